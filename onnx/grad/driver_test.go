@@ -50,7 +50,7 @@ func TestUses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGen(13)
+			g := newGen(18)
 			build(g)
 			if err := gradtest.Check(g, 2); err != nil {
 				t.Error(err)
@@ -62,7 +62,7 @@ func TestUses(t *testing.T) {
 // TestWrt: intermediate values and initialisers, several at once, in the order
 // asked for; the upstream of an intermediate value is not walked.
 func TestWrt(t *testing.T) {
-	g := newGen(13)
+	g := newGen(18)
 	x := g.Float(onnx.Dims(3), g.Signed)
 	w := g.Const(onnx.NewDouble("", []int64{3}, []float64{0.5, -1, 2}))
 	unknown := g.OpN("example", "Wobble", 1, in(x))
@@ -115,7 +115,7 @@ func TestNeed(t *testing.T) {
 		{"Gemm", []int{2}, 0, [][]int64{{3, 4}, {4, 5}, {3, 5}}},
 		{"Add", []int{1}, 1, [][]int64{{3, 4}, {4}}},
 	} {
-		g := newGen(13)
+		g := newGen(18)
 		var x, wrt []onnx.Value
 		for _, s := range c.shape {
 			x = append(x, g.Fixed(onnx.Dims(s...), g.Signed))
@@ -143,17 +143,17 @@ func TestNeed(t *testing.T) {
 // TestInfinite: what is not differentiated may hold infinities, as masks do.
 func TestInfinite(t *testing.T) {
 	inf := func() float64 { return math.Inf(-1) }
-	g := newGen(13)
+	g := newGen(18)
 	x := g.Float(onnx.Dims(4), g.Signed)
 	mask := g.Const(onnx.NewDouble("", []int64{4}, []float64{0, 0, math.Inf(-1), math.Inf(-1)}))
-	parts := g.OpN("", "Split", 2, in(g.Add(x, mask)), onnx.IntAttr("axis", 0))
+	parts := g.OpN("", "Split", 2, in(g.Add(x, mask)), onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", 2))
 	dx, err := grad.Backward(g.Builder, parts[:1], in(g.Fixed(onnx.Dims(2), g.Signed)), in(x))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.Output("dx", dx[0])
 	// A seed that has to be repeated along the value, which is infinite.
-	h := newGen(13)
+	h := newGen(18)
 	z := h.Fixed(onnx.Dims(3), inf)
 	y := h.Add(z, h.Fixed(onnx.Dims(3), h.Signed))
 	dz, err := grad.Backward(h.Builder, in(y), in(h.Fixed(onnx.Dims(1), h.Signed)), in(z))
@@ -179,7 +179,7 @@ func TestInfinite(t *testing.T) {
 
 // TestPowOfShape: an exponent that is a symbol is not a number.
 func TestPowOfShape(t *testing.T) {
-	g := gradtest.NewGen(13, onnx.Double, false, 1)
+	g := gradtest.NewGen(18, onnx.Double, false, 1)
 	g.Sizes["n"] = 3
 	x := g.Float([]onnx.Dim{onnx.Sym("n")}, g.Positive)
 	g.Out(g.Op("Pow", in(x, g.Op("Shape", in(x)))))

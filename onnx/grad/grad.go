@@ -1,20 +1,21 @@
 // Package grad computes gradients of ONNX models by graph rewriting: a model
 // goes in, and a model that also returns the gradient comes out, written in
-// standard operators only, so that any runtime runs it.
+// standard operators only, so that any runtime runs it. [Append] does the whole
+// job on a file; [Backward] is its inner step, for those who build graphs.
 //
 // It is reverse-mode differentiation (Griewank and Walther 2008, ch. 3) on the
 // nodes of the file. A [Rule] is the vector-Jacobian product of one operator,
-// registered by domain, name and first operator-set version; the driver undoes
-// broadcasting, adds up contributions and checks shapes once for all rules.
-// Three kinds of operator are kept apart: those with a rule, those whose gradient
-// is zero by nature (Shape, ArgMax, comparisons), and unknown ones. All unknown
-// operators on the way from the input to the output are reported together.
+// registered by domain, name and first operator-set version; an [Expansion] writes
+// an operator by others. The driver undoes broadcasting, adds up contributions and
+// checks shapes once for all rules. Three kinds of operator are kept apart: those
+// with a rule or an expansion, those whose gradient is zero by nature (Shape,
+// ArgMax, comparisons), and unknown ones. All unknown operators on the way from
+// the input to the output are reported together.
 package grad
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
 )
@@ -37,92 +38,101 @@ type Node struct {
 // Need reports whether anybody asks for the gradient of input i.
 func (n Node) Need(i int) bool { return i < len(n.need) && n.need[i] }
 
-// MissingError lists the nodes between input and output that have no rule.
-type MissingError struct {
-	Nodes []*onnx.Node
-}
-
-func (e *MissingError) Error() string {
-	s := make([]string, len(e.Nodes))
-	for i, n := range e.Nodes {
-		s[i] = n.Label()
-	}
-	return fmt.Sprintf("grad: no gradient rule for %d node(s) on the path: %s", len(e.Nodes), strings.Join(s, "; "))
-}
-
-// NoPathError reports that an output does not depend, differentiably, on a value.
-type NoPathError struct{ From string }
-
-func (e *NoPathError) Error() string {
-	return fmt.Sprintf("grad: no differentiable path leads from %q to the output", e.From)
-}
-
-// ShapeError reports a gradient whose shape cannot be matched with its value's,
-// because dimensions are unknown. Binding symbolic dimensions helps.
-type ShapeError struct {
-	Node, Value string
-	Have, Want  string
-}
-
-func (e *ShapeError) Error() string {
-	return fmt.Sprintf("grad: %s: gradient of %q has shape %s where the value has %s; bind the symbolic dimensions to numbers",
-		e.Node, e.Value, e.Have, e.Want)
-}
+// minOpset is the operator set whose forms rules read and write.
+const minOpset = 18
 
 // Backward appends to b the gradients of Σ_k <seeds[k], outs[k]> with respect to
 // each of wrt, and returns them in order. Values in wrt may be graph inputs,
-// initialisers or values in between, of floating-point type; each must reach an
+// initialisers or values in between, of floating-point type, or integers that
+// index a table: their gradient is that by their one-hot encoding, of the shape of
+// the value with one more axis, the length of the table. Each must reach an
 // output, or the error is a *NoPathError. Operators without a rule give a
-// *MissingError.
+// *MissingError, codes that are computed with a *CodesError. The model must be of
+// operator set 18 or later (see [onnx.Upgrade]), or the error is an *OpsetError.
 func Backward(b *onnx.Builder, outs, seeds, wrt []Value) ([]Value, error) {
-	if len(outs) != len(seeds) {
-		return nil, fmt.Errorf("grad: %d outputs but %d seeds", len(outs), len(seeds))
-	}
-	nodes := slices.Clone(b.Model().Graph.Nodes)
-	reach := reachable(b, nodes, wrt)
-	onPath, err := path(b, nodes, reach, outs)
-	if err != nil {
-		return nil, err
-	}
-	grads := map[Value]Value{}
-	for k, o := range outs {
-		accumulate(b, grads, o, seeds[k])
-	}
-	for i := len(nodes) - 1; i >= 0; i-- {
-		if !onPath[i] {
-			continue
-		}
-		if err := differentiate(b, nodes[i], reach, grads); err != nil {
-			return nil, err
-		}
-	}
-	out := make([]Value, len(wrt))
-	for i, w := range wrt {
-		if grads[w] == "" {
-			return nil, &NoPathError{From: w}
-		}
-		out[i] = grads[w]
-	}
-	return out, b.Err()
+	dx, _, err := backward(b, outs, seeds, wrt)
+	return dx, err
 }
 
-// reachable returns the floating-point values that depend on one of wrt.
-func reachable(b *onnx.Builder, nodes []*onnx.Node, wrt []Value) map[Value]bool {
-	reach := map[Value]bool{}
+// backward is Backward that also returns the nodes through whose rounding the
+// gradient was passed.
+func backward(b *onnx.Builder, outs, seeds, wrt []Value) (dx []Value, straight []*onnx.Node, err error) {
+	if len(outs) != len(seeds) {
+		return nil, nil, fmt.Errorf("grad: %d outputs but %d seeds", len(outs), len(seeds))
+	}
+	if b.Opset() < minOpset {
+		return nil, nil, &OpsetError{Need: minOpset, Have: b.Opset()}
+	}
+	p := newPass(b, wrt, nil)
+	if err := p.run(outs, seeds); err != nil {
+		return nil, nil, err
+	}
 	for _, w := range wrt {
-		reach[w] = true
-	}
-	for _, n := range nodes {
-		if IsZero(n.Domain, n.Op) || !slices.ContainsFunc(reads(n), func(v string) bool { return reach[v] }) {
-			continue
+		if p.grads[w] == "" {
+			return nil, nil, &NoPathError{From: w}
 		}
-		for _, o := range n.Outputs {
-			if t := b.Info(o).Type; o != "" && (t.IsFloat() || t == onnx.Undefined) {
-				reach[o] = true
-			}
+		dx = append(dx, p.grads[w])
+	}
+	return dx, p.straight, b.Err()
+}
+
+// pass is one walk from outputs back to wrt.
+type pass struct {
+	b     *onnx.Builder
+	nodes []*onnx.Node
+	// leaves are values whose own origin is not looked into.
+	leaves map[Value]bool
+	// reach holds the floating-point values that depend on one of wrt, and the
+	// integer values that carry its codes or were computed from them.
+	reach map[Value]bool
+	// codes holds the integer values that carry codes of wrt as they are.
+	codes map[Value]bool
+	grads map[Value]Value
+	// straight are the nodes through whose rounding the gradient went.
+	straight []*onnx.Node
+}
+
+func newPass(b *onnx.Builder, wrt []Value, leaves map[Value]bool) *pass {
+	p := &pass{b: b, nodes: slices.Clone(b.Model().Graph.Nodes), leaves: leaves,
+		reach: map[Value]bool{}, codes: map[Value]bool{}, grads: map[Value]Value{}}
+	for _, w := range wrt {
+		p.reach[w] = true
+		if t := b.Info(w).Type; !t.IsFloat() && t != onnx.Undefined {
+			p.codes[w] = true
 		}
 	}
-	return reach
+	for _, n := range p.nodes {
+		if p.passes(n) {
+			p.mark(n)
+		}
+	}
+	return p
+}
+
+// passes reports whether a gradient can come through n to what it reads.
+func (p *pass) passes(n *onnx.Node) bool {
+	return !IsZero(n.Domain, n.Op) && slices.ContainsFunc(reads(n), func(v Value) bool { return p.reach[v] })
+}
+
+// mark notes which outputs of n depend on wrt.
+func (p *pass) mark(n *onnx.Node) {
+	carries := slices.ContainsFunc(n.Inputs, func(v Value) bool { return p.reach[v] && !p.isFloat(v) })
+	for _, o := range n.Outputs {
+		t := p.b.Info(o).Type
+		switch {
+		case o == "" || p.leaves[o]:
+		case t.IsFloat() || t == onnx.Undefined:
+			p.reach[o] = true
+		case carries && t != onnx.Bool:
+			p.reach[o] = true
+			p.codes[o] = p.carried(n)
+		}
+	}
+}
+
+func (p *pass) isFloat(v Value) bool {
+	t := p.b.Info(v).Type
+	return t.IsFloat() || t == onnx.Undefined
 }
 
 // reads returns the inputs of n and what its subgraphs, if it has any, may read
@@ -146,63 +156,104 @@ func reads(n *onnx.Node) []Value {
 	return in
 }
 
+// run walks from outs, whose gradients are seeds.
+func (p *pass) run(outs, seeds []Value) error {
+	onPath, err := p.path(outs)
+	if err != nil {
+		return err
+	}
+	for k, o := range outs {
+		p.accumulate(o, seeds[k])
+	}
+	for i := len(p.nodes) - 1; i >= 0; i-- {
+		if onPath[i] {
+			if err := p.differentiate(p.nodes[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // path marks the nodes that lie between wrt and outs, and checks that each has a
-// rule.
-func path(b *onnx.Builder, nodes []*onnx.Node, reach map[Value]bool, outs []Value) ([]bool, error) {
+// rule and that none computes with codes.
+func (p *pass) path(outs []Value) ([]bool, error) {
 	wanted := map[Value]bool{}
 	for _, o := range outs {
 		wanted[o] = true
 	}
-	on := make([]bool, len(nodes))
-	var missing []*onnx.Node
-	for i := len(nodes) - 1; i >= 0; i-- {
-		n := nodes[i]
-		hit := slices.ContainsFunc(n.Outputs, func(v string) bool { return wanted[v] && reach[v] })
-		if !hit || IsZero(n.Domain, n.Op) || !slices.ContainsFunc(reads(n), func(v string) bool { return reach[v] }) {
+	on := make([]bool, len(p.nodes))
+	var missing, arithmetic []*onnx.Node
+	for i := len(p.nodes) - 1; i >= 0; i-- {
+		n := p.nodes[i]
+		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return wanted[v] && p.reach[v] && !p.leaves[v] }) || !p.passes(n) {
 			continue
 		}
 		on[i] = true
 		for _, v := range reads(n) {
 			wanted[v] = true
 		}
-		if lookup(n.Domain, n.Op, b.Model().Opsets[n.Domain]) == nil {
+		switch {
+		case p.computesWithCodes(n):
+			arithmetic = append(arithmetic, n)
+		case lookup(n.Domain, n.Op, p.b.Model().Opsets[n.Domain]) == nil:
 			missing = append(missing, n)
 		}
 	}
-	if missing != nil {
-		slices.Reverse(missing)
+	slices.Reverse(missing)
+	slices.Reverse(arithmetic)
+	switch {
+	case missing != nil:
 		return nil, &MissingError{Nodes: missing}
+	case arithmetic != nil:
+		return nil, &CodesError{Nodes: arithmetic}
 	}
 	return on, nil
 }
 
-// differentiate applies the rule of n and adds what it returns to grads.
-func differentiate(b *onnx.Builder, n *onnx.Node, reach map[Value]bool, grads map[Value]Value) error {
+// differentiate adds what n passes back to the gradients of its inputs.
+func (p *pass) differentiate(n *onnx.Node) error {
 	dy := make([]Value, len(n.Outputs))
-	any := false
+	first, last := -1, -1
 	for i, o := range n.Outputs {
-		if o != "" {
-			dy[i] = grads[o]
-			any = any || dy[i] != ""
+		if o == "" || p.leaves[o] || p.grads[o] == "" {
+			continue
+		}
+		dy[i] = p.grads[o]
+		if last = i; first < 0 {
+			first = i
 		}
 	}
-	if !any {
+	if first < 0 {
 		return nil
 	}
-	if mark, ok := b.Marked(n.Outputs[0]); ok && reach[mark.Values[0]] && composites[mark.Kind] != nil {
-		x := mark.Values[0]
-		d, err := sumTo(b, n, x, composites[mark.Kind](b, n.Outputs[0], mark, dy[0]))
-		if err != nil {
-			return err
-		}
-		accumulate(b, grads, x, d)
-		return b.Err()
+	b := p.b
+	if straightThrough[opKey{n.Domain, n.Op}] {
+		p.straight = append(p.straight, n)
+	}
+	if mark, ok := b.Marked(n.Outputs[0]); ok && p.reach[mark.Values[0]] && composites[mark.Kind] != nil {
+		return p.add(n, mark.Values[0], composites[mark.Kind](b, n.Outputs[0], mark, dy[0]))
 	}
 	node := Node{Node: n, need: make([]bool, len(n.Inputs))}
 	for i, v := range n.Inputs {
-		node.need[i] = reach[v]
+		node.need[i] = v != "" && p.reach[v] && p.isFloat(v)
+		if p.codes[v] {
+			if err := p.addCodes(n, i, dy); err != nil {
+				return err
+			}
+		}
 	}
-	dx := lookup(n.Domain, n.Op, b.Model().Opsets[n.Domain])(b, node, dy)
+	if !slices.Contains(node.need, true) {
+		return b.Err()
+	}
+	r := lookup(n.Domain, n.Op, b.Model().Opsets[n.Domain])
+	switch {
+	case !r.allOutputs && (first > 0 || last > 0):
+		return &OutputError{Node: n.Label(), Output: last}
+	case r.expansion != nil:
+		return p.expand(node, r.expansion, dy)
+	}
+	dx := r.rule(b, node, dy)
 	if err := b.Err(); err != nil {
 		return fmt.Errorf("grad: %s: %w", n.Label(), err)
 	}
@@ -213,67 +264,63 @@ func differentiate(b *onnx.Builder, n *onnx.Node, reach map[Value]bool, grads ma
 		if d == "" || !node.need[i] {
 			continue
 		}
-		d, err := sumTo(b, n, n.Inputs[i], d)
-		if err != nil {
+		if err := p.add(n, n.Inputs[i], d); err != nil {
 			return err
 		}
-		accumulate(b, grads, n.Inputs[i], d)
 	}
 	return b.Err()
 }
 
-func accumulate(b *onnx.Builder, grads map[Value]Value, v, d Value) {
-	if have := grads[v]; have != "" {
-		d = b.Add(have, d)
+// expand differentiates the nodes that compute the outputs of n another way. What
+// the forward pass has of them already is not written again.
+func (p *pass) expand(n Node, e Expansion, dy []Value) error {
+	all := e(p.b, n.Node)
+	if err := p.b.Err(); err != nil {
+		return fmt.Errorf("grad: %s: %w", n.Label(), err)
 	}
-	grads[v] = d
-}
-
-// sumTo undoes broadcasting: it sums d over the axes along which v was repeated.
-func sumTo(b *onnx.Builder, n *onnx.Node, v, d Value) (Value, error) {
-	want, okWant := b.Shape(v)
-	have, okHave := b.Shape(d)
-	bad := &ShapeError{Node: n.Label(), Value: v, Have: "?", Want: "?"}
-	if okHave {
-		bad.Have = onnx.ShapeString(have)
+	var outs, seeds, wrt []Value
+	for i, d := range dy {
+		if d == "" {
+			continue
+		}
+		if i >= len(all) || all[i] == "" {
+			return &OutputError{Node: n.Label(), Output: i}
+		}
+		outs, seeds = append(outs, all[i]), append(seeds, d)
 	}
-	if okWant {
-		bad.Want = onnx.ShapeString(want)
-	}
-	if !okWant || !okHave {
-		return "", bad
-	}
-	if len(have) < len(want) {
-		return sumTo(b, n, v, b.Expand(d, b.Op("Shape", []Value{v})))
-	}
-	extra := len(have) - len(want)
-	var axes, lead []int64
-	for i := range extra {
-		lead = append(lead, int64(i))
-	}
-	axes = append(axes, lead...)
-	for i, w := range want {
-		h := have[extra+i]
-		switch {
-		case h.Equal(w):
-		case w.Is(1):
-			axes = append(axes, int64(extra+i))
-		case h.Is(1):
-			// The rule, or the seed, left an axis to be repeated.
-			return sumTo(b, n, v, b.Expand(d, b.Op("Shape", []Value{v})))
-		default:
-			return "", bad
+	leaves := map[Value]bool{}
+	for i, v := range n.Inputs {
+		if n.need[i] && !leaves[v] {
+			leaves[v] = true
+			wrt = append(wrt, v)
 		}
 	}
-	if len(axes) == 0 {
-		return d, nil
+	inner := newPass(p.b, wrt, leaves)
+	if err := inner.run(outs, seeds); err != nil {
+		return fmt.Errorf("%w (in the expansion of %s)", err, n.Label())
 	}
-	if len(axes) == extra {
-		return b.ReduceSum(d, axes, false), nil
+	p.straight = append(p.straight, inner.straight...)
+	for _, v := range wrt {
+		if d := inner.grads[v]; d != "" {
+			p.accumulate(v, d)
+		}
 	}
-	d = b.ReduceSum(d, axes, true)
-	if extra > 0 {
-		d = b.Squeeze(d, lead...)
+	return p.b.Err()
+}
+
+// add adds d, summed to the shape of v, to the gradient of v.
+func (p *pass) add(n *onnx.Node, v, d Value) error {
+	d, err := sumTo(p.b, n, v, d)
+	if err != nil {
+		return err
 	}
-	return d, nil
+	p.accumulate(v, d)
+	return p.b.Err()
+}
+
+func (p *pass) accumulate(v, d Value) {
+	if have := p.grads[v]; have != "" {
+		d = p.b.Add(have, d)
+	}
+	p.grads[v] = d
 }

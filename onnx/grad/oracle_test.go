@@ -28,13 +28,12 @@ type oracle struct {
 // oracles is filled by the init functions of the files oracle_*_test.go.
 var oracles = map[string]oracle{}
 
-// opsets are those in which the form of some operator differs: axes as input
-// since 13 (most) and 18 (reductions), the old Softmax before 13, reductions of
-// scatters since 16.
-var opsets = []int64{11, 13, 16, 18, 20}
+// opsets are those in which the form of some operator differs, from the oldest that
+// is read to the newest.
+var opsets = []int64{7, 9, 10, 11, 13, 16, 18, 20, 21, 23}
 
 // trials is the number of instances of each operator in each operator set.
-const trials = 10
+const trials = 4
 
 // TestRules checks every registered rule against its oracle. A rule without one
 // fails.
@@ -93,7 +92,7 @@ func (o oracle) check(t *testing.T, opset int64) {
 			t.Errorf("opset %d, trial %d: %v\n%s", opset, trial, err, listing(g.Model()))
 		}
 	}
-	if refused > trials/4 {
+	if refused > trials/3 {
 		t.Errorf("opset %d: %d of %d symbolic instances refused", opset, refused, trials/2)
 	}
 }

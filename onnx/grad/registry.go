@@ -5,33 +5,64 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
 )
 
 // opKey names an operator.
 type opKey struct{ domain, op string }
 
-// versioned is a rule with the first operator-set version it holds for.
+// versioned is a rule or an expansion with the first operator-set version it holds
+// for.
 type versioned struct {
-	since int64
-	rule  Rule
+	since      int64
+	rule       Rule
+	expansion  Expansion
+	allOutputs bool
 }
 
+// Expansion writes nodes that compute the outputs of n with other operators, and
+// returns them in order, "" for those that n does not have. The gradient is that
+// of the nodes written.
+type Expansion func(b *onnx.Builder, n *onnx.Node) []Value
+
+// Option is a property of a rule.
+type Option func(*versioned)
+
+// AllOutputs says that a rule takes the gradients of all outputs of its node. A
+// rule without it takes that of the first; the driver refuses any other.
+func AllOutputs(v *versioned) { v.allOutputs = true }
+
 var (
-	rules = map[opKey][]versioned{}
-	zeros = map[opKey]bool{}
+	known           = map[opKey][]versioned{}
+	zeros           = map[opKey]bool{}
+	straightThrough = map[opKey]bool{}
 )
 
 // Register adds the rule of an operator from version since of its set on. It
 // panics where that very version has one: registration is a programmer's act.
-func Register(domain, op string, since int64, rule Rule) {
-	k := opKey{domain, op}
-	for _, v := range rules[k] {
-		if v.since == since {
-			panic(fmt.Sprintf("grad: %s.%s version %d is registered twice", domain, op, since))
+func Register(domain, op string, since int64, rule Rule, opts ...Option) {
+	v := versioned{since: since, rule: rule}
+	for _, o := range opts {
+		o(&v)
+	}
+	register(opKey{domain, op}, v)
+}
+
+// RegisterExpansion adds the expansion of an operator from version since of its
+// set on. Like [Register] it panics on a second one.
+func RegisterExpansion(domain, op string, since int64, e Expansion) {
+	register(opKey{domain, op}, versioned{since: since, expansion: e, allOutputs: true})
+}
+
+func register(k opKey, v versioned) {
+	for _, have := range known[k] {
+		if have.since == v.since {
+			panic(fmt.Sprintf("grad: %s.%s version %d is registered twice", k.domain, k.op, v.since))
 		}
 	}
-	rules[k] = append(rules[k], versioned{since, rule})
-	slices.SortFunc(rules[k], func(a, b versioned) int { return int(a.since - b.since) })
+	known[k] = append(known[k], v)
+	slices.SortFunc(known[k], func(a, b versioned) int { return int(a.since - b.since) })
 }
 
 // standard registers rules of the standard set that hold in every version.
@@ -49,24 +80,35 @@ func RegisterZero(domain string, ops ...string) {
 	}
 }
 
+// RegisterStraightThrough says that the rules of operators pass the gradient
+// through a rounding whose true derivative is zero (Bengio, Léonard and Courville
+// 2013). Results name the nodes.
+func RegisterStraightThrough(domain string, ops ...string) {
+	for _, op := range ops {
+		straightThrough[opKey{domain, op}] = true
+	}
+}
+
 // IsZero reports whether the gradient of an operator is zero by declaration.
 func IsZero(domain, op string) bool { return zeros[opKey{domain, op}] }
 
-// lookup returns the rule of an operator in version opset of its domain, or nil.
-func lookup(domain, op string, opset int64) Rule {
-	var r Rule
-	for _, v := range rules[opKey{domain, op}] {
+// lookup returns what is registered for an operator in version opset of its
+// domain, or nil.
+func lookup(domain, op string, opset int64) *versioned {
+	var r *versioned
+	list := known[opKey{domain, op}]
+	for i, v := range list {
 		if v.since <= max(opset, 1) {
-			r = v.rule
+			r = &list[i]
 		}
 	}
 	return r
 }
 
-// Operators returns the names of the operators that have a rule, sorted, with the
-// domain in front of those outside the standard set.
+// Operators returns the names of the operators that have a rule or an expansion,
+// sorted, with the domain in front of those outside the standard set.
 func Operators() []string {
-	return slices.SortedFunc(maps.Keys(named(rules)), strings.Compare)
+	return slices.SortedFunc(maps.Keys(named(known)), strings.Compare)
 }
 
 func named(m map[opKey][]versioned) map[string]bool {
@@ -84,5 +126,5 @@ func named(m map[opKey][]versioned) map[string]bool {
 func init() {
 	RegisterZero("", "Shape", "Size", "ArgMax", "ArgMin", "NonZero", "Equal", "Less", "Greater", "LessOrEqual",
 		"GreaterOrEqual", "Not", "And", "Or", "Xor", "IsNaN", "IsInf", "Sign", "Floor", "Ceil", "Round",
-		"ConstantOfShape", "Range", "EyeLike", "OneHot", "RandomNormalLike", "RandomUniformLike", "Hardmax")
+		"ConstantOfShape", "Range", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Hardmax")
 }

@@ -127,13 +127,6 @@ func ruleDropout(b *onnx.Builder, n Node, dy []Value) []Value {
 	return dy[:1]
 }
 
-// TrainingError reports a node that runs in training mode, whose output is random.
-type TrainingError struct{ Node string }
-
-func (e *TrainingError) Error() string {
-	return "grad: " + e.Node + " is in training mode; export the model for inference"
-}
-
 // y = Σ inputs
 func ruleSum(_ *onnx.Builder, n Node, dy []Value) []Value {
 	dx := make([]Value, len(n.Inputs))

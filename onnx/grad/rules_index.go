@@ -87,30 +87,17 @@ func scatterBack(b *onnx.Builder, n Node, dy Value, gather func() Value, erase f
 }
 
 // scatterRows adds dy, row by row, to zeros at the row numbers in at. Duplicates
-// add up, which needs the reduction of opset 16 or, before it, a product with the
-// one-hot matrix of at.
+// add up; where there are none the plain form is faster.
 func scatterRows(b *onnx.Builder, zeros, at, dy Value) Value {
-	shape, _ := b.Shape(zeros)
 	wide := b.Cast(at, onnx.Int64) // ScatterND takes no other type
 	if b.Unique(at) {
 		b.MarkUnique(wide)
 	}
 	at = wide
-	switch {
-	case b.Unique(at):
+	if b.Unique(at) {
 		return b.Op("ScatterND", []Value{zeros, b.Unsqueeze(at, 1), dy})
-	case b.Opset() >= 16:
-		return b.Op("ScatterND", []Value{zeros, b.Unsqueeze(at, 1), dy}, onnx.StringAttr("reduction", "add"))
 	}
-	depth := b.DynamicShape(shape[:1], zeros)
-	hot := b.Op("OneHot", []Value{at, depth, b.Const(onnx.NewFloat("", []int64{2}, []float32{0, 1}))}, onnx.IntAttr("axis", 0))
-	rows := b.ReshapeTo(dy, []onnx.Dim{dimOf(b, dy, 0), onnx.Product(shape[1:])})
-	return b.ReshapeTo(b.MatMul(b.Cast(hot, b.Info(dy).Type), rows), shape, zeros)
-}
-
-func dimOf(b *onnx.Builder, v Value, i int) onnx.Dim {
-	s, _ := b.Shape(v)
-	return s[i]
+	return b.Op("ScatterND", []Value{zeros, b.Unsqueeze(at, 1), dy}, onnx.StringAttr("reduction", "add"))
 }
 
 // Gather: dx is zero but for the rows read, to which dy is added.
@@ -150,8 +137,7 @@ func ruleGatherElements(b *onnx.Builder, n Node, dy []Value) []Value {
 	return []Value{scatterElements(b, b.Zeros(shape, b.Info(x).Type, x), n.In(1), dy[0], n.Int("axis", 0))}
 }
 
-// scatterElements adds dy to zeros at idx along axis. Before opset 16 duplicates
-// cannot be added up, so idx must be known to have none.
+// scatterElements adds dy to zeros at idx along axis.
 func scatterElements(b *onnx.Builder, zeros, idx, dy Value, axis int64) Value {
 	attrs := []*onnx.Attribute{onnx.IntAttr("axis", axis)}
 	single := false
@@ -159,26 +145,12 @@ func scatterElements(b *onnx.Builder, zeros, idx, dy Value, axis int64) Value {
 		single = s[(axis+int64(len(s)))%int64(len(s))].Is(1)
 	}
 	if !single && !b.Unique(idx) {
-		if b.Opset() < 16 {
-			b.Fail(&OpsetError{Op: "GatherElements", Need: 16, Have: b.Opset()})
-			return ""
-		}
 		attrs = append(attrs, onnx.StringAttr("reduction", "add"))
 	}
 	return b.Op("ScatterElements", []Value{zeros, idx, dy}, attrs...)
 }
 
-// OpsetError reports a gradient that needs a newer operator set than the model's.
-type OpsetError struct {
-	Op         string
-	Need, Have int64
-}
-
-func (e *OpsetError) Error() string {
-	return "grad: the gradient of " + e.Op + " needs opset " + onnx.D(e.Need).String() + ", the model has " + onnx.D(e.Have).String()
-}
-
-// GatherND: dy scattered back; duplicates need opset 16.
+// GatherND: dy scattered back.
 func ruleGatherND(b *onnx.Builder, n Node, dy []Value) []Value {
 	x, idx := n.In(0), n.In(1)
 	shape, ok := b.Shape(x)
@@ -189,10 +161,6 @@ func ruleGatherND(b *onnx.Builder, n Node, dy []Value) []Value {
 	zeros := b.Zeros(shape, b.Info(x).Type, x)
 	if b.Unique(idx) {
 		return []Value{b.Op("ScatterND", []Value{zeros, idx, dy[0]})}
-	}
-	if b.Opset() < 16 {
-		b.Fail(&OpsetError{Op: "GatherND", Need: 16, Have: b.Opset()})
-		return nil
 	}
 	return []Value{b.Op("ScatterND", []Value{zeros, idx, dy[0]}, onnx.StringAttr("reduction", "add"))}
 }

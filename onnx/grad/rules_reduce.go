@@ -102,38 +102,19 @@ func repeat(b *onnx.Builder, d, x Value) Value {
 	return b.Expand(d, b.Op("Shape", []Value{x}))
 }
 
-// lastAxes returns the axes that Softmax normalises over: one from opset 13 on;
-// before, all from axis to the last.
-func lastAxes(b *onnx.Builder, n Node) []int64 {
-	rank := int64(b.Info(n.In(0)).Rank())
-	def := int64(-1)
-	if b.Opset() < 13 {
-		def = 1
-	}
-	a := n.Int("axis", def)
-	if a < 0 {
-		a += rank
-	}
-	if b.Opset() >= 13 {
-		return []int64{a}
-	}
-	var axes []int64
-	for ; a < rank; a++ {
-		axes = append(axes, a)
-	}
-	return axes
-}
+// axisOf returns the axis that Softmax normalises over.
+func axisOf(n Node) []int64 { return []int64{n.Int("axis", -1)} }
 
 // y = softmax x: dx = y·(dy - Σ dy·y)
 func ruleSoftmax(b *onnx.Builder, n Node, dy []Value) []Value {
 	y := n.Out(0)
-	dot := b.ReduceSum(b.Mul(dy[0], y), lastAxes(b, n), true)
+	dot := b.ReduceSum(b.Mul(dy[0], y), axisOf(n), true)
 	return []Value{b.Mul(y, b.Sub(dy[0], dot))}
 }
 
 // y = log softmax x: dx = dy - exp(y)·Σ dy
 func ruleLogSoftmax(b *onnx.Builder, n Node, dy []Value) []Value {
-	sum := b.ReduceSum(dy[0], lastAxes(b, n), true)
+	sum := b.ReduceSum(dy[0], axisOf(n), true)
 	return []Value{b.Sub(dy[0], b.Mul(b.Op("Exp", []Value{n.Out(0)}), sum))}
 }
 
@@ -141,11 +122,6 @@ func ruleLogSoftmax(b *onnx.Builder, n Node, dy []Value) []Value {
 // dx = (d - mean d - x̂·mean(d·x̂))/σ, dγ = Σ dy·x̂, dβ = Σ dy. The statistics are
 // the operator's own second and third output where it has them.
 func ruleLayerNorm(b *onnx.Builder, n Node, dy []Value) []Value {
-	if dy[0] == "" || len(dy) > 1 && slices.ContainsFunc(dy[1:], func(d Value) bool { return d != "" }) {
-		// The statistics were used for more than here.
-		b.Fail(&MissingError{Nodes: []*onnx.Node{n.Node}})
-		return nil
-	}
 	x, scale := n.In(0), n.In(1)
 	rank := int64(b.Info(x).Rank())
 	if rank < 1 {

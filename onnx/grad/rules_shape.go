@@ -9,7 +9,7 @@ func init() {
 	standard(ruleTranspose, "Transpose")
 	standard(ruleExpand, "Expand")
 	standard(ruleConcat, "Concat")
-	standard(ruleSplit, "Split")
+	Register("", "Split", 1, ruleSplit, AllOutputs)
 	standard(ruleSlice, "Slice")
 }
 
@@ -68,9 +68,6 @@ func slice(b *onnx.Builder, x Value, axis int64, from, to onnx.Dim, sources []Va
 	lo, okLo := from.Const()
 	hi, okHi := to.Const()
 	if okLo && okHi {
-		if b.Opset() < 10 {
-			return b.Op("Slice", []Value{x}, onnx.IntsAttr("starts", lo), onnx.IntsAttr("ends", hi), onnx.IntsAttr("axes", axis))
-		}
 		return b.Op("Slice", []Value{x, b.Ints(lo), b.Ints(hi), b.Ints(axis)})
 	}
 	return b.Op("Slice", []Value{x, b.DynamicShape([]onnx.Dim{from}, sources...), b.DynamicShape([]onnx.Dim{to}, sources...), b.Ints(axis)})

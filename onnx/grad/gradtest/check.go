@@ -36,8 +36,12 @@ func Check(g *Gen, order int) error {
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("building: %w", err)
 	}
+	native := g.withOutputs(g.Outs)
+	if err := g.upgrade(); err != nil {
+		return err
+	}
 	for k := range order {
-		seeds, err := g.backward(k)
+		seeds, err := g.backward(native, k)
 		if err != nil {
 			return fmt.Errorf("order %d: %w", k+1, err)
 		}
@@ -46,16 +50,37 @@ func Check(g *Gen, order int) error {
 		}
 		if k+1 < order {
 			g.Wrt = append(g.Wrt, seeds...)
+			native = g.withOutputs(g.Outs)
 		}
 	}
 	return nil
 }
 
-// backward appends the gradient to the graph and checks it. Afterwards the
-// gradients are the outputs of g; inputs that no gradient depends on are no
-// longer differentiated by.
-func (g *Gen) backward(k int) (seeds []onnx.Value, err error) {
-	model := g.withOutputs(g.Outs)
+// upgrade brings the model to an operator set that rules read; the forward graph
+// that differences are taken of stays as it was built.
+func (g *Gen) upgrade() error {
+	if g.Opset() >= 18 {
+		return nil
+	}
+	m := g.Model().Clone()
+	if err := upgradeModel(m, 18); err != nil {
+		return fmt.Errorf("upgrading: %w", err)
+	}
+	b, err := onnx.NewBuilder(m, "u/", nil)
+	if err != nil {
+		return fmt.Errorf("upgraded: %w", err)
+	}
+	for _, v := range g.distinct {
+		b.MarkUnique(v)
+	}
+	g.Builder = b
+	return nil
+}
+
+// backward appends the gradient to the graph and checks it against differences of
+// the model forward. Afterwards the gradients are the outputs of g; inputs that no
+// gradient depends on are no longer differentiated by.
+func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error) {
 	forward, err := Open(model)
 	if err != nil {
 		return nil, fmt.Errorf("forward graph: %w", err)

@@ -23,6 +23,14 @@ type Gen struct {
 	Feeds     Feeds
 	// Sizes says what the symbols stand for.
 	Sizes map[string]int64
+	// distinct are the values of MarkUnique.
+	distinct []onnx.Value
+}
+
+// MarkUnique records that the indices in v are distinct.
+func (g *Gen) MarkUnique(v onnx.Value) {
+	g.distinct = append(g.distinct, v)
+	g.Builder.MarkUnique(v)
 }
 
 // NewModel returns an empty model of an operator set. The contrib operators of

@@ -1,0 +1,93 @@
+package grad
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// MissingError lists the nodes between input and output that have no rule. It
+// matches [errors.ErrUnsupported].
+type MissingError struct {
+	Nodes []*onnx.Node
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("grad: no gradient rule for %d node(s) on the path: %s", len(e.Nodes), labels(e.Nodes))
+}
+
+// Is reports whether target is [errors.ErrUnsupported].
+func (e *MissingError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// CodesError lists the nodes that compute with the integers of an input, as with
+// numbers, on the way to the output. The gradient at a one-hot encoding is defined
+// where integers pick entries of a table. It matches [errors.ErrUnsupported].
+type CodesError struct {
+	Nodes []*onnx.Node
+}
+
+func (e *CodesError) Error() string {
+	return fmt.Sprintf("grad: integers are computed with, not only used to index a table, by %d node(s): %s; export the model with a floating-point or one-hot input",
+		len(e.Nodes), labels(e.Nodes))
+}
+
+// Is reports whether target is [errors.ErrUnsupported].
+func (e *CodesError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+func labels(nodes []*onnx.Node) string {
+	s := make([]string, len(nodes))
+	for i, n := range nodes {
+		s[i] = n.Label()
+	}
+	return strings.Join(s, "; ")
+}
+
+// NoPathError reports that an output does not depend, differentiably, on a value.
+type NoPathError struct{ From string }
+
+func (e *NoPathError) Error() string {
+	return fmt.Sprintf("grad: no differentiable path leads from %q to the output", e.From)
+}
+
+// ShapeError reports a gradient whose shape cannot be matched with its value's,
+// because dimensions are unknown. Binding symbolic dimensions helps.
+type ShapeError struct {
+	Node, Value string
+	Have, Want  string
+}
+
+func (e *ShapeError) Error() string {
+	return fmt.Sprintf("grad: %s: gradient of %q has shape %s where the value has %s; bind the symbolic dimensions to numbers",
+		e.Node, e.Value, e.Have, e.Want)
+}
+
+// OutputError reports that the gradient of an output of a node was asked for which
+// its rule does not cover. It matches [errors.ErrUnsupported].
+type OutputError struct {
+	Node   string
+	Output int
+}
+
+func (e *OutputError) Error() string {
+	return fmt.Sprintf("grad: %s: the gradient of output %d is not supported", e.Node, e.Output)
+}
+
+// Is reports whether target is [errors.ErrUnsupported].
+func (e *OutputError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// OpsetError reports a model of an operator set that rules do not read. See
+// [onnx.Upgrade].
+type OpsetError struct{ Need, Have int64 }
+
+func (e *OpsetError) Error() string {
+	return fmt.Sprintf("grad: the model is of operator set %d; upgrade it to %d first", e.Have, e.Need)
+}
+
+// TrainingError reports a node that runs in training mode, whose output is random.
+type TrainingError struct{ Node string }
+
+func (e *TrainingError) Error() string {
+	return "grad: " + e.Node + " is in training mode; export the model for inference"
+}
