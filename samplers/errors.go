@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	"github.com/gradhop/gradhop/energies"
 )
 
@@ -94,32 +96,11 @@ func unknown(what, name string, known []string) *UnknownError {
 	e := &UnknownError{What: what, Name: name, Known: known}
 	best := max(1, len(name)/3) + 1
 	for _, k := range known {
-		if d := editDistance(strings.ToLower(name), k); d < best {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), k); d < best {
 			best, e.Nearest = d, k
 		}
 	}
 	return e
-}
-
-// editDistance is Levenshtein's distance in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // codes prints a state, shortened in the middle where it is long.

@@ -91,3 +91,38 @@ type TrainingError struct{ Node string }
 func (e *TrainingError) Error() string {
 	return "grad: " + e.Node + " is in training mode; export the model for inference"
 }
+
+// NameError reports a name that the model does not have, or, with an empty Name, one
+// that must be given because there is a choice.
+type NameError struct {
+	What string // "input" or "output"
+	Name string
+	Have []string
+}
+
+func (e *NameError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("grad: name the %s to differentiate; the model has %s", e.What, onnx.List(e.Have))
+	}
+	return fmt.Sprintf("grad: the model has no %s %q%s", e.What, e.Name, onnx.Nearest(e.Name, e.Have))
+}
+
+// TypeError reports a value whose element type has no gradient.
+type TypeError struct {
+	Value string
+	Type  onnx.DataType // Undefined where it is unknown
+}
+
+func (e *TypeError) Error() string {
+	if e.Type == onnx.Undefined {
+		return fmt.Sprintf("grad: the element type of %q is unknown", e.Value)
+	}
+	return fmt.Sprintf("grad: %q is of type %s; gradients are of floating-point values, and of int32 and int64 inputs that index a table", e.Value, e.Type)
+}
+
+// RowsError reports an output that is not one number a row where that was asked.
+type RowsError struct{ Output, Shape string }
+
+func (e *RowsError) Error() string {
+	return fmt.Sprintf("grad: output %q has shape %s, which is not one number a row; ask for the gradient of the sum of its elements, or for the product of a vector with the Jacobian", e.Output, e.Shape)
+}

@@ -1,0 +1,130 @@
+package onnx
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Bind gives numbers to symbolic dimensions of the inputs of m, in place. Keys are
+// names of dimensions, or "INPUT[AXIS]" for one that has no name. A key that fits
+// nothing, a number below 1, or a dimension that is another number already, is a
+// *BindError.
+func Bind(m *Model, sizes map[string]int64) error {
+	for _, key := range slices.Sorted(maps.Keys(sizes)) {
+		n := sizes[key]
+		if n < 1 {
+			return &BindError{Key: key, Size: n, Reason: "is not a size"}
+		}
+		if !bindAxis(m, key, n) && !bindName(m, key, n) {
+			return &BindError{Key: key, Size: n, Reason: "fits no dimension" + Nearest(key, symbols(m))}
+		}
+	}
+	return nil
+}
+
+// BindError reports a size for a dimension that the model does not have.
+type BindError struct {
+	Key    string
+	Size   int64
+	Reason string
+}
+
+func (e *BindError) Error() string {
+	return fmt.Sprintf("onnx: bind %s=%d: %s", e.Key, e.Size, e.Reason)
+}
+
+// bindName replaces a named dimension wherever the file states it.
+func bindName(m *Model, name string, n int64) bool {
+	found := false
+	for _, v := range m.Graph.Inputs {
+		found = found || slices.ContainsFunc(v.Type.Shape, func(d ShapeDim) bool { return d.Param == name })
+	}
+	if !found {
+		return false
+	}
+	for _, list := range []*[]*ValueInfo{&m.Graph.Inputs, &m.Graph.Outputs, &m.Graph.ValueInfos} {
+		for i, v := range *list {
+			k := *v
+			k.Type.Shape = slices.Clone(v.Type.Shape)
+			for j, d := range k.Type.Shape {
+				if d.Param == name {
+					k.Type.Shape[j].Param, k.Type.Shape[j].Value = "", n
+				}
+			}
+			(*list)[i] = &k
+		}
+	}
+	return true
+}
+
+// bindAxis replaces the dimension that key, "INPUT[AXIS]", names.
+func bindAxis(m *Model, key string, n int64) bool {
+	for _, v := range m.Graph.Inputs {
+		for j, d := range v.Type.Shape {
+			if key != fmt.Sprintf("%s[%d]", v.Name, j) {
+				continue
+			}
+			if d.Param != "" {
+				return bindName(m, d.Param, n)
+			}
+			if d.Value >= 0 && d.Value != n {
+				return false
+			}
+			v.Type.Shape[j].Value = n
+			return true
+		}
+	}
+	return false
+}
+
+// symbols returns the keys that Bind takes.
+func symbols(m *Model) []string {
+	var out []string
+	for _, v := range m.Graph.Inputs {
+		for j, d := range v.Type.Shape {
+			switch {
+			case d.Param != "" && !slices.Contains(out, d.Param):
+				out = append(out, d.Param)
+			case d.Param == "" && d.Value < 0:
+				out = append(out, fmt.Sprintf("%s[%d]", v.Name, j))
+			}
+		}
+	}
+	return out
+}
+
+// List writes names for a message: quoted, the first ten of many.
+func List(names []string) string {
+	const most = 10
+	if len(names) == 0 {
+		return "none"
+	}
+	q := make([]string, min(len(names), most))
+	for i := range q {
+		q[i] = oneLine(fmt.Sprintf("%q", names[i]))
+	}
+	s := strings.Join(q, ", ")
+	if n := len(names) - most; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
+}
+
+// Nearest ends a message about a name that is not among have: with the one most
+// like it, if one is, and with what there is.
+func Nearest(name string, have []string) string {
+	best, least := "", 1+len(name)/2
+	for _, h := range have {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(h)); d < least {
+			best, least = h, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf(" (did you mean %q?)", best)
+	}
+	return "; there is " + List(have)
+}
