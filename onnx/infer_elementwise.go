@@ -315,7 +315,7 @@ func inferCast(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 
 // inferNormalization gives the first output the shape of the input, and the
 // further ones what the operator defines.
-func inferNormalization(_ *inference, n *Node, in []*Info) ([]*Info, error) {
+func inferNormalization(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {
 		return nil, nil
@@ -323,7 +323,11 @@ func inferNormalization(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 	y := &Info{Type: x.Type, Known: x.Known, Shape: x.Shape}
 	switch n.Op {
 	case "Dropout":
-		return []*Info{y, {Type: Bool, Known: x.Known, Shape: x.Shape}}, nil
+		mask := &Info{Type: Bool, Known: x.Known, Shape: x.Shape}
+		if inf.m.Opset() < 10 {
+			mask.Type = x.Type
+		}
+		return []*Info{y, mask}, nil
 	case "LayerNormalization":
 		stat := &Info{Type: Float, Known: x.Known}
 		if x.Known {

@@ -13,7 +13,6 @@ package onnx
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 )
 
@@ -345,33 +344,4 @@ func find(list []*ValueInfo, name string) *ValueInfo {
 		}
 	}
 	return nil
-}
-
-// Clone returns a copy whose nodes, inputs and outputs can be edited without
-// changing m. Tensors and subgraphs are shared and must not be changed.
-func (m *Model) Clone() *Model {
-	c := *m
-	g := *m.Graph
-	g.Nodes = make([]*Node, len(m.Graph.Nodes))
-	for i, n := range m.Graph.Nodes {
-		k := *n
-		k.Inputs, k.Outputs, k.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Outputs), slices.Clone(n.Attrs)
-		g.Nodes[i] = &k
-	}
-	g.Inputs, g.Outputs = cloneInfos(m.Graph.Inputs), cloneInfos(m.Graph.Outputs)
-	g.ValueInfos = slices.Clone(m.Graph.ValueInfos)
-	g.Initializers = slices.Clone(m.Graph.Initializers)
-	c.Graph = &g
-	c.Opsets = maps.Clone(m.Opsets)
-	return &c
-}
-
-func cloneInfos(list []*ValueInfo) []*ValueInfo {
-	out := make([]*ValueInfo, len(list))
-	for i, v := range list {
-		k := *v
-		k.Type.Shape = slices.Clone(v.Type.Shape)
-		out[i] = &k
-	}
-	return out
 }

@@ -1,0 +1,72 @@
+package onnx
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clone returns a copy whose graphs, subgraphs and functions can be edited without
+// changing m. Tensors, and attributes other than subgraphs, are shared and must
+// not be changed.
+func (m *Model) Clone() *Model {
+	c := *m
+	c.Graph = m.Graph.clone()
+	c.Opsets = maps.Clone(m.Opsets)
+	c.Functions = slices.Clone(m.Functions)
+	for i, f := range m.Functions {
+		k := *f
+		k.Inputs, k.Outputs = slices.Clone(f.Inputs), slices.Clone(f.Outputs)
+		k.Nodes = cloneNodes(f.Nodes)
+		k.Opsets = maps.Clone(f.Opsets)
+		k.ValueInfos = slices.Clone(f.ValueInfos)
+		c.Functions[i] = &k
+	}
+	return &c
+}
+
+func (g *Graph) clone() *Graph {
+	if g == nil {
+		return nil
+	}
+	c := *g
+	c.Nodes = cloneNodes(g.Nodes)
+	c.Inputs, c.Outputs = cloneInfos(g.Inputs), cloneInfos(g.Outputs)
+	c.ValueInfos = slices.Clone(g.ValueInfos)
+	c.Initializers = slices.Clone(g.Initializers)
+	return &c
+}
+
+func cloneNodes(nodes []*Node) []*Node {
+	out := make([]*Node, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.clone()
+	}
+	return out
+}
+
+func (n *Node) clone() *Node {
+	c := *n
+	c.Inputs, c.Outputs, c.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Outputs), slices.Clone(n.Attrs)
+	for i, a := range n.Attrs {
+		if a.G == nil && a.Graphs == nil {
+			continue
+		}
+		k := *a
+		k.G, k.Graphs = a.G.clone(), slices.Clone(a.Graphs)
+		for j, g := range a.Graphs {
+			k.Graphs[j] = g.clone()
+		}
+		c.Attrs[i] = &k
+	}
+	return &c
+}
+
+func cloneInfos(list []*ValueInfo) []*ValueInfo {
+	out := make([]*ValueInfo, len(list))
+	for i, v := range list {
+		k := *v
+		k.Type.Shape = slices.Clone(v.Type.Shape)
+		out[i] = &k
+	}
+	return out
+}
