@@ -63,7 +63,7 @@ func (g *Gen) upgrade() error {
 		return nil
 	}
 	m := g.Model().Clone()
-	if err := upgradeModel(m, 18); err != nil {
+	if err := onnx.Upgrade(m, 18); err != nil {
 		return fmt.Errorf("upgrading: %w", err)
 	}
 	b, err := onnx.NewBuilder(m, "u/", nil)
