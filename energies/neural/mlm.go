@@ -145,6 +145,9 @@ func NewMLM(m *onnx.Model, o MLMOptions) (*MLM, error) {
 	if _, err := onnx.WidenFloat16(m); err != nil {
 		return nil, err
 	}
+	if err := onnx.Upgrade(m, 18); err != nil {
+		return nil, err
+	}
 	if err := mlmInterface(m); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,202 @@
+package grad
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// Reduce says what is differentiated of an output that holds more than one number.
+type Reduce int
+
+const (
+	// ReduceRows takes an output of one number a row (of shape [], [n], [n, 1] and
+	// so on) and returns the gradient of each row's number, where rows do not depend
+	// on each other: that of their sum. Any other shape is a *RowsError.
+	ReduceRows Reduce = iota
+	// ReduceSum differentiates the sum of all elements.
+	ReduceSum
+	// ReduceNone adds an input "seed/OUTPUT" of the output's shape and returns the
+	// product of this vector with the Jacobian.
+	ReduceNone
+)
+
+// Options says what to differentiate.
+type Options struct {
+	// Of is the output to differentiate; it may be left empty where there is one.
+	Of string
+	// Wrt are inputs or initialisers to differentiate by: floating-point ones, or
+	// integer inputs that index a table.
+	Wrt []string
+	// Reduce says what happens to an output of more than one number.
+	Reduce Reduce
+	// Bind gives numbers for named dimensions of the inputs, by name, and for unnamed
+	// ones, by "INPUT[AXIS]".
+	Bind map[string]int64
+}
+
+// Result is a model that returns gradients.
+type Result struct {
+	// Model has the outputs of the original, and after them the gradients.
+	Model *onnx.Model
+	// Of is the output that was differentiated.
+	Of string
+	// Grads names the gradients, "grad/INPUT" for each of Wrt in order. The gradient
+	// by a floating-point value has its shape; that by integers, at their one-hot
+	// encoding, has one more axis, the length of the table.
+	Grads []string
+	// Seed names the input that ReduceNone adds, or is empty.
+	Seed string
+	// StraightThrough are the nodes whose rounding the gradient passes as if it were
+	// the identity: quantised models have no gradient otherwise.
+	StraightThrough []*onnx.Node
+}
+
+// Append returns a model that computes what m does and the gradients that o asks
+// for. m is not changed, but the result shares its tensors. Model-local functions
+// are written out, operators of the runtime's own set are replaced by standard ones,
+// and a model of an older operator set is brought to version 18: the result needs
+// standard operators only.
+//
+// Errors about what is asked: *NameError, *TypeError, *RowsError, *NoPathError. About
+// the model: *onnx.ShapeError for contradicting shapes, *onnx.FormatError. What is not
+// supported: *MissingError, *CodesError, *OutputError, *onnx.UnsupportedError;
+// *ShapeError where a dimension must be bound first.
+func Append(m *onnx.Model, o Options) (*Result, error) {
+	m, err := prepare(m, &o)
+	if err != nil {
+		return nil, err
+	}
+	marks, err := Compose(m)
+	if err != nil {
+		return nil, err
+	}
+	b, err := onnx.NewBuilder(m, "grad/", nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range slices.Sorted(maps.Keys(marks)) {
+		b.Mark(v, marks[v])
+	}
+	r := &Result{Model: m, Of: o.Of}
+	seed, err := seedOf(b, o, r)
+	if err != nil {
+		return nil, err
+	}
+	dx, straight, err := backward(b, []Value{o.Of}, []Value{seed}, o.Wrt)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range o.Wrt {
+		r.Grads = append(r.Grads, "grad/"+w)
+		b.Output(r.Grads[i], dx[i])
+	}
+	r.StraightThrough = straight
+	if err := b.Err(); err != nil {
+		return nil, err
+	}
+	onnx.Prune(m.Graph)
+	return r, onnx.Check(m)
+}
+
+// prepare returns a copy of m in the form that rules read, and checks o against it.
+func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
+	if err := onnx.Check(m); err != nil {
+		return nil, err
+	}
+	m = m.Clone()
+	if err := onnx.Bind(m, o.Bind); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(*onnx.Model) error{
+		func(m *onnx.Model) error { return onnx.Upgrade(m, minOpset) },
+		func(m *onnx.Model) error { return checkNames(m, o) },
+		onnx.Simplify,
+	} {
+		if err := step(m); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// checkNames checks that what o asks for is there and of a kind that has a gradient.
+func checkNames(m *onnx.Model, o *Options) error {
+	outs := names(m.Graph.Outputs)
+	if o.Of == "" {
+		if len(outs) != 1 {
+			return &NameError{What: "output", Have: outs}
+		}
+		o.Of = outs[0]
+	}
+	if !slices.Contains(outs, o.Of) {
+		return &NameError{What: "output", Name: o.Of, Have: outs}
+	}
+	have := names(m.Graph.Inputs)
+	for _, t := range m.Graph.Initializers {
+		have = append(have, t.Name)
+	}
+	if len(o.Wrt) == 0 {
+		return &NameError{What: "input", Have: names(m.Graph.Inputs)}
+	}
+	for i, w := range o.Wrt {
+		if !slices.Contains(have, w) {
+			return &NameError{What: "input", Name: w, Have: have}
+		}
+		if slices.Contains(o.Wrt[:i], w) {
+			return fmt.Errorf("grad: input %q is asked for twice", w)
+		}
+	}
+	vals, err := onnx.Infer(m)
+	if err != nil {
+		return err
+	}
+	for _, v := range append([]string{o.Of}, o.Wrt...) {
+		i := vals[v]
+		if i == nil || i.Type == onnx.Undefined {
+			return &TypeError{Value: v}
+		}
+		index := v != o.Of && (i.Type == onnx.Int64 || i.Type == onnx.Int32) && m.Graph.Initializer(v) == nil
+		if !i.Type.IsFloat() && !index {
+			return &TypeError{Value: v, Type: i.Type}
+		}
+	}
+	return nil
+}
+
+func names(list []*onnx.ValueInfo) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = v.Name
+	}
+	return out
+}
+
+// seedOf returns the gradient by the output itself.
+func seedOf(b *onnx.Builder, o Options, r *Result) (Value, error) {
+	shape, known := b.Shape(o.Of)
+	t := b.Info(o.Of).Type
+	switch o.Reduce {
+	case ReduceNone:
+		if !known {
+			return "", &ShapeError{Node: "output", Value: o.Of, Have: "unknown rank", Want: "a known one"}
+		}
+		r.Seed = b.Input("seed/"+o.Of, t, shape...)
+		return r.Seed, b.Err()
+	case ReduceRows:
+		rows := known
+		for i, d := range shape {
+			rows = rows && (i == 0 || d.Is(1))
+		}
+		if !rows {
+			e := &RowsError{Output: o.Of, Shape: "unknown"}
+			if known {
+				e.Shape = onnx.ShapeString(shape)
+			}
+			return "", e
+		}
+	}
+	return b.Expand(b.Scalar(1, o.Of), b.Op("Shape", []Value{o.Of})), b.Err()
+}
