@@ -23,7 +23,6 @@ func init() {
 	oracles["Sum"] = oracle{build: ofMany("Sum")}
 	oracles["Mean"] = oracle{build: ofMany("Mean"), single: noDouble}
 	oracles["Gelu"] = oracle{build: gelu(""), since: 20, single: noDouble}
-	oracles["com.microsoft.Gelu"] = oracle{build: gelu("com.microsoft"), single: noDouble}
 	oracles["Pow"] = oracle{build: pow}
 	oracles["Cast"] = oracle{build: cast, single: "half of the instances cast to float"}
 	oracles["Where"] = oracle{build: where}

@@ -24,7 +24,6 @@ func init() {
 		return b.Cast(b.Op("Greater", []Value{x, b.Scalar(0, x)}), b.Info(x).Type)
 	})
 	standard(ruleGelu, "Gelu")
-	Register("com.microsoft", "Gelu", 1, ruleGelu)
 }
 
 // unary registers y = f(x) by its derivative, a function of x and y.

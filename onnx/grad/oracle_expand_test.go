@@ -1,0 +1,139 @@
+package grad_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// forwardTrials is the number of instances of each operator in each operator set
+// whose expansion is compared with the runtime's kernel.
+const forwardTrials = 12
+
+// TestExpansionsForward runs random instances of every operator that has an
+// expansion as they are and with all nodes replaced by what the expansion writes.
+// The outputs must agree to 1e-5 of the largest element, in float, and have the
+// shapes that inference states.
+func TestExpansionsForward(t *testing.T) {
+	for _, op := range grad.Operators() {
+		domain, name := "", op
+		if i := strings.LastIndexByte(op, '.'); i >= 0 {
+			domain, name = op[:i], op[i+1:]
+		}
+		o, ok := oracles[op]
+		if !grad.HasExpansion(domain, name) || !ok {
+			continue // TestRules fails for one without an oracle
+		}
+		t.Run(op, func(t *testing.T) {
+			t.Parallel()
+			for _, opset := range opsets {
+				if opset < max(o.since, 18) {
+					continue
+				}
+				for trial := range forwardTrials {
+					g := gradtest.NewGen(opset, onnx.Float, trial%2 == 1, uint64(1000+trial))
+					o.build(g)
+					if err := sameForward(g); err != nil && !(g.Symbolic && refusal(err)) {
+						t.Errorf("opset %d, trial %d: %v\n%s", opset, trial, err, listing(g.Model()))
+					}
+				}
+			}
+		})
+	}
+}
+
+// sameForward compares the run of g with that of its expansion, by the driver's
+// own pass.
+func sameForward(g *gradtest.Gen) error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	m := g.Model()
+	for i, v := range g.Outs {
+		g.Output(fmt.Sprintf("out%d", i), v)
+	}
+	want, err := gradtest.Run(loose(m), g.Feeds)
+	if err != nil {
+		return fmt.Errorf("the operator itself: %w", err)
+	}
+	wide := m.Clone()
+	if err := grad.ExpandAll(wide, func(*onnx.Node) bool { return true }); err != nil {
+		return err
+	}
+	for _, n := range wide.Graph.Nodes {
+		if e := grad.ExpansionOf(n.Domain, n.Op, wide.Opsets[n.Domain]); e != nil {
+			// It was refused: ask why.
+			b, err := onnx.NewBuilder(wide, "why/", nil)
+			if err != nil {
+				return err
+			}
+			e(b, n)
+			return fmt.Errorf("not expanded: %w", b.Err())
+		}
+	}
+	if err := onnx.Check(wide); err != nil {
+		return err
+	}
+	got, err := gradtest.Run(loose(wide), g.Feeds)
+	if err != nil {
+		return fmt.Errorf("the expansion: %w\n%s", err, listing(wide))
+	}
+	for i, v := range g.Outs {
+		name := fmt.Sprintf("out%d", i)
+		if err := closeTo(got[name], want[name], 1e-5); err != nil {
+			return fmt.Errorf("%s: %w\n%s", name, err, listing(wide))
+		}
+		if s, ok := g.Shape(v); !ok || !agrees(g, s, want[name].Shape) {
+			return fmt.Errorf("%s was inferred as %s and has %v", name, onnx.ShapeString(s), want[name].Shape)
+		}
+	}
+	return nil
+}
+
+// agrees reports whether an inferred shape can be that of a run, and is known where
+// no symbol is about.
+func agrees(g *gradtest.Gen, shape []onnx.Dim, dims []int64) bool {
+	return slices.EqualFunc(shape, dims, func(d onnx.Dim, n int64) bool {
+		v, known := d.Bind(g.Sizes).Const()
+		return v == n || !known && g.Symbolic
+	})
+}
+
+// loose returns m with outputs of undeclared sizes, which the runtime cannot find
+// fault with.
+func loose(m *onnx.Model) *onnx.Model {
+	m = m.Clone()
+	for _, o := range m.Graph.Outputs {
+		for i := range o.Type.Shape {
+			o.Type.Shape[i] = onnx.ShapeDim{Value: -1}
+		}
+	}
+	return m
+}
+
+// closeTo compares tensors; tol is relative to the largest element of want.
+func closeTo(got, want *ort.Tensor, tol float64) error {
+	if got == nil || !slices.Equal(got.Shape, want.Shape) {
+		return fmt.Errorf("got %v, want shape %v", got, want.Shape)
+	}
+	a, b := gradtest.Float64s(got), gradtest.Float64s(want)
+	scale := 1.0
+	for _, v := range b {
+		if !math.IsInf(v, 0) {
+			scale = max(scale, math.Abs(v))
+		}
+	}
+	for i := range b {
+		if a[i] != b[i] && !(math.Abs(a[i]-b[i]) <= tol*scale) {
+			return fmt.Errorf("element %d is %v, want %v", i, a[i], b[i])
+		}
+	}
+	return nil
+}
