@@ -92,28 +92,23 @@ type upgrader struct {
 	target int64
 	path   string
 	err    error
-	opsets map[string]int64
-	taken  map[string]bool
+	model  *Model // the operator sets and the file version that are read
+	names  *nameSet
 	read   map[string]bool // by nodes, or as outputs
 	// main receives constants, or lines, the beginning of the function at hand.
 	main   *Graph
 	lines  *[]*Node
-	consts map[string]string // constants by contents
+	consts map[string]string  // constants by contents
+	made   map[string]*Tensor // and by name
 	vals   *scopeValues
 }
 
-// scopeValues is what is known of the values of a graph and of those around it.
-type scopeValues struct {
-	vals   Values
-	source map[string]*Tensor // constants
-	up     *scopeValues
-}
-
 func newUpgrader(m *Model, target int64) *upgrader {
-	u := &upgrader{target: target, path: m.Path, opsets: m.Opsets, taken: map[string]bool{}, read: map[string]bool{}, main: m.Graph, consts: map[string]string{}}
-	u.take(m.Graph)
+	u := &upgrader{target: target, path: m.Path, model: m, names: namesOf(m), read: map[string]bool{}, main: m.Graph, consts: map[string]string{}, made: map[string]*Tensor{}}
+	note := func(name string, read bool) { u.read[name] = u.read[name] || read }
+	m.Graph.eachName(note)
 	for _, f := range m.Functions {
-		u.take(f.body())
+		f.body().eachName(note)
 	}
 	return u
 }
@@ -128,14 +123,6 @@ func (f *Function) body() *Graph {
 		g.Outputs = append(g.Outputs, &ValueInfo{Name: name})
 	}
 	return g
-}
-
-// take reserves all names of g and its subgraphs.
-func (u *upgrader) take(g *Graph) {
-	g.eachName(func(name string, read bool) {
-		u.taken[name] = true
-		u.read[name] = u.read[name] || read
-	})
 }
 
 // readable refuses what has no known form.
@@ -167,7 +154,7 @@ func (u *upgrader) mainGraph(g *Graph, from int64) {
 // function upgrades the body of f, whose constants are nodes.
 func (u *upgrader) function(f *Function) {
 	var lines []*Node
-	u.lines, u.consts, u.opsets = &lines, map[string]string{}, f.Opsets
+	u.lines, u.consts, u.model = &lines, map[string]string{}, &Model{Opsets: f.Opsets, IRVersion: u.model.IRVersion}
 	g := f.body()
 	u.graph(g, f.Opsets[""])
 	f.Nodes = append(lines, g.Nodes...)
@@ -176,7 +163,7 @@ func (u *upgrader) function(f *Function) {
 
 // graph upgrades the nodes of g and what they hold.
 func (u *upgrader) graph(g *Graph, from int64) {
-	u.vals = u.enter(g)
+	u.vals = enterScope(u.model, g, u.vals)
 	defer func() { u.vals = u.vals.up }()
 	var out []*Node
 	for _, n := range g.Nodes {
@@ -191,53 +178,6 @@ func (u *upgrader) graph(g *Graph, from int64) {
 		out = append(out, u.node(n, from)...)
 	}
 	g.Nodes = out
-}
-
-// enter infers the types of g. Whatever contradicts itself is left unknown: that
-// is not the place to refuse a model.
-func (u *upgrader) enter(g *Graph) *scopeValues {
-	s := &scopeValues{source: map[string]*Tensor{}, up: u.vals}
-	inf := newInference(&Model{Graph: g, Opsets: u.opsets}, nil)
-	s.vals = inf.vals
-	for _, t := range g.Initializers {
-		s.source[t.Name] = t
-	}
-	for _, v := range g.Inputs { // of an initialiser: a default that a caller may replace
-		delete(s.source, v.Name)
-	}
-	for _, n := range g.Nodes {
-		for _, name := range n.Inputs {
-			if inf.vals[name] == nil && u.vals != nil {
-				if i := u.vals.info(name); i != nil {
-					inf.vals[name] = i
-				}
-			}
-		}
-		_ = inf.node(n)
-		if n.Op == "Constant" && n.Domain == "" && len(n.Outputs) == 1 {
-			s.source[n.Outputs[0]] = ConstantTensor(n)
-		}
-	}
-	return s
-}
-
-func (s *scopeValues) info(name string) *Info {
-	for ; s != nil; s = s.up {
-		if i := s.vals[name]; i != nil {
-			return i
-		}
-	}
-	return nil
-}
-
-// constant returns the tensor that name stands for, or nil.
-func (s *scopeValues) constant(name string) *Tensor {
-	for ; s != nil; s = s.up {
-		if t := s.source[name]; t != nil || s.vals[name] != nil {
-			return t
-		}
-	}
-	return nil
 }
 
 // node brings one node from the form of set v to that of the target.
@@ -265,17 +205,7 @@ func (u *upgrader) fresh(n *Node, what string) string {
 	if i := slices.IndexFunc(n.Outputs, func(o string) bool { return o != "" }); i >= 0 {
 		base = n.Outputs[i]
 	}
-	return freshName(u.taken, base+"/"+what)
-}
-
-// freshName returns base, or base with a number, and reserves it.
-func freshName(taken map[string]bool, base string) string {
-	name := base
-	for k := 2; taken[name]; k++ {
-		name = fmt.Sprintf("%s_%d", base, k)
-	}
-	taken[name] = true
-	return name
+	return u.names.fresh(base + "/" + what)
 }
 
 // tensor names a constant that n reads, one for equal contents.
@@ -285,7 +215,7 @@ func (u *upgrader) tensor(n *Node, what string, t *Tensor) string {
 		return name
 	}
 	name := u.fresh(n, what)
-	u.consts[key] = name
+	u.consts[key], u.made[name] = name, t
 	if u.lines != nil {
 		*u.lines = append(*u.lines, &Node{Op: "Constant", Name: name, Outputs: []string{name}, Attrs: []*Attribute{TensorAttr("value", t)}})
 		return name
@@ -297,6 +227,14 @@ func (u *upgrader) tensor(n *Node, what string, t *Tensor) string {
 
 func (u *upgrader) ints(n *Node, what string, v ...int64) string {
 	return u.tensor(n, what, NewInt64("", []int64{int64(len(v))}, v))
+}
+
+// constant returns the tensor that a name stands for, or nil.
+func (u *upgrader) constant(name string) *Tensor {
+	if t := u.made[name]; t != nil {
+		return t
+	}
+	return u.vals.constant(name)
 }
 
 // attr removes an attribute of n and returns it, or nil where there is none.
@@ -329,33 +267,6 @@ func (n *Node) setInput(i int, v string) {
 func (u *upgrader) helper(n *Node, op, what string, in []string, attrs ...*Attribute) (*Node, string) {
 	out := u.fresh(n, what)
 	return &Node{Op: op, Name: out, Inputs: in, Outputs: []string{out}, Attrs: attrs}, out
-}
-
-// eachName calls f with every name that g or a graph in it reads or writes; read
-// tells which.
-func (g *Graph) eachName(f func(name string, read bool)) {
-	for _, v := range g.Inputs {
-		f(v.Name, false)
-	}
-	for _, v := range g.Outputs {
-		f(v.Name, true)
-	}
-	for _, t := range g.Initializers {
-		f(t.Name, false)
-	}
-	for _, n := range g.Nodes {
-		for _, v := range n.Inputs {
-			f(v, true)
-		}
-		for _, v := range n.Outputs {
-			f(v, false)
-		}
-		for _, a := range n.Attrs {
-			for _, s := range a.subgraphs() {
-				s.eachName(f)
-			}
-		}
-	}
 }
 
 // upgradeRules rewrite a node into nodes of the operator set under which they

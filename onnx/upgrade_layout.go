@@ -52,7 +52,7 @@ func resizeOld(u *upgrader, n *Node) []*Node {
 	}
 	grows, shrinks := true, true // may do so
 	var known []float32
-	if t := u.vals.constant(scales); t != nil {
+	if t := u.constant(scales); t != nil {
 		if v, err := t.Floats(); err == nil {
 			known = v
 			grows = slices.ContainsFunc(v, func(s float32) bool { return s > 1 })

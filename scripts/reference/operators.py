@@ -1,0 +1,56 @@
+"""The operators of the standard and the sets that changed them, for the Go package onnx.
+
+    operators.py            write onnx/operators.tsv
+    operators.py --check    regenerate in memory; exit 1 if the file differs
+"""
+
+import argparse
+import pathlib
+import sys
+
+import onnx.defs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILE = "onnx/operators.tsv"
+DOMAINS = ("ai.onnx", "ai.onnx.ml")
+HEADER = ("domain", "operator", "since", "deprecated")
+
+
+def rows():
+    """One row an operator: its domain, its name, the sets that defined it anew, and those that deprecated it."""
+    forms = {}
+    for s in onnx.defs.get_all_schemas_with_history():
+        forms.setdefault((s.domain or "ai.onnx", s.name), {})[s.since_version] = s.deprecated
+    for (domain, name), since in sorted(forms.items()):
+        if domain in DOMAINS:
+            yield domain, name, ",".join(map(str, sorted(since))), ",".join(str(v) for v in sorted(since) if since[v])
+
+
+def table():
+    newest = ", ".join(f"{d} {onnx.defs.onnx_opset_version() if d == 'ai.onnx' else newest_of(d)}" for d in DOMAINS)
+    lines = [f"# made by scripts/reference/operators.py; newest operator sets: {newest}", "\t".join(HEADER)]
+    return "\n".join(lines + ["\t".join(r) for r in rows()]) + "\n"
+
+
+def newest_of(domain):
+    return max(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain)
+
+
+def stale():
+    path = ROOT / FILE
+    return not path.is_file() or path.read_text() != table()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the file differs")
+    if parser.parse_args().check:
+        old = stale()
+        print(f"{FILE} is {'not ' * old}current")
+        sys.exit(old)
+    (ROOT / FILE).write_text(table())
+    print(f"{sum(1 for _ in rows())} operators")
+
+
+if __name__ == "__main__":
+    main()
