@@ -113,6 +113,9 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 	for _, step := range []func(*onnx.Model) error{
 		func(m *onnx.Model) error { return onnx.Upgrade(m, minOpset) },
 		func(m *onnx.Model) error { return checkNames(m, o) },
+		func(m *onnx.Model) error { return expandAll(m, nil) },
+		onnx.Simplify,
+		func(m *onnx.Model) error { return expandPath(m, o) },
 		onnx.Simplify,
 	} {
 		if err := step(m); err != nil {
@@ -120,6 +123,25 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 		}
 	}
 	return m, nil
+}
+
+// expandPath replaces the composite operators that a gradient comes through, so that
+// what their parts compute is used again on the way back.
+func expandPath(m *onnx.Model, o *Options) error {
+	b, err := onnx.NewBuilder(m, "path/", nil)
+	if err != nil {
+		return err
+	}
+	p := newPass(b, o.Wrt, nil)
+	on, err := p.path([]Value{o.Of})
+	if err != nil {
+		return err
+	}
+	composite := map[*onnx.Node]bool{}
+	for i, n := range p.nodes {
+		composite[n] = on[i]
+	}
+	return expandAll(m, func(n *onnx.Node) bool { return composite[n] })
 }
 
 // checkNames checks that what o asks for is there and of a kind that has a gradient.

@@ -6,6 +6,8 @@ weights are constants. `build` returns the module, its example inputs and the ON
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 import transformers
 from torch import nn
@@ -76,8 +78,8 @@ class UNet(nn.Module):
         super().__init__()
         sizes = [wide, 2 * wide, 4 * wide]
         self.stem = nn.Conv2d(3, wide, 3, 1, 1)
-        self.down = nn.ModuleList(Block(a, b, 2) for a, b in zip(sizes, sizes[1:], strict=False))
-        self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.down = nn.ModuleList(Block(a, b, 2) for a, b in pairwise(sizes))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in pairwise(sizes))
         self.join = nn.ModuleList(Block(2 * a, a, 1) for a in sizes[:-1])
         self.head = nn.Conv2d(wide, 3, 1)
 
