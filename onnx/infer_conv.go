@@ -39,26 +39,18 @@ func inferConv(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 // slide returns shape with each spatial axis replaced by the number of windows.
 func (inf *inference) slide(n *Node, shape, weights []Dim) ([]Dim, error) {
 	out := slices.Clone(shape)
-	if _, given := n.Ints("kernel_shape"); !given && len(weights) > 2 {
-		for _, d := range weights[2:] {
-			if _, ok := d.Const(); !ok {
-				for i := range out[2:] {
-					out[2+i] = inf.symbol()
-				}
-				return out, nil
-			}
-		}
-	}
-	ws, padded, err := Windows(n, shape, weights)
+	ws, known, err := Windows(n, shape, weights)
 	if err != nil {
 		return nil, err
 	}
-	for i, w := range ws {
-		count, ok := w.Count(shape[2+i])
-		if !ok || !padded {
-			count = inf.symbol()
+	for i := range out[2:] {
+		out[2+i] = inf.symbol()
+		if !known {
+			continue
 		}
-		out[2+i] = count
+		if count, ok := ws[i].Count(shape[2+i]); ok {
+			out[2+i] = count
+		}
 	}
 	return out, nil
 }
@@ -104,15 +96,8 @@ func Transposes(n *Node, shape, weights []Dim) ([]Transposed, error) {
 		return nil, fmt.Errorf("an input of shape %s has no spatial axes", ShapeString(shape))
 	}
 	spatial := shape[2:]
-	if _, given := n.Ints("kernel_shape"); !given {
-		for _, d := range weights[2:] {
-			if _, ok := d.Const(); !ok {
-				return nil, nil
-			}
-		}
-	}
 	a, err := readWindow(n, spatial, weights)
-	if err != nil {
+	if err != nil || a.kernel == nil {
 		return nil, err
 	}
 	extra, _ := n.Ints("output_padding")

@@ -66,15 +66,15 @@ func (d Dim) floorDiv(s int64) (Dim, bool) {
 
 // Windows reads the windows of a Conv or pooling node over the spatial axes of an
 // input of the given shape. Kernel sizes are the attribute kernel_shape, or else
-// those of weights, the shape of a second input. ok is false where padding that is
-// left to the runtime depends on a symbol.
+// those of weights, the shape of a second input. ok is false where these, or padding
+// that is left to the runtime, depend on a symbol.
 func Windows(n *Node, shape, weights []Dim) (ws []Window, ok bool, err error) {
 	if len(shape) < 3 {
 		return nil, false, fmt.Errorf("an input of shape %s has no spatial axes", ShapeString(shape))
 	}
 	spatial := shape[2:]
 	r, err := readWindow(n, spatial, weights)
-	if err != nil {
+	if err != nil || r.kernel == nil {
 		return nil, false, err
 	}
 	ok = true
@@ -117,7 +117,8 @@ func (w Window) same(size Dim, span int64) (total int64, ok bool) {
 	return n.Sub(D(1)).Mul(D(w.Stride)).Add(D(span)).Sub(size).Const()
 }
 
-// windowAttrs are attributes with their defaults filled in.
+// windowAttrs are attributes with their defaults filled in; none where the kernel has
+// the size of weights of symbolic shape.
 type windowAttrs struct{ kernel, strides, dilations, pads []int64 }
 
 func readWindow(n *Node, spatial, weights []Dim) (windowAttrs, error) {
@@ -128,7 +129,7 @@ func readWindow(n *Node, spatial, weights []Dim) (windowAttrs, error) {
 		for _, d := range weights[2:] {
 			k, ok := d.Const()
 			if !ok {
-				return a, fmt.Errorf("the size of the kernel, %s, is not known", ShapeString(weights))
+				return windowAttrs{}, nil
 			}
 			a.kernel = append(a.kernel, k)
 		}

@@ -90,6 +90,11 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error)
 	if err != nil {
 		return nil, fmt.Errorf("forward graph: %w", err)
 	}
+	if forward.Hybrid() {
+		if err := sameInFloat(model, g.Feeds, at); err != nil {
+			return nil, fmt.Errorf("forward graph: %w", err)
+		}
+	}
 	for i, o := range g.Outs {
 		shape, ok := g.Shape(o)
 		y := at[fmt.Sprintf("y%d", i)]
@@ -157,7 +162,15 @@ func (g *Gen) compare(f *Program, at Feeds, backward *onnx.Model, seeds []onnx.V
 	if err := onnx.Check(backward); err != nil {
 		return err
 	}
-	back, err := Run(backward, g.Feeds)
+	program, err := Open(backward)
+	if err != nil {
+		return fmt.Errorf("gradient graph: %w", err)
+	}
+	defer program.Close()
+	back, err := program.Run(g.Feeds)
+	if err == nil && program.Hybrid() {
+		err = sameInFloat(backward, g.Feeds, back)
+	}
 	if err != nil {
 		return fmt.Errorf("gradient graph: %w", err)
 	}

@@ -16,10 +16,30 @@ type Program struct {
 	s       *ort.Session
 	inputs  []string
 	outputs []string
+	// steps are the parts of a model that the runtime cannot run whole in double.
+	steps     []step
+	constants Feeds
 }
 
-// Open opens m on one thread.
+// Open opens m on one thread. In a model of type double, operators for which the
+// runtime has float32 only are computed in Go.
 func Open(m *onnx.Model) (*Program, error) {
+	steps, err := hybridOf(m)
+	if steps == nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return open(m)
+	}
+	p := &Program{steps: steps}
+	for _, v := range m.Graph.Outputs {
+		p.outputs = append(p.outputs, v.Name)
+	}
+	p.constants, err = constantsOf(m)
+	return p, err
+}
+
+func open(m *onnx.Model) (*Program, error) {
 	raw, err := onnx.Encode(m)
 	if err != nil {
 		return nil, err
@@ -38,10 +58,25 @@ func Open(m *onnx.Model) (*Program, error) {
 }
 
 // Close frees the session.
-func (p *Program) Close() { _ = p.s.Close() }
+func (p *Program) Close() {
+	if p.s != nil {
+		_ = p.s.Close()
+	}
+	for _, s := range p.steps {
+		if s.run != nil {
+			s.run.Close()
+		}
+	}
+}
+
+// Hybrid reports whether some operators are computed in Go.
+func (p *Program) Hybrid() bool { return p.steps != nil }
 
 // Run returns the outputs by name.
 func (p *Program) Run(f Feeds) (Feeds, error) {
+	if p.steps != nil {
+		return p.runSteps(f)
+	}
 	in := make([]*ort.Tensor, len(p.inputs))
 	for i, name := range p.inputs {
 		if in[i] = f[name]; in[i] == nil {
