@@ -210,7 +210,7 @@ func (e *Infill) batches(ctx context.Context, p product, u []float64, g []float3
 }
 
 // run evaluates one batch of chains.
-func (e *Infill) run(ctx context.Context, s *mlmSession, u []float64, g []float32, x energies.Batch) error {
+func (e *Infill) run(ctx context.Context, s *session, u []float64, g []float32, x energies.Batch) error {
 	chains, k := x.Chains(), e.space.Sites
 	in := e.inputs(x)
 	site := make([]float32, chains*k)
@@ -297,7 +297,7 @@ func (e *Infill) LogModelConditional(ctx context.Context, lp []float64, site int
 	return nil
 }
 
-func (e *Infill) runConditional(ctx context.Context, s *mlmSession, out []float32, site int, x energies.Batch) error {
+func (e *Infill) runConditional(ctx context.Context, s *session, out []float32, site int, x energies.Batch) error {
 	chains, t := x.Chains(), len(e.text.IDs)
 	ids := make([]int64, chains*t)
 	rows := make([]int64, chains)

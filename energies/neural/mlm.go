@@ -1,7 +1,6 @@
 package neural
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -120,7 +119,7 @@ type MLM struct {
 	sequences atomic.Int64
 
 	mu       sync.Mutex
-	sessions map[product]*mlmSession
+	sessions map[product]*session
 }
 
 // product is what a rewritten graph returns.
@@ -161,7 +160,7 @@ func NewMLM(m *onnx.Model, o MLMOptions) (*MLM, error) {
 	if int(o.MaskID) >= vocab {
 		return nil, &OptionError{"mask id", fmt.Sprint(o.MaskID), fmt.Sprintf("an id below the model's vocabulary of %d", vocab)}
 	}
-	return &MLM{opts: o, model: m, part: p, vocab: vocab, sessions: map[product]*mlmSession{}}, nil
+	return &MLM{opts: o, model: m, part: p, vocab: vocab, sessions: map[product]*session{}}, nil
 }
 
 // Vocabulary returns the number of words the model scores.
@@ -189,14 +188,8 @@ func (m *MLM) Close() error {
 	return first
 }
 
-// mlmSession is an opened graph with the order of its inputs.
-type mlmSession struct {
-	session *ort.Session
-	inputs  []string
-}
-
 // session opens the graph for a product on first use.
-func (m *MLM) session(p product) (*mlmSession, error) {
+func (m *MLM) session(p product) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.sessions[p]; s != nil {
@@ -212,37 +205,6 @@ func (m *MLM) session(p product) (*mlmSession, error) {
 	}
 	m.sessions[p] = s
 	return s, nil
-}
-
-// open writes a rewritten model, with weights left in the user's file where they
-// are in one, and opens a session on it.
-func open(g *onnx.Model, o ort.Options) (*mlmSession, error) {
-	proto, dir, err := onnx.EncodeReferencing(g)
-	if err != nil {
-		return nil, err
-	}
-	if dir != "" {
-		o.ExternalDir = dir
-	}
-	s := &mlmSession{}
-	var outputs []string
-	for _, v := range g.Graph.Inputs {
-		s.inputs = append(s.inputs, v.Name)
-	}
-	for _, v := range g.Graph.Outputs {
-		outputs = append(outputs, v.Name)
-	}
-	s.session, err = ort.Open(proto, s.inputs, outputs, o)
-	return s, err
-}
-
-// run evaluates the graph with inputs by name.
-func (s *mlmSession) run(ctx context.Context, in map[string]*ort.Tensor, out []*ort.Tensor) error {
-	list := make([]*ort.Tensor, len(s.inputs))
-	for i, name := range s.inputs {
-		list[i] = in[name]
-	}
-	return s.session.Run(ctx, list, out)
 }
 
 // textInputs are the model's own inputs for a run on n sequences of t tokens without

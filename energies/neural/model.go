@@ -1,0 +1,277 @@
+package neural
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// ModelOptions says how a model computes an energy. Zero fields mean defaults.
+type ModelOptions struct {
+	// Space is the set of states.
+	Space energies.Space
+	// Input is the input that takes the state, Output the log-density; each may be
+	// left empty where the model has one.
+	Input, Output string
+	// Negate says that the output is an energy E: U = -E.
+	Negate bool
+	// Temperature divides U; 0 means 1.
+	Temperature float64
+	// Fixed gives the model's other inputs. One whose first dimension is the batch,
+	// by its name in the file, may be given for one chain: it is repeated.
+	Fixed map[string]*ort.Tensor
+	// Bind gives numbers for named dimensions of the inputs; see [onnx.Bind].
+	Bind map[string]int64
+	// MaxBatch bounds the chains in one run of the model; 0 is no bound. A model whose
+	// batch is a number runs on as many at a time.
+	MaxBatch int
+	// Runtime says where and how the model runs.
+	Runtime ort.Options
+}
+
+// Model is the energy of any ONNX model that computes one number a chain.
+//
+// A floating-point input takes the numbers that codes stand for, [chain, …] with as
+// many elements as the space has sites: 0 and 1 (Binary), -1 and +1 (Spin), Low and
+// up (Ordinal); or, for a Categorical space, one-hot rows, [chain, …] with sites·values
+// elements. An integer input takes codes (Ordinal: with Low added) and must index a
+// table, or pick entries, with them. A model without a batch axis is run chain by chain.
+//
+// It is safe for concurrent use.
+type Model struct {
+	opts   ModelOptions
+	model  *onnx.Model
+	layout layout
+
+	mu       sync.Mutex
+	sessions map[bool]*session // by whether the gradient is computed
+	hot      int               // values of the one-hot gradient, at least Space.Values
+}
+
+var _ energies.Differentiable = (*Model)(nil)
+
+// MismatchError reports a space that contradicts the shape of a model's input.
+type MismatchError struct{ Space, Input, Shape, Reason string }
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("neural: the space %s does not fit input %q of shape %s: %s", e.Space, e.Input, e.Shape, e.Reason)
+}
+
+// NewModel prepares a model. m is not changed. float16 weights are widened.
+//
+// Errors: *OptionError, *energies.SpaceError, *MismatchError where the space contradicts
+// the input's shape, *grad.NameError for names that the model does not have,
+// *grad.RowsError for an output that is not one number a chain, *onnx errors. What the
+// gradient needs is checked here too; see [grad.Append].
+func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
+	if o.Temperature == 0 {
+		o.Temperature = 1
+	}
+	if !(o.Temperature > 0) || math.IsInf(o.Temperature, 1) {
+		return nil, &OptionError{"temperature", fmt.Sprint(o.Temperature), "a number above zero"}
+	}
+	if o.MaxBatch < 0 {
+		return nil, &OptionError{"batch limit", fmt.Sprint(o.MaxBatch), "0 or more"}
+	}
+	space := o.Space
+	if err := space.Check(); err != nil {
+		return nil, err
+	}
+	m = m.Clone()
+	if _, err := onnx.WidenFloat16(m); err != nil {
+		return nil, err
+	}
+	if err := onnx.Bind(m, o.Bind); err != nil {
+		return nil, err
+	}
+	e := &Model{opts: o, model: m, sessions: map[bool]*session{}}
+	e.opts.Space = space
+	if err := e.names(); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.layout, err = layoutOf(m.Graph.Input(e.opts.Input), &e.opts.Space); err != nil {
+		return nil, err
+	}
+	if err := e.checkFixed(); err != nil {
+		return nil, err
+	}
+	_, err = e.differentiated()
+	return e, err
+}
+
+// names settles which input and output are meant.
+func (e *Model) names() error {
+	g := e.model.Graph
+	var free, outs []string
+	for _, v := range g.Inputs {
+		if g.Initializer(v.Name) == nil && e.opts.Fixed[v.Name] == nil {
+			free = append(free, v.Name)
+		}
+	}
+	for _, v := range g.Outputs {
+		outs = append(outs, v.Name)
+	}
+	for _, c := range []struct {
+		what string
+		name *string
+		have []string
+	}{{"input", &e.opts.Input, free}, {"output", &e.opts.Output, outs}} {
+		if *c.name == "" && len(c.have) == 1 {
+			*c.name = c.have[0]
+		}
+		found := false
+		for _, h := range c.have {
+			found = found || h == *c.name
+		}
+		if !found {
+			return &grad.NameError{What: c.what, Name: *c.name, Have: c.have}
+		}
+	}
+	var missing []string
+	for _, v := range free {
+		if v != e.opts.Input {
+			missing = append(missing, v)
+		}
+	}
+	if missing != nil {
+		return &OptionError{"fixed inputs", strings.Join(missing, ", "), "a tensor for each input of the model but the state"}
+	}
+	return nil
+}
+
+// checkFixed checks names of the fixed inputs; the runtime checks their shapes.
+func (e *Model) checkFixed() error {
+	var have []string
+	for _, v := range e.model.Graph.Inputs {
+		have = append(have, v.Name)
+	}
+	for name := range e.opts.Fixed {
+		if e.model.Graph.Input(name) == nil {
+			return &grad.NameError{What: "input", Name: name, Have: have}
+		}
+	}
+	return nil
+}
+
+// Space returns the states.
+func (e *Model) Space() *energies.Space { return &e.opts.Space }
+
+// Close frees the runtime's sessions. The energy must not be used after it.
+func (e *Model) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var first error
+	for k, s := range e.sessions {
+		if err := s.session.Close(); err != nil && first == nil {
+			first = err
+		}
+		delete(e.sessions, k)
+	}
+	return first
+}
+
+// StraightThrough names the nodes through whose rounding the gradient is passed, as
+// in quantised models; the gradient is then not that of U.
+func (e *Model) StraightThrough() ([]string, error) {
+	r, err := e.differentiated()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, n := range r.StraightThrough {
+		out = append(out, n.Label())
+	}
+	return out, nil
+}
+
+// differentiated returns the gradient model.
+func (e *Model) differentiated() (*grad.Result, error) {
+	r, err := grad.Append(e.model, grad.Options{Of: e.opts.Output, Wrt: []string{e.opts.Input}, Bind: e.layout.bind})
+	if err != nil || !e.layout.integer {
+		return r, err
+	}
+	vals, err := onnx.Infer(r.Model)
+	if err != nil {
+		return nil, err
+	}
+	shape := vals[r.Grads[0]].Shape
+	n, ok := shape[len(shape)-1].Const()
+	if !ok || n < int64(e.layout.low+e.opts.Space.Values) {
+		return nil, &MismatchError{describe(&e.opts.Space), e.opts.Input, onnx.ShapeString(shape),
+			fmt.Sprintf("codes up to %d index a table of %s entries", e.layout.low+e.opts.Space.Values-1, shape[len(shape)-1])}
+	}
+	e.hot = int(n)
+	return r, nil
+}
+
+// session opens the model, with or without the gradient, on first use.
+func (e *Model) session(gradient bool) (*session, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s := e.sessions[gradient]; s != nil {
+		return s, nil
+	}
+	g := e.model.Clone()
+	g.Graph.Outputs = []*onnx.ValueInfo{g.Graph.Output(e.opts.Output)}
+	if gradient {
+		r, err := e.differentiated()
+		if err != nil {
+			return nil, err
+		}
+		g = r.Model
+		g.Graph.Outputs = []*onnx.ValueInfo{g.Graph.Output(e.opts.Output), g.Graph.Output(r.Grads[0])}
+	}
+	onnx.Prune(g.Graph)
+	s, err := open(g, e.opts.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	e.sessions[gradient] = s
+	return s, nil
+}
+
+// LogDensity writes U of each state; see [energies.Energy].
+func (e *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.evaluate(ctx, u, nil, x)
+}
+
+// LogDensityGrad writes U and its gradient; see [energies.Differentiable].
+func (e *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return e.evaluate(ctx, u, g, x)
+}
+
+// evaluate runs the model on as many chains at a time as it takes.
+func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	s, err := e.session(g != nil)
+	if err != nil {
+		return err
+	}
+	n := x.Chains()
+	limit := n
+	if e.opts.MaxBatch > 0 {
+		limit = min(limit, e.opts.MaxBatch)
+	}
+	if e.layout.batch > 0 {
+		limit = e.layout.batch
+	}
+	row := e.opts.Space.Sites * e.opts.Space.Values
+	for lo := 0; lo < n; lo += limit {
+		hi := min(n, lo+limit)
+		var part []float32
+		if g != nil {
+			part = g[lo*row : hi*row]
+		}
+		if err := e.run(ctx, s, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

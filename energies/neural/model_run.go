@@ -1,0 +1,347 @@
+package neural
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// layout is how a state lies in the model's input.
+type layout struct {
+	elem    onnx.DataType
+	batch   int     // chains in a run, 0 for any number
+	axis    bool    // there is a batch axis
+	symbol  string  // the name of the batch dimension in the file, if it has one
+	dims    []int64 // of one chain
+	integer bool    // codes
+	oneHot  bool
+	low     int // the number that code 0 stands for in an integer input
+	bind    map[string]int64
+}
+
+// layoutOf fits the space to the shape that the file states for the input.
+func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
+	l := layout{elem: v.Type.Elem, axis: true}
+	shape := shapeText(v)
+	mismatch := func(format string, args ...any) (layout, error) {
+		return l, &MismatchError{describe(s), v.Name, shape, fmt.Sprintf(format, args...)}
+	}
+	switch l.elem {
+	case onnx.Float, onnx.Double:
+		l.oneHot = s.Kind == energies.Categorical
+	case onnx.Int64, onnx.Int32:
+		l.integer = true
+		if s.Kind == energies.Spin {
+			return mismatch("integers index a table, and spins are -1 and +1")
+		}
+		if s.Kind == energies.Ordinal {
+			if l.low = s.Low; l.low < 0 {
+				return mismatch("integers index a table, and the least value is %d", l.low)
+			}
+		}
+	default:
+		return mismatch("its elements are %s; float, double, int32 or int64 is wanted", l.elem)
+	}
+	want := int64(s.Sites)
+	what := fmt.Sprintf("%d sites", s.Sites)
+	if l.oneHot {
+		want *= int64(s.Values)
+		what += fmt.Sprintf(" x %d values, one-hot,", s.Values)
+	}
+	if !v.Type.HasShape {
+		l.dims = []int64{int64(s.Sites)}
+		if l.oneHot {
+			l.dims = append(l.dims, int64(s.Values))
+		}
+		return l, nil
+	}
+	dims := v.Type.Shape
+	if whole, open := product64(dims); open < 0 && whole == want {
+		if len(dims) == 0 || dims[0].Value != 1 || len(dims) == 1 {
+			l.axis, l.batch = false, 1
+			l.dims = values(dims)
+			return l.settled(s, mismatch)
+		}
+	}
+	if len(dims) < 2 {
+		return mismatch("%s a chain need a batch axis and one of %d elements", what, want)
+	}
+	if dims[0].Value >= 0 {
+		l.batch = int(dims[0].Value)
+	}
+	l.symbol = dims[0].Param
+	rest, open := product64(dims[1:])
+	switch {
+	case open == several:
+		return mismatch("more than one dimension of a chain is open; bind them to numbers")
+	case open >= 0 && rest > 0 && want%rest == 0:
+		dims = slices.Clone(dims)
+		key := dims[1+open].Param
+		if key == "" {
+			key = fmt.Sprintf("%s[%d]", v.Name, 1+open)
+		}
+		l.bind = map[string]int64{key: want / rest}
+		dims[1+open].Value = want / rest
+	case open >= 0 || rest != want:
+		return mismatch("%s a chain are %d elements", what, want)
+	}
+	l.dims = values(dims[1:])
+	return l.settled(s, mismatch)
+}
+
+// settled checks that one-hot rows lie in the last axis.
+func (l layout) settled(s *energies.Space, mismatch func(string, ...any) (layout, error)) (layout, error) {
+	if l.oneHot && len(l.dims) > 1 && l.dims[len(l.dims)-1] != int64(s.Values) {
+		return mismatch("the last axis of one-hot rows has the %d values", s.Values)
+	}
+	return l, nil
+}
+
+// several is product64's answer for more than one open dimension.
+const several = 1 << 30
+
+// product64 returns the product of the known dimensions, and which one is open, -1
+// for none.
+func product64(dims []onnx.ShapeDim) (n int64, open int) {
+	n, open = 1, -1
+	for i, d := range dims {
+		switch {
+		case d.Value >= 0 && d.Param == "":
+			n *= d.Value
+		case open >= 0:
+			open = several
+		default:
+			open = i
+		}
+	}
+	return n, open
+}
+
+func values(dims []onnx.ShapeDim) []int64 {
+	out := make([]int64, len(dims))
+	for i, d := range dims {
+		out[i] = d.Value
+	}
+	return out
+}
+
+func shapeText(v *onnx.ValueInfo) string {
+	if !v.Type.HasShape {
+		return "unknown"
+	}
+	var ds []onnx.Dim
+	for _, d := range v.Type.Shape {
+		switch {
+		case d.Param != "":
+			ds = append(ds, onnx.Sym(d.Param))
+		case d.Value >= 0:
+			ds = append(ds, onnx.D(d.Value))
+		default:
+			ds = append(ds, onnx.Sym("?"))
+		}
+	}
+	return onnx.ShapeString(ds)
+}
+
+// describe writes a space as the command line takes it.
+func describe(s *energies.Space) string {
+	switch s.Kind {
+	case energies.Categorical:
+		return fmt.Sprintf("categorical:%dx%d", s.Sites, s.Values)
+	case energies.Ordinal:
+		return fmt.Sprintf("ordinal:%d:%d..%d", s.Sites, s.Low, s.Low+s.Values-1)
+	}
+	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
+}
+
+// number is what a code stands for as an element of the input.
+func number(s *energies.Space, code int32) float64 {
+	switch s.Kind {
+	case energies.Spin:
+		return float64(2*code - 1)
+	case energies.Ordinal:
+		return float64(s.Low + int(code))
+	}
+	return float64(code)
+}
+
+// run evaluates at most one batch. Where the model's batch is larger the last chain
+// fills it up.
+func (e *Model) run(ctx context.Context, s *session, u []float64, g []float32, x energies.Batch) error {
+	chains := x.Chains()
+	rows := max(chains, e.layout.batch)
+	in := map[string]*ort.Tensor{e.opts.Input: e.state(x, rows)}
+	for name, t := range e.opts.Fixed {
+		in[name] = e.repeated(name, t, rows)
+	}
+	out := make([]*ort.Tensor, 1, 2)
+	if g != nil {
+		out = append(out, nil)
+	}
+	if err := s.run(ctx, in, out); err != nil {
+		return err
+	}
+	sign := 1 / e.opts.Temperature
+	if e.opts.Negate {
+		sign = -sign
+	}
+	got, err := floats(out[0], rows, e.opts.Output)
+	if err != nil {
+		return err
+	}
+	for c := range u {
+		u[c] = sign * got(c)
+	}
+	if g == nil {
+		return nil
+	}
+	return e.spread(g, x, out[1], sign)
+}
+
+// state lays out the chains, the last one again in rows that are left over.
+func (e *Model) state(x energies.Batch, rows int) *ort.Tensor {
+	l, s := e.layout, &e.opts.Space
+	shape := slices.Clone(l.dims)
+	if l.axis {
+		shape = append([]int64{int64(rows)}, shape...)
+	}
+	row := func(c int) []int32 { return x.Chain(min(c, x.Chains()-1)) }
+	switch {
+	case l.elem == onnx.Int64:
+		return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) int64 { return int64(v) + int64(l.low) })}
+	case l.elem == onnx.Int32:
+		return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) int32 { return v + int32(l.low) })}
+	case l.elem == onnx.Double && l.oneHot:
+		return &ort.Tensor{Shape: shape, Data: oneHot[float64](rows, s, row)}
+	case l.oneHot:
+		return &ort.Tensor{Shape: shape, Data: oneHot[float32](rows, s, row)}
+	case l.elem == onnx.Double:
+		return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float64 { return number(s, v) })}
+	}
+	return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float32 { return float32(number(s, v)) })}
+}
+
+func fill[T any](rows, sites int, row func(int) []int32, f func(int32) T) []T {
+	out := make([]T, 0, rows*sites)
+	for c := range rows {
+		for _, v := range row(c) {
+			out = append(out, f(v))
+		}
+	}
+	return out
+}
+
+func oneHot[T float32 | float64](rows int, s *energies.Space, row func(int) []int32) []T {
+	out := make([]T, rows*s.Sites*s.Values)
+	for c := range rows {
+		for i, v := range row(c) {
+			out[(c*s.Sites+i)*s.Values+int(v)] = 1
+		}
+	}
+	return out
+}
+
+// repeated returns a fixed input for a run on so many chains.
+func (e *Model) repeated(name string, t *ort.Tensor, rows int) *ort.Tensor {
+	dims := e.model.Graph.Input(name).Type.Shape
+	if e.layout.symbol == "" || len(dims) == 0 || dims[0].Param != e.layout.symbol {
+		return t
+	}
+	shape := slices.Clone(t.Shape)
+	switch {
+	case len(shape) == len(dims)-1:
+		shape = append([]int64{1}, shape...)
+	case len(shape) != len(dims) || shape[0] != 1:
+		return t // the runtime says what is wrong with it
+	}
+	shape[0] = int64(rows)
+	r := &ort.Tensor{Shape: shape}
+	switch d := t.Data.(type) {
+	case []float32:
+		r.Data = slices.Repeat(d, rows)
+	case []float64:
+		r.Data = slices.Repeat(d, rows)
+	case []int64:
+		r.Data = slices.Repeat(d, rows)
+	case []int32:
+		r.Data = slices.Repeat(d, rows)
+	case []bool:
+		r.Data = slices.Repeat(d, rows)
+	case []uint8:
+		r.Data = slices.Repeat(d, rows)
+	case []int8:
+		r.Data = slices.Repeat(d, rows)
+	}
+	return r
+}
+
+// spread turns the model's gradient into that at the one-hot encoding: of x = Σ_v
+// number(v)·onehot_v it is number(v)·∂U/∂x.
+func (e *Model) spread(g []float32, x energies.Batch, t *ort.Tensor, sign float64) error {
+	s := &e.opts.Space
+	each := s.Sites
+	switch {
+	case e.layout.integer:
+		each *= e.hot
+	case e.layout.oneHot:
+		each *= s.Values
+	}
+	d, err := floats(t, max(x.Chains(), e.layout.batch)*each, "gradient of "+e.opts.Output)
+	if err != nil {
+		return err
+	}
+	if !e.layout.integer && !e.layout.oneHot {
+		weight := make([]float64, s.Values)
+		for v := range weight {
+			weight[v] = sign * number(s, int32(v))
+		}
+		for k := range x.Codes {
+			at := d(k)
+			for v, w := range weight {
+				g[k*s.Values+v] = float32(at * w)
+			}
+		}
+		return nil
+	}
+	stride, from := s.Values, 0
+	if e.layout.integer {
+		stride, from = e.hot, e.layout.low
+	}
+	for k := range x.Codes {
+		for v := range s.Values {
+			g[k*s.Values+v] = float32(sign * d(k*stride+from+v))
+		}
+	}
+	return nil
+}
+
+// floats returns access to the n numbers of a tensor that the model computed.
+func floats(t *ort.Tensor, n int, name string) (func(int) float64, error) {
+	switch d := t.Data.(type) {
+	case []float32:
+		if len(d) == n {
+			return func(i int) float64 { return float64(d[i]) }, nil
+		}
+	case []float64:
+		if len(d) == n {
+			return func(i int) float64 { return d[i] }, nil
+		}
+	}
+	return nil, &ShapeError{Output: name, Have: t.Shape, Want: n}
+}
+
+// ShapeError reports an output that had another number of elements in a run than the
+// chains make.
+type ShapeError struct {
+	Output string
+	Have   []int64
+	Want   int
+}
+
+func (e *ShapeError) Error() string {
+	return fmt.Sprintf("neural: %s came out with shape %v; %d numbers are wanted", e.Output, e.Have, e.Want)
+}
