@@ -48,11 +48,6 @@ func init() {
 		g.Out(g.MatMul(g.Float(a, g.Signed), g.Float(b, g.Signed)), g.MatMul(g.Float(a, g.Signed), g.Float(v, g.Signed)),
 			g.MatMul(g.Float(v, g.Signed), g.Float(b, g.Signed)), g.MatMul(g.Float(v, g.Signed), g.Float(v, g.Signed)))
 	}}
-	inferCases["FusedMatMul"] = inferCase{build: func(g *gen) {
-		k, b := g.Dim(), g.Dim()
-		in := []value{g.Float([]onnx.Dim{b, k, g.Dim()}, g.Signed), g.Float([]onnx.Dim{b, g.Dim(), k}, g.Signed)}
-		g.Out(g.OpN("com.microsoft", "FusedMatMul", 1, in, onnx.IntAttr("transA", 1), onnx.IntAttr("transB", 1))...)
-	}}
 	inferCases["Gemm"] = inferCase{build: func(g *gen) {
 		k := g.Dim()
 		in := []value{g.Float([]onnx.Dim{k, g.Dim()}, g.Signed), g.Float([]onnx.Dim{g.Dim(), k}, g.Signed)}

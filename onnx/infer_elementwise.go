@@ -29,7 +29,7 @@ func init() {
 	register(inferIsFloat, "IsNaN", "IsInf")
 	register(inferWhere, "Where")
 	register(inferCast, "Cast")
-	register(inferNormalization, "LayerNormalization", "SkipLayerNormalization", "BatchNormalization", "Dropout")
+	register(inferNormalization, "LayerNormalization", "BatchNormalization", "Dropout")
 }
 
 // inferSame gives the output the type and shape of input 0. Numbers are followed

@@ -9,7 +9,7 @@ func init() {
 	register(inferGather, "Gather")
 	register(inferGatherElements, "GatherElements")
 	register(inferGatherND, "GatherND")
-	register(inferMatMul, "MatMul", "FusedMatMul")
+	register(inferMatMul, "MatMul")
 	register(inferGemm, "Gemm")
 	register(inferReduce, "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
 		"ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
@@ -73,9 +73,8 @@ func inferMatMul(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 		return nil, nil
 	}
 	sa, sb := a.Shape, b.Shape
-	if n.Op == "FusedMatMul" {
-		sa = swapLast(sa, n.Int("transA", 0) != 0)
-		sb = swapLast(sb, n.Int("transB", 0) != 0)
+	if n.Op != "MatMul" {
+		sa, sb = fusedOperand(n, "A", sa), fusedOperand(n, "B", sb)
 	}
 	vecA, vecB := len(sa) == 1, len(sb) == 1
 	if vecA {

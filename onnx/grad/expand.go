@@ -1,6 +1,8 @@
 package grad
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -129,4 +131,28 @@ func usesDomain(m *onnx.Model, domain string) bool {
 		eachNode(f.Nodes, see)
 	}
 	return used
+}
+
+// FormError reports a node in a form that its expansion does not write. It matches
+// [errors.ErrUnsupported].
+type FormError struct{ Node, Reason string }
+
+func (e *FormError) Error() string { return "grad: " + e.Node + ": " + e.Reason }
+
+// Is reports whether target is [errors.ErrUnsupported].
+func (e *FormError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// refuse records that n has a form that is not written.
+func refuse(b *onnx.Builder, n *onnx.Node, format string, args ...any) []Value {
+	b.Fail(&FormError{Node: n.Label(), Reason: fmt.Sprintf(format, args...)})
+	return nil
+}
+
+// rankOf returns the rank of v, or fails.
+func rankOf(b *onnx.Builder, n *onnx.Node, v Value) (int, bool) {
+	r := b.Info(v).Rank()
+	if r < 0 {
+		b.Fail(&ShapeError{Node: n.Label(), Value: v, Have: "unknown rank", Want: "?"})
+	}
+	return r, r >= 0
 }

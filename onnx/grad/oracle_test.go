@@ -21,6 +21,10 @@ type oracle struct {
 	// single says why the operator, or its gradient, runs in float only: the
 	// tolerance is then wider. Empty for double.
 	single string
+	// expanded says why the operator itself runs in float only. Differences are then
+	// taken of its expansion, in double; TestExpansionsForward compares this with the
+	// operator, in float.
+	expanded string
 	// once says why the gradient of the gradient is not checked.
 	once string
 }
@@ -73,6 +77,9 @@ func (o oracle) check(t *testing.T, opset int64) {
 		symbolic := trial%2 == 1
 		instance := func() *gradtest.Gen {
 			g := gradtest.NewGen(opset, elem, symbolic, uint64(trial))
+			if o.expanded != "" {
+				g.Prepare = writeOut
+			}
 			o.build(g)
 			return g
 		}

@@ -36,7 +36,10 @@ func Check(g *Gen, order int) error {
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("building: %w", err)
 	}
-	native := g.withOutputs(g.Outs)
+	native, err := g.withOutputs(g.Outs)
+	if err != nil {
+		return err
+	}
 	if err := g.upgrade(); err != nil {
 		return err
 	}
@@ -50,7 +53,9 @@ func Check(g *Gen, order int) error {
 		}
 		if k+1 < order {
 			g.Wrt = append(g.Wrt, seeds...)
-			native = g.withOutputs(g.Outs)
+			if native, err = g.withOutputs(g.Outs); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -123,13 +128,18 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error)
 		g.Outs = nil
 		return nil, err
 	}
-	err = g.compare(forward, at, g.withOutputs(dx), seeds)
+	back, err := g.withOutputs(dx)
+	if err != nil {
+		return nil, err
+	}
+	err = g.compare(forward, at, back, seeds)
 	g.Outs = dx
 	return seeds, err
 }
 
-// withOutputs returns a copy of the model with copies of values as outputs y0, y1…
-func (g *Gen) withOutputs(values []onnx.Value) *onnx.Model {
+// withOutputs returns a copy of the model with copies of values as outputs y0, y1…,
+// prepared for the runtime.
+func (g *Gen) withOutputs(values []onnx.Value) (*onnx.Model, error) {
 	m := g.Model().Clone()
 	m.Graph.Outputs = nil
 	for i, v := range values {
@@ -147,7 +157,10 @@ func (g *Gen) withOutputs(values []onnx.Value) *onnx.Model {
 		m.Graph.Nodes = append(m.Graph.Nodes, &onnx.Node{Op: "Identity", Inputs: []string{v}, Outputs: []string{name}})
 		m.Graph.Outputs = append(m.Graph.Outputs, out)
 	}
-	return m
+	if g.Prepare == nil {
+		return m, nil
+	}
+	return m, g.Prepare(m)
 }
 
 // matches reports whether an inferred shape can be that of a run.

@@ -23,6 +23,9 @@ type Gen struct {
 	Feeds     Feeds
 	// Sizes says what the symbols stand for.
 	Sizes map[string]int64
+	// Prepare, if not nil, changes every model before the runtime gets it: it can
+	// write out operators that the runtime has no kernel for in this type.
+	Prepare func(m *onnx.Model) error
 	// distinct are the values of MarkUnique.
 	distinct []onnx.Value
 }

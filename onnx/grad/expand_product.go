@@ -1,0 +1,118 @@
+package grad
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+func init() {
+	RegisterExpansion(contrib, "FusedMatMul", 1, expandFusedMatMul)
+	RegisterExpansion(contrib, "TransposeMatMul", 1, expandFusedMatMul)
+	RegisterExpansion(contrib, "FusedGemm", 1, expandFusedGemm)
+	RegisterExpansion(contrib, "FusedConv", 1, expandFusedConv)
+	RegisterExpansion(contrib, "ExpandDims", 1, expandExpandDims)
+}
+
+// Y = α·A'·B', where ' moves axis 0 behind the batch axes (transBatch) and then
+// exchanges the last two (trans).
+func expandFusedMatMul(b *onnx.Builder, n *onnx.Node) []Value {
+	var in [2]Value
+	for i, side := range []string{"A", "B"} {
+		x := n.In(i)
+		rank, ok := rankOf(b, n, x)
+		if !ok {
+			return nil
+		}
+		perm := make([]int64, rank)
+		for k := range perm {
+			perm[k] = int64(k)
+		}
+		if n.Int("transBatch"+side, 0) != 0 && rank > 2 {
+			copy(perm, perm[1:rank-1])
+			perm[rank-2] = 0
+		}
+		if n.Int("trans"+side, 0) != 0 && rank > 1 {
+			perm[rank-1], perm[rank-2] = perm[rank-2], perm[rank-1]
+		}
+		in[i] = b.Transpose(x, perm...)
+	}
+	return []Value{b.Scale(b.MatMul(in[0], in[1]), float64(n.Float("alpha", 1)))}
+}
+
+// Y = activation(α·A'·B' + β·C)
+func expandFusedGemm(b *onnx.Builder, n *onnx.Node) []Value {
+	var plain, activation []*onnx.Attribute
+	for _, a := range n.Attrs {
+		name, ok := strings.CutPrefix(a.Name, "activation_")
+		switch {
+		case ok:
+			activation = append(activation, onnx.FloatAttr(name, a.F))
+		case a.Name != "activation":
+			plain = append(plain, a)
+		}
+	}
+	y := b.Op("Gemm", n.Inputs, plain...)
+	return activate(b, n, y, activation)
+}
+
+// Y = activation(Conv(X, W, B) + Z)
+func expandFusedConv(b *onnx.Builder, n *onnx.Node) []Value {
+	plain := slices.DeleteFunc(slices.Clone(n.Attrs), func(a *onnx.Attribute) bool { return strings.HasPrefix(a.Name, "activation") })
+	y := b.Op("Conv", []Value{n.In(0), n.In(1), n.In(2)}, plain...)
+	if n.In(3) != "" {
+		y = b.Add(y, n.In(3))
+	}
+	var params []float32
+	if a := n.Attr("activation_params"); a != nil {
+		params = a.Floats
+	}
+	var named []*onnx.Attribute
+	for i, name := range fusedParams[n.Str("activation", "")] {
+		if i < len(params) {
+			named = append(named, onnx.FloatAttr(name, params[i]))
+		}
+	}
+	return activate(b, n, y, named)
+}
+
+// fusedParams names the parameters of activations that the optimiser fuses, in the
+// order in which FusedConv lists them.
+var fusedParams = map[string][]string{
+	"": nil, "Relu": nil, "Tanh": nil, "Sigmoid": nil, "Softplus": nil, "Softsign": nil, "Selu": {"alpha", "gamma"},
+	"LeakyRelu": {"alpha"}, "Elu": {"alpha"}, "ThresholdedRelu": {"alpha"}, "HardSigmoid": {"alpha", "beta"}, "Clip": {"min", "max"},
+}
+
+// activate applies the activation that n names.
+func activate(b *onnx.Builder, n *onnx.Node, y Value, params []*onnx.Attribute) []Value {
+	op := n.Str("activation", "")
+	names, ok := fusedParams[op]
+	switch {
+	case !ok:
+		return refuse(b, n, "activation %q is not known", op)
+	case op == "":
+		return []Value{y}
+	case op == "Clip":
+		in := []Value{y, "", ""}
+		for _, a := range params {
+			if i := slices.Index(names, a.Name); i >= 0 {
+				in[1+i] = b.Scalar(float64(a.F), y)
+			}
+		}
+		return []Value{b.Op("Clip", in)}
+	}
+	params = slices.DeleteFunc(params, func(a *onnx.Attribute) bool { return !slices.Contains(names, a.Name) })
+	return []Value{b.Op(op, []Value{y}, params...)}
+}
+
+// ExpandDims is Unsqueeze at one constant axis.
+func expandExpandDims(b *onnx.Builder, n *onnx.Node) []Value {
+	axis := b.Info(n.In(1)).Ints
+	if len(axis) == 1 {
+		if a, ok := axis[0].Const(); ok {
+			return []Value{b.Unsqueeze(n.In(0), a)}
+		}
+	}
+	return refuse(b, n, "the axis is computed at run time")
+}

@@ -1,0 +1,133 @@
+package grad_test
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+)
+
+func init() {
+	oracles["com.microsoft.FusedMatMul"] = oracle{build: func(g *gradtest.Gen) { fusedMatMul(g, "FusedMatMul") }}
+	oracles["com.microsoft.TransposeMatMul"] = oracle{build: func(g *gradtest.Gen) { fusedMatMul(g, "TransposeMatMul") }, single: noDouble}
+	oracles["com.microsoft.FusedGemm"] = oracle{build: func(g *gradtest.Gen) { fusedGemm(g, "Relu", "Tanh", "Sigmoid") }, expanded: noDouble}
+	oracles["com.microsoft.FusedConv"] = oracle{build: func(g *gradtest.Gen) { fusedConv(g, "Relu", "Tanh", "Sigmoid") }, expanded: noDouble}
+	// The other activations have rules of their own.
+	forwards["com.microsoft.FusedGemm"] = func(g *gradtest.Gen) { fusedGemm(g, "LeakyRelu", "HardSigmoid") }
+	forwards["com.microsoft.FusedConv"] = func(g *gradtest.Gen) { fusedConv(g, "LeakyRelu", "HardSigmoid", "Clip") }
+	oracles["com.microsoft.ExpandDims"] = oracle{build: expandDims, expanded: noDouble}
+}
+
+// fusedMatMul has operands of rank 1 to 4, one of them possibly without batch axes,
+// stored transposed in any way.
+func fusedMatMul(g *gradtest.Gen, op string) {
+	full := g.RandShape(g.Between(2, 4))
+	batch, m, k, n := full[:len(full)-2], full[len(full)-2], full[len(full)-1], g.Dim()
+	a, b := append(append([]onnx.Dim{}, batch...), m, k), append(append([]onnx.Dim{}, batch...), k, n)
+	var attrs []*onnx.Attribute
+	if g.R.IntN(4) == 0 {
+		b = b[len(batch):]
+	}
+	if g.R.IntN(6) == 0 {
+		a = a[len(a)-1:]
+	}
+	for i, side := range []string{"A", "B"} {
+		s := [][]onnx.Dim{a, b}[i]
+		r := len(s)
+		if r > 1 && g.Coin() {
+			s[r-1], s[r-2] = s[r-2], s[r-1]
+			attrs = append(attrs, onnx.IntAttr("trans"+side, 1))
+		}
+		if op == "FusedMatMul" && len(a) == len(b) && r > 2 && g.Coin() {
+			first := s[r-2]
+			copy(s[1:], s[:r-2])
+			s[0] = first
+			attrs = append(attrs, onnx.IntAttr("transBatch"+side, 1))
+		}
+	}
+	if g.Coin() {
+		attrs = append(attrs, onnx.FloatAttr("alpha", 0.7))
+	}
+	g.Out(contribOp(g, op, in(g.Float(a, g.Signed), g.Float(b, g.Signed)), attrs...))
+}
+
+// activations that the optimiser fuses, with parameters.
+var fusedActivations = map[string][]float32{"Relu": nil, "Tanh": nil, "Sigmoid": nil, "LeakyRelu": {0.3}, "HardSigmoid": {0.25, 0.4}}
+
+func fusedGemm(g *gradtest.Gen, activations ...string) {
+	m, k, n := g.Dim(), g.Dim(), g.Dim()
+	a, b := []onnx.Dim{m, k}, []onnx.Dim{k, n}
+	var attrs []*onnx.Attribute
+	if g.Coin() {
+		a[0], a[1] = a[1], a[0]
+		attrs = append(attrs, onnx.IntAttr("transA", 1))
+	}
+	if g.Coin() {
+		b[0], b[1] = b[1], b[0]
+		attrs = append(attrs, onnx.IntAttr("transB", 1))
+	}
+	op, draw, far := pickActivation(g, activations)
+	x := in(g.Float(a, draw), g.Float(b, draw))
+	if far != nil {
+		x = append(x, g.Float([]onnx.Dim{m, n}, far))
+	} else if g.Coin() {
+		x = append(x, g.Float(g.Narrow([]onnx.Dim{m, n}), g.Signed))
+		attrs = append(attrs, onnx.FloatAttr("beta", 0.6))
+	}
+	attrs = append(attrs, onnx.FloatAttr("alpha", 0.8), onnx.StringAttr("activation", op))
+	for i, name := range []string{"activation_alpha", "activation_beta"} {
+		if p := fusedActivations[op]; i < len(p) {
+			attrs = append(attrs, onnx.FloatAttr(name, p[i]))
+		}
+	}
+	g.Out(contribOp(g, "FusedGemm", x, attrs...))
+}
+
+// pickActivation returns an activation and how to draw the factors of a product.
+// Where the activation has kinks, which differences must not cross, far draws
+// summands that keep away from them: near 0, or at least 4 from it.
+func pickActivation(g *gradtest.Gen, names []string) (op string, draw, far func() float64) {
+	op = names[g.R.IntN(len(names))]
+	switch op {
+	case "Tanh", "Sigmoid":
+		return op, g.Signed, nil
+	}
+	return op, func() float64 { return 0.15 * g.Signed() }, func() float64 {
+		if op == "HardSigmoid" && g.Coin() {
+			return 0
+		}
+		return 4 * math.Copysign(1, g.Signed())
+	}
+}
+
+func fusedConv(g *gradtest.Gen, activations ...string) {
+	n, c, m := g.Dim(), onnx.D(2), onnx.D(4)
+	x := []onnx.Dim{n, c, onnx.D(5), onnx.D(6)}
+	group := int64(1 + g.R.IntN(2))
+	op, draw, far := pickActivation(g, activations)
+	in := []onnx.Value{g.Float(x, draw), g.Float([]onnx.Dim{m, onnx.D(2 / group), onnx.D(3), onnx.D(2)}, draw), ""}
+	attrs := []*onnx.Attribute{onnx.IntAttr("group", group), onnx.IntsAttr("strides", 2, 1), onnx.IntsAttr("pads", 1, 0, 1, 0)}
+	if g.Coin() {
+		in[2] = g.Float([]onnx.Dim{m}, draw)
+	}
+	switch z := []onnx.Dim{n, m, onnx.D(3), onnx.D(5)}; {
+	case far != nil:
+		in = append(in, g.Float(z, far))
+	case g.Coin():
+		in = append(in, g.Float(z, g.Signed))
+	}
+	attrs = append(attrs, onnx.StringAttr("activation", op))
+	if p := fusedActivations[op]; p != nil {
+		attrs = append(attrs, &onnx.Attribute{Name: "activation_params", Type: onnx.AttrFloats, Floats: p})
+	}
+	if op == "Clip" {
+		attrs = append(attrs, &onnx.Attribute{Name: "activation_params", Type: onnx.AttrFloats, Floats: []float32{-0.5, 1.5}})
+	}
+	g.Out(contribOp(g, "FusedConv", in, attrs...))
+}
+
+func expandDims(g *gradtest.Gen) {
+	s := g.RandShape(g.Between(1, 3))
+	axis := g.Axis(g.Between(0, len(s)), len(s)+1)
+	g.Out(contribOp(g, "ExpandDims", in(g.Float(s, g.Signed), g.Const(onnx.NewInt32("", nil, []int32{int32(axis)})))))
+}
