@@ -9,6 +9,9 @@ import (
 type nameSet struct {
 	taken map[string]bool
 	next  map[string]int // the number to try after a base name
+	// copied counts the nodes that were copied with new names, and what they read
+	// and write.
+	copied int
 }
 
 // maxName bounds the part of an old name that goes into a new one, so that names
@@ -29,12 +32,7 @@ func (n *nameSet) reserve(g *Graph) { g.eachName(func(name string, _ bool) { n.t
 
 // fresh returns base, or base with a number, and reserves it.
 func (n *nameSet) fresh(base string) string {
-	if len(base) > maxName {
-		base = base[len(base)-maxName:]
-		for base != "" && !utf8.RuneStart(base[0]) {
-			base = base[1:]
-		}
-	}
+	base = tail(base)
 	name := base
 	for n.taken[name] {
 		n.next[base] = max(n.next[base], 1) + 1
@@ -42,6 +40,18 @@ func (n *nameSet) fresh(base string) string {
 	}
 	n.taken[name] = true
 	return name
+}
+
+// tail returns the end of a long name.
+func tail(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	s = s[len(s)-maxName:]
+	for s != "" && !utf8.RuneStart(s[0]) {
+		s = s[1:]
+	}
+	return s
 }
 
 // eachName calls f with every name that g or a graph in it reads or writes; read
@@ -159,11 +169,9 @@ func (r *renames) node(x *Node, prefix string, n *nameSet) *Node {
 		c.Attrs[i] = r.attribute(a, prefix, n)
 	}
 	if x.Name != "" && prefix != "" {
-		c.Name = prefix + x.Name
-		if len(c.Name) > maxName {
-			c.Name = c.Outputs[0]
-		}
+		c.Name = tail(prefix + x.Name)
 	}
+	n.copied += 1 + len(c.Inputs) + len(c.Outputs) + len(c.Attrs)
 	return &c
 }
 

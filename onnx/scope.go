@@ -3,16 +3,17 @@ package onnx
 // scopeValues is what is known of the values of a graph and of those around it.
 type scopeValues struct {
 	vals   Values
+	inf    *inference
 	source map[string]*Tensor // constants
 	up     *scopeValues
 }
 
-// enterScope infers the values of g, a graph of m that stands in up. Whatever
-// contradicts itself is left unknown: this is not the place to refuse a model.
+// enterScope begins with the inputs and constants of g, a graph of m that stands in
+// up; the nodes follow one by one. Whatever contradicts itself is left unknown: this
+// is not the place to refuse a model.
 func enterScope(m *Model, g *Graph, up *scopeValues) *scopeValues {
-	s := &scopeValues{source: map[string]*Tensor{}, up: up}
 	inf := newInference(&Model{Graph: g, Opsets: m.Opsets}, nil)
-	s.vals = inf.vals
+	s := &scopeValues{vals: inf.vals, inf: inf, source: map[string]*Tensor{}, up: up}
 	for _, t := range g.Initializers {
 		s.source[t.Name] = t
 	}
@@ -24,20 +25,22 @@ func enterScope(m *Model, g *Graph, up *scopeValues) *scopeValues {
 			s.vals[v.Name] = inf.stateInfo(v)
 		}
 	}
-	for _, n := range g.Nodes {
-		for _, name := range n.Inputs {
-			if inf.vals[name] == nil {
-				if i := up.info(name); i != nil {
-					inf.vals[name] = i
-				}
+	return s
+}
+
+// add infers what n writes.
+func (s *scopeValues) add(n *Node) {
+	for _, name := range n.Inputs {
+		if s.vals[name] == nil {
+			if i := s.up.info(name); i != nil {
+				s.vals[name] = i
 			}
 		}
-		_ = inf.node(n)
-		if n.Op == "Constant" && n.Domain == "" && len(n.Outputs) == 1 {
-			s.source[n.Outputs[0]] = ConstantTensor(n)
-		}
 	}
-	return s
+	_ = s.inf.node(n)
+	if n.Op == "Constant" && n.Domain == "" && len(n.Outputs) == 1 {
+		s.source[n.Outputs[0]] = ConstantTensor(n)
+	}
 }
 
 // info returns what is known of a value, or nil.

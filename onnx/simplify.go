@@ -3,13 +3,15 @@ package onnx
 import "slices"
 
 // Simplify rewrites the main graph of m in place into an equivalent one with less
-// in it: identities, inference-time dropouts and casts to the same type go away,
-// Constant nodes become initialisers, what shape arithmetic computes becomes
+// in it: identities, inference-time dropouts and casts to the same type go away, an
+// If with a known condition becomes the branch that it takes ([FoldIf]), Constant
+// nodes become initialisers, what shape arithmetic computes becomes
 // constants, reshapes take fixed shapes (with 0 and -1 where dimensions are
 // symbolic), broadcasts of masks move behind the operators that follow, and what
 // no output needs is dropped. Names of inputs and outputs stay. Contradicting
 // shapes are a *ShapeError.
 func Simplify(m *Model) error {
+	FoldIf(m)
 	constantsToInitializers(m.Graph)
 	vals, err := Infer(m)
 	if err != nil {
@@ -17,9 +19,10 @@ func Simplify(m *Model) error {
 	}
 	dropIdentities(m.Graph, vals)
 	foldKnown(m.Graph, vals)
-	fixReshapes(m.Graph, vals)
+	names := namesOf(m)
+	fixReshapes(m.Graph, vals, names)
 	Prune(m.Graph)
-	return sinkExpands(m)
+	return sinkExpands(m, names)
 }
 
 // constantsToInitializers turns Constant nodes into initialisers.
@@ -55,21 +58,43 @@ func substitute(g *Graph, by map[string]string) {
 	}
 }
 
-// captured applies f to the names that subgraphs of n read; a name bound inside
-// one maps to itself unless f knows it, which unique value names exclude.
+// captured applies f to the names that subgraphs of n read, as input of a node or as
+// output, and that are not bound inside.
 func (n *Node) captured(f func(string) string) {
 	for _, a := range n.Attrs {
-		for _, g := range append(slices.Clone(a.Graphs), a.G) {
-			if g == nil {
-				continue
-			}
-			for _, inner := range g.Nodes {
-				for i, v := range inner.Inputs {
-					inner.Inputs[i] = f(v)
-				}
-				inner.captured(f)
-			}
+		for _, g := range a.subgraphs() {
+			g.captured(f)
 		}
+	}
+}
+
+func (g *Graph) captured(f func(string) string) {
+	bound := map[string]bool{"": true}
+	for _, v := range g.Inputs {
+		bound[v.Name] = true
+	}
+	for _, t := range g.Initializers {
+		bound[t.Name] = true
+	}
+	for _, n := range g.Nodes {
+		for _, o := range n.Outputs {
+			bound[o] = true
+		}
+	}
+	outer := func(v string) string {
+		if bound[v] {
+			return v
+		}
+		return f(v)
+	}
+	for _, n := range g.Nodes {
+		for i, v := range n.Inputs {
+			n.Inputs[i] = outer(v)
+		}
+		n.captured(outer)
+	}
+	for _, v := range g.Outputs {
+		v.Name = outer(v.Name)
 	}
 }
 
@@ -170,7 +195,7 @@ func knownTensor(name string, info *Info) *Tensor {
 
 // fixReshapes gives Reshape nodes a constant shape where all but one dimension is
 // a number or copied from the same place of the input.
-func fixReshapes(g *Graph, vals Values) {
+func fixReshapes(g *Graph, vals Values, names *nameSet) {
 	for _, n := range g.Nodes {
 		if n.Op != "Reshape" || n.Domain != "" || n.In(1) == "" || g.Initializer(n.Inputs[1]) != nil {
 			continue
@@ -186,7 +211,7 @@ func fixReshapes(g *Graph, vals Values) {
 			}
 			n.Attrs = slices.DeleteFunc(n.Attrs, func(a *Attribute) bool { return a.Name == "allowzero" })
 		}
-		t := NewInt64(n.Outputs[0]+"/shape", []int64{int64(len(shape))}, shape)
+		t := NewInt64(names.fresh(n.Outputs[0]+"/shape"), []int64{int64(len(shape))}, shape)
 		g.Initializers = append(g.Initializers, t)
 		n.Inputs[1] = t.Name
 	}
@@ -252,7 +277,7 @@ var elementwise = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Div": 
 // drops it where the other operand broadcasts anyway: exporters expand attention
 // masks to [batch, 1, sequence, sequence], which costs memory and hides that rows
 // do not depend on each other.
-func sinkExpands(m *Model) error {
+func sinkExpands(m *Model, names *nameSet) error {
 	vals, err := Infer(m)
 	if err != nil {
 		return err
@@ -282,7 +307,7 @@ func sinkExpands(m *Model) error {
 				out = append(out, n)
 				continue
 			}
-			small := full + "/unexpanded"
+			small := names.fresh(full + "/unexpanded")
 			e := &Node{Op: "Expand", Name: full + "/expand", Inputs: []string{small, from.Inputs[1]}, Outputs: []string{full}}
 			n.Outputs[0] = small
 			vals[small] = &Info{Type: y.Type, Known: true, Shape: shape}

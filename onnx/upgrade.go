@@ -125,6 +125,14 @@ func (f *Function) body() *Graph {
 	return g
 }
 
+// body upgrades nodes whose values nothing is known of.
+func (u *upgrader) body(nodes []*Node, from int64) []*Node {
+	g := &Graph{Nodes: nodes}
+	g.eachName(func(name string, read bool) { u.read[name] = u.read[name] || read })
+	u.graph(g, from)
+	return g.Nodes
+}
+
 // readable refuses what has no known form.
 func (u *upgrader) readable(from int64, nodes []*Node, opsets map[string]int64) error {
 	standard := false
@@ -167,6 +175,7 @@ func (u *upgrader) graph(g *Graph, from int64) {
 	defer func() { u.vals = u.vals.up }()
 	var out []*Node
 	for _, n := range g.Nodes {
+		u.vals.add(n)
 		for _, a := range n.Attrs {
 			for _, s := range a.subgraphs() {
 				u.graph(s, from)
