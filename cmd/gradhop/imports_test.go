@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"energies":           {"energies"},
 	"energies/neural":    {"energies", "onnx", "onnx/grad", "onnx/ort"},
 	"samplers":           {"energies", "samplers"},
+	"samplers/store":     {"energies", "samplers"},
 	"models":             {},
 	"tasks":              {"tasks", "energies", "energies/neural", "onnx", "onnx/grad", "onnx/ort", "tokenize", "models", "samplers/diag"},
 	"tasks/textmetrics":  {},

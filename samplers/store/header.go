@@ -1,0 +1,245 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Names in the folder of a run.
+const (
+	markerName     = "gradhop.json"
+	zarrName       = "draws.zarr"
+	checkpointName = "checkpoint"
+	summaryName    = "summary.json"
+	lockName       = "lock"
+	tempName       = "tmp"
+)
+
+// format is the version of the folder's layout.
+const format = 1
+
+// Header says what a run is. It is written to gradhop.json, and decides whether
+// a run can be resumed or merged: everything in it but Steps, ChainIDs and Model
+// must then be the same.
+type Header struct {
+	// Format is the version of the folder's layout. Create sets it.
+	Format int `json:"format"`
+	// Gradhop is the version of the program, Versions those of other parts that
+	// draws depend on, as "onnxruntime".
+	Gradhop  string            `json:"gradhop"`
+	Versions map[string]string `json:"versions,omitempty"`
+	// Model is the name of the model, for readers; ModelSHA256 identifies it.
+	Model       string `json:"model,omitempty"`
+	ModelSHA256 string `json:"model_sha256,omitempty"`
+	// Space describes the states.
+	Space Space `json:"space"`
+	// Sampler is the name of the sampler, Settings all other settings that draws
+	// depend on, by the names of their flags.
+	Sampler  string            `json:"sampler"`
+	Settings map[string]string `json:"settings,omitempty"`
+	// StepSize says that the sampler has a step size, to be recorded.
+	StepSize bool   `json:"step_size"`
+	Seed     uint64 `json:"seed"`
+	// ChainIDs are the chains' numbers in the whole run, in increasing order.
+	ChainIDs []int64 `json:"chain_ids"`
+	// Steps, Warmup and Thin are those of samplers.Config; Thin is at least 1.
+	Steps  int `json:"steps"`
+	Warmup int `json:"warmup"`
+	Thin   int `json:"thin"`
+	// SaveWarmup keeps the states of warm-up too.
+	SaveWarmup bool `json:"save_warmup"`
+}
+
+// Space is an energies.Space without its allowed values.
+type Space struct {
+	Kind   string `json:"kind"` // as energies.Kind prints
+	Sites  int    `json:"sites"`
+	Values int    `json:"values"`
+	Low    int    `json:"low,omitempty"`
+	// AllowedSHA256 identifies the allowed values; "" where every one is.
+	AllowedSHA256 string `json:"allowed_sha256,omitempty"`
+}
+
+// HeaderOf fills in what a run's configuration says: Space, StepSize, Seed,
+// ChainIDs, Steps, Warmup and Thin. Who ran what (Gradhop, Model, Sampler, their
+// versions and settings) is for the caller to add.
+func HeaderOf(cfg samplers.Config) Header {
+	h := Header{Seed: cfg.Seed, ChainIDs: slices.Clone(cfg.ChainIDs), Steps: cfg.Steps, Warmup: cfg.Warmup, Thin: max(cfg.Thin, 1)}
+	if cfg.Kernel != nil {
+		h.Space = SpaceOf(cfg.Kernel.Energy().Space())
+		_, h.StepSize = cfg.Kernel.(samplers.StepSizer)
+	}
+	n := max(cfg.Chains, 1)
+	if cfg.Chains == 0 && cfg.Init != nil && h.Space.Sites > 0 {
+		n = len(cfg.Init) / h.Space.Sites
+	}
+	for id := int64(0); cfg.ChainIDs == nil && id < int64(n); id++ {
+		h.ChainIDs = append(h.ChainIDs, id)
+	}
+	return h
+}
+
+// SpaceOf describes s.
+func SpaceOf(s *energies.Space) Space {
+	d := Space{Kind: s.Kind.String(), Sites: s.Sites, Values: s.Values}
+	if s.Kind == energies.Ordinal {
+		d.Low = s.Low
+	}
+	if len(s.Allowed) == 0 {
+		return d
+	}
+	sum := sha256.New()
+	for _, list := range s.Allowed {
+		_ = binary.Write(sum, binary.LittleEndian, int64(len(list))) // a hash takes everything
+		_ = binary.Write(sum, binary.LittleEndian, list)
+	}
+	d.AllowedSHA256 = hex.EncodeToString(sum.Sum(nil))
+	return d
+}
+
+// bounds returns the smallest and largest number that x holds.
+func (s Space) bounds() (lo, hi int) {
+	switch s.Kind {
+	case energies.Spin.String():
+		return -1, 1
+	case energies.Ordinal.String():
+		return s.Low, s.Low + s.Values - 1
+	}
+	return 0, s.Values - 1
+}
+
+// Draws returns the number of draws of a chain that a run has kept after a
+// number of steps, warm-up included, and the number of those of warm-up.
+func (h Header) Draws(step int64) (draws, warmup int) {
+	thin, w := int64(max(h.Thin, 1)), int64(h.Warmup)
+	return int(max(step-w, 0) / thin), int(min(step, w) / thin)
+}
+
+// check returns a *HeaderError where h cannot describe a run.
+func (h Header) check() error {
+	lo, hi := h.Space.bounds()
+	switch {
+	case h.Space.Sites < 1 || h.Space.Values < 2:
+		return &HeaderError{"space", fmt.Sprintf("%d sites of %d values", h.Space.Sites, h.Space.Values)}
+	case lo < math.MinInt32 || hi > math.MaxInt32:
+		return &HeaderError{"space", fmt.Sprintf("values %d..%d do not fit 32 bits", lo, hi)}
+	case len(h.ChainIDs) == 0:
+		return &HeaderError{"chain_ids", "no chain"}
+	case h.Steps < 0 || h.Warmup < 0:
+		return &HeaderError{"steps", fmt.Sprintf("%d steps after %d of warm-up; neither may be negative", h.Steps, h.Warmup)}
+	case h.Steps+h.Warmup == 0:
+		return &HeaderError{"steps", "nothing to do: no step and no warm-up"}
+	case h.Thin < 1:
+		return &HeaderError{"thin", fmt.Sprintf("%d; must be positive", h.Thin)}
+	}
+	for k, id := range h.ChainIDs {
+		if id < 0 || k > 0 && h.ChainIDs[k-1] >= id {
+			return &HeaderError{"chain_ids", fmt.Sprintf("%d is negative or not larger than the one before", id)}
+		}
+	}
+	return nil
+}
+
+// field is one entry of a header as text.
+type field struct{ name, value string }
+
+// fields lists what must be the same in runs that go together. Model is left
+// out: a file may be moved.
+func (h Header) fields() []field {
+	list := []field{
+		{"format", strconv.Itoa(h.Format)},
+		{"model_sha256", strconv.Quote(h.ModelSHA256)},
+		{"space.kind", h.Space.Kind},
+		{"space.sites", strconv.Itoa(h.Space.Sites)},
+		{"space.values", strconv.Itoa(h.Space.Values)},
+		{"space.low", strconv.Itoa(h.Space.Low)},
+		{"space.allowed_sha256", strconv.Quote(h.Space.AllowedSHA256)},
+		{"seed", strconv.FormatUint(h.Seed, 10)},
+		{"sampler", strconv.Quote(h.Sampler)},
+		{"step_size", strconv.FormatBool(h.StepSize)},
+		{"warmup", strconv.Itoa(h.Warmup)},
+		{"thin", strconv.Itoa(h.Thin)},
+		{"save_warmup", strconv.FormatBool(h.SaveWarmup)},
+		{"gradhop", strconv.Quote(h.Gradhop)},
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Versions)) {
+		list = append(list, field{"versions." + k, strconv.Quote(h.Versions[k])})
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Settings)) {
+		list = append(list, field{"settings." + k, strconv.Quote(h.Settings[k])})
+	}
+	return list
+}
+
+// matches returns a *MismatchError that names the first field in which the run
+// in dir differs from here.
+func (h Header) matches(dir string, here Header) error {
+	values := map[string]string{}
+	for _, f := range here.fields() {
+		values[f.name] = f.value
+	}
+	for _, f := range h.fields() {
+		other, ok := values[f.name]
+		if !ok {
+			other = "absent"
+		}
+		if other != f.value {
+			return &MismatchError{dir, f.name, f.value, other}
+		}
+		delete(values, f.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		return &MismatchError{dir, name, "absent", values[name]}
+	}
+	return nil
+}
+
+// readHeader reads the marker of a run's folder. Errors: *NotOursError,
+// *FormatError, or the system's where there is no folder.
+func readHeader(dir string) (Header, error) {
+	var h Header
+	path := filepath.Join(dir, markerName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(dir); err != nil {
+			return h, fmt.Errorf("store: %w", err)
+		}
+		return h, &NotOursError{dir}
+	}
+	if err != nil {
+		return h, fmt.Errorf("store: %w", err)
+	}
+	if err := json.Unmarshal(text, &h); err != nil {
+		return h, &FormatError{path, "not a description of a run", err}
+	}
+	if h.Format != format {
+		return h, &FormatError{Path: path, Reason: fmt.Sprintf("format %d; this program knows %d", h.Format, format)}
+	}
+	if err := h.check(); err != nil {
+		return h, &FormatError{path, "not a description of a run", err}
+	}
+	return h, nil
+}
+
+// marshal writes JSON for people, with a newline at the end.
+func marshal(v any) []byte {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic("store: " + err.Error()) // our own types: no channel, no NaN
+	}
+	return append(text, '\n')
+}

@@ -1,0 +1,222 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/gofrs/flock"
+)
+
+// part is a chain of one of the runs to be merged.
+type part struct {
+	id    int64
+	run   *Reader
+	chain int // its place there
+}
+
+// Merge joins runs of different chains of one run into the folder out, which
+// must not exist or be empty: draws.zarr has then the bytes that one process
+// would have written, and the checkpoint lets it be resumed. The runs must be
+// equal in all settings, be at the same step, and not be written meanwhile.
+// Nothing is left in out on an error. Errors: *MismatchError, *OverlapError,
+// *LockedError, *ExistsError or *NotOursError (out), those of [Open] and
+// *WriteError.
+func Merge(out string, parts []string) error {
+	if len(parts) == 0 {
+		return &HeaderError{"parts", "nothing to merge"}
+	}
+	if err := vacant(out); err != nil {
+		return err
+	}
+	h, chains, locks, err := gather(parts)
+	defer func() {
+		for _, lock := range locks {
+			_ = lock.Unlock() // closing the file frees it in any case
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	temp := filepath.Clean(out) + ".partial"
+	if err := os.RemoveAll(temp); err != nil {
+		return &WriteError{temp, err}
+	}
+	err = assemble(temp, h, chains)
+	if err == nil {
+		if err = os.RemoveAll(out); err == nil { // empty, or a lock
+			err = os.Rename(temp, out)
+		}
+		if err != nil {
+			err = &WriteError{out, err}
+		}
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(temp))
+	}
+	return nil
+}
+
+// gather opens and locks the runs, and puts their chains in order. The locks are
+// freed by the caller, also on an error.
+func gather(parts []string) (h Header, chains []part, locks []*flock.Flock, err error) {
+	var first *Reader
+	for _, dir := range parts {
+		r, err := Open(dir)
+		if err != nil {
+			return h, nil, locks, err
+		}
+		if first == nil {
+			first, h = r, r.header
+		}
+		if err := r.fits(first); err != nil {
+			return h, nil, locks, err
+		}
+		for c, id := range r.header.ChainIDs {
+			chains = append(chains, part{id, r, c})
+		}
+	}
+	slices.SortStableFunc(chains, func(a, b part) int { return cmp.Compare(a.id, b.id) })
+	h.ChainIDs = nil
+	for k, p := range chains {
+		if k > 0 && chains[k-1].id == p.id {
+			return h, nil, locks, &OverlapError{p.id, chains[k-1].run.dir, p.run.dir}
+		}
+		h.ChainIDs = append(h.ChainIDs, p.id)
+	}
+	for _, dir := range parts {
+		lock, err := acquire(dir)
+		if err != nil {
+			return h, nil, locks, err
+		}
+		locks = append(locks, lock)
+	}
+	return h, chains, locks, nil
+}
+
+// fits returns a *MismatchError where r cannot be merged with first.
+func (r *Reader) fits(first *Reader) error {
+	if err := r.header.matches(r.dir, first.header); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name        string
+		there, here int64
+	}{
+		{"steps", int64(r.header.Steps), int64(first.header.Steps)},
+		{"steps made", r.Step(), first.Step()},
+		{"draws", int64(r.draws[Sampling]), int64(first.draws[Sampling])},
+		{"draws of warm-up", int64(r.draws[Warmup]), int64(first.draws[Warmup])},
+	} {
+		if f.there != f.here {
+			return &MismatchError{r.dir, f.name, strconv.FormatInt(f.there, 10), strconv.FormatInt(f.here, 10)}
+		}
+	}
+	return nil
+}
+
+// assemble writes the joint run to a new folder.
+func assemble(dir string, h Header, chains []part) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return &WriteError{dir, err}
+	}
+	b := newBackend(dir, system{}, h)
+	if err := b.create(); err != nil {
+		return err
+	}
+	first := chains[0].run
+	for _, s := range b.series {
+		n := first.draws[s.phase]
+		for c, p := range chains {
+			for chunk := range n / s.draws {
+				if err := b.copy(s.chunkPath(c, chunk), p.run.dir, s.chunkPath(p.chain, chunk)); err != nil {
+					return err
+				}
+			}
+			if over := n % s.draws; over > 0 {
+				if err := b.cut(s.variable, c, p, n/s.draws, over); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	b.draws = first.draws
+	if err := b.describe(); err != nil {
+		return err
+	}
+	if first.point != nil {
+		text, err := joinPoints(chains).encode()
+		if err != nil {
+			return &WriteError{filepath.Join(dir, checkpointName), err}
+		}
+		if err := b.commit(checkpointName, text); err != nil {
+			return err
+		}
+	}
+	return b.commit(markerName, marshal(h))
+}
+
+// copy copies a file of another run.
+func (f *folder) copy(to, dir, from string) error {
+	source := filepath.Join(dir, from)
+	in, err := os.Open(source)
+	if err != nil {
+		return &FormatError{source, "a chunk cannot be read", err}
+	}
+	defer in.Close()
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return &FormatError{source, "a chunk cannot be read", err}
+	}
+	return f.write(path.Clean(to), data)
+}
+
+// cut writes the first draws of a run's last chunk: a process that was killed may
+// have left more in it.
+func (b *backend) cut(v variable, chain int, from part, chunk, draws int) error {
+	var u unpacker
+	rows, err := u.read(from.run.dir, v.chunkPath(from.chain, chunk), draws*v.rowBytes())
+	if err != nil {
+		return err
+	}
+	return b.write(v.chunkPath(chain, chunk), b.pack.pack(rows, v.draws*v.rowBytes()))
+}
+
+// joinPoints joins the checkpoints of the chains' runs.
+func joinPoints(chains []part) *checkpoint {
+	first := chains[0].run.point
+	joint := &checkpoint{Snapshot: first.Snapshot}
+	s, t := &joint.Snapshot, &joint.Tally
+	s.ChainIDs, s.Codes, s.StepSize, s.Adapt = nil, nil, nil, nil
+	t.Kept = first.Tally.Kept
+	s.Evaluations = first.Snapshot.Evaluations
+	seen := map[*Reader]bool{chains[0].run: true}
+	t.Seconds = first.Tally.Seconds
+	for _, p := range chains {
+		from, sites := p.run.point, p.run.header.Space.Sites
+		s.ChainIDs = append(s.ChainIDs, p.id)
+		s.Codes = append(s.Codes, from.Snapshot.Codes[p.chain*sites:(p.chain+1)*sites]...)
+		if from.Snapshot.StepSize != nil {
+			s.StepSize = append(s.StepSize, from.Snapshot.StepSize[p.chain])
+		}
+		if from.Snapshot.Adapt != nil {
+			s.Adapt = append(s.Adapt, from.Snapshot.Adapt[p.chain])
+		}
+		t.Accept = append(t.Accept, from.Tally.Accept[p.chain])
+		t.Hops = append(t.Hops, from.Tally.Hops[p.chain])
+		if !seen[p.run] {
+			seen[p.run] = true
+			t.Seconds += from.Tally.Seconds
+			e := from.Snapshot.Evaluations
+			s.Evaluations.Density += e.Density
+			s.Evaluations.Gradient += e.Gradient
+			s.Evaluations.Conditional += e.Conditional
+		}
+	}
+	return joint
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/gofrs/flock"
+
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Create makes the folder of a new run, which must not exist or be empty, and
+// locks it. Errors: *HeaderError; *ExistsError, *NotOursError (the folder holds
+// something); *LockedError; *WriteError.
+func Create(dir string, h Header, o Options) (*Writer, error) { return create(dir, h, o, system{}) }
+
+func create(dir string, h Header, o Options, d disk) (*Writer, error) {
+	h.Format = format
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	if err := vacant(dir); err != nil { // before a lock is left in somebody's folder
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, &WriteError{dir, err}
+	}
+	lock, err := acquire(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = vacant(dir)
+	b := newBackend(dir, d, h)
+	if err == nil {
+		err = b.commit(markerName, marshal(h))
+	}
+	if err == nil {
+		err = b.create()
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	return newWriter(h, o, lock, b), nil
+}
+
+// Resume locks the folder of a run and cuts it back to its last checkpoint. The
+// run goes on from the snapshot returned, for samplers.Config.Resume; nil means
+// from the start. Steps may be more than in the folder, or fewer as long as they
+// are not made yet. Errors: *NotOursError, *LockedError, *MismatchError,
+// *FormatError, *WriteError, or the system's where there is no folder.
+func Resume(dir string, h Header, o Options) (*Writer, *samplers.Snapshot, error) {
+	return resume(dir, h, o, system{})
+}
+
+func resume(dir string, h Header, o Options, d disk) (*Writer, *samplers.Snapshot, error) {
+	h.Format = format
+	if err := h.check(); err != nil {
+		return nil, nil, err
+	}
+	there, err := readHeader(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := there.matches(dir, h); err != nil {
+		return nil, nil, err
+	}
+	if !slices.Equal(there.ChainIDs, h.ChainIDs) {
+		return nil, nil, &MismatchError{dir, "chain_ids", ids(there.ChainIDs), ids(h.ChainIDs)}
+	}
+	lock, err := acquire(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, snapshot, err := takeUp(dir, there, h, o, lock, d)
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Unlock())
+	}
+	return w, snapshot, nil
+}
+
+// takeUp resumes a run whose folder is locked.
+func takeUp(dir string, there, h Header, o Options, lock *flock.Flock, d disk) (*Writer, *samplers.Snapshot, error) {
+	c, err := readCheckpoint(dir, h)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c != nil && c.Snapshot.Step > int64(h.Warmup+h.Steps) {
+		made := strconv.FormatInt(c.Snapshot.Step-int64(h.Warmup), 10)
+		return nil, nil, &MismatchError{dir, "steps", made + " made", strconv.Itoa(h.Steps)}
+	}
+	b := newBackend(dir, d, h)
+	if there.Steps != h.Steps || there.Model != h.Model {
+		if err := b.commit(markerName, marshal(h)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c == nil {
+		if err := b.create(); err != nil {
+			return nil, nil, err
+		}
+		return newWriter(h, o, lock, b), nil, nil
+	}
+	if err := b.restore(c); err != nil {
+		return nil, nil, err
+	}
+	w := newWriter(h, o, lock, b)
+	w.next, w.tally, w.before = c.Snapshot.Step+1, c.Tally, c.Tally.Seconds
+	return w, &c.Snapshot, nil
+}
+
+// acquire locks a run's folder.
+func acquire(dir string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o644))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, &WriteError{lock.Path(), err}
+	}
+	if !ok {
+		return nil, &LockedError{dir}
+	}
+	return lock, nil
+}
+
+// vacant returns an error where a folder holds anything but what a Create that
+// was killed in its first moment leaves.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		if info, e := os.Stat(dir); e == nil && !info.IsDir() {
+			return &NotOursError{dir}
+		}
+		return fmt.Errorf("store: %w", err)
+	}
+	found := error(nil)
+	for _, e := range entries {
+		switch e.Name() {
+		case markerName:
+			return &ExistsError{dir}
+		case lockName, tempName:
+		default:
+			found = &NotOursError{dir}
+		}
+	}
+	return found
+}
+
+// ids prints chain numbers, runs of them as "0-31".
+func ids(list []int64) string {
+	text := ""
+	for lo := 0; lo < len(list); {
+		hi := lo
+		for hi+1 < len(list) && list[hi+1] == list[hi]+1 {
+			hi++
+		}
+		if text != "" {
+			text += ","
+		}
+		text += strconv.FormatInt(list[lo], 10)
+		if hi > lo {
+			text += "-" + strconv.FormatInt(list[hi], 10)
+		}
+		lo = hi + 1
+	}
+	return text
+}

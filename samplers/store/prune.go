@@ -1,0 +1,34 @@
+package store
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// prune removes the chunks of an array from a number on: "chain.chunk",
+// "chain.chunk.0" or, of a coordinate, "chunk".
+func (f *folder) prune(array string, from int) error {
+	d, err := os.Open(filepath.Join(f.dir, array))
+	if err != nil {
+		return &FormatError{filepath.Join(f.dir, array), "cannot be read", err}
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return &FormatError{d.Name(), "cannot be read", err}
+	}
+	for _, name := range names {
+		parts := strings.Split(name, ".")
+		chunk := parts[min(1, len(parts)-1)]
+		if n, err := strconv.Atoi(chunk); err != nil || n < from {
+			continue
+		}
+		if err := f.remove(path.Join(array, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

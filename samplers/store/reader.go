@@ -1,0 +1,243 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Reader reads a run, finished or not: what its last checkpoint holds when Open
+// is called. Its methods may be called at the same time.
+type Reader struct {
+	dir    string
+	header Header
+	vars   []variable
+	draws  [2]int
+	point  *checkpoint // nil where there is none yet
+}
+
+// Open opens the folder of a run. It takes no lock. Errors: *NotOursError,
+// *FormatError, or the system's where there is no folder.
+func Open(dir string) (*Reader, error) {
+	h, err := readHeader(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{dir: dir, header: h, vars: layout(h)}
+	path := filepath.Join(dir, zarrName, ".zmetadata")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &FormatError{path, "the draws cannot be read", err}
+	}
+	var c consolidated
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, &FormatError{path, "damaged", err}
+	}
+	for _, v := range r.vars {
+		n, err := c.parseShape(v, len(h.ChainIDs))
+		if err != nil {
+			return nil, &FormatError{path, "not of this run", err}
+		}
+		r.draws[v.phase] = n
+	}
+	if r.point, err = readCheckpoint(dir, h); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Dir returns the folder.
+func (r *Reader) Dir() string { return r.dir }
+
+// Header returns what the run is.
+func (r *Reader) Header() Header { return r.header }
+
+// Chains returns the number of chains.
+func (r *Reader) Chains() int { return len(r.header.ChainIDs) }
+
+// Draws returns the number of draws of each chain in a phase. Of warm-up, the
+// states may not have been kept; see HasStates.
+func (r *Reader) Draws(p Phase) int { return r.draws[p] }
+
+// Step returns the number of steps made, warm-up included.
+func (r *Reader) Step() int64 {
+	if r.point == nil {
+		return 0
+	}
+	return r.point.Snapshot.Step
+}
+
+// Finished reports whether all planned steps are made.
+func (r *Reader) Finished() bool { return r.Step() >= int64(r.header.Warmup+r.header.Steps) }
+
+// Snapshot returns where the chains stand, nil before the first checkpoint. The
+// caller must not change it.
+func (r *Reader) Snapshot() *samplers.Snapshot {
+	if r.point == nil {
+		return nil
+	}
+	return &r.point.Snapshot
+}
+
+// Tally returns what the run added up so far, zero before the first checkpoint.
+func (r *Reader) Tally() Tally {
+	if r.point == nil {
+		n := r.Chains()
+		return Tally{Accept: make([]float64, n), Hops: make([]int64, n)}
+	}
+	return r.point.Tally
+}
+
+// HasStates reports whether states of the phase were kept.
+func (r *Reader) HasStates(p Phase) bool { return r.find(p, xName) != nil }
+
+// Statistics lists the statistics of the phase, nil where the run has none.
+func (r *Reader) Statistics(p Phase) []string {
+	var names []string
+	for _, v := range r.vars {
+		if v.phase == p && v.name != xName {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}
+
+func (r *Reader) find(p Phase, name string) *variable {
+	k := slices.IndexFunc(r.vars, func(v variable) bool { return v.phase == p && v.name == name })
+	if k < 0 {
+		return nil
+	}
+	return &r.vars[k]
+}
+
+// States iterates over the draws of a chain, by its place in Header.ChainIDs.
+// Each is the numbers that x holds, [site], valid up to the next one. An error
+// (*FormatError) comes last. Memory is that of a chunk.
+func (r *Reader) States(p Phase, chain int) iter.Seq2[[]int32, error] {
+	return r.states(p, chain, 0)
+}
+
+func (r *Reader) states(p Phase, chain, from int) iter.Seq2[[]int32, error] {
+	return func(yield func([]int32, error) bool) {
+		v := r.find(p, xName)
+		if v == nil {
+			return
+		}
+		values := make([]int32, v.sites)
+		for row, err := range r.rows(v, chain, from) {
+			if err == nil {
+				v.decode(values, row)
+			}
+			if !yield(values, err) {
+				return
+			}
+		}
+	}
+}
+
+// Last returns the last draw of a chain, [site], nil where there is none.
+func (r *Reader) Last(p Phase, chain int) ([]int32, error) {
+	for x, err := range r.states(p, chain, r.draws[p]-1) {
+		return x, err
+	}
+	return nil, nil
+}
+
+// Values iterates over a statistic of a chain, as States does over its states.
+// It panics where the run has no such statistic in the phase (see Statistics).
+func (r *Reader) Values(p Phase, name string, chain int) iter.Seq2[float64, error] {
+	v := r.find(p, name)
+	if v == nil || v.sites > 0 {
+		panic(fmt.Sprintf("store: no statistic %q in %s", name, p))
+	}
+	return func(yield func(float64, error) bool) {
+		for row, err := range r.rows(v, chain, 0) {
+			x := 0.0
+			if err == nil {
+				x = v.number(row)
+			}
+			if !yield(x, err) {
+				return
+			}
+		}
+	}
+}
+
+// Series returns a statistic of all chains, [chain][draw], as package diag takes
+// it: 8 bytes a draw and chain. It panics where Values does.
+func (r *Reader) Series(p Phase, name string) ([][]float64, error) {
+	out := make([][]float64, r.Chains())
+	for c := range out {
+		out[c] = make([]float64, 0, r.draws[p])
+		for x, err := range r.Values(p, name, c) {
+			if err != nil {
+				return nil, err
+			}
+			out[c] = append(out[c], x)
+		}
+	}
+	return out, nil
+}
+
+// rows iterates over the encoded draws of a chain from a number on.
+func (r *Reader) rows(v *variable, chain, from int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var u unpacker
+		n, size := r.draws[v.phase], v.rowBytes()
+		for lo := max(from, 0); lo < n; {
+			start := lo / v.draws * v.draws
+			end := min(start+v.draws, n)
+			raw, err := u.read(r.dir, v.chunkPath(chain, lo/v.draws), (end-start)*size)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for ; lo < end; lo++ {
+				if !yield(raw[(lo-start)*size:(lo-start+1)*size], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// decode reads a draw of integers.
+func (v *variable) decode(values []int32, row []byte) {
+	switch v.dtype {
+	case "|u1":
+		for i := range values {
+			values[i] = int32(row[i])
+		}
+	case "|i1":
+		for i := range values {
+			values[i] = int32(int8(row[i]))
+		}
+	case "<u2":
+		for i := range values {
+			values[i] = int32(binary.LittleEndian.Uint16(row[2*i:]))
+		}
+	case "<i2":
+		for i := range values {
+			values[i] = int32(int16(binary.LittleEndian.Uint16(row[2*i:])))
+		}
+	default:
+		for i := range values {
+			values[i] = int32(binary.LittleEndian.Uint32(row[4*i:]))
+		}
+	}
+}
+
+// number reads a draw of a statistic.
+func (v *variable) number(row []byte) float64 {
+	if v.size == 4 {
+		return float64(int32(binary.LittleEndian.Uint32(row)))
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(row))
+}

@@ -1,0 +1,249 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Options say how a Writer works. Draws do not depend on them.
+type Options struct {
+	// Every is the time between checkpoints; 0 means half a minute, or fifty
+	// times what a checkpoint takes where that is longer. Negative means that
+	// only Checkpoint and Close make them.
+	Every time.Duration
+	// QueueBytes bounds the memory of draws that wait to be written; 0 means
+	// 16 MiB. There is always room for two.
+	QueueBytes int
+}
+
+// Writer records a run in a folder. It is a samplers.Observer; its methods must
+// not be called at the same time.
+type Writer struct {
+	header  Header
+	options Options
+	lock    *flock.Flock
+	back    *backend
+
+	state   *samplers.State // as Observe saw it last, nil before
+	next    int64           // the step to be observed
+	tally   Tally
+	before  float64 // seconds of earlier processes
+	began   time.Time
+	due     time.Time
+	pending atomic.Bool // a checkpoint is under way
+	took    atomic.Int64
+
+	queue  chan message
+	free   chan *slot
+	slots  int
+	done   chan struct{}
+	failed atomic.Pointer[error]
+	closed bool
+}
+
+var _ samplers.Observer = (*Writer)(nil)
+
+// message is a draw or a checkpoint to be written.
+type message struct {
+	draw  *slot
+	save  *checkpoint
+	reply chan error // of a checkpoint that somebody waits for
+}
+
+const (
+	everyDefault = 30 * time.Second
+	queueDefault = 16 << 20
+	queueMost    = 256 // slots
+)
+
+// newWriter starts the goroutine that writes.
+func newWriter(h Header, o Options, lock *flock.Flock, b *backend) *Writer {
+	n := len(h.ChainIDs)
+	w := &Writer{
+		header: h, options: o, lock: lock, back: b, began: time.Now(),
+		tally: Tally{Accept: make([]float64, n), Hops: make([]int64, n)}, done: make(chan struct{}),
+	}
+	if o.QueueBytes <= 0 {
+		w.options.QueueBytes = queueDefault
+	}
+	size := n * (4*h.Space.Sites + 3*8 + 4)
+	w.slots = min(max(2, w.options.QueueBytes/size), queueMost)
+	w.queue, w.free = make(chan message, w.slots+1), make(chan *slot, w.slots)
+	for range w.slots {
+		w.free <- &slot{}
+	}
+	w.due = w.began.Add(w.every())
+	go w.write()
+	return w
+}
+
+// every is the time from one checkpoint to the next.
+func (w *Writer) every() time.Duration {
+	if w.options.Every != 0 {
+		return w.options.Every
+	}
+	return max(everyDefault, 50*time.Duration(w.took.Load()))
+}
+
+// write is the goroutine: it serves the queue until it is closed, and only
+// empties it once something has failed.
+func (w *Writer) write() {
+	defer close(w.done)
+	for m := range w.queue {
+		err := w.failure()
+		if err == nil {
+			if m.draw != nil {
+				err = w.back.add(m.draw)
+			} else {
+				start := time.Now()
+				err = w.back.save(m.save)
+				w.took.Store(int64(time.Since(start)))
+			}
+			if err != nil {
+				w.failed.Store(&err)
+			}
+		}
+		if m.draw != nil {
+			w.free <- m.draw
+			continue
+		}
+		w.pending.Store(false)
+		if m.reply != nil {
+			m.reply <- err
+		}
+	}
+}
+
+func (w *Writer) failure() error {
+	if err := w.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Observe implements samplers.Observer: it queues the step's states where they
+// are to be kept, and waits only where the queue is full. It returns the error of
+// a file that could not be written since (*WriteError), or a *StateError where
+// the step is not the next one of the run.
+func (w *Writer) Observe(s *samplers.State, info *samplers.Info) error {
+	if err := w.failure(); err != nil {
+		return err
+	}
+	if err := w.check(s, info); err != nil {
+		return err
+	}
+	w.state, w.next = s, s.Step+1
+	if !s.Warmup {
+		w.tally.Kept++
+		for c := range w.tally.Accept {
+			w.tally.Accept[c] += info.Accept[c]
+			w.tally.Hops[c] += int64(info.Hops[c])
+		}
+	}
+	if info.Keep || s.Warmup && s.Step%int64(w.header.Thin) == 0 {
+		w.record(s, info)
+	}
+	if w.options.Every >= 0 && !w.pending.Load() && !time.Now().Before(w.due) {
+		w.pending.Store(true)
+		w.due = time.Now().Add(w.every())
+		w.queue <- message{save: w.checkpoint()}
+	}
+	return nil
+}
+
+// record queues a copy of the step.
+func (w *Writer) record(s *samplers.State, info *samplers.Info) {
+	d := <-w.free
+	d.phase = Sampling
+	if s.Warmup {
+		d.phase = Warmup
+	}
+	d.codes = d.codes[:0]
+	if d.phase == Sampling || w.header.SaveWarmup {
+		d.codes = append(d.codes, s.X.Codes...)
+	}
+	d.u, d.accept = append(d.u[:0], s.U...), append(d.accept[:0], info.Accept...)
+	d.step, d.hops = append(d.step[:0], s.StepSize...), d.hops[:0]
+	for _, n := range info.Hops {
+		d.hops = append(d.hops, int32(n))
+	}
+	w.queue <- message{draw: d}
+}
+
+// check returns a *StateError where a step is not the next one of the run.
+func (w *Writer) check(s *samplers.State, info *samplers.Info) error {
+	h := &w.header
+	bad := func(field string, want, got any) error {
+		return &StateError{field, fmt.Sprint(want), fmt.Sprint(got)}
+	}
+	switch {
+	case w.state == nil && w.next == 0 && s.Step != 1, w.next != 0 && s.Step != w.next:
+		return bad("step", max(w.next, 1), s.Step)
+	case s.Seed != h.Seed:
+		return bad("seed", h.Seed, s.Seed)
+	case !slices.Equal(s.ChainIDs, h.ChainIDs):
+		return bad("chain_ids", h.ChainIDs, s.ChainIDs)
+	case s.X.Space.Sites != h.Space.Sites:
+		return bad("space.sites", h.Space.Sites, s.X.Space.Sites)
+	case s.Warmup != (s.Step <= int64(h.Warmup)):
+		return bad("warmup", h.Warmup, fmt.Sprintf("another number, by step %d", s.Step))
+	case info.Keep != (!s.Warmup && (s.Step-int64(h.Warmup))%int64(h.Thin) == 0):
+		return bad("thin", h.Thin, fmt.Sprintf("another number, by step %d", s.Step))
+	case (s.StepSize != nil) != h.StepSize:
+		return bad("step_size", h.StepSize, s.StepSize != nil)
+	}
+	return nil
+}
+
+// checkpoint copies what is needed to go on from the state observed last.
+func (w *Writer) checkpoint() *checkpoint {
+	t := w.tally
+	t.Accept, t.Hops = slices.Clone(t.Accept), slices.Clone(t.Hops)
+	t.Seconds = w.before + time.Since(w.began).Seconds()
+	return &checkpoint{w.state.Snapshot(), t}
+}
+
+// Checkpoint makes a checkpoint of the state observed last, and waits for it: it
+// is on the disk afterwards, with every draw up to it. Before the first step it
+// does nothing.
+func (w *Writer) Checkpoint() error {
+	if err := w.failure(); err != nil || w.state == nil || w.closed {
+		return err
+	}
+	reply := make(chan error, 1)
+	w.queue <- message{save: w.checkpoint(), reply: reply}
+	return <-reply
+}
+
+// Tally returns what the run added up so far.
+func (w *Writer) Tally() Tally {
+	t := w.tally
+	t.Accept, t.Hops = slices.Clone(t.Accept), slices.Clone(t.Hops)
+	t.Seconds = w.before + time.Since(w.began).Seconds()
+	return t
+}
+
+// Close makes a last checkpoint, waits for all that is queued and frees the
+// folder. Call it when the run has ended, in whatever way: the run can be resumed
+// unless it is complete, and extended if it is. It returns the first error of a
+// file that could not be written; what was written before it stays readable.
+func (w *Writer) Close() error {
+	if w.closed {
+		return w.failure()
+	}
+	err := w.Checkpoint()
+	w.closed = true
+	close(w.queue)
+	<-w.done
+	_ = w.back.disk.Remove(w.back.dir + "/" + tempName) // what a failure left
+	if unlock := w.lock.Unlock(); err == nil && unlock != nil {
+		err = fmt.Errorf("store: %w", unlock)
+	}
+	return err
+}
