@@ -14,6 +14,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/eval"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/infill"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/kernels"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/ops"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/version"
 )
 
@@ -41,6 +42,7 @@ func commands(a *app.App) []*cobra.Command {
 		infill.New(a, nil),
 		eval.New(a),
 		kernels.New(a),
+		ops.New(a),
 		doctor.New(a, nil),
 		version.New(a),
 	}

@@ -1,0 +1,113 @@
+// Package ops is the command that lists operators and what is known of their
+// gradients.
+package ops
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+)
+
+// New returns the command.
+func New(a *app.App) *cobra.Command {
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "ops [operator...]",
+		Short: "List the operators and what is known of their gradients",
+		Long: `List every operator that is known: the operator sets that defined or changed it,
+whether its gradient is computed by a rule, is zero by nature, or is not known
+(none), and what proves the rule. A model may use operators without a gradient
+anywhere but between the output and an input that are asked for.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if format != "text" && format != "json" {
+				return app.Usagef("--format %q: want text or json", format)
+			}
+			list, err := lookup(args)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				e := json.NewEncoder(a.Out)
+				e.SetEscapeHTML(false)
+				e.SetIndent("", "  ")
+				return e.Encode(list)
+			}
+			return text(a.Out, list)
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	return cmd
+}
+
+// record is one line of the list.
+type record struct {
+	Op       string  `json:"op"`
+	Domain   string  `json:"domain"`
+	Opsets   []int64 `json:"opsets"`
+	Gradient string  `json:"gradient"`
+	// Oracle is empty for operators without a rule.
+	Oracle          string `json:"oracle"`
+	StraightThrough bool   `json:"straight_through,omitempty"`
+	// By is the operator that stands for a removed one.
+	By   string `json:"by,omitempty"`
+	name string
+}
+
+// lookup returns the named operators, or all. Those outside the standard set are
+// found by their names alone or with the domain in front.
+func lookup(names []string) ([]record, error) {
+	var all, list []record
+	var have []string
+	for _, s := range grad.Coverage() {
+		r := record{Op: s.Op, Domain: s.Domain, Opsets: s.Opsets, Gradient: string(s.Gradient), Oracle: s.Oracle,
+			StraightThrough: s.StraightThrough, By: s.By, name: s.Name()}
+		if r.Domain == "" {
+			r.Domain = "ai.onnx"
+		}
+		all, have = append(all, r), append(have, r.name)
+	}
+	if len(names) == 0 {
+		return all, nil
+	}
+	for _, n := range names {
+		found := false
+		for _, r := range all {
+			if n == r.name || n == r.Op || n == r.Domain+"."+r.Op {
+				list, found = append(list, r), true
+			}
+		}
+		if !found {
+			return nil, app.Usagef("no operator is called %q%s", n, onnx.Nearest(n, have))
+		}
+	}
+	return list, nil
+}
+
+func text(w io.Writer, list []record) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "OPERATOR\tOPERATOR SETS\tGRADIENT\tORACLE")
+	for _, r := range list {
+		proof := r.Oracle
+		if proof == "" {
+			proof = "-"
+		}
+		gradient := r.Gradient
+		if r.By != "" {
+			gradient += " of " + r.By
+		}
+		if r.StraightThrough {
+			gradient += ", straight through"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.name, strings.Trim(fmt.Sprint(r.Opsets), "[]"), gradient, proof)
+	}
+	return t.Flush()
+}

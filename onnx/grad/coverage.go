@@ -1,0 +1,136 @@
+package grad
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// GradientKind says what is known of the gradient of an operator.
+type GradientKind string
+
+const (
+	// HasRule marks operators with a [Rule] or an [Expansion].
+	HasRule GradientKind = "rule"
+	// HasZero marks operators whose gradient is zero wherever it exists.
+	HasZero GradientKind = "zero"
+	// HasNone marks operators that are refused, by name, where a gradient would
+	// have to pass through them. Elsewhere in a model they do no harm.
+	HasNone GradientKind = "none"
+)
+
+// Support says what is known of the gradient of one operator.
+type Support struct {
+	// Domain is "" for the standard set.
+	Domain, Op string
+	// Opsets are the versions of the domain's operator set that defined the operator
+	// or changed it, in rising order. For operators outside the standard, whose sets
+	// have one version, it is that one.
+	Opsets   []int64
+	Gradient GradientKind
+	// StraightThrough says that the gradient passes a rounding as if it were not there.
+	StraightThrough bool
+	// By names the operator that a newer set has in place of a removed one; models
+	// are upgraded before they are differentiated.
+	By string
+	// Oracle says what proves the rule, for operators that have one.
+	Oracle string
+}
+
+// Name returns the operator's name, with its domain unless that is the standard's.
+func (s Support) Name() string { return opKey{s.Domain, s.Op}.String() }
+
+func (k opKey) String() string {
+	if k.domain == "" {
+		return k.op
+	}
+	return k.domain + "." + k.op
+}
+
+// successors are operators that newer sets removed, with what [onnx.Upgrade] writes
+// in their place.
+var successors = map[string]string{"Upsample": "Resize", "Scatter": "ScatterElements"}
+
+// noInputs are operators that read nothing, so that no gradient can pass them.
+var noInputs = []string{"Constant", "RandomNormal", "RandomUniform"}
+
+func init() { RegisterZero("", noInputs...) }
+
+// Coverage lists every operator that is known: those of the standard, with or
+// without a gradient, and those outside it that have one. The standard's own come
+// first, then those of its other sets, then the runtime's, each by name.
+func Coverage() []Support {
+	var list []Support
+	seen := map[opKey]bool{}
+	for _, o := range onnx.Operators() {
+		k := opKey{o.Domain, o.Op}
+		seen[k] = true
+		list = append(list, k.support(o.Since))
+	}
+	var more []opKey
+	for k := range known {
+		more = append(more, k)
+	}
+	for k := range zeros {
+		more = append(more, k)
+	}
+	for _, k := range more {
+		if !seen[k] {
+			seen[k] = true
+			list = append(list, k.support([]int64{1}))
+		}
+	}
+	slices.SortFunc(list, func(a, b Support) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.Name(), b.Name()))
+	})
+	return list
+}
+
+// rank orders the domains.
+func (s Support) rank() int {
+	return max(slices.Index([]string{"com.microsoft", "ai.onnx.ml", ""}, s.Domain), 0) * -1
+}
+
+// support describes the operator k.
+func (k opKey) support(since []int64) Support {
+	s := Support{Domain: k.domain, Op: k.op, Opsets: since, Gradient: HasNone, StraightThrough: straightThrough[k], Oracle: oracleTable()[k.String()]}
+	switch {
+	case known[k] != nil:
+		s.Gradient = HasRule
+	case zeros[k]:
+		s.Gradient = HasZero
+	case k.domain == "" && successors[k.op] != "":
+		by := opKey{"", successors[k.op]}
+		if known[by] != nil {
+			s.Gradient, s.By, s.Oracle = HasRule, by.op, oracleTable()[by.String()]
+		}
+	}
+	return s
+}
+
+// oracles says what proves each rule. It is written by TestOracleTable, which keeps
+// it equal to what the tests do.
+//
+//go:embed oracles.tsv
+var oracles string
+
+var oracleTable = sync.OnceValue(func() map[string]string {
+	table := map[string]string{}
+	for line := range strings.Lines(oracles) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") || line == "" {
+			continue
+		}
+		op, text, ok := strings.Cut(line, "\t")
+		if !ok {
+			panic(fmt.Sprintf("grad: oracles.tsv has the line %q", line))
+		}
+		table[op] = text
+	}
+	return table
+})
