@@ -52,15 +52,24 @@ func (d *Adaptation) freeze(alpha float64) float64 {
 	return math.Exp(d.Mean)
 }
 
-// adaptStep adapts every chain's step size after a warm-up step, and freezes it
-// after the last one.
-func adaptStep(s *State, info *Info, start, target float64, last bool) {
+// adaptStep adapts every chain's step size after a warm-up step with acceptance
+// probabilities accept, [chain], and freezes it after the last one.
+func adaptStep(s *State, accept []float64, start, target float64, last bool) {
 	for c := range s.Adapt {
-		s.StepSize[c] = s.Adapt[c].update(s.StepSize[c], info.Accept[c], start, target)
+		s.StepSize[c] = s.Adapt[c].update(s.StepSize[c], accept[c], start, target)
 		if last {
 			s.StepSize[c] = s.Adapt[c].freeze(s.StepSize[c])
 		}
 	}
+}
+
+// mean returns the mean of x, which is not empty.
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
 }
 
 // checkStepSize returns an *OptionError unless alpha is positive and finite.

@@ -28,6 +28,10 @@ type Config struct {
 	Thin int
 	// Seed is the first word of every random stream; 0 is a seed like any other.
 	Seed uint64
+	// PoolWarmup adapts one step size for all chains by their mean acceptance, which
+	// settles sooner. Chains are then no longer independent of each other, and a run
+	// cannot be split by chains.
+	PoolWarmup bool
 	// RejectNonFinite treats proposals with NaN or +Inf as having probability
 	// zero; the default is to fail with a *NonFiniteError.
 	RejectNonFinite bool

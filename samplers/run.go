@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Loop is a run in progress: a kernel, its state and what Config asks for.
@@ -74,7 +75,11 @@ func (l *Loop) Step(ctx context.Context) error {
 	}
 	if s.Warmup && s.Adapt != nil {
 		start, target := l.cfg.Kernel.(StepSizer).StepSize()
-		adaptStep(s, &l.info, start, target, s.Step == warmup)
+		accept := l.info.Accept
+		if l.cfg.PoolWarmup {
+			accept = slices.Repeat([]float64{mean(accept)}, len(accept))
+		}
+		adaptStep(s, accept, start, target, s.Step == warmup)
 	}
 	l.info.Keep = !s.Warmup && (s.Step-warmup)%int64(l.cfg.Thin) == 0
 	l.tally()

@@ -111,6 +111,8 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 		return nil, err
 	}
 	for _, step := range []func(*onnx.Model) error{
+		onnx.Inline,
+		func(m *onnx.Model) error { onnx.FoldIf(m); return nil },
 		func(m *onnx.Model) error { return onnx.Upgrade(m, minOpset) },
 		func(m *onnx.Model) error { return checkNames(m, o) },
 		func(m *onnx.Model) error { return expandAll(m, nil) },

@@ -12,9 +12,10 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// addOptions defines the flags of all registered samplers. A flag that several have
-// is one flag; which of them takes it is checked when the sampler is built.
-func (c *Chains) addOptions(fs *pflag.FlagSet) {
+// AddSamplerFlags defines the flags of all registered samplers, whose values go to
+// set. A flag that several have is one flag; which of them takes it is checked when
+// the sampler is built.
+func AddSamplerFlags(fs *pflag.FlagSet, set *samplers.Settings) {
 	type use struct {
 		flag     samplers.Flag
 		samplers []string
@@ -38,34 +39,34 @@ func (c *Chains) addOptions(fs *pflag.FlagSet) {
 		if len(u.flag.Choices) > 0 {
 			doc += ": " + strings.Join(u.flag.Choices, " or ")
 		}
-		f := fs.VarPF(&option{c, u.flag}, name, "", doc+" ("+strings.Join(u.samplers, ", ")+")")
+		f := fs.VarPF(&option{set, u.flag}, name, "", doc+" ("+strings.Join(u.samplers, ", ")+")")
 		if u.flag.Type == "bool" {
 			f.NoOptDefVal = "true"
 		}
 	}
 }
 
-// option is a flag whose value goes to Chains.Options.
+// option is a flag whose value goes to the settings.
 type option struct {
-	c    *Chains
+	set  *samplers.Settings
 	flag samplers.Flag
 }
 
 // Set implements pflag.Value.
 func (o *option) Set(text string) error {
-	if o.c.Options == nil {
-		o.c.Options = samplers.Settings{}
+	if *o.set == nil {
+		*o.set = samplers.Settings{}
 	}
-	o.c.Options[o.flag.Name] = text
+	(*o.set)[o.flag.Name] = text
 	return nil
 }
 
 // String implements pflag.Value.
 func (o *option) String() string {
-	if o.c == nil {
+	if o.set == nil {
 		return ""
 	}
-	return o.c.Options[o.flag.Name]
+	return (*o.set)[o.flag.Name]
 }
 
 // Type implements pflag.Value.

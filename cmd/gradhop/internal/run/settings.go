@@ -89,7 +89,7 @@ func (c *Chains) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Init, "init", c.Init, "where chains start: mask (drawn from the model's prediction with all blanks masked), argmax (its most probable words) or random (uniform)")
 	fs.BoolVar(&c.Pieces, "pieces", c.Pieces, `also propose pieces "##x", which continue the word before them`)
 	fs.IntVar(&c.Top, "top", c.Top, "distinct sentences to keep, the best of all that were visited")
-	c.addOptions(fs)
+	AddSamplerFlags(fs, &c.Options)
 }
 
 // Check returns an error for settings that no text can make right. It fills nothing in.
