@@ -241,6 +241,10 @@ func (b *Builder) append(n *Node) {
 			return
 		}
 	}
+	if n.Domain == "" && b.Opset() == 0 { // a model of other operators only states none
+		b.m.setOpset("", newestUpgrade)
+		b.m.raiseIR(newestUpgrade)
+	}
 	if err := b.inf.node(n); err != nil {
 		b.Fail(err)
 		return

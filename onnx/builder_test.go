@@ -165,3 +165,20 @@ func TestBuilderScalars(t *testing.T) {
 		}
 	}
 }
+
+// TestBuilderStandardSet: a model of other operators only may state no standard
+// operator set; a standard node brings one.
+func TestBuilderStandardSet(t *testing.T) {
+	m := &onnx.Model{IRVersion: 3, Opsets: map[string]int64{"ai.onnx.ml": 1}, Graph: &onnx.Graph{Inputs: []*onnx.ValueInfo{{Name: "x", Type: onnx.Type{Elem: onnx.Float}}}}}
+	b, err := onnx.NewBuilder(m, "t/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Output("y", b.Neg("x"))
+	if b.Err() != nil || b.Opset() != 18 || m.IRVersion != 8 {
+		t.Errorf("%v, operator set %d, file version %d", b.Err(), b.Opset(), m.IRVersion)
+	}
+	if err := onnx.Check(m); err != nil {
+		t.Error(err)
+	}
+}
