@@ -194,11 +194,14 @@ type groupAttrs struct {
 	Thin        int    `json:"thin"`
 }
 
-// text is v as JSON on one line.
+// text is v as JSON on one line; an empty map is {} whether nil or not.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("store: " + err.Error()) // our own types
+	}
+	if string(b) == "null" {
+		return "{}"
 	}
 	return string(b)
 }

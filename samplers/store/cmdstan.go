@@ -1,0 +1,262 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// CmdStan is a set of files in CmdStan's CSV format, one a chain, by CmdStan or
+// by [Reader.WriteCSV]. Draws stay in the files.
+type CmdStan struct {
+	paths   []string
+	columns []string
+	skip    []int // rows of warm-up, by file
+	draws   int
+}
+
+// OpenCmdStan reads through the files and checks that they belong together:
+// equal columns, equal numbers of draws. Rows of warm-up are told by the
+// comments and left out. Errors are *FormatError, or the system's.
+func OpenCmdStan(paths ...string) (*CmdStan, error) {
+	if len(paths) == 0 {
+		return nil, &HeaderError{"paths", "no CSV file"}
+	}
+	s := &CmdStan{paths: slices.Clone(paths)}
+	for k, path := range paths {
+		f, err := scanCSV(path, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		warm := min(f.warmup(), f.rows)
+		if k == 0 {
+			s.columns, s.draws = f.columns, f.rows-warm
+		}
+		if !slices.Equal(f.columns, s.columns) {
+			return nil, &FormatError{Path: path, Reason: "other columns than in " + paths[0]}
+		}
+		if f.rows-warm != s.draws {
+			return nil, &FormatError{Path: path, Reason: fmt.Sprintf("%d draws, where %s has %d", f.rows-warm, paths[0], s.draws)}
+		}
+		s.skip = append(s.skip, warm)
+	}
+	return s, nil
+}
+
+// Chains and Draws return the numbers of files and of draws in each.
+func (s *CmdStan) Chains() int { return len(s.paths) }
+
+// Draws returns the number of draws of each chain, without warm-up.
+func (s *CmdStan) Draws() int { return s.draws }
+
+// Columns returns the names of the columns.
+func (s *CmdStan) Columns() []string { return slices.Clone(s.columns) }
+
+// Read returns columns by their places: [column][chain][draw].
+func (s *CmdStan) Read(columns ...int) ([][][]float64, error) {
+	out := make([][][]float64, len(columns))
+	for k := range out {
+		out[k] = make([][]float64, len(s.paths))
+	}
+	for c, path := range s.paths {
+		for k := range out {
+			out[k][c] = make([]float64, 0, s.draws)
+		}
+		_, err := scanCSV(path, columns, func(row int, values []float64) {
+			for k, v := range values {
+				if row >= s.skip[c] {
+					out[k][c] = append(out[k][c], v)
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Diagnose makes the table of the files' draws: lp__ first, the columns of the
+// sampler left out. Where there are more columns than TableOptions.Rows, those
+// that mixed worst are listed.
+func (s *CmdStan) Diagnose(o TableOptions) (*Table, error) {
+	t := &Table{Chains: len(s.paths), Draws: s.draws}
+	var columns []int
+	lp := slices.Index(s.columns, "lp__")
+	if lp >= 0 {
+		columns = append(columns, lp)
+	}
+	for k, name := range s.columns {
+		if !strings.HasSuffix(name, "__") {
+			columns = append(columns, k)
+		}
+	}
+	each := max(1, o.bytes()/(8*max(t.Chains*t.Draws, 1)))
+	for lo := 0; lo < len(columns); lo += each {
+		block := columns[lo:min(lo+each, len(columns))]
+		values, err := s.Read(block...)
+		if err != nil {
+			return nil, err
+		}
+		for k, col := range block {
+			t.Rows = append(t.Rows, summarize(indexed(s.columns[col]), values[k]))
+		}
+	}
+	head := 0
+	if lp >= 0 {
+		t.Rows[0].Name = lpName
+		head = 1
+	}
+	t.Sites = len(t.Rows) - head
+	for _, r := range t.Rows[head:] {
+		if r.SD == 0 {
+			t.Constant++
+		}
+	}
+	if most := o.rows(); most >= 0 && t.Sites > most {
+		sites := slices.DeleteFunc(t.Rows[head:], func(r Row) bool { return r.SD == 0 })
+		slices.SortStableFunc(sites, badness)
+		t.Rows = append(t.Rows[:head:head], sites[:min(most, len(sites))]...)
+		t.warn()
+		t.warnConstant()
+		return t, nil
+	}
+	t.warn()
+	return t, nil
+}
+
+// indexed turns x.1.2 into x[1,2].
+func indexed(column string) string {
+	name, index, ok := strings.Cut(column, ".")
+	if !ok {
+		return column
+	}
+	return name + "[" + strings.ReplaceAll(index, ".", ",") + "]"
+}
+
+// csvFile is what a file says besides its numbers.
+type csvFile struct {
+	columns  []string
+	settings map[string]string
+	adapted  int // rows before the comment that ends adaptation, -1 without one
+	rows     int
+}
+
+// warmup is the number of rows of warm-up: those before the end of adaptation,
+// else as the settings say.
+func (f *csvFile) warmup() int {
+	saved := f.settings["save_warmup"]
+	if saved != "1" && saved != "true" {
+		return 0
+	}
+	if f.adapted > 0 {
+		return f.adapted
+	}
+	n, _ := strconv.Atoi(f.settings["num_warmup"])
+	thin, err := strconv.Atoi(f.settings["thin"])
+	if err != nil || thin < 1 {
+		thin = 1
+	}
+	return n / thin
+}
+
+// scanCSV reads a file line by line and calls visit with the wanted columns of
+// each row.
+func scanCSV(path string, columns []int, visit func(row int, values []float64)) (*csvFile, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	defer in.Close()
+	f := &csvFile{settings: map[string]string{}, adapted: -1}
+	values := make([]float64, len(columns))
+	var fields [][]byte
+	lines := bufio.NewReaderSize(in, 1<<16)
+	for number := 1; ; number++ {
+		line, err := readLine(lines)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, &FormatError{path, "cannot be read", err}
+		}
+		bad := func(format string, args ...any) error {
+			return &FormatError{Path: path, Reason: fmt.Sprintf("line %d: ", number) + fmt.Sprintf(format, args...)}
+		}
+		switch {
+		case len(line) == 0:
+		case line[0] == '#':
+			f.comment(string(line[1:]))
+		case f.columns == nil:
+			f.columns = strings.Split(string(line), ",")
+			if _, err := strconv.ParseFloat(f.columns[0], 64); err == nil {
+				return nil, bad("numbers where the names of columns are expected")
+			}
+		default:
+			fields = splitRow(fields[:0], line)
+			if len(fields) != len(f.columns) {
+				return nil, bad("%d numbers for %d columns", len(fields), len(f.columns))
+			}
+			for k, col := range columns {
+				if values[k], err = strconv.ParseFloat(string(fields[col]), 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+					return nil, bad("column %s: %q is not a number", f.columns[col], fields[col])
+				}
+			}
+			if visit != nil {
+				visit(f.rows, values)
+			}
+			f.rows++
+		}
+	}
+	if f.columns == nil {
+		return nil, &FormatError{Path: path, Reason: "no line with the names of columns"}
+	}
+	return f, nil
+}
+
+// comment takes a comment's setting, the first of its name.
+func (f *csvFile) comment(line string) {
+	line = strings.TrimSpace(line)
+	if strings.HasPrefix(line, "Adaptation terminated") && f.adapted < 0 {
+		f.adapted = f.rows
+	}
+	name, value, ok := strings.Cut(strings.TrimSpace(strings.TrimSuffix(line, "(Default)")), "=")
+	name = strings.TrimSpace(name)
+	if _, seen := f.settings[name]; ok && !seen {
+		f.settings[name] = strings.TrimSpace(value)
+	}
+}
+
+// readLine returns a line of any length without its end.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		long := slices.Clone(line)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			line, err = r.ReadSlice('\n')
+			long = append(long, line...)
+		}
+		line = long
+	}
+	if err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)) {
+		return nil, err
+	}
+	return bytes.TrimRight(line, "\r\n"), nil
+}
+
+func splitRow(fields [][]byte, line []byte) [][]byte {
+	for {
+		k := bytes.IndexByte(line, ',')
+		if k < 0 {
+			return append(fields, bytes.TrimSpace(line))
+		}
+		fields = append(fields, bytes.TrimSpace(line[:k]))
+		line = line[k+1:]
+	}
+}

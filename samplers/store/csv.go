@@ -1,0 +1,153 @@
+package store
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// Names of statistics in CmdStan's files, which arviz.from_cmdstan knows.
+var stanNames = map[string]string{lpName: "lp__", acceptName: "accept_stat__", hopsName: "n_hops__", stepSizeName: "stepsize__"}
+
+// CSVWidth is the number of sites beyond which a run should not be written as
+// CSV unasked: such files are for narrow spaces.
+const CSVWidth = 64
+
+// WriteCSV writes the draws in CmdStan's format, one file a chain, to
+// draws-ID.csv in dir, and returns their paths. Comments at the head give every
+// setting; columns are lp__, accept_stat__, n_hops__, stepsize__ (where there is
+// one) and x.1, x.2, ... Warm-up comes first where its states were kept. Numbers
+// read back as themselves. Errors are *FormatError and *WriteError.
+func (r *Reader) WriteCSV(dir string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, &WriteError{dir, err}
+	}
+	var paths []string
+	for c, id := range r.header.ChainIDs {
+		path := filepath.Join(dir, fmt.Sprintf("draws-%d.csv", id))
+		if err := writeWhole(path, func(w io.Writer) error { return r.WriteCSVChain(w, c) }); err != nil {
+			return paths, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// WriteCSVChain writes one chain, by its place in Header.ChainIDs, as WriteCSV
+// does.
+func (r *Reader) WriteCSVChain(out io.Writer, chain int) error {
+	w := bufio.NewWriterSize(out, 1<<16)
+	r.csvHead(w, chain)
+	for _, p := range []Phase{Warmup, Sampling} {
+		if !r.HasStates(p) {
+			continue
+		}
+		if err := r.csvRows(w, p, chain); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// csvHead writes comments and the names of columns. Errors stay in w.
+func (r *Reader) csvHead(w *bufio.Writer, chain int) {
+	h := &r.header
+	warm := 0
+	if r.HasStates(Warmup) {
+		warm = 1
+	}
+	line := func(name string, value any) { fmt.Fprintf(w, "# %s = %v\n", name, value) }
+	line("gradhop", h.Gradhop)
+	for _, k := range slices.Sorted(maps.Keys(h.Versions)) {
+		line(k, h.Versions[k])
+	}
+	line("model", h.Model)
+	line("model_sha256", h.ModelSHA256)
+	line("space", text(h.Space))
+	line("method", "sample")
+	line("num_samples", h.Steps)
+	line("num_warmup", h.Warmup)
+	line("save_warmup", warm)
+	line("thin", h.Thin)
+	line("algorithm", h.Sampler)
+	for _, k := range slices.Sorted(maps.Keys(h.Settings)) {
+		line("  "+k, h.Settings[k])
+	}
+	line("id", h.ChainIDs[chain])
+	line("seed", h.Seed)
+	for k, name := range r.Statistics(Sampling) {
+		if k > 0 {
+			_ = w.WriteByte(',')
+		}
+		_, _ = w.WriteString(stanNames[name])
+	}
+	for i := range h.Space.Sites {
+		_, _ = w.WriteString(",x." + strconv.Itoa(i+1))
+	}
+	_ = w.WriteByte('\n')
+}
+
+// csvRows writes the draws of a phase.
+func (r *Reader) csvRows(w *bufio.Writer, p Phase, chain int) error {
+	var next []func() (float64, error, bool)
+	for _, name := range r.Statistics(p) {
+		pull, stop := iter.Pull2(r.Values(p, name, chain))
+		defer stop()
+		next = append(next, pull)
+	}
+	var row []byte
+	for x, err := range r.States(p, chain) {
+		if err != nil {
+			return err
+		}
+		row = row[:0]
+		for _, pull := range next {
+			v, err, ok := pull()
+			if err != nil || !ok {
+				return errors.Join(err, w.Flush())
+			}
+			row = append(strconv.AppendFloat(row, v, 'g', -1, 64), ',')
+		}
+		for _, v := range x {
+			row = append(strconv.AppendInt(row, int64(v), 10), ',')
+		}
+		row[len(row)-1] = '\n'
+		if _, err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeWhole writes a file of which readers see all or nothing.
+func writeWhole(path string, body func(io.Writer) error) error {
+	temp := path + ".partial"
+	f, err := os.Create(temp)
+	if err != nil {
+		return &WriteError{path, err}
+	}
+	err = body(f)
+	var bad *FormatError
+	if err != nil && !errors.As(err, &bad) { // of the reader: it names its own file
+		err = &WriteError{path, err}
+	}
+	if e := f.Close(); e != nil && err == nil {
+		err = &WriteError{path, e}
+	}
+	if err == nil {
+		if e := os.Rename(temp, path); e != nil {
+			err = &WriteError{path, e}
+		}
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+	}
+	return err
+}

@@ -1,0 +1,297 @@
+package store
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gradhop/gradhop/samplers/diag"
+)
+
+// Number is a float64 that is null in JSON and NA in text where it is not finite.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if !n.finite() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(n))
+}
+
+// Text returns n with a number of decimals.
+func (n Number) Text(decimals int) string {
+	if !n.finite() {
+		return "NA"
+	}
+	return strconv.FormatFloat(float64(n), 'f', decimals, 64)
+}
+
+func (n Number) finite() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+
+// Row is what there is to say of one variable over all draws of all chains. The
+// numbers are those of package diag, and quantiles are interpolated (type 7), so
+// that they equal ArviZ's. NA is NaN.
+type Row struct {
+	// Name is "lp", the log-density; "x[3]", the number at the fourth site; or, in
+	// a categorical space, "x[3]=17": whether the site has the value that it has
+	// most often, since means of codes mean nothing. Of a CmdStan file it is the
+	// name of the column, as "x[1]" for x.1.
+	Name    string `json:"name"`
+	Mean    Number `json:"mean"`
+	SD      Number `json:"sd"`
+	Q5      Number `json:"q5"`
+	Median  Number `json:"median"`
+	Q95     Number `json:"q95"`
+	MCSE    Number `json:"mcse_mean"`
+	ESSBulk Number `json:"ess_bulk"`
+	ESSTail Number `json:"ess_tail"`
+	RHat    Number `json:"rhat"`
+}
+
+// Table is the table of diagnostics of a run.
+type Table struct {
+	Chains int `json:"chains"`
+	Draws  int `json:"draws"` // of each chain
+	// Rows start with lp. Sites follow in order, or, where there are more than
+	// TableOptions.Rows, those that mixed worst, the worst one first.
+	Rows []Row `json:"rows"`
+	// Sites is the number of sites, and Constant of those that have the same value
+	// in all draws of all chains.
+	Sites    int `json:"sites"`
+	Constant int `json:"constant"`
+	// Warnings say what is wrong or not available, one sentence each.
+	Warnings []string `json:"warnings"`
+	// Note is [Blind].
+	Note string `json:"note"`
+}
+
+// Blind says what diagnostics of mixing cannot see.
+const Blind = "R-hat and effective sample sizes compare the chains with each other and with themselves. " +
+	"They cannot see a mode that no chain has visited, nor that a sampler that is not exact draws from another law than exp(U)."
+
+// TableOptions say how a table is made. Zero fields are defaults.
+type TableOptions struct {
+	// Rows is the largest number of sites to list; 0 means 32, negative all.
+	Rows int
+	// Bytes bounds the memory for draws, beyond what one variable needs; 0 means
+	// 256 MiB. Where it is short the draws are read several times.
+	Bytes int
+}
+
+func (o TableOptions) rows() int {
+	if o.Rows == 0 {
+		return 32
+	}
+	return o.Rows
+}
+
+func (o TableOptions) bytes() int {
+	if o.Bytes <= 0 {
+		return 256 << 20
+	}
+	return o.Bytes
+}
+
+// Limits beyond which a table warns (Vehtari et al. 2021, section 4).
+const (
+	rhatLimit = 1.01
+	essLimit  = 400
+)
+
+// summarize makes a variable's row.
+func summarize(name string, chains [][]float64) Row {
+	s := diag.Summarize(chains)
+	r := Row{
+		Name: name, Mean: Number(s.Mean), SD: Number(s.SD), MCSE: Number(s.MCSE),
+		ESSBulk: Number(s.ESSBulk), ESSTail: Number(s.ESSTail), RHat: Number(s.RHat),
+	}
+	r.Q5, r.Median, r.Q95 = Number(math.NaN()), Number(math.NaN()), Number(math.NaN())
+	if !r.Mean.finite() {
+		return r
+	}
+	all := slices.Concat(chains...)
+	slices.Sort(all)
+	r.Q5, r.Median, r.Q95 = quantile(all, 0.05), quantile(all, 0.5), quantile(all, 0.95)
+	return r
+}
+
+// quantile is the p-quantile of sorted numbers, interpolated (type 7).
+func quantile(sorted []float64, p float64) Number {
+	at := p * float64(len(sorted)-1)
+	k := int(at)
+	if k+1 >= len(sorted) {
+		return Number(sorted[len(sorted)-1])
+	}
+	return Number(sorted[k] + (at-float64(k))*(sorted[k+1]-sorted[k]))
+}
+
+// warn adds what is to be said of the rows.
+func (t *Table) warn() {
+	add := func(format string, args ...any) { t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...)) }
+	t.Note = Blind
+	if t.Draws < 4 {
+		add("%d draws a chain: diagnostics need four", t.Draws)
+		return
+	}
+	if t.Chains < 2 {
+		add("one chain: R-hat needs two, and is NA")
+	}
+	var infinite, constant, stuck []string
+	for _, r := range t.Rows {
+		switch {
+		case !r.Mean.finite():
+			infinite = append(infinite, r.Name)
+		case r.SD == 0:
+			constant = append(constant, r.Name)
+		case !r.ESSBulk.finite():
+			stuck = append(stuck, r.Name)
+		}
+	}
+	for _, list := range []struct {
+		names []string
+		what  string
+	}{
+		{infinite, "NaN or infinite in some draw: diagnostics are NA"},
+		{constant, "the same value in all draws: diagnostics are NA"},
+		{stuck, "chains that never change it differ in its value: diagnostics are NA, and the chains have not mixed"},
+	} {
+		if len(list.names) > 0 {
+			add("%s: %s", strings.Join(list.names, ", "), list.what)
+		}
+	}
+	if n, worst := t.worst(func(r Row) (float64, bool) { return float64(r.RHat), r.RHat > rhatLimit }); n > 0 {
+		add("R-hat above %g in %d rows, up to %.3g: the chains have not mixed", rhatLimit, n, worst)
+	}
+	if n, worst := t.worst(func(r Row) (float64, bool) { ess := min(r.ESSBulk, r.ESSTail); return -float64(ess), ess < essLimit }); n > 0 {
+		add("effective sample size below %d in %d rows, down to %.3g: means and quantiles are rough", essLimit, n, -worst)
+	}
+}
+
+// warnConstant speaks of sites that are not listed for they never change.
+func (t *Table) warnConstant() {
+	if t.Constant > 0 {
+		t.Warnings = append(t.Warnings, fmt.Sprintf("%d of %d sites have the same value in all draws: their diagnostics are NA", t.Constant, t.Sites))
+	}
+}
+
+// worst counts the rows that f points out, and returns its largest value.
+func (t *Table) worst(f func(Row) (float64, bool)) (n int, worst float64) {
+	worst = math.Inf(-1)
+	for _, r := range t.Rows {
+		if v, bad := f(r); bad {
+			n, worst = n+1, max(worst, v)
+		}
+	}
+	return n, worst
+}
+
+// badness orders rows: what is not available for want of mixing first, then by
+// R-hat, then by effective sample size.
+func badness(a, b Row) int {
+	key := func(r Row) float64 {
+		if !r.RHat.finite() {
+			return math.Inf(1)
+		}
+		return float64(r.RHat)
+	}
+	return cmp.Or(cmp.Compare(key(b), key(a)), cmp.Compare(a.ESSBulk, b.ESSBulk))
+}
+
+// Diagnose makes the table of a run's draws after warm-up. The draws are read
+// through once to find the sites that mixed worst, by R-hat and by an estimate of
+// the effective sample size from batch means, and then the numbers of those are
+// computed. Memory is that of one variable and TableOptions.Bytes, whatever the
+// number of sites. Errors are *FormatError.
+func Diagnose(r *Reader, o TableOptions) (*Table, error) {
+	t := &Table{Chains: r.Chains(), Draws: r.Draws(Sampling), Sites: r.header.Space.Sites}
+	lp, err := r.Series(Sampling, lpName)
+	if err != nil {
+		return nil, err
+	}
+	t.Rows = append(t.Rows, summarize(lpName, lp))
+	lp = nil
+	sites, err := screen(r, o.bytes())
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sites {
+		if s.constant {
+			t.Constant++
+		}
+	}
+	listed := choose(sites, o.rows())
+	rows := make([]Row, len(listed))
+	each := max(1, o.bytes()/(8*max(t.Chains*t.Draws, 1)))
+	for lo := 0; lo < len(listed); lo += each {
+		block := listed[lo:min(lo+each, len(listed))]
+		columns, err := r.columns(block)
+		if err != nil {
+			return nil, err
+		}
+		summarizeAll(rows[lo:], block, columns)
+	}
+	wide := o.rows() >= 0 && len(sites) > o.rows()
+	if wide {
+		slices.SortStableFunc(rows, badness)
+	}
+	t.Rows = append(t.Rows, rows...)
+	t.warn()
+	if wide {
+		t.warnConstant()
+	}
+	return t, nil
+}
+
+// summarizeAll makes the rows of sites on all processors.
+func summarizeAll(rows []Row, block []site, columns [][][]float64) {
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), len(block)) {
+		wg.Go(func() {
+			for k := int(next.Add(1)) - 1; k < len(block); k = int(next.Add(1)) - 1 {
+				rows[k] = summarize(block[k].name(), columns[k])
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// columns reads some sites: [site][chain][draw], an indicator in categorical
+// spaces.
+func (r *Reader) columns(block []site) ([][][]float64, error) {
+	out := make([][][]float64, len(block))
+	for k := range out {
+		out[k] = make([][]float64, r.Chains())
+	}
+	for c := range r.Chains() {
+		for k := range out {
+			out[k][c] = make([]float64, 0, r.Draws(Sampling))
+		}
+		for x, err := range r.States(Sampling, c) {
+			if err != nil {
+				return nil, err
+			}
+			for k, s := range block {
+				out[k][c] = append(out[k][c], s.value(x))
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,288 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// site is a site of a run, and how its chains mixed by a first look.
+type site struct {
+	index     int
+	indicator bool  // of a categorical space: whether it has its mode
+	mode      int32 // there
+	constant  bool  // the same value in all draws
+	rhat      float64
+	ess       float64
+}
+
+func (s site) name() string {
+	if s.indicator {
+		return fmt.Sprintf("x[%d]=%d", s.index, s.mode)
+	}
+	return fmt.Sprintf("x[%d]", s.index)
+}
+
+// value is what diagnostics judge the site by.
+func (s site) value(x []int32) float64 {
+	if !s.indicator {
+		return float64(x[s.index])
+	}
+	if x[s.index] == s.mode {
+		return 1
+	}
+	return 0
+}
+
+// choose returns the sites to list: all, or half for their R-hat and half for
+// their effective sample size, without those that never change.
+func choose(sites []site, most int) []site {
+	if most < 0 || len(sites) <= most {
+		return sites
+	}
+	moving := slices.DeleteFunc(slices.Clone(sites), func(s site) bool { return s.constant })
+	if len(moving) <= most {
+		return moving
+	}
+	slices.SortStableFunc(moving, func(a, b site) int { return cmp.Compare(b.rhat, a.rhat) })
+	head, rest := moving[:(most+1)/2], moving[(most+1)/2:]
+	slices.SortStableFunc(rest, func(a, b site) int { return cmp.Compare(a.ess, b.ess) })
+	return slices.Concat(head, rest[:most-len(head)])
+}
+
+// screen takes a first look at every site, in as many passes over the draws as
+// its memory needs.
+func screen(r *Reader, bytes int) ([]site, error) {
+	lo, hi := r.header.Space.bounds()
+	sites := make([]site, r.header.Space.Sites)
+	indicator := r.header.Space.Kind == "categorical"
+	for i := range sites {
+		sites[i] = site{index: i, indicator: indicator}
+	}
+	values := hi - lo + 1
+	if indicator {
+		each := max(1, bytes/(4*values))
+		for at := 0; at < len(sites); at += each {
+			if err := findModes(r, sites[at:min(at+each, len(sites))], values); err != nil {
+				return nil, err
+			}
+		}
+		lo, values = 0, 2
+	}
+	each := max(1, bytes/(r.Chains()*(2*4*values+batchBytes)))
+	for at := 0; at < len(sites); at += each {
+		if err := look(r, sites[at:min(at+each, len(sites))], lo, values); err != nil {
+			return nil, err
+		}
+	}
+	return sites, nil
+}
+
+// findModes finds the value that each site has most often, the lowest of several.
+func findModes(r *Reader, sites []site, values int) error {
+	counts, first := make([]int32, len(sites)*values), sites[0].index
+	for c := range r.Chains() {
+		for x, err := range r.States(Sampling, c) {
+			if err != nil {
+				return err
+			}
+			for k := range sites {
+				counts[k*values+int(x[first+k])]++
+			}
+		}
+	}
+	for k := range sites {
+		row := counts[k*values : (k+1)*values]
+		for v, n := range row {
+			if n > row[sites[k].mode] {
+				sites[k].mode = int32(v)
+			}
+		}
+	}
+	return nil
+}
+
+// batch adds up means of batches of draws of a chain.
+type batch struct{ sum, means, squares float64 }
+
+const batchBytes = 24
+
+// look fills in constant, rhat and ess. R-hat depends on how often each half of
+// a chain has each value only; the effective sample size is estimated from the
+// spread of means over batches of √n draws.
+func look(r *Reader, sites []site, lo, values int) error {
+	n, chains := r.Draws(Sampling), r.Chains()
+	half, length := n/2, max(1, int(math.Sqrt(float64(n))))
+	counts := make([]int32, len(sites)*2*chains*values) // [site, half, value]
+	batches := make([]batch, len(sites)*chains)
+	first := make([]int, len(sites))
+	for k := range sites {
+		sites[k].constant = true
+	}
+	for c := range chains {
+		draw := 0
+		for x, err := range r.States(Sampling, c) {
+			if err != nil {
+				return err
+			}
+			part := -1 // the middle draw of an odd number is in neither half
+			if draw < half {
+				part = c
+			} else if draw >= n-half {
+				part = chains + c
+			}
+			for k := range sites {
+				v := int(sites[k].value(x)) - lo
+				if c == 0 && draw == 0 {
+					first[k] = v
+				} else if v != first[k] {
+					sites[k].constant = false
+				}
+				if part >= 0 {
+					counts[(k*2*chains+part)*values+v]++
+				}
+				b := &batches[k*chains+c]
+				b.sum += float64(v)
+				if (draw+1)%length == 0 {
+					m := b.sum / float64(length)
+					b.means, b.squares, b.sum = b.means+m, b.squares+m*m, 0
+				}
+			}
+			draw++
+		}
+	}
+	for k := range sites {
+		h := histogram{counts[k*2*chains*values : (k+1)*2*chains*values], values}
+		sites[k].rhat = h.rhat()
+		sites[k].ess = h.variance() * float64(n*chains) / batchVariance(batches[k*chains:(k+1)*chains], n/length, length)
+	}
+	return nil
+}
+
+// batchVariance estimates what n·Var(mean of n draws) tends to: the variance
+// times the autocorrelation time.
+func batchVariance(chains []batch, count, length int) float64 {
+	total := float64(count * len(chains))
+	sum, squares := 0.0, 0.0
+	for _, b := range chains {
+		sum, squares = sum+b.means, squares+b.squares
+	}
+	m := sum / total
+	return float64(length) * (squares - total*m*m) / (total - 1)
+}
+
+// histogram counts values in halves of chains, [half, value].
+type histogram struct {
+	counts []int32
+	values int
+}
+
+// pooled counts values in all halves.
+func (h histogram) pooled() []int32 {
+	all := make([]int32, h.values)
+	for k, n := range h.counts {
+		all[k%h.values] += n
+	}
+	return all
+}
+
+func (h histogram) variance() float64 {
+	n, sum, squares := 0.0, 0.0, 0.0
+	for v, c := range h.pooled() {
+		w, x := float64(c), float64(v)
+		n, sum, squares = n+w, sum+w*x, squares+w*x*x
+	}
+	return (squares - sum*sum/n) / (n - 1)
+}
+
+// rhat is diag.RHat, of draws that are counted: infinite where chains that never
+// move differ.
+func (h histogram) rhat() float64 {
+	all := h.pooled()
+	rank := make([]float64, h.values)
+	for v := range rank {
+		rank[v] = float64(v)
+	}
+	bulk := h.potentialScale(scores(all, rank))
+	middle := median(all)
+	for v := range rank {
+		rank[v] = math.Abs(float64(v) - middle)
+	}
+	if spread := h.potentialScale(scores(all, rank)); spread > bulk {
+		return spread
+	}
+	return bulk
+}
+
+// scores returns the normal score of each value, by its key.
+func scores(counts []int32, key []float64) []float64 {
+	order := make([]int, len(key))
+	total := 0.0
+	for v := range order {
+		order[v] = v
+		total += float64(counts[v])
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
+	z, below := make([]float64, len(key)), 0.0
+	for lo := 0; lo < len(order); {
+		hi, tied := lo, 0.0
+		for ; hi < len(order) && key[order[hi]] == key[order[lo]]; hi++ {
+			tied += float64(counts[order[hi]])
+		}
+		score := math.Sqrt2 * math.Erfinv(2*((below+(tied+1)/2)-0.375)/(total+0.25)-1)
+		for _, v := range order[lo:hi] {
+			z[v] = score
+		}
+		below += tied
+		lo = hi
+	}
+	return z
+}
+
+// median is the median of counted values.
+func median(counts []int32) float64 {
+	total := 0
+	for _, n := range counts {
+		total += int(n)
+	}
+	at := func(k int) float64 {
+		for v, n := range counts {
+			if k -= int(n); k < 0 {
+				return float64(v)
+			}
+		}
+		return float64(len(counts) - 1)
+	}
+	return (at((total-1)/2) + at(total/2)) / 2
+}
+
+// potentialScale is R-hat of the scores, over the halves.
+func (h histogram) potentialScale(z []float64) float64 {
+	halves := len(h.counts) / h.values
+	means, within, n := make([]float64, halves), 0.0, 0.0
+	for k := range halves {
+		row := h.counts[k*h.values : (k+1)*h.values]
+		sum, squares := 0.0, 0.0
+		n = 0
+		for v, c := range row {
+			w := float64(c)
+			n, sum = n+w, sum+w*z[v]
+		}
+		means[k] = sum / n
+		for v, c := range row {
+			d := z[v] - means[k]
+			squares += float64(c) * d * d
+		}
+		within += squares / (n - 1)
+	}
+	within /= float64(halves)
+	m, between := 0.0, 0.0
+	for _, x := range means {
+		m += x / float64(halves)
+	}
+	for _, x := range means {
+		between += (x - m) * (x - m) / float64(halves-1)
+	}
+	return math.Sqrt((n*between/within + n - 1) / n)
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Summary is what summary.json says of a run. Of two runs with the same settings
+// only Seconds differs.
+type Summary struct {
+	// Header holds settings, seed, versions, model and chains.
+	Header
+	// Finished says that all planned steps are made; StepsMade counts them, warm-up
+	// included, and Draws what was kept of each chain.
+	Finished  bool  `json:"finished"`
+	StepsMade int64 `json:"steps_made"`
+	Draws     int   `json:"draws"`
+	// Acceptance is the mean acceptance probability and Hops the mean number of
+	// changed sites, over all steps after warm-up; StepSizes are those that chains
+	// ended with. One number a chain, in the order of chain_ids.
+	Acceptance []Number `json:"acceptance"`
+	Hops       []Number `json:"hops"`
+	StepSizes  []Number `json:"step_sizes,omitempty"`
+	// MeanAcceptance and MeanHops are over all chains.
+	MeanAcceptance Number `json:"mean_acceptance"`
+	MeanHops       Number `json:"mean_hops"`
+	// Evaluations counts states evaluated, warm-up included.
+	Evaluations samplers.Counts `json:"evaluations"`
+	// Seconds is the time of all processes that wrote the run, added up.
+	Seconds float64 `json:"seconds"`
+	// Diagnostics is the table of Diagnose.
+	Diagnostics *Table `json:"diagnostics"`
+}
+
+// Summarize sums a run up. Errors are those of Diagnose.
+func Summarize(r *Reader, o TableOptions) (*Summary, error) {
+	table, err := Diagnose(r, o)
+	if err != nil {
+		return nil, err
+	}
+	tally := r.Tally()
+	s := &Summary{Header: r.header, Finished: r.Finished(), StepsMade: r.Step(), Draws: r.Draws(Sampling), Seconds: tally.Seconds, Diagnostics: table}
+	if p := r.Snapshot(); p != nil {
+		s.Evaluations = p.Evaluations
+		for _, a := range p.StepSize {
+			s.StepSizes = append(s.StepSizes, Number(a))
+		}
+	}
+	kept := float64(tally.Kept)
+	for c := range tally.Accept {
+		s.Acceptance = append(s.Acceptance, Number(tally.Accept[c]/kept)) // NaN without a step
+		s.Hops = append(s.Hops, Number(float64(tally.Hops[c])/kept))
+	}
+	s.MeanAcceptance, s.MeanHops = average(s.Acceptance), average(s.Hops)
+	return s, nil
+}
+
+func average(list []Number) Number {
+	sum := Number(0)
+	for _, n := range list {
+		sum += n
+	}
+	if len(list) == 0 {
+		return Number(math.NaN())
+	}
+	return sum / Number(len(list))
+}
+
+// Write writes summary.json to a run's folder.
+func (s *Summary) Write(dir string) error {
+	if s.Diagnostics != nil && s.Diagnostics.Warnings == nil {
+		s.Diagnostics.Warnings = []string{}
+	}
+	f := folder{dir: dir, disk: system{}}
+	return f.commit(summaryName, marshal(s))
+}
+
+// WriteSummary sums up the run in dir and writes its summary.json. Call it after
+// Writer.Close.
+func WriteSummary(dir string, o TableOptions) (*Summary, error) {
+	r, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Summarize(r, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Write(dir)
+}
+
+// ReadSummary reads summary.json, nil where there is none.
+func ReadSummary(dir string) (*Summary, error) {
+	path := filepath.Join(dir, summaryName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &FormatError{path, "cannot be read", err}
+	}
+	s := &Summary{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, &FormatError{path, "not a summary", err}
+	}
+	return s, nil
+}
+
+// MedianStepSize is the median over the chains, NaN where there is none.
+func (s *Summary) MedianStepSize() Number {
+	if len(s.StepSizes) == 0 {
+		return Number(math.NaN())
+	}
+	sizes := slices.Clone(s.StepSizes)
+	slices.Sort(sizes)
+	return (sizes[len(sizes)/2] + sizes[(len(sizes)-1)/2]) / 2
+}

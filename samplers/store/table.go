@@ -1,0 +1,50 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// WriteText writes the table for people: rows, then warnings, then the note. The
+// number of decimals of means follows from their standard error.
+func (t *Table) WriteText(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%d chains, %d draws each\n", t.Chains, t.Draws)
+	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tab, "\tmean\tsd\t5%\t50%\t95%\tmcse\tess bulk\tess tail\tr-hat\t")
+	for _, r := range t.Rows {
+		d := r.decimals()
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, r.Mean.Text(d), r.SD.Text(d), r.Q5.Text(d), r.Median.Text(d),
+			r.Q95.Text(d), r.MCSE.Text(d+1), r.ESSBulk.Text(0), r.ESSTail.Text(0), r.RHat.Text(3))
+	}
+	_ = tab.Flush() // to memory
+	if hidden := t.hidden(); hidden > 0 {
+		fmt.Fprintf(&b, "%d of %d sites are not listed; these mixed worst\n", hidden, t.Sites)
+	}
+	for _, warning := range t.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", warning)
+	}
+	fmt.Fprintln(&b, t.Note)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// hidden is the number of sites without a row.
+func (t *Table) hidden() int {
+	listed := len(t.Rows)
+	if listed > 0 && t.Rows[0].Name == lpName {
+		listed--
+	}
+	return t.Sites - listed
+}
+
+// decimals shows the standard error of the mean.
+func (r Row) decimals() int {
+	d := 2
+	for limit := Number(0.1); d < 6 && r.MCSE > 0 && r.MCSE < limit; limit /= 10 {
+		d++
+	}
+	return d
+}
