@@ -124,11 +124,20 @@ func (d Dim) degree() int {
 	return n
 }
 
-// Quo returns d / e where e is a single term that divides every term of d, and
-// the constant quotient rounded towards zero where both are numbers.
+// Quo returns d / e where e is a single term that divides every term of d, or the
+// quotient is a single term, and the constant quotient rounded towards zero where
+// both are numbers.
 func (d Dim) Quo(e Dim) (Dim, bool) {
 	if d.Equal(e) && len(d.terms) > 0 {
 		return D(1), true
+	}
+	if len(e.terms) > 1 && len(d.terms) == len(e.terms) {
+		for _, t := range d.terms {
+			q, ok := Dim{[]term{t}}.Quo(Dim{e.terms[:1]})
+			if ok && q.Mul(e).Equal(d) {
+				return q, true
+			}
+		}
 	}
 	if len(e.terms) != 1 {
 		return Dim{}, false

@@ -18,6 +18,8 @@ type oracle struct {
 	build func(g *gradtest.Gen)
 	// since is the first operator set that has the operator; 0 means any.
 	since int64
+	// until is the last operator set in which the runtime has it; 0 means any.
+	until int64
 	// single says why the operator, or its gradient, runs in float only: the
 	// tolerance is then wider. Empty for double.
 	single string
@@ -56,7 +58,7 @@ func TestRules(t *testing.T) {
 				t.Fatalf("the rule of %s has no oracle", op)
 			}
 			for _, opset := range opsets {
-				if opset >= o.since {
+				if opset >= o.since && (o.until == 0 || opset <= o.until) {
 					o.check(t, opset)
 				}
 			}

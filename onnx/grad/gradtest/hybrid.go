@@ -36,6 +36,10 @@ type Reference func(n *onnx.Node, in []*Array) (*Array, error)
 // references are filled by the init functions of the files reference_*.go.
 var references = map[string]Reference{}
 
+// doubleSince says from which operator set on the runtime computes an operator that
+// has a reference in double after all.
+var doubleSince = map[string]int64{}
+
 // step is a part of a hybrid program: a node in Go, or a session.
 type step struct {
 	node *onnx.Node
@@ -50,6 +54,9 @@ func hybridOf(m *onnx.Model) ([]step, error) {
 	}
 	byGo := func(n *onnx.Node) bool {
 		x := vals[n.In(0)]
+		if since := doubleSince[n.Op]; since > 0 && m.Opset() >= since {
+			return false
+		}
 		return n.Domain == "" && references[n.Op] != nil && x != nil && x.Type == onnx.Double
 	}
 	if !slices.ContainsFunc(m.Graph.Nodes, byGo) {

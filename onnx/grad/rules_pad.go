@@ -1,0 +1,241 @@
+package grad
+
+import (
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+func init() {
+	standard(rulePad, "Pad")
+}
+
+// Pad with a constant: dx is dy without the padding, which is padding by the negative
+// amounts; the constant gets Σ dy over what was added. The other modes repeat entries
+// of x, and get the gradient of the slices that they consist of.
+func rulePad(b *onnx.Builder, n Node, dy []Value) []Value {
+	x := n.In(0)
+	shape, ok := b.Shape(x)
+	if !ok {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
+		return nil
+	}
+	if n.Str("mode", "constant") != "constant" {
+		return []Value{padBackward(b, n, dy[0], shape)}
+	}
+	dx := make([]Value, len(n.Inputs))
+	if n.Need(0) {
+		back := b.Op("Pad", []Value{dy[0], negated(b, n.In(1)), "", n.In(3)})
+		if have, ok := b.Shape(back); !ok || !onnx.SameShape(have, shape) {
+			back = b.Reshape(back, b.DynamicShape(shape, x))
+		}
+		dx[0] = back
+	}
+	if n.Need(2) {
+		one := constantLike(b, dy[0], nil, []float64{1})
+		added := b.Op("Pad", []Value{b.Zeros(shape, b.Info(x).Type, x), n.In(1), one, n.In(3)})
+		axes := make([]int64, len(shape))
+		for i := range axes {
+			axes[i] = int64(i)
+		}
+		sum := b.ReduceSum(b.Mul(dy[0], added), axes, false)
+		if s, ok := b.Shape(n.In(2)); ok && len(s) == 1 {
+			sum = b.Unsqueeze(sum, 0)
+		}
+		dx[2] = sum
+	}
+	return dx
+}
+
+// negated returns -v, a constant where v is one.
+func negated(b *onnx.Builder, v Value) Value {
+	numbers, ok := intsOf(b, v)
+	if !ok {
+		return b.Neg(v)
+	}
+	out := make([]int64, len(numbers))
+	for i, k := range numbers {
+		out[i] = -k
+	}
+	return b.Ints(out...)
+}
+
+// intsOf returns the elements of v where all are known numbers.
+func intsOf(b *onnx.Builder, v Value) ([]int64, bool) {
+	info := b.Info(v)
+	if v == "" || info.Ints == nil {
+		return nil, false
+	}
+	out := make([]int64, len(info.Ints))
+	for i, d := range info.Ints {
+		n, ok := d.Const()
+		if !ok {
+			return nil, false
+		}
+		out[i] = n
+	}
+	return out, true
+}
+
+// padBackward undoes the axes one by one: the middle of dy, with what was copied from
+// it added where it came from.
+func padBackward(b *onnx.Builder, n Node, dy Value, shape []onnx.Dim) Value {
+	pads, ok := intsOf(b, n.In(1))
+	axes := make([]int64, len(shape))
+	for i := range axes {
+		axes[i] = int64(i)
+	}
+	if ok && n.In(3) != "" {
+		axes, ok = intsOf(b, n.In(3))
+	}
+	if !ok || len(pads) != 2*len(axes) {
+		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(1), Have: "padding computed at run time", Want: "numbers"})
+		return ""
+	}
+	mode := n.Str("mode", "constant")
+	crop := make([]int64, 2*len(shape))
+	for k, a := range axes {
+		if a < 0 {
+			a += int64(len(shape))
+		}
+		begin, end := pads[k], pads[k+len(axes)]
+		crop[a], crop[int(a)+len(shape)] = max(0, -begin), max(0, -end)
+		// What is cut off is cut off first.
+		size := shape[a].Add(onnx.D(min(0, begin) + min(0, end)))
+		p := &padded{b: b, n: n, axis: a, size: size, begin: max(0, begin), end: max(0, end)}
+		dy = p.undo(dy, mode)
+	}
+	if slices.ContainsFunc(crop, func(k int64) bool { return k != 0 }) {
+		dy = b.Op("Pad", []Value{dy, b.Ints(crop...)})
+	}
+	return b.ReshapeTo(dy, shape, n.In(0))
+}
+
+// padded is one axis: size entries with begin before and end behind them.
+type padded struct {
+	b                *onnx.Builder
+	n                Node
+	axis, begin, end int64
+	size             onnx.Dim
+}
+
+// undo adds the entries of d in the padding to those that were copied there.
+func (p *padded) undo(d Value, mode string) Value {
+	if p.begin == 0 && p.end == 0 {
+		return d
+	}
+	if mode == "wrap" {
+		return p.undoWrap(d)
+	}
+	parts := []Value{p.middle(d)}
+	one := onnx.D(1)
+	if p.begin > 0 {
+		before := p.slice(d, 0, p.begin)
+		if mode == "edge" {
+			parts = append(parts, p.place(p.b.ReduceSum(before, []int64{p.axis}, true), onnx.D(0), one))
+		} else {
+			parts = append(parts, p.place(p.reversed(before), one, onnx.D(p.begin)))
+		}
+	}
+	if p.end > 0 {
+		behind := p.slice(d, -p.end, math.MaxInt64)
+		if mode == "edge" {
+			parts = append(parts, p.place(p.b.ReduceSum(behind, []int64{p.axis}, true), p.size.Sub(one), one))
+		} else {
+			parts = append(parts, p.place(p.reversed(behind), p.size.Sub(onnx.D(p.end+1)), onnx.D(p.end)))
+		}
+	}
+	return p.sum(parts)
+}
+
+// undoWrap takes stretches of at most size entries, which wrap round whole.
+func (p *padded) undoWrap(d Value) Value {
+	size, number := p.size.Const()
+	parts := []Value{p.middle(d)}
+	for to := p.begin; to > 0; {
+		from := int64(0)
+		if number {
+			from = max(0, to-size)
+		}
+		parts = append(parts, p.place(p.slice(d, from, to), p.size.Sub(onnx.D(to-from)), onnx.D(to-from)))
+		to = from
+	}
+	for left := p.end; left > 0; {
+		count := left
+		if number {
+			count = min(left, size)
+		}
+		last := int64(math.MaxInt64)
+		if left > count {
+			last = count - left
+		}
+		parts = append(parts, p.place(p.slice(d, -left, last), onnx.D(0), onnx.D(count)))
+		left -= count
+	}
+	return p.sum(parts)
+}
+
+func (p *padded) sum(parts []Value) Value {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return p.b.Op("Sum", parts)
+}
+
+// middle returns the entries of d that are not padding.
+func (p *padded) middle(d Value) Value {
+	pads := make([]int64, 2*p.rank(d))
+	pads[p.axis], pads[int(p.axis)+p.rank(d)] = -p.begin, -p.end
+	return p.b.Op("Pad", []Value{d, p.b.Ints(pads...)})
+}
+
+func (p *padded) rank(d Value) int { return max(p.b.Info(d).Rank(), int(p.axis)+1) }
+
+func (p *padded) slice(d Value, from, to int64) Value {
+	return p.b.Op("Slice", []Value{d, p.b.Ints(from), p.b.Ints(to), p.b.Ints(p.axis)})
+}
+
+func (p *padded) reversed(d Value) Value {
+	return p.b.Op("Slice", []Value{d, p.b.Ints(-1), p.b.Ints(math.MinInt64), p.b.Ints(p.axis), p.b.Ints(-1)})
+}
+
+// place puts the count entries of d at from, among zeros of size entries.
+func (p *padded) place(d Value, from, count onnx.Dim) Value {
+	b, rank := p.b, p.rank(d)
+	behind := p.size.Sub(from).Sub(count)
+	pads := make([]onnx.Dim, 2*rank)
+	pads[p.axis], pads[int(p.axis)+rank] = from, behind
+	if _, ok := behind.Const(); ok {
+		if _, ok := from.Const(); ok {
+			return b.Op("Pad", []Value{d, b.DynamicShape(pads)})
+		}
+	}
+	// Of a size that is not known, one of the two is a difference.
+	zero := b.Ints(0)
+	list := slices.Repeat([]Value{zero}, 2*rank)
+	for _, i := range []int{int(p.axis), int(p.axis) + rank} {
+		list[i] = p.amount(pads[i])
+	}
+	return b.Op("Pad", []Value{d, b.Op("Concat", list, onnx.IntAttr("axis", 0))})
+}
+
+// amount returns d, a number or the size of an axis of x plus a number.
+func (p *padded) amount(d onnx.Dim) Value {
+	b := p.b
+	if v, ok := d.Const(); ok {
+		return b.Ints(v)
+	}
+	shape, _ := b.Shape(p.n.In(0))
+	full := shape[p.axis]
+	more, ok := d.Sub(full).Const()
+	size := b.DynamicShape([]onnx.Dim{full}, p.n.In(0))
+	if !ok {
+		b.Fail(&ShapeError{Node: p.n.Label(), Value: p.n.In(0), Have: d.String(), Want: full.String()})
+		return ""
+	}
+	if more == 0 {
+		return size
+	}
+	return b.Add(size, b.Ints(more))
+}

@@ -1,0 +1,294 @@
+package grad
+
+import (
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+func init() {
+	standard(ruleAveragePool, "AveragePool")
+	standard(ruleLpPool, "LpPool")
+	RegisterExpansion("", "GlobalAveragePool", 1, expandGlobalAveragePool)
+	standard(ruleGlobalLpPool, "GlobalLpPool")
+}
+
+// pooling is a pooling node's way over x.
+type pooling struct {
+	b       *onnx.Builder
+	n       Node
+	x       Value
+	in, out []onnx.Dim
+	windows []onnx.Window
+}
+
+// poolingOf reads a pooling node; false, with the error recorded, where its windows
+// depend on symbols.
+func poolingOf(b *onnx.Builder, n Node) (*pooling, bool) {
+	p := &pooling{b: b, n: n, x: n.In(0)}
+	var okX, okY, ok bool
+	p.in, okX = b.Shape(p.x)
+	if p.out, okY = b.Shape(n.Out(0)); okX && okY {
+		var err error
+		if p.windows, ok, err = onnx.Windows(n.Node, p.in, nil); err != nil {
+			b.Fail(err)
+			return nil, false
+		}
+	}
+	if !ok {
+		unknownWindows(b, n)
+	}
+	return p, ok
+}
+
+// tiled reports whether the windows lie side by side and cover x exactly.
+func (p *pooling) tiled() bool {
+	for i, w := range p.windows {
+		if w.Kernel != w.Stride || w.Dilation != 1 || w.Begin != 0 || !p.out[2+i].Mul(onnx.D(w.Stride)).Equal(p.in[2+i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// steady reports whether windows move by one entry and never reach far out.
+func (p *pooling) steady() bool {
+	for i, w := range p.windows {
+		// As the adjoint counts it: the padding that is used.
+		end, ok := p.end(i)
+		if w.Stride != 1 || w.Dilation != 1 || w.Begin < 0 || w.Begin >= w.Kernel || !ok || end < 0 || end >= w.Kernel {
+			return false
+		}
+	}
+	return true
+}
+
+// end returns the padding at the end of axis i that the last window uses, negative
+// where it leaves something over, and whether it is a number.
+func (p *pooling) end(i int) (int64, bool) {
+	return p.windows[i].Need(p.out[2+i]).Sub(p.in[2+i]).Const()
+}
+
+// spread returns the adjoint of the sum over windows: every entry of x gets the sum
+// of d over the windows that hold it. Tiles are enlarged by repetition; windows that
+// move by one give sums over windows again, which the runtime's own pooling does
+// fastest; the rest is a transposed convolution of one channel with a kernel of ones.
+func (p *pooling) spread(d Value) Value {
+	b := p.b
+	var kernel, begin, end []int64
+	size := 1.0
+	for _, w := range p.windows {
+		kernel = append(kernel, w.Kernel)
+		size *= float64(w.Kernel)
+	}
+	switch {
+	case p.tiled():
+		return enlarge(b, d, kernel)
+	case p.steady():
+		for i, w := range p.windows {
+			e, _ := p.end(i)
+			begin, end = append(begin, w.Kernel-1-w.Begin), append(end, w.Kernel-1-e)
+		}
+		mean := b.Op("AveragePool", []Value{d}, onnx.IntsAttr("kernel_shape", kernel...), onnx.IntsAttr("pads", slices.Concat(begin, end)...),
+			onnx.IntAttr("count_include_pad", 1))
+		return b.Scale(mean, size)
+	}
+	c := &convolution{group: 1, windows: p.windows}
+	var more []int64
+	cut := false
+	for i, w := range p.windows {
+		e, known := p.end(i)
+		left := max(0, -e)
+		if !known {
+			// No window reaches less far than this.
+			e, left, cut = 0, w.Stride-1, true
+		}
+		if left >= w.Stride || w.Begin < 0 {
+			cut = true
+			left = w.Stride - 1
+		}
+		begin, end, more = append(begin, max(0, w.Begin)), append(end, max(0, e)), append(more, left)
+	}
+	flat := b.ReshapeTo(d, slices.Concat([]onnx.Dim{p.in[0].Mul(p.in[1]), onnx.D(1)}, p.out[2:]), d, p.x)
+	attrs := append(c.attrs(stride, dilation, begin, end), onnx.IntsAttr("output_padding", more...))
+	flat = b.Op("ConvTranspose", []Value{flat, onesKernel(b, d, kernel)}, attrs...)
+	if cut {
+		flat = p.fit(flat)
+	}
+	return b.ReshapeTo(flat, p.in, p.x)
+}
+
+// fit brings the spatial axes of v, which begin where x does or, with negative
+// padding, later, to the sizes of x.
+func (p *pooling) fit(v Value) Value {
+	b := p.b
+	pads := make([]int64, 2*len(p.in))
+	for i, w := range p.windows {
+		pads[2+i] = max(0, -w.Begin)
+		pads[len(p.in)+2+i] = w.Stride + w.Kernel*w.Dilation // plenty
+	}
+	v = b.Op("Pad", []Value{v, b.Ints(pads...)})
+	to := slices.Concat([]onnx.Dim{p.in[0].Mul(p.in[1]), onnx.D(1)}, p.in[2:])
+	return cutSpatial(b, v, to, p.x, v)
+}
+
+// onesKernel returns weights of one channel that are all one.
+func onesKernel(b *onnx.Builder, like Value, kernel []int64) Value {
+	n := int64(1)
+	for _, k := range kernel {
+		n *= k
+	}
+	return constantLike(b, like, append([]int64{1, 1}, kernel...), slices.Repeat([]float64{1}, int(n)))
+}
+
+// constantLike adds a constant of the element type of like.
+func constantLike(b *onnx.Builder, like Value, dims []int64, v []float64) Value {
+	if b.Info(like).Type == onnx.Double {
+		return b.Const(onnx.NewDouble("", dims, v))
+	}
+	f := make([]float32, len(v))
+	for i, x := range v {
+		f[i] = float32(x)
+	}
+	return b.Cast(b.Const(onnx.NewFloat("", dims, f)), b.Info(like).Type)
+}
+
+// enlarge repeats every pixel times along each spatial axis.
+func enlarge(b *onnx.Builder, d Value, times []int64) Value {
+	scales := []float32{1, 1}
+	same := true
+	for _, k := range times {
+		scales = append(scales, float32(k))
+		same = same && k == 1
+	}
+	if same {
+		return d
+	}
+	return b.Op("Resize", []Value{d, "", b.Const(onnx.NewFloat("", []int64{int64(len(scales))}, scales))}, onnx.StringAttr("mode", "nearest"),
+		onnx.StringAttr("coordinate_transformation_mode", "asymmetric"), onnx.StringAttr("nearest_mode", "floor"))
+}
+
+// y = Σ x / count over each window: dx = the sum of dy/count over the windows that
+// hold x. The count is that of the entries inside x, or inside its padding.
+func ruleAveragePool(b *onnx.Builder, n Node, dy []Value) []Value {
+	p, ok := poolingOf(b, n)
+	if !ok {
+		return nil
+	}
+	d := dy[0]
+	padded := n.Int("count_include_pad", 0) != 0
+	var counts []Value
+	whole := 1.0
+	for i, w := range p.windows {
+		if end, known := p.end(i); known && end <= 0 && w.Begin <= 0 || padded && known && end <= w.End {
+			whole *= float64(w.Kernel)
+			continue
+		}
+		size, okIn := p.in[2+i].Const()
+		count, okOut := p.out[2+i].Const()
+		switch {
+		case okIn && okOut:
+			counts = append(counts, countsOf(b, d, w, size, count, padded, len(p.windows)-i))
+		case !padded && !w.Ceil && w.Begin >= 0 && w.End >= 0:
+			counts = append(counts, p.countsAtRun(d, i))
+		default:
+			unknownWindows(b, n)
+			return nil
+		}
+	}
+	for _, c := range counts {
+		d = b.Mul(d, c)
+	}
+	return []Value{p.spread(b.Scale(d, 1/whole))}
+}
+
+// countsOf returns 1/(entries of a window that count) for each of count windows over
+// size entries, shaped to broadcast along the axis that has behind-1 axes after it.
+func countsOf(b *onnx.Builder, like Value, w onnx.Window, size, count int64, padded bool, behind int) Value {
+	lo, hi := int64(0), size
+	if padded {
+		lo, hi = min(0, -w.Begin), size+w.End
+	}
+	inv := make([]float64, count)
+	for o := range inv {
+		for k := range w.Kernel {
+			if at := int64(o)*w.Stride + k*w.Dilation - w.Begin; at >= lo && at < hi {
+				inv[o]++
+			}
+		}
+		inv[o] = 1 / inv[o]
+	}
+	dims := slices.Repeat([]int64{1}, behind)
+	dims[0] = count
+	return constantLike(b, like, dims, inv)
+}
+
+// countsAtRun is countsOf for the windows of axis i over entries whose number is not
+// known: the counts are sums of ones.
+func (p *pooling) countsAtRun(like Value, i int) Value {
+	b, w := p.b, p.windows[i]
+	ones := b.Expand(constantLike(b, like, []int64{1, 1, 1}, []float64{1}), b.DynamicShape([]onnx.Dim{onnx.D(1), onnx.D(1), p.in[2+i]}, p.x))
+	c := &convolution{group: 1, windows: p.windows[i : i+1]}
+	count := b.Op("Conv", []Value{ones, onesKernel(b, like, []int64{w.Kernel})}, c.attrs(stride, dilation, []int64{w.Begin}, []int64{w.End})...)
+	inv := b.Op("Reciprocal", []Value{count})
+	if behind := int64(len(p.windows) - i - 1); behind > 0 {
+		var axes []int64
+		for a := range behind {
+			axes = append(axes, 3+a)
+		}
+		return b.Unsqueeze(inv, axes...)
+	}
+	return inv
+}
+
+// y = (Σ |x|ᵖ)^(1/p) over each window: dx = sign x·|x|ᵖ⁻¹ · the sum of dy·y^(1-p)
+// over the windows that hold x.
+func ruleLpPool(b *onnx.Builder, n Node, dy []Value) []Value {
+	p, ok := poolingOf(b, n)
+	if !ok {
+		return nil
+	}
+	order := n.Int("p", 2)
+	return []Value{lpBackward(b, n, dy[0], order, p.spread)}
+}
+
+// The same over all of each plane.
+func ruleGlobalLpPool(b *onnx.Builder, n Node, dy []Value) []Value {
+	return []Value{lpBackward(b, n, dy[0], n.Int("p", 2), func(d Value) Value { return d })}
+}
+
+func lpBackward(b *onnx.Builder, n Node, dy Value, p int64, spread func(Value) Value) Value {
+	x, y := n.In(0), n.Out(0)
+	sign := b.Op("Sign", []Value{x})
+	if p == 1 {
+		return b.Mul(sign, spread(dy))
+	}
+	// Where y is zero all of its window is, and the gradient is taken as zero.
+	zero := b.Op("Equal", []Value{y, b.Scalar(0, y)})
+	safe := b.Op("Where", []Value{zero, b.Scalar(1, y), y})
+	if p == 2 {
+		return b.Mul(x, spread(b.Div(dy, safe)))
+	}
+	d := spread(b.Div(dy, b.Op("Pow", []Value{safe, b.Scalar(float64(p-1), y)})))
+	return b.Mul(b.Mul(sign, b.Op("Pow", []Value{b.Op("Abs", []Value{x}), b.Scalar(math.Max(float64(p-1), 0), x)})), d)
+}
+
+// GlobalAveragePool is the mean over the spatial axes.
+func expandGlobalAveragePool(b *onnx.Builder, n *onnx.Node) []Value {
+	rank := b.Info(n.In(0)).Rank()
+	if rank < 3 {
+		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "spatial axes"})
+		return nil
+	}
+	return []Value{b.ReduceMean(n.In(0), spatialAxes(rank), true)}
+}
+
+// spatialAxes returns the axes from 2 on.
+func spatialAxes(rank int) []int64 {
+	var axes []int64
+	for i := 2; i < rank; i++ {
+		axes = append(axes, int64(i))
+	}
+	return axes
+}
