@@ -1,0 +1,180 @@
+package grad
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+func init() {
+	standard(ruleBatchNorm, "BatchNormalization")
+	RegisterExpansion("", "InstanceNormalization", 1, expandInstanceNorm)
+	RegisterExpansion("", "GroupNormalization", 18, expandGroupNorm)
+	RegisterExpansion("", "MeanVarianceNormalization", 9, expandMeanVarianceNorm)
+	RegisterExpansion("", "LRN", 1, expandLRN)
+	standard(ruleRMSNorm, "RMSNormalization")
+}
+
+// perChannel gives a vector of one number a channel the rank of x, ready to broadcast.
+func perChannel(b *onnx.Builder, v Value, rank int) Value {
+	if rank <= 2 {
+		return v
+	}
+	var axes []int64
+	for i := 1; i < rank-1; i++ {
+		axes = append(axes, int64(i))
+	}
+	return b.Unsqueeze(v, axes...)
+}
+
+// y = (x-μ)·k + β with k = γ/√(v+ε), all given per channel: dx = dy·k, dγ = Σ dy·x̂,
+// dβ = Σ dy, dμ = -k·Σ dy, dv = -½·k/(v+ε)·Σ dy·(x-μ).
+func ruleBatchNorm(b *onnx.Builder, n Node, dy []Value) []Value {
+	if n.Int("training_mode", 0) != 0 || n.Out(1) != "" {
+		b.Fail(&TrainingError{Node: n.Label()})
+		return nil
+	}
+	x, gamma, mean, variance := n.In(0), n.In(1), n.In(3), n.In(4)
+	rank := b.Info(x).Rank()
+	if rank < 2 {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "a batch of channels"})
+		return nil
+	}
+	shifted := b.Add(variance, b.Scalar(float64(n.Float("epsilon", 1e-5)), variance))
+	inv := b.Op("Reciprocal", []Value{b.Op("Sqrt", []Value{shifted})})
+	k := b.Mul(gamma, inv)
+	dx := make([]Value, 5)
+	if n.Need(0) {
+		dx[0] = b.Mul(dy[0], perChannel(b, k, rank))
+	}
+	if !n.Need(1) && !n.Need(2) && !n.Need(3) && !n.Need(4) {
+		return dx
+	}
+	sum := sumChannels(b, dy[0])
+	dx[2] = sum
+	if n.Need(3) {
+		dx[3] = b.Neg(b.Mul(k, sum))
+	}
+	if n.Need(1) || n.Need(4) {
+		dot := sumChannels(b, b.Mul(dy[0], b.Sub(x, perChannel(b, mean, rank))))
+		dx[1] = b.Mul(dot, inv)
+		dx[4] = b.Mul(b.Scale(b.Div(k, shifted), -0.5), dot)
+	}
+	return dx
+}
+
+// normalised writes x̂ = (x-μ)/√(v+ε) over axes, marked so that its gradient is
+// written at once.
+func normalised(b *onnx.Builder, x Value, axes []int64, eps float64) Value {
+	hat, inv := LayerNormParts(b, x, axes, eps)
+	b.Mark(hat, onnx.Mark{Kind: markNormalised, Values: []Value{x, inv}, Axes: axes})
+	return hat
+}
+
+// InstanceNormalization: y = x̂·γ + β, over the spatial axes.
+func expandInstanceNorm(b *onnx.Builder, n *onnx.Node) []Value {
+	x := n.In(0)
+	rank := b.Info(x).Rank()
+	if rank < 3 {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
+		return nil
+	}
+	hat := normalised(b, x, spatialAxes(rank), float64(n.Float("epsilon", 1e-5)))
+	return []Value{b.Add(b.Mul(hat, perChannel(b, n.In(1), rank)), perChannel(b, n.In(2), rank))}
+}
+
+// GroupNormalization: the same over groups of channels. Scale and bias are one number
+// a channel, or, before operator set 21, a group.
+func expandGroupNorm(b *onnx.Builder, n *onnx.Node) []Value {
+	x := n.In(0)
+	shape, ok := b.Shape(x)
+	groups := onnx.D(n.Int("num_groups", 1))
+	if !ok || len(shape) < 3 {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
+		return nil
+	}
+	each, ok := shape[1].Quo(groups)
+	if !ok {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(shape), Want: "a known number of channels"})
+		return nil
+	}
+	grouped := slices.Concat([]onnx.Dim{shape[0], groups, each}, shape[2:])
+	rank := len(grouped)
+	hat := normalised(b, b.Reshape(x, b.DynamicShape(grouped, x)), spatialAxes(rank), float64(n.Float("epsilon", 1e-5)))
+	scale, bias := n.In(1), n.In(2)
+	if b.Opset() >= 21 {
+		hat = b.Reshape(hat, b.DynamicShape(shape, x))
+		return []Value{b.Add(b.Mul(hat, perChannel(b, scale, rank-1)), perChannel(b, bias, rank-1))}
+	}
+	y := b.Add(b.Mul(hat, perChannel(b, scale, rank)), perChannel(b, bias, rank))
+	return []Value{b.Reshape(y, b.DynamicShape(shape, x))}
+}
+
+// MeanVarianceNormalization: y = x̂ over axes. The standard adds 1e-9 to the deviation;
+// its square added to the variance does the same where that is zero.
+func expandMeanVarianceNorm(b *onnx.Builder, n *onnx.Node) []Value {
+	axes, given := n.Ints("axes")
+	if !given {
+		axes = []int64{0, 2, 3}
+	}
+	return []Value{normalised(b, n.In(0), axes, 1e-18)}
+}
+
+// LRN: y = x/(k + α/size·Σ x²)^β, the sum over size channels around each.
+func expandLRN(b *onnx.Builder, n *onnx.Node) []Value {
+	x := n.In(0)
+	rank := b.Info(x).Rank()
+	size := n.Int("size", 1)
+	if rank < 2 || size < 1 {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "a batch of channels"})
+		return nil
+	}
+	pads := make([]int64, 2*rank)
+	pads[1], pads[rank+1] = (size-1)/2, size-1-(size-1)/2
+	square := b.Op("Pad", []Value{b.Mul(x, x), b.Ints(pads...)})
+	shape, _ := b.Shape(x)
+	var parts []Value
+	for i := range size {
+		to := shape[1].Add(onnx.D(i))
+		if _, number := to.Const(); number {
+			parts = append(parts, slice(b, square, 1, onnx.D(i), to, nil))
+			continue
+		}
+		// From the end, which is known.
+		last := int64(1<<62 - 1)
+		if i < size-1 {
+			last = i - (size - 1)
+		}
+		parts = append(parts, b.Op("Slice", []Value{square, b.Ints(i), b.Ints(last), b.Ints(1)}))
+	}
+	sum := b.Op("Sum", parts)
+	alpha, beta, bias := float64(n.Float("alpha", 1e-4)), float64(n.Float("beta", 0.75)), float64(n.Float("bias", 1))
+	base := b.Add(b.Scale(sum, alpha/float64(size)), b.Scalar(bias, x))
+	return []Value{b.Mul(x, b.Op("Pow", []Value{base, b.Scalar(-beta, x)}))}
+}
+
+// y = x̂·γ with x̂ = x/√(mean x² + ε) over the last axes: with d = dy·γ,
+// dx = (d - x̂·mean(d·x̂))/√(mean x² + ε), dγ = Σ dy·x̂.
+func ruleRMSNorm(b *onnx.Builder, n Node, dy []Value) []Value {
+	x, scale := n.In(0), n.In(1)
+	rank := int64(b.Info(x).Rank())
+	if rank < 1 {
+		return unknownAxes(b, n)
+	}
+	var axes []int64
+	for a := (n.Int("axis", -1) + rank) % rank; a < rank; a++ {
+		axes = append(axes, a)
+	}
+	square := b.ReduceMean(b.Mul(x, x), axes, true)
+	inv := b.Op("Reciprocal", []Value{b.Op("Sqrt", []Value{b.Add(square, b.Scalar(float64(n.Float("epsilon", 1e-5)), x))})})
+	hat := b.Mul(x, inv)
+	dx := make([]Value, 2)
+	if n.Need(0) {
+		d := b.Mul(dy[0], scale)
+		dx[0] = b.Mul(b.Sub(d, b.Mul(hat, b.ReduceMean(b.Mul(d, hat), axes, true))), inv)
+	}
+	if n.Need(1) {
+		dx[1] = b.Mul(dy[0], hat)
+	}
+	return dx
+}
