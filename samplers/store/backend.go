@@ -2,7 +2,7 @@ package store
 
 import (
 	"encoding/binary"
-	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -25,10 +25,12 @@ type backend struct {
 	// draws counts what was added by phase, shown what the metadata says, and
 	// coords the chunks of the coordinate draw.
 	draws, shown, coords [2]int
+	// told holds the metadata files as they were written, most of them once.
+	told map[string]string
 }
 
 func newBackend(dir string, d disk, h Header) *backend {
-	b := &backend{folder: folder{dir: dir, disk: d}, header: h, line: h.Space.line()}
+	b := &backend{folder: folder{dir: dir, disk: d}, header: h, line: h.Space.line(), told: map[string]string{}}
 	for _, v := range layout(h) {
 		b.series = append(b.series, series{v, make([][]byte, len(h.ChainIDs))})
 	}
@@ -79,22 +81,17 @@ func (b *backend) describe() error {
 			}
 		}
 	}
-	all := map[string]json.RawMessage{}
-	for name, text := range files {
-		all[name] = text
-	}
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if b.told[name] == string(files[name]) {
+			continue
+		}
 		if err := b.write(path.Join(zarrName, name), files[name]); err != nil {
 			return err
 		}
+		b.told[name] = string(files[name])
 	}
 	b.shown = b.draws
-	return b.write(path.Join(zarrName, ".zmetadata"), marshal(consolidated{all, 1}))
+	return b.write(path.Join(zarrName, ".zmetadata"), marshal(consolidated{files, 1}))
 }
 
 // groups lists the groups of a phase.

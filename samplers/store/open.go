@@ -99,6 +99,11 @@ func takeUp(dir string, there, h Header, o Options, lock *flock.Flock, d disk) (
 			return nil, nil, err
 		}
 	}
+	if c == nil || c.Snapshot.Step < int64(h.Warmup+h.Steps) {
+		if err := b.remove(summaryName); err != nil { // of fewer draws
+			return nil, nil, err
+		}
+	}
 	if c == nil {
 		if err := b.create(); err != nil {
 			return nil, nil, err

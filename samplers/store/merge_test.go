@@ -1,0 +1,159 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// split runs chains 0-6 in four folders, of sizes that differ, and in one.
+func split(t *testing.T, j job) (whole string, parts []string) {
+	t.Helper()
+	dir := t.TempDir()
+	whole = filepath.Join(dir, "whole")
+	j.chains = chainIDs(0, 7)
+	j.run(t, whole, Options{})
+	for k, ids := range [][]int64{{5, 6}, {0}, {2, 4}, {1, 3}} {
+		j.chains = ids
+		part := filepath.Join(dir, fmt.Sprint("part", k))
+		j.run(t, part, Options{})
+		parts = append(parts, part)
+	}
+	return whole, parts
+}
+
+func TestMergeIsTheWhole(t *testing.T) {
+	for name, j := range killJobs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole, parts := split(t, j)
+			out := filepath.Join(t.TempDir(), "out")
+			if err := Merge(out, parts); err != nil {
+				t.Fatal(err)
+			}
+			sameBytes(t, out, whole)
+			a, b := files(t, out), files(t, whole)
+			if a[markerName] != b[markerName] {
+				t.Errorf("marker:\n%s\nwant\n%s", a[markerName], b[markerName])
+			}
+			r, err := Open(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := Open(whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := fmt.Sprintf("%+v", *r.Snapshot()), fmt.Sprintf("%+v", *w.Snapshot()); got != want {
+				t.Errorf("snapshot %s\nwant %s", got, want)
+			}
+			// The joint run goes on as the whole one does.
+			j.chains, j.steps = chainIDs(0, 7), j.steps+50
+			j.resume(t, out, Options{})
+			j.resume(t, whole, Options{})
+			sameBytes(t, out, whole)
+		})
+	}
+}
+
+// TestMergeAfterKill: what a killed process left beyond its checkpoint does not
+// get into the joint run.
+func TestMergeAfterKill(t *testing.T) {
+	j := killJobs["chunks of x"]
+	whole, parts := split(t, j)
+	r, err := Open(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := r.find(Sampling, lpName)
+	var u unpacker
+	rows, err := u.read(parts[0], v.chunkPath(1, 0), v.draws*v.rowBytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := j.steps * 8; k < len(rows); k++ {
+		rows[k] = 7
+	}
+	var p packer
+	if err := os.WriteFile(filepath.Join(parts[0], v.chunkPath(1, 0)), p.pack(rows, len(rows)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	if err := Merge(out, parts); err != nil {
+		t.Fatal(err)
+	}
+	sameBytes(t, out, whole)
+}
+
+func TestMergeRefuses(t *testing.T) {
+	j := job{space: &energies.Space{Sites: 3, Values: 2, Kind: energies.Binary}, sampler: "dmala", chains: chainIDs(0, 2), steps: 20, warmup: 5, thin: 1}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	j.run(t, at("a"), Options{})
+	for name, change := range map[string]func(*job){
+		"overlap": func(j *job) { j.chains = chainIDs(1, 2) },
+		"steps":   func(j *job) { j.steps = 21 },
+		"thin":    func(j *job) { j.thin = 2 },
+		"sampler": func(j *job) { j.sampler = "dula" },
+		"sites":   func(j *job) { j.space = &energies.Space{Sites: 4, Values: 2, Kind: energies.Binary} },
+	} {
+		k := j
+		k.chains = chainIDs(2, 2)
+		change(&k)
+		k.run(t, at(name), Options{})
+	}
+	for name, field := range map[string]string{"steps": "steps", "thin": "thin", "sampler": "sampler", "sites": "space.sites"} {
+		var bad *MismatchError
+		if err := Merge(at("out"), []string{at("a"), at(name)}); !errors.As(err, &bad) || bad.Field != field || bad.Dir != at(name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var over *OverlapError
+	if err := Merge(at("out"), []string{at("a"), at("overlap")}); !errors.As(err, &over) || over.Chain != 1 {
+		t.Errorf("overlap: %v", err)
+	}
+	var exists *ExistsError
+	if err := Merge(at("thin"), []string{at("a")}); !errors.As(err, &exists) {
+		t.Errorf("into a run: %v", err)
+	}
+	if err := Merge(at("out"), []string{at("a"), at("nothing")}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is missing: %v", err)
+	}
+	if err := Merge(at("out"), nil); err == nil {
+		t.Error("nothing to merge passes")
+	}
+	k := j
+	k.chains = chainIDs(2, 2)
+	w, err := Create(at("open"), k.header(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Merge(at("out"), []string{at("a"), at("open")}); err == nil {
+		t.Error("a run at another step passes")
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	k.run(t, at("b"), Options{})
+	w, _, err = Resume(at("b"), k.header(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locked *LockedError
+	if err := Merge(at("out"), []string{at("a"), at("b")}); !errors.As(err, &locked) {
+		t.Errorf("a run being written: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"out", "out.partial"} {
+		if _, err := os.Stat(at(name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was left behind (%v)", name, err)
+		}
+	}
+}
