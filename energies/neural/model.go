@@ -164,6 +164,13 @@ func (e *Model) checkFixed() error {
 // Space returns the states.
 func (e *Model) Space() *energies.Space { return &e.opts.Space }
 
+// Input and Output return the names that the model has for the state and for the
+// log-density.
+func (e *Model) Input() string { return e.opts.Input }
+
+// Output is described with Input.
+func (e *Model) Output() string { return e.opts.Output }
+
 // Close frees the runtime's sessions. The energy must not be used after it.
 func (e *Model) Close() error {
 	e.mu.Lock()

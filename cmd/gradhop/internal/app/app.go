@@ -117,3 +117,7 @@ func (b *Bar) Clear() {
 		b.drawn = false
 	}
 }
+
+// CommandFile is a file in the folder of a run, with the flags that it was started
+// with.
+const CommandFile = "command.json"

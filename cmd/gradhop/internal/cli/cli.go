@@ -10,11 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/diagnose"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/doctor"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/eval"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/infill"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/kernels"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/merge"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/ops"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/version"
 )
 
@@ -41,6 +44,9 @@ func commands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{
 		infill.New(a, nil),
 		eval.New(a),
+		sample.New(a),
+		diagnose.New(a),
+		merge.New(a),
 		kernels.New(a),
 		ops.New(a),
 		doctor.New(a, nil),

@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/infill"
 )
 
@@ -75,7 +77,13 @@ func usage(err error) bool {
 	return is[*app.UsageError](err) || is[infill.InputError](err) || is[*infill.OptionError](err) ||
 		is[*samplers.UnknownError](err) || is[*samplers.OptionError](err) || is[*samplers.ConfigError](err) ||
 		is[*samplers.UnsupportedError](err) || is[*neural.OptionError](err) || is[*energies.SpaceError](err) ||
-		is[*ort.UsageError](err) || unknownCommand(err)
+		is[*ort.UsageError](err) || is[*neural.MismatchError](err) || is[*sample.InputFileError](err) || run(err) || unknownCommand(err)
+}
+
+// run says that the folder of a run is not the one that is wanted.
+func run(err error) bool {
+	return is[*store.NotOursError](err) || is[*store.ExistsError](err) || is[*store.LockedError](err) || is[*store.HeaderError](err) ||
+		is[*store.MismatchError](err) || is[*store.OverlapError](err) || is[*store.FormatError](err) || is[*store.PictureError](err)
 }
 
 // is reports whether err is or wraps an error of type E.

@@ -1,0 +1,57 @@
+// Package merge is the command that joins runs of different chains.
+package merge
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// New returns the command.
+func New(a *app.App) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "merge RUN... --out FOLDER",
+		Short: "Join runs of different chains into one",
+		Long: `Join runs that gradhop sample made with --chain-ids into one folder, with the same
+bytes in its draws as if one process had run all chains. The runs must have the same
+model, seed and settings, be at the same step, and have no chain in common.`,
+		Example: `  gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 0-31 --out run-a/
+  gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 32-63 --out run-b/
+  gradhop merge run-a/ run-b/ --out run/`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return app.Usagef("no run to merge")
+			case out == "":
+				return app.Usagef("no folder for the joint run: give --out")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := store.Merge(out, args); err != nil {
+				return err
+			}
+			r, err := store.Open(out)
+			if err != nil {
+				return err
+			}
+			s, err := store.Summarize(r, store.TableOptions{})
+			if err != nil {
+				return err
+			}
+			if err := s.Write(out); err != nil {
+				return err
+			}
+			if err := sample.Join(out, args[0], r.Header().ChainIDs); err != nil {
+				return err
+			}
+			a.Logf("%s: %d chains of %d runs", out, r.Chains(), len(args))
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "`folder` for the joint run, to be made")
+	return cmd
+}

@@ -1,0 +1,299 @@
+package sample
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/sbinet/npyio/npy"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// InputFileError reports a file with numbers that cannot be used.
+type InputFileError struct{ Path, Reason string }
+
+func (e *InputFileError) Error() string { return e.Path + ": " + e.Reason }
+
+// array is a file of numbers.
+type array struct {
+	shape  []int64
+	ints   []int64   // nil where a number is not whole
+	floats []float64 // always
+	sha256 string
+}
+
+// readArray reads numbers from .npy or from JSON: a number, or nested lists of equal
+// lengths; true and false count as 1 and 0.
+func readArray(path string) (*array, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &InputFileError{path, strings.TrimPrefix(err.Error(), "open "+path+": ")}
+	}
+	sum := sha256.Sum256(data)
+	a := &array{sha256: hex.EncodeToString(sum[:])}
+	if bytes.HasPrefix(data, []byte("\x93NUMPY")) {
+		err = a.npy(data)
+	} else {
+		err = a.json(data)
+	}
+	if err != nil {
+		return nil, &InputFileError{path, err.Error()}
+	}
+	a.ints = make([]int64, len(a.floats))
+	for i, x := range a.floats {
+		a.ints[i] = int64(x)
+		if float64(a.ints[i]) != x {
+			a.ints = nil
+			break
+		}
+	}
+	return a, nil
+}
+
+func (a *array) npy(data []byte) (err error) {
+	defer func() { // the library panics on some damaged files
+		if p := recover(); p != nil {
+			err = fmt.Errorf("not a readable .npy file: %v", p)
+		}
+	}()
+	r, err := npy.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("not a readable .npy file: %w", err)
+	}
+	if r.Header.Descr.Fortran {
+		return fmt.Errorf("columns come first (fortran_order); save it row by row")
+	}
+	for _, n := range r.Header.Descr.Shape {
+		a.shape = append(a.shape, int64(n))
+	}
+	switch kind := strings.TrimLeft(r.Header.Descr.Type, "<|="); kind {
+	case "f4":
+		a.floats, err = numbers[float32](r)
+	case "f8":
+		a.floats, err = numbers[float64](r)
+	case "i8":
+		a.floats, err = numbers[int64](r)
+	case "i4":
+		a.floats, err = numbers[int32](r)
+	case "i2":
+		a.floats, err = numbers[int16](r)
+	case "i1":
+		a.floats, err = numbers[int8](r)
+	case "u1":
+		a.floats, err = numbers[uint8](r)
+	case "b1":
+		var b []bool
+		err = r.Read(&b)
+		for _, v := range b {
+			x := 0.0
+			if v {
+				x = 1
+			}
+			a.floats = append(a.floats, x)
+		}
+	default:
+		return fmt.Errorf("elements of type %s; want floats, integers or booleans, little-endian", r.Header.Descr.Type)
+	}
+	return err
+}
+
+func numbers[T float32 | float64 | int64 | int32 | int16 | int8 | uint8](r *npy.Reader) ([]float64, error) {
+	var v []T
+	if err := r.Read(&v); err != nil {
+		return nil, fmt.Errorf("not a readable .npy file: %w", err)
+	}
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out, nil
+}
+
+func (a *array) json(data []byte) error {
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return fmt.Errorf("neither .npy nor JSON: %w", err)
+	}
+	return a.add(v, 0)
+}
+
+// add appends nested lists, checking that all are of one shape.
+func (a *array) add(v any, depth int) error {
+	switch v := v.(type) {
+	case []any:
+		if depth == len(a.shape) {
+			if len(a.floats) > 0 {
+				return fmt.Errorf("lists are nested unevenly")
+			}
+			a.shape = append(a.shape, int64(len(v)))
+		}
+		if a.shape[depth] != int64(len(v)) {
+			return fmt.Errorf("lists of %d and of %d elements side by side", a.shape[depth], len(v))
+		}
+		for _, e := range v {
+			if err := a.add(e, depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case float64:
+		a.floats = append(a.floats, v)
+	case bool:
+		x := 0.0
+		if v {
+			x = 1
+		}
+		a.floats = append(a.floats, x)
+	default:
+		return fmt.Errorf("%T in a list of numbers", v)
+	}
+	if depth != len(a.shape) {
+		return fmt.Errorf("lists are nested unevenly")
+	}
+	return nil
+}
+
+// tensor gives the numbers the element type that the model's input has.
+func (a *array) tensor(path string, v *onnx.ValueInfo) (*ort.Tensor, error) {
+	t := &ort.Tensor{Shape: a.shape}
+	if !v.Type.Elem.IsFloat() && a.ints == nil {
+		return nil, &InputFileError{path, fmt.Sprintf("numbers that are not whole for input %q of type %s", v.Name, v.Type.Elem)}
+	}
+	switch v.Type.Elem {
+	case onnx.Float, onnx.Float16: // float16 is widened
+		t.Data = convert(a.floats, func(x float64) float32 { return float32(x) })
+	case onnx.Double:
+		t.Data = a.floats
+	case onnx.Int64:
+		t.Data = a.ints
+	case onnx.Int32:
+		t.Data = convert(a.ints, func(x int64) int32 { return int32(x) })
+	case onnx.Uint8:
+		t.Data = convert(a.ints, func(x int64) uint8 { return uint8(x) })
+	case onnx.Int8:
+		t.Data = convert(a.ints, func(x int64) int8 { return int8(x) })
+	case onnx.Bool:
+		t.Data = convert(a.ints, func(x int64) bool { return x != 0 })
+	default:
+		return nil, &InputFileError{path, fmt.Sprintf("input %q has elements of type %s, which cannot be given by a file", v.Name, v.Type.Elem)}
+	}
+	return t, nil
+}
+
+func convert[A, B any](x []A, f func(A) B) []B {
+	out := make([]B, len(x))
+	for i, v := range x {
+		out[i] = f(v)
+	}
+	return out
+}
+
+// readAllowed reads the values that sites may take: a list of numbers for all sites,
+// or a list of lists, one a site, in JSON.
+func readAllowed(path string, s *energies.Space) ([][]int32, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &InputFileError{path, strings.TrimPrefix(err.Error(), "open "+path+": ")}
+	}
+	var lists [][]int64
+	if err := json.Unmarshal(data, &lists); err != nil {
+		var one []int64
+		if json.Unmarshal(data, &one) != nil {
+			return nil, &InputFileError{path, "want a list of whole numbers, for all sites, or a list of lists, one a site"}
+		}
+		lists = [][]int64{one}
+	}
+	if len(lists) != 1 && len(lists) != s.Sites {
+		return nil, &InputFileError{path, fmt.Sprintf("%d lists for the %d sites of %s", len(lists), s.Sites, formatSpace(s))}
+	}
+	out := make([][]int32, len(lists))
+	for i, list := range lists {
+		out[i] = []int32{}
+		for _, x := range list {
+			v := code(s, x)
+			if v < 0 {
+				return nil, &InputFileError{path, fmt.Sprintf("site %d: %d is not a value of %s", i, x, formatSpace(s))}
+			}
+			out[i] = append(out[i], v)
+		}
+		slices.Sort(out[i])
+		out[i] = slices.Compact(out[i])
+	}
+	return out, nil
+}
+
+// initial returns the codes that chains start from: nil for random ones.
+func initial(how string, s *energies.Space, ids []int64) (codes []int32, identity string, err error) {
+	switch how {
+	case "random":
+		return nil, how, nil
+	case "zeros":
+		for range ids {
+			for i := range s.Sites {
+				codes = append(codes, zero(s, i))
+			}
+		}
+		return codes, how, nil
+	}
+	a, err := readArray(how)
+	if err != nil {
+		return nil, "", err
+	}
+	rows := int64(len(a.floats) / s.Sites)
+	if a.ints == nil || len(a.floats)%s.Sites != 0 || rows == 0 {
+		return nil, "", &InputFileError{how, fmt.Sprintf("shape %v; want whole numbers, %d for each chain or once for all", a.shape, s.Sites)}
+	}
+	for _, id := range ids {
+		row := id
+		if rows == 1 {
+			row = 0
+		}
+		if row >= rows {
+			return nil, "", &InputFileError{how, fmt.Sprintf("states for %d chains; chain %d has none", rows, id)}
+		}
+		for i, x := range a.ints[row*int64(s.Sites) : (row+1)*int64(s.Sites)] {
+			v := code(s, x)
+			if v < 0 || !s.Allows(i, v) {
+				return nil, "", &InputFileError{how, fmt.Sprintf("chain %d, site %d: %d is not allowed in %s", row, i, x, formatSpace(s))}
+			}
+			codes = append(codes, v)
+		}
+	}
+	return codes, "sha256:" + a.sha256, nil
+}
+
+// zero is the code of 0 where the site has it, or of its first value.
+func zero(s *energies.Space, site int) int32 {
+	if v := code(s, 0); v >= 0 && s.Allows(site, v) {
+		return v
+	}
+	if list := s.AllowedAt(site); list != nil {
+		return list[0]
+	}
+	return 0
+}
+
+// pairs splits flags of the form NAME=VALUE.
+func pairs(flag string, list []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, p := range list {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok || name == "" || value == "" {
+			return nil, app.Usagef("--%s %q: want NAME=VALUE", flag, p)
+		}
+		if _, twice := out[name]; twice {
+			return nil, app.Usagef("--%s: %q is given twice", flag, name)
+		}
+		out[name] = value
+	}
+	return out, nil
+}

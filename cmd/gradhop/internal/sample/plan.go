@@ -1,0 +1,259 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// plan is a run that is ready to begin.
+type plan struct {
+	o      *Options
+	energy *neural.Model
+	kernel samplers.Kernel
+	config samplers.Config
+	header store.Header
+	// picture is the size of the states as pictures, where they are some.
+	picture *store.Picture
+}
+
+// plan reads the files and opens the model.
+func (o *Options) plan(ctx context.Context) (*plan, error) {
+	registration, err := samplers.Lookup(o.Sampler)
+	if err != nil {
+		return nil, err
+	}
+	space, err := parseSpace(o.Space)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{o: o}
+	p.header.Settings = map[string]string{
+		"space": o.Space, "negate": strconv.FormatBool(o.Negate), "temperature": strconv.FormatFloat(o.Temperature, 'g', -1, 64),
+		"on-nonfinite": o.OnNonFinite, "provider": o.App.Provider, "pool-warmup": strconv.FormatBool(o.PoolWarmup),
+	}
+	if o.Allow != "" {
+		if space.Allowed, err = readAllowed(o.Allow, &space); err != nil {
+			return nil, err
+		}
+	}
+	m, err := onnx.Load(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	mo := neural.ModelOptions{
+		Space: space, Input: o.Input, Output: o.Output, Negate: o.Negate, Temperature: o.Temperature, MaxBatch: o.MaxBatch, Runtime: o.App.Runtime(),
+	}
+	if mo.Bind, err = o.bind(p.header.Settings); err != nil {
+		return nil, err
+	}
+	if mo.Fixed, err = o.feed(m, p.header.Settings); err != nil {
+		return nil, err
+	}
+	if p.energy, err = neural.NewModel(m, mo); err != nil {
+		return nil, err
+	}
+	done := false
+	defer func() {
+		if !done {
+			p.energy.Close()
+		}
+	}()
+	if err := p.describe(m, registration); err != nil {
+		return nil, err
+	}
+	if err := p.chains(); err != nil {
+		return nil, err
+	}
+	if err := p.pictures(m); err != nil {
+		return nil, err
+	}
+	if err := ort.InitContext(ctx, mo.Runtime); err != nil {
+		return nil, err
+	}
+	done = true
+	return p, nil
+}
+
+// bind reads --bind.
+func (o *Options) bind(settings map[string]string) (map[string]int64, error) {
+	list, err := pairs("bind", o.Bind)
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]int64{}
+	for name, text := range list {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, app.Usagef("--bind %s=%s: want a whole number", name, text)
+		}
+		sizes[name] = n
+		settings["bind."+name] = text
+	}
+	return sizes, nil
+}
+
+// feed reads the files of --feed.
+func (o *Options) feed(m *onnx.Model, settings map[string]string) (map[string]*ort.Tensor, error) {
+	list, err := pairs("feed", o.Feed)
+	if err != nil {
+		return nil, err
+	}
+	fixed := map[string]*ort.Tensor{}
+	var names []string
+	for _, v := range m.Graph.Inputs {
+		names = append(names, v.Name)
+	}
+	for name, path := range list {
+		v := m.Graph.Input(name)
+		if v == nil {
+			return nil, app.Usagef("--feed %s: the model has no such input%s", name, onnx.Nearest(name, names))
+		}
+		a, err := readArray(path)
+		if err != nil {
+			return nil, err
+		}
+		if fixed[name], err = a.tensor(path, v); err != nil {
+			return nil, err
+		}
+		settings["feed."+name] = "sha256:" + a.sha256
+	}
+	return fixed, nil
+}
+
+// describe builds the sampler and says in the header what draws depend on.
+func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
+	o := p.o
+	var err error
+	if p.kernel, err = r.New(p.energy, o.Settings); err != nil {
+		return err
+	}
+	for _, f := range r.Flags {
+		p.header.Settings[f.Name] = f.Default
+	}
+	for name, value := range o.Settings {
+		p.header.Settings[name] = value
+	}
+	p.header.Settings["input"], p.header.Settings["output"] = p.energy.Input(), p.energy.Output()
+	p.header.Gradhop, p.header.Versions = app.Version(), map[string]string{"onnxruntime": ort.Pinned}
+	p.header.Sampler, p.header.Model = r.Name, o.Model
+	if p.header.ModelSHA256, err = onnx.Digest(m); err != nil {
+		return err
+	}
+	straight, err := p.energy.StraightThrough()
+	if err != nil {
+		return err
+	}
+	if len(straight) > 0 {
+		o.App.Logf("the gradient passes straight through the rounding of %d node(s), as %s: it is not that of the quantised model, which exact samplers correct for", len(straight), straight[0])
+	}
+	if !r.Exact {
+		o.App.Logf("%s does not leave exp(U) invariant: the law of its draws is not exp(U)/Z", r.Name)
+	}
+	return nil
+}
+
+// chains settles which chains run and where they start.
+func (p *plan) chains() error {
+	o := p.o
+	ids := make([]int64, o.Chains)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	if o.ChainIDs != "" {
+		var err error
+		if ids, err = parseIDs(o.ChainIDs); err != nil {
+			return err
+		}
+	}
+	codes, identity, err := initial(o.Init, p.energy.Space(), ids)
+	if err != nil {
+		return err
+	}
+	p.header.Settings["init"] = identity
+	p.config = samplers.Config{
+		Kernel: p.kernel, ChainIDs: ids, Init: codes, Steps: o.Steps, Warmup: o.Warmup, Thin: o.Thin, Seed: o.Seed,
+		PoolWarmup: o.PoolWarmup, RejectNonFinite: o.OnNonFinite == "reject",
+	}
+	h := store.HeaderOf(p.config)
+	h.Gradhop, h.Versions, h.Model, h.ModelSHA256 = p.header.Gradhop, p.header.Versions, p.header.Model, p.header.ModelSHA256
+	h.Sampler, h.Settings, h.SaveWarmup = p.header.Sampler, p.header.Settings, o.SaveWarmup
+	p.header = h
+	return nil
+}
+
+// pictures settles whether states are pictures: of the size that --picture says, or
+// that the model's input has, [chain, channel, height, width] with 1 or 3 channels.
+func (p *plan) pictures(m *onnx.Model) error {
+	if text := p.o.Picture; text != "" {
+		pic, err := parsePicture(text)
+		if err != nil {
+			return err
+		}
+		if pic, err = pic.Resolve(p.header.Space); err != nil {
+			return app.Usagef("--picture %s: %v", text, err)
+		}
+		p.picture = &pic
+		return nil
+	}
+	shape := m.Graph.Input(p.energy.Input()).Type.Shape
+	if len(shape) != 4 {
+		return nil
+	}
+	pic := store.Picture{Channels: int(shape[1].Value), Height: int(shape[2].Value), Width: int(shape[3].Value)}
+	if pic.Channels < 1 || pic.Height < 1 || pic.Width < 1 {
+		return nil
+	}
+	if pic, err := pic.Resolve(p.header.Space); err == nil {
+		p.picture = &pic
+	}
+	return nil
+}
+
+// parsePicture reads HxW or HxWxC.
+func parsePicture(text string) (store.Picture, error) {
+	var n []int
+	for part := range strings.SplitSeq(text, "x") {
+		v, err := strconv.Atoi(part)
+		if err != nil || v < 1 {
+			n = nil
+			break
+		}
+		n = append(n, v)
+	}
+	switch len(n) {
+	case 2:
+		return store.Picture{Height: n[0], Width: n[1]}, nil
+	case 3:
+		return store.Picture{Height: n[0], Width: n[1], Channels: n[2]}, nil
+	}
+	return store.Picture{}, app.Usagef("--picture %q: want HxW or HxWxC, as 28x28", text)
+}
+
+// writes reports whether a further form of the draws is to be written, by its name.
+func (p *plan) writes(form string) bool {
+	if len(p.o.Write) > 0 {
+		return slices.Contains(p.o.Write, form)
+	}
+	switch form {
+	case "csv":
+		return p.header.Space.Sites <= store.CSVWidth
+	case "png":
+		return p.picture != nil
+	}
+	return false
+}
+
+// title names the run on a progress line.
+func (p *plan) title() string {
+	return fmt.Sprintf("%s, %d chains", p.header.Sampler, len(p.header.ChainIDs))
+}

@@ -1,0 +1,25 @@
+package sample
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// printSummary writes what a person wants to know of a run.
+func printSummary(w io.Writer, dir string, s *store.Summary) error {
+	state := "complete"
+	if !s.Finished {
+		state = fmt.Sprintf("stopped after step %d of %d", s.StepsMade, s.Warmup+s.Steps)
+	}
+	_, err := fmt.Fprintf(w, `%s: %s, %s
+model %s (sha256 %.12s), gradhop %s, seed %d
+acceptance %s, %s sites changed a step, %d evaluations, %.2f s
+
+`, dir, s.Sampler, state, s.Model, s.ModelSHA256, s.Gradhop, s.Seed, s.MeanAcceptance.Text(3), s.MeanHops.Text(2), s.Evaluations.Total(), s.Seconds)
+	if err != nil {
+		return err
+	}
+	return s.Diagnostics.WriteText(w)
+}

@@ -1,0 +1,192 @@
+// Package sample is the command that samples from any ONNX energy into a folder.
+package sample
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Options are the flags and arguments of the command.
+type Options struct {
+	App *app.App
+	// Model is the ONNX file.
+	Model         string
+	Input, Output string
+	Negate        bool
+	Temperature   float64
+	Space         string
+	Allow         string   // file, "" for every value
+	Feed, Bind    []string // NAME=FILE and NAME=NUMBER
+	MaxBatch      int
+
+	Sampler       string
+	Settings      samplers.Settings
+	Chains        int
+	ChainIDs      string
+	Steps, Warmup int
+	Thin          int
+	Seed          uint64
+	Init          string
+	PoolWarmup    bool
+	OnNonFinite   string // "fail" or "reject"
+
+	Out, Resume string
+	SaveWarmup  bool
+	Write       []string
+	Picture     string
+	Every       time.Duration
+	Format      string
+}
+
+// New returns the command.
+func New(a *app.App) *cobra.Command {
+	o := &Options{App: a}
+	cmd := &cobra.Command{
+		Use:   "sample MODEL.onnx --space SPACE --out FOLDER [flags]",
+		Short: "Sample from the energy that an ONNX model computes",
+		Long: `Sample from exp(U), where U is what an ONNX model computes for a state: one number a
+chain. Draws and statistics of every step go to a folder, as Zarr in the layout of
+ArviZ's InferenceData (arviz.from_zarr opens it); summary.json holds diagnostics, and
+gradhop diagnose and gradhop report read the folder.
+
+Spaces, D being the number of sites:
+  binary:D          the input takes 0 and 1
+  spin:D            -1 and +1
+  categorical:DxS   integer inputs take codes below S, float inputs one-hot rows
+  ordinal:D:LO..HI  whole numbers
+
+A run that was interrupted or killed goes on with --resume FOLDER, which needs no other
+flag and ends with the same draws as if nothing had happened; with a larger --steps it
+extends a run that was complete. Chains do not depend on each other: --chain-ids runs
+some of them, and gradhop merge joins the folders.`,
+		Example: `  gradhop sample ebm.onnx --space binary:784 --out run/
+  gradhop sample potts.onnx --input x --output energy --negate --space categorical:64x21 --sampler gwg --out run/
+  gradhop sample --resume run/ --steps 5000
+  gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 0-31 --out run-a/`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return app.Usagef("%d arguments; the model is one", len(args))
+			case len(args) == 0 && o.Resume == "":
+				return app.Usagef("no model: name an ONNX file, or a run with --resume")
+			case o.Resume != "" && o.Out != "":
+				return app.Usagef("--out and --resume are given; one of them is wanted")
+			case o.Resume == "" && o.Out == "":
+				return app.Usagef("no folder for the draws: give --out")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.Model = args[0]
+			}
+			if o.Resume != "" {
+				if err := o.recall(cmd.Flags(), len(args) == 1); err != nil {
+					return err
+				}
+			} else if !cmd.Flags().Changed("seed") {
+				o.Seed = randomSeed()
+			}
+			return o.run(cmd.Context(), cmd.Flags())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Input, "input", "", "input that takes the state (default: the only one)")
+	f.StringVar(&o.Output, "output", "", "output that is the log-density (default: the only one)")
+	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
+	f.Float64Var(&o.Temperature, "temperature", 1, "divide the log-density by this")
+	f.StringVar(&o.Space, "space", "", "the states: "+spaceForms)
+	f.StringVar(&o.Allow, "allow", "", "JSON `file` with the values that sites may take: one list for all, or one a site")
+	f.StringArrayVar(&o.Feed, "feed", nil, "`NAME=FILE`: another input of the model, from .npy or JSON")
+	f.StringArrayVar(&o.Bind, "bind", nil, "`NAME=SIZE`: size of a named dimension of the inputs")
+	f.IntVar(&o.MaxBatch, "max-batch", 0, "most chains in one run of the model; 0 for no bound")
+	f.StringVar(&o.Sampler, "sampler", "dmala", "sampler `name`, see gradhop samplers")
+	f.IntVar(&o.Chains, "chains", 64, "chains, all in one batch")
+	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these of the chains, as 0-31,40")
+	f.IntVar(&o.Steps, "steps", 1000, "steps after warm-up")
+	f.IntVar(&o.Warmup, "warmup", 500, "steps before, in which step sizes are adapted")
+	f.IntVar(&o.Thin, "thin", 1, "keep every so many-th step as a draw")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is recorded)")
+	f.StringVar(&o.Init, "init", "random", "where chains start: random, zeros, or a `file` (.npy or JSON, [chain, site])")
+	f.BoolVar(&o.PoolWarmup, "pool-warmup", false, "adapt one step size for all chains; they are then no longer independent, and the run cannot be split")
+	f.StringVar(&o.OnNonFinite, "on-nonfinite", "fail", "NaN or +Inf from the model: fail, or reject the state as impossible")
+	f.StringVarP(&o.Out, "out", "o", "", "`folder` for the draws, to be made")
+	f.StringVar(&o.Resume, "resume", "", "`folder` of a run to go on with")
+	f.BoolVar(&o.SaveWarmup, "save-warmup", false, "keep the states of warm-up too")
+	f.StringSliceVar(&o.Write, "write", nil, "also write: csv (as CmdStan does), npz, png (default: csv up to 100 sites, png for pictures; none for neither)")
+	f.StringVar(&o.Picture, "picture", "", "`HxW` or HxWxC: states are pictures of this size (default: from the model's input)")
+	f.DurationVar(&o.Every, "checkpoint-every", 0, "time between checkpoints (default: 30s, or fifty times what one takes)")
+	f.StringVar(&o.Format, "format", "text", "of the summary on standard output: text or json")
+	run.AddSamplerFlags(f, &o.Settings)
+	complete(cmd)
+	return cmd
+}
+
+func complete(cmd *cobra.Command) {
+	for flag, list := range map[string][]string{
+		"sampler": samplers.Names(), "init": {"random", "zeros"}, "on-nonfinite": {"fail", "reject"},
+		"write": {"csv", "npz", "png", "none"}, "format": {"text", "json"},
+	} {
+		// The only error is a flag that is not there.
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveDefault))
+	}
+}
+
+// randomSeed is short enough to be typed again.
+func randomSeed() uint64 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
+	return uint64(binary.LittleEndian.Uint32(b[:]))
+}
+
+// run checks the flags, opens the model and runs it.
+func (o *Options) run(ctx context.Context, flags flagSet) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	p, err := o.plan(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.energy.Close()
+	return p.run(ctx, flags)
+}
+
+// check returns an error for flags that no model can make right.
+func (o *Options) check() error {
+	switch {
+	case o.Chains < 1:
+		return app.Usagef("--chains %d: want 1 or more", o.Chains)
+	case o.Steps < 0 || o.Warmup < 0:
+		return app.Usagef("--steps %d --warmup %d: neither may be negative", o.Steps, o.Warmup)
+	case o.Steps == 0:
+		return app.Usagef("--steps 0: no step is a draw; want 1 or more")
+	case o.Thin < 1:
+		return app.Usagef("--thin %d: want 1 or more", o.Thin)
+	case o.Thin > o.Steps:
+		return app.Usagef("--thin %d: larger than the %d steps, so no draw is kept", o.Thin, o.Steps)
+	case o.OnNonFinite != "fail" && o.OnNonFinite != "reject":
+		return app.Usagef("--on-nonfinite %q: want fail or reject", o.OnNonFinite)
+	case o.Format != "text" && o.Format != "json":
+		return app.Usagef("--format %q: want text or json", o.Format)
+	case o.Space == "":
+		return app.Usagef("no --space: want %s", spaceForms)
+	case o.PoolWarmup && o.ChainIDs != "":
+		return app.Usagef("--pool-warmup makes chains depend on each other, so --chain-ids cannot run some of them")
+	}
+	for _, w := range o.Write {
+		if w != "csv" && w != "npz" && w != "png" && w != "none" {
+			return app.Usagef("--write %q: want csv, npz, png or none", w)
+		}
+	}
+	return nil
+}

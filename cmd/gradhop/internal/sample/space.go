@@ -1,0 +1,112 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/energies"
+)
+
+const spaceForms = "binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI"
+
+// parseSpace reads the --space flag.
+func parseSpace(text string) (energies.Space, error) {
+	bad := func() (energies.Space, error) {
+		return energies.Space{}, app.Usagef("--space %q: want %s", text, spaceForms)
+	}
+	kind, rest, _ := strings.Cut(text, ":")
+	s := energies.Space{Values: 2}
+	var err error
+	switch kind {
+	case "binary", "spin":
+		s.Kind = energies.Binary
+		if kind == "spin" {
+			s.Kind = energies.Spin
+		}
+		s.Sites, err = strconv.Atoi(rest)
+	case "categorical":
+		sites, values, ok := strings.Cut(rest, "x")
+		if !ok {
+			return bad()
+		}
+		if s.Sites, err = strconv.Atoi(sites); err == nil {
+			s.Values, err = strconv.Atoi(values)
+		}
+	case "ordinal":
+		sites, limits, _ := strings.Cut(rest, ":")
+		lo, hi, ok := strings.Cut(limits, "..")
+		if !ok {
+			return bad()
+		}
+		s.Kind = energies.Ordinal
+		var last int
+		if s.Sites, err = strconv.Atoi(sites); err == nil {
+			if s.Low, err = strconv.Atoi(lo); err == nil {
+				last, err = strconv.Atoi(hi)
+			}
+		}
+		s.Values = last - s.Low + 1
+	default:
+		return bad()
+	}
+	if err != nil {
+		return bad()
+	}
+	return s, s.Check()
+}
+
+// formatSpace writes a space as parseSpace reads it.
+func formatSpace(s *energies.Space) string {
+	switch s.Kind {
+	case energies.Categorical:
+		return fmt.Sprintf("categorical:%dx%d", s.Sites, s.Values)
+	case energies.Ordinal:
+		return fmt.Sprintf("ordinal:%d:%d..%d", s.Sites, s.Low, s.Low+s.Values-1)
+	}
+	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
+}
+
+// code returns the code of a number as draws and files show it, or -1.
+func code(s *energies.Space, x int64) int32 {
+	switch {
+	case s.Kind == energies.Spin && x == 1:
+		return 1
+	case s.Kind == energies.Spin && x == -1:
+		return 0
+	case s.Kind == energies.Spin:
+		return -1
+	case s.Kind == energies.Ordinal:
+		x -= int64(s.Low)
+	}
+	if x < 0 || x >= int64(s.Values) {
+		return -1
+	}
+	return int32(x)
+}
+
+// parseIDs reads the --chain-ids flag, as "0-31,40".
+func parseIDs(text string) ([]int64, error) {
+	var ids []int64
+	for part := range strings.SplitSeq(text, ",") {
+		lo, hi, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		first, err := strconv.ParseInt(lo, 10, 32)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.ParseInt(hi, 10, 32)
+		}
+		if err != nil || first < 0 || last < first {
+			return nil, app.Usagef("--chain-ids %q: want numbers and ranges, as 0-31,40", text)
+		}
+		for id := first; id <= last; id++ {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		return nil, app.Usagef("--chain-ids %q: a chain is named twice", text)
+	}
+	return ids, nil
+}
