@@ -260,6 +260,14 @@ func (u *upgrader) attr(n *Node, name string) *Attribute {
 	return a
 }
 
+// withAttrs returns a copy of list that has more, in the place of those of the same names.
+func withAttrs(list []*Attribute, more ...*Attribute) []*Attribute {
+	out := slices.DeleteFunc(slices.Clone(list), func(a *Attribute) bool {
+		return slices.ContainsFunc(more, func(b *Attribute) bool { return a.Name == b.Name })
+	})
+	return append(out, more...)
+}
+
 // setInput makes v the input i of n, the ones before it left out if need be.
 func (n *Node) setInput(i int, v string) {
 	for len(n.Inputs) <= i {

@@ -41,9 +41,9 @@ func resizeOld(u *upgrader, n *Node) []*Node {
 	resize := func(n *Node, x, scales, round string) *Node {
 		r := *n
 		r.Inputs = []string{x, u.tensor(n, "roi", NewFloat("", []int64{0}, nil)), scales}
-		r.Attrs = append(slices.Clip(n.Attrs), StringAttr("coordinate_transformation_mode", "asymmetric"))
+		r.Attrs = withAttrs(n.Attrs, StringAttr("coordinate_transformation_mode", "asymmetric"))
 		if round != "" {
-			r.Attrs = append(r.Attrs, StringAttr("nearest_mode", round))
+			r.Attrs = withAttrs(r.Attrs, StringAttr("nearest_mode", round))
 		}
 		return &r
 	}
@@ -105,7 +105,7 @@ func resizeOptional(u *upgrader, n *Node) []*Node {
 	}
 	u.attr(n, "coordinate_transformation_mode")
 	u.attr(n, "nearest_mode")
-	n.Attrs = append(slices.Clip(n.Attrs), StringAttr("coordinate_transformation_mode", "half_pixel"), StringAttr("nearest_mode", "round_prefer_ceil"))
+	n.Attrs = withAttrs(n.Attrs, StringAttr("coordinate_transformation_mode", "half_pixel"), StringAttr("nearest_mode", "round_prefer_ceil"))
 	return []*Node{n}
 }
 
@@ -130,14 +130,14 @@ func softmaxFlattened(u *upgrader, n *Node) []*Node {
 		last = Product(x.Shape[at+1:]).Is(1)
 	}
 	if last {
-		n.Attrs = append(slices.Clip(n.Attrs), IntAttr("axis", axis))
+		n.Attrs = withAttrs(n.Attrs, IntAttr("axis", axis))
 		return []*Node{n}
 	}
 	y := n.Out(0)
 	shape, s := u.helper(n, "Shape", "shape", []string{n.In(0)})
 	flat, f := u.helper(n, "Flatten", "flat", []string{n.In(0)}, IntAttr("axis", axis))
 	n.Inputs = []string{f}
-	n.Attrs = append(slices.Clip(n.Attrs), IntAttr("axis", -1))
+	n.Attrs = withAttrs(n.Attrs, IntAttr("axis", -1))
 	back := &Node{Op: "Reshape", Inputs: []string{u.fresh(n, "rows"), s}, Outputs: []string{y}}
 	back.Name = u.fresh(n, "back")
 	n.Outputs = []string{back.Inputs[0]}
@@ -181,7 +181,7 @@ func batchNormOutputs(u *upgrader, n *Node) []*Node {
 	training := n.Out(1) != "" || n.Out(2) != "" || n.Out(3) != "" || n.Out(4) != ""
 	n.Outputs = n.Outputs[:min(3, len(n.Outputs))]
 	if training && n.Attr("training_mode") == nil {
-		n.Attrs = append(slices.Clip(n.Attrs), IntAttr("training_mode", 1))
+		n.Attrs = withAttrs(n.Attrs, IntAttr("training_mode", 1))
 	}
 	return []*Node{n}
 }

@@ -1,9 +1,6 @@
 package onnx
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 func init() {
 	upgradeAt(10, sliceToInputs, "Slice")
@@ -170,7 +167,7 @@ func splitToInput(u *upgrader, n *Node) []*Node {
 // splitCountsOutputs: equal parts are asked for by their number.
 func splitCountsOutputs(_ *upgrader, n *Node) []*Node {
 	if n.In(1) == "" && n.Attr("num_outputs") == nil {
-		n.Attrs = append(slices.Clip(n.Attrs), IntAttr("num_outputs", int64(len(n.Outputs))))
+		n.Attrs = withAttrs(n.Attrs, IntAttr("num_outputs", int64(len(n.Outputs))))
 	}
 	return []*Node{n}
 }
@@ -179,7 +176,7 @@ func splitCountsOutputs(_ *upgrader, n *Node) []*Node {
 // told otherwise.
 func roiAlignKeepsGrid(_ *upgrader, n *Node) []*Node {
 	if n.Attr("coordinate_transformation_mode") == nil {
-		n.Attrs = append(slices.Clip(n.Attrs), StringAttr("coordinate_transformation_mode", "output_half_pixel"))
+		n.Attrs = withAttrs(n.Attrs, StringAttr("coordinate_transformation_mode", "output_half_pixel"))
 	}
 	return []*Node{n}
 }

@@ -20,7 +20,7 @@ func scanBatches(u *upgrader, n *Node) []*Node {
 	}
 	inner := &Node{Op: "Scan", Name: u.fresh(n, "sequence"), Attrs: n.Attrs}
 	if directions != nil {
-		inner.Attrs = append(inner.Attrs, IntsAttr("scan_input_directions", directions.Ints...))
+		inner.Attrs = withAttrs(inner.Attrs, IntsAttr("scan_input_directions", directions.Ints...))
 	}
 	g := &Graph{Name: inner.Name}
 	for i, v := range body.G.Inputs {
