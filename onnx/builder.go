@@ -219,7 +219,7 @@ func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*Attr
 	}
 	key := nodeKey(domain, op, in, attrs, outputs)
 	if v, ok := b.shared[key]; ok && !slices.Contains(random, op) {
-		return v
+		return slices.Clone(v)
 	}
 	n := &Node{Op: op, Domain: domain, Inputs: slices.Clone(in), Attrs: attrs}
 	for range outputs {
@@ -231,7 +231,7 @@ func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*Attr
 		return nil
 	}
 	b.shared[key] = n.Outputs
-	return n.Outputs
+	return slices.Clone(n.Outputs)
 }
 
 func (b *Builder) append(n *Node) {

@@ -155,3 +155,5 @@ func closeTo(got, want *ort.Tensor, tol float64) error {
 	}
 	return nil
 }
+
+func boolTensor(dims []int64, v []bool) *ort.Tensor { return &ort.Tensor{Shape: dims, Data: v} }

@@ -1,0 +1,150 @@
+package grad_test
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+func init() {
+	oracles["com.microsoft.Attention"] = oracle{build: contribAttention, expanded: noDouble}
+	oracles["com.microsoft.MultiHeadAttention"] = oracle{build: multiHead, expanded: noDouble}
+}
+
+// keyMask adds a mask in one of the forms that the runtime reads: [batch], ends, or
+// with them beginnings; [batch, total]; [batch, length, total].
+func keyMask(g *gradtest.Gen, batch, length, total onnx.Dim, forms int) onnx.Value {
+	n := g.Size(total)
+	ints := func(s []onnx.Dim, draw func(i int) int32) onnx.Value {
+		dims, count := g.Numbers(s)
+		x := make([]int32, count)
+		for i := range x {
+			x[i] = draw(i)
+		}
+		return g.Feed(onnx.Int32, s, &ort.Tensor{Shape: dims, Data: x})
+	}
+	bit := func(i int) int32 { return int32(g.R.IntN(2)) | asInt32(int64(i)%n == 0) }
+	switch g.R.IntN(forms) {
+	case 0:
+		return ints([]onnx.Dim{batch, total}, bit)
+	case 1:
+		return ints([]onnx.Dim{batch, length, total}, bit)
+	case 2:
+		return ints([]onnx.Dim{batch}, func(int) int32 { return int32(g.Between(1, int(n))) })
+	}
+	rows := int(g.Size(batch))
+	if _, ok := batch.Const(); !ok { // an input of twice a symbol cannot be declared
+		return ints([]onnx.Dim{batch, total}, bit)
+	}
+	return ints([]onnx.Dim{onnx.D(int64(2 * rows))}, func(i int) int32 {
+		if i < rows {
+			return int32(n)
+		}
+		return int32(g.R.IntN(int(n)))
+	})
+}
+
+func asInt32(v bool) int32 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// scoreBias adds a summand of the scores.
+func scoreBias(g *gradtest.Gen, batch onnx.Dim, heads int64, length, total onnx.Dim) onnx.Value {
+	s := []onnx.Dim{batch, onnx.D(heads), length, total}
+	for i := range s[:2] {
+		if g.Coin() {
+			s[i] = onnx.D(1)
+		}
+	}
+	return g.Float(s, g.Signed)
+}
+
+func contribAttention(g *gradtest.Gen) {
+	a := drawAttention(g)
+	hidden, value := a.heads*a.size, a.heads*a.size
+	attrs := []*onnx.Attribute{onnx.IntAttr("num_heads", a.heads)}
+	past := g.Coin()
+	if !past && g.Coin() {
+		value = a.heads * a.valueSize
+		attrs = append(attrs, onnx.IntsAttr("qkv_hidden_sizes", hidden, hidden, value))
+	}
+	inner := onnx.D(3)
+	if past {
+		a.length = onnx.D(g.Size(a.length))
+	}
+	x := in(g.Float([]onnx.Dim{a.batch, a.length, inner}, g.Signed), g.Float([]onnx.Dim{inner, onnx.D(2*hidden + value)}, g.Signed),
+		g.Float([]onnx.Dim{onnx.D(2*hidden + value)}, g.Signed), "", "", "")
+	total := a.length
+	outputs := 1
+	if past {
+		p := onnx.D(g.Size(g.Dim()))
+		total = total.Add(p)
+		x[4] = g.Float([]onnx.Dim{onnx.D(2), a.batch, onnx.D(a.heads), p, onnx.D(a.size)}, g.Signed)
+		outputs = 2
+	}
+	forms := 4
+	if g.Coin() {
+		attrs = append(attrs, onnx.IntAttr("unidirectional", 1))
+		forms = 3 // beginnings would leave queries without a key
+	}
+	if g.Coin() {
+		x[3] = keyMask(g, a.batch, a.length, total, forms)
+	}
+	if !past && g.Coin() { // the runtime takes one of the two
+		x[5] = scoreBias(g, a.batch, a.heads, a.length, total)
+	}
+	if g.Coin() {
+		attrs = append(attrs, onnx.FloatAttr("scale", 0.4))
+	}
+	g.Out(g.OpN(contrib, "Attention", outputs, x, attrs...)...)
+}
+
+func multiHead(g *gradtest.Gen) {
+	a := drawAttention(g)
+	flat := func(length onnx.Dim, size int64) onnx.Value {
+		return g.Float([]onnx.Dim{a.batch, length, onnx.D(a.heads * size)}, g.Signed)
+	}
+	split := func(length onnx.Dim, size int64) onnx.Value {
+		return g.Float([]onnx.Dim{a.batch, onnx.D(a.heads), length, onnx.D(size)}, g.Signed)
+	}
+	x := in(flat(a.length, a.size), "", "", "", "", "", "", "")
+	total := a.keys
+	outputs, form := 1, g.R.IntN(3)
+	if form == 0 || !a.past.Is(0) {
+		a.valueSize = a.size // the runtime wants this
+	}
+	switch form {
+	case 0: // keys and values that have an axis of heads
+		x[1], x[2] = split(a.keys, a.size), split(a.keys, a.valueSize)
+		if g.Coin() {
+			x[3] = g.Float([]onnx.Dim{onnx.D(a.heads * (2*a.size + a.valueSize))}, g.Signed)
+		}
+	default:
+		x[1], x[2] = flat(a.keys, a.size), flat(a.keys, a.valueSize)
+		if g.Coin() {
+			x[3] = g.Float([]onnx.Dim{onnx.D(a.heads * (2*a.size + a.valueSize))}, g.Signed)
+		}
+		if !a.past.Is(0) {
+			x[6], x[7] = split(a.past, a.size), split(a.past, a.valueSize)
+			total = total.Add(a.past)
+			outputs = 3
+		}
+	}
+	attrs := []*onnx.Attribute{onnx.IntAttr("num_heads", a.heads)}
+	if g.Coin() {
+		x[4] = keyMask(g, a.batch, a.length, total, 2)
+	}
+	if g.Coin() {
+		x[5] = scoreBias(g, a.batch, a.heads, a.length, total)
+	}
+	if g.Coin() {
+		attrs = append(attrs, onnx.FloatAttr("scale", 0.4))
+	}
+	if g.Coin() {
+		attrs = append(attrs, onnx.IntAttr("unidirectional", 1))
+	}
+	g.Out(g.OpN(contrib, "MultiHeadAttention", outputs, x, attrs...)...)
+}
