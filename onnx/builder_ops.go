@@ -107,7 +107,28 @@ func (b *Builder) ReshapeTo(x Value, to []Dim, sources ...Value) Value {
 	if s, ok := b.Shape(x); ok && SameShape(s, to) {
 		return x
 	}
-	return b.Reshape(x, b.ShapeValue(to, append([]Value{x}, sources...)...))
+	y := b.Reshape(x, b.ShapeValue(to, append([]Value{x}, sources...)...))
+	return b.Refine(y, to) // the shape input may have lost what is known
+}
+
+// Refine records that v has the shape dims, where inference could not tell, and
+// returns v. The caller must be certain of it; numbers that are known stay.
+func (b *Builder) Refine(v Value, dims []Dim) Value {
+	have := b.inf.vals[v]
+	if have == nil || b.err != nil {
+		return v
+	}
+	i := *have
+	i.Known, i.Shape = true, slices.Clone(dims)
+	if have.Rank() == len(dims) {
+		for k, d := range have.Shape {
+			if _, ok := d.Const(); ok {
+				i.Shape[k] = d
+			}
+		}
+	}
+	b.inf.vals[v] = &i
+	return v
 }
 
 // ShapeValue returns an int64 vector value whose elements are dims, for use by
@@ -196,6 +217,15 @@ func (p dimPart) value(b *Builder) Value {
 	if p.of == "" {
 		return b.Ints(p.number)
 	}
+	// Not of a transpose: what it reads has the dimensions earlier, and an optimiser of
+	// the runtime (1.29) that moves transposes behind Shape gets some graphs wrong.
+	for w := b.Writer(p.of); w != nil && w.Op == "Transpose" && w.Domain == ""; w = b.Writer(p.of) {
+		perm, err := Permutation(w, b.Info(w.Inputs[0]).Rank())
+		if err != nil {
+			break
+		}
+		p = dimPart{of: w.Inputs[0], axis: perm[p.axis]}
+	}
 	return b.Op("Gather", []Value{b.Op("Shape", []Value{p.of}), b.Ints(int64(p.axis))}, IntAttr("axis", 0))
 }
 
@@ -278,10 +308,7 @@ func (b *Builder) Zeros(dims []Dim, t DataType, sources ...Value) Value {
 		zero = NewFloat("", []int64{1}, []float32{0})
 	}
 	z := b.Op("ConstantOfShape", []Value{b.DynamicShape(dims, sources...)}, TensorAttr("value", zero))
-	// The node's own shape input may have lost what is known of the dimensions.
-	if i := b.inf.vals[z]; i != nil {
-		i.Known, i.Shape = true, dims
-	}
+	b.Refine(z, dims) // the shape input may have lost what is known
 	if t == Double {
 		return z
 	}

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -271,8 +272,8 @@ func axis(a int64, rank int) (int, error) {
 }
 
 // broadcast joins two shapes by the standard's rule. Where two different symbols
-// meet, neither can be proved to be 1: they must be equal at run time, and the
-// named one is kept.
+// meet, either may be 1 at run time, and the result is a symbol of its own. Against a
+// number other than 1 a symbol gives way.
 func broadcast(a, b []Dim) ([]Dim, error) {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -281,20 +282,27 @@ func broadcast(a, b []Dim) ([]Dim, error) {
 	for i := range b {
 		x, y := a[len(a)-len(b)+i], b[i]
 		o := &out[len(a)-len(b)+i]
+		_, cx := x.Const()
+		_, cy := y.Const()
 		switch {
 		case x.Equal(y) || y.Is(1):
 		case x.Is(1):
 			*o = y
-		default:
-			_, cx := x.Const()
-			_, cy := y.Const()
-			if differ(x, y) {
-				return nil, fmt.Errorf("shapes %s and %s do not broadcast", ShapeString(a), ShapeString(b))
-			}
-			if cy || (!cx && strings.Contains(x.String(), "?")) {
-				*o = y
-			}
+		case cx && cy:
+			return nil, fmt.Errorf("shapes %s and %s do not broadcast", ShapeString(a), ShapeString(b))
+		case cy:
+			*o = y
+		case !cx:
+			*o = wider(x, y)
 		}
 	}
 	return out, nil
+}
+
+// wider returns the symbol of the dimension that two broadcast to. The same two give
+// the same one, and one with either of them gives itself.
+func wider(x, y Dim) Dim {
+	parts := append(strings.Split(strings.TrimPrefix(x.String(), "?wider:"), "|"), strings.Split(strings.TrimPrefix(y.String(), "?wider:"), "|")...)
+	slices.Sort(parts)
+	return Sym("?wider:" + strings.ReplaceAll(strings.Join(slices.Compact(parts), "|"), "*", "×"))
 }

@@ -284,21 +284,14 @@ func inferExpand(inf *inference, _ *Node, in []*Info) ([]*Info, error) {
 		return nil, nil
 	}
 	out := &Info{Type: x.Type}
-	if s == nil || s.Ints == nil || !x.Known {
-		inf.shapeFrom(out, s)
+	to := &Info{}
+	inf.shapeFrom(to, s)
+	if !to.Known || !x.Known {
 		return []*Info{out}, nil
 	}
-	shape, err := broadcast(x.Shape, s.Ints)
+	shape, err := broadcast(x.Shape, to.Shape)
 	if err != nil {
 		return nil, err
-	}
-	for i, d := range s.Ints {
-		// A symbol that is asked to become another one may well be 1.
-		if at := len(shape) - len(s.Ints) + i; !d.Is(1) && !d.Equal(shape[at]) {
-			if _, number := shape[at].Const(); !number {
-				shape[at] = d
-			}
-		}
 	}
 	out.Known, out.Shape = true, shape
 	if SameShape(shape, x.Shape) {

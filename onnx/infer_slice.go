@@ -62,8 +62,11 @@ func inferSlice(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 	starts, ends, axes, steps, ok := SliceArgs(n, in, len(x.Shape))
 	out := &Info{Type: x.Type, Known: true, Shape: slices.Clone(x.Shape)}
 	if !ok {
+		cut, some := constInts(arg(in, 3)) // the other axes stay
 		for i := range out.Shape {
-			out.Shape[i] = inf.symbol()
+			if !some || slices.Contains(cut, int64(i)) || slices.Contains(cut, int64(i-len(x.Shape))) {
+				out.Shape[i] = inf.symbol()
+			}
 		}
 		return []*Info{out}, nil
 	}
@@ -298,8 +301,11 @@ func inferPad(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 		}
 	}
 	if !ok || len(pads) != 2*len(axes) {
+		on, some := constInts(arg(in, 3)) // the other axes stay
 		for i := range out.Shape {
-			out.Shape[i] = inf.symbol()
+			if !some || slices.Contains(on, int64(i)) || slices.Contains(on, int64(i-len(x.Shape))) {
+				out.Shape[i] = inf.symbol()
+			}
 		}
 		return []*Info{out}, nil
 	}

@@ -1,7 +1,6 @@
 package grad
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -63,7 +62,7 @@ func (p *pass) addCodes(n *onnx.Node, i int, dy []Value) error {
 		d = moved(p.b, n, i, dy)
 	}
 	if err := p.b.Err(); err != nil {
-		return fmt.Errorf("grad: %s: %w", n.Label(), err)
+		return at(n, err)
 	}
 	if have := p.grads[n.Inputs[i]]; have != "" {
 		a, _ := p.b.Shape(have)
@@ -144,17 +143,6 @@ func toLast(b *onnx.Builder, x Value, axis int64) Value {
 		axis += int64(rank)
 	}
 	return b.Transpose(x, append(without(rank, axis), axis)...)
-}
-
-// without returns the axes 0…rank-1 but one.
-func without(rank int, axis int64) []int64 {
-	var out []int64
-	for k := range int64(rank) {
-		if k != axis {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 // moved returns the gradient of input i of an operator that moves codes, dy having

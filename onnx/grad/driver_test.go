@@ -187,3 +187,31 @@ func TestPowOfShape(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSymbols: two symbols may stand for equal numbers, or either of them for 1; the
+// gradients of what broadcasts are right in every case.
+func TestSymbols(t *testing.T) {
+	for _, sizes := range [][2]int64{{3, 3}, {1, 3}, {3, 1}, {1, 1}} {
+		for _, op := range []string{"Mul", "MatMul", "Where", "Expand"} {
+			g := gradtest.NewGen(18, onnx.Double, false, 1)
+			g.Sizes["a"], g.Sizes["b"] = sizes[0], sizes[1]
+			x := g.Float([]onnx.Dim{onnx.Sym("a"), onnx.D(2), onnx.D(2)}, g.Signed)
+			if op == "Expand" {
+				z := g.Fixed([]onnx.Dim{onnx.Sym("b"), onnx.D(1), onnx.D(1)}, g.Signed)
+				y := g.Expand(x, g.Op("Shape", in(z)))
+				g.Out(g.Mul(y, y))
+			} else {
+				z := g.Float([]onnx.Dim{onnx.Sym("b"), onnx.D(2), onnx.D(2)}, g.Signed)
+				args := in(x, z)
+				if op == "Where" {
+					args = in(g.Op("Less", in(x, z)), x, z)
+				}
+				y := g.Op(op, args)
+				g.Out(g.Mul(y, y), g.Mul(x, y))
+			}
+			if err := gradtest.Check(g, 2); err != nil {
+				t.Errorf("%s, %v: %v", op, sizes, err)
+			}
+		}
+	}
+}

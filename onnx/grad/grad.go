@@ -16,6 +16,7 @@ package grad
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
 )
@@ -255,7 +256,7 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	}
 	dx := r.rule(b, node, dy)
 	if err := b.Err(); err != nil {
-		return fmt.Errorf("grad: %s: %w", n.Label(), err)
+		return at(n, err)
 	}
 	if len(dx) > len(n.Inputs) {
 		return fmt.Errorf("grad: %s: the rule returned %d gradients for %d inputs", n.Label(), len(dx), len(n.Inputs))
@@ -276,7 +277,7 @@ func (p *pass) differentiate(n *onnx.Node) error {
 func (p *pass) expand(n Node, e Expansion, dy []Value) error {
 	all := e(p.b, n.Node)
 	if err := p.b.Err(); err != nil {
-		return fmt.Errorf("grad: %s: %w", n.Label(), err)
+		return at(n.Node, err)
 	}
 	var outs, seeds, wrt []Value
 	for i, d := range dy {
@@ -306,6 +307,14 @@ func (p *pass) expand(n Node, e Expansion, dy []Value) error {
 		}
 	}
 	return p.b.Err()
+}
+
+// at says which node an error is of, unless the error does.
+func at(n *onnx.Node, err error) error {
+	if strings.Contains(err.Error(), n.Label()) {
+		return err
+	}
+	return fmt.Errorf("grad: %s: %w", n.Label(), err)
 }
 
 // add adds d, summed to the shape of v, to the gradient of v.

@@ -3,15 +3,12 @@ package grad_test
 import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
-	"github.com/gradhop/gradhop/onnx/ort"
 )
 
 func init() {
 	oracles["Gather"] = oracle{build: gather}
-	oracles["GatherElements"] = oracle{build: gatherElements}
-	oracles["GatherND"] = oracle{build: gatherND}
-	oracles["ScatterND"] = oracle{build: scatterND}
-	oracles["ScatterElements"] = oracle{build: scatterElements}
+	oracles["GatherElements"] = oracle{build: gatherElements, since: 11}
+	oracles["GatherND"] = oracle{build: gatherND, since: 11}
 }
 
 // gather repeats rows, counts some from the end, and has indices of any rank, of
@@ -22,60 +19,36 @@ func gather(g *gradtest.Gen) {
 	a := g.R.IntN(rank)
 	n := g.Size(shape[a])
 	var idx onnx.Value
-	switch g.Between(0, 3) {
+	scalar := func(v int64) onnx.Value { return g.Const(onnx.NewInt64("", nil, []int64{v})) }
+	negative := g.Opset() >= 11
+	switch g.Between(0, 7) {
 	case 0:
-		idx = g.Const(onnx.NewInt64("", nil, []int64{g.R.Int64N(n)}))
+		idx = scalar(g.R.Int64N(n))
 	case 1:
 		idx = g.Ints(1, 0)
 		g.MarkUnique(idx)
+	case 2: // a permutation of the whole axis, or with a symbolic size of its start
+		var all []int64
+		for _, i := range g.R.Perm(int(n)) {
+			all = append(all, int64(i))
+		}
+		idx = g.Ints(all...)
+	case 3: // neighbours
+		lo := g.R.Int64N(n)
+		if idx = g.Ints(lo); lo+1 < n {
+			idx = g.Ints(lo, lo+1)
+		}
+	case 4:
+		if idx = scalar(1); negative {
+			idx = scalar(-1 - g.R.Int64N(n))
+		}
+	case 5: // every entry, twice
+		idx = g.Const(onnx.NewInt64("", []int64{2, 2}, []int64{0, 1, 1, 0}))
 	default:
 		t := []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)]
-		idx = g.Indices(g.RandShape(g.Between(0, 2)), n, t, true)
+		idx = g.Indices(g.RandShape(g.Between(0, 2)), n, t, negative)
 	}
 	g.Out(g.Gather(g.Float(shape, g.Signed), idx, g.Axis(a, rank)))
-}
-
-// reduction adds up from opset 16 on, half of the time; only then may indices
-// repeat.
-func reduction(g *gradtest.Gen) (add bool, attrs []*onnx.Attribute) {
-	if g.Opset() < 16 || g.Coin() {
-		return false, nil
-	}
-	return true, []*onnx.Attribute{onnx.StringAttr("reduction", "add")}
-}
-
-// scatterND writes rows, or entries in the first two axes.
-func scatterND(g *gradtest.Gen) {
-	shape := g.RandShape(g.Between(2, 3))
-	last := g.Between(1, 2)
-	add, attrs := reduction(g)
-	at := []int64{1, 0}
-	if last == 2 {
-		at = []int64{1, 0, 1, 1}
-	}
-	if add {
-		at[1] = at[0]
-	}
-	dims := []int64{int64(len(at) / last), int64(last)}
-	idx := g.Feed(onnx.Int64, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: at})
-	upd := append(onnx.Dims(dims[0]), shape[last:]...)
-	in := []onnx.Value{g.Float(shape, g.Signed), idx, g.Float(upd, g.Signed)}
-	g.Out(g.Op("ScatterND", in, attrs...))
-}
-
-func scatterElements(g *gradtest.Gen) {
-	rank := g.Between(1, 3)
-	shape := g.RandShape(rank)
-	a := g.R.IntN(rank)
-	add, attrs := reduction(g)
-	at := append([]onnx.Dim{}, shape...)
-	at[a] = onnx.D(1)
-	if add {
-		at[a] = g.Dim()
-	}
-	idx := g.Indices(at, g.Size(shape[a]), []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)], true)
-	in := []onnx.Value{g.Float(shape, g.Signed), idx, g.Float(at, g.Signed)}
-	g.Out(g.Op("ScatterElements", in, append(attrs, onnx.IntAttr("axis", g.Axis(a, rank)))...))
 }
 
 func gatherElements(g *gradtest.Gen) {
@@ -83,45 +56,43 @@ func gatherElements(g *gradtest.Gen) {
 	shape := g.RandShape(rank)
 	a := g.R.IntN(rank)
 	at := append([]onnx.Dim{}, shape...)
-	at[a] = onnx.D(1)
-	if g.Opset() >= 16 {
-		at[a] = g.Dim() // repeated entries need the reduction of opset 16
+	at[a] = []onnx.Dim{onnx.D(1), g.Dim(), g.Dim()}[g.R.IntN(3)]
+	if other := g.R.IntN(rank); other != a && g.R.IntN(3) == 0 {
+		at[other] = onnx.D(1) // fewer lines than the data have
 	}
 	idx := g.Indices(at, g.Size(shape[a]), []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)], true)
 	x := g.Float(shape, g.Signed)
 	g.Out(g.Op("GatherElements", []onnx.Value{x, idx}, onnx.IntAttr("axis", g.Axis(a, rank))))
 }
 
+// gatherND has index tuples that repeat, as an input; or tuples of a ramp and an
+// input, as exporters write x[range, at]; or batch axes.
 func gatherND(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
 	shape := g.RandShape(rank)
-	last := g.Between(1, rank)
-	rows := g.Between(1, 4)
-	var at []int64
-	seen := map[string]bool{}
-	for len(at) < rows*last {
-		var one []int64
-		for _, d := range shape[:last] {
-			one = append(one, g.R.Int64N(g.Size(d)))
-		}
-		if key := string(appendBytes(nil, one)); g.Opset() < 16 && seen[key] {
-			rows--
-		} else {
-			seen[key] = true
-			at = append(at, one...)
-		}
+	batch := 0
+	if g.Opset() >= 12 {
+		batch = g.R.IntN(rank)
 	}
-	dims := []int64{int64(rows), int64(last)}
-	idx := g.Feed(onnx.Int64, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: at})
-	if g.Opset() < 16 {
-		g.MarkUnique(idx)
+	last := g.Between(1, rank-batch)
+	dims := append([]onnx.Dim{}, shape[:batch]...)
+	for range g.Between(0, 2) {
+		dims = append(dims, g.Dim())
 	}
-	g.Out(g.Op("GatherND", []onnx.Value{g.Float(shape, g.Signed), idx}))
-}
-
-func appendBytes(b []byte, v []int64) []byte {
-	for _, x := range v {
-		b = append(b, byte(x))
+	var parts []onnx.Value
+	for k := range last {
+		parts = append(parts, g.Indices(append(append([]onnx.Dim{}, dims...), onnx.D(1)), g.Size(shape[batch+k]), onnx.Int64, true))
 	}
-	return b
+	if rank > 1 && batch == 0 && g.R.IntN(3) == 0 {
+		n := g.Const(onnx.NewInt64("", nil, []int64{g.Size(shape[0])}))
+		ramp := g.Op("Range", []onnx.Value{g.Const(onnx.NewInt64("", nil, []int64{0})), n, g.Const(onnx.NewInt64("", nil, []int64{1}))})
+		at := g.Indices(onnx.Dims(g.Size(shape[0])), g.Size(shape[1]), onnx.Int64, true)
+		parts = []onnx.Value{g.Unsqueeze(ramp, 1), g.Unsqueeze(at, 1)}
+	}
+	idx := g.Op("Concat", parts, onnx.IntAttr("axis", -1))
+	var attrs []*onnx.Attribute
+	if batch > 0 {
+		attrs = append(attrs, onnx.IntAttr("batch_dims", int64(batch)))
+	}
+	g.Out(g.Op("GatherND", []onnx.Value{g.Float(shape, g.Signed), idx}, attrs...))
 }

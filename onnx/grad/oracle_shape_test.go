@@ -2,16 +2,18 @@ package grad_test
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/ort"
 )
 
 func init() {
 	oracles["Reshape"] = oracle{build: reshape}
 	oracles["Flatten"] = oracle{build: func(g *gradtest.Gen) {
 		rank := g.Between(1, 4)
-		g.Out(g.Op("Flatten", []onnx.Value{g.Float(g.RandShape(rank), g.Signed)}, onnx.IntAttr("axis", g.Axis(g.R.IntN(rank), rank))))
+		g.Out(g.Op("Flatten", []onnx.Value{g.Float(g.RandShape(rank), g.Signed)}, onnx.IntAttr("axis", flattenAxis(g, rank))))
 	}}
 	oracles["Squeeze"] = oracle{build: squeeze}
 	oracles["Unsqueeze"] = oracle{build: func(g *gradtest.Gen) {
@@ -24,19 +26,38 @@ func init() {
 		g.Out(g.Unsqueeze(g.Float(g.RandShape(rank), g.Signed), axes...))
 	}}
 	oracles["Transpose"] = oracle{build: transpose}
-	oracles["Expand"] = oracle{build: expand}
+	oracles["Expand"] = oracle{build: expand, since: 8}
 	oracles["Concat"] = oracle{build: concat}
 	oracles["Split"] = oracle{build: split}
 	oracles["Slice"] = oracle{build: slice}
+	oracles["Tile"] = oracle{build: tile}
+	oracles["Trilu"] = oracle{build: trilu, since: 14}
+	oracles["ReverseSequence"] = oracle{build: reverseSequence, since: 10}
+}
+
+// flattenAxis may be the rank.
+func flattenAxis(g *gradtest.Gen, rank int) int64 {
+	a := g.R.IntN(rank + 1)
+	if a == rank {
+		return int64(a)
+	}
+	return g.Axis(a, rank)
 }
 
 func reshape(g *gradtest.Gen) {
 	shape := append(g.RandShape(g.Between(1, 2)), onnx.D(2), onnx.D(6))
+	if g.Opset() >= 14 && g.R.IntN(8) == 0 {
+		empty := append(onnx.Dims(0), shape...)
+		g.Out(g.Op("Reshape", []onnx.Value{g.Float(empty, g.Signed), g.Ints(3, 0, 2)}, onnx.IntAttr("allowzero", 1)))
+		return
+	}
 	x := g.Float(shape, g.Signed)
 	var to onnx.Value
-	switch g.Between(0, 3) {
+	switch g.Between(0, 4) {
 	case 0:
 		to = g.Ints(-1)
+	case 3: // known at run time only
+		to = feedInts(g, onnx.Int64, []int64{-1, 2, 3})
 	case 1:
 		to = g.Ints(0, -1, 3)
 	case 2:
@@ -90,6 +111,11 @@ func expand(g *gradtest.Gen) {
 			to[len(full)-len(narrow)+i] = onnx.D(1)
 		}
 	}
+	if g.Coin() { // known at run time only
+		dims, _ := g.Numbers(to)
+		g.Out(g.Expand(x, feedInts(g, onnx.Int64, dims)))
+		return
+	}
 	g.Out(g.Expand(x, g.DynamicShape(to, g.Fixed(full, g.Signed))))
 }
 
@@ -108,57 +134,155 @@ func concat(g *gradtest.Gen) {
 	g.Out(g.Op("Concat", in, onnx.IntAttr("axis", g.Axis(a, rank))))
 }
 
-// split differentiates all parts or only some; sizes are given or equal.
+// split differentiates all parts or only some; sizes are given, equal, or with a
+// smaller last one.
 func split(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
 	a := g.R.IntN(rank)
 	shape := g.RandShape(rank)
 	shape[a] = onnx.D(6)
-	in := []onnx.Value{g.Float(shape, g.Signed)}
-	attrs := []*onnx.Attribute{onnx.IntAttr("axis", g.Axis(a, rank))}
 	parts := 3
+	sizes := []int64{1, 3, 2}
+	var attrs []*onnx.Attribute
+	var more []onnx.Value
 	switch given := g.Coin(); {
 	case given && g.Opset() >= 13:
-		in = append(in, g.Ints(1, 3, 2))
+		more = append(more, g.Ints(sizes...))
+		if g.R.IntN(3) == 0 {
+			more[0] = feedInts(g, onnx.Int64, sizes)
+		}
 	case given:
-		attrs = append(attrs, onnx.IntsAttr("split", 1, 3, 2))
+		attrs = append(attrs, onnx.IntsAttr("split", sizes...))
 	case g.Opset() >= 18:
-		parts = g.Between(2, 3)
+		if parts = g.Between(2, 3); g.Coin() {
+			shape[a] = onnx.D(7)
+		}
 		attrs = append(attrs, onnx.IntAttr("num_outputs", int64(parts)))
 	}
-	out := g.OpN("", "Split", parts, in, attrs...)
+	if axis := g.Axis(a, rank); axis != 0 || g.Coin() {
+		attrs = append(attrs, onnx.IntAttr("axis", axis))
+	}
+	out := g.OpN("", "Split", parts, append([]onnx.Value{g.Float(shape, g.Signed)}, more...), attrs...)
 	if out == nil {
 		return
 	}
-	if g.Coin() {
-		out = out[1:] // the first part counts as zero
+	switch g.R.IntN(3) { // the others count as zero
+	case 0:
+		out = out[1:]
+	case 1:
+		k := g.R.IntN(parts)
+		out = out[k : k+1]
 	}
 	g.Out(out...)
 }
 
-// slice has bounds from the end, beyond the ends and steps of either sign.
+// slice has bounds from the end, beyond the ends and steps of either sign, as
+// constants, or computed at run time.
 func slice(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
 	shape := g.RandShape(rank)
 	x := g.Float(shape, g.Signed)
 	var starts, ends, axes, steps []int64
 	for _, a := range g.R.Perm(rank)[:g.Between(1, rank)] {
-		n := g.Size(shape[a])
-		lo := g.R.Int64N(n)
-		hi := lo + 1 + g.R.Int64N(n-lo)
-		step := int64(g.Between(1, 2))
-		if g.R.IntN(3) == 0 { // backwards from hi-1 down to lo
-			lo, hi, step = hi-1, lo-1, -step
-			if hi < 0 {
-				hi = math.MinInt64
-			}
-		} else if g.Coin() && hi == n {
-			hi = []int64{math.MaxInt64, math.MaxInt32, 1000}[g.R.IntN(3)]
-		}
-		if g.R.IntN(3) == 0 {
-			lo -= n
-		}
+		lo, hi, step := cutOf(g, g.Size(shape[a]))
 		starts, ends, axes, steps = append(starts, lo), append(ends, hi), append(axes, g.Axis(a, rank)), append(steps, step)
 	}
-	g.Out(g.Op("Slice", []onnx.Value{x, g.Ints(starts...), g.Ints(ends...), g.Ints(axes...), g.Ints(steps...)}))
+	if g.Opset() < 10 {
+		g.Out(g.Op("Slice", []onnx.Value{x}, onnx.IntsAttr("starts", starts...), onnx.IntsAttr("ends", ends...), onnx.IntsAttr("axes", axes...)))
+		return
+	}
+	bound := func(v []int64) onnx.Value { return g.Ints(v...) }
+	t := onnx.Int64
+	if g.R.IntN(3) == 0 {
+		if g.Coin() {
+			t = onnx.Int32
+		}
+		bound = func(v []int64) onnx.Value { return feedInts(g, t, v) }
+	}
+	index := func(v []int64) onnx.Value { return g.Cast(g.Ints(v...), t) }
+	in := []onnx.Value{x, bound(starts), bound(ends), index(axes), index(steps)}
+	if !slices.ContainsFunc(steps, func(s int64) bool { return s != 1 }) && g.Coin() {
+		in = in[:4]
+	}
+	g.Out(g.Op("Slice", in))
+}
+
+// cutOf returns bounds that take at least one of n entries, or now and then none.
+func cutOf(g *gradtest.Gen, n int64) (lo, hi, step int64) {
+	lo = g.R.Int64N(n)
+	hi, step = lo+1+g.R.Int64N(n-lo), 1
+	if g.Opset() >= 10 {
+		step = int64(g.Between(1, 3))
+	}
+	switch k := g.R.IntN(6); {
+	case k < 2 && g.Opset() >= 10: // backwards from hi-1 down to lo
+		lo, hi, step = hi-1, lo-1, -step
+		if hi < 0 {
+			hi = []int64{math.MinInt64, math.MinInt32, -100}[g.R.IntN(3)]
+		}
+		if lo == n-1 && g.Coin() {
+			return 1000, hi, step
+		}
+	case k == 2 && hi == n:
+		hi = []int64{math.MaxInt64, math.MaxInt32, 1000}[g.R.IntN(3)]
+	case k == 3 && lo == 0:
+		return -1000, hi, step
+	}
+	if g.R.IntN(3) == 0 {
+		lo -= n
+	}
+	return lo, hi, step
+}
+
+// feedInts adds a vector that is known at run time only.
+func feedInts(g *gradtest.Gen, t onnx.DataType, v []int64) onnx.Value {
+	dims := []int64{int64(len(v))}
+	if t == onnx.Int64 {
+		return g.Feed(t, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: v})
+	}
+	w := make([]int32, len(v))
+	for i, x := range v {
+		w[i] = int32(max(math.MinInt32, min(x, math.MaxInt32)))
+	}
+	return g.Feed(t, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: w})
+}
+
+// tile repeats by constants, or by numbers known at run time.
+func tile(g *gradtest.Gen) {
+	rank := g.Between(1, 3)
+	times := make([]int64, rank)
+	for i := range times {
+		times[i] = int64(g.Between(1, 3))
+	}
+	by := g.Ints(times...)
+	if g.Coin() {
+		by = feedInts(g, onnx.Int64, times)
+	}
+	g.Out(g.Op("Tile", []onnx.Value{g.Float(g.RandShape(rank), g.Signed), by}))
+}
+
+// trilu keeps the upper or the lower triangle from any diagonal on.
+func trilu(g *gradtest.Gen) {
+	in := []onnx.Value{g.Float(g.RandShape(g.Between(2, 3)), g.Signed)}
+	if g.Coin() {
+		in = append(in, g.Const(onnx.NewInt64("", nil, []int64{int64(g.Between(-3, 3))})))
+	}
+	var attrs []*onnx.Attribute
+	if g.Coin() {
+		attrs = append(attrs, onnx.IntAttr("upper", int64(g.Between(0, 1))))
+	}
+	g.Out(g.Op("Trilu", in, attrs...))
+}
+
+func reverseSequence(g *gradtest.Gen) {
+	shape := g.RandShape(g.Between(2, 3))
+	batch := g.Between(0, 1)
+	n := g.Size(shape[batch])
+	lens := make([]int64, n)
+	for i := range lens {
+		lens[i] = 1 + g.R.Int64N(g.Size(shape[1-batch]))
+	}
+	x := g.Float(shape, g.Signed)
+	at := g.Feed(onnx.Int64, shape[batch:batch+1], &ort.Tensor{Shape: []int64{n}, Data: lens})
+	g.Out(g.Op("ReverseSequence", []onnx.Value{x, at}, onnx.IntAttr("batch_axis", int64(batch)), onnx.IntAttr("time_axis", int64(1-batch))))
 }

@@ -126,5 +126,5 @@ func named(m map[opKey][]versioned) map[string]bool {
 func init() {
 	RegisterZero("", "Shape", "Size", "ArgMax", "ArgMin", "NonZero", "Equal", "Less", "Greater", "LessOrEqual",
 		"GreaterOrEqual", "Not", "And", "Or", "Xor", "IsNaN", "IsInf", "Sign", "Floor", "Ceil", "Round",
-		"ConstantOfShape", "Range", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Hardmax")
+		"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Hardmax")
 }

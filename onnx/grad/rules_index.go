@@ -10,24 +10,94 @@ func init() {
 	standard(ruleGather, "Gather")
 	standard(ruleGatherElements, "GatherElements")
 	standard(ruleGatherND, "GatherND")
-	standard(ruleScatterND, "ScatterND")
-	standard(ruleScatterElements, "ScatterElements")
 }
 
-// scatterAxis returns the adjoint of Gather(x, at, axis) for a vector at: a tensor
-// like dy with size entries along axis, in which entry k of dy is added at
-// at[k] and the rest is zero. Sources are values from which dimensions that are
-// not numbers can be read.
-func scatterAxis(b *onnx.Builder, dy, at Value, axis int64, size onnx.Dim, sources ...Value) Value {
-	shape, _ := b.Shape(dy)
-	rank := len(shape)
-	front := make([]int64, 0, rank)
-	front = append(front, axis)
-	for i := range int64(rank) {
-		if i != axis {
-			front = append(front, i)
+// Gather: dx is zero but for the entries read, to which dy is added. In place of the
+// general scatter: where the indices are a run of neighbours dx is dy with zeros
+// around it, where they are a permutation of the whole axis it is dy permuted back.
+func ruleGather(b *onnx.Builder, n Node, dy []Value) []Value {
+	x, idx := n.In(0), n.In(1)
+	shape, okX := mustShape(b, n, x)
+	at, okI := mustShape(b, n, idx)
+	if !okX || !okI {
+		return nil
+	}
+	axis := n.Int("axis", 0)
+	if axis < 0 {
+		axis += int64(len(shape))
+	}
+	if axis < 0 || axis >= int64(len(shape)) {
+		return []Value{failShape(b, n.Label(), x)}
+	}
+	// One axis in place of the axes of idx.
+	count := onnx.Product(at)
+	mid := slices.Concat(shape[:axis], []onnx.Dim{count}, shape[axis+1:])
+	d := b.ReshapeTo(dy[0], mid, x, idx)
+	if list, ok := constants(b, idx); ok {
+		if dx, ok := gatherBack(b, d, list, axis, shape[axis], x); ok {
+			return []Value{dx}
 		}
 	}
+	flat := idx
+	different := distinct(b, idx, shape[axis])
+	if len(at) != 1 {
+		flat = b.Reshape(idx, b.Ints(-1))
+	}
+	if different {
+		return []Value{scatterAxis(b, d, flat, axis, shape[axis], x)}
+	}
+	// Rows that repeat: see combineND.
+	if after := len(shape) - 1 - int(axis); after > 0 {
+		var axes []int64
+		for k := range after {
+			axes = append(axes, int64(k+1))
+		}
+		flat = b.Unsqueeze(flat, axes...)
+	}
+	if !onnx.SameShape(mid, []onnx.Dim{count}) {
+		flat = b.Expand(flat, b.DynamicShape(mid, d, x, idx))
+	}
+	zeros := b.Zeros(shape, b.Info(dy[0]).Type, x)
+	return []Value{b.Op("ScatterElements", []Value{zeros, flat, d}, onnx.IntAttr("axis", axis), onnx.StringAttr("reduction", "add"))}
+}
+
+// gatherBack returns the adjoint of a gather by constant indices along one axis of
+// the given size, where there is one without a scatter.
+func gatherBack(b *onnx.Builder, d Value, list []int64, axis int64, size onnx.Dim, x Value) (Value, bool) {
+	if len(list) == 0 {
+		return "", false
+	}
+	run := true
+	for k, i := range list {
+		run = run && i == list[0]+int64(k)
+	}
+	if last := list[len(list)-1]; run && (list[0] >= 0 || last < 0) {
+		before, after := onnx.D(list[0]), size.Sub(onnx.D(last+1))
+		if last < 0 {
+			before, after = size.Add(onnx.D(list[0])), onnx.D(-last-1)
+		}
+		return padAxes(b, d, []padding{{axis, b.DynamicShape([]onnx.Dim{before}, x), b.DynamicShape([]onnx.Dim{after}, x)}}), true
+	}
+	if !size.Is(int64(len(list))) || !allDifferent(list, size) {
+		return "", false
+	}
+	inverse := make([]int64, len(list))
+	for k, i := range list {
+		inverse[(i+int64(len(list)))%int64(len(list))] = int64(k)
+	}
+	return b.Gather(d, b.Ints(inverse...), axis), true
+}
+
+// scatterAxis is the adjoint of a gather along an axis by different indices: a tensor
+// like dy with size entries along axis, in which entry k of dy is at at[k] and the
+// rest is zero. Sources are values from which dimensions that are not numbers can be
+// read.
+func scatterAxis(b *onnx.Builder, dy, at Value, axis int64, size onnx.Dim, sources ...Value) Value {
+	rank := b.Info(dy).Rank()
+	if rank < 1 {
+		return failShape(b, "scatter", dy)
+	}
+	front := append([]int64{axis}, without(rank, axis)...)
 	back := make([]int64, rank)
 	for i, p := range front {
 		back[p] = int64(i)
@@ -35,132 +105,69 @@ func scatterAxis(b *onnx.Builder, dy, at Value, axis int64, size onnx.Dim, sourc
 	dy = b.Transpose(dy, front...)
 	full, _ := b.Shape(dy)
 	full = slices.Clone(full)
-	if len(full) == 0 {
-		b.Fail(&ShapeError{Node: "scatter", Value: dy, Have: "unknown rank", Want: "?"})
-		return ""
-	}
 	full[0] = size
+	at = b.Cast(at, onnx.Int64) // ScatterND takes no other type
 	zeros := b.Zeros(full, b.Info(dy).Type, append([]Value{dy}, sources...)...)
-	return b.Transpose(scatterRows(b, zeros, at, dy), back...)
-}
-
-// ScatterND: the updates get the entries of dy that they were written to, the data
-// get the others; where updates are added the data get all.
-func ruleScatterND(b *onnx.Builder, n Node, dy []Value) []Value {
-	idx, upd := n.In(1), n.In(2)
-	return scatterBack(b, n, dy[0],
-		func() Value { return b.Op("GatherND", []Value{dy[0], idx}) },
-		func(zeros Value) Value { return b.Op("ScatterND", []Value{dy[0], idx, zeros}) }, upd)
-}
-
-// ScatterElements: the same along one axis.
-func ruleScatterElements(b *onnx.Builder, n Node, dy []Value) []Value {
-	idx, upd, axis := n.In(1), n.In(2), onnx.IntAttr("axis", n.Int("axis", 0))
-	return scatterBack(b, n, dy[0],
-		func() Value { return b.Op("GatherElements", []Value{dy[0], idx}, axis) },
-		func(zeros Value) Value { return b.Op("ScatterElements", []Value{dy[0], idx, zeros}, axis) }, upd)
-}
-
-func scatterBack(b *onnx.Builder, n Node, dy Value, gather func() Value, erase func(zeros Value) Value, upd Value) []Value {
-	how := n.Str("reduction", "none")
-	if how != "none" && how != "add" {
-		b.Fail(&MissingError{Nodes: []*onnx.Node{n.Node}})
-		return nil
-	}
-	dx := []Value{"", "", ""}
-	if how == "none" {
-		b.MarkUnique(n.In(1)) // the standard forbids duplicates here
-	}
-	switch shape, ok := b.Shape(upd); {
-	case !n.Need(0):
-	case how == "add":
-		dx[0] = dy
-	case !ok:
-		b.Fail(&ShapeError{Node: n.Label(), Value: upd, Have: "unknown rank", Want: "?"})
-	default:
-		dx[0] = erase(b.Zeros(shape, b.Info(dy).Type, upd))
-	}
-	if n.Need(2) {
-		dx[2] = gather()
-	}
-	return dx
-}
-
-// scatterRows adds dy, row by row, to zeros at the row numbers in at. Duplicates
-// add up; where there are none the plain form is faster.
-func scatterRows(b *onnx.Builder, zeros, at, dy Value) Value {
-	wide := b.Cast(at, onnx.Int64) // ScatterND takes no other type
-	if b.Unique(at) {
-		b.MarkUnique(wide)
-	}
-	at = wide
-	if b.Unique(at) {
-		return b.Op("ScatterND", []Value{zeros, b.Unsqueeze(at, 1), dy})
-	}
-	return b.Op("ScatterND", []Value{zeros, b.Unsqueeze(at, 1), dy}, onnx.StringAttr("reduction", "add"))
-}
-
-// Gather: dx is zero but for the rows read, to which dy is added.
-func ruleGather(b *onnx.Builder, n Node, dy []Value) []Value {
-	x, idx := n.In(0), n.In(1)
-	shape, okX := b.Shape(x)
-	at, okI := b.Shape(idx)
-	if !okX || !okI {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
-		return nil
-	}
-	axis := n.Int("axis", 0)
-	if axis < 0 {
-		axis += int64(len(shape))
-	}
-	// One axis in place of the axes of idx.
-	mid := slices.Concat(shape[:axis], []onnx.Dim{onnx.Product(at)}, shape[axis+1:])
-	d := b.ReshapeTo(dy[0], mid, x, idx)
-	flat := idx
-	if len(at) != 1 {
-		flat = b.Reshape(idx, b.Ints(-1))
-		if b.Unique(idx) {
-			b.MarkUnique(flat)
-		}
-	}
-	return []Value{scatterAxis(b, d, flat, axis, shape[axis], x)}
+	return b.Transpose(b.Op("ScatterND", []Value{zeros, b.Unsqueeze(at, 1), dy}), back...)
 }
 
 // GatherElements: the same with one index an element.
 func ruleGatherElements(b *onnx.Builder, n Node, dy []Value) []Value {
-	x := n.In(0)
-	shape, ok := b.Shape(x)
+	x, idx, axis := n.In(0), n.In(1), n.Int("axis", 0)
+	shape, ok := mustShape(b, n, x)
 	if !ok {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
 		return nil
 	}
-	return []Value{scatterElements(b, b.Zeros(shape, b.Info(x).Type, x), n.In(1), dy[0], n.Int("axis", 0))}
+	return []Value{scatterElements(b, b.Zeros(shape, b.Info(x).Type, x), idx, dy[0], axis)}
 }
 
 // scatterElements adds dy to zeros at idx along axis.
 func scatterElements(b *onnx.Builder, zeros, idx, dy Value, axis int64) Value {
 	attrs := []*onnx.Attribute{onnx.IntAttr("axis", axis)}
-	single := false
-	if s, ok := b.Shape(idx); ok && len(s) > 0 {
-		single = s[(axis+int64(len(s)))%int64(len(s))].Is(1)
-	}
-	if !single && !b.Unique(idx) {
+	if !distinctAlong(b, idx, axis) {
 		attrs = append(attrs, onnx.StringAttr("reduction", "add"))
 	}
 	return b.Op("ScatterElements", []Value{zeros, idx, dy}, attrs...)
 }
 
-// GatherND: dy scattered back.
+// GatherND: dy added to zeros at the index tuples. Batch axes become numbers in the
+// tuples.
 func ruleGatherND(b *onnx.Builder, n Node, dy []Value) []Value {
 	x, idx := n.In(0), n.In(1)
-	shape, ok := b.Shape(x)
-	if !ok || n.Int("batch_dims", 0) != 0 {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "batch_dims or an unknown rank", Want: "no batch_dims"})
+	shape, okX := mustShape(b, n, x)
+	at, okI := mustShape(b, n, idx)
+	if !okX || !okI {
 		return nil
 	}
-	zeros := b.Zeros(shape, b.Info(x).Type, x)
-	if b.Unique(idx) {
-		return []Value{b.Op("ScatterND", []Value{zeros, idx, dy[0]})}
+	batch := int(n.Int("batch_dims", 0))
+	if batch < 0 || batch >= len(at) || batch > len(shape) {
+		return []Value{failShape(b, n.Label(), idx)}
 	}
-	return []Value{b.Op("ScatterND", []Value{zeros, idx, dy[0]}, onnx.StringAttr("reduction", "add"))}
+	different := distinctTuples(b, idx, shape)
+	if batch > 0 {
+		different = different || onnx.Product(at[batch:len(at)-1]).Is(1)
+		idx = withBatch(b, idx, shape[:batch], x)
+	}
+	return []Value{scatterND(b, n.Label(), shape, idx, dy[0], different, x)}
 }
+
+// withBatch puts the numbers of the leading axes in front of index tuples.
+func withBatch(b *onnx.Builder, idx Value, batch []onnx.Dim, x Value) Value {
+	at, _ := b.Shape(idx)
+	one := append(slices.Clone(at[:len(at)-1]), onnx.D(1))
+	to := b.DynamicShape(one, idx)
+	var parts []Value
+	for k, size := range batch {
+		place := b.Unsqueeze(countUp(b, size, x, idx), without(len(at), int64(k))...)
+		parts = append(parts, b.Expand(place, to))
+	}
+	return b.Op("Concat", append(parts, idx), onnx.IntAttr("axis", int64(len(at)-1)))
+}
+
+// countUp returns 0, 1, …, size-1.
+func countUp(b *onnx.Builder, size onnx.Dim, sources ...Value) Value {
+	return b.Op("Range", []Value{whole(b, 0), b.Squeeze(b.DynamicShape([]onnx.Dim{size}, sources...), 0), whole(b, 1)})
+}
+
+// whole returns an integer scalar.
+func whole(b *onnx.Builder, v int64) Value { return b.Const(onnx.NewInt64("", nil, []int64{v})) }

@@ -1,6 +1,8 @@
 package grad
 
 import (
+	"slices"
+
 	"github.com/gradhop/gradhop/onnx"
 )
 
@@ -8,18 +10,20 @@ func init() {
 	standard(ruleBackToShape, "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 	standard(ruleTranspose, "Transpose")
 	standard(ruleExpand, "Expand")
-	standard(ruleConcat, "Concat")
-	Register("", "Split", 1, ruleSplit, AllOutputs)
-	standard(ruleSlice, "Slice")
+	standard(ruleTile, "Tile")
+	standard(ruleTrilu, "Trilu")
+	standard(ruleReverseSequence, "ReverseSequence")
 }
 
 // Operators that only rename the dimensions: dx is dy in the shape of x.
 func ruleBackToShape(b *onnx.Builder, n Node, dy []Value) []Value {
-	shape, ok := b.Shape(n.In(0))
-	if !ok {
-		return []Value{b.Reshape(dy[0], b.Op("Shape", []Value{n.In(0)}))}
+	x := n.In(0)
+	shape, ok := b.Shape(x)
+	if !ok || slices.ContainsFunc(shape, func(d onnx.Dim) bool { return d.Is(0) }) {
+		// A 0 means none here, and not "as before".
+		return []Value{b.Op("Reshape", []Value{dy[0], b.Op("Shape", []Value{x})}, onnx.IntAttr("allowzero", 1))}
 	}
-	return []Value{b.ReshapeTo(dy[0], shape, n.In(0))}
+	return []Value{b.ReshapeTo(dy[0], shape, x)}
 }
 
 // Transpose by perm: dx is dy transposed by its inverse.
@@ -39,95 +43,39 @@ func ruleTranspose(b *onnx.Builder, n Node, dy []Value) []Value {
 // Expand is broadcasting, which the driver undoes.
 func ruleExpand(_ *onnx.Builder, _ Node, dy []Value) []Value { return dy[:1] }
 
-// Concat: each input gets its slice of dy.
-func ruleConcat(b *onnx.Builder, n Node, dy []Value) []Value {
-	rank := b.Info(dy[0]).Rank()
-	axis := n.Int("axis", 0)
-	if axis < 0 {
-		axis += int64(rank)
+// Tile: the copies are summed. Each axis is split into copies and entries.
+func ruleTile(b *onnx.Builder, n Node, dy []Value) []Value {
+	x, repeats := n.In(0), n.In(1)
+	shape, ok := mustShape(b, n, x)
+	if !ok || len(shape) == 0 {
+		return dy[:1]
 	}
-	dx := make([]Value, len(n.Inputs))
-	from := onnx.D(0)
-	for i, x := range n.Inputs {
-		shape, ok := b.Shape(x)
-		if !ok {
-			b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
-			return nil
-		}
-		to := from.Add(shape[axis])
-		if n.Need(i) {
-			dx[i] = slice(b, dy[0], axis, from, to, n.Inputs[:i+1])
-		}
-		from = to
+	var apart []onnx.Dim
+	var axes []int64
+	times := b.Info(repeats).Ints
+	if len(times) != len(shape) {
+		return []Value{sumCopies(b, dy[0], repeats, x)}
 	}
-	return dx
+	for i, d := range shape {
+		if !times[i].Is(1) {
+			axes = append(axes, int64(len(apart)))
+			apart = append(apart, times[i])
+		}
+		apart = append(apart, d)
+	}
+	if axes == nil {
+		return dy[:1]
+	}
+	d := b.ReshapeTo(dy[0], apart, x)
+	return []Value{b.ReduceSum(d, axes, false)}
 }
 
-// slice takes [from, to) of x along axis.
-func slice(b *onnx.Builder, x Value, axis int64, from, to onnx.Dim, sources []Value) Value {
-	lo, okLo := from.Const()
-	hi, okHi := to.Const()
-	if okLo && okHi {
-		return b.Op("Slice", []Value{x, b.Ints(lo), b.Ints(hi), b.Ints(axis)})
-	}
-	return b.Op("Slice", []Value{x, b.DynamicShape([]onnx.Dim{from}, sources...), b.DynamicShape([]onnx.Dim{to}, sources...), b.Ints(axis)})
+// Trilu keeps a triangle of each matrix, of dy as of x.
+func ruleTrilu(b *onnx.Builder, n Node, dy []Value) []Value {
+	return []Value{b.Op("Trilu", append(dy[:1:1], n.Inputs[1:]...), n.Attrs...)}
 }
 
-// Split is Concat backwards; an output nobody used counts as zero.
-func ruleSplit(b *onnx.Builder, n Node, dy []Value) []Value {
-	parts := make([]Value, len(n.Outputs))
-	for i, y := range n.Outputs {
-		parts[i] = dy[i]
-		if shape, ok := b.Shape(y); parts[i] == "" && ok {
-			// Not y·0: y may be infinite.
-			parts[i] = b.Zeros(shape, b.Info(y).Type, y)
-		} else if parts[i] == "" {
-			b.Fail(&ShapeError{Node: n.Label(), Value: y, Have: "?", Want: "unknown rank"})
-		}
-	}
-	return []Value{b.Op("Concat", parts, onnx.IntAttr("axis", n.Int("axis", 0)))}
-}
-
-// Slice: zeros in the shape of x, with dy scattered to where it came from. The
-// positions are the same slice of an index ramp.
-func ruleSlice(b *onnx.Builder, n Node, dy []Value) []Value {
-	x := n.In(0)
-	shape, ok := b.Shape(x)
-	if !ok {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
-		return nil
-	}
-	var in []*onnx.Info
-	for _, v := range n.Inputs {
-		in = append(in, b.Info(v))
-	}
-	starts, ends, axes, steps, ok := onnx.SliceArgs(n.Node, in, len(shape))
-	if !ok {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "a slice computed at run time", Want: onnx.ShapeString(shape)})
-		return nil
-	}
-	// One axis at a time, last first: each step undoes the slice of one axis.
-	d := dy[0]
-	for k := len(axes) - 1; k >= 0; k-- {
-		a := axes[k]
-		if a < 0 {
-			a += int64(len(shape))
-		}
-		size := b.Squeeze(b.DynamicShape([]onnx.Dim{shape[a]}, x), 0)
-		ramp := b.Op("Range", []Value{b.Const(onnx.NewInt64("", nil, []int64{0})), size, b.Const(onnx.NewInt64("", nil, []int64{1}))})
-		lo, hi := sliceBound(b, n, 1, k, starts[k]), sliceBound(b, n, 2, k, ends[k])
-		at := b.Op("Slice", []Value{ramp, lo, hi, b.Ints(0), b.Ints(steps[k])})
-		b.MarkUnique(at)
-		d = scatterAxis(b, d, at, a, shape[a], x)
-	}
-	return []Value{d}
-}
-
-// sliceBound returns element k of a bound of Slice as a vector: a constant, or read
-// from input i of the node.
-func sliceBound(b *onnx.Builder, n Node, i, k int, d onnx.Dim) Value {
-	if v, ok := d.Const(); ok {
-		return b.Ints(v)
-	}
-	return b.Gather(n.In(i), b.Ints(int64(k)), 0)
+// ReverseSequence undoes itself.
+func ruleReverseSequence(b *onnx.Builder, n Node, dy []Value) []Value {
+	return []Value{b.Op("ReverseSequence", []Value{dy[0], n.In(1)}, n.Attrs...)}
 }

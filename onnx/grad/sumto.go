@@ -2,7 +2,9 @@ package grad
 
 import "github.com/gradhop/gradhop/onnx"
 
-// sumTo undoes broadcasting: it sums d over the axes along which v was repeated.
+// sumTo undoes broadcasting: it sums d over the axes along which v was repeated. Where
+// a dimension of v is a symbol and that of d another one, or a number, the run tells
+// whether it was.
 func sumTo(b *onnx.Builder, n *onnx.Node, v, d Value) (Value, error) {
 	want, okWant := b.Shape(v)
 	have, okHave := b.Shape(d)
@@ -21,6 +23,7 @@ func sumTo(b *onnx.Builder, n *onnx.Node, v, d Value) (Value, error) {
 	}
 	extra := len(have) - len(want)
 	var axes, lead []int64
+	unsure := false
 	for i := range extra {
 		lead = append(lead, int64(i))
 	}
@@ -35,18 +38,46 @@ func sumTo(b *onnx.Builder, n *onnx.Node, v, d Value) (Value, error) {
 			// The rule, or the seed, left an axis to be repeated.
 			return sumTo(b, n, v, b.Expand(d, b.Op("Shape", []Value{v})))
 		default:
-			return "", bad
+			_, number := w.Const()
+			_, both := h.Const()
+			if number && both {
+				return "", bad
+			}
+			unsure = unsure || !number
 		}
 	}
-	if len(axes) == 0 {
-		return d, nil
+	if unsure {
+		if extra > 0 {
+			d = b.ReduceSum(d, lead, false)
+		}
+		return sumRepeated(b, d, v), nil
 	}
-	if len(axes) == extra {
-		return b.ReduceSum(d, axes, false), nil
+	if len(axes) > 0 {
+		d = b.ReduceSum(d, axes, len(axes) > extra)
 	}
-	d = b.ReduceSum(d, axes, true)
-	if extra > 0 {
+	if len(axes) > extra && extra > 0 {
 		d = b.Squeeze(d, lead...)
 	}
-	return d, nil
+	return b.Refine(d, want), nil
+}
+
+// sumRepeated sums d, which has the rank of v, over the axes along which v was
+// repeated: each axis is split into copies and entries, one of which is 1.
+func sumRepeated(b *onnx.Builder, d, v Value) Value {
+	want := b.Op("Shape", []Value{v})
+	copies := b.Div(b.Op("Shape", []Value{d}), b.Op("Max", []Value{want, b.Ints(1)}))
+	return sumCopies(b, d, copies, v)
+}
+
+// sumCopies sums d over the copies of v that it is tiled from, as many along each
+// axis as the vector copies says.
+func sumCopies(b *onnx.Builder, d, copies, v Value) Value {
+	shape, _ := b.Shape(v)
+	var all []int64
+	for i := range shape {
+		all = append(all, int64(2*i))
+	}
+	pairs := b.Op("Concat", []Value{b.Unsqueeze(copies, 1), b.Unsqueeze(b.Op("Shape", []Value{v}), 1)}, onnx.IntAttr("axis", 1))
+	d = b.ReduceSum(b.Reshape(d, b.Reshape(pairs, b.Ints(-1))), all, false)
+	return b.ReshapeTo(d, shape, v)
 }

@@ -179,9 +179,9 @@ func (g *Gen) Indices(shape []onnx.Dim, n int64, t onnx.DataType, negative bool)
 }
 
 // Axis returns axis a of a tensor of the given rank, counted from the end half of
-// the time.
+// the time. (Before operator set 11 most operators had no such axes.)
 func (g *Gen) Axis(a, rank int) int64 {
-	if g.Coin() {
+	if g.Coin() && g.Opset() >= 11 {
 		return int64(a - rank)
 	}
 	return int64(a)

@@ -1,0 +1,142 @@
+package grad
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// Where indices are all different, the adjoint of a gather is a plain scatter, or a
+// gather by the inverse: much cheaper than adding up, which runs on one thread.
+
+// depthOfSearch bounds the chains of nodes that are looked through.
+const depthOfSearch = 16
+
+// distinct reports whether no two elements of v index the same entry of an axis.
+func distinct(b *onnx.Builder, v Value, size onnx.Dim) bool {
+	shape, ok := b.Shape(v)
+	if b.Unique(v) || ok && onnx.Product(shape).Is(1) {
+		return true
+	}
+	if list, ok := constants(b, v); ok {
+		return allDifferent(list, size)
+	}
+	return ascending(b, v, depthOfSearch)
+}
+
+// ascending reports whether v holds different numbers, none negative.
+func ascending(b *onnx.Builder, v Value, depth int) bool {
+	w := b.Writer(v)
+	if w == nil || w.Domain != "" || depth == 0 {
+		return false
+	}
+	switch w.Op {
+	case "Range":
+		lo, okLo := constants(b, w.In(0))
+		step, okStep := constants(b, w.In(2))
+		return okLo && okStep && len(lo) == 1 && len(step) == 1 && lo[0] >= 0 && step[0] > 0
+	case "Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice":
+		return ascending(b, w.In(0), depth-1)
+	case "Expand", "Tile":
+		from, okF := b.Shape(w.In(0))
+		to, okT := b.Shape(v)
+		return okF && okT && onnx.Product(from).Equal(onnx.Product(to)) && ascending(b, w.In(0), depth-1)
+	}
+	return false
+}
+
+// distinctTuples reports whether no two index tuples, along the last axis of v, are
+// the same.
+func distinctTuples(b *onnx.Builder, v Value, shape []onnx.Dim) bool {
+	at, ok := b.Shape(v)
+	if !ok || len(at) == 0 {
+		return false
+	}
+	last := int64(len(at) - 1)
+	if b.Unique(v) || onnx.Product(at[:last]).Is(1) || at[last].Is(1) && len(shape) > 0 && distinct(b, v, shape[0]) {
+		return true
+	}
+	w := b.Writer(v)
+	if w == nil || w.Domain != "" {
+		return false
+	}
+	switch w.Op {
+	case "Concat":
+		// Different in one of the numbers is different.
+		if a := w.Int("axis", 0); a != last && a != -1 {
+			return false
+		}
+		return slices.ContainsFunc(w.Inputs, func(in Value) bool {
+			s, ok := b.Shape(in)
+			return ok && len(s) > 0 && s[len(s)-1].Is(1) && ascending(b, in, depthOfSearch)
+		})
+	case "Transpose":
+		from := b.Writer(w.In(0))
+		return from != nil && from.Op == "NonZero"
+	}
+	return false
+}
+
+// distinctAlong reports whether no line of v along an axis repeats an index.
+func distinctAlong(b *onnx.Builder, v Value, axis int64) bool {
+	shape, ok := b.Shape(v)
+	if !ok || len(shape) == 0 {
+		return ok
+	}
+	front := func(a int64) int64 { return (a + int64(len(shape))) % int64(len(shape)) }
+	if b.Unique(v) || shape[front(axis)].Is(1) {
+		return true
+	}
+	w := b.Writer(v)
+	return w != nil && w.Domain == "" && w.Op == "TopK" && w.Out(1) == v && front(w.Int("axis", -1)) == front(axis)
+}
+
+// maxConstant bounds the constant indices that rules look at.
+const maxConstant = 1 << 18
+
+// constants returns the elements of a constant integer tensor, and whether v is one
+// of moderate size.
+func constants(b *onnx.Builder, v Value) ([]int64, bool) {
+	if info := b.Info(v); info.Ints != nil && info.Constant() {
+		out := make([]int64, len(info.Ints))
+		for i, d := range info.Ints {
+			out[i], _ = d.Const()
+		}
+		return out, true
+	}
+	var t *onnx.Tensor
+	if w := b.Writer(v); w == nil {
+		if b.Model().Graph.Input(v) == nil {
+			t = b.Model().Graph.Initializer(v)
+		}
+	} else if w.Op == "Constant" && w.Domain == "" {
+		t = onnx.ConstantTensor(w)
+	}
+	if t == nil || t.External != nil || t.Type != onnx.Int64 && t.Type != onnx.Int32 {
+		return nil, false
+	}
+	if n, err := t.Elements(); err != nil || n > maxConstant {
+		return nil, false
+	}
+	list, err := t.Int64s()
+	return list, err == nil
+}
+
+// allDifferent reports whether list indexes an axis of the given size without
+// repeats.
+func allDifferent(list []int64, size onnx.Dim) bool {
+	n, known := size.Const()
+	seen := make(map[int64]bool, len(list))
+	negative, positive := false, false
+	for _, i := range list {
+		negative, positive = negative || i < 0, positive || i >= 0
+		if known && i < 0 {
+			i += n
+		}
+		if seen[i] {
+			return false
+		}
+		seen[i] = true
+	}
+	return known || !(negative && positive)
+}

@@ -1,0 +1,128 @@
+package grad
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+func init() {
+	standard(ruleTopK, "TopK")
+	standard(ruleOneHot, "OneHot")
+	standard(ruleCompress, "Compress")
+	standard(ruleUnique, "Unique")
+	standard(ruleRange, "Range")
+}
+
+// with returns output i of n, of a second node like it where n does not name it.
+func with(b *onnx.Builder, n Node, i, outputs int) Value {
+	if v := n.Out(i); v != "" {
+		return v
+	}
+	if out := b.OpN(n.Domain, n.Op, outputs, n.Inputs, n.Attrs...); out != nil {
+		return out[i]
+	}
+	return ""
+}
+
+// TopK: the largest get their dy, at the indices that the node returns.
+func ruleTopK(b *onnx.Builder, n Node, dy []Value) []Value {
+	x := n.In(0)
+	shape, ok := mustShape(b, n, x)
+	if !ok {
+		return nil
+	}
+	zeros := b.Zeros(shape, b.Info(x).Type, x)
+	return []Value{b.Op("ScatterElements", []Value{zeros, with(b, n, 1, 2), dy[0]}, onnx.IntAttr("axis", n.Int("axis", -1)))}
+}
+
+// OneHot: y is values[1] at the indices and values[0] elsewhere; each gets the sum of
+// dy over its places.
+func ruleOneHot(b *onnx.Builder, n Node, dy []Value) []Value {
+	idx, depth, values := n.In(0), n.In(1), n.In(2)
+	rank := b.Info(dy[0]).Rank()
+	if rank < 1 {
+		return []Value{failShape(b, n.Label(), dy[0])}
+	}
+	var axes []int64
+	for k := range rank {
+		axes = append(axes, int64(k))
+	}
+	t := b.Info(values).Type
+	at := func(off, on float64) Value {
+		pair := b.Op("Concat", []Value{b.Unsqueeze(b.Scalar(off, values), 0), b.Unsqueeze(b.Scalar(on, values), 0)}, onnx.IntAttr("axis", 0))
+		hot := b.Cast(b.Op("OneHot", []Value{idx, depth, pair}, onnx.IntAttr("axis", n.Int("axis", -1))), t)
+		return b.Unsqueeze(b.ReduceSum(b.Mul(dy[0], hot), axes, false), 0)
+	}
+	return []Value{"", "", b.Op("Concat", []Value{at(1, 0), at(0, 1)}, onnx.IntAttr("axis", 0))}
+}
+
+// Compress: the entries kept get their dy.
+func ruleCompress(b *onnx.Builder, n Node, dy []Value) []Value {
+	x := n.In(0)
+	shape, ok := mustShape(b, n, x)
+	if !ok {
+		return nil
+	}
+	kept := b.Squeeze(b.Op("NonZero", []Value{n.In(1)}), 0)
+	return []Value{pickedBack(b, n, dy[0], kept, shape)}
+}
+
+// Unique: of entries that are equal, the first one gets dy. (At a point where two
+// are, the number of entries of y jumps, and there is no derivative.)
+func ruleUnique(b *onnx.Builder, n Node, dy []Value) []Value {
+	shape, ok := mustShape(b, n, n.In(0))
+	if !ok {
+		return nil
+	}
+	return []Value{pickedBack(b, n, dy[0], with(b, n, 1, 4), shape)}
+}
+
+// pickedBack is the adjoint of picking the different entries at, along the attribute
+// axis or, without it, of the flattened input.
+func pickedBack(b *onnx.Builder, n Node, d, at Value, shape []onnx.Dim) Value {
+	x, axis, size := n.In(0), int64(0), onnx.Product(shape)
+	if a := n.Attr("axis"); a != nil {
+		if axis = a.I; axis < 0 {
+			axis += int64(len(shape))
+		}
+		if axis < 0 || axis >= int64(len(shape)) {
+			return failShape(b, n.Label(), x)
+		}
+		size = shape[axis]
+	}
+	kept, ok := mustShape(b, n, d)
+	if !ok {
+		return ""
+	}
+	b.Refine(at, kept[axis:axis+1])
+	return b.ReshapeTo(scatterAxis(b, d, at, axis, size, x), shape, x)
+}
+
+// Range: y_k = start + k·delta. The limit decides only how many there are.
+func ruleRange(b *onnx.Builder, n Node, dy []Value) []Value {
+	shape, ok := mustShape(b, n, dy[0])
+	if !ok {
+		return nil
+	}
+	dx := []Value{"", "", ""}
+	if n.Need(0) {
+		dx[0] = b.ReduceSum(dy[0], []int64{0}, false)
+	}
+	if n.Need(2) {
+		k := b.Cast(countUp(b, shape[0], n.Out(0)), b.Info(dy[0]).Type)
+		dx[2] = b.ReduceSum(b.Mul(dy[0], k), []int64{0}, false)
+	}
+	return dx
+}
+
+// without returns the axes 0…rank-1 but one.
+func without(rank int, axis int64) []int64 {
+	var out []int64
+	for k := range int64(rank) {
+		if k != axis {
+			out = append(out, k)
+		}
+	}
+	return slices.Clip(out)
+}

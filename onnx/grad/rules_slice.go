@@ -1,0 +1,339 @@
+package grad
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+func init() {
+	standard(ruleSlice, "Slice")
+	standard(ruleConcat, "Concat")
+	Register("", "Split", 1, ruleSplit, AllOutputs)
+}
+
+// padding says how many zeros go before and after an axis: vectors of one number.
+type padding struct {
+	axis          int64
+	before, after Value
+}
+
+// padAxes puts zeros around d. All axes are written out: where only some are named,
+// an optimiser of the runtime (1.29) that moves transposes behind Pad mixes them up.
+func padAxes(b *onnx.Builder, d Value, pads []padding) Value {
+	zero, rank := b.Ints(0), b.Info(d).Rank()
+	if !slices.ContainsFunc(pads, func(p padding) bool { return p.before != zero || p.after != zero }) {
+		return d
+	}
+	if rank < 1 {
+		return failShape(b, "pad", d)
+	}
+	all := slices.Repeat([]Value{zero}, 2*rank)
+	for _, p := range pads {
+		all[p.axis], all[int64(rank)+p.axis] = p.before, p.after
+	}
+	var numbers []int64
+	for _, v := range all {
+		if c, ok := constants(b, v); ok && len(c) == 1 {
+			numbers = append(numbers, c[0])
+		}
+	}
+	if len(numbers) == len(all) {
+		return b.Op("Pad", []Value{d, b.Ints(numbers...)})
+	}
+	y := b.Op("Pad", []Value{d, b.Op("Concat", all, onnx.IntAttr("axis", 0))})
+	// The axes that nothing was added to are as they were.
+	shape, _ := b.Shape(d)
+	shape = slices.Clone(shape)
+	got, ok := b.Shape(y)
+	for _, p := range pads {
+		if ok {
+			shape[p.axis] = got[p.axis]
+		}
+	}
+	return b.Refine(y, shape)
+}
+
+// Slice: zeros in the shape of x, with dy where it came from. Runs of neighbours get
+// zeros around them, which costs one copy; backwards runs are turned first. Larger
+// steps are undone by zeros between the entries, or, where sizes are known at run time
+// only, by a scatter.
+func ruleSlice(b *onnx.Builder, n Node, dy []Value) []Value {
+	x := n.In(0)
+	shape, ok := mustShape(b, n, x)
+	if !ok {
+		return nil
+	}
+	cuts, ok := cutsOf(b, n, shape)
+	if !ok {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "a slice whose axes or steps are computed", Want: onnx.ShapeString(shape)})
+		return nil
+	}
+	d := dy[0]
+	var pads []padding
+	for _, c := range cuts {
+		if c.step == -1 {
+			d = b.Op("Slice", []Value{d, b.Ints(-1), b.Ints(minInt64), b.Ints(c.axis), b.Ints(-1)})
+		}
+		switch c.step {
+		case 1, -1:
+			pads = append(pads, c.pads(b, n))
+		default:
+			d = c.spread(b, n, d)
+		}
+	}
+	// What is known of the shape of x may have been lost on the way.
+	return []Value{b.Refine(padAxes(b, d, pads), shape)}
+}
+
+const minInt64 = -1 << 63
+
+// cut is what a Slice does to one axis of size from: it takes size entries from lo
+// on (or, with a negative step, down from lo).
+type cut struct {
+	axis       int64
+	step       int64
+	from, size onnx.Dim
+	k          int // place in starts and ends
+	start, end onnx.Dim
+	known      bool // whether start and end are
+}
+
+// cutsOf reads the arguments of a Slice. It fails where an axis or a step is computed.
+func cutsOf(b *onnx.Builder, n Node, shape []onnx.Dim) ([]cut, bool) {
+	starts, okS := b.Shape(n.In(1))
+	if !okS || len(starts) != 1 {
+		return nil, false
+	}
+	count, ok := starts[0].Const()
+	if !ok || count < 0 || count > int64(len(shape)) {
+		return nil, false
+	}
+	axes, steps := make([]int64, count), slices.Repeat([]int64{1}, int(count))
+	for k := range axes {
+		axes[k] = int64(k)
+	}
+	for i, list := range map[int]*[]int64{3: &axes, 4: &steps} {
+		if n.In(i) == "" {
+			continue
+		}
+		given, ok := constants(b, n.In(i))
+		if !ok || int64(len(given)) != count {
+			return nil, false
+		}
+		*list = given
+	}
+	y, okY := b.Shape(n.Out(0))
+	var cuts []cut
+	for k, a := range axes {
+		if a < 0 {
+			a += int64(len(shape))
+		}
+		if a < 0 || a >= int64(len(shape)) || steps[k] == 0 || !okY || len(y) != len(shape) {
+			return nil, false
+		}
+		c := cut{axis: a, step: steps[k], from: shape[a], size: y[a], k: k}
+		if lo, hi := b.Info(n.In(1)).Ints, b.Info(n.In(2)).Ints; int64(len(lo)) == count && int64(len(hi)) == count {
+			c.start, c.end, c.known = lo[k], hi[k], true
+		}
+		if c.step != 1 || !c.size.Equal(c.from) {
+			cuts = append(cuts, c)
+		}
+	}
+	return cuts, true
+}
+
+// lowest returns the first entry taken, counted from the front, where that is known
+// for every size of the axis; with a negative step it is the last one.
+func (c cut) lowest() (onnx.Dim, bool) {
+	if !c.known {
+		return onnx.Dim{}, false
+	}
+	lo, isNumber := c.start.Const()
+	size, known := c.from.Const()
+	switch {
+	case known && isNumber:
+		if lo < 0 {
+			lo += size
+		}
+		if c.step > 0 {
+			return onnx.D(max(0, min(lo, size))), true
+		}
+		count, ok := c.size.Const()
+		return onnx.D(max(0, max(0, min(lo, size-1))+(count-1)*c.step)), ok && count > 0
+	case c.step < 0 || !isNumber:
+		return onnx.Dim{}, false
+	case lo >= 0:
+		// Should the axis be shorter, then nothing is taken, and the zeros must not be
+		// more than it has.
+		return c.start, lo == 0 || c.from.Sub(c.start).Positive() || c.from.Equal(c.start)
+	}
+	front := c.from.Add(c.start)
+	return front, front.Positive() || front.Is(0)
+}
+
+// pads returns what step 1 or -1 left out.
+func (c cut) pads(b *onnx.Builder, n Node) padding {
+	sources := []Value{n.In(0), n.Out(0)}
+	vector := func(d onnx.Dim) Value { return b.DynamicShape([]onnx.Dim{d}, sources...) }
+	if lo, ok := c.lowest(); ok {
+		return padding{c.axis, vector(lo), vector(c.from.Sub(lo).Sub(c.size))}
+	}
+	// At run time: the bounds clamped as the standard says. A slice of nothing may start
+	// anywhere.
+	from, size := vector(c.from), vector(c.size)
+	start := b.Gather(n.In(1), b.Ints(int64(c.k)), 0)
+	start = b.Cast(start, onnx.Int64)
+	start = b.Op("Where", []Value{b.Op("Less", []Value{start, b.Ints(0)}), b.Add(start, from), start})
+	limit := from
+	if c.step < 0 {
+		limit = b.Sub(from, b.Ints(1))
+	}
+	lo := b.Op("Max", []Value{b.Op("Min", []Value{start, limit}), b.Ints(0)})
+	if c.step < 0 {
+		lo = b.Op("Max", []Value{b.Sub(lo, b.Sub(size, b.Ints(1))), b.Ints(0)})
+		lo = b.Op("Min", []Value{lo, b.Sub(from, size)})
+	}
+	return padding{c.axis, lo, b.Sub(b.Sub(from, lo), size)}
+}
+
+// spread undoes a slice in steps of two or more.
+func (c cut) spread(b *onnx.Builder, n Node, d Value) Value {
+	lo, ok := c.lowest()
+	at, okAt := lo.Const()
+	size, okSize := c.size.Const()
+	from, okFrom := c.from.Const()
+	if !ok || !okAt || !okSize || !okFrom || size == 0 {
+		// The positions are the same slice of a ramp.
+		bound := func(i int) Value { return b.Cast(b.Gather(n.In(i), b.Ints(int64(c.k)), 0), onnx.Int64) }
+		places := b.Op("Slice", []Value{countUp(b, c.from, n.In(0)), bound(1), bound(2), b.Ints(0), b.Ints(c.step)})
+		return scatterAxis(b, d, places, c.axis, c.from, n.In(0))
+	}
+	step := c.step
+	if step < 0 {
+		step = -step
+		d = b.Op("Slice", []Value{d, b.Ints(-1), b.Ints(minInt64), b.Ints(c.axis), b.Ints(-1)})
+	}
+	// [size] → [size, 1] → [size, step] → [size·step], and to its place.
+	wide := b.Unsqueeze(d, c.axis+1)
+	wide = padAxes(b, wide, []padding{{c.axis + 1, b.Ints(0), b.Ints(step - 1)}})
+	shape, _ := b.Shape(d)
+	shape = slices.Clone(shape)
+	shape[c.axis] = onnx.D(size * step)
+	d = b.ReshapeTo(wide, shape, d)
+	after := from - at - size*step
+	d = padAxes(b, d, []padding{{c.axis, b.Ints(at), b.Ints(max(0, after))}})
+	if after < 0 {
+		d = b.Op("Slice", []Value{d, b.Ints(0), b.Ints(from), b.Ints(c.axis)})
+	}
+	return d
+}
+
+// Concat: each input gets its slice of dy.
+func ruleConcat(b *onnx.Builder, n Node, dy []Value) []Value {
+	rank := b.Info(dy[0]).Rank()
+	axis := n.Int("axis", 0)
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	dx := make([]Value, len(n.Inputs))
+	from := onnx.D(0)
+	for i, x := range n.Inputs {
+		shape, ok := mustShape(b, n, x)
+		if !ok {
+			return nil
+		}
+		if axis < 0 || axis >= int64(len(shape)) {
+			failShape(b, n.Label(), x)
+			return nil
+		}
+		to := from.Add(shape[axis])
+		if n.Need(i) {
+			dx[i] = slice(b, dy[0], axis, from, to, n.Inputs[:i+1])
+		}
+		from = to
+	}
+	return dx
+}
+
+// slice takes [from, to) of x along axis.
+func slice(b *onnx.Builder, x Value, axis int64, from, to onnx.Dim, sources []Value) Value {
+	lo := b.DynamicShape([]onnx.Dim{from}, sources...)
+	hi := b.DynamicShape([]onnx.Dim{to}, sources...)
+	return b.Op("Slice", []Value{x, lo, hi, b.Ints(axis)})
+}
+
+// Split is Concat backwards; an output nobody used counts as zero.
+func ruleSplit(b *onnx.Builder, n Node, dy []Value) []Value {
+	axis := n.Int("axis", 0)
+	shape, ok := mustShape(b, n, n.In(0))
+	if !ok {
+		return nil
+	}
+	if axis < 0 {
+		axis += int64(len(shape))
+	}
+	if axis < 0 || axis >= int64(len(shape)) {
+		failShape(b, n.Label(), n.In(0))
+		return nil
+	}
+	sizes, ok := partsOf(b, n, axis)
+	if !ok {
+		failShape(b, n.Label(), n.In(0))
+		return nil
+	}
+	if dx, ok := splitPadded(b, n, dy, sizes, axis); ok {
+		return []Value{b.Refine(dx, shape)}
+	}
+	parts := make([]Value, len(n.Outputs))
+	for i := range parts {
+		if parts[i] = dy[i]; parts[i] == "" {
+			// Not y·0: y may be infinite.
+			part := slices.Clone(shape)
+			part[axis] = sizes[i]
+			parts[i] = b.Zeros(part, b.Info(n.In(0)).Type, append([]Value{n.In(0)}, n.Outputs...)...)
+		}
+	}
+	return []Value{b.Refine(b.Op("Concat", parts, onnx.IntAttr("axis", axis)), shape)}
+}
+
+// partsOf returns the sizes of the parts of a Split, some of which may have no name.
+func partsOf(b *onnx.Builder, n Node, axis int64) ([]onnx.Dim, bool) {
+	given, _ := constants(b, n.In(1))
+	sizes := make([]onnx.Dim, len(n.Outputs))
+	for i, y := range n.Outputs {
+		shape, ok := b.Shape(y)
+		switch {
+		case ok && axis < int64(len(shape)):
+			sizes[i] = shape[axis]
+		case i < len(given):
+			sizes[i] = onnx.D(given[i])
+		default:
+			return nil, false
+		}
+	}
+	return sizes, true
+}
+
+// splitPadded writes the gradient where only one part was used: zeros around it.
+func splitPadded(b *onnx.Builder, n Node, dy []Value, sizes []onnx.Dim, axis int64) (Value, bool) {
+	used, before, after := -1, onnx.D(0), onnx.D(0)
+	for i, size := range sizes {
+		switch {
+		case dy[i] != "" && used >= 0:
+			return "", false
+		case dy[i] != "":
+			used = i
+		case used < 0:
+			before = before.Add(size)
+		default:
+			after = after.Add(size)
+		}
+	}
+	if used < 0 {
+		return "", false
+	}
+	sources := slices.DeleteFunc(slices.Clone(n.Outputs), func(v Value) bool { return v == "" })
+	vector := func(d onnx.Dim) Value { return b.DynamicShape([]onnx.Dim{d}, sources...) }
+	return padAxes(b, dy[used], []padding{{axis, vector(before), vector(after)}}), true
+}
