@@ -116,3 +116,13 @@ func TestPruneSubgraphs(t *testing.T) {
 		t.Error("a name bound inside a branch kept a node outside")
 	}
 }
+
+// TestPruneDefaults: an input whose default goes does not become one to be fed.
+func TestPruneDefaults(t *testing.T) {
+	m := vectors(18, node("Neg", "x", "y"))
+	m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: "w", Type: onnx.Type{Elem: onnx.Float}})
+	onnx.Prune(m.Graph)
+	if len(m.Graph.Inputs) != 2 || len(m.Graph.Initializers) != 0 {
+		t.Errorf("%d inputs and %d initialisers are left", len(m.Graph.Inputs), len(m.Graph.Initializers))
+	}
+}

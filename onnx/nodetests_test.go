@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -24,7 +25,8 @@ func TestNodeTests(t *testing.T) {
 	var files []string
 	for _, dir := range filepath.SplitList(dirs) {
 		found, err := filepath.Glob(filepath.Join(dir, "*", "model.onnx"))
-		if err != nil || len(found) == 0 {
+		more, _ := filepath.Glob(filepath.Join(dir, "*.onnx"))
+		if found = append(found, more...); err != nil || len(found) == 0 {
 			t.Fatalf("no models in %s (%v)", dir, err)
 		}
 		files = append(files, found...)
@@ -32,6 +34,9 @@ func TestNodeTests(t *testing.T) {
 	equal, done := 0, map[string]int{}
 	for _, file := range files {
 		name := filepath.Base(filepath.Dir(file))
+		if base := filepath.Base(file); base != "model.onnx" {
+			name = strings.TrimSuffix(base, ".onnx")
+		}
 		t.Run(name, func(t *testing.T) {
 			b, err := os.ReadFile(file)
 			if err != nil {

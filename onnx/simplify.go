@@ -239,7 +239,9 @@ func staticShape(dims, have []Dim) ([]int64, bool) {
 	return out, true
 }
 
-// Prune removes the nodes and initialisers that no graph output depends on.
+// Prune removes the nodes and initialisers that no graph output depends on. An input
+// that an initialiser gives a default goes with it: it would become one that callers
+// have to feed.
 func Prune(g *Graph) {
 	used := map[string]bool{}
 	for _, o := range g.Outputs {
@@ -265,7 +267,12 @@ func Prune(g *Graph) {
 	}
 	clear(g.Nodes[len(kept):])
 	g.Nodes = kept
-	g.Initializers = slices.DeleteFunc(g.Initializers, func(t *Tensor) bool { return !used[t.Name] })
+	gone := map[string]bool{}
+	g.Initializers = slices.DeleteFunc(g.Initializers, func(t *Tensor) bool {
+		gone[t.Name] = !used[t.Name]
+		return gone[t.Name]
+	})
+	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *ValueInfo) bool { return gone[v.Name] })
 	g.ValueInfos = slices.DeleteFunc(g.ValueInfos, func(v *ValueInfo) bool { return !used[v.Name] })
 }
 

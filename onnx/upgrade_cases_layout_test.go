@@ -62,7 +62,13 @@ func init() {
 				{Op: "Sub", Inputs: []string{"next", "state"}, Outputs: []string{"row"}},
 			}}
 		x := g.Float(onnx.Dims(2, 4, 3), g.Signed)
-		g.Out(g.OpN("", "Scan", 2, []value{"", g.Float(onnx.Dims(2, 3), g.Signed), x, g.Neg(x)}, num("num_scan_inputs", 2), onnx.IntsAttr("directions", 0, 1),
-			&onnx.Attribute{Name: "body", Type: onnx.AttrGraph, G: body})...)
+		attrs := []*onnx.Attribute{num("num_scan_inputs", 2), onnx.IntsAttr("directions", 0, 1), {Name: "body", Type: onnx.AttrGraph, G: body}}
+		g.Out(g.OpN("", "Scan", 2, []value{"", g.Float(onnx.Dims(2, 3), g.Signed), x, g.Neg(x)}, attrs...)...)
+	}}
+	upgradeCases["Scan of lengths"] = upgradeCase{from: 8, to: 8, least: 11, build: func(g *gen) {
+		upgradeCases["Scan"].build(g)
+		scan := g.Writer(g.Outs[0])
+		lengths := g.Const(onnx.NewInt64("", []int64{2}, []int64{2, 3}))
+		g.Outs = g.OpN("", "Scan", 2, append([]value{lengths}, scan.Inputs[1:]...), scan.Attrs...)
 	}}
 }

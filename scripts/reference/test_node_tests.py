@@ -23,6 +23,8 @@ from onnxruntime.capi import onnxruntime_pybind11_state as state
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(onnx.__file__).parent / "backend/test/data"
 FOLDERS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+# Old networks that list every weight as an input; their weights are constants, some of a gigabyte.
+NETWORKS = ("densenet121", "inception_v1", "shufflenet", "squeezenet")
 FORMS = ("written", "built", "upgraded", "simplified")
 # The tolerances of the standard's own test runner.
 RTOL, ATOL = 1e-3, 1e-7
@@ -163,7 +165,7 @@ def shape_error(inferred, outputs, names):
 def forms(tmp_path_factory):
     """The folder with the models that the Go test wrote."""
     out = tmp_path_factory.mktemp("forms")
-    env = os.environ | {"GRADHOP_ONNX_NODE_TESTS": os.pathsep.join(str(DATA / f) for f in FOLDERS), "GRADHOP_ONNX_OUT": str(out)}
+    env = os.environ | {"GRADHOP_ONNX_NODE_TESTS": os.pathsep.join(str(DATA / f) for f in (*FOLDERS, "light")), "GRADHOP_ONNX_OUT": str(out)}
     r = subprocess.run(["go", "test", "./onnx", "-run", "^TestNodeTests$", "-count=1", "-v"], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert r.returncode == 0, "\n".join(line for line in (r.stdout + r.stderr).splitlines() if "PASS" not in line and "RUN" not in line)[-4000:]
     return out
@@ -223,3 +225,13 @@ def test_all_forms_give_the_same(forms, capsys):
             print("\n".join(f"{v:5}{k}" for k, v in sorted(count.items()) if k[0] == " "))
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong[:50])
     assert count["run"] >= 1690
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_whole_networks(forms, name):
+    path = DATA / "light" / f"light_{name}.onnx"
+    x = np.random.default_rng(1).standard_normal((1, 3, 224, 224), np.float32)
+    want = run(path, [x])
+    for form in FORMS:
+        again = run(forms / path.stem / f"{form}.onnx", [x])
+        assert all(map(same, again, want)), form
