@@ -17,6 +17,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/kernels"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/merge"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/ops"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/report"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/version"
 )
@@ -29,7 +30,7 @@ func Main(args []string) int {
 	context.AfterFunc(ctx, stop)
 	a := app.New()
 	err := Execute(ctx, a, args)
-	return report(ctx, a, err)
+	return conclude(ctx, a, err)
 }
 
 // Execute runs a command of the program.
@@ -46,6 +47,7 @@ func commands(a *app.App) []*cobra.Command {
 		eval.New(a),
 		sample.New(a),
 		diagnose.New(a),
+		report.New(a),
 		merge.New(a),
 		kernels.New(a),
 		ops.New(a),

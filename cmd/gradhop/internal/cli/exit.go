@@ -25,8 +25,8 @@ const (
 	exitInterrupted = 130
 )
 
-// report prints an error and returns its exit code.
-func report(ctx context.Context, a *app.App, err error) int {
+// conclude prints an error and returns its exit code.
+func conclude(ctx context.Context, a *app.App, err error) int {
 	if err == nil {
 		return exitDone
 	}

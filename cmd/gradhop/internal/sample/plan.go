@@ -195,7 +195,7 @@ func (p *plan) chains() error {
 // that the model's input has, [chain, channel, height, width] with 1 or 3 channels.
 func (p *plan) pictures(m *onnx.Model) error {
 	if text := p.o.Picture; text != "" {
-		pic, err := parsePicture(text)
+		pic, err := ParsePicture(text)
 		if err != nil {
 			return err
 		}
@@ -219,8 +219,8 @@ func (p *plan) pictures(m *onnx.Model) error {
 	return nil
 }
 
-// parsePicture reads HxW or HxWxC.
-func parsePicture(text string) (store.Picture, error) {
+// ParsePicture reads HxW or HxWxC.
+func ParsePicture(text string) (store.Picture, error) {
 	var n []int
 	for part := range strings.SplitSeq(text, "x") {
 		v, err := strconv.Atoi(part)

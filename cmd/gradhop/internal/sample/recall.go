@@ -22,6 +22,8 @@ type flagSet = *pflag.FlagSet
 type command struct {
 	Model string              `json:"model"` // absolute
 	Flags map[string][]string `json:"flags"`
+	// Picture is the size of the states as pictures, as --picture takes it, or empty.
+	Picture string `json:"picture,omitempty"`
 }
 
 // notRecalled are flags about a process, not about the run.
@@ -33,8 +35,8 @@ var notRecalled = map[string]bool{
 var files = map[string]bool{"allow": true, "init": true, "feed": true}
 
 // remember writes what the run was started with into its folder.
-func (o *Options) remember(dir string, flags flagSet) error {
-	c := command{Flags: map[string][]string{}}
+func (o *Options) remember(dir string, flags flagSet, picture string) error {
+	c := command{Flags: map[string][]string{}, Picture: picture}
 	var err error
 	if c.Model, err = filepath.Abs(o.Model); err != nil {
 		return err
@@ -88,6 +90,16 @@ func readCommand(dir string) (*command, error) {
 		return nil, &store.FormatError{Path: path, Reason: "damaged", Err: err}
 	}
 	return c, nil
+}
+
+// PictureOf returns the size that states of a run have as pictures, as --picture takes
+// it, or "".
+func PictureOf(dir string) (string, error) {
+	c, err := readCommand(dir)
+	if c == nil || err != nil {
+		return "", err
+	}
+	return c.Picture, nil
 }
 
 // Join gives the folder of a merged run what its parts, such as from, were started with,

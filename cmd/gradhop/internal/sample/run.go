@@ -36,7 +36,11 @@ func (p *plan) run(ctx context.Context, flags flagSet) error {
 		}
 		o.App.Logf("%s: seed %d", dir, o.Seed)
 	}
-	if err := o.remember(dir, flags); err != nil {
+	picture := ""
+	if p.picture != nil {
+		picture = fmt.Sprintf("%dx%dx%d", p.picture.Height, p.picture.Width, p.picture.Channels)
+	}
+	if err := o.remember(dir, flags, picture); err != nil {
 		return errors.Join(err, w.Close())
 	}
 	bar := o.App.NewBar()

@@ -1,0 +1,158 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"image/png"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+//go:embed page.html
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// page is what the template shows.
+type page struct {
+	Version  string
+	Dir      string
+	Summary  *store.Summary
+	State    string // "complete", or where the run stands
+	Exact    string // what to know of the sampler's law
+	Settings []setting
+	Figures  []figure
+	Table    *store.Table
+	Picture  template.URL // data URL of the grid, or ""
+	Caption  string       // of the picture or of the states
+	States   []state
+}
+
+type setting struct{ Name, Value string }
+
+type figure struct {
+	Title, Caption string
+	SVG            template.HTML
+}
+
+// state is the last draw of a chain.
+type state struct {
+	Chain int64
+	LP    string
+	X     string
+}
+
+// Most states and chains that are listed or drawn one by one.
+const (
+	mostStates = 16
+	mostSites  = 64
+)
+
+// gather reads all that the page shows. Its memory is that of the statistics of the run,
+// not of its states.
+func gather(r *store.Reader, dir string, pic *store.Picture, o store.TableOptions) (*page, error) {
+	s, err := store.Summarize(r, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Version: app.Version(), Dir: dir, Summary: s, Table: s.Diagnostics, State: "complete"}
+	if !s.Finished {
+		p.State = fmt.Sprintf("stopped, or still running, after step %d of %d", s.StepsMade, s.Warmup+s.Steps)
+	}
+	if reg, err := samplers.Lookup(s.Sampler); err == nil && reg.Exact {
+		p.Exact = "exact: it leaves exp(U)/Z invariant"
+	} else if err == nil {
+		p.Exact = "not exact: the law of its draws is not exp(U)/Z"
+	}
+	p.Settings = settings(r.Header(), s)
+	if r.Draws(store.Sampling) == 0 {
+		return p, nil
+	}
+	if p.Figures, err = figures(r); err != nil {
+		return nil, err
+	}
+	if pic != nil {
+		return p, p.grid(r, *pic)
+	}
+	return p, p.list(r)
+}
+
+func settings(h store.Header, s *store.Summary) []setting {
+	out := []setting{
+		{"model", h.Model}, {"sha256 of the model", h.ModelSHA256}, {"sampler", h.Sampler}, {"seed", strconv.FormatUint(h.Seed, 10)},
+		{"chains", strconv.Itoa(len(h.ChainIDs))}, {"steps", fmt.Sprintf("%d after %d of warm-up, every %d. kept", h.Steps, h.Warmup, h.Thin)},
+		{"space", fmt.Sprintf("%s, %d sites of %d values", h.Space.Kind, h.Space.Sites, h.Space.Values)},
+		{"acceptance", percent(s.MeanAcceptance)}, {"sites changed a step", s.MeanHops.Text(2)},
+		{"states evaluated", fmt.Sprintf("%d with gradient, %d without", s.Evaluations.Gradient, s.Evaluations.Total()-s.Evaluations.Gradient)},
+		{"seconds", strconv.FormatFloat(s.Seconds, 'f', 1, 64)}, {"gradhop", h.Gradhop},
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Versions)) {
+		out = append(out, setting{k, h.Versions[k]})
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Settings)) {
+		out = append(out, setting{k, h.Settings[k]})
+	}
+	return out
+}
+
+// grid shows the last draws as pictures.
+func (p *page) grid(r *store.Reader, pic store.Picture) error {
+	img, err := r.Grid(pic)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		return err
+	}
+	p.Picture = template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
+	p.Caption = "The last draw of each chain"
+	return nil
+}
+
+// list shows the last draws as numbers, shortened.
+func (p *page) list(r *store.Reader) error {
+	h := r.Header()
+	n := min(r.Chains(), mostStates)
+	p.Caption = "The last draw of each chain"
+	if n < r.Chains() {
+		p.Caption = fmt.Sprintf("The last draw of the first %d chains", n)
+	}
+	for c := range n {
+		x, err := r.Last(store.Sampling, c)
+		if err != nil {
+			return err
+		}
+		var text strings.Builder
+		for i, v := range x[:min(len(x), mostSites)] {
+			if i > 0 {
+				text.WriteByte(' ')
+			}
+			text.WriteString(strconv.Itoa(int(v)))
+		}
+		if len(x) > mostSites {
+			text.WriteString(" …")
+		}
+		last := 0.0
+		for v, err := range r.Values(store.Sampling, "lp", c) {
+			if err != nil {
+				return err
+			}
+			last = v
+		}
+		p.States = append(p.States, state{h.ChainIDs[c], strconv.FormatFloat(last, 'f', 3, 64), text.String()})
+	}
+	return nil
+}
+
+func (p *page) write(w io.Writer) error { return pageTemplate.Execute(w, p) }
