@@ -17,7 +17,7 @@ func TestSmallDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) })
 	j := killJobs["chunks of x"]
-	j.steps = 2000
+	j.steps = 700
 	dir, whole := filepath.Join(mount, "run"), filepath.Join(t.TempDir(), "whole")
 	j.run(t, whole, Options{Every: -1})
 	err := j.attempt(t, dir, Options{Every: 20 * time.Millisecond}, system{})

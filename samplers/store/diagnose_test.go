@@ -1,0 +1,309 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
+)
+
+// fake writes a run whose draws are as told: value(draw, chain, site) is a code.
+func fake(t *testing.T, space *energies.Space, chains, draws int, value func(k, c, i int) int32, lp func(k, c int) float64) *Reader {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	h := Header{Gradhop: "v0", Space: SpaceOf(space), Sampler: "none", ChainIDs: chainIDs(0, int64(chains)), Steps: draws, Thin: 1}
+	w, err := Create(dir, h, Options{Every: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &samplers.State{X: energies.NewBatch(space, chains), ChainIDs: h.ChainIDs}
+	s.U = make([]float64, chains)
+	var info samplers.Info
+	for k := range draws {
+		info.Reset(chains)
+		info.Keep = true
+		s.Step++
+		for c := range chains {
+			s.U[c] = lp(k, c)
+			for i := range space.Sites {
+				s.X.Chain(c)[i] = value(k, c, i)
+			}
+		}
+		if err := w.Observe(s, &info); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// hash is a number in [0, 1) for three others.
+func hash(k, c, i int) float64 {
+	x := math.Sin(float64(k)*12.9898+float64(c)*78.233+float64(i)*37.719) * 43758.5453
+	return x - math.Floor(x)
+}
+
+func flat(k, c int) float64 { return hash(k, c, 99) }
+
+// TestWide: of many sites those that mixed worst are listed, with the numbers of
+// package diag, whatever the memory.
+func TestWide(t *testing.T) {
+	space := &energies.Space{Sites: 300, Values: 5, Kind: energies.Ordinal, Low: 10}
+	value := func(k, c, i int) int32 {
+		switch {
+		case i%3 == 0:
+			return 2 // constant
+		case i == 100:
+			return int32(c) // stuck
+		case i == 101:
+			return int32(2*float64(c%2) + 3*hash(k, c, i)) // shifted
+		case i == 103:
+			return int32(5 * hash(k/20, c, i)) // slow
+		}
+		return int32(5 * hash(k, c, i))
+	}
+	r := fake(t, space, 4, 501, value, flat)
+	var first *Table
+	for _, bytes := range []int{0, 1, 50_000} {
+		table, err := Diagnose(r, TableOptions{Rows: 6, Bytes: bytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = table
+		} else if fmt.Sprint(table) != fmt.Sprint(first) {
+			t.Errorf("with %d bytes:\n%v\nwant\n%v", bytes, table, first)
+		}
+	}
+	if len(first.Rows) != 7 || first.Rows[1].Name != "x[100]" || first.Rows[2].Name != "x[101]" || first.Constant != 100 || first.Sites != 300 {
+		t.Fatalf("%+v", first)
+	}
+	found := false
+	for _, row := range first.Rows[1:] {
+		var i int
+		if _, err := fmt.Sscanf(row.Name, "x[%d]", &i); err != nil {
+			t.Fatal(err)
+		}
+		found = found || i == 103
+		chains := make([][]float64, 4)
+		for c := range chains {
+			for k := range 501 {
+				chains[c] = append(chains[c], float64(10+value(k, c, i)))
+			}
+		}
+		if want := summarize(row.Name, chains); fmt.Sprint(want) != fmt.Sprint(row) {
+			t.Errorf("%v, want %v", row, want)
+		}
+	}
+	if !found {
+		t.Error("the slow site is not listed")
+	}
+	text := &strings.Builder{}
+	if err := first.WriteText(text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"294 of 300 sites are not listed", "100 of 300 sites have the same value", "x[100]: chains that never change it differ", "NA", "R-hat above 1.01", Blind} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// TestScreenRHat: R-hat from counts is that of package diag.
+func TestScreenRHat(t *testing.T) {
+	for _, n := range []int{4, 5, 100, 101} {
+		for _, values := range []int{2, 3, 9} {
+			space := &energies.Space{Sites: 6, Values: values, Kind: energies.Ordinal}
+			value := func(k, c, i int) int32 {
+				v := int(float64(values) * math.Pow(hash(k, c, i), float64(1+i)))
+				return int32(min(v+c*(i/4), values-1))
+			}
+			r := fake(t, space, 3, n, value, flat)
+			sites, err := screen(r, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			columns, err := r.columns(sites)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range sites {
+				want := diag.RHat(columns[i])
+				if s.constant || math.IsNaN(want) || math.IsInf(s.rhat, 0) {
+					continue
+				}
+				if math.Abs(s.rhat-want) > 1e-9*want {
+					t.Errorf("%d draws of %d values, site %d: %.12g, want %.12g", n, values, i, s.rhat, want)
+				}
+			}
+		}
+	}
+}
+
+// TestCategoricalIsJudgedByItsMode: codes of categories are not numbers.
+func TestCategoricalIsJudgedByItsMode(t *testing.T) {
+	space := &energies.Space{Sites: 2, Values: 500}
+	r := fake(t, space, 2, 400, func(k, c, i int) int32 {
+		if hash(k, c, i) < 0.6 {
+			return int32(17 + 400*i)
+		}
+		return int32(500 * hash(k, c, i+7))
+	}, flat)
+	table, err := Diagnose(r, TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Rows) != 3 || table.Rows[1].Name != "x[0]=17" || table.Rows[2].Name != "x[1]=417" {
+		t.Fatalf("%+v", table.Rows)
+	}
+	if m := float64(table.Rows[1].Mean); math.Abs(m-0.6) > 0.1 {
+		t.Errorf("the share of the mode is %g", m)
+	}
+}
+
+// TestNotAvailable: input that would flatter gives NA and a warning.
+func TestNotAvailable(t *testing.T) {
+	space := &energies.Space{Sites: 2, Values: 2, Kind: energies.Binary}
+	zero := func(_, _, _ int) int32 { return 0 }
+	coin := func(k, c, i int) int32 { return int32(2 * hash(k, c, i)) }
+	for name, c := range map[string]struct {
+		r    *Reader
+		says string
+	}{
+		"constant":   {fake(t, space, 2, 50, zero, flat), "x[0], x[1]: the same value in all draws"},
+		"infinite":   {fake(t, space, 2, 50, coin, func(k, _ int) float64 { return math.Inf(k%2 - 1) }), "lp: NaN or infinite in some draw"},
+		"NaN":        {fake(t, space, 2, 50, coin, func(_, _ int) float64 { return math.NaN() }), "lp: NaN or infinite in some draw"},
+		"few draws":  {fake(t, space, 2, 3, coin, flat), "3 draws a chain: diagnostics need four"},
+		"no draw":    {fake(t, space, 2, 0+1, coin, flat), "1 draws a chain"},
+		"one chain":  {fake(t, space, 1, 50, coin, flat), "one chain: R-hat needs two"},
+		"never move": {fake(t, space, 2, 50, func(_, c, _ int) int32 { return int32(c) }, flat), "chains that never change it differ"},
+	} {
+		table, err := Diagnose(c.r, TableOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := strings.Join(table.Warnings, "\n"); !strings.Contains(all, c.says) {
+			t.Errorf("%s: warnings %q", name, all)
+		}
+		na := false
+		for _, row := range table.Rows {
+			na = na || !row.RHat.finite()
+		}
+		if !na {
+			t.Errorf("%s: no R-hat is NA: %+v", name, table.Rows)
+		}
+		s, err := Summarize(c.r, TableOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Write(c.r.Dir()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if back, err := ReadSummary(c.r.Dir()); err != nil || fmt.Sprint(back.Diagnostics) != fmt.Sprint(s.Diagnostics) {
+			t.Errorf("%s: read back %v, %v", name, back, err)
+		}
+	}
+}
+
+// TestCSV: a run as CSV has the table of the run, and warm-up is left out.
+func TestCSV(t *testing.T) {
+	j := job{space: spaces["ordinal"], sampler: "dmala", chains: []int64{0, 3}, steps: 200, warmup: 50, thin: 2, saveWarm: true}
+	dir := filepath.Join(t.TempDir(), "run")
+	j.run(t, dir, Options{})
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := r.WriteCSV(filepath.Join(dir, "csv"))
+	if err != nil || len(paths) != 2 || filepath.Base(paths[1]) != "draws-3.csv" {
+		t.Fatal(paths, err)
+	}
+	c, err := OpenCmdStan(paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Diagnose(TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Diagnose(r, TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range want.Rows[1:] { // the files count from 1
+		want.Rows[1+k].Name = fmt.Sprintf("x[%d]", k+1)
+	}
+	if fmt.Sprint(got.Rows) != fmt.Sprint(want.Rows) || got.Draws != 100 {
+		t.Errorf("%v\nwant\n%v", got.Rows, want.Rows)
+	}
+	worst, err := c.Diagnose(TableOptions{Rows: 1, Bytes: 1})
+	if err != nil || len(worst.Rows) != 2 || worst.hidden() != 1 {
+		t.Errorf("%v, %v", worst, err)
+	}
+}
+
+// TestCmdStanFiles reads what CmdStan itself writes, with warm-up told by the
+// comment in the middle, and refuses what it does not.
+func TestCmdStanFiles(t *testing.T) {
+	head := "# stan_version_major = 2\n# method = sample (Default)\n#     num_warmup = 3\n#     save_warmup = %s\n#     thin = 1 (Default)\nlp__,accept_stat__,theta,z.1.2\n"
+	rows := "-7,1,0.1,1\n-6,0.5,0.2,2\n-5,1,0.3,3\n# Adaptation terminated\n# Step size = 0.8\n-7.5,1,0.25,4\n-7.25,0.9,nan,-inf\n# Elapsed Time: 0.005 seconds (Warm-up)\n"
+	put := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b := put("a.csv", fmt.Sprintf(head, "1")+rows), put("b.csv", fmt.Sprintf(head, "true")+strings.ReplaceAll(rows, "\n", "\r\n"))
+	c, err := OpenCmdStan(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Read(0, 2)
+	if err != nil || c.Draws() != 2 || fmt.Sprint(x) != "[[[-7.5 -7.25] [-7.5 -7.25]] [[0.25 NaN] [0.25 NaN]]]" {
+		t.Errorf("%v, %v", x, err)
+	}
+	table, err := c.Diagnose(TableOptions{})
+	if err != nil || len(table.Rows) != 3 || table.Rows[1].Name != "theta" || table.Rows[2].Name != "z[1,2]" {
+		t.Errorf("%+v, %v", table, err)
+	}
+	plain := put("plain.csv", fmt.Sprintf(head, "0")+rows)
+	if c, err = OpenCmdStan(plain); err != nil || c.Draws() != 5 {
+		t.Errorf("warm-up not saved: %v, %v", c, err)
+	}
+	for says, text := range map[string]string{
+		"line 8: 2 numbers for 4 columns": fmt.Sprintf(head, "0") + "1,2,3,4\n1,2\n",
+		"no line with the names":          "# nothing\n",
+		"numbers where the names":         "1,2,3\n",
+		"other columns":                   "lp__,theta\n1,2\n",
+		"1 draws, where":                  fmt.Sprintf(head, "0") + "1,2,3,4\n",
+	} {
+		var bad *FormatError
+		if _, err := OpenCmdStan(plain, put("bad.csv", text)); !errors.As(err, &bad) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", says, err)
+		}
+	}
+	c, err = OpenCmdStan(put("word.csv", fmt.Sprintf(head, "0")+"1,2,x,4\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Diagnose(TableOptions{}); err == nil || !strings.Contains(err.Error(), `line 7: column theta: "x" is not a number`) {
+		t.Errorf("a word: %v", err)
+	}
+	if _, err := OpenCmdStan(); err == nil {
+		t.Error("no file passes")
+	}
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"errors"
+	"image/color"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func TestPictureGrid(t *testing.T) {
+	space := &energies.Space{Sites: 12, Values: 256, Kind: energies.Ordinal}
+	r := fake(t, space, 3, 5, func(k, c, i int) int32 { return int32(10*i + k + c) }, flat)
+	path := filepath.Join(t.TempDir(), "grid.png")
+	if err := r.WritePNG(path, Picture{Scale: 3}); err != nil { // 3 channels of 2 by 2
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := img.Bounds(); b.Dx() != 2*(6+gap)+gap || b.Dy() != b.Dx() {
+		t.Errorf("%v", b)
+	}
+	// Chain 1, second row, first column: plane c has value 10·(4c+2) + 4 + 1.
+	at := img.At(gap+6+gap+1, gap+3+1)
+	if want := (color.RGBA{25, 65, 105, 255}); color.RGBAModel.Convert(at) != want {
+		t.Errorf("%v, want %v", at, want)
+	}
+	// Interleaved, channel c of that pixel is site 6+c.
+	img, err = r.Grid(Picture{Scale: 3, Interleaved: true, Channels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := img.At(gap+6+gap+1, gap+3+1), (color.RGBA{65, 75, 85, 255}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestPictureResolve(t *testing.T) {
+	for _, c := range []struct {
+		sites   int
+		p, want Picture
+	}{
+		{784, Picture{}, Picture{Height: 28, Width: 28, Channels: 1, Most: 64, Scale: 2}},
+		{3072, Picture{}, Picture{Height: 32, Width: 32, Channels: 3, Most: 64, Scale: 2}},
+		{6, Picture{Height: 2}, Picture{Height: 2, Width: 3, Channels: 1, Most: 64, Scale: 21}},
+		{18, Picture{Height: 2, Width: 3}, Picture{Height: 2, Width: 3, Channels: 3, Most: 64, Scale: 21}},
+	} {
+		if got, err := c.p.Resolve(Space{Kind: "binary", Sites: c.sites, Values: 2}); err != nil || got != c.want {
+			t.Errorf("%d sites: %+v, %v", c.sites, got, err)
+		}
+	}
+	var bad *PictureError
+	for _, c := range []struct {
+		space Space
+		p     Picture
+	}{
+		{Space{Kind: "categorical", Sites: 4, Values: 9}, Picture{}},
+		{Space{Kind: "binary", Sites: 7, Values: 2}, Picture{}},
+		{Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Height: 3}},
+		{Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Channels: 2}},
+		{Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Width: -2}},
+	} {
+		if _, err := c.p.Resolve(c.space); !errors.As(err, &bad) {
+			t.Errorf("%+v of %+v: %v", c.p, c.space, err)
+		}
+	}
+}

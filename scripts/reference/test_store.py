@@ -1,0 +1,129 @@
+"""What samplers/store writes is what ArviZ, xarray and NumPy read, and its diagnostics are ArviZ's.
+
+ArviZ reads Zarr by zarr-python 2 only, and xarray by that one up to 2025.12: hence the versions in requirements.txt.
+"""
+
+import json
+import math
+import pathlib
+import re
+import subprocess
+import warnings
+
+import numpy as np
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)
+    import arviz as az
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHAINS = [3, 4, 9]
+DRAWS = 3001
+WARMUP = 40
+# kind: sites, type, and what codes stand for: scale, offset
+SPACES = {
+    "binary": (12, np.uint8, 1, 0),
+    "spin": (5, np.int8, 2, -1),
+    "categorical": (3, np.uint16, 1, 0),
+    "ordinal": (4, np.int8, 1, -2),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("store")
+    subprocess.run(["go", "run", "./scripts/reference/store", str(path)], cwd=ROOT, check=True)
+    return path
+
+
+@pytest.fixture(params=SPACES)
+def run(request, folder):
+    known = json.loads((folder / request.param / "known.json").read_text())
+    sites, dtype, scale, offset = SPACES[request.param]
+    codes = np.array(known["codes"]).reshape(DRAWS, len(CHAINS), sites).transpose(1, 0, 2)
+    known["x"] = codes * scale + offset
+    for name in ("lp", "accept", "hops"):
+        known[name] = np.array(known[name]).reshape(DRAWS, len(CHAINS)).T
+    return request.param, folder / request.param, dtype, known
+
+
+def test_arviz_reads_the_store(run):
+    kind, path, dtype, known = run
+    data = az.from_zarr(str(path / "run" / "draws.zarr"))
+    assert set(data.groups()) == {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"}
+    for group, draws in (("", DRAWS), ("warmup_", WARMUP)):
+        x, stats = data[group + "posterior"], data[group + "sample_stats"]
+        assert x.x.dims == ("chain", "draw", "site") and x.x.dtype == dtype
+        for part in (x, stats):
+            assert part.chain.values.tolist() == CHAINS and part.draw.values.tolist() == list(range(draws))
+            assert part.attrs["sampler"] == "dmala" and part.attrs["seed"] == 7 and json.loads(part.attrs["space"])["kind"] == kind
+        assert set(stats.data_vars) == {"lp", "acceptance_rate", "n_hops", "step_size"}
+        assert all(v.dims == ("chain", "draw") for v in stats.data_vars.values())
+        assert (stats.step_size > 0).all() and stats.n_hops.dtype == np.int32
+    assert np.array_equal(data.posterior.x, known["x"])
+    assert np.array_equal(data.sample_stats.lp, known["lp"])
+    assert np.array_equal(data.sample_stats.acceptance_rate, known["accept"])
+    assert np.array_equal(data.sample_stats.n_hops, known["hops"])
+    assert set(np.unique(data.warmup_posterior.x)) <= set(np.unique(data.posterior.x)) or kind == "categorical"
+
+
+def test_arviz_works_with_it(run, tmp_path):
+    _, path, _, known = run
+    data = az.from_zarr(str(path / "run" / "draws.zarr"))
+    summary = az.summary(data, round_to="none")
+    assert len(summary) == known["x"].shape[2]
+    assert np.allclose(summary["mean"], known["x"].mean(axis=(0, 1)))
+    data.to_netcdf(str(tmp_path / "data.nc"))
+    again = az.from_netcdf(str(tmp_path / "data.nc"))
+    assert np.array_equal(again.posterior.x, known["x"])
+
+
+def close(got, want):
+    return (got is None and math.isnan(want)) or got == pytest.approx(want, rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("table", ["table", "csv_table"])
+def test_diagnostics_are_those_of_arviz(run, table):
+    """A CSV file does not say that its numbers are categories: there the codes are compared."""
+    _, path, _, known = run
+    rows = known[table]["rows"]
+    data = az.from_zarr(str(path / "run" / "draws.zarr"))
+    assert len(rows) == 1 + known["x"].shape[2] and rows[0]["name"] == "lp"
+    for row in rows:
+        if row["name"] == "lp":
+            x = data.sample_stats.lp.values
+        else:
+            site, value = re.fullmatch(r"x\[(\d+)\](?:=(\d+))?", row["name"]).groups()
+            x = data.posterior.x.values[:, :, int(site) - (table == "csv_table")].astype(float)
+            if value is not None:
+                counts = np.bincount(x.astype(int).ravel())
+                assert int(value) == counts.argmax()
+                x = (x == int(value)).astype(float)
+        assert close(row["rhat"], az.rhat(x)), row["name"]
+        assert close(row["ess_bulk"], az.ess(x, method="bulk")), row["name"]
+        assert close(row["ess_tail"], az.ess(x, method="tail")), row["name"]
+        assert close(row["mcse_mean"], az.mcse(x, method="mean")), row["name"]
+        assert close(row["mean"], x.mean()) and close(row["sd"], x.std(ddof=1)), row["name"]
+        for name, p in (("q5", 0.05), ("median", 0.5), ("q95", 0.95)):
+            assert close(row[name], np.quantile(x, p)), (row["name"], name)
+
+
+def test_cmdstan_files(run):
+    _, path, _, known = run
+    files = sorted(str(p) for p in (path / "csv").glob("*.csv"))
+    assert [pathlib.Path(f).name for f in files] == [f"draws-{c}.csv" for c in CHAINS]
+    data = az.from_cmdstan(posterior=files, save_warmup=True)
+    assert np.array_equal(data.posterior.x, known["x"])
+    assert np.array_equal(data.sample_stats.lp, known["lp"])
+    assert np.array_equal(data.sample_stats.acceptance_rate, known["accept"])
+    assert data.warmup_posterior.x.shape == (len(CHAINS), WARMUP, known["x"].shape[2])
+
+
+def test_npz(run):
+    _, path, dtype, known = run
+    with np.load(path / "draws.npz") as z:
+        assert z["x"].dtype == dtype and np.array_equal(z["x"], known["x"])
+        assert np.array_equal(z["lp"], known["lp"]) and np.array_equal(z["n_hops"], known["hops"])
+        assert z["chain"].tolist() == CHAINS and z["warmup_x"].shape[1] == WARMUP
+        assert set(z.files) == {p + n for p in ("", "warmup_") for n in ("x", "lp", "acceptance_rate", "n_hops", "step_size")} | {"chain"}
