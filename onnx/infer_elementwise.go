@@ -88,7 +88,7 @@ func mapFloats(v []float64, f func(float64) float64) []float64 {
 // inferBroadcast handles operators of one or more inputs that broadcast.
 func inferBroadcast(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 	out, err := broadcastAll(in)
-	if err != nil || out == nil || len(in) != 2 {
+	if err != nil || out == nil || !out.Known || len(in) != 2 {
 		return []*Info{out}, err
 	}
 	a, b := in[0], in[1]

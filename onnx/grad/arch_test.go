@@ -1,0 +1,275 @@
+package grad_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// The networks in testdata/arch and their gradients, by autograd in float64, are
+// made by scripts/reference/architectures.py, which says what they are.
+const archFolder = "testdata/arch"
+
+// fewest is the number of networks below which some must have been lost.
+const fewest = 1
+
+// array is a tensor as the reference stores it.
+type array struct {
+	Name  string
+	Type  string
+	Shape []int64
+	Data  string
+}
+
+// reference is what autograd gave for a network.
+type reference struct {
+	Of            string
+	Wrt           []string
+	Reduce        string
+	Straight      bool
+	Tolerance     float64
+	Seed          *array
+	Inputs, Grads []array
+	Output        array
+}
+
+// TestArchitectures differentiates whole exported networks and compares outputs and
+// gradients, run in float32, with autograd in float64: the largest difference,
+// relative to the largest number. The batch is left symbolic, then bound; where every
+// input has one row a sample, the first sample alone must give its own part.
+func TestArchitectures(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(archFolder, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < fewest {
+		t.Fatalf("there are %d references, not %d or more", len(files), fewest)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".json"), func(t *testing.T) {
+			ref, m := openArch(t, f)
+			feeds := ref.feeds(t)
+			t.Run("symbolic", func(t *testing.T) {
+				ref.check(t, ref.run(t, m, nil, feeds))
+			})
+			t.Run("bound", func(t *testing.T) {
+				bind := map[string]int64{}
+				for _, in := range m.Graph.Inputs {
+					for i, d := range in.Type.Shape {
+						if x := feeds[in.Name]; x != nil && d.Param != "" {
+							bind[d.Param] = x.Shape[i]
+						}
+					}
+				}
+				ref.check(t, ref.run(t, m, bind, feeds))
+			})
+			if one := ref.firstRow(m, feeds); one != nil {
+				t.Run("one", func(t *testing.T) {
+					ref.checkFirst(t, ref.run(t, m, nil, one))
+				})
+			}
+		})
+	}
+}
+
+func openArch(t *testing.T, file string) (*reference, *onnx.Model) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := &reference{}
+	if err := json.Unmarshal(b, ref); err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.Load(strings.TrimSuffix(file, ".json") + ".onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref, m
+}
+
+// feeds are the inputs of the reference, and the seed.
+func (r *reference) feeds(t *testing.T) gradtest.Feeds {
+	t.Helper()
+	f := gradtest.Feeds{}
+	for _, a := range r.Inputs {
+		f[a.Name] = a.tensor(t)
+	}
+	if r.Seed != nil {
+		f[r.Seed.Name] = r.Seed.tensor(t)
+	}
+	return f
+}
+
+// run differentiates m and runs the result, with nothing but standard operators.
+func (r *reference) run(t *testing.T, m *onnx.Model, bind map[string]int64, feeds gradtest.Feeds) gradtest.Feeds {
+	t.Helper()
+	reduce := map[string]grad.Reduce{"rows": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}
+	res, err := grad.Append(m, grad.Options{Of: r.Of, Wrt: r.Wrt, Reduce: reduce[r.Reduce], Bind: bind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(res.StraightThrough) > 0; got != r.Straight {
+		t.Errorf("%d nodes pass the gradient straight through, want some: %v", len(res.StraightThrough), r.Straight)
+	}
+	for domain := range res.Model.Opsets {
+		if domain != "" {
+			t.Errorf("the result uses operators of domain %q", domain)
+		}
+	}
+	for i, w := range r.Wrt {
+		if res.Grads[i] != "grad/"+w {
+			t.Errorf("the gradient by %q is called %q", w, res.Grads[i])
+		}
+	}
+	raw, err := onnx.Encode(res.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in []*ort.Tensor
+	var names []string
+	for _, v := range res.Model.Graph.Inputs {
+		if res.Model.Graph.Initializer(v.Name) == nil {
+			names, in = append(names, v.Name), append(in, feeds[v.Name])
+			if feeds[v.Name] == nil {
+				t.Fatalf("the reference has no input %q", v.Name)
+			}
+		}
+	}
+	outs := append([]string{res.Of}, res.Grads...)
+	s, err := ort.Open(raw, names, outs, ort.Options{Threads: 1, ExternalDir: archFolder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	values := make([]*ort.Tensor, len(outs))
+	if err := s.Run(context.Background(), in, values); err != nil {
+		t.Fatal(err)
+	}
+	got := gradtest.Feeds{}
+	for i, o := range outs {
+		got[o] = values[i]
+	}
+	return got
+}
+
+func (r *reference) check(t *testing.T, got gradtest.Feeds) {
+	t.Helper()
+	for _, a := range append([]array{r.Output}, r.Grads...) {
+		r.compare(t, a.Name, got[a.Name], a.Shape, a.float64s(t))
+	}
+}
+
+// firstRow returns the inputs of the first sample, or nil where they are not the
+// first rows of all inputs, or samples depend on each other.
+func (r *reference) firstRow(m *onnx.Model, feeds gradtest.Feeds) gradtest.Feeds {
+	if r.Reduce != "rows" || r.Straight || slices.ContainsFunc(r.Wrt, func(w string) bool { return m.Graph.Initializer(w) != nil }) {
+		return nil
+	}
+	one := gradtest.Feeds{}
+	for _, v := range m.Graph.Inputs {
+		s := v.Type.Shape
+		if len(s) == 0 || s[0].Param == "" || slices.ContainsFunc(s[1:], func(d onnx.ShapeDim) bool { return d.Param != "" }) {
+			return nil
+		}
+		x := feeds[v.Name]
+		shape := append([]int64{1}, x.Shape[1:]...)
+		n := elements(shape)
+		one[v.Name] = &ort.Tensor{Shape: shape}
+		switch d := x.Data.(type) {
+		case []float32:
+			one[v.Name].Data = d[:n]
+		case []int64:
+			one[v.Name].Data = d[:n]
+		}
+	}
+	return one
+}
+
+func (r *reference) checkFirst(t *testing.T, got gradtest.Feeds) {
+	t.Helper()
+	for _, a := range append([]array{r.Output}, r.Grads...) {
+		shape := append([]int64{1}, a.Shape[1:]...)
+		r.compare(t, a.Name, got[a.Name], shape, a.float64s(t)[:elements(shape)])
+	}
+}
+
+// compare logs the worst difference, and fails where it is above the tolerance.
+func (r *reference) compare(t *testing.T, name string, got *ort.Tensor, shape []int64, want []float64) {
+	t.Helper()
+	if !slices.Equal(got.Shape, shape) {
+		t.Errorf("%s has shape %v, want %v", name, got.Shape, shape)
+		return
+	}
+	var diff, size float64
+	at := 0
+	for i, x := range gradtest.Float64s(got) {
+		size = max(size, math.Abs(want[i]))
+		if d := math.Abs(x - want[i]); d > diff || math.IsNaN(d) {
+			diff, at = d, i
+		}
+	}
+	t.Logf("%s: worst error %.1e of %.3g", name, diff/size, size)
+	if !(diff <= r.Tolerance*size) {
+		t.Errorf("%s[%d] = %v, want %v; the tolerance is %.0e of %v", name, at, gradtest.Float64s(got)[at], want[at], r.Tolerance, size)
+	}
+}
+
+func elements(shape []int64) int64 {
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// tensor returns the array as the runtime takes it.
+func (a array) tensor(t *testing.T) *ort.Tensor {
+	t.Helper()
+	b := a.bytes(t)
+	x := &ort.Tensor{Shape: a.Shape}
+	switch a.Type {
+	case "float32":
+		x.Data = make([]float32, len(b)/4)
+	case "int64":
+		x.Data = make([]int64, len(b)/8)
+	case "int32":
+		x.Data = make([]int32, len(b)/4)
+	case "float64":
+		x.Data = make([]float64, len(b)/8)
+	default:
+		t.Fatalf("%s: unexpected type %s", a.Name, a.Type)
+	}
+	if _, err := binary.Decode(b, binary.LittleEndian, x.Data); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (a array) float64s(t *testing.T) []float64 {
+	t.Helper()
+	return gradtest.Float64s(a.tensor(t))
+}
+
+func (a array) bytes(t *testing.T) []byte {
+	t.Helper()
+	b, err := base64.StdEncoding.DecodeString(a.Data)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", a.Name, err))
+	}
+	return b
+}
