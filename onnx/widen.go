@@ -33,7 +33,19 @@ var typeAttrs = map[string][]string{
 // that it cannot turn (a function that takes the type as an attribute, BitCast), the
 // error is an [*UnsupportedError]. After an error m is not fit for use.
 func WidenFloat16(m *Model) (changed bool, err error) {
-	w := &widener{m: m}
+	return widen(&widener{m: m, narrow: half, to: Float})
+}
+
+// WidenDouble turns every floating-point type of m into double, in place, as
+// [WidenFloat16] does with float32. Types that operators give by default become
+// those that they are told to give. Whether a runtime has kernels for double is
+// another question.
+func WidenDouble(m *Model) (changed bool, err error) {
+	return widen(&widener{m: m, narrow: belowDouble, to: Double})
+}
+
+func widen(w *widener) (changed bool, err error) {
+	m := w.m
 	if m.Graph != nil {
 		w.graph(m.Graph, nil)
 	}
@@ -48,15 +60,19 @@ func WidenFloat16(m *Model) (changed bool, err error) {
 		w.nodes(&f.Nodes, s, outputs)
 	}
 	if w.err == nil && w.changed && w.refused != "" {
-		w.err = &UnsupportedError{Path: m.Path, Offset: -1, Field: w.refused, Reason: "cannot be turned from 16-bit floats into float32"}
+		w.err = &UnsupportedError{Path: m.Path, Offset: -1, Field: w.refused, Reason: fmt.Sprintf("cannot be turned into %v", w.to)}
 	}
 	return w.changed, w.err
 }
 
 func half(t DataType) bool { return t == Float16 || t == BFloat16 }
 
+func belowDouble(t DataType) bool { return t == Float || half(t) }
+
 type widener struct {
 	m       *Model
+	narrow  func(DataType) bool // the types to turn
+	to      DataType            // into this one
 	changed bool
 	refused string // a node that cannot be turned
 	err     error
@@ -96,7 +112,7 @@ func (w *widener) graph(g *Graph, up *wideScope) {
 		s.wide[v.Name] = false
 	}
 	for i, t := range g.Initializers {
-		s.wide[t.Name] = half(t.Type)
+		s.wide[t.Name] = w.narrow(t.Type)
 		g.Initializers[i] = w.tensor(t)
 	}
 	outputs := map[string]bool{}
@@ -125,7 +141,7 @@ func (w *widener) nodes(nodes *[]*Node, s *wideScope, outputs map[string]bool) {
 		for _, name := range n.Outputs {
 			s.wide[name] = false
 		}
-		if c := n.Attr("value"); n.Op == "Constant" && n.Domain == "" && c != nil && c.T != nil && half(c.T.Type) {
+		if c := n.Attr("value"); n.Op == "Constant" && n.Domain == "" && c != nil && c.T != nil && w.narrow(c.T.Type) {
 			s.wide[n.Out(0)] = true
 		}
 	}
@@ -133,7 +149,7 @@ func (w *widener) nodes(nodes *[]*Node, s *wideScope, outputs map[string]bool) {
 	for _, n := range *nodes {
 		to := DataType(n.Int("to", 0))
 		from := s.renamed(n.In(0))
-		if n.Op == "Cast" && n.Domain == "" && (to == Float || half(to)) && s.constant(from) && !outputs[n.Out(0)] {
+		if n.Op == "Cast" && n.Domain == "" && (to == w.to || w.narrow(to)) && s.constant(from) && !outputs[n.Out(0)] {
 			s.as[n.Out(0)] = from
 			w.changed = true
 			continue
@@ -149,6 +165,9 @@ func (w *widener) nodes(nodes *[]*Node, s *wideScope, outputs map[string]bool) {
 		if n.Op == "BitCast" && n.Domain == "" && w.refused == "" {
 			w.refused = n.Label()
 		}
+		if w.to == Double {
+			w.defaults(n)
+		}
 		for _, name := range typeAttrs[n.Op] {
 			if a := n.Attr(name); a != nil && n.Domain == "" {
 				w.typeAttr(n, a)
@@ -163,8 +182,8 @@ func (w *widener) typeAttr(n *Node, a *Attribute) {
 	if a.RefName != "" && w.refused == "" {
 		w.refused = n.Label()
 	}
-	if half(DataType(a.I)) {
-		a.I, w.changed = int64(Float), true
+	if w.narrow(DataType(a.I)) {
+		a.I, w.changed = int64(w.to), true
 	}
 }
 
@@ -179,7 +198,7 @@ func (w *widener) attrs(where string, attrs []*Attribute, s *wideScope) {
 		for _, g := range a.subgraphs() {
 			w.graph(g, s)
 		}
-		if (a.Type == attrSparse || a.Type == attrSparses) && halfSparse(a) {
+		if (a.Type == attrSparse || a.Type == attrSparses) && w.sparse(a) {
 			w.changed, w.refused = true, where
 		}
 		if a.Type == attrTypeProto || a.Type == attrTypeProtos {
@@ -190,7 +209,7 @@ func (w *widener) attrs(where string, attrs []*Attribute, s *wideScope) {
 
 // tensor returns t, or a new float32 tensor of its values.
 func (w *widener) tensor(t *Tensor) *Tensor {
-	if !half(t.Type) || w.err != nil {
+	if !w.narrow(t.Type) || w.err != nil {
 		return t
 	}
 	w.changed = true
@@ -203,7 +222,12 @@ func (w *widener) tensor(t *Tensor) *Tensor {
 		return t
 	}
 	out := *t
-	out.Type, out.External, out.Offset = Float, nil, -1
+	out.Type, out.External, out.Offset = w.to, nil, -1
+	if w.to == Double {
+		v, _ := in.Float64s() // its data has the size it should have
+		out.Raw = NewDouble("", []int64{int64(len(v))}, v).Raw
+		return &out
+	}
 	out.Raw = make([]byte, 2*len(in.Raw))
 	for i := 0; i < len(in.Raw); i += 2 {
 		h := binary.LittleEndian.Uint16(in.Raw[i:])
@@ -218,8 +242,8 @@ func (w *widener) tensor(t *Tensor) *Tensor {
 
 func (w *widener) values(list []*ValueInfo) {
 	for _, v := range list {
-		if half(v.Type.Elem) {
-			v.Type.Elem, w.changed = Float, true
+		if w.narrow(v.Type.Elem) {
+			v.Type.Elem, w.changed = w.to, true
 		}
 		if v.Type.Other != nil {
 			v.Type.Other = w.encoded(fmt.Sprintf("value %q", v.Name), v.Type.Other, typeFields)

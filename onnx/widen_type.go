@@ -47,9 +47,9 @@ func (w *widener) rewrite(b []byte, fields map[protowire.Number]shapeOf, depth i
 		_, _, tag := protowire.ConsumeTag(field)
 		switch kind := fields[num]; {
 		case kind == elemType && typ == protowire.VarintType:
-			if v, _ := protowire.ConsumeVarint(field[tag:]); half(DataType(v)) {
+			if v, _ := protowire.ConsumeVarint(field[tag:]); w.narrow(DataType(v)) {
 				w.changed = true
-				out = append(protowire.AppendTag(out, num, typ), byte(Float))
+				out = append(protowire.AppendTag(out, num, typ), byte(w.to))
 				continue
 			}
 		case kind > elemType && typ == protowire.BytesType:
@@ -66,9 +66,48 @@ func (w *widener) rewrite(b []byte, fields map[protowire.Number]shapeOf, depth i
 	return out, true
 }
 
-// halfSparse reports whether a holds sparse tensors of 16-bit floats.
-func halfSparse(a *Attribute) bool {
-	var look widener
+// sparse reports whether a holds sparse tensors of a type to turn.
+func (w *widener) sparse(a *Attribute) bool {
+	look := widener{narrow: w.narrow, to: w.to}
 	_, _ = look.rewrite(a.Other, map[protowire.Number]shapeOf{22: inSparse, 23: inSparse}, 0)
 	return look.changed
+}
+
+// defaultTypes gives the attribute that says which type an operator without input
+// of that type writes: float unless it is there.
+var defaultTypes = map[string]string{
+	"RandomNormal": "dtype", "RandomUniform": "dtype", "BlackmanWindow": "output_datatype", "HammingWindow": "output_datatype",
+	"HannWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
+}
+
+// defaults states types that n has by default or by the kind of an attribute.
+func (w *widener) defaults(n *Node) {
+	if n.Domain != "" {
+		return
+	}
+	if name := defaultTypes[n.Op]; name != "" && n.Attr(name) == nil {
+		n.Attrs, w.changed = append(n.Attrs, IntAttr(name, int64(Double))), true
+	}
+	if n.Op == "ConstantOfShape" && n.Attr("value") == nil {
+		n.Attrs, w.changed = append(n.Attrs, TensorAttr("value", NewDouble("", []int64{1}, []float64{0}))), true
+	}
+	if n.Op != "Constant" {
+		return
+	}
+	for i, a := range n.Attrs {
+		switch {
+		case a.RefName != "" && (a.Name == "value_float" || a.Name == "value_floats"):
+			if w.refused == "" {
+				w.changed, w.refused = true, n.Label()
+			}
+		case a.Name == "value_float":
+			n.Attrs[i], w.changed = TensorAttr("value", NewDouble("", nil, []float64{float64(a.F)})), true
+		case a.Name == "value_floats":
+			v := make([]float64, len(a.Floats))
+			for k, f := range a.Floats {
+				v[k] = float64(f)
+			}
+			n.Attrs[i], w.changed = TensorAttr("value", NewDouble("", []int64{int64(len(v))}, v)), true
+		}
+	}
 }

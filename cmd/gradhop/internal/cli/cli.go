@@ -13,7 +13,9 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/diagnose"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/doctor"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/eval"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/gradient"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/infill"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/inspect"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/kernels"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/merge"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/ops"
@@ -50,6 +52,8 @@ func commands(a *app.App) []*cobra.Command {
 		report.New(a),
 		merge.New(a),
 		kernels.New(a),
+		gradient.New(a, nil),
+		inspect.New(a),
 		ops.New(a),
 		doctor.New(a, nil),
 		version.New(a),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
@@ -65,7 +66,7 @@ func unavailable(err error) bool {
 		is[*ort.LoadedError](err) || is[*ort.ChecksumError](err) || is[*ort.FetchError](err) || is[*ort.DiskError](err) ||
 		is[*ort.ProviderError](err) || is[*ort.ModelError](err) ||
 		is[*models.UnknownError](err) || is[*models.MissingFileError](err) || is[*models.ChecksumError](err) ||
-		is[*infill.LoadError](err) || is[*infill.VocabularyError](err)
+		is[*infill.LoadError](err) || is[*infill.VocabularyError](err) || is[*modelfile.UnavailableError](err)
 }
 
 // usage says that flags, arguments or input cannot be used.

@@ -1,0 +1,177 @@
+package gradcheck
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// tries bounds the comparisons for each that is asked for: those at kinks are
+// replaced by others.
+const tries = 4
+
+// check compares g, the gradient by the input of d, and fills in in.
+func (d *differ) check(in *Input, g []float64) error {
+	d.scale = d.size()
+	if err := d.measure(); err != nil {
+		return err
+	}
+	r := rand.New(rand.NewPCG(d.seed, 2))
+	in.Passed = true
+	// Along the gradient there is most to see; across it are the mistakes that it
+	// does not show.
+	if err := d.judge(in, g, unit(slices.Clone(g)), nil); err != nil {
+		return err
+	}
+	for judged, k := 0, 0; judged < d.c.o.Directions && k < tries*d.c.o.Directions; k++ {
+		before := in.SetAside
+		if err := d.judge(in, g, d.direction(r), nil); err != nil {
+			return err
+		}
+		if in.SetAside == before {
+			judged++
+		}
+	}
+	for judged, k := 0, 0; judged < d.c.o.Entries && k < tries*d.c.o.Entries; k++ {
+		at := r.IntN(len(g))
+		if k == 0 {
+			at = largest(g)
+		}
+		v := make([]float64, len(g))
+		v[at] = 1
+		before := in.SetAside
+		if err := d.judge(in, g, v, d.place(in, at)); err != nil {
+			return err
+		}
+		if in.SetAside == before {
+			judged++
+		}
+	}
+	// A check that could judge nothing has not passed.
+	in.Passed = in.Passed && in.SetAside < in.Compared
+	return nil
+}
+
+// size returns what a step of length one is for this input: the root mean square of
+// its elements, if that is above one.
+func (d *differ) size() float64 {
+	s := 0.0
+	for _, x := range d.input.at {
+		s += x * x
+	}
+	return max(1, math.Sqrt(s/float64(max(len(d.input.at), 1))))
+}
+
+// judge makes one comparison.
+func (d *differ) judge(in *Input, g, v []float64, index []int64) error {
+	in.Compared++
+	c, known, err := d.one(g, v)
+	if err != nil {
+		return err
+	}
+	if !known {
+		in.SetAside++
+		return nil
+	}
+	c.Index = index
+	first := in.Passed
+	in.Passed = in.Passed && c.passed()
+	if !c.passed() && index == nil {
+		if !first {
+			return nil // the first one was followed to its entry
+		}
+		if c, err = d.locate(in, g, v, c); err != nil {
+			return err
+		}
+	}
+	if worse(c, in.Worst) {
+		in.Worst = c
+	}
+	return nil
+}
+
+// worse orders comparisons: those that failed last.
+func worse(a, b Comparison) bool {
+	if b.Allowed == 0 || a.passed() != b.passed() {
+		return b.Allowed == 0 || !a.passed()
+	}
+	return a.Relative > b.Relative
+}
+
+// one compares the derivative along v, and reports whether it could be judged.
+func (d *differ) one(g, v []float64) (Comparison, bool, error) {
+	var got, typical, norm float64
+	for i := range g {
+		got += g[i] * v[i]
+		typical += g[i] * v[i] * g[i] * v[i]
+		norm += g[i] * g[i]
+	}
+	// A direction of length one sees of the gradient about its norm over √n.
+	typical = max(math.Sqrt(typical), math.Sqrt(norm/float64(len(g))), math.Abs(got))
+	e, err := d.derivative(v, typical)
+	if err != nil {
+		return Comparison{}, false, err
+	}
+	size := max(typical, math.Abs(e.value))
+	c := Comparison{Gradient: got, Difference: e.value, Absolute: math.Abs(got - e.value), Allowed: d.p.tolerance*size + e.err}
+	if c.Absolute > 0 {
+		c.Relative = c.Absolute / size
+	}
+	if size == 0 {
+		return c, true, nil // both are exactly zero
+	}
+	known := !math.IsNaN(e.value) && !math.IsInf(e.err, 0) && e.err <= d.p.resolved*size
+	return c, known || math.IsNaN(got), nil
+}
+
+// locate halves the direction v, along which the gradient is wrong as c says, to the
+// entry that contributes most, and compares that one.
+func (d *differ) locate(in *Input, g, v []float64, c Comparison) (Comparison, error) {
+	lo, hi := 0, len(v)
+	for hi-lo > 1 {
+		mid := (lo + hi) / 2
+		var wrong [2]float64
+		for k, at := range [][2]int{{lo, mid}, {mid, hi}} {
+			part := make([]float64, len(v))
+			copy(part[at[0]:at[1]], v[at[0]:at[1]])
+			half, _, err := d.one(g, part)
+			if err != nil {
+				return c, err
+			}
+			wrong[k] = half.Absolute
+		}
+		if wrong[0] >= wrong[1] {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	alone := make([]float64, len(v))
+	alone[lo] = 1
+	e, known, err := d.one(g, alone)
+	if known && !e.passed() {
+		c = e
+	}
+	c.Index = d.place(in, lo)
+	return c, err
+}
+
+// place returns the indices of entry at of the gradient.
+func (d *differ) place(in *Input, at int) []int64 {
+	out := make([]int64, len(in.Shape))
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = int64(at) % in.Shape[i]
+		at /= int(in.Shape[i])
+	}
+	return out
+}
+
+func largest(v []float64) int {
+	best := 0
+	for i, x := range v {
+		if math.Abs(x) > math.Abs(v[best]) {
+			best = i
+		}
+	}
+	return best
+}

@@ -1,0 +1,153 @@
+package gradcheck
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// precision is what differences in an element type are worth. Steps are lengths of
+// the move, for inputs whose elements are about one.
+type precision struct {
+	name      string
+	tolerance float64
+	// resolved bounds the error of a difference that can be judged, relative to the
+	// size of the derivative.
+	resolved float64
+	steps    []float64
+	tiny     float64 // for noise: too short for a function to curve along it
+}
+
+var (
+	precision64 = precision{name: "float64", tolerance: Tolerance64, resolved: Tolerance64,
+		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9}
+	precision32 = precision{name: "float32", tolerance: Tolerance32, resolved: 2e-2,
+		steps: []float64{1, 0.3, 0.1, 0.03, 0.01}, tiny: 1e-3}
+)
+
+// differ takes differences by one input.
+type differ struct {
+	c     *checker
+	f     *forward
+	p     precision
+	input variable
+	seed  uint64
+	noise float64
+	scale float64 // of the elements of the input
+}
+
+// values returns the output at the input moved by t·v.
+func (d *differ) values(v []float64, t float64) ([]float64, error) {
+	x := slices.Clone(d.input.at)
+	for i, e := range v {
+		x[i] += t * e
+	}
+	f := feeds{}
+	for k, u := range d.f.feed {
+		f[k] = u
+	}
+	f[d.input.name] = tensor(d.f.elem, d.input.shape, x)
+	out, err := d.f.run(d.c.ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return numbers(out[output]), nil
+}
+
+// measure finds the standard deviation of the rounding of <weights, output>: from
+// the differences of third order of values along a short line, which of a smooth
+// function are next to nothing. Those of independent errors have √20 times their
+// deviation (Moré and Wild 2011, section 3).
+func (d *differ) measure() error {
+	r := rand.New(rand.NewPCG(d.seed, 1))
+	v := d.direction(r)
+	var line [8]float64
+	base, err := d.values(v, 0)
+	if err != nil {
+		return err
+	}
+	for k := range line {
+		y, err := d.values(v, d.p.tiny*d.scale*float64(k+1))
+		if err != nil {
+			return err
+		}
+		line[k] = d.dot(y, base)
+	}
+	s := line[:]
+	for range 3 {
+		for i := range len(s) - 1 {
+			s[i] = s[i+1] - s[i]
+		}
+		s = s[:len(s)-1]
+	}
+	sum := 0.0
+	for _, x := range s {
+		sum += x * x
+	}
+	d.noise = math.Sqrt(sum / float64(len(s)) / 20)
+	return nil
+}
+
+// dot returns <weights, a - b>, in an order that rounds little.
+func (d *differ) dot(a, b []float64) float64 {
+	s := 0.0
+	for i, w := range d.f.weights {
+		s += w * (a[i] - b[i])
+	}
+	return s
+}
+
+// direction draws a direction of length one.
+func (d *differ) direction(r *rand.Rand) []float64 {
+	v := make([]float64, len(d.input.at))
+	for i := range v {
+		v[i] = r.NormFloat64()
+	}
+	return unit(v)
+}
+
+func unit(v []float64) []float64 {
+	n := 0.0
+	for _, x := range v {
+		n += x * x
+	}
+	if n == 0 {
+		return v
+	}
+	for i := range v {
+		v[i] /= math.Sqrt(n)
+	}
+	return v
+}
+
+// estimate is a derivative and how well it is known.
+type estimate struct{ value, err float64 }
+
+// derivative estimates the derivative along v: (8(f(h) - f(-h)) - (f(2h) - f(-2h))) /
+// 12h for the longest step h that gives the same as the next shorter one. size is
+// what the derivative is measured against, besides itself.
+func (d *differ) derivative(v []float64, size float64) (estimate, error) {
+	best := estimate{err: math.Inf(1)}
+	last := math.NaN()
+	for _, h := range d.p.steps {
+		h *= d.scale
+		var y [4][]float64
+		for k, at := range []float64{1, -1, 2, -2} {
+			var err error
+			if y[k], err = d.values(v, at*h); err != nil {
+				return best, err
+			}
+		}
+		value := (8*d.dot(y[0], y[1]) - d.dot(y[2], y[3])) / (12 * h)
+		// The sum of squares of the four weights is 130.
+		e := estimate{value, math.Abs(value-last) + 3*math.Sqrt(130)/12*d.noise/h}
+		last = value
+		if e.err < best.err {
+			best = e
+		}
+		if best.err <= 0.1*d.p.tolerance*max(size, math.Abs(best.value)) {
+			break
+		}
+	}
+	return best, nil
+}

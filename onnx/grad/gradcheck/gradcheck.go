@@ -1,0 +1,268 @@
+// Package gradcheck compares the gradients of a model that [grad.Append] made with
+// finite differences of the model they were made from, on random inputs.
+//
+// Differences are taken in float64 where the runtime has kernels for every operator,
+// and in float32 elsewhere: [Report.Precision] says which. Each input is tried along
+// random directions, along the gradient itself, and at single entries. A difference
+// is a central one of fourth order, for a series of shrinking steps; where two steps
+// in a row do not agree, there is a kink (of a ReLU, of a maximum) or too much
+// rounding between them, and the comparison is set aside for another one. The
+// rounding of the model is measured by the method of Moré and Wild ("Estimating
+// computational noise", 2011).
+//
+// The gradient by integers that index a table is the one at their one-hot encoding.
+// The model that differences are taken of then gets those encodings as an input of
+// its own, which is multiplied with the table. What the codes become on the way to
+// the table is found by running the model on marked codes.
+package gradcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// Options say how much is checked. The zero value is a thorough check.
+type Options struct {
+	// Seed names the random inputs and directions.
+	Seed uint64
+	// Directions is the number of random directions for each input; 0 means 4.
+	Directions int
+	// Entries is the number of single entries for each input; 0 means 4.
+	Entries int
+	// Sizes are the sizes of dimensions that the model leaves open, with the keys of
+	// [onnx.Bind]; small ones are found for the others.
+	Sizes map[string]int64
+	// Runtime says which library runs the models and with how many threads.
+	Runtime ort.Options
+}
+
+// Tolerance64 and Tolerance32 bound the relative error of a comparison, beyond what
+// the differences themselves are known to.
+const (
+	Tolerance64 = 1e-5
+	Tolerance32 = 2e-3
+)
+
+// forwardTolerance bounds the difference of outputs, and of gradients, that are
+// computed in float32 in two ways, relative to their norms.
+const forwardTolerance = 1e-3
+
+// Report is what a check found.
+type Report struct {
+	Seed uint64 `json:"seed"`
+	// Precision is "float64" or "float32"; Why says what speaks against float64.
+	Precision string `json:"precision"`
+	Why       string `json:"why,omitempty"`
+	// Tolerance is the relative error that is allowed.
+	Tolerance float64 `json:"tolerance"`
+	// Sizes are those of dimensions that the model leaves open.
+	Sizes map[string]int64 `json:"sizes,omitempty"`
+	// Output is the relative difference, in norm, of the output of the model with
+	// gradients from that of the original.
+	Output float64 `json:"output_difference"`
+	Inputs []Input `json:"inputs"`
+	// Passed says that everything agrees.
+	Passed bool `json:"passed"`
+}
+
+// Input is what a check found of the gradient by one input.
+type Input struct {
+	Name string `json:"name"`
+	// OneHot says that the input holds integers, and the gradient is that at their
+	// one-hot encoding.
+	OneHot bool    `json:"one_hot"`
+	Shape  []int64 `json:"shape"` // of the gradient
+	// Compared counts the comparisons, and SetAside those of them that could not be
+	// judged: there is a kink, or rounding covers what is to be seen.
+	Compared int `json:"compared"`
+	SetAside int `json:"set_aside"`
+	// Worst is the comparison of the largest relative error among those judged.
+	Worst Comparison `json:"worst"`
+	// Float32 is the relative difference, in norm, of the gradient as the model
+	// computes it from the same in float64; 0 where nothing ran in float64.
+	Float32 float64 `json:"float32_difference"`
+	Passed  bool    `json:"passed"`
+}
+
+// Comparison is one difference and what the gradient says it should be.
+type Comparison struct {
+	// Index is the place of a single entry. Of a direction it is that of the entry
+	// that differs most if the comparison failed, and nil otherwise.
+	Index []int64 `json:"index"`
+	// Gradient is the derivative by the model, Difference that by finite differences.
+	Gradient   float64 `json:"gradient"`
+	Difference float64 `json:"difference"`
+	Absolute   float64 `json:"absolute_error"`
+	// Relative is Absolute over the larger of the two, or over what the derivative
+	// typically is along such a direction if that is larger.
+	Relative float64 `json:"relative_error"`
+	// Allowed is the largest Absolute that passes.
+	Allowed float64 `json:"allowed"`
+}
+
+func (c Comparison) passed() bool { return c.Absolute <= c.Allowed }
+
+// InputError reports that no inputs were found on which the model runs and gives
+// finite numbers.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string {
+	return "gradcheck: the model does not run on random inputs: " + e.Err.Error()
+}
+
+// Unwrap returns what the last attempt met.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// UnsupportedError reports a model that cannot be checked. It matches
+// [errors.ErrUnsupported].
+type UnsupportedError struct{ Reason string }
+
+func (e *UnsupportedError) Error() string { return "gradcheck: " + e.Reason }
+
+// Is reports whether target is [errors.ErrUnsupported].
+func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// checker is one check under way.
+type checker struct {
+	ctx  context.Context
+	o    Options
+	of   string
+	wrt  []string
+	res  *grad.Result
+	rng  *rand.Rand
+	feed feeds
+	rep  *Report
+}
+
+// Check compares the gradients in res, which [grad.Append] made of m with o, with
+// finite differences. Gradients that differ are no error but Report.Passed false.
+//
+// Errors: *InputError where the model cannot be run, *UnsupportedError where it
+// cannot be checked, those of [ort.Open], and ctx.Err().
+func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result, opts Options) (*Report, error) {
+	if opts.Directions == 0 {
+		opts.Directions = 4
+	}
+	if opts.Entries == 0 {
+		opts.Entries = 4
+	}
+	c := &checker{ctx: ctx, o: opts, of: res.Of, wrt: o.Wrt, res: res, rng: rand.New(rand.NewPCG(opts.Seed, 0x67726164)),
+		rep: &Report{Seed: opts.Seed}}
+	m = deepClone(m)
+	if err := onnx.Bind(m, o.Bind); err != nil {
+		return nil, err
+	}
+	after := deepClone(res.Model)
+	// The binding carries no 16-bit floats, and in them there is little to compare.
+	for _, side := range []*onnx.Model{m, after} {
+		if _, err := onnx.WidenFloat16(side); err != nil {
+			return nil, err
+		}
+	}
+	m.Graph.Outputs = slices.DeleteFunc(m.Graph.Outputs, func(v *onnx.ValueInfo) bool { return v.Name != c.of })
+	onnx.Prune(m.Graph)
+	if err := c.fill(m, after); err != nil {
+		return nil, err
+	}
+	native, err := c.same(m, after)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.compare(after, native); err != nil {
+		return nil, err
+	}
+	c.rep.Passed = c.rep.Output <= forwardTolerance
+	for i := range c.rep.Inputs {
+		c.rep.Passed = c.rep.Passed && c.rep.Inputs[i].Passed
+	}
+	return c.rep, nil
+}
+
+// same runs the original and the model with gradients as they are, notes how far
+// their outputs are apart, and returns what the second one gave.
+func (c *checker) same(m, after *onnx.Model) (feeds, error) {
+	want, err := run(c.ctx, m, []string{c.of}, c.feed, c.o.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	got, err := run(c.ctx, after, append([]string{c.of}, c.res.Grads...), c.feed, c.o.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	a, b := want[c.of], got[c.of]
+	if !slices.Equal(a.Shape, b.Shape) {
+		return nil, fmt.Errorf("gradcheck: output %q has shape %v, and %v with gradients beside it", c.of, a.Shape, b.Shape)
+	}
+	c.rep.Output = distance(numbers(b), numbers(a))
+	return got, nil
+}
+
+// distance returns the norm of a - b over that of b.
+func distance(a, b []float64) float64 {
+	var diff, norm float64
+	for i := range b {
+		if a[i] != b[i] { // infinities are equal
+			diff += (a[i] - b[i]) * (a[i] - b[i])
+		}
+		if !math.IsInf(b[i], 0) {
+			norm += b[i] * b[i]
+		}
+	}
+	if diff == 0 {
+		return 0
+	}
+	return math.Sqrt(diff / norm)
+}
+
+// compare takes the differences, in float64 if that can be.
+func (c *checker) compare(after *onnx.Model, native feeds) error {
+	codes := c.codes(after)
+	f, err := c.forward(after, native, codes)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	wide, err := c.widened(after, f, native)
+	if err != nil {
+		return err
+	}
+	g, eps := native, precision32
+	if wide != nil {
+		defer wide.forward.close()
+		f, g, eps = wide.forward, wide.grads, precision64
+	}
+	c.rep.Precision, c.rep.Tolerance = eps.name, eps.tolerance
+	for i, w := range c.wrt {
+		d := &differ{c: c, f: f, p: eps, input: f.variable[w], seed: c.rng.Uint64()}
+		t := g[c.res.Grads[i]]
+		in := Input{Name: w, OneHot: codes[w], Shape: t.Shape}
+		if err := d.check(&in, numbers(t)); err != nil {
+			return err
+		}
+		if wide != nil {
+			in.Float32 = distance(numbers(native[c.res.Grads[i]]), numbers(t))
+			in.Passed = in.Passed && in.Float32 <= forwardTolerance
+		}
+		c.rep.Inputs = append(c.rep.Inputs, in)
+	}
+	return nil
+}
+
+// codes tells which of wrt hold integers.
+func (c *checker) codes(m *onnx.Model) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range c.wrt {
+		if v := m.Graph.Input(w); v != nil && !v.Type.Elem.IsFloat() {
+			out[w] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package gradcheck
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// The sizes that open dimensions are tried with, until the model runs: two rows, and
+// for the others the first of sizes, then the next, as models that halve an image
+// several times want powers of two.
+const rows = 2
+
+var sizes = []int64{5, 8, 16, 32, 64, 3, 1}
+
+// fill draws inputs on which m runs and gives finite numbers: m is the original, and
+// after, the model with gradients, may have the vector of the product as one more
+// input. Sizes and then domains are tried until it does.
+func (c *checker) fill(m, after *onnx.Model) error {
+	tables := c.tables(m)
+	var last error
+	for _, size := range sizes {
+		for _, positive := range []bool{false, true} {
+			named := map[string]int64{}
+			f, open, err := c.draw(m, tables, size, positive, named)
+			if err != nil {
+				return err
+			}
+			out, err := run(c.ctx, m, []string{c.of}, f, c.o.Runtime)
+			if c.ctx.Err() != nil {
+				return c.ctx.Err()
+			}
+			if err == nil && !finite(numbers(out[c.of])) {
+				err = errors.New("the output is not finite")
+			}
+			if err == nil {
+				c.feed = f
+				if len(named) > 0 {
+					c.rep.Sizes = named
+				}
+				c.drawSeed(after, out[c.of])
+				return nil
+			}
+			var model *ort.ModelError
+			var none *ort.NotFoundError
+			if errors.As(err, &model) || errors.As(err, &none) {
+				return err // no input will help
+			}
+			last = err
+			if !open && positive {
+				return &InputError{last}
+			}
+		}
+	}
+	return &InputError{last}
+}
+
+func finite(v []float64) bool {
+	for _, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// drawSeed draws the vector of the product with the Jacobian, if one is asked for.
+func (c *checker) drawSeed(after *onnx.Model, y *ort.Tensor) {
+	if c.res.Seed == "" {
+		return
+	}
+	v := make([]float64, len(numbers(y)))
+	for i := range v {
+		v[i] = c.rng.NormFloat64()
+	}
+	c.feed[c.res.Seed] = tensor(after.Graph.Input(c.res.Seed).Type.Elem, y.Shape, v)
+}
+
+// tables returns the lengths of the tables that integer inputs index.
+func (c *checker) tables(m *onnx.Model) map[string]int64 {
+	out := map[string]int64{}
+	paths, err := grad.Paths(m, []string{c.of}, nil)
+	if err != nil {
+		return out // Append found nothing wrong: names are random then
+	}
+	for _, p := range paths {
+		if n, ok := p.Rows.Const(); ok && n > 0 {
+			out[p.Wrt] = n
+		}
+	}
+	return out
+}
+
+// draw returns random inputs, and whether any dimension was open. It notes in named
+// the sizes of open dimensions.
+func (c *checker) draw(m *onnx.Model, tables map[string]int64, size int64, positive bool, named map[string]int64) (f feeds, open bool, err error) {
+	f = feeds{}
+	c.settle(m, size, named)
+	for _, v := range m.Graph.Inputs {
+		if m.Graph.Initializer(v.Name) != nil {
+			continue // its default is used
+		}
+		if v.Type.Other != nil {
+			return nil, false, &UnsupportedError{fmt.Sprintf("input %q is not a tensor", v.Name)}
+		}
+		if !v.Type.HasShape {
+			return nil, false, &UnsupportedError{fmt.Sprintf("input %q has a shape of unknown rank", v.Name)}
+		}
+		shape := make([]int64, len(v.Type.Shape))
+		n := int64(1)
+		for i, d := range v.Type.Shape {
+			shape[i] = d.Value
+			if d.Param != "" || d.Value < 0 {
+				shape[i], open = named[key(v, i)], true
+			}
+			n *= shape[i]
+			if n < 0 || n > maxElements {
+				return nil, false, &UnsupportedError{fmt.Sprintf("input %q of shape %v is too large to check", v.Name, v.Type.Shape)}
+			}
+		}
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = c.number(v, tables[v.Name], positive)
+		}
+		if f[v.Name] = tensor(v.Type.Elem, shape, x); f[v.Name] == nil {
+			return nil, false, &UnsupportedError{fmt.Sprintf("input %q is of type %s", v.Name, v.Type.Elem)}
+		}
+	}
+	return f, open, nil
+}
+
+// maxElements bounds an input.
+const maxElements = 1 << 27
+
+// number draws one element of an input: codes within their table, ones for masks
+// and for other integers, normal numbers elsewhere.
+func (c *checker) number(v *onnx.ValueInfo, table int64, positive bool) float64 {
+	switch {
+	case table > 0 && !v.Type.Elem.IsFloat():
+		return float64(c.rng.Int64N(table))
+	case !v.Type.Elem.IsFloat() || strings.Contains(strings.ToLower(v.Name), "mask"):
+		return 1
+	case positive:
+		return 0.1 + 0.8*c.rng.Float64()
+	}
+	return c.rng.NormFloat64()
+}
+
+// key names an open dimension as onnx.Bind does.
+func key(v *onnx.ValueInfo, axis int) string {
+	if p := v.Type.Shape[axis].Param; p != "" {
+		return p
+	}
+	return fmt.Sprintf("%s[%d]", v.Name, axis)
+}
+
+// settle gives sizes to open dimensions: those asked for, two rows for what leads a
+// shape, and size for the rest. Names such as "past + 1" are sums.
+func (c *checker) settle(m *onnx.Model, size int64, named map[string]int64) {
+	var sums []string
+	for _, v := range m.Graph.Inputs {
+		for i, d := range v.Type.Shape {
+			if d.Param == "" && d.Value >= 0 {
+				continue
+			}
+			k := key(v, i)
+			switch n, asked := c.o.Sizes[k]; {
+			case named[k] > 0:
+			case asked:
+				named[k] = n
+			case strings.Contains(k, " + "):
+				sums = append(sums, k)
+			case i == 0 && len(v.Type.Shape) > 1 || strings.Contains(strings.ToLower(k), "batch"):
+				named[k] = rows
+			default:
+				named[k] = size
+			}
+		}
+	}
+	for _, k := range sums {
+		total := int64(0)
+		for part := range strings.SplitSeq(k, " + ") {
+			n, err := strconv.ParseInt(part, 10, 64)
+			if err != nil {
+				if n = named[part]; n == 0 {
+					n = size
+				}
+			}
+			total += n
+		}
+		named[k] = total
+	}
+}

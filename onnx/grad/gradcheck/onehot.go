@@ -1,0 +1,232 @@
+package gradcheck
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// A look-up picks entries of a table by codes. With O the one-hot encoding of the
+// codes, it is linear in O, and O can be moved: to the entries that were picked,
+// those of the move D times the table are added. Which code arrives where on the way
+// from the input to the look-up is found by running that part of the model on marked
+// codes, and knows nothing of how gradients find it.
+
+// marks are what codes are replaced by: places from mark on, and from 2·mark on.
+// What differs by mark between the two runs is the code of that place.
+const mark = 1 << 20
+
+// lookup is a node that picks by codes.
+type lookup struct {
+	node  *onnx.Node
+	index int     // the input of codes
+	codes []int64 // for each element of the index, the place of its code in the input, or -1
+	shape []int64 // of the index
+	table []int64 // the shape of what it picks from
+}
+
+// indexAt gives the input that holds the codes.
+var indexAt = map[string]int{"Gather": 1, "GatherElements": 1, "OneHot": 0}
+
+// relax gives m an input for moves of the one-hot encoding of w, whose table has the
+// given length, and adds what they make of every look-up.
+func (c *checker) relax(m *onnx.Model, w string, length int64) (variable, error) {
+	x := c.feed[w]
+	n := int64(len(numbers(x)))
+	v := variable{name: "gradcheck/onehot/" + w, shape: []int64{n, length}, at: make([]float64, n*length)}
+	found, err := c.lookups(m, w)
+	if err != nil {
+		return v, err
+	}
+	if len(found) == 0 {
+		return v, &UnsupportedError{fmt.Sprintf("no look-up by the codes of %q was found", w)}
+	}
+	e := &emitter{g: m.Graph, prefix: v.name}
+	m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: v.name, Type: onnx.Type{Elem: onnx.Float, HasShape: true,
+		Shape: []onnx.ShapeDim{{Value: n}, {Value: length}}}})
+	by := map[*onnx.Node]lookup{}
+	for _, l := range found {
+		by[l.node] = l
+	}
+	old := m.Graph.Nodes
+	for _, node := range old {
+		l, ok := by[node]
+		e.nodes = append(e.nodes, node)
+		if !ok {
+			continue
+		}
+		y := node.Outputs[0]
+		node.Outputs[0] = y + "/unmoved"
+		move, err := e.moved(l, v.name, length)
+		if err != nil {
+			return v, err
+		}
+		e.node("Add", y, node.Outputs[0], move)
+	}
+	m.Graph.Nodes = e.nodes
+	return v, nil
+}
+
+// lookups finds the look-ups by codes of w.
+func (c *checker) lookups(m *onnx.Model, w string) ([]lookup, error) {
+	vals, err := onnx.Infer(m)
+	if err != nil {
+		return nil, err
+	}
+	depends := map[string]bool{w: true}
+	var list []lookup
+	for _, n := range m.Graph.Nodes {
+		if !slices.ContainsFunc(n.Inputs, func(v string) bool { return depends[v] }) {
+			continue
+		}
+		out := vals[n.Out(0)]
+		at, ok := indexAt[n.Op]
+		if ok && n.Domain == "" && depends[n.In(at)] && out != nil && out.Type.IsFloat() {
+			list = append(list, lookup{node: n, index: at})
+		}
+		for _, o := range n.Outputs {
+			if i := vals[o]; i == nil || !i.Type.IsFloat() {
+				depends[o] = true
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if err := c.trace(m, w, list); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(l lookup) bool {
+		return !slices.ContainsFunc(l.codes, func(k int64) bool { return k >= 0 })
+	}), nil
+}
+
+// emitter writes nodes.
+type emitter struct {
+	g      *onnx.Graph
+	nodes  []*onnx.Node
+	prefix string
+	count  int
+}
+
+// node appends a node and returns the name of its output, out or a new one.
+func (e *emitter) node(op, out string, in ...string) string {
+	return e.with(op, out, nil, in...)
+}
+
+func (e *emitter) with(op, out string, attrs []*onnx.Attribute, in ...string) string {
+	if out == "" {
+		e.count++
+		out = fmt.Sprintf("%s/%s_%d", e.prefix, op, e.count)
+	}
+	e.nodes = append(e.nodes, &onnx.Node{Op: op, Inputs: in, Outputs: []string{out}, Attrs: attrs})
+	return out
+}
+
+// constant adds an initialiser.
+func (e *emitter) constant(t *onnx.Tensor) string {
+	e.count++
+	t.Name = fmt.Sprintf("%s/constant_%d", e.prefix, e.count)
+	e.g.Initializers = append(e.g.Initializers, t)
+	return t.Name
+}
+
+func (e *emitter) ints(v ...int64) string {
+	return e.constant(onnx.NewInt64("", []int64{int64(len(v))}, v))
+}
+
+func (e *emitter) reshape(x string, shape ...int64) string {
+	return e.node("Reshape", "", x, e.ints(shape...))
+}
+
+func (e *emitter) transpose(x string, perm []int64) string {
+	return e.with("Transpose", "", []*onnx.Attribute{onnx.IntsAttr("perm", perm...)}, x)
+}
+
+// moved writes what the move of the one-hot encoding in the input called moves adds
+// to a look-up.
+func (e *emitter) moved(l lookup, moves string, length int64) (string, error) {
+	n := l.node
+	from, is := make([]int64, len(l.codes)), make([]float32, len(l.codes))
+	for i, k := range l.codes {
+		if k >= 0 {
+			from[i], is[i] = k, 1
+		}
+	}
+	count := int64(len(l.codes))
+	// d has one row of the move for each element of the index.
+	d := e.with("Gather", "", []*onnx.Attribute{onnx.IntAttr("axis", 0)}, moves, e.ints(from...))
+	d = e.node("Mul", "", d, e.constant(onnx.NewFloat("", []int64{count, 1}, is)))
+	rank := int64(len(l.table))
+	axis := n.Int("axis", 0)
+	if n.Op == "OneHot" {
+		at, out := n.Int("axis", -1), int64(len(l.shape))+1
+		if at < 0 {
+			at += out
+		}
+		step := e.node("Sub", "", e.pick(n.In(2), 1), e.pick(n.In(2), 0))
+		d = e.node("Mul", "", d, step)
+		d = e.reshape(d, append(slices.Clone(l.shape), length)...)
+		return e.transpose(d, insert(out-1, at)), nil
+	}
+	if axis < 0 {
+		axis += rank
+	}
+	if axis < 0 || axis >= rank || l.table[axis] != length {
+		return "", &UnsupportedError{fmt.Sprintf("%s picks from a table of shape %v, the gradient has %d entries", n.Label(), l.table, length)}
+	}
+	others := slices.Delete(seq(rank), int(axis), int(axis)+1)
+	rest := slices.Delete(slices.Clone(l.table), int(axis), int(axis)+1)
+	if n.Op == "GatherElements" {
+		// y[p] is x with p's place on axis replaced by the code at p.
+		x := e.transpose(n.In(0), append(slices.Clone(others), axis))
+		starts, ends := make([]int64, len(rest)), slices.Delete(slices.Clone(l.shape), int(axis), int(axis)+1)
+		if len(rest) > 0 {
+			x = e.node("Slice", "", x, e.ints(starts...), e.ints(ends...), e.ints(seq(int64(len(rest)))...))
+		}
+		x = e.node("Unsqueeze", "", x, e.ints(axis))
+		d = e.reshape(d, append(slices.Clone(l.shape), length)...)
+		return e.with("ReduceSum", "", []*onnx.Attribute{onnx.IntAttr("keepdims", 0)}, e.node("Mul", "", d, x), e.ints(-1)), nil
+	}
+	x := e.transpose(n.In(0), append([]int64{axis}, others...))
+	y := e.node("MatMul", "", d, e.reshape(x, length, product(rest)))
+	y = e.reshape(y, append(slices.Clone(l.shape), rest...)...)
+	// The axes of the index go where the axis was.
+	k := int64(len(l.shape))
+	var perm []int64
+	for i := range axis {
+		perm = append(perm, k+i)
+	}
+	perm = append(perm, seq(k)...)
+	for i := axis; i < rank-1; i++ {
+		perm = append(perm, k+i)
+	}
+	return e.transpose(y, perm), nil
+}
+
+// pick writes element i of a vector.
+func (e *emitter) pick(v string, i int64) string {
+	return e.with("Gather", "", []*onnx.Attribute{onnx.IntAttr("axis", 0)}, v, e.constant(onnx.NewInt64("", nil, []int64{i})))
+}
+
+func seq(n int64) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = int64(i)
+	}
+	return out
+}
+
+// insert returns the permutation that moves the last of last+1 axes to place at.
+func insert(last, at int64) []int64 {
+	return slices.Insert(seq(last), int(at), last)
+}
+
+func product(v []int64) int64 {
+	n := int64(1)
+	for _, x := range v {
+		n *= x
+	}
+	return n
+}
