@@ -107,6 +107,15 @@ func (b *Builder) ReshapeTo(x Value, to []Dim, sources ...Value) Value {
 	if s, ok := b.Shape(x); ok && SameShape(s, to) {
 		return x
 	}
+	// Two in a row are one. (An optimiser of the runtime, 1.29, that merges them leaves
+	// some graphs with computed shapes invalid.)
+	for w := b.Writer(x); w != nil && w.Op == "Reshape" && w.Domain == ""; w = b.Writer(x) {
+		sources = append(sources, x)
+		x = w.Inputs[0]
+		if s, ok := b.Shape(x); ok && SameShape(s, to) {
+			return x
+		}
+	}
 	y := b.Reshape(x, b.ShapeValue(to, append([]Value{x}, sources...)...))
 	return b.Refine(y, to) // the shape input may have lost what is known
 }

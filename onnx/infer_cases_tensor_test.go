@@ -25,18 +25,10 @@ func init() {
 		s := g.RandShape(2)
 		g.Out(g.Op("ScatterND", []value{g.Float(s, g.Signed), g.Const(onnx.NewInt64("", []int64{1, 1}, []int64{1})), g.Float(append(onnx.Dims(1), s[1:]...), g.Signed)}))
 	}}
-	for _, op := range []string{"ScatterElements", "Scatter"} {
-		inferCases[op] = inferCase{build: func(g *gen) {
-			if op == "Scatter" && g.Opset() > 11 {
-				g.Out(g.Op("Identity", []value{numbers(g, 1)}))
-				return
-			}
-			at := onnx.Dims(1, 2)
-			name := map[bool]string{true: "ScatterElements", false: op}[op == "ScatterElements"]
-			g.Out(g.Op(name, []value{g.Float(g.RandShape(2), g.Signed), g.Indices(at, 2, onnx.Int64, false), g.Float(at, g.Signed)}))
-		}}
-	}
-	inferCases["Scatter"] = inferCase{skip: "replaced by ScatterElements in opset 11"}
+	inferCases["ScatterElements"] = inferCase{build: func(g *gen) {
+		at := onnx.Dims(1, 2)
+		g.Out(g.Op("ScatterElements", []value{g.Float(g.RandShape(2), g.Signed), g.Indices(at, 2, onnx.Int64, false), g.Float(at, g.Signed)}))
+	}}
 	inferCases["ReverseSequence"] = inferCase{build: func(g *gen) {
 		g.Out(g.Op("ReverseSequence", []value{g.Float(onnx.Dims(3, 2, 4), g.Signed), g.Ints(1, 2)}))
 	}}
