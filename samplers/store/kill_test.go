@@ -8,9 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -77,7 +76,7 @@ func (f *mortalFile) Sync() error { return f.disk.spend() }
 
 // attempt creates or resumes a run on a disk, and works on it to the end or to
 // the disk's.
-func (j job) attempt(t *testing.T, dir string, o Options, d disk) error {
+func (j job) attempt(t *testing.T, dir string, o Options, d disk, more ...samplers.Observer) error {
 	t.Helper()
 	cfg := j.config(t)
 	w, err := create(dir, j.header(t), o, d)
@@ -88,7 +87,7 @@ func (j job) attempt(t *testing.T, dir string, o Options, d disk) error {
 	if err != nil {
 		return err
 	}
-	cfg.Observers = []samplers.Observer{w}
+	cfg.Observers = append([]samplers.Observer{w}, more...)
 	_, err = samplers.Run(context.Background(), cfg)
 	return errors.Join(err, w.Close())
 }
@@ -139,56 +138,59 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestSIGKILL kills processes of this test at 20 random moments, with one
-// sampling in each, and resumes them.
+// suicide ends its process, as kill -9 would, a moment after a step.
+type suicide struct{ step int64 }
+
+func (k suicide) Observe(s *samplers.State, _ *samplers.Info) error {
+	if s.Step == k.step {
+		go func() {
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+			self, err := os.FindProcess(os.Getpid())
+			if err == nil {
+				_ = self.Kill()
+			}
+		}()
+	}
+	if s.Step > k.step && k.step > 0 {
+		time.Sleep(50 * time.Microsecond) // not to be done before
+	}
+	return nil
+}
+
+// TestSIGKILL kills processes at 20 random moments, half of them in warm-up, and
+// resumes the runs.
 func TestSIGKILL(t *testing.T) {
 	j := killJobs["adapted, thin"]
 	j.steps, j.warmup = 3000, 3000
 	if dir := os.Getenv("STORE_TEST_RUN"); dir != "" {
-		if err := j.attempt(t, dir, Options{Every: 5 * time.Millisecond}, system{}); err != nil {
+		step, err := strconv.ParseInt(os.Getenv("STORE_TEST_STEP"), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.attempt(t, dir, Options{Every: 20 * time.Millisecond}, system{}, suicide{step}); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	whole := filepath.Join(t.TempDir(), "whole")
-	start := time.Now()
-	j.run(t, whole, Options{Every: 5 * time.Millisecond})
-	took := time.Since(start)
-	killed, warm := 0, 0
+	j.run(t, whole, Options{})
 	for k := range 20 {
 		dir := filepath.Join(t.TempDir(), "run")
-		for life := 0; ; life++ {
+		for _, step := range []int{1 + rand.IntN(2800) + 3000*(k%2), 0} {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestSIGKILL$")
-			cmd.Env = append(os.Environ(), "STORE_TEST_RUN="+dir)
-			var out strings.Builder
-			cmd.Stdout, cmd.Stderr = &out, &out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
+			cmd.Env = append(os.Environ(), "STORE_TEST_RUN="+dir, "STORE_TEST_STEP="+strconv.Itoa(step))
+			out, err := cmd.CombinedOutput()
+			if step > 0 && (err == nil || cmd.ProcessState.Exited()) {
+				t.Fatalf("run %d was not killed at step %d: %v\n%s", k, step, err, out)
 			}
-			if life == 0 {
-				time.Sleep(time.Duration(rand.Float64() * float64(took)))
-				_ = cmd.Process.Signal(syscall.SIGKILL)
-			}
-			err := cmd.Wait()
-			if err == nil {
-				break
-			}
-			if life > 0 {
-				t.Fatalf("run %d: %v\n%s", k, err, &out)
-			}
-			killed++
-			if r, err := Open(dir); err == nil && r.Step() < int64(j.warmup) {
-				warm++
+			if step == 0 && err != nil {
+				t.Fatalf("run %d: %v\n%s", k, err, out)
 			}
 		}
 		sameBytes(t, dir, whole)
 		if t.Failed() {
 			t.FailNow()
 		}
-	}
-	t.Logf("%d of 20 killed before the end, %d of them in warm-up", killed, warm)
-	if killed < 10 || warm == 0 {
-		t.Errorf("%d of 20 killed before the end, %d of them in warm-up", killed, warm)
 	}
 }
 

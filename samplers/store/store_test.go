@@ -1,13 +1,17 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
 )
 
 // spaces has every kind and every width of number.
@@ -98,5 +102,57 @@ func TestTally(t *testing.T) {
 		if a := tally.Accept[c] / 50; !(a > 0.05 && a <= 1) || tally.Hops[c] == 0 || math.IsNaN(a) {
 			t.Errorf("chain %d: acceptance %g, hops %d", c, a, tally.Hops[c])
 		}
+	}
+}
+
+// TestReadWhileWriting: a Reader of a run that goes on sees whole draws.
+func TestReadWhileWriting(t *testing.T) {
+	j := job{space: spaces["ordinal"], sampler: "dmala", chains: chainIDs(0, 2), steps: 6000, warmup: 10, thin: 1}
+	dir := filepath.Join(t.TempDir(), "run")
+	var record *samplers.Recorder
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		record = j.run(t, dir, Options{Every: time.Millisecond})
+	}()
+	var seen []*Reader
+	for done := false; !done; {
+		select {
+		case <-ended:
+			done = true
+		default:
+		}
+		r, err := Open(dir)
+		var early *NotOursError
+		var none *FormatError
+		if errors.As(err, &early) || errors.As(err, &none) || errors.Is(err, fs.ErrNotExist) {
+			continue // not made yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) == 0 || r.Draws(Sampling) > seen[len(seen)-1].Draws(Sampling) {
+			seen = append(seen, r)
+			if lp, err := r.Series(Sampling, lpName); err != nil || len(lp[1]) != r.Draws(Sampling) {
+				t.Fatalf("%d draws, %v", len(lp[1]), err)
+			}
+		}
+	}
+	if record == nil {
+		t.FailNow() // the run says why
+	}
+	for _, r := range seen { // those opened early read on what is there now
+		lp, err := r.Series(Sampling, lpName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c, row := range record.ByChain(record.U) {
+			if !slices.Equal(lp[c], row[:len(lp[c])]) {
+				t.Fatalf("of %d draws some differ", len(lp[c]))
+			}
+		}
+	}
+	if len(seen) < 2 {
+		t.Errorf("%d readers saw draws", len(seen))
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -241,7 +242,7 @@ func (w *Writer) Close() error {
 	w.closed = true
 	close(w.queue)
 	<-w.done
-	_ = w.back.disk.Remove(w.back.dir + "/" + tempName) // what a failure left
+	_ = w.back.disk.Remove(filepath.Join(w.back.dir, tempName)) // what a failure left
 	if unlock := w.lock.Unlock(); err == nil && unlock != nil {
 		err = fmt.Errorf("store: %w", unlock)
 	}
