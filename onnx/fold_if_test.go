@@ -126,3 +126,16 @@ func TestPruneDefaults(t *testing.T) {
 		t.Errorf("%d inputs and %d initialisers are left", len(m.Graph.Inputs), len(m.Graph.Initializers))
 	}
 }
+
+// TestSimplifySubgraphOutputs: what a branch returns follows an identity that goes.
+func TestSimplifySubgraphOutputs(t *testing.T) {
+	m := vectors(18, node("Identity", "x", "same"), node("ReduceMax", "x", "h", onnx.IntAttr("keepdims", 0)), node("Cast", "h", "c", onnx.IntAttr("to", int64(onnx.Bool))),
+		node("If", "c", "y", subgraph("then_branch", "q", node("Add", "same z", "q")), subgraph("else_branch", "same")))
+	if err := onnx.Simplify(m); err != nil {
+		t.Fatal(err)
+	}
+	mustCheck(t, m)
+	if count(m, "Identity") != 0 {
+		t.Error("the identity is left")
+	}
+}

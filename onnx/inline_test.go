@@ -136,7 +136,8 @@ func mustCheck(t *testing.T, m *onnx.Model) {
 // also where the function uses the same names.
 func TestInlineGraphAttribute(t *testing.T) {
 	f := function(18, "Either", "a p", "c", node("Neg", "a", "t"),
-		node("If", "p", "c", ref("then_branch", "body", onnx.AttrGraph), subgraph("else_branch", "u", node("Identity", "t", "u"))))
+		node("If", "p", "d", ref("then_branch", "body", onnx.AttrGraph), subgraph("else_branch", "u", node("Identity", "t", "u"))),
+		node("If", "p", "c", ref("then_branch", "body", onnx.AttrGraph), subgraph("else_branch", "v", node("Mul", "d t", "v"))))
 	f.Attributes = []string{"body"}
 	body := subgraph("body", "q", node("Mul", "t w", "s"), node("Add", "s x", "q"))
 	m := vectors(18, node("Exp", "z", "t"), call("Either", "x yes", "r", body), call("Either", "r no", "k", body), call("Either", "k yes", "l", body), node("Sum", "r k l", "y"))
@@ -146,10 +147,19 @@ func TestInlineGraphAttribute(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCheck(t, m)
+	graphs := map[*onnx.Graph]bool{}
+	for _, n := range m.Graph.Nodes {
+		if a := n.Attr("then_branch"); a != nil && graphs[a.G] {
+			t.Error("two nodes share a graph")
+		} else if a != nil {
+			graphs[a.G] = true
+		}
+	}
 	then := func(out string) *onnx.Node {
 		return node("If", "yes", out, subgraph("then_branch", "q", node("Mul", "t w", "s"), node("Add", "s x", "q")), subgraph("else_branch", "u", node("Identity", "x", "u")))
 	}
-	want, err := gradtest.Run(vectors(18, node("Exp", "z", "t"), then("r"), node("Neg", "r", "k"), then("l"), node("Sum", "r k l", "y")), vectorFeeds)
+	// The second call takes the other branches, which square.
+	want, err := gradtest.Run(vectors(18, node("Exp", "z", "t"), then("r"), node("Mul", "r r", "k"), then("l"), node("Sum", "r k l", "y")), vectorFeeds)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,8 @@ func init() {
 				g.Op("Resize", []value{x, none, g.Const(floats(1, 1, 1.7, 0.6))}, mode("cubic", c, "ceil")...))
 		}
 		g.Out(g.Op("Resize", []value{x, none, g.Const(floats(1, 1, 1.7, 0.6))}, mode("nearest", "tf_half_pixel_for_nn", "floor")...))
+		// Halving, positions fall between two elements.
+		g.Out(g.Op("Resize", []value{x, none, g.Const(floats(1, 1, 2, 0.5))}, mode("nearest", "tf_half_pixel_for_nn", "floor")...))
 		g.Out(g.Op("Resize", []value{x, none, none, g.Ints(1, 2, 8, 3)}, mode("nearest", "tf_half_pixel_for_nn", "floor")...))
 		g.Out(g.Op("Resize", []value{x, g.Const(floats(0, 0, 0.1, 0.2, 1, 1, 0.8, 0.7)), none, g.Ints(1, 2, 4, 4)}, mode("linear", "tf_crop_and_resize", "floor")...))
 	}}

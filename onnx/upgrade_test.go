@@ -238,3 +238,19 @@ func TestUpgradeLeaves(t *testing.T) {
 		}
 	}
 }
+
+// TestUpgradeInputs: an initialiser that an old file had to list as an input is no
+// input any more; in a newer file it is a default, and stays one.
+func TestUpgradeInputs(t *testing.T) {
+	for ir, inputs := range map[int64]int{3: 2, 4: 3} {
+		m := vectors(7, &onnx.Node{Op: "Add", Inputs: []string{"x", "w"}, Outputs: []string{"y"}})
+		m.IRVersion = ir
+		m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: "w", Type: onnx.Type{Elem: onnx.Float}})
+		if err := onnx.Upgrade(m, 18); err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Graph.Inputs) != inputs || m.IRVersion != 8 || m.Graph.Initializer("w") == nil {
+			t.Errorf("file version %d: %d inputs, version %d", ir, len(m.Graph.Inputs), m.IRVersion)
+		}
+	}
+}
