@@ -117,3 +117,25 @@ func (b *Builder) Try(f func()) error {
 	g.Inputs, g.Outputs = g.Inputs[:inputs], g.Outputs[:outputs]
 	return err
 }
+
+// Want returns output i of n, a node of the graph, after giving it a name where it
+// was left out.
+func (b *Builder) Want(n *Node, i int) Value {
+	if b.err != nil {
+		return ""
+	}
+	if v := n.Out(i); v != "" {
+		return v
+	}
+	for len(n.Outputs) <= i {
+		n.Outputs = append(n.Outputs, "")
+	}
+	n.Outputs[i] = b.name(n.Op)
+	if err := b.inf.node(n); err != nil {
+		b.Fail(err)
+		return ""
+	}
+	b.taken[n.Outputs[i]] = true
+	b.writer[n.Outputs[i]] = n
+	return n.Outputs[i]
+}

@@ -1,0 +1,328 @@
+package grad
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// Recurrent networks keep the runtime's fused kernel forward. It returns every hidden
+// state h_t, so that the gates of all steps are one product X·Wᵀ + H₋₁·Rᵀ + b again,
+// H₋₁ being the states one step earlier. A cell is element-wise in its gates and the
+// state before: its Jacobian is diagonal, and all steps' diagonals come from one
+// backward pass over the cell, with ones for a seed. What remains of back-propagation
+// through time (Werbos 1990) is a short recurrence per step; the gradients of inputs
+// and weights are one product each.
+//
+// Activations may be any that the standard lists, with clipping; sequences of
+// different lengths are masked; every output may have a gradient. The number of steps
+// must be known.
+
+// recurrent is what LSTM, GRU and RNN have in common.
+type recurrent struct {
+	b      *onnx.Builder
+	n      Node
+	steps  int64
+	batch  onnx.Dim
+	hidden int64
+	dirs   int
+	elem   onnx.DataType
+	x, y   Value // [steps, batch, input], [steps, directions, batch, hidden]
+	// mask is 1 where a step belongs to the text, [steps, batch, 1], or "" where all do.
+	mask       Value
+	dy         Value // the gradient of y, or ""
+	dyh, dyc   Value // those of the last states, [directions, batch, hidden], or ""
+	activators [][]activator
+}
+
+// direction is one direction of a recurrent node.
+type direction struct {
+	*recurrent
+	act       []activator
+	reverse   bool
+	w, r      Value // [gates·hidden, input], [gates·hidden, hidden]
+	wb, rb    Value // [gates·hidden], or ""
+	h0, c0    Value // [1, batch, hidden]
+	before    Value // the states one step earlier, [steps, batch, hidden]
+	dy        []Value
+	dh, dc    Value // gradients that come from behind the last step, or ""
+	peepholes []Value
+}
+
+// recurrentGrads are the gradients of one direction.
+type recurrentGrads struct {
+	dzx, dzh Value // of the gates, as the input and as the state contribute to them
+	dh0, dc0 Value
+	dr       Value // of r, where it is not dzhᵀ·before
+	dp       Value
+}
+
+// recurrentRule returns a rule: cell does one direction.
+func recurrentRule(activations []string, cell func(d *direction) recurrentGrads) Rule {
+	return func(b *onnx.Builder, n Node, dy []Value) []Value {
+		r := readRecurrent(b, n, dy, activations)
+		if r == nil || b.Err() != nil {
+			return nil
+		}
+		parts := make([]recurrentGrads, r.dirs)
+		ds := make([]*direction, r.dirs)
+		for i := range parts {
+			ds[i] = r.direction(i)
+			if b.Err() != nil {
+				return nil
+			}
+			parts[i] = cell(ds[i])
+		}
+		if b.Err() != nil {
+			return nil
+		}
+		return r.collect(ds, parts)
+	}
+}
+
+// readRecurrent reads shapes and attributes; nil after an error.
+func readRecurrent(b *onnx.Builder, n Node, dy []Value, defaults []string) *recurrent {
+	r := &recurrent{b: b, n: n, dirs: 1, x: n.In(0), elem: b.Info(n.In(0)).Type}
+	s, ok := b.Shape(r.x)
+	sr, okR := b.Shape(n.In(2))
+	if !ok || !okR || len(s) != 3 || len(sr) != 3 {
+		b.Fail(&ShapeError{Node: n.Label(), Value: r.x, Have: rankString(s, ok), Want: "[steps, batch, input]"})
+		return nil
+	}
+	if n.Int("layout", 0) != 0 {
+		s = []onnx.Dim{s[1], s[0], s[2]}
+		r.x = b.Transpose(r.x, 1, 0, 2)
+	}
+	r.batch = s[1]
+	if r.steps, ok = s[0].Const(); !ok || r.steps < 1 {
+		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: onnx.ShapeString(s), Want: "a number of steps"})
+		return nil
+	}
+	if r.hidden, ok = sr[2].Const(); !ok {
+		r.hidden = n.Int("hidden_size", 0)
+	}
+	if n.Str("direction", "forward") == "bidirectional" {
+		r.dirs = 2
+	}
+	if r.activators = readActivators(n.Node, r.dirs, defaults); r.activators == nil {
+		refuse(b, n.Node, "its activations are not all known")
+		return nil
+	}
+	if lens := n.In(4); lens != "" {
+		at := make([]int32, r.steps)
+		for i := range at {
+			at[i] = int32(i)
+		}
+		keep := b.Op("Less", []Value{b.Const(onnx.NewInt32("", []int64{r.steps, 1}, at)), b.Unsqueeze(lens, 0)})
+		r.mask = b.Unsqueeze(b.Cast(keep, r.elem), 2)
+	}
+	r.y = b.Want(n.Node, 0)
+	get := func(i int) Value {
+		if i < len(dy) {
+			return dy[i]
+		}
+		return ""
+	}
+	r.dy, r.dyh, r.dyc = get(0), get(1), get(2)
+	if n.Int("layout", 0) != 0 {
+		r.y = b.Transpose(r.y, 1, 2, 0, 3)
+		if r.dy != "" {
+			r.dy = b.Transpose(r.dy, 1, 2, 0, 3)
+		}
+		r.dyh, r.dyc = r.swap(r.dyh), r.swap(r.dyc)
+	}
+	return r
+}
+
+// swap exchanges the first two axes of a state, if there is one.
+func (r *recurrent) swap(v Value) Value {
+	if v == "" {
+		return ""
+	}
+	return r.b.Transpose(v, 1, 0, 2)
+}
+
+// pick returns the part of v that belongs to direction i, without the axis.
+func (r *recurrent) pick(v Value, axis int64, i int) Value {
+	if v == "" {
+		return ""
+	}
+	if r.dirs == 1 {
+		return r.b.Squeeze(v, axis)
+	}
+	return r.b.Gather(v, index(r.b, int64(i)), axis)
+}
+
+// state returns an initial state of direction i as [1, batch, hidden].
+func (r *recurrent) state(v Value, i int) Value {
+	if v == "" {
+		return r.b.Zeros([]onnx.Dim{onnx.D(1), r.batch, onnx.D(r.hidden)}, r.elem, r.x)
+	}
+	if r.n.Int("layout", 0) != 0 {
+		v = r.swap(v)
+	}
+	if r.dirs == 1 {
+		return v
+	}
+	return r.b.Unsqueeze(r.pick(v, 0, i), 0)
+}
+
+func (r *recurrent) direction(i int) *direction {
+	b := r.b
+	d := &direction{recurrent: r, act: r.activators[i], reverse: i == 1 || r.n.Str("direction", "forward") == "reverse"}
+	d.w, d.r = r.pick(r.n.In(1), 0, i), r.pick(r.n.In(2), 0, i)
+	if bias := r.pick(r.n.In(3), 0, i); bias != "" {
+		d.wb, d.rb = halves(b, bias, 0)
+	}
+	d.h0 = r.state(r.n.In(5), i)
+	y := r.pick(r.y, 1, i)
+	d.before = d.earlier(y, d.h0, r.mask != "")
+	if dy := r.pick(r.dy, 1, i); dy != "" {
+		if r.mask != "" {
+			dy = b.Mul(dy, r.mask)
+		}
+		d.dy = d.pieces(dy)
+	}
+	last := func(v Value) Value {
+		if v == "" || r.dirs == 1 {
+			return v
+		}
+		return b.Unsqueeze(r.pick(v, 0, i), 0)
+	}
+	d.dh, d.dc = last(r.dyh), last(r.dyc)
+	if p := r.pick(r.n.In(7), 0, i); p != "" {
+		d.peepholes = b.OpN("", "Split", 3, []Value{p}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", 3))
+	}
+	return d
+}
+
+// earlier returns the states one step before those in all, [steps, batch, hidden],
+// the first being initial. Where the runtime wrote zeros behind the end of a text, a
+// text read from its end begins.
+func (d *direction) earlier(all, initial Value, masked bool) Value {
+	b := d.b
+	if d.steps == 1 {
+		return initial
+	}
+	if !d.reverse {
+		return b.Op("Concat", []Value{initial, slice(b, all, 0, onnx.D(0), onnx.D(d.steps-1), nil)}, onnx.IntAttr("axis", 0))
+	}
+	rest := slice(b, all, 0, onnx.D(1), onnx.D(d.steps), nil)
+	if masked {
+		rest = b.Add(rest, b.Mul(b.Sub(b.Scalar(1, rest), slice(b, d.mask, 0, onnx.D(1), onnx.D(d.steps), nil)), initial))
+	}
+	return b.Op("Concat", []Value{rest, initial}, onnx.IntAttr("axis", 0))
+}
+
+// pieces splits along the axis of steps.
+func (d *direction) pieces(v Value) []Value {
+	if d.steps == 1 || v == "" {
+		return []Value{v}
+	}
+	return d.b.OpN("", "Split", int(d.steps), []Value{v}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", d.steps))
+}
+
+// join is the inverse of pieces.
+func (d *direction) join(v []Value) Value {
+	if len(v) == 1 {
+		return v[0]
+	}
+	return d.b.Op("Concat", v, onnx.IntAttr("axis", 0))
+}
+
+// order lists the steps as they are computed.
+func (d *direction) order() []int {
+	at := make([]int, d.steps)
+	for i := range at {
+		at[i] = i
+	}
+	if d.reverse {
+		slices.Reverse(at)
+	}
+	return at
+}
+
+// gates returns x·wᵀ + before·rᵀ + biases.
+func (d *direction) gates() Value {
+	b := d.b
+	z := b.Add(b.MatMul(d.x, b.SwapLast(d.w)), b.MatMul(d.before, b.SwapLast(d.r)))
+	if d.wb != "" {
+		z = b.Add(z, b.Add(d.wb, d.rb))
+	}
+	return z
+}
+
+// parts splits gates along the last axis.
+func (d *direction) parts(z Value, count int) []Value {
+	if count == 1 {
+		return []Value{z}
+	}
+	out := d.b.OpN("", "Split", count, []Value{z}, onnx.IntAttr("axis", -1), onnx.IntAttr("num_outputs", int64(count)))
+	if out == nil {
+		out = make([]Value, count)
+	}
+	return out
+}
+
+// beside joins along the last axis.
+func (d *direction) beside(v ...Value) Value {
+	return d.b.Op("Concat", v, onnx.IntAttr("axis", -1))
+}
+
+// diagonal returns the derivatives of out, element by element, by each of wrt: zeros
+// where it does not depend on one. Steps outside the text have none.
+func (d *direction) diagonal(out Value, wrt ...Value) []Value {
+	b := d.b
+	if b.Err() != nil {
+		return make([]Value, len(wrt))
+	}
+	leaves := map[Value]bool{}
+	for _, w := range wrt {
+		leaves[w] = true
+	}
+	p := newPass(b, wrt, leaves)
+	if err := p.run([]Value{out}, []Value{b.Scalar(1, out)}); err != nil {
+		b.Fail(err)
+	}
+	k := make([]Value, len(wrt))
+	for i, w := range wrt {
+		k[i] = p.grads[w]
+		if k[i] == "" {
+			s, _ := b.Shape(w)
+			k[i] = b.Zeros(s, d.elem, w, d.x)
+		}
+		if d.mask != "" {
+			k[i] = b.Mul(k[i], d.mask)
+		}
+	}
+	return k
+}
+
+// passing returns the weight with which steps outside the text hand a state on, in
+// pieces, or nil.
+func (d *direction) passing() []Value {
+	if d.mask == "" {
+		return nil
+	}
+	return d.pieces(d.b.Sub(d.b.Scalar(1, d.x), d.mask))
+}
+
+// sum adds what is not empty.
+func (d *direction) sum(v ...Value) Value {
+	total := Value("")
+	for _, x := range v {
+		switch {
+		case x == "":
+		case total == "":
+			total = x
+		default:
+			total = d.b.Add(total, x)
+		}
+	}
+	return total
+}
+
+// zero is a state of zeros.
+func (d *direction) zero() Value {
+	return d.b.Zeros([]onnx.Dim{onnx.D(1), d.batch, onnx.D(d.hidden)}, d.elem, d.x)
+}
