@@ -1,0 +1,45 @@
+package onnx_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// A model with functions and an If is written out, brought to operator set 18 and
+// simplified.
+func ExampleUpgrade() {
+	m, err := onnx.Load("testdata/local.onnx")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := onnx.Inline(m); err != nil {
+		log.Fatal(err)
+	}
+	onnx.FoldIf(m)
+	if err := onnx.Upgrade(m, 18); err != nil {
+		log.Fatal(err)
+	}
+	if err := onnx.Simplify(m); err != nil {
+		log.Fatal(err)
+	}
+	for _, n := range m.Graph.Nodes {
+		fmt.Println(n.Label(), n.Float("alpha", 0))
+	}
+	fmt.Println("operator set", m.Opset()) // it was newer: nothing to do
+	// Output:
+	// LeakyRelu node that writes "y" 0.25
+	// operator set 21
+}
+
+// An operator's history: which sets defined it, and what a given set reads.
+func ExampleOperator() {
+	resize, _ := onnx.Operator("", "Resize")
+	since, _ := resize.At(17)
+	fmt.Println(resize.Since, since)
+	fmt.Println(onnx.Known("", "Resize", 9))
+	// Output:
+	// [10 11 13 18 19] 13
+	// false
+}
