@@ -224,7 +224,11 @@ func ruleConvTranspose(b *onnx.Builder, n Node, dy []Value) []Value {
 		return nil
 	}
 	ts, err := onnx.Transposes(n.Node, c.y, c.w)
-	if err != nil || ts == nil {
+	switch {
+	case err != nil:
+		b.Fail(err)
+		return nil
+	case ts == nil:
 		unknownWindows(b, n)
 		return nil
 	}

@@ -204,6 +204,9 @@ func ruleAffineGrid(b *onnx.Builder, n Node, dy []Value) []Value {
 	}
 	spatial := size[2:]
 	r := int64(len(spatial))
+	if _, ok := elements(b, n.Label(), append([]int64{r + 1}, spatial...)...); !ok {
+		return nil
+	}
 	count := int64(1)
 	for _, d := range spatial {
 		count *= d

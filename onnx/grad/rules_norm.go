@@ -1,6 +1,7 @@
 package grad
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -120,13 +121,20 @@ func expandMeanVarianceNorm(b *onnx.Builder, n *onnx.Node) []Value {
 	return []Value{normalised(b, n.In(0), axes, 1e-18)}
 }
 
+// mostSlices bounds the channels that LRN sums over: a file may state any number.
+const mostSlices = 1024
+
 // LRN: y = x/(k + α/size·Σ x²)^β, the sum over size channels around each.
 func expandLRN(b *onnx.Builder, n *onnx.Node) []Value {
 	x := n.In(0)
 	rank := b.Info(x).Rank()
 	size := n.Int("size", 1)
-	if rank < 2 || size < 1 {
+	if rank < 2 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "a batch of channels"})
+		return nil
+	}
+	if size < 1 || size > mostSlices {
+		b.Fail(fmt.Errorf("grad: %s: size %d is not from 1 to %d", n.Label(), size, mostSlices))
 		return nil
 	}
 	pads := make([]int64, 2*rank)

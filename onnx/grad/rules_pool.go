@@ -1,6 +1,7 @@
 package grad
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -133,11 +134,28 @@ func (p *pooling) fit(v Value) Value {
 	return cutSpatial(b, v, to, p.x, v)
 }
 
+// largestConstant bounds the constants that rules write: files may state any size.
+const largestConstant = 1 << 26
+
+// elements returns the product of sizes, or records an error where a constant of so
+// many elements would be too large.
+func elements(b *onnx.Builder, what string, sizes ...int64) (int64, bool) {
+	n := int64(1)
+	for _, s := range sizes {
+		if s > 0 && n > largestConstant/s {
+			b.Fail(fmt.Errorf("grad: %s: the gradient needs a constant of more than %d elements", what, largestConstant))
+			return 0, false
+		}
+		n *= s
+	}
+	return n, true
+}
+
 // onesKernel returns weights of one channel that are all one.
 func onesKernel(b *onnx.Builder, like Value, kernel []int64) Value {
-	n := int64(1)
-	for _, k := range kernel {
-		n *= k
+	n, ok := elements(b, "pooling", kernel...)
+	if !ok {
+		return ""
 	}
 	return constantLike(b, like, append([]int64{1, 1}, kernel...), slices.Repeat([]float64{1}, int(n)))
 }
@@ -187,6 +205,9 @@ func ruleAveragePool(b *onnx.Builder, n Node, dy []Value) []Value {
 		}
 		size, okIn := p.in[2+i].Const()
 		count, okOut := p.out[2+i].Const()
+		if _, ok := elements(b, n.Label(), w.Kernel, max(1, count)); !ok {
+			return nil
+		}
 		switch {
 		case okIn && okOut:
 			counts = append(counts, countsOf(b, d, w, size, count, padded, len(p.windows)-i))

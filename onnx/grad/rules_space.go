@@ -96,6 +96,14 @@ func ruleCol2Im(b *onnx.Builder, n Node, dy []Value) []Value {
 		b.Fail(err)
 		return nil
 	}
+	// No more entries than blocks of the padded image.
+	all := slices.Clone(block)
+	for i, w := range windows {
+		all = append(all, image[i]+w.Begin+w.End)
+	}
+	if _, ok := elements(b, n.Label(), all...); !ok {
+		return nil
+	}
 	pads := make([]int64, 2*(2+r))
 	sizes := make([]int64, r)
 	for i, w := range windows {
