@@ -2,48 +2,16 @@ package store
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gradhop/gradhop/samplers/diag"
 )
-
-// Number is a float64 that is null in JSON and NA in text where it is not finite.
-type Number float64
-
-// MarshalJSON implements json.Marshaler.
-func (n Number) MarshalJSON() ([]byte, error) {
-	if !n.finite() {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *Number) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		*n = Number(math.NaN())
-		return nil
-	}
-	return json.Unmarshal(text, (*float64)(n))
-}
-
-// Text returns n with a number of decimals.
-func (n Number) Text(decimals int) string {
-	if !n.finite() {
-		return "NA"
-	}
-	return strconv.FormatFloat(float64(n), 'f', decimals, 64)
-}
-
-func (n Number) finite() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
 // Row is what there is to say of one variable over all draws of all chains. The
 // numbers are those of package diag, and quantiles are interpolated (type 7), so

@@ -187,7 +187,7 @@ func TestNotAvailable(t *testing.T) {
 		"infinite":   {fake(t, space, 2, 50, coin, func(k, _ int) float64 { return math.Inf(k%2 - 1) }), "lp: NaN or infinite in some draw"},
 		"NaN":        {fake(t, space, 2, 50, coin, func(_, _ int) float64 { return math.NaN() }), "lp: NaN or infinite in some draw"},
 		"few draws":  {fake(t, space, 2, 3, coin, flat), "3 draws a chain: diagnostics need four"},
-		"no draw":    {fake(t, space, 2, 0+1, coin, flat), "1 draws a chain"},
+		"one draw":   {fake(t, space, 2, 1, coin, flat), "1 draws a chain"},
 		"one chain":  {fake(t, space, 1, 50, coin, flat), "one chain: R-hat needs two"},
 		"never move": {fake(t, space, 2, 50, func(_, c, _ int) int32 { return int32(c) }, flat), "chains that never change it differ"},
 	} {

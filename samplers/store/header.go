@@ -48,7 +48,10 @@ type Header struct {
 	// Space describes the states.
 	Space Space `json:"space"`
 	// Sampler is the name of the sampler, Settings all other settings that draws
-	// depend on, by the names of their flags.
+	// depend on, by the names of their flags: options of the sampler, what chains
+	// start from (of a file its sha256), what happens to values that are not finite.
+	// What draws do not depend on, as threads and the size of batches, is left out,
+	// and so is the number of chains.
 	Sampler  string            `json:"sampler"`
 	Settings map[string]string `json:"settings,omitempty"`
 	// StepSize says that the sampler has a step size, to be recorded.
