@@ -43,7 +43,8 @@ type Result struct {
 	Model *onnx.Model
 	// Of is the output that was differentiated.
 	Of string
-	// Grads names the gradients, "grad/INPUT" for each of Wrt in order. The gradient
+	// Grads names the gradients, "grad/INPUT" for each of Wrt in order, or "grad2/INPUT"
+	// and so on where the model has names that begin with "grad/" itself. The gradient
 	// by a floating-point value has its shape; that by integers, at their one-hot
 	// encoding, has one more axis, the length of the table.
 	Grads []string
@@ -73,7 +74,8 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := onnx.NewBuilder(m, "grad/", nil)
+	name := level(m.Graph, "grad") + "/"
+	b, err := onnx.NewBuilder(m, name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	for i, w := range o.Wrt {
-		r.Grads = append(r.Grads, "grad/"+w)
+		r.Grads = append(r.Grads, name+w)
 		b.Output(r.Grads[i], dx[i])
 	}
 	r.StraightThrough = straight
@@ -207,7 +209,7 @@ func seedOf(b *onnx.Builder, o Options, r *Result) (Value, error) {
 		if !known {
 			return "", &ShapeError{Node: "output", Value: o.Of, Have: "unknown rank", Want: "a known one"}
 		}
-		r.Seed = b.Input("seed/"+o.Of, t, shape...)
+		r.Seed = b.Input(level(b.Model().Graph, "seed")+"/"+o.Of, t, shape...)
 		return r.Seed, b.Err()
 	case ReduceRows:
 		rows := known

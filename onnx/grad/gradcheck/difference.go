@@ -15,14 +15,15 @@ type precision struct {
 	// size of the derivative.
 	resolved float64
 	steps    []float64
+	agree    int     // steps that must agree with the next
 	tiny     float64 // for noise: too short for a function to curve along it
 }
 
 var (
 	precision64 = precision{name: "float64", tolerance: Tolerance64, resolved: Tolerance64,
-		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9}
+		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9, agree: 1}
 	precision32 = precision{name: "float32", tolerance: Tolerance32, resolved: 2e-2,
-		steps: []float64{1, 0.3, 0.1, 0.03, 0.01}, tiny: 1e-3}
+		steps: []float64{1, 0.3, 0.1, 0.05, 0.02, 0.01}, tiny: 1e-3, agree: 2}
 )
 
 // differ takes differences by one input.
@@ -124,11 +125,12 @@ func unit(v []float64) []float64 {
 type estimate struct{ value, err float64 }
 
 // derivative estimates the derivative along v: (8(f(h) - f(-h)) - (f(2h) - f(-2h))) /
-// 12h for the longest step h that gives the same as the next shorter one. size is
-// what the derivative is measured against, besides itself.
+// 12h for the longest step h that gives the same as the longer ones before it: as
+// many as agree says, since where steps are long, kinks can hide between two of them.
+// size is what the derivative is measured against, besides itself.
 func (d *differ) derivative(v []float64, size float64) (estimate, error) {
 	best := estimate{err: math.Inf(1)}
-	last := math.NaN()
+	var values []float64
 	for _, h := range d.p.steps {
 		h *= d.scale
 		var y [4][]float64
@@ -139,12 +141,17 @@ func (d *differ) derivative(v []float64, size float64) (estimate, error) {
 			}
 		}
 		value := (8*d.dot(y[0], y[1]) - d.dot(y[2], y[3])) / (12 * h)
-		// The sum of squares of the four weights is 130.
-		e := estimate{value, math.Abs(value-last) + 3*math.Sqrt(130)/12*d.noise/h}
-		last = value
-		if e.err < best.err {
-			best = e
+		if len(values) >= d.p.agree {
+			apart := 0.0
+			for _, before := range values[len(values)-d.p.agree:] {
+				apart = max(apart, math.Abs(value-before))
+			}
+			// The sum of squares of the four weights is 130.
+			if e := (estimate{value, apart + 3*math.Sqrt(130)/12*d.noise/h}); e.err < best.err {
+				best = e
+			}
 		}
+		values = append(values, value)
 		if best.err <= 0.1*d.p.tolerance*max(size, math.Abs(best.value)) {
 			break
 		}

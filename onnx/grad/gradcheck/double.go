@@ -59,6 +59,11 @@ var written = map[string]func(e *emitter, n *onnx.Node, x *onnx.Info) bool{
 		e.branches(n, e.elu(n.Inputs[0], gamma*float64(n.Float("alpha", 1.67326319217681884765625))), e.node("Mul", "", n.Inputs[0], e.number(gamma)))
 		return true
 	},
+	// Left as it is, x·Sigmoid(x) becomes a fused operator that is float32 only.
+	"Sigmoid": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+		e.node("Div", n.Outputs[0], e.number(1), e.node("Add", "", e.number(1), e.node("Exp", "", e.node("Neg", "", n.Inputs[0]))))
+		return true
+	},
 	"HardSigmoid": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
 		e.hardSigmoid(n.Outputs[0], n.Inputs[0], float64(n.Float("alpha", 0.2)), float64(n.Float("beta", 0.5)))
 		return true
