@@ -72,6 +72,10 @@ type ModelConditional interface {
 type Batch struct {
 	Space *Space
 	Codes []int32 // [chain, site]
+	// IDs are the numbers of the chains in the whole run, [chain], or nil. They change
+	// no result but in its last bits: an energy whose arithmetic depends on where in a
+	// batch a row stands goes by them, so that a chain comes out the same in any batch.
+	IDs []int64
 }
 
 // NewBatch returns a batch of n chains with every code zero.
@@ -96,10 +100,14 @@ func (b Batch) Chain(c int) []int32 {
 // Slice returns the chains [lo, hi), sharing memory with b.
 func (b Batch) Slice(lo, hi int) Batch {
 	d := b.Space.Sites
-	return Batch{Space: b.Space, Codes: b.Codes[lo*d : hi*d : hi*d]}
+	s := Batch{Space: b.Space, Codes: b.Codes[lo*d : hi*d : hi*d]}
+	if b.IDs != nil {
+		s.IDs = b.IDs[lo:hi:hi]
+	}
+	return s
 }
 
 // Clone returns a copy that shares no codes with b.
 func (b Batch) Clone() Batch {
-	return Batch{Space: b.Space, Codes: append([]int32(nil), b.Codes...)}
+	return Batch{Space: b.Space, Codes: append([]int32(nil), b.Codes...), IDs: append([]int64(nil), b.IDs...)}
 }

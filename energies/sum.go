@@ -134,7 +134,10 @@ func (s *Sum) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Ba
 }
 
 // batch is x in the term's own space.
-func (t Term) batch(x Batch) Batch { return Batch{Space: t.Energy.Space(), Codes: x.Codes} }
+func (t Term) batch(x Batch) Batch {
+	x.Space = t.Energy.Space()
+	return x
+}
 
 // add adds the weighted term; what is impossible stays so.
 func (t Term) add(u, part []float64) {

@@ -16,13 +16,15 @@ type gibbsPart struct {
 }
 
 func (p *gibbsPart) reset(sp *energies.Space) {
-	p.x = energies.Batch{Space: sp, Codes: p.x.Codes[:0]}
+	p.x = energies.Batch{Space: sp, Codes: p.x.Codes[:0], IDs: p.x.IDs[:0]}
 	p.chain, p.value = p.chain[:0], p.value[:0]
 }
 
-// add appends a state of chain c.
-func (p *gibbsPart) add(c int, x []int32) {
+// add appends a state of chain c. All states of a chain have its number, so that U of
+// the one that is drawn is what a later evaluation gives.
+func (p *gibbsPart) add(c int, id int64, x []int32) {
 	p.x.Codes = append(p.x.Codes, x...)
+	p.x.IDs = append(p.x.IDs, id)
 	p.chain = append(p.chain, c)
 }
 
@@ -40,7 +42,7 @@ func (k *Gibbs) ask(ctx context.Context, s *State, count *Counts) error {
 		p.reset(s.X.Space)
 		for c, i := range k.site {
 			if i == site {
-				p.add(c, s.X.Chain(c))
+				p.add(c, s.ChainIDs[c], s.X.Chain(c))
 			}
 		}
 		if len(p.chain) == 0 {
@@ -65,7 +67,7 @@ func (k *Gibbs) evaluateMoved(ctx context.Context, s *State, info *Info) error {
 	p.reset(s.X.Space)
 	for c, i := range k.site {
 		if k.next.X.Codes[c*d+i] != s.X.Codes[c*d+i] {
-			p.add(c, k.next.X.Chain(c))
+			p.add(c, s.ChainIDs[c], k.next.X.Chain(c))
 		}
 	}
 	if len(p.chain) == 0 {
@@ -113,7 +115,7 @@ func (k *Gibbs) enumerate(ctx context.Context, s *State, count *Counts) error {
 			if v == x[i] {
 				continue
 			}
-			p.add(c, x)
+			p.add(c, s.ChainIDs[c], x)
 			p.x.Codes[len(p.x.Codes)-sp.Sites+i] = v
 			p.value = append(p.value, v)
 			if len(p.chain) < k.maxBatch {

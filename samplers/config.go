@@ -139,7 +139,7 @@ func (c *Config) state() *State {
 	sp := c.Kernel.Energy().Space()
 	s := &State{Seed: c.Seed, ChainIDs: c.ChainIDs, RejectNonFinite: c.RejectNonFinite}
 	if r := c.Resume; r != nil {
-		s.X = energies.Batch{Space: sp, Codes: slices.Clone(r.Codes)}
+		s.X = energies.Batch{Space: sp, Codes: slices.Clone(r.Codes), IDs: s.ChainIDs}
 		s.StepSize, s.Adapt = slices.Clone(r.StepSize), slices.Clone(r.Adapt)
 		s.Step, s.Evaluations = r.Step, r.Evaluations
 		s.Warmup = s.Step < int64(c.Warmup)
@@ -147,7 +147,7 @@ func (c *Config) state() *State {
 	}
 	s.Warmup = c.Warmup > 0
 	if c.Init != nil {
-		s.X = energies.Batch{Space: sp, Codes: slices.Clone(c.Init)}
+		s.X = energies.Batch{Space: sp, Codes: slices.Clone(c.Init), IDs: s.ChainIDs}
 	} else {
 		s.X = RandomCodes(sp, c.Seed, c.ChainIDs)
 	}
@@ -175,6 +175,7 @@ func targetOf(k Kernel) (start float64, adapts bool) {
 // allowed values: what a run without initial codes starts from.
 func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Batch {
 	x := energies.NewBatch(sp, len(chainIDs))
+	x.IDs = chainIDs
 	var stream rng.Stream
 	for c, id := range chainIDs {
 		stream.Reset(seed, id, 0, useInit)

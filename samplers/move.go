@@ -14,7 +14,7 @@ type move struct {
 
 // like makes room for a proposal from s.
 func (m *move) like(s *State) {
-	m.X = energies.Batch{Space: s.X.Space, Codes: resize(m.X.Codes, len(s.X.Codes))}
+	m.X = energies.Batch{Space: s.X.Space, Codes: resize(m.X.Codes, len(s.X.Codes)), IDs: s.X.IDs}
 }
 
 // refuse decides what becomes of proposals that cannot be states: an error, or,

@@ -29,8 +29,8 @@ type ModelOptions struct {
 	Fixed map[string]*ort.Tensor
 	// Bind gives numbers for named dimensions of the inputs; see [onnx.Bind].
 	Bind map[string]int64
-	// MaxBatch bounds the chains in one run of the model; 0 is no bound. A model whose
-	// batch is a number runs on as many at a time.
+	// MaxBatch bounds the rows in one run of the model, rounded up to a multiple of four;
+	// 0 is no bound. A model whose batch is a number runs on as many at a time.
 	MaxBatch int
 	// Runtime says where and how the model runs.
 	Runtime ort.Options
@@ -44,7 +44,10 @@ type ModelOptions struct {
 // elements. An integer input takes codes (Ordinal: with Low added) and must index a
 // table, or pick entries, with them. A model without a batch axis is run chain by chain.
 //
-// It is safe for concurrent use.
+// On CPU, and as long as the model treats the rows of a batch alike and apart, a chain
+// whose number the batch gives comes out the same, bit for bit, whatever stands beside
+// it: results do not depend on MaxBatch nor on how chains are spread over processes. It
+// is safe for concurrent use.
 type Model struct {
 	opts   ModelOptions
 	model  *onnx.Model
@@ -261,24 +264,18 @@ func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energi
 	if err != nil {
 		return err
 	}
-	n := x.Chains()
-	limit := n
-	if e.opts.MaxBatch > 0 {
-		limit = min(limit, e.opts.MaxBatch)
-	}
-	if e.layout.batch > 0 {
-		limit = e.layout.batch
-	}
-	row := e.opts.Space.Sites * e.opts.Space.Values
-	for lo := 0; lo < n; lo += limit {
-		hi := min(n, lo+limit)
+	width := e.opts.Space.Sites * e.opts.Space.Values
+	for lo := 0; lo < x.Chains(); {
+		p := e.place(x, lo)
+		hi := lo + len(p.at)
 		var part []float32
 		if g != nil {
-			part = g[lo*row : hi*row]
+			part = g[lo*width : hi*width]
 		}
-		if err := e.run(ctx, s, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
+		if err := e.run(ctx, s, p, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
 			return err
 		}
+		lo = hi
 	}
 	return nil
 }

@@ -169,14 +169,11 @@ func number(s *energies.Space, code int32) float64 {
 	return float64(code)
 }
 
-// run evaluates at most one batch. Where the model's batch is larger the last chain
-// fills it up.
-func (e *Model) run(ctx context.Context, s *session, u []float64, g []float32, x energies.Batch) error {
-	chains := x.Chains()
-	rows := max(chains, e.layout.batch)
-	in := map[string]*ort.Tensor{e.opts.Input: e.state(x, rows)}
+// run evaluates one batch.
+func (e *Model) run(ctx context.Context, s *session, p placement, u []float64, g []float32, x energies.Batch) error {
+	in := map[string]*ort.Tensor{e.opts.Input: e.state(x, p)}
 	for name, t := range e.opts.Fixed {
-		in[name] = e.repeated(name, t, rows)
+		in[name] = e.repeated(name, t, p.rows)
 	}
 	out := make([]*ort.Tensor, 1, 2)
 	if g != nil {
@@ -189,27 +186,32 @@ func (e *Model) run(ctx context.Context, s *session, u []float64, g []float32, x
 	if e.opts.Negate {
 		sign = -sign
 	}
-	got, err := floats(out[0], rows, e.opts.Output)
+	got, err := floats(out[0], p.rows, e.opts.Output)
 	if err != nil {
 		return err
 	}
 	for c := range u {
-		u[c] = sign * got(c)
+		u[c] = sign * got(p.at[c])
 	}
 	if g == nil {
 		return nil
 	}
-	return e.spread(g, x, out[1], sign)
+	return e.spread(g, x, p, out[1], sign)
 }
 
-// state lays out the chains, the last one again in rows that are left over.
-func (e *Model) state(x energies.Batch, rows int) *ort.Tensor {
+// state lays out the chains, the first one again in rows that are left over.
+func (e *Model) state(x energies.Batch, p placement) *ort.Tensor {
 	l, s := e.layout, &e.opts.Space
+	rows := p.rows
 	shape := slices.Clone(l.dims)
 	if l.axis {
 		shape = append([]int64{int64(rows)}, shape...)
 	}
-	row := func(c int) []int32 { return x.Chain(min(c, x.Chains()-1)) }
+	chain := make([]int, rows)
+	for c, r := range p.at {
+		chain[r] = c
+	}
+	row := func(r int) []int32 { return x.Chain(chain[r]) }
 	switch {
 	case l.elem == onnx.Int64:
 		return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) int64 { return int64(v) + int64(l.low) })}
@@ -281,7 +283,7 @@ func (e *Model) repeated(name string, t *ort.Tensor, rows int) *ort.Tensor {
 
 // spread turns the model's gradient into that at the one-hot encoding: of x = Σ_v
 // number(v)·onehot_v it is number(v)·∂U/∂x.
-func (e *Model) spread(g []float32, x energies.Batch, t *ort.Tensor, sign float64) error {
+func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor, sign float64) error {
 	s := &e.opts.Space
 	each := s.Sites
 	switch {
@@ -290,7 +292,7 @@ func (e *Model) spread(g []float32, x energies.Batch, t *ort.Tensor, sign float6
 	case e.layout.oneHot:
 		each *= s.Values
 	}
-	d, err := floats(t, max(x.Chains(), e.layout.batch)*each, "gradient of "+e.opts.Output)
+	d, err := floats(t, p.rows*each, "gradient of "+e.opts.Output)
 	if err != nil {
 		return err
 	}
@@ -300,7 +302,7 @@ func (e *Model) spread(g []float32, x energies.Batch, t *ort.Tensor, sign float6
 			weight[v] = sign * number(s, int32(v))
 		}
 		for k := range x.Codes {
-			at := d(k)
+			at := d(p.element(k, s.Sites))
 			for v, w := range weight {
 				g[k*s.Values+v] = float32(at * w)
 			}
@@ -313,7 +315,7 @@ func (e *Model) spread(g []float32, x energies.Batch, t *ort.Tensor, sign float6
 	}
 	for k := range x.Codes {
 		for v := range s.Values {
-			g[k*s.Values+v] = float32(sign * d(k*stride+from+v))
+			g[k*s.Values+v] = float32(sign * d(p.element(k, s.Sites)*stride+from+v))
 		}
 	}
 	return nil

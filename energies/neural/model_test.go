@@ -315,3 +315,60 @@ func TestModelPlainCopy(t *testing.T) {
 		t.Errorf("the model went from %s to %s", before, after)
 	}
 }
+
+// TestModelRows: a chain's U and gradient do not depend, in any bit, on the chains
+// beside it, for a network whose widths fill no vector register.
+func TestModelRows(t *testing.T) {
+	b := newBuilder(t)
+	h := b.Input("x", onnx.Float, onnx.Sym("n"), onnx.D(7))
+	r := rand.New(rand.NewPCG(4, 4))
+	for i, w := range []int64{7, 33, 29, 1} {
+		if i == 0 {
+			continue
+		}
+		in := []int64{7, 33, 29, 1}[i-1]
+		v := make([]float32, in*w)
+		for k := range v {
+			v[k] = float32(r.NormFloat64() / math.Sqrt(float64(in)))
+		}
+		h = b.MatMul(h, b.Const(onnx.NewFloat("", []int64{in, w}, v)))
+		h = b.Op([]string{"", "Elu", "Softplus", "Tanh"}[i], []onnx.Value{h})
+		h = b.Sub(h, b.ReduceMean(b.Mul(h, h), []int64{1}, true))
+	}
+	b.Output("score", b.Squeeze(h, 1))
+	e, err := neural.NewModel(done(t, b), neural.ModelOptions{Space: energies.Space{Sites: 7, Values: 2, Kind: energies.Binary}, Runtime: one})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	const chains = 11
+	x := energies.NewBatch(e.Space(), chains)
+	for c := range chains {
+		x.IDs = append(x.IDs, int64(3*c+2))
+	}
+	for i := range x.Codes {
+		x.Codes[i] = r.Int32N(2)
+	}
+	u, g := make([]float64, chains), make([]float32, chains*14)
+	if err := e.LogDensityGrad(context.Background(), u, g, x); err != nil {
+		t.Fatal(err)
+	}
+	for lo := range chains {
+		for hi := lo + 1; hi <= chains; hi++ {
+			v, f := make([]float64, hi-lo), make([]float32, (hi-lo)*14)
+			if err := e.LogDensityGrad(context.Background(), v, f, x.Slice(lo, hi)); err != nil {
+				t.Fatal(err)
+			}
+			for c := range v {
+				if v[c] != u[lo+c] {
+					t.Errorf("chains %d to %d alone: U of chain %d is %v, among all %v", lo, hi-1, lo+c, v[c], u[lo+c])
+				}
+			}
+			for k := range f {
+				if f[k] != g[lo*14+k] {
+					t.Fatalf("chains %d to %d alone: gradient of chain %d is %v, among all %v", lo, hi-1, lo+k/14, f[k], g[lo*14+k])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// energy KIND N file writes a model of input x [n, N] and output score [n]:
+//
+//	pair   Σ_ij x_i·W_ij·x_j + Σ_i b_i·x_i
+//	nan    the same, and NaN where the first three elements are all 1
+//	rows   x itself, which is not one number a chain
+//	hot    pair on one-hot rows, [n, N, 3]
+//	codes  pair on a table of 3 entries, of integer input
+func energy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: energy kind n file")
+	}
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(writeEnergy(args[0], n, ts.MkAbs(args[2])))
+}
+
+// weights are those of the pair energy of n numbers.
+func weights(n int64) (w, b []float32) {
+	r := rand.New(rand.NewPCG(7, uint64(n)))
+	for range n * n {
+		w = append(w, float32(0.4*r.NormFloat64()))
+	}
+	for range n {
+		b = append(b, float32(0.5*r.NormFloat64()))
+	}
+	return w, b
+}
+
+func writeEnergy(kind string, n int64, path string) error {
+	b, err := onnx.NewBuilder(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: kind}}, "n/", nil)
+	if err != nil {
+		return err
+	}
+	batch := onnx.Sym("n")
+	var rows onnx.Value
+	long := n
+	switch kind {
+	case "hot":
+		long = 3 * n
+		rows = b.Reshape(b.Input("x", onnx.Float, batch, onnx.D(n), onnx.D(3)), b.Ints(-1, long))
+	case "codes":
+		table := b.Const(onnx.NewFloat("", []int64{3}, []float32{-1, 0.5, 1.25}))
+		rows = b.Gather(table, b.Input("x", onnx.Int64, batch, onnx.D(n)), 0)
+	default:
+		rows = b.Input("x", onnx.Float, batch, onnx.D(n))
+	}
+	if kind == "rows" {
+		b.Output("score", b.Op("Tanh", []onnx.Value{rows}))
+	} else {
+		w, c := weights(long)
+		inner := b.Add(b.MatMul(rows, b.Const(onnx.NewFloat("", []int64{long, long}, w))), b.Const(onnx.NewFloat("", []int64{long}, c)))
+		u := b.ReduceSum(b.Mul(rows, inner), []int64{1}, false)
+		if kind == "nan" {
+			// The square root of 2.5 - Σ of the first three.
+			three := b.ReduceSum(b.Op("Slice", []onnx.Value{rows, b.Ints(0), b.Ints(3), b.Ints(1)}), []int64{1}, false)
+			u = b.Add(u, b.Op("Sqrt", []onnx.Value{b.Sub(b.Scalar(2.5, three), three)}))
+		}
+		b.Output("score", u)
+	}
+	if err := b.Err(); err != nil {
+		return err
+	}
+	return onnx.Save(b.Model(), path, onnx.SaveOptions{})
+}
+
+// program returns the command with arguments, as a process of its own.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	lib, err := ort.Locate(ort.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("gradhop", append(args, "--quiet", "--threads", "1", "--ort-lib", lib.Path)...)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("gradhop %v: %s", args, errs.String())
+		}
+	})
+	return c
+}
+
+// tree reads all files below a folder.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		out[name] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sameDraws compares the draws of two runs byte for byte.
+func sameDraws(t *testing.T, what, a, b string) {
+	t.Helper()
+	x, y := tree(t, filepath.Join(a, "draws.zarr")), tree(t, filepath.Join(b, "draws.zarr"))
+	if len(x) < 10 || len(x) != len(y) {
+		t.Errorf("%s: %d files of draws in one run, %d in the other", what, len(x), len(y))
+	}
+	for name := range x {
+		if x[name] != y[name] {
+			t.Errorf("%s: %s differs", what, name)
+		}
+	}
+}
+
+// TestSampleKill kills a run by SIGKILL at 20 random moments, some of them in warm-up,
+// and resumes it, more than once where it is killed again: the draws are those of a run
+// that was never killed.
+func TestSampleKill(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(dir, "pair.onnx")
+	if err := writeEnergy("pair", 24, model); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"sample", model, "--space", "binary:24", "--seed", "5", "--chains", "6", "--warmup", "2500", "--steps", "2500",
+		"--thin", "2", "--save-warmup", "--write", "none", "--checkpoint-every", "5ms"}
+	whole := filepath.Join(dir, "whole")
+	began := time.Now()
+	if err := program(t, append(args, "--out", whole)...).Run(); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	r := rand.New(rand.NewPCG(11, 13))
+	early, late := 0, 0
+	for k := range 20 {
+		run := filepath.Join(dir, "run"+strconv.Itoa(k))
+		for attempt := 0; ; attempt++ {
+			c := program(t, append(args, "--out", run)...)
+			if _, err := os.Stat(filepath.Join(run, "command.json")); err == nil {
+				c = program(t, "sample", "--resume", run, "--checkpoint-every", "5ms")
+			} else if err := os.RemoveAll(run); err != nil { // killed before it began
+				t.Fatal(err)
+			}
+			if attempt == 1+k%2 { // not killed any more
+				if err := c.Run(); err != nil {
+					t.Fatalf("run %d: %v", k, err)
+				}
+				break
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(float64(took) * (0.15 + 0.8*r.Float64())))
+			_ = c.Process.Kill() // it may have ended by itself
+			_ = c.Wait()
+			if at, err := store.Open(run); err == nil && at.Step() > 0 {
+				if at.Step() < 2500 {
+					early++
+				} else if !at.Finished() {
+					late++
+				}
+			}
+		}
+		sameDraws(t, run, whole, run)
+	}
+	t.Logf("killed in warm-up %d times, after it %d times; a whole run takes %v", early, late, took)
+	if early == 0 || late == 0 {
+		t.Errorf("killed in warm-up %d times, after it %d times: both are wanted", early, late)
+	}
+}
+
+// TestSampleSplit runs four parts of the chains in four processes at once: merged, their
+// draws are those of one process, and the merged run can be extended as the other.
+func TestSampleSplit(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(dir, "hot.onnx")
+	if err := writeEnergy("hot", 7, model); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"sample", model, "--space", "categorical:7x3", "--seed", "9", "--chains", "10", "--warmup", "150", "--steps", "250"}
+	whole, joint := filepath.Join(dir, "whole"), filepath.Join(dir, "joint")
+	if err := program(t, append(args, "--out", whole)...).Run(); err != nil {
+		t.Fatal(err)
+	}
+	merge := []string{"merge"}
+	var running []*exec.Cmd
+	for _, ids := range []string{"7-9", "0", "1-4", "5,6"} {
+		part := filepath.Join(dir, "part"+ids)
+		merge = append(merge, part)
+		c := program(t, append(args, "--out", part, "--chain-ids", ids)...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, c)
+	}
+	for _, c := range running {
+		if err := c.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := program(t, append(merge, "--out", joint)...).Run(); err != nil {
+		t.Fatal(err)
+	}
+	sameDraws(t, "merged", whole, joint)
+	for _, run := range []string{whole, joint} {
+		if err := program(t, "sample", "--resume", run, "--steps", "300").Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameDraws(t, "merged and extended", whole, joint)
+}
+
+// TestSampleLaw compares the draws of every exact sampler, made by the command, with an
+// enumerated law. Chains are independent, so the standard error of a state's frequency
+// comes from its spread between chains.
+func TestSampleLaw(t *testing.T) {
+	for _, c := range []struct {
+		kind, space   string
+		n, values     int
+		number        func(code int) []float64
+		chains, steps int
+	}{
+		{"pair", "spin:4", 4, 2, func(v int) []float64 { return []float64{float64(2*v - 1)} }, 120, 400},
+		{"hot", "categorical:2x3", 2, 3, func(v int) []float64 { h := make([]float64, 3); h[v] = 1; return h }, 120, 400},
+		{"pair", "ordinal:2:-1..2", 2, 4, func(v int) []float64 { return []float64{float64(v - 1)} }, 120, 400},
+		{"codes", "categorical:3x3", 3, 3, func(v int) []float64 { return []float64{[]float64{-1, 0.5, 1.25}[v]} }, 120, 400},
+	} {
+		dir := t.TempDir()
+		model := filepath.Join(dir, "m.onnx")
+		if err := writeEnergy(c.kind, int64(c.n), model); err != nil {
+			t.Fatal(err)
+		}
+		law := enumerate(c.n, c.values, c.number)
+		for _, name := range samplers.Names() {
+			reg, err := samplers.Lookup(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reg.Exact || reg.Needs == samplers.NeedsModelConditional {
+				continue
+			}
+			t.Run(c.space+"/"+name, func(t *testing.T) {
+				run := filepath.Join(dir, name)
+				cmd := program(t, "sample", model, "--space", c.space, "--sampler", name, "--seed", "3", "--chains", strconv.Itoa(c.chains),
+					"--warmup", "100", "--steps", strconv.Itoa(c.steps), "--write", "none", "--out", run)
+				if err := cmd.Run(); err != nil {
+					t.Fatal(err)
+				}
+				compare(t, run, c.values, law)
+			})
+		}
+	}
+}
+
+// enumerate returns the law exp(U)/Z of the pair energy, by the index of a state with
+// the first site counting most.
+func enumerate(n, values int, number func(int) []float64) []float64 {
+	long := n * len(number(0))
+	w, b := weights(int64(long))
+	states := int(math.Pow(float64(values), float64(n)))
+	law, total := make([]float64, states), 0.0
+	for k := range law {
+		var z []float64
+		for i := range n {
+			z = append(z, number(k/int(math.Pow(float64(values), float64(n-1-i)))%values)...)
+		}
+		u := 0.0
+		for i, a := range z {
+			u += a * float64(b[i])
+			for j, d := range z {
+				u += a * float64(w[j*long+i]) * d
+			}
+		}
+		law[k] = math.Exp(u)
+		total += law[k]
+	}
+	for k := range law {
+		law[k] /= total
+	}
+	return law
+}
+
+// compare checks the frequency of every state, in standard errors.
+func compare(t *testing.T, run string, values int, law []float64) {
+	t.Helper()
+	r, err := store.Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := r.Header()
+	chains := r.Chains()
+	freq := make([][]float64, chains)
+	for c := range freq {
+		freq[c] = make([]float64, len(law))
+		for x, err := range r.States(store.Sampling, c) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := 0
+			for _, v := range x {
+				code := int(v) - h.Space.Low
+				if h.Space.Kind == "spin" {
+					code = int(v+1) / 2
+				}
+				k = k*values + code
+			}
+			freq[c][k] += 1 / float64(r.Draws(store.Sampling))
+		}
+	}
+	worst := 0.0
+	for k, p := range law {
+		mean, square := 0.0, 0.0
+		for _, f := range freq {
+			mean += f[k] / float64(chains)
+		}
+		for _, f := range freq {
+			square += (f[k] - mean) * (f[k] - mean) / float64(chains-1)
+		}
+		// A state that hardly any chain met has no spread to go by.
+		se := math.Sqrt(max(square, p*(1-p)/float64(r.Draws(store.Sampling))) / float64(chains))
+		worst = max(worst, math.Abs(mean-p)/se)
+		if math.Abs(mean-p) > 4.5*se {
+			t.Errorf("state %d has frequency %.5f, the law says %.5f, standard error %.5f", k, mean, p, se)
+		}
+	}
+	t.Logf("worst deviation of %d states: %.2f standard errors", len(law), worst)
+}
