@@ -103,4 +103,23 @@ func resize(g *gradtest.Gen) {
 		in[3] = g.DynamicShape(to, in[0])
 	}
 	g.Out(g.Op("Resize", in, attrs...))
+	if g.Coin() {
+		enlarge(g, in[0], r)
+	}
+}
+
+// enlarge has whole scales and every rounding: only some of them repeat pixels.
+func enlarge(g *gradtest.Gen, x onnx.Value, r int) {
+	scales := []float32{1, 1}
+	for range r {
+		scales = append(scales, float32(g.Between(1, 3)))
+	}
+	in := []onnx.Value{x, "", g.Const(onnx.NewFloat("", []int64{int64(r + 2)}, scales))}
+	if g.Opset() < 13 {
+		in[1] = g.Const(onnx.NewFloat("", []int64{0}, nil))
+	}
+	coord := []string{"half_pixel", "asymmetric", "asymmetric", "align_corners"}[g.Between(0, 3)]
+	round := []string{"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}[g.Between(0, 3)]
+	g.Out(g.Op("Resize", in, onnx.StringAttr("mode", "nearest"), onnx.StringAttr("coordinate_transformation_mode", coord),
+		onnx.StringAttr("nearest_mode", round)))
 }
