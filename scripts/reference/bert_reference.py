@@ -129,13 +129,13 @@ def reference(model, models: list[str], texts: list[dict], mask: int, energies=E
     return {"vocabulary": double.config.vocab_size, "mask_id": mask, "models": models, "texts": out}
 
 
-def bad_model(rows=12, columns=12, operator="Tanh", dims=("batch", "sequence")) -> bytes:
+def bad_model(rows=12, columns=12, operator="Tanh", domain="", dims=("batch", "sequence")) -> bytes:
     """An embedding, one operator and a decoder: the least that can be wrong in one way."""
     rng = np.random.default_rng(3)
     weights = {"table": rng.standard_normal((rows, 4)), "decoder": rng.standard_normal((4, columns))}
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["embedded"], name="words"),
-        helper.make_node(operator, ["embedded"], ["hidden"], name="strange"),
+        helper.make_node(operator, ["embedded"], ["hidden"], name="strange", domain=domain),
         helper.make_node("MatMul", ["hidden", "decoder"], ["logits"], name="decode"),
     ]
     graph = helper.make_graph(
@@ -144,12 +144,13 @@ def bad_model(rows=12, columns=12, operator="Tanh", dims=("batch", "sequence")) 
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [*dims, columns])],
         [numpy_helper.from_array(w.astype("f4"), n) for n, w in weights.items()],
     )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8).SerializeToString()
+    opsets = [helper.make_opsetid("", 14), *([helper.make_opsetid(domain, 3)] if domain else [])]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
 
 BAD = {
     "vocabulary": {"columns": 10},
-    "operator": {"operator": "Atanh"},
+    "operator": {"operator": "Binarizer", "domain": "ai.onnx.ml"},
     "fixed": {"dims": (2, 7)},
     "good": {},
 }
