@@ -42,6 +42,11 @@ func init() {
 		a := g.Between(0, 2)
 		g.Out(g.OpN("", "SimplifiedLayerNormalization", 2, []value{g.Float(s, g.Signed), g.Float(s[a:], g.Signed)}, onnx.IntAttr("axis", g.Axis(a, 3)))...)
 	}}
+	contribCase("MatMulNBits", 1, func(g *gen) ([]value, []*onnx.Attribute) {
+		packed := g.Const(&onnx.Tensor{Type: onnx.Uint8, Dims: []int64{3, 1, 8}, Raw: make([]byte, 24), Offset: -1})
+		return []value{g.Float([]onnx.Dim{g.Dim(), g.Dim(), onnx.D(16)}, g.Signed), packed, g.Const(onnx.NewFloat("", []int64{3}, make([]float32, 3)))},
+			[]*onnx.Attribute{onnx.IntAttr("K", 16), onnx.IntAttr("N", 3), onnx.IntAttr("bits", 4), onnx.IntAttr("block_size", 16)}
+	})
 	contribCase("EmbedLayerNormalization", 3, func(g *gen) ([]value, []*onnx.Attribute) {
 		ids, hidden := g.RandShape(2), onnx.D(4)
 		return []value{g.Indices(ids, 5, onnx.Int32, false), "", g.Float([]onnx.Dim{onnx.D(5), hidden}, g.Signed),

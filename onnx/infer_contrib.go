@@ -12,6 +12,7 @@ func init() {
 	register(inferSkipNorm, "SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 	register(inferSimplified, "SimplifiedLayerNormalization")
 	register(inferEmbed, "EmbedLayerNormalization")
+	register(inferMatMulNBits, "MatMulNBits")
 }
 
 // fusedOperand applies the transposes of a FusedMatMul to the shape of one side.
@@ -84,4 +85,15 @@ func inferEmbed(_ *inference, _ *Node, in []*Info) ([]*Info, error) {
 	}
 	y := &Info{Type: table.Type, Known: true, Shape: append(slices.Clone(ids.Shape), table.Shape[1])}
 	return []*Info{y, {Type: Int32, Known: true, Shape: ids.Shape[:1]}, y}, nil
+}
+
+// inferMatMulNBits: the last axis, of length K, becomes one of length N.
+func inferMatMulNBits(_ *inference, n *Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x.Rank() < 1 {
+		return nil, nil
+	}
+	shape := slices.Clone(x.Shape)
+	shape[len(shape)-1] = D(n.Int("N", 0))
+	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, nil
 }
