@@ -172,8 +172,8 @@ func (b *backend) save(c *checkpoint) error {
 }
 
 // restore takes a run up where a checkpoint left it: it reads the draws that did
-// not fill a chunk, tells readers how many draws there are, and removes chunks
-// of draws that were made after it.
+// not fill a chunk, tells readers how many draws there are, and removes draws that
+// were made after it.
 func (b *backend) restore(c *checkpoint) error {
 	b.draws[Sampling], b.draws[Warmup] = b.header.Draws(c.Snapshot.Step)
 	for p, n := range b.draws {
@@ -205,6 +205,11 @@ func (b *backend) restore(c *checkpoint) error {
 		}
 		if err := b.prune(path.Join(zarrName, s.group, "draw"), b.coords[s.phase]); err != nil {
 			return err
+		}
+		if len(s.rows[0]) > 0 { // the file may hold more
+			if err := b.flush(s, b.draws[s.phase]/s.draws); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

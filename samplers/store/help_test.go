@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -145,9 +146,12 @@ func files(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// sameBytes compares the draws of two runs file by file.
+// sameBytes compares the draws of two runs file by file, and what they added up.
 func sameBytes(t testing.TB, got, want string) {
 	t.Helper()
+	if x, y := point(t, got), point(t, want); x != y {
+		t.Errorf("%s: checkpoint %.500s\nwant %.500s", got, x, y)
+	}
 	a, b := files(t, filepath.Join(got, zarrName)), files(t, filepath.Join(want, zarrName))
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		if text, ok := a[name]; !ok {
@@ -160,4 +164,19 @@ func sameBytes(t testing.TB, got, want string) {
 	for name := range a {
 		t.Errorf("%s: %s should not be there", got, name)
 	}
+}
+
+// point is a run's checkpoint without the time.
+func point(t testing.TB, dir string) string {
+	t.Helper()
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tally := r.Tally()
+	if tally.Seconds <= 0 {
+		t.Errorf("%s took %g seconds", dir, tally.Seconds)
+	}
+	tally.Seconds = 0
+	return fmt.Sprintf("%+v %+v", *r.Snapshot(), tally)
 }

@@ -217,3 +217,30 @@ func TestExtend(t *testing.T) {
 		t.Errorf("fewer steps than made: %v", err)
 	}
 }
+
+// TestCutBack: nothing is left of draws beyond the checkpoint that a run resumes
+// from, even where it makes no further step.
+func TestCutBack(t *testing.T) {
+	for name, j := range killJobs {
+		short := j
+		short.steps /= 2
+		if short.steps == 0 {
+			continue // fewer steps of warm-up would be another run
+		}
+		part, dir := filepath.Join(t.TempDir(), "part"), filepath.Join(t.TempDir(), "run")
+		short.run(t, part, Options{})
+		j.run(t, dir, Options{})
+		point, err := os.ReadFile(filepath.Join(part, checkpointName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, checkpointName), point, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		short.resume(t, dir, Options{})
+		sameBytes(t, dir, part)
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
 )
 
 // split runs chains 0-6 in four folders, of sizes that differ, and in one.
@@ -155,5 +157,17 @@ func TestMergeRefuses(t *testing.T) {
 		if _, err := os.Stat(at(name)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s was left behind (%v)", name, err)
 		}
+	}
+}
+
+// TestMergeKnowsTheSnapshot fails where a snapshot has a field that joinPoints does
+// not join.
+func TestMergeKnowsTheSnapshot(t *testing.T) {
+	var names []string
+	for f := range reflect.TypeFor[samplers.Snapshot]().Fields() {
+		names = append(names, f.Name)
+	}
+	if got, want := fmt.Sprint(names), "[Seed Step ChainIDs Codes StepSize Adapt Evaluations]"; got != want {
+		t.Errorf("a snapshot has %s; joinPoints knows %s", got, want)
 	}
 }
