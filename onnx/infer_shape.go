@@ -123,6 +123,12 @@ func inferReshape(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 	out := &Info{Type: x.Type, Ints: x.Ints, Floats: x.Floats}
 	if s == nil || s.Ints == nil || !x.Known {
 		inf.shapeFrom(out, s)
+		out.Shape = slices.Clone(out.Shape)
+		for i, d := range out.Shape { // -1 and 0 stand for what x would tell
+			if d.Is(-1) || d.Is(0) && n.Int("allowzero", 0) == 0 {
+				out.Shape[i] = inf.symbol()
+			}
+		}
 		return []*Info{out}, nil
 	}
 	out.Known = true
@@ -190,6 +196,13 @@ func inferTranspose(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 	out := &Info{Type: x.Type, Known: true, Shape: make([]Dim, len(perm))}
 	for i, p := range perm {
 		out.Shape[i] = x.Shape[p]
+	}
+	if strides, ok := rowMajor(x.Shape); ok {
+		turned := make([]int64, len(perm))
+		for i, p := range perm {
+			turned[i] = strides[p]
+		}
+		out.Ints = strided(x, out.Shape, 0, turned)
 	}
 	return []*Info{out}, nil
 }

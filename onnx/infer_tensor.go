@@ -124,7 +124,7 @@ func inferGemm(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 	return []*Info{{Type: a.Type, Known: true, Shape: []Dim{sa[0], sb[1]}}}, nil
 }
 
-func inferReduce(_ *inference, n *Node, in []*Info) ([]*Info, error) {
+func inferReduce(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil || !x.Known {
 		return nil, nil
@@ -132,7 +132,11 @@ func inferReduce(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 	axes, ok := axesOf(n, in)
 	keep := n.Int("keepdims", 1) != 0
 	if !ok {
-		return []*Info{{Type: x.Type}}, nil
+		out := &Info{Type: x.Type, Known: keep}
+		for range x.Shape {
+			out.Shape = append(out.Shape, inf.symbol())
+		}
+		return []*Info{out}, nil
 	}
 	if len(axes) == 0 && n.Int("noop_with_empty_axes", 0) != 0 {
 		return []*Info{{Type: x.Type, Known: true, Shape: x.Shape}}, nil

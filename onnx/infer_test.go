@@ -15,6 +15,8 @@ import (
 type inferCase struct {
 	build func(g *gradtest.Gen)
 	since int64 // first operator set with it
+	// opsets, where given, are tried instead of the usual ones.
+	opsets []int64
 	// open says why dimensions may stay unknown without symbols.
 	open string
 	// skip says why the runtime cannot be asked.
@@ -38,7 +40,11 @@ func TestInfer(t *testing.T) {
 			if c.skip != "" {
 				t.Skip(c.skip)
 			}
-			for _, opset := range []int64{11, 13, 18, 20} {
+			opsets := []int64{11, 13, 18, 20}
+			if c.opsets != nil {
+				opsets = c.opsets
+			}
+			for _, opset := range opsets {
 				for trial := range 8 {
 					if opset < c.since {
 						continue

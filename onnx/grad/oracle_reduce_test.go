@@ -3,12 +3,18 @@ package grad_test
 import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/ort"
 )
 
 func init() {
-	for op, since := range map[string]int64{"ReduceSum": 13, "ReduceMean": 18} {
-		oracles[op] = oracle{build: func(g *gradtest.Gen) { reduce(g, op, since) }}
+	for op, draw := range map[string]func(*gradtest.Gen) func() float64{
+		"ReduceSum": signed, "ReduceMean": signed, "ReduceMax": distinct, "ReduceMin": distinct, "ReduceProd": withZeros,
+		"ReduceL1": signed, "ReduceL2": signed, "ReduceSumSquare": signed, "ReduceLogSum": positive, "ReduceLogSumExp": signed,
+	} {
+		oracles[op] = oracle{build: func(g *gradtest.Gen) { reduce(g, op, draw(g)) }}
 	}
+	oracles["LpNormalization"] = oracle{build: lpNorm}
+	oracles["CumSum"] = oracle{build: cumSum, since: 11}
 	for _, op := range []string{"Softmax", "LogSoftmax"} {
 		oracles[op] = oracle{build: func(g *gradtest.Gen) { softmax(g, op) }}
 	}
@@ -17,26 +23,91 @@ func init() {
 	oracles["Gemm"] = oracle{build: gemm}
 }
 
-// reduce gives axes as attribute or as input (constant), all axes by none given,
-// and none at all by noop_with_empty_axes.
-func reduce(g *gradtest.Gen, op string, asInput int64) {
-	rank := g.Between(1, 4)
-	in := []onnx.Value{g.Float(g.RandShape(rank), g.Signed)}
-	attrs := []*onnx.Attribute{onnx.IntAttr("keepdims", int64(g.R.IntN(2)))}
-	if g.R.IntN(4) > 0 {
-		attrs[0].I = int64(g.R.IntN(2))
-		if axes := g.Axes(rank); g.Opset() >= asInput {
-			in = append(in, g.Ints(axes...))
-		} else {
-			attrs = append(attrs, onnx.IntsAttr("axes", axes...))
+func signed(g *gradtest.Gen) func() float64   { return g.Signed }
+func positive(g *gradtest.Gen) func() float64 { return g.Positive }
+
+// distinct draws numbers no two of which are closer than 0.05, for tensors of up to
+// 256 elements.
+func distinct(g *gradtest.Gen) func() float64 {
+	order := g.R.Perm(256)
+	return func() float64 {
+		x := 0.1*float64(order[0]-128) + 0.05*g.R.Float64()
+		order = order[1:]
+		return x
+	}
+}
+
+// withZeros draws 0 for some of the first entries: none, one, two or three.
+func withZeros(g *gradtest.Gen) func() float64 {
+	zeros := g.Between(0, 3)
+	return func() float64 {
+		if zeros > 0 && g.R.IntN(3) > 0 {
+			zeros--
+			return 0
 		}
-	} else if g.Opset() >= asInput {
+		return g.Signed()
+	}
+}
+
+// reduce gives axes as attribute or as input: constant, computed from shapes, or known
+// to the run only. It also asks for all axes by none given, and for none at all by
+// noop_with_empty_axes.
+func reduce(g *gradtest.Gen, op string, draw func() float64) {
+	rank := g.Between(1, 4)
+	shape := g.RandShape(rank)
+	args := in(g.Float(shape, draw))
+	attrs := []*onnx.Attribute{onnx.IntAttr("keepdims", int64(g.R.IntN(2)))}
+	inputs := g.Opset() >= 18 || op == "ReduceSum" && g.Opset() >= 13
+	axes := g.Axes(rank)
+	if op == "ReduceProd" {
+		// Two zeros make its gradient 0. The input itself, as one more output, gives the
+		// differences something to be small against.
+		g.Out(args[0])
+	}
+	switch how := g.R.IntN(6); {
+	case how == 0 && inputs:
 		attrs = append(attrs, onnx.IntAttr("noop_with_empty_axes", int64(g.R.IntN(2))))
 		if g.Coin() {
-			in = append(in, g.Ints())
+			args = append(args, g.Ints())
 		}
+	case how == 0:
+	case !inputs:
+		attrs = append(attrs, onnx.IntsAttr("axes", axes...))
+	case how == 1: // the axes behind one that is found by arithmetic
+		last := g.Op("Sub", in(g.Op("Size", in(g.Op("Shape", in(args[0])))), g.Const(onnx.NewInt64("", nil, []int64{1}))))
+		args = append(args, g.Unsqueeze(last, 0))
+	case how == 2 && op != "ReduceProd": // which asks for constant axes
+		dims := []int64{int64(len(axes))}
+		args = append(args, g.Feed(onnx.Int64, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: axes}))
+		attrs[0].I = 1
+	default:
+		args = append(args, g.Ints(axes...))
 	}
-	g.Out(g.Op(op, in, attrs...))
+	g.Out(g.Op(op, args, attrs...))
+}
+
+func lpNorm(g *gradtest.Gen) {
+	rank := g.Between(1, 4)
+	x := g.Float(g.RandShape(rank), g.Signed)
+	var attrs []*onnx.Attribute
+	if g.Coin() {
+		attrs = append(attrs, onnx.IntAttr("p", int64(g.Between(1, 2))))
+	}
+	if g.Coin() {
+		attrs = append(attrs, onnx.IntAttr("axis", g.Axis(g.R.IntN(rank), rank)))
+	}
+	g.Out(g.Op("LpNormalization", in(x), attrs...))
+}
+
+func cumSum(g *gradtest.Gen) {
+	rank := g.Between(1, 4)
+	x := g.Float(g.RandShape(rank), g.Signed)
+	axis := g.Const(onnx.NewInt64("", nil, []int64{g.Axis(g.R.IntN(rank), rank)}))
+	if g.Coin() {
+		axis = g.Const(onnx.NewInt32("", []int64{1}, []int32{int32(g.R.IntN(rank))}))
+	}
+	attrs := []*onnx.Attribute{onnx.IntAttr("exclusive", int64(g.R.IntN(2))), onnx.IntAttr("reverse", int64(g.R.IntN(2)))}
+	g.Out(g.Op("CumSum", in(x, axis), attrs[g.R.IntN(3):]...))
 }
 
 func softmax(g *gradtest.Gen, op string) {
@@ -63,7 +134,15 @@ func layerNorm(g *gradtest.Gen) {
 	if g.Coin() {
 		attrs = append(attrs, onnx.FloatAttr("epsilon", 0.25))
 	}
-	in := []onnx.Value{g.Float(shape, g.Signed), g.Float(shape[axis:], g.Signed)}
+	// Neighbours differ by 0.8 at least: no group has next to no variance.
+	odd := false
+	x := g.Float(shape, func() float64 {
+		if odd = !odd; odd {
+			return g.Signed() + 4
+		}
+		return g.Signed()
+	})
+	in := []onnx.Value{x, g.Float(shape[axis:], g.Signed)}
 	if g.Coin() {
 		in = append(in, g.Float(shape[axis:], g.Signed))
 	}

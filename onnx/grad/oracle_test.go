@@ -20,6 +20,8 @@ type oracle struct {
 	since int64
 	// until is the last operator set in which the runtime has it; 0 means any.
 	until int64
+	// opsets, where given, are tried instead of the usual ones.
+	opsets []int64
 	// single says why the operator, or its gradient, runs in float only: the
 	// tolerance is then wider. Empty for double.
 	single string
@@ -57,7 +59,11 @@ func TestRules(t *testing.T) {
 			if !ok {
 				t.Fatalf("the rule of %s has no oracle", op)
 			}
-			for _, opset := range opsets {
+			tried := opsets
+			if o.opsets != nil {
+				tried = o.opsets
+			}
+			for _, opset := range tried {
 				if opset >= o.since && (o.until == 0 || opset <= o.until) {
 					o.check(t, opset)
 				}

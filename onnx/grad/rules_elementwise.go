@@ -14,7 +14,7 @@ func init() {
 	standard(ruleDiv, "Div")
 	standard(ruleNeg, "Neg")
 	standard(rulePow, "Pow")
-	standard(ruleCast, "Cast")
+	standard(ruleCast, "Cast", "CastLike")
 	standard(ruleWhere, "Where")
 	standard(ruleDropout, "Dropout")
 	standard(ruleSum, "Sum")
@@ -63,45 +63,63 @@ func ruleDiv(b *onnx.Builder, n Node, dy []Value) []Value {
 // y = -x
 func ruleNeg(b *onnx.Builder, _ Node, dy []Value) []Value { return []Value{b.Neg(dy[0])} }
 
-// y = a^b: da = dy·b·a^(b-1), db = dy·y·log a (0 where a = 0). A constant exponent
-// of 2 or 0.5 needs no power.
+// y = a^p: da = dy·p·a^(p-1), dp = dy·y·log a. Where a is 0 the latter is taken as 0,
+// and so is the former where p is 0 too; a negative a has no derivative by p, and gives
+// NaN. Constant exponents 0, 1, 2, 3 and ½ need no power.
 func rulePow(b *onnx.Builder, n Node, dy []Value) []Value {
 	x, p := n.In(0), n.In(1)
 	dx := make([]Value, 2)
 	if n.Need(0) {
-		k := b.Info(p).Floats
-		if k == nil {
-			for _, d := range b.Info(p).Ints {
-				v, ok := d.Const()
-				if !ok {
-					k = nil
-					break
-				}
-				k = append(k, float64(v))
-			}
-		}
+		k, ok := constant(b, p)
 		switch {
-		case len(k) == 1 && k[0] == 2:
-			dx[0] = b.Mul(dy[0], b.Scale(x, 2))
-		case len(k) == 1 && k[0] == 0.5:
-			dx[0] = b.Div(b.Scale(dy[0], 0.5), n.Out(0))
-		case len(k) == 1:
-			dx[0] = b.Mul(dy[0], b.Scale(b.Op("Pow", []Value{x, b.Scalar(k[0]-1, x)}), k[0]))
-		default:
+		case !ok:
 			p = b.Cast(p, b.Info(x).Type)
-			low := b.Op("Pow", []Value{x, b.Sub(p, b.Scalar(1, x))})
-			dx[0] = b.Mul(dy[0], b.Mul(p, low))
+			none := b.Op("And", []Value{compare(b, "Equal", x, 0), compare(b, "Equal", p, 0)})
+			low := pick(b, none, b.Scalar(1, x), b.Sub(p, b.Scalar(1, x)))
+			dx[0] = b.Mul(dy[0], b.Mul(p, b.Op("Pow", []Value{x, low})))
+		case k == 0:
+			dx[0] = b.Mul(dy[0], b.Scalar(0, x))
+		case k == 1:
+			dx[0] = dy[0]
+		case k == 2:
+			dx[0] = b.Mul(dy[0], b.Scale(x, 2))
+		case k == 3:
+			dx[0] = b.Mul(dy[0], b.Scale(b.Mul(x, x), 3))
+		case k == 0.5:
+			dx[0] = b.Div(b.Scale(dy[0], 0.5), n.Out(0))
+		default:
+			dx[0] = b.Mul(dy[0], b.Scale(b.Op("Pow", []Value{x, b.Scalar(k-1, x)}), k))
 		}
 	}
 	if n.Need(1) {
-		zero := b.Op("Equal", []Value{x, b.Scalar(0, x)})
-		safe := b.Op("Where", []Value{zero, b.Scalar(1, x), x})
-		dx[1] = b.Mul(dy[0], b.Mul(n.Out(0), b.Op("Log", []Value{safe})))
+		safe := pick(b, compare(b, "Equal", x, 0), b.Scalar(1, x), x)
+		dp := b.Mul(dy[0], b.Mul(n.Out(0), b.Op("Log", []Value{safe})))
+		dx[1] = b.Cast(dp, b.Info(p).Type)
 	}
 	return dx
 }
 
-// Cast between floating-point types passes the gradient, in the input's type.
+// constant returns the number that every element of v is known to be.
+func constant(b *onnx.Builder, v Value) (float64, bool) {
+	list := b.Info(v).Floats
+	if list == nil {
+		for _, d := range b.Info(v).Ints {
+			k, ok := d.Const()
+			if !ok {
+				return 0, false
+			}
+			list = append(list, float64(k))
+		}
+	}
+	for _, k := range list {
+		if k != list[0] {
+			return 0, false
+		}
+	}
+	return append(list, 0)[0], len(list) > 0
+}
+
+// A cast between floating-point types passes the gradient, in the input's type.
 func ruleCast(b *onnx.Builder, n Node, dy []Value) []Value {
 	return []Value{b.Cast(dy[0], b.Info(n.In(0)).Type)}
 }

@@ -6,63 +6,105 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
+// A reduction whose axes are computed at run time has a gradient all the same where it
+// keeps them: the same axes are then given to the reductions of the way back. Without
+// them nobody knows the rank of its output.
+
 func init() {
 	standard(ruleReduceSum, "ReduceSum")
 	standard(ruleReduceMean, "ReduceMean")
+	standard(ruleReduceExtremum, "ReduceMax", "ReduceMin")
+	standard(ruleReduceL1, "ReduceL1")
+	standard(ruleReduceL2, "ReduceL2")
+	standard(ruleReduceSumSquare, "ReduceSumSquare")
+	standard(ruleReduceLogSum, "ReduceLogSum")
+	standard(ruleReduceLogSumExp, "ReduceLogSumExp")
+	standard(ruleReduceProd, "ReduceProd")
 	standard(ruleSoftmax, "Softmax")
 	standard(ruleLogSoftmax, "LogSoftmax")
 	standard(ruleLayerNorm, "LayerNormalization")
 }
 
-// reduction describes a Reduce node: the axes summed over, and the shape of x with
-// ones there.
+// reduction describes a Reduce node.
 type reduction struct {
-	axes []int64
-	kept []onnx.Dim
-	size onnx.Dim // number of elements that go into one
+	b *onnx.Builder
+	n Node
+	// axes are those reduced over, in rising order, where they are known.
+	axes  []int64
+	known bool
+	size  onnx.Dim // number of elements that go into one, where axes are known
 }
 
-func reductionOf(b *onnx.Builder, n Node) (reduction, bool) {
+// reductionOf fails where the rank of the input is unknown.
+func reductionOf(b *onnx.Builder, n Node) (*reduction, bool) {
 	shape, ok := b.Shape(n.In(0))
 	if !ok {
-		return reduction{}, false
+		unknownAxes(b, n)
+		return nil, false
 	}
+	r := &reduction{b: b, n: n, known: true, size: onnx.D(1)}
 	axes, given := n.Ints("axes")
 	if !given && n.In(1) != "" {
-		for _, d := range b.Info(n.In(1)).Ints {
+		ints := b.Info(n.In(1)).Ints
+		for _, d := range ints {
 			v, isConst := d.Const()
-			ok = ok && isConst
+			r.known = r.known && isConst
 			axes = append(axes, v)
 		}
-		ok = ok && b.Info(n.In(1)).Ints != nil
+		r.known = r.known && ints != nil
 	}
-	r := reduction{kept: slices.Clone(shape), size: onnx.D(1)}
+	if !r.known {
+		return r, true
+	}
 	if len(axes) == 0 && n.Int("noop_with_empty_axes", 0) == 0 {
-		for i := range shape {
-			axes = append(axes, int64(i))
-		}
+		axes = axesFrom(0, len(shape))
 	}
 	for _, a := range axes {
 		if a < 0 {
 			a += int64(len(shape))
 		}
 		r.axes = append(r.axes, a)
-		r.kept[a] = onnx.D(1)
 		r.size = r.size.Mul(shape[a])
 	}
-	return r, ok
+	slices.Sort(r.axes)
+	return r, true
 }
 
-// spread gives the gradient of a reduction the rank of x, ready to broadcast.
-func (r reduction) spread(b *onnx.Builder, n Node, d Value) Value {
-	if n.Int("keepdims", 1) == 0 {
-		slices.Sort(r.axes)
-		return b.Unsqueeze(d, r.axes...)
+// again reduces x with another operator over the same axes, keeping them.
+func (r *reduction) again(op string, x Value) Value {
+	switch {
+	case r.known && len(r.axes) == 0:
+		return x
+	case r.known:
+		return r.b.Op(op, []Value{x, r.b.Ints(r.axes...)}, onnx.IntAttr("keepdims", 1))
 	}
-	return d
+	return r.b.Op(op, []Value{x, r.n.In(1)}, onnx.IntAttr("keepdims", 1),
+		onnx.IntAttr("noop_with_empty_axes", r.n.Int("noop_with_empty_axes", 0)))
 }
 
-// unknownAxes reports a reduction whose axes are computed at run time.
+// spread gives a value of the shape of the output, or its gradient, the rank of the
+// input, ready to broadcast.
+func (r *reduction) spread(d Value) Value {
+	switch {
+	case r.n.Int("keepdims", 1) != 0 || r.known && len(r.axes) == 0:
+		return d
+	case r.known:
+		return r.b.Unsqueeze(d, r.axes...)
+	}
+	unknownAxes(r.b, r.n)
+	return ""
+}
+
+// full returns d, which broadcasts to the shape of the input, as its gradient.
+func (r *reduction) full(d Value) []Value {
+	x := r.n.In(0)
+	if shape, ok := r.b.Shape(x); ok && !r.known {
+		return []Value{r.b.Refine(r.b.Expand(d, r.b.Op("Shape", []Value{x})), shape)}
+	}
+	return []Value{repeat(r.b, d, x)}
+}
+
+// unknownAxes reports a reduction whose shape is computed at run time.
 func unknownAxes(b *onnx.Builder, n Node) []Value {
 	b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: "axes or a rank unknown until run time", Want: "constant axes"})
 	return nil
@@ -72,24 +114,29 @@ func unknownAxes(b *onnx.Builder, n Node) []Value {
 func ruleReduceSum(b *onnx.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
-		return unknownAxes(b, n)
+		return nil
 	}
-	return []Value{repeat(b, r.spread(b, n, dy[0]), n.In(0))}
+	return r.full(r.spread(dy[0]))
 }
 
 // y = mean x: dx = dy/count, repeated.
 func ruleReduceMean(b *onnx.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
-		return unknownAxes(b, n)
+		return nil
 	}
-	d := r.spread(b, n, dy[0])
-	if count, ok := r.size.Const(); ok {
+	d := r.spread(dy[0])
+	count, isConst := r.size.Const()
+	switch {
+	case r.known && isConst:
 		d = b.Scale(d, 1/float64(count))
-	} else {
+	case r.known:
 		d = b.Div(d, b.Cast(b.DynamicShape([]onnx.Dim{r.size}, n.In(0)), b.Info(d).Type))
+	default:
+		sizes := b.Div(b.Op("Size", []Value{n.In(0)}), b.Op("Size", []Value{d}))
+		d = b.Div(d, b.Cast(sizes, b.Info(d).Type))
 	}
-	return []Value{repeat(b, d, n.In(0))}
+	return r.full(d)
 }
 
 // repeat broadcasts d to the shape of x.

@@ -1,0 +1,98 @@
+package grad
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+func init() {
+	standard(ruleLpNorm, "LpNormalization")
+	standard(ruleCumSum, "CumSum")
+}
+
+// y = max or min x: the elements that are equal to y share dy equally, as with torch's
+// amax.
+func ruleReduceExtremum(b *onnx.Builder, n Node, dy []Value) []Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	best := b.Op("Equal", []Value{n.In(0), r.spread(n.Out(0))})
+	count := r.again("ReduceSum", b.Cast(best, b.Info(dy[0]).Type))
+	return r.full(keep(b, best, b.Div(r.spread(dy[0]), count)))
+}
+
+// y = Σ|x|: dx = dy·sign x
+func ruleReduceL1(b *onnx.Builder, n Node, dy []Value) []Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(b.Mul(r.spread(dy[0]), b.Op("Sign", []Value{n.In(0)})))
+}
+
+// y = √Σx²: dx = x·dy/y, 0 where y is 0.
+func ruleReduceL2(b *onnx.Builder, n Node, dy []Value) []Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(b.Mul(n.In(0), r.spread(b.Mul(dy[0], inverse(b, n.Out(0))))))
+}
+
+// inverse returns 1/v, and 0 where v is 0.
+func inverse(b *onnx.Builder, v Value) Value {
+	zero := compare(b, "Equal", v, 0)
+	return pick(b, zero, b.Scalar(0, v), reciprocal(b, pick(b, zero, b.Scalar(1, v), v)))
+}
+
+// y = Σx²: dx = 2x·dy
+func ruleReduceSumSquare(b *onnx.Builder, n Node, dy []Value) []Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(b.Mul(n.In(0), r.spread(b.Scale(dy[0], 2))))
+}
+
+// y = log Σx: dx = dy/Σx
+func ruleReduceLogSum(b *onnx.Builder, n Node, dy []Value) []Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(b.Div(r.spread(dy[0]), r.again("ReduceSum", n.In(0))))
+}
+
+// y = log Σeˣ: dx = dy·exp(x-y), which cannot overflow. Where all of x is -∞ the
+// gradient is 0.
+func ruleReduceLogSumExp(b *onnx.Builder, n Node, dy []Value) []Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	y := n.Out(0)
+	y = r.spread(pick(b, compare(b, "Equal", y, math.Inf(-1)), b.Scalar(0, y), y))
+	return r.full(b.Mul(r.spread(dy[0]), b.Op("Exp", []Value{b.Sub(n.In(0), y)})))
+}
+
+// y = x/‖x‖ by the p-norm along an axis: dx = (dy - ‖x‖'·Σ dy·y)/‖x‖, where the
+// derivative of the norm is y for p = 2 and sign x for p = 1. It is 0 where x is.
+func ruleLpNorm(b *onnx.Builder, n Node, dy []Value) []Value {
+	x, y := n.In(0), n.Out(0)
+	axes := []int64{n.Int("axis", -1)}
+	op, slope := "ReduceL2", y
+	if n.Int("p", 2) == 1 {
+		op, slope = "ReduceL1", b.Op("Sign", []Value{x})
+	}
+	norm := b.Op(op, []Value{x, b.Ints(axes...)}, onnx.IntAttr("keepdims", 1))
+	dot := b.ReduceSum(b.Mul(dy[0], y), axes, true)
+	return []Value{b.Mul(b.Sub(dy[0], b.Mul(slope, dot)), inverse(b, norm))}
+}
+
+// y_i = Σ_{j≤i} x_j (j < i with exclusive): the same sum of dy from the other end.
+func ruleCumSum(b *onnx.Builder, n Node, dy []Value) []Value {
+	return []Value{b.Op("CumSum", []Value{dy[0], n.In(1)},
+		onnx.IntAttr("exclusive", n.Int("exclusive", 0)), onnx.IntAttr("reverse", 1-n.Int("reverse", 0)))}
+}

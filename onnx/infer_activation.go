@@ -1,0 +1,5 @@
+package onnx
+
+func init() {
+	register(inferSame, "Swish")
+}
