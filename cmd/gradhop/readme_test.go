@@ -91,6 +91,14 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	// The file that stands for a user's own.
+	model, err := os.ReadFile(filepath.Join("..", "..", "onnx", "grad", "testdata", "arch", "bert.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bert.onnx"), model, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	program := filepath.Join(t.TempDir(), "gradhop")
 	self, err := os.Executable()
 	if err != nil {
