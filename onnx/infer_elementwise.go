@@ -222,21 +222,14 @@ func inferCompare(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 		return nil, err
 	}
 	out.Type = Bool
-	if n.Op != "Equal" || len(in) != 2 || in[0].Ints == nil || in[1].Ints == nil {
+	if !out.Known || len(in) != 2 || in[0].Ints == nil || in[1].Ints == nil {
 		return []*Info{out}, nil
 	}
 	a, b := in[0].Ints, in[1].Ints
 	ok := pairs(out, in[0], in[1], func(i, j int) bool {
-		diff := a[i].Sub(b[j])
-		switch {
-		case diff.Is(0):
-			out.Ints = append(out.Ints, D(1))
-		case diff.Positive() || diff.Neg().Positive():
-			out.Ints = append(out.Ints, D(0))
-		default:
-			return false
-		}
-		return true
+		d, ok := compare(n.Op, a[i], b[j])
+		out.Ints = append(out.Ints, d)
+		return ok
 	})
 	if !ok {
 		out.Ints = nil

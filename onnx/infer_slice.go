@@ -70,6 +70,8 @@ func inferSlice(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 		}
 		return []*Info{out}, nil
 	}
+	strides, numbers := rowMajor(x.Shape)
+	base := int64(0)
 	for k, a := range axes {
 		i, err := axis(a, len(x.Shape))
 		if err != nil {
@@ -77,8 +79,14 @@ func inferSlice(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 		}
 		lo, hi, length := sliceRange(x.Shape[i], starts[k], ends[k], steps[k])
 		if !length {
-			out.Shape[i] = inf.symbol()
+			out.Shape[i], numbers = inf.symbol(), false
 			continue
+		}
+		if c, ok := lo.Const(); ok && numbers {
+			base += c * strides[i]
+			strides[i] *= steps[k]
+		} else {
+			numbers = false
 		}
 		out.Shape[i] = hi.Sub(lo)
 		if lo.Sub(hi).Positive() {
@@ -92,11 +100,10 @@ func inferSlice(inf *inference, n *Node, in []*Info) ([]*Info, error) {
 					out.Shape[i] = D(max(0, int64(math.Ceil(d))))
 				}
 			}
-		} else if c, ok := lo.Const(); ok && len(x.Shape) == 1 && x.Ints != nil {
-			if e, ok := hi.Const(); ok && c >= 0 && c <= e && int(e) <= len(x.Ints) {
-				out.Ints = append([]Dim{}, x.Ints[c:e]...)
-			}
 		}
+	}
+	if numbers {
+		out.Ints = strided(x, out.Shape, base, strides)
 	}
 	return []*Info{out}, nil
 }

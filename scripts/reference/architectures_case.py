@@ -31,6 +31,7 @@ class Case:
     exact: Callable[[onnx.ModelProto], nn.Module] | None = None  # what is differentiated, where the file rounds
     external: bool = False  # weights in NAME.bin
     straight: bool = False  # some gradient passes a rounding
+    kind: torch.dtype = torch.float32  # what the file computes in
     tolerance: float = 1e-5
 
     def axes(self):

@@ -138,17 +138,17 @@ def clip_text_old():
 
 
 class Vision(nn.Module):
-    def __init__(self):
+    def __init__(self, layers):
         super().__init__()
-        self.model = transformers.CLIPVisionModelWithProjection(sub(clip_config().vision_config))
+        self.model = transformers.CLIPVisionModelWithProjection(sub(clip_config(layers).vision_config))
         self.direction = nn.Parameter(torch.empty(1, 8))
 
     def forward(self, pixels):
         return functional.cosine_similarity(self.model(pixel_values=pixels).image_embeds, self.direction)
 
 
-def clip_vit():
-    return Case("CLIP vision transformer", weights(Vision()), {"pixels": normal(2, 3, 8, 8)}, ["pixels"], 16)
+def clip_vit(layers=2):
+    return Case("CLIP vision transformer", weights(Vision(layers)), {"pixels": normal(2, 3, 8, 8)}, ["pixels"], 16)
 
 
 def clip_score():
