@@ -15,12 +15,16 @@ var unofficial = map[string]bool{"SimplifiedLayerNormalization": true}
 
 // expandAll replaces nodes of the main graph of m, in place, by what their
 // expansions write: all operators outside the standard, on the path of a gradient
-// or not, and those of the standard for which want, which may be nil, says so. Values
-// keep their names. What has no expansion, or is of a form that its expansion
+// or not; those of the standard for which want, which may be nil, says so; and
+// recurrent nodes in a form that the runtime has no kernel for. Values keep their
+// names. What has no expansion, or is of a form that its expansion
 // refuses, stays: the driver reports it where a gradient needs it. Weights are not
 // copied. After an error m is as before.
 func expandAll(m *onnx.Model, want func(n *onnx.Node) bool) error {
 	expansion := func(n *onnx.Node) Expansion {
+		if batchFirst(n) {
+			return expandBatchFirst
+		}
 		if n.Domain == "" && !unofficial[n.Op] && (want == nil || !want(n)) {
 			return nil
 		}

@@ -50,7 +50,13 @@ func recurrent(g *gradtest.Gen, op string, kinks bool) {
 	small := func() float64 { return 0.6 * g.Signed() }
 	D, H := onnx.D(dirs), onnx.D(hidden)
 	x := make([]onnx.Value, 8)
-	x[0] = g.Float([]onnx.Dim{onnx.D(steps), batch, input}, g.Signed)
+	sequence, state := []onnx.Dim{onnx.D(steps), batch, input}, []onnx.Dim{D, batch, H}
+	attrs := []*onnx.Attribute{onnx.IntAttr("hidden_size", hidden), onnx.StringAttr("direction", direction)}
+	if g.Opset() >= 14 && g.R.IntN(3) == 0 { // the batch in front
+		sequence, state = []onnx.Dim{batch, onnx.D(steps), input}, []onnx.Dim{batch, D, H}
+		attrs = append(attrs, onnx.IntAttr("layout", 1))
+	}
+	x[0] = g.Float(sequence, g.Signed)
 	x[1] = g.Float([]onnx.Dim{D, onnx.D(gates * hidden), input}, small)
 	x[2] = g.Float([]onnx.Dim{D, onnx.D(gates * hidden), H}, small)
 	if g.Coin() {
@@ -64,15 +70,14 @@ func recurrent(g *gradtest.Gen, op string, kinks bool) {
 		x[4] = g.Feed(onnx.Int32, []onnx.Dim{batch}, &ort.Tensor{Shape: []int64{int64(len(lens))}, Data: lens})
 	}
 	if g.Coin() {
-		x[5] = g.Float([]onnx.Dim{D, batch, H}, small)
+		x[5] = g.Float(state, small)
 	}
-	attrs := []*onnx.Attribute{onnx.IntAttr("hidden_size", hidden), onnx.StringAttr("direction", direction)}
 	outputs := 2
 	switch op {
 	case "LSTM":
 		outputs = 3
 		if g.Coin() {
-			x[6] = g.Float([]onnx.Dim{D, batch, H}, small)
+			x[6] = g.Float(state, small)
 		}
 		if g.Coin() {
 			x[7] = g.Float([]onnx.Dim{D, onnx.D(3 * hidden)}, small)

@@ -6,17 +6,22 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 )
 
 // unroll replaces recurrent nodes of m by naive steps, written from the text of the
 // standard, so that they run in double. TestUnrolled compares them with the runtime's
-// kernels in float.
+// kernels in float. Nodes with the batch in front, which have no kernel, have the
+// steps brought in front first, by the pass under test: TestBatchFirst checks that.
 func unroll(m *onnx.Model) error {
 	if m.Opset() < 18 {
 		if err := onnx.Upgrade(m, 18); err != nil {
 			return err
 		}
+	}
+	if err := grad.ExpandAll(m, nil); err != nil { // brings the steps in front
+		return err
 	}
 	nodes := m.Graph.Nodes
 	m.Graph.Nodes = nil
@@ -49,11 +54,14 @@ func TestUnrolled(t *testing.T) {
 				for i, v := range g.Outs {
 					g.Output(fmt.Sprintf("out%d", i), v)
 				}
-				want, err := gradtest.Run(loose(g.Model()), g.Feeds)
+				native, m := loose(g.Model()), loose(g.Model())
+				if err := grad.ExpandAll(native, nil); err != nil {
+					t.Fatal(err)
+				}
+				want, err := gradtest.Run(native, g.Feeds)
 				if err != nil {
 					t.Fatal(err)
 				}
-				m := loose(g.Model())
 				if err := unroll(m); err != nil {
 					t.Fatal(err)
 				}
@@ -68,6 +76,36 @@ func TestUnrolled(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestBatchFirst compares nodes with the batch in front with the same, transposed by
+// hand.
+func TestBatchFirst(t *testing.T) {
+	g := gradtest.NewGen(18, onnx.Float, false, 3)
+	x, w, r := g.Float(onnx.Dims(2, 3, 4), g.Signed), g.Float(onnx.Dims(2, 20, 4), g.Signed), g.Float(onnx.Dims(2, 20, 5), g.Signed)
+	h, c := g.Float(onnx.Dims(2, 2, 5), g.Signed), g.Float(onnx.Dims(2, 2, 5), g.Signed)
+	attrs := []*onnx.Attribute{onnx.IntAttr("hidden_size", 5), onnx.StringAttr("direction", "bidirectional")}
+	front := g.OpN("", "LSTM", 3, in(x, w, r, "", "", h, c), append(attrs, onnx.IntAttr("layout", 1))...)
+	swap := func(v onnx.Value) onnx.Value { return g.Transpose(v, 1, 0, 2) }
+	want := g.OpN("", "LSTM", 3, in(swap(x), w, r, "", "", swap(h), swap(c)), attrs...)
+	want[0], want[1], want[2] = g.Transpose(want[0], 2, 0, 1, 3), swap(want[1]), swap(want[2])
+	for i := range front {
+		g.Output(fmt.Sprintf("a%d", i), front[i])
+		g.Output(fmt.Sprintf("b%d", i), want[i])
+	}
+	m := g.Model()
+	if err := grad.ExpandAll(m, nil); err != nil {
+		t.Fatal(err)
+	}
+	out, err := gradtest.Run(m, g.Feeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range front {
+		if err := closeTo(out[fmt.Sprintf("a%d", i)], out[fmt.Sprintf("b%d", i)], 1e-7); err != nil {
+			t.Errorf("output %d: %v", i, err)
 		}
 	}
 }
