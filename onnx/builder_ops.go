@@ -226,14 +226,22 @@ func (p dimPart) value(b *Builder) Value {
 	if p.of == "" {
 		return b.Ints(p.number)
 	}
-	// Not of a transpose: what it reads has the dimensions earlier, and an optimiser of
-	// the runtime (1.29) that moves transposes behind Shape gets some graphs wrong.
-	for w := b.Writer(p.of); w != nil && w.Op == "Transpose" && w.Domain == ""; w = b.Writer(p.of) {
-		perm, err := Permutation(w, b.Info(w.Inputs[0]).Rank())
-		if err != nil {
-			break
+	for w := b.Writer(p.of); w != nil && w.Domain == ""; w = b.Writer(p.of) {
+		switch w.Op {
+		case "Cast":
+			p.of = w.Inputs[0]
+			continue
+		case "ConstantOfShape": // what was filled need not be there
+			return b.Op("Gather", []Value{w.Inputs[0], b.Ints(int64(p.axis))}, IntAttr("axis", 0))
+		case "Transpose":
+			// What it reads has the dimensions earlier; and an optimiser of the runtime (1.29)
+			// that moves transposes behind Shape gets some graphs wrong.
+			if perm, err := Permutation(w, b.Info(w.Inputs[0]).Rank()); err == nil && p.axis < len(perm) {
+				p = dimPart{of: w.Inputs[0], axis: perm[p.axis]}
+				continue
+			}
 		}
-		p = dimPart{of: w.Inputs[0], axis: perm[p.axis]}
+		break
 	}
 	return b.Op("Gather", []Value{b.Op("Shape", []Value{p.of}), b.Ints(int64(p.axis))}, IntAttr("axis", 0))
 }

@@ -88,6 +88,8 @@ type pass struct {
 	reach map[Value]bool
 	// codes holds the integer values that carry codes of wrt as they are.
 	codes map[Value]bool
+	// hot holds the integer values that are one-hot encodings of codes.
+	hot   map[Value]bool
 	grads map[Value]Value
 	// straight are the nodes through whose rounding the gradient went.
 	straight []*onnx.Node
@@ -95,12 +97,10 @@ type pass struct {
 
 func newPass(b *onnx.Builder, wrt []Value, leaves map[Value]bool) *pass {
 	p := &pass{b: b, nodes: slices.Clone(b.Model().Graph.Nodes), leaves: leaves,
-		reach: map[Value]bool{}, codes: map[Value]bool{}, grads: map[Value]Value{}}
+		reach: map[Value]bool{}, codes: map[Value]bool{}, hot: map[Value]bool{}, grads: map[Value]Value{}}
 	for _, w := range wrt {
-		p.reach[w] = true
-		if t := b.Info(w).Type; !t.IsFloat() && t != onnx.Undefined {
-			p.codes[w] = true
-		}
+		p.codes[w] = isCode(b.Info(w).Type)
+		p.reach[w] = p.codes[w] || p.isFloat(w)
 	}
 	for _, n := range p.nodes {
 		if p.passes(n) {
@@ -125,8 +125,7 @@ func (p *pass) mark(n *onnx.Node) {
 		case t.IsFloat() || t == onnx.Undefined:
 			p.reach[o] = true
 		case carries && t != onnx.Bool:
-			p.reach[o] = true
-			p.codes[o] = p.carried(n)
+			p.markCodes(n, o)
 		}
 	}
 }
@@ -237,7 +236,10 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	}
 	node := Node{Node: n, need: make([]bool, len(n.Inputs))}
 	for i, v := range n.Inputs {
-		node.need[i] = v != "" && p.reach[v] && p.isFloat(v)
+		node.need[i] = v != "" && p.reach[v] && (p.isFloat(v) || p.hot[v])
+		if p.hot[v] && n.Op == "Cast" {
+			return p.add(n, v, dy[0]) // numbers from here on
+		}
 		if p.codes[v] {
 			if err := p.addCodes(n, i, dy); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package grad
 
 import (
+	"math"
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -64,7 +65,7 @@ func ruleSlice(b *onnx.Builder, n Node, dy []Value) []Value {
 	if !ok {
 		return nil
 	}
-	cuts, ok := cutsOf(b, n, shape)
+	cuts, ok := cutsOf(b, n, shape, dy[0])
 	if !ok {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "a slice whose axes or steps are computed", Want: onnx.ShapeString(shape)})
 		return nil
@@ -73,11 +74,11 @@ func ruleSlice(b *onnx.Builder, n Node, dy []Value) []Value {
 	var pads []padding
 	for _, c := range cuts {
 		if c.step == -1 {
-			d = b.Op("Slice", []Value{d, b.Ints(-1), b.Ints(minInt64), b.Ints(c.axis), b.Ints(-1)})
+			d = reversed(b, d, c.axis)
 		}
 		switch c.step {
 		case 1, -1:
-			pads = append(pads, c.pads(b, n))
+			pads = append(pads, c.pads(b, n, d))
 		default:
 			d = c.spread(b, n, d)
 		}
@@ -86,7 +87,11 @@ func ruleSlice(b *onnx.Builder, n Node, dy []Value) []Value {
 	return []Value{b.Refine(padAxes(b, d, pads), shape)}
 }
 
-const minInt64 = -1 << 63
+// reversed turns an axis round.
+func reversed(b *onnx.Builder, d Value, axis int64) Value {
+	shape, _ := b.Shape(d)
+	return b.Refine(b.Op("Slice", []Value{d, b.Ints(-1), b.Ints(math.MinInt64), b.Ints(axis), b.Ints(-1)}), shape)
+}
 
 // cut is what a Slice does to one axis of size from: it takes size entries from lo
 // on (or, with a negative step, down from lo).
@@ -100,7 +105,7 @@ type cut struct {
 }
 
 // cutsOf reads the arguments of a Slice. It fails where an axis or a step is computed.
-func cutsOf(b *onnx.Builder, n Node, shape []onnx.Dim) ([]cut, bool) {
+func cutsOf(b *onnx.Builder, n Node, shape []onnx.Dim, dy Value) ([]cut, bool) {
 	starts, okS := b.Shape(n.In(1))
 	if !okS || len(starts) != 1 {
 		return nil, false
@@ -133,6 +138,11 @@ func cutsOf(b *onnx.Builder, n Node, shape []onnx.Dim) ([]cut, bool) {
 			return nil, false
 		}
 		c := cut{axis: a, step: steps[k], from: shape[a], size: y[a], k: k}
+		if d, ok := b.Shape(dy); ok && len(d) == len(y) && !d[a].Is(1) {
+			if _, number := d[a].Const(); number { // what was picked may be known better later
+				c.size = d[a]
+			}
+		}
 		if lo, hi := b.Info(n.In(1)).Ints, b.Info(n.In(2)).Ints; int64(len(lo)) == count && int64(len(hi)) == count {
 			c.start, c.end, c.known = lo[k], hi[k], true
 		}
@@ -173,8 +183,8 @@ func (c cut) lowest() (onnx.Dim, bool) {
 }
 
 // pads returns what step 1 or -1 left out.
-func (c cut) pads(b *onnx.Builder, n Node) padding {
-	sources := []Value{n.In(0), n.Out(0)}
+func (c cut) pads(b *onnx.Builder, n Node, d Value) padding {
+	sources := []Value{n.In(0), d, n.Out(0)}
 	vector := func(d onnx.Dim) Value { return b.DynamicShape([]onnx.Dim{d}, sources...) }
 	if lo, ok := c.lowest(); ok {
 		return padding{c.axis, vector(lo), vector(c.from.Sub(lo).Sub(c.size))}
@@ -212,7 +222,7 @@ func (c cut) spread(b *onnx.Builder, n Node, d Value) Value {
 	step := c.step
 	if step < 0 {
 		step = -step
-		d = b.Op("Slice", []Value{d, b.Ints(-1), b.Ints(minInt64), b.Ints(c.axis), b.Ints(-1)})
+		d = reversed(b, d, c.axis)
 	}
 	// [size] → [size, 1] → [size, step] → [size·step], and to its place.
 	wide := b.Unsqueeze(d, c.axis+1)

@@ -64,8 +64,7 @@ func sumTo(b *onnx.Builder, n *onnx.Node, v, d Value) (Value, error) {
 // sumRepeated sums d, which has the rank of v, over the axes along which v was
 // repeated: each axis is split into copies and entries, one of which is 1.
 func sumRepeated(b *onnx.Builder, d, v Value) Value {
-	want := b.Op("Shape", []Value{v})
-	copies := b.Div(b.Op("Shape", []Value{d}), b.Op("Max", []Value{want, b.Ints(1)}))
+	copies := b.Div(b.Op("Shape", []Value{d}), b.Op("Max", []Value{shapeOf(b, v), b.Ints(1)}))
 	return sumCopies(b, d, copies, v)
 }
 
@@ -77,7 +76,15 @@ func sumCopies(b *onnx.Builder, d, copies, v Value) Value {
 	for i := range shape {
 		all = append(all, int64(2*i))
 	}
-	pairs := b.Op("Concat", []Value{b.Unsqueeze(copies, 1), b.Unsqueeze(b.Op("Shape", []Value{v}), 1)}, onnx.IntAttr("axis", 1))
+	pairs := b.Op("Concat", []Value{b.Unsqueeze(copies, 1), b.Unsqueeze(shapeOf(b, v), 1)}, onnx.IntAttr("axis", 1))
 	d = b.ReduceSum(b.Reshape(d, b.Reshape(pairs, b.Ints(-1))), all, false)
 	return b.ReshapeTo(d, shape, v)
+}
+
+// shapeOf returns the shape of v as a vector.
+func shapeOf(b *onnx.Builder, v Value) Value {
+	if w := b.Writer(v); w != nil && w.Op == "ConstantOfShape" && w.Domain == "" {
+		return w.Inputs[0]
+	}
+	return b.Op("Shape", []Value{v})
 }
