@@ -1,0 +1,66 @@
+package grad
+
+import "github.com/gradhop/gradhop/onnx"
+
+func init() {
+	RegisterExpansion("", "NegativeLogLikelihoodLoss", 1, func(b *onnx.Builder, n *onnx.Node) []Value {
+		return []Value{likelihoodLoss(b, n, n.In(0))}
+	})
+	RegisterExpansion("", "SoftmaxCrossEntropyLoss", 1, expandCrossEntropy)
+}
+
+// log_prob = log softmax over the classes, loss = its negative log-likelihood.
+func expandCrossEntropy(b *onnx.Builder, n *onnx.Node) []Value {
+	p := b.Op("LogSoftmax", []Value{n.In(0)}, onnx.IntAttr("axis", 1))
+	return []Value{likelihoodLoss(b, n, p), p}
+}
+
+// likelihoodLoss: with log-probabilities p[n, c, …], classes t[n, …] and weights w_c
+// (1 where none are given, 0 for the class to be ignored) the loss is -w_t·p[n, t, …],
+// or the sum of it, or that divided by the sum of all w_t.
+func likelihoodLoss(b *onnx.Builder, n *onnx.Node, p Value) Value {
+	t, weight := n.In(1), n.In(2)
+	var ignored Value
+	if a := n.Attr("ignore_index"); a != nil {
+		number := func(k int64) Value {
+			if b.Info(t).Type == onnx.Int32 {
+				return b.Const(onnx.NewInt32("", nil, []int32{int32(k)}))
+			}
+			return b.Const(onnx.NewInt64("", nil, []int64{k}))
+		}
+		ignored = b.Op("Equal", []Value{t, number(a.I)})
+		t = pick(b, ignored, number(0), t) // it need not be a class
+	}
+	picked := b.Op("GatherElements", []Value{p, b.Unsqueeze(t, 1)}, onnx.IntAttr("axis", 1))
+	loss := b.Neg(b.Squeeze(picked, 1))
+	var w Value
+	if weight != "" {
+		w = b.Gather(weight, t, 0)
+	}
+	if ignored != "" {
+		if w == "" {
+			w = b.Scalar(1, p)
+		}
+		w = pick(b, ignored, b.Scalar(0, p), w)
+	}
+	if w != "" {
+		loss = b.Mul(loss, w)
+	}
+	switch n.Str("reduction", "mean") {
+	case "none":
+		return loss
+	case "sum":
+		return sumAll(b, loss)
+	case "mean":
+		if w == "" {
+			return b.Op("ReduceMean", []Value{loss}, onnx.IntAttr("keepdims", 0))
+		}
+		return b.Div(sumAll(b, loss), sumAll(b, w))
+	}
+	refuse(b, n, "reduction %q is not none, sum or mean", n.Str("reduction", "mean"))
+	return ""
+}
+
+func sumAll(b *onnx.Builder, x Value) Value {
+	return b.Op("ReduceSum", []Value{x}, onnx.IntAttr("keepdims", 0))
+}
