@@ -192,6 +192,27 @@ func TestCodes(t *testing.T) {
 			x = n.Cast(n.Unsqueeze(x, 0), onnx.Int32)
 			return score(n, n.Gather(n.weights(7, 4), x, 0))
 		},
+		"one-hot of integers": func(n net) *onnx.Model {
+			hot := op(n, "OneHot", []onnx.Value{n.Input("ids", onnx.Int64, onnx.D(2), onnx.D(3)), n.Ints(7), n.Ints(0, 1)})
+			return score(n, n.MatMul(n.Cast(n.Unsqueeze(hot, 0), onnx.Float), n.weights(7, 5)))
+		},
+		"tuples": func(n net) *onnx.Model {
+			ids := n.Unsqueeze(n.Input("ids", onnx.Int64, onnx.D(4)), 1)
+			at := op(n, "Concat", []onnx.Value{n.Const(onnx.NewInt64("", []int64{4, 1}, []int64{0, 1, 2, 0})), ids}, onnx.IntAttr("axis", 1))
+			return score(n, op(n, "GatherND", []onnx.Value{n.weights(3, 7, 2), at}))
+		},
+		"a list of codes": func(n net) *onnx.Model {
+			other := n.Gather(n.Ints(2, 0, 1, 4, 4, 3, 0), n.Input("ids", onnx.Int64, onnx.D(4)), 0)
+			return score(n, n.Gather(n.weights(5, 3), other, 0))
+		},
+		"the place of the largest": func(n net) *onnx.Model {
+			ids := n.Input("ids", onnx.Int64, onnx.D(1), onnx.D(4))
+			rows := n.Op("Tanh", []onnx.Value{n.Gather(n.weights(7, 4), ids, 0)})
+			last := n.Op("ArgMax", []onnx.Value{ids}, onnx.IntAttr("axis", 1), onnx.IntAttr("keepdims", 0))
+			// As exporters write it, the shape of what comes from the table is part of the place.
+			first := n.Mul(n.Gather(n.Op("Shape", []onnx.Value{rows}), n.Ints(0), 0), n.Ints(0))
+			return score(n, n.Gather(n.Squeeze(rows, 0), n.Add(last, first), 0))
+		},
 		"two tables and a mask": func(n net) *onnx.Model {
 			ids := n.Input("ids", onnx.Int64, onnx.D(2), onnx.D(4))
 			pad := n.Cast(op(n, "Equal", []onnx.Value{ids, n.Const(onnx.NewInt64("", nil, []int64{3}))}), onnx.Float)

@@ -22,12 +22,17 @@ type lookup struct {
 	node  *onnx.Node
 	index int     // the input of codes
 	codes []int64 // for each element of the index, the place of its code in the input, or -1
+	base  []int64 // the elements of the index
 	shape []int64 // of the index
 	table []int64 // the shape of what it picks from
+	// through are lists of codes that those of the input are looked up in first, the
+	// first one first.
+	through []string
+	whole   bool // the output is of integer type: a one-hot encoding before its Cast
 }
 
 // indexAt gives the input that holds the codes.
-var indexAt = map[string]int{"Gather": 1, "GatherElements": 1, "OneHot": 0}
+var indexAt = map[string]int{"Gather": 1, "GatherElements": 1, "GatherND": 1, "OneHot": 0}
 
 // relax gives m an input for moves of the one-hot encoding of w, whose table has the
 // given length, and adds what they make of every look-up.
@@ -58,48 +63,21 @@ func (c *checker) relax(m *onnx.Model, w string, length int64) (variable, error)
 		}
 		y := node.Outputs[0]
 		node.Outputs[0] = y + "/unmoved"
+		if l.whole {
+			e.with("Cast", y+"/number", []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Float))}, node.Outputs[0])
+		}
 		move, err := e.moved(l, v.name, length)
 		if err != nil {
 			return v, err
 		}
-		e.node("Add", y, node.Outputs[0], move)
+		from := node.Outputs[0]
+		if l.whole {
+			from = y + "/number"
+		}
+		e.node("Add", y, from, move)
 	}
-	m.Graph.Nodes = e.nodes
+	m.Graph.Nodes, m.Graph.ValueInfos = e.nodes, nil // one-hot encodings have become floats
 	return v, nil
-}
-
-// lookups finds the look-ups by codes of w.
-func (c *checker) lookups(m *onnx.Model, w string) ([]lookup, error) {
-	vals, err := onnx.Infer(m)
-	if err != nil {
-		return nil, err
-	}
-	depends := map[string]bool{w: true}
-	var list []lookup
-	for _, n := range m.Graph.Nodes {
-		if !slices.ContainsFunc(n.Inputs, func(v string) bool { return depends[v] }) {
-			continue
-		}
-		out := vals[n.Out(0)]
-		at, ok := indexAt[n.Op]
-		if ok && n.Domain == "" && depends[n.In(at)] && out != nil && out.Type.IsFloat() {
-			list = append(list, lookup{node: n, index: at})
-		}
-		for _, o := range n.Outputs {
-			if i := vals[o]; i == nil || !i.Type.IsFloat() {
-				depends[o] = true
-			}
-		}
-	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	if err := c.trace(m, w, list); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(list, func(l lookup) bool {
-		return !slices.ContainsFunc(l.codes, func(k int64) bool { return k >= 0 })
-	}), nil
 }
 
 // emitter writes nodes.
@@ -165,13 +143,26 @@ func (e *emitter) moved(l lookup, moves string, length int64) (string, error) {
 		if at < 0 {
 			at += out
 		}
-		step := e.node("Sub", "", e.pick(n.In(2), 1), e.pick(n.In(2), 0))
+		values := n.In(2)
+		if l.whole {
+			values = e.with("Cast", "", []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Float))}, values)
+		}
+		step := e.node("Sub", "", e.pick(values, 1), e.pick(values, 0))
 		d = e.node("Mul", "", d, step)
 		d = e.reshape(d, append(slices.Clone(l.shape), length)...)
 		return e.transpose(d, insert(out-1, at)), nil
 	}
+	if n.Op == "GatherND" {
+		return e.movedTuples(l, d, length)
+	}
 	if axis < 0 {
 		axis += rank
+	}
+	table := n.In(0)
+	for i := len(l.through) - 1; i >= 0 && axis >= 0 && axis < rank; i-- {
+		table = e.with("Gather", "", []*onnx.Attribute{onnx.IntAttr("axis", axis)}, table, l.through[i])
+		l.table = slices.Clone(l.table)
+		l.table[axis] = length
 	}
 	if axis < 0 || axis >= rank || l.table[axis] != length {
 		return "", &UnsupportedError{fmt.Sprintf("%s picks from a table of shape %v, the gradient has %d entries", n.Label(), l.table, length)}
@@ -180,7 +171,7 @@ func (e *emitter) moved(l lookup, moves string, length int64) (string, error) {
 	rest := slices.Delete(slices.Clone(l.table), int(axis), int(axis)+1)
 	if n.Op == "GatherElements" {
 		// y[p] is x with p's place on axis replaced by the code at p.
-		x := e.transpose(n.In(0), append(slices.Clone(others), axis))
+		x := e.transpose(table, append(slices.Clone(others), axis))
 		starts, ends := make([]int64, len(rest)), slices.Delete(slices.Clone(l.shape), int(axis), int(axis)+1)
 		if len(rest) > 0 {
 			x = e.node("Slice", "", x, e.ints(starts...), e.ints(ends...), e.ints(seq(int64(len(rest)))...))
@@ -189,7 +180,7 @@ func (e *emitter) moved(l lookup, moves string, length int64) (string, error) {
 		d = e.reshape(d, append(slices.Clone(l.shape), length)...)
 		return e.with("ReduceSum", "", []*onnx.Attribute{onnx.IntAttr("keepdims", 0)}, e.node("Mul", "", d, x), e.ints(-1)), nil
 	}
-	x := e.transpose(n.In(0), append([]int64{axis}, others...))
+	x := e.transpose(table, append([]int64{axis}, others...))
 	y := e.node("MatMul", "", d, e.reshape(x, length, product(rest)))
 	y = e.reshape(y, append(slices.Clone(l.shape), rest...)...)
 	// The axes of the index go where the axis was.
@@ -203,6 +194,48 @@ func (e *emitter) moved(l lookup, moves string, length int64) (string, error) {
 		perm = append(perm, k+i)
 	}
 	return e.transpose(y, perm), nil
+}
+
+// movedTuples is moved for a GatherND, whose index consists of tuples: for each coded
+// number of a tuple, it picks with all values of that number and the others as they
+// are, and adds up by the move. d has a row for each number.
+func (e *emitter) movedTuples(l lookup, d string, length int64) (string, error) {
+	n := l.node
+	width := l.shape[len(l.shape)-1]
+	if n.Int("batch_dims", 0) != 0 || l.through != nil {
+		return "", &UnsupportedError{n.Label() + " picks by codes in a way that cannot be checked"}
+	}
+	tuples := int64(len(l.base)) / max(width, 1)
+	rest := l.table[width:]
+	total := ""
+	for k := range width {
+		all := make([]int64, 0, tuples*length*width)
+		rows := make([]int64, tuples)
+		coded := false
+		for t := range tuples {
+			rows[t] = t*width + k
+			coded = coded || l.codes[rows[t]] >= 0
+			for v := range length {
+				tuple := slices.Clone(l.base[t*width : (t+1)*width])
+				if l.codes[rows[t]] >= 0 {
+					tuple[k] = v
+				}
+				all = append(all, tuple...)
+			}
+		}
+		if !coded {
+			continue
+		}
+		x := e.node("GatherND", "", n.In(0), e.constant(onnx.NewInt64("", []int64{tuples, length, width}, all)))
+		x = e.reshape(x, tuples, length, product(rest))
+		w := e.with("Gather", "", []*onnx.Attribute{onnx.IntAttr("axis", 0)}, d, e.ints(rows...))
+		y := e.node("MatMul", "", e.reshape(w, tuples, 1, length), x)
+		if total != "" {
+			y = e.node("Add", "", total, y)
+		}
+		total = y
+	}
+	return e.reshape(total, append(slices.Clone(l.shape[:len(l.shape)-1]), rest...)...), nil
 }
 
 // pick writes element i of a vector.

@@ -6,43 +6,108 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
 )
 
-// trace runs the way of the codes on marked ones, and the tables, and fills in list.
-func (c *checker) trace(m *onnx.Model, w string, list []lookup) error {
-	way, table := probeOf(m), probeOf(m)
+// marked is the name of the copy of a value that is computed from marked codes.
+func marked(v string) string { return "gradcheck/marked/" + v }
+
+// lookups finds the look-ups by codes of w in m.
+func (c *checker) lookups(m *onnx.Model, w string) ([]lookup, error) {
+	vals, err := onnx.Infer(m)
+	if err != nil {
+		return nil, err
+	}
+	isFloat := func(v string) bool { return vals[v] != nil && vals[v].Type.IsFloat() }
+	// The integers that depend on w are computed a second time, from marked codes.
+	// Look-ups read the codes themselves, which are inside their tables.
+	way := probeOf(m)
+	input := *m.Graph.Input(w)
+	input.Name = marked(w)
+	g := way.m.Graph
+	g.Inputs, g.Nodes = append(g.Inputs, &input), slices.Clone(g.Nodes)
+	twin := map[string]bool{w: true}
+	through := map[string][]string{}
+	var list []lookup
+	for _, n := range m.Graph.Nodes {
+		if !slices.ContainsFunc(n.Inputs, func(v string) bool { return twin[v] }) {
+			continue
+		}
+		at, indexes := indexAt[n.Op]
+		indexes = indexes && n.Domain == "" && twin[n.In(at)]
+		if indexes && (isFloat(n.Out(0)) || n.Op == "OneHot") {
+			list = append(list, lookup{node: n, index: at, through: through[n.In(at)], whole: !isFloat(n.Out(0))})
+			continue
+		}
+		if isFloat(n.Out(0)) {
+			continue
+		}
+		t := &onnx.Node{Op: n.Op, Domain: n.Domain, Attrs: n.Attrs}
+		for _, v := range n.Inputs {
+			if twin[v] {
+				if through[n.Out(0)] == nil {
+					through[n.Out(0)] = through[v]
+				}
+				v = marked(v)
+			}
+			t.Inputs = append(t.Inputs, v)
+		}
+		if indexes && n.Op == "Gather" && !twin[n.In(0)] && vals[n.In(0)].Rank() == 1 {
+			// Codes of a list of codes: the places stay.
+			t = &onnx.Node{Op: "Identity", Inputs: []string{marked(n.In(1))}}
+			through[n.Out(0)] = append(slices.Clone(through[n.In(1)]), n.In(0))
+		}
+		for _, o := range n.Outputs {
+			twin[o] = true
+			t.Outputs = append(t.Outputs, marked(o))
+		}
+		g.Nodes = append(g.Nodes, t)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if err := c.trace(way, w, list); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(l lookup) bool {
+		return !slices.ContainsFunc(l.codes, func(k int64) bool { return k >= 0 })
+	}), nil
+}
+
+// trace runs way, which computes what look-ups pick by from marked codes as well, and
+// fills in list.
+func (c *checker) trace(way *probe, w string, list []lookup) error {
 	for _, l := range list {
-		way.watch(l.node.Inputs[l.index])
+		v := l.node.Inputs[l.index]
+		way.watch(v)
+		way.watch(marked(v))
 		if l.node.Op != "OneHot" {
-			table.watchShape(l.node.Inputs[0])
+			way.watchShape(l.node.Inputs[0])
 		}
 	}
 	x := c.feed[w]
 	count := int64(len(numbers(x)))
 	var seen [2]feeds
 	for k := range seen {
-		marked := make([]float64, count)
-		for i := range marked {
-			marked[i] = float64((k+1)*mark + i)
+		codes := make([]float64, count)
+		for i := range codes {
+			codes[i] = float64((k+1)*mark + i)
 		}
 		f := maps.Clone(c.feed)
-		f[w] = tensor(m.Graph.Input(w).Type.Elem, x.Shape, marked)
+		f[marked(w)] = tensor(way.m.Graph.Input(marked(w)).Type.Elem, x.Shape, codes)
 		var err error
 		if seen[k], err = way.run(c, f); err != nil {
 			return &UnsupportedError{fmt.Sprintf("the codes of %q cannot be followed: %v", w, err)}
 		}
 	}
-	tables, err := table.run(c, c.feed)
-	if err != nil {
-		return err
-	}
 	for i := range list {
 		l := &list[i]
 		v := l.node.Inputs[l.index]
-		a, b := numbers(seen[0][flatOf+v]), numbers(seen[1][flatOf+v])
-		l.shape, _ = seen[0][shapeOf+v].Data.([]int64)
-		if t := tables[shapeOf+l.node.Inputs[0]]; t != nil {
-			l.table, _ = t.Data.([]int64)
+		a, b := numbers(seen[0][flatOf+marked(v)]), numbers(seen[1][flatOf+marked(v)])
+		l.base = integers(seen[0][flatOf+v])
+		l.shape = integers(seen[0][shapeOf+v])
+		if t := seen[0][shapeOf+l.node.Inputs[0]]; t != nil {
+			l.table = integers(t)
 		}
 		l.codes = make([]int64, len(a))
 		for k := range a {
@@ -54,6 +119,8 @@ func (c *checker) trace(m *onnx.Model, w string, list []lookup) error {
 	}
 	return nil
 }
+
+func integers(t *ort.Tensor) []int64 { return convert[int64](numbers(t)) }
 
 // probe is a copy of a model that returns values on the way as vectors, and their
 // shapes: the binding wants to know beforehand which of them are scalars.
