@@ -190,8 +190,12 @@ func multiHeadInputs(b *onnx.Builder, n *onnx.Node) (q, k, v Value, ok bool) {
 	flat := b.Info(k).Rank() != 4
 	if bias != "" {
 		sq, _ := b.Shape(q)
-		hidden := sq[len(sq)-1]
-		all := b.Info(bias).Shape
+		all, _ := b.Shape(bias)
+		if len(sq) != 3 || len(all) != 1 {
+			b.Fail(&ShapeError{Node: n.Label(), Value: bias, Have: onnx.ShapeString(all), Want: "one axis, for queries [batch, length, hidden]"})
+			return "", "", "", false
+		}
+		hidden := sq[2]
 		q = b.Add(q, slice(b, bias, 0, onnx.D(0), hidden, []Value{q}))
 		if flat {
 			k = b.Add(k, slice(b, bias, 0, hidden, hidden.Mul(onnx.D(2)), []Value{q}))

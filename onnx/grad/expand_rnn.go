@@ -18,6 +18,9 @@ import (
 // different lengths are masked; every output may have a gradient. The number of steps
 // must be known.
 
+// mostSteps bounds the steps that are written out: each takes about ten nodes.
+const mostSteps = 1 << 16
+
 // recurrent is what LSTM, GRU and RNN have in common.
 type recurrent struct {
 	b      *onnx.Builder
@@ -96,6 +99,10 @@ func readRecurrent(b *onnx.Builder, n Node, dy []Value, defaults []string) *recu
 	r.batch = s[1]
 	if r.steps, ok = s[0].Const(); !ok || r.steps < 1 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: onnx.ShapeString(s), Want: "a number of steps"})
+		return nil
+	}
+	if r.steps > mostSteps {
+		refuse(b, n.Node, "%d steps are too many to be written out one by one", r.steps)
 		return nil
 	}
 	if r.hidden, ok = sr[2].Const(); !ok {

@@ -5,7 +5,7 @@ import "github.com/gradhop/gradhop/onnx"
 // collect puts the gradients of the directions together.
 func (r *recurrent) collect(ds []*direction, parts []recurrentGrads) []Value {
 	b, n := r.b, r.n
-	dx := make([]Value, 8)
+	dx := make([]Value, max(8, len(n.Inputs)))
 	if n.Need(0) {
 		for i, p := range parts {
 			dx[0] = ds[i].sum(dx[0], b.MatMul(p.dzx, ds[i].w))

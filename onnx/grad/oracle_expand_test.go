@@ -27,10 +27,7 @@ var forwards = map[string]func(g *gradtest.Gen){}
 // shapes that inference states.
 func TestExpansionsForward(t *testing.T) {
 	for _, op := range grad.Operators() {
-		domain, name := "", op
-		if i := strings.LastIndexByte(op, '.'); i >= 0 {
-			domain, name = op[:i], op[i+1:]
-		}
+		domain, name := domainOf(op)
 		o, ok := oracles[op]
 		if !grad.HasExpansion(domain, name) || !ok {
 			continue // TestRules fails for one without an oracle
@@ -55,6 +52,14 @@ func TestExpansionsForward(t *testing.T) {
 			}
 		})
 	}
+}
+
+// domainOf takes the name of an operator apart.
+func domainOf(op string) (domain, name string) {
+	if i := strings.LastIndexByte(op, '.'); i >= 0 {
+		return op[:i], op[i+1:]
+	}
+	return "", op
 }
 
 // sameForward compares the run of g with that of its expansion, by the driver's
