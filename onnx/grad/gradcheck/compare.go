@@ -113,7 +113,7 @@ func (d *differ) one(g, v []float64) (Comparison, bool, error) {
 		return Comparison{}, false, err
 	}
 	size := max(typical, math.Abs(e.value))
-	c := Comparison{Gradient: got, Difference: e.value, Absolute: math.Abs(got - e.value), Allowed: d.p.tolerance*size + e.err}
+	c := Comparison{Gradient: got, Difference: e.value, Absolute: math.Abs(got - e.value), Allowed: d.p.tolerance*size + d.p.margin*e.err}
 	if c.Absolute > 0 {
 		c.Relative = c.Absolute / size
 	}

@@ -15,15 +15,18 @@ type precision struct {
 	// size of the derivative.
 	resolved float64
 	steps    []float64
-	agree    int     // steps that must agree with the next
-	tiny     float64 // for noise: too short for a function to curve along it
+	// margin is how often the estimated error of a difference is allowed: it is rough
+	// where steps are long.
+	margin float64
+	agree  int     // steps that must agree with the next
+	tiny   float64 // for noise: too short for a function to curve along it
 }
 
 var (
 	precision64 = precision{name: "float64", tolerance: Tolerance64, resolved: Tolerance64,
-		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9, agree: 1}
+		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9, agree: 1, margin: 1}
 	precision32 = precision{name: "float32", tolerance: Tolerance32, resolved: 2e-2,
-		steps: []float64{1, 0.3, 0.1, 0.05, 0.02, 0.01}, tiny: 1e-3, agree: 2}
+		steps: []float64{1, 0.3, 0.1, 0.05, 0.02, 0.01}, tiny: 1e-3, agree: 2, margin: 3}
 )
 
 // differ takes differences by one input.

@@ -9,7 +9,7 @@ import (
 
 // double turns m into float64, in place, and writes operators for which the runtime
 // has no float64 kernel by others.
-func double(m *onnx.Model) error {
+func (c *checker) double(m *onnx.Model) error {
 	if _, err := onnx.WidenDouble(m); err != nil {
 		return err
 	}
@@ -17,11 +17,13 @@ func double(m *onnx.Model) error {
 	if err != nil {
 		return err
 	}
-	e := &emitter{g: m.Graph, prefix: "gradcheck/double"}
+	e := &emitter{g: m.Graph, prefix: "gradcheck/double", opset: m.Opset(), run: func(m *onnx.Model, outputs []string, f feeds) (feeds, error) {
+		return run(c.ctx, m, outputs, f, c.o.Runtime)
+	}}
 	for _, n := range m.Graph.Nodes {
 		write := written[n.Op]
 		x, y := vals[n.In(0)], vals[n.Out(0)]
-		if n.Domain != "" || write == nil || x == nil || y == nil || y.Type != onnx.Double || !write(e, n, x) {
+		if n.Domain != "" || write == nil || x == nil || y == nil || y.Type != onnx.Double || !write(e, n, vals) {
 			e.nodes = append(e.nodes, n)
 		}
 	}
@@ -32,43 +34,48 @@ func double(m *onnx.Model) error {
 // written writes an operator by others, or returns false where it cannot. The
 // activations are ReLU's kin: kernels of the runtime's are float32 only, and the
 // standard's own definitions are used by it in old operator sets alone.
-var written = map[string]func(e *emitter, n *onnx.Node, x *onnx.Info) bool{
-	"Erf": erf, "Mean": mean, "GlobalAveragePool": globalAverage, "OneHot": oneHot,
-	"Softplus": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+var written = map[string]func(e *emitter, n *onnx.Node, vals onnx.Values) bool{
+	"Erf": erf, "Mean": mean, "GlobalAveragePool": globalAverage, "OneHot": oneHot, "Resize": resize, "Conv": conv, "ConvTranspose": convTranspose, "AveragePool": averagePool, "InstanceNormalization": instanceNorm,
+	"Softplus": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		e.softplus(n.Outputs[0], n.Inputs[0])
 		return true
 	},
-	"Softsign": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+	"Softsign": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		e.node("Div", n.Outputs[0], n.Inputs[0], e.node("Add", "", e.node("Abs", "", n.Inputs[0]), e.number(1)))
 		return true
 	},
-	"Mish": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+	"Mish": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		e.node("Mul", n.Outputs[0], n.Inputs[0], e.node("Tanh", "", e.softplus("", n.Inputs[0])))
 		return true
 	},
-	"LeakyRelu": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+	"LeakyRelu": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		e.branches(n, e.node("Mul", "", n.Inputs[0], e.number(float64(n.Float("alpha", 0.01)))), n.Inputs[0])
 		return true
 	},
-	"Elu": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+	"Elu": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		e.branches(n, e.elu(n.Inputs[0], float64(n.Float("alpha", 1))), n.Inputs[0])
 		return true
 	},
-	"Selu": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+	"Selu": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		gamma := float64(n.Float("gamma", 1.05070102214813232421875))
 		e.branches(n, e.elu(n.Inputs[0], gamma*float64(n.Float("alpha", 1.67326319217681884765625))), e.node("Mul", "", n.Inputs[0], e.number(gamma)))
 		return true
 	},
 	// Left as it is, x·Sigmoid(x) becomes a fused operator that is float32 only.
-	"Sigmoid": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+	"Sigmoid": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		e.node("Div", n.Outputs[0], e.number(1), e.node("Add", "", e.number(1), e.node("Exp", "", e.node("Neg", "", n.Inputs[0]))))
 		return true
 	},
-	"HardSigmoid": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+	"Celu": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+		alpha := float64(n.Float("alpha", 1))
+		e.branches(n, e.elu(e.node("Div", "", n.Inputs[0], e.number(alpha)), alpha), n.Inputs[0])
+		return true
+	},
+	"HardSigmoid": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		e.hardSigmoid(n.Outputs[0], n.Inputs[0], float64(n.Float("alpha", 0.2)), float64(n.Float("beta", 0.5)))
 		return true
 	},
-	"HardSwish": func(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+	"HardSwish": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 		e.node("Mul", n.Outputs[0], n.Inputs[0], e.hardSigmoid("", n.Inputs[0], 1.0/6, 0.5))
 		return true
 	},
@@ -100,21 +107,13 @@ func (e *emitter) hardSigmoid(out, x string, alpha, beta float64) string {
 	return e.node("Max", out, e.node("Min", "", line, e.number(1)), e.number(0))
 }
 
-func mean(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+func mean(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 	e.node("Div", n.Outputs[0], e.node("Sum", "", n.Inputs...), e.number(float64(len(n.Inputs))))
 	return true
 }
 
-func globalAverage(e *emitter, n *onnx.Node, x *onnx.Info) bool {
-	if !x.Known || len(x.Shape) < 3 {
-		return false
-	}
-	e.node("ReduceMean", n.Outputs[0], n.Inputs[0], e.ints(seq(int64(len(x.Shape)))[2:]...))
-	return true
-}
-
 // oneHot is off + (on - off)·OneHot of float32 ones.
-func oneHot(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+func oneHot(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 	ones := e.constant(onnx.NewFloat("", []int64{2}, []float32{0, 1}))
 	hot := e.with("OneHot", "", n.Attrs, n.Inputs[0], n.Inputs[1], ones)
 	hot = e.with("Cast", "", []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Double))}, hot)
@@ -124,7 +123,7 @@ func oneHot(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
 }
 
 // With t = 2/(2+z), erfc(z) = t·exp(-z² + p(t)) for a smooth p, which a Chebyshev
-// series on the t of 0 ≤ z ≤ erfEnd gives to the last digits; beyond, erf is 1.
+// series on the t of 0 ≤ z ≤ erfEnd gives to about 1e-14; beyond, erf is 1.
 const (
 	erfEnd   = 6.0
 	erfTerms = 40
@@ -155,7 +154,7 @@ var erfSeries = sync.OnceValue(func() []float64 {
 })
 
 // erf is sign(x)·(1 - erfc(|x|)), the series by Clenshaw's recurrence.
-func erf(e *emitter, n *onnx.Node, _ *onnx.Info) bool {
+func erf(e *emitter, n *onnx.Node, _ onnx.Values) bool {
 	z := e.node("Min", "", e.node("Abs", "", n.Inputs[0]), e.number(erfEnd))
 	t := e.node("Div", "", e.number(2), e.node("Add", "", z, e.number(2)))
 	low := 2 / (2 + erfEnd)

@@ -116,7 +116,7 @@ func flatten(m *onnx.Model, of string) {
 	g.Outputs = []*onnx.ValueInfo{{Name: output, Type: onnx.Type{Elem: elem, HasShape: true, Shape: []onnx.ShapeDim{{Value: -1}}}}}
 }
 
-// wide is the model in float64.
+// wide is the model in float64. Grads is nil where only the way forward runs so.
 type wide struct {
 	forward *forward
 	grads   feeds
@@ -155,6 +155,10 @@ func reason(err error) string {
 		op, _, _ = strings.Cut(op, "(")
 		return "the runtime has no float64 kernel for " + op
 	}
+	if _, op, ok := strings.Cut(s, "of operator ("); ok && strings.Contains(s, "'tensor(double)'") {
+		op, _, _ = strings.Cut(op, ")")
+		return op + " has no float64 form"
+	}
 	if _, op, ok := strings.Cut(s, "Status Message: "); ok {
 		return "in float64 the runtime says: " + op
 	}
@@ -169,16 +173,9 @@ func reason(err error) string {
 }
 
 func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
-	back := deepClone(after)
-	if err := double(back); err != nil {
-		return nil, err
-	}
-	g, err := run(c.ctx, back, c.res.Grads, wideFeeds(c.feed), c.o.Runtime)
-	if err != nil {
-		return nil, err
-	}
 	m := deepClone(f.model)
-	if err := double(m); err != nil {
+	c.fix(m, f.feed)
+	if err := c.double(m); err != nil {
 		return nil, err
 	}
 	p, err := open(m, []string{output}, c.o.Runtime)
@@ -191,7 +188,39 @@ func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 		p.close()
 		return nil, err
 	}
-	return &wide{forward: &ff, grads: g}, nil
+	back := deepClone(after)
+	c.fix(back, c.feed)
+	err = c.double(back)
+	w := &wide{forward: &ff}
+	if err == nil {
+		w.grads, err = run(c.ctx, back, c.res.Grads, wideFeeds(c.feed), c.o.Runtime)
+	}
+	if err != nil {
+		c.rep.Why = "the gradient itself is in float32: " + reason(err)
+	}
+	return w, nil
+}
+
+// fix states the sizes that m is run with, so that all that follows from them is
+// known.
+func (c *checker) fix(m *onnx.Model, f feeds) {
+	for _, v := range m.Graph.Inputs {
+		t := f[v.Name]
+		if t == nil {
+			continue
+		}
+		v.Type.Shape = make([]onnx.ShapeDim, len(t.Shape))
+		for i, n := range t.Shape {
+			v.Type.Shape[i].Value = n
+		}
+	}
+	// What the file says of others is in terms of the names.
+	m.Graph.ValueInfos = nil
+	for _, v := range m.Graph.Outputs {
+		for i := range v.Type.Shape {
+			v.Type.Shape[i] = onnx.ShapeDim{Value: -1}
+		}
+	}
 }
 
 func wideFeeds(f feeds) feeds {

@@ -113,6 +113,12 @@ func TestPasses(t *testing.T) {
 			y := n.Op("Conv", []onnx.Value{x, n.weights(4, 3, 3, 3)})
 			y = n.Mul(y, n.Op("Sigmoid", []onnx.Value{y}))
 			return n.done(n.ReduceSum(y, []int64{1, 2, 3}, false))
+		}, grad.Options{Wrt: []string{"x"}}, "float64"},
+		"recurrent": {func(t *testing.T) *onnx.Model {
+			n := newNet(t, 17)
+			x := n.Input("x", onnx.Float, onnx.D(3), onnx.D(2), onnx.D(4))
+			y := n.OpN("", "GRU", 1, []onnx.Value{x, n.weights(1, 9, 4), n.weights(1, 9, 3)}, onnx.IntAttr("hidden_size", 3))
+			return n.done(n.ReduceSum(n.Mul(y[0], y[0]), []int64{0, 1, 3}, false))
 		}, grad.Options{Wrt: []string{"x"}}, "float32"},
 		"weights": {func(t *testing.T) *onnx.Model {
 			n := newNet(t, 17)

@@ -86,6 +86,8 @@ type emitter struct {
 	nodes  []*onnx.Node
 	prefix string
 	count  int
+	opset  int64
+	run    func(m *onnx.Model, outputs []string, f feeds) (feeds, error)
 }
 
 // node appends a node and returns the name of its output, out or a new one.

@@ -174,7 +174,7 @@ func (c *check) rows(row func(name, format string, args ...any)) {
 		if in.SetAside > 0 {
 			judged += fmt.Sprintf("; %d set aside, at kinks or lost in rounding", in.SetAside)
 		}
-		if c.Precision == "float64" {
+		if in.Float32 > 0 {
 			judged += fmt.Sprintf("; in float32 the gradient differs by %.2g", float64(in.Float32))
 		}
 		row("", "%s", judged)

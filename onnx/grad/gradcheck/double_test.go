@@ -1,0 +1,142 @@
+package gradcheck_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
+	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+)
+
+// forms are nodes of every operator that is written by others in float64.
+func forms(g *gradtest.Gen) map[string][]onnx.Value {
+	s := func(v ...int64) []onnx.Dim { return onnx.Dims(v...) }
+	x := g.Float(s(2, 4, 7, 6), g.Signed)
+	ints := onnx.IntsAttr
+	one := func(op string, attrs ...*onnx.Attribute) onnx.Value { return g.Op(op, []onnx.Value{x}, attrs...) }
+	w := g.Float(s(6, 2, 3, 2), g.Signed)
+	wt := g.Float(s(4, 3, 3, 2), g.Signed)
+	bias := g.Float(s(6), g.Signed)
+	channel := g.Float(s(4), g.Signed)
+	line := g.Float(s(1, 2, 9), g.Signed)
+	cube := g.Float(s(1, 1, 4, 5, 4), g.Signed)
+	small := g.Const(onnx.NewFloat("", []int64{4}, []float32{1, 1, 2.5, 0.5}))
+	str := onnx.StringAttr
+	return map[string][]onnx.Value{
+		"Erf": {one("Erf"), g.Op("Erf", []onnx.Value{g.Scale(x, 9)})}, "Softplus": {one("Softplus")}, "Softsign": {one("Softsign")},
+		"Mish": {one("Mish")}, "LeakyRelu": {one("LeakyRelu"), one("LeakyRelu", onnx.FloatAttr("alpha", 0.3))},
+		"Elu": {one("Elu", onnx.FloatAttr("alpha", 0.7))}, "Selu": {one("Selu")}, "Celu": {one("Celu", onnx.FloatAttr("alpha", 0.7)), one("Celu")},
+		"HardSigmoid": {one("HardSigmoid"), one("HardSigmoid", onnx.FloatAttr("alpha", 0.4))}, "HardSwish": {one("HardSwish")}, "Sigmoid": {one("Sigmoid")},
+		"Mean":                  {g.Op("Mean", []onnx.Value{x, g.Op("Exp", []onnx.Value{x}), g.Float(s(6), g.Signed)})},
+		"GlobalAveragePool":     {one("GlobalAveragePool")},
+		"InstanceNormalization": {g.Op("InstanceNormalization", []onnx.Value{x, channel, channel}, onnx.FloatAttr("epsilon", 1e-2))},
+		"OneHot": {g.Op("OneHot", []onnx.Value{g.Const(onnx.NewInt64("", []int64{3}, []int64{0, 2, -1})), g.Ints(4),
+			g.Const(onnx.NewFloat("", []int64{2}, []float32{-1, 3}))}, onnx.IntAttr("axis", 0))},
+		"Conv": {
+			g.Op("Conv", []onnx.Value{x, w, bias}, onnx.IntAttr("group", 2), ints("strides", 2, 1), ints("dilations", 1, 2), ints("pads", 1, 0, 2, 3)),
+			g.Op("Conv", []onnx.Value{x, w}, onnx.IntAttr("group", 2), str("auto_pad", "SAME_UPPER")),
+			g.Op("Conv", []onnx.Value{line, g.Float(s(3, 2, 4), g.Signed)}),
+			g.Op("Conv", []onnx.Value{cube, g.Float(s(2, 1, 2, 2, 3), g.Signed)}, ints("pads", 1, 1, 0, 0, 0, 1)),
+		},
+		"ConvTranspose": {
+			g.Op("ConvTranspose", []onnx.Value{x, wt, bias}, onnx.IntAttr("group", 2), ints("strides", 2, 3), ints("pads", 1, 0, 0, 1), ints("output_padding", 1, 2)),
+			g.Op("ConvTranspose", []onnx.Value{x, wt}, onnx.IntAttr("group", 2), ints("dilations", 2, 1)),
+			g.Op("ConvTranspose", []onnx.Value{line, g.Float(s(2, 3, 4), g.Signed)}, ints("strides", 2)),
+		},
+		"AveragePool": {
+			one("AveragePool", ints("kernel_shape", 3, 2), ints("strides", 2, 2), ints("pads", 1, 0, 1, 1)),
+			one("AveragePool", ints("kernel_shape", 3, 2), ints("pads", 1, 0, 1, 1), onnx.IntAttr("count_include_pad", 1)),
+			one("AveragePool", ints("kernel_shape", 3, 3), ints("strides", 2, 2), onnx.IntAttr("ceil_mode", 1)),
+		},
+		"Resize": {
+			g.Op("Resize", []onnx.Value{x, "", small}, str("mode", "linear")),
+			g.Op("Resize", []onnx.Value{x, "", small}, str("mode", "nearest"), str("coordinate_transformation_mode", "asymmetric"), str("nearest_mode", "floor")),
+			g.Op("Resize", []onnx.Value{x, "", "", g.Ints(2, 4, 5, 9)}, str("mode", "cubic"), str("coordinate_transformation_mode", "align_corners")),
+		},
+	}
+}
+
+// TestDouble: what is written in place of an operator is that operator: the runtime's
+// float32 kernel gives the same.
+func TestDouble(t *testing.T) {
+	g := gradtest.NewGen(18, onnx.Float, false, 1)
+	all := forms(g)
+	if err := g.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range gradcheck.Written() {
+		if all[op] == nil {
+			t.Errorf("%s is not tested", op)
+		}
+	}
+	for op, values := range all {
+		for i, v := range values {
+			m := g.Model().Clone()
+			shape, _ := g.Shape(v)
+			out := &onnx.ValueInfo{Name: v, Type: onnx.Type{Elem: onnx.Float, HasShape: true}}
+			for range shape {
+				out.Type.Shape = append(out.Type.Shape, onnx.ShapeDim{Value: -1})
+			}
+			m.Graph.Outputs = []*onnx.ValueInfo{out}
+			onnx.Prune(m.Graph)
+			want, err := gradtest.Run(m, g.Feeds)
+			if err != nil {
+				t.Fatal(op, err)
+			}
+			if err := gradcheck.Double(m, single); err != nil {
+				t.Fatal(op, err)
+			}
+			if slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.Op == op && op != "OneHot" }) {
+				t.Errorf("%s, case %d: it is still there", op, i)
+				continue
+			}
+			feeds := gradtest.Feeds{}
+			for k, f := range g.Feeds {
+				feeds[k] = gradtest.Tensor(onnx.Double, f.Shape, gradtest.Float64s(f))
+			}
+			got, err := gradtest.Run(m, feeds)
+			if err != nil {
+				t.Fatal(op, err)
+			}
+			a, b := gradtest.Float64s(got[v]), gradtest.Float64s(want[v])
+			if !slices.Equal(got[v].Shape, want[v].Shape) {
+				t.Errorf("%s, case %d: shape %v, want %v", op, i, got[v].Shape, want[v].Shape)
+				continue
+			}
+			for k := range b {
+				if !(math.Abs(a[k]-b[k]) <= 2e-5*(1+math.Abs(b[k]))) {
+					t.Errorf("%s, case %d: element %d is %v, want %v", op, i, k, a[k], b[k])
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestErf: the series is smooth and right to 1e-14, far out too.
+func TestErf(t *testing.T) {
+	g := gradtest.NewGen(18, onnx.Float, false, 1)
+	x := g.Input("x", onnx.Float, onnx.Sym("n"))
+	y := g.Op("Erf", []onnx.Value{x})
+	g.Output("y", y)
+	m := g.Model()
+	if err := gradcheck.Double(m, single); err != nil {
+		t.Fatal(err)
+	}
+	var at []float64
+	for v := -8.0; v <= 8; v += 0.01 {
+		at = append(at, v)
+	}
+	at = append(at, 0, 1e-9, -1e-300, 40, math.Inf(1), math.Inf(-1))
+	got, err := gradtest.Run(m, gradtest.Feeds{"x": gradtest.Tensor(onnx.Double, []int64{int64(len(at))}, at)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range gradtest.Float64s(got["y"]) {
+		if math.Abs(v-math.Erf(at[i])) > 1e-14 {
+			t.Errorf("erf(%v) = %v, want %v", at[i], v, math.Erf(at[i]))
+		}
+	}
+}
