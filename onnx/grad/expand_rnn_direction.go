@@ -1,0 +1,168 @@
+package grad
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// direction reads what belongs to direction i.
+func (r *recurrent) direction(i int) *direction {
+	b := r.b
+	d := &direction{recurrent: r, act: r.activators[i], reverse: i == 1 || r.n.Str("direction", "forward") == "reverse"}
+	d.w, d.r = r.pick(r.n.In(1), 0, i), r.pick(r.n.In(2), 0, i)
+	if bias := r.pick(r.n.In(3), 0, i); bias != "" {
+		d.wb, d.rb = halves(b, bias, 0)
+	}
+	d.h0 = r.state(r.n.In(5), i)
+	y := r.pick(r.y, 1, i)
+	d.before = d.earlier(y, d.h0, r.mask != "")
+	if dy := r.pick(r.dy, 1, i); dy != "" {
+		if r.mask != "" {
+			dy = b.Mul(dy, r.mask)
+		}
+		d.dy = d.pieces(dy)
+	}
+	last := func(v Value) Value {
+		if v == "" || r.dirs == 1 {
+			return v
+		}
+		return b.Unsqueeze(r.pick(v, 0, i), 0)
+	}
+	d.dh, d.dc = last(r.dyh), last(r.dyc)
+	if p := r.pick(r.n.In(7), 0, i); p != "" {
+		d.peepholes = b.OpN("", "Split", 3, []Value{p}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", 3))
+	}
+	return d
+}
+
+// earlier returns the states one step before those in all, [steps, batch, hidden],
+// the first being initial. Where the runtime wrote zeros behind the end of a text, a
+// text read from its end begins.
+func (d *direction) earlier(all, initial Value, masked bool) Value {
+	b := d.b
+	if d.steps == 1 {
+		return initial
+	}
+	if !d.reverse {
+		return b.Op("Concat", []Value{initial, slice(b, all, 0, onnx.D(0), onnx.D(d.steps-1), nil)}, onnx.IntAttr("axis", 0))
+	}
+	rest := slice(b, all, 0, onnx.D(1), onnx.D(d.steps), nil)
+	if masked {
+		rest = b.Add(rest, b.Mul(b.Sub(b.Scalar(1, rest), slice(b, d.mask, 0, onnx.D(1), onnx.D(d.steps), nil)), initial))
+	}
+	return b.Op("Concat", []Value{rest, initial}, onnx.IntAttr("axis", 0))
+}
+
+// pieces splits along the axis of steps.
+func (d *direction) pieces(v Value) []Value {
+	if d.steps == 1 || v == "" {
+		return []Value{v}
+	}
+	return d.b.OpN("", "Split", int(d.steps), []Value{v}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", d.steps))
+}
+
+// join is the inverse of pieces.
+func (d *direction) join(v []Value) Value {
+	if len(v) == 1 {
+		return v[0]
+	}
+	return d.b.Op("Concat", v, onnx.IntAttr("axis", 0))
+}
+
+// order lists the steps as they are computed.
+func (d *direction) order() []int {
+	at := make([]int, d.steps)
+	for i := range at {
+		at[i] = i
+	}
+	if d.reverse {
+		slices.Reverse(at)
+	}
+	return at
+}
+
+// gates returns x·wᵀ + before·rᵀ + biases.
+func (d *direction) gates() Value {
+	b := d.b
+	z := b.Add(b.MatMul(d.x, b.SwapLast(d.w)), b.MatMul(d.before, b.SwapLast(d.r)))
+	if d.wb != "" {
+		z = b.Add(z, b.Add(d.wb, d.rb))
+	}
+	return z
+}
+
+// parts splits gates along the last axis.
+func (d *direction) parts(z Value, count int) []Value {
+	if count == 1 {
+		return []Value{z}
+	}
+	out := d.b.OpN("", "Split", count, []Value{z}, onnx.IntAttr("axis", -1), onnx.IntAttr("num_outputs", int64(count)))
+	if out == nil {
+		out = make([]Value, count)
+	}
+	return out
+}
+
+// beside joins along the last axis.
+func (d *direction) beside(v ...Value) Value {
+	return d.b.Op("Concat", v, onnx.IntAttr("axis", -1))
+}
+
+// diagonal returns the derivatives of out, element by element, by each of wrt: zeros
+// where it does not depend on one. Steps outside the text have none.
+func (d *direction) diagonal(out Value, wrt ...Value) []Value {
+	b := d.b
+	if b.Err() != nil {
+		return make([]Value, len(wrt))
+	}
+	leaves := map[Value]bool{}
+	for _, w := range wrt {
+		leaves[w] = true
+	}
+	p := newPass(b, wrt, leaves)
+	if err := p.run([]Value{out}, []Value{b.Scalar(1, out)}); err != nil {
+		b.Fail(err)
+	}
+	k := make([]Value, len(wrt))
+	for i, w := range wrt {
+		k[i] = p.grads[w]
+		if k[i] == "" {
+			s, _ := b.Shape(w)
+			k[i] = b.Zeros(s, d.elem, w, d.x)
+		}
+		if d.mask != "" {
+			k[i] = b.Mul(k[i], d.mask)
+		}
+	}
+	return k
+}
+
+// passing returns the weight with which steps outside the text hand a state on, in
+// pieces, or nil.
+func (d *direction) passing() []Value {
+	if d.mask == "" {
+		return nil
+	}
+	return d.pieces(d.b.Sub(d.b.Scalar(1, d.x), d.mask))
+}
+
+// sum adds what is not empty.
+func (d *direction) sum(v ...Value) Value {
+	total := Value("")
+	for _, x := range v {
+		switch {
+		case x == "":
+		case total == "":
+			total = x
+		default:
+			total = d.b.Add(total, x)
+		}
+	}
+	return total
+}
+
+// zero is a state of zeros.
+func (d *direction) zero() Value {
+	return d.b.Zeros([]onnx.Dim{onnx.D(1), d.batch, onnx.D(d.hidden)}, d.elem, d.x)
+}
