@@ -1,7 +1,11 @@
 package grad_test
 
 import (
+	"slices"
+	"testing"
+
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
@@ -65,4 +69,53 @@ func scatterElements(g *gradtest.Gen) {
 	idx := g.Indices(at, g.Size(shape[a]), []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)], g.Opset() >= 11)
 	in := []onnx.Value{g.Float(shape, g.Signed), idx, g.Float(at, g.Signed)}
 	g.Out(g.Op(op, in, append(attrs, onnx.IntAttr("axis", g.Axis(a, rank)))...))
+}
+
+// TestScatterZeros: of products with a zero only the zero has a gradient, and of
+// those with two nobody has.
+func TestScatterZeros(t *testing.T) {
+	for _, op := range []string{"ScatterElements", "ScatterND"} {
+		g := newGen(18)
+		u := []float64{0, 2, -3, 0, 0, 1.5, 0.5, -1}
+		k := -1
+		next := func() float64 { k++; return u[k] }
+		at := &ort.Tensor{Shape: []int64{8}, Data: []int64{0, 0, 0, 1, 1, 1, 2, -1}}
+		shape := onnx.Dims(8)
+		if op == "ScatterND" {
+			at.Shape, shape = []int64{8, 1}, onnx.Dims(8, 1)
+		}
+		idx := g.Feed(onnx.Int64, shape, at)
+		x := g.Float(onnx.Dims(4), g.Signed)
+		g.Out(g.Op(op, in(x, idx, g.Float(onnx.Dims(8), next)), onnx.StringAttr("reduction", "mul")))
+		if err := gradtest.Check(g, 1); err != nil {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+}
+
+// TestScatterTies: a maximum that several have is shared alike, as by the parts of one
+// number that is repeated.
+func TestScatterTies(t *testing.T) {
+	g := newGen(18)
+	draws := []float64{1, 2, 2, 2, -1}
+	k := -1
+	next := func() float64 { k++; return draws[k] }
+	x := g.Float(onnx.Dims(2), next)
+	u := g.Float(onnx.Dims(3), next)
+	y := g.Op("ScatterElements", in(x, g.Ints(1, 1, 0), u), onnx.StringAttr("reduction", "max"))
+	dx, err := grad.Backward(g.Builder, in(y), in(g.Const(onnx.NewDouble("", []int64{2}, []float64{5, 6}))), in(x, u))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Output("dx", dx[0])
+	g.Output("du", dx[1])
+	out, err := gradtest.Run(g.Model(), g.Feeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]float64{"dx": {5, 2}, "du": {2, 2, 0}} {
+		if got := gradtest.Float64s(out[name]); !slices.Equal(got, want) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
 }

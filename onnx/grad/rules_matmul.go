@@ -9,6 +9,12 @@ func init() {
 
 // Y = A·B: dA = dY·Bᵀ, dB = Aᵀ·dY. Where B is a matrix under a batch of A, the
 // batch axes become rows first, so that dB is one product and no sum of many.
+//
+// Transposes are left to the runtime: of activations it folds them into the product,
+// of weights it does them once. Gemm, which can read a weight transposed, is no better:
+// for six weights of 768×3072 under 600 rows both take the same time and the same
+// memory, since the runtime packs a copy of each weight for every product that reads
+// it (without that, the transposed copies cost 52 MB of 138).
 func ruleMatMul(b *onnx.Builder, n Node, dy []Value) []Value {
 	x, w, d := n.In(0), n.In(1), dy[0]
 	rx, rw := b.Info(x).Rank(), b.Info(w).Rank()
