@@ -41,6 +41,9 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == c.res.Seed && v.Name != "" })
 	m.Graph.Outputs = slices.DeleteFunc(m.Graph.Outputs, func(v *onnx.ValueInfo) bool { return v.Name != c.of })
 	onnx.Prune(m.Graph)
+	if err := c.smooth(m); err != nil {
+		return nil, err
+	}
 	for i, w := range c.wrt {
 		t := m.Graph.Initializer(w)
 		switch {

@@ -344,6 +344,21 @@ func TestBERT(t *testing.T) {
 	}
 }
 
+// TestQuantized: gradients that are passed straight through roundings are those of the
+// model without them.
+func TestQuantized(t *testing.T) {
+	for file, wrt := range map[string]string{"quantized-dynamic": "x", "quantized-words": "ids", "quantized-static": "x"} {
+		m, err := onnx.Load("../testdata/arch/" + file + ".onnx")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := check(t, m, grad.Options{Of: "energy", Wrt: []string{wrt}, Reduce: grad.ReduceSum})
+		if in := r.Inputs[0]; !r.Passed || r.Precision != "float64" || in.Compared-in.SetAside < 9 {
+			t.Errorf("%s: %s", file, describe(r))
+		}
+	}
+}
+
 // TestErrors: what cannot be checked says why.
 func TestErrors(t *testing.T) {
 	n := newNet(t, 18)

@@ -28,7 +28,7 @@ type lookup struct {
 	// through are lists of codes that those of the input are looked up in first, the
 	// first one first.
 	through []string
-	whole   bool // the output is of integer type: a one-hot encoding before its Cast
+	whole   bool // the output is of integer type: quantised, or a one-hot encoding before its Cast
 }
 
 // indexAt gives the input that holds the codes.
@@ -147,7 +147,7 @@ func (e *emitter) moved(l lookup, moves string, length int64) (string, error) {
 		}
 		values := n.In(2)
 		if l.whole {
-			values = e.with("Cast", "", []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Float))}, values)
+			values = e.float(values)
 		}
 		step := e.node("Sub", "", e.pick(values, 1), e.pick(values, 0))
 		d = e.node("Mul", "", d, step)
@@ -161,6 +161,9 @@ func (e *emitter) moved(l lookup, moves string, length int64) (string, error) {
 		axis += rank
 	}
 	table := n.In(0)
+	if l.whole {
+		table = e.float(table)
+	}
 	for i := len(l.through) - 1; i >= 0 && axis >= 0 && axis < rank; i-- {
 		table = e.with("Gather", "", []*onnx.Attribute{onnx.IntAttr("axis", axis)}, table, l.through[i])
 		l.table = slices.Clone(l.table)

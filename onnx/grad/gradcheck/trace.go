@@ -35,7 +35,7 @@ func (c *checker) lookups(m *onnx.Model, w string) ([]lookup, error) {
 		}
 		at, indexes := indexAt[n.Op]
 		indexes = indexes && n.Domain == "" && twin[n.In(at)]
-		if indexes && (isFloat(n.Out(0)) || n.Op == "OneHot") {
+		if indexes && (isFloat(n.Out(0)) || n.Op == "OneHot" || isByte(vals[n.Out(0)])) {
 			list = append(list, lookup{node: n, index: at, through: through[n.In(at)], whole: !isFloat(n.Out(0))})
 			continue
 		}
@@ -72,6 +72,11 @@ func (c *checker) lookups(m *onnx.Model, w string) ([]lookup, error) {
 	return slices.DeleteFunc(list, func(l lookup) bool {
 		return !slices.ContainsFunc(l.codes, func(k int64) bool { return k >= 0 })
 	}), nil
+}
+
+// isByte reports whether a value is of a type that tables are quantised to.
+func isByte(i *onnx.Info) bool {
+	return i != nil && (i.Type == onnx.Uint8 || i.Type == onnx.Int8)
 }
 
 // trace runs way, which computes what look-ups pick by from marked codes as well, and

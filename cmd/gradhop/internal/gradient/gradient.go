@@ -13,6 +13,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
 )
@@ -193,8 +194,12 @@ func (o *Options) note(f *modelfile.File, r *grad.Result) {
 	if n := len(f.Functions); n > 0 {
 		o.App.Logf("%d functions of the model are written out", n)
 	}
-	for _, d := range slices.Sorted(maps.Keys(f.Opsets)) {
-		if _, ok := r.Model.Opsets[d]; !ok && d != "" {
+	domains := map[string]bool{} // that nodes are of; files declare others too
+	for _, n := range f.Graph.Nodes {
+		domains[n.Domain] = n.Domain != "" && !slices.ContainsFunc(f.Functions, func(fn *onnx.Function) bool { return fn.Domain == n.Domain })
+	}
+	for _, d := range slices.Sorted(maps.Keys(domains)) {
+		if _, ok := r.Model.Opsets[d]; !ok && domains[d] {
 			o.App.Logf("operators of %s are replaced by standard ones", modelfile.Plain(d))
 		}
 	}

@@ -171,6 +171,9 @@ func (c *check) rows(row func(name, format string, args ...any)) {
 	for _, in := range c.Inputs {
 		row("  by "+in.Name, "worst error %.2g absolute, %.2g relative, %s", float64(in.Worst.Absolute), float64(in.Worst.Relative), in.place())
 		judged := fmt.Sprintf("%d of %d comparisons judged", in.Compared-in.SetAside, in.Compared)
+		if w := in.Worst; w.Gradient == 0 && w.Difference == 0 {
+			judged += ", all of them zero on both sides"
+		}
 		if in.SetAside > 0 {
 			judged += fmt.Sprintf("; %d set aside, at kinks or lost in rounding", in.SetAside)
 		}
