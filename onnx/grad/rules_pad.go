@@ -25,8 +25,12 @@ func rulePad(b *onnx.Builder, n Node, dy []Value) []Value {
 		return []Value{padBackward(b, n, dy[0], shape)}
 	}
 	dx := make([]Value, len(n.Inputs))
+	pads := fullPads(b, n, len(shape))
+	if b.Err() != nil {
+		return nil
+	}
 	if n.Need(0) {
-		back := b.Op("Pad", []Value{dy[0], negated(b, n.In(1)), "", n.In(3)})
+		back := b.Op("Pad", []Value{dy[0], negated(b, pads)})
 		if have, ok := b.Shape(back); !ok || !onnx.SameShape(have, shape) {
 			back = b.Reshape(back, b.DynamicShape(shape, x))
 		}
@@ -34,7 +38,7 @@ func rulePad(b *onnx.Builder, n Node, dy []Value) []Value {
 	}
 	if n.Need(2) {
 		one := constantLike(b, dy[0], nil, []float64{1})
-		added := b.Op("Pad", []Value{b.Zeros(shape, b.Info(x).Type, x), n.In(1), one, n.In(3)})
+		added := b.Op("Pad", []Value{b.Zeros(shape, b.Info(x).Type, x), pads, one})
 		axes := make([]int64, len(shape))
 		for i := range axes {
 			axes[i] = int64(i)
@@ -46,6 +50,42 @@ func rulePad(b *onnx.Builder, n Node, dy []Value) []Value {
 		dx[2] = sum
 	}
 	return dx
+}
+
+// fullPads returns the amounts of a Pad for every axis. The input axes is not written:
+// onnxruntime 1.29 mistakes it where it moves a transposition past a Pad.
+func fullPads(b *onnx.Builder, n Node, rank int) Value {
+	pads := n.In(1)
+	if n.In(3) == "" {
+		return pads
+	}
+	axes, ok := intsOf(b, n.In(3))
+	if !ok {
+		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(3), Have: "axes unknown until run time", Want: "constant axes"})
+		return ""
+	}
+	// Entry k of what is given, or the zero behind it.
+	from := slices.Repeat([]int64{2 * int64(len(axes))}, 2*rank)
+	for k, a := range axes {
+		if a < 0 {
+			a += int64(rank)
+		}
+		if a < 0 || a >= int64(rank) {
+			b.Fail(&ShapeError{Node: n.Label(), Value: n.In(3), Have: "an axis outside the tensor", Want: "axes within it"})
+			return ""
+		}
+		from[a], from[int64(rank)+a] = int64(k), int64(len(axes)+k)
+	}
+	if given, ok := intsOf(b, pads); ok && len(given) == 2*len(axes) {
+		given = append(given, 0)
+		out := make([]int64, len(from))
+		for i, k := range from {
+			out[i] = given[k]
+		}
+		return b.Ints(out...)
+	}
+	all := b.Op("Concat", []Value{b.Cast(pads, onnx.Int64), b.Ints(0)}, onnx.IntAttr("axis", 0))
+	return b.Gather(all, b.Ints(from...), 0)
 }
 
 // negated returns -v, a constant where v is one.
