@@ -46,6 +46,8 @@ func (p *pass) markCodes(n *onnx.Node, o Value) {
 	switch {
 	case n.Domain == "" && n.Op == "OneHot" && p.codes[n.In(0)]:
 		p.hot[o] = !p.reach[n.In(1)] && !p.reach[n.In(2)]
+	case n.Domain == "" && (n.Op == "Gather" || n.Op == "GatherElements") && p.codes[n.In(1)] && isSmall(p.b.Info(n.In(0)).Type):
+		p.relaxed[o] = true // entries of a quantised table
 	case n.Domain == "" && p.hot[n.In(0)] && slices.Contains(renamers, n.Op):
 		p.hot[o] = true
 	default:
@@ -73,7 +75,7 @@ func (p *pass) carried(n *onnx.Node) bool {
 // looked reports whether n looks codes up in a list of other codes.
 func (p *pass) looked(n *onnx.Node) bool {
 	list := p.b.Info(n.In(0))
-	return n.Domain == "" && n.Op == "Gather" && p.codes[n.In(1)] && !p.reach[n.In(0)] && isCode(list.Type) && list.Rank() == 1
+	return n.Domain == "" && n.Op == "Gather" && p.codes[n.In(1)] && !p.reach[n.In(0)] && isCode(list.Type) && !isSmall(list.Type) && list.Rank() == 1
 }
 
 // picks reports whether n picks entries of a float table, or makes a one-hot
@@ -87,10 +89,10 @@ func (p *pass) picks(n *onnx.Node, i int) bool {
 		return !p.reach[n.In(1)]
 	case n.Op == "GatherND":
 		return p.isFloat(n.Out(0)) && p.tuple(n) != nil
-	case n.Op == "Gather":
-		return p.isFloat(n.Out(0)) || p.looked(n)
+	case n.Op == "Gather" && p.looked(n):
+		return true
 	}
-	return p.isFloat(n.Out(0))
+	return p.isFloat(n.Out(0)) || p.relaxed[n.Out(0)]
 }
 
 // computesWithCodes reports whether n, which is on the path, uses integers that
@@ -98,7 +100,7 @@ func (p *pass) picks(n *onnx.Node, i int) bool {
 func (p *pass) computesWithCodes(n *onnx.Node) bool {
 	for i, v := range n.Inputs {
 		switch {
-		case !p.reach[v]:
+		case !p.reach[v] || p.relaxed[v]:
 		case p.hot[v]:
 			if n.Domain != "" || i != 0 || !(slices.Contains(renamers, n.Op) || n.Op == "Cast" && p.isFloat(n.Out(0))) {
 				return true

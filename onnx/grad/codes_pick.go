@@ -30,7 +30,7 @@ func pickedHot(b *onnx.Builder, n *onnx.Node, dy Value) Value {
 
 // pickedElements: y[i] = Σ_v O[i, v]·x[i with v at axis].
 func pickedElements(b *onnx.Builder, n *onnx.Node, dy Value) Value {
-	x, idx := n.In(0), n.In(1)
+	x, idx := b.Cast(n.In(0), b.Info(dy).Type), n.In(1) // a table may be quantised
 	shape, okX := b.Shape(x)
 	at, okI := b.Shape(idx)
 	a, ok := frontAxis(n.Int("axis", 0), len(shape))
@@ -52,7 +52,7 @@ func pickedElements(b *onnx.Builder, n *onnx.Node, dy Value) Value {
 // pickedRows: y = O·W, so that dO = dy·Wᵀ, with the axes around the picked one
 // flattened.
 func pickedRows(b *onnx.Builder, n *onnx.Node, dy Value) Value {
-	x, idx := n.In(0), n.In(1)
+	x, idx := b.Cast(n.In(0), b.Info(dy).Type), n.In(1) // a table may be quantised
 	shape, okX := b.Shape(x)
 	at, okI := b.Shape(idx)
 	a, ok := frontAxis(n.Int("axis", 0), len(shape))

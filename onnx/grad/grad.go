@@ -89,18 +89,22 @@ type pass struct {
 	// codes holds the integer values that carry codes of wrt as they are.
 	codes map[Value]bool
 	// hot holds the integer values that are one-hot encodings of codes.
-	hot   map[Value]bool
-	grads map[Value]Value
+	hot map[Value]bool
+	// relaxed holds the integer values that stand for numbers, as in quantised models.
+	relaxed map[Value]bool
+	grads   map[Value]Value
 	// straight are the nodes through whose rounding the gradient went.
 	straight []*onnx.Node
 }
 
 func newPass(b *onnx.Builder, wrt []Value, leaves map[Value]bool) *pass {
 	p := &pass{b: b, nodes: slices.Clone(b.Model().Graph.Nodes), leaves: leaves,
-		reach: map[Value]bool{}, codes: map[Value]bool{}, hot: map[Value]bool{}, grads: map[Value]Value{}}
+		reach: map[Value]bool{}, codes: map[Value]bool{}, hot: map[Value]bool{}, relaxed: map[Value]bool{}, grads: map[Value]Value{}}
 	for _, w := range wrt {
-		p.codes[w] = isCode(b.Info(w).Type)
-		p.reach[w] = p.codes[w] || p.isFloat(w)
+		// Within a node only integers that stand for numbers are differentiated by.
+		p.relaxed[w] = leaves != nil && !p.isFloat(w)
+		p.codes[w] = leaves == nil && isCode(b.Info(w).Type)
+		p.reach[w] = p.codes[w] || p.relaxed[w] || p.isFloat(w)
 	}
 	for _, n := range p.nodes {
 		if p.passes(n) {
@@ -117,6 +121,9 @@ func (p *pass) passes(n *onnx.Node) bool {
 
 // mark notes which outputs of n depend on wrt.
 func (p *pass) mark(n *onnx.Node) {
+	if p.markRelaxed(n) {
+		return
+	}
 	carries := slices.ContainsFunc(n.Inputs, func(v Value) bool { return p.reach[v] && !p.isFloat(v) })
 	for _, o := range n.Outputs {
 		t := p.b.Info(o).Type
@@ -194,6 +201,8 @@ func (p *pass) path(outs []Value) ([]bool, error) {
 			wanted[v] = true
 		}
 		switch {
+		case p.readsRelaxed(n) && !p.relaxable(n):
+			missing = append(missing, n)
 		case p.computesWithCodes(n):
 			arithmetic = append(arithmetic, n)
 		case lookup(n.Domain, n.Op, p.b.Model().Opsets[n.Domain]) == nil:
@@ -236,7 +245,7 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	}
 	node := Node{Node: n, need: make([]bool, len(n.Inputs))}
 	for i, v := range n.Inputs {
-		node.need[i] = v != "" && p.reach[v] && (p.isFloat(v) || p.hot[v])
+		node.need[i] = v != "" && p.reach[v] && (p.isFloat(v) || p.hot[v] || p.relaxed[v])
 		if p.hot[v] && n.Op == "Cast" {
 			return p.add(n, v, dy[0]) // numbers from here on
 		}
@@ -256,7 +265,11 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	case r.expansion != nil:
 		return p.expand(node, r.expansion, dy)
 	}
-	dx := r.rule(b, node, dy)
+	rule := r.rule
+	if p.readsRelaxed(n) && !quantised[opKey{n.Domain, n.Op}] {
+		rule = relaxedRule
+	}
+	dx := rule(b, node, dy)
 	if err := b.Err(); err != nil {
 		return at(n, err)
 	}

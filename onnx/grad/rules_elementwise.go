@@ -119,8 +119,12 @@ func constant(b *onnx.Builder, v Value) (float64, bool) {
 	return append(list, 0)[0], len(list) > 0
 }
 
-// A cast between floating-point types passes the gradient, in the input's type.
+// A cast between floating-point types passes the gradient, in the input's type. That of
+// integers that stand for numbers stays in floating point.
 func ruleCast(b *onnx.Builder, n Node, dy []Value) []Value {
+	if t := b.Info(n.In(0)).Type; !t.IsFloat() && t != onnx.Undefined {
+		return dy[:1]
+	}
 	return []Value{b.Cast(dy[0], b.Info(n.In(0)).Type)}
 }
 

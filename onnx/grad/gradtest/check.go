@@ -18,9 +18,12 @@ import (
 // 1e-6 for the same functions.
 type precision struct{ h, tol, eps float64 }
 
-func precisionOf(t onnx.DataType) precision {
-	if t == onnx.Double {
+func (g *Gen) precision() precision {
+	switch {
+	case g.Elem == onnx.Double:
 		return precision{h: 2e-4, tol: 1e-7, eps: 1e-15}
+	case g.Twin != nil: // differences in double of a gradient in float
+		return precision{h: 2e-4, tol: 1e-5, eps: 1e-15}
 	}
 	return precision{h: 0.03, tol: 5e-4, eps: 5e-7}
 }
@@ -86,7 +89,7 @@ func (g *Gen) upgrade() error {
 // the model forward. Afterwards the gradients are the outputs of g; inputs that no
 // gradient depends on are no longer differentiated by.
 func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error) {
-	forward, err := Open(model)
+	forward, err := g.openForward(model)
 	if err != nil {
 		return nil, fmt.Errorf("forward graph: %w", err)
 	}
@@ -95,7 +98,7 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error)
 	if err != nil {
 		return nil, fmt.Errorf("forward graph: %w", err)
 	}
-	if forward.Hybrid() {
+	if g.Twin == nil && forward.Hybrid() || g.Twin != nil && k == 0 {
 		if err := sameInFloat(model, g.Feeds, at); err != nil {
 			return nil, fmt.Errorf("forward graph: %w", err)
 		}
@@ -135,6 +138,33 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error)
 	err = g.compare(forward, at, back, seeds)
 	g.Outs = dx
 	return seeds, err
+}
+
+// openForward opens what differences are taken of.
+func (g *Gen) openForward(model *onnx.Model) (*Program, error) {
+	if g.Twin == nil {
+		return Open(model)
+	}
+	// A copy through the file: widening writes into attributes, which clones share.
+	raw, err := onnx.Encode(model)
+	if err != nil {
+		return nil, err
+	}
+	m, err := onnx.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Twin(m); err != nil {
+		return nil, fmt.Errorf("twin: %w", err)
+	}
+	if _, err := onnx.WidenDouble(m); err != nil {
+		return nil, fmt.Errorf("twin: %w", err)
+	}
+	p, err := Open(m)
+	if err == nil {
+		p.wide = true
+	}
+	return p, err
 }
 
 // withOutputs returns a copy of the model with copies of values as outputs y0, y1…,
@@ -188,7 +218,7 @@ func (g *Gen) compare(f *Program, at Feeds, backward *onnx.Model, seeds []onnx.V
 		return fmt.Errorf("gradient graph: %w", err)
 	}
 	// Rounding of the outputs bounds what differences can tell.
-	p, noise := precisionOf(g.Elem), 0.0
+	p, noise := g.precision(), 0.0
 	for i, s := range seeds {
 		noise += absDot(Float64s(g.Feeds[s]), Float64s(at[fmt.Sprintf("y%d", i)]))
 	}
@@ -213,6 +243,10 @@ func (g *Gen) direction(f *Program, w onnx.Value, x *ort.Tensor, d []float64, se
 	for i := range v {
 		v[i] = 2*g.R.Float64() - 1
 	}
+	elem := g.Elem
+	if f.wide {
+		elem = onnx.Double
+	}
 	terms := map[onnx.Value][]float64{}
 	for _, step := range []struct{ at, weight float64 }{{2, -1}, {1, 8}, {-1, -8}, {-2, 1}} {
 		moved := slices.Clone(Float64s(x))
@@ -223,7 +257,7 @@ func (g *Gen) direction(f *Program, w onnx.Value, x *ort.Tensor, d []float64, se
 		for k, t := range g.Feeds {
 			feeds[k] = t
 		}
-		feeds[w] = Tensor(g.Elem, x.Shape, moved)
+		feeds[w] = Tensor(elem, x.Shape, moved)
 		out, err := f.Run(feeds)
 		if err != nil {
 			return err

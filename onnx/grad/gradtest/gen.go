@@ -26,6 +26,10 @@ type Gen struct {
 	// Prepare, if not nil, changes every model before the runtime gets it: it can
 	// write out operators that the runtime has no kernel for in this type.
 	Prepare func(m *onnx.Model) error
+	// Twin, if not nil, turns a copy of the forward model into the one that differences
+	// are taken of: a quantised model into the same without its roundings. It is then
+	// run in double, and must give what the model itself gives at the point of the test.
+	Twin func(m *onnx.Model) error
 	// distinct are the values of MarkUnique.
 	distinct []onnx.Value
 }

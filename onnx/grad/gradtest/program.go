@@ -19,6 +19,8 @@ type Program struct {
 	// steps are the parts of a model that the runtime cannot run whole in double.
 	steps     []step
 	constants Feeds
+	// wide says that floats are fed in double whatever they are.
+	wide bool
 }
 
 // Open opens m on one thread. In a model of type double, operators for which the
@@ -74,6 +76,9 @@ func (p *Program) Hybrid() bool { return p.steps != nil }
 
 // Run returns the outputs by name.
 func (p *Program) Run(f Feeds) (Feeds, error) {
+	if p.wide {
+		f = widened(f)
+	}
 	if p.steps != nil {
 		return p.runSteps(f)
 	}
@@ -92,6 +97,17 @@ func (p *Program) Run(f Feeds) (Feeds, error) {
 		res[name] = out[i]
 	}
 	return res, nil
+}
+
+func widened(f Feeds) Feeds {
+	out := Feeds{}
+	for k, t := range f {
+		if d, ok := t.Data.([]float32); ok {
+			t = &ort.Tensor{Shape: t.Shape, Data: widen(d)}
+		}
+		out[k] = t
+	}
+	return out
 }
 
 // Run opens m, runs it once and closes it.

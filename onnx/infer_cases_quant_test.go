@@ -1,0 +1,50 @@
+package onnx_test
+
+import "github.com/gradhop/gradhop/onnx"
+
+// small is a constant of type uint8 or int8.
+func small(g *gen, t onnx.DataType, shape []onnx.Dim) value {
+	dims, n := g.Numbers(shape)
+	raw := make([]byte, n)
+	for i := range raw {
+		raw[i] = byte(g.Between(1, 9))
+	}
+	return g.Const(&onnx.Tensor{Type: t, Dims: dims, Raw: raw})
+}
+
+func init() {
+	scale := func(g *gen) value { return g.Const(onnx.NewFloat("", nil, []float32{0.25})) }
+	zero := func(g *gen, t onnx.DataType) value { return small(g, t, nil) }
+	inferCases["QuantizeLinear"] = inferCase{build: func(g *gen) {
+		x := g.Float(g.RandShape(g.Between(1, 3)), g.Signed)
+		g.Out(g.Op("QuantizeLinear", []value{x, scale(g)}), g.Op("QuantizeLinear", []value{x, scale(g), zero(g, onnx.Int8)}))
+	}}
+	inferCases["DequantizeLinear"] = inferCase{build: func(g *gen) {
+		q := g.Op("QuantizeLinear", []value{g.Float(g.RandShape(g.Between(1, 3)), g.Signed), scale(g)})
+		g.Out(g.Op("DequantizeLinear", []value{q, scale(g)}))
+	}}
+	inferCases["DynamicQuantizeLinear"] = inferCase{build: func(g *gen) {
+		g.Out(g.OpN("", "DynamicQuantizeLinear", 3, []value{g.Float(g.RandShape(g.Between(1, 3)), g.Signed)})...)
+	}}
+	inferCases["MatMulInteger"] = inferCase{build: func(g *gen) {
+		k := g.Dim()
+		a := unsigned(g, append(g.RandShape(g.Between(1, 2)), k))
+		g.Out(g.Op("MatMulInteger", []value{a, small(g, onnx.Int8, []onnx.Dim{k, g.Dim()}), zero(g, onnx.Uint8)}))
+	}}
+	inferCases["ConvInteger"] = inferCase{build: func(g *gen) {
+		x := unsigned(g, []onnx.Dim{g.Dim(), onnx.D(2), onnx.D(5), onnx.D(6)})
+		g.Out(g.Op("ConvInteger", []value{x, small(g, onnx.Uint8, onnx.Dims(3, 2, 2, 3))}, onnx.IntsAttr("strides", 2, 1)))
+	}}
+	inferCases["QLinearMatMul"] = inferCase{build: func(g *gen) {
+		k := g.Dim()
+		a, b := unsigned(g, []onnx.Dim{g.Dim(), k}), small(g, onnx.Uint8, []onnx.Dim{k, g.Dim()})
+		z := zero(g, onnx.Uint8)
+		g.Out(g.Op("QLinearMatMul", []value{a, scale(g), z, b, scale(g), z, scale(g), z}))
+	}}
+	inferCases["QLinearConv"] = inferCase{build: func(g *gen) {
+		x, w := unsigned(g, []onnx.Dim{g.Dim(), onnx.D(2), onnx.D(5)}), small(g, onnx.Uint8, onnx.Dims(3, 2, 2))
+		z := zero(g, onnx.Uint8)
+		bias := g.Const(onnx.NewInt32("", []int64{3}, []int32{1, 2, 3}))
+		g.Out(g.Op("QLinearConv", []value{x, scale(g), z, w, scale(g), z, scale(g), z, bias}, onnx.IntsAttr("pads", 1, 0)))
+	}}
+}
