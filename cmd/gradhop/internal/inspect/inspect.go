@@ -22,6 +22,7 @@ type Options struct {
 	Path   string
 	Of     string
 	Wrt    []string
+	Hash   bool
 	Format string
 }
 
@@ -44,6 +45,7 @@ numbers, which. Nothing is run.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Of, "of", "", "the `output` to differentiate; without it, each")
 	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate by; without it, each input")
+	f.BoolVar(&o.Hash, "hash", false, "compute the sha256 of files of weights too")
 	f.StringVar(&o.Format, "format", "text", "text or json")
 	return cmd
 }
@@ -124,7 +126,7 @@ func Run(o *Options) error {
 	if err != nil {
 		return err
 	}
-	r := describe(f)
+	r := describe(f, o.Hash)
 	if r.Gradients, err = gradients(f.Model, o.Of, o.Wrt); err != nil {
 		return modelfile.Classify(err)
 	}
@@ -138,7 +140,7 @@ func Run(o *Options) error {
 }
 
 // describe fills in all but the gradients.
-func describe(f *modelfile.File) *Report {
+func describe(f *modelfile.File, hash bool) *Report {
 	r := &Report{Gradhop: app.Version(), IRVersion: f.IRVersion, Opsets: map[string]int64{}, Metadata: f.Metadata,
 		Model:    Model{Path: f.Path, SHA256: f.SHA256, Bytes: f.Bytes},
 		External: []External{}, Functions: []Function{}}
@@ -154,10 +156,13 @@ func describe(f *modelfile.File) *Report {
 	p.Tensors, p.Count, p.Bytes = f.Parameters()
 	for _, e := range f.External() {
 		x := External{File: e.Location, Tensors: e.Tensors, Bytes: e.Bytes}
-		if e.Err != nil {
+		switch {
+		case e.Err != nil:
 			x.Problem = e.Err.Error()
-		} else if sum, _, err := modelfile.Hash(filepath.Join(f.Dir, filepath.FromSlash(e.Location))); err == nil {
-			x.SHA256 = sum
+		case hash: // seconds for each GB
+			if sum, _, err := modelfile.Hash(filepath.Join(f.Dir, filepath.FromSlash(e.Location))); err == nil {
+				x.SHA256 = sum
+			}
 		}
 		r.External = append(r.External, x)
 	}

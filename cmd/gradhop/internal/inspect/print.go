@@ -31,7 +31,10 @@ func (r *Report) text(w io.Writer) error {
 	}
 	row("parameters", fmt.Sprintf("%d in %d tensors, %s", r.Parameters.Count, r.Parameters.Tensors, modelfile.Size(r.Parameters.Bytes)))
 	for _, e := range r.External {
-		line := fmt.Sprintf("%s: %d tensors, %s (sha256 %.12s)", e.File, e.Tensors, modelfile.Size(e.Bytes), e.SHA256)
+		line := fmt.Sprintf("%s: %d tensors, %s", e.File, e.Tensors, modelfile.Size(e.Bytes))
+		if e.SHA256 != "" {
+			line += fmt.Sprintf(" (sha256 %.12s)", e.SHA256)
+		}
 		if e.Problem != "" {
 			line = fmt.Sprintf("%s: CANNOT BE USED: %s", e.File, e.Problem)
 		}
