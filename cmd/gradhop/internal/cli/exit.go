@@ -83,7 +83,7 @@ func usage(err error) bool {
 
 // run says that the folder of a run is not the one that is wanted.
 func run(err error) bool {
-	return is[*store.NotOursError](err) || is[*store.ExistsError](err) || is[*store.LockedError](err) || is[*store.HeaderError](err) ||
+	return is[*store.MissingError](err) || is[*store.NotOursError](err) || is[*store.ExistsError](err) || is[*store.LockedError](err) || is[*store.HeaderError](err) ||
 		is[*store.MismatchError](err) || is[*store.OverlapError](err) || is[*store.FormatError](err) || is[*store.PictureError](err)
 }
 
@@ -100,7 +100,7 @@ func unknownCommand(err error) bool {
 	return strings.HasPrefix(text, "unknown command ") || strings.HasPrefix(text, "required flag") || strings.Contains(text, "arg(s)")
 }
 
-// firstLine is the error on one line.
+// firstLine is the error on one line, without what would disturb a terminal.
 func firstLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return modelfile.Plain(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }

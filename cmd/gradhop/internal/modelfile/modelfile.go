@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/onnx"
@@ -161,14 +162,14 @@ func (f *File) Parameters() (tensorCount int, elements, bytes int64) {
 	return tensorCount, elements, bytes
 }
 
-// Plain returns a name as it is where it prints on one line, and escaped otherwise:
+// Plain returns a text as it is where it prints on one line, and escaped otherwise:
 // names in a file can hold anything.
 func Plain(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		q := strconv.Quote(name)
-		return q[1 : len(q)-1]
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return name
 	}
-	return name
+	q := strconv.Quote(name)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
 // Shape returns the dimensions that a file states: numbers, names, or nil where
