@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"io/fs"
 	"math"
 	"math/rand/v2"
@@ -9,9 +12,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -27,6 +32,10 @@ import (
 //	rows   x itself, which is not one number a chain
 //	hot    pair on one-hot rows, [n, N, 3]
 //	codes  pair on a table of 3 entries, of integer input
+//	image  pair on pictures, [n, 1, N, N]
+//	fed    pair times the second input, scale [1]
+//	mean   the mean over the batch, one number in all
+//	inf    +Inf everywhere
 func energy(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: energy kind n file")
@@ -60,15 +69,21 @@ func writeEnergy(kind string, n int64, path string) error {
 	case "hot":
 		long = 3 * n
 		rows = b.Reshape(b.Input("x", onnx.Float, batch, onnx.D(n), onnx.D(3)), b.Ints(-1, long))
+	case "image":
+		long = n * n
+		rows = b.Reshape(b.Input("x", onnx.Float, batch, onnx.D(1), onnx.D(n), onnx.D(n)), b.Ints(-1, long))
 	case "codes":
 		table := b.Const(onnx.NewFloat("", []int64{3}, []float32{-1, 0.5, 1.25}))
 		rows = b.Gather(table, b.Input("x", onnx.Int64, batch, onnx.D(n)), 0)
-	default:
+	default: // pair, nan, rows, fed, mean
 		rows = b.Input("x", onnx.Float, batch, onnx.D(n))
 	}
-	if kind == "rows" {
+	switch kind {
+	case "rows":
 		b.Output("score", b.Op("Tanh", []onnx.Value{rows}))
-	} else {
+	case "mean":
+		b.Output("score", b.ReduceMean(rows, []int64{0, 1}, false))
+	default:
 		w, c := weights(long)
 		inner := b.Add(b.MatMul(rows, b.Const(onnx.NewFloat("", []int64{long, long}, w))), b.Const(onnx.NewFloat("", []int64{long}, c)))
 		u := b.ReduceSum(b.Mul(rows, inner), []int64{1}, false)
@@ -77,12 +92,80 @@ func writeEnergy(kind string, n int64, path string) error {
 			three := b.ReduceSum(b.Op("Slice", []onnx.Value{rows, b.Ints(0), b.Ints(3), b.Ints(1)}), []int64{1}, false)
 			u = b.Add(u, b.Op("Sqrt", []onnx.Value{b.Sub(b.Scalar(2.5, three), three)}))
 		}
+		if kind == "inf" {
+			u = b.Add(u, b.Op("Exp", []onnx.Value{b.Add(b.ReduceSum(b.Mul(rows, rows), []int64{1}, false), b.Scalar(500, rows))}))
+		}
+		if kind == "fed" {
+			u = b.Mul(u, b.Input("scale", onnx.Float, onnx.D(1)))
+		}
 		b.Output("score", u)
 	}
 	if err := b.Err(); err != nil {
 		return err
 	}
 	return onnx.Save(b.Model(), path, onnx.SaveOptions{})
+}
+
+// hold FOLDER command args... runs a command of scripts while the lock of a run's folder
+// is held.
+func hold(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || args[1] != "exits" {
+		ts.Fatalf("usage: hold folder exits code cmd args...")
+	}
+	lock := flock.New(ts.MkAbs(filepath.Join(args[0], "lock")))
+	ok, err := lock.TryLock()
+	ts.Check(err)
+	if !ok {
+		ts.Fatalf("%s is locked already", args[0])
+	}
+	defer lock.Close()
+	exits(ts, false, args[2:])
+}
+
+// edit FILE OLD NEW replaces a text that the file has once.
+func edit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: edit file old new")
+	}
+	text := ts.ReadFile(args[0])
+	if n := strings.Count(text, args[1]); n != 1 {
+		ts.Fatalf("%s has %q %d times", args[0], args[1], n)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o644))
+}
+
+// writeNPY JSON file [float] writes the numbers of a JSON file in NumPy's format, as int64
+// or float32: the header is 128 bytes in all.
+func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: npy json file [float]")
+	}
+	text := ts.ReadFile(args[0])
+	var rows [][]float64
+	var shape string
+	if json.Unmarshal([]byte(text), &rows) == nil {
+		shape = fmt.Sprintf("(%d, %d)", len(rows), len(rows[0]))
+	} else {
+		rows = make([][]float64, 1)
+		ts.Check(json.Unmarshal([]byte(text), &rows[0]))
+		shape = fmt.Sprintf("(%d,)", len(rows[0]))
+	}
+	kind := "<i8"
+	if len(args) > 2 {
+		kind = "<f4"
+	}
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", kind, shape)
+	out := append([]byte("\x93NUMPY\x01\x00v\x00"), []byte(fmt.Sprintf("%-117s\n", head))...)
+	for _, row := range rows {
+		for _, x := range row {
+			if kind == "<f4" {
+				out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(x)))
+			} else {
+				out = binary.LittleEndian.AppendUint64(out, uint64(int64(x)))
+			}
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), out, 0o644))
 }
 
 // program returns the command with arguments, as a process of its own.

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 			return copyTiny(filepath.Join(e.WorkDir, "tiny"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "spoil": spoil, "interrupt": interrupt, "same": same, "energy": energy,
+			"exits": exits, "spoil": spoil, "interrupt": interrupt, "same": same, "energy": energy, "hold": hold, "edit": edit, "npy": writeNPY,
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,

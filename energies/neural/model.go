@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 
 	"github.com/gradhop/gradhop/energies"
@@ -71,7 +70,8 @@ func (e *MismatchError) Error() string {
 //
 // Errors: *OptionError, *energies.SpaceError, *MismatchError where the space contradicts
 // the input's shape, *grad.NameError for names that the model does not have,
-// *grad.RowsError for an output that is not one number a chain, *onnx errors. What the
+// *InputsError for inputs that nobody gives, *grad.RowsError for an output that is not
+// one number a chain, *onnx errors. What the
 // gradient needs is checked here too; see [grad.Append].
 func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if o.Temperature == 0 {
@@ -106,8 +106,36 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := e.checkFixed(); err != nil {
 		return nil, err
 	}
-	_, err = e.differentiated()
-	return e, err
+	if _, err := e.differentiated(); err != nil {
+		return nil, err
+	}
+	return e, e.checkOutput()
+}
+
+// InputsError reports inputs of a model that are neither the state nor fixed.
+type InputsError struct{ Names []string }
+
+func (e *InputsError) Error() string {
+	return fmt.Sprintf("neural: the model needs tensors for its other inputs: %s", onnx.List(e.Names))
+}
+
+// checkOutput refuses an output whose stated shape has other numbers of elements than
+// the batch has chains, as a mean over the batch: [grad.Append] takes it for one row.
+func (e *Model) checkOutput() error {
+	vals, err := onnx.Infer(e.model)
+	if err != nil {
+		return err
+	}
+	info := vals[e.opts.Output]
+	if info == nil || !info.Known || e.layout.batch == 1 {
+		return nil
+	}
+	if len(info.Shape) > 0 {
+		if n, ok := info.Shape[0].Const(); !ok || n == int64(e.layout.batch) {
+			return nil
+		}
+	}
+	return &grad.RowsError{Output: e.opts.Output, Shape: onnx.ShapeString(info.Shape)}
 }
 
 // names settles which input and output are meant.
@@ -145,7 +173,7 @@ func (e *Model) names() error {
 		}
 	}
 	if missing != nil {
-		return &OptionError{"fixed inputs", strings.Join(missing, ", "), "a tensor for each input of the model but the state"}
+		return &InputsError{missing}
 	}
 	return nil
 }

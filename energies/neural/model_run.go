@@ -86,8 +86,10 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 		}
 		l.bind = map[string]int64{key: want / rest}
 		dims[1+open].Value = want / rest
-	case open >= 0 || rest != want:
-		return mismatch("%s a chain are %d elements", what, want)
+	case open >= 0:
+		return mismatch("%s make %d elements a chain, the input has a multiple of %d", what, want, rest)
+	case rest != want:
+		return mismatch("%s make %d elements a chain, the input has %d", what, want, rest)
 	}
 	l.dims = values(dims[1:])
 	return l.settled(s, mismatch)

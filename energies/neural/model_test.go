@@ -255,8 +255,8 @@ func TestModelFixed(t *testing.T) {
 		wait.Wait()
 	}
 	_, err := neural.NewModel(m, neural.ModelOptions{Space: space, Output: "score", Input: "x", Runtime: one})
-	var o *neural.OptionError
-	if !errors.As(err, &o) || o.Value != "weight, scale" {
+	var o *neural.InputsError
+	if !errors.As(err, &o) || strings.Join(o.Names, ", ") != "weight, scale" {
 		t.Errorf("without the other inputs: %v", err)
 	}
 }
@@ -271,6 +271,12 @@ func TestModelBad(t *testing.T) {
 	b := newBuilder(t)
 	b.Output("score", b.Op("Relu", []onnx.Value{b.Input("x", onnx.Float, sym("n"), n(6))}))
 	rows := done(t, b)
+	overall := func(keep bool) *onnx.Model {
+		b := newBuilder(t)
+		b.Output("score", b.ReduceSum(b.Input("x", onnx.Float, sym("n"), n(6)), []int64{0, 1}, keep))
+		return done(t, b)
+	}
+	mean, total := overall(false), overall(true)
 	for name, c := range map[string]struct {
 		m    *onnx.Model
 		o    neural.ModelOptions
@@ -284,6 +290,8 @@ func TestModelBad(t *testing.T) {
 		"spins":         {table, neural.ModelOptions{Space: energies.Space{Sites: 3, Values: 2, Kind: energies.Spin}}, new(*neural.MismatchError), "-1"},
 		"table":         {table, neural.ModelOptions{Space: energies.Space{Sites: 3, Values: 5}}, new(*neural.MismatchError), "4 entries"},
 		"rows":          {rows, neural.ModelOptions{Space: binary}, new(*grad.RowsError), "not one number a row"},
+		"mean":          {mean, neural.ModelOptions{Space: binary}, new(*grad.RowsError), "shape []"},
+		"sum of all":    {total, neural.ModelOptions{Space: binary}, new(*grad.RowsError), "shape [1, 1]"},
 		"input name":    {flat, neural.ModelOptions{Space: binary, Input: "y"}, new(*grad.NameError), `no input "y"`},
 		"output name":   {flat, neural.ModelOptions{Space: binary, Output: "scroe"}, new(*grad.NameError), `"score"`},
 		"space":         {flat, neural.ModelOptions{}, new(*energies.SpaceError), "sites"},

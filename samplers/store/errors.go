@@ -9,6 +9,20 @@ func (e *NotOursError) Error() string {
 	return fmt.Sprintf("store: %s is not the folder of a run: it has no %s", e.Dir, markerName)
 }
 
+// MissingError reports a folder that is not there. It wraps the system's error, an
+// fs.ErrNotExist most often.
+type MissingError struct {
+	Dir string
+	Err error
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("store: no run in %s: %v", e.Dir, cause(e.Err))
+}
+
+// Unwrap returns the cause.
+func (e *MissingError) Unwrap() error { return e.Err }
+
 // ExistsError reports a folder that holds a run already.
 type ExistsError struct{ Dir string }
 

@@ -211,19 +211,20 @@ func (h Header) matches(dir string, here Header) error {
 	return nil
 }
 
-// readHeader reads the marker of a run's folder. Errors: *NotOursError,
-// *FormatError, or the system's where there is no folder.
+// readHeader reads the marker of a run's folder. Errors: *MissingError, *NotOursError,
+// *FormatError, or the system's where the marker cannot be read.
 func readHeader(dir string) (Header, error) {
 	var h Header
 	path := filepath.Join(dir, markerName)
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(dir); err != nil {
-			return h, fmt.Errorf("store: %w", err)
-		}
-		return h, &NotOursError{dir}
-	}
 	if err != nil {
+		info, e := os.Stat(dir)
+		switch {
+		case e != nil:
+			return h, &MissingError{dir, e}
+		case !info.IsDir(), errors.Is(err, fs.ErrNotExist):
+			return h, &NotOursError{dir}
+		}
 		return h, fmt.Errorf("store: %w", err)
 	}
 	if err := json.Unmarshal(text, &h); err != nil {

@@ -51,8 +51,8 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 // Resume locks the folder of a run and cuts it back to its last checkpoint. The
 // run goes on from the snapshot returned, for samplers.Config.Resume; nil means
 // from the start. Steps may be more than in the folder, or fewer as long as they
-// are not made yet. Errors: *NotOursError, *LockedError, *MismatchError,
-// *FormatError, *WriteError, or the system's where there is no folder.
+// are not made yet. Errors: *MissingError, *NotOursError, *LockedError,
+// *MismatchError, *FormatError, *WriteError.
 func Resume(dir string, h Header, o Options) (*Writer, *samplers.Snapshot, error) {
 	return resume(dir, h, o, system{})
 }
@@ -130,6 +130,10 @@ func acquire(dir string) (*flock.Flock, error) {
 	}
 	return lock, nil
 }
+
+// Vacant returns the error that Create gives for a folder that holds something:
+// *ExistsError or *NotOursError. It helps to refuse before long work.
+func Vacant(dir string) error { return vacant(dir) }
 
 // vacant returns an error where a folder holds anything but what a Create that
 // was killed in its first moment leaves.

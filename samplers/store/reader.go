@@ -23,8 +23,8 @@ type Reader struct {
 	point  *checkpoint // nil where there is none yet
 }
 
-// Open opens the folder of a run. It takes no lock. Errors: *NotOursError,
-// *FormatError, or the system's where there is no folder.
+// Open opens the folder of a run. It takes no lock. Errors: *MissingError,
+// *NotOursError, *FormatError.
 func Open(dir string) (*Reader, error) {
 	h, err := readHeader(dir)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/infill"
 )
 
@@ -41,6 +43,9 @@ func TestExitCode(t *testing.T) {
 		{bg, &samplers.OptionError{}, 2},
 		{bg, &ort.UsageError{}, 2},
 		{bg, errors.New(`unknown command "x" for "gradhop"`), 2},
+		{bg, &store.MissingError{Err: fs.ErrNotExist}, 2},
+		{bg, &store.LockedError{}, 2},
+		{bg, &store.WriteError{Err: errors.New("full")}, 1},
 		{bg, &ort.NotFoundError{}, 3},
 		{bg, &ort.VersionError{}, 3},
 		{bg, &ort.ProviderError{Err: errors.New("x")}, 3},

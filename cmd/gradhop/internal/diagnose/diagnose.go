@@ -3,6 +3,8 @@ package diagnose
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,6 +76,9 @@ func table(args []string, o store.TableOptions) (*store.Table, error) {
 		}
 	}
 	s, err := store.OpenCmdStan(args...)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &app.UsageError{Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ model, seed and settings, be at the same step, and have no chain in common.`,
 			if err := sample.Join(out, args[0], r.Header().ChainIDs); err != nil {
 				return err
 			}
-			a.Logf("%s: %d chains of %d runs", out, r.Chains(), len(args))
+			a.Logf("%s: %d chains of %d run(s)", out, r.Chains(), len(args))
 			return nil
 		},
 	}

@@ -212,6 +212,9 @@ func readAllowed(path string, s *energies.Space) ([][]int32, error) {
 		}
 		lists = [][]int64{one}
 	}
+	if len(lists) == 0 {
+		return nil, &InputFileError{path, "an empty list leaves no value to any site"}
+	}
 	if len(lists) != 1 && len(lists) != s.Sites {
 		return nil, &InputFileError{path, fmt.Sprintf("%d lists for the %d sites of %s", len(lists), s.Sites, formatSpace(s))}
 	}

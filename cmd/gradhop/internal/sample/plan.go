@@ -3,11 +3,13 @@ package sample
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -48,7 +50,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	}
 	m, err := onnx.Load(o.Model)
 	if err != nil {
-		return nil, err
+		return nil, modelfile.Classify(err)
 	}
 	mo := neural.ModelOptions{
 		Space: space, Input: o.Input, Output: o.Output, Negate: o.Negate, Temperature: o.Temperature, MaxBatch: o.MaxBatch, Runtime: o.App.Runtime(),
@@ -60,7 +62,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	if p.energy, err = neural.NewModel(m, mo); err != nil {
-		return nil, err
+		return nil, explain(err)
 	}
 	done := false
 	defer func() {
@@ -145,7 +147,8 @@ func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
 	}
 	p.header.Settings["input"], p.header.Settings["output"] = p.energy.Input(), p.energy.Output()
 	p.header.Gradhop, p.header.Versions = app.Version(), map[string]string{"onnxruntime": ort.Pinned}
-	p.header.Sampler, p.header.Model = r.Name, o.Model
+	// The name without folders: where the file lies is no part of what the run is.
+	p.header.Sampler, p.header.Model = r.Name, filepath.Base(o.Model)
 	if p.header.ModelSHA256, err = onnx.Digest(m); err != nil {
 		return err
 	}

@@ -148,6 +148,9 @@ func absolute(value string) string {
 func (o *Options) recall(flags flagSet, modelGiven bool) error {
 	c, err := readCommand(o.Resume)
 	if err != nil {
+		if _, e := store.Open(o.Resume); e != nil { // which says more
+			err = e
+		}
 		return err
 	}
 	if c == nil { // made by the library: all flags must be given

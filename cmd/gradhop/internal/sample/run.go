@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"syscall"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
@@ -13,28 +15,17 @@ import (
 )
 
 // run makes the steps. What was done until an interruption or a failure is kept and
-// summed up.
+// summed up; a run that cannot begin leaves no folder.
 func (p *plan) run(ctx context.Context, flags flagSet) error {
 	o := p.o
-	dir := o.Out
+	bar := o.App.NewBar()
 	var w *store.Writer
-	var err error
-	if o.Resume != "" {
-		dir = o.Resume
-		var from *samplers.Snapshot
-		if w, from, err = store.Resume(dir, p.header, store.Options{Every: o.Every}); err != nil {
-			return err
-		}
-		p.config.Resume = from
-		if from != nil {
-			p.config.Init = nil
-			o.App.Logf("%s: going on after step %d of %d", dir, from.Step, o.Warmup+o.Steps)
-		}
-	} else {
-		if w, err = store.Create(dir, p.header, store.Options{Every: o.Every}); err != nil {
-			return err
-		}
-		o.App.Logf("%s: seed %d", dir, o.Seed)
+	p.config.Observers = []samplers.Observer{
+		samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error { return w.Observe(s, info) }), p.progress(bar),
+	}
+	dir, loop, err := p.begin(ctx, &w)
+	if err != nil {
+		return err
 	}
 	picture := ""
 	if p.picture != nil {
@@ -43,14 +34,63 @@ func (p *plan) run(ctx context.Context, flags flagSet) error {
 	if err := o.remember(dir, flags, picture); err != nil {
 		return errors.Join(err, w.Close())
 	}
-	bar := o.App.NewBar()
-	p.config.Observers = []samplers.Observer{w, p.progress(bar)}
-	_, err = samplers.Run(ctx, p.config)
+	for err == nil && !loop.Done() {
+		err = loop.Step(ctx)
+	}
 	bar.Clear()
 	if e := w.Close(); err == nil {
 		err = e
 	}
+	if err != nil {
+		o.App.Logf("%s: stopped after step %d of %d; gradhop sample --resume %s goes on", dir, loop.State().Step, o.Warmup+o.Steps, dir)
+		err = p.explainNonFinite(err, dir)
+	}
 	return errors.Join(err, p.finish(dir, err == nil))
+}
+
+// begin opens the folder and makes the loop, whose first evaluation shows whether the
+// model can be used: a new folder is made after it.
+func (p *plan) begin(ctx context.Context, w **store.Writer) (dir string, loop *samplers.Loop, err error) {
+	o := p.o
+	if o.Resume == "" {
+		if err := store.Vacant(o.Out); err != nil {
+			return "", nil, unwritable(o.Out, err)
+		}
+		if loop, err = samplers.NewLoop(ctx, p.config); err != nil {
+			return "", nil, p.explainStart(err)
+		}
+		if *w, err = store.Create(o.Out, p.header, store.Options{Every: o.Every}); err != nil {
+			return "", nil, unwritable(o.Out, err)
+		}
+		o.App.Logf("%s: seed %d", o.Out, o.Seed)
+		return o.Out, loop, nil
+	}
+	var from *samplers.Snapshot
+	if *w, from, err = store.Resume(o.Resume, p.header, store.Options{Every: o.Every}); err != nil {
+		return "", nil, err
+	}
+	if p.config.Resume = from; from != nil {
+		p.config.Init = nil
+		if from.Step == int64(o.Warmup+o.Steps) {
+			o.App.Logf("%s: all %d steps are made; a larger --steps makes more", o.Resume, from.Step)
+		} else {
+			o.App.Logf("%s: going on after step %d of %d", o.Resume, from.Step, o.Warmup+o.Steps)
+		}
+	}
+	if loop, err = samplers.NewLoop(ctx, p.config); err != nil {
+		return "", nil, errors.Join(p.explainStart(err), (*w).Close())
+	}
+	return o.Resume, loop, nil
+}
+
+// unwritable says that a folder cannot be made, which is the caller's matter unless the
+// disk is full.
+func unwritable(dir string, err error) error {
+	var failed *fs.PathError
+	if !errors.As(err, &failed) || errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return &app.OutputError{Path: dir, Before: true, Err: failed}
 }
 
 // progress shows how far a run is.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,10 @@ Spaces, D being the number of sites:
 A run that was interrupted or killed goes on with --resume FOLDER, which needs no other
 flag and ends with the same draws as if nothing had happened; with a larger --steps it
 extends a run that was complete. Chains do not depend on each other: --chain-ids runs
-some of them, and gradhop merge joins the folders.`,
+some of them, and gradhop merge joins the folders.
+
+The folder is made once the model has been evaluated at the first states: a run that
+cannot begin leaves nothing behind.`,
 		Example: `  gradhop sample ebm.onnx --space binary:784 --out run/
   gradhop sample potts.onnx --input x --output energy --negate --space categorical:64x21 --sampler gwg --out run/
   gradhop sample --resume run/ --steps 5000
@@ -100,32 +104,32 @@ some of them, and gradhop merge joins the folders.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Input, "input", "", "input that takes the state (default: the only one)")
-	f.StringVar(&o.Output, "output", "", "output that is the log-density (default: the only one)")
+	f.StringVar(&o.Input, "input", "", "`name` of the input that takes the state (default: the only one)")
+	f.StringVar(&o.Output, "output", "", "`name` of the output that is the log-density (default: the only one)")
 	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
-	f.Float64Var(&o.Temperature, "temperature", 1, "divide the log-density by this")
-	f.StringVar(&o.Space, "space", "", "the states: "+spaceForms)
-	f.StringVar(&o.Allow, "allow", "", "JSON `file` with the values that sites may take: one list for all, or one a site")
-	f.StringArrayVar(&o.Feed, "feed", nil, "`NAME=FILE`: another input of the model, from .npy or JSON")
-	f.StringArrayVar(&o.Bind, "bind", nil, "`NAME=SIZE`: size of a named dimension of the inputs")
-	f.IntVar(&o.MaxBatch, "max-batch", 0, "most chains in one run of the model; 0 for no bound")
-	f.StringVar(&o.Sampler, "sampler", "dmala", "sampler `name`, see gradhop samplers")
-	f.IntVar(&o.Chains, "chains", 64, "chains, all in one batch")
-	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these of the chains, as 0-31,40")
-	f.IntVar(&o.Steps, "steps", 1000, "steps after warm-up")
-	f.IntVar(&o.Warmup, "warmup", 500, "steps before, in which step sizes are adapted")
-	f.IntVar(&o.Thin, "thin", 1, "keep every so many-th step as a draw")
-	f.Uint64Var(&o.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is recorded)")
-	f.StringVar(&o.Init, "init", "random", "where chains start: random, zeros, or a `file` (.npy or JSON, [chain, site])")
+	f.Float64Var(&o.Temperature, "temperature", 1, "divide the log-density by this `number`")
+	f.StringVar(&o.Space, "space", "", "the states, a `SPACE` as above; needed")
+	f.StringVar(&o.Allow, "allow", "", "values that sites may take, in a JSON `file`: one list for all, or one a site")
+	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
+	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, as `NAME=SIZE`; may be repeated")
+	f.IntVar(&o.MaxBatch, "max-batch", 0, "largest `number` of chains that the model runs on at once, where memory is short (default: all)")
+	f.StringVar(&o.Sampler, "sampler", "dmala", "`name` of the sampler; gradhop samplers lists them")
+	f.IntVar(&o.Chains, "chains", 64, "`number` of chains, all in one batch")
+	f.StringVar(&o.ChainIDs, "chain-ids", "", "run just these of a larger run's chains, numbered from 0: `LIST` as 0-31,40")
+	f.IntVar(&o.Steps, "steps", 1000, "`number` of steps after warm-up")
+	f.IntVar(&o.Warmup, "warmup", 500, "`number` of steps before, in which step sizes are adapted")
+	f.IntVar(&o.Thin, "thin", 1, "keep every `N`-th step as a draw")
+	f.Uint64Var(&o.Seed, "seed", 0, "`number` that all random numbers follow from (default: a random one, which is recorded)")
+	f.StringVar(&o.Init, "init", "random", "where chains start: random, zeros, or the states in a `FILE` (.npy or JSON, [chain, site])")
 	f.BoolVar(&o.PoolWarmup, "pool-warmup", false, "adapt one step size for all chains; they are then no longer independent, and the run cannot be split")
-	f.StringVar(&o.OnNonFinite, "on-nonfinite", "fail", "NaN or +Inf from the model: fail, or reject the state as impossible")
-	f.StringVarP(&o.Out, "out", "o", "", "`folder` for the draws, to be made")
-	f.StringVar(&o.Resume, "resume", "", "`folder` of a run to go on with")
+	f.StringVar(&o.OnNonFinite, "on-nonfinite", "fail", "what NaN or +Inf from the model does, `fail|reject`: end the run, or count as probability zero")
+	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws")
+	f.StringVar(&o.Resume, "resume", "", "go on with the run in this `folder`; all other flags are remembered")
 	f.BoolVar(&o.SaveWarmup, "save-warmup", false, "keep the states of warm-up too")
-	f.StringSliceVar(&o.Write, "write", nil, "also write: csv (as CmdStan does), npz, png (default: csv up to 100 sites, png for pictures; none for neither)")
-	f.StringVar(&o.Picture, "picture", "", "`HxW` or HxWxC: states are pictures of this size (default: from the model's input)")
-	f.DurationVar(&o.Every, "checkpoint-every", 0, "time between checkpoints (default: 30s, or fifty times what one takes)")
-	f.StringVar(&o.Format, "format", "text", "of the summary on standard output: text or json")
+	f.StringSliceVar(&o.Write, "write", nil, "further `FORMS` of the draws, in the folder: csv (as CmdStan has it), npz, png, or none (default: csv up to 100 sites, png for pictures)")
+	f.StringVar(&o.Picture, "picture", "", "states are pictures of `HxW` or HxWxC (default: from the model's input)")
+	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints (default: 30s, or fifty times what one takes)")
+	f.StringVar(&o.Format, "format", "text", "of the summary on standard output, `text|json`")
 	run.AddSamplerFlags(f, &o.Settings)
 	complete(cmd)
 	return cmd
@@ -174,6 +178,8 @@ func (o *Options) check() error {
 		return app.Usagef("--thin %d: want 1 or more", o.Thin)
 	case o.Thin > o.Steps:
 		return app.Usagef("--thin %d: larger than the %d steps, so no draw is kept", o.Thin, o.Steps)
+	case !(o.Temperature > 0) || math.IsInf(o.Temperature, 1):
+		return app.Usagef("--temperature %g: want a number above zero", o.Temperature)
 	case o.OnNonFinite != "fail" && o.OnNonFinite != "reject":
 		return app.Usagef("--on-nonfinite %q: want fail or reject", o.OnNonFinite)
 	case o.Format != "text" && o.Format != "json":
