@@ -212,6 +212,12 @@ var gradModels = map[string]func() *onnx.Model{
 			Nodes: []*onnx.Node{{Op: "Mul", Inputs: []string{"a", "a"}, Outputs: []string{"b"}}}}}
 		return s.Model
 	},
+	"rough": func() *onnx.Model { // has a jump wherever it is looked at
+		s := newSketch(18).in("x", onnx.Float, "batch", 3).node("Mul", "many", "x", "factor").node("Floor", "steps", "many").
+			node("Mul", "y", "x", "steps").out("y", onnx.Float, "batch", 3)
+		s.Graph.Initializers = append(s.Graph.Initializers, onnx.NewFloat("factor", nil, []float32{1e9}))
+		return s.Model
+	},
 	"control": func() *onnx.Model { // names that would move the cursor
 		return newSketch(18).in("x\x1b[2J\nx", onnx.Float, 3).node("Exp", "y", "x\x1b[2J\nx").out("y", onnx.Float, 3).Model
 	},
