@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,12 +37,15 @@ type array struct {
 
 // reference is what autograd gave for a network.
 type reference struct {
-	Of            string
-	Wrt           []string
-	Reduce        string
-	Straight      bool
-	Tolerance     float64
-	Seed          *array
+	Of        string
+	Wrt       []string
+	Reduce    string
+	Straight  bool
+	Tolerance float64
+	// Seed is the input that ReduceNone adds; Product is that of the Hessian by the
+	// first of Wrt with Direction. They may be nil.
+	Seed, Direction, Product *array
+
 	Inputs, Grads []array
 	Output        array
 }
@@ -76,6 +80,9 @@ func TestArchitectures(t *testing.T) {
 				}
 				ref.check(t, ref.run(t, m, bind, feeds))
 			})
+			if ref.Product != nil {
+				t.Run("twice", func(t *testing.T) { ref.checkTwice(t, m, feeds) })
+			}
 			if one := ref.firstRow(m, feeds); one != nil {
 				t.Run("one", func(t *testing.T) {
 					ref.checkFirst(t, ref.run(t, m, nil, one))
@@ -115,8 +122,8 @@ func (r *reference) feeds(t *testing.T) gradtest.Feeds {
 	return f
 }
 
-// run differentiates m and runs the result, with nothing but standard operators.
-func (r *reference) run(t *testing.T, m *onnx.Model, bind map[string]int64, feeds gradtest.Feeds) gradtest.Feeds {
+// gradient differentiates m; the result has nothing but standard operators.
+func (r *reference) gradient(t *testing.T, m *onnx.Model, bind map[string]int64) *grad.Result {
 	t.Helper()
 	reduce := map[string]grad.Reduce{"rows": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}
 	res, err := grad.Append(m, grad.Options{Of: r.Of, Wrt: r.Wrt, Reduce: reduce[r.Reduce], Bind: bind})
@@ -136,21 +143,47 @@ func (r *reference) run(t *testing.T, m *onnx.Model, bind map[string]int64, feed
 			t.Errorf("the gradient by %q is called %q", w, res.Grads[i])
 		}
 	}
-	raw, err := onnx.Encode(res.Model)
+	return res
+}
+
+// run differentiates m and runs the result.
+func (r *reference) run(t *testing.T, m *onnx.Model, bind map[string]int64, feeds gradtest.Feeds) gradtest.Feeds {
+	t.Helper()
+	res := r.gradient(t, m, bind)
+	return runArch(t, res.Model, append([]string{res.Of}, res.Grads...), feeds)
+}
+
+// checkTwice differentiates the first gradient again: a Hessian-vector product.
+func (r *reference) checkTwice(t *testing.T, m *onnx.Model, feeds gradtest.Feeds) {
+	t.Helper()
+	once := r.gradient(t, m, nil)
+	twice, err := grad.Append(once.Model, grad.Options{Of: once.Grads[0], Wrt: r.Wrt[:1], Reduce: grad.ReduceNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds = maps.Clone(feeds)
+	feeds[twice.Seed] = r.Direction.tensor(t)
+	got := runArch(t, twice.Model, twice.Grads, feeds)
+	r.compare(t, *r.Product, got[twice.Grads[0]], r.Product.Shape)
+}
+
+// runArch runs a model on one thread.
+func runArch(t *testing.T, m *onnx.Model, outs []string, feeds gradtest.Feeds) gradtest.Feeds {
+	t.Helper()
+	raw, err := onnx.Encode(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var in []*ort.Tensor
 	var names []string
-	for _, v := range res.Model.Graph.Inputs {
-		if res.Model.Graph.Initializer(v.Name) == nil {
+	for _, v := range m.Graph.Inputs {
+		if m.Graph.Initializer(v.Name) == nil {
 			names, in = append(names, v.Name), append(in, feeds[v.Name])
 			if feeds[v.Name] == nil {
 				t.Fatalf("the reference has no input %q", v.Name)
 			}
 		}
 	}
-	outs := append([]string{res.Of}, res.Grads...)
 	s, err := ort.Open(raw, names, outs, ort.Options{Threads: 1, ExternalDir: archFolder})
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ var carriers = map[string][]int{
 }
 
 // indexers are the operators that pick entries by codes, with the input that has
-// them.
-var indexers = map[string]int{"Gather": 1, "GatherElements": 1, "GatherND": 1, "OneHot": 0}
+// them. Gradients of what picks put entries where codes say, which is as linear.
+var indexers = map[string]int{"Gather": 1, "GatherElements": 1, "GatherND": 1, "OneHot": 0, "ScatterElements": 1}
 
 // renamers are the operators that one-hot encodings of integer type, which OneHot
 // may return, can go through before a Cast makes them numbers.
@@ -89,6 +89,9 @@ func (p *pass) picks(n *onnx.Node, i int) bool {
 		return !p.reach[n.In(1)]
 	case n.Op == "GatherND":
 		return p.isFloat(n.Out(0)) && p.tuple(n) != nil
+	case n.Op == "ScatterElements":
+		how := n.Str("reduction", "none")
+		return p.isFloat(n.Out(0)) && (how == "add" || how == "none" && distinctAlong(p.b, n.In(1), n.Int("axis", 0)))
 	case n.Op == "Gather" && p.looked(n):
 		return true
 	}

@@ -16,7 +16,10 @@ func picked(b *onnx.Builder, n *onnx.Node, dy Value, looked bool) Value {
 	case n.Op == "OneHot":
 		return pickedHot(b, n, dy)
 	case n.Op == "GatherElements":
-		return pickedElements(b, n, dy)
+		x := b.Cast(n.In(0), b.Info(dy).Type) // a table may be quantised
+		return b.Mul(b.Unsqueeze(dy, int64(b.Info(dy).Rank())), lines(b, n, x))
+	case n.Op == "ScatterElements":
+		return placed(b, n, dy)
 	}
 	return pickedRows(b, n, dy)
 }
@@ -28,9 +31,10 @@ func pickedHot(b *onnx.Builder, n *onnx.Node, dy Value) Value {
 	return b.Mul(toLast(b, n, dy, n.Int("axis", -1)), step)
 }
 
-// pickedElements: y[i] = Σ_v O[i, v]·x[i with v at axis].
-func pickedElements(b *onnx.Builder, n *onnx.Node, dy Value) Value {
-	x, idx := b.Cast(n.In(0), b.Info(dy).Type), n.In(1) // a table may be quantised
+// lines returns x as GatherElements reads it: y[i] = Σ_v O[i, v]·lines[i, v]. Its last
+// axis is that picked along, in whose place there is one of size 1.
+func lines(b *onnx.Builder, n *onnx.Node, x Value) Value {
+	idx := n.In(1)
 	shape, okX := b.Shape(x)
 	at, okI := b.Shape(idx)
 	a, ok := frontAxis(n.Int("axis", 0), len(shape))
@@ -46,7 +50,18 @@ func pickedElements(b *onnx.Builder, n *onnx.Node, dy Value) Value {
 			b.Refine(x, shape)
 		}
 	}
-	return b.Mul(b.Unsqueeze(dy, int64(len(at))), b.Unsqueeze(toLast(b, n, x, a), a))
+	return b.Unsqueeze(toLast(b, n, x, a), a)
+}
+
+// placed is for ScatterElements: y[v] = x[v] + Σ_i O[i, v]·u[i] where it adds, and,
+// where no two codes are the same, y[v] = x[v] + Σ_i O[i, v]·(u[i] - x[v]) where it
+// replaces.
+func placed(b *onnx.Builder, n *onnx.Node, dy Value) Value {
+	u := b.Unsqueeze(n.In(2), int64(b.Info(n.In(2)).Rank()))
+	if n.Str("reduction", "none") == "none" {
+		u = b.Sub(u, lines(b, n, n.In(0)))
+	}
+	return b.Mul(u, lines(b, n, dy))
 }
 
 // pickedRows: y = O·W, so that dO = dy·Wᵀ, with the axes around the picked one

@@ -1,6 +1,7 @@
 package grad
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -20,10 +21,17 @@ func Compose(m *onnx.Model) (map[Value]onnx.Mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &composer{m: m, vals: vals, writer: map[Value]*onnx.Node{}, uses: map[Value]int{}, marks: map[Value]onnx.Mark{}}
+	c := &composer{m: m, vals: vals, writer: map[Value]*onnx.Node{}, uses: map[Value]int{}, marks: map[Value]onnx.Mark{}, folders: map[string]bool{}}
+	for _, t := range m.Graph.Initializers {
+		c.claim(t.Name)
+	}
+	for _, v := range m.Graph.Inputs {
+		c.claim(v.Name)
+	}
 	for _, n := range m.Graph.Nodes {
 		for _, o := range n.Outputs {
 			c.writer[o] = n
+			c.claim(o)
 		}
 		for _, v := range n.Inputs {
 			c.uses[v]++
@@ -64,6 +72,28 @@ type composer struct {
 	uses   map[Value]int
 	marks  map[Value]onnx.Mark
 	out    []*onnx.Node
+	// folders are the names that stand before a slash in those of values.
+	folders map[string]bool
+}
+
+// claim notes that there is a value called name.
+func (c *composer) claim(name Value) {
+	for i, r := range name {
+		if r == '/' {
+			c.folders[name[:i]] = true
+		}
+	}
+}
+
+// folder returns y, or a name like it, under which nothing is called yet: a gradient
+// that is differentiated again has been through here before.
+func (c *composer) folder(y Value) Value {
+	name := y
+	for i := 2; c.folders[name]; i++ {
+		name = fmt.Sprintf("%s_%d", y, i)
+	}
+	c.folders[name] = true
+	return name
 }
 
 // emit appends a node that writes out.
@@ -116,11 +146,12 @@ func (c *composer) layerNorm(n *onnx.Node) {
 	for a := from; a < rank; a++ {
 		axes = append(axes, a)
 	}
-	centred := c.emit("Sub", y+"/centred", []Value{x, c.mean(y+"/mean", x, axes)})
-	hat := c.normalise(y, x, centred, axes, float64(n.Float("epsilon", 1e-5)))
+	name := c.folder(y)
+	centred := c.emit("Sub", name+"/centred", []Value{x, c.mean(name+"/mean", x, axes)})
+	hat := c.normalise(name, x, centred, axes, float64(n.Float("epsilon", 1e-5)))
 	scaled := y
 	if n.In(2) != "" {
-		scaled = y + "/scaled"
+		scaled = name + "/scaled"
 	}
 	c.emit("Mul", scaled, []Value{hat, n.Inputs[1]})
 	if n.In(2) != "" {
@@ -175,7 +206,7 @@ func (c *composer) decomposedNorm(div *onnx.Node) bool {
 	if !okA || !okB || len(a) != 1 || len(b) != 1 || a[0] != b[0] {
 		return false
 	}
-	c.normaliseAs(div.Outputs[0], div.Outputs[0], x, centred, a, eps)
+	c.normaliseAs(div.Outputs[0], c.folder(div.Outputs[0]), x, centred, a, eps)
 	return true
 }
 

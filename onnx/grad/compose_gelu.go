@@ -37,10 +37,11 @@ func (c *composer) gelu(x, y Value) {
 		c.out = append(c.out, c.writer[y])
 		return
 	}
-	s := c.emit("Mul", y+"/s", []Value{x, c.constant(y+"/half_root", math.Sqrt2/2, x)})
-	p := c.emit("Add", y+"/p", []Value{c.emit("Erf", y+"/erf", []Value{s}), c.constant(y+"/one", 1, x)})
-	xp := c.emit("Mul", y+"/xp", []Value{x, p})
-	c.emit("Mul", y, []Value{xp, c.constant(y+"/half", 0.5, x)})
+	name := c.folder(y)
+	s := c.emit("Mul", name+"/s", []Value{x, c.constant(name+"/half_root", math.Sqrt2/2, x)})
+	p := c.emit("Add", name+"/p", []Value{c.emit("Erf", name+"/erf", []Value{s}), c.constant(name+"/one", 1, x)})
+	xp := c.emit("Mul", name+"/xp", []Value{x, p})
+	c.emit("Mul", y, []Value{xp, c.constant(name+"/half", 0.5, x)})
 	c.marks[y] = onnx.Mark{Kind: markGelu, Values: []Value{x, s, p}}
 }
 

@@ -5,11 +5,12 @@
     architectures.py --out DIR  write elsewhere
     architectures.py NAME...    those alone
 
-Each network has random weights and comes as NAME.onnx and NAME.json. The latter holds inputs, outputs
-and gradients as base64 of little-endian numbers, and what was differentiated. Autograd runs on a copy
-of the module in float64; an integer input is differentiated at its one-hot encoding. Before a file is
-written, onnxruntime must give the module's output, and autograd in float32 (or what the file computes in) the gradients, within a
-third of the tolerance: so the tolerance is a fair bar.
+Each network has random weights and comes as NAME.onnx and NAME.json. The latter says what was
+differentiated, and holds inputs, outputs, gradients and the product of the Hessian by the first input
+with a direction, as base64 of little-endian numbers rounded to float32. Autograd runs on a copy of the
+module in float64; an integer input is differentiated at its one-hot encoding. Before a file is written,
+onnxruntime must give the module's output, and autograd in float32 (or what the file computes in) all
+the rest, within a third of the tolerance: so the tolerance is a fair bar.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import onnxruntime
 import torch
 from onnx import numpy_helper
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from architectures_case import OF, Case
@@ -83,16 +85,25 @@ def differentiate(net: nn.Module, case: Case, seed: torch.Tensor | None, kind: t
     for name in case.wrt:
         if name not in case.inputs:
             leaves[name] = net.get_parameter(name).requires_grad_()
-    with precision(kind), OneHot(rows):
+    with precision(kind), OneHot(rows), sdpa_kernel(SDPBackend.MATH):  # the one that is differentiable twice
         y = net(*args)
     assert y.dtype == kind
-    grads = torch.autograd.grad(y, [leaves[n] for n in case.wrt], torch.ones_like(y) if seed is None else seed.to(kind))
-    return y.detach().numpy(), [g.numpy() for g in grads]
+    first = leaves[case.wrt[0]]
+    seed = torch.ones_like(y) if seed is None else seed.to(kind)
+    grads = torch.autograd.grad(y, [leaves[n] for n in case.wrt], seed, create_graph=case.twice)
+    product = None
+    if case.twice:
+        product = torch.autograd.grad(grads[0], first, direction(first.shape).to(kind))[0].numpy()
+    return y.detach().numpy(), [g.detach().numpy() for g in grads], product
+
+
+def direction(shape) -> torch.Tensor:
+    """What the Hessian is multiplied with."""
+    return torch.from_numpy(np.random.default_rng(5).standard_normal(tuple(shape), dtype="f4"))
 
 
 def pack(x: np.ndarray, name: str) -> dict:
-    if x.dtype == np.float64 and np.array_equal(x, x.astype("f4")):
-        x = x.astype("f4")
+    x = x.astype("f4") if x.dtype == np.float64 else x
     return {"name": name, "type": x.dtype.name, "shape": list(x.shape), "data": base64.b64encode(x.tobytes()).decode()}
 
 
@@ -119,6 +130,7 @@ def make(name: str, case: Case, folder: pathlib.Path) -> None:
     m = export(case)
     path = folder / f"{name}.onnx"
     if case.external:
+        path.with_suffix(".bin").unlink(missing_ok=True)  # it would be appended to
         onnx.save(m, path, save_as_external_data=True, location=f"{name}.bin", size_threshold=64)
     else:
         path.write_bytes(m.SerializeToString(deterministic=True))
@@ -127,11 +139,13 @@ def make(name: str, case: Case, folder: pathlib.Path) -> None:
     if case.reduce == "none":
         shape = net(*case.inputs.values()).shape
         seed = torch.from_numpy(np.random.default_rng(9).standard_normal(tuple(shape), dtype="f4"))
-    y, grads = differentiate(net, case, seed, torch.float64)
+    y, grads, product = differentiate(net, case, seed, torch.float64)
     inputs = {n: x.numpy() for n, x in case.inputs.items()}
     off = {"output": worst(forward(path, inputs), y)}
-    _, single = differentiate(net, case, seed, case.kind)
+    _, single, twice = differentiate(net, case, seed, case.kind)
     off |= {n: worst(a, b) for n, a, b in zip(case.wrt, single, grads, strict=True)}
+    if case.twice:
+        off["Hessian"] = worst(twice, product)
     for what, error in off.items():
         if not error <= case.tolerance / 3:
             raise SystemExit(f"architectures: {name}: {what} is off by {error:.1e} in the precision of the file")
@@ -143,6 +157,8 @@ def make(name: str, case: Case, folder: pathlib.Path) -> None:
         "inputs": [pack(x, n) for n, x in inputs.items()],
         "output": pack(y, OF),
         "grads": [pack(g, f"grad/{n}") for n, g in zip(case.wrt, grads, strict=True)],
+        "direction": pack(direction(product.shape).numpy(), "direction") if case.twice else None,
+        "product": pack(product, "product") if case.twice else None,
     }  # fmt: skip
     (folder / f"{name}.json").write_text(json.dumps(entry, indent=1) + "\n")
 

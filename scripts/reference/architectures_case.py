@@ -32,6 +32,7 @@ class Case:
     external: bool = False  # weights in NAME.bin
     straight: bool = False  # some gradient passes a rounding
     kind: torch.dtype = torch.float32  # what the file computes in
+    twice: bool = True  # whether the Hessian by the first of wrt is multiplied with a direction
     tolerance: float = 1e-5
 
     def axes(self):

@@ -106,7 +106,7 @@ def quantized_static():
         return through_files(m, lambda a, b: quantize_static(a, b, reader, **how))
 
     net = weights(Small())
-    return Case("static quantisation, QDQ", net, inputs, ["x"], 15, finish=finish, exact=Straight, straight=True)
+    return Case("static quantisation, QDQ", net, inputs, ["x"], 15, finish=finish, exact=Straight, straight=True, twice=False)
 
 
 def is_half(x):

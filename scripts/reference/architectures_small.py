@@ -77,7 +77,7 @@ class Flow(nn.Module):
             s, t = net(a).chunk(2, 1)
             s = 2 * torch.tanh(s / 2)
             x, logdet = torch.cat([a, b * torch.exp(s) + t], 1).flip(1), logdet + s.sum(1)
-        z = torch.logit(torch.sigmoid(x) * 0.998 + 0.001)
+        z = torch.logit(torch.sigmoid(x) * 0.9 + 0.05)
         logdet = logdet + torch.log(torch.sigmoid(x) * torch.sigmoid(-x)).sum(1)
         return logdet - 0.5 * z.pow(2).sum(1) - 0.5 * self.sites * math.log(2 * math.pi)
 
