@@ -48,3 +48,31 @@ func init() {
 		g.Out(g.Op("QLinearConv", []value{x, scale(g), z, w, scale(g), z, scale(g), z, bias}, onnx.IntsAttr("pads", 1, 0)))
 	}}
 }
+
+func init() {
+	scale := func(g *gen) value { return g.Const(onnx.NewFloat("", nil, []float32{0.25})) }
+	contribCase("MatMulIntegerToFloat", 1, func(g *gen) ([]value, []*onnx.Attribute) {
+		k := g.Dim()
+		a := unsigned(g, append(g.RandShape(g.Between(1, 2)), k))
+		return []value{a, small(g, onnx.Int8, []onnx.Dim{k, g.Dim()}), scale(g), scale(g)}, nil
+	})
+	contribCase("DynamicQuantizeMatMul", 1, func(g *gen) ([]value, []*onnx.Attribute) {
+		k := g.Dim()
+		return []value{g.Float(append(g.RandShape(g.Between(1, 2)), k), g.Signed), small(g, onnx.Uint8, []onnx.Dim{k, g.Dim()}), scale(g)}, nil
+	})
+	contribCase("QGemm", 1, func(g *gen) ([]value, []*onnx.Attribute) {
+		k := g.Dim()
+		z := small(g, onnx.Uint8, nil)
+		in := []value{unsigned(g, []onnx.Dim{k, g.Dim()}), scale(g), z, small(g, onnx.Uint8, []onnx.Dim{k, g.Dim()}), scale(g), z}
+		if g.Coin() {
+			in = append(in, "", scale(g), z)
+		}
+		return in, []*onnx.Attribute{onnx.IntAttr("transA", 1)}
+	})
+	contribCase("QAttention", 1, func(g *gen) ([]value, []*onnx.Attribute) {
+		inner := g.Dim()
+		x := unsigned(g, append(g.RandShape(2), inner))
+		return []value{x, small(g, onnx.Uint8, []onnx.Dim{inner, onnx.D(12)}), g.Float(onnx.Dims(12), g.Signed), scale(g), scale(g), "",
+			small(g, onnx.Uint8, nil), small(g, onnx.Uint8, nil)}, []*onnx.Attribute{onnx.IntAttr("num_heads", 2)}
+	})
+}

@@ -23,6 +23,12 @@ func (o oracle) proof() string {
 	if o.single != "" {
 		s = "finite differences in float32 (" + o.single + ")"
 	}
+	if o.expanded != "" {
+		s = "finite differences in float64 of what it is written by, which gives what the operator does in float32"
+	}
+	if o.twin {
+		s = "finite differences in float64 of the same without its roundings"
+	}
 	if o.once != "" {
 		return s + "; first order only (" + o.once + ")"
 	}

@@ -7,8 +7,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 )
 
-const quantisedFloats = "of the twin in float64, see quant_twin_test.go; the runtime quantises float32 only"
-
 func init() {
 	for op, build := range map[string]func(g *gradtest.Gen){
 		"QuantizeLinear": quantizeDequantize, "DequantizeLinear": quantizeDequantize, "DynamicQuantizeLinear": dynamicProduct,
@@ -18,7 +16,7 @@ func init() {
 		if op == "DynamicQuantizeLinear" {
 			since = 11
 		}
-		oracles[op] = oracle{since: since, single: quantisedFloats, build: func(g *gradtest.Gen) {
+		oracles[op] = oracle{since: since, twin: true, build: func(g *gradtest.Gen) {
 			g.Twin = func(m *onnx.Model) error { return floatTwin(m, nil) }
 			build(g)
 		}}
@@ -201,15 +199,7 @@ func smallWeights(g *gradtest.Gen, t onnx.DataType, shape []onnx.Dim) onnx.Value
 // product of integers, and the scales.
 func dynamicProduct(g *gradtest.Gen) {
 	k := g.Dim()
-	shape := append(g.RandShape(g.Between(1, 2)), k)
-	_, count := g.Numbers(shape)
-	s := step(g) / 4
-	x := make([]float64, count)
-	for i := range x {
-		x[i] = s * float64(g.Between(-126, 125))
-	}
-	x[0], x[1] = -128*s, 127*s // so that the scale is s and the zero point 128
-	v := floats(g, shape, x)
+	v, s := ranged(g, append(g.RandShape(g.Between(1, 2)), k))
 	g.Twin = func(m *onnx.Model) error { return floatTwin(m, map[onnx.Value]float64{v: s}) }
 	q := g.OpN("", "DynamicQuantizeLinear", 3, in(v))
 	if q == nil {
@@ -218,6 +208,18 @@ func dynamicProduct(g *gradtest.Gen) {
 	scale := g.Fixed(nil, g.Positive)
 	y := g.Op("MatMulInteger", in(q[0], smallWeights(g, onnx.Uint8, []onnx.Dim{k, g.Dim()}), q[2], smallWeights(g, onnx.Uint8, nil)))
 	g.Out(g.Mul(g.Cast(y, onnx.Float), g.Mul(q[1], scale)))
+}
+
+// ranged adds an input whose range gives the scale s and the zero point 128.
+func ranged(g *gradtest.Gen, shape []onnx.Dim) (v onnx.Value, s float64) {
+	_, count := g.Numbers(shape)
+	s = step(g) / 16
+	x := make([]float64, count)
+	for i := range x {
+		x[i] = s * float64(g.Between(-126, 125))
+	}
+	x[0], x[1] = -128*s, 127*s
+	return floats(g, shape, x), s
 }
 
 // convShapes returns shapes of an input and weights of one or two dimensions, and the

@@ -64,6 +64,12 @@ func floatTwin(m *onnx.Model, dynamic map[onnx.Value]float64) error {
 				args = append(args, b.Mul(b.Mul(w.in(8), w.in(1)), w.in(4)))
 			}
 			outs = in(w.saturate(b.Add(b.Div(b.Op("Conv", args, n.Attrs...), w.in(6)), w.in(7)), n.In(7)))
+		case "Add": // codes, which are floats here, and a bias of integers
+			if b.Info(n.In(0)).Type == b.Info(n.In(1)).Type {
+				b.Append(n)
+				continue
+			}
+			outs = in(b.Add(w.in(0), w.in(1)))
 		default:
 			b.Append(n)
 			continue
