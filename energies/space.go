@@ -50,6 +50,18 @@ type Space struct {
 	Allowed [][]int32
 }
 
+// String writes the space in one word, as binary:784, spin:16, categorical:64x21 or
+// ordinal:8:-2..2; the allowed values are left out.
+func (s *Space) String() string {
+	switch s.Kind {
+	case Categorical:
+		return fmt.Sprintf("categorical:%dx%d", s.Sites, s.Values)
+	case Ordinal:
+		return fmt.Sprintf("ordinal:%d:%d..%d", s.Sites, s.Low, s.Low+s.Values-1)
+	}
+	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
+}
+
 // SpaceError reports a Space that contradicts itself.
 type SpaceError struct {
 	// Site is the site at fault, or -1 where the whole space is.

@@ -243,7 +243,7 @@ func (e *Model) differentiated() (*grad.Result, error) {
 	shape := vals[r.Grads[0]].Shape
 	n, ok := shape[len(shape)-1].Const()
 	if !ok || n < int64(e.layout.low+e.opts.Space.Values) {
-		return nil, &MismatchError{describe(&e.opts.Space), e.opts.Input, onnx.ShapeString(shape),
+		return nil, &MismatchError{e.opts.Space.String(), e.opts.Input, onnx.ShapeString(shape),
 			fmt.Sprintf("codes up to %d index a table of %s entries", e.layout.low+e.opts.Space.Values-1, shape[len(shape)-1])}
 	}
 	e.hot = int(n)

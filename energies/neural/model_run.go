@@ -28,7 +28,7 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 	l := layout{elem: v.Type.Elem, axis: true}
 	shape := shapeText(v)
 	mismatch := func(format string, args ...any) (layout, error) {
-		return l, &MismatchError{describe(s), v.Name, shape, fmt.Sprintf(format, args...)}
+		return l, &MismatchError{s.String(), v.Name, shape, fmt.Sprintf(format, args...)}
 	}
 	switch l.elem {
 	case onnx.Float, onnx.Double:
@@ -147,17 +147,6 @@ func shapeText(v *onnx.ValueInfo) string {
 		}
 	}
 	return onnx.ShapeString(ds)
-}
-
-// describe writes a space as the command line takes it.
-func describe(s *energies.Space) string {
-	switch s.Kind {
-	case energies.Categorical:
-		return fmt.Sprintf("categorical:%dx%d", s.Sites, s.Values)
-	case energies.Ordinal:
-		return fmt.Sprintf("ordinal:%d:%d..%d", s.Sites, s.Low, s.Low+s.Values-1)
-	}
-	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
 }
 
 // number is what a code stands for as an element of the input.

@@ -216,7 +216,7 @@ func readAllowed(path string, s *energies.Space) ([][]int32, error) {
 		return nil, &InputFileError{path, "an empty list leaves no value to any site"}
 	}
 	if len(lists) != 1 && len(lists) != s.Sites {
-		return nil, &InputFileError{path, fmt.Sprintf("%d lists for the %d sites of %s", len(lists), s.Sites, formatSpace(s))}
+		return nil, &InputFileError{path, fmt.Sprintf("%d lists for the %d sites of %s", len(lists), s.Sites, s)}
 	}
 	out := make([][]int32, len(lists))
 	for i, list := range lists {
@@ -224,7 +224,7 @@ func readAllowed(path string, s *energies.Space) ([][]int32, error) {
 		for _, x := range list {
 			v := code(s, x)
 			if v < 0 {
-				return nil, &InputFileError{path, fmt.Sprintf("site %d: %d is not a value of %s", i, x, formatSpace(s))}
+				return nil, &InputFileError{path, fmt.Sprintf("site %d: %d is not a value of %s", i, x, s)}
 			}
 			out[i] = append(out[i], v)
 		}
@@ -266,7 +266,7 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 		for i, x := range a.ints[row*int64(s.Sites) : (row+1)*int64(s.Sites)] {
 			v := code(s, x)
 			if v < 0 || !s.Allows(i, v) {
-				return nil, "", &InputFileError{how, fmt.Sprintf("chain %d, site %d: %d is not allowed in %s", row, i, x, formatSpace(s))}
+				return nil, "", &InputFileError{how, fmt.Sprintf("chain %d, site %d: %d is not allowed in %s", row, i, x, s)}
 			}
 			codes = append(codes, v)
 		}

@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,17 +55,6 @@ func parseSpace(text string) (energies.Space, error) {
 		return bad()
 	}
 	return s, s.Check()
-}
-
-// formatSpace writes a space as parseSpace reads it.
-func formatSpace(s *energies.Space) string {
-	switch s.Kind {
-	case energies.Categorical:
-		return fmt.Sprintf("categorical:%dx%d", s.Sites, s.Values)
-	case energies.Ordinal:
-		return fmt.Sprintf("ordinal:%d:%d..%d", s.Sites, s.Low, s.Low+s.Values-1)
-	}
-	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
 }
 
 // code returns the code of a number as draws and files show it, or -1.
