@@ -6,8 +6,11 @@ import (
 	"html/template"
 	"image/color"
 	"math"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -156,12 +159,22 @@ func lines(x, y string, rows [][]float64, from int) (template.HTML, error) {
 		l.Color, l.Width = colour(k), vg.Points(1)
 		p.Add(l)
 	}
-	return render(p, 480, 260)
+	return render(p, 480, 280)
 }
+
+// letters is the height of all text, in the units of a drawing 480 wide, which a narrow
+// screen shrinks to three quarters.
+const letters = 14
+
+var sans = font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(letters)}
 
 func newPlot(x, y string) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = x, y
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font, a.Tick.Label.Font = sans, sans
+		a.Tick.Marker, a.Tick.Length, a.Padding = ticks{}, vg.Points(4), vg.Points(2)
+	}
 	p.BackgroundColor = color.White
 	grid := plotter.NewGrid()
 	faint := color.RGBA{0xe4, 0xe8, 0xed, 0xff}
@@ -170,19 +183,45 @@ func newPlot(x, y string) *plot.Plot {
 	return p
 }
 
+// ticks marks about five round numbers, written as short as they are.
+type ticks struct{}
+
+func (ticks) Ticks(lo, hi float64) []plot.Tick {
+	span := hi - lo
+	if !(span > 0) || math.IsInf(span, 1) {
+		return plot.DefaultTicks{}.Ticks(lo, hi)
+	}
+	step := math.Pow(10, math.Floor(math.Log10(span/5)))
+	for _, k := range []float64{2, 2.5, 2} { // 1, 2, 5, 10
+		if span/step <= 6 {
+			break
+		}
+		step *= k
+	}
+	var out []plot.Tick
+	for k := math.Ceil(lo/step) + 0; k*step <= hi; k++ { // + 0 makes 0 of -0
+		text := strconv.FormatFloat(k*step, 'g', 6, 64)
+		out = append(out, plot.Tick{Value: k * step, Label: strings.Replace(text, "-", "\u2212", 1)})
+	}
+	return out
+}
+
 // ranks draws a small histogram for each of the first chains.
 func ranks(u [][]float64, ids []int64) (template.HTML, error) {
 	counts := diag.RankCounts(u, rankBins)
 	counts = counts[:min(len(counts), mostRanks)]
-	const across = 4
+	across := 3
+	if len(counts) <= 4 {
+		across = 2
+	}
 	down := (len(counts) + across - 1) / across
-	c := vgsvg.New(vg.Points(480), vg.Points(float64(90*down)))
-	tiles := draw.Tiles{Rows: down, Cols: across, PadX: vg.Points(6), PadY: vg.Points(6)}
+	c := vgsvg.New(vg.Points(480), vg.Points(max(260, float64(100*down))))
+	tiles := draw.Tiles{Rows: down, Cols: across, PadX: vg.Points(10), PadY: vg.Points(8), PadTop: vg.Points(2)}
 	area := draw.New(c)
 	for k, list := range counts {
 		p := plot.New()
 		p.Title.Text = fmt.Sprintf("chain %d", ids[k])
-		p.Title.TextStyle.Font.Size = vg.Points(8)
+		p.Title.TextStyle.Font, p.Title.Padding = sans, vg.Points(2)
 		p.HideAxes()
 		v := make(plotter.Values, len(list))
 		total := 0
@@ -190,7 +229,7 @@ func ranks(u [][]float64, ids []int64) (template.HTML, error) {
 			v[i] = float64(n)
 			total += n
 		}
-		bars, err := plotter.NewBarChart(v, vg.Points(4.5))
+		bars, err := plotter.NewBarChart(v, vg.Points(0.85*(480/float64(across)-20)/rankBins))
 		if err != nil {
 			return "", err
 		}

@@ -87,10 +87,19 @@ func gather(r *store.Reader, dir string, pic *store.Picture, o store.TableOption
 	return p, p.list(r)
 }
 
+// steps says how many steps were asked for, and which of them are draws.
+func steps(h store.Header) string {
+	text := fmt.Sprintf("%d after %d of warm-up", h.Steps, h.Warmup)
+	if h.Thin > 1 {
+		text += fmt.Sprintf("; one in %d is a draw", h.Thin)
+	}
+	return text
+}
+
 func settings(h store.Header, s *store.Summary) []setting {
 	out := []setting{
 		{"model", h.Model}, {"sha256 of the model", h.ModelSHA256}, {"sampler", h.Sampler}, {"seed", strconv.FormatUint(h.Seed, 10)},
-		{"chains", strconv.Itoa(len(h.ChainIDs))}, {"steps", fmt.Sprintf("%d after %d of warm-up, every %d. kept", h.Steps, h.Warmup, h.Thin)},
+		{"chains", strconv.Itoa(len(h.ChainIDs))}, {"steps", steps(h)},
 		{"space", fmt.Sprintf("%s, %d sites of %d values", h.Space.Kind, h.Space.Sites, h.Space.Values)},
 		{"acceptance", percent(s.MeanAcceptance)}, {"sites changed a step", s.MeanHops.Text(2)},
 		{"states evaluated", fmt.Sprintf("%d with gradient, %d without", s.Evaluations.Gradient, s.Evaluations.Total()-s.Evaluations.Gradient)},
