@@ -76,3 +76,18 @@ func init() {
 			small(g, onnx.Uint8, nil), small(g, onnx.Uint8, nil)}, []*onnx.Attribute{onnx.IntAttr("num_heads", 2)}
 	})
 }
+
+func init() {
+	scale := func(g *gen) value { return g.Const(onnx.NewFloat("", nil, []float32{0.25})) }
+	for _, op := range []string{"QLinearAdd", "QLinearMul"} {
+		contribCase(op, 1, func(g *gen) ([]value, []*onnx.Attribute) {
+			full, z := g.RandShape(g.Between(1, 3)), small(g, onnx.Uint8, nil)
+			return []value{unsigned(g, full), scale(g), z, unsigned(g, g.Narrow(full)), scale(g), z, scale(g), z}, nil
+		})
+	}
+	contribCase("QLinearConcat", 1, func(g *gen) ([]value, []*onnx.Attribute) {
+		s, z := g.RandShape(2), small(g, onnx.Uint8, nil)
+		return []value{scale(g), z, unsigned(g, s), scale(g), z, unsigned(g, []onnx.Dim{s[0], g.Dim()}), scale(g), z},
+			[]*onnx.Attribute{onnx.IntAttr("axis", 1)}
+	})
+}

@@ -37,3 +37,30 @@ func inferQAttention(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 	}
 	return out, err
 }
+
+func init() {
+	register(inferQLinearPair, "QLinearAdd", "QLinearMul")
+	register(inferQLinearConcat, "QLinearConcat")
+}
+
+// inferQLinearPair: codes of two inputs, each with a scale and a zero point.
+func inferQLinearPair(_ *inference, _ *Node, in []*Info) ([]*Info, error) {
+	t := typeOf(in, 0, Undefined)
+	if arg(in, 0) == nil || arg(in, 3) == nil {
+		return []*Info{{Type: t}}, nil
+	}
+	out, err := broadcastAll([]*Info{in[0], in[3]})
+	return []*Info{like(out, t)}, err
+}
+
+// inferQLinearConcat: scale and zero point of the output, then those of each part
+// behind its codes.
+func inferQLinearConcat(inf *inference, n *Node, in []*Info) ([]*Info, error) {
+	var parts []*Info
+	plain := &Node{Op: "Concat", Name: n.Name, Outputs: n.Outputs, Attrs: n.Attrs}
+	for i := 2; i < len(in); i += 3 {
+		parts = append(parts, in[i])
+		plain.Inputs = append(plain.Inputs, n.In(i))
+	}
+	return inferRules["Concat"](inf, plain, parts)
+}
