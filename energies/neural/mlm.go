@@ -141,6 +141,7 @@ func NewMLM(m *onnx.Model, o MLMOptions) (*MLM, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
 	}
+	onnx.Sort(m)
 	if _, err := onnx.WidenFloat16(m); err != nil {
 		return nil, err
 	}

@@ -88,6 +88,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 		return nil, err
 	}
 	m = m.Clone()
+	onnx.Sort(m)
 	if _, err := onnx.WidenFloat16(m); err != nil {
 		return nil, err
 	}

@@ -105,19 +105,17 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 
 // prepare returns a copy of m in the form that rules read, and checks o against it.
 func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
+	m = m.Clone()
+	onnx.Sort(m) // runtimes take graphs out of order
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}
-	m = m.Clone()
 	if err := onnx.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
 	for _, step := range []func(*onnx.Model) error{
-		onnx.Inline,
-		func(m *onnx.Model) error { onnx.FoldIf(m); return nil },
-		func(m *onnx.Model) error { return onnx.Upgrade(m, minOpset) },
+		standardise,
 		func(m *onnx.Model) error { return checkNames(m, o) },
-		func(m *onnx.Model) error { return expandAll(m, nil) },
 		onnx.Simplify,
 		func(m *onnx.Model) error { return expandPath(m, o) },
 		onnx.Simplify,

@@ -27,10 +27,11 @@ type Path struct {
 // that of outputs, and of inputs within. Whether the shapes are known well enough,
 // only [Append] can tell.
 func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
+	m = m.Clone()
+	onnx.Sort(m)
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}
-	m = m.Clone()
 	if err := standardise(m); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, Classify(err)
 	}
+	onnx.Sort(m)
 	if err := onnx.Check(m); err != nil {
 		return nil, Classify(err)
 	}

@@ -1,0 +1,68 @@
+package onnx
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// ladder is a graph of nodes named by their numbers, each reading some that come before.
+func ladder(r *rand.Rand, n int) *Model {
+	g := &Graph{Name: "g", Inputs: []*ValueInfo{{Name: "x", Type: Type{Elem: Float, HasShape: true}}}}
+	name := func(i int) string { return "v" + string(rune('A'+i)) }
+	for i := range n {
+		in := []string{"x", "x"}
+		for k := range in {
+			if i > 0 && r.IntN(4) > 0 {
+				in[k] = name(r.IntN(i))
+			}
+		}
+		g.Nodes = append(g.Nodes, &Node{Op: "Add", Name: name(i), Inputs: in, Outputs: []string{name(i)}})
+	}
+	g.Outputs = []*ValueInfo{{Name: name(n - 1), Type: Type{Elem: Float, HasShape: true}}}
+	return &Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: g}
+}
+
+// TestSort: a graph out of order passes Check when it is sorted; one in order stays as
+// it is; a subgraph's reads count.
+func TestSort(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		m := ladder(r, 20)
+		before := slices.Clone(m.Graph.Nodes)
+		Sort(m)
+		if !slices.Equal(m.Graph.Nodes, before) {
+			t.Fatal("a graph in order was changed")
+		}
+		r.Shuffle(20, func(i, j int) { m.Graph.Nodes[i], m.Graph.Nodes[j] = m.Graph.Nodes[j], m.Graph.Nodes[i] })
+		Sort(m)
+		if err := Check(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inner := &Graph{Name: "then", Nodes: []*Node{{Op: "Neg", Inputs: []string{"late"}, Outputs: []string{"in"}}}, Outputs: []*ValueInfo{{Name: "in"}}}
+	branch := &Attribute{Name: "then_branch", Type: AttrGraph, G: inner}
+	m := &Model{Graph: &Graph{Nodes: []*Node{
+		{Op: "If", Inputs: []string{"c"}, Outputs: []string{"y"}, Attrs: []*Attribute{branch}},
+		{Op: "Exp", Inputs: []string{"x"}, Outputs: []string{"late"}},
+	}}}
+	Sort(m)
+	if m.Graph.Nodes[0].Op != "Exp" {
+		t.Error("what a subgraph reads was not counted")
+	}
+}
+
+// TestSortCycle: a cycle is left for Check to report.
+func TestSortCycle(t *testing.T) {
+	m := ladder(rand.New(rand.NewPCG(3, 4)), 5)
+	m.Graph.Nodes[0].Inputs[0] = m.Graph.Nodes[4].Outputs[0]
+	m.Graph.Nodes[4].Inputs[0] = m.Graph.Nodes[0].Outputs[0]
+	before := slices.Clone(m.Graph.Nodes)
+	Sort(m)
+	if !slices.Equal(m.Graph.Nodes, before) {
+		t.Error("a graph with a cycle was changed")
+	}
+	if Check(m) == nil {
+		t.Error("a cycle passes Check")
+	}
+}
