@@ -91,13 +91,20 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	// The file that stands for a user's own.
-	model, err := os.ReadFile(filepath.Join("..", "..", "onnx", "grad", "testdata", "arch", "bert.onnx"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "bert.onnx"), model, 0o644); err != nil {
-		t.Fatal(err)
+	// The files that stand for a user's own.
+	for name, path := range map[string]string{
+		"bert.onnx":  "onnx/grad/testdata/arch/bert.onnx",
+		"ebm.onnx":   "energies/neural/testdata/examples/image.onnx",
+		"words.onnx": "energies/neural/testdata/examples/tokens.onnx",
+		"rbm.onnx":   "energies/neural/testdata/examples/rbm.onnx",
+	} {
+		model, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), model, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	program := filepath.Join(t.TempDir(), "gradhop")
 	self, err := os.Executable()

@@ -28,7 +28,7 @@ type command struct {
 
 // notRecalled are flags about a process, not about the run.
 var notRecalled = map[string]bool{
-	"out": true, "resume": true, "checkpoint-every": true, "format": true, "quiet": true, "ort-lib": true, "threads": true, "seed": true,
+	"out": true, "resume": true, "continue": true, "checkpoint-every": true, "format": true, "quiet": true, "ort-lib": true, "threads": true, "seed": true,
 }
 
 // files are flags whose value is a path, or may be.
@@ -90,6 +90,12 @@ func readCommand(dir string) (*command, error) {
 		return nil, &store.FormatError{Path: path, Reason: "damaged", Err: err}
 	}
 	return c, nil
+}
+
+// begun reports whether a folder holds a run that can be resumed by its flags.
+func begun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, app.CommandFile))
+	return err == nil
 }
 
 // PictureOf returns the size that states of a run have as pictures, as --picture takes

@@ -40,6 +40,7 @@ type Options struct {
 	OnNonFinite   string // "fail" or "reject"
 
 	Out, Resume string
+	Continue    bool
 	SaveWarmup  bool
 	Write       []string
 	Picture     string
@@ -83,6 +84,8 @@ cannot begin leaves nothing behind.`,
 				return app.Usagef("no model: name an ONNX file, or a run with --resume")
 			case o.Resume != "" && o.Out != "":
 				return app.Usagef("--out and --resume are given; one of them is wanted")
+			case o.Continue && o.Out == "":
+				return app.Usagef("--continue goes with --out; --resume needs nothing else")
 			case o.Resume == "" && o.Out == "":
 				return app.Usagef("no folder for the draws: give --out")
 			}
@@ -91,6 +94,9 @@ cannot begin leaves nothing behind.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.Model = args[0]
+			}
+			if o.Continue && begun(o.Out) {
+				o.Resume, o.Out = o.Out, ""
 			}
 			if o.Resume != "" {
 				if err := o.recall(cmd.Flags(), len(args) == 1); err != nil {
@@ -125,6 +131,7 @@ cannot begin leaves nothing behind.`,
 	f.StringVar(&o.OnNonFinite, "on-nonfinite", "fail", "what NaN or +Inf from the model does, `fail|reject`: end the run, or count as probability zero")
 	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws")
 	f.StringVar(&o.Resume, "resume", "", "go on with the run in this `folder`; all other flags are remembered")
+	f.BoolVar(&o.Continue, "continue", false, "go on with the run in --out if it was begun there: the same command begins and resumes")
 	f.BoolVar(&o.SaveWarmup, "save-warmup", false, "keep the states of warm-up too")
 	f.StringSliceVar(&o.Write, "write", nil, "further `FORMS` of the draws, in the folder: csv (as CmdStan has it), npz, png, or none (default: csv up to 100 sites, png for pictures)")
 	f.StringVar(&o.Picture, "picture", "", "states are pictures of `HxW` or HxWxC (default: from the model's input)")
