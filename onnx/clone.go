@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Clone returns a copy whose graphs, subgraphs and functions can be edited without
-// changing m. Tensors, and attributes other than subgraphs, are shared and must
-// not be changed.
+// Clone returns a copy whose graphs, subgraphs, functions and attributes can be edited
+// without changing m. Tensors and the numbers of list attributes are shared and must not
+// be changed.
 func (m *Model) Clone() *Model {
 	c := *m
 	c.Graph = m.Graph.clone()
@@ -18,7 +18,7 @@ func (m *Model) Clone() *Model {
 		k.Inputs, k.Outputs = slices.Clone(f.Inputs), slices.Clone(f.Outputs)
 		k.Nodes = cloneNodes(f.Nodes)
 		k.Opsets = maps.Clone(f.Opsets)
-		k.ValueInfos = slices.Clone(f.ValueInfos)
+		k.ValueInfos = cloneInfos(f.ValueInfos)
 		c.Functions[i] = &k
 	}
 	return &c
@@ -31,7 +31,7 @@ func (g *Graph) clone() *Graph {
 	c := *g
 	c.Nodes = cloneNodes(g.Nodes)
 	c.Inputs, c.Outputs = cloneInfos(g.Inputs), cloneInfos(g.Outputs)
-	c.ValueInfos = slices.Clone(g.ValueInfos)
+	c.ValueInfos = cloneInfos(g.ValueInfos)
 	c.Initializers = slices.Clone(g.Initializers)
 	return &c
 }
@@ -48,10 +48,8 @@ func (n *Node) clone() *Node {
 	c := *n
 	c.Inputs, c.Outputs, c.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Outputs), slices.Clone(n.Attrs)
 	for i, a := range n.Attrs {
-		if a.G == nil && a.Graphs == nil {
-			continue
-		}
 		k := *a
+		k.Tensors = slices.Clone(a.Tensors)
 		k.G, k.Graphs = a.G.clone(), slices.Clone(a.Graphs)
 		for j, g := range a.Graphs {
 			k.Graphs[j] = g.clone()
