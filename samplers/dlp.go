@@ -88,6 +88,7 @@ func (k *dlp) draw(w *dlpWorker, s *State, c int) {
 	sp := s.X.Space
 	penalty := sp.SquaredDistance(0, 1) / (2 * s.StepSize[c])
 	ordinal, logq := isOrdinal(sp), 0.0
+	norm := newSoftplusSum()
 	for i, cur := range x {
 		r, v := c*sp.Sites+i, cur
 		var t float64 // log odds of leaving
@@ -96,7 +97,7 @@ func (k *dlp) draw(w *dlpWorker, s *State, c int) {
 		} else {
 			t = s.rest[r] - penalty
 		}
-		if w.stream.Float64() < 1/(1+math.Exp(-t)) {
+		if e := norm.add(t); w.stream.Float64()*(1+e) < leaves(t, e) {
 			u := w.stream.Float64()
 			if ordinal {
 				v = w.row.pick(u)
@@ -105,7 +106,6 @@ func (k *dlp) draw(w *dlpWorker, s *State, c int) {
 			}
 		}
 		y[i] = v
-		logq -= softplus(t)
 		if v != cur {
 			if ordinal {
 				logq += w.row.logWeight(v)
@@ -114,7 +114,7 @@ func (k *dlp) draw(w *dlpWorker, s *State, c int) {
 			}
 		}
 	}
-	k.forward[c] = logq
+	k.forward[c] = logq - norm.value()
 }
 
 // logReverse computes log q(x|x') of chain c from what is known at x'.
@@ -127,12 +127,13 @@ func (k *dlp) logReverse(w *dlpWorker, s *State, c int) {
 	sp := s.X.Space
 	penalty := sp.SquaredDistance(0, 1) / (2 * s.StepSize[c])
 	ordinal, logq := isOrdinal(sp), 0.0
+	norm := newSoftplusSum()
 	for i, cur := range y {
 		r := c*sp.Sites + i
 		if ordinal {
-			logq -= softplus(w.row.weigh(&k.next.Local, sp, r, cur, s.StepSize[c]))
+			norm.add(w.row.weigh(&k.next.Local, sp, r, cur, s.StepSize[c]))
 		} else {
-			logq -= softplus(k.next.rest[r] - penalty)
+			norm.add(k.next.rest[r] - penalty)
 		}
 		if x[i] != cur {
 			if ordinal {
@@ -142,16 +143,35 @@ func (k *dlp) logReverse(w *dlpWorker, s *State, c int) {
 			}
 		}
 	}
-	k.backward[c] = logq
+	k.backward[c] = logq - norm.value()
 }
 
 // isOrdinal says that D² differs between values other than the current one.
 func isOrdinal(sp *energies.Space) bool { return sp.Kind == energies.Ordinal && sp.Values > 2 }
 
-// softplus is log(1+e^t), accurate for every t.
-func softplus(t float64) float64 {
-	if t > 0 {
-		return t + math.Log1p(math.Exp(-t))
+// softplusSum is Σ log(1+e^t) over many t, with one logarithm for hundreds of them: the
+// sum of max(t, 0) and the logarithm of Π (1+e^-|t|), whose factors are at most 2. Its
+// absolute error is some 1e-16 a term.
+type softplusSum struct{ linear, product float64 }
+
+func newSoftplusSum() softplusSum { return softplusSum{product: 1} }
+
+// add adds log(1+e^t) and returns e^-|t|.
+func (s *softplusSum) add(t float64) float64 {
+	e := math.Exp(-math.Abs(t))
+	s.linear += max(t, 0)
+	if s.product *= 1 + e; s.product > 0x1p1000 {
+		s.linear, s.product = s.linear+math.Log(s.product), 1
 	}
-	return math.Log1p(math.Exp(t))
+	return e
+}
+
+func (s *softplusSum) value() float64 { return s.linear + math.Log(s.product) }
+
+// leaves is the probability e^t/(1+e^t) of leaving, times 1+e, with e = e^-|t|.
+func leaves(t, e float64) float64 {
+	if t > 0 {
+		return 1
+	}
+	return e
 }

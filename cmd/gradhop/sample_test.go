@@ -168,7 +168,7 @@ func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // program returns the command with arguments, as a process of its own.
-func program(t *testing.T, args ...string) *exec.Cmd {
+func program(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	lib, err := ort.Locate(ort.Options{})
 	if err != nil {

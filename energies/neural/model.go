@@ -55,6 +55,8 @@ type Model struct {
 	mu       sync.Mutex
 	sessions map[bool]*session // by whether the gradient is computed
 	hot      int               // values of the one-hot gradient, at least Space.Values
+	double   bool              // the gradient is float64
+	slopes   sync.Pool         // *ort.Tensor, for gradients
 }
 
 var _ energies.Differentiable = (*Model)(nil)
@@ -234,12 +236,16 @@ func (e *Model) StraightThrough() ([]string, error) {
 // differentiated returns the gradient model.
 func (e *Model) differentiated() (*grad.Result, error) {
 	r, err := grad.Append(e.model, grad.Options{Of: e.opts.Output, Wrt: []string{e.opts.Input}, Bind: e.layout.bind})
-	if err != nil || !e.layout.integer {
-		return r, err
+	if err != nil {
+		return nil, err
 	}
 	vals, err := onnx.Infer(r.Model)
 	if err != nil {
 		return nil, err
+	}
+	e.double = vals[r.Grads[0]].Type == onnx.Double
+	if !e.layout.integer {
+		return r, nil
 	}
 	shape := vals[r.Grads[0]].Shape
 	n, ok := shape[len(shape)-1].Const()

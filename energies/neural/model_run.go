@@ -162,13 +162,16 @@ func number(s *energies.Space, code int32) float64 {
 
 // run evaluates one batch.
 func (e *Model) run(ctx context.Context, s *session, p placement, u []float64, g []float32, x energies.Batch) error {
-	in := map[string]*ort.Tensor{e.opts.Input: e.state(x, p)}
+	state := e.state(x, p)
+	in := map[string]*ort.Tensor{e.opts.Input: state}
 	for name, t := range e.opts.Fixed {
 		in[name] = e.repeated(name, t, p.rows)
 	}
 	out := make([]*ort.Tensor, 1, 2)
 	if g != nil {
-		out = append(out, nil)
+		slope := e.slope(state.Shape)
+		defer e.slopes.Put(slope)
+		out = append(out, slope)
 	}
 	if err := s.run(ctx, in, out); err != nil {
 		return err
@@ -188,6 +191,25 @@ func (e *Model) run(ctx context.Context, s *session, p placement, u []float64, g
 		return nil
 	}
 	return e.spread(g, x, p, out[1], sign)
+}
+
+// slope returns memory for the gradient of a state of the given shape, used before or new:
+// memory that the runtime allocates anew for each run costs as much as a small model.
+func (e *Model) slope(shape []int64) *ort.Tensor {
+	if e.layout.integer {
+		shape = append(slices.Clone(shape), int64(e.hot))
+	}
+	if t, ok := e.slopes.Get().(*ort.Tensor); ok && slices.Equal(t.Shape, shape) {
+		return t
+	}
+	n := 1
+	for _, d := range shape {
+		n *= int(d)
+	}
+	if e.double {
+		return &ort.Tensor{Shape: shape, Data: make([]float64, n)}
+	}
+	return &ort.Tensor{Shape: shape, Data: make([]float32, n)}
 }
 
 // state lays out the chains, the first one again in rows that are left over.

@@ -59,7 +59,7 @@ type TableOptions struct {
 	// Rows is the largest number of sites to list; 0 means 32, negative all.
 	Rows int
 	// Bytes bounds the memory for draws, beyond what one variable needs; 0 means
-	// 256 MiB. Where it is short the draws are read several times.
+	// 64 MiB. Where it is short the draws are read several times.
 	Bytes int
 }
 
@@ -72,7 +72,7 @@ func (o TableOptions) rows() int {
 
 func (o TableOptions) bytes() int {
 	if o.Bytes <= 0 {
-		return 256 << 20
+		return 64 << 20
 	}
 	return o.Bytes
 }

@@ -233,7 +233,7 @@ func TestDiskFull(t *testing.T) {
 	j := killJobs["chunks of x"]
 	whole := filepath.Join(t.TempDir(), "whole")
 	j.run(t, whole, Options{})
-	for _, room := range []int64{0, 30, 500, 700} {
+	for _, room := range []int64{0, 30, 300, 450} {
 		dir := filepath.Join(t.TempDir(), "run")
 		m := &mortal{err: &fs.PathError{Op: "write", Path: "tmp", Err: syscall.ENOSPC}}
 		m.left.Store(room)
