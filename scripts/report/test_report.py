@@ -1,10 +1,12 @@
 """The page that gradhop report writes, in a real browser: it is whole, readable, and asks nothing of anybody."""
 
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import onnx
@@ -117,6 +119,24 @@ def test_report(browser, report, width, tmp_path):
         assert seen["images"][0]["width"] > 100 and seen["images"][0]["right"] <= width
     else:
         assert seen["images"] == []
+
+
+def test_arviz_opens_the_run(report):
+    """The README's line, on what the command wrote."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import arviz as az
+    _, path = report
+    data = az.from_zarr(str(path.parent / "draws.zarr"))
+    summary = json.loads((path.parent / "summary.json").read_text())
+    shape = (len(summary["chain_ids"]), summary["draws"])
+    assert data.posterior.x.dims == ("chain", "draw", "site") and data.posterior.x.shape == (*shape, summary["space"]["sites"])
+    assert int(data.posterior.x.max()) == summary["space"]["values"] - 1
+    assert data.sample_stats.lp.shape == shape and "lp" in data.warmup_sample_stats
+    row = summary["diagnostics"]["rows"][0]
+    assert row["name"] == "lp"
+    assert float(az.rhat(data.sample_stats, var_names=["lp"]).lp) == pytest.approx(row["rhat"], rel=1e-8)
+    assert float(az.ess(data.sample_stats, var_names=["lp"], method="bulk").lp) == pytest.approx(row["ess_bulk"], rel=1e-8)
 
 
 def test_page_holds_all(report):

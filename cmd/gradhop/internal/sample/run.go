@@ -42,7 +42,11 @@ func (p *plan) run(ctx context.Context, flags flagSet) error {
 		err = e
 	}
 	if err != nil {
-		o.App.Logf("%s: stopped after step %d of %d; gradhop sample --resume %s goes on", dir, loop.State().Step, o.Warmup+o.Steps, dir)
+		again := ""
+		if value := new(samplers.NonFiniteError); !errors.As(err, &value) { // which would come again
+			again = fmt.Sprintf("; gradhop sample --resume %s goes on", dir)
+		}
+		o.App.Logf("%s: stopped after step %d of %d%s", dir, loop.State().Step, o.Warmup+o.Steps, again)
 		err = p.explainNonFinite(err, dir)
 	}
 	return errors.Join(err, p.finish(dir, err == nil))
