@@ -153,7 +153,7 @@ func (r *resize) matrix(k, a int) Value {
 	in := []Value{"", "", "", ""}
 	if n.In(3) != "" {
 		// A ratio that is kept is that of the axis which decides it.
-		beside, to := onnx.D(1), onnx.D(2)
+		to := onnx.D(2)
 		given := r.out[a]
 		if policy := n.Str("keep_aspect_ratio_policy", "stretch"); policy != "stretch" {
 			sizes := b.Info(n.In(3)).Ints
@@ -162,8 +162,7 @@ func (r *resize) matrix(k, a int) Value {
 				b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "an unknown ratio", Want: onnx.ShapeString(r.in)})
 				return ""
 			}
-			beside, to, given = r.in[r.axes[of]], sizes[of], sizes[k]
-			other = beside
+			other, to, given = r.in[r.axes[of]], sizes[of], sizes[k]
 			attrs = append(attrs, onnx.IntsAttr("axes", 2, 3))
 			in[3] = b.DynamicShape([]onnx.Dim{to, given}, y, x)
 		} else {

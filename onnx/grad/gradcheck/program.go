@@ -16,9 +16,7 @@ type feeds map[string]*ort.Tensor
 type program struct {
 	s               *ort.Session
 	inputs, outputs []string
-	// variable names the inputs that are moved, by what of the model they stand for.
-	variable map[string]string
-	model    *onnx.Model
+	model           *onnx.Model
 }
 
 // open opens m with some of its outputs.
