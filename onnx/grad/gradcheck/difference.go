@@ -58,6 +58,9 @@ func (d *differ) values(v []float64, t float64) ([]float64, error) {
 	return numbers(out[output]), nil
 }
 
+// rounded says that the model whose gradient is checked rounds.
+func (d *differ) rounded() bool { return len(d.c.res.StraightThrough) > 0 }
+
 // measure finds the standard deviation of the rounding of <weights, output>: from
 // the differences of third order of values along a short line, which of a smooth
 // function are next to nothing. Those of independent errors have √20 times their
@@ -131,9 +134,22 @@ type estimate struct{ value, err float64 }
 // 12h for the longest step h that gives the same as the longer ones before it: as
 // many as agree says, since where steps are long, kinks can hide between two of them.
 // size is what the derivative is measured against, besides itself.
+//
+// Numbers that a quantised model rounds are often equal, so that a maximum of them has
+// its kink at the very inputs, where differences to both sides agree for every step. With
+// s(h) = (f(h) - 2f(0) + f(-h))/h, which tends to the jump of the slope, half of what two
+// steps extrapolate it to is added to the error of those.
 func (d *differ) derivative(v []float64, size float64) (estimate, error) {
 	best := estimate{err: math.Inf(1)}
 	var values []float64
+	var base []float64
+	if d.rounded() {
+		var err error
+		if base, err = d.values(v, 0); err != nil {
+			return best, err
+		}
+	}
+	longer, bend := 0.0, 0.0
 	for _, h := range d.p.steps {
 		h *= d.scale
 		var y [4][]float64
@@ -144,8 +160,16 @@ func (d *differ) derivative(v []float64, size float64) (estimate, error) {
 			}
 		}
 		value := (8*d.dot(y[0], y[1]) - d.dot(y[2], y[3])) / (12 * h)
+		jump := 0.0
+		if base != nil {
+			s := (d.dot(y[0], base) - d.dot(base, y[1])) / h
+			if longer > 0 {
+				jump = math.Abs(s*longer-bend*h) / (longer - h)
+			}
+			longer, bend = h, s
+		}
 		if len(values) >= d.p.agree {
-			apart := 0.0
+			apart := jump / 2
 			for _, before := range values[len(values)-d.p.agree:] {
 				apart = max(apart, math.Abs(value-before))
 			}
