@@ -3,6 +3,7 @@
 # make test          formatting, vet, staticcheck, Go tests with the race detector
 # make test-scripts  the Python side: exporters, training recipe, reference values
 # make bench         us and PyTorch side by side, in one run
+# make bench-grad    the same for gradients of networks
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,7 +14,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/null | cut -c1-16)
 
-.PHONY: build demo fills test lint test-scripts bench clean
+.PHONY: build demo fills test lint test-scripts bench bench-grad clean
 
 build:
 	go build -o bin/gradhop ./cmd/gradhop
@@ -46,6 +47,9 @@ test-scripts: $(STAMP)
 
 bench: build $(STAMP)
 	$(PY) scripts/bench/run.py
+
+bench-grad: $(STAMP)
+	$(PY) scripts/bench/grad.py
 
 clean:
 	rm -rf bin $(VENV)

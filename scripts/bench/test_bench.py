@@ -1,5 +1,9 @@
 """The rivals in the benchmark compute the energy that they are timed on, and draw from its proposal."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import bench_torch
 import pytest
 import torch
@@ -69,3 +73,10 @@ def test_steps_move_and_keep_the_cache_current(model, spec):
         for kept, new in zip(cached.weighted, cached.weigh(p, cached.x), strict=True):
             torch.testing.assert_close(kept, new)
     assert not torch.equal(cached.x, torch.tensor(spec["init"]))
+
+
+def test_gradients_agree():
+    """The benchmark of gradients runs, and stops where ours and autograd's differ."""
+    command = [sys.executable, str(Path(__file__).with_name("grad.py")), "--quick", "--networks", "mlp-ebm,resnet-binary,lstm"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert [line.split()[0] for line in out.splitlines()] == ["network", "mlp-ebm", "resnet-binary", "lstm"]
