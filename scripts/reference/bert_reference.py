@@ -135,7 +135,7 @@ def bad_model(rows=12, columns=12, operator="Tanh", domain="", dims=("batch", "s
     weights = {"table": rng.standard_normal((rows, 4)), "decoder": rng.standard_normal((4, columns))}
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["embedded"], name="words"),
-        helper.make_node(operator, ["embedded"], ["hidden"], name="strange", domain=domain),
+        helper.make_node(operator, ["embedded"], ["hidden"], name="strange", domain=domain or None),
         helper.make_node("MatMul", ["hidden", "decoder"], ["logits"], name="decode"),
     ]
     graph = helper.make_graph(
