@@ -62,6 +62,18 @@ func (s *Space) String() string {
 	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
 }
 
+// Number is what code v stands for: -1 and +1 in a Spin space, Low and up in an Ordinal
+// one, the code itself in others.
+func (s *Space) Number(v int32) int {
+	switch s.Kind {
+	case Spin:
+		return 2*int(v) - 1
+	case Ordinal:
+		return s.Low + int(v)
+	}
+	return int(v)
+}
+
 // SpaceError reports a Space that contradicts itself.
 type SpaceError struct {
 	// Site is the site at fault, or -1 where the whole space is.

@@ -149,17 +149,6 @@ func shapeText(v *onnx.ValueInfo) string {
 	return onnx.ShapeString(ds)
 }
 
-// number is what a code stands for as an element of the input.
-func number(s *energies.Space, code int32) float64 {
-	switch s.Kind {
-	case energies.Spin:
-		return float64(2*code - 1)
-	case energies.Ordinal:
-		return float64(s.Low + int(code))
-	}
-	return float64(code)
-}
-
 // run evaluates one batch.
 func (e *Model) run(ctx context.Context, s *session, p placement, u []float64, g []float32, x energies.Batch) error {
 	state := e.state(x, p)
@@ -235,9 +224,9 @@ func (e *Model) state(x energies.Batch, p placement) *ort.Tensor {
 	case l.oneHot:
 		return &ort.Tensor{Shape: shape, Data: oneHot[float32](rows, s, row)}
 	case l.elem == onnx.Double:
-		return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float64 { return number(s, v) })}
+		return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float64 { return float64(s.Number(v)) })}
 	}
-	return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float32 { return float32(number(s, v)) })}
+	return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float32 { return float32(s.Number(v)) })}
 }
 
 func fill[T any](rows, sites int, row func(int) []int32, f func(int32) T) []T {
@@ -312,7 +301,7 @@ func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor
 	if !e.layout.integer && !e.layout.oneHot {
 		weight := make([]float64, s.Values)
 		for v := range weight {
-			weight[v] = sign * number(s, int32(v))
+			weight[v] = sign * float64(s.Number(int32(v)))
 		}
 		for k := range x.Codes {
 			at := d(p.element(k, s.Sites))

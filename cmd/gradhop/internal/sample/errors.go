@@ -10,7 +10,6 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
-	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
@@ -103,14 +102,7 @@ func (p *plan) numbers(codes []int32) []int64 {
 	s := p.energy.Space()
 	out := make([]int64, len(codes))
 	for i, v := range codes {
-		switch s.Kind {
-		case energies.Spin:
-			out[i] = int64(2*v - 1)
-		case energies.Ordinal:
-			out[i] = int64(s.Low) + int64(v)
-		default:
-			out[i] = int64(v)
-		}
+		out[i] = int64(s.Number(v))
 	}
 	return out
 }
