@@ -23,7 +23,10 @@ func init() {
 			}
 		}
 	}}
-	inferCases["Upsample"] = inferCase{skip: "replaced by Resize in operator set 10"}
+	inferCases["Upsample"] = inferCase{opsets: []int64{9}, build: func(g *gen) {
+		scales := g.Const(onnx.NewFloat("", []int64{4}, []float32{1, 1, 2, 3}))
+		g.Out(g.Op("Upsample", []value{g.Float(g.RandShape(4), g.Signed), scales}, onnx.StringAttr("mode", "nearest")))
+	}}
 	inferCases["EyeLike"] = inferCase{build: func(g *gen) {
 		x := g.Float(g.RandShape(2), g.Signed)
 		g.Out(g.Op("EyeLike", []value{x}), g.Op("EyeLike", []value{x}, onnx.IntAttr("dtype", int64(onnx.Int64))))
