@@ -1,11 +1,8 @@
 package models
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,7 +10,7 @@ import (
 	"sync"
 )
 
-// Model is a model that is there to be read.
+// Model is a masked language model that is there to be read.
 type Model struct {
 	// Name is the built-in name, or the last element of the folder's path.
 	Name string
@@ -57,11 +54,12 @@ func (e *MissingFileError) Error() string {
 // Unwrap makes errors.Is(err, fs.ErrNotExist) true.
 func (e *MissingFileError) Unwrap() error { return fs.ErrNotExist }
 
-// Open returns a built-in model, by name, or the model in a folder. "" means
-// Default. A folder with the name of a built-in model is reached as "./name".
+// Open returns a built-in masked language model, by name, or the one in a folder. "" means
+// Default. A folder with the name of a built-in model is reached as "./name". [OpenTowers]
+// opens a CLIP.
 //
-// Errors: *UnknownError, *MissingFileError, *ChecksumError for a built-in model that
-// is not the one in the manifest, or those of reading the model file.
+// Errors: *UnknownError, *KindError for a CLIP, *MissingFileError, *ChecksumError for a
+// built-in model that is not the one in the manifest, or those of reading the model file.
 func Open(nameOrDir string) (Model, error) {
 	if nameOrDir == "" {
 		nameOrDir = Default
@@ -78,14 +76,20 @@ func Open(nameOrDir string) (Model, error) {
 // verified remembers which built-in models were compared with the manifest.
 var verified sync.Map // name -> error or nil
 
-func openBuiltIn(name string) (Model, error) {
-	sub, err := fs.Sub(data, "data/"+name)
+// files returns the files of a built-in model, compared with the manifest once.
+func (e Entry) files() (fs.FS, error) {
+	sub, err := fs.Sub(data, "data/"+e.Name)
 	if err != nil {
-		return Model{}, fmt.Errorf("models: %s: %w", name, err)
+		return nil, fmt.Errorf("models: %s: %w", e.Name, err)
 	}
+	check, _ := verified.LoadOrStore(e.Name, sync.OnceValue(func() error { return e.verify(sub) }))
+	return sub, check.(func() error)()
+}
+
+func openBuiltIn(name string) (Model, error) {
 	e := entries()[name]
-	check, _ := verified.LoadOrStore(name, sync.OnceValue(func() error { return e.verify(sub) }))
-	if err := check.(func() error)(); err != nil {
+	sub, err := e.files()
+	if err != nil {
 		return Model{}, err
 	}
 	m := Model{Name: name, FS: sub, ONNX: onnxFiles[0]}
@@ -93,6 +97,9 @@ func openBuiltIn(name string) (Model, error) {
 		if f.Name == m.ONNX {
 			m.SHA256 = f.SHA256
 		}
+	}
+	if m.SHA256 == "" {
+		return Model{}, &KindError{Name: name, Have: kindCLIP, Want: kindMLM}
 	}
 	return m, nil
 }
@@ -105,6 +112,9 @@ func openDir(dir string) (Model, error) {
 			break
 		}
 	}
+	if m.ONNX == "" && towerFile(m.FS, textTower) != "" {
+		return Model{}, &KindError{Name: dir, Have: kindCLIP, Want: kindMLM}
+	}
 	if m.ONNX == "" {
 		return Model{}, &MissingFileError{Dir: dir, File: onnxFiles[0]}
 	}
@@ -113,17 +123,9 @@ func openDir(dir string) (Model, error) {
 			return Model{}, &MissingFileError{Dir: dir, File: name}
 		}
 	}
-	f, err := m.FS.Open(m.ONNX)
-	if err != nil {
-		return Model{}, fmt.Errorf("models: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return Model{}, fmt.Errorf("models: %s: %w", filepath.Join(dir, m.ONNX), err)
-	}
-	m.SHA256 = hex.EncodeToString(h.Sum(nil))
-	return m, nil
+	var err error
+	m.SHA256, err = sumFile(m.FS, dir, m.ONNX)
+	return m, err
 }
 
 // folderName is a name for the model in dir.

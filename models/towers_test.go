@@ -1,0 +1,78 @@
+package models
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOpenTowers goes through the layouts that exporters make.
+func TestOpenTowers(t *testing.T) {
+	for _, c := range []struct {
+		files        string // in the folder
+		text, vision string
+	}{
+		{"text_model.onnx vision_model.onnx", "text_model.onnx", "vision_model.onnx"},
+		{"onnx/text_model.onnx onnx/vision_model.onnx onnx/model.onnx", "onnx/text_model.onnx", "onnx/vision_model.onnx"},
+		{"onnx/text_model_fp16.onnx onnx/vision_model_fp16.onnx", "onnx/text_model_fp16.onnx", "onnx/vision_model_fp16.onnx"},
+		{"text_model.onnx text_model_fp16.onnx vision_model_fp16.onnx", "text_model.onnx", "vision_model_fp16.onnx"},
+		{"model.onnx", "model.onnx", "model.onnx"},
+		{"onnx/model_fp16.onnx", "onnx/model_fp16.onnx", "onnx/model_fp16.onnx"},
+		{"text_model.onnx onnx/model.onnx", "onnx/model.onnx", "onnx/model.onnx"},
+		{"text_model.onnx", "text_model.onnx", ""},
+	} {
+		dir := t.TempDir()
+		for _, f := range strings.Fields(c.files) {
+			writeFile(t, filepath.Join(dir, f), "bytes of "+f)
+		}
+		m, err := OpenTowers(dir)
+		if err != nil || m.Text != c.text || m.Vision != c.vision || m.Dir != dir || m.Name != filepath.Base(dir) {
+			t.Errorf("%s: got %+v, %v", c.files, m, err)
+			continue
+		}
+		if want := sum([]byte("bytes of " + c.text)); m.TextSHA256 != want {
+			t.Errorf("%s: text tower has sha256 %s", c.files, m.TextSHA256)
+		}
+		want := ""
+		if c.vision != "" {
+			want = sum([]byte("bytes of " + c.vision))
+		}
+		if m.VisionSHA256 != want {
+			t.Errorf("%s: vision tower has sha256 %s", c.files, m.VisionSHA256)
+		}
+	}
+}
+
+func TestOpenTowersErrors(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "vision_model.onnx"), "x")
+	var missing *MissingFileError
+	if _, err := OpenTowers(dir); !errors.As(err, &missing) || missing.File != "text_model.onnx" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no text tower: %v", err)
+	}
+	var unknown *UnknownError
+	if _, err := OpenTowers(filepath.Join(dir, "nowhere")); !errors.As(err, &unknown) {
+		t.Errorf("no folder: %v", err)
+	}
+	var kind *KindError
+	if _, err := OpenTowers(Default); !errors.As(err, &kind) || !strings.Contains(err.Error(), Default+" is a masked language model") {
+		t.Errorf("a masked language model: %v", err)
+	}
+	writeFile(t, filepath.Join(dir, "text_model.onnx"), "x")
+	if _, err := Open(dir); !errors.As(err, &kind) || !strings.Contains(err.Error(), "is a CLIP") {
+		t.Errorf("a CLIP where a masked language model is wanted: %v", err)
+	}
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
