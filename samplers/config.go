@@ -28,6 +28,12 @@ type Config struct {
 	Thin int
 	// Seed is the first word of every random stream; 0 is a seed like any other.
 	Seed uint64
+	// InverseTemperature gives β of each step, whose target is then π^β ∝ exp(β·U): step
+	// is the number of the step about to be made, warm-up included, from 0 on (the t-th
+	// step of a paper that counts from 1 is step t-1). Nil means 1 throughout. U of states
+	// and draws remains that of β = 1. It must be finite and not negative, and the kernel
+	// an Annealer; see ParseSchedule.
+	InverseTemperature func(step int64) float64
 	// PoolWarmup adapts one step size for all chains by their mean acceptance, which
 	// settles sooner. Chains are then no longer independent of each other, and a run
 	// cannot be split by chains.
@@ -50,6 +56,11 @@ func (c *Config) check() error {
 		return &ConfigError{"Kernel", "missing"}
 	}
 	sp := c.Kernel.Energy().Space()
+	if c.InverseTemperature != nil {
+		if a, ok := c.Kernel.(Annealer); !ok || !a.Anneals() {
+			return &ConfigError{"InverseTemperature", "this sampler draws at inverse temperature 1 alone"}
+		}
+	}
 	if c.Resume != nil {
 		if err := c.checkResume(sp); err != nil {
 			return err
@@ -117,6 +128,14 @@ func (c *Config) checkResume(sp *energies.Space) error {
 	if adapts {
 		adapted = n
 	}
+	since, aux := 0, 0
+	if k, ok := c.Kernel.(Keeper); ok {
+		keeps, perChain := k.Keeps()
+		if keeps {
+			since = n
+		}
+		aux = n * perChain
+	}
 	switch {
 	case c.Init != nil:
 		return &ConfigError{"Resume", "initial codes are given as well"}
@@ -124,7 +143,7 @@ func (c *Config) checkResume(sp *energies.Space) error {
 		return &ConfigError{"Resume", fmt.Sprintf("the snapshot has seed %d, the run %d", r.Seed, c.Seed)}
 	case c.ChainIDs != nil && !slices.Equal(c.ChainIDs, r.ChainIDs), c.Chains != 0 && c.Chains != n:
 		return &ConfigError{"Resume", "the snapshot has other chains"}
-	case n == 0, len(r.Codes) != n*sp.Sites, len(r.StepSize) != sized, len(r.Adapt) != adapted:
+	case n == 0, len(r.Codes) != n*sp.Sites, len(r.StepSize) != sized, len(r.Adapt) != adapted, len(r.Since) != since, len(r.Aux) != aux:
 		return &ConfigError{"Resume", "the snapshot is of another space or sampler"}
 	case r.Step < 0 || r.Step > int64(c.Warmup+c.Steps):
 		return &ConfigError{"Resume", fmt.Sprintf("the snapshot is at step %d of a run of %d", r.Step, c.Warmup+c.Steps)}
@@ -141,6 +160,7 @@ func (c *Config) state() *State {
 	if r := c.Resume; r != nil {
 		s.X = energies.Batch{Space: sp, Codes: slices.Clone(r.Codes), IDs: s.ChainIDs}
 		s.StepSize, s.Adapt = slices.Clone(r.StepSize), slices.Clone(r.Adapt)
+		s.Since, s.Aux = slices.Clone(r.Since), slices.Clone(r.Aux)
 		s.Step, s.Evaluations = r.Step, r.Evaluations
 		s.Warmup = s.Step < int64(c.Warmup)
 		return s

@@ -11,10 +11,10 @@ import (
 // dlp is the discrete Langevin proposal of Zhang, Liu and Liu (2022), eq. 4,
 // which DULA accepts and DMALA corrects: all sites move at once,
 //
-//	q_i(v|x) ∝ exp( ½d[i,v] - D²(v,x_i)/(2α) ).
+//	q_i(v|x) ∝ exp( ½β·d[i,v] - D²(v,x_i)/(2α) ),   β = 1 but in annealed runs.
 //
 // Since the current value has weight one, a site leaves it with probability
-// e^t/(1+e^t), t = log Σ_{v≠x_i} exp(½d[i,v] - D²/(2α)), for a value in
+// e^t/(1+e^t), t = log Σ_{v≠x_i} exp(½β·d[i,v] - D²/(2α)), for a value in
 // proportion to its weight. Where D² is one number off the current value
 // (binary, spin, categorical), t is Local's rest minus D²/(2α), so no sum is
 // needed at draw time; ordinal rows are weighted value by value.

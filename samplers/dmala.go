@@ -34,9 +34,9 @@ type DMALAOptions struct {
 // DMALA is the discrete Metropolis-adjusted Langevin algorithm (Zhang, Liu and
 // Liu 2022): the discrete Langevin proposal, accepted with probability
 //
-//	min(1, exp(U(x') - U(x)) · Π_i q_i(x_i|x') / Π_i q_i(x'_i|x)).
+//	min(1, exp(β(U(x') - U(x))) · Π_i q_i(x_i|x') / Π_i q_i(x'_i|x)).
 //
-// U and gradient of the current state are kept, so a step costs one evaluation
+// with β = 1 but in annealed runs. U and gradient of the current state are kept, so a step costs one evaluation
 // of both, at the proposal, whether it is accepted or not. Left out:
 // preconditioning, minibatch gradients.
 type DMALA struct {
@@ -72,8 +72,11 @@ func (k *DMALA) Step(ctx context.Context, s *State, info *Info) error {
 		return err
 	}
 	info.Reset(s.Chains())
+	if err := k.anneal(ctx, s); err != nil {
+		return err
+	}
 	k.propose(s)
-	if err := k.eval(ctx, &k.next.Local, k.next.X); err != nil {
+	if err := k.evalFor(ctx, &k.next.Local, k.next.X, s); err != nil {
 		return err
 	}
 	if err := k.next.refuse(s); err != nil {
@@ -81,7 +84,7 @@ func (k *DMALA) Step(ctx context.Context, s *State, info *Info) error {
 	}
 	k.reverse(s)
 	for c := range info.Accept {
-		logRatio := k.next.U[c] - s.U[c] + k.backward[c] - k.forward[c]
+		logRatio := s.gain(s.U[c], k.next.U[c]) + k.backward[c] - k.forward[c]
 		metropolis(&k.accept, s, info, c, logRatio)
 	}
 	info.Evaluations.Gradient = int64(s.Chains())

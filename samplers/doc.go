@@ -29,5 +29,12 @@
 // underflowed to probability zero is rejected, and is never proposed the other
 // way round.
 //
-// Temperature belongs to the energy: a kernel sees only U.
+// # Temperature
+//
+// A fixed temperature belongs to the energy: a kernel sees only U. A run may have a
+// schedule of inverse temperatures β on top ([Config.InverseTemperature]); step t then
+// has the target π^β_t, and both ways of a proposal are taken at that β from the raw
+// U and gradient kept, without evaluating the energy again. U of states and draws
+// remains that of β = 1. Wide value sets are fast where the energy is an
+// energies.Tempered; with others the gradient is scaled and exponentiated here.
 package samplers

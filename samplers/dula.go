@@ -58,8 +58,11 @@ func (k *DULA) Step(ctx context.Context, s *State, info *Info) error {
 		return err
 	}
 	info.Reset(s.Chains())
+	if err := k.anneal(ctx, s); err != nil {
+		return err
+	}
 	k.propose(s)
-	if err := k.eval(ctx, &k.next.Local, k.next.X); err != nil {
+	if err := k.evalFor(ctx, &k.next.Local, k.next.X, s); err != nil {
 		return err
 	}
 	if err := k.next.refuse(s); err != nil {

@@ -72,7 +72,7 @@ type Gibbs struct {
 	stream rng.Stream
 }
 
-var _ Kernel = (*Gibbs)(nil)
+var _ Annealer = (*Gibbs)(nil)
 
 // NewGibbs returns the kernel for e. Errors are *OptionError, *UnsupportedError
 // (no model conditional) or *energies.SpaceError.
@@ -111,6 +111,10 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	}
 	return k, nil
 }
+
+// Anneals implements Annealer: a conditional of exp(U) to the power β is one of π^β,
+// a model's own belongs to no known law.
+func (k *Gibbs) Anneals() bool { return k.model == nil }
 
 // Energy implements Kernel.
 func (k *Gibbs) Energy() energies.Energy { return k.energy }
@@ -175,7 +179,7 @@ func (k *Gibbs) draw(s *State, c int, given bool) bool {
 	values := s.X.Space.Values
 	lp := k.lp[c*values : (c+1)*values]
 	k.weight = resize(k.weight, values)
-	if !exponentiate(k.weight, lp) {
+	if !exponentiate(k.weight, lp, s.InverseTemperature()) {
 		return false
 	}
 	k.stream.Reset(s.Seed, s.ChainIDs[c], s.Step, useProposal)
@@ -200,9 +204,9 @@ func (k *Gibbs) scan(s *State) {
 	}
 }
 
-// exponentiate writes exp(lp) up to a factor to w. It returns false where no
+// exponentiate writes exp(β·lp) up to a factor to w. It returns false where no
 // entry has probability or one is NaN or +Inf.
-func exponentiate(w, lp []float64) bool {
+func exponentiate(w, lp []float64, beta float64) bool {
 	top := math.Inf(-1)
 	for _, t := range lp {
 		if nonFinite(t) {
@@ -214,7 +218,10 @@ func exponentiate(w, lp []float64) bool {
 		return false
 	}
 	for v, t := range lp {
-		w[v] = math.Exp(t - top)
+		w[v] = 0
+		if !isZero(t) {
+			w[v] = math.Exp(beta * (t - top))
+		}
 	}
 	return true
 }

@@ -27,9 +27,10 @@ type GWGOptions struct {
 
 // GWG is Gibbs with gradients (Grathwohl et al. 2021): one change
 //
-//	q(i,v|x) ∝ exp(½d[i,v])   over all sites i and values v ≠ x_i
+//	q(i,v|x) ∝ exp(½β·d[i,v])   over all sites i and values v ≠ x_i
 //
-// accepted with probability min(1, exp(U(x') - U(x)) · q(i,x_i|x')/q(i,v|x)).
+// accepted with probability min(1, exp(β(U(x') - U(x))) · q(i,x_i|x')/q(i,v|x)), β = 1
+// but in annealed runs.
 // It has no step size. U and gradient of the current state are kept, so a step
 // costs one evaluation of both. Where no site has another value of positive
 // weight the chain stays. Left out: several draws per gradient.
@@ -60,8 +61,11 @@ func (k *GWG) Step(ctx context.Context, s *State, info *Info) error {
 	}
 	n, d := s.Chains(), s.X.Space.Sites
 	info.Reset(n)
+	if err := k.anneal(ctx, s); err != nil {
+		return err
+	}
 	k.propose(s)
-	if err := k.eval(ctx, &k.next.Local, k.next.X); err != nil {
+	if err := k.evalFor(ctx, &k.next.Local, k.next.X, s); err != nil {
 		return err
 	}
 	if err := k.next.refuse(s); err != nil {
@@ -76,7 +80,7 @@ func (k *GWG) Step(ctx context.Context, s *State, info *Info) error {
 		if !isZero(k.next.U[c]) {
 			old, now := s.X.Chain(c)[site], k.next.X.Chain(c)[site]
 			back := k.next.logWeight(c*d+site, s.X.Space.Values, now, old) - logTotal(&k.next.Local, c, d)
-			logRatio = k.next.U[c] - s.U[c] + back - k.logq[c]
+			logRatio = s.gain(s.U[c], k.next.U[c]) + back - k.logq[c]
 		}
 		metropolis(&k.stream, s, info, c, logRatio)
 	}
@@ -115,7 +119,7 @@ func (k *GWG) propose(s *State) {
 	}
 }
 
-// logTotal is log Σ_{i, v≠x_i} exp(½d[i,v]) of chain c.
+// logTotal is log Σ_{i, v≠x_i} exp(½β·d[i,v]) of chain c.
 func logTotal(l *Local, c, d int) float64 {
 	rest := l.rest[c*d : (c+1)*d]
 	top := math.Inf(-1)

@@ -17,7 +17,8 @@ type Kernel interface {
 	// *ZeroProbabilityError that names the chain.
 	Init(ctx context.Context, s *State) error
 	// Step makes one step of every chain with the streams of s.Step, adds one to
-	// s.Step and fills info. On error, cancellation included, s is unchanged.
+	// s.Step and fills info. On error, cancellation included, s is unchanged, except
+	// that Local may be at β of the step that failed.
 	Step(ctx context.Context, s *State, info *Info) error
 }
 
@@ -27,6 +28,15 @@ type StepSizer interface {
 	// StepSize returns the α that chains start from, and the acceptance
 	// probability to which warm-up adapts it; target 0 means that α stays.
 	StepSize() (start, target float64)
+}
+
+// Keeper is a Kernel that gathers something over several steps, which a restart
+// needs besides the codes.
+type Keeper interface {
+	Kernel
+	// Keeps reports whether it uses State.Since, and how many numbers of State.Aux each
+	// chain has.
+	Keeps() (since bool, aux int)
 }
 
 // checkInit verifies U of every chain of a state just evaluated by Init.

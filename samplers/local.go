@@ -16,25 +16,30 @@ const blockLen = 256
 const smallestTilt = math.SmallestNonzeroFloat32
 
 // Local is what a kernel keeps of the energy at a batch of states: U, and the
-// first-order weights w[i,v] = exp(½d[i,v]) of locally informed proposals,
-// either from the gradient or from the energy's own softmax of half of it.
+// first-order weights w[i,v] = exp(½β·d[i,v]) of locally informed proposals,
+// either from the gradient or from the energy's own softmax of half of it. U and
+// Grad are raw, at β = 1, so that a later step may read them at another β.
 type Local struct {
 	// U is the log-density, [chain], in nats.
 	U []float64
-	// Grad is ∂U/∂onehot, [chain, site, value]; nil where Tilt serves or the
+	// Grad is ∂U/∂onehot, [chain, site, value]; nil where Tilt serves alone or the
 	// kernel needs no gradient.
 	Grad []float32
-	// Tilt is softmax_v(½g[i,v]), [chain, site, value]; nil where Grad serves.
+	// Tilt is softmax_v(½β·g[i,v]), [chain, site, value]; nil where Grad serves.
 	Tilt []float32
 
 	rest  []float64 // log Σ w[i,v] over v ≠ x_i, [chain, site]
 	block []float64 // sums of Tilt over blocks without x_i, [chain, site, block]
+	half  float64   // ½β, the factor of d in w: ½ but in annealed runs
+	embed []float32 // ∂U/∂embedding, [chain, site, width]; of PEZ alone
 }
 
 // gradient evaluates an energy in the form that Local keeps.
 type gradient struct {
-	energy energies.Differentiable
-	tilted energies.Tilted // nil: dense
+	energy   energies.Differentiable
+	tilted   energies.Tilted   // nil: dense
+	tempered energies.Tempered // nil: at β ≠ 1 dense
+	spare    []float32         // for a tilt at another β
 }
 
 // newGradient checks that e has a gradient. It is read tilted where e offers
@@ -47,6 +52,7 @@ func newGradient(sampler string, e energies.Energy, dense bool) (gradient, error
 	g := gradient{energy: d}
 	if t, ok := e.(energies.Tilted); ok && !dense {
 		g.tilted = t
+		g.tempered, _ = e.(energies.Tempered)
 	}
 	return g, e.Space().Check()
 }
@@ -56,7 +62,7 @@ func (g *gradient) Energy() energies.Energy { return g.energy }
 
 // Init implements Kernel.
 func (g *gradient) Init(ctx context.Context, s *State) error {
-	if err := g.eval(ctx, &s.Local, s.X); err != nil {
+	if err := g.evalFor(ctx, &s.Local, s.X, s); err != nil {
 		return err
 	}
 	if err := checkInit(s); err != nil {
@@ -69,32 +75,44 @@ func (g *gradient) Init(ctx context.Context, s *State) error {
 // eval writes what there is to know of the energy at x to l, which is undefined
 // on error.
 func (g *gradient) eval(ctx context.Context, l *Local, x energies.Batch) error {
-	rows, values := len(x.Codes), x.Space.Values
-	l.U = resize(l.U, x.Chains())
-	l.rest = resize(l.rest, rows)
+	n := len(x.Codes) * x.Space.Values
+	l.U, l.half = resize(l.U, x.Chains()), 0.5
 	if g.tilted == nil {
-		l.Grad, l.Tilt = resize(l.Grad, rows*values), nil
+		l.Grad, l.Tilt = resize(l.Grad, n), nil
 		if err := g.energy.LogDensityGrad(ctx, l.U, l.Grad, x); err != nil {
 			return err
 		}
-		if rows*values < serialWork {
-			l.sumGrad(x, 0, rows) // without a closure: no allocation
-			return nil
+	} else {
+		l.Tilt, l.Grad = resize(l.Tilt, n), nil
+		if err := g.tilted.LogDensityTilt(ctx, l.U, l.Tilt, x); err != nil {
+			return err
 		}
-		parallel(rows, rows*values, func(_, lo, hi int) { l.sumGrad(x, lo, hi) })
-		return nil
 	}
-	l.Tilt, l.Grad = resize(l.Tilt, rows*values), nil
-	l.block = resize(l.block, rows*blocks(values))
-	if err := g.tilted.LogDensityTilt(ctx, l.U, l.Tilt, x); err != nil {
-		return err
+	l.sum(x)
+	return nil
+}
+
+// sum fills what is derived from Tilt or Grad, each row from itself alone.
+func (l *Local) sum(x energies.Batch) {
+	rows, values := len(x.Codes), x.Space.Values
+	l.rest = resize(l.rest, rows)
+	if l.Tilt != nil {
+		l.block = resize(l.block, rows*blocks(values))
 	}
 	if rows*values < serialWork {
-		l.sumTilt(x, 0, rows)
-		return nil
+		l.sumRows(x, 0, rows) // without a closure: no allocation
+		return
 	}
-	parallel(rows, rows*values, func(_, lo, hi int) { l.sumTilt(x, lo, hi) })
-	return nil
+	parallel(rows, rows*values, func(_, lo, hi int) { l.sumRows(x, lo, hi) })
+}
+
+// sumRows is sum for the rows (chain, site) in [lo, hi).
+func (l *Local) sumRows(x energies.Batch, lo, hi int) {
+	if l.Tilt != nil {
+		l.sumTilt(x, lo, hi)
+		return
+	}
+	l.sumGrad(x, lo, hi)
 }
 
 // sumGrad fills rest for the rows (chain, site) in [lo, hi) from Grad.
@@ -104,16 +122,16 @@ func (l *Local) sumGrad(x energies.Batch, lo, hi int) {
 		g, cur := l.Grad[r*values:(r+1)*values], x.Codes[r]
 		list := x.Space.AllowedAt(r % x.Space.Sites)
 		if values == 2 && list == nil { // one other value: nothing to sum
-			l.rest[r] = 0.5 * (float64(g[1-cur]) - float64(g[cur]))
+			l.rest[r] = l.half * (float64(g[1-cur]) - float64(g[cur]))
 			continue
 		}
-		l.rest[r] = logSumOthers(g, list, cur)
+		l.rest[r] = logSumOthers(g, list, cur, l.half)
 	}
 }
 
-// logSumOthers is log Σ exp(½(g_v - g_cur)) over the listed v ≠ cur (all v where
+// logSumOthers is log Σ exp(half·(g_v - g_cur)) over the listed v ≠ cur (all v where
 // list is nil), and -Inf where there is none.
-func logSumOthers(g []float32, list []int32, cur int32) float64 {
+func logSumOthers(g []float32, list []int32, cur int32, half float64) float64 {
 	top := math.Inf(-1)
 	each(len(g), list, func(v int32) {
 		if x := float64(g[v]); v != cur && !(x <= top) {
@@ -126,10 +144,10 @@ func logSumOthers(g []float32, list []int32, cur int32) float64 {
 	sum := 0.0
 	each(len(g), list, func(v int32) {
 		if v != cur {
-			sum += math.Exp(0.5 * (float64(g[v]) - top))
+			sum += math.Exp(half * (float64(g[v]) - top))
 		}
 	})
-	return math.Log(sum) + 0.5*(top-float64(g[cur]))
+	return math.Log(sum) + half*(top-float64(g[cur]))
 }
 
 // each calls f for the listed values, or for all of them where list is nil.
@@ -145,11 +163,11 @@ func each(values int, list []int32, f func(v int32)) {
 	}
 }
 
-// logWeight is log w[i,v] = ½d[i,v] of row r = (chain, site), whose current
+// logWeight is log w[i,v] = ½β·d[i,v] of row r = (chain, site), whose current
 // value is cur.
 func (l *Local) logWeight(r, values int, cur, v int32) float64 {
 	if l.Tilt == nil {
-		return 0.5 * (float64(l.Grad[r*values+int(v)]) - float64(l.Grad[r*values+int(cur)]))
+		return l.half * (float64(l.Grad[r*values+int(v)]) - float64(l.Grad[r*values+int(cur)]))
 	}
 	row := l.Tilt[r*values : (r+1)*values]
 	return math.Log(float64(row[v])) - math.Log(float64(max(row[cur], smallestTilt)))
@@ -165,13 +183,13 @@ func (l *Local) pick(sp *energies.Space, r int, cur int32, u float64) int32 {
 		return l.pickTilt(sp.Values, r, cur, u)
 	}
 	g := l.Grad[r*sp.Values : (r+1)*sp.Values]
-	base := 0.5*float64(g[cur]) + l.rest[r]
+	base := l.half*float64(g[cur]) + l.rest[r]
 	last, found := cur, false
 	each(sp.Values, sp.AllowedAt(r%sp.Sites), func(v int32) {
 		if found || v == cur {
 			return
 		}
-		if w := math.Exp(0.5*float64(g[v]) - base); w > 0 {
+		if w := math.Exp(l.half*float64(g[v]) - base); w > 0 {
 			last = v
 			u -= w
 			found = u < 0

@@ -6,7 +6,7 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// ordinalRow holds the weights exp(½d[i,v] - (v-x_i)²/(2α)) of one site of an
+// ordinalRow holds the weights exp(½β·d[i,v] - (v-x_i)²/(2α)) of one site of an
 // ordinal space, where the penalty differs from value to value.
 type ordinalRow struct {
 	w     []float64 // [value], times exp(-scale); 0 at the current value
@@ -18,13 +18,13 @@ type ordinalRow struct {
 }
 
 // weigh fills the row for site r = (chain, site) of l and returns
-// log Σ_{v≠cur} exp(½d[i,v] - (v-cur)²/(2α)), -Inf where that underflows.
+// log Σ_{v≠cur} exp(½β·d[i,v] - (v-cur)²/(2α)), -Inf where that underflows.
 func (o *ordinalRow) weigh(l *Local, sp *energies.Space, r int, cur int32, alpha float64) float64 {
 	o.w = resize(o.w, sp.Values)
 	if l.Tilt != nil {
 		o.weighTilt(l.Tilt[r*sp.Values:(r+1)*sp.Values], cur, alpha)
 	} else {
-		o.weighGrad(l.Grad[r*sp.Values:(r+1)*sp.Values], sp.AllowedAt(r%sp.Sites), cur, alpha)
+		o.weighGrad(l.Grad[r*sp.Values:(r+1)*sp.Values], sp.AllowedAt(r%sp.Sites), cur, alpha, l.half)
 	}
 	o.sum = 0
 	for _, w := range o.w {
@@ -51,7 +51,7 @@ func (o *ordinalRow) weighTilt(p []float32, cur int32, alpha float64) {
 	o.scale = -math.Log(float64(max(p[cur], smallestTilt)))
 }
 
-func (o *ordinalRow) weighGrad(g []float32, list []int32, cur int32, alpha float64) {
+func (o *ordinalRow) weighGrad(g []float32, list []int32, cur int32, alpha, half float64) {
 	for v := range o.w {
 		o.w[v] = math.Inf(-1)
 	}
@@ -59,7 +59,7 @@ func (o *ordinalRow) weighGrad(g []float32, list []int32, cur int32, alpha float
 	each(len(g), list, func(v int32) {
 		if v != cur {
 			k := float64(v) - float64(cur)
-			o.w[v] = 0.5*(float64(g[v])-float64(g[cur])) - k*k/(2*alpha)
+			o.w[v] = half*(float64(g[v])-float64(g[cur])) - k*k/(2*alpha)
 			o.scale = max(o.scale, o.w[v])
 		}
 	})

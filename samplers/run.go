@@ -42,6 +42,9 @@ func NewLoop(ctx context.Context, cfg Config) (*Loop, error) {
 	if err := s.X.Space.CheckBatch(s.X); err != nil {
 		return nil, err
 	}
+	if err := cfg.setBeta(s, min(s.Step, int64(cfg.Warmup+cfg.Steps)-1)); err != nil {
+		return nil, err
+	}
 	before := s.Evaluations
 	if err := cfg.Kernel.Init(ctx, s); err != nil {
 		return nil, err
@@ -70,6 +73,9 @@ func (l *Loop) Step(ctx context.Context) error {
 	}
 	s, warmup := l.state, int64(l.cfg.Warmup)
 	s.Warmup = s.Step < warmup
+	if err := l.cfg.setBeta(s, s.Step); err != nil {
+		return fmt.Errorf("samplers: step %d: %w", s.Step, err)
+	}
 	if err := l.cfg.Kernel.Step(ctx, s, &l.info); err != nil {
 		return fmt.Errorf("samplers: step %d: %w", s.Step, err)
 	}

@@ -13,11 +13,12 @@ const (
 	useProposal uint32 = 2 // proposed values
 	useAccept   uint32 = 3 // Metropolis decision
 	useSite     uint32 = 4 // choice of a site
+	useBatch    uint32 = 5 // terms of a minibatch
 )
 
 // State is where a batch of chains stands. What a restart needs is in X,
-// StepSize, Adapt, Step, Seed and ChainIDs (see [Snapshot]); Local is derived
-// from X and recomputed by Kernel.Init.
+// StepSize, Adapt, Since, Aux, Step, Seed and ChainIDs (see [Snapshot]); Local and
+// Weight are derived from these and recomputed by Kernel.Init.
 //
 // A step may exchange the memory behind X and Local for other memory: copy what
 // must outlive it.
@@ -31,6 +32,22 @@ type State struct {
 	// Adapt is the progress of each chain's adaptation, [chain]; nil for kernels
 	// that do not adapt.
 	Adapt []Adaptation
+	// Since is the number of the step from which on the kernel has gathered what it
+	// keeps of each chain besides its codes, [chain]; nil for kernels that keep
+	// nothing. Whoever changes codes from outside sets it to nil.
+	Since []int64
+	// Aux holds numbers that the kernel keeps of each chain, [chain, number]; nil for
+	// kernels that keep none. Its layout is the kernel's own.
+	Aux []float32
+	// Weight is the weight of each chain's state in estimates of expectations, [chain],
+	// positive; nil where all have the same (see [WeightedMean]).
+	Weight []float64
+	// Annealed says that the run has a schedule of inverse temperatures, and Beta is β
+	// of the step being made, or of the last one made; set before Kernel.Init and before
+	// each step. Without a schedule β is 1, whatever Beta says. U is that of β = 1
+	// throughout: the log-density of the step's target π^β is β·U.
+	Annealed bool
+	Beta     float64
 	// Step is the number of steps made so far, warm-up included, and the number
 	// of the next one in the names of its random streams.
 	Step int64
@@ -108,6 +125,8 @@ type Snapshot struct {
 	Codes    []int32      `json:"codes"` // [chain, site]
 	StepSize []float64    `json:"step_size,omitempty"`
 	Adapt    []Adaptation `json:"adapt,omitempty"`
+	Since    []int64      `json:"since,omitempty"` // see State
+	Aux      []float32    `json:"aux,omitempty"`
 	// Evaluations goes on counting; the restart's own Init is not added.
 	Evaluations Counts `json:"evaluations"`
 }
@@ -116,7 +135,8 @@ type Snapshot struct {
 func (s *State) Snapshot() Snapshot {
 	return Snapshot{
 		Seed: s.Seed, Step: s.Step, ChainIDs: slices.Clone(s.ChainIDs), Codes: slices.Clone(s.X.Codes),
-		StepSize: slices.Clone(s.StepSize), Adapt: slices.Clone(s.Adapt), Evaluations: s.Evaluations,
+		StepSize: slices.Clone(s.StepSize), Adapt: slices.Clone(s.Adapt), Since: slices.Clone(s.Since), Aux: slices.Clone(s.Aux),
+		Evaluations: s.Evaluations,
 	}
 }
 

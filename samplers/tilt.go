@@ -6,7 +6,7 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Reading a proposal off the energy's own softmax p = softmax(½g) instead of
+// Reading a proposal off the energy's own softmax p = softmax(½β·g) instead of
 // the gradient saves an exponential per value. What is drawn from is the float32
 // row as it stands, with p_cur raised to smallestTilt where it underflowed; sums
 // are float64 in an order that depends on the row and its current value alone.

@@ -1,0 +1,88 @@
+package samplers
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// Annealer is a Kernel that can draw from π^β instead of π.
+type Annealer interface {
+	Kernel
+	// Anneals reports whether Step goes by State.InverseTemperature. A run with
+	// Config.InverseTemperature refuses kernels that do not.
+	Anneals() bool
+}
+
+// Anneals implements Annealer.
+func (g *gradient) Anneals() bool { return true }
+
+// InverseTemperature returns β of the step being made, or of the last one made
+// between steps: Beta in annealed runs, 1 in others.
+func (s *State) InverseTemperature() float64 {
+	if s.Annealed {
+		return s.Beta
+	}
+	return 1
+}
+
+// gain is β·(U(y) - U(x)) for finite U(x); -Inf where y has probability zero,
+// which it has at any temperature.
+func (s *State) gain(x, y float64) float64 {
+	if isZero(y) {
+		return y
+	}
+	return s.InverseTemperature() * (y - x)
+}
+
+// evalFor writes to l what a step of s needs to know of the energy at x, with one
+// evaluation: U and the gradient themselves in an annealed run, where they serve
+// more than one β.
+func (g *gradient) evalFor(ctx context.Context, l *Local, x energies.Batch, s *State) error {
+	if !s.Annealed {
+		return g.eval(ctx, l, x)
+	}
+	l.U, l.Grad = resize(l.U, x.Chains()), resize(l.Grad, len(x.Codes)*x.Space.Values)
+	if err := g.energy.LogDensityGrad(ctx, l.U, l.Grad, x); err != nil {
+		return err
+	}
+	return g.temper(ctx, l, x, s.Beta)
+}
+
+// temper fills all that l derives from its gradient at the inverse temperature
+// beta, by the energy's own softmax where it offers that. On error l is as before.
+func (g *gradient) temper(ctx context.Context, l *Local, x energies.Batch, beta float64) error {
+	if g.tempered != nil {
+		g.spare = resize(g.spare, len(l.Grad))
+		if err := g.tempered.Tilt(ctx, g.spare, l.Grad, beta); err != nil {
+			return err
+		}
+		l.Tilt, g.spare = g.spare, l.Tilt
+	}
+	l.half = 0.5 * beta
+	l.sum(x)
+	return nil
+}
+
+// anneal brings what s keeps to β of the step about to be made.
+func (g *gradient) anneal(ctx context.Context, s *State) error {
+	if !s.Annealed || s.half == 0.5*s.Beta {
+		return nil
+	}
+	return g.temper(ctx, &s.Local, s.X, s.Beta)
+}
+
+// setBeta sets s's inverse temperature for step number step.
+func (c *Config) setBeta(s *State, step int64) error {
+	if c.InverseTemperature == nil {
+		return nil
+	}
+	beta := c.InverseTemperature(step)
+	if !(beta >= 0) || math.IsInf(beta, 1) {
+		return &ConfigError{"InverseTemperature", fmt.Sprintf("%g at step %d; must be finite and not negative", beta, step)}
+	}
+	s.Annealed, s.Beta = true, beta
+	return nil
+}

@@ -1,0 +1,67 @@
+package samplers
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// ScheduleError reports the text of a schedule that cannot be read.
+type ScheduleError struct {
+	Text, Reason string
+}
+
+func (e *ScheduleError) Error() string {
+	return fmt.Sprintf("samplers: schedule %q: %s", e.Text, e.Reason)
+}
+
+// ParseSchedule reads an inverse temperature for Config.InverseTemperature, of a
+// run of that many steps, warm-up included:
+//
+//	50      β = 50 in every step
+//	0.1t    β_t = 0.1·t with t = 1, 2, ... (prompt tuning in Sun et al. 2023)
+//	1..100  geometric from 1 in the first step to 100 in the last
+//
+// Past its end, as when a run is made longer, the geometric one stays where it is.
+// Numbers are finite and not negative, those of the geometric one positive; else the
+// error is a *ScheduleError.
+func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
+	number := func(part string) (float64, error) {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return 0, &ScheduleError{text, "want a number as 50, a slope as 0.1t or a range as 1..100"}
+		}
+		if x < 0 {
+			return 0, &ScheduleError{text, "an inverse temperature is not negative"}
+		}
+		return x, nil
+	}
+	if a, b, ok := strings.Cut(text, ".."); ok {
+		from, err := number(a)
+		if err != nil {
+			return nil, err
+		}
+		to, err := number(b)
+		if err != nil {
+			return nil, err
+		}
+		if from == 0 || to == 0 {
+			return nil, &ScheduleError{text, "the ends of a range are positive"}
+		}
+		last := float64(max(steps-1, 1))
+		return func(step int64) float64 { return from * math.Pow(to/from, min(float64(step)/last, 1)) }, nil
+	}
+	if a, ok := strings.CutSuffix(strings.TrimSpace(text), "t"); ok {
+		slope, err := number(a)
+		if err != nil {
+			return nil, err
+		}
+		return func(step int64) float64 { return slope * float64(step+1) }, nil
+	}
+	beta, err := number(text)
+	if err != nil {
+		return nil, err
+	}
+	return func(int64) float64 { return beta }, nil
+}
