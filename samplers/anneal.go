@@ -54,7 +54,9 @@ func (g *gradient) evalFor(ctx context.Context, l *Local, x energies.Batch, s *S
 // temper fills all that l derives from its gradient at the inverse temperature
 // beta, by the energy's own softmax where it offers that. On error l is as before.
 func (g *gradient) temper(ctx context.Context, l *Local, x energies.Batch, beta float64) error {
-	if g.tempered != nil {
+	if g.tempered == nil {
+		l.Tilt = nil
+	} else {
 		g.spare = resize(g.spare, len(l.Grad))
 		if err := g.tempered.Tilt(ctx, g.spare, l.Grad, beta); err != nil {
 			return err

@@ -18,6 +18,10 @@ const (
 	NeedsGradient
 	// NeedsModelConditional is an energies.ModelConditional.
 	NeedsModelConditional
+	// NeedsTerms is an energies.Stochastic.
+	NeedsTerms
+	// NeedsEmbedding is an energies.Embedded.
+	NeedsEmbedding
 )
 
 // String names the need in messages and tables.
@@ -29,6 +33,10 @@ func (n Need) String() string {
 		return "a gradient"
 	case NeedsModelConditional:
 		return "a conditional of the model's own"
+	case NeedsTerms:
+		return "a sum of terms to draw from"
+	case NeedsEmbedding:
+		return "embeddings of its values"
 	}
 	return fmt.Sprintf("need(%d)", uint8(n))
 }
@@ -43,6 +51,10 @@ func (n Need) Met(e energies.Energy) bool {
 		_, ok = e.(energies.Differentiable)
 	case NeedsModelConditional:
 		_, ok = e.(energies.ModelConditional)
+	case NeedsTerms:
+		_, ok = e.(energies.Stochastic)
+	case NeedsEmbedding:
+		_, ok = e.(energies.Embedded)
 	}
 	return ok
 }

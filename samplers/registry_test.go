@@ -15,5 +15,6 @@ func TestKernels(t *testing.T) {
 		"gibbs":       gibbsLaw,
 		"gibbs-model": gibbsModelLaw,
 		"gwg":         gwgLaw,
+		"sgdld":       sgdldLaw,
 	})
 }

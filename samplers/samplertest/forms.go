@@ -17,14 +17,31 @@ type form struct {
 	wrap func(p *Problem, base energies.Differentiable) energies.Energy
 }
 
-// forms returns those that make a difference to a sampler on a problem.
-func forms(r samplers.Registration, p *Problem) []form {
+// forms returns those that make a difference to a sampler on a problem, with settings
+// and perhaps in an annealed run.
+func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed bool) []form {
 	switch r.Needs {
 	case samplers.NeedsGradient:
-		return []form{
+		if set["batch"] != "" {
+			return []form{
+				{"terms", func(p *Problem, base energies.Differentiable) energies.Energy {
+					return terms{tempered{tilted{gradientOnly{base}}}, p}
+				}},
+				{"terms, gradient", func(p *Problem, base energies.Differentiable) energies.Energy {
+					return struct{ energies.Stochastic }{terms{tempered{tilted{gradientOnly{base}}}, p}}
+				}},
+			}
+		}
+		list := []form{
 			{"gradient", func(_ *Problem, base energies.Differentiable) energies.Energy { return gradientOnly{base} }},
 			{"tilt", func(_ *Problem, base energies.Differentiable) energies.Energy { return tilted{gradientOnly{base}} }},
 		}
+		if annealed {
+			list = append(list, form{"tempered", func(_ *Problem, base energies.Differentiable) energies.Energy {
+				return tempered{tilted{gradientOnly{base}}}
+			}})
+		}
+		return list
 	case samplers.NeedsModelConditional:
 		return []form{{"model", func(p *Problem, base energies.Differentiable) energies.Energy { return model{densityOnly{base}, p} }}}
 	}

@@ -16,9 +16,15 @@ type Law struct {
 	// Row returns the probability of every state of p.Law after step number step
 	// from state k, for a kernel with these settings.
 	Row func(p *Problem, set samplers.Settings, step int64, k int) []float64
+	// After returns the law after n steps, the first with number first, from state k, for
+	// kernels that remember more than their state; at gives the problem of each step. Nil
+	// means the product of rows.
+	After func(at func(step int64) *Problem, set samplers.Settings, first int64, n, k int) []float64
 	// Variants are the settings tested; nil tests the defaults alone. The step
 	// size is set to p.Alpha where the kernel has one.
 	Variants []samplers.Settings
+	// Spread tests each variant but the first on a third of the problems, in turn.
+	Spread bool
 }
 
 // Metropolis turns a proposal q(from, to) into the row of the chain that accepts
@@ -39,16 +45,20 @@ func Metropolis(p *Problem, k int, q func(from, to int) float64) []float64 {
 }
 
 // after returns the law of the chain after steps first, first+1, ... n times
-// from the law start.
-func (l Law) after(p *Problem, set samplers.Settings, start []float64, first int64, n int) []float64 {
-	law := start
+// from state k.
+func (l Law) after(at func(step int64) *Problem, set samplers.Settings, first int64, n, k int) []float64 {
+	if l.After != nil {
+		return l.After(at, set, first, n, k)
+	}
+	law := make([]float64, at(first).Law.Len())
+	law[k] = 1
 	for step := range int64(n) {
 		next := make([]float64, len(law))
 		for k, pk := range law {
 			if pk == 0 {
 				continue
 			}
-			for to, q := range l.Row(p, set, first+step, k) {
+			for to, q := range l.Row(at(first+step), set, first+step, k) {
 				next[to] += pk * q
 			}
 		}

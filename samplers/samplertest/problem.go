@@ -24,6 +24,8 @@ type Problem struct {
 	Alpha float64
 	// Gradient is ∂U/∂onehot at every state, [state, site, value].
 	Gradient []float64
+
+	beta float64 // of all of the above
 }
 
 // Space returns the problem's space.
@@ -80,7 +82,7 @@ func Problems(t testing.TB) []*Problem {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &Problem{Name: name, Energy: e, Alpha: alpha}
+		p := &Problem{Name: name, Energy: e, Alpha: alpha, beta: 1}
 		if p.Law, err = table.Enumerate(context.Background(), e); err != nil {
 			t.Fatal(err)
 		}

@@ -44,11 +44,22 @@ func Run(t *testing.T, name string, law Law) {
 	}
 	problems := Problems(t)
 	var cases []*testCase
-	for _, p := range problems {
-		for _, f := range forms(r, p) {
-			for _, set := range variants {
-				cases = append(cases, newCase(r, law, p, f, set))
+	for j, p := range problems {
+		for v, set := range variants {
+			if law.Spread && v > 0 && (j+v)%3 != 0 {
+				continue
 			}
+			for _, f := range forms(r, p, set, false) {
+				cases = append(cases, newCase(r, law, p, f, set, nil))
+			}
+		}
+		// A third of the problems, of every kind of space and energy, do for schedules.
+		if j%3 != 0 && p.Name != "net ordinal" || !anneals(t, r, p, variants[0]) {
+			continue
+		}
+		set := variants[j/3%len(variants)]
+		for _, f := range forms(r, p, set, true) {
+			cases = append(cases, newCase(r, law, p, f, set, varied), newCase(r, law, p, f, set, steady))
 		}
 	}
 	for _, check := range []struct {
@@ -82,14 +93,31 @@ type testCase struct {
 	form form
 	set  samplers.Settings
 	name string
+
+	anneal   *schedule // nil: none
+	tempered map[float64]*Problem
 }
 
-func newCase(r samplers.Registration, law Law, p *Problem, f form, set samplers.Settings) *testCase {
+func newCase(r samplers.Registration, law Law, p *Problem, f form, set samplers.Settings, anneal *schedule) *testCase {
 	name := p.Name + ", " + f.name
+	if anneal != nil {
+		name += ", " + anneal.name
+	}
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		name += ", " + key + "=" + set[key]
 	}
-	return &testCase{r, law, p, f, set, name}
+	return &testCase{r, law, p, f, set, name, anneal, map[float64]*Problem{}}
+}
+
+// anneals reports whether a sampler can draw from π^β.
+func anneals(t *testing.T, r samplers.Registration, p *Problem, set samplers.Settings) bool {
+	t.Helper()
+	k, err := r.New(forms(r, p, set, false)[0].wrap(p, p.Energy), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, ok := k.(samplers.Annealer)
+	return ok && a.Anneals()
 }
 
 var background = context.Background()
@@ -124,6 +152,7 @@ func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, fro
 		alpha, _ := sizer.StepSize()
 		s.StepSize = slices.Repeat([]float64{alpha}, n)
 	}
+	c.heat(s)
 	if err := k.Init(background, s); err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
