@@ -1,0 +1,217 @@
+package pictures
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// maxSide bounds what a preprocessor makes: models of today take up to 560 pixels a side.
+const maxSide = 4096
+
+// settings are those of a CLIPImageProcessor.
+type settings struct {
+	Resize          bool // to Height x Width, or the shorter edge to Edge
+	Edge            int  // 0 if Height and Width hold
+	Height, Width   int
+	Resample        int // Pillow's number of the filter
+	Crop            bool
+	CropHeight      int
+	CropWidth       int
+	Rescale         bool
+	Factor          float64
+	Normalise       bool
+	Mean, Deviation [3]float64
+}
+
+// defaults are those of the class CLIPImageProcessor, which hold for fields that a file lacks.
+func defaults() settings {
+	return settings{
+		Resize: true, Edge: 224, Resample: 3,
+		Crop: true, CropHeight: 224, CropWidth: 224,
+		Rescale: true, Factor: 1.0 / 255,
+		Normalise: true,
+		Mean:      [3]float64{0.48145466, 0.4578275, 0.40821073},
+		Deviation: [3]float64{0.26862954, 0.26130258, 0.27577711},
+	}
+}
+
+// classes are the processors whose settings are understood. An older file names the
+// feature extractor, one older still neither.
+var classes = []string{"CLIPImageProcessor", "CLIPImageProcessorFast", "CLIPFeatureExtractor"}
+
+// ReadPreprocessor reads a preprocessor_config.json. Fields that it lacks have the defaults
+// of CLIPImageProcessor; a size may be a number, as in older files. Pictures are always RGB,
+// whatever do_convert_rgb says.
+//
+// Errors: *ConfigError; *UnsupportedError for the processor of another kind of model, for
+// filters other than bilinear (2) and bicubic (3), and for settings that make pictures of
+// different sizes.
+func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
+	var f fields
+	dec := json.NewDecoder(io.LimitReader(r, 1<<20))
+	if err := dec.Decode(&f.raw); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the file ends too early")
+		}
+		return nil, &ConfigError{Err: err}
+	}
+	s := defaults()
+	f.class("image_processor_type")
+	f.class("feature_extractor_type")
+	f.flag("do_resize", &s.Resize)
+	f.flag("do_center_crop", &s.Crop)
+	f.flag("do_rescale", &s.Rescale)
+	f.flag("do_normalize", &s.Normalise)
+	if v, ok := f.get("size"); ok {
+		s.Edge, s.Height, s.Width = f.size("size", v, false)
+	}
+	if v, ok := f.get("crop_size"); ok {
+		_, s.CropHeight, s.CropWidth = f.size("crop_size", v, true)
+	}
+	f.number("resample", "2 (bilinear) or 3 (bicubic)", func(v float64) bool {
+		s.Resample = int(v)
+		if _, known := kernels[s.Resample]; !known && v == math.Trunc(v) && v >= 0 && v <= 5 {
+			f.fail(&UnsupportedError{Field: "resample", Value: fmt.Sprint(v), Want: "2 (bilinear) or 3 (bicubic)"})
+		} else if !known || v != math.Trunc(v) {
+			return false
+		}
+		return true
+	})
+	f.number("rescale_factor", "a positive number", func(v float64) bool {
+		s.Factor = v
+		return v > 0
+	})
+	f.triple("image_mean", &s.Mean, func(float64) bool { return true })
+	f.triple("image_std", &s.Deviation, func(v float64) bool { return v > 0 })
+	if f.err != nil {
+		return nil, f.err
+	}
+	if !s.Crop && (!s.Resize || s.Edge > 0) {
+		return nil, &UnsupportedError{Field: "do_center_crop", Value: "false", Want: "a centre crop, or a size of height and width"}
+	}
+	return newPreprocessor(s), nil
+}
+
+// fields reads settings until the first error.
+type fields struct {
+	raw map[string]json.RawMessage
+	err error
+}
+
+func (f *fields) fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+func (f *fields) bad(name string, value json.RawMessage, want string) {
+	text := string(value)
+	if len(text) > 60 {
+		text = text[:60] + "..."
+	}
+	f.fail(&ConfigError{Field: name, Value: strings.Join(strings.Fields(text), " "), Want: want})
+}
+
+// get is a field of the file. null means that it is absent.
+func (f *fields) get(name string) (json.RawMessage, bool) {
+	v, ok := f.raw[name]
+	return v, ok && string(v) != "null"
+}
+
+func (f *fields) class(name string) {
+	v, ok := f.get(name)
+	if !ok {
+		return
+	}
+	var class string
+	if json.Unmarshal(v, &class) != nil {
+		f.bad(name, v, "the name of a class")
+		return
+	}
+	for _, known := range classes {
+		if class == known {
+			return
+		}
+	}
+	f.fail(&UnsupportedError{Field: name, Value: class, Want: strings.Join(classes, " or ")})
+}
+
+func (f *fields) flag(name string, to *bool) {
+	if v, ok := f.get(name); ok && json.Unmarshal(v, to) != nil {
+		f.bad(name, v, "true or false")
+	}
+}
+
+func (f *fields) number(name, want string, use func(float64) bool) {
+	v, ok := f.get(name)
+	if !ok {
+		return
+	}
+	var x float64
+	if json.Unmarshal(v, &x) != nil || !use(x) {
+		f.bad(name, v, want)
+	}
+}
+
+// triple reads a value for each colour, or one for all.
+func (f *fields) triple(name string, to *[3]float64, valid func(float64) bool) {
+	v, ok := f.get(name)
+	if !ok {
+		return
+	}
+	var one float64
+	var list []float64
+	if json.Unmarshal(v, &one) == nil {
+		list = []float64{one, one, one}
+	} else if json.Unmarshal(v, &list) != nil || len(list) != 3 {
+		f.bad(name, v, "three numbers")
+		return
+	}
+	for i, x := range list {
+		if !valid(x) {
+			f.bad(name, v, "positive numbers")
+			return
+		}
+		to[i] = x
+	}
+}
+
+// size reads a size: a number, a list of height and width, or an object. A number is the
+// shorter edge, or a square.
+func (f *fields) size(name string, v json.RawMessage, square bool) (edge, height, width int) {
+	var one int
+	var list []int
+	var object struct {
+		Edge   int `json:"shortest_edge"`
+		Height int `json:"height"`
+		Width  int `json:"width"`
+	}
+	switch {
+	case json.Unmarshal(v, &one) == nil:
+		if square {
+			height, width = one, one
+		} else {
+			edge = one
+		}
+	case json.Unmarshal(v, &list) == nil && len(list) == 2:
+		height, width = list[0], list[1]
+	case json.Unmarshal(v, &object) == nil:
+		edge, height, width = object.Edge, object.Height, object.Width
+		if edge != 0 && !square { // has precedence
+			height, width = 0, 0
+		}
+	}
+	side := func(n int) bool { return n >= 1 && n <= maxSide }
+	if !(side(height) && side(width)) && (square || !side(edge)) {
+		want := fmt.Sprintf("height and width from 1 to %d", maxSide)
+		if !square {
+			want = fmt.Sprintf("shortest_edge, or height and width, from 1 to %d", maxSide)
+		}
+		f.bad(name, v, want)
+	}
+	return edge, height, width
+}

@@ -1,0 +1,186 @@
+package pictures
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"image"
+	gifs "image/gif"
+	jpegs "image/jpeg"
+	pngs "image/png"
+	"io"
+	"os"
+
+	webps "golang.org/x/image/webp"
+)
+
+// Picture is an upright, opaque picture.
+type Picture struct {
+	Width, Height int // both at least 1
+	// Pix are rows from the top, of pixels from the left, of red, green and blue:
+	// 3 Width Height bytes.
+	Pix []byte
+}
+
+// newPicture is a black picture.
+func newPicture(width, height int) *Picture {
+	return &Picture{Width: width, Height: height, Pix: make([]byte, 3*width*height)}
+}
+
+// Limits are the largest pictures that are read. Zero fields mean the defaults.
+type Limits struct {
+	// Pixels is checked before anything is decoded. Decoding takes 5 to 15 bytes a
+	// pixel. Default 64 Mi: 8192 x 8192.
+	Pixels int64
+	// Bytes is the size of a file, which is read whole. Default 256 Mi.
+	Bytes int64
+}
+
+// fill puts the defaults in.
+func (l Limits) fill() Limits {
+	if l.Pixels <= 0 {
+		l.Pixels = 64 << 20
+	}
+	if l.Bytes <= 0 {
+		l.Bytes = 256 << 20
+	}
+	return l
+}
+
+// Sum is the SHA-256 of a file, by which a picture is known.
+type Sum [sha256.Size]byte
+
+func (s Sum) String() string { return hex.EncodeToString(s[:]) }
+
+// Read returns the content of a picture file and its Sum. Errors: *ReadError, *TooLargeError.
+func Read(path string, limits Limits) ([]byte, Sum, error) {
+	limits = limits.fill()
+	// Opening a pipe would wait for whoever writes to it.
+	if st, err := os.Stat(path); err == nil && !st.IsDir() && !st.Mode().IsRegular() {
+		return nil, Sum{}, &ReadError{File: path, Err: errors.New("not a regular file")}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Sum{}, &ReadError{File: path, Err: reason(err)}
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, Sum{}, &ReadError{File: path, Err: reason(err)}
+	}
+	if !st.IsDir() && st.Size() > limits.Bytes {
+		return nil, Sum{}, &TooLargeError{File: path, Bytes: st.Size(), Limit: limits.Bytes}
+	}
+	data := bytes.NewBuffer(make([]byte, 0, min(st.Size(), limits.Bytes)+bytes.MinRead))
+	if _, err := io.Copy(data, io.LimitReader(f, limits.Bytes)); err != nil {
+		return nil, Sum{}, &ReadError{File: path, Err: reason(err)}
+	}
+	return data.Bytes(), sha256.Sum256(data.Bytes()), nil
+}
+
+// Decode reads a picture file. Errors are [FileError]s: *ReadError, *NotImageError,
+// *FormatError, *TruncatedError, *DamagedError, *TooLargeError.
+func Decode(path string, limits Limits) (*Picture, error) {
+	data, _, err := Read(path, limits)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeBytes(path, data, limits)
+}
+
+// DecodeBytes is [Decode] for the content of a file, which errors call name.
+func DecodeBytes(name string, data []byte, limits Limits) (*Picture, error) {
+	format := formatOf(data)
+	dec, ok := decoders[format]
+	switch {
+	case format == "":
+		return nil, &NotImageError{File: name, Bytes: len(data)}
+	case !ok:
+		return nil, &FormatError{File: name, Format: format}
+	}
+	p, err := dec.decode(data, limits.fill().Pixels)
+	if err == nil {
+		return p.turn(orientation(format, data)), nil
+	}
+	if e, ok := errors.AsType[*TooLargeError](err); ok {
+		e.File = name
+		return nil, e
+	}
+	if dec.lacks(err) {
+		return nil, &FormatError{File: name, Format: format, Err: err}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || !complete(format, data) {
+		return nil, &TruncatedError{File: name, Format: format, Err: err}
+	}
+	return nil, &DamagedError{File: name, Format: format, Err: err}
+}
+
+// decoder reads one format.
+type decoder struct {
+	config func(io.Reader) (image.Config, error)
+	image  func(data []byte, config image.Config) (*Picture, error)
+	lacks  func(error) bool // whether an error says that the decoder, not the file, lacks something
+}
+
+var decoders = map[string]decoder{
+	png: {
+		config: pngs.DecodeConfig,
+		image: func(data []byte, _ image.Config) (*Picture, error) {
+			m, err := pngs.Decode(bytes.NewReader(data))
+			return convert(m, err, nil)
+		},
+		lacks: is[pngs.UnsupportedError],
+	},
+	jpeg: {
+		config: jpegs.DecodeConfig,
+		image: func(data []byte, _ image.Config) (*Picture, error) {
+			m, err := jpegs.Decode(bytes.NewReader(data))
+			return convert(m, err, jpegChroma)
+		},
+		lacks: is[jpegs.UnsupportedError],
+	},
+	gif: {
+		config: gifs.DecodeConfig,
+		image: func(data []byte, c image.Config) (*Picture, error) {
+			m, err := gifs.Decode(bytes.NewReader(data))
+			if err != nil {
+				return nil, err
+			}
+			return onCanvas(m, c.Width, c.Height), nil
+		},
+		lacks: func(error) bool { return false },
+	},
+	webp: {
+		config: webps.DecodeConfig,
+		image:  decodeWebP,
+		lacks:  func(error) bool { return false },
+	},
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// decode reads a picture that has at most limit pixels. A panic of a decoder, which would
+// be a bug of it, ends one picture instead of all.
+func (d decoder) decode(data []byte, limit int64) (p *Picture, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = nil, fmt.Errorf("the decoder failed: %v", r)
+		}
+	}()
+	c, err := d.config(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	if c.Width <= 0 || c.Height <= 0 {
+		return nil, errors.New("the picture has no pixels")
+	}
+	if int64(c.Width) > limit/int64(c.Height) {
+		return nil, &TooLargeError{Width: c.Width, Height: c.Height, Limit: limit}
+	}
+	return d.image(data, c)
+}

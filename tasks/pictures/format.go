@@ -1,0 +1,90 @@
+package pictures
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// Formats are the formats that are read.
+var Formats = []string{"PNG", "JPEG", "WebP", "GIF"}
+
+const (
+	png  = "PNG"
+	jpeg = "JPEG"
+	webp = "WebP"
+	gif  = "GIF"
+)
+
+// formatOf is the format of a file by its first bytes, read or not, or "" for no picture.
+func formatOf(data []byte) string {
+	for _, m := range []struct{ format, magic string }{
+		{jpeg, "\xff\xd8\xff"},
+		{png, "\x89PNG\r\n\x1a\n"},
+		{gif, "GIF87a"},
+		{gif, "GIF89a"},
+		{"TIFF", "II*\x00"},
+		{"TIFF", "MM\x00*"},
+		{"TIFF", "II+\x00"},
+		{"TIFF", "MM\x00+"},
+		{"JPEG XL", "\xff\x0a"},
+		{"JPEG XL", "\x00\x00\x00\x0cJXL \r\n\x87\n"},
+		{"JPEG 2000", "\x00\x00\x00\x0cjP  \r\n\x87\n"},
+		{"JPEG 2000", "\xff\x4f\xff\x51"},
+		{"Photoshop", "8BPS"},
+		{"QOI", "qoif"},
+		{"OpenEXR", "v/1\x01"},
+		{"ICO", "\x00\x00\x01\x00"},
+	} {
+		if bytes.HasPrefix(data, []byte(m.magic)) {
+			return m.format
+		}
+	}
+	switch {
+	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
+		return webp
+	case len(data) >= 12 && string(data[4:8]) == "ftyp":
+		return boxed(string(data[8:12]))
+	case len(data) >= 18 && string(data[:2]) == "BM" && bitmapHeader(data[14:18]):
+		return "BMP"
+	case bytes.Contains(data[:min(len(data), 1024)], []byte("<svg")):
+		return "SVG"
+	}
+	return ""
+}
+
+// boxed is the format of a file in ISO boxes by its major brand.
+func boxed(brand string) string {
+	switch brand {
+	case "avif", "avis":
+		return "AVIF"
+	case "heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs", "mif1", "msf1":
+		return "HEIC"
+	}
+	return "" // a film
+}
+
+// bitmapHeader tells a BMP from a text that begins with "BM" by the size of its second
+// header, which is one of few.
+func bitmapHeader(size []byte) bool {
+	switch binary.LittleEndian.Uint32(size) {
+	case 12, 16, 40, 52, 56, 64, 108, 124:
+		return true
+	}
+	return false
+}
+
+// complete reports whether a file has the end that its format gives it. Some complete files
+// lack it, so this only explains a failure.
+func complete(format string, data []byte) bool {
+	switch format {
+	case png:
+		return bytes.Contains(data, []byte("IEND"))
+	case jpeg:
+		return bytes.LastIndex(data, []byte{0xff, 0xd9}) > bytes.LastIndex(data, []byte{0xff, 0xda})
+	case gif:
+		return bytes.HasSuffix(bytes.TrimRight(data, "\x00"), []byte{0x3b})
+	case webp:
+		return len(data) >= 12 && uint64(len(data)) >= uint64(binary.LittleEndian.Uint32(data[4:8]))+8
+	}
+	return true
+}

@@ -1,0 +1,121 @@
+package pictures
+
+import "image"
+
+// jpegChroma upsamples and converts the planes of a JPEG file as libjpeg-turbo does.
+//
+// Between two chroma samples lie two pixels, at 1/4 and 3/4 of the way, and take linear
+// interpolations: weights 3/4 and 1/4 along a direction that is halved. So that halves are
+// not always rounded up, the rounding term alternates from pixel to pixel.
+func jpegChroma(dst []byte, m *image.YCbCr) {
+	width, height := m.Rect.Dx(), m.Rect.Dy()
+	up := upsampler(m.SubsampleRatio, (width+1)/2)
+	// The planes of an odd picture end with half-used samples, one for each that begins.
+	cb, cr := make([]byte, width+2), make([]byte, width+2)
+	for y := range height {
+		up(cb, m, m.Cb, y)
+		up(cr, m, m.Cr, y)
+		luma := m.Y[m.YOffset(m.Rect.Min.X, m.Rect.Min.Y+y):]
+		out := dst[3*y*width:][:3*width]
+		for x := range width {
+			l, b, r := int32(luma[x]), cb[x], cr[x]
+			out[3*x] = clip(l + redOf[r])
+			out[3*x+1] = clip(l + (greenOf[0][b]+greenOf[1][r])>>16)
+			out[3*x+2] = clip(l + blueOf[b])
+		}
+	}
+}
+
+// upsampler returns a function that writes row y of a chroma plane at full width. half is
+// the number of samples in a row that is halved: of two or fewer libjpeg repeats them.
+func upsampler(ratio image.YCbCrSubsampleRatio, half int) func(dst []byte, m *image.YCbCr, plane []byte, y int) {
+	switch {
+	case ratio == image.YCbCrSubsampleRatio422 && half > 2:
+		return func(dst []byte, m *image.YCbCr, plane []byte, y int) {
+			widen(dst, plane[y*m.CStride:][:half])
+		}
+	case ratio == image.YCbCrSubsampleRatio420 && half > 2:
+		sums := make([]int32, half)
+		return func(dst []byte, m *image.YCbCr, plane []byte, y int) {
+			near, far := neighbours(m, y)
+			a, b := plane[near*m.CStride:][:half], plane[far*m.CStride:][:half]
+			for x := range sums {
+				sums[x] = 3*int32(a[x]) + int32(b[x])
+			}
+			widenSums(dst, sums)
+		}
+	case ratio == image.YCbCrSubsampleRatio440:
+		return func(dst []byte, m *image.YCbCr, plane []byte, y int) {
+			near, far := neighbours(m, y)
+			a, b := plane[near*m.CStride:], plane[far*m.CStride:]
+			round := int32(1 + y%2)
+			for x := range m.Rect.Dx() {
+				dst[x] = uint8((3*int32(a[x]) + int32(b[x]) + round) >> 2)
+			}
+		}
+	}
+	return func(dst []byte, m *image.YCbCr, plane []byte, y int) {
+		for x := range m.Rect.Dx() {
+			dst[x] = plane[m.COffset(m.Rect.Min.X+x, m.Rect.Min.Y+y)]
+		}
+	}
+}
+
+// neighbours are the rows of a halved plane next to row y of the picture. At the upper and
+// lower edge both are the same.
+func neighbours(m *image.YCbCr, y int) (near, far int) {
+	near = y / 2
+	if y%2 == 0 {
+		return near, max(near-1, 0)
+	}
+	return near, min(near+1, (m.Rect.Dy()+1)/2-1)
+}
+
+// widen doubles a row of samples. The first and last pixel lie outside all samples and
+// repeat the nearest.
+func widen(dst, src []byte) {
+	for x, s := range src {
+		three := 3 * int32(s)
+		left, right := int32(s), int32(s)
+		if x > 0 {
+			left = int32(src[x-1])
+		}
+		if x+1 < len(src) {
+			right = int32(src[x+1])
+		}
+		dst[2*x] = uint8((three + left + 1) >> 2)
+		dst[2*x+1] = uint8((three + right + 2) >> 2)
+	}
+}
+
+// widenSums is widen for sums of two rows, which are four times a sample.
+func widenSums(dst []byte, sums []int32) {
+	for x, s := range sums {
+		left, right := s, s
+		if x > 0 {
+			left = sums[x-1]
+		}
+		if x+1 < len(sums) {
+			right = sums[x+1]
+		}
+		dst[2*x] = uint8((3*s + left + 8) >> 4)
+		dst[2*x+1] = uint8((3*s + right + 7) >> 4)
+	}
+}
+
+// The terms of the conversion (JFIF 1.02, 7) by chroma, those of green with 16 bits of
+// fraction and the half that rounds them.
+var redOf, blueOf, greenOf = func() (red, blue [256]int32, green [2][256]int32) {
+	const round = 1 << 15
+	for c := range int32(256) {
+		x := c - 128
+		red[c] = (91881*x + round) >> 16   // 1.402
+		blue[c] = (116130*x + round) >> 16 // 1.772
+		green[0][c] = -22554*x + round     // 0.34414
+		green[1][c] = -46802 * x           // 0.71414
+	}
+	return red, blue, green
+}()
+
+// clip brings v into a byte.
+func clip(v int32) uint8 { return uint8(min(max(v, 0), 255)) }

@@ -1,0 +1,77 @@
+package pictures
+
+import (
+	"bytes"
+
+	"github.com/bep/imagemeta"
+)
+
+// metaFormats are the formats whose EXIF data is looked at.
+var metaFormats = map[string]imagemeta.ImageFormat{
+	jpeg: imagemeta.JPEG,
+	png:  imagemeta.PNG,
+	webp: imagemeta.WebP,
+}
+
+// orientation is the EXIF orientation of a file, from 1 (upright) to 8; 1 if it has none.
+func orientation(format string, data []byte) int {
+	meta, ok := metaFormats[format]
+	if !ok {
+		return 1
+	}
+	found := 1
+	wanted := func(t imagemeta.TagInfo) bool { return t.Tag == "Orientation" && t.Namespace == "IFD0" }
+	// Broken EXIF data is no reason to refuse a picture.
+	_, _ = imagemeta.Decode(imagemeta.Options{
+		R:               bytes.NewReader(data),
+		ImageFormat:     meta,
+		Sources:         imagemeta.EXIF,
+		ShouldHandleTag: wanted,
+		HandleTag: func(t imagemeta.TagInfo) error {
+			if v, ok := t.Value.(uint16); ok && v >= 1 && v <= 8 && wanted(t) {
+				found = int(v)
+			}
+			return imagemeta.ErrStopWalking
+		},
+	})
+	return found
+}
+
+// turn returns the picture upright, given its EXIF orientation: the orientation says where
+// the first row and the first column of the file belong (EXIF 2.32, 4.6.4).
+func (p *Picture) turn(orientation int) *Picture {
+	if orientation <= 1 || orientation > 8 {
+		return p
+	}
+	w, h := p.Width, p.Height
+	q := newPicture(w, h)
+	if orientation >= 5 {
+		q.Width, q.Height = h, w
+	}
+	// step is how far the target moves for one pixel to the right, down for one row.
+	at, step, down := 0, 0, 0
+	switch orientation {
+	case 2: // mirrored
+		at, step, down = w-1, -1, w
+	case 3: // upside down
+		at, step, down = w*h-1, -1, -w
+	case 4: // upside down and mirrored
+		at, step, down = w*(h-1), 1, -w
+	case 5: // the first row is the left side, the first column is the top
+		at, step, down = 0, h, 1
+	case 6: // the first row is the right side
+		at, step, down = h-1, h, -1
+	case 7: // the first row is the right side, from the bottom
+		at, step, down = h*w-1, -h, -1
+	case 8: // the first row is the left side, from the bottom
+		at, step, down = h*(w-1), -h, 1
+	}
+	for y := range h {
+		to := at + y*down
+		for x := range w {
+			copy(q.Pix[3*to:3*to+3], p.Pix[3*(y*w+x):])
+			to += step
+		}
+	}
+	return q
+}

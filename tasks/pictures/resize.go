@@ -1,0 +1,164 @@
+package pictures
+
+import "math"
+
+// kernel is a resampling filter.
+type kernel struct {
+	weight  func(x float64) float64 // even
+	support float64                 // the weight is 0 beyond
+}
+
+// kernels are the filters by Pillow's number.
+var kernels = map[int]kernel{
+	2: {weight: triangle, support: 1},
+	3: {weight: cubic, support: 2},
+}
+
+func triangle(x float64) float64 { return max(0, 1-math.Abs(x)) }
+
+// cubic is the convolution kernel of Keys with a = -1/2.
+func cubic(x float64) float64 {
+	const a = -0.5
+	x = math.Abs(x)
+	switch {
+	case x < 1:
+		return ((a+2)*x-(a+3))*x*x + 1
+	case x < 2:
+		return (((x-5)*x+8)*x - 4) * a
+	}
+	return 0
+}
+
+// precision is the number of fraction bits of a tap: 8 of 32 are the result's, 2 are left
+// for sums beyond 1.
+const precision = 32 - 8 - 2
+
+// half is what rounds a sum.
+const half = 1 << (precision - 1)
+
+// window is what one output sample is made of.
+type window struct {
+	first int     // the first input sample
+	taps  []int32 // weights of it and those after it, in fixed point
+}
+
+// end is behind the last input sample.
+func (w window) end() int { return w.first + len(w.taps) }
+
+// windows are those of output samples from to from+n of a line of in samples that is resized
+// to out. When it shrinks, the kernel widens with it, so that every input sample counts
+// (antialiasing). All is as in Pillow, with its roundings.
+func windows(k kernel, in int, out int64, from int64, n int) []window {
+	scale := float64(in) / float64(out)
+	stretch := max(scale, 1)
+	support := k.support * stretch
+	list := make([]window, n)
+	var weights []float64
+	for i := range list {
+		center := (float64(from+int64(i)) + 0.5) * scale
+		first := max(0, int(center-support+0.5))
+		end := min(in, int(center+support+0.5))
+		weights = weights[:0]
+		sum := 0.0
+		for x := first; x < end; x++ {
+			w := k.weight((float64(x) - center + 0.5) * (1 / stretch))
+			weights = append(weights, w)
+			sum += w
+		}
+		taps := make([]int32, len(weights))
+		for j, w := range weights {
+			if sum != 0 {
+				w /= sum
+			}
+			taps[j] = int32(math.Trunc(w*(1<<precision) + math.Copysign(0.5, w)))
+		}
+		list[i] = window{first, taps}
+	}
+	return list
+}
+
+// resize returns width x height pixels of the picture resized to fullWidth x fullHeight, with
+// the upper left corner at (left, top): only what is kept is computed.
+//
+// Rows are resampled before columns, and rounded to bytes in between; columns come first if
+// the height loses more than twice as many pixels as the width, as in Pillow since 13.0.
+// (Before, rows always came first. The order shows only in the rounding.)
+func (p *Picture) resize(k kernel, fullWidth, fullHeight, left, top int64, width, height int) *Picture {
+	across := windows(k, p.Width, fullWidth, left, width)
+	down := windows(k, p.Height, fullHeight, top, height)
+	out := newPicture(width, height)
+	if int64(p.Height)-fullHeight > max(0, 2*(int64(p.Width)-fullWidth)) {
+		p.columnsFirst(out, across, down)
+	} else {
+		p.rowsFirst(out, across, down)
+	}
+	return out
+}
+
+// rowsFirst sums all rows of the result as the narrowed rows of the picture come, so that no
+// narrow copy of a tall picture is held.
+func (p *Picture) rowsFirst(out *Picture, across, down []window) {
+	n := 3 * out.Width
+	line, sums := make([]byte, n), make([]int32, n*out.Height)
+	for i := range sums {
+		sums[i] = half
+	}
+	// Windows begin and end in order; those before done have ended.
+	done := 0
+	for y := down[0].first; done < len(down); y++ {
+		row(line, p.Pix[3*y*p.Width:][:3*p.Width], across)
+		for i := done; i < len(down) && down[i].first <= y; i++ {
+			if at := y - down[i].first; at < len(down[i].taps) {
+				add(sums[i*n:][:n], line, down[i].taps[at])
+			}
+		}
+		for done < len(down) && down[done].end() <= y+1 {
+			done++
+		}
+	}
+	for i, s := range sums {
+		out.Pix[i] = clip(s >> precision)
+	}
+}
+
+// columnsFirst makes one row of the result at a time, out of the columns that it needs.
+func (p *Picture) columnsFirst(out *Picture, across, down []window) {
+	begin, end := across[0].first, across[len(across)-1].end()
+	line, sums := make([]byte, 3*p.Width), make([]int32, 3*(end-begin))
+	for y, w := range down {
+		for i := range sums {
+			sums[i] = half
+		}
+		for j, t := range w.taps {
+			add(sums, p.Pix[3*((w.first+j)*p.Width+begin):][:len(sums)], t)
+		}
+		for i, s := range sums {
+			line[3*begin+i] = clip(s >> precision)
+		}
+		row(out.Pix[3*y*out.Width:][:3*out.Width], line, across)
+	}
+}
+
+// row resamples one row.
+func row(dst, src []byte, across []window) {
+	for i, w := range across {
+		r, g, b := int32(half), int32(half), int32(half)
+		at := src[3*w.first:][:3*len(w.taps)]
+		for _, t := range w.taps {
+			r += t * int32(at[0])
+			g += t * int32(at[1])
+			b += t * int32(at[2])
+			at = at[3:]
+		}
+		dst[3*i] = clip(r >> precision)
+		dst[3*i+1] = clip(g >> precision)
+		dst[3*i+2] = clip(b >> precision)
+	}
+}
+
+// add adds a row, t times.
+func add(sums []int32, line []byte, t int32) {
+	for i, v := range line {
+		sums[i] += t * int32(v)
+	}
+}
