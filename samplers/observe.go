@@ -28,6 +28,9 @@ type Recorder struct {
 	// and Hops its numbers of changed sites, [draw, chain].
 	Accept []float64
 	Hops   []int
+	// Weight holds the weights of the states, [draw, chain]; nil where the kernel has
+	// none and all count the same.
+	Weight []float64
 }
 
 var _ Observer = (*Recorder)(nil)
@@ -43,6 +46,7 @@ func (r *Recorder) Observe(s *State, info *Info) error {
 	r.U = append(r.U, s.U...)
 	r.Accept = append(r.Accept, info.Accept...)
 	r.Hops = append(r.Hops, info.Hops...)
+	r.Weight = append(r.Weight, s.Weight...)
 	return nil
 }
 
@@ -53,6 +57,37 @@ func (r *Recorder) Draws() int { return len(r.Steps) }
 func (r *Recorder) At(k, c int) []int32 {
 	lo := (k*r.Chains + c) * r.Sites
 	return r.Codes[lo : lo+r.Sites : lo+r.Sites]
+}
+
+// Mean estimates the expectation of f, a function of a state's codes, from all draws of
+// all chains, each with its weight: Σ w·f(x) / Σ w (Sun et al. 2023, eq. 15). It is NaN
+// without draws.
+func (r *Recorder) Mean(f func(codes []int32) float64) float64 {
+	values := make([]float64, 0, r.Draws()*r.Chains)
+	for k := range r.Draws() {
+		for c := range r.Chains {
+			values = append(values, f(r.At(k, c)))
+		}
+	}
+	return WeightedMean(values, r.Weight)
+}
+
+// WeightedMean is Σ w·x / Σ w; nil weights are equal ones. It is NaN where there is no
+// value, and panics where weights are given in another number.
+func WeightedMean(x, w []float64) float64 {
+	if w != nil && len(w) != len(x) {
+		panic("samplers: WeightedMean of values and weights that differ in number")
+	}
+	sum, total := 0.0, 0.0
+	for k, v := range x {
+		weight := 1.0
+		if w != nil {
+			weight = w[k]
+		}
+		sum += weight * v
+		total += weight
+	}
+	return sum / total
 }
 
 // ByChain turns a [draw, chain] record such as r.U into one row a chain, as

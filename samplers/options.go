@@ -11,7 +11,8 @@ import (
 // Flag describes one option of a sampler, read from a field of its option
 // struct: `flag:"step-size" default:"0.4" choices:"a,b" doc:"..."`. Fields
 // without a flag tag are for Go callers only. Fields are float64, int, bool or
-// string, and their zero value means the default.
+// string, and their zero value means the default; where zero is a setting of its own, the
+// tag zero has the value that says so, as `zero:"-1"`.
 type Flag struct {
 	Name    string   // as "step-size"
 	Type    string   // "float64", "int", "bool" or "string"
@@ -78,6 +79,9 @@ func set(v reflect.Value, f reflect.StructField, text string) string {
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return "not a number"
+		}
+		if z := f.Tag.Get("zero"); x == 0 && z != "" {
+			return set(v, reflect.StructField{}, z)
 		}
 		v.SetFloat(x)
 	case reflect.Int:

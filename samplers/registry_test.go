@@ -15,6 +15,7 @@ func TestKernels(t *testing.T) {
 		"gibbs":       gibbsLaw,
 		"gibbs-model": gibbsModelLaw,
 		"gwg":         gwgLaw,
+		"pez":         pezLaw,
 		"sgdld":       sgdldLaw,
 	})
 }

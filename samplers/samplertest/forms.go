@@ -45,6 +45,11 @@ func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed 
 	case samplers.NeedsModelConditional:
 		return []form{{"model", func(p *Problem, base energies.Differentiable) energies.Energy { return model{densityOnly{base}, p} }}}
 	}
+	if r.Needs == samplers.NeedsEmbedding {
+		return []form{{"embedded", func(p *Problem, base energies.Differentiable) energies.Energy {
+			return embedded{densityOnly{base}, base, p}
+		}}}
+	}
 	list := []form{{"density", func(_ *Problem, base energies.Differentiable) energies.Energy { return densityOnly{base} }}}
 	if c, ok := p.Energy.(energies.Conditional); ok {
 		list = append(list, form{"conditional", func(_ *Problem, base energies.Differentiable) energies.Energy {

@@ -3,6 +3,7 @@ package samplertest
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -128,20 +129,51 @@ func copyLocal(l samplers.Local) samplers.Local {
 	return samplers.Local{U: slices.Clone(l.U), Grad: slices.Clone(l.Grad), Tilt: slices.Clone(l.Tilt)}
 }
 
-// nonFinite gives one state U = NaN: chains must fail there by name, or, asked
-// to reject, never go there.
+// nonFinite gives one state U = NaN, of those that chains reach from another one:
+// they must fail there by name, or, asked to reject, never go there.
 func nonFinite(f *family, c *testCase) {
 	states := c.possible()
-	bad := c.p.Law.X.Chain(states[len(states)/3])
-	start := make([]int32, 0, 20*c.p.Space().Sites)
-	for range 20 {
-		start = append(start, c.p.Law.X.Chain(states[len(states)-1])...)
+	for j := len(states) - 1; j >= 0; j-- { // a kernel without chance may stay where it is
+		start := make([]int32, 0, 20*c.p.Space().Sites)
+		for range 20 {
+			start = append(start, c.p.Law.X.Chain(states[j])...)
+		}
+		cfg := samplers.Config{Kernel: c.kernel(f.t, c.p.Energy, false), Init: start, Steps: 60, Seed: 11}
+		if c.anneal != nil {
+			cfg.InverseTemperature = c.anneal.beta
+		}
+		if bad := c.reached(f, cfg, states[j]); bad >= 0 {
+			c.poison(f, cfg, c.p.Law.X.Chain(bad))
+			return
+		}
 	}
+	f.t.Errorf("%s: no state is left", c.name)
+}
+
+// reached returns a state that chains reach from state start, one in the middle of them,
+// -1 if they stay.
+func (c *testCase) reached(f *family, cfg samplers.Config, start int) int {
+	f.t.Helper()
+	var record samplers.Recorder
+	cfg.Observers = []samplers.Observer{&record}
+	if _, err := samplers.Run(background, cfg); err != nil {
+		f.t.Fatalf("%s: %v", c.name, err)
+	}
+	seen := map[int]bool{}
+	for j := range len(record.Codes) / record.Sites {
+		seen[c.p.Law.Find(record.Codes[j*record.Sites:(j+1)*record.Sites])] = true
+	}
+	delete(seen, start)
+	if len(seen) == 0 {
+		return -1
+	}
+	return slices.Sorted(maps.Keys(seen))[len(seen)/3]
+}
+
+// poison runs cfg on an energy that is NaN at bad.
+func (c *testCase) poison(f *family, cfg samplers.Config, bad []int32) {
 	base := poisoned{c.p.Energy, bad}
-	cfg := samplers.Config{Kernel: c.kernel(f.t, base, false), Init: start, Steps: 60, Seed: 11}
-	if c.anneal != nil {
-		cfg.InverseTemperature = c.anneal.beta
-	}
+	cfg.Kernel = c.kernel(f.t, base, false)
 	_, err := samplers.Run(background, cfg)
 	var typed *samplers.NonFiniteError
 	if !errors.As(err, &typed) || !slices.Equal(typed.State, bad) || typed.Chain < 0 || typed.Chain >= 20 {

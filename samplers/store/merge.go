@@ -192,7 +192,7 @@ func joinPoints(chains []part) *checkpoint {
 	first := chains[0].run.point
 	joint := &checkpoint{Snapshot: first.Snapshot}
 	s, t := &joint.Snapshot, &joint.Tally
-	s.ChainIDs, s.Codes, s.StepSize, s.Adapt = nil, nil, nil, nil
+	s.ChainIDs, s.Codes, s.StepSize, s.Adapt, s.Since, s.Aux = nil, nil, nil, nil, nil, nil
 	t.Kept = first.Tally.Kept
 	s.Evaluations = first.Snapshot.Evaluations
 	seen := map[*Reader]bool{chains[0].run: true}
@@ -207,6 +207,11 @@ func joinPoints(chains []part) *checkpoint {
 		if from.Snapshot.Adapt != nil {
 			s.Adapt = append(s.Adapt, from.Snapshot.Adapt[p.chain])
 		}
+		if from.Snapshot.Since != nil {
+			s.Since = append(s.Since, from.Snapshot.Since[p.chain])
+		}
+		aux := len(from.Snapshot.Aux) / len(from.Snapshot.ChainIDs)
+		s.Aux = append(s.Aux, from.Snapshot.Aux[p.chain*aux:(p.chain+1)*aux]...)
 		t.Accept = append(t.Accept, from.Tally.Accept[p.chain])
 		t.Hops = append(t.Hops, from.Tally.Hops[p.chain])
 		if !seen[p.run] {

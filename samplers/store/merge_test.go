@@ -167,7 +167,7 @@ func TestMergeKnowsTheSnapshot(t *testing.T) {
 	for f := range reflect.TypeFor[samplers.Snapshot]().Fields() {
 		names = append(names, f.Name)
 	}
-	if got, want := fmt.Sprint(names), "[Seed Step ChainIDs Codes StepSize Adapt Evaluations]"; got != want {
+	if got, want := fmt.Sprint(names), "[Seed Step ChainIDs Codes StepSize Adapt Since Aux Evaluations]"; got != want {
 		t.Errorf("a snapshot has %s; joinPoints knows %s", got, want)
 	}
 }
