@@ -1,11 +1,12 @@
-"""PyTorch programs that the benchmark compares with: DMALA on the pll energy of a text.
+"""PyTorch programs that the benchmark compares with: DMALA on the pll energy of a text, or on a CLIP prompt.
 
     bench_torch.py --spec FILE --program authors|best|compiled
 
 authors   what the published sampler code does: every step computes energy and gradient at x and at x'
-          anew (two forward-and-backward passes, two forward passes), transformers' model with the
-          vocabulary head at all positions, autograd through one-hot @ W, Categorical
-best      the same chain with everything we know: best.py, (U, tilt) of the current state kept
+          anew (two forward-and-backward passes, two forward passes), transformers' model, plain.py,
+          autograd through one-hot @ W, Categorical
+best      the same chain with everything we know: best.py and best_clip.py, (U, tilt) of the current
+          state kept
 compiled  best, compiled by inductor
 
 Lines on stdin: "use N" starts N chains anew, "check" computes U and the tilt of their initial state,
@@ -24,6 +25,9 @@ import torch
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 from best import Best
+from best_clip import BestClip
+from plain import Clip, Pll
+from tower import load_tower
 
 from export_bert import load_model
 
@@ -35,31 +39,15 @@ class Authors:
 
     evaluations = 4  # of the model a step: energy and gradient at two states, twice the energy alone
 
-    def __init__(self, model, spec: dict) -> None:
-        self.model, self.spec = model.requires_grad_(False), spec
-        self.table = model.bert.embeddings.word_embeddings.weight
-        self.allowed = torch.full((len(self.table),), -torch.inf)
-        self.allowed[torch.tensor(spec["allowed"])] = 0
+    def __init__(self, energy, spec: dict) -> None:
+        self.energy, self.alpha = energy, spec["step_size"]
 
     def use(self, init) -> str:
         self.x = torch.tensor(init)
         return "sdpa"
 
-    def energy(self, one_hot):
-        """U of [chain, blank, word]: one pass for all chains and variants."""
-        c, k, _ = one_hot.shape
-        embedded = one_hot @ self.table
-        rows = self.table[torch.tensor(self.spec["ids"])].repeat(c, k, 1, 1)
-        blanks = self.spec["blanks"]
-        for i, p in enumerate(blanks):
-            rows[:, :, p] = embedded[:, None, i]
-            rows[:, i, p] = self.table[self.spec["mask_id"]]
-        logits = self.model(inputs_embeds=rows.flatten(0, 1)).logits.unflatten(0, (c, k))
-        scores = torch.stack([logits[:, i, p] for i, p in enumerate(blanks)], dim=1)
-        return (torch.log_softmax(scores, dim=-1) * one_hot).sum((1, 2))
-
     def one_hot(self, x):
-        return torch.nn.functional.one_hot(x, len(self.table)).float()
+        return torch.nn.functional.one_hot(x, self.energy.values).float()
 
     def gradient(self, x):
         o = self.one_hot(x).requires_grad_()
@@ -68,7 +56,7 @@ class Authors:
     def proposal(self, x):
         o, g = self.one_hot(x), self.gradient(x)
         d = g - (g * o).sum(-1, keepdim=True)
-        logits = d / 2 - (1 - o) / self.spec["step_size"] + self.allowed  # D² = 2
+        logits = d / 2 - (1 - o) / self.alpha + self.energy.bias  # D² = 2
         return torch.distributions.Categorical(logits=logits)
 
     def step(self) -> float:
@@ -83,7 +71,7 @@ class Authors:
         return accept.mean().item()
 
     def check(self):
-        g = self.gradient(self.x) / 2 + self.allowed
+        g = self.gradient(self.x) / 2 + self.energy.bias
         u = self.energy(self.one_hot(self.x))
         return u, torch.log_softmax(g, -1).gather(2, self.x[..., None])[..., 0]
 
@@ -93,9 +81,9 @@ class Cached:
 
     evaluations = 1
 
-    def __init__(self, model, spec: dict, compiled: bool) -> None:
+    def __init__(self, best: type, model, spec: dict, compiled: bool) -> None:
         self.alpha, self.compiled = spec["step_size"], compiled
-        self.programs = {a: Best(model, spec, a).eval() for a in ("flash", "plain")}
+        self.programs = {a: best(model, spec, a).eval() for a in ("flash", "plain")}
 
     def use(self, init) -> str:
         """Starts the chains with the kind of attention that is faster for so many."""
@@ -177,8 +165,9 @@ def main() -> None:
     spec = json.loads(a.spec.read_text())
     torch.set_num_threads(spec["threads"])
     torch.manual_seed(spec["seed"])
-    model = load_model(spec["model"], "sdpa")
-    program = Authors(model, spec) if a.program == "authors" else Cached(model, spec, a.program == "compiled")
+    load, plain, best = (load_tower, Clip, BestClip) if spec["form"] == "clip" else (load_model, Pll, Best)
+    model = load(spec["model"], "sdpa")
+    program = Authors(plain(model, spec), spec) if a.program == "authors" else Cached(best, model, spec, a.program == "compiled")
     mode = torch.enable_grad if a.program == "authors" else torch.no_grad if a.program == "compiled" else torch.inference_mode
     del model
     with mode():

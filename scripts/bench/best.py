@@ -41,13 +41,27 @@ def linear(x, w, b):
     return torch.addmm(b, x, w.t())
 
 
-class Best(torch.nn.Module):
+class Blocks(torch.nn.Module):
+    """What the towers share: rows are [n·rows, width], heads [n, head, rows, d]."""
+
+    def __init__(self, eps: float, heads: int, attention: str) -> None:
+        super().__init__()
+        self.eps, self.heads, self.flash = eps, heads, attention == "flash"
+
+    def split(self, x, n):
+        """[n·rows, h] -> [n, head, rows, d]"""
+        return x.view(n, -1, self.heads, x.shape[-1] // self.heads).transpose(1, 2)
+
+    def join(self, x):
+        return x.transpose(1, 2).reshape(-1, x.shape[1] * x.shape[3])
+
+
+class Best(Blocks):
     """U and softmax(g/2) of the form pll, for any number of chains."""
 
     def __init__(self, model, text: dict, attention: str) -> None:
-        super().__init__()
         c, e, head = model.config, model.bert.embeddings, model.cls.predictions
-        self.eps, self.heads, self.flash = c.layer_norm_eps, c.num_attention_heads, attention == "flash"
+        super().__init__(c.layer_norm_eps, c.num_attention_heads, attention)
         self.layers = torch.nn.ModuleList(Layer(x) for x in model.bert.encoder.layer)
         ids, blanks = torch.tensor(text["ids"]), torch.tensor(text["blanks"])
         k, t = len(blanks), len(ids)
@@ -85,13 +99,6 @@ class Best(torch.nn.Module):
         dv = kept.transpose(-1, -2) @ do
         ds = aten._softmax_backward_data(do @ v.transpose(-1, -2), kept, -1, kept.dtype) * q.shape[-1] ** -0.5
         return ds @ k, ds.transpose(-1, -2) @ q, dv
-
-    def split(self, x, n):
-        """[n·rows, h] -> [n, head, rows, d]"""
-        return x.view(n, -1, self.heads, x.shape[-1] // self.heads).transpose(1, 2)
-
-    def join(self, x):
-        return x.transpose(1, 2).reshape(-1, x.shape[1] * x.shape[3])
 
     def rest(self, w, x, o):
         """What follows attention, for the rows x: returns the output and what backward needs."""

@@ -8,54 +8,91 @@ import bench_torch
 import pytest
 import torch
 from best import Best
+from best_clip import BestClip
+from plain import Clip, Pll
+from tower import random_tower
 
 from export_bert import random_model
 
 VOCAB, ALLOWED = 300, list(range(20, 290))
 
 
-@pytest.fixture(scope="module")
-def model():
+class Case:
+    """A small model and a task, for all programs."""
+
+    def __init__(self, plain, best, model, spec: dict) -> None:
+        self.plain, self.best, self.model, self.spec = plain, best, model, spec
+        self.x = torch.tensor(spec["init"])
+
+    def authors(self) -> bench_torch.Authors:
+        program = bench_torch.Authors(self.plain(self.model, self.spec), self.spec)
+        program.use(self.spec["init"])
+        return program
+
+    def cached(self) -> bench_torch.Cached:
+        program = bench_torch.Cached(self.best, self.model, self.spec, False)
+        program.use(self.spec["init"])
+        return program
+
+
+def pll() -> Case:
     torch.manual_seed(0)
-    return random_model(VOCAB, 32, 3, 4, 16, attention="sdpa").requires_grad_(False)
+    model = random_model(VOCAB, 32, 3, 4, 16, attention="sdpa").requires_grad_(False)
+    ids, init = torch.randint(20, 290, (10,)).tolist(), torch.randint(20, 290, (5, 3)).tolist()
+    return Case(Pll, Best, model, {"ids": ids, "blanks": [1, 4, 8], "allowed": ALLOWED, "mask_id": 6, "init": init, "step_size": 0.5})
 
 
-@pytest.fixture(scope="module")
-def spec():
-    ids = torch.randint(20, 290, (10,)).tolist()
-    init = torch.randint(20, 290, (5, 3)).tolist()
-    return {"ids": ids, "blanks": [1, 4, 8], "allowed": ALLOWED, "mask_id": 6, "init": init, "step_size": 0.5}
+def clip(blanks: list[int]) -> Case:
+    """A text with words before, between and after the blanks."""
+    model = random_tower(VOCAB, 32, 3, 4)
+    ids, target = torch.randint(0, 298, (10,)).tolist(), torch.randn(32)
+    ids[0], ids[-1] = VOCAB - 2, VOCAB - 1
+    init = torch.randint(0, len(ALLOWED), (5, len(blanks))).tolist()
+    return Case(Clip, BestClip, model, {"ids": ids, "blanks": blanks, "allowed": ALLOWED, "init": init, "step_size": 0.5, "weight": 30.0,
+                                        "target": (target / target.norm()).tolist()})  # fmt: skip
 
 
-def started(program, spec):
-    program.use(spec["init"])
-    return program
+CASES = {"pll": pll, "clip": lambda: clip([1, 2, 3]), "clip-words": lambda: clip([3, 5, 7])}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return CASES[request.param]()
 
 
 @pytest.mark.parametrize("attention", ["flash", "plain"])
-def test_best_computes_what_autograd_computes(model, spec, attention):
-    x = torch.tensor(spec["init"])
-    authors = started(bench_torch.Authors(model, spec), spec)
+def test_best_computes_what_autograd_computes(case, attention):
+    x, authors = case.x, case.authors()
     with torch.inference_mode():
-        u, p = Best(model, spec, attention)(x)
-    want = torch.softmax(authors.gradient(x) / 2 + authors.allowed, -1).flatten(0, 1)
+        u, p = case.best(case.model, case.spec, attention)(x)
+    want = torch.softmax(authors.gradient(x) / 2 + authors.energy.bias, -1).flatten(0, 1)
     torch.testing.assert_close(u, authors.energy(authors.one_hot(x)), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(p, want, rtol=1e-4, atol=1e-7)
-    for a, b in zip(authors.check(), started(bench_torch.Cached(model, spec, False), spec).check(), strict=True):
+    for a, b in zip(authors.check(), case.cached().check(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
-def test_proposals_are_the_same_law(model, spec):
-    authors = started(bench_torch.Authors(model, spec), spec)
-    cached = started(bench_torch.Cached(model, spec, False), spec)
-    x = torch.tensor(spec["init"])
+@pytest.mark.parametrize("blanks", [[1, 2, 3], [3, 5, 7]])
+def test_prompts_are_read_as_transformers_reads_them(blanks):
+    """The energy by one-hot codes is that of the tower's own forward pass on token ids."""
+    case = clip(blanks)
+    ids = torch.tensor(case.spec["ids"]).repeat(len(case.x), 1)
+    ids[:, blanks] = torch.tensor(ALLOWED)[case.x]
+    vectors = torch.nn.functional.normalize(case.model(input_ids=ids).text_embeds, dim=1)
+    authors = case.authors()
+    torch.testing.assert_close(authors.energy(authors.one_hot(case.x)), 30 * vectors @ torch.tensor(case.spec["target"]), rtol=1e-5, atol=1e-5)
+
+
+def test_proposals_are_the_same_law(case):
+    authors, cached, x = case.authors(), case.cached(), case.x
     law = authors.proposal(x)
     y = cached.draw()
     torch.testing.assert_close(cached.log_prob(cached.weighted, y).float(), law.log_prob(y).sum(1), rtol=1e-4, atol=1e-4)
-    draws, counts = 4000, torch.zeros(15, VOCAB)
+    values = authors.energy.values
+    draws, counts = 4000, torch.zeros(15, values)
     for _ in range(draws):
         counts.scatter_add_(1, cached.draw().view(-1, 1), torch.ones(15, 1))
-    expected = draws * law.probs.view(15, VOCAB)
+    expected = draws * law.probs.view(15, values)
     assert counts[expected == 0].sum() == 0
     common = expected > 5
     chi2 = ((counts - expected)[common] ** 2 / expected[common]).sum().item()
@@ -63,16 +100,16 @@ def test_proposals_are_the_same_law(model, spec):
     assert abs(chi2 - degrees) < 5 * (2 * degrees) ** 0.5
 
 
-def test_steps_move_and_keep_the_cache_current(model, spec):
+def test_steps_move_and_keep_the_cache_current(case):
     with torch.inference_mode():
-        cached = started(bench_torch.Cached(model, spec, False), spec)
+        cached = case.cached()
         for _ in range(20):
             assert 0 <= cached.step() <= 1
         u, p = cached.evaluate(cached.x)
         torch.testing.assert_close(cached.u, u)
         for kept, new in zip(cached.weighted, cached.weigh(p, cached.x), strict=True):
             torch.testing.assert_close(kept, new)
-    assert not torch.equal(cached.x, torch.tensor(spec["init"]))
+    assert not torch.equal(cached.x, case.x)
 
 
 def test_gradients_agree():

@@ -1,0 +1,168 @@
+"""The fastest PyTorch program we could write for U and tilt of a CLIP prompt: see best.py.
+
+Beside what best.py knows:
+  - the text is cut off after its end, and the last layer runs at the end-of-text row only;
+  - what stands before the first blank cannot see the blanks, attention being causal: its keys and
+    values are computed once;
+  - scales that follow from the weights are multiplied into them: those of LayerNorms, of queries,
+    and the 1.702 of quick GELU, u·sigmoid(1.702u), which is then torch's fused SiLU.
+"""
+
+from __future__ import annotations
+
+import torch
+from best import Blocks, linear
+from torch.ops import aten
+
+GELU = 1.702
+
+
+def folded(norm, w, b, scale=1.0):
+    """Weights of norm's scale and shift followed by w and b."""
+    return scale * w * norm.weight, scale * (b + w @ norm.bias)
+
+
+class Layer(torch.nn.Module):
+    """The weights of one layer; keys and values of the text before the first blank."""
+
+    def __init__(self, layer) -> None:
+        super().__init__()
+        a, m = layer.self_attn, layer.mlp
+        n = layer.layer_norm1
+        qkv = [folded(n, a.q_proj.weight, a.q_proj.bias, a.scale), *(folded(n, p.weight, p.bias) for p in (a.k_proj, a.v_proj))]
+        linears = {
+            "qkv": [torch.cat(x) for x in zip(*qkv, strict=True)],
+            "o": (a.out_proj.weight, a.out_proj.bias),
+            "up": folded(layer.layer_norm2, m.fc1.weight, m.fc1.bias, GELU),
+            "down": (m.fc2.weight / GELU, m.fc2.bias),
+        }
+        for name, (w, b) in linears.items():
+            self.register_buffer(name, w.detach().contiguous())
+            self.register_buffer(name + "_b", b.detach().contiguous())
+
+
+class BestClip(Blocks):
+    """U and softmax(g/2) of a weighted cosine, for any number of chains; values are the allowed tokens."""
+
+    def __init__(self, model, text: dict, attention: str) -> None:
+        tower, c = model.text_model, model.config
+        super().__init__(c.layer_norm_eps, c.num_attention_heads, attention)
+        self.layers = torch.nn.ModuleList(Layer(x) for x in tower.encoder.layers)
+        ids, blanks, everything = torch.tensor(text["ids"]), torch.tensor(text["blanks"]), tower.embeddings.token_embedding.weight
+        final = tower.final_layer_norm
+        first, t = text["blanks"][0], len(ids)
+        x = everything[ids].index_fill(0, blanks, 0.0) + tower.embeddings.position_embedding.weight[:t]
+        project, project_b = folded(final, model.text_projection.weight, torch.zeros(()))
+        late = torch.arange(first, t)
+        buffers = {
+            "table": everything[torch.tensor(text["allowed"])], "fixed": x[first:], "blanks": blanks - first,
+            "project": project, "project_b": project_b, "target": torch.tensor(text["target"]) * text["weight"],
+            "mask": torch.where(late[:, None] >= torch.arange(t), 0.0, -torch.inf),
+        }  # fmt: skip
+        for name, v in buffers.items():
+            self.register_buffer(name, v.detach().contiguous())
+        self.before(x[:first])
+
+    def before(self, x) -> None:
+        """Keys and values of the rows before the first blank, [1, head, row, d]."""
+        h = x.shape[1]
+        for w in self.layers:
+            q, k, v = (self.split(y, 1) for y in linear(self.norm(x)[0], w.qkv, w.qkv_b).split(h, dim=1))
+            w.register_buffer("k0", k.contiguous())
+            w.register_buffer("v0", v.contiguous())
+            mask = torch.full((len(x), len(x)), -torch.inf).triu(1)
+            o = torch.softmax(q @ k.transpose(-1, -2) + mask, dim=-1) @ v
+            x, _ = self.rest(w, x, self.join(o))
+
+    def norm(self, x):
+        """Without scale and shift, which the next product's weights hold."""
+        return torch.native_layer_norm(x, [x.shape[-1]], None, None, self.eps)
+
+    def norm_back(self, dy, x, stats):
+        return aten.native_layer_norm_backward(dy, x, [x.shape[-1]], *stats, None, None, [True, False, False])[0]
+
+    def attend(self, w, q, k, v, mask):
+        """q [n, head, row, d] is scaled; k and v are put behind those of the rows before."""
+        k = torch.cat([w.k0.expand(len(k), -1, -1, -1), k], dim=2)
+        v = torch.cat([w.v0.expand(len(v), -1, -1, -1), v], dim=2)
+        if self.flash:
+            o, kept = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=mask, scale=1.0)
+            return o, (q, k, v, o, kept)
+        s = q @ k.transpose(-1, -2)
+        p = torch.softmax(s if mask is None else s + mask, dim=-1)
+        return p @ v, (q, k, v, p)
+
+    def attend_back(self, do, tape, mask):
+        """The gradients of q, k and v, of the rows before left out."""
+        first = tape[1].shape[2] - self.mask.shape[0]
+        if self.flash:
+            dq, dk, dv = aten._scaled_dot_product_flash_attention_for_cpu_backward(do, *tape, 0.0, False, attn_mask=mask, scale=1.0)
+            return dq, dk[:, :, first:], dv[:, :, first:]
+        q, k, v, p = tape
+        ds = aten._softmax_backward_data(do @ v.transpose(-1, -2), p, -1, p.dtype)
+        return ds @ k, ds[..., first:].transpose(-1, -2) @ q, p[..., first:].transpose(-1, -2) @ do
+
+    def rest(self, w, x, o):
+        """What follows attention, for the rows x: returns the output and what backward needs."""
+        r = linear(o, w.o, w.o_b) + x
+        y, *stats = self.norm(r)
+        u = linear(y, w.up, w.up_b)
+        return linear(torch.nn.functional.silu(u), w.down, w.down_b) + r, (r, stats, u)
+
+    def rest_back(self, w, dx, kept):
+        """Returns the gradients of attention's output and, by the residual, of its input."""
+        r, stats, u = kept
+        d = dx + self.norm_back(aten.silu_backward(dx @ w.down, u) @ w.up, r, stats)
+        return d @ w.o, d
+
+    def encode(self, x, end, n):
+        """All layers forward, the last at the end of the text only."""
+        h, tape = x.shape[-1], []
+        for w in self.layers[:-1]:
+            a, *stats = self.norm(x)
+            q, k, v = (self.split(y, n) for y in linear(a, w.qkv, w.qkv_b).split(h, dim=1))
+            o, kept = self.attend(w, q, k, v, self.mask)
+            x2, more = self.rest(w, x, self.join(o))
+            tape.append((x, stats, kept, more))
+            x = x2
+        w = self.layers[-1]
+        a, *stats = self.norm(x)
+        k, v = (self.split(y, n) for y in linear(a, w.qkv[h:], w.qkv_b[h:]).split(h, dim=1))
+        q = self.split(linear(a[end], w.qkv[:h], w.qkv_b[:h]), n)
+        o, kept = self.attend(w, q, k, v, None)
+        x2, more = self.rest(w, x[end], self.join(o))
+        tape.append((x, stats, kept, more))
+        return x2, tape
+
+    def encode_back(self, d, tape, end, wanted, n):
+        """The gradient of the embeddings at the wanted rows."""
+        h, w = d.shape[-1], self.layers[-1]
+        x, stats, kept, more = tape.pop()
+        do, d = self.rest_back(w, d, more)
+        dq, dk, dv = (self.join(y) for y in self.attend_back(self.split(do, n), kept, None))
+        da = (torch.cat([dk, dv], dim=1) @ w.qkv[h:]).index_add_(0, end, dq @ w.qkv[:h])
+        d = self.norm_back(da, x, stats).index_add_(0, end, d)
+        for w in reversed(self.layers[:-1]):
+            x, stats, kept, more = tape.pop()
+            do, d = self.rest_back(w, d, more)
+            grads = [self.join(y) for y in self.attend_back(self.split(do, n), kept, self.mask)]
+            if not tape:
+                grads, d, x, stats = [y[wanted] for y in grads], d[wanted], x[wanted], [s[wanted] for s in stats]
+            d = d + self.norm_back(torch.cat(grads, dim=1) @ w.qkv, x, stats)
+        return d
+
+    def forward(self, codes):
+        """codes [chain, blank] -> U [chain], softmax(g/2) [chain·blank, value]"""
+        n, t = len(codes), len(self.fixed)
+        start = torch.arange(n)[:, None] * t
+        wanted, end = (start + self.blanks).view(-1), start[:, 0] + t - 1
+        x = self.fixed.repeat(n, 1).index_add_(0, wanted, self.table[codes.reshape(-1)])
+        x, tape = self.encode(x, end, n)
+        y, *stats = self.norm(x)
+        e = linear(y, self.project, self.project_b)
+        length = torch.linalg.vector_norm(e, dim=1, keepdim=True)
+        e = e / length
+        u = e @ self.target
+        d = (self.target - u[:, None] * e) / length
+        d = self.encode_back(self.norm_back(d @ self.project, x, stats), tape, end, wanted, n)
+        return u, torch.softmax((d / 2) @ self.table.t(), dim=1)
