@@ -171,6 +171,9 @@ CONFIGS = {
 
 def fixtures():
     files = {f"{FOLDER}/{name}": data for name, data in pictures().items()}
+    # What the package's example shows.
+    files |= {f"{FOLDER}/folder/{name}": data for name, data in (
+        ("blue.png", pictures()["rgb.png"]), ("more/wave.webp", pictures()["lossy.webp"]), ("notes.txt", b"no picture\n"))}
     decoded = {name: reference_rgb(data) for name, data in pictures().items()}
     cases, bytes_, values = [], {}, {}
     for label, (config, names) in CONFIGS.items():

@@ -1,0 +1,132 @@
+package pictures
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// read is ReadPreprocessor of a text.
+func read(text string) (*Preprocessor, error) { return ReadPreprocessor(strings.NewReader(text)) }
+
+// The file of the first CLIP models, that of later exports and one that leaves all to the
+// class mean the same.
+func TestReadForms(t *testing.T) {
+	files := []string{
+		`{}`,
+		`{"crop_size": 224, "do_center_crop": true, "do_normalize": true, "do_resize": true,
+		  "feature_extractor_type": "CLIPFeatureExtractor", "image_mean": [0.48145466, 0.4578275, 0.40821073],
+		  "image_std": [0.26862954, 0.26130258, 0.27577711], "resample": 3, "size": 224}`,
+		`{"crop_size": {"height": 224, "width": 224}, "do_center_crop": true, "do_convert_rgb": true, "do_normalize": true,
+		  "do_rescale": true, "do_resize": true, "image_mean": [0.48145466, 0.4578275, 0.40821073],
+		  "image_processor_type": "CLIPImageProcessor", "image_std": [0.26862954, 0.26130258, 0.27577711],
+		  "resample": 3, "rescale_factor": 0.00392156862745098, "size": {"shortest_edge": 224}, "data_format": null}`,
+	}
+	for _, f := range files {
+		p, err := read(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, w := p.Size(); h != 224 || w != 224 || p.Values() != 3*224*224 || p.s != defaults() {
+			t.Errorf("%s: %+v", f, p.s)
+		}
+	}
+	p, err := read(`{"size": {"height": 20, "width": 30}, "do_center_crop": false, "image_mean": 0.5, "image_std": 0.25}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, w := p.Size(); h != 20 || w != 30 || p.s.Mean != [3]float64{0.5, 0.5, 0.5} || p.s.Deviation[2] != 0.25 {
+		t.Errorf("%+v", p.s)
+	}
+}
+
+func TestReadBad(t *testing.T) {
+	for text, field := range map[string]string{
+		``:                                      "",
+		`{"size": 2`:                            "",
+		`[1]`:                                   "",
+		`{"size": "large"}`:                     "size",
+		`{"size": 0}`:                           "size",
+		`{"size": -224}`:                        "size",
+		`{"size": 224.5}`:                       "size",
+		`{"size": {"longest_edge": 9}}`:         "size",
+		`{"size": {"height": 9}}`:               "size",
+		`{"size": 1000000000}`:                  "size",
+		`{"crop_size": 1000000000}`:             "crop_size",
+		`{"crop_size": {"shortest_edge": 224}}`: "crop_size",
+		`{"crop_size": [224]}`:                  "crop_size",
+		`{"resample": "bicubic"}`:               "resample",
+		`{"resample": 17}`:                      "resample",
+		`{"resample": 2.5}`:                     "resample",
+		`{"do_resize": 1}`:                      "do_resize",
+		`{"do_center_crop": "yes"}`:             "do_center_crop",
+		`{"rescale_factor": 0}`:                 "rescale_factor",
+		`{"image_mean": [0.5, 0.5]}`:            "image_mean",
+		`{"image_std": [0.5, 0, 0.5]}`:          "image_std",
+		`{"image_processor_type": 3}`:           "image_processor_type",
+	} {
+		_, err := read(text)
+		e, ok := errors.AsType[*ConfigError](err)
+		if !ok || e.Field != field || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %T %v, want a ConfigError about %q", text, err, err, field)
+		}
+	}
+}
+
+func TestReadUnsupported(t *testing.T) {
+	for text, field := range map[string]string{
+		`{"resample": 0}`: "resample",
+		`{"resample": 1}`: "resample",
+		`{"resample": 5}`: "resample",
+		`{"image_processor_type": "SiglipImageProcessor"}`:                                 "image_processor_type",
+		`{"do_center_crop": false}`:                                                        "do_center_crop",
+		`{"do_center_crop": false, "do_resize": false, "size": {"height": 3, "width": 3}}`: "do_center_crop",
+	} {
+		_, err := read(text)
+		if e, ok := errors.AsType[*UnsupportedError](err); !ok || e.Field != field {
+			t.Errorf("%s: %T %v, want an UnsupportedError about %q", text, err, err, field)
+		}
+	}
+}
+
+// Whatever changes the values changes the digest; the spelling of a file does not.
+func TestDigest(t *testing.T) {
+	seen := map[string]string{}
+	for _, text := range []string{`{}`, `{"size": 225}`, `{"size": {"height": 224, "width": 224}}`, `{"crop_size": 223}`, `{"resample": 2}`,
+		`{"do_resize": false}`, `{"do_rescale": false}`, `{"rescale_factor": 0.5}`, `{"do_normalize": false}`,
+		`{"image_mean": [0.5, 0.4, 0.3]}`, `{"image_std": 1}`} {
+		p, err := read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[p.Digest()]; ok || len(p.Digest()) != 64 {
+			t.Errorf("%s and %s: %s", text, other, p.Digest())
+		}
+		seen[p.Digest()] = text
+	}
+	p, _ := read(`{"size": {"shortest_edge": 224}}`)
+	if seen[p.Digest()] != `{}` {
+		t.Error("two spellings differ")
+	}
+}
+
+// Pictures of which a whole resized copy would not fit into memory.
+func TestExtremeShapes(t *testing.T) {
+	pre, err := read(`{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]float32, pre.Values())
+	for _, shape := range [][2]int{{1, 1 << 20}, {1 << 20, 1}, {3, 1 << 18}, {1 << 18, 3}} {
+		m := newPicture(shape[0], shape[1])
+		for i := range m.Pix {
+			m.Pix[i] = 100
+		}
+		pre.Apply(values, m)
+		for i, v := range values {
+			if want := pre.value[i/(224*224)][100]; v != want {
+				t.Fatalf("%v: value %d is %v, want %v", shape, i, v, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package pictures
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fixture is a file of testdata.
+func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// fails wants an error of type E that names the file, in one line.
+func fails[E FileError](t *testing.T, data []byte) E {
+	t.Helper()
+	p, err := DecodeBytes("dir/a file", data, Limits{})
+	e, ok := errors.AsType[E](err)
+	if !ok {
+		t.Fatalf("error %T %v, want %T", err, err, e)
+	}
+	if p != nil || e.Path() != "dir/a file" || !strings.Contains(err.Error(), "dir/a file") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("picture %v, path %q, error %q", p, e.Path(), err)
+	}
+	return e
+}
+
+func TestNotImage(t *testing.T) {
+	for _, text := range []string{"", "B", "hello", "BMW builds cars and motorcycles", "\x00\x00\x00\x20ftypmp42....", strings.Repeat("\x00", 100)} {
+		fails[*NotImageError](t, []byte(text))
+	}
+	if e := fails[*NotImageError](t, nil); !strings.Contains(e.Error(), "empty") {
+		t.Errorf("%v does not say that the file is empty", e)
+	}
+}
+
+func TestFormatUnsupported(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x00\x00\x00\x20ftypheic\x00\x00\x00\x00mif1heic":                   "HEIC",
+		"\x00\x00\x00\x1cftypavif\x00\x00\x00\x00mif1avif":                   "AVIF",
+		"BM\x46\x00\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28\x00\x00\x00": "BMP",
+		"II*\x00\x08\x00\x00\x00":                                            "TIFF",
+		"MM\x00*\x00\x00\x00\x08":                                            "TIFF",
+		"\xff\x0a\x00":                                                       "JPEG XL",
+		"\x00\x00\x00\x0cjP  \r\n\x87\n":                                     "JPEG 2000",
+		"<?xml version=\"1.0\"?>\n<svg/>":                                    "SVG",
+		"8BPS\x00\x01":                                                       "Photoshop",
+	} {
+		if e := fails[*FormatError](t, []byte(text)); e.Format != want {
+			t.Errorf("%q is %s, want %s", text, e.Format, want)
+		}
+	}
+}
+
+// Of every fixture with enough data, the first two thirds are a file that is cut off.
+func TestTruncated(t *testing.T) {
+	for _, name := range []string{"rgb.png", "palette.png", "deep-4.png", "420.jpg", "progressive.jpg", "grey.jpg", "cmyk.jpg",
+		"rgb.gif", "clear.gif", "lossy.webp", "lossless.webp", "lossy-alpha.webp", "frames.webp"} {
+		t.Run(name, func(t *testing.T) {
+			data := fixture(t, name)
+			n := len(data) * 2 / 3
+			if name == "frames.webp" { // within the first of two frames
+				n = len(data) / 3
+			}
+			if e := fails[*TruncatedError](t, data[:n]); e.Unwrap() == nil {
+				t.Error("no cause")
+			}
+		})
+	}
+}
+
+func TestDamaged(t *testing.T) {
+	broken := bytes.Clone(fixture(t, "rgb.png"))
+	broken[bytes.Index(broken, []byte("IDAT"))+20] ^= 0x55
+	fails[*DamagedError](t, broken)
+
+	// Four colours in two bits a pixel, of which the palette has none.
+	fails[*DamagedError](t, bytes.Replace(fixture(t, "palette.png"), []byte("PLTE"), []byte("PLTX"), 1))
+}
+
+// gigantic are small files that announce 60,000 x 60,000 pixels or as much as they can.
+func gigantic(t testing.TB) map[string][]byte {
+	big := bytes.Clone(fixture(t, "rgb.png"))
+	binary.BigEndian.PutUint32(big[16:], 60000)
+	binary.BigEndian.PutUint32(big[20:], 60000)
+	binary.BigEndian.PutUint32(big[29:], crc32.ChecksumIEEE(big[12:29]))
+
+	photo := bytes.Clone(fixture(t, "420.jpg"))
+	at := bytes.Index(photo, []byte{0xff, 0xc0})
+	copy(photo[at+5:], []byte{0xea, 0x60, 0xea, 0x60})
+
+	film := bytes.Clone(fixture(t, "rgb.gif"))
+	copy(film[6:], []byte{0x60, 0xea, 0x60, 0xea})
+
+	canvas := bytes.Clone(fixture(t, "lossy-alpha.webp"))
+	copy(canvas[bytes.Index(canvas, []byte("VP8X"))+12:], []byte{0xff, 0x3f, 0, 0xff, 0x3f, 0})
+	return map[string][]byte{png: big, jpeg: photo, gif: film, webp: canvas}
+}
+
+func TestTooLarge(t *testing.T) {
+	for format, data := range gigantic(t) {
+		t.Run(format, func(t *testing.T) {
+			e := fails[*TooLargeError](t, data)
+			if side := map[bool]int{true: 16384, false: 60000}[format == webp]; e.Width != side || e.Height != side || e.Limit != 64<<20 {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+	if _, err := DecodeBytes("x", fixture(t, "rgb.png"), Limits{Pixels: 11*17 - 1}); err == nil {
+		t.Error("a limit of one pixel less is not kept")
+	}
+	if _, err := DecodeBytes("x", fixture(t, "rgb.png"), Limits{Pixels: 11 * 17}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.png")
+	if _, _, err := Read(path, Limits{}); !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), path) != 1 {
+		t.Errorf("absent: %v", err)
+	}
+	if _, err := Decode(dir, Limits{}); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a folder: %v", err)
+	} else if _, ok := errors.AsType[*ReadError](err); !ok {
+		t.Errorf("a folder: %T", err)
+	}
+	if err := os.WriteFile(path, make([]byte, 101), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := Read(path, Limits{Bytes: 100})
+	if e, ok := errors.AsType[*TooLargeError](err); !ok || e.Bytes != 101 || e.Limit != 100 {
+		t.Errorf("large: %v", err)
+	}
+	data, sum, err := Read(path, Limits{Bytes: 101})
+	if err != nil || len(data) != 101 {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	// What sha256sum says of 101 zeros.
+	if want := "e08dd9962eedb16e12840ea2a977cc07bc5fa8d96259682edaa080573d525e4c"; sum.String() != want {
+		t.Errorf("sum %s, want %s", sum, want)
+	}
+}
+
+// A name does not make a format.
+func TestExtensionIsIgnored(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "picture.png")
+	if err := os.WriteFile(path, fixture(t, "444.jpg"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Decode(path, Limits{}); err != nil || p.Width != 47 || p.Height != 33 {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+// The eight orientations of a file are undone by its definition: where in the upright
+// picture row r and column c of the file are.
+func TestTurn(t *testing.T) {
+	const w, h = 4, 3
+	p := newPicture(w, h)
+	for i := range p.Pix {
+		p.Pix[i] = byte(i)
+	}
+	place := map[int]func(r, c int) (y, x int){
+		1: func(r, c int) (int, int) { return r, c },
+		2: func(r, c int) (int, int) { return r, w - 1 - c },
+		3: func(r, c int) (int, int) { return h - 1 - r, w - 1 - c },
+		4: func(r, c int) (int, int) { return h - 1 - r, c },
+		5: func(r, c int) (int, int) { return c, r },
+		6: func(r, c int) (int, int) { return c, h - 1 - r },
+		7: func(r, c int) (int, int) { return w - 1 - c, h - 1 - r },
+		8: func(r, c int) (int, int) { return w - 1 - c, r },
+	}
+	for o, at := range place {
+		q := p.turn(o)
+		if o >= 5 && (q.Width != h || q.Height != w) || o < 5 && (q.Width != w || q.Height != h) {
+			t.Fatalf("orientation %d: %d x %d", o, q.Width, q.Height)
+		}
+		for r := range h {
+			for c := range w {
+				y, x := at(r, c)
+				if got, want := q.Pix[3*(y*q.Width+x):][:3], p.Pix[3*(r*w+c):][:3]; !bytes.Equal(got, want) {
+					t.Errorf("orientation %d, row %d, column %d: %v, want %v", o, r, c, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Broken EXIF data leaves a picture as it is.
+func TestBrokenEXIF(t *testing.T) {
+	data := bytes.Clone(fixture(t, "turned-6.jpg"))
+	at := bytes.Index(data, []byte("Exif\x00\x00"))
+	for i := at + 6; i < at+20; i++ {
+		data[i] = 0xff
+	}
+	if p, err := DecodeBytes("x", data, Limits{}); err != nil || p.Width != 22 || p.Height != 14 {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+// What the first frame of an animation does not cover is white.
+func TestOpenCanvas(t *testing.T) {
+	data := bytes.Clone(fixture(t, "rgb.gif"))
+	whole, err := DecodeBytes("x", data, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[6], data[8] = data[6]+3, data[8]+2 // a canvas of 17 x 11 for a frame of 14 x 9
+	at := bytes.LastIndex(data, []byte{0x2c, 0, 0, 0, 0, 14, 0, 9, 0})
+	data[at+1], data[at+3] = 2, 1 // at (2, 1)
+	p, err := DecodeBytes("x", data, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Width != 17 || p.Height != 11 {
+		t.Fatalf("%d x %d", p.Width, p.Height)
+	}
+	for y := range p.Height {
+		for x := range p.Width {
+			want := []byte{255, 255, 255}
+			if x >= 2 && x < 16 && y >= 1 && y < 10 {
+				want = whole.Pix[3*((y-1)*14+x-2):][:3]
+			}
+			if got := p.Pix[3*(y*17+x):][:3]; !bytes.Equal(got, want) {
+				t.Fatalf("(%d, %d): %v, want %v", x, y, got, want)
+			}
+		}
+	}
+}
+
+// FuzzDecode: whatever the bytes, a picture within the limit or a FileError.
+func FuzzDecode(f *testing.F) {
+	files, err := List("testdata")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		if ext := filepath.Ext(file); ext != ".npz" && ext != ".json" && filepath.Dir(file) == "testdata" {
+			data := fixture(f, filepath.Base(file))
+			f.Add(data)
+			f.Add(data[:len(data)/2])
+		}
+	}
+	for _, data := range gigantic(f) {
+		f.Add(data)
+	}
+	pre, err := ReadPreprocessor(strings.NewReader(`{"size": 8, "crop_size": 8}`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	values := make([]float32, pre.Values())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const limit = 1 << 16
+		p, err := DecodeBytes("x", data, Limits{Pixels: limit})
+		if err != nil {
+			if _, ok := errors.AsType[FileError](err); !ok {
+				t.Fatalf("%T %v", err, err)
+			}
+			if e, ok := errors.AsType[*DamagedError](err); ok && strings.Contains(e.Error(), "the decoder failed") {
+				t.Fatalf("a panic: %v", e)
+			}
+			return
+		}
+		if p.Width < 1 || p.Height < 1 || p.Width*p.Height > limit || len(p.Pix) != 3*p.Width*p.Height {
+			t.Fatalf("%d x %d, %d bytes", p.Width, p.Height, len(p.Pix))
+		}
+		pre.Apply(values, p)
+	})
+}

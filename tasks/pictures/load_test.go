@@ -1,0 +1,139 @@
+package pictures
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// mixed is a folder of pictures of all kinds and of files that are none.
+func mixed(t testing.TB) []string {
+	t.Helper()
+	dir := tree(t, map[string][]byte{
+		"1.png": fixture(t, "rgb.png"), "2.txt": []byte("no picture"), "3.jpg": fixture(t, "420.jpg"), "4.png": fixture(t, "rgb.png")[:60],
+		"5.gif": fixture(t, "rgb.gif"), "6.webp": gigantic(t)[webp], "7.webp": fixture(t, "lossy.webp"), "8.png": fixture(t, "tall.png"),
+	})
+	paths, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(paths, filepath.Join(dir, "absent"))
+}
+
+func TestLoad(t *testing.T) {
+	paths := mixed(t)
+	pre, err := read(`{"size": 16, "crop_size": 16}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, workers := range []int{0, 1, 3, 64} {
+		var steps []int
+		all, err := Load(t.Context(), paths, pre, workers, func(done, total int) {
+			if total != len(paths) {
+				t.Errorf("total %d", total)
+			}
+			steps = append(steps, done)
+		})
+		if err != nil || len(all) != len(paths) || !slices.Equal(steps, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}) {
+			t.Fatalf("%d workers: %d results, progress %v, %v", workers, len(all), steps, err)
+		}
+		for i, l := range all {
+			if l.File != paths[i] {
+				t.Errorf("result %d is %s, want %s", i, l.File, paths[i])
+			}
+			if bad := i == 1 || i == 3 || i == 5 || i == 8; bad != (l.Err != nil) {
+				t.Errorf("%s: %v", l.File, l.Err)
+			}
+			if l.Err != nil {
+				if e, ok := errors.AsType[FileError](l.Err); !ok || e.Path() != l.File || l.Pixels != nil {
+					t.Errorf("%s: %v", l.File, l.Err)
+				}
+				continue
+			}
+			m, err := Decode(l.File, Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := make([]float32, pre.Values())
+			pre.Apply(want, m)
+			if !slices.Equal(l.Pixels, want) {
+				t.Errorf("%s: other pixels than alone", l.File)
+			}
+			if _, sum, _ := Read(l.File, Limits{}); sum != l.Sum {
+				t.Errorf("%s: sum %s, want %s", l.File, l.Sum, sum)
+			}
+		}
+	}
+	if all, err := Load(t.Context(), nil, pre, 0, nil); err != nil || len(all) != 0 {
+		t.Errorf("no paths: %v, %v", all, err)
+	}
+}
+
+// Files whose vectors are there are read but not decoded.
+func TestStreamKnown(t *testing.T) {
+	paths := mixed(t)
+	pre, err := read(`{"size": 16, "crop_size": 16}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := OpenVectors(t.TempDir(), "model", pre, 1)
+	decoded := func() (n int) {
+		for l := range Stream(t.Context(), paths, pre, Options{Known: v.Has}) {
+			if l.Pixels != nil {
+				n++
+				if err := v.Put(l.Sum, []float32{1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return n
+	}
+	if first, second := decoded(), decoded(); first != 5 || second != 0 {
+		t.Errorf("%d decoded, then %d", first, second)
+	}
+}
+
+// The loop's pace bounds how far work goes ahead, and leaving the loop ends it.
+func TestStreamAhead(t *testing.T) {
+	one := mixed(t)[0]
+	paths := slices.Repeat([]string{one}, 200)
+	pre, err := read(`{"size": 4, "crop_size": 4}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun atomic.Int64
+	n := 0
+	for range Stream(t.Context(), paths, pre, Options{Workers: 3, Known: func(Sum) bool { begun.Add(1); return false }}) {
+		n++
+		if n == 10 {
+			time.Sleep(50 * time.Millisecond)
+			break
+		}
+	}
+	if b := begun.Load(); b < 10 || b > 10+2*3 {
+		t.Errorf("%d files begun for 10 taken", b)
+	}
+}
+
+func TestLoadCancelled(t *testing.T) {
+	paths := slices.Repeat(mixed(t)[:1], 100)
+	pre, err := read(`{"size": 4, "crop_size": 4}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var once sync.Once
+	all, err := Load(ctx, paths, pre, 2, func(done, _ int) {
+		if done == 5 {
+			once.Do(cancel)
+		}
+	})
+	if !errors.Is(err, context.Canceled) || all != nil {
+		t.Errorf("%d results, %v", len(all), err)
+	}
+}
