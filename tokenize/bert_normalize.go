@@ -4,8 +4,6 @@ import (
 	"slices"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // normalizer is BERT's text normalisation, steps 2 to 5 of the package comment.
@@ -55,58 +53,6 @@ func (n normalizer) cleaned(text string, base int) (chars []char, ascii bool) {
 		chars = append(chars, c)
 	}
 	return chars, ascii
-}
-
-// lateDecomposition is the character that Go's tables decompose and the reference, which follows an
-// older Unicode version there, does not.
-const lateDecomposition = 0x11938
-
-// decompose is the canonical decomposition (NFD). Offsets stay in order although marks may swap
-// places: as in the reference, the k-th character that is not an addition of the decomposition has
-// the offsets of the k-th original character, and an addition has those of the one before it.
-func decompose(chars []char) []char {
-	type part struct {
-		r     rune
-		class uint8
-		added bool
-	}
-	parts := make([]part, 0, len(chars)+8)
-	for _, c := range chars {
-		if c.r < 0xC0 || c.r == lateDecomposition {
-			parts = append(parts, part{r: c.r})
-			continue
-		}
-		for i, r := range norm.NFD.String(string(c.r)) {
-			parts = append(parts, part{r, class(r), i > 0})
-		}
-	}
-	for i := 0; i < len(parts); i++ {
-		j := i
-		for j < len(parts) && parts[j].class != 0 {
-			j++
-		}
-		slices.SortStableFunc(parts[i:j], func(a, b part) int { return int(a.class) - int(b.class) })
-		i = j
-	}
-	out := make([]char, len(parts))
-	next := 0
-	for i, p := range parts {
-		if !p.added {
-			next++
-		}
-		from := chars[max(next-1, 0)]
-		out[i] = char{p.r, from.start, from.end}
-	}
-	return out
-}
-
-// class is the canonical combining class, 0 for a character that starts a new sequence.
-func class(r rune) uint8 {
-	if !unicode.Is(combining, r) {
-		return 0
-	}
-	var buf [utf8.UTFMax]byte
-	return norm.NFD.Properties(buf[:utf8.EncodeRune(buf[:], r)]).CCC()
 }
 
 // lower maps every character to lower case.

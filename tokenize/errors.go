@@ -15,7 +15,8 @@ func (e *EncodingError) Error() string {
 	return fmt.Sprintf("tokenize: text is not UTF-8 at byte %d", e.Offset)
 }
 
-// MissingFileError says that a folder has none of the files that could hold the vocabulary.
+// MissingFileError says that a folder has none of the files that could hold the vocabulary, or a part
+// of it.
 // It matches fs.ErrNotExist.
 type MissingFileError struct {
 	Files []string
@@ -54,7 +55,7 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("tokenize: %s: unsupported: %s", e.File, e.What)
 }
 
-// MissingPieceError says that a vocabulary lacks a token that every BERT needs, such as [MASK].
+// MissingPieceError says that a vocabulary lacks a token that its kind of model needs, such as [MASK].
 type MissingPieceError struct {
 	File, Piece string
 }

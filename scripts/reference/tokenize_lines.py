@@ -2,9 +2,11 @@
 
     tokenize_lines.py             write tokenize/testdata/bert and tokenize/tables_gen.go
     tokenize_lines.py --check     regenerate in memory; exit 1 if a file differs
-    tokenize_lines.py --full DIR OUT
-        DIR holds tokenizers/bert-base-uncased and infilling/*.5k.txt; write to OUT one JSON line
-        for each sentence there and for 20,000 random lines: {"text", "tokens": [[id, start, end]]}
+    tokenize_lines.py --full OUT [DIR]
+        write a folder for each way to load a tokenizer below OUT: its files and lines.jsonl, one
+        JSON line for each of more than 20,000 texts: {"text", "tokens": [[id, start, end]],
+        "decoded", "ids", "ids_decoded"}, where ids are random. DIR holds tokenizers/bert-base-uncased
+        and infilling/*.5k.txt; without it the vocabulary is the fixtures'.
 
 Offsets are bytes of the UTF-8 text. The library reports characters; byte_offsets converts.
 """
@@ -15,6 +17,7 @@ import hashlib
 import json
 import pathlib
 import random
+import shutil
 import sys
 
 import tokenizers
@@ -191,26 +194,55 @@ def stale(files):
             if not (ROOT / p).is_file() or (ROOT / p).read_bytes() != text.encode()]
 
 
-def write_full(folder, out):
-    tok = Tokenizer.from_file(str(folder / "tokenizers" / "bert-base-uncased" / "tokenizer.json"))
-    tok.no_truncation()
-    lines = []
+def case(tok, text, rng, decode):
+    """A text, its tokens and what they decode to; and ids as a sampler makes them, now and then out of range."""
+    made, size = tokens(tok, text), tok.get_vocab_size()
+    ids = [rng.randrange(size + (rng.random() < 0.02)) for _ in range(rng.randrange(12))]
+    return {"text": text, "tokens": made, "decoded": decode(tok, [t[0] for t in made]),
+            "ids": ids, "ids_decoded": decode(tok, ids)}
+
+
+def full_texts(data, first, random_text, seed):
+    """First, the reference sentences if data has them, and 20,000 random lines."""
+    lines = list(first)
     for name in ("tbc.5k.txt", "wiki103.5k.txt"):
-        lines += (folder / "infilling" / name).read_bytes().decode().removesuffix("\n").split("\n")
-    rng = random.Random(7)
-    lines += HARD + [random_line(rng) for _ in range(20000)]
-    with open(out, "w", encoding="utf-8") as f:
-        f.writelines(json.dumps({"text": text, "tokens": tokens(tok, text)}) + "\n" for text in lines)
-    print(len(lines), "lines")
+        if data and (data / "infilling" / name).is_file():
+            lines += (data / "infilling" / name).read_bytes().decode().removesuffix("\n").split("\n")
+    rng = random.Random(seed)
+    return lines + [random_text(rng) for _ in range(20000)]
+
+
+def write_lines(folder, rows):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "lines.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+def write_full(out, data=None):
+    """Returns the folders it wrote."""
+    known = data and data / "tokenizers" / "bert-base-uncased"
+    if not known or not (known / "tokenizer.json").is_file():
+        known = ROOT / "tokenize" / "testdata" / "bert"
+    tok = Tokenizer.from_file(str(known / "tokenizer.json"))
+    tok.no_truncation()
+    tok.decoder = decoders.WordPiece(prefix="##", cleanup=False)
+    rng = random.Random(9)
+    rows = [case(tok, text, rng, lambda t, ids: t.decode(ids, skip_special_tokens=True))
+            for text in full_texts(data, PLAIN + HARD, random_line, 7)]
+    for name, files in (("tokenizer-json", ["tokenizer.json"]), ("vocab-txt", ["vocab.txt"])):
+        write_lines(out / name, rows)
+        for f in files:
+            shutil.copyfile(known / f, out / name / f)
+    return [out / "tokenizer-json", out / "vocab-txt"]
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--check", action="store_true")
-    ap.add_argument("--full", nargs=2, type=pathlib.Path, metavar=("DIR", "OUT"))
+    ap.add_argument("--full", nargs="+", type=pathlib.Path, metavar=("OUT", "DIR"))
     args = ap.parse_args()
     if args.full:
-        return write_full(*args.full)
+        print(*write_full(*args.full[:2]))
+        return
     files = fixture()
     if args.check:
         old = stale(files)
