@@ -50,7 +50,9 @@ func TestSettings(t *testing.T) {
 	if _, err := New("dmala", e, Settings{"stepsize": "1"}); !errors.As(err, &unknown) || unknown.Nearest != "step-size" {
 		t.Errorf("misspelt option: %v", err)
 	}
-	for name, e := range map[string]energies.Energy{"dmala": onlyDensity{e}, "dula": onlyDensity{e}, "gwg": onlyDensity{e}, "gibbs-model": e} {
+	for name, e := range map[string]energies.Energy{
+		"dmala": onlyDensity{e}, "dula": onlyDensity{e}, "gwg": onlyDensity{e}, "gibbs-model": e, "pez": e, "sgdld": onlyDensity{e},
+	} {
 		var unsupported *UnsupportedError
 		r, err := Lookup(name)
 		if err != nil {
@@ -107,6 +109,7 @@ func TestMessages(t *testing.T) {
 		&OptionError{"a", "b", "c", "d"},
 		&UnsupportedError{"dmala", NeedsGradient},
 		&ConfigError{"Chains", "none"},
+		&ScheduleError{"x", "none"},
 		ErrStop,
 	} {
 		if s := err.Error(); !strings.HasPrefix(s, "samplers: ") || len(s) > 200 {

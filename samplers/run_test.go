@@ -59,7 +59,7 @@ func TestObserversThinAndStop(t *testing.T) {
 
 func TestCancellationKeepsWhatIsDone(t *testing.T) {
 	e := newSiteFields(&energies.Space{Sites: 3, Values: 4}, 2)
-	for _, name := range []string{"dula", "dmala", "gwg", "gibbs"} {
+	for _, name := range []string{"dula", "dmala", "gwg", "gibbs", "sgdld"} {
 		ctx, cancel := context.WithCancel(context.Background())
 		r, err := Run(ctx, Config{Kernel: kernel(t, name, e, nil), Steps: 100, Observers: []Observer{ObserverFunc(func(s *State, _ *Info) error {
 			if s.Step == 5 {
@@ -155,7 +155,7 @@ func TestBadInitialStatesAreNamed(t *testing.T) {
 	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 2)
 	nan := math.NaN()
 	init := []int32{0, 0, 1, 1, 2, 0}
-	for _, name := range []string{"dula", "dmala", "gwg", "gibbs"} {
+	for _, name := range []string{"dula", "dmala", "gwg", "gibbs", "sgdld"} {
 		cfg := Config{Steps: 1, Init: init, ChainIDs: []int64{4, 5, 6}}
 		cfg.Kernel = kernel(t, name, dense{cliff{f, 2, math.Inf(-1), 0}}, nil)
 		var zero *ZeroProbabilityError

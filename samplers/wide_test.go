@@ -103,7 +103,7 @@ func testPick(t *testing.T, f *siteFields, cur int32, tilted bool, n int) {
 // shared by goroutines, on one processor and on several.
 func TestDrawsDoNotDependOnThreads(t *testing.T) {
 	sp := &energies.Space{Sites: 3, Values: 5000}
-	for _, name := range []string{"dula", "dmala", "gwg"} {
+	for _, name := range []string{"dula", "dmala", "gwg", "sgdld"} {
 		for _, e := range []energies.Energy{newSiteFields(sp, 8), dense{newSiteFields(sp, 8)}} {
 			var codes [][]int32
 			for _, threads := range []int{1, 3} {
@@ -130,7 +130,7 @@ func TestDrawsDoNotDependOnThreads(t *testing.T) {
 // that has only a gradient.
 func TestDenseOptionIgnoresTilt(t *testing.T) {
 	f := newSiteFields(&energies.Space{Sites: 4, Values: 6}, 5)
-	for _, name := range []string{"dula", "dmala", "gwg"} {
+	for _, name := range []string{"dula", "dmala", "gwg", "sgdld"} {
 		var codes [][]int32
 		for _, c := range []struct {
 			e   energies.Energy
@@ -158,7 +158,7 @@ func TestDenseOptionIgnoresTilt(t *testing.T) {
 // TestNoAllocation: a step below the size that is worth threads allocates
 // nothing in steady state.
 func TestNoAllocation(t *testing.T) {
-	for _, name := range []string{"dula", "dmala", "gwg", "gibbs"} {
+	for _, name := range []string{"dula", "dmala", "gwg", "gibbs", "sgdld"} {
 		for _, kind := range []energies.Kind{energies.Categorical, energies.Ordinal} {
 			f := newSiteFields(&energies.Space{Sites: 5, Values: 7, Kind: kind}, 4)
 			for _, e := range []energies.Energy{f, dense{f}} {
@@ -182,6 +182,36 @@ func TestNoAllocation(t *testing.T) {
 					t.Errorf("%s, %s, %T: %v allocations a step", name, kind, e, n)
 				}
 			}
+		}
+	}
+}
+
+// TestNoAllocationAnnealed is the same with a schedule, whose softmax the energy makes,
+// and with minibatches.
+func TestNoAllocationAnnealed(t *testing.T) {
+	for _, name := range []string{"dula", "dmala", "gwg", "gibbs", "sgdld", "sgdld batch"} {
+		f := newSiteFields(&energies.Space{Sites: 5, Values: 7}, 4)
+		var e energies.Energy = temperedFields{f, new(int), new(int)}
+		set := Settings{}
+		if name == "sgdld batch" {
+			name, e, set = "sgdld", noisyFields{f, 9, nil}, Settings{"batch": "3", "polyak": "0.3"}
+		}
+		l, err := NewLoop(context.Background(), Config{
+			Kernel: kernel(t, name, e, set), Chains: 6, Steps: 400, InverseTemperature: func(step int64) float64 { return 0.01 * float64(step) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := func() {
+			if err := l.Step(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 50 {
+			step()
+		}
+		if n := testing.AllocsPerRun(100, step); n != 0 {
+			t.Errorf("%s: %v allocations a step", name, n)
 		}
 	}
 }

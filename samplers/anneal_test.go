@@ -1,0 +1,207 @@
+package samplers
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// temperedFields counts what a kernel asks of siteFields.
+type temperedFields struct {
+	*siteFields
+	grads, tilts *int
+}
+
+var _ energies.Tempered = temperedFields{}
+
+func (e temperedFields) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	*e.grads++
+	return e.siteFields.LogDensityGrad(ctx, u, g, x)
+}
+
+func (e temperedFields) Tilt(_ context.Context, p, g []float32, beta float64) error {
+	*e.tilts++
+	s := e.space.Values
+	for r := range len(g) / s {
+		sum := 0.0
+		for v := range s {
+			if e.space.Allows(r%e.space.Sites, int32(v)) {
+				sum += math.Exp(beta * float64(g[r*s+v]) / 2)
+			}
+		}
+		for v := range s {
+			p[r*s+v] = 0
+			if e.space.Allows(r%e.space.Sites, int32(v)) {
+				p[r*s+v] = float32(math.Exp(beta*float64(g[r*s+v])/2) / sum)
+			}
+		}
+	}
+	return nil
+}
+
+// TestAnnealingCosts: one evaluation a step as without a schedule; a tilt of the proposal,
+// and one of the state kept where β moved on.
+func TestAnnealingCosts(t *testing.T) {
+	for _, name := range []string{"dmala", "dula", "gwg"} {
+		for text, perStep := range map[string]int{"2": 1, "0.1t": 2} {
+			var grads, tilts int
+			e := temperedFields{newSiteFields(&energies.Space{Sites: 3, Values: 5}, 3), &grads, &tilts}
+			beta, err := ParseSchedule(text, 20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Run(context.Background(), Config{Kernel: kernel(t, name, e, nil), Chains: 4, Steps: 20, InverseTemperature: beta})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first := perStep - 1; grads != 21 || tilts != 21+20*(perStep-1)-first || r.State.Evaluations.Gradient != 84 {
+				t.Errorf("%s, β = %s: %d gradients and %d tilts in 20 steps, %+v", name, text, grads, tilts, r.State.Evaluations)
+			}
+		}
+	}
+}
+
+// TestConstantOneIsNoSchedule: β = 1 throughout draws what a run without it draws, and
+// records the same U.
+func TestConstantOneIsNoSchedule(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 3, Values: 5}, 3)
+	for _, name := range []string{"dmala", "dula", "gwg", "gibbs", "sgdld"} {
+		var record [2]Recorder
+		for k, beta := range []func(int64) float64{nil, func(int64) float64 { return 1 }} {
+			_, err := Run(context.Background(), Config{
+				Kernel: kernel(t, name, dense{f}, nil), Chains: 4, Warmup: 9, Steps: 40, Observers: []Observer{&record[k]}, InverseTemperature: beta,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(record[0].Codes, record[1].Codes) || !slices.Equal(record[0].U, record[1].U) || !slices.Equal(record[0].Accept, record[1].Accept) {
+			t.Errorf("%s: draws differ", name)
+		}
+	}
+}
+
+// TestRecordedUIsRaw: U of a draw is that of β = 1 whatever the step's β; at β = 0 all
+// states are alike, and those of probability zero still out of reach.
+func TestRecordedUIsRaw(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 2, Values: 4}, 3)
+	for _, name := range []string{"dmala", "dula", "gwg", "gibbs", "sgdld"} {
+		for _, beta := range []float64{0, 7} {
+			_, err := Run(context.Background(), Config{
+				Kernel: kernel(t, name, dense{cliff{f, 2, math.Inf(-1), 0}}, nil), Init: make([]int32, 20), Steps: 50,
+				InverseTemperature: func(int64) float64 { return beta },
+				Observers: []Observer{ObserverFunc(func(s *State, _ *Info) error {
+					u := make([]float64, s.Chains())
+					if err := f.LogDensity(context.Background(), u, s.X); err != nil {
+						return err
+					}
+					for c := range u {
+						if s.X.Chain(c)[0] == 2 || s.U[c] != u[c] {
+							t.Fatalf("%s, β = %v: state %v has U = %v, want %v", name, beta, s.X.Chain(c), s.U[c], u[c])
+						}
+					}
+					return nil
+				})},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestAnnealingErrors(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
+	var typed *ConfigError
+	for step, beta := range map[int64]float64{0: -1, 2: math.NaN(), 3: math.Inf(1)} {
+		cfg := Config{Kernel: kernel(t, "dmala", f, nil), Steps: 5, InverseTemperature: func(now int64) float64 {
+			if now == step {
+				return beta
+			}
+			return 1
+		}}
+		r, err := Run(context.Background(), cfg)
+		if !errors.As(err, &typed) || typed.Field != "InverseTemperature" || r != nil && r.State.Step != step {
+			t.Errorf("β = %v at step %d: %v", beta, step, err)
+		}
+	}
+	one := func(int64) float64 { return 1 }
+	for name, k := range map[string]Kernel{
+		"gibbs-model": kernel(t, "gibbs-model", guess{f}, nil),
+		"another":     struct{ Kernel }{kernel(t, "dmala", f, nil)},
+	} {
+		if _, err := Run(context.Background(), Config{Kernel: k, Steps: 5, InverseTemperature: one}); !errors.As(err, &typed) || !strings.Contains(err.Error(), "inverse temperature 1 alone") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A snapshot that lacks what the kernel keeps, or has too much, is another sampler's.
+	noisy := noisyFields{f, 5, nil}
+	for _, c := range []struct {
+		name   string
+		set    Settings
+		change func(*Snapshot)
+	}{
+		{"sgdld", Settings{"batch": "1"}, func(s *Snapshot) { s.Since = nil }},
+		{"sgdld", Settings{"batch": "1", "no-cache": "true"}, func(s *Snapshot) { s.Since = []int64{0} }},
+		{"sgdld", nil, func(s *Snapshot) { s.Aux = []float32{1} }},
+	} {
+		k := kernel(t, c.name, noisy, c.set)
+		r, err := Run(context.Background(), Config{Kernel: k, Steps: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.State.Snapshot()
+		c.change(&s)
+		if _, err := Run(context.Background(), Config{Kernel: k, Steps: 5, Resume: &s}); !errors.As(err, &typed) || typed.Field != "Resume" {
+			t.Errorf("%s %v: %v", c.name, c.set, err)
+		}
+	}
+}
+
+// guess is a made-up model conditional.
+type guess struct{ *siteFields }
+
+func (e guess) LogModelConditional(_ context.Context, lp []float64, _ int, _ energies.Batch) error {
+	clear(lp)
+	return nil
+}
+
+func TestParseSchedule(t *testing.T) {
+	for text, want := range map[string][3]float64{ // steps 0, 50 and 100 of 101
+		"50":       {50, 50, 50},
+		"0":        {0, 0, 0},
+		"0.1t":     {0.1, 5.1, 10.1},
+		" 2 t":     {2, 102, 202},
+		"1..100":   {1, 10, 100},
+		"4 .. 1":   {4, 2, 1},
+		"1e-2..1":  {0.01, 0.1, 1},
+		"0.5..0.5": {0.5, 0.5, 0.5},
+	} {
+		beta, err := ParseSchedule(text, 101)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for k, step := range []int64{0, 50, 100} {
+			if math.Abs(beta(step)-want[k]) > 1e-9 {
+				t.Errorf("%q: %v at step %d, want %v", text, beta(step), step, want[k])
+			}
+		}
+	}
+	past, _ := ParseSchedule("1..100", 101)
+	short, _ := ParseSchedule("1..100", 1)
+	if past(500) != past(100) || short(0) != 1 {
+		t.Errorf("past the end %v, of one step %v", past(500), short(0))
+	}
+	for _, text := range []string{"", "t", "x", "-1", "-1t", "NaN", "Inf", "0..1", "1..0", "1..", "1..2..3", "1t..2"} {
+		var typed *ScheduleError
+		if _, err := ParseSchedule(text, 10); !errors.As(err, &typed) || typed.Text != text || !strings.Contains(err.Error(), "samplers: schedule") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

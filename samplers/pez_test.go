@@ -1,0 +1,187 @@
+package samplers
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// units is U(e) = Σ_j c_j tanh(b_j + Σ_i A[i,j]·e_i) of embeddings, as
+// scripts/reference/pez_reference.py has it.
+type units struct {
+	space *energies.Space
+	Rows  [][]float64   `json:"rows"` // [value, width]
+	A     [][][]float64 `json:"a"`    // [site, unit, width]
+	B     []float64     `json:"b"`
+	C     []float64     `json:"c"`
+}
+
+var _ energies.Embedded = (*units)(nil)
+
+func (e *units) Space() *energies.Space { return e.space }
+func (e *units) Width() int             { return len(e.Rows[0]) }
+
+func (e *units) Embed(rows []float32, x energies.Batch) {
+	for r, v := range x.Codes {
+		for w, t := range e.Rows[v] {
+			rows[r*e.Width()+w] = float32(t)
+		}
+	}
+}
+
+func (e *units) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.EmbeddingGrad(ctx, u, make([]float32, len(x.Codes)*e.Width()), x)
+}
+
+func (e *units) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	for c := range u {
+		u[c] = 0
+		sum := make([]float64, len(x.Chain(c))*e.Width())
+		for j, cj := range e.C {
+			t := e.B[j]
+			for i, v := range x.Chain(c) {
+				for w, r := range e.Rows[v] {
+					t += e.A[i][j][w] * r
+				}
+			}
+			h := math.Tanh(t)
+			u[c] += cj * h
+			for i := range x.Chain(c) {
+				for w := range e.Width() {
+					sum[i*e.Width()+w] += cj * (1 - h*h) * e.A[i][j][w]
+				}
+			}
+		}
+		for k, t := range sum {
+			g[c*len(sum)+k] = float32(t)
+		}
+	}
+	return ctx.Err()
+}
+
+func (e *units) Nearest(ctx context.Context, codes []int32, rows []float32) error {
+	for r := range codes {
+		best := math.Inf(-1)
+		for v, row := range e.Rows {
+			dot, norm := 0.0, 0.0
+			for w, t := range row {
+				dot += t * float64(rows[r*e.Width()+w])
+				norm += t * t
+			}
+			if cos := dot / math.Sqrt(norm); cos > best {
+				best, codes[r] = cos, int32(v)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// TestPEZFollowsTorch compares with paths of torch.optim.AdamW: codes of every step,
+// embeddings of every tenth. Half way the run is stopped, sent through JSON and taken up.
+func TestPEZFollowsTorch(t *testing.T) {
+	text, err := os.ReadFile("testdata/pez.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fixture struct {
+		Cases []struct {
+			units
+			Name       string        `json:"name"`
+			LR         float64       `json:"lr"`
+			Decay      float64       `json:"decay"`
+			Start      []int32       `json:"start"`
+			Codes      [][]int32     `json:"codes"`
+			Embeddings [][][]float64 `json:"embeddings"`
+		} `json:"cases"`
+	}
+	if err := json.Unmarshal(text, &fixture); err != nil {
+		t.Fatal(err)
+	}
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for _, c := range fixture.Cases {
+		e := &c.units
+		e.space = &energies.Space{Sites: len(c.Start), Values: len(e.Rows)}
+		cfg := Config{
+			Kernel: kernel(t, "pez", e, Settings{"lr": number(c.LR), "weight-decay": number(c.Decay)}),
+			Init:   slices.Concat([]int32{0, 0, 0}, c.Start), Steps: len(c.Codes), // a chain beside it
+		}
+		worst, evaluated := 0.0, int64(0)
+		watch := ObserverFunc(func(s *State, info *Info) error {
+			n := int(s.Step)
+			if !slices.Equal(s.X.Chain(1), c.Codes[n-1]) {
+				t.Errorf("%s: codes %v after step %d, want %v", c.Name, s.X.Chain(1), n, c.Codes[n-1])
+				return ErrStop
+			}
+			evaluated += info.Evaluations.Gradient
+			if n%10 == 0 {
+				row := len(s.Aux) / 6
+				for i, site := range c.Embeddings[n/10-1] {
+					for w, want := range site {
+						worst = max(worst, math.Abs(float64(s.Aux[3*row+i*len(site)+w])-want))
+					}
+				}
+			}
+			if n == 25 && info.Keep {
+				return ErrStop
+			}
+			return nil
+		})
+		cfg.Observers = []Observer{watch}
+		for cfg.Resume == nil || cfg.Resume.Step < int64(len(c.Codes)) {
+			r, err := Run(context.Background(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if t.Failed() {
+				return
+			}
+			body, err := json.Marshal(r.State.Snapshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Init, cfg.Resume = nil, &Snapshot{}
+			if err := json.Unmarshal(body, cfg.Resume); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("%s: embeddings within %.1e, %d evaluations in %d steps of two chains", c.Name, worst, evaluated, len(c.Codes))
+		if worst > 1e-5 {
+			t.Errorf("%s: embeddings are %v off", c.Name, worst)
+		}
+		if evaluated >= int64(2*len(c.Codes)) {
+			t.Errorf("%s: %d evaluations, although states stay the same", c.Name, evaluated)
+		}
+	}
+}
+
+// TestPEZIsScaleFree: a constant inverse temperature changes next to nothing.
+func TestPEZIsScaleFree(t *testing.T) {
+	e := &units{
+		space: &energies.Space{Sites: 2, Values: 3},
+		Rows:  [][]float64{{1, 0.2}, {-0.3, 0.7}, {-1, -0.5}},
+		A:     [][][]float64{{{1, 2}}, {{-1, 0.5}}},
+		B:     []float64{0.1}, C: []float64{0.8},
+	}
+	var aux [][]float32
+	for _, beta := range []float64{1, 400} {
+		r, err := Run(context.Background(), Config{
+			Kernel: kernel(t, "pez", e, nil), Init: []int32{2, 0}, Steps: 30, InverseTemperature: func(int64) float64 { return beta },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		aux = append(aux, r.State.Aux[:4])
+	}
+	for k, p := range aux[0] {
+		if math.Abs(float64(p-aux[1][k])) > 1e-5 {
+			t.Errorf("embeddings %v at β = 1, %v at 400", aux[0], aux[1])
+			break
+		}
+	}
+}

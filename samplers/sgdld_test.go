@@ -1,0 +1,316 @@
+package samplers
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// noisyFields is siteFields as a sum of terms, each of them the fields and something of
+// its own that cancels over all of them.
+type noisyFields struct {
+	*siteFields
+	terms int
+	seen  *[][][]int32 // minibatches asked for, [evaluation, chain]; nil: not kept
+}
+
+var _ energies.Stochastic = noisyFields{}
+
+func (e noisyFields) Terms() int { return e.terms }
+
+func (e noisyFields) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+	if e.seen != nil {
+		var copied [][]int32
+		for _, b := range batch {
+			copied = append(copied, slices.Clone(b))
+		}
+		*e.seen = append(*e.seen, copied)
+	}
+	err := e.LogDensityGrad(ctx, u, g, x)
+	for c := range u {
+		for _, j := range batch[c] {
+			lift := math.Sin(float64(j)) - math.Sin(float64((int(j)+1)%e.terms))
+			for k := range len(e.h) {
+				g[c*len(e.h)+k] += float32(lift * math.Cos(float64(k)) / float64(len(batch[c])))
+			}
+		}
+	}
+	return err
+}
+
+func TestMinibatches(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
+	var seen [][][]int32
+	cfg := Config{Kernel: kernel(t, "sgdld", noisyFields{f, 6, &seen}, Settings{"batch": "4"}), Chains: 3, Steps: 1999}
+	if _, err := Run(context.Background(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[int32]int{}
+	for _, step := range seen {
+		if slices.Equal(step[0], step[1]) && slices.Equal(step[1], step[2]) {
+			counts[-1]++
+		}
+		for _, batch := range step {
+			sorted := slices.Clone(batch)
+			slices.Sort(sorted)
+			if len(batch) != 4 || len(slices.Compact(sorted)) != 4 {
+				t.Fatalf("minibatch %v", batch)
+			}
+			for _, j := range batch {
+				counts[j]++
+			}
+		}
+	}
+	n, p := float64(3*len(seen)), 4.0/6
+	for j := range int32(6) {
+		if z := (float64(counts[j]) - n*p) / math.Sqrt(n*p*(1-p)); math.Abs(z) > 4 {
+			t.Errorf("term %d is %.1f standard errors off its frequency", j, z)
+		}
+	}
+	if len(seen) != 2000 || counts[-1] > 2 {
+		t.Errorf("%d evaluations for 1999 steps and the start; chains drew the same %d times", len(seen), counts[-1])
+	}
+	// A run taken up asks for the very minibatches again, not for their complement.
+	var again [][][]int32
+	cfg.Kernel = kernel(t, "sgdld", noisyFields{f, 6, &again}, Settings{"batch": "4"})
+	cfg.ChainIDs, cfg.Chains = []int64{2}, 0
+	if _, err := Run(context.Background(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	for step := range seen {
+		if !slices.Equal(seen[step][2], again[step][0]) {
+			t.Fatalf("step %d: a chain drew %v among others, %v alone", step, seen[step][2], again[step][0])
+		}
+	}
+}
+
+// TestSGDLDEvaluations: one a step with minibatches; with the exact gradient only where
+// a state is new.
+func TestSGDLDEvaluations(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 3, Values: 4}, 2)
+	for _, c := range []struct {
+		set  Settings
+		e    energies.Energy
+		want func(changes int64) int64
+	}{
+		{Settings{"batch": "2"}, noisyFields{f, 5, nil}, func(int64) int64 { return 4 * 51 }},
+		{Settings{"polyak": "0.3"}, f, func(changes int64) int64 { return 4 + changes }},
+		{Settings{"polyak": "0.3", "balance": "barker"}, f, func(changes int64) int64 { return 4 + changes }},
+	} {
+		changes := int64(0)
+		r, err := Run(context.Background(), Config{Kernel: kernel(t, "sgdld", c.e, c.set), Chains: 4, Steps: 50, Observers: []Observer{
+			ObserverFunc(func(_ *State, info *Info) error {
+				for _, h := range info.Hops {
+					if h > 0 {
+						changes++
+					}
+				}
+				return nil
+			}),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.State.Evaluations, (Counts{Gradient: c.want(changes)}); got != want || changes == 0 || changes == 200 {
+			t.Errorf("%v: evaluations %+v, want %+v; %d changes", c.set, got, want, changes)
+		}
+	}
+}
+
+// TestSGDLDReplaysCaches takes up a run in the middle of long caches: only the
+// minibatches since each chain's last change are drawn again, and what follows is equal.
+func TestSGDLDReplaysCaches(t *testing.T) {
+	f := noisyFields{newSiteFields(&energies.Space{Sites: 3, Values: 4}, 3), 9, nil}
+	set := Settings{"batch": "2", "polyak": "0.1"}
+	l, err := NewLoop(context.Background(), Config{Kernel: kernel(t, "sgdld", f, set), Chains: 4, Steps: 80, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(l *Loop) {
+		if err := l.Step(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 40 {
+		step(l)
+	}
+	snapshot := l.State().Snapshot()
+	var asked [][][]int32
+	f.seen = &asked
+	rest, err := NewLoop(context.Background(), Config{Kernel: kernel(t, "sgdld", f, set), Steps: 80, Seed: 2, Resume: &snapshot})
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluated, want := 0, 0
+	for _, a := range asked {
+		evaluated += len(a)
+	}
+	for _, since := range snapshot.Since {
+		want += int(snapshot.Step-since) + 1
+	}
+	if longest := int(snapshot.Step - slices.Min(snapshot.Since)); evaluated != want || longest < 8 || slices.Min(snapshot.Since) == slices.Max(snapshot.Since) {
+		t.Errorf("caches since %v: %d evaluations, want %d", snapshot.Since, evaluated, want)
+	}
+	for !l.Done() {
+		if !slices.Equal(l.State().Grad, rest.State().Grad) || !slices.Equal(l.State().U, rest.State().U) || !slices.Equal(l.State().Weight, rest.State().Weight) {
+			t.Fatalf("step %d: what is kept differs", l.State().Step)
+		}
+		step(l)
+		step(rest)
+	}
+	if !slices.Equal(l.State().X.Codes, rest.State().X.Codes) {
+		t.Error("draws differ")
+	}
+}
+
+// TestFullMinibatchIsExact: all terms together are the energy, up to rounding.
+func TestFullMinibatchIsExact(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 3, Values: 4}, 2)
+	var record [2]Recorder
+	for k, set := range []Settings{{"batch": "5"}, {}} {
+		_, err := Run(context.Background(), Config{Kernel: kernel(t, "sgdld", noisyFields{f, 5, nil}, set), Chains: 4, Steps: 60, Observers: []Observer{&record[k]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(record[0].Codes, record[1].Codes) {
+		t.Error("draws differ")
+	}
+	for k, w := range record[0].Weight {
+		if math.Abs(w/record[1].Weight[k]-1) > 1e-5 {
+			t.Fatalf("weight %v and %v", w, record[1].Weight[k])
+		}
+	}
+}
+
+func TestSGDLDOptions(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
+	e := noisyFields{f, 5, nil}
+	for _, c := range []struct {
+		set            Settings
+		option, reason string
+	}{
+		{Settings{"batch": "-1"}, "batch", "negative"},
+		{Settings{"batch": "6"}, "batch", "the energy has 5 terms"},
+		{Settings{"jump": "both"}, "jump", "sites, single"},
+		{Settings{"balance": "min"}, "balance", "sqrt, barker"},
+		{Settings{"polyak": "0"}, "polyak", "want a number"},
+		{Settings{"polyak": "sampling:x"}, "polyak", "want a number"},
+		{Settings{"jump": "single", "polyak": "1.5"}, "polyak", "h of step 0 is a probability with jump=single"},
+		{Settings{"jump": "single", "polyak": "facility"}, "polyak", "a probability"},
+		{Settings{"fixed-step": "-1"}, "fixed-step", "positive"},
+		{Settings{"fixed-step": "NaN"}, "fixed-step", "positive"},
+		{Settings{"fixed-step": "1", "polyak": "1"}, "fixed-step", "excludes"},
+	} {
+		_, err := New("sgdld", e, c.set)
+		var typed *OptionError
+		if !errors.As(err, &typed) || typed.Option != c.option || !strings.Contains(typed.Reason, c.reason) {
+			t.Errorf("%v: %v", c.set, err)
+		}
+	}
+	var typed *OptionError
+	for name, o := range map[string]SGDLDOptions{
+		"polyak":  {Polyak: "1", PolyakFunc: func(int64) float64 { return 1 }},
+		"jump":    {Jump: "x"},
+		"balance": {Balance: "x"},
+	} {
+		if _, err := NewSGDLD(e, o); !errors.As(err, &typed) || typed.Option != name {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	// A schedule in Go is found out where it goes wrong, before the step.
+	k, err := NewSGDLD(e, SGDLDOptions{Jump: JumpSingle, PolyakFunc: func(step int64) float64 { return 0.3 * float64(step+1) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(context.Background(), Config{Kernel: k, Steps: 9})
+	if !errors.As(err, &typed) || r.State.Step != 2 || !strings.Contains(err.Error(), "h of step 3") {
+		t.Errorf("%v after %d steps", err, r.State.Step)
+	}
+	var lacks *UnsupportedError
+	if _, err := New("sgdld", f, Settings{"batch": "1"}); !errors.As(err, &lacks) || lacks.Needs != NeedsTerms {
+		t.Errorf("minibatches of an energy without terms: %v", err)
+	}
+	for _, set := range []Settings{{"lr": "-1"}, {"lr": "Inf"}, {"weight-decay": "NaN"}} {
+		if _, err := New("pez", &units{space: f.space}, set); !errors.As(err, &typed) {
+			t.Errorf("pez %v: %v", set, err)
+		}
+	}
+}
+
+func TestParsePolyak(t *testing.T) {
+	for text, want := range map[string][2]float64{ // after 1 and 10000 steps
+		"":                {1, 1},
+		"2.5":             {2.5, 2.5},
+		"sampling":        {3 / math.Sqrt(11), 0.1},
+		"sampling:0.6":    {3 / math.Sqrt(11), 0.6},
+		"facility":        {math.Sqrt(1000.0 / 101), math.Sqrt(1000.0 / 10100)},
+		"axc:0.01":        {math.Sqrt(3.0 / 11), math.Sqrt(3.0 / 10010)},
+		"decay:4,1,0.001": {math.Sqrt(2), math.Sqrt(4.0 / 10001)},
+	} {
+		h, err := ParsePolyak(text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for k, step := range []int64{0, 9999} {
+			if math.Abs(h(step)-want[k]) > 1e-12 {
+				t.Errorf("%q: %v at step %d, want %v", text, h(step), step, want[k])
+			}
+		}
+	}
+	if h, _ := ParsePolyak("facility"); h(20000) != 0.3 {
+		t.Errorf("floor %v", h(20000))
+	}
+	for _, text := range []string{"0", "-1", "NaN", "Inf", "constant", "sampling:", "sampling:0", "decay", "decay:1,2", "decay:1,2,x", "decay:1,2,3,4", "1:2"} {
+		var typed *ScheduleError
+		if _, err := ParsePolyak(text); !errors.As(err, &typed) || typed.Text != text {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestWeights: ε = h/Z of the states as they are after a step, Z by its definition.
+func TestWeights(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 3, Values: 4, Allowed: [][]int32{{0, 1, 2, 3}, {0, 3}, {2}}}, 3)
+	var record Recorder
+	_, err := Run(context.Background(), Config{
+		Kernel: kernel(t, "sgdld", dense{f}, Settings{"polyak": "sampling:0.2"}), Chains: 3, Steps: 30, Thin: 4, Observers: []Observer{&record},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, step := range record.Steps {
+		for c := range 3 {
+			z := 0.0
+			for i, cur := range record.At(k, c) {
+				for _, v := range f.space.Allowed[i] {
+					if v != cur {
+						z += math.Exp((float64(f.h[i*4+int(v)]) - float64(f.h[i*4+int(cur)])) / 2)
+					}
+				}
+			}
+			if want := math.Max(0.2, 3/math.Sqrt(11+float64(step))) / z; math.Abs(record.Weight[k*3+c]/want-1) > 1e-9 {
+				t.Fatalf("weight %v after %d steps, want %v", record.Weight[k*3+c], step, want)
+			}
+		}
+	}
+	first := func(x []int32) float64 { return float64(x[0]) }
+	sum, total := 0.0, 0.0
+	for k, w := range record.Weight {
+		sum += w * first(record.At(k/3, k%3))
+		total += w
+	}
+	if got := record.Mean(first); math.Abs(got-sum/total) > 1e-12 {
+		t.Errorf("mean %v, want %v", got, sum/total)
+	}
+	record.Weight = nil
+	if got, all := record.Mean(func(x []int32) float64 { return 2 }), WeightedMean(nil, nil); got != 2 || !math.IsNaN(all) {
+		t.Errorf("mean of a constant %v, of nothing %v", got, all)
+	}
+}
