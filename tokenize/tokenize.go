@@ -1,10 +1,16 @@
 // Package tokenize turns text into the integer codes of a model's vocabulary and back.
 //
-// BERT is WordPiece as the Hugging Face tokenizers library runs it, from the files that models on
-// its hub ship: tokenizer.json or vocab.txt, and the optional tokenizer_config.json and config.json.
-// Ids and offsets equal the library's, character for character; the fixtures in testdata come from it.
+// BERT is WordPiece and CLIP is byte-level BPE as the Hugging Face tokenizers library runs them, from
+// the files that models on its hub ship: tokenizer.json, or vocab.txt (BERT), or vocab.json with
+// merges.txt (CLIP), and the optional tokenizer_config.json and config.json.
+// Ids, offsets and decoded texts equal the library's, character for character; the fixtures in
+// testdata come from it.
 //
-// The steps, in the library's order:
+// The words of BERT are split by github.com/sugarme/tokenizer. CLIP's merges are done here: that
+// library does not append the suffix of a word's end, and offsets must be exact where composition
+// changes the text.
+//
+// BERT's steps, in the library's order (CLIP's are with its type):
 //
 //  1. Literal special tokens ("[MASK]") are cut out of the raw text; what lies between them goes on.
 //  2. clean_text: control characters go, every white space becomes a blank.
@@ -43,4 +49,20 @@ type Tokenizer interface {
 	Piece(id int32) string
 	// ID is the id of a vocabulary entry.
 	ID(piece string) (int32, bool)
+}
+
+// RoundTrip decodes ids and encodes the text again. It returns the text, and whether its tokens are
+// ids: if not, a model that reads the text sees something else than one that was given ids.
+func RoundTrip(t Tokenizer, ids []int32) (text string, same bool) {
+	text = t.Decode(ids)
+	tokens, err := t.Encode(text)
+	if err != nil || len(tokens) != len(ids) {
+		return text, false
+	}
+	for i, k := range tokens {
+		if k.ID != ids[i] {
+			return text, false
+		}
+	}
+	return text, true
 }

@@ -1,0 +1,300 @@
+package tokenize
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+	"unicode/utf8"
+)
+
+func fixtureCLIP(t testing.TB) *CLIP { return mustLoadCLIP(t, clipFolder(t, "own")) }
+
+func idsOf(tokens []Token) []int32 {
+	ids := make([]int32, len(tokens))
+	for i, k := range tokens {
+		ids[i] = k.ID
+	}
+	return ids
+}
+
+func mustEncode(t testing.TB, tok Tokenizer, text string) []Token {
+	t.Helper()
+	tokens, err := tok.Encode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens
+}
+
+func TestCLIPSpecials(t *testing.T) {
+	own := fixtureCLIP(t)
+	if n := int32(own.Size()); own.SOT != n-2 || own.EOT != n-1 || own.Pad != own.EOT || own.Unk != own.EOT {
+		t.Errorf("%d ids: SOT %d, EOT %d, Pad %d, Unk %d", n, own.SOT, own.EOT, own.Pad, own.Unk)
+	}
+	holes := mustLoadCLIP(t, clipFolder(t, "holes"))
+	if holes.Piece(holes.SOT) != "<s>" || holes.Piece(holes.EOT) != "</s>" || holes.Piece(holes.Unk) != "<unk>" || holes.Pad != holes.EOT {
+		t.Errorf("holes: %q %q %q", holes.Piece(holes.SOT), holes.Piece(holes.EOT), holes.Piece(holes.Unk))
+	}
+	// An unknown byte is no special token of the text; a literal one is.
+	for i, k := range mustEncode(t, holes, "z</s>a") {
+		if k.Special != (i == 1) {
+			t.Errorf("token %d: %+v", i, k)
+		}
+	}
+}
+
+// TestCLIPTokenText compares each id's text with its decoding, and asks what is seen of a few.
+func TestCLIPTokenText(t *testing.T) {
+	c := fixtureCLIP(t)
+	fragments := 0
+	for id := range int32(c.Size()) {
+		p := c.Piece(id)
+		if back, ok := c.ID(p); !ok || back != id {
+			t.Errorf("ID(%q) = %d, %v, want %d", p, back, ok, id)
+		}
+		if special := id == c.SOT || id == c.EOT; c.IsSpecial(id) != special || special && (c.EndsWord(id) || c.IsPrintable(id)) {
+			t.Errorf("%q is misjudged", p)
+		}
+		if text := c.Decode([]int32{id}); !c.IsSpecial(id) && strings.TrimSpace(text) != strings.Trim(c.Text(id), " \t\n\v\f\r\x1c\x1d\x1e\x1f") {
+			t.Errorf("%q: Text %q, Decode %q", p, c.Text(id), text)
+		}
+		if c.EndsWord(id) != (strings.HasSuffix(p, "</w>") && !c.IsSpecial(id)) {
+			t.Errorf("EndsWord(%q) = %v", p, c.EndsWord(id))
+		}
+		if c.IsFragment(id) != strings.Contains(c.Text(id), "\ufffd") || c.IsFragment(id) && c.IsPrintable(id) {
+			t.Errorf("%q: fragment %v, printable %v", p, c.IsFragment(id), c.IsPrintable(id))
+		}
+		if c.IsFragment(id) {
+			fragments++
+		}
+	}
+	if fragments <= 2*128 { // bytes from 0x80 on, twice, and the first two bytes of an emoji
+		t.Errorf("%d fragments", fragments)
+	}
+	for piece, want := range map[string]string{
+		"the</w>": "the true true", "th": "th false true", "!</w>": "! true true", "Ã©</w>": "é true true",
+		"Ġ": "  false false", "Ċ</w>": "\n true false", "Ã": "\ufffd false false",
+	} {
+		id, ok := c.ID(piece)
+		if got := fmt.Sprint(c.Text(id), " ", c.EndsWord(id), " ", c.IsPrintable(id)); !ok || got != want {
+			t.Errorf("%q (%v): %q, want %q", piece, ok, got, want)
+		}
+	}
+	for _, id := range []int32{-1, int32(c.Size()), 1 << 30} {
+		if c.Piece(id) != "" || c.Text(id) != "" || c.EndsWord(id) || c.IsSpecial(id) || c.IsPrintable(id) || c.IsFragment(id) {
+			t.Errorf("%d is out of range and not nothing", id)
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	c := fixtureCLIP(t)
+	ids := idsOf(mustEncode(t, c, "a photo of the café, it's 2024 😀"))
+	if text, same := RoundTrip(c, ids); !same || text != "a photo of the café , it 's 2 0 2 4 😀" {
+		t.Errorf("%q %v", text, same)
+	}
+	if _, same := RoundTrip(c, nil); !same {
+		t.Error("nothing does not come back")
+	}
+	th, _ := c.ID("t")
+	end, _ := c.ID("h")
+	he, _ := c.ID("e</w>")
+	for name, bad := range map[string][]int32{
+		"unmerged":     {th, end, he},
+		"word open":    {th},
+		"special":      append([]int32{c.SOT}, ids...),
+		"fragment":     {c.bpe.last[0xC3]},
+		"upper case":   {c.bpe.last['A']},
+		"out of range": {int32(c.Size())},
+	} {
+		if text, same := RoundTrip(c, bad); same {
+			t.Errorf("%s: %v comes back from %q", name, bad, text)
+		}
+	}
+	b := fixtureBERT(t)
+	if text, same := RoundTrip(b, idsOf(mustEncode(t, b, "the end"))); !same || text != "the end" {
+		t.Errorf("BERT: %q %v", text, same)
+	}
+}
+
+// TestLossy compares the replacement of bad bytes with the examples of the Unicode standard, section
+// 3.9, among others.
+func TestLossy(t *testing.T) {
+	const bad = "\ufffd"
+	for in, want := range map[string]string{
+		"\xc0\xaf\xe0\x80\xbf\xf0\x81\x82\x41":                   strings.Repeat(bad, 8) + "A",
+		"\xed\xa0\x80\xed\xbf\xbf\xed\xaf\x41":                   strings.Repeat(bad, 8) + "A",
+		"\xf4\x91\x92\x93\xff\x41\x80\xbf\x42":                   strings.Repeat(bad, 5) + "A" + bad + bad + "B",
+		"\xe1\x80\xe2\xf0\x91\x92\xf1\xbf\x41":                   strings.Repeat(bad, 4) + "A",
+		"ok \xf0\x9f\x98\x80 \xf0\x9f\x98":                       "ok 😀 " + bad,
+		"\xf4\x8f\xbf\xf4\x90\xbf \xc2\xc2\xa9 \xf0\x90\x90\xf0": bad + bad + bad + bad + " " + bad + "© " + bad + bad,
+	} {
+		if got := lossy([]byte(in)); got != want {
+			t.Errorf("%q: got %+q, want %+q", in, got, want)
+		}
+	}
+}
+
+// TestMergeOrder compares the queue with the textbook loop: look for the first rule that applies.
+func TestMergeOrder(t *testing.T) {
+	for _, name := range []string{"own", "odd"} {
+		c := mustLoadCLIP(t, clipFolder(t, name))
+		var buf bpeBuffer
+		for _, k := range loadCLIPReference(t).Cases["own"] {
+			for _, word := range strings.Fields(k.Text) {
+				buf.setWord(plainChars(word))
+				want := slowMerge(&c.bpe, word)
+				if got := c.bpe.split(&buf); !reflect.DeepEqual(got, want) {
+					t.Fatalf("%s: %q: got %v, want %v", name, word, got, want)
+				}
+			}
+		}
+	}
+}
+
+func slowMerge(b *bpe, word string) []piece {
+	var parts []piece
+	for i := range len(word) {
+		parts = append(parts, piece{b.inner[word[i]], i, i + 1})
+	}
+	parts[len(parts)-1].id = b.last[word[len(word)-1]]
+	for {
+		best, at := merge{rank: 1 << 30}, -1
+		for i := range len(parts) - 1 {
+			if m, ok := b.merges[pairOf(parts[i].id, parts[i+1].id)]; ok && m.rank < best.rank {
+				best, at = m, i
+			}
+		}
+		if at < 0 {
+			return parts
+		}
+		parts[at] = piece{best.id, parts[at].start, parts[at+1].end}
+		parts = append(parts[:at+1], parts[at+2:]...)
+	}
+}
+
+// TestCLIPLongWord holds the time of one word of a million letters to seconds, where a quadratic loop
+// takes hours.
+func TestCLIPLongWord(t *testing.T) {
+	c, start := fixtureCLIP(t), time.Now()
+	for _, text := range []string{strings.Repeat("the", 300_000), strings.Repeat("e\u0301\u0323", 100_000), "e" + strings.Repeat("\u0323\u0301", 100_000)} {
+		tokens := mustEncode(t, c, text)
+		if tokens[0].Start != 0 || len(tokens) < 1000 {
+			t.Errorf("%d tokens, the first %+v", len(tokens), tokens[0])
+		}
+	}
+	if took := time.Since(start); took > time.Minute {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestCLIPConcurrent(t *testing.T) {
+	c, ref := fixtureCLIP(t), loadCLIPReference(t)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for _, k := range ref.Cases["own"] {
+				if diff := compareFull(c, k); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestCLIPMaxLen(t *testing.T) {
+	for _, k := range []struct {
+		settings, model string
+		want            int
+	}{
+		{`{}`, `{}`, 0},
+		{`{"model_max_length": 77}`, `{}`, 77},
+		{`{"model_max_length": 1e30}`, `{"text_config": {"max_position_embeddings": 32}}`, 32},
+		{`{"model_max_length": 77}`, `{"max_position_embeddings": 64}`, 64},
+	} {
+		fsys := clipFolder(t, "own")
+		for name, text := range map[string]string{settingsFile: k.settings, modelFile: k.model} {
+			fsys[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if c := mustLoadCLIP(t, fsys); c.MaxLen != k.want {
+			t.Errorf("%s %s: MaxLen %d, want %d", k.settings, k.model, c.MaxLen, k.want)
+		}
+	}
+}
+
+func FuzzCLIP(f *testing.F) {
+	for _, k := range loadCLIPReference(f).Cases["own"] {
+		f.Add(k.Text, uint16(len(k.IDs)))
+	}
+	f.Add("a\xffb", uint16(3))
+	var all []*CLIP
+	for _, name := range []string{"own", "odd", "files", "holes"} {
+		all = append(all, mustLoadCLIP(f, clipFolder(f, name)))
+	}
+	f.Fuzz(func(t *testing.T, text string, salt uint16) {
+		for _, c := range all {
+			tokens, err := c.Encode(text)
+			if !utf8.ValidString(text) {
+				if err == nil {
+					t.Fatal("text is not UTF-8 and was taken")
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			boundary := func(i int) bool { return i == len(text) || utf8.RuneStart(text[i]) }
+			start, end := 0, 0
+			for i, k := range tokens {
+				// Starts and ends may stay, never fall: one character can give several tokens.
+				if k.Start < start || k.End < end || k.Start >= k.End || k.End > len(text) || !boundary(k.Start) || !boundary(k.End) {
+					t.Fatalf("%+q: token %d is %+v after [%d,%d)", text, i, k, start, end)
+				}
+				if c.Piece(k.ID) == "" {
+					t.Fatalf("%+q: token %d is %+v", text, i, k)
+				}
+				start, end = k.Start, k.End
+			}
+			ids := idsOf(tokens)
+			for i := range ids { // any ids must decode to text that can be encoded
+				ids[i] += int32(salt) % 7 * int32(i%3)
+			}
+			if out := c.Decode(ids); !utf8.ValidString(out) {
+				t.Fatalf("%v decodes to %+q", ids, out)
+			}
+			RoundTrip(c, ids)
+		}
+	})
+}
+
+func BenchmarkCLIPEncode(b *testing.B) {
+	tok := fixtureCLIP(b)
+	const sentence = "a close-up photo of a small red fox asleep in the snow, 4k, it's night"
+	for _, size := range []struct{ name, text string }{
+		{"sentence", sentence},
+		{"accents", strings.ReplaceAll(sentence, "e", "e\u0301")},
+		{"page", strings.Repeat(sentence+" . ", 100)},
+	} {
+		b.Run(size.name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(size.text)))
+			for b.Loop() {
+				if _, err := tok.Encode(size.text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkLoadCLIP(b *testing.B) {
+	fsys := clipFolder(b, "own")
+	for b.Loop() {
+		mustLoadCLIP(b, fsys)
+	}
+}
