@@ -1,7 +1,10 @@
 """Driver of the recipe: python -m scripts.mlm [step ...] --seed 1
 
-Steps: prepare, train, export, evaluate; without one, all four in this order. Training stops after
---piece-minutes and goes on from its checkpoint the next time, until --minutes are used up.
+Steps: prepare, train, export, evaluate; without one, all four in this order. With --piece-minutes,
+training and scoring stop after that long; the same command goes on from there, until --minutes of
+training are used up and the model is exported. With --part-mib, what a piece made is also left as
+small files: the checkpoint, and at the end the model, log and figures. On another machine training
+goes on from them, and the step join makes files of them again.
 """
 
 from __future__ import annotations
@@ -20,13 +23,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from . import evaluate as measuring
 from .common import TINY, RecipeError, Shape, need, write_json
 from .data import read_vocab
+from .parts import join, split
 
-STEPS = ["prepare", "train", "export", "evaluate"]
+STEPS = ["prepare", "train", "export", "evaluate"]  # and join, which only runs when asked for
+RESULT = ["config.json", "model.onnx", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="python -m scripts.mlm", description=__doc__)
-    p.add_argument("steps", nargs="*", metavar="step", help="prepare, train, export, evaluate (default: all)")
+    p.add_argument("steps", nargs="*", metavar="step", help="prepare, train, export, evaluate (default: these four); join")
     data = Path("../shared/data")
     p.add_argument("--books", type=Path, default=data / "text/books-train.txt.xz", help="one paragraph a line")
     p.add_argument("--extra", type=Path, nargs="*", default=None, help="more text for the vocabulary only")
@@ -37,6 +42,10 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--minutes", type=float, default=80, help="training budget over all pieces")
     p.add_argument("--piece-minutes", type=float, default=0, help="stop and checkpoint after this long")
+    p.add_argument("--part-mib", type=float, default=0, help="leave checkpoint and result in parts of at most this size")
+    p.add_argument("--parts", type=Path, default=None, help="folder of the parts (default: WORK/parts)")
+    p.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="where to train")
+    p.add_argument("--no-compile", action="store_true", help="on a GPU: run operators one by one")
     p.add_argument("--max-steps", type=int, default=0, help="training budget in steps")
     p.add_argument("--workers", type=int, default=2, help="CPU processes")
     p.add_argument("--block-tokens", type=int, default=4096, help="tokens a forward pass")
@@ -44,15 +53,16 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--layers", type=int, default=Shape.num_hidden_layers)
     p.add_argument("--held-out", type=int, default=12, help="books set aside for evaluation")
     p.add_argument("--average", action="store_true", help="export the averaged weights (for an unfinished run)")
-    p.add_argument("--limit", type=int, default=500, help="reference sentences scored a file")
-    p.add_argument("--rows", type=int, default=1024, help="held-out rows scored")
+    p.add_argument("--limit", type=int, default=500, help="reference sentences scored a file; 0 for all")
+    p.add_argument("--rows", type=int, default=1024, help="held-out rows scored; 0 for none")
+    p.add_argument("--threads", type=int, default=2, help="threads of the evaluation")
     p.add_argument("--tiny", action="store_true", help="a model and budget for trying the recipe out")
     a = p.parse_args(argv)
     for s in a.steps:
-        if s not in STEPS:
-            p.error(f"unknown step {s!r} (steps: {', '.join(STEPS)})")
+        if s not in [*STEPS, "join"]:
+            p.error(f"unknown step {s!r} (steps: {', '.join([*STEPS, 'join'])})")
     a.steps = a.steps or STEPS
-    a.out, a.log = a.out or a.work / "model", a.log or a.work / "log.csv"
+    a.out, a.log, a.parts = a.out or a.work / "model", a.log or a.work / "log.csv", a.parts or a.work / "parts"
     if a.extra is None:
         wiki = data / "text/wikitext-2"
         a.extra = [] if a.tiny else [f for f in (wiki / "valid.txt", wiki / "test.txt") if f.exists()]
@@ -70,8 +80,10 @@ def settings(a: argparse.Namespace):
             minutes=a.minutes,
             max_steps=a.max_steps,
             workers=a.workers,
+            device=a.device,
             block_tokens=a.block_tokens,
             blocks=tuple(a.blocks),
+            compile=not a.no_compile,
         )
     return Settings(
         shape=replace(TINY),
@@ -79,6 +91,7 @@ def settings(a: argparse.Namespace):
         minutes=a.minutes,
         max_steps=a.max_steps or 150,
         workers=a.workers,
+        device=a.device,
         lr=1e-2,
         lr_matrix=1e-2,
         warmup_steps=10,
@@ -107,11 +120,41 @@ def export_step(a: argparse.Namespace) -> None:
         raise RecipeError(f"mlm: {path} differs from transformers by {gap:.1e}")
 
 
+def leave(a: argparse.Namespace, name: str, files: dict[str, Path]) -> None:
+    """Writes files as parts, when parts are asked for; those that the steps did not make are left out."""
+    if a.part_mib:
+        index = split({n: p for n, p in files.items() if p.exists()}, a.parts, name, int(a.part_mib * 2**20))
+        print(f"{index}: {len(json.loads(index.read_text('utf-8'))['parts'])} parts")
+
+
+def train_step(a: argparse.Namespace, s) -> float:
+    """Trains for a piece, from a checkpoint or its parts where there are some; returns the share spent."""
+    from .train import train
+
+    checkpoint, index = a.work / "checkpoint.pt", a.parts / "checkpoint.json"
+    if not checkpoint.exists() and index.exists():
+        join(index, a.work)
+        (a.work / "log.csv").replace(a.log)
+        print(f"going on from {index}")
+    # A small text may yield fewer pieces than asked for.
+    s.shape.vocab_size = len(read_vocab(a.work))
+    spent = train(a.work, s, a.log, a.piece_minutes)
+    print(a.log.read_text("utf-8").splitlines()[-1])
+    leave(a, "checkpoint", {"checkpoint.pt": checkpoint, "log.csv": a.log})
+    return spent
+
+
 def run(argv: list[str] | None = None) -> None:
     a = arguments(argv)
     s = settings(a)
     infilling = a.infilling if a.infilling.exists() else None
     a.work.mkdir(parents=True, exist_ok=True)
+    if "join" in a.steps:
+        indexes = sorted(a.parts.glob("*.json"))
+        if not indexes:
+            raise RecipeError(f"mlm: no index of parts in {a.parts}")
+        for index in indexes:
+            print(*join(index, a.work), sep="\n")
     if "prepare" in a.steps:
         from .prepare import prepare
 
@@ -120,18 +163,20 @@ def run(argv: list[str] | None = None) -> None:
                          held_out=a.held_out, seed=a.seed, extra=a.extra, exclude=exclude)  # fmt: skip
         print(f"prepared {counts['train_tokens']} tokens, {counts['held_out_tokens']} held out")
     if "train" in a.steps:
-        from .train import train
-
-        # A small text may yield fewer pieces than asked for.
-        s.shape.vocab_size = len(read_vocab(a.work))
-        train(a.work, s, a.log, a.piece_minutes)
-        print(a.log.read_text("utf-8").splitlines()[-1])
+        spent = train_step(a, s)
+        if spent < 1:
+            print(f"{spent:.0%} of the training budget is spent; the same command goes on")
+            return
     if "export" in a.steps:
         export_step(a)
     if "evaluate" in a.steps:
-        figures = measuring.evaluate(a.out, a.work, None if a.tiny else infilling, rows=a.rows, limit=a.limit)
+        figures = measuring.evaluate(a.out, a.work, None if a.tiny else infilling, rows=a.rows, limit=a.limit,
+                                     threads=a.threads, minutes=a.piece_minutes)  # fmt: skip
         write_json(a.work / "figures.json", figures)
         print(json.dumps(figures, indent=2))
+    if "export" in a.steps or "evaluate" in a.steps:
+        files = {"log.csv": a.log, "figures.json": a.work / "figures.json", "counts.json": a.work / "counts.json"}
+        leave(a, "result", {f"model/{f}": a.out / f for f in RESULT} | files)
 
 
 def main() -> None:

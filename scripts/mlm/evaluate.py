@@ -7,15 +7,15 @@ is shipped. The same numbers come out for the same file and seed.
 from __future__ import annotations
 
 import json
-import math
 import time
 from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from .common import CLS, MASK, SEP, need
+from .common import MASK, need
 from .data import Corpus, inner_pieces, mask, read_vocab
+from .pseudo import Scorer, log_softmax, pseudo_perplexity
 
 DEMO = "he had not , after all , [MASK] me the chance but [MASK] abandoned me [MASK] ."
 
@@ -46,11 +46,6 @@ class Model:
         return self.tokenizer.encode(text).ids[: self.positions]
 
 
-def log_softmax(x: np.ndarray) -> np.ndarray:
-    x = x - x.max(-1, keepdims=True)
-    return x - np.log(np.exp(x).sum(-1, keepdims=True))
-
-
 def held_out(m: Model, stem: Path, *, length: int = 128, limit: int = 1024, seed: int = 0) -> dict:
     """Top-1, top-5 and loss at 15% masked tokens, on whole words and on tokens one by one."""
     corpus = Corpus(stem)
@@ -71,37 +66,6 @@ def held_out(m: Model, stem: Path, *, length: int = 128, limit: int = 1024, seed
         out[name] = {k: round(float(v / count), 4) for k, v in (("top1", top1), ("top5", top5), ("loss", loss))}
         out[name]["targets"] = int(count)
     return out
-
-
-def pseudo_perplexity(m: Model, path: Path, limit: int) -> dict:
-    """exp of the mean, per word, of -log p(token | the rest); words are split at spaces.
-
-    Every token of a sentence is masked in its own row. The first `limit` sentences that fit are
-    scored; pieces per word are counted over the whole file.
-    """
-    lines = [s for s in need(path, "reference sentences").read_text("utf-8").split("\n") if s.strip()]
-    encodings = m.tokenizer.encode_batch(lines, add_special_tokens=False)
-    pieces, words = sum(len(e.ids) for e in encodings), sum(len(s.split()) for s in lines)
-    unknown = sum(e.ids.count(1) for e in encodings)
-    total = scored = used = 0
-    for line, enc in zip(lines[:limit], encodings, strict=False):
-        ids = np.asarray([CLS, *enc.ids, SEP])
-        if len(ids) > m.positions or len(ids) < 3:
-            continue
-        n = len(enc.ids)
-        rows = np.tile(ids, (n, 1))
-        at = np.arange(n)
-        rows[at, at + 1] = MASK
-        scores = log_softmax(m.logits(rows)[at, at + 1])
-        total -= float(scores[at, enc.ids].sum())
-        scored += len(line.split())
-        used += 1
-    return {
-        "pseudo_perplexity_per_word": round(math.exp(total / max(scored, 1)), 2),
-        "sentences": used,
-        "pieces_per_word": round(pieces / words, 4),
-        "unknown_pieces": unknown,
-    }
 
 
 def infilling(m: Model, path: Path) -> dict:
@@ -145,13 +109,22 @@ def speed(m: Model, batch: int = 25, length: int = 24, repeats: int = 20) -> dic
             "best_ms": round(min(times), 1), "load_s": round(m.load_seconds, 3)}  # fmt: skip
 
 
-def evaluate(folder: Path, work: Path, infill: Path | None, *, rows: int = 1024, limit: int = 500) -> dict:
-    """All figures as one dictionary; infill is the folder of reference sentences, if there is one."""
-    m = Model(folder)
-    out = {"held_out": held_out(m, work / "held", length=min(128, m.positions), limit=rows)}
+def evaluate(folder: Path, work: Path, infill: Path | None, *, rows: int = 1024, limit: int = 500,
+             threads: int = 2, minutes: float = 0.0) -> dict:  # fmt: skip
+    """All figures as one dictionary; infill is the folder of reference sentences, if there is one.
+
+    rows: held-out rows, 0 for none; limit: reference sentences a file, 0 for all, scored for at most
+    `minutes` a file before the next call goes on with them.
+    """
+    m = Model(folder, threads)
+    out: dict = {}
+    if rows:
+        out["held_out"] = held_out(m, work / "held", length=min(128, m.positions), limit=rows)
     if infill is not None:
-        out["tbc"] = pseudo_perplexity(m, infill / "tbc.5k.txt", limit)
-        out["wiki103"] = pseudo_perplexity(m, infill / "wiki103.5k.txt", limit)
+        scorer = Scorer(folder, threads)
+        for name in ("tbc", "wiki103"):
+            store = work / f"scored-{name}.json"
+            out[name] = pseudo_perplexity(scorer, infill / f"{name}.5k.txt", limit, store, minutes / 2)
         out["infilling_task"] = infilling(m, infill / "infilling_task.json")
     out["speed"] = speed(m)
     out["demo"] = demo(m)

@@ -7,8 +7,10 @@ as -offset-1), so that training reads them with numpy.memmap.
 
 from __future__ import annotations
 
+import json
 import lzma
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -24,9 +26,11 @@ from tokenizers import (
 )
 
 from .common import CLS, SEP, SPECIALS, RecipeError, need, write_json
+from .parts import sha256
 from .text import clean, penn, sentences
 
 ALPHABET = [chr(c) for c in range(33, 127) if not chr(c).isupper()]
+OTHERS = 8  # characters outside ASCII that may be in the vocabulary, the commonest of the text
 
 
 def read_books(path: Path) -> Iterator[list[str]]:
@@ -70,14 +74,21 @@ def blank_tokenizer(vocab: dict[str, int] | None = None) -> Tokenizer:
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
-    """Learns the vocabulary; special tokens get ids 0 to 4."""
-    tok = blank_tokenizer()
+    """Learns the vocabulary; special tokens get ids 0 to 4. The same text gives the same pieces."""
+    tok, texts = blank_tokenizer(), list(texts)
+    count = Counter()
+    for t in texts:
+        count.update(tok.normalizer.normalize_str(t))
+    others = sorted((c for c in count if not c.isspace() and c not in ALPHABET), key=lambda c: (-count[c], c))[:OTHERS]
+    # The trainer numbers ##letters as it meets them in a hash map, and breaks ties between pairs by
+    # number. Given in advance, as special tokens, their numbers are the same in every run.
+    inner = ["##" + c for c in [*ALPHABET, *others] if c.isalnum() or c in others]
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=2,
-        special_tokens=SPECIALS,
-        limit_alphabet=max(len(ALPHABET), 76),
-        initial_alphabet=ALPHABET,
+        special_tokens=SPECIALS + inner,
+        limit_alphabet=len(ALPHABET) + len(others),
+        initial_alphabet=ALPHABET + others,
         show_progress=False,
     )
     tok.train_from_iterator(texts, trainer)
@@ -153,10 +164,32 @@ def tokenise(tok: Tokenizer, books: list[list[str]], out: Path, penn_share: floa
     return total
 
 
+def finished(work: Path, made_from: dict) -> dict | None:
+    """The counts of an earlier run from the same text and settings, if its files are there."""
+    try:
+        counts = json.loads((work / "counts.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    there = all((work / f).exists() for f in ("vocab.txt", "tokenizer.json", "train.tok", "train.sent", "held.tok", "held.sent"))
+    return counts if there and counts.get("made_from") == made_from else None
+
+
 def prepare(books_file: Path, work: Path, *, vocab_size: int, positions: int, held_out: int, seed: int,
             extra: list[Path], exclude: list[Path], vocab_chars: int = 60_000_000) -> dict:  # fmt: skip
-    """Runs the whole step into the folder work; returns the token counts."""
+    """Runs the whole step into the folder work; returns the token counts.
+
+    Where an earlier run left the same work done, that is all it does: pieces of a run begin at once.
+    """
     work.mkdir(parents=True, exist_ok=True)
+    made_from = {
+        "books": sha256(need(books_file, "book text")),
+        "extra": [sha256(need(p, "vocabulary text")) for p in extra],
+        "exclude": [sha256(need(p, "reference sentences")) for p in exclude],
+        "vocab_size": vocab_size, "positions": positions, "held_out": held_out, "seed": seed, "vocab_chars": vocab_chars,
+    }  # fmt: skip
+    if (counts := finished(work, made_from)) is not None:
+        return counts
+    (work / "counts.json").unlink(missing_ok=True)
     books = list(read_books(books_file))
     train, held = split(books, held_out, seed)
     banned = {s.strip() for p in exclude for s in need(p, "reference sentences").read_text("utf-8").split("\n")}
@@ -184,6 +217,7 @@ def prepare(books_file: Path, work: Path, *, vocab_size: int, positions: int, he
         "vocab_size": tok.get_vocab_size(),
         "train_tokens": tokenise(tok, train, work / "train", 1 / 3, seed),
         "held_out_tokens": tokenise(tok, held, work / "held", 0.0, seed),
+        "made_from": made_from,
     }
     write_json(work / "counts.json", counts)
     return counts

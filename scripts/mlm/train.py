@@ -6,7 +6,8 @@ more predictions a token teach faster; at the end the model sees what it will be
 
 On CPU every worker is a process with one thread, on weights in shared memory. Workers draw blocks
 of rows from a common counter and meet twice a step; threads inside one process would meet in every
-operator instead, and wait there whenever another program has one of the cores.
+operator instead, and wait there whenever another program has one of the cores. On a GPU there is
+one process and nothing is shared: weights, gradients and the optimisers' state live on the device.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pathlib import Path
 import torch
 import torch.multiprocessing as mp
 
-from .worker import BLOCK, SECONDS, STEP, STOP, UNTIL, Settings, Shared, Worker
+from .common import need
+from .parts import sha256
+from .worker import BLOCK, SECONDS, STEP, STOP, UNTIL, Settings, Shared, Worker, pick_device, progress
 
 HEAD = "step,minutes,tokens,lr,mask,loss,top1"
 
@@ -62,19 +65,24 @@ def trim(log: Path, step: int) -> None:
     log.write_text("\n".join([head, *(r for r in rows if int(r.split(",")[0]) <= step)]) + "\n", encoding="utf-8")
 
 
-def train(work: Path, s: Settings, log: Path, piece_minutes: float = 0.0) -> Path:
-    """Trains until the budget is spent, or for piece_minutes; returns the checkpoint."""
-    workers = 1 if torch.cuda.is_available() else s.workers
+def train(work: Path, s: Settings, log: Path, piece_minutes: float = 0.0) -> float:
+    """Trains until the budget is spent, or for piece_minutes; returns the share that is spent.
+
+    The weights, and all that is needed to go on, are in work/checkpoint.pt.
+    """
+    workers = 1 if pick_device(s.device) == "cuda" else s.workers
     shared = Shared(s, workers)
     path = work / "checkpoint.pt"
     if path.exists():
-        shared.load(path, s.shape)
+        shared.load(path, s.shape, sha256(need(work / "vocab.txt", "vocabulary")))
     else:
         log.unlink(missing_ok=True)
     trim(log, int(shared.counters[STEP]))
+    if path.exists() and progress(shared.counters, s) >= 1:
+        return 1.0  # nothing left to do
     arguments = (workers, work, s, shared, log, piece_minutes)
     if workers == 1:
         work_on(0, *arguments)
     else:
         mp.spawn(work_on, arguments, nprocs=workers)
-    return path
+    return progress(shared.counters, s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from .common import RecipeError, Shape
 from .data import Corpus, Plan, inner_pieces, mask, read_vocab
 from .model import MaskedLM
 from .optim import Muon, adamw, matrices
+from .parts import sha256
 
 STEP, SECONDS, TOKENS, BLOCK, UNTIL, STOP = range(6)  # places in Shared.counters
 
@@ -27,6 +29,7 @@ class Settings:
     minutes: float = 80.0  # the whole budget, over all pieces
     max_steps: int = 0  # 0: no limit
     workers: int = 2  # CPU processes; a GPU run has one
+    device: str = "auto"  # cpu, cuda, or auto: cuda where there is one
     lr: float = 2e-3
     lr_matrix: float = 3e-3
     warmup_steps: int = 100
@@ -40,6 +43,20 @@ class Settings:
     log_every: int = 25
     save_every: float = 90.0  # seconds
     compile: bool = True
+
+
+def pick_device(name: str) -> str:
+    """cpu or cuda, as asked for and as there is."""
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise RecipeError("mlm: no CUDA device found; use --device cpu, or install torch for CUDA")
+    return "cuda" if there and name != "cpu" else "cpu"
+
+
+def progress(counters: torch.Tensor, s: Settings) -> float:
+    """Share of the budget that is spent, by the clock or by steps."""
+    by_step = counters[STEP].item() / s.max_steps if s.max_steps else 0.0
+    return min(1.0, max(counters[SECONDS].item() / (60 * s.minutes), by_step))
 
 
 class Shared:
@@ -66,10 +83,16 @@ class Shared:
         self.lock = context.Lock()
         self.meet = context.Barrier(workers) if workers > 1 else None
 
-    def load(self, path: Path, shape: Shape) -> None:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+    def load(self, path: Path, shape: Shape, vocab: str) -> None:
+        """Takes over a checkpoint; vocab is the sha256 of the vocabulary that the text was cut with."""
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except (RuntimeError, EOFError, pickle.UnpicklingError) as e:
+            raise RecipeError(f"mlm: {path} is no whole checkpoint; bring it again, or remove it to start anew") from e
         if state["shape"] != asdict(shape):
             raise RecipeError(f"mlm: {path} holds a model of another size; remove it to start anew")
+        if state["vocab"] != vocab:
+            raise RecipeError(f"mlm: {path} was trained with another vocab.txt; prepare with its seed and text, or remove it")
         self.model.load_state_dict(state["model"])
         for k, v in self.average.items():
             v.copy_(state["average"][k])
@@ -84,7 +107,7 @@ class Worker:
 
     def __init__(self, rank: int, workers: int, work: Path, s: Settings, shared: Shared) -> None:
         self.rank, self.workers, self.work, self.s, self.shared = rank, workers, work, s, shared
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = pick_device(s.device)
         self.model = shared.model.to(self.device)
         self.counters = shared.counters
         vocab = read_vocab(work)
@@ -125,9 +148,7 @@ class Worker:
                         p.grad.add_(self.grads[other, part].view_as(p))
 
     def progress(self) -> float:
-        c, s = self.counters, self.s
-        by_step = c[STEP].item() / s.max_steps if s.max_steps else 0.0
-        return min(1.0, max(c[SECONDS].item() / (60 * s.minutes), by_step))
+        return progress(self.counters, self.s)
 
     def mask_rate(self) -> float:
         return self.s.mask_from + (self.s.mask_to - self.s.mask_from) * self.progress()
@@ -201,6 +222,7 @@ class Worker:
         """Writes the checkpoint aside first: a run killed meanwhile keeps the old one."""
         state = {
             "shape": asdict(self.s.shape),
+            "vocab": sha256(self.work / "vocab.txt"),
             "model": self.model.state_dict(),
             "average": self.average,
             "momentum": self.muon.buffers if self.muon else self.shared.momentum,
