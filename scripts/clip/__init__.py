@@ -1,0 +1,1 @@
+"""Recipe of the built-in CLIP clip-pictures: python -m scripts.clip."""
