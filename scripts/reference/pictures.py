@@ -95,6 +95,13 @@ def resampled(jpeg, old, new, height, width):
     return bytes(data)
 
 
+def as_ycck(jpeg):
+    """A CMYK JPEG that says that it is YCCK."""
+    data = bytearray(jpeg)
+    data[data.index(b"Adobe") + 11] = 2
+    return bytes(data)
+
+
 def png16(rng, channels):
     """A PNG of 16 bits a sample, which Pillow writes for grey only."""
     samples = rng.integers(0, 65536, (9, 14, channels), dtype=np.uint16).astype(">u2")
@@ -140,6 +147,8 @@ def pictures():
         "progressive.jpg": encode(image(33, 47), "JPEG", quality=80, progressive=True),
         "grey.jpg": encode(image(33, 47, 1), "JPEG"),
         "cmyk.jpg": encode(Image.fromarray(scene(rng, 33, 47, 4), "CMYK"), "JPEG", quality=95),
+        "ycck.jpg": as_ycck(encode(Image.fromarray(scene(rng, 33, 47, 4), "CMYK"), "JPEG", quality=95)),
+        "restarts.jpg": encode(image(50, 60), "JPEG", quality=75, restart_marker_blocks=2),
         **{f"turned-{n}.jpg": encode(image(14, 22), "JPEG", quality=90, exif=with_orientation(n)) for n in range(1, 9)},
         "lossy.webp": encode(image(20, 31), "WEBP", quality=80),
         "lossy-alpha.webp": encode(image(21, 30, 4), "WEBP", quality=80),

@@ -136,7 +136,10 @@ var decoders = map[string]decoder{
 	jpeg: {
 		config: jpegs.DecodeConfig,
 		image: func(data []byte, _ image.Config) (*Picture, error) {
-			m, err := jpegs.Decode(bytes.NewReader(data))
+			m, err := decodeJPEG(data)
+			if err != nil {
+				m, err = jpegs.Decode(bytes.NewReader(data))
+			}
 			return convert(m, err, jpegChroma)
 		},
 		lacks: is[jpegs.UnsupportedError],

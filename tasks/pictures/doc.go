@@ -13,11 +13,11 @@
 //     the first frame is taken, on the canvas of the whole; what it leaves open is
 //     transparent. (Pillow paints that part of a GIF without a transparent colour in the
 //     first colour of its palette.)
-//   - Chroma of JPEG files is upsampled as libjpeg-turbo does (its "fancy", triangle-shaped
-//     filter for 4:2:0, 4:2:2 and 4:4:0; repetition for 4:1:1 and 4:1:0) and converted with
-//     its tables. What differs from Pillow is the rounding of the inverse cosine transform,
-//     which is that of image/jpeg: one step in a small part of all values. Chroma of
-//     four-component files in YCCK is repeated, where libjpeg would smooth it.
+//   - JPEG files are decoded as by libjpeg-turbo, to the last bit: its accurate integer
+//     transform, its upsampling of chroma ("fancy", triangle-shaped, for 4:2:0, 4:2:2 and
+//     4:4:0; repetition for 4:1:1 and 4:1:0) and its tables of colour. Unusual files (RGB,
+//     factors of chroma other than 1, CMYK with subsampling) go through image/jpeg, which
+//     rounds differently: a step or two in a small part of all values.
 //   - Chroma of lossy WebP files is upsampled and converted as libwebp does, which is exact.
 //   - 16-bit samples become 8-bit by their high byte. (Pillow does the same with colour, but
 //     clips grey to 255, which turns most such pictures white; that is not followed.)
@@ -35,5 +35,6 @@
 // That of the CLIPImageProcessor of transformers, the one that resizes with Pillow (the
 // "fast" one resizes with torchvision and differs by a step here and there): resize, centre
 // crop, rescale, normalise. Given the same decoded pixels the result is the same to the
-// last bit.
+// last bit. The reference is Pillow 13, which resamples columns before rows for pictures more
+// than twice as high as wide; see [Preprocessor.Resized].
 package pictures

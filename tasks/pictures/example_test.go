@@ -31,6 +31,6 @@ func Example() {
 	}
 	// Output:
 	// blue.png a94f7e78: 3072 values from 1.10
-	// wave.webp 69ca80fa: 3072 values from -0.80
+	// wave.webp 8cc22007: 3072 values from -0.93
 	// pictures: testdata/folder/notes.txt: not a picture
 }

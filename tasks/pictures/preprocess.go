@@ -70,7 +70,9 @@ func (p *Preprocessor) Apply(dst []float32, m *Picture) {
 }
 
 // Resized is the first half of [Preprocessor.Apply]: the picture resized and cropped, still
-// in bytes. What a crop reaches beyond the picture is black.
+// in bytes. What a crop reaches beyond the picture is black. Pillow before 13.0 resampled rows
+// before columns whatever the shape, so that its results for pictures that lose more than
+// twice as much height as width differ by rounding.
 func (p *Preprocessor) Resized(m *Picture) *Picture {
 	fullHeight, fullWidth := p.full(m)
 	out := newPicture(p.width, p.height)

@@ -1,0 +1,242 @@
+package pictures
+
+import (
+	"encoding/binary"
+	"errors"
+	"image"
+)
+
+// errForeign says that a JPEG file is damaged or of a kind that this decoder leaves to
+// image/jpeg.
+var errForeign = errors.New("not a JPEG file of the usual kind")
+
+// jpegFile decodes the coefficients of a JPEG file (ITU-T T.81), baseline or progressive, of
+// grey, YCbCr, CMYK or YCCK. It exists since image/jpeg rounds the inverse cosine
+// transform in its own way; whatever is unusual or wrong is left to image/jpeg.
+type jpegFile struct {
+	width, height int
+	wide, high    int // the sampling factors of luma; those of chroma are 1
+	progressive   bool
+	adobe         bool          // a segment says what the components are:
+	transform     byte          // 0 RGB or CMYK, 1 YCbCr, 2 YCCK
+	quant         [4]*[64]int32 // in zigzag order
+	tables        [2][4]*huffman
+	parts         []*jpegPart
+	restart       int // MCUs between restart markers
+}
+
+// jpegPart is a colour component.
+type jpegPart struct {
+	id         byte
+	h, v       int // sampling factors
+	quant      int
+	cols, rows int         // blocks that hold pixels
+	stride     int         // blocks in a row, with those that fill up the last MCU
+	coef       [][64]int16 // in zigzag order
+	dc         int32
+}
+
+// decodeJPEG returns the content of a JPEG file, *image.Gray, *image.YCbCr or *image.CMYK, as
+// libjpeg's accurate integer transform makes it. The error is errForeign.
+func decodeJPEG(data []byte) (image.Image, error) {
+	f := &jpegFile{}
+	if err := f.markers(data[2:]); err != nil {
+		return nil, err
+	}
+	return f.image()
+}
+
+// markers reads segment after segment.
+func (f *jpegFile) markers(data []byte) error {
+	for scans := 0; ; {
+		if len(data) < 2 || data[0] != 0xff {
+			return errForeign
+		}
+		marker := data[1]
+		switch {
+		case marker == 0xff: // fill
+			data = data[1:]
+			continue
+		case marker == 0xd9: // end of image
+			if scans == 0 {
+				return errForeign
+			}
+			return nil
+		case len(data) < 4:
+			return errForeign
+		}
+		size := int(binary.BigEndian.Uint16(data[2:]))
+		if size < 2 || len(data) < 2+size {
+			return errForeign
+		}
+		segment := data[4 : 2+size]
+		data = data[2+size:]
+		var err error
+		switch marker {
+		case 0xc0, 0xc1, 0xc2:
+			f.progressive = marker == 0xc2
+			err = f.frame(segment)
+		case 0xc4:
+			err = f.huffmanTables(segment)
+		case 0xdb:
+			err = f.quantTables(segment)
+		case 0xdd:
+			if len(segment) != 2 {
+				return errForeign
+			}
+			f.restart = int(binary.BigEndian.Uint16(segment))
+		case 0xda:
+			scans++
+			if data, err = f.scan(segment, data); err == nil {
+				continue
+			}
+		case 0xee:
+			if len(segment) >= 12 && string(segment[:5]) == "Adobe" {
+				f.adobe, f.transform = true, segment[11]
+			}
+		default:
+			if marker < 0xe0 || marker > 0xef && marker != 0xfe {
+				return errForeign
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (f *jpegFile) quantTables(s []byte) error {
+	for len(s) > 0 {
+		wide, to := int(s[0]>>4), s[0]&15
+		if wide > 1 || to > 3 || len(s) < 1+64*(1+wide) {
+			return errForeign
+		}
+		table := new([64]int32)
+		for i := range table {
+			if wide == 1 {
+				table[i] = int32(binary.BigEndian.Uint16(s[1+2*i:]))
+			} else {
+				table[i] = int32(s[1+i])
+			}
+		}
+		f.quant[to] = table
+		s = s[1+64*(1+wide):]
+	}
+	return nil
+}
+
+// frame reads the frame header and makes room for the coefficients.
+func (f *jpegFile) frame(s []byte) error {
+	if f.parts != nil || len(s) < 6 || s[0] != 8 {
+		return errForeign
+	}
+	f.height, f.width = int(binary.BigEndian.Uint16(s[1:])), int(binary.BigEndian.Uint16(s[3:]))
+	n := int(s[5])
+	if f.width == 0 || f.height == 0 || n != 1 && n != 3 && n != 4 || len(s) != 6+3*n {
+		return errForeign
+	}
+	for i := range n {
+		p := s[6+3*i:]
+		f.parts = append(f.parts, &jpegPart{id: p[0], h: int(p[1] >> 4), v: int(p[1] & 15), quant: int(p[2])})
+		if p[2] > 3 {
+			return errForeign
+		}
+	}
+	luma := f.parts[0]
+	if n == 1 {
+		luma.h, luma.v = 1, 1
+	} else if c, d := f.parts[1], f.parts[2]; c.h != 1 || c.v != 1 || d.h != 1 || d.v != 1 {
+		return errForeign
+	}
+	if n == 4 && (f.parts[3].h != luma.h || f.parts[3].v != luma.v) || n == 3 && luma.id == 'R' {
+		return errForeign
+	}
+	f.wide, f.high = luma.h, luma.v
+	if _, ok := ratios[[2]int{f.wide, f.high}]; !ok {
+		return errForeign
+	}
+	for _, p := range f.parts {
+		across, down := f.mcus()
+		p.stride = across * p.h
+		p.cols = divUp(divUp(f.width*p.h, f.wide), 8)
+		p.rows = divUp(divUp(f.height*p.v, f.high), 8)
+		p.coef = make([][64]int16, p.stride*down*p.v)
+	}
+	return nil
+}
+
+// mcus are the numbers of MCUs in a row and in a column.
+func (f *jpegFile) mcus() (across, down int) {
+	return divUp(f.width, 8*f.wide), divUp(f.height, 8*f.high)
+}
+
+func divUp(a, b int) int { return (a + b - 1) / b }
+
+// scan reads a scan header and the scan behind it, and returns what follows.
+func (f *jpegFile) scan(s, data []byte) ([]byte, error) {
+	if f.parts == nil || len(s) < 1 || int(s[0]) < 1 || int(s[0]) > len(f.parts) || len(s) != 4+2*int(s[0]) {
+		return nil, errForeign
+	}
+	c := &scan{bits: bitReader{data: data}, progressive: f.progressive}
+	var parts []*jpegPart
+	var tables [][2]*huffman
+	for i := range int(s[0]) {
+		id, which := s[1+2*i], s[2+2*i]
+		if which>>4 > 3 || which&15 > 3 {
+			return nil, errForeign
+		}
+		for _, p := range f.parts {
+			if p.id == id {
+				parts = append(parts, p)
+				tables = append(tables, [2]*huffman{f.tables[0][which>>4], f.tables[1][which&15]})
+			}
+		}
+		if len(parts) != i+1 {
+			return nil, errForeign
+		}
+	}
+	tail := s[len(s)-3:]
+	c.from, c.to, c.high, c.low = int(tail[0]), int(tail[1]), int(tail[2]>>4), int(tail[2]&15)
+	if !f.progressive {
+		c.from, c.to, c.high, c.low = 0, 63, 0, 0
+	}
+	if c.from > c.to || c.to > 63 || c.low > 13 || f.progressive && (c.from == 0) != (c.to == 0) || c.from > 0 && len(parts) > 1 {
+		return nil, errForeign
+	}
+	for i := range tables {
+		if tables[i][0] == nil && c.from == 0 && c.high == 0 || tables[i][1] == nil && c.to > 0 {
+			return nil, errForeign
+		}
+	}
+	across, down := f.mcus()
+	if len(parts) == 1 { // without what only fills up MCUs
+		across, down = parts[0].cols, parts[0].rows
+	}
+	for mcu := range across * down {
+		if f.restart > 0 && mcu > 0 && mcu%f.restart == 0 {
+			if !c.bits.restart(mcu/f.restart - 1) {
+				return nil, errForeign
+			}
+			c.run = 0
+		}
+		if mcu == 0 || f.restart > 0 && mcu%f.restart == 0 {
+			for _, p := range parts {
+				p.dc = 0
+			}
+		}
+		x, y := mcu%across, mcu/across
+		for i, p := range parts {
+			h, v := p.h, p.v
+			if len(parts) == 1 {
+				h, v = 1, 1
+			}
+			for j := range h * v {
+				block := &p.coef[(y*v+j/h)*p.stride+x*h+j%h]
+				if !c.block(p, block, tables[i]) {
+					return nil, errForeign
+				}
+			}
+		}
+	}
+	return c.bits.data, nil
+}
