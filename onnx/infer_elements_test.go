@@ -36,6 +36,9 @@ func TestInferElements(t *testing.T) {
 		"equal":    {ints([]int64{3}, 1, 2, 3), comparison("Equal"), []int64{0, 1, 0}},
 		"and":      {ints([]int64{3}, 1, 2, 3), logic("And"), []int64{0, 0, 0}},
 		"or":       {ints([]int64{3}, 1, 2, 3), logic("Or"), []int64{1, 0, 1}},
+		"modulo":   {ints([]int64{4}, -3, -1, 0, 5), modulo(3, 0), []int64{0, 2, 0, 2}},
+		"negative": {ints([]int64{4}, -4, -1, 1, 6), modulo(-3, 0), []int64{-1, -1, -2, 0}},
+		"fmod":     {ints([]int64{4}, -4, -1, 1, 5), modulo(3, 1), []int64{-1, -1, 1, 2}},
 		"xor":      {ints([]int64{3}, 1, 2, 3), logic("Xor"), []int64{1, 0, 1}},
 	} {
 		m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: name}}
@@ -63,6 +66,12 @@ func TestInferElements(t *testing.T) {
 
 func comparison(op string) func(b *onnx.Builder, x onnx.Value) onnx.Value {
 	return func(b *onnx.Builder, x onnx.Value) onnx.Value { return b.Op(op, []onnx.Value{x, b.Ints(2)}) }
+}
+
+func modulo(by, fmod int64) func(b *onnx.Builder, x onnx.Value) onnx.Value {
+	return func(b *onnx.Builder, x onnx.Value) onnx.Value {
+		return b.Op("Mod", []onnx.Value{x, b.Ints(by)}, onnx.IntAttr("fmod", fmod))
+	}
 }
 
 func logic(op string) func(b *onnx.Builder, x onnx.Value) onnx.Value {

@@ -93,7 +93,7 @@ func inferBroadcast(_ *inference, n *Node, in []*Info) ([]*Info, error) {
 	}
 	a, b := in[0], in[1]
 	if a.Ints != nil && b.Ints != nil {
-		out.Ints = zipInts(out, a, b, n.Op)
+		out.Ints = zipInts(out, a, b, n)
 	}
 	if a.Floats != nil && b.Floats != nil {
 		out.Floats = zipFloats(out, a, b, n.Op)
@@ -171,12 +171,12 @@ func spread(out, in []Dim, n int) []int {
 	return at
 }
 
-func zipInts(out, x, y *Info, op string) []Dim {
+func zipInts(out, x, y *Info, n *Node) []Dim {
 	a, b, list := x.Ints, y.Ints, []Dim{}
 	ok := pairs(out, x, y, func(i, j int) bool {
 		var d Dim
 		ok := true
-		switch op {
+		switch n.Op {
 		case "Add":
 			d = a[i].Add(b[j])
 		case "Sub":
@@ -185,6 +185,8 @@ func zipInts(out, x, y *Info, op string) []Dim {
 			d = a[i].Mul(b[j])
 		case "Div":
 			d, ok = a[i].Quo(b[j])
+		case "Mod":
+			d, ok = remainder(a[i], b[j], n.Int("fmod", 0) != 0)
 		default:
 			ok = false
 		}
@@ -195,6 +197,21 @@ func zipInts(out, x, y *Info, op string) []Dim {
 		return nil
 	}
 	return list
+}
+
+// remainder returns a modulo b, if both are known: of the sign of b, or, where
+// truncated, of the sign of a.
+func remainder(a, b Dim, truncated bool) (Dim, bool) {
+	x, okX := a.Const()
+	y, okY := b.Const()
+	if !okX || !okY || y == 0 {
+		return Dim{}, false
+	}
+	r := x % y
+	if !truncated && r != 0 && (r < 0) != (y < 0) {
+		r += y
+	}
+	return D(r), true
 }
 
 func zipFloats(out, x, y *Info, op string) []float64 {
