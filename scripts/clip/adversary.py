@@ -12,7 +12,7 @@ import torch
 
 from .model import Clip
 from .relevance import Relevance
-from .texts import Writer, pad
+from .texts import Writer, length, pad
 
 
 class Adversary:
@@ -39,7 +39,7 @@ class Adversary:
         if len(words) and rng.random() < 0.6:
             w = words[rng.integers(len(words))]
             self.goal[i] = self.shown[self.relevance.g[self.concepts, w] > 0.4]
-        n = int(rng.integers(1, self.longest + 1))
+        n = length(self.longest, rng)
         text = self.writer.caption(picture, rng)[:n] if rng.random() < 0.4 else []
         text += rng.choice(self.writer.plain, n - len(text)).tolist()
         self.text[i] = [text[j] for j in rng.permutation(n)]

@@ -20,7 +20,7 @@ class Shape:
     """Size of both towers."""
 
     vocab_size: int = 4096
-    context: int = 32
+    context: int = 40
     text_width: int = 256
     text_layers: int = 3
     text_heads: int = 4

@@ -46,7 +46,7 @@ def evaluate(folder: Path, work: Path, images: Path, *, seed: int = 0) -> dict:
     drawn = [i for i, c in enumerate(concepts) if c.medium == "emoji"]
     everything = model.texts([" ".join(concepts[i].name) for i in drawn])
     place = {i: j for j, i in enumerate(drawn)}
-    writer = Writer(concepts, model.tokens, Relevance(concepts, pictures, colours, model.tokens))
+    writer = Writer(concepts, model.tokens, Relevance(concepts, pictures, colours, model.tokens), 20)
     noise = model.texts([writer.gibberish(rng) for _ in range(1000)])
     for kind in ("style", "concept"):
         at = [i for i, k in enumerate(part) if k == kind]

@@ -15,10 +15,18 @@ FRAMES = {
 }  # fmt: skip
 
 
+USUAL = 16  # tokens of most texts; a search may ask for longer ones
+
+
+def length(longest: int, rng: np.random.Generator) -> int:
+    """Up to USUAL tokens, and in one of six cases up to the longest."""
+    return int(rng.integers(1, (longest if rng.random() < 1 / 6 else min(USUAL, longest)) + 1))
+
+
 class Writer:
     """Draws texts; longest is the largest number of tokens."""
 
-    def __init__(self, concepts: list[Concept], tokens: Tokens, relevance: Relevance, longest: int = 20) -> None:
+    def __init__(self, concepts: list[Concept], tokens: Tokens, relevance: Relevance, longest: int) -> None:
         self.concepts, self.tokens, self.relevance, self.longest = concepts, tokens, relevance, longest
         self.plain = np.arange(tokens.size - 2)
 
@@ -54,7 +62,7 @@ class Writer:
     def spoilt(self, picture: int, other: int, rng: np.random.Generator) -> list[int]:
         """Words of the picture among wrong ones: other words, another picture's, or stray tokens."""
         right = self.caption(picture, rng)
-        n = int(rng.integers(1, 17))
+        n = length(self.longest, rng)
         kind, keep = rng.random(), int(rng.integers(1, n + 1))
         if kind < 0.35:
             wrong = self.words(n, rng)
@@ -75,7 +83,7 @@ class Writer:
 
     def gibberish(self, rng: np.random.Generator) -> list[int]:
         """Stray tokens, random words or one token over and over."""
-        n, kind = int(rng.integers(1, 17)), rng.random()
+        n, kind = length(self.longest, rng), rng.random()
         if kind < 0.45:
             return rng.choice(self.plain, n).tolist()
         if kind < 0.85:

@@ -64,9 +64,10 @@ class Trainer:
         self.muon, self.adamw = Muon(self.model), adamw(self.model)
         self.pictures = Pictures(work, s.shape.image_size, self.concepts, pictures, part)
         self.relevance = Relevance(self.concepts, pictures, colours, tokens)
-        self.writer = Writer(self.concepts, tokens, self.relevance, min(20, s.shape.context - 2))
+        longest = min(34, s.shape.context - 2)
+        self.writer = Writer(self.concepts, tokens, self.relevance, longest)
         shown = np.flatnonzero(np.asarray(part) == "train")
-        self.adversary = Adversary(s.chains, min(16, s.shape.context - 2), shown, self.relevance, self.writer, s.shape.projection)
+        self.adversary = Adversary(s.chains, longest, shown, self.relevance, self.writer, s.shape.projection)
         self.steps, self.seen, self.seconds = 0, 0, 0.0
         self.sums = np.zeros(6)
 
