@@ -23,7 +23,7 @@ import sys
 
 import tokenizers
 from tokenize_clip_samples import EOT, SOT, hard_lines, plain_lines, random_clip_line
-from tokenize_lines import ROOT, case, characters, full_texts, ranges, stale, write_lines
+from tokenize_lines import ROOT, cases, characters, full_texts, ranges, stale, write_lines
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 MADE_BY = "scripts/reference/tokenize_clip.py"
@@ -159,7 +159,7 @@ def fixture():
     rows = []
     for name, tok in made.items():
         some = lines if name == "own" else lines[::3]
-        rows.append(f'"{name}": [\n' + ",\n".join(json.dumps(case(tok, t, rng, decode), separators=(",", ":")) for t in some) + "\n]")
+        rows.append(f'"{name}": [\n' + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases(tok, some, rng, decode)) + "\n]")
     body = json.dumps(head, indent=0)[:-2] + ',\n"cases": {\n' + ",\n".join(rows) + "\n}}\n"
     files = {f"tokenize/testdata/clip/{n}.json": made[n].to_str(pretty=False) + "\n" for n in ("own", "odd", "holes")}
     return files | {"tokenize/testdata/clip/lines.json": body, "tokenize/clip_tables_gen.go": tables()}
@@ -193,7 +193,7 @@ def write_full(out, data=None):
     texts, whole, parts = full_texts(data, hard_lines() + plain_lines(), random_clip_line, 8), out / "tokenizer-json", out / "vocab-merges"
     for folder, reference in ((whole, tok), (parts, plain)):
         rng = random.Random(9)
-        write_lines(folder, [case(reference, t, rng, decode) for t in texts])
+        write_lines(folder, cases(reference, texts, rng, decode))
     if known:
         shutil.copyfile(known / "tokenizer.json", whole / "tokenizer.json")
     else:

@@ -194,9 +194,14 @@ def stale(files):
             if not (ROOT / p).is_file() or (ROOT / p).read_bytes() != text.encode()]
 
 
-def case(tok, text, rng, decode):
-    """A text, its tokens and what they decode to; and ids as a sampler makes them, now and then out of range."""
-    made, size = tokens(tok, text), tok.get_vocab_size()
+def cases(tok, texts, rng, decode):
+    """Each text with its tokens and what they decode to; and ids as a sampler makes them, now and then out of range."""
+    size = tok.get_vocab_size()  # slow: it builds the vocabulary
+    return [case(tok, size, text, rng, decode) for text in texts]
+
+
+def case(tok, size, text, rng, decode):
+    made = tokens(tok, text)
     ids = [rng.randrange(size + (rng.random() < 0.02)) for _ in range(rng.randrange(12))]
     return {"text": text, "tokens": made, "decoded": decode(tok, [t[0] for t in made]),
             "ids": ids, "ids_decoded": decode(tok, ids)}
@@ -226,8 +231,7 @@ def write_full(out, data=None):
     tok.no_truncation()
     tok.decoder = decoders.WordPiece(prefix="##", cleanup=False)
     rng = random.Random(9)
-    rows = [case(tok, text, rng, lambda t, ids: t.decode(ids, skip_special_tokens=True))
-            for text in full_texts(data, PLAIN + HARD, random_line, 7)]
+    rows = cases(tok, full_texts(data, PLAIN + HARD, random_line, 7), rng, lambda t, ids: t.decode(ids, skip_special_tokens=True))
     for name, files in (("tokenizer-json", ["tokenizer.json"]), ("vocab-txt", ["vocab.txt"])):
         write_lines(out / name, rows)
         for f in files:
