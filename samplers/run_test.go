@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -177,5 +178,25 @@ func TestBadInitialStatesAreNamed(t *testing.T) {
 		if _, err := Run(context.Background(), cfg); !errors.As(err, &bad) || bad.What != "gradient" || !strings.Contains(err.Error(), "[1 1]") {
 			t.Errorf("%s, gradient: %v", name, err)
 		}
+	}
+}
+
+// TestEarlierSnapshotsLoad takes up a run from a snapshot as it was written before states
+// held anything but codes and step sizes.
+func TestEarlierSnapshotsLoad(t *testing.T) {
+	const text = `{"seed":3,"step":4,"chain_ids":[0,5],"codes":[0,1,2,3,3,0],"step_size":[0.25,0.5],` +
+		`"adapt":[{"steps":4,"mean":-1},{"steps":4,"mean":-0.5}],"evaluations":{"density":0,"gradient":10,"conditional":0}}`
+	var s Snapshot
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(s)
+	if err != nil || string(again) != text {
+		t.Errorf("written again as %s (%v)", again, err)
+	}
+	e := newSiteFields(&energies.Space{Sites: 3, Values: 4}, 2)
+	r, err := Run(context.Background(), Config{Kernel: kernel(t, "dmala", e, nil), Warmup: 6, Steps: 3, Seed: 3, Resume: &s})
+	if err != nil || r.State.Step != 9 || r.State.Evaluations.Gradient != 20 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
