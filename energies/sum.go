@@ -36,9 +36,13 @@ func (e *SumError) Error() string {
 }
 
 // NewSum returns the sum of terms. Their spaces must have as many sites and values and
-// be of one kind; a value is allowed where every term allows it. The result is a
-// [Differentiable] if every term is, else only an [Energy]. Errors: *SumError; a
+// be of one kind; a value is allowed where every term allows it. Errors: *SumError; a
 // *SpaceError where no value is left at a site.
+//
+// The result is a [Differentiable] if every term is, else only an [Energy]. It is a
+// [Tempered] too if every term is and one of them allows just what the sum does, and a
+// [Stochastic] if every term is and all have the same number of terms: those of one index
+// go together.
 func NewSum(terms ...Term) (Energy, error) {
 	if len(terms) == 0 {
 		return nil, &SumError{-1, "no terms"}
@@ -72,7 +76,7 @@ func NewSum(terms ...Term) (Energy, error) {
 	if s.differs >= 0 {
 		return energyOnly{s}, nil
 	}
-	return s, nil
+	return s.widest(), nil
 }
 
 // energyOnly hides the gradient of a sum that has none.
@@ -117,11 +121,18 @@ func (s *Sum) LogDensity(ctx context.Context, u []float64, x Batch) error {
 
 // LogDensityGrad writes U and its gradient; see [Differentiable].
 func (s *Sum) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error {
+	return s.sumGrad(u, g, x, func(e Energy, u []float64, g []float32, x Batch) error {
+		return e.(Differentiable).LogDensityGrad(ctx, u, g, x)
+	})
+}
+
+// sumGrad adds up what f writes for each energy.
+func (s *Sum) sumGrad(u []float64, g []float32, x Batch, f func(e Energy, u []float64, g []float32, x Batch) error) error {
 	part, slope := make([]float64, len(u)), make([]float32, len(g))
 	clear(u)
 	clear(g)
 	for _, t := range s.terms {
-		if err := t.Energy.(Differentiable).LogDensityGrad(ctx, part, slope, t.batch(x)); err != nil {
+		if err := f(t.Energy, part, slope, t.batch(x)); err != nil {
 			return err
 		}
 		t.add(u, part)
