@@ -1,0 +1,175 @@
+package prompttune
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// Prompt is a prompt that a run has found.
+type Prompt struct {
+	// Text is the prompt as it is printed, IDs its tokens when it is encoded again,
+	// without those around it.
+	Text string
+	IDs  []int32
+	// Cosine is Σ_j ω_j cos(t, v_j) with t the vector of Text: of what is printed, also
+	// where the chain's tokens are others.
+	Cosine float64
+	// LogP is β·U of the chain's state at the step where it was met: the log-density, not
+	// normalised, of the law that the chain followed then.
+	LogP float64
+	// Chain and Step say where it was met first.
+	Chain, Step int64
+	// RoundTrip says that IDs are the chain's tokens.
+	RoundTrip bool
+}
+
+// BestOptions are the options of Best.
+type BestOptions struct {
+	// Keep is the number of prompts to keep.
+	Keep int
+	// RoundTrip leaves out prompts whose text encodes to other tokens than the chain's.
+	RoundTrip bool
+	// Estimates says that the U that Add is given is a noisy one: every text is evaluated.
+	Estimates bool
+}
+
+// Best keeps the best distinct prompts that a run visits, in memory that does not grow
+// with the run. Prompts are distinct when their texts are; they are ordered by Cosine,
+// the highest first, then by text. Of a text met several times the first visit counts, by
+// step and then by chain.
+type Best struct {
+	p    *Problem
+	o    BestOptions
+	list []Prompt
+
+	last   []int32             // codes of the step before, [chain, site]
+	seen   map[string]struct{} // texts that were evaluated
+	scored int64
+}
+
+// mostSeen bounds the memory of texts that were scored: past it they are forgotten, and
+// scored again when they come again.
+const mostSeen = 1 << 16
+
+// NewBest returns a collector of the best prompts of p.
+func NewBest(p *Problem, o BestOptions) *Best {
+	return &Best{p: p, o: o, seen: map[string]struct{}{}}
+}
+
+// Add shows the states of one step: x with U u ([chain]) at inverse temperature 1, which
+// the chains followed at inverse temperature beta, in chains with the given numbers. It
+// copies what it keeps, and evaluates texts whose cosine u is not: those that encode to
+// other tokens than the chain's. Steps must be shown in order. It reports whether the best prompt is a new one.
+func (b *Best) Add(ctx context.Context, step int64, chains []int64, beta float64, u []float64, x energies.Batch) (bool, error) {
+	var found, other []Prompt
+	for c, id := range chains {
+		codes := x.Chain(c)
+		if lo := c * len(codes); lo+len(codes) <= len(b.last) && slices.Equal(codes, b.last[lo:lo+len(codes)]) {
+			continue
+		}
+		p, same, err := b.p.prompt(codes)
+		switch {
+		case err != nil:
+			return false, err
+		case !same && (b.o.RoundTrip || b.known(p.Text)), b.p.blocks(p):
+			continue
+		}
+		p.Chain, p.Step, p.LogP, p.Cosine, p.RoundTrip = id, step, beta*u[c], u[c], same
+		if same && !b.o.Estimates {
+			found = append(found, p)
+		} else {
+			other = append(other, p)
+		}
+	}
+	b.last = append(b.last[:0], x.Codes...)
+	if err := b.score(ctx, other); err != nil {
+		b.last = b.last[:0] // they are to be looked at again
+		return false, err
+	}
+	found = append(found, other...)
+	slices.SortStableFunc(found, func(p, q Prompt) int { return int(p.Chain - q.Chain) })
+	before := b.bestCosine()
+	for _, p := range found {
+		b.insert(p)
+	}
+	return b.bestCosine() > before, nil
+}
+
+// known reports whether a text was scored already, and remembers it.
+func (b *Best) known(text string) bool {
+	if _, ok := b.seen[text]; ok {
+		return true
+	}
+	if len(b.seen) >= mostSeen {
+		clear(b.seen)
+	}
+	b.seen[text] = struct{}{}
+	return false
+}
+
+// score evaluates the texts of prompts.
+func (b *Best) score(ctx context.Context, list []Prompt) error {
+	if len(list) == 0 {
+		return nil
+	}
+	ids := make([][]int32, len(list))
+	for i, p := range list {
+		ids[i] = p.IDs
+	}
+	cosines, err := b.p.Score(ctx, ids)
+	if err != nil {
+		for _, p := range list {
+			delete(b.seen, p.Text)
+		}
+		return err
+	}
+	b.scored += int64(len(list))
+	for i := range list {
+		list[i].Cosine = cosines[i]
+	}
+	return nil
+}
+
+// insert puts a prompt where it belongs in the list.
+func (b *Best) insert(p Prompt) {
+	if b.o.Keep < 1 || math.IsNaN(p.Cosine) || len(b.list) == b.o.Keep && p.Cosine < b.list[b.o.Keep-1].Cosine {
+		return
+	}
+	// Several states can give one text. Its first visit counts: they differ by rounding.
+	if slices.ContainsFunc(b.list, func(k Prompt) bool { return k.Text == p.Text }) {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(b.list, p, compare)
+	if at < b.o.Keep {
+		b.list = slices.Insert(b.list, at, p)
+		b.list = b.list[:min(len(b.list), b.o.Keep)]
+	}
+}
+
+// compare orders prompts, the best first.
+func compare(p, q Prompt) int {
+	switch {
+	case p.Cosine > q.Cosine:
+		return -1
+	case p.Cosine < q.Cosine:
+		return 1
+	}
+	return strings.Compare(p.Text, q.Text)
+}
+
+func (b *Best) bestCosine() float64 {
+	if len(b.list) == 0 {
+		return math.Inf(-1)
+	}
+	return b.list[0].Cosine
+}
+
+// Prompts returns the prompts kept, the best first. The caller must not change them.
+func (b *Best) Prompts() []Prompt { return b.list }
+
+// Scored is the number of texts that were evaluated.
+func (b *Best) Scored() int64 { return b.scored }

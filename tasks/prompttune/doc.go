@@ -1,0 +1,20 @@
+// Package prompttune finds prompts that a CLIP places near pictures or texts.
+//
+// A prompt is a [Template]: fixed words and blanks, one token each. The tokens at the
+// blanks are the state of a chain, and U(x) = Σ_j ω_j cos(t(x), v_j) its log-density at
+// inverse temperature 1: t(x) the vector of the whole prompt, v_j those of pictures and
+// texts (energies/neural has the energy). [Load] reads a model, [NewProblem] builds the
+// energy from one model or several, and [Best] keeps the best prompts that a run visits.
+//
+// # What is proposed
+//
+// Special tokens never are, nor tokens that do not print. Without further options a token
+// is proposed if it is a word of its own: it ends a word, and its text alone encodes to
+// it again. See [Proposals] for pieces of words, allow lists and block lists.
+//
+// # What is scored
+//
+// The text that is printed. It is encoded again, and where its tokens are not the chain's,
+// as can be with pieces of words, it goes through the text tower once more: the cosine of
+// a result is always that of its text.
+package prompttune

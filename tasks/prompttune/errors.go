@@ -1,0 +1,165 @@
+package prompttune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// InputError is what all errors about templates, word lists and targets have in common:
+// what was given is at fault, and other input may do.
+type InputError interface {
+	error
+	input()
+}
+
+// TemplateError reports a template that is none.
+type TemplateError struct {
+	Pattern string // "" where there is none
+	Reason  string
+}
+
+func (e *TemplateError) Error() string {
+	if e.Pattern == "" {
+		return "prompttune: template: " + e.Reason
+	}
+	return fmt.Sprintf("prompttune: template %q: %s", e.Pattern, e.Reason)
+}
+func (*TemplateError) input() {}
+
+// LengthError reports a prompt or a target text of more tokens than the model takes.
+type LengthError struct {
+	What          string // "the prompt" or "the target text"
+	Tokens, Limit int    // both with the two tokens around the text
+	Blanks        int    // of Tokens; 0 for a target text
+}
+
+func (e *LengthError) Error() string {
+	text := fmt.Sprintf("prompttune: %s has %d tokens with the two around it, the model takes %d", e.What, e.Tokens, e.Limit)
+	if rest := e.Limit - (e.Tokens - e.Blanks); e.Blanks > 0 && rest > 0 {
+		text += fmt.Sprintf(": at most %d blanks", rest)
+	}
+	return text
+}
+func (*LengthError) input() {}
+
+// WordError reports a word of a list that cannot be used.
+type WordError struct {
+	Word string
+	// Pieces are its tokens where there are several.
+	Pieces []string
+	Reason string // where it is not that
+}
+
+func (e *WordError) Error() string {
+	if len(e.Pieces) > 0 {
+		quoted := make([]string, len(e.Pieces))
+		for i, p := range e.Pieces {
+			quoted[i] = strconv.Quote(p)
+		}
+		return fmt.Sprintf("prompttune: the allowed word %q is %d tokens (%s), and a blank takes one", e.Word, len(e.Pieces), strings.Join(quoted, ", "))
+	}
+	return fmt.Sprintf("prompttune: the word %q: %s", e.Word, e.Reason)
+}
+func (*WordError) input() {}
+
+// ProposalsError reports lists that leave too few tokens to propose.
+type ProposalsError struct {
+	Left    int // 0 or 1
+	Blocked int // taken away by the block list
+}
+
+func (e *ProposalsError) Error() string {
+	left := "no token"
+	if e.Left == 1 {
+		left = "one token"
+	}
+	return fmt.Sprintf("prompttune: the allow and block lists leave %s to propose (%d blocked); at least two are needed", left, e.Blocked)
+}
+func (*ProposalsError) input() {}
+
+// BlockedError reports fixed words that are blocked themselves.
+type BlockedError struct{ Template, Word string }
+
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("prompttune: template %q has the blocked word %q: no prompt could be a result", e.Template, e.Word)
+}
+func (*BlockedError) input() {}
+
+// ListError reports a word list that cannot be read.
+type ListError struct {
+	List   string
+	Reason string
+	Err    error // or nil
+}
+
+func (e *ListError) Error() string {
+	reason := e.Reason
+	var path *fs.PathError
+	if errors.As(e.Err, &path) {
+		reason = path.Err.Error()
+	} else if e.Err != nil {
+		reason = e.Err.Error()
+	}
+	return fmt.Sprintf("prompttune: word list %s: %s", e.List, reason)
+}
+
+// Unwrap returns the cause.
+func (e *ListError) Unwrap() error { return e.Err }
+func (*ListError) input()          {}
+
+// TargetError reports targets that give nothing to search for.
+type TargetError struct {
+	Target string // "" where all together are at fault
+	Reason string
+}
+
+func (e *TargetError) Error() string {
+	if e.Target == "" {
+		return "prompttune: targets: " + e.Reason
+	}
+	return fmt.Sprintf("prompttune: target %s: %s", e.Target, e.Reason)
+}
+func (*TargetError) input() {}
+
+// VocabularyError reports a tokenizer and a text tower that do not belong together.
+type VocabularyError struct {
+	Model        string // where both come from
+	Tokens, Rows int    // of the tokenizer, and of the tower's table
+}
+
+func (e *VocabularyError) Error() string {
+	return fmt.Sprintf("prompttune: model %s: its tokenizer has %d tokens, its text tower %d", e.Model, e.Tokens, e.Rows)
+}
+
+// VocabulariesError reports models whose tokens are not the same.
+type VocabulariesError struct {
+	First, Second string // models
+	Sizes         [2]int
+	ID            int32 // the first that differs, or -1 where the sizes or the special tokens do
+	Pieces        [2]string
+}
+
+func (e *VocabulariesError) Error() string {
+	how := fmt.Sprintf("%d and %d tokens", e.Sizes[0], e.Sizes[1])
+	switch {
+	case e.ID >= 0:
+		how = fmt.Sprintf("token %d is %q and %q", e.ID, e.Pieces[0], e.Pieces[1])
+	case e.Sizes[0] == e.Sizes[1]:
+		how = "their special tokens differ"
+	}
+	return fmt.Sprintf("prompttune: models %s and %s have different vocabularies (%s): one prompt cannot be for both", e.First, e.Second, how)
+}
+
+// LoadError reports a model that cannot be used.
+type LoadError struct {
+	Model string
+	Err   error
+}
+
+func (e *LoadError) Error() string { return fmt.Sprintf("prompttune: model %s: %v", e.Model, e.Err) }
+
+// Unwrap returns the cause.
+func (e *LoadError) Unwrap() error { return e.Err }

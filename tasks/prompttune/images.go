@@ -1,0 +1,131 @@
+package prompttune
+
+import (
+	"context"
+
+	"github.com/gradhop/gradhop/tasks/pictures"
+)
+
+// ImageOptions say how pictures are encoded. Zero fields have the defaults of package
+// pictures.
+type ImageOptions struct {
+	// Cache is the folder in which vectors are kept (see pictures.CacheDir); "" keeps none.
+	Cache   string
+	Workers int
+	Limits  pictures.Limits
+	// Progress is called after each file.
+	Progress func(done, total int)
+}
+
+// Images is what became of a list of files.
+type Images struct {
+	// Files are those that were used, Vectors their unit vectors, [file, width].
+	Files   []string
+	Vectors [][]float32
+	// Sums are the checksums of their contents.
+	Sums []pictures.Sum
+	// Skipped are those that could not be used.
+	Skipped []pictures.FileError
+	// Known is the number of vectors that were found in the cache.
+	Known int
+	// CacheError is the first error of writing to the cache, which changes no result.
+	CacheError error
+}
+
+// imageBatch is the number of pictures that go through the vision tower at once.
+const imageBatch = 16
+
+// Images encodes files, as pictures.List finds them. Errors: *LoadError for a model
+// without a vision tower or without its settings, those of the runtime and of ctx.
+func (m *Model) Images(ctx context.Context, files []string, o ImageOptions) (*Images, error) {
+	pre, err := m.preprocessor()
+	if err != nil {
+		return nil, err
+	}
+	e := &encoder{m: m, pre: pre, out: &Images{}}
+	so := pictures.Options{Workers: o.Workers, Limits: o.Limits, Progress: o.Progress}
+	if o.Cache != "" {
+		digest, err := m.digest()
+		if err != nil {
+			return nil, &LoadError{Model: m.Source.Name, Err: err}
+		}
+		e.cache = pictures.OpenVectors(o.Cache, digest, pre, m.clip.Width())
+		so.Known = e.cache.Has
+	}
+	for l := range pictures.Stream(ctx, files, pre, so) {
+		if err := e.add(ctx, l, o.Limits); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return e.out, e.flush(ctx)
+}
+
+// encoder collects pictures until there are enough for a run of the model.
+type encoder struct {
+	m      *Model
+	pre    *pictures.Preprocessor
+	cache  *pictures.Vectors
+	out    *Images
+	wait   []int // places in out of pictures that wait
+	pixels []float32
+}
+
+func (e *encoder) add(ctx context.Context, l pictures.Loaded, limits pictures.Limits) error {
+	if bad, ok := l.Err.(pictures.FileError); ok {
+		e.out.Skipped = append(e.out.Skipped, bad)
+		return nil
+	}
+	if l.Err != nil {
+		return l.Err
+	}
+	var vector []float32
+	if l.Pixels == nil { // in the cache, a moment ago
+		var ok bool
+		if vector, ok = e.cache.Get(l.Sum); ok {
+			e.out.Known++
+		} else {
+			p, err := pictures.Decode(l.File, limits)
+			if bad, ok := err.(pictures.FileError); ok {
+				e.out.Skipped = append(e.out.Skipped, bad)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			l.Pixels = make([]float32, e.pre.Values())
+			e.pre.Apply(l.Pixels, p)
+		}
+	}
+	e.out.Files, e.out.Vectors, e.out.Sums = append(e.out.Files, l.File), append(e.out.Vectors, vector), append(e.out.Sums, l.Sum)
+	if vector != nil {
+		return nil
+	}
+	e.wait, e.pixels = append(e.wait, len(e.out.Files)-1), append(e.pixels, l.Pixels...)
+	if len(e.wait) < imageBatch {
+		return nil
+	}
+	return e.flush(ctx)
+}
+
+// flush encodes the pictures that wait.
+func (e *encoder) flush(ctx context.Context) error {
+	if len(e.wait) == 0 {
+		return nil
+	}
+	h, w := e.pre.Size()
+	vectors, err := e.m.clip.EncodeImages(ctx, e.pixels, h, w)
+	if err != nil {
+		return err
+	}
+	for k, at := range e.wait {
+		e.out.Vectors[at] = vectors[k]
+		if err := e.cache.Put(e.out.Sums[at], vectors[k]); err != nil && e.out.CacheError == nil {
+			e.out.CacheError = err
+		}
+	}
+	e.wait, e.pixels = e.wait[:0], e.pixels[:0]
+	return nil
+}

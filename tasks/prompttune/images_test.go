@@ -1,0 +1,164 @@
+package prompttune
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/pictures"
+)
+
+// samples are the pictures of the package that decodes them, with a file that is none.
+func samples(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../pictures/testdata/4*.jpg")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d pictures, %v", len(files), err)
+	}
+	return slices.Insert(files, 2, "doc.go")
+}
+
+// TestImages encodes pictures one at a time, all at once, and from the cache.
+func TestImages(t *testing.T) {
+	m := open(t)
+	files := samples(t)
+	// More than go through the model at once.
+	for len(files) < 2*imageBatch {
+		files = append(files, files...)
+	}
+	cache, calls := t.TempDir(), 0
+	all, err := m.Images(t.Context(), files, ImageOptions{Cache: cache, Progress: func(done, total int) {
+		if calls++; done != calls || total != len(files) {
+			t.Errorf("progress %d of %d in call %d", done, total, calls)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls != len(files) || all.CacheError != nil || len(all.Skipped) == 0 || all.Skipped[0].Path() != "doc.go" {
+		t.Errorf("%d calls, %v, skipped %v", calls, all.CacheError, all.Skipped)
+	}
+	if slices.Contains(all.Files, "doc.go") || len(all.Files)+len(all.Skipped) != len(files) || len(all.Vectors) != len(all.Files) || len(all.Sums) != len(all.Files) {
+		t.Fatalf("%d files, %d vectors, %d skipped", len(all.Files), len(all.Vectors), len(all.Skipped))
+	}
+	again, err := m.Images(t.Context(), files, ImageOptions{Cache: cache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Known != len(all.Files) {
+		t.Errorf("%d of %d vectors came from the cache", again.Known, len(all.Files))
+	}
+	pre, err := m.preprocessor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, w := pre.Size()
+	for i, file := range all.Files {
+		p, err := pictures.Decode(file, pictures.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pixels := make([]float32, pre.Values())
+		pre.Apply(pixels, p)
+		want, err := m.clip.EncodeImages(t.Context(), pixels, h, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range want[0] {
+			if math.Abs(float64(want[0][k]-all.Vectors[i][k])) > 1e-5 {
+				t.Fatalf("%s: %v, alone %v", file, all.Vectors[i], want[0])
+			}
+		}
+		if !slices.Equal(all.Vectors[i], again.Vectors[i]) {
+			t.Errorf("%s: another vector from the cache", file)
+		}
+	}
+}
+
+// TestImagesErrors takes parts of a model away.
+func TestImagesErrors(t *testing.T) {
+	if err := ort.Init(ort.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spoil func(*models.Towers)
+		is    func(error) bool
+	}{
+		"no vision tower": {func(s *models.Towers) { s.Vision = "" }, is[*neural.TowerError]},
+		"no settings":     {func(s *models.Towers) { delete(s.FS.(fstest.MapFS), preprocessorFile) }, is[*LoadError]},
+		"bad settings":    {func(s *models.Towers) { s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte("{") }, is[*pictures.ConfigError]},
+		"another size": {func(s *models.Towers) {
+			s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte(`{"size": 8, "crop_size": 8}`)
+		}, is[*LoadError]},
+	} {
+		src := folder(t, "split-dynamo-18")
+		c.spoil(&src)
+		m, err := Load(src, neural.CLIPOptions{Runtime: ort.Options{Threads: 1}})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := m.Images(t.Context(), samples(t), ImageOptions{}); !c.is(err) || !is[*LoadError](err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLoadErrors goes through models that cannot be read at all.
+func TestLoadErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(fstest.MapFS)
+		is    func(error) bool
+	}{
+		"no tokenizer": {func(f fstest.MapFS) { delete(f, "tokenizer.json") }, func(err error) bool { return errors.Is(err, fs.ErrNotExist) }},
+		"no model":     {func(f fstest.MapFS) { f["text_model.onnx"].Data = []byte("none") }, is[*LoadError]},
+		"other widths": {func(f fstest.MapFS) {
+			f["vision_model.onnx"].Data = narrow(t)
+		}, is[*neural.WidthError]},
+	} {
+		src := folder(t, "split-dynamo-18")
+		c.spoil(src.FS.(fstest.MapFS))
+		if _, err := Load(src, neural.CLIPOptions{}); !c.is(err) || !is[*LoadError](err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var option *neural.OptionError
+	if _, err := Load(folder(t, "split-dynamo-18"), neural.CLIPOptions{MaxLength: -1}); !errors.As(err, &option) {
+		t.Errorf("a bad option: %v", err)
+	}
+}
+
+// narrow is a vision tower whose vectors have three numbers: the mean of each colour.
+func narrow(t *testing.T) []byte {
+	t.Helper()
+	value := func(name string, dims ...onnx.ShapeDim) *onnx.ValueInfo {
+		return &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: onnx.Float, HasShape: true, Shape: dims}}
+	}
+	n, three, side := onnx.ShapeDim{Param: "n"}, onnx.ShapeDim{Value: 3}, onnx.ShapeDim{Value: 16}
+	b, err := onnx.Encode(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 13}, Graph: &onnx.Graph{
+		Name: "mean", Inputs: []*onnx.ValueInfo{value("pixel_values", n, three, side, side)}, Outputs: []*onnx.ValueInfo{value("image_embeds", n, three)},
+		Nodes: []*onnx.Node{{
+			Op: "ReduceMean", Name: "mean", Inputs: []string{"pixel_values"}, Outputs: []string{"image_embeds"},
+			Attrs: []*onnx.Attribute{onnx.IntsAttr("axes", 2, 3), onnx.IntAttr("keepdims", 0)},
+		}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func is[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}

@@ -1,0 +1,140 @@
+package prompttune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/tasks/pictures"
+	"github.com/gradhop/gradhop/tokenize"
+)
+
+// preprocessorFile says how a model wants its pictures.
+const preprocessorFile = "preprocessor_config.json"
+
+// Model is a CLIP with its tokenizer. Any number of problems share it. It is safe for
+// concurrent use.
+type Model struct {
+	// Source is where it was read from.
+	Source models.Towers
+
+	vocabulary vocabulary
+	clip       *neural.CLIP
+	limit      int // tokens of the longest text, with the two around it; 0 where not known
+}
+
+// Load reads a model. No session of the runtime is opened yet.
+//
+// Errors: *neural.OptionError for an option, *VocabularyError, or a *LoadError around
+// those of packages tokenize, onnx and neural.
+func Load(src models.Towers, o neural.CLIPOptions) (*Model, error) {
+	m := &Model{Source: src}
+	fail := func(err error) (*Model, error) { return nil, &LoadError{Model: src.Name, Err: err} }
+	tok, err := tokenize.LoadCLIP(src.FS)
+	if err != nil {
+		return fail(err)
+	}
+	m.vocabulary = vocabulary{tok}
+	if o.Runtime.Name == "" {
+		o.Runtime.Name = src.Name
+	}
+	m.clip, err = neural.OpenCLIP(neural.CLIPFiles{FS: src.FS, Dir: src.Dir, Text: src.Text, Vision: src.Vision}, o)
+	var option *neural.OptionError
+	if errors.As(err, &option) {
+		return nil, err
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if tok.Size() != m.clip.Vocabulary() {
+		return nil, &VocabularyError{Model: src.Name, Tokens: tok.Size(), Rows: m.clip.Vocabulary()}
+	}
+	for _, n := range []int{tok.MaxLen, m.clip.MaxLength()} {
+		if n > 0 && (m.limit == 0 || n < m.limit) {
+			m.limit = n
+		}
+	}
+	return m, nil
+}
+
+// MaxTokens is the largest number of tokens that the model takes, with the two around the
+// text; 0 where its files do not say.
+func (m *Model) MaxTokens() int { return m.limit }
+
+// Sequences returns the number of texts that went through the model so far.
+func (m *Model) Sequences() int64 { return m.clip.Sequences() }
+
+// Close frees the runtime's sessions. Problems of m must not be used after it.
+func (m *Model) Close() error { return m.clip.Close() }
+
+// Text returns the unit vector of a text. Errors: *LengthError and *TargetError for the
+// text, those of the runtime.
+func (m *Model) Text(ctx context.Context, text string) ([]float32, error) {
+	ids, err := m.vocabulary.plain(text)
+	if err != nil {
+		return nil, &TargetError{Target: fmt.Sprintf("%q", text), Reason: err.Error()}
+	}
+	for _, id := range ids {
+		if m.vocabulary.IsSpecial(id) {
+			return nil, &TargetError{Target: fmt.Sprintf("%q", text), Reason: "it holds the special token " + m.vocabulary.Piece(id)}
+		}
+	}
+	ids = m.vocabulary.whole(ids)
+	if m.limit > 0 && len(ids) > m.limit {
+		return nil, &LengthError{What: "the target text", Tokens: len(ids), Limit: m.limit}
+	}
+	vectors, err := m.clip.EncodeText(ctx, [][]int32{ids})
+	if err != nil {
+		return nil, err
+	}
+	return vectors[0], nil
+}
+
+// preprocessor reads how the model wants its pictures. Errors: *LoadError.
+func (m *Model) preprocessor() (*pictures.Preprocessor, error) {
+	fail := func(err error) (*pictures.Preprocessor, error) {
+		return nil, &LoadError{Model: m.Source.Name, Err: err}
+	}
+	if !m.clip.HasVision() {
+		return fail(&neural.TowerError{Tower: "vision", File: m.Source.Text})
+	}
+	f, err := m.Source.FS.Open(preprocessorFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fail(fmt.Errorf("no %s, which says how pictures are prepared", preprocessorFile))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	p, err := pictures.ReadPreprocessor(f)
+	if err != nil {
+		return fail(err)
+	}
+	h, w := p.Size()
+	if fh, fw := m.clip.ImageSize(); fh > 0 && fh != h || fw > 0 && fw != w {
+		return fail(fmt.Errorf("%s makes pictures of %d x %d, and the vision tower takes %d x %d", preprocessorFile, h, w, fh, fw))
+	}
+	return p, nil
+}
+
+// digest stands for all weights of the vision tower.
+func (m *Model) digest() (string, error) {
+	if m.Source.Dir == "" {
+		return m.Source.VisionSHA256, nil
+	}
+	file, err := onnx.Load(filepath.Join(m.Source.Dir, filepath.FromSlash(m.Source.Vision)))
+	if err != nil {
+		return "", err
+	}
+	for _, t := range file.Graph.Initializers {
+		if t.External != nil { // which the file's own sha256 does not know
+			return onnx.Digest(file)
+		}
+	}
+	return m.Source.VisionSHA256, nil
+}

@@ -1,0 +1,191 @@
+package prompttune
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+)
+
+// Member is a model of a problem with its targets, which are vectors of this model.
+type Member struct {
+	Model *Model
+	// Weight is the model's share in U.
+	Weight  float64
+	Targets Targets
+}
+
+// Problem is the search for prompts: a template, the tokens that may stand at its blanks,
+// and the energy of the prompts that come about.
+type Problem struct {
+	Template *Template
+	// Tokens are the ids that may be proposed, sorted: code k of the energy's space stands
+	// for Tokens[k], at every site. Site i is blank i.
+	Tokens []int32
+	// Energy is U at inverse temperature 1: the weighted sum of the cosines.
+	Energy energies.Differentiable
+
+	members []Member
+	v       vocabulary
+	words   Proposals
+	ids     []int32 // of the template, the two around it included
+	blanks  []int   // places of the blanks in ids
+	limit   int     // tokens of the longest text, 0 where not known
+}
+
+// NewProblem builds the energy. There must be a member, and the vocabularies of several
+// must be the same. Errors about the input are of type InputError: those of Check and
+// *TargetError. Others: *VocabulariesError, those of neural.CLIP.Prompt.
+func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error) {
+	models := make([]*Model, len(members))
+	for i, m := range members {
+		models[i] = m.Model
+		if err := m.Targets.check(); err != nil {
+			return nil, err
+		}
+	}
+	p, err := layOut(models, t, words)
+	if err != nil {
+		return nil, err
+	}
+	p.members = members
+	return p, p.build()
+}
+
+// Check finds what NewProblem would find wrong with a template and with word lists, before
+// there are targets. Errors: *TemplateError, *LengthError, *WordError, *ProposalsError,
+// *BlockedError, *VocabulariesError.
+func Check(models []*Model, t *Template, words Proposals) error {
+	_, err := layOut(models, t, words)
+	return err
+}
+
+// layOut makes all of a problem but its energy.
+func layOut(models []*Model, t *Template, words Proposals) (*Problem, error) {
+	p := &Problem{Template: t, v: models[0].vocabulary, words: words}
+	for _, m := range models {
+		if err := sameVocabulary(models[0], m); err != nil {
+			return nil, err
+		}
+		if n := m.limit; n > 0 && (p.limit == 0 || n < p.limit) {
+			p.limit = n
+		}
+	}
+	var err error
+	if p.ids, p.blanks, err = t.encode(p.v); err != nil {
+		return nil, err
+	}
+	if p.limit > 0 && len(p.ids) > p.limit {
+		return nil, &LengthError{What: "the prompt", Tokens: len(p.ids), Limit: p.limit, Blanks: len(p.blanks)}
+	}
+	if p.Tokens, err = words.tokens(p.v); err != nil {
+		return nil, err
+	}
+	for _, fixed := range t.between {
+		if w := words.blocked(fixed); w != "" {
+			return nil, &BlockedError{Template: t.String(), Word: w}
+		}
+	}
+	return p, nil
+}
+
+// build makes the energy of one model, or the sum of several.
+func (p *Problem) build() error {
+	var terms []energies.Term
+	for _, m := range p.members {
+		e, err := m.Model.clip.Prompt(
+			neural.PromptText{IDs: p.ids, Blanks: p.blanks, Tokens: p.Tokens},
+			neural.Targets{Vectors: m.Targets.Vectors, Weights: m.Targets.Weights},
+		)
+		if err != nil {
+			return err
+		}
+		if len(p.members) == 1 && m.Weight == 1 {
+			p.Energy = e
+			return nil
+		}
+		terms = append(terms, energies.Term{Weight: m.Weight, Energy: e})
+	}
+	sum, err := energies.NewSum(terms...)
+	if err != nil {
+		return err
+	}
+	p.Energy = sum.(energies.Differentiable) // every term is
+	return nil
+}
+
+// sameVocabulary returns a *VocabulariesError where the ids of two models do not mean the
+// same.
+func sameVocabulary(a, b *Model) error {
+	v, w := a.vocabulary, b.vocabulary
+	if v.Size() != w.Size() || v.SOT != w.SOT || v.EOT != w.EOT {
+		return &VocabulariesError{First: a.Source.Name, Second: b.Source.Name, Sizes: [2]int{v.Size(), w.Size()}, ID: -1}
+	}
+	for id := range int32(v.Size()) {
+		if v.Piece(id) != w.Piece(id) {
+			return &VocabulariesError{First: a.Source.Name, Second: b.Source.Name, Sizes: [2]int{v.Size(), w.Size()}, ID: id, Pieces: [2]string{v.Piece(id), w.Piece(id)}}
+		}
+	}
+	return nil
+}
+
+// Render returns the text of a state.
+func (p *Problem) Render(codes []int32) string { return p.Template.render(p.v, p.tokens(codes)) }
+
+// tokens returns the ids at the blanks of a state.
+func (p *Problem) tokens(codes []int32) []int32 {
+	ids := make([]int32, len(codes))
+	for i, k := range codes {
+		ids[i] = p.Tokens[k]
+	}
+	return ids
+}
+
+// prompt returns the text of a state and its ids, and whether they are those of the state.
+func (p *Problem) prompt(codes []int32) (out Prompt, same bool, err error) {
+	tokens := p.tokens(codes)
+	out.Text = p.Template.render(p.v, tokens)
+	if out.IDs, err = p.v.plain(out.Text); err != nil {
+		return out, false, err
+	}
+	if len(out.IDs)+2 != len(p.ids) {
+		return out, false, nil
+	}
+	own := slices.Clone(p.ids)
+	for i, at := range p.blanks {
+		own[at] = tokens[i]
+	}
+	return out, slices.Equal(own[1:len(own)-1], out.IDs), nil
+}
+
+// blocks reports whether a text has a blocked word, or is longer than the models take.
+func (p *Problem) blocks(text Prompt) bool {
+	return p.limit > 0 && len(text.IDs)+2 > p.limit || p.words.blocks(text.Text)
+}
+
+// Score returns U of texts at inverse temperature 1: for each the weighted sum of the
+// cosines. ids are texts without the tokens around them.
+func (p *Problem) Score(ctx context.Context, ids [][]int32) ([]float64, error) {
+	whole := make([][]int32, len(ids))
+	for i, text := range ids {
+		whole[i] = p.v.whole(text)
+	}
+	out := make([]float64, len(ids))
+	for _, m := range p.members {
+		vectors, err := m.Model.clip.EncodeText(ctx, whole)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range vectors {
+			out[i] += m.Weight * m.Targets.score(v)
+		}
+	}
+	return out, nil
+}
+
+// Encode returns the ids of a text, without those around it.
+func (p *Problem) Encode(text string) ([]int32, error) { return p.v.plain(text) }
+
+// Piece returns how the vocabulary spells what a code stands for.
+func (p *Problem) Piece(code int32) string { return p.v.Piece(p.Tokens[code]) }

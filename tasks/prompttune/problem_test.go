@@ -1,0 +1,91 @@
+package prompttune
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// TestEnsemble compares the energy of two models with that of each.
+func TestEnsemble(t *testing.T) {
+	m := open(t)
+	template, err := ParseTemplate("the _ on _")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goal := targets(t, m)
+	other := Targets{Vectors: goal.Vectors[:1], Weights: []float64{2}}
+	p, err := NewProblem([]Member{{m, 0.25, goal}, {m, 0.75, other}}, template, Proposals{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := energies.NewBatch(p.Energy.Space(), 3)
+	for i := range x.Codes {
+		x.Codes[i] = int32(5*i + 1)
+	}
+	u := make([]float64, 3)
+	if err := p.Energy.LogDensity(t.Context(), u, x); err != nil {
+		t.Fatal(err)
+	}
+	for c := range u {
+		text := p.Render(x.Chain(c))
+		if want := 0.25*cosine(t, m, goal, text) + 0.75*cosine(t, m, other, text); math.Abs(u[c]-want) > 1e-5 {
+			t.Errorf("%q: U %.6f, want %.6f", text, u[c], want)
+		}
+	}
+}
+
+// TestProblemErrors goes through input that makes no problem.
+func TestProblemErrors(t *testing.T) {
+	m := open(t)
+	good := targets(t, m)
+	far := Targets{Vectors: good.Vectors, Weights: []float64{-1, -2}}
+	for _, c := range []struct {
+		pattern string
+		words   Proposals
+		goal    Targets
+		is      func(error) bool
+		says    string
+	}{
+		{"the _ _ _ _ _ _ _ _ _ _ _ _", Proposals{}, good, is[*LengthError], "15 tokens with the two around it, the model takes 14: at most 11 blanks"},
+		{"a a a a a a a a a a a a a a _", Proposals{}, good, is[*LengthError], "the model takes 14"},
+		{"_", Proposals{Allow: []string{"hats"}}, good, is[*WordError], `"hats" is 4 tokens`},
+		{"_", Proposals{Allow: []string{"cat"}}, good, is[*ProposalsError], "leave one token"},
+		{"the cat _", Proposals{Block: []string{"Cat"}}, good, is[*BlockedError], `the blocked word "Cat"`},
+		{"_", Proposals{}, Targets{}, is[*TargetError], "none"},
+		{"_", Proposals{}, far, is[*TargetError], "every weight is negative"},
+	} {
+		template, err := ParseTemplate(c.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewProblem([]Member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[InputError](err) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: %v", c.pattern, err)
+		}
+	}
+	if _, err := m.Text(t.Context(), strings.Repeat("a ", 13)); !is[*LengthError](err) || !strings.Contains(err.Error(), "the target text has 15 tokens") {
+		t.Errorf("a long text: %v", err)
+	}
+	for _, text := range []string{"the <|endoftext|>", "\xff"} {
+		if _, err := m.Text(t.Context(), text); !is[*TargetError](err) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestProposed makes sure that nothing but what may be proposed is in the space.
+func TestProposed(t *testing.T) {
+	m := open(t)
+	p := problem(t, m, "_ the _", Proposals{})
+	if sp := p.Energy.Space(); sp.Sites != 2 || sp.Values != len(p.Tokens) || sp.Allowed != nil {
+		t.Errorf("space %s with %d tokens", sp, len(p.Tokens))
+	}
+	for code, id := range p.Tokens {
+		text := p.Render([]int32{int32(code), int32(code)})
+		if want := m.vocabulary.Text(id) + " the " + m.vocabulary.Text(id); m.vocabulary.IsSpecial(id) || text != want || p.Piece(int32(code)) != m.vocabulary.Piece(id) {
+			t.Errorf("code %d: %q, want %q", code, text, want)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package prompttune
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ImageSet is a folder of pictures, or a single picture, that prompts are to be near to,
+// or far from where its weight is negative. The weight is spread evenly over the
+// pictures.
+type ImageSet struct {
+	Path   string
+	Weight float64
+}
+
+// TextTarget is a text that prompts are to be near to, or far from.
+type TextTarget struct {
+	Text   string
+	Weight float64
+}
+
+// ParseImageSet reads PATH or PATH:WEIGHT. A path that is there as it stands is never cut.
+func ParseImageSet(arg string) (ImageSet, error) {
+	if _, err := os.Stat(arg); err == nil {
+		return ImageSet{arg, 1}, nil
+	}
+	path, weight, err := weighted(arg)
+	return ImageSet{path, weight}, err
+}
+
+// ParseTextTarget reads TEXT or TEXT:WEIGHT. A text that ends in a colon and a number
+// needs a weight behind it.
+func ParseTextTarget(arg string) (TextTarget, error) {
+	text, weight, err := weighted(arg)
+	return TextTarget{text, weight}, err
+}
+
+// weighted cuts ":number" off the end. A weight is finite and not zero; it is 1 where none
+// is given.
+func weighted(arg string) (string, float64, error) {
+	name, weight := arg, 1.0
+	if i := strings.LastIndexByte(arg, ':'); i >= 0 {
+		if w, err := strconv.ParseFloat(arg[i+1:], 64); err == nil {
+			name, weight = arg[:i], w
+		}
+	}
+	switch {
+	case strings.TrimSpace(name) == "":
+		return "", 0, &TargetError{Target: strconv.Quote(arg), Reason: "empty"}
+	case weight == 0 || math.IsNaN(weight) || math.IsInf(weight, 0):
+		return "", 0, &TargetError{Target: strconv.Quote(arg), Reason: fmt.Sprintf("weight %g; want a number other than zero", weight)}
+	}
+	return name, weight, nil
+}
+
+// Targets are unit vectors with weights: what U(x) = Σ_j ω_j cos(t(x), v_j) is made of.
+type Targets struct {
+	Vectors [][]float32 // [target, width]
+	Weights []float64   // [target]
+}
+
+// Images adds the vectors of a set's pictures, with the set's weight spread evenly.
+func (t *Targets) Images(vectors [][]float32, weight float64) {
+	for _, v := range vectors {
+		t.Vectors = append(t.Vectors, v)
+		t.Weights = append(t.Weights, weight/float64(len(vectors)))
+	}
+}
+
+// Text adds the vector of a text.
+func (t *Targets) Text(vector []float32, weight float64) {
+	t.Vectors, t.Weights = append(t.Vectors, vector), append(t.Weights, weight)
+}
+
+// check returns a *TargetError where nothing is to be come near to.
+func (t *Targets) check() error {
+	if len(t.Vectors) == 0 {
+		return &TargetError{Reason: "none; pictures or a text are needed"}
+	}
+	for _, w := range t.Weights {
+		if w > 0 {
+			return nil
+		}
+	}
+	return &TargetError{Reason: "every weight is negative; at least one must be positive"}
+}
+
+// score returns Σ_j ω_j cos(v, v_j) for a vector v of any length but zero.
+func (t *Targets) score(v []float32) float64 {
+	norm, sum := 0.0, 0.0
+	for _, x := range v {
+		norm += float64(x) * float64(x)
+	}
+	for j, target := range t.Vectors {
+		dot := 0.0
+		for k, x := range target {
+			dot += float64(v[k]) * float64(x)
+		}
+		sum += t.Weights[j] * dot
+	}
+	return sum / math.Sqrt(norm)
+}

@@ -1,0 +1,137 @@
+package prompttune
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
+)
+
+// Template is a prompt with blanks: fixed words as they are printed, and places for one
+// token each.
+type Template struct {
+	// between holds the fixed text before, between and after the blanks: one more than
+	// there are blanks.
+	between []string
+}
+
+// Blanks returns the template of n blanks between two fixed texts, either of which may
+// be empty. It is a *TemplateError if n is not positive.
+func Blanks(prefix string, n int, suffix string) (*Template, error) {
+	if n < 1 {
+		return nil, &TemplateError{Reason: fmt.Sprintf("%d blanks; at least one is needed", n)}
+	}
+	t := &Template{between: []string{""}}
+	if prefix = strings.TrimSpace(prefix); prefix != "" {
+		t.between[0] = prefix + " "
+	}
+	for range n - 1 {
+		t.between = append(t.between, " ")
+	}
+	if suffix = strings.TrimSpace(suffix); suffix != "" {
+		suffix = " " + suffix
+	}
+	t.between = append(t.between, suffix)
+	return t, nil
+}
+
+// ParseTemplate reads a pattern such as "a photo of _ _ in the snow": every _ that
+// touches neither a letter, a digit nor another _ is a blank. It is a *TemplateError if
+// there is none.
+func ParseTemplate(pattern string) (*Template, error) {
+	t := &Template{}
+	from := 0
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '_' {
+			continue
+		}
+		before, _ := utf8.DecodeLastRuneInString(pattern[:i])
+		after, _ := utf8.DecodeRuneInString(pattern[i+1:])
+		if ofWord(before) || ofWord(after) {
+			continue
+		}
+		t.between = append(t.between, pattern[from:i])
+		from = i + 1
+	}
+	if len(t.between) == 0 {
+		return nil, &TemplateError{Pattern: pattern, Reason: "no blank: write _ where a token is to be found"}
+	}
+	t.between = append(t.between, pattern[from:])
+	t.between[0] = strings.TrimLeftFunc(t.between[0], unicode.IsSpace)
+	last := len(t.between) - 1
+	t.between[last] = strings.TrimRightFunc(t.between[last], unicode.IsSpace)
+	return t, nil
+}
+
+// ofWord reports whether an underscore next to r is a part of r's word.
+func ofWord(r rune) bool {
+	return r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+// Blanks is the number of blanks.
+func (t *Template) Blanks() int { return len(t.between) - 1 }
+
+// String writes the template as ParseTemplate reads it.
+func (t *Template) String() string { return strings.Join(t.between, "_") }
+
+// encode returns the ids of the template between begin and end, with zero at the
+// blanks, and where the blanks are.
+func (t *Template) encode(v vocabulary) (ids []int32, blanks []int, err error) {
+	ids = append(ids, v.SOT)
+	for k, text := range t.between {
+		if k > 0 {
+			blanks = append(blanks, len(ids))
+			ids = append(ids, 0)
+		}
+		tokens, err := v.Encode(text)
+		if err != nil {
+			return nil, nil, &TemplateError{Pattern: t.String(), Reason: err.Error()}
+		}
+		for _, token := range tokens {
+			if v.IsSpecial(token.ID) {
+				return nil, nil, &TemplateError{Pattern: t.String(), Reason: fmt.Sprintf("it holds the special token %s", v.Piece(token.ID))}
+			}
+			ids = append(ids, token.ID)
+		}
+	}
+	return append(ids, v.EOT), blanks, nil
+}
+
+// render writes the prompt with tokens at the blanks. A token that does not end its word
+// joins what follows it, as it does when the whole is decoded.
+func (t *Template) render(v vocabulary, tokens []int32) string {
+	var out strings.Builder
+	joins := false
+	for k, text := range t.between {
+		if joins {
+			text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		}
+		out.WriteString(text)
+		if k < len(tokens) {
+			out.WriteString(v.Text(tokens[k]))
+			joins = !v.EndsWord(tokens[k])
+		}
+	}
+	return out.String()
+}
+
+// vocabulary is what this package asks of a tokenizer.
+type vocabulary struct{ *tokenize.CLIP }
+
+// plain returns the ids of a text without special tokens around it.
+func (v vocabulary) plain(text string) ([]int32, error) {
+	tokens, err := v.Encode(text)
+	ids := make([]int32, len(tokens))
+	for i, t := range tokens {
+		ids[i] = t.ID
+	}
+	return ids, err
+}
+
+// whole puts the special tokens around a text's ids.
+func (v vocabulary) whole(ids []int32) []int32 {
+	return slices.Concat([]int32{v.SOT}, ids, []int32{v.EOT})
+}

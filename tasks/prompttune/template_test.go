@@ -1,0 +1,142 @@
+package prompttune
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/tokenize"
+)
+
+// tiny is a tokenizer of 60 tokens: letters of "acdeghinorst", with and without the end of
+// a word, some words, and "hats", which no merge leads to.
+func tiny(t *testing.T) vocabulary {
+	t.Helper()
+	v, err := tokenize.LoadCLIP(os.DirFS("testdata/tiny"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vocabulary{v}
+}
+
+func (v vocabulary) must(t *testing.T, pieces ...string) []int32 {
+	t.Helper()
+	ids := make([]int32, len(pieces))
+	for i, p := range pieces {
+		id, ok := v.ID(p)
+		if !ok {
+			t.Fatalf("no piece %q", p)
+		}
+		ids[i] = id
+	}
+	return ids
+}
+
+func TestTemplate(t *testing.T) {
+	v := tiny(t)
+	for _, c := range []struct {
+		pattern string
+		pieces  string // as encoded, _ for blanks
+		render  string // with cat, dog, cat...
+	}{
+		{"_", "_", "cat"},
+		{" the _ in _ ", "the</w> _ in</w> _", "the cat in dog"},
+		{"The _, on  sand", "the</w> _ ,</w> on</w> sand</w>", "The cat, on  sand"},
+		{"_ _ _", "_ _ _", "cat dog cat"},
+		{"(_)", "", ""}, // a bracket is no token here
+		{"the_cat __ _", "", ""},
+		{"a _!", "a</w> _ !</w>", "a cat!"},
+	} {
+		m, err := ParseTemplate(c.pattern)
+		if err != nil {
+			t.Errorf("%q: %v", c.pattern, err)
+			continue
+		}
+		ids, blanks, err := m.encode(v)
+		if c.pieces == "" {
+			var bad *TemplateError
+			if !errors.As(err, &bad) || !strings.Contains(err.Error(), "<|endoftext|>") {
+				t.Errorf("%q: error %v, want one about a special token", c.pattern, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", c.pattern, err)
+			continue
+		}
+		var got []string
+		for i, id := range ids[1 : len(ids)-1] {
+			if slices.Contains(blanks, i+1) {
+				got = append(got, "_")
+			} else {
+				got = append(got, v.Piece(id))
+			}
+		}
+		if ids[0] != v.SOT || ids[len(ids)-1] != v.EOT || strings.Join(got, " ") != c.pieces || m.Blanks() != len(blanks) {
+			t.Errorf("%q: encoded as %q with blanks %v", c.pattern, got, blanks)
+		}
+		fill := make([]int32, len(blanks))
+		for i := range fill {
+			fill[i] = v.must(t, "cat</w>", "dog</w>")[i%2]
+		}
+		text := m.render(v, fill)
+		if text != c.render {
+			t.Errorf("%q: rendered %q, want %q", c.pattern, text, c.render)
+		}
+		// Words at the blanks and words around them encode to the same tokens together as apart.
+		for i, at := range blanks {
+			ids[at] = fill[i]
+		}
+		if again, err := v.plain(text); err != nil || !slices.Equal(v.whole(again), ids) {
+			t.Errorf("%q: %q encodes to %v (%v), want %v", c.pattern, text, again, err, ids)
+		}
+	}
+}
+
+func TestTemplatePieces(t *testing.T) {
+	v := tiny(t)
+	m, err := ParseTemplate("a _ _ on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ first, second, want string }{
+		{"sto", "ne</w>", "a stone on"},
+		{"cat</w>", "ca", "a cat caon"},
+		{"san", "d", "a sandon"},
+	} {
+		if got := m.render(v, v.must(t, c.first, c.second)); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.first, c.second, got, c.want)
+		}
+	}
+}
+
+func TestBlanks(t *testing.T) {
+	for _, c := range []struct {
+		prefix, suffix string
+		n              int
+		want           string
+	}{{"", "", 1, "_"}, {"the ", "on sand", 2, "the _ _ on sand"}, {"", "on", 3, "_ _ _ on"}, {"a _ b", "", 1, "a _ b _"}} {
+		m, err := Blanks(c.prefix, c.n, c.suffix)
+		if err != nil || m.String() != c.want || m.Blanks() != c.n {
+			t.Errorf("%+v: %v, %v", c, m, err)
+		}
+	}
+	var bad *TemplateError
+	if _, err := Blanks("a", 0, "b"); !errors.As(err, &bad) {
+		t.Errorf("no blanks: %v", err)
+	}
+	for _, pattern := range []string{"", "a cat", "snake_case", "__", "é_"} {
+		if _, err := ParseTemplate(pattern); !errors.As(err, &bad) {
+			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+	m, err := ParseTemplate("the \xff _")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.encode(tiny(t)); !errors.As(err, &bad) || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("not UTF-8: %v", err)
+	}
+}

@@ -1,0 +1,138 @@
+package prompttune
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Proposals says which tokens may be proposed at blanks. The zero value proposes every
+// token that is a word of its own.
+type Proposals struct {
+	// Pieces also proposes tokens that do not end a word, and those that are written
+	// with other tokens when they stand alone.
+	Pieces bool
+	// Allow proposes these words and nothing else; each must be one token. Nil allows
+	// every word.
+	Allow []string
+	// Block keeps words out: a word of one token is not proposed, and prompts in which a
+	// word or a sequence of words comes about from several tokens are no results. It
+	// outweighs Allow.
+	Block []string
+}
+
+// tokens returns the ids that may be proposed, sorted. Special tokens never are, nor what
+// does not print. Errors: *WordError, *ProposalsError.
+func (p Proposals) tokens(v vocabulary) ([]int32, error) {
+	blocked := map[int32]bool{}
+	for _, w := range p.Block {
+		ids, err := v.plain(w)
+		if err != nil {
+			return nil, &WordError{Word: w, Reason: err.Error()}
+		}
+		if len(ids) == 1 {
+			blocked[ids[0]] = true
+		}
+	}
+	var list []int32
+	if p.Allow != nil {
+		for _, w := range p.Allow {
+			id, err := v.single(w)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, id)
+		}
+	} else {
+		for id := range int32(v.Size()) {
+			if v.proposable(id, p.Pieces) {
+				list = append(list, id)
+			}
+		}
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	before := len(list)
+	list = slices.DeleteFunc(list, func(id int32) bool {
+		return blocked[id] || len(p.Block) > 0 && p.blocks(v.Text(id))
+	})
+	if len(list) < 2 {
+		return nil, &ProposalsError{Left: len(list), Blocked: before - len(list)}
+	}
+	return list, nil
+}
+
+// proposable reports whether a token may be proposed where no list says otherwise.
+func (v vocabulary) proposable(id int32, pieces bool) bool {
+	if !v.IsPrintable(id) || !pieces && !v.EndsWord(id) {
+		return false
+	}
+	if pieces {
+		return true
+	}
+	ids, err := v.plain(v.Text(id))
+	return err == nil && len(ids) == 1 && ids[0] == id
+}
+
+// single returns the token of an allowed word.
+func (v vocabulary) single(word string) (int32, error) {
+	ids, err := v.plain(word)
+	switch {
+	case err != nil:
+		return 0, &WordError{Word: word, Reason: err.Error()}
+	case len(ids) == 0:
+		return 0, &WordError{Word: word, Reason: "it has no token"}
+	case len(ids) > 1:
+		e := &WordError{Word: word}
+		for _, id := range ids {
+			e.Pieces = append(e.Pieces, v.Text(id))
+		}
+		return 0, e
+	case v.IsSpecial(ids[0]):
+		return 0, &WordError{Word: word, Reason: "it is a special token, which is never proposed"}
+	}
+	return ids[0], nil
+}
+
+// blocks reports whether a text has a blocked word, or the words of a blocked phrase one
+// after the other.
+func (p Proposals) blocks(text string) bool { return p.blocked(text) != "" }
+
+// blocked returns the first blocked word that a text has, or "".
+func (p Proposals) blocked(text string) string {
+	have := words(text)
+	for _, w := range p.Block {
+		want := words(w)
+		for i := 0; len(want) > 0 && i+len(want) <= len(have); i++ {
+			if slices.Equal(have[i:i+len(want)], want) {
+				return w
+			}
+		}
+	}
+	return ""
+}
+
+// words splits a text as block lists see it: runs of letters, marks and digits, in lower
+// case, and runs of what is neither those nor white space.
+func words(text string) []string {
+	var list []string
+	last := 0 // kind of the character before
+	for _, r := range strings.ToLower(text) {
+		kind := 1
+		switch {
+		case unicode.IsSpace(r):
+			kind = 0
+		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r):
+			kind = 2
+		}
+		switch {
+		case kind == 0:
+		case kind == last:
+			list[len(list)-1] += string(r)
+		default:
+			list = append(list, string(r))
+		}
+		last = kind
+	}
+	return list
+}

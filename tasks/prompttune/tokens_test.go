@@ -1,0 +1,148 @@
+package prompttune
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func (v vocabulary) texts(ids []int32) string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, v.Piece(id))
+	}
+	return strings.Join(out, " ")
+}
+
+// TestProposals says which tokens are proposed by the vocabulary's own words.
+func TestProposals(t *testing.T) {
+	v := tiny(t)
+	ids, err := Proposals{}.tokens(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []int32
+	for id := range int32(v.Size()) {
+		piece := v.Piece(id)
+		if strings.HasSuffix(piece, "</w>") && piece != "hats</w>" {
+			want = append(want, id)
+		}
+	}
+	if !slices.Equal(ids, want) {
+		t.Errorf("words: %s", v.texts(ids))
+	}
+	if ids, err = (Proposals{Pieces: true}).tokens(v); err != nil || len(ids) != v.Size()-2 || slices.Contains(ids, v.SOT) || slices.Contains(ids, v.EOT) {
+		t.Errorf("pieces: %s, %v", v.texts(ids), err)
+	}
+	ids, err = Proposals{Allow: []string{"Cat", "dog", "cat", "sea"}, Block: []string{"sea"}}.tokens(v)
+	if err != nil || v.texts(ids) != "cat</w> dog</w>" {
+		t.Errorf("allow: %s, %v", v.texts(ids), err)
+	}
+	ids, err = Proposals{Block: []string{"THE", "on sand", "tone"}}.tokens(v)
+	if err != nil || len(ids) != len(want)-1 || slices.Contains(ids, v.must(t, "the</w>")[0]) {
+		t.Errorf("block: %s, %v", v.texts(ids), err)
+	}
+	// A piece that reads as a blocked word on its own goes too.
+	ids, err = Proposals{Pieces: true, Block: []string{"do"}}.tokens(v)
+	if err != nil || slices.Contains(ids, v.must(t, "do")[0]) {
+		t.Errorf("a blocked piece is proposed: %s, %v", v.texts(ids), err)
+	}
+}
+
+func TestProposalsErrors(t *testing.T) {
+	v := tiny(t)
+	var word *WordError
+	_, err := Proposals{Allow: []string{"cat", "hats"}}.tokens(v)
+	if !errors.As(err, &word) || word.Word != "hats" || len(word.Pieces) != 4 || !strings.Contains(err.Error(), `"hats" is 4 tokens ("h", "a", "t", "s")`) {
+		t.Errorf("a word of several tokens: %v", err)
+	}
+	for _, w := range []string{"<|endoftext|>", "\xff", " "} {
+		if _, err := (Proposals{Allow: []string{w}}).tokens(v); !errors.As(err, &word) {
+			t.Errorf("%q: %v", w, err)
+		}
+	}
+	var left *ProposalsError
+	for _, c := range []struct {
+		allow, block []string
+		left         int
+	}{
+		{[]string{"cat"}, nil, 1},
+		{[]string{"cat", "dog"}, []string{"dog"}, 1},
+		{[]string{"cat", "dog"}, []string{"dog", "cat"}, 0},
+	} {
+		if _, err := (Proposals{Allow: c.allow, Block: c.block}).tokens(v); !errors.As(err, &left) || left.Left != c.left || left.Blocked != len(c.block) {
+			t.Errorf("%v without %v: %v", c.allow, c.block, err)
+		}
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	p := Proposals{Block: []string{"cat", "New York", "!"}}
+	for text, want := range map[string]bool{
+		"a cat": true, "a CAT, and": true, "cat": true, "cats": false, "concat": false, "a cat's": true,
+		"new york": true, "New, York": false, "york new": false, "in new york city": true, "new": false,
+		"hi!": true, "hi !!": false, "": false,
+	} {
+		if p.blocks(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+	if (Proposals{}).blocks("anything") {
+		t.Error("nothing is blocked without a list")
+	}
+}
+
+func TestReadWords(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "words")
+	if err := os.WriteFile(file, []byte("\ufeffcat\r\n\n two words \ndog"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	bad, empty := filepath.Join(dir, "bad"), filepath.Join(dir, "empty")
+	for name, text := range map[string]string{bad: "\xff\xfe", empty: "\n \n"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for list, want := range map[string]string{
+		file: "cat|two words|dog", "words": "cat|two words|dog", "words,cat": "words|cat", "cat": "cat", " cat , dog,": "cat|dog",
+	} {
+		got, err := ReadWords(list)
+		if err != nil || strings.Join(got, "|") != want {
+			t.Errorf("%q: %q, %v", list, got, err)
+		}
+	}
+	var wrong *ListError
+	for _, list := range []string{bad, empty, "", ",", "nowhere.txt", "no/where"} {
+		if _, err := ReadWords(list); !errors.As(err, &wrong) {
+			t.Errorf("%q: %v", list, err)
+		}
+	}
+}
+
+func TestParseTargets(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a:2")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skip(err) // such a name is not possible everywhere
+	}
+	for arg, want := range map[string]ImageSet{
+		"cats": {"cats", 1}, "cats/:1.5": {"cats/", 1.5}, "dogs:-0.5": {"dogs", -0.5}, dir: {dir, 1}, dir + ":3": {dir, 3}, `c:\x`: {`c:\x`, 1},
+	} {
+		if got, err := ParseImageSet(arg); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", arg, got, err)
+		}
+	}
+	var bad *TargetError
+	for _, arg := range []string{"", ":2", "cats:0", "cats:NaN", "cats:-Inf"} {
+		if _, err := ParseImageSet(arg); !errors.As(err, &bad) {
+			t.Errorf("%q: %v", arg, err)
+		}
+	}
+	if got, err := ParseTextTarget("at five: a cat:-2"); err != nil || got != (TextTarget{"at five: a cat", -2}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
