@@ -19,6 +19,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/kernels"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/merge"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/ops"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/report"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/version"
@@ -46,6 +47,7 @@ func Execute(ctx context.Context, a *app.App, args []string) error {
 func commands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{
 		infill.New(a, nil),
+		prompttune.New(a, nil),
 		eval.New(a),
 		sample.New(a),
 		diagnose.New(a),

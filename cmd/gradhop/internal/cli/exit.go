@@ -15,6 +15,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/infill"
+	"github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // The exit codes of the program.
@@ -66,7 +67,8 @@ func unavailable(err error) bool {
 		is[*ort.LoadedError](err) || is[*ort.ChecksumError](err) || is[*ort.FetchError](err) || is[*ort.DiskError](err) ||
 		is[*ort.ProviderError](err) || is[*ort.ModelError](err) ||
 		is[*models.UnknownError](err) || is[*models.MissingFileError](err) || is[*models.ChecksumError](err) ||
-		is[*infill.LoadError](err) || is[*infill.VocabularyError](err) || is[*modelfile.UnavailableError](err)
+		is[*infill.LoadError](err) || is[*infill.VocabularyError](err) ||
+		is[*prompttune.LoadError](err) || is[*prompttune.VocabularyError](err) || is[*modelfile.UnavailableError](err)
 }
 
 // usage says that flags, arguments or input cannot be used.
@@ -76,8 +78,9 @@ func usage(err error) bool {
 		return out.Before
 	}
 	return is[*app.UsageError](err) || is[infill.InputError](err) || is[*infill.OptionError](err) ||
+		is[prompttune.InputError](err) || is[*prompttune.VocabulariesError](err) || is[*models.KindError](err) ||
 		is[*samplers.UnknownError](err) || is[*samplers.OptionError](err) || is[*samplers.ConfigError](err) ||
-		is[*samplers.UnsupportedError](err) || is[*neural.OptionError](err) || is[*energies.SpaceError](err) ||
+		is[*samplers.ScheduleError](err) || is[*samplers.UnsupportedError](err) || is[*neural.OptionError](err) || is[*energies.SpaceError](err) ||
 		is[*ort.UsageError](err) || is[*neural.MismatchError](err) || is[*sample.InputFileError](err) || run(err) || unknownCommand(err)
 }
 

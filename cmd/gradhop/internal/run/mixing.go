@@ -40,7 +40,7 @@ func (t *trace) density() (rhat, ess Number) {
 // blank whose word is the same in all draws of all chains is passed over; one whose
 // word differs between chains that never change it makes both NaN.
 func (t *trace) blanks() (rhat, ess Number) {
-	rhat, ess = nan, nan
+	rhat, ess = NaN, NaN
 	for i := range t.sites {
 		x, constant := t.indicator(i)
 		if constant {
@@ -48,7 +48,7 @@ func (t *trace) blanks() (rhat, ess Number) {
 		}
 		r, e := Number(diag.RHat(x)), Number(diag.ESSBulk(x))
 		if !r.finite() || !e.finite() {
-			return nan, nan
+			return NaN, NaN
 		}
 		if !rhat.finite() || r > rhat {
 			rhat = r

@@ -65,7 +65,7 @@ func result(p *infill.Problem, best *infill.Best, temperature float64) *Result {
 func diagnose(loop *samplers.Loop, t *trace, took time.Duration) Diagnostics {
 	r := loop.Result()
 	d := Diagnostics{Steps: r.Kept, Evaluations: r.State.Evaluations.Total(), Seconds: took.Seconds()}
-	d.Acceptance, d.Hops, d.StepSize = nan, nan, nan
+	d.Acceptance, d.Hops, d.StepSize = NaN, NaN, NaN
 	if r.Kept > 0 {
 		d.Acceptance, d.Hops = mean(r.Acceptance), mean(r.Hops)
 	}
@@ -86,4 +86,5 @@ func mean(x []float64) Number {
 	return Number(sum / float64(len(x)))
 }
 
-var nan = Number(math.NaN())
+// NaN is what is not known.
+var NaN = Number(math.NaN())

@@ -1,0 +1,146 @@
+package prompttune
+
+import (
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+)
+
+// Document is what a run came to, with all that is needed to make it again. It is the
+// same for equal settings, seed, pictures and models but for Diagnostics.Seconds, whatever
+// the number of threads and the size of batches.
+type Document struct {
+	Gradhop  string            `json:"gradhop"` // version
+	Versions map[string]string `json:"versions"`
+	Seed     uint64            `json:"seed"`
+	Settings Settings          `json:"settings"`
+	Models   []ModelID         `json:"models"`
+	Images   []Set             `json:"images"`
+	Texts    []Text            `json:"target_texts"`
+	// Results are the best distinct prompts, the best first.
+	Results     []Result    `json:"results"`
+	Diagnostics Diagnostics `json:"diagnostics"`
+	// Stopped says why the run ended: "steps" (all were made), "patience", "time" or
+	// "interrupted".
+	Stopped string `json:"stopped"`
+}
+
+// Settings are the settings that a result depends on, named as their flags but for the
+// underscores.
+type Settings struct {
+	Template       string            `json:"template"` // _ at each blank
+	Tokens         string            `json:"tokens"`
+	Proposed       int               `json:"tokens_proposed"` // their number
+	Allow          []string          `json:"allow,omitempty"`
+	Block          []string          `json:"block,omitempty"`
+	RoundTrip      bool              `json:"round_trip"`
+	Sampler        string            `json:"sampler"`
+	Exact          bool              `json:"sampler_exact"`
+	SamplerOptions map[string]string `json:"sampler_options"`
+	Beta           string            `json:"beta"`
+	ImageBatch     int               `json:"image_batch"` // 0: all, the exact mean
+	Chains         int               `json:"chains"`
+	Steps          int               `json:"steps"`
+	Warmup         int               `json:"warmup"`
+	Top            int               `json:"top"`
+	Patience       int               `json:"patience"`
+	TimeLimit      string            `json:"time_limit"`
+	Provider       string            `json:"provider"`
+}
+
+// ModelID names a model and its share in U.
+type ModelID struct {
+	Name         string  `json:"name"`
+	TextSHA256   string  `json:"text_sha256"`
+	VisionSHA256 string  `json:"vision_sha256,omitempty"`
+	Weight       float64 `json:"weight"`
+}
+
+// Set is a set of pictures.
+type Set struct {
+	Path   string  `json:"path"`
+	Weight float64 `json:"weight"`
+	// Used is the number of pictures, Skipped are the files that are none.
+	Used    int       `json:"used"`
+	Skipped []Skipped `json:"skipped"`
+}
+
+// Skipped is a file that could not be used.
+type Skipped struct {
+	File  string `json:"file"`
+	Error string `json:"error"`
+}
+
+// Text is a text as a target.
+type Text struct {
+	Text   string  `json:"text"`
+	Weight float64 `json:"weight"`
+}
+
+// Result is one of the best prompts.
+type Result struct {
+	Text string  `json:"text"`
+	IDs  []int32 `json:"ids"` // of Text, without the two around it
+	// Cosine is that of Text with the targets: the weighted sum of the cosines.
+	Cosine float64 `json:"cosine"`
+	// LogP is beta·U at the step where the prompt was met: the log-density, not
+	// normalised, of the law that the chain followed then.
+	LogP      float64 `json:"logp"`
+	Chain     int64   `json:"chain"` // that met it first
+	Step      int64   `json:"step"`  // at which it did, warm-up included, counted from 1
+	RoundTrip bool    `json:"round_trip"`
+}
+
+// Diagnostics sum a run up.
+type Diagnostics struct {
+	// Steps is the number of steps made, warm-up included.
+	Steps int64 `json:"steps"`
+	// Acceptance is the mean acceptance probability, Hops the mean number of blanks that a
+	// step changes, after warm-up.
+	Acceptance run.Number `json:"acceptance"`
+	Hops       run.Number `json:"hops"`
+	// Evaluations counts states that went through the models for the chains, by kind, and
+	// Rescored texts that went through them because they encode to other tokens than the
+	// chain's. Each counts once, however many models there are.
+	Evaluations samplers.Counts `json:"evaluations"`
+	Rescored    int64           `json:"rescored"`
+	// Seconds is the time of all steps, without models and pictures.
+	Seconds float64 `json:"seconds"`
+}
+
+// results are prompts as the document has them.
+func results(list []task.Prompt) []Result {
+	out := make([]Result, len(list))
+	for i, p := range list {
+		out[i] = Result(p)
+	}
+	return out
+}
+
+// versions are those of parts that results depend on.
+func versions() map[string]string { return map[string]string{"onnxruntime": ort.Pinned} }
+
+// record returns the document of a run that is to begin.
+func (o *Options) record(r *Runner, reg samplers.Registration) *Document {
+	s := &o.Search
+	d := &Document{
+		Gradhop: app.Version(), Versions: versions(), Seed: s.Seed,
+		Settings: Settings{
+			Template: r.Problem.Template.String(), Tokens: o.Prompt.Tokens, Proposed: len(r.Problem.Tokens),
+			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Prompt.RoundTrip,
+			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: map[string]string{}, Beta: s.Beta, ImageBatch: s.ImageBatch,
+			Chains: s.Chains, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, TimeLimit: s.TimeLimit.String(),
+			Provider: o.App.Provider,
+		},
+		Models: r.models, Images: r.sets, Texts: r.texts, Results: []Result{},
+	}
+	for _, f := range reg.Flags {
+		d.Settings.SamplerOptions[f.Name] = f.Default
+	}
+	for name, value := range s.Options {
+		d.Settings.SamplerOptions[name] = value
+	}
+	return d
+}
