@@ -4,6 +4,7 @@
 # make test-scripts  the Python side: exporters, training recipe, reference values
 # make bench         us and PyTorch side by side, in one run
 # make bench-grad    the same for gradients of networks
+# make bench-prompt  the same for prompts under a text tower of ViT-B/32's size
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,7 +15,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/null | cut -c1-16)
 
-.PHONY: build demo fills test lint test-scripts bench bench-grad clean
+.PHONY: build demo fills test lint test-scripts bench bench-grad bench-prompt clean
 
 build:
 	go build -o bin/gradhop ./cmd/gradhop
@@ -50,6 +51,9 @@ bench: build $(STAMP)
 
 bench-grad: $(STAMP)
 	$(PY) scripts/bench/grad.py
+
+bench-prompt: build $(STAMP)
+	$(PY) scripts/bench/run.py --models clip --chains 1,8
 
 clean:
 	rm -rf bin $(VENV)

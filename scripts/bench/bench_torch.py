@@ -16,6 +16,7 @@ Lines on stdin: "use N" starts N chains anew, "check" computes U and the tilt of
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -81,7 +82,7 @@ class Cached:
 
     evaluations = 1
 
-    def __init__(self, best: type, model, spec: dict, compiled: bool) -> None:
+    def __init__(self, best, model, spec: dict, compiled: bool) -> None:
         self.alpha, self.compiled = spec["step_size"], compiled
         self.programs = {a: best(model, spec, a).eval() for a in ("flash", "plain")}
 
@@ -165,10 +166,12 @@ def main() -> None:
     spec = json.loads(a.spec.read_text())
     torch.set_num_threads(spec["threads"])
     torch.manual_seed(spec["seed"])
-    load, plain, best = (load_tower, Clip, BestClip) if spec["form"] == "clip" else (load_model, Pll, Best)
+    compiled = a.program == "compiled"
+    clip = load_tower, Clip, functools.partial(BestClip, packed=not compiled)
+    load, plain, best = clip if spec["form"] == "clip" else (load_model, Pll, Best)
     model = load(spec["model"], "sdpa")
-    program = Authors(plain(model, spec), spec) if a.program == "authors" else Cached(best, model, spec, a.program == "compiled")
-    mode = torch.enable_grad if a.program == "authors" else torch.no_grad if a.program == "compiled" else torch.inference_mode
+    program = Authors(plain(model, spec), spec) if a.program == "authors" else Cached(best, model, spec, compiled)
+    mode = torch.enable_grad if a.program == "authors" else torch.no_grad if compiled else torch.inference_mode
     del model
     with mode():
         print(json.dumps({"ready": f"torch {torch.__version__}"}), flush=True)

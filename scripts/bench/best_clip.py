@@ -5,16 +5,42 @@ Beside what best.py knows:
   - what stands before the first blank cannot see the blanks, attention being causal: its keys and
     values are computed once;
   - scales that follow from the weights are multiplied into them: those of LayerNorms, of queries,
-    and the 1.702 of quick GELU, u·sigmoid(1.702u), which is then torch's fused SiLU.
+    and the 1.702 of quick GELU, u·sigmoid(1.702u), which is then torch's fused SiLU;
+  - weights are laid out for oneDNN's kernels once: three times as fast as MKL's on the table.
 """
 
 from __future__ import annotations
 
 import torch
-from best import Blocks, linear
+from best import Blocks
 from torch.ops import aten
+from torch.ops import mkldnn as onednn
 
 GELU = 1.702
+
+
+class Product(torch.nn.Module):
+    """x·wᵀ + b of constants, and d·w of its backward pass; laid out for oneDNN on first use, or left to inductor."""
+
+    def __init__(self, w, b=None, packed=True) -> None:
+        super().__init__()
+        self.packed, self.there, self.back_again = packed, None, None
+        self.register_buffer("w", w.detach().contiguous())
+        self.register_buffer("b", None if b is None else b.detach().contiguous())
+
+    def forward(self, x):
+        if not self.packed:
+            return x @ self.w.t() if self.b is None else torch.addmm(self.b, x, self.w.t())
+        if self.there is None:
+            self.there = onednn._reorder_linear_weight(self.w)
+        return onednn._linear_pointwise(x, self.there, self.b, "none", [], "")
+
+    def back(self, d):
+        if not self.packed:
+            return d @ self.w
+        if self.back_again is None:
+            self.back_again = onednn._reorder_linear_weight(self.w.t().contiguous())
+        return onednn._linear_pointwise(d, self.back_again, None, "none", [], "")
 
 
 def folded(norm, w, b, scale=1.0):
@@ -23,40 +49,38 @@ def folded(norm, w, b, scale=1.0):
 
 
 class Layer(torch.nn.Module):
-    """The weights of one layer; keys and values of the text before the first blank."""
+    """The weights of one layer, in the order of their use; the last has the queries apart."""
 
-    def __init__(self, layer) -> None:
+    def __init__(self, layer, last: bool, packed: bool) -> None:
         super().__init__()
-        a, m = layer.self_attn, layer.mlp
-        n = layer.layer_norm1
-        qkv = [folded(n, a.q_proj.weight, a.q_proj.bias, a.scale), *(folded(n, p.weight, p.bias) for p in (a.k_proj, a.v_proj))]
-        linears = {
-            "qkv": [torch.cat(x) for x in zip(*qkv, strict=True)],
-            "o": (a.out_proj.weight, a.out_proj.bias),
-            "up": folded(layer.layer_norm2, m.fc1.weight, m.fc1.bias, GELU),
-            "down": (m.fc2.weight / GELU, m.fc2.bias),
-        }
-        for name, (w, b) in linears.items():
-            self.register_buffer(name, w.detach().contiguous())
-            self.register_buffer(name + "_b", b.detach().contiguous())
+        a, m, n = layer.self_attn, layer.mlp, layer.layer_norm1
+        q = folded(n, a.q_proj.weight, a.q_proj.bias, a.scale)
+        kv = [torch.cat(x) for x in zip(*(folded(n, p.weight, p.bias) for p in (a.k_proj, a.v_proj)), strict=True)]
+        if last:
+            self.q, self.kv = Product(*q, packed), Product(*kv, packed)
+        else:
+            self.qkv = Product(*(torch.cat(x) for x in zip(q, kv, strict=True)), packed)
+        self.o = Product(a.out_proj.weight, a.out_proj.bias, packed)
+        self.up = Product(*folded(layer.layer_norm2, m.fc1.weight, m.fc1.bias, GELU), packed)
+        self.down = Product(m.fc2.weight / GELU, m.fc2.bias, packed)
 
 
 class BestClip(Blocks):
     """U and softmax(g/2) of a weighted cosine, for any number of chains; values are the allowed tokens."""
 
-    def __init__(self, model, text: dict, attention: str) -> None:
+    def __init__(self, model, text: dict, attention: str, packed: bool = True) -> None:
         tower, c = model.text_model, model.config
         super().__init__(c.layer_norm_eps, c.num_attention_heads, attention)
-        self.layers = torch.nn.ModuleList(Layer(x) for x in tower.encoder.layers)
+        self.layers = torch.nn.ModuleList(Layer(x, x is tower.encoder.layers[-1], packed) for x in tower.encoder.layers)
         ids, blanks, everything = torch.tensor(text["ids"]), torch.tensor(text["blanks"]), tower.embeddings.token_embedding.weight
         final = tower.final_layer_norm
         first, t = text["blanks"][0], len(ids)
         x = everything[ids].index_fill(0, blanks, 0.0) + tower.embeddings.position_embedding.weight[:t]
-        project, project_b = folded(final, model.text_projection.weight, torch.zeros(()))
+        self.project = Product(*folded(final, model.text_projection.weight, torch.zeros(())), packed)
+        self.table = Product(everything[torch.tensor(text["allowed"])], packed=packed)
         late = torch.arange(first, t)
         buffers = {
-            "table": everything[torch.tensor(text["allowed"])], "fixed": x[first:], "blanks": blanks - first,
-            "project": project, "project_b": project_b, "target": torch.tensor(text["target"]) * text["weight"],
+            "fixed": x[first:], "blanks": blanks - first, "target": torch.tensor(text["target"]) * text["weight"],
             "mask": torch.where(late[:, None] >= torch.arange(t), 0.0, -torch.inf),
         }  # fmt: skip
         for name, v in buffers.items():
@@ -65,14 +89,16 @@ class BestClip(Blocks):
 
     def before(self, x) -> None:
         """Keys and values of the rows before the first blank, [1, head, row, d]."""
-        h = x.shape[1]
+        h, mask = x.shape[1], torch.full((len(x), len(x)), -torch.inf).triu(1)
         for w in self.layers:
-            q, k, v = (self.split(y, 1) for y in linear(self.norm(x)[0], w.qkv, w.qkv_b).split(h, dim=1))
+            last = w is self.layers[-1]
+            a = self.norm(x)[0]
+            *q, k, v = (self.split(y, 1) for y in (w.kv if last else w.qkv)(a).split(h, dim=1))
             w.register_buffer("k0", k.contiguous())
             w.register_buffer("v0", v.contiguous())
-            mask = torch.full((len(x), len(x)), -torch.inf).triu(1)
-            o = torch.softmax(q @ k.transpose(-1, -2) + mask, dim=-1) @ v
-            x, _ = self.rest(w, x, self.join(o))
+            if not last:
+                o = torch.softmax(q[0] @ k.transpose(-1, -2) + mask, dim=-1) @ v
+                x, _ = self.rest(w, x, self.join(o))
 
     def norm(self, x):
         """Without scale and shift, which the next product's weights hold."""
@@ -104,31 +130,31 @@ class BestClip(Blocks):
 
     def rest(self, w, x, o):
         """What follows attention, for the rows x: returns the output and what backward needs."""
-        r = linear(o, w.o, w.o_b) + x
+        r = w.o(o) + x
         y, *stats = self.norm(r)
-        u = linear(y, w.up, w.up_b)
-        return linear(torch.nn.functional.silu(u), w.down, w.down_b) + r, (r, stats, u)
+        u = w.up(y)
+        return w.down(torch.nn.functional.silu(u)) + r, (r, stats, u)
 
     def rest_back(self, w, dx, kept):
         """Returns the gradients of attention's output and, by the residual, of its input."""
         r, stats, u = kept
-        d = dx + self.norm_back(aten.silu_backward(dx @ w.down, u) @ w.up, r, stats)
-        return d @ w.o, d
+        d = dx + self.norm_back(w.up.back(aten.silu_backward(w.down.back(dx), u)), r, stats)
+        return w.o.back(d), d
 
     def encode(self, x, end, n):
         """All layers forward, the last at the end of the text only."""
         h, tape = x.shape[-1], []
         for w in self.layers[:-1]:
             a, *stats = self.norm(x)
-            q, k, v = (self.split(y, n) for y in linear(a, w.qkv, w.qkv_b).split(h, dim=1))
+            q, k, v = (self.split(y, n) for y in w.qkv(a).split(h, dim=1))
             o, kept = self.attend(w, q, k, v, self.mask)
             x2, more = self.rest(w, x, self.join(o))
             tape.append((x, stats, kept, more))
             x = x2
         w = self.layers[-1]
         a, *stats = self.norm(x)
-        k, v = (self.split(y, n) for y in linear(a, w.qkv[h:], w.qkv_b[h:]).split(h, dim=1))
-        q = self.split(linear(a[end], w.qkv[:h], w.qkv_b[:h]), n)
+        k, v = (self.split(y, n) for y in w.kv(a).split(h, dim=1))
+        q = self.split(w.q(a[end]), n)
         o, kept = self.attend(w, q, k, v, None)
         x2, more = self.rest(w, x[end], self.join(o))
         tape.append((x, stats, kept, more))
@@ -136,11 +162,11 @@ class BestClip(Blocks):
 
     def encode_back(self, d, tape, end, wanted, n):
         """The gradient of the embeddings at the wanted rows."""
-        h, w = d.shape[-1], self.layers[-1]
+        w = self.layers[-1]
         x, stats, kept, more = tape.pop()
         do, d = self.rest_back(w, d, more)
         dq, dk, dv = (self.join(y) for y in self.attend_back(self.split(do, n), kept, None))
-        da = (torch.cat([dk, dv], dim=1) @ w.qkv[h:]).index_add_(0, end, dq @ w.qkv[:h])
+        da = w.kv.back(torch.cat([dk, dv], dim=1)).index_add_(0, end, w.q.back(dq))
         d = self.norm_back(da, x, stats).index_add_(0, end, d)
         for w in reversed(self.layers[:-1]):
             x, stats, kept, more = tape.pop()
@@ -148,7 +174,7 @@ class BestClip(Blocks):
             grads = [self.join(y) for y in self.attend_back(self.split(do, n), kept, self.mask)]
             if not tape:
                 grads, d, x, stats = [y[wanted] for y in grads], d[wanted], x[wanted], [s[wanted] for s in stats]
-            d = d + self.norm_back(torch.cat(grads, dim=1) @ w.qkv, x, stats)
+            d = d + self.norm_back(w.qkv.back(torch.cat(grads, dim=1)), x, stats)
         return d
 
     def forward(self, codes):
@@ -156,13 +182,13 @@ class BestClip(Blocks):
         n, t = len(codes), len(self.fixed)
         start = torch.arange(n)[:, None] * t
         wanted, end = (start + self.blanks).view(-1), start[:, 0] + t - 1
-        x = self.fixed.repeat(n, 1).index_add_(0, wanted, self.table[codes.reshape(-1)])
+        x = self.fixed.repeat(n, 1).index_add_(0, wanted, self.table.w[codes.reshape(-1)])
         x, tape = self.encode(x, end, n)
         y, *stats = self.norm(x)
-        e = linear(y, self.project, self.project_b)
+        e = self.project(y)
         length = torch.linalg.vector_norm(e, dim=1, keepdim=True)
         e = e / length
         u = e @ self.target
         d = (self.target - u[:, None] * e) / length
-        d = self.encode_back(self.norm_back(d @ self.project, x, stats), tape, end, wanted, n)
-        return u, torch.softmax((d / 2) @ self.table.t(), dim=1)
+        d = self.encode_back(self.norm_back(self.project.back(d), x, stats), tape, end, wanted, n)
+        return u, torch.softmax(self.table(d / 2), dim=1)

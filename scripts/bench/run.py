@@ -1,10 +1,13 @@
 """Compares DMALA in Go with two PyTorch programs, in one run.
 
     run.py [--quick] [--models built-in,base] [--chains 1,25] [--minutes 3]
+    run.py [--quick] --models clip [--chains 1,8]
 
-The same chain law on the same weights: energy pll, 4 blanks, 24 tokens. All programs stay alive and
-take turns in short blocks, so that whatever else slows the machine slows all alike; a step's time
-is the median over blocks. First it is checked that all agree on U and on the proposal.
+The same chain law on the same weights: under a masked language model the energy pll, 4 blanks, 24
+tokens; under CLIP's text tower the cosine with a random target, 8 blanks between begin and end of
+text. All programs stay alive and take turns in short blocks, so that whatever else slows the machine
+slows all alike; a step's time is the median over blocks. First it is checked that all agree on U
+and on the proposal.
 
   ours      samplers.DMALA on energies/neural, onnxruntime
   authors   bench_torch.py, as published sampler code works
@@ -27,6 +30,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from tower import random_tower, save_tower
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -34,6 +38,7 @@ BUILT_IN = ROOT / "models/data/bert-books"
 TORCH = ["authors", "best", "compiled"]
 SLOW = 2.0  # seconds a step
 LENGTH, BLANKS = 24, [3, 9, 14, 20]
+PROMPT, WEIGHT = 8, 100.0  # blanks of a prompt; of its cosine, as CLIP's own temperature has it
 
 
 class Program:
@@ -76,12 +81,45 @@ def make_spec(model: Path, counts: list[int], threads: int) -> dict:
     }  # fmt: skip
 
 
+def make_prompt_spec(model: Path, counts: list[int], threads: int) -> dict:
+    """A random target; any token but the specials at the blanks. Initial states are indices of `allowed`."""
+    config = json.loads((model / "config.json").read_text())
+    words = config["vocab_size"] - 2
+    rng = np.random.default_rng(0)
+    target = rng.standard_normal(config["projection_dim"])
+    return {
+        "model": str(model), "form": "clip", "ids": [config["bos_token_id"], *[0] * PROMPT, config["eos_token_id"]],
+        "blanks": list(range(1, PROMPT + 1)), "allowed": list(range(words)), "target": (target / np.linalg.norm(target)).tolist(),
+        "weight": WEIGHT, "init": {n: rng.choice(words, (n, PROMPT)).tolist() for n in counts}, "step_size": 0.5, "threads": threads, "seed": 1,
+    }  # fmt: skip
+
+
+def prompt_tower(folder: Path, quick: bool) -> Path:
+    """Random weights of the size of ViT-B/32's text tower; in a quick run a small one."""
+    size = {"vocab": 4000, "width": 64, "layers": 2, "heads": 2} if quick else {}
+    folder.mkdir()
+    save_tower(random_tower(**size), folder)
+    return folder
+
+
 def random_base(folder: Path, quick: bool) -> Path:
     """Random weights of BERT-base's size; in a quick run two of its layers."""
     size = ["--layers", "2", "--hidden", "128", "--heads", "2", "--vocab", "4000"] if quick else []
     command = [sys.executable, str(HERE.parent / "export_bert.py"), "--out", str(folder), "--weights", *size]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return folder
+
+
+def task(model: str, folder: Path, counts: list[int], threads: int, quick: bool) -> dict:
+    """The spec of a model by name; random ones are written to the folder first."""
+    match model:
+        case "built-in":
+            return make_spec(BUILT_IN, counts, threads)
+        case "base":
+            return make_spec(random_base(folder / "base", quick), counts, threads)
+        case "clip":
+            return make_prompt_spec(prompt_tower(folder / "clip", quick), counts, threads)
+    raise SystemExit(f"bench: no model called {model}; there are built-in, base and clip")
 
 
 def agree(name: str, want: dict, have: dict) -> None:
@@ -149,10 +187,11 @@ def measure(programs: dict[str, Program], seconds: float, block: float) -> dict[
 
 def overhead(spec: Path, chains: int, threads: int) -> float:
     """The share of an evaluation that the Go side of the energy takes."""
-    command = ["go", "test", "./energies/neural", "-run", "^$", "-bench", "^BenchmarkTilt$", "-benchtime", "5x"]
+    name = "BenchmarkPromptTilt" if json.loads(spec.read_text())["form"] == "clip" else "BenchmarkTilt"
+    command = ["go", "test", "./energies/neural", "-run", "^$", "-bench", f"^{name}$", "-benchtime", "5x"]
     env = {**os.environ, "GRADHOP_BENCH_SPEC": str(spec), "GRADHOP_BENCH_CHAINS": str(chains), "GOMAXPROCS": str(threads)}
     text = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout
-    fields = next(line for line in text.splitlines() if line.startswith("BenchmarkTilt")).split()
+    fields = next(line for line in text.splitlines() if line.startswith(name)).split()
     return float(fields[fields.index("outside-%") - 1]) / 100
 
 
@@ -178,7 +217,7 @@ def describe(programs: dict[str, Program], threads: int) -> None:
 
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--models", default="built-in,base", help="of built-in and base")
+    p.add_argument("--models", default="built-in,base", help="of built-in, base and clip")
     p.add_argument("--chains", default="1,25")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--minutes", type=float, default=3, help="of measuring, shared by all sizes")
@@ -190,9 +229,8 @@ def main() -> None:
         folder, told = Path(temporary), False
         subprocess.run(["go", "build", "-o", str(folder / "ours"), "./scripts/bench/ours"], cwd=ROOT, check=True)
         for model in models:
-            path = BUILT_IN if model == "built-in" else random_base(folder / "base", a.quick)
             spec = folder / "spec.json"
-            spec.write_text(json.dumps(make_spec(path, counts, a.threads)))
+            spec.write_text(json.dumps(task(model, folder, counts, a.threads, a.quick)))
             programs = launch(str(folder / "ours"), spec, a.threads, TORCH[:2] if a.quick else TORCH)
             try:
                 if not told:
@@ -200,7 +238,7 @@ def main() -> None:
                     told = True
                 for chains in counts:
                     start(programs, chains)
-                    report("small" if a.quick and model == "base" else model, chains, programs, measure(programs, each, 0.2 if a.quick else 1.0), overhead(spec, chains, a.threads))
+                    report("small" if a.quick and model != "built-in" else model, chains, programs, measure(programs, each, 0.2 if a.quick else 1.0), overhead(spec, chains, a.threads))
             finally:
                 for program in programs.values():
                     program.close()

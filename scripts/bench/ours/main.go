@@ -1,5 +1,5 @@
-// Command ours is the Go side of scripts/bench: DMALA on the energy of a text, driven
-// by lines on stdin. "use N" starts N chains anew, "check" answers U and the tilt of
+// Command ours is the Go side of scripts/bench: DMALA on the energy of a text or of a
+// prompt, driven by lines on stdin. "use N" starts N chains anew, "check" answers U and the tilt of
 // their initial state, "steps N" makes N steps and times them; answers are lines of
 // JSON.
 package main
@@ -30,11 +30,14 @@ import (
 // spec is the task, as scripts/bench/run.py writes it for all programs.
 type spec struct {
 	Model   string
-	Form    neural.Form
+	Form    neural.Form // or clip
 	IDs     []int32
 	Blanks  []int
 	Allowed []int32
 	Init    map[string][][]int32 // by number of chains
+	// Target has length one; U is Weight times the cosine with it. Of clip alone.
+	Target []float32
+	Weight float64
 	// Remember is that of neural.MLMOptions: -1 runs the model on every state, as the
 	// PyTorch programs do.
 	Remember int64
@@ -81,11 +84,11 @@ func run(in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
 	}
-	mlm, energy, err := s.energy()
+	model, energy, err := s.energy()
 	if err != nil {
 		return err
 	}
-	defer mlm.Close()
+	defer model.Close()
 	answer := json.NewEncoder(out)
 	if err := answer.Encode(map[string]any{"ready": "onnxruntime " + ort.Pinned}); err != nil {
 		return err
@@ -130,7 +133,11 @@ func (s *spec) start(ctx context.Context, e *timed, init []int32) (*samplers.Loo
 	return samplers.NewLoop(ctx, samplers.Config{Kernel: kernel, Init: init, Steps: endless, Seed: s.Seed})
 }
 
-func (s *spec) energy() (*neural.MLM, *timed, error) {
+// energy returns the energy and the model that it runs.
+func (s *spec) energy() (io.Closer, *timed, error) {
+	if s.Form == "clip" {
+		return s.prompt()
+	}
 	m, err := onnx.Load(filepath.Join(s.Model, "model.onnx"))
 	if err != nil {
 		return nil, nil, err
@@ -141,6 +148,17 @@ func (s *spec) energy() (*neural.MLM, *timed, error) {
 	}
 	e, err := mlm.Infill(neural.Text{IDs: s.IDs, Blanks: s.Blanks, Allowed: [][]int32{s.Allowed}})
 	return mlm, &timed{Tilted: e}, err
+}
+
+func (s *spec) prompt() (io.Closer, *timed, error) {
+	files := neural.CLIPFiles{FS: os.DirFS(s.Model), Dir: s.Model, Text: "text_model.onnx"}
+	clip, err := neural.OpenCLIP(files, neural.CLIPOptions{Runtime: ort.Options{Threads: s.Threads}})
+	if err != nil {
+		return nil, nil, err
+	}
+	text := neural.PromptText{IDs: s.IDs, Blanks: s.Blanks, Tokens: s.Allowed}
+	e, err := clip.Prompt(text, neural.Targets{Vectors: [][]float32{s.Target}, Weights: []float64{s.Weight}})
+	return clip, &timed{Tilted: e}, err
 }
 
 // check returns U of each chain and the log of the tilt of each current word.
