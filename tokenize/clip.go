@@ -129,16 +129,18 @@ func (c *CLIP) Encode(text string) ([]Token, error) {
 // encodePlain appends the tokens of a text without raw literals, whose offsets start at base.
 func (c *CLIP) encodePlain(out []Token, buf *bpeBuffer, text string, base int) []Token {
 	chars := normalizeCLIP(text, base)
-	for len(chars) > 0 {
-		start, end, id := c.late.nextChars(chars)
-		splitCLIP(chars[:start], c.heads, func(word []char) {
+	plain := func(from, to int) {
+		splitCLIP(chars[from:to], c.heads, func(word []char) {
 			out = c.encodeWord(out, buf, word)
 		})
-		if start < end {
-			out = append(out, Token{ID: id, Start: chars[start].start, End: chars[end-1].end, Special: c.special[id]})
-		}
-		chars = chars[end:]
 	}
+	pos := 0
+	c.late.each(chars, func(start, end int, id int32) {
+		plain(pos, start)
+		out = append(out, Token{ID: id, Start: chars[start].start, End: chars[end-1].end, Special: c.special[id]})
+		pos = end
+	})
+	plain(pos, len(chars))
 	return out
 }
 

@@ -80,19 +80,26 @@ next:
 	return 0
 }
 
-// nextChars is next for characters: indices of chars instead of bytes.
-func (l *literals) nextChars(chars []char) (start, end int, id int32) {
+// each calls found for every token that next finds in chars, from left to right: the characters
+// [start, end) and the id.
+func (l *literals) each(chars []char, found func(start, end int, id int32)) {
 	if !l.mayOccur(chars) {
-		return len(chars), len(chars), 0
+		return
 	}
-	var text strings.Builder
+	var out strings.Builder
 	at := make([]int, len(chars)) // byte at which a character begins
 	for i, c := range chars {
-		at[i] = text.Len()
-		text.WriteRune(c.r)
+		at[i] = out.Len()
+		out.WriteRune(c.r)
 	}
-	start, end, id = l.next(text.String(), 0)
-	return sort.SearchInts(at, start), sort.SearchInts(at, end), id
+	text := out.String()
+	for pos := 0; pos < len(text); {
+		start, end, id := l.next(text, pos)
+		if start < end {
+			found(sort.SearchInts(at, start), sort.SearchInts(at, end), id)
+		}
+		pos = end
+	}
 }
 
 // mayOccur reports whether some character begins as a literal does.

@@ -177,11 +177,11 @@ func slowMerge(b *bpe, word string) []piece {
 	}
 }
 
-// TestCLIPLongWord holds the time of one word of a million letters to seconds, where a quadratic loop
-// takes hours.
+// TestCLIPLongWord holds the time of words of a million letters, of long runs of marks and of many
+// special tokens to seconds, where a quadratic loop takes hours.
 func TestCLIPLongWord(t *testing.T) {
 	c, start := fixtureCLIP(t), time.Now()
-	for _, text := range []string{strings.Repeat("the", 300_000), strings.Repeat("e\u0301\u0323", 100_000), "e" + strings.Repeat("\u0323\u0301", 100_000)} {
+	for _, text := range []string{strings.Repeat("the", 300_000), strings.Repeat("e\u0301\u0323", 100_000), "e" + strings.Repeat("\u0323\u0301", 100_000), "e" + strings.Repeat(clipSOT, 50_000)} {
 		tokens := mustEncode(t, c, text)
 		if tokens[0].Start != 0 || len(tokens) < 1000 {
 			t.Errorf("%d tokens, the first %+v", len(tokens), tokens[0])
