@@ -1,5 +1,6 @@
 # make demo          build, and fill the blanks of a sentence with the built-in model
 # make fills         the same for twelve sentences of different kinds
+# make demo-prompt   build, and find prompts for twelve pictures of cats
 # make test          formatting, vet, staticcheck, Go tests with the race detector
 # make test-scripts  the Python side: exporters, training recipe, reference values
 # make bench         us and PyTorch side by side, in one run
@@ -11,11 +12,12 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 SENTENCE := he had not , after all , [MASK] me the chance but [MASK] abandoned me [MASK] .
+PICTURES := models/pictures/cats
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/null | cut -c1-16)
 
-.PHONY: build demo fills test lint test-scripts bench bench-grad bench-prompt clean
+.PHONY: build demo fills demo-prompt test lint test-scripts bench bench-grad bench-prompt clean
 
 build:
 	go build -o bin/gradhop ./cmd/gradhop
@@ -25,6 +27,9 @@ demo: build
 
 fills: build
 	bin/gradhop infill --seed 1 --top 2 --file scripts/mlm/sentences.txt
+
+demo-prompt: build
+	bin/gradhop prompt-tune --images $(PICTURES) --length 4 --seed 1
 
 test: lint
 	go test -race -timeout 25m ./...

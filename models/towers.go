@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // DefaultCLIP is the name of the CLIP that is used where none is asked for.
@@ -58,6 +59,20 @@ const (
 	kindMLM  = "masked language model"
 	kindCLIP = "CLIP, a text tower and a vision tower"
 )
+
+// MLMs returns the names of the built-in masked language models, sorted.
+func MLMs() []string { return ofKind(false) }
+
+// CLIPs returns the names of the built-in CLIPs, sorted.
+func CLIPs() []string { return ofKind(true) }
+
+// ofKind returns the built-in models that have a text tower of their own, or have none.
+func ofKind(towers bool) []string {
+	return slices.DeleteFunc(BuiltIn(), func(name string) bool {
+		has := slices.ContainsFunc(entries()[name].Files, func(f File) bool { return f.Name == textTower+".onnx" })
+		return has != towers
+	})
+}
 
 // OpenTowers returns a built-in CLIP, by name, or the CLIP in a folder; "" means
 // DefaultCLIP. In a folder it looks for text_model.onnx and vision_model.onnx, then for

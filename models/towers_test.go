@@ -67,6 +67,35 @@ func TestOpenTowersErrors(t *testing.T) {
 	}
 }
 
+// TestKinds puts every built-in model into one of the two lists, and opens it.
+func TestKinds(t *testing.T) {
+	if n := len(MLMs()) + len(CLIPs()); n != len(BuiltIn()) {
+		t.Errorf("%v and %v are not all of %v", MLMs(), CLIPs(), BuiltIn())
+	}
+	for _, name := range MLMs() {
+		if m, err := Open(name); err != nil || m.SHA256 == "" {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+	}
+	for _, name := range CLIPs() {
+		m, err := OpenTowers(name)
+		if err != nil || m.Dir != "" || len(m.TextSHA256) != 64 || len(m.VisionSHA256) != 64 || m.TextSHA256 == m.VisionSHA256 {
+			t.Errorf("%s: %+v, %v", name, m, err)
+			continue
+		}
+		if b, err := fs.ReadFile(m.FS, m.Vision); err != nil || sum(b) != m.VisionSHA256 {
+			t.Errorf("%s: the vision tower differs from its checksum (%v)", name, err)
+		}
+		var kind *KindError
+		if _, err := Open(name); !errors.As(err, &kind) {
+			t.Errorf("%s opened as a masked language model: %v", name, err)
+		}
+	}
+	if m, err := OpenTowers(""); err != nil || m.Name != DefaultCLIP {
+		t.Errorf("the default: %+v, %v", m, err)
+	}
+}
+
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
@@ -68,6 +69,39 @@ func (m *Model) MaxTokens() int { return m.limit }
 
 // Sequences returns the number of texts that went through the model so far.
 func (m *Model) Sequences() int64 { return m.clip.Sequences() }
+
+// Try evaluates one prompt, and one picture where there is a vision tower, so that whatever
+// is wrong with the model, the runtime or its provider shows.
+func (m *Model) Try(ctx context.Context) error {
+	var t Targets
+	if m.clip.HasVision() {
+		pre, err := m.preprocessor()
+		if err != nil {
+			return err
+		}
+		h, w := pre.Size()
+		vectors, err := m.clip.EncodeImages(ctx, make([]float32, pre.Values()), h, w)
+		if err != nil {
+			return err
+		}
+		t.Images(vectors, 1)
+	}
+	vector, err := m.Text(ctx, "")
+	if err != nil {
+		return err
+	}
+	t.Text(vector, 1)
+	template, err := Blanks("", 1, "")
+	if err != nil {
+		return err
+	}
+	p, err := NewProblem([]Member{{Model: m, Weight: 1, Targets: t}}, template, Proposals{})
+	if err != nil {
+		return err
+	}
+	x := energies.NewBatch(p.Energy.Space(), 1)
+	return p.Energy.LogDensityGrad(ctx, make([]float64, 1), make([]float32, x.Space.Values), x)
+}
 
 // Close frees the runtime's sessions. Problems of m must not be used after it.
 func (m *Model) Close() error { return m.clip.Close() }

@@ -1,11 +1,12 @@
 // Package doctor is the command that says whether the program can run here: which
-// runtime library it uses and how it was found, and whether the built-in model works.
+// runtime library it uses and how it was found, and whether the built-in models work.
 package doctor
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // Options are the flags of the command.
@@ -31,9 +34,9 @@ func New(a *app.App, runF func(context.Context, *Options) error) *cobra.Command 
 	o := &Options{App: a}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the runtime library and the built-in model",
+		Short: "Check the runtime library and the built-in models",
 		Long: `Print which onnxruntime library is used, its version and how it was found, or every
-place that was tried; and run the model once with the --provider that is asked for.
+place that was tried; and run each model once with the --provider that is asked for.
 Nothing is downloaded unless --fetch is set. The exit code is 3 where something is
 missing or does not work.`,
 		Args: cobra.NoArgs,
@@ -45,7 +48,7 @@ missing or does not work.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Model, "model", models.Default, "built-in model or folder to try")
+	f.StringVar(&o.Model, "model", "", "built-in model or `folder` to try (default: all built-in models)")
 	f.BoolVar(&o.Fetch, "fetch", false, "download the library if there is none")
 	f.StringVar(&o.Format, "format", "text", "text or json")
 	return cmd
@@ -57,7 +60,7 @@ type Report struct {
 	Go       string  `json:"go"`
 	Platform string  `json:"platform"`
 	Library  Library `json:"onnxruntime"`
-	Model    Check   `json:"model"`
+	Models   []Check `json:"models"`
 	OK       bool    `json:"ok"`
 }
 
@@ -83,7 +86,8 @@ type Tried struct {
 // Check is a model that was run once.
 type Check struct {
 	Name     string  `json:"name"`
-	SHA256   string  `json:"sha256,omitempty"`
+	Summary  string  `json:"summary,omitempty"` // of a built-in model
+	SHA256   string  `json:"sha256,omitempty"`  // of a CLIP, that of its text tower
 	Licence  string  `json:"licence,omitempty"`
 	Provider string  `json:"provider"`
 	Seconds  float64 `json:"seconds,omitempty"` // to load it and to evaluate one state
@@ -116,14 +120,21 @@ func examine(ctx context.Context, o *Options) (Report, error) {
 	r := Report{Gradhop: app.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	rt := o.App.Runtime()
 	rt.NoFetch = !o.Fetch
-	r.Model = Check{Name: o.Model, Provider: o.App.Provider}
 	lib := r.Library.find(ctx, rt)
-	mod := r.Model.try(ctx, o, rt, lib == nil)
-	r.OK = lib == nil && mod == nil
-	if lib != nil {
-		return r, lib
+	failed := lib
+	names := []string{o.Model}
+	if o.Model == "" {
+		names = models.BuiltIn()
 	}
-	return r, mod
+	for _, name := range names {
+		c := Check{Name: name, Provider: o.App.Provider}
+		if err := c.try(ctx, rt, lib == nil); failed == nil {
+			failed = err
+		}
+		r.Models = append(r.Models, c)
+	}
+	r.OK = failed == nil
+	return r, failed
 }
 
 // find fills in l.
@@ -160,34 +171,65 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Unwrap() error { return e.Err }
 
 // try fills in c. Without a library only the files are looked at.
-func (c *Check) try(ctx context.Context, o *Options, rt ort.Options, library bool) (err error) {
+func (c *Check) try(ctx context.Context, rt ort.Options, library bool) (err error) {
 	defer func() {
 		if err != nil {
 			c.Error = err.Error()
 		}
 	}()
-	src, err := models.Open(o.Model)
-	if err != nil {
-		return err
+	name, folder, once := c.Name, "", c.tryMLM
+	if towers, e := models.OpenTowers(name); e == nil && isCLIP(towers) {
+		c.Name, c.SHA256, folder, once = towers.Name, towers.TextSHA256, towers.Dir, c.tryCLIP
+	} else {
+		src, err := models.Open(name)
+		if err != nil {
+			return err
+		}
+		c.Name, c.SHA256, folder = src.Name, src.SHA256, src.Dir
 	}
-	c.Name, c.SHA256 = src.Name, src.SHA256
-	if e, ok := models.Describe(src.Name); ok && src.Dir == "" {
-		c.Licence = e.Licence
+	if e, ok := models.Describe(c.Name); ok && folder == "" {
+		c.Licence, c.Summary = e.Licence, e.Summary
 	}
 	if !library {
 		return nil
 	}
 	began := time.Now()
+	if err := once(ctx, name, rt); err != nil {
+		return err
+	}
+	c.Seconds = time.Since(began).Seconds()
+	return nil
+}
+
+// isCLIP tells a CLIP in one file from a masked language model.
+func isCLIP(t models.Towers) bool {
+	_, err := fs.Stat(t.FS, "preprocessor_config.json")
+	return err == nil || t.Text != t.Vision
+}
+
+// tryMLM runs a masked language model once.
+func (c *Check) tryMLM(ctx context.Context, name string, rt ort.Options) (err error) {
 	e := run.DefaultEnergy()
-	e.Model = o.Model
+	e.Model = name
 	r, err := run.Open(ctx, e, rt)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if err := r.Try(ctx); err != nil {
+	return r.Try(ctx)
+}
+
+// tryCLIP runs both towers of a CLIP once.
+func (c *Check) tryCLIP(ctx context.Context, name string, rt ort.Options) (err error) {
+	src, err := models.OpenTowers(name)
+	if err != nil {
 		return err
 	}
-	c.Seconds = time.Since(began).Seconds()
-	return nil
+	rt.Progress = nil
+	m, err := prompttune.Load(src, neural.CLIPOptions{Runtime: rt})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return m.Try(ctx)
 }

@@ -36,17 +36,21 @@ func (r Report) text(w io.Writer) error {
 		}
 		row(name, "%s", t.text)
 	}
-	m := r.Model
-	switch {
-	case m.Error != "":
-		row("model", "%s FAILED on %s: %s", m.Name, m.Provider, m.Error)
-	case m.Seconds == 0:
-		row("model", "%s (sha256 %.12s), not tried: there is no library", m.Name, m.SHA256)
-	default:
-		row("model", "%s (sha256 %.12s) works on %s, ready in %.1f s", m.Name, m.SHA256, m.Provider, m.Seconds)
-	}
-	if m.Licence != "" {
-		row("  licence", "%s", m.Licence)
+	for _, m := range r.Models {
+		switch {
+		case m.Error != "":
+			row("model", "%s FAILED on %s: %s", m.Name, m.Provider, m.Error)
+		case m.Seconds == 0:
+			row("model", "%s (sha256 %.12s), not tried: there is no library", m.Name, m.SHA256)
+		default:
+			row("model", "%s (sha256 %.12s) works on %s, ready in %.1f s", m.Name, m.SHA256, m.Provider, m.Seconds)
+		}
+		if m.Summary != "" {
+			row("  what", "%s", m.Summary)
+		}
+		if m.Licence != "" {
+			row("  licence", "%s", m.Licence)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

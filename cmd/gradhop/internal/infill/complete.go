@@ -19,6 +19,6 @@ func completions(cmd *cobra.Command) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 	}
 	_ = cmd.RegisterFlagCompletionFunc("model", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return models.BuiltIn(), cobra.ShellCompDirectiveFilterDirs
+		return models.MLMs(), cobra.ShellCompDirectiveFilterDirs
 	})
 }

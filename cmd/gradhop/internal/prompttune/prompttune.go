@@ -88,7 +88,7 @@ func complete(cmd *cobra.Command) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 	}
 	_ = cmd.RegisterFlagCompletionFunc("model", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return models.BuiltIn(), cobra.ShellCompDirectiveFilterDirs
+		return models.CLIPs(), cobra.ShellCompDirectiveFilterDirs
 	})
 }
 
