@@ -132,15 +132,15 @@ func (o *InfillOptions) check() error {
 	return nil
 }
 
-// InterruptedError reports a run that ended early, with the samplers that were finished
-// printed. It wraps the context's error, or the one that ended the run.
+// InterruptedError reports a run that ended early, with what was finished printed. It wraps the context's error, or the one that ended the run.
 type InterruptedError struct {
 	Finished, Of int
+	What         string // they count, "samplers" or "searches"
 	Err          error
 }
 
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("%d of %d samplers finished: %v", e.Finished, e.Of, e.Err)
+	return fmt.Sprintf("%d of %d %s finished: %v", e.Finished, e.Of, e.What, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -155,5 +155,5 @@ func early(finished, of int, err error) error {
 	if errors.As(err, &done) {
 		return err
 	}
-	return &InterruptedError{finished, of, err}
+	return &InterruptedError{finished, of, "samplers", err}
 }

@@ -19,7 +19,7 @@ func New(a *app.App) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(NewInfill(a, nil), NewText(a, nil))
+	cmd.AddCommand(NewInfill(a, nil), NewPromptTune(a, nil), NewText(a, nil))
 	return cmd
 }
 
