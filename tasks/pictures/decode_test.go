@@ -5,11 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"image"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	webps "golang.org/x/image/webp"
 )
 
 // fixture is a file of testdata.
@@ -278,4 +281,23 @@ func FuzzDecode(f *testing.F) {
 		}
 		pre.Apply(values, p)
 	})
+}
+
+// A lossless WebP file says whether its fourth channel is opacity; if not, it is ignored.
+func TestHiddenAlpha(t *testing.T) {
+	data := bytes.Clone(fixture(t, "lossless-alpha.webp"))
+	m, err := webps.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[bytes.Index(data, []byte("VP8L"))+12] &^= 0x10
+	p, err := DecodeBytes("x", data, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Width * p.Height {
+		if got, want := p.Pix[3*i:3*i+3], m.(*image.NRGBA).Pix[4*i:4*i+3]; !bytes.Equal(got, want) {
+			t.Fatalf("pixel %d: %v, want %v", i, got, want)
+		}
+	}
 }
