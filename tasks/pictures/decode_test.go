@@ -88,6 +88,12 @@ func TestDamaged(t *testing.T) {
 	broken[bytes.Index(broken, []byte("IDAT"))+20] ^= 0x55
 	fails[*DamagedError](t, broken)
 
+	// A scan that ends too early.
+	for _, name := range []string{"420.jpg", "progressive.jpg"} {
+		data := fixture(t, name)
+		fails[*DamagedError](t, append(bytes.Clone(data[:len(data)-100]), 0xff, 0xd9))
+	}
+
 	// Four colours in two bits a pixel, of which the palette has none.
 	fails[*DamagedError](t, bytes.Replace(fixture(t, "palette.png"), []byte("PLTE"), []byte("PLTX"), 1))
 }
