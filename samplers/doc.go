@@ -29,6 +29,13 @@
 // underflowed to probability zero is rejected, and is never proposed the other
 // way round.
 //
+// # What is not exact
+//
+// DULA, SGDLD and pseudo-Gibbs follow another law than π, and PEZ none: it optimises.
+// Registration.Exact says which is which. States of SGDLD have weights besides
+// ([State.Weight], [Recorder.Mean]): without them its draws are of the jumps, not of the
+// time spent between them.
+//
 // # Temperature
 //
 // A fixed temperature belongs to the energy: a kernel sees only U. A run may have a
