@@ -26,10 +26,11 @@ import clip_models as models
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "energies/neural/testdata/clip"
 
-# family: the model, and its exports: folder to (kind of each file, how it is exported)
+# family: the model, and its exports: folder to (kind of each file, how it is exported). Values are
+# those of transformers' sdpa: its eager attention computes the softmax in float32, whatever the model.
 FAMILIES = {
     "hugging": (
-        lambda attention="eager": models.hugging(**models.SMALL, attention=attention),
+        lambda attention="sdpa": models.hugging(**models.SMALL, attention=attention),
         {
             "combined-legacy-14": (["combined"], {"attention": "eager"}),
             "split-dynamo-18": (["text", "vision"], {"attention": "sdpa", "exporter": "dynamo", "opset": 18}),
@@ -38,7 +39,7 @@ FAMILIES = {
         },
     ),
     "hugging-half": (
-        lambda attention="eager": models.halved(models.hugging(**models.SMALL, attention=attention)),
+        lambda attention="sdpa": models.halved(models.hugging(**models.SMALL, attention=attention)),
         {
             "float16": (["text", "vision"], {"attention": "eager", "dtype": "float16", "opset": 17}),
             "float16-weights": (["text", "vision"], {"attention": "eager", "dtype": "float16-weights", "exporter": "dynamo", "opset": 18}),
