@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"image/png"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/pages"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -21,7 +21,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+var pageTemplate = pages.Parse(pageText)
 
 // page is what the template shows.
 type page struct {
@@ -30,19 +30,12 @@ type page struct {
 	Summary  *store.Summary
 	State    string // "complete", or where the run stands
 	Exact    string // what to know of the sampler's law
-	Settings []setting
-	Figures  []figure
+	Settings []pages.Setting
+	Figures  []pages.Figure
 	Table    *store.Table
 	Picture  template.URL // data URL of the grid, or ""
 	Caption  string       // of the picture or of the states
 	States   []state
-}
-
-type setting struct{ Name, Value string }
-
-type figure struct {
-	Title, Caption string
-	SVG            template.HTML
 }
 
 // state is the last draw of a chain.
@@ -96,20 +89,23 @@ func steps(h store.Header) string {
 	return text
 }
 
-func settings(h store.Header, s *store.Summary) []setting {
-	out := []setting{
+func settings(h store.Header, s *store.Summary) []pages.Setting {
+	var out []pages.Setting
+	for _, x := range [][2]string{
 		{"model", h.Model}, {"sha256 of the model", h.ModelSHA256}, {"sampler", h.Sampler}, {"seed", strconv.FormatUint(h.Seed, 10)},
 		{"chains", strconv.Itoa(len(h.ChainIDs))}, {"steps", steps(h)},
 		{"space", fmt.Sprintf("%s, %d sites of %d values", h.Space.Kind, h.Space.Sites, h.Space.Values)},
 		{"acceptance", percent(s.MeanAcceptance)}, {"sites changed a step", s.MeanHops.Text(2)},
 		{"states evaluated", fmt.Sprintf("%d with gradient, %d without", s.Evaluations.Gradient, s.Evaluations.Total()-s.Evaluations.Gradient)},
 		{"seconds", strconv.FormatFloat(s.Seconds, 'f', 1, 64)}, {"gradhop", h.Gradhop},
+	} {
+		out = append(out, pages.Setting{Name: x[0], Value: x[1]})
 	}
 	for _, k := range slices.Sorted(maps.Keys(h.Versions)) {
-		out = append(out, setting{k, h.Versions[k]})
+		out = append(out, pages.Setting{Name: k, Value: h.Versions[k]})
 	}
 	for _, k := range slices.Sorted(maps.Keys(h.Settings)) {
-		out = append(out, setting{k, h.Settings[k]})
+		out = append(out, pages.Setting{Name: k, Value: h.Settings[k]})
 	}
 	return out
 }
@@ -124,7 +120,7 @@ func (p *page) grid(r *store.Reader, pic store.Picture) error {
 	if err := png.Encode(&b, img); err != nil {
 		return err
 	}
-	p.Picture = template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
+	p.Picture = pages.DataURL("image/png", b.Bytes())
 	p.Caption = "The last draw of each chain"
 	return nil
 }
