@@ -25,6 +25,7 @@ type Options struct {
 	SeedSet bool
 	Format  string // "text", "json" or "jsonl"
 	Out     string // folder for the draws, "" for none
+	Report  string // file for the page, "" for none
 	Every   time.Duration
 }
 
@@ -73,6 +74,7 @@ the step t, as in 0.1t.`,
 	f.Uint64Var(&o.Search.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is printed)")
 	f.StringVar(&o.Format, "format", "text", "text, json (an object) or jsonl (a line for each improvement as it is found, then the object)")
 	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws, which gradhop diagnose, report and merge read")
+	f.StringVar(&o.Report, "report", "", "`file` for a page about the run: pictures, prompts and their cosines, HTML in one piece")
 	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints of --out (default: 30s, or fifty times what one takes)")
 	run.AddSamplerFlags(f, &o.Search.Options)
 	complete(cmd)

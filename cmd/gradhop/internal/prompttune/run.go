@@ -34,6 +34,11 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
+	page, err := o.newReporter()
+	if err != nil {
+		return err
+	}
+	defer page.discard()
 	r, err := Open(ctx, o.App, &o.Targets, &o.Prompt)
 	if err != nil {
 		return err
@@ -50,10 +55,12 @@ func Run(ctx context.Context, o *Options) (err error) {
 			bar.Clear()
 			fmt.Fprintf(o.App.Err, "%8.4f  %s\n", p.Cosine, p.Text)
 		}
+		page.improvement(Result(p))
 		return print.improvement(Result(p))
 	}
 	total := int64(o.Search.Warmup + o.Search.Steps)
 	search.Stepped = func(s *samplers.State, _ *samplers.Info) {
+		page.step(s, search.Best)
 		bar.Show(reg.Name, s.Step, total, note(s, search.Best))
 	}
 	search.Config.Observers = append(search.Config.Observers, keep)
@@ -64,16 +71,20 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if err := keep.begin(r, search, doc); err != nil {
 		return err
 	}
+	if err := page.begin(ctx, r); err != nil {
+		return errors.Join(err, keep.abandon())
+	}
 	stopped, took, err := search.Steps(ctx, loop)
 	bar.Clear()
 	if err != nil && ctx.Err() == nil {
 		return errors.Join(err, keep.abandon())
 	}
 	doc.Results, doc.Diagnostics, doc.Stopped = results(search.Best.Prompts()), diagnose(loop, search.Best, took), stopped
+	write := func() error { return page.end(ctx, r, doc, search.Estimates) }
 	if e := print.end(doc); e != nil {
-		return errors.Join(e, keep.abandon())
+		return errors.Join(e, keep.abandon(), write())
 	}
-	return errors.Join(err, keep.end(doc))
+	return errors.Join(err, keep.end(doc), write())
 }
 
 // note is what stands behind the progress line: the step, the inverse temperature and the

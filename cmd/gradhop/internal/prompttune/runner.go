@@ -26,6 +26,7 @@ type Runner struct {
 	models []ModelID
 	sets   []Set
 	texts  []Text
+	files  [][]string // the pictures of each set that are used
 }
 
 // Open reads the models, finds the runtime's library (fetching it if a allows), encodes
@@ -158,6 +159,7 @@ func (r *Runner) encodeImages(ctx context.Context, a *app.App, t *Targets, sets 
 					set.Skipped = append(set.Skipped, Skipped{File: bad.Path(), Error: bad.Error()})
 				}
 				set.Used = len(got.Files)
+				r.files = append(r.files, got.Files)
 			}
 			if got.CacheError != nil {
 				a.Logf("%v", got.CacheError)

@@ -1,0 +1,202 @@
+package prompttune
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/pages"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+//go:embed report.html
+var reportText string
+
+var reportTemplate = pages.Parse(reportText)
+
+// reportPage is what the template shows.
+type reportPage struct {
+	Title    string
+	Lead     string
+	Warnings []string
+	Numbers  []pages.Setting
+	Cards    []card // the results, the best first
+	Sets     []setView
+	Texts    []Text
+	Figures  []pages.Figure
+	Improved []shown
+	Earlier  int
+	Settings []pages.Setting
+	Version  string
+}
+
+// shown is a result as people read it.
+type shown struct {
+	Text, Cosine, LogP string
+	Chain, Step        int64
+	RoundTrip          bool
+}
+
+func show(r Result) shown {
+	return shown{clean(r.Text), decimals(r.Cosine), minus(strconv.FormatFloat(r.LogP, 'f', 2, 64)), r.Chain, r.Step, r.RoundTrip}
+}
+
+// setView is a set of pictures.
+type setView struct {
+	Path, Weight string
+	Away         bool
+	Used         int
+	Pictures     []neighbour // without cosines
+	More         int         // pictures that are not shown
+	Skipped      []string
+}
+
+// decimals writes a cosine.
+func decimals(x float64) string { return minus(strconv.FormatFloat(x, 'f', 4, 64)) }
+
+// minus is a number with the sign that is as wide as a plus.
+func minus(s string) string { return strings.Replace(s, "-", "\u2212", 1) }
+
+// gather makes the page.
+func (p *reporter) gather(ctx context.Context, r *Runner, d *Document, estimates bool) (*reportPage, error) {
+	g := &reportPage{Title: "Prompts for " + d.targets(), Lead: d.lead(), Numbers: d.numbers(), Settings: d.settings(), Earlier: p.earlier, Version: d.Gradhop}
+	if reg, err := samplers.Lookup(d.Settings.Sampler); err == nil && !reg.Exact {
+		g.Warnings = append(g.Warnings, run.NotExact(reg))
+	}
+	for _, x := range p.improved {
+		g.Improved = append(g.Improved, show(x))
+	}
+	for _, x := range d.Texts {
+		g.Texts = append(g.Texts, Text{clean(x.Text), x.Weight})
+	}
+	for k, s := range d.Images {
+		g.Sets = append(g.Sets, p.set(s, r.files[k]))
+	}
+	var err error
+	if g.Figures, err = p.trace.figures(d, estimates); err != nil {
+		return nil, err
+	}
+	g.Cards, err = p.cards(ctx, r, d)
+	return g, err
+}
+
+// set shows the pictures of a set.
+func (p *reporter) set(s Set, files []string) setView {
+	v := setView{Path: clean(s.Path), Weight: minus(strconv.FormatFloat(s.Weight, 'g', -1, 64)), Away: s.Weight < 0, Used: s.Used, More: max(0, len(files)-mostThumbs)}
+	for _, f := range files[:min(len(files), mostThumbs)] {
+		v.Pictures = append(v.Pictures, neighbour{File: clean(f), Name: clean(filepath.Base(f)), Src: p.thumbs[f]})
+	}
+	for _, x := range s.Skipped {
+		v.Skipped = append(v.Skipped, clean(strings.TrimPrefix(x.Error, "pictures: ")))
+	}
+	return v
+}
+
+// lead says how the prompts came about.
+func (d *Document) lead() string {
+	var names []string
+	for _, m := range d.Models {
+		names = append(names, m.Name)
+	}
+	s, g := d.Settings, d.Diagnostics
+	text := fmt.Sprintf("Found by %s with %s, seed %d. ", s.Sampler, clean(strings.Join(names, " and ")), d.Seed)
+	all := s.Warmup + s.Steps
+	switch d.Stopped {
+	case "patience":
+		return text + fmt.Sprintf("Stopped after %d of %d steps: no better prompt in the last %d.", g.Steps, all, s.Patience)
+	case "time":
+		return text + fmt.Sprintf("Stopped after %d of %d steps: the time limit of %s.", g.Steps, all, s.TimeLimit)
+	case "interrupted":
+		return text + fmt.Sprintf("Interrupted after %d of %d steps.", g.Steps, all)
+	}
+	return text + "All steps were made."
+}
+
+// numbers are what one looks for first.
+func (d *Document) numbers() []pages.Setting {
+	g := d.Diagnostics
+	return []pages.Setting{
+		{Name: "steps", Value: strconv.FormatInt(g.Steps, 10)},
+		{Name: "chains", Value: strconv.Itoa(d.Settings.Chains)},
+		{Name: "acceptance", Value: g.Acceptance.Text(2)},
+		{Name: "tokens changed", Value: g.Hops.Text(2)},
+		{Name: "evaluations", Value: strconv.FormatInt(g.Evaluations.Total()+g.Rescored, 10)},
+		{Name: "seconds", Value: strconv.FormatFloat(g.Seconds, 'f', 1, 64)},
+	}
+}
+
+// settings are all that the run depends on.
+func (d *Document) settings() []pages.Setting {
+	var out []pages.Setting
+	add := func(name, format string, args ...any) {
+		out = append(out, pages.Setting{Name: name, Value: clean(fmt.Sprintf(format, args...))})
+	}
+	for _, m := range d.Models {
+		if len(d.Models) == 1 {
+			add("model", "%s", m.Name)
+		} else {
+			add("model", "%s, weight %.4g", m.Name, m.Weight)
+		}
+		add("sha256 of its text tower", "%s", m.TextSHA256)
+		if m.VisionSHA256 != "" {
+			add("sha256 of its vision tower", "%s", m.VisionSHA256)
+		}
+	}
+	s := d.Settings
+	add("seed", "%d", d.Seed)
+	add("template", "%s", s.Template)
+	add("tokens", "%s: %d are proposed", s.Tokens, s.Proposed)
+	for _, l := range []struct {
+		name string
+		list []string
+	}{{"allowed words", s.Allow}, {"blocked words", s.Block}} {
+		if len(l.list) > 0 {
+			add(l.name, "%s", some(l.list))
+		}
+	}
+	add("prompts that encode to other tokens", "%s", map[bool]string{true: "left out", false: "kept, with the cosine of their text"}[s.RoundTrip])
+	add("sampler", "%s", s.Sampler)
+	for _, k := range slices.Sorted(maps.Keys(s.SamplerOptions)) {
+		if v := s.SamplerOptions[k]; v != "" {
+			add(k, "%s", v)
+		}
+	}
+	add("beta", "%s", s.Beta)
+	if s.ImageBatch > 0 {
+		add("pictures and texts of a step", "%d", s.ImageBatch)
+	}
+	add("chains", "%d", s.Chains)
+	if s.Warmup > 0 {
+		add("steps", "%d after %d of warm-up", s.Steps, s.Warmup)
+	} else {
+		add("steps", "%d", s.Steps)
+	}
+	if s.Patience > 0 {
+		add("patience", "%d steps", s.Patience)
+	}
+	if s.TimeLimit != "0s" {
+		add("time limit", "%s", s.TimeLimit)
+	}
+	add("provider", "%s", s.Provider)
+	add("gradhop", "%s", d.Gradhop)
+	for _, k := range slices.Sorted(maps.Keys(d.Versions)) {
+		add(k, "%s", d.Versions[k])
+	}
+	return out
+}
+
+// some writes the first of a list of words.
+func some(words []string) string {
+	const most = 40
+	text := strings.Join(words[:min(len(words), most)], ", ")
+	if len(words) > most {
+		text += fmt.Sprintf(" and %d more", len(words)-most)
+	}
+	return text
+}

@@ -1,0 +1,96 @@
+package prompttune
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"html/template"
+	"image/jpeg"
+	"image/png"
+	"runtime"
+	"sync"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/pages"
+	"github.com/gradhop/gradhop/tasks/pictures"
+)
+
+// Limits of the small pictures: edges in pixels, pictures of a set, and bytes past which a
+// PNG is a photo better kept as JPEG.
+const (
+	thumbSide  = 96
+	mostThumbs = 200
+	mostPNG    = 12 << 10
+)
+
+// thumbs are small pictures by file, as data URLs; "" for a file that cannot be read any
+// more, which the page then only names.
+type thumbs map[string]template.URL
+
+// add reads those of files that are not there yet. Errors: that of ctx.
+func (t thumbs) add(ctx context.Context, o *Options, files []string) error {
+	var wait []string
+	for _, f := range files {
+		if _, ok := t[f]; !ok {
+			t[f] = ""
+			wait = append(wait, f)
+		}
+	}
+	workers := o.App.Threads
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	type made struct {
+		file string
+		url  template.URL
+	}
+	next, done := make(chan string), make(chan made)
+	var wg sync.WaitGroup
+	for range min(workers, len(wait)) {
+		wg.Go(func() {
+			for f := range next {
+				done <- made{f, thumb(f, pictures.Limits{Pixels: o.Targets.MaxPixels})}
+			}
+		})
+	}
+	go func() {
+		defer close(done)
+		defer wg.Wait()
+		defer close(next)
+		for _, f := range wait {
+			select {
+			case next <- f:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	bar := o.App.NewBar()
+	defer bar.Clear()
+	n := 0
+	for m := range done {
+		t[m.file], n = m.url, n+1
+		bar.Show("pictures of the page", int64(n), int64(len(wait)), fmt.Sprintf("%d of %d", n, len(wait)))
+	}
+	return ctx.Err()
+}
+
+// thumb reads a picture and makes it small.
+func thumb(file string, limits pictures.Limits) template.URL {
+	p, err := pictures.Decode(file, limits)
+	if err != nil {
+		return ""
+	}
+	m := p.Within(thumbSide).Image()
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		return ""
+	}
+	if b.Len() <= mostPNG {
+		return pages.DataURL("image/png", b.Bytes())
+	}
+	b.Reset()
+	if err := jpeg.Encode(&b, m, &jpeg.Options{Quality: 88}); err != nil {
+		return ""
+	}
+	return pages.DataURL("image/jpeg", b.Bytes())
+}

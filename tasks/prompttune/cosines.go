@@ -1,0 +1,45 @@
+package prompttune
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Cosines returns the cosine of texts with every target, [text, target]: with several
+// models the mean over them, by their weights, which are taken to add up to 1. Targets are
+// in the order in which they were added, and the same ones for every model. ids are texts
+// without the tokens around them.
+func (p *Problem) Cosines(ctx context.Context, ids [][]int32) ([][]float64, error) {
+	whole := make([][]int32, len(ids))
+	out := make([][]float64, len(ids))
+	targets := len(p.members[0].Targets.Vectors)
+	for i, text := range ids {
+		whole[i], out[i] = p.v.whole(text), make([]float64, targets)
+	}
+	for _, m := range p.members {
+		if n := len(m.Targets.Vectors); n != targets {
+			return nil, fmt.Errorf("prompttune: %s has %d targets and %s %d: a picture has changed meanwhile", p.members[0].Model.Source.Name, targets, m.Model.Source.Name, n)
+		}
+		vectors, err := m.Model.clip.EncodeText(ctx, whole)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range vectors {
+			for j, target := range m.Targets.Vectors {
+				out[i][j] += m.Weight * cosineTo(target, v)
+			}
+		}
+	}
+	return out, nil
+}
+
+// cosineTo is the cosine of a unit vector with a vector v of any length but zero.
+func cosineTo(unit, v []float32) float64 {
+	norm, dot := 0.0, 0.0
+	for k, x := range v {
+		norm += float64(x) * float64(x)
+		dot += float64(x) * float64(unit[k])
+	}
+	return dot / math.Sqrt(norm)
+}
