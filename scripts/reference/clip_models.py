@@ -236,8 +236,10 @@ OUTPUTS = {
 def axes_of(model, name: str) -> dict[int, str]:
     if name == "pixel_values":
         return {0: "images"}
-    if name.startswith(("logits", "text_embeds", "image_embeds", "pooler")):
-        return {0: "rows"}
+    if name in ("text_embeds", "logits_per_text"):
+        return {0: "texts"} | ({1: "images"} if "logits" in name else {})
+    if name in ("image_embeds", "logits_per_image"):
+        return {0: "images"} | ({1: "texts"} if "logits" in name else {})
     return {0: "texts"} if isinstance(model, OpenAI) else {0: "texts", 1: "sequence"}
 
 
