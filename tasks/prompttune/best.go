@@ -75,7 +75,7 @@ func (b *Best) Add(ctx context.Context, step int64, chains []int64, beta float64
 		switch {
 		case err != nil:
 			return false, err
-		case !same && (b.o.RoundTrip || b.known(p.Text)), b.p.blocks(p):
+		case !same && b.o.RoundTrip, b.p.blocks(p), (!same || b.o.Estimates) && b.known(p.Text):
 			continue
 		}
 		p.Chain, p.Step, p.LogP, p.Cosine, p.RoundTrip = id, step, beta*u[c], u[c], same

@@ -172,6 +172,9 @@ func TestCosineIsOfTheText(t *testing.T) {
 					other++
 				}
 			}
+			if b.Scored() > int64(len(b.Prompts())) {
+				t.Errorf("%d texts were scored for %d prompts: some twice", b.Scored(), len(b.Prompts()))
+			}
 			if len(b.Prompts()) < 20 {
 				t.Fatalf("only %d prompts", len(b.Prompts()))
 			}
@@ -203,6 +206,7 @@ func TestBest(t *testing.T) {
 		{[2][]int32{codes("dog</w>", "dog</w>"), codes("cat</w>", "dog</w>")}, [2]float64{-0.1, 0.1}, false},
 		{[2][]int32{codes("sea</w>", "dog</w>"), codes("dog</w>", "sea</w>")}, [2]float64{0.3, 0.3}, true},
 		{[2][]int32{codes("sea</w>", "dog</w>"), codes("dog</w>", "cat</w>")}, [2]float64{0.3, math.NaN()}, false},
+		{[2][]int32{codes("sea</w>", "sea</w>"), codes("sea</w>", "sea</w>")}, [2]float64{0.4, 0.4}, true}, // the first chain counts
 	}
 	for i, s := range steps {
 		x := energies.Batch{Space: p.Energy.Space(), Codes: slices.Concat(s.states[0], s.states[1])}
@@ -212,8 +216,8 @@ func TestBest(t *testing.T) {
 		}
 	}
 	want := []Prompt{
+		{Text: "sea sea", Cosine: 0.4, LogP: 4, Chain: 4, Step: 5, RoundTrip: true},
 		{Text: "dog sea", Cosine: 0.3, LogP: 3, Chain: 7, Step: 3, RoundTrip: true},
-		{Text: "sea dog", Cosine: 0.3, LogP: 3, Chain: 4, Step: 3, RoundTrip: true},
 	}
 	for i, r := range b.Prompts() {
 		r.IDs = nil

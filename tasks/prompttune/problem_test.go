@@ -34,6 +34,13 @@ func TestEnsemble(t *testing.T) {
 		if want := 0.25*cosine(t, m, goal, text) + 0.75*cosine(t, m, other, text); math.Abs(u[c]-want) > 1e-5 {
 			t.Errorf("%q: U %.6f, want %.6f", text, u[c], want)
 		}
+		ids, err := p.Encode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.Score(t.Context(), [][]int32{ids, ids}); err != nil || math.Abs(got[0]-u[c]) > 1e-5 || math.Abs(got[1]-u[c]) > 1e-5 {
+			t.Errorf("%q: scored %v (%v), U %.6f", text, got, err, u[c])
+		}
 	}
 }
 
