@@ -39,6 +39,13 @@ type Keeper interface {
 	Keeps() (since bool, aux int)
 }
 
+// Weigher is a Kernel whose draws count by weights in estimates of expectations.
+type Weigher interface {
+	Kernel
+	// Weighs reports whether Init and Step fill State.Weight.
+	Weighs() bool
+}
+
 // checkInit verifies U of every chain of a state just evaluated by Init.
 func checkInit(s *State) error {
 	for c := range s.Chains() {

@@ -99,6 +99,7 @@ type SGDLD struct {
 var (
 	_ Annealer = (*SGDLD)(nil)
 	_ Keeper   = (*SGDLD)(nil)
+	_ Weigher  = (*SGDLD)(nil)
 )
 
 // NewSGDLD returns the kernel for e, which must be Differentiable, and an
@@ -161,6 +162,9 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 
 // Keeps implements Keeper.
 func (k *SGDLD) Keeps() (since bool, aux int) { return k.caches, 0 }
+
+// Weighs implements Weigher.
+func (k *SGDLD) Weighs() bool { return true }
 
 // Init implements Kernel.
 func (k *SGDLD) Init(ctx context.Context, s *State) error {
