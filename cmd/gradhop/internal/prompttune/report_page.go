@@ -28,7 +28,7 @@ type reportPage struct {
 	Numbers  []pages.Setting
 	Cards    []card // the results, the best first
 	Sets     []setView
-	Texts    []Text
+	Texts    []textView
 	Figures  []pages.Figure
 	Improved []shown
 	Earlier  int
@@ -57,6 +57,10 @@ type setView struct {
 	Skipped      []string
 }
 
+type textView struct{ Text, Weight string }
+
+func weight(x float64) string { return minus(strconv.FormatFloat(x, 'g', -1, 64)) }
+
 // decimals writes a cosine.
 func decimals(x float64) string { return minus(strconv.FormatFloat(x, 'f', 4, 64)) }
 
@@ -65,7 +69,10 @@ func minus(s string) string { return strings.Replace(s, "-", "\u2212", 1) }
 
 // gather makes the page.
 func (p *reporter) gather(ctx context.Context, r *Runner, d *Document, estimates bool) (*reportPage, error) {
-	g := &reportPage{Title: "Prompts for " + d.targets(), Lead: d.lead(), Numbers: d.numbers(), Settings: d.settings(), Earlier: p.earlier, Version: d.Gradhop}
+	g := &reportPage{Title: "Prompts for " + d.targets(), Lead: clean(d.lead()), Numbers: d.numbers(), Settings: d.settings(), Earlier: p.earlier, Version: d.Gradhop}
+	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
+		g.Warnings = append(g.Warnings, "No prompt was found: every one that was visited is blocked or does not round-trip.")
+	}
 	if reg, err := samplers.Lookup(d.Settings.Sampler); err == nil && !reg.Exact {
 		g.Warnings = append(g.Warnings, run.NotExact(reg))
 	}
@@ -73,7 +80,7 @@ func (p *reporter) gather(ctx context.Context, r *Runner, d *Document, estimates
 		g.Improved = append(g.Improved, show(x))
 	}
 	for _, x := range d.Texts {
-		g.Texts = append(g.Texts, Text{clean(x.Text), x.Weight})
+		g.Texts = append(g.Texts, textView{clean(x.Text), weight(x.Weight)})
 	}
 	for k, s := range d.Images {
 		g.Sets = append(g.Sets, p.set(s, r.files[k]))
@@ -88,7 +95,7 @@ func (p *reporter) gather(ctx context.Context, r *Runner, d *Document, estimates
 
 // set shows the pictures of a set.
 func (p *reporter) set(s Set, files []string) setView {
-	v := setView{Path: clean(s.Path), Weight: minus(strconv.FormatFloat(s.Weight, 'g', -1, 64)), Away: s.Weight < 0, Used: s.Used, More: max(0, len(files)-mostThumbs)}
+	v := setView{Path: clean(s.Path), Weight: weight(s.Weight), Away: s.Weight < 0, Used: s.Used, More: max(0, len(files)-mostThumbs)}
 	for _, f := range files[:min(len(files), mostThumbs)] {
 		v.Pictures = append(v.Pictures, neighbour{File: clean(f), Name: clean(filepath.Base(f)), Src: p.thumbs[f]})
 	}
@@ -105,7 +112,7 @@ func (d *Document) lead() string {
 		names = append(names, m.Name)
 	}
 	s, g := d.Settings, d.Diagnostics
-	text := fmt.Sprintf("Found by %s with %s, seed %d. ", s.Sampler, clean(strings.Join(names, " and ")), d.Seed)
+	text := fmt.Sprintf("Found by %s with %s, seed %d. ", s.Sampler, strings.Join(names, " and "), d.Seed)
 	all := s.Warmup + s.Steps
 	switch d.Stopped {
 	case "patience":
@@ -135,7 +142,7 @@ func (d *Document) numbers() []pages.Setting {
 func (d *Document) settings() []pages.Setting {
 	var out []pages.Setting
 	add := func(name, format string, args ...any) {
-		out = append(out, pages.Setting{Name: name, Value: clean(fmt.Sprintf(format, args...))})
+		out = append(out, pages.Setting{Name: clean(name), Value: clean(fmt.Sprintf(format, args...))})
 	}
 	for _, m := range d.Models {
 		if len(d.Models) == 1 {

@@ -1,0 +1,154 @@
+package prompttune
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+)
+
+// TestTrace compares thinned series of any length with the means of blocks of the whole.
+func TestTrace(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, 2, mostBuckets - 1, mostBuckets, mostBuckets + 1, 2 * mostBuckets, 2*mostBuckets + 1, 3333, 20_001} {
+		const chains = 14
+		var u [chains][]float64
+		var beta, best []float64
+		var tr trace
+		found := math.Inf(-1)
+		for step := range n {
+			now := make([]float64, chains)
+			for c := range now {
+				now[c] = random.NormFloat64()
+				u[c] = append(u[c], now[c])
+			}
+			var list []task.Prompt
+			if step >= 2 { // the first two steps find nothing
+				found = max(found, now[0])
+				list = []task.Prompt{{Cosine: found}, {Cosine: -9}}
+			}
+			beta, best = append(beta, 0.1*float64(step+1)), append(best, found)
+			tr.add(now, list, beta[step])
+		}
+		if len(tr.chains) != 12 || tr.all != chains || len(tr.beta) > mostBuckets || n > mostBuckets && len(tr.beta) < mostBuckets/2 {
+			t.Fatalf("%d steps: %d of %d chains, %d buckets", n, len(tr.chains), tr.all, len(tr.beta))
+		}
+		width := 1
+		for (n+width-1)/width > mostBuckets {
+			width *= 2
+		}
+		k := 0
+		for lo := 0; lo < n; lo += width {
+			hi := min(n, lo+width)
+			near := func(what string, got, want float64) {
+				t.Helper()
+				if !(math.Abs(got-want) <= 1e-9) && !(math.IsNaN(got) && math.IsInf(want, -1)) {
+					t.Fatalf("%d steps, bucket %d: %s %v, want %v", n, k, what, got, want)
+				}
+			}
+			near("step", tr.steps()[k], float64(lo+1+hi)/2)
+			near("best", tr.best[k], best[hi-1])
+			near("beta", tr.means(tr.beta)[k], average(beta[lo:hi]))
+			near("U of chain 11", tr.means(tr.chains[11])[k], average(u[11][lo:hi]))
+			k++
+		}
+		if k != len(tr.beta) {
+			t.Fatalf("%d steps: %d buckets, want %d", n, len(tr.beta), k)
+		}
+	}
+}
+
+func average(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v / float64(len(x))
+	}
+	return sum
+}
+
+// TestEnds looks at which pictures are shown beside a result.
+func TestEnds(t *testing.T) {
+	for n := range 9 {
+		var list []target
+		for k := range n {
+			list = append(list, target{fmt.Sprintf("dir/%d.png", k), float64(k*5%max(n, 1)) / 10})
+		}
+		var sorted []float64
+		for _, x := range list {
+			sorted = append(sorted, x.cosine)
+		}
+		slices.Sort(sorted)
+		groups := ends(list, false)
+		var all []string
+		seen := map[string]bool{}
+		for i, g := range groups {
+			for k, x := range g.Items {
+				want := sorted[n-1-k]
+				if i == 1 {
+					want = sorted[k]
+				}
+				if x.Cosine != decimals(want) || seen[x.File] {
+					t.Errorf("%d pictures: %s is %s in place %d of %q, want %.4f and no file twice", n, x.File, x.Cosine, k, g.Label, want)
+				}
+				seen[x.File] = true
+			}
+			all = append(all, fmt.Sprintf("%s %d", g.Label, len(g.Items)))
+		}
+		want := [][]string{nil, {"Pictures 1"}, {"Pictures 2"}, {"Pictures 3"}, {"Nearest 3", "Farthest 1"}, {"Nearest 3", "Farthest 2"}, {"Nearest 3", "Farthest 3"}, {"Nearest 3", "Farthest 3"}, {"Nearest 3", "Farthest 3"}}[n]
+		if !slices.Equal(all, want) {
+			t.Errorf("%d pictures: %q, want %q", n, all, want)
+		}
+	}
+}
+
+// TestImproved keeps the last improvements of a long run.
+func TestImproved(t *testing.T) {
+	p := &reporter{o: &Options{Report: "x.html"}}
+	for k := range 250 {
+		p.improvement(Result{Step: int64(k)})
+	}
+	if len(p.improved) != mostImproved || p.earlier != 150 || p.improved[0].Step != 150 || p.improved[99].Step != 249 {
+		t.Errorf("%d kept from step %d on, %d earlier", len(p.improved), p.improved[0].Step, p.earlier)
+	}
+	p = &reporter{o: &Options{}}
+	if p.improvement(Result{}); len(p.improved) != 0 {
+		t.Error("kept without a page")
+	}
+}
+
+// TestPageOfAnyBytes puts what breaks pages wherever text from outside comes in.
+func TestPageOfAnyBytes(t *testing.T) {
+	const nasty = "</td></table><script>alert(1)</script>\" onerror='x' {{.}} \x00\x01\x1b\xff\u202e\u2028<!-- ]]> &amp; `"
+	d := &Document{Settings: Settings{Template: nasty, Allow: []string{nasty}, Sampler: nasty, Beta: nasty, TimeLimit: "0s", Provider: nasty, SamplerOptions: map[string]string{nasty: nasty}}, Models: []ModelID{{Name: nasty, TextSHA256: nasty}}}
+	p := &reporter{thumbs: thumbs{}}
+	g := &reportPage{
+		Title: clean(nasty), Lead: clean(d.lead()), Settings: d.settings(), Numbers: d.numbers(), Improved: []shown{show(Result{Text: nasty})},
+		Sets:  []setView{p.set(Set{Path: nasty, Skipped: []Skipped{{Error: nasty}}}, []string{nasty})},
+		Texts: []textView{{clean(nasty), "1"}},
+		Cards: []card{{Rank: 1, Result: show(Result{Text: nasty}), Groups: ends([]target{{nasty, 1}}, true), Texts: []textCosine{{clean(nasty), "1", true}}}},
+	}
+	// cards cleans the names of files after it has looked the pictures up.
+	g.Cards[0].Groups[0].Items[0].File = clean(nasty)
+	var b bytes.Buffer
+	if err := reportTemplate.Execute(&b, g); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	if !utf8.ValidString(page) || strings.ContainsAny(page, "\x00\x01\x1b") {
+		t.Error("bytes that have no place in a page")
+	}
+	for _, bad := range []string{"<script", "<!-- ]]>", "onerror='x'", "\" onerror"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %s", bad)
+		}
+	}
+	if n := strings.Count(page, "&lt;script&gt;alert(1)"); n < 12 {
+		t.Errorf("the text is there %d times", n)
+	}
+}

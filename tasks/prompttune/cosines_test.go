@@ -1,0 +1,62 @@
+package prompttune
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// TestCosines compares the cosine with each target to one computed from its definition,
+// and their weighted sum to the score.
+func TestCosines(t *testing.T) {
+	m := open(t)
+	template, err := ParseTemplate("the _")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goal := targets(t, m)
+	turned := Targets{Weights: goal.Weights} // the same targets, as another model might see them
+	for _, v := range goal.Vectors {
+		turned.Vectors = append(turned.Vectors, append(append([]float32{}, v[1:]...), v[0]))
+	}
+	p, err := NewProblem([]Member{{m, 0.25, goal}, {m, 0.75, turned}}, template, Proposals{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{"the cat", "red ice", "a tree on sand"}
+	var ids [][]int32
+	for _, text := range texts {
+		id, err := p.Encode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	got, err := p.Cosines(t.Context(), ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scores, err := p.Score(t.Context(), ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range texts {
+		sum := 0.0
+		for j, w := range goal.Weights {
+			only := func(all Targets) Targets { return Targets{Vectors: all.Vectors[j : j+1], Weights: []float64{1}} }
+			want := 0.25*cosine(t, m, only(goal), text) + 0.75*cosine(t, m, only(turned), text)
+			if math.Abs(got[i][j]-want) > 1e-6 {
+				t.Errorf("%q and target %d: %.7f, want %.7f", text, j, got[i][j], want)
+			}
+			sum += w * got[i][j]
+		}
+		if math.Abs(sum-scores[i]) > 1e-9 {
+			t.Errorf("%q: the cosines add up to %.9f, the score is %.9f", text, sum, scores[i])
+		}
+	}
+
+	p.members[1].Targets.Vectors = turned.Vectors[:1]
+	if _, err := p.Cosines(t.Context(), ids); err == nil || !strings.Contains(err.Error(), "2 targets") {
+		t.Errorf("models with other numbers of targets: %v", err)
+	}
+}
