@@ -99,7 +99,7 @@ func openBuiltIn(name string) (Model, error) {
 		}
 	}
 	if m.SHA256 == "" {
-		return Model{}, &KindError{Name: name, Have: kindCLIP, Want: kindMLM}
+		return Model{}, &KindError{Name: name, Have: kindCLIP, Want: kindMLM, Known: MLMs()}
 	}
 	return m, nil
 }
@@ -113,7 +113,7 @@ func openDir(dir string) (Model, error) {
 		}
 	}
 	if m.ONNX == "" && towerFile(m.FS, textTower) != "" {
-		return Model{}, &KindError{Name: dir, Have: kindCLIP, Want: kindMLM}
+		return Model{}, &KindError{Name: dir, Have: kindCLIP, Want: kindMLM, Known: MLMs()}
 	}
 	if m.ONNX == "" {
 		return Model{}, &MissingFileError{Dir: dir, File: onnxFiles[0]}

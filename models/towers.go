@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // DefaultCLIP is the name of the CLIP that is used where none is asked for.
@@ -47,17 +48,18 @@ const (
 // KindError reports a model of another kind than the one that is wanted.
 type KindError struct {
 	Name       string
-	Have, Want string // as "masked language model"
+	Have, Want string   // as "masked language model"
+	Known      []string // the built-in models of the kind that is wanted
 }
 
 func (e *KindError) Error() string {
-	return fmt.Sprintf("models: %s is a %s; a %s is wanted", e.Name, e.Have, e.Want)
+	return fmt.Sprintf("models: %s is a %s; a %s is wanted (built in: %s)", e.Name, e.Have, e.Want, strings.Join(e.Known, ", "))
 }
 
 // The kinds of models, as they are called in messages.
 const (
 	kindMLM  = "masked language model"
-	kindCLIP = "CLIP, a text tower and a vision tower"
+	kindCLIP = "CLIP"
 )
 
 // MLMs returns the names of the built-in masked language models, sorted.
@@ -100,7 +102,7 @@ func OpenTowers(nameOrDir string) (Towers, error) {
 	}
 	t.find()
 	if t.Dir == "" && (t.Text == "" || t.Text == t.Vision) {
-		return Towers{}, &KindError{Name: t.Name, Have: kindMLM, Want: kindCLIP}
+		return Towers{}, &KindError{Name: t.Name, Have: kindMLM, Want: kindCLIP, Known: CLIPs()}
 	}
 	if t.Text == "" {
 		return Towers{}, &MissingFileError{Dir: nameOrDir, File: textTower + ".onnx"}

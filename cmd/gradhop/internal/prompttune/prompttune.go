@@ -73,7 +73,7 @@ the step t, as in 0.1t.`,
 	o.Search.AddFlags(f)
 	f.Uint64Var(&o.Search.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is printed)")
 	f.StringVar(&o.Format, "format", "text", "text, json (an object) or jsonl (a line for each improvement as it is found, then the object)")
-	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws, which gradhop diagnose, report and merge read")
+	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws, which gradhop diagnose and report read")
 	f.StringVar(&o.Report, "report", "", "`file` for a page about the run: pictures, prompts and their cosines, HTML in one piece")
 	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints of --out (default: 30s, or fifty times what one takes)")
 	run.AddSamplerFlags(f, &o.Search.Options)
