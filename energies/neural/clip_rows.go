@@ -2,10 +2,11 @@ package neural
 
 import "github.com/gradhop/gradhop/onnx"
 
-// Kernels for a matrix of one row add up in another order than those for more. A chain
-// alone would come out with other last bits than the same chain among others, so products
-// of one row a chain are computed for every row twice, which costs nothing beside the
-// tower: at the projection there is one row for all the tokens of a text.
+// Where the runtime does not prepack weights (ort.Options.LowMemory), its kernel for a
+// matrix of one row adds up in another order than that for more. A chain alone would come
+// out with other last bits than the same chain among others, so products of one row a
+// chain are computed for every row twice, which costs nothing beside the tower: at the
+// projection there is one row for all the tokens of a text.
 
 // doubleRows doubles the rows of products [batch, n]·[n, m] with a constant matrix.
 func doubleRows(m *onnx.Model, batch onnx.Dim) error {

@@ -63,8 +63,9 @@ func (t *textModel) slopes() (*onnx.Model, error) {
 		at = b.ReshapeTo(at, []onnx.Dim{batch, sequence, width}, inIDs, unit)
 	}
 	blanks := b.Input(inBlanks, onnx.Int64, onnx.Sym(symBlanks))
-	b.MarkUnique(blanks)
-	b.Output(outSlopes, b.SelectRows(at, 1, onnx.Rows{Index: blanks, Count: onnx.Sym(symBlanks)}, unit))
+	// Gathered at the end: products of the first layer for one blank alone would be of one
+	// row, see doubleRows.
+	b.Output(outSlopes, b.Gather(at, blanks, 1))
 	return finish(b, batch)
 }
 

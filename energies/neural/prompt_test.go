@@ -119,6 +119,15 @@ func TestEstimateGrad(t *testing.T) {
 			t.Errorf("one target gives the whole gradient up to %.1e: this test shows nothing", d)
 		}
 	}
+	// Chain c has the batch of target c: its row is that of the run in which all have it.
+	mixed := estimate(func(c int) []int32 { return []int32{int32(c)} })
+	row := len(mixed.grad) / x.Chains()
+	for c := range x.Chains() {
+		same := estimate(func(int) []int32 { return []int32{int32(c)} })
+		if mixed.u[c] != same.u[c] || !slices.Equal(mixed.grad[c*row:(c+1)*row], same.grad[c*row:(c+1)*row]) {
+			t.Errorf("chain %d does not have a batch of its own", c)
+		}
+	}
 	all := estimate(func(int) []int32 { return []int32{2, 0, 1} })
 	for name, p := range map[string]product{"mean": mean, "all": all} {
 		if d := max(apart(p.u, exact.u, 1), apart(p.grad, exact.grad, 1)); d > 1e-6 {
@@ -146,6 +155,8 @@ func TestPromptBatches(t *testing.T) {
 				{Runtime: ort.Options{Threads: 1}, MaxBatch: 1},
 				{Runtime: ort.Options{Threads: 2}, MaxBatch: 4},
 				{Runtime: ort.Options{Threads: 2}, MaxBatch: -1},
+				{Runtime: ort.Options{Threads: 1, LowMemory: true}, MaxBatch: 1},
+				{Runtime: ort.Options{Threads: 1, LowMemory: true}},
 			} {
 				clip := openCLIP(t, r.files(t, c[1]), o)
 				if n >= len(r.prompts(clip)) {
