@@ -19,6 +19,7 @@ type slot struct {
 	accept []float64
 	hops   []int32
 	step   []float64 // empty where the sampler has no step size
+	weight []float64 // empty where draws count the same
 }
 
 // line maps codes to what they stand for: scale·code + offset.
@@ -60,6 +61,8 @@ func (s *slot) appendRow(b []byte, v variable, l line, chain int) []byte {
 		return appendFloat(b, s.accept[chain])
 	case stepSizeName:
 		return appendFloat(b, s.step[chain])
+	case weightName:
+		return appendFloat(b, s.weight[chain])
 	case hopsName:
 		return binary.LittleEndian.AppendUint32(b, uint32(s.hops[chain]))
 	}

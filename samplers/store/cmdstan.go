@@ -83,8 +83,9 @@ func (s *CmdStan) Read(columns ...int) ([][][]float64, error) {
 }
 
 // Diagnose makes the table of the files' draws: lp__ first, the columns of the
-// sampler left out. Where there are more columns than TableOptions.Rows, those
-// that mixed worst are listed.
+// sampler left out. One of them, weight__, has the weights of draws where they are
+// weighted. Where there are more columns than TableOptions.Rows, those that mixed worst
+// are listed.
 func (s *CmdStan) Diagnose(o TableOptions) (*Table, error) {
 	t := &Table{Chains: len(s.paths), Draws: s.draws}
 	var columns []int
@@ -97,6 +98,15 @@ func (s *CmdStan) Diagnose(o TableOptions) (*Table, error) {
 			columns = append(columns, k)
 		}
 	}
+	var weights [][]float64
+	if k := slices.Index(s.columns, stanNames[weightName]); k >= 0 {
+		values, err := s.Read(k)
+		if err != nil {
+			return nil, err
+		}
+		weights = values[0]
+		t.weigh(weights)
+	}
 	each := max(1, o.bytes()/(8*max(t.Chains*t.Draws, 1)))
 	for lo := 0; lo < len(columns); lo += each {
 		block := columns[lo:min(lo+each, len(columns))]
@@ -105,7 +115,7 @@ func (s *CmdStan) Diagnose(o TableOptions) (*Table, error) {
 			return nil, err
 		}
 		for k, col := range block {
-			t.Rows = append(t.Rows, summarize(indexed(s.columns[col]), values[k]))
+			t.Rows = append(t.Rows, summarize(indexed(s.columns[col]), values[k], weights))
 		}
 	}
 	head := 0

@@ -14,7 +14,7 @@ import (
 )
 
 // Names of statistics in CmdStan's files, which arviz.from_cmdstan knows.
-var stanNames = map[string]string{lpName: "lp__", acceptName: "accept_stat__", hopsName: "n_hops__", stepSizeName: "stepsize__"}
+var stanNames = map[string]string{lpName: "lp__", acceptName: "accept_stat__", hopsName: "n_hops__", stepSizeName: "stepsize__", weightName: "weight__"}
 
 // CSVWidth is the number of sites beyond which a run should not be written as
 // CSV unasked: such files are for narrow spaces.
@@ -22,8 +22,8 @@ const CSVWidth = 64
 
 // WriteCSV writes the draws in CmdStan's format, one file a chain, to
 // draws-ID.csv in dir, and returns their paths. Comments at the head give every
-// setting; columns are lp__, accept_stat__, n_hops__, stepsize__ (where there is
-// one) and x.1, x.2, ... Warm-up comes first where its states were kept. Numbers
+// setting; columns are lp__, accept_stat__, n_hops__, stepsize__ and weight__ (where
+// there is one) and x.1, x.2, ... Warm-up comes first where its states were kept. Numbers
 // read back as themselves. Errors are *FormatError and *WriteError.
 func (r *Reader) WriteCSV(dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

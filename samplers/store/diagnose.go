@@ -15,11 +15,12 @@ import (
 
 // Row is what there is to say of one variable over all draws of all chains. The
 // numbers are those of package diag, and quantiles are interpolated (type 7), so
-// that they equal ArviZ's. NA is NaN.
+// that they equal ArviZ's. NA is NaN. Where draws are weighted all are estimates of the
+// weighted law, by diag.SummarizeWeighted and diag.QuantilesWeighted.
 type Row struct {
 	// Name is "lp", the log-density; "x[3]", the number at the fourth site; or, in
 	// a categorical space, "x[3]=17": whether the site has the value that it has
-	// most often, since means of codes mean nothing. Of a CmdStan file it is the
+	// most often, or with most of the weight, since means of codes mean nothing. Of a CmdStan file it is the
 	// name of the column, as "x[1]" for x.1.
 	Name    string `json:"name"`
 	Mean    Number `json:"mean"`
@@ -37,6 +38,10 @@ type Row struct {
 type Table struct {
 	Chains int `json:"chains"`
 	Draws  int `json:"draws"` // of each chain
+	// Weighted says that draws count by weights. WeightESS is then diag.WeightESS: how
+	// many draws with equal weights vary as much, autocorrelation left aside.
+	Weighted  bool   `json:"weighted,omitempty"`
+	WeightESS Number `json:"weight_ess,omitempty"`
 	// Rows start with lp. Sites follow in order, or, where there are more than
 	// TableOptions.Rows, those that mixed worst, the worst one first.
 	Rows []Row `json:"rows"`
@@ -46,7 +51,7 @@ type Table struct {
 	Constant int `json:"constant"`
 	// Warnings say what is wrong or not available, one sentence each.
 	Warnings []string `json:"warnings"`
-	// Note is [Blind].
+	// Note is [Blind], and [Weighed] after it where draws are weighted.
 	Note string `json:"note"`
 }
 
@@ -83,15 +88,25 @@ const (
 	essLimit  = 400
 )
 
-// summarize makes a variable's row.
-func summarize(name string, chains [][]float64) Row {
-	s := diag.Summarize(chains)
+// summarize makes a variable's row; nil weights are equal ones.
+func summarize(name string, chains, weights [][]float64) Row {
+	var s diag.Summary
+	if weights == nil {
+		s = diag.Summarize(chains)
+	} else {
+		s = diag.SummarizeWeighted(chains, weights)
+	}
 	r := Row{
 		Name: name, Mean: Number(s.Mean), SD: Number(s.SD), MCSE: Number(s.MCSE),
 		ESSBulk: Number(s.ESSBulk), ESSTail: Number(s.ESSTail), RHat: Number(s.RHat),
 	}
 	r.Q5, r.Median, r.Q95 = Number(math.NaN()), Number(math.NaN()), Number(math.NaN())
 	if !r.Mean.finite() {
+		return r
+	}
+	if weights != nil {
+		q := diag.QuantilesWeighted(chains, weights, 0.05, 0.5, 0.95)
+		r.Q5, r.Median, r.Q95 = Number(q[0]), Number(q[1]), Number(q[2])
 		return r
 	}
 	all := slices.Concat(chains...)
@@ -114,6 +129,13 @@ func quantile(sorted []float64, p float64) Number {
 func (t *Table) warn() {
 	add := func(format string, args ...any) { t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...)) }
 	t.Note = Blind
+	among := "in all draws"
+	if t.Weighted {
+		t.Note += " " + Weighed
+		if among += " with weight"; !t.WeightESS.finite() {
+			return // weigh has said so
+		}
+	}
 	if t.Draws < 4 {
 		add("%d draws a chain: diagnostics need four", t.Draws)
 		return
@@ -137,7 +159,7 @@ func (t *Table) warn() {
 		what  string
 	}{
 		{infinite, "NaN or infinite in some draw: diagnostics are NA"},
-		{constant, "the same value in all draws: diagnostics are NA"},
+		{constant, "the same value " + among + ": diagnostics are NA"},
 		{stuck, "chains that never change it differ in its value: diagnostics are NA, and the chains have not mixed"},
 	} {
 		if len(list.names) > 0 {
@@ -186,16 +208,23 @@ func badness(a, b Row) int {
 // through once to find the sites that mixed worst, by R-hat and by an estimate of
 // the effective sample size from batch means, and then the numbers of those are
 // computed. Memory is that of one variable and TableOptions.Bytes, whatever the
-// number of sites. Errors are *FormatError.
+// number of sites. Where draws are weighted the numbers of the rows are too; which of many
+// sites mixed worst is judged by the draws as they came. Errors are *FormatError.
 func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	t := &Table{Chains: r.Chains(), Draws: r.Draws(Sampling), Sites: r.header.Space.Sites}
 	lp, err := r.Series(Sampling, lpName)
 	if err != nil {
 		return nil, err
 	}
-	t.Rows = append(t.Rows, summarize(lpName, lp))
+	weights, err := r.weights()
+	if err != nil {
+		return nil, err
+	}
+	t.weigh(weights)
+	t.missed(r.header)
+	t.Rows = append(t.Rows, summarize(lpName, lp, weights))
 	lp = nil
-	sites, err := screen(r, o.bytes())
+	sites, err := screen(r, weights, o.bytes())
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +242,7 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		summarizeAll(rows[lo:], block, columns)
+		summarizeAll(rows[lo:], block, columns, weights)
 	}
 	wide := o.rows() >= 0 && len(sites) > o.rows()
 	if wide {
@@ -228,13 +257,13 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 }
 
 // summarizeAll makes the rows of sites on all processors.
-func summarizeAll(rows []Row, block []site, columns [][][]float64) {
+func summarizeAll(rows []Row, block []site, columns [][][]float64, weights [][]float64) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), len(block)) {
 		wg.Go(func() {
 			for k := int(next.Add(1)) - 1; k < len(block); k = int(next.Add(1)) - 1 {
-				rows[k] = summarize(block[k].name(), columns[k])
+				rows[k] = summarize(block[k].name(), columns[k], weights)
 			}
 		})
 	}

@@ -17,14 +17,28 @@ import (
 // fake writes a run whose draws are as told: value(draw, chain, site) is a code.
 func fake(t *testing.T, space *energies.Space, chains, draws int, value func(k, c, i int) int32, lp func(k, c int) float64) *Reader {
 	t.Helper()
+	return fakeRun(t, space, chains, draws, value, lp, nil)
+}
+
+// fakeWeighted is fake with weights, and U without meaning.
+func fakeWeighted(t *testing.T, space *energies.Space, chains, draws int, value func(k, c, i int) int32, weight func(k, c int) float64) *Reader {
+	t.Helper()
+	return fakeRun(t, space, chains, draws, value, flat, weight)
+}
+
+func fakeRun(t *testing.T, space *energies.Space, chains, draws int, value func(k, c, i int) int32, lp, weight func(k, c int) float64) *Reader {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	h := Header{Gradhop: "v0", Space: SpaceOf(space), Sampler: "none", ChainIDs: chainIDs(0, int64(chains)), Steps: draws, Thin: 1}
+	h := Header{Gradhop: "v0", Space: SpaceOf(space), Sampler: "none", ChainIDs: chainIDs(0, int64(chains)), Steps: draws, Thin: 1, Weighted: weight != nil}
 	w, err := Create(dir, h, Options{Every: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &samplers.State{X: energies.NewBatch(space, chains), ChainIDs: h.ChainIDs}
 	s.U = make([]float64, chains)
+	if weight != nil {
+		s.Weight = make([]float64, chains)
+	}
 	var info samplers.Info
 	for k := range draws {
 		info.Reset(chains)
@@ -32,6 +46,9 @@ func fake(t *testing.T, space *energies.Space, chains, draws int, value func(k, 
 		s.Step++
 		for c := range chains {
 			s.U[c] = lp(k, c)
+			if weight != nil {
+				s.Weight[c] = weight(k, c)
+			}
 			for i := range space.Sites {
 				s.X.Chain(c)[i] = value(k, c, i)
 			}
@@ -104,7 +121,7 @@ func TestWide(t *testing.T) {
 				chains[c] = append(chains[c], float64(10+value(k, c, i)))
 			}
 		}
-		if want := summarize(row.Name, chains); fmt.Sprint(want) != fmt.Sprint(row) {
+		if want := summarize(row.Name, chains, nil); fmt.Sprint(want) != fmt.Sprint(row) {
 			t.Errorf("%v, want %v", row, want)
 		}
 	}
@@ -132,7 +149,7 @@ func TestScreenRHat(t *testing.T) {
 				return int32(min(v+c*(i/4), values-1))
 			}
 			r := fake(t, space, 3, n, value, flat)
-			sites, err := screen(r, 1<<20)
+			sites, err := screen(r, nil, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,15 +14,17 @@
 // xarray.open_zarr read it. Its groups are
 //
 //	posterior             x [chain, draw, site]
-//	sample_stats          lp, acceptance_rate, n_hops, step_size [chain, draw]
+//	sample_stats          lp, acceptance_rate, n_hops, step_size, weight [chain, draw]
 //	warmup_sample_stats   the same of warm-up, where there is one
 //	warmup_posterior      x of warm-up, with Header.SaveWarmup
 //
 // x holds what codes stand for, in the narrowest integer type: 0 and 1 in a
 // binary space, -1 and +1 in a spin space, the number itself in an ordinal space
 // and the code in a categorical one. lp is U in nats. Statistics are of the step
-// that led to the draw; step_size is absent where the sampler has none. Warm-up
-// is thinned like the rest.
+// that led to the draw; step_size is absent where the sampler has none. weight is
+// that of the draw in estimates of expectations, Σ w·f(x) / Σ w, for samplers whose draws
+// have weights, as sgdld; elsewhere it is absent, and draws count the same. Other tools
+// average x without it. Warm-up is thinned like the rest.
 //
 // A chunk holds draws of one chain: about 64 KiB of x, or 2048 draws of a
 // statistic, compressed by zlib at level 1; what lies beyond the last draw is

@@ -55,7 +55,9 @@ type Header struct {
 	Sampler  string            `json:"sampler"`
 	Settings map[string]string `json:"settings,omitempty"`
 	// StepSize says that the sampler has a step size, to be recorded.
-	StepSize bool   `json:"step_size"`
+	StepSize bool `json:"step_size"`
+	// Weighted says that draws count by weights, State.Weight, to be recorded.
+	Weighted bool   `json:"weighted,omitempty"`
 	Seed     uint64 `json:"seed"`
 	// ChainIDs are the chains' numbers in the whole run, in increasing order.
 	ChainIDs []int64 `json:"chain_ids"`
@@ -77,14 +79,17 @@ type Space struct {
 	AllowedSHA256 string `json:"allowed_sha256,omitempty"`
 }
 
-// HeaderOf fills in what a run's configuration says: Space, StepSize, Seed,
-// ChainIDs, Steps, Warmup and Thin. Who ran what (Gradhop, Model, Sampler, their
+// HeaderOf fills in what a run's configuration says: Space, StepSize, Weighted,
+// Seed, ChainIDs, Steps, Warmup and Thin. Who ran what (Gradhop, Model, Sampler, their
 // versions and settings) is for the caller to add.
 func HeaderOf(cfg samplers.Config) Header {
 	h := Header{Seed: cfg.Seed, ChainIDs: slices.Clone(cfg.ChainIDs), Steps: cfg.Steps, Warmup: cfg.Warmup, Thin: max(cfg.Thin, 1)}
 	if cfg.Kernel != nil {
 		h.Space = SpaceOf(cfg.Kernel.Energy().Space())
 		_, h.StepSize = cfg.Kernel.(samplers.StepSizer)
+		if k, ok := cfg.Kernel.(samplers.Weigher); ok {
+			h.Weighted = k.Weighs()
+		}
 	}
 	n := max(cfg.Chains, 1)
 	if cfg.Chains == 0 && cfg.Init != nil && h.Space.Sites > 0 {
@@ -174,6 +179,7 @@ func (h Header) fields() []field {
 		{"seed", strconv.FormatUint(h.Seed, 10)},
 		{"sampler", strconv.Quote(h.Sampler)},
 		{"step_size", strconv.FormatBool(h.StepSize)},
+		{"weighted", strconv.FormatBool(h.Weighted)},
 		{"warmup", strconv.Itoa(h.Warmup)},
 		{"thin", strconv.Itoa(h.Thin)},
 		{"save_warmup", strconv.FormatBool(h.SaveWarmup)},

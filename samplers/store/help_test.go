@@ -18,7 +18,7 @@ import (
 // by site, and neighbours that like to agree.
 type rugged struct{ space *energies.Space }
 
-var _ energies.Differentiable = rugged{}
+var _ energies.Stochastic = rugged{}
 
 func (e rugged) Space() *energies.Space { return e.space }
 
@@ -56,10 +56,32 @@ func (e rugged) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return e.LogDensity(ctx, u, x)
 }
 
+// EstimateGrad makes rugged a sum of three terms: shares of itself.
+func (e rugged) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+	if err := e.LogDensityGrad(ctx, u, g, x); err != nil {
+		return err
+	}
+	n := len(g) / len(u)
+	for c, terms := range batch {
+		share := 0.0
+		for _, j := range terms {
+			share += []float64{0.5, 0.3, 0.2}[j] * 3 / float64(len(terms))
+		}
+		u[c] *= share
+		for k := range g[c*n : (c+1)*n] {
+			g[c*n+k] *= float32(share)
+		}
+	}
+	return nil
+}
+
+func (e rugged) Terms() int { return 3 }
+
 // job is a run of tests.
 type job struct {
 	space    *energies.Space
 	sampler  string
+	options  samplers.Settings
 	chains   []int64
 	steps    int
 	warmup   int
@@ -69,7 +91,7 @@ type job struct {
 
 func (j job) config(t testing.TB) samplers.Config {
 	t.Helper()
-	kernel, err := samplers.New(j.sampler, rugged{j.space}, nil)
+	kernel, err := samplers.New(j.sampler, rugged{j.space}, j.options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 		"warmup":      func(h *Header) { h.Warmup = 11 },
 		"save_warmup": func(h *Header) { h.SaveWarmup = true },
 		"step_size":   func(h *Header) { h.StepSize = false },
+		"weighted":    func(h *Header) { h.Weighted = true },
 		"steps":       func(h *Header) { h.Steps = 29 },
 	} {
 		h := j.header(t)
@@ -165,8 +166,12 @@ func TestStateErrors(t *testing.T) {
 		"chain_ids":   func(j *job) { j.chains = []int64{0, 2} },
 		"space.sites": func(j *job) { j.space = &energies.Space{Sites: 2, Values: 4} },
 		"step_size":   func(j *job) { j.sampler = "gibbs" },
+		"weighted":    func(j *job) { j.sampler = "sgdld" },
 	} {
 		j := small()
+		if field == "weighted" {
+			j.sampler = "gibbs" // which has no step size either
+		}
 		w, err := Create(filepath.Join(t.TempDir(), "run"), j.header(t), Options{})
 		if err != nil {
 			t.Fatal(err)

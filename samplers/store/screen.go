@@ -52,8 +52,8 @@ func choose(sites []site, most int) []site {
 }
 
 // screen takes a first look at every site, in as many passes over the draws as
-// its memory needs.
-func screen(r *Reader, bytes int) ([]site, error) {
+// its memory needs. weights, [chain][draw], choose the modes; nil ones are equal.
+func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
 	lo, hi := r.header.Space.bounds()
 	sites := make([]site, r.header.Space.Sites)
 	indicator := r.header.Space.Kind == "categorical"
@@ -62,9 +62,13 @@ func screen(r *Reader, bytes int) ([]site, error) {
 	}
 	values := hi - lo + 1
 	if indicator {
-		each := max(1, bytes/(4*values))
+		size, find := 4, findModes[int32]
+		if weights != nil {
+			size, find = 8, findModes[float64]
+		}
+		each := max(1, bytes/(size*values))
 		for at := 0; at < len(sites); at += each {
-			if err := findModes(r, sites[at:min(at+each, len(sites))], values); err != nil {
+			if err := find(r, weights, sites[at:min(at+each, len(sites))], values); err != nil {
 				return nil, err
 			}
 		}
@@ -79,17 +83,23 @@ func screen(r *Reader, bytes int) ([]site, error) {
 	return sites, nil
 }
 
-// findModes finds the value that each site has most often, the lowest of several.
-func findModes(r *Reader, sites []site, values int) error {
-	counts, first := make([]int32, len(sites)*values), sites[0].index
+// findModes finds the value that each site has most often, or with most of the weight,
+// the lowest of several. T is float64 where there are weights.
+func findModes[T int32 | float64](r *Reader, weights [][]float64, sites []site, values int) error {
+	counts, first := make([]T, len(sites)*values), sites[0].index
 	for c := range r.Chains() {
+		draw, one := 0, T(1)
 		for x, err := range r.States(Sampling, c) {
 			if err != nil {
 				return err
 			}
-			for k := range sites {
-				counts[k*values+int(x[first+k])]++
+			if weights != nil {
+				one = T(weights[c][draw])
 			}
+			for k := range sites {
+				counts[k*values+int(x[first+k])] += one
+			}
+			draw++
 		}
 	}
 	for k := range sites {

@@ -29,7 +29,7 @@ var spaces = map[string]*energies.Space{
 // a record in memory.
 func TestRoundTrip(t *testing.T) {
 	for name, space := range spaces {
-		for _, sampler := range []string{"dmala", "gibbs"} {
+		for _, sampler := range []string{"dmala", "gibbs", "sgdld"} {
 			t.Run(name+"/"+sampler, func(t *testing.T) {
 				j := job{space: space, sampler: sampler, chains: []int64{2, 5, 6}, steps: 4500, warmup: 9, thin: 2}
 				if name == "wide" {
@@ -71,6 +71,16 @@ func TestRoundTrip(t *testing.T) {
 					got, err := r.Series(Sampling, name)
 					if err != nil || fmt.Sprint(got) != fmt.Sprint(rows) {
 						t.Errorf("%s differs: %v", name, err)
+					}
+				}
+				for _, p := range []Phase{Sampling, Warmup} {
+					if has := slices.Contains(r.Statistics(p), weightName); has != (sampler == "sgdld") {
+						t.Errorf("weights of %s recorded: %v", p, has)
+					}
+				}
+				if sampler == "sgdld" {
+					if got, err := r.Series(Sampling, weightName); err != nil || fmt.Sprint(got) != fmt.Sprint(want.ByChain(want.Weight)) {
+						t.Errorf("weights differ: %v", err)
 					}
 				}
 				if has := slices.Contains(r.Statistics(Sampling), stepSizeName); has != (sampler == "dmala") {

@@ -8,10 +8,11 @@ import (
 )
 
 // WriteText writes the table for people: rows, then warnings, then the note. The
-// number of decimals of means follows from their standard error.
+// number of decimals of means follows from their standard error. The first line says
+// whether draws are weighted.
 func (t *Table) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%d chains, %d draws each\n", t.Chains, t.Draws)
+	fmt.Fprintf(&b, "%d chains, %d draws each%s\n", t.Chains, t.Draws, t.Heading())
 	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tab, "\tmean\tsd\t5%\t50%\t95%\tmcse\tess bulk\tess tail\tr-hat\t")
 	for _, r := range t.Rows {

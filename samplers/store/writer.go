@@ -73,7 +73,7 @@ func newWriter(h Header, o Options, lock *flock.Flock, b *backend) *Writer {
 	if o.QueueBytes <= 0 {
 		w.options.QueueBytes = queueDefault
 	}
-	size := n * (4*h.Space.Sites + 3*8 + 4)
+	size := n * (4*h.Space.Sites + 4*8 + 4)
 	w.slots = min(max(2, w.options.QueueBytes/size), queueMost)
 	w.queue, w.free = make(chan message, w.slots+1), make(chan *slot, w.slots)
 	for range w.slots {
@@ -170,7 +170,7 @@ func (w *Writer) record(s *samplers.State, info *samplers.Info) {
 		d.codes = append(d.codes, s.X.Codes...)
 	}
 	d.u, d.accept = append(d.u[:0], s.U...), append(d.accept[:0], info.Accept...)
-	d.step, d.hops = append(d.step[:0], s.StepSize...), d.hops[:0]
+	d.step, d.weight, d.hops = append(d.step[:0], s.StepSize...), append(d.weight[:0], s.Weight...), d.hops[:0]
 	for _, n := range info.Hops {
 		d.hops = append(d.hops, int32(n))
 	}
@@ -198,6 +198,8 @@ func (w *Writer) check(s *samplers.State, info *samplers.Info) error {
 		return bad("thin", h.Thin, fmt.Sprintf("another number, by step %d", s.Step))
 	case (s.StepSize != nil) != h.StepSize:
 		return bad("step_size", h.StepSize, s.StepSize != nil)
+	case (s.Weight != nil) != h.Weighted:
+		return bad("weighted", h.Weighted, s.Weight != nil)
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ const (
 	acceptName   = "acceptance_rate"
 	hopsName     = "n_hops"
 	stepSizeName = "step_size"
+	weightName   = "weight"
 )
 
 // Sizes of chunks. They are part of the format: runs to be merged, or to be
@@ -100,7 +101,7 @@ func layout(h Header) []variable {
 			all = append(all, x)
 		}
 		stat := variable{phase: p, group: p.stats(), dtype: "<f8", size: 8, draws: statDraws}
-		for _, name := range []string{lpName, acceptName, hopsName, stepSizeName} {
+		for _, name := range []string{lpName, acceptName, hopsName, stepSizeName, weightName} {
 			v := stat
 			v.name = name
 			switch name {
@@ -110,6 +111,10 @@ func layout(h Header) []variable {
 				v.dtype, v.size = "<i4", 4
 			case stepSizeName:
 				if !h.StepSize {
+					continue
+				}
+			case weightName:
+				if !h.Weighted {
 					continue
 				}
 			}
