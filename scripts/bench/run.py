@@ -6,8 +6,9 @@
 The same chain law on the same weights: under a masked language model the energy pll, 4 blanks, 24
 tokens; under CLIP's text tower the cosine with a random target, 8 blanks between begin and end of
 text. All programs stay alive and take turns in short blocks, so that whatever else slows the machine
-slows all alike; a step's time is the median over blocks. First it is checked that all agree on U
-and on the proposal.
+slows all alike; a step's time is the median over blocks. "cpu ms" is what a step's threads use of the
+processor; with --threads 1 it is what to compare on a machine that has other work. First it is checked
+that all agree on U and on the proposal.
 
   ours      samplers.DMALA on energies/neural, onnxruntime
   authors   bench_torch.py, as published sampler code works
@@ -178,7 +179,8 @@ def measure(programs: dict[str, Program], seconds: float, block: float) -> dict[
             blocks[name].append(p.ask(f"steps {steps[name]}"))
     out = {}
     for name, done in blocks.items():
-        out[name] = {"step": statistics.median(b["seconds"] / b["steps"] for b in done), "blocks": len(done)}
+        out[name] = {k: statistics.median(b[key] / b["steps"] for b in done) for k, key in (("step", "seconds"), ("cpu", "cpu"))}
+        out[name]["blocks"] = len(done)
         for key in ("accept", "outside", "evaluations"):
             if key in done[0]:
                 out[name][key] = statistics.mean(b[key] for b in done)
@@ -199,7 +201,7 @@ def report(model: str, chains: int, programs: dict[str, Program], result: dict[s
     ours = result["ours"]["step"]
     for name, r in result.items():
         ratio = "" if name == "ours" else f"{r['step'] / ours:6.2f}x"
-        print(f"{model:10} {chains:6} {name:9} {1 / r['step']:9.2f} {r['step'] * 1e3:10.1f} {ratio:>8} {r['accept']:7.2f} {r['blocks']:7}  {programs[name].how}")
+        print(f"{model:10} {chains:6} {name:9} {1 / r['step']:9.2f} {r['step'] * 1e3:10.1f} {ratio:>8} {r['cpu'] * 1e3:8.1f} {r['accept']:7.2f} {r['blocks']:7}  {programs[name].how}")
     best = min(result[n]["step"] for n in result if n in ("best", "compiled"))
     o = result["ours"]["outside"]
     print(f"{'':10} ours against authors {result['authors']['step'] / ours:.1f}x, against the better of the others {best / ours:.2f}x; "
@@ -210,9 +212,10 @@ def describe(programs: dict[str, Program], threads: int) -> None:
     names = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")] \
         if Path("/proc/cpuinfo").exists() else []  # fmt: skip
     go = subprocess.run(["go", "version"], check=True, capture_output=True, text=True).stdout.split()[2]
-    print(f"{datetime.date.today()}, {names[0] if names else platform.processor()}, {os.cpu_count()} cores, {threads} threads each")
+    load = os.getloadavg()[0]
+    print(f"{datetime.date.today()}, {names[0] if names else platform.processor()}, {os.cpu_count()} cores, {threads} threads each, load {load:.1f} at the start")
     print(f"{go}, " + "; ".join(f"{n}: {p.ready}" for n, p in programs.items()))
-    print(f"{'model':10} {'chains':>6} {'program':9} {'steps/s':>9} {'ms a step':>10} {'ours is':>8} {'accept':>7} {'blocks':>7}  with")
+    print(f"{'model':10} {'chains':>6} {'program':9} {'steps/s':>9} {'ms a step':>10} {'ours is':>8} {'cpu ms':>8} {'accept':>7} {'blocks':>7}  with")
 
 
 def main() -> None:

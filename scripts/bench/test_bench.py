@@ -117,3 +117,11 @@ def test_gradients_agree():
     command = [sys.executable, str(Path(__file__).with_name("grad.py")), "--quick", "--networks", "mlp-ebm,resnet-binary,lstm"]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert [line.split()[0] for line in out.splitlines()] == ["network", "mlp-ebm", "resnet-binary", "lstm"]
+
+
+def test_prompts_agree():
+    """The benchmark of prompts runs, and stops where Go and the PyTorch programs differ in U or tilt."""
+    command = [sys.executable, str(Path(__file__).with_name("run.py")), "--quick", "--models", "clip", "--chains", "1,3", "--threads", "1"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    rows = [line.split()[:3] for line in out.splitlines() if line.startswith("small")]
+    assert rows == [["small", c, name] for c in ("1", "3") for name in ("ours", "authors", "best")]

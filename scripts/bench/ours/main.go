@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gradhop/gradhop/energies"
@@ -185,19 +186,28 @@ func steps(ctx context.Context, loop *samplers.Loop, e *timed, n int) (any, erro
 		accepted -= a * float64(before.Kept)
 	}
 	e.spent, e.calls = 0, 0
-	start := time.Now()
+	start, used := time.Now(), processTime()
 	for range n {
 		if err := loop.Step(ctx); err != nil {
 			return nil, err
 		}
 	}
-	spent := time.Since(start)
+	spent, used := time.Since(start), processTime()-used
 	after := loop.Result()
 	for _, a := range after.Acceptance {
 		accepted += a * float64(after.Kept)
 	}
 	return map[string]any{
-		"steps": n, "seconds": spent.Seconds(), "accept": accepted / float64(n*len(after.Acceptance)),
+		"steps": n, "seconds": spent.Seconds(), "cpu": used.Seconds(), "accept": accepted / float64(n*len(after.Acceptance)),
 		"evaluations": float64(e.calls) / float64(n), "outside": 1 - e.spent.Seconds()/spent.Seconds(),
 	}, nil
+}
+
+// processTime returns what all threads have used of the processor.
+func processTime() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
