@@ -39,7 +39,7 @@ type Settings struct {
 	Sampler        string            `json:"sampler"`
 	Exact          bool              `json:"sampler_exact"`
 	SamplerOptions map[string]string `json:"sampler_options"`
-	Beta           string            `json:"beta"`
+	Beta           string            `json:"beta"` // "1" where the sampler knows no temperature
 	ImageBatch     int               `json:"image_batch"` // 0: all, the exact mean
 	Chains         int               `json:"chains"`
 	Steps          int               `json:"steps"`
@@ -119,11 +119,14 @@ func results(list []task.Prompt) []Result {
 	return out
 }
 
+// noBeta is the schedule of samplers that know no temperature.
+const noBeta = "1"
+
 // versions are those of parts that results depend on.
 func versions() map[string]string { return map[string]string{"onnxruntime": ort.Pinned} }
 
 // record returns the document of a run that is to begin.
-func (o *Options) record(r *Runner, reg samplers.Registration) *Document {
+func (o *Options) record(r *Runner, reg samplers.Registration, search *Finder) *Document {
 	s := &o.Search
 	d := &Document{
 		Gradhop: app.Version(), Versions: versions(), Seed: s.Seed,
@@ -139,8 +142,11 @@ func (o *Options) record(r *Runner, reg samplers.Registration) *Document {
 	for _, f := range reg.Flags {
 		d.Settings.SamplerOptions[f.Name] = f.Default
 	}
-	for name, value := range s.Options {
+	for name, value := range search.Options {
 		d.Settings.SamplerOptions[name] = value
+	}
+	if search.Config.InverseTemperature == nil {
+		d.Settings.Beta = noBeta
 	}
 	return d
 }

@@ -48,7 +48,7 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	doc := o.record(r, reg)
+	doc := o.record(r, reg, search)
 	bar := o.App.NewBar()
 	search.Improved = func(p task.Prompt) error {
 		if o.Format == "text" && o.App.ErrTerminal && !o.App.Quiet {
