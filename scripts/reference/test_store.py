@@ -79,6 +79,53 @@ def test_arviz_works_with_it(run, tmp_path):
     assert np.array_equal(again.posterior.x, known["x"])
 
 
+@pytest.fixture(scope="module")
+def weighted(folder):
+    """The run of SGDLD: its folder, and draws, weights and tables as Go has them."""
+    path = folder / "weighted"
+    known = json.loads((path / "known.json").read_text())
+    known["x"] = np.array(known["codes"]).reshape(DRAWS, len(CHAINS), 4).transpose(1, 0, 2) - 2
+    for name in ("lp", "weight"):
+        known[name] = np.array(known[name]).reshape(DRAWS, len(CHAINS)).T
+    return path, known
+
+
+def test_weights(weighted):
+    path, known = weighted
+    data = az.from_zarr(str(path / "run" / "draws.zarr"))
+    for group, draws in ((data.sample_stats, DRAWS), (data.warmup_sample_stats, WARMUP)):
+        assert set(group.data_vars) == {"lp", "acceptance_rate", "n_hops", "weight"}
+        assert group.weight.dims == ("chain", "draw") and group.weight.dtype == np.float64 and group.weight.shape == (len(CHAINS), draws)
+        assert (group.weight > 0).all() and len(np.unique(group.weight)) > 100 // 4
+    assert np.array_equal(data.posterior.x, known["x"]) and np.array_equal(data.sample_stats.weight, known["weight"])
+    with np.load(path / "draws.npz") as z:
+        assert np.array_equal(z["weight"], known["weight"]) and z["warmup_weight"].shape == (len(CHAINS), WARMUP)
+    csv = az.from_cmdstan(posterior=sorted(str(p) for p in (path / "csv").glob("*.csv")), save_warmup=True)
+    assert np.array_equal(csv.sample_stats["weight"], known["weight"])
+
+
+@pytest.mark.parametrize("table", ["table", "csv_table"])
+def test_weighted_diagnostics(weighted, table):
+    """Means, deviations and quantiles are those of NumPy and of the empirical law, errors those of ArviZ for the
+    series that a ratio of means comes to."""
+    _, known = weighted
+    w = known["weight"] / known["weight"].mean()
+    assert known[table]["weighted"] is True
+    assert known[table]["weight_ess"] == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=1e-9)
+    for k, row in enumerate(known[table]["rows"]):
+        x = known["lp"] if k == 0 else known["x"][:, :, k - 1].astype(float)
+        mean = np.average(x, weights=w)
+        assert close(row["mean"], mean), row["name"]
+        assert abs(row["mean"] - x.mean()) > 1e-3, "weights make no difference"
+        assert close(row["sd"], np.sqrt(np.average((x - mean) ** 2, weights=w) * w.size / (w.size - 1))), row["name"]
+        assert close(row["mcse_mean"], az.mcse(mean + w * (x - mean), method="mean")), row["name"]
+        assert row["ess_bulk"] > 50 and row["ess_tail"] > 50 and 0.99 < row["rhat"] < 1.1, row["name"]
+        for name, p in (("q5", 0.05), ("median", 0.5), ("q95", 0.95)):
+            # Between the quantiles of levels a window of the mean's width off.
+            lo, hi = (np.sort(x.ravel())[np.searchsorted(np.cumsum(w.ravel()[np.argsort(x.ravel())]) / w.size, q)] for q in (p - 2e-3, p + 2e-3))
+            assert lo - 1e-9 <= row[name] <= hi + 1e-9, (row["name"], name)
+
+
 def close(got, want):
     return (got is None and math.isnan(want)) or got == pytest.approx(want, rel=1e-8, abs=1e-8)
 

@@ -25,15 +25,20 @@ func main() {
 		"spin":        {Sites: 5, Values: 2, Kind: energies.Spin},
 		"categorical": {Sites: 3, Values: 400},
 		"ordinal":     {Sites: 4, Values: 6, Kind: energies.Ordinal, Low: -2},
+		"weighted":    {Sites: 4, Values: 6, Kind: energies.Ordinal, Low: -2},
 	} {
-		if err := write(filepath.Join(os.Args[1], name), space); err != nil {
+		sampler := "dmala"
+		if name == "weighted" {
+			sampler = "sgdld"
+		}
+		if err := write(filepath.Join(os.Args[1], name), space, sampler); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
 // write runs three chains on a space, with the states of warm-up.
-func write(dir string, space *energies.Space) error {
+func write(dir string, space *energies.Space, sampler string) error {
 	d, s := space.Sites, space.Values
 	field := make([]float64, d*s)
 	for k := range field {
@@ -43,13 +48,13 @@ func write(dir string, space *energies.Space) error {
 	if err != nil {
 		return err
 	}
-	kernel, err := samplers.New("dmala", energy, nil)
+	kernel, err := samplers.New(sampler, energy, nil)
 	if err != nil {
 		return err
 	}
 	cfg := samplers.Config{Kernel: kernel, ChainIDs: []int64{3, 4, 9}, Steps: 3001, Warmup: 40, Thin: 1, Seed: 7}
 	h := store.HeaderOf(cfg)
-	h.Gradhop, h.Sampler, h.SaveWarmup = "v0.1", "dmala", true
+	h.Gradhop, h.Sampler, h.SaveWarmup = "v0.1", sampler, true
 	w, err := store.Create(filepath.Join(dir, "run"), h, store.Options{})
 	if err != nil {
 		return err
@@ -91,7 +96,7 @@ func describe(dir string, draws *samplers.Recorder) error {
 	if err := r.WriteNPZ(filepath.Join(dir, "draws.npz")); err != nil {
 		return err
 	}
-	text, err := json.Marshal(map[string]any{"codes": draws.Codes, "lp": draws.U, "accept": draws.Accept, "hops": draws.Hops, "table": table, "csv_table": again})
+	text, err := json.Marshal(map[string]any{"codes": draws.Codes, "lp": draws.U, "accept": draws.Accept, "hops": draws.Hops, "weight": draws.Weight, "table": table, "csv_table": again})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,10 @@ being written, or files in CmdStan's CSV format, one a chain.
 R-hat is the larger of the rank-normalised split R-hat and that of the folded draws;
 bulk and tail effective sample sizes and the Monte Carlo standard error are as in
 Vehtari et al. 2021, and equal ArviZ's. Of more sites than --rows those that mixed
-worst are listed.`,
+worst are listed.
+
+Draws of sgdld are weighted. Their means, quantiles, standard errors and effective sample
+sizes are those of weighted means, and the first line of the table says so.`,
 		Example: `  gradhop diagnose run/
   gradhop diagnose run/ --rows -1 --format json
   gradhop diagnose output_1.csv output_2.csv`,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"image/color"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -54,6 +55,16 @@ func figures(r *store.Reader) ([]pages.Figure, error) {
 	if err := add("Rank histograms of U", "Ranks of each chain's draws among all draws. Where chains have mixed each is flat; one that leans has another distribution than the rest.", svg, err); err != nil {
 		return nil, err
 	}
+	if r.Header().Weighted {
+		w, err := r.Series(store.Sampling, "weight")
+		if err != nil {
+			return nil, err
+		}
+		svg, err := pages.Lines("draw", "log10 of the weight", logs(first(w)), 0)
+		if err := add("Weights", "What a draw counts for in the table, a line a chain: averaged over neighbouring draws where there are many."+shown, svg, err); err != nil {
+			return nil, err
+		}
+	}
 	for _, s := range []struct{ name, label, title, caption string }{
 		{"acceptance_rate", "acceptance probability", "Acceptance over time", "Mean over the chains, warm-up included; averaged over neighbouring steps."},
 		{"step_size", "step size", "Step size over time", "A line a chain; adapted in warm-up, and fixed from draw 0 on." + shown},
@@ -77,6 +88,17 @@ func figures(r *store.Reader) ([]pages.Figure, error) {
 }
 
 func first(x [][]float64) [][]float64 { return x[:min(len(x), pages.MostLines)] }
+
+// logs takes decimal logarithms; of zero it is -Inf, which is not drawn.
+func logs(x [][]float64) [][]float64 {
+	out := make([][]float64, len(x))
+	for c, row := range x {
+		for _, v := range row {
+			out[c] = append(out[c], math.Log10(v))
+		}
+	}
+	return out
+}
 
 // through returns a statistic from the first step of warm-up on, and how many draws of
 // warm-up there are; nil where the run has no such statistic.

@@ -30,6 +30,7 @@ type page struct {
 	Summary  *store.Summary
 	State    string // "complete", or where the run stands
 	Exact    string // what to know of the sampler's law
+	Weights  string // that draws are weighted, or ""
 	Settings []pages.Setting
 	Figures  []pages.Figure
 	Table    *store.Table
@@ -66,6 +67,10 @@ func gather(r *store.Reader, dir string, pic *store.Picture, o store.TableOption
 		p.Exact = "exact: it leaves exp(U)/Z invariant"
 	} else if err == nil {
 		p.Exact = "not exact: the law of its draws is not exp(U)/Z"
+	}
+	if s.Weighted {
+		p.Weights = fmt.Sprintf("Draws are weighted: the table below weighs them (they are as uneven as %s equal ones of %d), and so must whoever uses them; figures show draws as they came.",
+			s.Diagnostics.WeightESS.Text(0), s.Draws*len(s.ChainIDs))
 	}
 	p.Settings = settings(r.Header(), s)
 	if r.Draws(store.Sampling) == 0 {

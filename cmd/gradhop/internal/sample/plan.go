@@ -162,6 +162,9 @@ func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
 	if !r.Exact {
 		o.App.Logf("%s does not leave exp(U) invariant: the law of its draws is not exp(U)/Z", r.Name)
 	}
+	if k, ok := p.kernel.(samplers.Weigher); ok && k.Weighs() {
+		o.App.Logf("draws of %s are weighted: use the weights in sample_stats wherever you average over them", r.Name)
+	}
 	return nil
 }
 
