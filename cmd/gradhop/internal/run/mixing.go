@@ -11,6 +11,7 @@ import (
 // with the run, by 8 bytes a chain and 4 a blank for each draw.
 type trace struct {
 	u     [][]float64 // [chain][draw]
+	w     [][]float64 // weights, [chain][draw]; nil where draws count the same
 	codes [][]int32   // [chain][draw, site]
 	sites int
 }
@@ -27,12 +28,26 @@ func (t *trace) Observe(s *samplers.State, info *samplers.Info) error {
 		t.u[c] = append(t.u[c], u)
 		t.codes[c] = append(t.codes[c], s.X.Chain(c)...)
 	}
+	if s.Weight != nil && t.w == nil {
+		t.w = make([][]float64, s.Chains())
+	}
+	for c, w := range s.Weight {
+		t.w[c] = append(t.w[c], w)
+	}
 	return nil
 }
 
 // density returns R-hat and the bulk effective sample size of the log-density.
-func (t *trace) density() (rhat, ess Number) {
-	return Number(diag.RHat(t.u)), Number(diag.ESSBulk(t.u))
+func (t *trace) density() (rhat, ess Number) { return t.judge(t.u) }
+
+// judge returns R-hat and the bulk effective sample size of a number, those of its
+// weighted mean where draws are weighted.
+func (t *trace) judge(x [][]float64) (rhat, ess Number) {
+	if t.w == nil {
+		return Number(diag.RHat(x)), Number(diag.ESSBulk(x))
+	}
+	s := diag.SummarizeWeighted(x, t.w)
+	return Number(s.RHat), Number(s.ESSBulk)
 }
 
 // blanks returns the largest R-hat and the smallest bulk effective sample size of the
@@ -46,7 +61,7 @@ func (t *trace) blanks() (rhat, ess Number) {
 		if constant {
 			continue
 		}
-		r, e := Number(diag.RHat(x)), Number(diag.ESSBulk(x))
+		r, e := t.judge(x)
 		if !r.finite() || !e.finite() {
 			return NaN, NaN
 		}

@@ -1,6 +1,12 @@
 package run
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
+)
 
 // TestBlanks gives a trace whose first blank mixes and whose others say something else.
 func TestBlanks(t *testing.T) {
@@ -34,5 +40,28 @@ func TestBlanks(t *testing.T) {
 	}
 	if r, e := (&trace{}).blanks(); r.finite() || e.finite() {
 		t.Errorf("no draw: %v and %v", r, e)
+	}
+}
+
+// TestWeightedTrace: where draws are weighted, what is judged is the weighted mean.
+func TestWeightedTrace(t *testing.T) {
+	tr := &trace{}
+	var x, w [][]float64
+	s := &samplers.State{X: energies.NewBatch(&energies.Space{Sites: 1, Values: 2}, 2)}
+	s.U, s.Weight = make([]float64, 2), make([]float64, 2)
+	x, w = make([][]float64, 2), make([][]float64, 2)
+	for k := range 200 {
+		for c := range 2 {
+			s.U[c], s.Weight[c] = float64((k*7+c*3)%11), float64(1+(k*5+c)%13)
+			x[c], w[c] = append(x[c], s.U[c]), append(w[c], s.Weight[c])
+		}
+		if err := tr.Observe(s, &samplers.Info{Keep: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rhat, ess := tr.density()
+	want := diag.SummarizeWeighted(x, w)
+	if float64(rhat) != want.RHat || float64(ess) != want.ESSBulk || float64(ess) == diag.ESSBulk(x) {
+		t.Errorf("R-hat %v and size %v, want %v and %v", rhat, ess, want.RHat, want.ESSBulk)
 	}
 }
