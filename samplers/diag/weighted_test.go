@@ -189,3 +189,24 @@ func TestWeightedNotAvailable(t *testing.T) {
 		t.Errorf("huge weights: %+v", s)
 	}
 }
+
+// TestWeightedSizeOfTwoValues: scores of two values are these on another scale, so that
+// the bulk size is that of the mean, variance over squared error.
+func TestWeightedSizeOfTwoValues(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	x, w := make([][]float64, 3), make([][]float64, 3)
+	for c := range x {
+		states, held := jumps(r, 200)
+		for k, v := range states {
+			x[c], w[c] = append(x[c], math.Floor(v/3)), append(w[c], held[k]*(1+2*r.Float64()))
+		}
+	}
+	s := SummarizeWeighted(x, w)
+	if want := s.SD * s.SD / (s.MCSE * s.MCSE); math.Abs(s.ESSBulk-want) > 1e-6*want {
+		t.Errorf("bulk %g, the mean has %g", s.ESSBulk, want)
+	}
+	// P(1) = 0.6: the 5% quantile is 0 and the tail is that of the same indicator.
+	if math.Abs(s.ESSTail-s.ESSBulk) > 1e-6*s.ESSBulk {
+		t.Errorf("tail %g, bulk %g", s.ESSTail, s.ESSBulk)
+	}
+}
