@@ -106,6 +106,11 @@ func TestReadme(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, set := range []string{"cats", "hearts"} {
+		if err := os.CopyFS(filepath.Join(dir, set), os.DirFS(filepath.Join("..", "..", "models", "pictures", set))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	program := filepath.Join(t.TempDir(), "gradhop")
 	self, err := os.Executable()
 	if err != nil {
@@ -115,7 +120,7 @@ func TestReadme(t *testing.T) {
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "GRADHOP_ORT_LIB="+lib.Path, "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	env := append(os.Environ(), "GRADHOP_ORT_LIB="+lib.Path, "GRADHOP_CACHE="+t.TempDir(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	ran := 0
 	for _, b := range blocks(string(text)) {
 		if name, ok := b.file(); ok {

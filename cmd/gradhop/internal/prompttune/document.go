@@ -39,7 +39,7 @@ type Settings struct {
 	Sampler        string            `json:"sampler"`
 	Exact          bool              `json:"sampler_exact"`
 	SamplerOptions map[string]string `json:"sampler_options"`
-	Beta           string            `json:"beta"` // "1" where the sampler knows no temperature
+	Beta           string            `json:"beta"`        // "1" where the sampler knows no temperature
 	ImageBatch     int               `json:"image_batch"` // 0: all, the exact mean
 	Chains         int               `json:"chains"`
 	Steps          int               `json:"steps"`
