@@ -163,13 +163,14 @@ func (w *tower) unit() (*onnx.Model, error) {
 		return nil, err
 	}
 	m.Graph.Outputs = nil
-	b.Output(outUnit, unitRows(b, w.result(b)))
+	b.Output(outUnit, unitRows(b, w.result(b, w.out)))
 	return finish(b, symbol(symBatch, w.batch))
 }
 
-// result returns the tower's output in a builder, [batch, width].
-func (w *tower) result(b *onnx.Builder) onnx.Value {
-	return b.Refine(w.out, []onnx.Dim{symbol(symBatch, w.batch), onnx.D(int64(w.width))})
+// result returns v, which is the tower's output, with the shape that it has:
+// [batch, width].
+func (w *tower) result(b *onnx.Builder, v onnx.Value) onnx.Value {
+	return b.Refine(v, []onnx.Dim{symbol(symBatch, w.batch), onnx.D(int64(w.width))})
 }
 
 // outUnit is the output for vectors of length one.

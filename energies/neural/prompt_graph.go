@@ -46,7 +46,7 @@ func (t *textModel) slopes() (*onnx.Model, error) {
 		b.Mark(v, k)
 	}
 	m.Graph.Outputs = nil
-	unit := unitRows(b, t.result(b))
+	unit := unitRows(b, t.pooled(b))
 	b.Output(outUnit, unit)
 	target := b.Input(inTarget, onnx.Float, batch, onnx.D(int64(t.width)))
 	u := b.ReduceSum(b.Mul(unit, target), []int64{1}, false)
