@@ -13,9 +13,10 @@ import (
 // each entry. Values keep their names.
 //
 // Recognised are LayerNormalization, the same decomposed as exporters for older
-// sets write it, Gelu, and the decomposed erf form of Gelu. With x̂ and 1/σ at
-// hand the gradient of a normalisation is eight operators instead of about twenty;
-// and on CPU the composite is faster than the runtime's fused kernel.
+// sets write it, Gelu, the decomposed erf form of Gelu, and x·sigmoid(αx), which is
+// called swish, SiLU or quick GELU. With x̂ and 1/σ at hand the gradient of a
+// normalisation is eight operators instead of about twenty; and on CPU the composite
+// is faster than the runtime's fused kernel.
 func Compose(m *onnx.Model) (map[Value]onnx.Mark, error) {
 	vals, err := onnx.Infer(m)
 	if err != nil {
@@ -53,6 +54,8 @@ func Compose(m *onnx.Model) (map[Value]onnx.Mark, error) {
 		case n.Domain == "" && n.Op == "Mul":
 			if x, ok := c.decomposedGelu(n); ok {
 				c.gelu(x, n.Outputs[0])
+			} else if x, alpha, ok := c.decomposedSwish(n); ok {
+				c.swish(x, n.Outputs[0], alpha)
 			} else {
 				c.out = append(c.out, n)
 			}
