@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-//go:embed data/bert-books
+//go:embed data/bert-books data/clip-pictures
 var data embed.FS
 
 //go:embed manifest.json

@@ -18,8 +18,8 @@ from .captions import FILLERS, Concept, Picture
 from .tokens import Tokens
 
 KAPPA, NAMED = 12.0, 3.0
-WRONG, STRAY, REPEAT, FILLER = -0.6, -0.75, -0.3, 0.05
-COLOURED, MEDIUM = 0.45, 0.3
+WRONG, STRAY, REPEAT, FILLER = -0.6, -0.75, -0.3, -0.1
+COLOURED, MEDIUM = 0.45, 0.1
 
 
 class Relevance:

@@ -18,7 +18,7 @@ from .common import RecipeError
 from .evaluate import both_ways, ranks
 from .export import difference, fold, hf_text
 from .prepare import colour, load
-from .relevance import KAPPA, Relevance
+from .relevance import COLOURED, KAPPA, MEDIUM, Relevance
 from .search import Model, climb, pixels
 from .texts import Writer, pad
 from .tokens import Tokens, join, learn, pieces
@@ -108,9 +108,9 @@ def test_fits_agree_with_a_loop(made: Path) -> None:
             total, seen = 0.0, []
             for column in r.read(text):
                 if column == r.medium[p]:
-                    total += 0.3
+                    total += MEDIUM
                 elif column == r.colour[p]:
-                    total += 0.45
+                    total += COLOURED
                 else:
                     total += float(r.g[pictures[p].concept, column])
                 seen.append(column)

@@ -81,6 +81,16 @@ class Writer:
         """Random caption words."""
         return self.tokens.text([self.relevance.words[i] for i in rng.integers(len(self.relevance.words), size=n)])
 
+    def few(self, picture: int, rng: np.random.Generator) -> list[int]:
+        """One or two words: of the picture's, or any."""
+        r = self.relevance
+        own = sorted(self.concepts[r.concept[picture]].words())
+        if r.colour[picture] >= 0:
+            own.append(r.words[r.colour[picture]])
+        any_ = rng.random(2) < 0.4
+        words = [r.words[rng.integers(len(r.words))] if a else own[rng.integers(len(own))] for a in any_]
+        return self.tokens.text(words[: int(rng.integers(1, 3))])[: self.longest]
+
     def gibberish(self, rng: np.random.Generator) -> list[int]:
         """Stray tokens, random words or one token over and over."""
         n, kind = length(self.longest, rng), rng.random()

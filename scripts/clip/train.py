@@ -3,7 +3,12 @@
 For pictures i and texts t of a batch, the logits are exp(scale) cos(i, t). Each picture's distribution over the
 texts, and each text's over the pictures, is pulled towards softmax(s(i, t)): a contrastive loss in which every
 caption of the batch counts for every picture as much as it is true of it, and in which spoilt captions, gibberish
-and the finds of a running prompt search (adversary.py) are ranked below. All schedules follow the share of the
+and the finds of a running prompt search (adversary.py) are ranked below.
+
+A softmax cares little for what is far below its best. A set of pictures is described by words that are true of
+all and the best for none, so the last third of the run adds a loss by pairs, as SigLIP has (Zhai et al. 2023): the
+logistic loss of exp(scale) (cos(i, t) - MIDDLE) with target sigmoid(s(i, t)), and with it texts of a word or two.
+All three terms are least where exp(scale) (cos - MIDDLE) = s. All schedules follow the share of the
 time budget, so that a run on busy cores still ends with the learning rate at zero.
 """
 
@@ -28,7 +33,8 @@ from .relevance import Relevance
 from .texts import Writer, pad
 from .tokens import Tokens
 
-HEAD = "step,minutes,pictures,lr,loss,picture_to_text,text_to_picture,top1,adversary_fit,adversary_cosine,scale"
+HEAD = "step,minutes,pictures,lr,loss,picture_to_text,text_to_picture,top1,adversary_fit,adversary_cosine,scale,pairs"
+MIDDLE = 0.3  # the cosine at a fit of 0
 
 
 @dataclass
@@ -45,6 +51,9 @@ class Settings:
     spoilt: int = 80
     gibberish: int = 32
     chains: int = 32
+    pairs: float = 12.0  # weight of the loss by pairs
+    words: int = 48  # texts of a word or two
+    late: float = 0.65  # share of the run after which these two begin
     adversary: float = 0.15  # share of the run after which the chains begin
     log_every: int = 20
     save_every: float = 120
@@ -69,7 +78,7 @@ class Trainer:
         shown = np.flatnonzero(np.asarray(part) == "train")
         self.adversary = Adversary(s.chains, longest, shown, self.relevance, self.writer, s.shape.projection)
         self.steps, self.seen, self.seconds = 0, 0, 0.0
-        self.sums = np.zeros(6)
+        self.sums, self.summed = np.zeros(7), 0
 
     def progress(self) -> float:
         """Share of the budget that is used up."""
@@ -116,6 +125,9 @@ class Trainer:
         hunted = self.s.chains > 0 and self.progress() >= self.s.adversary
         chosen = self.choose(rng, hunted)
         texts = self.write(chosen, rng)
+        late = self.progress() >= self.s.late
+        if late:
+            texts += [self.writer.few(p, rng) for p in rng.choice(chosen, self.s.words)]
         if hunted:
             texts += self.adversary.climb(self.model, rng)
         fit = torch.from_numpy(self.relevance.fits(chosen, texts))
@@ -127,6 +139,11 @@ class Trainer:
         by_picture = fn.kl_div(logits.log_softmax(1), fit.softmax(1), reduction="batchmean")
         by_text = fn.kl_div(logits.T.log_softmax(1), fit.T.softmax(1), reduction="batchmean")
         loss = (by_picture + by_text) / 2
+        true = fit.sigmoid()
+        excess = fn.binary_cross_entropy_with_logits((cosine - MIDDLE) * self.model.logit_scale.exp(), true)
+        excess = excess - fn.binary_cross_entropy(true, true)
+        if late:
+            loss = loss + self.s.pairs * excess
         self.adamw.zero_grad(set_to_none=True)
         for p in self.muon.params:
             p.grad = None
@@ -148,15 +165,16 @@ class Trainer:
             n = self.s.chains
             mine = fit[:, -n:].max(0)
             own = (float(mine.values.mean()), float(cosine.detach()[:, -n:].max(0).values.mean()))
-        self.sums += [float(loss.detach()), float(by_picture.detach()), float(by_text.detach()), top, *own]
+        self.sums += [float(loss.detach()), float(by_picture.detach()), float(by_text.detach()), top, *own, float(excess.detach())]
+        self.summed += 1
         self.seen += len(chosen)
         self.steps += 1
 
     def row(self) -> list:
-        mean = self.sums / self.s.log_every
-        self.sums[:] = 0
+        mean = self.sums / max(self.summed, 1)
+        self.sums[:], self.summed = 0, 0
         head = [self.steps, f"{self.seconds / 60:.2f}", self.seen, f"{self.s.lr_matrix * self.rate():.2e}"]
-        return [*head, *(f"{x:.4f}" for x in mean), f"{float(self.model.logit_scale.detach().exp()):.2f}"]
+        return [*head, *(f"{x:.4f}" for x in mean[:-1]), f"{float(self.model.logit_scale.detach().exp()):.2f}", f"{mean[-1]:.4f}"]
 
     def save(self) -> None:
         """Writes the checkpoint aside and renames it: a reader never meets half a file."""
