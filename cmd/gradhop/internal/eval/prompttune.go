@@ -32,7 +32,8 @@ func NewPromptTune(a *app.App, runF func(context.Context, *PromptTuneOptions) er
 		App: a, Prompt: prompttune.DefaultPrompt(), Search: prompttune.DefaultSearch(),
 		Lengths: []int{4, 8, 16, 32}, Repeats: 10, Samplers: []string{"sgdld", "sgdld:no-cache", "pez", "dmala"},
 	}
-	o.Search.ImageBatch = 1
+	// The paper ends at beta 300 too, after three times as many steps.
+	o.Search.ImageBatch, o.Search.Steps, o.Search.Beta = 1, 1000, "0.3t"
 	cmd := &cobra.Command{
 		Use:   "prompt-tune --images FOLDER [flags]",
 		Short: "Compare samplers at finding prompts for pictures, as the SGDLD paper does",

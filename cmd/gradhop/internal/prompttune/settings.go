@@ -176,7 +176,7 @@ type Search struct {
 
 // DefaultSearch returns the settings that flags start from.
 func DefaultSearch() Search {
-	return Search{Sampler: "dmala", Options: samplers.Settings{}, Chains: 8, Steps: 500, Beta: "0.1t", Top: 5}
+	return Search{Sampler: "gwg", Options: samplers.Settings{}, Chains: 8, Steps: 500, Beta: "1..1000", Top: 5}
 }
 
 // AddFlags defines a flag for each field but Seed and Options, which come elsewhere.
