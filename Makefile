@@ -29,7 +29,7 @@ fills: build
 	bin/gradhop infill --seed 1 --top 2 --file scripts/mlm/sentences.txt
 
 demo-prompt: build
-	bin/gradhop prompt-tune --images $(PICTURES) --length 4 --steps 1000 --seed 1
+	bin/gradhop prompt-tune --images $(PICTURES) --length 3 --seed 1
 
 test: lint
 	go test -race -timeout 25m ./...
