@@ -132,7 +132,8 @@ func (o *InfillOptions) check() error {
 	return nil
 }
 
-// InterruptedError reports a run that ended early, with what was finished printed. It wraps the context's error, or the one that ended the run.
+// InterruptedError reports a run that ended early, with what was finished printed. It
+// wraps the context's error, or the one that ended the run.
 type InterruptedError struct {
 	Finished, Of int
 	What         string // they count, "samplers" or "searches"
