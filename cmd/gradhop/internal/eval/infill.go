@@ -2,8 +2,6 @@ package eval
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -117,11 +115,4 @@ func (o *InfillOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Format, "format", "text", "text, csv or json")
 	f.StringVarP(&o.Out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output)")
 	f.StringVar(&o.SamplesOut, "samples-out", "", "`folder` for the scored sentences, a file SAMPLER.txt each, as eval text reads them")
-}
-
-// randomSeed is short enough to be typed again.
-func randomSeed() uint64 {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
-	return uint64(binary.LittleEndian.Uint32(b[:]))
 }

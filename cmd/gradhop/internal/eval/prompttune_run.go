@@ -70,7 +70,7 @@ func RunPromptTune(ctx context.Context, o *PromptTuneOptions) (err error) {
 		return err
 	}
 	if !o.SeedSet {
-		o.Search.Seed = randomSeed()
+		o.Search.Seed = app.RandomSeed()
 	}
 	f, err := o.App.Create(o.Out)
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *Scored) CorpusBLEU() textmetrics.Percent {
 // *app.OutputError, or those of packages run, infill, samplers and ort.
 func RunInfill(ctx context.Context, o *InfillOptions) (err error) {
 	if !o.SeedSet {
-		o.Chains.Seed = randomSeed()
+		o.Chains.Seed = app.RandomSeed()
 	}
 	c, err := o.prepare()
 	if err != nil {

@@ -3,8 +3,6 @@ package infill
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -103,7 +101,7 @@ func Run(ctx context.Context, o *Options) (err error) {
 	}
 	defer texts.close()
 	if !o.SeedSet {
-		o.Chains.Seed = randomSeed()
+		o.Chains.Seed = app.RandomSeed()
 	}
 	out, err := o.App.Create(o.Out)
 	if err != nil {
@@ -128,11 +126,4 @@ func Run(ctx context.Context, o *Options) (err error) {
 		return e
 	}
 	return err
-}
-
-// randomSeed is short enough to be typed again.
-func randomSeed() uint64 {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
-	return uint64(binary.LittleEndian.Uint32(b[:]))
 }

@@ -3,8 +3,6 @@ package prompttune
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,11 +90,4 @@ func complete(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("model", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return models.CLIPs(), cobra.ShellCompDirectiveFilterDirs
 	})
-}
-
-// randomSeed is short enough to be typed again.
-func randomSeed() uint64 {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
-	return uint64(binary.LittleEndian.Uint32(b[:]))
 }

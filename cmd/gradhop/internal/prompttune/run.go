@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
@@ -25,7 +26,7 @@ func Run(ctx context.Context, o *Options) (err error) {
 		return err
 	}
 	if !o.SeedSet {
-		o.Search.Seed = randomSeed()
+		o.Search.Seed = app.RandomSeed()
 	}
 	if err := o.Search.Try(max(1, len(o.Targets.Models))); err != nil {
 		return err

@@ -3,8 +3,6 @@ package sample
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"math"
 	"time"
 
@@ -103,7 +101,7 @@ cannot begin leaves nothing behind.`,
 					return err
 				}
 			} else if !cmd.Flags().Changed("seed") {
-				o.Seed = randomSeed()
+				o.Seed = app.RandomSeed()
 			}
 			return o.run(cmd.Context(), cmd.Flags())
 		},
@@ -150,13 +148,6 @@ func complete(cmd *cobra.Command) {
 		// The only error is a flag that is not there.
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveDefault))
 	}
-}
-
-// randomSeed is short enough to be typed again.
-func randomSeed() uint64 {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
-	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
 // run checks the flags, opens the model and runs it.
