@@ -218,60 +218,84 @@ func sameDraws(t *testing.T, what, a, b string) {
 	}
 }
 
-// TestSampleKill kills a run by SIGKILL at 20 random moments, some of them in warm-up,
-// and resumes it, more than once where it is killed again: the draws are those of a run
-// that was never killed.
+// TestSampleKill kills a run by SIGKILL at 20 moments, half of them in warm-up, and
+// resumes it, twice where it is killed again: the draws are those of a run that was never
+// killed. A run is killed when its folder has got to a step, a random moment later, so
+// that a slow machine kills at the same places as a fast one.
 func TestSampleKill(t *testing.T) {
+	const warmup, steps = 2500, 2500
 	dir := t.TempDir()
 	model := filepath.Join(dir, "pair.onnx")
 	if err := writeEnergy("pair", 24, model); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"sample", model, "--space", "binary:24", "--seed", "5", "--chains", "6", "--warmup", "2500", "--steps", "2500",
-		"--thin", "2", "--save-warmup", "--write", "none", "--checkpoint-every", "5ms"}
+	begin := func(out string) *exec.Cmd {
+		return program(t, "sample", model, "--space", "binary:24", "--seed", "5", "--chains", "6", "--warmup", strconv.Itoa(warmup), "--steps", strconv.Itoa(steps),
+			"--thin", "2", "--save-warmup", "--write", "none", "--checkpoint-every", "1ms", "--out", out)
+	}
 	whole := filepath.Join(dir, "whole")
-	began := time.Now()
-	if err := program(t, append(args, "--out", whole)...).Run(); err != nil {
+	if err := begin(whole).Run(); err != nil {
 		t.Fatal(err)
 	}
-	took := time.Since(began)
 	r := rand.New(rand.NewPCG(11, 13))
 	early, late := 0, 0
 	for k := range 20 {
 		run := filepath.Join(dir, "run"+strconv.Itoa(k))
-		for attempt := 0; ; attempt++ {
-			c := program(t, append(args, "--out", run)...)
-			if _, err := os.Stat(filepath.Join(run, "command.json")); err == nil {
-				c = program(t, "sample", "--resume", run, "--checkpoint-every", "5ms")
-			} else if err := os.RemoveAll(run); err != nil { // killed before it began
-				t.Fatal(err)
+		c := begin(run)
+		var targets []int64
+		if k%2 == 0 {
+			targets = []int64{r.Int64N(warmup / 2)}
+		}
+		if k%4 != 0 {
+			targets = append(targets, warmup+r.Int64N(steps/2))
+		}
+		for _, target := range targets {
+			killAt(t, c, run, target, time.Duration(r.IntN(3000))*time.Microsecond)
+			switch at, err := store.Open(run); {
+			case err != nil:
+				t.Fatalf("run %d, killed at step %d or later: %v", k, target, err)
+			case at.Step() < warmup:
+				early++
+			case !at.Finished():
+				late++
 			}
-			if attempt == 1+k%2 { // not killed any more
-				if err := c.Run(); err != nil {
-					t.Fatalf("run %d: %v", k, err)
-				}
-				break
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Duration(float64(took) * (0.15 + 0.8*r.Float64())))
-			_ = c.Process.Kill() // it may have ended by itself
-			_ = c.Wait()
-			if at, err := store.Open(run); err == nil && at.Step() > 0 {
-				if at.Step() < 2500 {
-					early++
-				} else if !at.Finished() {
-					late++
-				}
-			}
+			c = program(t, "sample", "--resume", run, "--checkpoint-every", "1ms")
+		}
+		if err := c.Run(); err != nil {
+			t.Fatalf("run %d, resumed: %v", k, err)
 		}
 		sameDraws(t, run, whole, run)
 	}
-	t.Logf("killed in warm-up %d times, after it %d times; a whole run takes %v", early, late, took)
+	t.Logf("killed in warm-up %d times, after it %d times", early, late)
 	if early == 0 || late == 0 {
 		t.Errorf("killed in warm-up %d times, after it %d times: both are wanted", early, late)
 	}
+}
+
+// killAt starts a command that writes the run in a folder, and kills it by SIGKILL some
+// time after the folder has got to a step. The command may be done before.
+func killAt(t *testing.T, c *exec.Cmd, run string, step int64, later time.Duration) {
+	t.Helper()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = c.Wait()
+		close(ended)
+	}()
+	for running := true; running; {
+		select {
+		case <-ended:
+			running = false
+		case <-time.After(time.Millisecond):
+			at, err := store.Open(run)
+			running = err != nil || at.Step() < max(step, 1)
+		}
+	}
+	time.Sleep(later)
+	_ = c.Process.Kill()
+	<-ended
 }
 
 // TestSampleSplit runs four parts of the chains in four processes at once: merged, their
