@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
-	"time"
 	"unicode/utf8"
 )
 
@@ -177,18 +176,15 @@ func slowMerge(b *bpe, word string) []piece {
 	}
 }
 
-// TestCLIPLongWord holds the time of words of a million letters, of long runs of marks and of many
-// special tokens to seconds, where a quadratic loop takes hours.
+// TestCLIPLongWord encodes words of a million letters, long runs of marks and many special
+// tokens, which take seconds: a quadratic loop would take hours and never get past it.
 func TestCLIPLongWord(t *testing.T) {
-	c, start := fixtureCLIP(t), time.Now()
+	c := fixtureCLIP(t)
 	for _, text := range []string{strings.Repeat("the", 300_000), strings.Repeat("e\u0301\u0323", 100_000), "e" + strings.Repeat("\u0323\u0301", 100_000), "e" + strings.Repeat(clipSOT, 50_000)} {
 		tokens := mustEncode(t, c, text)
 		if tokens[0].Start != 0 || len(tokens) < 1000 {
 			t.Errorf("%d tokens, the first %+v", len(tokens), tokens[0])
 		}
-	}
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("took %v", took)
 	}
 }
 

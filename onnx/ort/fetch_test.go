@@ -158,7 +158,6 @@ func TestFetchRefusesWrongBytes(t *testing.T) {
 func TestFetchBroken(t *testing.T) {
 	tgz, _, up, _, _ := archives(t)
 	old := stall
-	stall = 100 * time.Millisecond
 	defer func() { stall = old }()
 	quit := make(chan struct{})
 	defer close(quit)
@@ -180,6 +179,10 @@ func TestFetchBroken(t *testing.T) {
 			}
 		}, "stalled"},
 	} {
+		stall = old
+		if name == "stalled" {
+			stall = 100 * time.Millisecond
+		}
 		f := testFetcher(t, c.h, up)
 		_, _, _, err := f.fetch(bg)
 		var fe *FetchError
