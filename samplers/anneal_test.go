@@ -181,6 +181,9 @@ func TestParseSchedule(t *testing.T) {
 		"4 .. 1":   {4, 2, 1},
 		"1e-2..1":  {0.01, 0.1, 1},
 		"0.5..0.5": {0.5, 0.5, 0.5},
+		"1..9@51":  {1, 9, 9},
+		"1..9@101": {1, 3, 9},
+		"1..4@ 1":  {1, 4, 4},
 	} {
 		beta, err := ParseSchedule(text, 101)
 		if err != nil {
@@ -198,10 +201,33 @@ func TestParseSchedule(t *testing.T) {
 	if past(500) != past(100) || short(0) != 1 {
 		t.Errorf("past the end %v, of one step %v", past(500), short(0))
 	}
-	for _, text := range []string{"", "t", "x", "-1", "-1t", "NaN", "Inf", "0..1", "1..0", "1..", "1..2..3", "1t..2"} {
+	for _, text := range []string{"", "t", "x", "-1", "-1t", "NaN", "Inf", "0..1", "1..0", "1..", "1..2..3", "1t..2", "1..2@", "1..2@0", "1..2@x", "1..2@5@6", "1@5", "0.1t@5"} {
 		var typed *ScheduleError
 		if _, err := ParseSchedule(text, 10); !errors.As(err, &typed) || typed.Text != text || !strings.Contains(err.Error(), "samplers: schedule") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestPinSchedule: a schedule that is pinned is the same in a longer run.
+func TestPinSchedule(t *testing.T) {
+	for text, want := range map[string]string{"1..100": "1..100@40", " 4 .. 1 ": "4 .. 1@40", "1..100@7": "1..100@7", "50": "50", "0.1t": "0.1t"} {
+		pinned := PinSchedule(text, 40)
+		if pinned != want {
+			t.Errorf("%q became %q, want %q", text, pinned, want)
+		}
+		beta, err := ParseSchedule(text, 40)
+		if err != nil {
+			t.Fatal(err)
+		}
+		longer, err := ParseSchedule(pinned, 90)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for step := range int64(90) {
+			if beta(step) != longer(step) {
+				t.Errorf("%q: %g at step %d, %g in a longer run", text, beta(step), step, longer(step))
+			}
 		}
 	}
 }

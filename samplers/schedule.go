@@ -19,13 +19,15 @@ func (e *ScheduleError) Error() string {
 // ParseSchedule reads an inverse temperature for Config.InverseTemperature, of a
 // run of that many steps, warm-up included:
 //
-//	50      β = 50 in every step
-//	0.1t    β_t = 0.1·t with t = 1, 2, ... (prompt tuning in Sun et al. 2023)
-//	1..100  geometric from 1 in the first step to 100 in the last
+//	50          β = 50 in every step
+//	0.1t        β_t = 0.1·t with t = 1, 2, ... (prompt tuning in Sun et al. 2023)
+//	1..100      geometric from 1 in the first step to 100 in the last
+//	1..100@500  geometric from 1 in the first step to 100 in step t = 500
 //
-// Past its end, as when a run is made longer, the geometric one stays where it is.
-// Numbers are finite and not negative, those of the geometric one positive; else the
-// error is a *ScheduleError.
+// Past its end the geometric one stays where it is. A run that may be made longer has to
+// name that step, or its first steps become others: see PinSchedule. Numbers are finite
+// and not negative, those of the geometric one positive; else the error is a
+// *ScheduleError.
 func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
 	number := func(part string) (float64, error) {
 		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
@@ -42,9 +44,15 @@ func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
 		if err != nil {
 			return nil, err
 		}
+		b, end, given := strings.Cut(b, "@")
 		to, err := number(b)
 		if err != nil {
 			return nil, err
+		}
+		if given {
+			if steps, err = strconv.Atoi(strings.TrimSpace(end)); err != nil || steps < 1 {
+				return nil, &ScheduleError{text, "behind @ stands the step at which the range ends, 1 or more"}
+			}
 		}
 		if from == 0 || to == 0 {
 			return nil, &ScheduleError{text, "the ends of a range are positive"}
@@ -64,4 +72,14 @@ func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
 		return nil, err
 	}
 	return func(int64) float64 { return beta }, nil
+}
+
+// PinSchedule writes the step at which a geometric schedule of ParseSchedule ends into
+// its text, for a run of that many steps: "1..100" of 500 steps is "1..100@500". Other
+// texts come back as they are.
+func PinSchedule(text string, steps int) string {
+	if !strings.Contains(text, "..") || strings.Contains(text, "@") {
+		return text
+	}
+	return strings.TrimSpace(text) + "@" + strconv.Itoa(steps)
 }
