@@ -147,7 +147,7 @@ func TestCosineIsOfTheText(t *testing.T) {
 		words Proposals
 		noise float64
 		round bool
-	}{{"words", Proposals{}, 0, false}, {"pieces", Proposals{Pieces: true}, 0, false}, {"round trip", Proposals{Pieces: true}, 0, true}, {"estimates", Proposals{}, 1, false}} {
+	}{{"words", Proposals{}, 0, false}, {"pieces", Proposals{From: AllTokens}, 0, false}, {"round trip", Proposals{From: AllTokens}, 0, true}, {"estimates", Proposals{}, 1, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			p := problem(t, m, "the _ _ on _", c.words)
 			b := NewBest(p, BestOptions{Keep: 1000, RoundTrip: c.round, Estimates: c.noise > 0})
@@ -178,7 +178,7 @@ func TestCosineIsOfTheText(t *testing.T) {
 			if len(b.Prompts()) < 20 {
 				t.Fatalf("only %d prompts", len(b.Prompts()))
 			}
-			if pieces := c.words.Pieces && !c.round; pieces != (other > 0) || (b.Scored() > 0) != (pieces || c.noise > 0) {
+			if pieces := c.words.From == AllTokens && !c.round; pieces != (other > 0) || (b.Scored() > 0) != (pieces || c.noise > 0) {
 				t.Errorf("%d prompts have other tokens than their chain, %d were scored", other, b.Scored())
 			}
 		})
@@ -234,7 +234,7 @@ func TestBest(t *testing.T) {
 // again.
 func TestTooLong(t *testing.T) {
 	m := open(t)
-	p := problem(t, m, "a a a a a a a a a a _ _", Proposals{Pieces: true})
+	p := problem(t, m, "a a a a a a a a a a _ _", Proposals{From: AllTokens})
 	b := NewBest(p, BestOptions{Keep: 100})
 	hats := int32(slices.Index(p.Tokens, m.vocabulary.must(t, "hats</w>")[0]))
 	cat := int32(slices.Index(p.Tokens, m.vocabulary.must(t, "cat</w>")[0]))
@@ -250,7 +250,7 @@ func TestTooLong(t *testing.T) {
 // TestCancelled looks at a step again after a context that ended.
 func TestCancelled(t *testing.T) {
 	m := open(t)
-	p := problem(t, m, "_ _", Proposals{Pieces: true})
+	p := problem(t, m, "_ _", Proposals{From: AllTokens})
 	b := NewBest(p, BestOptions{Keep: 3})
 	x := energies.NewBatch(p.Energy.Space(), 1) // letters, which join
 	ctx, cancel := context.WithCancel(t.Context())

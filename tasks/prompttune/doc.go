@@ -8,9 +8,11 @@
 //
 // # What is proposed
 //
-// Special tokens never are, nor tokens that do not print. Without further options a token
-// is proposed if it is a word of its own: it ends a word, and its text alone encodes to
-// it again. See [Proposals] for pieces of words, allow lists and block lists.
+// Special tokens never are, nor tokens that do not print. A folder with a CLIP
+// may have words.txt (UTF-8, a word a line, lines that begin with # left out): then the
+// words in it that are one token are proposed. Without it, or if all words are asked for,
+// a token is proposed if it is a word of its own: it ends a word, and its text alone
+// encodes to it again. See [Proposals] for pieces of words, allow lists and block lists.
 //
 // # What is scored
 //

@@ -76,7 +76,7 @@ func (e *ProposalsError) Error() string {
 	if e.Left == 1 {
 		left = "one token"
 	}
-	return fmt.Sprintf("prompttune: the allow and block lists leave %s to propose (%d blocked); at least two are needed", left, e.Blocked)
+	return fmt.Sprintf("prompttune: the word lists leave %s to propose (%d blocked); at least two are needed", left, e.Blocked)
 }
 func (*ProposalsError) input() {}
 
@@ -152,6 +152,27 @@ func (e *VocabulariesError) Error() string {
 	}
 	return fmt.Sprintf("prompttune: models %s and %s have different vocabularies (%s): one prompt cannot be for both", e.First, e.Second, how)
 }
+
+// WordsError reports the word list of a model that cannot be used. It comes in a
+// *LoadError, which names the model.
+type WordsError struct {
+	Reason string
+	Err    error // or nil
+}
+
+func (e *WordsError) Error() string {
+	reason := e.Reason
+	var path *fs.PathError
+	if errors.As(e.Err, &path) {
+		reason = path.Err.Error()
+	} else if e.Err != nil {
+		reason = e.Err.Error()
+	}
+	return wordsFile + ": " + reason + "; mend it or take it away: without it every token that is a word is proposed"
+}
+
+// Unwrap returns the cause.
+func (e *WordsError) Unwrap() error { return e.Err }
 
 // LoadError reports a model that cannot be used.
 type LoadError struct {

@@ -2,15 +2,19 @@ package prompttune
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // ReadWords reads a word list: a file with a word a line, or words with commas between
 // them. What has a comma is words; what else has a path separator or a dot, or is the
-// name of a file that is there, is a file. Empty lines are left out. Errors: *ListError.
+// name of a file that is there, is a file. Empty lines of a file are left out, and those
+// that begin with #. Errors: *ListError.
 func ReadWords(list string) ([]string, error) {
 	if strings.Contains(list, ",") || !isFile(list) {
 		return trimmed(strings.Split(list, ","), list)
@@ -19,11 +23,86 @@ func ReadWords(list string) ([]string, error) {
 	if err != nil {
 		return nil, &ListError{List: list, Err: err}
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	if !utf8.Valid(text) {
-		return nil, &ListError{List: list, Reason: "not a text in UTF-8"}
+	lines, ok := lines(text)
+	if !ok {
+		return nil, &ListError{List: list, Reason: notUTF8}
 	}
-	return trimmed(strings.Split(string(text), "\n"), list)
+	return trimmed(lines, list)
+}
+
+// What is said of a list that cannot be used.
+const (
+	notUTF8 = "not a text in UTF-8"
+	noWord  = "it has no word"
+)
+
+// lines returns the lines of a text that are no comments; ok is false for what is not UTF-8.
+func lines(text []byte) (list []string, ok bool) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") {
+			list = append(list, line)
+		}
+	}
+	return list, utf8.Valid(text)
+}
+
+// wordsFile is the list of a model's own words, which a model folder may have.
+const wordsFile = "words.txt"
+
+// listedWords returns the ids of the words of a model's list that are one token, sorted;
+// nil where there is no such file. Others cannot be proposed and are left out, so that a
+// list may serve several vocabularies. Errors: *WordsError.
+func listedWords(fsys fs.FS, v vocabulary) ([]int32, error) {
+	text, err := fs.ReadFile(fsys, wordsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &WordsError{Err: err}
+	}
+	words, ok := lines(text)
+	if !ok {
+		return nil, &WordsError{Reason: notUTF8}
+	}
+	var ids []int32
+	reason := noWord
+	for _, w := range words {
+		if w == "" {
+			continue
+		}
+		if id, err := v.single(w); err == nil {
+			ids = append(ids, id)
+		}
+		reason = "none of its words is one token of the vocabulary"
+	}
+	if len(ids) == 0 {
+		return nil, &WordsError{Reason: reason}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// inCommon returns the ids that the lists of all models have that have one; nil where none
+// has. Errors: *LoadError.
+func inCommon(models []*Model) ([]int32, error) {
+	var all []int32
+	for _, m := range models {
+		list, err := m.listed()
+		switch {
+		case err != nil:
+			return nil, &LoadError{Model: m.Source.Name, Err: err}
+		case list == nil:
+		case all == nil:
+			all = slices.Clone(list)
+		default:
+			all = slices.DeleteFunc(all, func(id int32) bool {
+				_, found := slices.BinarySearch(list, id)
+				return !found
+			})
+		}
+	}
+	return all, nil
 }
 
 // isFile reports whether a list without a comma names a file.
@@ -44,7 +123,7 @@ func trimmed(words []string, list string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, &ListError{List: list, Reason: "it has no word"}
+		return nil, &ListError{List: list, Reason: noWord}
 	}
 	return out, nil
 }

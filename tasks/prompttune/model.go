@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"sync"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
@@ -25,6 +26,7 @@ type Model struct {
 	Source models.Towers
 
 	vocabulary vocabulary
+	listed     func() ([]int32, error) // of words.txt; nil where there is none
 	clip       *neural.CLIP
 	limit      int // tokens of the longest text, with the two around it; 0 where not known
 }
@@ -41,6 +43,8 @@ func Load(src models.Towers, o neural.CLIPOptions) (*Model, error) {
 		return fail(err)
 	}
 	m.vocabulary = vocabulary{tok}
+	// Read when it is wanted: who gives words, or wants all, needs no list.
+	m.listed = sync.OnceValues(func() ([]int32, error) { return listedWords(src.FS, m.vocabulary) })
 	if o.Runtime.Name == "" {
 		o.Runtime.Name = src.Name
 	}

@@ -23,6 +23,9 @@ type Problem struct {
 	// Tokens are the ids that may be proposed, sorted: code k of the energy's space stands
 	// for Tokens[k], at every site. Site i is blank i.
 	Tokens []int32
+	// From is where Tokens come from: AllWords in place of ListedWords where no model has a
+	// list. It means nothing where words were allowed one by one.
+	From Choice
 	// Energy is U at inverse temperature 1: the weighted sum of the cosines.
 	Energy energies.Differentiable
 
@@ -36,7 +39,8 @@ type Problem struct {
 
 // NewProblem builds the energy. There must be a member, and the vocabularies of several
 // must be the same. Errors about the input are of type InputError: those of Check and
-// *TargetError. Others: *VocabulariesError, those of neural.CLIP.Prompt.
+// *TargetError. Others: *VocabulariesError, *LoadError for a model's word list, those of
+// neural.CLIP.Prompt.
 func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error) {
 	models := make([]*Model, len(members))
 	for i, m := range members {
@@ -55,7 +59,7 @@ func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error
 
 // Check finds what NewProblem would find wrong with a template and with word lists, before
 // there are targets. Errors: *TemplateError, *LengthError, *WordError, *ProposalsError,
-// *BlockedError, *VocabulariesError.
+// *BlockedError, *VocabulariesError, *LoadError for a model's word list.
 func Check(models []*Model, t *Template, words Proposals) error {
 	_, err := layOut(models, t, words)
 	return err
@@ -79,7 +83,16 @@ func layOut(models []*Model, t *Template, words Proposals) (*Problem, error) {
 	if p.limit > 0 && len(p.ids) > p.limit {
 		return nil, &LengthError{What: "the prompt", Tokens: len(p.ids), Limit: p.limit, Blanks: len(p.blanks)}
 	}
-	if p.Tokens, err = words.tokens(p.v); err != nil {
+	var listed []int32
+	if p.From = words.From; words.Allow == nil && words.From == ListedWords {
+		if listed, err = inCommon(models); err != nil {
+			return nil, err
+		}
+		if listed == nil {
+			p.From = AllWords
+		}
+	}
+	if p.Tokens, err = words.tokens(p.v, listed); err != nil {
 		return nil, err
 	}
 	for _, fixed := range t.between {

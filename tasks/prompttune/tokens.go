@@ -6,14 +6,43 @@ import (
 	"unicode"
 )
 
-// Proposals says which tokens may be proposed at blanks. The zero value proposes every
-// token that is a word of its own.
-type Proposals struct {
-	// Pieces also proposes tokens that do not end a word, and those that are written
+// Choice says what is proposed where no words are given.
+type Choice int
+
+const (
+	// ListedWords proposes the words that the model's list has, or all that the lists of
+	// several models have in common; AllWords where there is no list.
+	ListedWords Choice = iota
+	// AllWords proposes every token that is a word of its own: it ends a word, and its
+	// text alone encodes to it again.
+	AllWords
+	// AllTokens also proposes tokens that do not end a word, and those that are written
 	// with other tokens when they stand alone.
-	Pieces bool
-	// Allow proposes these words and nothing else; each must be one token. Nil allows
-	// every word.
+	AllTokens
+)
+
+// choices are the names of a Choice.
+var choices = [...]string{"listed", "words", "all"}
+
+// String returns the name that ParseChoice reads.
+func (c Choice) String() string { return choices[c] }
+
+// Choices returns the names that ParseChoice reads, the default first.
+func Choices() []string { return slices.Clone(choices[:]) }
+
+// ParseChoice reads "listed", "words" or "all"; ok is false for anything else.
+func ParseChoice(name string) (c Choice, ok bool) {
+	i := slices.Index(choices[:], name)
+	return Choice(max(i, 0)), i >= 0
+}
+
+// Proposals says which tokens may be proposed at blanks. The zero value proposes the
+// words that the models list, or every token that is a word of its own.
+type Proposals struct {
+	// From is where the tokens are taken from unless Allow says so.
+	From Choice
+	// Allow proposes these words and nothing else, whether a model lists them or not; each
+	// must be one token. Nil leaves it to From.
 	Allow []string
 	// Block keeps words out: a word of one token is not proposed, and prompts in which a
 	// word or a sequence of words comes about from several tokens are no results. It
@@ -22,8 +51,9 @@ type Proposals struct {
 }
 
 // tokens returns the ids that may be proposed, sorted. Special tokens never are, nor what
-// does not print. Errors: *WordError, *ProposalsError.
-func (p Proposals) tokens(v vocabulary) ([]int32, error) {
+// does not print. listed are the ids of the models' words, nil where there is no list, and
+// count where p asks for them. Errors: *WordError, *ProposalsError.
+func (p Proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 	blocked := map[int32]bool{}
 	for _, w := range p.Block {
 		ids, err := v.plain(w)
@@ -35,7 +65,8 @@ func (p Proposals) tokens(v vocabulary) ([]int32, error) {
 		}
 	}
 	var list []int32
-	if p.Allow != nil {
+	switch {
+	case p.Allow != nil:
 		for _, w := range p.Allow {
 			id, err := v.single(w)
 			if err != nil {
@@ -43,9 +74,11 @@ func (p Proposals) tokens(v vocabulary) ([]int32, error) {
 			}
 			list = append(list, id)
 		}
-	} else {
+	case p.From == ListedWords && listed != nil:
+		list = slices.Clone(listed)
+	default:
 		for id := range int32(v.Size()) {
-			if v.proposable(id, p.Pieces) {
+			if v.proposable(id, p.From == AllTokens) {
 				list = append(list, id)
 			}
 		}

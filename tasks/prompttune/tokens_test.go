@@ -20,7 +20,7 @@ func (v vocabulary) texts(ids []int32) string {
 // TestProposals says which tokens are proposed by the vocabulary's own words.
 func TestProposals(t *testing.T) {
 	v := tiny(t)
-	ids, err := Proposals{}.tokens(v)
+	ids, err := Proposals{}.tokens(v, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,19 +34,19 @@ func TestProposals(t *testing.T) {
 	if !slices.Equal(ids, want) {
 		t.Errorf("words: %s", v.texts(ids))
 	}
-	if ids, err = (Proposals{Pieces: true}).tokens(v); err != nil || len(ids) != v.Size()-2 || slices.Contains(ids, v.SOT) || slices.Contains(ids, v.EOT) {
+	if ids, err = (Proposals{From: AllTokens}).tokens(v, nil); err != nil || len(ids) != v.Size()-2 || slices.Contains(ids, v.SOT) || slices.Contains(ids, v.EOT) {
 		t.Errorf("pieces: %s, %v", v.texts(ids), err)
 	}
-	ids, err = Proposals{Allow: []string{"Cat", "dog", "cat", "sea"}, Block: []string{"sea"}}.tokens(v)
+	ids, err = Proposals{Allow: []string{"Cat", "dog", "cat", "sea"}, Block: []string{"sea"}}.tokens(v, nil)
 	if err != nil || v.texts(ids) != "cat</w> dog</w>" {
 		t.Errorf("allow: %s, %v", v.texts(ids), err)
 	}
-	ids, err = Proposals{Block: []string{"THE", "on sand", "tone"}}.tokens(v)
+	ids, err = Proposals{Block: []string{"THE", "on sand", "tone"}}.tokens(v, nil)
 	if err != nil || len(ids) != len(want)-1 || slices.Contains(ids, v.must(t, "the</w>")[0]) {
 		t.Errorf("block: %s, %v", v.texts(ids), err)
 	}
 	// A piece that reads as a blocked word on its own goes too.
-	ids, err = Proposals{Pieces: true, Block: []string{"do"}}.tokens(v)
+	ids, err = Proposals{From: AllTokens, Block: []string{"do"}}.tokens(v, nil)
 	if err != nil || slices.Contains(ids, v.must(t, "do")[0]) {
 		t.Errorf("a blocked piece is proposed: %s, %v", v.texts(ids), err)
 	}
@@ -55,12 +55,12 @@ func TestProposals(t *testing.T) {
 func TestProposalsErrors(t *testing.T) {
 	v := tiny(t)
 	var word *WordError
-	_, err := Proposals{Allow: []string{"cat", "hats"}}.tokens(v)
+	_, err := Proposals{Allow: []string{"cat", "hats"}}.tokens(v, nil)
 	if !errors.As(err, &word) || word.Word != "hats" || len(word.Pieces) != 4 || !strings.Contains(err.Error(), `"hats" is 4 tokens ("h", "a", "t", "s")`) {
 		t.Errorf("a word of several tokens: %v", err)
 	}
 	for _, w := range []string{"<|endoftext|>", "\xff", " "} {
-		if _, err := (Proposals{Allow: []string{w}}).tokens(v); !errors.As(err, &word) {
+		if _, err := (Proposals{Allow: []string{w}}).tokens(v, nil); !errors.As(err, &word) {
 			t.Errorf("%q: %v", w, err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestProposalsErrors(t *testing.T) {
 		{[]string{"cat", "dog"}, []string{"dog"}, 1},
 		{[]string{"cat", "dog"}, []string{"dog", "cat"}, 0},
 	} {
-		if _, err := (Proposals{Allow: c.allow, Block: c.block}).tokens(v); !errors.As(err, &left) || left.Left != c.left || left.Blocked != len(c.block) {
+		if _, err := (Proposals{Allow: c.allow, Block: c.block}).tokens(v, nil); !errors.As(err, &left) || left.Left != c.left || left.Blocked != len(c.block) {
 			t.Errorf("%v without %v: %v", c.allow, c.block, err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestBlocks(t *testing.T) {
 func TestReadWords(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "words")
-	if err := os.WriteFile(file, []byte("\ufeffcat\r\n\n two words \ndog"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("\ufeffcat\r\n# mouse\n\n two words \n#\ndog"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	bad, empty := filepath.Join(dir, "bad"), filepath.Join(dir, "empty")

@@ -32,7 +32,7 @@ type Searches struct {
 	Warmup      int                  `json:"warmup"`
 	Beta        string               `json:"beta"`
 	ImageBatch  int                  `json:"image_batch"` // of sgdld
-	Tokens      string               `json:"tokens"`
+	Tokens      string               `json:"tokens"`      // as in prompttune.Settings
 	Proposed    int                  `json:"tokens_proposed"`
 	// Interrupted says that the run ended before all searches were done.
 	Interrupted bool       `json:"interrupted"`
@@ -86,7 +86,7 @@ func RunPromptTune(ctx context.Context, o *PromptTuneOptions) (err error) {
 	out := &Searches{
 		Gradhop: app.Version(), ONNXRuntime: ort.Pinned, Seed: o.Search.Seed, Models: r.Models(), Images: r.Sets(), Texts: r.Texts(),
 		Lengths: o.Lengths, Repeats: o.Repeats, Steps: o.Search.Steps, Warmup: o.Search.Warmup, Beta: o.Search.Beta,
-		ImageBatch: o.Search.ImageBatch, Tokens: o.Prompt.Tokens, Proposed: len(r.Problem.Tokens), Searches: []Searched{},
+		ImageBatch: o.Search.ImageBatch, Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens), Searches: []Searched{},
 	}
 	total := len(o.Lengths) * len(seekers)
 	runErr := o.searchAll(ctx, r, seekers, out)

@@ -30,8 +30,8 @@ type Document struct {
 // Settings are the settings that a result depends on, named as their flags but for the
 // underscores.
 type Settings struct {
-	Template       string            `json:"template"` // _ at each blank
-	Tokens         string            `json:"tokens"`
+	Template       string            `json:"template"`        // _ at each blank
+	Tokens         string            `json:"tokens"`          // "allow" where that says all; "words" for "listed" where no model has a list
 	Proposed       int               `json:"tokens_proposed"` // their number
 	Allow          []string          `json:"allow,omitempty"`
 	Block          []string          `json:"block,omitempty"`
@@ -131,7 +131,7 @@ func (o *Options) record(r *Runner, reg samplers.Registration, search *Finder) *
 	d := &Document{
 		Gradhop: app.Version(), Versions: versions(), Seed: s.Seed,
 		Settings: Settings{
-			Template: r.Problem.Template.String(), Tokens: o.Prompt.Tokens, Proposed: len(r.Problem.Tokens),
+			Template: r.Problem.Template.String(), Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens),
 			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Prompt.RoundTrip,
 			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: map[string]string{}, Beta: s.Beta, ImageBatch: s.ImageBatch,
 			Chains: s.Chains, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, TimeLimit: s.TimeLimit.String(),

@@ -12,6 +12,15 @@ func (r *Runner) With(p *Prompt) (*task.Problem, error) {
 	return task.NewProblem(r.members, template, r.words)
 }
 
+// From says where the tokens of a problem come from: the word lists of the models
+// ("listed"), the vocabulary ("words", "all") or the command line ("allow").
+func (r *Runner) From(p *task.Problem) string {
+	if r.words.Allow != nil {
+		return "allow"
+	}
+	return p.From.String()
+}
+
 // Models are the models, Sets and Texts the targets, as results name them.
 func (r *Runner) Models() []ModelID { return r.models }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/samplers"
+	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // Options are the flags of the command.
@@ -82,7 +83,7 @@ the step t, as in 0.1t.`,
 // complete tells the shell what flags may be set to.
 func complete(cmd *cobra.Command) {
 	for flag, list := range map[string][]string{
-		"sampler": samplers.Names(), "tokens": {tokensWords, tokensAll}, "format": {"text", "json", "jsonl"},
+		"sampler": samplers.Names(), "tokens": task.Choices(), "format": {"text", "json", "jsonl"},
 	} {
 		// The only error is a flag that is not there.
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))

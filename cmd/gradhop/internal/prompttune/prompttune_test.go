@@ -39,7 +39,7 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.SeedSet || o.Search.BetaSet || o.Prompt.LengthSet || o.Format != "text" || o.Out != "" || o.Prompt.Length != 8 || o.Prompt.Tokens != "words" ||
+	if o.SeedSet || o.Search.BetaSet || o.Prompt.LengthSet || o.Format != "text" || o.Out != "" || o.Prompt.Length != 8 || o.Prompt.Tokens != "listed" ||
 		o.Search.Chains != 8 || o.Search.Steps != 500 || o.Search.Top != 5 || o.Search.Patience != 0 || len(o.Search.Options) != 0 {
 		t.Errorf("defaults %+v", o)
 	}

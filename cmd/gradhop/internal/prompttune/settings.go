@@ -101,19 +101,13 @@ type Prompt struct {
 	Length                   int
 	LengthSet                bool // it was given
 	Prefix, Suffix, Template string
-	Tokens                   string // "words" or "all"
+	Tokens                   string // a task.Choice
 	Allow, Block             []string
 	RoundTrip                bool
 }
 
-// The values of Prompt.Tokens.
-const (
-	tokensWords = "words"
-	tokensAll   = "all"
-)
-
 // DefaultPrompt returns the settings that flags start from.
-func DefaultPrompt() Prompt { return Prompt{Length: 8, Tokens: tokensWords} }
+func DefaultPrompt() Prompt { return Prompt{Length: 8, Tokens: task.ListedWords.String()} }
 
 // AddFlags defines a flag for each field.
 func (p *Prompt) AddFlags(fs *pflag.FlagSet) {
@@ -121,8 +115,8 @@ func (p *Prompt) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.Prefix, "prefix", "", "fixed `text` before the blanks")
 	fs.StringVar(&p.Suffix, "suffix", "", "fixed `text` after them")
 	fs.StringVar(&p.Template, "template", "", "fixed words with blanks, in place of the three: `TEXT` with _ for each blank")
-	fs.StringVar(&p.Tokens, "tokens", p.Tokens, "what is proposed: words (tokens that are words of their own) or all (pieces of words too)")
-	fs.StringArrayVar(&p.Allow, "allow", nil, "propose these words only: `WORDS` with commas between them, or a file with a word a line")
+	fs.StringVar(&p.Tokens, "tokens", p.Tokens, "what is proposed: listed (the words of the model's words.txt, where it has one), words (all tokens that are words of their own) or all (pieces of words too)")
+	fs.StringArrayVar(&p.Allow, "allow", nil, "propose these words only, in place of --tokens: `WORDS` with commas between them, or a file with a word a line")
 	fs.StringArrayVar(&p.Block, "block", nil, "keep these words out of all results: `WORDS` with commas between them, or a file with a word a line")
 	fs.BoolVar(&p.RoundTrip, "round-trip", false, "leave out prompts that do not encode to the tokens they were made from")
 }
@@ -140,10 +134,11 @@ func (p *Prompt) template() (*task.Template, error) {
 
 // proposals reads the flags about its words.
 func (p *Prompt) proposals() (task.Proposals, error) {
-	if p.Tokens != tokensWords && p.Tokens != tokensAll {
-		return task.Proposals{}, app.Usagef("--tokens %q: want words or all", p.Tokens)
+	from, ok := task.ParseChoice(p.Tokens)
+	if !ok {
+		return task.Proposals{}, app.Usagef("--tokens %q: want listed, words or all", p.Tokens)
 	}
-	out := task.Proposals{Pieces: p.Tokens == tokensAll}
+	out := task.Proposals{From: from}
 	for _, l := range []struct {
 		flags []string
 		words *[]string

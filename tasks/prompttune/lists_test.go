@@ -1,0 +1,147 @@
+package prompttune
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/models"
+)
+
+// listed is the tiny model with a word list; without one where text is "-".
+func listed(t *testing.T, text string) *Model {
+	t.Helper()
+	src := folder(t, "split-dynamo-18")
+	if text != "-" {
+		src.FS.(fstest.MapFS)[wordsFile] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return load(t, src)
+}
+
+// load opens no session of the runtime.
+func load(t *testing.T, src models.Towers) *Model {
+	t.Helper()
+	m, err := Load(src, neural.CLIPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// proposed returns the words of a problem without targets.
+func proposed(models []*Model, words Proposals) (string, Choice, error) {
+	template, err := Blanks("", 1, "")
+	if err != nil {
+		return "", 0, err
+	}
+	p, err := layOut(models, template, words)
+	if err != nil {
+		return "", 0, err
+	}
+	var texts []string
+	for _, id := range p.Tokens {
+		texts = append(texts, p.v.Text(id))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, " "), p.From, nil
+}
+
+// TestListedWords says what is proposed with a model's own list, with those of several
+// models, and what goes before them. "hats" has four tokens.
+func TestListedWords(t *testing.T) {
+	const text = "\ufeff# words of a test\r\nsea\n\nhats\n Cat \r\n#dog\ncat\nsand"
+	one, other, none := listed(t, text), listed(t, "cat\nstone\nsea"), listed(t, "-")
+	all, from, err := proposed([]*Model{none}, Proposals{})
+	if err != nil || from != AllWords || !strings.Contains(" "+all+" ", " dog ") || strings.Contains(all, "hats") {
+		t.Fatalf("without a list: %q from %s, %v", all, from, err)
+	}
+	for name, c := range map[string]struct {
+		models []*Model
+		words  Proposals
+		want   string
+		from   Choice
+	}{
+		"a list":              {[]*Model{one}, Proposals{}, "cat sand sea", ListedWords},
+		"twice":               {[]*Model{one, one}, Proposals{}, "cat sand sea", ListedWords},
+		"two lists":           {[]*Model{one, other}, Proposals{}, "cat sea", ListedWords},
+		"the other way round": {[]*Model{other, one}, Proposals{}, "cat sea", ListedWords},
+		"one has a list":      {[]*Model{none, other}, Proposals{}, "cat sea stone", ListedWords},
+		"blocked":             {[]*Model{one}, Proposals{Block: []string{"Sand"}}, "cat sea", ListedWords},
+		"allowed":             {[]*Model{one}, Proposals{Allow: []string{"dog", "cat"}}, "cat dog", ListedWords},
+		"all words":           {[]*Model{one}, Proposals{From: AllWords}, all, AllWords},
+	} {
+		if got, from, err := proposed(c.models, c.words); err != nil || got != c.want || from != c.from {
+			t.Errorf("%s: %q from %s, %v; want %q from %s", name, got, from, err, c.want, c.from)
+		}
+	}
+	if got, from, err := proposed([]*Model{one}, Proposals{From: AllTokens}); err != nil || from != AllTokens || len(got) <= len(all) {
+		t.Errorf("all tokens: %q from %s, %v", got, from, err)
+	}
+}
+
+// TestListedWordsErrors goes through lists that cannot be used. Who wants no list is not
+// troubled by them.
+func TestListedWordsErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, says string
+	}{
+		"empty":      {"", "it has no word"},
+		"comments":   {"# cat\n\n", "it has no word"},
+		"not UTF-8":  {"cat\ndog\xff\n", "not a text in UTF-8"},
+		"no token":   {"hats\nconcat\n<|endoftext|>\n", "none of its words is one token"},
+		"a sentence": {"the cat\nthe dog\n", "none of its words is one token"},
+	} {
+		m := listed(t, c.text)
+		_, _, err := proposed([]*Model{m}, Proposals{})
+		var load *LoadError
+		var words *WordsError
+		if !errors.As(err, &load) || !errors.As(err, &words) || load.Model != "tiny" || is[InputError](err) ||
+			!strings.HasPrefix(err.Error(), "prompttune: model tiny: words.txt: "+c.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, words := range []Proposals{{From: AllWords}, {From: AllTokens}, {Allow: []string{"cat", "dog"}}} {
+			if _, _, err := proposed([]*Model{m}, words); err != nil {
+				t.Errorf("%s, %+v: %v", name, words, err)
+			}
+		}
+	}
+	src := folder(t, "split-dynamo-18")
+	src.FS.(fstest.MapFS)[wordsFile+"/cat"] = &fstest.MapFile{}
+	var path *fs.PathError
+	if _, _, err := proposed([]*Model{load(t, src)}, Proposals{}); !is[*WordsError](err) || !errors.As(err, &path) {
+		t.Errorf("a folder: %v", err)
+	}
+	var few *ProposalsError
+	if _, _, err := proposed([]*Model{listed(t, "cat")}, Proposals{}); !errors.As(err, &few) || few.Left != 1 {
+		t.Errorf("one word: %v", err)
+	}
+	if _, _, err := proposed([]*Model{listed(t, "cat\nsea"), listed(t, "dog\nstone")}, Proposals{}); !errors.As(err, &few) || few.Left != 0 {
+		t.Errorf("nothing in common: %v", err)
+	}
+}
+
+// TestParseChoice reads every name back.
+func TestParseChoice(t *testing.T) {
+	if names := Choices(); !slices.Equal(names, []string{"listed", "words", "all"}) {
+		t.Errorf("choices %q", names)
+	}
+	for _, c := range []Choice{ListedWords, AllWords, AllTokens} {
+		if got, ok := ParseChoice(c.String()); !ok || got != c {
+			t.Errorf("%s: %v, %v", c, got, ok)
+		}
+	}
+	for _, name := range []string{"", "Listed", "some"} {
+		if _, ok := ParseChoice(name); ok {
+			t.Errorf("%q is taken", name)
+		}
+	}
+}
