@@ -50,7 +50,8 @@
 // # Reading
 //
 // A [Reader] iterates over draws chain by chain with the memory of one chunk,
-// also while the run goes on. [Diagnose] makes the table of diagnostics,
+// also while the run goes on; [Reader.Replay] shows them to an observer step by step, so
+// that what it made of a run can be made again when the run goes on. [Diagnose] makes the table of diagnostics,
 // [Reader.WriteCSV] writes the files that CmdStan would have, [Reader.WriteNPZ]
 // NumPy's, and [Reader.WritePNG] the last draws as pictures.
 package store

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// replayBytes is the memory of the draws that Replay reads at once, about. It is a
+// variable so that tests can make it small.
+var replayBytes = 16 << 20
+
+// Replay shows an observer the draws that the run has kept, in the order in which they
+// were made, those of warm-up first where their states were saved. So whatever an observer
+// made of the steps of a run can be made again when the run goes on: open the Reader after
+// [Resume] and before the first step.
+//
+// The state has X (in the space sp, which must be that of the run), U, Weight, StepSize,
+// Step, Seed, ChainIDs and Warmup as they were, and the Info Accept, Hops and Keep;
+// nothing else is known of a draw. Both are reused by the next one. The error is the
+// observer's, samplers.ErrStop included, or a *FormatError.
+func (r *Reader) Replay(sp *energies.Space, o samplers.Observer) error {
+	for _, p := range []Phase{Warmup, Sampling} {
+		if !r.HasStates(p) {
+			continue
+		}
+		if err := r.replay(p, sp, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replay shows the draws of a phase, some at a time: chunks are of one chain, steps of all.
+func (r *Reader) replay(p Phase, sp *energies.Space, o samplers.Observer) error {
+	h, n := &r.header, r.Chains()
+	k := &past{r: r, phase: p, line: h.Space.line(), sites: h.Space.Sites}
+	s := &samplers.State{X: energies.NewBatch(sp, n), Seed: h.Seed, ChainIDs: h.ChainIDs, Warmup: p == Warmup}
+	s.X.IDs = h.ChainIDs
+	info := &samplers.Info{}
+	size := n * (4*k.sites + 5*8)
+	block := min(max(1, replayBytes/size), statDraws)
+	first := int64(h.Warmup)
+	if p == Warmup {
+		first = 0
+	}
+	for from := 0; from < r.draws[p]; from += block {
+		if err := k.read(from, min(block, r.draws[p]-from)); err != nil {
+			return err
+		}
+		for j := range k.draws {
+			s.Step = first + int64(from+j+1)*int64(h.Thin)
+			info.Reset(n)
+			info.Keep = p == Sampling
+			k.show(j, s, info)
+			if err := o.Observe(s, info); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// past holds successive draws of all chains.
+type past struct {
+	r     *Reader
+	phase Phase
+	line  line
+	sites int
+
+	draws                   int
+	codes                   []int32   // [chain, draw, site]
+	u, accept, step, weight []float64 // [chain, draw]; nil where the run has none
+	hops                    []float64
+}
+
+// read reads n draws from a number on.
+func (k *past) read(from, n int) (err error) {
+	k.draws = n
+	each := func(v *variable, do func(row []byte)) {
+		for c := 0; c < k.r.Chains() && err == nil; c++ {
+			err = k.each(v, c, from, do)
+		}
+	}
+	numbers := func(name string, old []float64) []float64 {
+		v, out := k.r.find(k.phase, name), old[:0]
+		if v == nil {
+			return nil
+		}
+		each(v, func(row []byte) { out = append(out, v.number(row)) })
+		return out
+	}
+	k.u, k.accept, k.hops = numbers(lpName, k.u), numbers(acceptName, k.accept), numbers(hopsName, k.hops)
+	k.step, k.weight = numbers(stepSizeName, k.step), numbers(weightName, k.weight)
+	x := k.r.find(k.phase, xName)
+	values := make([]int32, k.sites)
+	k.codes = k.codes[:0]
+	each(x, func(row []byte) {
+		x.decode(values, row)
+		for _, v := range values {
+			k.codes = append(k.codes, (v-k.line.offset)/k.line.scale)
+		}
+	})
+	return err
+}
+
+// each calls do for the encoded draws of a chain from a number on.
+func (k *past) each(v *variable, chain, from int, do func(row []byte)) error {
+	left := k.draws
+	for row, err := range k.r.rows(v, chain, from) {
+		if err != nil {
+			return err
+		}
+		do(row)
+		if left--; left == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// show puts draw j into s and info.
+func (k *past) show(j int, s *samplers.State, info *samplers.Info) {
+	n := len(info.Accept)
+	pick := func(to *[]float64, all []float64) {
+		*to = (*to)[:0]
+		for c := 0; c < n && all != nil; c++ {
+			*to = append(*to, all[c*k.draws+j])
+		}
+	}
+	pick(&s.U, k.u)
+	pick(&s.StepSize, k.step)
+	pick(&s.Weight, k.weight)
+	pick(&info.Accept, k.accept)
+	for c := range n {
+		at := (c*k.draws + j) * k.sites
+		copy(s.X.Chain(c), k.codes[at:at+k.sites])
+		info.Hops[c] = int(k.hops[c*k.draws+j])
+	}
+}
