@@ -4,10 +4,11 @@
 // A model is a folder in the layout of Hugging Face exports. A masked language model has
 // model.onnx (or onnx/model.onnx), config.json, and the files of its tokenizer
 // ([Open]); a CLIP has text_model.onnx and vision_model.onnx, or both in model.onnx,
-// tokenizer.json and preprocessor_config.json ([OpenTowers]). The built-in ones
-// are embedded in the binary; manifest.json lists their files with size and sha256,
-// where they come from and their licence, and is compared with the embedded files
-// whenever one is opened. After changing a file in data, run
+// tokenizer.json and preprocessor_config.json ([OpenTowers]), and may have words.txt, the
+// words that prompts are made of by default. The built-in ones are embedded in the binary;
+// manifest.json lists their files with size and sha256, where they come from and their
+// licence, and is compared with the embedded files whenever one is opened. After changing
+// a file in data, run
 //
 //	go generate ./models
 package models

@@ -16,12 +16,12 @@ from torch import Tensor
 import onnx
 from onnx import TensorProto, helper
 
-from . import tokens
+from . import tokens, words
 from .common import Shape, preprocessor_config, write_json
 from .graph import Graph
 from .model import Clip
 
-FILES = ["config.json", "preprocessor_config.json", "text_model.onnx", "tokenizer.json", "tokenizer_config.json", "vision_model.onnx"]
+FILES = ["config.json", "preprocessor_config.json", "text_model.onnx", "tokenizer.json", "tokenizer_config.json", "vision_model.onnx", "words.txt"]
 
 
 def half(state: dict[str, Tensor]) -> dict[str, np.ndarray]:
@@ -120,13 +120,14 @@ def text(weights: dict[str, np.ndarray], s: Shape) -> onnx.ModelProto:
     return g.model("CLIPTextModelWithProjection", ins, [helper.make_tensor_value_info("text_embeds", TensorProto.FLOAT, ["batch", s.projection])])
 
 
-def export(model: Clip, tokenizer: Path, out: Path) -> Path:
-    """Writes the model folder."""
+def export(model: Clip, work: Path, out: Path) -> Path:
+    """Writes the model folder; work has the tokenizer and the data that it was trained on."""
     s = model.shape
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "config.json", s.hf_config(float(model.logit_scale.detach())))
     write_json(out / "preprocessor_config.json", preprocessor_config(s.image_size))
-    tokens.write_config(s, tokenizer, out)
+    tokens.write_config(s, work, out)
+    words.write(work, out)
     towers = {
         "vision_model.onnx": vision(half(fold({"visual." + k: v for k, v in model.visual.state_dict().items()})), s),
         "text_model.onnx": text(half(model.text.state_dict()), s),

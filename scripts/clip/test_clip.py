@@ -13,7 +13,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from .__main__ import run, settings, arguments
-from .captions import FILLERS, PHOTOS, clean
+from .captions import FILLERS, PHOTOS, Concept, clean
 from .common import RecipeError
 from .evaluate import both_ways, ranks
 from .export import difference, fold, hf_text
@@ -22,6 +22,7 @@ from .relevance import COLOURED, KAPPA, MEDIUM, Relevance
 from .search import Model, climb, pixels
 from .texts import Writer, pad
 from .tokens import Tokens, join, learn, pieces
+from . import words
 from .train import Trainer
 
 NAMES = ["red heart", "blue heart", "cat", "cat face", "dog face", "green apple", "red apple", "sun", "moon", "flag: France"]
@@ -131,6 +132,45 @@ def test_vocabulary(made: Path) -> None:
     assert t.text(["red", "heart"]) == t.tokenizer.encode("red heart", add_special_tokens=False).ids
     assert t.decode(t.text(["red", "heart"])) == "red heart"
     assert t.decode(t.word("é")) == "é"
+
+
+def test_word_list(made: Path) -> None:
+    """Every word of the list is one token and stands in a caption of a picture that is trained on."""
+    concepts, pictures, part, colours = load(made)
+    head, *found = (made / "model" / words.NAME).read_text("utf-8").splitlines()
+    assert head.startswith("# ") and found == sorted(set(found))
+    said = set(FILLERS) | set(colours) | {"photo", "emoji", "small"}
+    for p, k in zip(pictures, part, strict=True):
+        if k == "train":
+            c = concepts[p.concept]
+            said |= {w for text in (c.name, *c.keywords) for w in text}
+    t = Tokens(made / "model")
+    for w in found:
+        assert w.isalpha() and w in said and len(t.tokenizer.encode(w, add_special_tokens=False).ids) == 1
+    assert {"a", "heart", "cat", "dog", "photo"} <= set(found)
+    assert not {"s", "omg", "<|endoftext|>"} & set(found)
+
+
+def test_word_list_counts() -> None:
+    """A name is enough; keywords need two concepts or photos; slang, letters and hidden concepts count for nothing."""
+
+    class Spaced:
+        @staticmethod
+        def word(w: str) -> list[int]:
+            return [0] * (2 if w == "swordfish" else 1)
+
+    concepts = [
+        Concept("0", ["goat", "x", "up"], [["horn", "lol"], ["swordfish"], ["wtv"]], "emoji"),
+        Concept("1", ["swan", "7"], [["horn"], ["feather"], ["lol"], ["wtv"]], "emoji"),
+        Concept("2", ["flag", "peru", "st", "sar"], [["nation"]], "emoji"),
+        Concept("3", ["toad"], [["hop"]], "photo"),
+        Concept("4", ["yak"], [["feather"], ["beast"]], "emoji"),
+    ]
+    got = words.listed(concepts, {0, 1, 2, 3}, {"", "teal"}, Spaced())
+    frames = set(words.listed([], set(), set(), Spaced()))
+    assert set(got) - frames == {"goat", "up", "horn", "swan", "flag", "peru", "toad", "hop", "teal"}
+    assert {"a", "of", "picture", "photo", "emoji"} <= frames
+    assert "feather" in words.listed(concepts, {1, 4}, set(), Spaced())
 
 
 def test_merges_equal_a_count_from_scratch() -> None:

@@ -145,3 +145,32 @@ func TestParseChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestBuiltInWords holds the lists of the built-in models against their own tokenizers:
+// unlike a list that somebody puts into a folder, every word of theirs is one token.
+func TestBuiltInWords(t *testing.T) {
+	for _, name := range models.CLIPs() {
+		src, err := models.OpenTowers(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := fs.ReadFile(src.FS, wordsFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := load(t, src)
+		got, from, err := proposed([]*Model{m}, Proposals{})
+		if err != nil || from != ListedWords {
+			t.Fatalf("%s: from %s, %v", name, from, err)
+		}
+		_, want, _ := strings.Cut(strings.TrimSpace(string(text)), "\n") // without the comment
+		if list := strings.Split(want, "\n"); len(list) < 500 || !slices.IsSorted(list) || got != strings.Join(list, " ") {
+			t.Errorf("%s: the %d words of its list are not the %d that are proposed", name, len(list), len(strings.Fields(got)))
+		}
+		for w := range strings.FieldsSeq("a cat dog heart yellow") {
+			if !strings.Contains(" "+got+" ", " "+w+" ") {
+				t.Errorf("%s: %q is not proposed", name, w)
+			}
+		}
+	}
+}
