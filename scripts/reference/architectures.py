@@ -38,6 +38,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from architectures_case import OF, Case
 from architectures_codes import Double, OneHot
+
 from export_bert import strip
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "onnx/grad/testdata/arch"

@@ -13,12 +13,13 @@ from architectures_case import Case, integers, normal, weights
 from architectures_images import Perceptron
 from architectures_straight import Straight
 from architectures_text import bert, clip_resnet, clip_text, clip_vit, gpt2, llama
-from export_bert import store_half
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 from onnxruntime.transformers import float16, optimizer
 from torch import nn
 from torch.nn import functional
+
+from export_bert import store_half
 
 
 def through_files(m: onnx.ModelProto, f) -> onnx.ModelProto:

@@ -10,23 +10,22 @@ its output as the definition says. bert/<case>/model.onnx are exports of the sam
 
 from __future__ import annotations
 
-import argparse
 import base64
 import copy
 import json
 import pathlib
 import sys
-import tempfile
 
 import numpy as np
 import onnx
+import stored
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import export_bert
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "energies/neural/testdata"
+FOLDER = stored.ROOT / "energies/neural/testdata"
 TOLERANCE = 1e-6  # of the largest value: what is stored is rounded to float32
 ENERGIES = ["pll/mask", "pll/zero", "pll-raw/mask", "pll-raw/zero", "mrf/mask"]
 VOCAB = 80
@@ -189,16 +188,6 @@ def same_model(a: pathlib.Path, b: pathlib.Path) -> bool:
     return sizes[0] == sizes[1] and x == y
 
 
-def stale(stored: pathlib.Path, fresh: pathlib.Path) -> list[str]:
-    """Names of the files below fresh that stored lacks or has otherwise."""
-    out = []
-    for path in sorted(p for p in fresh.rglob("*") if p.is_file()):
-        name = path.relative_to(fresh)
-        same = {".onnx": same_model, ".json": same_values}[path.suffix]
-        if not (stored / name).is_file() or not same(stored / name, path):
-            out.append(str(name))
-    return out
-
 
 def same_values(a: pathlib.Path, b: pathlib.Path) -> bool:
     """The same texts and fillings, with values that agree to the tolerance."""
@@ -215,18 +204,11 @@ def same_values(a: pathlib.Path, b: pathlib.Path) -> bool:
     return True
 
 
+SAME = {".onnx": same_model, ".json": same_values}
+
+
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--check", action="store_true", help="write nothing; exit 1 if something differs")
-    if not p.parse_args().check:
-        write(FOLDER)
-        return
-    with tempfile.TemporaryDirectory() as fresh:
-        write(pathlib.Path(fresh))
-        differ = stale(FOLDER, pathlib.Path(fresh))
-    for name in differ:
-        print(f"bert_reference: {name} is not what this script writes")
-    sys.exit(1 if differ else 0)
+    stored.finish_folder(stored.command_line(__doc__).parse_args().check, "scripts/reference/bert_reference.py", FOLDER, write, SAME)
 
 
 if __name__ == "__main__":

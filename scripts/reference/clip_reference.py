@@ -10,21 +10,18 @@ sum of cosines, one for each target. Every family has one set of weights, export
 
 from __future__ import annotations
 
-import argparse
 import base64
 import copy
 import json
 import pathlib
-import sys
-import tempfile
-
-import numpy as np
-import torch
 
 import bert_reference
 import clip_models as models
+import numpy as np
+import stored
+import torch
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "energies/neural/testdata/clip"
+FOLDER = stored.ROOT / "energies/neural/testdata/clip"
 
 # family: the model, and its exports: folder to (kind of each file, how it is exported). Values are
 # those of transformers' sdpa: its eager attention computes the softmax in float32, whatever the model.
@@ -192,29 +189,11 @@ def packed_alike(key: str, a, b) -> bool:
     return alike(a, b)
 
 
-def stale(stored: pathlib.Path, fresh: pathlib.Path) -> list[str]:
-    """Names of the files below fresh that stored lacks or has otherwise."""
-    out = []
-    for path in sorted(p for p in fresh.rglob("*") if p.is_file()):
-        name = path.relative_to(fresh)
-        same = {".onnx": bert_reference.same_model, ".json": same_values}[path.suffix]
-        if not (stored / name).is_file() or not same(stored / name, path):
-            out.append(str(name))
-    return out
+SAME = {".onnx": bert_reference.same_model, ".json": same_values}
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--check", action="store_true", help="write nothing; exit 1 if something differs")
-    if not p.parse_args().check:
-        write(FOLDER)
-        return
-    with tempfile.TemporaryDirectory() as fresh:
-        write(pathlib.Path(fresh))
-        differ = stale(FOLDER, pathlib.Path(fresh))
-    for name in differ:
-        print(f"clip_reference: {name} is not what this script writes")
-    sys.exit(1 if differ else 0)
+    stored.finish_folder(stored.command_line(__doc__).parse_args().check, "scripts/reference/clip_reference.py", FOLDER, write, SAME)
 
 
 if __name__ == "__main__":

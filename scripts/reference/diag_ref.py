@@ -6,20 +6,17 @@ diag_ref.py --check   compute again; exit 1 if the file differs
 Each case has chains ([chain, draw]) and what ArviZ says of them; null where a diagnostic is undefined.
 """
 
-import argparse
 import json
 import math
-import pathlib
-import sys
 import warnings
 
 import numpy as np
+import stored
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     import arviz
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURE = "samplers/diag/testdata/arviz.json"
 MADE_BY = "scripts/reference/diag_ref.py"
 
@@ -84,34 +81,11 @@ def fixture():
     return json.dumps(body) + "\n"
 
 
-def is_stale():
-    """The stored chains or values differ from today's by more than rounding."""
-    path = ROOT / FIXTURE
-    if not path.exists():
-        return True
-    stored, now = json.loads(path.read_text()), json.loads(fixture())
-    return not same(stored, now)
-
-
-def same(a, b):
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=1e-11, abs_tol=1e-12)
-    return a == b
+SAME = stored.same_numbers(1e-11)
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--check", action="store_true")
-    if ap.parse_args().check:
-        if is_stale():
-            sys.exit(f"stale, run {MADE_BY}: {FIXTURE}")
-        return
-    (ROOT / FIXTURE).parent.mkdir(parents=True, exist_ok=True)
-    (ROOT / FIXTURE).write_text(fixture())
+    stored.finish(stored.command_line(__doc__).parse_args().check, MADE_BY, {FIXTURE: fixture()}, SAME)
 
 
 if __name__ == "__main__":

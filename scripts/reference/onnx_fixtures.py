@@ -13,17 +13,15 @@ half      float16 weights: stored and cast back, computed with, in a branch and 
 sparse    a sparse initialiser, which the Go package refuses
 """
 
-import argparse
-import pathlib
-import sys
 
 import ml_dtypes
 import numpy as np
 import onnx
+import stored
 from onnx import TensorProto, helper, numpy_helper
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = "onnx/testdata"
+MADE_BY = "scripts/reference/onnx_fixtures.py"
 VALUES = [0, 1, 2, 3, 5, 7]
 TYPED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
@@ -255,23 +253,9 @@ def fixtures():
     return {f"{FOLDER}/{name}": b for name, b in sorted(files.items())}
 
 
-def stale(files):
-    """The paths whose content on disk is not that of files."""
-    return [p for p, b in files.items() if not (ROOT / p).is_file() or (ROOT / p).read_bytes() != b]
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file differs")
-    files = fixtures()
-    if parser.parse_args().check:
-        old = stale(files)
-        print("\n".join(f"not current: {p}" for p in old) or f"{len(files)} files are current")
-        sys.exit(bool(old))
-    for path, b in files.items():
-        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_bytes(b)
-    print(f"{len(files)} files, {sum(map(len, files.values()))} bytes")
+    args = stored.command_line(__doc__).parse_args()
+    stored.finish(args.check, MADE_BY, fixtures())
 
 
 if __name__ == "__main__":

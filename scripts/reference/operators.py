@@ -4,13 +4,10 @@
     operators.py --check    regenerate in memory; exit 1 if the file differs
 """
 
-import argparse
-import pathlib
-import sys
-
 import onnx.defs
+import stored
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+MADE_BY = "scripts/reference/operators.py"
 FILE = "onnx/operators.tsv"
 DOMAINS = ("ai.onnx", "ai.onnx.ml")
 HEADER = ("domain", "operator", "since", "deprecated")
@@ -28,7 +25,7 @@ def rows():
 
 def table():
     newest = ", ".join(f"{d} {onnx.defs.onnx_opset_version() if d == 'ai.onnx' else newest_of(d)}" for d in DOMAINS)
-    lines = [f"# made by scripts/reference/operators.py; newest operator sets: {newest}", "\t".join(HEADER)]
+    lines = [f"# made by {MADE_BY}; newest operator sets: {newest}", "\t".join(HEADER)]
     return "\n".join(lines + ["\t".join(r) for r in rows()]) + "\n"
 
 
@@ -36,20 +33,8 @@ def newest_of(domain):
     return max(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain)
 
 
-def stale():
-    path = ROOT / FILE
-    return not path.is_file() or path.read_text() != table()
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the file differs")
-    if parser.parse_args().check:
-        old = stale()
-        print(f"{FILE} is {'not ' * old}current")
-        sys.exit(old)
-    (ROOT / FILE).write_text(table())
-    print(f"{sum(1 for _ in rows())} operators")
+    stored.finish(stored.command_line(__doc__).parse_args().check, MADE_BY, {FILE: table()})
 
 
 if __name__ == "__main__":

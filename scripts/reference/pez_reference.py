@@ -7,15 +7,13 @@ The energy is U(e) = sum_j c_j tanh(b_j + sum_i A[i, j] . e_i) of the embeddings
 the initial codes, the projected codes after every step, and the embeddings P after every tenth.
 """
 
-import argparse
 import json
 import math
-import pathlib
 import sys
 
+import stored
 import torch
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURE = "samplers/testdata/pez.json"
 MADE_BY = "scripts/reference/pez_reference.py"
 STEPS = 50
@@ -68,31 +66,11 @@ def fixture():
     return json.dumps(head)[:-1] + ', "cases": [\n' + ",\n".join(json.dumps(c) for c in cases()) + "\n]}\n"
 
 
-def is_stale():
-    """The stored numbers differ from today's by more than rounding."""
-    stored = ROOT / FIXTURE
-    return not stored.is_file() or not same(json.loads(stored.read_text()), json.loads(fixture()))
-
-
-def same(a, b):
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=1e-10, abs_tol=1e-12)
-    return a == b
+SAME = stored.same_numbers(1e-10)
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--check", action="store_true")
-    if ap.parse_args().check:
-        if is_stale():
-            sys.exit(f"stale, run {MADE_BY}: {FIXTURE}")
-        return
-    (ROOT / FIXTURE).parent.mkdir(parents=True, exist_ok=True)
-    (ROOT / FIXTURE).write_text(fixture())
+    stored.finish(stored.command_line(__doc__).parse_args().check, MADE_BY, {FIXTURE: fixture()}, SAME)
 
 
 if __name__ == "__main__":

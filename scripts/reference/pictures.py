@@ -8,21 +8,18 @@ resizes with torchvision). What this adds to it is the picture that it is given:
 laid over white where it is transparent.
 """
 
-import argparse
 import functools
 import io
 import json
-import pathlib
 import struct
-import sys
 import warnings
 import zlib
 
 import numpy as np
+import stored
 from PIL import Image, ImageOps
 from transformers import CLIPImageProcessor
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 MADE_BY = "scripts/reference/pictures.py"
 FOLDER = "tasks/pictures/testdata"
 ORIENTATION = 0x0112
@@ -198,23 +195,9 @@ def fixtures():
     return files
 
 
-def stale(files):
-    """Paths whose content on disk is not what this script would write."""
-    return [p for p, data in files.items() if not (ROOT / p).is_file() or (ROOT / p).read_bytes() != data]
-
-
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--check", action="store_true")
-    files = fixtures()
-    if ap.parse_args().check:
-        old = stale(files)
-        if old:
-            sys.exit(f"stale, run {MADE_BY}: {' '.join(old)}")
-        return
-    for path, data in files.items():
-        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_bytes(data)
+    args = stored.command_line(__doc__).parse_args()
+    stored.finish(args.check, MADE_BY, fixtures())
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import stored
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -38,7 +39,7 @@ def fresh(tmp_path_factory):
 
 
 def test_fixtures_are_current(fresh):
-    assert ref.stale(ref.FOLDER, fresh) == []
+    assert stored.stale_folder(ref.FOLDER, fresh, ref.SAME) == []
 
 
 def test_check_notices_a_change(fresh, tmp_path):
@@ -57,7 +58,7 @@ def test_check_notices_a_change(fresh, tmp_path):
     model.graph.node[1].op_type = "ReduceMax"
     onnx.save(model, tmp_path / "bad/table.onnx")
     (tmp_path / "bad/one-hot.onnx").unlink()
-    assert ref.stale(tmp_path, fresh) == ["bad/one-hot.onnx", "bad/table.onnx", "hugging/reference.json", "openai/reference.json"]
+    assert stored.stale_folder(tmp_path, fresh, ref.SAME) == ["bad/one-hot.onnx", "bad/table.onnx", "hugging/reference.json", "openai/reference.json"]
 
 
 @pytest.mark.parametrize("family", ref.FAMILIES)

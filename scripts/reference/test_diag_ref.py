@@ -4,20 +4,21 @@ import json
 
 import diag_ref
 import pytest
+import stored
 
 
 def test_fixture_is_current():
-    assert not diag_ref.is_stale()
+    assert stored.stale({diag_ref.FIXTURE: diag_ref.fixture()}, diag_ref.SAME) == []
 
 
 def test_check_notices_a_change(tmp_path, monkeypatch):
     path = tmp_path / diag_ref.FIXTURE
     path.parent.mkdir(parents=True)
-    body = json.loads((diag_ref.ROOT / diag_ref.FIXTURE).read_text())
+    body = json.loads((stored.ROOT / diag_ref.FIXTURE).read_text())
     body["cases"][0]["rhat"] *= 1 + 1e-9
     path.write_text(json.dumps(body))
-    monkeypatch.setattr(diag_ref, "ROOT", tmp_path)
-    assert diag_ref.is_stale()
+    monkeypatch.setattr(stored, "ROOT", tmp_path)
+    assert stored.stale({diag_ref.FIXTURE: diag_ref.fixture()}, diag_ref.SAME) == [diag_ref.FIXTURE]
 
 
 def test_known_values():

@@ -5,25 +5,26 @@ import onnx
 import onnx_fixtures
 import onnxruntime
 import pytest
+import stored
 
 
 def test_fixtures_are_current():
-    assert onnx_fixtures.stale(onnx_fixtures.fixtures()) == []
+    assert stored.stale(onnx_fixtures.fixtures()) == []
 
 
 def test_check_notices_a_change(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_fixtures, "ROOT", tmp_path)
+    monkeypatch.setattr(stored, "ROOT", tmp_path)
     (tmp_path / "a").write_bytes(b"old")
-    assert onnx_fixtures.stale({"a": b"new", "absent": b""}) == ["a", "absent"]
+    assert stored.stale({"a": b"new", "absent": b""}) == ["a", "absent"]
 
 
 @pytest.mark.parametrize("name", ["branches", "half", "local", "outside"])
 def test_runnable_fixtures_are_valid(name):
-    onnx.checker.check_model(onnx_fixtures.ROOT / onnx_fixtures.FOLDER / f"{name}.onnx", full_check=True)
+    onnx.checker.check_model(stored.ROOT / onnx_fixtures.FOLDER / f"{name}.onnx", full_check=True)
 
 
 def test_half_runs():
-    path = onnx_fixtures.ROOT / onnx_fixtures.FOLDER / "half.onnx"
+    path = stored.ROOT / onnx_fixtures.FOLDER / "half.onnx"
     x = np.linspace(-1, 1, 6, dtype="f4").reshape(2, 3)
     y, z, _ = onnxruntime.InferenceSession(path).run(None, {"x": x, "c": np.array(True)})
     assert y.dtype == np.float32 and z.dtype == np.float16

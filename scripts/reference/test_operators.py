@@ -2,18 +2,19 @@
 
 import onnx
 import operators
+import stored
 
 
 def test_table_is_current():
-    assert not operators.stale()
+    assert stored.stale({operators.FILE: operators.table()}) == []
 
 
 def test_check_notices_a_change(tmp_path, monkeypatch):
-    monkeypatch.setattr(operators, "ROOT", tmp_path)
-    assert operators.stale()
+    monkeypatch.setattr(stored, "ROOT", tmp_path)
+    assert stored.stale({operators.FILE: operators.table()}) == [operators.FILE]
     (tmp_path / "onnx").mkdir()
     (tmp_path / operators.FILE).write_text(operators.table() + "more")
-    assert operators.stale()
+    assert stored.stale({operators.FILE: operators.table()}) == [operators.FILE]
 
 
 def test_rows():

@@ -3,20 +3,21 @@
 import json
 
 import pez_reference
+import stored
 
 
 def test_fixture_is_current():
-    assert not pez_reference.is_stale()
+    assert stored.stale({pez_reference.FIXTURE: pez_reference.fixture()}, pez_reference.SAME) == []
 
 
 def test_check_notices_a_change(tmp_path, monkeypatch):
     path = tmp_path / pez_reference.FIXTURE
     path.parent.mkdir(parents=True)
-    body = json.loads((pez_reference.ROOT / pez_reference.FIXTURE).read_text())
+    body = json.loads((stored.ROOT / pez_reference.FIXTURE).read_text())
     body["cases"][0]["embeddings"][0][0][0] += 1e-9
     path.write_text(json.dumps(body))
-    monkeypatch.setattr(pez_reference, "ROOT", tmp_path)
-    assert pez_reference.is_stale()
+    monkeypatch.setattr(stored, "ROOT", tmp_path)
+    assert stored.stale({pez_reference.FIXTURE: pez_reference.fixture()}, pez_reference.SAME) == [pez_reference.FIXTURE]
 
 
 def test_paths_move():

@@ -6,19 +6,20 @@ import subprocess
 import numpy as np
 import pictures
 import pytest
+import stored
 from PIL import Image
 
 CASES = 400
 
 
 def test_fixtures_are_current():
-    assert pictures.stale(pictures.fixtures()) == []
+    assert stored.stale(pictures.fixtures()) == []
 
 
 def test_check_notices_a_change(tmp_path, monkeypatch):
-    monkeypatch.setattr(pictures, "ROOT", tmp_path)
+    monkeypatch.setattr(stored, "ROOT", tmp_path)
     (tmp_path / "a").write_bytes(b"old")
-    assert pictures.stale({"a": b"new", "absent": b""}) == ["a", "absent"]
+    assert stored.stale({"a": b"new", "absent": b""}) == ["a", "absent"]
 
 
 def random_file(rng, kind):
@@ -69,7 +70,7 @@ def compared(tmp_path_factory):
         file = folder / f"{i}.{kind}"
         file.write_bytes(random_file(rng, kind))
         requests.append({"file": str(file), "config": json.dumps(random_config(rng)), "out": str(folder / f"{i}.out")})
-    run = subprocess.run(["go", "run", "./scripts/reference/pictures_prepare"], cwd=pictures.ROOT, input=json.dumps(requests),
+    run = subprocess.run(["go", "run", "./scripts/reference/pictures_prepare"], cwd=stored.ROOT, input=json.dumps(requests),
                          capture_output=True, text=True, check=True)
     answers = json.loads(run.stdout)
     assert len(answers) == CASES

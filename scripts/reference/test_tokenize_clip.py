@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import stored
 import tokenize_clip
 from test_tokenize_lines import DATA, go_agrees
 from tokenize_clip_samples import EOT, SOT, hard_lines, plain_lines
@@ -13,7 +14,7 @@ CANONICAL = DATA / "tokenizers" / "clip-vit-base-patch32" / "tokenizer.json"
 
 
 def test_fixtures_are_current():
-    assert tokenize_clip.stale(tokenize_clip.fixture()) == []
+    assert stored.stale(tokenize_clip.fixture()) == []
 
 
 @pytest.mark.parametrize("data", [DATA, None], ids=["canonical", "trained"])

@@ -4,20 +4,21 @@ import os
 import subprocess
 
 import pytest
+import stored
 import tokenize_lines
 
-DATA = tokenize_lines.ROOT.parent / "shared" / "data"
+DATA = stored.ROOT.parent / "shared" / "data"
 
 
 def go_agrees(test, variable, folder):
     """Runs a Go test that reads a folder, and fails unless it ran and passed."""
     run = subprocess.run(["go", "test", "-count=1", "-v", "-run", f"^{test}$", "./tokenize"], check=False,
-                         cwd=tokenize_lines.ROOT, env=os.environ | {variable: str(folder)}, capture_output=True, text=True)
+                         cwd=stored.ROOT, env=os.environ | {variable: str(folder)}, capture_output=True, text=True)
     assert run.returncode == 0 and f"--- PASS: {test} " in run.stdout, run.stdout[-4000:] + run.stderr
 
 
 def test_fixtures_are_current():
-    assert tokenize_lines.stale(tokenize_lines.fixture()) == []
+    assert stored.stale(tokenize_lines.fixture()) == []
 
 
 def test_byte_offsets():
@@ -26,7 +27,7 @@ def test_byte_offsets():
 
 def test_check_notices_a_change():
     path = "tokenize/testdata/bert/vocab.txt"
-    assert tokenize_lines.stale({path: "other\n", "absent": ""}) == [path, "absent"]
+    assert stored.stale({path: "other\n", "absent": ""}) == [path, "absent"]
 
 
 @pytest.mark.parametrize("data", [DATA, None], ids=["canonical", "fixture"])

@@ -6,19 +6,16 @@ textmetrics_ref.py --check   regenerate in memory; exit 1 if the file differs
 Each case has samples, one or two reference sets, and the metrics in percent; null where undefined.
 """
 
-import argparse
 import collections
 import json
-import pathlib
 import random
-import sys
 import warnings
 
 import nltk
+import stored
 from nltk.translate import bleu_score
 from nltk.util import ngrams
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 MADE_BY = "scripts/reference/textmetrics_ref.py"
 FIXTURE = "tasks/textmetrics/testdata/nltk.json"
 MIX_PER_REF = 2
@@ -123,20 +120,8 @@ def fixture():
     return json.dumps(head)[:-1] + ', "cases": [\n' + rows + "\n]}\n"
 
 
-def is_stale():
-    path = ROOT / FIXTURE
-    return not path.is_file() or path.read_bytes() != fixture().encode()
-
-
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--check", action="store_true")
-    if ap.parse_args().check:
-        if is_stale():
-            sys.exit(f"stale, run {MADE_BY}: {FIXTURE}")
-        return
-    (ROOT / FIXTURE).parent.mkdir(parents=True, exist_ok=True)
-    (ROOT / FIXTURE).write_bytes(fixture().encode())
+    stored.finish(stored.command_line(__doc__).parse_args().check, MADE_BY, {FIXTURE: fixture()})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@
 Offsets are bytes of the UTF-8 text. The library reports characters; byte_offsets converts.
 """
 
-import argparse
 import collections
 import hashlib
 import itertools
@@ -19,11 +18,11 @@ import json
 import pathlib
 import random
 import shutil
-import sys
 
+import stored
 import tokenizers
 from tokenize_clip_samples import EOT, SOT, hard_lines, plain_lines, random_clip_line
-from tokenize_lines import ROOT, cases, characters, full_texts, ranges, stale, write_lines
+from tokenize_lines import cases, characters, full_texts, ranges, write_lines
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 MADE_BY = "scripts/reference/tokenize_clip.py"
@@ -171,7 +170,7 @@ def trained():
     tok.normalizer, tok.pre_tokenizer = normalizer(), splitter()
     trainer = trainers.BpeTrainer(vocab_size=3000, special_tokens=[SOT, EOT], end_of_word_suffix=SUFFIX, show_progress=False,
                                   initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-    sources = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *(ROOT / "scripts").rglob("*.py")])
+    sources = sorted([*stored.ROOT.glob("*.md"), *stored.ROOT.glob("*/*.md"), *(stored.ROOT / "scripts").rglob("*.py")])
     tok.train_from_iterator([s.read_text() for s in sources] + full_texts(None, hard_lines(), random_clip_line, 10)[:4000], trainer)
     model = json.loads(tok.to_str())["model"]
     vocab = model["vocab"]
@@ -204,22 +203,13 @@ def write_full(out, data=None):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--check", action="store_true")
+    ap = stored.command_line(__doc__)
     ap.add_argument("--full", nargs="+", type=pathlib.Path, metavar=("OUT", "DIR"))
     args = ap.parse_args()
     if args.full:
         print(*write_full(*args.full[:2]))
         return
-    files = fixture()
-    if args.check:
-        old = stale(files)
-        if old:
-            sys.exit(f"stale, run {MADE_BY}: {' '.join(old)}")
-        return
-    for path, text in files.items():
-        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_bytes(text.encode())
+    stored.finish(args.check, MADE_BY, fixture())
 
 
 if __name__ == "__main__":

@@ -11,20 +11,18 @@
 Offsets are bytes of the UTF-8 text. The library reports characters; byte_offsets converts.
 """
 
-import argparse
 import collections
 import hashlib
 import json
 import pathlib
 import random
 import shutil
-import sys
 
+import stored
 import tokenizers
 from tokenize_samples import HARD, PLAIN, random_line
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 MADE_BY = "scripts/reference/tokenize_lines.py"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ENDINGS = ["##s", "##ed", "##ing", "##er", "##ly", "##ness", "##able", "##un", "##ment"]
@@ -188,11 +186,6 @@ def fixture():
     }
 
 
-def stale(files):
-    """Paths whose content on disk is not what this script would write."""
-    return [p for p, text in files.items()
-            if not (ROOT / p).is_file() or (ROOT / p).read_bytes() != text.encode()]
-
 
 def cases(tok, texts, rng, decode):
     """Each text with its tokens and what they decode to; and ids as a sampler makes them, now and then out of range."""
@@ -226,7 +219,7 @@ def write_full(out, data=None):
     """Returns the folders it wrote."""
     known = data and data / "tokenizers" / "bert-base-uncased"
     if not known or not (known / "tokenizer.json").is_file():
-        known = ROOT / "tokenize" / "testdata" / "bert"
+        known = stored.ROOT / "tokenize" / "testdata" / "bert"
     tok = Tokenizer.from_file(str(known / "tokenizer.json"))
     tok.no_truncation()
     tok.decoder = decoders.WordPiece(prefix="##", cleanup=False)
@@ -240,22 +233,13 @@ def write_full(out, data=None):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--check", action="store_true")
+    ap = stored.command_line(__doc__)
     ap.add_argument("--full", nargs="+", type=pathlib.Path, metavar=("OUT", "DIR"))
     args = ap.parse_args()
     if args.full:
         print(*write_full(*args.full[:2]))
         return
-    files = fixture()
-    if args.check:
-        old = stale(files)
-        if old:
-            sys.exit(f"stale, run {MADE_BY}: {' '.join(old)}")
-        return
-    for path, text in files.items():
-        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_bytes(text.encode())
+    stored.finish(args.check, MADE_BY, fixture())
 
 
 if __name__ == "__main__":
