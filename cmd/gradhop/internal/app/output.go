@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Output is where a command writes its data: standard output, or a file that gets its
@@ -41,6 +43,16 @@ func (e *OutputError) Error() string {
 
 // Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }
+
+// Unwritable says that a folder cannot be made, which is the caller's matter unless the
+// disk is full: such an error becomes an *OutputError.
+func Unwritable(dir string, err error) error {
+	var failed *fs.PathError
+	if !errors.As(err, &failed) || errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return &OutputError{Path: dir, Before: true, Err: failed}
+}
 
 // Create opens the output called path, or standard output where path is "" or "-". A
 // path that cannot be written is an *OutputError now, not after the work is done.

@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -15,12 +15,15 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge RUN... --out FOLDER",
 		Short: "Join runs of different chains into one",
-		Long: `Join runs that gradhop sample made with --chain-ids into one folder, with the same
-bytes in its draws as if one process had run all chains. The runs must have the same
-model, seed and settings, be at the same step, and have no chain in common.`,
+		Long: `Join runs that gradhop sample or gradhop prompt-tune made with --chain-ids into one
+folder, with the same bytes in its draws as if one process had run all chains. The runs
+must have the same model, seed and settings, be at the same step, and have no chain in
+common. The command that made them goes on with the folder: its --resume FOLDER, which
+for prompt-tune prints the best prompts of all chains.`,
 		Example: `  gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 0-31 --out run-a/
   gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 32-63 --out run-b/
-  gradhop merge run-a/ run-b/ --out run/`,
+  gradhop merge run-a/ run-b/ --out run/
+  gradhop merge prompts-a/ prompts-b/ --out prompts/ && gradhop prompt-tune --resume prompts/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -45,10 +48,14 @@ model, seed and settings, be at the same step, and have no chain in common.`,
 			if err := s.Write(out); err != nil {
 				return err
 			}
-			if err := sample.Join(out, args[0], r.Header().ChainIDs); err != nil {
+			c, err := recall.Join(out, args[0], r.Header().ChainIDs)
+			if err != nil {
 				return err
 			}
 			a.Logf("%s: %d chains of %d run(s)", out, r.Chains(), len(args))
+			if c != nil && c.Results != "" {
+				a.Logf("gradhop %s --resume %s prints %s", c.Name, out, c.Results)
+			}
 			return nil
 		},
 	}

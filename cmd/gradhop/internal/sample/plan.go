@@ -10,6 +10,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -177,7 +178,7 @@ func (p *plan) chains() error {
 	}
 	if o.ChainIDs != "" {
 		var err error
-		if ids, err = parseIDs(o.ChainIDs); err != nil {
+		if ids, err = recall.ParseIDs(o.ChainIDs); err != nil {
 			return err
 		}
 	}

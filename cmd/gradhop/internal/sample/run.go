@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
-	"syscall"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
@@ -58,13 +56,13 @@ func (p *plan) begin(ctx context.Context, w **store.Writer) (dir string, loop *s
 	o := p.o
 	if o.Resume == "" {
 		if err := store.Vacant(o.Out); err != nil {
-			return "", nil, unwritable(o.Out, err)
+			return "", nil, app.Unwritable(o.Out, err)
 		}
 		if loop, err = samplers.NewLoop(ctx, p.config); err != nil {
 			return "", nil, p.explainStart(err)
 		}
 		if *w, err = store.Create(o.Out, p.header, store.Options{Every: o.Every}); err != nil {
-			return "", nil, unwritable(o.Out, err)
+			return "", nil, app.Unwritable(o.Out, err)
 		}
 		o.App.Logf("%s: seed %d", o.Out, o.Seed)
 		return o.Out, loop, nil
@@ -85,16 +83,6 @@ func (p *plan) begin(ctx context.Context, w **store.Writer) (dir string, loop *s
 		return "", nil, errors.Join(p.explainStart(err), (*w).Close())
 	}
 	return o.Resume, loop, nil
-}
-
-// unwritable says that a folder cannot be made, which is the caller's matter unless the
-// disk is full.
-func unwritable(dir string, err error) error {
-	var failed *fs.PathError
-	if !errors.As(err, &failed) || errors.Is(err, syscall.ENOSPC) {
-		return err
-	}
-	return &app.OutputError{Path: dir, Before: true, Err: failed}
 }
 
 // progress shows how far a run is.

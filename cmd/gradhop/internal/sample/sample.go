@@ -7,11 +7,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/samplers"
 )
+
+type flagSet = *pflag.FlagSet
+
+// commandName is the name of the command.
+const commandName = "sample"
 
 // Options are the flags and arguments of the command.
 type Options struct {
@@ -93,11 +100,11 @@ cannot begin leaves nothing behind.`,
 			if len(args) == 1 {
 				o.Model = args[0]
 			}
-			if o.Continue && begun(o.Out) {
+			if o.Continue && recall.Begun(o.Out) {
 				o.Resume, o.Out = o.Out, ""
 			}
 			if o.Resume != "" {
-				if err := o.recall(cmd.Flags(), len(args) == 1); err != nil {
+				if err := o.recall(cmd.Flags()); err != nil {
 					return err
 				}
 			} else if !cmd.Flags().Changed("seed") {

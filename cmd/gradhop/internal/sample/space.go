@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -73,28 +72,4 @@ func code(s *energies.Space, x int64) int32 {
 		return -1
 	}
 	return int32(x)
-}
-
-// parseIDs reads the --chain-ids flag, as "0-31,40".
-func parseIDs(text string) ([]int64, error) {
-	var ids []int64
-	for part := range strings.SplitSeq(text, ",") {
-		lo, hi, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		first, err := strconv.ParseInt(lo, 10, 32)
-		last := first
-		if err == nil && isRange {
-			last, err = strconv.ParseInt(hi, 10, 32)
-		}
-		if err != nil || first < 0 || last < first {
-			return nil, app.Usagef("--chain-ids %q: want numbers and ranges, as 0-31,40", text)
-		}
-		for id := first; id <= last; id++ {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	if len(slices.Compact(slices.Clone(ids))) != len(ids) {
-		return nil, app.Usagef("--chain-ids %q: a chain is named twice", text)
-	}
-	return ids, nil
 }

@@ -1,0 +1,76 @@
+package recall
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// ParseIDs reads the --chain-ids flag, as "0-31,40". The numbers come out in increasing
+// order. Errors: *app.UsageError.
+func ParseIDs(text string) ([]int64, error) {
+	var ids []int64
+	for part := range strings.SplitSeq(text, ",") {
+		lo, hi, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		first, err := strconv.ParseInt(lo, 10, 32)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.ParseInt(hi, 10, 32)
+		}
+		if err != nil || first < 0 || last < first {
+			return nil, app.Usagef("--chain-ids %q: want numbers and ranges, as 0-31,40", text)
+		}
+		for id := first; id <= last; id++ {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		return nil, app.Usagef("--chain-ids %q: a chain is named twice", text)
+	}
+	return ids, nil
+}
+
+// Join gives the folder of a run that was merged from parts, such as from, what they were
+// started with, so that it can be resumed, and returns it; nil where the part does not
+// know. ids are the chains of the whole. Errors: *store.FormatError, *store.WriteError.
+func Join(to, from string, ids []int64) (*Command, error) {
+	c, err := Read(from)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	list := make([]string, len(ids))
+	first := true // chains 0…n-1
+	for i, id := range ids {
+		list[i] = strconv.FormatInt(id, 10)
+		first = first && id == int64(i)
+	}
+	delete(c.Flags, "chain-ids")
+	if first {
+		c.Flags["chains"] = []string{strconv.Itoa(len(ids))}
+	} else {
+		c.Flags["chain-ids"] = []string{strings.Join(list, ",")}
+	}
+	for _, name := range c.Outputs {
+		delete(c.Flags, name)
+	}
+	for _, name := range c.Files {
+		if !filepath.IsLocal(name) {
+			return nil, &store.FormatError{Path: filepath.Join(from, app.CommandFile), Reason: "damaged: it names files outside the folder"}
+		}
+		path := filepath.Join(from, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, &store.FormatError{Path: path, Reason: "cannot be read", Err: err}
+		}
+		if err := WriteFile(to, name, text); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.Write(to)
+}

@@ -1,0 +1,158 @@
+// Package recall keeps in the folder of a run what the run was started with, so that a
+// command can go on with it without being told again, and the parts of a split run can be
+// joined to one that goes on as well.
+package recall
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// Command is what a run was started with: app.CommandFile in its folder.
+type Command struct {
+	// Name is that of the command; "" is sample.
+	Name string `json:"command,omitempty"`
+	// Model is the model's file where it is an argument and not a flag, absolute.
+	Model string `json:"model,omitempty"`
+	// Flags are those that were given and that draws or results depend on, by name.
+	Flags map[string][]string `json:"flags"`
+	// Picture is the size of the states as pictures, as --picture takes it, or "".
+	Picture string `json:"picture,omitempty"`
+	// Files are files of the folder that are the same for every part of a split run.
+	Files []string `json:"files,omitempty"`
+	// Results says what the command makes of the draws of all chains, where that is more
+	// than merging writes; "" where it is not.
+	Results string `json:"results,omitempty"`
+	// Outputs are flags that name what the command writes besides the folder: a run that
+	// is joined from parts does not write to where they did.
+	Outputs []string `json:"outputs,omitempty"`
+}
+
+// process are flags about a process, not about the run.
+var process = map[string]bool{
+	"out": true, "resume": true, "continue": true, "checkpoint-every": true, "format": true, "quiet": true, "ort-lib": true, "threads": true,
+}
+
+// Remember takes the flags that were given, and the seed, given or not. paths makes the
+// values of flags that name files independent of the current folder, by their names; it
+// may be nil.
+func (c *Command) Remember(flags *pflag.FlagSet, seed uint64, paths map[string]func(string) string) {
+	c.Flags = map[string][]string{}
+	flags.Visit(func(f *pflag.Flag) {
+		if process[f.Name] {
+			return
+		}
+		list := []string{f.Value.String()}
+		if s, ok := f.Value.(pflag.SliceValue); ok {
+			list = s.GetSlice()
+		}
+		if full := paths[f.Name]; full != nil {
+			for i := range list {
+				list[i] = full(list[i])
+			}
+		}
+		c.Flags[f.Name] = list
+	})
+	c.Flags["seed"] = []string{strconv.FormatUint(seed, 10)}
+}
+
+// Write writes the file, whole or not at all. Errors: *store.WriteError.
+func (c *Command) Write(dir string) error {
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return WriteFile(dir, app.CommandFile, append(text, '\n'))
+}
+
+// WriteFile writes a file of a run's folder, whole or not at all. Errors:
+// *store.WriteError.
+func WriteFile(dir, name string, text []byte) error {
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path+".tmp", text, 0o644); err != nil {
+		return &store.WriteError{Path: path, Err: err}
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return &store.WriteError{Path: path, Err: err}
+	}
+	return nil
+}
+
+// Read returns nil where the folder has no such file: the library made it, or a process
+// that was killed in its first moment. Errors: *store.FormatError.
+func Read(dir string) (*Command, error) {
+	path := filepath.Join(dir, app.CommandFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &store.FormatError{Path: path, Reason: "cannot be read", Err: err}
+	}
+	c := &Command{}
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, &store.FormatError{Path: path, Reason: "damaged", Err: err}
+	}
+	if c.Name == "" {
+		c.Name = "sample"
+	}
+	return c, nil
+}
+
+// Begun reports whether a folder holds a run that was begun there.
+func Begun(dir string) bool {
+	var there *store.ExistsError
+	return errors.As(store.Vacant(dir), &there)
+}
+
+// Resume reads what the run in a folder was started with, by the command of that name,
+// and sets the flags that are not given now to it. Where that is not remembered the
+// result is nil: all flags but the seed must be given. Errors: *app.UsageError for a run
+// of another command, and those of store.Open.
+func Resume(dir, name string, flags *pflag.FlagSet) (*Command, error) {
+	c, err := Read(dir)
+	if err != nil || c == nil {
+		r, e := store.Open(dir) // which may say more
+		if e != nil {
+			return nil, e
+		}
+		if err == nil && !flags.Changed("seed") {
+			err = flags.Set("seed", strconv.FormatUint(r.Header().Seed, 10))
+		}
+		return nil, err
+	}
+	if c.Name != name {
+		return nil, app.Usagef("%s is a run of gradhop %s, which goes on with it: gradhop %s --resume %s", dir, c.Name, c.Name, dir)
+	}
+	for name, values := range c.Flags {
+		f := flags.Lookup(name)
+		if f == nil {
+			return nil, &store.FormatError{Path: filepath.Join(dir, app.CommandFile), Reason: fmt.Sprintf("flag --%s is not known to this program", name)}
+		}
+		if f.Changed {
+			continue
+		}
+		for _, v := range values {
+			if err := flags.Set(name, v); err != nil {
+				return nil, &store.FormatError{Path: filepath.Join(dir, app.CommandFile), Reason: "damaged", Err: err}
+			}
+		}
+	}
+	return c, nil
+}
+
+// Forgotten is the error for a run of which nothing is remembered, where something that
+// it needs is not given.
+func Forgotten(dir, what string) error {
+	return app.Usagef("%s: how the run was begun is not remembered; give %s and all other flags again", dir, what)
+}
