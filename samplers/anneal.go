@@ -51,6 +51,10 @@ func (g *gradient) evalFor(ctx context.Context, l *Local, x energies.Batch, s *S
 	return g.temper(ctx, l, x, s.Beta)
 }
 
+// maxBeta is the largest inverse temperature: with it β times a gradient, and its square,
+// are still numbers in float32, in which kernels and energies hold them.
+const maxBeta = 1e15
+
 // temper fills all that l derives from its gradient at the inverse temperature
 // beta, by the energy's own softmax where it offers that. On error l is as before.
 func (g *gradient) temper(ctx context.Context, l *Local, x energies.Batch, beta float64) error {
@@ -73,7 +77,22 @@ func (g *gradient) anneal(ctx context.Context, s *State) error {
 	if !s.Annealed || s.half == 0.5*s.Beta {
 		return nil
 	}
-	return g.temper(ctx, &s.Local, s.X, s.Beta)
+	if err := g.temper(ctx, &s.Local, s.X, s.Beta); err != nil {
+		return err
+	}
+	return s.checkTempered()
+}
+
+// checkTempered returns a *NonFiniteError where what s keeps was finite at another β and
+// is not at this one.
+func (s *State) checkTempered() error {
+	for c := range s.Chains() {
+		if err := s.check(c, &s.X, s.ChainIDs[c], s.Step); err != nil {
+			s.half = math.NaN() // another attempt tempers again
+			return err
+		}
+	}
+	return nil
 }
 
 // setBeta sets s's inverse temperature for step number step.
@@ -82,8 +101,8 @@ func (c *Config) setBeta(s *State, step int64) error {
 		return nil
 	}
 	beta := c.InverseTemperature(step)
-	if !(beta >= 0) || math.IsInf(beta, 1) {
-		return &ConfigError{"InverseTemperature", fmt.Sprintf("%g at step %d; must be finite and not negative", beta, step)}
+	if !(beta >= 0 && beta <= maxBeta) {
+		return &ConfigError{"InverseTemperature", fmt.Sprintf("%g at step %d; must be from 0 to %g", beta, step, maxBeta)}
 	}
 	s.Annealed, s.Beta = true, beta
 	return nil

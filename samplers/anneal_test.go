@@ -118,7 +118,7 @@ func TestRecordedUIsRaw(t *testing.T) {
 func TestAnnealingErrors(t *testing.T) {
 	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
 	var typed *ConfigError
-	for step, beta := range map[int64]float64{0: -1, 2: math.NaN(), 3: math.Inf(1)} {
+	for step, beta := range map[int64]float64{0: -1, 2: math.NaN(), 3: math.Inf(1), 4: 1e16} {
 		cfg := Config{Kernel: kernel(t, "dmala", f, nil), Steps: 5, InverseTemperature: func(now int64) float64 {
 			if now == step {
 				return beta
@@ -163,6 +163,35 @@ func TestAnnealingErrors(t *testing.T) {
 	}
 }
 
+// TestGradientsBeyondNumbersAtALaterBeta: a state that is one at β = 1 has no proposal where
+// β times its gradient is beyond float32. That is an error about the chain, and the same
+// one again if the step is tried again.
+func TestGradientsBeyondNumbersAtALaterBeta(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
+	for i := range f.h {
+		f.h[i] *= 1e3
+	}
+	var grads, tilts int
+	e := temperedFields{f, &grads, &tilts}
+	for _, name := range []string{"dmala", "dula", "gwg", "sgdld"} {
+		l, err := NewLoop(context.Background(), Config{Kernel: kernel(t, name, e, nil), ChainIDs: []int64{7}, Steps: 5, InverseTemperature: func(step int64) float64 {
+			return 1e-6 + float64(step)*1e9 // softmax of 1e12 in Tilt is Inf/Inf
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Step(context.Background()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for range 2 {
+			var bad *NonFiniteError
+			if err := l.Step(context.Background()); !errors.As(err, &bad) || bad.What != "gradient" || bad.Chain != 7 || bad.Step != 1 || l.State().Step != 1 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 // guess is a made-up model conditional.
 type guess struct{ *siteFields }
 
@@ -201,7 +230,8 @@ func TestParseSchedule(t *testing.T) {
 	if past(500) != past(100) || short(0) != 1 {
 		t.Errorf("past the end %v, of one step %v", past(500), short(0))
 	}
-	for _, text := range []string{"", "t", "x", "-1", "-1t", "NaN", "Inf", "0..1", "1..0", "1..", "1..2..3", "1t..2", "1..2@", "1..2@0", "1..2@x", "1..2@5@6", "1@5", "0.1t@5"} {
+	for _, text := range []string{"", "t", "x", "-1", "-1t", "NaN", "Inf", "0..1", "1..0", "1..", "1..2..3", "1t..2", "1..2@", "1..2@0", "1..2@x", "1..2@5@6", "1@5", "0.1t@5", "1...5",
+		"1e16", "1..1e16", "2e14t", "1e-320..1", "1e15..1e-320"} {
 		var typed *ScheduleError
 		if _, err := ParseSchedule(text, 10); !errors.As(err, &typed) || typed.Text != text || !strings.Contains(err.Error(), "samplers: schedule") {
 			t.Errorf("%q: %v", text, err)

@@ -31,7 +31,7 @@ type Config struct {
 	// InverseTemperature gives β of each step, whose target is then π^β ∝ exp(β·U): step
 	// is the number of the step about to be made, warm-up included, from 0 on (the t-th
 	// step of a paper that counts from 1 is step t-1). Nil means 1 throughout. U of states
-	// and draws remains that of β = 1. It must be finite and not negative, and the kernel
+	// and draws remains that of β = 1. It must be from 0 to 1e15, and the kernel
 	// an Annealer; see ParseSchedule.
 	InverseTemperature func(step int64) float64
 	// PoolWarmup adapts one step size for all chains by their mean acceptance, which

@@ -25,17 +25,19 @@ func (e *ScheduleError) Error() string {
 //	1..100@500  geometric from 1 in the first step to 100 in step t = 500
 //
 // Past its end the geometric one stays where it is. A run that may be made longer has to
-// name that step, or its first steps become others: see PinSchedule. Numbers are finite
-// and not negative, those of the geometric one positive; else the error is a
-// *ScheduleError.
+// name that step, or its first steps become others: see PinSchedule. Numbers are not
+// negative, those of the geometric one positive, and β is at most 1e15 in every step; else
+// the error is a *ScheduleError.
 func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
 	number := func(part string) (float64, error) {
 		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		switch {
+		case err != nil || math.IsNaN(x) || math.IsInf(x, 0) || strings.Contains(text, "..."): // 1 to .5, or a slip
 			return 0, &ScheduleError{text, "want a number as 50, a slope as 0.1t or a range as 1..100"}
-		}
-		if x < 0 {
+		case x < 0:
 			return 0, &ScheduleError{text, "an inverse temperature is not negative"}
+		case x > maxBeta:
+			return 0, &ScheduleError{text, fmt.Sprintf("an inverse temperature is at most %g", maxBeta)}
 		}
 		return x, nil
 	}
@@ -57,6 +59,9 @@ func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
 		if from == 0 || to == 0 {
 			return nil, &ScheduleError{text, "the ends of a range are positive"}
 		}
+		if ratio := to / from; ratio == 0 || math.IsInf(ratio, 1) {
+			return nil, &ScheduleError{text, "the ends of a range are too far apart"}
+		}
 		last := float64(max(steps-1, 1))
 		return func(step int64) float64 { return from * math.Pow(to/from, min(float64(step)/last, 1)) }, nil
 	}
@@ -64,6 +69,9 @@ func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
 		slope, err := number(a)
 		if err != nil {
 			return nil, err
+		}
+		if slope*float64(steps) > maxBeta {
+			return nil, &ScheduleError{text, fmt.Sprintf("an inverse temperature is at most %g, also in step %d", maxBeta, steps)}
 		}
 		return func(step int64) float64 { return slope * float64(step+1) }, nil
 	}

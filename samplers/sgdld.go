@@ -201,6 +201,9 @@ func (k *SGDLD) Step(ctx context.Context, s *State, info *Info) error {
 		if err := k.temperRates(ctx, &s.Local, s.X, s.Beta); err != nil {
 			return err
 		}
+		if err := s.checkTempered(); err != nil {
+			return err
+		}
 	}
 	h, err := k.time(s.Step)
 	if err != nil {
