@@ -62,7 +62,8 @@ type SGDLDOptions struct {
 //   - the cache, eq. 12: while a chain stays at x its gradient is the mean over all
 //     minibatches drawn there, so that the noise within the exponential averages out;
 //   - the Polyak step, eq. 14: ε_t = h_t/Z(x), Z the sum of the rates that leave x;
-//   - the weights, eq. 15: a state counts ε_t in estimates, State.Weight.
+//   - the weights, eq. 15: a state counts ε_t in estimates, State.Weight, from e^-300 to
+//     e^300.
 //
 // A step moves under I + ε_t·R, in one of two forms. JumpSingle takes it as it stands:
 // with probability h_t, at most 1, one site changes, to z with probability R(x,z)/Z.
@@ -264,6 +265,11 @@ func (k *SGDLD) commit(s *State, info *Info) {
 	s.Evaluations.add(info.Evaluations)
 }
 
+// weightRange bounds the logarithm of a weight, so that the sum of any number of them is a
+// number, as is that of their squares. Rates are exponentials of differences of U, and the
+// time in a state that is left for none but much worse ones has no bound.
+const weightRange = 300
+
 // weigh fills s.Weight with ε of the step to come.
 func (k *SGDLD) weigh(s *State) error {
 	h, err := k.time(s.Step)
@@ -273,8 +279,9 @@ func (k *SGDLD) weigh(s *State) error {
 	s.Weight = resize(s.Weight, s.Chains())
 	for c := range s.Weight {
 		s.Weight[c] = h
-		if z := logTotal(&s.Local, c, s.X.Space.Sites); k.polyak != nil && !math.IsInf(z, -1) {
-			s.Weight[c] = math.Exp(math.Log(h) - z)
+		if k.polyak != nil {
+			logWeight := math.Log(h) - logTotal(&s.Local, c, s.X.Space.Sites)
+			s.Weight[c] = math.Exp(min(max(logWeight, -weightRange), weightRange))
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ type State struct {
 	// kernels that keep none. Its layout is the kernel's own.
 	Aux []float32
 	// Weight is the weight of each chain's state in estimates of expectations, [chain],
-	// positive; nil where all have the same (see [WeightedMean]).
+	// positive and finite; nil where all have the same (see [WeightedMean]).
 	Weight []float64
 	// Annealed says that the run has a schedule of inverse temperatures, and Beta is β
 	// of the step being made, or of the last one made; set before Kernel.Init and before
