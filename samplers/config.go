@@ -2,17 +2,21 @@ package samplers
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
+// maxChains bounds the chains of a run, whose states are all in memory: more is a slip.
+const maxChains = 1 << 24
+
 // Config says what a run does. Zero fields have the defaults named with them.
 type Config struct {
 	// Kernel makes the steps, on its own energy. It is needed.
 	Kernel Kernel
-	// Chains is the number of chains; 0 means as many as ChainIDs, Init or Resume
+	// Chains is the number of chains, at most 2^24; 0 means as many as ChainIDs, Init or Resume
 	// name, and 1 where none does.
 	Chains int
 	// ChainIDs are the chains' numbers in the whole run, distinct and not
@@ -82,8 +86,12 @@ func (c *Config) check() error {
 	switch {
 	case c.Chains < 1:
 		return &ConfigError{"Chains", fmt.Sprintf("%d; at least one is needed", c.Chains)}
+	case c.Chains > maxChains:
+		return &ConfigError{"Chains", fmt.Sprintf("%d; at most %d", c.Chains, maxChains)}
 	case c.Steps < 0, c.Warmup < 0:
 		return &ConfigError{"Steps", fmt.Sprintf("%d steps after %d of warm-up; neither may be negative", c.Steps, c.Warmup)}
+	case c.Steps > math.MaxInt-c.Warmup:
+		return &ConfigError{"Steps", fmt.Sprintf("%d steps after %d of warm-up; together they are more than can be counted", c.Steps, c.Warmup)}
 	case c.Steps+c.Warmup == 0:
 		return &ConfigError{"Steps", "nothing to do: no step and no warm-up"}
 	case c.Thin < 0:

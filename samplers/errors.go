@@ -20,7 +20,7 @@ var ErrStop = errors.New("samplers: stop")
 type NonFiniteError struct {
 	// Chain is the chain's number in the whole run, Step the number of the step.
 	Chain, Step int64
-	// What is "log-density" or "gradient".
+	// What is "log-density", "gradient", "conditional" or, of PEZ, "embedding".
 	What string
 	// Value is U of the state.
 	Value float64
@@ -29,8 +29,8 @@ type NonFiniteError struct {
 }
 
 func (e *NonFiniteError) Error() string {
-	if e.What == "gradient" {
-		return fmt.Sprintf("samplers: chain %d, step %d: gradient is not finite at state %s (log-density %g)", e.Chain, e.Step, codes(e.State), e.Value)
+	if e.What == "gradient" || e.What == "embedding" {
+		return fmt.Sprintf("samplers: chain %d, step %d: %s is not finite at state %s (log-density %g)", e.Chain, e.Step, e.What, codes(e.State), e.Value)
 	}
 	return fmt.Sprintf("samplers: chain %d, step %d: %s is %g at state %s", e.Chain, e.Step, e.What, e.Value, codes(e.State))
 }

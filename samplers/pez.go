@@ -47,7 +47,8 @@ const (
 // immaterial, since AdamW divides it out unless it changes. U need not rise from step to
 // step: keeping the best state is the observer's part, as is stopping. A step costs one
 // evaluation where the state changed and none where it did not, since P alone moved. A
-// state of probability zero, or one that is rejected, is not entered while P goes on.
+// state of probability zero, or one that is rejected, is not entered while P goes on. P, m
+// or v beyond float32, as of a huge learning rate, is a *NonFiniteError.
 //
 // P, m and v are in State.Aux in this order, [chain, 3, site, width], float32; State.Since
 // is the step with which t began.
@@ -153,7 +154,9 @@ func (k *PEZ) Step(ctx context.Context, s *State, info *Info) error {
 	copy(k.aux, s.Aux)
 	for c := range n {
 		own := k.aux[3*c*row : 3*(c+1)*row]
-		k.descend(own, s.embed[c*row:(c+1)*row], s.InverseTemperature(), s.Step-s.Since[c]+1)
+		if !k.descend(own, s.embed[c*row:(c+1)*row], s.InverseTemperature(), s.Step-s.Since[c]+1) {
+			return &NonFiniteError{Chain: s.ChainIDs[c], Step: s.Step, What: "embedding", Value: s.U[c], State: cloneCodes(s.X, c)}
+		}
 		copy(k.part[c*row:], own[:row])
 	}
 	k.codes = resize(k.codes, n*d)
@@ -183,8 +186,9 @@ func (k *PEZ) Step(ctx context.Context, s *State, info *Info) error {
 	return nil
 }
 
-// descend makes step t of AdamW on P, m and v in own, g the gradient of U.
-func (k *PEZ) descend(own, g []float32, beta float64, t int64) {
+// descend makes step t of AdamW on P, m and v in own, g the gradient of U. It reports
+// whether all are still numbers.
+func (k *PEZ) descend(own, g []float32, beta float64, t int64) bool {
 	p, m, v := own[:len(g)], own[len(g):2*len(g)], own[2*len(g):]
 	bias1, bias2 := 1-math.Pow(adamBeta1, float64(t)), 1-math.Pow(adamBeta2, float64(t))
 	for j, up := range g {
@@ -194,6 +198,12 @@ func (k *PEZ) descend(own, g []float32, beta float64, t int64) {
 		m[j], v[j] = float32(mj), float32(vj)
 		p[j] = float32(float64(p[j])*(1-k.lr*k.decay) - k.lr*(mj/bias1)/(math.Sqrt(vj/bias2)+adamEps))
 	}
+	for _, x := range own {
+		if x-x != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // evaluate fills k.est for the chains whose projection is another state.

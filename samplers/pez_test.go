@@ -3,10 +3,12 @@ package samplers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
@@ -156,6 +158,35 @@ func TestPEZFollowsTorch(t *testing.T) {
 		}
 		if evaluated >= int64(2*len(c.Codes)) {
 			t.Errorf("%s: %d evaluations, although states stay the same", c.Name, evaluated)
+		}
+	}
+}
+
+// TestPEZBeyondNumbers: embeddings, or what AdamW keeps, beyond float32 end the run, and
+// the state stays one that a snapshot can hold.
+func TestPEZBeyondNumbers(t *testing.T) {
+	steep := func(slope float64) *units {
+		return &units{
+			space: &energies.Space{Sites: 1, Values: 2}, Rows: [][]float64{{1, 0.2}, {-0.3, 0.7}},
+			A: [][][]float64{{{slope, 2}}}, B: []float64{-slope}, C: []float64{0.8},
+		}
+	}
+	for _, c := range []struct {
+		e   *units
+		set Settings
+	}{
+		{steep(1), Settings{"lr": "1e39"}},
+		{steep(1), Settings{"weight-decay": "1e300"}},
+		{steep(1e25), nil}, // whose square is beyond float32
+	} {
+		r, err := Run(context.Background(), Config{Kernel: kernel(t, "pez", c.e, c.set), Init: []int32{0}, Steps: 5})
+		var bad *NonFiniteError
+		if !errors.As(err, &bad) || bad.What != "embedding" || !strings.Contains(err.Error(), "embedding is not finite at state [") {
+			t.Errorf("%v: %v", c.set, err)
+			continue
+		}
+		if _, err := json.Marshal(r.State.Snapshot()); err != nil {
+			t.Errorf("%v: %v", c.set, err)
 		}
 	}
 }
