@@ -54,7 +54,7 @@ func TestPromptTuneScripts(t *testing.T) {
 			return copyTiny(filepath.Join(e.WorkDir, "tiny"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "cancel": cancel, "same": same, "edit": edit, "picture": picture, "narrow": narrow,
+			"exits": exits, "cancel": cancel, "interrupt": interrupt, "same": same, "edit": edit, "picture": picture, "narrow": narrow,
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,

@@ -13,15 +13,22 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
 )
 
-// TestRepeatsAreChains holds the repeats against gradhop prompt-tune on the same chains:
-// the best of them, with its text, is what that prints, and it is not the first chain's.
-func TestRepeatsAreChains(t *testing.T) {
+// tinyModel is the folder of a random CLIP of 60 tokens.
+func tinyModel(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, from := range []string{"energies/neural/testdata/clip/hugging/split-dynamo-18", "tasks/prompttune/testdata/tiny"} {
 		if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../../..", from))); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// TestRepeatsAreChains holds the repeats against gradhop prompt-tune on the same chains:
+// the best of them, with its text, is what that prints, and it is not the first chain's.
+func TestRepeatsAreChains(t *testing.T) {
+	dir := tinyModel(t)
 	targets := prompttune.Targets{Models: []string{dir}, Texts: []string{"red sand on ice"}}
 	search := prompttune.DefaultSearch()
 	search.Sampler, search.Steps, search.Seed, search.Chains, search.Top, search.Beta = "dmala", 25, 1, 5, 1, "0.1t"
