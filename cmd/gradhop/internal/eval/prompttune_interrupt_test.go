@@ -80,24 +80,31 @@ func TestSearchesInterrupted(t *testing.T) {
 	}
 }
 
-// TestSearchesInterruptedEarly ends a run before a search is finished: nothing is written
-// and no file is left.
+// TestSearchesInterruptedEarly ends a run before a search is finished, before its start and
+// at the first step, whose progress line is always shown: nothing is written and no file is
+// left.
 func TestSearchesInterruptedEarly(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	out := t.TempDir()
-	o := &PromptTuneOptions{
-		App:     &app.App{Out: os.Stderr, Err: os.Stderr, Threads: 1},
-		Targets: prompttune.Targets{Models: []string{tinyModel(t)}, Texts: []string{"red sand on ice"}},
-		Prompt:  prompttune.DefaultPrompt(), Search: prompttune.DefaultSearch(),
-		Lengths: []int{2}, Repeats: 2, Samplers: []string{"gwg"}, SeedSet: true, Format: "json", Out: filepath.Join(out, "out.json"),
-	}
-	cancel()
-	err := RunPromptTune(ctx, o)
-	var early *InterruptedError
-	if errors.As(err, &early) || !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
-		t.Errorf("%v is left (%v)", left, err)
+	for _, at := range []string{"", "gwg, 2 blanks"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if at == "" {
+			cancel()
+		}
+		out := t.TempDir()
+		o := &PromptTuneOptions{
+			App:     &app.App{Out: os.Stderr, Err: &cancelAt{[]string{at}, cancel}, ErrTerminal: true, Threads: 1},
+			Targets: prompttune.Targets{Models: []string{tinyModel(t)}, Texts: []string{"red sand on ice"}},
+			Prompt:  prompttune.DefaultPrompt(), Search: prompttune.DefaultSearch(),
+			Lengths: []int{2}, Repeats: 2, Samplers: []string{"gwg"}, SeedSet: true, Format: "json", Out: filepath.Join(out, "out.json"),
+		}
+		o.Search.Steps = 3
+		err := RunPromptTune(ctx, o)
+		var early *InterruptedError
+		if errors.As(err, &early) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%q: %v", at, err)
+		}
+		if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
+			t.Errorf("%q: %v is left (%v)", at, left, err)
+		}
 	}
 }
