@@ -136,13 +136,16 @@ var decoders = map[string]decoder{
 	jpeg: {
 		config: jpegs.DecodeConfig,
 		image: func(data []byte, _ image.Config) (*Picture, error) {
+			if countScans(data) > mostScans {
+				return nil, errScans
+			}
 			m, err := decodeJPEG(data)
 			if err != nil {
 				m, err = jpegs.Decode(bytes.NewReader(data))
 			}
 			return convert(m, err, jpegChroma)
 		},
-		lacks: is[jpegs.UnsupportedError],
+		lacks: func(err error) bool { return err == errScans || is[jpegs.UnsupportedError](err) },
 	},
 	gif: {
 		config: gifs.DecodeConfig,

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,6 +97,43 @@ func TestDamaged(t *testing.T) {
 
 	// Four colours in two bits a pixel, of which the palette has none.
 	fails[*DamagedError](t, bytes.Replace(fixture(t, "palette.png"), []byte("PLTE"), []byte("PLTX"), 1))
+}
+
+// Each scan of a file goes through the whole picture; a few dozen are decoded, in a file of
+// thousands none is.
+func TestManyScans(t *testing.T) {
+	for name, kind := range map[string]byte{"progressive.jpg": 0xc2, "420.jpg": 0xc0} {
+		data := fixture(t, name)
+		if !bytes.Contains(data, []byte{0xff, kind}) {
+			t.Fatalf("%s has no frame of kind %x", name, kind)
+		}
+		from := bytes.Index(data, []byte{0xff, 0xda})
+		first := data[from:]
+		for at := 2; ; at++ { // up to the marker behind it
+			if first[at] == 0xff && first[at+1] != 0 {
+				first = first[:at]
+				break
+			}
+		}
+		again := func(n int) []byte {
+			return slices.Concat(data[:from], bytes.Repeat(first, n), data[from:])
+		}
+		if p, err := DecodeBytes(name, again(40), Limits{}); err != nil || p.Width == 0 {
+			t.Errorf("%s with 40 scans more: %v", name, err)
+		}
+		e := fails[*FormatError](t, again(mostScans))
+		if !strings.Contains(e.Error(), "scans") {
+			t.Errorf("%s: %v", name, e)
+		}
+		// Scans of a thumbnail, or behind the end, are none of the picture's.
+		if n := countScans(append(again(3), again(9)...)); n != countScans(data)+3 {
+			t.Errorf("%s: %d scans, want 3 more than %d", name, n, countScans(data))
+		}
+		thumb := slices.Concat([]byte{0xff, 0xd8, 0xff, 0xe1, 0, 10}, []byte{0xff, 0xda, 0, 2, 0xff, 0xda, 0, 2}, data[2:])
+		if n := countScans(thumb); n != countScans(data) {
+			t.Errorf("%s: %d scans with a thumbnail, want %d", name, n, countScans(data))
+		}
+	}
 }
 
 // gigantic are small files that announce 60,000 x 60,000 pixels or as much as they can.

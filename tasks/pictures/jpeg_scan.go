@@ -1,8 +1,10 @@
 package pictures
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"image"
 )
 
@@ -44,6 +46,34 @@ func decodeJPEG(data []byte) (image.Image, error) {
 		return nil, err
 	}
 	return f.image()
+}
+
+// mostScans bounds the scans of a file, each of which goes through all blocks, although it
+// may be a few bytes long. Encoders make about ten.
+const mostScans = 256
+
+// errScans says that a JPEG file has more.
+var errScans = fmt.Errorf("it has more than %d scans", mostScans)
+
+// countScans counts the scans of a JPEG file up to its end, whatever else is in it. What a
+// decoder takes for a marker is one here.
+func countScans(data []byte) (n int) {
+	for {
+		at := bytes.IndexByte(data, 0xff)
+		if at < 0 || at+4 > len(data) {
+			return n
+		}
+		data = data[at+1:]
+		switch marker := data[0]; {
+		case marker == 0xd9: // end of image
+			return n
+		case marker <= 0x01, marker == 0xff, 0xd0 <= marker && marker <= 0xd8: // of one byte, or none
+			continue
+		case marker == 0xda:
+			n++
+		}
+		data = data[min(1+int(binary.BigEndian.Uint16(data[1:])), len(data)):]
+	}
 }
 
 // markers reads segment after segment.
