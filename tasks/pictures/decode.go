@@ -31,7 +31,7 @@ func newPicture(width, height int) *Picture {
 
 // Limits are the largest pictures that are read. Zero fields mean the defaults.
 type Limits struct {
-	// Pixels is checked before anything is decoded. Decoding takes 5 to 15 bytes a
+	// Pixels is checked before anything is decoded. Decoding takes 5 to 25 bytes a
 	// pixel. Default 64 Mi: 8192 x 8192.
 	Pixels int64
 	// Bytes is the size of a file, which is read whole. Default 256 Mi.
@@ -92,6 +92,12 @@ func Decode(path string, limits Limits) (*Picture, error) {
 
 // DecodeBytes is [Decode] for the content of a file, which errors call name.
 func DecodeBytes(name string, data []byte, limits Limits) (*Picture, error) {
+	return decodeBytes(name, data, limits, func(int64) error { return nil })
+}
+
+// decodeBytes is DecodeBytes that calls enter with the number of pixels before it decodes
+// any. An error of enter is returned as it is.
+func decodeBytes(name string, data []byte, limits Limits, enter func(pixels int64) error) (*Picture, error) {
 	format := formatOf(data)
 	dec, ok := decoders[format]
 	switch {
@@ -100,7 +106,14 @@ func DecodeBytes(name string, data []byte, limits Limits) (*Picture, error) {
 	case !ok:
 		return nil, &FormatError{File: name, Format: format}
 	}
-	p, err := dec.decode(data, limits.fill().Pixels)
+	var outside error
+	p, err := dec.decode(data, limits.fill().Pixels, func(pixels int64) error {
+		outside = enter(pixels)
+		return outside
+	})
+	if outside != nil {
+		return nil, outside
+	}
 	if err == nil {
 		return p.turn(orientation(format, data)), nil
 	}
@@ -170,9 +183,9 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// decode reads a picture that has at most limit pixels. A panic of a decoder, which would
+// decode reads a picture that has at most limit pixels, once enter lets it. A panic of a decoder, which would
 // be a bug of it, ends one picture instead of all.
-func (d decoder) decode(data []byte, limit int64) (p *Picture, err error) {
+func (d decoder) decode(data []byte, limit int64, enter func(pixels int64) error) (p *Picture, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("the decoder failed: %v", r)
@@ -187,6 +200,9 @@ func (d decoder) decode(data []byte, limit int64) (p *Picture, err error) {
 	}
 	if int64(c.Width) > limit/int64(c.Height) {
 		return nil, &TooLargeError{Width: c.Width, Height: c.Height, Limit: limit}
+	}
+	if err := enter(int64(c.Width) * int64(c.Height)); err != nil {
+		return nil, err
 	}
 	return d.image(data, c)
 }

@@ -14,14 +14,16 @@ type Loaded struct {
 	// Pixels are [3, height, width] as [Preprocessor.Apply] writes them; nil if Err is
 	// set, or if the file was not wanted.
 	Pixels []float32
-	// Err is a [FileError] if this file cannot be used.
+	// Err is a [FileError] if this file cannot be used, or the error of a context that was
+	// done before it could be.
 	Err error
 }
 
 // Options are those of [Stream]. Zero fields mean the defaults.
 type Options struct {
 	// Workers is the number of files worked on at a time; default one a core. Each holds
-	// a picture in memory.
+	// a picture in memory, but together they hold no more pixels than two pictures of
+	// Limits.Pixels have.
 	Workers int
 	Limits  Limits
 	// Known reports that a file with this content need not be decoded, which leaves its
@@ -52,6 +54,7 @@ func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) i
 		}
 		next := make(chan int)
 		slots := make(chan struct{}, 2*workers)
+		space := newRoom(o.Limits.fill().Pixels)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer cancel()
@@ -73,7 +76,7 @@ func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) i
 		for range workers {
 			wg.Go(func() {
 				for i := range next {
-					results[i] <- load(paths[i], pre, o)
+					results[i] <- load(ctx, paths[i], pre, o, space)
 				}
 			})
 		}
@@ -95,8 +98,9 @@ func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) i
 	}
 }
 
-// load reads and prepares one file.
-func load(path string, pre *Preprocessor, o Options) Loaded {
+// load reads and prepares one file, its picture in space. Err is that of ctx where it waits
+// in vain.
+func load(ctx context.Context, path string, pre *Preprocessor, o Options, space *room) Loaded {
 	l := Loaded{File: path}
 	data, sum, err := Read(path, o.Limits)
 	if err != nil {
@@ -107,7 +111,15 @@ func load(path string, pre *Preprocessor, o Options) Loaded {
 	if o.Known != nil && o.Known(sum) {
 		return l
 	}
-	m, err := DecodeBytes(path, data, o.Limits)
+	leave := func() {}
+	defer func() { leave() }()
+	m, err := decodeBytes(path, data, o.Limits, func(pixels int64) error {
+		out, err := space.enter(ctx, pixels)
+		if err == nil {
+			leave = out
+		}
+		return err
+	})
 	if err != nil {
 		l.Err = err
 		return l
