@@ -2,6 +2,7 @@ package prompttune
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/gradhop/gradhop/tasks/pictures"
 )
@@ -36,7 +37,8 @@ type Images struct {
 const imageBatch = 16
 
 // Images encodes files, as pictures.List finds them. Errors: *LoadError for a model
-// without a vision tower or without its settings, those of the runtime and of ctx.
+// without a vision tower or without its settings, or whose vectors are not finite; those
+// of the runtime and of ctx.
 func (m *Model) Images(ctx context.Context, files []string, o ImageOptions) (*Images, error) {
 	pre, err := m.preprocessor()
 	if err != nil {
@@ -87,7 +89,7 @@ func (e *encoder) add(ctx context.Context, l pictures.Loaded, limits pictures.Li
 		if vector, ok = e.cache.Get(l.Sum); ok {
 			e.out.Known++
 		} else {
-			p, err := pictures.Decode(l.File, limits)
+			err := e.decode(&l, limits)
 			if bad, ok := err.(pictures.FileError); ok {
 				e.out.Skipped = append(e.out.Skipped, bad)
 				return nil
@@ -95,8 +97,6 @@ func (e *encoder) add(ctx context.Context, l pictures.Loaded, limits pictures.Li
 			if err != nil {
 				return err
 			}
-			l.Pixels = make([]float32, e.pre.Values())
-			e.pre.Apply(l.Pixels, p)
 		}
 	}
 	e.out.Files, e.out.Vectors, e.out.Sums = append(e.out.Files, l.File), append(e.out.Vectors, vector), append(e.out.Sums, l.Sum)
@@ -110,6 +110,21 @@ func (e *encoder) add(ctx context.Context, l pictures.Loaded, limits pictures.Li
 	return e.flush(ctx)
 }
 
+// decode reads a file that was known. It may have changed since, and its sum with it.
+func (e *encoder) decode(l *pictures.Loaded, limits pictures.Limits) error {
+	data, sum, err := pictures.Read(l.File, limits)
+	if err != nil {
+		return err
+	}
+	p, err := pictures.DecodeBytes(l.File, data, limits)
+	if err != nil {
+		return err
+	}
+	l.Sum, l.Pixels = sum, make([]float32, e.pre.Values())
+	e.pre.Apply(l.Pixels, p)
+	return nil
+}
+
 // flush encodes the pictures that wait.
 func (e *encoder) flush(ctx context.Context) error {
 	if len(e.wait) == 0 {
@@ -121,6 +136,9 @@ func (e *encoder) flush(ctx context.Context) error {
 		return err
 	}
 	for k, at := range e.wait {
+		if !finite(vectors[k]) {
+			return &LoadError{Model: e.m.Source.Name, Err: fmt.Errorf("its vision tower makes of %s what is no vector: numbers that are NaN or infinite; export the model again", e.out.Files[at])}
+		}
 		e.out.Vectors[at] = vectors[k]
 		if err := e.cache.Put(e.out.Sums[at], vectors[k]); err != nil && e.out.CacheError == nil {
 			e.out.CacheError = err
@@ -128,4 +146,13 @@ func (e *encoder) flush(ctx context.Context) error {
 	}
 	e.wait, e.pixels = e.wait[:0], e.pixels[:0]
 	return nil
+}
+
+func finite(vector []float32) bool {
+	for _, x := range vector {
+		if x-x != 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -80,6 +81,65 @@ func TestImages(t *testing.T) {
 		if !slices.Equal(all.Vectors[i], again.Vectors[i]) {
 			t.Errorf("%s: another vector from the cache", file)
 		}
+	}
+}
+
+// TestChangedFile: a file whose vector was in the cache when it was read, and is not when it
+// is wanted, counts with what is in it now.
+func TestChangedFile(t *testing.T) {
+	m := open(t)
+	pre, err := m.preprocessor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := samples(t)
+	_, before, err := pictures.Read(files[0], pictures.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, now, err := pictures.Read(files[1], pictures.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &encoder{m: m, pre: pre, out: &Images{}, cache: pictures.OpenVectors(t.TempDir(), "model", pre, m.clip.Width())}
+	if err := e.add(t.Context(), pictures.Loaded{File: files[1], Sum: before}, pictures.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e.cache.Has(before) || !e.cache.Has(now) || e.out.Sums[0] != now {
+		t.Errorf("the vector is kept under %s, want %s", e.out.Sums[0], now)
+	}
+}
+
+// TestVectorsThatAreNone: a tower whose weights are broken is named, and nothing is kept.
+func TestVectorsThatAreNone(t *testing.T) {
+	src := folder(t, "split-dynamo-18")
+	file := src.FS.(fstest.MapFS)["vision_model.onnx"]
+	broken, err := onnx.Decode(file.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range broken.Graph.Initializers {
+		if w.Type == onnx.Float {
+			*w = *onnx.NewFloat(w.Name, w.Dims, slices.Repeat([]float32{float32(math.NaN())}, len(w.Raw)/4))
+		}
+	}
+	if file.Data, err = onnx.Encode(broken); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Load(src, neural.CLIPOptions{Runtime: ort.Options{Threads: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	cache := t.TempDir()
+	if _, err := m.Images(t.Context(), samples(t), ImageOptions{Cache: cache}); !is[*LoadError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
+		t.Errorf("error %v", err)
+	}
+	if kept, _ := filepath.Glob(cache + "/*/*"); len(kept) > 0 {
+		t.Errorf("%d vectors are kept", len(kept))
 	}
 }
 
