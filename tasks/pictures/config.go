@@ -93,7 +93,15 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 	if !s.Crop && (!s.Resize || s.Edge > 0) {
 		return nil, &UnsupportedError{Field: "do_center_crop", Value: "false", Want: "a centre crop, or a size of height and width"}
 	}
-	return newPreprocessor(s), nil
+	p := newPreprocessor(s)
+	for _, values := range p.value {
+		for _, v := range values {
+			if v-v != 0 {
+				return nil, &ConfigError{Err: errors.New("rescale_factor, image_mean and image_std make pixels that are not finite")}
+			}
+		}
+	}
+	return p, nil
 }
 
 // fields reads settings until the first error.

@@ -64,6 +64,9 @@ func TestReadBad(t *testing.T) {
 		`{"image_mean": [0.5, 0.5]}`:            "image_mean",
 		`{"image_std": [0.5, 0, 0.5]}`:          "image_std",
 		`{"image_processor_type": 3}`:           "image_processor_type",
+		`{"rescale_factor": 1e300}`:             "",
+		`{"image_mean": [1, 1e300, 1]}`:         "",
+		`{"image_std": 1e-300}`:                 "",
 	} {
 		_, err := read(text)
 		e, ok := errors.AsType[*ConfigError](err)

@@ -133,7 +133,7 @@ type ConfigError struct {
 	Field string // "" if the file as a whole is at fault
 	Value string // as it stands in the file
 	Want  string
-	Err   error // that of reading JSON, or nil
+	Err   error // what is wrong with the whole, as the error of reading JSON; or nil
 }
 
 func (e *ConfigError) Error() string {
@@ -143,7 +143,7 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("pictures: preprocessor_config.json: %s is %s: want %s", e.Field, e.Value, e.Want)
 }
 
-// Unwrap returns the error of reading JSON.
+// Unwrap returns Err.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 // UnsupportedError reports a setting of a preprocessor_config.json that is valid and not

@@ -102,17 +102,21 @@ func (v *Vectors) Put(sum Sum, vector []float32) (err error) {
 	}
 	check := sha256.Sum256(data)
 	data = append(data, check[:]...)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("pictures: vectors are not kept for the next time: %w; %s names another folder", err, envCache)
+		}
+	}()
 	if err := os.MkdirAll(v.dir, 0o755); err != nil {
-		return fmt.Errorf("pictures: cache: %w", err)
+		return err
 	}
 	f, err := os.CreateTemp(v.dir, ".new-*")
 	if err != nil {
-		return fmt.Errorf("pictures: cache: %w", err)
+		return err
 	}
 	defer func() {
 		if err != nil {
 			os.Remove(f.Name())
-			err = fmt.Errorf("pictures: cache: %w", err)
 		}
 	}()
 	_, err = f.Write(data)
