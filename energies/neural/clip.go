@@ -28,7 +28,7 @@ type CLIPOptions struct {
 //
 // On CPU a text comes out the same, bit for bit, whatever stands beside it in a batch, so
 // that results do not depend on MaxBatch nor on how chains are spread over processes: as
-// long as its heads, or the square of its length, are a multiple of four.
+// long as its heads are a multiple of four.
 type CLIP struct {
 	opts   CLIPOptions
 	text   *textModel
@@ -39,6 +39,8 @@ type CLIP struct {
 	mu       sync.Mutex
 	sessions map[string]*session
 	heads    map[*session]bool // those of prompts
+
+	continued func() (*continued, error) // the tower for texts that begin alike, written once
 }
 
 // NewCLIP prepares the towers of a CLIP model in the layout of Hugging Face exports. The
@@ -66,6 +68,7 @@ func NewCLIP(text, vision *onnx.Model, o CLIPOptions) (*CLIP, error) {
 	if c.text, err = newTextModel(text, o.MaxLength); err != nil {
 		return nil, err
 	}
+	c.continued = sync.OnceValues(c.text.continued)
 	if vision == nil {
 		return c, nil
 	}

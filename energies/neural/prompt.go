@@ -56,6 +56,8 @@ type Prompt struct {
 
 	mu    sync.Mutex
 	heads map[string]*session
+	began bool       // whether begin is known
+	begin *beginning // nil where positions before the first blank are not kept
 }
 
 var (

@@ -2,7 +2,6 @@ package neural
 
 import (
 	"math"
-	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
@@ -19,26 +18,18 @@ const (
 	symTokens  = "tokens"
 )
 
-// slopes returns the text tower cut open at its token embedding, which becomes an input
-// under its own name: it computes the unit vector of the text and the gradient of its
-// product with the target by the embeddings at the blanks. The ids still go in, for the
-// pooling at the end of text.
-func (t *textModel) slopes() (*onnx.Model, error) {
-	m := t.model.Clone()
+// slopes returns the text tower, cut open at its token embedding: it computes the unit
+// vector of the text and the gradient of its product with the target by the embeddings at
+// the blanks. The ids still go in, for the pooling at the end of text. With c, which may be
+// nil, it does so for texts that begin alike.
+func (t *textModel) slopes(c *continued) (*onnx.Model, error) {
 	batch, sequence, width := symbol(symBatch, t.batch), symbol(symSeq, t.length), onnx.D(int64(t.embed))
-	m.Graph.Nodes = slices.DeleteFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, t.embedded) })
-	shape := []onnx.ShapeDim{openDim(symBatch, t.batch), openDim(symSeq, t.length), {Value: int64(t.embed)}}
-	bind := map[string]onnx.Dim{}
-	if t.flat {
-		shape = []onnx.ShapeDim{openDim(symTokens, t.batch*t.length), shape[2]}
-		bind[symTokens] = batch.Mul(sequence)
-	}
-	m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: t.embedded, Type: onnx.Type{Elem: onnx.Float, HasShape: true, Shape: shape}})
+	m, opened := t.opened(c)
 	marks, err := grad.Compose(m)
 	if err != nil {
 		return nil, err
 	}
-	b, err := onnx.NewBuilder(m, "gradhop/", bind)
+	b, err := onnx.NewBuilder(m, "gradhop/", map[string]onnx.Dim{symTokens: batch.Mul(sequence)})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +37,13 @@ func (t *textModel) slopes() (*onnx.Model, error) {
 		b.Mark(v, k)
 	}
 	m.Graph.Outputs = nil
-	unit := unitRows(b, t.pooled(b))
+	var p *pool
+	if c != nil {
+		p = c.pool
+	} else {
+		p = findPool(b)
+	}
+	unit := unitRows(b, t.pooled(b, p))
 	b.Output(outUnit, unit)
 	target := b.Input(inTarget, onnx.Float, batch, onnx.D(int64(t.width)))
 	u := b.ReduceSum(b.Mul(unit, target), []int64{1}, false)
@@ -54,12 +51,12 @@ func (t *textModel) slopes() (*onnx.Model, error) {
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	d, err := grad.Backward(b, []onnx.Value{u}, []onnx.Value{ones}, []onnx.Value{t.embedded})
+	d, err := grad.Backward(b, []onnx.Value{u}, []onnx.Value{ones}, []onnx.Value{opened})
 	if err != nil {
 		return nil, err
 	}
 	at := d[0]
-	if t.flat {
+	if t.flat && c == nil {
 		at = b.ReshapeTo(at, []onnx.Dim{batch, sequence, width}, inIDs, unit)
 	}
 	blanks := b.Input(inBlanks, onnx.Int64, onnx.Sym(symBlanks))

@@ -14,23 +14,29 @@ type pool struct {
 	out  onnx.Value // [batch, width] or [batch, 1, width]
 }
 
-// pooled returns what result does, computed again from the last layer's rows at the ends
-// of texts alone; what is computed in full already is read by nothing then. A tower that
-// pools in another form than those of exporters stays as it is.
-func (t *textModel) pooled(b *onnx.Builder) onnx.Value {
-	nodes := slices.Clone(b.Model().Graph.Nodes)
+// findPool returns the pooling of a tower, or nil where it has none in the form of
+// exporters, or more than one.
+func findPool(b *onnx.Builder) *pool {
 	var p *pool
-	for _, n := range nodes {
+	for _, n := range b.Model().Graph.Nodes {
 		switch q := poolAt(b, n); {
 		case q != nil && p != nil:
-			return t.result(b, t.out)
+			return nil
 		case q != nil:
 			p = q
 		}
 	}
+	return p
+}
+
+// pooled returns what result does, computed again from the last layer's rows at the ends
+// of texts alone; what is computed in full already is read by nothing then. Without a
+// known pooling the tower stays as it is.
+func (t *textModel) pooled(b *onnx.Builder, p *pool) onnx.Value {
 	if p == nil {
 		return t.result(b, t.out)
 	}
+	nodes := slices.Clone(b.Model().Graph.Nodes)
 	again := map[string]string{p.out: p.row(b)}
 	for _, n := range nodes {
 		if n.Out(0) == p.out || !slices.ContainsFunc(n.Inputs, func(v string) bool { return again[v] != "" }) {

@@ -28,7 +28,7 @@ func poolCLIP(t *testing.T, path string) *CLIP {
 // the rows of a text that they have: two, or all.
 func (t *textModel) products(tb testing.TB) (two, all int) {
 	tb.Helper()
-	m, err := t.slopes()
+	m, err := t.slopes(nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

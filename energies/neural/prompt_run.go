@@ -3,8 +3,10 @@ package neural
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
@@ -108,16 +110,41 @@ func (e *Prompt) gradient(ctx context.Context, u []float64, g []float32, x energ
 	return e.runHead(ctx, s, nil, d, e.c.text.embed, g)
 }
 
+// tower opens the graph of the gradient, and returns what is fed of the text's beginning
+// or nil.
+func (e *Prompt) tower(ctx context.Context) (*session, *beginning, error) {
+	begin, err := e.beginning(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := e.c.text
+	if begin == nil {
+		s, err := e.c.session("slopes", func() (*onnx.Model, error) { return t.slopes(nil) })
+		return s, nil, err
+	}
+	s, err := e.c.session("continued slopes", func() (*onnx.Model, error) {
+		c, err := e.c.continued()
+		if err != nil {
+			return nil, err
+		}
+		return t.slopes(c)
+	})
+	return s, begin, err
+}
+
 // slopes writes U and ∂U/∂embedding, [chain, site, embed].
 func (e *Prompt) slopes(ctx context.Context, u []float64, d []float32, x energies.Batch, goal func(c int) []float64) error {
 	t := e.c.text
-	s, err := e.c.session("slopes", t.slopes)
+	s, begin, err := e.tower(ctx)
 	if err != nil {
 		return err
 	}
 	tokens, each := t.tokens(len(e.text.IDs)), e.space.Sites*t.embed
+	if begin != nil {
+		tokens = begin.late
+	}
 	return e.c.parts(x.Chains(), tokens, func(lo, hi, rows int) error {
-		in := e.inputs(x, lo, hi, rows, tokens, goal)
+		in := e.inputs(x, begin, lo, hi, rows, goal)
 		unit, slope := make([]float32, rows*t.width), d[lo*each:hi*each]
 		if rows > hi-lo {
 			slope = make([]float32, rows*each)
@@ -134,9 +161,14 @@ func (e *Prompt) slopes(ctx context.Context, u []float64, d []float32, x energie
 }
 
 // inputs lays out the chains [lo, hi), the last one again in rows that are left over.
-func (e *Prompt) inputs(x energies.Batch, lo, hi, rows, tokens int, goal func(c int) []float64) map[string]*ort.Tensor {
+func (e *Prompt) inputs(x energies.Batch, begin *beginning, lo, hi, rows int, goal func(c int) []float64) map[string]*ort.Tensor {
 	t := e.c.text
-	embedded := make([]float32, 0, rows*tokens*t.embed)
+	tokens := t.tokens(len(e.text.IDs))
+	first, after := 0, tokens // positions whose embeddings are fed
+	if begin != nil {
+		first, after = begin.early, begin.early+begin.late
+	}
+	embedded := make([]float32, 0, rows*(after-first)*t.embed)
 	target := make([]float32, 0, rows*t.width)
 	texts := make([][]int32, rows)
 	for r := range rows {
@@ -144,9 +176,9 @@ func (e *Prompt) inputs(x energies.Batch, lo, hi, rows, tokens int, goal func(c 
 		codes := x.Chain(c)
 		texts[r] = e.IDs(codes)
 		from := len(embedded)
-		embedded = append(embedded, e.fixed...)
+		embedded = append(embedded, e.fixed[first*t.embed:after*t.embed]...)
 		for i, p := range e.text.Blanks {
-			copy(embedded[from+p*t.embed:], e.row(codes[i]))
+			copy(embedded[from+(p-first)*t.embed:], e.row(codes[i]))
 		}
 		for _, v := range goal(c) {
 			target = append(target, float32(v))
@@ -155,16 +187,28 @@ func (e *Prompt) inputs(x energies.Batch, lo, hi, rows, tokens int, goal func(c 
 	in := t.feed(rows, tokens, func(r int) []int32 { return texts[r] })
 	blanks := make([]int64, len(e.text.Blanks))
 	for i, p := range e.text.Blanks {
-		blanks[i] = int64(p)
+		blanks[i] = int64(p - first)
 	}
-	shape := []int64{int64(rows), int64(tokens), int64(t.embed)}
-	if t.flat {
+	name, shape := t.embedded, []int64{int64(rows), int64(after - first), int64(t.embed)}
+	switch {
+	case begin != nil:
+		name = inNext
+		e.begun(in, begin, rows)
+	case t.flat:
 		shape = []int64{int64(rows * tokens), int64(t.embed)}
 	}
-	in[t.embedded] = &ort.Tensor{Shape: shape, Data: embedded}
+	in[name] = &ort.Tensor{Shape: shape, Data: embedded}
 	in[inTarget] = &ort.Tensor{Shape: []int64{int64(rows), int64(t.width)}, Data: target}
 	in[inBlanks] = &ort.Tensor{Shape: []int64{int64(len(blanks))}, Data: blanks}
 	return in
+}
+
+// begun adds what a run on so many texts reads of the beginning.
+func (e *Prompt) begun(in map[string]*ort.Tensor, begin *beginning, texts int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	begin.ready(texts)
+	maps.Copy(in, begin.inputs[texts])
 }
 
 // row is the embedding of a value.

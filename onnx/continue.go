@@ -1,0 +1,350 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+)
+
+// KnownRows says that the first rows of a value never change, as the beginning of a text
+// that is continued in many ways. Rows are entries along one axis; all values of the graph
+// whose rows come from those of From are meant.
+type KnownRows struct {
+	// From is the value whose last rows change, [..., rows, ...] or, where rows and
+	// batch share an axis, [..., batch·rows, ...]; Axis is that axis.
+	From Value
+	Axis int
+	// Rows is the number of all rows, and Outer what stands before them in a shared axis,
+	// else 1.
+	Rows, Outer Dim
+	// Next takes the place of From: From at the rows that change, which Late numbers,
+	// int64 [late]. Early numbers those before, int64 [early].
+	Next, Late, Early Value
+	// Varies are values of which nothing but the shape may be read: all else that the
+	// rows depend on counts as known.
+	Varies []Value
+	// Prefix begins the names of the inputs for what is kept.
+	Prefix string
+}
+
+// Continued is a value that was computed for late rows alone.
+type Continued struct {
+	// Rows is the value at the late rows.
+	Rows Value
+	// Kept are values of which early rows must be given.
+	Kept []KeptRows
+	// Masks are what is added to scores before a Softmax. The rows are right where, for
+	// each early row, that leaves no weight to columns that are late; and where the late
+	// rows are not all that follow, none to later columns for the late rows.
+	Masks []RowMask
+}
+
+// KeptRows is a value whose early rows are fed as Input: its shape with the number of
+// early rows along Axis.
+type KeptRows struct {
+	Of, Input Value
+	Axis      int
+}
+
+// RowMask is a value that is added to scores, with the axes of it that run over rows and
+// over the columns that these look at; less than 0 where it is the same for all.
+type RowMask struct {
+	Of          Value
+	Row, Column int
+}
+
+// ContinueRows appends what computes the late rows of to, where rows look at each other
+// only in products with weights out of a masked Softmax, as in attention: there, rows that
+// are looked at are joined to the early ones, which become inputs. ok is false where
+// another operator mixes rows, and then what was appended is of no use. Whether the masks
+// keep early rows from looking at late ones, only their values tell.
+func (b *Builder) ContinueRows(to Value, k KnownRows) (c *Continued, ok bool) {
+	r := &continuing{b: b, k: k, states: map[Value]*rowState{}, tainted: map[Value]bool{}, uses: map[Value]int{},
+		done: map[rowVersion]Value{}, sizes: map[string]string{}, kept: map[Value]*KeptRows{}, out: &Continued{}}
+	if b.err != nil || !r.plan(to) {
+		return nil, false
+	}
+	early, _ := b.Shape(k.Early)
+	late, _ := b.Shape(k.Late)
+	if len(early) != 1 || len(late) != 1 {
+		return nil, false
+	}
+	r.early, r.late = early[0], late[0]
+	r.seen = b.Op("Concat", []Value{k.Early, k.Late}, IntAttr("axis", 0))
+	r.done[rowVersion{k.From, false}] = k.Next
+	r.out.Rows = r.version(to, false)
+	substitute(b.m.Graph, r.sizes)
+	return r.out, !r.failed && b.err == nil
+}
+
+// rowState says where the rows of a value are: digit t of an axis of outer·rows·inner
+// entries, numbered (o·rows + t)·inner + i.
+type rowState struct {
+	axis         int
+	outer, inner Dim
+	cols         int      // in scores, the axis of the rows that are looked at, else -1
+	mask         *RowMask // what was added to scores last
+	sound        bool     // scores that were through a masked Softmax
+}
+
+func (s *rowState) pure() bool { return s.outer.Is(1) && s.inner.Is(1) }
+
+// rowVersion names a value at its late rows, or at all rows that are seen: early and late.
+type rowVersion struct {
+	of   Value
+	seen bool
+}
+
+type continuing struct {
+	b       *Builder
+	k       KnownRows
+	states  map[Value]*rowState
+	tainted map[Value]bool // depends on what varies
+	uses    map[Value]int  // by nodes with rows
+	done    map[rowVersion]Value
+	sizes   map[string]string // shapes of values with rows, computed from what varies
+	kept    map[Value]*KeptRows
+	out     *Continued
+	failed  bool
+
+	early, late Dim
+	seen        Value // numbers of the rows that are seen
+}
+
+// plan finds the rows of every value that to is computed from.
+func (r *continuing) plan(to Value) bool {
+	b := r.b
+	need := map[Value]bool{to: true}
+	nodes := slices.Clone(b.m.Graph.Nodes)
+	for _, n := range slices.Backward(nodes) {
+		if slices.ContainsFunc(n.Outputs, func(v Value) bool { return need[v] }) {
+			for _, v := range n.Inputs {
+				need[v] = true
+			}
+		}
+	}
+	from := &rowState{axis: r.k.Axis, outer: r.k.Outer, cols: -1}
+	shape, known := b.Shape(r.k.From)
+	if !known || r.k.Axis >= len(shape) {
+		return false
+	}
+	if from.inner, known = exactQuo(shape[r.k.Axis], r.k.Outer.Mul(r.k.Rows)); !known {
+		return false
+	}
+	r.states[r.k.From] = from
+	for _, v := range r.k.Varies {
+		r.tainted[v] = true
+	}
+	for _, n := range nodes {
+		if n.Op == "Shape" && n.Domain == "" {
+			r.size(n)
+			continue
+		}
+		if n.Out(0) == r.k.From {
+			continue
+		}
+		rows := false
+		for _, v := range n.Inputs {
+			rows = rows || r.states[v] != nil
+			if r.tainted[v] {
+				for _, o := range n.Outputs {
+					r.tainted[o] = true
+				}
+			}
+		}
+		if !rows || !need[n.Out(0)] {
+			continue
+		}
+		out := r.step(n)
+		if out == nil {
+			return false
+		}
+		for i, o := range n.Outputs {
+			r.states[o] = out[i]
+			if r.tainted[o] {
+				return false
+			}
+		}
+		for _, v := range n.Inputs {
+			r.uses[v]++
+		}
+	}
+	return r.states[to] != nil && r.states[to].pure()
+}
+
+// size has the shape of a value with rows, all of them, computed without it.
+func (r *continuing) size(n *Node) {
+	b := r.b
+	dims := b.Info(n.Out(0)).Ints
+	if r.states[n.In(0)] == nil || dims == nil {
+		return
+	}
+	for _, d := range dims {
+		_, number := d.Const()
+		if !number && !slices.ContainsFunc(r.k.Varies, func(v Value) bool {
+			shape, _ := b.Shape(v)
+			return slices.ContainsFunc(shape, d.Equal)
+		}) {
+			return
+		}
+	}
+	r.sizes[n.Out(0)] = b.DynamicShape(dims, r.k.Varies...)
+}
+
+// exactQuo is d / e where e divides d.
+func exactQuo(d, e Dim) (Dim, bool) {
+	q, ok := d.Quo(e)
+	return q, ok && q.Mul(e).Equal(d)
+}
+
+// version returns v at its late rows, or at those that are seen.
+func (r *continuing) version(v Value, seen bool) Value {
+	key := rowVersion{v, seen}
+	if to, ok := r.done[key]; ok || r.failed {
+		return to
+	}
+	b, n := r.b, r.b.Writer(v)
+	switch k := r.kept[v]; {
+	case seen && k != nil:
+		y := b.Op("Concat", []Value{k.Input, r.version(v, false)}, IntAttr("axis", int64(k.Axis)))
+		r.done[key] = b.Refine(y, r.shape(v, true))
+		return r.done[key]
+	case n == nil || v == r.k.From:
+		r.failed = true
+		return ""
+	}
+	in := slices.Clone(n.Inputs)
+	for i, x := range in {
+		switch {
+		case x == "":
+		case r.states[x] == nil:
+			in[i] = r.known(n, i, seen)
+		case n.Op == "MatMul" && i == 1: // rows that others look at
+			in[i] = r.whole(x)
+		default:
+			in[i] = r.version(x, seen)
+		}
+	}
+	if r.failed || b.err != nil {
+		return ""
+	}
+	for i, y := range r.again(n, in, seen) {
+		r.done[rowVersion{n.Outputs[i], seen}] = y
+	}
+	return r.done[key]
+}
+
+// again writes n for other rows.
+func (r *continuing) again(n *Node, in []Value, seen bool) []Value {
+	b := r.b
+	to := r.shape(n.Outputs[0], seen)
+	switch n.Op {
+	case "Reshape", "Flatten", "Squeeze", "Unsqueeze":
+		return []Value{b.ReshapeTo(in[0], to, in[0], r.k.Next, r.k.Late, r.seen)}
+	case "Expand":
+		return []Value{b.Expand(in[0], b.DynamicShape(to, in[0], r.k.Next, r.k.Late, r.seen))}
+	}
+	return b.OpN(n.Domain, n.Op, len(n.Outputs), in, n.Attrs...)
+}
+
+// shape is that of v at its late rows, or at those that are seen.
+func (r *continuing) shape(v Value, seen bool) []Dim {
+	shape, _ := r.b.Shape(v)
+	to, s := slices.Clone(shape), r.states[v]
+	count := r.late
+	if seen {
+		count = count.Add(r.early)
+	}
+	to[s.axis] = s.outer.Mul(count).Mul(s.inner)
+	if s.cols >= 0 {
+		to[s.cols] = r.early.Add(r.late)
+	}
+	return to
+}
+
+// known returns input i of n, which has no rows of its own, at those that the output has.
+func (r *continuing) known(n *Node, i int, seen bool) Value {
+	b, v := r.b, n.Inputs[i]
+	s := r.states[n.Outputs[0]]
+	if !rowWise[n.Op] {
+		return v
+	}
+	x, _ := b.Shape(v)
+	y, _ := b.Shape(n.Outputs[0])
+	less := len(y) - len(x)
+	if a := s.cols - less; s.cols >= 0 && a >= 0 && !x[a].Is(1) {
+		v = b.Gather(v, r.seen, int64(a))
+	}
+	if a := s.axis - less; a >= 0 && !x[a].Is(1) {
+		if index := r.k.Late; s.pure() {
+			if seen {
+				index = r.seen
+			}
+			return b.Gather(v, index, int64(a))
+		}
+		r.failed = true
+	}
+	return v
+}
+
+// whole returns rows that others look at: the early ones, which are kept, and the late ones.
+func (r *continuing) whole(v Value) Value {
+	b := r.b
+	best := Value("")
+	// They are kept as the product with weights left them, before any change of layout,
+	// where rows are joined in long runs.
+	for at := v; ; {
+		if best == "" && r.keepable(at) {
+			best = at
+		}
+		n := b.Writer(at)
+		if n == nil || n.Op == "MatMul" || n.Op == "Gemm" || len(n.Outputs) != 1 {
+			break
+		}
+		next := Value("")
+		for _, x := range n.Inputs {
+			if r.states[x] != nil {
+				if next != "" {
+					next = ""
+					break
+				}
+				next = x
+			}
+		}
+		if next == "" || next == r.k.From || r.uses[next] != 1 {
+			break
+		}
+		if at = next; !rowWise[n.Op] && r.keepable(at) {
+			best = at
+		}
+	}
+	if best == "" {
+		r.failed = true
+		return ""
+	}
+	if r.kept[best] == nil {
+		shape := r.shape(best, false)
+		axis := r.states[best].axis
+		shape[axis] = r.early
+		k := &KeptRows{Of: best, Axis: axis, Input: fmt.Sprintf("%s%d", r.k.Prefix, len(r.out.Kept))}
+		b.Input(k.Input, b.Info(best).Type, shape...)
+		r.kept[best] = k
+		r.out.Kept = append(r.out.Kept, *k)
+	}
+	return r.version(v, true)
+}
+
+// keepable reports whether rows of v can be an input: its other dimensions must be numbers
+// or names.
+func (r *continuing) keepable(v Value) bool {
+	s := r.states[v]
+	shape, _ := r.b.Shape(v)
+	if s == nil || !s.pure() || s.cols >= 0 {
+		return false
+	}
+	for i, d := range shape {
+		if _, number := d.Const(); i != s.axis && !number && !d.Equal(Sym(d.String())) {
+			return false
+		}
+	}
+	return true
+}
