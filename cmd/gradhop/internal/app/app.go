@@ -73,16 +73,17 @@ func (a *App) Runtime() ort.Options {
 	return o
 }
 
-// Logf prints a line for people, unless the program is to be quiet.
+// Logf prints a line for people, unless the program is to be quiet. It stays one line that
+// a terminal can show, whatever is in args: see Plain.
 func (a *App) Logf(format string, args ...any) {
 	if !a.Quiet {
-		fmt.Fprintf(a.Err, "gradhop: "+format+"\n", args...)
+		a.Errorf(format, args...)
 	}
 }
 
-// Errorf prints the line of an error.
+// Errorf prints the line of an error, as Logf prints one.
 func (a *App) Errorf(format string, args ...any) {
-	fmt.Fprintf(a.Err, "gradhop: "+format+"\n", args...)
+	fmt.Fprintln(a.Err, "gradhop: "+Plain(fmt.Sprintf(format, args...)))
 }
 
 // Bar is a progress line that overwrites itself. It is silent where Err is not a
@@ -106,7 +107,7 @@ func (b *Bar) Show(label string, done, total int64, note string) {
 func (b *Bar) show(label string, done, total int64, note string) {
 	if now := time.Now(); now.Sub(b.shown) >= 100*time.Millisecond || done >= total && total > 0 {
 		b.shown, b.drawn = now, true
-		fmt.Fprintf(b.app.Err, "\r\x1b[K%s", line(label, done, total, note, b.app.Columns))
+		fmt.Fprintf(b.app.Err, "\r\x1b[K%s", line(Plain(label), done, total, Plain(note), b.app.Columns))
 	}
 }
 

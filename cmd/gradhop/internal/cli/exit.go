@@ -105,5 +105,5 @@ func unknownCommand(err error) bool {
 
 // firstLine is the error on one line, without what would disturb a terminal.
 func firstLine(err error) string {
-	return modelfile.Plain(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
+	return app.Plain(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }

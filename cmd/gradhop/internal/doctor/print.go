@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 )
 
 func (r Report) json(w io.Writer) error {
@@ -17,6 +19,11 @@ func (r Report) json(w io.Writer) error {
 func (r Report) text(w io.Writer) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
+		for k, a := range args {
+			if text, ok := a.(string); ok {
+				args[k] = app.Plain(text)
+			}
+		}
 		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("gradhop", "%s (%s, %s)", r.Gradhop, r.Go, r.Platform)

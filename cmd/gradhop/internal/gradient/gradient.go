@@ -200,14 +200,14 @@ func (o *Options) note(f *modelfile.File, r *grad.Result) {
 	}
 	for _, d := range slices.Sorted(maps.Keys(domains)) {
 		if _, ok := r.Model.Opsets[d]; !ok && domains[d] {
-			o.App.Logf("operators of %s are replaced by standard ones", modelfile.Plain(d))
+			o.App.Logf("operators of %s are replaced by standard ones", app.Plain(d))
 		}
 	}
 	if nodes := r.StraightThrough; len(nodes) > 0 {
 		const most = 4
 		names := make([]string, min(len(nodes), most))
 		for i := range names {
-			names[i] = modelfile.Plain(nodes[i].Label())
+			names[i] = app.Plain(nodes[i].Label())
 		}
 		if len(nodes) > most {
 			names = append(names, fmt.Sprintf("%d more", len(nodes)-most))

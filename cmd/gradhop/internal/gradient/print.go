@@ -129,7 +129,7 @@ func (d *document) print(o *Options) error {
 	}
 	t := tabwriter.NewWriter(o.App.Out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(t, "%s\t%s\n", modelfile.Plain(name), modelfile.Plain(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(t, "%s\t%s\n", app.Plain(name), app.Plain(fmt.Sprintf(format, args...)))
 	}
 	row("model", "%s (sha256 %.12s)", d.Model.Path, d.Model.SHA256)
 	if d.Out != "" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
 )
 
@@ -16,7 +17,7 @@ func (r *Report) text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) {
 		for i, c := range cells {
-			cells[i] = modelfile.Plain(c)
+			cells[i] = app.Plain(c)
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}

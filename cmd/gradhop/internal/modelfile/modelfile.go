@@ -11,9 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/onnx"
@@ -163,16 +161,6 @@ func (f *File) Parameters() (tensorCount int, elements, bytes int64) {
 	return tensorCount, elements, bytes
 }
 
-// Plain returns a text as it is where it prints on one line, and escaped otherwise:
-// names in a file can hold anything.
-func Plain(name string) string {
-	if utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return name
-	}
-	q := strconv.Quote(name)
-	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
-}
-
 // Shape returns the dimensions that a file states: numbers, names, or nil where
 // nothing is known; false where not even their number is.
 func Shape(t onnx.Type) (dims []any, known bool) {
@@ -200,7 +188,7 @@ func ShapeString(t onnx.Type) string {
 	for i, d := range dims {
 		parts[i] = "?"
 		if d != nil {
-			parts[i] = Plain(fmt.Sprint(d))
+			parts[i] = app.Plain(fmt.Sprint(d))
 		}
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
