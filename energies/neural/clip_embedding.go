@@ -56,6 +56,9 @@ func (t *textModel) findEmbedding() error {
 // keepsOrder are the operators that change no more than type and shape.
 var keepsOrder = map[string]bool{"Cast": true, "Reshape": true, "Flatten": true, "Squeeze": true, "Unsqueeze": true, "Identity": true}
 
+// ofTable are operators that take rows of a table, or make floats of it.
+var ofTable = map[string]bool{"Gather": true, "Slice": true, "Expand": true, "DequantizeLinear": true}
+
 func isFloat(i *onnx.Info) bool { return i == nil || i.Type.IsFloat() || i.Type == onnx.Undefined }
 
 // constants are the values that depend on no input.
@@ -111,7 +114,7 @@ func positions(g *onnx.Graph, vals onnx.Values, embedded string, width int) int 
 		if v == embedded {
 			v = n.Inputs[1]
 		}
-		for w := writer[v]; w != nil && (keepsOrder[w.Op] || w.Op == "Gather" || w.Op == "Slice" || w.Op == "Expand"); w = writer[v] {
+		for w := writer[v]; w != nil && (keepsOrder[w.Op] || ofTable[w.Op]); w = writer[v] {
 			v = w.Inputs[0]
 		}
 		if t := g.Initializer(v); t != nil && len(t.Dims) >= 2 && t.Dims[len(t.Dims)-1] == int64(width) {

@@ -225,7 +225,7 @@ func (r *clipReference) compareVectors(t *testing.T, c *neural.CLIP, note func(s
 
 func TestCLIPReference(t *testing.T) {
 	families := clipReferences(t, clipDir)
-	for _, family := range []string{"hugging", "hugging-half", "openai"} {
+	for _, family := range []string{"hugging", "hugging-half", "hugging-quantised", "openai"} {
 		r := families[family]
 		if r == nil {
 			t.Fatalf("no reference of %s", family)

@@ -21,6 +21,7 @@ from torch import nn
 from transformers import CLIPConfig, CLIPModel
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import clip_quantised
 import export_bert
 
 # Sizes of the models that are stored with the Go tests.
@@ -243,8 +244,8 @@ def axes_of(model, name: str) -> dict[int, str]:
     return {0: "texts"} if isinstance(model, OpenAI) else {0: "texts", 1: "sequence"}
 
 
-def export(model, kind: str, path: pathlib.Path, opset=14, exporter="legacy", dtype="float32", batch=None, mask=True) -> None:
-    """Writes one file. batch fixes that axis; dtype float16 computes in it, float16-weights only stores in it."""
+def export(model, kind: str, path: pathlib.Path, opset=14, exporter="legacy", dtype="float32", batch=None, mask=True, tables="") -> None:
+    """Writes one file. batch fixes that axis; dtype float16 computes in it, float16-weights only stores in it; tables is a form of clip_quantised."""
     path.parent.mkdir(parents=True, exist_ok=True)
     original = isinstance(model, OpenAI)
     length = model.positional_embedding.shape[0] if original else 7
@@ -276,6 +277,8 @@ def export(model, kind: str, path: pathlib.Path, opset=14, exporter="legacy", dt
     export_bert.strip(m)
     if dtype == "float16-weights":
         export_bert.store_half(m)
+    if tables:
+        m = clip_quantised.quantise(m, tables)
     path.write_bytes(m.SerializeToString(deterministic=True))
 
 

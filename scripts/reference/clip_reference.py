@@ -17,6 +17,7 @@ import pathlib
 
 import bert_reference
 import clip_models as models
+import clip_quantised
 import numpy as np
 import stored
 import torch
@@ -32,7 +33,7 @@ FAMILIES = {
             "combined-legacy-14": (["combined"], {"attention": "eager"}),
             "split-dynamo-18": (["text", "vision"], {"attention": "sdpa", "exporter": "dynamo", "opset": 18}),
             "positions-dynamo-20": (["positions"], {"attention": "sdpa", "exporter": "dynamo", "opset": 20}),
-            "fixed-dynamo-18": (["text"], {"attention": "eager", "exporter": "dynamo", "opset": 18, "batch": 2}),
+            "fixed-dynamo-18": (["text", "vision"], {"attention": "eager", "exporter": "dynamo", "opset": 18, "batch": 2}),
         },
     ),
     "hugging-half": (
@@ -42,9 +43,17 @@ FAMILIES = {
             "float16-weights": (["text", "vision"], {"attention": "eager", "dtype": "float16-weights", "exporter": "dynamo", "opset": 18}),
         },
     ),
+    "hugging-quantised": (
+        lambda attention="sdpa": clip_quantised.on_grid(models.hugging(**models.SMALL, attention=attention)),
+        {
+            "gather-first": (["text"], {"exporter": "dynamo", "opset": 18, "tables": "gather-first"}),
+            "dequantize-first": (["text"], {"attention": "eager", "exporter": "dynamo", "opset": 20, "tables": "dequantize-first"}),
+        },
+    ),
     "openai": (
         lambda: models.openai(**models.SMALL_OPENAI),
-        {"combined-legacy-14": (["combined"], {}), "split-dynamo-18": (["text", "vision"], {"exporter": "dynamo", "opset": 18})},
+        {"combined-legacy-14": (["combined"], {}), "split-dynamo-18": (["text", "vision"], {"exporter": "dynamo", "opset": 18}),
+         "fixed-legacy-14": (["text", "vision"], {"batch": 2})},
     ),
 }  # fmt: skip
 FILES = {"combined": "model", "text": "text_model", "positions": "text_model", "vision": "vision_model"}

@@ -78,11 +78,11 @@ def test_models_run(fresh, family):
                 n = i.shape[1] if isinstance(i.shape[1], int) and i.name != "pixel_values" else ids.shape[1]
                 padded = np.pad(ids, ((0, 0), (0, n - ids.shape[1])), "edge")
                 full = {"input_ids": padded, "attention_mask": np.ones_like(padded), "position_ids": np.tile(np.arange(n), (2, 1)),
-                        "pixel_values": pixels.numpy()}  # fmt: skip
+                        "pixel_values": pixels.numpy()[: 2 if "batch" in how else None]}  # fmt: skip
                 feed[i.name] = full[i.name].astype("f2") if "float16" in i.type else full[i.name]
             got = dict(zip([o.name for o in session.get_outputs()], session.run(None, feed), strict=True))
             for name in want.keys() & got.keys():
-                unit = [torch.nn.functional.normalize(torch.as_tensor(v).float(), dim=1).numpy() for v in (got[name], want[name])]
+                unit = [torch.nn.functional.normalize(torch.as_tensor(v).float(), dim=1).numpy() for v in (got[name], want[name][: len(got[name])])]
                 np.testing.assert_allclose(*unit, atol=0.01 if how.get("dtype") == "float16" else 1e-5)
 
 
