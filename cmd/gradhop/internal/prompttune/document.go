@@ -1,6 +1,8 @@
 package prompttune
 
 import (
+	"strings"
+
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -23,9 +25,17 @@ type Document struct {
 	Results     []Result    `json:"results"`
 	Diagnostics Diagnostics `json:"diagnostics"`
 	// Stopped says why the run ended: "steps" (all were made), "patience", "time" or
-	// "interrupted".
+	// "interrupted". A run that went on has the reason of its last process.
 	Stopped string `json:"stopped"`
 }
+
+// The values of Document.Stopped.
+const (
+	stoppedSteps       = "steps"
+	stoppedPatience    = "patience"
+	stoppedTime        = "time"
+	stoppedInterrupted = "interrupted"
+)
 
 // Settings are the settings that a result depends on, named as their flags but for the
 // underscores.
@@ -42,6 +52,7 @@ type Settings struct {
 	Beta           string            `json:"beta"`        // "1" where the sampler knows no temperature
 	ImageBatch     int               `json:"image_batch"` // 0: all, the exact mean
 	Chains         int               `json:"chains"`
+	ChainIDs       []int64           `json:"chain_ids,omitempty"` // where they are part of a larger run
 	Steps          int               `json:"steps"`
 	Warmup         int               `json:"warmup"`
 	Top            int               `json:"top"`
@@ -106,7 +117,7 @@ type Diagnostics struct {
 	// chain's. Each counts once, however many models there are.
 	Evaluations samplers.Counts `json:"evaluations"`
 	Rescored    int64           `json:"rescored"`
-	// Seconds is the time of all steps, without models and pictures.
+	// Seconds is the time of all steps, without models and pictures, of all processes.
 	Seconds float64 `json:"seconds"`
 }
 
@@ -125,6 +136,14 @@ const noBeta = "1"
 // versions are those of parts that results depend on.
 func versions() map[string]string { return map[string]string{"onnxruntime": ort.Pinned} }
 
+// shownBeta is the schedule without the step at which a range ends where that is the last.
+func (s *Search) shownBeta() string {
+	if base, _, ok := strings.Cut(s.Beta, "@"); ok && samplers.PinSchedule(base, s.steps()) == s.Beta {
+		return base
+	}
+	return s.Beta
+}
+
 // record returns the document of a run that is to begin.
 func (o *Options) record(r *Runner, reg samplers.Registration, search *Finder) *Document {
 	s := &o.Search
@@ -133,8 +152,8 @@ func (o *Options) record(r *Runner, reg samplers.Registration, search *Finder) *
 		Settings: Settings{
 			Template: r.Problem.Template.String(), Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens),
 			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Prompt.RoundTrip,
-			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: map[string]string{}, Beta: s.Beta, ImageBatch: s.ImageBatch,
-			Chains: s.Chains, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, TimeLimit: s.TimeLimit.String(),
+			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: map[string]string{}, Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
+			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, TimeLimit: s.TimeLimit.String(),
 			Provider: o.App.Provider,
 		},
 		Models: r.models, Images: r.sets, Texts: r.texts, Results: []Result{},

@@ -1,18 +1,14 @@
 package prompttune
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -21,62 +17,114 @@ import (
 const (
 	resultsFile = "prompts.json" // the document
 	tokensFile  = "tokens.json"  // what the numbers in the draws stand for
+	targetsFile = "targets.json" // pictures and texts, to say what of them has changed
 )
 
-// keeper records draws in the folder of --out; without one it does nothing.
+// keeper records draws in the folder of the run; without one it does nothing.
 type keeper struct {
-	o *Options
-	w *store.Writer
+	o      *Options
+	w      *store.Writer
+	before float64 // seconds that earlier processes took
 }
 
 // newKeeper refuses a folder that holds something, before long work.
 func (o *Options) newKeeper() (*keeper, error) {
 	k := &keeper{o: o}
-	if o.Out == "" {
+	if o.Out == "" || o.Resume != "" {
 		return k, nil
 	}
-	return k, unwritable(o.Out, store.Vacant(o.Out))
+	return k, app.Unwritable(o.Out, store.Vacant(o.Out))
 }
 
-// unwritable says that a folder cannot be made, which is the caller's matter unless the
-// disk is full.
-func unwritable(dir string, err error) error {
-	var failed *fs.PathError
-	if !errors.As(err, &failed) || errors.Is(err, syscall.ENOSPC) {
-		return err
+// folder is that of the run, "" for none.
+func (o *Options) folder() string {
+	if o.Resume != "" {
+		return o.Resume
 	}
-	return &app.OutputError{Path: dir, Before: true, Err: failed}
+	return o.Out
 }
 
-// begin makes the folder, after the first evaluation: a run that cannot begin leaves
-// nothing behind.
-func (k *keeper) begin(r *Runner, search *Finder, d *Document) error {
-	if k.o.Out == "" {
-		return nil
+// start makes the first evaluation and the folder after it, so that a run that cannot
+// begin leaves nothing behind; or it takes up the run of a folder, with all that was made
+// of its steps.
+func (k *keeper) start(ctx context.Context, r *Runner, search *Finder, d *Document) (*samplers.Loop, error) {
+	// Before all that may fail: a step that was made is kept.
+	search.Config.Observers = append([]samplers.Observer{k}, search.Config.Observers...)
+	if k.o.folder() == "" {
+		return search.Loop(ctx)
 	}
-	h := store.HeaderOf(search.Config)
-	h.Gradhop, h.Versions, h.Sampler = d.Gradhop, d.Versions, d.Settings.Sampler
-	var names []string
-	sum := sha256.New()
-	for _, m := range d.Models {
-		names = append(names, m.Name)
-		fmt.Fprintln(sum, m.TextSHA256, m.Weight)
+	h, err := k.header(r, search, d)
+	if err != nil {
+		return nil, err
 	}
-	h.Model, h.ModelSHA256 = strings.Join(names, "+"), hex.EncodeToString(sum.Sum(nil))
-	if len(d.Models) == 1 {
-		h.ModelSHA256 = d.Models[0].TextSHA256
+	if k.o.Resume != "" {
+		return k.resume(ctx, r, search, h)
 	}
-	s := d.Settings
-	h.Settings = map[string]string{
-		"template": s.Template, "tokens": tokenDigest(r.Problem.Tokens), "targets": r.digest(), "beta": s.Beta,
-		"image-batch": strconv.Itoa(s.ImageBatch), "provider": s.Provider, "init": "random",
+	loop, err := search.Loop(ctx)
+	if err != nil {
+		return nil, err
 	}
-	for name, value := range s.SamplerOptions {
-		h.Settings[name] = value
-	}
-	var err error
 	if k.w, err = store.Create(k.o.Out, h, store.Options{Every: k.o.Every}); err != nil {
-		return unwritable(k.o.Out, err)
+		return nil, app.Unwritable(k.o.Out, err)
+	}
+	if err := k.describe(r, search); err != nil {
+		return nil, errors.Join(err, k.abandon())
+	}
+	return loop, nil
+}
+
+// resume takes up the run in the folder.
+func (k *keeper) resume(ctx context.Context, r *Runner, search *Finder, h store.Header) (*samplers.Loop, error) {
+	w, from, err := store.Resume(k.o.Resume, h, store.Options{Every: k.o.Every})
+	if err != nil {
+		return nil, k.explain(err, r)
+	}
+	k.w, search.Config.Resume = w, from
+	loop, err := k.takeUp(ctx, r, search)
+	if err != nil {
+		return nil, errors.Join(err, k.abandon())
+	}
+	return loop, nil
+}
+
+// takeUp shows the steps that were made to search, and the user where the run stands.
+func (k *keeper) takeUp(ctx context.Context, r *Runner, search *Finder) (*samplers.Loop, error) {
+	stored, err := store.Open(k.o.Resume)
+	if err != nil {
+		return nil, err
+	}
+	k.before = stored.Tally().Seconds
+	if err := search.Replay(ctx, stored); err != nil {
+		return nil, err
+	}
+	loop, err := search.Loop(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.describe(r, search); err != nil {
+		return nil, err
+	}
+	step, all, log := stored.Step(), k.o.Search.steps(), k.o.App.Logf
+	switch {
+	case loop.Done():
+		log("%s: all %d steps are made; a larger --steps makes more", k.o.Resume, step)
+		return loop, nil
+	case search.stopped == stoppedPatience:
+		log("%s: no better prompt in the last %d of %d steps; a larger --patience goes on, and 0 does to the end", k.o.Resume, k.o.Search.Patience, step)
+		return loop, nil
+	}
+	log("%s: going on after step %d of %d", k.o.Resume, step, all)
+	// What an earlier process came to is not what the run comes to.
+	if err := os.Remove(filepath.Join(k.o.Resume, resultsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &store.WriteError{Path: filepath.Join(k.o.Resume, resultsFile), Err: err}
+	}
+	return loop, nil
+}
+
+// describe writes what the run was begun with, and what its numbers stand for.
+func (k *keeper) describe(r *Runner, search *Finder) error {
+	if err := k.o.remember(search); err != nil {
+		return err
 	}
 	type token struct {
 		ID    int32  `json:"id"`
@@ -87,15 +135,9 @@ func (k *keeper) begin(r *Runner, search *Finder, d *Document) error {
 		list[code] = token{id, r.Problem.Piece(int32(code))}
 	}
 	if err := k.write(tokensFile, list, ""); err != nil {
-		return errors.Join(err, k.abandon())
+		return err
 	}
-	return nil
-}
-
-func tokenDigest(ids []int32) string {
-	h := sha256.New()
-	fmt.Fprintln(h, ids)
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return k.write(targetsFile, r.listTargets(), "  ")
 }
 
 // Observe implements samplers.Observer.
@@ -117,10 +159,11 @@ func (k *keeper) end(d *Document) error {
 	if err := k.write(resultsFile, d, "  "); err != nil {
 		return err
 	}
-	r, err := store.Open(k.o.Out)
+	r, err := store.Open(k.o.folder())
 	if err != nil {
 		return err
 	}
+	k.again(d.Stopped == stoppedTime || d.Stopped == stoppedInterrupted)
 	if r.Draws(store.Sampling) == 0 {
 		return nil
 	}
@@ -128,7 +171,7 @@ func (k *keeper) end(d *Document) error {
 	if err != nil {
 		return err
 	}
-	return s.Write(k.o.Out)
+	return s.Write(k.o.folder())
 }
 
 // abandon closes the folder of a run that failed. What was drawn stays.
@@ -139,18 +182,29 @@ func (k *keeper) abandon() error {
 	return k.w.Close()
 }
 
+// fail closes the folder of a run that failed with err at a step.
+func (k *keeper) fail(err error) error {
+	closed := k.abandon()
+	var value *samplers.NonFiniteError // which would come again
+	k.again(closed == nil && !errors.As(err, &value))
+	return closed
+}
+
+// again says how a run that is not complete goes on, where it can.
+func (k *keeper) again(can bool) {
+	if !can || k.w == nil {
+		return
+	}
+	if r, err := store.Open(k.o.folder()); err == nil {
+		k.o.App.Logf("%s: stopped after step %d of %d; gradhop prompt-tune --resume %s goes on", k.o.folder(), r.Step(), k.o.Search.steps(), k.o.folder())
+	}
+}
+
 // write writes a file into the folder, whole or not at all.
 func (k *keeper) write(name string, v any, indent string) error {
 	text, err := encode(v, indent)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(k.o.Out, name)
-	if err := os.WriteFile(path+".tmp", text, 0o644); err != nil {
-		return &store.WriteError{Path: path, Err: err}
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return &store.WriteError{Path: path, Err: err}
-	}
-	return nil
+	return recall.WriteFile(k.o.folder(), name, text)
 }

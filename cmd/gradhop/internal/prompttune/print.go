@@ -80,11 +80,11 @@ func (d *Document) text() string {
 	}
 	s, g := d.Settings, d.Diagnostics
 	switch d.Stopped {
-	case "patience":
+	case stoppedPatience:
 		fmt.Fprintf(&b, "# stopped after %d of %d steps: no better prompt in the last %d\n", g.Steps, s.Warmup+s.Steps, s.Patience)
-	case "time":
+	case stoppedTime:
 		fmt.Fprintf(&b, "# stopped after %d of %d steps: the time limit of %s\n", g.Steps, s.Warmup+s.Steps, s.TimeLimit)
-	case "interrupted":
+	case stoppedInterrupted:
 		fmt.Fprintf(&b, "# interrupted after %d of %d steps\n", g.Steps, s.Warmup+s.Steps)
 	}
 	fmt.Fprintf(&b, "# %s on %s", s.Sampler, d.targets())

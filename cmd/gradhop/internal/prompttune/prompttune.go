@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
@@ -23,9 +24,15 @@ type Options struct {
 	// SeedSet says that Search.Seed was given; else one is drawn.
 	SeedSet bool
 	Format  string // "text", "json" or "jsonl"
-	Out     string // folder for the draws, "" for none
-	Report  string // file for the page, "" for none
-	Every   time.Duration
+	Out     string // folder to make for the draws, "" for none
+	Resume  string // folder of a run to go on with, "" for a new one
+	// Continue goes on with the run in Out if it was begun there.
+	Continue bool
+	ChainIDs string // "" for all
+	Report   string // file for the page, "" for none
+	Every    time.Duration
+
+	flags *pflag.FlagSet // as they were given, to be remembered; nil for none
 }
 
 // New returns the command. runF replaces the run in tests of flags; nil means the real
@@ -44,18 +51,36 @@ text counts once, and a negative weight keeps prompts away. With several models 
 weighted mean over them; their vocabularies must be the same.
 
 The cosine that is printed is that of the printed text, encoded again. beta may grow with
-the step t, as in 0.1t.`,
+the step t, as in 0.1t.
+
+With --out a run that was interrupted or killed goes on with --resume FOLDER, which needs
+no other flag. It ends with the same draws and the same prompts as if nothing had
+happened, and lists improvements from the first on with --format jsonl. Models and
+pictures must be what they were. Of a run that is complete it prints the results again;
+a larger --steps makes it longer, at temperatures that do not change: those of a range as
+1..1000 stay at the end it had. --top, --round-trip and --block may change: they are
+applied to all steps. A run that --patience ended has ended, until a larger one is given.
+--time-limit is that of one process: a run that it stopped goes on for as long again.
+
+Chains do not depend on each other: --chain-ids runs some of them, and gradhop merge joins
+the folders to one for --resume, which finds the best prompts of all. It excludes
+--patience, which looks at all chains.`,
 		Example: `  gradhop prompt-tune --images pictures/ --length 8
   gradhop prompt-tune --images cats/ --images dogs/:-0.5 --template "a photo of _ _ in the snow"
   gradhop prompt-tune --target-text "a very long prompt that is to become a short one" --length 3
-  gradhop prompt-tune --model ./clip-vit-base-patch32 --images pictures/ --block words.txt --out run/`,
+  gradhop prompt-tune --model ./clip-vit-base-patch32 --images pictures/ --block words.txt --out run/
+  gradhop prompt-tune --resume run/ --steps 2000
+  gradhop prompt-tune --images pictures/ --chain-ids 0-3 --seed 1 --out run-a/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return app.Usagef("argument %q: pictures are named by --images", args[0])
 			}
-			return nil
+			return o.checkFolder()
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.recall(cmd.Flags()); err != nil {
+				return err
+			}
 			o.SeedSet = cmd.Flags().Changed("seed")
 			o.Search.BetaSet = cmd.Flags().Changed("beta")
 			o.Prompt.LengthSet = cmd.Flags().Changed("length")
@@ -74,6 +99,9 @@ the step t, as in 0.1t.`,
 	f.StringVar(&o.Format, "format", "text", "text, json (an object) or jsonl (a line for each improvement as it is found, then the object)")
 	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws, which gradhop diagnose and report read")
 	f.StringVar(&o.Report, "report", "", "`file` for a page about the run: pictures, prompts and their cosines, HTML in one piece")
+	f.StringVar(&o.Resume, "resume", "", "go on with the run in this `folder`; all other flags are remembered")
+	f.BoolVar(&o.Continue, "continue", false, "go on with the run in --out if it was begun there: the same command begins and resumes")
+	f.StringVar(&o.ChainIDs, "chain-ids", "", "run just these of a larger run's chains, numbered from 0: `LIST` as 0-3,7")
 	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints of --out (default: 30s, or fifty times what one takes)")
 	run.AddSamplerFlags(f, &o.Search.Options)
 	complete(cmd)

@@ -34,15 +34,15 @@ func (o *Options) newReporter() (*reporter, error) {
 		return p, nil
 	case o.Report == "-":
 		return nil, app.Usagef("--report -: standard output is for the results; name a file")
-	case o.inside():
+	case o.Resume == "" && o.inside():
 		return p, nil // the folder is there only when the first evaluation is made
 	}
 	return p, p.open()
 }
 
-// inside reports whether the page is to lie in the folder of --out.
+// inside reports whether the page is to lie in the folder of the run.
 func (o *Options) inside() bool {
-	return o.Out != "" && filepath.Clean(filepath.Dir(o.Report)) == filepath.Clean(o.Out)
+	return o.Report != "" && o.folder() != "" && filepath.Clean(filepath.Dir(o.Report)) == filepath.Clean(o.folder())
 }
 
 func (p *reporter) open() (err error) {

@@ -115,11 +115,11 @@ func (d *Document) lead() string {
 	text := fmt.Sprintf("Found by %s with %s, seed %d. ", s.Sampler, strings.Join(names, " and "), d.Seed)
 	all := s.Warmup + s.Steps
 	switch d.Stopped {
-	case "patience":
+	case stoppedPatience:
 		return text + fmt.Sprintf("Stopped after %d of %d steps: no better prompt in the last %d.", g.Steps, all, s.Patience)
-	case "time":
+	case stoppedTime:
 		return text + fmt.Sprintf("Stopped after %d of %d steps: the time limit of %s.", g.Steps, all, s.TimeLimit)
-	case "interrupted":
+	case stoppedInterrupted:
 		return text + fmt.Sprintf("Interrupted after %d of %d steps.", g.Steps, all)
 	}
 	return text + "All steps were made."

@@ -18,6 +18,9 @@ func Run(ctx context.Context, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := o.chains(); err != nil {
+		return err
+	}
 	if err := o.Search.check(); err != nil {
 		return err
 	}
@@ -51,25 +54,25 @@ func Run(ctx context.Context, o *Options) (err error) {
 	}
 	doc := o.record(r, reg, search)
 	bar := o.App.NewBar()
-	search.Improved = func(p task.Prompt) error {
-		if o.Format == "text" && o.App.ErrTerminal && !o.App.Quiet {
+	search.Improved = func(p task.Prompt, past bool) error {
+		if o.Format == "text" && o.App.ErrTerminal && !o.App.Quiet && !past {
 			bar.Clear()
 			fmt.Fprintf(o.App.Err, "%8.4f  %s\n", p.Cosine, p.Text)
 		}
 		page.improvement(Result(p))
 		return print.improvement(Result(p))
 	}
-	total := int64(o.Search.Warmup + o.Search.Steps)
-	search.Stepped = func(s *samplers.State, _ *samplers.Info) {
+	search.Stepped = func(s *samplers.State, _ *samplers.Info, past bool) {
 		page.step(s, search.Best)
-		bar.Show(reg.Name, s.Step, total, note(s, search.Best))
+		label := reg.Name
+		if past {
+			label = "reading " + o.Resume
+		}
+		bar.Show(label, s.Step, int64(o.Search.steps()), note(s, search.Best))
 	}
-	search.Config.Observers = append(search.Config.Observers, keep)
-	loop, err := search.Loop(ctx)
+	loop, err := keep.start(ctx, r, search, doc)
 	if err != nil {
-		return err
-	}
-	if err := keep.begin(r, search, doc); err != nil {
+		bar.Clear()
 		return err
 	}
 	if err := page.begin(ctx, r); err != nil {
@@ -78,9 +81,10 @@ func Run(ctx context.Context, o *Options) (err error) {
 	stopped, took, err := search.Steps(ctx, loop)
 	bar.Clear()
 	if err != nil && ctx.Err() == nil {
-		return errors.Join(err, keep.abandon())
+		return errors.Join(err, keep.fail(err))
 	}
-	doc.Results, doc.Diagnostics, doc.Stopped = results(search.Best.Prompts()), diagnose(loop, search.Best, took), stopped
+	doc.Results, doc.Stopped = results(search.Best.Prompts()), stopped
+	doc.Diagnostics = search.diagnose(loop.State(), keep.before+took.Seconds())
 	write := func() error { return page.end(ctx, r, doc, search.Estimates) }
 	if e := print.end(doc); e != nil {
 		return errors.Join(e, keep.abandon(), write())

@@ -2,12 +2,8 @@ package prompttune
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies/neural"
@@ -26,7 +22,8 @@ type Runner struct {
 	models []ModelID
 	sets   []Set
 	texts  []Text
-	files  [][]string // the pictures of each set that are used
+	files  [][]string       // the pictures of each set that are used
+	sums   [][]pictures.Sum // and their checksums
 }
 
 // Open reads the models, finds the runtime's library (fetching it if a allows), encodes
@@ -159,7 +156,7 @@ func (r *Runner) encodeImages(ctx context.Context, a *app.App, t *Targets, sets 
 					set.Skipped = append(set.Skipped, Skipped{File: bad.Path(), Error: bad.Error()})
 				}
 				set.Used = len(got.Files)
-				r.files = append(r.files, got.Files)
+				r.files, r.sums = append(r.files, got.Files), append(r.sums, got.Sums)
 			}
 			if got.CacheError != nil {
 				a.Logf("%v", got.CacheError)
@@ -185,20 +182,6 @@ func (e *NoPictureError) Error() string {
 		return fmt.Sprintf("no pictures: %s has no files", e.Path)
 	}
 	return fmt.Sprintf("no pictures: none of the %d files of %s can be used", e.Skipped, e.Path)
-}
-
-// digest stands for the targets: vectors and weights of every model.
-func (r *Runner) digest() string {
-	h := sha256.New()
-	for _, m := range r.members {
-		// To memory: no errors.
-		_ = binary.Write(h, binary.LittleEndian, math.Float64bits(m.Weight))
-		for j, v := range m.Targets.Vectors {
-			_ = binary.Write(h, binary.LittleEndian, math.Float64bits(m.Targets.Weights[j]))
-			_ = binary.Write(h, binary.LittleEndian, v)
-		}
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // Terms is the number of pictures and texts.

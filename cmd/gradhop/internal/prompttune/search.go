@@ -9,6 +9,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
@@ -49,7 +50,7 @@ func (s *Search) Try(models int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := samplers.ParseSchedule(s.Beta, s.Warmup+s.Steps); err != nil {
+	if _, err := samplers.ParseSchedule(s.Beta, s.steps()); err != nil {
 		return err
 	}
 	var e energies.Energy = embeddedProbe{}
@@ -64,9 +65,10 @@ func (s *Search) Try(models int) error {
 type Finder struct {
 	Best *task.Best
 	// Improved is called after each step whose best prompt beats all before; it may be nil.
-	Improved func(task.Prompt) error
+	// past says that the step was made by an earlier process.
+	Improved func(p task.Prompt, past bool) error
 	// Stepped is called after every step; it may be nil.
-	Stepped func(s *samplers.State, info *samplers.Info)
+	Stepped func(s *samplers.State, info *samplers.Info, past bool)
 	// Config is what the loop is made of; observers may be added to it.
 	Config samplers.Config
 	// Options are those of the sampler that were set, Estimates says that its U is a noisy
@@ -78,6 +80,43 @@ type Finder struct {
 	last    int64 // step of the last improvement
 	stopped string
 	ctx     context.Context
+	past    bool // the steps shown were made before
+	tally   tally
+}
+
+// tally adds up the steps after warm-up, as package store does.
+type tally struct {
+	kept   int64
+	accept []float64 // [chain]
+	hops   []int64   // [chain]
+}
+
+func (t *tally) add(s *samplers.State, info *samplers.Info) {
+	if s.Warmup {
+		return
+	}
+	if t.accept == nil {
+		t.accept, t.hops = make([]float64, s.Chains()), make([]int64, s.Chains())
+	}
+	t.kept++
+	for c := range t.accept {
+		t.accept[c] += info.Accept[c]
+		t.hops[c] += int64(info.Hops[c])
+	}
+}
+
+// means returns the mean acceptance probability and number of changed sites.
+func (t *tally) means() (accept, hops run.Number) {
+	if t.kept == 0 {
+		return run.NaN, run.NaN
+	}
+	a, h := 0.0, int64(0)
+	for c := range t.accept {
+		a += t.accept[c]
+		h += t.hops[c]
+	}
+	n := float64(t.kept) * float64(len(t.accept))
+	return run.Number(a / n), run.Number(float64(h) / n)
 }
 
 // NewFinder builds the sampler. Errors are those of package samplers.
@@ -90,10 +129,10 @@ func NewFinder(p *task.Problem, s *Search, roundTrip bool) (*Finder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Finder{search: s, stopped: "steps"}
-	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
+	r := &Finder{search: s, stopped: stoppedSteps}
+	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
 	if a, ok := kernel.(samplers.Annealer); ok && a.Anneals() {
-		if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.Beta, s.Warmup+s.Steps); err != nil {
+		if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.Beta, s.steps()); err != nil {
 			return nil, err
 		}
 	} else if s.BetaSet {
@@ -107,6 +146,19 @@ func NewFinder(p *task.Problem, s *Search, roundTrip bool) (*Finder, error) {
 
 // observe collects the states of a step and looks whether to go on.
 func (r *Finder) observe(s *samplers.State, info *samplers.Info) error {
+	if err := r.take(s, info); err != nil {
+		return err
+	}
+	if r.exhausted(s.Step) {
+		r.stopped = stoppedPatience
+		return samplers.ErrStop
+	}
+	return nil
+}
+
+// take collects the states of a step.
+func (r *Finder) take(s *samplers.State, info *samplers.Info) error {
+	r.tally.add(s, info)
 	better, err := r.Best.Add(r.ctx, s.Step, s.ChainIDs, s.InverseTemperature(), s.U, s.X)
 	if err != nil {
 		return err
@@ -114,17 +166,46 @@ func (r *Finder) observe(s *samplers.State, info *samplers.Info) error {
 	if better {
 		r.last = s.Step
 		if r.Improved != nil {
-			if err := r.Improved(r.Best.Prompts()[0]); err != nil {
+			if err := r.Improved(r.Best.Prompts()[0], r.past); err != nil {
 				return err
 			}
 		}
 	}
 	if r.Stepped != nil {
-		r.Stepped(s, info)
+		r.Stepped(s, info, r.past)
 	}
-	if n := int64(r.search.Patience); n > 0 && s.Step-r.last >= n && s.Step < int64(r.search.Warmup+r.search.Steps) {
-		r.stopped = "patience"
-		return samplers.ErrStop
+	return nil
+}
+
+// exhausted reports whether there was no better prompt for too long at a step that is not
+// the last.
+func (r *Finder) exhausted(step int64) bool {
+	n := int64(r.search.Patience)
+	return n > 0 && step-r.last >= n && step < int64(r.search.steps())
+}
+
+// Replay takes the steps of a stored run as if they were made now, so that all that is
+// made of them is what it was, and takes up the run where it stands. A text whose cosine
+// is not U is scored again. Errors: those of ctx, of the models and of store.Replay.
+func (r *Finder) Replay(ctx context.Context, from *store.Reader) error {
+	r.ctx, r.past = ctx, true
+	defer func() { r.past = false }()
+	show := samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if beta := r.Config.InverseTemperature; beta != nil {
+			s.Annealed, s.Beta = true, beta(s.Step-1)
+		}
+		return r.take(s, info)
+	})
+	if err := from.Replay(r.Config.Kernel.Energy().Space(), show); err != nil {
+		return err
+	}
+	// A run that ended for want of a better prompt has ended still, and goes on where more
+	// patience is asked for.
+	if r.exhausted(from.Step()) {
+		r.stopped = stoppedPatience
 	}
 	return nil
 }
@@ -136,38 +217,24 @@ func (r *Finder) Loop(ctx context.Context) (*samplers.Loop, error) {
 }
 
 // Steps makes the steps, until there is a reason to stop; which one it was is returned
-// with an error too.
+// with an error too. The time limit is that of this call.
 func (r *Finder) Steps(ctx context.Context, loop *samplers.Loop) (stopped string, took time.Duration, err error) {
 	r.ctx = ctx
 	began := time.Now()
-	for !loop.Done() {
+	for r.stopped == stoppedSteps && !loop.Done() {
 		if limit := r.search.TimeLimit; limit > 0 && time.Since(began) >= limit {
-			return "time", time.Since(began), nil
+			return stoppedTime, time.Since(began), nil
 		}
 		if err := loop.Step(ctx); err != nil {
-			return "interrupted", time.Since(began), err
+			return stoppedInterrupted, time.Since(began), err
 		}
 	}
 	return r.stopped, time.Since(began), nil
 }
 
-// diagnose sums up what a loop did.
-func diagnose(loop *samplers.Loop, best *task.Best, took time.Duration) Diagnostics {
-	r := loop.Result()
-	d := Diagnostics{
-		Steps: r.Steps, Evaluations: r.State.Evaluations, Rescored: best.Scored(), Seconds: took.Seconds(),
-		Acceptance: run.NaN, Hops: run.NaN,
-	}
-	if r.Kept > 0 {
-		d.Acceptance, d.Hops = mean(r.Acceptance), mean(r.Hops)
-	}
+// diagnose sums up what was done, by earlier processes in a number of seconds too.
+func (r *Finder) diagnose(s *samplers.State, seconds float64) Diagnostics {
+	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.Scored(), Seconds: seconds}
+	d.Acceptance, d.Hops = r.tally.means()
 	return d
-}
-
-func mean(x []float64) run.Number {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return run.Number(sum / float64(len(x)))
 }

@@ -159,6 +159,7 @@ type Search struct {
 	Sampler       string
 	Options       samplers.Settings
 	Chains        int
+	ChainIDs      []int64 // the chains' numbers in a larger run; nil for 0..Chains-1
 	Steps, Warmup int
 	Beta          string // schedule of the inverse temperature
 	BetaSet       bool   // it was given
@@ -168,6 +169,9 @@ type Search struct {
 	Patience      int // 0 for no end to it
 	TimeLimit     time.Duration
 }
+
+// steps is the number of all steps, warm-up included.
+func (s *Search) steps() int { return s.Warmup + s.Steps }
 
 // DefaultSearch returns the settings that flags start from.
 func DefaultSearch() Search {
@@ -180,7 +184,7 @@ func (s *Search) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&s.Chains, "chains", s.Chains, "`number` of chains, all in one batch")
 	fs.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up")
 	fs.IntVar(&s.Warmup, "warmup", s.Warmup, "`number` of steps before, in which step sizes are adapted")
-	fs.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature, a number or a `SCHEDULE` in the step t, as 0.1t")
+	fs.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000, over the first 500 as 1..1000@500")
 	fs.IntVar(&s.ImageBatch, "image-batch", s.ImageBatch, "pictures and texts that each step of a stochastic sampler draws, a `number` (default: all, the exact mean)")
 	fs.IntVar(&s.Top, "top", s.Top, "`number` of distinct prompts to keep, the best of all that were visited")
 	fs.IntVar(&s.Patience, "patience", 0, "stop after this `number` of steps without a better prompt (default: never)")
@@ -205,6 +209,8 @@ func (s *Search) check() error {
 		return bad("time-limit", s.TimeLimit, "a time above zero")
 	case s.ImageBatch < 0:
 		return bad("image-batch", s.ImageBatch, "0 or more")
+	case s.Patience > 0 && s.ChainIDs != nil:
+		return app.Usagef("--patience looks at all chains, so --chain-ids cannot run some of them")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -24,8 +25,10 @@ type Command struct {
 	Name string `json:"command,omitempty"`
 	// Model is the model's file where it is an argument and not a flag, absolute.
 	Model string `json:"model,omitempty"`
-	// Flags are those that were given and that draws or results depend on, by name.
-	Flags map[string][]string `json:"flags"`
+	// Flags are those that were given and that draws or results depend on, by name, and
+	// Folder the current folder, from which their paths lead.
+	Flags  map[string][]string `json:"flags"`
+	Folder string              `json:"folder,omitempty"`
 	// Picture is the size of the states as pictures, as --picture takes it, or "".
 	Picture string `json:"picture,omitempty"`
 	// Files are files of the folder that are the same for every part of a split run.
@@ -33,6 +36,8 @@ type Command struct {
 	// Results says what the command makes of the draws of all chains, where that is more
 	// than merging writes; "" where it is not.
 	Results string `json:"results,omitempty"`
+	// Inside are flags whose paths lead from the run's own folder instead.
+	Inside []string `json:"inside,omitempty"`
 	// Outputs are flags that name what the command writes besides the folder: a run that
 	// is joined from parts does not write to where they did.
 	Outputs []string `json:"outputs,omitempty"`
@@ -43,27 +48,28 @@ var process = map[string]bool{
 	"out": true, "resume": true, "continue": true, "checkpoint-every": true, "format": true, "quiet": true, "ort-lib": true, "threads": true,
 }
 
-// Remember takes the flags that were given, and the seed, given or not. paths makes the
-// values of flags that name files independent of the current folder, by their names; it
-// may be nil.
-func (c *Command) Remember(flags *pflag.FlagSet, seed uint64, paths map[string]func(string) string) {
+// Paths finds the files that the values of flags name, by the flags' names: given the
+// folder from which a path leads.
+type Paths map[string]func(folder, value string) string
+
+// Remember takes the flags that were given, and the seed, given or not.
+func (c *Command) Remember(flags *pflag.FlagSet, seed uint64) error {
+	var err error
+	if c.Folder, err = os.Getwd(); err != nil {
+		return fmt.Errorf("the current folder is not known: %w", err)
+	}
 	c.Flags = map[string][]string{}
 	flags.Visit(func(f *pflag.Flag) {
 		if process[f.Name] {
 			return
 		}
-		list := []string{f.Value.String()}
+		c.Flags[f.Name] = []string{f.Value.String()}
 		if s, ok := f.Value.(pflag.SliceValue); ok {
-			list = s.GetSlice()
+			c.Flags[f.Name] = s.GetSlice()
 		}
-		if full := paths[f.Name]; full != nil {
-			for i := range list {
-				list[i] = full(list[i])
-			}
-		}
-		c.Flags[f.Name] = list
 	})
 	c.Flags["seed"] = []string{strconv.FormatUint(seed, 10)}
+	return nil
 }
 
 // Write writes the file, whole or not at all. Errors: *store.WriteError.
@@ -119,7 +125,7 @@ func Begun(dir string) bool {
 // and sets the flags that are not given now to it. Where that is not remembered the
 // result is nil: all flags but the seed must be given. Errors: *app.UsageError for a run
 // of another command, and those of store.Open.
-func Resume(dir, name string, flags *pflag.FlagSet) (*Command, error) {
+func Resume(dir, name string, flags *pflag.FlagSet, paths Paths) (*Command, error) {
 	c, err := Read(dir)
 	if err != nil || c == nil {
 		r, e := store.Open(dir) // which may say more
@@ -134,6 +140,11 @@ func Resume(dir, name string, flags *pflag.FlagSet) (*Command, error) {
 	if c.Name != name {
 		return nil, app.Usagef("%s is a run of gradhop %s, which goes on with it: gradhop %s --resume %s", dir, c.Name, c.Name, dir)
 	}
+	// Where the current folder is the same paths stay as they were given, and so does what
+	// is printed of them.
+	if here, err := os.Getwd(); err == nil && here == c.Folder {
+		paths = nil
+	}
 	for name, values := range c.Flags {
 		f := flags.Lookup(name)
 		if f == nil {
@@ -143,6 +154,11 @@ func Resume(dir, name string, flags *pflag.FlagSet) (*Command, error) {
 			continue
 		}
 		for _, v := range values {
+			if slices.Contains(c.Inside, name) {
+				v = filepath.Join(dir, v)
+			} else if full := paths[name]; full != nil {
+				v = full(c.Folder, v)
+			}
 			if err := flags.Set(name, v); err != nil {
 				return nil, &store.FormatError{Path: filepath.Join(dir, app.CommandFile), Reason: "damaged", Err: err}
 			}

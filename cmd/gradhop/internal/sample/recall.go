@@ -7,7 +7,7 @@ import (
 )
 
 // paths are flags whose value is a path, or may be.
-var paths = map[string]func(string) string{"allow": recall.Absolute, "init": recall.Absolute, "feed": recall.AbsoluteNamed}
+var paths = recall.Paths{"allow": recall.Path, "init": recall.Path, "feed": recall.NamedPath}
 
 // remember writes what the run was started with into its folder.
 func (o *Options) remember(dir string, flags flagSet, picture string) error {
@@ -16,13 +16,15 @@ func (o *Options) remember(dir string, flags flagSet, picture string) error {
 	if c.Model, err = filepath.Abs(o.Model); err != nil {
 		return err
 	}
-	c.Remember(flags, o.Seed, paths)
+	if err := c.Remember(flags, o.Seed); err != nil {
+		return err
+	}
 	return c.Write(dir)
 }
 
 // recall sets what is not given to what the run in o.Resume was started with.
 func (o *Options) recall(flags flagSet) error {
-	c, err := recall.Resume(o.Resume, commandName, flags)
+	c, err := recall.Resume(o.Resume, commandName, flags, paths)
 	switch {
 	case err != nil || o.Model != "":
 		return err

@@ -1,0 +1,127 @@
+package prompttune
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// header says what a run is: whatever its draws depend on.
+func (k *keeper) header(r *Runner, search *Finder, d *Document) (store.Header, error) {
+	h := store.HeaderOf(search.Config)
+	s := d.Settings
+	h.Gradhop, h.Versions, h.Sampler = d.Gradhop, d.Versions, s.Sampler
+	// The best prompts are among the states of warm-up too, and are found there again.
+	h.SaveWarmup = s.Warmup > 0
+	h.Settings = map[string]string{
+		"template": s.Template, "tokens": r.tokensDigest(), "targets": r.targetsDigest(), "beta": s.Beta,
+		"image-batch": strconv.Itoa(s.ImageBatch), "provider": s.Provider, "init": "random",
+	}
+	if search.Config.InverseTemperature != nil {
+		h.Settings["beta"] = samplers.PinSchedule(s.Beta, k.o.Search.steps())
+	}
+	for name, value := range s.SamplerOptions {
+		h.Settings[name] = value
+	}
+	var names []string
+	text, vision, files := sha256.New(), sha256.New(), sha256.New()
+	for i, m := range r.members {
+		src := m.Model.Source
+		names = append(names, src.Name)
+		one, err := weightsDigest(src, src.Text, src.TextSHA256)
+		if err != nil {
+			return h, err
+		}
+		fmt.Fprintln(text, one, m.Weight)
+		if h.ModelSHA256 = one; len(r.sets) > 0 {
+			if one, err = weightsDigest(src, src.Vision, src.VisionSHA256); err != nil {
+				return h, err
+			}
+			fmt.Fprintln(vision, one)
+		}
+		if one, err = filesDigest(src.FS); err != nil {
+			return h, err
+		}
+		fmt.Fprintln(files, i, one)
+	}
+	h.Model = strings.Join(names, "+")
+	if len(r.members) > 1 {
+		h.ModelSHA256 = hex.EncodeToString(text.Sum(nil))
+	}
+	h.Settings["vision"], h.Settings["model-files"] = sum(vision), sum(files)
+	return h, nil
+}
+
+func sum(h interface{ Sum([]byte) []byte }) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
+
+// weightsDigest is the sha256 of a tower's file, or that of all in it where it keeps
+// weights in other files.
+func weightsDigest(src models.Towers, file, known string) (string, error) {
+	if src.Dir == "" {
+		return known, nil
+	}
+	m, err := onnx.Load(filepath.Join(src.Dir, filepath.FromSlash(file)))
+	if err != nil {
+		return "", err
+	}
+	for _, t := range m.Graph.Initializers {
+		if t.External != nil {
+			return onnx.Digest(m)
+		}
+	}
+	return known, nil
+}
+
+// modelFiles are the files of a CLIP that say what its texts and pictures become.
+var modelFiles = []string{"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "preprocessor_config.json"}
+
+// filesDigest stands for a model's files besides its towers.
+func filesDigest(fsys fs.FS) (string, error) {
+	h := sha256.New()
+	for _, name := range modelFiles {
+		text, err := fs.ReadFile(fsys, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(text))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// tokensDigest stands for the tokens that codes mean.
+func (r *Runner) tokensDigest() string {
+	h := sha256.New()
+	for code, id := range r.Problem.Tokens {
+		fmt.Fprintf(h, "%d %q\n", id, r.Problem.Piece(int32(code)))
+	}
+	return sum(h)
+}
+
+// targetsDigest stands for the targets: the contents of pictures in their order, texts and
+// weights, but no names.
+func (r *Runner) targetsDigest() string {
+	h := sha256.New()
+	for k, s := range r.sets {
+		fmt.Fprintln(h, "set", s.Weight)
+		for _, sum := range r.sums[k] {
+			fmt.Fprintln(h, sum)
+		}
+	}
+	for _, t := range r.texts {
+		fmt.Fprintf(h, "text %v %q\n", t.Weight, t.Text)
+	}
+	return sum(h)
+}

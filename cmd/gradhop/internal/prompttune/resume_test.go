@@ -1,0 +1,265 @@
+package prompttune
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// kinds are the samplers that runs are stopped with: each keeps something else between
+// steps. With pieces texts have to be scored apart.
+var kinds = map[string]func(*Options){
+	"gwg":          func(o *Options) { o.Search.Sampler = "gwg" },
+	"gwg pieces":   func(o *Options) { o.Search.Sampler, o.Prompt.Tokens = "gwg", "all" },
+	"dmala":        func(o *Options) { o.Search.Warmup = 7 }, // step sizes
+	"sgdld sites":  func(o *Options) { o.Search.Sampler = "sgdld" },
+	"sgdld single": func(o *Options) { o.Search.Sampler, o.Search.Options = "sgdld", samplers.Settings{"jump": "single"} },
+	"sgdld batch": func(o *Options) { // caches of minibatches, noisy U
+		o.Search.Sampler, o.Search.ImageBatch, o.Search.Options = "sgdld", 1, samplers.Settings{"polyak": "0.3"}
+	},
+	"pez": func(o *Options) { o.Search.Sampler = "pez" }, // embeddings and moments
+}
+
+// steps of a whole run, and those after which it is stopped.
+const (
+	wholeSteps = 30
+	partSteps  = 11
+)
+
+// stopped returns the options of one kind of run into a folder, and what it prints.
+func stopped(t *testing.T, kind func(*Options), models []string) (*Options, *bytes.Buffer) {
+	t.Helper()
+	o, out := tiny(t)
+	if models != nil {
+		o.Targets.Models = models
+	}
+	o.Search.Steps, o.Search.Beta, o.Out = wholeSteps, "0.5..40@37", filepath.Join(t.TempDir(), "run")
+	o.Search.Options = samplers.Settings{}
+	kind(o)
+	return o, out
+}
+
+// outcome is all that a run leaves, without the time: what it printed and its folder.
+func outcome(t *testing.T, o *Options, out *bytes.Buffer) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	dir := o.folder()
+	err := filepath.WalkDir(filepath.Join(dir, "draws.zarr"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		all[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(out.String(), "\n"), "\n")
+	all["improvements"] = strings.Join(lines[:len(lines)-1], "")
+	for name, text := range map[string]string{"printed": lines[len(lines)-1], resultsFile: "", tokensFile: "", targetsFile: "", "summary.json": ""} {
+		if text == "" {
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(b)
+		}
+		var v any
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		forget(v)
+		b, err := json.MarshalIndent(v, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = string(b)
+	}
+	return all
+}
+
+// forget removes the times.
+func forget(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "seconds")
+		for _, x := range v {
+			forget(x)
+		}
+	case []any:
+		for _, x := range v {
+			forget(x)
+		}
+	}
+}
+
+func compare(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	for name := range want {
+		if got[name] != want[name] && strings.HasPrefix(name, "draws.zarr") {
+			t.Errorf("%s: %s differs", what, name)
+		} else if got[name] != want[name] {
+			t.Errorf("%s: %s is %.3000s\nwant %.3000s", what, name, got[name], want[name])
+		}
+		delete(got, name)
+	}
+	for name := range got {
+		t.Errorf("%s: %s should not be there", what, name)
+	}
+}
+
+// resumed goes on with the run of o in a folder, to all steps.
+func resumed(t *testing.T, o *Options, dir string) (*Options, *bytes.Buffer) {
+	t.Helper()
+	again, out := *o, &bytes.Buffer{}
+	a := *o.App
+	a.Out, again.App = out, &a
+	again.Out, again.Resume, again.Search.Steps = "", dir, wholeSteps
+	if err := Run(t.Context(), &again); err != nil {
+		t.Fatal(err)
+	}
+	return &again, out
+}
+
+// TestResume stops a run and goes on with it: draws, prompts, improvements and counts are
+// those of a run that was never stopped. So they are where a process was killed after draws
+// and before their checkpoint, before the first of all, and after the last one and before
+// the results.
+func TestResume(t *testing.T) {
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			o, out := stopped(t, kind, nil)
+			if err := Run(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			want := outcome(t, o, out)
+
+			part, _ := stopped(t, kind, o.Targets.Models)
+			part.Search.Steps = partSteps
+			if err := Run(t.Context(), part); err != nil {
+				t.Fatal(err)
+			}
+			point, err := os.ReadFile(filepath.Join(part.Out, "checkpoint"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, out := resumed(t, part, part.Out)
+			compare(t, "stopped", outcome(t, again, out), want)
+			again, out = resumed(t, part, part.Out)
+			compare(t, "complete", outcome(t, again, out), want)
+
+			for what, point := range map[string][]byte{"no results": nil, "draws without a checkpoint": point, "no checkpoint": {}} {
+				dir := filepath.Join(t.TempDir(), "run")
+				if err := os.CopyFS(dir, os.DirFS(part.Out)); err != nil {
+					t.Fatal(err)
+				}
+				remove(t, dir, resultsFile, "summary.json")
+				switch {
+				case len(point) > 0:
+					if err := os.WriteFile(filepath.Join(dir, "checkpoint"), point, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				case point != nil:
+					remove(t, dir, "checkpoint", tokensFile, targetsFile)
+				}
+				again, out = resumed(t, part, dir)
+				compare(t, what, outcome(t, again, out), want)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// countdown is a context that ends when it was asked a number of times whether it has.
+type countdown struct {
+	context.Context
+	mu   sync.Mutex
+	left int
+	done chan struct{}
+}
+
+func newCountdown(ctx context.Context, n int) *countdown {
+	return &countdown{Context: ctx, left: n, done: make(chan struct{})}
+}
+
+func (c *countdown) Done() <-chan struct{} { return c.done }
+
+func (c *countdown) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left--; c.left == 0 {
+		close(c.done)
+	}
+	if c.left <= 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestInterrupted ends runs wherever they look at their context, in steps and between
+// them, while texts are scored apart, and while an interrupted one takes up its steps:
+// each goes on to what it would have come to.
+func TestInterrupted(t *testing.T) {
+	for _, name := range []string{"gwg pieces", "sgdld batch"} {
+		t.Run(name, func(t *testing.T) {
+			o, out := stopped(t, kinds[name], nil)
+			if err := Run(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			want := outcome(t, o, out)
+			models := o.Targets.Models
+			asked := newCountdown(t.Context(), 1<<30)
+			o, _ = stopped(t, kinds[name], models)
+			if err := Run(asked, o); err != nil {
+				t.Fatal(err)
+			}
+			looks := 1<<30 - asked.left
+			begun, mid := 0, 0
+			for n := looks - 1; n > 0; n -= looks / 9 {
+				o, _ := stopped(t, kinds[name], models)
+				err := Run(newCountdown(t.Context(), n), o)
+				if !errors.Is(err, context.Canceled) {
+					t.Fatalf("ended at look %d of %d: %v", n, looks, err)
+				}
+				r, err := store.Open(o.Out)
+				if err != nil {
+					continue // before there was a folder
+				}
+				if begun++; r.Step() > 0 && !r.Finished() {
+					mid++
+				}
+				second := *o
+				second.Out, second.Resume = "", o.Out
+				if err := Run(newCountdown(t.Context(), n), &second); err != nil && !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				again, out := resumed(t, o, o.Out)
+				compare(t, name, outcome(t, again, out), want)
+			}
+			t.Logf("%d looks; of the runs that ended %d had begun, %d had made some of the steps", looks, begun, mid)
+			if mid < 4 {
+				t.Errorf("only %d runs ended among their steps", mid)
+			}
+		})
+	}
+}
