@@ -68,8 +68,20 @@ func (t *textModel) inputs(w *tower) error {
 	return nil
 }
 
-// tokens returns how many tokens go into a run on a text of n.
-func (t *textModel) tokens(n int) int { return max(n, t.length) }
+// tokens returns how many tokens go into a run on a text of n: two at least, see pool.row.
+func (t *textModel) tokens(n int) int { return max(n, t.length, 2) }
+
+// unit returns the graph with its output, divided by its length, as gradhop/unit.
+func (t *textModel) unit() (*onnx.Model, error) {
+	m := t.model.Clone()
+	b, err := onnx.NewBuilder(m, "gradhop/", nil)
+	if err != nil {
+		return nil, err
+	}
+	m.Graph.Outputs = nil
+	b.Output(outUnit, unitRows(b, t.pooled(b, findPool(b))))
+	return finish(b, symbol(symBatch, t.batch))
+}
 
 // checkText looks at the length and at the ids of a text.
 func (t *textModel) checkText(ids []int32) error {

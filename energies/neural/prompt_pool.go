@@ -61,8 +61,8 @@ func (t *textModel) pooled(b *onnx.Builder, p *pool) onnx.Value {
 }
 
 // row computes the rows that are read. Beside each goes its neighbour: products of a
-// single row a text would be those of a single row for a text alone, see doubleRows. A
-// text with a blank has two tokens at least.
+// single row a text would be those of a single row for a text alone, see doubleRows.
+// There are two tokens at least.
 func (p *pool) row(b *onnx.Builder) onnx.Value {
 	shape, _ := b.Shape(p.rows)
 	one := b.Ints(1)

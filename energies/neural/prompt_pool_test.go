@@ -24,11 +24,10 @@ func poolCLIP(t *testing.T, path string) *CLIP {
 	return c
 }
 
-// products counts the products with constant matrices in the graph of the gradient, by
-// the rows of a text that they have: two, or all.
-func (t *textModel) products(tb testing.TB) (two, all int) {
+// products counts the products with constant matrices in a graph, by the rows of a text
+// that they have: two, or all.
+func products(tb testing.TB, m *onnx.Model, err error) (two, all int) {
 	tb.Helper()
-	m, err := t.slopes(nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -50,15 +49,29 @@ func (t *textModel) products(tb testing.TB) (two, all int) {
 
 // TestLastLayerAtEnds: the last layer computes two rows of each text, in the form of every
 // exporter: both products of its perceptron, that behind attention, that of queries where
-// it is one of its own, forwards and backwards.
+// it is one of its own, forwards and backwards, and forwards where there is no gradient.
 func TestLastLayerAtEnds(t *testing.T) {
 	for path, layer := range map[string]int{
 		"hugging/combined-legacy-14/model.onnx": 8, "hugging/fixed-dynamo-18/text_model.onnx": 8, "hugging/positions-dynamo-20/text_model.onnx": 8,
 		"hugging/split-dynamo-18/text_model.onnx": 8, "hugging-half/float16/text_model.onnx": 8, "hugging-half/float16-weights/text_model.onnx": 8,
 		"openai/combined-legacy-14/model.onnx": 4, "openai/split-dynamo-18/text_model.onnx": 4,
 	} {
-		if two, all := poolCLIP(t, path).text.products(t); two < layer || all == 0 {
+		tower := poolCLIP(t, path).text
+		m, err := tower.slopes(nil)
+		if two, all := products(t, m, err); two < layer || all == 0 {
 			t.Errorf("%s: %d products of two rows, %d of all; the last layer has %d", path, two, all, layer)
+		}
+		live, err := tower.continued()
+		if err != nil || live == nil {
+			t.Fatalf("%s: no continued tower: %v", path, err)
+		}
+		m, err = tower.slopes(live)
+		if two, all := products(t, m, err); two < layer || all == 0 {
+			t.Errorf("%s, continued: %d products of two rows, %d of all; the last layer has %d", path, two, all, layer)
+		}
+		m, err = tower.unit()
+		if two, all := products(t, m, err); two < layer/2 || all == 0 {
+			t.Errorf("%s, without gradient: %d products of two rows, %d of all; the last layer has %d", path, two, all, layer/2)
 		}
 	}
 }
@@ -157,7 +170,8 @@ func TestPoolings(t *testing.T) {
 	} {
 		clip := poolCLIP(t, file)
 		repool(t, clip, c.write)
-		if two, _ := clip.text.products(t); two > 0 != c.ends {
+		m, err := clip.text.slopes(nil)
+		if two, _ := products(t, m, err); two > 0 != c.ends {
 			t.Errorf("%s: %d products have two rows", name, two)
 		}
 		plain, u, g := evaluate(clip)

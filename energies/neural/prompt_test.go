@@ -88,6 +88,11 @@ func TestPaddingChangesNothing(t *testing.T) {
 		if d := apart(other[0], got[0], 1); d < 1e-2 {
 			t.Errorf("%v: another text is only %.1e apart: this test shows nothing", c, d)
 		}
+		if got, err = clip.EncodeText(t.Context(), [][]int32{{end}, {end, end}}); err != nil {
+			t.Errorf("%v: a text of its end alone: %v", c, err)
+		} else if d := apart(got[0], got[1], 1); d > 1e-6 {
+			t.Errorf("%v: a text of its end alone is %.1e apart from that with two", c, d)
+		}
 	}
 }
 
