@@ -222,6 +222,7 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	}
 	t.weigh(weights)
 	t.missed(r.header)
+	t.moved(r.header)
 	t.Rows = append(t.Rows, summarize(lpName, lp, weights))
 	lp = nil
 	sites, err := screen(r, weights, o.bytes())

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/gradhop/gradhop/samplers/diag"
 )
@@ -53,6 +54,18 @@ func (t *Table) weigh(weights [][]float64) {
 func (t *Table) missed(h Header) {
 	if h.Sampler == "sgdld" && !h.Weighted {
 		t.Warnings = append(t.Warnings, "draws of sgdld are weighted, and this run has no weights: its numbers are not those of its law")
+	}
+}
+
+// betaSetting is the setting that names the inverse temperature of a run, where it is not 1:
+// a number, or a schedule as samplers.ParseSchedule reads it.
+const betaSetting = "beta"
+
+// moved warns where the draws of a run are of a law that changed from step to step.
+func (t *Table) moved(h Header) {
+	beta, given := h.Settings[betaSetting]
+	if _, err := strconv.ParseFloat(beta, 64); given && err != nil {
+		t.Warnings = append(t.Warnings, fmt.Sprintf("the inverse temperature of the run is no constant (%s): its draws are of no one law that means and quantiles could be of", beta))
 	}
 }
 

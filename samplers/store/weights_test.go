@@ -247,3 +247,26 @@ func TestUnweightedFiles(t *testing.T) {
 		t.Errorf("no warning: %s", text)
 	}
 }
+
+// TestAnnealedRuns: a run at one inverse temperature has a law, a run along a schedule none.
+func TestAnnealedRuns(t *testing.T) {
+	j := job{space: spaces["ordinal"], sampler: "dmala", chains: chainIDs(0, 2), steps: 50, warmup: 5, thin: 1}
+	dir := filepath.Join(t.TempDir(), "run")
+	j.run(t, dir, Options{})
+	for beta, want := range map[string]bool{"": false, "1": false, "0.5": false, "0.1t": true, "1..100@40": true} {
+		r, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if beta != "" {
+			r.header.Settings = map[string]string{betaSetting: beta}
+		}
+		table, err := Diagnose(r, TableOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(table.Warnings, "\n"); strings.Contains(text, "inverse temperature of the run is no constant ("+beta+")") != want {
+			t.Errorf("beta %q: warnings %q", beta, text)
+		}
+	}
+}
