@@ -31,7 +31,10 @@ var palette = []color.RGBA{
 // Colour is that of the k-th line.
 func Colour(k int) color.RGBA { return palette[k%len(palette)] }
 
-// Curve is a line through points. Where Y is not finite nothing is drawn.
+// mostHeight bounds what is drawn, so that differences are numbers.
+const mostHeight = 1e300
+
+// Curve is a line through points. Where Y is not finite, or beyond 1e300, nothing is drawn.
 type Curve struct {
 	X, Y   []float64
 	Colour color.RGBA
@@ -44,7 +47,7 @@ func Curves(x, y string, curves []Curve) (template.HTML, error) {
 	for _, c := range curves {
 		var points plotter.XYs
 		for i, v := range c.Y {
-			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			if math.Abs(v) <= mostHeight {
 				points = append(points, plotter.XY{X: c.X[i], Y: v})
 			}
 		}
@@ -58,6 +61,7 @@ func Curves(x, y string, curves []Curve) (template.HTML, error) {
 		l.Color, l.Width = c.Colour, vg.Points(c.Width)
 		p.Add(l)
 	}
+	widen(&p.Y)
 	return render(p, 480, 280)
 }
 
@@ -106,12 +110,19 @@ func newPlot(x, y string) *plot.Plot {
 // ticks marks about five round numbers, written as short as they are.
 type ticks struct{}
 
+// mostTicks is more than there are, and bounds them where numbers are so large that steps
+// between them are lost.
+const mostTicks = 10
+
 func (ticks) Ticks(lo, hi float64) []plot.Tick {
-	span := hi - lo
-	if !(span > 0) || math.IsInf(span, 1) {
-		return plot.DefaultTicks{}.Ticks(lo, hi)
+	mark := func(v float64) plot.Tick {
+		return plot.Tick{Value: v, Label: strings.Replace(strconv.FormatFloat(v, 'g', 6, 64), "-", "\u2212", 1)}
 	}
+	span := hi - lo
 	step := math.Pow(10, math.Floor(math.Log10(span/5)))
+	if !(span > 0 && step > 0) || math.IsInf(span, 1) {
+		return []plot.Tick{mark(lo)}
+	}
 	for _, k := range []float64{2, 2.5, 2} { // 1, 2, 5, 10
 		if span/step <= 6 {
 			break
@@ -119,11 +130,17 @@ func (ticks) Ticks(lo, hi float64) []plot.Tick {
 		step *= k
 	}
 	var out []plot.Tick
-	for k := math.Ceil(lo/step) + 0; k*step <= hi; k++ { // + 0 makes 0 of -0
-		text := strconv.FormatFloat(k*step, 'g', 6, 64)
-		out = append(out, plot.Tick{Value: k * step, Label: strings.Replace(text, "-", "\u2212", 1)})
+	for k := math.Ceil(lo/step) + 0; k*step <= hi && len(out) < mostTicks; k++ { // + 0 makes 0 of -0
+		out = append(out, mark(k*step))
 	}
 	return out
+}
+
+// widen makes room on an axis whose numbers are as good as equal.
+func widen(a *plot.Axis) {
+	if pad := 1e-6 * math.Abs(a.Max); a.Min <= a.Max && a.Max-a.Min < pad {
+		a.Min, a.Max = a.Min-pad, a.Max+pad
+	}
 }
 
 func render(p *plot.Plot, width, height float64) (template.HTML, error) {
