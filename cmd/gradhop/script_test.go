@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -168,7 +169,12 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	sig := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM}[args[0]]
 	file := ts.MkAbs(args[1])
+	_, err := os.Stat(filepath.Dir(file))
+	fresh := errors.Is(err, fs.ErrNotExist)
 	for wait := time.Second; wait < time.Minute; wait *= 2 {
+		if fresh { // what an attempt before left there is in the way
+			ts.Check(os.RemoveAll(filepath.Dir(file)))
+		}
 		cmd := exec.Command(args[2], args[3:]...)
 		cmd.Dir = ts.MkAbs(".")
 		cmd.Env = append(os.Environ(), "GRADHOP_ORT_LIB="+ts.Getenv("GRADHOP_ORT_LIB"))
