@@ -63,10 +63,8 @@ func gather(r *store.Reader, dir string, pic *store.Picture, o store.TableOption
 	if !s.Finished {
 		p.State = fmt.Sprintf("stopped, or still running, after step %d of %d", s.StepsMade, s.Warmup+s.Steps)
 	}
-	if reg, err := samplers.Lookup(s.Sampler); err == nil && reg.Exact {
-		p.Exact = "exact: it leaves exp(U)/Z invariant"
-	} else if err == nil {
-		p.Exact = "not exact: the law of its draws is not exp(U)/Z"
+	if reg, err := samplers.Lookup(s.Sampler); err == nil {
+		p.Exact = law(reg.Exact, r.Header().Settings["beta"])
 	}
 	if s.Weighted {
 		p.Weights = fmt.Sprintf("Draws are weighted: the table below weighs them (they are as uneven as %s equal ones of %d), and so must whoever uses them; figures show draws as they came.",
@@ -83,6 +81,19 @@ func gather(r *store.Reader, dir string, pic *store.Picture, o store.TableOption
 		return p, p.grid(r, *pic)
 	}
 	return p, p.list(r)
+}
+
+// law says what the draws of a sampler are of, at an inverse temperature or along a schedule
+// as samplers.ParseSchedule reads it; "" is 1.
+func law(exact bool, beta string) string {
+	of := "exp(U)/Z"
+	if beta != "" && beta != "1" {
+		of = "exp(beta U)/Z with beta " + beta
+	}
+	if exact {
+		return "exact: it leaves " + of + " invariant"
+	}
+	return "not exact: the law of its draws is not " + of
 }
 
 // steps says how many steps were asked for, and which of them are draws.
