@@ -49,7 +49,7 @@ func (t *textModel) findEmbedding() error {
 	if rank != 2 && rank != 3 {
 		return t.bad("input_ids do not have the dimensions batch and sequence where they index the table of token embeddings")
 	}
-	t.longest = positions(g, vals, t.embedded, t.embed)
+	t.longest = positions(g, constant, t.embedded, t.embed)
 	return nil
 }
 
@@ -98,21 +98,26 @@ func floatsOf(g *onnx.Graph, vals onnx.Values, constant map[string]bool, v strin
 }
 
 // positions returns the length of the table of positions that is added to the embedding,
-// 0 where there is none to be seen.
-func positions(g *onnx.Graph, vals onnx.Values, embedded string, width int) int {
+// scaled perhaps, 0 where there is none to be seen.
+func positions(g *onnx.Graph, constant map[string]bool, embedded string, width int) int {
 	writer := map[string]*onnx.Node{}
+	words := map[string]bool{embedded: true}
 	for _, n := range g.Nodes {
 		for _, o := range n.Outputs {
 			writer[o] = n
 		}
 	}
 	for _, n := range g.Nodes {
-		if n.Op != "Add" || !slices.Contains(n.Inputs, embedded) {
+		a, b := n.In(0), n.In(1)
+		if keepsOrder[n.Op] && words[a] || n.Op == "Mul" && (words[a] && constant[b] || constant[a] && words[b]) {
+			words[n.Outputs[0]] = true
+		}
+		if n.Op != "Add" || words[a] == words[b] {
 			continue
 		}
-		v := n.Inputs[0]
-		if v == embedded {
-			v = n.Inputs[1]
+		v := a
+		if words[a] {
+			v = b
 		}
 		for w := writer[v]; w != nil && (keepsOrder[w.Op] || ofTable[w.Op]); w = writer[v] {
 			v = w.Inputs[0]
