@@ -77,6 +77,10 @@ type SGDLDOptions struct {
 // state it led to; with the exact gradient only where the state changed. U of a state is
 // the mean of the estimates of its minibatches.
 //
+// Rates read off the energy's own softmax are those of the gradient while differences of
+// ½β·g stay within some 87 nats, the range of float32; beyond, as at inverse temperatures
+// of thousands, all are as good as equal, and Dense keeps them apart.
+//
 // A snapshot holds no cache but the step at which it begins (State.Since): going on draws
 // and evaluates its minibatches again.
 type SGDLD struct {
