@@ -243,6 +243,17 @@ func (p dimPart) value(b *Builder) Value {
 		}
 		break
 	}
+	if in := b.m.Graph.Input(p.of); in != nil && b.writer[p.of] == nil {
+		// Of inputs that share a dimension the same one is asked every time, a list of
+		// numbers where there is one.
+		shape, _ := b.Shape(p.of)
+		for _, v := range b.m.Graph.Inputs {
+			if d, _ := b.Shape(v.Name); len(d) == 1 && d[0].Equal(shape[p.axis]) {
+				p = dimPart{of: v.Name}
+				break
+			}
+		}
+	}
 	return b.Op("Gather", []Value{b.Op("Shape", []Value{p.of}), b.Ints(int64(p.axis))}, IntAttr("axis", 0))
 }
 

@@ -59,7 +59,7 @@ type RowMask struct {
 // keep early rows from looking at late ones, only their values tell.
 func (b *Builder) ContinueRows(to Value, k KnownRows) (c *Continued, ok bool) {
 	r := &continuing{b: b, k: k, states: map[Value]*rowState{}, tainted: map[Value]bool{}, uses: map[Value]int{},
-		done: map[rowVersion]Value{}, sizes: map[string]string{}, kept: map[Value]*KeptRows{}, out: &Continued{}}
+		done: map[rowVersion]Value{}, sizes: map[Value]Value{}, kept: map[Value]*KeptRows{}, out: &Continued{}}
 	if b.err != nil || !r.plan(to) {
 		return nil, false
 	}
@@ -101,7 +101,7 @@ type continuing struct {
 	tainted map[Value]bool // depends on what varies
 	uses    map[Value]int  // by nodes with rows
 	done    map[rowVersion]Value
-	sizes   map[string]string // shapes of values with rows, computed from what varies
+	sizes   map[Value]Value // shapes of values with rows, computed from what varies
 	kept    map[Value]*KeptRows
 	out     *Continued
 	failed  bool
@@ -116,7 +116,7 @@ func (r *continuing) plan(to Value) bool {
 	need := map[Value]bool{to: true}
 	nodes := slices.Clone(b.m.Graph.Nodes)
 	for _, n := range slices.Backward(nodes) {
-		if slices.ContainsFunc(n.Outputs, func(v Value) bool { return need[v] }) {
+		if n.Op != "Shape" && slices.ContainsFunc(n.Outputs, func(v Value) bool { return need[v] }) {
 			for _, v := range n.Inputs {
 				need[v] = true
 			}
@@ -134,17 +134,25 @@ func (r *continuing) plan(to Value) bool {
 	for _, v := range r.k.Varies {
 		r.tainted[v] = true
 	}
+	changes := map[Value]bool{r.k.From: true} // needed or not
 	for _, n := range nodes {
-		if n.Op == "Shape" && n.Domain == "" {
-			r.size(n)
+		switch {
+		case n.Op == "Shape" && n.Domain == "":
+			if changes[n.In(0)] {
+				r.size(n)
+			}
 			continue
-		}
-		if n.Out(0) == r.k.From {
+		case n.Out(0) == r.k.From:
 			continue
 		}
 		rows := false
 		for _, v := range n.Inputs {
 			rows = rows || r.states[v] != nil
+			if changes[v] {
+				for _, o := range n.Outputs {
+					changes[o] = true
+				}
+			}
 			if r.tainted[v] {
 				for _, o := range n.Outputs {
 					r.tainted[o] = true
@@ -175,7 +183,7 @@ func (r *continuing) plan(to Value) bool {
 func (r *continuing) size(n *Node) {
 	b := r.b
 	dims := b.Info(n.Out(0)).Ints
-	if r.states[n.In(0)] == nil || dims == nil {
+	if dims == nil {
 		return
 	}
 	for _, d := range dims {

@@ -259,7 +259,12 @@ func ruleConcat(b *onnx.Builder, n Node, dy []Value) []Value {
 		}
 		to := from.Add(shape[axis])
 		if n.Need(i) {
-			dx[i] = slice(b, dy[0], axis, from, to, n.Inputs[:i+1])
+			hi := b.Ints(math.MaxInt64) // to the end
+			if i < len(n.Inputs)-1 {
+				hi = b.DynamicShape([]onnx.Dim{to}, n.Inputs[:i+1]...)
+			}
+			lo := b.DynamicShape([]onnx.Dim{from}, n.Inputs[:i+1]...)
+			dx[i] = b.Refine(b.Op("Slice", []Value{dy[0], lo, hi, b.Ints(axis)}), shape)
 		}
 		from = to
 	}
