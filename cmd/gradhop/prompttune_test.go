@@ -9,9 +9,11 @@ import (
 	"image/color"
 	"image/png"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -55,6 +57,7 @@ func TestPromptTuneScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "cancel": cancel, "interrupt": interrupt, "same": same, "edit": edit, "picture": picture, "narrow": narrow,
+			"energy": energy, "draws": draws, "page": page,
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,
@@ -123,6 +126,47 @@ func picture(ts *testscript.TestScript, neg bool, args []string) {
 	for _, path := range args[1:] {
 		ts.Check(os.MkdirAll(filepath.Dir(ts.MkAbs(path)), 0o755))
 		ts.Check(os.WriteFile(ts.MkAbs(path), data, 0o644))
+	}
+}
+
+// draws RUN RUN compares the draws of two runs byte for byte.
+func draws(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: draws run run")
+	}
+	files := func(run string) map[string]string {
+		all := map[string]string{}
+		dir := os.DirFS(filepath.Join(ts.MkAbs(run), "draws.zarr"))
+		ts.Check(fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := fs.ReadFile(dir, path)
+			all[path] = string(text)
+			return err
+		}))
+		return all
+	}
+	a, b := files(args[0]), files(args[1])
+	if len(a) < 10 || len(a) != len(b) {
+		ts.Fatalf("%s has %d files of draws, %s has %d", args[0], len(a), args[1], len(b))
+	}
+	for name := range a {
+		if a[name] != b[name] {
+			ts.Fatalf("%s of %s and %s differ", name, args[0], args[1])
+		}
+	}
+}
+
+// page FILE FILE compares pages but for the time that they tell.
+func page(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: page file file")
+	}
+	seconds := regexp.MustCompile(`<dt>seconds</dt><dd>[^<]*`)
+	a, b := seconds.ReplaceAllString(ts.ReadFile(args[0]), ""), seconds.ReplaceAllString(ts.ReadFile(args[1]), "")
+	if a != b {
+		ts.Fatalf("%s and %s differ", args[0], args[1])
 	}
 }
 

@@ -52,7 +52,7 @@ func TestFlags(t *testing.T) {
 	o, err = parse(t, "--images", "a", "--images", "b:-1", "--target-text", "x, y", "--model", "m", "--model", "n:2", "--no-image-cache", "--max-pixels", "9",
 		"--max-batch", "4", "-l", "3", "--prefix", "p", "--suffix", "s", "--template", "_", "--tokens", "all", "--allow", "a,b", "--allow", "c", "--block", "d",
 		"--round-trip", "--sampler", "sgdld", "--jump", "single", "--no-cache", "--image-batch", "7", "--beta", "2", "--chains", "5", "--steps", "6",
-		"--warmup", "1", "--top", "2", "--patience", "3", "--time-limit", "2m", "--seed", "0", "--format", "jsonl", "-o", "run", "--checkpoint-every", "1s")
+		"--warmup", "1", "--top", "2", "--patience", "3", "--time-limit", "2m", "--seed", "0", "--format", "jsonl", "-o", "run", "--checkpoint-every", "1s", "--chain-ids", "0-3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestFlags(t *testing.T) {
 		s.Chains != 5 || s.Steps != 6 || s.Warmup != 1 || s.Top != 2 || s.Patience != 3 || s.TimeLimit != 2*time.Minute {
 		t.Errorf("search %+v", s)
 	}
-	if !o.SeedSet || o.Format != "jsonl" || o.Out != "run" || o.Every != time.Second {
+	if !o.SeedSet || o.Format != "jsonl" || o.Out != "run" || o.Resume != "" || o.Every != time.Second || o.ChainIDs != "0-3" {
 		t.Errorf("options %+v", o)
 	}
 }
