@@ -16,8 +16,10 @@
 //   - JPEG files are decoded as by libjpeg-turbo, to the last bit: its accurate integer
 //     transform, its upsampling of chroma ("fancy", triangle-shaped, for 4:2:0, 4:2:2 and
 //     4:4:0; repetition for 4:1:1 and 4:1:0) and its tables of colour. Unusual files (RGB,
-//     factors of chroma other than 1, CMYK with subsampling) go through image/jpeg, which
-//     rounds differently: a step or two in a small part of all values.
+//     factors of chroma other than 1, subsampled CMYK without a transform) go through
+//     image/jpeg, which rounds differently: a step or two in a small part of all values. It
+//     reads four components only where the first and the last have the same factors; others,
+//     which Pillow writes when told to subsample CMYK, are a [FormatError].
 //   - Chroma of lossy WebP files is upsampled and converted as libwebp does, which is exact.
 //   - 16-bit samples become 8-bit by their high byte. (Pillow does the same with colour, but
 //     clips grey to 255, which turns most such pictures white; that is not followed.)
