@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies/neural"
@@ -164,7 +165,7 @@ func (r *Runner) encodeImages(ctx context.Context, a *app.App, t *Targets, sets 
 			m.Targets.Images(got.Vectors, s.Weight)
 		}
 		if set.Used == 0 {
-			return &NoPictureError{Path: s.Path, Skipped: len(set.Skipped)}
+			return &NoPictureError{Path: s.Path, Skipped: set.Skipped}
 		}
 		r.sets = append(r.sets, set)
 	}
@@ -174,14 +175,18 @@ func (r *Runner) encodeImages(ctx context.Context, a *app.App, t *Targets, sets 
 // NoPictureError reports a set without a picture that can be used.
 type NoPictureError struct {
 	Path    string
-	Skipped int // files that are none
+	Skipped []Skipped // files that are none
 }
 
 func (e *NoPictureError) Error() string {
-	if e.Skipped == 0 {
+	why := func(s Skipped) string { return strings.TrimPrefix(s.Error, "pictures: ") }
+	switch len(e.Skipped) {
+	case 0:
 		return fmt.Sprintf("no pictures: %s has no files", e.Path)
+	case 1:
+		return "no pictures: " + why(e.Skipped[0])
 	}
-	return fmt.Sprintf("no pictures: none of the %d files of %s can be used", e.Skipped, e.Path)
+	return fmt.Sprintf("no pictures: none of the %d files of %s can be used; the first is %s", len(e.Skipped), e.Path, why(e.Skipped[0]))
 }
 
 // Terms is the number of pictures and texts.

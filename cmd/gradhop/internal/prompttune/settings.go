@@ -51,6 +51,9 @@ func (t *Targets) parse() (sets []task.ImageSet, texts []task.TextTarget, err er
 		}
 		texts = append(texts, x)
 	}
+	if t.MaxPixels < 0 {
+		return nil, nil, app.Usagef("--max-pixels %d: want 1 or more", t.MaxPixels)
+	}
 	if len(sets)+len(texts) == 0 {
 		return nil, nil, app.Usagef("no target: name a folder of pictures with --images, or a text with --target-text")
 	}
