@@ -28,6 +28,9 @@ func newTextModel(m *onnx.Model, longest int) (*textModel, error) {
 	if err := t.findEmbedding(); err != nil {
 		return nil, err
 	}
+	if err := onnx.MergeProducts(t.model); err != nil {
+		return nil, err
+	}
 	for _, n := range []int{longest, t.length} {
 		if n > 0 && (t.longest == 0 || n < t.longest) {
 			t.longest = n
@@ -186,7 +189,7 @@ func (c *CLIP) encode(ctx context.Context, unit []float32, n, tokens int, text f
 // which those beyond hi-lo are left over.
 func (c *CLIP) parts(n, tokens int, run func(lo, hi, rows int) error) error {
 	each := c.texts(n, tokens)
-	if c.text.batch > 0 {
+	if c.text.batch > 0 && !c.text.alone {
 		each = c.text.batch
 	}
 	if n == 0 {

@@ -48,12 +48,13 @@ func products(tb testing.TB, m *onnx.Model, err error) (two, all int) {
 }
 
 // TestLastLayerAtEnds: the last layer computes two rows of each text, in the form of every
-// exporter: both products of its perceptron, that behind attention, that of queries where
-// it is one of its own, forwards and backwards, and forwards where there is no gradient.
+// exporter: both products of its perceptron and, where rows are not in one axis with the
+// batch, that behind attention, forwards and backwards, and forwards where there is no
+// gradient.
 func TestLastLayerAtEnds(t *testing.T) {
 	for path, layer := range map[string]int{
-		"hugging/combined-legacy-14/model.onnx": 8, "hugging/fixed-dynamo-18/text_model.onnx": 8, "hugging/positions-dynamo-20/text_model.onnx": 8,
-		"hugging/split-dynamo-18/text_model.onnx": 8, "hugging-half/float16/text_model.onnx": 8, "hugging-half/float16-weights/text_model.onnx": 8,
+		"hugging/combined-legacy-14/model.onnx": 6, "hugging/fixed-dynamo-18/text_model.onnx": 6, "hugging/positions-dynamo-20/text_model.onnx": 6,
+		"hugging/split-dynamo-18/text_model.onnx": 6, "hugging-half/float16/text_model.onnx": 6, "hugging-half/float16-weights/text_model.onnx": 6,
 		"openai/combined-legacy-14/model.onnx": 4, "openai/split-dynamo-18/text_model.onnx": 4,
 	} {
 		tower := poolCLIP(t, path).text
