@@ -28,7 +28,9 @@ type CLIPOptions struct {
 //
 // On CPU a text comes out the same, bit for bit, whatever stands beside it in a batch, so
 // that results do not depend on MaxBatch nor on how chains are spread over processes: as
-// long as its heads are a multiple of four.
+// long as its heads are a multiple of four. A tower that rounds what it computes to
+// integers, by scales that it finds in each run (DynamicQuantizeLinear), runs on one text
+// or picture at a time for that.
 type CLIP struct {
 	opts   CLIPOptions
 	text   *textModel
@@ -152,6 +154,9 @@ func (c *CLIP) onCPU() bool { return c.opts.Runtime.Provider == "" || c.opts.Run
 
 // texts returns how many texts of t tokens go into one run, and n where there is no bound.
 func (c *CLIP) texts(n, t int) int {
+	if c.text.alone {
+		return min(n, 1)
+	}
 	limit := c.opts.MaxBatch
 	if limit == 0 && c.onCPU() {
 		limit = max(1, cacheTokens/t)

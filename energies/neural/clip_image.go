@@ -77,6 +77,8 @@ func (c *CLIP) EncodeImages(ctx context.Context, pixels []float32, height, width
 	flat := make([]float32, n*m.width)
 	each := imageBatch
 	switch {
+	case m.alone:
+		each = 1
 	case m.batch > 0:
 		each = m.batch
 	case c.opts.MaxBatch > 0:

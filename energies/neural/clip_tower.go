@@ -2,6 +2,7 @@ package neural
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
 )
@@ -23,6 +24,9 @@ type tower struct {
 	out   string
 	batch int // rows in a run where the file fixes them, else 0
 	width int // of its vectors
+	// alone says that rows of a run are not computed apart: the tower rounds to integers by
+	// a scale that it finds over all of them. They go one by one then.
+	alone bool
 }
 
 // newTower cuts a tower out of a model. check looks at its inputs and gives their
@@ -62,6 +66,7 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 	if err := onnx.Simplify(w.model); err != nil {
 		return nil, err
 	}
+	w.alone = slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool { return strings.HasPrefix(n.Op, "DynamicQuantize") })
 	vals, err := onnx.Infer(w.model)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,8 @@
-"""Text towers whose tables of tokens and positions are stored as uint8, in the two forms that files have.
+"""Towers quantised by onnxruntime's own tool, in the forms that files have.
 
-"gather-first" is what onnxruntime's own tool writes: rows of the table are looked up, then DequantizeLinear makes floats
-of them. In "dequantize-first" the whole table becomes floats, as in files in the QDQ form.
+In "gather-first" the tables of tokens and positions are uint8, whose rows are looked up, then DequantizeLinear makes
+floats of them. In "dequantize-first" the whole table becomes floats, as in files in the QDQ form. In "dynamic"
+products are of integers too, rounded by scales that each run finds anew: the files called quantized.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ def on_grid(model: nn.Module) -> nn.Module:
 
 
 def quantise(m: onnx.ModelProto, form: str) -> onnx.ModelProto:
-    """The model with tables of integers; form is gather-first or dequantize-first."""
+    """The model with tables of integers; form is gather-first, dequantize-first or dynamic."""
     m = onnx.ModelProto.FromString(m.SerializeToString())
     del m.graph.value_info[:]  # the exporter's has other names for the same numbers, which the tool minds
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.onnx"
         onnx.save(m, path)
-        quantize_dynamic(path, path, op_types_to_quantize=["Gather"], extra_options={"MatMulConstBOnly": True})
+        kinds = None if form == "dynamic" else ["Gather"]
+        quantize_dynamic(path, path, op_types_to_quantize=kinds, extra_options={"MatMulConstBOnly": True})
         m = onnx.load(path)
     if form == "dequantize-first":
         swap(m.graph)

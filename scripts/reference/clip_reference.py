@@ -171,6 +171,9 @@ def write(folder: pathlib.Path, families=FAMILIES) -> None:
         bad.mkdir(exist_ok=True)
         (bad / "table.onnx").write_bytes(models.table_model())
         (bad / "one-hot.onnx").write_bytes(models.table_model(op="OneHot"))
+        for kind in ("text", "vision"):
+            rest = {"exporter": "dynamo", "opset": 18, "tables": "dynamic"}
+            models.export(models.hugging(**models.SMALL), kind, folder / "dynamic" / f"{FILES[kind]}.onnx", **rest)
 
 
 def same_values(a: pathlib.Path, b: pathlib.Path) -> bool:
