@@ -245,6 +245,26 @@ func TestTurn(t *testing.T) {
 	}
 }
 
+// An orientation of type LONG counts, as in Pillow; one that is none does not.
+func TestLongOrientation(t *testing.T) {
+	data := fixture(t, "turned-6.jpg")
+	short := []byte("\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00")
+	if bytes.Count(data, short) != 1 {
+		t.Fatal("turned-6.jpg has no orientation of type SHORT")
+	}
+	upright, err := DecodeBytes("x", data, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, turned := range map[string]bool{"\x00\x00\x00\x06": true, "\x00\x00\x00\x0a": false, "\xff\xff\xff\xff": false, "\x01\x00\x00\x06": false} {
+		long := bytes.Replace(data, short, []byte("\x01\x12\x00\x04\x00\x00\x00\x01"+value), 1)
+		p, err := DecodeBytes("x", long, Limits{})
+		if err != nil || (p.Width == upright.Width && bytes.Equal(p.Pix, upright.Pix)) != turned {
+			t.Errorf("value %x: %d x %d, %v", value, p.Width, p.Height, err)
+		}
+	}
+}
+
 // Broken EXIF data leaves a picture as it is.
 func TestBrokenEXIF(t *testing.T) {
 	data := bytes.Clone(fixture(t, "turned-6.jpg"))

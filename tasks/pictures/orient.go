@@ -28,13 +28,25 @@ func orientation(format string, data []byte) int {
 		Sources:         imagemeta.EXIF,
 		ShouldHandleTag: wanted,
 		HandleTag: func(t imagemeta.TagInfo) error {
-			if v, ok := t.Value.(uint16); ok && v >= 1 && v <= 8 && wanted(t) {
-				found = int(v)
+			if v := whole(t.Value); v >= 1 && v <= 8 && wanted(t) {
+				found = v
 			}
 			return imagemeta.ErrStopWalking
 		},
 	})
 	return found
+}
+
+// whole is a value of the types that files give an orientation: SHORT, as they should, or
+// LONG, which Pillow takes too. It is 0 for others.
+func whole(v any) int {
+	switch v := v.(type) {
+	case uint16:
+		return int(v)
+	case uint32:
+		return int(min(v, 9))
+	}
+	return 0
 }
 
 // turn returns the picture upright, given its EXIF orientation: the orientation says where
