@@ -27,7 +27,8 @@ var kinds = map[string]func(*Options){
 	"sgdld batch": func(o *Options) { // caches of minibatches, noisy U
 		o.Search.Sampler, o.Search.ImageBatch, o.Search.Options = "sgdld", 1, samplers.Settings{"polyak": "0.3"}
 	},
-	"pez": func(o *Options) { o.Search.Sampler = "pez" }, // embeddings and moments
+	"models": func(o *Options) { o.Targets.Models = []string{o.Targets.Models[0], o.Targets.Models[0] + ":3"} },
+	"pez":    func(o *Options) { o.Search.Sampler = "pez" }, // embeddings and moments
 }
 
 // steps of a whole run, and those after which it is stopped.
@@ -70,11 +71,7 @@ func outcome(t *testing.T, o *Options, out *bytes.Buffer) map[string]string {
 	all["improvements"] = strings.Join(lines[:len(lines)-1], "")
 	for name, text := range map[string]string{"printed": lines[len(lines)-1], resultsFile: "", tokensFile: "", targetsFile: "", "summary.json": ""} {
 		if text == "" {
-			b, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = string(b)
+			text = read(t, dir, name)
 		}
 		var v any
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -88,6 +85,15 @@ func outcome(t *testing.T, o *Options, out *bytes.Buffer) map[string]string {
 		all[name] = string(b)
 	}
 	return all
+}
+
+func read(t *testing.T, dir, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // forget removes the times.
@@ -155,8 +161,16 @@ func TestResume(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			earlier, err := store.Open(part.Out)
+			if err != nil {
+				t.Fatal(err)
+			}
 			again, out := resumed(t, part, part.Out)
 			compare(t, "stopped", outcome(t, again, out), want)
+			var doc Document
+			if err := json.Unmarshal([]byte(read(t, part.Out, resultsFile)), &doc); err != nil || doc.Diagnostics.Seconds < earlier.Tally().Seconds {
+				t.Errorf("%g seconds in all, %g before: %v", doc.Diagnostics.Seconds, earlier.Tally().Seconds, err)
+			}
 			again, out = resumed(t, part, part.Out)
 			compare(t, "complete", outcome(t, again, out), want)
 
