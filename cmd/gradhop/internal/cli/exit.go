@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
@@ -103,7 +104,15 @@ func unknownCommand(err error) bool {
 	return strings.HasPrefix(text, "unknown command ") || strings.HasPrefix(text, "required flag") || strings.Contains(text, "arg(s)")
 }
 
-// firstLine is the error on one line, without what would disturb a terminal.
+// firstLine is the error on one line, without what would disturb a terminal. Of errors
+// joined what has been said already is left out: that a disk is full ends a run, and is
+// true when its folder is closed.
 func firstLine(err error) string {
-	return app.Plain(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
+	var said []string
+	for _, line := range strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if !slices.ContainsFunc(said, func(s string) bool { return strings.HasSuffix(s, line) }) {
+			said = append(said, line)
+		}
+	}
+	return app.Plain(strings.Join(said, "; "))
 }

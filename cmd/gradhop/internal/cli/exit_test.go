@@ -84,6 +84,24 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestFirstLine: joined errors come on one line, each once.
+func TestFirstLine(t *testing.T) {
+	full := &store.WriteError{Path: "run/lp", Err: errors.New("disk full")}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{full, full.Error()},
+		{errors.Join(fmt.Errorf("samplers: step 3: observer: %w", full), full), "samplers: step 3: observer: " + full.Error()},
+		{errors.Join(full, errors.New("another"), full), full.Error() + "; another"},
+		{errors.New("a\r\nb\x1b"), `a; b\x1b`},
+	} {
+		if got := firstLine(c.err); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // TestCommands checks what the list of commands promises to people and to scripts.
 func TestCommands(t *testing.T) {
 	a := &app.App{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}
