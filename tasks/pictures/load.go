@@ -2,6 +2,7 @@ package pictures
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"runtime"
 	"sync"
@@ -27,7 +28,9 @@ type Options struct {
 	Workers int
 	Limits  Limits
 	// Known reports that a file with this content need not be decoded, which leaves its
-	// Pixels nil: [Vectors.Has] is one. It is called concurrently. Default none is known.
+	// Pixels nil: [Vectors.Has] is one. Limits hold for such a file as for any other, so
+	// that what is known does not say which files are used. It is called concurrently.
+	// Default none is known.
 	Known func(Sum) bool
 	// Progress is called after each file, in the goroutine that ranges.
 	Progress func(done, total int)
@@ -109,6 +112,7 @@ func load(ctx context.Context, path string, pre *Preprocessor, o Options, space 
 	}
 	l.Sum = sum
 	if o.Known != nil && o.Known(sum) {
+		l.Err = fits(path, data, o.Limits)
 		return l
 	}
 	leave := func() {}
@@ -127,6 +131,18 @@ func load(ctx context.Context, path string, pre *Preprocessor, o Options, space 
 	l.Pixels = make([]float32, pre.Values())
 	pre.Apply(l.Pixels, m)
 	return l
+}
+
+// errFits stops a decoder.
+var errFits = errors.New("pictures: small enough")
+
+// fits looks at the size that a picture says it has, and decodes nothing.
+func fits(name string, data []byte, limits Limits) error {
+	_, err := decodeBytes(name, data, limits, func(int64) error { return errFits })
+	if err == errFits {
+		return nil
+	}
+	return err
 }
 
 // Load is [Stream] into a slice, in the order of paths: for sets of pictures that fit in

@@ -3,6 +3,7 @@ package pictures
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -95,6 +96,44 @@ func TestStreamKnown(t *testing.T) {
 	}
 	if first, second := decoded(), decoded(); first != 5 || second != 0 {
 		t.Errorf("%d decoded, then %d", first, second)
+	}
+}
+
+// A limit leaves out the same files whether their vectors are there or not.
+func TestStreamKnownLimit(t *testing.T) {
+	paths := mixed(t)
+	pre, err := read(`{"size": 16, "crop_size": 16}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := map[string]int64{} // of those that can be read
+	for _, path := range paths {
+		if p, err := Decode(path, Limits{}); err == nil {
+			size[path] = int64(p.Width) * int64(p.Height)
+		}
+	}
+	sizes := slices.Sorted(maps.Values(size))
+	least, most := sizes[0], sizes[len(sizes)-1]
+	for _, limit := range []int64{0, most, most - 1, least, least - 1} {
+		var errs [2][]string
+		for k, known := range []bool{false, true} {
+			o := Options{Limits: Limits{Pixels: limit}, Known: func(Sum) bool { return known }}
+			for l := range Stream(t.Context(), paths, pre, o) {
+				text := ""
+				if _, ok := l.Err.(*TooLargeError); ok {
+					text = l.Err.Error()
+				}
+				errs[k] = append(errs[k], text)
+			}
+		}
+		if !slices.Equal(errs[0], errs[1]) {
+			t.Errorf("at most %d pixels: %q not known, %q known", limit, errs[0], errs[1])
+		}
+		for k, path := range paths {
+			if n, ok := size[path]; ok && (errs[1][k] != "") != (limit != 0 && n > limit) {
+				t.Errorf("%d pixels of at most %d: %q", n, limit, errs[1][k])
+			}
+		}
 	}
 }
 

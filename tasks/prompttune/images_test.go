@@ -57,6 +57,10 @@ func TestImages(t *testing.T) {
 	if again.Known != len(all.Files) {
 		t.Errorf("%d of %d vectors came from the cache", again.Known, len(all.Files))
 	}
+	small, err := m.Images(t.Context(), files, ImageOptions{Cache: cache, Limits: pictures.Limits{Pixels: 1}})
+	if err != nil || len(small.Files) > 0 || len(small.Skipped) != len(files) {
+		t.Errorf("%d pictures of more than one pixel came from the cache (%v)", len(small.Files), err)
+	}
 	pre, err := m.preprocessor()
 	if err != nil {
 		t.Fatal(err)
