@@ -45,6 +45,14 @@ func (r *Runner) listTargets() targetList {
 	return list
 }
 
+// shown is the path of a picture; a set may be one picture.
+func (l *pictureList) shown(p picture) string {
+	if filepath.Base(l.Path) == p.File {
+		return l.Path
+	}
+	return filepath.Join(l.Path, p.File)
+}
+
 // changedError is a *store.MismatchError in the command's words.
 type changedError struct {
 	text string
@@ -107,14 +115,14 @@ func (r *Runner) changed(dir string) string {
 			delete(had, p.File)
 			switch {
 			case !there:
-				return fmt.Sprintf("%s has come", filepath.Join(b.Path, p.File))
+				return b.shown(p) + " has come"
 			case was != p.SHA256:
-				return fmt.Sprintf("%s has changed", filepath.Join(b.Path, p.File))
+				return b.shown(p) + " has changed"
 			}
 		}
 		for _, p := range a.Pictures {
 			if _, gone := had[p.File]; gone {
-				return fmt.Sprintf("%s has gone", filepath.Join(b.Path, p.File))
+				return b.shown(p) + " has gone"
 			}
 		}
 	}

@@ -54,17 +54,18 @@ The cosine that is printed is that of the printed text, encoded again. beta may 
 the step t, as in 0.1t.
 
 With --out a run that was interrupted or killed goes on with --resume FOLDER, which needs
-no other flag. It ends with the same draws and the same prompts as if nothing had
-happened, and lists improvements from the first on with --format jsonl. Models and
-pictures must be what they were. Of a run that is complete it prints the results again;
-a larger --steps makes it longer, at temperatures that do not change: those of a range as
-1..1000 stay at the end it had. --top, --round-trip and --block may change: they are
-applied to all steps. A run that --patience ended has ended, until a larger one is given.
---time-limit is that of one process: a run that it stopped goes on for as long again.
+no other flag, and ends with the same draws and the same prompts as if nothing had
+happened; --format jsonl lists improvements from the first on. Models and pictures must be
+what they were. Of a run that is complete --resume prints the results again, and makes a
+page of it with --report; a larger --steps makes it longer, and a range of beta as 1..1000
+stays at its end. --top and --round-trip may change: they apply to all steps.
+
+A run that --patience ended goes on only where a larger one is given. --time-limit is that
+of one process: a run that it stopped is not complete, and goes on for as long again.
 
 Chains do not depend on each other: --chain-ids runs some of them, and gradhop merge joins
-the folders to one for --resume, which finds the best prompts of all. It excludes
---patience, which looks at all chains.`,
+the folders to one, whose best prompts --resume finds. --patience looks at all chains and
+goes with all of them only.`,
 		Example: `  gradhop prompt-tune --images pictures/ --length 8
   gradhop prompt-tune --images cats/ --images dogs/:-0.5 --template "a photo of _ _ in the snow"
   gradhop prompt-tune --target-text "a very long prompt that is to become a short one" --length 3
@@ -97,7 +98,7 @@ the folders to one for --resume, which finds the best prompts of all. It exclude
 	o.Search.AddFlags(f)
 	f.Uint64Var(&o.Search.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is printed)")
 	f.StringVar(&o.Format, "format", "text", "text, json (an object) or jsonl (a line for each improvement as it is found, then the object)")
-	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws, which gradhop diagnose and report read")
+	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws, which gradhop diagnose and report read and --resume goes on with")
 	f.StringVar(&o.Report, "report", "", "`file` for a page about the run: pictures, prompts and their cosines, HTML in one piece")
 	f.StringVar(&o.Resume, "resume", "", "go on with the run in this `folder`; all other flags are remembered")
 	f.BoolVar(&o.Continue, "continue", false, "go on with the run in --out if it was begun there: the same command begins and resumes")

@@ -277,3 +277,22 @@ func TestInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// TestResumeLive: where a person sees prompts as they are found, those that were found
+// before are not shown again.
+func TestResumeLive(t *testing.T) {
+	o, _ := stopped(t, kinds["gwg"], nil)
+	o.Search.Steps = partSteps
+	if err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var seen bytes.Buffer
+	o.Format, o.App.Err, o.App.ErrTerminal, o.Resume, o.Out = "text", &seen, true, o.Out, ""
+	if err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	shown := strings.Contains(seen.String(), "\n  ") || strings.HasPrefix(seen.String(), "  ")
+	if shown || !strings.Contains(seen.String(), "all 11 steps are made") || !strings.Contains(seen.String(), "reading ") {
+		t.Errorf("standard error %q", seen.String())
+	}
+}

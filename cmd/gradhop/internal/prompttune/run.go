@@ -54,22 +54,7 @@ func Run(ctx context.Context, o *Options) (err error) {
 	}
 	doc := o.record(r, reg, search)
 	bar := o.App.NewBar()
-	search.Improved = func(p task.Prompt, past bool) error {
-		if o.Format == "text" && o.App.ErrTerminal && !o.App.Quiet && !past {
-			bar.Clear()
-			fmt.Fprintf(o.App.Err, "%8.4f  %s\n", p.Cosine, p.Text)
-		}
-		page.improvement(Result(p))
-		return print.improvement(Result(p))
-	}
-	search.Stepped = func(s *samplers.State, _ *samplers.Info, past bool) {
-		page.step(s, search.Best)
-		label := reg.Name
-		if past {
-			label = "reading " + o.Resume
-		}
-		bar.Show(label, s.Step, int64(o.Search.steps()), note(s, search.Best))
-	}
+	o.watch(search, page, print, bar)
 	loop, err := keep.start(ctx, r, search, doc)
 	if err != nil {
 		bar.Clear()
@@ -90,6 +75,27 @@ func Run(ctx context.Context, o *Options) (err error) {
 		return errors.Join(e, keep.abandon(), write())
 	}
 	return errors.Join(err, keep.end(doc), write())
+}
+
+// watch shows what a search finds, and takes it down for the page.
+func (o *Options) watch(search *Finder, page *reporter, print *printer, bar *app.Bar) {
+	live := o.Format == "text" && o.App.ErrTerminal && !o.App.Quiet
+	search.Improved = func(p task.Prompt, past bool) error {
+		if live && !past {
+			bar.Clear()
+			fmt.Fprintf(o.App.Err, "%8.4f  %s\n", p.Cosine, p.Text)
+		}
+		page.improvement(Result(p))
+		return print.improvement(Result(p))
+	}
+	search.Stepped = func(s *samplers.State, _ *samplers.Info, past bool) {
+		page.step(s, search.Best)
+		label := o.Search.Sampler
+		if past {
+			label = "reading " + o.Resume
+		}
+		bar.Show(label, s.Step, int64(o.Search.steps()), note(s, search.Best))
+	}
 }
 
 // note is what stands behind the progress line: the step, the inverse temperature and the
