@@ -77,6 +77,9 @@ func Open(model []byte, inputs, outputs []string, o Options) (*Session, error) {
 	return nil, err
 }
 
+// large is the size of a model, in bytes, from which it counts how its memory is laid out.
+const large = 8 << 20
+
 // open creates the runtime's session with one provider.
 func (s *Session) open(model []byte, inputs, outputs []string, p provider, o Options) error {
 	s.guard = nil
@@ -102,6 +105,9 @@ func (s *Session) open(model []byte, inputs, outputs []string, p provider, o Opt
 		return &ModelError{Session: s.title, Err: err}
 	}
 	s.s, s.provider = d, p.name()
+	if p == (cpu{}) && (len(model) >= large || o.ExternalDir != "") {
+		largePages()
+	}
 	return nil
 }
 
