@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"image"
+	jpegs "image/jpeg"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -345,6 +346,51 @@ func FuzzDecode(f *testing.F) {
 		}
 		pre.Apply(values, p)
 	})
+}
+
+// A frame lies on its canvas.
+func TestFrameOverTheEdge(t *testing.T) {
+	data := fixture(t, "frames.webp")
+	at := bytes.Index(data, []byte("ANMF")) + 8
+	if _, err := DecodeBytes("x", data, Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []int{at, at + 3} { // twice the number is the column, the row
+		over := bytes.Clone(data)
+		over[field] = 1
+		if e := fails[*DamagedError](t, over); !strings.Contains(e.Error(), "edge") {
+			t.Errorf("byte %d: %v", field, e)
+		}
+	}
+}
+
+// An Adobe segment says that components are red, green and blue, whatever they are called:
+// then they are not converted.
+func TestAdobeRGB(t *testing.T) {
+	data := fixture(t, "444.jpg")
+	m, err := jpegs.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	planes := m.(*image.YCbCr)
+	jfif := data[2 : 4+binary.BigEndian.Uint16(data[4:])]
+	if !bytes.Contains(jfif, []byte("JFIF")) {
+		t.Fatal("444.jpg does not begin with a JFIF segment")
+	}
+	adobe := "\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"
+	p, err := DecodeBytes("x", slices.Concat(data[:2], []byte(adobe), data[2+len(jfif):]), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for y := range p.Height {
+		for x := range p.Width {
+			at := planes.YOffset(x, y)
+			want := []byte{planes.Y[at], planes.Cb[at], planes.Cr[at]} // of one size, not subsampled
+			if got := p.Pix[3*(y*p.Width+x):][:3]; !bytes.Equal(got, want) {
+				t.Fatalf("pixel %d, %d is %v, want %v", x, y, got, want)
+			}
+		}
+	}
 }
 
 // A lossless WebP file says whether its fourth channel is opacity; if not, it is ignored.

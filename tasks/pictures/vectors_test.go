@@ -131,6 +131,15 @@ func TestVectorsUnwritable(t *testing.T) {
 	if err := v.Put(sum, vector); err == nil || !strings.Contains(err.Error(), envCache) || v.Has(sum) {
 		t.Errorf("error %v", err)
 	}
+
+	// A folder stands where the vector should: nothing else is left.
+	v, sum, vector = keep(t)
+	if err := os.MkdirAll(filepath.Join(v.path(sum), "below"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Put(sum, vector); err == nil || v.Has(sum) || len(files(t, v)) != 1 {
+		t.Errorf("error %v, files %v", err, files(t, v))
+	}
 }
 
 // Many writers and readers of one entry see all of it or nothing.
