@@ -23,7 +23,7 @@ func (o *PromptTuneOptions) seekers() ([]seeker, error) {
 	var list []seeker
 	unused := maps.Clone(o.Search.Options)
 	for _, arg := range o.Samplers {
-		name, own, _ := strings.Cut(arg, ":")
+		name, own, owns := strings.Cut(arg, ":")
 		s := seeker{name: arg, search: o.Search}
 		s.search.Sampler, s.search.Options, s.search.Chains, s.search.Top = name, samplers.Settings{}, o.Repeats, 1
 		var err error
@@ -41,7 +41,7 @@ func (o *PromptTuneOptions) seekers() ([]seeker, error) {
 				delete(unused, f.Name)
 			}
 		}
-		if own != "" {
+		if owns {
 			for option := range strings.SplitSeq(own, ":") {
 				key, value, given := strings.Cut(option, "=")
 				if !given {

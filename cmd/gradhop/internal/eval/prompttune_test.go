@@ -60,7 +60,7 @@ func TestSeekers(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"--samplers", "dmala,dmala"}, {"--samplers", "dmala:no-cache"}, {"--samplers", "sgdld:jump=both"}, {"--samplers", "gwg", "--step-size", "1"},
-		{"--samplers", ""}, {"--samplers", "dmala", "--beta", "cold"},
+		{"--samplers", ""}, {"--samplers", "sgdld:"}, {"--samplers", "dmala", "--beta", "cold"},
 	} {
 		if _, err := parsePromptTune(t, args...).seekers(); err == nil {
 			t.Errorf("%q is taken", args)
