@@ -121,11 +121,9 @@ func (k *keeper) takeUp(ctx context.Context, r *Runner, search *Finder) (*sample
 	return loop, nil
 }
 
-// describe writes what the run was begun with, and what its numbers stand for.
+// describe writes what the run's numbers stand for, and then what it was begun with: who
+// finds the second finds the first.
 func (k *keeper) describe(r *Runner, search *Finder) error {
-	if err := k.o.remember(search); err != nil {
-		return err
-	}
 	type token struct {
 		ID    int32  `json:"id"`
 		Piece string `json:"piece"`
@@ -137,7 +135,10 @@ func (k *keeper) describe(r *Runner, search *Finder) error {
 	if err := k.write(tokensFile, list, ""); err != nil {
 		return err
 	}
-	return k.write(targetsFile, r.listTargets(), "  ")
+	if err := k.write(targetsFile, r.listTargets(), "  "); err != nil {
+		return err
+	}
+	return k.o.remember(search)
 }
 
 // Observe implements samplers.Observer.

@@ -44,7 +44,7 @@ func stopped(t *testing.T, kind func(*Options), models []string) (*Options, *byt
 	if models != nil {
 		o.Targets.Models = models
 	}
-	o.Search.Steps, o.Search.Beta, o.Out = wholeSteps, "0.5..40@37", filepath.Join(t.TempDir(), "run")
+	o.Search.Chains, o.Search.Steps, o.Search.Beta, o.Out = 3, wholeSteps, "0.5..40@37", filepath.Join(t.TempDir(), "run")
 	o.Search.Options = samplers.Settings{}
 	kind(o)
 	return o, out
@@ -146,6 +146,7 @@ func resumed(t *testing.T, o *Options, dir string) (*Options, *bytes.Buffer) {
 func TestResume(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time is that of the disk
 			o, out := stopped(t, kind, nil)
 			if err := Run(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -236,6 +237,7 @@ func (c *countdown) Err() error {
 func TestInterrupted(t *testing.T) {
 	for _, name := range []string{"gwg pieces", "sgdld batch"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time is that of the disk
 			o, out := stopped(t, kinds[name], nil)
 			if err := Run(t.Context(), o); err != nil {
 				t.Fatal(err)
