@@ -251,7 +251,8 @@ func TestInterrupted(t *testing.T) {
 			}
 			looks := 1<<30 - asked.left
 			begun, mid := 0, 0
-			for n := looks - 1; n > 0; n -= looks / 9 {
+			// A step has a handful of looks, each of which is tried.
+			for _, n := range []int{looks / 8, looks / 2, looks/2 + 1, looks/2 + 2, looks/2 + 3, looks/2 + 4, looks/2 + 5, looks - 1} {
 				o, _ := stopped(t, kinds[name], models)
 				err := Run(newCountdown(t.Context(), n), o)
 				if !errors.Is(err, context.Canceled) {
