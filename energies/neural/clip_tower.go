@@ -2,7 +2,6 @@ package neural
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
 )
@@ -66,7 +65,7 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 	if err := onnx.Simplify(w.model); err != nil {
 		return nil, err
 	}
-	w.alone = slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool { return strings.HasPrefix(n.Op, "DynamicQuantize") })
+	w.alone = mixesRows(g)
 	vals, err := onnx.Infer(w.model)
 	if err != nil {
 		return nil, err

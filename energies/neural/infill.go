@@ -25,7 +25,8 @@ type Text struct {
 //
 // On CPU a row of a batch comes out the same, bit for bit, whatever stands beside
 // it and however many threads there are, so that results depend neither on MaxBatch
-// nor on what was remembered. On CUDA the runtime does not promise this, and nothing
+// nor on what was remembered: a model that rounds to integers by scales that it finds in
+// each run (DynamicQuantizeLinear) runs on one chain at a time for that. On CUDA the runtime does not promise this, and nothing
 // is remembered.
 type Infill struct {
 	m     *MLM
@@ -176,6 +177,9 @@ func (e *Infill) parts(chains, each int) int {
 	limit := e.m.opts.MaxBatch
 	if limit == 0 && e.m.opts.onCPU() {
 		limit = max(1, cacheTokens/len(e.text.IDs))
+	}
+	if e.m.alone {
+		limit = 1
 	}
 	if limit <= 0 {
 		return 1

@@ -115,6 +115,8 @@ type MLM struct {
 	model *onnx.Model // simplified, float32
 	part  mlmParts
 	vocab int
+	// alone says that rows of a run are not computed apart; see mixesRows.
+	alone bool
 
 	sequences atomic.Int64
 
@@ -161,7 +163,7 @@ func NewMLM(m *onnx.Model, o MLMOptions) (*MLM, error) {
 	if int(o.MaskID) >= vocab {
 		return nil, &OptionError{"mask id", fmt.Sprint(o.MaskID), fmt.Sprintf("an id below the model's vocabulary of %d", vocab)}
 	}
-	return &MLM{opts: o, model: m, part: p, vocab: vocab, sessions: map[product]*session{}}, nil
+	return &MLM{opts: o, model: m, part: p, vocab: vocab, alone: mixesRows(m.Graph), sessions: map[product]*session{}}, nil
 }
 
 // Vocabulary returns the number of words the model scores.

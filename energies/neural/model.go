@@ -45,12 +45,14 @@ type ModelOptions struct {
 //
 // On CPU, and as long as the model treats the rows of a batch alike and apart, a chain
 // whose number the batch gives comes out the same, bit for bit, whatever stands beside
-// it: results do not depend on MaxBatch nor on how chains are spread over processes. It
-// is safe for concurrent use.
+// it: results do not depend on MaxBatch nor on how chains are spread over processes. A
+// model that rounds to integers by scales that it finds in each run (DynamicQuantizeLinear)
+// is run chain by chain for that. It is safe for concurrent use.
 type Model struct {
 	opts   ModelOptions
 	model  *onnx.Model
 	layout layout
+	alone  bool // rows of a run are not computed apart; see mixesRows
 
 	mu       sync.Mutex
 	sessions map[bool]*session // by whether the gradient is computed
@@ -97,7 +99,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := onnx.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
-	e := &Model{opts: o, model: m, sessions: map[bool]*session{}}
+	e := &Model{opts: o, model: m, alone: mixesRows(m.Graph), sessions: map[bool]*session{}}
 	e.opts.Space = space
 	if err := e.names(); err != nil {
 		return nil, err

@@ -21,6 +21,9 @@ func (p placement) element(k, sites int) int { return p.at[k/sites]*sites + k%si
 // place puts as many chains from lo on as fit into one run.
 func (e *Model) place(x energies.Batch, lo int) placement {
 	block, capacity := rowBlock, e.layout.batch
+	if e.alone {
+		return placement{at: []int{0}, rows: max(1, capacity)}
+	}
 	if capacity > 0 {
 		block = min(block, capacity)
 	} else if e.opts.MaxBatch > 0 {
