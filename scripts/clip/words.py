@@ -20,8 +20,8 @@ HEAD = "# Words of the training captions that are one token: what is proposed un
 
 # Below three letters most "words" of captions are letters, abbreviations and pieces of names: these are English ones.
 SHORT = words("a ad am an as at ax be by do go he hi i if in is it me my no of oh ok on or ox so to tv up us we")
-# What is left of slang, names and abbreviations.
-STRAY = words("abcd bday blu bro fleek glbt glbtq hong jan lis lob mao mic muah non pga rad rex roflmao sar swag twinsies wtv")
+# What is left of slang, names and abbreviations, and what a prompt about a person should not say unasked.
+STRAY = words("abcd bday blu bro fleek glbt glbtq hong jan jew lis lob mao mic muah non pga pissed rad rex roflmao sar sexy swag twinsies wtv")
 
 
 def listed(concepts: list[Concept], shown: set[int], colours: set[str], tokens: Tokens) -> list[str]:
