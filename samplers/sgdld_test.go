@@ -275,28 +275,6 @@ func TestParsePolyak(t *testing.T) {
 	}
 }
 
-// TestWeightsOfSteepEnergies: where rates leave the range of numbers weights stay in it, and
-// means with them are numbers.
-func TestWeightsOfSteepEnergies(t *testing.T) {
-	for _, set := range []Settings{nil, {"balance": "barker"}, {"jump": "single"}} {
-		f := newSiteFields(&energies.Space{Sites: 3, Values: 4}, 1e4)
-		var record Recorder
-		_, err := Run(context.Background(), Config{Kernel: kernel(t, "sgdld", dense{f}, set), Chains: 8, Steps: 60, Observers: []Observer{&record}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range record.Weight {
-			if !(w > 0) || math.IsInf(w*w*1e40, 1) {
-				t.Errorf("%v: weight %v", set, w)
-				break
-			}
-		}
-		if m := record.Mean(func(x []int32) float64 { return float64(x[0]) }); !(m >= 0 && m <= 3) {
-			t.Errorf("%v: mean %v of values from 0 to 3", set, m)
-		}
-	}
-}
-
 // TestWeights: ε = h/Z of the states as they are after a step, Z by its definition.
 func TestWeights(t *testing.T) {
 	f := newSiteFields(&energies.Space{Sites: 3, Values: 4, Allowed: [][]int32{{0, 1, 2, 3}, {0, 3}, {2}}}, 3)

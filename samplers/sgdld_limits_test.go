@@ -1,0 +1,100 @@
+package samplers
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// TestCachesLastAsLongAsStates: a chain gathers minibatches from the step at which it came
+// to its state, also where it was turned back from one of probability zero.
+func TestCachesLastAsLongAsStates(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 2)
+	var old Snapshot
+	stayed, moved, back := 0, 0, 0
+	watch := ObserverFunc(func(s *State, info *Info) error {
+		for c := range s.Chains() {
+			since := s.Since[c]
+			switch {
+			case !slices.Equal(s.X.Chain(c), old.Codes[2*c:2*c+2]):
+				if moved++; since != s.Step {
+					t.Errorf("step %d, chain %d: a new state gathers since step %d", s.Step, c, since)
+				}
+			case since != old.Since[c]:
+				t.Errorf("step %d, chain %d: a state gathers since step %d, and since %d before", s.Step, c, since, old.Since[c])
+			case !info.Accepted[c]:
+				back++
+			default:
+				stayed++
+			}
+		}
+		old = s.Snapshot()
+		return nil
+	})
+	l, err := NewLoop(context.Background(), Config{
+		Kernel: kernel(t, "sgdld", noisyCliff{noisyFields{f, 5, nil}}, Settings{"batch": "2"}), Init: make([]int32, 12), Steps: 60, Observers: []Observer{watch},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old = l.State().Snapshot()
+	for !l.Done() {
+		if err := l.Step(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stayed < 20 || moved < 20 || back < 20 {
+		t.Errorf("chains stayed %d times, moved %d times and were turned back %d times", stayed, moved, back)
+	}
+}
+
+// noisyCliff has probability zero where the first site has the last value.
+type noisyCliff struct{ noisyFields }
+
+func (e noisyCliff) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+	err := e.noisyFields.EstimateGrad(ctx, u, g, x, batch)
+	for c := range u {
+		if int(x.Chain(c)[0]) == x.Space.Values-1 {
+			u[c] = math.Inf(-1)
+		}
+	}
+	return err
+}
+
+// TestRatesHideNoInfinity: a rate of at most one says nothing of the gradient it is from.
+func TestRatesHideNoInfinity(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 2)
+	for _, balance := range []string{BalanceSqrt, BalanceBarker} {
+		k := kernel(t, "sgdld", dense{cliff{f, 1, 0, float32(math.Inf(1))}}, Settings{"balance": balance})
+		var bad *NonFiniteError
+		if _, err := Run(context.Background(), Config{Kernel: k, Init: []int32{1, 0}, Steps: 3}); !errors.As(err, &bad) || bad.What != "gradient" {
+			t.Errorf("%s: %v", balance, err)
+		}
+	}
+}
+
+// TestWeightsOfSteepEnergies: where rates leave the range of numbers weights stay in it, and
+// means with them are numbers.
+func TestWeightsOfSteepEnergies(t *testing.T) {
+	for _, set := range []Settings{nil, {"balance": "barker"}, {"jump": "single"}} {
+		f := newSiteFields(&energies.Space{Sites: 3, Values: 4}, 1e4)
+		var record Recorder
+		_, err := Run(context.Background(), Config{Kernel: kernel(t, "sgdld", dense{f}, set), Chains: 8, Steps: 60, Observers: []Observer{&record}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range record.Weight {
+			if !(w > 0) || math.IsInf(w*w*1e40, 1) {
+				t.Errorf("%v: weight %v", set, w)
+				break
+			}
+		}
+		if m := record.Mean(func(x []int32) float64 { return float64(x[0]) }); !(m >= 0 && m <= 3) {
+			t.Errorf("%v: mean %v of values from 0 to 3", set, m)
+		}
+	}
+}
