@@ -98,3 +98,30 @@ func TestWeightsOfSteepEnergies(t *testing.T) {
 		}
 	}
 }
+
+// TestTermsOfProbabilityZero: a chain that stays where a minibatch finds probability zero
+// has no gradient to leave by, which is an error about it.
+func TestTermsOfProbabilityZero(t *testing.T) {
+	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 2)
+	calls := 0
+	k := kernel(t, "sgdld", fading{noisyFields{f, 5, nil}, &calls}, Settings{"batch": "2", "polyak": "1e-9"})
+	r, err := Run(context.Background(), Config{Kernel: k, Init: []int32{0, 1, 2, 1}, ChainIDs: []int64{3, 8}, Steps: 9, RejectNonFinite: true})
+	var bad *NonFiniteError
+	if !errors.As(err, &bad) || bad.Chain != 8 || !math.IsInf(bad.Value, -1) || bad.Step != 3 || !slices.Equal(bad.State, []int32{2, 1}) || r.State.Step != 3 {
+		t.Errorf("error %v", err)
+	}
+}
+
+// fading gives its last chain probability zero from the fifth evaluation on.
+type fading struct {
+	noisyFields
+	calls *int
+}
+
+func (e fading) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+	err := e.noisyFields.EstimateGrad(ctx, u, g, x, batch)
+	if *e.calls++; *e.calls > 4 {
+		u[len(u)-1] = math.Inf(-1)
+	}
+	return err
+}
