@@ -17,23 +17,10 @@ func MergeProducts(m *Model) error {
 	if m.Opset() < 13 { // Split has no input for sizes
 		return nil
 	}
-	w := &merging{g: g, vals: vals, names: namesOf(m), readers: map[string][]*Node{}, consts: map[string]*Tensor{}, writer: map[string]*Node{}}
-	for _, t := range g.Initializers {
-		w.consts[t.Name] = t
-	}
-	for _, v := range g.Inputs {
-		delete(w.consts, v.Name) // a default
-	}
+	w := newMerging(m, vals)
 	byLeft := map[string][]*Node{}
 	var order []string
 	for _, n := range g.Nodes {
-		for _, o := range n.Outputs {
-			w.writer[o] = n
-		}
-		for _, v := range n.Inputs {
-			w.readers[v] = append(w.readers[v], n)
-		}
-		n.captured(func(v string) string { w.readers[v] = append(w.readers[v], nil); return v })
 		if n.Op == "MatMul" && n.Domain == "" && g.Output(n.Outputs[0]) == nil {
 			if byLeft[n.Inputs[0]] == nil {
 				order = append(order, n.Inputs[0])
@@ -48,6 +35,7 @@ func MergeProducts(m *Model) error {
 	return nil
 }
 
+// merging knows who writes and reads the values of a graph, and its constants.
 type merging struct {
 	g       *Graph
 	vals    Values
@@ -55,6 +43,35 @@ type merging struct {
 	readers map[string][]*Node
 	writer  map[string]*Node
 	consts  map[string]*Tensor
+}
+
+func newMerging(m *Model, vals Values) *merging {
+	g := m.Graph
+	w := &merging{g: g, vals: vals, names: namesOf(m), readers: map[string][]*Node{}, consts: map[string]*Tensor{}, writer: map[string]*Node{}}
+	for _, t := range g.Initializers {
+		w.consts[t.Name] = t
+	}
+	for _, v := range g.Inputs {
+		delete(w.consts, v.Name) // a default
+	}
+	for _, n := range g.Nodes {
+		for _, o := range n.Outputs {
+			w.writer[o] = n
+		}
+		for _, v := range n.Inputs {
+			w.readers[v] = append(w.readers[v], n)
+		}
+		n.captured(func(v string) string { w.readers[v] = append(w.readers[v], nil); return v }) // nil is a subgraph
+	}
+	return w
+}
+
+// constant adds a constant under a new name like base.
+func (w *merging) constant(base string, t *Tensor) string {
+	t.Name = w.names.fresh(base)
+	w.g.Initializers = append(w.g.Initializers, t)
+	w.consts[t.Name] = t
+	return t.Name
 }
 
 // matrix is a constant of rank two, by rows.
@@ -148,20 +165,15 @@ func (w *merging) merge(x string, products []*Node) {
 			all = append(all, p.data[r*p.cols:(r+1)*p.cols]...)
 		}
 	}
-	constant := func(kind string, t *Tensor) string {
-		t.Name = w.names.fresh(x + "/" + kind)
-		w.g.Initializers = append(w.g.Initializers, t)
-		return t.Name
-	}
 	y := w.names.fresh(x + "/products")
-	made := []*Node{{Op: "MatMul", Name: y, Inputs: []string{x, constant("matrices", NewFloat("", []int64{int64(parts[0].rows), int64(cols)}, all))}, Outputs: []string{y}}}
+	made := []*Node{{Op: "MatMul", Name: y, Inputs: []string{x, w.constant(x+"/matrices", NewFloat("", []int64{int64(parts[0].rows), int64(cols)}, all))}, Outputs: []string{y}}}
 	if len(adds) == len(nodes) {
 		with := w.names.fresh(x + "/biased")
-		made = append(made, &Node{Op: "Add", Name: with, Inputs: []string{y, constant("biases", NewFloat("", []int64{int64(cols)}, slices.Concat(biases...)))}, Outputs: []string{with}})
+		made = append(made, &Node{Op: "Add", Name: with, Inputs: []string{y, w.constant(x+"/biases", NewFloat("", []int64{int64(cols)}, slices.Concat(biases...)))}, Outputs: []string{with}})
 		y = with
 	}
 	split := &Node{Op: "Split", Name: y + "/parts", Attrs: []*Attribute{IntAttr("axis", int64(rank-1))}}
-	split.Inputs = []string{y, constant("sizes", NewInt64("", []int64{int64(len(sizes))}, sizes))}
+	split.Inputs = []string{y, w.constant(x+"/sizes", NewInt64("", []int64{int64(len(sizes))}, sizes))}
 	for _, n := range ends {
 		split.Outputs = append(split.Outputs, n.Outputs[0])
 	}

@@ -28,7 +28,7 @@ func newTextModel(m *onnx.Model, longest int) (*textModel, error) {
 	if err := t.findEmbedding(); err != nil {
 		return nil, err
 	}
-	if err := onnx.MergeProducts(t.model); err != nil {
+	if err := t.layOut(); err != nil {
 		return nil, err
 	}
 	for _, n := range []int{longest, t.length} {
@@ -37,6 +37,27 @@ func newTextModel(m *onnx.Model, longest int) (*textModel, error) {
 		}
 	}
 	return t, nil
+}
+
+// mostRewritten is the size of a tower, in bytes, up to which weights are laid out anew: a
+// model in memory has 2 GB, and weights that stay as they are can be left in the file.
+const mostRewritten = 1 << 30
+
+// layOut gives weights the form in which products with them take the least time.
+func (t *textModel) layOut() error {
+	size := int64(0)
+	for _, w := range t.model.Graph.Initializers {
+		if n, err := w.Elements(); err == nil {
+			size += n * int64(w.Type.Size())
+		}
+	}
+	if size > mostRewritten {
+		return nil
+	}
+	if err := onnx.MergeProducts(t.model); err != nil {
+		return err
+	}
+	return onnx.PadHidden(t.model)
 }
 
 // inputs checks the inputs of the text tower.
