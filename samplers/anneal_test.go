@@ -126,7 +126,7 @@ func TestAnnealingErrors(t *testing.T) {
 			return 1
 		}}
 		r, err := Run(context.Background(), cfg)
-		if !errors.As(err, &typed) || typed.Field != "InverseTemperature" || r != nil && r.State.Step != step {
+		if !errors.As(err, &typed) || typed.Field != "InverseTemperature" || r != nil && r.State.Step != step || strings.Count(err.Error(), "step") != 1 {
 			t.Errorf("β = %v at step %d: %v", beta, step, err)
 		}
 	}
@@ -185,7 +185,8 @@ func TestGradientsBeyondNumbersAtALaterBeta(t *testing.T) {
 		}
 		for range 2 {
 			var bad *NonFiniteError
-			if err := l.Step(context.Background()); !errors.As(err, &bad) || bad.What != "gradient" || bad.Chain != 7 || bad.Step != 1 || l.State().Step != 1 {
+			err := l.Step(context.Background())
+			if !errors.As(err, &bad) || bad.What != "gradient" || bad.Chain != 7 || bad.Step != 1 || l.State().Step != 1 || strings.Count(err.Error(), "step 1") != 1 {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -74,9 +74,13 @@ func (l *Loop) Step(ctx context.Context) error {
 	s, warmup := l.state, int64(l.cfg.Warmup)
 	s.Warmup = s.Step < warmup
 	if err := l.cfg.setBeta(s, s.Step); err != nil {
-		return fmt.Errorf("samplers: step %d: %w", s.Step, err)
+		return err
 	}
 	if err := l.cfg.Kernel.Step(ctx, s, &l.info); err != nil {
+		var bad *NonFiniteError
+		if errors.As(err, &bad) { // which names the step
+			return err
+		}
 		return fmt.Errorf("samplers: step %d: %w", s.Step, err)
 	}
 	if s.Warmup && s.Adapt != nil {
