@@ -48,7 +48,7 @@ for prompt-tune prints the best prompts of all chains.`,
 			if err := s.Write(out); err != nil {
 				return err
 			}
-			c, err := recall.Join(out, args[0], r.Header().ChainIDs)
+			c, err := recall.Join(out, args, r.Header().ChainIDs)
 			if err != nil {
 				return err
 			}

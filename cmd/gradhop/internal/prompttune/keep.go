@@ -24,16 +24,25 @@ const (
 type keeper struct {
 	o      *Options
 	w      *store.Writer
+	scores *scores
 	before float64 // seconds that earlier processes took
 }
 
 // newKeeper refuses a folder that holds something, before long work.
 func (o *Options) newKeeper() (*keeper, error) {
 	k := &keeper{o: o}
-	if o.Out == "" || o.Resume != "" {
+	if o.folder() == "" {
 		return k, nil
 	}
-	return k, app.Unwritable(o.Out, store.Vacant(o.Out))
+	if o.Resume == "" {
+		if err := store.Vacant(o.Out); err != nil {
+			return nil, app.Unwritable(o.Out, err)
+		}
+	}
+	var err error
+	k.scores, err = openScores(o.folder())
+	o.Search.Scores = k.scores
+	return k, err
 }
 
 // folder is that of the run, "" for none.
@@ -97,6 +106,7 @@ func (k *keeper) takeUp(ctx context.Context, r *Runner, search *Finder) (*sample
 	if err := search.Replay(ctx, stored); err != nil {
 		return nil, err
 	}
+	k.scores.forget()
 	loop, err := search.Loop(ctx)
 	if err != nil {
 		return nil, err
@@ -154,7 +164,7 @@ func (k *keeper) end(d *Document) error {
 	if k.w == nil {
 		return nil
 	}
-	if err := k.w.Close(); err != nil {
+	if err := k.abandon(); err != nil {
 		return err
 	}
 	if err := k.write(resultsFile, d, "  "); err != nil {
@@ -180,7 +190,7 @@ func (k *keeper) abandon() error {
 	if k.w == nil {
 		return nil
 	}
-	return k.w.Close()
+	return errors.Join(k.w.Close(), k.scores.close())
 }
 
 // fail closes the folder of a run that failed with err at a step.

@@ -49,7 +49,7 @@ func (o *Options) recall(flags *pflag.FlagSet) error {
 // remember writes what the run was started with into its folder.
 func (o *Options) remember(search *Finder) error {
 	c := recall.Command{
-		Name: commandName, Files: []string{tokensFile, targetsFile}, Outputs: []string{"report"},
+		Name: commandName, Files: []string{tokensFile, targetsFile}, Joined: []string{scoresFile}, Outputs: []string{"report"},
 		Results: "the best prompts of all chains, and writes them to " + resultsFile,
 	}
 	if o.flags == nil { // as in tests: nothing was typed

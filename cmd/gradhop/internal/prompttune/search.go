@@ -139,7 +139,7 @@ func NewFinder(p *task.Problem, s *Search, roundTrip bool) (*Finder, error) {
 		return nil, app.Usagef("--beta: %s knows no temperature", reg.Name)
 	}
 	r.Options, r.Estimates = options, options[batchFlag] != "" && options[batchFlag] != "0"
-	r.Best = task.NewBest(p, task.BestOptions{Keep: s.Top, RoundTrip: roundTrip, Estimates: r.Estimates})
+	r.Best = task.NewBest(p, task.BestOptions{Keep: s.Top, RoundTrip: roundTrip, Estimates: r.Estimates, Scores: s.Scores})
 	r.Config.Observers = []samplers.Observer{samplers.ObserverFunc(r.observe)}
 	return r, nil
 }
@@ -186,7 +186,7 @@ func (r *Finder) exhausted(step int64) bool {
 
 // Replay takes the steps of a stored run as if they were made now, so that all that is
 // made of them is what it was, and takes up the run where it stands. A text whose cosine
-// is not U is scored again. Errors: those of ctx, of the models and of store.Replay.
+// is not U is scored again unless Search.Scores knows it. Errors: those of ctx, of the models and of store.Replay.
 func (r *Finder) Replay(ctx context.Context, from *store.Reader) error {
 	r.ctx, r.past = ctx, true
 	defer func() { r.past = false }()

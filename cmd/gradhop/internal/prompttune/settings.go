@@ -171,6 +171,7 @@ type Search struct {
 	Top           int
 	Patience      int // 0 for no end to it
 	TimeLimit     time.Duration
+	Scores        task.Scores // cosines from one process to the next; nil keeps none
 }
 
 // steps is the number of all steps, warm-up included.

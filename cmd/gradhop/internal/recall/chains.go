@@ -1,6 +1,8 @@
 package recall
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,11 +38,11 @@ func ParseIDs(text string) ([]int64, error) {
 	return ids, nil
 }
 
-// Join gives the folder of a run that was merged from parts, such as from, what they were
-// started with, so that it can be resumed, and returns it; nil where the part does not
-// know. ids are the chains of the whole. Errors: *store.FormatError, *store.WriteError.
-func Join(to, from string, ids []int64) (*Command, error) {
-	c, err := Read(from)
+// Join gives the folder of a run that was merged from parts what they were started with,
+// so that it can be resumed, and returns it; nil where the first part does not know. ids
+// are the chains of the whole. Errors: *store.FormatError, *store.WriteError.
+func Join(to string, parts []string, ids []int64) (*Command, error) {
+	c, err := Read(parts[0])
 	if c == nil || err != nil {
 		return nil, err
 	}
@@ -60,17 +62,44 @@ func Join(to, from string, ids []int64) (*Command, error) {
 		delete(c.Flags, name)
 	}
 	for _, name := range c.Files {
-		if !filepath.IsLocal(name) {
-			return nil, &store.FormatError{Path: filepath.Join(from, app.CommandFile), Reason: "damaged: it names files outside the folder"}
-		}
-		path := filepath.Join(from, name)
-		text, err := os.ReadFile(path)
+		text, err := readFile(parts[0], name)
 		if err != nil {
-			return nil, &store.FormatError{Path: path, Reason: "cannot be read", Err: err}
+			return nil, err
 		}
 		if err := WriteFile(to, name, text); err != nil {
 			return nil, err
 		}
 	}
+	for _, name := range c.Joined {
+		var all []byte
+		for _, part := range parts {
+			text, err := readFile(part, name)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			if all = append(all, text...); len(text) > 0 && text[len(text)-1] != '\n' {
+				all = append(all, '\n') // a line that a kill cut off
+			}
+		}
+		if len(all) == 0 {
+			continue
+		}
+		if err := WriteFile(to, name, all); err != nil {
+			return nil, err
+		}
+	}
 	return c, c.Write(to)
+}
+
+// readFile reads a file of a run's folder that its Command names.
+func readFile(dir, name string) ([]byte, error) {
+	if !filepath.IsLocal(name) {
+		return nil, &store.FormatError{Path: filepath.Join(dir, app.CommandFile), Reason: "damaged: it names files outside the folder"}
+	}
+	path := filepath.Join(dir, name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &store.FormatError{Path: path, Reason: "cannot be read", Err: err}
+	}
+	return text, nil
 }

@@ -33,6 +33,9 @@ type Command struct {
 	Picture string `json:"picture,omitempty"`
 	// Files are files of the folder that are the same for every part of a split run.
 	Files []string `json:"files,omitempty"`
+	// Joined are files of lines of the folder, of which a joint run has those of all parts
+	// one behind the other; a part may lack them.
+	Joined []string `json:"joined,omitempty"`
 	// Results says what the command makes of the draws of all chains, where that is more
 	// than merging writes; "" where it is not.
 	Results string `json:"results,omitempty"`

@@ -113,7 +113,13 @@ func TestJoin(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(part, "names.txt"), []byte("names"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := &Command{Name: "find", Files: []string{"names.txt"}, Outputs: []string{"report"}}
+	other := t.TempDir()
+	for dir, text := range map[string]string{part: "a\nb", other: "c\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "lines.txt"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Command{Name: "find", Files: []string{"names.txt"}, Joined: []string{"lines.txt", "none.txt"}, Outputs: []string{"report"}}
 	if err := c.Remember(flags(t, "--chain-ids", "0,2", "--report", "page.html", "--steps", "4"), 3); err != nil {
 		t.Fatal(err)
 	}
@@ -125,15 +131,17 @@ func TestJoin(t *testing.T) {
 		name, value string
 	}{{[]int64{0, 1, 2}, "chains", "3"}, {[]int64{0, 2, 5}, "chain-ids", "0,2,5"}} {
 		whole := t.TempDir()
-		if _, err := Join(whole, part, x.ids); err != nil {
+		if _, err := Join(whole, []string{part, other}, x.ids); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Read(whole)
 		if err != nil || got.Name != "find" || len(got.Flags) != 3 || !slices.Equal(got.Flags[x.name], []string{x.value}) || got.Flags["steps"][0] != "4" || got.Flags["seed"][0] != "3" {
 			t.Errorf("%v: %+v, %v", x.ids, got, err)
 		}
-		if text, err := os.ReadFile(filepath.Join(whole, "names.txt")); string(text) != "names" {
-			t.Errorf("%q, %v", text, err)
+		for name, want := range map[string]string{"names.txt": "names", "lines.txt": "a\nb\nc\n", "none.txt": ""} {
+			if text, err := os.ReadFile(filepath.Join(whole, name)); string(text) != want {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
 		}
 	}
 	c.Files = []string{"../names.txt"}
@@ -141,10 +149,10 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bad *store.FormatError
-	if _, err := Join(t.TempDir(), part, []int64{0}); !errors.As(err, &bad) {
+	if _, err := Join(t.TempDir(), []string{part}, []int64{0}); !errors.As(err, &bad) {
 		t.Errorf("a file outside: %v", err)
 	}
-	if c, err := Join(t.TempDir(), t.TempDir(), []int64{0}); c != nil || err != nil {
+	if c, err := Join(t.TempDir(), []string{t.TempDir()}, []int64{0}); c != nil || err != nil {
 		t.Errorf("a part of which nothing is remembered: %+v, %v", c, err)
 	}
 }
