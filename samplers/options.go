@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -12,7 +13,9 @@ import (
 // struct: `flag:"step-size" default:"0.4" choices:"a,b" doc:"..."`. Fields
 // without a flag tag are for Go callers only. Fields are float64, int, bool or
 // string, and their zero value means the default; where zero is a setting of its own, the
-// tag zero has the value that says so, as `zero:"-1"`.
+// tag zero has the value that says so, as `zero:"-1"`. Without it the text 0 is an error,
+// lest it pass for another number, unless the default begins with 0 itself, as in
+// `default:"0: all"`.
 type Flag struct {
 	Name    string   // as "step-size"
 	Type    string   // "float64", "int", "bool" or "string"
@@ -81,13 +84,20 @@ func set(v reflect.Value, f reflect.StructField, text string) string {
 			return "not a number"
 		}
 		if z := f.Tag.Get("zero"); x == 0 && z != "" {
-			return set(v, reflect.StructField{}, z)
+			v.SetFloat(number(z))
+			return ""
+		}
+		if x == 0 && number(f.Tag.Get("default")) != 0 {
+			return notZero
 		}
 		v.SetFloat(x)
 	case reflect.Int:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return "not an integer"
+		}
+		if n == 0 && number(f.Tag.Get("default")) != 0 {
+			return notZero
 		}
 		v.SetInt(n)
 	case reflect.Bool:
@@ -105,4 +115,17 @@ func set(v reflect.Value, f reflect.StructField, text string) string {
 		panic(fmt.Sprintf("samplers: option %s has unsupported type %s", f.Name, f.Type))
 	}
 	return ""
+}
+
+// notZero is the reason for refusing a zero that would mean the default.
+const notZero = "must be above zero; leave it out for the default"
+
+// number is that which a tag begins with, or NaN.
+func number(tag string) float64 {
+	word, _, _ := strings.Cut(tag, " ")
+	x, err := strconv.ParseFloat(strings.TrimSuffix(word, ":"), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return x
 }

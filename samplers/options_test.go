@@ -64,6 +64,43 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// A zero that was given is a setting or an error, never another number.
+func TestZeroSettings(t *testing.T) {
+	settings := map[string]bool{"pez weight-decay": true, "sgdld batch": true} // the others are refused
+	space := &energies.Space{Sites: 2, Values: 3}
+	seen := 0
+	for _, name := range Names() {
+		r, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := energies.Energy(newSiteFields(space, 1))
+		if r.Needs == NeedsEmbedding {
+			e = &units{space: space}
+		}
+		for _, f := range r.Flags {
+			if f.Type != "float64" && f.Type != "int" {
+				continue
+			}
+			for _, zero := range []string{"0", "-0", "0.0", "1e-999"} {
+				if f.Type == "int" && strings.Trim(zero, "-0") != "" {
+					continue
+				}
+				seen++
+				_, err := r.New(e, Settings{f.Name: zero})
+				var typed *OptionError
+				refused := errors.As(err, &typed) && typed.Option == f.Name && typed.Value == zero && strings.Contains(typed.Reason, "above zero")
+				if own := settings[name+" "+f.Name]; own && err != nil || !own && !refused {
+					t.Errorf("%s: %s %s: error %v", name, f.Name, zero, err)
+				}
+			}
+		}
+	}
+	if seen < 18 {
+		t.Errorf("%d settings were tried", seen)
+	}
+}
+
 func TestGoOptions(t *testing.T) {
 	e := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
 	for name, build := range map[string]func() (*Gibbs, error){
