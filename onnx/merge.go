@@ -74,55 +74,77 @@ func (w *merging) constant(base string, t *Tensor) string {
 	return t.Name
 }
 
-// matrix is a constant of rank two, by rows.
+// matrix is a constant of rank two, by rows, or by columns where it is turned.
 type matrix struct {
 	rows, cols int
-	data       []float32
+	t          *Tensor
+	turned     bool
 }
 
 // matrix returns the constant that v is, through a transpose.
 func (w *merging) matrix(v string) *matrix {
-	turned := false
+	m := &matrix{}
 	if n := w.writer[v]; n != nil && n.Op == "Transpose" && n.Domain == "" {
 		if perm, err := Permutation(n, 2); err != nil || perm[0] != 1 {
 			return nil
 		}
-		v, turned = n.Inputs[0], true
+		v, m.turned = n.Inputs[0], true
 	}
-	t := w.consts[v]
-	if t == nil || t.Type != Float || len(t.Dims) != 2 || t.External != nil {
+	if m.t = w.consts[v]; !atHand(m.t, 2) {
 		return nil
 	}
-	data, err := t.Floats()
-	if err != nil {
-		return nil
+	m.rows, m.cols = int(m.t.Dims[0]), int(m.t.Dims[1])
+	if m.turned {
+		m.rows, m.cols = m.cols, m.rows
 	}
-	x := &matrix{int(t.Dims[0]), int(t.Dims[1]), data}
-	if !turned {
-		return x
+	return m
+}
+
+// atHand reports whether t is of a rank and of floats that are in memory.
+func atHand(t *Tensor, rank int) bool {
+	if t == nil || t.Type != Float || len(t.Dims) != rank || t.External != nil {
+		return false
 	}
-	y := &matrix{x.cols, x.rows, make([]float32, len(data))}
-	for r := range x.rows {
-		for c := range x.cols {
-			y.data[c*y.cols+r] = data[r*x.cols+c]
+	n, err := t.Elements()
+	return err == nil && n > 0 && int64(len(t.Raw)) == 4*n
+}
+
+// fill writes the rows of m to those of a matrix of so many columns, from one column on.
+func (m *matrix) fill(to []byte, cols, from int) {
+	if !m.turned {
+		for r := range m.rows {
+			copy(to[4*(r*cols+from):], m.t.Raw[4*r*m.cols:4*(r+1)*m.cols])
+		}
+		return
+	}
+	const block = 16 // both sides stay in the cache
+	for lo := 0; lo < m.rows; lo += block {
+		for c := range m.cols {
+			for r := lo; r < min(lo+block, m.rows); r++ {
+				copy(to[4*(r*cols+from+c):4*(r*cols+from+c)+4], m.t.Raw[4*(c*m.rows+r):])
+			}
 		}
 	}
-	return y
+}
+
+// zeroFloats is a tensor of floats that are zero.
+func zeroFloats(dims ...int64) *Tensor {
+	n := int64(4)
+	for _, d := range dims {
+		n *= d
+	}
+	return &Tensor{Type: Float, Dims: dims, Raw: make([]byte, n), Offset: -1}
 }
 
 // bias returns the Add of a constant vector that alone reads a product, and the vector.
-func (w *merging) bias(n *Node, cols int) (*Node, []float32) {
+func (w *merging) bias(n *Node, cols int) (*Node, *Tensor) {
 	read := w.readers[n.Outputs[0]]
 	if len(read) != 1 || read[0] == nil || read[0].Op != "Add" || read[0].Domain != "" || w.g.Output(read[0].Outputs[0]) != nil {
 		return nil, nil
 	}
 	for _, v := range read[0].Inputs {
-		t := w.consts[v]
-		if t == nil || t.Type != Float || len(t.Dims) != 1 || t.Dims[0] != int64(cols) || t.External != nil {
-			continue
-		}
-		if data, err := t.Floats(); err == nil {
-			return read[0], data
+		if t := w.consts[v]; atHand(t, 1) && t.Dims[0] == int64(cols) {
+			return read[0], t
 		}
 	}
 	return nil, nil
@@ -136,7 +158,7 @@ func (w *merging) merge(x string, products []*Node) {
 	}
 	var nodes, adds []*Node
 	var parts []*matrix
-	var biases [][]float32
+	var biases []*Tensor
 	for _, n := range products {
 		p := w.matrix(n.In(1))
 		if p == nil || len(parts) > 0 && p.rows != parts[0].rows {
@@ -159,17 +181,20 @@ func (w *merging) merge(x string, products []*Node) {
 	for _, p := range parts {
 		sizes, cols = append(sizes, int64(p.cols)), cols+p.cols
 	}
-	all := make([]float32, 0, parts[0].rows*cols)
-	for r := range parts[0].rows {
-		for _, p := range parts {
-			all = append(all, p.data[r*p.cols:(r+1)*p.cols]...)
+	all, vector := zeroFloats(int64(parts[0].rows), int64(cols)), zeroFloats(int64(cols))
+	from := 0
+	for i, p := range parts {
+		p.fill(all.Raw, cols, from)
+		if len(adds) == len(nodes) {
+			copy(vector.Raw[4*from:], biases[i].Raw)
 		}
+		from += p.cols
 	}
 	y := w.names.fresh(x + "/products")
-	made := []*Node{{Op: "MatMul", Name: y, Inputs: []string{x, w.constant(x+"/matrices", NewFloat("", []int64{int64(parts[0].rows), int64(cols)}, all))}, Outputs: []string{y}}}
+	made := []*Node{{Op: "MatMul", Name: y, Inputs: []string{x, w.constant(x+"/matrices", all)}, Outputs: []string{y}}}
 	if len(adds) == len(nodes) {
 		with := w.names.fresh(x + "/biased")
-		made = append(made, &Node{Op: "Add", Name: with, Inputs: []string{y, w.constant(x+"/biases", NewFloat("", []int64{int64(cols)}, slices.Concat(biases...)))}, Outputs: []string{with}})
+		made = append(made, &Node{Op: "Add", Name: with, Inputs: []string{y, w.constant(x+"/biases", vector)}, Outputs: []string{with}})
 		y = with
 	}
 	split := &Node{Op: "Split", Name: y + "/parts", Attrs: []*Attribute{IntAttr("axis", int64(rank-1))}}

@@ -100,7 +100,7 @@ func (h *hidden) add(v string) bool {
 		t := w.consts[x]
 		switch size, known := elements(t); {
 		case known && size == 1 && (n.Op != "Div" || i == 1 && nonzero(t)):
-		case known && len(t.Dims) == 1 && size == int64(h.width) && t.Type == Float && t.External == nil && n.Op != "Div":
+		case atHand(t, 1) && size == int64(h.width) && n.Op != "Div":
 			h.vectors[n] = append(h.vectors[n], i)
 		case t != nil || n.Op == "Div" && i == 1 || !h.add(x):
 			return false
@@ -129,24 +129,21 @@ func (h *hidden) pad() {
 	w.g.ValueInfos = slices.DeleteFunc(w.g.ValueInfos, func(v *ValueInfo) bool { return h.values[v.Name] })
 	for _, n := range h.into {
 		m := w.matrix(n.Inputs[1])
-		data := make([]float32, 0, m.rows*wide)
-		for r := range m.rows {
-			data = append(append(data, m.data[r*m.cols:(r+1)*m.cols]...), make([]float32, hiddenMore)...)
-		}
-		n.Inputs[1] = w.constant(n.Inputs[1]+"/wide", NewFloat("", []int64{int64(m.rows), int64(wide)}, data))
+		t := zeroFloats(int64(m.rows), int64(wide))
+		m.fill(t.Raw, wide, 0)
+		n.Inputs[1] = w.constant(n.Inputs[1]+"/wide", t)
 	}
 	for n, places := range h.vectors {
 		for _, i := range places {
-			v, err := w.consts[n.Inputs[i]].Floats()
-			if err != nil {
-				continue
-			}
-			n.Inputs[i] = w.constant(n.Inputs[i]+"/wide", NewFloat("", []int64{int64(wide)}, append(slices.Clone(v), make([]float32, hiddenMore)...)))
+			t := zeroFloats(int64(wide))
+			copy(t.Raw, w.consts[n.Inputs[i]].Raw)
+			n.Inputs[i] = w.constant(n.Inputs[i]+"/wide", t)
 		}
 	}
 	for _, n := range h.out {
 		m := w.matrix(n.Inputs[1])
-		data := append(slices.Clone(m.data), make([]float32, hiddenMore*m.cols)...)
-		n.Inputs[1] = w.constant(n.Inputs[1]+"/wide", NewFloat("", []int64{int64(wide), int64(m.cols)}, data))
+		t := zeroFloats(int64(wide), int64(m.cols))
+		m.fill(t.Raw, m.cols, 0)
+		n.Inputs[1] = w.constant(n.Inputs[1]+"/wide", t)
 	}
 }

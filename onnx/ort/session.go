@@ -105,7 +105,7 @@ func (s *Session) open(model []byte, inputs, outputs []string, p provider, o Opt
 		return &ModelError{Session: s.title, Err: err}
 	}
 	s.s, s.provider = d, p.name()
-	if p == (cpu{}) && (len(model) >= large || o.ExternalDir != "") {
+	if p == (cpu{}) && !o.LowMemory && (len(model) >= large || o.ExternalDir != "") {
 		largePages()
 	}
 	return nil
