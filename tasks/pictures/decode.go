@@ -139,7 +139,7 @@ type decoder struct {
 
 var decoders = map[string]decoder{
 	png: {
-		config: pngs.DecodeConfig,
+		config: pngConfig,
 		image: func(data []byte, _ image.Config) (*Picture, error) {
 			m, err := pngs.Decode(bytes.NewReader(data))
 			return convert(m, err, nil)

@@ -8,6 +8,7 @@ import (
 	"image"
 	jpegs "image/jpeg"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,12 +138,18 @@ func TestManyScans(t *testing.T) {
 	}
 }
 
+// sized is a small PNG that announces another size.
+func sized(t testing.TB, width, height uint32) []byte {
+	data := bytes.Clone(fixture(t, "rgb.png"))
+	binary.BigEndian.PutUint32(data[16:], width)
+	binary.BigEndian.PutUint32(data[20:], height)
+	binary.BigEndian.PutUint32(data[29:], crc32.ChecksumIEEE(data[12:29]))
+	return data
+}
+
 // gigantic are small files that announce 60,000 x 60,000 pixels or as much as they can.
 func gigantic(t testing.TB) map[string][]byte {
-	big := bytes.Clone(fixture(t, "rgb.png"))
-	binary.BigEndian.PutUint32(big[16:], 60000)
-	binary.BigEndian.PutUint32(big[20:], 60000)
-	binary.BigEndian.PutUint32(big[29:], crc32.ChecksumIEEE(big[12:29]))
+	big := sized(t, 60000, 60000)
 
 	photo := bytes.Clone(fixture(t, "420.jpg"))
 	at := bytes.Index(photo, []byte{0xff, 0xc0})
@@ -165,6 +172,20 @@ func TestTooLarge(t *testing.T) {
 			}
 		})
 	}
+	for _, side := range [][2]uint32{{1 << 30, 1 << 30}, {math.MaxInt32, math.MaxInt32}, {1 << 31, 1 << 31}, {math.MaxUint32, 1}, {1, math.MaxUint32}} {
+		data := sized(t, side[0], side[1])
+		if e := fails[*TooLargeError](t, data); int64(e.Width) != int64(side[0]) || int64(e.Height) != int64(side[1]) || e.Limit != 64<<20 {
+			t.Errorf("%d x %d: %+v", side[0], side[1], e)
+		}
+		if err := fits("dir/a file", data, Limits{}); err == nil || !strings.Contains(err.Error(), "the limit is 67108864 pixels") {
+			t.Errorf("%d x %d, not decoded: %v", side[0], side[1], err)
+		}
+		// Nothing is allocated for what no limit keeps out.
+		if p, err := DecodeBytes("x", data, Limits{Pixels: math.MaxInt64}); err == nil {
+			t.Errorf("%d x %d without a limit: %d x %d", side[0], side[1], p.Width, p.Height)
+		}
+	}
+	fails[*DamagedError](t, sized(t, 0, math.MaxUint32))
 	if _, err := DecodeBytes("x", fixture(t, "rgb.png"), Limits{Pixels: 11*17 - 1}); err == nil {
 		t.Error("a limit of one pixel less is not kept")
 	}
