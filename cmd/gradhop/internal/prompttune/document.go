@@ -24,8 +24,8 @@ type Document struct {
 	// Results are the best distinct prompts, the best first.
 	Results     []Result    `json:"results"`
 	Diagnostics Diagnostics `json:"diagnostics"`
-	// Stopped says why the run ended: "steps" (all were made), "patience", "time" or
-	// "interrupted". A run that went on has the reason of its last process.
+	// Stopped says why the run ended: "steps" (all were made), "patience", "time",
+	// "interrupted" or "failed". A run that went on has the reason of its last process.
 	Stopped string `json:"stopped"`
 }
 
@@ -35,6 +35,7 @@ const (
 	stoppedPatience    = "patience"
 	stoppedTime        = "time"
 	stoppedInterrupted = "interrupted"
+	stoppedFailed      = "failed"
 )
 
 // Settings are the settings that a result depends on, named as their flags but for the

@@ -86,6 +86,8 @@ func (d *Document) text() string {
 		fmt.Fprintf(&b, "# stopped after %d of %d steps: the time limit of %s\n", g.Steps, s.Warmup+s.Steps, s.TimeLimit)
 	case stoppedInterrupted:
 		fmt.Fprintf(&b, "# interrupted after %d of %d steps\n", g.Steps, s.Warmup+s.Steps)
+	case stoppedFailed:
+		fmt.Fprintf(&b, "# failed after %d of %d steps\n", g.Steps, s.Warmup+s.Steps)
 	}
 	fmt.Fprintf(&b, "# %s on %s", s.Sampler, d.targets())
 	for i, m := range d.Models {

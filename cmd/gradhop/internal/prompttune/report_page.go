@@ -121,6 +121,8 @@ func (d *Document) lead() string {
 		return text + fmt.Sprintf("Stopped after %d of %d steps: the time limit of %s.", g.Steps, all, s.TimeLimit)
 	case stoppedInterrupted:
 		return text + fmt.Sprintf("Interrupted after %d of %d steps.", g.Steps, all)
+	case stoppedFailed:
+		return text + fmt.Sprintf("Failed after %d of %d steps.", g.Steps, all)
 	}
 	return text + "All steps were made."
 }

@@ -12,7 +12,7 @@ import (
 
 // Run does what the options say. Errors: *app.UsageError, *app.OutputError,
 // *NoPictureError, those of packages tasks/prompttune, samplers and store. What was found
-// until an interruption is printed.
+// until an interruption or a failure is printed.
 func Run(ctx context.Context, o *Options) (err error) {
 	print, err := newPrinter(o)
 	if err != nil {
@@ -65,12 +65,22 @@ func Run(ctx context.Context, o *Options) (err error) {
 	}
 	stopped, took, err := search.Steps(ctx, loop)
 	bar.Clear()
-	if err != nil && ctx.Err() == nil {
-		return errors.Join(err, keep.fail(err))
-	}
 	doc.Results, doc.Stopped = results(search.Best.Prompts()), stopped
 	doc.Diagnostics = search.diagnose(loop.State(), keep.before+took.Seconds())
-	write := func() error { return page.end(ctx, r, doc, search.Estimates) }
+	return conclude(err, doc, keep, print, func() error { return page.end(ctx, r, doc, search.Estimates) })
+}
+
+// conclude shows what was found by a run that ended with err, and keeps it in the folder
+// where that did not fail. write writes the page.
+func conclude(err error, doc *Document, keep *keeper, print *printer, write func() error) error {
+	if doc.Stopped == stoppedFailed {
+		err = errors.Join(err, keep.fail(err))
+		var closed *app.OutputError
+		if len(doc.Results) == 0 || errors.As(err, &closed) {
+			return err
+		}
+		return errors.Join(err, print.end(doc), write())
+	}
 	if e := print.end(doc); e != nil {
 		return errors.Join(e, keep.abandon(), write())
 	}

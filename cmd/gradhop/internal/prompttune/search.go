@@ -226,7 +226,11 @@ func (r *Finder) Steps(ctx context.Context, loop *samplers.Loop) (stopped string
 			return stoppedTime, time.Since(began), nil
 		}
 		if err := loop.Step(ctx); err != nil {
-			return stoppedInterrupted, time.Since(began), err
+			why := stoppedFailed
+			if ctx.Err() != nil {
+				why = stoppedInterrupted
+			}
+			return why, time.Since(began), err
 		}
 	}
 	return r.stopped, time.Since(began), nil

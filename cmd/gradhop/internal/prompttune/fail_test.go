@@ -1,0 +1,105 @@
+package prompttune
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// tripwire calls trip before it writes for the first time.
+type tripwire struct {
+	io.Writer
+	trip func()
+}
+
+func (w *tripwire) Write(text []byte) (int, error) {
+	if w.trip != nil {
+		w.trip()
+		w.trip = nil
+	}
+	return w.Writer.Write(text)
+}
+
+// unwritable makes every file of a run impossible to write, as a full disk does: where its
+// folder was is a file. It works whoever runs the test.
+func unwritable(t *testing.T, dir string) {
+	if err := os.Rename(dir, dir+".kept"); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFolderFails loses the folder of a run when the first prompt is found: what was found
+// until that is seen is printed, and put on the page.
+func TestFolderFails(t *testing.T) {
+	for _, format := range []string{"jsonl", "json", "text"} {
+		t.Run(format, func(t *testing.T) {
+			o, out := tiny(t)
+			o.Out, o.Report = filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "page.html")
+			o.Every, o.Search.Steps, o.Format = 1, 100_000_000, format // a checkpoint whenever there is none under way
+			lose := func() { unwritable(t, o.Out) }
+			if format == "jsonl" {
+				o.App.Out = &tripwire{out, lose}
+			} else {
+				o.App.Err, o.App.ErrTerminal = &tripwire{io.Discard, lose}, true // the progress line
+			}
+			err := Run(t.Context(), o)
+			var full *store.WriteError
+			if !errors.As(err, &full) {
+				t.Fatalf("error %v", err)
+			}
+			text := out.String()
+			page, err := os.ReadFile(o.Report)
+			if err != nil || !strings.Contains(string(page), "Failed after ") {
+				t.Errorf("no page of a run that failed: %v", err)
+			}
+			if format == "text" {
+				best, _, _ := strings.Cut(text, "\n")
+				if !strings.Contains(text, "\n# failed after ") || strings.HasPrefix(best, "#") || !strings.Contains(string(page), strings.Fields(best)[1]) {
+					t.Errorf("standard output %q", text)
+				}
+				return
+			}
+			if format == "jsonl" {
+				lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+				text = lines[len(lines)-1]
+			}
+			var doc Document
+			if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Stopped != stoppedFailed || len(doc.Results) == 0 || doc.Results[0].Cosine < doc.Results[len(doc.Results)-1].Cosine {
+				t.Errorf("%v: standard output %q", err, out.String())
+			}
+		})
+	}
+}
+
+// TestFailsAtOnce prints nothing of a run that failed before it found a prompt.
+func TestFailsAtOnce(t *testing.T) {
+	var out strings.Builder
+	full := errors.New("full")
+	o := &Options{App: &app.App{}}
+	write := func() error { return errors.New("a page is written") }
+	for _, c := range []struct {
+		err   error
+		found []Result
+		want  string
+	}{
+		{full, nil, "full"},
+		{&app.OutputError{Err: full}, []Result{{Text: "x"}}, (&app.OutputError{Err: full}).Error()},
+		{full, []Result{{Text: "x"}}, "full\na page is written"},
+	} {
+		out.Reset()
+		err := conclude(c.err, &Document{Results: c.found, Stopped: stoppedFailed}, &keeper{o: o}, &printer{"text", &out}, write)
+		if err == nil || err.Error() != c.want || (out.Len() > 0) != strings.Contains(c.want, "page") {
+			t.Errorf("%v with %v: error %v, standard output %q", c.err, c.found, err, out.String())
+		}
+	}
+}
