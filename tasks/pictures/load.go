@@ -115,21 +115,10 @@ func load(ctx context.Context, path string, pre *Preprocessor, o Options, space 
 		l.Err = fits(path, data, o.Limits)
 		return l
 	}
-	leave := func() {}
-	defer func() { leave() }()
-	m, err := decodeBytes(path, data, o.Limits, func(pixels int64) error {
-		out, err := space.enter(ctx, pixels)
-		if err == nil {
-			leave = out
-		}
-		return err
+	l.Err = space.decode(ctx, path, data, o.Limits, func(m *Picture) {
+		l.Pixels = make([]float32, pre.Values())
+		pre.Apply(l.Pixels, m)
 	})
-	if err != nil {
-		l.Err = err
-		return l
-	}
-	l.Pixels = make([]float32, pre.Values())
-	pre.Apply(l.Pixels, m)
 	return l
 }
 

@@ -49,3 +49,43 @@ func (r *room) enter(ctx context.Context, pixels int64) (leave func(), err error
 	}
 	return leave, nil
 }
+
+// decode is DecodeBytes for a picture that takes room until use returns.
+func (r *room) decode(ctx context.Context, name string, data []byte, limits Limits, use func(*Picture)) error {
+	leave := func() {}
+	defer func() { leave() }()
+	m, err := decodeBytes(name, data, limits, func(pixels int64) error {
+		out, err := r.enter(ctx, pixels)
+		if err == nil {
+			leave = out
+		}
+		return err
+	})
+	if err == nil {
+		use(m)
+	}
+	return err
+}
+
+// Decoder reads pictures on any number of goroutines, which together hold no more pixels
+// than two pictures of Limits.Pixels have.
+type Decoder struct {
+	limits Limits
+	space  *room
+}
+
+// NewDecoder returns a decoder of pictures within limits.
+func NewDecoder(limits Limits) *Decoder {
+	return &Decoder{limits, newRoom(limits.fill().Pixels)}
+}
+
+// Decode calls use with the picture of a file, which is not to be kept longer: another may
+// wait for its room. Errors are those of [Decode], or that of ctx where the picture waits in
+// vain; use is not called then.
+func (d *Decoder) Decode(ctx context.Context, path string, use func(*Picture)) error {
+	data, _, err := Read(path, d.limits)
+	if err != nil {
+		return err
+	}
+	return d.space.decode(ctx, path, data, d.limits, use)
+}

@@ -75,3 +75,41 @@ func TestLoadWaitsForRoom(t *testing.T) {
 		t.Errorf("%d of %d units are free", len(r.free), cap(r.free))
 	}
 }
+
+// Pictures of a Decoder take room until their use returns, and no longer; what is beyond
+// the limits is not decoded.
+func TestDecoder(t *testing.T) {
+	path := filepath.Join("testdata", "rgb.png")
+	d := NewDecoder(Limits{Pixels: 11 * 17})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	reached := 0
+	use := func(inner func()) func(*Picture) {
+		return func(p *Picture) {
+			if p.Width*p.Height != 11*17 {
+				t.Errorf("%d x %d", p.Width, p.Height)
+			}
+			reached++
+			inner()
+		}
+	}
+	err := d.Decode(t.Context(), path, use(func() {
+		err := d.Decode(t.Context(), path, use(func() {
+			if err := d.Decode(ctx, path, use(func() {})); !errors.Is(err, context.Canceled) {
+				t.Errorf("a third picture found room: %v", err)
+			}
+		}))
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	if err != nil || reached != 2 || len(d.space.free) != cap(d.space.free) {
+		t.Errorf("%d pictures were decoded, %d of %d units are free: %v", reached, len(d.space.free), cap(d.space.free), err)
+	}
+	for limits, path := range map[Limits]string{{Pixels: 11*17 - 1}: path, {Bytes: 10}: path, {}: filepath.Join("testdata", "none.png")} {
+		err := NewDecoder(limits).Decode(t.Context(), path, func(*Picture) { t.Errorf("%+v: %s was decoded", limits, path) })
+		if _, ok := errors.AsType[FileError](err); !ok {
+			t.Errorf("%+v: %s: %v", limits, path, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package prompttune
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
@@ -150,5 +152,23 @@ func TestPageOfAnyBytes(t *testing.T) {
 	}
 	if n := strings.Count(page, "&lt;script&gt;alert(1)"); n < 12 {
 		t.Errorf("the text is there %d times", n)
+	}
+}
+
+// TestThumbs: of a picture that has become too large, or is gone, the page has the name only.
+func TestThumbs(t *testing.T) {
+	const dir = "../../../../tasks/pictures/testdata/"
+	o := &Options{App: &app.App{Err: io.Discard, Threads: 2}, Targets: Targets{MaxPixels: 11 * 17}}
+	small := thumbs{}
+	if err := small.add(t.Context(), o, []string{dir + "rgb.png", dir + "none.png"}); err != nil {
+		t.Fatal(err)
+	}
+	o.Targets.MaxPixels--
+	large := thumbs{}
+	if err := large.add(t.Context(), o, []string{dir + "rgb.png"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := small[dir+"rgb.png"]; !strings.HasPrefix(string(got), "data:image/png;base64,") || small[dir+"none.png"] != "" || large[dir+"rgb.png"] != "" {
+		t.Errorf("%q, %q", small, large)
 	}
 }

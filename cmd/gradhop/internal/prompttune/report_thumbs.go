@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"image"
 	"image/jpeg"
 	"image/png"
 	"runtime"
@@ -43,12 +44,13 @@ func (t thumbs) add(ctx context.Context, o *Options, files []string) error {
 		file string
 		url  template.URL
 	}
+	from := pictures.NewDecoder(pictures.Limits{Pixels: o.Targets.MaxPixels})
 	next, done := make(chan string), make(chan made)
 	var wg sync.WaitGroup
 	for range min(workers, len(wait)) {
 		wg.Go(func() {
 			for f := range next {
-				done <- made{f, thumb(f, pictures.Limits{Pixels: o.Targets.MaxPixels})}
+				done <- made{f, thumb(ctx, from, f)}
 			}
 		})
 	}
@@ -75,12 +77,11 @@ func (t thumbs) add(ctx context.Context, o *Options, files []string) error {
 }
 
 // thumb reads a picture and makes it small.
-func thumb(file string, limits pictures.Limits) template.URL {
-	p, err := pictures.Decode(file, limits)
-	if err != nil {
+func thumb(ctx context.Context, from *pictures.Decoder, file string) template.URL {
+	var m *image.RGBA
+	if err := from.Decode(ctx, file, func(p *pictures.Picture) { m = p.Within(thumbSide).Image() }); err != nil {
 		return ""
 	}
-	m := p.Within(thumbSide).Image()
 	var b bytes.Buffer
 	if err := png.Encode(&b, m); err != nil {
 		return ""
