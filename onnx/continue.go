@@ -1,9 +1,6 @@
 package onnx
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // KnownRows says that the first rows of a value never change, as the beginning of a text
 // that is continued in many ways. Rows are entries along one axis; all values of the graph
@@ -120,6 +117,7 @@ func (r *continuing) plan(to Value) bool {
 			for _, v := range n.Inputs {
 				need[v] = true
 			}
+			n.captured(func(v string) string { need[v] = true; return v })
 		}
 	}
 	from := &rowState{axis: r.k.Axis, outer: r.k.Outer, cols: -1}
@@ -145,22 +143,21 @@ func (r *continuing) plan(to Value) bool {
 		case n.Out(0) == r.k.From:
 			continue
 		}
-		rows := false
-		for _, v := range n.Inputs {
-			rows = rows || r.states[v] != nil
-			if changes[v] {
-				for _, o := range n.Outputs {
-					changes[o] = true
-				}
-			}
-			if r.tainted[v] {
-				for _, o := range n.Outputs {
-					r.tainted[o] = true
-				}
+		in := slices.Clone(n.Inputs)
+		n.captured(func(v string) string { in = append(in, v); return v })
+		rows, lost := false, false // lost are rows that are read in other ways than by inputs
+		for _, v := range in {
+			rows, lost = rows || changes[v], lost || changes[v] && r.states[v] == nil
+			for _, o := range n.Outputs {
+				changes[o] = changes[o] || changes[v]
+				r.tainted[o] = r.tainted[o] || r.tainted[v]
 			}
 		}
-		if !rows || !need[n.Out(0)] {
+		if !rows || !slices.ContainsFunc(n.Outputs, func(v Value) bool { return need[v] }) {
 			continue
+		}
+		if lost || len(in) > len(n.Inputs) {
+			return false
 		}
 		out := r.step(n)
 		if out == nil {
@@ -292,67 +289,4 @@ func (r *continuing) known(n *Node, i int, seen bool) Value {
 		r.failed = true
 	}
 	return v
-}
-
-// whole returns rows that others look at: the early ones, which are kept, and the late ones.
-func (r *continuing) whole(v Value) Value {
-	b := r.b
-	best := Value("")
-	// They are kept as the product with weights left them, before any change of layout,
-	// where rows are joined in long runs.
-	for at := v; ; {
-		if best == "" && r.keepable(at) {
-			best = at
-		}
-		n := b.Writer(at)
-		if n == nil || n.Op == "MatMul" || n.Op == "Gemm" || len(n.Outputs) != 1 {
-			break
-		}
-		next := Value("")
-		for _, x := range n.Inputs {
-			if r.states[x] != nil {
-				if next != "" {
-					next = ""
-					break
-				}
-				next = x
-			}
-		}
-		if next == "" || next == r.k.From || r.uses[next] != 1 {
-			break
-		}
-		if at = next; !rowWise[n.Op] && r.keepable(at) {
-			best = at
-		}
-	}
-	if best == "" {
-		r.failed = true
-		return ""
-	}
-	if r.kept[best] == nil {
-		shape := r.shape(best, false)
-		axis := r.states[best].axis
-		shape[axis] = r.early
-		k := &KeptRows{Of: best, Axis: axis, Input: fmt.Sprintf("%s%d", r.k.Prefix, len(r.out.Kept))}
-		b.Input(k.Input, b.Info(best).Type, shape...)
-		r.kept[best] = k
-		r.out.Kept = append(r.out.Kept, *k)
-	}
-	return r.version(v, true)
-}
-
-// keepable reports whether rows of v can be an input: its other dimensions must be numbers
-// or names.
-func (r *continuing) keepable(v Value) bool {
-	s := r.states[v]
-	shape, _ := r.b.Shape(v)
-	if s == nil || !s.pure() || s.cols >= 0 {
-		return false
-	}
-	for i, d := range shape {
-		if _, number := d.Const(); i != s.axis && !number && !d.Equal(Sym(d.String())) {
-			return false
-		}
-	}
-	return true
 }

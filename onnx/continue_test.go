@@ -39,7 +39,7 @@ func newCausalGraph(trial int) *causalGraph {
 // layer treats rows one by one.
 func (g *causalGraph) layer(x value) value {
 	w, one := g.width, onnx.D(1)
-	switch g.R.IntN(9) {
+	switch g.R.IntN(10) {
 	case 0:
 		return g.OpN("", "LayerNormalization", 1, []value{x, g.weight(w), g.weight(w)})[0]
 	case 1: // a table of positions, or one that is broadcast
@@ -59,6 +59,9 @@ func (g *causalGraph) layer(x value) value {
 	case 6:
 		s := g.Op("Slice", []value{x, g.Ints(2), g.Ints(6), g.Ints(2)})
 		return g.Op("Concat", []value{s, g.Op("Slice", []value{x, g.Ints(0), g.Ints(2), g.Ints(-1)})}, onnx.IntAttr("axis", -1))
+	case 8: // a part that nobody reads
+		p := g.OpN("", "Split", 2, []value{x, g.Ints(2, 4)}, onnx.IntAttr("axis", -1))
+		return g.Op("Concat", []value{g.Op("Slice", []value{p[1], g.Ints(0), g.Ints(2), g.Ints(2)}), p[1]}, onnx.IntAttr("axis", 2))
 	case 7: // a table that takes its size from the rows
 		e := g.Expand(g.weight(g.seq, one), g.Op("Shape", []value{x}))
 		return g.Op("Where", []value{g.Op("Greater", []value{e, g.Scalar(0, x)}), x, g.Neg(x)})
@@ -236,6 +239,14 @@ func TestContinueRowsRefuses(t *testing.T) {
 		"a softmax over the other axis": func(g *causalGraph, x value) value {
 			s := g.Op("Softmax", []value{g.Add(g.MatMul(x, g.SwapLast(x)), g.weight(g.seq, g.seq))}, onnx.IntAttr("axis", -2))
 			return g.MatMul(s, x)
+		},
+		"rows in a branch": func(g *causalGraph, x value) value {
+			branch := func(name, op string) *onnx.Attribute {
+				n := &onnx.Node{Op: op, Name: op, Inputs: []string{x}, Outputs: []string{op}}
+				return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, G: &onnx.Graph{Name: op, Nodes: []*onnx.Node{n}, Outputs: []*onnx.ValueInfo{{Name: op, Type: onnx.Type{Elem: onnx.Float}}}}}
+			}
+			y := g.Op("If", []value{g.Bools(nil)}, branch("then_branch", "Neg"), branch("else_branch", "Abs"))
+			return g.Refine(g.Add(y, x), []onnx.Dim{g.batch, g.seq, g.width})
 		},
 		"a table by what varies": func(g *causalGraph, x value) value {
 			return g.Add(x, g.Gather(g.weight(onnx.D(9), g.width), g.ids, 0))
