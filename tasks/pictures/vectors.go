@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 )
 
 // envCache names a folder that takes the place of gradhop/ in the user's cache folder.
@@ -19,17 +20,23 @@ const envCache = "GRADHOP_CACHE"
 // renamed files are known, changed ones are not. One file holds one vector; it is written
 // beside and renamed, so that any number of processes may read and write the same cache, and
 // carries its own checksum, so that one that is cut off or damaged counts as absent and is
-// written anew.
+// written anew. The caches of all models together take 256 MiB at most, but for what is
+// being written: the vectors that were not used for longest go first.
 //
 // A nil *Vectors is a cache that is switched off: it knows nothing and keeps nothing.
 type Vectors struct {
 	dir   string
 	key   [sha256.Size]byte
 	width int
+	most  int64        // bytes of all caches in the folder of dir
+	puts  atomic.Int64 // calls of Put that kept something
 }
 
 // magic begins every file of a cache, with the version of its layout.
 const magic = "gradhop vector 1\n"
+
+// keyBytes is the length of what names the folder of a model.
+const keyBytes = 12
 
 // CacheDir is the folder of all caches of vectors: vectors/ in $GRADHOP_CACHE or, without it,
 // in gradhop/ of [os.UserCacheDir].
@@ -50,7 +57,7 @@ func CacheDir() (string, error) {
 // must stand for all weights of the vision tower.
 func OpenVectors(dir, model string, pre *Preprocessor, width int) *Vectors {
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", model, pre.Digest(), width))
-	return &Vectors{dir: filepath.Join(dir, hex.EncodeToString(key[:12])), key: key, width: width}
+	return &Vectors{dir: filepath.Join(dir, hex.EncodeToString(key[:keyBytes])), key: key, width: width, most: mostBytes}
 }
 
 // path is the file of a picture.
@@ -84,6 +91,7 @@ func (v *Vectors) Get(sum Sum) ([]float32, bool) {
 	for i := range vector {
 		vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(body[len(head)+4*i:]))
 	}
+	use(v.path(sum))
 	return vector, true
 }
 
@@ -110,7 +118,7 @@ func (v *Vectors) Put(sum Sum, vector []float32) (err error) {
 	if err := os.MkdirAll(v.dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(v.dir, ".new-*")
+	f, err := os.CreateTemp(v.dir, newPrefix+"*")
 	if err != nil {
 		return err
 	}
@@ -123,7 +131,13 @@ func (v *Vectors) Put(sum Sum, vector []float32) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), v.path(sum))
+	if err := os.Rename(f.Name(), v.path(sum)); err != nil {
+		return err
+	}
+	if (v.puts.Add(1)-1)%tidyPuts == 0 {
+		tidy(filepath.Dir(v.dir), v.most)
+	}
+	return nil
 }
 
 // head is what a file says before its numbers: what they belong to.
