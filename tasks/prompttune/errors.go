@@ -96,14 +96,7 @@ type ListError struct {
 }
 
 func (e *ListError) Error() string {
-	reason := e.Reason
-	var path *fs.PathError
-	if errors.As(e.Err, &path) {
-		reason = path.Err.Error()
-	} else if e.Err != nil {
-		reason = e.Err.Error()
-	}
-	return fmt.Sprintf("prompttune: word list %s: %s", e.List, reason)
+	return fmt.Sprintf("prompttune: word list %s: %s", e.List, because(e.Reason, e.Err))
 }
 
 // Unwrap returns the cause.
@@ -161,14 +154,7 @@ type WordsError struct {
 }
 
 func (e *WordsError) Error() string {
-	reason := e.Reason
-	var path *fs.PathError
-	if errors.As(e.Err, &path) {
-		reason = path.Err.Error()
-	} else if e.Err != nil {
-		reason = e.Err.Error()
-	}
-	return wordsFile + ": " + reason + "; mend it or take it away: without it every token that is a word is proposed"
+	return wordsFile + ": " + because(e.Reason, e.Err) + "; mend it or take it away: without it every token that is a word is proposed"
 }
 
 // Unwrap returns the cause.
@@ -184,3 +170,16 @@ func (e *LoadError) Error() string { return fmt.Sprintf("prompttune: model %s: %
 
 // Unwrap returns the cause.
 func (e *LoadError) Unwrap() error { return e.Err }
+
+// because is what is wrong with a file: err, without the path that was named already, or
+// reason where there is none.
+func because(reason string, err error) string {
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &path):
+		return path.Err.Error()
+	case err != nil:
+		return err.Error()
+	}
+	return reason
+}

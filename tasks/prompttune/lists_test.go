@@ -117,7 +117,8 @@ func TestListedWordsErrors(t *testing.T) {
 	src := folder(t, "split-dynamo-18")
 	src.FS.(fstest.MapFS)[wordsFile+"/cat"] = &fstest.MapFile{}
 	var path *fs.PathError
-	if _, _, err := proposed([]*Model{load(t, src)}, Proposals{}); !is[*WordsError](err) || !errors.As(err, &path) {
+	if _, _, err := proposed([]*Model{load(t, src)}, Proposals{}); !is[*WordsError](err) || !errors.As(err, &path) ||
+		strings.Count(err.Error(), wordsFile) != 1 {
 		t.Errorf("a folder: %v", err)
 	}
 	var few *ProposalsError

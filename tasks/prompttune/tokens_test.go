@@ -118,7 +118,7 @@ func TestReadWords(t *testing.T) {
 	}
 	var wrong *ListError
 	for _, list := range []string{bad, empty, "", ",", "nowhere.txt", "no/where"} {
-		if _, err := ReadWords(list); !errors.As(err, &wrong) {
+		if _, err := ReadWords(list); !errors.As(err, &wrong) || len(list) > 1 && strings.Count(err.Error(), list) != 1 {
 			t.Errorf("%q: %v", list, err)
 		}
 	}
