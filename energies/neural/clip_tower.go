@@ -47,9 +47,7 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return constant[v.Name] })
 	have := signature(g)
 	onnx.Prune(g)
-	read := map[string]bool{}
-	readNames(g, read)
-	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })
+	dropUnread(g)
 	if _, err := onnx.WidenFloat16(w.model); err != nil {
 		return nil, err
 	}
@@ -124,6 +122,13 @@ func ranked(v *onnx.ValueInfo, rank int) bool {
 	return len(v.Type.Shape) == rank
 }
 
+// dropUnread removes the inputs that nothing reads.
+func dropUnread(g *onnx.Graph) {
+	read := map[string]bool{}
+	readNames(g, read)
+	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })
+}
+
 // readNames notes the names that nodes read, in subgraphs too.
 func readNames(g *onnx.Graph, names map[string]bool) {
 	for _, v := range g.Outputs {
@@ -195,8 +200,6 @@ func finish(b *onnx.Builder, batch onnx.Dim) (*onnx.Model, error) {
 	if err := doubleRows(m, batch); err != nil {
 		return nil, err
 	}
-	read := map[string]bool{}
-	readNames(m.Graph, read)
-	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })
+	dropUnread(m.Graph)
 	return m, nil
 }

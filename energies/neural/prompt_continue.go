@@ -91,13 +91,6 @@ func (p *pool) write(b *onnx.Builder, like onnx.Value) onnx.Value {
 	return b.Refine(rows, to)
 }
 
-// dropUnread removes the inputs that nothing reads.
-func dropUnread(g *onnx.Graph) {
-	read := map[string]bool{}
-	readNames(g, read)
-	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })
-}
-
 // opened returns the tower cut open at its token embedding, which becomes an input under
 // its own name, and that input; where all texts begin alike, at the embeddings of c.
 func (t *textModel) opened(c *continued) (*onnx.Model, onnx.Value) {
