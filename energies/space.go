@@ -88,6 +88,9 @@ func (e *SpaceError) Error() string {
 	return "energies: space: " + e.Reason
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*SpaceError) ExitCode() int { return 2 }
+
 // Check returns a *SpaceError where the space is malformed, an allowed list is
 // empty, unsorted or out of range.
 func (s *Space) Check() error {

@@ -79,6 +79,9 @@ func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("models: %s: %s has sha256 %.12s, the manifest says %.12s; run go generate ./models after changing it", e.Model, e.File, e.Got, e.Want)
 }
 
+// ExitCode returns 3: runtime or model unavailable.
+func (*ChecksumError) ExitCode() int { return 3 }
+
 // verify compares every file of e in fsys with the manifest.
 func (e Entry) verify(fsys fs.FS) error {
 	for _, f := range e.Files {

@@ -41,6 +41,9 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("models: no model %q: it is neither a folder nor one of the built-in models (%s)", e.Name, strings.Join(e.Known, ", "))
 }
 
+// ExitCode returns 3: runtime or model unavailable.
+func (*UnknownError) ExitCode() int { return 3 }
+
 // MissingFileError reports a model folder that lacks a file. It matches
 // fs.ErrNotExist.
 type MissingFileError struct {
@@ -50,6 +53,9 @@ type MissingFileError struct {
 func (e *MissingFileError) Error() string {
 	return fmt.Sprintf("models: %s has no %s", e.Dir, e.File)
 }
+
+// ExitCode returns 3: runtime or model unavailable.
+func (*MissingFileError) ExitCode() int { return 3 }
 
 // Unwrap makes errors.Is(err, fs.ErrNotExist) true.
 func (e *MissingFileError) Unwrap() error { return fs.ErrNotExist }

@@ -56,6 +56,9 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("models: %s is a %s; a %s is wanted (built in: %s)", e.Name, e.Have, e.Want, strings.Join(e.Known, ", "))
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*KindError) ExitCode() int { return 2 }
+
 // The kinds of models, as they are called in messages.
 const (
 	kindMLM  = "masked language model"

@@ -37,6 +37,9 @@ func (e *BindError) Error() string {
 	return fmt.Sprintf("onnx: bind %s=%d: %s", e.Key, e.Size, e.Reason)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*BindError) ExitCode() int { return 2 }
+
 // bindName replaces a named dimension wherever the file states it.
 func bindName(m *Model, name string, n int64) bool {
 	found := false

@@ -43,6 +43,9 @@ func (e *CheckError) Error() string {
 	return describe(e.Path, "", s, -1)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*CheckError) ExitCode() int { return 2 }
+
 // Check reports what is wrong with the structure of a model, as a [*CheckError]
 // that lists everything found:
 //

@@ -20,6 +20,9 @@ type FormatError struct {
 // Error returns one line.
 func (e *FormatError) Error() string { return describe(e.Path, e.Field, e.Reason, e.Offset) }
 
+// ExitCode returns 2: bad usage or input.
+func (*FormatError) ExitCode() int { return 2 }
+
 // UnsupportedError says that a file may be right but uses something that this
 // package does not handle. It matches [errors.ErrUnsupported].
 type UnsupportedError struct {
@@ -31,6 +34,9 @@ type UnsupportedError struct {
 
 // Error returns one line.
 func (e *UnsupportedError) Error() string { return describe(e.Path, e.Field, e.Reason, e.Offset) }
+
+// ExitCode returns 2: bad usage or input.
+func (*UnsupportedError) ExitCode() int { return 2 }
 
 // Is reports whether target is [errors.ErrUnsupported].
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }

@@ -59,6 +59,9 @@ type ShapeError struct {
 
 func (e *ShapeError) Error() string { return "onnx: " + e.Node + ": " + e.Reason }
 
+// ExitCode returns 2: bad usage or input.
+func (*ShapeError) ExitCode() int { return 2 }
+
 // Infer computes the element type and symbolic shape of every value of the main
 // graph. Dimensions that a file leaves open become symbols of their own. An
 // operator it does not know leaves its outputs to the file's value_info, or

@@ -65,6 +65,9 @@ func (e *UnknownError) Error() string {
 	return msg + " (known: " + strings.Join(e.Known, ", ") + ")"
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*UnknownError) ExitCode() int { return 2 }
+
 // OptionError reports an option whose value cannot be used.
 type OptionError struct {
 	Sampler, Option, Value, Reason string
@@ -73,6 +76,9 @@ type OptionError struct {
 func (e *OptionError) Error() string {
 	return fmt.Sprintf("samplers: %s: option %s: value %q: %s", e.Sampler, e.Option, e.Value, e.Reason)
 }
+
+// ExitCode returns 2: bad usage or input.
+func (*OptionError) ExitCode() int { return 2 }
 
 // UnsupportedError reports an energy that lacks what a sampler needs.
 type UnsupportedError struct {
@@ -84,12 +90,18 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("samplers: %s needs %s, which this energy does not offer", e.Sampler, e.Needs)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*UnsupportedError) ExitCode() int { return 2 }
+
 // ConfigError reports a Config that contradicts itself.
 type ConfigError struct {
 	Field, Reason string
 }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("samplers: %s: %s", e.Field, e.Reason) }
+
+// ExitCode returns 2: bad usage or input.
+func (*ConfigError) ExitCode() int { return 2 }
 
 func unknown(what, name string, known []string) *UnknownError {
 	slices.Sort(known)

@@ -16,6 +16,9 @@ func (e *ScheduleError) Error() string {
 	return fmt.Sprintf("samplers: schedule %q: %s", e.Text, e.Reason)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*ScheduleError) ExitCode() int { return 2 }
+
 // ParseSchedule reads an inverse temperature for Config.InverseTemperature, of a
 // run of that many steps, warm-up included:
 //

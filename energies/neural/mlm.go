@@ -108,6 +108,9 @@ func (e *OptionError) Error() string {
 	return fmt.Sprintf("neural: %s %q: want %s", e.Option, e.Value, e.Want)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*OptionError) ExitCode() int { return 2 }
+
 // MLM is a masked language model made ready to be an energy. Any number of texts
 // share its sessions. It is safe for concurrent use.
 type MLM struct {

@@ -70,6 +70,9 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("neural: the space %s does not fit input %q of shape %s: %s", e.Space, e.Input, e.Shape, e.Reason)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*MismatchError) ExitCode() int { return 2 }
+
 // NewModel prepares a model. m is not changed. float16 weights are widened.
 //
 // Errors: *OptionError, *energies.SpaceError, *MismatchError where the space contradicts

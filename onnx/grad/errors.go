@@ -18,6 +18,9 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("grad: no gradient rule for %d node(s) on the path: %s", len(e.Nodes), labels(e.Nodes))
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*MissingError) ExitCode() int { return 2 }
+
 // Is reports whether target is [errors.ErrUnsupported].
 func (e *MissingError) Is(target error) bool { return target == errors.ErrUnsupported }
 
@@ -32,6 +35,9 @@ func (e *CodesError) Error() string {
 	return fmt.Sprintf("grad: integers are computed with, not only used to index a table, by %d node(s): %s; export the model with a floating-point or one-hot input",
 		len(e.Nodes), labels(e.Nodes))
 }
+
+// ExitCode returns 2: bad usage or input.
+func (*CodesError) ExitCode() int { return 2 }
 
 // Is reports whether target is [errors.ErrUnsupported].
 func (e *CodesError) Is(target error) bool { return target == errors.ErrUnsupported }
@@ -51,6 +57,9 @@ func (e *NoPathError) Error() string {
 	return fmt.Sprintf("grad: no differentiable path leads from %q to the output", e.From)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*NoPathError) ExitCode() int { return 2 }
+
 // ShapeError reports a gradient whose shape cannot be matched with its value's,
 // because dimensions are unknown. Binding symbolic dimensions helps.
 type ShapeError struct {
@@ -63,6 +72,9 @@ func (e *ShapeError) Error() string {
 		e.Node, e.Value, e.Have, e.Want)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*ShapeError) ExitCode() int { return 2 }
+
 // OutputError reports that the gradient of an output of a node was asked for which
 // its rule does not cover. It matches [errors.ErrUnsupported].
 type OutputError struct {
@@ -73,6 +85,9 @@ type OutputError struct {
 func (e *OutputError) Error() string {
 	return fmt.Sprintf("grad: %s: the gradient of output %d is not supported", e.Node, e.Output)
 }
+
+// ExitCode returns 2: bad usage or input.
+func (*OutputError) ExitCode() int { return 2 }
 
 // Is reports whether target is [errors.ErrUnsupported].
 func (e *OutputError) Is(target error) bool { return target == errors.ErrUnsupported }
@@ -85,12 +100,18 @@ func (e *OpsetError) Error() string {
 	return fmt.Sprintf("grad: the model is of operator set %d; upgrade it to %d first", e.Have, e.Need)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*OpsetError) ExitCode() int { return 2 }
+
 // TrainingError reports a node that runs in training mode, whose output is random.
 type TrainingError struct{ Node string }
 
 func (e *TrainingError) Error() string {
 	return "grad: " + e.Node + " is in training mode; export the model for inference"
 }
+
+// ExitCode returns 2: bad usage or input.
+func (*TrainingError) ExitCode() int { return 2 }
 
 // NameError reports a name that the model does not have, or, with an empty Name, one
 // that must be given because there is a choice.
@@ -107,6 +128,9 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("grad: the model has no %s %q%s", e.What, e.Name, onnx.Nearest(e.Name, e.Have))
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*NameError) ExitCode() int { return 2 }
+
 // TypeError reports a value whose element type has no gradient.
 type TypeError struct {
 	Value string
@@ -120,9 +144,15 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("grad: %q is of type %s; gradients are of floating-point values, and of int32 and int64 inputs that index a table", e.Value, e.Type)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*TypeError) ExitCode() int { return 2 }
+
 // RowsError reports an output that is not one number a row where that was asked.
 type RowsError struct{ Output, Shape string }
 
 func (e *RowsError) Error() string {
 	return fmt.Sprintf("grad: output %q has shape %s, which is not one number a row; ask for the gradient of the sum of its elements, or for the product of a vector with the Jacobian", e.Output, e.Shape)
 }
+
+// ExitCode returns 2: bad usage or input.
+func (*RowsError) ExitCode() int { return 2 }

@@ -22,6 +22,9 @@ func (e *UsageError) Error() string {
 	return fmt.Sprintf("ort: %s is %q: want %s", e.Option, e.Value, e.Want)
 }
 
+// ExitCode returns 2: bad usage or input.
+func (*UsageError) ExitCode() int { return 2 }
+
 // A NotFoundError reports that no usable library was found, and none fetched.
 type NotFoundError struct {
 	Tried []Attempt // every place and source, in the order tried
@@ -35,6 +38,9 @@ func (e *NotFoundError) Error() string {
 	return "ort: no onnxruntime library of version " + Need + " or later; set " + envLib +
 		" to the file of one; tried " + strings.Join(parts, "; ")
 }
+
+// ExitCode returns 3: runtime or model unavailable.
+func (*NotFoundError) ExitCode() int { return 3 }
 
 // Unwrap returns the error of every attempt, so that [errors.As] finds a
 // [ChecksumError] or [VersionError] among them.
@@ -59,6 +65,9 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("ort: %s (from %s) can't be loaded as an onnxruntime library: %s", e.Path, e.How, oneLine(e.Err))
 }
 
+// ExitCode returns 3: runtime or model unavailable.
+func (*LoadError) ExitCode() int { return 3 }
+
 func (e *LoadError) Unwrap() error { return e.Err }
 
 // A VersionError reports a library that is older than the binding needs.
@@ -73,6 +82,9 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("ort: %s (from %s) is onnxruntime %s: version %s or later is needed", e.Path, e.How, e.Found, e.Need)
 }
 
+// ExitCode returns 3: runtime or model unavailable.
+func (*VersionError) ExitCode() int { return 3 }
+
 // A LoadedError reports that the process already uses another library: there
 // can be one only.
 type LoadedError struct {
@@ -83,6 +95,9 @@ type LoadedError struct {
 func (e *LoadedError) Error() string {
 	return fmt.Sprintf("ort: %s is already loaded: a process can't also use %s", e.Loaded, e.Asked)
 }
+
+// ExitCode returns 3: runtime or model unavailable.
+func (*LoadedError) ExitCode() int { return 3 }
 
 // A ChecksumError reports fetched bytes that are not the pinned ones. They are
 // deleted before the error is returned.
@@ -100,6 +115,9 @@ func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("ort: %s from %s has sha256 %s, not the pinned %s: refused", e.File, e.Source, e.Got, e.Want)
 }
 
+// ExitCode returns 3: runtime or model unavailable.
+func (*ChecksumError) ExitCode() int { return 3 }
+
 // A FetchError reports a source that gave no library.
 type FetchError struct {
 	Source string // "upstream", "npm" or "pip"
@@ -110,6 +128,9 @@ type FetchError struct {
 func (e *FetchError) Error() string {
 	return fmt.Sprintf("ort: %s gave no %s: %s", e.Source, e.What, oneLine(e.Err))
 }
+
+// ExitCode returns 3: runtime or model unavailable.
+func (*FetchError) ExitCode() int { return 3 }
 
 func (e *FetchError) Unwrap() error { return e.Err }
 
@@ -126,6 +147,9 @@ func (e *DiskError) Error() string {
 		e.Path, oneLine(e.Err), (e.Need+999_999)/1_000_000, envCache)
 }
 
+// ExitCode returns 3: runtime or model unavailable.
+func (*DiskError) ExitCode() int { return 3 }
+
 func (e *DiskError) Unwrap() error { return e.Err }
 
 // A ProviderError reports an execution provider that this library or this
@@ -141,6 +165,9 @@ func (e *ProviderError) Error() string {
 		e.Provider, e.Library, oneLine(e.Err), envLib)
 }
 
+// ExitCode returns 3: runtime or model unavailable.
+func (*ProviderError) ExitCode() int { return 3 }
+
 func (e *ProviderError) Unwrap() error { return e.Err }
 
 // A ModelError reports a model that can't be opened.
@@ -152,6 +179,9 @@ type ModelError struct {
 func (e *ModelError) Error() string {
 	return fmt.Sprintf("ort: %s: the model can't be opened: %s", e.Session, oneLine(e.Err))
 }
+
+// ExitCode returns 3: runtime or model unavailable.
+func (*ModelError) ExitCode() int { return 3 }
 
 func (e *ModelError) Unwrap() error { return e.Err }
 

@@ -30,6 +30,9 @@ type PictureError struct{ Reason string }
 
 func (e *PictureError) Error() string { return "store: picture: " + e.Reason }
 
+// ExitCode returns 2: bad usage or input.
+func (*PictureError) ExitCode() int { return 2 }
+
 // Resolve fills in what is to be guessed for a space, or returns a *PictureError:
 // its sites do not make such a picture, or its values are no shades.
 func (p Picture) Resolve(s Space) (Picture, error) {

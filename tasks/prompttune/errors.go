@@ -29,6 +29,9 @@ func (e *TemplateError) Error() string {
 }
 func (*TemplateError) input() {}
 
+// ExitCode returns 2: bad usage or input.
+func (*TemplateError) ExitCode() int { return 2 }
+
 // LengthError reports a prompt or a target text of more tokens than the model takes.
 type LengthError struct {
 	What          string // "the prompt" or "the target text"
@@ -44,6 +47,9 @@ func (e *LengthError) Error() string {
 	return text
 }
 func (*LengthError) input() {}
+
+// ExitCode returns 2: bad usage or input.
+func (*LengthError) ExitCode() int { return 2 }
 
 // WordError reports a word of a list that cannot be used.
 type WordError struct {
@@ -65,6 +71,9 @@ func (e *WordError) Error() string {
 }
 func (*WordError) input() {}
 
+// ExitCode returns 2: bad usage or input.
+func (*WordError) ExitCode() int { return 2 }
+
 // ProposalsError reports lists that leave too few tokens to propose.
 type ProposalsError struct {
 	Left    int // 0 or 1
@@ -80,6 +89,9 @@ func (e *ProposalsError) Error() string {
 }
 func (*ProposalsError) input() {}
 
+// ExitCode returns 2: bad usage or input.
+func (*ProposalsError) ExitCode() int { return 2 }
+
 // BlockedError reports fixed words that are blocked themselves.
 type BlockedError struct{ Template, Word string }
 
@@ -87,6 +99,9 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("prompttune: template %q has the blocked word %q: no prompt could be a result", e.Template, e.Word)
 }
 func (*BlockedError) input() {}
+
+// ExitCode returns 2: bad usage or input.
+func (*BlockedError) ExitCode() int { return 2 }
 
 // ListError reports a word list that cannot be read.
 type ListError struct {
@@ -98,6 +113,9 @@ type ListError struct {
 func (e *ListError) Error() string {
 	return fmt.Sprintf("prompttune: word list %s: %s", e.List, because(e.Reason, e.Err))
 }
+
+// ExitCode returns 2: bad usage or input.
+func (*ListError) ExitCode() int { return 2 }
 
 // Unwrap returns the cause.
 func (e *ListError) Unwrap() error { return e.Err }
@@ -117,6 +135,9 @@ func (e *TargetError) Error() string {
 }
 func (*TargetError) input() {}
 
+// ExitCode returns 2: bad usage or input.
+func (*TargetError) ExitCode() int { return 2 }
+
 // VocabularyError reports a tokenizer and a text tower that do not belong together.
 type VocabularyError struct {
 	Model        string // where both come from
@@ -126,6 +147,9 @@ type VocabularyError struct {
 func (e *VocabularyError) Error() string {
 	return fmt.Sprintf("prompttune: model %s: its tokenizer has %d tokens, its text tower %d", e.Model, e.Tokens, e.Rows)
 }
+
+// ExitCode returns 3: runtime or model unavailable.
+func (*VocabularyError) ExitCode() int { return 3 }
 
 // VocabulariesError reports models whose tokens are not the same.
 type VocabulariesError struct {
@@ -145,6 +169,9 @@ func (e *VocabulariesError) Error() string {
 	}
 	return fmt.Sprintf("prompttune: models %s and %s have different vocabularies (%s): one prompt cannot be for both", e.First, e.Second, how)
 }
+
+// ExitCode returns 2: bad usage or input.
+func (*VocabulariesError) ExitCode() int { return 2 }
 
 // WordsError reports the word list of a model that cannot be used. It comes in a
 // *LoadError, which names the model.
@@ -167,6 +194,9 @@ type LoadError struct {
 }
 
 func (e *LoadError) Error() string { return fmt.Sprintf("prompttune: model %s: %v", e.Model, e.Err) }
+
+// ExitCode returns 3: runtime or model unavailable.
+func (*LoadError) ExitCode() int { return 3 }
 
 // Unwrap returns the cause.
 func (e *LoadError) Unwrap() error { return e.Err }

@@ -8,6 +8,9 @@ type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 
+// ExitCode returns 2: bad usage or input.
+func (*UsageError) ExitCode() int { return 2 }
+
 // Unwrap returns the cause.
 func (e *UsageError) Unwrap() error { return e.Err }
 
@@ -23,3 +26,6 @@ type FailedError struct{ Failed, Of int }
 func (e *FailedError) Error() string {
 	return fmt.Sprintf("%d of %d inputs failed", e.Failed, e.Of)
 }
+
+// ExitCode returns 1: a run that failed.
+func (*FailedError) ExitCode() int { return 1 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/grad"
 )
 
 // UnavailableError reports a file that is not there or cannot be read. The program
@@ -23,6 +22,9 @@ import (
 type UnavailableError struct{ Err error }
 
 func (e *UnavailableError) Error() string { return e.Err.Error() }
+
+// ExitCode returns 3: runtime or model unavailable.
+func (*UnavailableError) ExitCode() int { return 3 }
 
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
@@ -66,27 +68,17 @@ func Hash(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// Classify gives an error of the packages onnx and onnx/grad the type of its exit
-// code.
+// Classify gives an error about a file of a model its exit code, where it has none: 3
+// for a file that cannot be read, 2 for a format that is not supported.
 func Classify(err error) error {
 	var path *fs.PathError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &path):
 		return &UnavailableError{err}
-	case is[*onnx.FormatError](err), is[*onnx.UnsupportedError](err), is[*onnx.CheckError](err), is[*onnx.ShapeError](err),
-		is[*onnx.BindError](err), is[*grad.NameError](err), is[*grad.TypeError](err), is[*grad.RowsError](err), is[*grad.NoPathError](err),
-		is[*grad.MissingError](err), is[*grad.CodesError](err), is[*grad.OutputError](err), is[*grad.ShapeError](err), is[*grad.TrainingError](err),
-		is[*grad.OpsetError](err), errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, errors.ErrUnsupported):
 		return &app.UsageError{Err: err}
 	}
 	return err
-}
-
-func is[E error](err error) bool {
-	var e E
-	return errors.As(err, &e)
 }
 
 // External is a file that holds weights of a model.

@@ -23,6 +23,9 @@ type InputFileError struct{ Path, Reason string }
 
 func (e *InputFileError) Error() string { return e.Path + ": " + e.Reason }
 
+// ExitCode returns 2: bad usage or input.
+func (*InputFileError) ExitCode() int { return 2 }
+
 // array is a file of numbers.
 type array struct {
 	shape  []int64
