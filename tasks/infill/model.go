@@ -7,7 +7,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/bert"
 )
 
 // Model is a masked language model with its tokenizer. Any number of texts share it.
@@ -16,7 +16,7 @@ type Model struct {
 	// Source is where it was read from.
 	Source models.Model
 
-	tok    *tokenize.BERT
+	tok    *bert.Tokenizer
 	mlm    *neural.MLM
 	words  []int32 // ids that may be proposed at the beginning of a text, sorted
 	pieces []int32 // and those that may elsewhere, with pieces "##x"
@@ -33,7 +33,7 @@ func Load(src models.Model, o neural.MLMOptions) (*Model, error) {
 		return nil, &LoadError{Model: src.Name, Err: err}
 	}
 	var err error
-	if m.tok, err = tokenize.LoadBERT(src.FS); err != nil {
+	if m.tok, err = bert.Load(src.FS); err != nil {
 		return fail(err)
 	}
 	var file *onnx.Model

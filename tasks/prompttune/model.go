@@ -13,7 +13,7 @@ import (
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/tasks/pictures"
-	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/clip"
 )
 
 // preprocessorFile says how a model wants its pictures.
@@ -38,7 +38,7 @@ type Model struct {
 func Load(src models.Towers, o neural.CLIPOptions) (*Model, error) {
 	m := &Model{Source: src}
 	fail := func(err error) (*Model, error) { return nil, &LoadError{Model: src.Name, Err: err} }
-	tok, err := tokenize.LoadCLIP(src.FS)
+	tok, err := clip.Load(src.FS)
 	if err != nil {
 		return fail(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/clip"
 )
 
 // Template is a prompt with blanks: fixed words as they are printed, and places for one
@@ -119,7 +119,7 @@ func (t *Template) render(v vocabulary, tokens []int32) string {
 }
 
 // vocabulary is what this package asks of a tokenizer.
-type vocabulary struct{ *tokenize.CLIP }
+type vocabulary struct{ *clip.Tokenizer }
 
 // plain returns the ids of a text without special tokens around it.
 func (v vocabulary) plain(text string) ([]int32, error) {

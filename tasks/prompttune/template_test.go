@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/clip"
 )
 
 // tiny is a tokenizer of 60 tokens: letters of "acdeghinorst", with and without the end of
 // a word, some words, and "hats", which no merge leads to.
 func tiny(t *testing.T) vocabulary {
 	t.Helper()
-	v, err := tokenize.LoadCLIP(os.DirFS("testdata/tiny"))
+	v, err := clip.Load(os.DirFS("testdata/tiny"))
 	if err != nil {
 		t.Fatal(err)
 	}

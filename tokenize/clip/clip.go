@@ -1,12 +1,5 @@
-package tokenize
-
-import (
-	"io/fs"
-	"sync"
-)
-
-// CLIP is the tokenizer of CLIP's text towers: byte-level BPE whose pieces at a word's end carry the
-// suffix "</w>". It is read-only and safe for concurrent use.
+// Package clip is the byte-level BPE of CLIP's text towers, whose pieces at a word's end carry the
+// suffix "</w>".
 //
 // The steps, in the reference's order:
 //
@@ -20,7 +13,19 @@ import (
 //
 // Offsets are those of the characters a token has bytes of, so the tokens of one emoji all cover it;
 // a composed character has the offsets of the first character it was composed from.
-type CLIP struct {
+package clip
+
+import (
+	"io/fs"
+	"sync"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/aligned"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
+)
+
+// Tokenizer is a CLIP tokenizer. It is read-only and safe for concurrent use.
+type Tokenizer struct {
 	// SOT and EOT stand around a text. Pad fills a batch and Unk stands for a byte without a piece;
 	// both are EOT unless the files say otherwise. Unk is -1 where every byte has its pieces and the
 	// files name none.
@@ -29,8 +34,8 @@ type CLIP struct {
 	// files do not say.
 	MaxLen int
 
-	raw, late *literals // added tokens of the raw and of the normalised text
-	heads     []string  // that the word pattern tries first
+	raw, late *files.Literals // added tokens of the raw and of the normalised text
+	heads     []string        // that the word pattern tries first
 	bpe       bpe
 	list      []string         // id -> piece
 	ids       map[string]int32 // piece -> id
@@ -38,9 +43,9 @@ type CLIP struct {
 	buffers   sync.Pool // of *bpeBuffer
 }
 
-var _ Tokenizer = (*CLIP)(nil)
+var _ tokenize.Tokenizer = (*Tokenizer)(nil)
 
-// LoadCLIP reads a tokenizer from the files of a model's folder: tokenizer.json or, without it,
+// Load reads a tokenizer from the files of a model's folder: tokenizer.json or, without it,
 // vocab.json and merges.txt.
 //
 // The names of SOT and EOT are those of the post-processor in tokenizer.json, else bos_token and
@@ -49,24 +54,24 @@ var _ Tokenizer = (*CLIP)(nil)
 // model_max_length in tokenizer_config.json and max_position_embeddings in config.json, at its top or
 // in its text_config.
 //
-// Errors are *MissingFileError, *FormatError, *UnsupportedError (for other models' tokenizers too),
-// *MissingPieceError, *DuplicateError, or an error of fsys.
-func LoadCLIP(fsys fs.FS) (*CLIP, error) {
-	f, err := readCLIPFiles(fsys)
+// Errors are *tokenize.FormatError, *tokenize.UnsupportedError, or an error of fsys; it matches
+// fs.ErrNotExist when the folder has no vocabulary.
+func Load(fsys fs.FS) (*Tokenizer, error) {
+	f, err := readFolder(fsys)
 	if err != nil {
 		return nil, err
 	}
-	c := &CLIP{
+	c := &Tokenizer{
 		MaxLen:  f.maxLen,
 		Unk:     -1,
 		heads:   f.heads,
-		list:    f.vocab.list(),
-		ids:     f.vocab.all(),
+		list:    f.vocab.List(),
+		ids:     f.vocab.All(),
 		special: map[int32]bool{},
 	}
 	c.buffers.New = func() any { return new(bpeBuffer) }
 	raw, late := map[string]int32{}, map[string]int32{}
-	for _, t := range f.vocab.added {
+	for _, t := range f.vocab.Added {
 		if t.Normalized {
 			late[normalizedText(t.Content)] = t.ID
 		} else {
@@ -74,10 +79,10 @@ func LoadCLIP(fsys fs.FS) (*CLIP, error) {
 		}
 		c.special[t.ID] = c.special[t.ID] || t.Special
 	}
-	c.raw, c.late = newLiterals(raw), newLiterals(late)
+	c.raw, c.late = files.NewLiterals(raw), files.NewLiterals(late)
 	c.SOT, c.EOT, c.Pad = c.ids[f.sot], c.ids[f.eot], c.ids[f.pad] // the files were checked to have them
-	if f.vocab.unk != "" {
-		c.Unk = c.ids[f.vocab.unk]
+	if f.vocab.Unk != "" {
+		c.Unk = c.ids[f.vocab.Unk]
 	}
 	c.bpe, err = newBPE(&f.vocab, f.merges, f.mergesFrom, c.Unk)
 	if err != nil {
@@ -87,11 +92,11 @@ func LoadCLIP(fsys fs.FS) (*CLIP, error) {
 }
 
 // Size is the number of ids.
-func (c *CLIP) Size() int { return len(c.list) }
+func (c *Tokenizer) Size() int { return len(c.list) }
 
 // Piece is the vocabulary entry of id as the files spell it, in the byte alphabet and with the
 // suffix, "" when id is out of range. Text is what it reads as.
-func (c *CLIP) Piece(id int32) string {
+func (c *Tokenizer) Piece(id int32) string {
 	if id < 0 || int(id) >= len(c.list) {
 		return ""
 	}
@@ -99,27 +104,27 @@ func (c *CLIP) Piece(id int32) string {
 }
 
 // ID is the id of a vocabulary entry.
-func (c *CLIP) ID(piece string) (int32, bool) {
+func (c *Tokenizer) ID(piece string) (int32, bool) {
 	id, ok := c.ids[piece]
 	return id, ok
 }
 
 // IsSpecial reports whether id is a special token such as <|endoftext|>, which Decode leaves out.
-func (c *CLIP) IsSpecial(id int32) bool { return c.special[id] }
+func (c *Tokenizer) IsSpecial(id int32) bool { return c.special[id] }
 
 // Encode implements Tokenizer. A byte without a piece becomes Unk, which is not marked Special.
-func (c *CLIP) Encode(text string) ([]Token, error) {
-	if err := checkUTF8(text); err != nil {
+func (c *Tokenizer) Encode(text string) ([]tokenize.Token, error) {
+	if err := aligned.CheckUTF8(text); err != nil {
 		return nil, err
 	}
 	buf := c.buffers.Get().(*bpeBuffer)
 	defer c.buffers.Put(buf)
-	out := make([]Token, 0, len(text)/3+1)
+	out := make([]tokenize.Token, 0, len(text)/3+1)
 	for pos := 0; pos < len(text); {
-		start, end, id := c.raw.next(text, pos)
+		start, end, id := c.raw.Next(text, pos)
 		out = c.encodePlain(out, buf, text[pos:start], pos)
 		if start < end {
-			out = append(out, Token{ID: id, Start: start, End: end, Special: c.special[id]})
+			out = append(out, tokenize.Token{ID: id, Start: start, End: end, Special: c.special[id]})
 		}
 		pos = end
 	}
@@ -127,17 +132,17 @@ func (c *CLIP) Encode(text string) ([]Token, error) {
 }
 
 // encodePlain appends the tokens of a text without raw literals, whose offsets start at base.
-func (c *CLIP) encodePlain(out []Token, buf *bpeBuffer, text string, base int) []Token {
-	chars := normalizeCLIP(text, base)
+func (c *Tokenizer) encodePlain(out []tokenize.Token, buf *bpeBuffer, text string, base int) []tokenize.Token {
+	chars := normalize(text, base)
 	plain := func(from, to int) {
-		splitCLIP(chars[from:to], c.heads, func(word []char) {
+		split(chars[from:to], c.heads, func(word []aligned.Char) {
 			out = c.encodeWord(out, buf, word)
 		})
 	}
 	pos := 0
-	c.late.each(chars, func(start, end int, id int32) {
+	c.late.Each(chars, func(start, end int, id int32) {
 		plain(pos, start)
-		out = append(out, Token{ID: id, Start: chars[start].start, End: chars[end-1].end, Special: c.special[id]})
+		out = append(out, tokenize.Token{ID: id, Start: chars[start].Start, End: chars[end-1].End, Special: c.special[id]})
 		pos = end
 	})
 	plain(pos, len(chars))
@@ -145,10 +150,10 @@ func (c *CLIP) encodePlain(out []Token, buf *bpeBuffer, text string, base int) [
 }
 
 // encodeWord appends the tokens of one word.
-func (c *CLIP) encodeWord(out []Token, buf *bpeBuffer, word []char) []Token {
+func (c *Tokenizer) encodeWord(out []tokenize.Token, buf *bpeBuffer, word []aligned.Char) []tokenize.Token {
 	buf.setWord(word)
 	for _, p := range c.bpe.split(buf) {
-		out = append(out, Token{ID: p.id, Start: word[buf.owner[p.start]].start, End: word[buf.owner[p.end-1]].end})
+		out = append(out, tokenize.Token{ID: p.id, Start: word[buf.owner[p.start]].Start, End: word[buf.owner[p.end-1]].End})
 	}
 	return out
 }

@@ -1,21 +1,24 @@
-package tokenize
+package clip
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// clipJSON is the part of tokenizer.json that decides how text is split. What differs between kinds
+// tokenizerJSON is the part of tokenizer.json that decides how text is split. What differs between kinds
 // of tokenizers stays raw until the model's kind is known.
-type clipJSON struct {
-	Added         []addedToken    `json:"added_tokens"`
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
+type tokenizerJSON struct {
+	Added         []files.AddedToken `json:"added_tokens"`
+	Normalizer    json.RawMessage    `json:"normalizer"`
+	PreTokenizer  json.RawMessage    `json:"pre_tokenizer"`
+	PostProcessor json.RawMessage    `json:"post_processor"`
 	Model         *struct {
-		modelJSON
+		files.Model
 		Suffix       string   `json:"end_of_word_suffix"`
 		Dropout      *float64 `json:"dropout"`
 		FuseUnk      bool     `json:"fuse_unk"`
@@ -25,17 +28,17 @@ type clipJSON struct {
 }
 
 func unsupported(format string, args ...any) error {
-	return &UnsupportedError{tokenizerFile, fmt.Sprintf(format, args...)}
+	return &tokenize.UnsupportedError{File: files.TokenizerJSON, What: fmt.Sprintf(format, args...)}
 }
 
-// read fills in the vocabulary, the merges, the heads of the word pattern, and sot and eot where the
+// read fills in the files.Vocabulary, the merges, the heads of the word pattern, and sot and eot where the
 // post-processor has them.
-func (t *clipJSON) read(f *clipFiles) error {
+func (t *tokenizerJSON) read(f *folder) error {
 	m := t.Model
 	if m == nil || m.Vocab == nil {
-		return &FormatError{File: tokenizerFile, Err: errors.New("no model.vocab")}
+		return &tokenize.FormatError{File: files.TokenizerJSON, Err: errors.New("no model.vocab")}
 	}
-	if kind := m.kind(); kind != "BPE" {
+	if kind := m.Kind(); kind != "BPE" {
 		return unsupported("model type %q, only CLIP's BPE", kind)
 	}
 	if m.Suffix != wordEnd {
@@ -44,18 +47,14 @@ func (t *clipJSON) read(f *clipFiles) error {
 	if m.Prefix != nil && *m.Prefix != "" || m.Dropout != nil && *m.Dropout != 0 || m.FuseUnk || m.ByteFallback || m.IgnoreMerges {
 		return unsupported("model with continuing_subword_prefix, dropout, fuse_unk, byte_fallback or ignore_merges")
 	}
-	var ids pieceIDs
+	var ids files.PieceIDs
 	if err := json.Unmarshal(m.Vocab, &ids); err != nil {
-		var dup *duplicateKey
-		if errors.As(err, &dup) {
-			return &DuplicateError{tokenizerFile, dup.key, dup.ids}
-		}
-		return &FormatError{File: tokenizerFile, Err: err}
+		return &tokenize.FormatError{File: files.TokenizerJSON, Err: err}
 	}
-	f.vocab = vocabulary{file: tokenizerFile, ids: ids, added: t.Added, unk: m.Unk}
+	f.vocab = files.Vocabulary{File: files.TokenizerJSON, IDs: ids, Added: t.Added, Unk: m.Unk}
 	var rules []mergeRule
 	if err := json.Unmarshal(m.Merges, &rules); err != nil {
-		return &FormatError{File: tokenizerFile, Err: err}
+		return &tokenize.FormatError{File: files.TokenizerJSON, Err: err}
 	}
 	for _, r := range rules {
 		f.merges = append(f.merges, r)
@@ -76,10 +75,10 @@ func (t *clipJSON) read(f *clipFiles) error {
 }
 
 // checkNormalizer checks that text is normalised CLIP's way.
-func (t *clipJSON) checkNormalizer() error {
+func (t *tokenizerJSON) checkNormalizer() error {
 	var n struct {
 		Normalizers []struct {
-			typed
+			files.Typed
 			Pattern struct{ Regex string } `json:"pattern"`
 			Content string                 `json:"content"`
 		} `json:"normalizers"`
@@ -97,10 +96,10 @@ func (t *clipJSON) checkNormalizer() error {
 const wordPattern = `'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+`
 
 // heads checks that words are split CLIP's way and returns the literals in front of wordPattern.
-func (t *clipJSON) heads() ([]string, error) {
+func (t *tokenizerJSON) heads() ([]string, error) {
 	var p struct {
 		Parts []struct {
-			typed
+			files.Typed
 			Pattern     struct{ Regex string } `json:"pattern"`
 			Behavior    string                 `json:"behavior"`
 			Invert      bool                   `json:"invert"`
@@ -154,9 +153,9 @@ func literalAlternatives(pattern string) (list []string, ok bool) {
 }
 
 // ends takes the names of SOT and EOT from the post-processor, if that is one that adds them.
-func (t *clipJSON) ends(f *clipFiles) error {
+func (t *tokenizerJSON) ends(f *folder) error {
 	var p struct {
-		typed
+		files.Typed
 		CLS    taggedID `json:"cls"`
 		SEP    taggedID `json:"sep"`
 		Single []struct {
@@ -173,7 +172,7 @@ func (t *clipJSON) ends(f *clipFiles) error {
 		return nil
 	}
 	if err := json.Unmarshal(t.PostProcessor, &p); err != nil {
-		return &FormatError{File: tokenizerFile, Err: err}
+		return &tokenize.FormatError{File: files.TokenizerJSON, Err: err}
 	}
 	sot, eot := p.CLS, p.SEP
 	switch p.Type {
@@ -193,14 +192,14 @@ func (t *clipJSON) ends(f *clipFiles) error {
 	default:
 		return nil
 	}
-	all := f.vocab.all()
+	all := f.vocab.All()
 	for _, end := range []taggedID{sot, eot} {
 		id, ok := all[end.name]
 		if !ok {
-			return &MissingPieceError{tokenizerFile, end.name}
+			return f.vocab.Lacks(end.name)
 		}
 		if id != end.id {
-			return &DuplicateError{tokenizerFile, end.name, [2]int{int(id), int(end.id)}}
+			return &tokenize.FormatError{File: files.TokenizerJSON, Err: fmt.Errorf("%q is listed twice, as %d and %d", end.name, id, end.id)}
 		}
 	}
 	f.sot, f.eot = sot.name, eot.name

@@ -1,10 +1,14 @@
-package tokenize
+package bert
 
-import "unicode"
+import (
+	"unicode"
+
+	"github.com/gradhop/gradhop/tokenize/internal/aligned"
+)
 
 // splitWords is step 6: it calls word for each maximal run without white space or punctuation and
 // for each punctuation character, in order, until word fails.
-func splitWords(chars []char, word func([]char) error) error {
+func splitWords(chars []aligned.Char, word func([]aligned.Char) error) error {
 	start := 0
 	flush := func(end int) error {
 		if start == end {
@@ -13,7 +17,7 @@ func splitWords(chars []char, word func([]char) error) error {
 		return word(chars[start:end])
 	}
 	for i, c := range chars {
-		blank, punct := unicode.IsSpace(c.r), unicode.Is(punctuation, c.r)
+		blank, punct := unicode.IsSpace(c.R), unicode.Is(aligned.Punctuation, c.R)
 		if !blank && !punct {
 			continue
 		}

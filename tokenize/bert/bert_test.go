@@ -1,4 +1,4 @@
-package tokenize
+package bert
 
 import (
 	"fmt"
@@ -9,27 +9,31 @@ import (
 	"testing"
 	"testing/fstest"
 	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
+	"github.com/gradhop/gradhop/tokenize/internal/reference"
 )
 
-func fixtureBERT(t testing.TB) *BERT { return mustLoad(t, os.DirFS("testdata/bert")) }
+func fixtureTokenizer(t testing.TB) *Tokenizer { return mustLoad(t, os.DirFS("testdata")) }
 
 // vocabOnly is the fixture as a folder with vocab.txt and further files.
-func vocabOnly(t testing.TB, files map[string]string) fstest.MapFS {
+func vocabOnly(t testing.TB, extra map[string]string) fstest.MapFS {
 	t.Helper()
-	fsys := fstest.MapFS{vocabFile: {Data: read(t, vocabFile)}}
-	for name, text := range files {
+	fsys := fstest.MapFS{files.VocabTxt: {Data: read(t, files.VocabTxt)}}
+	for name, text := range extra {
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	return fsys
 }
 
 func TestVocabularyFilesAgree(t *testing.T) {
-	a, b := fixtureBERT(t), mustLoad(t, vocabOnly(t, nil))
+	a, b := fixtureTokenizer(t), mustLoad(t, vocabOnly(t, nil))
 	if a.Size() != b.Size() || !reflect.DeepEqual(a.list, b.list) {
 		t.Errorf("tokenizer.json and vocab.txt give different vocabularies")
 	}
 	for _, c := range loadReference(t).Cases["uncased"] {
-		if diff := compare(b, c); diff != "" {
+		if diff := reference.Compare(b, c); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -47,18 +51,18 @@ func TestSettingsFile(t *testing.T) {
 	} {
 		// The same settings must win over those of either vocabulary file.
 		opposite := withNormalizer(t, map[string]any{"strip_accents": nil})
-		opposite.(fstest.MapFS)[settingsFile] = &fstest.MapFile{Data: []byte(c.file)}
-		for _, fsys := range []fs.FS{vocabOnly(t, map[string]string{settingsFile: c.file}), opposite} {
+		opposite.(fstest.MapFS)[files.TokenizerConfig] = &fstest.MapFile{Data: []byte(c.file)}
+		for _, fsys := range []fs.FS{vocabOnly(t, map[string]string{files.TokenizerConfig: c.file}), opposite} {
 			b := mustLoad(t, fsys)
 			for _, k := range ref.Cases[c.setting] {
-				if diff := compare(b, k); diff != "" {
+				if diff := reference.Compare(b, k); diff != "" {
 					t.Fatalf("%s: %s", c.file, diff)
 				}
 			}
 		}
 	}
 	null := withNormalizer(t, map[string]any{"strip_accents": false}).(fstest.MapFS)
-	null[settingsFile] = &fstest.MapFile{Data: []byte(`{"strip_accents": null}`)}
+	null[files.TokenizerConfig] = &fstest.MapFile{Data: []byte(`{"strip_accents": null}`)}
 	if b := mustLoad(t, null); !b.normalizer.stripAccents {
 		t.Error("null in tokenizer_config.json does not override false in tokenizer.json")
 	}
@@ -75,7 +79,7 @@ func TestMaxLen(t *testing.T) {
 		{`{"model_max_length": 1e30}`, `{"max_position_embeddings": 128}`, 128},
 		{`{"model_max_length": 64}`, `{"max_position_embeddings": 128}`, 64},
 	} {
-		b := mustLoad(t, vocabOnly(t, map[string]string{settingsFile: c.settings, modelFile: c.model}))
+		b := mustLoad(t, vocabOnly(t, map[string]string{files.TokenizerConfig: c.settings, files.Config: c.model}))
 		if b.MaxLen != c.want {
 			t.Errorf("%s %s: MaxLen %d, want %d", c.settings, c.model, b.MaxLen, c.want)
 		}
@@ -83,11 +87,11 @@ func TestMaxLen(t *testing.T) {
 }
 
 func TestIDs(t *testing.T) {
-	b := fixtureBERT(t)
+	b := fixtureTokenizer(t)
 	if b.Pad != 0 || b.Unk != 1 || b.CLS != 2 || b.SEP != 3 || b.Mask != 4 {
 		t.Errorf("special ids %d %d %d %d %d", b.Pad, b.Unk, b.CLS, b.SEP, b.Mask)
 	}
-	if want := strings.Count(string(read(t, vocabFile)), "\n"); b.Size() != want {
+	if want := strings.Count(string(read(t, files.VocabTxt)), "\n"); b.Size() != want {
 		t.Errorf("Size %d, want %d", b.Size(), want)
 	}
 	for id := range int32(b.Size()) {
@@ -115,7 +119,7 @@ func TestIDs(t *testing.T) {
 }
 
 func TestSpecialFlag(t *testing.T) {
-	tokens, err := fixtureBERT(t).Encode("a [UNK] 😀[MASK]")
+	tokens, err := fixtureTokenizer(t).Encode("a [UNK] 😀[MASK]")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +144,7 @@ func TestOtherNames(t *testing.T) {
 		model["unk_token"] = "<unk>"
 		file["added_tokens"] = []any{map[string]any{"id": len(vocab), "content": "<new>", "special": false}}
 	})
-	fsys[settingsFile] = &fstest.MapFile{Data: []byte(
+	fsys[files.TokenizerConfig] = &fstest.MapFile{Data: []byte(
 		`{"cls_token": "<cls>", "sep_token": {"content": "<sep>"}, "mask_token": "<mask>", "pad_token": "<pad>", "unk_token": null}`)}
 	b := mustLoad(t, fsys)
 	tokens, err := b.Encode("x<mask><new>[MASK]")
@@ -160,12 +164,24 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
+func TestRoundTrip(t *testing.T) {
+	b := fixtureTokenizer(t)
+	var ids []int32
+	for _, p := range []string{"the", "end"} {
+		id, _ := b.ID(p)
+		ids = append(ids, id)
+	}
+	if text, same := tokenize.RoundTrip(b, ids); !same || text != "the end" {
+		t.Errorf("%q %v", text, same)
+	}
+}
+
 func FuzzEncode(f *testing.F) {
 	for _, c := range loadReference(f).Cases["uncased"] {
 		f.Add(c.Text)
 	}
 	f.Add("a\xffb")
-	b := fixtureBERT(f)
+	b := fixtureTokenizer(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		tokens, err := b.Encode(text)
 		if !utf8.ValidString(text) {
@@ -195,7 +211,7 @@ func FuzzEncode(f *testing.F) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	tok := fixtureBERT(b)
+	tok := fixtureTokenizer(b)
 	const sentence = "he had not , after all , [MASK] me the chance but [MASK] abandoned me"
 	for _, size := range []struct {
 		name string
@@ -217,8 +233,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-func BenchmarkLoadBERT(b *testing.B) {
+func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
-		fixtureBERT(b)
+		fixtureTokenizer(b)
 	}
 }

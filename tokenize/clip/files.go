@@ -1,4 +1,4 @@
-package tokenize
+package clip
 
 import (
 	"encoding/json"
@@ -7,25 +7,21 @@ import (
 	"io/fs"
 	"strings"
 	"unicode/utf8"
-)
 
-// The files of a CLIP folder besides those that BERT has too.
-const (
-	vocabJSONFile = "vocab.json"
-	mergesFile    = "merges.txt"
-	specialsFile  = "special_tokens_map.json"
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
 // The special tokens of CLIP where the files do not name them.
 const (
-	clipSOT = "<|startoftext|>"
-	clipEOT = "<|endoftext|>"
+	defaultSOT = "<|startoftext|>"
+	defaultEOT = "<|endoftext|>"
 )
 
-// clipFiles is what a folder says about its tokenizer. The vocabulary has sot, eot, pad and unk,
+// folder is what a folder says about its tokenizer. The vocabulary has sot, eot, pad and unk,
 // the last unless it is empty.
-type clipFiles struct {
-	vocab         vocabulary
+type folder struct {
+	vocab         files.Vocabulary
 	merges        [][2]string
 	mergesFrom    string // the file
 	heads         []string
@@ -33,105 +29,105 @@ type clipFiles struct {
 	maxLen        int
 }
 
-// clipSettings is the part of tokenizer_config.json and special_tokens_map.json that is looked at.
-type clipSettings struct {
-	MaxLength float64   `json:"model_max_length"`
-	BOS       tokenName `json:"bos_token"`
-	EOS       tokenName `json:"eos_token"`
-	Pad       tokenName `json:"pad_token"`
-	Unk       tokenName `json:"unk_token"`
+// settings is the part of tokenizer_config.json and special_tokens_map.json that is looked at.
+type settings struct {
+	MaxLength float64         `json:"model_max_length"`
+	BOS       files.TokenName `json:"bos_token"`
+	EOS       files.TokenName `json:"eos_token"`
+	Pad       files.TokenName `json:"pad_token"`
+	Unk       files.TokenName `json:"unk_token"`
 }
 
-func readCLIPFiles(fsys fs.FS) (f clipFiles, err error) {
-	var t clipJSON
-	var s clipSettings
+func readFolder(fsys fs.FS) (f folder, err error) {
+	var t tokenizerJSON
+	var s settings
 	var m struct {
 		MaxPositions int `json:"max_position_embeddings"`
 		Text         struct {
 			MaxPositions int `json:"max_position_embeddings"`
 		} `json:"text_config"`
 	}
-	hasTokenizer, err := readJSON(fsys, tokenizerFile, &t)
+	hasTokenizer, err := files.ReadJSON(fsys, files.TokenizerJSON, &t)
 	// What tokenizer_config.json says overrides special_tokens_map.json.
 	for _, o := range []struct {
 		file string
 		into any
-	}{{specialsFile, &s}, {settingsFile, &s}, {modelFile, &m}} {
+	}{{files.SpecialTokensMap, &s}, {files.TokenizerConfig, &s}, {files.Config, &m}} {
 		if err == nil {
-			_, err = readJSON(fsys, o.file, o.into)
+			_, err = files.ReadJSON(fsys, o.file, o.into)
 		}
 	}
 	if err != nil {
 		return f, err
 	}
 	if hasTokenizer {
-		f.mergesFrom = tokenizerFile
+		f.mergesFrom = files.TokenizerJSON
 		err = t.read(&f)
 	} else {
-		f.mergesFrom = mergesFile
+		f.mergesFrom = files.MergesTxt
 		f.vocab, f.merges, err = readVocabAndMerges(fsys)
-		f.vocab.unk = s.Unk.or(clipEOT)
+		f.vocab.Unk = s.Unk.Or(defaultEOT)
 	}
 	if err != nil {
 		return f, err
 	}
-	f.sot, f.eot = tokenName(f.sot).or(s.BOS.or(clipSOT)), tokenName(f.eot).or(s.EOS.or(clipEOT))
-	f.pad = s.Pad.or(f.eot)
-	f.maxLen = smallestLength(float64(m.MaxPositions), float64(m.Text.MaxPositions), s.MaxLength)
+	f.sot, f.eot = files.TokenName(f.sot).Or(s.BOS.Or(defaultSOT)), files.TokenName(f.eot).Or(s.EOS.Or(defaultEOT))
+	f.pad = s.Pad.Or(f.eot)
+	f.maxLen = files.SmallestLength(float64(m.MaxPositions), float64(m.Text.MaxPositions), s.MaxLength)
 	return f, f.check(!hasTokenizer)
 }
 
 // check reports names that the vocabulary lacks, and adds SOT and EOT to the added tokens where the
 // files do not: transformers does so, to the normalised text where it has no tokenizer.json.
-func (f *clipFiles) check(normalized bool) error {
-	if err := f.vocab.check(); err != nil {
+func (f *folder) check(normalized bool) error {
+	if err := f.vocab.Check(); err != nil {
 		return err
 	}
-	all := f.vocab.all()
-	for _, name := range []string{f.sot, f.eot, f.pad, f.vocab.unk} {
+	all := f.vocab.All()
+	for _, name := range []string{f.sot, f.eot, f.pad, f.vocab.Unk} {
 		if _, ok := all[name]; !ok && name != "" {
-			return &MissingPieceError{f.vocab.file, name}
+			return f.vocab.Lacks(name)
 		}
 	}
-	if _, ok := f.vocab.ids[f.vocab.unk]; !ok && f.vocab.unk != "" {
-		return &MissingPieceError{f.vocab.file, f.vocab.unk} // an added token is no help to BPE
+	if _, ok := f.vocab.IDs[f.vocab.Unk]; !ok && f.vocab.Unk != "" {
+		return f.vocab.Lacks(f.vocab.Unk) // an added token is no help to BPE
 	}
 	if f.sot == f.eot {
-		return &FormatError{File: f.vocab.file, Err: fmt.Errorf("%q both starts and ends a text", f.sot)}
+		return &tokenize.FormatError{File: f.vocab.File, Err: fmt.Errorf("%q both starts and ends a text", f.sot)}
 	}
 	for _, name := range []string{f.sot, f.eot} {
 		found := false
-		for i := range f.vocab.added {
-			if t := &f.vocab.added[i]; t.Content == name {
+		for i := range f.vocab.Added {
+			if t := &f.vocab.Added[i]; t.Content == name {
 				t.Special, found = true, true
 			}
 		}
 		if !found {
-			f.vocab.added = append(f.vocab.added, addedToken{ID: all[name], Content: name, Special: true, Normalized: normalized})
+			f.vocab.Added = append(f.vocab.Added, files.AddedToken{ID: all[name], Content: name, Special: true, Normalized: normalized})
 		}
 	}
 	return nil
 }
 
 // readVocabAndMerges reads the two files that stand for tokenizer.json.
-func readVocabAndMerges(fsys fs.FS) (v vocabulary, merges [][2]string, err error) {
-	var ids pieceIDs
-	found, err := readJSON(fsys, vocabJSONFile, &ids)
+func readVocabAndMerges(fsys fs.FS) (v files.Vocabulary, merges [][2]string, err error) {
+	var ids files.PieceIDs
+	found, err := files.ReadJSON(fsys, files.VocabJSON, &ids)
 	if err != nil {
 		return v, nil, err
 	}
 	if !found {
-		return v, nil, &MissingFileError{[]string{tokenizerFile, vocabJSONFile}}
+		return v, nil, files.Missing(files.TokenizerJSON, files.VocabJSON)
 	}
-	data, err := fs.ReadFile(fsys, mergesFile)
+	data, err := fs.ReadFile(fsys, files.MergesTxt)
 	if errors.Is(err, fs.ErrNotExist) {
-		return v, nil, &MissingFileError{[]string{tokenizerFile, mergesFile}}
+		return v, nil, files.Missing(files.TokenizerJSON, files.MergesTxt)
 	}
 	if err != nil {
 		return v, nil, fmt.Errorf("tokenize: %w", err)
 	}
 	merges, err = parseMergesTxt(data)
-	return vocabulary{file: vocabJSONFile, ids: ids}, merges, err
+	return files.Vocabulary{File: files.VocabJSON, IDs: ids}, merges, err
 }
 
 // parseMergesTxt reads merges.txt: after a head line "#version", two pieces a line.
@@ -148,7 +144,7 @@ func parseMergesTxt(data []byte) ([][2]string, error) {
 			err = errors.New("not UTF-8")
 		}
 		if err != nil {
-			return nil, &FormatError{mergesFile, i + 1, err}
+			return nil, &tokenize.FormatError{File: files.MergesTxt, Line: i + 1, Err: err}
 		}
 		merges = append(merges, m)
 	}

@@ -1,4 +1,4 @@
-package tokenize
+package clip
 
 import (
 	"fmt"
@@ -8,11 +8,15 @@ import (
 	"testing"
 	"testing/fstest"
 	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
+	"github.com/gradhop/gradhop/tokenize/internal/reference"
 )
 
-func fixtureCLIP(t testing.TB) *CLIP { return mustLoadCLIP(t, clipFolder(t, "own")) }
+func fixtureTokenizer(t testing.TB) *Tokenizer { return mustLoad(t, fixtureFolder(t, "own")) }
 
-func idsOf(tokens []Token) []int32 {
+func idsOf(tokens []tokenize.Token) []int32 {
 	ids := make([]int32, len(tokens))
 	for i, k := range tokens {
 		ids[i] = k.ID
@@ -20,7 +24,7 @@ func idsOf(tokens []Token) []int32 {
 	return ids
 }
 
-func mustEncode(t testing.TB, tok Tokenizer, text string) []Token {
+func mustEncode(t testing.TB, tok tokenize.Tokenizer, text string) []tokenize.Token {
 	t.Helper()
 	tokens, err := tok.Encode(text)
 	if err != nil {
@@ -29,12 +33,12 @@ func mustEncode(t testing.TB, tok Tokenizer, text string) []Token {
 	return tokens
 }
 
-func TestCLIPSpecials(t *testing.T) {
-	own := fixtureCLIP(t)
+func TestSpecials(t *testing.T) {
+	own := fixtureTokenizer(t)
 	if n := int32(own.Size()); own.SOT != n-2 || own.EOT != n-1 || own.Pad != own.EOT || own.Unk != own.EOT {
 		t.Errorf("%d ids: SOT %d, EOT %d, Pad %d, Unk %d", n, own.SOT, own.EOT, own.Pad, own.Unk)
 	}
-	holes := mustLoadCLIP(t, clipFolder(t, "holes"))
+	holes := mustLoad(t, fixtureFolder(t, "holes"))
 	if holes.Piece(holes.SOT) != "<s>" || holes.Piece(holes.EOT) != "</s>" || holes.Piece(holes.Unk) != "<unk>" || holes.Pad != holes.EOT {
 		t.Errorf("holes: %q %q %q", holes.Piece(holes.SOT), holes.Piece(holes.EOT), holes.Piece(holes.Unk))
 	}
@@ -46,9 +50,9 @@ func TestCLIPSpecials(t *testing.T) {
 	}
 }
 
-// TestCLIPTokenText compares each id's text with its decoding, and asks what is seen of a few.
-func TestCLIPTokenText(t *testing.T) {
-	c := fixtureCLIP(t)
+// TestTokenText compares each id's text with its decoding, and asks what is seen of a few.
+func TestTokenText(t *testing.T) {
+	c := fixtureTokenizer(t)
 	fragments := 0
 	for id := range int32(c.Size()) {
 		p := c.Piece(id)
@@ -91,12 +95,12 @@ func TestCLIPTokenText(t *testing.T) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	c := fixtureCLIP(t)
+	c := fixtureTokenizer(t)
 	ids := idsOf(mustEncode(t, c, "a photo of the café, it's 2024 😀"))
-	if text, same := RoundTrip(c, ids); !same || text != "a photo of the café , it 's 2 0 2 4 😀" {
+	if text, same := tokenize.RoundTrip(c, ids); !same || text != "a photo of the café , it 's 2 0 2 4 😀" {
 		t.Errorf("%q %v", text, same)
 	}
-	if _, same := RoundTrip(c, nil); !same {
+	if _, same := tokenize.RoundTrip(c, nil); !same {
 		t.Error("nothing does not come back")
 	}
 	th, _ := c.ID("t")
@@ -110,13 +114,9 @@ func TestRoundTrip(t *testing.T) {
 		"upper case":   {c.bpe.last['A']},
 		"out of range": {int32(c.Size())},
 	} {
-		if text, same := RoundTrip(c, bad); same {
+		if text, same := tokenize.RoundTrip(c, bad); same {
 			t.Errorf("%s: %v comes back from %q", name, bad, text)
 		}
-	}
-	b := fixtureBERT(t)
-	if text, same := RoundTrip(b, idsOf(mustEncode(t, b, "the end"))); !same || text != "the end" {
-		t.Errorf("BERT: %q %v", text, same)
 	}
 }
 
@@ -141,9 +141,9 @@ func TestLossy(t *testing.T) {
 // TestMergeOrder compares the queue with the textbook loop: look for the first rule that applies.
 func TestMergeOrder(t *testing.T) {
 	for _, name := range []string{"own", "odd"} {
-		c := mustLoadCLIP(t, clipFolder(t, name))
+		c := mustLoad(t, fixtureFolder(t, name))
 		var buf bpeBuffer
-		for _, k := range loadCLIPReference(t).Cases["own"] {
+		for _, k := range loadFixture(t).Cases["own"] {
 			for _, word := range strings.Fields(k.Text) {
 				buf.setWord(plainChars(word))
 				want := slowMerge(&c.bpe, word)
@@ -176,11 +176,11 @@ func slowMerge(b *bpe, word string) []piece {
 	}
 }
 
-// TestCLIPLongWord encodes words of a million letters, long runs of marks and many special
+// TestLongWord encodes words of a million letters, long runs of marks and many special
 // tokens, which take seconds: a quadratic loop would take hours and never get past it.
-func TestCLIPLongWord(t *testing.T) {
-	c := fixtureCLIP(t)
-	for _, text := range []string{strings.Repeat("the", 300_000), strings.Repeat("e\u0301\u0323", 100_000), "e" + strings.Repeat("\u0323\u0301", 100_000), "e" + strings.Repeat(clipSOT, 50_000)} {
+func TestLongWord(t *testing.T) {
+	c := fixtureTokenizer(t)
+	for _, text := range []string{strings.Repeat("the", 300_000), strings.Repeat("e\u0301\u0323", 100_000), "e" + strings.Repeat("\u0323\u0301", 100_000), "e" + strings.Repeat(defaultSOT, 50_000)} {
 		tokens := mustEncode(t, c, text)
 		if tokens[0].Start != 0 || len(tokens) < 1000 {
 			t.Errorf("%d tokens, the first %+v", len(tokens), tokens[0])
@@ -188,13 +188,13 @@ func TestCLIPLongWord(t *testing.T) {
 	}
 }
 
-func TestCLIPConcurrent(t *testing.T) {
-	c, ref := fixtureCLIP(t), loadCLIPReference(t)
+func TestConcurrent(t *testing.T) {
+	c, ref := fixtureTokenizer(t), loadFixture(t)
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
 			for _, k := range ref.Cases["own"] {
-				if diff := compareFull(c, k); diff != "" {
+				if diff := reference.Compare(c, k); diff != "" {
 					t.Error(diff)
 				}
 			}
@@ -203,7 +203,7 @@ func TestCLIPConcurrent(t *testing.T) {
 	group.Wait()
 }
 
-func TestCLIPMaxLen(t *testing.T) {
+func TestMaxLen(t *testing.T) {
 	for _, k := range []struct {
 		settings, model string
 		want            int
@@ -213,24 +213,24 @@ func TestCLIPMaxLen(t *testing.T) {
 		{`{"model_max_length": 1e30}`, `{"text_config": {"max_position_embeddings": 32}}`, 32},
 		{`{"model_max_length": 77}`, `{"max_position_embeddings": 64}`, 64},
 	} {
-		fsys := clipFolder(t, "own")
-		for name, text := range map[string]string{settingsFile: k.settings, modelFile: k.model} {
+		fsys := fixtureFolder(t, "own")
+		for name, text := range map[string]string{files.TokenizerConfig: k.settings, files.Config: k.model} {
 			fsys[name] = &fstest.MapFile{Data: []byte(text)}
 		}
-		if c := mustLoadCLIP(t, fsys); c.MaxLen != k.want {
+		if c := mustLoad(t, fsys); c.MaxLen != k.want {
 			t.Errorf("%s %s: MaxLen %d, want %d", k.settings, k.model, c.MaxLen, k.want)
 		}
 	}
 }
 
-func FuzzCLIP(f *testing.F) {
-	for _, k := range loadCLIPReference(f).Cases["own"] {
+func FuzzEncode(f *testing.F) {
+	for _, k := range loadFixture(f).Cases["own"] {
 		f.Add(k.Text, uint16(len(k.IDs)))
 	}
 	f.Add("a\xffb", uint16(3))
-	var all []*CLIP
+	var all []*Tokenizer
 	for _, name := range []string{"own", "odd", "files", "holes"} {
-		all = append(all, mustLoadCLIP(f, clipFolder(f, name)))
+		all = append(all, mustLoad(f, fixtureFolder(f, name)))
 	}
 	f.Fuzz(func(t *testing.T, text string, salt uint16) {
 		for _, c := range all {
@@ -263,13 +263,13 @@ func FuzzCLIP(f *testing.F) {
 			if out := c.Decode(ids); !utf8.ValidString(out) {
 				t.Fatalf("%v decodes to %+q", ids, out)
 			}
-			RoundTrip(c, ids)
+			tokenize.RoundTrip(c, ids)
 		}
 	})
 }
 
-func BenchmarkCLIPEncode(b *testing.B) {
-	tok := fixtureCLIP(b)
+func BenchmarkEncode(b *testing.B) {
+	tok := fixtureTokenizer(b)
 	const sentence = "a close-up photo of a small red fox asleep in the snow, 4k, it's night"
 	for _, size := range []struct{ name, text string }{
 		{"sentence", sentence},
@@ -288,9 +288,9 @@ func BenchmarkCLIPEncode(b *testing.B) {
 	}
 }
 
-func BenchmarkLoadCLIP(b *testing.B) {
-	fsys := clipFolder(b, "own")
+func BenchmarkLoad(b *testing.B) {
+	fsys := fixtureFolder(b, "own")
 	for b.Loop() {
-		mustLoadCLIP(b, fsys)
+		mustLoad(b, fsys)
 	}
 }

@@ -1,4 +1,4 @@
-package tokenize
+package aligned
 
 import (
 	"slices"
@@ -8,15 +8,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lateDecomposition is the character that Go's tables decompose and the reference, which follows an
+// lateDecomposition is the character that Go's tables Decompose and the reference, which follows an
 // older Unicode version there, does not.
 const lateDecomposition = 0x11938
 
-// decompose is the canonical decomposition (NFD).
-func decompose(chars []char) []char { return align(decomposed(chars), chars) }
+// Decompose is the canonical decomposition (NFD).
+func Decompose(chars []Char) []Char { return align(decomposed(chars), chars) }
 
-// compose is the canonical composition (NFC).
-func compose(chars []char) []char { return align(recompose(decomposed(chars)), chars) }
+// Compose is the canonical composition (NFC).
+func Compose(chars []Char) []Char { return align(recompose(decomposed(chars)), chars) }
 
 // part is a character of a normal form in the making.
 type part struct {
@@ -26,15 +26,15 @@ type part struct {
 }
 
 // decomposed are the parts of every character, its marks in canonical order.
-func decomposed(chars []char) []part {
+func decomposed(chars []Char) []part {
 	parts := make([]part, 0, len(chars)+8)
 	for _, c := range chars {
-		if c.r < 0xC0 || c.r == lateDecomposition {
-			parts = append(parts, part{r: c.r})
+		if c.R < 0xC0 || c.R == lateDecomposition {
+			parts = append(parts, part{r: c.R})
 			continue
 		}
 		added := 0
-		for _, r := range norm.NFD.String(string(c.r)) {
+		for _, r := range norm.NFD.String(string(c.R)) {
 			parts = append(parts, part{r, class(r), added})
 			added = 1
 		}
@@ -75,21 +75,21 @@ func recompose(parts []part) []part {
 // align gives parts their offsets. They stay in order although marks swap places: as in the reference,
 // originals are used up in the order of the result. A part that took in n others has the offsets of
 // the next original and passes over n more; an addition has those of the original before it.
-func align(parts []part, chars []char) []char {
-	out := make([]char, len(parts))
+func align(parts []part, chars []Char) []Char {
+	out := make([]Char, len(parts))
 	next := 0
 	for i, p := range parts {
 		at := next
 		if p.added > 0 {
 			at = max(next-1, 0)
 		}
-		out[i] = char{p.r, chars[at].start, chars[at].end}
+		out[i] = Char{p.r, chars[at].Start, chars[at].End}
 		next += 1 - p.added
 	}
 	return out
 }
 
-// pairRune is the character that a and b compose to.
+// pairRune is the character that a and b Compose to.
 func pairRune(a, b rune) (rune, bool) {
 	if b < 0x300 { // no composition ends in one of these
 		return 0, false
@@ -102,7 +102,7 @@ func pairRune(a, b rune) (rune, bool) {
 
 // class is the canonical combining class, 0 for a character that starts a new sequence.
 func class(r rune) uint8 {
-	if !unicode.Is(combining, r) {
+	if !unicode.Is(Combining, r) {
 		return 0
 	}
 	var buf [utf8.UTFMax]byte

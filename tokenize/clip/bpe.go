@@ -1,8 +1,12 @@
-package tokenize
+package clip
 
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/aligned"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
 // wordEnd is the suffix of a piece that ends a word.
@@ -22,15 +26,15 @@ type merge struct {
 func pairOf(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
 // newBPE checks the merges, which come from file, against the vocabulary. Bytes without a piece become unk.
-func newBPE(v *vocabulary, rules [][2]string, file string, unk int32) (bpe, error) {
+func newBPE(v *files.Vocabulary, rules [][2]string, file string, unk int32) (bpe, error) {
 	b := bpe{merges: make(map[uint64]merge, len(rules))}
 	for i := range 256 {
 		for _, end := range []string{"", wordEnd} {
-			id, ok := v.ids[string(byteToRune[i])+end]
+			id, ok := v.IDs[string(byteToRune[i])+end]
 			switch {
 			case ok:
 			case unk < 0:
-				return b, &UnsupportedError{v.file, fmt.Sprintf("no unk_token, and byte 0x%02X has no piece %q", i, string(byteToRune[i])+end)}
+				return b, &tokenize.UnsupportedError{File: v.File, What: fmt.Sprintf("no unk_token, and byte 0x%02X has no piece %q", i, string(byteToRune[i])+end)}
 			default:
 				id = unk
 			}
@@ -44,15 +48,15 @@ func newBPE(v *vocabulary, rules [][2]string, file string, unk int32) (bpe, erro
 	for rank, rule := range rules {
 		var ids [3]int32
 		for i, p := range []string{rule[0], rule[1], rule[0] + rule[1]} {
-			id, ok := v.ids[p]
+			id, ok := v.IDs[p]
 			if !ok {
-				return b, &FormatError{File: file, Err: fmt.Errorf("merge %q %q: vocabulary has no %q", rule[0], rule[1], p)}
+				return b, &tokenize.FormatError{File: file, Err: fmt.Errorf("merge %q %q: vocabulary has no %q", rule[0], rule[1], p)}
 			}
 			ids[i] = id
 		}
 		pair := pairOf(ids[0], ids[1])
 		if _, ok := b.merges[pair]; ok {
-			return b, &FormatError{File: file, Err: fmt.Errorf("merge %q %q is listed twice", rule[0], rule[1])}
+			return b, &tokenize.FormatError{File: file, Err: fmt.Errorf("merge %q %q is listed twice", rule[0], rule[1])}
 		}
 		b.merges[pair] = merge{int32(rank), ids[2]}
 	}
@@ -77,10 +81,10 @@ type symbol struct {
 }
 
 // setWord spells out the characters of a word, which are at least one.
-func (b *bpeBuffer) setWord(word []char) {
+func (b *bpeBuffer) setWord(word []aligned.Char) {
 	b.word, b.owner = b.word[:0], b.owner[:0]
 	for i, c := range word {
-		b.word = utf8.AppendRune(b.word, c.r)
+		b.word = utf8.AppendRune(b.word, c.R)
 		for len(b.owner) < len(b.word) {
 			b.owner = append(b.owner, i)
 		}
@@ -186,4 +190,10 @@ func (q *mergeQueue) pop() candidate {
 	}
 	h[i] = c
 	return top
+}
+
+// piece is the vocabulary id of the bytes [start, end) of a word.
+type piece struct {
+	id         int32
+	start, end int
 }

@@ -1,4 +1,4 @@
-package tokenize
+package clip
 
 import (
 	"strings"
@@ -70,7 +70,7 @@ func brokenPrefix(data []byte) int {
 
 // Decode implements Tokenizer: the bytes of all pieces are joined, bytes that are not UTF-8 become
 // U+FFFD, "</w>" becomes a blank, and blanks at either end go.
-func (c *CLIP) Decode(ids []int32) string {
+func (c *Tokenizer) Decode(ids []int32) string {
 	data := make([]byte, 0, 8*len(ids))
 	for _, id := range ids {
 		if !c.special[id] {
@@ -85,24 +85,24 @@ func (c *CLIP) Decode(ids []int32) string {
 
 // Text is what id reads as on its own, without the suffix that ends a word; bytes that are not UTF-8
 // are U+FFFD. It is "" when id is out of range.
-func (c *CLIP) Text(id int32) string { return lossy(c.bytes(id)) }
+func (c *Tokenizer) Text(id int32) string { return lossy(c.bytes(id)) }
 
 // bytes is what id stands for, without the suffix.
-func (c *CLIP) bytes(id int32) []byte {
+func (c *Tokenizer) bytes(id int32) []byte {
 	return appendBytes(nil, strings.TrimSuffix(c.Piece(id), wordEnd))
 }
 
 // EndsWord reports whether id ends a word, so that what follows it begins another.
-func (c *CLIP) EndsWord(id int32) bool {
+func (c *Tokenizer) EndsWord(id int32) bool {
 	return !c.special[id] && strings.HasSuffix(c.Piece(id), wordEnd)
 }
 
 // IsFragment reports whether id stands for bytes that are not UTF-8: a part of a character.
-func (c *CLIP) IsFragment(id int32) bool { return !utf8.Valid(c.bytes(id)) }
+func (c *Tokenizer) IsFragment(id int32) bool { return !utf8.Valid(c.bytes(id)) }
 
 // IsPrintable reports whether id reads as characters that a reader sees: it is neither special nor a
 // fragment, nor has it control characters, white space, U+FFFD or code points without a character.
-func (c *CLIP) IsPrintable(id int32) bool {
+func (c *Tokenizer) IsPrintable(id int32) bool {
 	data := c.bytes(id)
 	if len(data) == 0 || c.special[id] || !utf8.Valid(data) {
 		return false

@@ -1,0 +1,21 @@
+package aligned
+
+import (
+	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
+)
+
+// CheckUTF8 returns an *EncodingError for the first byte of text that is not UTF-8.
+func CheckUTF8(text string) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	for i := 0; ; {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return &tokenize.EncodingError{Offset: i}
+		}
+		i += size
+	}
+}

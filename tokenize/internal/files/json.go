@@ -1,0 +1,110 @@
+package files
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
+)
+
+// Names of the files in a model's folder.
+const (
+	TokenizerJSON    = "tokenizer.json"
+	TokenizerConfig  = "tokenizer_config.json"
+	SpecialTokensMap = "special_tokens_map.json"
+	Config           = "config.json"
+	VocabTxt         = "vocab.txt"
+	VocabJSON        = "vocab.json"
+	MergesTxt        = "merges.txt"
+)
+
+// ReadJSON reads an optional file and reports whether it exists.
+func ReadJSON(fsys fs.FS, file string, into any) (bool, error) {
+	data, err := fs.ReadFile(fsys, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("tokenize: %w", err)
+	}
+	if !utf8.Valid(data) { // encoding/json would silently replace the bad bytes
+		return false, &tokenize.FormatError{File: file, Err: errors.New("not UTF-8")}
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return false, &tokenize.FormatError{File: file, Err: err}
+	}
+	return true, nil
+}
+
+// Missing reports that a folder has none of the files that could hold a vocabulary.
+func Missing(first, second string) error {
+	return fmt.Errorf("tokenize: no vocabulary: found neither %s nor %s: %w", first, second, fs.ErrNotExist)
+}
+
+// Typed is a component of tokenizer.json that names its kind.
+type Typed struct {
+	Type string `json:"type"`
+}
+
+// Model is the model of tokenizer.json. The vocabulary stays raw because its form depends on the kind.
+type Model struct {
+	Typed
+	Unk      string          `json:"unk_token"`
+	Prefix   *string         `json:"continuing_subword_prefix"`
+	MaxChars *int            `json:"max_input_chars_per_word"`
+	Vocab    json.RawMessage `json:"vocab"`
+	Merges   json.RawMessage `json:"merges"`
+}
+
+// Kind is the model's type. Older files do not name it; then the fields decide.
+func (m *Model) Kind() string {
+	switch {
+	case m.Type != "":
+		return m.Type
+	case m.Merges != nil:
+		return "BPE"
+	case m.MaxChars != nil:
+		return "WordPiece"
+	case len(m.Vocab) > 0 && m.Vocab[0] == '[':
+		return "Unigram"
+	}
+	return "WordLevel"
+}
+
+// TokenName is the content of a special token: in JSON a string, or an object with the key "content".
+type TokenName string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *TokenName) UnmarshalJSON(data []byte) error {
+	var object struct{ Content string }
+	if len(data) > 0 && data[0] == '{' {
+		err := json.Unmarshal(data, &object)
+		*n = TokenName(object.Content)
+		return err
+	}
+	return json.Unmarshal(data, (*string)(n))
+}
+
+// Or returns n, or name where n is empty.
+func (n TokenName) Or(name string) string {
+	if n == "" {
+		return name
+	}
+	return string(n)
+}
+
+// SmallestLength returns the smallest length that is a limit, or 0 without one. Some files
+// write 1e30 for no limit.
+func SmallestLength(lengths ...float64) int {
+	least := 0
+	for _, l := range lengths {
+		if l >= 1 && l <= math.MaxInt32 && (least == 0 || int(l) < least) {
+			least = int(l)
+		}
+	}
+	return least
+}

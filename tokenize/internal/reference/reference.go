@@ -1,0 +1,173 @@
+// Package reference compares tokenizers with outputs of Hugging Face's library, for tests.
+package reference
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gradhop/gradhop/tokenize"
+)
+
+// Case is a text with its tokens as id, start byte, end byte, and what they decode to; and other
+// ids with what they decode to.
+type Case struct {
+	Text       string   `json:"text"`
+	Tokens     [][3]int `json:"tokens"`
+	Decoded    *string  `json:"decoded"` // nil where decoding is not compared
+	IDs        []int32  `json:"ids"`
+	IDsDecoded string   `json:"ids_decoded"`
+}
+
+// Compare returns "" when tok gives what the case says, and else the difference.
+func Compare(tok tokenize.Tokenizer, c Case) string {
+	got, err := tok.Encode(c.Text)
+	if err != nil {
+		return err.Error()
+	}
+	found, ids := make([][3]int, len(got)), make([]int32, len(got))
+	for i, k := range got {
+		found[i], ids[i] = [3]int{int(k.ID), k.Start, k.End}, k.ID
+	}
+	if len(found)+len(c.Tokens) > 0 && !reflect.DeepEqual(found, c.Tokens) {
+		return fmt.Sprintf("%+q\n got %v\nwant %v", c.Text, found, c.Tokens)
+	}
+	if c.Decoded == nil {
+		return ""
+	}
+	if got := tok.Decode(ids); got != *c.Decoded {
+		return fmt.Sprintf("%+q decodes to\n     %+q\nwant %+q", c.Text, got, *c.Decoded)
+	}
+	if got := tok.Decode(c.IDs); got != c.IDsDecoded {
+		return fmt.Sprintf("%v decodes to\n     %+q\nwant %+q", c.IDs, got, c.IDsDecoded)
+	}
+	return ""
+}
+
+// CompareLines compares every line of a file with the tokenizer; at least so many must be there.
+func CompareLines(t *testing.T, tok tokenize.Tokenizer, file string, least int) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n, wrong := 0, 0
+	s := bufio.NewScanner(f)
+	for s.Buffer(nil, 1<<20); s.Scan(); n++ {
+		var c Case
+		if err := json.Unmarshal(s.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		if diff := Compare(tok, c); diff != "" {
+			if wrong++; wrong < 20 {
+				t.Error(diff)
+			}
+		}
+	}
+	if s.Err() != nil {
+		t.Fatal(s.Err())
+	}
+	t.Logf("%d of %d lines differ", wrong, n)
+	if n < least || wrong > 0 {
+		t.Errorf("%d of %d lines differ; at least %d must agree", wrong, n, least)
+	}
+}
+
+// Folders are the folders below the one that an environment variable names. Without the
+// variable the test is skipped: a script of scripts/reference makes the folders and runs it.
+func Folders(t *testing.T, variable string) []string {
+	t.Helper()
+	root := os.Getenv(variable)
+	if root == "" {
+		t.Skip(variable + " is not set")
+	}
+	folders, err := filepath.Glob(filepath.Join(root, "*", ""))
+	if err != nil || len(folders) < 2 {
+		t.Fatalf("%s has %d folders (%v)", root, len(folders), err)
+	}
+	return folders
+}
+
+// RuneBlocks hashes row's lines for each 4,096 code points, without the surrogates and the planes
+// that hold nothing. It pins all of Unicode in a few kilobytes.
+func RuneBlocks(row func(rune) string) map[string]string {
+	blocks := map[string]string{}
+	for first := rune(0); first < 0x110000; first += 0x1000 {
+		if first >= 0x40000 && first < 0xE0000 {
+			continue
+		}
+		h, n := sha256.New(), 0
+		for r := first; r < first+0x1000; r++ {
+			if r < 0xD800 || r >= 0xE000 {
+				fmt.Fprintf(h, "%s\n", row(r))
+				n++
+			}
+		}
+		if n > 0 {
+			blocks[fmt.Sprintf("%X", first>>12)] = hex.EncodeToString(h.Sum(nil))[:16]
+		}
+	}
+	return blocks
+}
+
+// CompareBlocks fails the test where blocks differ.
+func CompareBlocks(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%d blocks, reference has %d", len(got), len(want))
+	}
+	for key := range want {
+		if got[key] != want[key] {
+			t.Errorf("some of U+%s000 to U+%sFFF differs from the reference", key, key)
+		}
+	}
+}
+
+// Folder is a file system of names and contents.
+func Folder(files ...string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for i := 0; i < len(files); i += 2 {
+		fsys[files[i]] = &fstest.MapFile{Data: []byte(files[i+1])}
+	}
+	return fsys
+}
+
+// Changed is a file system with the JSON object in data after change, as tokenizer.json.
+func Changed(t testing.TB, data []byte, change func(file, model map[string]any)) fstest.MapFS {
+	t.Helper()
+	var file map[string]any
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	change(file, file["model"].(map[string]any))
+	out, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Folder("tokenizer.json", string(out))
+}
+
+// CheckError fails the test unless err has the type of want and contains text, in one line.
+// Where want is nil it must be fs.ErrNotExist.
+func CheckError(t *testing.T, name string, err, want error, text string) {
+	t.Helper()
+	switch {
+	case err == nil:
+		t.Errorf("%s: no error", name)
+	case want == nil && !errors.Is(err, fs.ErrNotExist) || want != nil && reflect.TypeOf(err) != reflect.TypeOf(want):
+		t.Errorf("%s: %T %v, want %T", name, err, err, want)
+	case !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n"):
+		t.Errorf("%s: %q does not say %q in one line", name, err, text)
+	}
+}
