@@ -193,7 +193,7 @@ func TestSimplifyExpandOfSymbol(t *testing.T) {
 
 // TestSimplifyExports: the files that exporters write for a small BERT.
 func TestSimplifyExports(t *testing.T) {
-	files, err := filepath.Glob("../energies/neural/testdata/bert/*/*.onnx")
+	files, err := filepath.Glob("../energies/neural/mlm/testdata/bert/*/*.onnx")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no exported files: %v", err)
 	}

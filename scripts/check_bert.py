@@ -51,7 +51,7 @@ def prepare(folder: pathlib.Path, a: argparse.Namespace) -> None:
 
 def compare(folder: pathlib.Path, tests: str) -> int:
     """Runs the Go tests and prints their errors as a table."""
-    command = ["go", "test", "./energies/neural", "-run", tests, "-count=1", "-v", "-timeout", "30m"]
+    command = ["go", "test", "./energies/neural/mlm", "-run", tests, "-count=1", "-v", "-timeout", "30m"]
     env = {**os.environ, "GRADHOP_BERT_REFERENCE": str(folder)}
     run = subprocess.run(command, cwd=HERE.parent, env=env, capture_output=True, text=True, check=False)
     errors, name, found = None, "", 0

@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"onnx/ort":            {},
 	"tokenize":            {"tokenize"},
 	"energies":            {"energies"},
-	"energies/neural":     {"energies", "onnx", "onnx/grad", "onnx/ort"},
+	"energies/neural":     {"energies", "energies/neural", "onnx", "onnx/grad", "onnx/ort"},
 	"samplers":            {"energies", "samplers"},
 	"samplers/store":      {"energies", "samplers"},
 	"models":              {},

@@ -27,7 +27,7 @@ import (
 
 // clipModels are the towers of random models with 60 tokens, 14 positions and pictures of
 // 16 x 16.
-const clipModels = "../../energies/neural/testdata/clip"
+const clipModels = "../../energies/neural/clip/testdata"
 
 // TestPromptTuneScripts runs the scripts about prompt tuning. Each has the folder $CLIP: a
 // random model of two towers, which takes milliseconds.

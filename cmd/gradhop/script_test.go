@@ -69,7 +69,7 @@ func copyTiny(dir string) error {
 		return err
 	}
 	for _, path := range []string{
-		"../../energies/neural/testdata/bert/legacy-17-sdpa/model.onnx",
+		"../../energies/neural/mlm/testdata/bert/legacy-17-sdpa/model.onnx",
 		"../../tasks/infill/testdata/tiny/vocab.txt",
 		"../../tasks/infill/testdata/tiny/config.json",
 	} {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -52,13 +53,13 @@ type Model struct {
 	opts   ModelOptions
 	model  *onnx.Model
 	layout layout
-	alone  bool // rows of a run are not computed apart; see mixesRows
+	alone  bool // rows of a run are not computed apart; see session.MixesRows
 
 	mu       sync.Mutex
-	sessions map[bool]*session // by whether the gradient is computed
-	hot      int               // values of the one-hot gradient, at least Space.Values
-	double   bool              // the gradient is float64
-	slopes   sync.Pool         // *ort.Tensor, for gradients
+	sessions map[bool]*session.Session // by whether the gradient is computed
+	hot      int                       // values of the one-hot gradient, at least Space.Values
+	double   bool                      // the gradient is float64
+	slopes   sync.Pool                 // *ort.Tensor, for gradients
 }
 
 var _ energies.Differentiable = (*Model)(nil)
@@ -102,7 +103,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := onnx.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
-	e := &Model{opts: o, model: m, alone: mixesRows(m.Graph), sessions: map[bool]*session{}}
+	e := &Model{opts: o, model: m, alone: session.MixesRows(m.Graph), sessions: map[bool]*session.Session{}}
 	e.opts.Space = space
 	if err := e.names(); err != nil {
 		return nil, err
@@ -119,6 +120,16 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	}
 	return e, e.checkOutput()
 }
+
+// OptionError reports an option outside its range.
+type OptionError struct{ Option, Value, Want string }
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("neural: %s %q: want %s", e.Option, e.Value, e.Want)
+}
+
+// ExitCode returns 2: bad usage or input.
+func (*OptionError) ExitCode() int { return 2 }
 
 // InputsError reports inputs of a model that are neither the state nor fixed.
 type InputsError struct{ Names []string }
@@ -216,7 +227,7 @@ func (e *Model) Close() error {
 	defer e.mu.Unlock()
 	var first error
 	for k, s := range e.sessions {
-		if err := s.session.Close(); err != nil && first == nil {
+		if err := s.Close(); err != nil && first == nil {
 			first = err
 		}
 		delete(e.sessions, k)
@@ -263,7 +274,7 @@ func (e *Model) differentiated() (*grad.Result, error) {
 }
 
 // session opens the model, with or without the gradient, on first use.
-func (e *Model) session(gradient bool) (*session, error) {
+func (e *Model) session(gradient bool) (*session.Session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s := e.sessions[gradient]; s != nil {
@@ -280,7 +291,7 @@ func (e *Model) session(gradient bool) (*session, error) {
 		g.Graph.Outputs = []*onnx.ValueInfo{g.Graph.Output(e.opts.Output), g.Graph.Output(r.Grads[0])}
 	}
 	onnx.Prune(g.Graph)
-	s, err := open(g, e.opts.Runtime)
+	s, err := session.Open(g, e.opts.Runtime)
 	if err != nil {
 		return nil, err
 	}

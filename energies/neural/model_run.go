@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
@@ -150,7 +151,7 @@ func shapeText(v *onnx.ValueInfo) string {
 }
 
 // run evaluates one batch.
-func (e *Model) run(ctx context.Context, s *session, p placement, u []float64, g []float32, x energies.Batch) error {
+func (e *Model) run(ctx context.Context, s *session.Session, p placement, u []float64, g []float32, x energies.Batch) error {
 	state := e.state(x, p)
 	in := map[string]*ort.Tensor{e.opts.Input: state}
 	for name, t := range e.opts.Fixed {
@@ -162,7 +163,7 @@ func (e *Model) run(ctx context.Context, s *session, p placement, u []float64, g
 		defer e.slopes.Put(slope)
 		out = append(out, slope)
 	}
-	if err := s.run(ctx, in, out); err != nil {
+	if err := s.Run(ctx, in, out); err != nil {
 		return err
 	}
 	sign := 1 / e.opts.Temperature

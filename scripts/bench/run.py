@@ -189,8 +189,8 @@ def measure(programs: dict[str, Program], seconds: float, block: float) -> dict[
 
 def overhead(spec: Path, chains: int, threads: int) -> float:
     """The share of an evaluation that the Go side of the energy takes."""
-    name = "BenchmarkPromptTilt" if json.loads(spec.read_text())["form"] == "clip" else "BenchmarkTilt"
-    command = ["go", "test", "./energies/neural", "-run", "^$", "-bench", f"^{name}$", "-benchtime", "5x"]
+    name, package = ("BenchmarkPromptTilt", "clip") if json.loads(spec.read_text())["form"] == "clip" else ("BenchmarkTilt", "mlm")
+    command = ["go", "test", f"./energies/neural/{package}", "-run", "^$", "-bench", f"^{name}$", "-benchtime", "5x"]
     env = {**os.environ, "GRADHOP_BENCH_SPEC": str(spec), "GRADHOP_BENCH_CHAINS": str(chains), "GOMAXPROCS": str(threads)}
     text = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout
     fields = next(line for line in text.splitlines() if line.startswith(name)).split()

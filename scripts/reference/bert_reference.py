@@ -1,6 +1,6 @@
 """Reference values of the masked-language-model energies, by torch autograd in float64.
 
-    bert_reference.py            write energies/neural/testdata/bert and .../bad
+    bert_reference.py            write energies/neural/mlm/testdata/bert and .../bad
     bert_reference.py --check    regenerate; exit 1 if a value or a file is no longer what is stored
 
 The formula shares nothing with the Go code: the blanks of a text are one-hot rows O [blank, word]
@@ -25,7 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import export_bert
 
-FOLDER = stored.ROOT / "energies/neural/testdata"
+FOLDER = stored.ROOT / "energies/neural/mlm/testdata"
 TOLERANCE = 1e-6  # of the largest value: what is stored is rounded to float32
 ENERGIES = ["pll/mask", "pll/zero", "pll-raw/mask", "pll-raw/zero", "mrf/mask"]
 VOCAB = 80

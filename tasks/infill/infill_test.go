@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 )
 
@@ -21,7 +21,7 @@ func tiny(t *testing.T, change func(fstest.MapFS)) (*Model, error) {
 	t.Helper()
 	files := fstest.MapFS{}
 	for name, path := range map[string]string{
-		"model.onnx":  "../../energies/neural/testdata/bert/legacy-17-sdpa/model.onnx",
+		"model.onnx":  "../../energies/neural/mlm/testdata/bert/legacy-17-sdpa/model.onnx",
 		"vocab.txt":   "testdata/tiny/vocab.txt",
 		"config.json": "testdata/tiny/config.json",
 	} {
@@ -34,7 +34,7 @@ func tiny(t *testing.T, change func(fstest.MapFS)) (*Model, error) {
 	if change != nil {
 		change(files)
 	}
-	m, err := Load(models.Model{Name: "tiny", FS: files, ONNX: "model.onnx"}, neural.MLMOptions{})
+	m, err := Load(models.Model{Name: "tiny", FS: files, ONNX: "model.onnx"}, mlm.Options{})
 	if err == nil {
 		t.Cleanup(func() { m.Close() })
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/tokenize/bert"
@@ -17,7 +18,7 @@ type Model struct {
 	Source models.Model
 
 	tok    *bert.Tokenizer
-	mlm    *neural.MLM
+	mlm    *mlm.Model
 	words  []int32 // ids that may be proposed at the beginning of a text, sorted
 	pieces []int32 // and those that may elsewhere, with pieces "##x"
 }
@@ -27,7 +28,7 @@ type Model struct {
 //
 // Errors: *neural.OptionError for an option, *VocabularyError, or a *LoadError around
 // those of packages tokenize, onnx and neural.
-func Load(src models.Model, o neural.MLMOptions) (*Model, error) {
+func Load(src models.Model, o mlm.Options) (*Model, error) {
 	m := &Model{Source: src}
 	fail := func(err error) (*Model, error) {
 		return nil, &LoadError{Model: src.Name, Err: err}
@@ -52,7 +53,7 @@ func Load(src models.Model, o neural.MLMOptions) (*Model, error) {
 	if o.Runtime.Name == "" {
 		o.Runtime.Name = src.Name
 	}
-	m.mlm, err = neural.NewMLM(file, o)
+	m.mlm, err = mlm.New(file, o)
 	var option *neural.OptionError
 	if errors.As(err, &option) {
 		return nil, err
@@ -97,7 +98,7 @@ func (m *Model) Mask() string { return m.tok.Piece(m.tok.Mask) }
 func (m *Model) MaxTokens() int { return m.tok.MaxLen }
 
 // Form is the form of the energy.
-func (m *Model) Form() neural.Form { return m.mlm.Form() }
+func (m *Model) Form() mlm.Form { return m.mlm.Form() }
 
 // Sequences returns the number of sequences that went through the model so far.
 func (m *Model) Sequences() int64 { return m.mlm.Sequences() }

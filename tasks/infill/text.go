@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/tokenize"
 )
 
@@ -34,7 +34,7 @@ type Problem struct {
 	// Tokens is the number of tokens, those around the text included.
 	Tokens int
 	// Energy is the log-density of the fillings.
-	Energy *neural.Infill
+	Energy *mlm.Infill
 
 	m *Model
 }
@@ -64,7 +64,7 @@ func (m *Model) Text(text string, o TextOptions) (*Problem, error) {
 }
 
 // tokens splits the text and finds its blanks.
-func (p *Problem) tokens() (t neural.Text, err error) {
+func (p *Problem) tokens() (t mlm.Text, err error) {
 	tok := p.m.tok
 	list, err := tok.Encode(p.Text)
 	var encoding *tokenize.EncodingError

@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
@@ -23,7 +23,7 @@ func open(t *testing.T) *Model {
 	if err := ort.Init(ort.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := Load(folder(t, "split-dynamo-18"), neural.CLIPOptions{Runtime: ort.Options{Threads: 1}})
+	m, err := Load(folder(t, "split-dynamo-18"), clip.Options{Runtime: ort.Options{Threads: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func open(t *testing.T) *Model {
 func folder(t *testing.T, model string) models.Towers {
 	t.Helper()
 	files := fstest.MapFS{}
-	for _, dir := range []string{"../../energies/neural/testdata/clip/hugging/" + model, "testdata/tiny"} {
+	for _, dir := range []string{"../../energies/neural/clip/testdata/hugging/" + model, "testdata/tiny"} {
 		list, err := fs.Glob(os.DirFS(dir), "*")
 		if err != nil {
 			t.Fatal(err)

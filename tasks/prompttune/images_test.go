@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -133,7 +134,7 @@ func TestVectorsThatAreNone(t *testing.T) {
 	if file.Data, err = onnx.Encode(broken); err != nil {
 		t.Fatal(err)
 	}
-	m, err := Load(src, neural.CLIPOptions{Runtime: ort.Options{Threads: 1}})
+	m, err := Load(src, clip.Options{Runtime: ort.Options{Threads: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestImagesErrors(t *testing.T) {
 		spoil func(*models.Towers)
 		is    func(error) bool
 	}{
-		"no vision tower": {func(s *models.Towers) { s.Vision = "" }, is[*neural.TowerError]},
+		"no vision tower": {func(s *models.Towers) { s.Vision = "" }, is[*clip.TowerError]},
 		"no settings":     {func(s *models.Towers) { delete(s.FS.(fstest.MapFS), preprocessorFile) }, is[*LoadError]},
 		"bad settings":    {func(s *models.Towers) { s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte("{") }, is[*pictures.ConfigError]},
 		"another size": {func(s *models.Towers) {
@@ -165,7 +166,7 @@ func TestImagesErrors(t *testing.T) {
 	} {
 		src := folder(t, "split-dynamo-18")
 		c.spoil(&src)
-		m, err := Load(src, neural.CLIPOptions{Runtime: ort.Options{Threads: 1}})
+		m, err := Load(src, clip.Options{Runtime: ort.Options{Threads: 1}})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -188,16 +189,16 @@ func TestLoadErrors(t *testing.T) {
 		"no model":     {func(f fstest.MapFS) { f["text_model.onnx"].Data = []byte("none") }, is[*LoadError]},
 		"other widths": {func(f fstest.MapFS) {
 			f["vision_model.onnx"].Data = narrow(t)
-		}, is[*neural.WidthError]},
+		}, is[*clip.WidthError]},
 	} {
 		src := folder(t, "split-dynamo-18")
 		c.spoil(src.FS.(fstest.MapFS))
-		if _, err := Load(src, neural.CLIPOptions{}); !c.is(err) || !is[*LoadError](err) {
+		if _, err := Load(src, clip.Options{}); !c.is(err) || !is[*LoadError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	var option *neural.OptionError
-	if _, err := Load(folder(t, "split-dynamo-18"), neural.CLIPOptions{MaxLength: -1}); !errors.As(err, &option) {
+	if _, err := Load(folder(t, "split-dynamo-18"), clip.Options{MaxLength: -1}); !errors.As(err, &option) {
 		t.Errorf("a bad option: %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 )
 
@@ -25,7 +25,7 @@ func listed(t *testing.T, text string) *Model {
 // load opens no session of the runtime.
 func load(t *testing.T, src models.Towers) *Model {
 	t.Helper()
-	m, err := Load(src, neural.CLIPOptions{})
+	m, err := Load(src, clip.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

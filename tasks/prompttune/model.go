@@ -10,6 +10,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/tasks/pictures"
@@ -27,7 +28,7 @@ type Model struct {
 
 	vocabulary vocabulary
 	listed     func() ([]int32, error) // of words.txt; nil where there is none
-	clip       *neural.CLIP
+	clip       *clip.Model
 	limit      int // tokens of the longest text, with the two around it; 0 where not known
 }
 
@@ -35,7 +36,7 @@ type Model struct {
 //
 // Errors: *neural.OptionError for an option, *VocabularyError, or a *LoadError around
 // those of packages tokenize, onnx and neural.
-func Load(src models.Towers, o neural.CLIPOptions) (*Model, error) {
+func Load(src models.Towers, o clip.Options) (*Model, error) {
 	m := &Model{Source: src}
 	fail := func(err error) (*Model, error) { return nil, &LoadError{Model: src.Name, Err: err} }
 	tok, err := clip.Load(src.FS)
@@ -48,7 +49,7 @@ func Load(src models.Towers, o neural.CLIPOptions) (*Model, error) {
 	if o.Runtime.Name == "" {
 		o.Runtime.Name = src.Name
 	}
-	m.clip, err = neural.OpenCLIP(neural.CLIPFiles{FS: src.FS, Dir: src.Dir, Text: src.Text, Vision: src.Vision}, o)
+	m.clip, err = clip.Open(clip.Files{FS: src.FS, Dir: src.Dir, Text: src.Text, Vision: src.Vision}, o)
 	var option *neural.OptionError
 	if errors.As(err, &option) {
 		return nil, err
@@ -139,7 +140,7 @@ func (m *Model) preprocessor() (*pictures.Preprocessor, error) {
 		return nil, &LoadError{Model: m.Source.Name, Err: err}
 	}
 	if !m.clip.HasVision() {
-		return fail(&neural.TowerError{Tower: "vision", File: m.Source.Text})
+		return fail(&clip.TowerError{Tower: "vision", File: m.Source.Text})
 	}
 	f, err := m.Source.FS.Open(preprocessorFile)
 	if errors.Is(err, fs.ErrNotExist) {

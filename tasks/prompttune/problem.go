@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/clip"
 )
 
 // Member is a model of a problem with its targets, which are vectors of this model.
@@ -40,7 +40,7 @@ type Problem struct {
 // NewProblem builds the energy. There must be a member, and the vocabularies of several
 // must be the same. Errors about the input are of type InputError: those of Check and
 // *TargetError. Others: *VocabulariesError, *LoadError for a model's word list, those of
-// neural.CLIP.Prompt.
+// clip.Model.Prompt.
 func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error) {
 	models := make([]*Model, len(members))
 	for i, m := range members {
@@ -108,8 +108,8 @@ func (p *Problem) build() error {
 	var terms []energies.Term
 	for _, m := range p.members {
 		e, err := m.Model.clip.Prompt(
-			neural.PromptText{IDs: p.ids, Blanks: p.blanks, Tokens: p.Tokens},
-			neural.Targets{Vectors: m.Targets.Vectors, Weights: m.Targets.Weights},
+			clip.Text{IDs: p.ids, Blanks: p.blanks, Tokens: p.Tokens},
+			clip.Targets{Vectors: m.Targets.Vectors, Weights: m.Targets.Weights},
 		)
 		if err != nil {
 			return err

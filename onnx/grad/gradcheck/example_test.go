@@ -14,7 +14,7 @@ import (
 // The gradient of an exported BERT by its tokens, held against finite differences of
 // the same file.
 func ExampleCheck() {
-	model, err := onnx.Load("../../../energies/neural/testdata/bert/legacy-17-sdpa/model.onnx")
+	model, err := onnx.Load("../../../energies/neural/mlm/testdata/bert/legacy-17-sdpa/model.onnx")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -325,7 +325,7 @@ func TestBERT(t *testing.T) {
 	if testing.Short() {
 		t.Skip("several exported models")
 	}
-	files, err := filepath.Glob("../../../energies/neural/testdata/bert/*/model.onnx")
+	files, err := filepath.Glob("../../../energies/neural/mlm/testdata/bert/*/model.onnx")
 	if err != nil || len(files) < 8 {
 		t.Fatal(files, err)
 	}

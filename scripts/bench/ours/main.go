@@ -22,7 +22,8 @@ import (
 	"time"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/clip"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
@@ -31,7 +32,7 @@ import (
 // spec is the task, as scripts/bench/run.py writes it for all programs.
 type spec struct {
 	Model   string
-	Form    neural.Form // or clip
+	Form    mlm.Form // or clip
 	IDs     []int32
 	Blanks  []int
 	Allowed []int32
@@ -39,7 +40,7 @@ type spec struct {
 	// Target has length one; U is Weight times the cosine with it. Of clip alone.
 	Target []float32
 	Weight float64
-	// Remember is that of neural.MLMOptions: -1 runs the model on every state, as the
+	// Remember is that of mlm.Options: -1 runs the model on every state, as the
 	// PyTorch programs do.
 	Remember int64
 	MaskID   int32   `json:"mask_id"`
@@ -143,23 +144,23 @@ func (s *spec) energy() (io.Closer, *timed, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	mlm, err := neural.NewMLM(m, neural.MLMOptions{Form: s.Form, MaskID: s.MaskID, Remember: s.Remember, Runtime: ort.Options{Threads: s.Threads}})
+	model, err := mlm.New(m, mlm.Options{Form: s.Form, MaskID: s.MaskID, Remember: s.Remember, Runtime: ort.Options{Threads: s.Threads}})
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := mlm.Infill(neural.Text{IDs: s.IDs, Blanks: s.Blanks, Allowed: [][]int32{s.Allowed}})
-	return mlm, &timed{Tilted: e}, err
+	e, err := model.Infill(mlm.Text{IDs: s.IDs, Blanks: s.Blanks, Allowed: [][]int32{s.Allowed}})
+	return model, &timed{Tilted: e}, err
 }
 
 func (s *spec) prompt() (io.Closer, *timed, error) {
-	files := neural.CLIPFiles{FS: os.DirFS(s.Model), Dir: s.Model, Text: "text_model.onnx"}
-	clip, err := neural.OpenCLIP(files, neural.CLIPOptions{Runtime: ort.Options{Threads: s.Threads}})
+	files := clip.Files{FS: os.DirFS(s.Model), Dir: s.Model, Text: "text_model.onnx"}
+	model, err := clip.Open(files, clip.Options{Runtime: ort.Options{Threads: s.Threads}})
 	if err != nil {
 		return nil, nil, err
 	}
-	text := neural.PromptText{IDs: s.IDs, Blanks: s.Blanks, Tokens: s.Allowed}
-	e, err := clip.Prompt(text, neural.Targets{Vectors: [][]float32{s.Target}, Weights: []float64{s.Weight}})
-	return clip, &timed{Tilted: e}, err
+	text := clip.Text{IDs: s.IDs, Blanks: s.Blanks, Tokens: s.Allowed}
+	e, err := model.Prompt(text, clip.Targets{Vectors: [][]float32{s.Target}, Weights: []float64{s.Weight}})
+	return model, &timed{Tilted: e}, err
 }
 
 // check returns U of each chain and the log of the tilt of each current word.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
@@ -53,7 +54,7 @@ func TestExitCode(t *testing.T) {
 		{bg, &models.ChecksumError{}, 3},
 		{bg, &infill.VocabularyError{}, 3},
 		// A model whose options are wrong inside is the model's fault.
-		{bg, &infill.LoadError{Err: &neural.InterfaceError{}}, 3},
+		{bg, &infill.LoadError{Err: &mlm.InterfaceError{}}, 3},
 		{stopped, fmt.Errorf("samplers: step 3: %w", context.Canceled), 130},
 		{stopped, nil, 0},
 		{stopped, &app.OutputError{Err: errors.New("full")}, 1},

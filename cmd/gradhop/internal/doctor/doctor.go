@@ -14,7 +14,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
-	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tasks/prompttune"
@@ -226,7 +226,7 @@ func (c *Check) tryCLIP(ctx context.Context, name string, rt ort.Options) (err e
 		return err
 	}
 	rt.Progress = nil
-	m, err := prompttune.Load(src, neural.CLIPOptions{Runtime: rt})
+	m, err := prompttune.Load(src, clip.Options{Runtime: rt})
 	if err != nil {
 		return err
 	}

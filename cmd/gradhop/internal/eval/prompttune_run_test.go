@@ -17,7 +17,7 @@ import (
 func tinyModel(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, from := range []string{"energies/neural/testdata/clip/hugging/split-dynamo-18", "tasks/prompttune/testdata/tiny"} {
+	for _, from := range []string{"energies/neural/clip/testdata/hugging/split-dynamo-18", "tasks/prompttune/testdata/tiny"} {
 		if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../../..", from))); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ func tiny(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, path := range []string{
-		"../../../../energies/neural/testdata/bert/legacy-17-sdpa/model.onnx",
+		"../../../../energies/neural/mlm/testdata/bert/legacy-17-sdpa/model.onnx",
 		"../../../../tasks/infill/testdata/tiny/vocab.txt",
 		"../../../../tasks/infill/testdata/tiny/config.json",
 	} {

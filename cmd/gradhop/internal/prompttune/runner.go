@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tasks/pictures"
@@ -110,7 +110,7 @@ func (r *Runner) load(a *app.App, t *Targets) error {
 		if err != nil {
 			return err
 		}
-		m, err := task.Load(src, neural.CLIPOptions{MaxBatch: t.MaxBatch, Runtime: rt})
+		m, err := task.Load(src, clip.Options{MaxBatch: t.MaxBatch, Runtime: rt})
 		if err != nil {
 			return err
 		}

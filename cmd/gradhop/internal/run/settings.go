@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/infill"
@@ -24,8 +25,8 @@ type Energy struct {
 // DefaultEnergy returns the settings that flags start from.
 func DefaultEnergy() Energy {
 	return Energy{
-		Model: models.Default, Form: string(neural.PLL), MaskEmbedding: string(neural.MaskToken),
-		Gradient: string(neural.ExactGradient), Temperature: 1,
+		Model: models.Default, Form: string(mlm.PLL), MaskEmbedding: string(mlm.MaskToken),
+		Gradient: string(mlm.ExactGradient), Temperature: 1,
 	}
 }
 
@@ -47,9 +48,9 @@ func (e *Energy) check() error {
 	return nil
 }
 
-func (e *Energy) options() neural.MLMOptions {
-	return neural.MLMOptions{
-		Form: neural.Form(e.Form), MaskEmbedding: neural.MaskEmbedding(e.MaskEmbedding), Gradient: neural.Gradient(e.Gradient),
+func (e *Energy) options() mlm.Options {
+	return mlm.Options{
+		Form: mlm.Form(e.Form), MaskEmbedding: mlm.MaskEmbedding(e.MaskEmbedding), Gradient: mlm.Gradient(e.Gradient),
 		Temperature: e.Temperature, MaxBatch: e.MaxBatch,
 	}
 }

@@ -1,0 +1,172 @@
+package clip
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// Options says how a CLIP model runs. Zero fields mean defaults.
+type Options struct {
+	// MaxLength is the longest text in tokens, with those around it; 0 means what the
+	// model's table of positions says.
+	MaxLength int
+	// MaxBatch bounds the texts or pictures in one run of the model; less than 0 is no
+	// bound. 0 is 16 pictures, and for texts no bound on a GPU, and on CPU as many as keep
+	// the activations in cache. Results do not depend on it.
+	MaxBatch int
+	// Runtime says where and how the model runs.
+	Runtime ort.Options
+}
+
+// Model is a CLIP model: two towers, one for texts and one for pictures, whose vectors lie in
+// one space (Radford et al. 2021). Any number of prompts share its sessions. It is safe
+// for concurrent use.
+//
+// On CPU a text comes out the same, bit for bit, whatever stands beside it in a batch, so
+// that results do not depend on MaxBatch nor on how chains are spread over processes: as
+// long as its heads are a multiple of four. A tower that rounds what it computes to
+// integers, by scales that it finds in each run (DynamicQuantizeLinear), runs on one text
+// or picture at a time for that.
+type Model struct {
+	opts   Options
+	text   *textModel
+	vision *visionModel // nil where there is none
+
+	sequences atomic.Int64
+
+	mu       sync.Mutex
+	sessions map[string]*session.Session
+	heads    map[*session.Session]bool // those of prompts
+
+	continued func() (*continued, error) // the tower for texts that begin alike, written once
+}
+
+// New prepares the towers of a CLIP model in the layout of Hugging Face exports. The
+// text tower has an integer input input_ids, optionally attention_mask and position_ids,
+// [batch, sequence], and the output text_embeds [batch, width]. The vision tower has an
+// input pixel_values [batch, 3, height, width] and the output image_embeds [batch,
+// width]. Both may be one model, whose other outputs do not matter; vision may be nil.
+// Dimensions may be fixed or open. float16 weights are widened. The models are not
+// changed.
+//
+// The text tower must take the rows of its tokens from one table, [vocabulary, width],
+// by a Gather: prompts are differentiated there.
+//
+// Errors: *ModelError for other inputs or outputs, *ProjectionError, *WidthError,
+// *TowerError where text is nil, *neural.OptionError, *onnx errors.
+func New(text, vision *onnx.Model, o Options) (*Model, error) {
+	if o.MaxLength < 0 {
+		return nil, &neural.OptionError{Option: "maximal length", Value: fmt.Sprint(o.MaxLength), Want: "0 or more tokens"}
+	}
+	if text == nil {
+		return nil, &TowerError{Tower: textTower}
+	}
+	c := &Model{opts: o, sessions: map[string]*session.Session{}, heads: map[*session.Session]bool{}}
+	var err error
+	if c.text, err = newTextModel(text, o.MaxLength); err != nil {
+		return nil, err
+	}
+	c.continued = sync.OnceValues(c.text.continued)
+	if vision == nil {
+		return c, nil
+	}
+	if c.vision, err = newVisionModel(vision); err != nil {
+		return nil, err
+	}
+	if c.vision.width != c.text.width {
+		return nil, &WidthError{TextFile: text.Path, VisionFile: vision.Path, Text: c.text.width, Vision: c.vision.width}
+	}
+	return c, nil
+}
+
+// Width returns the length of the vectors of texts and pictures.
+func (c *Model) Width() int { return c.text.width }
+
+// Vocabulary returns the number of tokens that the text tower knows.
+func (c *Model) Vocabulary() int { return c.text.vocab }
+
+// MaxLength returns the longest text in tokens, with those around it, or 0 where neither
+// the model nor the options say.
+func (c *Model) MaxLength() int { return c.text.longest }
+
+// HasVision reports whether there is a vision tower.
+func (c *Model) HasVision() bool { return c.vision != nil }
+
+// ImageSize returns the height and width of pictures in pixels, each 0 where the model
+// leaves it open or there is no vision tower.
+func (c *Model) ImageSize() (height, width int) {
+	if c.vision == nil {
+		return 0, 0
+	}
+	return c.vision.height, c.vision.across
+}
+
+// Sequences returns the number of texts that went through the model so far.
+func (c *Model) Sequences() int64 { return c.sequences.Load() }
+
+// Close frees the runtime's sessions. Prompts of c must not be used after it.
+func (c *Model) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var first error
+	note := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	for k, s := range c.sessions {
+		note(s.Close())
+		delete(c.sessions, k)
+	}
+	for s := range c.heads {
+		note(s.Close())
+		delete(c.heads, s)
+	}
+	return first
+}
+
+// session opens a graph that all prompts share on first use.
+func (c *Model) session(name string, build func() (*onnx.Model, error)) (*session.Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.sessions[name]; s != nil {
+		return s, nil
+	}
+	g, err := build()
+	if err != nil {
+		return nil, err
+	}
+	s, err := session.Open(g, c.opts.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	c.sessions[name] = s
+	return s, nil
+}
+
+// onCPU reports whether the model runs on the processor, as far as is known before a
+// session is opened.
+func (c *Model) onCPU() bool {
+	return c.opts.Runtime.Provider == "" || c.opts.Runtime.Provider == "cpu"
+}
+
+// texts returns how many texts of t tokens go into one run, and n where there is no bound.
+func (c *Model) texts(n, t int) int {
+	if c.text.alone {
+		return min(n, 1)
+	}
+	limit := c.opts.MaxBatch
+	if limit == 0 && c.onCPU() {
+		limit = max(1, session.CacheTokens/t)
+	}
+	if limit <= 0 || limit > n {
+		return n
+	}
+	return limit
+}

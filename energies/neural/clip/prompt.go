@@ -1,0 +1,224 @@
+package clip
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// Text is a text with blanks, as token ids, and what may be written there.
+type Text struct {
+	// IDs is the whole text, begin and end of text included; what stands at a blank is
+	// ignored.
+	IDs []int32
+	// Blanks are the positions in IDs that are sampled, in increasing order. Blank i is
+	// site i of the space.
+	Blanks []int
+	// Tokens are the tokens that may be proposed: value k of the space stands for
+	// Tokens[k]. The end of text cannot be among them.
+	Tokens []int32
+	// Allowed lists the values (not the tokens) that a site may take, in the form of
+	// energies.Space.Allowed.
+	Allowed [][]int32
+}
+
+// Targets are the vectors that a prompt is to resemble, with what each counts.
+type Targets struct {
+	// Vectors have length one, [target, width], as EncodeImages and EncodeText return them.
+	Vectors [][]float32
+	// Weights are the ω_j, negative for what a prompt is to avoid. Nil counts each target
+	// as one over their number: U is then the mean cosine.
+	Weights []float64
+}
+
+// Prompt is the energy of the fillings x of one text,
+//
+//	U(x) = Σ_j ω_j cos(t(x), v_j)
+//
+// where t(x) is the text's vector and v_j are the targets. As the cosine is linear in a
+// unit vector, all targets cost as much as one. The gradient is taken at the one-hot
+// encoding: (∂U/∂embedding)·Wᵀ with W the token embeddings of the values of the space.
+type Prompt struct {
+	c     *Model
+	text  Text
+	space *energies.Space
+
+	fixed []float32   // embeddings of a whole run's tokens, [token, embed]
+	table []float32   // W, [value, embed]
+	goal  []float64   // Σ_j ω_j v_j
+	terms [][]float32 // v_j
+	omega []float64
+
+	mu    sync.Mutex
+	heads map[string]*session.Session
+	began bool       // whether begin is known
+	begin *beginning // nil where positions before the first blank are not kept
+}
+
+var (
+	_ energies.Tempered   = (*Prompt)(nil)
+	_ energies.Stochastic = (*Prompt)(nil)
+	_ energies.Embedded   = (*Prompt)(nil)
+)
+
+// Prompt returns the energy of a text and its targets. Errors: *neural.OptionError for positions,
+// vectors or weights outside their range, *LengthError, *TokenError,
+// *energies.SpaceError for fewer than two tokens or an empty list of allowed values.
+func (c *Model) Prompt(text Text, targets Targets) (*Prompt, error) {
+	e := &Prompt{c: c, text: text, heads: map[string]*session.Session{}}
+	e.space = &energies.Space{Sites: len(text.Blanks), Values: len(text.Tokens), Allowed: text.Allowed}
+	if err := e.checkText(); err != nil {
+		return nil, err
+	}
+	if err := e.space.Check(); err != nil {
+		return nil, err
+	}
+	if err := e.setTargets(targets); err != nil {
+		return nil, err
+	}
+	padded := make([]int32, c.text.tokens(len(text.IDs)))
+	end := text.IDs[len(text.IDs)-1]
+	for k := range padded {
+		padded[k] = end
+		if k < len(text.IDs) && !slices.Contains(text.Blanks, k) {
+			padded[k] = text.IDs[k]
+		}
+	}
+	rows, err := c.rows(context.Background(), slices.Concat(padded, text.Tokens))
+	if err != nil {
+		return nil, err
+	}
+	n := len(padded) * c.text.embed
+	e.fixed, e.table = rows[:n:n], rows[n:]
+	return e, nil
+}
+
+// checkText checks positions and ids.
+func (e *Prompt) checkText() error {
+	t := e.text
+	if len(t.Blanks) == 0 {
+		return &neural.OptionError{Option: "text", Value: "no blank", Want: "at least one blank"}
+	}
+	last := -1
+	for _, p := range t.Blanks {
+		if p <= last || p >= len(t.IDs)-1 {
+			return &neural.OptionError{Option: "blank position", Value: fmt.Sprint(p), Want: fmt.Sprintf("increasing positions below %d, where the text ends", len(t.IDs)-1)}
+		}
+		last = p
+	}
+	known := slices.Clone(t.IDs)
+	for _, p := range t.Blanks {
+		known[p] = t.IDs[len(t.IDs)-1]
+	}
+	if err := e.c.text.checkText(known); err != nil {
+		return err
+	}
+	for _, id := range t.Tokens {
+		switch {
+		case id < 0 || int(id) >= e.c.text.vocab:
+			return &TokenError{ID: id, Vocabulary: e.c.text.vocab}
+		case id == t.IDs[len(t.IDs)-1]:
+			return &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: "tokens other than the end of text, behind which nothing is read"}
+		}
+	}
+	return nil
+}
+
+// setTargets checks the targets and adds them up.
+func (e *Prompt) setTargets(t Targets) error {
+	n, width := len(t.Vectors), e.c.text.width
+	if n == 0 {
+		return &neural.OptionError{Option: "targets", Value: "none", Want: "at least one vector"}
+	}
+	e.omega = slices.Clone(t.Weights)
+	if t.Weights == nil {
+		e.omega = slices.Repeat([]float64{1 / float64(n)}, n)
+	}
+	if len(e.omega) != n {
+		return &neural.OptionError{Option: "weights", Value: fmt.Sprintf("%d for %d targets", len(e.omega), n), Want: "one a target"}
+	}
+	e.terms = t.Vectors
+	e.goal = make([]float64, width)
+	for j, v := range t.Vectors {
+		square := 0.0
+		for _, x := range v {
+			square += float64(x) * float64(x)
+		}
+		w := e.omega[j]
+		switch {
+		case len(v) != width:
+			return &neural.OptionError{Option: "target", Value: fmt.Sprintf("%d of %d numbers", j, len(v)), Want: fmt.Sprintf("vectors of %d, as those of this model", width)}
+		case !(math.Abs(square-1) < 1e-3):
+			return &neural.OptionError{Option: "target", Value: fmt.Sprintf("%d of length %.4g", j, math.Sqrt(square)), Want: "vectors of length one"}
+		case w-w != 0:
+			return &neural.OptionError{Option: "weight", Value: fmt.Sprint(w), Want: "finite numbers"}
+		}
+		for k, x := range v {
+			e.goal[k] += w * float64(x)
+		}
+	}
+	return nil
+}
+
+// Space returns the fillings: [chain, blank] of indices into the tokens.
+func (e *Prompt) Space() *energies.Space { return e.space }
+
+// Text returns the text, blanks included. The caller must not change it.
+func (e *Prompt) Text() Text { return e.text }
+
+// IDs returns the text of one filling, as whole token ids.
+func (e *Prompt) IDs(codes []int32) []int32 {
+	ids := slices.Clone(e.text.IDs)
+	for i, p := range e.text.Blanks {
+		ids[p] = e.text.Tokens[codes[i]]
+	}
+	return ids
+}
+
+// Close frees what the prompt alone uses of the runtime; CLIP.Close frees it too.
+func (e *Prompt) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.c.mu.Lock()
+	defer e.c.mu.Unlock()
+	var first error
+	for k, s := range e.heads {
+		if e.c.heads[s] {
+			if err := s.Close(); err != nil && first == nil {
+				first = err
+			}
+		}
+		delete(e.c.heads, s)
+		delete(e.heads, k)
+	}
+	return first
+}
+
+// head opens one of the prompt's own graphs on first use.
+func (e *Prompt) head(name string, build func() (*onnx.Model, error)) (*session.Session, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s := e.heads[name]; s != nil {
+		return s, nil
+	}
+	g, err := build()
+	if err != nil {
+		return nil, err
+	}
+	s, err := session.Open(g, e.c.opts.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	e.c.mu.Lock()
+	defer e.c.mu.Unlock()
+	e.c.heads[s] = true
+	e.heads[name] = s
+	return s, nil
+}

@@ -1,0 +1,245 @@
+package clip
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// beginning is what a prompt keeps of the positions before its first blank.
+type beginning struct {
+	early, late int // positions before, and from there to the end of the text
+	kept        []keptRows
+	inputs      map[int]map[string]*ort.Tensor // by the number of texts in a run
+}
+
+// keptRows are those of one value for one text, or for all texts of a run where the file
+// fixes their number.
+type keptRows struct {
+	name  string
+	shape []int64
+	data  []float32
+	batch int // the axis of texts, less than 0 where their number is fixed
+}
+
+// masked is by how much a mask has to lower a score for it to count as ruled out: weights
+// are e to the power of differences of scores, and less than 1e-45 is zero. Exporters
+// write -Inf, the least number of a type, or -10000; scores are of order ten.
+const masked = 5000
+
+// beginning returns what the prompt keeps, computed on first use, or nil where every
+// position must be computed in every run.
+func (e *Prompt) beginning(ctx context.Context) (*beginning, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.began {
+		return e.begin, nil
+	}
+	c, err := e.c.continued()
+	if err != nil {
+		return nil, err
+	}
+	if c != nil && e.text.Blanks[0] > 0 {
+		if e.begin, err = e.keep(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	e.began = true
+	return e.begin, nil
+}
+
+// keep runs the tower on one filling, for the values at early positions, the masks that
+// make these the same for all fillings, and the end of the text.
+func (e *Prompt) keep(ctx context.Context, c *continued) (*beginning, error) {
+	t := e.c.text
+	m := t.model.Clone()
+	b, err := onnx.NewBuilder(m, "gradhop/", nil)
+	if err != nil {
+		return nil, err
+	}
+	m.Graph.Outputs = nil
+	b.Output(inEarly, c.ends)
+	for i, k := range c.masks {
+		b.Output(fmt.Sprintf("%s/mask/%d", inEarly, i), k.Of)
+	}
+	for _, k := range c.kept {
+		b.Output(k.Input, k.Of)
+	}
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	onnx.Prune(m.Graph)
+	dropUnread(m.Graph)
+	o := e.c.opts.Runtime
+	o.LowMemory = true // for one run; and what it gives does not depend on the options
+	s, err := session.Open(m, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	out := make([]*ort.Tensor, len(m.Graph.Outputs))
+	for i := range out {
+		out[i] = &ort.Tensor{}
+	}
+	ids := e.IDs(make([]int32, len(e.text.Blanks)))
+	if err := s.Run(ctx, t.feed(t.rows(1), t.tokens(len(ids)), func(int) []int32 { return ids }), out); err != nil {
+		return nil, err
+	}
+	ends, _ := out[0].Data.([]int64)
+	if len(ends) == 0 || !e.endsAt(int(ends[0])) {
+		return nil, nil
+	}
+	begin := &beginning{early: e.text.Blanks[0], inputs: map[int]map[string]*ort.Tensor{}}
+	last := max(int(ends[0]), e.text.Blanks[len(e.text.Blanks)-1])
+	begin.late = last + 1 - begin.early
+	for i, k := range c.masks {
+		if !causal(out[1+i], k, begin.early, last) {
+			return nil, nil
+		}
+	}
+	for i, k := range c.kept {
+		rows, ok := rowsBefore(out[1+len(c.masks)+i], k.Axis, begin.early)
+		if !ok {
+			return nil, nil
+		}
+		rows.name, rows.batch = k.Input, -1
+		if v := c.model.Graph.Input(k.Input); t.batch == 0 {
+			for a, d := range v.Type.Shape {
+				if d.Param == symBatch {
+					rows.batch = a
+				}
+			}
+		}
+		begin.kept = append(begin.kept, rows)
+	}
+	return begin, nil
+}
+
+// endsAt reports whether every filling ends at a position: towers take the first place of
+// an end of text, or of the largest id.
+func (e *Prompt) endsAt(end int) bool {
+	ids := e.text.IDs
+	if end < e.text.Blanks[0] || end >= len(ids) {
+		return false
+	}
+	blank := map[int]bool{}
+	for _, p := range e.text.Blanks {
+		blank[p] = true
+	}
+	for k, id := range ids[:end] {
+		if !blank[k] && id >= ids[end] {
+			return false
+		}
+	}
+	for _, id := range e.text.Tokens {
+		if id >= ids[end] {
+			return false
+		}
+	}
+	return !blank[end]
+}
+
+// causal reports whether a mask rules out, for each of the early positions, those that
+// follow them, and for the others up to last, those behind last.
+func causal(x *ort.Tensor, k onnx.RowMask, early, last int) bool {
+	data, ok := x.Data.([]float32)
+	if !ok || k.Row < 0 || k.Column < 0 {
+		return false
+	}
+	stride := make([]int, len(x.Shape))
+	for n, a := 1, len(x.Shape)-1; a >= 0; a-- {
+		stride[a] = n
+		n *= int(x.Shape[a])
+	}
+	across, down := stride[k.Column], stride[k.Row]
+	columns, rows := int(x.Shape[k.Column]), int(x.Shape[k.Row])
+	if last >= rows || last >= columns {
+		return false
+	}
+	for at := range data {
+		if at/across%columns != 0 {
+			continue
+		}
+		row := at / down % rows
+		limit := last // the last column that this row may look at
+		if row > last {
+			continue
+		}
+		if row < early {
+			limit = early - 1
+		}
+		seen, hidden := math.Inf(-1), math.Inf(-1)
+		for c := range columns {
+			v := float64(data[at+c*across])
+			switch {
+			case v != v:
+				return false
+			case c <= limit:
+				seen = max(seen, v)
+			default:
+				hidden = max(hidden, v)
+			}
+		}
+		if limit+1 < columns && !(seen-hidden >= masked) {
+			return false
+		}
+	}
+	return true
+}
+
+// rowsBefore takes the first rows along an axis.
+func rowsBefore(x *ort.Tensor, axis, rows int) (keptRows, bool) {
+	data, ok := x.Data.([]float32)
+	if !ok || axis >= len(x.Shape) || int64(rows) > x.Shape[axis] {
+		return keptRows{}, false
+	}
+	inner := 1
+	for _, d := range x.Shape[axis+1:] {
+		inner *= int(d)
+	}
+	k := keptRows{shape: append([]int64(nil), x.Shape...)}
+	k.shape[axis] = int64(rows)
+	whole := int(x.Shape[axis]) * inner
+	for lo := 0; lo < len(data); lo += whole {
+		k.data = append(k.data, data[lo:lo+rows*inner]...)
+	}
+	return k, true
+}
+
+// ready lays the beginning out for a number of texts.
+func (g *beginning) ready(texts int) {
+	if g.inputs[texts] != nil {
+		return
+	}
+	in := map[string]*ort.Tensor{inEarly: positionsFrom(0, g.early), inLate: positionsFrom(g.early, g.late)}
+	for _, k := range g.kept {
+		x := &ort.Tensor{Shape: append([]int64(nil), k.shape...), Data: k.data}
+		if k.batch >= 0 {
+			inner := 1
+			for _, d := range k.shape[k.batch+1:] {
+				inner *= int(d)
+			}
+			all := make([]float32, 0, len(k.data)*texts)
+			for lo := 0; lo < len(k.data); lo += inner {
+				for range texts {
+					all = append(all, k.data[lo:lo+inner]...)
+				}
+			}
+			x.Shape[k.batch], x.Data = int64(texts), all
+		}
+		in[k.name] = x
+	}
+	g.inputs[texts] = in
+}
+
+func positionsFrom(first, n int) *ort.Tensor {
+	list := make([]int64, n)
+	for k := range list {
+		list[k] = int64(first + k)
+	}
+	return &ort.Tensor{Shape: []int64{int64(n)}, Data: list}
+}

@@ -1,0 +1,52 @@
+package clip
+
+import (
+	"context"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// Width returns the length of an embedding row, which need not be that of the vectors of
+// texts; see [energies.Embedded].
+func (e *Prompt) Width() int { return e.c.text.embed }
+
+// Embed writes the embedding rows of fillings; see [energies.Embedded].
+func (e *Prompt) Embed(to []float32, x energies.Batch) {
+	n := e.c.text.embed
+	for k, v := range x.Codes {
+		copy(to[k*n:(k+1)*n], e.row(v))
+	}
+}
+
+// EmbeddingGrad writes U and its gradient by the embeddings at the blanks; see
+// [energies.Embedded].
+func (e *Prompt) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return e.slopes(ctx, u, g, x, e.whole)
+}
+
+// Nearest writes the allowed values whose rows have the largest cosine with points of the
+// embedding space; see [energies.Embedded]. Points of length zero are equally near to all.
+func (e *Prompt) Nearest(ctx context.Context, codes []int32, points []float32) error {
+	s, err := e.head("nearest", e.nearestGraph)
+	if err != nil || len(codes) == 0 {
+		return err
+	}
+	n, width := len(codes), e.c.text.embed
+	if n == 1 { // which has a kernel of its own, see doubleRows
+		both := make([]int32, 2)
+		err := e.Nearest(ctx, both, append(points[:width:width], points...))
+		codes[0] = both[0]
+		return err
+	}
+	sites := int64(e.space.Sites)
+	found := make([]int64, n)
+	in := map[string]*ort.Tensor{inHead: {Shape: []int64{int64(n), int64(width)}, Data: points}}
+	if err := s.Run(ctx, in, []*ort.Tensor{{Shape: []int64{int64(n) / sites, sites}, Data: found}}); err != nil {
+		return err
+	}
+	for k, v := range found {
+		codes[k] = int32(v)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package clip
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+)
+
+// Names of inputs and outputs that the graphs of prompts have beside the model's own.
+const (
+	inBlanks   = "gradhop/blanks"  // [blanks]: positions of the blanks
+	inTarget   = "gradhop/target"  // [batch, width]: Σ_j ω_j v_j of each chain
+	outGrad    = "gradhop/grad"    // [chains, blanks, value]
+	outSlopes  = "gradhop/slopes"  // [batch, blanks, embed]: ∂U/∂embedding at the blanks
+	inHead     = "gradhop/head"    // [rows, embed] or [rows, value]: a row for each blank
+	inScale    = "gradhop/scale"   // [1]: what gradients are multiplied with
+	outNearest = "gradhop/nearest" // [chains, blanks]: codes
+	symBlanks  = "blanks"
+	symTokens  = "tokens"
+)
+
+// slopes returns the text tower, cut open at its token embedding: it computes the unit
+// vector of the text and the gradient of its product with the target by the embeddings at
+// the blanks. The ids still go in, for the pooling at the end of text. With c, which may be
+// nil, it does so for texts that begin alike.
+func (t *textModel) slopes(c *continued) (*onnx.Model, error) {
+	batch, sequence, width := symbol(symBatch, t.batch), symbol(symSeq, t.length), onnx.D(int64(t.embed))
+	m, opened := t.opened(c)
+	marks, err := grad.Compose(m)
+	if err != nil {
+		return nil, err
+	}
+	b, err := onnx.NewBuilder(m, "gradhop/", map[string]onnx.Dim{symTokens: batch.Mul(sequence)})
+	if err != nil {
+		return nil, err
+	}
+	for v, k := range marks {
+		b.Mark(v, k)
+	}
+	m.Graph.Outputs = nil
+	var p *pool
+	if c != nil {
+		p = c.pool
+	} else {
+		p = findPool(b)
+	}
+	unit := unitRows(b, t.pooled(b, p))
+	b.Output(outUnit, unit)
+	target := b.Input(inTarget, onnx.Float, batch, onnx.D(int64(t.width)))
+	u := b.ReduceSum(b.Mul(unit, target), []int64{1}, false)
+	ones := b.Expand(b.Scalar(1, u), b.Op("Shape", []onnx.Value{u}))
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	d, err := grad.Backward(b, []onnx.Value{u}, []onnx.Value{ones}, []onnx.Value{opened})
+	if err != nil {
+		return nil, err
+	}
+	at := d[0]
+	if t.flat && c == nil {
+		at = b.ReshapeTo(at, []onnx.Dim{batch, sequence, width}, inIDs, unit)
+	}
+	blanks := b.Input(inBlanks, onnx.Int64, onnx.Sym(symBlanks))
+	// Gathered at the end: products of the first layer for one blank alone would be of one
+	// row, see doubleRows.
+	b.Output(outSlopes, b.Gather(at, blanks, 1))
+	return finish(b, batch)
+}
+
+func openDim(name string, fixed int) onnx.ShapeDim {
+	if fixed > 0 {
+		return onnx.ShapeDim{Value: int64(fixed)}
+	}
+	return onnx.ShapeDim{Value: -1, Param: name}
+}
+
+// headGraph starts a small graph of its own.
+func headGraph() (*onnx.Builder, error) {
+	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "prompt"}}
+	return onnx.NewBuilder(m, "gradhop/", nil)
+}
+
+// products returns rows·Wᵀ of an input [rows, embed], times k: [rows, value].
+func (e *Prompt) products(b *onnx.Builder, table []float32, k float32) onnx.Value {
+	width := int64(e.c.text.embed)
+	rows := b.Input(inHead, onnx.Float, onnx.Sym("rows"), onnx.D(width))
+	w := b.Weights(onnx.NewFloat("", []int64{int64(e.space.Values), width}, table))
+	return b.Op("Gemm", []onnx.Value{rows, w}, onnx.IntAttr("transB", 1), onnx.FloatAttr("alpha", k))
+}
+
+// bySite gives rows of values the shape [chains, blanks, values].
+func (e *Prompt) bySite(b *onnx.Builder, x onnx.Value) onnx.Value {
+	return b.Reshape(x, b.Ints(-1, int64(e.space.Sites), int64(e.space.Values)))
+}
+
+// allowed takes out what is not allowed.
+func (e *Prompt) allowed(b *onnx.Builder, x onnx.Value) onnx.Value {
+	s := e.space
+	if len(s.Allowed) == 0 {
+		return x
+	}
+	t := session.AllowedBias(s)
+	return b.Add(x, b.Weights(onnx.NewFloat("", t.Shape, t.Data.([]float32))))
+}
+
+// gradientGraph computes ∂U/∂onehot.
+func (e *Prompt) gradientGraph() (*onnx.Model, error) {
+	b, err := headGraph()
+	if err != nil {
+		return nil, err
+	}
+	b.Output(outGrad, e.bySite(b, e.products(b, e.table, 1)))
+	return b.Model(), b.Err()
+}
+
+// tiltGraph computes the softmax of half of it.
+func (e *Prompt) tiltGraph() (*onnx.Model, error) {
+	b, err := headGraph()
+	if err != nil {
+		return nil, err
+	}
+	half := e.allowed(b, e.bySite(b, e.products(b, e.table, 0.5)))
+	b.Output(outGrad, b.Op("Softmax", []onnx.Value{half}, onnx.IntAttr("axis", 2)))
+	return b.Model(), b.Err()
+}
+
+// temperGraph computes the softmax of a multiple of a gradient.
+func (e *Prompt) temperGraph() (*onnx.Model, error) {
+	b, err := headGraph()
+	if err != nil {
+		return nil, err
+	}
+	g := b.Input(inHead, onnx.Float, onnx.Sym("rows"), onnx.D(int64(e.space.Values)))
+	scaled := e.allowed(b, e.bySite(b, b.Mul(g, b.Input(inScale, onnx.Float, onnx.D(1)))))
+	b.Output(outGrad, b.Op("Softmax", []onnx.Value{scaled}, onnx.IntAttr("axis", 2)))
+	return b.Model(), b.Err()
+}
+
+// nearestGraph finds the rows of the largest cosine; the length of what is looked for
+// does not matter.
+func (e *Prompt) nearestGraph() (*onnx.Model, error) {
+	b, err := headGraph()
+	if err != nil {
+		return nil, err
+	}
+	width := e.c.text.embed
+	unit := make([]float32, len(e.table))
+	for lo := 0; lo < len(unit); lo += width {
+		square := 0.0
+		for _, x := range e.table[lo : lo+width] {
+			square += float64(x) * float64(x)
+		}
+		if square == 0 {
+			continue // of cosine zero with everything
+		}
+		for k, x := range e.table[lo : lo+width] {
+			unit[lo+k] = float32(float64(x) / math.Sqrt(square))
+		}
+	}
+	cosines := e.allowed(b, e.bySite(b, e.products(b, unit, 1)))
+	b.Output(outNearest, b.Op("ArgMax", []onnx.Value{cosines}, onnx.IntAttr("axis", 2), onnx.IntAttr("keepdims", 0)))
+	return b.Model(), b.Err()
+}

@@ -1,0 +1,241 @@
+package clip
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// textModel is the text tower.
+type textModel struct {
+	*tower
+	length   int        // tokens of every text where the file fixes them, else 0
+	longest  int        // tokens of the longest text, 0 where it is not known
+	embedded onnx.Value // rows of the token table: [batch, sequence, embed], or [batch·sequence, embed]
+	flat     bool       // the second form
+	embed    int
+	vocab    int
+}
+
+func newTextModel(m *onnx.Model, longest int) (*textModel, error) {
+	t := &textModel{}
+	var err error
+	if t.tower, err = newTower(m, textTower, t.inputs); err != nil {
+		return nil, err
+	}
+	if err := t.findEmbedding(); err != nil {
+		return nil, err
+	}
+	if err := t.layOut(); err != nil {
+		return nil, err
+	}
+	for _, n := range []int{longest, t.length} {
+		if n > 0 && (t.longest == 0 || n < t.longest) {
+			t.longest = n
+		}
+	}
+	return t, nil
+}
+
+// mostRewritten is the size of a tower, in bytes, up to which weights are laid out anew: a
+// model in memory has 2 GB, and weights that stay as they are can be left in the file.
+const mostRewritten = 1 << 30
+
+// layOut gives weights the form in which products with them take the least time.
+func (t *textModel) layOut() error {
+	size := int64(0)
+	for _, w := range t.model.Graph.Initializers {
+		if n, err := w.Elements(); err == nil {
+			size += n * int64(w.Type.Size())
+		}
+	}
+	if size > mostRewritten {
+		return nil
+	}
+	if err := onnx.MergeProducts(t.model); err != nil {
+		return err
+	}
+	return onnx.PadHidden(t.model)
+}
+
+// inputs checks the inputs of the text tower.
+func (t *textModel) inputs(w *tower) error {
+	for _, v := range w.model.Graph.Inputs {
+		if v.Name != inIDs && v.Name != inMask && v.Name != inPositions {
+			return w.bad(fmt.Sprintf("%s depends on the input %q, which is none of input_ids, attention_mask and position_ids", w.out, v.Name))
+		}
+		if v.Type.Elem != onnx.Int64 && v.Type.Elem != onnx.Int32 {
+			return w.bad(fmt.Sprintf("input %q has elements of type %s; integers are wanted", v.Name, v.Type.Elem))
+		}
+		if !ranked(v, 2) {
+			return w.bad(fmt.Sprintf("input %q has %d dimensions; two are wanted, batch and sequence", v.Name, len(v.Type.Shape)))
+		}
+		for i, d := range []struct {
+			name string
+			size *int
+		}{{symBatch, &w.batch}, {symSeq, &t.length}} {
+			n := axis(v, i, d.name)
+			// Positions may be those of all texts at once.
+			if n > 0 && *d.size != n && !(v.Name == inPositions && i == 0 && n == 1) {
+				if *d.size > 0 {
+					return w.bad(fmt.Sprintf("its inputs are fixed to %d and %d in the dimension %s", *d.size, n, d.name))
+				}
+				*d.size = n
+			}
+		}
+	}
+	if w.model.Graph.Input(inIDs) == nil {
+		return w.bad(w.out + " depends on no input called input_ids")
+	}
+	return nil
+}
+
+// tokens returns how many tokens go into a run on a text of n: two at least, see pool.row.
+func (t *textModel) tokens(n int) int { return max(n, t.length, 2) }
+
+// unit returns the graph with its output, divided by its length, as gradhop/unit.
+func (t *textModel) unit() (*onnx.Model, error) {
+	m := t.model.Clone()
+	b, err := onnx.NewBuilder(m, "gradhop/", nil)
+	if err != nil {
+		return nil, err
+	}
+	m.Graph.Outputs = nil
+	b.Output(outUnit, unitRows(b, t.pooled(b, findPool(b))))
+	return finish(b, symbol(symBatch, t.batch))
+}
+
+// checkText looks at the length and at the ids of a text.
+func (t *textModel) checkText(ids []int32) error {
+	if t.longest > 0 && len(ids) > t.longest {
+		return &LengthError{File: t.file, Have: len(ids), Max: t.longest}
+	}
+	if len(ids) == 0 {
+		return &neural.OptionError{Option: "text", Value: "no token", Want: "a begin and an end of text at least"}
+	}
+	for _, id := range ids {
+		if id < 0 || int(id) >= t.vocab {
+			return &TokenError{ID: id, Vocabulary: t.vocab}
+		}
+	}
+	return nil
+}
+
+// feed returns the model's own inputs for a run on n rows of so many tokens. Row r holds
+// text(r), continued with its last token, the end of text: what stands behind it is read
+// by no earlier position, and the first one is what is pooled at.
+func (t *textModel) feed(n, tokens int, text func(row int) []int32) map[string]*ort.Tensor {
+	in := map[string]*ort.Tensor{}
+	for _, v := range t.model.Graph.Inputs {
+		rows := n
+		if d := v.Type.Shape[0]; d.Value == 1 && d.Param == "" {
+			rows = 1
+		}
+		fill := make([]int64, rows*tokens)
+		for r := range rows {
+			row, ids := fill[r*tokens:(r+1)*tokens], text(r)
+			for k := range row {
+				switch {
+				case v.Name == inPositions:
+					row[k] = int64(k)
+				case v.Name == inIDs:
+					row[k] = int64(ids[min(k, len(ids)-1)])
+				case k < len(ids):
+					row[k] = 1
+				}
+			}
+		}
+		x := &ort.Tensor{Shape: []int64{int64(rows), int64(tokens)}, Data: fill}
+		if v.Type.Elem == onnx.Int32 {
+			narrow := make([]int32, len(fill))
+			for i, k := range fill {
+				narrow[i] = int32(k)
+			}
+			x.Data = narrow
+		}
+		in[v.Name] = x
+	}
+	return in
+}
+
+// EncodeText returns the vectors of texts, each of length one, [text, width]. ids hold
+// whole texts, begin and end of text included; what follows the first end of text has no
+// influence. Errors: *LengthError, *TokenError, those of the runtime.
+func (c *Model) EncodeText(ctx context.Context, ids [][]int32) ([][]float32, error) {
+	for _, text := range ids {
+		if err := c.text.checkText(text); err != nil {
+			return nil, err
+		}
+	}
+	out := make([][]float32, len(ids))
+	// Texts of one length go together: a shorter one would cost as much as the longest.
+	byLength := map[int][]int{}
+	var lengths []int
+	for k, text := range ids {
+		n := c.text.tokens(len(text))
+		if byLength[n] == nil {
+			lengths = append(lengths, n)
+		}
+		byLength[n] = append(byLength[n], k)
+	}
+	for _, n := range lengths {
+		at := byLength[n]
+		flat := make([]float32, len(at)*c.text.width)
+		if err := c.encode(ctx, flat, len(at), n, func(k int) []int32 { return ids[at[k]] }); err != nil {
+			return nil, err
+		}
+		for k, i := range at {
+			out[i] = flat[k*c.text.width : (k+1)*c.text.width : (k+1)*c.text.width]
+		}
+	}
+	return out, nil
+}
+
+// encode writes the unit vectors of n texts to unit, [text, width]; tokens is what
+// textModel.tokens says of their lengths.
+func (c *Model) encode(ctx context.Context, unit []float32, n, tokens int, text func(k int) []int32) error {
+	s, err := c.session(textTower, c.text.unit)
+	if err != nil {
+		return err
+	}
+	return c.parts(n, tokens, func(lo, hi, rows int) error {
+		in := c.text.feed(rows, tokens, func(r int) []int32 { return text(min(lo+r, hi-1)) })
+		return c.fetch(ctx, s, in, unit[lo*c.text.width:hi*c.text.width], rows, c.text.width)
+	})
+}
+
+// parts calls run for ranges [lo, hi) of n texts; rows is what goes into the model, of
+// which those beyond hi-lo are left over.
+func (c *Model) parts(n, tokens int, run func(lo, hi, rows int) error) error {
+	each := c.texts(n, tokens)
+	if c.text.batch > 0 && !c.text.alone {
+		each = c.text.batch
+	}
+	if n == 0 {
+		return nil
+	}
+	whole := (n + each - 1) / each
+	for k := range whole {
+		lo, hi := k*n/whole, (k+1)*n/whole
+		c.sequences.Add(int64(hi - lo))
+		if err := run(lo, hi, c.text.rows(hi-lo)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch runs a session with one output, [rows, width], and keeps the first rows of it.
+func (c *Model) fetch(ctx context.Context, s *session.Session, in map[string]*ort.Tensor, to []float32, rows, width int) error {
+	all := to
+	if len(to) < rows*width {
+		all = make([]float32, rows*width)
+	}
+	err := s.Run(ctx, in, []*ort.Tensor{{Shape: []int64{int64(rows), int64(width)}, Data: all}})
+	copy(to, all)
+	return err
+}

@@ -1,0 +1,210 @@
+package clip
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx"
+)
+
+const (
+	inIDs       = "input_ids"
+	inMask      = "attention_mask"
+	inPositions = "position_ids"
+	inPixels    = "pixel_values"
+	symBatch    = "batch"
+	symSeq      = "sequence"
+)
+
+// outputOf names the output of a tower.
+var outputOf = map[string]string{textTower: "text_embeds", visionTower: "image_embeds"}
+
+// tower is one half of a CLIP model, made ready: simplified, float32, with the inputs that
+// its output depends on.
+type tower struct {
+	kind  string
+	file  string
+	model *onnx.Model
+	out   string
+	batch int // rows in a run where the file fixes them, else 0
+	width int // of its vectors
+	// alone says that rows of a run are not computed apart: the tower rounds to integers by
+	// a scale that it finds over all of them. They go one by one then.
+	alone bool
+}
+
+// newTower cuts a tower out of a model. check looks at its inputs and gives their
+// dimensions names.
+func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, error) {
+	w := &tower{kind: kind, file: m.Path, model: m.Clone()}
+	g := w.model.Graph
+	if err := onnx.Inline(w.model); err != nil {
+		return nil, err
+	}
+	onnx.Sort(w.model)
+	if err := w.output(); err != nil {
+		return nil, err
+	}
+	constant := map[string]bool{}
+	for _, t := range g.Initializers {
+		constant[t.Name] = true
+	}
+	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return constant[v.Name] })
+	have := session.Signature(g)
+	onnx.Prune(g)
+	dropUnread(g)
+	if _, err := onnx.WidenFloat16(w.model); err != nil {
+		return nil, err
+	}
+	if err := onnx.Upgrade(w.model, 18); err != nil {
+		return nil, err
+	}
+	if err := check(w); err != nil {
+		if e, ok := err.(*ModelError); ok {
+			e.Have = have
+		}
+		return nil, err
+	}
+	if err := onnx.Simplify(w.model); err != nil {
+		return nil, err
+	}
+	w.alone = session.MixesRows(g)
+	vals, err := onnx.Infer(w.model)
+	if err != nil {
+		return nil, err
+	}
+	if info := vals[w.out]; info.Rank() == 2 {
+		n, ok := info.Shape[1].Const()
+		if ok && info.Type == onnx.Float {
+			w.width = int(n)
+			return w, nil
+		}
+	}
+	return nil, &ModelError{File: w.file, Tower: kind, Have: have, Reason: w.out + " must be numbers of the dimensions batch and a known width"}
+}
+
+// output makes the tower's output the only one.
+func (w *tower) output() error {
+	g := w.model.Graph
+	w.out = outputOf[w.kind]
+	v := g.Output(w.out)
+	if v == nil {
+		var have []string
+		for _, o := range g.Outputs {
+			have = append(have, o.Name)
+		}
+		if g.Output("last_hidden_state") != nil || g.Output("pooler_output") != nil {
+			return &ProjectionError{File: w.file, Tower: w.kind, Have: have}
+		}
+		return w.bad("there is no output called " + w.out)
+	}
+	g.Outputs = []*onnx.ValueInfo{v}
+	return nil
+}
+
+func (w *tower) bad(reason string) *ModelError {
+	return &ModelError{File: w.file, Tower: w.kind, Have: session.Signature(w.model.Graph), Reason: reason}
+}
+
+// axis gives dimension i of an input the name symbol where it is open, and returns its
+// size, or 0.
+func axis(v *onnx.ValueInfo, i int, symbol string) int {
+	d := &v.Type.Shape[i]
+	if d.Value >= 0 && d.Param == "" {
+		return int(d.Value)
+	}
+	*d = onnx.ShapeDim{Value: -1, Param: symbol}
+	return 0
+}
+
+// ranked gives an input of unknown shape as many open dimensions, and reports whether it
+// has as many.
+func ranked(v *onnx.ValueInfo, rank int) bool {
+	if !v.Type.HasShape {
+		v.Type.HasShape = true
+		v.Type.Shape = slices.Repeat([]onnx.ShapeDim{{Value: -1}}, rank)
+	}
+	return len(v.Type.Shape) == rank
+}
+
+// dropUnread removes the inputs that nothing reads.
+func dropUnread(g *onnx.Graph) {
+	read := map[string]bool{}
+	readNames(g, read)
+	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })
+}
+
+// readNames notes the names that nodes read, in subgraphs too.
+func readNames(g *onnx.Graph, names map[string]bool) {
+	for _, v := range g.Outputs {
+		names[v.Name] = true
+	}
+	for _, n := range g.Nodes {
+		for _, v := range n.Inputs {
+			names[v] = true
+		}
+		for _, a := range n.Attrs {
+			for _, sub := range append([]*onnx.Graph{a.G}, a.Graphs...) {
+				if sub != nil {
+					readNames(sub, names)
+				}
+			}
+		}
+	}
+}
+
+// symbol is the dimension of a name, or the number that it is fixed to.
+func symbol(name string, fixed int) onnx.Dim {
+	if fixed > 0 {
+		return onnx.D(int64(fixed))
+	}
+	return onnx.Sym(name)
+}
+
+// rows returns how many rows go into a run that has n of them.
+func (w *tower) rows(n int) int {
+	if w.batch > 0 {
+		return w.batch
+	}
+	return n
+}
+
+// unit returns the graph with its output, divided by its length, as gradhop/unit.
+func (w *tower) unit() (*onnx.Model, error) {
+	m := w.model.Clone()
+	b, err := onnx.NewBuilder(m, "gradhop/", nil)
+	if err != nil {
+		return nil, err
+	}
+	m.Graph.Outputs = nil
+	b.Output(outUnit, unitRows(b, w.result(b, w.out)))
+	return finish(b, symbol(symBatch, w.batch))
+}
+
+// result returns v, which is the tower's output, with the shape that it has:
+// [batch, width].
+func (w *tower) result(b *onnx.Builder, v onnx.Value) onnx.Value {
+	return b.Refine(v, []onnx.Dim{symbol(symBatch, w.batch), onnx.D(int64(w.width))})
+}
+
+// outUnit is the output for vectors of length one.
+const outUnit = "gradhop/unit"
+
+// unitRows divides rows by their lengths.
+func unitRows(b *onnx.Builder, x onnx.Value) onnx.Value {
+	return b.Div(x, b.Op("Sqrt", []onnx.Value{b.ReduceSum(b.Mul(x, x), []int64{1}, true)}))
+}
+
+// finish returns the model under construction without what no output needs.
+func finish(b *onnx.Builder, batch onnx.Dim) (*onnx.Model, error) {
+	if err := b.Err(); err != nil {
+		return nil, err
+	}
+	m := b.Model()
+	onnx.Prune(m.Graph)
+	if err := doubleRows(m, batch); err != nil {
+		return nil, err
+	}
+	dropUnread(m.Graph)
+	return m, nil
+}

@@ -1,0 +1,66 @@
+// Package session runs rewritten graphs, and holds what the energies that run a model
+// share.
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// Session is an opened graph with the order of its inputs.
+type Session struct {
+	session *ort.Session
+	inputs  []string
+}
+
+// Open writes a rewritten model, with weights left in the user's file where they are in
+// one, and opens a session on it.
+func Open(g *onnx.Model, o ort.Options) (*Session, error) {
+	proto, dir, err := onnx.EncodeReferencing(g)
+	if err != nil {
+		return nil, err
+	}
+	if dir != "" {
+		o.ExternalDir = dir
+	}
+	s := &Session{}
+	var outputs []string
+	for _, v := range g.Graph.Inputs {
+		s.inputs = append(s.inputs, v.Name)
+	}
+	for _, v := range g.Graph.Outputs {
+		outputs = append(outputs, v.Name)
+	}
+	if s.session, err = ort.Open(proto, s.inputs, outputs, o); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Run evaluates the graph with inputs by name.
+func (s *Session) Run(ctx context.Context, in map[string]*ort.Tensor, out []*ort.Tensor) error {
+	list := make([]*ort.Tensor, len(s.inputs))
+	for i, name := range s.inputs {
+		list[i] = in[name]
+	}
+	return s.session.Run(ctx, list, out)
+}
+
+// Close frees the session.
+func (s *Session) Close() error { return s.session.Close() }
+
+// Signature lists the inputs and outputs of a graph for error messages.
+func Signature(g *onnx.Graph) string {
+	var in, out []string
+	for _, v := range g.Inputs {
+		in = append(in, v.Name)
+	}
+	for _, v := range g.Outputs {
+		out = append(out, v.Name)
+	}
+	return fmt.Sprintf("inputs %s and outputs %s", strings.Join(in, ", "), strings.Join(out, ", "))
+}

@@ -1,0 +1,302 @@
+package mlm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// Text is a text with blanks, as token ids.
+type Text struct {
+	// IDs are the tokens, special ones included; what stands at a blank is ignored.
+	IDs []int32
+	// Blanks are the positions in IDs that are sampled, in increasing order. Blank i
+	// is site i of the space.
+	Blanks []int
+	// Allowed lists the ids a blank may take, in the form of energies.Space.Allowed.
+	Allowed [][]int32
+}
+
+// Infill is the energy of the fillings of one text: its space has a site for each
+// blank and a value for each word of the model's vocabulary.
+//
+// On CPU a row of a batch comes out the same, bit for bit, whatever stands beside
+// it and however many threads there are, so that results depend neither on MaxBatch
+// nor on what was remembered: a model that rounds to integers by scales that it finds in
+// each run (DynamicQuantizeLinear) runs on one chain at a time for that. On CUDA the runtime does not promise this, and nothing
+// is remembered.
+type Infill struct {
+	m     *Model
+	text  Text
+	space *energies.Space
+	// Inputs that are the same in every run.
+	bias, others, blanks *ort.Tensor
+
+	memo *memo // nil: nothing is remembered
+}
+
+var (
+	_ energies.Tilted           = (*Infill)(nil)
+	_ energies.ModelConditional = (*Infill)(nil)
+)
+
+// Infill returns the energy of a text. Errors: *neural.OptionError for positions or ids
+// outside their range, *energies.SpaceError for an empty list of allowed words.
+func (m *Model) Infill(t Text) (*Infill, error) {
+	if len(t.Blanks) == 0 {
+		return nil, &neural.OptionError{Option: "text", Value: "no blank", Want: "at least one blank"}
+	}
+	last := -1
+	for _, p := range t.Blanks {
+		if p <= last || p >= len(t.IDs) {
+			return nil, &neural.OptionError{Option: "blank position", Value: fmt.Sprint(p), Want: fmt.Sprintf("increasing positions below %d", len(t.IDs))}
+		}
+		last = p
+	}
+	for _, id := range t.IDs {
+		if id < 0 || int(id) >= m.vocab {
+			return nil, &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: fmt.Sprintf("an id below the model's vocabulary of %d", m.vocab)}
+		}
+	}
+	s := &energies.Space{Sites: len(t.Blanks), Values: m.vocab, Allowed: t.Allowed}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	e := &Infill{m: m, text: t, space: s}
+	k := len(t.Blanks)
+	others := make([]float32, k*k)
+	pos := make([]int64, k)
+	for i := range k {
+		pos[i] = int64(t.Blanks[i])
+		for j := range k {
+			if i != j {
+				others[i*k+j] = 1
+			}
+		}
+	}
+	e.others = &ort.Tensor{Shape: []int64{int64(k), int64(k)}, Data: others}
+	e.blanks = &ort.Tensor{Shape: []int64{int64(k)}, Data: pos}
+	e.bias = session.AllowedBias(s)
+	if m.opts.Remember > 0 {
+		e.memo = newMemo(m.opts.Remember)
+	}
+	return e, nil
+}
+
+// Space returns the fillings: [chain, blank] of word ids.
+func (e *Infill) Space() *energies.Space { return e.space }
+
+// Forget drops what is remembered of states, so that runs can be compared that
+// would otherwise profit from each other.
+func (e *Infill) Forget() {
+	if e.memo != nil {
+		e.memo.forget()
+	}
+}
+
+// LogDensity writes U of each filling; see [energies.Energy].
+func (e *Infill) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.evaluate(ctx, scoreOnly, u, nil, x)
+}
+
+// LogDensityGrad writes U and its gradient; see [energies.Differentiable].
+func (e *Infill) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return e.evaluate(ctx, withGrad, u, g, x)
+}
+
+// LogDensityTilt writes U and the softmax of half its gradient; see
+// [energies.Tilted].
+func (e *Infill) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
+	return e.evaluate(ctx, withTilt, u, p, x)
+}
+
+// perSite reports whether each blank has a sequence of its own.
+func (e *Infill) perSite() bool { return e.m.opts.Form != MRF }
+
+// evaluate fills u and, unless p is scoreOnly, g: from what is remembered, and by
+// running the model on the states that are not.
+func (e *Infill) evaluate(ctx context.Context, p product, u []float64, g []float32, x energies.Batch) error {
+	if e.memo == nil {
+		return e.batches(ctx, p, u, g, x)
+	}
+	row := 0
+	if g != nil {
+		row = e.space.Sites * e.space.Values
+	}
+	todo := e.recall(p, u, g, row, x)
+	fresh, rows := u, g
+	if n := len(todo.keys); n < len(u) {
+		fresh, rows = make([]float64, n), make([]float32, n*row)
+	}
+	if len(todo.keys) == 0 {
+		return ctx.Err()
+	}
+	if err := e.batches(ctx, p, fresh, rows, todo.x); err != nil {
+		return err
+	}
+	for i, key := range todo.keys {
+		state := rows[i*row : (i+1)*row]
+		e.memo.put(key, fresh[i], state)
+		for _, c := range todo.at[i] {
+			u[c] = fresh[i]
+			copy(g[c*row:(c+1)*row], state)
+		}
+	}
+	return nil
+}
+
+// parts returns the number of runs that chains of the given sequences each are spread
+// over, evenly.
+func (e *Infill) parts(chains, each int) int {
+	limit := e.m.opts.MaxBatch
+	if limit == 0 && e.m.opts.onCPU() {
+		limit = max(1, session.CacheTokens/len(e.text.IDs))
+	}
+	if e.m.alone {
+		limit = 1
+	}
+	if limit <= 0 {
+		return 1
+	}
+	whole := max(1, limit/each) // chains in a run
+	return (chains + whole - 1) / whole
+}
+
+// batches runs the model, on as many chains at a time as MaxBatch allows.
+func (e *Infill) batches(ctx context.Context, p product, u []float64, g []float32, x energies.Batch) error {
+	s, err := e.m.session(p)
+	if err != nil {
+		return err
+	}
+	each := 1
+	if e.perSite() {
+		each = e.space.Sites
+	}
+	row := e.space.Sites * e.space.Values
+	parts, n := e.parts(x.Chains(), each), x.Chains()
+	for k := range parts {
+		lo, hi := k*n/parts, (k+1)*n/parts
+		var out []float32
+		if len(g) > 0 {
+			out = g[lo*row : hi*row]
+		}
+		if err := e.run(ctx, s, u[lo:hi], out, x.Slice(lo, hi)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run evaluates one batch of chains.
+func (e *Infill) run(ctx context.Context, s *session.Session, u []float64, g []float32, x energies.Batch) error {
+	chains, k := x.Chains(), e.space.Sites
+	in := e.inputs(x)
+	site := make([]float32, chains*k)
+	out := []*ort.Tensor{{Shape: []int64{int64(chains), int64(k)}, Data: site}}
+	if g != nil {
+		out = append(out, &ort.Tensor{Shape: []int64{int64(chains), int64(k), int64(e.space.Values)}, Data: g})
+	}
+	if err := s.Run(ctx, in, out); err != nil {
+		return err
+	}
+	for c := range u {
+		sum := 0.0
+		for _, v := range site[c*k : (c+1)*k] {
+			sum += float64(v)
+		}
+		u[c] = sum / e.m.opts.Temperature
+	}
+	return nil
+}
+
+// inputs lays out the sequences of a batch: under the pll forms (chain, i) with
+// blank i masked and the others filled, under mrf one a chain.
+func (e *Infill) inputs(x energies.Batch) map[string]*ort.Tensor {
+	chains, k, t := x.Chains(), e.space.Sites, len(e.text.IDs)
+	each := 1
+	if e.perSite() {
+		each = k
+	}
+	n := chains * each
+	ids := make([]int64, n*t)
+	rows := make([]int64, n)
+	words := make([]int64, chains*k)
+	for c := range chains {
+		codes := x.Chain(c)
+		for i := range k {
+			words[c*k+i] = int64(codes[i])
+		}
+		for v := range each {
+			seq := ids[(c*each+v)*t : (c*each+v+1)*t]
+			for j, id := range e.text.IDs {
+				seq[j] = int64(id)
+			}
+			for i, p := range e.text.Blanks {
+				seq[p] = int64(codes[i])
+			}
+			if e.perSite() {
+				seq[e.text.Blanks[v]] = int64(e.m.opts.MaskID)
+				rows[c*each+v] = int64(e.text.Blanks[v])
+			}
+		}
+	}
+	in := e.m.textInputs(ids, n, t)
+	in[inRows] = &ort.Tensor{Shape: []int64{int64(n), 1}, Data: rows}
+	in[inWords] = &ort.Tensor{Shape: []int64{int64(chains), int64(k)}, Data: words}
+	in[inBlanks], in[inOthers], in[inBias] = e.blanks, e.others, e.bias
+	return in
+}
+
+// LogModelConditional writes log f(v | the other blanks filled, this one masked),
+// the model's own conditional, divided by the temperature; see
+// [energies.ModelConditional]. It is what published Gibbs samplers for masked
+// language models draw from; it is not a conditional of exp(U).
+func (e *Infill) LogModelConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+	s, err := e.m.session(conditional)
+	if err != nil {
+		return err
+	}
+	v, n := e.space.Values, x.Chains()
+	bias := e.bias.Data.([]float32)
+	if e.bias.Shape[0] > 1 {
+		bias = bias[site*v:]
+	}
+	parts := e.parts(n, 1)
+	for k := range parts {
+		lo, hi := k*n/parts, (k+1)*n/parts
+		out := make([]float32, (hi-lo)*v)
+		if err := e.runConditional(ctx, s, out, site, x.Slice(lo, hi)); err != nil {
+			return err
+		}
+		for i, f := range out {
+			lp[lo*v+i] = float64(f)/e.m.opts.Temperature + float64(bias[i%v])
+		}
+	}
+	return nil
+}
+
+func (e *Infill) runConditional(ctx context.Context, s *session.Session, out []float32, site int, x energies.Batch) error {
+	chains, t := x.Chains(), len(e.text.IDs)
+	ids := make([]int64, chains*t)
+	rows := make([]int64, chains)
+	words := make([]int64, chains)
+	for c := range chains {
+		seq := ids[c*t : (c+1)*t]
+		for j, id := range e.text.IDs {
+			seq[j] = int64(id)
+		}
+		for i, p := range e.text.Blanks {
+			seq[p] = int64(x.Chain(c)[i])
+		}
+		seq[e.text.Blanks[site]] = int64(e.m.opts.MaskID)
+		rows[c] = int64(e.text.Blanks[site])
+	}
+	in := e.m.textInputs(ids, chains, t)
+	in[inRows] = &ort.Tensor{Shape: []int64{int64(chains), 1}, Data: rows}
+	in[inWords] = &ort.Tensor{Shape: []int64{int64(chains), 1}, Data: words}
+	return s.Run(ctx, in, []*ort.Tensor{{Shape: []int64{int64(chains), int64(e.space.Values)}, Data: out}})
+}

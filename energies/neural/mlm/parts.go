@@ -1,0 +1,120 @@
+package mlm
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// InterfaceError reports a model whose inputs or outputs are not those of a masked
+// language model.
+type InterfaceError struct {
+	Have   string // what the model has
+	Reason string
+}
+
+func (e *InterfaceError) Error() string {
+	return "mlm: not a masked language model: " + e.Reason + "; the model has " + e.Have
+}
+
+const (
+	inIDs    = "input_ids"
+	inMask   = "attention_mask"
+	inTypes  = "token_type_ids"
+	outName  = "logits"
+	symBatch = "batch"
+	symSeq   = "sequence"
+)
+
+// checkInterface checks names and types of inputs and outputs, and gives the inputs
+// the same symbolic shape [batch, sequence].
+func checkInterface(m *onnx.Model) error {
+	bad := func(format string, args ...any) error {
+		return &InterfaceError{Have: session.Signature(m.Graph), Reason: fmt.Sprintf(format, args...)}
+	}
+	constant := map[string]bool{}
+	for _, t := range m.Graph.Initializers {
+		constant[t.Name] = true
+	}
+	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *onnx.ValueInfo) bool { return constant[v.Name] })
+	for _, v := range m.Graph.Inputs {
+		if v.Name != inIDs && v.Name != inMask && v.Name != inTypes {
+			return bad("input %q is none of input_ids, attention_mask and token_type_ids", v.Name)
+		}
+		if v.Type.Elem != onnx.Int64 && v.Type.Elem != onnx.Int32 {
+			return bad("input %q has elements of type %s; integers are wanted", v.Name, v.Type.Elem)
+		}
+		if v.Type.HasShape && len(v.Type.Shape) != 2 {
+			return bad("input %q has %d dimensions; two are wanted, batch and sequence", v.Name, len(v.Type.Shape))
+		}
+		for _, d := range v.Type.Shape {
+			if d.Value >= 0 && d.Param == "" {
+				return &FixedShapeError{Input: v.Name, Size: d.Value}
+			}
+		}
+		v.Type.HasShape = true
+		v.Type.Shape = []onnx.ShapeDim{{Value: -1, Param: symBatch}, {Value: -1, Param: symSeq}}
+	}
+	if m.Graph.Input(inIDs) == nil {
+		return bad("there is no input called input_ids")
+	}
+	if m.Graph.Output(outName) == nil {
+		return bad("there is no output called logits")
+	}
+	return nil
+}
+
+// FixedShapeError reports a model exported for one size of batch or text.
+type FixedShapeError struct {
+	Input string
+	Size  int64
+}
+
+func (e *FixedShapeError) Error() string {
+	return fmt.Sprintf("mlm: input %q has a dimension fixed to %d; export the model with dynamic batch and sequence", e.Input, e.Size)
+}
+
+// parts are the places of the graph that the rewriting needs.
+type parts struct {
+	embedded onnx.Value // output of the word embedding's Gather, [batch, sequence, width]
+	table    onnx.Value // the table it reads, [vocabulary, width]
+}
+
+// findParts finds the word embedding: the Gather that input_ids index.
+func findParts(m *onnx.Model) (parts, int, error) {
+	vals, err := onnx.Infer(m)
+	if err != nil {
+		return parts{}, 0, err
+	}
+	bad := func(reason string) (parts, int, error) {
+		return parts{}, 0, &InterfaceError{Have: session.Signature(m.Graph), Reason: reason}
+	}
+	logits := vals[outName]
+	if logits.Rank() != 3 {
+		return bad("logits must have the dimensions batch, sequence, vocabulary")
+	}
+	vocab, ok := logits.Shape[2].Const()
+	if !ok {
+		return bad("the vocabulary size of logits is not a number")
+	}
+	ids := map[string]bool{inIDs: true}
+	for _, n := range m.Graph.Nodes {
+		if n.Op == "Cast" && ids[n.In(0)] {
+			ids[n.Out(0)] = true
+		}
+		if n.Op != "Gather" || !ids[n.In(1)] {
+			continue
+		}
+		table := vals[n.In(0)]
+		if table.Rank() != 2 || n.Int("axis", 0) != 0 || !vals[n.Out(0)].Type.IsFloat() {
+			continue
+		}
+		if rows, ok := table.Shape[0].Const(); !ok || rows != vocab {
+			return bad(fmt.Sprintf("the embedding table has %s rows, the logits %d words", table.Shape[0], vocab))
+		}
+		return parts{embedded: n.Outputs[0], table: n.Inputs[0]}, int(vocab), nil
+	}
+	return bad("input_ids do not index an embedding table")
+}

@@ -1,0 +1,250 @@
+package mlm
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+)
+
+// Names of the inputs that the rewritten graph has beside the model's own.
+const (
+	inRows   = "gradhop/rows"   // [batch, 1] (pll) or [blanks] (mrf): positions whose logits are read
+	inBlanks = "gradhop/blanks" // [blanks]: positions of the blanks
+	inWords  = "gradhop/words"  // [chains, blanks]: ids at the blanks
+	inOthers = "gradhop/others" // [blanks, blanks]: 0 on the diagonal, 1 elsewhere
+	inBias   = "gradhop/bias"   // [1 or blanks, vocabulary]: 0 where allowed, -Inf elsewhere
+	outSite  = "gradhop/site"   // [chains, blanks]: the terms of U
+	outGrad  = "gradhop/grad"   // [chains, blanks, vocabulary]
+)
+
+// graph is a rewriting under way.
+type graph struct {
+	*onnx.Builder
+	m      *Model
+	part   parts
+	words  onnx.Value // [chains, blanks]
+	blanks onnx.Value // [blanks]
+	hidden onnx.Value // input of the decoder at the rows, [chains·blanks, width]
+	scores onnx.Value // logits at the blanks, [chains·blanks, vocabulary]
+	terms  onnx.Value // log-probabilities, or the logits again
+	site   onnx.Value // terms at the current words
+}
+
+// rewrite returns the graph for a product, with a batch, a length and a number of
+// blanks that stay open.
+func (m *Model) rewrite(p product) (*onnx.Model, error) {
+	model := m.model.Clone()
+	if m.opts.MaskEmbedding == MaskZero && m.opts.Form != MRF || p == conditional && m.opts.MaskEmbedding == MaskZero {
+		zeroMasked(model, m.part, m.opts.MaskID)
+	}
+	perSite := m.opts.Form != MRF || p == conditional
+	batch := onnx.Sym("chains")
+	if perSite {
+		batch = batch.Mul(onnx.Sym("blanks"))
+	}
+	marks := map[onnx.Value]onnx.Mark{}
+	if p == withGrad || p == withTilt {
+		var err error
+		if marks, err = grad.Compose(model); err != nil {
+			return nil, err
+		}
+	}
+	b, err := onnx.NewBuilder(model, "gradhop/", map[string]onnx.Dim{symBatch: batch})
+	if err != nil {
+		return nil, err
+	}
+	for v, k := range marks {
+		b.Mark(v, k)
+	}
+	g := &graph{Builder: b, m: m, part: m.part}
+	if b.Writer("gradhop/embedded") != nil {
+		g.part.embedded = "gradhop/embedded"
+	}
+	model.Graph.Outputs = nil
+	g.head(perSite, p)
+	switch p {
+	case conditional:
+		b.Output(outGrad, g.terms)
+	case scoreOnly:
+		b.Output(outSite, g.site)
+	default:
+		b.Output(outSite, g.site)
+		b.Output(outGrad, g.gradient(perSite, p))
+	}
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	onnx.Prune(model.Graph)
+	pruneInputs(model.Graph)
+	return model, nil
+}
+
+// zeroMasked multiplies the word embedding of masked positions by zero.
+func zeroMasked(model *onnx.Model, part parts, mask int32) {
+	const masked, keep, unit, out = "gradhop/masked", "gradhop/unmasked", "gradhop/keep", "gradhop/embedded"
+	t := onnx.NewInt64("gradhop/mask_id", nil, []int64{int64(mask)})
+	last := onnx.NewInt64("gradhop/last_axis", []int64{3}, []int64{0, 0, 1})
+	model.Graph.Initializers = append(model.Graph.Initializers, t, last)
+	var nodes []*onnx.Node
+	for _, n := range model.Graph.Nodes {
+		for i, v := range n.Inputs {
+			if v == part.embedded {
+				n.Inputs[i] = out
+			}
+		}
+		nodes = append(nodes, n)
+		if n.Out(0) != part.embedded {
+			continue
+		}
+		nodes = append(nodes,
+			&onnx.Node{Op: "Cast", Inputs: []string{inIDs}, Outputs: []string{masked + "64"}, Attrs: []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Int64))}},
+			&onnx.Node{Op: "Equal", Inputs: []string{masked + "64", t.Name}, Outputs: []string{masked}},
+			&onnx.Node{Op: "Not", Inputs: []string{masked}, Outputs: []string{keep}},
+			&onnx.Node{Op: "Cast", Inputs: []string{keep}, Outputs: []string{unit}, Attrs: []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Float))}},
+			&onnx.Node{Op: "Reshape", Inputs: []string{unit, last.Name}, Outputs: []string{unit + "3"}},
+			&onnx.Node{Op: "Mul", Inputs: []string{part.embedded, unit + "3"}, Outputs: []string{out}})
+	}
+	model.Graph.Nodes = nodes
+}
+
+// head restricts the logits to the rows that are read and forms the terms of U.
+func (g *graph) head(perSite bool, p product) {
+	g.words = g.Input(inWords, onnx.Int64, onnx.Sym("chains"), onnx.Sym("blanks"))
+	var rows onnx.Rows
+	if perSite {
+		v := g.Input(inRows, onnx.Int64, onnx.Sym("chains").Mul(onnx.Sym("blanks")), onnx.D(1))
+		g.MarkUnique(v)
+		rows = onnx.Rows{Index: v, PerBatch: true, Count: onnx.D(1)}
+	} else {
+		g.blanks = g.Input(inBlanks, onnx.Int64, onnx.Sym("blanks"))
+		g.MarkUnique(g.blanks)
+		rows = onnx.Rows{Index: g.blanks, Count: onnx.Sym("blanks")}
+	}
+	logits := g.SelectRows(outName, 1, rows)
+	g.scores = g.Reshape(logits, g.Ints(-1, int64(g.m.vocab)))
+	g.hidden = logits
+	g.terms = g.scores
+	if g.m.opts.Form == PLL || p == conditional {
+		g.terms = g.Op("LogSoftmax", []onnx.Value{g.scores}, onnx.IntAttr("axis", 1))
+	}
+	column := g.Reshape(g.words, g.Ints(-1, 1))
+	picked := g.Op("GatherElements", []onnx.Value{g.terms, column}, onnx.IntAttr("axis", 1))
+	g.site = g.ReshapeTo(picked, []onnx.Dim{onnx.Sym("chains"), onnx.Sym("blanks")}, g.words)
+}
+
+// gradient returns ∂U/∂onehot [chains, blanks, vocabulary], or the softmax of half
+// of it, of U divided by the temperature.
+func (g *graph) gradient(perSite bool, p product) onnx.Value {
+	scale := 1 / g.m.opts.Temperature
+	direct := g.terms
+	if p == withTilt {
+		scale /= 2
+		direct = g.scores // a softmax follows, which takes no notice of the normaliser
+	}
+	out := g.Scale(direct, scale)
+	if g.m.opts.Gradient == ExactGradient {
+		d := g.Scale(g.embeddingGradient(perSite), scale)
+		out = g.Add(out, g.MatMul(d, g.SwapLast(g.part.table)))
+	}
+	full := []onnx.Dim{onnx.Sym("chains"), onnx.Sym("blanks"), onnx.D(int64(g.m.vocab))}
+	out = g.ReshapeTo(out, full, g.words)
+	if p == withTilt {
+		bias := g.Input(inBias, onnx.Float, onnx.Sym("lists"), onnx.D(int64(g.m.vocab)))
+		out = g.Op("Softmax", []onnx.Value{g.Add(out, bias)}, onnx.IntAttr("axis", 2))
+	}
+	return out
+}
+
+// embeddingGradient returns the sum of ∂U/∂embedding over the sequences in which
+// each blank is filled, [chains·blanks, width].
+func (g *graph) embeddingGradient(perSite bool) onnx.Value {
+	outs, seeds := g.seed()
+	d, err := grad.Backward(g.Builder, outs, seeds, []onnx.Value{g.part.embedded})
+	if err != nil {
+		g.Fail(err)
+		return ""
+	}
+	if g.blanks == "" {
+		g.blanks = g.Input(inBlanks, onnx.Int64, onnx.Sym("blanks"))
+		g.MarkUnique(g.blanks)
+	}
+	at := g.SelectRows(d[0], 1, onnx.Rows{Index: g.blanks, Count: onnx.Sym("blanks")}, g.site, g.terms, g.scores)
+	shape, _ := g.Shape(at)
+	if g.Err() != nil {
+		return ""
+	}
+	width := shape[len(shape)-1]
+	n, _ := width.Const()
+	if perSite {
+		// Sequence (chain, i) has blank i masked: its own embedding takes no part.
+		others := g.Input(inOthers, onnx.Float, onnx.Sym("blanks"), onnx.Sym("blanks"))
+		four := []onnx.Dim{onnx.Sym("chains"), onnx.Sym("blanks"), onnx.Sym("blanks"), width}
+		at = g.Mul(g.Reshape(at, g.DynamicShape(four, g.words, at)), g.Unsqueeze(others, 2))
+		at = g.ReduceSum(at, []int64{1}, false)
+	}
+	return g.Reshape(at, g.Ints(-1, n))
+}
+
+// seed returns values and the gradients of U (before the temperature) with respect
+// to them, from which the backward pass starts. Where the decoder is a product
+// with a constant matrix W, that is its input h: ∂U/∂h = W[word] - softmax·W, which
+// needs no tensor of zeros and ones the size of the vocabulary.
+func (g *graph) seed() (outs, seeds []onnx.Value) {
+	h, w := g.decoder()
+	if h == "" {
+		ones := g.Add(g.Mul(g.site, g.Scalar(0, g.site)), g.Scalar(1, g.site))
+		return []onnx.Value{g.site}, []onnx.Value{ones}
+	}
+	flat := g.Reshape(g.words, g.Ints(-1))
+	d := g.Gather(g.SwapLast(w), flat, 0)
+	if g.m.opts.Form == PLL {
+		p := g.Op("Softmax", []onnx.Value{g.scores}, onnx.IntAttr("axis", 1))
+		d = g.Sub(d, g.MatMul(p, g.SwapLast(w)))
+	}
+	shape, _ := g.Shape(h)
+	return []onnx.Value{h}, []onnx.Value{g.ReshapeTo(d, shape, h)}
+}
+
+// decoder finds h and W of logits = h·W (+ bias) with W [width, vocabulary]
+// computed from constants, or returns "".
+func (g *graph) decoder() (h, w onnx.Value) {
+	v := g.hidden
+	for range 3 {
+		n := g.Writer(v)
+		if n == nil {
+			return "", ""
+		}
+		switch n.Op {
+		case "Add":
+			a, c := n.Inputs[0], n.Inputs[1]
+			if g.Info(a).Rank() < g.Info(c).Rank() {
+				a = c
+			}
+			v = a
+		case "MatMul":
+			if g.Info(n.Inputs[1]).Rank() == 2 {
+				return n.Inputs[0], n.Inputs[1]
+			}
+			return "", ""
+		default:
+			return "", ""
+		}
+	}
+	return "", ""
+}
+
+// pruneInputs removes inputs that no node reads.
+func pruneInputs(g *onnx.Graph) {
+	used := map[string]bool{}
+	for _, n := range g.Nodes {
+		for _, v := range n.Inputs {
+			used[v] = true
+		}
+	}
+	kept := g.Inputs[:0]
+	for _, v := range g.Inputs {
+		if used[v.Name] {
+			kept = append(kept, v)
+		}
+	}
+	g.Inputs = kept
+}
