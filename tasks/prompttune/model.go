@@ -14,7 +14,7 @@ import (
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/tasks/pictures"
-	"github.com/gradhop/gradhop/tokenize/clip"
+	cliptok "github.com/gradhop/gradhop/tokenize/clip"
 )
 
 // preprocessorFile says how a model wants its pictures.
@@ -39,7 +39,7 @@ type Model struct {
 func Load(src models.Towers, o clip.Options) (*Model, error) {
 	m := &Model{Source: src}
 	fail := func(err error) (*Model, error) { return nil, &LoadError{Model: src.Name, Err: err} }
-	tok, err := clip.Load(src.FS)
+	tok, err := cliptok.Load(src.FS)
 	if err != nil {
 		return fail(err)
 	}
