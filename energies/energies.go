@@ -1,17 +1,22 @@
-// Package energies holds the vocabulary that samplers and models share: a
-// discrete [Space], a [Batch] of chains of integer codes in it, and an
-// [Energy], the unnormalised log-density
+// Package energies defines what samplers and models share: a discrete [Space], a
+// [Batch] of chains of integer codes in it, and an [Energy], the unnormalised
+// log-density of
 //
-//	π(x) ∝ exp(U(x))
+//	π(x) ∝ exp(U(x)).
 //
-// U is in nats and higher is more probable; U = -Inf means probability zero. A
-// model that computes an energy E in the physicist's sign is used as U = -E.
+// U is in nats and a larger U is more probable; U = -Inf is probability zero. A
+// model that computes an energy E with the opposite sign is used as U = -E.
 //
 // Gradients are taken at the one-hot encoding of a state: g[i,v] =
 // ∂U/∂onehot[i,v], so that g[i,v]-g[i,x_i] is the first-order estimate of the
 // change of U when site i takes value v (Grathwohl et al. 2021, eq. 3).
 //
-// Sub-packages hold energies of known form; energies/neural holds those that
+// An energy of your own needs the two methods of [Energy], and LogDensityGrad
+// ([Differentiable]) for samplers that use gradients. An energy that can answer
+// more, such as full conditionals, is an [Oracle]. Samplers ask every energy
+// through [AsOracle]. [Sum] adds energies and [Memo] caches one; both are Oracles.
+//
+// Sub-packages hold energies of known form; energies/neural holds energies that
 // run an ONNX model.
 package energies
 
@@ -35,46 +40,14 @@ type Differentiable interface {
 	LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error
 }
 
-// Tilted is an optional faster form of Differentiable for large value sets:
-// the energy itself applies the softmax that locally informed proposals need,
-// where a neural runtime does it an order of magnitude faster than Go.
-type Tilted interface {
-	Differentiable
-	// LogDensityTilt writes U to u ([chain]) and, to p ([chain, site, value]),
-	// softmax_v(g[i,v]/2) over the allowed values of each site. Entries of values
-	// that are not allowed are exactly zero; a row sums to one up to float32
-	// rounding, and may underflow to zero where g/2 is 87 nats below its maximum.
-	LogDensityTilt(ctx context.Context, u []float64, p []float32, x Batch) error
-}
-
-// Conditional is an Energy that knows the full conditionals of its sites, so
-// that Gibbs sampling needs no enumeration.
-type Conditional interface {
-	Energy
-	// LogConditional writes log π(x_site = v | the other sites) up to a constant
-	// per chain to lp ([chain, value], nats); -Inf where v is not allowed.
-	LogConditional(ctx context.Context, lp []float64, site int, x Batch) error
-}
-
-// ModelConditional is an Energy whose model predicts one site from the others
-// by itself, as a masked language model does. Drawing from it (pseudo-Gibbs)
-// is cheap, but leaves no known law invariant.
-type ModelConditional interface {
-	Energy
-	// LogModelConditional writes the model's own conditional log-probabilities of
-	// site given the other sites, up to a constant per chain, to lp ([chain,
-	// value], nats); -Inf where v is not allowed. They need not be a conditional
-	// of exp(U). Same rules as LogDensity.
-	LogModelConditional(ctx context.Context, lp []float64, site int, x Batch) error
-}
-
 // Batch is a set of chains in one Space, stored chain after chain.
 type Batch struct {
 	Space *Space
 	Codes []int32 // [chain, site]
-	// IDs are the numbers of the chains in the whole run, [chain], or nil. They change
-	// no result but in its last bits: an energy whose arithmetic depends on where in a
-	// batch a row stands goes by them, so that a chain comes out the same in any batch.
+	// IDs are the numbers of the chains in the whole run, [chain], or nil. They affect
+	// results in the last bits at most: an energy whose rounding depends on the row of a
+	// state in its batch chooses the row by them, so that results do not depend on
+	// batch composition.
 	IDs []int64
 }
 

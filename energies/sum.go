@@ -3,6 +3,7 @@ package energies
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -13,74 +14,71 @@ type Term struct {
 }
 
 // Sum is the weighted sum U = Σ_k w_k·U_k of energies on one space: the product of
-// experts Π_k π_k^{w_k} (Hinton 2002). A state that any term gives probability zero
-// has probability zero, whatever the sign of its weight.
+// experts Π_k π_k^{w_k} (Hinton 2002). With one term it is that energy at the inverse
+// temperature w. A state to which any term gives probability zero has probability
+// zero, whatever the sign of its weight.
+//
+// A sum answers what every term answers, except ModelConditional, with two rules more.
+// It answers Temper, and with it Tilt, where one of its terms allows the same values as
+// the sum: that term computes the softmax. It answers Estimate where all terms have the
+// same number of terms of their own: those of one index are drawn together.
 type Sum struct {
-	terms []Term
-	space *Space
-	// differs names the first term without a gradient, -1 where all have one.
-	differs int
+	terms  []Term
+	parts  []Oracle
+	space  *Space
+	can    Capabilities
+	temper Oracle // nil: no Temper
 }
 
-// SumError reports terms that cannot be added.
-type SumError struct {
-	Term   int // its index, or -1 where the list is at fault
-	Reason string
-}
-
-func (e *SumError) Error() string {
-	if e.Term < 0 {
-		return "energies: sum: " + e.Reason
-	}
-	return fmt.Sprintf("energies: sum: term %d: %s", e.Term, e.Reason)
-}
+var _ Oracle = (*Sum)(nil)
 
 // NewSum returns the sum of terms. Their spaces must have as many sites and values and
-// be of one kind; a value is allowed where every term allows it. Errors: *SumError; a
-// *SpaceError where no value is left at a site.
-//
-// The result is a [Differentiable] if every term is, else only an [Energy]. It is a
-// [Tempered] too if every term is and one of them allows just what the sum does, and a
-// [Stochastic] if every term is and all have the same number of terms: those of one index
-// go together.
-func NewSum(terms ...Term) (Energy, error) {
+// be of one kind; a value is allowed where every term allows it. The error is a
+// *SpaceError.
+func NewSum(terms ...Term) (*Sum, error) {
 	if len(terms) == 0 {
-		return nil, &SumError{-1, "no terms"}
+		return nil, &SpaceError{-1, "a sum without terms"}
 	}
-	s := &Sum{terms: slices.Clone(terms), differs: -1}
+	s := &Sum{terms: slices.Clone(terms), can: Capabilities{Answers: ^ModelConditional}}
 	for k, t := range terms {
 		if t.Energy == nil {
-			return nil, &SumError{k, "no energy"}
+			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum is nil", k)}
 		}
 		if t.Weight-t.Weight != 0 {
-			return nil, &SumError{k, fmt.Sprintf("weight %g", t.Weight)}
+			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum has weight %g", k, t.Weight)}
 		}
-		have := t.Energy.Space()
+		part := AsOracle(t.Energy)
+		have, can := part.Space(), part.Capabilities()
 		if s.space == nil {
-			s.space = have
+			s.space, s.can.Terms = have, can.Terms
 		}
 		if have.Sites != s.space.Sites || have.Values != s.space.Values || have.Kind != s.space.Kind || have.Low != s.space.Low {
-			return nil, &SumError{k, fmt.Sprintf("a %s space of %d sites and %d values from %d, where term 0 has a %s one of %d and %d from %d",
-				have.Kind, have.Sites, have.Values, have.Low, s.space.Kind, s.space.Sites, s.space.Values, s.space.Low)}
+			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum has the space %s, term 0 has %s", k, have, s.space)}
 		}
 		joint := *s.space
 		joint.Allowed = both(s.space, have)
 		s.space = &joint
-		if _, ok := t.Energy.(Differentiable); !ok && s.differs < 0 {
-			s.differs = k
+		s.parts = append(s.parts, part)
+		s.can.Answers &= can.Answers
+		if can.Terms != s.can.Terms {
+			s.can.Answers &^= Estimate
 		}
 	}
 	if err := s.space.Check(); err != nil {
 		return nil, err
 	}
-	if s.differs >= 0 {
-		return energyOnly{s}, nil
+	s.can.Answers &^= Tilt
+	for _, part := range s.parts {
+		if s.can.Answers.Has(Temper|Gradient) && sameAllowed(part.Space(), s.space) {
+			s.temper = part
+			s.can.Answers |= Tilt
+		}
 	}
-	return s.widest(), nil
+	if s.temper == nil {
+		s.can.Answers &^= Temper
+	}
+	return s, nil
 }
-
-// energyOnly hides the gradient of a sum that has none.
-type energyOnly struct{ Energy }
 
 // both returns what two spaces allow, in the form of Space.Allowed.
 func both(a, b *Space) [][]int32 {
@@ -103,60 +101,74 @@ func both(a, b *Space) [][]int32 {
 	return out
 }
 
+// sameAllowed reports whether two spaces of one size allow the same values.
+func sameAllowed(a, b *Space) bool {
+	for i := range a.Sites {
+		for v := range int32(a.Values) {
+			if a.Allows(i, v) != b.Allows(i, v) {
+				return false
+			}
+		}
+		if len(a.Allowed) <= 1 && len(b.Allowed) <= 1 {
+			break // all sites are alike
+		}
+	}
+	return true
+}
+
 // Space returns the states of the sum.
 func (s *Sum) Space() *Space { return s.space }
 
-// LogDensity writes U; see [Energy].
+// Capabilities implements Oracle.
+func (s *Sum) Capabilities() Capabilities { return s.can }
+
+// LogDensity implements Energy.
 func (s *Sum) LogDensity(ctx context.Context, u []float64, x Batch) error {
-	part := make([]float64, len(u))
-	clear(u)
-	for _, t := range s.terms {
-		if err := t.Energy.LogDensity(ctx, part, t.batch(x)); err != nil {
+	return s.Answer(ctx, Query{Want: Density, X: x, U: u})
+}
+
+// Answer implements Oracle.
+func (s *Sum) Answer(ctx context.Context, q Query) error {
+	switch {
+	case !s.can.Answers.Has(q.Want):
+		return &UnsupportedError{Want: q.Want}
+	case q.Want == Temper:
+		q.X.Space = s.temper.Space()
+		return s.temper.Answer(ctx, q)
+	case q.Want == Tilt:
+		g := make([]float32, len(q.Tilt))
+		if err := s.Answer(ctx, Query{Want: Gradient, X: q.X, U: q.U, Grad: g}); err != nil {
 			return err
 		}
-		t.add(u, part)
+		ones := slices.Repeat([]float64{1}, q.X.Chains())
+		return s.Answer(ctx, Query{Want: Temper, X: q.X, Grad: g, Tilt: q.Tilt, Beta: ones})
+	}
+	part := q
+	part.U, part.Grad, part.LogP = make([]float64, len(q.U)), make([]float32, len(q.Grad)), make([]float64, len(q.LogP))
+	clear(q.U)
+	clear(q.Grad)
+	clear(q.LogP)
+	for k, e := range s.parts {
+		part.X.Space = e.Space()
+		if err := e.Answer(ctx, part); err != nil {
+			return err
+		}
+		addLogs(q.U, part.U, s.terms[k].Weight)
+		addLogs(q.LogP, part.LogP, s.terms[k].Weight)
+		for i, v := range part.Grad {
+			q.Grad[i] += float32(s.terms[k].Weight) * v
+		}
 	}
 	return nil
 }
 
-// LogDensityGrad writes U and its gradient; see [Differentiable].
-func (s *Sum) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error {
-	return s.sumGrad(u, g, x, func(e Energy, u []float64, g []float32, x Batch) error {
-		return e.(Differentiable).LogDensityGrad(ctx, u, g, x)
-	})
-}
-
-// sumGrad adds up what f writes for each energy.
-func (s *Sum) sumGrad(u []float64, g []float32, x Batch, f func(e Energy, u []float64, g []float32, x Batch) error) error {
-	part, slope := make([]float64, len(u)), make([]float32, len(g))
-	clear(u)
-	clear(g)
-	for _, t := range s.terms {
-		if err := f(t.Energy, part, slope, t.batch(x)); err != nil {
-			return err
-		}
-		t.add(u, part)
-		w := float32(t.Weight)
-		for i, v := range slope {
-			g[i] += w * v
-		}
-	}
-	return nil
-}
-
-// batch is x in the term's own space.
-func (t Term) batch(x Batch) Batch {
-	x.Space = t.Energy.Space()
-	return x
-}
-
-// add adds the weighted term; what is impossible stays so.
-func (t Term) add(u, part []float64) {
+// addLogs adds weighted log-densities; -Inf stays -Inf.
+func addLogs(sum, part []float64, weight float64) {
 	for c, v := range part {
-		if v < 0 && v-v != 0 { // -Inf, not NaN
-			u[c] = v
+		if math.IsInf(v, -1) {
+			sum[c] = v
 		} else {
-			u[c] += t.Weight * v
+			sum[c] += weight * v
 		}
 	}
 }

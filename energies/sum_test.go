@@ -46,16 +46,12 @@ func TestSum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, ok := e.(Differentiable)
-	if !ok {
-		t.Fatal("a sum of differentiable energies is not differentiable")
-	}
 	if e.Space().Allows(0, 2) || !e.Space().Allows(1, 2) || e.Space().Allows(1, 0) {
 		t.Errorf("allowed: %v", e.Space().Allowed)
 	}
 	x := Batch{Space: e.Space(), Codes: []int32{0, 1, 1, 2}}
 	u, g := make([]float64, 2), make([]float32, 12)
-	if err := d.LogDensityGrad(context.Background(), u, g, x); err != nil {
+	if err := e.Answer(t.Context(), Query{Want: Gradient, X: x, U: u, Grad: g}); err != nil {
 		t.Fatal(err)
 	}
 	for c, want := range []float64{0.5, 1.5} { // (2 - 1.5)·Σx
@@ -81,8 +77,12 @@ func TestSumZero(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := e.(Differentiable); ok {
-		t.Error("a sum with a term that has no gradient claims one")
+	if e.Capabilities().Answers != Density {
+		t.Errorf("a sum with a term that has U alone answers %s", e.Capabilities().Answers)
+	}
+	var lacks *UnsupportedError
+	if err := e.Answer(t.Context(), Query{Want: Gradient}); !errors.As(err, &lacks) || lacks.Want != Gradient {
+		t.Errorf("its gradient: %v", err)
 	}
 	u := make([]float64, 2)
 	if err := e.LogDensity(context.Background(), u, Batch{Space: e.Space(), Codes: []int32{1, 2}}); err != nil {
@@ -103,7 +103,7 @@ func TestSumBad(t *testing.T) {
 		"sites":  {{1, ok}, {1, &line{Space{Sites: 3, Values: 3}, 1, -1}}},
 		"kind":   {{1, ok}, {1, &line{Space{Sites: 2, Values: 3, Kind: Ordinal}, 1, -1}}},
 	} {
-		var e *SumError
+		var e *SpaceError
 		if _, err := NewSum(terms...); !errors.As(err, &e) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -117,113 +117,103 @@ func TestSumBad(t *testing.T) {
 	}
 }
 
-// tempered is a sloped energy that tilts by telling who did it.
-type tempered struct{ sloped }
+// wide is a sloped energy that answers more; what it answers tells who was asked.
+type wide struct {
+	sloped
+	can Capabilities
+}
 
-func (*tempered) LogDensityTilt(context.Context, []float64, []float32, Batch) error { return nil }
+func (w *wide) Capabilities() Capabilities { return w.can }
 
-func (e *tempered) Tilt(_ context.Context, p, g []float32, beta float64) error {
-	for i := range p {
-		p[i] = float32(beta)*g[i] + float32(e.slope)
+func (w *wide) Answer(ctx context.Context, q Query) error {
+	switch q.Want {
+	case Gradient:
+		return w.LogDensityGrad(ctx, q.U, q.Grad, q.X)
+	case Temper:
+		for i := range q.Tilt {
+			q.Tilt[i] = float32(q.Beta[0])*q.Grad[i] + float32(w.slope)
+		}
+	case Estimate:
+		for c := range q.U {
+			q.U[c] = w.slope * float64(q.Terms[c][0])
+		}
+		return w.LogDensityGrad(ctx, make([]float64, len(q.U)), q.Grad, q.X)
+	case Conditional:
+		for k := range q.LogP {
+			q.LogP[k] = w.slope * float64(k%w.space.Values)
+			if !w.space.Allows(q.Site, int32(k%w.space.Values)) {
+				q.LogP[k] = math.Inf(-1)
+			}
+		}
+	default:
+		return w.LogDensity(ctx, q.U, q.X)
 	}
 	return nil
 }
 
-// noisy is a sloped energy of n equal terms, whose estimates say which were drawn.
-type noisy struct {
-	sloped
-	n int
-}
-
-func (e *noisy) Terms() int { return e.n }
-
-func (e *noisy) EstimateGrad(ctx context.Context, u []float64, g []float32, x Batch, batch [][]int32) error {
-	err := e.LogDensityGrad(ctx, u, g, x)
-	for c := range u {
-		u[c] = e.slope * float64(batch[c][0])
-	}
-	return err
-}
-
-type whole struct {
-	tempered
-	n noisy
-}
-
-func (e *whole) Terms() int { return e.n.n }
-
-func (e *whole) EstimateGrad(ctx context.Context, u []float64, g []float32, x Batch, batch [][]int32) error {
-	return e.n.EstimateGrad(ctx, u, g, x, batch)
-}
-
-// TestSumIsWhatItsTermsAre: a sum has the methods that all terms have, and no others.
-func TestSumIsWhatItsTermsAre(t *testing.T) {
+// TestSumCapabilities: a sum answers what all its terms answer.
+func TestSumCapabilities(t *testing.T) {
 	space, narrow := Space{Sites: 1, Values: 3}, Space{Sites: 1, Values: 3, Allowed: [][]int32{{0, 2}}}
-	plain := &sloped{line{space, 1, -1}}
-	warm := func(s Space, slope float64) Energy { return &tempered{sloped{line{s, slope, -1}}} }
-	loud := func(n int) Energy { return &noisy{sloped{line{space, 2, -1}}, n} }
-	all := &whole{tempered{sloped{line{space, 3, -1}}}, noisy{sloped{line{space, 3, -1}}, 4}}
+	other := Space{Sites: 1, Values: 3, Allowed: [][]int32{{1, 2}}}
+	warm := func(s Space) Energy {
+		return &wide{sloped{line{s, 1, -1}}, Capabilities{Density | Gradient | Tilt | Temper | ModelConditional, 0}}
+	}
+	loud := func(n int) Energy {
+		return &wide{sloped{line{space, 2, -1}}, Capabilities{Density | Gradient | Estimate, n}}
+	}
+	all := &wide{sloped{line{space, 3, -1}}, Capabilities{Density | Gradient | Tilt | Temper | Estimate | Conditional, 4}}
+	const grad, tilts = Density | Gradient, Density | Gradient | Tilt | Temper
 	for name, c := range map[string]struct {
-		a, b                 Energy
-		tempered, stochastic bool
+		a, b Energy
+		want Capability
 	}{
-		"tempered":               {warm(space, 1), warm(space, 2), true, false},
-		"one is not tempered":    {warm(space, 1), plain, false, false},
-		"one allows less":        {warm(space, 1), warm(narrow, 2), true, false},
-		"stochastic":             {loud(4), loud(4), false, true},
-		"other numbers of terms": {loud(4), loud(5), false, false},
-		"one is not stochastic":  {plain, loud(4), false, false},
-		"both":                   {all, all, true, true},
-		"both and tempered":      {all, warm(space, 1), true, false},
-		"both and stochastic":    {loud(4), all, false, true},
-		"no term allows as much": {warm(narrow, 1), warm(Space{Sites: 1, Values: 3, Allowed: [][]int32{{1, 2}}}, 1), false, false},
+		"tilts":                  {warm(space), warm(space), tilts},
+		"one does not tilt":      {warm(space), &sloped{line{space, 1, -1}}, grad},
+		"one allows less":        {warm(space), warm(narrow), tilts},
+		"estimates":              {loud(4), loud(4), grad | Estimate},
+		"other numbers of terms": {loud(4), loud(5), grad},
+		"one has no terms":       {warm(space), loud(4), grad},
+		"all":                    {all, all, tilts | Estimate | Conditional},
+		"all and tilts":          {all, warm(space), tilts},
+		"all and estimates":      {loud(4), all, grad | Estimate},
+		"no term allows as much": {warm(narrow), warm(other), grad},
 	} {
 		e, err := NewSum(Term{1, c.a}, Term{-2, c.b})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := e.(Differentiable); !ok {
-			t.Errorf("%s: not differentiable", name)
-		}
-		if _, ok := e.(Tempered); ok != c.tempered {
-			t.Errorf("%s: tempered is %v", name, ok)
-		}
-		if _, ok := e.(Stochastic); ok != c.stochastic {
-			t.Errorf("%s: stochastic is %v", name, ok)
+		if got := e.Capabilities().Answers; got != c.want {
+			t.Errorf("%s: answers %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// TestSumTilt: the term that allows what the sum does computes the softmax, of the
-// gradient of the sum.
-func TestSumTilt(t *testing.T) {
+// TestSumAnswers: the term that allows what the sum does computes the softmax of the sum's
+// gradient; estimates use the same terms of every energy; conditionals add up.
+func TestSumAnswers(t *testing.T) {
 	narrow := Space{Sites: 1, Values: 3, Allowed: [][]int32{{0, 2}}}
-	e, err := NewSum(Term{1, &tempered{sloped{line{Space{Sites: 1, Values: 3}, 1, -1}}}}, Term{-2, &tempered{sloped{line{narrow, 5, -1}}}})
+	can := Capabilities{Density | Gradient | Tilt | Temper | Estimate | Conditional, 9}
+	e, err := NewSum(Term{1, &wide{sloped{line{Space{Sites: 1, Values: 3}, 1, -1}}, can}}, Term{-2, &wide{sloped{line{narrow, 5, -1}}, can}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, u := make([]float32, 3), make([]float64, 1)
-	if err := e.(Tempered).Tilt(context.Background(), p, []float32{1, 2, 3}, 10); err != nil || p[2] != 35 {
-		t.Errorf("tilt %v (%v), want that of the second term, 10·g+5", p, err)
+	ask := func(q Query) Query {
+		q.X = Batch{Space: e.Space(), Codes: []int32{2}}
+		if err := e.Answer(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		return q
 	}
-	if err := e.(Tempered).LogDensityTilt(context.Background(), u, p, Batch{Space: e.Space(), Codes: []int32{2}}); err != nil || u[0] != -18 || p[2] != -13 {
-		t.Errorf("U %v and tilt %v (%v), want (1-10)·2 and (1-10)·2+5", u, p, err)
+	if q := ask(Query{Want: Temper, Grad: []float32{1, 2, 3}, Tilt: make([]float32, 3), Beta: []float64{10}}); q.Tilt[2] != 35 {
+		t.Errorf("tilt %v, want that of the second term, 10·g+5", q.Tilt)
 	}
-}
-
-// TestSumEstimate: every energy is asked for the same terms of each chain.
-func TestSumEstimate(t *testing.T) {
-	space := Space{Sites: 1, Values: 3}
-	e, err := NewSum(Term{1, &noisy{sloped{line{space, 2, -1}}, 9}}, Term{-3, &noisy{sloped{line{space, 1, -1}}, 9}})
-	if err != nil {
-		t.Fatal(err)
+	if q := ask(Query{Want: Tilt, U: make([]float64, 1), Tilt: make([]float32, 3)}); q.U[0] != -18 || q.Tilt[2] != -13 {
+		t.Errorf("U %v and tilt %v, want (1-10)·2 and (1-10)·2+5", q.U, q.Tilt)
 	}
-	s := e.(Stochastic)
-	u, g := make([]float64, 2), make([]float32, 6)
-	if err := s.EstimateGrad(context.Background(), u, g, Batch{Space: e.Space(), Codes: []int32{0, 1}}, [][]int32{{7}, {8}}); err != nil {
-		t.Fatal(err)
+	if q := ask(Query{Want: Estimate, U: make([]float64, 1), Grad: make([]float32, 3), Terms: [][]int32{{7}}}); q.U[0] != 7-70 || q.Grad[2] != -18 {
+		t.Errorf("estimate %v and gradient %v", q.U, q.Grad)
 	}
-	if s.Terms() != 9 || u[0] != -7 || u[1] != -8 || g[5] != -2 {
-		t.Errorf("%d terms, estimates %v and gradient %v", s.Terms(), u, g)
+	if q := ask(Query{Want: Conditional, LogP: make([]float64, 3)}); q.LogP[2] != -18 || !math.IsInf(q.LogP[1], -1) {
+		t.Errorf("conditional %v", q.LogP)
 	}
 }

@@ -45,7 +45,7 @@ func (g *gradient) evalFor(ctx context.Context, l *Local, x energies.Batch, s *S
 		return g.eval(ctx, l, x)
 	}
 	l.U, l.Grad = resize(l.U, x.Chains()), resize(l.Grad, len(x.Codes)*x.Space.Values)
-	if err := g.energy.LogDensityGrad(ctx, l.U, l.Grad, x); err != nil {
+	if err := g.energy.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: l.U, Grad: l.Grad}); err != nil {
 		return err
 	}
 	return g.temper(ctx, l, x, s.Beta)
@@ -58,11 +58,14 @@ const maxBeta = 1e15
 // temper fills all that l derives from its gradient at the inverse temperature
 // beta, by the energy's own softmax where it offers that. On error l is as before.
 func (g *gradient) temper(ctx context.Context, l *Local, x energies.Batch, beta float64) error {
-	if g.tempered == nil {
+	if !g.tempers {
 		l.Tilt = nil
 	} else {
-		g.spare = resize(g.spare, len(l.Grad))
-		if err := g.tempered.Tilt(ctx, g.spare, l.Grad, beta); err != nil {
+		g.spare, g.betas = resize(g.spare, len(l.Grad)), resize(g.betas, x.Chains())
+		for c := range g.betas {
+			g.betas[c] = beta
+		}
+		if err := g.energy.Answer(ctx, energies.Query{Want: energies.Temper, X: x, Grad: l.Grad, Tilt: g.spare, Beta: g.betas}); err != nil {
 			return err
 		}
 		l.Tilt, g.spare = g.spare, l.Tilt

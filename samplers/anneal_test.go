@@ -17,16 +17,21 @@ type temperedFields struct {
 	grads, tilts *int
 }
 
-var _ energies.Tempered = temperedFields{}
+var _ energies.Oracle = temperedFields{}
 
-func (e temperedFields) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	*e.grads++
-	return e.siteFields.LogDensityGrad(ctx, u, g, x)
+func (e temperedFields) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: e.siteFields.Capabilities().Answers | energies.Temper}
 }
 
-func (e temperedFields) Tilt(_ context.Context, p, g []float32, beta float64) error {
+func (e temperedFields) Answer(ctx context.Context, q energies.Query) error {
+	if q.Want == energies.Gradient {
+		*e.grads++
+	}
+	if q.Want != energies.Temper {
+		return e.siteFields.Answer(ctx, q)
+	}
 	*e.tilts++
-	s := e.space.Values
+	p, g, beta, s := q.Tilt, q.Grad, q.Beta[0], e.space.Values
 	for r := range len(g) / s {
 		sum := 0.0
 		for v := range s {
@@ -196,9 +201,13 @@ func TestGradientsBeyondNumbersAtALaterBeta(t *testing.T) {
 // guess is a made-up model conditional.
 type guess struct{ *siteFields }
 
-func (e guess) LogModelConditional(_ context.Context, lp []float64, _ int, _ energies.Batch) error {
-	clear(lp)
-	return nil
+func (guess) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: energies.Density | energies.ModelConditional}
+}
+
+func (e guess) Answer(ctx context.Context, q energies.Query) error {
+	clear(q.LogP)
+	return e.LogDensity(ctx, q.U, q.X)
 }
 
 func TestParseSchedule(t *testing.T) {

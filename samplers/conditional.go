@@ -28,15 +28,9 @@ func (p *gibbsPart) add(c int, id int64, x []int32) {
 	p.chain = append(p.chain, c)
 }
 
-// ask fills k.lp from the conditional that the energy offers, site by site,
+// given fills k.lp from the conditional that the energy offers, site by site,
 // since chains may be at different ones.
-func (k *Gibbs) ask(ctx context.Context, s *State, count *Counts) error {
-	conditional := func(ctx context.Context, lp []float64, site int, x energies.Batch) error {
-		if k.model != nil {
-			return k.model.LogModelConditional(ctx, lp, site, x)
-		}
-		return k.exact.LogConditional(ctx, lp, site, x)
-	}
+func (k *Gibbs) given(ctx context.Context, s *State, count *Counts) error {
 	p, values := &k.part, s.X.Space.Values
 	for site := range s.X.Space.Sites {
 		p.reset(s.X.Space)
@@ -49,7 +43,7 @@ func (k *Gibbs) ask(ctx context.Context, s *State, count *Counts) error {
 			continue
 		}
 		p.u = resize(p.u, len(p.chain)*values)
-		if err := conditional(ctx, p.u, site, p.x); err != nil {
+		if err := k.energy.Answer(ctx, energies.Query{Want: k.ask, X: p.x, Site: site, LogP: p.u}); err != nil {
 			return err
 		}
 		for j, c := range p.chain {

@@ -15,7 +15,7 @@ func init() {
 		Paper:  "Zhang, Liu, Liu 2022 (arXiv:2206.09914), algorithm 1",
 		Exact:  true,
 		Adapts: true,
-		Needs:  NeedsGradient,
+		Needs:  energies.Gradient,
 	}, NewDMALA)
 }
 
@@ -48,7 +48,7 @@ type DMALA struct {
 var _ StepSizer = (*DMALA)(nil)
 
 // NewDMALA returns the kernel for e, which must be Differentiable; if it is
-// Tilted, that is used. Errors are *UnsupportedError, *OptionError or
+// Tilted, that is used. Errors are *energies.UnsupportedError, *OptionError or
 // *energies.SpaceError.
 func NewDMALA(e energies.Energy, o DMALAOptions) (*DMALA, error) {
 	k, err := newDLP("dmala", e, o.StepSize, 0.2, o.Dense)

@@ -11,7 +11,7 @@ func init() {
 		Name:  "dula",
 		Doc:   "discrete unadjusted Langevin: all sites at once, never rejected; biased, less so for small steps",
 		Paper: "Zhang, Liu, Liu 2022 (arXiv:2206.09914), algorithm 1 without the Metropolis step",
-		Needs: NeedsGradient,
+		Needs: energies.Gradient,
 	}, NewDULA)
 }
 
@@ -39,7 +39,7 @@ type DULA struct{ dlp }
 var _ StepSizer = (*DULA)(nil)
 
 // NewDULA returns the kernel for e, which must be Differentiable; if it is
-// Tilted, that is used. Errors are *UnsupportedError, *OptionError or
+// Tilted, that is used. Errors are *energies.UnsupportedError, *OptionError or
 // *energies.SpaceError.
 func NewDULA(e energies.Energy, o DULAOptions) (*DULA, error) {
 	k, err := newDLP("dula", e, o.StepSize, 0.1, o.Dense)

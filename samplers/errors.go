@@ -80,19 +80,6 @@ func (e *OptionError) Error() string {
 // ExitCode returns 2: bad usage or input.
 func (*OptionError) ExitCode() int { return 2 }
 
-// UnsupportedError reports an energy that lacks what a sampler needs.
-type UnsupportedError struct {
-	Sampler string
-	Needs   Need
-}
-
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("samplers: %s needs %s, which this energy does not offer", e.Sampler, e.Needs)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*UnsupportedError) ExitCode() int { return 2 }
-
 // ConfigError reports a Config that contradicts itself.
 type ConfigError struct {
 	Field, Reason string

@@ -19,7 +19,7 @@ func init() {
 		Name:  "gibbs-model",
 		Doc:   "pseudo-Gibbs: one site a step from the model's own prediction; its law is not that of the energy",
 		Paper: "Heckerman et al. 2000 (dependency networks); Wang, Cho 2019 (arXiv:1902.04094)",
-		Needs: NeedsModelConditional,
+		Needs: energies.ModelConditional,
 	}, func(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 		o.Conditional = ModelConditional
 		return NewGibbs(e, o)
@@ -53,13 +53,12 @@ type GibbsOptions struct {
 
 // Gibbs draws one site a step from its law given the others, and is never
 // rejected. The conditional is, in this order: the energy's own
-// (energies.Conditional), else U at every other allowed value of the site, which
+// ([energies.Conditional]), else U at every other allowed value of the site, which
 // costs that many evaluations a step; or, if asked for, the model's
-// (energies.ModelConditional), which leaves no known law invariant.
+// ([energies.ModelConditional]), which leaves no known law invariant.
 type Gibbs struct {
-	energy   energies.Energy
-	exact    energies.Conditional      // nil: enumerate
-	model    energies.ModelConditional // nil unless asked for
+	energy   energies.Oracle
+	ask      energies.Capability // Conditional, ModelConditional, or 0: enumerate
 	random   bool
 	maxBatch int
 
@@ -74,10 +73,10 @@ type Gibbs struct {
 
 var _ Annealer = (*Gibbs)(nil)
 
-// NewGibbs returns the kernel for e. Errors are *OptionError, *UnsupportedError
+// NewGibbs returns the kernel for e. Errors are *OptionError, *energies.UnsupportedError
 // (no model conditional) or *energies.SpaceError.
 func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
-	k := &Gibbs{energy: e, maxBatch: o.MaxBatch}
+	k := &Gibbs{energy: energies.AsOracle(e), maxBatch: o.MaxBatch}
 	if o.MaxBatch == 0 {
 		k.maxBatch = 4096
 	}
@@ -93,13 +92,12 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	}
 	switch o.Conditional {
 	case "", ExactConditional:
-		k.exact, _ = e.(energies.Conditional)
+		k.ask = k.energy.Capabilities().Answers & energies.Conditional
 	case ModelConditional:
-		m, ok := e.(energies.ModelConditional)
-		if !ok {
-			return nil, &UnsupportedError{"gibbs-model", NeedsModelConditional}
+		if !k.energy.Capabilities().Answers.Has(energies.ModelConditional) {
+			return nil, &energies.UnsupportedError{Who: "samplers: gibbs-model", Want: energies.ModelConditional}
 		}
-		k.model = m
+		k.ask = energies.ModelConditional
 	default:
 		return nil, &OptionError{"gibbs", "conditional", o.Conditional, "not one of exact, model"}
 	}
@@ -114,7 +112,7 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 
 // Anneals implements Annealer: a conditional of exp(U) to the power β is one of π^β,
 // a model's own belongs to no known law.
-func (k *Gibbs) Anneals() bool { return k.model == nil }
+func (k *Gibbs) Anneals() bool { return k.ask != energies.ModelConditional }
 
 // Energy implements Kernel.
 func (k *Gibbs) Energy() energies.Energy { return k.energy }
@@ -145,10 +143,10 @@ func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	copy(k.next.U, s.U)
 	k.scan(s)
 	k.lp = resize(k.lp, n*values)
-	given := k.model != nil || k.exact != nil
+	given := k.ask != 0
 	var err error
 	if given {
-		err = k.ask(ctx, s, &info.Evaluations)
+		err = k.given(ctx, s, &info.Evaluations)
 	} else {
 		err = k.enumerate(ctx, s, &info.Evaluations)
 	}

@@ -14,7 +14,7 @@ func init() {
 		Doc:   "Gibbs with gradients: one site and value a step, chosen by the gradient, corrected",
 		Paper: "Grathwohl, Swersky, Hashemi, Duvenaud, Maddison 2021 (arXiv:2102.04509), algorithm 1",
 		Exact: true,
-		Needs: NeedsGradient,
+		Needs: energies.Gradient,
 	}, NewGWG)
 }
 
@@ -45,7 +45,7 @@ type GWG struct {
 var _ Kernel = (*GWG)(nil)
 
 // NewGWG returns the kernel for e, which must be Differentiable; if it is
-// Tilted, that is used. Errors are *UnsupportedError or *energies.SpaceError.
+// Tilted, that is used. Errors are *energies.UnsupportedError or *energies.SpaceError.
 func NewGWG(e energies.Energy, o GWGOptions) (*GWG, error) {
 	g, err := newGradient("gwg", e, o.Dense)
 	if err != nil {

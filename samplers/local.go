@@ -36,24 +36,22 @@ type Local struct {
 
 // gradient evaluates an energy in the form that Local keeps.
 type gradient struct {
-	energy   energies.Differentiable
-	tilted   energies.Tilted   // nil: dense
-	tempered energies.Tempered // nil: at β ≠ 1 dense
-	spare    []float32         // for a tilt at another β
+	energy  energies.Oracle
+	tilts   bool      // the energy computes tilts, at β = 1
+	tempers bool      // and at any β
+	spare   []float32 // for a tilt at another β
+	betas   []float64 // [chain]
 }
 
 // newGradient checks that e has a gradient. It is read tilted where e offers
 // that, unless dense is set.
 func newGradient(sampler string, e energies.Energy, dense bool) (gradient, error) {
-	d, ok := e.(energies.Differentiable)
-	if !ok {
-		return gradient{}, &UnsupportedError{sampler, NeedsGradient}
+	g := gradient{energy: energies.AsOracle(e)}
+	can := g.energy.Capabilities().Answers
+	if !can.Has(energies.Gradient) {
+		return gradient{}, &energies.UnsupportedError{Who: "samplers: " + sampler, Want: energies.Gradient}
 	}
-	g := gradient{energy: d}
-	if t, ok := e.(energies.Tilted); ok && !dense {
-		g.tilted = t
-		g.tempered, _ = e.(energies.Tempered)
-	}
+	g.tilts, g.tempers = !dense && can.Has(energies.Tilt), !dense && can.Has(energies.Temper)
 	return g, e.Space().Check()
 }
 
@@ -77,14 +75,14 @@ func (g *gradient) Init(ctx context.Context, s *State) error {
 func (g *gradient) eval(ctx context.Context, l *Local, x energies.Batch) error {
 	n := len(x.Codes) * x.Space.Values
 	l.U, l.half = resize(l.U, x.Chains()), 0.5
-	if g.tilted == nil {
+	if !g.tilts {
 		l.Grad, l.Tilt = resize(l.Grad, n), nil
-		if err := g.energy.LogDensityGrad(ctx, l.U, l.Grad, x); err != nil {
+		if err := g.energy.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: l.U, Grad: l.Grad}); err != nil {
 			return err
 		}
 	} else {
 		l.Tilt, l.Grad = resize(l.Tilt, n), nil
-		if err := g.tilted.LogDensityTilt(ctx, l.U, l.Tilt, x); err != nil {
+		if err := g.energy.Answer(ctx, energies.Query{Want: energies.Tilt, X: x, U: l.U, Tilt: l.Tilt}); err != nil {
 			return err
 		}
 	}

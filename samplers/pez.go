@@ -14,8 +14,22 @@ func init() {
 		Name:  "pez",
 		Doc:   "hard prompts made easy: AdamW on embeddings, states their nearest values; an optimiser, not a sampler",
 		Paper: "Wen et al. 2023 (arXiv:2302.03668), algorithm 1",
-		Needs: NeedsEmbedding,
 	}, NewPEZ)
+}
+
+// Embedded is an energy whose model reads each value as a row of an embedding table.
+type Embedded interface {
+	energies.Energy
+	// Width returns the length of an embedding row.
+	Width() int
+	// Embed writes the rows of codes, [chain, site], to e ([chain, site, width]).
+	Embed(e []float32, x energies.Batch)
+	// EmbeddingGrad writes U to u ([chain]) and the gradient of U with respect to the
+	// embeddings of x to g ([chain, site, width]). Same rules as LogDensity.
+	EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error
+	// Nearest writes to codes ([chain, site]) the allowed value of each site whose row has
+	// the largest cosine with e ([chain, site, width]); the lowest code among equals.
+	Nearest(ctx context.Context, codes []int32, e []float32) error
 }
 
 // PEZOptions are the options of PEZ; the zero value has the defaults.
@@ -53,7 +67,7 @@ const (
 // P, m and v are in State.Aux in this order, [chain, 3, site, width], float32; State.Since
 // is the step with which t began.
 type PEZ struct {
-	energy    energies.Embedded
+	energy    Embedded
 	lr, decay float64
 
 	aux   []float32 // of the step being made
@@ -67,12 +81,12 @@ var (
 	_ Keeper   = (*PEZ)(nil)
 )
 
-// NewPEZ returns the kernel for e, which must be Embedded. Errors are *UnsupportedError,
+// NewPEZ returns the kernel for e, which must be Embedded. Errors are *energies.UnsupportedError,
 // *OptionError or *energies.SpaceError.
 func NewPEZ(e energies.Energy, o PEZOptions) (*PEZ, error) {
-	emb, ok := e.(energies.Embedded)
+	emb, ok := e.(Embedded)
 	if !ok {
-		return nil, &UnsupportedError{"pez", NeedsEmbedding}
+		return nil, &OptionError{"pez", "energy", "given", "must have embeddings of its values"}
 	}
 	k := &PEZ{energy: emb, lr: o.LearningRate, decay: o.WeightDecay}
 	switch {

@@ -24,7 +24,7 @@ type units struct {
 	C     []float64     `json:"c"`
 }
 
-var _ energies.Embedded = (*units)(nil)
+var _ Embedded = (*units)(nil)
 
 func (e *units) Space() *energies.Space { return e.space }
 func (e *units) Width() int             { return len(e.Rows[0]) }

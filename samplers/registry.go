@@ -1,63 +1,12 @@
 package samplers
 
 import (
-	"fmt"
+	"context"
 	"slices"
 	"sync"
 
 	"github.com/gradhop/gradhop/energies"
 )
-
-// Need is what a sampler asks of an energy.
-type Need uint8
-
-const (
-	// NeedsDensity is U alone: every Energy will do.
-	NeedsDensity Need = iota
-	// NeedsGradient is an energies.Differentiable.
-	NeedsGradient
-	// NeedsModelConditional is an energies.ModelConditional.
-	NeedsModelConditional
-	// NeedsTerms is an energies.Stochastic.
-	NeedsTerms
-	// NeedsEmbedding is an energies.Embedded.
-	NeedsEmbedding
-)
-
-// String names the need in messages and tables.
-func (n Need) String() string {
-	switch n {
-	case NeedsDensity:
-		return "a log-density"
-	case NeedsGradient:
-		return "a gradient"
-	case NeedsModelConditional:
-		return "a conditional of the model's own"
-	case NeedsTerms:
-		return "a sum of terms to draw from"
-	case NeedsEmbedding:
-		return "embeddings of its values"
-	}
-	return fmt.Sprintf("need(%d)", uint8(n))
-}
-
-// Met reports whether e offers what n asks for.
-func (n Need) Met(e energies.Energy) bool {
-	var ok bool
-	switch n {
-	case NeedsDensity:
-		ok = true
-	case NeedsGradient:
-		_, ok = e.(energies.Differentiable)
-	case NeedsModelConditional:
-		_, ok = e.(energies.ModelConditional)
-	case NeedsTerms:
-		_, ok = e.(energies.Stochastic)
-	case NeedsEmbedding:
-		_, ok = e.(energies.Embedded)
-	}
-	return ok
-}
 
 // Registration describes a sampler that can be chosen by name.
 type Registration struct {
@@ -71,8 +20,8 @@ type Registration struct {
 	Exact bool
 	// Adapts says that warm-up adapts the step size, unless one is given.
 	Adapts bool
-	// Needs is what it asks of the energy.
-	Needs Need
+	// Needs is what it asks of the energy, besides U.
+	Needs energies.Capability
 	// Flags describes the options; Register fills it from the option struct.
 	Flags []Flag
 
@@ -80,9 +29,26 @@ type Registration struct {
 }
 
 // New builds the sampler for e. Missing settings have their defaults. Errors are
-// *UnsupportedError, *UnknownError (a setting), *OptionError or
+// *energies.UnsupportedError, *UnknownError (a setting), *OptionError or
 // *energies.SpaceError.
 func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) { return r.build(e, s) }
+
+// Check finds what is wrong with settings before there is an energy, given what the energy
+// will be able to answer. Errors are those of New.
+func (r Registration) Check(c energies.Capabilities, s Settings) error {
+	_, err := r.New(probe{c}, s)
+	return err
+}
+
+// probe is an energy that is never evaluated.
+type probe struct{ can energies.Capabilities }
+
+func (probe) Space() *energies.Space                                      { return &energies.Space{Sites: 1, Values: 3} }
+func (probe) LogDensity(context.Context, []float64, energies.Batch) error { return nil }
+func (probe) Answer(context.Context, energies.Query) error                { return nil }
+
+// Capabilities implements energies.Oracle.
+func (p probe) Capabilities() energies.Capabilities { return p.can }
 
 var registry = struct {
 	sync.RWMutex

@@ -15,7 +15,7 @@ func init() {
 		Name:  "sgdld",
 		Doc:   "stochastic gradient discrete Langevin dynamics: jumps by rates from minibatches; weighted draws, biased, less so for small h",
 		Paper: "Sun et al. 2023, Stochastic Gradient Discrete Langevin Dynamics, algorithm 1",
-		Needs: NeedsGradient,
+		Needs: energies.Gradient,
 	}, NewSGDLD)
 }
 
@@ -85,13 +85,13 @@ type SGDLDOptions struct {
 // and evaluates its minibatches again.
 type SGDLD struct {
 	gradient
-	stochastic energies.Stochastic // nil: the exact gradient
-	batch      int
-	caches     bool
-	single     bool
-	barker     bool
-	polyak     func(step int64) float64 // nil: fixed
-	fixed      float64
+	estimates bool // from minibatches
+	batch     int
+	caches    bool
+	single    bool
+	barker    bool
+	polyak    func(step int64) float64 // nil: fixed
+	fixed     float64
 
 	next    move    // proposed codes; U of what is asked for elsewhere
 	first   []int64 // step of the first minibatch of each chain's cache, [chain]
@@ -107,8 +107,8 @@ var (
 	_ Weigher  = (*SGDLD)(nil)
 )
 
-// NewSGDLD returns the kernel for e, which must be Differentiable, and an
-// energies.Stochastic where minibatches are asked for. Errors are *UnsupportedError,
+// NewSGDLD returns the kernel for e, which must be Differentiable, and an energy with
+// minibatches where minibatches are asked for. Errors are *energies.UnsupportedError,
 // *OptionError or *energies.SpaceError.
 func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	bad := func(option string, value any, reason string) (*SGDLD, error) {
@@ -149,11 +149,12 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 		}
 	}
 	if o.Batch > 0 {
-		var ok bool
-		if k.stochastic, ok = e.(energies.Stochastic); !ok {
-			return nil, &UnsupportedError{"sgdld with minibatches", NeedsTerms}
+		can := k.energy.Capabilities()
+		if !can.Answers.Has(energies.Estimate) {
+			return nil, &energies.UnsupportedError{Who: "samplers: sgdld with minibatches", Want: energies.Estimate}
 		}
-		terms := k.stochastic.Terms()
+		k.estimates = true
+		terms := can.Terms
 		if o.Batch > terms {
 			return bad("batch", o.Batch, fmt.Sprintf("the energy has %d terms", terms))
 		}
@@ -174,7 +175,7 @@ func (k *SGDLD) Weighs() bool { return true }
 // Init implements Kernel.
 func (k *SGDLD) Init(ctx context.Context, s *State) error {
 	n := s.Chains()
-	if k.stochastic == nil {
+	if !k.estimates {
 		if err := k.exact(ctx, &s.Local, s.X, s); err != nil {
 			return err
 		}

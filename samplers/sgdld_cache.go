@@ -49,7 +49,7 @@ func (k *SGDLD) exact(ctx context.Context, l *Local, x energies.Batch, s *State)
 		return k.evalFor(ctx, l, x, s)
 	}
 	l.U, l.Grad = resize(l.U, x.Chains()), resize(l.Grad, len(x.Codes)*x.Space.Values)
-	if err := k.energy.LogDensityGrad(ctx, l.U, l.Grad, x); err != nil {
+	if err := k.energy.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: l.U, Grad: l.Grad}); err != nil {
 		return err
 	}
 	return k.temperRates(ctx, l, x, s.InverseTemperature())
@@ -67,7 +67,7 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Local, st
 	for j, c := range e.chains {
 		k.draw(e.batch[j], &e.stream, s.Seed, s.ChainIDs[c], step)
 	}
-	if err := k.stochastic.EstimateGrad(ctx, e.U, e.Grad, e.x, e.batch[:n]); err != nil {
+	if err := k.energy.Answer(ctx, energies.Query{Want: energies.Estimate, X: e.x, U: e.U, Grad: e.Grad, Terms: e.batch[:n]}); err != nil {
 		return err
 	}
 	for j, c := range e.chains {
@@ -151,7 +151,7 @@ func (k *SGDLD) arrive(ctx context.Context, s *State, info *Info) error {
 		if !moved && k.caches {
 			k.first[c] = s.Since[c]
 		}
-		if moved || k.stochastic != nil {
+		if moved || k.estimates {
 			e.chains = append(e.chains, c)
 		}
 		info.Accept[c], info.Accepted[c] = 1, true
@@ -197,7 +197,7 @@ func (k *SGDLD) turnBack(ctx context.Context, s *State, info *Info) error {
 			k.first[c] = s.Since[c]
 		}
 	}
-	if k.stochastic == nil { // what s keeps of them stands
+	if !k.estimates { // what s keeps of them stands
 		kept := 0
 		for j, c := range e.chains {
 			if slices.Contains(back.chains, c) {
@@ -231,7 +231,7 @@ func (k *SGDLD) evaluate(ctx context.Context, e *estimate, s *State, info *Info)
 	}
 	e.take(k.next.X, s.ChainIDs)
 	info.Evaluations.Gradient += int64(len(e.chains))
-	if k.stochastic == nil {
+	if !k.estimates {
 		return k.exact(ctx, &e.Local, e.x, s)
 	}
 	if err := k.noisy(ctx, e, s, &s.Local, s.Step+1); err != nil {

@@ -55,8 +55,9 @@ func TestCachesLastAsLongAsStates(t *testing.T) {
 // noisyCliff has probability zero where the first site has the last value.
 type noisyCliff struct{ noisyFields }
 
-func (e noisyCliff) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
-	err := e.noisyFields.EstimateGrad(ctx, u, g, x, batch)
+func (e noisyCliff) Answer(ctx context.Context, q energies.Query) error {
+	err := e.noisyFields.Answer(ctx, q)
+	u, x := q.U, q.X
 	for c := range u {
 		if int(x.Chain(c)[0]) == x.Space.Values-1 {
 			u[c] = math.Inf(-1)
@@ -118,8 +119,9 @@ type fading struct {
 	calls *int
 }
 
-func (e fading) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
-	err := e.noisyFields.EstimateGrad(ctx, u, g, x, batch)
+func (e fading) Answer(ctx context.Context, q energies.Query) error {
+	err := e.noisyFields.Answer(ctx, q)
+	u := q.U
 	if *e.calls++; *e.calls > 4 {
 		u[len(u)-1] = math.Inf(-1)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -36,7 +37,7 @@ func TestSampleLaw(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reg.Exact || reg.Needs == samplers.NeedsModelConditional {
+			if !reg.Exact || reg.Needs == energies.ModelConditional {
 				continue
 			}
 			t.Run(c.space+"/"+name, func(t *testing.T) {

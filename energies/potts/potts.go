@@ -23,10 +23,7 @@ type Model struct {
 	pair []float64
 }
 
-var (
-	_ energies.Differentiable = (*Model)(nil)
-	_ energies.Conditional    = (*Model)(nil)
-)
+var _ energies.Differentiable = (*Model)(nil)
 
 // ShapeError reports a table whose size does not fit the space.
 type ShapeError struct {
@@ -117,7 +114,7 @@ func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return ctx.Err()
 }
 
-// LogConditional implements energies.Conditional: the field that site feels.
+// LogConditional writes the full conditionals of a site; see [energies.AsOracle]: the field that site feels.
 func (m *Model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	d, s := m.space.Sites, m.space.Values
 	for c := range x.Chains() {

@@ -21,10 +21,7 @@ type Energy struct {
 	lowest float64 // least finite entry, which stands for -Inf in gradients
 }
 
-var (
-	_ energies.Differentiable = (*Energy)(nil)
-	_ energies.Conditional    = (*Energy)(nil)
-)
+var _ energies.Differentiable = (*Energy)(nil)
 
 // SizeError reports a table or an enumeration that does not fit the space.
 type SizeError struct {
@@ -100,7 +97,7 @@ func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x
 	return ctx.Err()
 }
 
-// LogConditional implements energies.Conditional.
+// LogConditional writes the full conditionals of a site; see [energies.AsOracle].
 func (e *Energy) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	s, stride := e.space.Values, len(e.logp)
 	for range site + 1 {

@@ -71,21 +71,3 @@ func (c *testCase) heat(s *samplers.State) {
 		s.Annealed, s.Beta = true, c.anneal.beta(s.Step)
 	}
 }
-
-// tempered adds to tilted the softmax of a given gradient.
-type tempered struct{ tilted }
-
-var _ energies.Tempered = tempered{}
-
-func (e tempered) Tilt(ctx context.Context, p, g []float32, beta float64) error {
-	sp := e.Space()
-	s := sp.Values
-	for r := range len(g) / s {
-		row := p[r*s : (r+1)*s]
-		for v := range row {
-			row[v] = float32(beta) * g[r*s+v]
-		}
-		softmax(row, sp.AllowedAt(r%sp.Sites))
-	}
-	return ctx.Err()
-}

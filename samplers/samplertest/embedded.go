@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
 )
 
 // Width is the length of the embedding rows that problems have where a kernel needs them.
@@ -34,13 +35,9 @@ func (p *Problem) EmbeddingGradient(k, i int) [Width]float64 {
 }
 
 // embedded gives a problem's values rows.
-type embedded struct {
-	densityOnly
-	base energies.Differentiable
-	p    *Problem
-}
+type embedded struct{ oracle }
 
-var _ energies.Embedded = embedded{}
+var _ samplers.Embedded = embedded{}
 
 func (e embedded) Width() int { return Width }
 
@@ -55,7 +52,7 @@ func (e embedded) Embed(rows []float32, x energies.Batch) {
 func (e embedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	s := x.Space.Values
 	hot := make([]float32, len(x.Codes)*s)
-	if err := e.base.LogDensityGrad(ctx, u, hot, x); err != nil {
+	if err := e.LogDensityGrad(ctx, u, hot, x); err != nil {
 		return err
 	}
 	for r := range x.Codes {

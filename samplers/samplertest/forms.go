@@ -4,130 +4,116 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// form is a way in which an energy may offer itself to a kernel: the optional
-// interfaces that it has.
+// form is a way in which an energy may offer itself to a kernel.
 type form struct {
 	name string
-	// wrap gives base that form; p is the problem base comes from.
-	wrap func(p *Problem, base energies.Differentiable) energies.Energy
+	can  energies.Capability
 }
 
 // forms returns those that make a difference to a sampler on a problem, with settings
 // and perhaps in an annealed run.
 func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed bool) []form {
-	switch r.Needs {
-	case samplers.NeedsGradient:
-		if set["batch"] != "" {
-			return []form{
-				{"terms", func(p *Problem, base energies.Differentiable) energies.Energy {
-					return terms{tempered{tilted{gradientOnly{base}}}, p}
-				}},
-				{"terms, gradient", func(p *Problem, base energies.Differentiable) energies.Energy {
-					return struct{ energies.Stochastic }{terms{tempered{tilted{gradientOnly{base}}}, p}}
-				}},
-			}
-		}
-		list := []form{
-			{"gradient", func(_ *Problem, base energies.Differentiable) energies.Energy { return gradientOnly{base} }},
-			{"tilt", func(_ *Problem, base energies.Differentiable) energies.Energy { return tilted{gradientOnly{base}} }},
-		}
+	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
+	switch {
+	case r.Needs == energies.ModelConditional:
+		return []form{{"model", energies.ModelConditional}}
+	case r.Needs == gradient && set["batch"] != "":
+		return []form{{"terms", tilt | estimate | energies.Temper}, {"terms, gradient", estimate}}
+	case r.Needs == gradient:
+		list := []form{{"gradient", gradient}, {"tilt", tilt}}
 		if annealed {
-			list = append(list, form{"tempered", func(_ *Problem, base energies.Differentiable) energies.Energy {
-				return tempered{tilted{gradientOnly{base}}}
-			}})
+			list = append(list, form{"tempered", tilt | energies.Temper})
 		}
 		return list
-	case samplers.NeedsModelConditional:
-		return []form{{"model", func(p *Problem, base energies.Differentiable) energies.Energy { return model{densityOnly{base}, p} }}}
+	case r.Name == "pez":
+		return []form{{"embedded", gradient}}
 	}
-	if r.Needs == samplers.NeedsEmbedding {
-		return []form{{"embedded", func(p *Problem, base energies.Differentiable) energies.Energy {
-			return embedded{densityOnly{base}, base, p}
-		}}}
-	}
-	list := []form{{"density", func(_ *Problem, base energies.Differentiable) energies.Energy { return densityOnly{base} }}}
-	if c, ok := p.Energy.(energies.Conditional); ok {
-		list = append(list, form{"conditional", func(_ *Problem, base energies.Differentiable) energies.Energy {
-			return conditional{densityOnly{base}, c}
-		}})
+	list := []form{{"density", 0}}
+	if energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Conditional) {
+		list = append(list, form{"conditional", energies.Conditional})
 	}
 	return list
 }
 
-// densityOnly and gradientOnly hide optional interfaces of what they hold.
-type densityOnly struct{ energies.Energy }
-
-type gradientOnly struct{ energies.Differentiable }
-
-// conditional adds the problem's own full conditionals.
-type conditional struct {
-	densityOnly
-	c energies.Conditional
+// oracle answers what its form says, from the problem's definitions.
+type oracle struct {
+	energies.Differentiable // the problem's energy, perhaps faulty
+	p                       *Problem
+	can                     energies.Capability
 }
 
-func (e conditional) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
-	return e.c.LogConditional(ctx, lp, site, x)
+// energy gives base the form; p is the problem it comes from.
+func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
+	o := oracle{base, p, energies.Density | f.can}
+	if f.name == "embedded" {
+		return embedded{o}
+	}
+	return o
 }
 
-// model adds the problem's made-up model.
-type model struct {
-	densityOnly
-	p *Problem
+func (o oracle) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: o.can, Terms: Terms}
 }
 
-func (e model) LogModelConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
-	s := x.Space.Values
-	for c := range x.Chains() {
-		for v := range int32(s) {
-			lp[c*s+int(v)] = math.Inf(-1)
-			if x.Space.Allows(site, v) {
-				lp[c*s+int(v)] = e.p.ModelLogit(x.Chain(c), site, v)
+func (o oracle) Answer(ctx context.Context, q energies.Query) error {
+	if !o.can.Has(q.Want) {
+		return &energies.UnsupportedError{Want: q.Want}
+	}
+	switch q.Want {
+	case energies.Density:
+		return o.LogDensity(ctx, q.U, q.X)
+	case energies.Gradient:
+		return o.LogDensityGrad(ctx, q.U, q.Grad, q.X)
+	case energies.Tilt:
+		err := o.LogDensityGrad(ctx, q.U, q.Tilt, q.X)
+		o.softmax(q.Tilt, slices.Repeat([]float64{1}, len(q.U)))
+		return err
+	case energies.Temper:
+		copy(q.Tilt, q.Grad)
+		o.softmax(q.Tilt, q.Beta)
+		return ctx.Err()
+	case energies.Estimate:
+		return o.estimate(ctx, q)
+	case energies.ModelConditional:
+		s := q.X.Space.Values
+		for c := range q.X.Chains() {
+			for v := range int32(s) {
+				q.LogP[c*s+int(v)] = math.Inf(-1)
+				if q.X.Space.Allows(q.Site, v) {
+					q.LogP[c*s+int(v)] = o.p.ModelLogit(q.X.Chain(c), q.Site, v)
+				}
 			}
 		}
+		return ctx.Err()
 	}
-	return ctx.Err()
+	return energies.AsOracle(o.p.Energy).Answer(ctx, q) // a conditional
 }
 
-// tilted adds the softmax that a runtime would compute, in float32.
-type tilted struct{ gradientOnly }
-
-var _ energies.Tilted = tilted{}
-
-func (e tilted) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
-	if err := e.LogDensityGrad(ctx, u, p, x); err != nil {
-		return err
-	}
-	s := x.Space.Values
-	for r := range len(x.Codes) {
-		softmax(p[r*s:(r+1)*s], x.Space.AllowedAt(r%x.Space.Sites))
-	}
-	return nil
-}
-
-// softmax replaces a row of gradients by softmax(½g) over the listed values
-// (all where list is nil) and zero elsewhere, rounded to float32.
-func softmax(row []float32, list []int32) {
-	if list == nil {
-		for v := range int32(len(row)) {
-			list = append(list, v)
+// softmax replaces rows g of each chain by softmax(½·β·g), as a runtime would compute it:
+// in float32, with zeros where a value is not allowed.
+func (o oracle) softmax(g []float32, beta []float64) {
+	sp := o.Space()
+	for r := range len(g) / sp.Values {
+		row, list := g[r*sp.Values:(r+1)*sp.Values], o.p.Values(r%sp.Sites)
+		half := float32(beta[r/sp.Sites]) / 2
+		top, sum, w := math.Inf(-1), 0.0, make([]float64, len(list))
+		for _, v := range list {
+			top = max(top, float64(half*row[v]))
 		}
-	}
-	top, sum, w := math.Inf(-1), 0.0, make([]float64, len(list))
-	for _, v := range list {
-		top = max(top, float64(row[v]))
-	}
-	for k, v := range list {
-		w[k] = math.Exp((float64(row[v]) - top) / 2)
-		sum += w[k]
-	}
-	clear(row)
-	for k, v := range list {
-		row[v] = float32(w[k] / sum)
+		for k, v := range list {
+			w[k] = math.Exp(float64(half*row[v]) - top)
+			sum += w[k]
+		}
+		clear(row)
+		for k, v := range list {
+			row[v] = float32(w[k] / sum)
+		}
 	}
 }
 

@@ -112,7 +112,7 @@ func newCase(r samplers.Registration, law Law, p *Problem, f form, set samplers.
 // anneals reports whether a sampler can draw from π^β.
 func anneals(t *testing.T, r samplers.Registration, p *Problem, set samplers.Settings) bool {
 	t.Helper()
-	k, err := r.New(forms(r, p, set, false)[0].wrap(p, p.Energy), set)
+	k, err := r.New(forms(r, p, set, false)[0].energy(p, p.Energy), set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (c *testCase) kernel(t *testing.T, base energies.Differentiable, adapt bool
 			set["step-size"] = strconv.FormatFloat(c.p.Alpha, 'g', -1, 64)
 		}
 	}
-	k, err := c.New(c.form.wrap(c.p, base), set)
+	k, err := c.New(c.form.energy(c.p, base), set)
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}

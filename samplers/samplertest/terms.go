@@ -31,28 +31,19 @@ func (p *Problem) EstimatedD(k, i int, v int32, batch []int) float64 {
 	return d
 }
 
-// terms is a problem as a sum ψ_j(x) = U(x)/Terms + Σ_i TermField(j, i, x_i).
-type terms struct {
-	tempered
-	p *Problem
-}
-
-var _ energies.Stochastic = terms{}
-
-func (e terms) Terms() int { return Terms }
-
-func (e terms) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
-	if err := e.LogDensityGrad(ctx, u, g, x); err != nil {
+// estimate answers for a problem as a sum ψ_j(x) = U(x)/Terms + Σ_i TermField(j, i, x_i).
+func (o oracle) estimate(ctx context.Context, q energies.Query) error {
+	if err := o.LogDensityGrad(ctx, q.U, q.Grad, q.X); err != nil {
 		return err
 	}
-	d, s := x.Space.Sites, x.Space.Values
-	for c := range u {
-		share := Terms / float64(len(batch[c]))
-		for _, j := range batch[c] {
-			for i, cur := range x.Chain(c) {
-				u[c] += share * e.p.TermField(int(j), i, cur)
+	d, s := q.X.Space.Sites, q.X.Space.Values
+	for c := range q.U {
+		share := Terms / float64(len(q.Terms[c]))
+		for _, j := range q.Terms[c] {
+			for i, cur := range q.X.Chain(c) {
+				q.U[c] += share * o.p.TermField(int(j), i, cur)
 				for v := range s {
-					g[(c*d+i)*s+v] += float32(share * e.p.TermField(int(j), i, int32(v)))
+					q.Grad[(c*d+i)*s+v] += float32(share * o.p.TermField(int(j), i, int32(v)))
 				}
 			}
 		}

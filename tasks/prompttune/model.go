@@ -105,7 +105,7 @@ func (m *Model) Try(ctx context.Context) error {
 		return err
 	}
 	x := energies.NewBatch(p.Energy.Space(), 1)
-	return p.Energy.LogDensityGrad(ctx, make([]float64, 1), make([]float32, x.Space.Values), x)
+	return p.Energy.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: make([]float64, 1), Grad: make([]float32, x.Space.Values)})
 }
 
 // Close frees the runtime's sessions. Problems of m must not be used after it.

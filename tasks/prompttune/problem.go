@@ -27,7 +27,7 @@ type Problem struct {
 	// list. It means nothing where words were allowed one by one.
 	From Choice
 	// Energy is U at inverse temperature 1: the weighted sum of the cosines.
-	Energy energies.Differentiable
+	Energy energies.Oracle
 
 	members []Member
 	v       vocabulary
@@ -120,12 +120,9 @@ func (p *Problem) build() error {
 		}
 		terms = append(terms, energies.Term{Weight: m.Weight, Energy: e})
 	}
-	sum, err := energies.NewSum(terms...)
-	if err != nil {
-		return err
-	}
-	p.Energy = sum.(energies.Differentiable) // every term is
-	return nil
+	var err error
+	p.Energy, err = energies.NewSum(terms...)
+	return err
 }
 
 // sameVocabulary returns a *VocabulariesError where the ids of two models do not mean the

@@ -273,7 +273,7 @@ func TestWrongPrompt(t *testing.T) {
 	}
 	x := energies.NewBatch(e.Space(), 1)
 	for _, batch := range [][][]int32{{}, {{}}, {{3}}, {{-1}}} {
-		wantError[*neural.OptionError](t, e.EstimateGrad(t.Context(), make([]float64, 1), make([]float32, 2), x, batch))
+		wantError[*neural.OptionError](t, e.Answer(t.Context(), energies.Query{Want: energies.Estimate, X: x, U: make([]float64, 1), Grad: make([]float32, 2), Terms: batch}))
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)

@@ -62,11 +62,7 @@ type Prompt struct {
 	begin *beginning // nil where positions before the first blank are not kept
 }
 
-var (
-	_ energies.Tempered   = (*Prompt)(nil)
-	_ energies.Stochastic = (*Prompt)(nil)
-	_ energies.Embedded   = (*Prompt)(nil)
-)
+var _ energies.Oracle = (*Prompt)(nil)
 
 // Prompt returns the energy of a text and its targets. Errors: *neural.OptionError for positions,
 // vectors or weights outside their range, *LengthError, *TokenError,

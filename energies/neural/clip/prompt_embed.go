@@ -8,10 +8,10 @@ import (
 )
 
 // Width returns the length of an embedding row, which need not be that of the vectors of
-// texts; see [energies.Embedded].
+// texts.
 func (e *Prompt) Width() int { return e.c.text.embed }
 
-// Embed writes the embedding rows of fillings; see [energies.Embedded].
+// Embed writes the embedding rows of fillings.
 func (e *Prompt) Embed(to []float32, x energies.Batch) {
 	n := e.c.text.embed
 	for k, v := range x.Codes {
@@ -19,14 +19,13 @@ func (e *Prompt) Embed(to []float32, x energies.Batch) {
 	}
 }
 
-// EmbeddingGrad writes U and its gradient by the embeddings at the blanks; see
-// [energies.Embedded].
+// EmbeddingGrad writes U and its gradient by the embeddings at the blanks; for optimisers in the embedding space.
 func (e *Prompt) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return e.slopes(ctx, u, g, x, e.whole)
 }
 
 // Nearest writes the allowed values whose rows have the largest cosine with points of the
-// embedding space; see [energies.Embedded]. Points of length zero are equally near to all.
+// embedding space. Points of length zero are equally near to all.
 func (e *Prompt) Nearest(ctx context.Context, codes []int32, points []float32) error {
 	s, err := e.head("nearest", e.nearestGraph)
 	if err != nil || len(codes) == 0 {

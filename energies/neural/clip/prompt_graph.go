@@ -126,14 +126,14 @@ func (e *Prompt) tiltGraph() (*onnx.Model, error) {
 	return b.Model(), b.Err()
 }
 
-// temperGraph computes the softmax of a multiple of a gradient.
+// temperGraph computes the softmax of a multiple of a gradient, by row.
 func (e *Prompt) temperGraph() (*onnx.Model, error) {
 	b, err := headGraph()
 	if err != nil {
 		return nil, err
 	}
 	g := b.Input(inHead, onnx.Float, onnx.Sym("rows"), onnx.D(int64(e.space.Values)))
-	scaled := e.allowed(b, e.bySite(b, b.Mul(g, b.Input(inScale, onnx.Float, onnx.D(1)))))
+	scaled := e.allowed(b, e.bySite(b, b.Mul(g, b.Input(inScale, onnx.Float, onnx.Sym("rows"), onnx.D(1)))))
 	b.Output(outGrad, b.Op("Softmax", []onnx.Value{scaled}, onnx.IntAttr("axis", 2)))
 	return b.Model(), b.Err()
 }

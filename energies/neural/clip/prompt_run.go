@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
@@ -32,7 +33,31 @@ func (e *Prompt) LogDensityGrad(ctx context.Context, u []float64, g []float32, x
 	return e.gradient(ctx, u, g, x, e.whole)
 }
 
-// LogDensityTilt writes U and the softmax of half its gradient; see [energies.Tilted].
+// Capabilities implements energies.Oracle; the terms are the targets.
+func (e *Prompt) Capabilities() energies.Capabilities {
+	return energies.Capabilities{
+		Answers: energies.Density | energies.Gradient | energies.Tilt | energies.Temper | energies.Estimate, Terms: len(e.terms),
+	}
+}
+
+// Answer implements energies.Oracle.
+func (e *Prompt) Answer(ctx context.Context, q energies.Query) error {
+	switch q.Want {
+	case energies.Density:
+		return e.LogDensity(ctx, q.U, q.X)
+	case energies.Gradient:
+		return e.LogDensityGrad(ctx, q.U, q.Grad, q.X)
+	case energies.Tilt:
+		return e.LogDensityTilt(ctx, q.U, q.Tilt, q.X)
+	case energies.Temper:
+		return e.tilt(ctx, q.Tilt, q.Grad, q.Beta)
+	case energies.Estimate:
+		return e.estimateGrad(ctx, q.U, q.Grad, q.X, q.Terms)
+	}
+	return &energies.UnsupportedError{Want: q.Want}
+}
+
+// LogDensityTilt writes U and the softmax of half its gradient; see [energies.Tilt].
 func (e *Prompt) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
 	d := make([]float32, len(x.Codes)*e.c.text.embed)
 	if err := e.slopes(ctx, u, d, x, e.whole); err != nil {
@@ -45,22 +70,26 @@ func (e *Prompt) LogDensityTilt(ctx context.Context, u []float64, p []float32, x
 	return e.runHead(ctx, s, nil, d, e.c.text.embed, p)
 }
 
-// Tilt writes the softmax of ½β·g; see [energies.Tempered].
-func (e *Prompt) Tilt(ctx context.Context, p, g []float32, beta float64) error {
+// tilt writes the softmax of ½β·g; see [energies.Temper].
+func (e *Prompt) tilt(ctx context.Context, p, g []float32, beta []float64) error {
 	s, err := e.head("temper", e.temperGraph)
 	if err != nil {
 		return err
 	}
-	in := map[string]*ort.Tensor{inScale: {Shape: []int64{1}, Data: []float32{float32(beta / 2)}}}
+	half := make([]float32, 0, len(g)/e.space.Values)
+	for _, b := range beta {
+		half = append(half, slices.Repeat([]float32{float32(b / 2)}, e.space.Sites)...)
+	}
+	if len(half) == 1 { // a single row is doubled, see runHead
+		half = append(half, half...)
+	}
+	in := map[string]*ort.Tensor{inScale: {Shape: []int64{int64(len(half)), 1}, Data: half}}
 	return e.runHead(ctx, s, in, g, e.space.Values, p)
 }
 
-// Terms returns the number of targets; see [energies.Stochastic].
-func (e *Prompt) Terms() int { return len(e.terms) }
-
-// EstimateGrad writes U and its gradient, estimated from some of the targets of each
-// chain; see [energies.Stochastic].
-func (e *Prompt) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+// estimateGrad writes U and its gradient, estimated from some of the targets of each
+// chain; see [energies.Estimate].
+func (e *Prompt) estimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
 	goals := make([][]float64, x.Chains())
 	if len(batch) != len(goals) {
 		return &neural.OptionError{Option: "batch", Value: fmt.Sprintf("%d lists for %d chains", len(batch), len(goals)), Want: "one a chain"}

@@ -109,17 +109,17 @@ func TestEstimateGrad(t *testing.T) {
 			lists[c] = batch(c)
 		}
 		return neuraltest.Evaluate(t, func(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-			return e.EstimateGrad(ctx, u, g, x, lists)
+			return e.Answer(ctx, energies.Query{Want: energies.Estimate, X: x, U: u, Grad: g, Terms: lists})
 		}, x)
 	}
 	mean := neuraltest.Product{U: make([]float64, len(exact.U)), Grad: make([]float32, len(exact.Grad))}
-	for j := range e.Terms() {
-		one := estimate(func(c int) []int32 { return []int32{int32((j + c) % e.Terms())} })
+	for j := range e.Capabilities().Terms {
+		one := estimate(func(c int) []int32 { return []int32{int32((j + c) % e.Capabilities().Terms)} })
 		for k, v := range one.U {
-			mean.U[k] += v / float64(e.Terms())
+			mean.U[k] += v / float64(e.Capabilities().Terms)
 		}
 		for k, v := range one.Grad {
-			mean.Grad[k] += v / float32(e.Terms())
+			mean.Grad[k] += v / float32(e.Capabilities().Terms)
 		}
 		if d := neuraltest.Apart(one.Grad, exact.Grad, 1); d < 1e-2 {
 			t.Errorf("one target gives the whole gradient up to %.1e: this test shows nothing", d)
@@ -200,6 +200,12 @@ func promptProducts(t *testing.T, r *clipReference, model *clip.Model, p clipPro
 	return []neuraltest.Product{alone, neuraltest.Evaluate(t, e.LogDensityGrad, x), neuraltest.Evaluate(t, e.LogDensityTilt, x), embeddingGrad(t, e, x)}
 }
 
+// temper asks for the tilt of a gradient at one inverse temperature.
+func temper(e energies.Oracle, p, g []float32, beta float64, x energies.Batch) error {
+	betas := slices.Repeat([]float64{beta}, x.Chains())
+	return e.Answer(context.Background(), energies.Query{Want: energies.Temper, X: x, Grad: g, Tilt: p, Beta: betas})
+}
+
 // TestTiltIsTiltOfGradient: both ways to the same softmax agree, and no value that is not
 // allowed has a share.
 func TestTiltIsTiltOfGradient(t *testing.T) {
@@ -208,7 +214,7 @@ func TestTiltIsTiltOfGradient(t *testing.T) {
 	g, direct := neuraltest.Evaluate(t, e.LogDensityGrad, x), neuraltest.Evaluate(t, e.LogDensityTilt, x)
 	p := make([]float32, len(g.Grad))
 	for beta, want := range map[float64][]float64{1: neuraltest.Tilts(g.Grad, e.Space()), 0: neuraltest.Tilts(make([]float32, len(p)), e.Space())} {
-		if err := e.Tilt(t.Context(), p, g.Grad, beta); err != nil {
+		if err := temper(e, p, g.Grad, beta, x); err != nil {
 			t.Fatal(err)
 		}
 		if d := neuraltest.Apart(p, want, 1); d > 1e-6 {
@@ -289,10 +295,8 @@ func TestSumOfPrompts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, ok := range map[string]bool{"tempered": is[energies.Tempered](sum), "stochastic": is[energies.Stochastic](sum)} {
-		if !ok {
-			t.Fatalf("the sum is not %s", name)
-		}
+	if got := sum.Capabilities().Answers; !got.Has(energies.Tilt | energies.Temper | energies.Estimate) {
+		t.Fatalf("the sum answers only %s", got)
 	}
 	want := neuraltest.Product{U: make([]float64, x.Chains()), Grad: make([]float32, len(parts[0].Grad))}
 	for k, p := range parts {
@@ -303,21 +307,20 @@ func TestSumOfPrompts(t *testing.T) {
 			want.Grad[i] += float32(weights[k]) * v
 		}
 	}
-	got := neuraltest.Evaluate(t, sum.(energies.Tempered).LogDensityTilt, x)
+	got := neuraltest.Evaluate(t, func(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
+		return sum.Answer(ctx, energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p})
+	}, x)
 	if d := max(neuraltest.Apart(got.U, want.U, 1), neuraltest.Apart(got.Grad, neuraltest.Tilts(want.Grad, x.Space), 1)); d > 1e-6 {
 		t.Errorf("the tilt of the sum is off by %.1e", d)
 	}
-	stochastic := sum.(energies.Stochastic)
 	lists := slices.Repeat([][]int32{{0, 1, 2}}, x.Chains())
 	got = neuraltest.Evaluate(t, func(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-		return stochastic.EstimateGrad(ctx, u, g, x, lists)
+		return sum.Answer(ctx, energies.Query{Want: energies.Estimate, X: x, U: u, Grad: g, Terms: lists})
 	}, x)
 	if d := max(neuraltest.Apart(got.U, want.U, 1), neuraltest.Apart(got.Grad, want.Grad, 1)); d > 1e-6 {
 		t.Errorf("the estimate of the sum from all targets is off by %.1e", d)
 	}
 }
-
-func is[T any](e any) bool { _, ok := e.(T); return ok }
 
 // TestTwoPrompts: prompts share a model, and one that is closed leaves the others alone.
 func TestTwoPrompts(t *testing.T) {

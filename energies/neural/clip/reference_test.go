@@ -180,7 +180,7 @@ func (r *clipReference) compare(t *testing.T, model string, limit float64) {
 		note("the embedding gradient", neuraltest.Apart(slopes.Grad, p.Slopes, 1))
 		for k, beta := range r.Betas {
 			again := make([]float32, len(full.Grad))
-			if err := e.Tilt(context.Background(), again, full.Grad, beta); err != nil {
+			if err := temper(e, again, full.Grad, beta, x); err != nil {
 				t.Fatal(err)
 			}
 			note("Tilt", neuraltest.Apart(again, p.Tilts[k], 1))

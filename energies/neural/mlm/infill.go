@@ -39,10 +39,7 @@ type Infill struct {
 	memo *memo // nil: nothing is remembered
 }
 
-var (
-	_ energies.Tilted           = (*Infill)(nil)
-	_ energies.ModelConditional = (*Infill)(nil)
-)
+var _ energies.Oracle = (*Infill)(nil)
 
 // Infill returns the energy of a text. Errors: *neural.OptionError for positions or ids
 // outside their range, *energies.SpaceError for an empty list of allowed words.
@@ -108,8 +105,28 @@ func (e *Infill) LogDensityGrad(ctx context.Context, u []float64, g []float32, x
 	return e.evaluate(ctx, withGrad, u, g, x)
 }
 
+// Capabilities implements energies.Oracle.
+func (e *Infill) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Tilt | energies.ModelConditional}
+}
+
+// Answer implements energies.Oracle.
+func (e *Infill) Answer(ctx context.Context, q energies.Query) error {
+	switch q.Want {
+	case energies.Density:
+		return e.LogDensity(ctx, q.U, q.X)
+	case energies.Gradient:
+		return e.LogDensityGrad(ctx, q.U, q.Grad, q.X)
+	case energies.Tilt:
+		return e.LogDensityTilt(ctx, q.U, q.Tilt, q.X)
+	case energies.ModelConditional:
+		return e.LogModelConditional(ctx, q.LogP, q.Site, q.X)
+	}
+	return &energies.UnsupportedError{Want: q.Want}
+}
+
 // LogDensityTilt writes U and the softmax of half its gradient; see
-// [energies.Tilted].
+// [energies.Tilt].
 func (e *Infill) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
 	return e.evaluate(ctx, withTilt, u, p, x)
 }

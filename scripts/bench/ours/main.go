@@ -51,18 +51,18 @@ type spec struct {
 
 // timed measures the time spent in an energy.
 type timed struct {
-	energies.Tilted
+	energies.Oracle
 	spent time.Duration
 	calls int
 }
 
-func (t *timed) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
+func (t *timed) Answer(ctx context.Context, q energies.Query) error {
 	start := time.Now()
 	defer func() {
 		t.spent += time.Since(start)
 		t.calls++
 	}()
-	return t.Tilted.LogDensityTilt(ctx, u, p, x)
+	return t.Oracle.Answer(ctx, q)
 }
 
 // endless is more steps than a benchmark makes.
@@ -149,7 +149,7 @@ func (s *spec) energy() (io.Closer, *timed, error) {
 		return nil, nil, err
 	}
 	e, err := model.Infill(mlm.Text{IDs: s.IDs, Blanks: s.Blanks, Allowed: [][]int32{s.Allowed}})
-	return model, &timed{Tilted: e}, err
+	return model, &timed{Oracle: e}, err
 }
 
 func (s *spec) prompt() (io.Closer, *timed, error) {
@@ -160,14 +160,14 @@ func (s *spec) prompt() (io.Closer, *timed, error) {
 	}
 	text := clip.Text{IDs: s.IDs, Blanks: s.Blanks, Tokens: s.Allowed}
 	e, err := model.Prompt(text, clip.Targets{Vectors: [][]float32{s.Target}, Weights: []float64{s.Weight}})
-	return model, &timed{Tilted: e}, err
+	return model, &timed{Oracle: e}, err
 }
 
 // check returns U of each chain and the log of the tilt of each current word.
-func check(ctx context.Context, e energies.Tilted, codes []int32) (any, error) {
+func check(ctx context.Context, e energies.Oracle, codes []int32) (any, error) {
 	x := energies.Batch{Space: e.Space(), Codes: codes}
 	u, p := make([]float64, x.Chains()), make([]float32, len(codes)*e.Space().Values)
-	if err := e.LogDensityTilt(ctx, u, p, x); err != nil {
+	if err := e.Answer(ctx, energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p}); err != nil {
 		return nil, err
 	}
 	tilt := make([][]float64, x.Chains())

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -80,18 +79,3 @@ func (c *Chains) kernel(e energies.Energy) (samplers.Kernel, error) {
 	}
 	return r.New(e, c.Options)
 }
-
-// probe is an energy of the kind that tasks build, on which a sampler's settings are
-// tried before a model is loaded. It is never evaluated.
-type probe struct{}
-
-var (
-	_ energies.Tilted           = probe{}
-	_ energies.ModelConditional = probe{}
-)
-
-func (probe) Space() *energies.Space                                                     { return &energies.Space{Sites: 1, Values: 3} }
-func (probe) LogDensity(context.Context, []float64, energies.Batch) error                { return nil }
-func (probe) LogDensityGrad(context.Context, []float64, []float32, energies.Batch) error { return nil }
-func (probe) LogDensityTilt(context.Context, []float64, []float32, energies.Batch) error { return nil }
-func (probe) LogModelConditional(context.Context, []float64, int, energies.Batch) error  { return nil }

@@ -93,6 +93,9 @@ func (c *Chains) AddFlags(fs *pflag.FlagSet) {
 	AddSamplerFlags(fs, &c.Options)
 }
 
+// infillCan is what the energy of a text with blanks answers.
+var infillCan = (*mlm.Infill)(nil).Capabilities()
+
 // Check returns an error for settings that no text can make right. It fills nothing in.
 func (c *Chains) Check() error {
 	switch infill.Start(c.Init) {
@@ -108,8 +111,11 @@ func (c *Chains) Check() error {
 	case c.Top < 0:
 		return &infill.OptionError{Option: "top", Value: fmt.Sprint(c.Top), Want: "0 or more"}
 	}
-	_, err := c.kernel(probe{})
-	return err
+	r, err := c.Registration()
+	if err != nil {
+		return err
+	}
+	return r.Check(infillCan, c.Options)
 }
 
 // Registration returns the sampler that the settings mean.
