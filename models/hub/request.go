@@ -1,0 +1,202 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds on what a server may send.
+const (
+	maxListing = 32 << 20 // bytes of the description of a repository
+	maxFile    = 64 << 30 // bytes of a file
+)
+
+// attempts is how often in a row something may fail without any progress.
+const attempts = 5
+
+// redirect follows a redirection. The token goes to the endpoint only. The headers that
+// describe a file are in the first answer of the hub, so a HEAD request does not leave it;
+// a repository that was renamed is redirected within the hub.
+func redirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("more than 10 redirections")
+	}
+	if first := via[0].URL; req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
+		if req.Method == http.MethodHead {
+			return http.ErrUseLastResponse
+		}
+		req.Header.Del("Authorization")
+	}
+	return nil
+}
+
+// send makes one request. Its error is *temporary where another attempt may succeed.
+func (c *Client) send(ctx context.Context, method, address string, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	if header != nil {
+		req.Header = header
+	}
+	req.Header.Set("User-Agent", "gradhop")
+	req.Header.Set("Accept-Encoding", "identity")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err == nil {
+		return resp, nil
+	}
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err // the address may hold a signature
+	}
+	var op *net.OpError
+	var certificate *tls.CertificateVerificationError
+	return nil, &temporary{err: err, dial: errors.As(err, &op) && op.Op == "dial" || errors.As(err, &certificate)}
+}
+
+// retry calls try until it succeeds, until its error is not temporary, or until it failed
+// several times in a row without progress.
+func (c *Client) retry(ctx context.Context, try func() (progress bool, err error)) error {
+	wait := c.pause
+	for failed := 1; ; failed++ {
+		progress, err := try()
+		var t *temporary
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.As(err, &t):
+			return err
+		case progress:
+			failed, wait = 0, c.pause
+		case failed == attempts:
+			return err
+		}
+		timer := time.NewTimer(max(wait, t.after))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+		wait *= 2
+	}
+}
+
+// ask makes a request for a description, not for the bytes of a file. Where no connection
+// comes about it fails at once, since the cache may do.
+func (c *Client) ask(ctx context.Context, method, address string, ref Ref, file string) (resp *http.Response, err error) {
+	err = c.retry(ctx, func() (bool, error) {
+		resp, err = c.send(ctx, method, address, nil)
+		var t *temporary
+		switch {
+		case errors.As(err, &t) && t.dial:
+			return false, &unreachable{t.err}
+		case err != nil:
+			return false, err
+		case resp.StatusCode/100 == 2, method == http.MethodHead && resp.StatusCode/100 == 3:
+			return false, nil
+		}
+		resp.Body.Close()
+		return false, c.refused(resp, ref, file)
+	})
+	return resp, err
+}
+
+// unreachable is the error of a hub to which there is no connection.
+type unreachable struct{ err error }
+
+func (e *unreachable) Error() string { return e.err.Error() }
+func (e *unreachable) Unwrap() error { return e.err }
+
+// list asks for the commit of a revision and the names of its files.
+func (c *Client) list(ctx context.Context, ref Ref) (commit string, files []string, err error) {
+	resp, err := c.ask(ctx, http.MethodGet, c.endpoint+"/api/models/"+ref.ID+"/revision/"+url.PathEscape(ref.Revision), ref, "")
+	if err != nil {
+		return "", nil, err
+	}
+	defer resp.Body.Close()
+	var info struct {
+		SHA      string `json:"sha"`
+		Siblings []struct {
+			Name string `json:"rfilename"`
+		} `json:"siblings"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxListing)).Decode(&info); err != nil {
+		if ctx.Err() != nil {
+			return "", nil, ctx.Err()
+		}
+		return "", nil, &Error{Ref: ref, Reason: "the hub's description of the repository cannot be read", Err: err}
+	}
+	if !commitPattern.MatchString(info.SHA) {
+		return "", nil, &Error{Ref: ref, Reason: fmt.Sprintf("the hub names no commit, but %.50q", info.SHA)}
+	}
+	for _, s := range info.Siblings {
+		if validName(s.Name) {
+			files = append(files, s.Name)
+		}
+	}
+	return info.SHA, files, nil
+}
+
+// A remote is what the hub states about a file.
+type remote struct {
+	name     string
+	checksum string // sha256 or git's sha1 in hex; also the name of the blob
+	size     int64
+}
+
+// describe asks for the size and the checksum of a file.
+func (s *Snapshot) describe(ctx context.Context, name string) (remote, error) {
+	fail := func(format string, args ...any) (remote, error) {
+		return remote{}, &Error{Ref: s.Ref, File: name, Reason: fmt.Sprintf(format, args...)}
+	}
+	resp, err := s.client.ask(ctx, http.MethodHead, s.address(name), s.Ref, name)
+	if err != nil {
+		return remote{}, err
+	}
+	resp.Body.Close()
+	first := func(headers ...string) string {
+		for _, h := range headers {
+			if v := resp.Header.Get(h); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	r := remote{name: name, checksum: strings.Trim(strings.TrimPrefix(first("X-Linked-Etag", "Etag"), "W/"), `"`)}
+	if n := len(r.checksum); n != 40 && n != 64 || strings.Trim(r.checksum, "0123456789abcdef") != "" {
+		return fail("the hub states no checksum, but the etag %.80q", r.checksum)
+	}
+	if got := resp.Header.Get("X-Repo-Commit"); got != "" && got != s.Commit {
+		return fail("the hub answers with commit %.40q, not %s", got, s.Commit)
+	}
+	if r.size, err = strconv.ParseInt(first("X-Linked-Size", "Content-Length"), 10, 64); err != nil || r.size < 0 {
+		return fail("the hub states no size")
+	}
+	if r.size > maxFile {
+		return fail("%d bytes are more than the limit of %d", r.size, int64(maxFile))
+	}
+	return r, nil
+}
+
+// address is where the bytes of a file are.
+func (s *Snapshot) address(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return s.client.endpoint + "/" + s.Ref.ID + "/resolve/" + s.Commit + "/" + strings.Join(parts, "/")
+}

@@ -1,0 +1,132 @@
+package hub
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options set up a client. Each zero field takes its value from the environment.
+type Options struct {
+	// Endpoint is the address of the hub, by default HF_ENDPOINT or https://huggingface.co.
+	Endpoint string
+	// Cache is the folder of the cache, by default HF_HUB_CACHE, or hub in HF_HOME, or
+	// huggingface/hub in XDG_CACHE_HOME or ~/.cache.
+	Cache string
+	// Token is sent to the endpoint and to no other host. By default it is HF_TOKEN, or
+	// what the token file holds.
+	Token string
+	// Offline forbids every request. HF_HUB_OFFLINE=1 does the same.
+	Offline bool
+	// Progress is called while files are downloaded, from the goroutine that called Fetch.
+	Progress func(Progress)
+}
+
+// Progress is the state of a call of [Snapshot.Fetch]. Done and Total count the bytes of
+// all its files; what the cache had already counts as done.
+type Progress struct {
+	Ref         Ref
+	File        string // the file that is being downloaded
+	Done, Total int64  // bytes
+}
+
+// Client downloads from one hub into one cache. It is safe for concurrent use, and several
+// processes may share a cache.
+type Client struct {
+	endpoint, cache, token string
+	offline                bool
+	progress               func(Progress)
+	http                   *http.Client
+
+	pause time.Duration // before the second attempt; doubled before each later one
+	stall time.Duration // a transfer that brings no byte for so long is begun again
+}
+
+// New returns a client. Errors: *Error for an endpoint that is no address, or where there
+// is no folder for the cache.
+func New(o Options) (*Client, error) {
+	home, err := homeDir()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		endpoint: strings.TrimRight(cmp.Or(o.Endpoint, os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), "/"),
+		cache:    cmp.Or(o.Cache, expand(cmp.Or(os.Getenv("HF_HUB_CACHE"), os.Getenv("HUGGINGFACE_HUB_CACHE"))), filepath.Join(home, "hub")),
+		token:    o.Token,
+		offline:  o.Offline || enabled("HF_HUB_OFFLINE") || enabled("TRANSFORMERS_OFFLINE"),
+		progress: o.Progress,
+		pause:    time.Second,
+		stall:    30 * time.Second,
+	}
+	if u, err := url.Parse(c.endpoint); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, &Error{Reason: fmt.Sprintf("the endpoint %q is not an http address; correct HF_ENDPOINT", c.endpoint)}
+	}
+	if c.token == "" && !enabled("HF_HUB_DISABLE_IMPLICIT_TOKEN") {
+		c.token = storedToken(home)
+	}
+	if c.progress == nil {
+		c.progress = func(Progress) {}
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+	t.TLSHandshakeTimeout = 10 * time.Second
+	t.ResponseHeaderTimeout = 20 * time.Second
+	c.http = &http.Client{Transport: t, CheckRedirect: redirect}
+	return c, nil
+}
+
+// homeDir is the folder that holds the token and, unless HF_HUB_CACHE names another, the
+// cache.
+func homeDir() (string, error) {
+	if dir := os.Getenv("HF_HOME"); dir != "" {
+		return expand(dir), nil
+	}
+	if dir := os.Getenv("XDG_CACHE_HOME"); dir != "" {
+		return filepath.Join(expand(dir), "huggingface"), nil
+	}
+	user, err := os.UserHomeDir()
+	if err != nil {
+		return "", &Error{Reason: "there is no home folder for the cache; set HF_HOME", Err: err}
+	}
+	return filepath.Join(user, ".cache", "huggingface"), nil
+}
+
+// expand replaces ~ at the start of a path and variables in it, as huggingface_hub does.
+func expand(path string) string {
+	path = os.ExpandEnv(path)
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		if user, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(user, path[1:])
+		}
+	}
+	return path
+}
+
+func enabled(variable string) bool {
+	switch strings.ToUpper(os.Getenv(variable)) {
+	case "1", "ON", "YES", "TRUE":
+		return true
+	}
+	return false
+}
+
+// storedToken returns the user's token, or "".
+func storedToken(home string) string {
+	if t := strings.TrimSpace(cmp.Or(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN"))); t != "" {
+		return t
+	}
+	f, err := os.Open(cmp.Or(expand(os.Getenv("HF_TOKEN_PATH")), filepath.Join(home, "token")))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b := make([]byte, 4096)
+	n, _ := f.Read(b)
+	return strings.TrimSpace(string(b[:n]))
+}

@@ -1,0 +1,227 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Snapshot is a commit of a repository. Its files are in the cache once [Snapshot.Fetch]
+// has returned.
+type Snapshot struct {
+	Ref    Ref
+	Commit string // 40 hex digits
+	// Dir is the folder of the commit in the cache. It may not exist before Fetch.
+	Dir string
+	// Files are the names of all files of the commit, with slashes, sorted. Without the hub
+	// they are those that the cache has.
+	Files []string
+	// Unreachable says why the hub could not be asked, so that the commit and the files are
+	// those of the cache. It is nil if the hub was asked, and in offline mode.
+	Unreachable error
+
+	client *Client
+	cached bool // Files are those of the cache
+}
+
+// Open finds the commit that a revision names and lists its files. It downloads no file.
+// Where the hub cannot be reached, or in offline mode, it uses the commit that the cache
+// knows for the revision.
+//
+// Errors: *Error, that of the context.
+func (c *Client) Open(ctx context.Context, ref Ref) (*Snapshot, error) {
+	if again, ok := Parse(ref.String()); !ok || again != ref {
+		return nil, &Error{Reason: fmt.Sprintf("%q is not owner/name or owner/name@revision", ref)}
+	}
+	s := &Snapshot{Ref: ref, client: c}
+	if !c.offline {
+		var err error
+		s.Commit, s.Files, err = c.list(ctx, ref)
+		var lost *unreachable
+		switch {
+		case err == nil:
+			slices.Sort(s.Files)
+			s.Dir = filepath.Join(s.repo(), "snapshots", s.Commit)
+			return s, nil
+		case errors.As(err, &lost):
+			s.Unreachable = lost.err
+		case isTemporary(err):
+			s.Unreachable = err
+		default:
+			return nil, err
+		}
+	}
+	return s, s.openCached()
+}
+
+// repo is the folder of the repository in the cache.
+func (s *Snapshot) repo() string {
+	return filepath.Join(s.client.cache, folder(s.Ref.ID))
+}
+
+func folder(id string) string { return "models--" + strings.ReplaceAll(id, "/", "--") }
+
+// openCached takes commit and files from the cache.
+func (s *Snapshot) openCached() error {
+	s.cached, s.Commit = true, s.Ref.Revision
+	if !commitPattern.MatchString(s.Commit) {
+		b, err := os.ReadFile(filepath.Join(s.repo(), "refs", filepath.FromSlash(s.Ref.Revision)))
+		s.Commit = strings.TrimSpace(string(b))
+		if err != nil || !commitPattern.MatchString(s.Commit) {
+			return s.missing("")
+		}
+	}
+	s.Dir = filepath.Join(s.repo(), "snapshots", s.Commit)
+	err := fs.WalkDir(os.DirFS(s.Dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && s.has(name) {
+			s.Files = append(s.Files, name)
+		}
+		return err
+	})
+	if err != nil {
+		return s.missing("")
+	}
+	return nil
+}
+
+// missing says that the cache lacks a file, or the whole repository.
+func (s *Snapshot) missing(file string) error {
+	e := &Error{Ref: s.Ref, File: file, Reason: "not in the cache " + s.client.cache + "; run once without --offline", Err: fs.ErrNotExist}
+	if s.Unreachable != nil {
+		e.Reason = "not in the cache " + s.client.cache + ", and the hub at " + s.client.endpoint + " cannot be reached"
+		e.Err = s.Unreachable
+	}
+	return e
+}
+
+// has reports whether the snapshot holds a file.
+func (s *Snapshot) has(name string) bool {
+	st, err := os.Stat(filepath.Join(s.Dir, filepath.FromSlash(name)))
+	return err == nil && st.Mode().IsRegular()
+}
+
+// Fetch downloads those of the named files that the cache lacks. After it, each is at its
+// name in Dir. What was downloaded before an error is kept, and the next call resumes there.
+//
+// Errors: *Error, that of the context.
+func (s *Snapshot) Fetch(ctx context.Context, names ...string) error {
+	names = slices.DeleteFunc(slices.Clone(names), s.has)
+	if s.cached && len(names) > 0 {
+		return s.missing(names[0])
+	}
+	var list []remote
+	p := Progress{Ref: s.Ref}
+	for _, name := range names {
+		if !validName(name) {
+			return &Error{Ref: s.Ref, File: name, Reason: "the name leaves the repository"}
+		}
+		r, err := s.describe(ctx, name)
+		if err != nil {
+			return s.explain(ctx, name, err)
+		}
+		list = append(list, r)
+		p.Total += r.size
+	}
+	for _, r := range list {
+		p.File = r.name
+		before := p.Done
+		report := func(done int64) {
+			p.Done = before + done
+			s.client.progress(p)
+		}
+		if err := s.get(ctx, r, report); err != nil {
+			return s.explain(ctx, r.name, err)
+		}
+		report(r.size)
+	}
+	return s.explain(ctx, "", s.remember())
+}
+
+// explain makes an *Error of an error, or that of the context.
+func (s *Snapshot) explain(ctx context.Context, file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	e := &Error{Ref: s.Ref, File: file, Reason: "download failed; the next run resumes it", Err: err}
+	full := func(code error) bool { return errors.Is(err, code) }
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case slices.ContainsFunc(diskFull, full):
+		e.Reason = "the disk of " + s.client.cache + " is full; free some space, or set HF_HUB_CACHE to another folder"
+	case errors.As(err, &path), errors.As(err, &link):
+		e.Reason = "the cache cannot be written; set HF_HUB_CACHE to another folder"
+	}
+	return e
+}
+
+// get brings one file into the cache and into the snapshot.
+func (s *Snapshot) get(ctx context.Context, r remote, report func(int64)) error {
+	unlock, err := s.lock(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.blob(ctx, r, report); err != nil {
+		return err
+	}
+	return s.link(r)
+}
+
+// link makes the name of a file in the snapshot lead to its blob. Where the system allows no
+// symbolic link, it is a hard link.
+func (s *Snapshot) link(r remote) error {
+	at := filepath.Join(s.Dir, filepath.FromSlash(r.name))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	blob := s.blobPath(r)
+	target, err := filepath.Rel(filepath.Dir(at), blob)
+	if err != nil {
+		return err
+	}
+	temp := at + "." + r.checksum[:8] + ".link"
+	os.Remove(temp)
+	if os.Symlink(target, temp) != nil {
+		if err := os.Link(blob, temp); err != nil {
+			return err
+		}
+	}
+	return os.Rename(temp, at)
+}
+
+// remember writes the commit of the revision for times without the hub.
+func (s *Snapshot) remember() error {
+	if s.cached || s.Ref.Revision == s.Commit {
+		return nil
+	}
+	at := filepath.Join(s.repo(), "refs", filepath.FromSlash(s.Ref.Revision))
+	if b, err := os.ReadFile(at); err == nil && string(b) == s.Commit {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(s.repo(), ".ref-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.WriteString(s.Commit)
+	if err = errors.Join(err, temp.Chmod(0o644), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), at)
+}
