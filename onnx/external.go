@@ -13,7 +13,8 @@ import (
 // Data returns the bytes of t: Raw, or, for a tensor stored outside the model
 // file, the part of the file that it names, which must lie inside m.Dir even
 // through symbolic links. Large files are mapped (see [Load]), the bytes are
-// read-only. A checksum is not verified.
+// read-only. A checksum is not verified. Where the model's own file is a link, as in the
+// cache of the Hugging Face Hub, data may also lie in the folder that the link leads to.
 //
 // The error is a [*FormatError] where the reference itself is bad: a path that
 // leaves the folder, a file that is too short, a length that contradicts the
@@ -95,24 +96,42 @@ func (m *Model) readExternal(t *Tensor, need int64) ([]byte, error) {
 	if m.Dir == "" {
 		return nil, errors.New("the model has no folder (Model.Dir)")
 	}
-	root, err := os.OpenRoot(m.Dir)
+	dir, name := m.place(loc)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	info, err := root.Stat(filepath.FromSlash(loc)) // before opening: a pipe would block
+	info, err := root.Stat(name) // before opening: a pipe would block
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, m.external(t, "not a regular file")
 	}
 	if err != nil {
 		return nil, m.escape(t, err)
 	}
-	f, err := root.Open(filepath.FromSlash(loc))
+	f, err := root.Open(name)
 	if err != nil {
 		return nil, m.escape(t, err)
 	}
 	defer f.Close()
 	return m.part(t, f, need)
+}
+
+// place returns the folder of a file with data, and its name there: the folder that the
+// model's own file is in, behind links, if it is in the same one, otherwise m.Dir.
+func (m *Model) place(loc string) (dir, name string) {
+	dir, name = m.Dir, filepath.FromSlash(loc)
+	if m.Path == "" {
+		return dir, name
+	}
+	model, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Base(m.Path)))
+	if err != nil {
+		return dir, name
+	}
+	if data, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil && filepath.Dir(data) == filepath.Dir(model) {
+		return filepath.Dir(data), filepath.Base(data)
+	}
+	return dir, name
 }
 
 // escape tells a link that leaves the folder from other errors.

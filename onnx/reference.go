@@ -36,8 +36,13 @@ func EncodeReferencing(m *Model) (proto []byte, dir string, err error) {
 			return m.Resolve(t)
 		}
 		if t.External != nil { // a runtime would follow a path out of the folder, or crash
-			_, err := m.Data(t)
-			return t, err
+			if _, err := m.Data(t); err != nil || !r.linked {
+				return t, err
+			}
+			out, e := *t, *t.External
+			_, e.Location = m.place(e.Location)
+			out.External = &e
+			return &out, nil
 		}
 		if !initializer || !r.has(t) {
 			return t, nil
@@ -59,15 +64,17 @@ type referrer struct {
 	f    *os.File
 	name string // in the folder of external data
 	size int64
+	// linked says that the file and all external data are in the folder that links lead to.
+	linked bool
 }
 
 // open opens the file of m and returns the folder that it is in. Runtimes refuse
-// links that leave the folder, so a link is followed first, unless other data is
-// looked for beside it.
+// links that leave the folder, so links are followed first, unless they lead to
+// several folders.
 func (r *referrer) open(m *Model, dir string) string {
 	path := filepath.Join(dir, filepath.Base(m.Path))
-	if real, err := filepath.EvalSymlinks(path); err == nil && !hasExternal(m) {
-		path = real
+	if real, err := filepath.EvalSymlinks(path); err == nil && allIn(m, filepath.Dir(real)) {
+		path, r.linked = real, true
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -104,11 +111,15 @@ func (r *referrer) has(t *Tensor) bool {
 	return true
 }
 
-func hasExternal(m *Model) bool {
-	found := false
+// allIn reports whether all external data of m is in a folder.
+func allIn(m *Model, dir string) bool {
+	all := true
 	_, _ = mapTensors(m, func(t *Tensor, _ bool) (*Tensor, error) {
-		found = found || t.External != nil
+		if t.External != nil {
+			at, _ := m.place(t.External.Location)
+			all = all && at == dir
+		}
 		return t, nil
 	})
-	return found
+	return all
 }

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,6 +83,57 @@ func TestReferencingLink(t *testing.T) {
 	real, _ := filepath.EvalSymlinks(m.Dir)
 	if e := out.Graph.Initializer("w").External; dir != real || e == nil || e.Location != "blob" {
 		t.Errorf("%s, %+v", dir, e)
+	}
+}
+
+// TestHubCache reads a model whose file and data are links to one folder, as in the cache
+// of the Hugging Face Hub. A link to any other folder is refused.
+func TestHubCache(t *testing.T) {
+	top := t.TempDir()
+	blobs, snapshot := filepath.Join(top, "blobs"), filepath.Join(top, "snapshots", "commit", "onnx")
+	for _, dir := range []string{blobs, snapshot} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, blob := range map[string]string{"outside.onnx": "1111", "outside.bin": "2222"} {
+		if err := os.WriteFile(filepath.Join(blobs, blob), fixture(t, file), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../../../blobs/"+blob, filepath.Join(snapshot, file)); err != nil {
+			t.Skip(err)
+		}
+	}
+	m, err := Load(filepath.Join(snapshot, "outside.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkOutside(t, m)
+	proto, dir, err := EncodeReferencing(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := Decode(proto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if real, _ := filepath.EvalSymlinks(blobs); dir != real {
+		t.Errorf("folder %s, want %s", dir, real)
+	}
+	if e := out.Graph.Initializer("a").External; e == nil || e.Location != "2222" {
+		t.Errorf("reference %+v", e)
+	}
+	out.Dir = dir
+	checkOutside(t, out)
+
+	other := filepath.Join(top, "secret")
+	if err := errors.Join(os.WriteFile(other, fixture(t, "outside.bin"), 0o666), os.Remove(filepath.Join(snapshot, "outside.bin")),
+		os.Symlink(other, filepath.Join(snapshot, "outside.bin"))); err != nil {
+		t.Fatal(err)
+	}
+	var format *FormatError
+	if _, err := m.Data(m.Graph.Initializer("a")); !errors.As(err, &format) {
+		t.Errorf("a link to another folder: %v", err)
 	}
 }
 
