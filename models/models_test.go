@@ -2,6 +2,7 @@ package models
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,7 +12,11 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/gradhop/gradhop/models/hub"
 )
+
+var bg = context.Background()
 
 var update = flag.Bool("update", false, "rewrite manifest.json from the files in data")
 
@@ -59,7 +64,7 @@ func TestManifest(t *testing.T) {
 }
 
 func TestOpenBuiltIn(t *testing.T) {
-	m, err := Open("")
+	m, err := Open(bg, "", hub.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +114,7 @@ func TestOpenFolder(t *testing.T) {
 	lacks := func(file string) {
 		t.Helper()
 		var missing *MissingFileError
-		_, err := Open(dir)
+		_, err := Open(bg, dir, hub.Options{})
 		if !errors.As(err, &missing) || missing.File != file || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("want %s missing, got %v", file, err)
 		}
@@ -118,12 +123,12 @@ func TestOpenFolder(t *testing.T) {
 	write("onnx/model.onnx", "deep")
 	lacks("config.json")
 	write("config.json", "{}")
-	m, err := Open(dir)
+	m, err := Open(bg, dir, hub.Options{})
 	if err != nil || m.ONNX != "onnx/model.onnx" || m.SHA256 != sum([]byte("deep")) || m.Dir != dir {
 		t.Errorf("got %+v, %v", m, err)
 	}
 	write("model.onnx", "flat")
-	m, err = Open(dir)
+	m, err = Open(bg, dir, hub.Options{})
 	if err != nil || m.ONNX != "model.onnx" || m.SHA256 != sum([]byte("flat")) || m.Name != filepath.Base(dir) {
 		t.Errorf("got %+v, %v", m, err)
 	}
@@ -132,7 +137,7 @@ func TestOpenFolder(t *testing.T) {
 func TestOpenUnknown(t *testing.T) {
 	for _, name := range []string{"nothing", filepath.Join(t.TempDir(), "nowhere"), "models_test.go"} {
 		var unknown *UnknownError
-		_, err := Open(name)
+		_, err := Open(bg, name, hub.Options{})
 		if !errors.As(err, &unknown) || !strings.Contains(err.Error(), Default) {
 			t.Errorf("%s: %v", name, err)
 		}

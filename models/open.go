@@ -1,22 +1,23 @@
 package models
 
 import (
-	"errors"
+	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/gradhop/gradhop/models/hub"
 )
 
 // Model is a masked language model that is there to be read.
 type Model struct {
-	// Name is the built-in name, or the last element of the folder's path.
+	// Name is the built-in name, the last element of the folder's path, or owner/name@commit.
 	Name string
 	// FS holds the model's files.
 	FS fs.FS
-	// ONNX is the model file in FS, "model.onnx" or "onnx/model.onnx".
+	// ONNX is the model file in FS, for instance "onnx/model.onnx".
 	ONNX string
 	// Dir is the folder on disk, or "" for a built-in model.
 	Dir string
@@ -25,33 +26,43 @@ type Model struct {
 	SHA256 string
 }
 
-// onnxFiles are the places of the model file, in the order tried.
-var onnxFiles = []string{"model.onnx", "onnx/model.onnx"}
-
-// needed are the other files that every model has.
+// needed are the other files that every masked language model has.
 var needed = []string{"config.json"}
 
-// UnknownError reports a name that is neither a built-in model nor a folder.
+// UnknownError reports a name that is no built-in model, no folder, and cannot be that of a
+// repository.
 type UnknownError struct {
 	Name  string
 	Known []string // the built-in models
 }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("models: no model %q: it is neither a folder nor one of the built-in models (%s)", e.Name, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("models: no model %q: it is not a folder, not built in (%s), and not owner/name on the Hugging Face Hub", e.Name, strings.Join(e.Known, ", "))
 }
 
 // ExitCode returns 3: runtime or model unavailable.
 func (*UnknownError) ExitCode() int { return 3 }
 
-// MissingFileError reports a model folder that lacks a file. It matches
-// fs.ErrNotExist.
+// MissingFileError reports a folder or a repository that lacks a file of the model. It
+// matches fs.ErrNotExist.
 type MissingFileError struct {
-	Dir, File string
+	Dir  string // the folder, or the repository
+	File string
+	// Variants are the variants of the file that are there.
+	Variants []string
+	// Hint says what to do, or is empty.
+	Hint string
 }
 
 func (e *MissingFileError) Error() string {
-	return fmt.Sprintf("models: %s has no %s", e.Dir, e.File)
+	text := fmt.Sprintf("models: %s has no %s", e.Dir, e.File)
+	if len(e.Variants) > 0 {
+		text += fmt.Sprintf("; it has variants of it (%s), named as in %s#%s", strings.Join(e.Variants, ", "), e.Dir, e.Variants[0])
+	}
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return text
 }
 
 // ExitCode returns 3: runtime or model unavailable.
@@ -60,23 +71,38 @@ func (*MissingFileError) ExitCode() int { return 3 }
 // Unwrap makes errors.Is(err, fs.ErrNotExist) true.
 func (e *MissingFileError) Unwrap() error { return fs.ErrNotExist }
 
-// Open returns a built-in masked language model, by name, or the one in a folder. "" means
-// Default. A folder with the name of a built-in model is reached as "./name". [OpenTowers]
-// opens a CLIP.
+// Open returns a masked language model: a built-in one, the one in a folder, or one on the
+// Hugging Face Hub, which is downloaded into the cache. ref is a built-in name, a folder, or
+// owner/name@revision, in this order; "" means Default. A folder with the name of a built-in
+// model is reached as "./name". The model file is model.onnx or onnx/model.onnx; with
+// "#variant" at the end of ref, for instance "#int8", it is model_int8.onnx; with "#x.onnx"
+// it is the file x.onnx. [OpenTowers] opens a CLIP.
 //
 // Errors: *UnknownError, *KindError for a CLIP, *MissingFileError, *ChecksumError for a
-// built-in model that is not the one in the manifest, or those of reading the model file.
-func Open(nameOrDir string) (Model, error) {
-	if nameOrDir == "" {
-		nameOrDir = Default
+// built-in model that is not the one in the manifest, *hub.Error, those of reading the
+// files, that of the context.
+func Open(ctx context.Context, ref string, o hub.Options) (Model, error) {
+	src, err := find(ctx, cmp.Or(ref, Default), o)
+	if err != nil {
+		return Model{}, err
 	}
-	if _, ok := entries()[nameOrDir]; ok {
-		return openBuiltIn(nameOrDir)
+	m := Model{Name: src.name, FS: src.fs, Dir: src.dir, ONNX: src.first(src.variants(single))}
+	if m.ONNX == "" && src.first(src.variants(textTowers)) != "" {
+		return Model{}, &KindError{Name: src.ref, Have: kindCLIP, Want: kindMLM, Known: MLMs()}
 	}
-	if st, err := os.Stat(nameOrDir); err != nil || !st.IsDir() {
-		return Model{}, &UnknownError{Name: nameOrDir, Known: BuiltIn()}
+	if m.ONNX == "" {
+		return Model{}, src.missing(ctx, single[0])
 	}
-	return openDir(nameOrDir)
+	if err := src.fetch(ctx, m.ONNX); err != nil {
+		return Model{}, err
+	}
+	for _, name := range needed {
+		if !src.has(name) {
+			return Model{}, &MissingFileError{Dir: src.ref, File: name}
+		}
+	}
+	m.SHA256, err = src.sum(ctx, m.ONNX)
+	return m, err
 }
 
 // verified remembers which built-in models were compared with the manifest.
@@ -90,54 +116,4 @@ func (e Entry) files() (fs.FS, error) {
 	}
 	check, _ := verified.LoadOrStore(e.Name, sync.OnceValue(func() error { return e.verify(sub) }))
 	return sub, check.(func() error)()
-}
-
-func openBuiltIn(name string) (Model, error) {
-	e := entries()[name]
-	sub, err := e.files()
-	if err != nil {
-		return Model{}, err
-	}
-	m := Model{Name: name, FS: sub, ONNX: onnxFiles[0]}
-	for _, f := range e.Files {
-		if f.Name == m.ONNX {
-			m.SHA256 = f.SHA256
-		}
-	}
-	if m.SHA256 == "" {
-		return Model{}, &KindError{Name: name, Have: kindCLIP, Want: kindMLM, Known: MLMs()}
-	}
-	return m, nil
-}
-
-func openDir(dir string) (Model, error) {
-	m := Model{Name: folderName(dir), FS: os.DirFS(dir), Dir: dir}
-	for _, name := range onnxFiles {
-		if st, err := fs.Stat(m.FS, name); err == nil && !st.IsDir() {
-			m.ONNX = name
-			break
-		}
-	}
-	if m.ONNX == "" && towerFile(m.FS, textTower) != "" {
-		return Model{}, &KindError{Name: dir, Have: kindCLIP, Want: kindMLM, Known: MLMs()}
-	}
-	if m.ONNX == "" {
-		return Model{}, &MissingFileError{Dir: dir, File: onnxFiles[0]}
-	}
-	for _, name := range needed {
-		if _, err := fs.Stat(m.FS, name); errors.Is(err, fs.ErrNotExist) {
-			return Model{}, &MissingFileError{Dir: dir, File: name}
-		}
-	}
-	var err error
-	m.SHA256, err = sumFile(m.FS, dir, m.ONNX)
-	return m, err
-}
-
-// folderName is a name for the model in dir.
-func folderName(dir string) string {
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
-	return filepath.Base(dir)
 }

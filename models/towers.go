@@ -1,15 +1,14 @@
 package models
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
+	"context"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gradhop/gradhop/models/hub"
 )
 
 // DefaultCLIP is the name of the CLIP that is used where none is asked for.
@@ -18,7 +17,7 @@ const DefaultCLIP = "clip-pictures"
 // Towers is a CLIP that is there to be read: a tower for texts, and one for pictures
 // where the folder has one.
 type Towers struct {
-	// Name is the built-in name, or the last element of the folder's path.
+	// Name is the built-in name, the last element of the folder's path, or owner/name@commit.
 	Name string
 	// FS holds the model's files.
 	FS fs.FS
@@ -31,19 +30,6 @@ type Towers struct {
 	// Weights that a file keeps in other files take no part in them.
 	TextSHA256, VisionSHA256 string
 }
-
-// Places of the towers: in the folder or in onnx/, in single precision or, failing that,
-// in half, as exporters name it.
-var (
-	towerFolders  = []string{"", "onnx/"}
-	towerSuffixes = []string{"", "_fp16"}
-)
-
-const (
-	textTower   = "text_model"
-	visionTower = "vision_model"
-	combined    = "model"
-)
 
 // KindError reports a model of another kind than the one that is wanted.
 type KindError struct {
@@ -74,103 +60,56 @@ func CLIPs() []string { return ofKind(true) }
 // ofKind returns the built-in models that have a text tower of their own, or have none.
 func ofKind(towers bool) []string {
 	return slices.DeleteFunc(BuiltIn(), func(name string) bool {
-		has := slices.ContainsFunc(entries()[name].Files, func(f File) bool { return f.Name == textTower+".onnx" })
+		has := slices.ContainsFunc(entries()[name].Files, func(f File) bool { return f.Name == textTowers[0] })
 		return has != towers
 	})
 }
 
-// OpenTowers returns a built-in CLIP, by name, or the CLIP in a folder; "" means
-// DefaultCLIP. In a folder it looks for text_model.onnx and vision_model.onnx, then for
-// one file with both towers, model.onnx, then for the text tower alone; each of them
-// there or in onnx/, and with _fp16 at the end of its name where there is no other.
+// OpenTowers returns a CLIP: a built-in one, the one in a folder, or one on the Hugging Face
+// Hub; see [Open] for ref. "" means DefaultCLIP. It looks for text_model.onnx and
+// vision_model.onnx, then for one file with both towers, model.onnx, then for the text tower
+// alone, each also in onnx/, or in textual/ and visual/. Without a variant, _fp16 files are
+// taken where there are no others.
 //
-// Errors: *UnknownError, *KindError, *MissingFileError for a folder without a text tower,
-// *ChecksumError for a built-in model that is not the one in the manifest, or those of
-// reading the files.
-func OpenTowers(nameOrDir string) (Towers, error) {
-	if nameOrDir == "" {
-		nameOrDir = DefaultCLIP
+// Errors: as for Open, with *KindError for a built-in masked language model.
+func OpenTowers(ctx context.Context, ref string, o hub.Options) (Towers, error) {
+	src, err := find(ctx, cmp.Or(ref, DefaultCLIP), o)
+	if err != nil {
+		return Towers{}, err
 	}
-	t := Towers{Name: nameOrDir}
-	if e, ok := entries()[nameOrDir]; ok {
-		var err error
-		if t.FS, err = e.files(); err != nil {
-			return Towers{}, err
-		}
-	} else {
-		if st, err := os.Stat(nameOrDir); err != nil || !st.IsDir() {
-			return Towers{}, &UnknownError{Name: nameOrDir, Known: BuiltIn()}
-		}
-		t.Name, t.FS, t.Dir = folderName(nameOrDir), os.DirFS(nameOrDir), nameOrDir
-	}
-	t.find()
-	if t.Dir == "" && (t.Text == "" || t.Text == t.Vision) {
+	t := Towers{Name: src.name, FS: src.fs, Dir: src.dir}
+	t.Text, t.Vision = src.towers()
+	if src.entry != nil && src.variant == "" && (t.Text == "" || t.Text == t.Vision) {
 		return Towers{}, &KindError{Name: t.Name, Have: kindMLM, Want: kindCLIP, Known: CLIPs()}
 	}
 	if t.Text == "" {
-		return Towers{}, &MissingFileError{Dir: nameOrDir, File: textTower + ".onnx"}
+		return Towers{}, src.missing(ctx, textTowers[0])
 	}
-	return t, t.hash()
+	if err := src.fetch(ctx, t.Text, t.Vision); err != nil {
+		return Towers{}, err
+	}
+	if t.TextSHA256, err = src.sum(ctx, t.Text); err != nil {
+		return Towers{}, err
+	}
+	if t.VisionSHA256 = t.TextSHA256; t.Vision != t.Text {
+		t.VisionSHA256, err = src.sum(ctx, t.Vision)
+	}
+	return t, err
 }
 
-// find looks for the towers.
-func (t *Towers) find() {
-	text, vision := towerFile(t.FS, textTower), towerFile(t.FS, visionTower)
-	both := towerFile(t.FS, combined)
-	switch {
-	case text != "" && vision != "", both == "":
-		t.Text, t.Vision = text, vision
-	default:
-		t.Text, t.Vision = both, both
-	}
-}
-
-// towerFile returns the file of a tower in fsys, or "".
-func towerFile(fsys fs.FS, name string) string {
-	for _, suffix := range towerSuffixes {
-		for _, folder := range towerFolders {
-			file := folder + name + suffix + ".onnx"
-			if st, err := fs.Stat(fsys, file); err == nil && !st.IsDir() {
-				return file
-			}
+// towers returns the files of the text tower and of the vision tower, or "" for one that is
+// missing.
+func (s *source) towers() (text, vision string) {
+	list := func(names []string) []string {
+		all := s.variants(names)
+		if s.variant == "" {
+			all = append(all, addVariant(names, "fp16")...)
 		}
+		return all
 	}
-	return ""
-}
-
-func (t *Towers) hash() (err error) {
-	if t.TextSHA256, err = t.sum(t.Text); err != nil {
-		return err
+	text, vision = s.first(list(textTowers)), s.first(list(visionTowers))
+	if both := s.first(list(single)); both != "" && (text == "" || vision == "") {
+		return both, both
 	}
-	if t.Vision == t.Text {
-		t.VisionSHA256 = t.TextSHA256
-	} else if t.Vision != "" {
-		t.VisionSHA256, err = t.sum(t.Vision)
-	}
-	return err
-}
-
-func (t *Towers) sum(file string) (string, error) {
-	if e, ok := entries()[t.Name]; ok && t.Dir == "" { // which was compared with its files
-		for _, f := range e.Files {
-			if f.Name == file {
-				return f.SHA256, nil
-			}
-		}
-	}
-	return sumFile(t.FS, t.Dir, file)
-}
-
-// sumFile returns the sha256 of a file, in hex.
-func sumFile(fsys fs.FS, dir, file string) (string, error) {
-	f, err := fsys.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("models: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("models: %s: %w", filepath.Join(dir, file), err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return text, vision
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gradhop/gradhop/models/hub"
 )
 
 // TestOpenTowers goes through the layouts that exporters make.
@@ -28,7 +30,7 @@ func TestOpenTowers(t *testing.T) {
 		for _, f := range strings.Fields(c.files) {
 			writeFile(t, filepath.Join(dir, f), "bytes of "+f)
 		}
-		m, err := OpenTowers(dir)
+		m, err := OpenTowers(bg, dir, hub.Options{})
 		if err != nil || m.Text != c.text || m.Vision != c.vision || m.Dir != dir || m.Name != filepath.Base(dir) {
 			t.Errorf("%s: got %+v, %v", c.files, m, err)
 			continue
@@ -50,19 +52,19 @@ func TestOpenTowersErrors(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "vision_model.onnx"), "x")
 	var missing *MissingFileError
-	if _, err := OpenTowers(dir); !errors.As(err, &missing) || missing.File != "text_model.onnx" || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := OpenTowers(bg, dir, hub.Options{}); !errors.As(err, &missing) || missing.File != "text_model.onnx" || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no text tower: %v", err)
 	}
 	var unknown *UnknownError
-	if _, err := OpenTowers(filepath.Join(dir, "nowhere")); !errors.As(err, &unknown) {
+	if _, err := OpenTowers(bg, filepath.Join(dir, "nowhere"), hub.Options{}); !errors.As(err, &unknown) {
 		t.Errorf("no folder: %v", err)
 	}
 	var kind *KindError
-	if _, err := OpenTowers(Default); !errors.As(err, &kind) || !strings.Contains(err.Error(), Default+" is a masked language model") {
+	if _, err := OpenTowers(bg, Default, hub.Options{}); !errors.As(err, &kind) || !strings.Contains(err.Error(), Default+" is a masked language model") {
 		t.Errorf("a masked language model: %v", err)
 	}
 	writeFile(t, filepath.Join(dir, "text_model.onnx"), "x")
-	if _, err := Open(dir); !errors.As(err, &kind) || !strings.Contains(err.Error(), "is a CLIP") {
+	if _, err := Open(bg, dir, hub.Options{}); !errors.As(err, &kind) || !strings.Contains(err.Error(), "is a CLIP") {
 		t.Errorf("a CLIP where a masked language model is wanted: %v", err)
 	}
 }
@@ -73,12 +75,12 @@ func TestKinds(t *testing.T) {
 		t.Errorf("%v and %v are not all of %v", MLMs(), CLIPs(), BuiltIn())
 	}
 	for _, name := range MLMs() {
-		if m, err := Open(name); err != nil || m.SHA256 == "" {
+		if m, err := Open(bg, name, hub.Options{}); err != nil || m.SHA256 == "" {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 	}
 	for _, name := range CLIPs() {
-		m, err := OpenTowers(name)
+		m, err := OpenTowers(bg, name, hub.Options{})
 		if err != nil || m.Dir != "" || len(m.TextSHA256) != 64 || len(m.VisionSHA256) != 64 || m.TextSHA256 == m.VisionSHA256 {
 			t.Errorf("%s: %+v, %v", name, m, err)
 			continue
@@ -87,11 +89,11 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: the vision tower differs from its checksum (%v)", name, err)
 		}
 		var kind *KindError
-		if _, err := Open(name); !errors.As(err, &kind) {
+		if _, err := Open(bg, name, hub.Options{}); !errors.As(err, &kind) {
 			t.Errorf("%s opened as a masked language model: %v", name, err)
 		}
 	}
-	if m, err := OpenTowers(""); err != nil || m.Name != DefaultCLIP {
+	if m, err := OpenTowers(bg, "", hub.Options{}); err != nil || m.Name != DefaultCLIP {
 		t.Errorf("the default: %+v, %v", m, err)
 	}
 }

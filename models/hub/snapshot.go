@@ -86,6 +86,7 @@ func (s *Snapshot) openCached() error {
 	if err != nil {
 		return s.missing("")
 	}
+	slices.Sort(s.Files)
 	return nil
 }
 

@@ -1,0 +1,274 @@
+package models
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// The files of models in single precision, the first that exists is taken. A variant adds
+// "_variant" before ".onnx".
+var (
+	single       = []string{"model.onnx", "onnx/model.onnx"}
+	textTowers   = []string{"text_model.onnx", "onnx/text_model.onnx", "textual/model.onnx"}
+	visionTowers = []string{"vision_model.onnx", "onnx/vision_model.onnx", "visual/model.onnx"}
+)
+
+// companions are the names of files that are downloaded with a model file, from the
+// repository's top folder and from that of the model file.
+var companions = []string{
+	"config.json", "words.txt",
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt",
+	"tokenizer.model", "sentencepiece.bpe.model", "spiece.model", "spm.model",
+	"preprocessor_config.json", "processor_config.json", "preprocess_cfg.json",
+}
+
+// source is where the files of a model are: in the program, in a folder or on the hub.
+type source struct {
+	ref      string // what was asked for, without the variant
+	name     string // of the model: a built-in name, that of a folder, or owner/name@commit
+	variant  string // of its files; "" for full precision
+	fs       fs.FS
+	dir      string        // on disk, or ""
+	entry    *Entry        // of a built-in model, or nil
+	snapshot *hub.Snapshot // of a model on the hub, or nil
+}
+
+// find returns the source that a reference names. Of a model on the hub nothing is
+// downloaded yet.
+func find(ctx context.Context, ref string, o hub.Options) (*source, error) {
+	name, variant, _ := strings.Cut(ref, "#")
+	if isDir(ref) {
+		name, variant = ref, ""
+	}
+	if e, ok := entries()[name]; ok {
+		sub, err := e.files()
+		return &source{ref: name, name: name, variant: variant, fs: sub, entry: &e}, err
+	}
+	if isDir(name) {
+		return &source{ref: name, name: folderName(name), variant: variant, fs: os.DirFS(name), dir: name}, nil
+	}
+	at, ok := hub.Parse(name)
+	if !ok {
+		return nil, &UnknownError{Name: ref, Known: BuiltIn()}
+	}
+	c, err := hub.New(o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Open(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	full := hub.Ref{ID: at.ID, Revision: s.Commit}
+	return &source{ref: name, name: full.String(), variant: variant, fs: os.DirFS(s.Dir), dir: s.Dir, snapshot: s}, nil
+}
+
+func isDir(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.IsDir()
+}
+
+// folderName is a name for the model in dir.
+func folderName(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return filepath.Base(dir)
+}
+
+// has reports whether there is a file, for a model on the hub whether it can be downloaded.
+func (s *source) has(name string) bool {
+	if s.snapshot != nil {
+		_, found := slices.BinarySearch(s.snapshot.Files, name)
+		return found
+	}
+	st, err := fs.Stat(s.fs, name)
+	return err == nil && !st.IsDir()
+}
+
+// first returns the first of the files that is there, or "".
+func (s *source) first(names []string) string {
+	if i := slices.IndexFunc(names, s.has); i >= 0 {
+		return names[i]
+	}
+	return ""
+}
+
+// variants returns the names of files in the variant of s.
+func (s *source) variants(names []string) []string {
+	switch {
+	case s.variant == "":
+		return names
+	case strings.HasSuffix(s.variant, ".onnx"):
+		return []string{s.variant}
+	}
+	return addVariant(names, s.variant)
+}
+
+func addVariant(names []string, variant string) []string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strings.TrimSuffix(name, ".onnx") + "_" + variant + ".onnx"
+	}
+	return list
+}
+
+// missing is the error for a source without the model file.
+func (s *source) missing(ctx context.Context, file string) error {
+	e := &MissingFileError{Dir: s.ref, File: file}
+	if s.variant != "" {
+		e.File = s.variants([]string{file})[0]
+	}
+	stem := strings.TrimSuffix(file, ".onnx") + "_"
+	for _, name := range s.list() {
+		v, ok := strings.CutPrefix(path.Base(name), stem)
+		if dir := path.Dir(name); ok && strings.HasSuffix(v, ".onnx") && (dir == "." || dir == "onnx") {
+			e.Variants = append(e.Variants, strings.TrimSuffix(v, ".onnx"))
+		}
+	}
+	if s.snapshot != nil && len(e.Variants) == 0 {
+		hint, err := s.exportHint(ctx)
+		if err != nil {
+			return err
+		}
+		e.Hint = hint
+	}
+	return e
+}
+
+// list returns the files, at least those with ONNX models at the top and in onnx/.
+func (s *source) list() []string {
+	if s.snapshot != nil {
+		return s.snapshot.Files
+	}
+	top, _ := fs.Glob(s.fs, "*.onnx")
+	below, _ := fs.Glob(s.fs, "onnx/*.onnx")
+	return append(top, below...)
+}
+
+// exportHint says how to make the ONNX file of a repository that has none.
+func (s *source) exportHint(ctx context.Context) (string, error) {
+	if i := slices.IndexFunc(s.snapshot.Files, func(f string) bool { return strings.HasSuffix(f, ".onnx") }); i >= 0 {
+		return fmt.Sprintf("if one of its other ONNX files is the model, name it as in %s#%s", s.ref, s.snapshot.Files[i]), nil
+	}
+	if !s.has("config.json") {
+		return "it has no ONNX file and no config.json", nil
+	}
+	if err := s.snapshot.Fetch(ctx, "config.json"); err != nil {
+		return "", err
+	}
+	b, err := fs.ReadFile(s.fs, "config.json")
+	if err != nil {
+		return "", fmt.Errorf("models: %w", err)
+	}
+	var config struct {
+		Architectures []string `json:"architectures"`
+	}
+	if err := json.Unmarshal(b, &config); err != nil {
+		return "", fmt.Errorf("models: config.json of %s: %w", s.name, err)
+	}
+	masked := func(a string) bool { return strings.HasSuffix(a, "ForMaskedLM") }
+	if !slices.ContainsFunc(config.Architectures, masked) {
+		return fmt.Sprintf("it has no ONNX file, and no script exports its architecture (%s)", strings.Join(config.Architectures, ", ")), nil
+	}
+	folder := path.Base(s.snapshot.Ref.ID)
+	return fmt.Sprintf("export it by: python scripts/export_mlm.py --model %s --out %s, and use --model ./%s", s.ref, folder, folder), nil
+}
+
+// fetch downloads model files, their companions, and the files that hold their weights. For
+// a model that is not on the hub it does nothing.
+func (s *source) fetch(ctx context.Context, files ...string) error {
+	if s.snapshot == nil {
+		return nil
+	}
+	var names []string
+	for _, f := range s.snapshot.Files {
+		at := func(file string) bool { return file != "" && path.Dir(file) == path.Dir(f) }
+		if slices.Contains(companions, path.Base(f)) && (path.Dir(f) == "." || slices.ContainsFunc(files, at)) {
+			names = append(names, f)
+		}
+	}
+	files = slices.DeleteFunc(slices.Compact(files), func(f string) bool { return f == "" })
+	if err := s.snapshot.Fetch(ctx, append(names, files...)...); err != nil {
+		return err
+	}
+	for _, f := range files {
+		data, err := s.external(f)
+		if err != nil {
+			return err
+		}
+		if err := s.snapshot.Fetch(ctx, data...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// external returns the files that hold weights of a model file.
+func (s *source) external(file string) ([]string, error) {
+	m, err := onnx.Load(filepath.Join(s.dir, filepath.FromSlash(file)))
+	if err != nil {
+		return nil, fmt.Errorf("models: %s: %w", s.name, err)
+	}
+	var names []string
+	for _, t := range m.Graph.Initializers {
+		if t.External == nil {
+			continue
+		}
+		name := path.Join(path.Dir(file), filepath.ToSlash(t.External.Location))
+		if !s.has(name) {
+			return nil, &MissingFileError{Dir: s.ref, File: name, Hint: file + " keeps weights in it"}
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// sum returns the sha256 of a file in hex, "" for no file.
+func (s *source) sum(ctx context.Context, file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	if s.entry != nil { // which was compared with its files
+		i := slices.IndexFunc(s.entry.Files, func(f File) bool { return f.Name == file })
+		return s.entry.Files[i].SHA256, nil
+	}
+	f, err := s.fs.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("models: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	buffer := make([]byte, 1<<20)
+	for first := true; ; first = false {
+		n, err := io.ReadFull(f, buffer)
+		if first && bytes.HasPrefix(buffer[:n], []byte("version https://git-lfs.github.com/spec/")) {
+			return "", &MissingFileError{Dir: s.ref, File: file, Hint: "a Git LFS pointer is in its place; run git lfs pull there"}
+		}
+		h.Write(buffer[:n])
+		switch {
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case err == io.EOF, err == io.ErrUnexpectedEOF:
+			return hex.EncodeToString(h.Sum(nil)), nil
+		case err != nil:
+			return "", fmt.Errorf("models: %s: %w", filepath.Join(s.dir, file), err)
+		}
+	}
+}
