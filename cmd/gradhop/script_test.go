@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gradhop/gradhop/models/hub/hubtest"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
@@ -31,11 +32,14 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := hubtest.New(t, repositories(t))
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GRADHOP_ORT_LIB", lib.Path)
 			e.Setenv("GRADHOP_CACHE", filepath.Join(e.WorkDir, "cache"))
+			e.Setenv("HF_ENDPOINT", server.URL)
+			e.Setenv("HF_HOME", filepath.Join(e.WorkDir, "hf"))
 			e.Setenv("TINY", filepath.Join(e.WorkDir, "tiny"))
 			return copyTiny(filepath.Join(e.WorkDir, "tiny"))
 		},
@@ -45,6 +49,49 @@ func TestScripts(t *testing.T) {
 		Condition:           condition,
 		RequireExplicitExec: true,
 	})
+}
+
+// repositories are those of the hub that scripts see: the model of $TINY as owner/tiny, with
+// its weights in a file of their own as owner/split, without its ONNX file as owner/weights,
+// and as owner/gated, which needs the token "secret".
+func repositories(t *testing.T) map[string]*hubtest.Repo {
+	dir := t.TempDir()
+	if err := copyTiny(dir); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	m, err := onnx.Load(filepath.Join(dir, "model.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := onnx.Save(m, filepath.Join(dir, "split.onnx"), onnx.SaveOptions{ExternalData: "split.onnx_data"}); err != nil {
+		t.Fatal(err)
+	}
+	repo := func(files ...string) *hubtest.Repo {
+		r := &hubtest.Repo{Files: map[string][]byte{
+			"config.json": read("config.json"), "vocab.txt": read("vocab.txt"), "model.safetensors": make([]byte, 20_000),
+		}}
+		for i := 0; i < len(files); i += 2 {
+			r.Files[files[i]] = read(files[i+1])
+		}
+		return r
+	}
+	weights := repo()
+	weights.Files["config.json"] = []byte(`{"architectures": ["BertForMaskedLM"]}`)
+	gated := repo("onnx/model.onnx", "model.onnx")
+	gated.Gated, gated.Token = true, "secret"
+	return map[string]*hubtest.Repo{
+		"owner/tiny":    repo("onnx/model.onnx", "model.onnx"),
+		"owner/split":   repo("onnx/model.onnx", "split.onnx", "onnx/split.onnx_data", "split.onnx_data"),
+		"owner/weights": weights,
+		"owner/gated":   gated,
+	}
 }
 
 // condition knows what scripts ask of the machine.

@@ -26,6 +26,8 @@ type Options struct {
 	Offline bool
 	// Progress is called while files are downloaded, from the goroutine that called Fetch.
 	Progress func(Progress)
+	// Unreachable is called where the hub cannot be reached, and the cache is used instead.
+	Unreachable func(ref Ref, err error)
 }
 
 // Progress is the state of a call of [Snapshot.Fetch]. Done and Total count the bytes of
@@ -42,6 +44,7 @@ type Client struct {
 	endpoint, cache, token string
 	offline                bool
 	progress               func(Progress)
+	unreachable            func(Ref, error)
 	http                   *http.Client
 
 	pause time.Duration // before the second attempt; doubled before each later one
@@ -60,9 +63,9 @@ func New(o Options) (*Client, error) {
 		cache:    cmp.Or(o.Cache, expand(cmp.Or(os.Getenv("HF_HUB_CACHE"), os.Getenv("HUGGINGFACE_HUB_CACHE"))), filepath.Join(home, "hub")),
 		token:    o.Token,
 		offline:  o.Offline || enabled("HF_HUB_OFFLINE") || enabled("TRANSFORMERS_OFFLINE"),
-		progress: o.Progress,
-		pause:    time.Second,
-		stall:    30 * time.Second,
+		progress: o.Progress, unreachable: o.Unreachable,
+		pause: time.Second,
+		stall: 30 * time.Second,
 	}
 	if u, err := url.Parse(c.endpoint); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, &Error{Reason: fmt.Sprintf("the endpoint %q is not an http address; correct HF_ENDPOINT", c.endpoint)}
@@ -72,6 +75,9 @@ func New(o Options) (*Client, error) {
 	}
 	if c.progress == nil {
 		c.progress = func(Progress) {}
+	}
+	if c.unreachable == nil {
+		c.unreachable = func(Ref, error) {}
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext

@@ -21,12 +21,10 @@ type Snapshot struct {
 	// Files are the names of all files of the commit, with slashes, sorted. Without the hub
 	// they are those that the cache has.
 	Files []string
-	// Unreachable says why the hub could not be asked, so that the commit and the files are
-	// those of the cache. It is nil if the hub was asked, and in offline mode.
-	Unreachable error
 
 	client *Client
-	cached bool // Files are those of the cache
+	cached bool  // Files are those of the cache
+	lost   error // why the hub could not be asked; nil if it was, and in offline mode
 }
 
 // Open finds the commit that a revision names and lists its files. It downloads no file.
@@ -49,14 +47,20 @@ func (c *Client) Open(ctx context.Context, ref Ref) (*Snapshot, error) {
 			s.Dir = filepath.Join(s.repo(), "snapshots", s.Commit)
 			return s, nil
 		case errors.As(err, &lost):
-			s.Unreachable = lost.err
+			s.lost = lost.err
 		case isTemporary(err):
-			s.Unreachable = err
+			s.lost = err
 		default:
 			return nil, err
 		}
 	}
-	return s, s.openCached()
+	if err := s.openCached(); err != nil {
+		return nil, err
+	}
+	if s.lost != nil {
+		c.unreachable(ref, s.lost)
+	}
+	return s, nil
 }
 
 // repo is the folder of the repository in the cache.
@@ -93,9 +97,9 @@ func (s *Snapshot) openCached() error {
 // missing says that the cache lacks a file, or the whole repository.
 func (s *Snapshot) missing(file string) error {
 	e := &Error{Ref: s.Ref, File: file, Reason: "not in the cache " + s.client.cache + "; run once without --offline", Err: fs.ErrNotExist}
-	if s.Unreachable != nil {
+	if s.lost != nil {
 		e.Reason = "not in the cache " + s.client.cache + ", and the hub at " + s.client.endpoint + " cannot be reached"
-		e.Err = s.Unreachable
+		e.Err = s.lost
 	}
 	return e
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
 )
 
 // listed is the tiny model with a word list; without one where text is "-".
@@ -151,7 +152,7 @@ func TestParseChoice(t *testing.T) {
 // unlike a list that somebody puts into a folder, every word of theirs is one token.
 func TestBuiltInWords(t *testing.T) {
 	for _, name := range models.CLIPs() {
-		src, err := models.OpenTowers(name)
+		src, err := models.OpenTowers(t.Context(), name, hub.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
@@ -27,6 +28,8 @@ type App struct {
 	// Library, Provider and Threads are the flags of the runtime.
 	Library, Provider string
 	Threads           int
+	// Offline forbids downloads.
+	Offline bool
 	// Quiet leaves everything but data and errors out.
 	Quiet bool
 }
@@ -47,13 +50,14 @@ func (a *App) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.Library, "ort-lib", "", "onnxruntime library `file`; without it, search and fetch one (see gradhop doctor)")
 	fs.StringVar(&a.Provider, "provider", "cpu", "where models run: cpu, cuda, cuda:N or auto")
 	fs.IntVar(&a.Threads, "threads", 0, "threads for the model, 0 for one a core")
+	fs.BoolVar(&a.Offline, "offline", false, "download nothing; use models and libraries that are here already")
 	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "print data and errors only")
 }
 
 // Runtime returns the options of the runtime that the flags ask for. A fetch shows
 // its progress on Err.
 func (a *App) Runtime() ort.Options {
-	o := ort.Options{Library: a.Library, Provider: a.Provider, Threads: a.Threads}
+	o := ort.Options{Library: a.Library, Provider: a.Provider, Threads: a.Threads, NoFetch: a.Offline}
 	if a.Quiet {
 		return o
 	}
@@ -69,6 +73,25 @@ func (a *App) Runtime() ort.Options {
 			a.Logf("%s", stage)
 		}
 		last = stage
+	}
+	return o
+}
+
+// Hub returns the options for models of the Hugging Face Hub. A download shows its progress
+// on Err.
+func (a *App) Hub() hub.Options {
+	o := hub.Options{Offline: a.Offline}
+	o.Unreachable = func(ref hub.Ref, err error) { a.Logf("%s: the hub cannot be reached (%v); using the cache", ref, err) }
+	bar, last := a.NewBar(), hub.Ref{}
+	o.Progress = func(p hub.Progress) {
+		if !a.ErrTerminal && p.Ref != last {
+			a.Logf("downloading %s", p.Ref)
+		}
+		last = p.Ref
+		bar.Show("downloading "+p.Ref.String(), p.Done, p.Total, p.File)
+		if p.Done >= p.Total {
+			bar.Clear()
+		}
 	}
 	return o
 }

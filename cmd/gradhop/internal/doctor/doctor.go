@@ -16,6 +16,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tasks/prompttune"
 )
@@ -48,8 +49,8 @@ missing or does not work.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Model, "model", "", "built-in model or `folder` to try (default: all built-in models)")
-	f.BoolVar(&o.Fetch, "fetch", false, "download the library if there is none")
+	f.StringVar(&o.Model, "model", "", "`name` of a built-in model, folder, or owner/name on the Hugging Face Hub to try (default: all built-in models)")
+	f.BoolVar(&o.Fetch, "fetch", false, "download the library and the model if they are not here")
 	f.StringVar(&o.Format, "format", "text", "text or json")
 	return cmd
 }
@@ -119,7 +120,8 @@ func Run(ctx context.Context, o *Options) error {
 func examine(ctx context.Context, o *Options) (Report, error) {
 	r := Report{Gradhop: app.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	rt := o.App.Runtime()
-	rt.NoFetch = !o.Fetch
+	h := o.App.Hub()
+	rt.NoFetch, h.Offline = !o.Fetch || o.App.Offline, !o.Fetch || o.App.Offline
 	lib := r.Library.find(ctx, rt)
 	failed := lib
 	names := []string{o.Model}
@@ -128,7 +130,7 @@ func examine(ctx context.Context, o *Options) (Report, error) {
 	}
 	for _, name := range names {
 		c := Check{Name: name, Provider: o.App.Provider}
-		if err := c.try(ctx, rt, lib == nil); failed == nil {
+		if err := c.try(ctx, h, rt, lib == nil); failed == nil {
 			failed = err
 		}
 		r.Models = append(r.Models, c)
@@ -171,17 +173,17 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Unwrap() error { return e.Err }
 
 // try fills in c. Without a library only the files are looked at.
-func (c *Check) try(ctx context.Context, rt ort.Options, library bool) (err error) {
+func (c *Check) try(ctx context.Context, h hub.Options, rt ort.Options, library bool) (err error) {
 	defer func() {
 		if err != nil {
 			c.Error = err.Error()
 		}
 	}()
 	name, folder, once := c.Name, "", c.tryMLM
-	if towers, e := models.OpenTowers(name); e == nil && isCLIP(towers) {
+	if towers, e := models.OpenTowers(ctx, name, h); e == nil && isCLIP(towers) {
 		c.Name, c.SHA256, folder, once = towers.Name, towers.TextSHA256, towers.Dir, c.tryCLIP
 	} else {
-		src, err := models.Open(name)
+		src, err := models.Open(ctx, name, h)
 		if err != nil {
 			return err
 		}
@@ -194,7 +196,7 @@ func (c *Check) try(ctx context.Context, rt ort.Options, library bool) (err erro
 		return nil
 	}
 	began := time.Now()
-	if err := once(ctx, name, rt); err != nil {
+	if err := once(ctx, name, h, rt); err != nil {
 		return err
 	}
 	c.Seconds = time.Since(began).Seconds()
@@ -208,10 +210,10 @@ func isCLIP(t models.Towers) bool {
 }
 
 // tryMLM runs a masked language model once.
-func (c *Check) tryMLM(ctx context.Context, name string, rt ort.Options) (err error) {
+func (c *Check) tryMLM(ctx context.Context, name string, h hub.Options, rt ort.Options) (err error) {
 	e := run.DefaultEnergy()
 	e.Model = name
-	r, err := run.Open(ctx, e, rt)
+	r, err := run.Open(ctx, e, h, rt)
 	if err != nil {
 		return err
 	}
@@ -220,8 +222,8 @@ func (c *Check) tryMLM(ctx context.Context, name string, rt ort.Options) (err er
 }
 
 // tryCLIP runs both towers of a CLIP once.
-func (c *Check) tryCLIP(ctx context.Context, name string, rt ort.Options) (err error) {
-	src, err := models.OpenTowers(name)
+func (c *Check) tryCLIP(ctx context.Context, name string, h hub.Options, rt ort.Options) (err error) {
+	src, err := models.OpenTowers(ctx, name, h)
 	if err != nil {
 		return err
 	}

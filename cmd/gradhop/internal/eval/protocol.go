@@ -25,7 +25,7 @@ type bench struct {
 // library (fetching it where the options allow). Sentences come before the library, so
 // that a task that does not fit costs no fetch.
 func (o *InfillOptions) open(ctx context.Context, items []Item) (b *bench, err error) {
-	model, err := o.Energy.Load(o.App.Runtime())
+	model, err := o.Energy.Load(ctx, o.App.Hub(), o.App.Runtime())
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func Run(ctx context.Context, o *Options) (err error) {
 		return err
 	}
 	defer out.Discard()
-	r, err := run.Open(ctx, o.Energy, o.App.Runtime())
+	r, err := run.Open(ctx, o.Energy, o.App.Hub(), o.App.Runtime())
 	if err != nil {
 		return err
 	}

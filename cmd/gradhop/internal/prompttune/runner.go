@@ -52,7 +52,7 @@ func Open(ctx context.Context, a *app.App, t *Targets, p *Prompt) (_ *Runner, er
 			r.Close()
 		}
 	}()
-	if err := r.load(a, t); err != nil {
+	if err := r.load(ctx, a, t); err != nil {
 		return nil, err
 	}
 	// A problem without targets shows what is wrong with the prompt before anything is
@@ -98,7 +98,7 @@ func list(a *app.App, sets []task.ImageSet) ([][]string, error) {
 }
 
 // load reads the models.
-func (r *Runner) load(a *app.App, t *Targets) error {
+func (r *Runner) load(ctx context.Context, a *app.App, t *Targets) error {
 	names, weights, err := t.models()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *Runner) load(a *app.App, t *Targets) error {
 	rt := a.Runtime()
 	rt.Progress = nil // nothing is fetched when sessions are opened
 	for i, name := range names {
-		src, err := models.OpenTowers(name)
+		src, err := models.OpenTowers(ctx, name, a.Hub())
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ type Targets struct {
 func (t *Targets) AddFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&t.Images, "images", nil, "`FOLDER[:WEIGHT]` of pictures, or one picture; may be repeated, and a weight may be negative")
 	fs.StringArrayVar(&t.Texts, "target-text", nil, "`TEXT[:WEIGHT]` whose meaning prompts are to have; may be repeated")
-	fs.StringArrayVar(&t.Models, "model", nil, "built-in CLIP or a folder with one, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
+	fs.StringArrayVar(&t.Models, "model", nil, "built-in CLIP, folder, or owner/name[@revision][#variant] on the Hugging Face Hub, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
 	fs.BoolVar(&t.NoImageCache, "no-image-cache", false, "encode all pictures afresh, and keep none of their vectors (else the last used 256 MiB are kept, in vectors/ of $GRADHOP_CACHE or of gradhop/ in the user's cache folder)")
 	fs.Int64Var(&t.MaxPixels, "max-pixels", 0, "largest `number` of pixels that a picture may have (default: 67,108,864)")
 	fs.IntVar(&t.MaxBatch, "max-batch", 0, "largest `number` of chains that a model runs on at once, where memory is short (default: all)")

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/infill"
@@ -43,7 +44,7 @@ func open(t *testing.T, change func(*Energy)) *Runner {
 	if change != nil {
 		change(&e)
 	}
-	r, err := Open(context.Background(), e, ort.Options{Threads: 1})
+	r, err := Open(context.Background(), e, hub.Options{}, ort.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestNumber(t *testing.T) {
 func TestTryReportsRuntimeErrors(t *testing.T) {
 	e := DefaultEnergy()
 	e.Model = tiny(t)
-	r, err := Open(context.Background(), e, ort.Options{Provider: "tpu"})
+	r, err := Open(context.Background(), e, hub.Options{}, ort.Options{Provider: "tpu"})
 	if err != nil {
 		t.Fatal(err)
 	}

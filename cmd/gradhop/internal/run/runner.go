@@ -6,6 +6,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -26,8 +27,8 @@ type Runner struct {
 
 // Open finds the runtime's library (fetching it if rt allows) and loads the model. The
 // model is read first, so that a wrong name or folder costs no fetch.
-func Open(ctx context.Context, e Energy, rt ort.Options) (*Runner, error) {
-	m, err := e.Load(rt)
+func Open(ctx context.Context, e Energy, h hub.Options, rt ort.Options) (*Runner, error) {
+	m, err := e.Load(ctx, h, rt)
 	if err != nil {
 		return nil, err
 	}
@@ -38,11 +39,11 @@ func Open(ctx context.Context, e Energy, rt ort.Options) (*Runner, error) {
 }
 
 // Load reads the model, for a runtime whose library is found later.
-func (e Energy) Load(rt ort.Options) (*infill.Model, error) {
+func (e Energy) Load(ctx context.Context, h hub.Options, rt ort.Options) (*infill.Model, error) {
 	if err := e.check(); err != nil {
 		return nil, err
 	}
-	src, err := models.Open(e.Model)
+	src, err := models.Open(ctx, e.Model, h)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // Energy says which energy is sampled.
 type Energy struct {
-	Model         string // built-in name or folder
+	Model         string // as for models.Open
 	Form          string
 	MaskEmbedding string
 	Gradient      string
@@ -32,7 +32,7 @@ func DefaultEnergy() Energy {
 
 // AddFlags defines a flag for each field, with its present value as default.
 func (e *Energy) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&e.Model, "model", e.Model, "built-in model or a `folder` with model.onnx, config.json and a tokenizer")
+	fs.StringVar(&e.Model, "model", e.Model, "`name` of a built-in model, folder with model.onnx, config.json and a tokenizer, or owner/name[@revision][#variant] on the Hugging Face Hub")
 	fs.StringVar(&e.Form, "energy", e.Form, "energy `form`: pll, pll-raw or mrf")
 	fs.StringVar(&e.MaskEmbedding, "mask-embedding", e.MaskEmbedding, "what the model sees at a masked blank: mask (its token) or zero")
 	fs.StringVar(&e.Gradient, "gradient", e.Gradient, "gradient behind proposals: exact, or direct (no backward pass)")
