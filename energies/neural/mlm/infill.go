@@ -36,7 +36,7 @@ type Infill struct {
 	// Inputs that are the same in every run.
 	bias, others, blanks *ort.Tensor
 
-	memo *memo // nil: nothing is remembered
+	model energies.Oracle // runs the model: uncached, or a *energies.Memo of it
 }
 
 var _ energies.Oracle = (*Infill)(nil)
@@ -78,8 +78,9 @@ func (m *Model) Infill(t Text) (*Infill, error) {
 	e.others = &ort.Tensor{Shape: []int64{int64(k), int64(k)}, Data: others}
 	e.blanks = &ort.Tensor{Shape: []int64{int64(k)}, Data: pos}
 	e.bias = session.AllowedBias(s)
+	e.model = uncached{e}
 	if m.opts.Remember > 0 {
-		e.memo = newMemo(m.opts.Remember)
+		e.model = energies.NewMemo(e.model, m.opts.Remember)
 	}
 	return e, nil
 }
@@ -87,22 +88,22 @@ func (m *Model) Infill(t Text) (*Infill, error) {
 // Space returns the fillings: [chain, blank] of word ids.
 func (e *Infill) Space() *energies.Space { return e.space }
 
-// Forget drops what is remembered of states, so that runs can be compared that
-// would otherwise profit from each other.
+// Forget empties the cache of states, so that runs that are compared do not profit from each
+// other.
 func (e *Infill) Forget() {
-	if e.memo != nil {
-		e.memo.forget()
+	if memo, ok := e.model.(*energies.Memo); ok {
+		memo.Forget()
 	}
 }
 
 // LogDensity writes U of each filling; see [energies.Energy].
 func (e *Infill) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return e.evaluate(ctx, scoreOnly, u, nil, x)
+	return e.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
 }
 
 // LogDensityGrad writes U and its gradient; see [energies.Differentiable].
 func (e *Infill) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return e.evaluate(ctx, withGrad, u, g, x)
+	return e.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
 }
 
 // Capabilities implements energies.Oracle.
@@ -113,12 +114,8 @@ func (e *Infill) Capabilities() energies.Capabilities {
 // Answer implements energies.Oracle.
 func (e *Infill) Answer(ctx context.Context, q energies.Query) error {
 	switch q.Want {
-	case energies.Density:
-		return e.LogDensity(ctx, q.U, q.X)
-	case energies.Gradient:
-		return e.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	case energies.Tilt:
-		return e.LogDensityTilt(ctx, q.U, q.Tilt, q.X)
+	case energies.Density, energies.Gradient, energies.Tilt:
+		return e.model.Answer(ctx, q)
 	case energies.ModelConditional:
 		return e.LogModelConditional(ctx, q.LogP, q.Site, q.X)
 	}
@@ -128,42 +125,24 @@ func (e *Infill) Answer(ctx context.Context, q energies.Query) error {
 // LogDensityTilt writes U and the softmax of half its gradient; see
 // [energies.Tilt].
 func (e *Infill) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
-	return e.evaluate(ctx, withTilt, u, p, x)
+	return e.Answer(ctx, energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p})
 }
 
 // perSite reports whether each blank has a sequence of its own.
 func (e *Infill) perSite() bool { return e.m.opts.Form != MRF }
 
-// evaluate fills u and, unless p is scoreOnly, g: from what is remembered, and by
-// running the model on the states that are not.
-func (e *Infill) evaluate(ctx context.Context, p product, u []float64, g []float32, x energies.Batch) error {
-	if e.memo == nil {
-		return e.batches(ctx, p, u, g, x)
+// uncached is an Infill whose answers all come from runs of the model.
+type uncached struct{ *Infill }
+
+// Answer implements energies.Oracle for what is cached.
+func (e uncached) Answer(ctx context.Context, q energies.Query) error {
+	switch q.Want {
+	case energies.Gradient:
+		return e.batches(ctx, withGrad, q.U, q.Grad, q.X)
+	case energies.Tilt:
+		return e.batches(ctx, withTilt, q.U, q.Tilt, q.X)
 	}
-	row := 0
-	if g != nil {
-		row = e.space.Sites * e.space.Values
-	}
-	todo := e.recall(p, u, g, row, x)
-	fresh, rows := u, g
-	if n := len(todo.keys); n < len(u) {
-		fresh, rows = make([]float64, n), make([]float32, n*row)
-	}
-	if len(todo.keys) == 0 {
-		return ctx.Err()
-	}
-	if err := e.batches(ctx, p, fresh, rows, todo.x); err != nil {
-		return err
-	}
-	for i, key := range todo.keys {
-		state := rows[i*row : (i+1)*row]
-		e.memo.put(key, fresh[i], state)
-		for _, c := range todo.at[i] {
-			u[c] = fresh[i]
-			copy(g[c*row:(c+1)*row], state)
-		}
-	}
-	return nil
+	return e.batches(ctx, scoreOnly, q.U, nil, q.X)
 }
 
 // parts returns the number of runs that chains of the given sequences each are spread
