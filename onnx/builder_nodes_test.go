@@ -31,7 +31,7 @@ func TestBuilderRename(t *testing.T) {
 		t.Errorf("a has shape %s", onnx.ShapeString(s))
 	}
 	g.Out("a", "b", "copy")
-	if err := sameAsRun(g, true); err != nil {
+	if err := gradtest.SameAsRun(g, true); err != nil {
 		t.Error(err)
 	}
 }
@@ -61,7 +61,7 @@ func TestBuilderTry(t *testing.T) {
 		t.Error(err)
 	}
 	g.Out(y)
-	if err := sameAsRun(g, true); err != nil {
+	if err := gradtest.SameAsRun(g, true); err != nil {
 		t.Error(err)
 	}
 }
@@ -78,7 +78,7 @@ func TestBuilderWant(t *testing.T) {
 		t.Errorf("the output is called %q", v)
 	}
 	g.Out(v, "at", g.MatMul(v, g.Weights(onnx.NewFloat("", []int64{2, 3}, make([]float32, 6)))))
-	if err := sameAsRun(g, true); err != nil {
+	if err := gradtest.SameAsRun(g, true); err != nil {
 		t.Error(err)
 	}
 }

@@ -124,7 +124,7 @@ func TestBuilderForms(t *testing.T) {
 				g.ReshapeTo(x, []onnx.Dim{a.Mul(c), onnx.D(4)}), g.ReshapeTo(x, []onnx.Dim{c, a, onnx.D(2), onnx.D(2)}),
 				g.ReshapeTo(x, []onnx.Dim{a.Mul(c).Mul(onnx.D(2)), onnx.D(2)}), g.DynamicShape([]onnx.Dim{c, a.Add(c), onnx.D(3), a.Mul(c).Add(onnx.D(1))}, x),
 				g.Cast(x, onnx.Double), g.Neg(x), g.Scale(x, 0.5), g.Expand(x, g.DynamicShape([]onnx.Dim{onnx.D(2), a, c, onnx.D(4)}, x)))
-			if err := sameAsRun(g, !g.Symbolic); err != nil {
+			if err := gradtest.SameAsRun(g, !g.Symbolic); err != nil {
 				t.Errorf("opset %d: %v", opset, err)
 			}
 		}
@@ -160,7 +160,7 @@ func TestBuilderScalars(t *testing.T) {
 		for i, v := range want {
 			all[i] = 0.1*v + 2
 		}
-		if err := near(out["y"], &ort.Tensor{Shape: []int64{2}, Data: all}, 1e-6); err != nil {
+		if err := gradtest.Near(out["y"], &ort.Tensor{Shape: []int64{2}, Data: all}, 1e-6); err != nil {
 			t.Error(err)
 		}
 	}

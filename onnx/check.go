@@ -141,26 +141,6 @@ func (f *Function) label() string {
 	return fmt.Sprintf("function %s", strings.TrimPrefix(f.Domain+"."+f.Name, "."))
 }
 
-// eachNode calls f with the nodes and those of their subgraphs.
-func eachNode(nodes []*Node, f func(*Node)) {
-	for _, n := range nodes {
-		f(n)
-		for _, a := range n.Attrs {
-			for _, g := range a.subgraphs() {
-				eachNode(g.Nodes, f)
-			}
-		}
-	}
-}
-
-// subgraphs returns the graphs that a holds.
-func (a *Attribute) subgraphs() []*Graph {
-	if a.G != nil {
-		return append([]*Graph{a.G}, a.Graphs...)
-	}
-	return a.Graphs
-}
-
 // tensor checks that the data of t has the size that type and dimensions say.
 func (c *checker) tensor(where string, t *Tensor) {
 	where = fmt.Sprintf("%s %q", where, t.Name)

@@ -205,7 +205,7 @@ func TestContinueRows(t *testing.T) {
 			t.Errorf("trial %d: %v", trial, err)
 			continue
 		}
-		if err := near(rows, want, 1e-4); err != nil {
+		if err := gradtest.Near(rows, want, 1e-4); err != nil {
 			t.Errorf("trial %d, rows %d to %d of %d: %v", trial, early, last, n, err)
 		}
 	}

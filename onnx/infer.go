@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -309,3 +310,6 @@ func wider(x, y Dim) Dim {
 	slices.Sort(parts)
 	return Sym("?wider:" + strings.ReplaceAll(strings.Join(slices.Compact(parts), "|"), "*", "×"))
 }
+
+// InferOperators lists the operators whose outputs Infer knows, sorted.
+func InferOperators() []string { return slices.Sorted(maps.Keys(inferRules)) }

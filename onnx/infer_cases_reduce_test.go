@@ -21,7 +21,7 @@ func TestInferRunTimeAxes(t *testing.T) {
 			t.Errorf("keepdims %d: rank %d inferred, want %d", keep, g.Info(y).Rank(), want)
 		}
 		g.Out(z)
-		if err := sameAsRun(g, false); err != nil {
+		if err := gradtest.SameAsRun(g, false); err != nil {
 			t.Errorf("keepdims %d: %v", keep, err)
 		}
 	}

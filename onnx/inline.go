@@ -128,13 +128,6 @@ func (in *inliner) versions() error {
 	return nil
 }
 
-func (m *Model) setOpset(domain string, v int64) {
-	if m.Opsets == nil {
-		m.Opsets = map[string]int64{}
-	}
-	m.Opsets[domain] = v
-}
-
 // local reports whether a domain holds functions of the model: the version of those
 // says nothing.
 func (in *inliner) local(domain string) bool {

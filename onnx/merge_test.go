@@ -93,7 +93,7 @@ func TestMergeProducts(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for k := range want {
-				if err := near(got[k], want[k], 1e-5); err != nil {
+				if err := gradtest.Near(got[k], want[k], 1e-5); err != nil {
 					t.Errorf("%s, output %s: %v", name, k, err)
 				}
 			}

@@ -111,7 +111,7 @@ func same(t *testing.T, name string, plain, m *onnx.Model, feeds gradtest.Feeds)
 		t.Fatalf("%s: %v", name, err)
 	}
 	for k := range want {
-		if err := near(got[k], want[k], 1e-5); err != nil {
+		if err := gradtest.Near(got[k], want[k], 1e-5); err != nil {
 			t.Errorf("%s, output %s: %v", name, k, err)
 		}
 	}

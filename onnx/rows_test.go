@@ -118,7 +118,7 @@ func TestSelectRows(t *testing.T) {
 			t.Errorf("trial %d, rows %v: %v", trial, at, err)
 			continue
 		}
-		if err := near(out["rows"], pickRows(out["whole"], g.Feeds[idx], perBatch), 1e-4); err != nil {
+		if err := gradtest.Near(out["rows"], pickRows(out["whole"], g.Feeds[idx], perBatch), 1e-4); err != nil {
 			t.Errorf("trial %d, rows %v of %d positions: %v", trial, at, n, err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestSelectRowsTwoAxes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := near(out["rows"], pickRows(out["whole"], g.Feeds[idx], false), 1e-6); err != nil {
+	if err := gradtest.Near(out["rows"], pickRows(out["whole"], g.Feeds[idx], false), 1e-6); err != nil {
 		t.Error(err)
 	}
 }

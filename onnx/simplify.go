@@ -58,46 +58,6 @@ func substitute(g *Graph, by map[string]string) {
 	}
 }
 
-// captured applies f to the names that subgraphs of n read, as input of a node or as
-// output, and that are not bound inside.
-func (n *Node) captured(f func(string) string) {
-	for _, a := range n.Attrs {
-		for _, g := range a.subgraphs() {
-			g.captured(f)
-		}
-	}
-}
-
-func (g *Graph) captured(f func(string) string) {
-	bound := map[string]bool{"": true}
-	for _, v := range g.Inputs {
-		bound[v.Name] = true
-	}
-	for _, t := range g.Initializers {
-		bound[t.Name] = true
-	}
-	for _, n := range g.Nodes {
-		for _, o := range n.Outputs {
-			bound[o] = true
-		}
-	}
-	outer := func(v string) string {
-		if bound[v] {
-			return v
-		}
-		return f(v)
-	}
-	for _, n := range g.Nodes {
-		for i, v := range n.Inputs {
-			n.Inputs[i] = outer(v)
-		}
-		n.captured(outer)
-	}
-	for _, v := range g.Outputs {
-		v.Name = outer(v.Name)
-	}
-}
-
 // dropIdentities removes nodes that return their first input, except where their
 // output is a graph output.
 func dropIdentities(g *Graph, vals Values) {

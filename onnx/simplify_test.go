@@ -2,7 +2,6 @@ package onnx_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -131,7 +130,7 @@ func simplifyLike(m *onnx.Model, feeds gradtest.Feeds, tol float64) error {
 		return fmt.Errorf("after: %w", err)
 	}
 	for name, w := range want {
-		if err := near(got[name], w, tol); err != nil {
+		if err := gradtest.Near(got[name], w, tol); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -159,19 +158,6 @@ func names(m *onnx.Model) []string {
 		out = append(out, v.Name)
 	}
 	return out
-}
-
-func near(got, want *ort.Tensor, tol float64) error {
-	if !slices.Equal(got.Shape, want.Shape) {
-		return fmt.Errorf("shape %v, want %v", got.Shape, want.Shape)
-	}
-	a, b := gradtest.Float64s(got), gradtest.Float64s(want)
-	for i := range a {
-		if d := math.Abs(a[i] - b[i]); !(d <= tol*(1+math.Abs(b[i]))) && a[i] != b[i] {
-			return fmt.Errorf("element %d is %v, want %v", i, a[i], b[i])
-		}
-	}
-	return nil
 }
 
 // TestSimplifyExpandOfSymbol: a dimension that is expanded to another one may be 1;

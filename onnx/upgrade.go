@@ -6,11 +6,8 @@ import (
 	"strings"
 )
 
-// The operator sets that Upgrade reads and writes.
-const (
-	oldestUpgraded = 7
-	newestUpgrade  = 18
-)
+// oldestUpgraded is the oldest operator set that Upgrade reads.
+const oldestUpgraded = 7
 
 // Upgrade rewrites m in place into the form of the operator set target, with the
 // same results: attributes that became inputs, operators that were renamed or
@@ -65,26 +62,6 @@ func Upgrade(m *Model, target int64) error {
 func (f *Function) below(target int64) bool {
 	v, ok := f.Opsets[""]
 	return ok && v < target
-}
-
-// fileVersion is the first version of the file format that may use an operator set.
-var fileVersion = []struct{ opset, ir int64 }{{9, 4}, {10, 5}, {11, 6}, {12, 7}, {15, 8}, {19, 9}, {21, 10}, {23, 11}}
-
-func (m *Model) raiseIR(opset int64) {
-	old := m.IRVersion
-	for _, v := range fileVersion {
-		if opset >= v.opset {
-			m.IRVersion = max(m.IRVersion, v.ir)
-		}
-	}
-	if old >= 4 || m.IRVersion < 4 {
-		return
-	}
-	constant := map[string]bool{}
-	for _, t := range m.Graph.Initializers {
-		constant[t.Name] = true
-	}
-	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *ValueInfo) bool { return constant[v.Name] })
 }
 
 // upgrader brings nodes to the form of an operator set.

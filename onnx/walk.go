@@ -93,3 +93,63 @@ func mapAttrs(attrs []*Attribute, f func(*Tensor, bool) (*Tensor, error)) ([]*At
 	}
 	return out, nil
 }
+
+// eachNode calls f with the nodes and those of their subgraphs.
+func eachNode(nodes []*Node, f func(*Node)) {
+	for _, n := range nodes {
+		f(n)
+		for _, a := range n.Attrs {
+			for _, g := range a.subgraphs() {
+				eachNode(g.Nodes, f)
+			}
+		}
+	}
+}
+
+// subgraphs returns the graphs that a holds.
+func (a *Attribute) subgraphs() []*Graph {
+	if a.G != nil {
+		return append([]*Graph{a.G}, a.Graphs...)
+	}
+	return a.Graphs
+}
+
+// captured applies f to the names that subgraphs of n read, as input of a node or as
+// output, and that are not bound inside.
+func (n *Node) captured(f func(string) string) {
+	for _, a := range n.Attrs {
+		for _, g := range a.subgraphs() {
+			g.captured(f)
+		}
+	}
+}
+
+func (g *Graph) captured(f func(string) string) {
+	bound := map[string]bool{"": true}
+	for _, v := range g.Inputs {
+		bound[v.Name] = true
+	}
+	for _, t := range g.Initializers {
+		bound[t.Name] = true
+	}
+	for _, n := range g.Nodes {
+		for _, o := range n.Outputs {
+			bound[o] = true
+		}
+	}
+	outer := func(v string) string {
+		if bound[v] {
+			return v
+		}
+		return f(v)
+	}
+	for _, n := range g.Nodes {
+		for i, v := range n.Inputs {
+			n.Inputs[i] = outer(v)
+		}
+		n.captured(outer)
+	}
+	for _, v := range g.Outputs {
+		v.Name = outer(v.Name)
+	}
+}

@@ -1,0 +1,90 @@
+package gradtest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// SameAsRun compares inference with a run, for every value that a node of the main
+// graph writes; exact demands that all dimensions be known.
+func SameAsRun(g *Gen, exact bool) error {
+	if g.Err() != nil {
+		return g.Err()
+	}
+	g.Fixed(nil, g.Signed) // the runtime's binding wants an input
+	m := g.Model()
+	vals, err := onnx.Infer(m)
+	if err != nil {
+		return err
+	}
+	if len(g.Outs) == 0 {
+		return fmt.Errorf("the case has no output")
+	}
+	// Outputs of undeclared shape, or the runtime would check our word.
+	out := m.Clone()
+	for i, v := range g.Outs {
+		name := fmt.Sprintf("y%d", i)
+		out.Graph.Nodes = append(out.Graph.Nodes, &onnx.Node{Op: "Identity", Inputs: []string{v}, Outputs: []string{name}})
+		o := &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: vals[v].Type}}
+		if vals[v].Rank() == 0 { // the binding has to be told of scalars
+			o.Type.HasShape = true
+		}
+		out.Graph.Outputs = append(out.Graph.Outputs, o)
+	}
+	res, err := Run(out, g.Feeds)
+	if err != nil {
+		return err
+	}
+	for i, v := range g.Outs {
+		if err := sameValue(g, vals[v], res[fmt.Sprintf("y%d", i)], exact); err != nil {
+			w := g.Writer(v)
+			return fmt.Errorf("%s of %v: %w", w.Label(), w.Inputs, err)
+		}
+	}
+	return nil
+}
+
+func sameValue(g *Gen, info *onnx.Info, y *ort.Tensor, exact bool) error {
+	if info == nil || !info.Known {
+		return fmt.Errorf("nothing is known; the run gives %v", y.Shape)
+	}
+	same := slices.EqualFunc(info.Shape, y.Shape, func(d onnx.Dim, n int64) bool {
+		v, ok := d.Bind(g.Sizes).Const()
+		return !ok && !exact || ok && v == n
+	})
+	if !same {
+		return fmt.Errorf("inferred %s, the run gives %v", onnx.ShapeString(info.Shape), y.Shape)
+	}
+	values := Float64s(y)
+	if info.Ints != nil && len(info.Ints) != len(values) || info.Floats != nil && len(info.Floats) != len(values) {
+		return fmt.Errorf("%d or %d elements inferred, the run gives %v", len(info.Ints), len(info.Floats), values)
+	}
+	for k, d := range info.Ints {
+		if n, ok := d.Bind(g.Sizes).Const(); ok && float64(n) != values[k] {
+			return fmt.Errorf("element %d inferred as %s, the run gives %v", k, d, values)
+		}
+	}
+	for k, f := range info.Floats {
+		if math.Abs(f-values[k]) > 1e-6*math.Abs(f) && !(math.IsNaN(f) && math.IsNaN(values[k])) {
+			return fmt.Errorf("element %d inferred as %v, the run gives %v", k, f, values)
+		}
+	}
+	return nil
+}
+
+func Near(got, want *ort.Tensor, tol float64) error {
+	if !slices.Equal(got.Shape, want.Shape) {
+		return fmt.Errorf("shape %v, want %v", got.Shape, want.Shape)
+	}
+	a, b := Float64s(got), Float64s(want)
+	for i := range a {
+		if d := math.Abs(a[i] - b[i]); !(d <= tol*(1+math.Abs(b[i]))) && a[i] != b[i] {
+			return fmt.Errorf("element %d is %v, want %v", i, a[i], b[i])
+		}
+	}
+	return nil
+}
