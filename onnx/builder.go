@@ -88,6 +88,13 @@ func (b *Builder) Fail(err error) {
 	}
 }
 
+// Within puts what was being done in front of the error, if there is one.
+func (b *Builder) Within(what string) {
+	if b.err != nil {
+		b.err = fmt.Errorf("%s: %w", what, b.err)
+	}
+}
+
 // Info returns what is known of v; never nil.
 func (b *Builder) Info(v Value) *Info {
 	if i := b.inf.vals[v]; i != nil {

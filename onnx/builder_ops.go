@@ -129,7 +129,7 @@ func (b *Builder) ShapeValue(dims []Dim, sources ...Value) Value {
 		if _, ok := d.Const(); ok || i < len(have) && have[i].Equal(d) {
 			continue
 		}
-		if open < 0 || d.factors() > dims[open].factors() {
+		if open < 0 || d.Factors() > dims[open].Factors() {
 			open = i
 		}
 	}
@@ -176,8 +176,8 @@ func (b *Builder) DynamicShape(dims []Dim, sources ...Value) Value {
 // has it, or a sum of products of dimensions that sources have.
 func (b *Builder) dimValue(d Dim, sources []Value) Value {
 	parts, ok := b.factor(d, sources)
-	if !ok && len(d.terms) > 1 {
-		return b.Add(b.dimValue(Dim{d.terms[:1]}, sources), b.dimValue(Dim{d.terms[1:]}, sources))
+	if first, rest := d.Split(); !ok && !rest.Is(0) {
+		return b.Add(b.dimValue(first, sources), b.dimValue(rest, sources))
 	}
 	if !ok {
 		b.Fail(&ShapeError{Node: "builder", Reason: "dimension " + d.String() + " cannot be computed from the values at hand; bind it to a number"})

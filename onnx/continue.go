@@ -57,7 +57,7 @@ type RowMask struct {
 func (b *Builder) ContinueRows(to Value, k KnownRows) (c *Continued, ok bool) {
 	r := &continuing{b: b, k: k, states: map[Value]*rowState{}, tainted: map[Value]bool{}, uses: map[Value]int{},
 		done: map[rowVersion]Value{}, sizes: map[Value]Value{}, kept: map[Value]*KeptRows{}, out: &Continued{}}
-	if b.err != nil || !r.plan(to) {
+	if b.Err() != nil || !r.plan(to) {
 		return nil, false
 	}
 	early, _ := b.Shape(k.Early)
@@ -69,8 +69,8 @@ func (b *Builder) ContinueRows(to Value, k KnownRows) (c *Continued, ok bool) {
 	r.seen = b.Op("Concat", []Value{k.Early, k.Late}, IntAttr("axis", 0))
 	r.done[rowVersion{k.From, false}] = k.Next
 	r.out.Rows = r.version(to, false)
-	substitute(b.m.Graph, r.sizes)
-	return r.out, !r.failed && b.err == nil
+	substitute(b.Model().Graph, r.sizes)
+	return r.out, !r.failed && b.Err() == nil
 }
 
 // rowState says where the rows of a value are: digit t of an axis of outer·rows·inner
@@ -111,7 +111,7 @@ type continuing struct {
 func (r *continuing) plan(to Value) bool {
 	b := r.b
 	need := map[Value]bool{to: true}
-	nodes := slices.Clone(b.m.Graph.Nodes)
+	nodes := slices.Clone(b.Model().Graph.Nodes)
 	for _, n := range slices.Backward(nodes) {
 		if n.Op != "Shape" && slices.ContainsFunc(n.Outputs, func(v Value) bool { return need[v] }) {
 			for _, v := range n.Inputs {
@@ -229,7 +229,7 @@ func (r *continuing) version(v Value, seen bool) Value {
 			in[i] = r.version(x, seen)
 		}
 	}
-	if r.failed || b.err != nil {
+	if r.failed || b.Err() != nil {
 		return ""
 	}
 	for i, y := range r.again(n, in, seen) {

@@ -159,14 +159,17 @@ func (d Dim) Quo(e Dim) (Dim, bool) {
 	return collect(out), true
 }
 
-// factors is the number of symbols in the longest term of d.
-func (d Dim) factors() int {
+// Factors is the number of symbols in the longest term of d.
+func (d Dim) Factors() int {
 	n := 0
 	for _, t := range d.terms {
 		n = max(n, len(splitVars(t.vars)))
 	}
 	return n
 }
+
+// Split returns the first term of d and the sum of the others; d must not be 0.
+func (d Dim) Split() (first, rest Dim) { return Dim{d.terms[:1]}, Dim{d.terms[1:]} }
 
 // Bind returns d with symbols replaced by numbers.
 func (d Dim) Bind(values map[string]int64) Dim {

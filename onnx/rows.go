@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -47,12 +46,12 @@ func (d demand) join(e demand) demand {
 // from them. This is what makes the last layer and the head of a masked language
 // model cost only the rows that are read.
 func (b *Builder) SelectRows(v Value, axis int, r Rows, keep ...Value) Value {
-	if b.err != nil {
+	if b.Err() != nil {
 		return ""
 	}
 	demands := b.demands(v, axis, r, keep)
 	done := map[rowValue]Value{}
-	for _, n := range slices.Clone(b.m.Graph.Nodes) {
+	for _, n := range slices.Clone(b.Model().Graph.Nodes) {
 		d := demands[n.Out(0)]
 		if !d.rows || d.full {
 			continue
@@ -75,8 +74,8 @@ func (b *Builder) SelectRows(v Value, axis int, r Rows, keep ...Value) Value {
 		out := b.rebuild(n, in, d.axis, r)
 		done[rowValue{n.Outputs[0], d.axis}] = out
 		b.markRows(n.Outputs[0], out, d.axis, r, done)
-		if b.err != nil {
-			b.err = fmt.Errorf("onnx: selecting rows of %s: %w", n.Label(), b.err)
+		if b.Err() != nil {
+			b.Within("onnx: selecting rows of " + n.Label())
 			return ""
 		}
 	}
@@ -85,8 +84,8 @@ func (b *Builder) SelectRows(v Value, axis int, r Rows, keep ...Value) Value {
 
 // markRows gives the restriction of a marked value the mark of the whole.
 func (b *Builder) markRows(v, rows Value, axis int, r Rows, done map[rowValue]Value) {
-	m, ok := b.marks[v]
-	if !ok || b.err != nil {
+	m, ok := b.Marked(v)
+	if !ok || b.Err() != nil {
 		return
 	}
 	values := make([]Value, len(m.Values))
@@ -102,7 +101,7 @@ func (b *Builder) demands(v Value, axis int, r Rows, keep []Value) map[Value]dem
 	for _, k := range keep {
 		demands[k] = demand{full: true}
 	}
-	for _, n := range slices.Backward(b.m.Graph.Nodes) {
+	for _, n := range slices.Backward(b.Model().Graph.Nodes) {
 		var d demand
 		for _, o := range n.Outputs {
 			d = d.join(demands[o])

@@ -102,7 +102,7 @@ func TestWidenFloat16(t *testing.T) {
 			t.Errorf("%s: %s %v", branch, ops(g.Nodes), g.Nodes[0].Inputs)
 		}
 	}
-	if find(m.Graph.ValueInfos, "wide") != nil || find(m.Graph.ValueInfos, "narrow").Type.Elem != Float {
+	if valueInfo(m.Graph.ValueInfos, "wide") != nil || valueInfo(m.Graph.ValueInfos, "narrow").Type.Elem != Float {
 		t.Error("value infos")
 	}
 	if m.Graph.Output("z").Type.Elem != Float {
@@ -141,7 +141,7 @@ func TestWidenEncodedTypes(t *testing.T) {
 	}
 	// Sequence of tensor of element type 1 and shape [n, ?].
 	want := "\x22\x0f\x0a\x0d\x0a\x0b\x08\x01\x12\x07\x0a\x03\x12\x01n\x0a\x00"
-	if got := find(m.Graph.ValueInfos, "sequence").Type.Other; string(got) != want {
+	if got := valueInfo(m.Graph.ValueInfos, "sequence").Type.Other; string(got) != want {
 		t.Errorf("%q", got)
 	}
 }
@@ -197,4 +197,13 @@ func TestWidenChain(t *testing.T) {
 		!reflect.DeepEqual(m.Graph.Nodes[1].Inputs, []string{"w", "w"}) {
 		t.Errorf("%s %v", got, m.Graph.Nodes[1].Inputs)
 	}
+}
+
+func valueInfo(list []*ValueInfo, name string) *ValueInfo {
+	for _, v := range list {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
 }
