@@ -168,8 +168,11 @@ func (d Dim) Factors() int {
 	return n
 }
 
-// Split returns the first term of d and the sum of the others; d must not be 0.
-func (d Dim) Split() (first, rest Dim) { return Dim{d.terms[:1]}, Dim{d.terms[1:]} }
+// Split returns the first term of d and the sum of the others.
+func (d Dim) Split() (first, rest Dim) {
+	k := min(1, len(d.terms))
+	return Dim{d.terms[:k]}, Dim{d.terms[k:]}
+}
 
 // Bind returns d with symbols replaced by numbers.
 func (d Dim) Bind(values map[string]int64) Dim {
