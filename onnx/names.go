@@ -1,0 +1,40 @@
+package onnx
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// List writes names for a message: quoted, the first ten of many.
+func List(names []string) string {
+	const most = 10
+	if len(names) == 0 {
+		return "none"
+	}
+	q := make([]string, min(len(names), most))
+	for i := range q {
+		q[i] = oneLine(fmt.Sprintf("%q", names[i]))
+	}
+	s := strings.Join(q, ", ")
+	if n := len(names) - most; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
+}
+
+// Nearest ends a message about a name that is not among have: with the one most
+// like it, if one is, and with what there is.
+func Nearest(name string, have []string) string {
+	best, least := "", 1+len(name)/2
+	for _, h := range have {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(h)); d < least {
+			best, least = h, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf(" (did you mean %q?)", best)
+	}
+	return "; there is " + List(have)
+}
