@@ -27,7 +27,7 @@ type CheckError struct {
 const (
 	maxProblems = 100 // listed in a CheckError
 	maxShown    = 8   // of them in its message
-	maxCalls    = 256 // functions inside each other
+	MaxCalls    = 256 // functions inside each other
 )
 
 // Error returns one line with the first problems.
@@ -58,7 +58,7 @@ func (*CheckError) ExitCode() int { return 2 }
 //   - attributes given twice, without a value or of an unknown kind
 //   - functions defined twice or calling themselves
 //
-// It knows nothing of operators: [Infer] finds wrong types and shapes. External
+// It knows nothing of operators: [shape.Infer] finds wrong types and shapes. External
 // data is not opened: [Model.Data] does that.
 func Check(m *Model) error {
 	c := checker{err: &CheckError{Path: m.Path}}
@@ -97,7 +97,7 @@ func (c *checker) functions(m *Model) {
 	for _, f := range m.Functions {
 		k := key{f.Domain, f.Name, f.Overload}
 		if byName[k] != nil {
-			c.report(f.label(), "", "it is defined twice")
+			c.report(f.Label(), "", "it is defined twice")
 			continue
 		}
 		byName[k] = f
@@ -116,14 +116,14 @@ func (c *checker) functions(m *Model) {
 	var follow func(*Function, int)
 	follow = func(f *Function, depth int) {
 		state[f] = 1
-		eachNode(f.Nodes, func(n *Node) {
+		EachNode(f.Nodes, func(n *Node) {
 			g := byName[key{n.Domain, n.Op, n.Overload}]
 			switch {
 			case g == nil:
 			case state[g] == 1:
-				c.report(f.label(), "", "its %s calls back to %s", n.Label(), g.label())
-			case state[g] == 0 && depth == maxCalls:
-				c.report(f.label(), "", "functions call each other over %d deep", maxCalls)
+				c.report(f.Label(), "", "its %s calls back to %s", n.Label(), g.Label())
+			case state[g] == 0 && depth == MaxCalls:
+				c.report(f.Label(), "", "functions call each other over %d deep", MaxCalls)
 			case state[g] == 0:
 				follow(g, depth+1)
 			}
@@ -137,7 +137,7 @@ func (c *checker) functions(m *Model) {
 	}
 }
 
-func (f *Function) label() string {
+func (f *Function) Label() string {
 	return fmt.Sprintf("function %s", strings.TrimPrefix(f.Domain+"."+f.Name, "."))
 }
 

@@ -37,12 +37,12 @@ func (s *scope) hidden(name string) string {
 func (c *checker) graph(g *Graph, up *scope, depth int) []read {
 	s := &scope{up: up, label: "graph", writer: map[string]string{}, node: map[string]int{}}
 	if up != nil && up.function != nil {
-		s.label, s.up = up.function.label(), nil
+		s.label, s.up = up.function.Label(), nil
 	} else if g.Name != "" {
 		s.label = fmt.Sprintf("graph %q", g.Name)
 	}
-	if depth > maxNesting {
-		c.report(s.label, "", "over %d graphs inside each other", maxNesting)
+	if depth > MaxNesting {
+		c.report(s.label, "", "over %d graphs inside each other", MaxNesting)
 		return nil
 	}
 	c.declare(g, s)
@@ -149,7 +149,7 @@ func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
 		}
 		names[a.Name] = true
 		c.attribute(n, a)
-		for _, g := range a.subgraphs() {
+		for _, g := range a.Subgraphs() {
 			reads = append(reads, c.graph(g, s, depth+1)...)
 		}
 	}
@@ -161,7 +161,7 @@ func (c *checker) attribute(n *Node, a *Attribute) {
 	case a.RefName != "" && !c.inFunction:
 		c.report(n.Label(), "", "attribute %q stands for one of a function, but this is none", a.Name)
 	case a.RefName != "":
-	case a.Type <= AttrUndefined || a.Type > attrTypeProtos:
+	case a.Type <= AttrUndefined || a.Type > AttrTypeProtos:
 		c.report(n.Label(), "", "attribute %q is of unknown kind %d", a.Name, a.Type)
 	case a.Type == AttrTensor && a.T == nil || a.Type == AttrGraph && a.G == nil:
 		c.report(n.Label(), "", "attribute %q has no value", a.Name)

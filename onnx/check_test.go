@@ -149,7 +149,7 @@ func TestCheckMany(t *testing.T) {
 		!strings.HasSuffix(err.Error(), "; and 141 more problems") || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}
-	m = nested(maxNesting + 5)
+	m = nested(MaxNesting + 5)
 	if err := Check(m); err == nil || !strings.Contains(err.Error(), "inside each other") {
 		t.Error(err)
 	}

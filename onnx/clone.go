@@ -10,7 +10,7 @@ import (
 // be changed.
 func (m *Model) Clone() *Model {
 	c := *m
-	c.Graph = m.Graph.clone()
+	c.Graph = m.Graph.Clone()
 	c.Opsets = maps.Clone(m.Opsets)
 	c.Functions = slices.Clone(m.Functions)
 	for i, f := range m.Functions {
@@ -24,7 +24,7 @@ func (m *Model) Clone() *Model {
 	return &c
 }
 
-func (g *Graph) clone() *Graph {
+func (g *Graph) Clone() *Graph {
 	if g == nil {
 		return nil
 	}
@@ -50,9 +50,9 @@ func (n *Node) clone() *Node {
 	for i, a := range n.Attrs {
 		k := *a
 		k.Tensors = slices.Clone(a.Tensors)
-		k.G, k.Graphs = a.G.clone(), slices.Clone(a.Graphs)
+		k.G, k.Graphs = a.G.Clone(), slices.Clone(a.Graphs)
 		for j, g := range a.Graphs {
-			k.Graphs[j] = g.clone()
+			k.Graphs[j] = g.Clone()
 		}
 		c.Attrs[i] = &k
 	}

@@ -148,8 +148,8 @@ func (d *decoder) function(s *scan, f *Function) {
 }
 
 func (d *decoder) graph(s *scan, g *Graph, depth int) {
-	if depth > maxNesting {
-		s.fail("over %d graphs inside each other", maxNesting)
+	if depth > MaxNesting {
+		s.fail("over %d graphs inside each other", MaxNesting)
 	}
 	for s.next() {
 		switch s.num {

@@ -6,15 +6,15 @@ import "google.golang.org/protobuf/encoding/protowire"
 var attrFields = map[protowire.Number]AttrType{
 	2: AttrFloat, 3: AttrInt, 4: AttrString, 5: AttrTensor, 6: AttrGraph, 7: AttrFloats,
 	8: AttrInts, 9: AttrStrings, 10: AttrTensors, 11: AttrGraphs,
-	22: attrSparse, 23: attrSparses, 14: attrTypeProto, 15: attrTypeProtos,
+	22: AttrSparse, 23: AttrSparses, 14: AttrTypeProto, 15: AttrTypeProtos,
 }
 
 // The kinds whose values stay encoded in Attribute.Other.
 const (
-	attrSparse     AttrType = 11
-	attrSparses    AttrType = 12
-	attrTypeProto  AttrType = 13
-	attrTypeProtos AttrType = 14
+	AttrSparse     AttrType = 11
+	AttrSparses    AttrType = 12
+	AttrTypeProto  AttrType = 13
+	AttrTypeProtos AttrType = 14
 )
 
 func (d *decoder) attribute(s *scan, depth int) *Attribute {

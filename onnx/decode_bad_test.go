@@ -95,12 +95,12 @@ func nested(depth int) *Model {
 }
 
 func TestNesting(t *testing.T) {
-	b, err := Encode(nested(maxNesting))
+	b, err := Encode(nested(MaxNesting))
 	if err != nil {
 		t.Fatal(err)
 	}
 	roundTrip(t, b)
-	b, err = Encode(nested(maxNesting + 1))
+	b, err = Encode(nested(MaxNesting + 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func TestDecodeKinds(t *testing.T) {
 	if a := n.Attr("g"); a.G.Nodes[0].Out(0) != "inner" || len(n.Attr("graphs").Graphs) != 1 {
 		t.Errorf("graphs: %+v", a)
 	}
-	for name, kind := range map[string]AttrType{"sparse": attrSparse, "type": attrTypeProto, "types": attrTypeProtos} {
+	for name, kind := range map[string]AttrType{"sparse": AttrSparse, "type": AttrTypeProto, "types": AttrTypeProtos} {
 		if a := n.Attr(name); a.Type != kind || len(a.Other) == 0 {
 			t.Errorf("%s: %+v", name, a)
 		}
@@ -140,7 +140,7 @@ func TestOffsets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = mapTensors(m, func(x *Tensor, _ bool) (*Tensor, error) {
+		_, _ = MapTensors(m, func(x *Tensor, _ bool) (*Tensor, error) {
 			if x.Offset >= 0 {
 				found++
 				if len(x.Raw) == 0 || &b[x.Offset] != &x.Raw[0] || cap(x.Raw) != len(x.Raw) {

@@ -19,7 +19,7 @@ import (
 // are those of the file system and, for references that leave the folder, of Data.
 func Digest(m *Model) (string, error) {
 	locations := map[string]bool{}
-	_, err := mapTensors(m, func(t *Tensor, _ bool) (*Tensor, error) {
+	_, err := MapTensors(m, func(t *Tensor, _ bool) (*Tensor, error) {
 		if t.External != nil {
 			locations[t.External.Location] = true
 			_, err := m.Data(t)

@@ -100,8 +100,8 @@ func (w *writer) float(num protowire.Number, v float32) {
 // message writes a nested message that f fills.
 func (w *writer) message(num protowire.Number, f func(*writer)) {
 	in := writer{depth: w.depth + 1}
-	if in.depth > 4*maxNesting {
-		w.err = fmt.Errorf("onnx: over %d messages inside each other", 4*maxNesting)
+	if in.depth > 4*MaxNesting {
+		w.err = fmt.Errorf("onnx: over %d messages inside each other", 4*MaxNesting)
 		return
 	}
 	f(&in)

@@ -12,7 +12,7 @@ func (w *writer) attribute(a *Attribute) {
 		w.value(a)
 	}
 	w.text(13, a.Doc)
-	late := a.Type == attrSparse || a.Type == attrSparses // by the number of its field
+	late := a.Type == AttrSparse || a.Type == AttrSparses // by the number of its field
 	if !late {
 		w.b = append(w.b, a.Other...)
 	}

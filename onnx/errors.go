@@ -67,8 +67,8 @@ func oneLine(s string) string {
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// withPath sets the file of an error that a decoder made.
-func withPath(err error, path string) error {
+// WithPath sets the file of an error that a decoder made.
+func WithPath(err error, path string) error {
 	var f *FormatError
 	var u *UnsupportedError
 	switch {

@@ -30,7 +30,7 @@ func Load(path string) (*Model, error) {
 	}
 	m, err := Decode(b)
 	if err != nil {
-		return nil, withPath(err, path)
+		return nil, WithPath(err, path)
 	}
 	m.Path, m.Dir = path, filepath.Dir(path)
 	return m, nil
@@ -45,7 +45,7 @@ func LoadFS(fsys fs.FS, name string) (*Model, error) {
 	}
 	m, err := Decode(b)
 	if err != nil {
-		return nil, withPath(err, name)
+		return nil, WithPath(err, name)
 	}
 	m.Path, m.Dir, m.FS = name, path.Dir(name), fsys
 	return m, nil

@@ -3,8 +3,8 @@
 //
 // A [Model] is the file as plain Go values: nodes refer to values by name, as
 // in the format. Weights are not copied on reading: a [Tensor] refers to bytes
-// of the file it came from. [Infer] computes element types and symbolic shapes,
-// a [Builder] appends nodes to a graph, and [Check] says what is wrong with one.
+// of the file it came from. [shape.Infer] computes element types and symbolic shapes,
+// a [build.Builder] appends nodes to a graph, and [Check] says what is wrong with one.
 //
 // The format is described in onnx.proto of the ONNX specification; field
 // numbers in this package are those of that file.

@@ -1,4 +1,4 @@
-package onnx
+package onnx_test
 
 import (
 	"bytes"
@@ -9,6 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // TestNodeTests takes the models of the standard's own tests through the reader, the
@@ -42,24 +47,24 @@ func TestNodeTests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := roundTrip(t, b)
+			out := onnx.RoundTrip(t, b)
 			if bytes.Equal(b, out) {
 				equal++
 			}
-			m, err := Decode(b)
+			m, err := onnx.Decode(b)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := Check(m); err != nil {
+			if err := onnx.Check(m); err != nil {
 				t.Error(err)
 			}
 			results := map[string][]byte{"written.onnx": out}
 			if results["inferred.json"], err = inferredJSON(m); err != nil {
 				t.Error(err)
 			}
-			for what, f := range map[string]func(*Model) (*Model, error){"built": rebuilt, "upgraded": upgradedCopy, "simplified": simplifiedCopy} {
+			for what, f := range map[string]func(*onnx.Model) (*onnx.Model, error){"built": rebuilt, "upgraded": upgradedCopy, "simplified": simplifiedCopy} {
 				c, err := f(m)
-				var unsupported *UnsupportedError
+				var unsupported *onnx.UnsupportedError
 				if what == "upgraded" && errors.As(err, &unsupported) {
 					t.Logf("not upgraded: %v", err)
 					continue
@@ -71,10 +76,10 @@ func TestNodeTests(t *testing.T) {
 				if c == nil {
 					continue
 				}
-				if err := Check(c); err != nil {
+				if err := onnx.Check(c); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
-				if results[what+".onnx"], err = Encode(c); err != nil {
+				if results[what+".onnx"], err = onnx.Encode(c); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
 				done[what]++
@@ -104,14 +109,14 @@ func writeAll(t *testing.T, name string, files map[string][]byte) {
 
 // inferredJSON states type and shape of the outputs; a dimension is a number, or the
 // text of what it is.
-func inferredJSON(m *Model) ([]byte, error) {
+func inferredJSON(m *onnx.Model) ([]byte, error) {
 	// Without what the file says itself of its outputs.
 	c := m.Clone()
 	c.Graph.ValueInfos = nil
 	for _, v := range c.Graph.Outputs {
-		v.Type = Type{}
+		v.Type = onnx.Type{}
 	}
-	vals, err := Infer(c)
+	vals, err := shape.Infer(c)
 	if err != nil {
 		return nil, err
 	}
@@ -140,15 +145,15 @@ func inferredJSON(m *Model) ([]byte, error) {
 }
 
 // rebuilt builds the main graph of m again, node by node, with a Builder.
-func rebuilt(m *Model) (*Model, error) {
+func rebuilt(m *onnx.Model) (*onnx.Model, error) {
 	c := m.Clone()
 	nodes, outputs := c.Graph.Nodes, c.Graph.Outputs
 	c.Graph.Nodes, c.Graph.Outputs, c.Graph.ValueInfos = nil, nil, nil
-	b, err := NewBuilder(c, "built/", nil)
+	b, err := build.New(c, "built/", nil)
 	if err != nil {
 		return nil, err
 	}
-	to := map[string]Value{}
+	to := map[string]build.Value{}
 	name := func(v string) string {
 		if w, ok := to[v]; ok {
 			return w
@@ -156,11 +161,11 @@ func rebuilt(m *Model) (*Model, error) {
 		return v
 	}
 	for _, n := range nodes {
-		in := make([]Value, len(n.Inputs))
+		in := make([]build.Value, len(n.Inputs))
 		for i, v := range n.Inputs {
 			in[i] = name(v)
 		}
-		n.captured(name)
+		n.Captured(name)
 		out := b.OpN(n.Domain, n.Op, len(n.Outputs), in, n.Attrs...)
 		if b.Err() != nil {
 			return nil, b.Err()
@@ -182,7 +187,7 @@ func rebuilt(m *Model) (*Model, error) {
 			return nil, b.Err()
 		}
 		// Where inference does not know the type, the file has to say it.
-		if v := c.Graph.Outputs[i]; v.Type.Elem == Undefined {
+		if v := c.Graph.Outputs[i]; v.Type.Elem == onnx.Undefined {
 			v.Type = o.Type
 		}
 	}
@@ -190,27 +195,27 @@ func rebuilt(m *Model) (*Model, error) {
 }
 
 // upgradedCopy returns nil for a model that is new enough.
-func upgradedCopy(m *Model) (*Model, error) {
-	if m.Opset() >= newestUpgrade || m.Opsets[""] == 0 {
+func upgradedCopy(m *onnx.Model) (*onnx.Model, error) {
+	if m.Opset() >= onnx.NewestUpgrade || m.Opsets[""] == 0 {
 		return nil, nil
 	}
 	c := m.Clone()
-	if err := Upgrade(c, newestUpgrade); err != nil {
+	if err := rewrite.Upgrade(c, onnx.NewestUpgrade); err != nil {
 		return nil, err
 	}
-	if c.Opset() != newestUpgrade {
+	if c.Opset() != onnx.NewestUpgrade {
 		return nil, fmt.Errorf("the operator set is %d", c.Opset())
 	}
-	if _, err := NewBuilder(c.Clone(), "b/", nil); err != nil {
+	if _, err := build.New(c.Clone(), "b/", nil); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func simplifiedCopy(m *Model) (*Model, error) {
+func simplifiedCopy(m *onnx.Model) (*onnx.Model, error) {
 	c := m.Clone()
-	if err := Inline(c); err != nil {
+	if err := rewrite.Inline(c); err != nil {
 		return nil, err
 	}
-	return c, Simplify(c)
+	return c, rewrite.Simplify(c)
 }

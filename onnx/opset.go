@@ -2,11 +2,11 @@ package onnx
 
 import "slices"
 
-// newestUpgrade is the newest operator set that models are upgraded to.
-const newestUpgrade = 18
+// NewestUpgrade is the newest operator set that models are upgraded to.
+const NewestUpgrade = 18
 
-// setOpset declares version v of an operator set.
-func (m *Model) setOpset(domain string, v int64) {
+// SetOpset declares version v of an operator set.
+func (m *Model) SetOpset(domain string, v int64) {
 	if m.Opsets == nil {
 		m.Opsets = map[string]int64{}
 	}
@@ -16,8 +16,8 @@ func (m *Model) setOpset(domain string, v int64) {
 // fileVersion is the first version of the file format that may use an operator set.
 var fileVersion = []struct{ opset, ir int64 }{{9, 4}, {10, 5}, {11, 6}, {12, 7}, {15, 8}, {19, 9}, {21, 10}, {23, 11}}
 
-// raiseIR raises the version of the file format to the first that may use opset.
-func (m *Model) raiseIR(opset int64) {
+// RaiseIR raises the version of the file format to the first that may use opset.
+func (m *Model) RaiseIR(opset int64) {
 	old := m.IRVersion
 	for _, v := range fileVersion {
 		if opset >= v.opset {

@@ -31,7 +31,7 @@ func EncodeReferencing(m *Model) (proto []byte, dir string, err error) {
 		dir = r.open(m, dir)
 		defer r.close()
 	}
-	out, err := mapTensors(m, func(t *Tensor, initializer bool) (*Tensor, error) {
+	out, err := MapTensors(m, func(t *Tensor, initializer bool) (*Tensor, error) {
 		if m.FS != nil && t.External != nil {
 			return m.Resolve(t)
 		}
@@ -114,7 +114,7 @@ func (r *referrer) has(t *Tensor) bool {
 // allIn reports whether all external data of m is in a folder.
 func allIn(m *Model, dir string) bool {
 	all := true
-	_, _ = mapTensors(m, func(t *Tensor, _ bool) (*Tensor, error) {
+	_, _ = MapTensors(m, func(t *Tensor, _ bool) (*Tensor, error) {
 		if t.External != nil {
 			at, _ := m.place(t.External.Location)
 			all = all && at == dir

@@ -78,7 +78,7 @@ func newTensor(name string, typ DataType, dims []int64, n int) *Tensor {
 // Floats returns the elements of a float tensor of any width as float32. A
 // double is rounded to the nearest.
 func (t *Tensor) Floats() ([]float32, error) {
-	n, err := t.count()
+	n, err := t.Count()
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (t *Tensor) Floats() ([]float32, error) {
 // Float64s returns the elements of a tensor of numbers of any type as float64.
 // Integers above 2⁵³ are rounded to the nearest.
 func (t *Tensor) Float64s() ([]float64, error) {
-	n, err := t.count()
+	n, err := t.Count()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (t *Tensor) Float64s() ([]float64, error) {
 // Int64s returns the elements of an integer tensor of any width, or of a bool
 // tensor as 0 and 1. A uint64 above the largest int64 is an error.
 func (t *Tensor) Int64s() ([]int64, error) {
-	n, err := t.count()
+	n, err := t.Count()
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (t *Tensor) Int64s() ([]int64, error) {
 
 // Bools returns the elements of a bool tensor.
 func (t *Tensor) Bools() ([]bool, error) {
-	n, err := t.count()
+	n, err := t.Count()
 	if err != nil {
 		return nil, err
 	}
@@ -184,9 +184,9 @@ func (t *Tensor) Bools() ([]bool, error) {
 	return v, nil
 }
 
-// count returns the number of elements, and an error unless Raw holds exactly
+// Count returns the number of elements, and an error unless Raw holds exactly
 // them.
-func (t *Tensor) count() (int, error) {
+func (t *Tensor) Count() (int, error) {
 	n, err := t.Elements()
 	if err != nil {
 		return 0, err

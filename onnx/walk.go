@@ -2,10 +2,10 @@ package onnx
 
 import "slices"
 
-// mapTensors returns a copy of m in which f has replaced every tensor. What does
+// MapTensors returns a copy of m in which f has replaced every tensor. What does
 // not change is shared with m. The second argument of f tells an initialiser of a
 // graph from a tensor in an attribute.
-func mapTensors(m *Model, f func(t *Tensor, initializer bool) (*Tensor, error)) (*Model, error) {
+func MapTensors(m *Model, f func(t *Tensor, initializer bool) (*Tensor, error)) (*Model, error) {
 	out := *m
 	var err error
 	if out.Graph, err = mapGraph(m.Graph, f); err != nil {
@@ -94,31 +94,31 @@ func mapAttrs(attrs []*Attribute, f func(*Tensor, bool) (*Tensor, error)) ([]*At
 	return out, nil
 }
 
-// eachNode calls f with the nodes and those of their subgraphs.
-func eachNode(nodes []*Node, f func(*Node)) {
+// EachNode calls f with the nodes and those of their subgraphs.
+func EachNode(nodes []*Node, f func(*Node)) {
 	for _, n := range nodes {
 		f(n)
 		for _, a := range n.Attrs {
-			for _, g := range a.subgraphs() {
-				eachNode(g.Nodes, f)
+			for _, g := range a.Subgraphs() {
+				EachNode(g.Nodes, f)
 			}
 		}
 	}
 }
 
-// subgraphs returns the graphs that a holds.
-func (a *Attribute) subgraphs() []*Graph {
+// Subgraphs returns the graphs that a holds.
+func (a *Attribute) Subgraphs() []*Graph {
 	if a.G != nil {
 		return append([]*Graph{a.G}, a.Graphs...)
 	}
 	return a.Graphs
 }
 
-// captured applies f to the names that subgraphs of n read, as input of a node or as
+// Captured applies f to the names that subgraphs of n read, as input of a node or as
 // output, and that are not bound inside.
-func (n *Node) captured(f func(string) string) {
+func (n *Node) Captured(f func(string) string) {
 	for _, a := range n.Attrs {
-		for _, g := range a.subgraphs() {
+		for _, g := range a.Subgraphs() {
 			g.captured(f)
 		}
 	}
@@ -147,7 +147,7 @@ func (g *Graph) captured(f func(string) string) {
 		for i, v := range n.Inputs {
 			n.Inputs[i] = outer(v)
 		}
-		n.captured(outer)
+		n.Captured(outer)
 	}
 	for _, v := range g.Outputs {
 		v.Name = outer(v.Name)

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxNesting bounds graphs inside graphs. Other readers stop at 100 nested
+	// MaxNesting bounds graphs inside graphs. Other readers stop at 100 nested
 	// messages, which is 33 graphs.
-	maxNesting = 32
+	MaxNesting = 32
 	// maxRecords bounds the messages of a model (nodes, attributes, tensors,
 	// dimensions, ...), since each takes about a hundred times its two bytes.
 	maxRecords = 1 << 22

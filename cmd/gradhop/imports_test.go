@@ -18,18 +18,21 @@ const module = "github.com/gradhop/gradhop"
 // lies behind them is judged at its own package.
 var allowed = map[string][]string{
 	"onnx":                {},
-	"onnx/grad":           {"onnx"},
-	"onnx/grad/gradtest":  {"onnx", "onnx/grad", "onnx/ort"}, // proves rules by running them
-	"onnx/grad/gradcheck": {"onnx", "onnx/grad", "onnx/ort"}, // checks users' models by running them
+	"onnx/shape":          {"onnx"},
+	"onnx/build":          {"onnx", "onnx/shape"},
+	"onnx/rewrite":        {"onnx", "onnx/shape", "onnx/build"},
+	"onnx/grad":           {"onnx", "onnx/shape", "onnx/build", "onnx/rewrite"},
+	"onnx/grad/gradtest":  {"onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort"}, // proves rules by running them
+	"onnx/grad/gradcheck": {"onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort"}, // checks users' models by running them
 	"onnx/ort":            {},
 	"tokenize":            {"tokenize"},
 	"energies":            {"energies"},
-	"energies/neural":     {"energies", "energies/neural", "onnx", "onnx/grad", "onnx/ort"},
+	"energies/neural":     {"energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort"},
 	"samplers":            {"energies", "samplers"},
 	"samplers/store":      {"energies", "samplers"},
 	"models":              {"models/hub", "onnx"},
 	"models/hub":          {"models/hub"},
-	"tasks":               {"tasks", "energies", "energies/neural", "onnx", "onnx/grad", "onnx/ort", "tokenize", "models", "models/hub", "samplers/diag"},
+	"tasks":               {"tasks", "energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort", "tokenize", "models", "models/hub", "samplers/diag"},
 	"tasks/textmetrics":   {},
 	"cmd/gradhop":         {"*"},
 	"scripts":             {"*"},

@@ -17,8 +17,11 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -28,22 +31,22 @@ import (
 // energy-based models of this size.
 func resNet(b testing.TB, blocks int) *onnx.Model {
 	b.Helper()
-	g, err := onnx.NewBuilder(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "resnet"}}, "n/", nil)
+	g, err := build.New(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "resnet"}}, "n/", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	const width = 32
 	r := rand.New(rand.NewPCG(1, 2))
-	conv := func(x onnx.Value, in, stride int64) onnx.Value {
+	conv := func(x build.Value, in, stride int64) build.Value {
 		w := make([]float32, width*in*9)
 		for i := range w {
 			w[i] = float32(r.NormFloat64() / math.Sqrt(float64(9*in)))
 		}
-		return g.Op("Conv", []onnx.Value{x, g.Const(onnx.NewFloat("", []int64{width, in, 3, 3}, w))},
+		return g.Op("Conv", []build.Value{x, g.Const(onnx.NewFloat("", []int64{width, in, 3, 3}, w))},
 			onnx.IntsAttr("pads", 1, 1, 1, 1), onnx.IntsAttr("strides", stride, stride))
 	}
-	swish := func(x onnx.Value) onnx.Value { return g.Mul(x, g.Op("Sigmoid", []onnx.Value{x})) }
-	x := conv(g.Input("x", onnx.Float, onnx.Sym("n"), onnx.D(1), onnx.D(28), onnx.D(28)), 1, 2)
+	swish := func(x build.Value) build.Value { return g.Mul(x, g.Op("Sigmoid", []build.Value{x})) }
+	x := conv(g.Input("x", onnx.Float, shape.Sym("n"), shape.D(1), shape.D(28), shape.D(28)), 1, 2)
 	for range blocks {
 		x = g.Add(x, conv(swish(conv(swish(x), width, 1)), width, 1))
 	}
@@ -126,7 +129,7 @@ func bareLoop(b *testing.B, model *onnx.Model, o ort.Options, chains, sites int)
 	if err != nil {
 		b.Fatal(err)
 	}
-	onnx.Prune(r.Model.Graph)
+	rewrite.Prune(r.Model.Graph)
 	proto, err := onnx.Encode(r.Model)
 	if err != nil {
 		b.Fatal(err)

@@ -20,7 +20,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -57,29 +59,29 @@ func weights(n int64) (w, b []float32) {
 }
 
 func writeEnergy(kind string, n int64, path string) error {
-	b, err := onnx.NewBuilder(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: kind}}, "n/", nil)
+	b, err := build.New(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: kind}}, "n/", nil)
 	if err != nil {
 		return err
 	}
-	batch := onnx.Sym("n")
-	var rows onnx.Value
+	batch := shape.Sym("n")
+	var rows build.Value
 	long := n
 	switch kind {
 	case "hot":
 		long = 3 * n
-		rows = b.Reshape(b.Input("x", onnx.Float, batch, onnx.D(n), onnx.D(3)), b.Ints(-1, long))
+		rows = b.Reshape(b.Input("x", onnx.Float, batch, shape.D(n), shape.D(3)), b.Ints(-1, long))
 	case "image":
 		long = n * n
-		rows = b.Reshape(b.Input("x", onnx.Float, batch, onnx.D(1), onnx.D(n), onnx.D(n)), b.Ints(-1, long))
+		rows = b.Reshape(b.Input("x", onnx.Float, batch, shape.D(1), shape.D(n), shape.D(n)), b.Ints(-1, long))
 	case "codes":
 		table := b.Const(onnx.NewFloat("", []int64{3}, []float32{-1, 0.5, 1.25}))
-		rows = b.Gather(table, b.Input("x", onnx.Int64, batch, onnx.D(n)), 0)
+		rows = b.Gather(table, b.Input("x", onnx.Int64, batch, shape.D(n)), 0)
 	default: // pair, nan, rows, fed, mean
-		rows = b.Input("x", onnx.Float, batch, onnx.D(n))
+		rows = b.Input("x", onnx.Float, batch, shape.D(n))
 	}
 	switch kind {
 	case "rows":
-		b.Output("score", b.Op("Tanh", []onnx.Value{rows}))
+		b.Output("score", b.Op("Tanh", []build.Value{rows}))
 	case "mean":
 		b.Output("score", b.ReduceMean(rows, []int64{0, 1}, false))
 	default:
@@ -88,14 +90,14 @@ func writeEnergy(kind string, n int64, path string) error {
 		u := b.ReduceSum(b.Mul(rows, inner), []int64{1}, false)
 		if kind == "nan" {
 			// The square root of 2.5 - Σ of the first three.
-			three := b.ReduceSum(b.Op("Slice", []onnx.Value{rows, b.Ints(0), b.Ints(3), b.Ints(1)}), []int64{1}, false)
-			u = b.Add(u, b.Op("Sqrt", []onnx.Value{b.Sub(b.Scalar(2.5, three), three)}))
+			three := b.ReduceSum(b.Op("Slice", []build.Value{rows, b.Ints(0), b.Ints(3), b.Ints(1)}), []int64{1}, false)
+			u = b.Add(u, b.Op("Sqrt", []build.Value{b.Sub(b.Scalar(2.5, three), three)}))
 		}
 		if kind == "inf" {
-			u = b.Add(u, b.Op("Exp", []onnx.Value{b.Add(b.ReduceSum(b.Mul(rows, rows), []int64{1}, false), b.Scalar(500, rows))}))
+			u = b.Add(u, b.Op("Exp", []build.Value{b.Add(b.ReduceSum(b.Mul(rows, rows), []int64{1}, false), b.Scalar(500, rows))}))
 		}
 		if kind == "fed" {
-			u = b.Mul(u, b.Input("scale", onnx.Float, onnx.D(1)))
+			u = b.Mul(u, b.Input("scale", onnx.Float, shape.D(1)))
 		}
 		b.Output("score", u)
 	}

@@ -8,13 +8,14 @@ import (
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/internal/neuraltest"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // TestDynamicModel is the same for any model, with a batch that is open or a number.
 func TestDynamicModel(t *testing.T) {
 	q := newQuadratic(6)
-	for _, batch := range []onnx.Dim{onnx.Sym("n"), onnx.D(3)} {
-		m := q.model(t, onnx.Float, batch, onnx.D(6))
+	for _, batch := range []shape.Dim{shape.Sym("n"), shape.D(3)} {
+		m := q.model(t, onnx.Float, batch, shape.D(6))
 		if neuraltest.RoundMatMuls(m) != 1 {
 			t.Fatal("one neuraltest.Product is wanted")
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
@@ -159,11 +161,11 @@ func meanU(energy energies.Energy) float64 {
 // An energy composed in Go: U = Σ_i x_i·x_{i+1} of a ring of six spins, whose neighbours
 // agree in exp(1)/(exp(1)+exp(-1)) = 88% of the draws, and a little more since it is closed.
 func ExampleNewModel_builder() {
-	b, err := onnx.NewBuilder(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "ring"}}, "ring/", nil)
+	b, err := build.New(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "ring"}}, "ring/", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	x := b.Input("x", onnx.Float, onnx.Sym("batch"), onnx.D(6))
+	x := b.Input("x", onnx.Float, shape.Sym("batch"), shape.D(6))
 	next := b.Gather(x, b.Ints(1, 2, 3, 4, 5, 0), 1)
 	b.Output("score", b.ReduceSum(b.Mul(x, next), []int64{1}, false))
 	if err := b.Err(); err != nil {
@@ -206,11 +208,11 @@ func ExampleNewModel_sum() {
 		log.Fatal(err)
 	}
 	// The other expert wants few pixels to be lit.
-	b, err := onnx.NewBuilder(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "dark"}}, "dark/", nil)
+	b, err := build.New(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "dark"}}, "dark/", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	b.Output("score", b.Neg(b.ReduceSum(b.Input("x", onnx.Float, onnx.Sym("batch"), onnx.D(16)), []int64{1}, false)))
+	b.Output("score", b.Neg(b.ReduceSum(b.Input("x", onnx.Float, shape.Sym("batch"), shape.D(16)), []int64{1}, false)))
 	if err := b.Err(); err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // ModelOptions says how a model computes an energy. Zero fields mean defaults.
@@ -27,7 +29,7 @@ type ModelOptions struct {
 	// Fixed gives the model's other inputs. One whose first dimension is the batch,
 	// by its name in the file, may be given for one chain: it is repeated.
 	Fixed map[string]*ort.Tensor
-	// Bind gives numbers for named dimensions of the inputs; see [onnx.Bind].
+	// Bind gives numbers for named dimensions of the inputs; see [rewrite.Bind].
 	Bind map[string]int64
 	// MaxBatch bounds the rows in one run of the model, rounded up to a multiple of four;
 	// 0 is no bound. A model whose batch is a number runs on as many at a time.
@@ -96,11 +98,11 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 		return nil, err
 	}
 	m = m.Clone()
-	onnx.Sort(m)
-	if _, err := onnx.WidenFloat16(m); err != nil {
+	rewrite.Sort(m)
+	if _, err := rewrite.WidenFloat16(m); err != nil {
 		return nil, err
 	}
-	if err := onnx.Bind(m, o.Bind); err != nil {
+	if err := rewrite.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
 	e := &Model{opts: o, model: m, alone: session.MixesRows(m.Graph), sessions: map[bool]*session.Session{}}
@@ -141,7 +143,7 @@ func (e *InputsError) Error() string {
 // checkOutput refuses an output whose stated shape has other numbers of elements than
 // the batch has chains, as a mean over the batch: [grad.Append] takes it for one row.
 func (e *Model) checkOutput() error {
-	vals, err := onnx.Infer(e.model)
+	vals, err := shape.Infer(e.model)
 	if err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func (e *Model) checkOutput() error {
 			return nil
 		}
 	}
-	return &grad.RowsError{Output: e.opts.Output, Shape: onnx.ShapeString(info.Shape)}
+	return &grad.RowsError{Output: e.opts.Output, Shape: shape.String(info.Shape)}
 }
 
 // names settles which input and output are meant.
@@ -255,7 +257,7 @@ func (e *Model) differentiated() (*grad.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	vals, err := onnx.Infer(r.Model)
+	vals, err := shape.Infer(r.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -263,11 +265,11 @@ func (e *Model) differentiated() (*grad.Result, error) {
 	if !e.layout.integer {
 		return r, nil
 	}
-	shape := vals[r.Grads[0]].Shape
-	n, ok := shape[len(shape)-1].Const()
+	dims := vals[r.Grads[0]].Shape
+	n, ok := dims[len(dims)-1].Const()
 	if !ok || n < int64(e.layout.low+e.opts.Space.Values) {
-		return nil, &MismatchError{e.opts.Space.String(), e.opts.Input, onnx.ShapeString(shape),
-			fmt.Sprintf("codes up to %d index a table of %s entries", e.layout.low+e.opts.Space.Values-1, shape[len(shape)-1])}
+		return nil, &MismatchError{e.opts.Space.String(), e.opts.Input, shape.String(dims),
+			fmt.Sprintf("codes up to %d index a table of %s entries", e.layout.low+e.opts.Space.Values-1, dims[len(dims)-1])}
 	}
 	e.hot = int(n)
 	return r, nil
@@ -290,7 +292,7 @@ func (e *Model) session(gradient bool) (*session.Session, error) {
 		g = r.Model
 		g.Graph.Outputs = []*onnx.ValueInfo{g.Graph.Output(e.opts.Output), g.Graph.Output(r.Grads[0])}
 	}
-	onnx.Prune(g.Graph)
+	rewrite.Prune(g.Graph)
 	s, err := session.Open(g, e.opts.Runtime)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // layout is how a state lies in the model's input.
@@ -136,18 +137,18 @@ func shapeText(v *onnx.ValueInfo) string {
 	if !v.Type.HasShape {
 		return "unknown"
 	}
-	var ds []onnx.Dim
+	var ds []shape.Dim
 	for _, d := range v.Type.Shape {
 		switch {
 		case d.Param != "":
-			ds = append(ds, onnx.Sym(d.Param))
+			ds = append(ds, shape.Sym(d.Param))
 		case d.Value >= 0:
-			ds = append(ds, onnx.D(d.Value))
+			ds = append(ds, shape.D(d.Value))
 		default:
-			ds = append(ds, onnx.Sym("?"))
+			ds = append(ds, shape.Sym("?"))
 		}
 	}
-	return onnx.ShapeString(ds)
+	return shape.String(ds)
 }
 
 // run evaluates one batch.

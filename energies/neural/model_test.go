@@ -13,8 +13,11 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // quadratic is U(z) = zᵀWz + bz of a flat vector z, the energy that the models here
@@ -55,7 +58,7 @@ func (q *quadratic) slope(z []float64, i int) float64 {
 }
 
 // model writes U for an input of the given shape, [N, …] or, without a batch axis, […].
-func (q *quadratic) model(t *testing.T, elem onnx.DataType, shape ...onnx.Dim) *onnx.Model {
+func (q *quadratic) model(t *testing.T, elem onnx.DataType, shape ...shape.Dim) *onnx.Model {
 	t.Helper()
 	b := newBuilder(t)
 	x := b.Input("x", elem, shape...)
@@ -64,8 +67,8 @@ func (q *quadratic) model(t *testing.T, elem onnx.DataType, shape ...onnx.Dim) *
 }
 
 // output writes U of rows [N, n].
-func (q *quadratic) output(b *onnx.Builder, rows onnx.Value, scalar bool) {
-	constant := func(v []float64, dims ...int64) onnx.Value {
+func (q *quadratic) output(b *build.Builder, rows build.Value, scalar bool) {
+	constant := func(v []float64, dims ...int64) build.Value {
 		if b.Info(rows).Type == onnx.Double {
 			return b.Const(onnx.NewDouble("", dims, v))
 		}
@@ -84,16 +87,16 @@ func (q *quadratic) output(b *onnx.Builder, rows onnx.Value, scalar bool) {
 	b.Output("score", u)
 }
 
-func newBuilder(t *testing.T) *onnx.Builder {
+func newBuilder(t *testing.T) *build.Builder {
 	t.Helper()
-	b, err := onnx.NewBuilder(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "test"}}, "n/", nil)
+	b, err := build.New(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "test"}}, "n/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func done(t *testing.T, b *onnx.Builder) *onnx.Model {
+func done(t *testing.T, b *build.Builder) *onnx.Model {
 	t.Helper()
 	if err := b.Err(); err != nil {
 		t.Fatal(err)
@@ -105,7 +108,7 @@ var one = ort.Options{Threads: 1}
 
 // table is the token model U = quadratic of the concatenated rows of an embedding
 // table, of integer input.
-func (q *quadratic) table(t *testing.T, elem onnx.DataType, entries []float64, width int64, shape ...onnx.Dim) *onnx.Model {
+func (q *quadratic) table(t *testing.T, elem onnx.DataType, entries []float64, width int64, shape ...shape.Dim) *onnx.Model {
 	t.Helper()
 	b := newBuilder(t)
 	x := b.Input("x", elem, shape...)
@@ -120,7 +123,7 @@ func (q *quadratic) table(t *testing.T, elem onnx.DataType, entries []float64, w
 
 // TestModel: U and gradient of every layout equal those computed in Go in float64.
 func TestModel(t *testing.T) {
-	n, sym := onnx.D, onnx.Sym
+	n, sym := shape.D, shape.Sym
 	q6, q12 := newQuadratic(6), newQuadratic(12)
 	entries := make([]float64, 8) // 4 entries of width 2
 	for i := range entries {
@@ -224,8 +227,8 @@ func TestModel(t *testing.T) {
 // axis; two energies run at the same time.
 func TestModelFixed(t *testing.T) {
 	b := newBuilder(t)
-	x := b.Input("x", onnx.Float, onnx.Sym("n"), onnx.D(3))
-	w := b.Input("weight", onnx.Float, onnx.Sym("n"), onnx.D(3))
+	x := b.Input("x", onnx.Float, shape.Sym("n"), shape.D(3))
+	w := b.Input("weight", onnx.Float, shape.Sym("n"), shape.D(3))
 	k := b.Input("scale", onnx.Float)
 	b.Output("score", b.Mul(b.ReduceSum(b.Mul(x, w), []int64{1}, false), k))
 	b.Output("other", b.ReduceSum(x, []int64{1}, false))
@@ -264,12 +267,12 @@ func TestModelFixed(t *testing.T) {
 // TestModelBad: spaces that contradict the model, and other things that cannot be.
 func TestModelBad(t *testing.T) {
 	q := newQuadratic(6)
-	n, sym := onnx.D, onnx.Sym
+	n, sym := shape.D, shape.Sym
 	flat := q.model(t, onnx.Float, sym("n"), n(6))
 	binary := energies.Space{Sites: 6, Values: 2, Kind: energies.Binary}
 	table := q.table(t, onnx.Int64, make([]float64, 8), 2, sym("n"), n(3))
 	b := newBuilder(t)
-	b.Output("score", b.Op("Relu", []onnx.Value{b.Input("x", onnx.Float, sym("n"), n(6))}))
+	b.Output("score", b.Op("Relu", []build.Value{b.Input("x", onnx.Float, sym("n"), n(6))}))
 	rows := done(t, b)
 	overall := func(keep bool) *onnx.Model {
 		b := newBuilder(t)
@@ -297,7 +300,7 @@ func TestModelBad(t *testing.T) {
 		"space":         {flat, neural.ModelOptions{}, new(*energies.SpaceError), "sites"},
 		"empty allowed": {flat, neural.ModelOptions{Space: energies.Space{Sites: 6, Values: 2, Kind: energies.Binary, Allowed: [][]int32{{0}, {}, {0}, {0}, {0}, {0}}}}, new(*energies.SpaceError), "site 1"},
 		"temperature":   {flat, neural.ModelOptions{Space: binary, Temperature: -1}, new(*neural.OptionError), "temperature"},
-		"bind":          {flat, neural.ModelOptions{Space: binary, Bind: map[string]int64{"m": 2}}, new(*onnx.BindError), `"n"`},
+		"bind":          {flat, neural.ModelOptions{Space: binary, Bind: map[string]int64{"m": 2}}, new(*rewrite.BindError), `"n"`},
 		"fixed":         {flat, neural.ModelOptions{Space: binary, Fixed: map[string]*ort.Tensor{"z": {}}}, new(*grad.NameError), `"z"`},
 	} {
 		e, err := neural.NewModel(c.m, c.o)
@@ -312,7 +315,7 @@ func TestModelBad(t *testing.T) {
 
 // TestModelPlainCopy: a model stays as it was.
 func TestModelPlainCopy(t *testing.T) {
-	m := newQuadratic(6).model(t, onnx.Float, onnx.Sym("n"), onnx.D(6))
+	m := newQuadratic(6).model(t, onnx.Float, shape.Sym("n"), shape.D(6))
 	before := fmt.Sprint(len(m.Graph.Nodes), m.Graph.Inputs[0].Type, len(m.Graph.Outputs))
 	e, err := neural.NewModel(m, neural.ModelOptions{Space: energies.Space{Sites: 6, Values: 2, Kind: energies.Binary}, Bind: map[string]int64{"n": 3}, Runtime: one})
 	if err != nil {
@@ -328,7 +331,7 @@ func TestModelPlainCopy(t *testing.T) {
 // beside it, for a network whose widths fill no vector register.
 func TestModelRows(t *testing.T) {
 	b := newBuilder(t)
-	h := b.Input("x", onnx.Float, onnx.Sym("n"), onnx.D(7))
+	h := b.Input("x", onnx.Float, shape.Sym("n"), shape.D(7))
 	r := rand.New(rand.NewPCG(4, 4))
 	for i, w := range []int64{7, 33, 29, 1} {
 		if i == 0 {
@@ -340,7 +343,7 @@ func TestModelRows(t *testing.T) {
 			v[k] = float32(r.NormFloat64() / math.Sqrt(float64(in)))
 		}
 		h = b.MatMul(h, b.Const(onnx.NewFloat("", []int64{in, w}, v)))
-		h = b.Op([]string{"", "Elu", "Softplus", "Tanh"}[i], []onnx.Value{h})
+		h = b.Op([]string{"", "Elu", "Softplus", "Tanh"}[i], []build.Value{h})
 		h = b.Sub(h, b.ReduceMean(b.Mul(h, h), []int64{1}, true))
 	}
 	b.Output("score", b.Squeeze(h, 1))

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Reduce says what is differentiated of an output that holds more than one number.
@@ -75,7 +78,7 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	name := level(m.Graph, "grad") + "/"
-	b, err := onnx.NewBuilder(m, name, nil)
+	b, err := build.New(m, name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -99,26 +102,26 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
-	onnx.Prune(m.Graph)
+	rewrite.Prune(m.Graph)
 	return r, onnx.Check(m)
 }
 
 // prepare returns a copy of m in the form that rules read, and checks o against it.
 func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 	m = m.Clone()
-	onnx.Sort(m) // runtimes take graphs out of order
+	rewrite.Sort(m) // runtimes take graphs out of order
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}
-	if err := onnx.Bind(m, o.Bind); err != nil {
+	if err := rewrite.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
 	for _, step := range []func(*onnx.Model) error{
 		standardise,
 		func(m *onnx.Model) error { return checkNames(m, o) },
-		onnx.Simplify,
+		rewrite.Simplify,
 		func(m *onnx.Model) error { return expandPath(m, o) },
-		onnx.Simplify,
+		rewrite.Simplify,
 	} {
 		if err := step(m); err != nil {
 			return nil, err
@@ -130,7 +133,7 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 // expandPath replaces the composite operators that a gradient comes through, so that
 // what their parts compute is used again on the way back.
 func expandPath(m *onnx.Model, o *Options) error {
-	b, err := onnx.NewBuilder(m, "path/", nil)
+	b, err := build.New(m, "path/", nil)
 	if err != nil {
 		return err
 	}
@@ -173,7 +176,7 @@ func checkNames(m *onnx.Model, o *Options) error {
 			return fmt.Errorf("grad: input %q is asked for twice", w)
 		}
 	}
-	vals, err := onnx.Infer(m)
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return err
 	}
@@ -199,25 +202,25 @@ func names(list []*onnx.ValueInfo) []string {
 }
 
 // seedOf returns the gradient by the output itself.
-func seedOf(b *onnx.Builder, o Options, r *Result) (Value, error) {
-	shape, known := b.Shape(o.Of)
+func seedOf(b *build.Builder, o Options, r *Result) (Value, error) {
+	dims, known := b.Shape(o.Of)
 	t := b.Info(o.Of).Type
 	switch o.Reduce {
 	case ReduceNone:
 		if !known {
 			return "", &ShapeError{Node: "output", Value: o.Of, Have: "unknown rank", Want: "a known one"}
 		}
-		r.Seed = b.Input(level(b.Model().Graph, "seed")+"/"+o.Of, t, shape...)
+		r.Seed = b.Input(level(b.Model().Graph, "seed")+"/"+o.Of, t, dims...)
 		return r.Seed, b.Err()
 	case ReduceRows:
 		rows := known
-		for i, d := range shape {
+		for i, d := range dims {
 			rows = rows && (i == 0 || d.Is(1))
 		}
 		if !rows {
 			e := &RowsError{Output: o.Of, Shape: "unknown"}
 			if known {
-				e.Shape = onnx.ShapeString(shape)
+				e.Shape = shape.String(dims)
 			}
 			return "", e
 		}

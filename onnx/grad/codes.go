@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Integers that index a table have a gradient at their one-hot encoding: with
@@ -139,13 +140,13 @@ func (p *pass) addHot(n *onnx.Node, v, d Value) error {
 	s, okV := b.Shape(v)
 	of, okD := b.Shape(d)
 	if !okV || !okD || len(of) != len(s)+1 {
-		return &ShapeError{Node: n.Label(), Value: v, Have: onnx.ShapeString(of), Want: onnx.ShapeString(s) + " and an axis for the table"}
+		return &ShapeError{Node: n.Label(), Value: v, Have: shape.String(of), Want: shape.String(s) + " and an axis for the table"}
 	}
 	size := of[len(s)]
 	if have := p.grads[v]; have != "" {
 		a, _ := b.Shape(have)
 		if !a[len(s)].Equal(size) {
-			return &ShapeError{Node: n.Label(), Value: v, Have: onnx.ShapeString(of), Want: onnx.ShapeString(a)}
+			return &ShapeError{Node: n.Label(), Value: v, Have: shape.String(of), Want: shape.String(a)}
 		}
 	}
 	p.accumulate(v, b.Refine(d, append(slices.Clone(s), size)))

@@ -9,9 +9,12 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // words is the length of the tables that codes index.
@@ -23,16 +26,16 @@ const words = 5
 type codesCase struct {
 	shape []int64 // of the codes
 	// ids computes the output from codes.
-	ids func(g *gradtest.Gen, c onnx.Value) onnx.Value
+	ids func(g *gradtest.Gen, c build.Value) build.Value
 	// hot computes it from their one-hot encoding o, of one axis more. What only
 	// depends on the codes themselves may be read from c, which is constant.
-	hot func(g *gradtest.Gen, o, c onnx.Value) onnx.Value
+	hot func(g *gradtest.Gen, o, c build.Value) build.Value
 	// tol is 1e-8 where it is zero.
 	tol float64
 }
 
 // weights returns constants that are the same wherever the name is.
-func weights(g *gradtest.Gen, name string, dims ...int64) onnx.Value {
+func weights(g *gradtest.Gen, name string, dims ...int64) build.Value {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	r, n := rand.New(rand.NewPCG(h.Sum64(), 1)), int64(1)
@@ -56,21 +59,21 @@ func encoding(codes []int64) []float64 {
 }
 
 // hotOf returns the one-hot encoding of constant codes.
-func hotOf(g *gradtest.Gen, dims []int64, codes ...int64) onnx.Value {
+func hotOf(g *gradtest.Gen, dims []int64, codes ...int64) build.Value {
 	return g.Const(onnx.NewDouble("", append(slices.Clone(dims), words), encoding(codes)))
 }
 
 func (c codesCase) check(t *testing.T, elem onnx.DataType, symbolic bool) {
 	t.Helper()
 	g := gradtest.NewGen(18, onnx.Double, symbolic, 1)
-	dims := make([]onnx.Dim, len(c.shape))
+	dims := make([]shape.Dim, len(c.shape))
 	n := 1
 	for i, d := range c.shape {
-		dims[i] = onnx.D(d)
+		dims[i] = shape.D(d)
 		if symbolic {
 			name := fmt.Sprintf("n%d", i)
 			g.Sizes[name] = d
-			dims[i] = onnx.Sym(name)
+			dims[i] = shape.Sym(name)
 		}
 		n *= int(d)
 	}
@@ -80,11 +83,11 @@ func (c codesCase) check(t *testing.T, elem onnx.DataType, symbolic bool) {
 	}
 	ids := g.Feed(elem, dims, intTensor(elem, c.shape, codes))
 	y := c.ids(g, ids)
-	shape, _ := g.Shape(y)
+	full, _ := g.Shape(y)
 	if g.Err() != nil {
 		t.Fatal(g.Err())
 	}
-	u := g.Input("u", onnx.Double, shape...)
+	u := g.Input("u", onnx.Double, full...)
 	dx, err := grad.Backward(g.Builder, in(y), in(u), in(ids))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +95,7 @@ func (c codesCase) check(t *testing.T, elem onnx.DataType, symbolic bool) {
 	g.Output("y", y)
 	g.Output("dx", dx[0])
 	m := g.Model()
-	onnx.Prune(m.Graph)
+	rewrite.Prune(m.Graph)
 	if err := onnx.Check(m); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +107,7 @@ func (c codesCase) check(t *testing.T, elem onnx.DataType, symbolic bool) {
 	}
 
 	h := gradtest.NewGen(18, onnx.Double, false, 2)
-	o := h.Input("o", onnx.Double, onnx.Dims(append(slices.Clone(c.shape), words)...)...)
+	o := h.Input("o", onnx.Double, shape.Dims(append(slices.Clone(c.shape), words)...)...)
 	h.Output("y", c.hot(h, o, h.Const(onnx.NewInt64("", c.shape, codes))))
 	if h.Err() != nil {
 		t.Fatal(h.Err())

@@ -4,13 +4,15 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // moved returns the gradient of input i of an operator that moves codes, dy having
 // the one-hot axis behind those of the outputs. Renamed axes are done directly; for
 // the others the operator's own rule is asked about its twin that moves one-hot
 // encodings, which nobody reads and which is dropped.
-func moved(b *onnx.Builder, n *onnx.Node, i int, dy []Value) Value {
+func moved(b *build.Builder, n *onnx.Node, i int, dy []Value) Value {
 	x := n.Inputs[i]
 	shape, ok := b.Shape(x)
 	k := slices.IndexFunc(dy, func(d Value) bool { return d != "" })
@@ -92,7 +94,7 @@ func twinAttrs(n *onnx.Node, rank int) []*onnx.Attribute {
 // twinInput returns input j of the twin of n that moves one-hot encodings, of the
 // given size and type, where n moves the codes at input i. What the encodings are
 // does not matter, only their shape: they are zeros. dy has the one-hot axis too.
-func twinInput(b *onnx.Builder, n *onnx.Node, i, j int, size onnx.Dim, t onnx.DataType, dy Value) Value {
+func twinInput(b *build.Builder, n *onnx.Node, i, j int, size shape.Dim, t onnx.DataType, dy Value) Value {
 	v := n.Inputs[j]
 	s, ok := b.Shape(v)
 	at, ofCodes := carriers[n.Op], false
@@ -108,7 +110,7 @@ func twinInput(b *onnx.Builder, n *onnx.Node, i, j int, size onnx.Dim, t onnx.Da
 		}
 		return b.Unsqueeze(v, int64(len(s)))
 	case n.Op == "Expand":
-		return b.Op("Concat", []Value{v, b.DynamicShape([]onnx.Dim{size}, dy)}, onnx.IntAttr("axis", 0))
+		return b.Op("Concat", []Value{v, b.DynamicShape([]shape.Dim{size}, dy)}, onnx.IntAttr("axis", 0))
 	case n.Op == "Tile":
 		return b.Op("Concat", []Value{v, b.Ints(1)}, onnx.IntAttr("axis", 0))
 	case (n.Op == "Slice" || n.Op == "Pad") && j == 3:
@@ -118,7 +120,7 @@ func twinInput(b *onnx.Builder, n *onnx.Node, i, j int, size onnx.Dim, t onnx.Da
 }
 
 // fromFront returns constant axes counted from the front, in their own type.
-func fromFront(b *onnx.Builder, n *onnx.Node, axes Value, rank int) Value {
+func fromFront(b *build.Builder, n *onnx.Node, axes Value, rank int) Value {
 	list, ok := constants(b, axes)
 	if !ok {
 		b.Fail(&ShapeError{Node: n.Label(), Value: axes, Have: "axes unknown until run time", Want: "constant axes"})

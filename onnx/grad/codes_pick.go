@@ -4,11 +4,13 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // picked returns the gradient at the one-hot encoding of the codes by which n picks,
 // given dy, that of what it picked. looked says that these are codes again.
-func picked(b *onnx.Builder, n *onnx.Node, dy Value, looked bool) Value {
+func picked(b *build.Builder, n *onnx.Node, dy Value, looked bool) Value {
 	switch {
 	case looked:
 		// The code v stands for the code list[v]: dy has its axis last.
@@ -25,7 +27,7 @@ func picked(b *onnx.Builder, n *onnx.Node, dy Value, looked bool) Value {
 }
 
 // pickedHot: y = off + O·(on - off), with the new axis at axis.
-func pickedHot(b *onnx.Builder, n *onnx.Node, dy Value) Value {
+func pickedHot(b *build.Builder, n *onnx.Node, dy Value) Value {
 	value := func(k int64) Value { return b.Gather(n.In(2), whole(b, k), 0) }
 	step := b.Cast(b.Sub(value(1), value(0)), b.Info(dy).Type)
 	return b.Mul(toLast(b, n, dy, n.Int("axis", -1)), step)
@@ -33,21 +35,21 @@ func pickedHot(b *onnx.Builder, n *onnx.Node, dy Value) Value {
 
 // lines returns x as GatherElements reads it: y[i] = Σ_v O[i, v]·lines[i, v]. Its last
 // axis is that picked along, in whose place there is one of size 1.
-func lines(b *onnx.Builder, n *onnx.Node, x Value) Value {
+func lines(b *build.Builder, n *onnx.Node, x Value) Value {
 	idx := n.In(1)
-	shape, okX := b.Shape(x)
+	dims, okX := b.Shape(x)
 	at, okI := b.Shape(idx)
-	a, ok := frontAxis(n.Int("axis", 0), len(shape))
-	if !okX || !okI || !ok || len(at) != len(shape) {
+	a, ok := frontAxis(n.Int("axis", 0), len(dims))
+	if !okX || !okI || !ok || len(at) != len(dims) {
 		return failShape(b, n.Label(), idx)
 	}
 	// The codes may be fewer than x has lines.
-	for k := range shape {
-		if int64(k) != a && !shape[k].Equal(at[k]) {
-			x = slice(b, x, int64(k), onnx.D(0), at[k], []Value{idx})
-			shape = slices.Clone(shape)
-			shape[k] = at[k]
-			b.Refine(x, shape)
+	for k := range dims {
+		if int64(k) != a && !dims[k].Equal(at[k]) {
+			x = slice(b, x, int64(k), shape.D(0), at[k], []Value{idx})
+			dims = slices.Clone(dims)
+			dims[k] = at[k]
+			b.Refine(x, dims)
 		}
 	}
 	return b.Unsqueeze(toLast(b, n, x, a), a)
@@ -56,7 +58,7 @@ func lines(b *onnx.Builder, n *onnx.Node, x Value) Value {
 // placed is for ScatterElements: y[v] = x[v] + Σ_i O[i, v]·u[i] where it adds, and,
 // where no two codes are the same, y[v] = x[v] + Σ_i O[i, v]·(u[i] - x[v]) where it
 // replaces.
-func placed(b *onnx.Builder, n *onnx.Node, dy Value) Value {
+func placed(b *build.Builder, n *onnx.Node, dy Value) Value {
 	u := b.Unsqueeze(n.In(2), int64(b.Info(n.In(2)).Rank()))
 	if n.Str("reduction", "none") == "none" {
 		u = b.Sub(u, lines(b, n, n.In(0)))
@@ -66,33 +68,33 @@ func placed(b *onnx.Builder, n *onnx.Node, dy Value) Value {
 
 // pickedRows: y = O·W, so that dO = dy·Wᵀ, with the axes around the picked one
 // flattened.
-func pickedRows(b *onnx.Builder, n *onnx.Node, dy Value) Value {
+func pickedRows(b *build.Builder, n *onnx.Node, dy Value) Value {
 	x, idx := b.Cast(n.In(0), b.Info(dy).Type), n.In(1) // a table may be quantised
-	shape, okX := b.Shape(x)
+	dims, okX := b.Shape(x)
 	at, okI := b.Shape(idx)
-	a, ok := frontAxis(n.Int("axis", 0), len(shape))
+	a, ok := frontAxis(n.Int("axis", 0), len(dims))
 	if !okX || !okI || !ok {
 		return failShape(b, n.Label(), idx)
 	}
-	table := b.Transpose(x, append([]int64{a}, without(len(shape), a)...)...)
+	table := b.Transpose(x, append([]int64{a}, without(len(dims), a)...)...)
 	lead := int64(len(at))
-	perm := make([]int64, 0, len(shape)-1+len(at))
+	perm := make([]int64, 0, len(dims)-1+len(at))
 	for k := range lead {
 		perm = append(perm, a+k)
 	}
-	for k := range int64(len(shape)) - 1 + lead {
+	for k := range int64(len(dims)) - 1 + lead {
 		if k < a || k >= a+lead {
 			perm = append(perm, k)
 		}
 	}
 	d := b.Transpose(dy, perm...)
-	switch len(shape) {
+	switch len(dims) {
 	case 1:
 		return b.Mul(b.Unsqueeze(d, lead), table)
 	case 2:
 	default:
-		rest := onnx.Product(append(slices.Clone(shape[:a]), shape[a+1:]...))
-		table = b.ReshapeTo(table, []onnx.Dim{shape[a], rest}, x)
+		rest := shape.Product(append(slices.Clone(dims[:a]), dims[a+1:]...))
+		table = b.ReshapeTo(table, []shape.Dim{dims[a], rest}, x)
 		d = b.ReshapeTo(d, append(slices.Clone(at), rest), dy, x, idx)
 	}
 	if lead == 0 {
@@ -175,7 +177,7 @@ func (p *pass) addTuple(n *onnx.Node, dy Value) error {
 }
 
 // toLast moves an axis of x behind the others.
-func toLast(b *onnx.Builder, n *onnx.Node, x Value, axis int64) Value {
+func toLast(b *build.Builder, n *onnx.Node, x Value, axis int64) Value {
 	rank := b.Info(x).Rank()
 	a, ok := frontAxis(axis, rank)
 	if !ok {

@@ -5,11 +5,14 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Compose rewrites normalisations and activations of the main graph into forms
 // whose parts the backward pass can use again, and returns what it found, by the
-// name of the value. It must run before [onnx.NewBuilder], whose Mark then takes
+// name of the value. It must run before [build.New], whose Mark then takes
 // each entry. Values keep their names.
 //
 // Recognised are LayerNormalization, the same decomposed as exporters for older
@@ -17,12 +20,12 @@ import (
 // called swish, SiLU or quick GELU. With x̂ and 1/σ at hand the gradient of a
 // normalisation is eight operators instead of about twenty; and on CPU the composite
 // is faster than the runtime's fused kernel.
-func Compose(m *onnx.Model) (map[Value]onnx.Mark, error) {
-	vals, err := onnx.Infer(m)
+func Compose(m *onnx.Model) (map[Value]build.Mark, error) {
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return nil, err
 	}
-	c := &composer{m: m, vals: vals, writer: map[Value]*onnx.Node{}, uses: map[Value]int{}, marks: map[Value]onnx.Mark{}, folders: map[string]bool{}}
+	c := &composer{m: m, vals: vals, writer: map[Value]*onnx.Node{}, uses: map[Value]int{}, marks: map[Value]build.Mark{}, folders: map[string]bool{}}
 	for _, t := range m.Graph.Initializers {
 		c.claim(t.Name)
 	}
@@ -64,16 +67,16 @@ func Compose(m *onnx.Model) (map[Value]onnx.Mark, error) {
 		}
 	}
 	m.Graph.Nodes = c.out
-	onnx.Prune(m.Graph)
+	rewrite.Prune(m.Graph)
 	return c.marks, nil
 }
 
 type composer struct {
 	m      *onnx.Model
-	vals   onnx.Values
+	vals   shape.Values
 	writer map[Value]*onnx.Node
 	uses   map[Value]int
-	marks  map[Value]onnx.Mark
+	marks  map[Value]build.Mark
 	out    []*onnx.Node
 	// folders are the names that stand before a slash in those of values.
 	folders map[string]bool
@@ -176,7 +179,7 @@ func (c *composer) normaliseAs(hat, name, x, centred Value, axes []int64, eps fl
 	sigma := c.emit("Sqrt", name+"/sigma", []Value{shifted})
 	inv := c.emit("Reciprocal", name+"/inverse", []Value{sigma})
 	c.emit("Mul", hat, []Value{centred, inv})
-	c.marks[hat] = onnx.Mark{Kind: markNormalised, Values: []Value{x, inv}, Axes: axes}
+	c.marks[hat] = build.Mark{Kind: markNormalised, Values: []Value{x, inv}, Axes: axes}
 }
 
 // decomposedNorm recognises Div(c, Sqrt(Add(ReduceMean(c²), ε))) with c = x -

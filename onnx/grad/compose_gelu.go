@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // The kinds of mark that Compose leaves.
@@ -14,16 +15,16 @@ const (
 
 // composites maps a kind of mark to the gradient of the marked value y with respect
 // to Values[0], given dy.
-var composites = map[string]func(b *onnx.Builder, y Value, m onnx.Mark, dy Value) Value{
+var composites = map[string]func(b *build.Builder, y Value, m build.Mark, dy Value) Value{
 	// dx = (dy - mean dy - x̂·mean(dy·x̂))/σ
-	markNormalised: func(b *onnx.Builder, y Value, m onnx.Mark, dy Value) Value {
+	markNormalised: func(b *build.Builder, y Value, m build.Mark, dy Value) Value {
 		return layerNormBackward(b, dy, y, m.Values[1], m.Axes)
 	},
 	// With s = x/√2: dx = dy·½·(1 + erf s + s·exp(log(2/√π) - s²)). Each operator here
 	// is a pass over the widest tensors of a network, so factors are put where they cost
 	// none: 2/√π in the exponent, the ½ beside dy, where a runtime folds it into the
 	// matrix product that made dy.
-	markGelu: func(b *onnx.Builder, _ Value, m onnx.Mark, dy Value) Value {
+	markGelu: func(b *build.Builder, _ Value, m build.Mark, dy Value) Value {
 		s, p := m.Values[1], m.Values[2]
 		bell := b.Op("Exp", []Value{b.Sub(b.Scalar(math.Log(twoOverSqrtPi), s), b.Mul(s, s))})
 		slope := b.Add(p, b.Mul(s, bell))
@@ -42,7 +43,7 @@ func (c *composer) gelu(x, y Value) {
 	p := c.emit("Add", name+"/p", []Value{c.emit("Erf", name+"/erf", []Value{s}), c.constant(name+"/one", 1, x)})
 	xp := c.emit("Mul", name+"/xp", []Value{x, p})
 	c.emit("Mul", y, []Value{xp, c.constant(name+"/half", 0.5, x)})
-	c.marks[y] = onnx.Mark{Kind: markGelu, Values: []Value{x, s, p}}
+	c.marks[y] = build.Mark{Kind: markGelu, Values: []Value{x, s, p}}
 }
 
 // decomposedGelu recognises, in either order of each product,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // Values of a mark of a swish y = x·sigmoid(αx): x, s = sigmoid(αx), αx·s.
@@ -12,7 +13,7 @@ const markSwish = "swish"
 
 func init() {
 	// dx = dy·(s + αx·s·(1-s))
-	composites[markSwish] = func(b *onnx.Builder, _ Value, m onnx.Mark, dy Value) Value {
+	composites[markSwish] = func(b *build.Builder, _ Value, m build.Mark, dy Value) Value {
 		s, t := m.Values[1], m.Values[2]
 		return b.Mul(dy, b.Add(s, b.Mul(t, b.Sub(b.Scalar(1, s), s))))
 	}
@@ -23,7 +24,7 @@ func init() {
 // gradient needs αx·s, not y.
 func (c *composer) swish(x, y Value, alpha float64) {
 	name := c.folder(y)
-	mark := onnx.Mark{Kind: markSwish, Values: []Value{x}}
+	mark := build.Mark{Kind: markSwish, Values: []Value{x}}
 	if alpha == 1 {
 		s := c.emit("Sigmoid", name+"/s", []Value{x})
 		c.emit("Mul", y, []Value{x, s})

@@ -5,36 +5,38 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // A swish is one way to write x·sigmoid(αx).
 type swish struct {
 	name  string
 	alpha float64
-	write func(g *gradtest.Gen, x, alpha onnx.Value) onnx.Value
+	write func(g *gradtest.Gen, x, alpha build.Value) build.Value
 	// parts says that the rules of its parts give the gradient.
 	parts bool
 }
 
-func sigmoid(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("Sigmoid", in(x)) }
+func sigmoid(g *gradtest.Gen, x build.Value) build.Value { return g.Op("Sigmoid", in(x)) }
 
 func swishes() []swish {
-	quick := func(g *gradtest.Gen, x, a onnx.Value) onnx.Value { return g.Mul(x, sigmoid(g, g.Mul(x, a))) }
+	quick := func(g *gradtest.Gen, x, a build.Value) build.Value { return g.Mul(x, sigmoid(g, g.Mul(x, a))) }
 	return []swish{
 		{name: "quick GELU", alpha: 1.702, write: quick},
-		{name: "factors exchanged", alpha: 1.702, write: func(g *gradtest.Gen, x, a onnx.Value) onnx.Value { return g.Mul(sigmoid(g, g.Mul(a, x)), x) }},
-		{name: "SiLU", alpha: 1, write: func(g *gradtest.Gen, x, _ onnx.Value) onnx.Value { return g.Mul(x, sigmoid(g, x)) }},
-		{name: "SiLU, exchanged", alpha: 1, write: func(g *gradtest.Gen, x, _ onnx.Value) onnx.Value { return g.Mul(sigmoid(g, x), x) }},
+		{name: "factors exchanged", alpha: 1.702, write: func(g *gradtest.Gen, x, a build.Value) build.Value { return g.Mul(sigmoid(g, g.Mul(a, x)), x) }},
+		{name: "SiLU", alpha: 1, write: func(g *gradtest.Gen, x, _ build.Value) build.Value { return g.Mul(x, sigmoid(g, x)) }},
+		{name: "SiLU, exchanged", alpha: 1, write: func(g *gradtest.Gen, x, _ build.Value) build.Value { return g.Mul(sigmoid(g, x), x) }},
 		{name: "one", alpha: 1, write: quick},
 		{name: "negative", alpha: -0.75, write: quick},
 		{name: "tiny", alpha: 1e-40, write: quick, parts: true},
 		{name: "zero", alpha: 0, write: quick, parts: true},
-		{name: "another's sigmoid", alpha: 1, write: func(g *gradtest.Gen, x, _ onnx.Value) onnx.Value {
+		{name: "another's sigmoid", alpha: 1, write: func(g *gradtest.Gen, x, _ build.Value) build.Value {
 			return g.Mul(x, sigmoid(g, g.Op("Tanh", in(x))))
 		}, parts: true},
-		{name: "a factor of more dimensions", alpha: 1.702, write: func(g *gradtest.Gen, x, a onnx.Value) onnx.Value {
+		{name: "a factor of more dimensions", alpha: 1.702, write: func(g *gradtest.Gen, x, a build.Value) build.Value {
 			return g.Mul(x, sigmoid(g, g.Mul(x, g.Unsqueeze(g.Unsqueeze(g.Unsqueeze(a, 0), 0), 0))))
 		}, parts: true},
 	}
@@ -44,7 +46,7 @@ func swishes() []swish {
 func (s swish) model(elem onnx.DataType, points []float64) (*onnx.Model, gradtest.Feeds) {
 	g := gradtest.NewGen(18, elem, false, 1)
 	n := int64(len(points)) / 2
-	x := g.Input("x", elem, onnx.Dims(2, n)...)
+	x := g.Input("x", elem, shape.Dims(2, n)...)
 	g.Output("y", s.write(g, x, g.Scalar(s.alpha, x)))
 	return g.Model(), gradtest.Feeds{"x": gradtest.Tensor(elem, []int64{2, n}, points)}
 }

@@ -52,7 +52,7 @@ func (k opKey) String() string {
 	return k.domain + "." + k.op
 }
 
-// successors are operators that newer sets removed, with what [onnx.Upgrade] writes
+// successors are operators that newer sets removed, with what [rewrite.Upgrade] writes
 // in their place.
 var successors = map[string]string{"Upsample": "Resize", "Scatter": "ScatterElements"}
 

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Path says whether an output of a model can be differentiated by an input.
@@ -15,7 +18,7 @@ type Path struct {
 	// Codes says that the input holds integers that index tables, and Rows how many
 	// entries those have; where they differ, the least number that is known.
 	Codes bool
-	Rows  onnx.Dim
+	Rows  shape.Dim
 	// Nodes counts the operators between the two, where there is a way.
 	Nodes int
 	// StraightThrough are those of them whose rounding the gradient passes.
@@ -28,7 +31,7 @@ type Path struct {
 // only [Append] can tell.
 func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 	m = m.Clone()
-	onnx.Sort(m)
+	rewrite.Sort(m)
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}
@@ -47,7 +50,7 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 			return nil, &NameError{What: "output", Name: o, Have: outs}
 		}
 	}
-	b, err := onnx.NewBuilder(m, "", nil)
+	b, err := build.New(m, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +72,11 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 
 // standardise brings m to the operators and forms that rules read, in place.
 func standardise(m *onnx.Model) error {
-	if err := onnx.Inline(m); err != nil {
+	if err := rewrite.Inline(m); err != nil {
 		return err
 	}
-	onnx.FoldIf(m)
-	if err := onnx.Upgrade(m, minOpset); err != nil {
+	rewrite.FoldIf(m)
+	if err := rewrite.Upgrade(m, minOpset); err != nil {
 		return err
 	}
 	return expandAll(m, nil)
@@ -116,26 +119,26 @@ func (p *pass) describe(o, w string) Path {
 }
 
 // table returns the number of entries that n, which picks by codes, picks from.
-func (p *pass) table(n *onnx.Node) onnx.Dim {
+func (p *pass) table(n *onnx.Node) shape.Dim {
 	if n.Op == "OneHot" {
 		if i := p.b.Info(n.In(1)); len(i.Ints) == 1 {
 			return i.Ints[0]
 		}
-		return onnx.Sym("?")
+		return shape.Sym("?")
 	}
-	shape, ok := p.b.Shape(n.In(0))
+	dims, ok := p.b.Shape(n.In(0))
 	a := n.Int("axis", 0)
 	if a < 0 {
-		a += int64(len(shape))
+		a += int64(len(dims))
 	}
-	if !ok || a < 0 || a >= int64(len(shape)) {
-		return onnx.Sym("?")
+	if !ok || a < 0 || a >= int64(len(dims)) {
+		return shape.Sym("?")
 	}
-	return shape[a]
+	return dims[a]
 }
 
 // least returns the smaller of two sizes; zero stands for none yet.
-func least(a, b onnx.Dim) onnx.Dim {
+func least(a, b shape.Dim) shape.Dim {
 	x, okX := a.Const()
 	y, okY := b.Const()
 	if a.Is(0) || okY && (!okX || y < x) {

@@ -11,8 +11,11 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 var update = flag.Bool("update", false, "rewrite oracles.tsv and OPERATORS.md from the registry and the tests")
@@ -204,14 +207,14 @@ func TestSuccessors(t *testing.T) {
 			continue
 		}
 		g := gradtest.NewGen(9, onnx.Float, false, 1)
-		x := g.Float(onnx.Dims(1, 1, 2, 2), g.Signed)
-		in := []onnx.Value{x, g.Const(onnx.NewFloat("", []int64{4}, []float32{1, 1, 2, 2}))}
+		x := g.Float(shape.Dims(1, 1, 2, 2), g.Signed)
+		in := []build.Value{x, g.Const(onnx.NewFloat("", []int64{4}, []float32{1, 1, 2, 2}))}
 		if c.Op == "Scatter" {
-			in = []onnx.Value{x, g.Const(onnx.NewInt64("", []int64{1, 1, 1, 1}, []int64{0})), g.Float(onnx.Dims(1, 1, 1, 1), g.Signed)}
+			in = []build.Value{x, g.Const(onnx.NewInt64("", []int64{1, 1, 1, 1}, []int64{0})), g.Float(shape.Dims(1, 1, 1, 1), g.Signed)}
 		}
 		g.Op(c.Op, in)
 		m := g.Model()
-		if err := onnx.Upgrade(m, 18); err != nil {
+		if err := rewrite.Upgrade(m, 18); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.Op == c.By }) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Where indices are all different, the adjoint of a gather is a plain scatter, or a
@@ -13,9 +15,9 @@ import (
 const depthOfSearch = 16
 
 // distinct reports whether no two elements of v index the same entry of an axis.
-func distinct(b *onnx.Builder, v Value, size onnx.Dim) bool {
-	shape, ok := b.Shape(v)
-	if b.Unique(v) || ok && onnx.Product(shape).Is(1) {
+func distinct(b *build.Builder, v Value, size shape.Dim) bool {
+	dims, ok := b.Shape(v)
+	if b.Unique(v) || ok && shape.Product(dims).Is(1) {
 		return true
 	}
 	if list, ok := constants(b, v); ok {
@@ -25,7 +27,7 @@ func distinct(b *onnx.Builder, v Value, size onnx.Dim) bool {
 }
 
 // ascending reports whether v holds different numbers, none negative.
-func ascending(b *onnx.Builder, v Value, depth int) bool {
+func ascending(b *build.Builder, v Value, depth int) bool {
 	w := b.Writer(v)
 	if w == nil || w.Domain != "" || depth == 0 {
 		return false
@@ -40,20 +42,20 @@ func ascending(b *onnx.Builder, v Value, depth int) bool {
 	case "Expand", "Tile":
 		from, okF := b.Shape(w.In(0))
 		to, okT := b.Shape(v)
-		return okF && okT && onnx.Product(from).Equal(onnx.Product(to)) && ascending(b, w.In(0), depth-1)
+		return okF && okT && shape.Product(from).Equal(shape.Product(to)) && ascending(b, w.In(0), depth-1)
 	}
 	return false
 }
 
 // distinctTuples reports whether no two index tuples, along the last axis of v, are
 // the same.
-func distinctTuples(b *onnx.Builder, v Value, shape []onnx.Dim) bool {
+func distinctTuples(b *build.Builder, v Value, dims []shape.Dim) bool {
 	at, ok := b.Shape(v)
 	if !ok || len(at) == 0 {
 		return false
 	}
 	last := int64(len(at) - 1)
-	if b.Unique(v) || onnx.Product(at[:last]).Is(1) || at[last].Is(1) && len(shape) > 0 && distinct(b, v, shape[0]) {
+	if b.Unique(v) || shape.Product(at[:last]).Is(1) || at[last].Is(1) && len(dims) > 0 && distinct(b, v, dims[0]) {
 		return true
 	}
 	w := b.Writer(v)
@@ -78,7 +80,7 @@ func distinctTuples(b *onnx.Builder, v Value, shape []onnx.Dim) bool {
 }
 
 // distinctAlong reports whether no line of v along an axis repeats an index.
-func distinctAlong(b *onnx.Builder, v Value, axis int64) bool {
+func distinctAlong(b *build.Builder, v Value, axis int64) bool {
 	shape, ok := b.Shape(v)
 	if !ok || len(shape) == 0 {
 		return ok
@@ -96,7 +98,7 @@ const maxConstant = 1 << 18
 
 // constants returns the elements of a constant integer tensor, and whether v is one
 // of moderate size.
-func constants(b *onnx.Builder, v Value) ([]int64, bool) {
+func constants(b *build.Builder, v Value) ([]int64, bool) {
 	if info := b.Info(v); info.Ints != nil && info.Constant() {
 		out := make([]int64, len(info.Ints))
 		for i, d := range info.Ints {
@@ -110,7 +112,7 @@ func constants(b *onnx.Builder, v Value) ([]int64, bool) {
 			t = b.Model().Graph.Initializer(v)
 		}
 	} else if w.Op == "Constant" && w.Domain == "" {
-		t = onnx.ConstantTensor(w)
+		t = shape.ConstantTensor(w)
 	}
 	if t == nil || t.External != nil || t.Type != onnx.Int64 && t.Type != onnx.Int32 {
 		return nil, false
@@ -124,7 +126,7 @@ func constants(b *onnx.Builder, v Value) ([]int64, bool) {
 
 // allDifferent reports whether list indexes an axis of the given size without
 // repeats.
-func allDifferent(list []int64, size onnx.Dim) bool {
+func allDifferent(list []int64, size shape.Dim) bool {
 	n, known := size.Const()
 	seen := make(map[int64]bool, len(list))
 	negative, positive := false, false

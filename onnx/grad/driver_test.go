@@ -6,45 +6,47 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func newGen(opset int64) *gradtest.Gen { return gradtest.NewGen(opset, onnx.Double, false, 1) }
 
-func in(v ...onnx.Value) []onnx.Value { return v }
+func in(v ...build.Value) []build.Value { return v }
 
 // TestUses: contributions of all uses add up, through diamonds, several outputs,
 // and an output that another one is computed from.
 func TestUses(t *testing.T) {
 	for name, build := range map[string]func(g *gradtest.Gen){
 		"diamond": func(g *gradtest.Gen) {
-			x := g.Float(onnx.Dims(3), g.Signed)
+			x := g.Float(shape.Dims(3), g.Signed)
 			a := g.Op("Exp", in(x))
 			b, c := g.Mul(a, x), g.Op("Sin", in(a))
 			g.Out(g.Add(g.Mul(b, c), a))
 		},
 		"square": func(g *gradtest.Gen) {
-			x := g.Float(onnx.Dims(2, 3), g.Signed)
+			x := g.Float(shape.Dims(2, 3), g.Signed)
 			g.Out(g.Mul(x, x))
 		},
 		"outputs": func(g *gradtest.Gen) {
-			x := g.Float(onnx.Dims(2, 3), g.Signed)
+			x := g.Float(shape.Dims(2, 3), g.Signed)
 			a := g.Op("Tanh", in(x))
 			g.Out(a, g.Op("Exp", in(a)), x)
 		},
 		"one output twice": func(g *gradtest.Gen) {
-			a := g.Op("Tanh", in(g.Float(onnx.Dims(3), g.Signed)))
+			a := g.Op("Tanh", in(g.Float(shape.Dims(3), g.Signed)))
 			g.Out(a, a)
 		},
 		"broadcast": func(g *gradtest.Gen) {
-			x := g.Float(onnx.Dims(3, 1), g.Signed)
-			row := g.Float(onnx.Dims(1, 1, 4), g.Signed)
-			all := g.Float(onnx.Dims(2, 2, 3, 4), g.Signed)
+			x := g.Float(shape.Dims(3, 1), g.Signed)
+			row := g.Float(shape.Dims(1, 1, 4), g.Signed)
+			all := g.Float(shape.Dims(2, 2, 3, 4), g.Signed)
 			g.Out(g.Mul(g.Add(all, x), g.Sub(row, g.Float(nil, g.Signed))))
 		},
 		"attention": func(g *gradtest.Gen) {
-			q := g.Float(onnx.Dims(2, 3, 4), g.Signed)
+			q := g.Float(shape.Dims(2, 3, 4), g.Signed)
 			p := g.Op("Softmax", in(g.MatMul(q, g.SwapLast(q))), onnx.IntAttr("axis", -1))
 			g.Out(g.MatMul(p, q))
 		},
@@ -63,14 +65,14 @@ func TestUses(t *testing.T) {
 // asked for; the upstream of an intermediate value is not walked.
 func TestWrt(t *testing.T) {
 	g := newGen(18)
-	x := g.Float(onnx.Dims(3), g.Signed)
+	x := g.Float(shape.Dims(3), g.Signed)
 	w := g.Const(onnx.NewDouble("", []int64{3}, []float64{0.5, -1, 2}))
 	unknown := g.OpN("example", "Wobble", 1, in(x))
 	g.Model().Opsets["example"] = 1
 	_ = unknown
 	mid := g.Op("Exp", in(x))
 	y := g.Mul(mid, w)
-	u := g.Fixed(onnx.Dims(3), g.Signed)
+	u := g.Fixed(shape.Dims(3), g.Signed)
 	dx, err := grad.Backward(g.Builder, in(y), in(u), in(y, w, mid))
 	if err != nil {
 		t.Fatal(err)
@@ -116,9 +118,9 @@ func TestNeed(t *testing.T) {
 		{"Add", []int{1}, 1, [][]int64{{3, 4}, {4}}},
 	} {
 		g := newGen(18)
-		var x, wrt []onnx.Value
+		var x, wrt []build.Value
 		for _, s := range c.shape {
-			x = append(x, g.Fixed(onnx.Dims(s...), g.Signed))
+			x = append(x, g.Fixed(shape.Dims(s...), g.Signed))
 		}
 		for _, i := range c.wrt {
 			wrt = append(wrt, x[i])
@@ -144,19 +146,19 @@ func TestNeed(t *testing.T) {
 func TestInfinite(t *testing.T) {
 	inf := func() float64 { return math.Inf(-1) }
 	g := newGen(18)
-	x := g.Float(onnx.Dims(4), g.Signed)
+	x := g.Float(shape.Dims(4), g.Signed)
 	mask := g.Const(onnx.NewDouble("", []int64{4}, []float64{0, 0, math.Inf(-1), math.Inf(-1)}))
 	parts := g.OpN("", "Split", 2, in(g.Add(x, mask)), onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", 2))
-	dx, err := grad.Backward(g.Builder, parts[:1], in(g.Fixed(onnx.Dims(2), g.Signed)), in(x))
+	dx, err := grad.Backward(g.Builder, parts[:1], in(g.Fixed(shape.Dims(2), g.Signed)), in(x))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.Output("dx", dx[0])
 	// A seed that has to be repeated along the value, which is infinite.
 	h := newGen(18)
-	z := h.Fixed(onnx.Dims(3), inf)
-	y := h.Add(z, h.Fixed(onnx.Dims(3), h.Signed))
-	dz, err := grad.Backward(h.Builder, in(y), in(h.Fixed(onnx.Dims(1), h.Signed)), in(z))
+	z := h.Fixed(shape.Dims(3), inf)
+	y := h.Add(z, h.Fixed(shape.Dims(3), h.Signed))
+	dz, err := grad.Backward(h.Builder, in(y), in(h.Fixed(shape.Dims(1), h.Signed)), in(z))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +183,7 @@ func TestInfinite(t *testing.T) {
 func TestPowOfShape(t *testing.T) {
 	g := gradtest.NewGen(18, onnx.Double, false, 1)
 	g.Sizes["n"] = 3
-	x := g.Float([]onnx.Dim{onnx.Sym("n")}, g.Positive)
+	x := g.Float([]shape.Dim{shape.Sym("n")}, g.Positive)
 	g.Out(g.Op("Pow", in(x, g.Op("Shape", in(x)))))
 	if err := gradtest.Check(g, 1); err != nil {
 		t.Error(err)
@@ -195,13 +197,13 @@ func TestSymbols(t *testing.T) {
 		for _, op := range []string{"Mul", "MatMul", "Where", "Expand"} {
 			g := gradtest.NewGen(18, onnx.Double, false, 1)
 			g.Sizes["a"], g.Sizes["b"] = sizes[0], sizes[1]
-			x := g.Float([]onnx.Dim{onnx.Sym("a"), onnx.D(2), onnx.D(2)}, g.Signed)
+			x := g.Float([]shape.Dim{shape.Sym("a"), shape.D(2), shape.D(2)}, g.Signed)
 			if op == "Expand" {
-				z := g.Fixed([]onnx.Dim{onnx.Sym("b"), onnx.D(1), onnx.D(1)}, g.Signed)
+				z := g.Fixed([]shape.Dim{shape.Sym("b"), shape.D(1), shape.D(1)}, g.Signed)
 				y := g.Expand(x, g.Op("Shape", in(z)))
 				g.Out(g.Mul(y, y))
 			} else {
-				z := g.Float([]onnx.Dim{onnx.Sym("b"), onnx.D(2), onnx.D(2)}, g.Signed)
+				z := g.Float([]shape.Dim{shape.Sym("b"), shape.D(2), shape.D(2)}, g.Signed)
 				args := in(x, z)
 				if op == "Where" {
 					args = in(g.Op("Less", in(x, z)), x, z)

@@ -93,7 +93,7 @@ func (*OutputError) ExitCode() int { return 2 }
 func (e *OutputError) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // OpsetError reports a model of an operator set that rules do not read. See
-// [onnx.Upgrade].
+// [rewrite.Upgrade].
 type OpsetError struct{ Need, Have int64 }
 
 func (e *OpsetError) Error() string {

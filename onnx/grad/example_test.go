@@ -9,21 +9,23 @@ import (
 	"path/filepath"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // writeEnergy writes a model of two layers to a file: energy = Σ tanh(x·W)² for each
 // row of x.
 func writeEnergy(path string) error {
 	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "energy"}}
-	b, err := onnx.NewBuilder(m, "energy/", nil)
+	b, err := build.New(m, "energy/", nil)
 	if err != nil {
 		return err
 	}
-	x := b.Input("x", onnx.Float, onnx.Sym("batch"), onnx.D(2))
+	x := b.Input("x", onnx.Float, shape.Sym("batch"), shape.D(2))
 	w := b.Const(onnx.NewFloat("", []int64{2, 3}, []float32{1, -1, 0.5, 0, 2, -0.5}))
-	h := b.Op("Tanh", []onnx.Value{b.MatMul(x, w)})
+	h := b.Op("Tanh", []build.Value{b.MatMul(x, w)})
 	b.Output("energy", b.ReduceSum(b.Mul(h, h), []int64{1}, false))
 	if b.Err() != nil {
 		return b.Err()
@@ -79,11 +81,11 @@ func ExampleAppend() {
 // change of each code to each other value would bring, to first order.
 func ExampleAppend_codes() {
 	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "score"}}
-	b, err := onnx.NewBuilder(m, "score/", nil)
+	b, err := build.New(m, "score/", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	ids := b.Input("ids", onnx.Int64, onnx.Sym("length"))
+	ids := b.Input("ids", onnx.Int64, shape.Sym("length"))
 	table := b.Const(onnx.NewFloat("", []int64{3, 2}, []float32{1, 2, 3, 4, 5, 6}))
 	weights := b.Const(onnx.NewFloat("", []int64{2}, []float32{1, 10}))
 	b.Output("score", b.ReduceSum(b.Mul(b.Gather(table, ids, 0), weights), []int64{0, 1}, false))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // unofficial are operators that runtimes write into the standard domain although
@@ -55,7 +56,7 @@ func expandAll(m *onnx.Model, want func(n *onnx.Node) bool) error {
 
 // rebuild appends nodes, or their expansions, to the empty graph of m.
 func rebuild(m *onnx.Model, nodes []*onnx.Node, expansion func(*onnx.Node) Expansion) error {
-	b, err := onnx.NewBuilder(m, freshPrefix(m.Graph, nodes, "expanded"), nil)
+	b, err := build.New(m, freshPrefix(m.Graph, nodes, "expanded"), nil)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func rebuild(m *onnx.Model, nodes []*onnx.Node, expansion func(*onnx.Node) Expan
 }
 
 // replace writes the expansion of n under the names of its outputs.
-func replace(b *onnx.Builder, n *onnx.Node, e Expansion) {
+func replace(b *build.Builder, n *onnx.Node, e Expansion) {
 	since := len(b.Model().Graph.Nodes)
 	out := e(b, n)
 	for i, name := range n.Outputs {
@@ -147,13 +148,13 @@ func (e *FormError) Error() string { return "grad: " + e.Node + ": " + e.Reason 
 func (e *FormError) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // refuse records that n has a form that is not written.
-func refuse(b *onnx.Builder, n *onnx.Node, format string, args ...any) []Value {
+func refuse(b *build.Builder, n *onnx.Node, format string, args ...any) []Value {
 	b.Fail(&FormError{Node: n.Label(), Reason: fmt.Sprintf(format, args...)})
 	return nil
 }
 
 // rankOf returns the rank of v, or fails.
-func rankOf(b *onnx.Builder, n *onnx.Node, v Value) (int, bool) {
+func rankOf(b *build.Builder, n *onnx.Node, v Value) (int, bool) {
 	r := b.Info(v).Rank()
 	if r < 0 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: v, Have: "unknown rank", Want: "?"})

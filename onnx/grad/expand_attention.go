@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // masked is what the runtime adds to scores that do not count: finite, so that a row
@@ -37,7 +39,7 @@ type attended struct {
 }
 
 // write appends the nodes.
-func (a attention) write(b *onnx.Builder, n *onnx.Node) (out attended) {
+func (a attention) write(b *build.Builder, n *onnx.Node) (out attended) {
 	sq, okQ := b.Shape(a.q)
 	sk, okK := b.Shape(a.k)
 	sv, okV := b.Shape(a.v)
@@ -53,9 +55,9 @@ func (a attention) write(b *onnx.Builder, n *onnx.Node) (out attended) {
 		return out
 	}
 	// Heads that share keys become rows of one product.
-	rows := []onnx.Dim{sq[0], sk[1], group.Mul(sq[2])}
-	with := func(d onnx.Dim) []onnx.Dim { return append(rows[:3:3], d) }
-	scores := []onnx.Dim{sq[0], sq[1], sq[2], sk[2]}
+	rows := []shape.Dim{sq[0], sk[1], group.Mul(sq[2])}
+	with := func(d shape.Dim) []shape.Dim { return append(rows[:3:3], d) }
+	scores := []shape.Dim{sq[0], sq[1], sq[2], sk[2]}
 	q := b.ReshapeTo(a.scaled(b, sq[3]), with(sq[3]), a.q)
 	out.product = b.ReshapeTo(b.MatMul(q, b.SwapLast(a.k)), scores, a.q, a.k)
 	s := out.product
@@ -69,12 +71,12 @@ func (a attention) write(b *onnx.Builder, n *onnx.Node) (out attended) {
 	out.biased = s
 	out.weighted = a.softmax(b, s, sq, sk[2])
 	y := b.MatMul(b.ReshapeTo(out.weighted, with(sk[2]), a.q, a.k), a.v)
-	out.y = b.ReshapeTo(y, []onnx.Dim{sq[0], sq[1], sq[2], sv[3]}, a.q, a.v)
+	out.y = b.ReshapeTo(y, []shape.Dim{sq[0], sq[1], sq[2], sv[3]}, a.q, a.v)
 	return out
 }
 
 // scaled returns q times the scale.
-func (a attention) scaled(b *onnx.Builder, size onnx.Dim) Value {
+func (a attention) scaled(b *build.Builder, size shape.Dim) Value {
 	n, ok := size.Const()
 	switch {
 	case a.scale != 0:
@@ -82,76 +84,76 @@ func (a attention) scaled(b *onnx.Builder, size onnx.Dim) Value {
 	case ok:
 		return b.Scale(a.q, 1/math.Sqrt(float64(n)))
 	}
-	root := b.Op("Sqrt", []Value{b.Cast(b.DynamicShape([]onnx.Dim{size}, a.q), b.Info(a.q).Type)})
+	root := b.Op("Sqrt", []Value{b.Cast(b.DynamicShape([]shape.Dim{size}, a.q), b.Info(a.q).Type)})
 	return b.Div(a.q, root)
 }
 
 // softmax over the last axis. 16-bit precision is not gone down to.
-func (a attention) softmax(b *onnx.Builder, s Value, sq []onnx.Dim, total onnx.Dim) Value {
+func (a attention) softmax(b *build.Builder, s Value, sq []shape.Dim, total shape.Dim) Value {
 	t := b.Info(s).Type
 	if a.precision == onnx.Double || a.precision == onnx.Float && t != onnx.Double {
 		s = b.Cast(s, a.precision)
 	}
 	if a.sink != "" {
 		column := b.Unsqueeze(a.sink, 1, 2) // [heads, 1, 1] or [1, 1, 1]
-		ones := b.DynamicShape([]onnx.Dim{sq[0], sq[1], sq[2], onnx.D(1)}, a.q)
+		ones := b.DynamicShape([]shape.Dim{sq[0], sq[1], sq[2], shape.D(1)}, a.q)
 		s = b.Op("Concat", []Value{s, b.Expand(b.Cast(column, b.Info(s).Type), ones)}, onnx.IntAttr("axis", 3))
 	}
 	p := b.Op("Softmax", []Value{s}, onnx.IntAttr("axis", -1))
 	if a.sink != "" {
-		p = slice(b, p, 3, onnx.D(0), total, []Value{a.q, a.k})
+		p = slice(b, p, 3, shape.D(0), total, []Value{a.q, a.k})
 	}
 	return b.Cast(p, t)
 }
 
 // splitHeads turns [batch, length, heads·size] into [batch, heads, length, size].
-func splitHeads(b *onnx.Builder, n *onnx.Node, x Value, heads int64) Value {
+func splitHeads(b *build.Builder, n *onnx.Node, x Value, heads int64) Value {
 	s, ok := b.Shape(x)
 	if !ok || len(s) != 3 || heads < 1 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: rankString(s, ok), Want: "[batch, length, heads·size]"})
 		return ""
 	}
-	size, ok := s[2].Quo(onnx.D(heads))
-	if !ok || !size.Mul(onnx.D(heads)).Equal(s[2]) {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(s), Want: "a last dimension that its heads divide"})
+	size, ok := s[2].Quo(shape.D(heads))
+	if !ok || !size.Mul(shape.D(heads)).Equal(s[2]) {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: shape.String(s), Want: "a last dimension that its heads divide"})
 		return ""
 	}
-	return b.Transpose(b.ReshapeTo(x, []onnx.Dim{s[0], s[1], onnx.D(heads), size}), 0, 2, 1, 3)
+	return b.Transpose(b.ReshapeTo(x, []shape.Dim{s[0], s[1], shape.D(heads), size}), 0, 2, 1, 3)
 }
 
 // joinHeads turns [batch, heads, length, size] into [batch, length, heads·size].
-func joinHeads(b *onnx.Builder, x Value) Value {
+func joinHeads(b *build.Builder, x Value) Value {
 	s, ok := b.Shape(x)
 	if !ok || len(s) != 4 {
 		return ""
 	}
-	return b.ReshapeTo(b.Transpose(x, 0, 2, 1, 3), []onnx.Dim{s[0], s[2], s[1].Mul(s[3])}, x)
+	return b.ReshapeTo(b.Transpose(x, 0, 2, 1, 3), []shape.Dim{s[0], s[2], s[1].Mul(s[3])}, x)
 }
 
-func rankString(s []onnx.Dim, known bool) string {
+func rankString(s []shape.Dim, known bool) string {
 	if !known {
 		return "unknown rank"
 	}
-	return onnx.ShapeString(s)
+	return shape.String(s)
 }
 
 // ramp returns the numbers 0…d-1.
-func ramp(b *onnx.Builder, d onnx.Dim, sources ...Value) Value {
+func ramp(b *build.Builder, d shape.Dim, sources ...Value) Value {
 	zero, one := b.Const(onnx.NewInt64("", nil, []int64{0})), b.Const(onnx.NewInt64("", nil, []int64{1}))
-	return b.Op("Range", []Value{zero, b.Squeeze(b.DynamicShape([]onnx.Dim{d}, sources...), 0), one})
+	return b.Op("Range", []Value{zero, b.Squeeze(b.DynamicShape([]shape.Dim{d}, sources...), 0), one})
 }
 
 // biasWhere returns 0 where keep holds and what elsewhere, in the type of like.
-func biasWhere(b *onnx.Builder, keep Value, what float64, like Value) Value {
+func biasWhere(b *build.Builder, keep Value, what float64, like Value) Value {
 	return b.Op("Where", []Value{keep, b.Scalar(0, like), b.Scalar(what, like)})
 }
 
 // causal returns the bias [length, total] by which query i counts key j only where
 // j ≤ i + past and, for a window w > 0, i + past - w < j.
-func causal(b *onnx.Builder, length, total, past onnx.Dim, window int64, like Value, sources ...Value) Value {
+func causal(b *build.Builder, length, total, past shape.Dim, window int64, like Value, sources ...Value) Value {
 	i, j := b.Unsqueeze(ramp(b, length, sources...), 1), ramp(b, total, sources...)
 	if !past.Is(0) {
-		i = b.Add(i, b.DynamicShape([]onnx.Dim{past}, sources...))
+		i = b.Add(i, b.DynamicShape([]shape.Dim{past}, sources...))
 	}
 	keep := b.Op("LessOrEqual", []Value{j, i})
 	if window > 0 {
@@ -161,7 +163,7 @@ func causal(b *onnx.Builder, length, total, past onnx.Dim, window int64, like Va
 }
 
 // behind returns x behind past along the axis of positions.
-func behind(b *onnx.Builder, past, x Value) Value {
+func behind(b *build.Builder, past, x Value) Value {
 	if past == "" {
 		return x
 	}

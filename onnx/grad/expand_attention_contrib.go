@@ -1,6 +1,10 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 func init() {
 	RegisterExpansion(contrib, "Attention", 1, expandContribAttention)
@@ -9,7 +13,7 @@ func init() {
 
 // The runtime's Attention: input·weights + bias gives queries, keys and values side by
 // side. Outputs: y, and all keys and values stacked.
-func expandContribAttention(b *onnx.Builder, n *onnx.Node) []Value {
+func expandContribAttention(b *build.Builder, n *onnx.Node) []Value {
 	switch {
 	case n.Int("do_rotary", 0) != 0:
 		return refuse(b, n, "do_rotary is not written out")
@@ -28,7 +32,7 @@ func expandContribAttention(b *onnx.Builder, n *onnx.Node) []Value {
 		parts[i] = splitHeads(b, n, parts[i], n.Int("num_heads", 0))
 	}
 	q, k, v := parts[0], parts[1], parts[2]
-	past, length := onnx.D(0), onnx.D(0)
+	past, length := shape.D(0), shape.D(0)
 	if s, ok := b.Shape(q); ok && len(s) == 4 {
 		length = s[2]
 	}
@@ -56,10 +60,10 @@ func expandContribAttention(b *onnx.Builder, n *onnx.Node) []Value {
 	return out
 }
 
-func index(b *onnx.Builder, i int64) Value { return b.Const(onnx.NewInt64("", nil, []int64{i})) }
+func index(b *build.Builder, i int64) Value { return b.Const(onnx.NewInt64("", nil, []int64{i})) }
 
 // packed splits [batch, length, queries + keys + values].
-func packed(b *onnx.Builder, n *onnx.Node, all Value) []Value {
+func packed(b *build.Builder, n *onnx.Node, all Value) []Value {
 	s, ok := b.Shape(all)
 	if !ok || len(s) != 3 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: rankString(s, ok), Want: "[batch, length, hidden]"})
@@ -75,7 +79,7 @@ func packed(b *onnx.Builder, n *onnx.Node, all Value) []Value {
 // k: [batch, total] and [batch, length, total] hold 0 for what does not count; [batch]
 // holds the number of keys that do, and [2·batch] the ends and then the beginnings of
 // those that do.
-func maskOf(b *onnx.Builder, n *onnx.Node, mask, q, k Value) []Value {
+func maskOf(b *build.Builder, n *onnx.Node, mask, q, k Value) []Value {
 	if mask == "" || b.Err() != nil {
 		return nil
 	}
@@ -91,7 +95,7 @@ func maskOf(b *onnx.Builder, n *onnx.Node, mask, q, k Value) []Value {
 	switch {
 	case len(s) == 1 && (s[0].Equal(batch) || s[0].Is(1)):
 		return []Value{shorter(b, mask, total, what, q, q, k)}
-	case len(s) == 1 && s[0].Equal(batch.Mul(onnx.D(2))):
+	case len(s) == 1 && s[0].Equal(batch.Mul(shape.D(2))):
 		bounds := b.OpN("", "Split", 2, []Value{mask}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", 2))
 		if bounds == nil {
 			return nil
@@ -105,14 +109,14 @@ func maskOf(b *onnx.Builder, n *onnx.Node, mask, q, k Value) []Value {
 		axes := []int64{1, 2}
 		return []Value{biasWhere(b, b.Unsqueeze(keep, axes[:4-len(s)]...), what, q)}
 	}
-	b.Fail(&ShapeError{Node: n.Label(), Value: mask, Have: onnx.ShapeString(s), Want: "[" + batch.String() + ", " + total.String() + "]"})
+	b.Fail(&ShapeError{Node: n.Label(), Value: mask, Have: shape.String(s), Want: "[" + batch.String() + ", " + total.String() + "]"})
 	return nil
 }
 
 // MultiHeadAttention: queries, keys and values flat, packed [batch, length, heads, 3,
 // size], keys and values packed, or keys and values with an axis of heads already. A
 // bias is added to those that are flat. Outputs: y, all keys, all values.
-func expandMultiHead(b *onnx.Builder, n *onnx.Node) []Value {
+func expandMultiHead(b *build.Builder, n *onnx.Node) []Value {
 	if n.In(8) != "" || n.In(9) != "" {
 		return refuse(b, n, "a past that shares its buffer with the present is not written out")
 	}
@@ -123,7 +127,7 @@ func expandMultiHead(b *onnx.Builder, n *onnx.Node) []Value {
 	if (n.In(6) == "") != (n.In(7) == "") {
 		return refuse(b, n, "only one of past keys and past values is given")
 	}
-	past := onnx.D(0)
+	past := shape.D(0)
 	if s, ok := b.Shape(n.In(6)); ok && n.In(6) != "" && len(s) == 4 {
 		past = s[2]
 	}
@@ -156,7 +160,7 @@ func expandMultiHead(b *onnx.Builder, n *onnx.Node) []Value {
 }
 
 // multiHeadInputs returns queries, keys and values as [batch, heads, length, size].
-func multiHeadInputs(b *onnx.Builder, n *onnx.Node) (q, k, v Value, ok bool) {
+func multiHeadInputs(b *build.Builder, n *onnx.Node) (q, k, v Value, ok bool) {
 	q, k, v = n.In(0), n.In(1), n.In(2)
 	heads := n.Int("num_heads", 0)
 	unpack := func(x Value, parts int) []Value {
@@ -192,14 +196,14 @@ func multiHeadInputs(b *onnx.Builder, n *onnx.Node) (q, k, v Value, ok bool) {
 		sq, _ := b.Shape(q)
 		all, _ := b.Shape(bias)
 		if len(sq) != 3 || len(all) != 1 {
-			b.Fail(&ShapeError{Node: n.Label(), Value: bias, Have: onnx.ShapeString(all), Want: "one axis, for queries [batch, length, hidden]"})
+			b.Fail(&ShapeError{Node: n.Label(), Value: bias, Have: shape.String(all), Want: "one axis, for queries [batch, length, hidden]"})
 			return "", "", "", false
 		}
 		hidden := sq[2]
-		q = b.Add(q, slice(b, bias, 0, onnx.D(0), hidden, []Value{q}))
+		q = b.Add(q, slice(b, bias, 0, shape.D(0), hidden, []Value{q}))
 		if flat {
-			k = b.Add(k, slice(b, bias, 0, hidden, hidden.Mul(onnx.D(2)), []Value{q}))
-			v = b.Add(v, slice(b, bias, 0, hidden.Mul(onnx.D(2)), all[0], []Value{q, bias}))
+			k = b.Add(k, slice(b, bias, 0, hidden, hidden.Mul(shape.D(2)), []Value{q}))
+			v = b.Add(v, slice(b, bias, 0, hidden.Mul(shape.D(2)), all[0], []Value{q, bias}))
 		}
 	}
 	q = splitHeads(b, n, q, heads)

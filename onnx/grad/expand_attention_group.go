@@ -1,6 +1,10 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 func init() { RegisterExpansion(contrib, "GroupQueryAttention", 1, expandGroupQuery) }
 
@@ -10,7 +14,7 @@ func init() { RegisterExpansion(contrib, "GroupQueryAttention", 1, expandGroupQu
 // the operator returns means nothing. A past of keys may have a length that is a
 // symbol, for it is empty then or belongs to all entries alike; one of known length
 // would continue texts of different lengths, and is refused.
-func expandGroupQuery(b *onnx.Builder, n *onnx.Node) []Value {
+func expandGroupQuery(b *build.Builder, n *onnx.Node) []Value {
 	if reason := unreadGroupQuery(n); reason != "" {
 		return refuse(b, n, "%s", reason)
 	}
@@ -36,7 +40,7 @@ func expandGroupQuery(b *onnx.Builder, n *onnx.Node) []Value {
 		half, ok := b.Shape(cos)
 		dim := int64(0)
 		if ok && len(half) == 3 {
-			dim, _ = half[2].Mul(onnx.D(2)).Const()
+			dim, _ = half[2].Mul(shape.D(2)).Const()
 		}
 		interleaved := n.Int("rotary_interleaved", 0) != 0
 		cos, sin = b.Unsqueeze(cos, 1), b.Unsqueeze(sin, 1)
@@ -71,24 +75,24 @@ func unreadGroupQuery(n *onnx.Node) string {
 }
 
 // groupPast returns the length of the past.
-func groupPast(b *onnx.Builder, n *onnx.Node) (onnx.Dim, bool) {
+func groupPast(b *build.Builder, n *onnx.Node) (shape.Dim, bool) {
 	if n.In(3) == "" {
-		return onnx.D(0), true
+		return shape.D(0), true
 	}
 	s, ok := b.Shape(n.In(3))
 	if !ok || len(s) != 4 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(3), Have: rankString(s, ok), Want: "[batch, heads, length, size]"})
-		return onnx.Dim{}, false
+		return shape.Dim{}, false
 	}
 	if c, known := s[2].Const(); known && c > 0 {
 		refuse(b, n, "it continues a past of %d positions; only whole texts are written out", c)
-		return onnx.Dim{}, false
+		return shape.Dim{}, false
 	}
 	return s[2], true
 }
 
 // groupInputs returns queries, keys and values as [batch, heads, length, size].
-func groupInputs(b *onnx.Builder, n *onnx.Node) (q, k, v Value) {
+func groupInputs(b *build.Builder, n *onnx.Node) (q, k, v Value) {
 	heads, keyHeads := n.Int("num_heads", 0), n.Int("kv_num_heads", 0)
 	q, k, v = n.In(0), n.In(1), n.In(2)
 	if k == "" {
@@ -97,10 +101,10 @@ func groupInputs(b *onnx.Builder, n *onnx.Node) (q, k, v Value) {
 			b.Fail(&ShapeError{Node: n.Label(), Value: q, Have: rankString(s, ok), Want: "[batch, length, hidden]"})
 			return "", "", ""
 		}
-		size, ok := s[2].Quo(onnx.D(heads + 2*keyHeads))
+		size, ok := s[2].Quo(shape.D(heads + 2*keyHeads))
 		width, isNumber := size.Const()
 		if !ok || !isNumber {
-			b.Fail(&ShapeError{Node: n.Label(), Value: q, Have: onnx.ShapeString(s), Want: "a number of features"})
+			b.Fail(&ShapeError{Node: n.Label(), Value: q, Have: shape.String(s), Want: "a number of features"})
 			return "", "", ""
 		}
 		parts := b.OpN("", "Split", 3, []Value{q, b.Ints(heads*width, keyHeads*width, keyHeads*width)}, onnx.IntAttr("axis", 2))

@@ -1,6 +1,10 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 func init() { RegisterExpansion("", "Attention", 23, expandAttention) }
 
@@ -11,7 +15,7 @@ func init() { RegisterExpansion("", "Attention", 23, expandAttention) }
 // are bent before the mask is added and modes counted in that order, as the runtime
 // does it; the text of version 23 has it the other way round, in which a mask that is
 // bent lets everything through.
-func expandAttention(b *onnx.Builder, n *onnx.Node) []Value {
+func expandAttention(b *build.Builder, n *onnx.Node) []Value {
 	q, k, v := n.In(0), n.In(1), n.In(2)
 	flat := b.Info(q).Rank() == 3
 	if flat {
@@ -19,7 +23,7 @@ func expandAttention(b *onnx.Builder, n *onnx.Node) []Value {
 		k = splitHeads(b, n, k, n.Int("kv_num_heads", 0))
 		v = splitHeads(b, n, v, n.Int("kv_num_heads", 0))
 	}
-	past := onnx.D(0)
+	past := shape.D(0)
 	if s, ok := b.Shape(n.In(4)); ok && n.In(4) != "" && len(s) == 4 {
 		past = s[2]
 	}
@@ -64,7 +68,7 @@ func expandAttention(b *onnx.Builder, n *onnx.Node) []Value {
 
 // shorter returns the bias [batch, 1, 1, total] that leaves the first ends[i] of the
 // total positions of entry i.
-func shorter(b *onnx.Builder, ends Value, total onnx.Dim, what float64, like Value, sources ...Value) Value {
+func shorter(b *build.Builder, ends Value, total shape.Dim, what float64, like Value, sources ...Value) Value {
 	j := b.Cast(ramp(b, total, sources...), b.Info(ends).Type)
 	keep := b.Op("Less", []Value{j, b.Unsqueeze(ends, 1)})
 	return biasWhere(b, b.Unsqueeze(keep, 1, 2), what, like)

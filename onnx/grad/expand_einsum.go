@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() { RegisterExpansion("", "Einsum", 12, expandEinsum) }
@@ -16,9 +18,9 @@ func init() { RegisterExpansion("", "Einsum", 12, expandEinsum) }
 // is around them, its gradient is no Einsum for repeated labels, and it refuses some
 // equations that numpy takes. (Attention scores bqhd,bkhd->bhqk of 4×128×12×64 take it
 // 2.6 ms, this form 1.8; the projection bsd,dhk->bshk 6.0 and 5.6.)
-func expandEinsum(b *onnx.Builder, n *onnx.Node) []Value {
+func expandEinsum(b *build.Builder, n *onnx.Node) []Value {
 	var ranks []int
-	var shapes [][]onnx.Dim
+	var shapes [][]shape.Dim
 	for _, v := range n.Inputs {
 		s, ok := b.Shape(v)
 		if !ok {
@@ -26,7 +28,7 @@ func expandEinsum(b *onnx.Builder, n *onnx.Node) []Value {
 		}
 		ranks, shapes = append(ranks, len(s)), append(shapes, s)
 	}
-	terms, err := onnx.ParseEinsum(n.Str("equation", ""), ranks)
+	terms, err := shape.ParseEinsum(n.Str("equation", ""), ranks)
 	if err != nil {
 		b.Fail(err)
 		return nil
@@ -58,28 +60,28 @@ type operand struct {
 func (o operand) has(l int) bool { return slices.Contains(o.labels, l) }
 
 type einsum struct {
-	b    *onnx.Builder
+	b    *build.Builder
 	node *onnx.Node
-	dims map[int]onnx.Dim
+	dims map[int]shape.Dim
 	out  []int
 }
 
 // narrow picks the diagonals of repeated labels, and drops axes of size 1 that stand
 // for more.
 func (e *einsum) narrow(o operand) operand {
-	shape, _ := e.b.Shape(o.v)
+	full, _ := e.b.Shape(o.v)
 	var axes []int64
 	var rest []int
 	for k, l := range o.labels {
 		switch {
-		case shape[k].Equal(e.dims[l]):
+		case full[k].Equal(e.dims[l]):
 			rest = append(rest, l)
-		case shape[k].Is(1):
+		case full[k].Is(1):
 			axes = append(axes, int64(k))
 		default:
 			if _, number := e.dims[l].Const(); !number {
 				// Either may be 1 at run time.
-				e.b.Fail(&ShapeError{Node: e.node.Label(), Value: o.v, Have: onnx.ShapeString(shape), Want: e.dims[l].String()})
+				e.b.Fail(&ShapeError{Node: e.node.Label(), Value: o.v, Have: shape.String(full), Want: e.dims[l].String()})
 				return o
 			}
 			rest = append(rest, l)
@@ -118,7 +120,7 @@ func (e *einsum) diagonal(o operand, i, j int) operand {
 		}
 		at = b.Ints(places...)
 	} else {
-		at = b.Mul(countUp(b, size, o.v), b.DynamicShape([]onnx.Dim{size.Add(onnx.D(1))}, o.v))
+		at = b.Mul(countUp(b, size, o.v), b.DynamicShape([]shape.Dim{size.Add(shape.D(1))}, o.v))
 		b.MarkUnique(at)
 	}
 	return operand{b.Gather(flat, at, int64(len(rest))), append(rest, l)}
@@ -221,7 +223,7 @@ func (e *einsum) align(o operand, labels []int) Value {
 func (e *einsum) matrices(x, y operand, batch, rows, inner, columns []int) operand {
 	b := e.b
 	sources := []Value{x.v, y.v}
-	one := func(labels []int) []onnx.Dim { return []onnx.Dim{onnx.Product(e.sizes(labels))} }
+	one := func(labels []int) []shape.Dim { return []shape.Dim{shape.Product(e.sizes(labels))} }
 	head, height := e.sizes(batch), one(rows)
 	if batch == nil && rows != nil {
 		height = e.sizes(rows) // rows of several axes need not be merged
@@ -247,8 +249,8 @@ func (e *einsum) order(o operand, labels []int) operand {
 }
 
 // sizes returns the dimensions of labels.
-func (e *einsum) sizes(labels []int) []onnx.Dim {
-	out := make([]onnx.Dim, len(labels))
+func (e *einsum) sizes(labels []int) []shape.Dim {
+	out := make([]shape.Dim, len(labels))
 	for k, l := range labels {
 		out[k] = e.dims[l]
 	}

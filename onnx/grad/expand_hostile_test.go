@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // TestExpansionsHostile: expansions and recurrent rules meet nodes with inputs missing,
@@ -25,7 +27,7 @@ func TestExpansionsHostile(t *testing.T) {
 			onnx.IntAttr("is_causal", 1), onnx.IntAttr("do_rotary", 1), onnx.IntAttr("transA", 1), onnx.IntAttr("transBatchB", 1), onnx.IntAttr("rotary_embedding_dim", -7)},
 		{onnx.StringAttr("direction", "bidirectional"), onnx.StringAttr("activation", "Clip"), onnx.IntsAttr("qkv_hidden_sizes", 1, -2, 3),
 			onnx.IntAttr("K", 1<<40), onnx.IntAttr("N", -1), onnx.IntAttr("block_size", 1<<62), onnx.IntAttr("bits", 3), onnx.IntAttr("interleaved", 1)}}
-	shapes := [][]onnx.Dim{{}, onnx.Dims(2), onnx.Dims(4, 4), onnx.Dims(2, 2, 4), onnx.Dims(1<<40, 2, 4), onnx.Dims(2, 2, 2, 2), onnx.Dims(2, 2, 2, 3, 2), {onnx.Sym("a"), onnx.Sym("b"), onnx.Sym("c")}}
+	shapes := [][]shape.Dim{{}, shape.Dims(2), shape.Dims(4, 4), shape.Dims(2, 2, 4), shape.Dims(1<<40, 2, 4), shape.Dims(2, 2, 2, 2), shape.Dims(2, 2, 2, 3, 2), {shape.Sym("a"), shape.Sym("b"), shape.Sym("c")}}
 	for _, k := range kinds {
 		for _, count := range []int{0, 1, 2, 3, 4, 6, 9, 17} {
 			for _, shape := range shapes {
@@ -40,18 +42,18 @@ func TestExpansionsHostile(t *testing.T) {
 }
 
 // hostile differentiates a model of one node.
-func hostile(t *testing.T, n *onnx.Node, shape []onnx.Dim, count, outputs int) {
+func hostile(t *testing.T, n *onnx.Node, dims []shape.Dim, count, outputs int) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.Errorf("%s.%s with %d inputs of shape %s and attributes %v: %v", n.Domain, n.Op, count, onnx.ShapeString(shape), n.Attrs, p)
+			t.Errorf("%s.%s with %d inputs of shape %s and attributes %v: %v", n.Domain, n.Op, count, shape.String(dims), n.Attrs, p)
 		}
 	}()
 	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 23, contrib: 1}, Graph: &onnx.Graph{Name: "hostile"}}
-	b, err := onnx.NewBuilder(m, "h/", nil)
+	b, err := build.New(m, "h/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := b.Input("x", onnx.Float, shape...)
+	x := b.Input("x", onnx.Float, dims...)
 	for range count {
 		n.Inputs = append(n.Inputs, x)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // batchFirst reports whether n is a recurrent node with the batch in front, which the
@@ -14,7 +15,7 @@ func batchFirst(n *onnx.Node) bool {
 
 // expandBatchFirst writes a recurrent node with the batch in front as one with the
 // steps in front, between transposes.
-func expandBatchFirst(b *onnx.Builder, n *onnx.Node) []Value {
+func expandBatchFirst(b *build.Builder, n *onnx.Node) []Value {
 	in := slices.Clone(n.Inputs)
 	for _, i := range []int{0, 5, 6} {
 		if n.In(i) != "" {

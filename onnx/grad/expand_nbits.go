@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 func init() { RegisterExpansion(contrib, "MatMulNBits", 1, expandMatMulNBits) }
@@ -12,7 +13,7 @@ func init() { RegisterExpansion(contrib, "MatMulNBits", 1, expandMatMulNBits) }
 // scale and a zero point for each block. W must be a constant: it becomes one of
 // floating-point numbers, as the runtime itself computes with where accuracy_level
 // allows no less.
-func expandMatMulNBits(b *onnx.Builder, n *onnx.Node) []Value {
+func expandMatMulNBits(b *build.Builder, n *onnx.Node) []Value {
 	if n.In(4) != "" {
 		return refuse(b, n, "an order of groups is not read")
 	}

@@ -1,6 +1,10 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 func init() {
 	RegisterExpansion(contrib, "SkipLayerNormalization", 1, expandSkipLayerNorm)
@@ -11,7 +15,7 @@ func init() {
 
 // s = input + skip (+ bias); y = LayerNormalization(s, γ, β). Outputs: y, the mean
 // of s, 1/σ, s.
-func expandSkipLayerNorm(b *onnx.Builder, n *onnx.Node) []Value {
+func expandSkipLayerNorm(b *build.Builder, n *onnx.Node) []Value {
 	s := skipSum(b, n, 4)
 	eps := n.Float("epsilon", 1e-12)
 	out := []Value{lastLayerNorm(b, s, n.In(2), n.In(3), eps), "", "", s}
@@ -26,14 +30,14 @@ func expandSkipLayerNorm(b *onnx.Builder, n *onnx.Node) []Value {
 
 // The same without a mean: y = s/√(mean s² + ε)·γ. The standard has no output for
 // the mean, and the runtime writes none.
-func expandSkipSimplified(b *onnx.Builder, n *onnx.Node) []Value {
+func expandSkipSimplified(b *build.Builder, n *onnx.Node) []Value {
 	s := skipSum(b, n, 3)
 	hat, inv := rmsParts(b, s, []int64{-1}, float64(n.Float("epsilon", 1e-12)))
 	return []Value{b.Mul(hat, n.In(2)), "", inv, s}
 }
 
 // skipSum adds the first two inputs and, where it is there, the bias.
-func skipSum(b *onnx.Builder, n *onnx.Node, bias int) Value {
+func skipSum(b *build.Builder, n *onnx.Node, bias int) Value {
 	x := n.In(0)
 	if n.In(bias) != "" {
 		x = b.Add(x, n.In(bias))
@@ -42,7 +46,7 @@ func skipSum(b *onnx.Builder, n *onnx.Node, bias int) Value {
 }
 
 // y = x/√(mean x² + ε)·γ over the axes from axis on; 1/√… is the second output.
-func expandSimplified(b *onnx.Builder, n *onnx.Node) []Value {
+func expandSimplified(b *build.Builder, n *onnx.Node) []Value {
 	x := n.In(0)
 	rank, ok := rankOf(b, n, x)
 	if !ok {
@@ -53,7 +57,7 @@ func expandSimplified(b *onnx.Builder, n *onnx.Node) []Value {
 }
 
 // rmsParts returns x/r and 1/r over axes, r² = mean x² + eps.
-func rmsParts(b *onnx.Builder, x Value, axes []int64, eps float64) (hat, inv Value) {
+func rmsParts(b *build.Builder, x Value, axes []int64, eps float64) (hat, inv Value) {
 	v := b.ReduceMean(b.Mul(x, x), axes, true)
 	inv = b.Op("Reciprocal", []Value{b.Op("Sqrt", []Value{b.Add(v, b.Scalar(eps, v))})})
 	return b.Mul(x, inv), inv
@@ -72,16 +76,16 @@ func axesFrom(a int64, rank int) []int64 {
 }
 
 // lastLayerNorm normalises over the last axis. beta may be left out.
-func lastLayerNorm(b *onnx.Builder, x, gamma, beta Value, eps float32) Value {
+func lastLayerNorm(b *build.Builder, x, gamma, beta Value, eps float32) Value {
 	return b.Op("LayerNormalization", []Value{x, gamma, beta}, onnx.IntAttr("axis", -1), onnx.FloatAttr("epsilon", eps))
 }
 
 // y = LayerNormalization(word[ids] + position[position ids] + segment[segments]).
 // Outputs: y, the number of ones in each row of the mask, the sum before the norm.
-func expandEmbed(b *onnx.Builder, n *onnx.Node) []Value {
+func expandEmbed(b *build.Builder, n *onnx.Node) []Value {
 	ids, mask := n.In(0), n.In(7)
-	shape, ok := b.Shape(ids)
-	if !ok || len(shape) != 2 {
+	dims, ok := b.Shape(ids)
+	if !ok || len(dims) != 2 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: ids, Have: "a rank other than 2", Want: "[batch, sequence]"})
 		return nil
 	}
@@ -89,7 +93,7 @@ func expandEmbed(b *onnx.Builder, n *onnx.Node) []Value {
 	if n.In(8) != "" {
 		position = b.Gather(position, n.In(8), 0)
 	} else {
-		position = slice(b, position, 0, onnx.D(0), shape[1], []Value{ids})
+		position = slice(b, position, 0, shape.D(0), dims[1], []Value{ids})
 	}
 	s := b.Add(b.Gather(n.In(2), ids, 0), position)
 	if n.In(1) != "" {
@@ -102,7 +106,7 @@ func expandEmbed(b *onnx.Builder, n *onnx.Node) []Value {
 		ones := b.Op("Equal", []Value{mask, b.Const(onnx.NewInt32("", nil, []int32{1}))})
 		out[1] = b.ReduceSum(b.Cast(ones, onnx.Int32), []int64{1}, false)
 	default:
-		out[1] = b.Zeros(shape[:1], onnx.Int32, ids)
+		out[1] = b.Zeros(dims[:1], onnx.Int32, ids)
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 func init() {
@@ -17,7 +18,7 @@ func init() {
 
 // Y = α·A'·B', where ' moves axis 0 behind the batch axes (transBatch) and then
 // exchanges the last two (trans).
-func expandFusedMatMul(b *onnx.Builder, n *onnx.Node) []Value {
+func expandFusedMatMul(b *build.Builder, n *onnx.Node) []Value {
 	var in [2]Value
 	for i, side := range []string{"A", "B"} {
 		x := n.In(i)
@@ -42,7 +43,7 @@ func expandFusedMatMul(b *onnx.Builder, n *onnx.Node) []Value {
 }
 
 // Y = activation(α·A'·B' + β·C)
-func expandFusedGemm(b *onnx.Builder, n *onnx.Node) []Value {
+func expandFusedGemm(b *build.Builder, n *onnx.Node) []Value {
 	var plain, activation []*onnx.Attribute
 	for _, a := range n.Attrs {
 		name, ok := strings.CutPrefix(a.Name, "activation_")
@@ -58,7 +59,7 @@ func expandFusedGemm(b *onnx.Builder, n *onnx.Node) []Value {
 }
 
 // Y = activation(Conv(X, W, B) + Z)
-func expandFusedConv(b *onnx.Builder, n *onnx.Node) []Value {
+func expandFusedConv(b *build.Builder, n *onnx.Node) []Value {
 	plain := slices.DeleteFunc(slices.Clone(n.Attrs), func(a *onnx.Attribute) bool { return strings.HasPrefix(a.Name, "activation") })
 	y := b.Op("Conv", []Value{n.In(0), n.In(1), n.In(2)}, plain...)
 	if n.In(3) != "" {
@@ -85,7 +86,7 @@ var fusedParams = map[string][]string{
 }
 
 // activate applies the activation that n names.
-func activate(b *onnx.Builder, n *onnx.Node, y Value, params []*onnx.Attribute) []Value {
+func activate(b *build.Builder, n *onnx.Node, y Value, params []*onnx.Attribute) []Value {
 	op := n.Str("activation", "")
 	names, ok := fusedParams[op]
 	switch {
@@ -107,7 +108,7 @@ func activate(b *onnx.Builder, n *onnx.Node, y Value, params []*onnx.Attribute) 
 }
 
 // ExpandDims is Unsqueeze at one constant axis.
-func expandExpandDims(b *onnx.Builder, n *onnx.Node) []Value {
+func expandExpandDims(b *build.Builder, n *onnx.Node) []Value {
 	axis := b.Info(n.In(1)).Ints
 	if len(axis) == 1 {
 		if a, ok := axis[0].Const(); ok {

@@ -6,40 +6,42 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // TestExpansionRefuses: forms that are not written out are refused by name, where a
 // gradient needs them.
 func TestExpansionRefuses(t *testing.T) {
-	steps := onnx.Sym("steps")
-	for want, build := range map[string]func(g *gradtest.Gen) []onnx.Value{
-		`com.microsoft.FusedGemm node "t/fusedgemm_1": activation "Wobble" is not known`: func(g *gradtest.Gen) []onnx.Value {
-			x := g.Float(onnx.Dims(2, 3), g.Signed)
+	steps := shape.Sym("steps")
+	for want, build := range map[string]func(g *gradtest.Gen) []build.Value{
+		`com.microsoft.FusedGemm node "t/fusedgemm_1": activation "Wobble" is not known`: func(g *gradtest.Gen) []build.Value {
+			x := g.Float(shape.Dims(2, 3), g.Signed)
 			return g.OpN(contrib, "FusedGemm", 1, in(x, x), onnx.IntAttr("transB", 1), onnx.StringAttr("activation", "Wobble"))
 		},
-		`"x0" is not a constant`: func(g *gradtest.Gen) []onnx.Value {
-			s := g.Fixed(onnx.Dims(3), g.Positive)
-			return g.OpN(contrib, "MatMulNBits", 1, in(g.Float(onnx.Dims(2, 16), g.Signed), s, s),
+		`"x0" is not a constant`: func(g *gradtest.Gen) []build.Value {
+			s := g.Fixed(shape.Dims(3), g.Positive)
+			return g.OpN(contrib, "MatMulNBits", 1, in(g.Float(shape.Dims(2, 16), g.Signed), s, s),
 				onnx.IntAttr("K", 16), onnx.IntAttr("N", 3), onnx.IntAttr("bits", 4), onnx.IntAttr("block_size", 16))
 		},
-		`do_rotary is not written out`: func(g *gradtest.Gen) []onnx.Value {
-			return g.OpN(contrib, "Attention", 1, in(g.Float(onnx.Dims(2, 3, 4), g.Signed), g.Fixed(onnx.Dims(4, 12), g.Signed)),
+		`do_rotary is not written out`: func(g *gradtest.Gen) []build.Value {
+			return g.OpN(contrib, "Attention", 1, in(g.Float(shape.Dims(2, 3, 4), g.Signed), g.Fixed(shape.Dims(4, 12), g.Signed)),
 				onnx.IntAttr("num_heads", 2), onnx.IntAttr("do_rotary", 1))
 		},
-		`continues a past of 5 positions`: func(g *gradtest.Gen) []onnx.Value {
-			past := g.Fixed(onnx.Dims(2, 1, 5, 4), g.Signed)
-			return g.OpN(contrib, "GroupQueryAttention", 3, in(g.Float(onnx.Dims(2, 3, 12), g.Signed), "", "", past, past, g.Indices(onnx.Dims(2), 3, onnx.Int32, false),
+		`continues a past of 5 positions`: func(g *gradtest.Gen) []build.Value {
+			past := g.Fixed(shape.Dims(2, 1, 5, 4), g.Signed)
+			return g.OpN(contrib, "GroupQueryAttention", 3, in(g.Float(shape.Dims(2, 3, 12), g.Signed), "", "", past, past, g.Indices(shape.Dims(2), 3, onnx.Int32, false),
 				g.Const(onnx.NewInt32("", nil, []int32{8}))), onnx.IntAttr("num_heads", 1), onnx.IntAttr("kv_num_heads", 1))
 		},
-		`a number of steps; bind the symbolic dimensions to numbers`: func(g *gradtest.Gen) []onnx.Value {
+		`a number of steps; bind the symbolic dimensions to numbers`: func(g *gradtest.Gen) []build.Value {
 			g.Sizes["steps"] = 3
-			return g.OpN("", "GRU", 1, in(g.Float([]onnx.Dim{steps, onnx.D(2), onnx.D(4)}, g.Signed), g.Fixed(onnx.Dims(1, 6, 4), g.Signed),
-				g.Fixed(onnx.Dims(1, 6, 2), g.Signed)), onnx.IntAttr("hidden_size", 2))
+			return g.OpN("", "GRU", 1, in(g.Float([]shape.Dim{steps, shape.D(2), shape.D(4)}, g.Signed), g.Fixed(shape.Dims(1, 6, 4), g.Signed),
+				g.Fixed(shape.Dims(1, 6, 2), g.Signed)), onnx.IntAttr("hidden_size", 2))
 		},
-		`its activations are not all known`: func(g *gradtest.Gen) []onnx.Value {
-			return g.OpN("", "RNN", 1, in(g.Float(onnx.Dims(3, 2, 4), g.Signed), g.Fixed(onnx.Dims(1, 2, 4), g.Signed), g.Fixed(onnx.Dims(1, 2, 2), g.Signed)),
+		`its activations are not all known`: func(g *gradtest.Gen) []build.Value {
+			return g.OpN("", "RNN", 1, in(g.Float(shape.Dims(3, 2, 4), g.Signed), g.Fixed(shape.Dims(1, 2, 4), g.Signed), g.Fixed(shape.Dims(1, 2, 2), g.Signed)),
 				onnx.IntAttr("hidden_size", 2), &onnx.Attribute{Name: "activations", Type: onnx.AttrStrings, Strings: [][]byte{[]byte("Wobble")}})
 		},
 	} {

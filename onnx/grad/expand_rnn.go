@@ -1,6 +1,10 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 // Recurrent networks keep the runtime's fused kernel forward. It returns every hidden
 // state h_t, so that the gates of all steps are one product X·Wᵀ + H₋₁·Rᵀ + b again,
@@ -19,10 +23,10 @@ const mostSteps = 1 << 16
 
 // recurrent is what LSTM, GRU and RNN have in common.
 type recurrent struct {
-	b      *onnx.Builder
+	b      *build.Builder
 	n      Node
 	steps  int64
-	batch  onnx.Dim
+	batch  shape.Dim
 	hidden int64
 	dirs   int
 	elem   onnx.DataType
@@ -58,7 +62,7 @@ type recurrentGrads struct {
 
 // recurrentRule returns a rule: cell does one direction.
 func recurrentRule(activations []string, cell func(d *direction) recurrentGrads) Rule {
-	return func(b *onnx.Builder, n Node, dy []Value) []Value {
+	return func(b *build.Builder, n Node, dy []Value) []Value {
 		r := readRecurrent(b, n, dy, activations)
 		if r == nil || b.Err() != nil {
 			return nil
@@ -80,7 +84,7 @@ func recurrentRule(activations []string, cell func(d *direction) recurrentGrads)
 }
 
 // readRecurrent reads shapes and attributes; nil after an error.
-func readRecurrent(b *onnx.Builder, n Node, dy []Value, defaults []string) *recurrent {
+func readRecurrent(b *build.Builder, n Node, dy []Value, defaults []string) *recurrent {
 	r := &recurrent{b: b, n: n, dirs: 1, x: n.In(0), elem: b.Info(n.In(0)).Type}
 	s, ok := b.Shape(r.x)
 	sr, okR := b.Shape(n.In(2))
@@ -89,12 +93,12 @@ func readRecurrent(b *onnx.Builder, n Node, dy []Value, defaults []string) *recu
 		return nil
 	}
 	if n.Int("layout", 0) != 0 {
-		s = []onnx.Dim{s[1], s[0], s[2]}
+		s = []shape.Dim{s[1], s[0], s[2]}
 		r.x = b.Transpose(r.x, 1, 0, 2)
 	}
 	r.batch = s[1]
 	if r.steps, ok = s[0].Const(); !ok || r.steps < 1 {
-		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: onnx.ShapeString(s), Want: "a number of steps"})
+		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: shape.String(s), Want: "a number of steps"})
 		return nil
 	}
 	if r.steps > mostSteps {
@@ -159,7 +163,7 @@ func (r *recurrent) pick(v Value, axis int64, i int) Value {
 // state returns an initial state of direction i as [1, batch, hidden].
 func (r *recurrent) state(v Value, i int) Value {
 	if v == "" {
-		return r.b.Zeros([]onnx.Dim{onnx.D(1), r.batch, onnx.D(r.hidden)}, r.elem, r.x)
+		return r.b.Zeros([]shape.Dim{shape.D(1), r.batch, shape.D(r.hidden)}, r.elem, r.x)
 	}
 	if r.n.Int("layout", 0) != 0 {
 		v = r.swap(v)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // activator is an activation of a recurrent cell with its parameters.
@@ -70,7 +71,7 @@ func readActivators(n *onnx.Node, dirs int, defaults []string) [][]activator {
 }
 
 // apply writes the activation of x, clipped first.
-func (a activator) apply(b *onnx.Builder, x Value) Value {
+func (a activator) apply(b *build.Builder, x Value) Value {
 	if a.clip > 0 {
 		x = bounded(b, x, -a.clip, a.clip)
 	}
@@ -78,12 +79,12 @@ func (a activator) apply(b *onnx.Builder, x Value) Value {
 }
 
 // bounded returns x where it lies between lo and hi, or the nearer of the two.
-func bounded(b *onnx.Builder, x Value, lo, hi float64) Value {
+func bounded(b *build.Builder, x Value, lo, hi float64) Value {
 	return b.Op("Clip", []Value{x, b.Scalar(lo, x), b.Scalar(hi, x)})
 }
 
 // write writes the activation in operators that the runtime has in double too.
-func (a activator) write(b *onnx.Builder, x Value) Value {
+func (a activator) write(b *build.Builder, x Value) Value {
 	relu := func(v Value) Value { return b.Op("Relu", []Value{v}) }
 	one := b.Scalar(1, x)
 	switch a.name {

@@ -1,6 +1,9 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 // collect puts the gradients of the directions together.
 func (r *recurrent) collect(ds []*direction, parts []recurrentGrads) []Value {
@@ -70,5 +73,5 @@ func (r *recurrent) rows(v Value) Value {
 	if len(s) != 3 {
 		return ""
 	}
-	return r.b.ReshapeTo(v, []onnx.Dim{s[0].Mul(s[1]), s[2]}, v)
+	return r.b.ReshapeTo(v, []shape.Dim{s[0].Mul(s[1]), s[2]}, v)
 }

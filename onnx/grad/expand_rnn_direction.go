@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // direction reads what belongs to direction i.
@@ -45,11 +46,11 @@ func (d *direction) earlier(all, initial Value, masked bool) Value {
 		return initial
 	}
 	if !d.reverse {
-		return b.Op("Concat", []Value{initial, slice(b, all, 0, onnx.D(0), onnx.D(d.steps-1), nil)}, onnx.IntAttr("axis", 0))
+		return b.Op("Concat", []Value{initial, slice(b, all, 0, shape.D(0), shape.D(d.steps-1), nil)}, onnx.IntAttr("axis", 0))
 	}
-	rest := slice(b, all, 0, onnx.D(1), onnx.D(d.steps), nil)
+	rest := slice(b, all, 0, shape.D(1), shape.D(d.steps), nil)
 	if masked {
-		rest = b.Add(rest, b.Mul(b.Sub(b.Scalar(1, rest), slice(b, d.mask, 0, onnx.D(1), onnx.D(d.steps), nil)), initial))
+		rest = b.Add(rest, b.Mul(b.Sub(b.Scalar(1, rest), slice(b, d.mask, 0, shape.D(1), shape.D(d.steps), nil)), initial))
 	}
 	return b.Op("Concat", []Value{rest, initial}, onnx.IntAttr("axis", 0))
 }
@@ -164,5 +165,5 @@ func (d *direction) sum(v ...Value) Value {
 
 // zero is a state of zeros.
 func (d *direction) zero() Value {
-	return d.b.Zeros([]onnx.Dim{onnx.D(1), d.batch, onnx.D(d.hidden)}, d.elem, d.x)
+	return d.b.Zeros([]shape.Dim{shape.D(1), d.batch, shape.D(d.hidden)}, d.elem, d.x)
 }

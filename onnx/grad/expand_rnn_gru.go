@@ -1,6 +1,9 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 func init() {
 	Register("", "GRU", 7, recurrentRule([]string{"sigmoid", "tanh"}, gruCell), AllOutputs)
@@ -65,8 +68,8 @@ func (d *direction) resetAfter(x []Value) recurrentGrads {
 // du·r + [dz, dr]·R_zr.
 func (d *direction) resetBefore(x []Value) recurrentGrads {
 	b := d.b
-	rzr := slice(b, d.r, 0, onnx.D(0), onnx.D(2*d.hidden), nil)
-	rh := slice(b, d.r, 0, onnx.D(2*d.hidden), onnx.D(3*d.hidden), nil)
+	rzr := slice(b, d.r, 0, shape.D(0), shape.D(2*d.hidden), nil)
+	rh := slice(b, d.r, 0, shape.D(2*d.hidden), shape.D(3*d.hidden), nil)
 	fromH := d.parts(b.MatMul(d.before, b.SwapLast(rzr)), 2)
 	az, ar := b.Add(x[0], fromH[0]), b.Add(x[1], fromH[1])
 	var bias []Value

@@ -1,6 +1,10 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 func init() {
 	RegisterExpansion("", "RotaryEmbedding", 23, expandRotary)
@@ -10,7 +14,7 @@ func init() {
 // RotaryEmbedding of the standard: x [batch, heads, length, size] or [batch, length,
 // heads·size], cosines and sines [batch, length, half] or, with position codes, tables
 // [·, half].
-func expandRotary(b *onnx.Builder, n *onnx.Node) []Value {
+func expandRotary(b *build.Builder, n *onnx.Node) []Value {
 	cos, sin := n.In(1), n.In(2)
 	if n.In(3) != "" {
 		cos, sin = b.Gather(cos, n.In(3), 0), b.Gather(sin, n.In(3), 0)
@@ -20,7 +24,7 @@ func expandRotary(b *onnx.Builder, n *onnx.Node) []Value {
 
 // The runtime's own: tables always, and position codes [batch, length], or [1] with
 // the code of the first position.
-func expandContribRotary(b *onnx.Builder, n *onnx.Node) []Value {
+func expandContribRotary(b *build.Builder, n *onnx.Node) []Value {
 	x, at := n.In(0), n.In(1)
 	s, ok := b.Shape(x)
 	if !ok || len(s) != 3 && len(s) != 4 {
@@ -40,7 +44,7 @@ func expandContribRotary(b *onnx.Builder, n *onnx.Node) []Value {
 // rotateInput rotates x of rank 3 or 4 by the angles whose cosines and sines, [batch
 // or 1, length, half], are given; dim elements of each head, all of them for 0. The
 // cosines say how many elements a head has at least where nothing else does.
-func rotateInput(b *onnx.Builder, n *onnx.Node, x, cos, sin Value, dim int64, interleaved bool) Value {
+func rotateInput(b *build.Builder, n *onnx.Node, x, cos, sin Value, dim int64, interleaved bool) Value {
 	s, ok := b.Shape(x)
 	c, okC := b.Shape(cos)
 	if !ok || !okC || len(s) != 3 && len(s) != 4 || len(c) != 3 {
@@ -52,21 +56,21 @@ func rotateInput(b *onnx.Builder, n *onnx.Node, x, cos, sin Value, dim int64, in
 	if len(s) == 4 {
 		return rotate(b, n, x, b.Unsqueeze(cos, 1), b.Unsqueeze(sin, 1), dim, interleaved)
 	}
-	heads := onnx.D(n.Int("num_heads", 0))
+	heads := shape.D(n.Int("num_heads", 0))
 	if heads.Is(0) {
 		// The runtime takes the size of a head from the table.
-		size := c[2].Mul(onnx.D(2))
+		size := c[2].Mul(shape.D(2))
 		if heads, ok = s[2].Quo(size); !ok {
-			b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(s), Want: "a number of heads"})
+			b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: shape.String(s), Want: "a number of heads"})
 			return ""
 		}
 	}
 	size, ok := s[2].Quo(heads)
 	if !ok || !size.Mul(heads).Equal(s[2]) {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(s), Want: "a last dimension that its heads divide"})
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: shape.String(s), Want: "a last dimension that its heads divide"})
 		return ""
 	}
-	parts := b.ReshapeTo(x, []onnx.Dim{s[0], s[1], heads, size})
+	parts := b.ReshapeTo(x, []shape.Dim{s[0], s[1], heads, size})
 	y := rotate(b, n, parts, b.Unsqueeze(cos, 2), b.Unsqueeze(sin, 2), dim, interleaved)
 	return b.ReshapeTo(y, s, x)
 }
@@ -74,7 +78,7 @@ func rotateInput(b *onnx.Builder, n *onnx.Node, x, cos, sin Value, dim int64, in
 // rotate turns pairs of the last axis of x, of rank 4: (u, w) becomes
 // (u·cos - w·sin, u·sin + w·cos). Pairs are neighbours where interleaved, else an
 // element of the first half and one of the second. Elements from dim on stay.
-func rotate(b *onnx.Builder, n *onnx.Node, x, cos, sin Value, dim int64, interleaved bool) Value {
+func rotate(b *build.Builder, n *onnx.Node, x, cos, sin Value, dim int64, interleaved bool) Value {
 	s, ok := b.Shape(x)
 	if !ok || len(s) != 4 {
 		return ""
@@ -82,17 +86,17 @@ func rotate(b *onnx.Builder, n *onnx.Node, x, cos, sin Value, dim int64, interle
 	size := s[3]
 	rest := Value("")
 	if dim > 0 && !size.Is(dim) {
-		rest = slice(b, x, 3, onnx.D(dim), size, []Value{x})
-		x = slice(b, x, 3, onnx.D(0), onnx.D(dim), nil)
-		size = onnx.D(dim)
+		rest = slice(b, x, 3, shape.D(dim), size, []Value{x})
+		x = slice(b, x, 3, shape.D(0), shape.D(dim), nil)
+		size = shape.D(dim)
 	}
-	half, ok := size.Quo(onnx.D(2))
-	if !ok || !half.Mul(onnx.D(2)).Equal(size) {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(s), Want: "an even number of elements to rotate"})
+	half, ok := size.Quo(shape.D(2))
+	if !ok || !half.Mul(shape.D(2)).Equal(size) {
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: shape.String(s), Want: "an even number of elements to rotate"})
 		return ""
 	}
 	var u, w Value
-	pairs := []onnx.Dim{s[0], s[1], s[2], half, onnx.D(2)}
+	pairs := []shape.Dim{s[0], s[1], s[2], half, shape.D(2)}
 	if interleaved {
 		u, w = halves(b, b.ReshapeTo(x, pairs), 4)
 		u, w = b.Squeeze(u, 4), b.Squeeze(w, 4)
@@ -104,7 +108,7 @@ func rotate(b *onnx.Builder, n *onnx.Node, x, cos, sin Value, dim int64, interle
 	var y Value
 	if interleaved {
 		y = b.Op("Concat", []Value{b.Unsqueeze(first, 4), b.Unsqueeze(second, 4)}, onnx.IntAttr("axis", 4))
-		y = b.ReshapeTo(y, []onnx.Dim{s[0], s[1], s[2], size})
+		y = b.ReshapeTo(y, []shape.Dim{s[0], s[1], s[2], size})
 	} else {
 		y = b.Op("Concat", []Value{first, second}, onnx.IntAttr("axis", 3))
 	}
@@ -115,7 +119,7 @@ func rotate(b *onnx.Builder, n *onnx.Node, x, cos, sin Value, dim int64, interle
 }
 
 // halves splits x in two along an axis.
-func halves(b *onnx.Builder, x Value, axis int64) (u, w Value) {
+func halves(b *build.Builder, x Value, axis int64) (u, w Value) {
 	out := b.OpN("", "Split", 2, []Value{x}, onnx.IntAttr("axis", axis), onnx.IntAttr("num_outputs", 2))
 	if out == nil {
 		return "", ""

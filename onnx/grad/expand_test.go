@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 const contrib = "com.microsoft"
 
 // contribOp appends a node of the runtime's own domain with one output.
-func contribOp(g *gradtest.Gen, op string, in []onnx.Value, attrs ...*onnx.Attribute) onnx.Value {
+func contribOp(g *gradtest.Gen, op string, in []build.Value, attrs ...*onnx.Attribute) build.Value {
 	if out := g.OpN(contrib, op, 1, in, attrs...); out != nil {
 		return out[0]
 	}
@@ -37,7 +39,7 @@ func operators(m *onnx.Model) []string {
 // stay.
 func TestExpandAll(t *testing.T) {
 	g := gradtest.NewGen(20, onnx.Float, false, 1)
-	x := g.Float(onnx.Dims(2, 3), g.Signed)
+	x := g.Float(shape.Dims(2, 3), g.Signed)
 	a := contribOp(g, "QuickGelu", in(x))
 	b := contribOp(g, "FastGelu", in(a))
 	twin := &onnx.Node{Op: "QuickGelu", Domain: contrib, Inputs: in(x), Outputs: []string{"twin"}}
@@ -83,7 +85,7 @@ func TestExpandAll(t *testing.T) {
 // nothing of the attempt does.
 func TestExpandAllRefused(t *testing.T) {
 	g := gradtest.NewGen(18, onnx.Float, false, 1)
-	x := g.Float(onnx.Dims(2, 3), g.Signed)
+	x := g.Float(shape.Dims(2, 3), g.Signed)
 	g.Append(&onnx.Node{Op: "FusedGemm", Domain: contrib, Name: "odd", Inputs: in(x, x, ""), Outputs: []string{"y"},
 		Attrs: []*onnx.Attribute{onnx.IntAttr("transB", 1), onnx.StringAttr("activation", "Wobble")}})
 	z := contribOp(g, "QuickGelu", in("y"))
@@ -105,7 +107,7 @@ func TestExpandAllRefused(t *testing.T) {
 func TestExpandAllIsCheap(t *testing.T) {
 	bytes := func(layers int) float64 {
 		g := gradtest.NewGen(18, onnx.Float, false, 1)
-		x := g.Float(onnx.Dims(2, 16), g.Signed)
+		x := g.Float(shape.Dims(2, 16), g.Signed)
 		w := g.Const(onnx.NewFloat("", []int64{16, 16}, make([]float32, 256)))
 		for i := range layers {
 			x = g.Add(g.MatMul(x, w), g.Scalar(float64(i), x))

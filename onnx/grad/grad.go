@@ -19,16 +19,17 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // Value names a value of the graph; "" stands for a gradient that is zero.
-type Value = onnx.Value
+type Value = build.Value
 
 // Rule returns the gradient with respect to each input of n, given dy, the
 // gradients of its outputs ("" where zero). An entry may keep the broadcast shape
 // of the output: the driver sums it down to the shape of the input. Entries for
 // which n.Need is false are not looked at and should be left "".
-type Rule func(b *onnx.Builder, n Node, dy []Value) []Value
+type Rule func(b *build.Builder, n Node, dy []Value) []Value
 
 // Node is a node under differentiation.
 type Node struct {
@@ -49,15 +50,15 @@ const minOpset = 18
 // the value with one more axis, the length of the table. Each must reach an
 // output, or the error is a *NoPathError. Operators without a rule give a
 // *MissingError, codes that are computed with a *CodesError. The model must be of
-// operator set 18 or later (see [onnx.Upgrade]), or the error is an *OpsetError.
-func Backward(b *onnx.Builder, outs, seeds, wrt []Value) ([]Value, error) {
+// operator set 18 or later (see [rewrite.Upgrade]), or the error is an *OpsetError.
+func Backward(b *build.Builder, outs, seeds, wrt []Value) ([]Value, error) {
 	dx, _, err := backward(b, outs, seeds, wrt)
 	return dx, err
 }
 
 // backward is Backward that also returns the nodes through whose rounding the
 // gradient was passed.
-func backward(b *onnx.Builder, outs, seeds, wrt []Value) (dx []Value, straight []*onnx.Node, err error) {
+func backward(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, straight []*onnx.Node, err error) {
 	if len(outs) != len(seeds) {
 		return nil, nil, fmt.Errorf("grad: %d outputs but %d seeds", len(outs), len(seeds))
 	}
@@ -79,7 +80,7 @@ func backward(b *onnx.Builder, outs, seeds, wrt []Value) (dx []Value, straight [
 
 // pass is one walk from outputs back to wrt.
 type pass struct {
-	b     *onnx.Builder
+	b     *build.Builder
 	nodes []*onnx.Node
 	// leaves are values whose own origin is not looked into.
 	leaves map[Value]bool
@@ -97,7 +98,7 @@ type pass struct {
 	straight []*onnx.Node
 }
 
-func newPass(b *onnx.Builder, wrt []Value, leaves map[Value]bool) *pass {
+func newPass(b *build.Builder, wrt []Value, leaves map[Value]bool) *pass {
 	p := &pass{b: b, nodes: slices.Clone(b.Model().Graph.Nodes), leaves: leaves,
 		reach: map[Value]bool{}, codes: map[Value]bool{}, hot: map[Value]bool{}, relaxed: map[Value]bool{}, grads: map[Value]Value{}}
 	for _, w := range wrt {

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // TestMasked: entries that a mask sets to -∞ before they are normalised, added up or
@@ -16,28 +18,28 @@ import (
 // where the forward pass gives a number or -∞.
 func TestMasked(t *testing.T) {
 	axis := onnx.IntAttr("axis", -1)
-	for name, build := range map[string]func(g *gradtest.Gen, x onnx.Value) onnx.Value{
-		"Softmax": func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("Softmax", in(x), axis) },
-		"LogSoftmax": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+	for name, build0 := range map[string]func(g *gradtest.Gen, x build.Value) build.Value{
+		"Softmax": func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("Softmax", in(x), axis) },
+		"LogSoftmax": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Gather(g.Op("LogSoftmax", in(x), axis), g.Ints(0, 1), 1)
 		},
-		"ReduceLogSumExp": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		"ReduceLogSumExp": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("ReduceLogSumExp", in(x, g.Ints(-1)))
 		},
-		"ReduceMax": func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("ReduceMax", in(x, g.Ints(-1))) },
-		"Max":       func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("Max", in(x, g.Scalar(0, x))) },
-		"Clip":      func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("Clip", in(x, g.Scalar(-1, x))) },
-		"Elu":       func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("Elu", in(x)) },
-		"all":       func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("ReduceLogSumExp", in(x, g.Ints(-1))) },
+		"ReduceMax": func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("ReduceMax", in(x, g.Ints(-1))) },
+		"Max":       func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("Max", in(x, g.Scalar(0, x))) },
+		"Clip":      func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("Clip", in(x, g.Scalar(-1, x))) },
+		"Elu":       func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("Elu", in(x)) },
+		"all":       func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("ReduceLogSumExp", in(x, g.Ints(-1))) },
 	} {
 		for _, how := range []string{"added", "chosen"} {
 			g := gradtest.NewGen(18, onnx.Double, false, 1)
-			x := g.Float(onnx.Dims(2, 4), g.Signed)
+			x := g.Float(shape.Dims(2, 4), g.Signed)
 			hidden := []bool{false, false, true, true}
 			if name == "all" {
 				hidden = []bool{true, true, true, true}
 			}
-			var z onnx.Value
+			var z build.Value
 			if how == "added" {
 				mask := make([]float64, 4)
 				for i, h := range hidden {
@@ -47,10 +49,10 @@ func TestMasked(t *testing.T) {
 				}
 				z = g.Add(x, g.Const(onnx.NewDouble("", []int64{4}, mask)))
 			} else {
-				c := g.Feed(onnx.Bool, onnx.Dims(4), &ort.Tensor{Shape: []int64{4}, Data: hidden})
+				c := g.Feed(onnx.Bool, shape.Dims(4), &ort.Tensor{Shape: []int64{4}, Data: hidden})
 				z = g.Op("Where", in(c, g.Scalar(math.Inf(-1), x), x))
 			}
-			y := build(g, z)
+			y := build0(g, z)
 			s, _ := g.Shape(y)
 			u := g.Fixed(s, g.Signed)
 			dx, err := grad.Backward(g.Builder, in(y), in(u), in(x))
@@ -59,7 +61,7 @@ func TestMasked(t *testing.T) {
 				continue
 			}
 			g.Output("first", dx[0])
-			if hess, err := grad.Backward(g.Builder, dx, in(g.Fixed(onnx.Dims(2, 4), g.Signed)), in(x)); err == nil {
+			if hess, err := grad.Backward(g.Builder, dx, in(g.Fixed(shape.Dims(2, 4), g.Signed)), in(x)); err == nil {
 				g.Output("second", hess[0])
 			}
 			out, err := gradtest.Run(g.Model(), g.Feeds)
@@ -83,41 +85,43 @@ func TestMasked(t *testing.T) {
 // that of the same in float32 up to rounding. The runtime checks that the types of
 // what is written fit together.
 func TestHalf(t *testing.T) {
-	builds := map[string]func(g *gradtest.Gen, x onnx.Value) onnx.Value{
-		"PRelu": func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("PRelu", in(x, g.Scalar(0.25, x))) },
-		"Max":   func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("Max", in(x, g.Scalar(0.5, x))) },
-		"Max of three": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+	builds := map[string]func(g *gradtest.Gen, x build.Value) build.Value{
+		"PRelu": func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("PRelu", in(x, g.Scalar(0.25, x))) },
+		"Max":   func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("Max", in(x, g.Scalar(0.5, x))) },
+		"Max of three": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("Max", in(x, g.Scalar(0.5, x), g.Neg(x)))
 		},
-		"Clip": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		"Clip": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("Clip", in(x, g.Scalar(-0.5, x), g.Scalar(0.75, x)))
 		},
-		"Pow":     func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("Pow", in(x, g.Scalar(3, x))) },
-		"Softmax": func(g *gradtest.Gen, x onnx.Value) onnx.Value { return g.Op("Softmax", in(x), onnx.IntAttr("axis", 1)) },
-		"LpNormalization": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		"Pow": func(g *gradtest.Gen, x build.Value) build.Value { return g.Op("Pow", in(x, g.Scalar(3, x))) },
+		"Softmax": func(g *gradtest.Gen, x build.Value) build.Value {
+			return g.Op("Softmax", in(x), onnx.IntAttr("axis", 1))
+		},
+		"LpNormalization": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("LpNormalization", in(x), onnx.IntAttr("axis", 1))
 		},
-		"CumSum": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		"CumSum": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("CumSum", in(x, g.Const(onnx.NewInt64("", nil, []int64{1}))))
 		},
-		"Det": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		"Det": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("Det", in(g.Op("Slice", in(x, g.Ints(0), g.Ints(2), g.Ints(1)))))
 		},
-		"CastLike": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		"CastLike": func(g *gradtest.Gen, x build.Value) build.Value {
 			wide := g.Op("CastLike", in(x, g.Const(onnx.NewFloat("", nil, []float32{1}))))
 			return g.Op("CastLike", in(g.Mul(wide, wide), x))
 		},
-		"Mod": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		"Mod": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("Mod", in(x, g.Scalar(0.35, x)), onnx.IntAttr("fmod", 1))
 		},
-		"SoftmaxCrossEntropyLoss": func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		"SoftmaxCrossEntropyLoss": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("SoftmaxCrossEntropyLoss", in(x, g.Ints(1, 0)), onnx.IntAttr("ignore_index", 7))
 		},
 	}
 	for _, op := range []string{"Exp", "Sqrt", "Reciprocal", "Tanh", "Sigmoid", "Softplus", "Tan", "Sinh", "Cosh", "Atan", "Asinh", "Softsign",
 		"Erf", "Mish", "Abs", "Relu", "LeakyRelu", "Elu", "Selu", "ThresholdedRelu", "HardSigmoid", "HardSwish", "Shrink",
 		"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"} {
-		builds[op] = func(g *gradtest.Gen, x onnx.Value) onnx.Value {
+		builds[op] = func(g *gradtest.Gen, x build.Value) build.Value {
 			if op == "Sqrt" || op == "ReduceLogSum" {
 				x = g.Op("Abs", in(x))
 			}
@@ -131,7 +135,7 @@ func TestHalf(t *testing.T) {
 			for _, half := range []onnx.DataType{onnx.Float, onnx.Float16, onnx.BFloat16} {
 				// Numbers that 8 bits hold, far from kinks.
 				g := gradtest.NewGen(18, onnx.Float, false, 1)
-				x := g.Feed(onnx.Float, onnx.Dims(2, 3), gradtest.Tensor(onnx.Float, []int64{2, 3}, []float64{0.625, -0.75, 1.25, -1.125, 0.875, 0.375}))
+				x := g.Feed(onnx.Float, shape.Dims(2, 3), gradtest.Tensor(onnx.Float, []int64{2, 3}, []float64{0.625, -0.75, 1.25, -1.125, 0.875, 0.375}))
 				h := g.Cast(x, half)
 				y := build(g, h)
 				s, _ := g.Shape(y)
@@ -179,7 +183,7 @@ func oneType(t *testing.T, g *gradtest.Gen, half onnx.DataType) {
 			continue
 		}
 		seen := onnx.Undefined
-		for _, v := range append(append([]onnx.Value{}, n.Inputs...), n.Outputs...) {
+		for _, v := range append(append([]build.Value{}, n.Inputs...), n.Outputs...) {
 			if ty := g.Info(v).Type; v != "" && ty.IsFloat() {
 				if seen != onnx.Undefined && ty != seen {
 					t.Errorf("%s: %s mixes %s and %s", half, n.Label(), seen, ty)

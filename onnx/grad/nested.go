@@ -1,11 +1,11 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import "github.com/gradhop/gradhop/onnx/build"
 
 // differentiated returns the gradients of the inputs of n that are asked for, where
 // outs, with gradients dy, were computed from them by nodes that stand for n. The
 // forward pass keeps n itself and its kernel.
-func differentiated(b *onnx.Builder, n Node, outs, dy []Value) []Value {
+func differentiated(b *build.Builder, n Node, outs, dy []Value) []Value {
 	if b.Err() != nil {
 		return nil
 	}

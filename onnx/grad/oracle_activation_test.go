@@ -5,6 +5,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -99,7 +100,7 @@ func prelu(g *gradtest.Gen) {
 	x := g.Float(full, func() float64 { return draw(g) })
 	slope := g.Narrow(full)
 	if g.Opset() < 9 { // the kernel of set 7 wants one slope a channel, or one
-		slope = onnx.Dims(1)
+		slope = shape.Dims(1)
 	}
 	g.Out(g.Op("PRelu", in(x, g.Float(slope, g.Signed))))
 }

@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -93,9 +95,9 @@ func mod(g *gradtest.Gen) {
 func gradientAt(t *testing.T, opset int64, op string, attrs []*onnx.Attribute, x ...[]float64) [][]float64 {
 	t.Helper()
 	g := gradtest.NewGen(opset, onnx.Double, false, 1)
-	var args []onnx.Value
+	var args []build.Value
 	for _, v := range x {
-		args = append(args, g.Feed(onnx.Double, onnx.Dims(int64(len(v))), gradtest.Tensor(onnx.Double, []int64{int64(len(v))}, v)))
+		args = append(args, g.Feed(onnx.Double, shape.Dims(int64(len(v))), gradtest.Tensor(onnx.Double, []int64{int64(len(v))}, v)))
 	}
 	y := g.Op(op, args, attrs...)
 	u := g.Expand(g.Scalar(1, y), g.Op("Shape", in(y)))

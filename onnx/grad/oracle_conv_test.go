@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -44,10 +46,10 @@ func movement(g *gradtest.Gen, r int, paddable bool) (attrs []*onnx.Attribute, k
 }
 
 // spatial returns r dimensions from 5 to 7, fewer for three axes.
-func spatial(g *gradtest.Gen, r int) []onnx.Dim {
-	out := make([]onnx.Dim, r)
+func spatial(g *gradtest.Gen, r int) []shape.Dim {
+	out := make([]shape.Dim, r)
 	for i := range out {
-		out[i] = g.Dim().Add(onnx.D(3))
+		out[i] = g.Dim().Add(shape.D(3))
 	}
 	return out
 }
@@ -70,11 +72,11 @@ func conv(g *gradtest.Gen) {
 	if g.R.IntN(3) == 0 {
 		attrs = append(attrs[1:], onnx.IntsAttr("strides", ones(r)...))
 	}
-	x := g.Float(append([]onnx.Dim{g.Dim(), onnx.D(in * group)}, spatial(g, r)...), small(g))
-	w := g.Float(append(onnx.Dims(out*group, in), onnx.Dims(kernel...)...), small(g))
-	v := []onnx.Value{x, w}
+	x := g.Float(append([]shape.Dim{g.Dim(), shape.D(in * group)}, spatial(g, r)...), small(g))
+	w := g.Float(append(shape.Dims(out*group, in), shape.Dims(kernel...)...), small(g))
+	v := []build.Value{x, w}
 	if g.Coin() {
-		v = append(v, g.Float(onnx.Dims(out*group), small(g)))
+		v = append(v, g.Float(shape.Dims(out*group), small(g)))
 	}
 	g.Out(g.Op("Conv", v, attrs...))
 }
@@ -93,11 +95,11 @@ func convTranspose(g *gradtest.Gen) {
 	group := int64(g.Between(1, 3))
 	in, out := int64(g.Between(1, 2)), int64(g.Between(1, 2))
 	attrs, kernel := movement(g, r, true)
-	x := append([]onnx.Dim{g.Dim(), onnx.D(in * group)}, spatial(g, r)...)
-	w := append(onnx.Dims(in*group, out), onnx.Dims(kernel...)...)
+	x := append([]shape.Dim{g.Dim(), shape.D(in * group)}, spatial(g, r)...)
+	w := append(shape.Dims(in*group, out), shape.Dims(kernel...)...)
 	attrs = append(attrs, onnx.IntAttr("group", group))
 	probe := &onnx.Node{Op: "ConvTranspose", Attrs: attrs}
-	ts, err := onnx.Transposes(probe, x, w)
+	ts, err := shape.Transposes(probe, x, w)
 	if err != nil {
 		g.Fail(err)
 		return
@@ -122,9 +124,9 @@ func convTranspose(g *gradtest.Gen) {
 			attrs = append(attrs, onnx.IntsAttr("output_shape", size...))
 		}
 	}
-	v := []onnx.Value{g.Float(x, small(g)), g.Float(w, small(g))}
+	v := []build.Value{g.Float(x, small(g)), g.Float(w, small(g))}
 	if g.Coin() {
-		v = append(v, g.Float(onnx.Dims(out*group), small(g)))
+		v = append(v, g.Float(shape.Dims(out*group), small(g)))
 	}
 	g.Out(g.Op("ConvTranspose", v, attrs...))
 }

@@ -4,7 +4,9 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() { oracles["Einsum"] = oracle{build: einsum, since: 12} }
@@ -29,10 +31,10 @@ func einsum(g *gradtest.Gen) {
 	// Two equations an instance, so that all are tried.
 	for range 2 {
 		c := equations[g.R.IntN(len(equations))]
-		size := map[rune]onnx.Dim{'1': onnx.D(1)}
-		var in []onnx.Value
+		size := map[rune]shape.Dim{'1': shape.D(1)}
+		var in []build.Value
 		for _, s := range strings.Fields(c.shapes) {
-			dims := []onnx.Dim{}
+			dims := []shape.Dim{}
 			for _, r := range s {
 				if _, ok := size[r]; !ok {
 					size[r] = g.Dim()

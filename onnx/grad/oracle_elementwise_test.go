@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 const noDouble = "the runtime has no kernel for double"
@@ -27,7 +29,7 @@ func init() {
 }
 
 // pair returns two shapes that broadcast to a common one.
-func pair(g *gradtest.Gen) (a, b []onnx.Dim) {
+func pair(g *gradtest.Gen) (a, b []shape.Dim) {
 	full := g.RandShape(g.Between(0, 4))
 	a, b = full, full
 	switch g.Between(0, 3) {
@@ -37,13 +39,13 @@ func pair(g *gradtest.Gen) (a, b []onnx.Dim) {
 		b = g.Narrow(full)
 	case 2:
 		// Each is repeated along axes of the other.
-		a, b = append([]onnx.Dim{}, full...), append([]onnx.Dim{}, full...)
+		a, b = append([]shape.Dim{}, full...), append([]shape.Dim{}, full...)
 		for i := range full {
 			switch g.Between(0, 2) {
 			case 0:
-				a[i] = onnx.D(1)
+				a[i] = shape.D(1)
 			case 1:
-				b[i] = onnx.D(1)
+				b[i] = shape.D(1)
 			}
 		}
 	}
@@ -53,7 +55,7 @@ func pair(g *gradtest.Gen) (a, b []onnx.Dim) {
 func ofOne(op string, draw func(*gradtest.Gen) float64) func(*gradtest.Gen) {
 	return func(g *gradtest.Gen) {
 		x := g.Float(g.RandShape(g.Between(0, 4)), func() float64 { return draw(g) })
-		g.Out(g.Op(op, []onnx.Value{x}))
+		g.Out(g.Op(op, []build.Value{x}))
 	}
 }
 
@@ -65,14 +67,14 @@ func ofTwo(op string) func(*gradtest.Gen) {
 		if g.R.IntN(5) > 0 {
 			b = g.Float(sb, g.Signed)
 		}
-		g.Out(g.Op(op, []onnx.Value{a, b}))
+		g.Out(g.Op(op, []build.Value{a, b}))
 	}
 }
 
 func ofMany(op string) func(*gradtest.Gen) {
 	return func(g *gradtest.Gen) {
 		full := g.RandShape(g.Between(0, 3))
-		in := []onnx.Value{g.Float(full, g.Signed)}
+		in := []build.Value{g.Float(full, g.Signed)}
 		for range g.Between(0, 3) {
 			narrow := g.Narrow(full)
 			if g.Opset() < 8 { // before, nothing is broadcast
@@ -91,7 +93,7 @@ func gelu(domain string) func(*gradtest.Gen) {
 		if domain == "" && g.Coin() {
 			attrs = append(attrs, onnx.StringAttr("approximate", []string{"none", "tanh"}[g.R.IntN(2)]))
 		}
-		if out := g.OpN(domain, "Gelu", 1, []onnx.Value{x}, attrs...); out != nil {
+		if out := g.OpN(domain, "Gelu", 1, []build.Value{x}, attrs...); out != nil {
 			g.Out(out[0])
 		}
 	}
@@ -104,23 +106,23 @@ func pow(g *gradtest.Gen) {
 	sa, sb := pair(g)
 	switch g.Between(0, 4) {
 	case 0:
-		g.Out(g.Op("Pow", []onnx.Value{g.Float(sa, g.Positive), g.Float(sb, g.Signed)}))
+		g.Out(g.Op("Pow", []build.Value{g.Float(sa, g.Positive), g.Float(sb, g.Signed)}))
 	case 1:
 		x := g.Float(sa, g.Signed)
-		g.Out(g.Op("Pow", []onnx.Value{x, g.Scalar([]float64{0, 1, 2, 3, 4, -1, -2}[g.R.IntN(7)], x)}))
+		g.Out(g.Op("Pow", []build.Value{x, g.Scalar([]float64{0, 1, 2, 3, 4, -1, -2}[g.R.IntN(7)], x)}))
 	case 2:
 		x := g.Float(sa, g.Positive)
-		g.Out(g.Op("Pow", []onnx.Value{x, g.Scalar([]float64{0.5, -0.5, 1.7}[g.R.IntN(3)], x)}))
+		g.Out(g.Op("Pow", []build.Value{x, g.Scalar([]float64{0.5, -0.5, 1.7}[g.R.IntN(3)], x)}))
 	case 3: // a negative base, and a row of integer exponents
 		x := g.Float(g.RandShape(2), g.Signed)
-		g.Out(g.Op("Pow", []onnx.Value{g.Unsqueeze(x, 2), g.Feed(g.Elem, onnx.Dims(4), gradtest.Tensor(g.Elem, []int64{4}, []float64{0, 1, 2, -3}))}))
+		g.Out(g.Op("Pow", []build.Value{g.Unsqueeze(x, 2), g.Feed(g.Elem, shape.Dims(4), gradtest.Tensor(g.Elem, []int64{4}, []float64{0, 1, 2, -3}))}))
 	default:
 		x := g.Float(g.RandShape(2), g.Positive)
 		if g.Opset() < 12 { // before, both have one type
-			g.Out(g.Op("Pow", []onnx.Value{x, x}))
+			g.Out(g.Op("Pow", []build.Value{x, x}))
 			return
 		}
-		g.Out(g.Op("Pow", []onnx.Value{x, g.Const(onnx.NewInt64("", []int64{1, 1}, []int64{3}))}))
+		g.Out(g.Op("Pow", []build.Value{x, g.Const(onnx.NewInt64("", []int64{1, 1}, []int64{3}))}))
 	}
 }
 
@@ -130,9 +132,9 @@ func cast(g *gradtest.Gen) {
 	if g.Coin() {
 		to = onnx.Double
 	}
-	y := g.Op("Cast", []onnx.Value{x}, onnx.IntAttr("to", int64(to)))
+	y := g.Op("Cast", []build.Value{x}, onnx.IntAttr("to", int64(to)))
 	// The checker reads outputs of the type of the inputs.
-	g.Out(g.Op("Cast", []onnx.Value{g.Op("Exp", []onnx.Value{y})}, onnx.IntAttr("to", int64(g.Elem))))
+	g.Out(g.Op("Cast", []build.Value{g.Op("Exp", []build.Value{y})}, onnx.IntAttr("to", int64(g.Elem))))
 }
 
 func castLike(g *gradtest.Gen) {
@@ -141,23 +143,23 @@ func castLike(g *gradtest.Gen) {
 	if g.Coin() {
 		like = g.Const(onnx.NewDouble("", nil, []float64{1}))
 	}
-	y := g.Op("Exp", []onnx.Value{g.Op("CastLike", []onnx.Value{x, like})})
+	y := g.Op("Exp", []build.Value{g.Op("CastLike", []build.Value{x, like})})
 	z := g.Float(g.RandShape(1), g.Signed)
-	g.Out(g.Op("CastLike", []onnx.Value{y, z}), z)
+	g.Out(g.Op("CastLike", []build.Value{y, z}), z)
 }
 
 func where(g *gradtest.Gen) {
 	full := g.RandShape(g.Between(0, 4))
-	shapes := [3][]onnx.Dim{g.Narrow(full), g.Narrow(full), g.Narrow(full)}
+	shapes := [3][]shape.Dim{g.Narrow(full), g.Narrow(full), g.Narrow(full)}
 	shapes[g.R.IntN(3)] = full
 	c := g.Bools(shapes[0])
 	a, b := g.Float(shapes[1], g.Signed), g.Float(shapes[2], g.Signed)
-	g.Out(g.Op("Where", []onnx.Value{c, a, b}))
+	g.Out(g.Op("Where", []build.Value{c, a, b}))
 }
 
 func dropout(g *gradtest.Gen) {
 	x := g.Float(g.RandShape(g.Between(1, 3)), g.Signed)
-	in := []onnx.Value{x}
+	in := []build.Value{x}
 	var attrs []*onnx.Attribute
 	switch {
 	case g.Opset() < 12:

@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -13,40 +15,40 @@ func init() {
 
 // attentionShapes are the sizes of one call.
 type attentionShapes struct {
-	batch, length, keys, past onnx.Dim
+	batch, length, keys, past shape.Dim
 	heads, keyHeads           int64
 	size, valueSize           int64
 }
 
 func drawAttention(g *gradtest.Gen) attentionShapes {
-	a := attentionShapes{batch: g.Dim(), length: g.Dim(), keys: g.Dim(), past: onnx.D(0),
+	a := attentionShapes{batch: g.Dim(), length: g.Dim(), keys: g.Dim(), past: shape.D(0),
 		size: int64(g.Between(1, 3)), valueSize: int64(g.Between(1, 3)), keyHeads: int64(g.Between(1, 2))}
 	a.heads = a.keyHeads * int64(g.Between(1, 3))
 	if g.Coin() {
 		// An input of the length of both cannot be declared with symbols.
-		a.past, a.keys = onnx.D(g.Size(g.Dim())), onnx.D(g.Size(a.keys))
+		a.past, a.keys = shape.D(g.Size(g.Dim())), shape.D(g.Size(a.keys))
 	}
 	return a
 }
 
 // qkv adds inputs, flat or with an axis of heads.
-func (a attentionShapes) qkv(g *gradtest.Gen, flat bool) (q, k, v onnx.Value) {
-	one := func(length onnx.Dim, heads, size int64) onnx.Value {
+func (a attentionShapes) qkv(g *gradtest.Gen, flat bool) (q, k, v build.Value) {
+	one := func(length shape.Dim, heads, size int64) build.Value {
 		if flat {
-			return g.Float([]onnx.Dim{a.batch, length, onnx.D(heads * size)}, g.Signed)
+			return g.Float([]shape.Dim{a.batch, length, shape.D(heads * size)}, g.Signed)
 		}
-		return g.Float([]onnx.Dim{a.batch, onnx.D(heads), length, onnx.D(size)}, g.Signed)
+		return g.Float([]shape.Dim{a.batch, shape.D(heads), length, shape.D(size)}, g.Signed)
 	}
 	return one(a.length, a.heads, a.size), one(a.keys, a.keyHeads, a.size), one(a.keys, a.keyHeads, a.valueSize)
 }
 
 // mask adds a mask, a summand or truth values, of a shape that broadcasts to
 // [batch, heads, length, total]. Some key counts in every row.
-func mask(g *gradtest.Gen, full []onnx.Dim) onnx.Value {
-	s := append([]onnx.Dim{}, full[g.Between(0, 2):]...)
+func mask(g *gradtest.Gen, full []shape.Dim) build.Value {
+	s := append([]shape.Dim{}, full[g.Between(0, 2):]...)
 	for i := range s[:len(s)-2] {
 		if g.Coin() {
-			s[i] = onnx.D(1)
+			s[i] = shape.D(1)
 		}
 	}
 	if g.Coin() {
@@ -72,11 +74,11 @@ func attention(g *gradtest.Gen) {
 		attrs = append(attrs, onnx.IntAttr("q_num_heads", a.heads), onnx.IntAttr("kv_num_heads", a.keyHeads))
 	}
 	if !a.past.Is(0) {
-		x[4] = g.Float([]onnx.Dim{a.batch, onnx.D(a.keyHeads), a.past, onnx.D(a.size)}, g.Signed)
-		x[5] = g.Float([]onnx.Dim{a.batch, onnx.D(a.keyHeads), a.past, onnx.D(a.valueSize)}, g.Signed)
+		x[4] = g.Float([]shape.Dim{a.batch, shape.D(a.keyHeads), a.past, shape.D(a.size)}, g.Signed)
+		x[5] = g.Float([]shape.Dim{a.batch, shape.D(a.keyHeads), a.past, shape.D(a.valueSize)}, g.Signed)
 	}
 	if g.Coin() {
-		x[3] = mask(g, []onnx.Dim{a.batch, onnx.D(a.heads), a.length, total})
+		x[3] = mask(g, []shape.Dim{a.batch, shape.D(a.heads), a.length, total})
 	} else if g.Coin() {
 		attrs = append(attrs, onnx.IntAttr("is_causal", 1))
 	}
@@ -107,7 +109,7 @@ func attention(g *gradtest.Gen) {
 
 // rotated draws an input of rank 3 or 4, the number of heads and of elements to
 // rotate, and half of those.
-func rotated(g *gradtest.Gen) (x onnx.Value, shape []onnx.Dim, attrs []*onnx.Attribute, half int64) {
+func rotated(g *gradtest.Gen) (x build.Value, dims []shape.Dim, attrs []*onnx.Attribute, half int64) {
 	batch, length, heads := g.Dim(), g.Dim(), int64(g.Between(1, 3))
 	half = int64(g.Between(1, 2))
 	size := 2 * half
@@ -120,28 +122,28 @@ func rotated(g *gradtest.Gen) (x onnx.Value, shape []onnx.Dim, attrs []*onnx.Att
 		attrs = append(attrs, onnx.IntAttr("num_heads", heads))
 	}
 	if flat {
-		return g.Float([]onnx.Dim{batch, length, onnx.D(heads * size)}, g.Signed), []onnx.Dim{batch, length}, attrs, half
+		return g.Float([]shape.Dim{batch, length, shape.D(heads * size)}, g.Signed), []shape.Dim{batch, length}, attrs, half
 	}
-	return g.Float([]onnx.Dim{batch, onnx.D(heads), length, onnx.D(size)}, g.Signed), []onnx.Dim{batch, length}, attrs, half
+	return g.Float([]shape.Dim{batch, shape.D(heads), length, shape.D(size)}, g.Signed), []shape.Dim{batch, length}, attrs, half
 }
 
 func rotary(g *gradtest.Gen) {
 	x, s, attrs, half := rotated(g)
 	if g.Coin() {
-		table := []onnx.Dim{onnx.D(5), onnx.D(half)}
+		table := []shape.Dim{shape.D(5), shape.D(half)}
 		g.Out(g.Op("RotaryEmbedding", in(x, g.Float(table, g.Signed), g.Float(table, g.Signed), g.Indices(s, 5, onnx.Int64, false)), attrs...))
 		return
 	}
-	angles := append(s, onnx.D(half))
+	angles := append(s, shape.D(half))
 	g.Out(g.Op("RotaryEmbedding", in(x, g.Float(angles, g.Signed), g.Float(angles, g.Signed)), attrs...))
 }
 
 func contribRotary(g *gradtest.Gen) {
 	x, s, attrs, half := rotated(g)
-	table := []onnx.Dim{onnx.D(6), onnx.D(half)}
+	table := []shape.Dim{shape.D(6), shape.D(half)}
 	at := g.Indices(s, 6, onnx.Int64, false)
 	if g.Coin() {
-		at = g.Indices(onnx.Dims(1), 3, onnx.Int64, false)
+		at = g.Indices(shape.Dims(1), 3, onnx.Int64, false)
 	}
 	g.Out(contribOp(g, "RotaryEmbedding", in(x, at, g.Float(table, g.Signed), g.Float(table, g.Signed)), attrs...))
 }

@@ -2,8 +2,10 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -13,9 +15,9 @@ func init() {
 
 // keyMask adds a mask in one of the forms that the runtime reads: [batch], ends, or
 // with them beginnings; [batch, total]; [batch, length, total].
-func keyMask(g *gradtest.Gen, batch, length, total onnx.Dim, forms int) onnx.Value {
+func keyMask(g *gradtest.Gen, batch, length, total shape.Dim, forms int) build.Value {
 	n := g.Size(total)
-	ints := func(s []onnx.Dim, draw func(i int) int32) onnx.Value {
+	ints := func(s []shape.Dim, draw func(i int) int32) build.Value {
 		dims, count := g.Numbers(s)
 		x := make([]int32, count)
 		for i := range x {
@@ -26,17 +28,17 @@ func keyMask(g *gradtest.Gen, batch, length, total onnx.Dim, forms int) onnx.Val
 	bit := func(i int) int32 { return int32(g.R.IntN(2)) | asInt32(int64(i)%n == 0) }
 	switch g.R.IntN(forms) {
 	case 0:
-		return ints([]onnx.Dim{batch, total}, bit)
+		return ints([]shape.Dim{batch, total}, bit)
 	case 1:
-		return ints([]onnx.Dim{batch, length, total}, bit)
+		return ints([]shape.Dim{batch, length, total}, bit)
 	case 2:
-		return ints([]onnx.Dim{batch}, func(int) int32 { return int32(g.Between(1, int(n))) })
+		return ints([]shape.Dim{batch}, func(int) int32 { return int32(g.Between(1, int(n))) })
 	}
 	rows := int(g.Size(batch))
 	if _, ok := batch.Const(); !ok { // an input of twice a symbol cannot be declared
-		return ints([]onnx.Dim{batch, total}, bit)
+		return ints([]shape.Dim{batch, total}, bit)
 	}
-	return ints([]onnx.Dim{onnx.D(int64(2 * rows))}, func(i int) int32 {
+	return ints([]shape.Dim{shape.D(int64(2 * rows))}, func(i int) int32 {
 		if i < rows {
 			return int32(n)
 		}
@@ -52,11 +54,11 @@ func asInt32(v bool) int32 {
 }
 
 // scoreBias adds a summand of the scores.
-func scoreBias(g *gradtest.Gen, batch onnx.Dim, heads int64, length, total onnx.Dim) onnx.Value {
-	s := []onnx.Dim{batch, onnx.D(heads), length, total}
+func scoreBias(g *gradtest.Gen, batch shape.Dim, heads int64, length, total shape.Dim) build.Value {
+	s := []shape.Dim{batch, shape.D(heads), length, total}
 	for i := range s[:2] {
 		if g.Coin() {
-			s[i] = onnx.D(1)
+			s[i] = shape.D(1)
 		}
 	}
 	return g.Float(s, g.Signed)
@@ -71,18 +73,18 @@ func contribAttention(g *gradtest.Gen) {
 		value = a.heads * a.valueSize
 		attrs = append(attrs, onnx.IntsAttr("qkv_hidden_sizes", hidden, hidden, value))
 	}
-	inner := onnx.D(3)
+	inner := shape.D(3)
 	if past {
-		a.length = onnx.D(g.Size(a.length))
+		a.length = shape.D(g.Size(a.length))
 	}
-	x := in(g.Float([]onnx.Dim{a.batch, a.length, inner}, g.Signed), g.Float([]onnx.Dim{inner, onnx.D(2*hidden + value)}, g.Signed),
-		g.Float([]onnx.Dim{onnx.D(2*hidden + value)}, g.Signed), "", "", "")
+	x := in(g.Float([]shape.Dim{a.batch, a.length, inner}, g.Signed), g.Float([]shape.Dim{inner, shape.D(2*hidden + value)}, g.Signed),
+		g.Float([]shape.Dim{shape.D(2*hidden + value)}, g.Signed), "", "", "")
 	total := a.length
 	outputs := 1
 	if past {
-		p := onnx.D(g.Size(g.Dim()))
+		p := shape.D(g.Size(g.Dim()))
 		total = total.Add(p)
-		x[4] = g.Float([]onnx.Dim{onnx.D(2), a.batch, onnx.D(a.heads), p, onnx.D(a.size)}, g.Signed)
+		x[4] = g.Float([]shape.Dim{shape.D(2), a.batch, shape.D(a.heads), p, shape.D(a.size)}, g.Signed)
 		outputs = 2
 	}
 	forms := 4
@@ -104,11 +106,11 @@ func contribAttention(g *gradtest.Gen) {
 
 func multiHead(g *gradtest.Gen) {
 	a := drawAttention(g)
-	flat := func(length onnx.Dim, size int64) onnx.Value {
-		return g.Float([]onnx.Dim{a.batch, length, onnx.D(a.heads * size)}, g.Signed)
+	flat := func(length shape.Dim, size int64) build.Value {
+		return g.Float([]shape.Dim{a.batch, length, shape.D(a.heads * size)}, g.Signed)
 	}
-	split := func(length onnx.Dim, size int64) onnx.Value {
-		return g.Float([]onnx.Dim{a.batch, onnx.D(a.heads), length, onnx.D(size)}, g.Signed)
+	split := func(length shape.Dim, size int64) build.Value {
+		return g.Float([]shape.Dim{a.batch, shape.D(a.heads), length, shape.D(size)}, g.Signed)
 	}
 	x := in(flat(a.length, a.size), "", "", "", "", "", "", "")
 	total := a.keys
@@ -120,12 +122,12 @@ func multiHead(g *gradtest.Gen) {
 	case 0: // keys and values that have an axis of heads
 		x[1], x[2] = split(a.keys, a.size), split(a.keys, a.valueSize)
 		if g.Coin() {
-			x[3] = g.Float([]onnx.Dim{onnx.D(a.heads * (2*a.size + a.valueSize))}, g.Signed)
+			x[3] = g.Float([]shape.Dim{shape.D(a.heads * (2*a.size + a.valueSize))}, g.Signed)
 		}
 	default:
 		x[1], x[2] = flat(a.keys, a.size), flat(a.keys, a.valueSize)
 		if g.Coin() {
-			x[3] = g.Float([]onnx.Dim{onnx.D(a.heads * (2*a.size + a.valueSize))}, g.Signed)
+			x[3] = g.Float([]shape.Dim{shape.D(a.heads * (2*a.size + a.valueSize))}, g.Signed)
 		}
 		if !a.past.Is(0) {
 			x[6], x[7] = split(a.past, a.size), split(a.past, a.valueSize)

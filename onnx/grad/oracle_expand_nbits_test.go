@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -15,7 +17,7 @@ func matMulNBits(g *gradtest.Gen) {
 	const size = 16
 	bits, k, n := int64(1)<<g.Between(1, 3), int64(g.Between(10, 40)), int64(g.Between(1, 4))
 	count := (k + size - 1) / size
-	raw := func(dims ...int64) onnx.Value {
+	raw := func(dims ...int64) build.Value {
 		t := &onnx.Tensor{Type: onnx.Uint8, Dims: dims, Offset: -1}
 		t.Raw = make([]byte, product(dims))
 		for i := range t.Raw {
@@ -23,7 +25,7 @@ func matMulNBits(g *gradtest.Gen) {
 		}
 		return g.Const(t)
 	}
-	scale := func(lo, hi float64) onnx.Value {
+	scale := func(lo, hi float64) build.Value {
 		v, wide := make([]float32, n*count), make([]float64, n*count)
 		for i := range v {
 			v[i] = float32(lo + (hi-lo)*g.R.Float64())
@@ -35,7 +37,7 @@ func matMulNBits(g *gradtest.Gen) {
 		return g.Const(onnx.NewFloat("", []int64{n * count}, v))
 	}
 	lead := g.RandShape(g.Between(1, 2))
-	x := in(g.Float(append(lead, onnx.D(k)), g.Signed), raw(n, count, size*bits/8), scale(0.005, 0.01), "", "", "")
+	x := in(g.Float(append(lead, shape.D(k)), g.Signed), raw(n, count, size*bits/8), scale(0.005, 0.01), "", "", "")
 	switch g.R.IntN(3) {
 	case 0:
 		x[3] = raw(n * ((count*bits + 7) / 8))
@@ -45,7 +47,7 @@ func matMulNBits(g *gradtest.Gen) {
 		}
 	}
 	if g.Coin() {
-		x[5] = g.Float([]onnx.Dim{onnx.D(n)}, g.Signed)
+		x[5] = g.Float([]shape.Dim{shape.D(n)}, g.Signed)
 	}
 	g.Out(contribOp(g, "MatMulNBits", x, onnx.IntAttr("K", k), onnx.IntAttr("N", n), onnx.IntAttr("bits", bits),
 		onnx.IntAttr("block_size", size), onnx.IntAttr("accuracy_level", 1)))

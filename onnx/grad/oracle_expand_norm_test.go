@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -13,20 +15,20 @@ func init() {
 }
 
 // skipped returns input, skip, in the shapes that the operator takes, and γ.
-func skipped(g *gradtest.Gen) []onnx.Value {
+func skipped(g *gradtest.Gen) []build.Value {
 	s := g.RandShape(3)
 	skip := s
 	switch g.R.IntN(3) {
 	case 0:
 		skip = s[1:]
 	case 1:
-		skip = []onnx.Dim{onnx.D(1), s[1], s[2]}
+		skip = []shape.Dim{shape.D(1), s[1], s[2]}
 	}
 	return in(g.Float(s, g.Signed), g.Float(skip, g.Signed), g.Float(s[2:], g.Signed))
 }
 
 // sumToo asks for the last output, the sum, in half of the instances.
-func sumToo(g *gradtest.Gen, op string, x []onnx.Value) {
+func sumToo(g *gradtest.Gen, op string, x []build.Value) {
 	attrs := []*onnx.Attribute{onnx.FloatAttr("epsilon", 0.01)}
 	if g.Coin() {
 		g.Out(contribOp(g, op, x, attrs...))
@@ -68,12 +70,12 @@ func simplifiedLayerNorm(g *gradtest.Gen) {
 
 // embedLayerNorm has codes, optional segments, a mask and position codes.
 func embedLayerNorm(g *gradtest.Gen) {
-	ids, hidden := g.RandShape(2), onnx.D(int64(g.Between(2, 4))) // the runtime wants numbers here
-	words, places, segments := onnx.D(5), onnx.D(6), onnx.D(2)
-	x := []onnx.Value{g.Indices(ids, 5, onnx.Int32, false), "", g.Float([]onnx.Dim{words, hidden}, g.Signed),
-		g.Float([]onnx.Dim{places, hidden}, g.Signed), "", g.Float([]onnx.Dim{hidden}, g.Signed), g.Float([]onnx.Dim{hidden}, g.Signed), "", ""}
+	ids, hidden := g.RandShape(2), shape.D(int64(g.Between(2, 4))) // the runtime wants numbers here
+	words, places, segments := shape.D(5), shape.D(6), shape.D(2)
+	x := []build.Value{g.Indices(ids, 5, onnx.Int32, false), "", g.Float([]shape.Dim{words, hidden}, g.Signed),
+		g.Float([]shape.Dim{places, hidden}, g.Signed), "", g.Float([]shape.Dim{hidden}, g.Signed), g.Float([]shape.Dim{hidden}, g.Signed), "", ""}
 	if g.Coin() {
-		x[1], x[4] = g.Indices(ids, 2, onnx.Int32, false), g.Float([]onnx.Dim{segments, hidden}, g.Signed)
+		x[1], x[4] = g.Indices(ids, 2, onnx.Int32, false), g.Float([]shape.Dim{segments, hidden}, g.Signed)
 	}
 	if g.Coin() {
 		x[7] = g.Indices(ids, 2, onnx.Int32, false)
@@ -81,7 +83,7 @@ func embedLayerNorm(g *gradtest.Gen) {
 	if g.Coin() {
 		at := ids
 		if g.Coin() {
-			at = []onnx.Dim{onnx.D(1), ids[1]}
+			at = []shape.Dim{shape.D(1), ids[1]}
 		}
 		x[8] = g.Indices(at, 6, onnx.Int32, false)
 	}

@@ -4,7 +4,9 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -23,7 +25,7 @@ func init() {
 func fusedMatMul(g *gradtest.Gen, op string) {
 	full := g.RandShape(g.Between(2, 4))
 	batch, m, k, n := full[:len(full)-2], full[len(full)-2], full[len(full)-1], g.Dim()
-	a, b := append(append([]onnx.Dim{}, batch...), m, k), append(append([]onnx.Dim{}, batch...), k, n)
+	a, b := append(append([]shape.Dim{}, batch...), m, k), append(append([]shape.Dim{}, batch...), k, n)
 	var attrs []*onnx.Attribute
 	if g.R.IntN(4) == 0 {
 		b = b[len(batch):]
@@ -32,7 +34,7 @@ func fusedMatMul(g *gradtest.Gen, op string) {
 		a = a[len(a)-1:]
 	}
 	for i, side := range []string{"A", "B"} {
-		s := [][]onnx.Dim{a, b}[i]
+		s := [][]shape.Dim{a, b}[i]
 		r := len(s)
 		if r > 1 && g.Coin() {
 			s[r-1], s[r-2] = s[r-2], s[r-1]
@@ -56,7 +58,7 @@ var fusedActivations = map[string][]float32{"Relu": nil, "Tanh": nil, "Sigmoid":
 
 func fusedGemm(g *gradtest.Gen, activations ...string) {
 	m, k, n := g.Dim(), g.Dim(), g.Dim()
-	a, b := []onnx.Dim{m, k}, []onnx.Dim{k, n}
+	a, b := []shape.Dim{m, k}, []shape.Dim{k, n}
 	var attrs []*onnx.Attribute
 	if g.Coin() {
 		a[0], a[1] = a[1], a[0]
@@ -69,9 +71,9 @@ func fusedGemm(g *gradtest.Gen, activations ...string) {
 	op, draw, far := pickActivation(g, activations)
 	x := in(g.Float(a, draw), g.Float(b, draw))
 	if far != nil {
-		x = append(x, g.Float([]onnx.Dim{m, n}, far))
+		x = append(x, g.Float([]shape.Dim{m, n}, far))
 	} else if g.Coin() {
-		x = append(x, g.Float(g.Narrow([]onnx.Dim{m, n}), g.Signed))
+		x = append(x, g.Float(g.Narrow([]shape.Dim{m, n}), g.Signed))
 		attrs = append(attrs, onnx.FloatAttr("beta", 0.6))
 	}
 	attrs = append(attrs, onnx.FloatAttr("alpha", 0.8), onnx.StringAttr("activation", op))
@@ -101,16 +103,16 @@ func pickActivation(g *gradtest.Gen, names []string) (op string, draw, far func(
 }
 
 func fusedConv(g *gradtest.Gen, activations ...string) {
-	n, c, m := g.Dim(), onnx.D(2), onnx.D(4)
-	x := []onnx.Dim{n, c, onnx.D(5), onnx.D(6)}
+	n, c, m := g.Dim(), shape.D(2), shape.D(4)
+	x := []shape.Dim{n, c, shape.D(5), shape.D(6)}
 	group := int64(1 + g.R.IntN(2))
 	op, draw, far := pickActivation(g, activations)
-	in := []onnx.Value{g.Float(x, draw), g.Float([]onnx.Dim{m, onnx.D(2 / group), onnx.D(3), onnx.D(2)}, draw), ""}
+	in := []build.Value{g.Float(x, draw), g.Float([]shape.Dim{m, shape.D(2 / group), shape.D(3), shape.D(2)}, draw), ""}
 	attrs := []*onnx.Attribute{onnx.IntAttr("group", group), onnx.IntsAttr("strides", 2, 1), onnx.IntsAttr("pads", 1, 0, 1, 0)}
 	if g.Coin() {
-		in[2] = g.Float([]onnx.Dim{m}, draw)
+		in[2] = g.Float([]shape.Dim{m}, draw)
 	}
-	switch z := []onnx.Dim{n, m, onnx.D(3), onnx.D(5)}; {
+	switch z := []shape.Dim{n, m, shape.D(3), shape.D(5)}; {
 	case far != nil:
 		in = append(in, g.Float(z, far))
 	case g.Coin():

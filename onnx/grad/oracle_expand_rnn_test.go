@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -40,7 +42,7 @@ func TestRecurrentKinks(t *testing.T) {
 func recurrent(g *gradtest.Gen, op string, kinks bool) {
 	gates, activations := recurrentSizes[op].gates, recurrentSizes[op].activations
 	g.Prepare = unroll // the runtime has no kernel for double
-	steps, hidden, input := int64(g.Between(1, 3)), int64(g.Between(1, 2)), onnx.D(int64(g.Between(1, 3)))
+	steps, hidden, input := int64(g.Between(1, 3)), int64(g.Between(1, 2)), shape.D(int64(g.Between(1, 3)))
 	batch := g.Dim()
 	direction := []string{"forward", "reverse", "bidirectional"}[g.R.IntN(3)]
 	dirs := int64(1)
@@ -48,26 +50,26 @@ func recurrent(g *gradtest.Gen, op string, kinks bool) {
 		dirs = 2
 	}
 	small := func() float64 { return 0.6 * g.Signed() }
-	D, H := onnx.D(dirs), onnx.D(hidden)
-	x := make([]onnx.Value, 8)
-	sequence, state := []onnx.Dim{onnx.D(steps), batch, input}, []onnx.Dim{D, batch, H}
+	D, H := shape.D(dirs), shape.D(hidden)
+	x := make([]build.Value, 8)
+	sequence, state := []shape.Dim{shape.D(steps), batch, input}, []shape.Dim{D, batch, H}
 	attrs := []*onnx.Attribute{onnx.IntAttr("hidden_size", hidden), onnx.StringAttr("direction", direction)}
 	if g.Opset() >= 14 && g.R.IntN(3) == 0 { // the batch in front
-		sequence, state = []onnx.Dim{batch, onnx.D(steps), input}, []onnx.Dim{batch, D, H}
+		sequence, state = []shape.Dim{batch, shape.D(steps), input}, []shape.Dim{batch, D, H}
 		attrs = append(attrs, onnx.IntAttr("layout", 1))
 	}
 	x[0] = g.Float(sequence, g.Signed)
-	x[1] = g.Float([]onnx.Dim{D, onnx.D(gates * hidden), input}, small)
-	x[2] = g.Float([]onnx.Dim{D, onnx.D(gates * hidden), H}, small)
+	x[1] = g.Float([]shape.Dim{D, shape.D(gates * hidden), input}, small)
+	x[2] = g.Float([]shape.Dim{D, shape.D(gates * hidden), H}, small)
 	if g.Coin() {
-		x[3] = g.Float([]onnx.Dim{D, onnx.D(2 * gates * hidden)}, small)
+		x[3] = g.Float([]shape.Dim{D, shape.D(2 * gates * hidden)}, small)
 	}
 	if g.Coin() {
 		lens := make([]int32, g.Size(batch))
 		for i := range lens {
 			lens[i] = int32(g.Between(1, int(steps)))
 		}
-		x[4] = g.Feed(onnx.Int32, []onnx.Dim{batch}, &ort.Tensor{Shape: []int64{int64(len(lens))}, Data: lens})
+		x[4] = g.Feed(onnx.Int32, []shape.Dim{batch}, &ort.Tensor{Shape: []int64{int64(len(lens))}, Data: lens})
 	}
 	if g.Coin() {
 		x[5] = g.Float(state, small)
@@ -80,7 +82,7 @@ func recurrent(g *gradtest.Gen, op string, kinks bool) {
 			x[6] = g.Float(state, small)
 		}
 		if g.Coin() {
-			x[7] = g.Float([]onnx.Dim{D, onnx.D(3 * hidden)}, small)
+			x[7] = g.Float([]shape.Dim{D, shape.D(3 * hidden)}, small)
 		} else if g.Coin() {
 			attrs = append(attrs, onnx.IntAttr("input_forget", 1))
 		}

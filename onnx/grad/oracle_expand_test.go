@@ -8,9 +8,12 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // forwardTrials is the number of instances of each operator in each operator set
@@ -83,7 +86,7 @@ func sameForward(g *gradtest.Gen) error {
 	for _, n := range wide.Graph.Nodes {
 		if e := grad.ExpansionOf(n.Domain, n.Op, wide.Opsets[n.Domain]); e != nil {
 			// It was refused: ask why.
-			b, err := onnx.NewBuilder(wide, "why/", nil)
+			b, err := build.New(wide, "why/", nil)
 			if err != nil {
 				return err
 			}
@@ -104,7 +107,7 @@ func sameForward(g *gradtest.Gen) error {
 			return fmt.Errorf("%s: %w\n%s", name, err, listing(wide))
 		}
 		if s, ok := g.Shape(v); !ok || !agrees(g, s, want[name].Shape) {
-			return fmt.Errorf("%s was inferred as %s and has %v", name, onnx.ShapeString(s), want[name].Shape)
+			return fmt.Errorf("%s was inferred as %s and has %v", name, shape.String(s), want[name].Shape)
 		}
 	}
 	return nil
@@ -112,8 +115,8 @@ func sameForward(g *gradtest.Gen) error {
 
 // agrees reports whether an inferred shape can be that of a run, and is known where
 // no symbol is about.
-func agrees(g *gradtest.Gen, shape []onnx.Dim, dims []int64) bool {
-	return slices.EqualFunc(shape, dims, func(d onnx.Dim, n int64) bool {
+func agrees(g *gradtest.Gen, full []shape.Dim, dims []int64) bool {
+	return slices.EqualFunc(full, dims, func(d shape.Dim, n int64) bool {
 		v, known := d.Bind(g.Sizes).Const()
 		return v == n || !known && g.Symbolic
 	})
@@ -122,7 +125,7 @@ func agrees(g *gradtest.Gen, shape []onnx.Dim, dims []int64) bool {
 // writeOut replaces operators by their expansions.
 func writeOut(m *onnx.Model) error {
 	if m.Opset() < 18 {
-		if err := onnx.Upgrade(m, 18); err != nil {
+		if err := rewrite.Upgrade(m, 18); err != nil {
 			return err
 		}
 	}

@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // unroll replaces recurrent nodes of m by naive steps, written from the text of the
@@ -16,7 +19,7 @@ import (
 // steps brought in front first, by the pass under test: TestBatchFirst checks that.
 func unroll(m *onnx.Model) error {
 	if m.Opset() < 18 {
-		if err := onnx.Upgrade(m, 18); err != nil {
+		if err := rewrite.Upgrade(m, 18); err != nil {
 			return err
 		}
 	}
@@ -25,7 +28,7 @@ func unroll(m *onnx.Model) error {
 	}
 	nodes := m.Graph.Nodes
 	m.Graph.Nodes = nil
-	b, err := onnx.NewBuilder(m, "unrolled/", nil)
+	b, err := build.New(m, "unrolled/", nil)
 	if err != nil {
 		return err
 	}
@@ -84,11 +87,11 @@ func TestUnrolled(t *testing.T) {
 // hand.
 func TestBatchFirst(t *testing.T) {
 	g := gradtest.NewGen(18, onnx.Float, false, 3)
-	x, w, r := g.Float(onnx.Dims(2, 3, 4), g.Signed), g.Float(onnx.Dims(2, 20, 4), g.Signed), g.Float(onnx.Dims(2, 20, 5), g.Signed)
-	h, c := g.Float(onnx.Dims(2, 2, 5), g.Signed), g.Float(onnx.Dims(2, 2, 5), g.Signed)
+	x, w, r := g.Float(shape.Dims(2, 3, 4), g.Signed), g.Float(shape.Dims(2, 20, 4), g.Signed), g.Float(shape.Dims(2, 20, 5), g.Signed)
+	h, c := g.Float(shape.Dims(2, 2, 5), g.Signed), g.Float(shape.Dims(2, 2, 5), g.Signed)
 	attrs := []*onnx.Attribute{onnx.IntAttr("hidden_size", 5), onnx.StringAttr("direction", "bidirectional")}
 	front := g.OpN("", "LSTM", 3, in(x, w, r, "", "", h, c), append(attrs, onnx.IntAttr("layout", 1))...)
-	swap := func(v onnx.Value) onnx.Value { return g.Transpose(v, 1, 0, 2) }
+	swap := func(v build.Value) build.Value { return g.Transpose(v, 1, 0, 2) }
 	want := g.OpN("", "LSTM", 3, in(swap(x), w, r, "", "", swap(h), swap(c)), attrs...)
 	want[0], want[1], want[2] = g.Transpose(want[0], 2, 0, 1, 3), swap(want[1]), swap(want[2])
 	for i := range front {
@@ -112,18 +115,18 @@ func TestBatchFirst(t *testing.T) {
 
 // cellRun is one direction of one node.
 type cellRun struct {
-	b      *onnx.Builder
+	b      *build.Builder
 	n      *onnx.Node
 	hidden int64
-	act    []func(onnx.Value) onnx.Value
-	w, r   onnx.Value
-	wb, rb []onnx.Value // by gate
-	p      []onnx.Value
+	act    []func(build.Value) build.Value
+	w, r   build.Value
+	wb, rb []build.Value // by gate
+	p      []build.Value
 }
 
-func unrolled(b *onnx.Builder, n *onnx.Node) []onnx.Value {
-	shape, _ := b.Shape(n.In(0))
-	steps, _ := shape[0].Const()
+func unrolled(b *build.Builder, n *onnx.Node) []build.Value {
+	dims, _ := b.Shape(n.In(0))
+	steps, _ := dims[0].Const()
 	weights, _ := b.Shape(n.In(2))
 	hidden, _ := weights[2].Const()
 	gates := map[string]int64{"LSTM": 4, "GRU": 3, "RNN": 1}[n.Op]
@@ -132,9 +135,9 @@ func unrolled(b *onnx.Builder, n *onnx.Node) []onnx.Value {
 		dirs = 2
 	}
 	acts := cellFunctions(b, n, dirs)
-	var ys, hs, cs []onnx.Value
+	var ys, hs, cs []build.Value
 	for d := range dirs {
-		at := func(v onnx.Value) onnx.Value {
+		at := func(v build.Value) build.Value {
 			return b.Gather(v, b.Const(onnx.NewInt64("", nil, []int64{int64(d)})), 0)
 		}
 		c := &cellRun{b: b, n: n, hidden: hidden, act: acts[d], w: at(n.In(1)), r: at(n.In(2))}
@@ -145,14 +148,14 @@ func unrolled(b *onnx.Builder, n *onnx.Node) []onnx.Value {
 		if n.In(7) != "" {
 			c.p = c.split(at(n.In(7)), 3)
 		}
-		state := func(i int) onnx.Value {
+		state := func(i int) build.Value {
 			if n.In(i) != "" {
 				return at(n.In(i))
 			}
-			return b.Zeros([]onnx.Dim{shape[1], onnx.D(hidden)}, b.Info(n.In(0)).Type, n.In(0))
+			return b.Zeros([]shape.Dim{dims[1], shape.D(hidden)}, b.Info(n.In(0)).Type, n.In(0))
 		}
 		h, cell := state(5), state(6)
-		y := make([]onnx.Value, steps)
+		y := make([]build.Value, steps)
 		for k := range steps {
 			t := k
 			if n.Str("direction", "forward") == "reverse" || d == 1 {
@@ -162,11 +165,11 @@ func unrolled(b *onnx.Builder, n *onnx.Node) []onnx.Value {
 			nextH, nextC := c.step(x, h, cell)
 			y[t] = nextH
 			if n.In(4) != "" {
-				inside := b.Unsqueeze(b.Op("Greater", []onnx.Value{n.In(4), b.Const(onnx.NewInt32("", nil, []int32{int32(t)}))}), 1)
-				y[t] = b.Op("Where", []onnx.Value{inside, nextH, b.Scalar(0, nextH)})
-				nextH = b.Op("Where", []onnx.Value{inside, nextH, h})
+				inside := b.Unsqueeze(b.Op("Greater", []build.Value{n.In(4), b.Const(onnx.NewInt32("", nil, []int32{int32(t)}))}), 1)
+				y[t] = b.Op("Where", []build.Value{inside, nextH, b.Scalar(0, nextH)})
+				nextH = b.Op("Where", []build.Value{inside, nextH, h})
 				if nextC != "" {
-					nextC = b.Op("Where", []onnx.Value{inside, nextC, cell})
+					nextC = b.Op("Where", []build.Value{inside, nextC, cell})
 				}
 			}
 			h, cell = nextH, nextC
@@ -179,24 +182,24 @@ func unrolled(b *onnx.Builder, n *onnx.Node) []onnx.Value {
 			cs = append(cs, b.Unsqueeze(cell, 0))
 		}
 	}
-	out := []onnx.Value{b.Op("Concat", ys, onnx.IntAttr("axis", 1)), b.Op("Concat", hs, onnx.IntAttr("axis", 0))}
+	out := []build.Value{b.Op("Concat", ys, onnx.IntAttr("axis", 1)), b.Op("Concat", hs, onnx.IntAttr("axis", 0))}
 	if n.Op == "LSTM" {
 		out = append(out, b.Op("Concat", cs, onnx.IntAttr("axis", 0)))
 	}
 	return out
 }
 
-func (c *cellRun) split(v onnx.Value, parts int) []onnx.Value {
+func (c *cellRun) split(v build.Value, parts int) []build.Value {
 	if parts == 1 {
-		return []onnx.Value{v}
+		return []build.Value{v}
 	}
-	return c.b.OpN("", "Split", parts, []onnx.Value{v}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", int64(parts)))
+	return c.b.OpN("", "Split", parts, []build.Value{v}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", int64(parts)))
 }
 
 // from returns v·mᵀ for gate k of m, with its bias.
-func (c *cellRun) from(v, m onnx.Value, bias []onnx.Value, k int) onnx.Value {
+func (c *cellRun) from(v, m build.Value, bias []build.Value, k int) build.Value {
 	lo, hi := int64(k)*c.hidden, int64(k+1)*c.hidden
-	z := c.b.MatMul(v, c.b.Transpose(c.b.Op("Slice", []onnx.Value{m, c.b.Ints(lo), c.b.Ints(hi), c.b.Ints(0)}), 1, 0))
+	z := c.b.MatMul(v, c.b.Transpose(c.b.Op("Slice", []build.Value{m, c.b.Ints(lo), c.b.Ints(hi), c.b.Ints(0)}), 1, 0))
 	if bias != nil {
 		z = c.b.Add(z, bias[k])
 	}
@@ -204,18 +207,18 @@ func (c *cellRun) from(v, m onnx.Value, bias []onnx.Value, k int) onnx.Value {
 }
 
 // step returns the states after x.
-func (c *cellRun) step(x, h, cell onnx.Value) (nextH, nextC onnx.Value) {
+func (c *cellRun) step(x, h, cell build.Value) (nextH, nextC build.Value) {
 	b, n := c.b, c.n
 	limit := float64(n.Float("clip", 0))
-	clip := func(v onnx.Value) onnx.Value {
+	clip := func(v build.Value) build.Value {
 		if limit == 0 {
 			return v
 		}
-		return b.Op("Min", []onnx.Value{b.Op("Max", []onnx.Value{v, b.Scalar(-limit, v)}), b.Scalar(limit, v)})
+		return b.Op("Min", []build.Value{b.Op("Max", []build.Value{v, b.Scalar(-limit, v)}), b.Scalar(limit, v)})
 	}
-	gate := func(k int) onnx.Value { return b.Add(c.from(x, c.w, c.wb, k), c.from(h, c.r, c.rb, k)) }
+	gate := func(k int) build.Value { return b.Add(c.from(x, c.w, c.wb, k), c.from(h, c.r, c.rb, k)) }
 	one := b.Scalar(1, x)
-	peep := func(z onnx.Value, k int, state onnx.Value) onnx.Value {
+	peep := func(z build.Value, k int, state build.Value) build.Value {
 		if c.p == nil {
 			return z
 		}
@@ -226,7 +229,7 @@ func (c *cellRun) step(x, h, cell onnx.Value) (nextH, nextC onnx.Value) {
 		return c.act[0](clip(gate(0))), ""
 	case "GRU":
 		z, r := c.act[0](clip(gate(0))), c.act[0](clip(gate(1)))
-		var a onnx.Value
+		var a build.Value
 		if n.Int("linear_before_reset", 0) != 0 {
 			a = b.Add(c.from(x, c.w, c.wb, 2), b.Mul(r, c.from(h, c.r, c.rb, 2)))
 		} else {
@@ -245,7 +248,7 @@ func (c *cellRun) step(x, h, cell onnx.Value) (nextH, nextC onnx.Value) {
 }
 
 // cellFunctions returns the activations of each direction.
-func cellFunctions(b *onnx.Builder, n *onnx.Node, dirs int) [][]func(onnx.Value) onnx.Value {
+func cellFunctions(b *build.Builder, n *onnx.Node, dirs int) [][]func(build.Value) build.Value {
 	names := map[string][]string{"LSTM": {"Sigmoid", "Tanh", "Tanh"}, "GRU": {"Sigmoid", "Tanh"}, "RNN": {"Tanh"}}[n.Op]
 	each := len(names)
 	names = slices.Repeat(names, dirs)
@@ -262,7 +265,7 @@ func cellFunctions(b *onnx.Builder, n *onnx.Node, dirs int) [][]func(onnx.Value)
 		*list = (*list)[1:]
 		return float64(v)
 	}
-	out := make([][]func(onnx.Value) onnx.Value, dirs)
+	out := make([][]func(build.Value) build.Value, dirs)
 	for k, name := range names {
 		var alpha, beta float64
 		switch name {
@@ -276,30 +279,30 @@ func cellFunctions(b *onnx.Builder, n *onnx.Node, dirs int) [][]func(onnx.Value)
 	return out
 }
 
-func cellFunction(b *onnx.Builder, name string, alpha, beta float64) func(onnx.Value) onnx.Value {
-	return func(x onnx.Value) onnx.Value {
+func cellFunction(b *build.Builder, name string, alpha, beta float64) func(build.Value) build.Value {
+	return func(x build.Value) build.Value {
 		zero, one := b.Scalar(0, x), b.Scalar(1, x)
-		choose := func(yes, no onnx.Value, at float64) onnx.Value {
-			return b.Op("Where", []onnx.Value{b.Op("Greater", []onnx.Value{x, b.Scalar(at, x)}), yes, no})
+		choose := func(yes, no build.Value, at float64) build.Value {
+			return b.Op("Where", []build.Value{b.Op("Greater", []build.Value{x, b.Scalar(at, x)}), yes, no})
 		}
 		switch name {
 		case "Affine":
 			return b.Add(b.Scale(x, alpha), b.Scalar(beta, x))
 		case "ScaledTanh":
-			return b.Scale(b.Op("Tanh", []onnx.Value{b.Scale(x, beta)}), alpha)
+			return b.Scale(b.Op("Tanh", []build.Value{b.Scale(x, beta)}), alpha)
 		case "HardSigmoid":
-			return b.Op("Max", []onnx.Value{zero, b.Op("Min", []onnx.Value{one, b.Add(b.Scale(x, alpha), b.Scalar(beta, x))})})
+			return b.Op("Max", []build.Value{zero, b.Op("Min", []build.Value{one, b.Add(b.Scale(x, alpha), b.Scalar(beta, x))})})
 		case "LeakyRelu":
 			return choose(x, b.Scale(x, alpha), 0)
 		case "ThresholdedRelu":
 			return choose(x, zero, alpha)
 		case "Elu":
-			return choose(x, b.Scale(b.Sub(b.Op("Exp", []onnx.Value{x}), one), alpha), 0)
+			return choose(x, b.Scale(b.Sub(b.Op("Exp", []build.Value{x}), one), alpha), 0)
 		case "Softsign":
-			return b.Div(x, b.Add(one, b.Op("Abs", []onnx.Value{x})))
+			return b.Div(x, b.Add(one, b.Op("Abs", []build.Value{x})))
 		case "Softplus":
-			return b.Op("Log", []onnx.Value{b.Add(one, b.Op("Exp", []onnx.Value{x}))})
+			return b.Op("Log", []build.Value{b.Add(one, b.Op("Exp", []build.Value{x}))})
 		}
-		return b.Op(name, []onnx.Value{x})
+		return b.Op(name, []build.Value{x})
 	}
 }

@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -14,8 +16,8 @@ func init() {
 			size = append(size, int64(g.Between(2, 4)))
 		}
 		r := int64(len(size) - 2)
-		theta := g.Float(onnx.Dims(size[0], r, r+1), small(g))
-		g.Out(g.Op("AffineGrid", []onnx.Value{theta, g.Ints(size...)}, onnx.IntAttr("align_corners", int64(g.Between(0, 1)))))
+		theta := g.Float(shape.Dims(size[0], r, r+1), small(g))
+		g.Out(g.Op("AffineGrid", []build.Value{theta, g.Ints(size...)}, onnx.IntAttr("align_corners", int64(g.Between(0, 1)))))
 	}}
 }
 
@@ -36,11 +38,11 @@ func gridSample(g *gradtest.Gen) {
 	}
 	aligned := int64(g.Between(0, 1))
 	n := g.Dim()
-	shape := append([]onnx.Dim{n, g.Dim()}, g.RandShape(r)...)
-	out := append([]onnx.Dim{n}, g.RandShape(r)...)
+	dims := append([]shape.Dim{n, g.Dim()}, g.RandShape(r)...)
+	out := append([]shape.Dim{n}, g.RandShape(r)...)
 	k := 0
 	place := func() float64 {
-		size := float64(g.Size(shape[1+r-k%r]))
+		size := float64(g.Size(dims[1+r-k%r]))
 		k++
 		t := float64(g.Between(-2, int(size))) + 0.1 + 0.3*g.R.Float64()
 		if g.Coin() {
@@ -51,11 +53,11 @@ func gridSample(g *gradtest.Gen) {
 		}
 		return (2*t+1)/size - 1
 	}
-	x := g.Float(shape, small(g))
-	grid := g.Float(append(out, onnx.D(int64(r))), place)
+	x := g.Float(dims, small(g))
+	grid := g.Float(append(out, shape.D(int64(r))), place)
 	if mode == "nearest" {
 		g.Wrt = g.Wrt[:1] // whose gradient by the grid is zero
 	}
-	g.Out(g.Op("GridSample", []onnx.Value{x, grid}, onnx.StringAttr("mode", mode), onnx.IntAttr("align_corners", aligned),
+	g.Out(g.Op("GridSample", []build.Value{x, grid}, onnx.StringAttr("mode", mode), onnx.IntAttr("align_corners", aligned),
 		onnx.StringAttr("padding_mode", []string{"zeros", "border", "reflection"}[g.Between(0, 2)])))
 }

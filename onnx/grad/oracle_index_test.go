@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -15,11 +17,11 @@ func init() {
 // both integer types, as inputs and as constants.
 func gather(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
-	shape := g.RandShape(rank)
+	dims := g.RandShape(rank)
 	a := g.R.IntN(rank)
-	n := g.Size(shape[a])
-	var idx onnx.Value
-	scalar := func(v int64) onnx.Value { return g.Const(onnx.NewInt64("", nil, []int64{v})) }
+	n := g.Size(dims[a])
+	var idx build.Value
+	scalar := func(v int64) build.Value { return g.Const(onnx.NewInt64("", nil, []int64{v})) }
 	negative := g.Opset() >= 11
 	switch g.Between(0, 7) {
 	case 0:
@@ -28,7 +30,7 @@ func gather(g *gradtest.Gen) {
 		idx = g.Ints(1, 0)
 		g.MarkUnique(idx)
 	case 2: // a permutation of the whole axis that is not its own inverse
-		shape[a], n = onnx.D(5), 5
+		dims[a], n = shape.D(5), 5
 		idx = g.Ints([][]int64{{1, 2, 3, 4, 0}, {3, -1, 0, -4, 2}}[g.R.IntN(2)]...)
 		if !negative {
 			idx = g.Ints(2, 0, 1, 4, 3)
@@ -48,51 +50,51 @@ func gather(g *gradtest.Gen) {
 		t := []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)]
 		idx = g.Indices(g.RandShape(g.Between(0, 2)), n, t, negative)
 	}
-	g.Out(g.Gather(g.Float(shape, g.Signed), idx, g.Axis(a, rank)))
+	g.Out(g.Gather(g.Float(dims, g.Signed), idx, g.Axis(a, rank)))
 }
 
 func gatherElements(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
-	shape := g.RandShape(rank)
+	dims := g.RandShape(rank)
 	a := g.R.IntN(rank)
-	at := append([]onnx.Dim{}, shape...)
-	at[a] = []onnx.Dim{onnx.D(1), g.Dim(), g.Dim()}[g.R.IntN(3)]
+	at := append([]shape.Dim{}, dims...)
+	at[a] = []shape.Dim{shape.D(1), g.Dim(), g.Dim()}[g.R.IntN(3)]
 	if other := g.R.IntN(rank); other != a && g.R.IntN(3) == 0 {
-		at[other] = onnx.D(1) // fewer lines than the data have
+		at[other] = shape.D(1) // fewer lines than the data have
 	}
-	idx := g.Indices(at, g.Size(shape[a]), []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)], true)
-	x := g.Float(shape, g.Signed)
-	g.Out(g.Op("GatherElements", []onnx.Value{x, idx}, onnx.IntAttr("axis", g.Axis(a, rank))))
+	idx := g.Indices(at, g.Size(dims[a]), []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)], true)
+	x := g.Float(dims, g.Signed)
+	g.Out(g.Op("GatherElements", []build.Value{x, idx}, onnx.IntAttr("axis", g.Axis(a, rank))))
 }
 
 // gatherND has index tuples that repeat, as an input; or tuples of a ramp and an
 // input, as exporters write x[range, at]; or batch axes.
 func gatherND(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
-	shape := g.RandShape(rank)
+	full := g.RandShape(rank)
 	batch := 0
 	if g.Opset() >= 12 {
 		batch = g.R.IntN(rank)
 	}
 	last := g.Between(1, rank-batch)
-	dims := append([]onnx.Dim{}, shape[:batch]...)
+	dims := append([]shape.Dim{}, full[:batch]...)
 	for range g.Between(0, 2) {
 		dims = append(dims, g.Dim())
 	}
-	var parts []onnx.Value
+	var parts []build.Value
 	for k := range last {
-		parts = append(parts, g.Indices(append(append([]onnx.Dim{}, dims...), onnx.D(1)), g.Size(shape[batch+k]), onnx.Int64, true))
+		parts = append(parts, g.Indices(append(append([]shape.Dim{}, dims...), shape.D(1)), g.Size(full[batch+k]), onnx.Int64, true))
 	}
 	if rank > 1 && batch == 0 && g.R.IntN(3) == 0 {
-		n := g.Const(onnx.NewInt64("", nil, []int64{g.Size(shape[0])}))
-		ramp := g.Op("Range", []onnx.Value{g.Const(onnx.NewInt64("", nil, []int64{0})), n, g.Const(onnx.NewInt64("", nil, []int64{1}))})
-		at := g.Indices(onnx.Dims(g.Size(shape[0])), g.Size(shape[1]), onnx.Int64, true)
-		parts = []onnx.Value{g.Unsqueeze(ramp, 1), g.Unsqueeze(at, 1)}
+		n := g.Const(onnx.NewInt64("", nil, []int64{g.Size(full[0])}))
+		ramp := g.Op("Range", []build.Value{g.Const(onnx.NewInt64("", nil, []int64{0})), n, g.Const(onnx.NewInt64("", nil, []int64{1}))})
+		at := g.Indices(shape.Dims(g.Size(full[0])), g.Size(full[1]), onnx.Int64, true)
+		parts = []build.Value{g.Unsqueeze(ramp, 1), g.Unsqueeze(at, 1)}
 	}
 	idx := g.Op("Concat", parts, onnx.IntAttr("axis", -1))
 	var attrs []*onnx.Attribute
 	if batch > 0 {
 		attrs = append(attrs, onnx.IntAttr("batch_dims", int64(batch)))
 	}
-	g.Out(g.Op("GatherND", []onnx.Value{g.Float(shape, g.Signed), idx}, attrs...))
+	g.Out(g.Op("GatherND", []build.Value{g.Float(full, g.Signed), idx}, attrs...))
 }

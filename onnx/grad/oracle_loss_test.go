@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -30,11 +32,11 @@ func init() {
 // lossInputs has classes for a batch, or for a batch of sequences or pictures, weights
 // or none, and a class to be ignored, which may be none of those that there are; never
 // all of them.
-func lossInputs(g *gradtest.Gen) ([]onnx.Value, []*onnx.Attribute) {
-	shape := g.RandShape(g.Between(2, 4))
-	classes := g.Size(shape[1])
-	args := in(g.Float(shape, g.Signed))
-	at := append([]onnx.Dim{shape[0]}, shape[2:]...)
+func lossInputs(g *gradtest.Gen) ([]build.Value, []*onnx.Attribute) {
+	full := g.RandShape(g.Between(2, 4))
+	classes := g.Size(full[1])
+	args := in(g.Float(full, g.Signed))
+	at := append([]shape.Dim{full[0]}, full[2:]...)
 	dims, count := g.Numbers(at)
 	t := make([]int64, count)
 	for i := range t {
@@ -56,7 +58,7 @@ func lossInputs(g *gradtest.Gen) ([]onnx.Value, []*onnx.Attribute) {
 		args = append(args, g.Feed(onnx.Int32, at, &ort.Tensor{Shape: dims, Data: short}))
 	}
 	if g.Coin() {
-		args = append(args, g.Float(shape[1:2], g.Positive))
+		args = append(args, g.Float(full[1:2], g.Positive))
 	}
 	if g.R.IntN(4) > 0 {
 		attrs = append(attrs, onnx.StringAttr("reduction", []string{"none", "sum", "mean"}[g.R.IntN(3)]))
@@ -66,7 +68,7 @@ func lossInputs(g *gradtest.Gen) ([]onnx.Value, []*onnx.Attribute) {
 
 // det has batches of matrices of up to 5 rows, one of them singular now and then.
 func det(g *gradtest.Gen) {
-	n := onnx.D(int64(g.Between(1, 5)))
+	n := shape.D(int64(g.Between(1, 5)))
 	shape := append(g.RandShape(g.Between(0, 2)), n, n)
 	rows, _ := n.Const()
 	dims, count := g.Numbers(shape)
@@ -84,15 +86,15 @@ func det(g *gradtest.Gen) {
 
 // TestDetTooLarge: a determinant whose minors would fill the memory is refused by name.
 func TestDetTooLarge(t *testing.T) {
-	for _, shape := range [][]onnx.Dim{onnx.Dims(40, 40), {onnx.Sym("n"), onnx.Sym("n")}} {
+	for _, dims := range [][]shape.Dim{shape.Dims(40, 40), {shape.Sym("n"), shape.Sym("n")}} {
 		g := gradtest.NewGen(18, onnx.Float, false, 1)
-		x := g.Input("x", onnx.Float, shape...)
+		x := g.Input("x", onnx.Float, dims...)
 		y := g.Op("Det", in(x))
 		_, err := grad.Backward(g.Builder, in(y), in(g.Input("u", onnx.Float)), in(x))
 		var form *grad.FormError
 		var open *grad.ShapeError
 		if !errors.As(err, &form) && !errors.As(err, &open) {
-			t.Errorf("%s: %v", onnx.ShapeString(shape), err)
+			t.Errorf("%s: %v", shape.String(dims), err)
 		}
 	}
 }

@@ -2,39 +2,41 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
 	oracles["BatchNormalization"] = oracle{build: func(g *gradtest.Gen) {
 		shape := g.RandShape(g.Between(2, 5))
 		channels := shape[1:2]
-		in := []onnx.Value{g.Float(shape, g.Signed), g.Float(channels, g.Signed), g.Float(channels, g.Signed), g.Float(channels, g.Signed), g.Float(channels, g.Positive)}
+		in := []build.Value{g.Float(shape, g.Signed), g.Float(channels, g.Signed), g.Float(channels, g.Signed), g.Float(channels, g.Signed), g.Float(channels, g.Positive)}
 		g.Out(g.Op("BatchNormalization", in, onnx.FloatAttr("epsilon", 0.01)))
 	}}
 	oracles["InstanceNormalization"] = oracle{build: func(g *gradtest.Gen) {
 		shape := g.RandShape(g.Between(3, 5))
-		in := []onnx.Value{g.Float(shape, g.Signed), g.Float(shape[1:2], g.Signed), g.Float(shape[1:2], g.Signed)}
+		in := []build.Value{g.Float(shape, g.Signed), g.Float(shape[1:2], g.Signed), g.Float(shape[1:2], g.Signed)}
 		g.Out(g.Op("InstanceNormalization", in, onnx.FloatAttr("epsilon", 0.1)))
 	}}
 	oracles["GroupNormalization"] = oracle{since: 18, build: func(g *gradtest.Gen) {
 		groups := int64(g.Between(1, 3))
-		shape := g.RandShape(g.Between(3, 5))
-		shape[1] = onnx.D(groups * int64(g.Between(1, 3)))
-		affine := onnx.Dims(groups)
+		dims := g.RandShape(g.Between(3, 5))
+		dims[1] = shape.D(groups * int64(g.Between(1, 3)))
+		affine := shape.Dims(groups)
 		if g.Opset() >= 21 {
-			affine = shape[1:2]
+			affine = dims[1:2]
 		}
-		in := []onnx.Value{g.Float(shape, g.Signed), g.Float(affine, g.Signed), g.Float(affine, g.Signed)}
+		in := []build.Value{g.Float(dims, g.Signed), g.Float(affine, g.Signed), g.Float(affine, g.Signed)}
 		g.Out(g.Op("GroupNormalization", in, onnx.IntAttr("num_groups", groups), onnx.FloatAttr("epsilon", 0.1)))
 	}}
 	oracles["MeanVarianceNormalization"] = oracle{since: 9, build: func(g *gradtest.Gen) {
 		x := g.Float(g.RandShape(4), g.Signed)
 		if g.Coin() {
-			g.Out(g.Op("MeanVarianceNormalization", []onnx.Value{x}, onnx.IntsAttr("axes", 0, 2, 3)))
+			g.Out(g.Op("MeanVarianceNormalization", []build.Value{x}, onnx.IntsAttr("axes", 0, 2, 3)))
 			return
 		}
-		g.Out(g.Op("MeanVarianceNormalization", []onnx.Value{x}))
+		g.Out(g.Op("MeanVarianceNormalization", []build.Value{x}))
 	}}
 	oracles["LRN"] = oracle{build: func(g *gradtest.Gen) {
 		x := g.Float(g.RandShape(4), g.Signed)
@@ -42,7 +44,7 @@ func init() {
 		if g.Coin() {
 			attrs = append(attrs, onnx.FloatAttr("bias", 1.5))
 		}
-		g.Out(g.Op("LRN", []onnx.Value{x}, attrs...))
+		g.Out(g.Op("LRN", []build.Value{x}, attrs...))
 	}}
 	oracles["RMSNormalization"] = oracle{since: 23, build: func(g *gradtest.Gen) {
 		rank := g.Between(1, 4)
@@ -50,6 +52,6 @@ func init() {
 		axis := g.R.IntN(rank)
 		x := g.Float(shape, g.Signed)
 		scale := g.Float(shape[axis:], g.Signed)
-		g.Out(g.Op("RMSNormalization", []onnx.Value{x, scale}, onnx.IntAttr("axis", g.Axis(axis, rank)), onnx.FloatAttr("epsilon", 0.1)))
+		g.Out(g.Op("RMSNormalization", []build.Value{x, scale}, onnx.IntAttr("axis", g.Axis(axis, rank)), onnx.FloatAttr("epsilon", 0.1)))
 	}}
 }

@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -18,9 +20,9 @@ func pad(g *gradtest.Gen) {
 		modes = append(modes, "wrap")
 	}
 	mode := modes[g.R.IntN(len(modes))]
-	shape := make([]onnx.Dim, rank)
-	for i := range shape {
-		shape[i] = g.Dim().Add(onnx.D(2))
+	dims := make([]shape.Dim, rank)
+	for i := range dims {
+		dims[i] = g.Dim().Add(shape.D(2))
 	}
 	axes := make([]int64, rank)
 	for i := range axes {
@@ -48,15 +50,15 @@ func pad(g *gradtest.Gen) {
 		begin, end = append(begin, lo), append(end, hi)
 	}
 	attrs := []*onnx.Attribute{onnx.StringAttr("mode", mode)}
-	x := g.Float(shape, small(g))
+	x := g.Float(dims, small(g))
 	if g.Opset() < 11 {
 		if mode == "constant" {
 			attrs = append(attrs, onnx.FloatAttr("value", 0.5))
 		}
-		g.Out(g.Op("Pad", []onnx.Value{x}, append(attrs, onnx.IntsAttr("pads", append(begin, end...)...))...))
+		g.Out(g.Op("Pad", []build.Value{x}, append(attrs, onnx.IntsAttr("pads", append(begin, end...)...))...))
 		return
 	}
-	in := []onnx.Value{x, g.Ints(append(begin, end...)...), "", ""}
+	in := []build.Value{x, g.Ints(append(begin, end...)...), "", ""}
 	if mode == "constant" && g.Coin() {
 		in[2] = g.Float(nil, small(g))
 	}

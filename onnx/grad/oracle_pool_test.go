@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -10,26 +12,26 @@ func init() {
 		x, attrs := poolArgs(g, g.Opset() >= 10, g.Opset() >= 10, apart(g))
 		if g.Opset() >= 8 && g.Coin() {
 			attrs = append(attrs, onnx.IntAttr("storage_order", 1))
-			if out := g.OpN("", "MaxPool", 2, []onnx.Value{x}, attrs...); out != nil {
+			if out := g.OpN("", "MaxPool", 2, []build.Value{x}, attrs...); out != nil {
 				g.Out(out[0])
 			}
 			return
 		}
-		g.Out(g.Op("MaxPool", []onnx.Value{x}, attrs...))
+		g.Out(g.Op("MaxPool", []build.Value{x}, attrs...))
 	}}
 	oracles["AveragePool"] = oracle{build: func(g *gradtest.Gen) {
 		x, attrs := poolArgs(g, g.Opset() >= 19, g.Opset() >= 10, small(g))
 		if g.Coin() {
 			attrs = append(attrs, onnx.IntAttr("count_include_pad", 1))
 		}
-		g.Out(g.Op("AveragePool", []onnx.Value{x}, attrs...))
+		g.Out(g.Op("AveragePool", []build.Value{x}, attrs...))
 	}}
 	oracles["LpPool"] = oracle{build: func(g *gradtest.Gen) {
 		x, attrs := poolArgs(g, g.Opset() >= 18, g.Opset() >= 18, g.Signed)
 		if p := g.Between(0, 3); p > 0 {
 			attrs = append(attrs, onnx.IntAttr("p", int64(p)))
 		}
-		g.Out(g.Op("LpPool", []onnx.Value{x}, attrs...))
+		g.Out(g.Op("LpPool", []build.Value{x}, attrs...))
 	}}
 	for _, op := range []string{"GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"} {
 		until := int64(0)
@@ -39,10 +41,10 @@ func init() {
 		oracles[op] = oracle{until: until, build: func(g *gradtest.Gen) {
 			x := g.Float(g.RandShape(g.Between(3, 5)), apart(g))
 			if op == "GlobalLpPool" {
-				g.Out(g.Op(op, []onnx.Value{x}, onnx.IntAttr("p", int64(g.Between(1, 3)))))
+				g.Out(g.Op(op, []build.Value{x}, onnx.IntAttr("p", int64(g.Between(1, 3)))))
 				return
 			}
-			g.Out(g.Op(op, []onnx.Value{x}))
+			g.Out(g.Op(op, []build.Value{x}))
 		}}
 	}
 	oracles["MaxUnpool"] = oracle{since: 9, build: maxUnpool}
@@ -64,7 +66,7 @@ func apart(g *gradtest.Gen) func() float64 {
 
 // poolArgs returns an input and attributes of windows none of which lies in the
 // padding alone.
-func poolArgs(g *gradtest.Gen, dilated, ceil bool, draw func() float64) (onnx.Value, []*onnx.Attribute) {
+func poolArgs(g *gradtest.Gen, dilated, ceil bool, draw func() float64) (build.Value, []*onnx.Attribute) {
 	r := g.Between(1, 3)
 	var kernel, strides, dilations, begin, end []int64
 	auto := []string{"NOTSET", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}[g.Between(0, 4)]
@@ -89,10 +91,10 @@ func poolArgs(g *gradtest.Gen, dilated, ceil bool, draw func() float64) (onnx.Va
 		}
 		begin, end = append(begin, g.R.Int64N(k)), append(end, g.R.Int64N(k))
 	}
-	shape := append([]onnx.Dim{g.Dim(), g.Dim()}, spatial(g, r)...)
+	dims := append([]shape.Dim{g.Dim(), g.Dim()}, spatial(g, r)...)
 	if tiles && g.Coin() {
 		for i := range r {
-			shape[2+i] = g.Dim().Mul(onnx.D(strides[i]))
+			dims[2+i] = g.Dim().Mul(shape.D(strides[i]))
 		}
 		begin, end = make([]int64, r), make([]int64, r)
 	}
@@ -112,20 +114,20 @@ func poolArgs(g *gradtest.Gen, dilated, ceil bool, draw func() float64) (onnx.Va
 	} else {
 		attrs = append(attrs, onnx.StringAttr("auto_pad", auto))
 	}
-	return g.Float(shape, draw), attrs
+	return g.Float(dims, draw), attrs
 }
 
 // maxUnpool writes numbers to the places of maxima, into an output that is given or
 // follows from the windows.
 func maxUnpool(g *gradtest.Gen) {
-	shape := []onnx.Dim{g.Dim(), g.Dim(), onnx.D(6), onnx.D(4)}
+	shape := []shape.Dim{g.Dim(), g.Dim(), shape.D(6), shape.D(4)}
 	attrs := []*onnx.Attribute{onnx.IntsAttr("kernel_shape", 2, 2), onnx.IntsAttr("strides", 2, 2)}
-	pooled := g.OpN("", "MaxPool", 2, []onnx.Value{g.Fixed(shape, apart(g))}, attrs...)
+	pooled := g.OpN("", "MaxPool", 2, []build.Value{g.Fixed(shape, apart(g))}, attrs...)
 	if pooled == nil {
 		return
 	}
 	at, _ := g.Shape(pooled[1])
-	in := []onnx.Value{g.Float(at, small(g)), pooled[1]}
+	in := []build.Value{g.Float(at, small(g)), pooled[1]}
 	if g.Coin() {
 		in = append(in, g.DynamicShape(shape, in[0]))
 	}

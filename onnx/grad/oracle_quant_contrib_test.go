@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -40,10 +42,10 @@ func contribQuantize(g *gradtest.Gen) {
 }
 
 // columns returns a scale, and a zero point or none, for all columns or for each.
-func columns(g *gradtest.Gen, t onnx.DataType, n onnx.Dim) (scale, zero onnx.Value) {
-	var of []onnx.Dim
+func columns(g *gradtest.Gen, t onnx.DataType, n shape.Dim) (scale, zero build.Value) {
+	var of []shape.Dim
 	if g.Coin() {
-		of = []onnx.Dim{n}
+		of = []shape.Dim{n}
 	}
 	scale = g.Float(of, g.Positive)
 	if g.Coin() {
@@ -57,22 +59,22 @@ func productToFloat(g *gradtest.Gen) {
 	a, scale, zero := quantise(g, onnx.Uint8, append(g.RandShape(g.Between(0, 1)), m, k), 9)
 	t := eightBits(g)
 	bs, bz := columns(g, t, n)
-	args := in(a, smallWeights(g, t, []onnx.Dim{k, n}), scale, bs, zero, bz)
+	args := in(a, smallWeights(g, t, []shape.Dim{k, n}), scale, bs, zero, bz)
 	if g.Coin() {
-		args = append(args, g.Float([]onnx.Dim{n}, g.Signed))
+		args = append(args, g.Float([]shape.Dim{n}, g.Signed))
 	}
 	g.Out(contribOp(g, "MatMulIntegerToFloat", args))
 }
 
 func dynamicMatMul(g *gradtest.Gen) {
 	k, n := g.Dim(), g.Dim()
-	shape := append(g.RandShape(g.Between(1, 2)), k)
-	x, s := ranged(g, shape)
-	g.Twin = func(m *onnx.Model) error { return floatTwin(m, map[onnx.Value]float64{x: s}) }
+	dims := append(g.RandShape(g.Between(1, 2)), k)
+	x, s := ranged(g, dims)
+	g.Twin = func(m *onnx.Model) error { return floatTwin(m, map[build.Value]float64{x: s}) }
 	bs, bz := columns(g, onnx.Uint8, n)
-	args := in(x, smallWeights(g, onnx.Uint8, []onnx.Dim{k, n}), bs, bz)
+	args := in(x, smallWeights(g, onnx.Uint8, []shape.Dim{k, n}), bs, bz)
 	if g.Coin() {
-		args = append(args, g.Float([]onnx.Dim{n}, g.Signed))
+		args = append(args, g.Float([]shape.Dim{n}, g.Signed))
 	}
 	g.Out(contribOp(g, "DynamicQuantizeMatMul", args))
 }
@@ -80,7 +82,7 @@ func dynamicMatMul(g *gradtest.Gen) {
 // quantisedGemm gives floats, or codes that are made floats again.
 func quantisedGemm(g *gradtest.Gen) {
 	m, k, n := g.Dim(), g.Dim(), g.Dim()
-	aShape, bShape := []onnx.Dim{m, k}, []onnx.Dim{k, n}
+	aShape, bShape := []shape.Dim{m, k}, []shape.Dim{k, n}
 	var attrs []*onnx.Attribute
 	if g.Coin() {
 		aShape[0], aShape[1] = k, m
@@ -97,7 +99,7 @@ func quantisedGemm(g *gradtest.Gen) {
 	bs := step(g)
 	args := in(a, scale, zero, smallWeights(g, onnx.Uint8, bShape), floats(g, nil, []float64{bs}), smallWeights(g, onnx.Uint8, nil), "", "", "")
 	if g.Coin() {
-		dims, count := g.Numbers([]onnx.Dim{n})
+		dims, count := g.Numbers([]shape.Dim{n})
 		v := make([]int64, count)
 		for i := range v {
 			v[i] = int64(g.Between(-4, 4))
@@ -121,11 +123,11 @@ func quantisedGemm(g *gradtest.Gen) {
 func quantisedAttention(g *gradtest.Gen) {
 	heads, size := int64(g.Between(1, 2)), int64(g.Between(1, 3))
 	batch, length, inner := g.Dim(), g.Dim(), g.Dim()
-	hidden := onnx.D(3 * heads * size)
+	hidden := shape.D(3 * heads * size)
 	tenth := func() float64 { return g.Positive() / 12 }
-	x, scale, zero := quantise(g, onnx.Uint8, []onnx.Dim{batch, length, inner}, 4)
+	x, scale, zero := quantise(g, onnx.Uint8, []shape.Dim{batch, length, inner}, 4)
 	t := eightBits(g)
-	args := in(x, narrowWeights(g, t, []onnx.Dim{inner, hidden}), g.Float([]onnx.Dim{hidden}, g.Signed),
+	args := in(x, narrowWeights(g, t, []shape.Dim{inner, hidden}), g.Float([]shape.Dim{hidden}, g.Signed),
 		g.Scale(scale, 1.0/16), g.Float(nil, tenth), "", zero, narrowWeights(g, t, nil))
 	attrs := []*onnx.Attribute{onnx.IntAttr("num_heads", heads)}
 	if g.Coin() {

@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -37,19 +39,19 @@ func quantisedPair(g *gradtest.Gen, op string, far int) {
 }
 
 func quantisedConcat(g *gradtest.Gen) {
-	shape := g.RandShape(g.Between(1, 3))
-	axis := g.R.IntN(len(shape))
+	dims := g.RandShape(g.Between(1, 3))
+	axis := g.R.IntN(len(dims))
 	t := eightBits(g)
 	s := 4.0
-	var parts []onnx.Value
+	var parts []build.Value
 	for range g.Between(1, 3) {
-		of := append([]onnx.Dim{}, shape...)
+		of := append([]shape.Dim{}, dims...)
 		of[axis] = g.Dim()
 		q, scale, zero := quantise(g, t, of, 15)
 		s = min(s, single(g, scale))
 		parts = append(parts, q, scale, zero)
 	}
 	ys, yz := requantised(g, t, s)
-	y := contribOp(g, "QLinearConcat", append(in(ys, yz), parts...), onnx.IntAttr("axis", g.Axis(axis, len(shape))))
+	y := contribOp(g, "QLinearConcat", append(in(ys, yz), parts...), onnx.IntAttr("axis", g.Axis(axis, len(dims))))
 	g.Out(g.Op("DequantizeLinear", in(y, g.Float(nil, g.Positive), yz)))
 }

@@ -4,7 +4,9 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -29,7 +31,7 @@ func step(g *gradtest.Gen) float64 { return []float64{0.5, 1, 2}[g.R.IntN(3)] }
 // quantise quantises an input with one scale and returns the codes, of a type of 8
 // bits, at most far from the zero point, and a scale to make them floats with. This is
 // another one: the gradients by a scale that is used twice would cancel.
-func quantise(g *gradtest.Gen, t onnx.DataType, shape []onnx.Dim, far int) (q, scale, zero onnx.Value) {
+func quantise(g *gradtest.Gen, t onnx.DataType, shape []shape.Dim, far int) (q, scale, zero build.Value) {
 	s := step(g)
 	z := int64(g.Between(-5, 5))
 	if t == onnx.Uint8 {
@@ -55,8 +57,8 @@ func eightBits(g *gradtest.Gen) onnx.DataType {
 // quantizeDequantize has scales for all, for a channel, or for a block; zero points or
 // none; every type that there is; saturation; and a move of the integers in between.
 func quantizeDequantize(g *gradtest.Gen) {
-	shape := g.RandShape(g.Between(1, 3))
-	rank := len(shape)
+	full := g.RandShape(g.Between(1, 3))
+	rank := len(full)
 	axis := g.R.IntN(rank)
 	types := []onnx.DataType{onnx.Uint8, onnx.Int8}
 	if g.Opset() >= 21 {
@@ -64,21 +66,21 @@ func quantizeDequantize(g *gradtest.Gen) {
 	}
 	t := types[g.R.IntN(len(types))]
 	var attrs []*onnx.Attribute
-	var of []onnx.Dim // shape of the scales
+	var of []shape.Dim // shape of the scales
 	block := 0
 	switch how := g.Between(0, 2); {
 	case how == 1 && g.Opset() >= 13:
-		of = shape[axis : axis+1]
+		of = full[axis : axis+1]
 		attrs = append(attrs, onnx.IntAttr("axis", g.Axis(axis, rank)))
 	case how == 2 && g.Opset() >= 21:
 		block = g.Between(1, 3)
-		shape[axis] = onnx.D(int64(g.Between(2, 5)))
-		of = append(of, shape...)
-		size, _ := shape[axis].Const()
-		of[axis] = onnx.D((size + int64(block) - 1) / int64(block))
+		full[axis] = shape.D(int64(g.Between(2, 5)))
+		of = append(of, full...)
+		size, _ := full[axis].Const()
+		of[axis] = shape.D((size + int64(block) - 1) / int64(block))
 		attrs = append(attrs, onnx.IntAttr("axis", g.Axis(axis, rank)), onnx.IntAttr("block_size", int64(block)))
 	}
-	dims, count := g.Numbers(shape)
+	dims, count := g.Numbers(full)
 	ofDims, scales := g.Numbers(of)
 	s, z := make([]float64, scales), make([]int64, scales)
 	for i := range s {
@@ -125,8 +127,8 @@ func quantizeDequantize(g *gradtest.Gen) {
 		x[i] = s[at] * (code - float64(z[at]))
 	}
 	scale := floats(g, of, s)
-	args := in(floats(g, shape, x), scale)
-	var zero []onnx.Value
+	args := in(floats(g, full, x), scale)
+	var zero []build.Value
 	if given {
 		zero = in(integers(g, t, ofDims, z))
 	}
@@ -161,29 +163,29 @@ func without(rank, axis int) []int64 {
 func integerProduct(g *gradtest.Gen) {
 	m, k, n := g.Dim(), g.Dim(), g.Dim()
 	batch := g.RandShape(g.Between(0, 2))
-	a, scale, zero := quantise(g, onnx.Uint8, append(append([]onnx.Dim{}, batch...), m, k), 9)
+	a, scale, zero := quantise(g, onnx.Uint8, append(append([]shape.Dim{}, batch...), m, k), 9)
 	args := in(a, "", zero)
 	factor := scale
 	if g.Coin() {
-		b, s, z := quantise(g, eightBits(g), append(append([]onnx.Dim{}, batch...), k, n), 9)
+		b, s, z := quantise(g, eightBits(g), append(append([]shape.Dim{}, batch...), k, n), 9)
 		args[1] = b
 		args = append(args, z)
 		factor = g.Mul(scale, s)
 	} else {
 		t := eightBits(g)
-		args[1] = smallWeights(g, t, []onnx.Dim{k, n})
+		args[1] = smallWeights(g, t, []shape.Dim{k, n})
 		switch g.Between(0, 2) {
 		case 0:
 			args = append(args, smallWeights(g, t, nil))
 		case 1:
-			args = append(args, smallWeights(g, t, []onnx.Dim{n}))
+			args = append(args, smallWeights(g, t, []shape.Dim{n}))
 		}
 	}
 	g.Out(g.Mul(g.Cast(g.Op("MatMulInteger", args), onnx.Float), factor))
 }
 
 // smallWeights is a constant of small integers.
-func smallWeights(g *gradtest.Gen, t onnx.DataType, shape []onnx.Dim) onnx.Value {
+func smallWeights(g *gradtest.Gen, t onnx.DataType, shape []shape.Dim) build.Value {
 	dims, count := g.Numbers(shape)
 	v := make([]int64, count)
 	for i := range v {
@@ -200,18 +202,18 @@ func smallWeights(g *gradtest.Gen, t onnx.DataType, shape []onnx.Dim) onnx.Value
 func dynamicProduct(g *gradtest.Gen) {
 	k := g.Dim()
 	v, s := ranged(g, append(g.RandShape(g.Between(1, 2)), k))
-	g.Twin = func(m *onnx.Model) error { return floatTwin(m, map[onnx.Value]float64{v: s}) }
+	g.Twin = func(m *onnx.Model) error { return floatTwin(m, map[build.Value]float64{v: s}) }
 	q := g.OpN("", "DynamicQuantizeLinear", 3, in(v))
 	if q == nil {
 		return
 	}
 	scale := g.Fixed(nil, g.Positive)
-	y := g.Op("MatMulInteger", in(q[0], smallWeights(g, onnx.Uint8, []onnx.Dim{k, g.Dim()}), q[2], smallWeights(g, onnx.Uint8, nil)))
+	y := g.Op("MatMulInteger", in(q[0], smallWeights(g, onnx.Uint8, []shape.Dim{k, g.Dim()}), q[2], smallWeights(g, onnx.Uint8, nil)))
 	g.Out(g.Mul(g.Cast(y, onnx.Float), g.Mul(q[1], scale)))
 }
 
 // ranged adds an input whose range gives the scale s and the zero point 128.
-func ranged(g *gradtest.Gen, shape []onnx.Dim) (v onnx.Value, s float64) {
+func ranged(g *gradtest.Gen, shape []shape.Dim) (v build.Value, s float64) {
 	_, count := g.Numbers(shape)
 	s = step(g) / 16
 	x := make([]float64, count)
@@ -224,15 +226,15 @@ func ranged(g *gradtest.Gen, shape []onnx.Dim) (v onnx.Value, s float64) {
 
 // convShapes returns shapes of an input and weights of one or two dimensions, and the
 // attributes of the convolution.
-func convShapes(g *gradtest.Gen) (x, w []onnx.Dim, attrs []*onnx.Attribute) {
+func convShapes(g *gradtest.Gen) (x, w []shape.Dim, attrs []*onnx.Attribute) {
 	group := int64(g.Between(1, 2))
-	x = append(g.RandShape(1), onnx.D(2*group))
-	w = onnx.Dims(2*group, 2)
+	x = append(g.RandShape(1), shape.D(2*group))
+	w = shape.Dims(2*group, 2)
 	space := g.Between(1, 2)
 	var strides, pads []int64
 	for range space {
-		x = append(x, onnx.D(int64(g.Between(4, 5))))
-		w = append(w, onnx.D(int64(g.Between(2, 3))))
+		x = append(x, shape.D(int64(g.Between(4, 5))))
+		w = append(w, shape.D(int64(g.Between(2, 3))))
 		strides = append(strides, int64(g.Between(1, 2)))
 	}
 	for range 2 * space {
@@ -253,7 +255,7 @@ func integerConv(g *gradtest.Gen) {
 
 // requantised returns a scale and a zero point for products of codes with scales whose
 // product is s. The codes of the result are 4 apart, none at an end of the range.
-func requantised(g *gradtest.Gen, t onnx.DataType, s float64) (scale, zero onnx.Value) {
+func requantised(g *gradtest.Gen, t onnx.DataType, s float64) (scale, zero build.Value) {
 	z := int64(-6)
 	if t == onnx.Uint8 {
 		z = 122
@@ -270,12 +272,12 @@ func quantisedProduct(g *gradtest.Gen) {
 	args := in(a, as, az)
 	s := single(g, as)
 	if g.Coin() {
-		b, bs, bz := quantise(g, t, []onnx.Dim{k, n}, g.Between(2, 6))
+		b, bs, bz := quantise(g, t, []shape.Dim{k, n}, g.Between(2, 6))
 		args = append(args, b, bs, bz)
 		s *= single(g, bs)
 	} else {
 		bs := step(g)
-		args = append(args, narrowWeights(g, t, []onnx.Dim{k, n}), floats(g, nil, []float64{bs}), narrowWeights(g, t, nil))
+		args = append(args, narrowWeights(g, t, []shape.Dim{k, n}), floats(g, nil, []float64{bs}), narrowWeights(g, t, nil))
 		s *= bs
 	}
 	ys, yz := requantised(g, t, s)
@@ -284,7 +286,7 @@ func quantisedProduct(g *gradtest.Gen) {
 }
 
 // narrowWeights are at most 2 apart from a common number, so that products fit.
-func narrowWeights(g *gradtest.Gen, t onnx.DataType, shape []onnx.Dim) onnx.Value {
+func narrowWeights(g *gradtest.Gen, t onnx.DataType, shape []shape.Dim) build.Value {
 	dims, count := g.Numbers(shape)
 	v := make([]int64, count)
 	for i := range v {
@@ -296,7 +298,7 @@ func narrowWeights(g *gradtest.Gen, t onnx.DataType, shape []onnx.Dim) onnx.Valu
 	return integers(g, t, dims, v)
 }
 
-func single(g *gradtest.Gen, v onnx.Value) float64 { return gradtest.Float64s(g.Feeds[v])[0] }
+func single(g *gradtest.Gen, v build.Value) float64 { return gradtest.Float64s(g.Feeds[v])[0] }
 
 // quantisedConv has a bias or none, and weights with one scale or one a channel.
 func quantisedConv(g *gradtest.Gen) {

@@ -2,8 +2,10 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -54,8 +56,8 @@ func withZeros(g *gradtest.Gen) func() float64 {
 // noop_with_empty_axes.
 func reduce(g *gradtest.Gen, op string, draw func() float64) {
 	rank := g.Between(1, 4)
-	shape := g.RandShape(rank)
-	args := in(g.Float(shape, draw))
+	full := g.RandShape(rank)
+	args := in(g.Float(full, draw))
 	attrs := []*onnx.Attribute{onnx.IntAttr("keepdims", int64(g.R.IntN(2)))}
 	inputs := g.Opset() >= 18 || op == "ReduceSum" && g.Opset() >= 13
 	axes := g.Axes(rank)
@@ -78,7 +80,7 @@ func reduce(g *gradtest.Gen, op string, draw func() float64) {
 		args = append(args, g.Unsqueeze(last, 0))
 	case how == 2 && op != "ReduceProd": // which asks for constant axes
 		dims := []int64{int64(len(axes))}
-		args = append(args, g.Feed(onnx.Int64, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: axes}))
+		args = append(args, g.Feed(onnx.Int64, shape.Dims(dims...), &ort.Tensor{Shape: dims, Data: axes}))
 		attrs[0].I = 1
 	default:
 		args = append(args, g.Ints(axes...))
@@ -117,7 +119,7 @@ func softmax(g *gradtest.Gen, op string) {
 		attrs = append(attrs, onnx.IntAttr("axis", g.Axis(g.R.IntN(rank), rank)))
 	}
 	x := g.Float(g.RandShape(rank), g.Signed)
-	g.Out(g.Op(op, []onnx.Value{x}, attrs...))
+	g.Out(g.Op(op, []build.Value{x}, attrs...))
 }
 
 // layerNorm has scale and bias of the normalised shape or broadcast to it, and
@@ -142,7 +144,7 @@ func layerNorm(g *gradtest.Gen) {
 		}
 		return g.Signed()
 	})
-	in := []onnx.Value{x, g.Float(shape[axis:], g.Signed)}
+	in := []build.Value{x, g.Float(shape[axis:], g.Signed)}
 	if g.Coin() {
 		in = append(in, g.Float(shape[axis:], g.Signed))
 	}
@@ -153,13 +155,13 @@ func layerNorm(g *gradtest.Gen) {
 func matMul(g *gradtest.Gen) {
 	k := g.Dim()
 	batch := g.RandShape(g.Between(0, 2))
-	a := append(append([]onnx.Dim{}, g.Narrow(batch)...), g.Dim(), k)
-	b := append(append([]onnx.Dim{}, g.Narrow(batch)...), k, g.Dim())
+	a := append(append([]shape.Dim{}, g.Narrow(batch)...), g.Dim(), k)
+	b := append(append([]shape.Dim{}, g.Narrow(batch)...), k, g.Dim())
 	switch g.Between(0, 5) {
 	case 0:
-		a = []onnx.Dim{k}
+		a = []shape.Dim{k}
 	case 1:
-		b = []onnx.Dim{k}
+		b = []shape.Dim{k}
 	case 2:
 		b = b[len(b)-2:] // a weight under a batch
 	}
@@ -168,7 +170,7 @@ func matMul(g *gradtest.Gen) {
 
 func gemm(g *gradtest.Gen) {
 	m, k, n := g.Dim(), g.Dim(), g.Dim()
-	a, b := []onnx.Dim{m, k}, []onnx.Dim{k, n}
+	a, b := []shape.Dim{m, k}, []shape.Dim{k, n}
 	var attrs []*onnx.Attribute
 	if g.Coin() {
 		a[0], a[1] = k, m
@@ -181,9 +183,9 @@ func gemm(g *gradtest.Gen) {
 	if g.Coin() {
 		attrs = append(attrs, onnx.FloatAttr("alpha", 0.5), onnx.FloatAttr("beta", -1.5))
 	}
-	in := []onnx.Value{g.Float(a, g.Signed), g.Float(b, g.Signed)}
+	in := []build.Value{g.Float(a, g.Signed), g.Float(b, g.Signed)}
 	if g.R.IntN(3) > 0 || g.Opset() < 11 { // no longer required
-		in = append(in, g.Float(g.Narrow([]onnx.Dim{m, n}), g.Signed))
+		in = append(in, g.Float(g.Narrow([]shape.Dim{m, n}), g.Signed))
 	}
 	g.Out(g.Op("Gemm", in, attrs...))
 }

@@ -2,7 +2,9 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -19,7 +21,7 @@ func resize(g *gradtest.Gen) {
 	if mode == "nearest" && g.R.IntN(3) == 0 {
 		r = 3
 	}
-	shape := append([]onnx.Dim{g.Dim(), g.Dim()}, spatial(g, r)...)
+	dims := append([]shape.Dim{g.Dim(), g.Dim()}, spatial(g, r)...)
 	attrs := []*onnx.Attribute{onnx.StringAttr("mode", mode)}
 	if g.Opset() < 11 {
 		if mode == "cubic" {
@@ -29,7 +31,7 @@ func resize(g *gradtest.Gen) {
 		for range r {
 			scales = append(scales, []float32{2, 3, 1.3}[g.Between(0, 2)])
 		}
-		g.Out(g.Op("Resize", []onnx.Value{g.Float(shape, small(g)), g.Const(onnx.NewFloat("", []int64{int64(r + 2)}, scales))}, attrs...))
+		g.Out(g.Op("Resize", []build.Value{g.Float(dims, small(g)), g.Const(onnx.NewFloat("", []int64{int64(r + 2)}, scales))}, attrs...))
 		return
 	}
 	coords := []string{"half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners", "tf_crop_and_resize"}
@@ -51,7 +53,7 @@ func resize(g *gradtest.Gen) {
 	if mode != "nearest" && g.Opset() >= 18 && r == 2 {
 		attrs = append(attrs, onnx.IntAttr("antialias", int64(g.Between(0, 1))))
 	}
-	in := []onnx.Value{g.Float(shape, small(g)), "", "", ""}
+	in := []build.Value{g.Float(dims, small(g)), "", "", ""}
 	n := r + 2
 	onAxes := g.Opset() >= 18 && g.Coin()
 	if onAxes {
@@ -93,9 +95,9 @@ func resize(g *gradtest.Gen) {
 		if g.Opset() < 13 {
 			in[2] = g.Const(onnx.NewFloat("", []int64{0}, nil))
 		}
-		to := append([]onnx.Dim{}, shape[2+r-n:]...)
+		to := append([]shape.Dim{}, dims[2+r-n:]...)
 		for i := n - r; i < n; i++ {
-			to[i] = onnx.D(int64(g.Between(3, 11)))
+			to[i] = shape.D(int64(g.Between(3, 11)))
 		}
 		if g.Opset() >= 18 && onAxes && !g.Symbolic {
 			attrs = append(attrs, onnx.StringAttr("keep_aspect_ratio_policy", []string{"stretch", "not_larger", "not_smaller"}[g.Between(0, 2)]))
@@ -109,12 +111,12 @@ func resize(g *gradtest.Gen) {
 }
 
 // enlarge has whole scales and every rounding: only some of them repeat pixels.
-func enlarge(g *gradtest.Gen, x onnx.Value, r int) {
+func enlarge(g *gradtest.Gen, x build.Value, r int) {
 	scales := []float32{1, 1}
 	for range r {
 		scales = append(scales, float32(g.Between(1, 3)))
 	}
-	in := []onnx.Value{x, "", g.Const(onnx.NewFloat("", []int64{int64(r + 2)}, scales))}
+	in := []build.Value{x, "", g.Const(onnx.NewFloat("", []int64{int64(r + 2)}, scales))}
 	if g.Opset() < 13 {
 		in[1] = g.Const(onnx.NewFloat("", []int64{0}, nil))
 	}

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -30,7 +32,7 @@ func reduction(g *gradtest.Gen) (how string, attrs []*onnx.Attribute) {
 
 // scatterND writes rows, or entries in the first two axes.
 func scatterND(g *gradtest.Gen) {
-	shape := g.RandShape(g.Between(2, 3))
+	full := g.RandShape(g.Between(2, 3))
 	last := g.Between(1, 2)
 	how, attrs := reduction(g)
 	at := []int64{1, 0, -1}
@@ -43,22 +45,22 @@ func scatterND(g *gradtest.Gen) {
 	} else {
 		at[0] = at[last]
 	}
-	if last == 1 && g.Size(shape[0]) < 3 && how == "none" {
+	if last == 1 && g.Size(full[0]) < 3 && how == "none" {
 		at = []int64{1, 0}
 	}
-	idx := g.Feed(onnx.Int64, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: at})
-	upd := append(onnx.Dims(dims[0]), shape[last:]...)
-	in := []onnx.Value{g.Float(shape, g.Signed), idx, g.Float(upd, g.Signed)}
+	idx := g.Feed(onnx.Int64, shape.Dims(dims...), &ort.Tensor{Shape: dims, Data: at})
+	upd := append(shape.Dims(dims[0]), full[last:]...)
+	in := []build.Value{g.Float(full, g.Signed), idx, g.Float(upd, g.Signed)}
 	g.Out(g.Op("ScatterND", in, attrs...))
 }
 
 func scatterElements(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
-	shape := g.RandShape(rank)
+	dims := g.RandShape(rank)
 	a := g.R.IntN(rank)
 	how, attrs := reduction(g)
-	at := append([]onnx.Dim{}, shape...)
-	at[a] = onnx.D(1)
+	at := append([]shape.Dim{}, dims...)
+	at[a] = shape.D(1)
 	if how != "none" {
 		at[a] = g.Dim()
 	}
@@ -66,8 +68,8 @@ func scatterElements(g *gradtest.Gen) {
 	if g.Opset() < 11 {
 		op = "Scatter"
 	}
-	idx := g.Indices(at, g.Size(shape[a]), []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)], g.Opset() >= 11)
-	in := []onnx.Value{g.Float(shape, g.Signed), idx, g.Float(at, g.Signed)}
+	idx := g.Indices(at, g.Size(dims[a]), []onnx.DataType{onnx.Int64, onnx.Int32}[g.R.IntN(2)], g.Opset() >= 11)
+	in := []build.Value{g.Float(dims, g.Signed), idx, g.Float(at, g.Signed)}
 	g.Out(g.Op(op, in, append(attrs, onnx.IntAttr("axis", g.Axis(a, rank)))...))
 }
 
@@ -80,13 +82,13 @@ func TestScatterZeros(t *testing.T) {
 		k := -1
 		next := func() float64 { k++; return u[k] }
 		at := &ort.Tensor{Shape: []int64{8}, Data: []int64{0, 0, 0, 1, 1, 1, 2, -1}}
-		shape := onnx.Dims(8)
+		dims := shape.Dims(8)
 		if op == "ScatterND" {
-			at.Shape, shape = []int64{8, 1}, onnx.Dims(8, 1)
+			at.Shape, dims = []int64{8, 1}, shape.Dims(8, 1)
 		}
-		idx := g.Feed(onnx.Int64, shape, at)
-		x := g.Float(onnx.Dims(4), g.Signed)
-		g.Out(g.Op(op, in(x, idx, g.Float(onnx.Dims(8), next)), onnx.StringAttr("reduction", "mul")))
+		idx := g.Feed(onnx.Int64, dims, at)
+		x := g.Float(shape.Dims(4), g.Signed)
+		g.Out(g.Op(op, in(x, idx, g.Float(shape.Dims(8), next)), onnx.StringAttr("reduction", "mul")))
 		if err := gradtest.Check(g, 1); err != nil {
 			t.Errorf("%s: %v", op, err)
 		}
@@ -100,8 +102,8 @@ func TestScatterTies(t *testing.T) {
 	draws := []float64{1, 2, 2, 2, -1}
 	k := -1
 	next := func() float64 { k++; return draws[k] }
-	x := g.Float(onnx.Dims(2), next)
-	u := g.Float(onnx.Dims(3), next)
+	x := g.Float(shape.Dims(2), next)
+	u := g.Float(shape.Dims(3), next)
 	y := g.Op("ScatterElements", in(x, g.Ints(1, 1, 0), u), onnx.StringAttr("reduction", "max"))
 	dx, err := grad.Backward(g.Builder, in(y), in(g.Const(onnx.NewDouble("", []int64{2}, []float64{5, 6}))), in(x, u))
 	if err != nil {

@@ -2,8 +2,10 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -28,7 +30,7 @@ func topK(g *gradtest.Gen) {
 	x := g.Float(shape, spaced(g))
 	k := 1 + g.R.Int64N(g.Size(shape[a]))
 	attrs := []*onnx.Attribute{onnx.IntAttr("axis", g.Axis(a, rank))}
-	in := []onnx.Value{x}
+	in := []build.Value{x}
 	switch {
 	case g.Opset() < 10:
 		attrs[0].I = int64(a)
@@ -56,18 +58,18 @@ func oneHot(g *gradtest.Gen) {
 	if g.Coin() {
 		depth = feedInts(g, t, []int64{5})
 	}
-	values := g.Float(onnx.Dims(2), g.Signed)
-	g.Out(g.Op("OneHot", []onnx.Value{idx, depth, values}, onnx.IntAttr("axis", g.Axis(g.R.IntN(rank+1), rank+1))))
+	values := g.Float(shape.Dims(2), g.Signed)
+	g.Out(g.Op("OneHot", []build.Value{idx, depth, values}, onnx.IntAttr("axis", g.Axis(g.R.IntN(rank+1), rank+1))))
 }
 
 // compress keeps some entries of an axis, or of all; the condition may be shorter.
 func compress(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
-	shape := g.RandShape(rank)
+	full := g.RandShape(rank)
 	a := g.R.IntN(rank)
 	flat := g.R.IntN(3) == 0
-	n := g.Size(shape[a])
-	if _, all := g.Numbers(shape); flat {
+	n := g.Size(full[a])
+	if _, all := g.Numbers(full); flat {
 		n = int64(all)
 	}
 	keep := make([]bool, n-g.R.Int64N(2))
@@ -77,7 +79,7 @@ func compress(g *gradtest.Gen) {
 	dims := []int64{int64(len(keep))}
 	cond := g.Const(onnx.NewBool("", dims, keep))
 	if g.Coin() {
-		cond = g.Feed(onnx.Bool, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: keep})
+		cond = g.Feed(onnx.Bool, shape.Dims(dims...), &ort.Tensor{Shape: dims, Data: keep})
 	}
 	var attrs []*onnx.Attribute
 	if !flat {
@@ -87,7 +89,7 @@ func compress(g *gradtest.Gen) {
 		}
 		attrs = append(attrs, onnx.IntAttr("axis", axis))
 	}
-	g.Out(g.Op("Compress", []onnx.Value{g.Float(shape, g.Signed), cond}, attrs...))
+	g.Out(g.Op("Compress", []build.Value{g.Float(full, g.Signed), cond}, attrs...))
 }
 
 // unique has different numbers, in or out of order; nothing else has a derivative.
@@ -98,7 +100,7 @@ func unique(g *gradtest.Gen) {
 	if g.Coin() {
 		attrs = append(attrs, onnx.IntAttr("axis", g.Axis(g.R.IntN(rank), rank)))
 	}
-	if out := g.OpN("", "Unique", g.Between(1, 4), []onnx.Value{x}, attrs...); out != nil {
+	if out := g.OpN("", "Unique", g.Between(1, 4), []build.Value{x}, attrs...); out != nil {
 		g.Out(out[0])
 	}
 }
@@ -111,6 +113,6 @@ func rangeOf(g *gradtest.Gen) {
 		delta = -delta
 	}
 	number := func(v float64) func() float64 { return func() float64 { return v } }
-	x := []onnx.Value{g.Float(nil, number(start)), g.Fixed(nil, number(start+(n-0.5)*delta)), g.Float(nil, number(delta))}
+	x := []build.Value{g.Float(nil, number(start)), g.Fixed(nil, number(start+(n-0.5)*delta)), g.Float(nil, number(delta))}
 	g.Out(g.Op("Range", x))
 }

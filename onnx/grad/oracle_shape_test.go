@@ -5,15 +5,17 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
 	oracles["Reshape"] = oracle{build: reshape}
 	oracles["Flatten"] = oracle{build: func(g *gradtest.Gen) {
 		rank := g.Between(1, 4)
-		g.Out(g.Op("Flatten", []onnx.Value{g.Float(g.RandShape(rank), g.Signed)}, onnx.IntAttr("axis", flattenAxis(g, rank))))
+		g.Out(g.Op("Flatten", []build.Value{g.Float(g.RandShape(rank), g.Signed)}, onnx.IntAttr("axis", flattenAxis(g, rank))))
 	}}
 	oracles["Squeeze"] = oracle{build: squeeze}
 	oracles["Unsqueeze"] = oracle{build: func(g *gradtest.Gen) {
@@ -45,14 +47,14 @@ func flattenAxis(g *gradtest.Gen, rank int) int64 {
 }
 
 func reshape(g *gradtest.Gen) {
-	shape := append(g.RandShape(g.Between(1, 2)), onnx.D(2), onnx.D(6))
+	dims := append(g.RandShape(g.Between(1, 2)), shape.D(2), shape.D(6))
 	if g.Opset() >= 14 && g.R.IntN(8) == 0 {
-		empty := append(onnx.Dims(0), shape...)
-		g.Out(g.Op("Reshape", []onnx.Value{g.Float(empty, g.Signed), g.Ints(3, 0, 2)}, onnx.IntAttr("allowzero", 1)))
+		empty := append(shape.Dims(0), dims...)
+		g.Out(g.Op("Reshape", []build.Value{g.Float(empty, g.Signed), g.Ints(3, 0, 2)}, onnx.IntAttr("allowzero", 1)))
 		return
 	}
-	x := g.Float(shape, g.Signed)
-	var to onnx.Value
+	x := g.Float(dims, g.Signed)
+	var to build.Value
 	switch g.Between(0, 4) {
 	case 0:
 		to = g.Ints(-1)
@@ -63,24 +65,24 @@ func reshape(g *gradtest.Gen) {
 	case 2:
 		to = g.Ints(4, -1, 3)
 	default: // computed from the shape of another input
-		other := g.Fixed(shape, g.Signed)
-		to = g.Op("Concat", []onnx.Value{g.Op("Shape", []onnx.Value{other}), g.Ints(1)}, onnx.IntAttr("axis", 0))
+		other := g.Fixed(dims, g.Signed)
+		to = g.Op("Concat", []build.Value{g.Op("Shape", []build.Value{other}), g.Ints(1)}, onnx.IntAttr("axis", 0))
 	}
 	g.Out(g.Reshape(x, to))
 }
 
 func squeeze(g *gradtest.Gen) {
-	shape := g.RandShape(g.Between(1, 4))
+	dims := g.RandShape(g.Between(1, 4))
 	var axes []int64
-	for i := range shape {
+	for i := range dims {
 		if g.Coin() {
-			shape[i] = onnx.D(1)
-			axes = append(axes, g.Axis(i, len(shape)))
+			dims[i] = shape.D(1)
+			axes = append(axes, g.Axis(i, len(dims)))
 		}
 	}
-	x := g.Float(shape, g.Signed)
+	x := g.Float(dims, g.Signed)
 	if axes == nil || g.R.IntN(4) == 0 {
-		g.Out(g.Op("Squeeze", []onnx.Value{x})) // all axes of size 1
+		g.Out(g.Op("Squeeze", []build.Value{x})) // all axes of size 1
 		return
 	}
 	g.Out(g.Squeeze(x, axes...))
@@ -90,14 +92,14 @@ func transpose(g *gradtest.Gen) {
 	rank := g.Between(1, 4)
 	x := g.Float(g.RandShape(rank), g.Signed)
 	if g.R.IntN(4) == 0 {
-		g.Out(g.Op("Transpose", []onnx.Value{x})) // reversed
+		g.Out(g.Op("Transpose", []build.Value{x})) // reversed
 		return
 	}
 	var perm []int64
 	for _, p := range g.R.Perm(rank) {
 		perm = append(perm, int64(p))
 	}
-	g.Out(g.Op("Transpose", []onnx.Value{x}, onnx.IntsAttr("perm", perm...)))
+	g.Out(g.Op("Transpose", []build.Value{x}, onnx.IntsAttr("perm", perm...)))
 }
 
 // expand repeats axes of size 1, adds leading ones, and keeps others by a 1.
@@ -105,10 +107,10 @@ func expand(g *gradtest.Gen) {
 	full := g.RandShape(g.Between(1, 4))
 	narrow := g.Narrow(full)
 	x := g.Float(narrow, g.Signed)
-	to := append([]onnx.Dim{}, full...)
+	to := append([]shape.Dim{}, full...)
 	for i := range narrow {
 		if !narrow[i].Is(1) && g.Coin() {
-			to[len(full)-len(narrow)+i] = onnx.D(1)
+			to[len(full)-len(narrow)+i] = shape.D(1)
 		}
 	}
 	if g.Coin() { // known at run time only
@@ -122,10 +124,10 @@ func expand(g *gradtest.Gen) {
 func concat(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
 	a := g.R.IntN(rank)
-	shape := g.RandShape(rank)
-	var in []onnx.Value
+	dims := g.RandShape(rank)
+	var in []build.Value
 	for range g.Between(1, 4) {
-		s := append([]onnx.Dim{}, shape...)
+		s := append([]shape.Dim{}, dims...)
 		if g.Coin() {
 			s[a] = g.Dim()
 		}
@@ -139,12 +141,12 @@ func concat(g *gradtest.Gen) {
 func split(g *gradtest.Gen) {
 	rank := g.Between(1, 3)
 	a := g.R.IntN(rank)
-	shape := g.RandShape(rank)
-	shape[a] = onnx.D(6)
+	dims := g.RandShape(rank)
+	dims[a] = shape.D(6)
 	parts := 3
 	sizes := []int64{1, 3, 2}
 	var attrs []*onnx.Attribute
-	var more []onnx.Value
+	var more []build.Value
 	switch given := g.Coin(); {
 	case given && g.Opset() >= 13:
 		more = append(more, g.Ints(sizes...))
@@ -155,14 +157,14 @@ func split(g *gradtest.Gen) {
 		attrs = append(attrs, onnx.IntsAttr("split", sizes...))
 	case g.Opset() >= 18:
 		if parts = g.Between(2, 3); g.Coin() {
-			shape[a] = onnx.D(7)
+			dims[a] = shape.D(7)
 		}
 		attrs = append(attrs, onnx.IntAttr("num_outputs", int64(parts)))
 	}
 	if axis := g.Axis(a, rank); axis != 0 || g.Coin() {
 		attrs = append(attrs, onnx.IntAttr("axis", axis))
 	}
-	out := g.OpN("", "Split", parts, append([]onnx.Value{g.Float(shape, g.Signed)}, more...), attrs...)
+	out := g.OpN("", "Split", parts, append([]build.Value{g.Float(dims, g.Signed)}, more...), attrs...)
 	if out == nil {
 		return
 	}
@@ -188,19 +190,19 @@ func slice(g *gradtest.Gen) {
 		starts, ends, axes, steps = append(starts, lo), append(ends, hi), append(axes, g.Axis(a, rank)), append(steps, step)
 	}
 	if g.Opset() < 10 {
-		g.Out(g.Op("Slice", []onnx.Value{x}, onnx.IntsAttr("starts", starts...), onnx.IntsAttr("ends", ends...), onnx.IntsAttr("axes", axes...)))
+		g.Out(g.Op("Slice", []build.Value{x}, onnx.IntsAttr("starts", starts...), onnx.IntsAttr("ends", ends...), onnx.IntsAttr("axes", axes...)))
 		return
 	}
-	bound := func(v []int64) onnx.Value { return g.Ints(v...) }
+	bound := func(v []int64) build.Value { return g.Ints(v...) }
 	t := onnx.Int64
 	if g.R.IntN(3) == 0 {
 		if g.Coin() {
 			t = onnx.Int32
 		}
-		bound = func(v []int64) onnx.Value { return feedInts(g, t, v) }
+		bound = func(v []int64) build.Value { return feedInts(g, t, v) }
 	}
-	index := func(v []int64) onnx.Value { return g.Cast(g.Ints(v...), t) }
-	in := []onnx.Value{x, bound(starts), bound(ends), index(axes), index(steps)}
+	index := func(v []int64) build.Value { return g.Cast(g.Ints(v...), t) }
+	in := []build.Value{x, bound(starts), bound(ends), index(axes), index(steps)}
 	if !slices.ContainsFunc(steps, func(s int64) bool { return s != 1 }) && g.Coin() {
 		in = in[:4]
 	}
@@ -235,16 +237,16 @@ func cutOf(g *gradtest.Gen, n int64) (lo, hi, step int64) {
 }
 
 // feedInts adds a vector that is known at run time only.
-func feedInts(g *gradtest.Gen, t onnx.DataType, v []int64) onnx.Value {
+func feedInts(g *gradtest.Gen, t onnx.DataType, v []int64) build.Value {
 	dims := []int64{int64(len(v))}
 	if t == onnx.Int64 {
-		return g.Feed(t, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: v})
+		return g.Feed(t, shape.Dims(dims...), &ort.Tensor{Shape: dims, Data: v})
 	}
 	w := make([]int32, len(v))
 	for i, x := range v {
 		w[i] = int32(max(math.MinInt32, min(x, math.MaxInt32)))
 	}
-	return g.Feed(t, onnx.Dims(dims...), &ort.Tensor{Shape: dims, Data: w})
+	return g.Feed(t, shape.Dims(dims...), &ort.Tensor{Shape: dims, Data: w})
 }
 
 // tile repeats by constants, or by numbers known at run time.
@@ -258,12 +260,12 @@ func tile(g *gradtest.Gen) {
 	if g.Coin() {
 		by = feedInts(g, onnx.Int64, times)
 	}
-	g.Out(g.Op("Tile", []onnx.Value{g.Float(g.RandShape(rank), g.Signed), by}))
+	g.Out(g.Op("Tile", []build.Value{g.Float(g.RandShape(rank), g.Signed), by}))
 }
 
 // trilu keeps the upper or the lower triangle from any diagonal on.
 func trilu(g *gradtest.Gen) {
-	in := []onnx.Value{g.Float(g.RandShape(g.Between(2, 3)), g.Signed)}
+	in := []build.Value{g.Float(g.RandShape(g.Between(2, 3)), g.Signed)}
 	if g.Coin() {
 		in = append(in, g.Const(onnx.NewInt64("", nil, []int64{int64(g.Between(-3, 3))})))
 	}
@@ -284,5 +286,5 @@ func reverseSequence(g *gradtest.Gen) {
 	}
 	x := g.Float(shape, g.Signed)
 	at := g.Feed(onnx.Int64, shape[batch:batch+1], &ort.Tensor{Shape: []int64{n}, Data: lens})
-	g.Out(g.Op("ReverseSequence", []onnx.Value{x, at}, onnx.IntAttr("batch_axis", int64(batch)), onnx.IntAttr("time_axis", int64(1-batch))))
+	g.Out(g.Op("ReverseSequence", []build.Value{x, at}, onnx.IntAttr("batch_axis", int64(batch)), onnx.IntAttr("time_axis", int64(1-batch))))
 }

@@ -2,27 +2,29 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
 	oracles["DepthToSpace"] = oracle{build: func(g *gradtest.Gen) {
 		size := int64(g.Between(1, 3))
-		shape := []onnx.Dim{g.Dim(), onnx.D(size * size * int64(g.Between(1, 3))), g.Dim(), g.Dim()}
+		shape := []shape.Dim{g.Dim(), shape.D(size * size * int64(g.Between(1, 3))), g.Dim(), g.Dim()}
 		attrs := []*onnx.Attribute{onnx.IntAttr("blocksize", size)}
 		if g.Opset() >= 11 {
 			attrs = append(attrs, onnx.StringAttr("mode", []string{"DCR", "CRD"}[g.Between(0, 1)]))
 		}
-		g.Out(g.Op("DepthToSpace", []onnx.Value{g.Float(shape, small(g))}, attrs...))
+		g.Out(g.Op("DepthToSpace", []build.Value{g.Float(shape, small(g))}, attrs...))
 	}}
 	oracles["SpaceToDepth"] = oracle{build: func(g *gradtest.Gen) {
 		size := int64(g.Between(1, 3))
-		shape := []onnx.Dim{g.Dim(), g.Dim(), g.Dim().Mul(onnx.D(size)), g.Dim().Mul(onnx.D(size))}
-		g.Out(g.Op("SpaceToDepth", []onnx.Value{g.Float(shape, small(g))}, onnx.IntAttr("blocksize", size)))
+		shape := []shape.Dim{g.Dim(), g.Dim(), g.Dim().Mul(shape.D(size)), g.Dim().Mul(shape.D(size))}
+		g.Out(g.Op("SpaceToDepth", []build.Value{g.Float(shape, small(g))}, onnx.IntAttr("blocksize", size)))
 	}}
 	oracles["CenterCropPad"] = oracle{since: 18, build: func(g *gradtest.Gen) {
 		rank := g.Between(1, 4)
-		shape := g.RandShape(rank)
+		dims := g.RandShape(rank)
 		attrs := []*onnx.Attribute{}
 		axes := []int64{}
 		for i := range rank {
@@ -36,9 +38,9 @@ func init() {
 		for _, a := range axes {
 			to = append(to, int64(g.Between(1, 7)))
 			a = (a + int64(rank)) % int64(rank)
-			shape[a] = onnx.D(g.Size(shape[a])) // a difference to a symbol is not known
+			dims[a] = shape.D(g.Size(dims[a])) // a difference to a symbol is not known
 		}
-		g.Out(g.Op("CenterCropPad", []onnx.Value{g.Float(shape, small(g)), g.Ints(to...)}, attrs...))
+		g.Out(g.Op("CenterCropPad", []build.Value{g.Float(dims, small(g)), g.Ints(to...)}, attrs...))
 	}}
 	oracles["Col2Im"] = oracle{since: 18, build: col2Im}
 }
@@ -59,7 +61,7 @@ func col2Im(g *gradtest.Gen) {
 		blocks *= (n+lo+hi-d*(k-1)-1)/s + 1
 		size *= k
 	}
-	x := g.Float([]onnx.Dim{g.Dim(), onnx.D(size * int64(g.Between(1, 2))), onnx.D(blocks)}, small(g))
-	g.Out(g.Op("Col2Im", []onnx.Value{x, g.Ints(image...), g.Ints(block...)}, onnx.IntsAttr("strides", strides...),
+	x := g.Float([]shape.Dim{g.Dim(), shape.D(size * int64(g.Between(1, 2))), shape.D(blocks)}, small(g))
+	g.Out(g.Op("Col2Im", []build.Value{x, g.Ints(image...), g.Ints(block...)}, onnx.IntsAttr("strides", strides...),
 		onnx.IntsAttr("dilations", dilations...), onnx.IntsAttr("pads", append(begin, end...)...)))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // oracle makes random instances of one operator. Finite differences tell whether
@@ -126,7 +127,7 @@ func (o oracle) order() int {
 // refusal reports whether err asks for symbolic dimensions to be bound.
 func refusal(err error) bool {
 	var outer *grad.ShapeError
-	var inner *onnx.ShapeError
+	var inner *shape.ShapeError
 	return errors.As(err, &outer) || errors.As(err, &inner)
 }
 

@@ -7,29 +7,31 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // TestIntegersMoved: between quantising and making floats again, integers may go
 // through whatever computes the same with floats, alone, joined with constants, or
 // added up.
 func TestIntegersMoved(t *testing.T) {
-	for name, move := range map[string]func(g *gradtest.Gen, q onnx.Value) onnx.Value{
-		"reshape":   func(g *gradtest.Gen, q onnx.Value) onnx.Value { return g.Reshape(q, g.Ints(4, 6)) },
-		"transpose": func(g *gradtest.Gen, q onnx.Value) onnx.Value { return g.Transpose(q, 2, 0, 1) },
-		"slice": func(g *gradtest.Gen, q onnx.Value) onnx.Value {
+	for name, move := range map[string]func(g *gradtest.Gen, q build.Value) build.Value{
+		"reshape":   func(g *gradtest.Gen, q build.Value) build.Value { return g.Reshape(q, g.Ints(4, 6)) },
+		"transpose": func(g *gradtest.Gen, q build.Value) build.Value { return g.Transpose(q, 2, 0, 1) },
+		"slice": func(g *gradtest.Gen, q build.Value) build.Value {
 			return g.Op("Slice", in(q, g.Ints(3), g.Ints(0), g.Ints(-1), g.Ints(-2)))
 		},
-		"gather": func(g *gradtest.Gen, q onnx.Value) onnx.Value { return g.Gather(q, g.Ints(1, 1, 0), 0) },
-		"concat": func(g *gradtest.Gen, q onnx.Value) onnx.Value {
+		"gather": func(g *gradtest.Gen, q build.Value) build.Value { return g.Gather(q, g.Ints(1, 1, 0), 0) },
+		"concat": func(g *gradtest.Gen, q build.Value) build.Value {
 			return g.Op("Concat", in(q, g.Gather(q, g.Ints(0), 0)), onnx.IntAttr("axis", 0))
 		},
-		"largest": func(g *gradtest.Gen, q onnx.Value) onnx.Value {
+		"largest": func(g *gradtest.Gen, q build.Value) build.Value {
 			return g.Op("MaxPool", in(q), onnx.IntsAttr("kernel_shape", 2))
 		},
-		"wide": func(g *gradtest.Gen, q onnx.Value) onnx.Value {
+		"wide": func(g *gradtest.Gen, q build.Value) build.Value {
 			wide := g.Cast(q, onnx.Int32)
 			return g.Cast(g.Op("Mul", in(g.Add(wide, wide), wide)), onnx.Float)
 		},
@@ -51,7 +53,7 @@ func TestIntegersMoved(t *testing.T) {
 				x[i] = math.Round(draw() * 4)
 			}
 			zero := integers(g, onnx.Uint8, nil, []int64{130})
-			q := g.Op("QuantizeLinear", in(floats(g, onnx.Dims(2, 3, 4), x), g.Scalar(1, "x0"), zero))
+			q := g.Op("QuantizeLinear", in(floats(g, shape.Dims(2, 3, 4), x), g.Scalar(1, "x0"), zero))
 			y := move(g, q)
 			if g.Info(y).Type == onnx.Float {
 				g.Out(g.Scale(y, 1.0/64))
@@ -69,17 +71,17 @@ func TestIntegersMoved(t *testing.T) {
 // numbers has no gradient, and is named.
 func TestIntegersRefused(t *testing.T) {
 	g := gradtest.NewGen(18, onnx.Float, false, 1)
-	x := g.Float(onnx.Dims(3), g.Signed)
+	x := g.Float(shape.Dims(3), g.Signed)
 	q := g.Op("QuantizeLinear", in(x, g.Scalar(0.5, x)))
 	y := g.Op("DequantizeLinear", in(g.Op("Div", in(q, integers(g, onnx.Uint8, nil, []int64{2}))), g.Scalar(0.5, x)))
-	_, err := grad.Backward(g.Builder, in(y), in(g.Fixed(onnx.Dims(3), g.Signed)), in(x))
+	_, err := grad.Backward(g.Builder, in(y), in(g.Fixed(shape.Dims(3), g.Signed)), in(x))
 	var missing *grad.MissingError
 	if !errors.As(err, &missing) || len(missing.Nodes) != 1 || missing.Nodes[0].Op != "Div" {
 		t.Errorf("got %v", err)
 	}
 	// A gradient that ends in a comparison or an index is none.
 	top := g.Op("ArgMax", in(q), onnx.IntAttr("axis", 0))
-	if _, err = grad.Backward(g.Builder, in(g.Cast(top, onnx.Float)), in(g.Fixed(onnx.Dims(1), g.Signed)), in(x)); err == nil {
+	if _, err = grad.Backward(g.Builder, in(g.Cast(top, onnx.Float)), in(g.Fixed(shape.Dims(1), g.Signed)), in(x)); err == nil {
 		t.Error("ArgMax of codes passed a gradient")
 	}
 }
@@ -89,7 +91,7 @@ func TestIntegersRefused(t *testing.T) {
 func TestQuantisedTable(t *testing.T) {
 	for _, op := range []string{"Gather", "GatherElements"} {
 		g := gradtest.NewGen(18, onnx.Float, false, 1)
-		of := onnx.Dims(2, 2)
+		of := shape.Dims(2, 2)
 		at := &ort.Tensor{Shape: []int64{2, 2}, Data: []int64{1, 0, 3, 1}}
 		table := integers(g, onnx.Int8, []int64{4, 2}, []int64{1, -2, 3, -4, 5, -6, 7, -8})
 		ids := g.Feed(onnx.Int64, of, at)
@@ -135,9 +137,9 @@ func TestQuantisedTable(t *testing.T) {
 // passed, and the outputs of the model stay what they were to the bit.
 func TestStraightThroughNamed(t *testing.T) {
 	g := gradtest.NewGen(18, onnx.Float, false, 1)
-	x := g.Float(onnx.Dims(2, 4), g.Signed)
+	x := g.Float(shape.Dims(2, 4), g.Signed)
 	q := g.OpN("", "DynamicQuantizeLinear", 3, in(x))
-	p := g.Op("MatMulInteger", in(q[0], smallWeights(g, onnx.Uint8, onnx.Dims(4, 3)), q[2]))
+	p := g.Op("MatMulInteger", in(q[0], smallWeights(g, onnx.Uint8, shape.Dims(4, 3)), q[2]))
 	h := g.Op("Tanh", in(g.Mul(g.Cast(p, onnx.Float), g.Scale(q[1], 0.01))))
 	c := g.Op("QuantizeLinear", in(h, g.Scalar(0.01, h), integers(g, onnx.Int8, nil, []int64{3})))
 	y := g.Op("DequantizeLinear", in(c, g.Scalar(0.01, h), integers(g, onnx.Int8, nil, []int64{3})))

@@ -6,8 +6,11 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // A quantised network has derivative zero almost everywhere; what its rules claim is
@@ -20,25 +23,25 @@ import (
 // floatTwin replaces quantising operators, in place, by what the standard defines them
 // to compute, without the rounding. Scales that DynamicQuantizeLinear finds are fixed:
 // those of its inputs are given by the name of the input.
-func floatTwin(m *onnx.Model, dynamic map[onnx.Value]float64) error {
+func floatTwin(m *onnx.Model, dynamic map[build.Value]float64) error {
 	if err := grad.ExpandAll(m, nil); err != nil {
 		return err
 	}
 	if m.Opset() < 18 {
-		if err := onnx.Upgrade(m, 18); err != nil {
+		if err := rewrite.Upgrade(m, 18); err != nil {
 			return err
 		}
 	}
 	nodes := m.Graph.Nodes
 	m.Graph.Nodes = nil
-	b, err := onnx.NewBuilder(m, "twin/", nil)
+	b, err := build.New(m, "twin/", nil)
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
 		since := len(m.Graph.Nodes)
 		w := &twinWriter{b, n}
-		var outs []onnx.Value
+		var outs []build.Value
 		switch n.Op {
 		case "QuantizeLinear":
 			outs = in(w.saturate(w.shift(b.Div(w.in(0), w.along(1, 0)), w.along(2, 0)), n.In(2)))
@@ -84,26 +87,26 @@ func floatTwin(m *onnx.Model, dynamic map[onnx.Value]float64) error {
 }
 
 type twinWriter struct {
-	b *onnx.Builder
+	b *build.Builder
 	n *onnx.Node
 }
 
 // in returns input i as float32; WidenDouble makes it double afterwards.
-func (w *twinWriter) in(i int) onnx.Value {
+func (w *twinWriter) in(i int) build.Value {
 	if w.n.In(i) == "" {
 		return ""
 	}
 	return w.b.Cast(w.n.In(i), onnx.Float)
 }
 
-func (w *twinWriter) less(x, z onnx.Value) onnx.Value {
+func (w *twinWriter) less(x, z build.Value) build.Value {
 	if z == "" {
 		return x
 	}
 	return w.b.Sub(x, z)
 }
 
-func (w *twinWriter) shift(x, z onnx.Value) onnx.Value {
+func (w *twinWriter) shift(x, z build.Value) build.Value {
 	if z == "" {
 		return x
 	}
@@ -112,43 +115,43 @@ func (w *twinWriter) shift(x, z onnx.Value) onnx.Value {
 
 // along returns input i, laid along the axis of input x that the node names: repeated
 // by blocks, or as a list.
-func (w *twinWriter) along(i, x int) onnx.Value {
+func (w *twinWriter) along(i, x int) build.Value {
 	v := w.in(i)
-	shape, _ := w.b.Shape(w.n.In(x))
+	dims, _ := w.b.Shape(w.n.In(x))
 	axis := int(w.n.Int("axis", 1))
 	if axis < 0 {
-		axis += len(shape)
+		axis += len(dims)
 	}
 	rank := w.b.Info(v).Rank()
 	if block := w.n.Int("block_size", 0); v != "" && block > 0 {
 		// Each entry block times, then as many as there are.
 		s, _ := w.b.Shape(v)
 		count, _ := s[axis].Const()
-		size, _ := shape[axis].Const()
+		size, _ := dims[axis].Const()
 		reps := make([]int64, rank+1)
 		for k := range reps {
 			reps[k] = 1
 		}
 		reps[axis+1] = block
 		v = w.b.Op("Tile", in(w.b.Unsqueeze(v, int64(axis+1)), w.b.Ints(reps...)))
-		to := append([]onnx.Dim{}, s...)
-		to[axis] = onnx.D(count * block)
+		to := append([]shape.Dim{}, s...)
+		to[axis] = shape.D(count * block)
 		v = w.b.ReshapeTo(v, to)
 		return w.b.Op("Slice", in(v, w.b.Ints(0), w.b.Ints(size), w.b.Ints(int64(axis))))
 	}
 	if v == "" || rank != 1 || w.b.Info(v).Shape[0].Is(1) {
 		return v
 	}
-	to := make([]onnx.Dim, len(shape))
+	to := make([]shape.Dim, len(dims))
 	for k := range to {
-		to[k] = onnx.D(1)
+		to[k] = shape.D(1)
 	}
 	to[axis] = w.b.Info(v).Shape[0]
 	return w.b.ReshapeTo(v, to)
 }
 
 // first returns input i, a number or a list along the first axis of input x.
-func (w *twinWriter) first(i, x int) onnx.Value {
+func (w *twinWriter) first(i, x int) build.Value {
 	v := w.in(i)
 	if v == "" || w.b.Info(v).Rank() != 1 {
 		return v
@@ -160,7 +163,7 @@ func (w *twinWriter) first(i, x int) onnx.Value {
 }
 
 // saturate clips y to the range of the type of zero.
-func (w *twinWriter) saturate(y, zero onnx.Value) onnx.Value {
+func (w *twinWriter) saturate(y, zero build.Value) build.Value {
 	t := onnx.Uint8
 	if zero != "" {
 		t = w.b.Info(zero).Type
@@ -183,7 +186,7 @@ func gridRange(t onnx.DataType) (lo, hi float64) {
 }
 
 // integers returns a constant of a small integer type.
-func integers(g *gradtest.Gen, t onnx.DataType, dims []int64, v []int64) onnx.Value {
+func integers(g *gradtest.Gen, t onnx.DataType, dims []int64, v []int64) build.Value {
 	var raw []byte
 	for _, x := range v {
 		switch t {
@@ -199,7 +202,7 @@ func integers(g *gradtest.Gen, t onnx.DataType, dims []int64, v []int64) onnx.Va
 }
 
 // floats adds an input of the given numbers to differentiate by.
-func floats(g *gradtest.Gen, shape []onnx.Dim, v []float64) onnx.Value {
+func floats(g *gradtest.Gen, shape []shape.Dim, v []float64) build.Value {
 	dims, _ := g.Numbers(shape)
 	x := g.Feed(onnx.Float, shape, gradtest.Tensor(onnx.Float, dims, v))
 	g.Wrt = append(g.Wrt, x)

@@ -5,15 +5,17 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // TestMissing: all unknown operators on the path are listed by name, and none off
 // the path.
 func TestMissing(t *testing.T) {
 	g := newGen(18)
-	x := g.Input("x", onnx.Float, onnx.D(3))
-	other := g.Input("other", onnx.Float, onnx.D(3))
+	x := g.Input("x", onnx.Float, shape.D(3))
+	other := g.Input("other", onnx.Float, shape.D(3))
 	a := g.OpN("example", "Wobble", 1, in(x))
 	g.Model().Opsets["example"] = 1
 	c := g.Op("NoSuchOp", a)
@@ -35,7 +37,7 @@ func TestMissing(t *testing.T) {
 // TestMissingSubgraph: what the branches of an If read is on the path as well.
 func TestMissingSubgraph(t *testing.T) {
 	g := newGen(18)
-	c, x := g.Bools(nil), g.Float(onnx.Dims(2), g.Signed)
+	c, x := g.Bools(nil), g.Float(shape.Dims(2), g.Signed)
 	branch := func(op string) *onnx.Graph {
 		return &onnx.Graph{Name: op, Nodes: []*onnx.Node{{Op: op, Inputs: []string{x}, Outputs: []string{"in" + op}}},
 			Outputs: []*onnx.ValueInfo{{Name: "in" + op}}}
@@ -54,8 +56,8 @@ func TestMissingSubgraph(t *testing.T) {
 // is zero.
 func TestNoPath(t *testing.T) {
 	g := newGen(18)
-	x, z := g.Float(onnx.Dims(3), g.Signed), g.Float(onnx.Dims(3), g.Signed)
-	for name, y := range map[string]onnx.Value{
+	x, z := g.Float(shape.Dims(3), g.Signed), g.Float(shape.Dims(3), g.Signed)
+	for name, y := range map[string]build.Value{
 		"other input": g.Op("Exp", in(z)),
 		"rounded":     g.Mul(z, g.Op("Floor", in(x))),
 		"shape only":  g.Mul(z, g.Cast(g.Op("Shape", in(x)), onnx.Double)),
@@ -76,7 +78,7 @@ func TestNoPath(t *testing.T) {
 // TestShapes: a rank that is unknown is reported with what to do.
 func TestShapes(t *testing.T) {
 	g := newGen(18)
-	x, at := g.Input("x", onnx.Double, onnx.Sym("a")), g.Input("at", onnx.Int64, onnx.Sym("n"))
+	x, at := g.Input("x", onnx.Double, shape.Sym("a")), g.Input("at", onnx.Int64, shape.Sym("n"))
 	z := g.Op("Reshape", in(x, at))
 	y := g.Op("Concat", in(z, z), onnx.IntAttr("axis", 0))
 	_, err := grad.Backward(g.Builder, in(y), in(y), in(x))
@@ -93,21 +95,21 @@ func TestShapes(t *testing.T) {
 // do not cover are errors, never a silent zero.
 func TestRefusals(t *testing.T) {
 	g := newGen(18)
-	x, w := g.Float(onnx.Dims(2, 3), g.Signed), g.Float(onnx.Dims(3), g.Signed)
+	x, w := g.Float(shape.Dims(2, 3), g.Signed), g.Float(shape.Dims(3), g.Signed)
 	ln := g.OpN("", "LayerNormalization", 2, in(x, w))
 	var out *grad.OutputError
 	if _, err := grad.Backward(g.Builder, in(ln[1]), in(ln[1]), in(x)); !errors.As(err, &out) || out.Output != 1 {
 		t.Errorf("the gradient of the mean that LayerNormalization returns: %v", err)
 	}
 	g = newGen(18)
-	x = g.Float(onnx.Dims(2, 3), g.Signed)
+	x = g.Float(shape.Dims(2, 3), g.Signed)
 	d := g.Op("Dropout", in(x, g.Const(onnx.NewFloat("", nil, []float32{0.5})), g.Const(onnx.NewBool("", nil, []bool{true}))))
 	var te *grad.TrainingError
 	if _, err := grad.Backward(g.Builder, in(d), in(d), in(x)); !errors.As(err, &te) {
 		t.Errorf("got %v", err)
 	}
 	g = newGen(13)
-	x = g.Float(onnx.Dims(2, 3), g.Signed)
+	x = g.Float(shape.Dims(2, 3), g.Signed)
 	y := g.Op("Exp", in(x))
 	var oe *grad.OpsetError
 	if _, err := grad.Backward(g.Builder, in(y), in(y), in(x)); !errors.As(err, &oe) || oe.Need != 18 || oe.Have != 13 {
@@ -118,7 +120,7 @@ func TestRefusals(t *testing.T) {
 // TestSeedCount: as many seeds as outputs.
 func TestSeedCount(t *testing.T) {
 	g := newGen(18)
-	x := g.Float(onnx.Dims(2), g.Signed)
+	x := g.Float(shape.Dims(2), g.Signed)
 	y := g.Op("Exp", in(x))
 	if _, err := grad.Backward(g.Builder, in(y, y), in(x), in(x)); err == nil {
 		t.Error("two outputs with one seed")

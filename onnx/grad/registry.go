@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // opKey names an operator.
@@ -24,7 +25,7 @@ type versioned struct {
 // Expansion writes nodes that compute the outputs of n with other operators, and
 // returns them in order, "" for those that n does not have. The gradient is that
 // of the nodes written.
-type Expansion func(b *onnx.Builder, n *onnx.Node) []Value
+type Expansion func(b *build.Builder, n *onnx.Node) []Value
 
 // Option is a property of a rule.
 type Option func(*versioned)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // Integers of a quantised model stand for numbers: x ≈ scale·(q - zero point). They
@@ -90,7 +91,7 @@ func isSmall(t onnx.DataType) bool {
 }
 
 // relaxedRule differentiates an operator on integers as the same on floats.
-func relaxedRule(b *onnx.Builder, n Node, dy []Value) []Value {
+func relaxedRule(b *build.Builder, n Node, dy []Value) []Value {
 	t := typeOf(b, dy)
 	at := exact[n.Op]
 	in := slices.Clone(n.Inputs)
@@ -107,7 +108,7 @@ func relaxedRule(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // typeOf returns the element type of the gradients that there are.
-func typeOf(b *onnx.Builder, dy []Value) onnx.DataType {
+func typeOf(b *build.Builder, dy []Value) onnx.DataType {
 	for _, d := range dy {
 		if d != "" {
 			return b.Info(d).Type

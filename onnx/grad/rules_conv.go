@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -14,8 +16,8 @@ func init() {
 // convolution is a Conv from an input of shape x, with weights of shape w, to an
 // output of shape y.
 type convolution struct {
-	x, w, y []onnx.Dim
-	windows []onnx.Window
+	x, w, y []shape.Dim
+	windows []shape.Window
 	group   int64
 }
 
@@ -25,11 +27,11 @@ func (c *convolution) rank() int { return len(c.windows) }
 // stride-1, and whether it is a number.
 func (c *convolution) left(i int) (int64, bool) {
 	w := c.windows[i]
-	return c.x[2+i].Add(onnx.D(w.End)).Sub(w.Need(c.y[2+i])).Const()
+	return c.x[2+i].Add(shape.D(w.End)).Sub(w.Need(c.y[2+i])).Const()
 }
 
 // attrs are the attributes that say how the windows move, with the given padding.
-func (c *convolution) attrs(strides, dilations func(onnx.Window) int64, begin, end []int64) []*onnx.Attribute {
+func (c *convolution) attrs(strides, dilations func(shape.Window) int64, begin, end []int64) []*onnx.Attribute {
 	var s, d []int64
 	for _, w := range c.windows {
 		s, d = append(s, strides(w)), append(d, dilations(w))
@@ -38,19 +40,19 @@ func (c *convolution) attrs(strides, dilations func(onnx.Window) int64, begin, e
 		onnx.IntsAttr("pads", slices.Concat(begin, end)...), onnx.IntAttr("group", c.group)}
 }
 
-func stride(w onnx.Window) int64   { return w.Stride }
-func dilation(w onnx.Window) int64 { return w.Dilation }
+func stride(w shape.Window) int64   { return w.Stride }
+func dilation(w shape.Window) int64 { return w.Dilation }
 
 // unknownWindows reports a convolution or pooling whose padding or kernel depends on
 // symbols.
-func unknownWindows(b *onnx.Builder, n Node) {
-	shape, _ := b.Shape(n.In(0))
-	b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown windows", Want: onnx.ShapeString(shape)})
+func unknownWindows(b *build.Builder, n Node) {
+	dims, _ := b.Shape(n.In(0))
+	b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown windows", Want: shape.String(dims)})
 }
 
 // y = x∗w + β. dx is the transposed convolution of dy, dw the convolution of x with
 // dy along the batch, dβ = Σ dy.
-func ruleConv(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleConv(b *build.Builder, n Node, dy []Value) []Value {
 	x, w := n.In(0), n.In(1)
 	c := &convolution{group: n.Int("group", 1)}
 	var okX, okW, okY, ok bool
@@ -58,7 +60,7 @@ func ruleConv(b *onnx.Builder, n Node, dy []Value) []Value {
 	c.w, okW = b.Shape(w)
 	if c.y, okY = b.Shape(n.Out(0)); okX && okW && okY {
 		var err error
-		if c.windows, ok, err = onnx.Windows(n.Node, c.x, c.w); err != nil {
+		if c.windows, ok, err = shape.Windows(n.Node, c.x, c.w); err != nil {
 			b.Fail(err)
 			return nil
 		}
@@ -81,7 +83,7 @@ func ruleConv(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // sumChannels sums over all axes but the second.
-func sumChannels(b *onnx.Builder, dy Value) Value {
+func sumChannels(b *build.Builder, dy Value) Value {
 	axes := []int64{0}
 	for i := 2; i < b.Info(dy).Rank(); i++ {
 		axes = append(axes, int64(i))
@@ -101,7 +103,7 @@ const fewChannels = 8
 // kernels of one pixel there is nothing to gain. With larger strides four
 // convolutions of a quarter of the kernel, written as one, came out slower (2.7
 // against 1.2), so the transposed convolution stays.
-func (c *convolution) input(b *onnx.Builder, dy, x, w Value) Value {
+func (c *convolution) input(b *build.Builder, dy, x, w Value) Value {
 	if begin, end, ok := c.turned(); ok {
 		return b.Op("Conv", []Value{dy, c.turn(b, w)}, c.attrs(stride, dilation, begin, end)...)
 	}
@@ -140,7 +142,7 @@ func (c *convolution) turned() (begin, end []int64, ok bool) {
 
 // turn turns the kernel of w round along every spatial axis and exchanges its input
 // and output channels.
-func (c *convolution) turn(b *onnx.Builder, w Value) Value {
+func (c *convolution) turn(b *build.Builder, w Value) Value {
 	var starts, ends, axes, steps []int64
 	for i, win := range c.windows {
 		if win.Kernel > 1 {
@@ -152,15 +154,15 @@ func (c *convolution) turn(b *onnx.Builder, w Value) Value {
 	if c.group == 1 {
 		return b.Transpose(w, swapped(c.rank(), 1, 0)...)
 	}
-	out, ok := c.w[0].Quo(onnx.D(c.group))
+	out, ok := c.w[0].Quo(shape.D(c.group))
 	if !ok {
-		b.Fail(&ShapeError{Node: "Conv", Value: w, Have: onnx.ShapeString(c.w), Want: "channels known"})
+		b.Fail(&ShapeError{Node: "Conv", Value: w, Have: shape.String(c.w), Want: "channels known"})
 		return ""
 	}
-	g := onnx.D(c.group)
-	w = b.ReshapeTo(w, slices.Concat([]onnx.Dim{g, out, c.w[1]}, c.w[2:]), w)
+	g := shape.D(c.group)
+	w = b.ReshapeTo(w, slices.Concat([]shape.Dim{g, out, c.w[1]}, c.w[2:]), w)
 	w = b.Transpose(w, swapped(c.rank(), 0, 2, 1)...)
-	return b.ReshapeTo(w, slices.Concat([]onnx.Dim{c.w[1].Mul(g), out}, c.w[2:]), w)
+	return b.ReshapeTo(w, slices.Concat([]shape.Dim{c.w[1].Mul(g), out}, c.w[2:]), w)
 }
 
 // swapped returns a permutation: the given axes first, then rank spatial ones.
@@ -173,8 +175,8 @@ func swapped(rank int, first ...int64) []int64 {
 
 // cutSpatial keeps the first entries of the spatial axes: v gets the shape to, read
 // from sources where it is not numbers.
-func cutSpatial(b *onnx.Builder, v Value, to []onnx.Dim, sources ...Value) Value {
-	if have, ok := b.Shape(v); ok && onnx.SameShape(have, to) {
+func cutSpatial(b *build.Builder, v Value, to []shape.Dim, sources ...Value) Value {
+	if have, ok := b.Shape(v); ok && shape.SameShape(have, to) {
 		return v
 	}
 	var starts, axes []int64
@@ -190,14 +192,14 @@ func cutSpatial(b *onnx.Builder, v Value, to []onnx.Dim, sources ...Value) Value
 // convolution of x by dy, whose batch is c and whose channels are n: strides and
 // dilations change places. Groups need no loop: group j of the batch takes the j-th
 // share of the channels of x.
-func (c *convolution) weights(b *onnx.Builder, x, dy, w Value) Value {
-	g, whole := onnx.D(c.group), x
+func (c *convolution) weights(b *build.Builder, x, dy, w Value) Value {
+	g, whole := shape.D(c.group), x
 	if c.group == 1 {
 		x = b.Transpose(x, swapped(c.rank(), 1, 0)...)
 	} else {
-		x = b.ReshapeTo(x, slices.Concat([]onnx.Dim{c.x[0], g, c.w[1]}, c.x[2:]), x)
+		x = b.ReshapeTo(x, slices.Concat([]shape.Dim{c.x[0], g, c.w[1]}, c.x[2:]), x)
 		x = b.Transpose(x, swapped(c.rank(), 2, 1, 0)...)
-		x = b.ReshapeTo(x, slices.Concat([]onnx.Dim{c.w[1], g.Mul(c.x[0])}, c.x[2:]), whole)
+		x = b.ReshapeTo(x, slices.Concat([]shape.Dim{c.w[1], g.Mul(c.x[0])}, c.x[2:]), whole)
 	}
 	var begin, end []int64
 	for i, win := range c.windows {
@@ -212,7 +214,7 @@ func (c *convolution) weights(b *onnx.Builder, x, dy, w Value) Value {
 
 // ConvTranspose is the adjoint of a convolution from its output to its input: dx is
 // that convolution of dy, dw its gradient by the weights.
-func ruleConvTranspose(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleConvTranspose(b *build.Builder, n Node, dy []Value) []Value {
 	x, w := n.In(0), n.In(1)
 	c := &convolution{group: n.Int("group", 1)}
 	var okX, okW, okY bool
@@ -223,7 +225,7 @@ func ruleConvTranspose(b *onnx.Builder, n Node, dy []Value) []Value {
 		unknownWindows(b, n)
 		return nil
 	}
-	ts, err := onnx.Transposes(n.Node, c.y, c.w)
+	ts, err := shape.Transposes(n.Node, c.y, c.w)
 	switch {
 	case err != nil:
 		b.Fail(err)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 func init() {
@@ -22,13 +23,13 @@ func init() {
 }
 
 // y = x
-func ruleIdentity(_ *onnx.Builder, _ Node, dy []Value) []Value { return dy[:1] }
+func ruleIdentity(_ *build.Builder, _ Node, dy []Value) []Value { return dy[:1] }
 
 // y = a + b: da = dy, db = dy
-func ruleAdd(_ *onnx.Builder, _ Node, dy []Value) []Value { return []Value{dy[0], dy[0]} }
+func ruleAdd(_ *build.Builder, _ Node, dy []Value) []Value { return []Value{dy[0], dy[0]} }
 
 // y = a - b: da = dy, db = -dy
-func ruleSub(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleSub(b *build.Builder, n Node, dy []Value) []Value {
 	dx := []Value{dy[0], ""}
 	if n.Need(1) {
 		dx[1] = b.Neg(dy[0])
@@ -37,7 +38,7 @@ func ruleSub(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = a·b: da = dy·b, db = dy·a
-func ruleMul(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleMul(b *build.Builder, n Node, dy []Value) []Value {
 	dx := make([]Value, 2)
 	for i := range dx {
 		if n.Need(i) {
@@ -48,7 +49,7 @@ func ruleMul(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = a/b: da = dy/b, db = -dy·y/b
-func ruleDiv(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleDiv(b *build.Builder, n Node, dy []Value) []Value {
 	dx := make([]Value, 2)
 	q := b.Div(dy[0], n.In(1))
 	if n.Need(0) {
@@ -61,12 +62,12 @@ func ruleDiv(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = -x
-func ruleNeg(b *onnx.Builder, _ Node, dy []Value) []Value { return []Value{b.Neg(dy[0])} }
+func ruleNeg(b *build.Builder, _ Node, dy []Value) []Value { return []Value{b.Neg(dy[0])} }
 
 // y = a^p: da = dy·p·a^(p-1), dp = dy·y·log a. Where a is 0 the latter is taken as 0,
 // and so is the former where p is 0 too; a negative a has no derivative by p, and gives
 // NaN. Constant exponents 0, 1, 2, 3 and ½ need no power.
-func rulePow(b *onnx.Builder, n Node, dy []Value) []Value {
+func rulePow(b *build.Builder, n Node, dy []Value) []Value {
 	x, p := n.In(0), n.In(1)
 	dx := make([]Value, 2)
 	if n.Need(0) {
@@ -100,7 +101,7 @@ func rulePow(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // constant returns the number that every element of v is known to be.
-func constant(b *onnx.Builder, v Value) (float64, bool) {
+func constant(b *build.Builder, v Value) (float64, bool) {
 	list := b.Info(v).Floats
 	if list == nil {
 		for _, d := range b.Info(v).Ints {
@@ -121,7 +122,7 @@ func constant(b *onnx.Builder, v Value) (float64, bool) {
 
 // A cast between floating-point types passes the gradient, in the input's type. That of
 // integers that stand for numbers stays in floating point.
-func ruleCast(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleCast(b *build.Builder, n Node, dy []Value) []Value {
 	if t := b.Info(n.In(0)).Type; !t.IsFloat() && t != onnx.Undefined {
 		return dy[:1]
 	}
@@ -129,7 +130,7 @@ func ruleCast(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = c ? a : b
-func ruleWhere(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleWhere(b *build.Builder, n Node, dy []Value) []Value {
 	zero := b.Scalar(0, dy[0])
 	dx := make([]Value, 3)
 	if n.Need(1) {
@@ -142,7 +143,7 @@ func ruleWhere(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // Dropout at inference is the identity.
-func ruleDropout(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleDropout(b *build.Builder, n Node, dy []Value) []Value {
 	if t := b.Info(n.In(2)).Ints; n.In(2) != "" && !(len(t) == 1 && t[0].Is(0)) {
 		b.Fail(&TrainingError{Node: n.Label()})
 	}
@@ -150,7 +151,7 @@ func ruleDropout(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = Σ inputs
-func ruleSum(_ *onnx.Builder, n Node, dy []Value) []Value {
+func ruleSum(_ *build.Builder, n Node, dy []Value) []Value {
 	dx := make([]Value, len(n.Inputs))
 	for i := range dx {
 		dx[i] = dy[0]
@@ -159,7 +160,7 @@ func ruleSum(_ *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = Σ inputs / their number
-func ruleMean(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleMean(b *build.Builder, n Node, dy []Value) []Value {
 	d := b.Scale(dy[0], 1/float64(len(n.Inputs)))
 	dx := make([]Value, len(n.Inputs))
 	for i := range dx {

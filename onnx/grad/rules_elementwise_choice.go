@@ -1,6 +1,6 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import "github.com/gradhop/gradhop/onnx/build"
 
 // Operators that choose among their inputs. Where a choice is a tie, those that tie
 // share the gradient equally, as torch does; at a bound of Clip the number itself gets
@@ -13,7 +13,7 @@ func init() {
 }
 
 // y = max or min of the inputs: those equal to y share dy.
-func ruleExtremum(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleExtremum(b *build.Builder, n Node, dy []Value) []Value {
 	dx := make([]Value, len(n.Inputs))
 	if len(dx) == 1 {
 		return dy[:1]
@@ -53,7 +53,7 @@ func ruleExtremum(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // y = min(max(x, low), high): dx = dy where low ≤ x ≤ high; d low = Σ dy where x < low
 // ≤ high; d high = Σ dy where x > high or low > high. Bounds may be left out.
-func ruleClip(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleClip(b *build.Builder, n Node, dy []Value) []Value {
 	x, low, high := n.In(0), n.In(1), n.In(2)
 	dx := make([]Value, 3)
 	both := func(op string, conds ...Value) Value {
@@ -90,7 +90,7 @@ func ruleClip(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = a - k·b for an integer k: da = dy, db = -dy·k
-func ruleMod(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleMod(b *build.Builder, n Node, dy []Value) []Value {
 	dx := []Value{dy[0], ""}
 	if n.Need(1) {
 		k := b.Op("Round", []Value{b.Div(b.Sub(n.In(0), n.Out(0)), n.In(1))})

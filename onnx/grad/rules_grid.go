@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -14,7 +16,7 @@ func init() {
 // gridSampler writes GridSample: y at a place t of the image is the sum of the pixels
 // around t with weights that depend on where t lies between them.
 type gridSampler struct {
-	b       *onnx.Builder
+	b       *build.Builder
 	n       *onnx.Node
 	x       Value
 	aligned bool
@@ -26,21 +28,21 @@ type tap struct{ at, weight Value }
 
 // expandGridSample gathers the pixels around all places in one go: [N, C, taps·P],
 // times their weights, summed over the taps.
-func expandGridSample(b *onnx.Builder, n *onnx.Node) []Value {
+func expandGridSample(b *build.Builder, n *onnx.Node) []Value {
 	s := &gridSampler{b: b, n: n, x: n.In(0), aligned: n.Int("align_corners", 0) != 0, padding: n.Str("padding_mode", "zeros")}
-	shape, okX := b.Shape(s.x)
+	dims, okX := b.Shape(s.x)
 	grid, okG := b.Shape(n.In(1))
-	if !okX || !okG || len(shape) < 3 || len(grid) != len(shape) {
+	if !okX || !okG || len(dims) < 3 || len(grid) != len(dims) {
 		b.Fail(&ShapeError{Node: n.Label(), Value: s.x, Have: "unknown rank", Want: "an image with spatial axes"})
 		return nil
 	}
-	r := len(shape) - 2
-	places := b.Reshape(n.In(1), b.DynamicShape([]onnx.Dim{grid[0], onnx.D(-1), onnx.D(int64(r))}, n.In(1), s.x))
+	r := len(dims) - 2
+	places := b.Reshape(n.In(1), b.DynamicShape([]shape.Dim{grid[0], shape.D(-1), shape.D(int64(r))}, n.In(1), s.x))
 	all := []tap{{}}
 	for a := range r {
 		// The last coordinate belongs to the first spatial axis.
 		g := b.Gather(places, b.Const(onnx.NewInt64("", nil, []int64{int64(r - 1 - a)})), 2)
-		all = s.combine(all, s.axis(g, shape[2+a]), shape[2+a])
+		all = s.combine(all, s.axis(g, dims[2+a]), dims[2+a])
 	}
 	var at, weights []Value
 	for _, t := range all {
@@ -53,7 +55,7 @@ func expandGridSample(b *onnx.Builder, n *onnx.Node) []Value {
 		return b.Unsqueeze(b.Op("Concat", v, onnx.IntAttr("axis", 1)), 1) // [N, 1, taps·P]
 	}
 	flat := b.Reshape(s.x, b.Ints(0, 0, -1))
-	channels := b.DynamicShape([]onnx.Dim{onnx.D(1), shape[1], onnx.D(1)}, s.x)
+	channels := b.DynamicShape([]shape.Dim{shape.D(1), dims[1], shape.D(1)}, s.x)
 	pixels := b.Op("GatherElements", []Value{flat, b.Expand(join(at), channels)}, onnx.IntAttr("axis", 2))
 	y := pixels
 	if weights[0] != "" { // the nearest pixel is always there where the padding is not zero
@@ -62,20 +64,20 @@ func expandGridSample(b *onnx.Builder, n *onnx.Node) []Value {
 	if len(all) > 1 {
 		y = b.ReduceSum(b.Reshape(y, b.Ints(0, 0, int64(len(all)), -1)), []int64{2}, false)
 	}
-	out := slices.Concat(shape[:2], grid[1:len(grid)-1])
+	out := slices.Concat(dims[:2], grid[1:len(grid)-1])
 	return []Value{b.Reshape(y, b.DynamicShape(out, s.x, n.In(1)))}
 }
 
 // combine returns every pair of taps, as numbers through the axes so far and one more
 // of the given size.
-func (s *gridSampler) combine(all, axis []tap, size onnx.Dim) []tap {
+func (s *gridSampler) combine(all, axis []tap, size shape.Dim) []tap {
 	b := s.b
 	var out []tap
 	for _, t := range all {
 		for _, u := range axis {
 			v := u
 			if t.at != "" {
-				v.at = b.Add(b.Mul(t.at, b.DynamicShape([]onnx.Dim{size}, s.x)), u.at)
+				v.at = b.Add(b.Mul(t.at, b.DynamicShape([]shape.Dim{size}, s.x)), u.at)
 			}
 			if t.weight != "" && u.weight != "" {
 				v.weight = b.Mul(t.weight, u.weight)
@@ -89,11 +91,11 @@ func (s *gridSampler) combine(all, axis []tap, size onnx.Dim) []tap {
 }
 
 // number returns the dimension d plus more, as a floating-point scalar.
-func (s *gridSampler) number(d onnx.Dim, more float64) Value {
+func (s *gridSampler) number(d shape.Dim, more float64) Value {
 	if v, ok := d.Const(); ok {
 		return s.b.Scalar(float64(v)+more, s.x)
 	}
-	v := s.b.Cast(s.b.Squeeze(s.b.DynamicShape([]onnx.Dim{d}, s.x), 0), s.b.Info(s.x).Type)
+	v := s.b.Cast(s.b.Squeeze(s.b.DynamicShape([]shape.Dim{d}, s.x), 0), s.b.Info(s.x).Type)
 	if more == 0 {
 		return v
 	}
@@ -101,7 +103,7 @@ func (s *gridSampler) number(d onnx.Dim, more float64) Value {
 }
 
 // axis returns the taps along an axis of the given size at g, from -1 to 1.
-func (s *gridSampler) axis(g Value, size onnx.Dim) []tap {
+func (s *gridSampler) axis(g Value, size shape.Dim) []tap {
 	b := s.b
 	one := b.Scalar(1, g)
 	var t Value
@@ -156,7 +158,7 @@ func (s *gridSampler) cubic(w Value) []Value {
 }
 
 // fold brings places outside the image into it, as the padding says.
-func (s *gridSampler) fold(t Value, size onnx.Dim) Value {
+func (s *gridSampler) fold(t Value, size shape.Dim) Value {
 	b := s.b
 	switch s.padding {
 	case "border":
@@ -179,7 +181,7 @@ func (s *gridSampler) fold(t Value, size onnx.Dim) Value {
 }
 
 // pixel returns the tap at a whole number: inside the image, or of weight zero.
-func (s *gridSampler) pixel(at Value, size onnx.Dim, weight Value) tap {
+func (s *gridSampler) pixel(at Value, size shape.Dim, weight Value) tap {
 	b := s.b
 	last := s.number(size, -1)
 	inside := b.Op("Clip", []Value{s.fold(at, size), b.Scalar(0, at), last})
@@ -196,7 +198,7 @@ func (s *gridSampler) pixel(at Value, size onnx.Dim, weight Value) tap {
 
 // AffineGrid multiplies the places of all pixels by θ: dθ is the sum over places of
 // dy times the place.
-func ruleAffineGrid(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleAffineGrid(b *build.Builder, n Node, dy []Value) []Value {
 	size, ok := intsOf(b, n.In(1))
 	if !ok || len(size) < 4 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(1), Have: "an image of unknown size", Want: "numbers"})

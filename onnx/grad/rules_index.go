@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -15,55 +17,55 @@ func init() {
 // Gather: dx is zero but for the entries read, to which dy is added. In place of the
 // general scatter: where the indices are a run of neighbours dx is dy with zeros
 // around it, where they are a permutation of the whole axis it is dy permuted back.
-func ruleGather(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleGather(b *build.Builder, n Node, dy []Value) []Value {
 	x, idx := n.In(0), n.In(1)
-	shape, okX := mustShape(b, n, x)
+	dims, okX := mustShape(b, n, x)
 	at, okI := mustShape(b, n, idx)
 	if !okX || !okI {
 		return nil
 	}
 	axis := n.Int("axis", 0)
 	if axis < 0 {
-		axis += int64(len(shape))
+		axis += int64(len(dims))
 	}
-	if axis < 0 || axis >= int64(len(shape)) {
+	if axis < 0 || axis >= int64(len(dims)) {
 		return []Value{failShape(b, n.Label(), x)}
 	}
 	// One axis in place of the axes of idx.
-	count := onnx.Product(at)
-	mid := slices.Concat(shape[:axis], []onnx.Dim{count}, shape[axis+1:])
+	count := shape.Product(at)
+	mid := slices.Concat(dims[:axis], []shape.Dim{count}, dims[axis+1:])
 	d := b.ReshapeTo(dy[0], mid, x, idx)
 	if list, ok := constants(b, idx); ok {
-		if dx, ok := gatherBack(b, d, list, axis, shape[axis], x); ok {
+		if dx, ok := gatherBack(b, d, list, axis, dims[axis], x); ok {
 			return []Value{dx}
 		}
 	}
 	flat := idx
-	different := distinct(b, idx, shape[axis])
+	different := distinct(b, idx, dims[axis])
 	if len(at) != 1 {
 		flat = b.Reshape(idx, b.Ints(-1))
 	}
 	if different {
-		return []Value{scatterAxis(b, d, flat, axis, shape[axis], x)}
+		return []Value{scatterAxis(b, d, flat, axis, dims[axis], x)}
 	}
 	// Rows that repeat: see combineND.
-	if after := len(shape) - 1 - int(axis); after > 0 {
+	if after := len(dims) - 1 - int(axis); after > 0 {
 		var axes []int64
 		for k := range after {
 			axes = append(axes, int64(k+1))
 		}
 		flat = b.Unsqueeze(flat, axes...)
 	}
-	if !onnx.SameShape(mid, []onnx.Dim{count}) {
+	if !shape.SameShape(mid, []shape.Dim{count}) {
 		flat = b.Expand(flat, b.DynamicShape(mid, d, x, idx))
 	}
-	zeros := b.Zeros(shape, b.Info(dy[0]).Type, x)
+	zeros := b.Zeros(dims, b.Info(dy[0]).Type, x)
 	return []Value{b.Op("ScatterElements", []Value{zeros, flat, d}, onnx.IntAttr("axis", axis), onnx.StringAttr("reduction", "add"))}
 }
 
 // gatherBack returns the adjoint of a gather by constant indices along one axis of
 // the given size, where there is one without a scatter.
-func gatherBack(b *onnx.Builder, d Value, list []int64, axis int64, size onnx.Dim, x Value) (Value, bool) {
+func gatherBack(b *build.Builder, d Value, list []int64, axis int64, size shape.Dim, x Value) (Value, bool) {
 	if len(list) == 0 {
 		return "", false
 	}
@@ -72,11 +74,11 @@ func gatherBack(b *onnx.Builder, d Value, list []int64, axis int64, size onnx.Di
 		run = run && i == list[0]+int64(k)
 	}
 	if last := list[len(list)-1]; run && (list[0] >= 0 || last < 0) {
-		before, after := onnx.D(list[0]), size.Sub(onnx.D(last+1))
+		before, after := shape.D(list[0]), size.Sub(shape.D(last+1))
 		if last < 0 {
-			before, after = size.Add(onnx.D(list[0])), onnx.D(-last-1)
+			before, after = size.Add(shape.D(list[0])), shape.D(-last-1)
 		}
-		return padAxes(b, d, []padding{{axis, b.DynamicShape([]onnx.Dim{before}, x), b.DynamicShape([]onnx.Dim{after}, x)}}), true
+		return padAxes(b, d, []padding{{axis, b.DynamicShape([]shape.Dim{before}, x), b.DynamicShape([]shape.Dim{after}, x)}}), true
 	}
 	if !size.Is(int64(len(list))) || !allDifferent(list, size) {
 		return "", false
@@ -92,7 +94,7 @@ func gatherBack(b *onnx.Builder, d Value, list []int64, axis int64, size onnx.Di
 // like dy with size entries along axis, in which entry k of dy is at at[k] and the
 // rest is zero. Sources are values from which dimensions that are not numbers can be
 // read.
-func scatterAxis(b *onnx.Builder, dy, at Value, axis int64, size onnx.Dim, sources ...Value) Value {
+func scatterAxis(b *build.Builder, dy, at Value, axis int64, size shape.Dim, sources ...Value) Value {
 	rank := b.Info(dy).Rank()
 	if rank < 1 {
 		return failShape(b, "scatter", dy)
@@ -112,7 +114,7 @@ func scatterAxis(b *onnx.Builder, dy, at Value, axis int64, size onnx.Dim, sourc
 }
 
 // GatherElements: the same with one index an element.
-func ruleGatherElements(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleGatherElements(b *build.Builder, n Node, dy []Value) []Value {
 	x, idx, axis := n.In(0), n.In(1), n.Int("axis", 0)
 	shape, ok := mustShape(b, n, x)
 	if !ok {
@@ -122,7 +124,7 @@ func ruleGatherElements(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // scatterElements adds dy to zeros at idx along axis.
-func scatterElements(b *onnx.Builder, zeros, idx, dy Value, axis int64) Value {
+func scatterElements(b *build.Builder, zeros, idx, dy Value, axis int64) Value {
 	attrs := []*onnx.Attribute{onnx.IntAttr("axis", axis)}
 	if !distinctAlong(b, idx, axis) {
 		attrs = append(attrs, onnx.StringAttr("reduction", "add"))
@@ -132,29 +134,29 @@ func scatterElements(b *onnx.Builder, zeros, idx, dy Value, axis int64) Value {
 
 // GatherND: dy added to zeros at the index tuples. Batch axes become numbers in the
 // tuples.
-func ruleGatherND(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleGatherND(b *build.Builder, n Node, dy []Value) []Value {
 	x, idx := n.In(0), n.In(1)
-	shape, okX := mustShape(b, n, x)
+	dims, okX := mustShape(b, n, x)
 	at, okI := mustShape(b, n, idx)
 	if !okX || !okI {
 		return nil
 	}
 	batch := int(n.Int("batch_dims", 0))
-	if batch < 0 || batch >= len(at) || batch > len(shape) {
+	if batch < 0 || batch >= len(at) || batch > len(dims) {
 		return []Value{failShape(b, n.Label(), idx)}
 	}
-	different := distinctTuples(b, idx, shape)
+	different := distinctTuples(b, idx, dims)
 	if batch > 0 {
-		different = different || onnx.Product(at[batch:len(at)-1]).Is(1)
-		idx = withBatch(b, idx, shape[:batch], x)
+		different = different || shape.Product(at[batch:len(at)-1]).Is(1)
+		idx = withBatch(b, idx, dims[:batch], x)
 	}
-	return []Value{scatterND(b, n.Label(), shape, idx, dy[0], different, x)}
+	return []Value{scatterND(b, n.Label(), dims, idx, dy[0], different, x)}
 }
 
 // withBatch puts the numbers of the leading axes in front of index tuples.
-func withBatch(b *onnx.Builder, idx Value, batch []onnx.Dim, x Value) Value {
+func withBatch(b *build.Builder, idx Value, batch []shape.Dim, x Value) Value {
 	at, _ := b.Shape(idx)
-	one := append(slices.Clone(at[:len(at)-1]), onnx.D(1))
+	one := append(slices.Clone(at[:len(at)-1]), shape.D(1))
 	to := b.DynamicShape(one, idx)
 	var parts []Value
 	for k, size := range batch {
@@ -165,9 +167,9 @@ func withBatch(b *onnx.Builder, idx Value, batch []onnx.Dim, x Value) Value {
 }
 
 // countUp returns 0, 1, …, size-1.
-func countUp(b *onnx.Builder, size onnx.Dim, sources ...Value) Value {
-	return b.Op("Range", []Value{whole(b, 0), b.Squeeze(b.DynamicShape([]onnx.Dim{size}, sources...), 0), whole(b, 1)})
+func countUp(b *build.Builder, size shape.Dim, sources ...Value) Value {
+	return b.Op("Range", []Value{whole(b, 0), b.Squeeze(b.DynamicShape([]shape.Dim{size}, sources...), 0), whole(b, 1)})
 }
 
 // whole returns an integer scalar.
-func whole(b *onnx.Builder, v int64) Value { return b.Const(onnx.NewInt64("", nil, []int64{v})) }
+func whole(b *build.Builder, v int64) Value { return b.Const(onnx.NewInt64("", nil, []int64{v})) }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -17,20 +19,20 @@ const maxDet = 32
 // y = det X: dX[i, j] = dy·(-1)^(i+j)·det(X without row i and column j). The runtime
 // computes these determinants with pivots, so that singular matrices do no harm; an
 // inverse, which is faster, the standard does not have. n is at most 32.
-func ruleDet(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleDet(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)
-	shape, ok := b.Shape(x)
-	if !ok || len(shape) < 2 {
+	dims, ok := b.Shape(x)
+	if !ok || len(dims) < 2 {
 		return unknownAxes(b, n)
 	}
-	rank := int64(len(shape))
-	size, ok := shape[rank-1].Const()
+	rank := int64(len(dims))
+	size, ok := dims[rank-1].Const()
 	if !ok {
-		size, ok = shape[rank-2].Const()
+		size, ok = dims[rank-2].Const()
 	}
 	switch {
 	case !ok:
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(shape), Want: "a known number of rows and columns"})
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of rows and columns"})
 		return nil
 	case size > maxDet:
 		b.Fail(&FormError{Node: n.Label(), Reason: fmt.Sprintf("the gradient of a determinant is written for up to %d rows; the matrix has %d", maxDet, size)})

@@ -1,16 +1,19 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+)
 
 func init() {
-	RegisterExpansion("", "NegativeLogLikelihoodLoss", 1, func(b *onnx.Builder, n *onnx.Node) []Value {
+	RegisterExpansion("", "NegativeLogLikelihoodLoss", 1, func(b *build.Builder, n *onnx.Node) []Value {
 		return []Value{likelihoodLoss(b, n, n.In(0))}
 	})
 	RegisterExpansion("", "SoftmaxCrossEntropyLoss", 1, expandCrossEntropy)
 }
 
 // log_prob = log softmax over the classes, loss = its negative log-likelihood.
-func expandCrossEntropy(b *onnx.Builder, n *onnx.Node) []Value {
+func expandCrossEntropy(b *build.Builder, n *onnx.Node) []Value {
 	p := b.Op("LogSoftmax", []Value{n.In(0)}, onnx.IntAttr("axis", 1))
 	return []Value{likelihoodLoss(b, n, p), p}
 }
@@ -18,7 +21,7 @@ func expandCrossEntropy(b *onnx.Builder, n *onnx.Node) []Value {
 // likelihoodLoss: with log-probabilities p[n, c, …], classes t[n, …] and weights w_c
 // (1 where none are given, 0 for the class to be ignored) the loss is -w_t·p[n, t, …],
 // or the sum of it, or that divided by the sum of all w_t.
-func likelihoodLoss(b *onnx.Builder, n *onnx.Node, p Value) Value {
+func likelihoodLoss(b *build.Builder, n *onnx.Node, p Value) Value {
 	t, weight := n.In(1), n.In(2)
 	var ignored Value
 	if a := n.Attr("ignore_index"); a != nil {
@@ -61,6 +64,6 @@ func likelihoodLoss(b *onnx.Builder, n *onnx.Node, p Value) Value {
 	return ""
 }
 
-func sumAll(b *onnx.Builder, x Value) Value {
+func sumAll(b *build.Builder, x Value) Value {
 	return b.Op("ReduceSum", []Value{x}, onnx.IntAttr("keepdims", 0))
 }

@@ -1,6 +1,9 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 func init() {
 	standard(ruleMatMul, "MatMul")
@@ -15,7 +18,7 @@ func init() {
 // for six weights of 768×3072 under 600 rows both take the same time and the same
 // memory, since the runtime packs a copy of each weight for every product that reads
 // it (without that, the transposed copies cost 52 MB of 138).
-func ruleMatMul(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleMatMul(b *build.Builder, n Node, dy []Value) []Value {
 	x, w, d := n.In(0), n.In(1), dy[0]
 	rx, rw := b.Info(x).Rank(), b.Info(w).Rank()
 	if rx < 1 || rw < 1 {
@@ -41,8 +44,8 @@ func ruleMatMul(b *onnx.Builder, n Node, dy []Value) []Value {
 		if rw <= 2 && rx > 2 {
 			sx, _ := b.Shape(x)
 			sd, _ := b.Shape(d)
-			x = b.ReshapeTo(x, []onnx.Dim{onnx.Product(sx[:len(sx)-1]), sx[len(sx)-1]})
-			d = b.ReshapeTo(d, []onnx.Dim{onnx.Product(sd[:len(sd)-1]), sd[len(sd)-1]})
+			x = b.ReshapeTo(x, []shape.Dim{shape.Product(sx[:len(sx)-1]), sx[len(sx)-1]})
+			d = b.ReshapeTo(d, []shape.Dim{shape.Product(sd[:len(sd)-1]), sd[len(sd)-1]})
 		}
 		dx[1] = b.MatMul(b.SwapLast(x), d)
 		if rw == 1 {
@@ -60,7 +63,7 @@ func asInt(v bool) int64 {
 }
 
 // Y = α·A'·B' + β·C, where ' is an optional transpose.
-func ruleGemm(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleGemm(b *build.Builder, n Node, dy []Value) []Value {
 	alpha, beta := float64(n.Float("alpha", 1)), float64(n.Float("beta", 1))
 	ta, tb := n.Int("transA", 0) != 0, n.Int("transB", 0) != 0
 	d := dy[0]

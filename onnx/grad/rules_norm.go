@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -17,7 +19,7 @@ func init() {
 }
 
 // perChannel gives a vector of one number a channel the rank of x, ready to broadcast.
-func perChannel(b *onnx.Builder, v Value, rank int) Value {
+func perChannel(b *build.Builder, v Value, rank int) Value {
 	if rank <= 2 {
 		return v
 	}
@@ -30,7 +32,7 @@ func perChannel(b *onnx.Builder, v Value, rank int) Value {
 
 // y = (x-μ)·k + β with k = γ/√(v+ε), all given per channel: dx = dy·k, dγ = Σ dy·x̂,
 // dβ = Σ dy, dμ = -k·Σ dy, dv = -½·k/(v+ε)·Σ dy·(x-μ).
-func ruleBatchNorm(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleBatchNorm(b *build.Builder, n Node, dy []Value) []Value {
 	if n.Int("training_mode", 0) != 0 || n.Out(1) != "" {
 		b.Fail(&TrainingError{Node: n.Label()})
 		return nil
@@ -66,14 +68,14 @@ func ruleBatchNorm(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // normalised writes x̂ = (x-μ)/√(v+ε) over axes, marked so that its gradient is
 // written at once.
-func normalised(b *onnx.Builder, x Value, axes []int64, eps float64) Value {
+func normalised(b *build.Builder, x Value, axes []int64, eps float64) Value {
 	hat, inv := LayerNormParts(b, x, axes, eps)
-	b.Mark(hat, onnx.Mark{Kind: markNormalised, Values: []Value{x, inv}, Axes: axes})
+	b.Mark(hat, build.Mark{Kind: markNormalised, Values: []Value{x, inv}, Axes: axes})
 	return hat
 }
 
 // InstanceNormalization: y = x̂·γ + β, over the spatial axes.
-func expandInstanceNorm(b *onnx.Builder, n *onnx.Node) []Value {
+func expandInstanceNorm(b *build.Builder, n *onnx.Node) []Value {
 	x := n.In(0)
 	rank := b.Info(x).Rank()
 	if rank < 3 {
@@ -86,34 +88,34 @@ func expandInstanceNorm(b *onnx.Builder, n *onnx.Node) []Value {
 
 // GroupNormalization: the same over groups of channels. Scale and bias are one number
 // a channel, or, before operator set 21, a group.
-func expandGroupNorm(b *onnx.Builder, n *onnx.Node) []Value {
+func expandGroupNorm(b *build.Builder, n *onnx.Node) []Value {
 	x := n.In(0)
-	shape, ok := b.Shape(x)
-	groups := onnx.D(n.Int("num_groups", 1))
-	if !ok || len(shape) < 3 {
+	dims, ok := b.Shape(x)
+	groups := shape.D(n.Int("num_groups", 1))
+	if !ok || len(dims) < 3 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
 		return nil
 	}
-	each, ok := shape[1].Quo(groups)
+	each, ok := dims[1].Quo(groups)
 	if !ok {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(shape), Want: "a known number of channels"})
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of channels"})
 		return nil
 	}
-	grouped := slices.Concat([]onnx.Dim{shape[0], groups, each}, shape[2:])
+	grouped := slices.Concat([]shape.Dim{dims[0], groups, each}, dims[2:])
 	rank := len(grouped)
 	hat := normalised(b, b.Reshape(x, b.DynamicShape(grouped, x)), spatialAxes(rank), float64(n.Float("epsilon", 1e-5)))
 	scale, bias := n.In(1), n.In(2)
 	if b.Opset() >= 21 {
-		hat = b.Reshape(hat, b.DynamicShape(shape, x))
+		hat = b.Reshape(hat, b.DynamicShape(dims, x))
 		return []Value{b.Add(b.Mul(hat, perChannel(b, scale, rank-1)), perChannel(b, bias, rank-1))}
 	}
 	y := b.Add(b.Mul(hat, perChannel(b, scale, rank)), perChannel(b, bias, rank))
-	return []Value{b.Reshape(y, b.DynamicShape(shape, x))}
+	return []Value{b.Reshape(y, b.DynamicShape(dims, x))}
 }
 
 // MeanVarianceNormalization: y = x̂ over axes. The standard adds 1e-9 to the deviation;
 // its square added to the variance does the same where that is zero.
-func expandMeanVarianceNorm(b *onnx.Builder, n *onnx.Node) []Value {
+func expandMeanVarianceNorm(b *build.Builder, n *onnx.Node) []Value {
 	axes, given := n.Ints("axes")
 	if !given {
 		axes = []int64{0, 2, 3}
@@ -125,7 +127,7 @@ func expandMeanVarianceNorm(b *onnx.Builder, n *onnx.Node) []Value {
 const mostSlices = 1024
 
 // LRN: y = x/(k + α/size·Σ x²)^β, the sum over size channels around each.
-func expandLRN(b *onnx.Builder, n *onnx.Node) []Value {
+func expandLRN(b *build.Builder, n *onnx.Node) []Value {
 	x := n.In(0)
 	rank := b.Info(x).Rank()
 	size := n.Int("size", 1)
@@ -140,12 +142,12 @@ func expandLRN(b *onnx.Builder, n *onnx.Node) []Value {
 	pads := make([]int64, 2*rank)
 	pads[1], pads[rank+1] = (size-1)/2, size-1-(size-1)/2
 	square := b.Op("Pad", []Value{b.Mul(x, x), b.Ints(pads...)})
-	shape, _ := b.Shape(x)
+	dims, _ := b.Shape(x)
 	var parts []Value
 	for i := range size {
-		to := shape[1].Add(onnx.D(i))
+		to := dims[1].Add(shape.D(i))
 		if _, number := to.Const(); number {
-			parts = append(parts, slice(b, square, 1, onnx.D(i), to, nil))
+			parts = append(parts, slice(b, square, 1, shape.D(i), to, nil))
 			continue
 		}
 		// From the end, which is known.
@@ -163,7 +165,7 @@ func expandLRN(b *onnx.Builder, n *onnx.Node) []Value {
 
 // y = x̂·γ with x̂ = x/√(mean x² + ε) over the last axes: with d = dy·γ,
 // dx = (d - x̂·mean(d·x̂))/√(mean x² + ε), dγ = Σ dy·x̂.
-func ruleRMSNorm(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleRMSNorm(b *build.Builder, n Node, dy []Value) []Value {
 	x, scale := n.In(0), n.In(1)
 	rank := int64(b.Info(x).Rank())
 	if rank < 1 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -14,32 +16,32 @@ func init() {
 // Pad with a constant: dx is dy without the padding, which is padding by the negative
 // amounts; the constant gets Σ dy over what was added. The other modes repeat entries
 // of x, and get the gradient of the slices that they consist of.
-func rulePad(b *onnx.Builder, n Node, dy []Value) []Value {
+func rulePad(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)
-	shape, ok := b.Shape(x)
+	dims, ok := b.Shape(x)
 	if !ok {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
 		return nil
 	}
 	if n.Str("mode", "constant") != "constant" {
-		return []Value{padBackward(b, n, dy[0], shape)}
+		return []Value{padBackward(b, n, dy[0], dims)}
 	}
 	dx := make([]Value, len(n.Inputs))
-	pads := fullPads(b, n, len(shape))
+	pads := fullPads(b, n, len(dims))
 	if b.Err() != nil {
 		return nil
 	}
 	if n.Need(0) {
 		back := b.Op("Pad", []Value{dy[0], negated(b, pads)})
-		if have, ok := b.Shape(back); !ok || !onnx.SameShape(have, shape) {
-			back = b.Reshape(back, b.DynamicShape(shape, x))
+		if have, ok := b.Shape(back); !ok || !shape.SameShape(have, dims) {
+			back = b.Reshape(back, b.DynamicShape(dims, x))
 		}
 		dx[0] = back
 	}
 	if n.Need(2) {
 		one := constantLike(b, dy[0], nil, []float64{1})
-		added := b.Op("Pad", []Value{b.Zeros(shape, b.Info(x).Type, x), pads, one})
-		axes := make([]int64, len(shape))
+		added := b.Op("Pad", []Value{b.Zeros(dims, b.Info(x).Type, x), pads, one})
+		axes := make([]int64, len(dims))
 		for i := range axes {
 			axes[i] = int64(i)
 		}
@@ -54,7 +56,7 @@ func rulePad(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // fullPads returns the amounts of a Pad for every axis. The input axes is not written:
 // onnxruntime 1.29 mistakes it where it moves a transposition past a Pad.
-func fullPads(b *onnx.Builder, n Node, rank int) Value {
+func fullPads(b *build.Builder, n Node, rank int) Value {
 	pads := n.In(1)
 	if n.In(3) == "" {
 		return pads
@@ -89,7 +91,7 @@ func fullPads(b *onnx.Builder, n Node, rank int) Value {
 }
 
 // negated returns -v, a constant where v is one.
-func negated(b *onnx.Builder, v Value) Value {
+func negated(b *build.Builder, v Value) Value {
 	numbers, ok := intsOf(b, v)
 	if !ok {
 		return b.Neg(v)
@@ -102,7 +104,7 @@ func negated(b *onnx.Builder, v Value) Value {
 }
 
 // intsOf returns the elements of v where all are known numbers.
-func intsOf(b *onnx.Builder, v Value) ([]int64, bool) {
+func intsOf(b *build.Builder, v Value) ([]int64, bool) {
 	info := b.Info(v)
 	if v == "" || info.Ints == nil {
 		return nil, false
@@ -120,9 +122,9 @@ func intsOf(b *onnx.Builder, v Value) ([]int64, bool) {
 
 // padBackward undoes the axes one by one: the middle of dy, with what was copied from
 // it added where it came from.
-func padBackward(b *onnx.Builder, n Node, dy Value, shape []onnx.Dim) Value {
+func padBackward(b *build.Builder, n Node, dy Value, dims []shape.Dim) Value {
 	pads, ok := intsOf(b, n.In(1))
-	axes := make([]int64, len(shape))
+	axes := make([]int64, len(dims))
 	for i := range axes {
 		axes[i] = int64(i)
 	}
@@ -134,30 +136,30 @@ func padBackward(b *onnx.Builder, n Node, dy Value, shape []onnx.Dim) Value {
 		return ""
 	}
 	mode := n.Str("mode", "constant")
-	crop := make([]int64, 2*len(shape))
+	crop := make([]int64, 2*len(dims))
 	for k, a := range axes {
 		if a < 0 {
-			a += int64(len(shape))
+			a += int64(len(dims))
 		}
 		begin, end := pads[k], pads[k+len(axes)]
-		crop[a], crop[int(a)+len(shape)] = max(0, -begin), max(0, -end)
+		crop[a], crop[int(a)+len(dims)] = max(0, -begin), max(0, -end)
 		// What is cut off is cut off first.
-		size := shape[a].Add(onnx.D(min(0, begin) + min(0, end)))
+		size := dims[a].Add(shape.D(min(0, begin) + min(0, end)))
 		p := &padded{b: b, n: n, axis: a, size: size, begin: max(0, begin), end: max(0, end)}
 		dy = p.undo(dy, mode)
 	}
 	if slices.ContainsFunc(crop, func(k int64) bool { return k != 0 }) {
 		dy = b.Op("Pad", []Value{dy, b.Ints(crop...)})
 	}
-	return b.ReshapeTo(dy, shape, n.In(0))
+	return b.ReshapeTo(dy, dims, n.In(0))
 }
 
 // padded is one axis: size entries with begin before and end behind them.
 type padded struct {
-	b                *onnx.Builder
+	b                *build.Builder
 	n                Node
 	axis, begin, end int64
-	size             onnx.Dim
+	size             shape.Dim
 }
 
 // undo adds the entries of d in the padding to those that were copied there.
@@ -169,13 +171,13 @@ func (p *padded) undo(d Value, mode string) Value {
 		return p.undoWrap(d)
 	}
 	parts := []Value{p.middle(d)}
-	one := onnx.D(1)
+	one := shape.D(1)
 	if p.begin > 0 {
 		before := p.slice(d, 0, p.begin)
 		if mode == "edge" {
-			parts = append(parts, p.place(p.b.ReduceSum(before, []int64{p.axis}, true), onnx.D(0), one))
+			parts = append(parts, p.place(p.b.ReduceSum(before, []int64{p.axis}, true), shape.D(0), one))
 		} else {
-			parts = append(parts, p.place(p.reversed(before), one, onnx.D(p.begin)))
+			parts = append(parts, p.place(p.reversed(before), one, shape.D(p.begin)))
 		}
 	}
 	if p.end > 0 {
@@ -183,7 +185,7 @@ func (p *padded) undo(d Value, mode string) Value {
 		if mode == "edge" {
 			parts = append(parts, p.place(p.b.ReduceSum(behind, []int64{p.axis}, true), p.size.Sub(one), one))
 		} else {
-			parts = append(parts, p.place(p.reversed(behind), p.size.Sub(onnx.D(p.end+1)), onnx.D(p.end)))
+			parts = append(parts, p.place(p.reversed(behind), p.size.Sub(shape.D(p.end+1)), shape.D(p.end)))
 		}
 	}
 	return p.sum(parts)
@@ -198,7 +200,7 @@ func (p *padded) undoWrap(d Value) Value {
 		if number {
 			from = max(0, to-size)
 		}
-		parts = append(parts, p.place(p.slice(d, from, to), p.size.Sub(onnx.D(to-from)), onnx.D(to-from)))
+		parts = append(parts, p.place(p.slice(d, from, to), p.size.Sub(shape.D(to-from)), shape.D(to-from)))
 		to = from
 	}
 	for left := p.end; left > 0; {
@@ -210,7 +212,7 @@ func (p *padded) undoWrap(d Value) Value {
 		if left > count {
 			last = count - left
 		}
-		parts = append(parts, p.place(p.slice(d, -left, last), onnx.D(0), onnx.D(count)))
+		parts = append(parts, p.place(p.slice(d, -left, last), shape.D(0), shape.D(count)))
 		left -= count
 	}
 	return p.sum(parts)
@@ -241,10 +243,10 @@ func (p *padded) reversed(d Value) Value {
 }
 
 // place puts the count entries of d at from, among zeros of size entries.
-func (p *padded) place(d Value, from, count onnx.Dim) Value {
+func (p *padded) place(d Value, from, count shape.Dim) Value {
 	b, rank := p.b, p.rank(d)
 	behind := p.size.Sub(from).Sub(count)
-	pads := make([]onnx.Dim, 2*rank)
+	pads := make([]shape.Dim, 2*rank)
 	pads[p.axis], pads[int(p.axis)+rank] = from, behind
 	if _, ok := behind.Const(); ok {
 		if _, ok := from.Const(); ok {
@@ -261,15 +263,15 @@ func (p *padded) place(d Value, from, count onnx.Dim) Value {
 }
 
 // amount returns d, a number or the size of an axis of x plus a number.
-func (p *padded) amount(d onnx.Dim) Value {
+func (p *padded) amount(d shape.Dim) Value {
 	b := p.b
 	if v, ok := d.Const(); ok {
 		return b.Ints(v)
 	}
-	shape, _ := b.Shape(p.n.In(0))
-	full := shape[p.axis]
+	dims, _ := b.Shape(p.n.In(0))
+	full := dims[p.axis]
 	more, ok := d.Sub(full).Const()
-	size := b.DynamicShape([]onnx.Dim{full}, p.n.In(0))
+	size := b.DynamicShape([]shape.Dim{full}, p.n.In(0))
 	if !ok {
 		b.Fail(&ShapeError{Node: p.n.Label(), Value: p.n.In(0), Have: d.String(), Want: full.String()})
 		return ""

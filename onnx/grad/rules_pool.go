@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -13,22 +15,22 @@ func init() {
 
 // pooling is a pooling node's way over x.
 type pooling struct {
-	b       *onnx.Builder
+	b       *build.Builder
 	n       Node
 	x       Value
-	in, out []onnx.Dim
-	windows []onnx.Window
+	in, out []shape.Dim
+	windows []shape.Window
 }
 
 // poolingOf reads a pooling node; false, with the error recorded, where its windows
 // depend on symbols.
-func poolingOf(b *onnx.Builder, n Node) (*pooling, bool) {
+func poolingOf(b *build.Builder, n Node) (*pooling, bool) {
 	p := &pooling{b: b, n: n, x: n.In(0)}
 	var okX, okY, ok bool
 	p.in, okX = b.Shape(p.x)
 	if p.out, okY = b.Shape(n.Out(0)); okX && okY {
 		var err error
-		if p.windows, ok, err = onnx.Windows(n.Node, p.in, nil); err != nil {
+		if p.windows, ok, err = shape.Windows(n.Node, p.in, nil); err != nil {
 			b.Fail(err)
 			return nil, false
 		}
@@ -42,7 +44,7 @@ func poolingOf(b *onnx.Builder, n Node) (*pooling, bool) {
 // tiled reports whether the windows lie side by side and cover x exactly.
 func (p *pooling) tiled() bool {
 	for i, w := range p.windows {
-		if w.Kernel != w.Stride || w.Dilation != 1 || w.Begin != 0 || !p.out[2+i].Mul(onnx.D(w.Stride)).Equal(p.in[2+i]) {
+		if w.Kernel != w.Stride || w.Dilation != 1 || w.Begin != 0 || !p.out[2+i].Mul(shape.D(w.Stride)).Equal(p.in[2+i]) {
 			return false
 		}
 	}
@@ -107,7 +109,7 @@ func (p *pooling) spread(d Value) Value {
 		}
 		begin, end, more = append(begin, max(0, w.Begin)), append(end, max(0, e)), append(more, left)
 	}
-	flat := b.ReshapeTo(d, slices.Concat([]onnx.Dim{p.in[0].Mul(p.in[1]), onnx.D(1)}, p.out[2:]), d, p.x)
+	flat := b.ReshapeTo(d, slices.Concat([]shape.Dim{p.in[0].Mul(p.in[1]), shape.D(1)}, p.out[2:]), d, p.x)
 	attrs := append(c.attrs(stride, dilation, begin, end), onnx.IntsAttr("output_padding", more...))
 	flat = b.Op("ConvTranspose", []Value{flat, onesKernel(b, d, kernel)}, attrs...)
 	if cut {
@@ -126,7 +128,7 @@ func (p *pooling) fit(v Value) Value {
 		pads[len(p.in)+2+i] = w.Stride + w.Kernel*w.Dilation // plenty
 	}
 	v = b.Op("Pad", []Value{v, b.Ints(pads...)})
-	to := slices.Concat([]onnx.Dim{p.in[0].Mul(p.in[1]), onnx.D(1)}, p.in[2:])
+	to := slices.Concat([]shape.Dim{p.in[0].Mul(p.in[1]), shape.D(1)}, p.in[2:])
 	return cutSpatial(b, v, to, p.x, v)
 }
 
@@ -135,7 +137,7 @@ const largestConstant = 1 << 26
 
 // elements returns the product of sizes, or records an error where a constant of so
 // many elements would be too large.
-func elements(b *onnx.Builder, what string, sizes ...int64) (int64, bool) {
+func elements(b *build.Builder, what string, sizes ...int64) (int64, bool) {
 	n := int64(1)
 	for _, s := range sizes {
 		if s > 0 && n > largestConstant/s {
@@ -148,7 +150,7 @@ func elements(b *onnx.Builder, what string, sizes ...int64) (int64, bool) {
 }
 
 // onesKernel returns weights of one channel that are all one.
-func onesKernel(b *onnx.Builder, like Value, kernel []int64) Value {
+func onesKernel(b *build.Builder, like Value, kernel []int64) Value {
 	n, ok := elements(b, "pooling", kernel...)
 	if !ok {
 		return ""
@@ -157,7 +159,7 @@ func onesKernel(b *onnx.Builder, like Value, kernel []int64) Value {
 }
 
 // constantLike adds a constant of the element type of like.
-func constantLike(b *onnx.Builder, like Value, dims []int64, v []float64) Value {
+func constantLike(b *build.Builder, like Value, dims []int64, v []float64) Value {
 	if b.Info(like).Type == onnx.Double {
 		return b.Const(onnx.NewDouble("", dims, v))
 	}
@@ -169,7 +171,7 @@ func constantLike(b *onnx.Builder, like Value, dims []int64, v []float64) Value 
 }
 
 // enlarge repeats every pixel times along each spatial axis.
-func enlarge(b *onnx.Builder, d Value, times []int64) Value {
+func enlarge(b *build.Builder, d Value, times []int64) Value {
 	scales := []float32{1, 1}
 	same := true
 	for _, k := range times {
@@ -185,7 +187,7 @@ func enlarge(b *onnx.Builder, d Value, times []int64) Value {
 
 // y = Σ x / count over each window: dx = the sum of dy/count over the windows that
 // hold x. The count is that of the entries inside x, or inside its padding.
-func ruleAveragePool(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleAveragePool(b *build.Builder, n Node, dy []Value) []Value {
 	p, ok := poolingOf(b, n)
 	if !ok {
 		return nil
@@ -222,7 +224,7 @@ func ruleAveragePool(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // countsOf returns 1/(entries of a window that count) for each of count windows over
 // size entries, shaped to broadcast along the axis that has behind-1 axes after it.
-func countsOf(b *onnx.Builder, like Value, w onnx.Window, size, count int64, padded bool, behind int) Value {
+func countsOf(b *build.Builder, like Value, w shape.Window, size, count int64, padded bool, behind int) Value {
 	lo, hi := int64(0), size
 	if padded {
 		lo, hi = min(0, -w.Begin), size+w.End
@@ -245,7 +247,7 @@ func countsOf(b *onnx.Builder, like Value, w onnx.Window, size, count int64, pad
 // known: the counts are sums of ones.
 func (p *pooling) countsAtRun(like Value, i int) Value {
 	b, w := p.b, p.windows[i]
-	ones := b.Expand(constantLike(b, like, []int64{1, 1, 1}, []float64{1}), b.DynamicShape([]onnx.Dim{onnx.D(1), onnx.D(1), p.in[2+i]}, p.x))
+	ones := b.Expand(constantLike(b, like, []int64{1, 1, 1}, []float64{1}), b.DynamicShape([]shape.Dim{shape.D(1), shape.D(1), p.in[2+i]}, p.x))
 	c := &convolution{group: 1, windows: p.windows[i : i+1]}
 	count := b.Op("Conv", []Value{ones, onesKernel(b, like, []int64{w.Kernel})}, c.attrs(stride, dilation, []int64{w.Begin}, []int64{w.End})...)
 	inv := b.Op("Reciprocal", []Value{count})

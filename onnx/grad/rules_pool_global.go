@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 func init() {
@@ -14,7 +15,7 @@ func init() {
 
 // y = (Σ |x|ᵖ)^(1/p) over each window: dx = sign x·|x|ᵖ⁻¹ · the sum of dy·y^(1-p)
 // over the windows that hold x.
-func ruleLpPool(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleLpPool(b *build.Builder, n Node, dy []Value) []Value {
 	p, ok := poolingOf(b, n)
 	if !ok {
 		return nil
@@ -24,11 +25,11 @@ func ruleLpPool(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // The same over all of each plane.
-func ruleGlobalLpPool(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleGlobalLpPool(b *build.Builder, n Node, dy []Value) []Value {
 	return []Value{lpBackward(b, n, dy[0], n.Int("p", 2), func(d Value) Value { return d })}
 }
 
-func lpBackward(b *onnx.Builder, n Node, dy Value, p int64, spread func(Value) Value) Value {
+func lpBackward(b *build.Builder, n Node, dy Value, p int64, spread func(Value) Value) Value {
 	x, y := n.In(0), n.Out(0)
 	sign := b.Op("Sign", []Value{x})
 	if p == 1 {
@@ -45,7 +46,7 @@ func lpBackward(b *onnx.Builder, n Node, dy Value, p int64, spread func(Value) V
 }
 
 // GlobalAveragePool is the mean over the spatial axes.
-func expandGlobalAveragePool(b *onnx.Builder, n *onnx.Node) []Value {
+func expandGlobalAveragePool(b *build.Builder, n *onnx.Node) []Value {
 	rank := b.Info(n.In(0)).Rank()
 	if rank < 3 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "spatial axes"})

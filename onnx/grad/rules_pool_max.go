@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -17,7 +19,7 @@ func init() {
 // it is, because the runtime's kernel that does not note places is 25 times as fast
 // (0.25 against 6.6 ms for 3×3 windows, 64 channels of 56×56, 8 images), and runs
 // in the blocked layout of the convolutions around it.
-func ruleMaxPool(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleMaxPool(b *build.Builder, n Node, dy []Value) []Value {
 	p, ok := poolingOf(b, n)
 	if !ok {
 		return nil
@@ -43,7 +45,7 @@ func ruleMaxPool(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // unpool adds dy to zeros like x, at places that count through all of it.
-func unpool(b *onnx.Builder, dy, places, x Value, shape []onnx.Dim) Value {
+func unpool(b *build.Builder, dy, places, x Value, shape []shape.Dim) Value {
 	flat := b.Reshape(places, b.Ints(-1))
 	if b.Unique(places) {
 		b.MarkUnique(flat)
@@ -55,7 +57,7 @@ func unpool(b *onnx.Builder, dy, places, x Value, shape []onnx.Dim) Value {
 }
 
 // MaxUnpool writes x to places of zeros: dx is what dy has there.
-func ruleMaxUnpool(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleMaxUnpool(b *build.Builder, n Node, dy []Value) []Value {
 	shape, ok := b.Shape(n.In(0))
 	if !ok {
 		b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "?"})
@@ -67,17 +69,17 @@ func ruleMaxUnpool(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // The largest of each plane: dy goes to the first place where it is found.
-func ruleGlobalMaxPool(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleGlobalMaxPool(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)
-	shape, ok := b.Shape(x)
-	if !ok || len(shape) < 3 {
+	dims, ok := b.Shape(x)
+	if !ok || len(dims) < 3 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
 		return nil
 	}
-	planes := slices.Concat(shape[:2], []onnx.Dim{onnx.Product(shape[2:])})
+	planes := slices.Concat(dims[:2], []shape.Dim{shape.Product(dims[2:])})
 	flat := b.ReshapeTo(x, planes, x)
 	at := b.Op("ArgMax", []Value{flat}, onnx.IntAttr("axis", 2), onnx.IntAttr("keepdims", 1))
-	d := b.ReshapeTo(dy[0], slices.Concat(shape[:2], onnx.Dims(1)), x)
+	d := b.ReshapeTo(dy[0], slices.Concat(dims[:2], shape.Dims(1)), x)
 	d = scatterElements(b, b.Zeros(planes, b.Info(x).Type, x, flat), at, d, 2)
-	return []Value{b.ReshapeTo(d, shape, x)}
+	return []Value{b.ReshapeTo(d, dims, x)}
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -21,23 +23,23 @@ func init() {
 // has that differentiated; of what it writes, the way back uses but a part. twin is
 // where it does so, t the type of the floats.
 type twin struct {
-	b *onnx.Builder
+	b *build.Builder
 	n Node
 	t onnx.DataType
 }
 
-func twinOf(b *onnx.Builder, n Node, dy []Value) twin { return twin{b, n, typeOf(b, dy)} }
+func twinOf(b *build.Builder, n Node, dy []Value) twin { return twin{b, n, typeOf(b, dy)} }
 
 // y = saturate(round(x/s) + z): dx = dy/s, ds = -dy·x/s², both 0 where saturated: more
 // than half a step outside the range of the type.
-func ruleQuantize(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleQuantize(b *build.Builder, n Node, dy []Value) []Value {
 	w := twinOf(b, n, dy)
 	y := w.quantize(w.in(0), w.in(1), w.in(2), n.In(0), n.Int("axis", 1))
 	return differentiated(b, n, []Value{y}, dy[:1])
 }
 
 // y = (x - z)·s: dx = dy·s, ds = dy·(x - z)
-func ruleDequantize(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleDequantize(b *build.Builder, n Node, dy []Value) []Value {
 	w := twinOf(b, n, dy)
 	y := w.dequantize(w.in(0), w.in(1), w.in(2), n.In(0), n.Int("axis", 1))
 	return differentiated(b, n, []Value{y}, dy[:1])
@@ -45,7 +47,7 @@ func ruleDequantize(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // y = round(x/s) + z with s and z from the range of x: dx = dy/s. That they depend on
 // x is left out, as the range moves with two elements only.
-func ruleDynamicQuantize(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleDynamicQuantize(b *build.Builder, n Node, dy []Value) []Value {
 	scale := n.Out(1)
 	if scale == "" {
 		if out := b.OpN("", n.Op, 3, n.Inputs); out != nil {
@@ -56,14 +58,14 @@ func ruleDynamicQuantize(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // Y = (A - a)·(B - b)
-func ruleMatMulInteger(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleMatMulInteger(b *build.Builder, n Node, dy []Value) []Value {
 	w := twinOf(b, n, dy)
 	y := b.MatMul(w.minus(w.in(0), w.rows(2)), w.minus(w.in(1), w.in(3)))
 	return differentiated(b, n, []Value{y}, dy[:1])
 }
 
 // Y = Conv(x - a, w - b), where b is one number or one for each channel of Y
-func ruleConvInteger(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleConvInteger(b *build.Builder, n Node, dy []Value) []Value {
 	w := twinOf(b, n, dy)
 	kernel := w.minus(w.in(1), w.along(w.in(3), n.In(1), 0))
 	y := b.Op("Conv", []Value{w.minus(w.in(0), w.in(2)), kernel}, n.Attrs...)
@@ -71,7 +73,7 @@ func ruleConvInteger(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // Y = saturate(round((a_s·(a - a_z))·(b_s·(b - b_z))/y_s) + y_z)
-func ruleQLinearMatMul(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleQLinearMatMul(b *build.Builder, n Node, dy []Value) []Value {
 	w := twinOf(b, n, dy)
 	left := b.Mul(w.minus(w.in(0), w.rows(2)), w.rows(1))
 	right := b.Mul(w.minus(w.in(3), w.in(5)), w.in(4))
@@ -80,7 +82,7 @@ func ruleQLinearMatMul(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // Y = saturate(round(Conv(x_s·(x - x_z), w_s·(w - w_z), x_s·w_s·B)/y_s) + y_z)
-func ruleQLinearConv(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleQLinearConv(b *build.Builder, n Node, dy []Value) []Value {
 	w := twinOf(b, n, dy)
 	x := b.Mul(w.minus(w.in(0), w.in(2)), w.in(1))
 	kernel := b.Mul(w.minus(w.in(3), w.along(w.in(5), n.In(3), 0)), w.along(w.in(4), n.In(3), 0))
@@ -151,12 +153,12 @@ func (w twin) spread(v, x Value, axis int64) Value {
 	if v == "" || block == 0 {
 		return w.along(v, x, axis)
 	}
-	shape, ok := b.Shape(x)
+	dims, ok := b.Shape(x)
 	if axis < 0 {
-		axis += int64(len(shape))
+		axis += int64(len(dims))
 	}
-	if ok = ok && axis >= 0 && axis < int64(len(shape)); ok {
-		if size, known := shape[axis].Const(); known {
+	if ok = ok && axis >= 0 && axis < int64(len(dims)); ok {
+		if size, known := dims[axis].Const(); known {
 			at := make([]int64, size)
 			for i := range at {
 				at[i] = int64(i) / block
@@ -164,7 +166,7 @@ func (w twin) spread(v, x Value, axis int64) Value {
 			return b.Gather(v, b.Ints(at...), axis)
 		}
 	}
-	b.Fail(&ShapeError{Node: w.n.Label(), Value: x, Have: onnx.ShapeString(shape), Want: "a known length of the axis of the blocks"})
+	b.Fail(&ShapeError{Node: w.n.Label(), Value: x, Have: shape.String(dims), Want: "a known length of the axis of the blocks"})
 	return ""
 }
 

@@ -1,6 +1,9 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+)
 
 // Quantised operators of the runtime's own domain, written with those of the standard:
 // the products stay products of integers.
@@ -16,7 +19,7 @@ func init() {
 }
 
 // The runtime's operators took types of 16 bits before those of the standard did.
-func standardQuantise(b *onnx.Builder, n *onnx.Node) []Value {
+func standardQuantise(b *build.Builder, n *onnx.Node) []Value {
 	t := b.Info(n.In(0)).Type
 	if n.Op == "QuantizeLinear" {
 		if t = onnx.Uint8; n.In(2) != "" {
@@ -31,7 +34,7 @@ func standardQuantise(b *onnx.Builder, n *onnx.Node) []Value {
 
 // scaled returns y, a product of integers, as floats times s_a·s_b, plus a bias. Where
 // an s_a for each row is given it is laid along the rows.
-func scaled(b *onnx.Builder, y, sa, sb, bias Value) Value {
+func scaled(b *build.Builder, y, sa, sb, bias Value) Value {
 	if s, ok := b.Shape(sa); ok && len(s) == 1 && !s[0].Is(1) {
 		sa = b.Unsqueeze(sa, 1)
 	}
@@ -43,13 +46,13 @@ func scaled(b *onnx.Builder, y, sa, sb, bias Value) Value {
 }
 
 // Y = a_s·b_s·(A - a_z)·(B - b_z) + bias
-func expandMatMulIntegerToFloat(b *onnx.Builder, n *onnx.Node) []Value {
+func expandMatMulIntegerToFloat(b *build.Builder, n *onnx.Node) []Value {
 	y := b.Op("MatMulInteger", []Value{n.In(0), n.In(1), n.In(4), n.In(5)})
 	return []Value{scaled(b, y, n.In(2), n.In(3), n.In(6))}
 }
 
 // The same with A quantised by its range.
-func expandDynamicQuantizeMatMul(b *onnx.Builder, n *onnx.Node) []Value {
+func expandDynamicQuantizeMatMul(b *build.Builder, n *onnx.Node) []Value {
 	a := b.OpN("", "DynamicQuantizeLinear", 3, []Value{n.In(0)})
 	if a == nil {
 		return nil
@@ -60,7 +63,7 @@ func expandDynamicQuantizeMatMul(b *onnx.Builder, n *onnx.Node) []Value {
 
 // Y = α·a_s·b_s·((A' - a_z)·(B' - b_z) + C), quantised again where y_s is given, with '
 // for the transposes asked for.
-func expandQGemm(b *onnx.Builder, n *onnx.Node) []Value {
+func expandQGemm(b *build.Builder, n *onnx.Node) []Value {
 	side := func(i int, name string) Value {
 		if n.Int(name, 0) != 0 {
 			return b.SwapLast(n.In(i))
@@ -79,7 +82,7 @@ func expandQGemm(b *onnx.Builder, n *onnx.Node) []Value {
 }
 
 // Attention of dequantised inputs and weights, as the operator defines itself.
-func expandQAttention(b *onnx.Builder, n *onnx.Node) []Value {
+func expandQAttention(b *build.Builder, n *onnx.Node) []Value {
 	x := b.Op("DequantizeLinear", []Value{n.In(0), n.In(3), n.In(6)})
 	w := b.Op("DequantizeLinear", []Value{n.In(1), n.In(4), n.In(7)}, onnx.IntAttr("axis", 1))
 	plain := &onnx.Node{Domain: contrib, Op: "Attention", Name: n.Name, Attrs: n.Attrs, Outputs: n.Outputs,

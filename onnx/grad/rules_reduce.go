@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // A reduction whose axes are computed at run time has a gradient all the same where it
@@ -27,22 +29,22 @@ func init() {
 
 // reduction describes a Reduce node.
 type reduction struct {
-	b *onnx.Builder
+	b *build.Builder
 	n Node
 	// axes are those reduced over, in rising order, where they are known.
 	axes  []int64
 	known bool
-	size  onnx.Dim // number of elements that go into one, where axes are known
+	size  shape.Dim // number of elements that go into one, where axes are known
 }
 
 // reductionOf fails where the rank of the input is unknown.
-func reductionOf(b *onnx.Builder, n Node) (*reduction, bool) {
-	shape, ok := b.Shape(n.In(0))
+func reductionOf(b *build.Builder, n Node) (*reduction, bool) {
+	dims, ok := b.Shape(n.In(0))
 	if !ok {
 		unknownAxes(b, n)
 		return nil, false
 	}
-	r := &reduction{b: b, n: n, known: true, size: onnx.D(1)}
+	r := &reduction{b: b, n: n, known: true, size: shape.D(1)}
 	axes, given := n.Ints("axes")
 	if !given && n.In(1) != "" {
 		ints := b.Info(n.In(1)).Ints
@@ -57,14 +59,14 @@ func reductionOf(b *onnx.Builder, n Node) (*reduction, bool) {
 		return r, true
 	}
 	if len(axes) == 0 && n.Int("noop_with_empty_axes", 0) == 0 {
-		axes = axesFrom(0, len(shape))
+		axes = axesFrom(0, len(dims))
 	}
 	for _, a := range axes {
 		if a < 0 {
-			a += int64(len(shape))
+			a += int64(len(dims))
 		}
 		r.axes = append(r.axes, a)
-		r.size = r.size.Mul(shape[a])
+		r.size = r.size.Mul(dims[a])
 	}
 	slices.Sort(r.axes)
 	return r, true
@@ -105,13 +107,13 @@ func (r *reduction) full(d Value) []Value {
 }
 
 // unknownAxes reports a reduction whose shape is computed at run time.
-func unknownAxes(b *onnx.Builder, n Node) []Value {
+func unknownAxes(b *build.Builder, n Node) []Value {
 	b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: "axes or a rank unknown until run time", Want: "constant axes"})
 	return nil
 }
 
 // y = Σ x: dx = dy, repeated.
-func ruleReduceSum(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceSum(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -120,7 +122,7 @@ func ruleReduceSum(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = mean x: dx = dy/count, repeated.
-func ruleReduceMean(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceMean(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -131,7 +133,7 @@ func ruleReduceMean(b *onnx.Builder, n Node, dy []Value) []Value {
 	case r.known && isConst:
 		d = b.Scale(d, 1/float64(count))
 	case r.known:
-		d = b.Div(d, b.Cast(b.DynamicShape([]onnx.Dim{r.size}, n.In(0)), b.Info(d).Type))
+		d = b.Div(d, b.Cast(b.DynamicShape([]shape.Dim{r.size}, n.In(0)), b.Info(d).Type))
 	default:
 		sizes := b.Div(b.Op("Size", []Value{n.In(0)}), b.Op("Size", []Value{d}))
 		d = b.Div(d, b.Cast(sizes, b.Info(d).Type))
@@ -140,10 +142,10 @@ func ruleReduceMean(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // repeat broadcasts d to the shape of x.
-func repeat(b *onnx.Builder, d, x Value) Value {
+func repeat(b *build.Builder, d, x Value) Value {
 	have, okH := b.Shape(d)
 	want, okW := b.Shape(x)
-	if okH && okW && onnx.SameShape(have, want) {
+	if okH && okW && shape.SameShape(have, want) {
 		return d
 	}
 	return b.Expand(d, b.Op("Shape", []Value{x}))
@@ -153,14 +155,14 @@ func repeat(b *onnx.Builder, d, x Value) Value {
 func axisOf(n Node) []int64 { return []int64{n.Int("axis", -1)} }
 
 // y = softmax x: dx = y·(dy - Σ dy·y)
-func ruleSoftmax(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleSoftmax(b *build.Builder, n Node, dy []Value) []Value {
 	y := n.Out(0)
 	dot := b.ReduceSum(b.Mul(dy[0], y), axisOf(n), true)
 	return []Value{b.Mul(y, b.Sub(dy[0], dot))}
 }
 
 // y = log softmax x: dx = dy - exp(y)·Σ dy
-func ruleLogSoftmax(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleLogSoftmax(b *build.Builder, n Node, dy []Value) []Value {
 	sum := b.ReduceSum(dy[0], axisOf(n), true)
 	return []Value{b.Sub(dy[0], b.Mul(b.Op("Exp", []Value{n.Out(0)}), sum))}
 }
@@ -168,7 +170,7 @@ func ruleLogSoftmax(b *onnx.Builder, n Node, dy []Value) []Value {
 // y = x̂·γ + β with x̂ = (x-μ)/σ over the last axes: with d = dy·γ,
 // dx = (d - mean d - x̂·mean(d·x̂))/σ, dγ = Σ dy·x̂, dβ = Σ dy. The statistics are
 // the operator's own second and third output where it has them.
-func ruleLayerNorm(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleLayerNorm(b *build.Builder, n Node, dy []Value) []Value {
 	x, scale := n.In(0), n.In(1)
 	rank := int64(b.Info(x).Rank())
 	if rank < 1 {
@@ -197,14 +199,14 @@ func ruleLayerNorm(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // LayerNormParts returns x̂ = (x-μ)/σ and 1/σ over axes, σ² = var x + eps.
-func LayerNormParts(b *onnx.Builder, x Value, axes []int64, eps float64) (hat, inv Value) {
+func LayerNormParts(b *build.Builder, x Value, axes []int64, eps float64) (hat, inv Value) {
 	c := b.Sub(x, b.ReduceMean(x, axes, true))
 	v := b.ReduceMean(b.Mul(c, c), axes, true)
 	inv = b.Op("Reciprocal", []Value{b.Op("Sqrt", []Value{b.Add(v, b.Scalar(eps, v))})})
 	return b.Mul(c, inv), inv
 }
 
-func layerNormBackward(b *onnx.Builder, d, hat, inv Value, axes []int64) Value {
+func layerNormBackward(b *build.Builder, d, hat, inv Value, axes []int64) Value {
 	m := b.ReduceMean(d, axes, true)
 	h := b.ReduceMean(b.Mul(d, hat), axes, true)
 	return b.Mul(b.Sub(b.Sub(d, m), b.Mul(hat, h)), inv)

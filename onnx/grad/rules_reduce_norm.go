@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 func init() {
@@ -13,7 +14,7 @@ func init() {
 
 // y = max or min x: the elements that are equal to y share dy equally, as with torch's
 // amax.
-func ruleReduceExtremum(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceExtremum(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -24,7 +25,7 @@ func ruleReduceExtremum(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = Σ|x|: dx = dy·sign x
-func ruleReduceL1(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceL1(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -33,7 +34,7 @@ func ruleReduceL1(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = √Σx²: dx = x·dy/y, 0 where y is 0.
-func ruleReduceL2(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceL2(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -42,13 +43,13 @@ func ruleReduceL2(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // inverse returns 1/v, and 0 where v is 0.
-func inverse(b *onnx.Builder, v Value) Value {
+func inverse(b *build.Builder, v Value) Value {
 	zero := compare(b, "Equal", v, 0)
 	return pick(b, zero, b.Scalar(0, v), reciprocal(b, pick(b, zero, b.Scalar(1, v), v)))
 }
 
 // y = Σx²: dx = 2x·dy
-func ruleReduceSumSquare(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceSumSquare(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -57,7 +58,7 @@ func ruleReduceSumSquare(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y = log Σx: dx = dy/Σx
-func ruleReduceLogSum(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceLogSum(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -67,7 +68,7 @@ func ruleReduceLogSum(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // y = log Σeˣ: dx = dy·exp(x-y), which cannot overflow. Where all of x is -∞ the
 // gradient is 0.
-func ruleReduceLogSumExp(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceLogSumExp(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -79,7 +80,7 @@ func ruleReduceLogSumExp(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // y = x/‖x‖ by the p-norm along an axis: dx = (dy - ‖x‖'·Σ dy·y)/‖x‖, where the
 // derivative of the norm is y for p = 2 and sign x for p = 1. It is 0 where x is.
-func ruleLpNorm(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleLpNorm(b *build.Builder, n Node, dy []Value) []Value {
 	x, y := n.In(0), n.Out(0)
 	axes := []int64{n.Int("axis", -1)}
 	op, slope := "ReduceL2", y
@@ -92,7 +93,7 @@ func ruleLpNorm(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // y_i = Σ_{j≤i} x_j (j < i with exclusive): the same sum of dy from the other end.
-func ruleCumSum(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleCumSum(b *build.Builder, n Node, dy []Value) []Value {
 	return []Value{b.Op("CumSum", []Value{dy[0], n.In(1)},
 		onnx.IntAttr("exclusive", n.Int("exclusive", 0)), onnx.IntAttr("reverse", 1-n.Int("reverse", 0)))}
 }

@@ -4,13 +4,15 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // y = Πx: dx_i = dy·Π_{j≠i} x_j, without a division, so that zeros do no harm, in the
 // gradient of the gradient either. Where the number of factors is known it is the
 // gradient of a tree of products, which costs a few times the product itself;
 // otherwise the products of all but one are written out, at the square of the number.
-func ruleReduceProd(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReduceProd(b *build.Builder, n Node, dy []Value) []Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
@@ -26,7 +28,7 @@ func ruleReduceProd(b *onnx.Builder, n Node, dy []Value) []Value {
 	}
 	// Row i of the square has x without its entry i.
 	x := r.gathered(n.In(0))
-	size := b.DynamicShape([]onnx.Dim{r.size}, n.In(0))
+	size := b.DynamicShape([]shape.Dim{r.size}, n.In(0))
 	square := b.Op("Concat", []Value{size, size}, onnx.IntAttr("axis", 0))
 	ones := b.Op("ConstantOfShape", []Value{square}, onnx.TensorAttr("value", onnx.NewBool("", []int64{1}, []bool{true})))
 	one := b.Cast(b.Op("EyeLike", []Value{b.Cast(ones, onnx.Float)}), onnx.Bool)
@@ -48,10 +50,10 @@ func (r *reduction) order() []int64 {
 
 // gathered returns x with the reduced axes joined into the last one.
 func (r *reduction) gathered(x Value) Value {
-	shape, _ := r.b.Shape(r.n.In(0))
-	var to []onnx.Dim
-	for _, a := range r.order()[:len(shape)-len(r.axes)] {
-		to = append(to, shape[a])
+	dims, _ := r.b.Shape(r.n.In(0))
+	var to []shape.Dim
+	for _, a := range r.order()[:len(dims)-len(r.axes)] {
+		to = append(to, dims[a])
 	}
 	return r.b.ReshapeTo(r.b.Transpose(x, r.order()...), append(to, r.size), r.n.In(0))
 }
@@ -59,10 +61,10 @@ func (r *reduction) gathered(x Value) Value {
 // scattered undoes gathered.
 func (r *reduction) scattered(d Value) Value {
 	x, order := r.n.In(0), r.order()
-	shape, _ := r.b.Shape(x)
-	back, to := make([]int64, len(order)), make([]onnx.Dim, len(order))
+	dims, _ := r.b.Shape(x)
+	back, to := make([]int64, len(order)), make([]shape.Dim, len(order))
 	for i, a := range order {
-		back[a], to[i] = int64(i), shape[a]
+		back[a], to[i] = int64(i), dims[a]
 	}
 	return r.b.Transpose(r.b.ReshapeTo(d, to, d, x), back...)
 }
@@ -76,7 +78,7 @@ func (r *reduction) flat(d Value) Value {
 }
 
 // productTree multiplies the count entries of the last axis by halves.
-func productTree(b *onnx.Builder, x Value, count int64) Value {
+func productTree(b *build.Builder, x Value, count int64) Value {
 	for ; count > 1; count = (count + 1) / 2 {
 		half := count / 2
 		parts := b.OpN("", "Split", 2+int(count%2), []Value{x, b.Ints(append([]int64{half, half}, []int64{1}[:count%2]...)...)}, onnx.IntAttr("axis", -1))

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -16,7 +18,7 @@ func init() {
 // are exact for every coordinate transformation and rounding, and they follow sizes
 // that are not known until run time. Enlargement by repetition has a faster way: its
 // adjoint sums tiles, which pooling does.
-func ruleResize(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleResize(b *build.Builder, n Node, dy []Value) []Value {
 	x, y := n.In(0), n.Out(0)
 	r := &resize{b: b, n: n}
 	var okX, okY bool
@@ -26,11 +28,11 @@ func ruleResize(b *onnx.Builder, n Node, dy []Value) []Value {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
 		return nil
 	}
-	if onnx.SameShape(r.in, r.out) {
+	if shape.SameShape(r.in, r.out) {
 		return []Value{dy[0]} // the runtime copies then, whatever the mode
 	}
 	var err error
-	if r.axes, err = onnx.ResizeAxes(n.Node, len(r.in)); err != nil {
+	if r.axes, err = shape.ResizeAxes(n.Node, len(r.in)); err != nil {
 		b.Fail(err)
 		return nil
 	}
@@ -53,9 +55,9 @@ func ruleResize(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // resize is a Resize node from in to out.
 type resize struct {
-	b       *onnx.Builder
+	b       *build.Builder
 	n       Node
-	in, out []onnx.Dim
+	in, out []shape.Dim
 	axes    []int
 }
 
@@ -116,21 +118,21 @@ func (r *resize) repeats() (times []int64, ok bool) {
 func (r *resize) undo(d Value, k, a int) Value {
 	b := r.b
 	t := r.matrix(k, a) // [in, out]
-	shape, ok := b.Shape(d)
+	dims, ok := b.Shape(d)
 	if !ok {
-		b.Fail(&ShapeError{Node: r.n.Label(), Value: d, Have: "unknown rank", Want: onnx.ShapeString(r.out)})
+		b.Fail(&ShapeError{Node: r.n.Label(), Value: d, Have: "unknown rank", Want: shape.String(r.out)})
 		return ""
 	}
-	switch rank := len(shape); {
+	switch rank := len(dims); {
 	case a == rank-1:
 		return b.MatMul(d, b.Transpose(t, 1, 0))
 	case a == rank-2:
 		return b.MatMul(t, d)
 	}
 	x, y := r.n.In(0), r.n.Out(0)
-	flat := []onnx.Dim{onnx.Product(shape[:a]), shape[a], onnx.Product(shape[a+1:])}
+	flat := []shape.Dim{shape.Product(dims[:a]), dims[a], shape.Product(dims[a+1:])}
 	d = b.MatMul(t, b.Reshape(d, b.DynamicShape(flat, d, y, x)))
-	back := slices.Clone(shape)
+	back := slices.Clone(dims)
 	back[a] = r.in[a]
 	return b.Reshape(d, b.DynamicShape(back, y, x))
 }
@@ -142,8 +144,8 @@ func (r *resize) matrix(k, a int) Value {
 	b, n := r.b, r.n
 	x, y := n.In(0), n.Out(0)
 	size := r.in[a]
-	other := onnx.D(1)
-	eye := b.Op("EyeLike", []Value{b.Zeros([]onnx.Dim{size, size}, b.Info(x).Type, x)})
+	other := shape.D(1)
+	eye := b.Op("EyeLike", []Value{b.Zeros([]shape.Dim{size, size}, b.Info(x).Type, x)})
 	var attrs []*onnx.Attribute
 	for _, at := range n.Attrs {
 		if at.Name != "axes" && at.Name != "extrapolation_value" {
@@ -153,20 +155,20 @@ func (r *resize) matrix(k, a int) Value {
 	in := []Value{"", "", "", ""}
 	if n.In(3) != "" {
 		// A ratio that is kept is that of the axis which decides it.
-		to := onnx.D(2)
+		to := shape.D(2)
 		given := r.out[a]
 		if policy := n.Str("keep_aspect_ratio_policy", "stretch"); policy != "stretch" {
 			sizes := b.Info(n.In(3)).Ints
-			of, ok := onnx.ResizeRatio(n.Node, r.in, r.axes, sizes)
+			of, ok := shape.ResizeRatio(n.Node, r.in, r.axes, sizes)
 			if !ok {
-				b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "an unknown ratio", Want: onnx.ShapeString(r.in)})
+				b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "an unknown ratio", Want: shape.String(r.in)})
 				return ""
 			}
 			other, to, given = r.in[r.axes[of]], sizes[of], sizes[k]
 			attrs = append(attrs, onnx.IntsAttr("axes", 2, 3))
-			in[3] = b.DynamicShape([]onnx.Dim{to, given}, y, x)
+			in[3] = b.DynamicShape([]shape.Dim{to, given}, y, x)
 		} else {
-			in[3] = b.DynamicShape([]onnx.Dim{size, onnx.D(1), to, given}, y, x)
+			in[3] = b.DynamicShape([]shape.Dim{size, shape.D(1), to, given}, y, x)
 		}
 	} else {
 		s := b.Op("Slice", []Value{n.In(2), b.Ints(int64(k)), b.Ints(int64(k + 1)), b.Ints(0)})
@@ -185,11 +187,11 @@ func (r *resize) matrix(k, a int) Value {
 		ends := constantLike(b, n.In(1), others, slices.Repeat([]float64{1}, int(others[0])))
 		in[1] = b.Op("Concat", []Value{whole, part(int64(k)), ends, part(half + int64(k))}, onnx.IntAttr("axis", 0))
 	}
-	in[0] = b.Reshape(eye, b.DynamicShape([]onnx.Dim{size, onnx.D(1), onnx.D(1), size}, x))
+	in[0] = b.Reshape(eye, b.DynamicShape([]shape.Dim{size, shape.D(1), shape.D(1), size}, x))
 	if !other.Is(1) {
-		in[0] = b.Expand(in[0], b.DynamicShape([]onnx.Dim{size, onnx.D(1), other, size}, x))
+		in[0] = b.Expand(in[0], b.DynamicShape([]shape.Dim{size, shape.D(1), other, size}, x))
 	}
 	t := b.Op("Resize", in, attrs...)
 	t = b.Op("Slice", []Value{t, b.Ints(0), b.Ints(1), b.Ints(2)})
-	return b.Reshape(t, b.DynamicShape([]onnx.Dim{size, r.out[a]}, y, x))
+	return b.Reshape(t, b.DynamicShape([]shape.Dim{size, r.out[a]}, y, x))
 }

@@ -1,6 +1,10 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 func init() {
 	standard(ruleScatterND, "ScatterND")
@@ -16,7 +20,7 @@ type scatterer struct {
 }
 
 // ScatterND writes rows, or single entries, at the index tuples of its second input.
-func ruleScatterND(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleScatterND(b *build.Builder, n Node, dy []Value) []Value {
 	idx := n.In(1)
 	return ruleScatter(b, n, dy[0], scatterer{
 		how:    n.Str("reduction", "none"),
@@ -31,7 +35,7 @@ func ruleScatterND(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // ScatterElements does the same along one axis.
-func ruleScatterElements(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleScatterElements(b *build.Builder, n Node, dy []Value) []Value {
 	idx, axis := n.In(1), onnx.IntAttr("axis", n.Int("axis", 0))
 	return ruleScatter(b, n, dy[0], scatterer{
 		how:    n.Str("reduction", "none"),
@@ -48,7 +52,7 @@ func ruleScatterElements(b *onnx.Builder, n Node, dy []Value) []Value {
 // With y = x but y_j = x_j ∘ u_i ∘ … for the updates i that go to j, ∘ being the
 // reduction: the data and every update get dy_j times the derivative of that product
 // by them.
-func ruleScatter(b *onnx.Builder, n Node, dy Value, s scatterer) []Value {
+func ruleScatter(b *build.Builder, n Node, dy Value, s scatterer) []Value {
 	x, u := n.In(0), n.In(2)
 	shape, ok := mustShape(b, n, u)
 	if _, okX := mustShape(b, n, x); !ok || !okX {
@@ -86,7 +90,7 @@ func ruleScatter(b *onnx.Builder, n Node, dy Value, s scatterer) []Value {
 // The product without u_i is that of all over u_i, but where zeros are: with one zero
 // only that one has a product without zeros; with two nobody has. (The second
 // derivative at an update that is exactly zero is therefore left out.)
-func scatterMul(b *onnx.Builder, n Node, dy Value, s scatterer) []Value {
+func scatterMul(b *build.Builder, n Node, dy Value, s scatterer) []Value {
 	x, u := n.In(0), n.In(2)
 	ones := fill(b, x, 1)
 	dx := []Value{"", "", ""}
@@ -108,7 +112,7 @@ func scatterMul(b *onnx.Builder, n Node, dy Value, s scatterer) []Value {
 }
 
 // scatterExtreme: those equal to the maximum (or minimum) share dy alike.
-func scatterExtreme(b *onnx.Builder, n Node, dy Value, s scatterer) []Value {
+func scatterExtreme(b *build.Builder, n Node, dy Value, s scatterer) []Value {
 	x, u, y := n.In(0), n.In(2), n.Out(0)
 	t := b.Info(x).Type
 	wins := func(v, of Value) Value { return b.Cast(b.Op("Equal", []Value{v, of}), t) }
@@ -125,7 +129,7 @@ func scatterExtreme(b *onnx.Builder, n Node, dy Value, s scatterer) []Value {
 }
 
 // fill returns a tensor like x, filled with a number.
-func fill(b *onnx.Builder, x Value, v float64) Value {
+func fill(b *build.Builder, x Value, v float64) Value {
 	shape, _ := b.Shape(x)
 	return b.Expand(b.Scalar(v, x), b.DynamicShape(shape, x))
 }
@@ -134,41 +138,41 @@ func fill(b *onnx.Builder, x Value, v float64) Value {
 // runtime's own ScatterND lets threads race for repeated entries (20 of 20 runs on two
 // threads were wrong), and only its ScatterElements goes one by one: the index
 // tuples become row numbers of a matrix.
-func combineND(b *onnx.Builder, label string, data, idx, updates Value, how string) Value {
-	shape, okX := b.Shape(data)
+func combineND(b *build.Builder, label string, data, idx, updates Value, how string) Value {
+	dims, okX := b.Shape(data)
 	at, okI := b.Shape(idx)
 	if !okX || !okI || len(at) == 0 {
 		return failShape(b, label, idx)
 	}
 	depth, ok := at[len(at)-1].Const()
-	if !ok || depth < 0 || depth > int64(len(shape)) {
+	if !ok || depth < 0 || depth > int64(len(dims)) {
 		return failShape(b, label, idx)
 	}
-	lead, rest := shape[:depth], shape[depth:]
-	count, width := onnx.Product(at[:len(at)-1]), onnx.Product(rest)
+	lead, rest := dims[:depth], dims[depth:]
+	count, width := shape.Product(at[:len(at)-1]), shape.Product(rest)
 	rows := rowNumbers(b, idx, lead, data)
-	rows = b.ReshapeTo(rows, []onnx.Dim{count, onnx.D(1)}, idx)
-	matrix := []onnx.Dim{count, width}
+	rows = b.ReshapeTo(rows, []shape.Dim{count, shape.D(1)}, idx)
+	matrix := []shape.Dim{count, width}
 	if !width.Is(1) {
 		rows = b.Expand(rows, b.DynamicShape(matrix, idx, data, updates))
 	}
-	flat := b.ReshapeTo(data, []onnx.Dim{onnx.Product(lead), width})
+	flat := b.ReshapeTo(data, []shape.Dim{shape.Product(lead), width})
 	updates = b.ReshapeTo(updates, matrix, idx, data)
 	y := b.Op("ScatterElements", []Value{flat, rows, updates}, onnx.IntAttr("axis", 0), onnx.StringAttr("reduction", how))
-	return b.ReshapeTo(y, shape, data)
+	return b.ReshapeTo(y, dims, data)
 }
 
 // rowNumbers turns index tuples, the last axis of idx, into row-major positions in
 // a tensor of the shape lead.
-func rowNumbers(b *onnx.Builder, idx Value, lead []onnx.Dim, sources ...Value) Value {
+func rowNumbers(b *build.Builder, idx Value, lead []shape.Dim, sources ...Value) Value {
 	sizes := b.DynamicShape(lead, sources...)
 	idx = b.Op("Where", []Value{b.Op("Less", []Value{idx, b.Ints(0)}), b.Add(idx, sizes), idx})
 	if len(lead) == 1 {
 		return idx
 	}
-	strides := make([]onnx.Dim, len(lead))
+	strides := make([]shape.Dim, len(lead))
 	for k := range strides {
-		strides[k] = onnx.Product(lead[k+1:])
+		strides[k] = shape.Product(lead[k+1:])
 	}
 	return b.ReduceSum(b.Mul(idx, b.DynamicShape(strides, sources...)), []int64{-1}, true)
 }
@@ -176,7 +180,7 @@ func rowNumbers(b *onnx.Builder, idx Value, lead []onnx.Dim, sources ...Value) V
 // scatterND is the adjoint of GatherND: zeros of a shape, to which updates are
 // added at the index tuples in idx. Where no two tuples are the same the plain form
 // does, which runs in parallel.
-func scatterND(b *onnx.Builder, label string, shape []onnx.Dim, idx, updates Value, distinct bool, sources ...Value) Value {
+func scatterND(b *build.Builder, label string, shape []shape.Dim, idx, updates Value, distinct bool, sources ...Value) Value {
 	zeros := b.Zeros(shape, b.Info(updates).Type, append(sources, updates)...)
 	if distinct {
 		return b.Op("ScatterND", []Value{zeros, idx, updates})
@@ -185,7 +189,7 @@ func scatterND(b *onnx.Builder, label string, shape []onnx.Dim, idx, updates Val
 }
 
 // mustShape returns the shape of v, or fails where not even the rank is known.
-func mustShape(b *onnx.Builder, n Node, v Value) ([]onnx.Dim, bool) {
+func mustShape(b *build.Builder, n Node, v Value) ([]shape.Dim, bool) {
 	shape, ok := b.Shape(v)
 	if !ok {
 		failShape(b, n.Label(), v)
@@ -194,10 +198,10 @@ func mustShape(b *onnx.Builder, n Node, v Value) ([]onnx.Dim, bool) {
 }
 
 // failShape records that the rank of v, or a dimension that matters, is unknown.
-func failShape(b *onnx.Builder, label string, v Value) Value {
+func failShape(b *build.Builder, label string, v Value) Value {
 	have := "unknown rank"
-	if shape, ok := b.Shape(v); ok {
-		have = onnx.ShapeString(shape)
+	if dims, ok := b.Shape(v); ok {
+		have = shape.String(dims)
 	}
 	b.Fail(&ShapeError{Node: label, Value: v, Have: have, Want: "?"})
 	return ""

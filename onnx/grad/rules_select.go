@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -15,7 +17,7 @@ func init() {
 }
 
 // with returns output i of n, of a second node like it where n does not name it.
-func with(b *onnx.Builder, n Node, i, outputs int) Value {
+func with(b *build.Builder, n Node, i, outputs int) Value {
 	if v := n.Out(i); v != "" {
 		return v
 	}
@@ -26,7 +28,7 @@ func with(b *onnx.Builder, n Node, i, outputs int) Value {
 }
 
 // TopK: the largest get their dy, at the indices that the node returns.
-func ruleTopK(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleTopK(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)
 	shape, ok := mustShape(b, n, x)
 	if !ok {
@@ -38,7 +40,7 @@ func ruleTopK(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // OneHot: y is values[1] at the indices and values[0] elsewhere; each gets the sum of
 // dy over its places.
-func ruleOneHot(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleOneHot(b *build.Builder, n Node, dy []Value) []Value {
 	idx, depth, values := n.In(0), n.In(1), n.In(2)
 	rank := b.Info(dy[0]).Rank()
 	if rank < 1 {
@@ -58,7 +60,7 @@ func ruleOneHot(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // Compress: the entries kept get their dy.
-func ruleCompress(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleCompress(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)
 	shape, ok := mustShape(b, n, x)
 	if !ok {
@@ -70,7 +72,7 @@ func ruleCompress(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // Unique: of entries that are equal, the first one gets dy. (At a point where two
 // are, the number of entries of y jumps, and there is no derivative.)
-func ruleUnique(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleUnique(b *build.Builder, n Node, dy []Value) []Value {
 	shape, ok := mustShape(b, n, n.In(0))
 	if !ok {
 		return nil
@@ -80,27 +82,27 @@ func ruleUnique(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // pickedBack is the adjoint of picking the different entries at, along the attribute
 // axis or, without it, of the flattened input.
-func pickedBack(b *onnx.Builder, n Node, d, at Value, shape []onnx.Dim) Value {
-	x, axis, size := n.In(0), int64(0), onnx.Product(shape)
+func pickedBack(b *build.Builder, n Node, d, at Value, dims []shape.Dim) Value {
+	x, axis, size := n.In(0), int64(0), shape.Product(dims)
 	if a := n.Attr("axis"); a != nil {
 		if axis = a.I; axis < 0 {
-			axis += int64(len(shape))
+			axis += int64(len(dims))
 		}
-		if axis < 0 || axis >= int64(len(shape)) {
+		if axis < 0 || axis >= int64(len(dims)) {
 			return failShape(b, n.Label(), x)
 		}
-		size = shape[axis]
+		size = dims[axis]
 	}
 	kept, ok := mustShape(b, n, d)
 	if !ok {
 		return ""
 	}
 	b.Refine(at, kept[axis:axis+1])
-	return b.ReshapeTo(scatterAxis(b, d, at, axis, size, x), shape, x)
+	return b.ReshapeTo(scatterAxis(b, d, at, axis, size, x), dims, x)
 }
 
 // Range: y_k = start + k·delta. The limit decides only how many there are.
-func ruleRange(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleRange(b *build.Builder, n Node, dy []Value) []Value {
 	shape, ok := mustShape(b, n, dy[0])
 	if !ok {
 		return nil

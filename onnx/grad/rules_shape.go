@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -16,19 +18,19 @@ func init() {
 }
 
 // Operators that only rename the dimensions: dx is dy in the shape of x.
-func ruleBackToShape(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleBackToShape(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)
-	shape, ok := b.Shape(x)
-	if !ok || slices.ContainsFunc(shape, func(d onnx.Dim) bool { return d.Is(0) }) {
+	dims, ok := b.Shape(x)
+	if !ok || slices.ContainsFunc(dims, func(d shape.Dim) bool { return d.Is(0) }) {
 		// A 0 means none here, and not "as before".
 		return []Value{b.Op("Reshape", []Value{dy[0], b.Op("Shape", []Value{x})}, onnx.IntAttr("allowzero", 1))}
 	}
-	return []Value{b.ReshapeTo(dy[0], shape, x)}
+	return []Value{b.ReshapeTo(dy[0], dims, x)}
 }
 
 // Transpose by perm: dx is dy transposed by its inverse.
-func ruleTranspose(b *onnx.Builder, n Node, dy []Value) []Value {
-	perm, err := onnx.Permutation(n.Node, b.Info(dy[0]).Rank())
+func ruleTranspose(b *build.Builder, n Node, dy []Value) []Value {
+	perm, err := shape.Permutation(n.Node, b.Info(dy[0]).Rank())
 	if err != nil {
 		b.Fail(err)
 		return nil
@@ -41,22 +43,22 @@ func ruleTranspose(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // Expand is broadcasting, which the driver undoes.
-func ruleExpand(_ *onnx.Builder, _ Node, dy []Value) []Value { return dy[:1] }
+func ruleExpand(_ *build.Builder, _ Node, dy []Value) []Value { return dy[:1] }
 
 // Tile: the copies are summed. Each axis is split into copies and entries.
-func ruleTile(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleTile(b *build.Builder, n Node, dy []Value) []Value {
 	x, repeats := n.In(0), n.In(1)
-	shape, ok := mustShape(b, n, x)
-	if !ok || len(shape) == 0 {
+	dims, ok := mustShape(b, n, x)
+	if !ok || len(dims) == 0 {
 		return dy[:1]
 	}
-	var apart []onnx.Dim
+	var apart []shape.Dim
 	var axes []int64
 	times := b.Info(repeats).Ints
-	if len(times) != len(shape) {
+	if len(times) != len(dims) {
 		return []Value{sumCopies(b, dy[0], repeats, x)}
 	}
-	for i, d := range shape {
+	for i, d := range dims {
 		if !times[i].Is(1) {
 			axes = append(axes, int64(len(apart)))
 			apart = append(apart, times[i])
@@ -71,11 +73,11 @@ func ruleTile(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // Trilu keeps a triangle of each matrix, of dy as of x.
-func ruleTrilu(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleTrilu(b *build.Builder, n Node, dy []Value) []Value {
 	return []Value{b.Op("Trilu", append(dy[:1:1], n.Inputs[1:]...), n.Attrs...)}
 }
 
 // ReverseSequence undoes itself.
-func ruleReverseSequence(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleReverseSequence(b *build.Builder, n Node, dy []Value) []Value {
 	return []Value{b.Op("ReverseSequence", []Value{dy[0], n.In(1)}, n.Attrs...)}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -21,7 +23,7 @@ type padding struct {
 
 // padAxes puts zeros around d. All axes are written out: where only some are named,
 // an optimiser of the runtime (1.29) that moves transposes behind Pad mixes them up.
-func padAxes(b *onnx.Builder, d Value, pads []padding) Value {
+func padAxes(b *build.Builder, d Value, pads []padding) Value {
 	zero, rank := b.Ints(0), b.Info(d).Rank()
 	if !slices.ContainsFunc(pads, func(p padding) bool { return p.before != zero || p.after != zero }) {
 		return d
@@ -59,15 +61,15 @@ func padAxes(b *onnx.Builder, d Value, pads []padding) Value {
 // zeros around them, which costs one copy; backwards runs are turned first. Larger
 // steps are undone by zeros between the entries, or, where sizes are known at run time
 // only, by a scatter.
-func ruleSlice(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleSlice(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)
-	shape, ok := mustShape(b, n, x)
+	dims, ok := mustShape(b, n, x)
 	if !ok {
 		return nil
 	}
-	cuts, ok := cutsOf(b, n, shape, dy[0])
+	cuts, ok := cutsOf(b, n, dims, dy[0])
 	if !ok {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "a slice whose axes or steps are computed", Want: onnx.ShapeString(shape)})
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "a slice whose axes or steps are computed", Want: shape.String(dims)})
 		return nil
 	}
 	d := dy[0]
@@ -84,11 +86,11 @@ func ruleSlice(b *onnx.Builder, n Node, dy []Value) []Value {
 		}
 	}
 	// What is known of the shape of x may have been lost on the way.
-	return []Value{b.Refine(padAxes(b, d, pads), shape)}
+	return []Value{b.Refine(padAxes(b, d, pads), dims)}
 }
 
 // reversed turns an axis round.
-func reversed(b *onnx.Builder, d Value, axis int64) Value {
+func reversed(b *build.Builder, d Value, axis int64) Value {
 	shape, _ := b.Shape(d)
 	return b.Refine(b.Op("Slice", []Value{d, b.Ints(-1), b.Ints(math.MinInt64), b.Ints(axis), b.Ints(-1)}), shape)
 }
@@ -98,14 +100,14 @@ func reversed(b *onnx.Builder, d Value, axis int64) Value {
 type cut struct {
 	axis       int64
 	step       int64
-	from, size onnx.Dim
+	from, size shape.Dim
 	k          int // place in starts and ends
-	start, end onnx.Dim
+	start, end shape.Dim
 	known      bool // whether start and end are
 }
 
 // cutsOf reads the arguments of a Slice. It fails where an axis or a step is computed.
-func cutsOf(b *onnx.Builder, n Node, shape []onnx.Dim, dy Value) ([]cut, bool) {
+func cutsOf(b *build.Builder, n Node, shape []shape.Dim, dy Value) ([]cut, bool) {
 	starts, okS := b.Shape(n.In(1))
 	if !okS || len(starts) != 1 {
 		return nil, false
@@ -155,9 +157,9 @@ func cutsOf(b *onnx.Builder, n Node, shape []onnx.Dim, dy Value) ([]cut, bool) {
 
 // lowest returns the first entry taken, counted from the front, where that is known
 // for every size of the axis; with a negative step it is the last one.
-func (c cut) lowest() (onnx.Dim, bool) {
+func (c cut) lowest() (shape.Dim, bool) {
 	if !c.known {
-		return onnx.Dim{}, false
+		return shape.Dim{}, false
 	}
 	lo, isNumber := c.start.Const()
 	size, known := c.from.Const()
@@ -167,12 +169,12 @@ func (c cut) lowest() (onnx.Dim, bool) {
 			lo += size
 		}
 		if c.step > 0 {
-			return onnx.D(max(0, min(lo, size))), true
+			return shape.D(max(0, min(lo, size))), true
 		}
 		count, ok := c.size.Const()
-		return onnx.D(max(0, max(0, min(lo, size-1))+(count-1)*c.step)), ok && count > 0
+		return shape.D(max(0, max(0, min(lo, size-1))+(count-1)*c.step)), ok && count > 0
 	case c.step < 0 || !isNumber:
-		return onnx.Dim{}, false
+		return shape.Dim{}, false
 	case lo >= 0:
 		// Should the axis be shorter, then nothing is taken, and the zeros must not be
 		// more than it has.
@@ -183,9 +185,9 @@ func (c cut) lowest() (onnx.Dim, bool) {
 }
 
 // pads returns what step 1 or -1 left out.
-func (c cut) pads(b *onnx.Builder, n Node, d Value) padding {
+func (c cut) pads(b *build.Builder, n Node, d Value) padding {
 	sources := []Value{n.In(0), d, n.Out(0)}
-	vector := func(d onnx.Dim) Value { return b.DynamicShape([]onnx.Dim{d}, sources...) }
+	vector := func(d shape.Dim) Value { return b.DynamicShape([]shape.Dim{d}, sources...) }
 	if lo, ok := c.lowest(); ok {
 		return padding{c.axis, vector(lo), vector(c.from.Sub(lo).Sub(c.size))}
 	}
@@ -208,7 +210,7 @@ func (c cut) pads(b *onnx.Builder, n Node, d Value) padding {
 }
 
 // spread undoes a slice in steps of two or more.
-func (c cut) spread(b *onnx.Builder, n Node, d Value) Value {
+func (c cut) spread(b *build.Builder, n Node, d Value) Value {
 	lo, ok := c.lowest()
 	at, okAt := lo.Const()
 	size, okSize := c.size.Const()
@@ -227,10 +229,10 @@ func (c cut) spread(b *onnx.Builder, n Node, d Value) Value {
 	// [size] → [size, 1] → [size, step] → [size·step], and to its place.
 	wide := b.Unsqueeze(d, c.axis+1)
 	wide = padAxes(b, wide, []padding{{c.axis + 1, b.Ints(0), b.Ints(step - 1)}})
-	shape, _ := b.Shape(d)
-	shape = slices.Clone(shape)
-	shape[c.axis] = onnx.D(size * step)
-	d = b.ReshapeTo(wide, shape, d)
+	dims, _ := b.Shape(d)
+	dims = slices.Clone(dims)
+	dims[c.axis] = shape.D(size * step)
+	d = b.ReshapeTo(wide, dims, d)
 	after := from - at - size*step
 	d = padAxes(b, d, []padding{{c.axis, b.Ints(at), b.Ints(max(0, after))}})
 	if after < 0 {
@@ -240,31 +242,31 @@ func (c cut) spread(b *onnx.Builder, n Node, d Value) Value {
 }
 
 // Concat: each input gets its slice of dy.
-func ruleConcat(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleConcat(b *build.Builder, n Node, dy []Value) []Value {
 	rank := b.Info(dy[0]).Rank()
 	axis := n.Int("axis", 0)
 	if axis < 0 {
 		axis += int64(rank)
 	}
 	dx := make([]Value, len(n.Inputs))
-	from := onnx.D(0)
+	from := shape.D(0)
 	for i, x := range n.Inputs {
-		shape, ok := mustShape(b, n, x)
+		dims, ok := mustShape(b, n, x)
 		if !ok {
 			return nil
 		}
-		if axis < 0 || axis >= int64(len(shape)) {
+		if axis < 0 || axis >= int64(len(dims)) {
 			failShape(b, n.Label(), x)
 			return nil
 		}
-		to := from.Add(shape[axis])
+		to := from.Add(dims[axis])
 		if n.Need(i) {
 			hi := b.Ints(math.MaxInt64) // to the end
 			if i < len(n.Inputs)-1 {
-				hi = b.DynamicShape([]onnx.Dim{to}, n.Inputs[:i+1]...)
+				hi = b.DynamicShape([]shape.Dim{to}, n.Inputs[:i+1]...)
 			}
-			lo := b.DynamicShape([]onnx.Dim{from}, n.Inputs[:i+1]...)
-			dx[i] = b.Refine(b.Op("Slice", []Value{dy[0], lo, hi, b.Ints(axis)}), shape)
+			lo := b.DynamicShape([]shape.Dim{from}, n.Inputs[:i+1]...)
+			dx[i] = b.Refine(b.Op("Slice", []Value{dy[0], lo, hi, b.Ints(axis)}), dims)
 		}
 		from = to
 	}
@@ -272,14 +274,14 @@ func ruleConcat(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // slice takes [from, to) of x along axis.
-func slice(b *onnx.Builder, x Value, axis int64, from, to onnx.Dim, sources []Value) Value {
-	lo := b.DynamicShape([]onnx.Dim{from}, sources...)
-	hi := b.DynamicShape([]onnx.Dim{to}, sources...)
+func slice(b *build.Builder, x Value, axis int64, from, to shape.Dim, sources []Value) Value {
+	lo := b.DynamicShape([]shape.Dim{from}, sources...)
+	hi := b.DynamicShape([]shape.Dim{to}, sources...)
 	return b.Op("Slice", []Value{x, lo, hi, b.Ints(axis)})
 }
 
 // Split is Concat backwards; an output nobody used counts as zero.
-func ruleSplit(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleSplit(b *build.Builder, n Node, dy []Value) []Value {
 	axis := n.Int("axis", 0)
 	shape, ok := mustShape(b, n, n.In(0))
 	if !ok {
@@ -313,16 +315,16 @@ func ruleSplit(b *onnx.Builder, n Node, dy []Value) []Value {
 }
 
 // partsOf returns the sizes of the parts of a Split, some of which may have no name.
-func partsOf(b *onnx.Builder, n Node, axis int64) ([]onnx.Dim, bool) {
+func partsOf(b *build.Builder, n Node, axis int64) ([]shape.Dim, bool) {
 	given, _ := constants(b, n.In(1))
-	sizes := make([]onnx.Dim, len(n.Outputs))
+	sizes := make([]shape.Dim, len(n.Outputs))
 	for i, y := range n.Outputs {
-		shape, ok := b.Shape(y)
+		dims, ok := b.Shape(y)
 		switch {
-		case ok && axis < int64(len(shape)):
-			sizes[i] = shape[axis]
+		case ok && axis < int64(len(dims)):
+			sizes[i] = dims[axis]
 		case i < len(given):
-			sizes[i] = onnx.D(given[i])
+			sizes[i] = shape.D(given[i])
 		default:
 			return nil, false
 		}
@@ -331,8 +333,8 @@ func partsOf(b *onnx.Builder, n Node, axis int64) ([]onnx.Dim, bool) {
 }
 
 // splitPadded writes the gradient where only one part was used: zeros around it.
-func splitPadded(b *onnx.Builder, n Node, dy []Value, sizes []onnx.Dim, axis int64) (Value, bool) {
-	used, before, after := -1, onnx.D(0), onnx.D(0)
+func splitPadded(b *build.Builder, n Node, dy []Value, sizes []shape.Dim, axis int64) (Value, bool) {
+	used, before, after := -1, shape.D(0), shape.D(0)
 	for i, size := range sizes {
 		switch {
 		case dy[i] != "" && used >= 0:
@@ -349,6 +351,6 @@ func splitPadded(b *onnx.Builder, n Node, dy []Value, sizes []onnx.Dim, axis int
 		return "", false
 	}
 	sources := slices.DeleteFunc(slices.Clone(n.Outputs), func(v Value) bool { return v == "" })
-	vector := func(d onnx.Dim) Value { return b.DynamicShape([]onnx.Dim{d}, sources...) }
+	vector := func(d shape.Dim) Value { return b.DynamicShape([]shape.Dim{d}, sources...) }
 	return padAxes(b, dy[used], []padding{{axis, vector(before), vector(after)}}), true
 }

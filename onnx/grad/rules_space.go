@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -15,41 +17,41 @@ func init() {
 
 // DepthToSpace moves entries: dx is dy moved back. Where blocks are the faster axis of
 // the channels (DCR) that is SpaceToDepth; else its channels are exchanged as well.
-func ruleDepthToSpace(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleDepthToSpace(b *build.Builder, n Node, dy []Value) []Value {
 	x, size := n.In(0), n.Int("blocksize", 1)
 	d := b.Op("SpaceToDepth", []Value{dy[0]}, onnx.IntAttr("blocksize", size))
 	if n.Str("mode", "DCR") == "DCR" {
 		return []Value{d}
 	}
-	shape, ok := b.Shape(x)
+	dims, ok := b.Shape(x)
 	if !ok {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
 		return nil
 	}
 	// [N, block·C, H, W] to [N, C·block, H, W]
-	block := onnx.D(size * size)
-	channels, exact := shape[1].Quo(block)
+	block := shape.D(size * size)
+	channels, exact := dims[1].Quo(block)
 	if !exact {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(shape), Want: "a known number of channels"})
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of channels"})
 		return nil
 	}
-	d = b.Reshape(d, b.DynamicShape([]onnx.Dim{shape[0], block, channels, shape[2], shape[3]}, x))
+	d = b.Reshape(d, b.DynamicShape([]shape.Dim{dims[0], block, channels, dims[2], dims[3]}, x))
 	d = b.Transpose(d, 0, 2, 1, 3, 4)
-	return []Value{b.Reshape(d, b.DynamicShape(shape, x))}
+	return []Value{b.Reshape(d, b.DynamicShape(dims, x))}
 }
 
 // SpaceToDepth has its blocks as the faster axis of the channels.
-func ruleSpaceToDepth(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleSpaceToDepth(b *build.Builder, n Node, dy []Value) []Value {
 	d := b.Op("DepthToSpace", []Value{dy[0]}, onnx.IntAttr("blocksize", n.Int("blocksize", 1)))
-	if shape, ok := b.Shape(n.In(0)); ok && !onnx.SameShape(shape, b.Info(d).Shape) {
-		d = b.Reshape(d, b.DynamicShape(shape, n.In(0)))
+	if dims, ok := b.Shape(n.In(0)); ok && !shape.SameShape(dims, b.Info(d).Shape) {
+		d = b.Reshape(d, b.DynamicShape(dims, n.In(0)))
 	}
 	return []Value{d}
 }
 
 // CenterCropPad crops or pads both ends of some axes: dx is dy padded where x was
 // cropped and cropped where it was padded. Of an odd difference the end has one more.
-func ruleCenterCropPad(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleCenterCropPad(b *build.Builder, n Node, dy []Value) []Value {
 	in, okX := b.Shape(n.In(0))
 	out, okY := b.Shape(n.Out(0))
 	if !okX || !okY {
@@ -60,7 +62,7 @@ func ruleCenterCropPad(b *onnx.Builder, n Node, dy []Value) []Value {
 	for a := range in {
 		more, ok := out[a].Sub(in[a]).Const()
 		if !ok {
-			b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: onnx.ShapeString(out), Want: onnx.ShapeString(in)})
+			b.Fail(&ShapeError{Node: n.Label(), Value: n.In(0), Have: shape.String(out), Want: shape.String(in)})
 			return nil
 		}
 		begin := more / 2
@@ -74,24 +76,24 @@ func ruleCenterCropPad(b *onnx.Builder, n Node, dy []Value) []Value {
 
 // Col2Im adds up overlapping blocks: dx is the blocks of dy, each entry picked from
 // the padded image, whose planes are vectors for that.
-func ruleCol2Im(b *onnx.Builder, n Node, dy []Value) []Value {
+func ruleCol2Im(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)
-	shape, ok := b.Shape(x)
+	dims, ok := b.Shape(x)
 	image, okI := intsOf(b, n.In(1))
 	block, okB := intsOf(b, n.In(2))
 	r := len(image)
-	if !ok || !okI || !okB || len(block) != r || len(shape) != 3 {
+	if !ok || !okI || !okB || len(block) != r || len(dims) != 3 {
 		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: "an image or a block of unknown size", Want: "numbers"})
 		return nil
 	}
-	channels, exact := shape[1].Quo(onnx.Product(onnx.Dims(block...)))
+	channels, exact := dims[1].Quo(shape.Product(shape.Dims(block...)))
 	if !exact {
-		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: onnx.ShapeString(shape), Want: "a known number of channels"})
+		b.Fail(&ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of channels"})
 		return nil
 	}
 	// A pooling node with the block as its kernel has the same attributes.
-	windows, _, err := onnx.Windows(&onnx.Node{Op: "Conv", Attrs: append(slices.Clone(n.Attrs), onnx.IntsAttr("kernel_shape", block...))},
-		slices.Concat(onnx.Dims(1, 1), onnx.Dims(image...)), nil)
+	windows, _, err := shape.Windows(&onnx.Node{Op: "Conv", Attrs: append(slices.Clone(n.Attrs), onnx.IntsAttr("kernel_shape", block...))},
+		slices.Concat(shape.Dims(1, 1), shape.Dims(image...)), nil)
 	if err != nil {
 		b.Fail(err)
 		return nil
@@ -111,16 +113,16 @@ func ruleCol2Im(b *onnx.Builder, n Node, dy []Value) []Value {
 		sizes[i] = image[i] + w.Begin + w.End
 	}
 	padded := b.Op("Pad", []Value{dy[0], b.Ints(pads...)})
-	area := onnx.Product(onnx.Dims(sizes...))
-	flat := b.Reshape(padded, b.DynamicShape([]onnx.Dim{shape[0], channels, area}, x, dy[0]))
+	area := shape.Product(shape.Dims(sizes...))
+	flat := b.Reshape(padded, b.DynamicShape([]shape.Dim{dims[0], channels, area}, x, dy[0]))
 	at := columns(windows, sizes)
 	d := b.Gather(flat, b.Const(onnx.NewInt64("", []int64{int64(len(at))}, at)), 2)
-	return []Value{b.Reshape(d, b.DynamicShape(shape, x))}
+	return []Value{b.Reshape(d, b.DynamicShape(dims, x))}
 }
 
 // columns returns, for each entry of a block and then for each block, its place in an
 // image of the given padded sizes.
-func columns(windows []onnx.Window, sizes []int64) []int64 {
+func columns(windows []shape.Window, sizes []int64) []int64 {
 	at := []int64{0}
 	// First the axes of the block, then those that count blocks.
 	for i, w := range windows {

@@ -1,19 +1,23 @@
 package grad
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 // sumTo undoes broadcasting: it sums d over the axes along which v was repeated. Where
 // a dimension of v is a symbol and that of d another one, or a number, the run tells
 // whether it was.
-func sumTo(b *onnx.Builder, n *onnx.Node, v, d Value) (Value, error) {
+func sumTo(b *build.Builder, n *onnx.Node, v, d Value) (Value, error) {
 	want, okWant := b.Shape(v)
 	have, okHave := b.Shape(d)
 	bad := &ShapeError{Node: n.Label(), Value: v, Have: "?", Want: "?"}
 	if okHave {
-		bad.Have = onnx.ShapeString(have)
+		bad.Have = shape.String(have)
 	}
 	if okWant {
-		bad.Want = onnx.ShapeString(want)
+		bad.Want = shape.String(want)
 	}
 	if !okWant || !okHave {
 		return "", bad
@@ -63,14 +67,14 @@ func sumTo(b *onnx.Builder, n *onnx.Node, v, d Value) (Value, error) {
 
 // sumRepeated sums d, which has the rank of v, over the axes along which v was
 // repeated: each axis is split into copies and entries, one of which is 1.
-func sumRepeated(b *onnx.Builder, d, v Value) Value {
+func sumRepeated(b *build.Builder, d, v Value) Value {
 	copies := b.Div(b.Op("Shape", []Value{d}), b.Op("Max", []Value{shapeOf(b, v), b.Ints(1)}))
 	return sumCopies(b, d, copies, v)
 }
 
 // sumCopies sums d over the copies of v that it is tiled from, as many along each
 // axis as the vector copies says.
-func sumCopies(b *onnx.Builder, d, copies, v Value) Value {
+func sumCopies(b *build.Builder, d, copies, v Value) Value {
 	shape, _ := b.Shape(v)
 	var all []int64
 	for i := range shape {
@@ -82,7 +86,7 @@ func sumCopies(b *onnx.Builder, d, copies, v Value) Value {
 }
 
 // shapeOf returns the shape of v as a vector.
-func shapeOf(b *onnx.Builder, v Value) Value {
+func shapeOf(b *build.Builder, v Value) Value {
 	if w := b.Writer(v); w != nil && w.Op == "ConstantOfShape" && w.Domain == "" {
 		return w.Inputs[0]
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // findEmbedding finds the place where the graph is cut open: the Gather of rows of a
@@ -16,7 +18,7 @@ import (
 // before. The rows of a quantised table may become floats after it.
 func (t *textModel) findEmbedding() error {
 	g := t.model.Graph
-	vals, err := onnx.Infer(t.model)
+	vals, err := shape.Infer(t.model)
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ var keepsOrder = map[string]bool{"Cast": true, "Reshape": true, "Flatten": true,
 // ofTable are operators that take rows of a table, or make floats of it.
 var ofTable = map[string]bool{"Gather": true, "Slice": true, "Expand": true, "DequantizeLinear": true}
 
-func isFloat(i *onnx.Info) bool { return i == nil || i.Type.IsFloat() || i.Type == onnx.Undefined }
+func isFloat(i *shape.Info) bool { return i == nil || i.Type.IsFloat() || i.Type == onnx.Undefined }
 
 // constants are the values that depend on no input.
 func constants(g *onnx.Graph) map[string]bool {
@@ -80,7 +82,7 @@ func constants(g *onnx.Graph) map[string]bool {
 }
 
 // floatsOf follows integers of a quantised table to the floats that they stand for.
-func floatsOf(g *onnx.Graph, vals onnx.Values, constant map[string]bool, v string) string {
+func floatsOf(g *onnx.Graph, vals shape.Values, constant map[string]bool, v string) string {
 	for !isFloat(vals[v]) {
 		next := ""
 		for _, n := range g.Nodes {
@@ -136,7 +138,7 @@ func (c *Model) rows(ctx context.Context, ids []int32) ([]float32, error) {
 	t := c.text
 	m := t.model.Clone()
 	m.Graph.Outputs = []*onnx.ValueInfo{{Name: t.embedded, Type: onnx.Type{Elem: onnx.Float}}}
-	onnx.Prune(m.Graph)
+	rewrite.Prune(m.Graph)
 	read := map[string]bool{}
 	readNames(m.Graph, read)
 	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Names of what a continued tower reads beside its own inputs.
@@ -22,16 +25,16 @@ const (
 type continued struct {
 	model *onnx.Model
 	pool  *pool // of the model
-	kept  []onnx.KeptRows
-	masks []onnx.RowMask
-	ends  onnx.Value // in the tower itself: the ends of texts
+	kept  []rewrite.KeptRows
+	masks []rewrite.RowMask
+	ends  build.Value // in the tower itself: the ends of texts
 }
 
 // continued returns the tower in this form, or nil where its positions depend on each other
 // in another way than in causal attention.
 func (t *textModel) continued() (*continued, error) {
 	m := t.model.Clone()
-	b, err := onnx.NewBuilder(m, "gradhop/", nil)
+	b, err := build.New(m, "gradhop/", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -39,24 +42,24 @@ func (t *textModel) continued() (*continued, error) {
 	if p == nil || p.out == t.out {
 		return nil, nil
 	}
-	batch, width := symbol(symBatch, t.batch), onnx.D(int64(t.embed))
-	early, late := onnx.Sym(symEarly), onnx.Sym(symLate)
-	k := onnx.KnownRows{
-		From: t.embedded, Axis: 1, Rows: symbol(symSeq, t.length), Outer: onnx.D(1), Varies: []onnx.Value{inIDs}, Prefix: inKept,
+	batch, width := symbol(symBatch, t.batch), shape.D(int64(t.embed))
+	early, late := shape.Sym(symEarly), shape.Sym(symLate)
+	k := rewrite.KnownRows{
+		From: t.embedded, Axis: 1, Rows: symbol(symSeq, t.length), Outer: shape.D(1), Varies: []build.Value{inIDs}, Prefix: inKept,
 		Early: b.Input(inEarly, onnx.Int64, early), Late: b.Input(inLate, onnx.Int64, late),
 	}
 	k.Next = b.Input(inNext, onnx.Float, batch, late, width)
 	if t.flat {
 		k.Axis, k.Outer = 0, batch
-		k.Next = b.ReshapeTo(k.Next, []onnx.Dim{batch.Mul(late), width})
+		k.Next = b.ReshapeTo(k.Next, []shape.Dim{batch.Mul(late), width})
 	}
-	c, ok := b.ContinueRows(p.rows, k)
+	c, ok := rewrite.ContinueRows(b, p.rows, k)
 	if !ok {
 		return nil, nil
 	}
 	live := &continued{model: m, kept: c.Kept, masks: c.Masks, ends: p.end}
-	ends := b.Refine(b.Cast(b.Reshape(p.end, b.Ints(-1)), onnx.Int64), []onnx.Dim{batch})
-	live.pool = &pool{rows: c.Rows, end: b.Sub(ends, b.Op("Shape", []onnx.Value{inEarly}))}
+	ends := b.Refine(b.Cast(b.Reshape(p.end, b.Ints(-1)), onnx.Int64), []shape.Dim{batch})
+	live.pool = &pool{rows: c.Rows, end: b.Sub(ends, b.Op("Shape", []build.Value{inEarly}))}
 	live.pool.out = live.pool.write(b, p.out)
 	if b.Err() != nil {
 		return nil, nil // a dimension that cannot be had from the late rows alone
@@ -68,8 +71,8 @@ func (t *textModel) continued() (*continued, error) {
 			}
 		}
 	}
-	onnx.Sort(m)
-	onnx.Prune(m.Graph)
+	rewrite.Sort(m)
+	rewrite.Prune(m.Graph)
 	dropUnread(m.Graph)
 	if slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, t.embedded) }) {
 		return nil, nil // something else reads all positions
@@ -78,13 +81,13 @@ func (t *textModel) continued() (*continued, error) {
 }
 
 // write takes the rows in a form that needs nothing of the tower, in the shape of like.
-func (p *pool) write(b *onnx.Builder, like onnx.Value) onnx.Value {
+func (p *pool) write(b *build.Builder, like build.Value) build.Value {
 	to, _ := b.Shape(like)
 	zero, one := b.Const(onnx.NewInt64("", nil, []int64{0})), b.Const(onnx.NewInt64("", nil, []int64{1}))
-	n := b.Squeeze(b.Op("Shape", []onnx.Value{p.end}), 0)
-	texts := b.Refine(b.Op("Range", []onnx.Value{zero, n, one}), to[:1])
-	index := b.Op("Concat", []onnx.Value{b.Unsqueeze(texts, 1), b.Unsqueeze(p.end, 1)}, onnx.IntAttr("axis", 1))
-	rows := b.Op("GatherND", []onnx.Value{p.rows, index})
+	n := b.Squeeze(b.Op("Shape", []build.Value{p.end}), 0)
+	texts := b.Refine(b.Op("Range", []build.Value{zero, n, one}), to[:1])
+	index := b.Op("Concat", []build.Value{b.Unsqueeze(texts, 1), b.Unsqueeze(p.end, 1)}, onnx.IntAttr("axis", 1))
+	rows := b.Op("GatherND", []build.Value{p.rows, index})
 	if len(to) == 3 {
 		rows = b.Unsqueeze(rows, 1)
 	}
@@ -93,7 +96,7 @@ func (p *pool) write(b *onnx.Builder, like onnx.Value) onnx.Value {
 
 // opened returns the tower cut open at its token embedding, which becomes an input under
 // its own name, and that input; where all texts begin alike, at the embeddings of c.
-func (t *textModel) opened(c *continued) (*onnx.Model, onnx.Value) {
+func (t *textModel) opened(c *continued) (*onnx.Model, build.Value) {
 	if c != nil {
 		return c.model.Clone(), inNext
 	}

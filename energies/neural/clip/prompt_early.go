@@ -6,8 +6,9 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
-	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // beginning is what a prompt keeps of the positions before its first blank.
@@ -57,7 +58,7 @@ func (e *Prompt) beginning(ctx context.Context) (*beginning, error) {
 func (e *Prompt) keep(ctx context.Context, c *continued) (*beginning, error) {
 	t := e.c.text
 	m := t.model.Clone()
-	b, err := onnx.NewBuilder(m, "gradhop/", nil)
+	b, err := build.New(m, "gradhop/", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (e *Prompt) keep(ctx context.Context, c *continued) (*beginning, error) {
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	onnx.Prune(m.Graph)
+	rewrite.Prune(m.Graph)
 	dropUnread(m.Graph)
 	o := e.c.opts.Runtime
 	o.LowMemory = true // for one run; and what it gives does not depend on the options
@@ -145,7 +146,7 @@ func (e *Prompt) endsAt(end int) bool {
 
 // causal reports whether a mask rules out, for each of the early positions, those that
 // follow them, and for the others up to last, those behind last.
-func causal(x *ort.Tensor, k onnx.RowMask, early, last int) bool {
+func causal(x *ort.Tensor, k rewrite.RowMask, early, last int) bool {
 	data, ok := x.Data.([]float32)
 	if !ok || k.Row < 0 || k.Column < 0 {
 		return false

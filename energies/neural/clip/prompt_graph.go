@@ -5,7 +5,9 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Names of inputs and outputs that the graphs of prompts have beside the model's own.
@@ -26,13 +28,13 @@ const (
 // the blanks. The ids still go in, for the pooling at the end of text. With c, which may be
 // nil, it does so for texts that begin alike.
 func (t *textModel) slopes(c *continued) (*onnx.Model, error) {
-	batch, sequence, width := symbol(symBatch, t.batch), symbol(symSeq, t.length), onnx.D(int64(t.embed))
+	batch, sequence, width := symbol(symBatch, t.batch), symbol(symSeq, t.length), shape.D(int64(t.embed))
 	m, opened := t.opened(c)
 	marks, err := grad.Compose(m)
 	if err != nil {
 		return nil, err
 	}
-	b, err := onnx.NewBuilder(m, "gradhop/", map[string]onnx.Dim{symTokens: batch.Mul(sequence)})
+	b, err := build.New(m, "gradhop/", map[string]shape.Dim{symTokens: batch.Mul(sequence)})
 	if err != nil {
 		return nil, err
 	}
@@ -48,21 +50,21 @@ func (t *textModel) slopes(c *continued) (*onnx.Model, error) {
 	}
 	unit := unitRows(b, t.pooled(b, p))
 	b.Output(outUnit, unit)
-	target := b.Input(inTarget, onnx.Float, batch, onnx.D(int64(t.width)))
+	target := b.Input(inTarget, onnx.Float, batch, shape.D(int64(t.width)))
 	u := b.ReduceSum(b.Mul(unit, target), []int64{1}, false)
-	ones := b.Expand(b.Scalar(1, u), b.Op("Shape", []onnx.Value{u}))
+	ones := b.Expand(b.Scalar(1, u), b.Op("Shape", []build.Value{u}))
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	d, err := grad.Backward(b, []onnx.Value{u}, []onnx.Value{ones}, []onnx.Value{opened})
+	d, err := grad.Backward(b, []build.Value{u}, []build.Value{ones}, []build.Value{opened})
 	if err != nil {
 		return nil, err
 	}
 	at := d[0]
 	if t.flat && c == nil {
-		at = b.ReshapeTo(at, []onnx.Dim{batch, sequence, width}, inIDs, unit)
+		at = b.ReshapeTo(at, []shape.Dim{batch, sequence, width}, inIDs, unit)
 	}
-	blanks := b.Input(inBlanks, onnx.Int64, onnx.Sym(symBlanks))
+	blanks := b.Input(inBlanks, onnx.Int64, shape.Sym(symBlanks))
 	// Gathered at the end: products of the first layer for one blank alone would be of one
 	// row, see doubleRows.
 	b.Output(outSlopes, b.Gather(at, blanks, 1))
@@ -77,26 +79,26 @@ func openDim(name string, fixed int) onnx.ShapeDim {
 }
 
 // headGraph starts a small graph of its own.
-func headGraph() (*onnx.Builder, error) {
+func headGraph() (*build.Builder, error) {
 	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "prompt"}}
-	return onnx.NewBuilder(m, "gradhop/", nil)
+	return build.New(m, "gradhop/", nil)
 }
 
 // products returns rows·Wᵀ of an input [rows, embed], times k: [rows, value].
-func (e *Prompt) products(b *onnx.Builder, table []float32, k float32) onnx.Value {
+func (e *Prompt) products(b *build.Builder, table []float32, k float32) build.Value {
 	width := int64(e.c.text.embed)
-	rows := b.Input(inHead, onnx.Float, onnx.Sym("rows"), onnx.D(width))
+	rows := b.Input(inHead, onnx.Float, shape.Sym("rows"), shape.D(width))
 	w := b.Weights(onnx.NewFloat("", []int64{int64(e.space.Values), width}, table))
-	return b.Op("Gemm", []onnx.Value{rows, w}, onnx.IntAttr("transB", 1), onnx.FloatAttr("alpha", k))
+	return b.Op("Gemm", []build.Value{rows, w}, onnx.IntAttr("transB", 1), onnx.FloatAttr("alpha", k))
 }
 
 // bySite gives rows of values the shape [chains, blanks, values].
-func (e *Prompt) bySite(b *onnx.Builder, x onnx.Value) onnx.Value {
+func (e *Prompt) bySite(b *build.Builder, x build.Value) build.Value {
 	return b.Reshape(x, b.Ints(-1, int64(e.space.Sites), int64(e.space.Values)))
 }
 
 // allowed takes out what is not allowed.
-func (e *Prompt) allowed(b *onnx.Builder, x onnx.Value) onnx.Value {
+func (e *Prompt) allowed(b *build.Builder, x build.Value) build.Value {
 	s := e.space
 	if len(s.Allowed) == 0 {
 		return x
@@ -122,7 +124,7 @@ func (e *Prompt) tiltGraph() (*onnx.Model, error) {
 		return nil, err
 	}
 	half := e.allowed(b, e.bySite(b, e.products(b, e.table, 0.5)))
-	b.Output(outGrad, b.Op("Softmax", []onnx.Value{half}, onnx.IntAttr("axis", 2)))
+	b.Output(outGrad, b.Op("Softmax", []build.Value{half}, onnx.IntAttr("axis", 2)))
 	return b.Model(), b.Err()
 }
 
@@ -132,9 +134,9 @@ func (e *Prompt) temperGraph() (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := b.Input(inHead, onnx.Float, onnx.Sym("rows"), onnx.D(int64(e.space.Values)))
-	scaled := e.allowed(b, e.bySite(b, b.Mul(g, b.Input(inScale, onnx.Float, onnx.Sym("rows"), onnx.D(1)))))
-	b.Output(outGrad, b.Op("Softmax", []onnx.Value{scaled}, onnx.IntAttr("axis", 2)))
+	g := b.Input(inHead, onnx.Float, shape.Sym("rows"), shape.D(int64(e.space.Values)))
+	scaled := e.allowed(b, e.bySite(b, b.Mul(g, b.Input(inScale, onnx.Float, shape.Sym("rows"), shape.D(1)))))
+	b.Output(outGrad, b.Op("Softmax", []build.Value{scaled}, onnx.IntAttr("axis", 2)))
 	return b.Model(), b.Err()
 }
 
@@ -160,6 +162,6 @@ func (e *Prompt) nearestGraph() (*onnx.Model, error) {
 		}
 	}
 	cosines := e.allowed(b, e.bySite(b, e.products(b, unit, 1)))
-	b.Output(outNearest, b.Op("ArgMax", []onnx.Value{cosines}, onnx.IntAttr("axis", 2), onnx.IntAttr("keepdims", 0)))
+	b.Output(outNearest, b.Op("ArgMax", []build.Value{cosines}, onnx.IntAttr("axis", 2), onnx.IntAttr("keepdims", 0)))
 	return b.Model(), b.Err()
 }

@@ -4,19 +4,22 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // pool is the place where a text tower takes one row of each text, that of its end. No
 // other row of the last layer is read.
 type pool struct {
-	rows onnx.Value // [batch, sequence, width]
-	end  onnx.Value // which of them is taken, a number for each text
-	out  onnx.Value // [batch, width] or [batch, 1, width]
+	rows build.Value // [batch, sequence, width]
+	end  build.Value // which of them is taken, a number for each text
+	out  build.Value // [batch, width] or [batch, 1, width]
 }
 
 // findPool returns the pooling of a tower, or nil where it has none in the form of
 // exporters, or more than one.
-func findPool(b *onnx.Builder) *pool {
+func findPool(b *build.Builder) *pool {
 	var p *pool
 	for _, n := range b.Model().Graph.Nodes {
 		switch q := poolAt(b, n); {
@@ -32,7 +35,7 @@ func findPool(b *onnx.Builder) *pool {
 // pooled returns what result does, computed again from the last layer's rows at the ends
 // of texts alone; what is computed in full already is read by nothing then. Without a
 // known pooling the tower stays as it is.
-func (t *textModel) pooled(b *onnx.Builder, p *pool) onnx.Value {
+func (t *textModel) pooled(b *build.Builder, p *pool) build.Value {
 	if p == nil {
 		return t.result(b, t.out)
 	}
@@ -63,16 +66,16 @@ func (t *textModel) pooled(b *onnx.Builder, p *pool) onnx.Value {
 // row computes the rows that are read. Beside each goes its neighbour: products of a
 // single row a text would be those of a single row for a text alone, see doubleRows.
 // There are two tokens at least.
-func (p *pool) row(b *onnx.Builder) onnx.Value {
-	shape, _ := b.Shape(p.rows)
+func (p *pool) row(b *build.Builder) build.Value {
+	dims, _ := b.Shape(p.rows)
 	one := b.Ints(1)
-	at := b.Refine(b.Cast(b.Reshape(p.end, b.Ints(-1)), onnx.Int64), shape[:1])
-	first := b.Cast(b.Op("Equal", []onnx.Value{at, b.Ints(0)}), onnx.Int64)
+	at := b.Refine(b.Cast(b.Reshape(p.end, b.Ints(-1)), onnx.Int64), dims[:1])
+	first := b.Cast(b.Op("Equal", []build.Value{at, b.Ints(0)}), onnx.Int64)
 	beside := b.Add(b.Sub(at, one), b.Add(first, first)) // the row before, or behind the first
-	both := b.Op("Concat", []onnx.Value{b.Unsqueeze(beside, 1), b.Unsqueeze(at, 1)}, onnx.IntAttr("axis", 1))
-	both = b.Refine(both, []onnx.Dim{shape[0], onnx.D(2)})
+	both := b.Op("Concat", []build.Value{b.Unsqueeze(beside, 1), b.Unsqueeze(at, 1)}, onnx.IntAttr("axis", 1))
+	both = b.Refine(both, []shape.Dim{dims[0], shape.D(2)})
 	b.MarkUnique(both)
-	rows := b.SelectRows(p.rows, 1, onnx.Rows{Index: both, PerBatch: true, Count: onnx.D(2)})
+	rows := rewrite.SelectRows(b, p.rows, 1, rewrite.Rows{Index: both, PerBatch: true, Count: shape.D(2)})
 	second := one // keeps the axis
 	to, _ := b.Shape(p.out)
 	if len(to) == 2 {
@@ -89,7 +92,7 @@ func (p *pool) row(b *onnx.Builder) onnx.Value {
 //	MatMul(sites = e, rows)
 //
 // where e is an ArgMax over the sites of a text.
-func poolAt(b *onnx.Builder, n *onnx.Node) *pool {
+func poolAt(b *build.Builder, n *onnx.Node) *pool {
 	if n.Domain != "" {
 		return nil
 	}
@@ -115,20 +118,20 @@ func poolAt(b *onnx.Builder, n *onnx.Node) *pool {
 		return nil
 	}
 	s := sites{b, rows.Shape[0], rows.Shape[1]}
-	want := []onnx.Dim{s.batch, rows.Shape[2]}
+	want := []shape.Dim{s.batch, rows.Shape[2]}
 	switch n.Op {
 	case "Gather":
-		if !onnx.SameShape(b.Info(n.In(0)).Shape, []onnx.Dim{s.batch.Mul(s.sequence), rows.Shape[2]}) {
+		if !shape.SameShape(b.Info(n.In(0)).Shape, []shape.Dim{s.batch.Mul(s.sequence), rows.Shape[2]}) {
 			return nil
 		}
 		p.end = s.endBeside(n.In(1), "Add", s.sequence)
 	case "GatherND":
-		p.end = s.endBeside(n.In(1), "Concat", onnx.D(1))
+		p.end = s.endBeside(n.In(1), "Concat", shape.D(1))
 	case "MatMul":
 		p.end = s.oneHot(n.In(0))
-		want = []onnx.Dim{s.batch, onnx.D(1), rows.Shape[2]}
+		want = []shape.Dim{s.batch, shape.D(1), rows.Shape[2]}
 	}
-	if p.end == "" || !onnx.SameShape(to.Shape, want) {
+	if p.end == "" || !shape.SameShape(to.Shape, want) {
 		return nil
 	}
 	return p
@@ -136,13 +139,13 @@ func poolAt(b *onnx.Builder, n *onnx.Node) *pool {
 
 // sites reads places in texts out of a graph.
 type sites struct {
-	b               *onnx.Builder
-	batch, sequence onnx.Dim
+	b               *build.Builder
+	batch, sequence shape.Dim
 }
 
 // before returns the node that computes v, whatever changes no more than type and shape
 // put aside; nil for inputs and constants.
-func (s sites) before(v onnx.Value) *onnx.Node {
+func (s sites) before(v build.Value) *onnx.Node {
 	n := s.b.Writer(v)
 	for n != nil && n.Domain == "" && keepsOrder[n.Op] {
 		if t := s.b.Info(n.Out(0)).Type; n.Op == "Cast" && t != onnx.Int64 && t != onnx.Int32 && t != onnx.Float {
@@ -157,20 +160,20 @@ func (s sites) before(v onnx.Value) *onnx.Node {
 }
 
 // end returns v's ArgMax over the sites of each text, or "".
-func (s sites) end(v onnx.Value) onnx.Value {
+func (s sites) end(v build.Value) build.Value {
 	n := s.before(v)
 	if n == nil || n.Op != "ArgMax" {
 		return ""
 	}
 	axis := n.Int("axis", 0)
-	if x := s.b.Info(n.In(0)); axis != 1 && axis != -1 || x.Rank() != 2 || !onnx.SameShape(x.Shape, []onnx.Dim{s.batch, s.sequence}) {
+	if x := s.b.Info(n.In(0)); axis != 1 && axis != -1 || x.Rank() != 2 || !shape.SameShape(x.Shape, []shape.Dim{s.batch, s.sequence}) {
 		return ""
 	}
 	return n.Out(0)
 }
 
 // endBeside returns the end that v joins by op to the number of its text times step.
-func (s sites) endBeside(v onnx.Value, op string, step onnx.Dim) onnx.Value {
+func (s sites) endBeside(v build.Value, op string, step shape.Dim) build.Value {
 	n := s.b.Writer(v)
 	if n == nil || n.Domain != "" || n.Op != op || len(n.Inputs) != 2 {
 		return ""
@@ -189,9 +192,9 @@ func (s sites) endBeside(v onnx.Value, op string, step onnx.Dim) onnx.Value {
 }
 
 // oneHot returns the end that v has its one at, [batch, 1, sequence].
-func (s sites) oneHot(v onnx.Value) onnx.Value {
+func (s sites) oneHot(v build.Value) build.Value {
 	n := s.before(v)
-	if n == nil || n.Op != "Equal" || !onnx.SameShape(s.b.Info(v).Shape, []onnx.Dim{s.batch, onnx.D(1), s.sequence}) {
+	if n == nil || n.Op != "Equal" || !shape.SameShape(s.b.Info(v).Shape, []shape.Dim{s.batch, shape.D(1), s.sequence}) {
 		return ""
 	}
 	for i := range 2 {
@@ -199,7 +202,7 @@ func (s sites) oneHot(v onnx.Value) onnx.Value {
 		if site.Rank() < 1 || !site.Shape[site.Rank()-1].Equal(s.sequence) || end.Rank() < 2 || !end.Shape[end.Rank()-1].Is(1) {
 			continue
 		}
-		if s.counts(n.In(i), s.sequence, onnx.D(1)) {
+		if s.counts(n.In(i), s.sequence, shape.D(1)) {
 			return s.end(n.In(1 - i))
 		}
 	}
@@ -207,25 +210,25 @@ func (s sites) oneHot(v onnx.Value) onnx.Value {
 }
 
 // counts reports whether v is 0, step, 2·step and so on, n numbers.
-func (s sites) counts(v onnx.Value, n, step onnx.Dim) bool {
+func (s sites) counts(v build.Value, n, step shape.Dim) bool {
 	if list := s.b.Info(v).Ints; list != nil {
 		for i, d := range list {
-			if !d.Equal(step.Mul(onnx.D(int64(i)))) {
+			if !d.Equal(step.Mul(shape.D(int64(i)))) {
 				return false
 			}
 		}
 		return n.Is(int64(len(list)))
 	}
-	is := func(v onnx.Value, d onnx.Dim) bool { i := s.b.Info(v); return len(i.Ints) == 1 && i.Ints[0].Equal(d) }
+	is := func(v build.Value, d shape.Dim) bool { i := s.b.Info(v); return len(i.Ints) == 1 && i.Ints[0].Equal(d) }
 	w := s.before(v)
 	switch {
 	case w == nil:
 		return false
 	case w.Op == "Range":
 		to := s.b.Info(w.Out(0))
-		return step.Is(1) && is(w.In(0), onnx.D(0)) && is(w.In(2), step) && to.Rank() == 1 && to.Shape[0].Equal(n)
+		return step.Is(1) && is(w.In(0), shape.D(0)) && is(w.In(2), step) && to.Rank() == 1 && to.Shape[0].Equal(n)
 	case w.Op == "Mul":
-		return is(w.In(1), step) && s.counts(w.In(0), n, onnx.D(1)) || is(w.In(0), step) && s.counts(w.In(1), n, onnx.D(1))
+		return is(w.In(1), step) && s.counts(w.In(0), n, shape.D(1)) || is(w.In(0), step) && s.counts(w.In(1), n, shape.D(1))
 	}
 	return false
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // poolCLIP opens a model of testdata, its text tower alone.
@@ -31,7 +32,7 @@ func products(tb testing.TB, m *onnx.Model, err error) (two, all int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	vals, err := onnx.Infer(m)
+	vals, err := shape.Infer(m)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 package clip
 
-import "github.com/gradhop/gradhop/onnx"
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
 
 // Where the runtime does not prepack weights (ort.Options.LowMemory), its kernel for a
 // matrix of one row adds up in another order than that for more. A chain alone would come
@@ -9,8 +12,8 @@ import "github.com/gradhop/gradhop/onnx"
 // projection there is one row for all the tokens of a text.
 
 // doubleRows doubles the rows of products [batch, n]·[n, m] with a constant matrix.
-func doubleRows(m *onnx.Model, batch onnx.Dim) error {
-	vals, err := onnx.Infer(m)
+func doubleRows(m *onnx.Model, batch shape.Dim) error {
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return err
 	}
@@ -43,7 +46,7 @@ func doubleRows(m *onnx.Model, batch onnx.Dim) error {
 }
 
 // oneRow reports whether n is a product of one row a chain with a matrix.
-func oneRow(n *onnx.Node, vals onnx.Values, batch onnx.Dim) bool {
+func oneRow(n *onnx.Node, vals shape.Values, batch shape.Dim) bool {
 	if n.Domain != "" || n.Op != "MatMul" && n.Op != "Gemm" || n.Op == "Gemm" && n.Int("transA", 0) != 0 {
 		return false
 	}

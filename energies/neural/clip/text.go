@@ -7,16 +7,18 @@ import (
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // textModel is the text tower.
 type textModel struct {
 	*tower
-	length   int        // tokens of every text where the file fixes them, else 0
-	longest  int        // tokens of the longest text, 0 where it is not known
-	embedded onnx.Value // rows of the token table: [batch, sequence, embed], or [batch·sequence, embed]
-	flat     bool       // the second form
+	length   int         // tokens of every text where the file fixes them, else 0
+	longest  int         // tokens of the longest text, 0 where it is not known
+	embedded build.Value // rows of the token table: [batch, sequence, embed], or [batch·sequence, embed]
+	flat     bool        // the second form
 	embed    int
 	vocab    int
 }
@@ -56,10 +58,10 @@ func (t *textModel) layOut() error {
 	if size > mostRewritten {
 		return nil
 	}
-	if err := onnx.MergeProducts(t.model); err != nil {
+	if err := rewrite.MergeProducts(t.model); err != nil {
 		return err
 	}
-	return onnx.PadHidden(t.model)
+	return rewrite.PadHidden(t.model)
 }
 
 // inputs checks the inputs of the text tower.
@@ -100,7 +102,7 @@ func (t *textModel) tokens(n int) int { return max(n, t.length, 2) }
 // unit returns the graph with its output, divided by its length, as gradhop/unit.
 func (t *textModel) unit() (*onnx.Model, error) {
 	m := t.model.Clone()
-	b, err := onnx.NewBuilder(m, "gradhop/", nil)
+	b, err := build.New(m, "gradhop/", nil)
 	if err != nil {
 		return nil, err
 	}

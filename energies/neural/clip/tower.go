@@ -5,6 +5,9 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 const (
@@ -38,10 +41,10 @@ type tower struct {
 func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, error) {
 	w := &tower{kind: kind, file: m.Path, model: m.Clone()}
 	g := w.model.Graph
-	if err := onnx.Inline(w.model); err != nil {
+	if err := rewrite.Inline(w.model); err != nil {
 		return nil, err
 	}
-	onnx.Sort(w.model)
+	rewrite.Sort(w.model)
 	if err := w.output(); err != nil {
 		return nil, err
 	}
@@ -51,12 +54,12 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 	}
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return constant[v.Name] })
 	have := session.Signature(g)
-	onnx.Prune(g)
+	rewrite.Prune(g)
 	dropUnread(g)
-	if _, err := onnx.WidenFloat16(w.model); err != nil {
+	if _, err := rewrite.WidenFloat16(w.model); err != nil {
 		return nil, err
 	}
-	if err := onnx.Upgrade(w.model, 18); err != nil {
+	if err := rewrite.Upgrade(w.model, 18); err != nil {
 		return nil, err
 	}
 	if err := check(w); err != nil {
@@ -65,11 +68,11 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 		}
 		return nil, err
 	}
-	if err := onnx.Simplify(w.model); err != nil {
+	if err := rewrite.Simplify(w.model); err != nil {
 		return nil, err
 	}
 	w.alone = session.MixesRows(g)
-	vals, err := onnx.Infer(w.model)
+	vals, err := shape.Infer(w.model)
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +157,11 @@ func readNames(g *onnx.Graph, names map[string]bool) {
 }
 
 // symbol is the dimension of a name, or the number that it is fixed to.
-func symbol(name string, fixed int) onnx.Dim {
+func symbol(name string, fixed int) shape.Dim {
 	if fixed > 0 {
-		return onnx.D(int64(fixed))
+		return shape.D(int64(fixed))
 	}
-	return onnx.Sym(name)
+	return shape.Sym(name)
 }
 
 // rows returns how many rows go into a run that has n of them.
@@ -172,7 +175,7 @@ func (w *tower) rows(n int) int {
 // unit returns the graph with its output, divided by its length, as gradhop/unit.
 func (w *tower) unit() (*onnx.Model, error) {
 	m := w.model.Clone()
-	b, err := onnx.NewBuilder(m, "gradhop/", nil)
+	b, err := build.New(m, "gradhop/", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -183,25 +186,25 @@ func (w *tower) unit() (*onnx.Model, error) {
 
 // result returns v, which is the tower's output, with the shape that it has:
 // [batch, width].
-func (w *tower) result(b *onnx.Builder, v onnx.Value) onnx.Value {
-	return b.Refine(v, []onnx.Dim{symbol(symBatch, w.batch), onnx.D(int64(w.width))})
+func (w *tower) result(b *build.Builder, v build.Value) build.Value {
+	return b.Refine(v, []shape.Dim{symbol(symBatch, w.batch), shape.D(int64(w.width))})
 }
 
 // outUnit is the output for vectors of length one.
 const outUnit = "gradhop/unit"
 
 // unitRows divides rows by their lengths.
-func unitRows(b *onnx.Builder, x onnx.Value) onnx.Value {
-	return b.Div(x, b.Op("Sqrt", []onnx.Value{b.ReduceSum(b.Mul(x, x), []int64{1}, true)}))
+func unitRows(b *build.Builder, x build.Value) build.Value {
+	return b.Div(x, b.Op("Sqrt", []build.Value{b.ReduceSum(b.Mul(x, x), []int64{1}, true)}))
 }
 
 // finish returns the model under construction without what no output needs.
-func finish(b *onnx.Builder, batch onnx.Dim) (*onnx.Model, error) {
+func finish(b *build.Builder, batch shape.Dim) (*onnx.Model, error) {
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
 	m := b.Model()
-	onnx.Prune(m.Graph)
+	rewrite.Prune(m.Graph)
 	if err := doubleRows(m, batch); err != nil {
 		return nil, err
 	}

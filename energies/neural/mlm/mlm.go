@@ -9,6 +9,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // Form is the energy made from a masked language model.
@@ -140,17 +141,17 @@ func New(m *onnx.Model, o Options) (*Model, error) {
 		return nil, err
 	}
 	m = m.Clone()
-	onnx.Sort(m)
-	if _, err := onnx.WidenFloat16(m); err != nil {
+	rewrite.Sort(m)
+	if _, err := rewrite.WidenFloat16(m); err != nil {
 		return nil, err
 	}
-	if err := onnx.Upgrade(m, 18); err != nil {
+	if err := rewrite.Upgrade(m, 18); err != nil {
 		return nil, err
 	}
 	if err := checkInterface(m); err != nil {
 		return nil, err
 	}
-	if err := onnx.Simplify(m); err != nil {
+	if err := rewrite.Simplify(m); err != nil {
 		return nil, err
 	}
 	p, vocab, err := findParts(m)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // InterfaceError reports a model whose inputs or outputs are not those of a masked
@@ -78,13 +80,13 @@ func (e *FixedShapeError) Error() string {
 
 // parts are the places of the graph that the rewriting needs.
 type parts struct {
-	embedded onnx.Value // output of the word embedding's Gather, [batch, sequence, width]
-	table    onnx.Value // the table it reads, [vocabulary, width]
+	embedded build.Value // output of the word embedding's Gather, [batch, sequence, width]
+	table    build.Value // the table it reads, [vocabulary, width]
 }
 
 // findParts finds the word embedding: the Gather that input_ids index.
 func findParts(m *onnx.Model) (parts, int, error) {
-	vals, err := onnx.Infer(m)
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return parts{}, 0, err
 	}

@@ -2,7 +2,10 @@ package mlm
 
 import (
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Names of the inputs that the rewritten graph has beside the model's own.
@@ -18,15 +21,15 @@ const (
 
 // graph is a rewriting under way.
 type graph struct {
-	*onnx.Builder
+	*build.Builder
 	m      *Model
 	part   parts
-	words  onnx.Value // [chains, blanks]
-	blanks onnx.Value // [blanks]
-	hidden onnx.Value // input of the decoder at the rows, [chains·blanks, width]
-	scores onnx.Value // logits at the blanks, [chains·blanks, vocabulary]
-	terms  onnx.Value // log-probabilities, or the logits again
-	site   onnx.Value // terms at the current words
+	words  build.Value // [chains, blanks]
+	blanks build.Value // [blanks]
+	hidden build.Value // input of the decoder at the rows, [chains·blanks, width]
+	scores build.Value // logits at the blanks, [chains·blanks, vocabulary]
+	terms  build.Value // log-probabilities, or the logits again
+	site   build.Value // terms at the current words
 }
 
 // rewrite returns the graph for a product, with a batch, a length and a number of
@@ -37,18 +40,18 @@ func (m *Model) rewrite(p product) (*onnx.Model, error) {
 		zeroMasked(model, m.part, m.opts.MaskID)
 	}
 	perSite := m.opts.Form != MRF || p == conditional
-	batch := onnx.Sym("chains")
+	batch := shape.Sym("chains")
 	if perSite {
-		batch = batch.Mul(onnx.Sym("blanks"))
+		batch = batch.Mul(shape.Sym("blanks"))
 	}
-	marks := map[onnx.Value]onnx.Mark{}
+	marks := map[build.Value]build.Mark{}
 	if p == withGrad || p == withTilt {
 		var err error
 		if marks, err = grad.Compose(model); err != nil {
 			return nil, err
 		}
 	}
-	b, err := onnx.NewBuilder(model, "gradhop/", map[string]onnx.Dim{symBatch: batch})
+	b, err := build.New(model, "gradhop/", map[string]shape.Dim{symBatch: batch})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +76,7 @@ func (m *Model) rewrite(p product) (*onnx.Model, error) {
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	onnx.Prune(model.Graph)
+	rewrite.Prune(model.Graph)
 	pruneInputs(model.Graph)
 	return model, nil
 }
@@ -108,32 +111,32 @@ func zeroMasked(model *onnx.Model, part parts, mask int32) {
 
 // head restricts the logits to the rows that are read and forms the terms of U.
 func (g *graph) head(perSite bool, p product) {
-	g.words = g.Input(inWords, onnx.Int64, onnx.Sym("chains"), onnx.Sym("blanks"))
-	var rows onnx.Rows
+	g.words = g.Input(inWords, onnx.Int64, shape.Sym("chains"), shape.Sym("blanks"))
+	var rows rewrite.Rows
 	if perSite {
-		v := g.Input(inRows, onnx.Int64, onnx.Sym("chains").Mul(onnx.Sym("blanks")), onnx.D(1))
+		v := g.Input(inRows, onnx.Int64, shape.Sym("chains").Mul(shape.Sym("blanks")), shape.D(1))
 		g.MarkUnique(v)
-		rows = onnx.Rows{Index: v, PerBatch: true, Count: onnx.D(1)}
+		rows = rewrite.Rows{Index: v, PerBatch: true, Count: shape.D(1)}
 	} else {
-		g.blanks = g.Input(inBlanks, onnx.Int64, onnx.Sym("blanks"))
+		g.blanks = g.Input(inBlanks, onnx.Int64, shape.Sym("blanks"))
 		g.MarkUnique(g.blanks)
-		rows = onnx.Rows{Index: g.blanks, Count: onnx.Sym("blanks")}
+		rows = rewrite.Rows{Index: g.blanks, Count: shape.Sym("blanks")}
 	}
-	logits := g.SelectRows(outName, 1, rows)
+	logits := rewrite.SelectRows(g.Builder, outName, 1, rows)
 	g.scores = g.Reshape(logits, g.Ints(-1, int64(g.m.vocab)))
 	g.hidden = logits
 	g.terms = g.scores
 	if g.m.opts.Form == PLL || p == conditional {
-		g.terms = g.Op("LogSoftmax", []onnx.Value{g.scores}, onnx.IntAttr("axis", 1))
+		g.terms = g.Op("LogSoftmax", []build.Value{g.scores}, onnx.IntAttr("axis", 1))
 	}
 	column := g.Reshape(g.words, g.Ints(-1, 1))
-	picked := g.Op("GatherElements", []onnx.Value{g.terms, column}, onnx.IntAttr("axis", 1))
-	g.site = g.ReshapeTo(picked, []onnx.Dim{onnx.Sym("chains"), onnx.Sym("blanks")}, g.words)
+	picked := g.Op("GatherElements", []build.Value{g.terms, column}, onnx.IntAttr("axis", 1))
+	g.site = g.ReshapeTo(picked, []shape.Dim{shape.Sym("chains"), shape.Sym("blanks")}, g.words)
 }
 
 // gradient returns ∂U/∂onehot [chains, blanks, vocabulary], or the softmax of half
 // of it, of U divided by the temperature.
-func (g *graph) gradient(perSite bool, p product) onnx.Value {
+func (g *graph) gradient(perSite bool, p product) build.Value {
 	scale := 1 / g.m.opts.Temperature
 	direct := g.terms
 	if p == withTilt {
@@ -145,39 +148,39 @@ func (g *graph) gradient(perSite bool, p product) onnx.Value {
 		d := g.Scale(g.embeddingGradient(perSite), scale)
 		out = g.Add(out, g.MatMul(d, g.SwapLast(g.part.table)))
 	}
-	full := []onnx.Dim{onnx.Sym("chains"), onnx.Sym("blanks"), onnx.D(int64(g.m.vocab))}
+	full := []shape.Dim{shape.Sym("chains"), shape.Sym("blanks"), shape.D(int64(g.m.vocab))}
 	out = g.ReshapeTo(out, full, g.words)
 	if p == withTilt {
-		bias := g.Input(inBias, onnx.Float, onnx.Sym("lists"), onnx.D(int64(g.m.vocab)))
-		out = g.Op("Softmax", []onnx.Value{g.Add(out, bias)}, onnx.IntAttr("axis", 2))
+		bias := g.Input(inBias, onnx.Float, shape.Sym("lists"), shape.D(int64(g.m.vocab)))
+		out = g.Op("Softmax", []build.Value{g.Add(out, bias)}, onnx.IntAttr("axis", 2))
 	}
 	return out
 }
 
 // embeddingGradient returns the sum of ∂U/∂embedding over the sequences in which
 // each blank is filled, [chains·blanks, width].
-func (g *graph) embeddingGradient(perSite bool) onnx.Value {
+func (g *graph) embeddingGradient(perSite bool) build.Value {
 	outs, seeds := g.seed()
-	d, err := grad.Backward(g.Builder, outs, seeds, []onnx.Value{g.part.embedded})
+	d, err := grad.Backward(g.Builder, outs, seeds, []build.Value{g.part.embedded})
 	if err != nil {
 		g.Fail(err)
 		return ""
 	}
 	if g.blanks == "" {
-		g.blanks = g.Input(inBlanks, onnx.Int64, onnx.Sym("blanks"))
+		g.blanks = g.Input(inBlanks, onnx.Int64, shape.Sym("blanks"))
 		g.MarkUnique(g.blanks)
 	}
-	at := g.SelectRows(d[0], 1, onnx.Rows{Index: g.blanks, Count: onnx.Sym("blanks")}, g.site, g.terms, g.scores)
-	shape, _ := g.Shape(at)
+	at := rewrite.SelectRows(g.Builder, d[0], 1, rewrite.Rows{Index: g.blanks, Count: shape.Sym("blanks")}, g.site, g.terms, g.scores)
+	dims, _ := g.Shape(at)
 	if g.Err() != nil {
 		return ""
 	}
-	width := shape[len(shape)-1]
+	width := dims[len(dims)-1]
 	n, _ := width.Const()
 	if perSite {
 		// Sequence (chain, i) has blank i masked: its own embedding takes no part.
-		others := g.Input(inOthers, onnx.Float, onnx.Sym("blanks"), onnx.Sym("blanks"))
-		four := []onnx.Dim{onnx.Sym("chains"), onnx.Sym("blanks"), onnx.Sym("blanks"), width}
+		others := g.Input(inOthers, onnx.Float, shape.Sym("blanks"), shape.Sym("blanks"))
+		four := []shape.Dim{shape.Sym("chains"), shape.Sym("blanks"), shape.Sym("blanks"), width}
 		at = g.Mul(g.Reshape(at, g.DynamicShape(four, g.words, at)), g.Unsqueeze(others, 2))
 		at = g.ReduceSum(at, []int64{1}, false)
 	}
@@ -188,25 +191,25 @@ func (g *graph) embeddingGradient(perSite bool) onnx.Value {
 // to them, from which the backward pass starts. Where the decoder is a product
 // with a constant matrix W, that is its input h: ∂U/∂h = W[word] - softmax·W, which
 // needs no tensor of zeros and ones the size of the vocabulary.
-func (g *graph) seed() (outs, seeds []onnx.Value) {
+func (g *graph) seed() (outs, seeds []build.Value) {
 	h, w := g.decoder()
 	if h == "" {
 		ones := g.Add(g.Mul(g.site, g.Scalar(0, g.site)), g.Scalar(1, g.site))
-		return []onnx.Value{g.site}, []onnx.Value{ones}
+		return []build.Value{g.site}, []build.Value{ones}
 	}
 	flat := g.Reshape(g.words, g.Ints(-1))
 	d := g.Gather(g.SwapLast(w), flat, 0)
 	if g.m.opts.Form == PLL {
-		p := g.Op("Softmax", []onnx.Value{g.scores}, onnx.IntAttr("axis", 1))
+		p := g.Op("Softmax", []build.Value{g.scores}, onnx.IntAttr("axis", 1))
 		d = g.Sub(d, g.MatMul(p, g.SwapLast(w)))
 	}
 	shape, _ := g.Shape(h)
-	return []onnx.Value{h}, []onnx.Value{g.ReshapeTo(d, shape, h)}
+	return []build.Value{h}, []build.Value{g.ReshapeTo(d, shape, h)}
 }
 
 // decoder finds h and W of logits = h·W (+ bias) with W [width, vocabulary]
 // computed from constants, or returns "".
-func (g *graph) decoder() (h, w onnx.Value) {
+func (g *graph) decoder() (h, w build.Value) {
 	v := g.hidden
 	for range 3 {
 		n := g.Writer(v)

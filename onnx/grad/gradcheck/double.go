@@ -5,15 +5,17 @@ import (
 	"sync"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // double turns m into float64, in place, and writes operators for which the runtime
 // has no float64 kernel by others.
 func (c *checker) double(m *onnx.Model) error {
-	if _, err := onnx.WidenDouble(m); err != nil {
+	if _, err := rewrite.WidenDouble(m); err != nil {
 		return err
 	}
-	vals, err := onnx.Infer(m)
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return err
 	}
@@ -34,48 +36,48 @@ func (c *checker) double(m *onnx.Model) error {
 // written writes an operator by others, or returns false where it cannot. The
 // activations are ReLU's kin: kernels of the runtime's are float32 only, and the
 // standard's own definitions are used by it in old operator sets alone.
-var written = map[string]func(e *emitter, n *onnx.Node, vals onnx.Values) bool{
+var written = map[string]func(e *emitter, n *onnx.Node, vals shape.Values) bool{
 	"Erf": erf, "Mean": mean, "GlobalAveragePool": globalAverage, "OneHot": oneHot, "Resize": resize, "Conv": conv, "ConvTranspose": convTranspose, "AveragePool": averagePool, "InstanceNormalization": instanceNorm,
-	"Softplus": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"Softplus": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.softplus(n.Outputs[0], n.Inputs[0])
 		return true
 	},
-	"Softsign": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"Softsign": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.node("Div", n.Outputs[0], n.Inputs[0], e.node("Add", "", e.node("Abs", "", n.Inputs[0]), e.number(1)))
 		return true
 	},
-	"Mish": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"Mish": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.node("Mul", n.Outputs[0], n.Inputs[0], e.node("Tanh", "", e.softplus("", n.Inputs[0])))
 		return true
 	},
-	"LeakyRelu": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"LeakyRelu": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.branches(n, e.node("Mul", "", n.Inputs[0], e.number(float64(n.Float("alpha", 0.01)))), n.Inputs[0])
 		return true
 	},
-	"Elu": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"Elu": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.branches(n, e.elu(n.Inputs[0], float64(n.Float("alpha", 1))), n.Inputs[0])
 		return true
 	},
-	"Selu": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"Selu": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		gamma := float64(n.Float("gamma", 1.05070102214813232421875))
 		e.branches(n, e.elu(n.Inputs[0], gamma*float64(n.Float("alpha", 1.67326319217681884765625))), e.node("Mul", "", n.Inputs[0], e.number(gamma)))
 		return true
 	},
 	// Left as it is, x·Sigmoid(x) becomes a fused operator that is float32 only.
-	"Sigmoid": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"Sigmoid": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.node("Div", n.Outputs[0], e.number(1), e.node("Add", "", e.number(1), e.node("Exp", "", e.node("Neg", "", n.Inputs[0]))))
 		return true
 	},
-	"Celu": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"Celu": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		alpha := float64(n.Float("alpha", 1))
 		e.branches(n, e.elu(e.node("Div", "", n.Inputs[0], e.number(alpha)), alpha), n.Inputs[0])
 		return true
 	},
-	"HardSigmoid": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"HardSigmoid": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.hardSigmoid(n.Outputs[0], n.Inputs[0], float64(n.Float("alpha", 0.2)), float64(n.Float("beta", 0.5)))
 		return true
 	},
-	"HardSwish": func(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+	"HardSwish": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.node("Mul", n.Outputs[0], n.Inputs[0], e.hardSigmoid("", n.Inputs[0], 1.0/6, 0.5))
 		return true
 	},
@@ -107,13 +109,13 @@ func (e *emitter) hardSigmoid(out, x string, alpha, beta float64) string {
 	return e.node("Max", out, e.node("Min", "", line, e.number(1)), e.number(0))
 }
 
-func mean(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+func mean(e *emitter, n *onnx.Node, _ shape.Values) bool {
 	e.node("Div", n.Outputs[0], e.node("Sum", "", n.Inputs...), e.number(float64(len(n.Inputs))))
 	return true
 }
 
 // oneHot is off + (on - off)·OneHot of float32 ones.
-func oneHot(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+func oneHot(e *emitter, n *onnx.Node, _ shape.Values) bool {
 	ones := e.constant(onnx.NewFloat("", []int64{2}, []float32{0, 1}))
 	hot := e.with("OneHot", "", n.Attrs, n.Inputs[0], n.Inputs[1], ones)
 	hot = e.with("Cast", "", []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Double))}, hot)
@@ -154,7 +156,7 @@ var erfSeries = sync.OnceValue(func() []float64 {
 })
 
 // erf is sign(x)·(1 - erfc(|x|)), the series by Clenshaw's recurrence.
-func erf(e *emitter, n *onnx.Node, _ onnx.Values) bool {
+func erf(e *emitter, n *onnx.Node, _ shape.Values) bool {
 	z := e.node("Min", "", e.node("Abs", "", n.Inputs[0]), e.number(erfEnd))
 	t := e.node("Div", "", e.number(2), e.node("Add", "", z, e.number(2)))
 	low := 2 / (2 + erfEnd)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Convolutions and poolings have kernels in float32 only. In float64 they are
@@ -11,7 +12,7 @@ import (
 // known.
 
 // fixed returns dimensions that are numbers.
-func fixed(i *onnx.Info) ([]int64, bool) {
+func fixed(i *shape.Info) ([]int64, bool) {
 	if i == nil || !i.Known {
 		return nil, false
 	}
@@ -28,7 +29,7 @@ func fixed(i *onnx.Info) ([]int64, bool) {
 
 // columns returns [N, C, K, P]: for each of P windows the K entries that it covers.
 // x of shape [N, C, size...] gets begin and end zeros on each spatial axis first.
-func (e *emitter) columns(x string, shape []int64, ws []onnx.Window, out []int64) string {
+func (e *emitter) columns(x string, shape []int64, ws []shape.Window, out []int64) string {
 	rank := len(shape)
 	pads := make([]int64, 2*rank)
 	for i, w := range ws {
@@ -78,8 +79,8 @@ func (e *emitter) multiply(n *onnx.Node, cols, weights string, batch, groups, in
 }
 
 // windows returns the windows of n and how many fit on each axis.
-func windows(n *onnx.Node, x, weights []onnx.Dim) (ws []onnx.Window, out []int64, ok bool) {
-	ws, ok, err := onnx.Windows(n, x, weights)
+func windows(n *onnx.Node, x, weights []shape.Dim) (ws []shape.Window, out []int64, ok bool) {
+	ws, ok, err := shape.Windows(n, x, weights)
 	if err != nil || !ok {
 		return nil, nil, false
 	}
@@ -94,7 +95,7 @@ func windows(n *onnx.Node, x, weights []onnx.Dim) (ws []onnx.Window, out []int64
 	return ws, out, true
 }
 
-func conv(e *emitter, n *onnx.Node, vals onnx.Values) bool {
+func conv(e *emitter, n *onnx.Node, vals shape.Values) bool {
 	x, okX := fixed(vals[n.In(0)])
 	w, okW := fixed(vals[n.In(1)])
 	if !okX || !okW {
@@ -111,25 +112,25 @@ func conv(e *emitter, n *onnx.Node, vals onnx.Values) bool {
 
 // convTranspose spreads the input by its strides and slides the kernel, turned round,
 // over it.
-func convTranspose(e *emitter, n *onnx.Node, vals onnx.Values) bool {
+func convTranspose(e *emitter, n *onnx.Node, vals shape.Values) bool {
 	x, okX := fixed(vals[n.In(0)])
 	w, okW := fixed(vals[n.In(1)])
 	if !okX || !okW {
 		return false
 	}
-	ts, err := onnx.Transposes(n, vals[n.In(0)].Shape, vals[n.In(1)].Shape)
+	ts, err := shape.Transposes(n, vals[n.In(0)].Shape, vals[n.In(1)].Shape)
 	if err != nil || ts == nil {
 		return false
 	}
 	g, spatial := n.Int("group", 1), len(ts)
 	apart, pads := []int64{x[0], x[1]}, make([]int64, 2*(2+2*spatial))
 	spread := []int64{x[0], x[1]}
-	ws, out := make([]onnx.Window, spatial), make([]int64, spatial)
+	ws, out := make([]shape.Window, spatial), make([]int64, spatial)
 	for i, t := range ts {
 		apart = append(apart, x[2+i], 1)
 		pads[len(pads)/2+3+2*i] = t.Stride - 1
 		spread = append(spread, x[2+i]*t.Stride)
-		ws[i] = onnx.Window{Kernel: t.Kernel, Stride: 1, Dilation: t.Dilation, Begin: t.Extent() - 1 - t.Begin}
+		ws[i] = shape.Window{Kernel: t.Kernel, Stride: 1, Dilation: t.Dilation, Begin: t.Extent() - 1 - t.Begin}
 		size, ok := t.Size.Const()
 		if !ok {
 			return false
@@ -146,7 +147,7 @@ func convTranspose(e *emitter, n *onnx.Node, vals onnx.Values) bool {
 	return true
 }
 
-func averagePool(e *emitter, n *onnx.Node, vals onnx.Values) bool {
+func averagePool(e *emitter, n *onnx.Node, vals shape.Values) bool {
 	x, ok := fixed(vals[n.In(0)])
 	if !ok || len(n.Outputs) > 1 {
 		return false
@@ -180,7 +181,7 @@ func averagePool(e *emitter, n *onnx.Node, vals onnx.Values) bool {
 	return true
 }
 
-func globalAverage(e *emitter, n *onnx.Node, vals onnx.Values) bool {
+func globalAverage(e *emitter, n *onnx.Node, vals shape.Values) bool {
 	x := vals[n.In(0)]
 	if !x.Known || len(x.Shape) < 3 {
 		return false
@@ -189,7 +190,7 @@ func globalAverage(e *emitter, n *onnx.Node, vals onnx.Values) bool {
 	return true
 }
 
-func instanceNorm(e *emitter, n *onnx.Node, vals onnx.Values) bool {
+func instanceNorm(e *emitter, n *onnx.Node, vals shape.Values) bool {
 	x, ok := fixed(vals[n.In(0)])
 	if !ok || len(x) < 3 {
 		return false

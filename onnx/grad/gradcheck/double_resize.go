@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // resize multiplies with a matrix along each axis whose size changes. The matrices
 // are what the runtime's own float32 kernel makes of the unit vectors.
-func resize(e *emitter, n *onnx.Node, vals onnx.Values) bool {
+func resize(e *emitter, n *onnx.Node, vals shape.Values) bool {
 	x, okX := fixed(vals[n.In(0)])
 	y, okY := fixed(vals[n.Out(0)])
 	policy := n.Str("keep_aspect_ratio_policy", "stretch")

@@ -6,16 +6,19 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
 	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // forms are nodes of every operator that is written by others in float64.
-func forms(g *gradtest.Gen) map[string][]onnx.Value {
-	s := func(v ...int64) []onnx.Dim { return onnx.Dims(v...) }
+func forms(g *gradtest.Gen) map[string][]build.Value {
+	s := func(v ...int64) []shape.Dim { return shape.Dims(v...) }
 	x := g.Float(s(2, 4, 7, 6), g.Signed)
 	ints := onnx.IntsAttr
-	one := func(op string, attrs ...*onnx.Attribute) onnx.Value { return g.Op(op, []onnx.Value{x}, attrs...) }
+	one := func(op string, attrs ...*onnx.Attribute) build.Value { return g.Op(op, []build.Value{x}, attrs...) }
 	w := g.Float(s(6, 2, 3, 2), g.Signed)
 	wt := g.Float(s(4, 3, 3, 2), g.Signed)
 	bias := g.Float(s(6), g.Signed)
@@ -24,26 +27,26 @@ func forms(g *gradtest.Gen) map[string][]onnx.Value {
 	cube := g.Float(s(1, 1, 4, 5, 4), g.Signed)
 	small := g.Const(onnx.NewFloat("", []int64{4}, []float32{1, 1, 2.5, 0.5}))
 	str := onnx.StringAttr
-	return map[string][]onnx.Value{
-		"Erf": {one("Erf"), g.Op("Erf", []onnx.Value{g.Scale(x, 9)})}, "Softplus": {one("Softplus")}, "Softsign": {one("Softsign")},
+	return map[string][]build.Value{
+		"Erf": {one("Erf"), g.Op("Erf", []build.Value{g.Scale(x, 9)})}, "Softplus": {one("Softplus")}, "Softsign": {one("Softsign")},
 		"Mish": {one("Mish")}, "LeakyRelu": {one("LeakyRelu"), one("LeakyRelu", onnx.FloatAttr("alpha", 0.3))},
 		"Elu": {one("Elu", onnx.FloatAttr("alpha", 0.7))}, "Selu": {one("Selu")}, "Celu": {one("Celu", onnx.FloatAttr("alpha", 0.7)), one("Celu")},
 		"HardSigmoid": {one("HardSigmoid"), one("HardSigmoid", onnx.FloatAttr("alpha", 0.4))}, "HardSwish": {one("HardSwish")}, "Sigmoid": {one("Sigmoid")},
-		"Mean":                  {g.Op("Mean", []onnx.Value{x, g.Op("Exp", []onnx.Value{x}), g.Float(s(6), g.Signed)})},
+		"Mean":                  {g.Op("Mean", []build.Value{x, g.Op("Exp", []build.Value{x}), g.Float(s(6), g.Signed)})},
 		"GlobalAveragePool":     {one("GlobalAveragePool")},
-		"InstanceNormalization": {g.Op("InstanceNormalization", []onnx.Value{x, channel, channel}, onnx.FloatAttr("epsilon", 1e-2))},
-		"OneHot": {g.Op("OneHot", []onnx.Value{g.Const(onnx.NewInt64("", []int64{3}, []int64{0, 2, -1})), g.Ints(4),
+		"InstanceNormalization": {g.Op("InstanceNormalization", []build.Value{x, channel, channel}, onnx.FloatAttr("epsilon", 1e-2))},
+		"OneHot": {g.Op("OneHot", []build.Value{g.Const(onnx.NewInt64("", []int64{3}, []int64{0, 2, -1})), g.Ints(4),
 			g.Const(onnx.NewFloat("", []int64{2}, []float32{-1, 3}))}, onnx.IntAttr("axis", 0))},
 		"Conv": {
-			g.Op("Conv", []onnx.Value{x, w, bias}, onnx.IntAttr("group", 2), ints("strides", 2, 1), ints("dilations", 1, 2), ints("pads", 1, 0, 2, 3)),
-			g.Op("Conv", []onnx.Value{x, w}, onnx.IntAttr("group", 2), str("auto_pad", "SAME_UPPER")),
-			g.Op("Conv", []onnx.Value{line, g.Float(s(3, 2, 4), g.Signed)}),
-			g.Op("Conv", []onnx.Value{cube, g.Float(s(2, 1, 2, 2, 3), g.Signed)}, ints("pads", 1, 1, 0, 0, 0, 1)),
+			g.Op("Conv", []build.Value{x, w, bias}, onnx.IntAttr("group", 2), ints("strides", 2, 1), ints("dilations", 1, 2), ints("pads", 1, 0, 2, 3)),
+			g.Op("Conv", []build.Value{x, w}, onnx.IntAttr("group", 2), str("auto_pad", "SAME_UPPER")),
+			g.Op("Conv", []build.Value{line, g.Float(s(3, 2, 4), g.Signed)}),
+			g.Op("Conv", []build.Value{cube, g.Float(s(2, 1, 2, 2, 3), g.Signed)}, ints("pads", 1, 1, 0, 0, 0, 1)),
 		},
 		"ConvTranspose": {
-			g.Op("ConvTranspose", []onnx.Value{x, wt, bias}, onnx.IntAttr("group", 2), ints("strides", 2, 3), ints("pads", 1, 0, 0, 1), ints("output_padding", 1, 2)),
-			g.Op("ConvTranspose", []onnx.Value{x, wt}, onnx.IntAttr("group", 2), ints("dilations", 2, 1)),
-			g.Op("ConvTranspose", []onnx.Value{line, g.Float(s(2, 3, 4), g.Signed)}, ints("strides", 2)),
+			g.Op("ConvTranspose", []build.Value{x, wt, bias}, onnx.IntAttr("group", 2), ints("strides", 2, 3), ints("pads", 1, 0, 0, 1), ints("output_padding", 1, 2)),
+			g.Op("ConvTranspose", []build.Value{x, wt}, onnx.IntAttr("group", 2), ints("dilations", 2, 1)),
+			g.Op("ConvTranspose", []build.Value{line, g.Float(s(2, 3, 4), g.Signed)}, ints("strides", 2)),
 		},
 		"AveragePool": {
 			one("AveragePool", ints("kernel_shape", 3, 2), ints("strides", 2, 2), ints("pads", 1, 0, 1, 1)),
@@ -51,9 +54,9 @@ func forms(g *gradtest.Gen) map[string][]onnx.Value {
 			one("AveragePool", ints("kernel_shape", 3, 3), ints("strides", 2, 2), onnx.IntAttr("ceil_mode", 1)),
 		},
 		"Resize": {
-			g.Op("Resize", []onnx.Value{x, "", small}, str("mode", "linear")),
-			g.Op("Resize", []onnx.Value{x, "", small}, str("mode", "nearest"), str("coordinate_transformation_mode", "asymmetric"), str("nearest_mode", "floor")),
-			g.Op("Resize", []onnx.Value{x, "", "", g.Ints(2, 4, 5, 9)}, str("mode", "cubic"), str("coordinate_transformation_mode", "align_corners")),
+			g.Op("Resize", []build.Value{x, "", small}, str("mode", "linear")),
+			g.Op("Resize", []build.Value{x, "", small}, str("mode", "nearest"), str("coordinate_transformation_mode", "asymmetric"), str("nearest_mode", "floor")),
+			g.Op("Resize", []build.Value{x, "", "", g.Ints(2, 4, 5, 9)}, str("mode", "cubic"), str("coordinate_transformation_mode", "align_corners")),
 		},
 	}
 }
@@ -80,7 +83,7 @@ func TestDouble(t *testing.T) {
 				out.Type.Shape = append(out.Type.Shape, onnx.ShapeDim{Value: -1})
 			}
 			m.Graph.Outputs = []*onnx.ValueInfo{out}
-			onnx.Prune(m.Graph)
+			rewrite.Prune(m.Graph)
 			want, err := gradtest.Run(m, g.Feeds)
 			if err != nil {
 				t.Fatal(op, err)
@@ -118,8 +121,8 @@ func TestDouble(t *testing.T) {
 // TestErf: the series is smooth and right to 1e-14, far out too.
 func TestErf(t *testing.T) {
 	g := gradtest.NewGen(18, onnx.Float, false, 1)
-	x := g.Input("x", onnx.Float, onnx.Sym("n"))
-	y := g.Op("Erf", []onnx.Value{x})
+	x := g.Input("x", onnx.Float, shape.Sym("n"))
+	y := g.Op("Erf", []build.Value{x})
 	g.Output("y", y)
 	m := g.Model()
 	if err := gradcheck.Double(m, single); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // output is the name of the flattened output that differences are taken of.
@@ -40,7 +41,7 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 	}
 	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == c.res.Seed && v.Name != "" })
 	m.Graph.Outputs = slices.DeleteFunc(m.Graph.Outputs, func(v *onnx.ValueInfo) bool { return v.Name != c.of })
-	onnx.Prune(m.Graph)
+	rewrite.Prune(m.Graph)
 	if err := c.smooth(m); err != nil {
 		return nil, err
 	}

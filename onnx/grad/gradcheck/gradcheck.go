@@ -28,6 +28,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // Options say how much is checked. The zero value is a thorough check.
@@ -39,7 +40,7 @@ type Options struct {
 	// Entries is the number of single entries for each input; 0 means 4.
 	Entries int
 	// Sizes are the sizes of dimensions that the model leaves open, with the keys of
-	// [onnx.Bind]; small ones are found for the others.
+	// [rewrite.Bind]; small ones are found for the others.
 	Sizes map[string]int64
 	// Runtime says which library runs the models and with how many threads.
 	Runtime ort.Options
@@ -161,18 +162,18 @@ func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result,
 	c := &checker{ctx: ctx, o: opts, of: res.Of, wrt: o.Wrt, res: res, rng: rand.New(rand.NewPCG(opts.Seed, 0x67726164)),
 		rep: &Report{Seed: opts.Seed}}
 	m = deepClone(m)
-	if err := onnx.Bind(m, o.Bind); err != nil {
+	if err := rewrite.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
 	after := deepClone(res.Model)
 	// The binding carries no 16-bit floats, and in them there is little to compare.
 	for _, side := range []*onnx.Model{m, after} {
-		if _, err := onnx.WidenFloat16(side); err != nil {
+		if _, err := rewrite.WidenFloat16(side); err != nil {
 			return nil, err
 		}
 	}
 	m.Graph.Outputs = slices.DeleteFunc(m.Graph.Outputs, func(v *onnx.ValueInfo) bool { return v.Name != c.of })
-	onnx.Prune(m.Graph)
+	rewrite.Prune(m.Graph)
 	if err := c.fill(m, after); err != nil {
 		return nil, err
 	}

@@ -11,23 +11,25 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 var single = ort.Options{Threads: 1}
 
 // net is a model under construction.
 type net struct {
-	*onnx.Builder
+	*build.Builder
 	t *testing.T
 }
 
 func newNet(t *testing.T, opset int64) net {
 	t.Helper()
 	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": opset}, Graph: &onnx.Graph{Name: "net"}}
-	b, err := onnx.NewBuilder(m, "n/", nil)
+	b, err := build.New(m, "n/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func newNet(t *testing.T, opset int64) net {
 }
 
 // weights adds a constant of reproducible numbers around zero.
-func (n net) weights(dims ...int64) onnx.Value {
+func (n net) weights(dims ...int64) build.Value {
 	size := int64(1)
 	for _, d := range dims {
 		size *= d
@@ -48,7 +50,7 @@ func (n net) weights(dims ...int64) onnx.Value {
 }
 
 // done makes y the output and returns the model.
-func (n net) done(y onnx.Value) *onnx.Model {
+func (n net) done(y build.Value) *onnx.Model {
 	n.t.Helper()
 	n.Output("y", y)
 	if n.Err() != nil {
@@ -57,10 +59,10 @@ func (n net) done(y onnx.Value) *onnx.Model {
 	return n.Model()
 }
 
-func sym(names ...string) []onnx.Dim {
-	out := make([]onnx.Dim, len(names))
+func sym(names ...string) []shape.Dim {
+	out := make([]shape.Dim, len(names))
 	for i, s := range names {
-		out[i] = onnx.Sym(s)
+		out[i] = shape.Sym(s)
 	}
 	return out
 }
@@ -90,8 +92,8 @@ func describe(r *gradcheck.Report) string {
 // mlp is tanh(x·W)·V with a sum of squares behind it, by floats.
 func mlp(t *testing.T, activation string) *onnx.Model {
 	n := newNet(t, 18)
-	x := n.Input("x", onnx.Float, onnx.Sym("batch"), onnx.D(6))
-	h := n.Op(activation, []onnx.Value{n.MatMul(x, n.weights(6, 16))})
+	x := n.Input("x", onnx.Float, shape.Sym("batch"), shape.D(6))
+	h := n.Op(activation, []build.Value{n.MatMul(x, n.weights(6, 16))})
 	h = n.MatMul(h, n.weights(16, 3))
 	return n.done(n.ReduceSum(n.Mul(h, h), []int64{1}, false))
 }
@@ -109,22 +111,22 @@ func TestPasses(t *testing.T) {
 		"vector": {func(t *testing.T) *onnx.Model { return mlp(t, "Tanh") }, grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceNone}, "float64"},
 		"convolution": {func(t *testing.T) *onnx.Model {
 			n := newNet(t, 13)
-			x := n.Input("x", onnx.Float, onnx.D(2), onnx.D(3), onnx.D(6), onnx.D(6))
-			y := n.Op("Conv", []onnx.Value{x, n.weights(4, 3, 3, 3)})
-			y = n.Mul(y, n.Op("Sigmoid", []onnx.Value{y}))
+			x := n.Input("x", onnx.Float, shape.D(2), shape.D(3), shape.D(6), shape.D(6))
+			y := n.Op("Conv", []build.Value{x, n.weights(4, 3, 3, 3)})
+			y = n.Mul(y, n.Op("Sigmoid", []build.Value{y}))
 			return n.done(n.ReduceSum(y, []int64{1, 2, 3}, false))
 		}, grad.Options{Wrt: []string{"x"}}, "float64"},
 		"recurrent": {func(t *testing.T) *onnx.Model {
 			n := newNet(t, 17)
-			x := n.Input("x", onnx.Float, onnx.D(3), onnx.D(2), onnx.D(4))
-			y := n.OpN("", "GRU", 1, []onnx.Value{x, n.weights(1, 9, 4), n.weights(1, 9, 3)}, onnx.IntAttr("hidden_size", 3))
+			x := n.Input("x", onnx.Float, shape.D(3), shape.D(2), shape.D(4))
+			y := n.OpN("", "GRU", 1, []build.Value{x, n.weights(1, 9, 4), n.weights(1, 9, 3)}, onnx.IntAttr("hidden_size", 3))
 			return n.done(n.ReduceSum(n.Mul(y[0], y[0]), []int64{0, 1, 3}, false))
 		}, grad.Options{Wrt: []string{"x"}}, "float32"},
 		"weights": {func(t *testing.T) *onnx.Model {
 			n := newNet(t, 17)
 			x := n.Input("x", onnx.Float, sym("n", "m")...)
 			w := n.Const(onnx.NewFloat("", []int64{1, 1}, []float32{0.7}))
-			m := n.done(n.ReduceSum(n.Op("Exp", []onnx.Value{n.Mul(x, w)}), []int64{1}, false))
+			m := n.done(n.ReduceSum(n.Op("Exp", []build.Value{n.Mul(x, w)}), []int64{1}, false))
 			rename(m, w, "w")
 			return m
 		}, grad.Options{Wrt: []string{"w", "x"}}, "float64"},
@@ -162,11 +164,11 @@ func rename(m *onnx.Model, from, to string) {
 // TestCodes: gradients at the one-hot encoding of integers, moved on the way to the
 // table in every manner, and tables of every form.
 func TestCodes(t *testing.T) {
-	score := func(n net, rows onnx.Value) *onnx.Model {
-		h := n.Op("Tanh", []onnx.Value{n.Mul(rows, rows)})
-		return n.done(n.Op("ReduceSum", []onnx.Value{h}, onnx.IntAttr("keepdims", 0)))
+	score := func(n net, rows build.Value) *onnx.Model {
+		h := n.Op("Tanh", []build.Value{n.Mul(rows, rows)})
+		return n.done(n.Op("ReduceSum", []build.Value{h}, onnx.IntAttr("keepdims", 0)))
 	}
-	op := func(n net, name string, in []onnx.Value, attrs ...*onnx.Attribute) onnx.Value {
+	op := func(n net, name string, in []build.Value, attrs ...*onnx.Attribute) build.Value {
 		return n.Op(name, in, attrs...)
 	}
 	for name, build := range map[string]func(n net) *onnx.Model{
@@ -174,54 +176,54 @@ func TestCodes(t *testing.T) {
 			return score(n, n.Gather(n.weights(7, 4), n.Input("ids", onnx.Int64, sym("batch", "sequence")...), 0))
 		},
 		"int32, third axis of a table of rank 3": func(n net) *onnx.Model {
-			return score(n, n.Gather(n.weights(2, 3, 7), n.Input("ids", onnx.Int32, onnx.D(2), onnx.D(3)), -1))
+			return score(n, n.Gather(n.weights(2, 3, 7), n.Input("ids", onnx.Int32, shape.D(2), shape.D(3)), -1))
 		},
 		"middle axis, scalar": func(n net) *onnx.Model {
 			return score(n, n.Gather(n.weights(2, 7, 3), n.Input("ids", onnx.Int64), 1))
 		},
 		"vector": func(n net) *onnx.Model {
-			return score(n, n.Gather(n.weights(7), n.Input("ids", onnx.Int64, onnx.D(5)), 0))
+			return score(n, n.Gather(n.weights(7), n.Input("ids", onnx.Int64, shape.D(5)), 0))
 		},
 		"elements": func(n net) *onnx.Model {
-			return score(n, op(n, "GatherElements", []onnx.Value{n.weights(3, 7), n.Input("ids", onnx.Int64, onnx.D(3), onnx.D(2))}, onnx.IntAttr("axis", 1)))
+			return score(n, op(n, "GatherElements", []build.Value{n.weights(3, 7), n.Input("ids", onnx.Int64, shape.D(3), shape.D(2))}, onnx.IntAttr("axis", 1)))
 		},
 		"one-hot": func(n net) *onnx.Model {
-			hot := op(n, "OneHot", []onnx.Value{n.Input("ids", onnx.Int64, onnx.D(2), onnx.D(3)), n.Ints(7),
+			hot := op(n, "OneHot", []build.Value{n.Input("ids", onnx.Int64, shape.D(2), shape.D(3)), n.Ints(7),
 				n.Const(onnx.NewFloat("", []int64{2}, []float32{-0.5, 2}))}, onnx.IntAttr("axis", 1))
 			return score(n, n.MatMul(n.weights(5, 7), hot))
 		},
 		"moved": func(n net) *onnx.Model {
-			ids := n.Input("ids", onnx.Int64, onnx.D(2), onnx.D(4))
+			ids := n.Input("ids", onnx.Int64, shape.D(2), shape.D(4))
 			x := n.Transpose(ids, 1, 0)
-			x = op(n, "Slice", []onnx.Value{x, n.Ints(3), n.Ints(0), n.Ints(0), n.Ints(-1)})
-			x = op(n, "Concat", []onnx.Value{x, n.Const(onnx.NewInt64("", []int64{1, 2}, []int64{6, 0})), x}, onnx.IntAttr("axis", 0))
+			x = op(n, "Slice", []build.Value{x, n.Ints(3), n.Ints(0), n.Ints(0), n.Ints(-1)})
+			x = op(n, "Concat", []build.Value{x, n.Const(onnx.NewInt64("", []int64{1, 2}, []int64{6, 0})), x}, onnx.IntAttr("axis", 0))
 			x = n.Cast(n.Unsqueeze(x, 0), onnx.Int32)
 			return score(n, n.Gather(n.weights(7, 4), x, 0))
 		},
 		"one-hot of integers": func(n net) *onnx.Model {
-			hot := op(n, "OneHot", []onnx.Value{n.Input("ids", onnx.Int64, onnx.D(2), onnx.D(3)), n.Ints(7), n.Ints(0, 1)})
+			hot := op(n, "OneHot", []build.Value{n.Input("ids", onnx.Int64, shape.D(2), shape.D(3)), n.Ints(7), n.Ints(0, 1)})
 			return score(n, n.MatMul(n.Cast(n.Unsqueeze(hot, 0), onnx.Float), n.weights(7, 5)))
 		},
 		"tuples": func(n net) *onnx.Model {
-			ids := n.Unsqueeze(n.Input("ids", onnx.Int64, onnx.D(4)), 1)
-			at := op(n, "Concat", []onnx.Value{n.Const(onnx.NewInt64("", []int64{4, 1}, []int64{0, 1, 2, 0})), ids}, onnx.IntAttr("axis", 1))
-			return score(n, op(n, "GatherND", []onnx.Value{n.weights(3, 7, 2), at}))
+			ids := n.Unsqueeze(n.Input("ids", onnx.Int64, shape.D(4)), 1)
+			at := op(n, "Concat", []build.Value{n.Const(onnx.NewInt64("", []int64{4, 1}, []int64{0, 1, 2, 0})), ids}, onnx.IntAttr("axis", 1))
+			return score(n, op(n, "GatherND", []build.Value{n.weights(3, 7, 2), at}))
 		},
 		"a list of codes": func(n net) *onnx.Model {
-			other := n.Gather(n.Ints(2, 0, 1, 4, 4, 3, 0), n.Input("ids", onnx.Int64, onnx.D(4)), 0)
+			other := n.Gather(n.Ints(2, 0, 1, 4, 4, 3, 0), n.Input("ids", onnx.Int64, shape.D(4)), 0)
 			return score(n, n.Gather(n.weights(5, 3), other, 0))
 		},
 		"the place of the largest": func(n net) *onnx.Model {
-			ids := n.Input("ids", onnx.Int64, onnx.D(1), onnx.D(4))
-			rows := n.Op("Tanh", []onnx.Value{n.Gather(n.weights(7, 4), ids, 0)})
-			last := n.Op("ArgMax", []onnx.Value{ids}, onnx.IntAttr("axis", 1), onnx.IntAttr("keepdims", 0))
+			ids := n.Input("ids", onnx.Int64, shape.D(1), shape.D(4))
+			rows := n.Op("Tanh", []build.Value{n.Gather(n.weights(7, 4), ids, 0)})
+			last := n.Op("ArgMax", []build.Value{ids}, onnx.IntAttr("axis", 1), onnx.IntAttr("keepdims", 0))
 			// As exporters write it, the shape of what comes from the table is part of the place.
-			first := n.Mul(n.Gather(n.Op("Shape", []onnx.Value{rows}), n.Ints(0), 0), n.Ints(0))
+			first := n.Mul(n.Gather(n.Op("Shape", []build.Value{rows}), n.Ints(0), 0), n.Ints(0))
 			return score(n, n.Gather(n.Squeeze(rows, 0), n.Add(last, first), 0))
 		},
 		"two tables and a mask": func(n net) *onnx.Model {
-			ids := n.Input("ids", onnx.Int64, onnx.D(2), onnx.D(4))
-			pad := n.Cast(op(n, "Equal", []onnx.Value{ids, n.Const(onnx.NewInt64("", nil, []int64{3}))}), onnx.Float)
+			ids := n.Input("ids", onnx.Int64, shape.D(2), shape.D(4))
+			pad := n.Cast(op(n, "Equal", []build.Value{ids, n.Const(onnx.NewInt64("", nil, []int64{3}))}), onnx.Float)
 			a, b := n.Gather(n.weights(7, 4), ids, 0), n.Gather(n.weights(7, 1), ids, 0)
 			return score(n, n.Mul(n.Mul(a, b), n.Add(n.Unsqueeze(pad, 2), n.Scalar(1, a))))
 		},
@@ -245,7 +247,7 @@ func TestCatches(t *testing.T) {
 		"float": {mlp(t, "Tanh"), "x", []int64{1, 4}},
 		"codes": {func() *onnx.Model {
 			n := newNet(t, 18)
-			h := n.Op("Tanh", []onnx.Value{n.Gather(n.weights(7, 4), n.Input("ids", onnx.Int64, sym("batch", "sequence")...), 0)})
+			h := n.Op("Tanh", []build.Value{n.Gather(n.weights(7, 4), n.Input("ids", onnx.Int64, sym("batch", "sequence")...), 0)})
 			return n.done(n.ReduceSum(n.Mul(h, h), []int64{1, 2}, false))
 		}(), "ids", []int64{1, 3, 5}},
 	} {
@@ -310,9 +312,9 @@ func TestOutputDiffers(t *testing.T) {
 // TestNothingJudged: a function without a smooth point does not pass.
 func TestNothingJudged(t *testing.T) {
 	n := newNet(t, 18)
-	x := n.Input("x", onnx.Float, onnx.D(2), onnx.D(3))
+	x := n.Input("x", onnx.Float, shape.D(2), shape.D(3))
 	// |x - x| has a kink wherever it is looked at along one of the two.
-	z := n.Op("Abs", []onnx.Value{n.Sub(x, n.Op("Identity", []onnx.Value{n.Op("Floor", []onnx.Value{n.Scale(x, 1e9)})}))})
+	z := n.Op("Abs", []build.Value{n.Sub(x, n.Op("Identity", []build.Value{n.Op("Floor", []build.Value{n.Scale(x, 1e9)})}))})
 	m := n.done(n.ReduceSum(n.Mul(z, z), []int64{1}, false))
 	r := check(t, m, grad.Options{Wrt: []string{"x"}})
 	if r.Passed {
@@ -365,8 +367,8 @@ func TestQuantized(t *testing.T) {
 // TestErrors: what cannot be checked says why.
 func TestErrors(t *testing.T) {
 	n := newNet(t, 18)
-	x := n.Input("x", onnx.Float, onnx.D(2))
-	m := n.done(n.Op("Log", []onnx.Value{n.Neg(n.Mul(x, x))}))
+	x := n.Input("x", onnx.Float, shape.D(2))
+	m := n.done(n.Op("Log", []build.Value{n.Neg(n.Mul(x, x))}))
 	o := grad.Options{Wrt: []string{"x"}}
 	r, err := grad.Append(m, o)
 	if err != nil {

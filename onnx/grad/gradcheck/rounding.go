@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // The derivative of a quantised model is zero or does not exist; its gradient is that
@@ -33,7 +34,7 @@ func (c *checker) smooth(m *onnx.Model) error {
 	if len(c.res.StraightThrough) == 0 || !slices.ContainsFunc(m.Graph.Nodes, isQuantized) {
 		return nil
 	}
-	vals, err := onnx.Infer(m)
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (c *checker) smooth(m *onnx.Model) error {
 
 // roundings runs m and returns, by the outputs of nodes that round, what rounding
 // adds to them, and the scale and zero point that a DynamicQuantizeLinear finds.
-func (c *checker) roundings(m *onnx.Model, vals onnx.Values) (rest map[string]*onnx.Tensor, scales map[string][]*onnx.Tensor, err error) {
+func (c *checker) roundings(m *onnx.Model, vals shape.Values) (rest map[string]*onnx.Tensor, scales map[string][]*onnx.Tensor, err error) {
 	p := probeOf(m)
 	e := &emitter{g: p.m.Graph, prefix: "gradcheck/rounding"}
 	type place struct{ rounding, scale, zero string }
@@ -152,7 +153,7 @@ func (e *emitter) float(v string) string {
 type smoother struct {
 	e    *emitter
 	n    *onnx.Node
-	vals onnx.Values
+	vals shape.Values
 }
 
 // write writes what the node computes, and adds rest if there is any.

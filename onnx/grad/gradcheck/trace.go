@@ -7,6 +7,8 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // marked is the name of the copy of a value that is computed from marked codes.
@@ -14,7 +16,7 @@ func marked(v string) string { return "gradcheck/marked/" + v }
 
 // lookups finds the look-ups by codes of w in m.
 func (c *checker) lookups(m *onnx.Model, w string) ([]lookup, error) {
-	vals, err := onnx.Infer(m)
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func (c *checker) lookups(m *onnx.Model, w string) ([]lookup, error) {
 }
 
 // isByte reports whether a value is of a type that tables are quantised to.
-func isByte(i *onnx.Info) bool {
+func isByte(i *shape.Info) bool {
 	return i != nil && (i.Type == onnx.Uint8 || i.Type == onnx.Int8)
 }
 
@@ -174,7 +176,7 @@ func (p *probe) run(c *checker, f feeds) (feeds, error) {
 	if p.names == nil {
 		return nil, nil
 	}
-	vals, err := onnx.Infer(p.m)
+	vals, err := shape.Infer(p.m)
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +185,6 @@ func (p *probe) run(c *checker, f feeds) (feeds, error) {
 			v.Type.Elem = i.Type
 		}
 	}
-	onnx.Prune(p.m.Graph)
+	rewrite.Prune(p.m.Graph)
 	return run(c.ctx, p.m, p.names, f, c.o.Runtime)
 }

@@ -7,8 +7,11 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // precision of the differences (-f(2h) + 8f(h) - 8f(-h) + f(-2h)) / 12h. Their
@@ -71,10 +74,10 @@ func (g *Gen) upgrade() error {
 		return nil
 	}
 	m := g.Model().Clone()
-	if err := onnx.Upgrade(m, 18); err != nil {
+	if err := rewrite.Upgrade(m, 18); err != nil {
 		return fmt.Errorf("upgrading: %w", err)
 	}
-	b, err := onnx.NewBuilder(m, "u/", nil)
+	b, err := build.New(m, "u/", nil)
 	if err != nil {
 		return fmt.Errorf("upgraded: %w", err)
 	}
@@ -88,7 +91,7 @@ func (g *Gen) upgrade() error {
 // backward appends the gradient to the graph and checks it against differences of
 // the model forward. Afterwards the gradients are the outputs of g; inputs that no
 // gradient depends on are no longer differentiated by.
-func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error) {
+func (g *Gen) backward(model *onnx.Model, k int) (seeds []build.Value, err error) {
 	forward, err := g.openForward(model)
 	if err != nil {
 		return nil, fmt.Errorf("forward graph: %w", err)
@@ -104,10 +107,10 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error)
 		}
 	}
 	for i, o := range g.Outs {
-		shape, ok := g.Shape(o)
+		dims, ok := g.Shape(o)
 		y := at[fmt.Sprintf("y%d", i)]
-		if !ok || !g.matches(shape, y.Shape) {
-			return nil, fmt.Errorf("output %q was inferred as %s and has %v", o, onnx.ShapeString(shape), y.Shape)
+		if !ok || !g.matches(dims, y.Shape) {
+			return nil, fmt.Errorf("output %q was inferred as %s and has %v", o, shape.String(dims), y.Shape)
 		}
 		u := make([]float64, len(Float64s(y)))
 		for j := range u {
@@ -115,9 +118,9 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error)
 		}
 		name := fmt.Sprintf("u%d_%d", k, i)
 		g.Feeds[name] = Tensor(g.Elem, y.Shape, u)
-		seeds = append(seeds, g.Input(name, g.Elem, shape...))
+		seeds = append(seeds, g.Input(name, g.Elem, dims...))
 	}
-	var dx []onnx.Value
+	var dx []build.Value
 	for {
 		var none *grad.NoPathError
 		dx, err = grad.Backward(g.Builder, g.Outs, seeds, g.Wrt)
@@ -125,7 +128,7 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []onnx.Value, err error)
 			break
 		}
 		// A gradient that does not depend on an input has no second derivative.
-		g.Wrt = slices.DeleteFunc(slices.Clone(g.Wrt), func(v onnx.Value) bool { return v == none.From })
+		g.Wrt = slices.DeleteFunc(slices.Clone(g.Wrt), func(v build.Value) bool { return v == none.From })
 	}
 	if err != nil || len(g.Wrt) == 0 {
 		g.Outs = nil
@@ -157,7 +160,7 @@ func (g *Gen) openForward(model *onnx.Model) (*Program, error) {
 	if err := g.Twin(m); err != nil {
 		return nil, fmt.Errorf("twin: %w", err)
 	}
-	if _, err := onnx.WidenDouble(m); err != nil {
+	if _, err := rewrite.WidenDouble(m); err != nil {
 		return nil, fmt.Errorf("twin: %w", err)
 	}
 	p, err := Open(m)
@@ -169,7 +172,7 @@ func (g *Gen) openForward(model *onnx.Model) (*Program, error) {
 
 // withOutputs returns a copy of the model with copies of values as outputs y0, y1…,
 // prepared for the runtime.
-func (g *Gen) withOutputs(values []onnx.Value) (*onnx.Model, error) {
+func (g *Gen) withOutputs(values []build.Value) (*onnx.Model, error) {
 	m := g.Model().Clone()
 	m.Graph.Outputs = nil
 	for i, v := range values {
@@ -194,14 +197,14 @@ func (g *Gen) withOutputs(values []onnx.Value) (*onnx.Model, error) {
 }
 
 // matches reports whether an inferred shape can be that of a run.
-func (g *Gen) matches(shape []onnx.Dim, dims []int64) bool {
-	return slices.EqualFunc(shape, dims, func(d onnx.Dim, n int64) bool {
+func (g *Gen) matches(full []shape.Dim, dims []int64) bool {
+	return slices.EqualFunc(full, dims, func(d shape.Dim, n int64) bool {
 		v, ok := d.Bind(g.Sizes).Const()
 		return !ok || v == n
 	})
 }
 
-func (g *Gen) compare(f *Program, at Feeds, backward *onnx.Model, seeds []onnx.Value) error {
+func (g *Gen) compare(f *Program, at Feeds, backward *onnx.Model, seeds []build.Value) error {
 	if err := onnx.Check(backward); err != nil {
 		return err
 	}
@@ -238,7 +241,7 @@ func (g *Gen) compare(f *Program, at Feeds, backward *onnx.Model, seeds []onnx.V
 }
 
 // direction compares <u, J v> with <d, v> for one random v.
-func (g *Gen) direction(f *Program, w onnx.Value, x *ort.Tensor, d []float64, seeds []onnx.Value, p precision, noise float64) error {
+func (g *Gen) direction(f *Program, w build.Value, x *ort.Tensor, d []float64, seeds []build.Value, p precision, noise float64) error {
 	v := make([]float64, len(d))
 	for i := range v {
 		v[i] = 2*g.R.Float64() - 1
@@ -247,7 +250,7 @@ func (g *Gen) direction(f *Program, w onnx.Value, x *ort.Tensor, d []float64, se
 	if f.wide {
 		elem = onnx.Double
 	}
-	terms := map[onnx.Value][]float64{}
+	terms := map[build.Value][]float64{}
 	for _, step := range []struct{ at, weight float64 }{{2, -1}, {1, 8}, {-1, -8}, {-2, 1}} {
 		moved := slices.Clone(Float64s(x))
 		for i := range moved {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // SameAsRun compares inference with a run, for every value that a node of the main
@@ -17,7 +18,7 @@ func SameAsRun(g *Gen, exact bool) error {
 	}
 	g.Fixed(nil, g.Signed) // the runtime's binding wants an input
 	m := g.Model()
-	vals, err := onnx.Infer(m)
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return err
 	}
@@ -48,16 +49,16 @@ func SameAsRun(g *Gen, exact bool) error {
 	return nil
 }
 
-func sameValue(g *Gen, info *onnx.Info, y *ort.Tensor, exact bool) error {
+func sameValue(g *Gen, info *shape.Info, y *ort.Tensor, exact bool) error {
 	if info == nil || !info.Known {
 		return fmt.Errorf("nothing is known; the run gives %v", y.Shape)
 	}
-	same := slices.EqualFunc(info.Shape, y.Shape, func(d onnx.Dim, n int64) bool {
+	same := slices.EqualFunc(info.Shape, y.Shape, func(d shape.Dim, n int64) bool {
 		v, ok := d.Bind(g.Sizes).Const()
 		return !ok && !exact || ok && v == n
 	})
 	if !same {
-		return fmt.Errorf("inferred %s, the run gives %v", onnx.ShapeString(info.Shape), y.Shape)
+		return fmt.Errorf("inferred %s, the run gives %v", shape.String(info.Shape), y.Shape)
 	}
 	values := Float64s(y)
 	if info.Ints != nil && len(info.Ints) != len(values) || info.Floats != nil && len(info.Floats) != len(values) {

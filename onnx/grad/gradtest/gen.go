@@ -5,21 +5,23 @@ import (
 	"math/rand/v2"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Gen makes one random instance of an operator: a model under construction, with
 // the values to run it on. The size of every dimension is known here; the model
 // may have a symbol in its place.
 type Gen struct {
-	*onnx.Builder
+	*build.Builder
 	R *rand.Rand
 	// Elem is the type of the floating-point inputs.
 	Elem onnx.DataType
 	// Symbolic lets dimensions be symbols.
 	Symbolic bool
 	// Wrt are the inputs to differentiate by, Outs the values to differentiate.
-	Wrt, Outs []onnx.Value
+	Wrt, Outs []build.Value
 	Feeds     Feeds
 	// Sizes says what the symbols stand for.
 	Sizes map[string]int64
@@ -31,11 +33,11 @@ type Gen struct {
 	// run in double, and must give what the model itself gives at the point of the test.
 	Twin func(m *onnx.Model) error
 	// distinct are the values of MarkUnique.
-	distinct []onnx.Value
+	distinct []build.Value
 }
 
 // MarkUnique records that the indices in v are distinct.
-func (g *Gen) MarkUnique(v onnx.Value) {
+func (g *Gen) MarkUnique(v build.Value) {
 	g.distinct = append(g.distinct, v)
 	g.Builder.MarkUnique(v)
 }
@@ -48,7 +50,7 @@ func NewModel(opset int64) *onnx.Model {
 
 // NewGen returns a generator; equal arguments give equal instances.
 func NewGen(opset int64, elem onnx.DataType, symbolic bool, seed uint64) *Gen {
-	b, err := onnx.NewBuilder(NewModel(opset), "t/", nil)
+	b, err := build.New(NewModel(opset), "t/", nil)
 	if err != nil {
 		panic(err)
 	}
@@ -64,19 +66,19 @@ func (g *Gen) Coin() bool { return g.R.IntN(2) == 0 }
 
 // Dim returns a dimension from 2 to 4, as a number or a new symbol: a size that
 // broadcasting cannot repeat.
-func (g *Gen) Dim() onnx.Dim {
+func (g *Gen) Dim() shape.Dim {
 	n := int64(g.Between(2, 4))
 	if !g.Symbolic || g.Coin() {
-		return onnx.D(n)
+		return shape.D(n)
 	}
 	name := fmt.Sprintf("s%d", len(g.Sizes))
 	g.Sizes[name] = n
-	return onnx.Sym(name)
+	return shape.Sym(name)
 }
 
 // RandShape returns a shape of the given rank.
-func (g *Gen) RandShape(rank int) []onnx.Dim {
-	s := make([]onnx.Dim, rank)
+func (g *Gen) RandShape(rank int) []shape.Dim {
+	s := make([]shape.Dim, rank)
 	for i := range s {
 		s[i] = g.Dim()
 	}
@@ -85,18 +87,18 @@ func (g *Gen) RandShape(rank int) []onnx.Dim {
 
 // Narrow returns a shape that broadcasts to s: axes of size 1, leading ones left
 // out.
-func (g *Gen) Narrow(s []onnx.Dim) []onnx.Dim {
-	out := append([]onnx.Dim{}, s[g.R.IntN(len(s)+1)/2:]...)
+func (g *Gen) Narrow(s []shape.Dim) []shape.Dim {
+	out := append([]shape.Dim{}, s[g.R.IntN(len(s)+1)/2:]...)
 	for i := range out {
 		if g.R.IntN(3) == 0 {
-			out[i] = onnx.D(1)
+			out[i] = shape.D(1)
 		}
 	}
 	return out
 }
 
 // Size returns the number that d stands for.
-func (g *Gen) Size(d onnx.Dim) int64 {
+func (g *Gen) Size(d shape.Dim) int64 {
 	n, ok := d.Bind(g.Sizes).Const()
 	if !ok {
 		panic("gradtest: unknown dimension " + d.String())
@@ -105,7 +107,7 @@ func (g *Gen) Size(d onnx.Dim) int64 {
 }
 
 // Numbers returns the sizes of a shape and their product.
-func (g *Gen) Numbers(s []onnx.Dim) ([]int64, int) {
+func (g *Gen) Numbers(s []shape.Dim) ([]int64, int) {
 	out, n := make([]int64, len(s)), 1
 	for i, d := range s {
 		out[i] = g.Size(d)
@@ -128,14 +130,14 @@ func (g *Gen) Signed() float64 {
 func (g *Gen) Positive() float64 { return 0.6 + 1.2*g.R.Float64() }
 
 // Float adds an input to differentiate by.
-func (g *Gen) Float(shape []onnx.Dim, draw func() float64) onnx.Value {
+func (g *Gen) Float(shape []shape.Dim, draw func() float64) build.Value {
 	v := g.Fixed(shape, draw)
 	g.Wrt = append(g.Wrt, v)
 	return v
 }
 
 // Fixed adds a floating-point input that nobody differentiates by.
-func (g *Gen) Fixed(shape []onnx.Dim, draw func() float64) onnx.Value {
+func (g *Gen) Fixed(shape []shape.Dim, draw func() float64) build.Value {
 	dims, n := g.Numbers(shape)
 	x := make([]float64, n)
 	for i := range x {
@@ -145,14 +147,14 @@ func (g *Gen) Fixed(shape []onnx.Dim, draw func() float64) onnx.Value {
 }
 
 // Feed adds an input and the tensor to run it on.
-func (g *Gen) Feed(t onnx.DataType, shape []onnx.Dim, x *ort.Tensor) onnx.Value {
+func (g *Gen) Feed(t onnx.DataType, shape []shape.Dim, x *ort.Tensor) build.Value {
 	name := fmt.Sprintf("x%d", len(g.Feeds))
 	g.Feeds[name] = x
 	return g.Input(name, t, shape...)
 }
 
 // Bools adds an input of truth values.
-func (g *Gen) Bools(shape []onnx.Dim) onnx.Value {
+func (g *Gen) Bools(shape []shape.Dim) build.Value {
 	dims, n := g.Numbers(shape)
 	x := make([]bool, n)
 	for i := range x {
@@ -163,7 +165,7 @@ func (g *Gen) Bools(shape []onnx.Dim) onnx.Value {
 
 // Indices adds an input of numbers from -n to n-1 (or from 0, without negative),
 // of type int64 or int32.
-func (g *Gen) Indices(shape []onnx.Dim, n int64, t onnx.DataType, negative bool) onnx.Value {
+func (g *Gen) Indices(shape []shape.Dim, n int64, t onnx.DataType, negative bool) build.Value {
 	dims, count := g.Numbers(shape)
 	x := make([]int64, count)
 	for i := range x {
@@ -202,4 +204,4 @@ func (g *Gen) Axes(rank int) []int64 {
 }
 
 // Out names values to differentiate.
-func (g *Gen) Out(v ...onnx.Value) { g.Outs = append(g.Outs, v...) }
+func (g *Gen) Out(v ...build.Value) { g.Outs = append(g.Outs, v...) }

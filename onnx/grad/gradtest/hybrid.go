@@ -7,6 +7,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // The runtime computes some operators in float32 only. So that differences can be
@@ -48,7 +49,7 @@ type step struct {
 
 // hybridOf returns the steps of m, or nil where the runtime can run all of it.
 func hybridOf(m *onnx.Model) ([]step, error) {
-	vals, err := onnx.Infer(m)
+	vals, err := shape.Infer(m)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func hybridOf(m *onnx.Model) ([]step, error) {
 
 // openPart opens the nodes of m that lie between two others as a model of its own,
 // with the values that the rest reads as outputs.
-func openPart(m *onnx.Model, vals onnx.Values, nodes, rest []*onnx.Node) (*Program, error) {
+func openPart(m *onnx.Model, vals shape.Values, nodes, rest []*onnx.Node) (*Program, error) {
 	part := &onnx.Model{IRVersion: m.IRVersion, Opsets: m.Opsets, Graph: &onnx.Graph{Name: "part", Nodes: nodes}}
 	wanted, made, fed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range rest {

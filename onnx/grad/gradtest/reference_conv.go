@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -55,13 +56,13 @@ func inside(at, sizes []int64) bool {
 // conv: y[n, m, o] = b[m] + Σ x[n, c, s·o + d·k - p]·w[m, c, k], zero outside x.
 func conv(n *onnx.Node, in []*Array) (*Array, error) {
 	x, w := in[0], in[1]
-	ws, ok, err := onnx.Windows(n, onnx.Dims(x.Shape...), onnx.Dims(w.Shape...))
+	ws, ok, err := shape.Windows(n, shape.Dims(x.Shape...), shape.Dims(w.Shape...))
 	if err != nil || !ok {
 		return nil, fmt.Errorf("windows: %v", err)
 	}
 	y := NewArray(x.Shape[0], w.Shape[0])
 	for i, win := range ws {
-		size, _ := onnx.D(x.Shape[2+i]).Const()
+		size, _ := shape.D(x.Shape[2+i]).Const()
 		y.Shape = append(y.Shape, (size+win.Begin+win.End-win.Dilation*(win.Kernel-1)-1)/win.Stride+1)
 	}
 	y = NewArray(y.Shape...)
@@ -90,7 +91,7 @@ func conv(n *onnx.Node, in []*Array) (*Array, error) {
 // lies inside y.
 func convTranspose(n *onnx.Node, in []*Array) (*Array, error) {
 	x, w := in[0], in[1]
-	ts, err := onnx.Transposes(n, onnx.Dims(x.Shape...), onnx.Dims(w.Shape...))
+	ts, err := shape.Transposes(n, shape.Dims(x.Shape...), shape.Dims(w.Shape...))
 	if err != nil {
 		return nil, err
 	}

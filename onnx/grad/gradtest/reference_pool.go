@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() {
@@ -57,19 +58,19 @@ func norm(v []float64, p float64) float64 {
 // pool calls f with the entries of each window that lie inside x, and the number of
 // those that lie in the padding.
 func pool(n *onnx.Node, x *Array, f func(v []float64, padding int) float64) (*Array, error) {
-	ws, ok, err := onnx.Windows(n, onnx.Dims(x.Shape...), nil)
+	ws, ok, err := shape.Windows(n, shape.Dims(x.Shape...), nil)
 	if err != nil || !ok {
 		return nil, fmt.Errorf("windows: %v", err)
 	}
-	shape := append([]int64{}, x.Shape[:2]...)
+	dims := append([]int64{}, x.Shape[:2]...)
 	var kernel []int64
 	for i, w := range ws {
-		count, _ := w.Count(onnx.D(x.Shape[2+i]))
+		count, _ := w.Count(shape.D(x.Shape[2+i]))
 		size, _ := count.Const()
-		shape, kernel = append(shape, size), append(kernel, w.Kernel)
+		dims, kernel = append(dims, size), append(kernel, w.Kernel)
 	}
-	y := NewArray(shape...)
-	places(shape, func(o []int64) {
+	y := NewArray(dims...)
+	places(dims, func(o []int64) {
 		var v []float64
 		padding := 0
 		places(kernel, func(k []int64) {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 func init() { references["Resize"] = resize }
@@ -17,7 +18,7 @@ func resize(n *onnx.Node, in []*Array) (*Array, error) {
 		n = &onnx.Node{Op: "Resize", Attrs: append([]*onnx.Attribute{onnx.StringAttr("coordinate_transformation_mode", "asymmetric"),
 			onnx.StringAttr("nearest_mode", "floor")}, n.Attrs...)}
 	}
-	axes, err := onnx.ResizeAxes(n, rank)
+	axes, err := shape.ResizeAxes(n, rank)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Gradient says whether an output can be differentiated by an input.
@@ -148,7 +149,7 @@ func bindings(m *onnx.Model, of string, wrt []string) ([]string, error) {
 // aboutShapes reports whether numbers in place of symbols may help against err.
 func aboutShapes(err error) bool {
 	var a *grad.ShapeError
-	var b *onnx.ShapeError
+	var b *shape.ShapeError
 	return errors.As(err, &a) || errors.As(err, &b)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // UnavailableError reports a file that is not there or cannot be read. The program
@@ -43,7 +44,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, Classify(err)
 	}
-	onnx.Sort(m)
+	rewrite.Sort(m)
 	if err := onnx.Check(m); err != nil {
 		return nil, Classify(err)
 	}

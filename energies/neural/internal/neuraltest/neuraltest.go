@@ -12,6 +12,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // Packed is little-endian float32 in base64.
@@ -113,8 +114,8 @@ func RoundMatMuls(m *onnx.Model) int {
 		exact, byteOf, scale, zero := y+"/exact", y+"/byte", y+"/scale", y+"/zero"
 		node.Outputs[0] = exact
 		m.Graph.Nodes = append(m.Graph.Nodes,
-			&onnx.Node{Op: "DynamicQuantizeLinear", Inputs: []onnx.Value{exact}, Outputs: []string{byteOf, scale, zero}},
-			&onnx.Node{Op: "DequantizeLinear", Inputs: []onnx.Value{byteOf, scale, zero}, Outputs: []string{y}})
+			&onnx.Node{Op: "DynamicQuantizeLinear", Inputs: []build.Value{exact}, Outputs: []string{byteOf, scale, zero}},
+			&onnx.Node{Op: "DequantizeLinear", Inputs: []build.Value{byteOf, scale, zero}, Outputs: []string{y}})
 	}
 	return n
 }

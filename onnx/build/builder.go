@@ -1,0 +1,315 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Value names a value of a graph under construction; "" is an input left out.
+type Value = string
+
+// Builder appends nodes to the main graph of a model and keeps types and
+// symbolic shapes of all its values. A node that is already there (same
+// operator, inputs and attributes) is not written twice.
+//
+// Operators are called in the form of the model's operator set: axes become
+// attributes or inputs as that version wants them. The first error sticks: later
+// calls return "" and Err reports it.
+type Builder struct {
+	m      *onnx.Model
+	inf    *shape.Inference
+	err    error
+	prefix string
+	count  int
+	shared map[string][]Value // written nodes by what they compute
+	consts map[string]Value   // constants by type, shape and bytes
+	writer map[Value]*onnx.Node
+	taken  map[string]bool
+	unique map[Value]bool
+	marks  map[Value]Mark
+}
+
+// Mark says that a value is a known function of others, computed by several nodes,
+// so that its gradient can be written at once. Values are kept up to date when rows
+// are selected: a marked value must be position-wise in all of them.
+type Mark struct {
+	// Kind names the function to those who understand it.
+	Kind   string
+	Values []Value
+	Axes   []int64
+}
+
+// New returns a builder that appends to m. New values are named with
+// prefix, which must end in a character such as '/'. bind says what named
+// dimensions of the inputs are: numbers, or expressions in other names; nil leaves
+// them as they are. A model whose shapes contradict each other is refused.
+func New(m *onnx.Model, prefix string, bind map[string]shape.Dim) (*Builder, error) {
+	if m.Graph == nil {
+		return nil, errors.New("onnx: the model has no graph")
+	}
+	b := &Builder{m: m, prefix: prefix, inf: shape.NewInference(m, bind),
+		shared: map[string][]Value{}, consts: map[string]Value{}, writer: map[Value]*onnx.Node{},
+		taken: map[string]bool{}, unique: map[Value]bool{}, marks: map[Value]Mark{}}
+	for _, n := range m.Graph.Nodes {
+		if err := b.inf.Node(n); err != nil {
+			return nil, err
+		}
+		for _, o := range n.Outputs {
+			b.writer[o] = n
+			b.taken[o] = true
+		}
+		b.shared[nodeKey(n.Domain, n.Op, n.Inputs, n.Attrs, len(n.Outputs))] = n.Outputs
+	}
+	for _, t := range m.Graph.Initializers {
+		b.taken[t.Name] = true
+	}
+	for _, v := range m.Graph.Inputs {
+		b.taken[v.Name] = true
+	}
+	return b, nil
+}
+
+// Model returns the model under construction.
+func (b *Builder) Model() *onnx.Model { return b.m }
+
+// Opset returns the version of the standard operator set of the model.
+func (b *Builder) Opset() int64 { return b.m.Opset() }
+
+// Err returns the first error of any call, or nil.
+func (b *Builder) Err() error { return b.err }
+
+// Fail records err, unless there is an earlier one.
+func (b *Builder) Fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// Within puts what was being done in front of the error, if there is one.
+func (b *Builder) Within(what string) {
+	if b.err != nil {
+		b.err = fmt.Errorf("%s: %w", what, b.err)
+	}
+}
+
+// Info returns what is known of v; never nil.
+func (b *Builder) Info(v Value) *shape.Info {
+	if i := b.inf.Vals[v]; i != nil {
+		return i
+	}
+	return &shape.Info{}
+}
+
+// Shape returns the shape of v and whether its rank is known.
+func (b *Builder) Shape(v Value) ([]shape.Dim, bool) {
+	i := b.Info(v)
+	return i.Shape, i.Known
+}
+
+// Writer returns the node that writes v, or nil for inputs and constants.
+func (b *Builder) Writer(v Value) *onnx.Node { return b.writer[v] }
+
+// MarkUnique records that the indices in v are distinct, so that the adjoint of
+// a gather by them is a plain scatter.
+func (b *Builder) MarkUnique(v Value) { b.unique[v] = true }
+
+// Unique reports whether the indices in v are known to be distinct.
+func (b *Builder) Unique(v Value) bool { return b.unique[v] }
+
+// Mark attaches m to v.
+func (b *Builder) Mark(v Value, m Mark) { b.marks[v] = m }
+
+// Marked returns the mark of v, if it has one.
+func (b *Builder) Marked(v Value) (Mark, bool) {
+	m, ok := b.marks[v]
+	return m, ok
+}
+
+// Input adds a graph input. The name must be new.
+func (b *Builder) Input(name string, t onnx.DataType, dims ...shape.Dim) Value {
+	if b.taken[name] {
+		b.Fail(fmt.Errorf("onnx: the graph already has a value called %q", name))
+		return ""
+	}
+	b.taken[name] = true
+	v := &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: t, HasShape: true}}
+	for _, d := range dims {
+		v.Type.Shape = append(v.Type.Shape, stateDim(d))
+	}
+	b.m.Graph.Inputs = append(b.m.Graph.Inputs, v)
+	b.inf.Vals[name] = &shape.Info{Type: t, Known: true, Shape: dims}
+	return name
+}
+
+func stateDim(d shape.Dim) onnx.ShapeDim {
+	if n, ok := d.Const(); ok {
+		return onnx.ShapeDim{Value: n}
+	}
+	s := d.String()
+	if strings.Contains(s, "?") {
+		return onnx.ShapeDim{Value: -1}
+	}
+	return onnx.ShapeDim{Value: -1, Param: s}
+}
+
+// Output makes v a graph output called name.
+func (b *Builder) Output(name string, v Value) {
+	if b.err != nil {
+		return
+	}
+	if v != name {
+		if b.taken[name] {
+			b.Fail(fmt.Errorf("onnx: the graph already has a value called %q", name))
+			return
+		}
+		n := &onnx.Node{Op: "Identity", Name: name, Inputs: []string{v}, Outputs: []string{name}}
+		b.append(n)
+	}
+	info := b.Info(v)
+	out := &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: info.Type, HasShape: info.Known}}
+	for _, d := range info.Shape {
+		out.Type.Shape = append(out.Type.Shape, stateDim(d))
+	}
+	b.m.Graph.Outputs = append(b.m.Graph.Outputs, out)
+}
+
+// Const adds a constant, once for equal contents. Its name is replaced.
+func (b *Builder) Const(t *onnx.Tensor) Value {
+	key := TensorKey(t)
+	if v, ok := b.consts[key]; ok {
+		return v
+	}
+	t.Name = b.name("const")
+	b.m.Graph.Initializers = append(b.m.Graph.Initializers, t)
+	b.inf.Vals[t.Name] = shape.TensorInfo(t)
+	b.consts[key] = t.Name
+	return t.Name
+}
+
+// Ints adds an int64 vector constant.
+func (b *Builder) Ints(v ...int64) Value {
+	return b.Const(onnx.NewInt64("", []int64{int64(len(v))}, v))
+}
+
+// Scalar adds a floating-point scalar with the element type of like.
+func (b *Builder) Scalar(x float64, like Value) Value {
+	t := b.Info(like).Type
+	switch t {
+	case onnx.Double:
+		return b.Const(onnx.NewDouble("", nil, []float64{x}))
+	case onnx.Float, onnx.Undefined:
+		return b.Const(onnx.NewFloat("", nil, []float32{float32(x)}))
+	}
+	return b.Cast(b.Const(onnx.NewFloat("", nil, []float32{float32(x)})), t)
+}
+
+// Op appends a node of the standard set with one output.
+func (b *Builder) Op(op string, in []Value, attrs ...*onnx.Attribute) Value {
+	out := b.OpN("", op, 1, in, attrs...)
+	if out == nil {
+		return ""
+	}
+	return out[0]
+}
+
+// OpN appends a node with the given number of outputs, or returns the outputs of
+// an equal node that is there already.
+func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*onnx.Attribute) []Value {
+	if b.err != nil {
+		return nil
+	}
+	for i := len(in); i > 0 && in[i-1] == ""; i-- {
+		in = in[:i-1]
+	}
+	key := nodeKey(domain, op, in, attrs, outputs)
+	if v, ok := b.shared[key]; ok && !slices.Contains(random, op) {
+		return slices.Clone(v)
+	}
+	n := &onnx.Node{Op: op, Domain: domain, Inputs: slices.Clone(in), Attrs: attrs}
+	for range outputs {
+		n.Outputs = append(n.Outputs, b.name(op))
+	}
+	n.Name = n.Outputs[0]
+	b.append(n)
+	if b.err != nil {
+		return nil
+	}
+	b.shared[key] = n.Outputs
+	return slices.Clone(n.Outputs)
+}
+
+func (b *Builder) append(n *onnx.Node) {
+	for _, in := range n.Inputs {
+		if in != "" && !b.taken[in] {
+			b.Fail(fmt.Errorf("onnx: %s reads %q, which nothing writes", n.Label(), in))
+			return
+		}
+	}
+	if n.Domain == "" && b.Opset() == 0 { // a model of other operators only states none
+		b.m.SetOpset("", onnx.NewestUpgrade)
+		b.m.RaiseIR(onnx.NewestUpgrade)
+	}
+	if err := b.inf.Node(n); err != nil {
+		b.Fail(err)
+		return
+	}
+	b.m.Graph.Nodes = append(b.m.Graph.Nodes, n)
+	for _, o := range n.Outputs {
+		b.taken[o] = true
+		b.writer[o] = n
+	}
+}
+
+// name returns a fresh name.
+func (b *Builder) name(op string) string {
+	for {
+		b.count++
+		s := fmt.Sprintf("%s%s_%d", b.prefix, strings.ToLower(op), b.count)
+		if !b.taken[s] {
+			b.taken[s] = true
+			return s
+		}
+	}
+}
+
+// TensorKey identifies the contents of a constant.
+func TensorKey(t *onnx.Tensor) string {
+	key := fmt.Sprintf("%d%v%q%s", t.Type, t.Dims, t.Strings, t.Raw)
+	if e := t.External; e != nil {
+		key += fmt.Sprintf("%q %d %d", e.Location, e.Offset, e.Length)
+	}
+	return key
+}
+
+// random lists the operators of which two calls differ.
+var random = []string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+
+// nodeKey identifies what a node computes.
+func nodeKey(domain, op string, in []Value, attrs []*onnx.Attribute, outputs int) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s\x00%s\x00%d", domain, op, outputs)
+	for _, v := range in {
+		s.WriteByte(0)
+		s.WriteString(v)
+	}
+	byName := map[string]*onnx.Attribute{}
+	for _, a := range attrs {
+		byName[a.Name] = a
+	}
+	for _, k := range slices.Sorted(maps.Keys(byName)) {
+		a := byName[k]
+		fmt.Fprintf(&s, "\x01%s=%v %v %q %v %v %q", k, a.F, a.I, a.S, a.Floats, a.Ints, a.Strings)
+		if a.T != nil {
+			s.WriteString(TensorKey(a.T))
+		}
+		if a.G != nil || a.Tensors != nil || a.Graphs != nil || a.Other != nil {
+			fmt.Fprintf(&s, "%p", a) // never equal to another
+		}
+	}
+	return s.String()
+}

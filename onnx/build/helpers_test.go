@@ -1,0 +1,11 @@
+package build_test
+
+import (
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+)
+
+type (
+	gen   = gradtest.Gen
+	value = build.Value
+)

@@ -1,0 +1,145 @@
+package build
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
+	"slices"
+)
+
+// Append appends n as it is, under the names it has, which must be new.
+func (b *Builder) Append(n *onnx.Node) {
+	if b.err != nil {
+		return
+	}
+	b.append(n)
+	if b.err == nil && !slices.Contains(random, n.Op) {
+		b.shared[nodeKey(n.Domain, n.Op, n.Inputs, n.Attrs, len(n.Outputs))] = n.Outputs
+	}
+}
+
+// Weights adds a constant under a new name without looking for an equal one, which
+// would read all of it.
+func (b *Builder) Weights(t *onnx.Tensor) Value {
+	if b.err != nil {
+		return ""
+	}
+	t.Name = b.name("weights")
+	b.m.Graph.Initializers = append(b.m.Graph.Initializers, t)
+	b.inf.Vals[t.Name] = shape.TensorInfo(t)
+	return t.Name
+}
+
+// Rename gives v the name to, which must be new. A value that a node from number
+// since on writes takes the name itself; another one, which may have readers and a
+// name of its own, is copied.
+func (b *Builder) Rename(since int, v Value, to string) {
+	if b.err != nil || v == to {
+		return
+	}
+	nodes := b.m.Graph.Nodes[since:]
+	w := b.writer[v]
+	if w == nil || !slices.Contains(nodes, w) {
+		b.append(&onnx.Node{Op: "Identity", Name: to, Inputs: []string{v}, Outputs: []string{to}})
+		return
+	}
+	for _, n := range nodes {
+		if !slices.Contains(n.Inputs, v) {
+			continue
+		}
+		rename(n.Inputs, v, to)
+		b.shared[nodeKey(n.Domain, n.Op, n.Inputs, n.Attrs, len(n.Outputs))] = n.Outputs
+	}
+	rename(w.Outputs, v, to) // the list of outputs to share is this very one
+	if w.Name == v {
+		w.Name = to
+	}
+	b.inf.Vals[to], b.writer[to], b.taken[to] = b.inf.Vals[v], w, true
+	if b.unique[v] {
+		b.unique[to] = true
+	}
+	if m, ok := b.marks[v]; ok {
+		b.marks[to] = m
+	}
+	delete(b.inf.Vals, v)
+	delete(b.writer, v)
+	delete(b.taken, v)
+	delete(b.marks, v)
+}
+
+func rename(list []string, from, to string) {
+	for i, v := range list {
+		if v == from {
+			list[i] = to
+		}
+	}
+}
+
+// Try calls f. Where that fails, it takes back all that f wrote and returns the
+// error; the builder goes on as if nothing had happened.
+func (b *Builder) Try(f func()) error {
+	if b.err != nil {
+		return b.err
+	}
+	g := b.m.Graph
+	nodes, initializers, inputs, outputs := len(g.Nodes), len(g.Initializers), len(g.Inputs), len(g.Outputs)
+	f()
+	err := b.err
+	if err == nil {
+		return nil
+	}
+	b.err = nil
+	gone := map[Value]bool{}
+	for _, n := range g.Nodes[nodes:] {
+		for _, o := range n.Outputs {
+			gone[o] = true
+		}
+	}
+	for _, t := range g.Initializers[initializers:] {
+		gone[t.Name] = true
+	}
+	for _, v := range g.Inputs[inputs:] {
+		gone[v.Name] = true
+	}
+	for key, out := range b.shared {
+		if slices.ContainsFunc(out, func(v Value) bool { return gone[v] }) {
+			delete(b.shared, key)
+		}
+	}
+	for key, v := range b.consts {
+		if gone[v] {
+			delete(b.consts, key)
+		}
+	}
+	for v := range gone {
+		delete(b.inf.Vals, v)
+		delete(b.writer, v)
+		delete(b.taken, v)
+		delete(b.unique, v)
+		delete(b.marks, v)
+	}
+	g.Nodes, g.Initializers = g.Nodes[:nodes], g.Initializers[:initializers]
+	g.Inputs, g.Outputs = g.Inputs[:inputs], g.Outputs[:outputs]
+	return err
+}
+
+// Want returns output i of n, a node of the graph, after giving it a name where it
+// was left out.
+func (b *Builder) Want(n *onnx.Node, i int) Value {
+	if b.err != nil {
+		return ""
+	}
+	if v := n.Out(i); v != "" {
+		return v
+	}
+	for len(n.Outputs) <= i {
+		n.Outputs = append(n.Outputs, "")
+	}
+	n.Outputs[i] = b.name(n.Op)
+	if err := b.inf.Node(n); err != nil {
+		b.Fail(err)
+		return ""
+	}
+	b.taken[n.Outputs[i]] = true
+	b.writer[n.Outputs[i]] = n
+	return n.Outputs[i]
+}

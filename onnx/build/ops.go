@@ -1,0 +1,323 @@
+package build
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
+	"slices"
+)
+
+// Add returns x + y, with broadcasting.
+func (b *Builder) Add(x, y Value) Value { return b.Op("Add", []Value{x, y}) }
+
+// Sub returns x - y, with broadcasting.
+func (b *Builder) Sub(x, y Value) Value { return b.Op("Sub", []Value{x, y}) }
+
+// Mul returns x · y element by element, with broadcasting.
+func (b *Builder) Mul(x, y Value) Value { return b.Op("Mul", []Value{x, y}) }
+
+// Div returns x / y, with broadcasting.
+func (b *Builder) Div(x, y Value) Value { return b.Op("Div", []Value{x, y}) }
+
+// Neg returns -x.
+func (b *Builder) Neg(x Value) Value { return b.Op("Neg", []Value{x}) }
+
+// Scale returns x times the number k.
+func (b *Builder) Scale(x Value, k float64) Value {
+	if k == 1 {
+		return x
+	}
+	return b.Mul(x, b.Scalar(k, x))
+}
+
+// MatMul returns the (batched) matrix product.
+func (b *Builder) MatMul(x, y Value) Value { return b.Op("MatMul", []Value{x, y}) }
+
+// Cast converts the elements of x to type t.
+func (b *Builder) Cast(x Value, t onnx.DataType) Value {
+	if b.Info(x).Type == t {
+		return x
+	}
+	return b.Op("Cast", []Value{x}, onnx.IntAttr("to", int64(t)))
+}
+
+// Transpose permutes the axes of x; the identity is dropped.
+func (b *Builder) Transpose(x Value, perm ...int64) Value {
+	same := true
+	for i, p := range perm {
+		same = same && int64(i) == p
+	}
+	if same {
+		return x
+	}
+	// Two transposes in a row are one.
+	if w := b.Writer(x); w != nil && w.Op == "Transpose" && w.Domain == "" {
+		if inner, ok := w.Ints("perm"); ok && len(inner) == len(perm) {
+			joint := make([]int64, len(perm))
+			for i, p := range perm {
+				joint[i] = inner[p]
+			}
+			return b.Transpose(w.Inputs[0], joint...)
+		}
+	}
+	return b.Op("Transpose", []Value{x}, onnx.IntsAttr("perm", perm...))
+}
+
+// SwapLast exchanges the last two axes of x.
+func (b *Builder) SwapLast(x Value) Value {
+	r := b.Info(x).Rank()
+	if r < 2 {
+		return x
+	}
+	perm := make([]int64, r)
+	for i := range perm {
+		perm[i] = int64(i)
+	}
+	perm[r-1], perm[r-2] = perm[r-2], perm[r-1]
+	return b.Transpose(x, perm...)
+}
+
+// Reshape gives x the shape whose dimensions are the elements of shape.
+func (b *Builder) Reshape(x, shape Value) Value { return b.Op("Reshape", []Value{x, shape}) }
+
+// ReshapeTo gives x the symbolic shape to, of which at most one dimension may be
+// neither a number nor a copy of the dimension at the same place; otherwise the
+// shape is computed at run time from the dimensions of x and of sources.
+func (b *Builder) ReshapeTo(x Value, to []shape.Dim, sources ...Value) Value {
+	if s, ok := b.Shape(x); ok && shape.SameShape(s, to) {
+		return x
+	}
+	// Two in a row are one. (An optimiser of the runtime, 1.29, that merges them leaves
+	// some graphs with computed shapes invalid.)
+	for w := b.Writer(x); w != nil && w.Op == "Reshape" && w.Domain == ""; w = b.Writer(x) {
+		sources = append(sources, x)
+		x = w.Inputs[0]
+		if s, ok := b.Shape(x); ok && shape.SameShape(s, to) {
+			return x
+		}
+	}
+	y := b.Reshape(x, b.ShapeValue(to, append([]Value{x}, sources...)...))
+	return b.Refine(y, to) // the shape input may have lost what is known
+}
+
+// Refine records that v has the shape dims, where inference could not tell, and
+// returns v. The caller must be certain of it; numbers that are known stay.
+func (b *Builder) Refine(v Value, dims []shape.Dim) Value {
+	have := b.inf.Vals[v]
+	if have == nil || b.err != nil {
+		return v
+	}
+	i := *have
+	i.Known, i.Shape = true, slices.Clone(dims)
+	if have.Rank() == len(dims) {
+		for k, d := range have.Shape {
+			if _, ok := d.Const(); ok {
+				i.Shape[k] = d
+			}
+		}
+	}
+	b.inf.Vals[v] = &i
+	return v
+}
+
+// ShapeValue returns an int64 vector value whose elements are dims, for use by
+// Reshape of sources[0]. Numbers are constants; a dimension equal to the one at
+// the same place in sources[0] is written 0; one other is written -1, the one of
+// most factors; the rest is read from the shapes of sources at run time.
+func (b *Builder) ShapeValue(dims []shape.Dim, sources ...Value) Value {
+	var have []shape.Dim
+	if len(sources) > 0 {
+		have, _ = b.Shape(sources[0])
+	}
+	open := -1
+	for i, d := range dims {
+		if _, ok := d.Const(); ok || i < len(have) && have[i].Equal(d) {
+			continue
+		}
+		if open < 0 || d.Factors() > dims[open].Factors() {
+			open = i
+		}
+	}
+	plain := slices.Clone(dims)
+	for i, d := range dims {
+		switch {
+		case i == open:
+			plain[i] = shape.D(-1)
+		case i < len(have) && have[i].Equal(d) && !d.Is(0):
+			if _, ok := d.Const(); !ok {
+				plain[i] = shape.D(0)
+			}
+		}
+	}
+	return b.DynamicShape(plain, sources...)
+}
+
+// DynamicShape returns an int64 vector value whose elements are dims, computed
+// at run time from the shapes of sources where they are not numbers.
+func (b *Builder) DynamicShape(dims []shape.Dim, sources ...Value) Value {
+	parts := make([]Value, 0, len(dims))
+	allConst := true
+	static := make([]int64, len(dims))
+	for i, d := range dims {
+		if n, ok := d.Const(); ok {
+			static[i] = n
+			parts = append(parts, b.Ints(n))
+			continue
+		}
+		allConst = false
+		v := b.dimValue(d, sources)
+		if b.err != nil {
+			return ""
+		}
+		parts = append(parts, v)
+	}
+	if allConst {
+		return b.Ints(static...)
+	}
+	return b.Op("Concat", parts, onnx.IntAttr("axis", 0))
+}
+
+// dimValue returns a one-element vector with dimension d: read from a source that
+// has it, or a sum of products of dimensions that sources have.
+func (b *Builder) dimValue(d shape.Dim, sources []Value) Value {
+	parts, ok := b.factor(d, sources)
+	if first, rest := d.Split(); !ok && !rest.Is(0) {
+		return b.Add(b.dimValue(first, sources), b.dimValue(rest, sources))
+	}
+	if !ok {
+		b.Fail(&shape.ShapeError{Node: "builder", Reason: "dimension " + d.String() + " cannot be computed from the values at hand; bind it to a number"})
+		return ""
+	}
+	v := parts[0].value(b)
+	for _, p := range parts[1:] {
+		v = b.Mul(v, p.value(b))
+	}
+	return v
+}
+
+// dimPart is a factor of a dimension: a number, or an axis of a value.
+type dimPart struct {
+	number int64
+	of     Value
+	axis   int
+}
+
+func (p dimPart) value(b *Builder) Value {
+	if p.of == "" {
+		return b.Ints(p.number)
+	}
+	for w := b.Writer(p.of); w != nil && w.Domain == ""; w = b.Writer(p.of) {
+		switch w.Op {
+		case "Cast":
+			p.of = w.Inputs[0]
+			continue
+		case "ConstantOfShape": // what was filled need not be there
+			return b.Op("Gather", []Value{w.Inputs[0], b.Ints(int64(p.axis))}, onnx.IntAttr("axis", 0))
+		case "Transpose":
+			// What it reads has the dimensions earlier; and an optimiser of the runtime (1.29)
+			// that moves transposes behind Shape gets some graphs wrong.
+			if perm, err := shape.Permutation(w, b.Info(w.Inputs[0]).Rank()); err == nil && p.axis < len(perm) {
+				p = dimPart{of: w.Inputs[0], axis: perm[p.axis]}
+				continue
+			}
+		}
+		break
+	}
+	if in := b.m.Graph.Input(p.of); in != nil && b.writer[p.of] == nil {
+		// Of inputs that share a dimension the same one is asked every time, a list of
+		// numbers where there is one.
+		shape, _ := b.Shape(p.of)
+		for _, v := range b.m.Graph.Inputs {
+			if d, _ := b.Shape(v.Name); len(d) == 1 && d[0].Equal(shape[p.axis]) {
+				p = dimPart{of: v.Name}
+				break
+			}
+		}
+	}
+	return b.Op("Gather", []Value{b.Op("Shape", []Value{p.of}), b.Ints(int64(p.axis))}, onnx.IntAttr("axis", 0))
+}
+
+// factor writes d as a product of dimensions of sources and a number. It tries
+// every symbolic dimension as a factor, an equal one first.
+func (b *Builder) factor(d shape.Dim, sources []Value) ([]dimPart, bool) {
+	if n, ok := d.Const(); ok {
+		return []dimPart{{number: n}}, true
+	}
+	for _, exact := range []bool{true, false} {
+		for _, s := range sources {
+			shape, _ := b.Shape(s)
+			for k, e := range shape {
+				if _, isConst := e.Const(); isConst || exact != e.Equal(d) {
+					continue
+				}
+				if exact {
+					return []dimPart{{of: s, axis: k}}, true
+				}
+				rest, ok := d.Quo(e)
+				if !ok {
+					continue
+				}
+				if more, ok := b.factor(rest, sources); ok {
+					return append([]dimPart{{of: s, axis: k}}, more...), true
+				}
+			}
+		}
+	}
+	return nil, false
+}
+
+// axesOp calls an operator whose axes moved from attribute to input at opset
+// since.
+func (b *Builder) axesOp(op string, since int64, x Value, axes []int64, attrs ...*onnx.Attribute) Value {
+	if b.Opset() >= since {
+		return b.Op(op, []Value{x, b.Ints(axes...)}, attrs...)
+	}
+	return b.Op(op, []Value{x}, append(attrs, onnx.IntsAttr("axes", axes...))...)
+}
+
+// ReduceSum sums x over axes.
+func (b *Builder) ReduceSum(x Value, axes []int64, keep bool) Value {
+	return b.axesOp("ReduceSum", 13, x, axes, onnx.IntAttr("keepdims", asInt(keep)))
+}
+
+// ReduceMean averages x over axes.
+func (b *Builder) ReduceMean(x Value, axes []int64, keep bool) Value {
+	return b.axesOp("ReduceMean", 18, x, axes, onnx.IntAttr("keepdims", asInt(keep)))
+}
+
+// Unsqueeze inserts axes of size 1.
+func (b *Builder) Unsqueeze(x Value, axes ...int64) Value { return b.axesOp("Unsqueeze", 13, x, axes) }
+
+// Squeeze removes axes of size 1.
+func (b *Builder) Squeeze(x Value, axes ...int64) Value { return b.axesOp("Squeeze", 13, x, axes) }
+
+// Gather picks entries of x along an axis by integer indices.
+func (b *Builder) Gather(x, indices Value, axis int64) Value {
+	return b.Op("Gather", []Value{x, indices}, onnx.IntAttr("axis", axis))
+}
+
+// Expand broadcasts x to a shape.
+func (b *Builder) Expand(x, shape Value) Value { return b.Op("Expand", []Value{x, shape}) }
+
+func asInt(v bool) int64 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// Zeros returns a tensor of zeros; dimensions that are not numbers are read from
+// sources at run time.
+func (b *Builder) Zeros(dims []shape.Dim, t onnx.DataType, sources ...Value) Value {
+	var zero *onnx.Tensor
+	if t == onnx.Double {
+		zero = onnx.NewDouble("", []int64{1}, []float64{0})
+	} else {
+		zero = onnx.NewFloat("", []int64{1}, []float32{0})
+	}
+	z := b.Op("ConstantOfShape", []Value{b.DynamicShape(dims, sources...)}, onnx.TensorAttr("value", zero))
+	b.Refine(z, dims) // the shape input may have lost what is known
+	if t == onnx.Double {
+		return z
+	}
+	return b.Cast(z, t)
+}

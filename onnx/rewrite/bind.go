@@ -1,0 +1,99 @@
+package rewrite
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"maps"
+	"slices"
+)
+
+// Bind gives numbers to symbolic dimensions of the inputs of m, in place. Keys are
+// names of dimensions, or "INPUT[AXIS]" for one that has no name. A key that fits
+// nothing, a number below 1, or a dimension that is another number already, is a
+// *BindError.
+func Bind(m *onnx.Model, sizes map[string]int64) error {
+	for _, key := range slices.Sorted(maps.Keys(sizes)) {
+		n := sizes[key]
+		if n < 1 {
+			return &BindError{Key: key, Size: n, Reason: "is not a size"}
+		}
+		if !bindAxis(m, key, n) && !bindName(m, key, n) {
+			return &BindError{Key: key, Size: n, Reason: "fits no dimension" + onnx.Nearest(key, symbols(m))}
+		}
+	}
+	return nil
+}
+
+// BindError reports a size for a dimension that the model does not have.
+type BindError struct {
+	Key    string
+	Size   int64
+	Reason string
+}
+
+func (e *BindError) Error() string {
+	return fmt.Sprintf("onnx: bind %s=%d: %s", e.Key, e.Size, e.Reason)
+}
+
+// ExitCode returns 2: bad usage or input.
+func (*BindError) ExitCode() int { return 2 }
+
+// bindName replaces a named dimension wherever the file states it.
+func bindName(m *onnx.Model, name string, n int64) bool {
+	found := false
+	for _, v := range m.Graph.Inputs {
+		found = found || slices.ContainsFunc(v.Type.Shape, func(d onnx.ShapeDim) bool { return d.Param == name })
+	}
+	if !found {
+		return false
+	}
+	for _, list := range []*[]*onnx.ValueInfo{&m.Graph.Inputs, &m.Graph.Outputs, &m.Graph.ValueInfos} {
+		for i, v := range *list {
+			k := *v
+			k.Type.Shape = slices.Clone(v.Type.Shape)
+			for j, d := range k.Type.Shape {
+				if d.Param == name {
+					k.Type.Shape[j].Param, k.Type.Shape[j].Value = "", n
+				}
+			}
+			(*list)[i] = &k
+		}
+	}
+	return true
+}
+
+// bindAxis replaces the dimension that key, "INPUT[AXIS]", names.
+func bindAxis(m *onnx.Model, key string, n int64) bool {
+	for _, v := range m.Graph.Inputs {
+		for j, d := range v.Type.Shape {
+			if key != fmt.Sprintf("%s[%d]", v.Name, j) {
+				continue
+			}
+			if d.Param != "" {
+				return bindName(m, d.Param, n)
+			}
+			if d.Value >= 0 && d.Value != n {
+				return false
+			}
+			v.Type.Shape[j].Value = n
+			return true
+		}
+	}
+	return false
+}
+
+// symbols returns the keys that Bind takes.
+func symbols(m *onnx.Model) []string {
+	var out []string
+	for _, v := range m.Graph.Inputs {
+		for j, d := range v.Type.Shape {
+			switch {
+			case d.Param != "" && !slices.Contains(out, d.Param):
+				out = append(out, d.Param)
+			case d.Param == "" && d.Value < 0:
+				out = append(out, fmt.Sprintf("%s[%d]", v.Name, j))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,277 @@
+package rewrite
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"maps"
+	"slices"
+)
+
+// maxInlined bounds the nodes that bodies add to a model, and the names that they
+// read and write: functions that call functions can describe more than any memory
+// holds.
+const maxInlined = 1 << 20
+
+// Inline replaces, in place, every call of a model-local function by the function's
+// body, in the main graph and in subgraphs, and drops the functions. Values of a
+// body get names of their own; attributes that stand for those of the call take
+// their values, or the function's defaults. Where a function is of another version
+// of the standard operator set, both are brought to the newer one by [Upgrade].
+//
+// A function that calls itself, directly or not, is a *FormatError; a version that
+// cannot be brought to that of the model, and bodies of over a million nodes and
+// values, are an *UnsupportedError. m is then as it was.
+func Inline(m *onnx.Model) error {
+	if m.Graph == nil || len(m.Functions) == 0 {
+		return nil
+	}
+	c := m.Clone()
+	in := &inliner{m: c, byName: map[functionKey]*onnx.Function{}, active: map[*onnx.Function]bool{}}
+	for _, f := range c.Functions {
+		k := functionKey{f.Domain, f.Name, f.Overload}
+		if in.byName[k] != nil {
+			return in.bad(f, "it is defined twice")
+		}
+		in.byName[k] = f
+	}
+	if err := in.versions(); err != nil {
+		return err
+	}
+	in.names = namesOf(c)
+	in.up = newUpgrader(c, c.Opset())
+	in.up.names = in.names
+	if err := in.graph(c.Graph, 0); err != nil {
+		return err
+	}
+	in.dropDomains()
+	*m.Graph = *c.Graph
+	m.Functions, m.Opsets, m.IRVersion = nil, c.Opsets, c.IRVersion
+	return nil
+}
+
+type functionKey struct{ domain, name, overload string }
+
+type inliner struct {
+	m      *onnx.Model
+	byName map[functionKey]*onnx.Function
+	active map[*onnx.Function]bool // calls that are being replaced
+	names  *nameSet
+	up     *upgrader
+}
+
+func (in *inliner) bad(f *onnx.Function, reason string) error {
+	return &onnx.FormatError{Path: in.m.Path, Offset: -1, Field: f.Label(), Reason: reason}
+}
+
+func (in *inliner) unsupported(where, format string, args ...any) error {
+	return &onnx.UnsupportedError{Path: in.m.Path, Offset: -1, Field: where, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (in *inliner) called(n *onnx.Node) *onnx.Function {
+	return in.byName[functionKey{n.Domain, n.Op, n.Overload}]
+}
+
+// reached lists the functions that the main graph calls, directly or not.
+func (in *inliner) reached() []*onnx.Function {
+	var list []*onnx.Function
+	seen := map[*onnx.Function]bool{}
+	todo := [][]*onnx.Node{in.m.Graph.Nodes}
+	for len(todo) > 0 {
+		nodes := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		onnx.EachNode(nodes, func(n *onnx.Node) {
+			if f := in.called(n); f != nil && !seen[f] {
+				seen[f] = true
+				list = append(list, f)
+				todo = append(todo, f.Nodes)
+			}
+		})
+	}
+	return list
+}
+
+// versions brings the main graph to the newest operator set of the functions that
+// it uses, and sees that every function can follow.
+func (in *inliner) versions() error {
+	list := in.reached()
+	newest := in.m.Opset()
+	for _, f := range list {
+		newest = max(newest, f.Opsets[""])
+	}
+	if in.m.Opset() < newest {
+		if sameForms(in.m.Graph.Nodes, in.m.Opset(), newest) {
+			in.m.SetOpset("", newest)
+			in.m.RaiseIR(newest)
+		} else {
+			alone := *in.m
+			alone.Functions = nil
+			if err := Upgrade(&alone, newest); err != nil {
+				return err
+			}
+			in.m.Opsets, in.m.IRVersion = alone.Opsets, alone.IRVersion
+		}
+	}
+	for _, f := range list {
+		for _, domain := range slices.Sorted(maps.Keys(f.Opsets)) {
+			v, have := f.Opsets[domain], in.m.Opsets[domain]
+			switch {
+			case have == 0:
+				in.m.SetOpset(domain, v)
+			case domain == "" || v == have || in.local(domain):
+			default:
+				return in.unsupported(f.Label(), "it reads version %d of the operators of %q, the model version %d", v, domain, have)
+			}
+		}
+		if v, ok := f.Opsets[""]; ok && v < newest && newest > onnx.NewestUpgrade && !sameForms(f.Nodes, v, newest) {
+			return in.unsupported(f.Label(), "its operator set %d cannot be brought to %d, that of the model", v, newest)
+		}
+	}
+	return nil
+}
+
+// local reports whether a domain holds functions of the model: the version of those
+// says nothing.
+func (in *inliner) local(domain string) bool {
+	return slices.ContainsFunc(in.m.Functions, func(f *onnx.Function) bool { return f.Domain == domain })
+}
+
+// sameForms reports whether no standard operator among nodes changed between two
+// operator sets.
+func sameForms(nodes []*onnx.Node, from, to int64) bool {
+	same := true
+	onnx.EachNode(nodes, func(n *onnx.Node) {
+		if n.Domain != "" {
+			return
+		}
+		info, _ := onnx.Operator("", n.Op)
+		a, _ := info.At(from)
+		b, _ := info.At(to)
+		same = same && a == b
+	})
+	return same
+}
+
+// graph replaces the calls in g, which stands depth functions deep.
+func (in *inliner) graph(g *onnx.Graph, depth int) error {
+	var out []*onnx.Node
+	for _, n := range g.Nodes {
+		nodes, err := in.node(n, depth)
+		if err != nil {
+			return err
+		}
+		out = append(out, nodes...)
+	}
+	g.Nodes = out
+	return nil
+}
+
+// node returns what stands for n, whose subgraphs it edits.
+func (in *inliner) node(n *onnx.Node, depth int) ([]*onnx.Node, error) {
+	for _, a := range n.Attrs {
+		for _, g := range a.Subgraphs() {
+			if err := in.graph(g, depth); err != nil {
+				return nil, err
+			}
+		}
+	}
+	f := in.called(n)
+	if f == nil {
+		return []*onnx.Node{n}, nil
+	}
+	switch {
+	case in.active[f]:
+		return nil, in.bad(f, "it calls itself")
+	case depth == onnx.MaxCalls:
+		return nil, in.unsupported(f.Label(), "functions call each other over %d deep", onnx.MaxCalls)
+	}
+	body, err := in.instance(f, n)
+	if err != nil {
+		return nil, err
+	}
+	in.active[f] = true
+	defer delete(in.active, f)
+	var out []*onnx.Node
+	for _, x := range body {
+		nodes, err := in.node(x, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, nodes...)
+	}
+	return out, nil
+}
+
+// instance returns the body of f as n calls it.
+func (in *inliner) instance(f *onnx.Function, n *onnx.Node) ([]*onnx.Node, error) {
+	if len(n.Inputs) > len(f.Inputs) || len(n.Outputs) > len(f.Outputs) {
+		return nil, in.bad(f, fmt.Sprintf("%s has %d inputs and %d outputs, the function %d and %d", n.Label(), len(n.Inputs), len(n.Outputs), len(f.Inputs), len(f.Outputs)))
+	}
+	r := &renames{to: map[string]string{}}
+	for i, v := range f.Inputs {
+		r.to[v] = n.In(i)
+	}
+	prefix := n.Name
+	if prefix == "" {
+		prefix = n.Op
+	}
+	prefix += "/"
+	copies, err := in.results(f, n, r)
+	if err != nil {
+		return nil, err
+	}
+	r.bind(&onnx.Graph{Nodes: f.Nodes}, prefix, in.names)
+	call := &callAttrs{call: n, f: f, names: in.names, prefix: prefix}
+	var body []*onnx.Node
+	for _, x := range f.Nodes {
+		for _, v := range x.Inputs {
+			if _, ok := r.lookup(v); !ok {
+				return nil, in.bad(f, fmt.Sprintf("%s reads %q, which nothing in the function writes", x.Label(), v))
+			}
+		}
+		body = append(body, call.node(r.node(x, prefix, in.names)))
+		if in.names.copied > maxInlined {
+			return nil, in.unsupported(f.Label(), "the functions have over %d nodes and values when written out", maxInlined)
+		}
+	}
+	if from, ok := f.Opsets[""]; ok && from < in.m.Opset() && !sameForms(f.Nodes, from, in.m.Opset()) {
+		if body = in.up.body(body, from); in.up.err != nil {
+			return nil, in.up.err
+		}
+	}
+	return append(body, copies...), nil
+}
+
+// results lets the outputs of f have the names that the call gives them, and returns
+// nodes for those that are inputs, or outputs twice.
+func (in *inliner) results(f *onnx.Function, n *onnx.Node, r *renames) ([]*onnx.Node, error) {
+	written := map[string]bool{}
+	for _, x := range f.Nodes {
+		for _, o := range x.Outputs {
+			written[o] = true
+		}
+	}
+	var copies []*onnx.Node
+	for i, v := range f.Outputs {
+		o := n.Out(i)
+		if o == "" {
+			continue
+		}
+		from, bound := r.to[v]
+		switch {
+		case bound && from != "":
+			copies = append(copies, &onnx.Node{Op: "Identity", Name: o, Inputs: []string{from}, Outputs: []string{o}})
+		case bound || !written[v]:
+			return nil, in.bad(f, fmt.Sprintf("nothing writes its output %q", v))
+		default:
+			r.to[v] = o
+		}
+	}
+	return copies, nil
+}
+
+// dropDomains removes the operator sets that only functions were in.
+func (in *inliner) dropDomains() {
+	used := map[string]bool{"": true}
+	onnx.EachNode(in.m.Graph.Nodes, func(n *onnx.Node) { used[n.Domain] = true })
+	maps.DeleteFunc(in.m.Opsets, func(domain string, _ int64) bool { return !used[domain] && in.local(domain) })
+}

@@ -1,0 +1,194 @@
+package rewrite
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"unicode/utf8"
+)
+
+// nameSet hands out names that a model does not use yet.
+type nameSet struct {
+	taken map[string]bool
+	next  map[string]int // the number to try after a base name
+	// copied counts the nodes that were copied with new names, and what they read
+	// and write.
+	copied int
+}
+
+// maxName bounds the part of an old name that goes into a new one, so that names
+// do not grow with every function inside a function.
+const maxName = 120
+
+// namesOf reserves every name that m uses, in its graphs and functions.
+func namesOf(m *onnx.Model) *nameSet {
+	n := &nameSet{taken: map[string]bool{"": true}, next: map[string]int{}}
+	n.reserve(m.Graph)
+	for _, f := range m.Functions {
+		n.reserve(body(f))
+	}
+	return n
+}
+
+func (n *nameSet) reserve(g *onnx.Graph) {
+	eachName(g, func(name string, _ bool) { n.taken[name] = true })
+}
+
+// fresh returns base, or base with a number, and reserves it.
+func (n *nameSet) fresh(base string) string {
+	base = tail(base)
+	name := base
+	for n.taken[name] {
+		n.next[base] = max(n.next[base], 1) + 1
+		name = fmt.Sprintf("%s_%d", base, n.next[base])
+	}
+	n.taken[name] = true
+	return name
+}
+
+// tail returns the end of a long name.
+func tail(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	s = s[len(s)-maxName:]
+	for s != "" && !utf8.RuneStart(s[0]) {
+		s = s[1:]
+	}
+	return s
+}
+
+// eachName calls f with every name that g or a graph in it reads or writes; read
+// tells which.
+func eachName(g *onnx.Graph, f func(name string, read bool)) {
+	for _, v := range g.Inputs {
+		f(v.Name, false)
+	}
+	for _, v := range g.Outputs {
+		f(v.Name, true)
+	}
+	for _, t := range g.Initializers {
+		f(t.Name, false)
+	}
+	for _, n := range g.Nodes {
+		for _, v := range n.Inputs {
+			f(v, true)
+		}
+		for _, v := range n.Outputs {
+			f(v, false)
+		}
+		for _, a := range n.Attrs {
+			for _, s := range a.Subgraphs() {
+				eachName(s, f)
+			}
+		}
+	}
+}
+
+// renames maps the names of a graph, and of those around it, to new ones.
+type renames struct {
+	to map[string]string
+	up *renames
+}
+
+// name returns the new name of v. What no graph in the chain binds stays.
+func (r *renames) name(v string) string {
+	to, _ := r.lookup(v)
+	return to
+}
+
+func (r *renames) lookup(v string) (string, bool) {
+	if v == "" {
+		return "", true
+	}
+	for ; r != nil; r = r.up {
+		if to, ok := r.to[v]; ok {
+			return to, true
+		}
+	}
+	return v, false
+}
+
+// bind gives fresh names, made of prefix and the old ones, to everything that g
+// binds and that has no new name yet.
+func (r *renames) bind(g *onnx.Graph, prefix string, n *nameSet) {
+	bind := func(v string) {
+		if _, ok := r.to[v]; !ok && v != "" {
+			r.to[v] = n.fresh(prefix + v)
+		}
+	}
+	for _, v := range g.Inputs {
+		bind(v.Name)
+	}
+	for _, t := range g.Initializers {
+		bind(t.Name)
+	}
+	for _, x := range g.Nodes {
+		for _, o := range x.Outputs {
+			bind(o)
+		}
+	}
+}
+
+// graph returns a copy of g with new names for all that it and its subgraphs bind.
+func (r *renames) graph(g *onnx.Graph, prefix string, n *nameSet) *onnx.Graph {
+	in := &renames{to: map[string]string{}, up: r}
+	in.bind(g, prefix, n)
+	c := g.Clone()
+	for _, v := range c.Inputs {
+		v.Name = in.name(v.Name)
+	}
+	for _, v := range c.Outputs {
+		v.Name = in.name(v.Name)
+	}
+	c.Initializers = in.tensors(g.Initializers)
+	c.ValueInfos = nil // what they say is found again, their names are gone
+	for i, x := range g.Nodes {
+		c.Nodes[i] = in.node(x, prefix, n)
+	}
+	return c
+}
+
+func (r *renames) tensors(list []*onnx.Tensor) []*onnx.Tensor {
+	var out []*onnx.Tensor
+	for _, t := range list {
+		k := *t
+		k.Name = r.name(t.Name)
+		out = append(out, &k)
+	}
+	return out
+}
+
+// node returns a copy of x with new names, also for what its subgraphs bind.
+func (r *renames) node(x *onnx.Node, prefix string, n *nameSet) *onnx.Node {
+	c := *x
+	c.Inputs, c.Outputs, c.Attrs = make([]string, len(x.Inputs)), make([]string, len(x.Outputs)), make([]*onnx.Attribute, len(x.Attrs))
+	for i, v := range x.Inputs {
+		c.Inputs[i] = r.name(v)
+	}
+	for i, v := range x.Outputs {
+		c.Outputs[i] = r.name(v)
+	}
+	for i, a := range x.Attrs {
+		c.Attrs[i] = r.attribute(a, prefix, n)
+	}
+	if x.Name != "" && prefix != "" {
+		c.Name = tail(prefix + x.Name)
+	}
+	n.copied += 1 + len(c.Inputs) + len(c.Outputs) + len(c.Attrs)
+	return &c
+}
+
+func (r *renames) attribute(a *onnx.Attribute, prefix string, n *nameSet) *onnx.Attribute {
+	if a.G == nil && len(a.Graphs) == 0 {
+		return a
+	}
+	c := *a
+	if a.G != nil {
+		c.G = r.graph(a.G, prefix, n)
+	}
+	c.Graphs = make([]*onnx.Graph, len(a.Graphs))
+	for i, g := range a.Graphs {
+		c.Graphs[i] = r.graph(g, prefix, n)
+	}
+	return &c
+}

@@ -1,0 +1,330 @@
+package rewrite
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
+	"slices"
+)
+
+// Simplify rewrites the main graph of m in place into an equivalent one with less
+// in it: identities, inference-time dropouts and casts to the same type go away, an
+// If with a known condition becomes the branch that it takes ([FoldIf]), Constant
+// nodes become initialisers, what shape arithmetic computes becomes
+// constants, reshapes take fixed shapes (with 0 and -1 where dimensions are
+// symbolic), broadcasts of masks move behind the operators that follow, and what
+// no output needs is dropped. Names of inputs and outputs stay. Contradicting
+// shapes are a *ShapeError.
+func Simplify(m *onnx.Model) error {
+	FoldIf(m)
+	constantsToInitializers(m.Graph)
+	vals, err := shape.Infer(m)
+	if err != nil {
+		return err
+	}
+	dropIdentities(m.Graph, vals)
+	foldKnown(m.Graph, vals)
+	names := namesOf(m)
+	fixReshapes(m.Graph, vals, names)
+	Prune(m.Graph)
+	return sinkExpands(m, names)
+}
+
+// constantsToInitializers turns Constant nodes into initialisers.
+func constantsToInitializers(g *onnx.Graph) {
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
+		if n.Op != "Constant" || n.Domain != "" || n.Out(0) == "" {
+			return false
+		}
+		t := shape.ConstantTensor(n)
+		if t == nil {
+			return false
+		}
+		c := *t
+		c.Name = n.Outputs[0]
+		g.Initializers = append(g.Initializers, &c)
+		return true
+	})
+}
+
+// substitute replaces names that nodes read.
+func substitute(g *onnx.Graph, by map[string]string) {
+	replace := func(v string) string {
+		if to, ok := by[v]; ok {
+			return to
+		}
+		return v
+	}
+	for _, n := range g.Nodes {
+		for i, v := range n.Inputs {
+			n.Inputs[i] = replace(v)
+		}
+		n.Captured(replace)
+	}
+}
+
+// dropIdentities removes nodes that return their first input, except where their
+// output is a graph output.
+func dropIdentities(g *onnx.Graph, vals shape.Values) {
+	by := map[string]string{}
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
+		if n.Domain != "" || n.In(0) == "" || n.Out(0) == "" || g.Output(n.Out(0)) != nil {
+			return false
+		}
+		same := false
+		x, y := vals[n.In(0)], vals[n.Out(0)]
+		switch n.Op {
+		case "Identity":
+			same = true
+		case "Dropout":
+			mode := vals[n.In(2)]
+			same = n.Out(1) == "" && (n.In(2) == "" || mode != nil && len(mode.Ints) == 1 && mode.Ints[0].Is(0))
+		case "Cast":
+			same = x != nil && x.Type != onnx.Undefined && x.Type == onnx.DataType(n.Int("to", 0))
+		case "Expand":
+			same = x != nil && y != nil && x.Known && y.Known && shape.SameShape(x.Shape, y.Shape)
+		}
+		if same {
+			// Nodes are in order: where a chain ends is known.
+			from := n.Inputs[0]
+			if first, ok := by[from]; ok {
+				from = first
+			}
+			by[n.Outputs[0]] = from
+		}
+		return same
+	})
+	substitute(g, by)
+}
+
+// foldKnown replaces values whose elements inference knows by initialisers.
+func foldKnown(g *onnx.Graph, vals shape.Values) {
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
+		if len(n.Outputs) != 1 || g.Output(n.Outputs[0]) != nil {
+			return false
+		}
+		t := knownTensor(n.Outputs[0], vals[n.Outputs[0]])
+		if t != nil {
+			g.Initializers = append(g.Initializers, t)
+		}
+		return t != nil
+	})
+}
+
+// knownTensor returns the constant that info describes, or nil.
+func knownTensor(name string, info *shape.Info) *onnx.Tensor {
+	if info == nil || !info.Known || !info.Constant() {
+		return nil
+	}
+	dims := make([]int64, len(info.Shape))
+	for i, d := range info.Shape {
+		n, ok := d.Const()
+		if !ok {
+			return nil
+		}
+		dims[i] = n
+	}
+	ints, isInt := shape.ConstInts(info)
+	switch info.Type {
+	case onnx.Int64:
+		if isInt {
+			return onnx.NewInt64(name, dims, ints)
+		}
+	case onnx.Int32:
+		if isInt {
+			v := make([]int32, len(ints))
+			for i, x := range ints {
+				v[i] = int32(x)
+			}
+			return onnx.NewInt32(name, dims, v)
+		}
+	case onnx.Bool:
+		if isInt {
+			v := make([]bool, len(ints))
+			for i, x := range ints {
+				v[i] = x != 0
+			}
+			return onnx.NewBool(name, dims, v)
+		}
+	case onnx.Double:
+		return onnx.NewDouble(name, dims, info.Floats)
+	case onnx.Float:
+		v := make([]float32, len(info.Floats))
+		for i, x := range info.Floats {
+			v[i] = float32(x)
+		}
+		return onnx.NewFloat(name, dims, v)
+	}
+	return nil
+}
+
+// fixReshapes gives Reshape nodes a constant shape where all but one dimension is
+// a number or copied from the same place of the input.
+func fixReshapes(g *onnx.Graph, vals shape.Values, names *nameSet) {
+	for _, n := range g.Nodes {
+		if n.Op != "Reshape" || n.Domain != "" || n.In(1) == "" || g.Initializer(n.Inputs[1]) != nil {
+			continue
+		}
+		x, y := vals[n.Inputs[0]], vals[n.Outputs[0]]
+		if x == nil || y == nil || !x.Known || !y.Known {
+			continue
+		}
+		shape, ok := staticShape(y.Shape, x.Shape)
+		if !ok || (slices.Contains(shape, 0) && n.Int("allowzero", 0) != 0) {
+			if !ok {
+				continue
+			}
+			n.Attrs = slices.DeleteFunc(n.Attrs, func(a *onnx.Attribute) bool { return a.Name == "allowzero" })
+		}
+		t := onnx.NewInt64(names.fresh(n.Outputs[0]+"/shape"), []int64{int64(len(shape))}, shape)
+		g.Initializers = append(g.Initializers, t)
+		n.Inputs[1] = t.Name
+	}
+}
+
+// staticShape writes dims as a constant Reshape argument for an input of shape
+// have: 0 copies a dimension, one -1 takes what is left.
+func staticShape(dims, have []shape.Dim) ([]int64, bool) {
+	out := make([]int64, len(dims))
+	open := false
+	for i, d := range dims {
+		n, ok := d.Const()
+		switch {
+		case ok:
+			out[i] = n
+		case i < len(have) && have[i].Equal(d):
+			out[i] = 0
+		case !open:
+			open = true
+			out[i] = -1
+		default:
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// Prune removes the nodes and initialisers that no graph output depends on. An input
+// that an initialiser gives a default goes with it: it would become one that callers
+// have to feed.
+func Prune(g *onnx.Graph) {
+	used := map[string]bool{}
+	for _, o := range g.Outputs {
+		used[o.Name] = true
+	}
+	keep := make([]bool, len(g.Nodes))
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		n := g.Nodes[i]
+		if !slices.ContainsFunc(n.Outputs, func(o string) bool { return used[o] }) {
+			continue
+		}
+		keep[i] = true
+		for _, v := range n.Inputs {
+			used[v] = true
+		}
+		n.Captured(func(v string) string { used[v] = true; return v })
+	}
+	kept := g.Nodes[:0]
+	for i, n := range g.Nodes {
+		if keep[i] {
+			kept = append(kept, n)
+		}
+	}
+	clear(g.Nodes[len(kept):])
+	g.Nodes = kept
+	gone := map[string]bool{}
+	g.Initializers = slices.DeleteFunc(g.Initializers, func(t *onnx.Tensor) bool {
+		gone[t.Name] = !used[t.Name]
+		return gone[t.Name]
+	})
+	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return gone[v.Name] })
+	g.ValueInfos = slices.DeleteFunc(g.ValueInfos, func(v *onnx.ValueInfo) bool { return !used[v.Name] })
+}
+
+// elementwise lists the operators through which a broadcast can be delayed.
+var elementwise = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Div": true, "Where": true, "Cast": true,
+	"Neg": true, "Not": true, "And": true, "Or": true, "Equal": true, "Less": true, "Greater": true, "IsNaN": true}
+
+// sinkExpands moves Expand behind the element-wise operators that read it, and
+// drops it where the other operand broadcasts anyway: exporters expand attention
+// masks to [batch, 1, sequence, sequence], which costs memory and hides that rows
+// do not depend on each other.
+func sinkExpands(m *onnx.Model, names *nameSet) error {
+	vals, err := shape.Infer(m)
+	if err != nil {
+		return err
+	}
+	source := map[string]*onnx.Node{} // output of an Expand -> the node
+	g := m.Graph
+	var out []*onnx.Node
+	for _, n := range g.Nodes {
+		if n.Op == "Expand" && n.Domain == "" && g.Output(n.Outputs[0]) == nil {
+			source[n.Outputs[0]] = n
+			out = append(out, n)
+			continue
+		}
+		y := vals[n.Out(0)]
+		if n.Domain != "" || !elementwise[n.Op] || y == nil || !y.Known {
+			out = append(out, n)
+			continue
+		}
+		dims, from, ok := unexpanded(n, vals, source)
+		if !ok {
+			out = append(out, n)
+			continue
+		}
+		full := n.Outputs[0]
+		if !shape.SameShape(dims, y.Shape) {
+			if g.Output(full) != nil || from == nil {
+				out = append(out, n)
+				continue
+			}
+			small := names.fresh(full + "/unexpanded")
+			e := &onnx.Node{Op: "Expand", Name: full + "/expand", Inputs: []string{small, from.Inputs[1]}, Outputs: []string{full}}
+			n.Outputs[0] = small
+			vals[small] = &shape.Info{Type: y.Type, Known: true, Shape: dims}
+			source[full] = e
+			n.Inputs = sources(n.Inputs, source)
+			out = append(out, n, e)
+			continue
+		}
+		n.Inputs = sources(n.Inputs, source)
+		out = append(out, n)
+	}
+	g.Nodes = out
+	Prune(g)
+	return nil
+}
+
+// unexpanded returns the shape n has when its Expand inputs are read unexpanded,
+// and an Expand whose target is the shape of the output, if there is one.
+func unexpanded(n *onnx.Node, vals shape.Values, source map[string]*onnx.Node) (dims []shape.Dim, from *onnx.Node, ok bool) {
+	for _, v := range n.Inputs {
+		e := source[v]
+		if e != nil {
+			ok = true
+			if shape.SameShape(vals[v].Shape, vals[n.Outputs[0]].Shape) {
+				from = e
+			}
+			v = e.Inputs[0]
+		}
+		x := vals[v]
+		if x == nil || !x.Known {
+			return nil, nil, false
+		}
+		var err error
+		if dims, err = shape.Broadcast(dims, x.Shape); err != nil {
+			return nil, nil, false
+		}
+	}
+	return dims, from, ok
+}
+
+func sources(in []string, source map[string]*onnx.Node) []string {
+	out := slices.Clone(in)
+	for i, v := range out {
+		if e := source[v]; e != nil {
+			out[i] = e.Inputs[0]
+		}
+	}
+	return out
+}

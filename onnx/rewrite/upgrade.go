@@ -1,0 +1,280 @@
+package rewrite
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+	"slices"
+	"strings"
+)
+
+// oldestUpgraded is the oldest operator set that Upgrade reads.
+const oldestUpgraded = 7
+
+// Upgrade rewrites m in place into the form of the operator set target, with the
+// same results: attributes that became inputs, operators that were renamed or
+// removed, defaults and meanings that changed, in the main graph, in subgraphs
+// and in the bodies of functions. A model at target or above is left alone.
+//
+// It reads operator sets from 7 and writes those up to 18. A model below, a target
+// above, and a node without an equal in the newer set are an *UnsupportedError; m
+// is then as it was. New constants become initialisers of the main graph, or
+// Constant nodes of a function. Where the file's version rises from below 4,
+// inputs that only state the type of an initialiser, as those files had to, go
+// away: no runtime let a caller replace them.
+func Upgrade(m *onnx.Model, target int64) error {
+	if m.Graph == nil || m.Opset() >= target && !slices.ContainsFunc(m.Functions, func(f *onnx.Function) bool { return below(f, target) }) {
+		return nil
+	}
+	if target > onnx.NewestUpgrade {
+		return &onnx.UnsupportedError{Path: m.Path, Offset: -1, Reason: fmt.Sprintf("a model is upgraded to operator set %d at most, not to %d", onnx.NewestUpgrade, target)}
+	}
+	c := m.Clone()
+	u := newUpgrader(c, target)
+	if from := c.Opset(); from < target {
+		if err := u.readable(from, c.Graph.Nodes, c.Opsets); err != nil {
+			return err
+		}
+		u.mainGraph(c.Graph, from)
+	}
+	for _, f := range c.Functions {
+		if below(f, target) {
+			if err := u.readable(f.Opsets[""], f.Nodes, f.Opsets); err != nil {
+				return err
+			}
+			u.function(f)
+		}
+	}
+	if u.err != nil {
+		return u.err
+	}
+	if c.Opset() < target {
+		if c.Opsets == nil {
+			c.Opsets = map[string]int64{}
+		}
+		c.Opsets[""] = target
+		c.RaiseIR(target)
+	}
+	*m.Graph = *c.Graph
+	m.Functions, m.Opsets, m.IRVersion = c.Functions, c.Opsets, c.IRVersion
+	return nil
+}
+
+// below reports whether the standard nodes of f are of a set older than target.
+func below(f *onnx.Function, target int64) bool {
+	v, ok := f.Opsets[""]
+	return ok && v < target
+}
+
+// upgrader brings nodes to the form of an operator set.
+type upgrader struct {
+	target int64
+	path   string
+	err    error
+	model  *onnx.Model // the operator sets and the file version that are read
+	names  *nameSet
+	read   map[string]bool // by nodes, or as outputs
+	// main receives constants, or lines, the beginning of the function at hand.
+	main   *onnx.Graph
+	lines  *[]*onnx.Node
+	consts map[string]string       // constants by contents
+	made   map[string]*onnx.Tensor // and by name
+	vals   *shape.Scope
+}
+
+func newUpgrader(m *onnx.Model, target int64) *upgrader {
+	u := &upgrader{target: target, path: m.Path, model: m, names: namesOf(m), read: map[string]bool{}, main: m.Graph, consts: map[string]string{}, made: map[string]*onnx.Tensor{}}
+	note := func(name string, read bool) { u.read[name] = u.read[name] || read }
+	eachName(m.Graph, note)
+	for _, f := range m.Functions {
+		eachName(body(f), note)
+	}
+	return u
+}
+
+// body returns the function as a graph whose values have no types.
+func body(f *onnx.Function) *onnx.Graph {
+	g := &onnx.Graph{Name: f.Name, Nodes: f.Nodes, ValueInfos: f.ValueInfos}
+	for _, name := range f.Inputs {
+		g.Inputs = append(g.Inputs, &onnx.ValueInfo{Name: name})
+	}
+	for _, name := range f.Outputs {
+		g.Outputs = append(g.Outputs, &onnx.ValueInfo{Name: name})
+	}
+	return g
+}
+
+// body upgrades nodes whose values nothing is known of.
+func (u *upgrader) body(nodes []*onnx.Node, from int64) []*onnx.Node {
+	g := &onnx.Graph{Nodes: nodes}
+	eachName(g, func(name string, read bool) { u.read[name] = u.read[name] || read })
+	u.graph(g, from)
+	return g.Nodes
+}
+
+// readable refuses what has no known form.
+func (u *upgrader) readable(from int64, nodes []*onnx.Node, opsets map[string]int64) error {
+	standard := false
+	onnx.EachNode(nodes, func(n *onnx.Node) { standard = standard || n.Domain == "" })
+	if !standard || from >= oldestUpgraded {
+		return nil
+	}
+	reason := fmt.Sprintf("operator set %d is older than %d, the oldest that is read", from, oldestUpgraded)
+	if _, ok := opsets[""]; !ok {
+		reason = "it states no version of the standard operator set"
+	}
+	return &onnx.UnsupportedError{Path: u.path, Offset: -1, Reason: reason}
+}
+
+// fail records that n has no equal in the newer set.
+func (u *upgrader) fail(n *onnx.Node, format string, args ...any) {
+	if u.err == nil {
+		u.err = &onnx.UnsupportedError{Path: u.path, Offset: -1, Reason: n.Label() + ": " + fmt.Sprintf(format, args...)}
+	}
+}
+
+func (u *upgrader) mainGraph(g *onnx.Graph, from int64) {
+	u.main, u.lines = g, nil
+	u.graph(g, from)
+}
+
+// function upgrades the body of f, whose constants are nodes.
+func (u *upgrader) function(f *onnx.Function) {
+	var lines []*onnx.Node
+	u.lines, u.consts, u.model = &lines, map[string]string{}, &onnx.Model{Opsets: f.Opsets, IRVersion: u.model.IRVersion}
+	g := body(f)
+	u.graph(g, f.Opsets[""])
+	f.Nodes = append(lines, g.Nodes...)
+	f.Opsets[""] = u.target
+}
+
+// graph upgrades the nodes of g and what they hold.
+func (u *upgrader) graph(g *onnx.Graph, from int64) {
+	u.vals = shape.EnterScope(u.model, g, u.vals)
+	defer func() { u.vals = u.vals.Up }()
+	var out []*onnx.Node
+	for _, n := range g.Nodes {
+		u.vals.Add(n)
+		for _, a := range n.Attrs {
+			for _, s := range a.Subgraphs() {
+				u.graph(s, from)
+			}
+		}
+		if u.err != nil {
+			return
+		}
+		out = append(out, u.node(n, from)...)
+	}
+	g.Nodes = out
+}
+
+// node brings one node from the form of set v to that of the target.
+func (u *upgrader) node(n *onnx.Node, v int64) []*onnx.Node {
+	if n.Domain != "" {
+		return []*onnx.Node{n}
+	}
+	for v++; v <= u.target && u.err == nil; v++ {
+		rule := upgradeRules[v][n.Op]
+		if rule == nil {
+			continue
+		}
+		var out []*onnx.Node
+		for _, part := range rule(u, n) {
+			out = append(out, u.node(part, v)...)
+		}
+		return out
+	}
+	return []*onnx.Node{n}
+}
+
+// fresh returns an unused name for a value that n needs.
+func (u *upgrader) fresh(n *onnx.Node, what string) string {
+	base := n.Op
+	if i := slices.IndexFunc(n.Outputs, func(o string) bool { return o != "" }); i >= 0 {
+		base = n.Outputs[i]
+	}
+	return u.names.fresh(base + "/" + what)
+}
+
+// tensor names a constant that n reads, one for equal contents.
+func (u *upgrader) tensor(n *onnx.Node, what string, t *onnx.Tensor) string {
+	key := build.TensorKey(t)
+	if name, ok := u.consts[key]; ok {
+		return name
+	}
+	name := u.fresh(n, what)
+	u.consts[key], u.made[name] = name, t
+	if u.lines != nil {
+		*u.lines = append(*u.lines, &onnx.Node{Op: "Constant", Name: name, Outputs: []string{name}, Attrs: []*onnx.Attribute{onnx.TensorAttr("value", t)}})
+		return name
+	}
+	t.Name = name
+	u.main.Initializers = append(u.main.Initializers, t)
+	return name
+}
+
+func (u *upgrader) ints(n *onnx.Node, what string, v ...int64) string {
+	return u.tensor(n, what, onnx.NewInt64("", []int64{int64(len(v))}, v))
+}
+
+// constant returns the tensor that a name stands for, or nil.
+func (u *upgrader) constant(name string) *onnx.Tensor {
+	if t := u.made[name]; t != nil {
+		return t
+	}
+	return u.vals.Constant(name)
+}
+
+// attr removes an attribute of n and returns it, or nil where there is none.
+func (u *upgrader) attr(n *onnx.Node, name string) *onnx.Attribute {
+	i := slices.IndexFunc(n.Attrs, func(a *onnx.Attribute) bool { return a.Name == name })
+	if i < 0 {
+		return nil
+	}
+	a := n.Attrs[i]
+	if a.RefName != "" {
+		u.fail(n, "its %s is given by the caller of the function; inline the function first", name)
+	}
+	n.Attrs = slices.Delete(n.Attrs, i, i+1)
+	return a
+}
+
+// withAttrs returns a copy of list that has more, in the place of those of the same names.
+func withAttrs(list []*onnx.Attribute, more ...*onnx.Attribute) []*onnx.Attribute {
+	out := slices.DeleteFunc(slices.Clone(list), func(a *onnx.Attribute) bool {
+		return slices.ContainsFunc(more, func(b *onnx.Attribute) bool { return a.Name == b.Name })
+	})
+	return append(out, more...)
+}
+
+// setInput makes v the input i of n, the ones before it left out if need be.
+func setInput(n *onnx.Node, i int, v string) {
+	for len(n.Inputs) <= i {
+		n.Inputs = append(n.Inputs, "")
+	}
+	n.Inputs[i] = v
+	for k := len(n.Inputs); k > 0 && n.Inputs[k-1] == ""; k-- {
+		n.Inputs = n.Inputs[:k-1]
+	}
+}
+
+// helper returns a node that computes a value for n; its last output is to be
+// read by others.
+func (u *upgrader) helper(n *onnx.Node, op, what string, in []string, attrs ...*onnx.Attribute) (*onnx.Node, string) {
+	out := u.fresh(n, what)
+	return &onnx.Node{Op: op, Name: out, Inputs: in, Outputs: []string{out}, Attrs: attrs}, out
+}
+
+// upgradeRules rewrite a node into nodes of the operator set under which they
+// stand; what a rule returns goes through the rules of later sets.
+var upgradeRules = map[int64]map[string]func(u *upgrader, n *onnx.Node) []*onnx.Node{}
+
+func upgradeAt(opset int64, rule func(*upgrader, *onnx.Node) []*onnx.Node, ops string) {
+	if upgradeRules[opset] == nil {
+		upgradeRules[opset] = map[string]func(*upgrader, *onnx.Node) []*onnx.Node{}
+	}
+	for _, op := range strings.Fields(ops) {
+		upgradeRules[opset][op] = rule
+	}
+}

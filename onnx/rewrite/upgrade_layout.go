@@ -1,0 +1,189 @@
+package rewrite
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
+	"math"
+	"slices"
+)
+
+func init() {
+	upgradeAt(9, upsampleToInput, "Upsample")
+	upgradeAt(10, upsampleRenamed, "Upsample")
+	upgradeAt(11, resizeOld, "Resize")
+	upgradeAt(13, resizeOptional, "Resize")
+	upgradeAt(13, softmaxFlattened, "Softmax LogSoftmax Hardmax")
+	upgradeAt(9, batchNormPerElement, "BatchNormalization")
+	upgradeAt(14, batchNormOutputs, "BatchNormalization")
+}
+
+// upsampleToInput: the scales became an input.
+func upsampleToInput(u *upgrader, n *onnx.Node) []*onnx.Node {
+	scales := u.attr(n, "scales")
+	if scales == nil {
+		u.fail(n, "it has no scales")
+		return nil
+	}
+	setInput(n, 1, u.tensor(n, "scales", onnx.NewFloat("", []int64{int64(len(scales.Floats))}, scales.Floats)))
+	return []*onnx.Node{n}
+}
+
+// upsampleRenamed: Upsample is Resize now.
+func upsampleRenamed(_ *upgrader, n *onnx.Node) []*onnx.Node {
+	n.Op = "Resize"
+	return []*onnx.Node{n}
+}
+
+// resizeOld: Resize had one way to find the source of an element, at position
+// divided by scale. The nearest one was the next lower where an axis grows, the
+// next higher where it shrinks; as one node rounds one way, axes that shrink and
+// axes that grow need a node each.
+func resizeOld(u *upgrader, n *onnx.Node) []*onnx.Node {
+	scales, x := n.In(1), n.In(0)
+	resize := func(n *onnx.Node, x, scales, round string) *onnx.Node {
+		r := *n
+		r.Inputs = []string{x, u.tensor(n, "roi", onnx.NewFloat("", []int64{0}, nil)), scales}
+		r.Attrs = withAttrs(n.Attrs, onnx.StringAttr("coordinate_transformation_mode", "asymmetric"))
+		if round != "" {
+			r.Attrs = withAttrs(r.Attrs, onnx.StringAttr("nearest_mode", round))
+		}
+		return &r
+	}
+	if n.Str("mode", "nearest") != "nearest" {
+		return []*onnx.Node{resize(n, x, scales, "")}
+	}
+	grows, shrinks := true, true // may do so
+	var known []float32
+	if t := u.constant(scales); t != nil {
+		if v, err := t.Floats(); err == nil {
+			known = v
+			grows = slices.ContainsFunc(v, func(s float32) bool { return s > 1 })
+			shrinks = slices.ContainsFunc(v, func(s float32) bool { return s < 1 })
+		}
+	}
+	switch {
+	case !shrinks:
+		return []*onnx.Node{resize(n, x, scales, "floor")}
+	case !grows:
+		return []*onnx.Node{resize(n, x, scales, "ceil")}
+	}
+	var nodes []*onnx.Node
+	part := func(op, what string, clamp func(float64, float64) float64) string {
+		if known != nil {
+			v := make([]float32, len(known))
+			for i, s := range known {
+				v[i] = float32(clamp(float64(s), 1))
+			}
+			return u.tensor(n, what, onnx.NewFloat("", []int64{int64(len(v))}, v))
+		}
+		c, name := u.helper(n, op, what, []string{scales, u.tensor(n, "one", onnx.NewFloat("", []int64{1}, []float32{1}))})
+		nodes = append(nodes, c)
+		return name
+	}
+	up, down := part("Max", "up", math.Max), part("Min", "down", math.Min)
+	first := *n
+	first.Name = u.fresh(n, "grown")
+	first.Outputs = []string{first.Name}
+	return append(nodes, resize(&first, x, up, "floor"), resize(n, first.Name, down, "ceil"))
+}
+
+// resizeOptional: roi and scales may be left out, and must be where sizes are
+// given. One way to find the source is gone.
+func resizeOptional(u *upgrader, n *onnx.Node) []*onnx.Node {
+	mode := n.Str("coordinate_transformation_mode", "half_pixel")
+	if n.In(1) != "" && mode != "tf_crop_and_resize" {
+		setInput(n, 1, "")
+	}
+	if n.In(3) != "" && n.In(2) != "" {
+		setInput(n, 2, "")
+	}
+	if mode != "tf_half_pixel_for_nn" {
+		return []*onnx.Node{n}
+	}
+	// (x + 0.5)/s rounded down is (x + 0.5)/s - 0.5 rounded to the nearest.
+	if n.Str("mode", "nearest") != "nearest" || n.Str("nearest_mode", "round_prefer_floor") != "floor" {
+		u.fail(n, "coordinate_transformation_mode tf_half_pixel_for_nn is gone, and only nearest neighbours rounded down have an equal")
+		return nil
+	}
+	u.attr(n, "coordinate_transformation_mode")
+	u.attr(n, "nearest_mode")
+	n.Attrs = withAttrs(n.Attrs, onnx.StringAttr("coordinate_transformation_mode", "half_pixel"), onnx.StringAttr("nearest_mode", "round_prefer_ceil"))
+	return []*onnx.Node{n}
+}
+
+// softmaxFlattened: these took all axes from one on as one; now they take one axis.
+// Where the others have size 1 that is the same.
+func softmaxFlattened(u *upgrader, n *onnx.Node) []*onnx.Node {
+	axis := int64(1)
+	if a := u.attr(n, "axis"); a != nil {
+		axis = a.I
+	}
+	x := u.vals.Info(n.In(0))
+	last := axis == -1
+	if rank := int64(x.Rank()); rank > 0 {
+		at := axis
+		if at < 0 {
+			at += rank
+		}
+		if at < 0 || at >= rank {
+			u.fail(n, "axis %d is outside a tensor of rank %d", axis, rank)
+			return nil
+		}
+		last = shape.Product(x.Shape[at+1:]).Is(1)
+	}
+	if last {
+		n.Attrs = withAttrs(n.Attrs, onnx.IntAttr("axis", axis))
+		return []*onnx.Node{n}
+	}
+	y := n.Out(0)
+	shape, s := u.helper(n, "Shape", "shape", []string{n.In(0)})
+	flat, f := u.helper(n, "Flatten", "flat", []string{n.In(0)}, onnx.IntAttr("axis", axis))
+	n.Inputs = []string{f}
+	n.Attrs = withAttrs(n.Attrs, onnx.IntAttr("axis", -1))
+	back := &onnx.Node{Op: "Reshape", Inputs: []string{u.fresh(n, "rows"), s}, Outputs: []string{y}}
+	back.Name = u.fresh(n, "back")
+	n.Outputs = []string{back.Inputs[0]}
+	return []*onnx.Node{shape, flat, n, back}
+}
+
+// batchNormPerElement: without `spatial`, every element of a row had statistics of
+// its own, of the shape of a row. That is the same as rows of as many channels.
+func batchNormPerElement(u *upgrader, n *onnx.Node) []*onnx.Node {
+	a := u.attr(n, "spatial")
+	if a == nil || a.I != 0 {
+		return []*onnx.Node{n}
+	}
+	if slices.ContainsFunc(n.Outputs[min(1, len(n.Outputs)):], func(o string) bool { return o != "" }) {
+		u.fail(n, "statistics per element have no equal in training")
+		return nil
+	}
+	y := n.Out(0)
+	shape, s := u.helper(n, "Shape", "shape", []string{n.In(0)})
+	flat, f := u.helper(n, "Flatten", "flat", []string{n.In(0)}, onnx.IntAttr("axis", 1))
+	nodes := []*onnx.Node{shape, flat}
+	n.Inputs[0] = f
+	for i := 1; i < len(n.Inputs); i++ {
+		r, v := u.helper(n, "Reshape", "statistics", []string{n.Inputs[i], u.ints(n, "vector", -1)})
+		nodes = append(nodes, r)
+		n.Inputs[i] = v
+	}
+	back := &onnx.Node{Op: "Reshape", Name: u.fresh(n, "back"), Inputs: []string{u.fresh(n, "rows"), s}, Outputs: []string{y}}
+	n.Outputs = []string{back.Inputs[0]}
+	return append(nodes, n, back)
+}
+
+// batchNormOutputs: training is said by an attribute, and the statistics of the
+// batch itself are no outputs any more.
+func batchNormOutputs(u *upgrader, n *onnx.Node) []*onnx.Node {
+	for i, o := range n.Outputs {
+		if o != "" && i > 2 && u.read[o] {
+			u.fail(n, "its output %q, a statistic of the batch, is gone", o)
+		}
+	}
+	training := n.Out(1) != "" || n.Out(2) != "" || n.Out(3) != "" || n.Out(4) != ""
+	n.Outputs = n.Outputs[:min(3, len(n.Outputs))]
+	if training && n.Attr("training_mode") == nil {
+		n.Attrs = withAttrs(n.Attrs, onnx.IntAttr("training_mode", 1))
+	}
+	return []*onnx.Node{n}
+}

@@ -1,0 +1,11 @@
+package rewrite_test
+
+import (
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+)
+
+type (
+	gen   = gradtest.Gen
+	value = build.Value
+)

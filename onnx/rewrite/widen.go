@@ -1,0 +1,253 @@
+package rewrite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// typeAttrs gives the attributes of standard operators that hold a [onnx.DataType].
+var typeAttrs = map[string][]string{
+	"Attention": {"softmax_precision"}, "Bernoulli": {"dtype"}, "BlackmanWindow": {"output_datatype"},
+	"Cast": {"to"}, "DequantizeLinear": {"output_dtype"}, "EyeLike": {"dtype"},
+	"HammingWindow": {"output_datatype"}, "HannWindow": {"output_datatype"},
+	"LayerNormalization": {"stash_type"}, "GroupNormalization": {"stash_type"},
+	"MelWeightMatrix": {"output_datatype"}, "QuantizeLinear": {"precision", "output_dtype"},
+	"RandomNormal": {"dtype"}, "RandomNormalLike": {"dtype"}, "RandomUniform": {"dtype"},
+	"RandomUniformLike": {"dtype"}, "RMSNormalization": {"stash_type"}, "SequenceEmpty": {"dtype"},
+	"SimplifiedLayerNormalization": {"stash_type"},
+}
+
+// WidenFloat16 turns every float16 and bfloat16 of m into float32, in place:
+// initialisers, constants, the types of inputs, outputs and values, the types that
+// attributes name, in subgraphs and functions as well. Values are kept exactly;
+// the roundings that 16 bits would cause on the way disappear. A Cast of a widened
+// constant is left out and its readers get the constant, so weights that were only
+// stored in 16 bits end as plain float32 initialisers. Other casts between float
+// types stay as casts to float32, which change nothing.
+//
+// It reports whether there was anything to widen. Where it finds a use of 16 bits
+// that it cannot turn (a function that takes the type as an attribute, BitCast), the
+// error is an [*onnx.UnsupportedError]. After an error m is not fit for use.
+func WidenFloat16(m *onnx.Model) (changed bool, err error) {
+	return widen(&widener{m: m, narrow: half, to: onnx.Float})
+}
+
+// WidenDouble turns every floating-point type of m into double, in place, as
+// [WidenFloat16] does with float32. Types that operators give by default become
+// those that they are told to give. Whether a runtime has kernels for double is
+// another question.
+func WidenDouble(m *onnx.Model) (changed bool, err error) {
+	return widen(&widener{m: m, narrow: belowDouble, to: onnx.Double})
+}
+
+func widen(w *widener) (changed bool, err error) {
+	m := w.m
+	if m.Graph != nil {
+		w.graph(m.Graph, nil)
+	}
+	for _, f := range m.Functions {
+		s := &wideScope{wide: map[string]bool{}, as: map[string]string{}}
+		w.values(f.ValueInfos)
+		w.attrs("", f.AttributeProtos, s)
+		outputs := map[string]bool{}
+		for _, name := range f.Outputs {
+			outputs[name] = true
+		}
+		w.nodes(&f.Nodes, s, outputs)
+	}
+	if w.err == nil && w.changed && w.refused != "" {
+		w.err = &onnx.UnsupportedError{Path: m.Path, Offset: -1, Field: w.refused, Reason: fmt.Sprintf("cannot be turned into %v", w.to)}
+	}
+	return w.changed, w.err
+}
+
+func half(t onnx.DataType) bool { return t == onnx.Float16 || t == onnx.BFloat16 }
+
+func belowDouble(t onnx.DataType) bool { return t == onnx.Float || half(t) }
+
+type widener struct {
+	m       *onnx.Model
+	narrow  func(onnx.DataType) bool // the types to turn
+	to      onnx.DataType            // into this one
+	changed bool
+	refused string // a node that cannot be turned
+	err     error
+}
+
+// wideScope is a graph inside those that enclose it.
+type wideScope struct {
+	up   *wideScope
+	wide map[string]bool   // what the graph writes; true for a widened constant
+	as   map[string]string // values whose Cast was left out, to what they were cast from
+}
+
+func (s *wideScope) constant(name string) bool {
+	for ; s != nil; s = s.up {
+		if wide, ok := s.wide[name]; ok {
+			return wide
+		}
+	}
+	return false
+}
+
+func (s *wideScope) renamed(name string) string {
+	for ; s != nil; s = s.up {
+		if as, ok := s.as[name]; ok {
+			return as
+		}
+		if _, ok := s.wide[name]; ok {
+			return name
+		}
+	}
+	return name
+}
+
+func (w *widener) graph(g *onnx.Graph, up *wideScope) {
+	s := &wideScope{up: up, wide: map[string]bool{}, as: map[string]string{}}
+	for _, v := range g.Inputs {
+		s.wide[v.Name] = false
+	}
+	for i, t := range g.Initializers {
+		s.wide[t.Name] = w.narrow(t.Type)
+		g.Initializers[i] = w.tensor(t)
+	}
+	outputs := map[string]bool{}
+	for _, v := range g.Outputs {
+		outputs[v.Name] = true
+	}
+	w.values(g.Inputs)
+	w.values(g.Outputs)
+	w.values(g.ValueInfos)
+	w.nodes(&g.Nodes, s, outputs)
+	for _, v := range g.Outputs {
+		if up != nil {
+			v.Name = s.renamed(v.Name)
+		}
+	}
+	g.ValueInfos = slices.DeleteFunc(g.ValueInfos, func(v *onnx.ValueInfo) bool {
+		_, gone := s.as[v.Name]
+		return gone
+	})
+}
+
+// nodes widens the nodes of one graph or function body and leaves out casts of
+// widened constants.
+func (w *widener) nodes(nodes *[]*onnx.Node, s *wideScope, outputs map[string]bool) {
+	for _, n := range *nodes {
+		for _, name := range n.Outputs {
+			s.wide[name] = false
+		}
+		if c := n.Attr("value"); n.Op == "Constant" && n.Domain == "" && c != nil && c.T != nil && w.narrow(c.T.Type) {
+			s.wide[n.Out(0)] = true
+		}
+	}
+	kept := make([]*onnx.Node, 0, len(*nodes))
+	for _, n := range *nodes {
+		to := onnx.DataType(n.Int("to", 0))
+		from := s.renamed(n.In(0))
+		if n.Op == "Cast" && n.Domain == "" && (to == w.to || w.narrow(to)) && s.constant(from) && !outputs[n.Out(0)] {
+			s.as[n.Out(0)] = from
+			w.changed = true
+			continue
+		}
+		kept = append(kept, n)
+	}
+	for _, n := range kept {
+		for i, name := range n.Inputs {
+			if name != "" {
+				n.Inputs[i] = s.renamed(name)
+			}
+		}
+		if n.Op == "BitCast" && n.Domain == "" && w.refused == "" {
+			w.refused = n.Label()
+		}
+		if w.to == onnx.Double {
+			w.defaults(n)
+		}
+		for _, name := range typeAttrs[n.Op] {
+			if a := n.Attr(name); a != nil && n.Domain == "" {
+				w.typeAttr(n, a)
+			}
+		}
+		w.attrs(n.Label(), n.Attrs, s)
+	}
+	*nodes = kept
+}
+
+func (w *widener) typeAttr(n *onnx.Node, a *onnx.Attribute) {
+	if a.RefName != "" && w.refused == "" {
+		w.refused = n.Label()
+	}
+	if w.narrow(onnx.DataType(a.I)) {
+		a.I, w.changed = int64(w.to), true
+	}
+}
+
+func (w *widener) attrs(where string, attrs []*onnx.Attribute, s *wideScope) {
+	for _, a := range attrs {
+		if a.T != nil {
+			a.T = w.tensor(a.T)
+		}
+		for i, t := range a.Tensors {
+			a.Tensors[i] = w.tensor(t)
+		}
+		for _, g := range a.Subgraphs() {
+			w.graph(g, s)
+		}
+		if (a.Type == onnx.AttrSparse || a.Type == onnx.AttrSparses) && w.sparse(a) {
+			w.changed, w.refused = true, where
+		}
+		if a.Type == onnx.AttrTypeProto || a.Type == onnx.AttrTypeProtos {
+			a.Other = w.encoded(where, a.Other, map[protowire.Number]shapeOf{14: inType, 15: inType})
+		}
+	}
+}
+
+// tensor returns t, or a new float32 tensor of its values.
+func (w *widener) tensor(t *onnx.Tensor) *onnx.Tensor {
+	if !w.narrow(t.Type) || w.err != nil {
+		return t
+	}
+	w.changed = true
+	in, err := w.m.Resolve(t)
+	if err == nil {
+		_, err = in.Count()
+	}
+	if err != nil {
+		w.err = onnx.WithPath(err, w.m.Path)
+		return t
+	}
+	out := *t
+	out.Type, out.External, out.Offset = w.to, nil, -1
+	if w.to == onnx.Double {
+		v, _ := in.Float64s() // its data has the size it should have
+		out.Raw = onnx.NewDouble("", []int64{int64(len(v))}, v).Raw
+		return &out
+	}
+	out.Raw = make([]byte, 2*len(in.Raw))
+	for i := 0; i < len(in.Raw); i += 2 {
+		h := binary.LittleEndian.Uint16(in.Raw[i:])
+		f := uint32(h) << 16
+		if t.Type == onnx.Float16 {
+			f = math.Float32bits(onnx.Float16ToFloat32(h))
+		}
+		binary.LittleEndian.PutUint32(out.Raw[2*i:], f)
+	}
+	return &out
+}
+
+func (w *widener) values(list []*onnx.ValueInfo) {
+	for _, v := range list {
+		if w.narrow(v.Type.Elem) {
+			v.Type.Elem, w.changed = w.to, true
+		}
+		if v.Type.Other != nil {
+			v.Type.Other = w.encoded(fmt.Sprintf("value %q", v.Name), v.Type.Other, typeFields)
+		}
+	}
+}

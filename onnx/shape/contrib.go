@@ -1,0 +1,102 @@
+package shape
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"slices"
+)
+
+// Operators that the runtime's optimiser writes.
+
+func init() {
+	register(inferMatMul, "FusedMatMul", "TransposeMatMul")
+	register(inferGemm, "FusedGemm")
+	register(inferConv, "FusedConv")
+	register(inferExpandDims, "ExpandDims")
+	register(inferSkipNorm, "SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
+	register(inferSimplified, "SimplifiedLayerNormalization")
+	register(inferEmbed, "EmbedLayerNormalization")
+	register(inferMatMulNBits, "MatMulNBits")
+}
+
+// fusedOperand applies the transposes of a FusedMatMul to the shape of one side.
+func fusedOperand(n *onnx.Node, side string, s []Dim) []Dim {
+	if r := len(s); n.Int("transBatch"+side, 0) != 0 && r > 2 {
+		s = slices.Concat(s[1:r-1], s[:1], s[r-1:])
+	}
+	return swapLast(s, n.Int("trans"+side, 0) != 0)
+}
+
+func inferExpandDims(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	at, ok := ConstInts(arg(in, 1))
+	if x == nil || !x.Known || !ok || len(at) != 1 {
+		return nil, nil
+	}
+	a, err := Axis(at[0], len(x.Shape)+1)
+	if err != nil {
+		return nil, err
+	}
+	return []*Info{{Type: x.Type, Known: true, Shape: slices.Insert(slices.Clone(x.Shape), a, D(1))}}, nil
+}
+
+// statistics returns what is known of a mean, or of 1/σ, over the axes of x from a
+// on.
+func statistics(x *Info, a int64) (*Info, error) {
+	s := &Info{Type: onnx.Float, Known: x.Known}
+	if x.Type == onnx.Double {
+		s.Type = onnx.Double
+	}
+	if x.Known {
+		from, err := Axis(a, len(x.Shape))
+		if err != nil {
+			return nil, err
+		}
+		s.Shape = slices.Clone(x.Shape)
+		for i := range s.Shape[from:] {
+			s.Shape[from+i] = D(1)
+		}
+	}
+	return s, nil
+}
+
+// inferSkipNorm: y, mean, 1/σ and the sum that is normalised.
+func inferSkipNorm(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil {
+		return nil, nil
+	}
+	stat, err := statistics(x, -1)
+	y := &Info{Type: x.Type, Known: x.Known, Shape: x.Shape}
+	return []*Info{y, stat, stat, y}, err
+}
+
+func inferSimplified(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil {
+		return nil, nil
+	}
+	stat, err := statistics(x, n.Int("axis", -1))
+	return []*Info{{Type: x.Type, Known: x.Known, Shape: x.Shape}, stat}, err
+}
+
+// inferEmbed: [batch, sequence] codes of a table [·, hidden] give [batch, sequence,
+// hidden], a length for each row, and the sum before the norm.
+func inferEmbed(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	ids, table := arg(in, 0), arg(in, 2)
+	if ids.Rank() != 2 || table.Rank() != 2 {
+		return nil, nil
+	}
+	y := &Info{Type: table.Type, Known: true, Shape: append(slices.Clone(ids.Shape), table.Shape[1])}
+	return []*Info{y, {Type: onnx.Int32, Known: true, Shape: ids.Shape[:1]}, y}, nil
+}
+
+// inferMatMulNBits: the last axis, of length K, becomes one of length N.
+func inferMatMulNBits(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x.Rank() < 1 {
+		return nil, nil
+	}
+	shape := slices.Clone(x.Shape)
+	shape[len(shape)-1] = D(n.Int("N", 0))
+	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, nil
+}

@@ -1,0 +1,173 @@
+package shape
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"slices"
+)
+
+func init() {
+	register(inferConv, "Conv")
+	register(inferConvTranspose, "ConvTranspose")
+	register(inferCol2Im, "Col2Im")
+}
+
+// inferConv: [N, C, …] by [M, C/group, …] gives [N, M, …].
+func inferConv(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x, w := arg(in, 0), arg(in, 1)
+	if x == nil || w == nil || !x.Known || !w.Known {
+		return nil, nil
+	}
+	if len(x.Shape) != len(w.Shape) {
+		return nil, fmt.Errorf("an input of shape %s with weights of shape %s", String(x.Shape), String(w.Shape))
+	}
+	group := n.Int("group", 1)
+	if len(x.Shape) < 3 || group < 1 {
+		return nil, fmt.Errorf("an input of shape %s, group %d", String(x.Shape), group)
+	}
+	if differ(x.Shape[1], w.Shape[1].Mul(D(group))) {
+		return nil, fmt.Errorf("%s channels, where weights of shape %s in %d groups take %s",
+			x.Shape[1], String(w.Shape), group, w.Shape[1].Mul(D(group)))
+	}
+	shape, err := inf.slide(n, x.Shape, w.Shape)
+	if err != nil {
+		return nil, err
+	}
+	shape[1] = w.Shape[0]
+	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, nil
+}
+
+// slide returns shape with each spatial axis replaced by the number of windows.
+func (inf *Inference) slide(n *onnx.Node, shape, weights []Dim) ([]Dim, error) {
+	out := slices.Clone(shape)
+	ws, known, err := Windows(n, shape, weights)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out[2:] {
+		out[2+i] = inf.symbol()
+		if !known {
+			continue
+		}
+		if count, ok := ws[i].Count(shape[2+i]); ok {
+			out[2+i] = count
+		}
+	}
+	return out, nil
+}
+
+// inferConvTranspose: [N, C, …] by [C, M/group, …] gives [N, M, …].
+func inferConvTranspose(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x, w := arg(in, 0), arg(in, 1)
+	if x == nil || w == nil || !x.Known || !w.Known {
+		return nil, nil
+	}
+	group := n.Int("group", 1)
+	switch {
+	case len(x.Shape) != len(w.Shape) || len(x.Shape) < 3 || group < 1:
+		return nil, fmt.Errorf("an input of shape %s with weights of shape %s in %d groups", String(x.Shape), String(w.Shape), group)
+	case differ(x.Shape[1], w.Shape[0]):
+		return nil, fmt.Errorf("%s channels, where weights of shape %s take %s", x.Shape[1], String(w.Shape), w.Shape[0])
+	}
+	shape := slices.Clone(x.Shape)
+	shape[1] = w.Shape[1].Mul(D(group))
+	ts, err := Transposes(n, x.Shape, w.Shape)
+	for i := range shape[2:] {
+		if ts == nil {
+			shape[2+i] = inf.symbol()
+			continue
+		}
+		shape[2+i] = ts[i].Size
+	}
+	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, err
+}
+
+// Transposed describes one spatial axis of a ConvTranspose node: the windows of the
+// convolution that it is the adjoint of, and the size of its output. Windows that
+// reach beyond the output lose what is there.
+type Transposed struct {
+	Window
+	Size Dim
+}
+
+// Transposes reads the spatial axes of a ConvTranspose node whose input and weights
+// have the given shapes; nil where the size of the kernel is unknown.
+func Transposes(n *onnx.Node, shape, weights []Dim) ([]Transposed, error) {
+	if len(shape) < 3 {
+		return nil, fmt.Errorf("an input of shape %s has no spatial axes", String(shape))
+	}
+	spatial := shape[2:]
+	a, err := readWindow(n, spatial, weights)
+	if err != nil || a.kernel == nil {
+		return nil, err
+	}
+	extra, _ := n.Ints("output_padding")
+	given, _ := n.Ints("output_shape")
+	if len(given) == len(spatial)+2 {
+		given = given[2:] // with batch and channels
+	}
+	if extra != nil && len(extra) != len(spatial) || given != nil && len(given) != len(spatial) {
+		return nil, fmt.Errorf("output_padding %v and output_shape %v for %d spatial axes", extra, given, len(spatial))
+	}
+	auto := n.Str("auto_pad", "NOTSET")
+	out := make([]Transposed, len(spatial))
+	for i, size := range spatial {
+		t := Transposed{Window: Window{Kernel: a.kernel[i], Stride: a.strides[i], Dilation: a.dilations[i]}}
+		full := t.Need(size)
+		if extra != nil {
+			full = full.Add(D(extra[i]))
+		}
+		switch {
+		case given != nil:
+			t.Size = D(given[i])
+			total, ok := full.Sub(t.Size).Const()
+			if !ok {
+				return nil, fmt.Errorf("output_shape %v of an input whose size %s is a symbol", given, size)
+			}
+			t.split(max(0, total), auto)
+		case auto == "SAME_UPPER" || auto == "SAME_LOWER":
+			// The stride times the input, but no entries that no window reaches.
+			total, _ := full.Sub(size.Mul(D(t.Stride))).Const()
+			t.split(max(0, total), auto)
+			t.Size = full.Sub(D(max(0, total)))
+		case auto == "VALID":
+			t.Size = full
+		default:
+			t.Begin, t.End = a.pads[i], a.pads[i+len(spatial)]
+			t.Size = full.Sub(D(t.Begin + t.End))
+		}
+		out[i] = t
+	}
+	return out, nil
+}
+
+// split shares total out between the two ends.
+func (t *Transposed) split(total int64, auto string) {
+	t.Begin, t.End = total-total/2, total/2
+	if auto == "SAME_UPPER" {
+		t.Begin, t.End = t.End, t.Begin
+	}
+}
+
+// inferCol2Im: [N, C·Πblock, L] gives [N, C, …].
+func inferCol2Im(inf *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	x, image, block := arg(in, 0), arg(in, 1), arg(in, 2)
+	if x == nil || image == nil || block == nil {
+		return nil, nil
+	}
+	out := &Info{Type: x.Type}
+	if x.Rank() != 3 {
+		return []*Info{out}, nil
+	}
+	out.Shape = []Dim{x.Shape[0], inf.symbol()}
+	if block.Ints != nil {
+		if c, ok := x.Shape[1].Quo(Product(block.Ints)); ok {
+			out.Shape[1] = c
+		}
+	}
+	spatial := &Info{}
+	inf.shapeFrom(spatial, image)
+	out.Known = spatial.Known
+	out.Shape = append(out.Shape, spatial.Shape...)
+	return []*Info{out}, nil
+}

@@ -1,0 +1,79 @@
+package shape
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"slices"
+)
+
+func init() {
+	register(inferGridSample, "GridSample")
+	register(inferAffineGrid, "AffineGrid")
+	register(inferCenterCropPad, "CenterCropPad")
+	register(inferRoi, "RoiAlign", "MaxRoiPool")
+}
+
+// inferGridSample: [N, C, …] at a grid of shape [N, …out, r] gives [N, C, …out].
+func inferGridSample(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	x, grid := arg(in, 0), arg(in, 1)
+	if x == nil || grid == nil || !x.Known || !grid.Known {
+		return nil, nil
+	}
+	if len(x.Shape) < 3 || len(x.Shape) != len(grid.Shape) || differ(grid.Shape[len(x.Shape)-1], D(int64(len(x.Shape)-2))) {
+		return nil, fmt.Errorf("an input of shape %s with a grid of shape %s", String(x.Shape), String(grid.Shape))
+	}
+	shape := slices.Concat(x.Shape[:2], grid.Shape[1:len(grid.Shape)-1])
+	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, nil
+}
+
+// inferAffineGrid: the grid for images of the size in input 1.
+func inferAffineGrid(inf *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	theta, size := arg(in, 0), arg(in, 1)
+	if theta == nil {
+		return nil, nil
+	}
+	out, image := &Info{Type: theta.Type}, &Info{}
+	inf.shapeFrom(image, size)
+	if image.Known && len(image.Shape) > 2 {
+		out.Known = true
+		out.Shape = append(append([]Dim{image.Shape[0]}, image.Shape[2:]...), D(int64(len(image.Shape)-2)))
+	}
+	return []*Info{out}, nil
+}
+
+// inferCenterCropPad: some or all axes get the sizes in input 1.
+func inferCenterCropPad(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x, size := arg(in, 0), arg(in, 1)
+	if x == nil || !x.Known {
+		return nil, nil
+	}
+	axes, err := ResizeAxes(n, len(x.Shape))
+	if err != nil {
+		return nil, err
+	}
+	to := &Info{}
+	inf.shapeFrom(to, size)
+	if to.Known && len(to.Shape) != len(axes) {
+		return nil, fmt.Errorf("%d sizes for %d axes", len(to.Shape), len(axes))
+	}
+	out := &Info{Type: x.Type, Known: true, Shape: slices.Clone(x.Shape)}
+	for k, a := range axes {
+		if out.Shape[a] = inf.symbol(); to.Known {
+			out.Shape[a] = to.Shape[k]
+		}
+	}
+	return []*Info{out}, nil
+}
+
+// inferRoi: one pooled image for each region.
+func inferRoi(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x, rois := arg(in, 0), arg(in, 1)
+	if x == nil || rois == nil || x.Rank() != 4 || rois.Rank() != 2 {
+		return nil, nil
+	}
+	h, w := n.Int("output_height", 1), n.Int("output_width", 1)
+	if p, ok := n.Ints("pooled_shape"); ok && len(p) == 2 {
+		h, w = p[0], p[1]
+	}
+	return []*Info{{Type: x.Type, Known: true, Shape: []Dim{rois.Shape[0], x.Shape[1], D(h), D(w)}}}, nil
+}

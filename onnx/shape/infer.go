@@ -1,0 +1,316 @@
+package shape
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Info is what inference knows of a value.
+type Info struct {
+	Type onnx.DataType
+	// Known tells whether the rank is known; without it Shape means nothing.
+	Known bool
+	Shape []Dim
+	// Ints holds the elements, row-major, of a small integer or boolean tensor
+	// whose elements are known (possibly as symbols); nil otherwise.
+	Ints []Dim
+	// Floats holds the elements of a small floating-point tensor that is known.
+	Floats []float64
+}
+
+// Rank returns the number of dimensions, or -1 where it is unknown.
+func (i *Info) Rank() int {
+	if i == nil || !i.Known {
+		return -1
+	}
+	return len(i.Shape)
+}
+
+// Constant reports whether every element is a known number.
+func (i *Info) Constant() bool {
+	if i.Floats != nil {
+		return true
+	}
+	if i.Ints == nil {
+		return false
+	}
+	for _, d := range i.Ints {
+		if _, ok := d.Const(); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// knownElements bounds the tensors whose elements inference follows: shapes,
+// axes, scalars. Larger ones are data.
+const knownElements = 64
+
+// Values maps the names of values to what is known of them. A name that is
+// missing has an unknown type.
+type Values map[string]*Info
+
+// ShapeError reports a node whose inputs contradict each other.
+type ShapeError struct {
+	Node   string // operator and name
+	Reason string
+}
+
+func (e *ShapeError) Error() string { return "onnx: " + e.Node + ": " + e.Reason }
+
+// ExitCode returns 2: bad usage or input.
+func (*ShapeError) ExitCode() int { return 2 }
+
+// Infer computes the element type and symbolic shape of every value of the main
+// graph. Dimensions that a file leaves open become symbols of their own. An
+// operator it does not know leaves its outputs to the file's value_info, or
+// unknown. Contradicting shapes are a *ShapeError.
+func Infer(m *onnx.Model) (Values, error) {
+	inf := NewInference(m, nil)
+	for _, n := range m.Graph.Nodes {
+		if err := inf.Node(n); err != nil {
+			return nil, err
+		}
+	}
+	return inf.Vals, nil
+}
+
+type Inference struct {
+	m      *onnx.Model
+	Vals   Values
+	stated map[string]*onnx.ValueInfo
+	bind   map[string]Dim
+	fresh  int
+}
+
+func NewInference(m *onnx.Model, bind map[string]Dim) *Inference {
+	inf := &Inference{m: m, Vals: Values{}, stated: map[string]*onnx.ValueInfo{}, bind: bind}
+	for _, t := range m.Graph.Initializers {
+		inf.Vals[t.Name] = TensorInfo(t)
+	}
+	for _, v := range m.Graph.Inputs {
+		if inf.Vals[v.Name] == nil {
+			inf.Vals[v.Name] = inf.stateInfo(v)
+		}
+	}
+	for _, v := range m.Graph.ValueInfos {
+		inf.stated[v.Name] = v
+	}
+	for _, v := range m.Graph.Outputs {
+		inf.stated[v.Name] = v
+	}
+	return inf
+}
+
+// symbol returns a dimension that equals nothing else.
+func (inf *Inference) symbol() Dim {
+	inf.fresh++
+	return Sym(fmt.Sprintf("?%d", inf.fresh))
+}
+
+// stateInfo reads the type that a file states for a value.
+func (inf *Inference) stateInfo(v *onnx.ValueInfo) *Info {
+	info := &Info{Type: v.Type.Elem, Known: v.Type.HasShape}
+	for _, d := range v.Type.Shape {
+		bound, isBound := inf.bind[d.Param]
+		switch {
+		case isBound:
+			info.Shape = append(info.Shape, bound)
+		case d.Param != "":
+			info.Shape = append(info.Shape, Sym(strings.ReplaceAll(d.Param, "*", "×")))
+		case d.Value >= 0:
+			info.Shape = append(info.Shape, D(d.Value))
+		default:
+			info.Shape = append(info.Shape, inf.symbol())
+		}
+	}
+	return info
+}
+
+// TensorInfo describes a constant; small ones with their elements.
+func TensorInfo(t *onnx.Tensor) *Info {
+	info := &Info{Type: t.Type, Known: true, Shape: Dims(t.Dims...)}
+	n, err := t.Elements()
+	if err != nil || n > knownElements || t.External != nil {
+		return info
+	}
+	switch t.Type {
+	case onnx.Int64, onnx.Int32, onnx.Bool, onnx.Int8, onnx.Uint8, onnx.Int16, onnx.Uint16:
+		if v, err := t.Int64s(); err == nil {
+			info.Ints = make([]Dim, len(v))
+			for i, x := range v {
+				info.Ints[i] = D(x)
+			}
+		}
+	case onnx.Float, onnx.Double, onnx.Float16:
+		if v, err := t.Float64s(); err == nil {
+			info.Floats = v
+		}
+	}
+	return info
+}
+
+// inferRule computes the outputs of a node from its inputs. in has an entry for
+// each input, nil where it is left out or unknown.
+type inferRule func(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error)
+
+// Node infers the outputs of n and stores them.
+func (inf *Inference) Node(n *onnx.Node) error {
+	in := make([]*Info, len(n.Inputs))
+	for i, name := range n.Inputs {
+		in[i] = inf.Vals[name]
+	}
+	var out []*Info
+	rule, ok := inferRules[n.Op]
+	if ok && (n.Domain == "" || n.Domain == "com.microsoft") {
+		var err error
+		if out, err = rule(inf, n, in); err != nil {
+			return &ShapeError{Node: n.Label(), Reason: err.Error()}
+		}
+	}
+	for i, name := range n.Outputs {
+		if name == "" {
+			continue
+		}
+		var info *Info
+		if i < len(out) {
+			info = out[i]
+		}
+		if v := inf.stated[name]; v != nil && (info == nil || !info.Known) {
+			stated := inf.stateInfo(v)
+			if info != nil && info.Type != onnx.Undefined {
+				stated.Type = info.Type
+			}
+			info = stated
+		}
+		if info != nil {
+			if err := info.settle(); err != nil {
+				return &ShapeError{Node: n.Label(), Reason: err.Error()}
+			}
+			inf.Vals[name] = info
+		}
+	}
+	return nil
+}
+
+// settle makes info agree with itself: no negative dimension, elements only where
+// there are as many as the shape says, and rounded as the type rounds them.
+func (i *Info) settle() error {
+	for _, d := range i.Shape {
+		if v, ok := d.Const(); ok && v < 0 {
+			return fmt.Errorf("the output would have shape %s", String(i.Shape))
+		}
+	}
+	n, ok := smallCount(i.Shape)
+	ok = ok && i.Known
+	if !ok || len(i.Ints) != n {
+		i.Ints = nil
+	}
+	if !ok || len(i.Floats) != n {
+		i.Floats = nil
+	}
+	switch i.Type {
+	case onnx.Float:
+		i.Floats = mapFloats(i.Floats, func(v float64) float64 { return float64(float32(v)) })
+	case onnx.Float16:
+		i.Floats = mapFloats(i.Floats, func(v float64) float64 { return float64(onnx.Float16ToFloat32(onnx.Float16FromFloat32(float32(v)))) })
+	}
+	return nil
+}
+
+// differ reports whether two dimensions are different numbers.
+func differ(d, e Dim) bool {
+	_, cd := d.Const()
+	_, ce := e.Const()
+	return cd && ce && !d.Equal(e)
+}
+
+// arg returns input i of in, or nil.
+func arg(in []*Info, i int) *Info {
+	if i < len(in) {
+		return in[i]
+	}
+	return nil
+}
+
+// ConstInts returns the numbers of a constant integer input, and whether all of
+// them are known.
+func ConstInts(i *Info) ([]int64, bool) {
+	if i == nil || i.Ints == nil {
+		return nil, false
+	}
+	out := make([]int64, len(i.Ints))
+	for k, d := range i.Ints {
+		v, ok := d.Const()
+		if !ok {
+			return nil, false
+		}
+		out[k] = v
+	}
+	return out, true
+}
+
+// AxesOf reads axes from the attribute (older sets) or input 1 (newer sets).
+// Absent axes give nil, true.
+func AxesOf(n *onnx.Node, in []*Info) ([]int64, bool) {
+	if a, ok := n.Ints("axes"); ok {
+		return a, true
+	}
+	if n.In(1) == "" {
+		return nil, true
+	}
+	return ConstInts(arg(in, 1))
+}
+
+// Axis brings a possibly negative axis into 0..rank-1.
+func Axis(a int64, rank int) (int, error) {
+	if a < 0 {
+		a += int64(rank)
+	}
+	if a < 0 || a >= int64(rank) {
+		return 0, fmt.Errorf("axis %d is outside a tensor of rank %d", a, rank)
+	}
+	return int(a), nil
+}
+
+// Broadcast joins two shapes by the standard's rule. Where two different symbols
+// meet, either may be 1 at run time, and the result is a symbol of its own. Against a
+// number other than 1 a symbol gives way.
+func Broadcast(a, b []Dim) ([]Dim, error) {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	out := append([]Dim(nil), a...)
+	for i := range b {
+		x, y := a[len(a)-len(b)+i], b[i]
+		o := &out[len(a)-len(b)+i]
+		_, cx := x.Const()
+		_, cy := y.Const()
+		switch {
+		case x.Equal(y) || y.Is(1):
+		case x.Is(1):
+			*o = y
+		case cx && cy:
+			return nil, fmt.Errorf("shapes %s and %s do not broadcast", String(a), String(b))
+		case cy:
+			*o = y
+		case !cx:
+			*o = wider(x, y)
+		}
+	}
+	return out, nil
+}
+
+// wider returns the symbol of the dimension that two broadcast to. The same two give
+// the same one, and one with either of them gives itself.
+func wider(x, y Dim) Dim {
+	parts := append(strings.Split(strings.TrimPrefix(x.String(), "?wider:"), "|"), strings.Split(strings.TrimPrefix(y.String(), "?wider:"), "|")...)
+	slices.Sort(parts)
+	return Sym("?wider:" + strings.ReplaceAll(strings.Join(slices.Compact(parts), "|"), "*", "×"))
+}
+
+// Operators lists the operators whose outputs Infer knows, sorted.
+func Operators() []string { return slices.Sorted(maps.Keys(inferRules)) }

@@ -1,0 +1,106 @@
+package shape
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+)
+
+func init() {
+	register(inferPool, "MaxPool", "AveragePool", "LpPool")
+	register(inferGlobalPool, "GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool")
+	register(inferMaxUnpool, "MaxUnpool")
+	register(inferSpace, "DepthToSpace", "SpaceToDepth")
+}
+
+// inferPool: [N, C, …] gives [N, C, …], and for MaxPool the places of the maxima.
+func inferPool(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil {
+		return nil, nil
+	}
+	y, at := &Info{Type: x.Type}, &Info{Type: onnx.Int64}
+	if x.Known {
+		shape, err := inf.slide(n, x.Shape, nil)
+		if err != nil {
+			return nil, err
+		}
+		y.Known, y.Shape, at.Known, at.Shape = true, shape, true, shape
+	}
+	return []*Info{y, at}, nil
+}
+
+func inferGlobalPool(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil || !x.Known {
+		return nil, nil
+	}
+	if len(x.Shape) < 3 {
+		return nil, fmt.Errorf("an input of shape %s has no spatial axes", String(x.Shape))
+	}
+	out := &Info{Type: x.Type, Known: true, Shape: append([]Dim{}, x.Shape[:2]...)}
+	for range x.Shape[2:] {
+		out.Shape = append(out.Shape, D(1))
+	}
+	return []*Info{out}, nil
+}
+
+// inferMaxUnpool: the third input is the shape of the output; without it windows
+// are taken to lie side by side.
+func inferMaxUnpool(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x, s := arg(in, 0), arg(in, 2)
+	if x == nil || !x.Known {
+		return nil, nil
+	}
+	out := &Info{Type: x.Type}
+	if n.In(2) != "" {
+		inf.shapeFrom(out, s)
+		return []*Info{out}, nil
+	}
+	if len(x.Shape) < 3 {
+		return nil, fmt.Errorf("an input of shape %s has no spatial axes", String(x.Shape))
+	}
+	a, err := readWindow(n, x.Shape[2:], nil)
+	if err != nil {
+		return nil, err
+	}
+	out.Known, out.Shape = true, append([]Dim{}, x.Shape[:2]...)
+	for i, d := range x.Shape[2:] {
+		w := Window{Kernel: a.kernel[i], Stride: a.strides[i], Dilation: 1, Begin: a.pads[i]}
+		out.Shape = append(out.Shape, w.Need(d).Sub(D(a.pads[i+len(x.Shape)-2])))
+	}
+	return []*Info{out}, nil
+}
+
+// inferSpace moves blocks of pixels into channels or back.
+func inferSpace(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil || !x.Known {
+		return nil, nil
+	}
+	size := n.Int("blocksize", 0)
+	if len(x.Shape) != 4 || size < 1 || size > 1<<15 {
+		return nil, fmt.Errorf("an input of shape %s, blocks of %d", String(x.Shape), size)
+	}
+	down := func(d Dim, by int64) (Dim, error) {
+		q, ok := d.Quo(D(by))
+		if v, number := d.Const(); number && v%by != 0 {
+			return q, fmt.Errorf("an input of shape %s does not divide into blocks of %d", String(x.Shape), size)
+		}
+		if !ok {
+			q = inf.symbol()
+		}
+		return q, nil
+	}
+	out := &Info{Type: x.Type, Known: true, Shape: append([]Dim{}, x.Shape...)}
+	var err error
+	if n.Op == "DepthToSpace" {
+		out.Shape[1], err = down(x.Shape[1], size*size)
+		out.Shape[2], out.Shape[3] = x.Shape[2].Mul(D(size)), x.Shape[3].Mul(D(size))
+		return []*Info{out}, err
+	}
+	out.Shape[1] = x.Shape[1].Mul(D(size * size))
+	for i := 2; i < 4 && err == nil; i++ {
+		out.Shape[i], err = down(x.Shape[i], size)
+	}
+	return []*Info{out}, err
+}

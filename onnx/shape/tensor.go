@@ -1,0 +1,229 @@
+package shape
+
+import (
+	"fmt"
+	"github.com/gradhop/gradhop/onnx"
+	"slices"
+)
+
+func init() {
+	register(inferGather, "Gather")
+	register(inferGatherElements, "GatherElements")
+	register(inferGatherND, "GatherND")
+	register(inferMatMul, "MatMul")
+	register(inferGemm, "Gemm")
+	register(inferReduce, "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
+		"ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
+	register(inferArg, "ArgMax", "ArgMin")
+	register(inferNonZero, "NonZero")
+	register(inferTopK, "TopK")
+	register(inferOneHot, "OneHot")
+}
+
+func inferGather(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x, idx := arg(in, 0), arg(in, 1)
+	if x == nil || idx == nil || !x.Known || !idx.Known {
+		return nil, nil
+	}
+	a, err := Axis(n.Int("axis", 0), len(x.Shape))
+	if err != nil {
+		return nil, err
+	}
+	out := &Info{Type: x.Type, Known: true}
+	out.Shape = slices.Concat(x.Shape[:a], idx.Shape, x.Shape[a+1:])
+	if pick, ok := ConstInts(idx); ok && len(x.Shape) == 1 && x.Ints != nil {
+		out.Ints = []Dim{}
+		for _, i := range pick {
+			if i < 0 {
+				i += int64(len(x.Ints))
+			}
+			if i < 0 || int(i) >= len(x.Ints) {
+				return nil, fmt.Errorf("index %d is outside %d elements", i, len(x.Ints))
+			}
+			out.Ints = append(out.Ints, x.Ints[i])
+		}
+	}
+	return []*Info{out}, nil
+}
+
+func inferGatherElements(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	x, idx := arg(in, 0), arg(in, 1)
+	if x == nil || idx == nil {
+		return nil, nil
+	}
+	return []*Info{{Type: x.Type, Known: idx.Known, Shape: idx.Shape}}, nil
+}
+
+func inferGatherND(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x, idx := arg(in, 0), arg(in, 1)
+	if x == nil || idx == nil || !x.Known || idx.Rank() < 1 {
+		return nil, nil
+	}
+	last, ok := idx.Shape[len(idx.Shape)-1].Const()
+	from := n.Int("batch_dims", 0) + last
+	if !ok || from < 0 || from > int64(len(x.Shape)) {
+		return nil, nil
+	}
+	shape := slices.Concat(idx.Shape[:len(idx.Shape)-1], x.Shape[from:])
+	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, nil
+}
+
+func inferMatMul(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	a, b := arg(in, 0), arg(in, 1)
+	if a == nil || b == nil || a.Rank() < 1 || b.Rank() < 1 {
+		return nil, nil
+	}
+	sa, sb := a.Shape, b.Shape
+	if n.Op != "MatMul" {
+		sa, sb = fusedOperand(n, "A", sa), fusedOperand(n, "B", sb)
+	}
+	vecA, vecB := len(sa) == 1, len(sb) == 1
+	if vecA {
+		sa = []Dim{D(1), sa[0]}
+	}
+	if vecB {
+		sb = []Dim{sb[0], D(1)}
+	}
+	k, l := sa[len(sa)-1], sb[len(sb)-2]
+	if differ(k, l) {
+		return nil, fmt.Errorf("cannot multiply %s by %s", String(a.Shape), String(b.Shape))
+	}
+	batch, err := Broadcast(sa[:len(sa)-2], sb[:len(sb)-2])
+	if err != nil {
+		return nil, err
+	}
+	shape := slices.Clone(batch)
+	if !vecA {
+		shape = append(shape, sa[len(sa)-2])
+	}
+	if !vecB {
+		shape = append(shape, sb[len(sb)-1])
+	}
+	return []*Info{{Type: a.Type, Known: true, Shape: shape}}, nil
+}
+
+func swapLast(s []Dim, swap bool) []Dim {
+	if !swap || len(s) < 2 {
+		return s
+	}
+	out := slices.Clone(s)
+	k := len(out)
+	out[k-1], out[k-2] = out[k-2], out[k-1]
+	return out
+}
+
+func inferGemm(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	a, b := arg(in, 0), arg(in, 1)
+	if a == nil || b == nil || a.Rank() != 2 || b.Rank() != 2 {
+		return nil, nil
+	}
+	sa := swapLast(a.Shape, n.Int("transA", 0) != 0)
+	sb := swapLast(b.Shape, n.Int("transB", 0) != 0)
+	if differ(sa[1], sb[0]) {
+		return nil, fmt.Errorf("cannot multiply %s by %s", String(sa), String(sb))
+	}
+	return []*Info{{Type: a.Type, Known: true, Shape: []Dim{sa[0], sb[1]}}}, nil
+}
+
+func inferReduce(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil || !x.Known {
+		return nil, nil
+	}
+	axes, ok := AxesOf(n, in)
+	keep := n.Int("keepdims", 1) != 0
+	if !ok {
+		out := &Info{Type: x.Type, Known: keep}
+		for range x.Shape {
+			out.Shape = append(out.Shape, inf.symbol())
+		}
+		return []*Info{out}, nil
+	}
+	if len(axes) == 0 && n.Int("noop_with_empty_axes", 0) != 0 {
+		return []*Info{{Type: x.Type, Known: true, Shape: x.Shape}}, nil
+	}
+	drop := make([]bool, len(x.Shape))
+	for i := range drop {
+		drop[i] = len(axes) == 0
+	}
+	for _, a := range axes {
+		i, err := Axis(a, len(x.Shape))
+		if err != nil {
+			return nil, err
+		}
+		drop[i] = true
+	}
+	out := &Info{Type: x.Type, Known: true, Shape: []Dim{}}
+	for i, d := range x.Shape {
+		switch {
+		case !drop[i]:
+			out.Shape = append(out.Shape, d)
+		case keep:
+			out.Shape = append(out.Shape, D(1))
+		}
+	}
+	if n.Op == "ReduceProd" && x.Ints != nil && len(out.Shape) <= 1 && len(x.Shape) == 1 {
+		out.Ints = []Dim{Product(x.Ints)}
+	}
+	return []*Info{out}, nil
+}
+
+func inferArg(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil || !x.Known {
+		return []*Info{{Type: onnx.Int64}}, nil
+	}
+	a, err := Axis(n.Int("axis", 0), len(x.Shape))
+	if err != nil {
+		return nil, err
+	}
+	shape := slices.Clone(x.Shape)
+	shape[a] = D(1)
+	if n.Int("keepdims", 1) == 0 {
+		shape = slices.Delete(shape, a, a+1)
+	}
+	return []*Info{{Type: onnx.Int64, Known: true, Shape: shape}}, nil
+}
+
+func inferNonZero(inf *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil || !x.Known {
+		return []*Info{{Type: onnx.Int64}}, nil
+	}
+	return []*Info{{Type: onnx.Int64, Known: true, Shape: []Dim{D(int64(len(x.Shape))), inf.symbol()}}}, nil
+}
+
+func inferTopK(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x := arg(in, 0)
+	if x == nil || !x.Known {
+		return nil, nil
+	}
+	a, err := Axis(n.Int("axis", -1), len(x.Shape))
+	if err != nil {
+		return nil, err
+	}
+	shape := slices.Clone(x.Shape)
+	shape[a] = inf.symbol()
+	if k := n.Attr("k"); k != nil {
+		shape[a] = D(k.I)
+	} else if k := arg(in, 1); k != nil && len(k.Ints) == 1 {
+		shape[a] = k.Ints[0]
+	}
+	return []*Info{{Type: x.Type, Known: true, Shape: shape}, {Type: onnx.Int64, Known: true, Shape: shape}}, nil
+}
+
+func inferOneHot(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	x, depth, vals := arg(in, 0), arg(in, 1), arg(in, 2)
+	if x == nil || !x.Known || vals == nil {
+		return nil, nil
+	}
+	a, err := Axis(n.Int("axis", -1), len(x.Shape)+1)
+	if err != nil {
+		return nil, err
+	}
+	d := inf.symbol()
+	if depth != nil && len(depth.Ints) == 1 {
+		d = depth.Ints[0]
+	}
+	return []*Info{{Type: vals.Type, Known: true, Shape: slices.Insert(slices.Clone(x.Shape), a, d)}}, nil
+}
