@@ -1,6 +1,7 @@
 package clip
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -40,9 +41,7 @@ type Model struct {
 
 	sequences atomic.Int64
 
-	mu       sync.Mutex
-	sessions map[string]*session.Session
-	heads    map[*session.Session]bool // those of prompts
+	sessions session.Pool[graphKey]
 
 	continued func() (*continued, error) // the tower for texts that begin alike, written once
 }
@@ -67,7 +66,7 @@ func New(text, vision *onnx.Model, o Options) (*Model, error) {
 	if text == nil {
 		return nil, &TowerError{Tower: textTower}
 	}
-	c := &Model{opts: o, sessions: map[string]*session.Session{}, heads: map[*session.Session]bool{}}
+	c := &Model{opts: o}
 	var err error
 	if c.text, err = newTextModel(text, o.MaxLength); err != nil {
 		return nil, err
@@ -111,43 +110,18 @@ func (c *Model) ImageSize() (height, width int) {
 func (c *Model) Sequences() int64 { return c.sequences.Load() }
 
 // Close frees the runtime's sessions. Prompts of c must not be used after it.
-func (c *Model) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var first error
-	note := func(err error) {
-		if first == nil {
-			first = err
-		}
-	}
-	for k, s := range c.sessions {
-		note(s.Close())
-		delete(c.sessions, k)
-	}
-	for s := range c.heads {
-		note(s.Close())
-		delete(c.heads, s)
-	}
-	return first
+func (c *Model) Close() error { return c.sessions.Close(func(graphKey) bool { return true }) }
+
+// graphKey names a graph: one that all prompts share, where prompt is nil, or one of a
+// prompt's own.
+type graphKey struct {
+	prompt *Prompt
+	name   string
 }
 
-// session opens a graph that all prompts share on first use.
-func (c *Model) session(name string, build func() (*onnx.Model, error)) (*session.Session, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.sessions[name]; s != nil {
-		return s, nil
-	}
-	g, err := build()
-	if err != nil {
-		return nil, err
-	}
-	s, err := session.Open(g, c.opts.Runtime)
-	if err != nil {
-		return nil, err
-	}
-	c.sessions[name] = s
-	return s, nil
+// session opens a graph on first use.
+func (c *Model) session(ctx context.Context, key graphKey, build func() (*onnx.Model, error)) (*session.Session, error) {
+	return c.sessions.Get(ctx, key, build, c.opts.Runtime)
 }
 
 // onCPU reports whether the model runs on the processor, as far as is known before a

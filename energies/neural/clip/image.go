@@ -69,7 +69,7 @@ func (c *Model) EncodeImages(ctx context.Context, pixels []float32, height, widt
 		}
 		return nil, &ImageSizeError{File: m.file, Have: have, Want: m.size()}
 	}
-	s, err := c.session(visionTower, m.unit)
+	s, err := c.session(ctx, graphKey{name: visionTower}, m.unit)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
@@ -56,10 +55,7 @@ type Prompt struct {
 	terms [][]float32 // v_j
 	omega []float64
 
-	mu    sync.Mutex
-	heads map[string]*session.Session
-	began bool       // whether begin is known
-	begin *beginning // nil where positions before the first blank are not kept
+	prefix session.Lazy[struct{}, *prefixCache] // nil if positions before the first blank are not cached
 }
 
 var _ energies.Oracle = (*Prompt)(nil)
@@ -68,7 +64,7 @@ var _ energies.Oracle = (*Prompt)(nil)
 // vectors or weights outside their range, *LengthError, *TokenError,
 // *energies.SpaceError for fewer than two tokens or an empty list of allowed values.
 func (c *Model) Prompt(text Text, targets Targets) (*Prompt, error) {
-	e := &Prompt{c: c, text: text, heads: map[string]*session.Session{}}
+	e := &Prompt{c: c, text: text}
 	e.space = &energies.Space{Sites: len(text.Blanks), Values: len(text.Tokens), Allowed: text.Allowed}
 	if err := e.checkText(); err != nil {
 		return nil, err
@@ -178,43 +174,12 @@ func (e *Prompt) IDs(codes []int32) []int32 {
 	return ids
 }
 
-// Close frees what the prompt alone uses of the runtime; CLIP.Close frees it too.
+// Close frees what the prompt alone uses of the runtime; Model.Close frees it too.
 func (e *Prompt) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.c.mu.Lock()
-	defer e.c.mu.Unlock()
-	var first error
-	for k, s := range e.heads {
-		if e.c.heads[s] {
-			if err := s.Close(); err != nil && first == nil {
-				first = err
-			}
-		}
-		delete(e.c.heads, s)
-		delete(e.heads, k)
-	}
-	return first
+	return e.c.sessions.Close(func(k graphKey) bool { return k.prompt == e })
 }
 
 // head opens one of the prompt's own graphs on first use.
-func (e *Prompt) head(name string, build func() (*onnx.Model, error)) (*session.Session, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s := e.heads[name]; s != nil {
-		return s, nil
-	}
-	g, err := build()
-	if err != nil {
-		return nil, err
-	}
-	s, err := session.Open(g, e.c.opts.Runtime)
-	if err != nil {
-		return nil, err
-	}
-	e.c.mu.Lock()
-	defer e.c.mu.Unlock()
-	e.c.heads[s] = true
-	e.heads[name] = s
-	return s, nil
+func (e *Prompt) head(ctx context.Context, name string, build func() (*onnx.Model, error)) (*session.Session, error) {
+	return e.c.session(ctx, graphKey{e, name}, build)
 }

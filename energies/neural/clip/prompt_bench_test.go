@@ -59,7 +59,7 @@ func BenchmarkPromptTilt(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	head, err := e.head("tilt", e.tiltGraph)
+	head, err := e.head(ctx, "tilt", e.tiltGraph)
 	if err != nil {
 		b.Fatal(err)
 	}

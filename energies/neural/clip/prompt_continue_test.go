@@ -35,8 +35,8 @@ func TestBeginningIsKept(t *testing.T) {
 		if len(live.kept) != 2*layers {
 			t.Errorf("%s: %d values are kept of %d layers", path, len(live.kept), layers)
 		}
-		if e := compareBeginning(t, path, c, text{}, true); e.begin != nil && (e.begin.early != 2 || e.begin.late != 5) {
-			t.Errorf("%s: %d positions are kept and %d computed, want 2 and 5", path, e.begin.early, e.begin.late)
+		if p := prefixOf(t, compareBeginning(t, path, c, text{}, true)); p != nil && (p.early != 2 || p.late != 5) {
+			t.Errorf("%s: %d positions are kept and %d computed, want 2 and 5", path, p.early, p.late)
 		}
 		compareBeginning(t, path+", behind other words", c, text{ids: []int32{58, 11, 3, 9, 5, 31, 59}}, true)
 	}
@@ -104,14 +104,16 @@ func compareBeginning(t *testing.T, name string, c *Model, x text, kept bool) *P
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.began = whole
+		if whole {
+			e.prefix.Get(t.Context(), struct{}{}, func() (*prefixCache, error) { return nil, nil })
+		}
 		batch := energies.Batch{Space: e.Space(), Codes: []int32{2, 1, 0, 3, 1, 1}}
 		u, g := make([]float64, 3), make([]float32, 6*e.Width())
 		if err := e.EmbeddingGrad(t.Context(), u, g, batch); err != nil {
 			t.Fatal(name, err)
 		}
-		if (e.begin != nil) != (kept && !whole) {
-			t.Errorf("%s: the beginning is kept: %v", name, e.begin != nil)
+		if p := prefixOf(t, e); (p != nil) != (kept && !whole) {
+			t.Errorf("%s: the beginning is kept: %v", name, p != nil)
 		}
 		return e, u, g
 	}
@@ -132,4 +134,35 @@ func compareBeginning(t *testing.T, name string, c *Model, x text, kept bool) *P
 		}
 	}
 	return e
+}
+
+// prefixOf returns what a prompt caches.
+func prefixOf(t *testing.T, e *Prompt) *prefixCache {
+	t.Helper()
+	p, err := e.prefixOf(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestPrefixInputsAreBounded: inputs are kept for one batch size, the last, and a return to
+// an earlier size gives the results it gave before.
+func TestPrefixInputsAreBounded(t *testing.T) {
+	e := compareBeginning(t, "openai", poolCLIP(t, "openai/split-dynamo-18/text_model.onnx"), text{}, true)
+	var first []float64
+	for _, chains := range []int{5, 2, 9, 5} {
+		u, g := make([]float64, chains), make([]float32, 2*chains*e.Width())
+		if err := e.EmbeddingGrad(t.Context(), u, g, energies.NewBatch(e.Space(), chains)); err != nil {
+			t.Fatal(err)
+		}
+		if p := prefixOf(t, e); p.texts != chains || len(p.inputs) != len(p.kept)+2 {
+			t.Errorf("after a batch of %d: %d inputs for %d texts", chains, len(p.inputs), p.texts)
+		}
+		if chains == 5 && first == nil {
+			first = u
+		} else if chains == 5 && !slices.Equal(u, first) {
+			t.Errorf("U of a batch of 5 was %v and is %v", first, u)
+		}
+	}
 }

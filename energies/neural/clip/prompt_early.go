@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx/build"
@@ -11,11 +12,14 @@ import (
 	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
-// beginning is what a prompt keeps of the positions before its first blank.
-type beginning struct {
+// prefixCache is what a prompt keeps of the positions before its first blank.
+type prefixCache struct {
 	early, late int // positions before, and from there to the end of the text
 	kept        []keptRows
-	inputs      map[int]map[string]*ort.Tensor // by the number of texts in a run
+
+	mu     sync.Mutex
+	texts  int                    // number of texts that inputs are laid out for
+	inputs map[string]*ort.Tensor // of the last run: runs of one size follow each other
 }
 
 // keptRows are those of one value for one text, or for all texts of a run where the file
@@ -32,30 +36,21 @@ type keptRows struct {
 // write -Inf, the least number of a type, or -10000; scores are of order ten.
 const masked = 5000
 
-// beginning returns what the prompt keeps, computed on first use, or nil where every
-// position must be computed in every run.
-func (e *Prompt) beginning(ctx context.Context) (*beginning, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.began {
-		return e.begin, nil
-	}
-	c, err := e.c.continued()
-	if err != nil {
-		return nil, err
-	}
-	if c != nil && e.text.Blanks[0] > 0 {
-		if e.begin, err = e.keep(ctx, c); err != nil {
+// prefixOf returns what the prompt caches, computed on first use, or nil if every position
+// must be computed in every run.
+func (e *Prompt) prefixOf(ctx context.Context) (*prefixCache, error) {
+	return e.prefix.Get(ctx, struct{}{}, func() (*prefixCache, error) {
+		c, err := e.c.continued()
+		if c == nil || err != nil || e.text.Blanks[0] == 0 {
 			return nil, err
 		}
-	}
-	e.began = true
-	return e.begin, nil
+		return e.keep(context.WithoutCancel(ctx), c)
+	})
 }
 
 // keep runs the tower on one filling, for the values at early positions, the masks that
 // make these the same for all fillings, and the end of the text.
-func (e *Prompt) keep(ctx context.Context, c *continued) (*beginning, error) {
+func (e *Prompt) keep(ctx context.Context, c *continued) (*prefixCache, error) {
 	t := e.c.text
 	m := t.model.Clone()
 	b, err := build.New(m, "gradhop/", nil)
@@ -94,7 +89,7 @@ func (e *Prompt) keep(ctx context.Context, c *continued) (*beginning, error) {
 	if len(ends) == 0 || !e.endsAt(int(ends[0])) {
 		return nil, nil
 	}
-	begin := &beginning{early: e.text.Blanks[0], inputs: map[int]map[string]*ort.Tensor{}}
+	begin := &prefixCache{early: e.text.Blanks[0]}
 	last := max(int(ends[0]), e.text.Blanks[len(e.text.Blanks)-1])
 	begin.late = last + 1 - begin.early
 	for i, k := range c.masks {
@@ -211,10 +206,13 @@ func rowsBefore(x *ort.Tensor, axis, rows int) (keptRows, bool) {
 	return k, true
 }
 
-// ready lays the beginning out for a number of texts.
-func (g *beginning) ready(texts int) {
-	if g.inputs[texts] != nil {
-		return
+// feed returns the inputs that hold the prefix for a number of texts. The caller must not
+// change them.
+func (g *prefixCache) feed(texts int) map[string]*ort.Tensor {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.texts == texts {
+		return g.inputs
 	}
 	in := map[string]*ort.Tensor{inEarly: positionsFrom(0, g.early), inLate: positionsFrom(g.early, g.late)}
 	for _, k := range g.kept {
@@ -234,7 +232,8 @@ func (g *beginning) ready(texts int) {
 		}
 		in[k.name] = x
 	}
-	g.inputs[texts] = in
+	g.texts, g.inputs = texts, in
+	return in
 }
 
 func positionsFrom(first, n int) *ort.Tensor {

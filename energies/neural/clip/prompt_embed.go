@@ -27,7 +27,7 @@ func (e *Prompt) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x 
 // Nearest writes the allowed values whose rows have the largest cosine with points of the
 // embedding space. Points of length zero are equally near to all.
 func (e *Prompt) Nearest(ctx context.Context, codes []int32, points []float32) error {
-	s, err := e.head("nearest", e.nearestGraph)
+	s, err := e.head(ctx, "nearest", e.nearestGraph)
 	if err != nil || len(codes) == 0 {
 		return err
 	}

@@ -63,7 +63,7 @@ func (e *Prompt) LogDensityTilt(ctx context.Context, u []float64, p []float32, x
 	if err := e.slopes(ctx, u, d, x, e.whole); err != nil {
 		return err
 	}
-	s, err := e.head("tilt", e.tiltGraph)
+	s, err := e.head(ctx, "tilt", e.tiltGraph)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (e *Prompt) LogDensityTilt(ctx context.Context, u []float64, p []float32, x
 
 // tilt writes the softmax of ½β·g; see [energies.Temper].
 func (e *Prompt) tilt(ctx context.Context, p, g []float32, beta []float64) error {
-	s, err := e.head("temper", e.temperGraph)
+	s, err := e.head(ctx, "temper", e.temperGraph)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (e *Prompt) gradient(ctx context.Context, u []float64, g []float32, x energ
 	if err := e.slopes(ctx, u, d, x, goal); err != nil {
 		return err
 	}
-	s, err := e.head("gradient", e.gradientGraph)
+	s, err := e.head(ctx, "gradient", e.gradientGraph)
 	if err != nil {
 		return err
 	}
@@ -143,17 +143,17 @@ func (e *Prompt) gradient(ctx context.Context, u []float64, g []float32, x energ
 
 // tower opens the graph of the gradient, and returns what is fed of the text's beginning
 // or nil.
-func (e *Prompt) tower(ctx context.Context) (*session.Session, *beginning, error) {
-	begin, err := e.beginning(ctx)
+func (e *Prompt) tower(ctx context.Context) (*session.Session, *prefixCache, error) {
+	begin, err := e.prefixOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	t := e.c.text
 	if begin == nil {
-		s, err := e.c.session("slopes", func() (*onnx.Model, error) { return t.slopes(nil) })
+		s, err := e.c.session(ctx, graphKey{name: "slopes"}, func() (*onnx.Model, error) { return t.slopes(nil) })
 		return s, nil, err
 	}
-	s, err := e.c.session("continued slopes", func() (*onnx.Model, error) {
+	s, err := e.c.session(ctx, graphKey{name: "continued slopes"}, func() (*onnx.Model, error) {
 		c, err := e.c.continued()
 		if err != nil {
 			return nil, err
@@ -192,7 +192,7 @@ func (e *Prompt) slopes(ctx context.Context, u []float64, d []float32, x energie
 }
 
 // inputs lays out the chains [lo, hi), the last one again in rows that are left over.
-func (e *Prompt) inputs(x energies.Batch, begin *beginning, lo, hi, rows int, goal func(c int) []float64) map[string]*ort.Tensor {
+func (e *Prompt) inputs(x energies.Batch, begin *prefixCache, lo, hi, rows int, goal func(c int) []float64) map[string]*ort.Tensor {
 	t := e.c.text
 	tokens := t.tokens(len(e.text.IDs))
 	first, after := 0, tokens // positions whose embeddings are fed
@@ -224,7 +224,7 @@ func (e *Prompt) inputs(x energies.Batch, begin *beginning, lo, hi, rows int, go
 	switch {
 	case begin != nil:
 		name = inNext
-		e.begun(in, begin, rows)
+		maps.Copy(in, begin.feed(rows))
 	case t.flat:
 		shape = []int64{int64(rows * tokens), int64(t.embed)}
 	}
@@ -232,14 +232,6 @@ func (e *Prompt) inputs(x energies.Batch, begin *beginning, lo, hi, rows int, go
 	in[inTarget] = &ort.Tensor{Shape: []int64{int64(rows), int64(t.width)}, Data: target}
 	in[inBlanks] = &ort.Tensor{Shape: []int64{int64(len(blanks))}, Data: blanks}
 	return in
-}
-
-// begun adds what a run on so many texts reads of the beginning.
-func (e *Prompt) begun(in map[string]*ort.Tensor, begin *beginning, texts int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	begin.ready(texts)
-	maps.Copy(in, begin.inputs[texts])
 }
 
 // row is the embedding of a value.

@@ -9,7 +9,6 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // textModel is the text tower.
@@ -32,36 +31,12 @@ func newTextModel(m *onnx.Model, longest int) (*textModel, error) {
 	if err := t.findEmbedding(); err != nil {
 		return nil, err
 	}
-	if err := t.layOut(); err != nil {
-		return nil, err
-	}
 	for _, n := range []int{longest, t.length} {
 		if n > 0 && (t.longest == 0 || n < t.longest) {
 			t.longest = n
 		}
 	}
 	return t, nil
-}
-
-// mostRewritten is the size of a tower, in bytes, up to which weights are laid out anew: a
-// model in memory has 2 GB, and weights that stay as they are can be left in the file.
-const mostRewritten = 1 << 30
-
-// layOut gives weights the form in which products with them take the least time.
-func (t *textModel) layOut() error {
-	size := int64(0)
-	for _, w := range t.model.Graph.Initializers {
-		if n, err := w.Elements(); err == nil {
-			size += n * int64(w.Type.Size())
-		}
-	}
-	if size > mostRewritten {
-		return nil
-	}
-	if err := rewrite.MergeProducts(t.model); err != nil {
-		return err
-	}
-	return rewrite.PadHidden(t.model)
 }
 
 // inputs checks the inputs of the text tower.
@@ -200,7 +175,7 @@ func (c *Model) EncodeText(ctx context.Context, ids [][]int32) ([][]float32, err
 // encode writes the unit vectors of n texts to unit, [text, width]; tokens is what
 // textModel.tokens says of their lengths.
 func (c *Model) encode(ctx context.Context, unit []float32, n, tokens int, text func(k int) []int32) error {
-	s, err := c.session(textTower, c.text.unit)
+	s, err := c.session(ctx, graphKey{name: textTower}, c.text.unit)
 	if err != nil {
 		return err
 	}
