@@ -132,10 +132,14 @@ def tables():
     strip = normalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
     cjk = normalizer(clean_text=False, strip_accents=False, lowercase=False)
     nfd, split = normalizers.NFD(), pre_tokenizers.BertPreTokenizer()
+    nfkd, marks, word = normalizers.NFKD(), normalizers.StripAccents(), pre_tokenizers.Whitespace()
     classes = {
         "Dropped": ("characters that clean_text removes", lambda c: clean.normalize_str(c) == ""),
         "Accent": ("nonspacing marks, which strip_accents removes",
                    lambda c: strip.normalize_str(c) == ""),
+        "Mark": ("marks, which the normalizer StripAccents removes", lambda c: marks.normalize_str(c) == ""),
+        "Word": ("word characters, \\w in a regular expression of Rust", lambda c: len(word.pre_tokenize_str("a" + c + "a")) == 1),
+        "Compatible": ("characters that NFKD decomposes", lambda c: nfkd.normalize_str(c) != c),
         "Combining": ("characters that canonical ordering moves, those of a nonzero combining class",
                       lambda c: c == "\u0345" or nfd.normalize_str("\u0345" + c)[0] != "\u0345"),
         "Ideograph": ("characters that stand as words of their own", lambda c: cjk.normalize_str(c) != c),
@@ -149,7 +153,8 @@ def tables():
         for field, rows in (("R16", [r for r in runs if r[1] < 0x10000]), ("R32", [r for r in runs if r[0] >= 0x10000])):
             if rows:
                 out += [f"\t{field}: []unicode.Range{field[1:]}{{"]
-                out += [f"\t\t{{0x{first:04X}, 0x{last:04X}, 1}}," for first, last in rows]
+                cells = [f"{{0x{first:04X}, 0x{last:04X}, 1}}" for first, last in rows]
+                out += ["\t\t" + ", ".join(cells[i:i + 6]) + "," for i in range(0, len(cells), 6)]
                 out += ["\t},"]
         latin = sum(1 for r in runs if r[1] <= 0xFF)
         out += [f"\tLatinOffset: {latin},"] if latin else []

@@ -17,7 +17,7 @@ type normalizer struct {
 func (n normalizer) normalize(text string, base int) []aligned.Char {
 	chars, ascii := n.cleaned(text, base)
 	if n.stripAccents && !ascii {
-		chars = slices.DeleteFunc(aligned.Decompose(chars), func(c aligned.Char) bool { return unicode.Is(aligned.Accent, c.R) })
+		chars = slices.DeleteFunc(aligned.NFD(chars), func(c aligned.Char) bool { return unicode.Is(aligned.Accent, c.R) })
 	}
 	if n.lowercase {
 		chars = aligned.Lower(chars)

@@ -12,7 +12,7 @@ import (
 func normalize(text string, base int) []aligned.Char {
 	chars := aligned.Of(text, base)
 	if !norm.NFC.IsNormalString(text) {
-		chars = aligned.Compose(chars)
+		chars = aligned.NFC(chars)
 	}
 	return aligned.Lower(joinBlanks(chars))
 }

@@ -1,16 +1,17 @@
-// Package aligned holds text as characters that know which bytes of the original they stand for,
-// with the Unicode normal forms and character classes of Hugging Face's tokenizers.
+// Package aligned holds text as characters that know which bytes of the source they stand for, with
+// the Unicode normal forms and character classes of Hugging Face's tokenizers.
 //
 // The tables come from that library, because Go follows another version of Unicode.
 package aligned
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Char is a character of normalized text and the bytes [Start, End) of the original it stands for.
+// Char is a character of normalized text and the bytes [Start, End) of the source it stands for.
 type Char struct {
 	R          rune
 	Start, End int
@@ -32,6 +33,42 @@ func String(chars []Char) string {
 		out.WriteRune(c.R)
 	}
 	return out.String()
+}
+
+// Offsets returns the byte offset in String(chars) of each character, and the length at the end.
+func Offsets(chars []Char) []int {
+	at := make([]int, 1, len(chars)+1)
+	for _, c := range chars {
+		at = append(at, at[len(at)-1]+utf8.RuneLen(c.R))
+	}
+	return at
+}
+
+// Change is a character of a transformed text. Added is 0 for a character that takes the place of
+// one, -n if n further characters disappear after it, and positive for an insertion.
+type Change struct {
+	R     rune
+	Added int
+	class uint8
+}
+
+// Transform gives the characters of out the offsets of those of in, which they replace in order.
+// An insertion has the offsets of the character before it, whatever it means: this is the rule of
+// the reference, and marks that swap places keep the order of their offsets.
+func Transform(in []Char, out []Change) []Char {
+	made := make([]Char, len(out))
+	next := 0
+	for i, c := range out {
+		at := next
+		if c.Added > 0 {
+			at = next - 1
+		} else {
+			next += 1 - c.Added
+		}
+		at = min(max(at, 0), len(in)-1)
+		made[i] = Char{c.R, in[at].Start, in[at].End}
+	}
+	return made
 }
 
 // Lower maps every character to lower case.
@@ -60,4 +97,18 @@ func lowerRune(r rune) rune {
 		return r + 0x20
 	}
 	return unicode.ToLower(r)
+}
+
+// Remove deletes the characters of a class.
+func Remove(chars []Char, class *unicode.RangeTable) []Char {
+	return slices.DeleteFunc(slices.Clone(chars), func(c Char) bool { return unicode.Is(class, c.R) })
+}
+
+// Prepend puts text before chars, which are not empty. Its characters have the offsets of the first.
+func Prepend(chars []Char, text string) []Char {
+	out := make([]Char, 0, len(chars)+len(text))
+	for _, r := range text {
+		out = append(out, Char{r, chars[0].Start, chars[0].End})
+	}
+	return append(out, chars...)
 }

@@ -8,34 +8,49 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lateDecomposition is the character that Go's tables Decompose and the reference, which follows an
+// lateDecomposition is the character that Go's tables decompose and the reference, which follows an
 // older Unicode version there, does not.
 const lateDecomposition = 0x11938
 
-// Decompose is the canonical decomposition (NFD).
-func Decompose(chars []Char) []Char { return align(decomposed(chars), chars) }
+// NFD is the canonical decomposition.
+func NFD(chars []Char) []Char { return Transform(chars, decomposed(chars, canonical)) }
 
-// Compose is the canonical composition (NFC).
-func Compose(chars []Char) []Char { return align(recompose(decomposed(chars)), chars) }
+// NFC is the canonical composition.
+func NFC(chars []Char) []Char { return Transform(chars, recompose(decomposed(chars, canonical))) }
 
-// part is a character of a normal form in the making.
-type part struct {
-	r     rune
-	class uint8
-	added int // characters that it is more than the original has: 1 for an addition, -n for one that took in n
+// NFKD is the compatibility decomposition.
+func NFKD(chars []Char) []Char { return Transform(chars, decomposed(chars, compatible)) }
+
+// NFKC is the compatibility composition.
+func NFKC(chars []Char) []Char { return Transform(chars, recompose(decomposed(chars, compatible))) }
+
+func canonical(r rune) string {
+	if r < 0xC0 || r == lateDecomposition {
+		return ""
+	}
+	return norm.NFD.String(string(r))
 }
 
-// decomposed are the parts of every character, its marks in canonical order.
-func decomposed(chars []Char) []part {
-	parts := make([]part, 0, len(chars)+8)
+func compatible(r rune) string {
+	if !unicode.Is(Compatible, r) {
+		return ""
+	}
+	return norm.NFKD.String(string(r))
+}
+
+// decomposed replaces every character by what split makes of it ("" for itself) and puts marks in
+// canonical order.
+func decomposed(chars []Char, split func(rune) string) []Change {
+	parts := make([]Change, 0, len(chars)+8)
 	for _, c := range chars {
-		if c.R < 0xC0 || c.R == lateDecomposition {
-			parts = append(parts, part{r: c.R})
+		made := split(c.R)
+		if made == "" {
+			parts = append(parts, Change{R: c.R, class: class(c.R)})
 			continue
 		}
 		added := 0
-		for _, r := range norm.NFD.String(string(c.R)) {
-			parts = append(parts, part{r, class(r), added})
+		for _, r := range made {
+			parts = append(parts, Change{r, added, class(r)})
 			added = 1
 		}
 	}
@@ -44,7 +59,7 @@ func decomposed(chars []Char) []part {
 		for j < len(parts) && parts[j].class != 0 {
 			j++
 		}
-		slices.SortStableFunc(parts[i:j], func(a, b part) int { return int(a.class) - int(b.class) })
+		slices.SortStableFunc(parts[i:j], func(a, b Change) int { return int(a.class) - int(b.class) })
 		i = j
 	}
 	return parts
@@ -52,15 +67,15 @@ func decomposed(chars []Char) []part {
 
 // recompose joins each part to the last starter before it where a character for both exists, unless
 // a part that stays between them has the same class or a higher one. It reuses parts.
-func recompose(parts []part) []part {
+func recompose(parts []Change) []Change {
 	out := parts[:0]
 	starter := -1 // index in out
 	for _, p := range parts {
 		if starter >= 0 {
 			blocked := starter < len(out)-1 && out[len(out)-1].class >= p.class
-			if r, ok := pairRune(out[starter].r, p.r); ok && !blocked {
-				out[starter].r = r
-				out[starter].added += p.added - 1
+			if r, ok := pairRune(out[starter].R, p.R); ok && !blocked {
+				out[starter].R = r
+				out[starter].Added += p.Added - 1
 				continue
 			}
 		}
@@ -72,24 +87,7 @@ func recompose(parts []part) []part {
 	return out
 }
 
-// align gives parts their offsets. They stay in order although marks swap places: as in the reference,
-// originals are used up in the order of the result. A part that took in n others has the offsets of
-// the next original and passes over n more; an addition has those of the original before it.
-func align(parts []part, chars []Char) []Char {
-	out := make([]Char, len(parts))
-	next := 0
-	for i, p := range parts {
-		at := next
-		if p.added > 0 {
-			at = max(next-1, 0)
-		}
-		out[i] = Char{p.r, chars[at].Start, chars[at].End}
-		next += 1 - p.added
-	}
-	return out
-}
-
-// pairRune is the character that a and b Compose to.
+// pairRune is the character that a and b compose to.
 func pairRune(a, b rune) (rune, bool) {
 	if b < 0x300 { // no composition ends in one of these
 		return 0, false

@@ -99,7 +99,7 @@ func ParseVocabTxt(data []byte) (Vocabulary, error) {
 		if !utf8.ValidString(piece) {
 			return v, &tokenize.FormatError{File: VocabTxt, Line: i + 1, Err: errors.New("not UTF-8")}
 		}
-		if err := v.IDs.add(piece, int32(i)); err != nil {
+		if err := v.IDs.Add(piece, int32(i)); err != nil {
 			return v, &tokenize.FormatError{File: VocabTxt, Line: i + 1, Err: err}
 		}
 	}
@@ -110,7 +110,7 @@ func ParseVocabTxt(data []byte) (Vocabulary, error) {
 // plain map would keep the last.
 type PieceIDs map[string]int32
 
-func (p PieceIDs) add(piece string, id int32) error {
+func (p PieceIDs) Add(piece string, id int32) error {
 	if first, ok := p[piece]; ok {
 		return fmt.Errorf("%q is listed twice, as %d and %d", piece, first, id)
 	}
@@ -134,7 +134,7 @@ func (p *PieceIDs) UnmarshalJSON(data []byte) error {
 		if err := d.Decode(&id); err != nil {
 			return err
 		}
-		if err := p.add(t.(string), id); err != nil { // an object's key is always a string
+		if err := p.Add(t.(string), id); err != nil { // an object's key is always a string
 			return err
 		}
 	}

@@ -1,0 +1,65 @@
+package hf
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize/internal/aligned"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
+)
+
+// added finds added tokens in a text.
+type added struct {
+	literals *files.Literals
+	tokens   map[int32]files.AddedToken
+}
+
+// match is the bytes [start, end) of a text that are the added token id.
+type match struct {
+	start, end int
+	id         int32
+}
+
+// newAdded takes the tokens of the raw or of the normalized text; spell is how they are spelled there.
+func newAdded(tokens []files.AddedToken, spell func(string) string) added {
+	a := added{tokens: map[int32]files.AddedToken{}}
+	ids := map[string]int32{}
+	for _, t := range tokens {
+		if text := spell(t.Content); text != "" {
+			ids[text] = t.ID
+			a.tokens[t.ID] = t
+		}
+	}
+	a.literals = files.NewLiterals(ids)
+	return a
+}
+
+// find returns the tokens in text from left to right, with the white space that they take in.
+func (a added) find(text string) (found []match) {
+	last := 0 // end of the match before
+	for pos := 0; pos < len(text); {
+		start, end, id := a.literals.Next(text, pos)
+		if start == end {
+			break
+		}
+		pos = end
+		t := a.tokens[id]
+		if t.SingleWord {
+			before, _ := utf8.DecodeLastRuneInString(text[:start])
+			after, _ := utf8.DecodeRuneInString(text[end:])
+			if start > 0 && unicode.Is(aligned.Word, before) || end < len(text) && unicode.Is(aligned.Word, after) {
+				continue
+			}
+		}
+		if t.LStrip {
+			start = max(last, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
+		}
+		if t.RStrip {
+			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+		}
+		found = append(found, match{start, end, id})
+		last = end
+	}
+	return found
+}

@@ -1,0 +1,147 @@
+package hf
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
+	"github.com/gradhop/gradhop/tokenize/internal/reference"
+)
+
+func read(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+type obj = map[string]any
+
+// changed is the tokenizer.json of a fixture after change.
+func changed(t testing.TB, folder string, change func(file, model obj)) fstest.MapFS {
+	t.Helper()
+	return reference.Changed(t, []byte(read(t, folder+"/tokenizer.json")), change)
+}
+
+// component is the fixture "roberta" with one component replaced.
+func component(t testing.TB, name string, value obj) fstest.MapFS {
+	t.Helper()
+	return changed(t, "roberta", func(file, _ obj) { file[name] = value })
+}
+
+// inModel is a fixture with one value of its model replaced.
+func inModel(t testing.TB, folder, name string, value any) fstest.MapFS {
+	t.Helper()
+	return changed(t, folder, func(_, model obj) { model[name] = value })
+}
+
+// inVocab is the fixture "bert-cased" with the id of one piece replaced.
+func inVocab(t testing.TB, piece string, id any) fstest.MapFS {
+	t.Helper()
+	return changed(t, "bert-cased", func(_, model obj) { model["vocab"].(obj)[piece] = id })
+}
+
+const fiveSpecials = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+
+func TestLoadErrors(t *testing.T) {
+	whole := read(t, "roberta/tokenizer.json")
+	folder := reference.Folder
+	format, unsupported := &tokenize.FormatError{}, &tokenize.UnsupportedError{}
+	for name, c := range map[string]struct {
+		fsys fs.FS
+		want error // nil for fs.ErrNotExist
+		text string
+	}{
+		"empty folder":      {folder(), nil, "found neither tokenizer.json nor vocab.txt"},
+		"no merges":         {folder(files.VocabJSON, `{"a":0}`), nil, "neither tokenizer.json nor merges.txt"},
+		"SentencePiece":     {folder("spm.model", "x"), unsupported, "spm.model: unsupported: a SentencePiece model without tokenizer.json"},
+		"no mask":           {folder(files.VocabTxt, "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n"), format, "vocab.txt: vocabulary has no [MASK]"},
+		"no unknown":        {folder(files.VocabTxt, "[PAD]\n[MASK]\n[CLS]\n[SEP]\na\n"), format, "no [UNK]"},
+		"duplicate line":    {folder(files.VocabTxt, fiveSpecials+"a\nb\na\n"), format, `vocab.txt:8: "a" is listed twice, as 5 and 7`},
+		"empty vocabulary":  {folder(files.VocabTxt, "\n"), format, "vocab.txt: file is empty"},
+		"vocabulary bytes":  {folder(files.VocabTxt, fiveSpecials+"\xff\n"), format, "vocab.txt:6: not UTF-8"},
+		"json bytes":        {folder(files.TokenizerJSON, "{\"\xff\":1}"), format, "tokenizer.json: not UTF-8"},
+		"truncated json":    {folder(files.TokenizerJSON, whole[:len(whole)/2]), format, "tokenizer.json: unexpected end"},
+		"json list":         {folder(files.TokenizerJSON, "[]"), format, "tokenizer.json: "},
+		"no model":          {folder(files.TokenizerJSON, "{}"), format, "no model.vocab"},
+		"settings":          {folder(files.TokenizerConfig, `{"model_max_length": "long"}`), format, "tokenizer_config.json: "},
+		"token":             {folder(files.TokenizerConfig, `{"mask_token": 5}`), format, "tokenizer_config.json: "},
+		"lower case":        {folder(files.VocabTxt, fiveSpecials, files.TokenizerConfig, `{"do_lower_case": "yes"}`), format, "tokenizer_config.json: "},
+		"model settings":    {folder(files.Config, `{`), format, "config.json: "},
+		"named mask":        {folder(files.TokenizerJSON, whole, files.TokenizerConfig, `{"mask_token": "<m>"}`), format, "no <m>"},
+		"normalizer":        {component(t, "normalizer", obj{"type": "ByteLevel"}), unsupported, "tokenizer.json: unsupported: normalizer ByteLevel"},
+		"pre-tokenizer":     {component(t, "pre_tokenizer", obj{"type": "UnicodeScripts"}), unsupported, "pre_tokenizer UnicodeScripts"},
+		"behavior":          {component(t, "pre_tokenizer", obj{"type": "Split", "behavior": "Odd", "pattern": obj{"String": " "}}), unsupported, `behavior "Odd"`},
+		"regex":             {component(t, "pre_tokenizer", obj{"type": "Split", "behavior": "Isolated", "pattern": obj{"Regex": "a(?!b)"}}), unsupported, `regular expression "a(?!b)"`},
+		"anchor":            {component(t, "pre_tokenizer", obj{"type": "Split", "behavior": "Isolated", "pattern": obj{"Regex": "^a"}}), unsupported, `regular expression "^a"`},
+		"metaspace":         {component(t, "pre_tokenizer", obj{"type": "Metaspace", "replacement": "▁▁"}), unsupported, `replacement "▁▁"`},
+		"scheme":            {component(t, "pre_tokenizer", obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "odd"}), unsupported, `prepend_scheme "odd"`},
+		"post-processor":    {component(t, "post_processor", obj{"type": "Odd"}), unsupported, "post_processor Odd"},
+		"unknown end":       {component(t, "post_processor", obj{"type": "BertProcessing", "cls": []any{"a", 9999}, "sep": []any{"b", 1}}), format, "id 9999, which has no piece"},
+		"broken end":        {component(t, "post_processor", obj{"type": "BertProcessing", "cls": []any{"a"}}), format, "not a name and an id"},
+		"decoder":           {component(t, "decoder", obj{"type": "CTC"}), unsupported, "decoder CTC"},
+		"charsmap":          {component(t, "normalizer", obj{"type": "Precompiled", "precompiled_charsmap": "AAAA"}), format, "precompiled_charsmap is broken"},
+		"model":             {inModel(t, "roberta", "type", "Odd"), unsupported, "model Odd"},
+		"dropout":           {inModel(t, "roberta", "dropout", 0.1), unsupported, "BPE with dropout"},
+		"merge of three":    {inModel(t, "roberta", "merges", []any{"a b c"}), format, `merge "a b c" is not two pieces`},
+		"merge unknown":     {inModel(t, "roberta", "merges", []any{"q z"}), format, `merge "q" "z": vocabulary has no "qz"`},
+		"merge twice":       {changed(t, "roberta", func(_, m obj) { r := m["merges"].([]any); m["merges"] = append(r, r[0]) }), format, "is listed twice"},
+		"byte missing":      {changed(t, "roberta", func(_, m obj) { v := m["vocab"].(obj); v["new"] = v["!"]; delete(v, "!") }), unsupported, `byte 0x21 has no piece "!"`},
+		"no unknown in BPE": {inModel(t, "roberta", "unk_token", "<?>"), format, "no <?>"},
+		"no prefix":         {inModel(t, "bert-cased", "continuing_subword_prefix", ""), unsupported, "empty continuing_subword_prefix"},
+		"vocab list":        {inModel(t, "bert-cased", "vocab", []any{1}), format, "vocab is not an object"},
+		"unigram unknown":   {inModel(t, "xlmr", "unk_id", nil), format, "unk_id is missing"},
+		"unigram row":       {inModel(t, "xlmr", "vocab", []any{[]any{"a", "b"}}), format, "piece 0: "},
+		"id is a word":      {inVocab(t, "a", "b"), format, "cannot unmarshal"},
+		"shared id":         {inVocab(t, "a", 0), format, "has the id 0 of another piece"},
+		"gap":               {inVocab(t, "a", 1<<30), format, `"a" has id 1073741824 in a vocabulary of`},
+		"negative id":       {inVocab(t, "a", -1), format, `"a" has id -1`},
+		"moved added token": {changed(t, "bert-cased", func(f, _ obj) { f["added_tokens"].([]any)[4].(obj)["id"] = 3 }), format, `"[MASK]" is listed twice, as 4 and 3`},
+		"empty added token": {changed(t, "bert-cased", func(f, _ obj) { f["added_tokens"].([]any)[4].(obj)["content"] = "" }), format, "added token without content"},
+		"duplicate key":     {folder(files.TokenizerJSON, strings.Replace(whole, `"vocab":{`, `"vocab":{"<s>":0,`, 1)), format, `"<s>" is listed twice`},
+		"merges line":       {folder(files.VocabJSON, `{"a":0}`, files.MergesTxt, "#version\nt h\nthe\n"), format, `merges.txt:3: merge "the" is not two pieces`},
+		"merges bytes":      {folder(files.VocabJSON, `{"a":0}`, files.MergesTxt, "#version\nt \xff\n"), format, "merges.txt:2: not UTF-8"},
+	} {
+		tok, err := Load(c.fsys)
+		if tok != nil {
+			t.Errorf("%s: a tokenizer beside the error", name)
+		}
+		reference.CheckError(t, name, err, c.want, c.text)
+	}
+}
+
+func TestEncodingError(t *testing.T) {
+	tok := mustLoad(t, "testdata/roberta")
+	for text, offset := range map[string]int{"\xff": 0, "ab\xc3": 2, "é\xed\xa0\x80": 2, "\ufffd\x80": 3} {
+		var e *tokenize.EncodingError
+		if _, err := tok.Encode(text); !errors.As(err, &e) || e.Offset != offset {
+			t.Errorf("%q: %v, want offset %d", text, err, offset)
+		}
+	}
+}
+
+func TestMaxLen(t *testing.T) {
+	for _, c := range []struct {
+		settings, model string
+		want            int
+	}{
+		{`{}`, `{}`, 0},
+		{`{"model_max_length": 1000000000000000019884624838656}`, `{}`, 0},
+		{`{"model_max_length": 1e30}`, `{"max_position_embeddings": 128}`, 128},
+		{`{"model_max_length": 64}`, `{"max_position_embeddings": 128}`, 64},
+		{`{}`, `{"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}`, 512},
+		{`{}`, `{"model_type": "bert", "max_position_embeddings": 512, "pad_token_id": 0}`, 512},
+	} {
+		tok, err := Load(reference.Folder(files.VocabTxt, fiveSpecials, files.TokenizerConfig, c.settings, files.Config, c.model))
+		if err != nil || tok.MaxLen != c.want {
+			t.Errorf("%s %s: MaxLen %d, want %d; %v", c.settings, c.model, tok.MaxLen, c.want, err)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+// Package hf runs the tokenizers of models on the Hugging Face hub: WordPiece, byte-level BPE,
+// SentencePiece's Unigram, and vocabularies of letters.
+//
+// A tokenizer is a chain of components, which tokenizer.json names:
+//
+//  1. Added tokens ("<mask>") are cut out of the raw text, or after step 2 where they are "normalized".
+//  2. The normalizer rewrites what lies between them.
+//  3. The pre-tokenizer splits it into words.
+//  4. The model splits a word into pieces of the vocabulary.
+//  5. The post-processor puts special tokens around the text and may trim white space off offsets.
+//  6. The decoder joins pieces to a text.
+//
+// Ids and offsets equal those of the tokenizers library, version 0.22, and decoded texts do too,
+// except for the clean-up of blanks before punctuation, which is left out.
+package hf
+
+import (
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/aligned"
+	"github.com/gradhop/gradhop/tokenize/internal/decode"
+	"github.com/gradhop/gradhop/tokenize/internal/model"
+	"github.com/gradhop/gradhop/tokenize/internal/normalize"
+	"github.com/gradhop/gradhop/tokenize/internal/split"
+)
+
+// Tokenizer is read-only and safe for concurrent use.
+type Tokenizer struct {
+	// Begin and End are the ids that a model expects around a text.
+	Begin, End []int32
+	// Mask, Pad and Unk are special tokens, -1 where the vocabulary has none.
+	Mask, Pad, Unk int32
+	// MaxLen is the largest number of tokens that the model takes, Begin and End included; 0 when
+	// the files do not say.
+	MaxLen int
+
+	raw, late added // tokens of the raw and of the normalized text
+	normalize normalize.Func
+	split     split.Func
+	model     model.Model
+	trims     []trim
+	decode    decode.Func
+	list      []string         // id -> piece
+	ids       map[string]int32 // piece -> id
+	special   map[int32]bool
+	marked    bool // pieces say whether a blank goes before them
+	prefix    bool // a blank is added before a text
+}
+
+var _ tokenize.Tokenizer = (*Tokenizer)(nil)
+
+// Size is the number of ids.
+func (t *Tokenizer) Size() int { return len(t.list) }
+
+// Piece is the vocabulary entry of id as the files spell it, "" when id is out of range.
+func (t *Tokenizer) Piece(id int32) string {
+	if id < 0 || int(id) >= len(t.list) {
+		return ""
+	}
+	return t.list[id]
+}
+
+// ID is the id of a vocabulary entry.
+func (t *Tokenizer) ID(piece string) (int32, bool) {
+	id, ok := t.ids[piece]
+	return id, ok
+}
+
+// IsSpecial reports whether id is a special token such as <pad> or <mask>, which Decode leaves out.
+func (t *Tokenizer) IsSpecial(id int32) bool { return t.special[id] }
+
+// found is a token and what trimming has to know of it.
+type found struct {
+	tokenize.Token
+	text string // the piece or, for an added token, the text that it was found in
+}
+
+// Encode implements tokenize.Tokenizer.
+func (t *Tokenizer) Encode(text string) ([]tokenize.Token, error) {
+	if err := aligned.CheckUTF8(text); err != nil {
+		return nil, err
+	}
+	var list []found
+	pos := 0
+	plain := func(end int) (err error) {
+		list, err = t.encodePlain(list, aligned.Of(text[pos:end], pos))
+		return err
+	}
+	for _, m := range t.raw.find(text) {
+		if err := plain(m.start); err != nil {
+			return nil, err
+		}
+		list = append(list, found{tokenize.Token{ID: m.id, Start: m.start, End: m.end, Special: t.special[m.id]}, text[m.start:m.end]})
+		pos = m.end
+	}
+	if err := plain(len(text)); err != nil {
+		return nil, err
+	}
+	for _, trim := range t.trims {
+		trim.apply(list, text)
+	}
+	out := make([]tokenize.Token, len(list))
+	for i, f := range list {
+		out[i] = f.Token
+	}
+	return out, nil
+}
+
+// encodePlain appends the tokens of a text without raw added tokens.
+func (t *Tokenizer) encodePlain(list []found, chars []aligned.Char) ([]found, error) {
+	if len(chars) == 0 {
+		return list, nil
+	}
+	chars = t.normalize(chars)
+	text, at := "", []int(nil)
+	if len(t.late.tokens) > 0 {
+		text, at = aligned.String(chars), aligned.Offsets(chars)
+	}
+	pos := 0
+	for _, m := range t.late.find(text) {
+		start, end := sort.SearchInts(at, m.start), sort.SearchInts(at, m.end)
+		var err error
+		if list, err = t.encodeWords(list, chars[pos:start]); err != nil {
+			return nil, err
+		}
+		list = append(list, found{tokenize.Token{ID: m.id, Start: chars[start].Start, End: chars[end-1].End, Special: t.special[m.id]}, text[m.start:m.end]})
+		pos = end
+	}
+	return t.encodeWords(list, chars[pos:])
+}
+
+// encodeWords appends the tokens of normalized text without added tokens.
+func (t *Tokenizer) encodeWords(list []found, chars []aligned.Char) ([]found, error) {
+	if len(chars) == 0 {
+		return list, nil
+	}
+	var pieces []model.Piece
+	for _, word := range t.split(chars) {
+		var err error
+		if pieces, err = t.model.Split(pieces[:0], word); err != nil {
+			return nil, err
+		}
+		for _, p := range pieces {
+			list = append(list, found{tokenize.Token{ID: p.ID, Start: word[p.Start].Start, End: word[p.End-1].End}, t.Piece(p.ID)})
+		}
+	}
+	return list, nil
+}
+
+// trim takes white space off offsets, as ByteLevel and RobertaProcessing do with "trim_offsets".
+type trim struct {
+	prefixSpace bool // the first token may have a blank that is not in the text
+}
+
+func (r trim) apply(list []found, text string) {
+	isBlank := func(c rune) bool { return c == 'Ġ' || unicode.IsSpace(c) }
+	for i := range list {
+		f := &list[i]
+		n := utf8.RuneCountInString(f.text)
+		leading := n - utf8.RuneCountInString(strings.TrimLeftFunc(f.text, isBlank))
+		trailing := n - utf8.RuneCountInString(strings.TrimRightFunc(f.text, isBlank))
+		if (i == 0 || f.Start == 0) && r.prefixSpace && leading == 1 {
+			leading = 0
+		}
+		for ; leading > 0 && f.Start < f.End; leading-- {
+			_, n := utf8.DecodeRuneInString(text[f.Start:])
+			f.Start += n
+		}
+		f.Start = min(f.Start, f.End)
+		for ; trailing > 0 && f.End > f.Start; trailing-- {
+			_, n := utf8.DecodeLastRuneInString(text[:f.End])
+			f.End -= n
+		}
+		f.End = max(f.End, f.Start)
+	}
+}
+
+// Decode implements tokenize.Tokenizer.
+func (t *Tokenizer) Decode(ids []int32) string {
+	var pieces []string
+	for _, id := range ids {
+		if p := t.Piece(id); p != "" && !t.special[id] {
+			pieces = append(pieces, p)
+		}
+	}
+	if len(pieces) == 0 {
+		return ""
+	}
+	return t.decode.Text(pieces)
+}

@@ -1,0 +1,204 @@
+package hf
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
+	"github.com/gradhop/gradhop/tokenize/internal/model"
+)
+
+// readVocabulary makes of the older files what tokenizer.json would say.
+func readVocabulary(fsys fs.FS, s *settings) (*chain, error) {
+	data, err := fs.ReadFile(fsys, files.VocabTxt)
+	switch {
+	case err == nil:
+		v, err := files.ParseVocabTxt(data)
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(s.class, "Esm") {
+			return esm(v, s)
+		}
+		return bert(v, s)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("tokenize: %w", err)
+	}
+	var ids files.PieceIDs
+	ok, err := files.ReadJSON(fsys, files.VocabJSON, &ids)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		return byteLevel(fsys, ids, s)
+	}
+	for _, name := range []string{"spiece.model", "spm.model", "sentencepiece.bpe.model", "sentencepiece.model", "tokenizer.model"} {
+		if _, err := fs.Stat(fsys, name); err == nil {
+			return nil, &tokenize.UnsupportedError{File: name, What: "a SentencePiece model without tokenizer.json; " +
+				"AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER) of transformers writes one"}
+		}
+	}
+	return nil, files.Missing(files.TokenizerJSON, files.VocabTxt)
+}
+
+// raw is a value in JSON.
+func raw(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only maps, strings and numbers are passed
+	}
+	return data
+}
+
+type object = map[string]any
+
+// around is the post-processor that puts two special tokens around a text; either may be "".
+func around(ids files.PieceIDs, begin, end string) object {
+	var single []any
+	tokens := object{}
+	for i, name := range []string{begin, end} {
+		if i == 1 {
+			single = append(single, object{"Sequence": object{}})
+		}
+		if name != "" {
+			single = append(single, object{"SpecialToken": object{"id": name}})
+			tokens[name] = object{"ids": []int32{ids[name]}}
+		}
+	}
+	return object{"type": "TemplateProcessing", "single": single, "special_tokens": tokens}
+}
+
+// specials sets special tokens that the files do not mention to their usual names, and checks that the
+// vocabulary has them.
+func (s *settings) specials(v files.Vocabulary, usual map[string]string) error {
+	for key, name := range usual {
+		s.tokens[key] = s.or(key, name)
+		if name := s.tokens[key]; name != "" {
+			if _, ok := v.IDs[name]; !ok {
+				return v.Lacks(name)
+			}
+		}
+	}
+	return nil
+}
+
+func bert(v files.Vocabulary, s *settings) (*chain, error) {
+	err := s.specials(v, map[string]string{"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]", "pad_token": "[PAD]", "unk_token": "[UNK]"})
+	if err != nil {
+		return nil, err
+	}
+	return &chain{
+		file:          v.File,
+		Normalizer:    raw(object{"type": "BertNormalizer"}),
+		PreTokenizer:  raw(object{"type": "BertPreTokenizer"}),
+		PostProcessor: raw(around(v.IDs, s.tokens["cls_token"], s.tokens["sep_token"])),
+		Decoder:       raw(object{"type": "WordPiece", "prefix": "##"}),
+		Model:         model.Spec{Typed: files.Typed{Type: "WordPiece"}, Unk: s.tokens["unk_token"], Vocab: raw(v.IDs)},
+	}, nil
+}
+
+// esm is the tokenizer of ESM-2 and of nucleotide models: every piece of the vocabulary is found in
+// the text as it is spelled, white space is left out, and the rest is unknown. A text is printed without
+// blanks, where transformers puts one behind every letter.
+func esm(v files.Vocabulary, s *settings) (*chain, error) {
+	usual := map[string]string{"cls_token": "<cls>", "mask_token": "<mask>", "pad_token": "<pad>", "unk_token": "<unk>"}
+	if _, ok := v.IDs["<eos>"]; ok {
+		usual["eos_token"] = "<eos>"
+	}
+	if err := s.specials(v, usual); err != nil {
+		return nil, err
+	}
+	c := &chain{
+		file:          v.File,
+		PreTokenizer:  raw(object{"type": "WhitespaceSplit"}),
+		PostProcessor: raw(around(v.IDs, s.tokens["cls_token"], s.tokens["eos_token"])),
+		Decoder:       raw(object{"type": "Fuse"}),
+		Model:         model.Spec{Typed: files.Typed{Type: "WordLevel"}, Unk: s.tokens["unk_token"], Vocab: raw(v.IDs)},
+	}
+	for piece, id := range v.IDs {
+		if piece != "" {
+			special := false
+			for _, name := range s.tokens {
+				special = special || name == piece
+			}
+			c.Added = append(c.Added, files.AddedToken{ID: id, Content: piece, Special: special})
+		}
+	}
+	return c, nil
+}
+
+// byteLevel is the tokenizer of RoBERTa, if the vocabulary has <s>, or of GPT-2.
+func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*chain, error) {
+	data, err := fs.ReadFile(fsys, files.MergesTxt)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, files.Missing(files.TokenizerJSON, files.MergesTxt)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tokenize: %w", err)
+	}
+	merges, err := parseMerges(data)
+	if err != nil {
+		return nil, err
+	}
+	v := files.Vocabulary{File: files.VocabJSON, IDs: ids}
+	prefixSpace := string(s.given["add_prefix_space"]) == "true"
+	c := &chain{
+		file:         v.File,
+		PreTokenizer: raw(object{"type": "ByteLevel", "add_prefix_space": prefixSpace}),
+		Decoder:      raw(object{"type": "ByteLevel"}),
+		Model:        model.Spec{Typed: files.Typed{Type: "BPE"}, Vocab: raw(ids), Merges: raw(merges)},
+	}
+	if _, ok := ids["<s>"]; !ok {
+		c.PostProcessor = raw(object{"type": "ByteLevel", "trim_offsets": false})
+		usual := map[string]string{"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"}
+		return c, errors.Join(s.specials(v, usual), c.addSpecials(ids, s))
+	}
+	usual := map[string]string{"cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>", "pad_token": "<pad>", "unk_token": "<unk>"}
+	if err := s.specials(v, usual); err != nil {
+		return nil, err
+	}
+	cls, sep := s.tokens["cls_token"], s.tokens["sep_token"]
+	c.PostProcessor = raw(object{"type": "RobertaProcessing", "cls": []any{cls, ids[cls]}, "sep": []any{sep, ids[sep]}, "trim_offsets": true, "add_prefix_space": prefixSpace})
+	return c, c.addSpecials(ids, s)
+}
+
+// addSpecials adds the special tokens with the settings that transformers gives them: the mask takes
+// in the white space before it.
+func (c *chain) addSpecials(ids files.PieceIDs, s *settings) error {
+	seen := map[string]bool{"": true}
+	for key, name := range s.tokens {
+		id, ok := ids[name]
+		if ok && !seen[name] {
+			mask := key == "mask_token"
+			c.Added = append(c.Added, files.AddedToken{ID: id, Content: name, Special: true, LStrip: mask, Normalized: !mask})
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// parseMerges reads merges.txt: after a head line "#version", two pieces a line.
+func parseMerges(data []byte) ([]model.MergeRule, error) {
+	var merges []model.MergeRule
+	lines := strings.Split(strings.TrimRight(string(data), "\r\n"), "\n")
+	for i, line := range lines {
+		line = strings.TrimSuffix(line, "\r")
+		if i == 0 && (strings.HasPrefix(line, "#version") || line == "") {
+			continue
+		}
+		m, err := model.ParseMerge(line)
+		if !utf8.ValidString(line) {
+			err = errors.New("not UTF-8")
+		}
+		if err != nil {
+			return nil, &tokenize.FormatError{File: files.MergesTxt, Line: i + 1, Err: err}
+		}
+		merges = append(merges, m)
+	}
+	return merges, nil
+}

@@ -1,0 +1,107 @@
+package normalize
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/gradhop/gradhop/tokenize/internal/aligned"
+)
+
+// charsmap is SentencePiece's table of replacements: a double-array trie from what is replaced to
+// a position in a list of replacements, each of which a zero byte ends.
+type charsmap struct {
+	trie []uint32
+	list string
+}
+
+var errCharsmap = errors.New("precompiled_charsmap is broken")
+
+// parseCharsmap reads the length of the trie in bytes, the trie and the list.
+func parseCharsmap(data []byte) (*charsmap, error) {
+	if len(data) < 4 {
+		return nil, errCharsmap
+	}
+	size := binary.LittleEndian.Uint32(data)
+	data = data[4:]
+	if size == 0 || size%4 != 0 || uint64(size) > uint64(len(data)) || !utf8.Valid(data[size:]) {
+		return nil, errCharsmap
+	}
+	m := &charsmap{trie: make([]uint32, size/4), list: string(data[size:])}
+	for i := range m.trie {
+		m.trie[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	return m, nil
+}
+
+// lookup returns the replacement of the shortest prefix of text that has one. The reference
+// replaces all of text by it.
+func (m *charsmap) lookup(text string) (string, bool) {
+	offset := func(u uint32) uint32 { return u >> 10 << (u & (1 << 9) >> 6) }
+	at := offset(m.trie[0])
+	for i := 0; i < len(text); i++ {
+		c := uint32(text[i])
+		at ^= c
+		if c == 0 || int(at) >= len(m.trie) {
+			return "", false
+		}
+		u := m.trie[at]
+		if u&(1<<31|0xFF) != c {
+			return "", false
+		}
+		at ^= offset(u)
+		if u>>8&1 == 1 && int(at) < len(m.trie) {
+			value := int(m.trie[at] & (1<<31 - 1))
+			if value > len(m.list) {
+				return "", false
+			}
+			made, _, _ := strings.Cut(m.list[value:], "\x00")
+			return made, true
+		}
+	}
+	return "", false
+}
+
+// normalize replaces grapheme clusters of less than six bytes and, where they have no
+// replacement, single characters.
+func (m *charsmap) normalize(chars []aligned.Char) []aligned.Char {
+	out := make([]aligned.Change, 0, len(chars))
+	rest, state := aligned.String(chars), -1
+	for len(rest) > 0 {
+		var cluster string
+		cluster, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		if len(cluster) < 6 {
+			if made, ok := m.lookup(cluster); ok {
+				out = substitute(out, cluster, made)
+				continue
+			}
+		}
+		for _, r := range cluster {
+			if made, ok := m.lookup(string(r)); ok {
+				out = substitute(out, string(r), made)
+			} else {
+				out = append(out, aligned.Change{R: r})
+			}
+		}
+	}
+	return aligned.Transform(chars, out)
+}
+
+// substitute appends what takes the place of old. If there is nothing before it to which
+// characters could be said to disappear, the offsets of all that follows move: as in the reference.
+func substitute(out []aligned.Change, old, made string) []aligned.Change {
+	for _, r := range made {
+		out = append(out, aligned.Change{R: r})
+	}
+	more := utf8.RuneCountInString(made) - utf8.RuneCountInString(old)
+	for i := range more {
+		out[len(out)-1-i].Added = 1
+	}
+	if more < 0 && len(out) > 0 {
+		out[len(out)-1].Added += more
+	}
+	return out
+}

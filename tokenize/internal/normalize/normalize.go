@@ -1,0 +1,181 @@
+// Package normalize holds the normalizers of tokenizer.json.
+package normalize
+
+import (
+	"encoding/json"
+	"slices"
+	"unicode"
+
+	"github.com/gradhop/gradhop/tokenize/internal/aligned"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
+)
+
+// Func rewrites a text. It may reuse the memory of its argument.
+type Func func([]aligned.Char) []aligned.Char
+
+// Sequence applies functions in order.
+func Sequence(list []Func) Func {
+	return func(chars []aligned.Char) []aligned.Char {
+		for _, f := range list {
+			if len(chars) > 0 {
+				chars = f(chars)
+			}
+		}
+		return chars
+	}
+}
+
+// Read returns the normalizer that data, the value of "normalizer", describes. Without one the text
+// stays as it is.
+func Read(data json.RawMessage) (Func, error) {
+	list, err := read(data)
+	return Sequence(list), err
+}
+
+func read(data json.RawMessage) (list []Func, err error) {
+	var n struct {
+		files.Typed
+		Normalizers []json.RawMessage `json:"normalizers"`
+		StripLeft   bool              `json:"strip_left"`
+		StripRight  bool              `json:"strip_right"`
+		Prepend     string            `json:"prepend"`
+		Pattern     files.Pattern     `json:"pattern"`
+		Content     string            `json:"content"`
+		Charsmap    []byte            `json:"precompiled_charsmap"`
+	}
+	if len(data) == 0 || string(data) == "null" {
+		return nil, nil
+	}
+	if err := json.Unmarshal(data, &n); err != nil {
+		return nil, err
+	}
+	var f Func
+	switch n.Type {
+	case "Sequence":
+		for _, d := range n.Normalizers {
+			more, err := read(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, more...)
+		}
+		return list, nil
+	case "BertNormalizer":
+		var b BERT
+		err = json.Unmarshal(data, &b)
+		f = b.Normalize
+	case "NFC":
+		f = aligned.NFC
+	case "NFD":
+		f = aligned.NFD
+	case "NFKC":
+		f = aligned.NFKC
+	case "NFKD":
+		f = aligned.NFKD
+	case "Lowercase":
+		f = aligned.Lower
+	case "StripAccents":
+		f = func(chars []aligned.Char) []aligned.Char { return aligned.Remove(chars, aligned.Mark) }
+	case "Strip":
+		f = func(chars []aligned.Char) []aligned.Char { return strip(chars, n.StripLeft, n.StripRight) }
+	case "Prepend":
+		f = func(chars []aligned.Char) []aligned.Char { return aligned.Prepend(chars, n.Prepend) }
+	case "Replace":
+		f, err = replace(n.Pattern, n.Content)
+	case "Precompiled":
+		var m *charsmap
+		m, err = parseCharsmap(n.Charsmap)
+		f = func(chars []aligned.Char) []aligned.Char { return m.normalize(chars) }
+	default:
+		return nil, files.Unsupported("normalizer %s", n.Type)
+	}
+	return []Func{f}, err
+}
+
+// strip removes white space at the ends.
+func strip(chars []aligned.Char, left, right bool) []aligned.Char {
+	for left && len(chars) > 0 && unicode.IsSpace(chars[0].R) {
+		chars = chars[1:]
+	}
+	for right && len(chars) > 0 && unicode.IsSpace(chars[len(chars)-1].R) {
+		chars = chars[:len(chars)-1]
+	}
+	return chars
+}
+
+// replace puts content in place of every match of a pattern. Its characters have the offsets of the
+// last character of the match.
+func replace(p files.Pattern, content string) (Func, error) {
+	find, err := p.Compile()
+	if err != nil {
+		return nil, err
+	}
+	insert := []rune(content)
+	return func(chars []aligned.Char) []aligned.Char {
+		var out []aligned.Char
+		last := 0
+		for _, m := range find(chars) {
+			out = append(out, chars[last:m[0]]...)
+			for _, r := range insert {
+				out = append(out, aligned.Char{R: r, Start: chars[m[1]-1].Start, End: chars[m[1]-1].End})
+			}
+			last = m[1]
+		}
+		if last == 0 {
+			return chars
+		}
+		return append(out, chars[last:]...)
+	}, nil
+}
+
+// BERT is the normalizer of BERT.
+type BERT struct {
+	Clean        bool  `json:"clean_text"`           // remove control characters; white space becomes a blank
+	Ideographs   bool  `json:"handle_chinese_chars"` // a blank on either side
+	StripAccents *bool `json:"strip_accents"`        // nil: as Lowercase
+	Lowercase    bool  `json:"lowercase"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: what is left out is true.
+func (b *BERT) UnmarshalJSON(data []byte) error {
+	type plain BERT
+	p := plain{Clean: true, Ideographs: true, Lowercase: true}
+	err := json.Unmarshal(data, &p)
+	*b = BERT(p)
+	return err
+}
+
+// Normalize is a Func.
+func (b BERT) Normalize(chars []aligned.Char) []aligned.Char {
+	out := make([]aligned.Char, 0, len(chars))
+	ascii := true
+	for _, c := range chars {
+		if b.Clean {
+			if unicode.Is(aligned.Dropped, c.R) {
+				continue
+			}
+			if unicode.IsSpace(c.R) {
+				c.R = ' '
+			}
+		}
+		ascii = ascii && c.R < 0x80
+		if b.Ideographs && unicode.Is(aligned.Ideograph, c.R) {
+			blank := c
+			blank.R = ' '
+			out = append(out, blank, c, blank)
+			continue
+		}
+		out = append(out, c)
+	}
+	stripAccents := b.Lowercase
+	if b.StripAccents != nil {
+		stripAccents = *b.StripAccents
+	}
+	if stripAccents && !ascii {
+		out = aligned.Remove(aligned.NFD(out), aligned.Accent)
+	}
+	if b.Lowercase {
+		out = aligned.Lower(out)
+	}
+	return slices.Clip(out)
+}
