@@ -59,7 +59,9 @@ func potentialScale(chains [][]float64) float64 {
 		means[c] = mean(x)
 		within += variance(x)
 	}
-	within /= float64(len(chains))
+	if within /= float64(len(chains)); within == 0 {
+		return math.NaN() // no half of a chain moves
+	}
 	return math.Sqrt((n*variance(means)/within + n - 1) / n)
 }
 
@@ -110,11 +112,15 @@ func mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// variance divides by the number less one.
+// variance divides by the number less one. It is exactly zero where all numbers are equal.
 func variance(x []float64) float64 {
-	m, sum := mean(x), 0.0
+	m, sum, equal := mean(x), 0.0, true
 	for _, v := range x {
 		sum += (v - m) * (v - m)
+		equal = equal && v == x[0]
+	}
+	if equal && len(x) > 1 {
+		return 0 // the mean of equal numbers is rounded
 	}
 	return sum / float64(len(x)-1)
 }

@@ -1,11 +1,12 @@
 package store
 
 import (
-	"encoding/binary"
 	"maps"
 	"path"
 	"slices"
 	"strconv"
+
+	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
 // series is a variable with the draws that do not fill a chunk yet.
@@ -21,10 +22,14 @@ type backend struct {
 	header Header
 	line   line
 	series []series
-	pack   packer
+	encode zarr.Encoder
 	// draws counts what was added by phase, shown what the metadata says, and
 	// coords the chunks of the coordinate draw.
 	draws, shown, coords [2]int
+	// part is the last part of the run of which a checkpoint was kept, and earlier has the
+	// steps of all that were.
+	part    int64
+	earlier []int64
 	// told holds the metadata files as they were written, most of them once.
 	told map[string]string
 }
@@ -39,8 +44,10 @@ func newBackend(dir string, d disk, h Header) *backend {
 
 // create makes draws.zarr without a draw.
 func (b *backend) create() error {
-	if err := b.remove(zarrName); err != nil {
-		return err
+	for _, name := range []string{checkpointName, earlierName, zarrName} {
+		if err := b.remove(name); err != nil {
+			return err
+		}
 	}
 	for _, s := range b.series {
 		for _, name := range []string{s.name, "chain", "draw"} {
@@ -48,34 +55,49 @@ func (b *backend) create() error {
 				return err
 			}
 		}
-		if err := b.write(path.Join(zarrName, s.group, "chain", "0"), b.coordinate(b.header.ChainIDs)); err != nil {
-			return err
-		}
+	}
+	if err := b.chainNumbers(); err != nil {
+		return err
 	}
 	return b.describe()
 }
 
-// coordinate packs numbers as one chunk.
-func (b *backend) coordinate(numbers []int64) []byte {
-	raw := make([]byte, 0, coordLength*len(numbers))
-	for _, n := range numbers {
-		raw = binary.LittleEndian.AppendUint64(raw, uint64(n))
+// chainNumbers writes the coordinate chain of every group.
+func (b *backend) chainNumbers() error {
+	for p := range b.draws {
+		for _, group := range b.groups(Phase(p)) {
+			if err := b.write(path.Join(zarrName, group, "chain", "0"), b.encodeNumbers(b.header.ChainIDs)); err != nil {
+				return err
+			}
+		}
 	}
-	return b.pack.pack(raw, len(raw))
+	return nil
+}
+
+// encodeNumbers makes a chunk of a coordinate.
+func (b *backend) encodeNumbers(numbers []int64) []byte {
+	raw := coordinate(numbers)
+	return b.encode.Encode(raw, len(raw))
+}
+
+// coordinate is the content of a chunk of a coordinate.
+func coordinate(numbers []int64) []byte {
+	var raw []byte
+	for _, n := range numbers {
+		raw = zarr.Int64.Append(raw, n)
+	}
+	return raw
 }
 
 // describe writes the metadata: the consolidated file last, since readers take
 // what it says for written.
 func (b *backend) describe() error {
-	files := metadata(b.header, b.draws[Sampling], b.draws[Warmup])
+	files := metadata(b.header, b.draws)
 	for p := range b.draws {
 		for ; b.coords[p]*coordDraws < b.draws[p]; b.coords[p]++ {
-			numbers := make([]int64, coordDraws)
-			for k := range numbers {
-				numbers[k] = int64(b.coords[p]*coordDraws + k)
-			}
+			numbers := drawNumbers(b.coords[p])
 			for _, group := range b.groups(Phase(p)) {
-				if err := b.write(path.Join(zarrName, group, "draw", strconv.Itoa(b.coords[p])), b.coordinate(numbers)); err != nil {
+				if err := b.write(path.Join(zarrName, group, "draw", strconv.Itoa(b.coords[p])), b.encodeNumbers(numbers)); err != nil {
 					return err
 				}
 			}
@@ -91,7 +113,16 @@ func (b *backend) describe() error {
 		b.told[name] = string(files[name])
 	}
 	b.shown = b.draws
-	return b.write(path.Join(zarrName, ".zmetadata"), marshal(consolidated{files, 1}))
+	return b.write(path.Join(zarrName, zarr.ConsolidatedName), files.Consolidated())
+}
+
+// drawNumbers is a chunk of the coordinate draw.
+func drawNumbers(chunk int) []int64 {
+	numbers := make([]int64, coordDraws)
+	for k := range numbers {
+		numbers[k] = int64(chunk*coordDraws + k)
+	}
+	return numbers
 }
 
 // groups lists the groups of a phase.
@@ -135,7 +166,7 @@ func (b *backend) add(d *slot) error {
 // flush writes a chunk of every chain, full or not.
 func (b *backend) flush(s *series, chunk int) error {
 	for c, rows := range s.rows {
-		if err := b.write(s.chunkPath(c, chunk), b.pack.pack(rows, s.draws*s.rowBytes())); err != nil {
+		if err := b.write(s.chunkPath(c, chunk), b.encode.Encode(rows, s.draws*s.rowBytes())); err != nil {
 			return err
 		}
 	}
@@ -164,22 +195,34 @@ func (b *backend) save(c *checkpoint) error {
 			return err
 		}
 	}
+	part := b.header.earlierPart(c.Snapshot.Step)
+	keep := part > b.part
+	if keep {
+		b.part, b.earlier = part, append(b.earlier, c.Snapshot.Step)
+	}
+	c.Earlier = b.earlier
 	text, err := c.encode()
 	if err != nil {
 		return &WriteError{checkpointName, err}
+	}
+	if keep {
+		if err := b.mkdir(earlierName); err != nil {
+			return err
+		}
+		if err := b.write(earlierPath(c.Snapshot.Step), text); err != nil {
+			return err
+		}
 	}
 	return b.commit(checkpointName, text)
 }
 
 // restore takes a run up where a checkpoint left it: it reads the draws that did
-// not fill a chunk, tells readers how many draws there are, and removes draws that
-// were made after it.
+// not fill a chunk, writes all metadata again, so that readers know how many draws there
+// are, and removes draws that were made after it.
 func (b *backend) restore(c *checkpoint) error {
 	b.draws[Sampling], b.draws[Warmup] = b.header.Draws(c.Snapshot.Step)
-	for p, n := range b.draws {
-		b.coords[p] = (n + coordDraws - 1) / coordDraws
-	}
-	var u unpacker
+	b.part = b.header.earlierPart(c.Snapshot.Step)
+	var d zarr.Decoder
 	for k := range b.series {
 		s := &b.series[k]
 		n := b.draws[s.phase]
@@ -188,14 +231,20 @@ func (b *backend) restore(c *checkpoint) error {
 			continue
 		}
 		for chain := range s.rows {
-			rows, err := u.read(b.dir, s.chunkPath(chain, n/s.draws), over*s.rowBytes())
+			rows, err := s.read(&d, b.dir, chain, n/s.draws)
 			if err != nil {
 				return err
 			}
-			s.rows[chain] = append(make([]byte, 0, s.draws*s.rowBytes()), rows...)
+			s.rows[chain] = append(make([]byte, 0, s.draws*s.rowBytes()), rows[:over*s.rowBytes()]...)
 		}
 	}
+	if err := b.chainNumbers(); err != nil {
+		return err
+	}
 	if err := b.describe(); err != nil {
+		return err
+	}
+	if err := b.revert(c); err != nil {
 		return err
 	}
 	for k := range b.series {
@@ -213,4 +262,23 @@ func (b *backend) restore(c *checkpoint) error {
 		}
 	}
 	return nil
+}
+
+// revert makes c the last checkpoint, and removes kept ones that are later or damaged.
+func (b *backend) revert(c *checkpoint) error {
+	b.earlier = nil
+	for _, step := range earlierPoints(b.dir) {
+		point, err := readCheckpoint(b.dir, earlierPath(step), b.header)
+		if err == nil && point != nil && step <= c.Snapshot.Step {
+			b.earlier = slices.Insert(b.earlier, 0, step)
+		} else if err := b.remove(earlierPath(step)); err != nil {
+			return err
+		}
+	}
+	c.Earlier = b.earlier
+	text, err := c.encode()
+	if err != nil {
+		return &WriteError{checkpointName, err}
+	}
+	return b.commit(checkpointName, text)
 }

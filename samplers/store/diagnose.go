@@ -125,8 +125,8 @@ func quantile(sorted []float64, p float64) Number {
 	return Number(sorted[k] + (at-float64(k))*(sorted[k+1]-sorted[k]))
 }
 
-// warn adds what is to be said of the rows.
-func (t *Table) warn() {
+// warn adds what is to be said of the rows, and of the sites that move and are not listed.
+func (t *Table) warn(rest []site) {
 	add := func(format string, args ...any) { t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...)) }
 	t.Note = Blind
 	among := "in all draws"
@@ -166,27 +166,50 @@ func (t *Table) warn() {
 			add("%s: %s", strings.Join(list.names, ", "), list.what)
 		}
 	}
-	if n, worst := t.worst(func(r Row) (float64, bool) { return float64(r.RHat), r.RHat > rhatLimit }); n > 0 {
-		add("R-hat above %g in %d rows, up to %.3g: the chains have not mixed", rhatLimit, n, worst)
+	frozen := 0 // sites whose chains never move, and differ
+	for _, s := range rest {
+		if math.IsInf(s.rhat, 1) {
+			frozen++
+		}
 	}
-	if n, worst := t.worst(func(r Row) (float64, bool) { ess := min(r.ESSBulk, r.ESSTail); return -float64(ess), ess < essLimit }); n > 0 {
-		add("effective sample size below %d in %d rows, down to %.3g: means and quantiles are rough", essLimit, n, -worst)
+	if frozen > 0 {
+		add("%d more sites: chains that never change them differ in their values", frozen)
+	}
+	if hidden := t.Constant - len(constant); hidden > 0 {
+		add("%d of %d sites have the same value %s: their diagnostics are NA", t.Constant, t.Sites, among)
+	}
+	all := len(t.Rows) + len(rest)
+	if n, worst := t.beyond(rest, func(rhat, _ float64) (float64, bool) { return rhat, rhat > rhatLimit }); n > 0 {
+		add("R-hat above %g in %d of %d rows%s, up to %.3g: the chains have not mixed", rhatLimit, n, all, listed(rest), worst)
+	}
+	if n, worst := t.beyond(rest, func(_, ess float64) (float64, bool) { return -ess, ess < essLimit }); n > 0 {
+		add("effective sample size below %d in %d of %d rows%s, down to %.3g: means and quantiles are rough", essLimit, n, all, listed(rest), -worst)
 	}
 }
 
-// warnConstant speaks of sites that are not listed for they never change.
-func (t *Table) warnConstant() {
-	if t.Constant > 0 {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("%d of %d sites have the same value in all draws: their diagnostics are NA", t.Constant, t.Sites))
+// listed says that a count includes rows that are not listed.
+func listed(rest []site) string {
+	if len(rest) == 0 {
+		return ""
 	}
+	return ", listed or not"
 }
 
-// worst counts the rows that f points out, and returns its largest value.
-func (t *Table) worst(f func(Row) (float64, bool)) (n int, worst float64) {
+// beyond counts the rows and other sites that f points out by their R-hat and effective
+// sample size, and returns the largest value of f.
+func (t *Table) beyond(rest []site, f func(rhat, ess float64) (float64, bool)) (n int, worst float64) {
 	worst = math.Inf(-1)
-	for _, r := range t.Rows {
-		if v, bad := f(r); bad {
+	count := func(rhat, ess float64) {
+		if v, bad := f(rhat, ess); bad {
 			n, worst = n+1, max(worst, v)
+		}
+	}
+	for _, r := range t.Rows {
+		count(float64(r.RHat), float64(min(r.ESSBulk, r.ESSTail)))
+	}
+	for _, s := range rest {
+		if !math.IsInf(s.rhat, 1) {
+			count(s.rhat, s.ess)
 		}
 	}
 	return n, worst
@@ -209,10 +232,10 @@ func badness(a, b Row) int {
 // the effective sample size from batch means, and then the numbers of those are
 // computed. Memory is that of one variable and TableOptions.Bytes, whatever the
 // number of sites. Where draws are weighted the numbers of the rows are too; which of many
-// sites mixed worst is judged by the draws as they came. Errors are *FormatError.
+// sites mixed worst is judged by the draws as they came. Errors are *Error.
 func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	t := &Table{Chains: r.Chains(), Draws: r.Draws(Sampling), Sites: r.header.Space.Sites}
-	lp, err := r.Series(Sampling, lpName)
+	lp, err := r.Series(Sampling, LogDensity)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +246,7 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	t.weigh(weights)
 	t.missed(r.header)
 	t.moved(r.header)
-	t.Rows = append(t.Rows, summarize(lpName, lp, weights))
+	t.Rows = append(t.Rows, summarize(LogDensity, lp, weights))
 	lp = nil
 	sites, err := screen(r, weights, o.bytes())
 	if err != nil {
@@ -245,15 +268,86 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 		}
 		summarizeAll(rows[lo:], block, columns, weights)
 	}
-	wide := o.rows() >= 0 && len(sites) > o.rows()
-	if wide {
+	var rest []site
+	if o.rows() >= 0 && len(sites) > o.rows() {
 		slices.SortStableFunc(rows, badness)
+		shown := map[int]bool{}
+		for _, s := range listed {
+			shown[s.index] = true
+		}
+		rest = slices.DeleteFunc(sites, func(s site) bool { return s.constant || shown[s.index] })
+		slices.SortStableFunc(rest, func(a, b site) int { return cmp.Compare(b.rhat, a.rhat) })
 	}
 	t.Rows = append(t.Rows, rows...)
-	t.warn()
-	if wide {
-		t.warnConstant()
+	t.warn(rest)
+	return t, nil
+}
+
+// Columns are draws that another program made, or files of another format.
+type Columns struct {
+	Chains, Draws int
+	// Names and Places are those of the columns in the table. LP and Weight are the
+	// places of the log-density and of the weights, negative where there are none.
+	Names      []string
+	Places     []int
+	LP, Weight int
+	// Read returns columns by their places: [column][chain][draw].
+	Read func(places ...int) ([][][]float64, error)
+}
+
+// DiagnoseColumns makes the table of draws that are not those of a run's folder. Where
+// there are more columns than TableOptions.Rows, those that mixed worst are listed.
+// Errors are those of Read.
+func DiagnoseColumns(in Columns, o TableOptions) (*Table, error) {
+	t := &Table{Chains: in.Chains, Draws: in.Draws, Sites: len(in.Names)}
+	var weights [][]float64
+	if in.Weight >= 0 {
+		values, err := in.Read(in.Weight)
+		if err != nil {
+			return nil, err
+		}
+		weights = values[0]
+		t.weigh(weights)
 	}
+	if in.LP >= 0 {
+		values, err := in.Read(in.LP)
+		if err != nil {
+			return nil, err
+		}
+		t.Rows = append(t.Rows, summarize(LogDensity, values[0], weights))
+	}
+	var rows []Row
+	each := max(1, o.bytes()/(8*max(t.Chains*t.Draws, 1)))
+	for lo := 0; lo < len(in.Places); lo += each {
+		hi := min(lo+each, len(in.Places))
+		values, err := in.Read(in.Places[lo:hi]...)
+		if err != nil {
+			return nil, err
+		}
+		for k, name := range in.Names[lo:hi] {
+			rows = append(rows, summarize(name, values[k], weights))
+		}
+	}
+	for _, r := range rows {
+		if r.SD == 0 {
+			t.Constant++
+		}
+	}
+	var rest []site
+	if most := o.rows(); most >= 0 && len(rows) > most {
+		moving := slices.DeleteFunc(rows, func(r Row) bool { return r.SD == 0 })
+		slices.SortStableFunc(moving, badness)
+		rows = moving[:min(most, len(moving))]
+		for _, r := range moving[len(rows):] {
+			s := site{rhat: float64(r.RHat), ess: float64(min(r.ESSBulk, r.ESSTail))}
+			if !r.RHat.finite() {
+				s.rhat = math.Inf(1)
+			}
+			rest = append(rest, s)
+		}
+	}
+	t.Rows = append(t.Rows, rows...)
+	t.warn(rest)
 	return t, nil
 }
 

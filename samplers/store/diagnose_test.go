@@ -1,10 +1,8 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -232,95 +230,5 @@ func TestNotAvailable(t *testing.T) {
 		if back, err := ReadSummary(c.r.Dir()); err != nil || fmt.Sprint(back.Diagnostics) != fmt.Sprint(s.Diagnostics) {
 			t.Errorf("%s: read back %v, %v", name, back, err)
 		}
-	}
-}
-
-// TestCSV: a run as CSV has the table of the run, and warm-up is left out.
-func TestCSV(t *testing.T) {
-	j := job{space: spaces["ordinal"], sampler: "dmala", chains: []int64{0, 3}, steps: 200, warmup: 50, thin: 2, saveWarm: true}
-	dir := filepath.Join(t.TempDir(), "run")
-	j.run(t, dir, Options{})
-	r, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths, err := r.WriteCSV(filepath.Join(dir, "csv"))
-	if err != nil || len(paths) != 2 || filepath.Base(paths[1]) != "draws-3.csv" {
-		t.Fatal(paths, err)
-	}
-	c, err := OpenCmdStan(paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := c.Diagnose(TableOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := Diagnose(r, TableOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k := range want.Rows[1:] { // the files count from 1
-		want.Rows[1+k].Name = fmt.Sprintf("x[%d]", k+1)
-	}
-	if fmt.Sprint(got.Rows) != fmt.Sprint(want.Rows) || got.Draws != 100 {
-		t.Errorf("%v\nwant\n%v", got.Rows, want.Rows)
-	}
-	worst, err := c.Diagnose(TableOptions{Rows: 1, Bytes: 1})
-	if err != nil || len(worst.Rows) != 2 || worst.hidden() != 1 {
-		t.Errorf("%v, %v", worst, err)
-	}
-}
-
-// TestCmdStanFiles reads what CmdStan itself writes, with warm-up told by the
-// comment in the middle, and refuses what it does not.
-func TestCmdStanFiles(t *testing.T) {
-	head := "# stan_version_major = 2\n# method = sample (Default)\n#     num_warmup = 3\n#     save_warmup = %s\n#     thin = 1 (Default)\nlp__,accept_stat__,theta,z.1.2\n"
-	rows := "-7,1,0.1,1\n-6,0.5,0.2,2\n-5,1,0.3,3\n# Adaptation terminated\n# Step size = 0.8\n-7.5,1,0.25,4\n-7.25,0.9,nan,-inf\n# Elapsed Time: 0.005 seconds (Warm-up)\n"
-	put := func(name, text string) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	a, b := put("a.csv", fmt.Sprintf(head, "1")+rows), put("b.csv", fmt.Sprintf(head, "true")+strings.ReplaceAll(rows, "\n", "\r\n"))
-	c, err := OpenCmdStan(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := c.Read(0, 2)
-	if err != nil || c.Draws() != 2 || fmt.Sprint(x) != "[[[-7.5 -7.25] [-7.5 -7.25]] [[0.25 NaN] [0.25 NaN]]]" {
-		t.Errorf("%v, %v", x, err)
-	}
-	table, err := c.Diagnose(TableOptions{})
-	if err != nil || len(table.Rows) != 3 || table.Rows[1].Name != "theta" || table.Rows[2].Name != "z[1,2]" {
-		t.Errorf("%+v, %v", table, err)
-	}
-	plain := put("plain.csv", fmt.Sprintf(head, "0")+rows)
-	if c, err = OpenCmdStan(plain); err != nil || c.Draws() != 5 {
-		t.Errorf("warm-up not saved: %v, %v", c, err)
-	}
-	for says, text := range map[string]string{
-		"line 8: 2 numbers for 4 columns": fmt.Sprintf(head, "0") + "1,2,3,4\n1,2\n",
-		"no line with the names":          "# nothing\n",
-		"numbers where the names":         "1,2,3\n",
-		"other columns":                   "lp__,theta\n1,2\n",
-		"1 draws, where":                  fmt.Sprintf(head, "0") + "1,2,3,4\n",
-	} {
-		var bad *FormatError
-		if _, err := OpenCmdStan(plain, put("bad.csv", text)); !errors.As(err, &bad) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v", says, err)
-		}
-	}
-	c, err = OpenCmdStan(put("word.csv", fmt.Sprintf(head, "0")+"1,2,x,4\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Diagnose(TableOptions{}); err == nil || !strings.Contains(err.Error(), `line 7: column theta: "x" is not a number`) {
-		t.Errorf("a word: %v", err)
-	}
-	if _, err := OpenCmdStan(); err == nil {
-		t.Error("no file passes")
 	}
 }

@@ -39,9 +39,10 @@ func header(cfg samplers.Config) store.Header {
 
 // sample makes a run in dir, or goes on with the one that is there.
 func sample(ctx context.Context, dir string, cfg samplers.Config) (err error) {
-	w, err := store.Create(dir, header(cfg), store.Options{})
-	var exists *store.ExistsError
-	if errors.As(err, &exists) {
+	var w *store.Writer
+	if !store.Begun(dir) {
+		w, err = store.Create(dir, header(cfg), store.Options{})
+	} else {
 		w, cfg.Resume, err = store.Resume(dir, header(cfg), store.Options{})
 	}
 	if err != nil {
@@ -119,7 +120,7 @@ func ExampleMerge() {
 		}
 	}
 	out := filepath.Join(dir, "run")
-	if err := store.Merge(out, parts); err != nil {
+	if err := store.Merge(out, parts, false); err != nil {
 		log.Fatal(err)
 	}
 	r, err := store.Open(out)

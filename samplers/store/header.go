@@ -24,16 +24,17 @@ const (
 	markerName     = "gradhop.json"
 	zarrName       = "draws.zarr"
 	checkpointName = "checkpoint"
+	earlierName    = "checkpoints"
 	summaryName    = "summary.json"
 	lockName       = "lock"
 	tempName       = "tmp"
 )
 
-// format is the version of the folder's layout.
-const format = 1
+// format is the version of the folder's layout. Format 1 had chunks without checksums.
+const format = 2
 
 // Header says what a run is. It is written to gradhop.json, and decides whether
-// a run can be resumed or merged: everything in it but Steps, ChainIDs and Model
+// a run can be resumed or merged: everything in it but Steps, ChainIDs, Files and Model
 // must then be the same.
 type Header struct {
 	// Format is the version of the folder's layout. Create sets it.
@@ -67,6 +68,10 @@ type Header struct {
 	Thin   int `json:"thin"`
 	// SaveWarmup keeps the states of warm-up too.
 	SaveWarmup bool `json:"save_warmup"`
+	// Files are the sealed files (see [WriteSealed]) that the program which made the run
+	// keeps in the folder. [Verify] reports a missing one; summary.json is expected once
+	// the run is finished.
+	Files []string `json:"files,omitempty"`
 }
 
 // Space is an energies.Space without its allowed values.
@@ -119,8 +124,8 @@ func SpaceOf(s *energies.Space) Space {
 	return d
 }
 
-// bounds returns the smallest and largest number that x holds.
-func (s Space) bounds() (lo, hi int) {
+// Bounds returns the smallest and largest number that x holds.
+func (s Space) Bounds() (lo, hi int) {
 	switch s.Kind {
 	case energies.Spin.String():
 		return -1, 1
@@ -137,26 +142,27 @@ func (h Header) Draws(step int64) (draws, warmup int) {
 	return int(max(step-w, 0) / thin), int(min(step, w) / thin)
 }
 
-// check returns a *HeaderError where h cannot describe a run.
+// check returns an *Error where h cannot describe a run.
 func (h Header) check() error {
-	lo, hi := h.Space.bounds()
+	lo, hi := h.Space.Bounds()
+	bad := func(field, reason string) error { return &Error{Path: field, Reason: reason} }
 	switch {
 	case h.Space.Sites < 1 || h.Space.Values < 2:
-		return &HeaderError{"space", fmt.Sprintf("%d sites of %d values", h.Space.Sites, h.Space.Values)}
+		return bad("space", fmt.Sprintf("%d sites of %d values", h.Space.Sites, h.Space.Values))
 	case lo < math.MinInt32 || hi > math.MaxInt32:
-		return &HeaderError{"space", fmt.Sprintf("values %d..%d do not fit 32 bits", lo, hi)}
+		return bad("space", fmt.Sprintf("values %d..%d do not fit 32 bits", lo, hi))
 	case len(h.ChainIDs) == 0:
-		return &HeaderError{"chain_ids", "no chain"}
+		return bad("chain_ids", "no chain")
 	case h.Steps < 0 || h.Warmup < 0:
-		return &HeaderError{"steps", fmt.Sprintf("%d steps after %d of warm-up; neither may be negative", h.Steps, h.Warmup)}
+		return bad("steps", fmt.Sprintf("%d steps after %d of warm-up; neither may be negative", h.Steps, h.Warmup))
 	case h.Steps+h.Warmup == 0:
-		return &HeaderError{"steps", "nothing to do: no step and no warm-up"}
+		return bad("steps", "nothing to do: no step and no warm-up")
 	case h.Thin < 1:
-		return &HeaderError{"thin", fmt.Sprintf("%d; must be positive", h.Thin)}
+		return bad("thin", fmt.Sprintf("%d; must be positive", h.Thin))
 	}
 	for k, id := range h.ChainIDs {
 		if id < 0 || k > 0 && h.ChainIDs[k-1] >= id {
-			return &HeaderError{"chain_ids", fmt.Sprintf("%d is negative or not larger than the one before", id)}
+			return bad("chain_ids", fmt.Sprintf("%d is negative or not larger than the one before", id))
 		}
 	}
 	return nil
@@ -217,8 +223,7 @@ func (h Header) matches(dir string, here Header) error {
 	return nil
 }
 
-// readHeader reads the marker of a run's folder. Errors: *MissingError, *NotOursError,
-// *FormatError, or the system's where the marker cannot be read.
+// readHeader reads the marker of a run's folder. Errors are *Error.
 func readHeader(dir string) (Header, error) {
 	var h Header
 	path := filepath.Join(dir, markerName)
@@ -227,29 +232,26 @@ func readHeader(dir string) (Header, error) {
 		info, e := os.Stat(dir)
 		switch {
 		case e != nil:
-			return h, &MissingError{dir, e}
+			return h, &Error{dir, "no run there", e}
 		case !info.IsDir(), errors.Is(err, fs.ErrNotExist):
-			return h, &NotOursError{dir}
+			return h, &Error{Path: dir, Reason: "not the folder of a run: it has no " + markerName}
 		}
-		return h, fmt.Errorf("store: %w", err)
+		return h, &Error{path, "cannot be read", err}
 	}
 	if err := json.Unmarshal(text, &h); err != nil {
-		return h, &FormatError{path, "not a description of a run", err}
+		return h, &Error{path, "damaged", err}
+	}
+	if h.Format > 0 && h.Format < format {
+		return h, &Error{Path: path, Reason: fmt.Sprintf("format %d of gradhop %s, and this version reads format %d: read or finish the run with that version, or run it again", h.Format, h.Gradhop, format)}
+	}
+	if err := unseal(text); err != nil {
+		return h, &Error{path, "damaged", err}
 	}
 	if h.Format != format {
-		return h, &FormatError{Path: path, Reason: fmt.Sprintf("format %d; this program knows %d", h.Format, format)}
+		return h, &Error{Path: path, Reason: fmt.Sprintf("format %d of gradhop %s, and this version reads format %d: use a later version", h.Format, h.Gradhop, format)}
 	}
 	if err := h.check(); err != nil {
-		return h, &FormatError{path, "not a description of a run", err}
+		return h, &Error{path, "not a description of a run", err}
 	}
 	return h, nil
-}
-
-// marshal writes JSON for people, with a newline at the end.
-func marshal(v any) []byte {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		panic("store: " + err.Error()) // our own types: no channel, no NaN
-	}
-	return append(text, '\n')
 }

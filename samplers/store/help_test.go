@@ -143,8 +143,14 @@ func (j job) resume(t testing.TB, dir string, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	j.finish(t, w, snapshot)
+}
+
+// finish makes the steps that are missing.
+func (j job) finish(t testing.TB, w *Writer, snapshot *samplers.Snapshot, more ...samplers.Observer) {
+	t.Helper()
 	cfg := j.config(t)
-	cfg.Resume, cfg.Observers = snapshot, []samplers.Observer{w}
+	cfg.Resume, cfg.Observers = snapshot, append([]samplers.Observer{w}, more...)
 	if _, err := samplers.Run(context.Background(), cfg); err != nil {
 		t.Fatal(err)
 	}

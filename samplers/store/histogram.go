@@ -97,16 +97,20 @@ func (h histogram) potentialScale(z []float64) float64 {
 	means, within, n := make([]float64, halves), 0.0, 0.0
 	for k := range halves {
 		row := h.counts[k*h.values : (k+1)*h.values]
-		sum, squares := 0.0, 0.0
+		sum, squares, kinds := 0.0, 0.0, 0
 		n = 0
 		for v, c := range row {
 			w := float64(c)
-			n, sum = n+w, sum+w*z[v]
+			if n, sum = n+w, sum+w*z[v]; c > 0 {
+				kinds++
+			}
 		}
 		means[k] = sum / n
 		for v, c := range row {
 			d := z[v] - means[k]
-			squares += float64(c) * d * d
+			if kinds > 1 { // the mean of equal scores is rounded
+				squares += float64(c) * d * d
+			}
 		}
 		within += squares / (n - 1)
 	}

@@ -3,14 +3,17 @@ package store
 import (
 	"cmp"
 	"errors"
-	"io"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gofrs/flock"
+
+	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
 // part is a chain of one of the runs to be merged.
@@ -23,15 +26,14 @@ type part struct {
 // Merge joins runs of different chains of one run into the folder out, which
 // must not exist or be empty: draws.zarr has then the bytes that one process
 // would have written, and the checkpoint lets it be resumed. The runs must be
-// equal in all settings, be at the same step, and not be written meanwhile.
-// Nothing is left in out on an error. Errors: *MismatchError, *OverlapError,
-// *LockedError, *ExistsError or *NotOursError (out), those of [Open] and
-// *WriteError.
-func Merge(out string, parts []string) error {
+// equal in all settings, be at the same step, and not be written meanwhile; together they
+// must have the chains from 0 on without a gap, unless partial. Every chunk is checked.
+// Nothing is left in out on an error. Errors: *Error, *MismatchError, *WriteError.
+func Merge(out string, parts []string, partial bool) error {
 	if len(parts) == 0 {
-		return &HeaderError{"parts", "nothing to merge"}
+		return &Error{Path: out, Reason: "nothing to merge"}
 	}
-	if err := vacant(out); err != nil {
+	if err := Vacant(out); err != nil {
 		return err
 	}
 	h, chains, locks, err := gather(parts)
@@ -42,6 +44,9 @@ func Merge(out string, parts []string) error {
 	}()
 	if err != nil {
 		return err
+	}
+	if missing := gaps(h.ChainIDs); missing != "" && !partial {
+		return &Error{Path: out, Reason: fmt.Sprintf("chains %s are missing: the parts have %s", missing, ids(h.ChainIDs))}
 	}
 	temp := filepath.Clean(out) + ".partial"
 	if err := os.RemoveAll(temp); err != nil {
@@ -60,6 +65,24 @@ func Merge(out string, parts []string) error {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
 	return nil
+}
+
+// gaps prints the chains from 0 to the last one that are not in a sorted list, as ids
+// prints them.
+func gaps(list []int64) string {
+	var missing []string
+	next := int64(0)
+	for _, id := range list {
+		switch id - next {
+		case 0:
+		case 1:
+			missing = append(missing, strconv.FormatInt(next, 10))
+		default:
+			missing = append(missing, fmt.Sprintf("%d-%d", next, id-1))
+		}
+		next = id + 1
+	}
+	return strings.Join(missing, ",")
 }
 
 // gather opens and locks the runs, and puts their chains in order. The locks are
@@ -85,7 +108,7 @@ func gather(parts []string) (h Header, chains []part, locks []*flock.Flock, err 
 	h.ChainIDs = nil
 	for k, p := range chains {
 		if k > 0 && chains[k-1].id == p.id {
-			return h, nil, locks, &OverlapError{p.id, chains[k-1].run.dir, p.run.dir}
+			return h, nil, locks, &Error{Path: p.run.dir, Reason: fmt.Sprintf("chain %d is in %s too", p.id, chains[k-1].run.dir)}
 		}
 		h.ChainIDs = append(h.ChainIDs, p.id)
 	}
@@ -158,20 +181,18 @@ func assemble(dir string, h Header, chains []part) error {
 			return err
 		}
 	}
-	return b.commit(markerName, marshal(h))
+	return b.commit(markerName, seal(h))
 }
 
-// copy copies a file of another run.
+// copy copies a chunk of another run.
 func (f *folder) copy(to, dir, from string) error {
 	source := filepath.Join(dir, from)
-	in, err := os.Open(source)
-	if err != nil {
-		return &FormatError{source, "a chunk cannot be read", err}
+	data, err := os.ReadFile(source)
+	if err == nil {
+		err = zarr.Intact(data)
 	}
-	defer in.Close()
-	data, err := io.ReadAll(in)
 	if err != nil {
-		return &FormatError{source, "a chunk cannot be read", err}
+		return &Error{source, "a chunk of draws is damaged", err}
 	}
 	return f.write(path.Clean(to), data)
 }
@@ -179,12 +200,12 @@ func (f *folder) copy(to, dir, from string) error {
 // cut writes the first draws of a run's last chunk: a process that was killed may
 // have left more in it.
 func (b *backend) cut(v variable, chain int, from part, chunk, draws int) error {
-	var u unpacker
-	rows, err := u.read(from.run.dir, v.chunkPath(from.chain, chunk), draws*v.rowBytes())
+	var d zarr.Decoder
+	rows, err := v.read(&d, from.run.dir, from.chain, chunk)
 	if err != nil {
 		return err
 	}
-	return b.write(v.chunkPath(chain, chunk), b.pack.pack(rows, v.draws*v.rowBytes()))
+	return b.write(v.chunkPath(chain, chunk), b.encode.Encode(rows[:draws*v.rowBytes()], v.draws*v.rowBytes()))
 }
 
 // joinPoints joins the checkpoints of the chains' runs.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
 // split runs chains 0-6 in four folders, of sizes that differ, and in one.
@@ -36,7 +37,7 @@ func TestMergeIsTheWhole(t *testing.T) {
 			t.Parallel()
 			whole, parts := split(t, j)
 			out := filepath.Join(t.TempDir(), "out")
-			if err := Merge(out, parts); err != nil {
+			if err := Merge(out, parts, false); err != nil {
 				t.Fatal(err)
 			}
 			sameBytes(t, out, whole)
@@ -73,21 +74,21 @@ func TestMergeAfterKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := r.find(Sampling, lpName)
-	var u unpacker
-	rows, err := u.read(parts[0], v.chunkPath(1, 0), v.draws*v.rowBytes())
+	v := r.find(Sampling, LogDensity)
+	var d zarr.Decoder
+	rows, err := v.read(&d, parts[0], 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k := j.steps * 8; k < len(rows); k++ {
 		rows[k] = 7
 	}
-	var p packer
-	if err := os.WriteFile(filepath.Join(parts[0], v.chunkPath(1, 0)), p.pack(rows, len(rows)), 0o644); err != nil {
+	var e zarr.Encoder
+	if err := os.WriteFile(filepath.Join(parts[0], v.chunkPath(1, 0)), e.Encode(rows, len(rows)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	if err := Merge(out, parts); err != nil {
+	if err := Merge(out, parts, false); err != nil {
 		t.Fatal(err)
 	}
 	sameBytes(t, out, whole)
@@ -112,22 +113,16 @@ func TestMergeRefuses(t *testing.T) {
 	}
 	for name, field := range map[string]string{"steps": "steps", "thin": "thin", "sampler": "sampler", "sites": "space.sites"} {
 		var bad *MismatchError
-		if err := Merge(at("out"), []string{at("a"), at(name)}); !errors.As(err, &bad) || bad.Field != field || bad.Dir != at(name) {
+		if err := Merge(at("out"), []string{at("a"), at(name)}, false); !errors.As(err, &bad) || bad.Field != field || bad.Dir != at(name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var over *OverlapError
-	if err := Merge(at("out"), []string{at("a"), at("overlap")}); !errors.As(err, &over) || over.Chain != 1 {
-		t.Errorf("overlap: %v", err)
-	}
-	var exists *ExistsError
-	if err := Merge(at("thin"), []string{at("a")}); !errors.As(err, &exists) {
-		t.Errorf("into a run: %v", err)
-	}
-	if err := Merge(at("out"), []string{at("a"), at("nothing")}); !errors.Is(err, fs.ErrNotExist) {
+	refused(t, Merge(at("out"), []string{at("a"), at("overlap")}, false), at("overlap"), "chain 1 is in "+at("a"))
+	refused(t, Merge(at("thin"), []string{at("a")}, false), at("thin"), "holds a run already")
+	if err := Merge(at("out"), []string{at("a"), at("nothing")}, false); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is missing: %v", err)
 	}
-	if err := Merge(at("out"), nil); err == nil {
+	if err := Merge(at("out"), nil, false); err == nil {
 		t.Error("nothing to merge passes")
 	}
 	k := j
@@ -136,7 +131,7 @@ func TestMergeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Merge(at("out"), []string{at("a"), at("open")}); err == nil {
+	if err := Merge(at("out"), []string{at("a"), at("open")}, false); err == nil {
 		t.Error("a run at another step passes")
 	}
 	if err := w.Close(); err != nil {
@@ -147,10 +142,7 @@ func TestMergeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var locked *LockedError
-	if err := Merge(at("out"), []string{at("a"), at("b")}); !errors.As(err, &locked) {
-		t.Errorf("a run being written: %v", err)
-	}
+	refused(t, Merge(at("out"), []string{at("a"), at("b")}, false), at("b"), "another process is writing it")
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
@@ -180,7 +172,7 @@ func TestMergeJoinsWhatKernelsKeep(t *testing.T) {
 		return &Reader{
 			header: Header{Space: Space{Sites: 1}},
 			point: &checkpoint{
-				samplers.Snapshot{ChainIDs: ids, Codes: make([]int32, n), Since: since, Aux: aux}, Tally{Accept: make([]float64, n), Hops: make([]int64, n)},
+				Snapshot: samplers.Snapshot{ChainIDs: ids, Codes: make([]int32, n), Since: since, Aux: aux}, Tally: Tally{Accept: make([]float64, n), Hops: make([]int64, n)},
 			},
 		}
 	}
@@ -189,5 +181,27 @@ func TestMergeJoinsWhatKernelsKeep(t *testing.T) {
 	s := joinPoints([]part{{run: a, chain: 0, id: 0}, {run: b, chain: 0, id: 1}, {run: a, chain: 1, id: 2}}).Snapshot
 	if !slices.Equal(s.Since, []int64{10, 11, 12}) || !slices.Equal(s.Aux, []float32{0.5, 1, 1.25, 1.5, 2, 2.5}) {
 		t.Errorf("joined: since %v, numbers %v", s.Since, s.Aux)
+	}
+}
+
+// TestMergeGaps: chains that no part has are noticed, also where they are the first ones
+// or very many.
+func TestMergeGaps(t *testing.T) {
+	dir := t.TempDir()
+	var parts []string
+	for _, ids := range [][]int64{{0}, {2, 3}, {2_000_000_000}} {
+		j := small()
+		j.chains = ids
+		parts = append(parts, filepath.Join(dir, fmt.Sprint(ids[0])))
+		j.run(t, parts[len(parts)-1], Options{})
+	}
+	out := filepath.Join(dir, "out")
+	refused(t, Merge(out, parts[:2], false), out, "chains 1 are missing: the parts have 0,2-3")
+	refused(t, Merge(out, parts[1:], false), out, "chains 0-1,4-1999999999 are missing")
+	if err := Merge(out, parts, true); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Open(out); err != nil || r.Chains() != 4 {
+		t.Errorf("merged in part: %v", err)
 	}
 }

@@ -15,8 +15,7 @@ import (
 )
 
 // Create makes the folder of a new run, which must not exist or be empty, and
-// locks it. Errors: *HeaderError; *ExistsError, *NotOursError (the folder holds
-// something); *LockedError; *WriteError.
+// locks it. Errors: *Error, *WriteError.
 func Create(dir string, h Header, o Options) (*Writer, error) { return create(dir, h, o, system{}) }
 
 func create(dir string, h Header, o Options, d disk) (*Writer, error) {
@@ -24,7 +23,7 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
-	if err := vacant(dir); err != nil { // before a lock is left in somebody's folder
+	if err := Vacant(dir); err != nil { // before a lock is left in somebody's folder
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -34,10 +33,10 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = vacant(dir)
+	err = Vacant(dir)
 	b := newBackend(dir, d, h)
 	if err == nil {
-		err = b.commit(markerName, marshal(h))
+		err = b.commit(markerName, seal(h))
 	}
 	if err == nil {
 		err = b.create()
@@ -48,11 +47,14 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	return newWriter(h, o, lock, b), nil
 }
 
-// Resume locks the folder of a run and cuts it back to its last checkpoint. The
-// run goes on from the snapshot returned, for samplers.Config.Resume; nil means
+// Resume locks the folder of a run, checks every file that the run continues from, and
+// cuts it back to its last checkpoint. Where draws or that checkpoint are damaged it goes
+// back to the last good checkpoint before the damage, or to the start, and the same draws
+// are made again: see [Writer.Damage].
+//
+// The run goes on from the snapshot returned, for samplers.Config.Resume; nil means
 // from the start. Steps may be more than in the folder, or fewer as long as they
-// are not made yet. Errors: *MissingError, *NotOursError, *LockedError,
-// *MismatchError, *FormatError, *WriteError.
+// are not made yet. Errors: *Error, *MismatchError, *WriteError.
 func Resume(dir string, h Header, o Options) (*Writer, *samplers.Snapshot, error) {
 	return resume(dir, h, o, system{})
 }
@@ -85,35 +87,38 @@ func resume(dir string, h Header, o Options, d disk) (*Writer, *samplers.Snapsho
 
 // takeUp resumes a run whose folder is locked.
 func takeUp(dir string, there, h Header, o Options, lock *flock.Flock, d disk) (*Writer, *samplers.Snapshot, error) {
-	c, err := readCheckpoint(dir, h)
+	c, damage, err := lastGood(dir, there)
 	if err != nil {
 		return nil, nil, err
 	}
-	if c != nil && c.Snapshot.Step > int64(h.Warmup+h.Steps) {
-		made := strconv.FormatInt(c.Snapshot.Step-int64(h.Warmup), 10)
-		return nil, nil, &MismatchError{dir, "steps", made + " made", strconv.Itoa(h.Steps)}
+	total := int64(h.Warmup + h.Steps)
+	if c != nil && c.Snapshot.Step > total {
+		return nil, nil, &Error{Path: dir, Reason: fmt.Sprintf("%d steps after warm-up are made, more than the %d asked for; ask for at least as many", c.Snapshot.Step-int64(h.Warmup), h.Steps)}
 	}
+	h.Files = there.Files
 	b := newBackend(dir, d, h)
 	if there.Steps != h.Steps || there.Model != h.Model {
-		if err := b.commit(markerName, marshal(h)); err != nil {
+		if err := b.commit(markerName, seal(h)); err != nil {
 			return nil, nil, err
 		}
 	}
-	if c == nil || c.Snapshot.Step < int64(h.Warmup+h.Steps) {
+	if c == nil || c.Snapshot.Step < total {
 		if err := b.remove(summaryName); err != nil { // of fewer draws
 			return nil, nil, err
 		}
 	}
 	if c == nil {
-		if err := b.create(); err != nil {
-			return nil, nil, err
-		}
-		return newWriter(h, o, lock, b), nil, nil
+		err = b.create()
+	} else {
+		err = b.restore(c)
 	}
-	if err := b.restore(c); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
 	w := newWriter(h, o, lock, b)
+	if w.damage = damage; c == nil {
+		return w, nil, nil
+	}
 	w.next, w.tally, w.before = c.Snapshot.Step+1, c.Tally, c.Tally.Seconds
 	return w, &c.Snapshot, nil
 }
@@ -126,39 +131,40 @@ func acquire(dir string) (*flock.Flock, error) {
 		return nil, &WriteError{lock.Path(), err}
 	}
 	if !ok {
-		return nil, &LockedError{dir}
+		return nil, &Error{Path: dir, Reason: "another process is writing it"}
 	}
 	return lock, nil
 }
 
-// Vacant returns the error that Create gives for a folder that holds something:
-// *ExistsError or *NotOursError. It helps to refuse before long work.
-func Vacant(dir string) error { return vacant(dir) }
+// Begun reports whether a folder holds a run.
+func Begun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, markerName))
+	return err == nil
+}
 
-// vacant returns an error where a folder holds anything but what a Create that
-// was killed in its first moment leaves.
-func vacant(dir string) error {
+// Vacant returns the *Error that Create gives for a folder that holds something. It
+// helps to refuse before long work.
+func Vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
+	foreign := &Error{Path: dir, Reason: "not empty, and not the folder of a run: name another folder"}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		if info, e := os.Stat(dir); e == nil && !info.IsDir() {
-			return &NotOursError{dir}
+			return foreign
 		}
-		return fmt.Errorf("store: %w", err)
+		return &Error{dir, "cannot be read", err}
 	}
-	found := error(nil)
+	if Begun(dir) {
+		return &Error{Path: dir, Reason: "holds a run already; resume it, or name another folder"}
+	}
 	for _, e := range entries {
-		switch e.Name() {
-		case markerName:
-			return &ExistsError{dir}
-		case lockName, tempName:
-		default:
-			found = &NotOursError{dir}
+		if e.Name() != lockName && e.Name() != tempName { // which a Create leaves that was killed at once
+			return foreign
 		}
 	}
-	return found
+	return nil
 }
 
 // ids prints chain numbers, runs of them as "0-31".

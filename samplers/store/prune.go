@@ -13,12 +13,12 @@ import (
 func (f *folder) prune(array string, from int) error {
 	d, err := os.Open(filepath.Join(f.dir, array))
 	if err != nil {
-		return &FormatError{filepath.Join(f.dir, array), "cannot be read", err}
+		return &Error{filepath.Join(f.dir, array), "cannot be read", err}
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
-		return &FormatError{d.Name(), "cannot be read", err}
+		return &Error{d.Name(), "cannot be read", err}
 	}
 	for _, name := range names {
 		parts := strings.Split(name, ".")

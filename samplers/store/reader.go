@@ -1,16 +1,14 @@
 package store
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
 // Reader reads a run, finished or not: what its last checkpoint holds when Open
@@ -23,31 +21,22 @@ type Reader struct {
 	point  *checkpoint // nil where there is none yet
 }
 
-// Open opens the folder of a run. It takes no lock. Errors: *MissingError,
-// *NotOursError, *FormatError.
+// Open opens the folder of a run. It takes no lock. Errors are *Error.
 func Open(dir string) (*Reader, error) {
 	h, err := readHeader(dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &Reader{dir: dir, header: h, vars: layout(h)}
-	path := filepath.Join(dir, zarrName, ".zmetadata")
+	path := filepath.Join(dir, zarrName, zarr.ConsolidatedName)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &FormatError{path, "the draws cannot be read", err}
+		return nil, &Error{path, "the list of draws cannot be read", err}
 	}
-	var c consolidated
-	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, &FormatError{path, "damaged", err}
+	if r.draws, err = shownDraws(h, text); err != nil {
+		return nil, &Error{path, "damaged", err}
 	}
-	for _, v := range r.vars {
-		n, err := c.parseShape(v, len(h.ChainIDs))
-		if err != nil {
-			return nil, &FormatError{path, "not of this run", err}
-		}
-		r.draws[v.phase] = n
-	}
-	if r.point, err = readCheckpoint(dir, h); err != nil {
+	if r.point, err = readCheckpoint(dir, checkpointName, h); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -119,7 +108,7 @@ func (r *Reader) find(p Phase, name string) *variable {
 
 // States iterates over the draws of a chain, by its place in Header.ChainIDs.
 // Each is the numbers that x holds, [site], valid up to the next one. An error
-// (*FormatError) comes last. Memory is that of a chunk.
+// (*Error) comes last. Memory is that of a chunk.
 func (r *Reader) States(p Phase, chain int) iter.Seq2[[]int32, error] {
 	return r.states(p, chain, 0)
 }
@@ -161,7 +150,7 @@ func (r *Reader) Values(p Phase, name string, chain int) iter.Seq2[float64, erro
 		for row, err := range r.rows(v, chain, 0) {
 			x := 0.0
 			if err == nil {
-				x = v.number(row)
+				x = v.kind.Number(row)
 			}
 			if !yield(x, err) {
 				return
@@ -186,15 +175,38 @@ func (r *Reader) Series(p Phase, name string) ([][]float64, error) {
 	return out, nil
 }
 
+// Variable is an array of a run.
+type Variable struct {
+	Phase Phase
+	Name  string // "x", or that of a statistic
+	Kind  zarr.Kind
+	Sites int // numbers of a draw; 0 for a statistic
+}
+
+// Variables lists the arrays of the run.
+func (r *Reader) Variables() []Variable {
+	list := make([]Variable, len(r.vars))
+	for k, v := range r.vars {
+		list[k] = Variable{v.phase, v.name, v.kind, v.sites}
+	}
+	return list
+}
+
+// Encoded iterates over the draws of a chain as bytes of the variable's kind, each valid up
+// to the next one. An error (*Error) comes last.
+func (r *Reader) Encoded(v Variable, chain int) iter.Seq2[[]byte, error] {
+	return r.rows(r.find(v.Phase, v.Name), chain, 0)
+}
+
 // rows iterates over the encoded draws of a chain from a number on.
 func (r *Reader) rows(v *variable, chain, from int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		var u unpacker
+		var d zarr.Decoder
 		n, size := r.draws[v.phase], v.rowBytes()
 		for lo := max(from, 0); lo < n; {
 			start := lo / v.draws * v.draws
 			end := min(start+v.draws, n)
-			raw, err := u.read(r.dir, v.chunkPath(chain, lo/v.draws), (end-start)*size)
+			raw, err := v.read(&d, r.dir, chain, lo/v.draws)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -210,34 +222,7 @@ func (r *Reader) rows(v *variable, chain, from int) iter.Seq2[[]byte, error] {
 
 // decode reads a draw of integers.
 func (v *variable) decode(values []int32, row []byte) {
-	switch v.dtype {
-	case "|u1":
-		for i := range values {
-			values[i] = int32(row[i])
-		}
-	case "|i1":
-		for i := range values {
-			values[i] = int32(int8(row[i]))
-		}
-	case "<u2":
-		for i := range values {
-			values[i] = int32(binary.LittleEndian.Uint16(row[2*i:]))
-		}
-	case "<i2":
-		for i := range values {
-			values[i] = int32(int16(binary.LittleEndian.Uint16(row[2*i:])))
-		}
-	default:
-		for i := range values {
-			values[i] = int32(binary.LittleEndian.Uint32(row[4*i:]))
-		}
+	for i := range values {
+		values[i] = v.kind.Integer(row[i*v.kind.Size():])
 	}
-}
-
-// number reads a draw of a statistic.
-func (v *variable) number(row []byte) float64 {
-	if v.size == 4 {
-		return float64(int32(binary.LittleEndian.Uint32(row)))
-	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(row))
 }

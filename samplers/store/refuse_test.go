@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,7 +47,6 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 		"save_warmup": func(h *Header) { h.SaveWarmup = true },
 		"step_size":   func(h *Header) { h.StepSize = false },
 		"weighted":    func(h *Header) { h.Weighted = true },
-		"steps":       func(h *Header) { h.Steps = 29 },
 	} {
 		h := j.header(t)
 		change(&h)
@@ -57,10 +57,14 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 			t.Errorf("%s: the message lacks a value: %v", field, err)
 		}
 	}
+	h := j.header(t)
+	h.Steps = 29
+	_, _, err := Resume(dir, h, Options{})
+	refused(t, err, dir, "30 steps after warm-up are made, more than the 29 asked for")
 	if after := files(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Error("a refused resume changed the folder")
 	}
-	h := j.header(t)
+	h = j.header(t)
 	h.Model = "moved/model.onnx"
 	w, _, err := Resume(dir, h, Options{})
 	if err != nil {
@@ -79,18 +83,11 @@ func TestForeignFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{dir, note} {
-		var foreign *NotOursError
-		if _, err := Create(path, j.header(t), Options{}); !errors.As(err, &foreign) {
-			t.Errorf("Create in %s: %v", path, err)
-		}
+		refused(t, second(Create(path, j.header(t), Options{})), path, "not the folder of a run")
 	}
-	var foreign *NotOursError
-	if _, _, err := Resume(dir, j.header(t), Options{}); !errors.As(err, &foreign) {
-		t.Errorf("Resume: %v", err)
-	}
-	if _, err := Open(dir); !errors.As(err, &foreign) {
-		t.Errorf("Open: %v", err)
-	}
+	_, _, err := Resume(dir, j.header(t), Options{})
+	refused(t, err, dir, "not the folder of a run")
+	refused(t, second(Open(dir)), dir, "not the folder of a run")
 	if got := files(t, dir); len(got) != 1 || got["note.txt"] != "mine" {
 		t.Errorf("the folder was changed: %v", got)
 	}
@@ -104,9 +101,15 @@ func TestForeignFolders(t *testing.T) {
 	}
 	run := filepath.Join(dir, "run")
 	j.run(t, run, Options{})
-	var exists *ExistsError
-	if _, err := Create(run, j.header(t), Options{}); !errors.As(err, &exists) {
-		t.Errorf("Create over a run: %v", err)
+	refused(t, second(Create(run, j.header(t), Options{})), run, "holds a run already")
+}
+
+// refused fails unless err is an *Error about a path that says something.
+func refused(t *testing.T, err error, path, says string) {
+	t.Helper()
+	var bad *Error
+	if !errors.As(err, &bad) || bad.Path != path || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v; want an error about %s: %q", err, path, says)
 	}
 }
 
@@ -119,10 +122,8 @@ func TestTwoWriters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var locked *LockedError
-	if _, _, err := Resume(dir, j.header(t), Options{}); !errors.As(err, &locked) || locked.Dir != dir {
-		t.Errorf("Resume beside a writer: %v", err)
-	}
+	_, _, err = Resume(dir, j.header(t), Options{})
+	refused(t, err, dir, "another process is writing it")
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -141,9 +142,9 @@ func TestHeaderErrors(t *testing.T) {
 	} {
 		h := small().header(t)
 		change(&h)
-		var bad *HeaderError
+		var bad *Error
 		dir := filepath.Join(t.TempDir(), "run")
-		if _, err := Create(dir, h, Options{}); !errors.As(err, &bad) || bad.Field != field {
+		if _, err := Create(dir, h, Options{}); !errors.As(err, &bad) || bad.Path != field {
 			t.Errorf("%s: %v", field, err)
 		}
 		if _, err := os.Stat(dir); err == nil {
@@ -152,7 +153,7 @@ func TestHeaderErrors(t *testing.T) {
 	}
 	h := small().header(t)
 	h.ChainIDs = []int64{1, 0}
-	var bad *HeaderError
+	var bad *Error
 	if _, err := Create(filepath.Join(t.TempDir(), "run"), h, Options{}); !errors.As(err, &bad) {
 		t.Errorf("chains out of order: %v", err)
 	}
@@ -179,56 +180,40 @@ func TestStateErrors(t *testing.T) {
 		change(&j)
 		cfg := j.config(t)
 		cfg.Observers = []samplers.Observer{w}
-		var bad *StateError
-		if _, err := samplers.Run(context.Background(), cfg); !errors.As(err, &bad) || bad.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
+		_, err = samplers.Run(context.Background(), cfg)
+		refused(t, err, w.back.dir, "a step of another run: "+field+" is ")
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func TestDamagedFiles(t *testing.T) {
+// TestFormats: runs of earlier and later formats are told apart from damaged ones.
+func TestFormats(t *testing.T) {
 	j := small()
 	dir := filepath.Join(t.TempDir(), "run")
 	j.run(t, dir, Options{})
-	for _, name := range []string{markerName, checkpointName, "draws.zarr/.zmetadata", "draws.zarr/posterior/x/1.0.0", "draws.zarr/sample_stats/lp/0.0"} {
-		path := filepath.Join(dir, name)
-		good, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for what, bad := range map[string][]byte{"cut": good[:len(good)*2/3], "empty": {}, "noise": slices.Repeat([]byte{0x55}, len(good))} {
-			if err := os.WriteFile(path, bad, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			r, err := Open(dir)
-			if err == nil {
-				_, err = Diagnose(r, TableOptions{})
-			}
-			var typed *FormatError
-			if !errors.As(err, &typed) || typed.Path != path {
-				t.Errorf("%s, %s: %v", name, what, err)
-			}
-			if strings.Contains(name, "zmeta") {
-				continue // made anew
-			}
-			if w, _, err := Resume(dir, j.header(t), Options{}); err == nil {
-				t.Errorf("%s, %s: resumed", name, what)
-				_ = w.Close()
-			}
-		}
-		if err := os.WriteFile(path, good, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	newer := strings.Replace(files(t, dir)[markerName], `"format": 1`, `"format": 2`, 1)
-	if err := os.WriteFile(filepath.Join(dir, markerName), []byte(newer), 0o644); err != nil {
+	path := filepath.Join(dir, markerName)
+	old := j.header(t)
+	old.Format = 1
+	later := old
+	later.Format = 3
+	plain, err := json.MarshalIndent(old, "", "  ") // format 1 was not sealed
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "format 2") {
-		t.Errorf("a newer format: %v", err)
+	for says, text := range map[string][]byte{
+		"format 1 of gradhop v0.0-test, and this version reads format 2": plain,
+		"use a later version": seal(later),
+		"damaged":             []byte(strings.Replace(files(t, dir)[markerName], `"seed": 9223372036854775813`, `"seed": 9223372036854775812`, 1)),
+	} {
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Resume(dir, j.header(t), Options{})
+		for _, err := range []error{err, second(Open(dir)), Merge(dir+"2", []string{dir}, false)} {
+			refused(t, err, path, says)
+		}
 	}
 }
 

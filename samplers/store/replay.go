@@ -17,7 +17,7 @@ var replayBytes = 16 << 20
 // The state has X (in the space sp, which must be that of the run), U, Weight, StepSize,
 // Step, Seed, ChainIDs and Warmup as they were, and the Info Accept, Hops and Keep;
 // nothing else is known of a draw. Both are reused by the next one. The error is the
-// observer's, samplers.ErrStop included, or a *FormatError.
+// observer's, samplers.ErrStop included, or a *Error.
 func (r *Reader) Replay(sp *energies.Space, o samplers.Observer) error {
 	for _, p := range []Phase{Warmup, Sampling} {
 		if !r.HasStates(p) {
@@ -86,11 +86,11 @@ func (k *past) read(from, n int) (err error) {
 		if v == nil {
 			return nil
 		}
-		each(v, func(row []byte) { out = append(out, v.number(row)) })
+		each(v, func(row []byte) { out = append(out, v.kind.Number(row)) })
 		return out
 	}
-	k.u, k.accept, k.hops = numbers(lpName, k.u), numbers(acceptName, k.accept), numbers(hopsName, k.hops)
-	k.step, k.weight = numbers(stepSizeName, k.step), numbers(weightName, k.weight)
+	k.u, k.accept, k.hops = numbers(LogDensity, k.u), numbers(Acceptance, k.accept), numbers(Hops, k.hops)
+	k.step, k.weight = numbers(StepSize, k.step), numbers(Weight, k.weight)
 	x := k.r.find(k.phase, xName)
 	values := make([]int32, k.sites)
 	k.codes = k.codes[:0]

@@ -97,7 +97,7 @@ func TestReplayEnds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, zarrName, "posterior", "x", "1.0.0"), []byte("no zlib"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var bad *FormatError
+	var bad *Error
 	if err := r.Replay(j.space, &diary{thin: 1}); !errors.As(err, &bad) {
 		t.Errorf("a damaged chunk: %v", err)
 	}

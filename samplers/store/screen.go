@@ -54,7 +54,7 @@ func choose(sites []site, most int) []site {
 // screen takes a first look at every site, in as many passes over the draws as
 // its memory needs. weights, [chain][draw], choose the modes; nil ones are equal.
 func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
-	lo, hi := r.header.Space.bounds()
+	lo, hi := r.header.Space.Bounds()
 	sites := make([]site, r.header.Space.Sites)
 	indicator := r.header.Space.Kind == "categorical"
 	for i := range sites {

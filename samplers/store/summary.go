@@ -1,11 +1,9 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -35,6 +33,9 @@ type Summary struct {
 	Evaluations samplers.Counts `json:"evaluations"`
 	// Seconds is the time of all processes that wrote the run, added up.
 	Seconds float64 `json:"seconds"`
+	// Exports are other files of the draws, by their paths in the folder, with their
+	// sha256 in hex.
+	Exports map[string]string `json:"exports,omitempty"`
 	// Diagnostics is the table of Diagnose.
 	Diagnostics *Table `json:"diagnostics"`
 }
@@ -78,8 +79,7 @@ func (s *Summary) Write(dir string) error {
 	if s.Diagnostics != nil && s.Diagnostics.Warnings == nil {
 		s.Diagnostics.Warnings = []string{}
 	}
-	f := folder{dir: dir, disk: system{}}
-	return f.commit(summaryName, marshal(s))
+	return WriteSealed(dir, summaryName, s)
 }
 
 // WriteSummary sums up the run in dir and writes its summary.json. Call it after
@@ -96,21 +96,29 @@ func WriteSummary(dir string, o TableOptions) (*Summary, error) {
 	return s, s.Write(dir)
 }
 
-// ReadSummary reads summary.json, nil where there is none.
+// ReadSummary reads summary.json, nil where there is none. Errors are *Error.
 func ReadSummary(dir string) (*Summary, error) {
-	path := filepath.Join(dir, summaryName)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, &FormatError{path, "cannot be read", err}
-	}
 	s := &Summary{}
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, &FormatError{path, "not a summary", err}
+	if err := ReadSealed(dir, summaryName, s); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, err
 	}
 	return s, nil
+}
+
+// AddExport records the sha256 of a file in the folder dir of the run, for [Verify].
+func (s *Summary) AddExport(dir, name string) error {
+	sum, err := digest(filepath.Join(dir, name))
+	if err != nil {
+		return &Error{filepath.Join(dir, name), "cannot be read", err}
+	}
+	if s.Exports == nil {
+		s.Exports = map[string]string{}
+	}
+	s.Exports[filepath.ToSlash(name)] = sum
+	return nil
 }
 
 // MedianStepSize is the median over the chains, NaN where there is none.

@@ -35,7 +35,7 @@ func (t *Table) WriteText(w io.Writer) error {
 // hidden is the number of sites without a row.
 func (t *Table) hidden() int {
 	listed := len(t.Rows)
-	if listed > 0 && t.Rows[0].Name == lpName {
+	if listed > 0 && t.Rows[0].Name == LogDensity {
 		listed--
 	}
 	return t.Sites - listed

@@ -54,7 +54,7 @@ func (e fields) moments() (means, deviations map[string]float64) {
 		means[name], deviations[name] = m/total, math.Sqrt(m2/total-m*m/total/total)
 		lp, lp2 = lp+u/total, lp2+u2/total-u*u/total/total
 	}
-	means[lpName], deviations[lpName] = lp, math.Sqrt(lp2)
+	means[LogDensity], deviations[LogDensity] = lp, math.Sqrt(lp2)
 	return means, deviations
 }
 
@@ -104,7 +104,7 @@ func TestWeightedSummary(t *testing.T) {
 	if !s.Weighted || !table.Weighted || !(table.WeightESS > 1000 && table.WeightESS < 79000) || len(table.Rows) != 3 || len(table.Warnings) != 0 {
 		t.Fatalf("%+v", table)
 	}
-	lp, err := r.Series(Sampling, lpName)
+	lp, err := r.Series(Sampling, LogDensity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,38 +139,6 @@ func TestWeightedSummary(t *testing.T) {
 	}
 	if !strings.Contains(text.String(), "4 chains, 20000 draws each, weighted: as uneven as ") || !strings.Contains(text.String(), Weighed) {
 		t.Errorf("the text does not say that draws are weighted:\n%s", &text)
-	}
-}
-
-// TestWeightedCSV: the table of the CSV files is that of the run.
-func TestWeightedCSV(t *testing.T) {
-	_, r := weighted(t, 500)
-	table, err := Diagnose(r, TableOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths, err := r.WriteCSV(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	csv, err := OpenCmdStan(paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(csv.Columns(), "weight__") {
-		t.Fatalf("columns %v", csv.Columns())
-	}
-	again, err := csv.Diagnose(TableOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k := range again.Rows {
-		if k > 0 { // x[1] is the first there
-			again.Rows[k].Name = table.Rows[k].Name
-		}
-	}
-	if fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", table) {
-		t.Errorf("CSV: %+v\nwant %+v", again, table)
 	}
 }
 

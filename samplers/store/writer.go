@@ -43,6 +43,7 @@ type Writer struct {
 	queue  chan message
 	free   chan *slot
 	slots  int
+	damage []Damage
 	done   chan struct{}
 	failed atomic.Pointer[error]
 	closed bool
@@ -130,7 +131,7 @@ func (w *Writer) failure() error {
 
 // Observe implements samplers.Observer: it queues the step's states where they
 // are to be kept, and waits only where the queue is full. It returns the error of
-// a file that could not be written since (*WriteError), or a *StateError where
+// a file that could not be written since (*WriteError), or a *Error where
 // the step is not the next one of the run.
 func (w *Writer) Observe(s *samplers.State, info *samplers.Info) error {
 	if err := w.failure(); err != nil {
@@ -177,11 +178,11 @@ func (w *Writer) record(s *samplers.State, info *samplers.Info) {
 	w.queue <- message{draw: d}
 }
 
-// check returns a *StateError where a step is not the next one of the run.
+// check returns an *Error where a step is not the next one of the run.
 func (w *Writer) check(s *samplers.State, info *samplers.Info) error {
 	h := &w.header
 	bad := func(field string, want, got any) error {
-		return &StateError{field, fmt.Sprint(want), fmt.Sprint(got)}
+		return &Error{Path: w.back.dir, Reason: fmt.Sprintf("a step of another run: %s is %v there, and %v here", field, want, got)}
 	}
 	switch {
 	case w.state == nil && w.next == 0 && s.Step != 1, w.next != 0 && s.Step != w.next:
@@ -209,8 +210,11 @@ func (w *Writer) checkpoint() *checkpoint {
 	t := w.tally
 	t.Accept, t.Hops = slices.Clone(t.Accept), slices.Clone(t.Hops)
 	t.Seconds = w.before + time.Since(w.began).Seconds()
-	return &checkpoint{w.state.Snapshot(), t}
+	return &checkpoint{Snapshot: w.state.Snapshot(), Tally: t}
 }
+
+// Damage lists what was damaged when the run was resumed: see [Resume].
+func (w *Writer) Damage() []Damage { return w.damage }
 
 // Checkpoint makes a checkpoint of the state observed last, and waits for it: it
 // is on the disk afterwards, with every draw up to it. Before the first step it

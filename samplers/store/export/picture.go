@@ -1,4 +1,4 @@
-package store
+package export
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"image/png"
 	"io"
 	"math"
+
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // Picture says how the sites of a space make a picture. Zero fields are guessed.
@@ -25,19 +27,11 @@ type Picture struct {
 	Scale int
 }
 
-// PictureError reports sites that do not make a picture.
-type PictureError struct{ Reason string }
-
-func (e *PictureError) Error() string { return "store: picture: " + e.Reason }
-
-// ExitCode returns 2: bad usage or input.
-func (*PictureError) ExitCode() int { return 2 }
-
-// Resolve fills in what is to be guessed for a space, or returns a *PictureError:
+// Resolve fills in what is to be guessed for a space, or returns a *store.Error:
 // its sites do not make such a picture, or its values are no shades.
-func (p Picture) Resolve(s Space) (Picture, error) {
+func (p Picture) Resolve(s store.Space) (Picture, error) {
 	if s.Kind == "categorical" {
-		return p, &PictureError{"the values of a categorical space are no shades"}
+		return p, &store.Error{Path: "picture", Reason: "the values of a categorical space are no shades"}
 	}
 	if p.Channels == 0 {
 		p.Channels = 1
@@ -48,12 +42,12 @@ func (p Picture) Resolve(s Space) (Picture, error) {
 		}
 	}
 	if p.Channels != 1 && p.Channels != 3 {
-		return p, &PictureError{fmt.Sprintf("%d channels; 1 or 3 can be shown", p.Channels)}
+		return p, &store.Error{Path: "picture", Reason: fmt.Sprintf("%d channels; 1 or 3 can be shown", p.Channels)}
 	}
 	pixels := s.Sites / p.Channels
 	switch {
 	case p.Height < 0 || p.Width < 0:
-		return p, &PictureError{fmt.Sprintf("%d by %d pixels", p.Height, p.Width)}
+		return p, &store.Error{Path: "picture", Reason: fmt.Sprintf("%d by %d pixels", p.Height, p.Width)}
 	case p.Height == 0 && p.Width == 0:
 		p.Height = int(math.Round(math.Sqrt(float64(pixels))))
 		p.Width = p.Height
@@ -62,8 +56,8 @@ func (p Picture) Resolve(s Space) (Picture, error) {
 	case p.Width == 0:
 		p.Width = pixels / p.Height
 	}
-	if p.Height*p.Width*p.Channels != s.Sites {
-		return p, &PictureError{fmt.Sprintf("%d sites are not %d by %d pixels of %d channels", s.Sites, p.Height, p.Width, p.Channels)}
+	if p.Height < 1 || pixels%p.Height != 0 || p.Width != pixels/p.Height || pixels*p.Channels != s.Sites { // a product may overflow
+		return p, &store.Error{Path: "picture", Reason: fmt.Sprintf("%d sites are not %d by %d pixels of %d channels", s.Sites, p.Height, p.Width, p.Channels)}
 	}
 	if p.Most <= 0 {
 		p.Most = 64
@@ -83,14 +77,14 @@ func square(n int) bool {
 const gap = 2
 
 // Grid draws the last draw of each chain, in rows. Values go from black, the
-// lowest of the space, to white. Errors are *PictureError and *FormatError.
-func (r *Reader) Grid(p Picture) (image.Image, error) {
-	p, err := p.Resolve(r.header.Space)
+// lowest of the space, to white. Errors are *store.Error and *Error.
+func Grid(r *store.Reader, p Picture) (image.Image, error) {
+	p, err := p.Resolve(r.Header().Space)
 	if err != nil {
 		return nil, err
 	}
-	if r.draws[Sampling] == 0 {
-		return nil, &PictureError{"no draw yet"}
+	if r.Draws(store.Sampling) == 0 {
+		return nil, &store.Error{Path: "picture", Reason: "no draw yet"}
 	}
 	n := min(r.Chains(), p.Most)
 	across := int(math.Ceil(math.Sqrt(float64(n))))
@@ -103,9 +97,9 @@ func (r *Reader) Grid(p Picture) (image.Image, error) {
 			img.Pix[k] = 0xff
 		}
 	}
-	lo, hi := r.header.Space.bounds()
+	lo, hi := r.Header().Space.Bounds()
 	for c := range n {
-		x, err := r.Last(Sampling, c)
+		x, err := r.Last(store.Sampling, c)
 		if err != nil {
 			return nil, err
 		}
@@ -138,9 +132,9 @@ func (p Picture) draw(img *image.RGBA, at image.Point, x []int32, lo, hi int) {
 }
 
 // WritePNG writes the grid as a PNG file. Errors are those of Grid and
-// *WriteError.
-func (r *Reader) WritePNG(path string, p Picture) error {
-	img, err := r.Grid(p)
+// *store.WriteError.
+func WritePNG(r *store.Reader, path string, p Picture) error {
+	img, err := Grid(r, p)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package store
+package export
 
 import (
 	"archive/zip"
@@ -7,20 +7,22 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // WriteNPZ writes the draws as an archive that numpy.load reads: x [chain, draw,
 // site], each statistic [chain, draw], chain, the chains' numbers, and of warm-up
 // the same with the prefix warmup_. Memory is that of a chunk. Errors are
-// *FormatError and *WriteError.
-func (r *Reader) WriteNPZ(path string) error {
+// *store.Error and *store.WriteError.
+func WriteNPZ(r *store.Reader, path string) error {
 	return writeWhole(path, func(out io.Writer) error {
 		z := zip.NewWriter(out)
-		if err := r.npzChains(z); err != nil {
+		if err := npzChains(r, z); err != nil {
 			return err
 		}
-		for _, v := range r.vars {
-			if err := r.npzArray(z, v); err != nil {
+		for _, v := range r.Variables() {
+			if err := npzArray(r, z, v); err != nil {
 				return err
 			}
 		}
@@ -28,7 +30,7 @@ func (r *Reader) WriteNPZ(path string) error {
 	})
 }
 
-func (r *Reader) npzChains(z *zip.Writer) error {
+func npzChains(r *store.Reader, z *zip.Writer) error {
 	w, err := z.Create("chain.npy")
 	if err != nil {
 		return err
@@ -36,28 +38,28 @@ func (r *Reader) npzChains(z *zip.Writer) error {
 	if _, err := w.Write(npyHead("<i8", r.Chains())); err != nil {
 		return err
 	}
-	return binary.Write(w, binary.LittleEndian, r.header.ChainIDs)
+	return binary.Write(w, binary.LittleEndian, r.Header().ChainIDs)
 }
 
-func (r *Reader) npzArray(z *zip.Writer, v variable) error {
-	name := v.name
-	shape := []int{r.Chains(), r.draws[v.phase]}
-	if v.phase == Warmup {
+func npzArray(r *store.Reader, z *zip.Writer, v store.Variable) error {
+	name := v.Name
+	shape := []int{r.Chains(), r.Draws(v.Phase)}
+	if v.Phase == store.Warmup {
 		name = "warmup_" + name
 	}
-	if v.sites > 0 {
-		shape = append(shape, v.sites)
+	if v.Sites > 0 {
+		shape = append(shape, v.Sites)
 	}
 	w, err := z.Create(name + ".npy")
 	if err != nil {
 		return err
 	}
 	b := bufio.NewWriterSize(w, 1<<16)
-	if _, err := b.Write(npyHead(v.dtype, shape...)); err != nil {
+	if _, err := b.Write(npyHead(string(v.Kind), shape...)); err != nil {
 		return err
 	}
 	for c := range r.Chains() {
-		for row, err := range r.rows(&v, c, 0) {
+		for row, err := range r.Encoded(v, c) {
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package store
+package export
 
 import (
 	"bufio"
@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // CmdStan is a set of files in CmdStan's CSV format, one a chain, by CmdStan or
-// by [Reader.WriteCSV]. Draws stay in the files.
+// by [WriteCSV]. Draws stay in the files.
 type CmdStan struct {
 	paths   []string
 	columns []string
@@ -23,10 +25,10 @@ type CmdStan struct {
 
 // OpenCmdStan reads through the files and checks that they belong together:
 // equal columns, equal numbers of draws. Rows of warm-up are told by the
-// comments and left out. Errors are *FormatError, or the system's.
+// comments and left out. Errors are *store.Error, or the system's.
 func OpenCmdStan(paths ...string) (*CmdStan, error) {
 	if len(paths) == 0 {
-		return nil, &HeaderError{"paths", "no CSV file"}
+		return nil, &store.Error{Path: "paths", Reason: "no CSV file"}
 	}
 	s := &CmdStan{paths: slices.Clone(paths)}
 	for k, path := range paths {
@@ -39,10 +41,10 @@ func OpenCmdStan(paths ...string) (*CmdStan, error) {
 			s.columns, s.draws = f.columns, f.rows-warm
 		}
 		if !slices.Equal(f.columns, s.columns) {
-			return nil, &FormatError{Path: path, Reason: "other columns than in " + paths[0]}
+			return nil, &store.Error{Path: path, Reason: "other columns than in " + paths[0]}
 		}
 		if f.rows-warm != s.draws {
-			return nil, &FormatError{Path: path, Reason: fmt.Sprintf("%d draws, where %s has %d", f.rows-warm, paths[0], s.draws)}
+			return nil, &store.Error{Path: path, Reason: fmt.Sprintf("%d draws, where %s has %d", f.rows-warm, paths[0], s.draws)}
 		}
 		s.skip = append(s.skip, warm)
 	}
@@ -84,61 +86,16 @@ func (s *CmdStan) Read(columns ...int) ([][][]float64, error) {
 
 // Diagnose makes the table of the files' draws: lp__ first, the columns of the
 // sampler left out. One of them, weight__, has the weights of draws where they are
-// weighted. Where there are more columns than TableOptions.Rows, those that mixed worst
-// are listed.
-func (s *CmdStan) Diagnose(o TableOptions) (*Table, error) {
-	t := &Table{Chains: len(s.paths), Draws: s.draws}
-	var columns []int
-	lp := slices.Index(s.columns, "lp__")
-	if lp >= 0 {
-		columns = append(columns, lp)
-	}
+// weighted. Errors are those of Read.
+func (s *CmdStan) Diagnose(o store.TableOptions) (*store.Table, error) {
+	in := store.Columns{Chains: len(s.paths), Draws: s.draws, LP: slices.Index(s.columns, stanNames[store.LogDensity]), Read: s.Read}
 	for k, name := range s.columns {
 		if !strings.HasSuffix(name, "__") {
-			columns = append(columns, k)
+			in.Names, in.Places = append(in.Names, indexed(name)), append(in.Places, k)
 		}
 	}
-	var weights [][]float64
-	if k := slices.Index(s.columns, stanNames[weightName]); k >= 0 {
-		values, err := s.Read(k)
-		if err != nil {
-			return nil, err
-		}
-		weights = values[0]
-		t.weigh(weights)
-	}
-	each := max(1, o.bytes()/(8*max(t.Chains*t.Draws, 1)))
-	for lo := 0; lo < len(columns); lo += each {
-		block := columns[lo:min(lo+each, len(columns))]
-		values, err := s.Read(block...)
-		if err != nil {
-			return nil, err
-		}
-		for k, col := range block {
-			t.Rows = append(t.Rows, summarize(indexed(s.columns[col]), values[k], weights))
-		}
-	}
-	head := 0
-	if lp >= 0 {
-		t.Rows[0].Name = lpName
-		head = 1
-	}
-	t.Sites = len(t.Rows) - head
-	for _, r := range t.Rows[head:] {
-		if r.SD == 0 {
-			t.Constant++
-		}
-	}
-	if most := o.rows(); most >= 0 && t.Sites > most {
-		sites := slices.DeleteFunc(t.Rows[head:], func(r Row) bool { return r.SD == 0 })
-		slices.SortStableFunc(sites, badness)
-		t.Rows = append(t.Rows[:head:head], sites[:min(most, len(sites))]...)
-		t.warn()
-		t.warnConstant()
-		return t, nil
-	}
-	t.warn()
-	return t, nil
+	in.Weight = slices.Index(s.columns, stanNames[store.Weight])
+	return store.DiagnoseColumns(in, o)
 }
 
 // indexed turns x.1.2 into x[1,2].
@@ -194,10 +151,10 @@ func scanCSV(path string, columns []int, visit func(row int, values []float64)) 
 			break
 		}
 		if err != nil {
-			return nil, &FormatError{path, "cannot be read", err}
+			return nil, &store.Error{Path: path, Reason: "cannot be read", Err: err}
 		}
 		bad := func(format string, args ...any) error {
-			return &FormatError{Path: path, Reason: fmt.Sprintf("line %d: ", number) + fmt.Sprintf(format, args...)}
+			return &store.Error{Path: path, Reason: fmt.Sprintf("line %d: ", number) + fmt.Sprintf(format, args...)}
 		}
 		switch {
 		case len(line) == 0:
@@ -225,7 +182,7 @@ func scanCSV(path string, columns []int, visit func(row int, values []float64)) 
 		}
 	}
 	if f.columns == nil {
-		return nil, &FormatError{Path: path, Reason: "no line with the names of columns"}
+		return nil, &store.Error{Path: path, Reason: "no line with the names of columns"}
 	}
 	return f, nil
 }

@@ -1,4 +1,4 @@
-package store
+package export
 
 import (
 	"errors"
@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 func TestPictureGrid(t *testing.T) {
 	space := &energies.Space{Sites: 12, Values: 256, Kind: energies.Ordinal}
-	r := fake(t, space, 3, 5, func(k, c, i int) int32 { return int32(10*i + k + c) }, flat)
+	r := fake(t, space, []int64{0, 1, 2}, 5, 0, func(k, c, i int) int32 { return int32(10*i + k + c) }, nil)
 	path := filepath.Join(t.TempDir(), "grid.png")
-	if err := r.WritePNG(path, Picture{Scale: 3}); err != nil { // 3 channels of 2 by 2
+	if err := WritePNG(r, path, Picture{Scale: 3}); err != nil { // 3 channels of 2 by 2
 		t.Fatal(err)
 	}
 	f, err := os.Open(path)
@@ -36,7 +37,7 @@ func TestPictureGrid(t *testing.T) {
 		t.Errorf("%v, want %v", at, want)
 	}
 	// Interleaved, channel c of that pixel is site 6+c.
-	img, err = r.Grid(Picture{Scale: 3, Interleaved: true, Channels: 3})
+	img, err = Grid(r, Picture{Scale: 3, Interleaved: true, Channels: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,20 +56,20 @@ func TestPictureResolve(t *testing.T) {
 		{6, Picture{Height: 2}, Picture{Height: 2, Width: 3, Channels: 1, Most: 64, Scale: 21}},
 		{18, Picture{Height: 2, Width: 3}, Picture{Height: 2, Width: 3, Channels: 3, Most: 64, Scale: 21}},
 	} {
-		if got, err := c.p.Resolve(Space{Kind: "binary", Sites: c.sites, Values: 2}); err != nil || got != c.want {
+		if got, err := c.p.Resolve(store.Space{Kind: "binary", Sites: c.sites, Values: 2}); err != nil || got != c.want {
 			t.Errorf("%d sites: %+v, %v", c.sites, got, err)
 		}
 	}
-	var bad *PictureError
+	var bad *store.Error
 	for _, c := range []struct {
-		space Space
+		space store.Space
 		p     Picture
 	}{
-		{Space{Kind: "categorical", Sites: 4, Values: 9}, Picture{}},
-		{Space{Kind: "binary", Sites: 7, Values: 2}, Picture{}},
-		{Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Height: 3}},
-		{Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Channels: 2}},
-		{Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Width: -2}},
+		{store.Space{Kind: "categorical", Sites: 4, Values: 9}, Picture{}},
+		{store.Space{Kind: "binary", Sites: 7, Values: 2}, Picture{}},
+		{store.Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Height: 3}},
+		{store.Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Channels: 2}},
+		{store.Space{Kind: "binary", Sites: 8, Values: 2}, Picture{Width: -2}},
 	} {
 		if _, err := c.p.Resolve(c.space); !errors.As(err, &bad) {
 			t.Errorf("%+v of %+v: %v", c.p, c.space, err)

@@ -1,7 +1,10 @@
-package store
+// Package export writes the draws of a run in the formats of other programs, CmdStan's
+// CSV, NumPy's NPZ and PNG pictures, and reads CmdStan's files.
+package export
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +14,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // Names of statistics in CmdStan's files, which arviz.from_cmdstan knows.
-var stanNames = map[string]string{lpName: "lp__", acceptName: "accept_stat__", hopsName: "n_hops__", stepSizeName: "stepsize__", weightName: "weight__"}
+var stanNames = map[string]string{
+	store.LogDensity: "lp__", store.Acceptance: "accept_stat__", store.Hops: "n_hops__", store.StepSize: "stepsize__", store.Weight: "weight__",
+}
 
 // CSVWidth is the number of sites beyond which a run should not be written as
 // CSV unasked: such files are for narrow spaces.
@@ -24,15 +32,15 @@ const CSVWidth = 64
 // draws-ID.csv in dir, and returns their paths. Comments at the head give every
 // setting; columns are lp__, accept_stat__, n_hops__, stepsize__ and weight__ (where
 // there is one) and x.1, x.2, ... Warm-up comes first where its states were kept. Numbers
-// read back as themselves. Errors are *FormatError and *WriteError.
-func (r *Reader) WriteCSV(dir string) ([]string, error) {
+// read back as themselves. Errors are *store.Error and *store.WriteError.
+func WriteCSV(r *store.Reader, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, &WriteError{dir, err}
+		return nil, &store.WriteError{Path: dir, Err: err}
 	}
 	var paths []string
-	for c, id := range r.header.ChainIDs {
+	for c, id := range r.Header().ChainIDs {
 		path := filepath.Join(dir, fmt.Sprintf("draws-%d.csv", id))
-		if err := writeWhole(path, func(w io.Writer) error { return r.WriteCSVChain(w, c) }); err != nil {
+		if err := writeWhole(path, func(w io.Writer) error { return WriteCSVChain(r, w, c) }); err != nil {
 			return paths, err
 		}
 		paths = append(paths, path)
@@ -42,14 +50,14 @@ func (r *Reader) WriteCSV(dir string) ([]string, error) {
 
 // WriteCSVChain writes one chain, by its place in Header.ChainIDs, as WriteCSV
 // does.
-func (r *Reader) WriteCSVChain(out io.Writer, chain int) error {
+func WriteCSVChain(r *store.Reader, out io.Writer, chain int) error {
 	w := bufio.NewWriterSize(out, 1<<16)
-	r.csvHead(w, chain)
-	for _, p := range []Phase{Warmup, Sampling} {
+	csvHead(r, w, chain)
+	for _, p := range []store.Phase{store.Warmup, store.Sampling} {
 		if !r.HasStates(p) {
 			continue
 		}
-		if err := r.csvRows(w, p, chain); err != nil {
+		if err := csvRows(r, w, p, chain); err != nil {
 			return err
 		}
 	}
@@ -57,10 +65,11 @@ func (r *Reader) WriteCSVChain(out io.Writer, chain int) error {
 }
 
 // csvHead writes comments and the names of columns. Errors stay in w.
-func (r *Reader) csvHead(w *bufio.Writer, chain int) {
-	h := &r.header
+func csvHead(r *store.Reader, w *bufio.Writer, chain int) {
+	h := r.Header()
+	space, _ := json.Marshal(h.Space) // texts and integers: no error
 	warm := 0
-	if r.HasStates(Warmup) {
+	if r.HasStates(store.Warmup) {
 		warm = 1
 	}
 	line := func(name string, value any) { fmt.Fprintf(w, "# %s = %v\n", name, value) }
@@ -70,7 +79,7 @@ func (r *Reader) csvHead(w *bufio.Writer, chain int) {
 	}
 	line("model", h.Model)
 	line("model_sha256", h.ModelSHA256)
-	line("space", text(h.Space))
+	line("space", string(space))
 	line("method", "sample")
 	line("num_samples", h.Steps)
 	line("num_warmup", h.Warmup)
@@ -82,7 +91,7 @@ func (r *Reader) csvHead(w *bufio.Writer, chain int) {
 	}
 	line("id", h.ChainIDs[chain])
 	line("seed", h.Seed)
-	for k, name := range r.Statistics(Sampling) {
+	for k, name := range r.Statistics(store.Sampling) {
 		if k > 0 {
 			_ = w.WriteByte(',')
 		}
@@ -95,7 +104,7 @@ func (r *Reader) csvHead(w *bufio.Writer, chain int) {
 }
 
 // csvRows writes the draws of a phase.
-func (r *Reader) csvRows(w *bufio.Writer, p Phase, chain int) error {
+func csvRows(r *store.Reader, w *bufio.Writer, p store.Phase, chain int) error {
 	var next []func() (float64, error, bool)
 	for _, name := range r.Statistics(p) {
 		pull, stop := iter.Pull2(r.Values(p, name, chain))
@@ -128,26 +137,10 @@ func (r *Reader) csvRows(w *bufio.Writer, p Phase, chain int) error {
 
 // writeWhole writes a file of which readers see all or nothing.
 func writeWhole(path string, body func(io.Writer) error) error {
-	temp := path + ".partial"
-	f, err := os.Create(temp)
-	if err != nil {
-		return &WriteError{path, err}
-	}
-	err = body(f)
-	var bad *FormatError
-	if err != nil && !errors.As(err, &bad) { // of the reader: it names its own file
-		err = &WriteError{path, err}
-	}
-	if e := f.Close(); e != nil && err == nil {
-		err = &WriteError{path, e}
-	}
-	if err == nil {
-		if e := os.Rename(temp, path); e != nil {
-			err = &WriteError{path, e}
-		}
-	}
-	if err != nil {
-		_ = os.Remove(temp)
+	err := atomicfile.Write(path, body)
+	var bad *store.Error
+	if err != nil && !errors.As(err, &bad) { // which names the file that cannot be read
+		return &store.WriteError{Path: path, Err: err}
 	}
 	return err
 }

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path"
+	"strconv"
+
+	"github.com/gradhop/gradhop/samplers/store/zarr"
+)
+
+// Phase is the part of a run that draws are of.
+type Phase uint8
+
+const (
+	// Sampling is what follows warm-up.
+	Sampling Phase = iota
+	// Warmup is what comes before.
+	Warmup
+)
+
+// String returns "sampling" or "warmup".
+func (p Phase) String() string {
+	if p == Warmup {
+		return "warmup"
+	}
+	return "sampling"
+}
+
+// posterior and stats are the names of the phase's groups.
+func (p Phase) posterior() string {
+	if p == Warmup {
+		return "warmup_posterior"
+	}
+	return "posterior"
+}
+
+func (p Phase) stats() string {
+	if p == Warmup {
+		return "warmup_sample_stats"
+	}
+	return "sample_stats"
+}
+
+// Names of the statistics: U in nats, the acceptance probability of the step, the number of
+// sites that it changed, its step size, and the weight of the draw.
+const (
+	LogDensity = "lp"
+	Acceptance = "acceptance_rate"
+	Hops       = "n_hops"
+	StepSize   = "step_size"
+	Weight     = "weight"
+)
+
+// xName is the array of states.
+const xName = "x"
+
+// Sizes of chunks. They are part of the format: runs to be merged, or to be
+// compared by their bytes, must have the same.
+const (
+	chunkBytes = 64 << 10 // of x, about
+	chunkDraws = 4096     // of x, at most
+	statDraws  = 2048     // of a statistic
+	coordDraws = 8192     // of the coordinate draw
+)
+
+// variable is an array of the store.
+type variable struct {
+	phase Phase
+	group string
+	name  string
+	kind  zarr.Kind
+	sites int // numbers of a draw; 0 for a statistic, which has no dimension site
+	draws int // draws of a chunk
+	units string
+}
+
+// path is the folder of the array in that of the run.
+func (v variable) path() string { return path.Join(zarrName, v.group, v.name) }
+
+// rowBytes is the size of a draw.
+func (v variable) rowBytes() int { return v.kind.Size() * max(v.sites, 1) }
+
+// chunkPath is the file of a chunk of a chain, numbered by its place.
+func (v variable) chunkPath(chain, chunk int) string {
+	name := strconv.Itoa(chain) + "." + strconv.Itoa(chunk)
+	if v.sites > 0 {
+		name += ".0"
+	}
+	return path.Join(v.path(), name)
+}
+
+// layout lists the arrays of a run, but for coordinates.
+func layout(h Header) []variable {
+	var all []variable
+	for _, p := range []Phase{Sampling, Warmup} {
+		if p == Warmup && h.Warmup == 0 {
+			continue
+		}
+		if p == Sampling || h.SaveWarmup {
+			x := variable{phase: p, group: p.posterior(), name: xName, sites: h.Space.Sites}
+			x.kind = zarr.Integer(h.Space.Bounds())
+			x.draws = min(max(1, chunkBytes/x.rowBytes()), chunkDraws)
+			all = append(all, x)
+		}
+		stat := variable{phase: p, group: p.stats(), kind: zarr.Float64, draws: statDraws}
+		for _, name := range []string{LogDensity, Acceptance, Hops, StepSize, Weight} {
+			v := stat
+			v.name = name
+			switch name {
+			case LogDensity:
+				v.units = "nats"
+			case Hops:
+				v.kind = zarr.Int32
+			case StepSize:
+				if !h.StepSize {
+					continue
+				}
+			case Weight:
+				if !h.Weighted {
+					continue
+				}
+			}
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// groupAttrs are the attributes of the root and of every group. What has parts
+// is JSON in a text: attributes of other formats, to which ArviZ converts, are
+// numbers and texts only.
+type groupAttrs struct {
+	CreatedBy   string `json:"created_by"`
+	Library     string `json:"inference_library"`
+	Version     string `json:"inference_library_version"`
+	Versions    string `json:"versions"`
+	ModelSHA256 string `json:"model_sha256"`
+	Sampler     string `json:"sampler"`
+	Settings    string `json:"settings"`
+	Seed        uint64 `json:"seed"`
+	Space       string `json:"space"`
+	Warmup      int    `json:"warmup"`
+	Thin        int    `json:"thin"`
+}
+
+// text is v as JSON on one line; an empty map is {} whether nil or not.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("store: " + err.Error()) // our own types
+	}
+	if string(b) == "null" {
+		return "{}"
+	}
+	return string(b)
+}
+
+// metadata describes draws.zarr with a number of draws of each phase.
+func metadata(h Header, draws [2]int) zarr.Metadata {
+	m := zarr.Metadata{}
+	attrs := groupAttrs{
+		CreatedBy: "gradhop", Library: "gradhop", Version: h.Gradhop, Versions: text(h.Versions), ModelSHA256: h.ModelSHA256,
+		Sampler: h.Sampler, Settings: text(h.Settings), Seed: h.Seed, Space: text(h.Space), Warmup: h.Warmup, Thin: h.Thin,
+	}
+	m.Group("", attrs)
+	chains := len(h.ChainIDs)
+	for _, v := range layout(h) {
+		n := draws[v.phase]
+		m.Group(v.group, attrs)
+		shape, chunks, dims := []int{chains, n}, []int{1, v.draws}, []string{"chain", "draw"}
+		if v.sites > 0 {
+			shape, chunks, dims = append(shape, v.sites), append(chunks, v.sites), append(dims, "site")
+		}
+		m.Array(v.group+"/"+v.name, v.kind, shape, chunks, dims, v.units)
+		m.Array(v.group+"/chain", zarr.Int64, []int{chains}, []int{chains}, dims[:1], "")
+		m.Array(v.group+"/draw", zarr.Int64, []int{n}, []int{coordDraws}, dims[1:2], "")
+	}
+	return m
+}
+
+// shownDraws returns the draws of each phase that a consolidated file shows, and an error
+// where it is not that of the run.
+func shownDraws(h Header, text []byte) (draws [2]int, err error) {
+	shapes, err := zarr.Shapes(text)
+	if err != nil {
+		return draws, err
+	}
+	for _, v := range layout(h) {
+		if shape := shapes[v.group+"/"+v.name]; len(shape) > 1 {
+			draws[v.phase] = max(shape[1], 0)
+		}
+	}
+	if !bytes.Equal(text, metadata(h, draws).Consolidated()) {
+		return draws, errors.New("it does not describe the run in " + markerName)
+	}
+	return draws, nil
+}

@@ -1,0 +1,281 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/gradhop/gradhop/samplers/store/zarr"
+)
+
+// Damage is a file of a run that is missing, or not as it was written.
+type Damage struct {
+	// File is its path in the folder of the run.
+	File string `json:"file"`
+	// Reason says what is wrong.
+	Reason string `json:"reason"`
+	// Chains are the chains that the file has draws of, and First to Last the steps,
+	// counted from 1, warm-up included. They are zero for a file without draws.
+	Chains []int64 `json:"chains,omitempty"`
+	First  int64   `json:"first_step,omitempty"`
+	Last   int64   `json:"last_step,omitempty"`
+}
+
+// String is one line.
+func (d Damage) String() string {
+	if len(d.Chains) == 0 {
+		return d.File + ": " + d.Reason
+	}
+	return fmt.Sprintf("%s: %s (chain %s, steps %d to %d)", d.File, d.Reason, ids(d.Chains), d.First, d.Last)
+}
+
+// Verify checks every file that a run has written: the chunks of all draws and their
+// metadata, the checkpoints, the sealed files and the exports that summary.json lists.
+// The file lock, which is empty, and files that the run did not write are left alone.
+// Damage is listed, not repaired: [Resume] makes lost draws again. Errors are *Error: no
+// run, or one that a process is writing.
+func Verify(dir string) ([]Damage, error) {
+	h, err := readHeader(dir)
+	var bad *Error
+	if errors.As(err, &bad) && bad.Path == filepath.Join(dir, markerName) {
+		return []Damage{{File: markerName, Reason: describe(bad)}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	lock, err := acquire(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Unlock() }() // closing the file frees it in any case
+	v := &verifier{dir: dir, header: h}
+	point := v.checkpoints()
+	v.metadata(point)
+	v.chunks()
+	v.coordinates()
+	v.sealed(point != nil && point.Snapshot.Step >= int64(h.Warmup+h.Steps))
+	return v.found, nil
+}
+
+// describe is the reason of an error without the path.
+func describe(e *Error) string {
+	if e.Err == nil {
+		return e.Reason
+	}
+	return fmt.Sprintf("%s: %v", e.Reason, cause(e.Err))
+}
+
+// verifier collects the damage of a run.
+type verifier struct {
+	dir    string
+	header Header
+	draws  [2]int // that the metadata shows, by phase
+	found  []Damage
+}
+
+func (v *verifier) add(file string, err error) {
+	if err == nil {
+		return
+	}
+	reason := cause(err).Error()
+	if bad := (*Error)(nil); errors.As(err, &bad) {
+		reason = describe(bad)
+	}
+	v.found = append(v.found, Damage{File: file, Reason: reason})
+}
+
+// checkpoints checks all checkpoints and returns the last one.
+func (v *verifier) checkpoints() *checkpoint {
+	point, err := readCheckpoint(v.dir, checkpointName, v.header)
+	v.add(checkpointName, err)
+	kept := earlierPoints(v.dir)
+	if point != nil {
+		kept = slices.Compact(slices.Sorted(slices.Values(append(kept, point.Earlier...))))
+	}
+	for _, step := range kept {
+		earlier, err := readCheckpoint(v.dir, earlierPath(step), v.header)
+		if err == nil && earlier == nil {
+			err = errors.New("missing")
+		}
+		v.add(earlierPath(step), err)
+	}
+	return point
+}
+
+// metadata checks that the files which describe the arrays are those of the run, and
+// finds out how many draws they show. A process that was killed between these files and
+// the checkpoint leaves more draws in them.
+func (v *verifier) metadata(point *checkpoint) {
+	name := path.Join(zarrName, zarr.ConsolidatedName)
+	text, err := os.ReadFile(filepath.Join(v.dir, name))
+	shown := [2]int{}
+	if err == nil {
+		shown, err = shownDraws(v.header, text)
+	}
+	v.add(name, err)
+	if point != nil {
+		least := [2]int{}
+		least[Sampling], least[Warmup] = v.header.Draws(point.Snapshot.Step)
+		if err == nil && (shown[Sampling] < least[Sampling] || v.header.Warmup > 0 && shown[Warmup] < least[Warmup]) {
+			v.add(name, errors.New("it shows fewer draws than the checkpoint"))
+		}
+		if err != nil {
+			shown = least
+		}
+	} else if _, e := os.Stat(filepath.Join(v.dir, checkpointName)); err == nil && shown != [2]int{} && errors.Is(e, fs.ErrNotExist) {
+		v.add(checkpointName, errors.New("missing"))
+	}
+	v.draws = shown
+	files := metadata(v.header, shown)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		got, err := os.ReadFile(filepath.Join(v.dir, zarrName, file))
+		if err == nil && !bytes.Equal(got, files[file]) {
+			err = errors.New("it does not describe the run")
+		}
+		v.add(path.Join(zarrName, file), err)
+	}
+}
+
+// chunks checks the chunks of all arrays but coordinates.
+func (v *verifier) chunks() {
+	h := v.header
+	for _, a := range layout(h) {
+		n := v.draws[a.phase]
+		for chain, id := range h.ChainIDs {
+			for chunk := range (n + a.draws - 1) / a.draws {
+				file := a.chunkPath(chain, chunk)
+				err := intact(filepath.Join(v.dir, file))
+				if err == nil {
+					continue
+				}
+				d := Damage{File: file, Reason: cause(err).Error(), Chains: []int64{id}}
+				thin := int64(h.Thin)
+				d.First, d.Last = int64(chunk*a.draws)*thin+1, int64(min((chunk+1)*a.draws, n))*thin
+				if a.phase == Sampling {
+					d.First, d.Last = d.First+int64(h.Warmup), d.Last+int64(h.Warmup)
+				}
+				v.found = append(v.found, d)
+			}
+		}
+	}
+}
+
+// coordinates checks the numbers of chains and draws that other readers show.
+func (v *verifier) coordinates() {
+	var decode zarr.Decoder
+	check := func(group, name string, chunk int, want []int64) {
+		file := path.Join(zarrName, group, name, strconv.Itoa(chunk))
+		got, err := os.ReadFile(filepath.Join(v.dir, file))
+		if err == nil {
+			got, err = decode.Decode(got, zarr.Int64.Size()*len(want))
+		}
+		if err == nil && !bytes.Equal(got, coordinate(want)) {
+			err = errors.New("other numbers than the run's")
+		}
+		v.add(file, err)
+	}
+	seen := map[string]bool{}
+	for _, a := range layout(v.header) {
+		if seen[a.group] {
+			continue
+		}
+		seen[a.group] = true
+		check(a.group, "chain", 0, v.header.ChainIDs)
+		for chunk := range (v.draws[a.phase] + coordDraws - 1) / coordDraws {
+			check(a.group, "draw", chunk, drawNumbers(chunk))
+		}
+	}
+}
+
+// sealed checks the sealed files, and the exports that the summary lists.
+func (v *verifier) sealed(finished bool) {
+	for _, name := range v.header.Files {
+		text, err := os.ReadFile(filepath.Join(v.dir, name))
+		if errors.Is(err, fs.ErrNotExist) && name == summaryName && !finished {
+			continue
+		}
+		if err == nil {
+			err = unseal(text)
+		}
+		v.add(name, err)
+	}
+	s, err := ReadSummary(v.dir)
+	if err != nil || s == nil {
+		return // reported above, where the run has to have one
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Exports)) {
+		sum, err := digest(filepath.Join(v.dir, name))
+		if err == nil && sum != s.Exports[name] {
+			err = errors.New("its sha256 is not that in " + summaryName)
+		}
+		v.add(name, err)
+	}
+}
+
+// digest returns the sha256 of a file, in hex.
+func digest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// intact returns an error where the file of a chunk is missing or damaged.
+func intact(path string) error {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return zarr.Intact(file)
+}
+
+// lastGood returns the checkpoint that a run can continue from: the last one of which all
+// draws before it are intact; nil means the start of the run. The damage that made it go
+// back is returned too.
+func lastGood(dir string, h Header) (*checkpoint, []Damage, error) {
+	v := &verifier{dir: dir, header: h}
+	names := []string{checkpointName}
+	for _, step := range earlierPoints(dir) {
+		names = append(names, earlierPath(step))
+	}
+	var points []*checkpoint // the last one first
+	for _, name := range names {
+		point, err := readCheckpoint(dir, name, h)
+		if v.add(name, err); point != nil {
+			points = append(points, point)
+		}
+	}
+	if len(points) == 0 {
+		return nil, v.found, nil
+	}
+	v.draws[Sampling], v.draws[Warmup] = h.Draws(points[0].Snapshot.Step)
+	v.chunks()
+	first := points[0].Snapshot.Step + 1
+	for _, d := range v.found {
+		if len(d.Chains) > 0 {
+			first = min(first, d.First)
+		}
+	}
+	for _, point := range points {
+		if point.Snapshot.Step < first {
+			return point, v.found, nil
+		}
+	}
+	return nil, v.found, nil
+}

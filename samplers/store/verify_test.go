@@ -1,0 +1,230 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// damaged is a run with every kind of file: chunks that are full and not, warm-up, earlier
+// checkpoints, a summary, a sealed file and an export.
+func damaged(t *testing.T) (j job, dir string) {
+	t.Helper()
+	j = job{space: &energies.Space{Sites: 600, Values: 2, Kind: energies.Binary}, sampler: "dmala", chains: []int64{0, 1}, steps: 200, warmup: 120, thin: 1, saveWarm: true}
+	dir = filepath.Join(t.TempDir(), "run")
+	w, err := Create(dir, j.files(t), Options{Every: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteSealed(dir, "command.json", struct{ Name string }{"sample"}); err != nil {
+		t.Fatal(err)
+	}
+	j.finish(t, w, nil, &often{w})
+	j.summarise(t, dir)
+	return j, dir
+}
+
+// often makes a checkpoint every tenth step.
+type often struct{ w *Writer }
+
+func (o *often) Observe(s *samplers.State, _ *samplers.Info) error {
+	if s.Step%10 != 0 {
+		return nil
+	}
+	return o.w.Checkpoint()
+}
+
+// files is the header of a run that keeps further files.
+func (j job) files(t *testing.T) Header {
+	h := j.header(t)
+	h.Files = []string{"command.json", summaryName}
+	return h
+}
+
+// summarise writes an export and the summary that lists it.
+func (j job) summarise(t *testing.T, dir string) {
+	t.Helper()
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Summarize(r, TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "draws.txt"), []byte("0 1 1 0"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddExport(dir, "draws.txt"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// spoil changes a file: one bit, a shorter one, an empty one, or none.
+func spoil(t *testing.T, r *rand.Rand, path string, good []byte) (what string) {
+	t.Helper()
+	bad := slices.Clone(good)
+	var err error
+	switch r.IntN(8) {
+	case 0:
+		what, err = "deleted", os.Remove(path)
+	case 1:
+		what, err = "emptied", os.Truncate(path, 0)
+	case 2:
+		n := r.IntN(len(good))
+		what, err = fmt.Sprintf("cut to %d of %d bytes", n, len(good)), os.Truncate(path, int64(n))
+	default:
+		bit := r.IntN(8 * len(good))
+		bad[bit/8] ^= 1 << (bit % 8)
+		what, err = fmt.Sprintf("bit %d of byte %d flipped", bit%8, bit/8), os.WriteFile(path, bad, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return what
+}
+
+// everything reads all draws and statistics of a run as text.
+func everything(dir string) (text string, err error) {
+	r, err := Open(dir)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, v := range r.Variables() {
+		for c := range r.Chains() {
+			for row, err := range r.Encoded(v, c) {
+				if err != nil {
+					return "", err
+				}
+				b.Write(row)
+			}
+		}
+	}
+	return b.String(), nil
+}
+
+// TestDamageIsFound spoils one file at a time, a thousand times: Verify names it, and
+// nothing reads other numbers than were written.
+func TestDamageIsFound(t *testing.T) {
+	_, dir := damaged(t)
+	if found, err := Verify(dir); err != nil || len(found) > 0 {
+		t.Fatalf("before: %v, %v", found, err)
+	}
+	whole, err := everything(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := files(t, dir)
+	delete(all, lockName) // empty: nothing to damage
+	names := slices.Sorted(maps.Keys(all))
+	if len(names) < 50 || len(earlierPoints(dir)) != 8 {
+		t.Fatalf("%d files, %d earlier checkpoints", len(names), len(earlierPoints(dir)))
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	refused := 0
+	for k := range 1000 {
+		name := names[r.IntN(len(names))]
+		path, good := filepath.Join(dir, name), []byte(all[name])
+		what := spoil(t, r, path, good)
+		found, err := Verify(dir)
+		gone := name == markerName && what == "deleted" // then it is no run
+		if gone != (err != nil) || !gone && (len(found) != 1 || found[0].File != filepath.ToSlash(name)) {
+			t.Errorf("%s, %s: found %v, %v", name, what, found, err)
+		}
+		if k%3 == 0 { // it takes longer
+			if text, err := everything(dir); err != nil {
+				refused++
+			} else if text != whole {
+				t.Errorf("%s, %s: other draws are read without an error", name, what)
+			}
+		}
+		if err := os.WriteFile(path, good, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused < 70 {
+		t.Errorf("%d of 334 damaged runs were refused by a reader", refused)
+	}
+}
+
+// TestDamageIsRepaired: a resumed run makes damaged draws again, from the last good
+// checkpoint, and ends with the bytes of one that was never damaged.
+func TestDamageIsRepaired(t *testing.T) {
+	j, dir := damaged(t)
+	whole := files(t, dir)
+	r := rand.New(rand.NewPCG(3, 4))
+	for name, from := range map[string]func(step int64) bool{
+		"draws.zarr/posterior/x/1.1.0":          func(step int64) bool { return step >= 120+80 && step <= 120+109 },
+		"draws.zarr/posterior/x/0.0.0":          func(step int64) bool { return step >= 80 && step <= 120 },
+		"draws.zarr/warmup_sample_stats/lp/1.0": func(step int64) bool { return step == 0 },
+		"draws.zarr/warmup_posterior/x/1.1.0":   func(step int64) bool { return step >= 80 && step <= 109 },
+		"draws.zarr/posterior/draw/0":           func(step int64) bool { return step == 320 },
+		"draws.zarr/sample_stats/.zattrs":       func(step int64) bool { return step == 320 },
+		"draws.zarr/.zmetadata":                 func(step int64) bool { return step == 320 },
+		"checkpoint":                            func(step int64) bool { return step == 320 }, // which was kept twice
+		"checkpoints/160":                       func(step int64) bool { return step == 320 },
+	} {
+		what := spoil(t, r, filepath.Join(dir, name), []byte(whole[name]))
+		w, snapshot, err := Resume(dir, j.files(t), Options{Every: -1})
+		if err != nil {
+			t.Errorf("%s, %s: %v", name, what, err)
+			continue
+		}
+		step := int64(0)
+		if snapshot != nil {
+			step = snapshot.Step
+		}
+		if !from(step) {
+			t.Errorf("%s, %s: the run goes on from step %d", name, what, step)
+		}
+		if strings.Contains(name, ".0") && len(w.Damage()) != 1 {
+			t.Errorf("%s, %s: said to be damaged: %v", name, what, w.Damage())
+		}
+		j.finish(t, w, snapshot, &often{w})
+		j.summarise(t, dir)
+		if found, err := Verify(dir); err != nil || len(found) > 0 {
+			t.Errorf("%s, %s: after the repair %v, %v", name, what, found, err)
+		}
+		after := files(t, dir)
+		for path, text := range whole {
+			if strings.HasPrefix(path, zarrName) && after[path] != text {
+				t.Errorf("%s, %s: %s differs after the repair", name, what, path)
+			}
+		}
+	}
+}
+
+// TestMergeChecks: damage in a part is not copied.
+func TestMergeChecks(t *testing.T) {
+	j, dir := damaged(t)
+	other := filepath.Join(t.TempDir(), "other")
+	j.chains = []int64{2, 3}
+	j.run(t, other, Options{})
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, name := range []string{"draws.zarr/posterior/x/1.0.0", "draws.zarr/posterior/x/0.1.0", "draws.zarr/warmup_sample_stats/lp/0.0"} {
+		path := filepath.Join(dir, name)
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			spoil(t, r, path, good)
+			refused(t, Merge(filepath.Join(t.TempDir(), "out"), []string{other, dir}, false), path, "a chunk of draws")
+			if err := os.WriteFile(path, good, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
