@@ -15,6 +15,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
 )
 
 // A binary image energy-based model: from the file to a folder of draws, their
@@ -63,7 +64,7 @@ func ExampleNewModel() {
 	}
 	u := table.Rows[0]
 	fmt.Printf("%d chains of %d draws; R-hat of %s below 1.02: %v\n", table.Chains, table.Draws, u.Name, u.RHat < 1.02)
-	if err := run.WritePNG(filepath.Join(dir, "draws.png"), store.Picture{Height: 4, Width: 4}); err != nil {
+	if err := export.WritePNG(run, filepath.Join(dir, "draws.png"), export.Picture{Height: 4, Width: 4}); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

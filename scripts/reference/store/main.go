@@ -14,6 +14,7 @@ import (
 	"github.com/gradhop/gradhop/energies/potts"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
 )
 
 func main() {
@@ -81,11 +82,11 @@ func describe(dir string, draws *samplers.Recorder) error {
 	if err != nil {
 		return err
 	}
-	paths, err := r.WriteCSV(filepath.Join(dir, "csv"))
+	paths, err := export.WriteCSV(r, filepath.Join(dir, "csv"))
 	if err != nil {
 		return err
 	}
-	files, err := store.OpenCmdStan(paths...)
+	files, err := export.OpenCmdStan(paths...)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func describe(dir string, draws *samplers.Recorder) error {
 	if err != nil {
 		return err
 	}
-	if err := r.WriteNPZ(filepath.Join(dir, "draws.npz")); err != nil {
+	if err := export.WriteNPZ(r, filepath.Join(dir, "draws.npz")); err != nil {
 		return err
 	}
 	text, err := json.Marshal(map[string]any{"codes": draws.Codes, "lp": draws.U, "accept": draws.Accept, "hops": draws.Hops, "weight": draws.Weight, "table": table, "csv_table": again})

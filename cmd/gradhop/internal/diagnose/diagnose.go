@@ -13,6 +13,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
 )
 
 // New returns the command.
@@ -78,7 +79,7 @@ func table(args []string, o store.TableOptions) (*store.Table, error) {
 			return nil, app.Usagef("%s is a folder among files; name either one run or its CSV files", p)
 		}
 	}
-	s, err := store.OpenCmdStan(args...)
+	s, err := export.OpenCmdStan(args...)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &app.UsageError{Err: err}
 	}

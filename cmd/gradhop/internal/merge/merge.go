@@ -12,6 +12,7 @@ import (
 // New returns the command.
 func New(a *app.App) *cobra.Command {
 	var out string
+	partial := false
 	cmd := &cobra.Command{
 		Use:   "merge RUN... --out FOLDER",
 		Short: "Join runs of different chains into one",
@@ -34,7 +35,7 @@ for prompt-tune prints the best prompts of all chains.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := store.Merge(out, args); err != nil {
+			if err := store.Merge(out, args, partial); err != nil {
 				return err
 			}
 			r, err := store.Open(out)
@@ -60,5 +61,6 @@ for prompt-tune prints the best prompts of all chains.`,
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "`folder` for the joint run, to be made")
+	cmd.Flags().BoolVar(&partial, "partial", false, "also merge where chain numbers are missing between 0 and the last one")
 	return cmd
 }

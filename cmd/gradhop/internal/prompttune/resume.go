@@ -8,6 +8,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // commandName is the name of the command.
@@ -33,7 +34,7 @@ func (o *Options) checkFolder() error {
 // does nothing for a new one.
 func (o *Options) recall(flags *pflag.FlagSet) error {
 	o.flags = flags
-	if o.Continue && recall.Begun(o.Out) {
+	if o.Continue && store.Begun(o.Out) {
 		o.Resume, o.Out = o.Out, ""
 	}
 	if o.Resume == "" {

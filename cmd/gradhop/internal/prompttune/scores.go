@@ -35,12 +35,12 @@ var _ task.Scores = (*scores)(nil)
 // scoresFile is the name of the file.
 const scoresFile = "scores.txt"
 
-// openScores reads the file of a run, where there is one. Errors: *store.FormatError.
+// openScores reads the file of a run, where there is one. Errors: *store.Error.
 func openScores(dir string) (*scores, error) {
 	s := &scores{path: filepath.Join(dir, scoresFile), known: map[string]float64{}}
 	text, err := os.ReadFile(s.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &store.FormatError{Path: s.path, Reason: "cannot be read", Err: err}
+		return nil, &store.Error{Path: s.path, Reason: "cannot be read", Err: err}
 	}
 	for line := range strings.Lines(string(text)) {
 		if key, cosine, ok := parseScore(line); ok {

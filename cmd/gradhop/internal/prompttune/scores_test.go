@@ -67,7 +67,7 @@ func TestScores(t *testing.T) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var bad *store.FormatError
+	var bad *store.Error
 	if _, err := openScores(o.Out); !errors.As(err, &bad) {
 		t.Errorf("a folder in its place: %v", err)
 	}

@@ -40,7 +40,7 @@ func ParseIDs(text string) ([]int64, error) {
 
 // Join gives the folder of a run that was merged from parts what they were started with,
 // so that it can be resumed, and returns it; nil where the first part does not know. ids
-// are the chains of the whole. Errors: *store.FormatError, *store.WriteError.
+// are the chains of the whole. Errors: *store.Error, *store.WriteError.
 func Join(to string, parts []string, ids []int64) (*Command, error) {
 	c, err := Read(parts[0])
 	if c == nil || err != nil {
@@ -94,12 +94,12 @@ func Join(to string, parts []string, ids []int64) (*Command, error) {
 // readFile reads a file of a run's folder that its Command names.
 func readFile(dir, name string) ([]byte, error) {
 	if !filepath.IsLocal(name) {
-		return nil, &store.FormatError{Path: filepath.Join(dir, app.CommandFile), Reason: "damaged: it names files outside the folder"}
+		return nil, &store.Error{Path: filepath.Join(dir, app.CommandFile), Reason: "damaged: it names files outside the folder"}
 	}
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &store.FormatError{Path: path, Reason: "cannot be read", Err: err}
+		return nil, &store.Error{Path: path, Reason: "cannot be read", Err: err}
 	}
 	return text, nil
 }

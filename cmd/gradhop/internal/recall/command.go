@@ -4,9 +4,9 @@
 package recall
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/internal/atomicfile"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -77,51 +78,36 @@ func (c *Command) Remember(flags *pflag.FlagSet, seed uint64) error {
 
 // Write writes the file, whole or not at all. Errors: *store.WriteError.
 func (c *Command) Write(dir string) error {
-	text, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	return WriteFile(dir, app.CommandFile, append(text, '\n'))
+	return store.WriteSealed(dir, app.CommandFile, c)
 }
 
 // WriteFile writes a file of a run's folder, whole or not at all. Errors:
 // *store.WriteError.
 func WriteFile(dir, name string, text []byte) error {
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path+".tmp", text, 0o644); err != nil {
-		return &store.WriteError{Path: path, Err: err}
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
+	err := atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err != nil {
 		return &store.WriteError{Path: path, Err: err}
 	}
 	return nil
 }
 
 // Read returns nil where the folder has no such file: the library made it, or a process
-// that was killed in its first moment. Errors: *store.FormatError.
+// that was killed in its first moment. Errors: *store.Error.
 func Read(dir string) (*Command, error) {
-	path := filepath.Join(dir, app.CommandFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, &store.FormatError{Path: path, Reason: "cannot be read", Err: err}
-	}
 	c := &Command{}
-	if err := json.Unmarshal(text, c); err != nil {
-		return nil, &store.FormatError{Path: path, Reason: "damaged", Err: err}
+	if err := store.ReadSealed(dir, app.CommandFile, c); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	if c.Name == "" {
 		c.Name = "sample"
 	}
 	return c, nil
-}
-
-// Begun reports whether a folder holds a run that was begun there.
-func Begun(dir string) bool {
-	var there *store.ExistsError
-	return errors.As(store.Vacant(dir), &there)
 }
 
 // Resume reads what the run in a folder was started with, by the command of that name,
@@ -151,7 +137,7 @@ func Resume(dir, name string, flags *pflag.FlagSet, paths Paths) (*Command, erro
 	for name, values := range c.Flags {
 		f := flags.Lookup(name)
 		if f == nil {
-			return nil, &store.FormatError{Path: filepath.Join(dir, app.CommandFile), Reason: fmt.Sprintf("flag --%s is not known to this program", name)}
+			return nil, &store.Error{Path: filepath.Join(dir, app.CommandFile), Reason: fmt.Sprintf("flag --%s is not known to this program", name)}
 		}
 		if f.Changed {
 			continue
@@ -163,7 +149,7 @@ func Resume(dir, name string, flags *pflag.FlagSet, paths Paths) (*Command, erro
 				v = full(c.Folder, v)
 			}
 			if err := flags.Set(name, v); err != nil {
-				return nil, &store.FormatError{Path: filepath.Join(dir, app.CommandFile), Reason: "damaged", Err: err}
+				return nil, &store.Error{Path: filepath.Join(dir, app.CommandFile), Reason: "damaged", Err: err}
 			}
 		}
 	}

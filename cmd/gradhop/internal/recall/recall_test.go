@@ -95,7 +95,7 @@ func TestRecall(t *testing.T) {
 	if _, err := Resume(run, "sample", flags(t), nil); !errors.As(err, &usage) {
 		t.Errorf("by another command: %v", err)
 	}
-	var bad *store.FormatError
+	var bad *store.Error
 	for _, text := range []string{`{"command": "find", "flags": {"none": ["1"]}}`, `{"command": "find", "flags": {"steps": ["x"]}}`, "{"} {
 		if err := os.WriteFile(filepath.Join(run, app.CommandFile), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestJoin(t *testing.T) {
 	if err := c.Write(part); err != nil {
 		t.Fatal(err)
 	}
-	var bad *store.FormatError
+	var bad *store.Error
 	if _, err := Join(t.TempDir(), []string{part}, []int64{0}); !errors.As(err, &bad) {
 		t.Errorf("a file outside: %v", err)
 	}

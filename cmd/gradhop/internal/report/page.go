@@ -16,6 +16,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/pages"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
 )
 
 //go:embed page.html
@@ -54,7 +55,7 @@ const (
 
 // gather reads all that the page shows. Its memory is that of the statistics of the run,
 // not of its states.
-func gather(r *store.Reader, dir string, pic *store.Picture, o store.TableOptions) (*page, error) {
+func gather(r *store.Reader, dir string, pic *export.Picture, o store.TableOptions) (*page, error) {
 	s, err := store.Summarize(r, o)
 	if err != nil {
 		return nil, err
@@ -127,8 +128,8 @@ func settings(h store.Header, s *store.Summary) []pages.Setting {
 }
 
 // grid shows the last draws as pictures.
-func (p *page) grid(r *store.Reader, pic store.Picture) error {
-	img, err := r.Grid(pic)
+func (p *page) grid(r *store.Reader, pic export.Picture) error {
+	img, err := export.Grid(r, pic)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
 )
 
 // New returns the command.
@@ -71,7 +72,7 @@ nothing from anywhere and runs no script.`,
 
 // picture returns the size of states as pictures, or nil where they are none: what was
 // asked for, else what gradhop sample found.
-func picture(r *store.Reader, dir, size string) (*store.Picture, error) {
+func picture(r *store.Reader, dir, size string) (*export.Picture, error) {
 	if size == "" {
 		var err error
 		if size, err = sample.PictureOf(dir); size == "" || err != nil {

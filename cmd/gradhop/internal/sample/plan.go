@@ -16,6 +16,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
 )
 
 // plan is a run that is ready to begin.
@@ -26,7 +27,7 @@ type plan struct {
 	config samplers.Config
 	header store.Header
 	// picture is the size of the states as pictures, where they are some.
-	picture *store.Picture
+	picture *export.Picture
 }
 
 // plan reads the files and opens the model.
@@ -194,6 +195,7 @@ func (p *plan) chains() error {
 	h := store.HeaderOf(p.config)
 	h.Gradhop, h.Versions, h.Model, h.ModelSHA256 = p.header.Gradhop, p.header.Versions, p.header.Model, p.header.ModelSHA256
 	h.Sampler, h.Settings, h.SaveWarmup = p.header.Sampler, p.header.Settings, o.SaveWarmup
+	h.Files = []string{app.CommandFile, "summary.json"}
 	p.header = h
 	return nil
 }
@@ -216,7 +218,7 @@ func (p *plan) pictures(m *onnx.Model) error {
 	if len(shape) != 4 {
 		return nil
 	}
-	pic := store.Picture{Channels: int(shape[1].Value), Height: int(shape[2].Value), Width: int(shape[3].Value)}
+	pic := export.Picture{Channels: int(shape[1].Value), Height: int(shape[2].Value), Width: int(shape[3].Value)}
 	if pic.Channels < 1 || pic.Height < 1 || pic.Width < 1 {
 		return nil
 	}
@@ -227,7 +229,7 @@ func (p *plan) pictures(m *onnx.Model) error {
 }
 
 // ParsePicture reads HxW or HxWxC.
-func ParsePicture(text string) (store.Picture, error) {
+func ParsePicture(text string) (export.Picture, error) {
 	var n []int
 	for part := range strings.SplitSeq(text, "x") {
 		v, err := strconv.Atoi(part)
@@ -239,11 +241,11 @@ func ParsePicture(text string) (store.Picture, error) {
 	}
 	switch len(n) {
 	case 2:
-		return store.Picture{Height: n[0], Width: n[1]}, nil
+		return export.Picture{Height: n[0], Width: n[1]}, nil
 	case 3:
-		return store.Picture{Height: n[0], Width: n[1], Channels: n[2]}, nil
+		return export.Picture{Height: n[0], Width: n[1], Channels: n[2]}, nil
 	}
-	return store.Picture{}, app.Usagef("--picture %q: want HxW or HxWxC, as 28x28", text)
+	return export.Picture{}, app.Usagef("--picture %q: want HxW or HxWxC, as 28x28", text)
 }
 
 // writes reports whether a further form of the draws is to be written, by its name.
@@ -253,7 +255,7 @@ func (p *plan) writes(form string) bool {
 	}
 	switch form {
 	case "csv":
-		return p.header.Space.Sites <= store.CSVWidth
+		return p.header.Space.Sites <= export.CSVWidth
 	case "png":
 		return p.picture != nil
 	}

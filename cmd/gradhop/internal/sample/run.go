@@ -2,14 +2,15 @@ package sample
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
 )
 
 // run makes the steps. What was done until an interruption or a failure is kept and
@@ -116,40 +117,55 @@ func (p *plan) finish(dir string, complete bool) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Write(dir); err != nil {
-		return err
-	}
 	if complete {
-		if err := p.export(r, dir); err != nil {
+		if err := p.export(r, dir, s); err != nil {
 			return err
 		}
 	}
+	if err := s.Write(dir); err != nil {
+		return err
+	}
 	if p.o.Format == "json" {
-		e := json.NewEncoder(p.o.App.Out)
-		e.SetIndent("", "  ")
-		return e.Encode(s)
+		text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+		if err != nil {
+			return err
+		}
+		_, err = p.o.App.Out.Write(text)
+		return err
 	}
 	return printSummary(p.o.App.Out, dir, s)
 }
 
 // export writes the draws in the other forms that were asked for.
-func (p *plan) export(r *store.Reader, dir string) error {
+func (p *plan) export(r *store.Reader, dir string, s *store.Summary) error {
 	if p.writes("csv") {
-		if _, err := r.WriteCSV(filepath.Join(dir, "csv")); err != nil {
+		paths, err := export.WriteCSV(r, filepath.Join(dir, "csv"))
+		if err != nil {
 			return err
+		}
+		for _, path := range paths {
+			if err := s.AddExport(dir, filepath.Join("csv", filepath.Base(path))); err != nil {
+				return err
+			}
 		}
 	}
 	if p.writes("npz") {
-		if err := r.WriteNPZ(filepath.Join(dir, "draws.npz")); err != nil {
+		if err := export.WriteNPZ(r, filepath.Join(dir, "draws.npz")); err != nil {
+			return err
+		}
+		if err := s.AddExport(dir, "draws.npz"); err != nil {
 			return err
 		}
 	}
 	if p.writes("png") {
-		pic := store.Picture{}
+		pic := export.Picture{}
 		if p.picture != nil {
 			pic = *p.picture
 		}
-		return r.WritePNG(filepath.Join(dir, "draws.png"), pic)
+		if err := export.WritePNG(r, filepath.Join(dir, "draws.png"), pic); err != nil {
+			return err
+		}
+		return s.AddExport(dir, "draws.png")
 	}
 	return nil
 }

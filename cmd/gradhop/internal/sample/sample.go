@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 type flagSet = *pflag.FlagSet
@@ -100,7 +100,7 @@ cannot begin leaves nothing behind.`,
 			if len(args) == 1 {
 				o.Model = args[0]
 			}
-			if o.Continue && recall.Begun(o.Out) {
+			if o.Continue && store.Begun(o.Out) {
 				o.Resume, o.Out = o.Out, ""
 			}
 			if o.Resume != "" {
