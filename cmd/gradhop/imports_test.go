@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"energies/neural":     {"energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort"},
 	"internal/atomicfile": {},
 	"samplers":            {"energies", "samplers"},
-	"samplers/store":      {"energies", "samplers", "internal/atomicfile"},
+	"samplers/store":      {"energies", "samplers", "samplers/store", "internal/atomicfile"},
 	"models":              {"models/hub", "onnx"},
 	"models/hub":          {"models/hub"},
 	"tasks":               {"tasks", "energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort", "tokenize", "models", "models/hub", "samplers/diag"},

@@ -36,7 +36,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("store: %s is another run: %s is %s there, and %s here", e.Dir, e.Field, e.There, e.Here)
+	return fmt.Sprintf("store: %s is another run: %s is %s there, %s here", e.Dir, e.Field, e.There, e.Here)
 }
 
 // ExitCode returns 2: bad usage or input.
