@@ -36,11 +36,15 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--books", type=Path, default=data / "text/books-train.txt.xz", help="one paragraph a line")
     p.add_argument("--extra", type=Path, nargs="*", default=None, help="more text for the vocabulary only")
     p.add_argument("--infilling", type=Path, default=data / "infilling", help="reference sentences, if present")
+    p.add_argument("--blimp", type=Path, default=None, help="folder of BLiMP's .jsonl files, scored if given")
+    p.add_argument("--blimp-pairs", type=int, default=0, help="pairs scored a paradigm; 0 for all")
     p.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "gradhop-mlm", help="cache, checkpoint and log")
     p.add_argument("--out", type=Path, default=None, help="model folder (default: WORK/model)")
     p.add_argument("--log", type=Path, default=None, help="CSV log (default: WORK/log.csv)")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--start", type=Path, default=None, help="model folder to start from: its vocabulary and weights")
     p.add_argument("--minutes", type=float, default=80, help="training budget over all pieces")
+    p.add_argument("--decay-minutes", type=float, default=None, help="end of the budget in which the learning rate falls to zero (default: a quarter)")
     p.add_argument("--piece-minutes", type=float, default=0, help="stop and checkpoint after this long")
     p.add_argument("--part-mib", type=float, default=0, help="leave checkpoint and result in parts of at most this size")
     p.add_argument("--parts", type=Path, default=None, help="folder of the parts (default: WORK/parts)")
@@ -48,8 +52,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--no-compile", action="store_true", help="on a GPU: run operators one by one")
     p.add_argument("--max-steps", type=int, default=0, help="training budget in steps")
     p.add_argument("--workers", type=int, default=2, help="CPU processes")
-    p.add_argument("--block-tokens", type=int, default=4096, help="tokens a forward pass")
-    p.add_argument("--blocks", type=int, nargs=2, default=(2, 4), help="blocks a step, early and late")
+    p.add_argument("--block-tokens", type=int, default=2048, help="tokens a forward pass")
+    p.add_argument("--blocks", type=int, default=6, help="blocks a step")
     p.add_argument("--layers", type=int, default=Shape.num_hidden_layers)
     p.add_argument("--held-out", type=int, default=12, help="books set aside for evaluation")
     p.add_argument("--average", action="store_true", help="export the averaged weights (for an unfinished run)")
@@ -82,7 +86,9 @@ def settings(a: argparse.Namespace):
             workers=a.workers,
             device=a.device,
             block_tokens=a.block_tokens,
-            blocks=tuple(a.blocks),
+            blocks=a.blocks,
+            start=a.start,
+            decay=0.25 if a.decay_minutes is None else a.decay_minutes / a.minutes,
             compile=not a.no_compile,
         )
     return Settings(
@@ -96,7 +102,7 @@ def settings(a: argparse.Namespace):
         lr_matrix=1e-2,
         warmup_steps=10,
         block_tokens=512,
-        blocks=(1, 1),
+        blocks=1,
         mix={32: 1.0},
         log_every=10,
         compile=False,
@@ -160,7 +166,7 @@ def run(argv: list[str] | None = None) -> None:
 
         exclude = [infilling / f for f in ("tbc.5k.txt", "wiki103.5k.txt")] if infilling else []
         counts = prepare(a.books, a.work, vocab_size=s.shape.vocab_size, positions=s.shape.max_position_embeddings,
-                         held_out=a.held_out, seed=a.seed, extra=a.extra, exclude=exclude)  # fmt: skip
+                         held_out=a.held_out, seed=a.seed, extra=a.extra, exclude=exclude, start=a.start)  # fmt: skip
         print(f"prepared {counts['train_tokens']} tokens, {counts['held_out_tokens']} held out")
     if "train" in a.steps:
         spent = train_step(a, s)
@@ -171,7 +177,7 @@ def run(argv: list[str] | None = None) -> None:
         export_step(a)
     if "evaluate" in a.steps:
         figures = measuring.evaluate(a.out, a.work, None if a.tiny else infilling, rows=a.rows, limit=a.limit,
-                                     threads=a.threads, minutes=a.piece_minutes)  # fmt: skip
+                                     threads=a.threads, minutes=a.piece_minutes, pairs=a.blimp, pair_limit=a.blimp_pairs)  # fmt: skip
         write_json(a.work / "figures.json", figures)
         print(json.dumps(figures, indent=2))
     if "export" in a.steps or "evaluate" in a.steps:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+FILES = ["vocab.txt", "tokenizer.json", "tokenizer_config.json"]  # of the tokenizer
 PAD, UNK, CLS, SEP, MASK = range(5)
 
 

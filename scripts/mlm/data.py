@@ -72,11 +72,13 @@ class Corpus:
         return ids, at <= size + 1
 
 
-def mask(ids: np.ndarray, rate: float, inner: np.ndarray, rng: np.random.Generator, *, whole: bool = True) -> tuple:
-    """Chooses tokens and hides them: 80% [MASK], 10% a random token, 10% unchanged.
+def mask(ids: np.ndarray, rate: float, inner: np.ndarray, rng: np.random.Generator, *, whole: bool, shown: float) -> tuple:
+    """Chooses tokens as targets and replaces them by [MASK].
 
-    inner marks the vocabulary's ##pieces; with whole=True all pieces of a word are chosen
-    together. Returns the changed ids, the flat positions and the original tokens.
+    Of the targets, a share `shown` is not replaced by [MASK]: half of these become a random token,
+    half stay unchanged (BERT has shown=0.2). inner marks the vocabulary's ##pieces; with whole=True
+    all pieces of a word are chosen together. Returns the changed ids, the flat positions and the
+    original tokens.
     """
     plain = ids >= len(SPECIALS)
     joined = inner[ids] & plain if whole else np.zeros_like(plain)
@@ -87,7 +89,7 @@ def mask(ids: np.ndarray, rate: float, inner: np.ndarray, rng: np.random.Generat
     kind = rng.random(len(where))
     noise = rng.integers(len(SPECIALS), len(inner), len(where))
     out = ids.copy()
-    out.reshape(-1)[where] = np.where(kind < 0.8, MASK, np.where(kind < 0.9, noise, target))
+    out.reshape(-1)[where] = np.where(kind < 1 - shown, MASK, np.where(kind < 1 - shown / 2, noise, target))
     return out, where, target
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
+from .blimp import blimp
 from .common import MASK, need
 from .data import Corpus, inner_pieces, mask, read_vocab
 from .pseudo import Scorer, log_softmax, pseudo_perplexity
@@ -47,24 +48,30 @@ class Model:
 
 
 def held_out(m: Model, stem: Path, *, length: int = 128, limit: int = 1024, seed: int = 0) -> dict:
-    """Top-1, top-5 and loss at 15% masked tokens, on whole words and on tokens one by one."""
+    """Top-1, top-5 and loss at 15% of the tokens, chosen as whole words and one by one.
+
+    Two protocols: "bert" replaces 80% of the targets by [MASK] and 10% by a random token;
+    "masked" replaces every target by [MASK], as the samplers do.
+    """
     corpus = Corpus(stem)
     rng = np.random.default_rng(seed)
     rows = corpus.rows(length, rng, single=0.0)
     rows = rows[rng.permutation(len(rows))[:limit]]
     out = {"rows": len(rows), "length": length}
-    for name, whole in (("words", True), ("tokens", False)):
-        loss = top1 = top5 = count = 0.0
-        for i in range(0, len(rows), 16):
-            ids, live = corpus.fill(rows[i : i + 16], length)
-            hidden, where, target = mask(ids, 0.15, m.inner, rng, whole=whole)
-            scores = m.logits(hidden, live).reshape(-1, len(m.vocab))[where]
-            own = scores[np.arange(len(where)), target]
-            rank = (scores > own[:, None]).sum(-1)
-            loss -= log_softmax(scores)[np.arange(len(where)), target].sum()
-            top1, top5, count = top1 + (rank < 1).sum(), top5 + (rank < 5).sum(), count + len(where)
-        out[name] = {k: round(float(v / count), 4) for k, v in (("top1", top1), ("top5", top5), ("loss", loss))}
-        out[name]["targets"] = int(count)
+    for protocol, shown in (("bert", 0.2), ("masked", 0.0)):
+        out[protocol] = {}
+        for name, whole in (("words", True), ("tokens", False)):
+            loss = top1 = top5 = count = 0.0
+            for i in range(0, len(rows), 16):
+                ids, live = corpus.fill(rows[i : i + 16], length)
+                hidden, where, target = mask(ids, 0.15, m.inner, rng, whole=whole, shown=shown)
+                scores = m.logits(hidden, live).reshape(-1, len(m.vocab))[where]
+                own = scores[np.arange(len(where)), target]
+                rank = (scores > own[:, None]).sum(-1)
+                loss -= log_softmax(scores)[np.arange(len(where)), target].sum()
+                top1, top5, count = top1 + (rank < 1).sum(), top5 + (rank < 5).sum(), count + len(where)
+            rates = {k: round(float(v / count), 4) for k, v in (("top1", top1), ("top5", top5), ("loss", loss))}
+            out[protocol][name] = rates | {"targets": int(count)}
     return out
 
 
@@ -110,8 +117,10 @@ def speed(m: Model, batch: int = 25, length: int = 24, repeats: int = 20) -> dic
 
 
 def evaluate(folder: Path, work: Path, infill: Path | None, *, rows: int = 1024, limit: int = 500,
-             threads: int = 2, minutes: float = 0.0) -> dict:  # fmt: skip
+             threads: int = 2, minutes: float = 0.0, pairs: Path | None = None, pair_limit: int = 0) -> dict:  # fmt: skip
     """All figures as one dictionary; infill is the folder of reference sentences, if there is one.
+
+    pairs: the folder of BLiMP, if there is one; pair_limit: pairs scored a paradigm, 0 for all.
 
     rows: held-out rows, 0 for none; limit: reference sentences a file, 0 for all, scored for at most
     `minutes` a file before the next call goes on with them.
@@ -126,6 +135,8 @@ def evaluate(folder: Path, work: Path, infill: Path | None, *, rows: int = 1024,
             store = work / f"scored-{name}.json"
             out[name] = pseudo_perplexity(scorer, infill / f"{name}.5k.txt", limit, store, minutes / 2)
         out["infilling_task"] = infilling(m, infill / "infilling_task.json")
+    if pairs is not None:
+        out["blimp"] = blimp(Scorer(folder, threads), pairs, pair_limit)
     out["speed"] = speed(m)
     out["demo"] = demo(m)
     return out

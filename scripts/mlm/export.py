@@ -16,10 +16,9 @@ import torch
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from .common import Shape, need, write_json
+from .common import FILES, Shape, need, write_json
 
 OPSET = 17
-FILES = ["vocab.txt", "tokenizer.json", "tokenizer_config.json"]
 
 
 class Graph:
@@ -129,6 +128,13 @@ def export(state: dict[str, torch.Tensor], s: Shape, tokenizer: Path, out: Path)
     aside.write_bytes(build(half(state), s).SerializeToString(deterministic=True))
     aside.replace(out / "model.onnx")
     return out / "model.onnx"
+
+
+def read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """The weights of an exported folder under transformers' names."""
+    model = onnx.load(need(folder / "model.onnx", "model"))
+    kept = {i.name.removesuffix(".f16"): i for i in model.graph.initializer if i.name.endswith(".f16")}
+    return {n: torch.from_numpy(numpy_helper.to_array(i).astype(np.float32)) for n, i in kept.items()}
 
 
 def hf_model(state: dict[str, torch.Tensor], s: Shape) -> torch.nn.Module:

@@ -8,6 +8,7 @@ are one matrix, and the vocabulary head runs at the masked positions alone.
 from __future__ import annotations
 
 import math
+import re
 
 import torch
 import torch.nn.functional as F
@@ -148,6 +149,15 @@ class MaskedLM(nn.Module):
         out[c + "transform.LayerNorm.weight"] = self.head_norm.weight
         out[c + "transform.LayerNorm.bias"] = self.head_norm.bias
         return {k: v.detach() for k, v in out.items()}
+
+    @torch.no_grad()
+    def load_hf(self, state: dict[str, Tensor]) -> None:
+        """Takes weights named as in hf_state; a model with more layers repeats those of the state in order."""
+        saved = sum(k.endswith("attention.self.query.weight") for k in state)
+        for k, v in self.hf_state().items():
+            if m := re.match(r"(bert\.encoder\.layer\.)(\d+)(.*)", k):
+                k = f"{m[1]}{int(m[2]) % saved}{m[3]}"
+            v.copy_(state[k])
 
 
 def frequencies(width: int) -> list[float]:

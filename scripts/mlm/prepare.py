@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import lzma
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ from tokenizers import (
     trainers,
 )
 
-from .common import CLS, SEP, SPECIALS, RecipeError, need, write_json
+from .common import CLS, FILES, SEP, SPECIALS, RecipeError, need, write_json
 from .parts import sha256
 from .text import clean, penn, sentences
 
@@ -175,10 +176,10 @@ def finished(work: Path, made_from: dict) -> dict | None:
 
 
 def prepare(books_file: Path, work: Path, *, vocab_size: int, positions: int, held_out: int, seed: int,
-            extra: list[Path], exclude: list[Path], vocab_chars: int = 60_000_000) -> dict:  # fmt: skip
+            extra: list[Path], exclude: list[Path], start: Path | None = None, vocab_chars: int = 60_000_000) -> dict:  # fmt: skip
     """Runs the whole step into the folder work; returns the token counts.
 
-    Where an earlier run left the same work done, that is all it does: pieces of a run begin at once.
+    With start, a model folder, its vocabulary is used. Where an earlier run left the same work done, that is all it does: pieces of a run begin at once.
     """
     work.mkdir(parents=True, exist_ok=True)
     made_from = {
@@ -186,6 +187,7 @@ def prepare(books_file: Path, work: Path, *, vocab_size: int, positions: int, he
         "extra": [sha256(need(p, "vocabulary text")) for p in extra],
         "exclude": [sha256(need(p, "reference sentences")) for p in exclude],
         "vocab_size": vocab_size, "positions": positions, "held_out": held_out, "seed": seed, "vocab_chars": vocab_chars,
+        "vocabulary": sha256(need(start / "vocab.txt", "vocabulary")) if start else "",
     }  # fmt: skip
     if (counts := finished(work, made_from)) is not None:
         return counts
@@ -209,8 +211,13 @@ def prepare(books_file: Path, work: Path, *, vocab_size: int, positions: int, he
                 parts = [s for s in line.split(" . ") if (s + " .").strip() not in banned]
                 yield from [clean(" . ".join(parts).replace("<unk>", " ").replace("@", ""))] * 6
 
-    tok = train_tokenizer(vocabulary_text(), vocab_size)
-    save_tokenizer(tok, work, positions)
+    if start:
+        for name in FILES:
+            shutil.copyfile(need(start / name, name), work / name)
+        tok = Tokenizer.from_file(str(work / "tokenizer.json"))
+    else:
+        tok = train_tokenizer(vocabulary_text(), vocab_size)
+        save_tokenizer(tok, work, positions)
     counts = {
         "train_books": len(train),
         "held_out_books": sorted(title(b) for b in held),

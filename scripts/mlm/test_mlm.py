@@ -136,7 +136,9 @@ def test_split_is_by_book_and_figures_are_complete(folder: Path) -> None:
     counts = json.loads((folder / "counts.json").read_text("utf-8"))
     assert counts["train_books"] == 6 and len(counts["held_out_books"]) == 2
     figures = json.loads((folder / "figures.json").read_text("utf-8"))
-    assert figures["held_out"]["tokens"]["top5"] >= figures["held_out"]["tokens"]["top1"] > 0.1
+    for protocol in ("bert", "masked"):
+        tokens = figures["held_out"][protocol]["tokens"]
+        assert tokens["top5"] >= tokens["top1"] > 0.1
 
 
 def test_masking_takes_whole_words_and_leaves_padding(folder: Path) -> None:
@@ -144,9 +146,11 @@ def test_masking_takes_whole_words_and_leaves_padding(folder: Path) -> None:
     rng = np.random.default_rng(0)
     ids, live = corpus.fill(corpus.rows(32, rng)[:64], 32)
     inner = np.arange(400) % 2 == 1
-    hidden, where, target = mask(ids, 0.15, inner, rng)
-    assert np.array_equal(ids.reshape(-1)[where], target) and np.all(ids.reshape(-1)[where] >= 5)
-    assert 0.5 < (hidden.reshape(-1)[where] == MASK).mean() < 0.95
+    for shown in (0.0, 0.2):
+        hidden, where, target = mask(ids, 0.15, inner, rng, whole=True, shown=shown)
+        assert np.array_equal(ids.reshape(-1)[where], target) and np.all(ids.reshape(-1)[where] >= 5)
+        share, error = (hidden.reshape(-1)[where] == MASK).mean(), (shown * (1 - shown) / len(where)) ** 0.5
+        assert abs(share - (1 - shown)) <= 4 * error
     chosen = np.zeros(ids.size, bool)
     chosen[where] = True
     joined = (inner[ids] & (ids >= 5)).reshape(-1)

@@ -35,7 +35,7 @@ def work_on(rank: int, workers: int, work: Path, s: Settings, shared: Shared, lo
     began = mark = saved = time.monotonic()
     if rank == 0:
         c[STOP] = 0
-        c[UNTIL] = c[BLOCK] + w.blocks_a_step()
+        c[UNTIL] = c[BLOCK] + s.blocks
     w.meet()
     while not c[STOP]:
         w.step()
@@ -44,7 +44,7 @@ def work_on(rank: int, workers: int, work: Path, s: Settings, shared: Shared, lo
             c[STEP] += 1
             c[SECONDS] += now - mark
             mark = now
-            c[UNTIL] = c[BLOCK] + w.blocks_a_step()
+            c[UNTIL] = c[BLOCK] + s.blocks
             c[STOP] = w.progress() >= 1 or 0 < 60 * piece_minutes < now - began
             if c[STEP] % s.log_every == 0 or c[STOP]:
                 with open(log, "a", newline="") as sink:
