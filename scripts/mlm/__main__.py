@@ -77,36 +77,26 @@ def settings(a: argparse.Namespace):
     """The training settings that the flags ask for."""
     from .worker import Settings
 
-    if not a.tiny:
-        return Settings(
-            shape=Shape(num_hidden_layers=a.layers),
-            seed=a.seed,
-            minutes=a.minutes,
-            max_steps=a.max_steps,
-            workers=a.workers,
-            device=a.device,
-            block_tokens=a.block_tokens,
-            blocks=a.blocks,
-            start=a.start,
-            decay=0.25 if a.decay_minutes is None else a.decay_minutes / a.minutes,
-            compile=not a.no_compile,
-        )
-    return Settings(
-        shape=replace(TINY),
+    s = Settings(
+        shape=Shape(num_hidden_layers=a.layers),
+        start=a.start,
         seed=a.seed,
         minutes=a.minutes,
-        max_steps=a.max_steps or 150,
+        max_steps=a.max_steps,
         workers=a.workers,
         device=a.device,
-        lr=1e-2,
-        lr_matrix=1e-2,
-        warmup_steps=10,
-        block_tokens=512,
-        blocks=1,
-        mix={32: 1.0},
-        log_every=10,
-        compile=False,
+        block_tokens=a.block_tokens,
+        blocks=a.blocks,
+        compile=not a.no_compile,
     )
+    if a.decay_minutes is not None:
+        s.decay = a.decay_minutes / a.minutes
+    if a.tiny:
+        s = replace(s, shape=replace(TINY), max_steps=a.max_steps or 150, lr=1e-2, lr_matrix=1e-2, warmup_steps=10,
+                    block_tokens=512, blocks=1, mix={32: 1.0}, log_every=10, compile=False)  # fmt: skip
+    if not 0 < s.decay <= 1:
+        raise RecipeError("mlm: --decay-minutes must be above zero and at most --minutes")
+    return s
 
 
 def export_step(a: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .common import Shape
+from .common import RecipeError, Shape
 
 
 class Layer(nn.Module):
@@ -157,6 +157,8 @@ class MaskedLM(nn.Module):
         for k, v in self.hf_state().items():
             if m := re.match(r"(bert\.encoder\.layer\.)(\d+)(.*)", k):
                 k = f"{m[1]}{int(m[2]) % saved}{m[3]}"
+            if k not in state or state[k].shape != v.shape:
+                raise RecipeError(f"mlm: the model to start from has weights of another size ({k})")
             v.copy_(state[k])
 
 

@@ -13,8 +13,10 @@ import pytest
 
 import onnx
 from scripts.mlm import __main__ as driver
+from scripts.mlm.blimp import blimp
 from scripts.mlm.common import MASK, PAD, RecipeError
 from scripts.mlm.data import Corpus, mask
+from scripts.mlm.pseudo import Scorer
 from scripts.mlm.text import clean, penn, sentences
 
 WHO = ["the old man", "my sister", "the captain", "a child", "the doctor", "his wife"]
@@ -55,6 +57,8 @@ def test_loss_falls_across_a_resumed_run(folder: Path) -> None:
     steps = [int(r["step"]) for r in rows]
     assert steps == sorted(set(steps)) and steps[-1] == 150
     assert float(rows[-1]["loss"]) < 0.6 * float(rows[0]["loss"])
+    rate = {int(r["step"]): float(r["lr"]) for r in rows}
+    assert rate[10] == rate[110] == 1e-2 > rate[120] > rate[140] > rate[150] == 0  # the last quarter decays
 
 
 def test_export_agrees_with_transformers(folder: Path) -> None:
@@ -139,6 +143,32 @@ def test_split_is_by_book_and_figures_are_complete(folder: Path) -> None:
     for protocol in ("bert", "masked"):
         tokens = figures["held_out"][protocol]["tokens"]
         assert tokens["top5"] >= tokens["top1"] > 0.1
+
+
+def test_blimp_counts_good_sentences_that_score_higher(folder: Path, tmp_path: Path) -> None:
+    rng, pairs = random.Random(2), []
+    for _ in range(10):
+        words = f"{rng.choice(WHO)} {rng.choice(DID)} {rng.choice(WHAT)} {rng.choice(WHEN)}".split()
+        pairs.append((" ".join(words), " ".join(reversed(words))))
+
+    def write(name: str, lines: list[tuple[str, str]]) -> None:
+        text = "".join(json.dumps({"sentence_good": g, "sentence_bad": b}) + "\n" for g, b in lines)
+        (tmp_path / f"{name}.jsonl").write_text(text, "utf-8")
+
+    write("right", pairs)
+    write("swapped", [(b, g) for g, b in pairs])
+    write("equal", [(g, g) for g, _ in pairs])
+    got = blimp(Scorer(folder / "model"), tmp_path)
+    assert got["pairs"] == 30 and got["paradigms"]["right"] >= 0.8
+    assert got["paradigms"]["swapped"] == pytest.approx(1 - got["paradigms"]["right"])
+    assert got["paradigms"]["equal"] == 0 and got["mean"] == pytest.approx(1 / 3, abs=1e-4)
+    assert blimp(Scorer(folder / "model"), tmp_path, 4)["pairs"] == 12
+
+    with pytest.raises(RecipeError, match="no .jsonl files"):
+        blimp(Scorer(folder / "model"), tmp_path / "none")
+    (tmp_path / "broken.jsonl").write_text("{}\n", "utf-8")
+    with pytest.raises(RecipeError, match="not a BLiMP file"):
+        blimp(Scorer(folder / "model"), tmp_path)
 
 
 def test_masking_takes_whole_words_and_leaves_padding(folder: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ import torch
 from scripts.mlm import __main__ as driver
 from scripts.mlm import pseudo
 from scripts.mlm.common import MASK, RecipeError, Shape
+from scripts.mlm.export import read_weights
+from scripts.mlm.model import MaskedLM
 from scripts.mlm.parts import join, split
 from scripts.mlm.test_mlm import book
 from scripts.mlm.worker import pick_device
@@ -158,6 +161,26 @@ def test_preparing_again_gives_the_same_bytes(root: Path, tmp_path: Path) -> Non
             assert (tmp_path / str(i) / name).read_bytes() == (root / "whole" / name).read_bytes(), name
 
 
+def test_a_run_starts_from_a_model_folder(root: Path, tmp_path: Path) -> None:
+    """Its vocabulary and weights; a deeper model repeats its layers."""
+    start = root / "whole" / "model"
+    driver.run(["prepare", *flags(root, tmp_path), "--held-out", "3", "--start", str(start)])
+    assert (tmp_path / "vocab.txt").read_bytes() == (start / "vocab.txt").read_bytes()
+
+    state, trained = read_weights(start), checkpoint(root / "whole")
+    shape = Shape(**trained["shape"])
+    model = MaskedLM(shape)
+    model.load_hf(state)
+    for name, v in trained["model"].items():
+        assert torch.allclose(model.state_dict()[name], v, rtol=2**-10, atol=1e-6), name
+    deep = MaskedLM(replace(shape, num_hidden_layers=2 * shape.num_hidden_layers))
+    deep.load_hf(state)
+    for i, layer in enumerate(deep.layers):
+        assert same(layer.state_dict(), model.layers[i % len(model.layers)].state_dict())
+    with pytest.raises(RecipeError, match="weights of another size"):
+        MaskedLM(replace(shape, hidden_size=16)).load_hf(state)
+
+
 def test_prepared_text_is_kept_until_the_settings_change(root: Path, tmp_path: Path) -> None:
     tokens = tmp_path / "train.tok"
     driver.run(["prepare", *flags(root, tmp_path)])
@@ -186,7 +209,6 @@ def test_pseudo_perplexity_is_that_of_transformers(root: Path, tmp_path: Path, m
     from transformers import BertTokenizer
 
     from scripts.mlm.export import hf_model
-    from scripts.mlm.model import MaskedLM
 
     state = checkpoint(root / "whole")
     model = MaskedLM(Shape(**state["shape"]))
