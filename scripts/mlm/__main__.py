@@ -1,10 +1,13 @@
 """Driver of the recipe: python -m scripts.mlm [step ...] --seed 1
 
-Steps: prepare, train, export, evaluate; without one, all four in this order. With --piece-minutes,
-training and scoring stop after that long; the same command goes on from there, until --minutes of
-training are used up and the model is exported. With --part-mib, what a piece made is also left as
-small files: the checkpoint, and at the end the model, log and figures. On another machine training
-goes on from them, and the step join makes files of them again.
+Steps: prepare, train, export, evaluate; by default all four in this order. With --piece-minutes,
+training and scoring stop after that time. The same command resumes them, until --minutes of training
+are spent and the model is exported. With --part-mib, the checkpoint, and at the end the model, log and
+figures, are also written as small files. On another machine training resumes from these files, and the
+step join makes whole files of them.
+
+To finish a long run at any checkpoint, copy its work folder and run there: train export --minutes M
+--decay-minutes D, where M is the last value in the column "minutes" of log.csv plus D.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""Pre-training: BERT's masked-token objective on whole words, in pieces that resume.
+"""Pre-training with masked tokens. A run can stop and resume at any step.
 
-All schedules follow the share of the time budget that is spent, so that a run on busy cores
-still ends with the learning rate at zero. The masking rate falls from 30% to 15%: early on,
-more predictions a token teach faster; at the end the model sees what it will be asked.
+The learning rate warms up, stays constant, and falls to zero in the decay phase at the end of the
+budget (Hu et al. 2024, arXiv:2404.06395). The share of masked tokens falls from 25% to 15% in the
+decay phase. The budget is wall-clock time, so that a run on busy cores also ends at a rate of zero.
+The model before the decay phase does not depend on the budget: any checkpoint can be copied and
+decayed into a finished model while the run itself goes on.
 
-On CPU every worker is a process with one thread, on weights in shared memory. Workers draw blocks
-of rows from a common counter and meet twice a step; threads inside one process would meet in every
-operator instead, and wait there whenever another program has one of the cores. On a GPU there is
-one process and nothing is shared: weights, gradients and the optimisers' state live on the device.
+On CPU each worker is a process with one thread; the weights are in shared memory. Workers take
+blocks of rows from a common counter and synchronise twice a step. Threads in one process would
+synchronise in every operator, and wait there whenever another program uses one of the cores.
+On a GPU there is one process; weights, gradients and optimiser state are on the device.
 """
 
 from __future__ import annotations
