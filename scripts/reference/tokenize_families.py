@@ -22,7 +22,7 @@ import sentencepiece
 import stored
 import tokenizers
 from tokenize_clip_samples import CLIP_HARD, random_clip_line
-from tokenize_lines import byte_offsets, tokens
+from tokenize_lines import tokens
 from tokenize_samples import HARD, PLAIN, random_line
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (AlbertTokenizerFast, BertTokenizerFast, CamembertTokenizerFast, DebertaV2TokenizerFast, EsmTokenizer,
@@ -35,8 +35,26 @@ AMINO = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<n
 BASES = ["<unk>", "<pad>", "<mask>", "<cls>", "<eos>", "<bos>", *"ATCGN", "AT", "TCG"]
 
 # Replacements of a small charsmap: like those of NFKC, in hexadecimal as SentencePiece reads them.
-RULES = "\n".join(["FB01\t66 69", "FB03\t66 66 69", "2122\t54 4D", "A0\t20", "3000\t20", "9\t20", "A\t20", "D\t20", "200B\t", "7\t",
-                   "BD\t31 2044 32", "65 301\tE9", "41 30A\tC5", "212B\tC5", "30AB 3099\t30AC", "2026\t2E 2E 2E", "FF01\t21", "1F1EB 1F1F7\t46 52"])
+RULES = """\
+FB01\t66 69
+FB03\t66 66 69
+2122\t54 4D
+A0\t20
+3000\t20
+9\t20
+A\t20
+D\t20
+200B\t
+7\t
+BD\t31 2044 32
+65 301\tE9
+41 30A\tC5
+212B\tC5
+30AB 3099\t30AC
+2026\t2E 2E 2E
+FF01\t21
+1F1EB 1F1F7\t46 52
+"""
 
 
 def pre_trained_bpe(lines, size, normalizer, pre, specials):
