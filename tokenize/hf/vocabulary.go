@@ -115,7 +115,7 @@ func esm(v files.Vocabulary, s *settings) (*chain, error) {
 	}
 	c := &chain{
 		file:          v.File,
-		PreTokenizer:  raw(object{"type": "WhitespaceSplit"}),
+		PreTokenizer:  raw(object{"type": "Split", "behavior": "Removed", "pattern": object{"Regex": `[\s\x1C-\x1F]+`}}), // Python's white space
 		PostProcessor: raw(around(v.IDs, s.tokens["cls_token"], s.tokens["eos_token"])),
 		Decoder:       raw(object{"type": "Fuse"}),
 		Model:         model.Spec{Typed: files.Typed{Type: "WordLevel"}, Unk: s.tokens["unk_token"], Vocab: raw(v.IDs)},

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
@@ -65,6 +66,17 @@ func (m *charsmap) lookup(text string) (string, bool) {
 	return "", false
 }
 
+// lateExtend are the characters of Unicode 16 that continue a grapheme cluster: the reference knows
+// them and package uniseg does not.
+var lateExtend = &unicode.RangeTable{
+	R16: []unicode.Range16{{0x897, 0x897, 1}},
+	R32: []unicode.Range32{
+		{0x10D69, 0x10D6D, 1}, {0x10EFC, 0x10EFC, 1}, {0x113B8, 0x113C0, 1}, {0x113C2, 0x113C2, 1}, {0x113C5, 0x113C5, 1},
+		{0x113C7, 0x113CA, 1}, {0x113CC, 0x113D0, 1}, {0x113D2, 0x113D2, 1}, {0x113E1, 0x113E2, 1}, {0x11F5A, 0x11F5A, 1},
+		{0x1611E, 0x1612F, 1}, {0x1E5EE, 0x1E5EF, 1},
+	},
+}
+
 // normalize replaces grapheme clusters of less than six bytes and, where they have no
 // replacement, single characters.
 func (m *charsmap) normalize(chars []aligned.Char) []aligned.Char {
@@ -72,7 +84,16 @@ func (m *charsmap) normalize(chars []aligned.Char) []aligned.Char {
 	rest, state := aligned.String(chars), -1
 	for len(rest) > 0 {
 		var cluster string
+		text := rest
 		cluster, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		last, _ := utf8.DecodeLastRuneInString(cluster)
+		for !unicode.In(last, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) { // nothing continues these
+			r, n := utf8.DecodeRuneInString(rest)
+			if !unicode.Is(lateExtend, r) {
+				break
+			}
+			cluster, rest, state = text[:len(cluster)+n], rest[n:], -1
+		}
 		if len(cluster) < 6 {
 			if made, ok := m.lookup(cluster); ok {
 				out = substitute(out, cluster, made)
