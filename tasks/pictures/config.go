@@ -47,7 +47,7 @@ var classes = []string{"CLIPImageProcessor", "CLIPImageProcessorFast", "CLIPFeat
 // of CLIPImageProcessor; a size may be a number, as in older files. Pictures are always RGB,
 // whatever do_convert_rgb says.
 //
-// Errors: *ConfigError; *UnsupportedError for the processor of another kind of model, for
+// Errors: *Error, with Unsupported for the processor of another kind of model, for
 // filters other than bilinear (2) and bicubic (3), and for settings that make pictures of
 // different sizes.
 func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
@@ -57,7 +57,7 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the file ends too early")
 		}
-		return nil, &ConfigError{Err: err}
+		return nil, badSetting("%w", err)
 	}
 	s := defaults()
 	f.class("image_processor_type")
@@ -75,7 +75,7 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 	f.number("resample", "2 (bilinear) or 3 (bicubic)", func(v float64) bool {
 		s.Resample = int(v)
 		if _, known := kernels[s.Resample]; !known && v == math.Trunc(v) && v >= 0 && v <= 5 {
-			f.fail(&UnsupportedError{Field: "resample", Value: fmt.Sprint(v), Want: "2 (bilinear) or 3 (bicubic)"})
+			f.fail(unsupportedSetting("resample", fmt.Sprint(v), "2 (bilinear) or 3 (bicubic)"))
 		} else if !known || v != math.Trunc(v) {
 			return false
 		}
@@ -91,13 +91,13 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 		return nil, f.err
 	}
 	if !s.Crop && (!s.Resize || s.Edge > 0) {
-		return nil, &UnsupportedError{Field: "do_center_crop", Value: "false", Want: "a centre crop, or a size of height and width"}
+		return nil, unsupportedSetting("do_center_crop", "false", "a centre crop, or a size of height and width")
 	}
 	p := newPreprocessor(s)
 	for _, values := range p.value {
 		for _, v := range values {
 			if v-v != 0 {
-				return nil, &ConfigError{Err: errors.New("rescale_factor, image_mean and image_std make pixels that are not finite")}
+				return nil, badSetting("rescale_factor, image_mean and image_std make pixels that are not finite")
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func (f *fields) bad(name string, value json.RawMessage, want string) {
 	if len(text) > 60 {
 		text = text[:60] + "..."
 	}
-	f.fail(&ConfigError{Field: name, Value: strings.Join(strings.Fields(text), " "), Want: want})
+	f.fail(badSetting("%s is %s: want %s", name, strings.Join(strings.Fields(text), " "), want))
 }
 
 // get is a field of the file. null means that it is absent.
@@ -145,7 +145,7 @@ func (f *fields) class(name string) {
 			return
 		}
 	}
-	f.fail(&UnsupportedError{Field: name, Value: class, Want: strings.Join(classes, " or ")})
+	f.fail(unsupportedSetting(name, class, strings.Join(classes, " or ")))
 }
 
 func (f *fields) flag(name string, to *bool) {

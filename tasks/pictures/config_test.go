@@ -69,9 +69,9 @@ func TestReadBad(t *testing.T) {
 		`{"image_std": 1e-300}`:                 "",
 	} {
 		_, err := read(text)
-		e, ok := errors.AsType[*ConfigError](err)
-		if !ok || e.Field != field || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %T %v, want a ConfigError about %q", text, err, err, field)
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Problem != BadSetting || !strings.Contains(e.Detail, field) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %T %v, want a bad setting %q", text, err, err, field)
 		}
 	}
 }
@@ -86,8 +86,8 @@ func TestReadUnsupported(t *testing.T) {
 		`{"do_center_crop": false, "do_resize": false, "size": {"height": 3, "width": 3}}`: "do_center_crop",
 	} {
 		_, err := read(text)
-		if e, ok := errors.AsType[*UnsupportedError](err); !ok || e.Field != field {
-			t.Errorf("%s: %T %v, want an UnsupportedError about %q", text, err, err, field)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Problem != Unsupported || !strings.HasPrefix(e.Detail, field) {
+			t.Errorf("%s: %T %v, want %q to be unsupported", text, err, err, field)
 		}
 	}
 }

@@ -121,3 +121,15 @@ func onCanvas(m image.Image, width, height int) *Picture {
 	p.rows(m)
 	return p
 }
+
+// onWhite lays the picture on a white canvas.
+func (p *Picture) onWhite(width, height int, at image.Point) *Picture {
+	canvas := newPicture(width, height)
+	for i := range canvas.Pix {
+		canvas.Pix[i] = 255
+	}
+	for row := range p.Height {
+		copy(canvas.Pix[3*((at.Y+row)*width+at.X):], p.Pix[3*row*p.Width:3*(row+1)*p.Width])
+	}
+	return canvas
+}

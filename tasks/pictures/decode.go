@@ -14,6 +14,9 @@ import (
 	"os"
 
 	webps "golang.org/x/image/webp"
+
+	jpegdec "github.com/gradhop/gradhop/tasks/pictures/internal/jpeg"
+	webpdec "github.com/gradhop/gradhop/tasks/pictures/internal/webp"
 )
 
 // Picture is an upright, opaque picture.
@@ -54,34 +57,33 @@ type Sum [sha256.Size]byte
 
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
-// Read returns the content of a picture file and its Sum. Errors: *ReadError, *TooLargeError.
+// Read returns the content of a picture file and its Sum. Errors: *Error.
 func Read(path string, limits Limits) ([]byte, Sum, error) {
 	limits = limits.fill()
 	// Opening a pipe would wait for whoever writes to it.
 	if st, err := os.Stat(path); err == nil && !st.IsDir() && !st.Mode().IsRegular() {
-		return nil, Sum{}, &ReadError{File: path, Err: errors.New("not a regular file")}
+		return nil, Sum{}, unreadable(path, errors.New("not a regular file"))
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, Sum{}, &ReadError{File: path, Err: reason(err)}
+		return nil, Sum{}, unreadable(path, err)
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return nil, Sum{}, &ReadError{File: path, Err: reason(err)}
+		return nil, Sum{}, unreadable(path, err)
 	}
 	if !st.IsDir() && st.Size() > limits.Bytes {
-		return nil, Sum{}, &TooLargeError{File: path, Bytes: st.Size(), Limit: limits.Bytes}
+		return nil, Sum{}, &Error{File: path, Problem: TooLarge, Detail: fmt.Sprintf("%d bytes, the limit is %d", st.Size(), limits.Bytes)}
 	}
 	data := bytes.NewBuffer(make([]byte, 0, min(st.Size(), limits.Bytes)+bytes.MinRead))
 	if _, err := io.Copy(data, io.LimitReader(f, limits.Bytes)); err != nil {
-		return nil, Sum{}, &ReadError{File: path, Err: reason(err)}
+		return nil, Sum{}, unreadable(path, err)
 	}
 	return data.Bytes(), sha256.Sum256(data.Bytes()), nil
 }
 
-// Decode reads a picture file. Errors are [FileError]s: *ReadError, *NotImageError,
-// *FormatError, *TruncatedError, *DamagedError, *TooLargeError.
+// Decode reads a picture file. Errors: *Error.
 func Decode(path string, limits Limits) (*Picture, error) {
 	data, _, err := Read(path, limits)
 	if err != nil {
@@ -102,9 +104,13 @@ func decodeBytes(name string, data []byte, limits Limits, enter func(pixels int6
 	dec, ok := decoders[format]
 	switch {
 	case format == "":
-		return nil, &NotImageError{File: name, Bytes: len(data)}
+		detail := "not a picture"
+		if len(data) == 0 {
+			detail = "the file is empty"
+		}
+		return nil, &Error{File: name, Problem: NotPicture, Detail: detail}
 	case !ok:
-		return nil, &FormatError{File: name, Format: format}
+		return nil, unsupportedFormat(name, format, nil)
 	}
 	var outside error
 	p, err := dec.decode(data, limits.fill().Pixels, func(pixels int64) error {
@@ -117,17 +123,17 @@ func decodeBytes(name string, data []byte, limits Limits, enter func(pixels int6
 	if err == nil {
 		return p.turn(orientation(format, data)), nil
 	}
-	if e, ok := errors.AsType[*TooLargeError](err); ok {
+	if e, ok := errors.AsType[*Error](err); ok {
 		e.File = name
 		return nil, e
 	}
 	if dec.lacks(err) {
-		return nil, &FormatError{File: name, Format: format, Err: err}
+		return nil, unsupportedFormat(name, format, err)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || !complete(format, data) {
-		return nil, &TruncatedError{File: name, Format: format, Err: err}
+		return nil, &Error{File: name, Problem: Truncated, Detail: fmt.Sprintf("the %s file is cut off", format), Err: err}
 	}
-	return nil, &DamagedError{File: name, Format: format, Err: err}
+	return nil, &Error{File: name, Problem: Damaged, Detail: fmt.Sprintf("the %s file is damaged: %v", format, err), Err: err}
 }
 
 // decoder reads one format.
@@ -148,17 +154,17 @@ var decoders = map[string]decoder{
 	},
 	jpeg: {
 		config: jpegs.DecodeConfig,
-		image: func(data []byte, _ image.Config) (*Picture, error) {
-			if countScans(data) > mostScans {
-				return nil, errScans
+		image: func(data []byte, c image.Config) (*Picture, error) {
+			if err := checkScans(jpegdec.Scans(data), c); err != nil {
+				return nil, err
 			}
-			m, err := decodeJPEG(data)
+			m, err := jpegdec.Decode(data)
 			if err != nil {
 				m, err = jpegs.Decode(bytes.NewReader(data))
 			}
-			return convert(m, err, jpegChroma)
+			return convert(m, err, jpegdec.Chroma)
 		},
-		lacks: func(err error) bool { return err == errScans || is[jpegs.UnsupportedError](err) },
+		lacks: is[jpegs.UnsupportedError],
 	},
 	gif: {
 		config: gifs.DecodeConfig,
@@ -173,9 +179,28 @@ var decoders = map[string]decoder{
 	},
 	webp: {
 		config: webps.DecodeConfig,
-		image:  decodeWebP,
-		lacks:  func(error) bool { return false },
+		image: func(data []byte, c image.Config) (*Picture, error) {
+			m, at, err := webpdec.Decode(data, c)
+			p, err := convert(m, err, webpdec.Chroma)
+			if err != nil || p.Width == c.Width && p.Height == c.Height {
+				return p, err
+			}
+			return p.onWhite(c.Width, c.Height, at), nil
+		},
+		lacks: func(error) bool { return false },
 	},
+}
+
+// mostScanned bounds scans times pixels of a JPEG file: each scan goes through all blocks,
+// although it may be a few bytes long. Encoders make about ten scans.
+const mostScanned = 1 << 30
+
+// checkScans refuses a file that would take long to decode.
+func checkScans(scans int, c image.Config) error {
+	if int64(scans) <= mostScanned/(int64(c.Width)*int64(c.Height)) && scans <= 256 {
+		return nil
+	}
+	return jpegs.UnsupportedError(fmt.Sprintf("%d scans of %d x %d pixels", scans, c.Width, c.Height))
 }
 
 func is[E error](err error) bool {
@@ -199,7 +224,7 @@ func (d decoder) decode(data []byte, limit int64, enter func(pixels int64) error
 		return nil, errors.New("the picture has no pixels")
 	}
 	if int64(c.Width) > limit/int64(c.Height) {
-		return nil, &TooLargeError{Width: c.Width, Height: c.Height, Limit: limit}
+		return nil, &Error{Problem: TooLarge, Detail: fmt.Sprintf("%d x %d pixels, the limit is %d pixels", c.Width, c.Height, limit)}
 	}
 	if err := enter(int64(c.Width) * int64(c.Height)); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"image"
 	jpegs "image/jpeg"
@@ -14,6 +15,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	jpegdec "github.com/gradhop/gradhop/tasks/pictures/internal/jpeg"
 
 	webps "golang.org/x/image/webp"
 )
@@ -28,25 +32,25 @@ func fixture(t testing.TB, name string) []byte {
 	return data
 }
 
-// fails wants an error of type E that names the file, in one line.
-func fails[E FileError](t *testing.T, data []byte) E {
+// fails wants an error about a problem that names the file, in one line.
+func fails(t *testing.T, want Problem, data []byte) *Error {
 	t.Helper()
 	p, err := DecodeBytes("dir/a file", data, Limits{})
-	e, ok := errors.AsType[E](err)
-	if !ok {
-		t.Fatalf("error %T %v, want %T", err, err, e)
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Problem != want {
+		t.Fatalf("error %T %v, want problem %d", err, err, want)
 	}
-	if p != nil || e.Path() != "dir/a file" || !strings.Contains(err.Error(), "dir/a file") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("picture %v, path %q, error %q", p, e.Path(), err)
+	if p != nil || e.File != "dir/a file" || !strings.Contains(err.Error(), "dir/a file") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("picture %v, path %q, error %q", p, e.File, err)
 	}
 	return e
 }
 
 func TestNotImage(t *testing.T) {
 	for _, text := range []string{"", "B", "hello", "BMW builds cars and motorcycles", "\x00\x00\x00\x20ftypmp42....", strings.Repeat("\x00", 100)} {
-		fails[*NotImageError](t, []byte(text))
+		fails(t, NotPicture, []byte(text))
 	}
-	if e := fails[*NotImageError](t, nil); !strings.Contains(e.Error(), "empty") {
+	if e := fails(t, NotPicture, nil); !strings.Contains(e.Error(), "empty") {
 		t.Errorf("%v does not say that the file is empty", e)
 	}
 }
@@ -63,8 +67,8 @@ func TestFormatUnsupported(t *testing.T) {
 		"<?xml version=\"1.0\"?>\n<svg/>":                                    "SVG",
 		"8BPS\x00\x01":                                                       "Photoshop",
 	} {
-		if e := fails[*FormatError](t, []byte(text)); e.Format != want {
-			t.Errorf("%q is %s, want %s", text, e.Format, want)
+		if e := fails(t, Unsupported, []byte(text)); !strings.HasPrefix(e.Detail, want+" cannot") {
+			t.Errorf("%q: %s, want %s", text, e.Detail, want)
 		}
 	}
 }
@@ -79,7 +83,7 @@ func TestTruncated(t *testing.T) {
 			if name == "frames.webp" { // within the first of two frames
 				n = len(data) / 3
 			}
-			if e := fails[*TruncatedError](t, data[:n]); e.Unwrap() == nil {
+			if e := fails(t, Truncated, data[:n]); e.Unwrap() == nil {
 				t.Error("no cause")
 			}
 		})
@@ -89,16 +93,16 @@ func TestTruncated(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	broken := bytes.Clone(fixture(t, "rgb.png"))
 	broken[bytes.Index(broken, []byte("IDAT"))+20] ^= 0x55
-	fails[*DamagedError](t, broken)
+	fails(t, Damaged, broken)
 
 	// A scan that ends too early.
 	for _, name := range []string{"420.jpg", "progressive.jpg"} {
 		data := fixture(t, name)
-		fails[*DamagedError](t, append(bytes.Clone(data[:len(data)-100]), 0xff, 0xd9))
+		fails(t, Damaged, append(bytes.Clone(data[:len(data)-100]), 0xff, 0xd9))
 	}
 
 	// Four colours in two bits a pixel, of which the palette has none.
-	fails[*DamagedError](t, bytes.Replace(fixture(t, "palette.png"), []byte("PLTE"), []byte("PLTX"), 1))
+	fails(t, Damaged, bytes.Replace(fixture(t, "palette.png"), []byte("PLTE"), []byte("PLTX"), 1))
 }
 
 // Each scan of a file goes through the whole picture; a few dozen are decoded, in a file of
@@ -123,18 +127,34 @@ func TestManyScans(t *testing.T) {
 		if p, err := DecodeBytes(name, again(40), Limits{}); err != nil || p.Width == 0 {
 			t.Errorf("%s with 40 scans more: %v", name, err)
 		}
-		e := fails[*FormatError](t, again(mostScans))
+		e := fails(t, Unsupported, again(256))
 		if !strings.Contains(e.Error(), "scans") {
 			t.Errorf("%s: %v", name, e)
 		}
 		// Scans of a thumbnail, or behind the end, are none of the picture's.
-		if n := countScans(append(again(3), again(9)...)); n != countScans(data)+3 {
-			t.Errorf("%s: %d scans, want 3 more than %d", name, n, countScans(data))
+		if n := jpegdec.Scans(append(again(3), again(9)...)); n != jpegdec.Scans(data)+3 {
+			t.Errorf("%s: %d scans, want 3 more than %d", name, n, jpegdec.Scans(data))
 		}
 		thumb := slices.Concat([]byte{0xff, 0xd8, 0xff, 0xe1, 0, 10}, []byte{0xff, 0xda, 0, 2, 0xff, 0xda, 0, 2}, data[2:])
-		if n := countScans(thumb); n != countScans(data) {
-			t.Errorf("%s: %d scans with a thumbnail, want %d", name, n, countScans(data))
+		if n := jpegdec.Scans(thumb); n != jpegdec.Scans(data) {
+			t.Errorf("%s: %d scans with a thumbnail, want %d", name, n, jpegdec.Scans(data))
 		}
+	}
+}
+
+// TestManyScannedPixels: scans of a large picture are refused by their number times its
+// pixels, before any of them is decoded. 150 kB would otherwise take 15 s and 600 MB.
+func TestManyScannedPixels(t *testing.T) {
+	data := bytes.Clone(fixture(t, "progressive.jpg"))
+	frame := bytes.Index(data, []byte{0xff, 0xc2})
+	binary.BigEndian.PutUint16(data[frame+5:], 8000)
+	binary.BigEndian.PutUint16(data[frame+7:], 8000)
+	from := bytes.Index(data, []byte{0xff, 0xda})
+	scan := data[from : bytes.Index(data[from+2:], []byte{0xff, 0xc4})+from+2]
+	began := time.Now()
+	e := fails(t, Unsupported, slices.Concat(data[:from], bytes.Repeat(scan, 20), data[from:]))
+	if !strings.Contains(e.Detail, "scans of 8000 x 8000 pixels") || time.Since(began) > time.Second {
+		t.Errorf("after %v: %v", time.Since(began), e)
 	}
 }
 
@@ -166,15 +186,15 @@ func gigantic(t testing.TB) map[string][]byte {
 func TestTooLarge(t *testing.T) {
 	for format, data := range gigantic(t) {
 		t.Run(format, func(t *testing.T) {
-			e := fails[*TooLargeError](t, data)
-			if side := map[bool]int{true: 16384, false: 60000}[format == webp]; e.Width != side || e.Height != side || e.Limit != 64<<20 {
+			e := fails(t, TooLarge, data)
+			if side := map[bool]int{true: 16384, false: 60000}[format == webp]; e.Detail != fmt.Sprintf("%d x %d pixels, the limit is %d pixels", side, side, 64<<20) {
 				t.Errorf("%+v", e)
 			}
 		})
 	}
 	for _, side := range [][2]uint32{{1 << 30, 1 << 30}, {math.MaxInt32, math.MaxInt32}, {1 << 31, 1 << 31}, {math.MaxUint32, 1}, {1, math.MaxUint32}} {
 		data := sized(t, side[0], side[1])
-		if e := fails[*TooLargeError](t, data); int64(e.Width) != int64(side[0]) || int64(e.Height) != int64(side[1]) || e.Limit != 64<<20 {
+		if e := fails(t, TooLarge, data); e.Detail != fmt.Sprintf("%d x %d pixels, the limit is %d pixels", side[0], side[1], 64<<20) {
 			t.Errorf("%d x %d: %+v", side[0], side[1], e)
 		}
 		if err := fits("dir/a file", data, Limits{}); err == nil || !strings.Contains(err.Error(), "the limit is 67108864 pixels") {
@@ -185,7 +205,7 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("%d x %d without a limit: %d x %d", side[0], side[1], p.Width, p.Height)
 		}
 	}
-	fails[*DamagedError](t, sized(t, 0, math.MaxUint32))
+	fails(t, Damaged, sized(t, 0, math.MaxUint32))
 	if _, err := DecodeBytes("x", fixture(t, "rgb.png"), Limits{Pixels: 11*17 - 1}); err == nil {
 		t.Error("a limit of one pixel less is not kept")
 	}
@@ -202,14 +222,14 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := Decode(dir, Limits{}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a folder: %v", err)
-	} else if _, ok := errors.AsType[*ReadError](err); !ok {
+	} else if e, ok := errors.AsType[*Error](err); !ok || e.Problem != Unreadable {
 		t.Errorf("a folder: %T", err)
 	}
 	if err := os.WriteFile(path, make([]byte, 101), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err := Read(path, Limits{Bytes: 100})
-	if e, ok := errors.AsType[*TooLargeError](err); !ok || e.Bytes != 101 || e.Limit != 100 {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Problem != TooLarge || e.Detail != "101 bytes, the limit is 100" {
 		t.Errorf("large: %v", err)
 	}
 	data, sum, err := Read(path, Limits{Bytes: 101})
@@ -263,7 +283,7 @@ func TestOpenCanvas(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever the bytes, a picture within the limit or a FileError.
+// FuzzDecode: whatever the bytes, a picture within the limit or an Error.
 func FuzzDecode(f *testing.F) {
 	files, err := List("testdata")
 	if err != nil {
@@ -288,10 +308,11 @@ func FuzzDecode(f *testing.F) {
 		const limit = 1 << 16
 		p, err := DecodeBytes("x", data, Limits{Pixels: limit})
 		if err != nil {
-			if _, ok := errors.AsType[FileError](err); !ok {
+			e, ok := errors.AsType[*Error](err)
+			if !ok {
 				t.Fatalf("%T %v", err, err)
 			}
-			if e, ok := errors.AsType[*DamagedError](err); ok && strings.Contains(e.Error(), "the decoder failed") {
+			if strings.Contains(e.Error(), "the decoder failed") {
 				t.Fatalf("a panic: %v", e)
 			}
 			return
@@ -313,7 +334,7 @@ func TestFrameOverTheEdge(t *testing.T) {
 	for _, field := range []int{at, at + 3} { // twice the number is the column, the row
 		over := bytes.Clone(data)
 		over[field] = 1
-		if e := fails[*DamagedError](t, over); !strings.Contains(e.Error(), "edge") {
+		if e := fails(t, Damaged, over); !strings.Contains(e.Error(), "edge") {
 			t.Errorf("byte %d: %v", field, e)
 		}
 	}

@@ -19,7 +19,7 @@
 //     factors of chroma other than 1, subsampled CMYK without a transform) go through
 //     image/jpeg, which rounds differently: a step or two in a small part of all values. It
 //     reads four components only where the first and the last have the same factors; others,
-//     which Pillow writes when told to subsample CMYK, are a [FormatError].
+//     which Pillow writes when told to subsample CMYK, are Unsupported.
 //   - Chroma of lossy WebP files is upsampled and converted as libwebp does, which is exact.
 //   - 16-bit samples become 8-bit by their high byte. (Pillow does the same with colour, but
 //     clips grey to 255, which turns most such pictures white; that is not followed.)

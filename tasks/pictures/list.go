@@ -14,11 +14,11 @@ import (
 // Links to files are followed, links to folders are not. A folder that cannot be opened is
 // itself in the list, so that reading it gives the error that belongs to it.
 //
-// Errors: *ReadError if path cannot be read, *EmptyError if there is no file below it.
+// Errors: *Error, with Unreadable or NoFiles.
 func List(path string) ([]string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, &ReadError{File: path, Err: reason(err)}
+		return nil, unreadable(path, err)
 	}
 	if !st.IsDir() {
 		return []string{path}, nil
@@ -26,7 +26,7 @@ func List(path string) ([]string, error) {
 	// WalkDir does not follow a link, not even the one that it starts from.
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, &ReadError{File: path, Err: reason(err)}
+		return nil, unreadable(path, err)
 	}
 	var files []string
 	err = filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
@@ -47,28 +47,27 @@ func List(path string) ([]string, error) {
 			if err != nil {
 				files = append(files, named)
 			}
-		case regular(at, d):
+		case !linkToFolder(at, d):
 			files = append(files, named)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, &ReadError{File: path, Err: reason(err)}
+		return nil, unreadable(path, err)
 	}
 	if len(files) == 0 {
-		return nil, &EmptyError{Dir: path}
+		return nil, &Error{File: path, Problem: NoFiles, Detail: "no files"}
 	}
 	return files, nil
 }
 
-// regular reports whether an entry is a file or a link to one. A link that leads nowhere
-// counts, since a file was meant.
-func regular(path string, d fs.DirEntry) bool {
+// linkToFolder reports whether an entry is a link to a folder.
+func linkToFolder(path string, d fs.DirEntry) bool {
 	if d.Type()&fs.ModeSymlink == 0 {
-		return d.Type().IsRegular()
+		return false
 	}
 	st, err := os.Stat(path)
-	return err != nil || st.Mode().IsRegular()
+	return err == nil && st.IsDir()
 }
 
 // reason is err without the path that the error around it names already.

@@ -63,11 +63,11 @@ func TestListNothing(t *testing.T) {
 	dir := tree(t, map[string][]byte{"a/.hidden": nil})
 	if _, err := List(dir); err == nil {
 		t.Error("no error for a folder without files")
-	} else if e, ok := errors.AsType[*EmptyError](err); !ok || e.Dir != dir {
+	} else if e, ok := errors.AsType[*Error](err); !ok || e.Problem != NoFiles || e.File != dir {
 		t.Errorf("%T %v", err, err)
 	}
 	_, err := List(filepath.Join(dir, "absent"))
-	if _, ok := errors.AsType[*ReadError](err); !ok || !errors.Is(err, fs.ErrNotExist) {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Problem != Unreadable || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%T %v", err, err)
 	}
 }

@@ -15,7 +15,7 @@ type Loaded struct {
 	// Pixels are [3, height, width] as [Preprocessor.Apply] writes them; nil if Err is
 	// set, or if the file was not wanted.
 	Pixels []float32
-	// Err is a [FileError] if this file cannot be used, or the error of a context that was
+	// Err is an *Error if this file cannot be used, or the error of a context that was
 	// done before it could be.
 	Err error
 }

@@ -51,7 +51,7 @@ func TestLoad(t *testing.T) {
 				t.Errorf("%s: %v", l.File, l.Err)
 			}
 			if l.Err != nil {
-				if e, ok := errors.AsType[FileError](l.Err); !ok || e.Path() != l.File || l.Pixels != nil {
+				if e, ok := errors.AsType[*Error](l.Err); !ok || e.File != l.File || l.Pixels != nil {
 					t.Errorf("%s: %v", l.File, l.Err)
 				}
 				continue
@@ -120,7 +120,7 @@ func TestStreamKnownLimit(t *testing.T) {
 			o := Options{Limits: Limits{Pixels: limit}, Known: func(Sum) bool { return known }}
 			for l := range Stream(t.Context(), paths, pre, o) {
 				text := ""
-				if _, ok := l.Err.(*TooLargeError); ok {
+				if e, ok := l.Err.(*Error); ok && e.Problem == TooLarge {
 					text = l.Err.Error()
 				}
 				errs[k] = append(errs[k], text)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	jpegdec "github.com/gradhop/gradhop/tasks/pictures/internal/jpeg"
+
 	"github.com/sbinet/npyio/npz"
 )
 
@@ -133,7 +135,7 @@ func TestPreprocessReference(t *testing.T) {
 func TestStandardDecoder(t *testing.T) {
 	for _, name := range []string{"420.jpg", "422.jpg", "444.jpg", "progressive.jpg", "grey.jpg", "cmyk.jpg"} {
 		m, err := jpegs.Decode(bytes.NewReader(fixture(t, name)))
-		p, err := convert(m, err, jpegChroma)
+		p, err := convert(m, err, jpegdec.Chroma)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,10 @@
 package pictures
 
-import "math"
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/tasks/pictures/internal/ycbcr"
+)
 
 // kernel is a resampling filter.
 type kernel struct {
@@ -117,7 +121,7 @@ func (p *Picture) rowsFirst(out *Picture, across, down []window) {
 		}
 	}
 	for i, s := range sums {
-		out.Pix[i] = clip(s >> precision)
+		out.Pix[i] = ycbcr.Clip(s >> precision)
 	}
 }
 
@@ -133,7 +137,7 @@ func (p *Picture) columnsFirst(out *Picture, across, down []window) {
 			add(sums, p.Pix[3*((w.first+j)*p.Width+begin):][:len(sums)], t)
 		}
 		for i, s := range sums {
-			line[3*begin+i] = clip(s >> precision)
+			line[3*begin+i] = ycbcr.Clip(s >> precision)
 		}
 		row(out.Pix[3*y*out.Width:][:3*out.Width], line, across)
 	}
@@ -150,9 +154,9 @@ func row(dst, src []byte, across []window) {
 			b += t * int32(at[2])
 			at = at[3:]
 		}
-		dst[3*i] = clip(r >> precision)
-		dst[3*i+1] = clip(g >> precision)
-		dst[3*i+2] = clip(b >> precision)
+		dst[3*i] = ycbcr.Clip(r >> precision)
+		dst[3*i+1] = ycbcr.Clip(g >> precision)
+		dst[3*i+2] = ycbcr.Clip(b >> precision)
 	}
 }
 

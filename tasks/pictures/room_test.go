@@ -108,7 +108,7 @@ func TestDecoder(t *testing.T) {
 	}
 	for limits, path := range map[Limits]string{{Pixels: 11*17 - 1}: path, {Bytes: 10}: path, {}: filepath.Join("testdata", "none.png")} {
 		err := NewDecoder(limits).Decode(t.Context(), path, func(*Picture) { t.Errorf("%+v: %s was decoded", limits, path) })
-		if _, ok := errors.AsType[FileError](err); !ok {
+		if _, ok := errors.AsType[*Error](err); !ok {
 			t.Errorf("%+v: %s: %v", limits, path, err)
 		}
 	}

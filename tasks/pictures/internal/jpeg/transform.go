@@ -1,6 +1,10 @@
-package pictures
+package jpeg
 
-import "image"
+import (
+	"image"
+
+	"github.com/gradhop/gradhop/tasks/pictures/internal/ycbcr"
+)
 
 // ratios are the chroma subsamplings by luma's sampling factors.
 var ratios = map[[2]int]image.YCbCrSubsampleRatio{
@@ -21,12 +25,12 @@ var zigzag = [64]int{
 }
 
 // image transforms all blocks.
-func (f *jpegFile) image() (image.Image, error) {
+func (f *file) image() (image.Image, error) {
 	across, down := f.mcus()
 	size := image.Rect(0, 0, 8*f.wide*across, 8*f.high*down)
 	for _, p := range f.parts {
 		if f.quant[p.quant] == nil {
-			return nil, errForeign
+			return nil, errUnusual
 		}
 	}
 	kept := image.Rect(0, 0, f.width, f.height)
@@ -48,16 +52,16 @@ func (f *jpegFile) image() (image.Image, error) {
 		return f.inked(m)
 	}
 	if f.adobe && f.transform != 1 {
-		return nil, errForeign
+		return nil, errUnusual
 	}
 	return m, nil
 }
 
 // inked adds the fourth plane to three. Files with four components hold inks inverted: 255
 // is none. In YCCK the first three stand for the RGB that these three inks leave.
-func (f *jpegFile) inked(m *image.YCbCr) (image.Image, error) {
+func (f *file) inked(m *image.YCbCr) (image.Image, error) {
 	if f.adobe && f.transform == 1 || f.transform == 0 && m.SubsampleRatio != image.YCbCrSubsampleRatio444 {
-		return nil, errForeign
+		return nil, errUnusual
 	}
 	black := f.parts[3]
 	plane := make([]byte, 64*len(black.coef))
@@ -65,7 +69,7 @@ func (f *jpegFile) inked(m *image.YCbCr) (image.Image, error) {
 	cmyk := image.NewCMYK(image.Rect(0, 0, f.width, f.height))
 	rgb := make([]byte, 3*f.width*f.height)
 	if f.transform == 2 {
-		jpegChroma(rgb, m)
+		Chroma(rgb, m)
 	}
 	for i := range f.width * f.height {
 		x, y := i%f.width, i/f.width
@@ -80,7 +84,7 @@ func (f *jpegFile) inked(m *image.YCbCr) (image.Image, error) {
 }
 
 // transform writes the samples of a component.
-func (p *jpegPart) transform(plane []byte, stride int, quant *[64]int32) {
+func (p *component) transform(plane []byte, stride int, quant *[64]int32) {
 	var block [64]int32
 	for i := range p.coef {
 		for k, v := range p.coef[i] {
@@ -90,7 +94,7 @@ func (p *jpegPart) transform(plane []byte, stride int, quant *[64]int32) {
 		at := plane[8*(i/p.stride)*stride+8*(i%p.stride):]
 		for y := range 8 {
 			for x, v := range block[8*y : 8*y+8] {
-				at[y*stride+x] = clip(v + 128)
+				at[y*stride+x] = ycbcr.Clip(v + 128)
 			}
 		}
 	}

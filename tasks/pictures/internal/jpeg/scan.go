@@ -1,21 +1,20 @@
-package pictures
+package jpeg
 
 import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"image"
 )
 
-// errForeign says that a JPEG file is damaged or of a kind that this decoder leaves to
+// errUnusual says that a JPEG file is damaged or of a kind that this decoder leaves to
 // image/jpeg.
-var errForeign = errors.New("not a JPEG file of the usual kind")
+var errUnusual = errors.New("not a JPEG file of the usual kind")
 
-// jpegFile decodes the coefficients of a JPEG file (ITU-T T.81), baseline or progressive, of
+// file decodes the coefficients of a JPEG file (ITU-T T.81), baseline or progressive, of
 // grey, YCbCr, CMYK or YCCK. It exists since image/jpeg rounds the inverse cosine
 // transform in its own way; whatever is unusual or wrong is left to image/jpeg.
-type jpegFile struct {
+type file struct {
 	width, height int
 	wide, high    int // the sampling factors of luma; those of chroma are 1
 	progressive   bool
@@ -23,12 +22,12 @@ type jpegFile struct {
 	transform     byte          // 0 RGB or CMYK, 1 YCbCr, 2 YCCK
 	quant         [4]*[64]int32 // in zigzag order
 	tables        [2][4]*huffman
-	parts         []*jpegPart
+	parts         []*component
 	restart       int // MCUs between restart markers
 }
 
-// jpegPart is a colour component.
-type jpegPart struct {
+// component is a colour component.
+type component struct {
 	id         byte
 	h, v       int // sampling factors
 	quant      int
@@ -38,26 +37,19 @@ type jpegPart struct {
 	dc         int32
 }
 
-// decodeJPEG returns the content of a JPEG file, *image.Gray, *image.YCbCr or *image.CMYK, as
-// libjpeg's accurate integer transform makes it. The error is errForeign.
-func decodeJPEG(data []byte) (image.Image, error) {
-	f := &jpegFile{}
+// Decode returns the content of a JPEG file, *image.Gray, *image.YCbCr or *image.CMYK, as
+// libjpeg's accurate integer transform makes it. The error is errUnusual.
+func Decode(data []byte) (image.Image, error) {
+	f := &file{}
 	if err := f.markers(data[2:]); err != nil {
 		return nil, err
 	}
 	return f.image()
 }
 
-// mostScans bounds the scans of a file, each of which goes through all blocks, although it
-// may be a few bytes long. Encoders make about ten.
-const mostScans = 256
-
-// errScans says that a JPEG file has more.
-var errScans = fmt.Errorf("it has more than %d scans", mostScans)
-
-// countScans counts the scans of a JPEG file up to its end, whatever else is in it. What a
+// Scans counts the scans of a JPEG file up to its end, whatever else is in it. What a
 // decoder takes for a marker is one here.
-func countScans(data []byte) (n int) {
+func Scans(data []byte) (n int) {
 	for {
 		at := bytes.IndexByte(data, 0xff)
 		if at < 0 || at+4 > len(data) {
@@ -77,10 +69,10 @@ func countScans(data []byte) (n int) {
 }
 
 // markers reads segment after segment.
-func (f *jpegFile) markers(data []byte) error {
+func (f *file) markers(data []byte) error {
 	for scans := 0; ; {
 		if len(data) < 2 || data[0] != 0xff {
-			return errForeign
+			return errUnusual
 		}
 		marker := data[1]
 		switch {
@@ -89,15 +81,15 @@ func (f *jpegFile) markers(data []byte) error {
 			continue
 		case marker == 0xd9: // end of image
 			if scans == 0 {
-				return errForeign
+				return errUnusual
 			}
 			return nil
 		case len(data) < 4:
-			return errForeign
+			return errUnusual
 		}
 		size := int(binary.BigEndian.Uint16(data[2:]))
 		if size < 2 || len(data) < 2+size {
-			return errForeign
+			return errUnusual
 		}
 		segment := data[4 : 2+size]
 		data = data[2+size:]
@@ -112,7 +104,7 @@ func (f *jpegFile) markers(data []byte) error {
 			err = f.quantTables(segment)
 		case 0xdd:
 			if len(segment) != 2 {
-				return errForeign
+				return errUnusual
 			}
 			f.restart = int(binary.BigEndian.Uint16(segment))
 		case 0xda:
@@ -126,7 +118,7 @@ func (f *jpegFile) markers(data []byte) error {
 			}
 		default:
 			if marker < 0xe0 || marker > 0xef && marker != 0xfe {
-				return errForeign
+				return errUnusual
 			}
 		}
 		if err != nil {
@@ -135,11 +127,11 @@ func (f *jpegFile) markers(data []byte) error {
 	}
 }
 
-func (f *jpegFile) quantTables(s []byte) error {
+func (f *file) quantTables(s []byte) error {
 	for len(s) > 0 {
 		wide, to := int(s[0]>>4), s[0]&15
 		if wide > 1 || to > 3 || len(s) < 1+64*(1+wide) {
-			return errForeign
+			return errUnusual
 		}
 		table := new([64]int32)
 		for i := range table {
@@ -156,34 +148,34 @@ func (f *jpegFile) quantTables(s []byte) error {
 }
 
 // frame reads the frame header and makes room for the coefficients.
-func (f *jpegFile) frame(s []byte) error {
+func (f *file) frame(s []byte) error {
 	if f.parts != nil || len(s) < 6 || s[0] != 8 {
-		return errForeign
+		return errUnusual
 	}
 	f.height, f.width = int(binary.BigEndian.Uint16(s[1:])), int(binary.BigEndian.Uint16(s[3:]))
 	n := int(s[5])
 	if f.width == 0 || f.height == 0 || n != 1 && n != 3 && n != 4 || len(s) != 6+3*n {
-		return errForeign
+		return errUnusual
 	}
 	for i := range n {
 		p := s[6+3*i:]
-		f.parts = append(f.parts, &jpegPart{id: p[0], h: int(p[1] >> 4), v: int(p[1] & 15), quant: int(p[2])})
+		f.parts = append(f.parts, &component{id: p[0], h: int(p[1] >> 4), v: int(p[1] & 15), quant: int(p[2])})
 		if p[2] > 3 {
-			return errForeign
+			return errUnusual
 		}
 	}
 	luma := f.parts[0]
 	if n == 1 {
 		luma.h, luma.v = 1, 1
 	} else if c, d := f.parts[1], f.parts[2]; c.h != 1 || c.v != 1 || d.h != 1 || d.v != 1 {
-		return errForeign
+		return errUnusual
 	}
 	if n == 4 && (f.parts[3].h != luma.h || f.parts[3].v != luma.v) || n == 3 && luma.id == 'R' {
-		return errForeign
+		return errUnusual
 	}
 	f.wide, f.high = luma.h, luma.v
 	if _, ok := ratios[[2]int{f.wide, f.high}]; !ok {
-		return errForeign
+		return errUnusual
 	}
 	for _, p := range f.parts {
 		across, down := f.mcus()
@@ -196,24 +188,24 @@ func (f *jpegFile) frame(s []byte) error {
 }
 
 // mcus are the numbers of MCUs in a row and in a column.
-func (f *jpegFile) mcus() (across, down int) {
+func (f *file) mcus() (across, down int) {
 	return divUp(f.width, 8*f.wide), divUp(f.height, 8*f.high)
 }
 
 func divUp(a, b int) int { return (a + b - 1) / b }
 
 // scan reads a scan header and the scan behind it, and returns what follows.
-func (f *jpegFile) scan(s, data []byte) ([]byte, error) {
+func (f *file) scan(s, data []byte) ([]byte, error) {
 	if f.parts == nil || len(s) < 1 || int(s[0]) < 1 || int(s[0]) > len(f.parts) || len(s) != 4+2*int(s[0]) {
-		return nil, errForeign
+		return nil, errUnusual
 	}
 	c := &scan{bits: bitReader{data: data}, progressive: f.progressive}
-	var parts []*jpegPart
+	var parts []*component
 	var tables [][2]*huffman
 	for i := range int(s[0]) {
 		id, which := s[1+2*i], s[2+2*i]
 		if which>>4 > 3 || which&15 > 3 {
-			return nil, errForeign
+			return nil, errUnusual
 		}
 		for _, p := range f.parts {
 			if p.id == id {
@@ -222,7 +214,7 @@ func (f *jpegFile) scan(s, data []byte) ([]byte, error) {
 			}
 		}
 		if len(parts) != i+1 {
-			return nil, errForeign
+			return nil, errUnusual
 		}
 	}
 	tail := s[len(s)-3:]
@@ -231,11 +223,11 @@ func (f *jpegFile) scan(s, data []byte) ([]byte, error) {
 		c.from, c.to, c.high, c.low = 0, 63, 0, 0
 	}
 	if c.from > c.to || c.to > 63 || c.low > 13 || f.progressive && (c.from == 0) != (c.to == 0) || c.from > 0 && len(parts) > 1 {
-		return nil, errForeign
+		return nil, errUnusual
 	}
 	for i := range tables {
 		if tables[i][0] == nil && c.from == 0 && c.high == 0 || tables[i][1] == nil && c.to > 0 {
-			return nil, errForeign
+			return nil, errUnusual
 		}
 	}
 	across, down := f.mcus()
@@ -245,7 +237,7 @@ func (f *jpegFile) scan(s, data []byte) ([]byte, error) {
 	for mcu := range across * down {
 		if f.restart > 0 && mcu > 0 && mcu%f.restart == 0 {
 			if !c.bits.restart(mcu/f.restart - 1) {
-				return nil, errForeign
+				return nil, errUnusual
 			}
 			c.run = 0
 		}
@@ -263,7 +255,7 @@ func (f *jpegFile) scan(s, data []byte) ([]byte, error) {
 			for j := range h * v {
 				block := &p.coef[(y*v+j/h)*p.stride+x*h+j%h]
 				if !c.block(p, block, tables[i]) {
-					return nil, errForeign
+					return nil, errUnusual
 				}
 			}
 		}

@@ -1,4 +1,6 @@
-package pictures
+// Package webp converts lossy WebP pictures as libwebp does, bit for bit, and reads the first
+// frame of animations.
+package webp
 
 import (
 	"bytes"
@@ -7,11 +9,13 @@ import (
 	"image"
 	"io"
 
+	"github.com/gradhop/gradhop/tasks/pictures/internal/ycbcr"
 	webps "golang.org/x/image/webp"
 )
 
-// decodeWebP reads a WebP file, of an animation the first frame.
-func decodeWebP(data []byte, c image.Config) (*Picture, error) {
+// Decode reads a WebP file: a picture, and where it lies on the canvas of c. Of an
+// animation it is the first frame.
+func Decode(data []byte, c image.Config) (image.Image, image.Point, error) {
 	chunks := riff(data[12:])
 	if i := find(chunks, "ANMF"); i >= 0 {
 		return decodeFrame(chunks[i].data, c)
@@ -20,20 +24,20 @@ func decodeWebP(data []byte, c image.Config) (*Picture, error) {
 	if i := find(chunks, "VP8L"); i >= 0 {
 		hideAlpha(m, chunks[i].data)
 	}
-	return convert(m, err, webpChroma)
+	return m, image.Point{}, err
 }
 
 // decodeFrame reads a frame of an animation: its place on the canvas and a WebP file
 // without a header ("ANMF" in the WebP container specification).
-func decodeFrame(data []byte, c image.Config) (*Picture, error) {
+func decodeFrame(data []byte, c image.Config) (m image.Image, at image.Point, err error) {
 	const header = 16
 	if len(data) < header {
-		return nil, io.ErrUnexpectedEOF
+		return nil, at, io.ErrUnexpectedEOF
 	}
 	three := func(at int) int { return int(data[at]) | int(data[at+1])<<8 | int(data[at+2])<<16 }
-	x, y, w, h := 2*three(0), 2*three(3), three(6)+1, three(9)+1
-	if x+w > c.Width || y+h > c.Height {
-		return nil, errors.New("a frame reaches over the edge")
+	at = image.Pt(2*three(0), 2*three(3))
+	if at.X+three(6)+1 > c.Width || at.Y+three(9)+1 > c.Height {
+		return nil, at, errors.New("a frame reaches over the edge")
 	}
 	chunks := riff(data[header:])
 	extended := make([]byte, 10)
@@ -50,25 +54,13 @@ func decodeFrame(data []byte, c image.Config) (*Picture, error) {
 		}
 	}
 	binary.LittleEndian.PutUint32(file[4:], uint32(len(file)-8))
-	m, err := webps.Decode(bytes.NewReader(file))
-	if err != nil {
-		return nil, err
+	if m, err = webps.Decode(bytes.NewReader(file)); err != nil {
+		return nil, at, err
 	}
 	if i := find(chunks, "VP8L"); i >= 0 {
 		hideAlpha(m, chunks[i].data)
 	}
-	p, err := convert(m, nil, webpChroma)
-	if err != nil || w == c.Width && h == c.Height {
-		return p, err
-	}
-	canvas := newPicture(c.Width, c.Height)
-	for i := range canvas.Pix {
-		canvas.Pix[i] = 255
-	}
-	for row := range h {
-		copy(canvas.Pix[3*((y+row)*c.Width+x):], p.Pix[3*row*w:3*(row+1)*w])
-	}
-	return canvas, nil
+	return m, at, nil
 }
 
 // hideAlpha makes a lossless picture opaque whose header says that its fourth channel is
@@ -119,15 +111,15 @@ func (c chunk) append(file []byte) []byte {
 	return file
 }
 
-// webpChroma upsamples and converts the planes of a lossy WebP file as libwebp does: 4:2:0,
+// Chroma upsamples and converts the planes of a lossy WebP file as libwebp does: 4:2:0,
 // weights 9, 3, 3, 1 sixteenths for the four samples around a pixel, and BT.601 with luma
 // from 16 to 235.
-func webpChroma(dst []byte, m *image.YCbCr) {
+func Chroma(dst []byte, m *image.YCbCr) {
 	width, height := m.Rect.Dx(), m.Rect.Dy()
 	half := (width + 1) / 2
 	us, vs := make([]byte, 2*half), make([]byte, 2*half)
 	for y := range height {
-		near, far := neighbours(m, y)
+		near, far := ycbcr.Rows(m, y)
 		blend(us, m.Cb[near*m.CStride:][:half], m.Cb[far*m.CStride:][:half])
 		blend(vs, m.Cr[near*m.CStride:][:half], m.Cr[far*m.CStride:][:half])
 		luma := m.Y[m.YOffset(m.Rect.Min.X, m.Rect.Min.Y+y):]
@@ -135,9 +127,9 @@ func webpChroma(dst []byte, m *image.YCbCr) {
 		for x := range width {
 			// Products keep eight bits of fraction, sums are cut to six.
 			l, u, v := int32(luma[x])*19077>>8, int32(us[x]), int32(vs[x])
-			out[3*x] = clip((l + v*26149>>8 - 14234) >> 6)
-			out[3*x+1] = clip((l - u*6419>>8 - v*13320>>8 + 8708) >> 6)
-			out[3*x+2] = clip((l + u*33050>>8 - 17685) >> 6)
+			out[3*x] = ycbcr.Clip((l + v*26149>>8 - 14234) >> 6)
+			out[3*x+1] = ycbcr.Clip((l - u*6419>>8 - v*13320>>8 + 8708) >> 6)
+			out[3*x+2] = ycbcr.Clip((l + u*33050>>8 - 17685) >> 6)
 		}
 	}
 }

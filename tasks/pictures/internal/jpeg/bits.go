@@ -1,4 +1,4 @@
-package pictures
+package jpeg
 
 // bitReader reads the entropy-coded bits of a scan, up to the next marker.
 type bitReader struct {
@@ -63,17 +63,17 @@ type huffman struct {
 	values []byte
 }
 
-func (f *jpegFile) huffmanTables(s []byte) error {
+func (f *file) huffmanTables(s []byte) error {
 	for len(s) > 0 {
 		if len(s) < 17 || s[0]>>4 > 1 || s[0]&15 > 3 {
-			return errForeign
+			return errUnusual
 		}
 		n := 0
 		for _, count := range s[1:17] {
 			n += int(count)
 		}
 		if n > 256 || len(s) < 17+n {
-			return errForeign
+			return errUnusual
 		}
 		h := &huffman{values: s[17 : 17+n]}
 		code, at := int32(0), int32(0)
@@ -91,7 +91,7 @@ func (f *jpegFile) huffmanTables(s []byte) error {
 			}
 			h.end[length] = code
 			if code > 1<<length {
-				return errForeign
+				return errUnusual
 			}
 			code <<= 1
 		}
@@ -134,7 +134,7 @@ type scan struct {
 }
 
 // block decodes the next block, and reports whether it could.
-func (c *scan) block(p *jpegPart, block *[64]int16, tables [2]*huffman) bool {
+func (c *scan) block(p *component, block *[64]int16, tables [2]*huffman) bool {
 	ok := true
 	switch {
 	case c.from == 0 && c.high > 0:

@@ -1,13 +1,17 @@
-package pictures
+package jpeg
 
-import "image"
+import (
+	"image"
 
-// jpegChroma upsamples and converts the planes of a JPEG file as libjpeg-turbo does.
+	"github.com/gradhop/gradhop/tasks/pictures/internal/ycbcr"
+)
+
+// Chroma upsamples and converts the planes of a JPEG file as libjpeg-turbo does.
 //
 // Between two chroma samples lie two pixels, at 1/4 and 3/4 of the way, and take linear
 // interpolations: weights 3/4 and 1/4 along a direction that is halved. So that halves are
 // not always rounded up, the rounding term alternates from pixel to pixel.
-func jpegChroma(dst []byte, m *image.YCbCr) {
+func Chroma(dst []byte, m *image.YCbCr) {
 	width, height := m.Rect.Dx(), m.Rect.Dy()
 	up := upsampler(m.SubsampleRatio, (width+1)/2)
 	// The planes of an odd picture end with half-used samples, one for each that begins.
@@ -19,9 +23,9 @@ func jpegChroma(dst []byte, m *image.YCbCr) {
 		out := dst[3*y*width:][:3*width]
 		for x := range width {
 			l, b, r := int32(luma[x]), cb[x], cr[x]
-			out[3*x] = clip(l + redOf[r])
-			out[3*x+1] = clip(l + (greenOf[0][b]+greenOf[1][r])>>16)
-			out[3*x+2] = clip(l + blueOf[b])
+			out[3*x] = ycbcr.Clip(l + redOf[r])
+			out[3*x+1] = ycbcr.Clip(l + (greenOf[0][b]+greenOf[1][r])>>16)
+			out[3*x+2] = ycbcr.Clip(l + blueOf[b])
 		}
 	}
 }
@@ -37,7 +41,7 @@ func upsampler(ratio image.YCbCrSubsampleRatio, half int) func(dst []byte, m *im
 	case ratio == image.YCbCrSubsampleRatio420 && half > 2:
 		sums := make([]int32, half)
 		return func(dst []byte, m *image.YCbCr, plane []byte, y int) {
-			near, far := neighbours(m, y)
+			near, far := ycbcr.Rows(m, y)
 			a, b := plane[near*m.CStride:][:half], plane[far*m.CStride:][:half]
 			for x := range sums {
 				sums[x] = 3*int32(a[x]) + int32(b[x])
@@ -46,7 +50,7 @@ func upsampler(ratio image.YCbCrSubsampleRatio, half int) func(dst []byte, m *im
 		}
 	case ratio == image.YCbCrSubsampleRatio440:
 		return func(dst []byte, m *image.YCbCr, plane []byte, y int) {
-			near, far := neighbours(m, y)
+			near, far := ycbcr.Rows(m, y)
 			a, b := plane[near*m.CStride:], plane[far*m.CStride:]
 			round := int32(1 + y%2)
 			for x := range m.Rect.Dx() {
@@ -59,16 +63,6 @@ func upsampler(ratio image.YCbCrSubsampleRatio, half int) func(dst []byte, m *im
 			dst[x] = plane[m.COffset(m.Rect.Min.X+x, m.Rect.Min.Y+y)]
 		}
 	}
-}
-
-// neighbours are the rows of a halved plane next to row y of the picture. At the upper and
-// lower edge both are the same.
-func neighbours(m *image.YCbCr, y int) (near, far int) {
-	near = y / 2
-	if y%2 == 0 {
-		return near, max(near-1, 0)
-	}
-	return near, min(near+1, (m.Rect.Dy()+1)/2-1)
 }
 
 // widen doubles a row of samples. The first and last pixel lie outside all samples and
@@ -116,6 +110,3 @@ var redOf, blueOf, greenOf = func() (red, blue [256]int32, green [2][256]int32) 
 	}
 	return red, blue, green
 }()
-
-// clip brings v into a byte.
-func clip(v int32) uint8 { return uint8(min(max(v, 0), 255)) }
