@@ -26,7 +26,7 @@ type Images struct {
 	// Sums are the checksums of their contents.
 	Sums []pictures.Sum
 	// Skipped are those that could not be used.
-	Skipped []pictures.FileError
+	Skipped []*pictures.Error
 	// Known is the number of vectors that were found in the cache.
 	Known int
 	// CacheError is the first error of writing to the cache, which changes no result.
@@ -76,7 +76,7 @@ type encoder struct {
 }
 
 func (e *encoder) add(ctx context.Context, l pictures.Loaded, limits pictures.Limits) error {
-	if bad, ok := l.Err.(pictures.FileError); ok {
+	if bad, ok := l.Err.(*pictures.Error); ok {
 		e.out.Skipped = append(e.out.Skipped, bad)
 		return nil
 	}
@@ -90,7 +90,7 @@ func (e *encoder) add(ctx context.Context, l pictures.Loaded, limits pictures.Li
 			e.out.Known++
 		} else {
 			err := e.decode(&l, limits)
-			if bad, ok := err.(pictures.FileError); ok {
+			if bad, ok := err.(*pictures.Error); ok {
 				e.out.Skipped = append(e.out.Skipped, bad)
 				return nil
 			}
@@ -137,7 +137,7 @@ func (e *encoder) flush(ctx context.Context) error {
 	}
 	for k, at := range e.wait {
 		if !finite(vectors[k]) {
-			return &LoadError{Model: e.m.Source.Name, Err: fmt.Errorf("its vision tower makes of %s what is no vector: numbers that are NaN or infinite; export the model again", e.out.Files[at])}
+			return &LoadError{Model: e.m.Source.Name, Err: fmt.Errorf("its vision tower returned NaN or Inf for %s; export the model again", e.out.Files[at])}
 		}
 		e.out.Vectors[at] = vectors[k]
 		if err := e.cache.Put(e.out.Sums[at], vectors[k]); err != nil && e.out.CacheError == nil {

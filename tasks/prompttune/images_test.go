@@ -45,7 +45,7 @@ func TestImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if calls != len(files) || all.CacheError != nil || len(all.Skipped) == 0 || all.Skipped[0].Path() != "doc.go" {
+	if calls != len(files) || all.CacheError != nil || len(all.Skipped) == 0 || all.Skipped[0].File != "doc.go" {
 		t.Errorf("%d calls, %v, skipped %v", calls, all.CacheError, all.Skipped)
 	}
 	if slices.Contains(all.Files, "doc.go") || len(all.Files)+len(all.Skipped) != len(files) || len(all.Vectors) != len(all.Files) || len(all.Sums) != len(all.Files) {
@@ -157,9 +157,9 @@ func TestImagesErrors(t *testing.T) {
 		spoil func(*models.Towers)
 		is    func(error) bool
 	}{
-		"no vision tower": {func(s *models.Towers) { s.Vision = "" }, is[*clip.TowerError]},
+		"no vision tower": {func(s *models.Towers) { s.Vision = "" }, is[*clip.Error]},
 		"no settings":     {func(s *models.Towers) { delete(s.FS.(fstest.MapFS), preprocessorFile) }, is[*LoadError]},
-		"bad settings":    {func(s *models.Towers) { s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte("{") }, is[*pictures.ConfigError]},
+		"bad settings":    {func(s *models.Towers) { s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte("{") }, is[*pictures.Error]},
 		"another size": {func(s *models.Towers) {
 			s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte(`{"size": 8, "crop_size": 8}`)
 		}, is[*LoadError]},
@@ -189,7 +189,7 @@ func TestLoadErrors(t *testing.T) {
 		"no model":     {func(f fstest.MapFS) { f["text_model.onnx"].Data = []byte("none") }, is[*LoadError]},
 		"other widths": {func(f fstest.MapFS) {
 			f["vision_model.onnx"].Data = narrow(t)
-		}, is[*clip.WidthError]},
+		}, is[*clip.Error]},
 	} {
 		src := folder(t, "split-dynamo-18")
 		c.spoil(src.FS.(fstest.MapFS))

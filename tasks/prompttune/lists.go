@@ -3,6 +3,7 @@ package prompttune
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,18 +15,18 @@ import (
 // ReadWords reads a word list: a file with a word a line, or words with commas between
 // them. What has a comma is words; what else has a path separator or a dot, or is the
 // name of a file that is there, is a file. Empty lines of a file are left out, and those
-// that begin with #. Errors: *ListError.
+// that begin with #. Errors: *InputError.
 func ReadWords(list string) ([]string, error) {
 	if strings.Contains(list, ",") || !isFile(list) {
 		return trimmed(strings.Split(list, ","), list)
 	}
 	text, err := os.ReadFile(list)
 	if err != nil {
-		return nil, &ListError{List: list, Err: err}
+		return nil, &InputError{What: "word list " + list, Reason: withoutPath(err).Error(), Err: err}
 	}
 	lines, ok := lines(text)
 	if !ok {
-		return nil, &ListError{List: list, Reason: notUTF8}
+		return nil, badInput("word list "+list, notUTF8)
 	}
 	return trimmed(lines, list)
 }
@@ -52,18 +53,18 @@ const wordsFile = "words.txt"
 
 // listedWords returns the ids of the words of a model's list that are one token, sorted;
 // nil where there is no such file. Others cannot be proposed and are left out, so that a
-// list may serve several vocabularies. Errors: *WordsError.
+// list may serve several vocabularies.
 func listedWords(fsys fs.FS, v vocabulary) ([]int32, error) {
 	text, err := fs.ReadFile(fsys, wordsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &WordsError{Err: err}
+		return nil, badWords("%w", withoutPath(err))
 	}
 	words, ok := lines(text)
 	if !ok {
-		return nil, &WordsError{Reason: notUTF8}
+		return nil, badWords(notUTF8)
 	}
 	var ids []int32
 	reason := noWord
@@ -77,10 +78,15 @@ func listedWords(fsys fs.FS, v vocabulary) ([]int32, error) {
 		reason = "none of its words is one token of the vocabulary"
 	}
 	if len(ids) == 0 {
-		return nil, &WordsError{Reason: reason}
+		return nil, badWords(reason)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
+}
+
+// badWords reports the word list of a model that cannot be used.
+func badWords(format string, args ...any) error {
+	return fmt.Errorf(wordsFile+": "+format+"; correct it or delete it: without it every token that is a word is proposed", args...)
 }
 
 // inCommon returns the ids that the lists of all models have that have one; nil where none
@@ -123,7 +129,7 @@ func trimmed(words []string, list string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, &ListError{List: list, Reason: noWord}
+		return nil, badInput("word list "+list, noWord)
 	}
 	return out, nil
 }

@@ -34,7 +34,7 @@ type Model struct {
 
 // Load reads a model. No session of the runtime is opened yet.
 //
-// Errors: *neural.OptionError for an option, *VocabularyError, or a *LoadError around
+// Errors: *neural.OptionError for an option, or a *LoadError around
 // those of packages tokenize, onnx and neural.
 func Load(src models.Towers, o clip.Options) (*Model, error) {
 	m := &Model{Source: src}
@@ -58,7 +58,7 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 		return fail(err)
 	}
 	if tok.Size() != m.clip.Vocabulary() {
-		return nil, &VocabularyError{Model: src.Name, Tokens: tok.Size(), Rows: m.clip.Vocabulary()}
+		return fail(fmt.Errorf("its tokenizer has %d tokens, its text tower %d", tok.Size(), m.clip.Vocabulary()))
 	}
 	for _, n := range []int{tok.MaxLen, m.clip.MaxLength()} {
 		if n > 0 && (m.limit == 0 || n < m.limit) {
@@ -111,21 +111,20 @@ func (m *Model) Try(ctx context.Context) error {
 // Close frees the runtime's sessions. Problems of m must not be used after it.
 func (m *Model) Close() error { return m.clip.Close() }
 
-// Text returns the unit vector of a text. Errors: *LengthError and *TargetError for the
-// text, those of the runtime.
+// Text returns the unit vector of a text. Errors: *InputError for the text, those of the runtime.
 func (m *Model) Text(ctx context.Context, text string) ([]float32, error) {
 	ids, err := m.vocabulary.plain(text)
 	if err != nil {
-		return nil, &TargetError{Target: fmt.Sprintf("%q", text), Reason: err.Error()}
+		return nil, badInput(fmt.Sprintf("target %q", text), "%w", err)
 	}
 	for _, id := range ids {
 		if m.vocabulary.IsSpecial(id) {
-			return nil, &TargetError{Target: fmt.Sprintf("%q", text), Reason: "it holds the special token " + m.vocabulary.Piece(id)}
+			return nil, badInput(fmt.Sprintf("target %q", text), "it holds the special token %s", m.vocabulary.Piece(id))
 		}
 	}
 	ids = m.vocabulary.whole(ids)
 	if m.limit > 0 && len(ids) > m.limit {
-		return nil, &LengthError{What: "the target text", Tokens: len(ids), Limit: m.limit}
+		return nil, tooLong("the target text", len(ids), m.limit, 0)
 	}
 	vectors, err := m.clip.EncodeText(ctx, [][]int32{ids})
 	if err != nil {
@@ -140,7 +139,7 @@ func (m *Model) preprocessor() (*pictures.Preprocessor, error) {
 		return nil, &LoadError{Model: m.Source.Name, Err: err}
 	}
 	if !m.clip.HasVision() {
-		return fail(&clip.TowerError{Tower: "vision", File: m.Source.Text})
+		return fail(m.clip.NoVision())
 	}
 	f, err := m.Source.FS.Open(preprocessorFile)
 	if errors.Is(err, fs.ErrNotExist) {

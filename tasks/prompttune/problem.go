@@ -2,6 +2,7 @@ package prompttune
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -38,8 +39,7 @@ type Problem struct {
 }
 
 // NewProblem builds the energy. There must be a member, and the vocabularies of several
-// must be the same. Errors about the input are of type InputError: those of Check and
-// *TargetError. Others: *VocabulariesError, *LoadError for a model's word list, those of
+// must be the same. Errors: *InputError, *LoadError for a model's word list, those of
 // clip.Model.Prompt.
 func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error) {
 	models := make([]*Model, len(members))
@@ -58,8 +58,7 @@ func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error
 }
 
 // Check finds what NewProblem would find wrong with a template and with word lists, before
-// there are targets. Errors: *TemplateError, *LengthError, *WordError, *ProposalsError,
-// *BlockedError, *VocabulariesError, *LoadError for a model's word list.
+// there are targets. Errors: *InputError, *LoadError for a model's word list.
 func Check(models []*Model, t *Template, words Proposals) error {
 	_, err := layOut(models, t, words)
 	return err
@@ -81,7 +80,7 @@ func layOut(models []*Model, t *Template, words Proposals) (*Problem, error) {
 		return nil, err
 	}
 	if p.limit > 0 && len(p.ids) > p.limit {
-		return nil, &LengthError{What: "the prompt", Tokens: len(p.ids), Limit: p.limit, Blanks: len(p.blanks)}
+		return nil, tooLong("the prompt", len(p.ids), p.limit, len(p.blanks))
 	}
 	var listed []int32
 	if p.From = words.From; words.Allow == nil && words.From == ListedWords {
@@ -97,7 +96,7 @@ func layOut(models []*Model, t *Template, words Proposals) (*Problem, error) {
 	}
 	for _, fixed := range t.between {
 		if w := words.blocked(fixed); w != "" {
-			return nil, &BlockedError{Template: t.String(), Word: w}
+			return nil, badInput(fmt.Sprintf("template %q", t), "it has the blocked word %q: no prompt could be a result", w)
 		}
 	}
 	return p, nil
@@ -125,16 +124,23 @@ func (p *Problem) build() error {
 	return err
 }
 
-// sameVocabulary returns a *VocabulariesError where the ids of two models do not mean the
+// sameVocabulary returns an *InputError where the ids of two models do not mean the
 // same.
 func sameVocabulary(a, b *Model) error {
 	v, w := a.vocabulary, b.vocabulary
+	differ := func(how string) error {
+		return badInput(fmt.Sprintf("models %s and %s", a.Source.Name, b.Source.Name), "they have different vocabularies (%s), so one prompt cannot be for both", how)
+	}
 	if v.Size() != w.Size() || v.SOT != w.SOT || v.EOT != w.EOT {
-		return &VocabulariesError{First: a.Source.Name, Second: b.Source.Name, Sizes: [2]int{v.Size(), w.Size()}, ID: -1}
+		how := fmt.Sprintf("%d and %d tokens", v.Size(), w.Size())
+		if v.Size() == w.Size() {
+			how = "their special tokens differ"
+		}
+		return differ(how)
 	}
 	for id := range int32(v.Size()) {
 		if v.Piece(id) != w.Piece(id) {
-			return &VocabulariesError{First: a.Source.Name, Second: b.Source.Name, Sizes: [2]int{v.Size(), w.Size()}, ID: id, Pieces: [2]string{v.Piece(id), w.Piece(id)}}
+			return differ(fmt.Sprintf("token %d is %q and %q", id, v.Piece(id), w.Piece(id)))
 		}
 	}
 	return nil

@@ -56,27 +56,27 @@ func TestProblemErrors(t *testing.T) {
 		is      func(error) bool
 		says    string
 	}{
-		{"the _ _ _ _ _ _ _ _ _ _ _ _", Proposals{}, good, is[*LengthError], "15 tokens with the two around it, the model takes 14: at most 11 blanks"},
-		{"a a a a a a a a a a a a a a _", Proposals{}, good, is[*LengthError], "the model takes 14"},
-		{"_", Proposals{Allow: []string{"hats"}}, good, is[*WordError], `"hats" is 4 tokens`},
-		{"_", Proposals{Allow: []string{"cat"}}, good, is[*ProposalsError], "leave one token"},
-		{"the cat _", Proposals{Block: []string{"Cat"}}, good, is[*BlockedError], `the blocked word "Cat"`},
-		{"_", Proposals{}, Targets{}, is[*TargetError], "none"},
-		{"_", Proposals{}, far, is[*TargetError], "every weight is negative"},
+		{"the _ _ _ _ _ _ _ _ _ _ _ _", Proposals{}, good, is[*InputError], "15 tokens including begin and end, the model takes 14: at most 11 blanks"},
+		{"a a a a a a a a a a a a a a _", Proposals{}, good, is[*InputError], "the model takes 14"},
+		{"_", Proposals{Allow: []string{"hats"}}, good, is[*InputError], `"hats": it is 4 tokens`},
+		{"_", Proposals{Allow: []string{"cat"}}, good, is[*InputError], "leave 1 tokens"},
+		{"the cat _", Proposals{Block: []string{"Cat"}}, good, is[*InputError], `the blocked word "Cat"`},
+		{"_", Proposals{}, Targets{}, is[*InputError], "none"},
+		{"_", Proposals{}, far, is[*InputError], "every weight is negative"},
 	} {
 		template, err := ParseTemplate(c.pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewProblem([]Member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[InputError](err) || !strings.Contains(err.Error(), c.says) {
+		if _, err := NewProblem([]Member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*InputError](err) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", c.pattern, err)
 		}
 	}
-	if _, err := m.Text(t.Context(), strings.Repeat("a ", 13)); !is[*LengthError](err) || !strings.Contains(err.Error(), "the target text has 15 tokens") {
+	if _, err := m.Text(t.Context(), strings.Repeat("a ", 13)); !is[*InputError](err) || !strings.Contains(err.Error(), "the target text: it has 15 tokens") {
 		t.Errorf("a long text: %v", err)
 	}
 	for _, text := range []string{"the <|endoftext|>", "\xff"} {
-		if _, err := m.Text(t.Context(), text); !is[*TargetError](err) {
+		if _, err := m.Text(t.Context(), text); !is[*InputError](err) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package prompttune
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -49,9 +48,9 @@ func weighted(arg string) (string, float64, error) {
 	}
 	switch {
 	case strings.TrimSpace(name) == "":
-		return "", 0, &TargetError{Target: strconv.Quote(arg), Reason: "empty"}
+		return "", 0, badInput("target "+strconv.Quote(arg), "empty")
 	case weight == 0 || math.IsNaN(weight) || math.IsInf(weight, 0):
-		return "", 0, &TargetError{Target: strconv.Quote(arg), Reason: fmt.Sprintf("weight %g; want a number other than zero", weight)}
+		return "", 0, badInput("target "+strconv.Quote(arg), "weight %g; want a number other than zero", weight)
 	}
 	return name, weight, nil
 }
@@ -75,17 +74,17 @@ func (t *Targets) Text(vector []float32, weight float64) {
 	t.Vectors, t.Weights = append(t.Vectors, vector), append(t.Weights, weight)
 }
 
-// check returns a *TargetError where nothing is to be come near to.
+// check returns an *InputError if there is nothing to come near to.
 func (t *Targets) check() error {
 	if len(t.Vectors) == 0 {
-		return &TargetError{Reason: "none; pictures or a text are needed"}
+		return badInput("targets", "none; images or a text are needed")
 	}
 	for _, w := range t.Weights {
 		if w > 0 {
 			return nil
 		}
 	}
-	return &TargetError{Reason: "every weight is negative; at least one must be positive"}
+	return badInput("targets", "every weight is negative; at least one must be positive")
 }
 
 // score returns Σ_j ω_j cos(v, v_j) for a vector v of any length but zero.

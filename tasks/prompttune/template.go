@@ -19,10 +19,10 @@ type Template struct {
 }
 
 // Blanks returns the template of n blanks between two fixed texts, either of which may
-// be empty. It is a *TemplateError if n is not positive.
+// be empty. It is an *InputError if n is not positive.
 func Blanks(prefix string, n int, suffix string) (*Template, error) {
 	if n < 1 {
-		return nil, &TemplateError{Reason: fmt.Sprintf("%d blanks; at least one is needed", n)}
+		return nil, badInput("template", "%d blanks; at least one is needed", n)
 	}
 	t := &Template{between: []string{""}}
 	if prefix = strings.TrimSpace(prefix); prefix != "" {
@@ -39,7 +39,7 @@ func Blanks(prefix string, n int, suffix string) (*Template, error) {
 }
 
 // ParseTemplate reads a pattern such as "a photo of _ _ in the snow": every _ that
-// touches neither a letter, a digit nor another _ is a blank. It is a *TemplateError if
+// touches neither a letter, a digit nor another _ is a blank. It is an *InputError if
 // there is none.
 func ParseTemplate(pattern string) (*Template, error) {
 	t := &Template{}
@@ -57,7 +57,7 @@ func ParseTemplate(pattern string) (*Template, error) {
 		from = i + 1
 	}
 	if len(t.between) == 0 {
-		return nil, &TemplateError{Pattern: pattern, Reason: "no blank: write _ where a token is to be found"}
+		return nil, badInput(fmt.Sprintf("template %q", pattern), "no blank: write _ where a token is to be found")
 	}
 	t.between = append(t.between, pattern[from:])
 	t.between[0] = strings.TrimLeftFunc(t.between[0], unicode.IsSpace)
@@ -88,11 +88,11 @@ func (t *Template) encode(v vocabulary) (ids []int32, blanks []int, err error) {
 		}
 		tokens, err := v.Encode(text)
 		if err != nil {
-			return nil, nil, &TemplateError{Pattern: t.String(), Reason: err.Error()}
+			return nil, nil, badInput(fmt.Sprintf("template %q", t), "%w", err)
 		}
 		for _, token := range tokens {
 			if v.IsSpecial(token.ID) {
-				return nil, nil, &TemplateError{Pattern: t.String(), Reason: fmt.Sprintf("it holds the special token %s", v.Piece(token.ID))}
+				return nil, nil, badInput(fmt.Sprintf("template %q", t), "it holds the special token %s", v.Piece(token.ID))
 			}
 			ids = append(ids, token.ID)
 		}

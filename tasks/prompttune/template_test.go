@@ -56,7 +56,7 @@ func TestTemplate(t *testing.T) {
 		}
 		ids, blanks, err := m.encode(v)
 		if c.pieces == "" {
-			var bad *TemplateError
+			var bad *InputError
 			if !errors.As(err, &bad) || !strings.Contains(err.Error(), "<|endoftext|>") {
 				t.Errorf("%q: error %v, want one about a special token", c.pattern, err)
 			}
@@ -123,7 +123,7 @@ func TestBlanks(t *testing.T) {
 			t.Errorf("%+v: %v, %v", c, m, err)
 		}
 	}
-	var bad *TemplateError
+	var bad *InputError
 	if _, err := Blanks("a", 0, "b"); !errors.As(err, &bad) {
 		t.Errorf("no blanks: %v", err)
 	}

@@ -1,7 +1,9 @@
 package prompttune
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -52,13 +54,13 @@ type Proposals struct {
 
 // tokens returns the ids that may be proposed, sorted. Special tokens never are, nor what
 // does not print. listed are the ids of the models' words, nil where there is no list, and
-// count where p asks for them. Errors: *WordError, *ProposalsError.
+// count where p asks for them. Errors: *InputError.
 func (p Proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 	blocked := map[int32]bool{}
 	for _, w := range p.Block {
 		ids, err := v.plain(w)
 		if err != nil {
-			return nil, &WordError{Word: w, Reason: err.Error()}
+			return nil, badInput(fmt.Sprintf("the word %q", w), "%w", err)
 		}
 		if len(ids) == 1 {
 			blocked[ids[0]] = true
@@ -90,7 +92,7 @@ func (p Proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 		return blocked[id] || len(p.Block) > 0 && p.blocks(v.Text(id))
 	})
 	if len(list) < 2 {
-		return nil, &ProposalsError{Left: len(list), Blocked: before - len(list)}
+		return nil, badInput("word lists", "they leave %d tokens to propose (%d blocked); at least two are needed", len(list), before-len(list))
 	}
 	return list, nil
 }
@@ -109,20 +111,21 @@ func (v vocabulary) proposable(id int32, pieces bool) bool {
 
 // single returns the token of an allowed word.
 func (v vocabulary) single(word string) (int32, error) {
+	what := fmt.Sprintf("the word %q", word)
 	ids, err := v.plain(word)
 	switch {
 	case err != nil:
-		return 0, &WordError{Word: word, Reason: err.Error()}
+		return 0, badInput(what, "%w", err)
 	case len(ids) == 0:
-		return 0, &WordError{Word: word, Reason: "it has no token"}
+		return 0, badInput(what, "it has no token")
 	case len(ids) > 1:
-		e := &WordError{Word: word}
-		for _, id := range ids {
-			e.Pieces = append(e.Pieces, v.Text(id))
+		pieces := make([]string, len(ids))
+		for i, id := range ids {
+			pieces[i] = strconv.Quote(v.Text(id))
 		}
-		return 0, e
+		return 0, badInput(what, "it is %d tokens (%s), and a blank takes one", len(ids), strings.Join(pieces, ", "))
 	case v.IsSpecial(ids[0]):
-		return 0, &WordError{Word: word, Reason: "it is a special token, which is never proposed"}
+		return 0, badInput(what, "it is a special token, which is never proposed")
 	}
 	return ids[0], nil
 }

@@ -57,14 +57,13 @@ type Model struct {
 // The text tower must take the rows of its tokens from one table, [vocabulary, width],
 // by a Gather: prompts are differentiated there.
 //
-// Errors: *ModelError for other inputs or outputs, *ProjectionError, *WidthError,
-// *TowerError where text is nil, *neural.OptionError, *onnx errors.
+// Errors: *Error for a model of another kind, *neural.OptionError, *onnx errors.
 func New(text, vision *onnx.Model, o Options) (*Model, error) {
 	if o.MaxLength < 0 {
 		return nil, &neural.OptionError{Option: "maximal length", Value: fmt.Sprint(o.MaxLength), Want: "0 or more tokens"}
 	}
 	if text == nil {
-		return nil, &TowerError{Tower: textTower}
+		return nil, missingTower(textTower, "")
 	}
 	c := &Model{opts: o}
 	var err error
@@ -79,7 +78,9 @@ func New(text, vision *onnx.Model, o Options) (*Model, error) {
 		return nil, err
 	}
 	if c.vision.width != c.text.width {
-		return nil, &WidthError{TextFile: text.Path, VisionFile: vision.Path, Text: c.text.width, Vision: c.vision.width}
+		return nil, &Error{File: vision.Path, Tower: visionTower, Reason: fmt.Sprintf(
+			"text_embeds of %s have %d numbers, image_embeds of %s have %d; both must come from one model, exported with its projection",
+			fileName(text.Path), c.text.width, fileName(vision.Path), c.vision.width)}
 	}
 	return c, nil
 }

@@ -3,6 +3,8 @@ package clip
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gradhop/gradhop/energies/neural"
 )
 
 // Towers of a CLIP model, as errors name them.
@@ -11,90 +13,54 @@ const (
 	visionTower = "vision"
 )
 
-// TowerError reports a CLIP model without one of its two towers.
-type TowerError struct {
-	Tower string // "text" or "vision"
-	File  string // the file of the other tower, or empty
-}
-
-func (e *TowerError) Error() string {
-	s := "clip: the model has no " + e.Tower + " tower"
-	if e.File != "" {
-		s += " beside " + e.File
-	}
-	if e.Tower == visionTower {
-		return s + ": add vision_model.onnx, or take texts as targets"
-	}
-	return s + ": add text_model.onnx"
-}
-
-// ModelError reports a file that is not the tower of a CLIP model that it should be.
-type ModelError struct {
-	File   string // its path, or empty for a model that has none
+// Error reports a model that is not the CLIP model that it should be.
+type Error struct {
+	File   string // path of the file at fault, or empty
 	Tower  string // "text" or "vision"
-	Have   string // its inputs and outputs
 	Reason string
+	Have   string // the inputs and outputs of the model, or empty
 }
 
-func (e *ModelError) Error() string {
-	return fmt.Sprintf("clip: %s is not a %s tower of CLIP: %s; the model has %s", fileName(e.File), e.Tower, e.Reason, e.Have)
+func (e *Error) Error() string {
+	s := "clip: " + e.Reason
+	if e.Have != "" {
+		s += "; the model has " + e.Have
+	}
+	return s
 }
 
-// ProjectionError reports a tower that ends before the projection into the space that
-// texts and pictures share.
-type ProjectionError struct {
-	File, Tower string
-	Have        []string // its outputs
+// ExitCode returns 3: runtime or model unavailable.
+func (*Error) ExitCode() int { return 3 }
+
+// missingTower reports a model without its text or vision tower, found beside file, which
+// may be empty.
+func missingTower(tower, file string) error {
+	s := "the model has no " + tower + " tower"
+	if file != "" {
+		s += " beside " + file
+	}
+	if tower == visionTower {
+		s += ": add vision_model.onnx, or use text targets"
+	} else {
+		s += ": add text_model.onnx"
+	}
+	return &Error{File: file, Tower: tower, Reason: s}
 }
 
-func (e *ProjectionError) Error() string {
+// missingProjection reports a tower that ends before the projection into the space that
+// texts and images share. have are its outputs.
+func missingProjection(file, tower string, have []string) error {
 	class := "CLIPTextModelWithProjection"
-	if e.Tower == visionTower {
+	if tower == visionTower {
 		class = "CLIPVisionModelWithProjection"
 	}
-	return fmt.Sprintf("clip: %s has the outputs %s but no %s; export it with its projection (%s)",
-		fileName(e.File), strings.Join(e.Have, ", "), outputOf[e.Tower], class)
+	return &Error{File: file, Tower: tower, Reason: fmt.Sprintf("%s has the outputs %s but no %s; export it with its projection (%s)",
+		fileName(file), strings.Join(have, ", "), outputOf[tower], class)}
 }
 
-// WidthError reports towers whose vectors cannot be compared.
-type WidthError struct {
-	TextFile, VisionFile string
-	Text, Vision         int // lengths of their vectors
-}
-
-func (e *WidthError) Error() string {
-	return fmt.Sprintf("clip: text_embeds of %s have %d numbers, image_embeds of %s have %d; the two must be of one model, each exported with its projection",
-		fileName(e.TextFile), e.Text, fileName(e.VisionFile), e.Vision)
-}
-
-// LengthError reports a text that is longer than the model's context.
-type LengthError struct {
-	File      string
-	Have, Max int // tokens, with those around the text
-}
-
-func (e *LengthError) Error() string {
-	return fmt.Sprintf("clip: a text of %d tokens, with those around it, is too long: %s takes at most %d", e.Have, fileName(e.File), e.Max)
-}
-
-// ImageSizeError reports pictures of another size than the model takes.
-type ImageSizeError struct {
-	File       string
-	Have, Want string
-}
-
-func (e *ImageSizeError) Error() string {
-	return fmt.Sprintf("clip: pictures of %s do not fit %s, which takes %s", e.Have, fileName(e.File), e.Want)
-}
-
-// TokenError reports an id that is not in the model's vocabulary.
-type TokenError struct {
-	ID         int32
-	Vocabulary int
-}
-
-func (e *TokenError) Error() string {
-	return fmt.Sprintf("clip: token id %d is outside the model's vocabulary of %d; is the tokenizer that of another model?", e.ID, e.Vocabulary)
+// unknownToken reports an id that is not in the vocabulary.
+func unknownToken(id int32, vocabulary int) error {
+	return &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: fmt.Sprintf("an id inside the model's vocabulary of %d; is the tokenizer that of another model?", vocabulary)}
 }
 
 func fileName(path string) string {

@@ -55,7 +55,7 @@ func (f Files) load(name string) (*onnx.Model, error) {
 // Errors: those of package onnx and of [New].
 func Open(f Files, o Options) (*Model, error) {
 	if f.Text == "" {
-		return nil, &TowerError{Tower: textTower, File: f.Vision}
+		return nil, missingTower(textTower, f.Vision)
 	}
 	if o.MaxLength == 0 {
 		n, err := f.positions()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
@@ -53,13 +54,17 @@ func (m *visionModel) inputs(w *tower) error {
 	return nil
 }
 
+// NoVision returns the *Error of a model without a vision tower.
+func (c *Model) NoVision() error { return missingTower(visionTower, c.text.file) }
+
 // EncodeImages returns the vectors of pictures, each of length one, [picture, width]. The
 // pixels are prepared as the model wants them, [picture, 3, height, width]. Errors:
-// *TowerError where there is no vision tower, *ImageSizeError, those of the runtime.
+// *Error for a model without a vision tower, *neural.OptionError for the size, those of the
+// runtime.
 func (c *Model) EncodeImages(ctx context.Context, pixels []float32, height, width int) ([][]float32, error) {
 	m := c.vision
 	if m == nil {
-		return nil, &TowerError{Tower: visionTower, File: c.text.file}
+		return nil, c.NoVision()
 	}
 	size := 3 * height * width
 	if height < 1 || width < 1 || len(pixels)%size != 0 || m.height > 0 && height != m.height || m.across > 0 && width != m.across {
@@ -67,7 +72,7 @@ func (c *Model) EncodeImages(ctx context.Context, pixels []float32, height, widt
 		if size > 0 && len(pixels)%size != 0 {
 			have = fmt.Sprintf("%d numbers and %dx3 pixels", len(pixels), height*width)
 		}
-		return nil, &ImageSizeError{File: m.file, Have: have, Want: m.size()}
+		return nil, &neural.OptionError{Option: "image size", Value: have, Want: m.size() + " for " + fileName(m.file)}
 	}
 	s, err := c.session(ctx, graphKey{name: visionTower}, m.unit)
 	if err != nil {

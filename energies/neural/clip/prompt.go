@@ -61,7 +61,7 @@ type Prompt struct {
 var _ energies.Oracle = (*Prompt)(nil)
 
 // Prompt returns the energy of a text and its targets. Errors: *neural.OptionError for positions,
-// vectors or weights outside their range, *LengthError, *TokenError,
+// vectors or weights outside their range,
 // *energies.SpaceError for fewer than two tokens or an empty list of allowed values.
 func (c *Model) Prompt(text Text, targets Targets) (*Prompt, error) {
 	e := &Prompt{c: c, text: text}
@@ -115,7 +115,7 @@ func (e *Prompt) checkText() error {
 	for _, id := range t.Tokens {
 		switch {
 		case id < 0 || int(id) >= e.c.text.vocab:
-			return &TokenError{ID: id, Vocabulary: e.c.text.vocab}
+			return unknownToken(id, e.c.text.vocab)
 		case id == t.IDs[len(t.IDs)-1]:
 			return &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: "tokens other than the end of text, behind which nothing is read"}
 		}

@@ -1,6 +1,7 @@
 package clip
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
@@ -63,7 +64,7 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 		return nil, err
 	}
 	if err := check(w); err != nil {
-		if e, ok := err.(*ModelError); ok {
+		if e, ok := err.(*Error); ok {
 			e.Have = have
 		}
 		return nil, err
@@ -83,7 +84,7 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 			return w, nil
 		}
 	}
-	return nil, &ModelError{File: w.file, Tower: kind, Have: have, Reason: w.out + " must be numbers of the dimensions batch and a known width"}
+	return nil, w.bad(w.out + " must be numbers of the dimensions batch and a known width")
 }
 
 // output makes the tower's output the only one.
@@ -97,7 +98,7 @@ func (w *tower) output() error {
 			have = append(have, o.Name)
 		}
 		if g.Output("last_hidden_state") != nil || g.Output("pooler_output") != nil {
-			return &ProjectionError{File: w.file, Tower: w.kind, Have: have}
+			return missingProjection(w.file, w.kind, have)
 		}
 		return w.bad("there is no output called " + w.out)
 	}
@@ -105,8 +106,11 @@ func (w *tower) output() error {
 	return nil
 }
 
-func (w *tower) bad(reason string) *ModelError {
-	return &ModelError{File: w.file, Tower: w.kind, Have: session.Signature(w.model.Graph), Reason: reason}
+func (w *tower) bad(reason string) *Error {
+	return &Error{
+		File: w.file, Tower: w.kind, Have: session.Signature(w.model.Graph),
+		Reason: fmt.Sprintf("%s is not a %s tower of CLIP: %s", fileName(w.file), w.kind, reason),
+	}
 }
 
 // axis gives dimension i of an input the name symbol where it is open, and returns its

@@ -86,9 +86,9 @@ func list(a *app.App, sets []task.ImageSet) ([][]string, error) {
 	for i, s := range sets {
 		var err error
 		files[i], err = pictures.List(s.Path)
-		var empty *pictures.EmptyError
+		var bad *pictures.Error
 		switch {
-		case errors.As(err, &empty):
+		case errors.As(err, &bad) && bad.Problem == pictures.NoFiles:
 			return nil, &NoPictureError{Path: s.Path}
 		case err != nil:
 			return nil, &app.UsageError{Err: err}
@@ -154,7 +154,7 @@ func (r *Runner) encodeImages(ctx context.Context, a *app.App, t *Targets, sets 
 			if i == 0 {
 				for _, bad := range got.Skipped {
 					a.Logf("skipped: %v", bad)
-					set.Skipped = append(set.Skipped, Skipped{File: bad.Path(), Error: bad.Error()})
+					set.Skipped = append(set.Skipped, Skipped{File: bad.File, Error: bad.Error()})
 				}
 				set.Used = len(got.Files)
 				r.files, r.sums = append(r.files, got.Files), append(r.sums, got.Sums)
