@@ -231,6 +231,15 @@ func (e *Model) state(x energies.Batch, p placement) *ort.Tensor {
 	return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float32 { return float32(s.Number(v)) })}
 }
 
+// Encode lays out states as the model's state input takes them, a row each.
+func (e *Model) Encode(x energies.Batch) *ort.Tensor {
+	p := placement{rows: x.Chains(), at: make([]int, x.Chains())}
+	for c := range p.at {
+		p.at[c] = c
+	}
+	return e.state(x, p)
+}
+
 func fill[T any](rows, sites int, row func(int) []int32, f func(int32) T) []T {
 	out := make([]T, 0, rows*sites)
 	for c := range rows {

@@ -1,9 +1,11 @@
 package build
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/shape"
-	"slices"
 )
 
 // Append appends n as it is, under the names it has, which must be new.
@@ -24,6 +26,21 @@ func (b *Builder) Weights(t *onnx.Tensor) Value {
 		return ""
 	}
 	t.Name = b.name("weights")
+	b.m.Graph.Initializers = append(b.m.Graph.Initializers, t)
+	b.inf.Vals[t.Name] = shape.TensorInfo(t)
+	return t.Name
+}
+
+// Initializer adds t under the name it has, which must be new.
+func (b *Builder) Initializer(t *onnx.Tensor) Value {
+	if b.err != nil {
+		return ""
+	}
+	if b.taken[t.Name] {
+		b.Fail(fmt.Errorf("onnx: the graph already has a value called %q", t.Name))
+		return ""
+	}
+	b.taken[t.Name] = true
 	b.m.Graph.Initializers = append(b.m.Graph.Initializers, t)
 	b.inf.Vals[t.Name] = shape.TensorInfo(t)
 	return t.Name

@@ -1,0 +1,254 @@
+package dataset
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/sbinet/npyio/npy"
+	"github.com/sbinet/npyio/npz"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/tasks/pictures"
+)
+
+// maxNumbers bounds the numbers of a data set: 8 GiB of float64.
+const maxNumbers = 1 << 30
+
+// Load reads a file or a folder:
+//
+//	FILE.npz[:ARRAY]    a NumPy array, [row, ...]; ARRAY may be left out where there is one
+//	FILE.npy            the same
+//	*-idx*-ubyte[.gz]   an IDX file, as MNIST's
+//	FOLDER              images of one size, as grey levels
+//	other files         a text matrix: a row a line, numbers separated by blanks or commas
+//
+// Errors are *Error, or those of package pictures.
+func Load(path string, space *energies.Space, b Binarization, seed uint64) (*Data, error) {
+	numbers, highest, err := read(path, space.Sites)
+	if err != nil {
+		return nil, err
+	}
+	return New(path, space, numbers, highest, b, seed)
+}
+
+func read(path string, sites int) (numbers []float64, highest float64, err error) {
+	file, array, isArray := strings.Cut(path, ".npz:")
+	if isArray {
+		return readNPZ(file+".npz", array)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, &Error{path, err.(*fs.PathError).Err.Error()}
+	}
+	base := strings.TrimSuffix(filepath.Base(path), ".gz")
+	switch {
+	case info.IsDir():
+		return readFolder(path, sites)
+	case strings.HasSuffix(base, ".npz"):
+		return readNPZ(path, "")
+	case strings.HasSuffix(base, ".npy"):
+		return readNPY(path)
+	case strings.Contains(base, "idx") && strings.HasSuffix(base, "ubyte"), strings.HasSuffix(base, ".idx"):
+		return readIDX(path)
+	}
+	return readText(path)
+}
+
+func readNPZ(path, array string) ([]float64, float64, error) {
+	z, err := npz.Open(path)
+	if err != nil {
+		return nil, 0, &Error{path, fmt.Sprintf("is not a NumPy archive: %v", err)}
+	}
+	defer z.Close()
+	keys := z.Keys()
+	if array == "" {
+		if len(keys) != 1 {
+			return nil, 0, &Error{path, fmt.Sprintf("has the arrays %s; name one as %s:ARRAY", strings.Join(keys, ", "), path)}
+		}
+		array = keys[0]
+	}
+	if !strings.HasSuffix(array, ".npy") {
+		array += ".npy"
+	}
+	h := z.Header(array)
+	if h == nil {
+		return nil, 0, &Error{path, fmt.Sprintf("has no array %q; it has %s", strings.TrimSuffix(array, ".npy"), strings.Join(keys, ", "))}
+	}
+	return numbersOf(path, h, func(p any) error { return z.Read(array, p) })
+}
+
+func readNPY(path string) ([]float64, float64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, &Error{path, err.Error()}
+	}
+	defer f.Close()
+	r, err := npy.NewReader(f)
+	if err != nil {
+		return nil, 0, &Error{path, fmt.Sprintf("is not a NumPy array: %v", err)}
+	}
+	return numbersOf(path, &r.Header, r.Read)
+}
+
+func numbersOf(path string, h *npy.Header, read func(any) error) ([]float64, float64, error) {
+	size := 1
+	for _, d := range h.Descr.Shape {
+		if d < 0 || size > maxNumbers/max(d, 1) {
+			return nil, 0, &Error{path, fmt.Sprintf("an array of shape %v is too large; at most %d numbers are read", h.Descr.Shape, maxNumbers)}
+		}
+		size *= d
+	}
+	if h.Descr.Fortran {
+		return nil, 0, &Error{path, "the array is in column order; save it with numpy.ascontiguousarray"}
+	}
+	var numbers []float64
+	var err error
+	highest := 1.0
+	switch strings.TrimLeft(h.Descr.Type, "<>|=") {
+	case "b1":
+		numbers, err = convert(read, func(v bool) float64 { return float64(bit(v)) })
+	case "u1":
+		numbers, err = convert(read, func(v uint8) float64 { return float64(v) })
+		for _, v := range numbers {
+			if v > 1 {
+				highest = 255
+			}
+		}
+	case "i1":
+		numbers, err = convert(read, func(v int8) float64 { return float64(v) })
+	case "i4":
+		numbers, err = convert(read, func(v int32) float64 { return float64(v) })
+	case "i8":
+		numbers, err = convert(read, func(v int64) float64 { return float64(v) })
+	case "f4":
+		numbers, err = convert(read, func(v float32) float64 { return float64(v) })
+	case "f8":
+		numbers, err = convert(read, func(v float64) float64 { return v })
+	default:
+		return nil, 0, &Error{path, fmt.Sprintf("arrays of type %s are not read; convert to uint8, int or float", h.Descr.Type)}
+	}
+	if err != nil {
+		return nil, 0, &Error{path, fmt.Sprintf("damaged array: %v", err)}
+	}
+	return numbers, highest, nil
+}
+
+func convert[T any](read func(any) error, f func(T) float64) ([]float64, error) {
+	var raw []T
+	if err := read(&raw); err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(raw))
+	for i, v := range raw {
+		out[i] = f(v)
+	}
+	return out, nil
+}
+
+// readIDX reads the format of MNIST: two zero bytes, a type (8: unsigned byte), a rank,
+// sizes as big-endian numbers, and the data.
+func readIDX(path string) ([]float64, float64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, &Error{path, err.Error()}
+	}
+	defer f.Close()
+	var r io.Reader = bufio.NewReaderSize(f, 1<<20)
+	if strings.HasSuffix(path, ".gz") {
+		if r, err = gzip.NewReader(r); err != nil {
+			return nil, 0, &Error{path, err.Error()}
+		}
+	}
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil || head[0] != 0 || head[1] != 0 || head[2] != 8 || head[3] < 2 {
+		return nil, 0, &Error{path, "is not an IDX file of unsigned bytes in rows"}
+	}
+	sizes := make([]uint32, head[3])
+	if err := binary.Read(r, binary.BigEndian, sizes); err != nil {
+		return nil, 0, &Error{path, "ends within its sizes"}
+	}
+	total := 1
+	for _, n := range sizes {
+		if n == 0 || total > maxNumbers/int(n) {
+			return nil, 0, &Error{path, fmt.Sprintf("sizes %v: empty, or more than %d numbers", sizes, maxNumbers)}
+		}
+		total *= int(n)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(total)))
+	if err != nil || len(data) != total {
+		return nil, 0, &Error{path, fmt.Sprintf("holds %d of %d bytes", len(data), total)}
+	}
+	out := make([]float64, total)
+	for i, v := range data {
+		out[i] = float64(v)
+	}
+	return out, 255, nil
+}
+
+func readFolder(path string, sites int) ([]float64, float64, error) {
+	files, err := pictures.List(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	var out []float64
+	for _, file := range files {
+		p, err := pictures.Decode(file, pictures.Limits{})
+		if err != nil {
+			return nil, 0, err
+		}
+		if p.Width*p.Height != sites {
+			return nil, 0, &Error{file, fmt.Sprintf("%d x %d pixels; the space has %d sites", p.Width, p.Height, sites)}
+		}
+		for k := 0; k < len(p.Pix); k += 3 { // luma of ITU-R 601
+			out = append(out, 0.299*float64(p.Pix[k])+0.587*float64(p.Pix[k+1])+0.114*float64(p.Pix[k+2]))
+		}
+	}
+	return out, 255, nil
+}
+
+func readText(path string) ([]float64, float64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, &Error{path, err.Error()}
+	}
+	defer f.Close()
+	var out []float64
+	width, line := 0, 0
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<26)
+	for s.Scan() {
+		line++
+		fields := strings.FieldsFunc(s.Text(), func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
+		if len(fields) == 0 {
+			continue
+		}
+		if width == 0 {
+			width = len(fields)
+		}
+		if len(fields) != width {
+			return nil, 0, &Error{path, fmt.Sprintf("line %d has %d numbers, earlier ones %d", line, len(fields), width)}
+		}
+		for _, w := range fields {
+			v, err := strconv.ParseFloat(w, 64)
+			if err != nil {
+				return nil, 0, &Error{path, fmt.Sprintf("line %d: %q is not a number", line, w)}
+			}
+			out = append(out, v)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, 0, &Error{path, err.Error()}
+	}
+	if len(out) == 0 {
+		return nil, 0, &Error{path, "is empty"}
+	}
+	return out, 1, nil
+}

@@ -1,0 +1,355 @@
+package ebm
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/rng"
+	"github.com/gradhop/gradhop/tasks/ebm/dataset"
+	"github.com/gradhop/gradhop/tasks/ebm/network"
+)
+
+// Settings say how a model is trained. Zero fields have the papers' values.
+type Settings struct {
+	// Input and Output name the state and U; each may be left empty where the model has
+	// one. Negate says that the output is an energy E = -U.
+	Input, Output string
+	Negate        bool
+	// Freeze lists patterns of initialisers that stay as they are; see [path.Match].
+	Freeze []string
+	// Sampler is the kernel's name and Options its settings; "" means dmala.
+	Sampler string
+	Options samplers.Settings
+	// Steps is the number of sampler steps an update; 0 means 40.
+	Steps int
+	// Batch is the number of data and of samples in an update; 0 means 100.
+	Batch int
+	// Buffer is the number of persistent chains; 0 means 10,000, and a negative number
+	// none: chains then start at data (contrastive divergence).
+	Buffer int
+	// Fresh is the probability that a persistent chain is started anew from the data's
+	// marginals when it is used.
+	Fresh float64
+	// Magnitude is the penalty λ on U² of data and samples.
+	Magnitude float64
+	Optimizer Optimizer
+	// Seed names all random numbers.
+	Seed uint64
+	// Runtime says where and how the model runs.
+	Runtime ort.Options
+}
+
+// Least frequency of a value in the base distribution and in fresh chains.
+const leastFrequency = 0.01
+
+// Uses of random numbers in training.
+const (
+	useRows   uint32 = 1 // rows of data in an update
+	useSlots  uint32 = 2 // chains of the buffer in an update
+	useFresh  uint32 = 3 // states drawn from the marginals
+	useSample uint32 = 4 // seed of the sampler
+)
+
+func (s *Settings) fill() error {
+	def := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	def(&s.Steps, 40)
+	def(&s.Batch, 100)
+	def(&s.Buffer, 10000)
+	if s.Sampler == "" {
+		s.Sampler = "dmala"
+	}
+	if s.Optimizer.LearningRate == 0 {
+		s.Optimizer.LearningRate = 1e-4
+	}
+	switch o := s.Optimizer; {
+	case s.Steps < 1 || s.Batch < 1:
+		return inputError("%d steps and a batch of %d: both must be at least 1", s.Steps, s.Batch)
+	case s.Batch > 1<<20 || s.Buffer > 1<<24:
+		return inputError("a batch of %d or a buffer of %d is too large; the limits are 2^20 and 2^24", s.Batch, s.Buffer)
+	case s.Buffer > 0 && s.Buffer < s.Batch:
+		return inputError("a buffer of %d chains is smaller than the batch of %d", s.Buffer, s.Batch)
+	case s.Fresh < 0 || s.Fresh > 1:
+		return inputError("the share of fresh chains is %v; it must be from 0 to 1", s.Fresh)
+	case !(o.LearningRate > 0) || o.WeightDecay < 0 || o.L1 < 0 || o.Clip < 0 || o.Warmup < 0 || s.Magnitude < 0:
+		return inputError("learning rate %v, weight decay %v, l1 %v, clip %v, magnitude %v: the first must be positive, the others not negative", o.LearningRate, o.WeightDecay, o.L1, o.Clip, s.Magnitude)
+	case o.EMA < 0 || o.EMA >= 1:
+		return inputError("the decay of the weights' average is %v; it must be at least 0 and below 1", o.EMA)
+	}
+	return nil
+}
+
+// Trainer trains a model by persistent contrastive divergence: an update raises U at
+// data and lowers it at samples that a discrete sampler draws from the model itself
+// (Tieleman 2008; Du and Mordatch 2019 for the replay buffer). It is not safe for
+// concurrent use.
+type Trainer struct {
+	s         Settings
+	model     *onnx.Model // as given, with the base filled in
+	data      *dataset.Data
+	marginals []float64
+	weights   *Weights
+	energy    *neural.Model
+	kernel    samplers.Kernel
+	objective *objective
+	moments   *moments
+	buffer    []int32 // [chain, site], nil without
+	last      []int32 // samples of the last update, [chain, site]
+}
+
+// Progress describes one update.
+type Progress struct {
+	// Update is the number of updates made.
+	Update int
+	// Data and Samples are the mean U in nats, before the update.
+	Data, Samples float64
+	// Accept is the mean acceptance probability, Hops the mean number of changed sites
+	// a step.
+	Accept, Hops float64
+	// Norm is the gradient's norm before clipping.
+	Norm float64
+	// Seconds is the time that the update took, Evaluations the states evaluated.
+	Seconds     float64
+	Evaluations int64
+}
+
+// New prepares the training of m, which is not changed. A base distribution (see
+// [network.Base]) that is all zero takes the data's marginals. Errors are *Error, those of
+// neural.NewModel and of grad.Append.
+func New(ctx context.Context, m *onnx.Model, data *dataset.Data, s Settings) (*Trainer, error) {
+	if err := s.fill(); err != nil {
+		return nil, err
+	}
+	m = m.Clone()
+	if _, err := onnx.WidenFloat16(m); err != nil {
+		return nil, err
+	}
+	t := &Trainer{s: s, data: data, marginals: data.Marginals(leastFrequency)}
+	if err := fillBase(m, data.Space, t.marginals); err != nil {
+		return nil, err
+	}
+	t.model = m
+	if s.Output == "" {
+		if len(m.Graph.Outputs) != 1 {
+			return nil, inputError("the model has %d outputs; name the one that is U", len(m.Graph.Outputs))
+		}
+		t.s.Output = m.Graph.Outputs[0].Name
+	}
+	open, w, err := extract(m, t.s.Output, s.Freeze)
+	if err != nil {
+		return nil, err
+	}
+	t.weights = w
+	t.energy, err = neural.NewModel(open, neural.ModelOptions{Space: *data.Space, Input: s.Input, Output: t.s.Output,
+		Negate: s.Negate, Fixed: w.inputs(), Runtime: s.Runtime})
+	if err != nil {
+		return nil, err
+	}
+	t.s.Input = t.energy.Input()
+	if t.kernel, err = samplers.New(s.Sampler, t.energy, s.Options); err != nil {
+		return nil, err
+	}
+	t.objective, err = newObjective(ctx, open, t.s.Input, t.s.Output, s.Negate, s.Magnitude, w, s.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	t.moments = newMoments(w, s.Optimizer.EMA > 0)
+	if s.Buffer > 0 {
+		t.buffer = make([]int32, s.Buffer*data.Space.Sites)
+		for c := range s.Buffer {
+			t.fresh(t.chain(t.buffer, c), int64(c), -1)
+		}
+	}
+	return t, nil
+}
+
+// fillBase writes the marginals into the model's base distribution if it has one that
+// is all zero.
+func fillBase(m *onnx.Model, space *energies.Space, p []float64) error {
+	for i, w := range m.Graph.Initializers {
+		if w.Name != network.Base {
+			continue
+		}
+		v, err := w.Floats()
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) {
+			return nil
+		}
+		v = slices.Clone(v)
+		for k := range v {
+			switch space.Kind {
+			case energies.Categorical:
+				v[k] = float32(math.Log(p[k]))
+			case energies.Spin:
+				v[k] = float32(math.Log(p[2*k+1]/p[2*k]) / 2)
+			default:
+				v[k] = float32(math.Log(p[2*k+1] / p[2*k]))
+			}
+		}
+		m.Graph.Initializers[i] = onnx.NewFloat(w.Name, w.Dims, v)
+	}
+	return nil
+}
+
+// chain returns the codes of chain c of a list, [site].
+func (t *Trainer) chain(codes []int32, c int) []int32 {
+	d := t.data.Space.Sites
+	return codes[c*d : (c+1)*d]
+}
+
+// fresh draws a state from the marginals.
+func (t *Trainer) fresh(x []int32, chain, update int64) {
+	var r rng.Stream
+	r.Reset(t.s.Seed, chain, update, useFresh)
+	v := t.data.Space.Values
+	for i := range x {
+		x[i] = int32(r.Categorical(t.marginals[i*v : (i+1)*v]))
+		if !t.data.Space.Allows(i, x[i]) {
+			allowed := t.data.Space.AllowedAt(i)
+			x[i] = allowed[r.IntN(len(allowed))]
+		}
+	}
+}
+
+// Space returns the states.
+func (t *Trainer) Space() *energies.Space { return t.data.Space }
+
+// Weights returns the weights being trained, sharing memory.
+func (t *Trainer) Weights() *Weights { return t.weights }
+
+// Samples returns the samples of the last update, [chain, site].
+func (t *Trainer) Samples() []int32 { return t.last }
+
+// Updates returns the number of updates made.
+func (t *Trainer) Updates() int { return t.moments.Updates }
+
+// Model returns the model with the weights as they are, or their moving average if
+// there is one and average is set.
+func (t *Trainer) Model(average bool) *onnx.Model {
+	w := t.weights.clone()
+	if average && t.moments.Average != nil {
+		for k := range w.Names {
+			copy(w.Data(k), t.moments.Average[k])
+		}
+	}
+	return w.into(t.model)
+}
+
+// Close frees the runtime's sessions.
+func (t *Trainer) Close() error {
+	err := t.objective.session.Close()
+	if e := t.energy.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Step makes one update. After an error the weights are as before, and the same update
+// can be tried again. A number that is not finite is an *Error with exit code 1.
+func (t *Trainer) Step(ctx context.Context) (Progress, error) {
+	start := time.Now()
+	p := Progress{Update: t.moments.Updates + 1}
+	update := int64(t.moments.Updates)
+	n, sites := t.s.Batch, t.data.Space.Sites
+
+	var r rng.Stream
+	r.Reset(t.s.Seed, 0, update, useRows)
+	positive := energies.NewBatch(t.data.Space, n)
+	for c := range n {
+		t.data.Row(positive.Chain(c), r.IntN(t.data.Rows), update*int64(n)+int64(c))
+	}
+	slots, begin := t.begin(update, positive.Codes)
+	r.Reset(t.s.Seed, 0, update, useSample)
+	run, err := samplers.Run(ctx, samplers.Config{Kernel: t.kernel, Init: begin, Chains: n, Steps: t.s.Steps, Seed: r.Uint64()})
+	if err != nil {
+		return p, err
+	}
+	negative := run.State.X
+	p.Evaluations = run.State.Evaluations.Total() + int64(2*n)
+	for c := range n {
+		p.Accept += run.Acceptance[c] / float64(n)
+		p.Hops += run.Hops[c] / float64(n)
+	}
+
+	c := make([]float32, 2*n)
+	for i := range c {
+		c[i] = 1 / float32(n)
+		if i >= n {
+			c[i] = -c[i]
+		}
+	}
+	u, g, err := t.objective.run(ctx, t.energy.Encode(joined(positive, negative)), c)
+	if err != nil {
+		return p, err
+	}
+	for b, v := range u {
+		if b < n {
+			p.Data += float64(v) / float64(n)
+		} else {
+			p.Samples += float64(v) / float64(n)
+		}
+	}
+	if name := t.nonFinite(u, g); name != "" {
+		return p, runError("training diverged in update %d: %s is not finite; lower the learning rate, clip gradients, or raise the magnitude penalty", p.Update, name)
+	}
+	p.Norm = t.moments.ascend(&t.s.Optimizer, t.weights, g)
+	for i, slot := range slots {
+		copy(t.chain(t.buffer, slot), negative.Chain(i))
+	}
+	t.last = append(t.last[:0], negative.Codes[:n*sites]...)
+	p.Seconds = time.Since(start).Seconds()
+	return p, nil
+}
+
+// begin returns the states at which the chains of an update start, and their places in
+// the buffer.
+func (t *Trainer) begin(update int64, data []int32) (slots []int, codes []int32) {
+	if t.buffer == nil {
+		return nil, slices.Clone(data)
+	}
+	var r rng.Stream
+	r.Reset(t.s.Seed, 0, update, useSlots)
+	taken := map[int]bool{}
+	for len(slots) < t.s.Batch {
+		if s := r.IntN(t.s.Buffer); !taken[s] {
+			taken[s] = true
+			slots = append(slots, s)
+		}
+	}
+	codes = make([]int32, 0, len(data))
+	for _, s := range slots {
+		at := len(codes)
+		codes = append(codes, t.chain(t.buffer, s)...)
+		if r.Float64() < t.s.Fresh {
+			t.fresh(codes[at:], int64(s), update)
+		}
+	}
+	return slots, codes
+}
+
+// nonFinite names the first quantity with NaN or Inf, or returns "".
+func (t *Trainer) nonFinite(u []float32, g [][]float32) string {
+	bad := func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }
+	if slices.ContainsFunc(u, bad) {
+		return "U"
+	}
+	for k, part := range g {
+		if slices.ContainsFunc(part, bad) {
+			return fmt.Sprintf("the gradient by %q", t.weights.Names[k])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package ebm
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/ebm/network"
+)
+
+// Weights are the trainable weights of a model. They are inputs of the model that runs,
+// so that an update changes numbers in memory and no file is written.
+type Weights struct {
+	// Names are the initialisers' names in the file.
+	Names []string
+	// Tensors hold their values as float32, in the order of Names.
+	Tensors []*ort.Tensor
+}
+
+// Data returns the values of weight k, sharing memory.
+func (w *Weights) Data(k int) []float32 { return w.Tensors[k].Data.([]float32) }
+
+// Count is the number of trainable numbers.
+func (w *Weights) Count() int {
+	n := 0
+	for k := range w.Tensors {
+		n += len(w.Data(k))
+	}
+	return n
+}
+
+// inputs returns the weights by name, as a model's further inputs.
+func (w *Weights) inputs() map[string]*ort.Tensor {
+	in := map[string]*ort.Tensor{}
+	for k, name := range w.Names {
+		in[name] = w.Tensors[k]
+	}
+	return in
+}
+
+// clone copies the values.
+func (w *Weights) clone() *Weights {
+	c := &Weights{Names: w.Names}
+	for k, t := range w.Tensors {
+		c.Tensors = append(c.Tensors, &ort.Tensor{Shape: t.Shape, Data: slices.Clone(w.Data(k))})
+	}
+	return c
+}
+
+// into returns a copy of the model with these weights as initialisers.
+func (w *Weights) into(m *onnx.Model) *onnx.Model {
+	m = m.Clone()
+	for i, t := range m.Graph.Initializers {
+		if k := slices.Index(w.Names, t.Name); k >= 0 {
+			m.Graph.Initializers[i] = onnx.NewFloat(t.Name, t.Dims, w.Data(k))
+		}
+	}
+	return m
+}
+
+// extract finds the trainable initialisers of m: float32, of one dimension or more, not
+// named by a freeze pattern (see [path.Match]), on a differentiable way to the output.
+// It returns m with them as inputs. An operator without a gradient rule on such a way is
+// an error that names it.
+func extract(m *onnx.Model, output string, freeze []string) (*onnx.Model, *Weights, error) {
+	for _, n := range m.Graph.Nodes {
+		if n.Op == "BatchNormalization" {
+			return nil, nil, inputError("%s depends on batch statistics, so one state's energy would depend on the others; replace it by another normalisation, or fold it into the weights", n.Label())
+		}
+	}
+	var names []string
+	for _, t := range m.Graph.Initializers {
+		frozen, err := matches(t.Name, freeze)
+		if err != nil {
+			return nil, nil, err
+		}
+		if t.Type == onnx.Float && len(t.Dims) > 0 && !frozen && t.Name != network.Base {
+			names = append(names, t.Name)
+		}
+	}
+	paths, err := grad.Paths(m, []string{output}, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &Weights{}
+	for _, p := range paths {
+		var none *grad.NoPathError
+		if errors.As(p.Err, &none) {
+			continue
+		}
+		if p.Err != nil {
+			return nil, nil, fmt.Errorf("ebm: weight %q: %w", p.Wrt, p.Err)
+		}
+		w.Names = append(w.Names, p.Wrt)
+	}
+	if len(w.Names) == 0 {
+		return nil, nil, inputError("the model has no trainable weights: no float32 initialiser of one dimension or more leads to output %q", output)
+	}
+	m = m.Clone()
+	for _, name := range w.Names {
+		t := m.Graph.Initializer(name)
+		values, err := t.Floats()
+		if err != nil {
+			return nil, nil, err
+		}
+		v := &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: onnx.Float, HasShape: true}}
+		for _, d := range t.Dims {
+			v.Type.Shape = append(v.Type.Shape, onnx.ShapeDim{Value: d})
+		}
+		m.Graph.Inputs = append(slices.DeleteFunc(m.Graph.Inputs, func(i *onnx.ValueInfo) bool { return i.Name == name }), v)
+		w.Tensors = append(w.Tensors, &ort.Tensor{Shape: slices.Clone(t.Dims), Data: slices.Clone(values)})
+	}
+	m.Graph.Initializers = slices.DeleteFunc(m.Graph.Initializers, func(t *onnx.Tensor) bool { return slices.Contains(w.Names, t.Name) })
+	return m, w, nil
+}
+
+func matches(name string, patterns []string) (bool, error) {
+	for _, p := range patterns {
+		ok, err := path.Match(p, name)
+		if err != nil {
+			return false, inputError("freeze pattern %q: %v", p, err)
+		}
+		if ok {
+			return true, nil
+		}
+	}
+	return false, nil
+}
