@@ -1,0 +1,134 @@
+package ebm_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/samplers/rng"
+	"github.com/gradhop/gradhop/tasks/ebm"
+	"github.com/gradhop/gradhop/tasks/ebm/network"
+)
+
+// small returns a network on ten sites whose random weights are made larger, so that
+// its law is far from uniform.
+func small(t *testing.T, kind string, k energies.Kind) (*onnx.Model, energies.Space) {
+	t.Helper()
+	space := energies.Space{Sites: 10, Values: 2, Kind: k}
+	m, err := network.New(kind, network.Options{Space: space, Width: 6, Depth: 2, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r rng.Stream
+	for i, w := range m.Graph.Initializers {
+		if w.Type != onnx.Float {
+			continue
+		}
+		v, err := w.Floats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = append([]float32(nil), v...)
+		r.Reset(7, int64(i), 0, 0)
+		for j := range v {
+			v[j] = 2*v[j] + float32(r.Float64()-0.5)
+		}
+		m.Graph.Initializers[i] = onnx.NewFloat(w.Name, w.Dims, v)
+	}
+	return m, space
+}
+
+// enumerated returns every state of a space of two values a site, and U of each.
+func enumerated(t *testing.T, e energies.Energy) (energies.Batch, []float64) {
+	t.Helper()
+	d := e.Space().Sites
+	x := energies.NewBatch(e.Space(), 1<<d)
+	for c := range x.Chains() {
+		for i := range d {
+			x.Chain(c)[i] = int32(c >> i & 1)
+		}
+	}
+	u := make([]float64, x.Chains())
+	if err := e.LogDensity(context.Background(), u, x); err != nil {
+		t.Fatal(err)
+	}
+	return x, u
+}
+
+func logSum(u []float64) float64 {
+	sum := 0.0
+	for _, v := range u {
+		sum += math.Exp(v - u[0])
+	}
+	return u[0] + math.Log(sum)
+}
+
+// The estimates of log Z from below and from above agree with enumeration.
+func TestAIS(t *testing.T) {
+	for _, c := range []struct {
+		network, sampler, schedule string
+		kind                       energies.Kind
+	}{
+		{"rbm", "gwg", ebm.Linear, energies.Binary},
+		{"mlp", "dmala", ebm.Sigmoid, energies.Binary},
+		{"ising", "gibbs", ebm.Linear, energies.Spin},
+	} {
+		t.Run(c.network, func(t *testing.T) {
+			m, space := small(t, c.network, c.kind)
+			e, err := neural.NewModel(m, neural.ModelOptions{Space: space})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			x, u := enumerated(t, e)
+			want := logSum(u)
+			s := ebm.ScoreSettings{Chains: 100, Levels: 60, Schedule: c.schedule, Sampler: c.sampler, Seed: 5}
+			forward, err := ebm.AIS(context.Background(), e, nil, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exact := make([]int32, 0, 100*space.Sites)
+			var r rng.Stream
+			r.Reset(1, 0, 0, 0)
+			p := make([]float64, len(u))
+			for i := range u {
+				p[i] = math.Exp(u[i] - want)
+			}
+			for range 100 {
+				exact = append(exact, x.Chain(r.Categorical(p))...)
+			}
+			reverse, err := ebm.AIS(context.Background(), e, exact, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, got := range map[string]*ebm.Score{"forward": forward, "reverse": reverse} {
+				z := (got.LogZ - want) / got.StandardError
+				t.Logf("%s: log Z %.3f ± %.3f, exact %.3f, z %.2f, weight ESS %.0f", name, got.LogZ, got.StandardError, want, z, got.ESS)
+				if math.Abs(z) > 4 || got.StandardError > 0.3 {
+					t.Errorf("%s: log Z %.3f ± %.3f is not %.3f", name, got.LogZ, got.StandardError, want)
+				}
+			}
+			if slack := 4 * forward.StandardError; forward.Low > want+slack || reverse.Low < want-slack {
+				t.Errorf("bounds %.3f and %.3f do not enclose %.3f", forward.Low, reverse.Low, want)
+			}
+		})
+	}
+}
+
+// A kernel that does not leave exp(U) invariant is refused.
+func TestAISRefusesInexact(t *testing.T) {
+	m, space := small(t, "rbm", energies.Binary)
+	e, err := neural.NewModel(m, neural.ModelOptions{Space: space})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, s := range []ebm.ScoreSettings{{Sampler: "dula"}, {Chains: 1}, {Levels: -1}, {Schedule: "cubic"}} {
+		if _, err := ebm.AIS(context.Background(), e, nil, s); err == nil {
+			t.Errorf("%+v is accepted", s)
+		}
+	}
+}
