@@ -5,8 +5,11 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // objective is a session that computes U of a batch and, by the weights, the gradient of
@@ -29,18 +32,18 @@ const coefficients = "objective/c"
 // newObjective appends the objective and its gradient to m, whose weights are inputs.
 func newObjective(ctx context.Context, m *onnx.Model, input, output string, negate bool, magnitude float64, w *Weights, o ort.Options) (*objective, error) {
 	m = m.Clone()
-	b, err := onnx.NewBuilder(m, "objective/", nil)
+	b, err := build.New(m, "objective/", nil)
 	if err != nil {
 		return nil, err
 	}
-	c := b.Input(coefficients, onnx.Float, onnx.Sym("objective_batch"))
+	c := b.Input(coefficients, onnx.Float, shape.Sym("objective_batch"))
 	u := b.Reshape(output, b.Ints(-1))
 	if negate {
 		u = b.Neg(u)
 	}
 	total := b.ReduceSum(b.Mul(c, u), []int64{0}, false)
 	if magnitude > 0 {
-		square := b.Mul(b.Op("Abs", []onnx.Value{c}), b.Mul(u, u))
+		square := b.Mul(b.Op("Abs", []build.Value{c}), b.Mul(u, u))
 		total = b.Sub(total, b.Scale(b.ReduceSum(square, []int64{0}, false), magnitude))
 	}
 	b.Output("objective/U", u)
@@ -58,7 +61,7 @@ func newObjective(ctx context.Context, m *onnx.Model, input, output string, nega
 	for _, name := range outputs {
 		g.Outputs = append(g.Outputs, &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: onnx.Float}})
 	}
-	onnx.Prune(g)
+	rewrite.Prune(g)
 	j := &objective{state: input, w: w}
 	for _, v := range g.Inputs {
 		j.inputs = append(j.inputs, v.Name)

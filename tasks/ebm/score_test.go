@@ -71,10 +71,11 @@ func TestAIS(t *testing.T) {
 	for _, c := range []struct {
 		network, sampler, schedule string
 		kind                       energies.Kind
+		levels                     int
 	}{
-		{"rbm", "gwg", ebm.Linear, energies.Binary},
-		{"mlp", "dmala", ebm.Sigmoid, energies.Binary},
-		{"ising", "gibbs", ebm.Linear, energies.Spin},
+		{"rbm", "gwg", ebm.Linear, energies.Binary, 60},
+		{"mlp", "dmala", ebm.Sigmoid, energies.Binary, 60},
+		{"ising", "gwg", ebm.Linear, energies.Spin, 600},
 	} {
 		t.Run(c.network, func(t *testing.T) {
 			m, space := small(t, c.network, c.kind)
@@ -85,7 +86,7 @@ func TestAIS(t *testing.T) {
 			defer e.Close()
 			x, u := enumerated(t, e)
 			want := logSum(u)
-			s := ebm.ScoreSettings{Chains: 100, Levels: 60, Schedule: c.schedule, Sampler: c.sampler, Seed: 5}
+			s := ebm.ScoreSettings{Chains: 100, Levels: c.levels, Schedule: c.schedule, Sampler: c.sampler, Seed: 5}
 			forward, err := ebm.AIS(context.Background(), e, nil, s)
 			if err != nil {
 				t.Fatal(err)

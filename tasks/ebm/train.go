@@ -11,6 +11,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/rng"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
@@ -132,7 +133,7 @@ func New(ctx context.Context, m *onnx.Model, data *dataset.Data, s Settings) (*T
 		return nil, err
 	}
 	m = m.Clone()
-	if _, err := onnx.WidenFloat16(m); err != nil {
+	if _, err := rewrite.WidenFloat16(m); err != nil {
 		return nil, err
 	}
 	t := &Trainer{s: s, data: data, marginals: data.Marginals(leastFrequency)}

@@ -82,11 +82,11 @@ func extract(m *onnx.Model, output string, freeze []string) (*onnx.Model, *Weigh
 			names = append(names, t.Name)
 		}
 	}
-	paths, err := grad.Paths(m, []string{output}, names)
+	w := &Weights{}
+	paths, err := differentiable(m, output, names)
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &Weights{}
 	for _, p := range paths {
 		var none *grad.NoPathError
 		if errors.As(p.Err, &none) {
@@ -116,6 +116,14 @@ func extract(m *onnx.Model, output string, freeze []string) (*onnx.Model, *Weigh
 	}
 	m.Graph.Initializers = slices.DeleteFunc(m.Graph.Initializers, func(t *onnx.Tensor) bool { return slices.Contains(w.Names, t.Name) })
 	return m, w, nil
+}
+
+// differentiable looks for ways from each weight to the output; none for no weights.
+func differentiable(m *onnx.Model, output string, names []string) ([]grad.Path, error) {
+	if len(names) == 0 {
+		return nil, nil // nil would stand for every input
+	}
+	return grad.Paths(m, []string{output}, names)
 }
 
 func matches(name string, patterns []string) (bool, error) {

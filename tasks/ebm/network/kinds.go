@@ -6,12 +6,13 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // resnet is the network of Grathwohl et al. (2021), also used by Zhang, Liu and Liu
 // (2022): a convolution, residual blocks of which the first two halve the image, the
 // mean over pixels and a linear layer. Swish has a trainable slope a channel.
-func resnet(n *net, x onnx.Value) onnx.Value {
+func resnet(n *net, x build.Value) build.Value {
 	x, in := n.image(x)
 	width := int64(n.o.Width)
 	x = n.conv2d("proj", x, in, width, 3, 1)
@@ -32,17 +33,17 @@ func resnet(n *net, x onnx.Value) onnx.Value {
 }
 
 // slopedSwish is x·sigmoid(βx) with a trainable β a channel.
-func (n *net) slopedSwish(name string, x onnx.Value) onnx.Value {
+func (n *net) slopedSwish(name string, x build.Value) build.Value {
 	ones := make([]float32, n.o.Width)
 	for i := range ones {
 		ones[i] = 1
 	}
 	beta := n.Initializer(onnx.NewFloat(name+".beta", []int64{int64(n.o.Width), 1, 1}, ones))
-	return n.Mul(x, n.Op("Sigmoid", []onnx.Value{n.Mul(x, beta)}))
+	return n.Mul(x, n.Op("Sigmoid", []build.Value{n.Mul(x, beta)}))
 }
 
 // conv is a small network: the image is halved three times while the channels double.
-func conv(n *net, x onnx.Value) onnx.Value {
+func conv(n *net, x build.Value) build.Value {
 	x, in := n.image(x)
 	h, w, c := int64(n.o.Height), int64(n.o.Columns), int64(n.o.Width)
 	for k := range 3 {
@@ -59,7 +60,7 @@ func conv(n *net, x onnx.Value) onnx.Value {
 }
 
 // mlp is a stack of dense layers.
-func mlp(n *net, x onnx.Value) onnx.Value {
+func mlp(n *net, x build.Value) build.Value {
 	from := n.features()
 	for k := range n.o.Depth {
 		x = n.swish(n.dense(fmt.Sprintf("hidden%d", k+1), x, from, int64(n.o.Width)))
@@ -70,18 +71,18 @@ func mlp(n *net, x onnx.Value) onnx.Value {
 
 // rbm is U(x) = bᵀx + Σ_j log(1 + exp(c_j + W_jᵀx)). Its weights start normal with
 // standard deviation 0.01 (Hinton 2012).
-func rbm(n *net, x onnx.Value) onnx.Value {
+func rbm(n *net, x build.Value) build.Value {
 	d, h := n.features(), int64(n.o.Width)
 	w := n.Initializer(onnx.NewFloat("weight", []int64{d, h}, n.normal(int(d*h), 0.01)))
 	b := n.Initializer(onnx.NewFloat("visible.bias", []int64{d, 1}, make([]float32, d)))
 	c := n.Initializer(onnx.NewFloat("hidden.bias", []int64{h}, make([]float32, h)))
-	hidden := n.Op("Softplus", []onnx.Value{n.Add(n.MatMul(x, w), c)})
+	hidden := n.Op("Softplus", []build.Value{n.Add(n.MatMul(x, w), c)})
 	return n.Add(n.ReduceSum(hidden, []int64{1}, true), n.MatMul(x, b))
 }
 
 // ising is U(x) = ½ xᵀJx + bᵀx with J = ½(A + Aᵀ) off the diagonal; A starts at
 // zero. The mask is a Constant node: initialisers are what training changes.
-func ising(n *net, x onnx.Value) onnx.Value {
+func ising(n *net, x build.Value) build.Value {
 	d := n.features()
 	mask := make([]float32, d*d)
 	for i := range mask {

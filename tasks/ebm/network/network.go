@@ -17,6 +17,8 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
@@ -50,7 +52,7 @@ func (e *Error) ExitCode() int { return 2 }
 
 type kind struct {
 	name, doc string
-	build     func(*net, onnx.Value) onnx.Value
+	build     func(*net, build.Value) build.Value
 	defaults  Options
 }
 
@@ -97,10 +99,10 @@ func New(name string, o Options) (*onnx.Model, error) {
 	}
 	n := &net{kind: name, o: o, m: &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: name}}}
 	var err error
-	if n.Builder, err = onnx.NewBuilder(n.m, name+"/", nil); err != nil {
+	if n.Builder, err = build.New(n.m, name+"/", nil); err != nil {
 		return nil, err
 	}
-	x, u := n.input(), onnx.Value("")
+	x, u := n.input(), build.Value("")
 	if u = k.build(n, x); n.fault != nil {
 		return nil, n.fault
 	}
@@ -110,7 +112,7 @@ func New(name string, o Options) (*onnx.Model, error) {
 
 // net is a network under construction.
 type net struct {
-	*onnx.Builder
+	*build.Builder
 	m      *onnx.Model
 	kind   string
 	o      Options
@@ -128,23 +130,23 @@ func (n *net) features() int64 {
 }
 
 // input adds x and returns it as [batch, feature].
-func (n *net) input() onnx.Value {
+func (n *net) input() build.Value {
 	if n.o.Space.Kind != energies.Categorical {
-		return n.Input("x", onnx.Float, onnx.Sym("batch"), onnx.D(n.features()))
+		return n.Input("x", onnx.Float, shape.Sym("batch"), shape.D(n.features()))
 	}
-	x := n.Input("x", onnx.Float, onnx.Sym("batch"), onnx.D(int64(n.o.Space.Sites)), onnx.D(int64(n.o.Space.Values)))
+	x := n.Input("x", onnx.Float, shape.Sym("batch"), shape.D(int64(n.o.Space.Sites)), shape.D(int64(n.o.Space.Values)))
 	return n.Reshape(x, n.Ints(-1, n.features()))
 }
 
 // base returns Σ_i base[i]·x_i, [batch].
-func (n *net) base(x onnx.Value) onnx.Value {
+func (n *net) base(x build.Value) build.Value {
 	b := n.Initializer(onnx.NewFloat(Base, []int64{n.features(), 1}, make([]float32, n.features())))
 	return n.Reshape(n.MatMul(x, b), n.Ints(-1))
 }
 
 // uniform adds an initialiser with entries uniform in ±1/√fan, as torch initialises
 // dense and convolutional layers.
-func (n *net) uniform(name string, fan int64, dims ...int64) onnx.Value {
+func (n *net) uniform(name string, fan int64, dims ...int64) build.Value {
 	size := int64(1)
 	for _, d := range dims {
 		size *= d
@@ -160,26 +162,26 @@ func (n *net) uniform(name string, fan int64, dims ...int64) onnx.Value {
 }
 
 // dense is x·W + b, [batch, to].
-func (n *net) dense(name string, x onnx.Value, from, to int64) onnx.Value {
+func (n *net) dense(name string, x build.Value, from, to int64) build.Value {
 	w := n.uniform(name+".weight", from, from, to)
 	return n.Add(n.MatMul(x, w), n.uniform(name+".bias", from, to))
 }
 
 // swish is x·sigmoid(x).
-func (n *net) swish(x onnx.Value) onnx.Value { return n.Mul(x, n.Op("Sigmoid", []onnx.Value{x})) }
+func (n *net) swish(x build.Value) build.Value { return n.Mul(x, n.Op("Sigmoid", []build.Value{x})) }
 
 // conv2d is a convolution with bias whose padding keeps the image size at stride 1.
-func (n *net) conv2d(name string, x onnx.Value, from, to, size, stride int64) onnx.Value {
+func (n *net) conv2d(name string, x build.Value, from, to, size, stride int64) build.Value {
 	fan := from * size * size
 	w := n.uniform(name+".weight", fan, to, from, size, size)
 	b := n.uniform(name+".bias", fan, to)
 	p := size / 2
-	return n.Op("Conv", []onnx.Value{x, w, b}, onnx.IntsAttr("kernel_shape", size, size),
+	return n.Op("Conv", []build.Value{x, w, b}, onnx.IntsAttr("kernel_shape", size, size),
 		onnx.IntsAttr("strides", stride, stride), onnx.IntsAttr("pads", p, p, p, p))
 }
 
 // image returns the state as [batch, channel, row, column] and the number of channels.
-func (n *net) image(x onnx.Value) (onnx.Value, int64) {
+func (n *net) image(x build.Value) (build.Value, int64) {
 	h, w := n.o.Height, n.o.Columns
 	sites := n.o.Space.Sites
 	if h == 0 && w == 0 {
