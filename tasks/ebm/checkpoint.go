@@ -36,14 +36,15 @@ func (t *Trainer) Save(path, identity string) error {
 	}
 	sum := sha256.Sum256(b.Bytes())
 	b.Write(sum[:])
-	return writeFile(path, b.Bytes())
+	return write(path, b.Bytes())
 }
 
-// Restore continues from a checkpoint of a run with the same identity.
+// Restore continues from a checkpoint of a run with the same identity. Errors are those
+// of reading the file, or *Error.
 func (t *Trainer) Restore(path, identity string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return inputError("checkpoint %s: %v", path, err)
+		return err
 	}
 	at := len(data) - sha256.Size
 	if at < 0 {

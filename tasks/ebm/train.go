@@ -45,7 +45,7 @@ type Settings struct {
 	// Seed names all random numbers.
 	Seed uint64
 	// Runtime says where and how the model runs.
-	Runtime ort.Options
+	Runtime ort.Options `json:"-"`
 }
 
 // Least frequency of a value in the base distribution and in fresh chains.

@@ -3,6 +3,9 @@
 package dataset
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 
@@ -141,6 +144,15 @@ func (d *Data) Row(x []int32, r int, use int64) {
 	for i := range x {
 		x[i] = bit(stream.Float64() < float64(d.levels[r*sites+i]))
 	}
+}
+
+// SHA256 identifies the rows: the sum of their codes, or grey levels, in hex.
+func (d *Data) SHA256() string {
+	h := sha256.New()
+	fmt.Fprintln(h, d.Space, d.Rows, d.seed)
+	binary.Write(h, binary.LittleEndian, d.codes)  // a hash never fails
+	binary.Write(h, binary.LittleEndian, d.levels) // nor does this
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Marginals returns the frequency of every value at every site, [site, value], smoothed

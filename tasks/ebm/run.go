@@ -1,0 +1,194 @@
+package ebm
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// Files of a run's folder.
+const (
+	// ModelFile is the trained model, with averaged weights if there is an average.
+	ModelFile = "model.onnx"
+	// LogFile has a line an update.
+	LogFile = "log.csv"
+	// SamplesFile shows the samples of the last update.
+	SamplesFile    = "samples.png"
+	checkpointFile = "checkpoint"
+	runFile        = "run.json"
+)
+
+const logHead = "update,data_u,samples_u,gap,accept,hops,gradient_norm,evaluations,seconds\n"
+
+// Run is the training of a model in a folder. It can be stopped, killed and resumed; the
+// weights are those of a run that was never stopped, to the bit.
+type Run struct {
+	// Trainer does the work.
+	Trainer *Trainer
+	// Dir is the folder.
+	Dir string
+	// Every is the number of updates between checkpoints; 0 means 500.
+	Every int
+	// Height and Width arrange the sites in SamplesFile; 0 draws no picture.
+	Height, Width int
+	// Observe, if not nil, is called after every update.
+	Observe func(Progress)
+
+	identity string
+}
+
+// Describe is what a run's folder says of it, beside the caller's own settings.
+type Describe struct {
+	Settings    Settings `json:"settings"`
+	ModelSHA256 string   `json:"model_sha256"`
+	DataSHA256  string   `json:"data_sha256"`
+	Rows        int      `json:"rows"`
+	Space       string   `json:"space"`
+	Weights     int      `json:"trainable_numbers"`
+	Version     string   `json:"version"`
+}
+
+// Start prepares the folder: a new one, or, to resume, one whose run has the same model,
+// data and settings. version is the program's. Errors are *Error.
+func (r *Run) Start(resume bool, version string) error {
+	if r.Every == 0 {
+		r.Every = 500
+	}
+	t := r.Trainer
+	sum, err := onnx.Digest(t.model)
+	if err != nil {
+		return err
+	}
+	d := Describe{t.s, sum, t.data.SHA256(), t.data.Rows, t.data.Space.String(), t.weights.Count(), version}
+	text, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	d.Version = "" // another version of the program may resume
+	id, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	hash := sha256.Sum256(id)
+	r.identity = hex.EncodeToString(hash[:])
+	_, statErr := os.Stat(r.path(runFile))
+	exists := statErr == nil
+	switch {
+	case exists && !resume:
+		return inputError("%s already holds a run; resume it or name another folder", r.Dir)
+	case !exists && resume:
+		return inputError("%s holds no run to resume", r.Dir)
+	case !exists:
+		if err := os.MkdirAll(r.Dir, 0o777); err != nil {
+			return inputError("%s: %v", r.Dir, err)
+		}
+		if err := write(r.path(runFile), append(text, '\n')); err != nil {
+			return err
+		}
+		return write(r.path(LogFile), []byte(logHead))
+	}
+	err = t.Restore(r.path(checkpointFile), r.identity)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // stopped before its first checkpoint
+	}
+	if err != nil {
+		return err
+	}
+	return r.trimLog()
+}
+
+func (r *Run) path(name string) string { return filepath.Join(r.Dir, name) }
+
+// trimLog removes the lines of updates after the checkpoint, which are made again.
+func (r *Run) trimLog() error {
+	data, err := os.ReadFile(r.path(LogFile))
+	if err != nil {
+		return inputError("%v", err)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	keep := min(r.Trainer.Updates()+1, len(lines))
+	return write(r.path(LogFile), []byte(strings.Join(lines[:keep], "")))
+}
+
+// Train makes updates until there are that many in all, and writes the model. When ctx
+// ends it saves a checkpoint and the model as it is, and returns the context's error.
+// Where weights diverge, the error names the last checkpoint.
+func (r *Run) Train(ctx context.Context, updates int) error {
+	log, err := os.OpenFile(r.path(LogFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return runError("%v", err)
+	}
+	defer log.Close()
+	saved := r.Trainer.Updates()
+	for r.Trainer.Updates() < updates {
+		p, err := r.Trainer.Step(ctx)
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), r.save())
+		}
+		if err != nil {
+			return fmt.Errorf("%w; the last checkpoint is of update %d, in %s", err, saved, r.Dir)
+		}
+		if err := logLine(log, p); err != nil {
+			return runError("%s: %v", r.path(LogFile), err)
+		}
+		if r.Observe != nil {
+			r.Observe(p)
+		}
+		if p.Update%r.Every == 0 && p.Update < updates {
+			if err := r.save(); err != nil {
+				return err
+			}
+			saved = p.Update
+		}
+	}
+	return r.save()
+}
+
+func logLine(w io.Writer, p Progress) error {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	_, err := fmt.Fprintln(w, strings.Join([]string{strconv.Itoa(p.Update), number(p.Data), number(p.Samples), number(p.Data - p.Samples),
+		number(p.Accept), number(p.Hops), number(p.Norm), strconv.FormatInt(p.Evaluations, 10), number(p.Seconds)}, ","))
+	return err
+}
+
+// save writes the checkpoint, then what is made from it.
+func (r *Run) save() error {
+	t := r.Trainer
+	if err := t.Save(r.path(checkpointFile), r.identity); err != nil {
+		return runError("%s: %v; earlier checkpoints are whole", r.Dir, err)
+	}
+	if err := onnx.Save(t.Model(true), r.path(ModelFile), onnx.SaveOptions{}); err != nil {
+		return err
+	}
+	if r.Height == 0 || t.Samples() == nil {
+		return nil
+	}
+	n := min(len(t.Samples())/t.Space().Sites, 64)
+	var b bytes.Buffer
+	if err := png.Encode(&b, Enlarge(Grid(t.Space(), t.Samples()[:n*t.Space().Sites], r.Height, r.Width), 2)); err != nil {
+		return err
+	}
+	return write(r.path(SamplesFile), b.Bytes())
+}
+
+// write writes a file whole or not at all.
+func write(path string, data []byte) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
