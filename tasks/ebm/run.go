@@ -16,8 +16,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/internal/atomicfile"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
 // Files of a run's folder.

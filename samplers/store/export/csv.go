@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
