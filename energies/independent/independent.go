@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/samplers/rng"
 )
 
 // Energy is U(x) = Σ_i log p_i(x_i). It is normalised: log Z = 0. U is linear in the
@@ -91,8 +90,8 @@ func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x
 	return e.LogDensity(ctx, u, x)
 }
 
-// Draw writes an exact draw to x, [site].
-func (e *Energy) Draw(x []int32, r *rng.Stream) {
+// Draw writes an exact draw to x, [site]. r draws k with probability w[k]/Σw.
+func (e *Energy) Draw(x []int32, r interface{ Categorical(w []float64) int }) {
 	for i := range x {
 		x[i] = int32(r.Categorical(e.p[i*e.space.Values : (i+1)*e.space.Values]))
 	}
