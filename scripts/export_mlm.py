@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import pathlib
+import re
 import tempfile
 import warnings
 
@@ -33,6 +34,7 @@ except ImportError:  # run as a file
     from export_bert import store_half, strip
 
 LARGEST = 2**31 - 2**20  # bytes of a protobuf message, with room for the graph
+UNUSED = re.compile(r"position_ids|pooler|contact_head")  # weights that logits do not depend on
 TOLERANCE = 1e-3  # of logits, relative to the largest one
 
 
@@ -53,7 +55,12 @@ def load(source: str):
     if pathlib.Path(source).is_dir():
         name, revision = source, ""
     options = {"revision": revision} if revision else {}
-    model = AutoModelForMaskedLM.from_pretrained(name, attn_implementation="eager", dtype=torch.float32, **options)
+    model, info = AutoModelForMaskedLM.from_pretrained(
+        name, attn_implementation="eager", dtype=torch.float32, output_loading_info=True, **options
+    )
+    lost = [k for k in info["missing_keys"] if not UNUSED.search(k)]
+    if lost:
+        raise SystemExit(f"export_mlm: {source} has no weights for {lost[0]} and {len(lost) - 1} others: it is no masked language model")
     return model.eval(), AutoTokenizer.from_pretrained(name, **options)
 
 

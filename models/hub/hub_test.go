@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -261,6 +262,59 @@ func TestResumed(t *testing.T) {
 	if requests := srv.Requests(); requests[len(requests)-1] != "GET /"+id+"/onnx/model.onnx cdn bytes=2100000-" {
 		t.Errorf("requests: %q", requests)
 	}
+}
+
+// TestKilled kills the process that downloads, three times; the next one goes on.
+func TestKilled(t *testing.T) {
+	if endpoint := os.Getenv("GRADHOP_TEST_ENDPOINT"); endpoint != "" { // this is that process
+		_, err := fetch(bg, client(t, Options{Endpoint: endpoint}), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	repo := aRepo()
+	srv, c := start(t, repo)
+	t.Setenv("GRADHOP_TEST_ENDPOINT", srv.URL)
+	sent := make(chan bool)
+	var ranges []string
+	srv.Hook = func(w http.ResponseWriter, r *http.Request, cdn bool) bool {
+		if !cdn {
+			return false
+		}
+		if ranges = append(ranges, r.Header.Get("Range")); len(ranges) > 3 {
+			return false
+		}
+		hubtest.Part(w, r, repo.Files["onnx/model.onnx"], 700_000)
+		sent <- true
+		<-r.Context().Done()
+		return true
+	}
+	part := filepath.Join(c.cache, folder(id), "blobs", repo.Checksum("onnx/model.onnx")+".incomplete")
+	child := func() *exec.Cmd { return exec.Command(os.Args[0], "-test.run=^TestKilled$") }
+	for k := range 3 {
+		process := child()
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-sent
+		for st, err := os.Stat(part); err != nil || st.Size() < int64(700_000*(k+1)); st, err = os.Stat(part) {
+			time.Sleep(time.Millisecond)
+		}
+		process.Process.Kill()
+		process.Wait()
+	}
+	if out, err := child().CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if want := []string{"", "bytes=700000-", "bytes=1400000-", "bytes=2100000-"}; !slices.Equal(ranges, want) {
+		t.Errorf("ranges %q, want %q", ranges, want)
+	}
+	s, err := fetch(bg, client(t, Options{Offline: true}), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, s, repo)
 }
 
 // TestPartial completes what an earlier run left: a good start, a bad one, one that is too

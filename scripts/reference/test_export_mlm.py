@@ -70,6 +70,23 @@ def test_external_data(tmp_path, monkeypatch):
     assert sorted(f.name for f in tmp_path.iterdir()) == ["model.onnx", "model.onnx_data"]
 
 
+def test_no_head(tmp_path):
+    """A checkpoint without the head would get a random one."""
+    config = FAMILIES["deberta-v3"][0]
+    tf.AutoModel.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(SystemExit, match="no weights for cls.predictions"):
+        export_mlm.load(str(tmp_path))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_head_is_found(family, tmp_path, monkeypatch):
+    config, _ = FAMILIES[family]
+    random_model(config).save_pretrained(tmp_path)
+    monkeypatch.setattr(export_mlm.AutoTokenizer, "from_pretrained", lambda *_: None)
+    model, _ = export_mlm.load(str(tmp_path))
+    assert model.config.model_type == config.model_type
+
+
 def test_command(tmp_path, monkeypatch, capsys):
     """The whole command, on a folder with a tokenizer."""
     source, out = tmp_path / "source", tmp_path / "out"
