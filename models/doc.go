@@ -1,5 +1,5 @@
 // Package models holds the small models that are built into the program, and opens
-// models by name or by folder.
+// models by name, from a folder, or from the Hugging Face Hub (package hub).
 //
 // A model is a folder in the layout of Hugging Face exports. A masked language model has
 // model.onnx (or onnx/model.onnx), config.json, and the files of its tokenizer

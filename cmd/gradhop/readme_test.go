@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gradhop/gradhop/models/hub/hubtest"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
@@ -120,7 +121,11 @@ func TestReadme(t *testing.T) {
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "GRADHOP_ORT_LIB="+lib.Path, "GRADHOP_CACHE="+t.TempDir(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	// A small model stands for the one of the hub.
+	repos := repositories(t)
+	repos["answerdotai/ModernBERT-base"] = repos["owner/tiny"]
+	repos["owner/tiny"].Files["onnx/model_int8.onnx"] = repos["owner/tiny"].Files["onnx/model.onnx"]
+	env := append(os.Environ(), "HF_ENDPOINT="+hubtest.New(t, repos).URL, "HF_HOME="+t.TempDir(), "HF_HUB_CACHE=", "HF_HUB_OFFLINE=", "GRADHOP_ORT_LIB="+lib.Path, "GRADHOP_CACHE="+t.TempDir(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	ran := 0
 	for _, b := range blocks(string(text)) {
 		if name, ok := b.file(); ok {
