@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
 // Snapshot is a commit of a repository. Its files are in the cache once [Snapshot.Fetch]
@@ -219,14 +222,8 @@ func (s *Snapshot) remember() error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(s.repo(), ".ref-")
-	if err != nil {
+	return atomicfile.Write(at, func(w io.Writer) error {
+		_, err := io.WriteString(w, s.Commit)
 		return err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.WriteString(s.Commit)
-	if err = errors.Join(err, temp.Chmod(0o644), temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), at)
+	})
 }
