@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/gofrs/flock"
 
@@ -26,8 +27,10 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	if err := Vacant(dir); err != nil { // before a lock is left in somebody's folder
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); errors.Is(err, syscall.ENOSPC) {
 		return nil, &WriteError{dir, err}
+	} else if err != nil {
+		return nil, &Error{dir, "cannot be made", err}
 	}
 	lock, err := acquire(dir)
 	if err != nil {

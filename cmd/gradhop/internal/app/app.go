@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,7 +33,20 @@ type App struct {
 	Offline bool
 	// Quiet leaves everything but data and errors out.
 	Quiet bool
+
+	graceful int32
 }
+
+// Graceful begins a phase in which the command itself ends soon after a signal, with what
+// was done until then; the result ends the phase. In any other phase the program exits one
+// second after the signal.
+func (a *App) Graceful() (end func()) {
+	atomic.AddInt32(&a.graceful, 1)
+	return func() { atomic.AddInt32(&a.graceful, -1) }
+}
+
+// Ending reports whether a phase that Graceful began goes on.
+func (a *App) Ending() bool { return atomic.LoadInt32(&a.graceful) > 0 }
 
 // New returns an App on the process's own streams.
 func New() *App {
@@ -142,6 +156,5 @@ func (b *Bar) Clear() {
 	}
 }
 
-// CommandFile is a file in the folder of a run, with the flags that it was started
-// with.
+// CommandFile is the file in the folder of a run with the flags that it was started with.
 const CommandFile = "command.json"

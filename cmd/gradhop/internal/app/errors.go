@@ -1,31 +1,62 @@
 package app
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
 
-// UsageError reports flags or arguments that cannot be used. The program exits with
-// code 2.
-type UsageError struct{ Err error }
+	"github.com/gradhop/gradhop/tasks/sample"
+)
 
-func (e *UsageError) Error() string { return e.Err.Error() }
+// Error is an error with the exit code of the program.
+type Error struct {
+	Code int // 1, 2 or 3: see the help of the program
+	Err  error
+}
 
-// ExitCode returns 2: bad usage or input.
-func (*UsageError) ExitCode() int { return 2 }
+func (e *Error) Error() string { return e.Err.Error() }
+
+// ExitCode returns Code.
+func (e *Error) ExitCode() int { return e.Code }
 
 // Unwrap returns the cause.
-func (e *UsageError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// Usagef returns a *UsageError.
-func Usagef(format string, args ...any) error {
-	return &UsageError{fmt.Errorf(format, args...)}
+// Usage reports flags, arguments or input that cannot be used: exit code 2.
+func Usage(err error) error { return &Error{2, err} }
+
+// Usagef is Usage with a text.
+func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
+
+// Classify gives an error about a file of a model its exit code, where it has none: 3
+// for a file that cannot be read, 2 for a format that is not supported.
+func Classify(err error) error {
+	var coded interface {
+		error
+		ExitCode() int
+	}
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &coded):
+		return err
+	case errors.As(err, &path):
+		return &Error{3, err}
+	case errors.Is(err, errors.ErrUnsupported):
+		return Usage(err)
+	}
+	return err
 }
 
-// FailedError reports that some of several inputs failed, each of which was reported
-// when it did. The program exits with code 1.
-type FailedError struct{ Failed, Of int }
-
-func (e *FailedError) Error() string {
-	return fmt.Sprintf("%d of %d inputs failed", e.Failed, e.Of)
+// Flagged names the options of a task in an error as flags.
+func Flagged(err error) error {
+	var bad *sample.OptionError
+	if !errors.As(err, &bad) {
+		return Classify(err)
+	}
+	where := bad.Value
+	if bad.Option != "" {
+		where = strings.TrimSpace("--" + bad.Option + " " + bad.Value)
+	}
+	return Usagef("%s: %s", where, bad.Reason)
 }
-
-// ExitCode returns 1: a run that failed.
-func (*FailedError) ExitCode() int { return 1 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/report"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/verify"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/version"
 )
 
@@ -29,12 +32,22 @@ import (
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the program at once.
-	context.AfterFunc(ctx, stop)
 	a := app.New()
+	context.AfterFunc(ctx, func() {
+		stop() // a second signal ends the program at once
+		time.Sleep(grace)
+		if !a.Ending() { // in a phase that does not heed the context
+			a.Logf("interrupted")
+			os.Exit(exitInterrupted)
+		}
+	})
 	err := Execute(ctx, a, args)
 	return conclude(ctx, a, err)
 }
+
+// grace is the time that a command has to end after a signal, unless it is ending
+// already: see app.Graceful.
+const grace = 900 * time.Millisecond
 
 // Execute runs a command of the program.
 func Execute(ctx context.Context, a *app.App, args []string) error {
@@ -53,6 +66,7 @@ func commands(a *app.App) []*cobra.Command {
 		diagnose.New(a),
 		report.New(a),
 		merge.New(a),
+		verify.New(a),
 		kernels.New(a),
 		gradient.New(a, nil),
 		inspect.New(a),
@@ -84,7 +98,10 @@ then is printed).`,
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &app.UsageError{Err: err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return app.Usage(err) })
+	cobra.AddTemplateFunc("samplerOptions", app.SamplerUsage)
+	const inherited = "{{if .HasAvailableInheritedFlags}}"
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), inherited, "{{samplerOptions .}}"+inherited, 1))
 	a.AddFlags(root.PersistentFlags())
 	root.AddCommand(commands(a)...)
 	return root

@@ -30,7 +30,7 @@ func TestExitCode(t *testing.T) {
 	}{
 		{bg, nil, 0},
 		{bg, errors.New("something"), 1},
-		{bg, &app.FailedError{Failed: 1, Of: 2}, 1},
+		{bg, &app.Error{Code: 1, Err: errors.New("1 of 2 inputs failed")}, 1},
 		{bg, &app.OutputError{Err: errors.New("full")}, 1},
 		{bg, &app.OutputError{Err: errors.New("read-only"), Before: true}, 2},
 		{bg, &samplers.NonFiniteError{}, 1},

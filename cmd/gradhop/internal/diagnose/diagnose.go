@@ -81,7 +81,7 @@ func table(args []string, o store.TableOptions) (*store.Table, error) {
 	}
 	s, err := export.OpenCmdStan(args...)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &app.UsageError{Err: err}
+		return nil, app.Usage(err)
 	}
 	if err != nil {
 		return nil, err

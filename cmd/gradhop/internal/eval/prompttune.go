@@ -8,7 +8,6 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 )
 
 // PromptTuneOptions are the flags of eval prompt-tune.
@@ -89,5 +88,5 @@ func (o *PromptTuneOptions) addFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&o.Search.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is printed)")
 	f.StringVar(&o.Format, "format", "text", "text, csv or json")
 	f.StringVarP(&o.Out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output)")
-	run.AddSamplerFlags(f, &o.Search.Options)
+	app.SamplerFlags(f, &o.Search.Options)
 }

@@ -41,7 +41,7 @@ func (o *InfillOptions) open(ctx context.Context, items []Item) (b *bench, err e
 			return nil, &TaskError{Path: o.Task, Item: k, Field: "sentence", Err: err}
 		}
 		if len(p.Blanks) != len(it.Positions) {
-			return nil, &app.UsageError{Err: &TaskError{Path: o.Task, Item: k, Field: "infill_pos", Err: &MaskCountError{len(p.Blanks), len(it.Positions)}}}
+			return nil, app.Usage(&TaskError{Path: o.Task, Item: k, Field: "infill_pos", Err: &MaskCountError{len(p.Blanks), len(it.Positions)}})
 		}
 		b.problems = append(b.problems, p)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/gradhop/gradhop/tasks/textmetrics"
 )
 
-// readFile reads the sentences of a file; - is stdin. Errors are *app.UsageError around
+// readFile reads the sentences of a file; - is stdin. Errors are *app.Error around
 // a *FileError.
 func readFile(path string, stdin io.Reader, read func(io.Reader) ([][]string, error)) ([][]string, error) {
 	in, name := stdin, "standard input"
@@ -38,7 +38,7 @@ func usage(path string, err error) error {
 	if errors.As(err, &p) {
 		err = p.Err // the path is named already
 	}
-	return &app.UsageError{Err: &FileError{path, err}}
+	return app.Usage(&FileError{path, err})
 }
 
 // readRefs reads reference files. Their names are those of the files without folder and

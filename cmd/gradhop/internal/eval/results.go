@@ -78,7 +78,7 @@ func (s *Scored) CorpusBLEU() textmetrics.Percent {
 
 // RunInfill does what the options say. Where the run ends early, samplers that were
 // finished are printed and the error is an *InterruptedError around its cause. Other
-// errors: *app.UsageError (around *TaskError or *FileError where a file is at fault),
+// errors: *app.Error (around *TaskError or *FileError where a file is at fault),
 // *app.OutputError, or those of packages run, infill, samplers and ort.
 func RunInfill(ctx context.Context, o *InfillOptions) (err error) {
 	if !o.SeedSet {

@@ -65,7 +65,7 @@ func (e *MaskCountError) Error() string {
 const maskWord = "[MASK]"
 
 // ReadTask reads a task file: a JSON array of objects with gt_sentence, sentence and
-// infill_pos; other fields are left alone. Errors are *app.UsageError around a
+// infill_pos; other fields are left alone. Errors are *app.Error around a
 // *TaskError (or a *FileError where the file cannot be read).
 func ReadTask(path string) (items []Item, data []byte, err error) {
 	data, err = os.ReadFile(path)
@@ -75,7 +75,7 @@ func ReadTask(path string) (items []Item, data []byte, err error) {
 	items, bad := parseTask(data)
 	if bad != nil {
 		bad.Path = path
-		return nil, nil, &app.UsageError{Err: bad}
+		return nil, nil, app.Usage(bad)
 	}
 	return items, data, nil
 }

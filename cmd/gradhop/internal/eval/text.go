@@ -69,7 +69,7 @@ their occurrences in the sentences.`,
 	return cmd
 }
 
-// RunText does what the options say. Errors: *app.UsageError (around a *FileError where
+// RunText does what the options say. Errors: *app.Error (around a *FileError where
 // a file is at fault), *app.OutputError, or the context's.
 func RunText(ctx context.Context, o *TextOptions) error {
 	if err := checkFormat(o.Format); err != nil {

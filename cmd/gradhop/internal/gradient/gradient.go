@@ -135,7 +135,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	for _, e := range f.External() {
 		if e.Err != nil {
-			return modelfile.Classify(e.Err)
+			return app.Classify(e.Err)
 		}
 		if o.Out != "" && modelfile.Same(o.Out, filepath.Join(f.Dir, filepath.FromSlash(e.Location))) {
 			return app.Usagef("-o %s holds weights of the model", o.Out)
@@ -144,7 +144,7 @@ func Run(ctx context.Context, o *Options) error {
 	ask := grad.Options{Of: o.Of, Wrt: o.Wrt, Reduce: reductions[o.Reduce], Bind: o.Bind}
 	r, err := grad.Append(f.Model, ask)
 	if err != nil {
-		return modelfile.Classify(hint(err))
+		return app.Classify(hint(err))
 	}
 	o.note(f, r)
 	doc := describe(o, f, r)

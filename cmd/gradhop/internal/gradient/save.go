@@ -53,7 +53,7 @@ func save(o *Options, f *modelfile.File, r *grad.Result) error {
 	if errors.As(err, &path) {
 		return &app.OutputError{Path: o.Out, Err: err}
 	}
-	return modelfile.Classify(err)
+	return app.Classify(err)
 }
 
 // refer returns m with the large tensors that came from the user's file as references

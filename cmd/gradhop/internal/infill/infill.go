@@ -85,8 +85,8 @@ Energies, over the fillings of all blanks (in nats, not normalised):
 	return cmd
 }
 
-// Run does what the options say. Errors: *app.UsageError, *app.OutputError,
-// *app.FailedError where some lines of a file failed, or those of package run.
+// Run does what the options say. Errors: *app.Error, *app.OutputError,
+// *app.Error where some lines of a file failed, or those of package run.
 func Run(ctx context.Context, o *Options) (err error) {
 	print, err := newPrinter(o)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestArguments(t *testing.T) {
 		"an argument and a file": {false, []string{"a", "--file", "b"}, "one of them"},
 	} {
 		_, err := parse(t, &app.App{InTerminal: c.terminal}, c.args...)
-		var usage *app.UsageError
+		var usage *app.Error
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -34,7 +34,7 @@ func (o *Options) texts() (*texts, error) {
 	}
 	f, err := os.Open(o.File)
 	if err != nil {
-		return nil, &app.UsageError{Err: err}
+		return nil, app.Usage(err)
 	}
 	return &texts{lines: bufio.NewReader(f), file: f, name: o.File}, nil
 }
@@ -82,7 +82,7 @@ func (t *texts) read() (string, error) {
 			return "", io.EOF
 		}
 		if err != nil {
-			return "", &app.UsageError{Err: fmt.Errorf("reading %s: %w", t.name, err)}
+			return "", app.Usagef("reading %s: %w", t.name, err)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (t *texts) close() {
 func (o *Options) runAll(ctx context.Context, r *run.Runner, in *texts, print *printer) error {
 	bar := o.App.NewBar()
 	defer bar.Clear()
-	var failed app.FailedError
+	var failed, of int
 	for {
 		text, err := in.next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -119,13 +119,13 @@ func (o *Options) runAll(ctx context.Context, r *run.Runner, in *texts, print *p
 				return e
 			}
 		}
-		failed.Of++
+		of++
 		switch {
 		case err == nil:
 		case in.lines == nil || !isOfText(err):
 			return err
 		default:
-			failed.Failed++
+			failed++
 			o.App.Errorf("%s:%d: %v", in.name, in.number, err)
 			if e := print.failure(in.number, text, err); e != nil {
 				return e
@@ -133,10 +133,10 @@ func (o *Options) runAll(ctx context.Context, r *run.Runner, in *texts, print *p
 		}
 	}
 	switch {
-	case failed.Of == 0:
+	case of == 0:
 		return app.Usagef("no text in %s", in.name)
-	case failed.Failed > 0:
-		return &failed
+	case failed > 0:
+		return &app.Error{Code: 1, Err: fmt.Errorf("%d of %d inputs failed", failed, of)}
 	}
 	return nil
 }

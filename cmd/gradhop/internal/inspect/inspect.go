@@ -128,7 +128,7 @@ func Run(o *Options) error {
 	}
 	r := describe(f, o.Hash)
 	if r.Gradients, err = gradients(f.Model, o.Of, o.Wrt); err != nil {
-		return modelfile.Classify(err)
+		return app.Classify(err)
 	}
 	if o.Format == "text" {
 		return r.text(o.App.Out)

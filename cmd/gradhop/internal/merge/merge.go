@@ -7,6 +7,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/sample"
 )
 
 // New returns the command.
@@ -18,9 +19,9 @@ func New(a *app.App) *cobra.Command {
 		Short: "Join runs of different chains into one",
 		Long: `Join runs that gradhop sample or gradhop prompt-tune made with --chain-ids into one
 folder, with the same bytes in its draws as if one process had run all chains. The runs
-must have the same model, seed and settings, be at the same step, and have no chain in
-common. The command that made them goes on with the folder: its --resume FOLDER, which
-for prompt-tune prints the best prompts of all chains.`,
+must have the same model, seed and settings, be at the same step, and together have
+the chains from 0 on without a gap or an overlap. The command that made them continues
+the folder with --resume FOLDER; prompt-tune then prints the best prompts of all chains.`,
 		Example: `  gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 0-31 --out run-a/
   gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 32-63 --out run-b/
   gradhop merge run-a/ run-b/ --out run/
@@ -35,21 +36,19 @@ for prompt-tune prints the best prompts of all chains.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := store.Merge(out, args, partial); err != nil {
+			c, err := recall.Read(args[0])
+			if err != nil {
+				return err
+			}
+			if c == nil || c.Name == "sample" {
+				_, err := sample.Merge(out, args, partial)
+				if err != nil {
+					return app.Flagged(err)
+				}
+			} else if c, err = join(out, args, partial); err != nil {
 				return err
 			}
 			r, err := store.Open(out)
-			if err != nil {
-				return err
-			}
-			s, err := store.Summarize(r, store.TableOptions{})
-			if err != nil {
-				return err
-			}
-			if err := s.Write(out); err != nil {
-				return err
-			}
-			c, err := recall.Join(out, args, r.Header().ChainIDs)
 			if err != nil {
 				return err
 			}
@@ -63,4 +62,19 @@ for prompt-tune prints the best prompts of all chains.`,
 	cmd.Flags().StringVarP(&out, "out", "o", "", "`folder` for the joint run, to be made")
 	cmd.Flags().BoolVar(&partial, "partial", false, "also merge where chain numbers are missing between 0 and the last one")
 	return cmd
+}
+
+// join merges runs of another task, and what it was started with.
+func join(out string, parts []string, partial bool) (*recall.Command, error) {
+	if err := store.Merge(out, parts, partial); err != nil {
+		return nil, err
+	}
+	r, err := store.Open(out)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := store.WriteSummary(out, store.TableOptions{}); err != nil {
+		return nil, err
+	}
+	return recall.Join(out, parts, r.Header().ChainIDs)
 }

@@ -4,10 +4,8 @@ package modelfile
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,18 +16,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
-// UnavailableError reports a file that is not there or cannot be read. The program
-// exits with code 3.
-type UnavailableError struct{ Err error }
-
-func (e *UnavailableError) Error() string { return e.Err.Error() }
-
-// ExitCode returns 3: runtime or model unavailable.
-func (*UnavailableError) ExitCode() int { return 3 }
-
-// Unwrap returns the cause.
-func (e *UnavailableError) Unwrap() error { return e.Err }
-
 // File is a model and the file it came from.
 type File struct {
 	*onnx.Model
@@ -38,19 +24,19 @@ type File struct {
 }
 
 // Open reads and checks the model in a file. One that is not there is an
-// *UnavailableError, one that cannot be used an *app.UsageError.
+// *app.Error with code 3.
 func Open(path string) (*File, error) {
 	m, err := onnx.Load(path)
 	if err != nil {
-		return nil, Classify(err)
+		return nil, app.Classify(err)
 	}
 	rewrite.Sort(m)
 	if err := onnx.Check(m); err != nil {
-		return nil, Classify(err)
+		return nil, app.Classify(err)
 	}
 	f := &File{Model: m}
 	if f.SHA256, f.Bytes, err = Hash(path); err != nil {
-		return nil, Classify(err)
+		return nil, app.Classify(err)
 	}
 	return f, nil
 }
@@ -67,19 +53,6 @@ func Hash(path string) (sum string, size int64, err error) {
 		return "", 0, fmt.Errorf("%s: %w", path, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), size, nil
-}
-
-// Classify gives an error about a file of a model its exit code, where it has none: 3
-// for a file that cannot be read, 2 for a format that is not supported.
-func Classify(err error) error {
-	var path *fs.PathError
-	switch {
-	case errors.As(err, &path):
-		return &UnavailableError{err}
-	case errors.Is(err, errors.ErrUnsupported):
-		return &app.UsageError{Err: err}
-	}
-	return err
 }
 
 // External is a file that holds weights of a model.

@@ -84,7 +84,7 @@ func TestModels(t *testing.T) {
 		t.Errorf("%q, %v, %v", names, weights, err)
 	}
 	for _, bad := range []string{"a:0", "a:-1", "a:Inf", "a:NaN"} {
-		var usage *app.UsageError
+		var usage *app.Error
 		if _, _, err := (&Targets{Models: []string{bad}}).models(); !errors.As(err, &usage) {
 			t.Errorf("%s: %v", bad, err)
 		}

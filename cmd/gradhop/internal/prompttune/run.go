@@ -10,7 +10,7 @@ import (
 	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
-// Run does what the options say. Errors: *app.UsageError, *app.OutputError,
+// Run does what the options say. Errors: *app.Error, *app.OutputError,
 // *NoPictureError, those of packages tasks/prompttune, samplers and store. What was found
 // until an interruption or a failure is printed.
 func Run(ctx context.Context, o *Options) (err error) {

@@ -91,7 +91,7 @@ func list(a *app.App, sets []task.ImageSet) ([][]string, error) {
 		case errors.As(err, &bad) && bad.Problem == pictures.NoFiles:
 			return nil, &NoPictureError{Path: s.Path}
 		case err != nil:
-			return nil, &app.UsageError{Err: err}
+			return nil, app.Usage(err)
 		}
 	}
 	return files, nil

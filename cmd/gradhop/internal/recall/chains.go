@@ -14,7 +14,7 @@ import (
 )
 
 // ParseIDs reads the --chain-ids flag, as "0-31,40". The numbers come out in increasing
-// order. Errors: *app.UsageError.
+// order. Errors: *app.Error.
 func ParseIDs(text string) ([]int64, error) {
 	var ids []int64
 	for part := range strings.SplitSeq(text, ",") {

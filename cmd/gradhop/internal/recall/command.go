@@ -112,7 +112,7 @@ func Read(dir string) (*Command, error) {
 
 // Resume reads what the run in a folder was started with, by the command of that name,
 // and sets the flags that are not given now to it. Where that is not remembered the
-// result is nil: all flags but the seed must be given. Errors: *app.UsageError for a run
+// result is nil: all flags but the seed must be given. Errors: *app.Error for a run
 // of another command, and those of store.Open.
 func Resume(dir, name string, flags *pflag.FlagSet, paths Paths) (*Command, error) {
 	c, err := Read(dir)

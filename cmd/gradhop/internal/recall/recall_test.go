@@ -91,7 +91,7 @@ func TestRecall(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("in another %v\nwant %v", got, want)
 	}
-	var usage *app.UsageError
+	var usage *app.Error
 	if _, err := Resume(run, "sample", flags(t), nil); !errors.As(err, &usage) {
 		t.Errorf("by another command: %v", err)
 	}
@@ -164,7 +164,7 @@ func TestParseIDs(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "x", "3-1", "-1", "1,", "0-2,1", "1-2-3", "99999999999"} {
-		var usage *app.UsageError
+		var usage *app.Error
 		if _, err := ParseIDs(text); !errors.As(err, &usage) {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
+	"github.com/gradhop/gradhop/tasks/sample"
 )
 
 // New returns the command.
@@ -74,19 +74,14 @@ nothing from anywhere and runs no script.`,
 // asked for, else what gradhop sample found.
 func picture(r *store.Reader, dir, size string) (*export.Picture, error) {
 	if size == "" {
-		var err error
-		if size, err = sample.PictureOf(dir); size == "" || err != nil {
-			return nil, err
+		o, err := sample.Load(dir)
+		if err != nil {
+			return nil, nil // the run of another task, or of a library
 		}
+		size = o.Picture
 	}
-	p, err := sample.ParsePicture(size)
-	if err != nil {
-		return nil, err
-	}
-	if p, err = p.Resolve(r.Header().Space); err != nil {
-		return nil, app.Usagef("--picture %s: %v", size, err)
-	}
-	return &p, nil
+	pic, err := sample.PictureOf(r, size)
+	return pic, app.Flagged(err)
 }
 
 // percent writes a share for people.

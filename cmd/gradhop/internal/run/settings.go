@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
@@ -81,7 +82,6 @@ func DefaultChains() Chains {
 // AddFlags defines a flag for each field but Seed, and one for each option of the
 // samplers that are registered.
 func (c *Chains) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.Sampler, "sampler", c.Sampler, "sampler `name`, see gradhop samplers")
 	fs.StringVar(&c.GibbsConditional, "gibbs-conditional", c.GibbsConditional,
 		"what the sampler gibbs draws from: model (the model's own prediction; its law is not that of the energy) or exact (one evaluation for each word of the vocabulary)")
 	fs.IntVar(&c.Chains, "chains", c.Chains, "chains, all in one batch")
@@ -90,7 +90,8 @@ func (c *Chains) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Init, "init", c.Init, "where chains start: mask (drawn from the model's prediction with all blanks masked), argmax (its most probable words) or random (uniform)")
 	fs.BoolVar(&c.Pieces, "pieces", c.Pieces, `also propose pieces "##x", which continue the word before them`)
 	fs.IntVar(&c.Top, "top", c.Top, "distinct sentences to keep, the best of all that were visited")
-	AddSamplerFlags(fs, &c.Options)
+	fs.StringVar(&c.Sampler, "sampler", c.Sampler, "`name` of the sampler; gradhop samplers lists them")
+	app.SamplerFlags(fs, &c.Options)
 }
 
 // infillCan is what the energy of a text with blanks answers.

@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -32,30 +29,42 @@ type plan struct {
 
 // plan reads the files and opens the model.
 func (o *Options) plan(ctx context.Context) (*plan, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
 	registration, err := samplers.Lookup(o.Sampler)
 	if err != nil {
 		return nil, err
 	}
-	space, err := parseSpace(o.Space)
+	space, err := ParseSpace(o.Space)
 	if err != nil {
 		return nil, err
 	}
 	p := &plan{o: o}
 	p.header.Settings = map[string]string{
 		"space": o.Space, "negate": strconv.FormatBool(o.Negate), "temperature": strconv.FormatFloat(o.Temperature, 'g', -1, 64),
-		"on-nonfinite": o.OnNonFinite, "provider": o.App.Provider, "pool-warmup": strconv.FormatBool(o.PoolWarmup),
+		"on-nonfinite": o.OnNonFinite, "provider": o.Provider, "pool-warmup": strconv.FormatBool(o.PoolWarmup),
 	}
 	if o.Allow != "" {
 		if space.Allowed, err = readAllowed(o.Allow, &space); err != nil {
 			return nil, err
 		}
 	}
+	ids, err := o.ids()
+	if err != nil {
+		return nil, err
+	}
+	if err := fits(len(ids), &space); err != nil {
+		return nil, err
+	}
 	m, err := onnx.Load(o.Model)
 	if err != nil {
-		return nil, modelfile.Classify(err)
+		return nil, err
 	}
+	runtime := o.Runtime
+	runtime.Provider = o.Provider
 	mo := neural.ModelOptions{
-		Space: space, Input: o.Input, Output: o.Output, Negate: o.Negate, Temperature: o.Temperature, MaxBatch: o.MaxBatch, Runtime: o.App.Runtime(),
+		Space: space, Input: o.Input, Output: o.Output, Negate: o.Negate, Temperature: o.Temperature, MaxBatch: o.MaxBatch, Runtime: runtime,
 	}
 	if mo.Bind, err = o.bind(p.header.Settings); err != nil {
 		return nil, err
@@ -75,15 +84,16 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err := p.describe(m, registration); err != nil {
 		return nil, err
 	}
-	if err := p.chains(); err != nil {
+	if err := p.chains(ids); err != nil {
 		return nil, err
 	}
 	if err := p.pictures(m); err != nil {
 		return nil, err
 	}
-	if err := ort.InitContext(ctx, mo.Runtime); err != nil {
+	if err := ort.InitContext(ctx, runtime); err != nil {
 		return nil, err
 	}
+	p.header.Versions = map[string]string{"onnxruntime": ort.Version()}
 	done = true
 	return p, nil
 }
@@ -97,8 +107,8 @@ func (o *Options) bind(settings map[string]string) (map[string]int64, error) {
 	sizes := map[string]int64{}
 	for name, text := range list {
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, app.Usagef("--bind %s=%s: want a whole number", name, text)
+		if err != nil || n < 1 {
+			return nil, &OptionError{"bind", name + "=" + text, "want a whole number of 1 or more"}
 		}
 		sizes[name] = n
 		settings["bind."+name] = text
@@ -120,7 +130,7 @@ func (o *Options) feed(m *onnx.Model, settings map[string]string) (map[string]*o
 	for name, path := range list {
 		v := m.Graph.Input(name)
 		if v == nil {
-			return nil, app.Usagef("--feed %s: the model has no such input%s", name, onnx.Nearest(name, names))
+			return nil, &OptionError{"feed", name, "the model has no such input" + onnx.Nearest(name, names)}
 		}
 		a, err := readArray(path)
 		if err != nil {
@@ -148,7 +158,7 @@ func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
 		p.header.Settings[name] = value
 	}
 	p.header.Settings["input"], p.header.Settings["output"] = p.energy.Input(), p.energy.Output()
-	p.header.Gradhop, p.header.Versions = app.Version(), map[string]string{"onnxruntime": ort.Pinned}
+	p.header.Gradhop = o.Version
 	// The name without folders: where the file lies is no part of what the run is.
 	p.header.Sampler, p.header.Model = r.Name, filepath.Base(o.Model)
 	if p.header.ModelSHA256, err = onnx.Digest(m); err != nil {
@@ -159,30 +169,66 @@ func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
 		return err
 	}
 	if len(straight) > 0 {
-		o.App.Logf("the gradient passes straight through the rounding of %d node(s), as %s: it is not that of the quantised model, which exact samplers correct for", len(straight), straight[0])
+		o.log(fmt.Sprintf("the gradient passes straight through the rounding of %d node(s), as %s: it is not that of the quantised model, which exact samplers correct for", len(straight), straight[0]))
 	}
 	if !r.Exact {
-		o.App.Logf("%s does not leave exp(U) invariant: the law of its draws is not exp(U)/Z", r.Name)
+		o.log(fmt.Sprintf("%s does not leave exp(U) invariant: the law of its draws is not exp(U)/Z", r.Name))
 	}
 	if k, ok := p.kernel.(samplers.Weigher); ok && k.Weighs() {
-		o.App.Logf("draws of %s are weighted: use the weights in sample_stats wherever you average over them", r.Name)
+		o.log(fmt.Sprintf("draws of %s are weighted: use the weights in sample_stats wherever you average over them", r.Name))
 	}
 	return nil
 }
 
-// chains settles which chains run and where they start.
-func (p *plan) chains() error {
-	o := p.o
+// ids returns the numbers of the chains to run.
+func (o *Options) ids() ([]int64, error) {
+	if o.ChainIDs != "" {
+		return ParseIDs(o.ChainIDs)
+	}
+	if o.Chains > mostChains {
+		return nil, &OptionError{"chains", strconv.Itoa(o.Chains), fmt.Sprintf("want at most %d", mostChains)}
+	}
 	ids := make([]int64, o.Chains)
 	for i := range ids {
 		ids[i] = int64(i)
 	}
-	if o.ChainIDs != "" {
-		var err error
-		if ids, err = recall.ParseIDs(o.ChainIDs); err != nil {
-			return err
+	return ids, nil
+}
+
+// ParseIDs reads numbers of chains, as "0-31,40", and returns them in increasing order.
+// Errors: *OptionError.
+func ParseIDs(text string) ([]int64, error) {
+	bad := func(reason string) ([]int64, error) {
+		return nil, &OptionError{"chain-ids", strconv.Quote(text), reason}
+	}
+	var ids []int64
+	for part := range strings.SplitSeq(text, ",") {
+		lo, hi, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		first, err := strconv.ParseInt(lo, 10, 32)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.ParseInt(hi, 10, 32)
+		}
+		if err != nil || first < 0 || last < first {
+			return bad("want numbers and ranges, as 0-31,40")
+		}
+		if last-first >= mostChains-int64(len(ids)) {
+			return bad(fmt.Sprintf("want at most %d chains", mostChains))
+		}
+		for id := first; id <= last; id++ {
+			ids = append(ids, id)
 		}
 	}
+	slices.Sort(ids)
+	if len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		return bad("a chain is named twice")
+	}
+	return ids, nil
+}
+
+// chains settles where chains start, and completes the header.
+func (p *plan) chains(ids []int64) error {
+	o := p.o
 	codes, identity, err := initial(o.Init, p.energy.Space(), ids)
 	if err != nil {
 		return err
@@ -195,7 +241,7 @@ func (p *plan) chains() error {
 	h := store.HeaderOf(p.config)
 	h.Gradhop, h.Versions, h.Model, h.ModelSHA256 = p.header.Gradhop, p.header.Versions, p.header.Model, p.header.ModelSHA256
 	h.Sampler, h.Settings, h.SaveWarmup = p.header.Sampler, p.header.Settings, o.SaveWarmup
-	h.Files = []string{app.CommandFile, "summary.json"}
+	h.Files = []string{RecordName, "summary.json"}
 	p.header = h
 	return nil
 }
@@ -209,7 +255,7 @@ func (p *plan) pictures(m *onnx.Model) error {
 			return err
 		}
 		if pic, err = pic.Resolve(p.header.Space); err != nil {
-			return app.Usagef("--picture %s: %v", text, err)
+			return &OptionError{"picture", text, strings.TrimPrefix(err.Error(), "store: picture: ")}
 		}
 		p.picture = &pic
 		return nil
@@ -245,7 +291,7 @@ func ParsePicture(text string) (export.Picture, error) {
 	case 3:
 		return export.Picture{Height: n[0], Width: n[1], Channels: n[2]}, nil
 	}
-	return export.Picture{}, app.Usagef("--picture %q: want HxW or HxWxC, as 28x28", text)
+	return export.Picture{}, &OptionError{"picture", strconv.Quote(text), "want HxW or HxWxC, as 28x28"}
 }
 
 // writes reports whether a further form of the draws is to be written, by its name.
@@ -260,9 +306,4 @@ func (p *plan) writes(form string) bool {
 		return p.picture != nil
 	}
 	return false
-}
-
-// title names the run on a progress line.
-func (p *plan) title() string {
-	return fmt.Sprintf("%s, %d chains", p.header.Sampler, len(p.header.ChainIDs))
 }

@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
@@ -18,7 +17,30 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// explain says what is wrong with a model, in the words of the command's flags.
+// OptionError reports an option, or a file that one names, that cannot be used.
+type OptionError struct {
+	// Option is the JSON name in [Options], or "" where Value is a file.
+	Option string
+	Value  string
+	Reason string
+}
+
+func (e *OptionError) Error() string {
+	return "sample: " + strings.Join(strings.Fields(e.Option+" "+e.Value), " ") + ": " + e.Reason
+}
+
+// ExitCode returns 2: bad usage or input.
+func (*OptionError) ExitCode() int { return 2 }
+
+// cannotRead reports a file that cannot be read.
+func cannotRead(path string, err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = p.Err
+	}
+	return &OptionError{"", path, err.Error()}
+}
+
+// explain names the option that is wrong where a model cannot be used with it.
 func explain(err error) error {
 	var (
 		name   *grad.NameError
@@ -32,17 +54,17 @@ func explain(err error) error {
 		if name.What == "output" {
 			what = "is the log-density"
 		}
-		return app.Usagef("no --%s: the model has the %ss %s; say which one %s", name.What, name.What, onnx.List(name.Have), what)
+		return &OptionError{name.What, "", fmt.Sprintf("the model has the %ss %s; say which one %s", name.What, onnx.List(name.Have), what)}
 	case errors.As(err, &name):
-		return app.Usagef("--%s: the model has no %s %q%s", name.What, name.What, name.Name, onnx.Nearest(name.Name, name.Have))
+		return &OptionError{name.What, name.Name, fmt.Sprintf("the model has no such %s%s", name.What, onnx.Nearest(name.Name, name.Have))}
 	case errors.As(err, &inputs):
-		return app.Usagef("the model needs its other inputs too, %s: give each a --feed NAME=FILE", onnx.List(inputs.Names))
+		return &OptionError{"feed", "", "the model needs its other inputs too: " + onnx.List(inputs.Names) + "; give each a NAME=FILE"}
 	case errors.As(err, &rows):
-		return app.Usagef("output %q has shape %s; an energy is one number a chain", rows.Output, rows.Shape)
+		return &OptionError{"output", rows.Output, fmt.Sprintf("its shape is %s; an energy is one number a chain", rows.Shape)}
 	case errors.As(err, &ran):
-		return app.Usagef("%s came out with shape %v for %d chains; an energy is one number a chain", ran.Output, ran.Have, ran.Want)
+		return &OptionError{"output", ran.Output, fmt.Sprintf("its shape is %v for %d chains; an energy is one number a chain", ran.Have, ran.Want)}
 	}
-	return modelfile.Classify(err)
+	return err
 }
 
 // explainStart says why chains cannot start. Nothing was written yet.
@@ -53,19 +75,19 @@ func (p *plan) explainStart(err error) error {
 	var value *samplers.NonFiniteError
 	switch {
 	case errors.As(err, &value) && p.config.RejectNonFinite:
-		return app.Usagef("chain %d would start at state %s, where the log-density is %g; name others with --init", value.Chain, p.write(value.State), value.Value)
+		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at state %s, where the log-density is %g; name other states", value.Chain, p.write(value.State), value.Value)}
 	case errors.As(err, &zero):
-		return app.Usagef("chain %d would start at a state of probability zero (U is -Inf), %s; name others with --init", zero.Chain, p.write(zero.State))
+		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at a state of probability zero (U is -Inf), %s; name other states", zero.Chain, p.write(zero.State))}
 	case errors.As(err, &tensor):
-		return &app.UsageError{Err: fmt.Errorf("the model does not take what --feed or --space gives it: %w", err)}
+		return &OptionError{"", p.o.Model, fmt.Sprintf("the model does not take what the space or feed gives it: %v", err)}
 	case errors.As(err, &ran) && len(p.o.Feed) > 0:
-		return &app.UsageError{Err: fmt.Errorf("the model fails on its first run, for which --feed may be the reason: %w", err)}
+		return &OptionError{"feed", strings.Join(p.o.Feed, " "), fmt.Sprintf("the model fails on its first run: %v", err)}
 	}
 	return p.explainNonFinite(err, "")
 }
 
 // explainNonFinite names the state at which the model gave NaN or +Inf: in dir, where
-// there is one, it is written to a file that --init takes.
+// there is one, it is written to a file that Options.Init takes.
 func (p *plan) explainNonFinite(err error, dir string) error {
 	var e *samplers.NonFiniteError
 	if !errors.As(err, &e) {
@@ -84,18 +106,8 @@ func (p *plan) explainNonFinite(err error, dir string) error {
 		}
 		where += ", kept in " + path
 	}
-	return &nonFiniteError{fmt.Sprintf("chain %d, step %d: %s at %s (--on-nonfinite reject takes such states for impossible)", e.Chain, e.Step, what, where), err}
+	return fmt.Errorf("sample: chain %d, step %d: %s at %s; on-nonfinite reject counts such states as impossible", e.Chain, e.Step, what, where)
 }
-
-// nonFiniteError is a *samplers.NonFiniteError in the command's words.
-type nonFiniteError struct {
-	text string
-	err  error
-}
-
-func (e *nonFiniteError) Error() string { return e.text }
-
-func (e *nonFiniteError) Unwrap() error { return e.err }
 
 // numbers returns what codes stand for, as draws and files have it.
 func (p *plan) numbers(codes []int32) []int64 {

@@ -4,16 +4,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies"
 )
 
 const spaceForms = "binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI"
 
-// parseSpace reads the --space flag.
-func parseSpace(text string) (energies.Space, error) {
+// ParseSpace reads a space: binary:D (numbers 0 and 1), spin:D (-1 and +1),
+// categorical:DxS (codes below S) or ordinal:D:LO..HI (whole numbers), where D is the
+// number of sites. Errors: *OptionError.
+func ParseSpace(text string) (energies.Space, error) {
 	bad := func() (energies.Space, error) {
-		return energies.Space{}, app.Usagef("--space %q: want %s", text, spaceForms)
+		return energies.Space{}, &OptionError{"space", strconv.Quote(text), "want " + spaceForms}
 	}
 	kind, rest, _ := strings.Cut(text, ":")
 	s := energies.Space{Values: 2}
@@ -53,7 +54,10 @@ func parseSpace(text string) (energies.Space, error) {
 	if err != nil {
 		return bad()
 	}
-	return s, s.Check()
+	if err := s.Check(); err != nil {
+		return energies.Space{}, &OptionError{"space", strconv.Quote(text), err.Error()}
+	}
+	return s, nil
 }
 
 // code returns the code of a number as draws and files show it, or -1.

@@ -8,23 +8,15 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sbinet/npyio/npy"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
-
-// InputFileError reports a file with numbers that cannot be used.
-type InputFileError struct{ Path, Reason string }
-
-func (e *InputFileError) Error() string { return e.Path + ": " + e.Reason }
-
-// ExitCode returns 2: bad usage or input.
-func (*InputFileError) ExitCode() int { return 2 }
 
 // array is a file of numbers.
 type array struct {
@@ -39,7 +31,7 @@ type array struct {
 func readArray(path string) (*array, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &InputFileError{path, strings.TrimPrefix(err.Error(), "open "+path+": ")}
+		return nil, cannotRead(path, err)
 	}
 	sum := sha256.Sum256(data)
 	a := &array{sha256: hex.EncodeToString(sum[:])}
@@ -49,7 +41,7 @@ func readArray(path string) (*array, error) {
 		err = a.json(data)
 	}
 	if err != nil {
-		return nil, &InputFileError{path, err.Error()}
+		return nil, &OptionError{"", path, err.Error()}
 	}
 	a.ints = make([]int64, len(a.floats))
 	for i, x := range a.floats {
@@ -169,7 +161,7 @@ func (a *array) add(v any, depth int) error {
 func (a *array) tensor(path string, v *onnx.ValueInfo) (*ort.Tensor, error) {
 	t := &ort.Tensor{Shape: a.shape}
 	if !v.Type.Elem.IsFloat() && a.ints == nil {
-		return nil, &InputFileError{path, fmt.Sprintf("numbers that are not whole for input %q of type %s", v.Name, v.Type.Elem)}
+		return nil, &OptionError{"", path, fmt.Sprintf("numbers that are not whole for input %q of type %s", v.Name, v.Type.Elem)}
 	}
 	switch v.Type.Elem {
 	case onnx.Float, onnx.Float16: // float16 is widened
@@ -187,7 +179,7 @@ func (a *array) tensor(path string, v *onnx.ValueInfo) (*ort.Tensor, error) {
 	case onnx.Bool:
 		t.Data = convert(a.ints, func(x int64) bool { return x != 0 })
 	default:
-		return nil, &InputFileError{path, fmt.Sprintf("input %q has elements of type %s, which cannot be given by a file", v.Name, v.Type.Elem)}
+		return nil, &OptionError{"", path, fmt.Sprintf("input %q has elements of type %s, which cannot be given by a file", v.Name, v.Type.Elem)}
 	}
 	return t, nil
 }
@@ -205,21 +197,21 @@ func convert[A, B any](x []A, f func(A) B) []B {
 func readAllowed(path string, s *energies.Space) ([][]int32, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &InputFileError{path, strings.TrimPrefix(err.Error(), "open "+path+": ")}
+		return nil, cannotRead(path, err)
 	}
 	var lists [][]int64
 	if err := json.Unmarshal(data, &lists); err != nil {
 		var one []int64
 		if json.Unmarshal(data, &one) != nil {
-			return nil, &InputFileError{path, "want a list of whole numbers, for all sites, or a list of lists, one a site"}
+			return nil, &OptionError{"", path, "want a list of whole numbers, for all sites, or a list of lists, one a site"}
 		}
 		lists = [][]int64{one}
 	}
 	if len(lists) == 0 {
-		return nil, &InputFileError{path, "an empty list leaves no value to any site"}
+		return nil, &OptionError{"", path, "an empty list leaves no value to any site"}
 	}
 	if len(lists) != 1 && len(lists) != s.Sites {
-		return nil, &InputFileError{path, fmt.Sprintf("%d lists for the %d sites of %s", len(lists), s.Sites, s)}
+		return nil, &OptionError{"", path, fmt.Sprintf("%d lists for the %d sites of %s", len(lists), s.Sites, s)}
 	}
 	out := make([][]int32, len(lists))
 	for i, list := range lists {
@@ -227,7 +219,7 @@ func readAllowed(path string, s *energies.Space) ([][]int32, error) {
 		for _, x := range list {
 			v := code(s, x)
 			if v < 0 {
-				return nil, &InputFileError{path, fmt.Sprintf("site %d: %d is not a value of %s", i, x, s)}
+				return nil, &OptionError{"", path, fmt.Sprintf("site %d: %d is not a value of %s", i, x, s)}
 			}
 			out[i] = append(out[i], v)
 		}
@@ -256,7 +248,7 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 	}
 	rows := int64(len(a.floats) / s.Sites)
 	if a.ints == nil || len(a.floats)%s.Sites != 0 || rows == 0 {
-		return nil, "", &InputFileError{how, fmt.Sprintf("shape %v; want whole numbers, %d for each chain or once for all", a.shape, s.Sites)}
+		return nil, "", &OptionError{"init", how, fmt.Sprintf("shape %v; want whole numbers, %d for each chain or once for all", a.shape, s.Sites)}
 	}
 	for _, id := range ids {
 		row := id
@@ -264,12 +256,12 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 			row = 0
 		}
 		if row >= rows {
-			return nil, "", &InputFileError{how, fmt.Sprintf("states for %d chains; chain %d has none", rows, id)}
+			return nil, "", &OptionError{"init", how, fmt.Sprintf("states for %d chains; chain %d has none", rows, id)}
 		}
 		for i, x := range a.ints[row*int64(s.Sites) : (row+1)*int64(s.Sites)] {
 			v := code(s, x)
 			if v < 0 || !s.Allows(i, v) {
-				return nil, "", &InputFileError{how, fmt.Sprintf("chain %d, site %d: %d is not allowed in %s", row, i, x, s)}
+				return nil, "", &OptionError{"init", how, fmt.Sprintf("chain %d, site %d: %d is not allowed in %s", row, i, x, s)}
 			}
 			codes = append(codes, v)
 		}
@@ -294,10 +286,10 @@ func pairs(flag string, list []string) (map[string]string, error) {
 	for _, p := range list {
 		name, value, ok := strings.Cut(p, "=")
 		if !ok || name == "" || value == "" {
-			return nil, app.Usagef("--%s %q: want NAME=VALUE", flag, p)
+			return nil, &OptionError{flag, strconv.Quote(p), "want NAME=VALUE"}
 		}
 		if _, twice := out[name]; twice {
-			return nil, app.Usagef("--%s: %q is given twice", flag, name)
+			return nil, &OptionError{flag, name, "given twice"}
 		}
 		out[name] = value
 	}

@@ -1,0 +1,69 @@
+package sample
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
+)
+
+// Merge joins runs of different chains of one run into the folder out, as store.Merge
+// does, writes the summary and the other files that a single process would have written,
+// and keeps the options, so that the whole can be resumed. The summary is nil where there
+// are no draws yet. Errors: *OptionError,
+// *store.Error, *store.MismatchError, *store.WriteError.
+func Merge(out string, parts []string, partial bool) (*store.Summary, error) {
+	if err := store.Merge(out, parts, partial); err != nil {
+		return nil, err
+	}
+	r, err := store.Open(out)
+	if err != nil {
+		return nil, err
+	}
+	o, err := Load(parts[0])
+	if errors.Is(err, fs.ErrNotExist) { // made by a library
+		return summarize(r, nil, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids := r.Header().ChainIDs
+	o.ChainIDs, o.Chains = "", len(ids)
+	if ids[len(ids)-1] != int64(len(ids)-1) {
+		list := make([]string, len(ids))
+		for k, id := range ids {
+			list[k] = strconv.FormatInt(id, 10)
+		}
+		o.ChainIDs = strings.Join(list, ",")
+	}
+	if err := o.save(out); err != nil {
+		return nil, err
+	}
+	pic, err := PictureOf(r, o.Picture)
+	switch {
+	case err != nil || r.Draws(store.Sampling) == 0:
+		return nil, err
+	case !r.Finished():
+		return summarize(r, nil, nil)
+	}
+	return summarize(r, o.forms(r.Header(), pic), pic)
+}
+
+// PictureOf returns how the states of a run make pictures of a size, as Options.Picture
+// has it; nil for "".
+func PictureOf(r *store.Reader, size string) (*export.Picture, error) {
+	if size == "" {
+		return nil, nil
+	}
+	pic, err := ParsePicture(size)
+	if err != nil {
+		return nil, err
+	}
+	if pic, err = pic.Resolve(r.Header().Space); err != nil {
+		return nil, &OptionError{"picture", size, strings.TrimPrefix(err.Error(), "store: picture: ")}
+	}
+	return &pic, nil
+}

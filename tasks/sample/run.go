@@ -1,0 +1,190 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/export"
+)
+
+// Run begins the run in Options.Out, or continues that in Options.Resume, and makes its
+// steps. It returns the summary, which is also in the folder.
+//
+// A run that cannot begin leaves no folder. Of one that ends early, because ctx ends or the
+// model fails, the draws made so far are kept, and summed up where there are some: the
+// summary then comes with the error. Errors: *OptionError, *store.Error,
+// *store.MismatchError, *store.WriteError, and those of the model, the runtime and the
+// sampler.
+func Run(ctx context.Context, o Options) (*store.Summary, error) {
+	p, err := o.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer p.energy.Close()
+	var w *store.Writer
+	p.config.Observers = []samplers.Observer{
+		samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error { return w.Observe(s, info) }),
+	}
+	if o.Progress != nil {
+		p.config.Observers = append(p.config.Observers, p.progress())
+	}
+	dir, loop, err := p.begin(ctx, &w)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.save(dir); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	for err == nil && !loop.Done() {
+		err = loop.Step(ctx)
+	}
+	if e := w.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		again := ""
+		if value := new(samplers.NonFiniteError); !errors.As(err, &value) { // which would come again
+			again = "; it can be resumed"
+		}
+		o.log(fmt.Sprintf("%s: stopped after step %d of %d%s", dir, loop.State().Step, o.Warmup+o.Steps, again))
+		err = p.explainNonFinite(err, dir)
+	}
+	s, failed := p.finish(dir, err == nil)
+	return s, errors.Join(err, failed)
+}
+
+// begin opens the folder and makes the loop, whose first evaluation shows whether the
+// model can be used: a new folder is made after it.
+func (p *plan) begin(ctx context.Context, w **store.Writer) (dir string, loop *samplers.Loop, err error) {
+	o := p.o
+	if o.Resume != "" {
+		return p.resume(ctx, w)
+	}
+	if err := store.Vacant(o.Out); err != nil {
+		return "", nil, err
+	}
+	if loop, err = samplers.NewLoop(ctx, p.config); err != nil {
+		return "", nil, p.explainStart(err)
+	}
+	if *w, err = store.Create(o.Out, p.header, store.Options{Every: o.Every}); err != nil {
+		return "", nil, err
+	}
+	o.log(fmt.Sprintf("%s: seed %d", o.Out, o.Seed))
+	return o.Out, loop, nil
+}
+
+// resume opens the folder of a run that is there.
+func (p *plan) resume(ctx context.Context, w **store.Writer) (dir string, loop *samplers.Loop, err error) {
+	o := p.o
+	var from *samplers.Snapshot
+	if *w, from, err = store.Resume(o.Resume, p.header, store.Options{Every: o.Every}); err != nil {
+		return "", nil, err
+	}
+	step := int64(0)
+	if from != nil {
+		p.config.Resume, p.config.Init, step = from, nil, from.Step
+	}
+	damage := (*w).Damage()
+	for _, d := range damage {
+		o.log(fmt.Sprintf("%s: %s", o.Resume, d))
+	}
+	switch total := int64(o.Warmup + o.Steps); {
+	case len(damage) > 0:
+		o.log(fmt.Sprintf("%s: damaged; steps after %d of %d are made again", o.Resume, step, total))
+	case step == total:
+		o.log(fmt.Sprintf("%s: all %d steps are made; a larger --steps makes more", o.Resume, step))
+	case step > 0:
+		o.log(fmt.Sprintf("%s: continuing after step %d of %d", o.Resume, step, total))
+	}
+	if loop, err = samplers.NewLoop(ctx, p.config); err != nil {
+		return "", nil, errors.Join(p.explainStart(err), (*w).Close())
+	}
+	return o.Resume, loop, nil
+}
+
+// progress reports every step.
+func (p *plan) progress() samplers.Observer {
+	total := int64(p.o.Warmup + p.o.Steps)
+	return samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
+		accept := 0.0
+		for _, a := range info.Accept {
+			accept += a / float64(len(info.Accept))
+		}
+		p.o.Progress(Progress{s.Step, total, s.Warmup, accept})
+		return nil
+	})
+}
+
+// finish writes what is made of the draws, and the summary. Of a run that broke off there
+// may be nothing to sum up.
+func (p *plan) finish(dir string, complete bool) (*store.Summary, error) {
+	r, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !complete && r.Draws(store.Sampling) == 0 {
+		return nil, nil
+	}
+	var forms []string
+	if complete {
+		forms = p.o.forms(r.Header(), p.picture)
+	}
+	return summarize(r, forms, p.picture)
+}
+
+// forms lists the files to write besides the folder's own.
+func (o *Options) forms(h store.Header, pic *export.Picture) []string {
+	if len(o.Write) > 0 {
+		return o.Write
+	}
+	var list []string
+	if h.Space.Sites <= export.CSVWidth {
+		list = append(list, "csv")
+	}
+	if pic != nil {
+		list = append(list, "png")
+	}
+	return list
+}
+
+// summarize writes draws in other forms, and the summary that lists them.
+func summarize(r *store.Reader, forms []string, pic *export.Picture) (*store.Summary, error) {
+	s, err := store.Summarize(r, store.TableOptions{})
+	if err != nil {
+		return nil, err
+	}
+	dir := r.Dir()
+	for _, form := range forms {
+		var names []string
+		switch form {
+		case "csv":
+			paths, err := export.WriteCSV(r, filepath.Join(dir, "csv"))
+			if err != nil {
+				return nil, err
+			}
+			for _, path := range paths {
+				names = append(names, filepath.Join("csv", filepath.Base(path)))
+			}
+		case "npz":
+			names, err = []string{"draws.npz"}, export.WriteNPZ(r, filepath.Join(dir, "draws.npz"))
+		case "png":
+			if pic == nil {
+				pic = &export.Picture{}
+			}
+			names, err = []string{"draws.png"}, export.WritePNG(r, filepath.Join(dir, "draws.png"), *pic)
+		}
+		for _, name := range names {
+			if err == nil {
+				err = s.AddExport(dir, name)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, s.Write(dir)
+}
