@@ -7,20 +7,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/build"
 )
 
-// contrib is the domain of the operators that the runtime's optimiser writes.
-const contrib = "com.microsoft"
-
-func init() {
-	RegisterExpansion(contrib, "Gelu", 1, func(b *build.Builder, n *onnx.Node) []Value {
-		return []Value{gelu(b, n.In(0))}
-	})
-	RegisterExpansion(contrib, "BiasGelu", 1, func(b *build.Builder, n *onnx.Node) []Value {
-		return []Value{gelu(b, b.Add(n.In(0), n.In(1)))}
-	})
-	RegisterExpansion(contrib, "FastGelu", 1, expandFastGelu)
-	RegisterExpansion(contrib, "QuickGelu", 1, expandQuickGelu)
-}
-
 // gelu writes ½·x·(1 + erf(x/√2)) in the form that Compose recognises.
 func gelu(b *build.Builder, x Value) Value {
 	p := b.Add(b.Op("Erf", []Value{b.Scale(x, math.Sqrt2/2)}), b.Scalar(1, x))

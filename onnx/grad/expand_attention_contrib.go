@@ -6,11 +6,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	RegisterExpansion(contrib, "Attention", 1, expandContribAttention)
-	RegisterExpansion(contrib, "MultiHeadAttention", 1, expandMultiHead)
-}
-
 // The runtime's Attention: input·weights + bias gives queries, keys and values side by
 // side. Outputs: y, and all keys and values stacked.
 func expandContribAttention(b *build.Builder, n *onnx.Node) []Value {

@@ -6,8 +6,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() { RegisterExpansion(contrib, "GroupQueryAttention", 1, expandGroupQuery) }
-
 // GroupQueryAttention is causal; queries, keys and values come apart or side by side.
 // Outputs: y, all keys, all values. It is written for a whole text at once: every
 // entry of the batch is as long as the longest, or padded behind its end, where what

@@ -6,8 +6,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() { RegisterExpansion("", "Attention", 23, expandAttention) }
-
 // Attention of the standard: Q, K, V of rank 3 or 4, a mask of truth values or a
 // summand, and keys and values of earlier positions. Outputs: y, all keys, all
 // values, and the scores at the stage that qk_matmul_output_mode names. The causal

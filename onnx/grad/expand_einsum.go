@@ -9,8 +9,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() { RegisterExpansion("", "Einsum", 12, expandEinsum) }
-
 // Einsum is written as matrix products: diagonals are picked, labels of one operand
 // only are summed, and the operands are joined from left to right, each pair by one
 // MatMul over batch, rows and columns, or by Mul where nothing or everything is summed.

@@ -6,13 +6,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	RegisterExpansion(contrib, "SkipLayerNormalization", 1, expandSkipLayerNorm)
-	RegisterExpansion(contrib, "SkipSimplifiedLayerNormalization", 1, expandSkipSimplified)
-	RegisterExpansion("", "SimplifiedLayerNormalization", 1, expandSimplified)
-	RegisterExpansion(contrib, "EmbedLayerNormalization", 1, expandEmbed)
-}
-
 // s = input + skip (+ bias); y = LayerNormalization(s, γ, β). Outputs: y, the mean
 // of s, 1/σ, s.
 func expandSkipLayerNorm(b *build.Builder, n *onnx.Node) []Value {
@@ -61,18 +54,6 @@ func rmsParts(b *build.Builder, x Value, axes []int64, eps float64) (hat, inv Va
 	v := b.ReduceMean(b.Mul(x, x), axes, true)
 	inv = b.Op("Reciprocal", []Value{b.Op("Sqrt", []Value{b.Add(v, b.Scalar(eps, v))})})
 	return b.Mul(x, inv), inv
-}
-
-// axesFrom lists the axes from a, which may be negative, to the last.
-func axesFrom(a int64, rank int) []int64 {
-	if a < 0 {
-		a += int64(rank)
-	}
-	var axes []int64
-	for ; a < int64(rank); a++ {
-		axes = append(axes, a)
-	}
-	return axes
 }
 
 // lastLayerNorm normalises over the last axis. beta may be left out.

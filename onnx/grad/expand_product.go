@@ -8,14 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/build"
 )
 
-func init() {
-	RegisterExpansion(contrib, "FusedMatMul", 1, expandFusedMatMul)
-	RegisterExpansion(contrib, "TransposeMatMul", 1, expandFusedMatMul)
-	RegisterExpansion(contrib, "FusedGemm", 1, expandFusedGemm)
-	RegisterExpansion(contrib, "FusedConv", 1, expandFusedConv)
-	RegisterExpansion(contrib, "ExpandDims", 1, expandExpandDims)
-}
-
 // Y = α·A'·B', where ' moves axis 0 behind the batch axes (transBatch) and then
 // exchanges the last two (trans).
 func expandFusedMatMul(b *build.Builder, n *onnx.Node) []Value {

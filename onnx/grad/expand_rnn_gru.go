@@ -5,10 +5,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	Register("", "GRU", 7, recurrentRule([]string{"sigmoid", "tanh"}, gruCell), AllOutputs)
-}
-
 // gruCell: gates in the order z, r, h, and
 //
 //	h = (1 - z)·g(a) + z·h₋₁,

@@ -2,11 +2,6 @@ package grad
 
 import "github.com/gradhop/gradhop/onnx"
 
-func init() {
-	Register("", "LSTM", 7, recurrentRule([]string{"sigmoid", "tanh", "tanh"}, lstmCell), AllOutputs)
-	Register("", "RNN", 7, recurrentRule([]string{"tanh"}, rnnCell), AllOutputs)
-}
-
 // rnnCell: h = f(z). dz = dh·f'(z), dh₋₁ = dz·R.
 func rnnCell(d *direction) recurrentGrads {
 	b := d.b

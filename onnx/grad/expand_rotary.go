@@ -6,11 +6,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	RegisterExpansion("", "RotaryEmbedding", 23, expandRotary)
-	RegisterExpansion(contrib, "RotaryEmbedding", 1, expandContribRotary)
-}
-
 // RotaryEmbedding of the standard: x [batch, heads, length, size] or [batch, length,
 // heads·size], cosines and sines [batch, length, half] or, with position codes, tables
 // [·, half].

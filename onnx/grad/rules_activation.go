@@ -1,47 +1,13 @@
 package grad
 
 import (
-	"github.com/gradhop/gradhop/onnx/build"
 	"math"
+
+	"github.com/gradhop/gradhop/onnx/build"
 )
 
 // Functions of one number, y = f(x). Where the derivative is infinite (Sqrt, Log,
 // Reciprocal at 0, Acos and Asin at ±1, Acosh at 1, Atanh at ±1) so is the gradient.
-
-func init() {
-	unary("Exp", func(b *build.Builder, _, y Value) Value { return y })
-	unary("Log", func(b *build.Builder, x, _ Value) Value { return reciprocal(b, x) })
-	unary("Sqrt", func(b *build.Builder, _, y Value) Value { return b.Div(b.Scalar(0.5, y), y) })
-	unary("Reciprocal", func(b *build.Builder, _, y Value) Value { return b.Neg(b.Mul(y, y)) })
-	unary("Tanh", func(b *build.Builder, _, y Value) Value { return b.Sub(b.Scalar(1, y), b.Mul(y, y)) })
-	unary("Sigmoid", func(b *build.Builder, _, y Value) Value { return b.Mul(y, b.Sub(b.Scalar(1, y), y)) })
-	unary("Softplus", func(b *build.Builder, x, _ Value) Value { return b.Op("Sigmoid", []Value{x}) })
-	unary("Sin", func(b *build.Builder, x, _ Value) Value { return b.Op("Cos", []Value{x}) })
-	unary("Cos", func(b *build.Builder, x, _ Value) Value { return b.Neg(b.Op("Sin", []Value{x})) })
-	unary("Tan", func(b *build.Builder, _, y Value) Value { return b.Add(b.Mul(y, y), b.Scalar(1, y)) })
-	unary("Sinh", func(b *build.Builder, x, _ Value) Value { return b.Op("Cosh", []Value{x}) })
-	unary("Cosh", func(b *build.Builder, x, _ Value) Value { return b.Op("Sinh", []Value{x}) })
-	unary("Asin", func(b *build.Builder, x, _ Value) Value { return rootInverse(b, oneMinusSquare(b, x)) })
-	unary("Acos", func(b *build.Builder, x, _ Value) Value { return b.Neg(rootInverse(b, oneMinusSquare(b, x))) })
-	unary("Atan", func(b *build.Builder, x, _ Value) Value { return reciprocal(b, onePlusSquare(b, x)) })
-	unary("Asinh", func(b *build.Builder, x, _ Value) Value { return rootInverse(b, onePlusSquare(b, x)) })
-	unary("Acosh", func(b *build.Builder, x, _ Value) Value { return rootInverse(b, b.Neg(oneMinusSquare(b, x))) })
-	unary("Atanh", func(b *build.Builder, x, _ Value) Value { return reciprocal(b, oneMinusSquare(b, x)) })
-	unary("Softsign", func(b *build.Builder, x, _ Value) Value { // (1+|x|)⁻²
-		r := reciprocal(b, b.Add(b.Op("Abs", []Value{x}), b.Scalar(1, x)))
-		return b.Mul(r, r)
-	})
-	unary("Erf", func(b *build.Builder, x, _ Value) Value {
-		return b.Scale(b.Op("Exp", []Value{b.Neg(b.Mul(x, x))}), twoOverSqrtPi)
-	})
-	unary("Mish", func(b *build.Builder, x, _ Value) Value { // y = x·t, t = tanh(softplus x): t + x·(1-t²)·sigmoid x
-		t := b.Op("Tanh", []Value{b.Op("Softplus", []Value{x})})
-		dt := b.Mul(b.Sub(b.Scalar(1, x), b.Mul(t, t)), b.Op("Sigmoid", []Value{x}))
-		return b.Add(t, b.Mul(x, dt))
-	})
-	standard(ruleGelu, "Gelu")
-	Register("", "Swish", 24, ruleSwish)
-}
 
 // unary registers y = f(x) by its derivative, a function of x and y.
 func unary(op string, derivative func(b *build.Builder, x, y Value) Value) {

@@ -8,22 +8,6 @@ import "github.com/gradhop/gradhop/onnx/build"
 // the others. A piece that overflows where it is not used is computed at 0 there, so
 // that no 0·∞ arises, in the gradient of the gradient either.
 
-func init() {
-	unary("Abs", func(b *build.Builder, x, _ Value) Value { return b.Op("Sign", []Value{x}) })
-	unary("Relu", func(b *build.Builder, x, _ Value) Value {
-		return b.Cast(b.Op("Greater", []Value{x, b.Scalar(0, x)}), b.Info(x).Type)
-	})
-	standard(ruleLeakyRelu, "LeakyRelu")
-	standard(rulePRelu, "PRelu")
-	standard(ruleElu, "Elu")
-	standard(ruleSelu, "Selu")
-	standard(ruleCelu, "Celu")
-	standard(ruleThresholdedRelu, "ThresholdedRelu")
-	standard(ruleHardSigmoid, "HardSigmoid")
-	standard(ruleHardSwish, "HardSwish")
-	standard(ruleShrink, "Shrink")
-}
-
 // compare calls Less, Greater and the like with the number k.
 func compare(b *build.Builder, op string, x Value, k float64) Value {
 	return b.Op(op, []Value{x, b.Scalar(k, x)})

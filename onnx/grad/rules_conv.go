@@ -8,11 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleConv, "Conv")
-	standard(ruleConvTranspose, "ConvTranspose")
-}
-
 // convolution is a Conv from an input of shape x, with weights of shape w, to an
 // output of shape y.
 type convolution struct {

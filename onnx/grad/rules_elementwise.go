@@ -1,26 +1,9 @@
 package grad
 
 import (
-	"math"
-
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 )
-
-func init() {
-	standard(ruleIdentity, "Identity")
-	standard(ruleAdd, "Add")
-	standard(ruleSub, "Sub")
-	standard(ruleMul, "Mul")
-	standard(ruleDiv, "Div")
-	standard(ruleNeg, "Neg")
-	standard(rulePow, "Pow")
-	standard(ruleCast, "Cast", "CastLike")
-	standard(ruleWhere, "Where")
-	standard(ruleDropout, "Dropout")
-	standard(ruleSum, "Sum")
-	standard(ruleMean, "Mean")
-}
 
 // y = x
 func ruleIdentity(_ *build.Builder, _ Node, dy []Value) []Value { return dy[:1] }
@@ -168,6 +151,3 @@ func ruleMean(b *build.Builder, n Node, dy []Value) []Value {
 	}
 	return dx
 }
-
-// twoOverSqrtPi is the derivative of erf at zero.
-var twoOverSqrtPi = 2 / math.Sqrt(math.Pi)

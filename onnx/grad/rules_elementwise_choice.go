@@ -6,12 +6,6 @@ import "github.com/gradhop/gradhop/onnx/build"
 // share the gradient equally, as torch does; at a bound of Clip the number itself gets
 // it.
 
-func init() {
-	standard(ruleExtremum, "Max", "Min")
-	standard(ruleClip, "Clip")
-	standard(ruleMod, "Mod")
-}
-
 // y = max or min of the inputs: those equal to y share dy.
 func ruleExtremum(b *build.Builder, n Node, dy []Value) []Value {
 	dx := make([]Value, len(n.Inputs))

@@ -8,11 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	RegisterExpansion("", "GridSample", 16, expandGridSample)
-	standard(ruleAffineGrid, "AffineGrid")
-}
-
 // gridSampler writes GridSample: y at a place t of the image is the sum of the pixels
 // around t with weights that depend on where t lies between them.
 type gridSampler struct {

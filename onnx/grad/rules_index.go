@@ -8,12 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleGather, "Gather")
-	standard(ruleGatherElements, "GatherElements")
-	standard(ruleGatherND, "GatherND")
-}
-
 // Gather: dx is zero but for the entries read, to which dy is added. In place of the
 // general scatter: where the indices are a run of neighbours dx is dy with zeros
 // around it, where they are a permutation of the whole axis it is dy permuted back.
@@ -165,11 +159,3 @@ func withBatch(b *build.Builder, idx Value, batch []shape.Dim, x Value) Value {
 	}
 	return b.Op("Concat", append(parts, idx), onnx.IntAttr("axis", int64(len(at)-1)))
 }
-
-// countUp returns 0, 1, …, size-1.
-func countUp(b *build.Builder, size shape.Dim, sources ...Value) Value {
-	return b.Op("Range", []Value{whole(b, 0), b.Squeeze(b.DynamicShape([]shape.Dim{size}, sources...), 0), whole(b, 1)})
-}
-
-// whole returns an integer scalar.
-func whole(b *build.Builder, v int64) Value { return b.Const(onnx.NewInt64("", nil, []int64{v})) }

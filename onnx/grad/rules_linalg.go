@@ -8,10 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleDet, "Det")
-}
-
 // maxDet bounds the matrices whose minors are written out: there are n² of them, with
 // (n-1)² elements each.
 const maxDet = 32

@@ -5,13 +5,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/build"
 )
 
-func init() {
-	RegisterExpansion("", "NegativeLogLikelihoodLoss", 1, func(b *build.Builder, n *onnx.Node) []Value {
-		return []Value{likelihoodLoss(b, n, n.In(0))}
-	})
-	RegisterExpansion("", "SoftmaxCrossEntropyLoss", 1, expandCrossEntropy)
-}
-
 // log_prob = log softmax over the classes, loss = its negative log-likelihood.
 func expandCrossEntropy(b *build.Builder, n *onnx.Node) []Value {
 	p := b.Op("LogSoftmax", []Value{n.In(0)}, onnx.IntAttr("axis", 1))

@@ -5,11 +5,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleMatMul, "MatMul")
-	standard(ruleGemm, "Gemm")
-}
-
 // Y = A·B: dA = dY·Bᵀ, dB = Aᵀ·dY. Where B is a matrix under a batch of A, the
 // batch axes become rows first, so that dB is one product and no sum of many.
 //

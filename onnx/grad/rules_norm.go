@@ -9,15 +9,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleBatchNorm, "BatchNormalization")
-	RegisterExpansion("", "InstanceNormalization", 1, expandInstanceNorm)
-	RegisterExpansion("", "GroupNormalization", 18, expandGroupNorm)
-	RegisterExpansion("", "MeanVarianceNormalization", 9, expandMeanVarianceNorm)
-	RegisterExpansion("", "LRN", 1, expandLRN)
-	standard(ruleRMSNorm, "RMSNormalization")
-}
-
 // perChannel gives a vector of one number a channel the rank of x, ready to broadcast.
 func perChannel(b *build.Builder, v Value, rank int) Value {
 	if rank <= 2 {

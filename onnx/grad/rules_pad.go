@@ -9,10 +9,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(rulePad, "Pad")
-}
-
 // Pad with a constant: dx is dy without the padding, which is padding by the negative
 // amounts; the constant gets Σ dy over what was added. The other modes repeat entries
 // of x, and get the gradient of the slices that they consist of.

@@ -9,10 +9,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleAveragePool, "AveragePool")
-}
-
 // pooling is a pooling node's way over x.
 type pooling struct {
 	b       *build.Builder

@@ -7,12 +7,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/build"
 )
 
-func init() {
-	standard(ruleLpPool, "LpPool")
-	standard(ruleGlobalLpPool, "GlobalLpPool")
-	RegisterExpansion("", "GlobalAveragePool", 1, expandGlobalAveragePool)
-}
-
 // y = (Σ |x|ᵖ)^(1/p) over each window: dx = sign x·|x|ᵖ⁻¹ · the sum of dy·y^(1-p)
 // over the windows that hold x.
 func ruleLpPool(b *build.Builder, n Node, dy []Value) []Value {

@@ -8,12 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleMaxPool, "MaxPool")
-	standard(ruleMaxUnpool, "MaxUnpool")
-	standard(ruleGlobalMaxPool, "GlobalMaxPool")
-}
-
 // y = the largest x of each window: dy is added where it was found. Places are taken
 // from a second MaxPool with them as an output: the one of the forward pass stays as
 // it is, because the runtime's kernel that does not note places is 25 times as fast

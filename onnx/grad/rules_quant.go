@@ -8,17 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	Register("", "QuantizeLinear", 1, ruleQuantize)
-	Register("", "DequantizeLinear", 1, ruleDequantize)
-	Register("", "DynamicQuantizeLinear", 1, ruleDynamicQuantize)
-	Register("", "MatMulInteger", 1, ruleMatMulInteger)
-	Register("", "ConvInteger", 1, ruleConvInteger)
-	Register("", "QLinearMatMul", 1, ruleQLinearMatMul)
-	Register("", "QLinearConv", 1, ruleQLinearConv)
-	RegisterStraightThrough("", "QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv")
-}
-
 // Each rule writes what its operator computes with floats, without the rounding, and
 // has that differentiated; of what it writes, the way back uses but a part. twin is
 // where it does so, t the type of the floats.

@@ -8,16 +8,6 @@ import (
 // Quantised operators of the runtime's own domain, written with those of the standard:
 // the products stay products of integers.
 
-func init() {
-	RegisterExpansion(contrib, "QuantizeLinear", 1, standardQuantise)
-	RegisterExpansion(contrib, "DequantizeLinear", 1, standardQuantise)
-	RegisterExpansion(contrib, "MatMulIntegerToFloat", 1, expandMatMulIntegerToFloat)
-	RegisterExpansion(contrib, "DynamicQuantizeMatMul", 1, expandDynamicQuantizeMatMul)
-	RegisterExpansion(contrib, "QGemm", 1, expandQGemm)
-	RegisterExpansion(contrib, "QAttention", 1, expandQAttention)
-	RegisterStraightThrough(contrib, "QuantizeLinear", "DynamicQuantizeMatMul", "QGemm")
-}
-
 // The runtime's operators took types of 16 bits before those of the standard did.
 func standardQuantise(b *build.Builder, n *onnx.Node) []Value {
 	t := b.Info(n.In(0)).Type

@@ -8,18 +8,6 @@ import (
 // Operators of the runtime's domain on codes with a scale and a zero point each: what
 // they say, done with floats between DequantizeLinear and QuantizeLinear.
 
-func init() {
-	for name, op := range map[string]string{"QLinearAdd": "Add", "QLinearMul": "Mul"} {
-		RegisterExpansion(contrib, name, 1, func(b *build.Builder, n *onnx.Node) []Value {
-			return []Value{quantisedAs(b, b.Op(op, []Value{floatOf(b, n, 0), floatOf(b, n, 3)}), n.In(6), n.In(7))}
-		})
-		quantised[opKey{contrib, name}] = true
-	}
-	RegisterExpansion(contrib, "QLinearConcat", 1, expandQLinearConcat)
-	quantised[opKey{contrib, "QLinearConcat"}] = true
-	RegisterStraightThrough(contrib, "QLinearAdd", "QLinearMul", "QLinearConcat")
-}
-
 // floatOf returns the floats that the codes at input i stand for, whose scale and zero
 // point follow them.
 func floatOf(b *build.Builder, n *onnx.Node, i int) Value {

@@ -12,21 +12,6 @@ import (
 // keeps them: the same axes are then given to the reductions of the way back. Without
 // them nobody knows the rank of its output.
 
-func init() {
-	standard(ruleReduceSum, "ReduceSum")
-	standard(ruleReduceMean, "ReduceMean")
-	standard(ruleReduceExtremum, "ReduceMax", "ReduceMin")
-	standard(ruleReduceL1, "ReduceL1")
-	standard(ruleReduceL2, "ReduceL2")
-	standard(ruleReduceSumSquare, "ReduceSumSquare")
-	standard(ruleReduceLogSum, "ReduceLogSum")
-	standard(ruleReduceLogSumExp, "ReduceLogSumExp")
-	standard(ruleReduceProd, "ReduceProd")
-	standard(ruleSoftmax, "Softmax")
-	standard(ruleLogSoftmax, "LogSoftmax")
-	standard(ruleLayerNorm, "LayerNormalization")
-}
-
 // reduction describes a Reduce node.
 type reduction struct {
 	b *build.Builder
@@ -196,18 +181,4 @@ func ruleLayerNorm(b *build.Builder, n Node, dy []Value) []Value {
 		dx[2] = dy[0]
 	}
 	return dx
-}
-
-// LayerNormParts returns x̂ = (x-μ)/σ and 1/σ over axes, σ² = var x + eps.
-func LayerNormParts(b *build.Builder, x Value, axes []int64, eps float64) (hat, inv Value) {
-	c := b.Sub(x, b.ReduceMean(x, axes, true))
-	v := b.ReduceMean(b.Mul(c, c), axes, true)
-	inv = b.Op("Reciprocal", []Value{b.Op("Sqrt", []Value{b.Add(v, b.Scalar(eps, v))})})
-	return b.Mul(c, inv), inv
-}
-
-func layerNormBackward(b *build.Builder, d, hat, inv Value, axes []int64) Value {
-	m := b.ReduceMean(d, axes, true)
-	h := b.ReduceMean(b.Mul(d, hat), axes, true)
-	return b.Mul(b.Sub(b.Sub(d, m), b.Mul(hat, h)), inv)
 }

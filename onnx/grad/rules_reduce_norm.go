@@ -7,11 +7,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/build"
 )
 
-func init() {
-	standard(ruleLpNorm, "LpNormalization")
-	standard(ruleCumSum, "CumSum")
-}
-
 // y = max or min x: the elements that are equal to y share dy equally, as with torch's
 // amax.
 func ruleReduceExtremum(b *build.Builder, n Node, dy []Value) []Value {

@@ -8,10 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleResize, "Resize")
-}
-
 // Resize is linear and works on one axis after another: y = A₁⊗A₂⊗… x, so dx is
 // dy multiplied by the transpose of each A. The matrices are what the operator itself
 // makes of the identity, in the same mode: a runtime folds them into constants, they

@@ -6,11 +6,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleScatterND, "ScatterND")
-	standard(ruleScatterElements, "ScatterElements")
-}
-
 // scatterer says how a Scatter operator reads and writes: gather picks what the
 // updates were written to, put writes updates over data or combines them with it.
 type scatterer struct {
@@ -186,23 +181,4 @@ func scatterND(b *build.Builder, label string, shape []shape.Dim, idx, updates V
 		return b.Op("ScatterND", []Value{zeros, idx, updates})
 	}
 	return combineND(b, label, zeros, idx, updates, "add")
-}
-
-// mustShape returns the shape of v, or fails where not even the rank is known.
-func mustShape(b *build.Builder, n Node, v Value) ([]shape.Dim, bool) {
-	shape, ok := b.Shape(v)
-	if !ok {
-		failShape(b, n.Label(), v)
-	}
-	return shape, ok
-}
-
-// failShape records that the rank of v, or a dimension that matters, is unknown.
-func failShape(b *build.Builder, label string, v Value) Value {
-	have := "unknown rank"
-	if dims, ok := b.Shape(v); ok {
-		have = shape.String(dims)
-	}
-	b.Fail(&ShapeError{Node: label, Value: v, Have: have, Want: "?"})
-	return ""
 }

@@ -1,20 +1,10 @@
 package grad
 
 import (
-	"slices"
-
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
-
-func init() {
-	standard(ruleTopK, "TopK")
-	standard(ruleOneHot, "OneHot")
-	standard(ruleCompress, "Compress")
-	standard(ruleUnique, "Unique")
-	standard(ruleRange, "Range")
-}
 
 // with returns output i of n, of a second node like it where n does not name it.
 func with(b *build.Builder, n Node, i, outputs int) Value {
@@ -116,15 +106,4 @@ func ruleRange(b *build.Builder, n Node, dy []Value) []Value {
 		dx[2] = b.ReduceSum(b.Mul(dy[0], k), []int64{0}, false)
 	}
 	return dx
-}
-
-// without returns the axes 0…rank-1 but one.
-func without(rank int, axis int64) []int64 {
-	var out []int64
-	for k := range int64(rank) {
-		if k != axis {
-			out = append(out, k)
-		}
-	}
-	return slices.Clip(out)
 }

@@ -8,15 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleBackToShape, "Reshape", "Flatten", "Squeeze", "Unsqueeze")
-	standard(ruleTranspose, "Transpose")
-	standard(ruleExpand, "Expand")
-	standard(ruleTile, "Tile")
-	standard(ruleTrilu, "Trilu")
-	standard(ruleReverseSequence, "ReverseSequence")
-}
-
 // Operators that only rename the dimensions: dx is dy in the shape of x.
 func ruleBackToShape(b *build.Builder, n Node, dy []Value) []Value {
 	x := n.In(0)

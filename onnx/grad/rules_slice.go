@@ -9,12 +9,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleSlice, "Slice")
-	standard(ruleConcat, "Concat")
-	Register("", "Split", 1, ruleSplit, AllOutputs)
-}
-
 // padding says how many zeros go before and after an axis: vectors of one number.
 type padding struct {
 	axis          int64
@@ -271,13 +265,6 @@ func ruleConcat(b *build.Builder, n Node, dy []Value) []Value {
 		from = to
 	}
 	return dx
-}
-
-// slice takes [from, to) of x along axis.
-func slice(b *build.Builder, x Value, axis int64, from, to shape.Dim, sources []Value) Value {
-	lo := b.DynamicShape([]shape.Dim{from}, sources...)
-	hi := b.DynamicShape([]shape.Dim{to}, sources...)
-	return b.Op("Slice", []Value{x, lo, hi, b.Ints(axis)})
 }
 
 // Split is Concat backwards; an output nobody used counts as zero.

@@ -8,13 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-func init() {
-	standard(ruleDepthToSpace, "DepthToSpace")
-	standard(ruleSpaceToDepth, "SpaceToDepth")
-	standard(ruleCenterCropPad, "CenterCropPad")
-	standard(ruleCol2Im, "Col2Im")
-}
-
 // DepthToSpace moves entries: dx is dy moved back. Where blocks are the faster axis of
 // the channels (DCR) that is SpaceToDepth; else its channels are exchanged as well.
 func ruleDepthToSpace(b *build.Builder, n Node, dy []Value) []Value {
