@@ -193,14 +193,6 @@ func checkNames(m *onnx.Model, o *Options) error {
 	return nil
 }
 
-func names(list []*onnx.ValueInfo) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = v.Name
-	}
-	return out
-}
-
 // seedOf returns the gradient by the output itself.
 func seedOf(b *build.Builder, o Options, r *Result) (Value, error) {
 	dims, known := b.Shape(o.Of)

@@ -45,13 +45,6 @@ type Support struct {
 // Name returns the operator's name, with its domain unless that is the standard's.
 func (s Support) Name() string { return opKey{s.Domain, s.Op}.String() }
 
-func (k opKey) String() string {
-	if k.domain == "" {
-		return k.op
-	}
-	return k.domain + "." + k.op
-}
-
 // successors are operators that newer sets removed, with what [rewrite.Upgrade] writes
 // in their place.
 var successors = map[string]string{"Upsample": "Resize", "Scatter": "ScatterElements"}

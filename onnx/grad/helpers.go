@@ -85,3 +85,19 @@ var twoOverSqrtPi = 2 / math.Sqrt(math.Pi)
 
 // contrib is the domain of the operators that the runtime's optimiser writes.
 const contrib = "com.microsoft"
+
+func names(list []*onnx.ValueInfo) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = v.Name
+	}
+	return out
+}
+
+// Element types of quantised values that nothing else here knows.
+const (
+	float8e4m3fn onnx.DataType = 17
+	float8e5m2   onnx.DataType = 19
+	uint4        onnx.DataType = 21
+	int4         onnx.DataType = 22
+)

@@ -129,3 +129,10 @@ func init() {
 		"GreaterOrEqual", "Not", "And", "Or", "Xor", "IsNaN", "IsInf", "Sign", "Floor", "Ceil", "Round",
 		"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Hardmax")
 }
+
+func (k opKey) String() string {
+	if k.domain == "" {
+		return k.op
+	}
+	return k.domain + "." + k.op
+}

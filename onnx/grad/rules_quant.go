@@ -205,11 +205,3 @@ func rangeOf(t onnx.DataType) (lo, hi float64, ok bool) {
 	}
 	return 0, 0, false
 }
-
-// Element types of quantised values that nothing else here knows.
-const (
-	float8e4m3fn onnx.DataType = 17
-	float8e5m2   onnx.DataType = 19
-	uint4        onnx.DataType = 21
-	int4         onnx.DataType = 22
-)
