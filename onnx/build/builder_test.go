@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 )

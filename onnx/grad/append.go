@@ -7,6 +7,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
@@ -73,11 +74,11 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	marks, err := Compose(m)
+	marks, err := driver.Compose(m)
 	if err != nil {
 		return nil, err
 	}
-	name := level(m.Graph, "grad") + "/"
+	name := driver.Level(m.Graph, "grad") + "/"
 	b, err := build.New(m, name, nil)
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	dx, straight, err := backward(b, []Value{o.Of}, []Value{seed}, o.Wrt)
+	dx, straight, err := driver.BackwardNodes(b, []driver.Value{o.Of}, []driver.Value{seed}, o.Wrt)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 		return nil, err
 	}
 	for _, step := range []func(*onnx.Model) error{
-		standardise,
+		driver.Standardise,
 		func(m *onnx.Model) error { return checkNames(m, o) },
 		rewrite.Simplify,
 		func(m *onnx.Model) error { return expandPath(m, o) },
@@ -137,40 +138,40 @@ func expandPath(m *onnx.Model, o *Options) error {
 	if err != nil {
 		return err
 	}
-	p := newPass(b, o.Wrt, nil)
-	on, err := p.path([]Value{o.Of})
+	p := driver.NewPass(b, o.Wrt, nil)
+	on, err := p.Path([]driver.Value{o.Of})
 	if err != nil {
 		return err
 	}
 	composite := map[*onnx.Node]bool{}
-	for i, n := range p.nodes {
+	for i, n := range p.Nodes {
 		composite[n] = on[i]
 	}
-	return expandAll(m, func(n *onnx.Node) bool { return composite[n] })
+	return driver.ExpandAll(m, func(n *onnx.Node) bool { return composite[n] })
 }
 
 // checkNames checks that what o asks for is there and of a kind that has a gradient.
 func checkNames(m *onnx.Model, o *Options) error {
-	outs := names(m.Graph.Outputs)
+	outs := driver.Names(m.Graph.Outputs)
 	if o.Of == "" {
 		if len(outs) != 1 {
-			return &NameError{What: "output", Have: outs}
+			return &driver.NameError{What: "output", Have: outs}
 		}
 		o.Of = outs[0]
 	}
 	if !slices.Contains(outs, o.Of) {
-		return &NameError{What: "output", Name: o.Of, Have: outs}
+		return &driver.NameError{What: "output", Name: o.Of, Have: outs}
 	}
-	have := names(m.Graph.Inputs)
+	have := driver.Names(m.Graph.Inputs)
 	for _, t := range m.Graph.Initializers {
 		have = append(have, t.Name)
 	}
 	if len(o.Wrt) == 0 {
-		return &NameError{What: "input", Have: names(m.Graph.Inputs)}
+		return &driver.NameError{What: "input", Have: driver.Names(m.Graph.Inputs)}
 	}
 	for i, w := range o.Wrt {
 		if !slices.Contains(have, w) {
-			return &NameError{What: "input", Name: w, Have: have}
+			return &driver.NameError{What: "input", Name: w, Have: have}
 		}
 		if slices.Contains(o.Wrt[:i], w) {
 			return fmt.Errorf("grad: input %q is asked for twice", w)
@@ -183,26 +184,26 @@ func checkNames(m *onnx.Model, o *Options) error {
 	for _, v := range append([]string{o.Of}, o.Wrt...) {
 		i := vals[v]
 		if i == nil || i.Type == onnx.Undefined {
-			return &TypeError{Value: v}
+			return &driver.TypeError{Value: v}
 		}
 		index := v != o.Of && (i.Type == onnx.Int64 || i.Type == onnx.Int32) && m.Graph.Initializer(v) == nil
 		if !i.Type.IsFloat() && !index {
-			return &TypeError{Value: v, Type: i.Type}
+			return &driver.TypeError{Value: v, Type: i.Type}
 		}
 	}
 	return nil
 }
 
 // seedOf returns the gradient by the output itself.
-func seedOf(b *build.Builder, o Options, r *Result) (Value, error) {
+func seedOf(b *build.Builder, o Options, r *Result) (driver.Value, error) {
 	dims, known := b.Shape(o.Of)
 	t := b.Info(o.Of).Type
 	switch o.Reduce {
 	case ReduceNone:
 		if !known {
-			return "", &ShapeError{Node: "output", Value: o.Of, Have: "unknown rank", Want: "a known one"}
+			return "", &driver.ShapeError{Node: "output", Value: o.Of, Have: "unknown rank", Want: "a known one"}
 		}
-		r.Seed = b.Input(level(b.Model().Graph, "seed")+"/"+o.Of, t, dims...)
+		r.Seed = b.Input(driver.Level(b.Model().Graph, "seed")+"/"+o.Of, t, dims...)
 		return r.Seed, b.Err()
 	case ReduceRows:
 		rows := known
@@ -210,12 +211,12 @@ func seedOf(b *build.Builder, o Options, r *Result) (Value, error) {
 			rows = rows && (i == 0 || d.Is(1))
 		}
 		if !rows {
-			e := &RowsError{Output: o.Of, Shape: "unknown"}
+			e := &driver.RowsError{Output: o.Of, Shape: "unknown"}
 			if known {
 				e.Shape = shape.String(dims)
 			}
 			return "", e
 		}
 	}
-	return b.Expand(b.Scalar(1, o.Of), b.Op("Shape", []Value{o.Of})), b.Err()
+	return b.Expand(b.Scalar(1, o.Of), b.Op("Shape", []driver.Value{o.Of})), b.Err()
 }

@@ -3,9 +3,10 @@ package grad_test
 import (
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 )
 
 // TestCodesPlaced: the gradient of what codes pick puts entries where they say, and

@@ -9,13 +9,14 @@ import (
 	"sync"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
 // GradientKind says what is known of the gradient of an operator.
 type GradientKind string
 
 const (
-	// HasRule marks operators with a [Rule] or an [Expansion].
+	// HasRule marks operators with a [driver.Rule] or an [driver.Expansion].
 	HasRule GradientKind = "rule"
 	// HasZero marks operators whose gradient is zero wherever it exists.
 	HasZero GradientKind = "zero"
@@ -43,7 +44,7 @@ type Support struct {
 }
 
 // Name returns the operator's name, with its domain unless that is the standard's.
-func (s Support) Name() string { return opKey{s.Domain, s.Op}.String() }
+func (s Support) Name() string { return driver.OpKey{Domain: s.Domain, Op: s.Op}.String() }
 
 // successors are operators that newer sets removed, with what [rewrite.Upgrade] writes
 // in their place.
@@ -52,30 +53,30 @@ var successors = map[string]string{"Upsample": "Resize", "Scatter": "ScatterElem
 // noInputs are operators that read nothing, so that no gradient can pass them.
 var noInputs = []string{"Constant", "RandomNormal", "RandomUniform"}
 
-func init() { RegisterZero("", noInputs...) }
+func init() { driver.RegisterZero("", noInputs...) }
 
 // Coverage lists every operator that is known: those of the standard, with or
 // without a gradient, and those outside it that have one. The standard's own come
 // first, then those of its other sets, then the runtime's, each by name.
 func Coverage() []Support {
 	var list []Support
-	seen := map[opKey]bool{}
+	seen := map[driver.OpKey]bool{}
 	for _, o := range onnx.Operators() {
-		k := opKey{o.Domain, o.Op}
+		k := driver.OpKey{Domain: o.Domain, Op: o.Op}
 		seen[k] = true
-		list = append(list, k.support(o.Since))
+		list = append(list, support(k, o.Since))
 	}
-	var more []opKey
-	for k := range known {
+	var more []driver.OpKey
+	for k := range driver.Known {
 		more = append(more, k)
 	}
-	for k := range zeros {
+	for k := range driver.Zeros {
 		more = append(more, k)
 	}
 	for _, k := range more {
 		if !seen[k] {
 			seen[k] = true
-			list = append(list, k.support([]int64{1}))
+			list = append(list, support(k, []int64{1}))
 		}
 	}
 	slices.SortFunc(list, func(a, b Support) int {
@@ -90,17 +91,17 @@ func (s Support) rank() int {
 }
 
 // support describes the operator k.
-func (k opKey) support(since []int64) Support {
-	s := Support{Domain: k.domain, Op: k.op, Opsets: since, Gradient: HasNone, StraightThrough: straightThrough[k], Oracle: oracleTable()[k.String()]}
+func support(k driver.OpKey, since []int64) Support {
+	s := Support{Domain: k.Domain, Op: k.Op, Opsets: since, Gradient: HasNone, StraightThrough: driver.StraightThrough[k], Oracle: oracleTable()[k.String()]}
 	switch {
-	case known[k] != nil:
+	case driver.Known[k] != nil:
 		s.Gradient = HasRule
-	case zeros[k]:
+	case driver.Zeros[k]:
 		s.Gradient = HasZero
-	case k.domain == "" && successors[k.op] != "":
-		by := opKey{"", successors[k.op]}
-		if known[by] != nil {
-			s.Gradient, s.By, s.Oracle = HasRule, by.op, oracleTable()[by.String()]
+	case k.Domain == "" && successors[k.Op] != "":
+		by := driver.OpKey{Domain: "", Op: successors[k.Op]}
+		if driver.Known[by] != nil {
+			s.Gradient, s.By, s.Oracle = HasRule, by.Op, oracleTable()[by.String()]
 		}
 	}
 	return s

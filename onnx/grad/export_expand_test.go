@@ -1,21 +1,23 @@
 package grad
 
+import "github.com/gradhop/gradhop/onnx/grad/internal/driver"
+
 // ExpandAll is expandAll, for tests.
-var ExpandAll = expandAll
+var ExpandAll = driver.ExpandAll
 
 // ExpansionOf returns the expansion of an operator in a version of its domain's
 // set, or nil.
-func ExpansionOf(domain, op string, opset int64) Expansion {
-	if v := lookup(domain, op, opset); v != nil {
-		return v.expansion
+func ExpansionOf(domain, op string, opset int64) driver.Expansion {
+	if v := driver.Lookup(domain, op, opset); v != nil {
+		return v.Expansion
 	}
 	return nil
 }
 
 // HasExpansion reports whether an operator is written by others in any version.
 func HasExpansion(domain, op string) bool {
-	for _, v := range known[opKey{domain, op}] {
-		if v.expansion != nil {
+	for _, v := range driver.Known[driver.OpKey{Domain: domain, Op: op}] {
+		if v.Expansion != nil {
 			return true
 		}
 	}

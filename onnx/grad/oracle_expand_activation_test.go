@@ -2,7 +2,7 @@ package grad_test
 
 import (
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
 )
 
 func init() {

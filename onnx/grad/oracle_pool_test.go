@@ -3,7 +3,7 @@ package grad_test
 import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 

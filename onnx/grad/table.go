@@ -3,255 +3,266 @@ package grad
 import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+	"github.com/gradhop/gradhop/onnx/grad/internal/expand"
+	"github.com/gradhop/gradhop/onnx/grad/internal/quant"
+	"github.com/gradhop/gradhop/onnx/grad/internal/rules"
 )
 
 func init() {
 	// activation
-	unary("Exp", func(b *build.Builder, _, y Value) Value { return y })
-	unary("Log", func(b *build.Builder, x, _ Value) Value { return reciprocal(b, x) })
-	unary("Sqrt", func(b *build.Builder, _, y Value) Value { return b.Div(b.Scalar(0.5, y), y) })
-	unary("Reciprocal", func(b *build.Builder, _, y Value) Value { return b.Neg(b.Mul(y, y)) })
-	unary("Tanh", func(b *build.Builder, _, y Value) Value { return b.Sub(b.Scalar(1, y), b.Mul(y, y)) })
-	unary("Sigmoid", func(b *build.Builder, _, y Value) Value { return b.Mul(y, b.Sub(b.Scalar(1, y), y)) })
-	unary("Softplus", func(b *build.Builder, x, _ Value) Value { return b.Op("Sigmoid", []Value{x}) })
-	unary("Sin", func(b *build.Builder, x, _ Value) Value { return b.Op("Cos", []Value{x}) })
-	unary("Cos", func(b *build.Builder, x, _ Value) Value { return b.Neg(b.Op("Sin", []Value{x})) })
-	unary("Tan", func(b *build.Builder, _, y Value) Value { return b.Add(b.Mul(y, y), b.Scalar(1, y)) })
-	unary("Sinh", func(b *build.Builder, x, _ Value) Value { return b.Op("Cosh", []Value{x}) })
-	unary("Cosh", func(b *build.Builder, x, _ Value) Value { return b.Op("Sinh", []Value{x}) })
-	unary("Asin", func(b *build.Builder, x, _ Value) Value { return rootInverse(b, oneMinusSquare(b, x)) })
-	unary("Acos", func(b *build.Builder, x, _ Value) Value { return b.Neg(rootInverse(b, oneMinusSquare(b, x))) })
-	unary("Atan", func(b *build.Builder, x, _ Value) Value { return reciprocal(b, onePlusSquare(b, x)) })
-	unary("Asinh", func(b *build.Builder, x, _ Value) Value { return rootInverse(b, onePlusSquare(b, x)) })
-	unary("Acosh", func(b *build.Builder, x, _ Value) Value { return rootInverse(b, b.Neg(oneMinusSquare(b, x))) })
-	unary("Atanh", func(b *build.Builder, x, _ Value) Value { return reciprocal(b, oneMinusSquare(b, x)) })
-	unary("Softsign", func(b *build.Builder, x, _ Value) Value { // (1+|x|)⁻²
-		r := reciprocal(b, b.Add(b.Op("Abs", []Value{x}), b.Scalar(1, x)))
+	rules.Elementwise("Exp", func(b *build.Builder, _, y driver.Value) driver.Value { return y })
+	rules.Elementwise("Log", func(b *build.Builder, x, _ driver.Value) driver.Value { return rules.Reciprocal(b, x) })
+	rules.Elementwise("Sqrt", func(b *build.Builder, _, y driver.Value) driver.Value { return b.Div(b.Scalar(0.5, y), y) })
+	rules.Elementwise("Reciprocal", func(b *build.Builder, _, y driver.Value) driver.Value { return b.Neg(b.Mul(y, y)) })
+	rules.Elementwise("Tanh", func(b *build.Builder, _, y driver.Value) driver.Value { return b.Sub(b.Scalar(1, y), b.Mul(y, y)) })
+	rules.Elementwise("Sigmoid", func(b *build.Builder, _, y driver.Value) driver.Value { return b.Mul(y, b.Sub(b.Scalar(1, y), y)) })
+	rules.Elementwise("Softplus", func(b *build.Builder, x, _ driver.Value) driver.Value { return b.Op("Sigmoid", []driver.Value{x}) })
+	rules.Elementwise("Sin", func(b *build.Builder, x, _ driver.Value) driver.Value { return b.Op("Cos", []driver.Value{x}) })
+	rules.Elementwise("Cos", func(b *build.Builder, x, _ driver.Value) driver.Value { return b.Neg(b.Op("Sin", []driver.Value{x})) })
+	rules.Elementwise("Tan", func(b *build.Builder, _, y driver.Value) driver.Value { return b.Add(b.Mul(y, y), b.Scalar(1, y)) })
+	rules.Elementwise("Sinh", func(b *build.Builder, x, _ driver.Value) driver.Value { return b.Op("Cosh", []driver.Value{x}) })
+	rules.Elementwise("Cosh", func(b *build.Builder, x, _ driver.Value) driver.Value { return b.Op("Sinh", []driver.Value{x}) })
+	rules.Elementwise("Asin", func(b *build.Builder, x, _ driver.Value) driver.Value {
+		return rules.RootInverse(b, rules.OneMinusSquare(b, x))
+	})
+	rules.Elementwise("Acos", func(b *build.Builder, x, _ driver.Value) driver.Value {
+		return b.Neg(rules.RootInverse(b, rules.OneMinusSquare(b, x)))
+	})
+	rules.Elementwise("Atan", func(b *build.Builder, x, _ driver.Value) driver.Value {
+		return rules.Reciprocal(b, rules.OnePlusSquare(b, x))
+	})
+	rules.Elementwise("Asinh", func(b *build.Builder, x, _ driver.Value) driver.Value {
+		return rules.RootInverse(b, rules.OnePlusSquare(b, x))
+	})
+	rules.Elementwise("Acosh", func(b *build.Builder, x, _ driver.Value) driver.Value {
+		return rules.RootInverse(b, b.Neg(rules.OneMinusSquare(b, x)))
+	})
+	rules.Elementwise("Atanh", func(b *build.Builder, x, _ driver.Value) driver.Value {
+		return rules.Reciprocal(b, rules.OneMinusSquare(b, x))
+	})
+	rules.Elementwise("Softsign", func(b *build.Builder, x, _ driver.Value) driver.Value { // (1+|x|)⁻²
+		r := rules.Reciprocal(b, b.Add(b.Op("Abs", []driver.Value{x}), b.Scalar(1, x)))
 		return b.Mul(r, r)
 	})
-	unary("Erf", func(b *build.Builder, x, _ Value) Value {
-		return b.Scale(b.Op("Exp", []Value{b.Neg(b.Mul(x, x))}), twoOverSqrtPi)
+	rules.Elementwise("Erf", func(b *build.Builder, x, _ driver.Value) driver.Value {
+		return b.Scale(b.Op("Exp", []driver.Value{b.Neg(b.Mul(x, x))}), driver.TwoOverSqrtPi)
 	})
-	unary("Mish", func(b *build.Builder, x, _ Value) Value { // y = x·t, t = tanh(softplus x): t + x·(1-t²)·sigmoid x
-		t := b.Op("Tanh", []Value{b.Op("Softplus", []Value{x})})
-		dt := b.Mul(b.Sub(b.Scalar(1, x), b.Mul(t, t)), b.Op("Sigmoid", []Value{x}))
+	rules.Elementwise("Mish", func(b *build.Builder, x, _ driver.Value) driver.Value { // y = x·t, t = tanh(softplus x): t + x·(1-t²)·sigmoid x
+		t := b.Op("Tanh", []driver.Value{b.Op("Softplus", []driver.Value{x})})
+		dt := b.Mul(b.Sub(b.Scalar(1, x), b.Mul(t, t)), b.Op("Sigmoid", []driver.Value{x}))
 		return b.Add(t, b.Mul(x, dt))
 	})
-	standard(ruleGelu, "Gelu")
-	Register("", "Swish", 24, ruleSwish)
+	driver.Standard(rules.Gelu, "Gelu")
+	driver.Register("", "Swish", 24, rules.Swish)
 
 	// activation kinks
-	unary("Abs", func(b *build.Builder, x, _ Value) Value { return b.Op("Sign", []Value{x}) })
-	unary("Relu", func(b *build.Builder, x, _ Value) Value {
-		return b.Cast(b.Op("Greater", []Value{x, b.Scalar(0, x)}), b.Info(x).Type)
+	rules.Elementwise("Abs", func(b *build.Builder, x, _ driver.Value) driver.Value { return b.Op("Sign", []driver.Value{x}) })
+	rules.Elementwise("Relu", func(b *build.Builder, x, _ driver.Value) driver.Value {
+		return b.Cast(b.Op("Greater", []driver.Value{x, b.Scalar(0, x)}), b.Info(x).Type)
 	})
-	standard(ruleLeakyRelu, "LeakyRelu")
-	standard(rulePRelu, "PRelu")
-	standard(ruleElu, "Elu")
-	standard(ruleSelu, "Selu")
-	standard(ruleCelu, "Celu")
-	standard(ruleThresholdedRelu, "ThresholdedRelu")
-	standard(ruleHardSigmoid, "HardSigmoid")
-	standard(ruleHardSwish, "HardSwish")
-	standard(ruleShrink, "Shrink")
+	driver.Standard(rules.LeakyRelu, "LeakyRelu")
+	driver.Standard(rules.PRelu, "PRelu")
+	driver.Standard(rules.Elu, "Elu")
+	driver.Standard(rules.Selu, "Selu")
+	driver.Standard(rules.Celu, "Celu")
+	driver.Standard(rules.ThresholdedRelu, "ThresholdedRelu")
+	driver.Standard(rules.HardSigmoid, "HardSigmoid")
+	driver.Standard(rules.HardSwish, "HardSwish")
+	driver.Standard(rules.Shrink, "Shrink")
 
 	// conv
-	standard(ruleConv, "Conv")
-	standard(ruleConvTranspose, "ConvTranspose")
+	driver.Standard(rules.Conv, "Conv")
+	driver.Standard(rules.ConvTranspose, "ConvTranspose")
 
 	// elementwise
-	standard(ruleIdentity, "Identity")
-	standard(ruleAdd, "Add")
-	standard(ruleSub, "Sub")
-	standard(ruleMul, "Mul")
-	standard(ruleDiv, "Div")
-	standard(ruleNeg, "Neg")
-	standard(rulePow, "Pow")
-	standard(ruleCast, "Cast", "CastLike")
-	standard(ruleWhere, "Where")
-	standard(ruleDropout, "Dropout")
-	standard(ruleSum, "Sum")
-	standard(ruleMean, "Mean")
+	driver.Standard(rules.Identity, "Identity")
+	driver.Standard(rules.Add, "Add")
+	driver.Standard(rules.Sub, "Sub")
+	driver.Standard(rules.Mul, "Mul")
+	driver.Standard(rules.Div, "Div")
+	driver.Standard(rules.Neg, "Neg")
+	driver.Standard(rules.Pow, "Pow")
+	driver.Standard(rules.Cast, "Cast", "CastLike")
+	driver.Standard(rules.Where, "Where")
+	driver.Standard(rules.Dropout, "Dropout")
+	driver.Standard(rules.Sum, "Sum")
+	driver.Standard(rules.Mean, "Mean")
 
 	// elementwise choice
-	standard(ruleExtremum, "Max", "Min")
-	standard(ruleClip, "Clip")
-	standard(ruleMod, "Mod")
+	driver.Standard(rules.Extremum, "Max", "Min")
+	driver.Standard(rules.Clip, "Clip")
+	driver.Standard(rules.Mod, "Mod")
 
 	// grid
-	RegisterExpansion("", "GridSample", 16, expandGridSample)
-	standard(ruleAffineGrid, "AffineGrid")
+	driver.RegisterExpansion("", "GridSample", 16, rules.GridSample)
+	driver.Standard(rules.AffineGrid, "AffineGrid")
 
 	// index
-	standard(ruleGather, "Gather")
-	standard(ruleGatherElements, "GatherElements")
-	standard(ruleGatherND, "GatherND")
+	driver.Standard(rules.Gather, "Gather")
+	driver.Standard(rules.GatherElements, "GatherElements")
+	driver.Standard(rules.GatherND, "GatherND")
 
 	// linalg
-	standard(ruleDet, "Det")
+	driver.Standard(rules.Det, "Det")
 
 	// loss
-	RegisterExpansion("", "NegativeLogLikelihoodLoss", 1, func(b *build.Builder, n *onnx.Node) []Value {
-		return []Value{likelihoodLoss(b, n, n.In(0))}
+	driver.RegisterExpansion("", "NegativeLogLikelihoodLoss", 1, func(b *build.Builder, n *onnx.Node) []driver.Value {
+		return []driver.Value{rules.LikelihoodLoss(b, n, n.In(0))}
 	})
-	RegisterExpansion("", "SoftmaxCrossEntropyLoss", 1, expandCrossEntropy)
+	driver.RegisterExpansion("", "SoftmaxCrossEntropyLoss", 1, rules.CrossEntropy)
 
 	// matmul
-	standard(ruleMatMul, "MatMul")
-	standard(ruleGemm, "Gemm")
+	driver.Standard(rules.MatMul, "MatMul")
+	driver.Standard(rules.Gemm, "Gemm")
 
 	// norm
-	standard(ruleBatchNorm, "BatchNormalization")
-	RegisterExpansion("", "InstanceNormalization", 1, expandInstanceNorm)
-	RegisterExpansion("", "GroupNormalization", 18, expandGroupNorm)
-	RegisterExpansion("", "MeanVarianceNormalization", 9, expandMeanVarianceNorm)
-	RegisterExpansion("", "LRN", 1, expandLRN)
-	standard(ruleRMSNorm, "RMSNormalization")
+	driver.Standard(rules.BatchNorm, "BatchNormalization")
+	driver.RegisterExpansion("", "InstanceNormalization", 1, rules.InstanceNorm)
+	driver.RegisterExpansion("", "GroupNormalization", 18, rules.GroupNorm)
+	driver.RegisterExpansion("", "MeanVarianceNormalization", 9, rules.MeanVarianceNorm)
+	driver.RegisterExpansion("", "LRN", 1, rules.LRN)
+	driver.Standard(rules.RMSNorm, "RMSNormalization")
 
 	// pad
-	standard(rulePad, "Pad")
+	driver.Standard(rules.Pad, "Pad")
 
 	// pool
-	standard(ruleAveragePool, "AveragePool")
+	driver.Standard(rules.AveragePool, "AveragePool")
 
 	// pool global
-	standard(ruleLpPool, "LpPool")
-	standard(ruleGlobalLpPool, "GlobalLpPool")
-	RegisterExpansion("", "GlobalAveragePool", 1, expandGlobalAveragePool)
+	driver.Standard(rules.LpPool, "LpPool")
+	driver.Standard(rules.GlobalLpPool, "GlobalLpPool")
+	driver.RegisterExpansion("", "GlobalAveragePool", 1, rules.GlobalAveragePool)
 
 	// pool max
-	standard(ruleMaxPool, "MaxPool")
-	standard(ruleMaxUnpool, "MaxUnpool")
-	standard(ruleGlobalMaxPool, "GlobalMaxPool")
+	driver.Standard(rules.MaxPool, "MaxPool")
+	driver.Standard(rules.MaxUnpool, "MaxUnpool")
+	driver.Standard(rules.GlobalMaxPool, "GlobalMaxPool")
 
 	// quant
-	Register("", "QuantizeLinear", 1, ruleQuantize)
-	Register("", "DequantizeLinear", 1, ruleDequantize)
-	Register("", "DynamicQuantizeLinear", 1, ruleDynamicQuantize)
-	Register("", "MatMulInteger", 1, ruleMatMulInteger)
-	Register("", "ConvInteger", 1, ruleConvInteger)
-	Register("", "QLinearMatMul", 1, ruleQLinearMatMul)
-	Register("", "QLinearConv", 1, ruleQLinearConv)
-	RegisterStraightThrough("", "QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv")
+	driver.Register("", "QuantizeLinear", 1, quant.Quantize)
+	driver.Register("", "DequantizeLinear", 1, quant.Dequantize)
+	driver.Register("", "DynamicQuantizeLinear", 1, quant.DynamicQuantize)
+	driver.Register("", "MatMulInteger", 1, quant.MatMulInteger)
+	driver.Register("", "ConvInteger", 1, quant.ConvInteger)
+	driver.Register("", "QLinearMatMul", 1, quant.QLinearMatMul)
+	driver.Register("", "QLinearConv", 1, quant.QLinearConv)
+	driver.RegisterStraightThrough("", "QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv")
 
 	// quant contrib
-	RegisterExpansion(contrib, "QuantizeLinear", 1, standardQuantise)
-	RegisterExpansion(contrib, "DequantizeLinear", 1, standardQuantise)
-	RegisterExpansion(contrib, "MatMulIntegerToFloat", 1, expandMatMulIntegerToFloat)
-	RegisterExpansion(contrib, "DynamicQuantizeMatMul", 1, expandDynamicQuantizeMatMul)
-	RegisterExpansion(contrib, "QGemm", 1, expandQGemm)
-	RegisterExpansion(contrib, "QAttention", 1, expandQAttention)
-	RegisterStraightThrough(contrib, "QuantizeLinear", "DynamicQuantizeMatMul", "QGemm")
+	driver.RegisterExpansion(driver.Contrib, "QuantizeLinear", 1, quant.StandardQuantise)
+	driver.RegisterExpansion(driver.Contrib, "DequantizeLinear", 1, quant.StandardQuantise)
+	driver.RegisterExpansion(driver.Contrib, "MatMulIntegerToFloat", 1, quant.MatMulIntegerToFloat)
+	driver.RegisterExpansion(driver.Contrib, "DynamicQuantizeMatMul", 1, quant.DynamicQuantizeMatMul)
+	driver.RegisterExpansion(driver.Contrib, "QGemm", 1, quant.QGemm)
+	driver.RegisterExpansion(driver.Contrib, "QAttention", 1, quant.QAttention)
+	driver.RegisterStraightThrough(driver.Contrib, "QuantizeLinear", "DynamicQuantizeMatMul", "QGemm")
 
 	// quant linear
-	for name, op := range map[string]string{"QLinearAdd": "Add", "QLinearMul": "Mul"} {
-		RegisterExpansion(contrib, name, 1, func(b *build.Builder, n *onnx.Node) []Value {
-			return []Value{quantisedAs(b, b.Op(op, []Value{floatOf(b, n, 0), floatOf(b, n, 3)}), n.In(6), n.In(7))}
-		})
-		quantised[opKey{contrib, name}] = true
-	}
-	RegisterExpansion(contrib, "QLinearConcat", 1, expandQLinearConcat)
-	quantised[opKey{contrib, "QLinearConcat"}] = true
-	RegisterStraightThrough(contrib, "QLinearAdd", "QLinearMul", "QLinearConcat")
+	driver.RegisterExpansion(driver.Contrib, "QLinearAdd", 1, quant.Binary("Add"))
+	driver.RegisterExpansion(driver.Contrib, "QLinearMul", 1, quant.Binary("Mul"))
+	driver.RegisterExpansion(driver.Contrib, "QLinearConcat", 1, quant.QLinearConcat)
+	driver.RegisterStraightThrough(driver.Contrib, "QLinearAdd", "QLinearMul", "QLinearConcat")
 
 	// reduce
-	standard(ruleReduceSum, "ReduceSum")
-	standard(ruleReduceMean, "ReduceMean")
-	standard(ruleReduceExtremum, "ReduceMax", "ReduceMin")
-	standard(ruleReduceL1, "ReduceL1")
-	standard(ruleReduceL2, "ReduceL2")
-	standard(ruleReduceSumSquare, "ReduceSumSquare")
-	standard(ruleReduceLogSum, "ReduceLogSum")
-	standard(ruleReduceLogSumExp, "ReduceLogSumExp")
-	standard(ruleReduceProd, "ReduceProd")
-	standard(ruleSoftmax, "Softmax")
-	standard(ruleLogSoftmax, "LogSoftmax")
-	standard(ruleLayerNorm, "LayerNormalization")
+	driver.Standard(rules.ReduceSum, "ReduceSum")
+	driver.Standard(rules.ReduceMean, "ReduceMean")
+	driver.Standard(rules.ReduceExtremum, "ReduceMax", "ReduceMin")
+	driver.Standard(rules.ReduceL1, "ReduceL1")
+	driver.Standard(rules.ReduceL2, "ReduceL2")
+	driver.Standard(rules.ReduceSumSquare, "ReduceSumSquare")
+	driver.Standard(rules.ReduceLogSum, "ReduceLogSum")
+	driver.Standard(rules.ReduceLogSumExp, "ReduceLogSumExp")
+	driver.Standard(rules.ReduceProd, "ReduceProd")
+	driver.Standard(rules.Softmax, "Softmax")
+	driver.Standard(rules.LogSoftmax, "LogSoftmax")
+	driver.Standard(rules.LayerNorm, "LayerNormalization")
 
 	// reduce norm
-	standard(ruleLpNorm, "LpNormalization")
-	standard(ruleCumSum, "CumSum")
+	driver.Standard(rules.LpNorm, "LpNormalization")
+	driver.Standard(rules.CumSum, "CumSum")
 
 	// resize
-	standard(ruleResize, "Resize")
+	driver.Standard(rules.Resize, "Resize")
 
 	// scatter
-	standard(ruleScatterND, "ScatterND")
-	standard(ruleScatterElements, "ScatterElements")
+	driver.Standard(rules.ScatterND, "ScatterND")
+	driver.Standard(rules.ScatterElements, "ScatterElements")
 
 	// select
-	standard(ruleTopK, "TopK")
-	standard(ruleOneHot, "OneHot")
-	standard(ruleCompress, "Compress")
-	standard(ruleUnique, "Unique")
-	standard(ruleRange, "Range")
+	driver.Standard(rules.TopK, "TopK")
+	driver.Standard(rules.OneHot, "OneHot")
+	driver.Standard(rules.Compress, "Compress")
+	driver.Standard(rules.Unique, "Unique")
+	driver.Standard(rules.Range, "Range")
 
 	// shape
-	standard(ruleBackToShape, "Reshape", "Flatten", "Squeeze", "Unsqueeze")
-	standard(ruleTranspose, "Transpose")
-	standard(ruleExpand, "Expand")
-	standard(ruleTile, "Tile")
-	standard(ruleTrilu, "Trilu")
-	standard(ruleReverseSequence, "ReverseSequence")
+	driver.Standard(rules.BackToShape, "Reshape", "Flatten", "Squeeze", "Unsqueeze")
+	driver.Standard(rules.Transpose, "Transpose")
+	driver.Standard(rules.Expand, "Expand")
+	driver.Standard(rules.Tile, "Tile")
+	driver.Standard(rules.Trilu, "Trilu")
+	driver.Standard(rules.ReverseSequence, "ReverseSequence")
 
 	// slice
-	standard(ruleSlice, "Slice")
-	standard(ruleConcat, "Concat")
-	Register("", "Split", 1, ruleSplit, AllOutputs)
+	driver.Standard(rules.Slice, "Slice")
+	driver.Standard(rules.Concat, "Concat")
+	driver.Register("", "Split", 1, rules.Split, driver.AllOutputs)
 
 	// space
-	standard(ruleDepthToSpace, "DepthToSpace")
-	standard(ruleSpaceToDepth, "SpaceToDepth")
-	standard(ruleCenterCropPad, "CenterCropPad")
-	standard(ruleCol2Im, "Col2Im")
+	driver.Standard(rules.DepthToSpace, "DepthToSpace")
+	driver.Standard(rules.SpaceToDepth, "SpaceToDepth")
+	driver.Standard(rules.CenterCropPad, "CenterCropPad")
+	driver.Standard(rules.Col2Im, "Col2Im")
 
 	// expansion: activation
-	RegisterExpansion(contrib, "Gelu", 1, func(b *build.Builder, n *onnx.Node) []Value {
-		return []Value{gelu(b, n.In(0))}
+	driver.RegisterExpansion(driver.Contrib, "Gelu", 1, func(b *build.Builder, n *onnx.Node) []driver.Value {
+		return []driver.Value{expand.Gelu(b, n.In(0))}
 	})
-	RegisterExpansion(contrib, "BiasGelu", 1, func(b *build.Builder, n *onnx.Node) []Value {
-		return []Value{gelu(b, b.Add(n.In(0), n.In(1)))}
+	driver.RegisterExpansion(driver.Contrib, "BiasGelu", 1, func(b *build.Builder, n *onnx.Node) []driver.Value {
+		return []driver.Value{expand.Gelu(b, b.Add(n.In(0), n.In(1)))}
 	})
-	RegisterExpansion(contrib, "FastGelu", 1, expandFastGelu)
-	RegisterExpansion(contrib, "QuickGelu", 1, expandQuickGelu)
+	driver.RegisterExpansion(driver.Contrib, "FastGelu", 1, expand.FastGelu)
+	driver.RegisterExpansion(driver.Contrib, "QuickGelu", 1, expand.QuickGelu)
 
 	// expansion: attention contrib
-	RegisterExpansion(contrib, "Attention", 1, expandContribAttention)
-	RegisterExpansion(contrib, "MultiHeadAttention", 1, expandMultiHead)
+	driver.RegisterExpansion(driver.Contrib, "Attention", 1, expand.ContribAttention)
+	driver.RegisterExpansion(driver.Contrib, "MultiHeadAttention", 1, expand.MultiHead)
 
 	// expansion: attention group
-	RegisterExpansion(contrib, "GroupQueryAttention", 1, expandGroupQuery)
+	driver.RegisterExpansion(driver.Contrib, "GroupQueryAttention", 1, expand.GroupQuery)
 
 	// expansion: attention standard
-	RegisterExpansion("", "Attention", 23, expandAttention)
+	driver.RegisterExpansion("", "Attention", 23, expand.Attention)
 
 	// expansion: einsum
-	RegisterExpansion("", "Einsum", 12, expandEinsum)
+	driver.RegisterExpansion("", "Einsum", 12, expand.Einsum)
 
 	// expansion: nbits
-	RegisterExpansion(contrib, "MatMulNBits", 1, expandMatMulNBits)
+	driver.RegisterExpansion(driver.Contrib, "MatMulNBits", 1, expand.MatMulNBits)
 
 	// expansion: norm
-	RegisterExpansion(contrib, "SkipLayerNormalization", 1, expandSkipLayerNorm)
-	RegisterExpansion(contrib, "SkipSimplifiedLayerNormalization", 1, expandSkipSimplified)
-	RegisterExpansion("", "SimplifiedLayerNormalization", 1, expandSimplified)
-	RegisterExpansion(contrib, "EmbedLayerNormalization", 1, expandEmbed)
+	driver.RegisterExpansion(driver.Contrib, "SkipLayerNormalization", 1, expand.SkipLayerNorm)
+	driver.RegisterExpansion(driver.Contrib, "SkipSimplifiedLayerNormalization", 1, expand.SkipSimplified)
+	driver.RegisterExpansion("", "SimplifiedLayerNormalization", 1, expand.Simplified)
+	driver.RegisterExpansion(driver.Contrib, "EmbedLayerNormalization", 1, expand.Embed)
 
 	// expansion: product
-	RegisterExpansion(contrib, "FusedMatMul", 1, expandFusedMatMul)
-	RegisterExpansion(contrib, "TransposeMatMul", 1, expandFusedMatMul)
-	RegisterExpansion(contrib, "FusedGemm", 1, expandFusedGemm)
-	RegisterExpansion(contrib, "FusedConv", 1, expandFusedConv)
-	RegisterExpansion(contrib, "ExpandDims", 1, expandExpandDims)
+	driver.RegisterExpansion(driver.Contrib, "FusedMatMul", 1, expand.FusedMatMul)
+	driver.RegisterExpansion(driver.Contrib, "TransposeMatMul", 1, expand.FusedMatMul)
+	driver.RegisterExpansion(driver.Contrib, "FusedGemm", 1, expand.FusedGemm)
+	driver.RegisterExpansion(driver.Contrib, "FusedConv", 1, expand.FusedConv)
+	driver.RegisterExpansion(driver.Contrib, "ExpandDims", 1, expand.ExpandDims)
 
 	// expansion: rnn gru
-	Register("", "GRU", 7, recurrentRule([]string{"sigmoid", "tanh"}, gruCell), AllOutputs)
+	driver.Register("", "GRU", 7, expand.RecurrentRule([]string{"sigmoid", "tanh"}, expand.GruCell), driver.AllOutputs)
 
 	// expansion: rnn lstm
-	Register("", "LSTM", 7, recurrentRule([]string{"sigmoid", "tanh", "tanh"}, lstmCell), AllOutputs)
-	Register("", "RNN", 7, recurrentRule([]string{"tanh"}, rnnCell), AllOutputs)
+	driver.Register("", "LSTM", 7, expand.RecurrentRule([]string{"sigmoid", "tanh", "tanh"}, expand.LstmCell), driver.AllOutputs)
+	driver.Register("", "RNN", 7, expand.RecurrentRule([]string{"tanh"}, expand.RnnCell), driver.AllOutputs)
 
 	// expansion: rotary
-	RegisterExpansion("", "RotaryEmbedding", 23, expandRotary)
-	RegisterExpansion(contrib, "RotaryEmbedding", 1, expandContribRotary)
+	driver.RegisterExpansion("", "RotaryEmbedding", 23, expand.Rotary)
+	driver.RegisterExpansion(driver.Contrib, "RotaryEmbedding", 1, expand.ContribRotary)
 }

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
+
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/onnx/shape"
 )

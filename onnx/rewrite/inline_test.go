@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
+
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 

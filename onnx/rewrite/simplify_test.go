@@ -7,8 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
+
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/onnx/shape"

@@ -2,7 +2,7 @@ package rewrite_test
 
 import (
 	"github.com/gradhop/gradhop/onnx/build"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
 )
 
 type (

@@ -3,8 +3,9 @@ package shape_test
 import (
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
+
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/grad/gradtest"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 )

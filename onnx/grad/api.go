@@ -1,0 +1,79 @@
+package grad
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+)
+
+// Value names a value of the graph; "" stands for a gradient that is zero.
+type Value = build.Value
+
+// Rule returns the gradient with respect to each input of n, given dy, the gradients
+// of its outputs ("" where zero). An entry may keep the broadcast shape of the output:
+// the driver sums it down to the shape of the input. Entries for which n.Need is false
+// are ignored and should be left "".
+type Rule = driver.Rule
+
+// Node is a node under differentiation. Need(i) reports whether the gradient of input i
+// is wanted.
+type Node = driver.Node
+
+// Expansion writes nodes that compute the outputs of n with other operators, and returns
+// them in order, "" for those that n does not have. The gradient is that of these nodes.
+type Expansion = driver.Expansion
+
+// Path says how one input reaches one output; see [Paths].
+type Path = driver.Path
+
+// Errors; see the types.
+type (
+	MissingError  = driver.MissingError
+	CodesError    = driver.CodesError
+	NoPathError   = driver.NoPathError
+	ShapeError    = driver.ShapeError
+	OutputError   = driver.OutputError
+	OpsetError    = driver.OpsetError
+	TrainingError = driver.TrainingError
+	NameError     = driver.NameError
+	TypeError     = driver.TypeError
+	RowsError     = driver.RowsError
+	FormError     = driver.FormError
+)
+
+// Backward appends to b the gradients of Σ_k <seeds[k], outs[k]> with respect to each of
+// wrt, and returns them in order. Values in wrt may be graph inputs, initialisers or
+// intermediate values of floating-point type, or integers that index a table: their
+// gradient is taken with respect to the one-hot encoding, so it has the shape of the
+// value with one more axis, of the length of the table.
+func Backward(b *build.Builder, outs, seeds, wrt []Value) ([]Value, error) {
+	return driver.Backward(b, outs, seeds, wrt)
+}
+
+// Register adds the rule of an operator, from version since of its operator set on. It
+// panics if that version has a rule already.
+func Register(domain, op string, since int64, rule Rule) { driver.Register(domain, op, since, rule) }
+
+// RegisterExpansion adds the expansion of an operator, from version since of its operator
+// set on. It panics if that version has one already.
+func RegisterExpansion(domain, op string, since int64, e Expansion) {
+	driver.RegisterExpansion(domain, op, since, e)
+}
+
+// RegisterZero declares operators of a domain whose gradient is zero wherever it exists.
+func RegisterZero(domain string, ops ...string) { driver.RegisterZero(domain, ops...) }
+
+// Operators lists the operators that have a rule or an expansion, sorted, with the domain
+// in front of those outside the standard set.
+func Operators() []string { return driver.Operators() }
+
+// IsZero reports whether the gradient of an operator is zero by declaration.
+func IsZero(domain, op string) bool { return driver.IsZero(domain, op) }
+
+// Paths describes, for each of the outputs of m named in of and each of the inputs named
+// in wrt, whether and how a gradient can pass.
+func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) { return driver.Paths(m, of, wrt) }
+
+// Compose replaces composite operators in m, in place, by their elementary parts, and
+// returns marks from which their gradients are written in closed form.
+func Compose(m *onnx.Model) (map[Value]build.Mark, error) { return driver.Compose(m) }

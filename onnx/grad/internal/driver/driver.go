@@ -1,0 +1,351 @@
+// Package grad computes gradients of ONNX models by graph rewriting: a model
+// goes in, and a model that also returns the gradient comes out, written in
+// standard operators only, so that any runtime runs it. [grad.Append] does the whole
+// job on a file; [Backward] is its inner step, for those who build graphs.
+//
+// It is reverse-mode differentiation (Griewank and Walther 2008, ch. 3) on the
+// nodes of the file. A [Rule] is the vector-Jacobian product of one operator,
+// registered by domain, name and first operator-set version; an [Expansion] writes
+// an operator by others. The driver undoes broadcasting, adds up contributions and
+// checks shapes once for all rules. Three kinds of operator are kept apart: those
+// with a rule or an expansion, those whose gradient is zero by nature (Shape,
+// ArgMax, comparisons), and unknown ones. All unknown operators on the way from
+// the input to the output are reported together.
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+)
+
+// Value names a value of the graph; "" stands for a gradient that is zero.
+type Value = build.Value
+
+// Rule returns the gradient with respect to each input of n, given dy, the
+// gradients of its outputs ("" where zero). An entry may keep the broadcast shape
+// of the output: the driver sums it down to the shape of the input. Entries for
+// which n.Need is false are not looked at and should be left "".
+type Rule func(b *build.Builder, n Node, dy []Value) []Value
+
+// Node is a node under differentiation.
+type Node struct {
+	*onnx.Node
+	need []bool
+}
+
+// Need reports whether anybody asks for the gradient of input i.
+func (n Node) Need(i int) bool { return i < len(n.need) && n.need[i] }
+
+// minOpset is the operator set whose forms rules read and write.
+const minOpset = 18
+
+// Backward appends to b the gradients of Σ_k <seeds[k], outs[k]> with respect to
+// each of wrt, and returns them in order. Values in wrt may be graph inputs,
+// initialisers or values in between, of floating-point type, or integers that
+// index a table: their gradient is that by their one-hot encoding, of the shape of
+// the value with one more axis, the length of the table. Each must reach an
+// output, or the error is a *NoPathError. Operators without a rule give a
+// *MissingError, codes that are computed with a *CodesError. The model must be of
+// operator set 18 or later (see [rewrite.Upgrade]), or the error is an *OpsetError.
+func Backward(b *build.Builder, outs, seeds, wrt []Value) ([]Value, error) {
+	dx, _, err := BackwardNodes(b, outs, seeds, wrt)
+	return dx, err
+}
+
+// BackwardNodes is Backward that also returns the nodes through whose rounding the
+// gradient was passed.
+func BackwardNodes(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, straight []*onnx.Node, err error) {
+	if len(outs) != len(seeds) {
+		return nil, nil, fmt.Errorf("grad: %d outputs but %d seeds", len(outs), len(seeds))
+	}
+	if b.Opset() < minOpset {
+		return nil, nil, &OpsetError{Need: minOpset, Have: b.Opset()}
+	}
+	p := NewPass(b, wrt, nil)
+	if err := p.Run(outs, seeds); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range wrt {
+		if p.Grads[w] == "" {
+			return nil, nil, &NoPathError{From: w}
+		}
+		dx = append(dx, p.Grads[w])
+	}
+	return dx, p.straight, b.Err()
+}
+
+// pass is one walk from outputs back to wrt.
+type pass struct {
+	b     *build.Builder
+	Nodes []*onnx.Node
+	// leaves are values whose own origin is not looked into.
+	leaves map[Value]bool
+	// reach holds the floating-point values that depend on one of wrt, and the
+	// integer values that carry its codes or were computed from them.
+	reach map[Value]bool
+	// codes holds the integer values that carry codes of wrt as they are.
+	codes map[Value]bool
+	// hot holds the integer values that are one-hot encodings of codes.
+	hot map[Value]bool
+	// relaxed holds the integer values that stand for numbers, as in quantised models.
+	relaxed map[Value]bool
+	Grads   map[Value]Value
+	// straight are the nodes through whose rounding the gradient went.
+	straight []*onnx.Node
+}
+
+func NewPass(b *build.Builder, wrt []Value, leaves map[Value]bool) *pass {
+	p := &pass{b: b, Nodes: slices.Clone(b.Model().Graph.Nodes), leaves: leaves,
+		reach: map[Value]bool{}, codes: map[Value]bool{}, hot: map[Value]bool{}, relaxed: map[Value]bool{}, Grads: map[Value]Value{}}
+	for _, w := range wrt {
+		// Within a node only integers that stand for numbers are differentiated by.
+		p.relaxed[w] = leaves != nil && !p.isFloat(w)
+		p.codes[w] = leaves == nil && isCode(b.Info(w).Type)
+		p.reach[w] = p.codes[w] || p.relaxed[w] || p.isFloat(w)
+	}
+	for _, n := range p.Nodes {
+		if p.passes(n) {
+			p.mark(n)
+		}
+	}
+	return p
+}
+
+// passes reports whether a gradient can come through n to what it reads.
+func (p *pass) passes(n *onnx.Node) bool {
+	return !IsZero(n.Domain, n.Op) && slices.ContainsFunc(reads(n), func(v Value) bool { return p.reach[v] })
+}
+
+// mark notes which outputs of n depend on wrt.
+func (p *pass) mark(n *onnx.Node) {
+	if p.markRelaxed(n) {
+		return
+	}
+	carries := slices.ContainsFunc(n.Inputs, func(v Value) bool { return p.reach[v] && !p.isFloat(v) })
+	for _, o := range n.Outputs {
+		t := p.b.Info(o).Type
+		switch {
+		case o == "" || p.leaves[o]:
+		case t.IsFloat() || t == onnx.Undefined:
+			p.reach[o] = true
+		case carries && t != onnx.Bool:
+			p.markCodes(n, o)
+		}
+	}
+}
+
+func (p *pass) isFloat(v Value) bool {
+	t := p.b.Info(v).Type
+	return t.IsFloat() || t == onnx.Undefined
+}
+
+// reads returns the inputs of n and what its subgraphs, if it has any, may read
+// from around them.
+func reads(n *onnx.Node) []Value {
+	in := n.Inputs
+	for _, a := range n.Attrs {
+		for _, g := range append([]*onnx.Graph{a.G}, a.Graphs...) {
+			if g == nil {
+				continue
+			}
+			in = slices.Clone(in)
+			for _, inner := range g.Nodes {
+				in = append(in, reads(inner)...)
+			}
+			for _, o := range g.Outputs {
+				in = append(in, o.Name)
+			}
+		}
+	}
+	return in
+}
+
+// Run walks from outs, whose gradients are seeds.
+func (p *pass) Run(outs, seeds []Value) error {
+	onPath, err := p.Path(outs)
+	if err != nil {
+		return err
+	}
+	for k, o := range outs {
+		p.accumulate(o, seeds[k])
+	}
+	for i := len(p.Nodes) - 1; i >= 0; i-- {
+		if onPath[i] {
+			if err := p.differentiate(p.Nodes[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Path marks the nodes that lie between wrt and outs, and checks that each has a
+// rule and that none computes with codes.
+func (p *pass) Path(outs []Value) ([]bool, error) {
+	wanted := map[Value]bool{}
+	for _, o := range outs {
+		wanted[o] = true
+	}
+	on := make([]bool, len(p.Nodes))
+	var missing, arithmetic []*onnx.Node
+	for i := len(p.Nodes) - 1; i >= 0; i-- {
+		n := p.Nodes[i]
+		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return wanted[v] && p.reach[v] && !p.leaves[v] }) || !p.passes(n) {
+			continue
+		}
+		on[i] = true
+		for _, v := range reads(n) {
+			wanted[v] = true
+		}
+		switch {
+		case p.readsRelaxed(n) && !p.relaxable(n):
+			missing = append(missing, n)
+		case p.computesWithCodes(n):
+			arithmetic = append(arithmetic, n)
+		case Lookup(n.Domain, n.Op, p.b.Model().Opsets[n.Domain]) == nil:
+			missing = append(missing, n)
+		}
+	}
+	slices.Reverse(missing)
+	slices.Reverse(arithmetic)
+	switch {
+	case missing != nil:
+		return nil, &MissingError{Nodes: missing}
+	case arithmetic != nil:
+		return nil, &CodesError{Nodes: arithmetic}
+	}
+	return on, nil
+}
+
+// differentiate adds what n passes back to the gradients of its inputs.
+func (p *pass) differentiate(n *onnx.Node) error {
+	dy := make([]Value, len(n.Outputs))
+	first, last := -1, -1
+	for i, o := range n.Outputs {
+		if o == "" || p.leaves[o] || p.Grads[o] == "" {
+			continue
+		}
+		dy[i] = p.Grads[o]
+		if last = i; first < 0 {
+			first = i
+		}
+	}
+	if first < 0 {
+		return nil
+	}
+	b := p.b
+	if StraightThrough[OpKey{n.Domain, n.Op}] {
+		p.straight = append(p.straight, n)
+	}
+	if mark, ok := b.Marked(n.Outputs[0]); ok && p.reach[mark.Values[0]] && composites[mark.Kind] != nil {
+		return p.add(n, mark.Values[0], composites[mark.Kind](b, n.Outputs[0], mark, dy[0]))
+	}
+	node := Node{Node: n, need: make([]bool, len(n.Inputs))}
+	for i, v := range n.Inputs {
+		node.need[i] = v != "" && p.reach[v] && (p.isFloat(v) || p.hot[v] || p.relaxed[v])
+		if p.hot[v] && n.Op == "Cast" {
+			return p.add(n, v, dy[0]) // numbers from here on
+		}
+		if p.codes[v] {
+			if err := p.addCodes(n, i, dy); err != nil {
+				return err
+			}
+		}
+	}
+	if !slices.Contains(node.need, true) {
+		return b.Err()
+	}
+	r := Lookup(n.Domain, n.Op, b.Model().Opsets[n.Domain])
+	switch {
+	case !r.allOutputs && (first > 0 || last > 0):
+		return &OutputError{Node: n.Label(), Output: last}
+	case r.Expansion != nil:
+		return p.expand(node, r.Expansion, dy)
+	}
+	rule := r.rule
+	if p.readsRelaxed(n) && !quantised[OpKey{n.Domain, n.Op}] {
+		rule = relaxedRule
+	}
+	dx := rule(b, node, dy)
+	if err := b.Err(); err != nil {
+		return at(n, err)
+	}
+	if len(dx) > len(n.Inputs) {
+		return fmt.Errorf("grad: %s: the rule returned %d gradients for %d inputs", n.Label(), len(dx), len(n.Inputs))
+	}
+	for i, d := range dx {
+		if d == "" || !node.need[i] {
+			continue
+		}
+		if err := p.add(n, n.Inputs[i], d); err != nil {
+			return err
+		}
+	}
+	return b.Err()
+}
+
+// expand differentiates the nodes that compute the outputs of n another way. What
+// the forward pass has of them already is not written again.
+func (p *pass) expand(n Node, e Expansion, dy []Value) error {
+	all := e(p.b, n.Node)
+	if err := p.b.Err(); err != nil {
+		return at(n.Node, err)
+	}
+	var outs, seeds, wrt []Value
+	for i, d := range dy {
+		if d == "" {
+			continue
+		}
+		if i >= len(all) || all[i] == "" {
+			return &OutputError{Node: n.Label(), Output: i}
+		}
+		outs, seeds = append(outs, all[i]), append(seeds, d)
+	}
+	leaves := map[Value]bool{}
+	for i, v := range n.Inputs {
+		if n.need[i] && !leaves[v] {
+			leaves[v] = true
+			wrt = append(wrt, v)
+		}
+	}
+	inner := NewPass(p.b, wrt, leaves)
+	if err := inner.Run(outs, seeds); err != nil {
+		return fmt.Errorf("%w (in the expansion of %s)", err, n.Label())
+	}
+	p.straight = append(p.straight, inner.straight...)
+	for _, v := range wrt {
+		if d := inner.Grads[v]; d != "" {
+			p.accumulate(v, d)
+		}
+	}
+	return p.b.Err()
+}
+
+// at says which node an error is of, unless the error does.
+func at(n *onnx.Node, err error) error {
+	if strings.Contains(err.Error(), n.Label()) {
+		return err
+	}
+	return fmt.Errorf("grad: %s: %w", n.Label(), err)
+}
+
+// add adds d, summed to the shape of v, to the gradient of v.
+func (p *pass) add(n *onnx.Node, v, d Value) error {
+	d, err := sumTo(p.b, n, v, d)
+	if err != nil {
+		return err
+	}
+	p.accumulate(v, d)
+	return p.b.Err()
+}
+
+func (p *pass) accumulate(v, d Value) {
+	if have := p.Grads[v]; have != "" {
+		d = p.b.Add(have, d)
+	}
+	p.Grads[v] = d
+}

@@ -1,0 +1,103 @@
+package driver
+
+import (
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// MustShape returns the shape of v, or fails where not even the rank is known.
+func MustShape(b *build.Builder, n Node, v Value) ([]shape.Dim, bool) {
+	shape, ok := b.Shape(v)
+	if !ok {
+		FailShape(b, n.Label(), v)
+	}
+	return shape, ok
+}
+
+// FailShape records that the rank of v, or a dimension that matters, is unknown.
+func FailShape(b *build.Builder, label string, v Value) Value {
+	have := "unknown rank"
+	if dims, ok := b.Shape(v); ok {
+		have = shape.String(dims)
+	}
+	b.Fail(&ShapeError{Node: label, Value: v, Have: have, Want: "?"})
+	return ""
+}
+
+// Slice takes [from, to) of x along axis.
+func Slice(b *build.Builder, x Value, axis int64, from, to shape.Dim, sources []Value) Value {
+	lo := b.DynamicShape([]shape.Dim{from}, sources...)
+	hi := b.DynamicShape([]shape.Dim{to}, sources...)
+	return b.Op("Slice", []Value{x, lo, hi, b.Ints(axis)})
+}
+
+// Without returns the axes 0…rank-1 but one.
+func Without(rank int, axis int64) []int64 {
+	var out []int64
+	for k := range int64(rank) {
+		if k != axis {
+			out = append(out, k)
+		}
+	}
+	return slices.Clip(out)
+}
+
+// CountUp returns 0, 1, …, size-1.
+func CountUp(b *build.Builder, size shape.Dim, sources ...Value) Value {
+	return b.Op("Range", []Value{whole(b, 0), b.Squeeze(b.DynamicShape([]shape.Dim{size}, sources...), 0), whole(b, 1)})
+}
+
+// whole returns an integer scalar.
+func whole(b *build.Builder, v int64) Value { return b.Const(onnx.NewInt64("", nil, []int64{v})) }
+
+// AxesFrom lists the axes from a, which may be negative, to the last.
+func AxesFrom(a int64, rank int) []int64 {
+	if a < 0 {
+		a += int64(rank)
+	}
+	var axes []int64
+	for ; a < int64(rank); a++ {
+		axes = append(axes, a)
+	}
+	return axes
+}
+
+// LayerNormParts returns x̂ = (x-μ)/σ and 1/σ over axes, σ² = var x + eps.
+func LayerNormParts(b *build.Builder, x Value, axes []int64, eps float64) (hat, inv Value) {
+	c := b.Sub(x, b.ReduceMean(x, axes, true))
+	v := b.ReduceMean(b.Mul(c, c), axes, true)
+	inv = b.Op("Reciprocal", []Value{b.Op("Sqrt", []Value{b.Add(v, b.Scalar(eps, v))})})
+	return b.Mul(c, inv), inv
+}
+
+func LayerNormBackward(b *build.Builder, d, hat, inv Value, axes []int64) Value {
+	m := b.ReduceMean(d, axes, true)
+	h := b.ReduceMean(b.Mul(d, hat), axes, true)
+	return b.Mul(b.Sub(b.Sub(d, m), b.Mul(hat, h)), inv)
+}
+
+// TwoOverSqrtPi is the derivative of erf at zero.
+var TwoOverSqrtPi = 2 / math.Sqrt(math.Pi)
+
+// Contrib is the domain of the operators that the runtime's optimiser writes.
+const Contrib = "com.microsoft"
+
+func Names(list []*onnx.ValueInfo) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = v.Name
+	}
+	return out
+}
+
+// Element types of quantised values that nothing else here knows.
+const (
+	Float8e4m3fn onnx.DataType = 17
+	Float8e5m2   onnx.DataType = 19
+	Uint4        onnx.DataType = 21
+	Int4         onnx.DataType = 22
+)

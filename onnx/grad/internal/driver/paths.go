@@ -1,0 +1,148 @@
+package driver
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// Path says whether an output of a model can be differentiated by an input.
+type Path struct {
+	Of, Wrt string
+	// Err is nil where it can, as far as operators are concerned, and otherwise says
+	// what stands in the way: a *NoPathError, *TypeError, *MissingError or *CodesError.
+	Err error
+	// Codes says that the input holds integers that index tables, and Rows how many
+	// entries those have; where they differ, the least number that is known.
+	Codes bool
+	Rows  shape.Dim
+	// Nodes counts the operators between the two, where there is a way.
+	Nodes int
+	// StraightThrough are those of them whose rounding the gradient passes.
+	StraightThrough []*onnx.Node
+}
+
+// Paths looks for ways from inputs or initialisers to outputs without writing any
+// gradient; nil means every output, and every input. m is not changed. The order is
+// that of outputs, and of inputs within. Whether the shapes are known well enough,
+// only [grad.Append] can tell.
+func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
+	m = m.Clone()
+	rewrite.Sort(m)
+	if err := onnx.Check(m); err != nil {
+		return nil, err
+	}
+	if err := Standardise(m); err != nil {
+		return nil, err
+	}
+	outs, ins := Names(m.Graph.Outputs), Names(m.Graph.Inputs)
+	if of == nil {
+		of = outs
+	}
+	if wrt == nil {
+		wrt = slices.DeleteFunc(slices.Clone(ins), func(v string) bool { return m.Graph.Initializer(v) != nil })
+	}
+	for _, o := range of {
+		if !slices.Contains(outs, o) {
+			return nil, &NameError{What: "output", Name: o, Have: outs}
+		}
+	}
+	b, err := build.New(m, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	passes := map[string]*pass{}
+	for _, w := range wrt {
+		if !slices.Contains(ins, w) && m.Graph.Initializer(w) == nil {
+			return nil, &NameError{What: "input", Name: w, Have: ins}
+		}
+		passes[w] = NewPass(b, []Value{w}, nil)
+	}
+	var list []Path
+	for _, o := range of {
+		for _, w := range wrt {
+			list = append(list, passes[w].describe(o, w))
+		}
+	}
+	return list, nil
+}
+
+// Standardise brings m to the operators and forms that rules read, in place.
+func Standardise(m *onnx.Model) error {
+	if err := rewrite.Inline(m); err != nil {
+		return err
+	}
+	rewrite.FoldIf(m)
+	if err := rewrite.Upgrade(m, minOpset); err != nil {
+		return err
+	}
+	return ExpandAll(m, nil)
+}
+
+// describe fills in the path from w, the only value that the pass is by, to o.
+func (p *pass) describe(o, w string) Path {
+	r := Path{Of: o, Wrt: w}
+	t, out := p.b.Info(w).Type, p.b.Info(o).Type
+	r.Codes = t == onnx.Int64 || t == onnx.Int32
+	switch {
+	case !t.IsFloat() && !r.Codes:
+		r.Err = &TypeError{Value: w, Type: t}
+		return r
+	case out != onnx.Undefined && !out.IsFloat():
+		r.Err = &TypeError{Value: o, Type: out}
+		return r
+	}
+	on, err := p.Path([]Value{o})
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	for i, n := range p.Nodes {
+		if !on[i] {
+			continue
+		}
+		r.Nodes++
+		if StraightThrough[OpKey{n.Domain, n.Op}] {
+			r.StraightThrough = append(r.StraightThrough, n)
+		}
+		if at, ok := indexers[n.Op]; ok && n.Domain == "" && p.codes[n.In(at)] {
+			r.Rows = least(r.Rows, p.table(n))
+		}
+	}
+	if r.Nodes == 0 && o != w || r.Codes && r.Rows.Is(0) {
+		r.Err = &NoPathError{From: w}
+	}
+	return r
+}
+
+// table returns the number of entries that n, which picks by codes, picks from.
+func (p *pass) table(n *onnx.Node) shape.Dim {
+	if n.Op == "OneHot" {
+		if i := p.b.Info(n.In(1)); len(i.Ints) == 1 {
+			return i.Ints[0]
+		}
+		return shape.Sym("?")
+	}
+	dims, ok := p.b.Shape(n.In(0))
+	a := n.Int("axis", 0)
+	if a < 0 {
+		a += int64(len(dims))
+	}
+	if !ok || a < 0 || a >= int64(len(dims)) {
+		return shape.Sym("?")
+	}
+	return dims[a]
+}
+
+// least returns the smaller of two sizes; zero stands for none yet.
+func least(a, b shape.Dim) shape.Dim {
+	x, okX := a.Const()
+	y, okY := b.Const()
+	if a.Is(0) || okY && (!okX || y < x) {
+		return b
+	}
+	return a
+}

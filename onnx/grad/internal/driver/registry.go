@@ -1,0 +1,138 @@
+package driver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+)
+
+// OpKey names an operator.
+type OpKey struct{ Domain, Op string }
+
+// versioned is a rule or an expansion with the first operator-set version it holds
+// for.
+type versioned struct {
+	since      int64
+	rule       Rule
+	Expansion  Expansion
+	allOutputs bool
+}
+
+// Expansion writes nodes that compute the outputs of n with other operators, and
+// returns them in order, "" for those that n does not have. The gradient is that
+// of the nodes written.
+type Expansion func(b *build.Builder, n *onnx.Node) []Value
+
+// Option is a property of a rule.
+type Option func(*versioned)
+
+// AllOutputs says that a rule takes the gradients of all outputs of its node. A
+// rule without it takes that of the first; the driver refuses any other.
+func AllOutputs(v *versioned) { v.allOutputs = true }
+
+var (
+	Known           = map[OpKey][]versioned{}
+	Zeros           = map[OpKey]bool{}
+	StraightThrough = map[OpKey]bool{}
+)
+
+// Register adds the rule of an operator from version since of its set on. It
+// panics where that very version has one: registration is a programmer's act.
+func Register(domain, op string, since int64, rule Rule, opts ...Option) {
+	v := versioned{since: since, rule: rule}
+	for _, o := range opts {
+		o(&v)
+	}
+	register(OpKey{domain, op}, v)
+}
+
+// RegisterExpansion adds the expansion of an operator from version since of its
+// set on. Like [Register] it panics on a second one.
+func RegisterExpansion(domain, op string, since int64, e Expansion) {
+	register(OpKey{domain, op}, versioned{since: since, Expansion: e, allOutputs: true})
+}
+
+func register(k OpKey, v versioned) {
+	for _, have := range Known[k] {
+		if have.since == v.since {
+			panic(fmt.Sprintf("grad: %s.%s version %d is registered twice", k.Domain, k.Op, v.since))
+		}
+	}
+	Known[k] = append(Known[k], v)
+	slices.SortFunc(Known[k], func(a, b versioned) int { return int(a.since - b.since) })
+}
+
+// Standard registers rules of the standard set that hold in every version.
+func Standard(rule Rule, ops ...string) {
+	for _, op := range ops {
+		Register("", op, 1, rule)
+	}
+}
+
+// RegisterZero declares operators of a domain whose gradient is zero wherever it
+// exists.
+func RegisterZero(domain string, ops ...string) {
+	for _, op := range ops {
+		Zeros[OpKey{domain, op}] = true
+	}
+}
+
+// RegisterStraightThrough says that the rules of operators pass the gradient
+// through a rounding whose true derivative is zero (Bengio, Léonard and Courville
+// 2013). Results name the nodes.
+func RegisterStraightThrough(domain string, ops ...string) {
+	for _, op := range ops {
+		StraightThrough[OpKey{domain, op}] = true
+	}
+}
+
+// IsZero reports whether the gradient of an operator is zero by declaration.
+func IsZero(domain, op string) bool { return Zeros[OpKey{domain, op}] }
+
+// Lookup returns what is registered for an operator in version opset of its
+// domain, or nil.
+func Lookup(domain, op string, opset int64) *versioned {
+	var r *versioned
+	list := Known[OpKey{domain, op}]
+	for i, v := range list {
+		if v.since <= max(opset, 1) {
+			r = &list[i]
+		}
+	}
+	return r
+}
+
+// Operators returns the names of the operators that have a rule or an expansion,
+// sorted, with the domain in front of those outside the standard set.
+func Operators() []string {
+	return slices.SortedFunc(maps.Keys(named(Known)), strings.Compare)
+}
+
+func named(m map[OpKey][]versioned) map[string]bool {
+	out := map[string]bool{}
+	for k := range m {
+		name := k.Op
+		if k.Domain != "" {
+			name = k.Domain + "." + k.Op
+		}
+		out[name] = true
+	}
+	return out
+}
+
+func init() {
+	RegisterZero("", "Shape", "Size", "ArgMax", "ArgMin", "NonZero", "Equal", "Less", "Greater", "LessOrEqual",
+		"GreaterOrEqual", "Not", "And", "Or", "Xor", "IsNaN", "IsInf", "Sign", "Floor", "Ceil", "Round",
+		"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Hardmax")
+}
+
+func (k OpKey) String() string {
+	if k.Domain == "" {
+		return k.Op
+	}
+	return k.Domain + "." + k.Op
+}

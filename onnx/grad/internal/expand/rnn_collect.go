@@ -1,0 +1,78 @@
+package expand
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// collect puts the gradients of the directions together.
+func (r *recurrent) collect(ds []*direction, parts []recurrentGrads) []driver.Value {
+	b, n := r.b, r.n
+	dx := make([]driver.Value, max(8, len(n.Inputs)))
+	if n.Need(0) {
+		for i, p := range parts {
+			dx[0] = ds[i].sum(dx[0], b.MatMul(p.dzx, ds[i].w))
+		}
+		if n.Int("layout", 0) != 0 {
+			dx[0] = b.Transpose(dx[0], 1, 0, 2)
+		}
+	}
+	each := func(f func(d *direction, p recurrentGrads) driver.Value) driver.Value {
+		all := make([]driver.Value, len(parts))
+		for i, p := range parts {
+			all[i] = f(ds[i], p)
+		}
+		if len(all) == 1 {
+			return all[0]
+		}
+		return b.Op("Concat", all, onnx.IntAttr("axis", 0))
+	}
+	if n.Need(1) {
+		dx[1] = each(func(d *direction, p recurrentGrads) driver.Value { return b.Unsqueeze(r.outer(p.dzx, d.x), 0) })
+	}
+	if n.Need(2) {
+		dx[2] = each(func(d *direction, p recurrentGrads) driver.Value {
+			if p.dr != "" {
+				return b.Unsqueeze(p.dr, 0)
+			}
+			return b.Unsqueeze(r.outer(p.dzh, d.before), 0)
+		})
+	}
+	if n.In(3) != "" && n.Need(3) {
+		dx[3] = each(func(d *direction, p recurrentGrads) driver.Value {
+			both := b.Op("Concat", []driver.Value{b.ReduceSum(p.dzx, []int64{0, 1}, false), b.ReduceSum(p.dzh, []int64{0, 1}, false)}, onnx.IntAttr("axis", 0))
+			return b.Unsqueeze(both, 0)
+		})
+	}
+	state := func(v driver.Value) driver.Value {
+		if n.Int("layout", 0) != 0 {
+			return r.swap(v)
+		}
+		return v
+	}
+	if n.Need(5) {
+		dx[5] = state(each(func(_ *direction, p recurrentGrads) driver.Value { return p.dh0 }))
+	}
+	if n.Need(6) {
+		dx[6] = state(each(func(_ *direction, p recurrentGrads) driver.Value { return p.dc0 }))
+	}
+	if n.Need(7) {
+		dx[7] = each(func(_ *direction, p recurrentGrads) driver.Value { return b.Unsqueeze(p.dp, 0) })
+	}
+	return dx[:len(n.Inputs)]
+}
+
+// outer returns Σ_{t, batch} dzᵀ·v, [gates·hidden, ·].
+func (r *recurrent) outer(dz, v driver.Value) driver.Value {
+	return r.b.MatMul(r.b.SwapLast(r.rows(dz)), r.rows(v))
+}
+
+// rows makes one axis of steps and batch.
+func (r *recurrent) rows(v driver.Value) driver.Value {
+	s, _ := r.b.Shape(v)
+	if len(s) != 3 {
+		return ""
+	}
+	return r.b.ReshapeTo(v, []shape.Dim{s[0].Mul(s[1]), s[2]}, v)
+}

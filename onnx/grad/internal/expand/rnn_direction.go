@@ -1,0 +1,170 @@
+package expand
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// direction reads what belongs to direction i.
+func (r *recurrent) direction(i int) *direction {
+	b := r.b
+	d := &direction{recurrent: r, act: r.activators[i], reverse: i == 1 || r.n.Str("direction", "forward") == "reverse"}
+	d.w, d.r = r.pick(r.n.In(1), 0, i), r.pick(r.n.In(2), 0, i)
+	if bias := r.pick(r.n.In(3), 0, i); bias != "" {
+		d.wb, d.rb = halves(b, bias, 0)
+	}
+	d.h0 = r.state(r.n.In(5), i)
+	y := r.pick(r.y, 1, i)
+	d.before = d.earlier(y, d.h0, r.mask != "")
+	if dy := r.pick(r.dy, 1, i); dy != "" {
+		if r.mask != "" {
+			dy = b.Mul(dy, r.mask)
+		}
+		d.dy = d.pieces(dy)
+	}
+	last := func(v driver.Value) driver.Value {
+		if v == "" || r.dirs == 1 {
+			return v
+		}
+		return b.Unsqueeze(r.pick(v, 0, i), 0)
+	}
+	d.dh, d.dc = last(r.dyh), last(r.dyc)
+	if p := r.pick(r.n.In(7), 0, i); p != "" {
+		d.peepholes = b.OpN("", "Split", 3, []driver.Value{p}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", 3))
+	}
+	return d
+}
+
+// earlier returns the states one step before those in all, [steps, batch, hidden],
+// the first being initial. Where the runtime wrote zeros behind the end of a text, a
+// text read from its end begins.
+func (d *direction) earlier(all, initial driver.Value, masked bool) driver.Value {
+	b := d.b
+	if d.steps == 1 {
+		return initial
+	}
+	if !d.reverse {
+		return b.Op("Concat", []driver.Value{initial, driver.Slice(b, all, 0, shape.D(0), shape.D(d.steps-1), nil)}, onnx.IntAttr("axis", 0))
+	}
+	rest := driver.Slice(b, all, 0, shape.D(1), shape.D(d.steps), nil)
+	if masked {
+		rest = b.Add(rest, b.Mul(b.Sub(b.Scalar(1, rest), driver.Slice(b, d.mask, 0, shape.D(1), shape.D(d.steps), nil)), initial))
+	}
+	return b.Op("Concat", []driver.Value{rest, initial}, onnx.IntAttr("axis", 0))
+}
+
+// pieces splits along the axis of steps.
+func (d *direction) pieces(v driver.Value) []driver.Value {
+	if d.steps == 1 || v == "" {
+		return []driver.Value{v}
+	}
+	return d.b.OpN("", "Split", int(d.steps), []driver.Value{v}, onnx.IntAttr("axis", 0), onnx.IntAttr("num_outputs", d.steps))
+}
+
+// join is the inverse of pieces.
+func (d *direction) join(v []driver.Value) driver.Value {
+	if len(v) == 1 {
+		return v[0]
+	}
+	return d.b.Op("Concat", v, onnx.IntAttr("axis", 0))
+}
+
+// order lists the steps as they are computed.
+func (d *direction) order() []int {
+	at := make([]int, d.steps)
+	for i := range at {
+		at[i] = i
+	}
+	if d.reverse {
+		slices.Reverse(at)
+	}
+	return at
+}
+
+// gates returns x·wᵀ + before·rᵀ + biases.
+func (d *direction) gates() driver.Value {
+	b := d.b
+	z := b.Add(b.MatMul(d.x, b.SwapLast(d.w)), b.MatMul(d.before, b.SwapLast(d.r)))
+	if d.wb != "" {
+		z = b.Add(z, b.Add(d.wb, d.rb))
+	}
+	return z
+}
+
+// parts splits gates along the last axis.
+func (d *direction) parts(z driver.Value, count int) []driver.Value {
+	if count == 1 {
+		return []driver.Value{z}
+	}
+	out := d.b.OpN("", "Split", count, []driver.Value{z}, onnx.IntAttr("axis", -1), onnx.IntAttr("num_outputs", int64(count)))
+	if out == nil {
+		out = make([]driver.Value, count)
+	}
+	return out
+}
+
+// beside joins along the last axis.
+func (d *direction) beside(v ...driver.Value) driver.Value {
+	return d.b.Op("Concat", v, onnx.IntAttr("axis", -1))
+}
+
+// diagonal returns the derivatives of out, element by element, by each of wrt: zeros
+// where it does not depend on one. Steps outside the text have none.
+func (d *direction) diagonal(out driver.Value, wrt ...driver.Value) []driver.Value {
+	b := d.b
+	if b.Err() != nil {
+		return make([]driver.Value, len(wrt))
+	}
+	leaves := map[driver.Value]bool{}
+	for _, w := range wrt {
+		leaves[w] = true
+	}
+	p := driver.NewPass(b, wrt, leaves)
+	if err := p.Run([]driver.Value{out}, []driver.Value{b.Scalar(1, out)}); err != nil {
+		b.Fail(err)
+	}
+	k := make([]driver.Value, len(wrt))
+	for i, w := range wrt {
+		k[i] = p.Grads[w]
+		if k[i] == "" {
+			s, _ := b.Shape(w)
+			k[i] = b.Zeros(s, d.elem, w, d.x)
+		}
+		if d.mask != "" {
+			k[i] = b.Mul(k[i], d.mask)
+		}
+	}
+	return k
+}
+
+// passing returns the weight with which steps outside the text hand a state on, in
+// pieces, or nil.
+func (d *direction) passing() []driver.Value {
+	if d.mask == "" {
+		return nil
+	}
+	return d.pieces(d.b.Sub(d.b.Scalar(1, d.x), d.mask))
+}
+
+// sum adds what is not empty.
+func (d *direction) sum(v ...driver.Value) driver.Value {
+	total := driver.Value("")
+	for _, x := range v {
+		switch {
+		case x == "":
+		case total == "":
+			total = x
+		default:
+			total = d.b.Add(total, x)
+		}
+	}
+	return total
+}
+
+// zero is a state of zeros.
+func (d *direction) zero() driver.Value {
+	return d.b.Zeros([]shape.Dim{shape.D(1), d.batch, shape.D(d.hidden)}, d.elem, d.x)
+}

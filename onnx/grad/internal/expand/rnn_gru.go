@@ -1,0 +1,107 @@
+package expand
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// gruCell: gates in the order z, r, h, and
+//
+//	h = (1 - z)·g(a) + z·h₋₁,
+//	a = x·W_hᵀ + b_w + r·(h₋₁·R_hᵀ + b_r)   with linear_before_reset,
+//	a = x·W_hᵀ + (r·h₋₁)·R_hᵀ + b_w + b_r   without.
+func GruCell(d *direction) recurrentGrads {
+	b := d.b
+	fromX := b.MatMul(d.x, b.SwapLast(d.w))
+	if d.wb != "" {
+		fromX = b.Add(fromX, d.wb)
+	}
+	x := d.parts(fromX, 3)
+	if d.n.Int("linear_before_reset", 0) != 0 {
+		return d.resetAfter(x)
+	}
+	return d.resetBefore(x)
+}
+
+// mix returns (1 - z)·g(a) + z·before.
+func (d *direction) mix(z, a, before driver.Value) driver.Value {
+	b := d.b
+	update := d.act[0].apply(b, z)
+	return b.Add(b.Mul(b.Sub(b.Scalar(1, update), update), d.act[1].apply(b, a)), b.Mul(update, before))
+}
+
+// resetAfter: everything is element-wise in the two products. dh₋₁ = [dz, dr, dq]·R +
+// dh·∂h/∂h₋₁, where q = h₋₁·R_hᵀ + b_r.
+func (d *direction) resetAfter(x []driver.Value) recurrentGrads {
+	b := d.b
+	fromH := b.MatMul(d.before, b.SwapLast(d.r))
+	if d.rb != "" {
+		fromH = b.Add(fromH, d.rb)
+	}
+	q := d.parts(fromH, 3)
+	az, ar := b.Add(x[0], q[0]), b.Add(x[1], q[1])
+	h := d.mix(az, b.Add(x[2], b.Mul(d.act[0].apply(b, ar), q[2])), d.before)
+	k := d.diagonal(h, az, ar, x[2], q[2], d.before)
+	direct := k[4]
+	if d.mask != "" {
+		direct = b.Add(direct, b.Sub(b.Scalar(1, d.x), d.mask))
+	}
+	gates, inputs, straight := d.pieces(d.beside(k[0], k[1], k[3])), d.beside(k[0], k[1], k[2]), d.pieces(direct)
+	dz, states, carry := make([]driver.Value, d.steps), make([]driver.Value, d.steps), d.dh
+	order := d.order()
+	for i := len(order) - 1; i >= 0 && b.Err() == nil; i-- {
+		t := order[i]
+		dh := d.step(t, carry)
+		states[t] = dh
+		dz[t] = b.Mul(d.beside(dh, dh, dh), gates[t])
+		carry = b.Add(b.MatMul(dz[t], d.r), b.Mul(dh, straight[t]))
+	}
+	dh := d.join(states)
+	return recurrentGrads{dzx: b.Mul(d.beside(dh, dh, dh), inputs), dzh: d.join(dz), dh0: carry}
+}
+
+// resetBefore: with u = r·h₋₁, da = dh·∂h/∂a, du = da·R_h, and dh₋₁ = dh·∂h/∂h₋₁ +
+// du·r + [dz, dr]·R_zr.
+func (d *direction) resetBefore(x []driver.Value) recurrentGrads {
+	b := d.b
+	rzr := driver.Slice(b, d.r, 0, shape.D(0), shape.D(2*d.hidden), nil)
+	rh := driver.Slice(b, d.r, 0, shape.D(2*d.hidden), shape.D(3*d.hidden), nil)
+	fromH := d.parts(b.MatMul(d.before, b.SwapLast(rzr)), 2)
+	az, ar := b.Add(x[0], fromH[0]), b.Add(x[1], fromH[1])
+	var bias []driver.Value
+	if d.rb != "" {
+		bias = d.parts(d.rb, 3)
+		az, ar = b.Add(az, bias[0]), b.Add(ar, bias[1])
+	}
+	u := b.Mul(d.act[0].apply(b, ar), d.before)
+	a := b.Add(x[2], b.MatMul(u, b.SwapLast(rh)))
+	if bias != nil {
+		a = b.Add(a, bias[2])
+	}
+	kh := d.diagonal(d.mix(az, a, d.before), az, a, d.before)
+	ku := d.diagonal(u, ar, d.before)
+	direct := kh[2]
+	if d.mask != "" {
+		direct = b.Add(direct, b.Sub(b.Scalar(1, d.x), d.mask))
+	}
+	kz, ka, straight := d.pieces(kh[0]), d.pieces(kh[1]), d.pieces(direct)
+	kr, reset := d.pieces(ku[0]), d.pieces(ku[1])
+	dzr, das, carry := make([]driver.Value, d.steps), make([]driver.Value, d.steps), d.dh
+	order := d.order()
+	for i := len(order) - 1; i >= 0 && b.Err() == nil; i-- {
+		t := order[i]
+		dh := d.step(t, carry)
+		das[t] = b.Mul(dh, ka[t])
+		du := b.MatMul(das[t], rh)
+		dzr[t] = d.beside(b.Mul(dh, kz[t]), b.Mul(du, kr[t]))
+		carry = d.sum(b.MatMul(dzr[t], rzr), b.Mul(dh, straight[t]), b.Mul(du, reset[t]))
+	}
+	zr, da := d.join(dzr), d.join(das)
+	all := d.beside(zr, da)
+	out := recurrentGrads{dzx: all, dzh: all, dh0: carry}
+	if d.n.Need(2) {
+		out.dr = b.Op("Concat", []driver.Value{d.outer(zr, d.before), d.outer(da, u)}, onnx.IntAttr("axis", 0))
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+package quant
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+	"github.com/gradhop/gradhop/onnx/grad/internal/expand"
+)
+
+// Quantised operators of the runtime's own domain, written with those of the standard:
+// the products stay products of integers.
+
+// The runtime's operators took types of 16 bits before those of the standard did.
+func StandardQuantise(b *build.Builder, n *onnx.Node) []driver.Value {
+	t := b.Info(n.In(0)).Type
+	if n.Op == "QuantizeLinear" {
+		if t = onnx.Uint8; n.In(2) != "" {
+			t = b.Info(n.In(2)).Type
+		}
+	}
+	if b.Opset() < 21 && t != onnx.Uint8 && t != onnx.Int8 && t != onnx.Int32 {
+		return driver.Refuse(b, n, "the standard quantises to %s from operator set 21 on; the model is of %d", t, b.Opset())
+	}
+	return []driver.Value{b.Op(n.Op, n.Inputs, n.Attrs...)}
+}
+
+// scaled returns y, a product of integers, as floats times s_a·s_b, plus a bias. Where
+// an s_a for each row is given it is laid along the rows.
+func scaled(b *build.Builder, y, sa, sb, bias driver.Value) driver.Value {
+	if s, ok := b.Shape(sa); ok && len(s) == 1 && !s[0].Is(1) {
+		sa = b.Unsqueeze(sa, 1)
+	}
+	y = b.Mul(b.Cast(y, b.Info(sb).Type), b.Mul(sa, sb))
+	if bias != "" {
+		y = b.Add(y, bias)
+	}
+	return y
+}
+
+// Y = a_s·b_s·(A - a_z)·(B - b_z) + bias
+func MatMulIntegerToFloat(b *build.Builder, n *onnx.Node) []driver.Value {
+	y := b.Op("MatMulInteger", []driver.Value{n.In(0), n.In(1), n.In(4), n.In(5)})
+	return []driver.Value{scaled(b, y, n.In(2), n.In(3), n.In(6))}
+}
+
+// The same with A quantised by its range.
+func DynamicQuantizeMatMul(b *build.Builder, n *onnx.Node) []driver.Value {
+	a := b.OpN("", "DynamicQuantizeLinear", 3, []driver.Value{n.In(0)})
+	if a == nil {
+		return nil
+	}
+	y := b.Op("MatMulInteger", []driver.Value{a[0], n.In(1), a[2], n.In(3)})
+	return []driver.Value{scaled(b, y, a[1], n.In(2), n.In(4))}
+}
+
+// Y = α·a_s·b_s·((A' - a_z)·(B' - b_z) + C), quantised again where y_s is given, with '
+// for the transposes asked for.
+func QGemm(b *build.Builder, n *onnx.Node) []driver.Value {
+	side := func(i int, name string) driver.Value {
+		if n.Int(name, 0) != 0 {
+			return b.SwapLast(n.In(i))
+		}
+		return n.In(i)
+	}
+	y := b.Op("MatMulInteger", []driver.Value{side(0, "transA"), side(3, "transB"), n.In(2), n.In(5)})
+	if n.In(6) != "" {
+		y = b.Add(y, n.In(6))
+	}
+	y = b.Scale(scaled(b, y, n.In(1), n.In(4), ""), float64(n.Float("alpha", 1)))
+	if n.In(7) != "" {
+		y = b.Op("QuantizeLinear", []driver.Value{y, n.In(7), n.In(8)})
+	}
+	return []driver.Value{y}
+}
+
+// Attention of dequantised inputs and weights, as the operator defines itself.
+func QAttention(b *build.Builder, n *onnx.Node) []driver.Value {
+	x := b.Op("DequantizeLinear", []driver.Value{n.In(0), n.In(3), n.In(6)})
+	w := b.Op("DequantizeLinear", []driver.Value{n.In(1), n.In(4), n.In(7)}, onnx.IntAttr("axis", 1))
+	plain := &onnx.Node{Domain: driver.Contrib, Op: "Attention", Name: n.Name, Attrs: n.Attrs, Outputs: n.Outputs,
+		Inputs: []driver.Value{x, w, n.In(2), n.In(5), n.In(8)}}
+	return expand.ContribAttention(b, plain)
+}

@@ -1,0 +1,210 @@
+package quant
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// Each rule writes what its operator computes with floats, without the rounding, and
+// has that differentiated; of what it writes, the way back uses but a part. twin is
+// where it does so, t the type of the floats.
+type twin struct {
+	b *build.Builder
+	n driver.Node
+	t onnx.DataType
+}
+
+func twinOf(b *build.Builder, n driver.Node, dy []driver.Value) twin {
+	return twin{b, n, driver.TypeOf(b, dy)}
+}
+
+// y = saturate(round(x/s) + z): dx = dy/s, ds = -dy·x/s², both 0 where saturated: more
+// than half a step outside the range of the type.
+func Quantize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	w := twinOf(b, n, dy)
+	y := w.quantize(w.in(0), w.in(1), w.in(2), n.In(0), n.Int("axis", 1))
+	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
+}
+
+// y = (x - z)·s: dx = dy·s, ds = dy·(x - z)
+func Dequantize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	w := twinOf(b, n, dy)
+	y := w.dequantize(w.in(0), w.in(1), w.in(2), n.In(0), n.Int("axis", 1))
+	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
+}
+
+// y = round(x/s) + z with s and z from the range of x: dx = dy/s. That they depend on
+// x is left out, as the range moves with two elements only.
+func DynamicQuantize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	scale := n.Out(1)
+	if scale == "" {
+		if out := b.OpN("", n.Op, 3, n.Inputs); out != nil {
+			scale = out[1]
+		}
+	}
+	return []driver.Value{b.Div(dy[0], b.Cast(scale, b.Info(dy[0]).Type))}
+}
+
+// Y = (A - a)·(B - b)
+func MatMulInteger(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	w := twinOf(b, n, dy)
+	y := b.MatMul(w.minus(w.in(0), w.rows(2)), w.minus(w.in(1), w.in(3)))
+	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
+}
+
+// Y = Conv(x - a, w - b), where b is one number or one for each channel of Y
+func ConvInteger(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	w := twinOf(b, n, dy)
+	kernel := w.minus(w.in(1), w.along(w.in(3), n.In(1), 0))
+	y := b.Op("Conv", []driver.Value{w.minus(w.in(0), w.in(2)), kernel}, n.Attrs...)
+	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
+}
+
+// Y = saturate(round((a_s·(a - a_z))·(b_s·(b - b_z))/y_s) + y_z)
+func QLinearMatMul(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	w := twinOf(b, n, dy)
+	left := b.Mul(w.minus(w.in(0), w.rows(2)), w.rows(1))
+	right := b.Mul(w.minus(w.in(3), w.in(5)), w.in(4))
+	y := w.saturate(b.Add(b.Div(b.MatMul(left, right), w.in(6)), w.in(7)), b.Info(n.Out(0)).Type)
+	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
+}
+
+// Y = saturate(round(Conv(x_s·(x - x_z), w_s·(w - w_z), x_s·w_s·B)/y_s) + y_z)
+func QLinearConv(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	w := twinOf(b, n, dy)
+	x := b.Mul(w.minus(w.in(0), w.in(2)), w.in(1))
+	kernel := b.Mul(w.minus(w.in(3), w.along(w.in(5), n.In(3), 0)), w.along(w.in(4), n.In(3), 0))
+	in := []driver.Value{x, kernel}
+	if n.In(8) != "" {
+		in = append(in, b.Mul(w.in(8), b.Mul(w.in(1), w.in(4))))
+	}
+	y := w.saturate(b.Add(b.Div(b.Op("Conv", in, n.Attrs...), w.in(6)), w.in(7)), b.Info(n.Out(0)).Type)
+	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
+}
+
+// in returns input i as floats, or "" where it is left out. A list of one is a number.
+func (w twin) in(i int) driver.Value {
+	v := w.n.In(i)
+	if v == "" {
+		return ""
+	}
+	v = w.b.Cast(v, w.t)
+	if s, ok := w.b.Shape(v); ok && len(s) == 1 && s[0].Is(1) && i > 0 {
+		return w.b.Squeeze(v, 0)
+	}
+	return v
+}
+
+// rows returns input i, one number or one for each row of a matrix.
+func (w twin) rows(i int) driver.Value {
+	v := w.in(i)
+	if v != "" && w.b.Info(v).Rank() == 1 {
+		return w.b.Unsqueeze(v, 1)
+	}
+	return v
+}
+
+// minus returns x - z; z may be left out.
+func (w twin) minus(x, z driver.Value) driver.Value {
+	if z == "" {
+		return x
+	}
+	return w.b.Sub(x, z)
+}
+
+// along returns v, if it is a list, along an axis of x.
+func (w twin) along(v, x driver.Value, axis int64) driver.Value {
+	if v == "" || w.b.Info(v).Rank() != 1 {
+		return v
+	}
+	rank, ok := driver.RankOf(w.b, w.n.Node, x)
+	if !ok {
+		return ""
+	}
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	var after []int64
+	for a := int64(1); a < int64(rank)-axis; a++ {
+		after = append(after, a)
+	}
+	if after == nil {
+		return v
+	}
+	return w.b.Unsqueeze(v, after...)
+}
+
+// spread returns scales or zero points so that they broadcast to x: one number, a
+// list along an axis, or, with a block size, one for each block along it.
+func (w twin) spread(v, x driver.Value, axis int64) driver.Value {
+	b, block := w.b, w.n.Int("block_size", 0)
+	if v == "" || block == 0 {
+		return w.along(v, x, axis)
+	}
+	dims, ok := b.Shape(x)
+	if axis < 0 {
+		axis += int64(len(dims))
+	}
+	if ok = ok && axis >= 0 && axis < int64(len(dims)); ok {
+		if size, known := dims[axis].Const(); known {
+			at := make([]int64, size)
+			for i := range at {
+				at[i] = int64(i) / block
+			}
+			return b.Gather(v, b.Ints(at...), axis)
+		}
+	}
+	b.Fail(&driver.ShapeError{Node: w.n.Label(), Value: x, Have: shape.String(dims), Want: "a known length of the axis of the blocks"})
+	return ""
+}
+
+func (w twin) dequantize(x, scale, zero, like driver.Value, axis int64) driver.Value {
+	return w.b.Mul(w.minus(x, w.spread(zero, like, axis)), w.spread(scale, like, axis))
+}
+
+func (w twin) quantize(x, scale, zero, like driver.Value, axis int64) driver.Value {
+	y := w.b.Div(x, w.spread(scale, like, axis))
+	if zero != "" {
+		y = w.b.Add(y, w.spread(zero, like, axis))
+	}
+	return w.saturate(y, w.b.Info(w.n.Out(0)).Type)
+}
+
+// saturate clips y to the range of t and half a step, from which roundings come back.
+func (w twin) saturate(y driver.Value, t onnx.DataType) driver.Value {
+	lo, hi, ok := rangeOf(t)
+	if !ok {
+		w.b.Fail(&driver.TypeError{Value: w.n.Out(0), Type: t})
+		return ""
+	}
+	return w.b.Op("Clip", []driver.Value{y, w.b.Scalar(lo, y), w.b.Scalar(hi, y)})
+}
+
+// rangeOf returns the numbers that are quantised to those of a type.
+func rangeOf(t onnx.DataType) (lo, hi float64, ok bool) {
+	switch t {
+	case onnx.Uint8:
+		return -0.5, math.MaxUint8 + 0.5, true
+	case onnx.Int8:
+		return math.MinInt8 - 0.5, math.MaxInt8 + 0.5, true
+	case onnx.Uint16:
+		return -0.5, math.MaxUint16 + 0.5, true
+	case onnx.Int16:
+		return math.MinInt16 - 0.5, math.MaxInt16 + 0.5, true
+	case onnx.Int32:
+		return math.MinInt32, math.MaxInt32, true
+	case driver.Uint4:
+		return -0.5, 15.5, true
+	case driver.Int4:
+		return -8.5, 7.5, true
+	case driver.Float8e4m3fn:
+		return -448, 448, true
+	case driver.Float8e5m2:
+		return -57344, 57344, true
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,158 @@
+package rules
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+)
+
+// y = x
+func Identity(_ *build.Builder, _ driver.Node, dy []driver.Value) []driver.Value { return dy[:1] }
+
+// y = a + b: da = dy, db = dy
+func Add(_ *build.Builder, _ driver.Node, dy []driver.Value) []driver.Value {
+	return []driver.Value{dy[0], dy[0]}
+}
+
+// y = a - b: da = dy, db = -dy
+func Sub(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	dx := []driver.Value{dy[0], ""}
+	if n.Need(1) {
+		dx[1] = b.Neg(dy[0])
+	}
+	return dx
+}
+
+// y = a·b: da = dy·b, db = dy·a
+func Mul(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	dx := make([]driver.Value, 2)
+	for i := range dx {
+		if n.Need(i) {
+			dx[i] = b.Mul(dy[0], n.In(1-i))
+		}
+	}
+	return dx
+}
+
+// y = a/b: da = dy/b, db = -dy·y/b
+func Div(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	dx := make([]driver.Value, 2)
+	q := b.Div(dy[0], n.In(1))
+	if n.Need(0) {
+		dx[0] = q
+	}
+	if n.Need(1) {
+		dx[1] = b.Neg(b.Mul(q, n.Out(0)))
+	}
+	return dx
+}
+
+// y = -x
+func Neg(b *build.Builder, _ driver.Node, dy []driver.Value) []driver.Value {
+	return []driver.Value{b.Neg(dy[0])}
+}
+
+// y = a^p: da = dy·p·a^(p-1), dp = dy·y·log a. Where a is 0 the latter is taken as 0,
+// and so is the former where p is 0 too; a negative a has no derivative by p, and gives
+// NaN. Constant exponents 0, 1, 2, 3 and ½ need no power.
+func Pow(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	x, p := n.In(0), n.In(1)
+	dx := make([]driver.Value, 2)
+	if n.Need(0) {
+		k, ok := constant(b, p)
+		switch {
+		case !ok:
+			p = b.Cast(p, b.Info(x).Type)
+			none := b.Op("And", []driver.Value{compare(b, "Equal", x, 0), compare(b, "Equal", p, 0)})
+			low := pick(b, none, b.Scalar(1, x), b.Sub(p, b.Scalar(1, x)))
+			dx[0] = b.Mul(dy[0], b.Mul(p, b.Op("Pow", []driver.Value{x, low})))
+		case k == 0:
+			dx[0] = b.Mul(dy[0], b.Scalar(0, x))
+		case k == 1:
+			dx[0] = dy[0]
+		case k == 2:
+			dx[0] = b.Mul(dy[0], b.Scale(x, 2))
+		case k == 3:
+			dx[0] = b.Mul(dy[0], b.Scale(b.Mul(x, x), 3))
+		case k == 0.5:
+			dx[0] = b.Div(b.Scale(dy[0], 0.5), n.Out(0))
+		default:
+			dx[0] = b.Mul(dy[0], b.Scale(b.Op("Pow", []driver.Value{x, b.Scalar(k-1, x)}), k))
+		}
+	}
+	if n.Need(1) {
+		safe := pick(b, compare(b, "Equal", x, 0), b.Scalar(1, x), x)
+		dp := b.Mul(dy[0], b.Mul(n.Out(0), b.Op("Log", []driver.Value{safe})))
+		dx[1] = b.Cast(dp, b.Info(p).Type)
+	}
+	return dx
+}
+
+// constant returns the number that every element of v is known to be.
+func constant(b *build.Builder, v driver.Value) (float64, bool) {
+	list := b.Info(v).Floats
+	if list == nil {
+		for _, d := range b.Info(v).Ints {
+			k, ok := d.Const()
+			if !ok {
+				return 0, false
+			}
+			list = append(list, float64(k))
+		}
+	}
+	for _, k := range list {
+		if k != list[0] {
+			return 0, false
+		}
+	}
+	return append(list, 0)[0], len(list) > 0
+}
+
+// A cast between floating-point types passes the gradient, in the input's type. That of
+// integers that stand for numbers stays in floating point.
+func Cast(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	if t := b.Info(n.In(0)).Type; !t.IsFloat() && t != onnx.Undefined {
+		return dy[:1]
+	}
+	return []driver.Value{b.Cast(dy[0], b.Info(n.In(0)).Type)}
+}
+
+// y = c ? a : b
+func Where(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	zero := b.Scalar(0, dy[0])
+	dx := make([]driver.Value, 3)
+	if n.Need(1) {
+		dx[1] = b.Op("Where", []driver.Value{n.In(0), dy[0], zero})
+	}
+	if n.Need(2) {
+		dx[2] = b.Op("Where", []driver.Value{n.In(0), zero, dy[0]})
+	}
+	return dx
+}
+
+// Dropout at inference is the identity.
+func Dropout(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	if t := b.Info(n.In(2)).Ints; n.In(2) != "" && !(len(t) == 1 && t[0].Is(0)) {
+		b.Fail(&driver.TrainingError{Node: n.Label()})
+	}
+	return dy[:1]
+}
+
+// y = Σ inputs
+func Sum(_ *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	dx := make([]driver.Value, len(n.Inputs))
+	for i := range dx {
+		dx[i] = dy[0]
+	}
+	return dx
+}
+
+// y = Σ inputs / their number
+func Mean(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	d := b.Scale(dy[0], 1/float64(len(n.Inputs)))
+	dx := make([]driver.Value, len(n.Inputs))
+	for i := range dx {
+		dx[i] = d
+	}
+	return dx
+}

@@ -1,0 +1,182 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// perChannel gives a vector of one number a channel the rank of x, ready to broadcast.
+func perChannel(b *build.Builder, v driver.Value, rank int) driver.Value {
+	if rank <= 2 {
+		return v
+	}
+	var axes []int64
+	for i := 1; i < rank-1; i++ {
+		axes = append(axes, int64(i))
+	}
+	return b.Unsqueeze(v, axes...)
+}
+
+// y = (x-μ)·k + β with k = γ/√(v+ε), all given per channel: dx = dy·k, dγ = Σ dy·x̂,
+// dβ = Σ dy, dμ = -k·Σ dy, dv = -½·k/(v+ε)·Σ dy·(x-μ).
+func BatchNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	if n.Int("training_mode", 0) != 0 || n.Out(1) != "" {
+		b.Fail(&driver.TrainingError{Node: n.Label()})
+		return nil
+	}
+	x, gamma, mean, variance := n.In(0), n.In(1), n.In(3), n.In(4)
+	rank := b.Info(x).Rank()
+	if rank < 2 {
+		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "a batch of channels"})
+		return nil
+	}
+	shifted := b.Add(variance, b.Scalar(float64(n.Float("epsilon", 1e-5)), variance))
+	inv := b.Op("Reciprocal", []driver.Value{b.Op("Sqrt", []driver.Value{shifted})})
+	k := b.Mul(gamma, inv)
+	dx := make([]driver.Value, 5)
+	if n.Need(0) {
+		dx[0] = b.Mul(dy[0], perChannel(b, k, rank))
+	}
+	if !n.Need(1) && !n.Need(2) && !n.Need(3) && !n.Need(4) {
+		return dx
+	}
+	sum := sumChannels(b, dy[0])
+	dx[2] = sum
+	if n.Need(3) {
+		dx[3] = b.Neg(b.Mul(k, sum))
+	}
+	if n.Need(1) || n.Need(4) {
+		dot := sumChannels(b, b.Mul(dy[0], b.Sub(x, perChannel(b, mean, rank))))
+		dx[1] = b.Mul(dot, inv)
+		dx[4] = b.Mul(b.Scale(b.Div(k, shifted), -0.5), dot)
+	}
+	return dx
+}
+
+// normalised writes x̂ = (x-μ)/√(v+ε) over axes, marked so that its gradient is
+// written at once.
+func normalised(b *build.Builder, x driver.Value, axes []int64, eps float64) driver.Value {
+	hat, inv := driver.LayerNormParts(b, x, axes, eps)
+	b.Mark(hat, build.Mark{Kind: driver.MarkNormalised, Values: []driver.Value{x, inv}, Axes: axes})
+	return hat
+}
+
+// InstanceNormalization: y = x̂·γ + β, over the spatial axes.
+func InstanceNorm(b *build.Builder, n *onnx.Node) []driver.Value {
+	x := n.In(0)
+	rank := b.Info(x).Rank()
+	if rank < 3 {
+		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
+		return nil
+	}
+	hat := normalised(b, x, spatialAxes(rank), float64(n.Float("epsilon", 1e-5)))
+	return []driver.Value{b.Add(b.Mul(hat, perChannel(b, n.In(1), rank)), perChannel(b, n.In(2), rank))}
+}
+
+// GroupNormalization: the same over groups of channels. Scale and bias are one number
+// a channel, or, before operator set 21, a group.
+func GroupNorm(b *build.Builder, n *onnx.Node) []driver.Value {
+	x := n.In(0)
+	dims, ok := b.Shape(x)
+	groups := shape.D(n.Int("num_groups", 1))
+	if !ok || len(dims) < 3 {
+		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
+		return nil
+	}
+	each, ok := dims[1].Quo(groups)
+	if !ok {
+		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of channels"})
+		return nil
+	}
+	grouped := slices.Concat([]shape.Dim{dims[0], groups, each}, dims[2:])
+	rank := len(grouped)
+	hat := normalised(b, b.Reshape(x, b.DynamicShape(grouped, x)), spatialAxes(rank), float64(n.Float("epsilon", 1e-5)))
+	scale, bias := n.In(1), n.In(2)
+	if b.Opset() >= 21 {
+		hat = b.Reshape(hat, b.DynamicShape(dims, x))
+		return []driver.Value{b.Add(b.Mul(hat, perChannel(b, scale, rank-1)), perChannel(b, bias, rank-1))}
+	}
+	y := b.Add(b.Mul(hat, perChannel(b, scale, rank)), perChannel(b, bias, rank))
+	return []driver.Value{b.Reshape(y, b.DynamicShape(dims, x))}
+}
+
+// MeanVarianceNormalization: y = x̂ over axes. The standard adds 1e-9 to the deviation;
+// its square added to the variance does the same where that is zero.
+func MeanVarianceNorm(b *build.Builder, n *onnx.Node) []driver.Value {
+	axes, given := n.Ints("axes")
+	if !given {
+		axes = []int64{0, 2, 3}
+	}
+	return []driver.Value{normalised(b, n.In(0), axes, 1e-18)}
+}
+
+// mostSlices bounds the channels that LRN sums over: a file may state any number.
+const mostSlices = 1024
+
+// LRN: y = x/(k + α/size·Σ x²)^β, the sum over size channels around each.
+func LRN(b *build.Builder, n *onnx.Node) []driver.Value {
+	x := n.In(0)
+	rank := b.Info(x).Rank()
+	size := n.Int("size", 1)
+	if rank < 2 {
+		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "a batch of channels"})
+		return nil
+	}
+	if size < 1 || size > mostSlices {
+		b.Fail(fmt.Errorf("grad: %s: size %d is not from 1 to %d", n.Label(), size, mostSlices))
+		return nil
+	}
+	pads := make([]int64, 2*rank)
+	pads[1], pads[rank+1] = (size-1)/2, size-1-(size-1)/2
+	square := b.Op("Pad", []driver.Value{b.Mul(x, x), b.Ints(pads...)})
+	dims, _ := b.Shape(x)
+	var parts []driver.Value
+	for i := range size {
+		to := dims[1].Add(shape.D(i))
+		if _, number := to.Const(); number {
+			parts = append(parts, driver.Slice(b, square, 1, shape.D(i), to, nil))
+			continue
+		}
+		// From the end, which is known.
+		last := int64(1<<62 - 1)
+		if i < size-1 {
+			last = i - (size - 1)
+		}
+		parts = append(parts, b.Op("Slice", []driver.Value{square, b.Ints(i), b.Ints(last), b.Ints(1)}))
+	}
+	sum := b.Op("Sum", parts)
+	alpha, beta, bias := float64(n.Float("alpha", 1e-4)), float64(n.Float("beta", 0.75)), float64(n.Float("bias", 1))
+	base := b.Add(b.Scale(sum, alpha/float64(size)), b.Scalar(bias, x))
+	return []driver.Value{b.Mul(x, b.Op("Pow", []driver.Value{base, b.Scalar(-beta, x)}))}
+}
+
+// y = x̂·γ with x̂ = x/√(mean x² + ε) over the last axes: with d = dy·γ,
+// dx = (d - x̂·mean(d·x̂))/√(mean x² + ε), dγ = Σ dy·x̂.
+func RMSNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	x, scale := n.In(0), n.In(1)
+	rank := int64(b.Info(x).Rank())
+	if rank < 1 {
+		return unknownAxes(b, n)
+	}
+	var axes []int64
+	for a := (n.Int("axis", -1) + rank) % rank; a < rank; a++ {
+		axes = append(axes, a)
+	}
+	square := b.ReduceMean(b.Mul(x, x), axes, true)
+	inv := b.Op("Reciprocal", []driver.Value{b.Op("Sqrt", []driver.Value{b.Add(square, b.Scalar(float64(n.Float("epsilon", 1e-5)), x))})})
+	hat := b.Mul(x, inv)
+	dx := make([]driver.Value, 2)
+	if n.Need(0) {
+		d := b.Mul(dy[0], scale)
+		dx[0] = b.Mul(b.Sub(d, b.Mul(hat, b.ReduceMean(b.Mul(d, hat), axes, true))), inv)
+	}
+	if n.Need(1) {
+		dx[1] = b.Mul(dy[0], hat)
+	}
+	return dx
+}

@@ -1,0 +1,60 @@
+package rules
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+)
+
+// y = (Σ |x|ᵖ)^(1/p) over each window: dx = sign x·|x|ᵖ⁻¹ · the sum of dy·y^(1-p)
+// over the windows that hold x.
+func LpPool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	p, ok := poolingOf(b, n)
+	if !ok {
+		return nil
+	}
+	order := n.Int("p", 2)
+	return []driver.Value{lpBackward(b, n, dy[0], order, p.spread)}
+}
+
+// The same over all of each plane.
+func GlobalLpPool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	return []driver.Value{lpBackward(b, n, dy[0], n.Int("p", 2), func(d driver.Value) driver.Value { return d })}
+}
+
+func lpBackward(b *build.Builder, n driver.Node, dy driver.Value, p int64, spread func(driver.Value) driver.Value) driver.Value {
+	x, y := n.In(0), n.Out(0)
+	sign := b.Op("Sign", []driver.Value{x})
+	if p == 1 {
+		return b.Mul(sign, spread(dy))
+	}
+	// Where y is zero all of its window is, and the gradient is taken as zero.
+	zero := b.Op("Equal", []driver.Value{y, b.Scalar(0, y)})
+	safe := b.Op("Where", []driver.Value{zero, b.Scalar(1, y), y})
+	if p == 2 {
+		return b.Mul(x, spread(b.Div(dy, safe)))
+	}
+	d := spread(b.Div(dy, b.Op("Pow", []driver.Value{safe, b.Scalar(float64(p-1), y)})))
+	return b.Mul(b.Mul(sign, b.Op("Pow", []driver.Value{b.Op("Abs", []driver.Value{x}), b.Scalar(math.Max(float64(p-1), 0), x)})), d)
+}
+
+// GlobalAveragePool is the mean over the spatial axes.
+func GlobalAveragePool(b *build.Builder, n *onnx.Node) []driver.Value {
+	rank := b.Info(n.In(0)).Rank()
+	if rank < 3 {
+		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "spatial axes"})
+		return nil
+	}
+	return []driver.Value{b.ReduceMean(n.In(0), spatialAxes(rank), true)}
+}
+
+// spatialAxes returns the axes from 2 on.
+func spatialAxes(rank int) []int64 {
+	var axes []int64
+	for i := 2; i < rank; i++ {
+		axes = append(axes, int64(i))
+	}
+	return axes
+}

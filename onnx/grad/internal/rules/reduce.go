@@ -1,0 +1,185 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// A reduction whose axes are computed at run time has a gradient all the same where it
+// keeps them: the same axes are then given to the reductions of the way back. Without
+// them nobody knows the rank of its output.
+
+// reduction describes a Reduce node.
+type reduction struct {
+	b *build.Builder
+	n driver.Node
+	// axes are those reduced over, in rising order, where they are known.
+	axes  []int64
+	known bool
+	size  shape.Dim // number of elements that go into one, where axes are known
+}
+
+// reductionOf fails where the rank of the input is unknown.
+func reductionOf(b *build.Builder, n driver.Node) (*reduction, bool) {
+	dims, ok := b.Shape(n.In(0))
+	if !ok {
+		unknownAxes(b, n)
+		return nil, false
+	}
+	r := &reduction{b: b, n: n, known: true, size: shape.D(1)}
+	axes, given := n.Ints("axes")
+	if !given && n.In(1) != "" {
+		ints := b.Info(n.In(1)).Ints
+		for _, d := range ints {
+			v, isConst := d.Const()
+			r.known = r.known && isConst
+			axes = append(axes, v)
+		}
+		r.known = r.known && ints != nil
+	}
+	if !r.known {
+		return r, true
+	}
+	if len(axes) == 0 && n.Int("noop_with_empty_axes", 0) == 0 {
+		axes = driver.AxesFrom(0, len(dims))
+	}
+	for _, a := range axes {
+		if a < 0 {
+			a += int64(len(dims))
+		}
+		r.axes = append(r.axes, a)
+		r.size = r.size.Mul(dims[a])
+	}
+	slices.Sort(r.axes)
+	return r, true
+}
+
+// again reduces x with another operator over the same axes, keeping them.
+func (r *reduction) again(op string, x driver.Value) driver.Value {
+	switch {
+	case r.known && len(r.axes) == 0:
+		return x
+	case r.known:
+		return r.b.Op(op, []driver.Value{x, r.b.Ints(r.axes...)}, onnx.IntAttr("keepdims", 1))
+	}
+	return r.b.Op(op, []driver.Value{x, r.n.In(1)}, onnx.IntAttr("keepdims", 1),
+		onnx.IntAttr("noop_with_empty_axes", r.n.Int("noop_with_empty_axes", 0)))
+}
+
+// spread gives a value of the shape of the output, or its gradient, the rank of the
+// input, ready to broadcast.
+func (r *reduction) spread(d driver.Value) driver.Value {
+	switch {
+	case r.n.Int("keepdims", 1) != 0 || r.known && len(r.axes) == 0:
+		return d
+	case r.known:
+		return r.b.Unsqueeze(d, r.axes...)
+	}
+	unknownAxes(r.b, r.n)
+	return ""
+}
+
+// full returns d, which broadcasts to the shape of the input, as its gradient.
+func (r *reduction) full(d driver.Value) []driver.Value {
+	x := r.n.In(0)
+	if shape, ok := r.b.Shape(x); ok && !r.known {
+		return []driver.Value{r.b.Refine(r.b.Expand(d, r.b.Op("Shape", []driver.Value{x})), shape)}
+	}
+	return []driver.Value{repeat(r.b, d, x)}
+}
+
+// unknownAxes reports a reduction whose shape is computed at run time.
+func unknownAxes(b *build.Builder, n driver.Node) []driver.Value {
+	b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "axes or a rank unknown until run time", Want: "constant axes"})
+	return nil
+}
+
+// y = Σ x: dx = dy, repeated.
+func ReduceSum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(r.spread(dy[0]))
+}
+
+// y = mean x: dx = dy/count, repeated.
+func ReduceMean(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	d := r.spread(dy[0])
+	count, isConst := r.size.Const()
+	switch {
+	case r.known && isConst:
+		d = b.Scale(d, 1/float64(count))
+	case r.known:
+		d = b.Div(d, b.Cast(b.DynamicShape([]shape.Dim{r.size}, n.In(0)), b.Info(d).Type))
+	default:
+		sizes := b.Div(b.Op("Size", []driver.Value{n.In(0)}), b.Op("Size", []driver.Value{d}))
+		d = b.Div(d, b.Cast(sizes, b.Info(d).Type))
+	}
+	return r.full(d)
+}
+
+// repeat broadcasts d to the shape of x.
+func repeat(b *build.Builder, d, x driver.Value) driver.Value {
+	have, okH := b.Shape(d)
+	want, okW := b.Shape(x)
+	if okH && okW && shape.SameShape(have, want) {
+		return d
+	}
+	return b.Expand(d, b.Op("Shape", []driver.Value{x}))
+}
+
+// axisOf returns the axis that Softmax normalises over.
+func axisOf(n driver.Node) []int64 { return []int64{n.Int("axis", -1)} }
+
+// y = softmax x: dx = y·(dy - Σ dy·y)
+func Softmax(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	y := n.Out(0)
+	dot := b.ReduceSum(b.Mul(dy[0], y), axisOf(n), true)
+	return []driver.Value{b.Mul(y, b.Sub(dy[0], dot))}
+}
+
+// y = log softmax x: dx = dy - exp(y)·Σ dy
+func LogSoftmax(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	sum := b.ReduceSum(dy[0], axisOf(n), true)
+	return []driver.Value{b.Sub(dy[0], b.Mul(b.Op("Exp", []driver.Value{n.Out(0)}), sum))}
+}
+
+// y = x̂·γ + β with x̂ = (x-μ)/σ over the last axes: with d = dy·γ,
+// dx = (d - mean d - x̂·mean(d·x̂))/σ, dγ = Σ dy·x̂, dβ = Σ dy. The statistics are
+// the operator's own second and third output where it has them.
+func LayerNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	x, scale := n.In(0), n.In(1)
+	rank := int64(b.Info(x).Rank())
+	if rank < 1 {
+		return unknownAxes(b, n)
+	}
+	from := n.Int("axis", -1)
+	if from < 0 {
+		from += rank
+	}
+	var axes []int64
+	for a := from; a < rank; a++ {
+		axes = append(axes, a)
+	}
+	hat, inv := driver.LayerNormParts(b, x, axes, float64(n.Float("epsilon", 1e-5)))
+	dx := make([]driver.Value, len(n.Inputs))
+	if n.Need(0) {
+		dx[0] = driver.LayerNormBackward(b, b.Mul(dy[0], scale), hat, inv, axes)
+	}
+	if n.Need(1) {
+		dx[1] = b.Mul(dy[0], hat)
+	}
+	if n.Need(2) {
+		dx[2] = dy[0]
+	}
+	return dx
+}

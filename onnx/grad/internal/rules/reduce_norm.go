@@ -1,0 +1,95 @@
+package rules
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
+)
+
+// y = max or min x: the elements that are equal to y share dy equally, as with torch's
+// amax.
+func ReduceExtremum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	best := b.Op("Equal", []driver.Value{n.In(0), r.spread(n.Out(0))})
+	count := r.again("ReduceSum", b.Cast(best, b.Info(dy[0]).Type))
+	return r.full(keep(b, best, b.Div(r.spread(dy[0]), count)))
+}
+
+// y = Σ|x|: dx = dy·sign x
+func ReduceL1(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(b.Mul(r.spread(dy[0]), b.Op("Sign", []driver.Value{n.In(0)})))
+}
+
+// y = √Σx²: dx = x·dy/y, 0 where y is 0.
+func ReduceL2(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(b.Mul(n.In(0), r.spread(b.Mul(dy[0], inverse(b, n.Out(0))))))
+}
+
+// inverse returns 1/v, and 0 where v is 0.
+func inverse(b *build.Builder, v driver.Value) driver.Value {
+	zero := compare(b, "Equal", v, 0)
+	return pick(b, zero, b.Scalar(0, v), Reciprocal(b, pick(b, zero, b.Scalar(1, v), v)))
+}
+
+// y = Σx²: dx = 2x·dy
+func ReduceSumSquare(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(b.Mul(n.In(0), r.spread(b.Scale(dy[0], 2))))
+}
+
+// y = log Σx: dx = dy/Σx
+func ReduceLogSum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	return r.full(b.Div(r.spread(dy[0]), r.again("ReduceSum", n.In(0))))
+}
+
+// y = log Σeˣ: dx = dy·exp(x-y), which cannot overflow. Where all of x is -∞ the
+// gradient is 0.
+func ReduceLogSumExp(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	r, ok := reductionOf(b, n)
+	if !ok {
+		return nil
+	}
+	y := n.Out(0)
+	y = r.spread(pick(b, compare(b, "Equal", y, math.Inf(-1)), b.Scalar(0, y), y))
+	return r.full(b.Mul(r.spread(dy[0]), b.Op("Exp", []driver.Value{b.Sub(n.In(0), y)})))
+}
+
+// y = x/‖x‖ by the p-norm along an axis: dx = (dy - ‖x‖'·Σ dy·y)/‖x‖, where the
+// derivative of the norm is y for p = 2 and sign x for p = 1. It is 0 where x is.
+func LpNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	x, y := n.In(0), n.Out(0)
+	axes := []int64{n.Int("axis", -1)}
+	op, slope := "ReduceL2", y
+	if n.Int("p", 2) == 1 {
+		op, slope = "ReduceL1", b.Op("Sign", []driver.Value{x})
+	}
+	norm := b.Op(op, []driver.Value{x, b.Ints(axes...)}, onnx.IntAttr("keepdims", 1))
+	dot := b.ReduceSum(b.Mul(dy[0], y), axes, true)
+	return []driver.Value{b.Mul(b.Sub(dy[0], b.Mul(slope, dot)), inverse(b, norm))}
+}
+
+// y_i = Σ_{j≤i} x_j (j < i with exclusive): the same sum of dy from the other end.
+func CumSum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	return []driver.Value{b.Op("CumSum", []driver.Value{dy[0], n.In(1)},
+		onnx.IntAttr("exclusive", n.Int("exclusive", 0)), onnx.IntAttr("reverse", 1-n.Int("reverse", 0)))}
+}
