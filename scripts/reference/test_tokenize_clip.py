@@ -21,7 +21,7 @@ def test_fixtures_are_current():
 def test_full(tmp_path, data):
     """Ids, offsets and decoded texts; without the data a second trained vocabulary serves."""
     assert len(tokenize_clip.write_full(tmp_path, data)) == 2
-    go_agrees("clip", "GRADHOP_CLIP_REFERENCE", tmp_path)
+    go_agrees("TestFullReference", "clip", "GRADHOP_CLIP_REFERENCE", tmp_path)
 
 
 @pytest.mark.parametrize("merges_file", [False, True], ids=["tokenizer.json", "vocab.json"])

@@ -12,4 +12,4 @@ def test_fixtures_are_current():
 def test_full(tmp_path):
     """Ids, offsets and decoded texts; the script itself takes any number of lines."""
     assert len(tokenize_families.write_full(tmp_path, 1000)) == len(tokenize_families.FAMILIES)
-    go_agrees("hf", "GRADHOP_TOKENIZER_REFERENCE", tmp_path)
+    go_agrees("TestFullReference", "hf", "GRADHOP_TOKENIZER_REFERENCE", tmp_path)

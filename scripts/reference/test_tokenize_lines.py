@@ -10,11 +10,11 @@ import tokenize_lines
 DATA = stored.ROOT.parent / "shared" / "data"
 
 
-def go_agrees(package, variable, folder):
+def go_agrees(test, package, variable, folder):
     """Runs a Go test that reads a folder, and fails unless it ran and passed."""
-    run = subprocess.run(["go", "test", "-count=1", "-v", "-run", "^TestFullReference$", "./tokenize/" + package], check=False,
+    run = subprocess.run(["go", "test", "-count=1", "-v", "-run", f"^{test}$", "./tokenize/" + package], check=False,
                          cwd=stored.ROOT, env=os.environ | {variable: str(folder)}, capture_output=True, text=True)
-    assert run.returncode == 0 and "--- PASS: TestFullReference " in run.stdout, run.stdout[-4000:] + run.stderr
+    assert run.returncode == 0 and f"--- PASS: {test} " in run.stdout, run.stdout[-4000:] + run.stderr
 
 
 def test_fixtures_are_current():
@@ -26,7 +26,7 @@ def test_byte_offsets():
 
 
 def test_check_notices_a_change():
-    path = "tokenize/bert/testdata/vocab.txt"
+    path = "tokenize/hf/testdata/bert/vocab.txt"
     assert stored.stale({path: "other\n", "absent": ""}) == [path, "absent"]
 
 
@@ -34,7 +34,7 @@ def test_check_notices_a_change():
 def test_full(tmp_path, data):
     """Ids, offsets and decoded texts; without the data the fixtures' vocabulary serves twice."""
     assert len(tokenize_lines.write_full(tmp_path, data)) == 2
-    go_agrees("bert", "GRADHOP_BERT_REFERENCE", tmp_path)
+    go_agrees("TestBERTFullReference", "hf", "GRADHOP_BERT_REFERENCE", tmp_path)
 
 
 def test_full_notices_a_change(tmp_path):
@@ -45,5 +45,5 @@ def test_full_notices_a_change(tmp_path):
         row = tokenize_lines.json.loads(rows.splitlines()[-1]) | {part: change}
         lines.write_text(rows[:rows.rstrip().rindex("\n") + 1] + tokenize_lines.json.dumps(row) + "\n")
         with pytest.raises(AssertionError, match="1 of .* lines differ"):
-            go_agrees("bert", "GRADHOP_BERT_REFERENCE", tmp_path)
+            go_agrees("TestBERTFullReference", "hf", "GRADHOP_BERT_REFERENCE", tmp_path)
         lines.write_text(rows)

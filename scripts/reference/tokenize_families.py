@@ -29,7 +29,7 @@ from transformers import (AlbertTokenizerFast, BertTokenizerFast, CamembertToken
                           GPT2TokenizerFast, RobertaTokenizerFast, T5TokenizerFast, XLMRobertaTokenizerFast)
 
 MADE_BY = "scripts/reference/tokenize_families.py"
-TESTDATA = "tokenize/hf/testdata"
+TESTDATA = "tokenize/hf/testdata/families"
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 AMINO = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<null_1>", "<mask>"]
 BASES = ["<unk>", "<pad>", "<mask>", "<cls>", "<eos>", "<bos>", *"ATCGN", "AT", "TCG"]

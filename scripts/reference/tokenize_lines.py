@@ -1,6 +1,6 @@
-"""Reference values for the Go package tokenize/bert, from Hugging Face's tokenizers library.
+"""Reference values for the BERT in the Go package tokenize/hf, from Hugging Face's tokenizers library.
 
-    tokenize_lines.py             write tokenize/bert/testdata and tokenize/internal/aligned/tables_gen.go
+    tokenize_lines.py             write tokenize/hf/testdata/bert and tokenize/internal/aligned/tables_gen.go
     tokenize_lines.py --check     regenerate in memory; exit 1 if a file differs
     tokenize_lines.py --full OUT [DIR]
         write a folder for each way to load a tokenizer below OUT: its files and lines.jsonl, one
@@ -184,9 +184,9 @@ def fixture():
     rows = [f'"{s}": [\n' + ",\n".join(json.dumps(c) for c in cs) + "\n]" for s, cs in data["cases"].items()]
     body = json.dumps(head, indent=0)[:-2] + ',\n"cases": {\n' + ",\n".join(rows) + "\n}}\n"
     return {
-        "tokenize/bert/testdata/vocab.txt": "".join(p + "\n" for p in pieces),
-        "tokenize/bert/testdata/tokenizer.json": reference(pieces).to_str(pretty=False) + "\n",
-        "tokenize/bert/testdata/lines.json": body,
+        "tokenize/hf/testdata/bert/vocab.txt": "".join(p + "\n" for p in pieces),
+        "tokenize/hf/testdata/bert/tokenizer.json": reference(pieces).to_str(pretty=False) + "\n",
+        "tokenize/hf/testdata/bert/lines.json": body,
         "tokenize/internal/aligned/tables_gen.go": tables(),
     }
 
@@ -224,7 +224,7 @@ def write_full(out, data=None):
     """Returns the folders it wrote."""
     known = data and data / "tokenizers" / "bert-base-uncased"
     if not known or not (known / "tokenizer.json").is_file():
-        known = stored.ROOT / "tokenize" / "bert" / "testdata"
+        known = stored.ROOT / "tokenize" / "hf" / "testdata" / "bert"
     tok = Tokenizer.from_file(str(known / "tokenizer.json"))
     tok.no_truncation()
     tok.decoder = decoders.WordPiece(prefix="##", cleanup=False)

@@ -2,7 +2,6 @@ package clip
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,8 @@ import (
 )
 
 func fixtureTokenizer(t testing.TB) *Tokenizer { return mustLoad(t, fixtureFolder(t, "own")) }
+
+func must(id int32, _ bool) int32 { return id }
 
 func idsOf(tokens []tokenize.Token) []int32 {
 	ids := make([]int32, len(tokens))
@@ -110,8 +111,8 @@ func TestRoundTrip(t *testing.T) {
 		"unmerged":     {th, end, he},
 		"word open":    {th},
 		"special":      append([]int32{c.SOT}, ids...),
-		"fragment":     {c.bpe.last[0xC3]},
-		"upper case":   {c.bpe.last['A']},
+		"fragment":     {must(c.ID("Ã</w>"))},
+		"upper case":   {must(c.ID("A</w>"))},
 		"out of range": {int32(c.Size())},
 	} {
 		if text, same := tokenize.RoundTrip(c, bad); same {
@@ -120,67 +121,11 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLossy compares the replacement of bad bytes with the examples of the Unicode standard, section
-// 3.9, among others.
-func TestLossy(t *testing.T) {
-	const bad = "\ufffd"
-	for in, want := range map[string]string{
-		"\xc0\xaf\xe0\x80\xbf\xf0\x81\x82\x41":                   strings.Repeat(bad, 8) + "A",
-		"\xed\xa0\x80\xed\xbf\xbf\xed\xaf\x41":                   strings.Repeat(bad, 8) + "A",
-		"\xf4\x91\x92\x93\xff\x41\x80\xbf\x42":                   strings.Repeat(bad, 5) + "A" + bad + bad + "B",
-		"\xe1\x80\xe2\xf0\x91\x92\xf1\xbf\x41":                   strings.Repeat(bad, 4) + "A",
-		"ok \xf0\x9f\x98\x80 \xf0\x9f\x98":                       "ok 😀 " + bad,
-		"\xf4\x8f\xbf\xf4\x90\xbf \xc2\xc2\xa9 \xf0\x90\x90\xf0": bad + bad + bad + bad + " " + bad + "© " + bad + bad,
-	} {
-		if got := lossy([]byte(in)); got != want {
-			t.Errorf("%q: got %+q, want %+q", in, got, want)
-		}
-	}
-}
-
-// TestMergeOrder compares the queue with the textbook loop: look for the first rule that applies.
-func TestMergeOrder(t *testing.T) {
-	for _, name := range []string{"own", "odd"} {
-		c := mustLoad(t, fixtureFolder(t, name))
-		var buf bpeBuffer
-		for _, k := range loadFixture(t).Cases["own"] {
-			for _, word := range strings.Fields(k.Text) {
-				buf.setWord(plainChars(word))
-				want := slowMerge(&c.bpe, word)
-				if got := c.bpe.split(&buf); !reflect.DeepEqual(got, want) {
-					t.Fatalf("%s: %q: got %v, want %v", name, word, got, want)
-				}
-			}
-		}
-	}
-}
-
-func slowMerge(b *bpe, word string) []piece {
-	var parts []piece
-	for i := range len(word) {
-		parts = append(parts, piece{b.inner[word[i]], i, i + 1})
-	}
-	parts[len(parts)-1].id = b.last[word[len(word)-1]]
-	for {
-		best, at := merge{rank: 1 << 30}, -1
-		for i := range len(parts) - 1 {
-			if m, ok := b.merges[pairOf(parts[i].id, parts[i+1].id)]; ok && m.rank < best.rank {
-				best, at = m, i
-			}
-		}
-		if at < 0 {
-			return parts
-		}
-		parts[at] = piece{best.id, parts[at].start, parts[at+1].end}
-		parts = append(parts[:at+1], parts[at+2:]...)
-	}
-}
-
 // TestLongWord encodes words of a million letters, long runs of marks and many special
 // tokens, which take seconds: a quadratic loop would take hours and never get past it.
 func TestLongWord(t *testing.T) {
 	c := fixtureTokenizer(t)
-	for _, text := range []string{strings.Repeat("the", 300_000), strings.Repeat("e\u0301\u0323", 100_000), "e" + strings.Repeat("\u0323\u0301", 100_000), "e" + strings.Repeat(defaultSOT, 50_000)} {
+	for _, text := range []string{strings.Repeat("the", 300_000), strings.Repeat("e\u0301\u0323", 100_000), "e" + strings.Repeat("\u0323\u0301", 100_000), "e" + strings.Repeat("<|startoftext|>", 50_000)} {
 		tokens := mustEncode(t, c, text)
 		if tokens[0].Start != 0 || len(tokens) < 1000 {
 			t.Errorf("%d tokens, the first %+v", len(tokens), tokens[0])

@@ -15,7 +15,7 @@ import (
 
 func read(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name)
+	data, err := os.ReadFile("testdata/families/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestLoadErrors(t *testing.T) {
 		"metaspace":         {component(t, "pre_tokenizer", obj{"type": "Metaspace", "replacement": "▁▁"}), unsupported, `replacement "▁▁"`},
 		"scheme":            {component(t, "pre_tokenizer", obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "odd"}), unsupported, `prepend_scheme "odd"`},
 		"post-processor":    {component(t, "post_processor", obj{"type": "Odd"}), unsupported, "post_processor Odd"},
-		"unknown end":       {component(t, "post_processor", obj{"type": "BertProcessing", "cls": []any{"a", 9999}, "sep": []any{"b", 1}}), format, "id 9999, which has no piece"},
+		"unknown end":       {component(t, "post_processor", obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "x"}}, obj{"Sequence": obj{}}}, "special_tokens": obj{"x": obj{"ids": []any{9999}}}}), format, "id 9999, which has no piece"},
 		"broken end":        {component(t, "post_processor", obj{"type": "BertProcessing", "cls": []any{"a"}}), format, "not a name and an id"},
 		"decoder":           {component(t, "decoder", obj{"type": "CTC"}), unsupported, "decoder CTC"},
 		"charsmap":          {component(t, "normalizer", obj{"type": "Precompiled", "precompiled_charsmap": "AAAA"}), format, "precompiled_charsmap is broken"},
@@ -118,7 +118,7 @@ func TestLoadErrors(t *testing.T) {
 }
 
 func TestEncodingError(t *testing.T) {
-	tok := mustLoad(t, "testdata/roberta")
+	tok := mustLoad(t, "testdata/families/roberta")
 	for text, offset := range map[string]int{"\xff": 0, "ab\xc3": 2, "é\xed\xa0\x80": 2, "\ufffd\x80": 3} {
 		var e *tokenize.EncodingError
 		if _, err := tok.Encode(text); !errors.As(err, &e) || e.Offset != offset {

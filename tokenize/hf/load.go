@@ -29,7 +29,7 @@ type chain struct {
 }
 
 // Load reads the tokenizer of a model's folder: tokenizer.json or, without it, vocab.txt (BERT and
-// ESM-2) or vocab.json with merges.txt (RoBERTa and GPT-2). Special tokens and settings are those of
+// ESM-2) or vocab.json with merges.txt (RoBERTa, GPT-2 and CLIP). Special tokens and settings are those of
 // tokenizer_config.json and special_tokens_map.json where they have them.
 //
 // MaxLen is the smallest of model_max_length in tokenizer_config.json and the number of positions in
@@ -76,7 +76,7 @@ func (c *chain) build(s *settings) (*Tokenizer, error) {
 	if err := c.overrideBERT(s); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{special: map[int32]bool{}}
+	t := &Tokenizer{special: map[int32]bool{}, suffix: c.Model.Suffix}
 	m, v, err := model.Read(c.Model)
 	if err != nil {
 		return nil, err
@@ -144,11 +144,7 @@ func (t *Tokenizer) nameSpecials(s *settings, v *files.Vocabulary) error {
 	var errs [3]error
 	t.Mask, errs[0] = find(s.tokens["mask_token"], "[MASK]", "<mask>")
 	t.Pad, errs[1] = find(s.tokens["pad_token"], "[PAD]", "<pad>")
-	unk := v.Unk
-	if unk == "" {
-		unk = s.tokens["unk_token"]
-	}
-	t.Unk, errs[2] = find(unk)
+	t.Unk, errs[2] = find(s.tokens["unk_token"], v.Unk)
 	for _, name := range []string{"cls_token", "sep_token", "bos_token", "eos_token"} {
 		if _, err := find(s.tokens[name]); err != nil {
 			return err
@@ -220,6 +216,13 @@ func (t *Tokenizer) readPost(data json.RawMessage) error {
 	}
 	switch p.Type {
 	case "RobertaProcessing", "BertProcessing":
+		for _, end := range []taggedID{p.CLS, p.SEP} {
+			if id, ok := t.ids[end.name]; !ok {
+				return fmt.Errorf("vocabulary has no %s", end.name)
+			} else if id != end.id {
+				return fmt.Errorf("%q is listed twice, as %d and %d", end.name, id, end.id)
+			}
+		}
 		t.Begin, t.End = []int32{p.CLS.id}, []int32{p.SEP.id}
 	case "TemplateProcessing":
 		ends := []*[]int32{&t.Begin, &t.End}

@@ -10,7 +10,7 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/reference"
 )
 
-// fixture is testdata/NAME/lines.json, made by scripts/reference/tokenize_families.py.
+// fixture is testdata/families/NAME/lines.json, made by scripts/reference/tokenize_families.py.
 type fixture struct {
 	Mask  *string          `json:"mask"`
 	Begin []int32          `json:"begin"`
@@ -28,7 +28,7 @@ func mustLoad(t testing.TB, folder string) *Tokenizer {
 }
 
 func TestEqualsReference(t *testing.T) {
-	folders, err := filepath.Glob("testdata/*")
+	folders, err := filepath.Glob("testdata/families/*")
 	if err != nil || len(folders) < 17 {
 		t.Fatalf("%d folders, %v", len(folders), err)
 	}

@@ -52,6 +52,9 @@ func readSettings(fsys fs.FS) (*settings, error) {
 		Type         string  `json:"model_type"`
 		MaxPositions float64 `json:"max_position_embeddings"`
 		Pad          float64 `json:"pad_token_id"`
+		Text         struct {
+			MaxPositions float64 `json:"max_position_embeddings"`
+		} `json:"text_config"`
 	}
 	if _, err := files.ReadJSON(fsys, files.Config, &m); err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func readSettings(fsys fs.FS) (*settings, error) {
 	if offsetPositions[m.Type] {
 		m.MaxPositions -= m.Pad + 1
 	}
-	s.maxLen = files.SmallestLength(m.MaxPositions, limit)
+	s.maxLen = files.SmallestLength(m.MaxPositions, m.Text.MaxPositions, limit)
 	return s, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // tokens that were scored.
 func TestFill(t *testing.T) {
 	for _, name := range []string{"bert-cased", "bert-files", "roberta", "roberta-files", "modernbert", "llama3", "xlmr", "camembert", "deberta", "esm"} {
-		tok := mustLoad(t, "testdata/"+name)
+		tok := mustLoad(t, "testdata/families/"+name)
 		words := map[bool][]int32{true: tok.Words(true), false: tok.Words(false)}
 		rng := rand.New(rand.NewPCG(1, 2))
 		for _, form := range []string{"M", "M and that", "the M had", "theMhad", "the M.", "(M)", "the MM had", "theMMhad", "M M", "a M, and a M.", "\"M\", he said"} {
@@ -63,7 +63,7 @@ func TestFillText(t *testing.T) {
 		{"esm", "MKT<mask>L", "G", "MKTGL"},
 		{"esm", "<mask>M<mask>K", "G T", "GMTK"},
 	} {
-		tok := mustLoad(t, "testdata/"+c.folder)
+		tok := mustLoad(t, "testdata/families/"+c.folder)
 		tokens, err := tok.Encode(c.text)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestFillText(t *testing.T) {
 
 // TestFillNotExact wants to be told that printed text reads otherwise.
 func TestFillNotExact(t *testing.T) {
-	tok := mustLoad(t, "testdata/bert-cased")
+	tok := mustLoad(t, "testdata/families/bert-cased")
 	tokens, err := tok.Encode("[MASK] [MASK]")
 	if err != nil {
 		t.Fatal(err)
@@ -113,14 +113,14 @@ func TestPieces(t *testing.T) {
 		{"esm", "M", `"M" true true`},
 		{"esm", "<null_1>", `"<null_1>" true false`},
 	} {
-		tok := mustLoad(t, "testdata/"+c.folder)
+		tok := mustLoad(t, "testdata/families/"+c.folder)
 		id, ok := tok.ID(c.piece)
 		got := fmt.Sprintf("%+q %v %v", tok.Text(id), tok.IsContinuation(id), slices.Contains(tok.Printable(), id))
 		if !ok || got != c.want {
 			t.Errorf("%s: %q (%v): %s, want %s", c.folder, c.piece, ok, got, c.want)
 		}
 	}
-	tok := mustLoad(t, "testdata/roberta")
+	tok := mustLoad(t, "testdata/families/roberta")
 	for _, id := range []int32{-1, int32(tok.Size()), 1 << 30} {
 		if tok.Piece(id) != "" || tok.IsSpecial(id) || tok.Decode([]int32{id}) != "" {
 			t.Errorf("%d is out of range and not nothing", id)
@@ -137,7 +137,7 @@ func TestAttached(t *testing.T) {
 		{"xlmr", "<mask> a <mask>, (<mask>)", []bool{false, false, true}},
 		{"roberta-files", "<mask> a<mask>", []bool{false, true}},
 	} {
-		tok := mustLoad(t, "testdata/"+c.folder)
+		tok := mustLoad(t, "testdata/families/"+c.folder)
 		tokens, err := tok.Encode(c.text)
 		if err != nil {
 			t.Fatal(err)

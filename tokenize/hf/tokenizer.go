@@ -47,6 +47,7 @@ type Tokenizer struct {
 	list      []string         // id -> piece
 	ids       map[string]int32 // piece -> id
 	special   map[int32]bool
+	suffix    string
 	marked    bool // pieces say whether a blank goes before them
 	prefix    bool // a blank is added before a text
 }
@@ -72,6 +73,9 @@ func (t *Tokenizer) ID(piece string) (int32, bool) {
 
 // IsSpecial reports whether id is a special token such as <pad> or <mask>, which Decode leaves out.
 func (t *Tokenizer) IsSpecial(id int32) bool { return t.special[id] }
+
+// Suffix is what pieces at a word's end carry, "" for most tokenizers.
+func (t *Tokenizer) Suffix() string { return t.suffix }
 
 // found is a token and what trimming has to know of it.
 type found struct {

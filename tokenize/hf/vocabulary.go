@@ -78,10 +78,8 @@ func around(ids files.PieceIDs, begin, end string) object {
 func (s *settings) specials(v files.Vocabulary, usual map[string]string) error {
 	for key, name := range usual {
 		s.tokens[key] = s.or(key, name)
-		if name := s.tokens[key]; name != "" {
-			if _, ok := v.IDs[name]; !ok {
-				return v.Lacks(name)
-			}
+		if name := s.tokens[key]; name != "" && !v.IDs.Has(name) {
+			return v.Lacks(name)
 		}
 	}
 	return nil
@@ -107,7 +105,7 @@ func bert(v files.Vocabulary, s *settings) (*chain, error) {
 // blanks, where transformers puts one behind every letter.
 func esm(v files.Vocabulary, s *settings) (*chain, error) {
 	usual := map[string]string{"cls_token": "<cls>", "mask_token": "<mask>", "pad_token": "<pad>", "unk_token": "<unk>"}
-	if _, ok := v.IDs["<eos>"]; ok {
+	if v.IDs.Has("<eos>") {
 		usual["eos_token"] = "<eos>"
 	}
 	if err := s.specials(v, usual); err != nil {
@@ -132,7 +130,8 @@ func esm(v files.Vocabulary, s *settings) (*chain, error) {
 	return c, nil
 }
 
-// byteLevel is the tokenizer of RoBERTa, if the vocabulary has <s>, or of GPT-2.
+// byteLevel is the tokenizer of CLIP, if pieces have a suffix, of RoBERTa, if the vocabulary has <s>, or
+// of GPT-2.
 func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*chain, error) {
 	data, err := fs.ReadFile(fsys, files.MergesTxt)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,23 +152,54 @@ func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*chain, error) {
 		Decoder:      raw(object{"type": "ByteLevel"}),
 		Model:        model.Spec{Typed: files.Typed{Type: "BPE"}, Vocab: raw(ids), Merges: raw(merges)},
 	}
-	if _, ok := ids["<s>"]; !ok {
-		c.PostProcessor = raw(object{"type": "ByteLevel", "trim_offsets": false})
-		usual := map[string]string{"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"}
-		return c, errors.Join(s.specials(v, usual), c.addSpecials(ids, s))
+	const end = "<|endoftext|>"
+	var usual map[string]string
+	begins, ends := "cls_token", "sep_token"
+	switch {
+	case ids.Has("!</w>"):
+		c.clip()
+		begins, ends = "bos_token", "eos_token"
+		usual = map[string]string{begins: "<|startoftext|>", ends: end, "unk_token": end}
+	case ids.Has("<s>"):
+		usual = map[string]string{begins: "<s>", ends: "</s>", "mask_token": "<mask>", "pad_token": "<pad>", "unk_token": "<unk>"}
+	default:
+		begins, ends = "", ""
+		usual = map[string]string{"eos_token": end, "bos_token": end, "unk_token": end}
 	}
-	usual := map[string]string{"cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>", "pad_token": "<pad>", "unk_token": "<unk>"}
 	if err := s.specials(v, usual); err != nil {
 		return nil, err
 	}
-	cls, sep := s.tokens["cls_token"], s.tokens["sep_token"]
-	c.PostProcessor = raw(object{"type": "RobertaProcessing", "cls": []any{cls, ids[cls]}, "sep": []any{sep, ids[sep]}, "trim_offsets": true, "add_prefix_space": prefixSpace})
-	return c, c.addSpecials(ids, s)
+	if begins != "" {
+		trims := c.Model.Suffix == ""
+		post := around(ids, s.tokens[begins], s.tokens[ends])
+		c.PostProcessor = raw(object{"type": "Sequence", "processors": []any{
+			object{"type": "ByteLevel", "trim_offsets": trims, "add_prefix_space": prefixSpace}, post}})
+	}
+	if c.Model.Suffix != "" {
+		c.Model.Unk = s.tokens["unk_token"]
+	}
+	c.addSpecials(ids, s)
+	return c, nil
+}
+
+// clip makes a chain CLIP's.
+func (c *chain) clip() {
+	c.Model.Suffix = "</w>"
+	c.Normalizer = raw(object{"type": "Sequence", "normalizers": []any{
+		object{"type": "NFC"},
+		object{"type": "Replace", "pattern": object{"Regex": `\s+`}, "content": " "},
+		object{"type": "Lowercase"},
+	}})
+	c.PreTokenizer = raw(object{"type": "Sequence", "pretokenizers": []any{
+		object{"type": "Split", "behavior": "Removed", "invert": true,
+			"pattern": object{"Regex": `'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+`}},
+		object{"type": "ByteLevel", "add_prefix_space": false},
+	}})
 }
 
 // addSpecials adds the special tokens with the settings that transformers gives them: the mask takes
 // in the white space before it.
-func (c *chain) addSpecials(ids files.PieceIDs, s *settings) error {
+func (c *chain) addSpecials(ids files.PieceIDs, s *settings) {
 	seen := map[string]bool{"": true}
 	for key, name := range s.tokens {
 		id, ok := ids[name]
@@ -179,7 +209,6 @@ func (c *chain) addSpecials(ids files.PieceIDs, s *settings) error {
 		}
 		seen[name] = true
 	}
-	return nil
 }
 
 // parseMerges reads merges.txt: after a head line "#version", two pieces a line.

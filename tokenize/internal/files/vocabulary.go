@@ -110,6 +110,13 @@ func ParseVocabTxt(data []byte) (Vocabulary, error) {
 // plain map would keep the last.
 type PieceIDs map[string]int32
 
+// Has reports whether a piece is in the vocabulary.
+func (p PieceIDs) Has(piece string) bool {
+	_, ok := p[piece]
+	return ok
+}
+
+// Add gives a piece an id; a piece that has one is an error.
 func (p PieceIDs) Add(piece string, id int32) error {
 	if first, ok := p[piece]; ok {
 		return fmt.Errorf("%q is listed twice, as %d and %d", piece, first, id)
