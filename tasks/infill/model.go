@@ -8,7 +8,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/tokenize/bert"
+	"github.com/gradhop/gradhop/tokenize/hf"
 )
 
 // Model is a masked language model with its tokenizer. Any number of texts share it.
@@ -17,7 +17,7 @@ type Model struct {
 	// Source is where it was read from.
 	Source models.Model
 
-	tok    *bert.Tokenizer
+	tok    *hf.Tokenizer
 	mlm    *mlm.Model
 	words  []int32 // ids that may be proposed at the beginning of a text, sorted
 	pieces []int32 // and those that may elsewhere, with pieces "##x"
@@ -34,7 +34,7 @@ func Load(src models.Model, o mlm.Options) (*Model, error) {
 		return nil, &LoadError{Model: src.Name, Err: err}
 	}
 	var err error
-	if m.tok, err = bert.Load(src.FS); err != nil {
+	if m.tok, err = hf.Load(src.FS); err != nil {
 		return fail(err)
 	}
 	var file *onnx.Model

@@ -76,7 +76,7 @@ func (p *Problem) tokens() (t mlm.Text, err error) {
 	case strings.TrimSpace(p.Text) == "":
 		return t, &EmptyError{}
 	}
-	t.IDs = append(t.IDs, tok.CLS)
+	t.IDs = append(t.IDs, tok.Begin...)
 	for _, k := range list {
 		if k.Special && k.ID == tok.Mask {
 			p.Blanks = append(p.Blanks, Blank{Start: k.Start, End: k.End, Token: len(t.IDs)})
@@ -84,7 +84,7 @@ func (p *Problem) tokens() (t mlm.Text, err error) {
 		}
 		t.IDs = append(t.IDs, k.ID)
 	}
-	t.IDs = append(t.IDs, tok.SEP)
+	t.IDs = append(t.IDs, tok.End...)
 	p.Tokens = len(t.IDs)
 	switch {
 	case len(p.Blanks) == 0:
