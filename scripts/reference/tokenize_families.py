@@ -34,6 +34,8 @@ LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[
 AMINO = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<null_1>", "<mask>"]
 BASES = ["<unk>", "<pad>", "<mask>", "<cls>", "<eos>", "<bos>", *"ATCGN", "AT", "TCG"]
 
+DEBERTA = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+
 # Replacements of a small charsmap: like those of NFKC, in hexadecimal as SentencePiece reads them.
 RULES = """\
 FB01\t66 69
@@ -177,6 +179,13 @@ def converted(cls, **options):
     return train
 
 
+def deberta_files(lines, size, out, rules):
+    """spm.model only; punctuation stands alone, and texts are in lower case."""
+    (out / "spm.model").write_bytes(spm(lines, size, rules, **DEBERTA))
+    (out / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "split_by_punct": True}) + "\n")
+    (out / "config.json").write_text(json.dumps({"model_type": "deberta-v2", "max_position_embeddings": 512}) + "\n")
+
+
 def cased_bert(lines, size, out, rules):
     tok = word_piece(lines, size, normalizers.BertNormalizer(lowercase=False, strip_accents=None))
     tok.add_tokens([AddedToken("NewWord", normalized=True, single_word=True), AddedToken("caf\u00e9", normalized=True),
@@ -227,7 +236,7 @@ FAMILIES = {
     "roberta": roberta, "roberta-files": roberta_prefix, "gpt2-files": gpt2, "modernbert": modernbert, "llama3": llama3, "gemma": gemma,
     "xlmr": converted(XLMRobertaTokenizerFast), "camembert": converted(CamembertTokenizerFast),
     "albert": converted(AlbertTokenizerFast, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, pad_piece="<pad>", control_symbols=["[CLS]", "[SEP]", "[MASK]"]),
-    "deberta": converted(DebertaV2TokenizerFast, pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]"),
+    "deberta": converted(DebertaV2TokenizerFast, **DEBERTA), "deberta-files": deberta_files,
     "t5": converted(T5TokenizerFast, pad_id=0, eos_id=1, unk_id=2, bos_id=-1),
     "bert-cased": cased_bert, "bert-accents": lower_bert, "bert-files": cased_vocab, "words": word_level,
     "esm": letters(AMINO), "nucleotides": letters(BASES, eos_token=None),
@@ -278,6 +287,8 @@ def load(folder):
             return GPT2TokenizerFast(*files).backend_tokenizer
         return RobertaTokenizerFast(*files, add_prefix_space=True).backend_tokenizer
     config = json.loads((folder / "tokenizer_config.json").read_text())
+    if (folder / "spm.model").is_file():
+        return DebertaV2TokenizerFast(vocab_file=str(folder / "spm.model"), **config).backend_tokenizer
     if config.get("tokenizer_class") == "EsmTokenizer":
         return Letters(folder)
     tok = BertTokenizerFast(str(folder / "vocab.txt"), **config).backend_tokenizer

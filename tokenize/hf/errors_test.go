@@ -61,7 +61,9 @@ func TestLoadErrors(t *testing.T) {
 	}{
 		"empty folder":      {folder(), nil, "found neither tokenizer.json nor vocab.txt"},
 		"no merges":         {folder(files.VocabJSON, `{"a":0}`), nil, "neither tokenizer.json nor merges.txt"},
-		"SentencePiece":     {folder("spm.model", "x"), unsupported, "spm.model: unsupported: a SentencePiece model without tokenizer.json"},
+		"SentencePiece":     {folder("spm.model", "x"), unsupported, "spm.model: unsupported: a SentencePiece model of another kind"},
+		"DeBERTa":           {folder("spm.model", "x", files.Config, `{"model_type": "deberta-v2"}`), format, "spm.model: not a SentencePiece model"},
+		"DeBERTa without":   {folder("spm.model", "", files.Config, `{"model_type": "deberta-v2"}`), format, "spm.model: no pieces"},
 		"no mask":           {folder(files.VocabTxt, "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n"), format, "vocab.txt: vocabulary has no [MASK]"},
 		"no unknown":        {folder(files.VocabTxt, "[PAD]\n[MASK]\n[CLS]\n[SEP]\na\n"), format, "no [UNK]"},
 		"duplicate line":    {folder(files.VocabTxt, fiveSpecials+"a\nb\na\n"), format, `vocab.txt:8: "a" is listed twice, as 5 and 7`},

@@ -29,7 +29,7 @@ type chain struct {
 }
 
 // Load reads the tokenizer of a model's folder: tokenizer.json or, without it, vocab.txt (BERT and
-// ESM-2) or vocab.json with merges.txt (RoBERTa, GPT-2 and CLIP). Special tokens and settings are those of
+// ESM-2), vocab.json with merges.txt (RoBERTa, GPT-2 and CLIP) or spm.model (DeBERTa-v3). Special tokens and settings are those of
 // tokenizer_config.json and special_tokens_map.json where they have them.
 //
 // MaxLen is the smallest of model_max_length in tokenizer_config.json and the number of positions in

@@ -13,6 +13,7 @@ type settings struct {
 	class  string                     // of transformers, "BertTokenizer"
 	tokens map[string]string          // "mask_token" -> "[MASK]"; "" where the files say null
 	given  map[string]json.RawMessage // tokenizer_config.json
+	model  string                     // type in config.json, "deberta-v2"
 	maxLen int
 }
 
@@ -62,6 +63,7 @@ func readSettings(fsys fs.FS) (*settings, error) {
 	if offsetPositions[m.Type] {
 		m.MaxPositions -= m.Pad + 1
 	}
+	s.model = m.Type
 	s.maxLen = files.SmallestLength(m.MaxPositions, m.Text.MaxPositions, limit)
 	return s, nil
 }

@@ -38,8 +38,12 @@ func readVocabulary(fsys fs.FS, s *settings) (*chain, error) {
 		return byteLevel(fsys, ids, s)
 	}
 	for _, name := range []string{"spiece.model", "spm.model", "sentencepiece.bpe.model", "sentencepiece.model", "tokenizer.model"} {
-		if _, err := fs.Stat(fsys, name); err == nil {
-			return nil, &tokenize.UnsupportedError{File: name, What: "a SentencePiece model without tokenizer.json; " +
+		data, err := fs.ReadFile(fsys, name)
+		if err == nil && (s.model == "deberta-v2" || strings.HasPrefix(s.class, "DebertaV2")) {
+			return deberta(name, data, s)
+		}
+		if err == nil {
+			return nil, &tokenize.UnsupportedError{File: name, What: "a SentencePiece model of another kind than DeBERTa's without tokenizer.json; " +
 				"AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER) of transformers writes one"}
 		}
 	}

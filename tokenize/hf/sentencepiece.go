@@ -1,0 +1,162 @@
+package hf
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/gradhop/gradhop/tokenize"
+	"github.com/gradhop/gradhop/tokenize/internal/files"
+	"github.com/gradhop/gradhop/tokenize/internal/model"
+)
+
+// sentencePiece is the part of a SentencePiece model that a tokenizer needs. The numbers are those of
+// sentencepiece_model.proto.
+type sentencePiece struct {
+	pieces   []scored
+	unk      int32
+	charsmap []byte
+	kind     uint64 // 1 is Unigram
+}
+
+// scored is a piece and its score; its type is 3 for control pieces and 4 for user-defined ones.
+type scored struct {
+	piece string
+	score float64
+	kind  uint64
+}
+
+// deberta is the tokenizer of DeBERTa-v3, whose repositories hold a SentencePiece model only.
+func deberta(file string, data []byte, s *settings) (*chain, error) {
+	m, err := parseSentencePiece(data)
+	if err != nil {
+		return nil, &tokenize.FormatError{File: file, Err: err}
+	}
+	if m.kind != 1 {
+		return nil, &tokenize.UnsupportedError{File: file, What: "a SentencePiece model other than Unigram"}
+	}
+	c := &chain{file: file}
+	v := files.Vocabulary{File: file, IDs: files.PieceIDs{}}
+	vocab := make([][2]any, len(m.pieces))
+	for id, p := range m.pieces {
+		vocab[id] = [2]any{p.piece, p.score}
+		if err := v.IDs.Add(p.piece, int32(id)); err != nil {
+			return nil, &tokenize.FormatError{File: file, Err: err}
+		}
+		if p.kind == 3 || p.kind == 4 {
+			c.Added = append(c.Added, files.AddedToken{ID: int32(id), Content: p.piece, Special: p.kind == 3})
+		}
+	}
+	mask := s.or("mask_token", "[MASK]")
+	if !v.IDs.Has(mask) { // transformers puts it behind the vocabulary
+		id := int32(len(m.pieces))
+		v.IDs[mask] = id
+		c.Added = append(c.Added, files.AddedToken{ID: id, Content: mask, Special: true})
+	}
+	err = s.specials(v, map[string]string{"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": mask})
+	if err != nil {
+		return nil, err
+	}
+	unk := s.tokens["unk_token"]
+	c.Added = append(c.Added, files.AddedToken{ID: v.IDs[unk], Content: unk, Special: true, Normalized: true})
+	var normalizers, splits []any
+	if string(s.given["do_lower_case"]) == "true" {
+		normalizers = append(normalizers, object{"type": "Lowercase"})
+	}
+	normalizers = append(normalizers, object{"type": "Strip", "strip_left": true, "strip_right": true})
+	if len(m.charsmap) > 0 {
+		normalizers = append(normalizers, object{"type": "Precompiled", "precompiled_charsmap": m.charsmap})
+	}
+	normalizers = append(normalizers, object{"type": "Replace", "pattern": object{"Regex": " {2,}"}, "content": " "})
+	if string(s.given["split_by_punct"]) == "true" {
+		splits = append(splits, object{"type": "Punctuation"})
+	}
+	metaspace := object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}
+	c.Normalizer = raw(object{"type": "Sequence", "normalizers": normalizers})
+	c.PreTokenizer = raw(object{"type": "Sequence", "pretokenizers": append(splits, metaspace)})
+	c.PostProcessor = raw(around(v.IDs, s.tokens["cls_token"], s.tokens["sep_token"]))
+	c.Decoder = raw(metaspace)
+	c.Model = model.Spec{Typed: files.Typed{Type: "Unigram"}, UnkID: &m.unk, Vocab: raw(vocab)}
+	return c, nil
+}
+
+// parseSentencePiece reads a ModelProto.
+func parseSentencePiece(data []byte) (m sentencePiece, err error) {
+	m.kind = 1
+	err = fields(data, func(number protowire.Number, value []byte, n uint64) error {
+		switch number {
+		case 1:
+			p := scored{kind: 1}
+			err := fields(value, func(number protowire.Number, value []byte, n uint64) error {
+				switch number {
+				case 1:
+					p.piece = string(value)
+				case 2:
+					p.score = float64(math.Float32frombits(uint32(n)))
+				case 3:
+					p.kind = n
+				}
+				return nil
+			})
+			m.pieces = append(m.pieces, p)
+			return err
+		case 2: // the settings of the training
+			return fields(value, func(number protowire.Number, _ []byte, n uint64) error {
+				switch number {
+				case 3:
+					m.kind = n
+				case 40:
+					m.unk = int32(n)
+				}
+				return nil
+			})
+		case 3: // the normalizer
+			return fields(value, func(number protowire.Number, value []byte, _ uint64) error {
+				if number == 2 {
+					m.charsmap = value
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	if err == nil && len(m.pieces) == 0 {
+		err = errors.New("no pieces")
+	}
+	return m, err
+}
+
+// fields calls field for every field of a message, with its bytes or its number.
+func fields(data []byte, field func(number protowire.Number, value []byte, n uint64) error) error {
+	for len(data) > 0 {
+		number, kind, size := protowire.ConsumeTag(data)
+		if size < 0 {
+			return fmt.Errorf("not a SentencePiece model: %w", protowire.ParseError(size))
+		}
+		data = data[size:]
+		var value []byte
+		var n uint64
+		switch kind {
+		case protowire.BytesType:
+			value, size = protowire.ConsumeBytes(data)
+		case protowire.VarintType:
+			n, size = protowire.ConsumeVarint(data)
+		case protowire.Fixed32Type:
+			var bits uint32
+			bits, size = protowire.ConsumeFixed32(data)
+			n = uint64(bits)
+		default:
+			size = protowire.ConsumeFieldValue(number, kind, data)
+		}
+		if size < 0 {
+			return fmt.Errorf("not a SentencePiece model: %w", protowire.ParseError(size))
+		}
+		if err := field(number, value, n); err != nil {
+			return err
+		}
+		data = data[size:]
+	}
+	return nil
+}
