@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,14 +76,15 @@ func readNPZ(path, array string) ([]float64, float64, error) {
 		}
 		array = keys[0]
 	}
-	if !strings.HasSuffix(array, ".npy") {
-		array += ".npy"
+	at := slices.IndexFunc(keys, func(k string) bool { return strings.TrimSuffix(k, ".npy") == strings.TrimSuffix(array, ".npy") })
+	if at < 0 {
+		return nil, 0, &Error{path, fmt.Sprintf("has no array %q; it has %s", array, strings.Join(keys, ", "))}
 	}
-	h := z.Header(array)
+	h := z.Header(keys[at])
 	if h == nil {
-		return nil, 0, &Error{path, fmt.Sprintf("has no array %q; it has %s", strings.TrimSuffix(array, ".npy"), strings.Join(keys, ", "))}
+		return nil, 0, &Error{path, fmt.Sprintf("array %q has no readable header", array)}
 	}
-	return numbersOf(path, h, func(p any) error { return z.Read(array, p) })
+	return numbersOf(path, h, func(p any) error { return z.Read(keys[at], p) })
 }
 
 func readNPY(path string) ([]float64, float64, error) {

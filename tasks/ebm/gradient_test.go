@@ -1,0 +1,90 @@
+package ebm
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers/rng"
+	"github.com/gradhop/gradhop/tasks/ebm/dataset"
+	"github.com/gradhop/gradhop/tasks/ebm/network"
+)
+
+// The gradient by every weight of every network equals central differences of the
+// objective, computed from U alone, along random directions.
+func TestWeightGradient(t *testing.T) {
+	names, _ := network.Kinds()
+	for _, kind := range names {
+		t.Run(kind, func(t *testing.T) {
+			space := energies.Space{Sites: 25, Values: 2, Kind: energies.Binary}
+			m, err := network.New(kind, network.Options{Space: space, Width: 4, Depth: 3, Seed: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			numbers := make([]float64, 25*6)
+			var r rng.Stream
+			r.Reset(1, 0, 0, 0)
+			for i := range numbers {
+				numbers[i] = float64(r.IntN(2))
+			}
+			d, err := dataset.New("random", &space, numbers, 1, dataset.Exact, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr, err := New(context.Background(), m, d, Settings{Batch: 3, Buffer: 8, Magnitude: 0.1, Runtime: ort.Options{Threads: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tr.Close()
+			x := energies.NewBatch(&space, d.Rows)
+			for c := range d.Rows {
+				d.Row(x.Chain(c), c, 0)
+			}
+			c := []float32{1, 0.5, -1, -0.5, 0.25, -2}
+			state := tr.energy.Encode(x)
+			objective := func() float64 {
+				u, _, err := tr.objective.run(context.Background(), state, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				total := 0.0
+				for b, v := range u {
+					total += float64(c[b])*float64(v) - 0.1*math.Abs(float64(c[b]))*float64(v)*float64(v)
+				}
+				return total
+			}
+			for k, name := range tr.weights.Names {
+				w := tr.weights.Data(k)
+				direction := make([]float64, len(w))
+				r.Reset(9, int64(k), 0, 0)
+				for i := range direction {
+					direction[i] = 2*r.Float64() - 1
+				}
+				_, g, err := tr.objective.run(context.Background(), state, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, size := 0.0, 0.0
+				for i, v := range g[k] {
+					want += float64(v) * direction[i]
+					size += math.Abs(float64(v) * direction[i])
+				}
+				const h = 1e-2
+				before := append([]float32(nil), w...)
+				shift := func(s float64) float64 {
+					for i := range w {
+						w[i] = before[i] + float32(s*h*direction[i])
+					}
+					return objective()
+				}
+				got := (shift(1) - shift(-1)) / (2 * h)
+				copy(w, before)
+				if math.Abs(got-want) > 1e-2*size+1e-3 {
+					t.Errorf("%s: difference %.5f, gradient %.5f (terms add up to %.5f)", name, got, want, size)
+				}
+			}
+		})
+	}
+}
