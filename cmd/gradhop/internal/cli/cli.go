@@ -14,6 +14,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/diagnose"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/doctor"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/ebm"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/eval"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/gradient"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/infill"
@@ -63,6 +64,7 @@ func commands(a *app.App) []*cobra.Command {
 		prompttune.New(a, nil),
 		eval.New(a),
 		sample.New(a),
+		ebm.New(a),
 		diagnose.New(a),
 		report.New(a),
 		merge.New(a),

@@ -1,0 +1,148 @@
+// Package ebm is the command that trains, samples and scores deep energy-based models.
+package ebm
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/tasks/ebm/dataset"
+	"github.com/gradhop/gradhop/tasks/ebm/network"
+	"github.com/gradhop/gradhop/tasks/sample"
+)
+
+// New returns the command.
+func New(a *app.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ebm",
+		Short: "Train, sample and score deep energy-based models",
+		Long: `Train, sample and score deep energy-based models: ONNX models that compute U, the
+log-density of a discrete state up to a constant.`,
+		Example: `  gradhop ebm new conv --space binary:784 -o conv.onnx
+  gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/
+  gradhop ebm sample run/model.onnx --space binary:784 -o digits.png
+  gradhop ebm score run/model.onnx --space binary:784 --levels 10000`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newNew(), newTrain(a), newSample(a), newScore(a))
+	return cmd
+}
+
+// model are the flags that say what a model computes.
+type model struct {
+	space         string
+	input, output string
+	negate        bool
+}
+
+func (m *model) addFlags(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVar(&m.space, "space", "", "the states: binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI; needed")
+	f.StringVar(&m.input, "input", "", "`name` of the input that takes the state (default: the only one)")
+	f.StringVar(&m.output, "output", "", "`name` of the output that is U (default: the only one)")
+	f.BoolVar(&m.negate, "negate", false, "the output is an energy E = -U")
+}
+
+// energy opens a model file as an energy.
+func (m *model) energy(a *app.App, path string) (*neural.Model, energies.Space, *modelfile.File, error) {
+	space, err := parseSpace(m.space)
+	if err != nil {
+		return nil, space, nil, err
+	}
+	file, err := modelfile.Open(path)
+	if err != nil {
+		return nil, space, nil, err
+	}
+	e, err := neural.NewModel(file.Model, neural.ModelOptions{Space: space, Input: m.input, Output: m.output, Negate: m.negate, Runtime: a.Runtime()})
+	return e, space, file, err
+}
+
+func parseSpace(text string) (energies.Space, error) {
+	if text == "" {
+		return energies.Space{}, app.Usagef("no --space; for images of 28x28 binary pixels it is binary:784")
+	}
+	return sample.ParseSpace(text)
+}
+
+// one checks that there is one argument.
+func one(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return app.Usagef("%d arguments; want %s", len(args), what)
+		}
+		return nil
+	}
+}
+
+// binarizeFlag defines --binarize.
+func binarizeFlag(f *pflag.FlagSet, b *string) {
+	f.StringVar(b, "binarize", string(dataset.Exact), "how grey levels become binary values: `none|threshold|static|dynamic`")
+}
+
+// shapeOf reads --image, HxW, or guesses a square; 0 where the space is no image.
+func shapeOf(text string, sites int) (height, width int, err error) {
+	if text == "" {
+		for side := 1; side*side <= sites; side++ {
+			if side*side == sites && side > 1 {
+				return side, side, nil
+			}
+		}
+		return 0, 0, nil
+	}
+	p, err := sample.ParsePicture(text)
+	if err == nil && (p.Channels > 1 || p.Height*p.Width != sites) {
+		err = app.Usagef("--image %s does not have the %d pixels of the space", text, sites)
+	}
+	return p.Height, p.Width, err
+}
+
+func newNew() *cobra.Command {
+	var o network.Options
+	var space, out, image string
+	names, docs := network.Kinds()
+	var list strings.Builder
+	for k := range names {
+		list.WriteString("  " + names[k] + strings.Repeat(" ", 9-len(names[k])) + docs[k] + "\n")
+	}
+	cmd := &cobra.Command{
+		Use:     "new KIND --space SPACE -o FILE.onnx",
+		Short:   "Write a network with random weights as an ONNX model",
+		Long:    "Write one of the papers' networks with random weights as an ONNX model. Kinds:\n" + list.String(),
+		Example: "  gradhop ebm new resnet --space binary:784 --width 64 --depth 8 -o resnet.onnx",
+		Args:    one("one kind: " + strings.Join(names, ", ")),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if out == "" {
+				return app.Usagef("no file for the model: give -o")
+			}
+			s, err := parseSpace(space)
+			if err != nil {
+				return err
+			}
+			o.Space = s
+			if o.Height, o.Columns, err = shapeOf(image, s.Sites); err != nil {
+				return err
+			}
+			m, err := network.New(args[0], o)
+			if err != nil {
+				return err
+			}
+			return onnx.Save(m, out, onnx.SaveOptions{})
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&space, "space", "", "the states: binary:D, spin:D or categorical:DxS; needed")
+	f.StringVar(&image, "image", "", "`HxW` pixels (default: a square)")
+	f.IntVar(&o.Width, "width", 0, "channels or hidden units (default: the paper's)")
+	f.IntVar(&o.Depth, "depth", 0, "residual blocks or hidden layers (default: the paper's)")
+	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines the weights")
+	f.StringVarP(&out, "out", "o", "", "`file` to write")
+	return cmd
+}

@@ -1,0 +1,161 @@
+package ebm
+
+import (
+	"context"
+	"image"
+	"image/png"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/ebm"
+	"github.com/gradhop/gradhop/tasks/ebm/dataset"
+)
+
+// sampleOptions are the flags of gradhop ebm sample.
+type sampleOptions struct {
+	model
+	ebm.DrawSettings
+	data, binarize, keep, out, gif, image string
+	scale                                 int
+}
+
+func newSample(a *app.App) *cobra.Command {
+	o := &sampleOptions{}
+	cmd := &cobra.Command{
+		Use:   "sample MODEL.onnx --space SPACE -o FILE.png",
+		Short: "Draw states of a model as a grid of images",
+		Long: `Draw states of a model and write them as a grid of images. Chains start at random states,
+or at rows of --data. With --keep a part of each row stays fixed and the rest is drawn
+given it (in-painting). To keep the draws themselves, use gradhop sample.`,
+		Example: `  gradhop ebm sample run/model.onnx --space binary:784 --chains 64 -o digits.png
+  gradhop ebm sample run/model.onnx --space binary:784 --chains 8 --data t10k-images-idx3-ubyte.gz --binarize static --keep top -o halves.png`,
+		Args: one("one model"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
+	}
+	f := cmd.Flags()
+	o.addFlags(f)
+	f.IntVar(&o.Chains, "chains", 64, "`number` of chains, one image each")
+	f.IntVar(&o.Steps, "steps", 500, "`number` of steps")
+	f.StringVar(&o.Sampler, "sampler", "dmala", "`name` of the sampler; gradhop samplers lists them")
+	f.StringVar(&o.data, "data", "", "`file` or folder of states to start from")
+	binarizeFlag(f, &o.binarize)
+	f.StringVar(&o.keep, "keep", "", "part of the data that stays fixed: `top|bottom|left|right`")
+	f.StringVar(&o.image, "image", "", "`HxW` pixels (default: a square)")
+	f.IntVar(&o.scale, "scale", 2, "side of a pixel")
+	f.StringVarP(&o.out, "out", "o", "", "PNG `file` to write; needed")
+	f.StringVar(&o.gif, "gif", "", "GIF `file` with 50 states of the chains")
+	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
+	app.SamplerFlags(f, &o.Options)
+	app.Complete(cmd, "sampler", samplers.Names()...)
+	app.Complete(cmd, "keep", "top", "bottom", "left", "right")
+	return cmd
+}
+
+func (o *sampleOptions) run(ctx context.Context, a *app.App, path string) error {
+	switch {
+	case o.out == "":
+		return app.Usagef("no file for the images: give -o")
+	case o.scale < 1 || o.scale > 64:
+		return app.Usagef("--scale %d: want 1 to 64", o.scale)
+	case o.keep != "" && o.data == "":
+		return app.Usagef("--keep needs --data")
+	}
+	model, space, _, err := o.energy(a, path)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	height, width, err := shapeOf(o.image, space.Sites)
+	if err != nil {
+		return err
+	}
+	if height == 0 {
+		return app.Usagef("%s is no square image; give --image", o.space)
+	}
+	var e energies.Energy = model
+	complete := func(x energies.Batch) energies.Batch { return x }
+	if o.data != "" {
+		if e, complete, err = o.start(model, &space, height, width); err != nil {
+			return err
+		}
+	}
+	if o.gif != "" {
+		o.Frames = min(50, o.Steps)
+	}
+	x, frames, err := ebm.Draw(ctx, e, o.DrawSettings)
+	if err != nil {
+		return err
+	}
+	draw := func(codes []int32) *image.Paletted {
+		return ebm.Enlarge(ebm.Grid(&space, complete(energies.Batch{Space: e.Space(), Codes: codes}).Codes, height, width), o.scale)
+	}
+	if o.gif != "" {
+		var pictures []*image.Paletted
+		for _, codes := range frames {
+			pictures = append(pictures, draw(codes))
+		}
+		if err := write(a, o.gif, func(w io.Writer) error { return ebm.WriteGIF(w, pictures) }); err != nil {
+			return err
+		}
+	}
+	return write(a, o.out, func(w io.Writer) error { return png.Encode(w, draw(x.Codes)) })
+}
+
+// start reads the states that chains start from. With --keep it returns the conditional
+// law of the rest, whose chains start at random.
+func (o *sampleOptions) start(model energies.Energy, space *energies.Space, height, width int) (energies.Energy, func(energies.Batch) energies.Batch, error) {
+	data, err := dataset.Load(o.data, space, dataset.Binarization(o.binarize), o.Seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	if data.Rows < o.Chains {
+		return nil, nil, app.Usagef("--data has %d rows for %d chains", data.Rows, o.Chains)
+	}
+	rows := make([]int32, o.Chains*space.Sites)
+	for c := range o.Chains {
+		data.Row(rows[c*space.Sites:(c+1)*space.Sites], c, 0)
+	}
+	if o.keep == "" {
+		o.Start = rows
+		return model, func(x energies.Batch) energies.Batch { return x }, nil
+	}
+	free := make([]bool, space.Sites)
+	for i := range free {
+		y, x := i/width, i%width
+		switch strings.ToLower(o.keep) {
+		case "top":
+			free[i] = y >= height/2
+		case "bottom":
+			free[i] = y < height/2
+		case "left":
+			free[i] = x >= width/2
+		case "right":
+			free[i] = x < width/2
+		default:
+			return nil, nil, app.Usagef("--keep %q: want top, bottom, left or right", o.keep)
+		}
+	}
+	c, err := ebm.Clamp(model, free, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, c.Complete, nil
+}
+
+// write writes a file whole or not at all.
+func write(a *app.App, path string, body func(io.Writer) error) error {
+	out, err := a.Create(path)
+	if err != nil {
+		return err
+	}
+	defer out.Discard()
+	if err := body(out); err != nil {
+		return err
+	}
+	return out.Commit()
+}

@@ -1,0 +1,126 @@
+package ebm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/ebm"
+	"github.com/gradhop/gradhop/tasks/ebm/dataset"
+)
+
+// trainOptions are the flags of gradhop ebm train.
+type trainOptions struct {
+	model
+	ebm.Settings
+	data, binarize, out, image string
+	updates, every             int
+	resume                     bool
+}
+
+func newTrain(a *app.App) *cobra.Command {
+	o := &trainOptions{}
+	cmd := &cobra.Command{
+		Use:   "train MODEL.onnx --space SPACE --data FILE --out RUN",
+		Short: "Train a model by persistent contrastive divergence",
+		Long: `Train a model by persistent contrastive divergence: every update raises U at data and
+lowers it at samples that chains of a replay buffer draw from the model.
+
+Data: a NumPy file (FILE.npz:ARRAY, FILE.npy), an IDX file as MNIST's, also gzipped, a
+folder of images, or a text file with a row a line.
+
+The folder holds model.onnx (averaged weights with --ema), log.csv (a line an update),
+samples.png and a checkpoint. After an interruption or a kill the same command with
+--resume continues; the weights are those of a run that was never stopped, to the bit.`,
+		Example: `  gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/`,
+		Args:    one("one model"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
+	}
+	f := cmd.Flags()
+	o.addFlags(f)
+	f.StringVar(&o.data, "data", "", "`file` or folder with the data; needed")
+	binarizeFlag(f, &o.binarize)
+	f.StringVarP(&o.out, "out", "o", "", "`folder` of the run; needed")
+	f.BoolVar(&o.resume, "resume", false, "continue the run in --out")
+	f.IntVar(&o.updates, "updates", 10000, "`number` of updates in all")
+	f.IntVar(&o.every, "checkpoint-every", 500, "`number` of updates between checkpoints")
+	f.IntVar(&o.Batch, "batch-size", 100, "`number` of data, and of samples, in an update")
+	f.IntVar(&o.Buffer, "buffer", 10000, "`number` of persistent chains; -1 starts chains at data (contrastive divergence)")
+	f.Float64Var(&o.Fresh, "fresh", 0, "`probability` that a persistent chain starts anew from the data's marginals")
+	f.StringVar(&o.Sampler, "sampler", "dmala", "`name` of the sampler; gradhop samplers lists them")
+	f.IntVar(&o.Steps, "steps", 40, "`number` of sampler steps in an update")
+	f.Float64Var(&o.Optimizer.LearningRate, "learning-rate", 1e-4, "learning rate of Adam")
+	f.IntVar(&o.Optimizer.Warmup, "learning-rate-warmup", 0, "`number` of updates in which the learning rate rises")
+	f.Float64Var(&o.Optimizer.Clip, "clip", 0, "largest norm of the gradient (default: none)")
+	f.Float64Var(&o.Optimizer.WeightDecay, "decay", 0, "weight decay of AdamW")
+	f.Float64Var(&o.Optimizer.L1, "l1", 0, "penalty on absolute weights")
+	f.Float64Var(&o.Optimizer.EMA, "ema", 0, "decay of the weights' moving average, as 0.999 (default: no average)")
+	f.Float64Var(&o.Magnitude, "magnitude", 0, "penalty on U²")
+	f.StringArrayVar(&o.Freeze, "freeze", nil, "weights to leave as they are, a `PATTERN` of names; may be repeated")
+	f.StringVar(&o.image, "image", "", "`HxW` pixels in samples.png (default: a square)")
+	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
+	app.SamplerFlags(f, &o.Options)
+	app.Complete(cmd, "sampler", samplers.Names()...)
+	app.Complete(cmd, "binarize", "none", "threshold", "static", "dynamic")
+	return cmd
+}
+
+func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
+	switch {
+	case o.data == "":
+		return app.Usagef("no data: give --data")
+	case o.out == "":
+		return app.Usagef("no folder for the run: give --out")
+	case o.updates < 1 || o.every < 1:
+		return app.Usagef("--updates %d and --checkpoint-every %d must be at least 1", o.updates, o.every)
+	}
+	space, err := parseSpace(o.space)
+	if err != nil {
+		return err
+	}
+	file, err := modelfile.Open(path)
+	if err != nil {
+		return err
+	}
+	data, err := dataset.Load(o.data, &space, dataset.Binarization(o.binarize), o.Seed)
+	if err != nil {
+		return err
+	}
+	o.Settings.Input, o.Settings.Output, o.Settings.Negate = o.input, o.output, o.negate
+	o.Runtime = a.Runtime()
+	t, err := ebm.New(ctx, file.Model, data, o.Settings)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	r := &ebm.Run{Trainer: t, Dir: o.out, Every: o.every}
+	if r.Height, r.Width, err = shapeOf(o.image, space.Sites); err != nil {
+		return err
+	}
+	bar := a.NewBar()
+	last := ebm.Progress{}
+	r.Observe = func(p ebm.Progress) {
+		last = p
+		bar.Show("training", int64(p.Update), int64(o.updates), describe(p))
+	}
+	if err := r.Start(o.resume, app.Version()); err != nil {
+		return err
+	}
+	err = r.Train(ctx, o.updates)
+	bar.Clear()
+	if last.Update == 0 {
+		return err
+	}
+	_, e := fmt.Fprintf(a.Out, "%s: update %d of %d, %s\nmodel %s/%s, seed %d, %d trainable numbers, %d rows of data\n",
+		o.out, t.Updates(), o.updates, describe(last), o.out, ebm.ModelFile, o.Seed, t.Weights().Count(), data.Rows)
+	return errors.Join(err, e)
+}
+
+func describe(p ebm.Progress) string {
+	return fmt.Sprintf("U of data less U of samples %.2f nats, acceptance %.2f, %.1f sites changed a step, %.2f s an update", p.Data-p.Samples, p.Accept, p.Hops, p.Seconds)
+}
