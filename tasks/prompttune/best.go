@@ -13,18 +13,19 @@ import (
 type Prompt struct {
 	// Text is the prompt as it is printed, IDs its tokens when it is encoded again,
 	// without those around it.
-	Text string
-	IDs  []int32
+	Text string  `json:"text"`
+	IDs  []int32 `json:"ids"`
 	// Cosine is Σ_j ω_j cos(t, v_j) with t the vector of Text: of what is printed, also
 	// where the chain's tokens are others.
-	Cosine float64
+	Cosine float64 `json:"cosine"`
 	// LogP is β·U of the chain's state at the step where it was met: the log-density, not
 	// normalised, of the law that the chain followed then.
-	LogP float64
+	LogP float64 `json:"logp"`
 	// Chain and Step say where it was met first.
-	Chain, Step int64
+	Chain int64 `json:"chain"`
+	Step  int64 `json:"step"` // warm-up included, counted from 1
 	// RoundTrip says that IDs are the chain's tokens.
-	RoundTrip bool
+	RoundTrip bool `json:"round_trip"`
 }
 
 // BestOptions are the options of Best.

@@ -1,6 +1,8 @@
 package eval
 
 import (
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+
 	"context"
 
 	"github.com/spf13/cobra"
@@ -13,12 +15,12 @@ import (
 // PromptTuneOptions are the flags of eval prompt-tune.
 type PromptTuneOptions struct {
 	App      *app.App
-	Targets  prompttune.Targets
-	Prompt   prompttune.Prompt // its Length is set from Lengths
+	Goal     task.Goal
+	Form     task.Form // its Length is set from Lengths
 	Lengths  []int
 	Repeats  int
 	Samplers []string
-	Search   prompttune.Search // what the samplers have in common
+	Search   task.Search // what the samplers have in common
 	SeedSet  bool
 	Format   string
 	Out      string
@@ -28,7 +30,7 @@ type PromptTuneOptions struct {
 // flags; nil means the real one.
 func NewPromptTune(a *app.App, runF func(context.Context, *PromptTuneOptions) error) *cobra.Command {
 	o := &PromptTuneOptions{
-		App: a, Prompt: prompttune.DefaultPrompt(), Search: prompttune.DefaultSearch(),
+		App: a, Form: task.Form{}, Search: prompttune.DefaultSearch(),
 		Lengths: []int{4, 8, 16, 32}, Repeats: 10, Samplers: []string{"sgdld", "sgdld:no-cache", "pez", "dmala"},
 	}
 	// The paper ends at beta 300 too, after three times as many steps.
@@ -68,14 +70,14 @@ others are given to every sampler that has them. --image-batch goes to sgdld.`,
 
 func (o *PromptTuneOptions) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
-	o.Targets.AddFlags(f)
+	prompttune.AddGoalFlags(f, &o.Goal)
 	f.IntSliceVarP(&o.Lengths, "lengths", "l", o.Lengths, "numbers of blanks of the prompts, `numbers` with commas")
 	f.IntVar(&o.Repeats, "repeats", o.Repeats, "`number` of runs of each sampler at each length")
 	f.StringSliceVar(&o.Samplers, "samplers", o.Samplers, "samplers to compare, `names` with commas, each with options of its own behind colons")
 	rest := pflag.NewFlagSet("", pflag.ContinueOnError)
 	rest.SortFlags = false
-	o.Prompt.AddFlags(rest)
-	o.Search.AddFlags(rest)
+	prompttune.AddFormFlags(rest, &o.Form)
+	prompttune.AddSearchFlags(rest, &o.Search)
 	rest.VisitAll(func(flag *pflag.Flag) {
 		switch flag.Name {
 		case "length", "template", "sampler", "chains", "top", "patience", "time-limit":

@@ -1,12 +1,13 @@
 package eval
 
 import (
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
 	"github.com/gradhop/gradhop/samplers"
 )
 
@@ -14,7 +15,7 @@ import (
 type seeker struct {
 	name   string // as given, with its own options
 	reg    samplers.Registration
-	search prompttune.Search
+	search task.Search
 }
 
 // seekers reads --samplers. Options for all go to the samplers that have them; one that
@@ -53,7 +54,7 @@ func (o *PromptTuneOptions) seekers() ([]seeker, error) {
 		if !batched || s.search.Options["batch"] != "" {
 			s.search.ImageBatch = 0
 		}
-		if err := s.search.Try(max(1, len(o.Targets.Models))); err != nil {
+		if err := s.search.Try(max(1, len(o.Goal.Models))); err != nil {
 			return nil, err
 		}
 		list = append(list, s)

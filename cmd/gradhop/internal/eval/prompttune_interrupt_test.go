@@ -1,6 +1,8 @@
 package eval
 
 import (
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -49,8 +51,8 @@ func TestSearchesInterrupted(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "out.json")
 		o := &PromptTuneOptions{
 			App:     &app.App{Out: os.Stderr, Err: &cancelAt{c.at, cancel}, ErrTerminal: true, Threads: 1},
-			Targets: prompttune.Targets{Models: []string{dir}, Texts: []string{"red sand on ice"}},
-			Prompt:  prompttune.DefaultPrompt(), Search: prompttune.DefaultSearch(),
+			Goal:    task.Goal{Models: []string{dir}, Texts: []string{"red sand on ice"}},
+			Search:  prompttune.DefaultSearch(),
 			Lengths: []int{2, 3}, Repeats: 2, Samplers: []string{"gwg", "dmala"}, SeedSet: true, Format: "json", Out: file,
 		}
 		o.Search.Steps, o.Search.Beta = 3, "0.1t"
@@ -93,8 +95,8 @@ func TestSearchesInterruptedEarly(t *testing.T) {
 		out := t.TempDir()
 		o := &PromptTuneOptions{
 			App:     &app.App{Out: os.Stderr, Err: &cancelAt{[]string{at}, cancel}, ErrTerminal: true, Threads: 1},
-			Targets: prompttune.Targets{Models: []string{tinyModel(t)}, Texts: []string{"red sand on ice"}},
-			Prompt:  prompttune.DefaultPrompt(), Search: prompttune.DefaultSearch(),
+			Goal:    task.Goal{Models: []string{tinyModel(t)}, Texts: []string{"red sand on ice"}},
+			Search:  prompttune.DefaultSearch(),
 			Lengths: []int{2}, Repeats: 2, Samplers: []string{"gwg"}, SeedSet: true, Format: "json", Out: filepath.Join(out, "out.json"),
 		}
 		o.Search.Steps = 3

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
@@ -20,20 +19,20 @@ import (
 
 // Searches are the results of eval prompt-tune.
 type Searches struct {
-	Gradhop     string               `json:"gradhop"`
-	ONNXRuntime string               `json:"onnxruntime"`
-	Seed        uint64               `json:"seed"`
-	Models      []prompttune.ModelID `json:"models"`
-	Images      []prompttune.Set     `json:"images"`
-	Texts       []prompttune.Text    `json:"target_texts"`
-	Lengths     []int                `json:"lengths"`
-	Repeats     int                  `json:"repeats"`
-	Steps       int                  `json:"steps"`
-	Warmup      int                  `json:"warmup"`
-	Beta        string               `json:"beta"`
-	ImageBatch  int                  `json:"image_batch"` // of sgdld
-	Tokens      string               `json:"tokens"`      // as in prompttune.Settings
-	Proposed    int                  `json:"tokens_proposed"`
+	Gradhop     string         `json:"gradhop"`
+	ONNXRuntime string         `json:"onnxruntime"`
+	Seed        uint64         `json:"seed"`
+	Models      []task.ModelID `json:"models"`
+	Images      []task.Set     `json:"images"`
+	Texts       []task.Text    `json:"target_texts"`
+	Lengths     []int          `json:"lengths"`
+	Repeats     int            `json:"repeats"`
+	Steps       int            `json:"steps"`
+	Warmup      int            `json:"warmup"`
+	Beta        string         `json:"beta"`
+	ImageBatch  int            `json:"image_batch"` // of sgdld
+	Tokens      string         `json:"tokens"`      // as in prompttune.Settings
+	Proposed    int            `json:"tokens_proposed"`
 	// Interrupted says that the run ended before all searches were done.
 	Interrupted bool       `json:"interrupted"`
 	Searches    []Searched `json:"searches"`
@@ -77,8 +76,9 @@ func RunPromptTune(ctx context.Context, o *PromptTuneOptions) (err error) {
 		return err
 	}
 	defer f.Discard()
-	o.Prompt.Length = slices.Max(o.Lengths) // the first to be refused
-	r, err := prompttune.Open(ctx, o.App, &o.Targets, &o.Prompt)
+	o.Form.Length = slices.Max(o.Lengths) // the first to be refused
+	o.Goal.Runtime, o.Goal.Hub = o.App.Runtime(), o.App.Hub()
+	r, err := task.Open(ctx, &o.Goal, &o.Form, &task.Events{Log: o.App.Logf})
 	if err != nil {
 		return err
 	}
@@ -107,12 +107,12 @@ func RunPromptTune(ctx context.Context, o *PromptTuneOptions) (err error) {
 }
 
 // searchAll runs every sampler at every length.
-func (o *PromptTuneOptions) searchAll(ctx context.Context, r *prompttune.Runner, seekers []seeker, out *Searches) error {
+func (o *PromptTuneOptions) searchAll(ctx context.Context, r *task.Task, seekers []seeker, out *Searches) error {
 	bar := o.App.NewBar()
 	defer bar.Clear()
 	for _, n := range o.Lengths {
-		o.Prompt.Length = n
-		p, err := r.With(&o.Prompt)
+		o.Form.Length = n
+		p, err := r.With(&o.Form)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (o *PromptTuneOptions) searchAll(ctx context.Context, r *prompttune.Runner,
 
 // search runs the repeats of one sampler at one length.
 func search(ctx context.Context, p *task.Problem, k seeker, length int, progress func(step int64)) (*Searched, error) {
-	f, err := prompttune.NewFinder(p, &k.search, false)
+	f, err := task.NewFinder(p, &k.search, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package eval
 
 import (
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+
 	"bytes"
 	"encoding/json"
 	"io"
@@ -29,21 +31,21 @@ func tinyModel(t *testing.T) string {
 // the best of them, with its text, is what that prints, and it is not the first chain's.
 func TestRepeatsAreChains(t *testing.T) {
 	dir := tinyModel(t)
-	targets := prompttune.Targets{Models: []string{dir}, Texts: []string{"red sand on ice"}}
+	targets := task.Goal{Models: []string{dir}, Texts: []string{"red sand on ice"}}
 	search := prompttune.DefaultSearch()
 	search.Sampler, search.Steps, search.Seed, search.Chains, search.Top, search.Beta = "dmala", 25, 1, 5, 1, "0.1t"
 	var one, all bytes.Buffer
-	p := &prompttune.Options{App: &app.App{Out: &one, Err: io.Discard, Threads: 1}, Targets: targets, Prompt: prompttune.DefaultPrompt(), Search: search, SeedSet: true, Format: "json"}
-	p.Prompt.Length = 3
+	p := &prompttune.Options{App: &app.App{Out: &one, Err: io.Discard, Threads: 1}, Goal: targets, Search: search, SeedSet: true, Format: "json"}
+	p.Form.Length = 3
 	if err := prompttune.Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	o := &PromptTuneOptions{App: &app.App{Out: &all, Err: io.Discard, Threads: 1}, Targets: targets, Prompt: prompttune.DefaultPrompt(), Lengths: []int{3},
+	o := &PromptTuneOptions{App: &app.App{Out: &all, Err: io.Discard, Threads: 1}, Goal: targets, Lengths: []int{3},
 		Repeats: 5, Samplers: []string{"dmala"}, Search: search, SeedSet: true, Format: "json"}
 	if err := RunPromptTune(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	var want prompttune.Document
+	var want task.Document
 	var got Searches
 	if err := json.Unmarshal(one.Bytes(), &want); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package prompttune
 
 import (
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -73,33 +74,10 @@ func TestFolderFails(t *testing.T) {
 				lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 				text = lines[len(lines)-1]
 			}
-			var doc Document
-			if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Stopped != stoppedFailed || len(doc.Results) == 0 || doc.Results[0].Cosine < doc.Results[len(doc.Results)-1].Cosine {
+			var doc task.Document
+			if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Stopped != task.StoppedFailed || len(doc.Results) == 0 || doc.Results[0].Cosine < doc.Results[len(doc.Results)-1].Cosine {
 				t.Errorf("%v: standard output %q", err, out.String())
 			}
 		})
-	}
-}
-
-// TestFailsAtOnce prints nothing of a run that failed before it found a prompt.
-func TestFailsAtOnce(t *testing.T) {
-	var out strings.Builder
-	full := errors.New("full")
-	o := &Options{App: &app.App{}}
-	write := func() error { return errors.New("a page is written") }
-	for _, c := range []struct {
-		err   error
-		found []Result
-		want  string
-	}{
-		{full, nil, "full"},
-		{&app.OutputError{Err: full}, []Result{{Text: "x"}}, (&app.OutputError{Err: full}).Error()},
-		{full, []Result{{Text: "x"}}, "full\na page is written"},
-	} {
-		out.Reset()
-		err := conclude(c.err, &Document{Results: c.found, Stopped: stoppedFailed}, &keeper{o: o}, &printer{"text", &out}, write)
-		if err == nil || err.Error() != c.want || (out.Len() > 0) != strings.Contains(c.want, "page") {
-			t.Errorf("%v with %v: error %v, standard output %q", c.err, c.found, err, out.String())
-		}
 	}
 }

@@ -1,14 +1,13 @@
 package prompttune
 
 import (
-	"bytes"
-	"encoding/json"
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/samplers"
 )
 
@@ -27,7 +26,7 @@ func newPrinter(o *Options) (*printer, error) {
 }
 
 // improvement writes a prompt that is better than all before it.
-func (p *printer) improvement(r Result) error {
+func (p *printer) improvement(r task.Prompt) error {
 	if p.format != "jsonl" {
 		return nil
 	}
@@ -35,31 +34,22 @@ func (p *printer) improvement(r Result) error {
 }
 
 // end writes what the run came to.
-func (p *printer) end(d *Document) error {
+func (p *printer) end(d *task.Document) error {
 	switch p.format {
 	case "json":
 		return p.json(d, "  ")
 	case "jsonl":
 		return p.json(d, "")
 	}
-	return p.write(d.text())
+	return p.write(text(d))
 }
 
 func (p *printer) json(v any, indent string) error {
-	text, err := encode(v, indent)
+	text, err := task.Encode(v, indent)
 	if err != nil {
 		return err
 	}
 	return p.write(string(text))
-}
-
-func encode(v any, indent string) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	err := e.Encode(v)
-	return b.Bytes(), err
 }
 
 func (p *printer) write(text string) error {
@@ -70,7 +60,7 @@ func (p *printer) write(text string) error {
 }
 
 // text writes the document for people.
-func (d *Document) text() string {
+func text(d *task.Document) string {
 	var b strings.Builder
 	for _, r := range d.Results {
 		fmt.Fprintf(&b, "%8.4f  %s\n", r.Cosine, r.Text)
@@ -80,16 +70,16 @@ func (d *Document) text() string {
 	}
 	s, g := d.Settings, d.Diagnostics
 	switch d.Stopped {
-	case stoppedPatience:
+	case task.StoppedPatience:
 		fmt.Fprintf(&b, "# stopped after %d of %d steps: no better prompt in the last %d\n", g.Steps, s.Warmup+s.Steps, s.Patience)
-	case stoppedTime:
+	case task.StoppedTime:
 		fmt.Fprintf(&b, "# stopped after %d of %d steps: the time limit of %s\n", g.Steps, s.Warmup+s.Steps, s.TimeLimit)
-	case stoppedInterrupted:
+	case task.StoppedInterrupted:
 		fmt.Fprintf(&b, "# interrupted after %d of %d steps\n", g.Steps, s.Warmup+s.Steps)
-	case stoppedFailed:
+	case task.StoppedFailed:
 		fmt.Fprintf(&b, "# failed after %d of %d steps\n", g.Steps, s.Warmup+s.Steps)
 	}
-	fmt.Fprintf(&b, "# %s on %s", s.Sampler, d.targets())
+	fmt.Fprintf(&b, "# %s on %s", s.Sampler, d.Targets())
 	for i, m := range d.Models {
 		between := ", "
 		if i == 0 {
@@ -98,40 +88,18 @@ func (d *Document) text() string {
 		fmt.Fprintf(&b, "%s%s (sha256 %.12s)", between, m.Name, m.TextSHA256)
 	}
 	fmt.Fprintf(&b, ": %d tokens for %d blanks, beta %s, %d chains, seed %d\n", s.Proposed, strings.Count(s.Template, "_"), s.Beta, s.Chains, d.Seed)
-	fmt.Fprintf(&b, "# %d steps: acceptance %s, hops %s, %s evaluations in %.1f s\n", g.Steps, g.Acceptance.Text(2), g.Hops.Text(2), g.evaluations(), g.Seconds)
+	fmt.Fprintf(&b, "# %d steps: acceptance %s, hops %s, %s evaluations in %.1f s\n", g.Steps, g.Acceptance.Text(2), g.Hops.Text(2), evaluations(g), g.Seconds)
 	if reg, err := samplers.Lookup(s.Sampler); err == nil && !reg.Exact {
-		fmt.Fprintf(&b, "# %s\n", run.NotExact(reg))
+		fmt.Fprintf(&b, "# %s\n", task.NotExact(reg))
 	}
 	return b.String()
 }
 
 // evaluations says how many there were, and how many of them for texts alone.
-func (g Diagnostics) evaluations() string {
+func evaluations(g task.Diagnostics) string {
 	text := fmt.Sprint(g.Evaluations.Total() + g.Rescored)
 	if g.Rescored > 0 {
 		text += fmt.Sprintf(" (%d of them of texts scored apart)", g.Rescored)
 	}
 	return text
-}
-
-// targets counts pictures and texts.
-func (d *Document) targets() string {
-	n := 0
-	for _, s := range d.Images {
-		n += s.Used
-	}
-	var parts []string
-	switch {
-	case n == 1:
-		parts = append(parts, "1 picture")
-	case n > 1:
-		parts = append(parts, fmt.Sprintf("%d pictures", n))
-	}
-	switch n := len(d.Texts); {
-	case n == 1:
-		parts = append(parts, "1 text")
-	case n > 1:
-		parts = append(parts, fmt.Sprintf("%d texts", n))
-	}
-	return strings.Join(parts, " and ")
 }

@@ -16,10 +16,10 @@ import (
 
 // Options are the flags of the command.
 type Options struct {
-	App     *app.App
-	Targets Targets
-	Prompt  Prompt
-	Search  Search
+	App    *app.App
+	Goal   task.Goal
+	Form   task.Form
+	Search task.Search
 	// SeedSet says that Search.Seed was given; else one is drawn.
 	SeedSet bool
 	Format  string // "text", "json" or "jsonl"
@@ -37,7 +37,7 @@ type Options struct {
 // New returns the command. runF replaces the run in tests of flags; nil means the real
 // one.
 func New(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{App: a, Prompt: DefaultPrompt(), Search: DefaultSearch()}
+	o := &Options{App: a, Search: DefaultSearch()}
 	cmd := &cobra.Command{
 		Use:   "prompt-tune --images FOLDER [flags]",
 		Short: "Find text prompts for pictures with a CLIP",
@@ -82,8 +82,7 @@ goes with all of them only.`,
 				return err
 			}
 			o.SeedSet = cmd.Flags().Changed("seed")
-			o.Search.BetaSet = cmd.Flags().Changed("beta")
-			o.Prompt.LengthSet = cmd.Flags().Changed("length")
+			Given(cmd.Flags(), &o.Form, &o.Search)
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -92,9 +91,9 @@ goes with all of them only.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	o.Targets.AddFlags(f)
-	o.Prompt.AddFlags(f)
-	o.Search.AddFlags(f)
+	AddGoalFlags(f, &o.Goal)
+	AddFormFlags(f, &o.Form)
+	AddSearchFlags(f, &o.Search)
 	f.Uint64Var(&o.Search.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is printed)")
 	f.StringVar(&o.Format, "format", "text", "text, json (an object) or jsonl (a line for each improvement as it is found, then the object)")
 	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws, which gradhop diagnose and report read and --resume goes on with")

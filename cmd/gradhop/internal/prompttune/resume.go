@@ -1,13 +1,14 @@
 package prompttune
 
 import (
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+
 	"path/filepath"
 
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
-	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -41,43 +42,30 @@ func (o *Options) recall(flags *pflag.FlagSet) error {
 		return nil
 	}
 	c, err := recall.Resume(o.Resume, commandName, flags, paths)
-	if err == nil && c == nil && len(o.Targets.Images)+len(o.Targets.Texts) == 0 {
+	if err == nil && c == nil && len(o.Goal.Images)+len(o.Goal.Texts) == 0 {
 		err = recall.Forgotten(o.Resume, "pictures or texts")
 	}
 	return err
 }
 
-// remember writes what the run was started with into its folder.
-func (o *Options) remember(search *Finder) error {
-	c := recall.Command{
-		Name: commandName, Files: []string{tokensFile, targetsFile}, Joined: []string{scoresFile}, Outputs: []string{"report"},
-		Results: "the best prompts of all chains, and writes them to " + resultsFile,
-	}
+// remember writes what the run was started with into its folder. beta is the schedule of
+// the run, pinned so that steps that are made keep their temperature when it is made longer.
+func (o *Options) remember(dir, beta string) error {
 	if o.flags == nil { // as in tests: nothing was typed
 		return nil
+	}
+	c := recall.Command{
+		Name: commandName, Files: []string{task.TokensFile, task.TargetsFile}, Joined: []string{task.ScoresFile}, Outputs: []string{"report"},
+		Results: "the best prompts of all chains, and writes them to " + task.ResultsFile,
 	}
 	if err := c.Remember(o.flags, o.Search.Seed); err != nil {
 		return err
 	}
-	if search.Config.InverseTemperature != nil {
-		// Steps that are made keep their temperature when the run is made longer.
-		c.Flags["beta"] = []string{samplers.PinSchedule(o.Search.Beta, o.Search.steps())}
+	if beta != "" {
+		c.Flags["beta"] = []string{beta}
 	}
 	if o.inside() {
 		c.Flags["report"], c.Inside = []string{filepath.Base(o.Report)}, []string{"report"}
 	}
-	return c.Write(o.folder())
-}
-
-// chains reads --chain-ids.
-func (o *Options) chains() error {
-	if o.ChainIDs == "" {
-		return nil
-	}
-	ids, err := recall.ParseIDs(o.ChainIDs)
-	if err != nil {
-		return err
-	}
-	o.Search.ChainIDs, o.Search.Chains = ids, len(ids)
-	return nil
+	return c.Write(dir)
 }

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/pages"
+	"github.com/gradhop/gradhop/tasks/pages"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
 )

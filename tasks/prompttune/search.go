@@ -5,12 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
-	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // batchFlag is the option of stochastic samplers that --image-batch sets.
@@ -35,9 +33,9 @@ func (s *Search) registration() (samplers.Registration, samplers.Settings, error
 	}
 	switch {
 	case !has:
-		return reg, nil, app.Usagef("--image-batch: %s always uses all pictures; sgdld can draw some", reg.Name)
+		return reg, nil, badInput("image batch", "%s always uses all images; sgdld can draw some", reg.Name)
 	case options[batchFlag] != "":
-		return reg, nil, app.Usagef("--image-batch and --%s are given; they mean the same", batchFlag)
+		return reg, nil, badInput("image batch", "it means the same as the option %s of the sampler: give one of them", batchFlag)
 	}
 	options[batchFlag] = strconv.Itoa(s.ImageBatch)
 	return reg, options, nil
@@ -50,7 +48,7 @@ func (s *Search) Try(models int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := samplers.ParseSchedule(s.Beta, s.steps()); err != nil {
+	if _, err := samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
 		return err
 	}
 	var e energies.Energy = embeddedProbe{}
@@ -63,10 +61,10 @@ func (s *Search) Try(models int) error {
 
 // Finder is a search that is ready to begin.
 type Finder struct {
-	Best *task.Best
+	Best *Best
 	// Improved is called after each step whose best prompt beats all before; it may be nil.
 	// past says that the step was made by an earlier process.
-	Improved func(p task.Prompt, past bool) error
+	Improved func(p Prompt, past bool) error
 	// Stepped is called after every step; it may be nil.
 	Stepped func(s *samplers.State, info *samplers.Info, past bool)
 	// Config is what the loop is made of; observers may be added to it.
@@ -106,9 +104,9 @@ func (t *tally) add(s *samplers.State, info *samplers.Info) {
 }
 
 // means returns the mean acceptance probability and number of changed sites.
-func (t *tally) means() (accept, hops run.Number) {
+func (t *tally) means() (accept, hops diag.Number) {
 	if t.kept == 0 {
-		return run.NaN, run.NaN
+		return diag.NA, diag.NA
 	}
 	a, h := 0.0, int64(0)
 	for c := range t.accept {
@@ -116,11 +114,11 @@ func (t *tally) means() (accept, hops run.Number) {
 		h += t.hops[c]
 	}
 	n := float64(t.kept) * float64(len(t.accept))
-	return run.Number(a / n), run.Number(float64(h) / n)
+	return diag.Number(a / n), diag.Number(float64(h) / n)
 }
 
 // NewFinder builds the sampler. Errors are those of package samplers.
-func NewFinder(p *task.Problem, s *Search, roundTrip bool) (*Finder, error) {
+func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 	reg, options, err := s.registration()
 	if err != nil {
 		return nil, err
@@ -129,17 +127,15 @@ func NewFinder(p *task.Problem, s *Search, roundTrip bool) (*Finder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Finder{search: s, stopped: stoppedSteps}
+	r := &Finder{search: s, stopped: StoppedSteps}
 	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
 	if a, ok := kernel.(samplers.Annealer); ok && a.Anneals() {
-		if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.Beta, s.steps()); err != nil {
+		if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
 			return nil, err
 		}
-	} else if s.BetaSet {
-		return nil, app.Usagef("--beta: %s knows no temperature", reg.Name)
 	}
 	r.Options, r.Estimates = options, options[batchFlag] != "" && options[batchFlag] != "0"
-	r.Best = task.NewBest(p, task.BestOptions{Keep: s.Top, RoundTrip: roundTrip, Estimates: r.Estimates, Scores: s.Scores})
+	r.Best = NewBest(p, BestOptions{Keep: s.Top, RoundTrip: roundTrip, Estimates: r.Estimates, Scores: s.Scores})
 	r.Config.Observers = []samplers.Observer{samplers.ObserverFunc(r.observe)}
 	return r, nil
 }
@@ -150,7 +146,7 @@ func (r *Finder) observe(s *samplers.State, info *samplers.Info) error {
 		return err
 	}
 	if r.exhausted(s.Step) {
-		r.stopped = stoppedPatience
+		r.stopped = StoppedPatience
 		return samplers.ErrStop
 	}
 	return nil
@@ -205,7 +201,7 @@ func (r *Finder) Replay(ctx context.Context, from *store.Reader) error {
 	// A run that ended for want of a better prompt has ended still, and goes on where more
 	// patience is asked for.
 	if r.exhausted(from.Step()) {
-		r.stopped = stoppedPatience
+		r.stopped = StoppedPatience
 	}
 	return nil
 }
@@ -221,14 +217,14 @@ func (r *Finder) Loop(ctx context.Context) (*samplers.Loop, error) {
 func (r *Finder) Steps(ctx context.Context, loop *samplers.Loop) (stopped string, took time.Duration, err error) {
 	r.ctx = ctx
 	began := time.Now()
-	for r.stopped == stoppedSteps && !loop.Done() {
+	for r.stopped == StoppedSteps && !loop.Done() {
 		if limit := r.search.TimeLimit; limit > 0 && time.Since(began) >= limit {
-			return stoppedTime, time.Since(began), nil
+			return StoppedTime, time.Since(began), nil
 		}
 		if err := loop.Step(ctx); err != nil {
-			why := stoppedFailed
+			why := StoppedFailed
 			if ctx.Err() != nil {
-				why = stoppedInterrupted
+				why = StoppedInterrupted
 			}
 			return why, time.Since(began), err
 		}

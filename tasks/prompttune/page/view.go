@@ -1,4 +1,4 @@
-package prompttune
+package page
 
 import (
 	"context"
@@ -10,18 +10,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/pages"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/pages"
+	"github.com/gradhop/gradhop/tasks/prompttune"
 )
 
-//go:embed report.html
-var reportText string
+//go:embed page.html
+var pageText string
 
-var reportTemplate = pages.Parse(reportText)
+var pageTemplate = pages.Parse(pageText)
 
-// reportPage is what the template shows.
-type reportPage struct {
+// view is what the template shows.
+type view struct {
 	Title    string
 	Lead     string
 	Warnings []string
@@ -43,7 +43,7 @@ type shown struct {
 	RoundTrip          bool
 }
 
-func show(r Result) shown {
+func show(r prompttune.Prompt) shown {
 	return shown{clean(r.Text), decimals(r.Cosine), minus(strconv.FormatFloat(r.LogP, 'f', 2, 64)), r.Chain, r.Step, r.RoundTrip}
 }
 
@@ -68,13 +68,13 @@ func decimals(x float64) string { return minus(strconv.FormatFloat(x, 'f', 4, 64
 func minus(s string) string { return strings.Replace(s, "-", "\u2212", 1) }
 
 // gather makes the page.
-func (p *reporter) gather(ctx context.Context, r *Runner, d *Document, estimates bool) (*reportPage, error) {
-	g := &reportPage{Title: "Prompts for " + d.targets(), Lead: clean(d.lead()), Numbers: d.numbers(), Settings: d.settings(), Earlier: p.earlier, Version: d.Gradhop}
+func (p *Page) gather(ctx context.Context, r *prompttune.Task, d *prompttune.Document) (*view, error) {
+	g := &view{Title: "Prompts for " + d.Targets(), Lead: clean(lead(d)), Numbers: numbers(d), Settings: settings(d), Earlier: p.earlier, Version: d.Gradhop}
 	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
 		g.Warnings = append(g.Warnings, "No prompt was found: every one that was visited is blocked or does not round-trip.")
 	}
 	if reg, err := samplers.Lookup(d.Settings.Sampler); err == nil && !reg.Exact {
-		g.Warnings = append(g.Warnings, run.NotExact(reg))
+		g.Warnings = append(g.Warnings, prompttune.NotExact(reg))
 	}
 	for _, x := range p.improved {
 		g.Improved = append(g.Improved, show(x))
@@ -83,10 +83,10 @@ func (p *reporter) gather(ctx context.Context, r *Runner, d *Document, estimates
 		g.Texts = append(g.Texts, textView{clean(x.Text), weight(x.Weight)})
 	}
 	for k, s := range d.Images {
-		g.Sets = append(g.Sets, p.set(s, r.files[k]))
+		g.Sets = append(g.Sets, p.set(s, r.Files()[k]))
 	}
 	var err error
-	if g.Figures, err = p.trace.figures(d, estimates); err != nil {
+	if g.Figures, err = p.trace.figures(d); err != nil {
 		return nil, err
 	}
 	g.Cards, err = p.cards(ctx, r, d)
@@ -94,7 +94,7 @@ func (p *reporter) gather(ctx context.Context, r *Runner, d *Document, estimates
 }
 
 // set shows the pictures of a set.
-func (p *reporter) set(s Set, files []string) setView {
+func (p *Page) set(s prompttune.Set, files []string) setView {
 	v := setView{Path: clean(s.Path), Weight: weight(s.Weight), Away: s.Weight < 0, Used: s.Used, More: max(0, len(files)-mostThumbs)}
 	for _, f := range files[:min(len(files), mostThumbs)] {
 		v.Pictures = append(v.Pictures, neighbour{File: clean(f), Name: clean(filepath.Base(f)), Src: p.thumbs[f]})
@@ -106,7 +106,7 @@ func (p *reporter) set(s Set, files []string) setView {
 }
 
 // lead says how the prompts came about.
-func (d *Document) lead() string {
+func lead(d *prompttune.Document) string {
 	var names []string
 	for _, m := range d.Models {
 		names = append(names, m.Name)
@@ -115,20 +115,20 @@ func (d *Document) lead() string {
 	text := fmt.Sprintf("Found by %s with %s, seed %d. ", s.Sampler, strings.Join(names, " and "), d.Seed)
 	all := s.Warmup + s.Steps
 	switch d.Stopped {
-	case stoppedPatience:
+	case prompttune.StoppedPatience:
 		return text + fmt.Sprintf("Stopped after %d of %d steps: no better prompt in the last %d.", g.Steps, all, s.Patience)
-	case stoppedTime:
+	case prompttune.StoppedTime:
 		return text + fmt.Sprintf("Stopped after %d of %d steps: the time limit of %s.", g.Steps, all, s.TimeLimit)
-	case stoppedInterrupted:
+	case prompttune.StoppedInterrupted:
 		return text + fmt.Sprintf("Interrupted after %d of %d steps.", g.Steps, all)
-	case stoppedFailed:
+	case prompttune.StoppedFailed:
 		return text + fmt.Sprintf("Failed after %d of %d steps.", g.Steps, all)
 	}
 	return text + "All steps were made."
 }
 
 // numbers are what one looks for first.
-func (d *Document) numbers() []pages.Setting {
+func numbers(d *prompttune.Document) []pages.Setting {
 	g := d.Diagnostics
 	return []pages.Setting{
 		{Name: "steps", Value: strconv.FormatInt(g.Steps, 10)},
@@ -141,7 +141,7 @@ func (d *Document) numbers() []pages.Setting {
 }
 
 // settings are all that the run depends on.
-func (d *Document) settings() []pages.Setting {
+func settings(d *prompttune.Document) []pages.Setting {
 	var out []pages.Setting
 	add := func(name, format string, args ...any) {
 		out = append(out, pages.Setting{Name: clean(name), Value: clean(fmt.Sprintf(format, args...))})

@@ -1,4 +1,4 @@
-package prompttune
+package page
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/pages"
-	task "github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/pages"
+	"github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // mostBuckets bounds the points of a line. It is even.
@@ -26,7 +26,7 @@ type trace struct {
 }
 
 // add shows one step: U of all chains, the prompts kept so far, the inverse temperature.
-func (t *trace) add(u []float64, found []task.Prompt, beta float64) {
+func (t *trace) add(u []float64, found []prompttune.Prompt, beta float64) {
 	if t.chains == nil {
 		t.width, t.in, t.all = 1, 1, len(u)
 		t.chains = make([][]float64, min(len(u), pages.MostLines))
@@ -94,8 +94,8 @@ func (t *trace) means(sums []float64) []float64 {
 }
 
 // figures draws the cosine of the chains by step with the best so far, and the inverse
-// temperature where it changes. estimates says that U is a noisy one.
-func (t *trace) figures(d *Document, estimates bool) ([]pages.Figure, error) {
+// temperature where it changes.
+func (t *trace) figures(d *prompttune.Document) ([]pages.Figure, error) {
 	if len(t.beta) == 0 {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func (t *trace) figures(d *Document, estimates bool) ([]pages.Figure, error) {
 	}
 	curves = append(curves, pages.Curve{X: x, Y: t.best, Colour: color.RGBA{0x1c, 0x24, 0x30, 0xff}, Width: 2.5})
 	caption := "A line a chain: U of its tokens at inverse temperature 1. Thick and dark: the best cosine of a prompt so far."
-	if estimates {
+	if d.Estimates {
 		caption = "A line a chain: the estimate of U from the pictures drawn in a step, which is noisy. Thick and dark: the best cosine of a prompt so far, exact."
 	}
 	if t.all > len(t.chains) {

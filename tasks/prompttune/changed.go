@@ -29,7 +29,7 @@ type picture struct {
 }
 
 // listTargets names the targets.
-func (r *Runner) listTargets() targetList {
+func (r *Task) listTargets() targetList {
 	list := targetList{Sets: []pictureList{}, Texts: r.texts}
 	for k, s := range r.sets {
 		p := pictureList{Path: s.Path, Weight: s.Weight}
@@ -64,7 +64,7 @@ func (e *changedError) Error() string { return e.text }
 func (e *changedError) Unwrap() error { return e.err }
 
 // explain says why the run that was asked for is not the one in the folder.
-func (k *keeper) explain(err error, r *Runner) error {
+func (k *keeper) explain(err error, r *Task) error {
 	var m *store.MismatchError
 	if !errors.As(err, &m) {
 		return err
@@ -90,10 +90,10 @@ func (k *keeper) explain(err error, r *Runner) error {
 }
 
 // changed says what has changed of the targets that are listed in a folder.
-func (r *Runner) changed(dir string) string {
+func (r *Task) changed(dir string) string {
 	const some = "pictures or texts have changed"
 	var old targetList
-	text, err := os.ReadFile(filepath.Join(dir, targetsFile))
+	text, err := os.ReadFile(filepath.Join(dir, TargetsFile))
 	if err != nil || json.Unmarshal(text, &old) != nil {
 		return some
 	}

@@ -1,4 +1,4 @@
-package prompttune
+package page
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // Limits of what is shown beside a result: pictures at either end, texts, and results with
@@ -50,7 +52,7 @@ type target struct {
 }
 
 // cards compares each result with all targets.
-func (p *reporter) cards(ctx context.Context, r *Runner, d *Document) ([]card, error) {
+func (p *Page) cards(ctx context.Context, r *prompttune.Task, d *prompttune.Document) ([]card, error) {
 	ids := make([][]int32, len(d.Results))
 	for i, x := range d.Results {
 		ids[i] = x.IDs
@@ -73,7 +75,7 @@ func (p *reporter) cards(ctx context.Context, r *Runner, d *Document) ([]card, e
 		}
 	}
 	// Most are there already; a set that is not shown whole may lack some.
-	if err := p.thumbs.add(ctx, p.o, files); err != nil {
+	if err := p.read(ctx, files); err != nil {
 		return nil, err
 	}
 	for i := range out[:min(len(out), mostCards)] {
@@ -95,10 +97,10 @@ func (p *reporter) cards(ctx context.Context, r *Runner, d *Document) ([]card, e
 
 // compare fills a card. cosines are those with pictures, set after set, and then with
 // texts.
-func (c *card) compare(cosines []float64, r *Runner, d *Document) {
+func (c *card) compare(cosines []float64, r *prompttune.Task, d *prompttune.Document) {
 	var near, away []target
 	for k, set := range d.Images {
-		for _, f := range r.files[k] {
+		for _, f := range r.Files()[k] {
 			t := target{f, cosines[0]}
 			cosines = cosines[1:]
 			if set.Weight > 0 {

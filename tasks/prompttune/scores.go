@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/samplers/store"
-	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // scores keeps the cosines of texts that were evaluated apart from the chains in a file of
@@ -30,14 +29,14 @@ type scores struct {
 	file  *os.File           // nil before there is something to write
 }
 
-var _ task.Scores = (*scores)(nil)
+var _ Scores = (*scores)(nil)
 
-// scoresFile is the name of the file.
-const scoresFile = "scores.txt"
+// ScoresFile is the name of the file.
+const ScoresFile = "scores.txt"
 
 // openScores reads the file of a run, where there is one. Errors: *store.Error.
 func openScores(dir string) (*scores, error) {
-	s := &scores{path: filepath.Join(dir, scoresFile), known: map[string]float64{}}
+	s := &scores{path: filepath.Join(dir, ScoresFile), known: map[string]float64{}}
 	text, err := os.ReadFile(s.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &store.Error{Path: s.path, Reason: "cannot be read", Err: err}
@@ -74,7 +73,7 @@ func parseScore(line string) (key string, cosine float64, ok bool) {
 	return words[0], math.Float64frombits(bits), true
 }
 
-// Get implements task.Scores.
+// Get implements Scores.
 func (s *scores) Get(text string) (float64, bool) {
 	if s.known == nil {
 		return 0, false
@@ -83,7 +82,7 @@ func (s *scores) Get(text string) (float64, bool) {
 	return cosine, ok
 }
 
-// Put implements task.Scores. Errors: *store.WriteError.
+// Put implements Scores. Errors: *store.WriteError.
 func (s *scores) Put(texts []string, cosines []float64) error {
 	var b strings.Builder
 	if s.file == nil {

@@ -1,9 +1,8 @@
-package prompttune
+package page
 
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,8 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	task "github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // TestTrace compares thinned series of any length with the means of blocks of the whole.
@@ -30,10 +28,10 @@ func TestTrace(t *testing.T) {
 				now[c] = random.NormFloat64()
 				u[c] = append(u[c], now[c])
 			}
-			var list []task.Prompt
+			var list []prompttune.Prompt
 			if step >= 2 { // the first two steps find nothing
 				found = max(found, now[0])
-				list = []task.Prompt{{Cosine: found}, {Cosine: -9}}
+				list = []prompttune.Prompt{{Cosine: found}, {Cosine: -9}}
 			}
 			beta, best = append(beta, 0.1*float64(step+1)), append(best, found)
 			tr.add(now, list, beta[step])
@@ -111,34 +109,30 @@ func TestEnds(t *testing.T) {
 
 // TestImproved keeps the last improvements of a long run.
 func TestImproved(t *testing.T) {
-	p := &reporter{o: &Options{Report: "x.html"}}
+	p := &Page{}
 	for k := range 250 {
-		p.improvement(Result{Step: int64(k)})
+		p.Improved(prompttune.Prompt{Step: int64(k)})
 	}
 	if len(p.improved) != mostImproved || p.earlier != 150 || p.improved[0].Step != 150 || p.improved[99].Step != 249 {
 		t.Errorf("%d kept from step %d on, %d earlier", len(p.improved), p.improved[0].Step, p.earlier)
-	}
-	p = &reporter{o: &Options{}}
-	if p.improvement(Result{}); len(p.improved) != 0 {
-		t.Error("kept without a page")
 	}
 }
 
 // TestPageOfAnyBytes puts what breaks pages wherever text from outside comes in.
 func TestPageOfAnyBytes(t *testing.T) {
 	const nasty = "</td></table><script>alert(1)</script>\" onerror='x' {{.}} \x00\x01\x1b\xff\u202e\u2028<!-- ]]> &amp; `"
-	d := &Document{Settings: Settings{Template: nasty, Allow: []string{nasty}, Sampler: nasty, Beta: nasty, TimeLimit: "0s", Provider: nasty, SamplerOptions: map[string]string{nasty: nasty}}, Models: []ModelID{{Name: nasty, TextSHA256: nasty}}}
-	p := &reporter{thumbs: thumbs{}}
-	g := &reportPage{
-		Title: clean(nasty), Lead: clean(d.lead()), Settings: d.settings(), Numbers: d.numbers(), Improved: []shown{show(Result{Text: nasty})},
-		Sets:  []setView{p.set(Set{Path: nasty, Skipped: []Skipped{{Error: nasty}}}, []string{nasty})},
+	d := &prompttune.Document{Settings: prompttune.Settings{Template: nasty, Allow: []string{nasty}, Sampler: nasty, Beta: nasty, TimeLimit: "0s", Provider: nasty, SamplerOptions: map[string]string{nasty: nasty}}, Models: []prompttune.ModelID{{Name: nasty, TextSHA256: nasty}}}
+	p := &Page{thumbs: thumbs{}}
+	g := &view{
+		Title: clean(nasty), Lead: clean(lead(d)), Settings: settings(d), Numbers: numbers(d), Improved: []shown{show(prompttune.Prompt{Text: nasty})},
+		Sets:  []setView{p.set(prompttune.Set{Path: nasty, Skipped: []prompttune.Skipped{{Error: nasty}}}, []string{nasty})},
 		Texts: []textView{{clean(nasty), "1"}},
-		Cards: []card{{Rank: 1, Result: show(Result{Text: nasty}), Groups: ends([]target{{nasty, 1}}, true), Texts: []textCosine{{clean(nasty), "1", true}}}},
+		Cards: []card{{Rank: 1, Result: show(prompttune.Prompt{Text: nasty}), Groups: ends([]target{{nasty, 1}}, true), Texts: []textCosine{{clean(nasty), "1", true}}}},
 	}
 	// cards cleans the names of files after it has looked the pictures up.
 	g.Cards[0].Groups[0].Items[0].File = clean(nasty)
 	var b bytes.Buffer
-	if err := reportTemplate.Execute(&b, g); err != nil {
+	if err := pageTemplate.Execute(&b, g); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()
@@ -157,18 +151,16 @@ func TestPageOfAnyBytes(t *testing.T) {
 
 // TestThumbs: of a picture that has become too large, or is gone, the page has the name only.
 func TestThumbs(t *testing.T) {
-	const dir = "../../../../tasks/pictures/testdata/"
-	o := &Options{App: &app.App{Err: io.Discard, Threads: 2}, Targets: Targets{MaxPixels: 11 * 17}}
-	small := thumbs{}
-	if err := small.add(t.Context(), o, []string{dir + "rgb.png", dir + "none.png"}); err != nil {
+	const dir = "../../pictures/testdata/"
+	small := Page{MaxPixels: 11 * 17, Workers: 2}
+	if err := small.read(t.Context(), []string{dir + "rgb.png", dir + "none.png"}); err != nil {
 		t.Fatal(err)
 	}
-	o.Targets.MaxPixels--
-	large := thumbs{}
-	if err := large.add(t.Context(), o, []string{dir + "rgb.png"}); err != nil {
+	large := Page{MaxPixels: 11*17 - 1}
+	if err := large.read(t.Context(), []string{dir + "rgb.png"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := small[dir+"rgb.png"]; !strings.HasPrefix(string(got), "data:image/png;base64,") || small[dir+"none.png"] != "" || large[dir+"rgb.png"] != "" {
-		t.Errorf("%q, %q", small, large)
+	if got := small.thumbs[dir+"rgb.png"]; !strings.HasPrefix(string(got), "data:image/png;base64,") || small.thumbs[dir+"none.png"] != "" || large.thumbs[dir+"rgb.png"] != "" {
+		t.Errorf("%q, %q", small.thumbs, large.thumbs)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // header says what a run is: whatever its draws depend on.
-func (k *keeper) header(r *Runner, search *Finder, d *Document) (store.Header, error) {
+func (k *keeper) header(r *Task, search *Finder, d *Document) (store.Header, error) {
 	h := store.HeaderOf(search.Config)
 	s := d.Settings
 	h.Gradhop, h.Versions, h.Sampler = d.Gradhop, d.Versions, s.Sampler
@@ -102,7 +102,7 @@ func filesDigest(fsys fs.FS) (string, error) {
 }
 
 // tokensDigest stands for the tokens that codes mean.
-func (r *Runner) tokensDigest() string {
+func (r *Task) tokensDigest() string {
 	h := sha256.New()
 	for code, id := range r.Problem.Tokens {
 		fmt.Fprintf(h, "%d %q\n", id, r.Problem.Piece(int32(code)))
@@ -112,7 +112,7 @@ func (r *Runner) tokensDigest() string {
 
 // targetsDigest stands for the targets: the contents of pictures in their order, texts and
 // weights, but no names.
-func (r *Runner) targetsDigest() string {
+func (r *Task) targetsDigest() string {
 	h := sha256.New()
 	for k, s := range r.sets {
 		fmt.Fprintln(h, "set", s.Weight)

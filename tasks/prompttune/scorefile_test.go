@@ -12,16 +12,16 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// TestScores goes on with a run whose texts were evaluated apart: what its file knows is
+// TestScoreFile goes on with a run whose texts were evaluated apart: what its file knows is
 // taken from there, and what it has lost is evaluated again, to the same results.
-func TestScores(t *testing.T) {
+func TestScoreFile(t *testing.T) {
 	o, out := stopped(t, kinds["sgdld batch"], nil)
-	if err := Run(t.Context(), o); err != nil {
+	if err := launch(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	want := outcome(t, o, out)
-	path := filepath.Join(o.Out, scoresFile)
-	whole := read(t, o.Out, scoresFile)
+	path := filepath.Join(o.Out, ScoresFile)
+	whole := read(t, o.Out, ScoresFile)
 	known := func() map[string]float64 {
 		s, err := openScores(o.Out)
 		if err != nil {
@@ -31,7 +31,7 @@ func TestScores(t *testing.T) {
 	}
 	all := known()
 	var doc Document
-	if err := json.Unmarshal([]byte(read(t, o.Out, resultsFile)), &doc); err != nil {
+	if err := json.Unmarshal([]byte(read(t, o.Out, ResultsFile)), &doc); err != nil {
 		t.Fatal(err)
 	}
 	if int64(len(all)) != doc.Diagnostics.Rescored {
@@ -45,7 +45,7 @@ func TestScores(t *testing.T) {
 	} {
 		write(t, path, []byte(text))
 		again, out := resumed(t, o, o.Out)
-		compare(t, what, outcome(t, again, out), want)
+		sameOutcome(t, what, outcome(t, again, out), want)
 		if got := known(); !maps.Equal(got, all) {
 			t.Errorf("%s: the file knows %d texts, and %d before", what, len(got), len(all))
 		}
@@ -54,7 +54,7 @@ func TestScores(t *testing.T) {
 	best := doc.Results[0]
 	write(t, path, []byte(whole+scoreLine(best.Text, 0.99951171875)))
 	again, _ := resumed(t, o, o.Out)
-	if err := json.Unmarshal([]byte(read(t, again.Resume, resultsFile)), &doc); err != nil {
+	if err := json.Unmarshal([]byte(read(t, again.Resume, ResultsFile)), &doc); err != nil {
 		t.Fatal(err)
 	}
 	if r := doc.Results[0]; r.Text != best.Text || r.Cosine != 0.99951171875 || r.Step != best.Step {

@@ -13,10 +13,10 @@ import (
 // TestChanged refuses to go on with a run whose model has become another one in any of its
 // files, weights beside the ONNX file included, and leaves the folder as it was.
 func TestChanged(t *testing.T) {
-	o, _ := tiny(t)
-	dir := o.Targets.Models[0]
-	const pictures = "../../../../tasks/pictures/testdata/"
-	o.Targets.NoImageCache, o.Targets.Images, o.Search.Steps, o.Search.Beta = true, []string{pictures + "rgb.png"}, 3, "5"
+	o, _ := small(t)
+	dir := o.Goal.Models[0]
+	const pictures = "../pictures/testdata/"
+	o.Goal.NoImageCache, o.Goal.Images, o.Search.Steps, o.Search.Beta = true, []string{pictures + "rgb.png"}, 3, "5"
 	o.Out = filepath.Join(t.TempDir(), "run")
 	text, err := onnx.Load(filepath.Join(dir, "text_model.onnx"))
 	if err != nil {
@@ -25,7 +25,7 @@ func TestChanged(t *testing.T) {
 	if err := onnx.Save(text, filepath.Join(dir, "text_model.onnx"), onnx.SaveOptions{ExternalData: "text_model.data"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Run(t.Context(), o); err != nil {
+	if err := launch(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	marker, err := os.ReadFile(filepath.Join(o.Out, "gradhop.json"))
@@ -53,7 +53,7 @@ func TestChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, path, c.change(append([]byte(nil), before...)))
-		err = Run(t.Context(), &again)
+		err = launch(t.Context(), &again)
 		var mismatch *store.MismatchError
 		if !errors.As(err, &mismatch) || err.Error() != o.Out+": "+c.want {
 			t.Errorf("%s: %v", c.file, err)
@@ -64,12 +64,12 @@ func TestChanged(t *testing.T) {
 		t.Errorf("the folder has changed: %v", err)
 	}
 	// A set of one picture is named by it.
-	again.Targets.Images = []string{pictures + "grey.png"}
-	if err := Run(t.Context(), &again); err == nil || err.Error() != o.Out+": "+again.Targets.Images[0]+" has come since the run was begun" {
+	again.Goal.Images = []string{pictures + "grey.png"}
+	if err := launch(t.Context(), &again); err == nil || err.Error() != o.Out+": "+again.Goal.Images[0]+" has come since the run was begun" {
 		t.Errorf("another picture: %v", err)
 	}
-	again.Targets.Images = o.Targets.Images
-	if err := Run(t.Context(), &again); err != nil {
+	again.Goal.Images = o.Goal.Images
+	if err := launch(t.Context(), &again); err != nil {
 		t.Errorf("as it was: %v", err)
 	}
 }

@@ -1,13 +1,13 @@
 package prompttune
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
-	task "github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // Document is what a run came to, with all that is needed to make it again. It is the
@@ -22,24 +22,25 @@ type Document struct {
 	Images   []Set             `json:"images"`
 	Texts    []Text            `json:"target_texts"`
 	// Results are the best distinct prompts, the best first.
-	Results     []Result    `json:"results"`
+	Results     []Prompt    `json:"results"`
 	Diagnostics Diagnostics `json:"diagnostics"`
 	// Stopped says why the run ended: "steps" (all were made), "patience", "time",
 	// "interrupted" or "failed". A run that went on has the reason of its last process.
 	Stopped string `json:"stopped"`
+	// Estimates says that the sampler's U was a noisy one.
+	Estimates bool `json:"-"`
 }
 
 // The values of Document.Stopped.
 const (
-	stoppedSteps       = "steps"
-	stoppedPatience    = "patience"
-	stoppedTime        = "time"
-	stoppedInterrupted = "interrupted"
-	stoppedFailed      = "failed"
+	StoppedSteps       = "steps"
+	StoppedPatience    = "patience"
+	StoppedTime        = "time"
+	StoppedInterrupted = "interrupted"
+	StoppedFailed      = "failed"
 )
 
-// Settings are the settings that a result depends on, named as their flags but for the
-// underscores.
+// Settings are the settings that a result depends on.
 type Settings struct {
 	Template       string            `json:"template"`        // _ at each blank
 	Tokens         string            `json:"tokens"`          // "allow" where that says all; "words" for "listed" where no model has a list
@@ -91,28 +92,14 @@ type Text struct {
 	Weight float64 `json:"weight"`
 }
 
-// Result is one of the best prompts.
-type Result struct {
-	Text string  `json:"text"`
-	IDs  []int32 `json:"ids"` // of Text, without the two around it
-	// Cosine is that of Text with the targets: the weighted sum of the cosines.
-	Cosine float64 `json:"cosine"`
-	// LogP is beta·U at the step where the prompt was met: the log-density, not
-	// normalised, of the law that the chain followed then.
-	LogP      float64 `json:"logp"`
-	Chain     int64   `json:"chain"` // that met it first
-	Step      int64   `json:"step"`  // at which it did, warm-up included, counted from 1
-	RoundTrip bool    `json:"round_trip"`
-}
-
 // Diagnostics sum a run up.
 type Diagnostics struct {
 	// Steps is the number of steps made, warm-up included.
 	Steps int64 `json:"steps"`
 	// Acceptance is the mean acceptance probability, Hops the mean number of blanks that a
 	// step changes, after warm-up.
-	Acceptance run.Number `json:"acceptance"`
-	Hops       run.Number `json:"hops"`
+	Acceptance diag.Number `json:"acceptance"`
+	Hops       diag.Number `json:"hops"`
 	// Evaluations counts states that went through the models for the chains, by kind, and
 	// Rescored texts that went through them because they encode to other tokens than the
 	// chain's. Each counts once, however many models there are.
@@ -120,15 +107,6 @@ type Diagnostics struct {
 	Rescored    int64           `json:"rescored"`
 	// Seconds is the time of all steps, without models and pictures, of all processes.
 	Seconds float64 `json:"seconds"`
-}
-
-// results are prompts as the document has them.
-func results(list []task.Prompt) []Result {
-	out := make([]Result, len(list))
-	for i, p := range list {
-		out[i] = Result(p)
-	}
-	return out
 }
 
 // noBeta is the schedule of samplers that know no temperature.
@@ -139,25 +117,25 @@ func versions() map[string]string { return map[string]string{"onnxruntime": ort.
 
 // shownBeta is the schedule without the step at which a range ends where that is the last.
 func (s *Search) shownBeta() string {
-	if base, _, ok := strings.Cut(s.Beta, "@"); ok && samplers.PinSchedule(base, s.steps()) == s.Beta {
+	if base, _, ok := strings.Cut(s.beta(), "@"); ok && samplers.PinSchedule(base, s.steps()) == s.beta() {
 		return base
 	}
-	return s.Beta
+	return s.beta()
 }
 
 // record returns the document of a run that is to begin.
-func (o *Options) record(r *Runner, reg samplers.Registration, search *Finder) *Document {
+func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Document {
 	s := &o.Search
 	d := &Document{
-		Gradhop: app.Version(), Versions: versions(), Seed: s.Seed,
+		Gradhop: o.Program, Versions: versions(), Seed: s.Seed,
 		Settings: Settings{
 			Template: r.Problem.Template.String(), Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens),
-			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Prompt.RoundTrip,
+			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
 			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: map[string]string{}, Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
 			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, TimeLimit: s.TimeLimit.String(),
-			Provider: o.App.Provider,
+			Provider: cmp.Or(o.Goal.Runtime.Provider, "cpu"),
 		},
-		Models: r.models, Images: r.sets, Texts: r.texts, Results: []Result{},
+		Estimates: search.Estimates, Models: r.models, Images: r.sets, Texts: r.texts, Results: []Prompt{},
 	}
 	for _, f := range reg.Flags {
 		d.Settings.SamplerOptions[f.Name] = f.Default
@@ -169,4 +147,34 @@ func (o *Options) record(r *Runner, reg samplers.Registration, search *Finder) *
 		d.Settings.Beta = noBeta
 	}
 	return d
+}
+
+// Targets counts images and texts.
+func (d *Document) Targets() string {
+	n := 0
+	for _, s := range d.Images {
+		n += s.Used
+	}
+	var parts []string
+	switch {
+	case n == 1:
+		parts = append(parts, "1 picture")
+	case n > 1:
+		parts = append(parts, fmt.Sprintf("%d pictures", n))
+	}
+	switch n := len(d.Texts); {
+	case n == 1:
+		parts = append(parts, "1 text")
+	case n > 1:
+		parts = append(parts, fmt.Sprintf("%d texts", n))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// NotExact warns that a sampler does not target exp(beta U), and is "" for one that does.
+func NotExact(r samplers.Registration) string {
+	if r.Exact {
+		return ""
+	}
+	return r.Name + " does not target exp(beta U)"
 }

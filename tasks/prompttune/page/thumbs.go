@@ -1,9 +1,8 @@
-package prompttune
+package page
 
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"html/template"
 	"image"
 	"image/jpeg"
@@ -11,7 +10,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/pages"
+	"github.com/gradhop/gradhop/tasks/pages"
 	"github.com/gradhop/gradhop/tasks/pictures"
 )
 
@@ -27,8 +26,12 @@ const (
 // more, which the page then only names.
 type thumbs map[string]template.URL
 
-// add reads those of files that are not there yet. Errors: that of ctx.
-func (t thumbs) add(ctx context.Context, o *Options, files []string) error {
+// read makes the thumbnails of files that are not there yet. Errors: that of ctx.
+func (p *Page) read(ctx context.Context, files []string) error {
+	if p.thumbs == nil {
+		p.thumbs = thumbs{}
+	}
+	t := p.thumbs
 	var wait []string
 	for _, f := range files {
 		if _, ok := t[f]; !ok {
@@ -36,7 +39,7 @@ func (t thumbs) add(ctx context.Context, o *Options, files []string) error {
 			wait = append(wait, f)
 		}
 	}
-	workers := o.App.Threads
+	workers := p.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -44,7 +47,7 @@ func (t thumbs) add(ctx context.Context, o *Options, files []string) error {
 		file string
 		url  template.URL
 	}
-	from := pictures.NewDecoder(pictures.Limits{Pixels: o.Targets.MaxPixels})
+	from := pictures.NewDecoder(pictures.Limits{Pixels: p.MaxPixels})
 	next, done := make(chan string), make(chan made)
 	var wg sync.WaitGroup
 	for range min(workers, len(wait)) {
@@ -66,12 +69,12 @@ func (t thumbs) add(ctx context.Context, o *Options, files []string) error {
 			}
 		}
 	}()
-	bar := o.App.NewBar()
-	defer bar.Clear()
 	n := 0
 	for m := range done {
 		t[m.file], n = m.url, n+1
-		bar.Show("pictures of the page", int64(n), int64(len(wait)), fmt.Sprintf("%d of %d", n, len(wait)))
+		if p.Progress != nil {
+			p.Progress(n, len(wait))
+		}
 	}
 	return ctx.Err()
 }

@@ -1,42 +1,45 @@
 package prompttune
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// Files that the command adds to the folder of a run.
+// Files that Run adds to the folder of a run.
 const (
-	resultsFile = "prompts.json" // the document
-	tokensFile  = "tokens.json"  // what the numbers in the draws stand for
-	targetsFile = "targets.json" // pictures and texts, to say what of them has changed
+	ResultsFile = "prompts.json" // the Document
+	TokensFile  = "tokens.json"  // what the numbers in the draws stand for
+	TargetsFile = "targets.json" // images and texts, to say what of them has changed
 )
 
 // keeper records draws in the folder of the run; without one it does nothing.
 type keeper struct {
-	o      *Options
+	o      *Config
 	w      *store.Writer
 	scores *scores
 	before float64 // seconds that earlier processes took
 }
 
 // newKeeper refuses a folder that holds something, before long work.
-func (o *Options) newKeeper() (*keeper, error) {
+func (o *Config) newKeeper() (*keeper, error) {
 	k := &keeper{o: o}
 	if o.folder() == "" {
 		return k, nil
 	}
 	if o.Resume == "" {
 		if err := store.Vacant(o.Out); err != nil {
-			return nil, app.Unwritable(o.Out, err)
+			return nil, unwritable(o.Out, err)
 		}
 	}
 	var err error
@@ -46,7 +49,7 @@ func (o *Options) newKeeper() (*keeper, error) {
 }
 
 // folder is that of the run, "" for none.
-func (o *Options) folder() string {
+func (o *Config) folder() string {
 	if o.Resume != "" {
 		return o.Resume
 	}
@@ -56,7 +59,7 @@ func (o *Options) folder() string {
 // start makes the first evaluation and the folder after it, so that a run that cannot
 // begin leaves nothing behind; or it takes up the run of a folder, with all that was made
 // of its steps.
-func (k *keeper) start(ctx context.Context, r *Runner, search *Finder, d *Document) (*samplers.Loop, error) {
+func (k *keeper) start(ctx context.Context, r *Task, search *Finder, d *Document) (*samplers.Loop, error) {
 	// Before all that may fail: a step that was made is kept.
 	search.Config.Observers = append([]samplers.Observer{k}, search.Config.Observers...)
 	if k.o.folder() == "" {
@@ -74,7 +77,7 @@ func (k *keeper) start(ctx context.Context, r *Runner, search *Finder, d *Docume
 		return nil, err
 	}
 	if k.w, err = store.Create(k.o.Out, h, store.Options{Every: k.o.Every}); err != nil {
-		return nil, app.Unwritable(k.o.Out, err)
+		return nil, unwritable(k.o.Out, err)
 	}
 	if err := k.describe(r, search); err != nil {
 		return nil, errors.Join(err, k.abandon())
@@ -83,7 +86,7 @@ func (k *keeper) start(ctx context.Context, r *Runner, search *Finder, d *Docume
 }
 
 // resume takes up the run in the folder.
-func (k *keeper) resume(ctx context.Context, r *Runner, search *Finder, h store.Header) (*samplers.Loop, error) {
+func (k *keeper) resume(ctx context.Context, r *Task, search *Finder, h store.Header) (*samplers.Loop, error) {
 	w, from, err := store.Resume(k.o.Resume, h, store.Options{Every: k.o.Every})
 	if err != nil {
 		return nil, k.explain(err, r)
@@ -97,7 +100,7 @@ func (k *keeper) resume(ctx context.Context, r *Runner, search *Finder, h store.
 }
 
 // takeUp shows the steps that were made to search, and the user where the run stands.
-func (k *keeper) takeUp(ctx context.Context, r *Runner, search *Finder) (*samplers.Loop, error) {
+func (k *keeper) takeUp(ctx context.Context, r *Task, search *Finder) (*samplers.Loop, error) {
 	stored, err := store.Open(k.o.Resume)
 	if err != nil {
 		return nil, err
@@ -114,26 +117,26 @@ func (k *keeper) takeUp(ctx context.Context, r *Runner, search *Finder) (*sample
 	if err := k.describe(r, search); err != nil {
 		return nil, err
 	}
-	step, all, log := stored.Step(), k.o.Search.steps(), k.o.App.Logf
+	step, all, log := stored.Step(), k.o.Search.steps(), k.o.Events.log
 	switch {
 	case loop.Done():
 		log("%s: all %d steps are made; a larger --steps makes more", k.o.Resume, step)
 		return loop, nil
-	case search.stopped == stoppedPatience:
+	case search.stopped == StoppedPatience:
 		log("%s: no better prompt in the last %d of %d steps; a larger --patience goes on, and 0 does to the end", k.o.Resume, k.o.Search.Patience, step)
 		return loop, nil
 	}
 	log("%s: going on after step %d of %d", k.o.Resume, step, all)
 	// What an earlier process came to is not what the run comes to.
-	if err := os.Remove(filepath.Join(k.o.Resume, resultsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &store.WriteError{Path: filepath.Join(k.o.Resume, resultsFile), Err: err}
+	if err := os.Remove(filepath.Join(k.o.Resume, ResultsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &store.WriteError{Path: filepath.Join(k.o.Resume, ResultsFile), Err: err}
 	}
 	return loop, nil
 }
 
 // describe writes what the run's numbers stand for, and then what it was begun with: who
 // finds the second finds the first.
-func (k *keeper) describe(r *Runner, search *Finder) error {
+func (k *keeper) describe(r *Task, search *Finder) error {
 	type token struct {
 		ID    int32  `json:"id"`
 		Piece string `json:"piece"`
@@ -142,13 +145,20 @@ func (k *keeper) describe(r *Runner, search *Finder) error {
 	for code, id := range r.Problem.Tokens {
 		list[code] = token{id, r.Problem.Piece(int32(code))}
 	}
-	if err := k.write(tokensFile, list, ""); err != nil {
+	if err := k.write(TokensFile, list, ""); err != nil {
 		return err
 	}
-	if err := k.write(targetsFile, r.listTargets(), "  "); err != nil {
+	if err := k.write(TargetsFile, r.listTargets(), "  "); err != nil {
 		return err
 	}
-	return k.o.remember(search)
+	if k.o.Events.Created == nil {
+		return nil
+	}
+	beta := ""
+	if search.Config.InverseTemperature != nil {
+		beta = samplers.PinSchedule(k.o.Search.beta(), k.o.Search.steps())
+	}
+	return k.o.Events.Created(k.o.folder(), beta)
 }
 
 // Observe implements samplers.Observer.
@@ -167,14 +177,14 @@ func (k *keeper) end(d *Document) error {
 	if err := k.abandon(); err != nil {
 		return err
 	}
-	if err := k.write(resultsFile, d, "  "); err != nil {
+	if err := k.write(ResultsFile, d, "  "); err != nil {
 		return err
 	}
 	r, err := store.Open(k.o.folder())
 	if err != nil {
 		return err
 	}
-	k.again(d.Stopped == stoppedTime || d.Stopped == stoppedInterrupted)
+	k.again(d.Stopped == StoppedTime || d.Stopped == StoppedInterrupted)
 	if r.Draws(store.Sampling) == 0 {
 		return nil
 	}
@@ -207,15 +217,43 @@ func (k *keeper) again(can bool) {
 		return
 	}
 	if r, err := store.Open(k.o.folder()); err == nil {
-		k.o.App.Logf("%s: stopped after step %d of %d; gradhop prompt-tune --resume %s goes on", k.o.folder(), r.Step(), k.o.Search.steps(), k.o.folder())
+		k.o.Events.log("%s: stopped after step %d of %d; resume it to go on", k.o.folder(), r.Step(), k.o.Search.steps())
 	}
 }
 
 // write writes a file into the folder, whole or not at all.
 func (k *keeper) write(name string, v any, indent string) error {
-	text, err := encode(v, indent)
+	text, err := Encode(v, indent)
 	if err != nil {
 		return err
 	}
-	return recall.WriteFile(k.o.folder(), name, text)
+	path := filepath.Join(k.o.folder(), name)
+	err = atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err != nil {
+		return &store.WriteError{Path: path, Err: err}
+	}
+	return nil
+}
+
+// Encode returns v as JSON with one final newline. It does not escape HTML.
+func Encode(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// unwritable says that a folder cannot be created, which is the caller's matter unless the
+// disk is full.
+func unwritable(dir string, err error) error {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	if !ok || errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return &InputError{What: "folder " + dir, Reason: "it cannot be written: " + failed.Err.Error(), Err: failed}
 }

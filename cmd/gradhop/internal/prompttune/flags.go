@@ -1,0 +1,62 @@
+package prompttune
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/gradhop/gradhop/samplers"
+	task "github.com/gradhop/gradhop/tasks/prompttune"
+)
+
+// AddGoalFlags defines the flags about targets and models.
+func AddGoalFlags(fs *pflag.FlagSet, g *task.Goal) {
+	fs.StringArrayVar(&g.Images, "images", nil, "target images: `FOLDER[:WEIGHT]` or one file; may be repeated, and a negative weight repels")
+	fs.StringArrayVar(&g.Texts, "target-text", nil, "target `TEXT[:WEIGHT]`; may be repeated")
+	fs.StringArrayVar(&g.Models, "model", nil, "built-in CLIP, folder, or owner/name[@revision][#variant] on the Hugging Face Hub, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
+	fs.BoolVar(&g.NoImageCache, "no-image-cache", false, "encode all images again and keep no vectors (default: keep the last 256 MiB of vectors in the cache folder)")
+	fs.Int64Var(&g.MaxPixels, "max-pixels", 0, "largest `number` of pixels of an image (default: 67,108,864)")
+	fs.IntVar(&g.MaxBatch, "max-batch", 0, "largest `number` of chains in one run of a model, to save memory (default: all)")
+}
+
+// AddFormFlags defines the flags about the form of prompts.
+func AddFormFlags(fs *pflag.FlagSet, p *task.Form) {
+	fs.IntVarP(&p.Length, "length", "l", 8, "`number` of blanks of the prompt, one token each")
+	fs.StringVar(&p.Prefix, "prefix", "", "fixed `text` before the blanks")
+	fs.StringVar(&p.Suffix, "suffix", "", "fixed `text` after the blanks")
+	fs.StringVar(&p.Template, "template", "", "fixed words with _ for each blank, as `TEXT`, instead of --length, --prefix and --suffix")
+	fs.StringVar(&p.Tokens, "tokens", task.Choices()[0], "tokens to propose: listed (the words of the model's words.txt, if it has one), words (all whole words) or all (pieces of words too)")
+	fs.StringArrayVar(&p.Allow, "allow", nil, "propose only these words, instead of --tokens: `WORDS` separated by commas, or a file with one word a line")
+	fs.StringArrayVar(&p.Block, "block", nil, "no result has these words: `WORDS` separated by commas, or a file with one word a line")
+	fs.BoolVar(&p.RoundTrip, "round-trip", false, "leave out prompts whose text encodes to other tokens")
+}
+
+// AddSearchFlags defines the flags about the search, but not the seed nor the options of
+// samplers.
+func AddSearchFlags(fs *pflag.FlagSet, s *task.Search) {
+	fs.StringVar(&s.Sampler, "sampler", s.Sampler, "search method or sampler `name`, see gradhop samplers")
+	fs.IntVar(&s.Chains, "chains", s.Chains, "`number` of chains, all in one batch")
+	fs.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up")
+	fs.IntVar(&s.Warmup, "warmup", s.Warmup, "`number` of warm-up steps, which adapt step sizes")
+	fs.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000 (1..1000@500: over the first 500)")
+	fs.IntVar(&s.ImageBatch, "image-batch", s.ImageBatch, "`number` of targets that each step of a stochastic sampler draws (default: all, the exact mean)")
+	fs.IntVar(&s.Top, "top", s.Top, "`number` of distinct prompts to keep")
+	fs.IntVar(&s.Patience, "patience", 0, "stop after this `number` of steps without a better prompt (default: never)")
+	fs.DurationVar(&s.TimeLimit, "time-limit", 0, "stop after this `time`, as 2m (default: never)")
+}
+
+// Given clears the settings of flags that were not given and whose default depends on
+// others.
+func Given(fs *pflag.FlagSet, p *task.Form, s *task.Search) {
+	if !fs.Changed("length") {
+		p.Length = 0
+	}
+	if !fs.Changed("beta") {
+		s.Beta = ""
+	}
+}
+
+// DefaultSearch returns the settings that flags start from.
+func DefaultSearch() task.Search {
+	s := task.DefaultSearch()
+	s.Options = samplers.Settings{}
+	return s
+}

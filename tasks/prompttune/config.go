@@ -1,0 +1,257 @@
+package prompttune
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Config is what [Run] does. Zero fields mean the defaults.
+type Config struct {
+	Goal   Goal
+	Form   Form
+	Search Search
+	// Out is a folder to create for the draws; Resume is the folder of a run to go on with.
+	// At most one of them is set.
+	Out, Resume string
+	// Every is the time between checkpoints; 0 adapts it to what one costs.
+	Every time.Duration
+	// Events are told what happens.
+	Events Events
+	// Program is the version that results record.
+	Program string
+}
+
+// Events are called during a run; each may be nil.
+type Events struct {
+	// Log takes a line for people.
+	Log func(format string, args ...any)
+	// Progress takes the state of long work.
+	Progress func(stage string, done, total int64, note string)
+	// Begun is called once the folder of the run is there, before the first step.
+	Begun func(ctx context.Context, t *Task) error
+	// Created is called when the folder of a new or resumed run is complete. beta is the
+	// schedule with the step at which a range ends, which a longer run must keep.
+	Created func(dir, beta string) error
+	// Improved is called after each step whose best prompt beats all before. past says
+	// that the step was made by an earlier process.
+	Improved func(p Prompt, past bool) error
+	// Stepped is called after every step.
+	Stepped func(s *samplers.State, found []Prompt, past bool)
+	// Finished is called with the results, of an interrupted or failed run too.
+	Finished func(ctx context.Context, t *Task, d *Document) error
+}
+
+func (e *Events) log(format string, args ...any) {
+	if e.Log != nil {
+		e.Log(format, args...)
+	}
+}
+
+func (e *Events) progress(stage string, done, total int64, note string) {
+	if e.Progress != nil {
+		e.Progress(stage, done, total, note)
+	}
+}
+
+// Goal says what prompts are to be near to, by which models, and where these run.
+type Goal struct {
+	// Images are folders of images or single images, Texts are target texts, each with a
+	// weight as NAME:WEIGHT or without one; see ParseImageSet and ParseTextTarget.
+	Images, Texts []string
+	// Models are names for models.OpenTowers, each as NAME or NAME:WEIGHT; none means the
+	// built-in one.
+	Models []string
+	// NoImageCache encodes all images again and keeps no vectors.
+	NoImageCache bool
+	// MaxPixels bounds the pixels of an image; 0 is 67,108,864.
+	MaxPixels int64
+	// MaxBatch bounds the chains in one run of a model; 0 is no bound.
+	MaxBatch int
+	Runtime  ort.Options
+	Hub      hub.Options
+}
+
+// parse reads the targets.
+func (g *Goal) parse() (sets []ImageSet, texts []TextTarget, err error) {
+	for _, arg := range g.Images {
+		s, err := ParseImageSet(arg)
+		if err != nil {
+			return nil, nil, err
+		}
+		sets = append(sets, s)
+	}
+	for _, arg := range g.Texts {
+		x, err := ParseTextTarget(arg)
+		if err != nil {
+			return nil, nil, err
+		}
+		texts = append(texts, x)
+	}
+	if g.MaxPixels < 0 {
+		return nil, nil, badInput("max pixels", "%d; want 1 or more", g.MaxPixels)
+	}
+	if len(sets)+len(texts) == 0 {
+		return nil, nil, badInput("targets", "none; name images or a text")
+	}
+	positive := func(w float64) bool { return w > 0 }
+	if !slices.ContainsFunc(sets, func(s ImageSet) bool { return positive(s.Weight) }) && !slices.ContainsFunc(texts, func(x TextTarget) bool { return positive(x.Weight) }) {
+		return nil, nil, badInput("targets", "every weight is negative; at least one must be positive")
+	}
+	return sets, texts, nil
+}
+
+// models returns the names of the models, and their weights, positive with sum 1.
+func (g *Goal) models() (names []string, weights []float64, err error) {
+	sum := 0.0
+	for _, arg := range g.Models {
+		name, w := arg, 1.0
+		if i := strings.LastIndexByte(arg, ':'); i >= 0 {
+			if x, err := strconv.ParseFloat(arg[i+1:], 64); err == nil && !exists(arg) {
+				name, w = arg[:i], x
+			}
+		}
+		if !(w > 0) || math.IsInf(w, 1) {
+			return nil, nil, badInput("model "+arg, "the weight of a model is a number above zero")
+		}
+		names, weights, sum = append(names, name), append(weights, w), sum+w
+	}
+	if len(names) == 0 {
+		return []string{""}, []float64{1}, nil
+	}
+	for i := range weights {
+		weights[i] /= sum
+	}
+	return names, weights, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Form says what prompts look like.
+type Form struct {
+	// Length is the number of blanks, one token each; 0 means 8.
+	Length int
+	// Prefix and Suffix are fixed texts before and after the blanks.
+	Prefix, Suffix string
+	// Template is fixed words with _ for each blank, in place of the three fields above.
+	Template string
+	// Tokens names a Choice; "" means the first of Choices.
+	Tokens string
+	// Allow and Block are word lists as ReadWords reads them.
+	Allow, Block []string
+	// RoundTrip leaves out prompts whose text encodes to other tokens.
+	RoundTrip bool
+}
+
+// template returns the form of prompts.
+func (p *Form) template() (*Template, error) {
+	if p.Template == "" {
+		return Blanks(p.Prefix, cmp.Or(p.Length, 8), p.Suffix)
+	}
+	if p.Prefix != "" || p.Suffix != "" || p.Length != 0 {
+		return nil, badInput("template", "it replaces length, prefix and suffix: leave them out")
+	}
+	return ParseTemplate(p.Template)
+}
+
+// proposals reads the word lists.
+func (p *Form) proposals() (Proposals, error) {
+	from, ok := ParseChoice(cmp.Or(p.Tokens, choices[0]))
+	if !ok {
+		return Proposals{}, badInput("tokens", "%q; want listed, words or all", p.Tokens)
+	}
+	out := Proposals{From: from}
+	for _, l := range []struct {
+		lists []string
+		words *[]string
+	}{{p.Allow, &out.Allow}, {p.Block, &out.Block}} {
+		for _, list := range l.lists {
+			words, err := ReadWords(list)
+			if err != nil {
+				return Proposals{}, err
+			}
+			*l.words = append(*l.words, words...)
+		}
+	}
+	return out, nil
+}
+
+// Search says how prompts are looked for. Zero fields mean those of DefaultSearch.
+type Search struct {
+	// Sampler is a registered name, Options its settings.
+	Sampler string
+	Options samplers.Settings
+	// Chains is the number of chains, ChainIDs are their numbers in a larger run; nil is
+	// 0 to Chains-1.
+	Chains   int
+	ChainIDs []int64
+	// Steps and Warmup are numbers of steps.
+	Steps, Warmup int
+	// Beta is a schedule of the inverse temperature, as samplers.ParseSchedule reads it.
+	Beta string
+	// ImageBatch is the number of targets that each step of a stochastic sampler draws; 0
+	// is all, the exact mean.
+	ImageBatch int
+	Seed       uint64
+	// Top is the number of prompts to keep.
+	Top int
+	// Patience ends the run after as many steps without a better prompt; 0 never does.
+	Patience int
+	// TimeLimit ends the run after a time; 0 never does.
+	TimeLimit time.Duration
+	// Scores carries cosines from one process to the next; nil keeps none.
+	Scores Scores
+}
+
+// steps is the number of all steps, warm-up included.
+func (s *Search) steps() int { return s.Warmup + s.Steps }
+
+// DefaultSearch returns the defaults.
+func DefaultSearch() Search {
+	return Search{Sampler: "gwg", Options: samplers.Settings{}, Chains: 8, Steps: 500, Beta: "1..1000", Top: 5}
+}
+
+// beta is the schedule, or the default one.
+func (s *Search) beta() string { return cmp.Or(s.Beta, DefaultSearch().Beta) }
+
+// fill replaces zero fields by the defaults.
+func (s *Search) fill() {
+	d := DefaultSearch()
+	s.Sampler, s.Chains, s.Top = cmp.Or(s.Sampler, d.Sampler), cmp.Or(s.Chains, d.Chains), cmp.Or(s.Top, d.Top)
+	if s.steps() == 0 {
+		s.Steps = d.Steps
+	}
+}
+
+// Check returns an *InputError for settings that no model can make right.
+func (s *Search) Check() error {
+	switch {
+	case s.Chains < 1:
+		return badInput("chains", "%d; want 1 or more", s.Chains)
+	case s.Steps < 0 || s.Warmup < 0 || s.Steps+s.Warmup == 0:
+		return badInput("steps and warmup", "%d and %d; want 0 or more each, and not both 0", s.Steps, s.Warmup)
+	case s.Top < 1:
+		return badInput("top", "%d; want 1 or more", s.Top)
+	case s.Patience < 0:
+		return badInput("patience", "%d; want 0 or more", s.Patience)
+	case s.TimeLimit < 0:
+		return badInput("time limit", "%s; want a time above zero", s.TimeLimit)
+	case s.ImageBatch < 0:
+		return badInput("image batch", "%d; want 0 or more", s.ImageBatch)
+	case s.Patience > 0 && s.ChainIDs != nil:
+		return badInput("patience", "it looks at all chains, so a part of them cannot use it")
+	}
+	return nil
+}

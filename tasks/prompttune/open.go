@@ -1,0 +1,224 @@
+package prompttune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies/neural/clip"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/pictures"
+)
+
+// Task is a problem ready to be searched: models read, pictures encoded.
+type Task struct {
+	Problem *Problem
+	members []Member
+	words   Proposals
+
+	models []ModelID
+	sets   []Set
+	texts  []Text
+	files  [][]string       // the pictures of each set that are used
+	sums   [][]pictures.Sum // and their checksums
+}
+
+// Open reads the models, finds the runtime's library (fetching it if g.Runtime allows),
+// encodes the targets and builds the energy. What can be found wrong before that costs no
+// fetch. Images that cannot be used are logged and left out. Errors: *InputError,
+// *LoadError, those of packages models, ort and ctx.
+func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error) {
+	sets, texts, err := g.parse()
+	if err != nil {
+		return nil, err
+	}
+	template, err := p.template()
+	if err != nil {
+		return nil, err
+	}
+	r := &Task{sets: []Set{}, texts: []Text{}}
+	if r.words, err = p.proposals(); err != nil {
+		return nil, err
+	}
+	files, err := list(sets)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	if err := r.load(ctx, g); err != nil {
+		return nil, err
+	}
+	// A problem without targets shows what is wrong with the prompt before anything is
+	// encoded.
+	if err := Check(r.loaded(), template, r.words); err != nil {
+		return nil, err
+	}
+	if err := ort.InitContext(ctx, g.Runtime); err != nil {
+		return nil, err
+	}
+	if err := r.encodeImages(ctx, g, ev, sets, files); err != nil {
+		return nil, err
+	}
+	for _, x := range texts {
+		for i := range r.members {
+			vector, err := r.members[i].Model.Text(ctx, x.Text)
+			if err != nil {
+				return nil, err
+			}
+			r.members[i].Targets.Text(vector, x.Weight)
+		}
+		r.texts = append(r.texts, Text(x))
+	}
+	r.Problem, err = NewProblem(r.members, template, r.words)
+	return r, err
+}
+
+// list finds the files of the sets.
+func list(sets []ImageSet) ([][]string, error) {
+	files := make([][]string, len(sets))
+	for i, s := range sets {
+		var err error
+		files[i], err = pictures.List(s.Path)
+		var bad *pictures.Error
+		switch {
+		case errors.As(err, &bad) && bad.Problem == pictures.NoFiles:
+			return nil, noImages(s.Path, nil)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// load reads the models.
+func (r *Task) load(ctx context.Context, g *Goal) error {
+	names, weights, err := g.models()
+	if err != nil {
+		return err
+	}
+	rt := g.Runtime
+	rt.Progress = nil // nothing is fetched when sessions are opened
+	for i, name := range names {
+		src, err := models.OpenTowers(ctx, name, g.Hub)
+		if err != nil {
+			return err
+		}
+		m, err := Load(src, clip.Options{MaxBatch: g.MaxBatch, Runtime: rt})
+		if err != nil {
+			return err
+		}
+		r.members = append(r.members, Member{Model: m, Weight: weights[i]})
+		r.models = append(r.models, ModelID{Name: src.Name, TextSHA256: src.TextSHA256, VisionSHA256: src.VisionSHA256, Weight: weights[i]})
+	}
+	return nil
+}
+
+func (r *Task) loaded() []*Model {
+	list := make([]*Model, len(r.members))
+	for i, m := range r.members {
+		list[i] = m.Model
+	}
+	return list
+}
+
+// encodeImages gives every model the vectors of all sets.
+func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []ImageSet, files [][]string) error {
+	o := ImageOptions{Workers: g.Runtime.Threads, Limits: pictures.Limits{Pixels: g.MaxPixels}}
+	if !g.NoImageCache {
+		var err error
+		if o.Cache, err = pictures.CacheDir(); err != nil {
+			ev.log("%v: the vectors of pictures are not kept", err)
+		}
+	}
+	for k, s := range sets {
+		set := Set{Path: s.Path, Weight: s.Weight, Skipped: []Skipped{}}
+		for i := range r.members {
+			m := &r.members[i]
+			o.Progress = func(done, total int) {
+				ev.progress("encoding "+s.Path, int64(done), int64(total), fmt.Sprintf("%d of %d files", done, total))
+			}
+			got, err := m.Model.Images(ctx, files[k], o)
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				for _, bad := range got.Skipped {
+					ev.log("skipped: %v", bad)
+					set.Skipped = append(set.Skipped, Skipped{File: bad.File, Error: bad.Error()})
+				}
+				set.Used = len(got.Files)
+				r.files, r.sums = append(r.files, got.Files), append(r.sums, got.Sums)
+			}
+			if got.CacheError != nil {
+				ev.log("%v", got.CacheError)
+			}
+			m.Targets.Images(got.Vectors, s.Weight)
+		}
+		if set.Used == 0 {
+			return noImages(s.Path, set.Skipped)
+		}
+		r.sets = append(r.sets, set)
+	}
+	return nil
+}
+
+// noImages reports a set without an image that can be used; skipped are files that are none.
+func noImages(path string, skipped []Skipped) error {
+	why := func(s Skipped) string { return strings.TrimPrefix(s.Error, "pictures: ") }
+	switch len(skipped) {
+	case 0:
+		return badInput("images", "%s has no files", path)
+	case 1:
+		return badInput("images", "%s", why(skipped[0]))
+	}
+	return badInput("images", "none of the %d files of %s can be used; the first is %s", len(skipped), path, why(skipped[0]))
+}
+
+// Terms is the number of pictures and texts.
+func (r *Task) Terms() int { return len(r.members[0].Targets.Weights) }
+
+// Close frees the runtime's sessions.
+func (r *Task) Close() error {
+	var err error
+	for _, m := range r.members {
+		err = errors.Join(err, m.Model.Close())
+	}
+	return err
+}
+
+// Files returns the images of each set that are used, [set, file].
+func (r *Task) Files() [][]string { return r.files }
+
+// With returns the problem of another prompt on the same models and targets, which are
+// not encoded again. Errors are those of Open about the prompt.
+func (r *Task) With(p *Form) (*Problem, error) {
+	template, err := p.template()
+	if err != nil {
+		return nil, err
+	}
+	return NewProblem(r.members, template, r.words)
+}
+
+// From says where the tokens of a problem come from: the word lists of the models
+// ("listed"), the vocabulary ("words", "all") or the caller ("allow").
+func (r *Task) From(p *Problem) string {
+	if r.words.Allow != nil {
+		return "allow"
+	}
+	return p.From.String()
+}
+
+// Models are the models, Sets and Texts the targets, as results name them.
+func (r *Task) Models() []ModelID { return r.models }
+
+// Sets returns the sets of pictures.
+func (r *Task) Sets() []Set { return r.sets }
+
+// Texts returns the texts that are targets.
+func (r *Task) Texts() []Text { return r.texts }

@@ -1,0 +1,92 @@
+package prompttune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Run finds prompts, or goes on with the run in c.Resume. An interruption or a failure comes
+// with what was found until then, as soon as a step was made. Errors: *InputError,
+// *LoadError, those of packages models, ort, samplers and store, and of ctx.
+func Run(ctx context.Context, c Config) (doc *Document, err error) {
+	o := &c
+	o.Search.fill()
+	if err := o.Search.Check(); err != nil {
+		return nil, err
+	}
+	reg, _, err := o.Search.registration()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Search.Try(max(1, len(o.Goal.Models))); err != nil {
+		return nil, err
+	}
+	keep, err := o.newKeeper()
+	if err != nil {
+		return nil, err
+	}
+	task, err := Open(ctx, &o.Goal, &o.Form, &o.Events)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, task.Close()) }()
+	search, err := NewFinder(task.Problem, &o.Search, o.Form.RoundTrip)
+	if err != nil {
+		return nil, err
+	}
+	if o.Search.Beta != "" && search.Config.InverseTemperature == nil {
+		return nil, badInput("beta", "%s does not support it", reg.Name)
+	}
+	doc = o.record(task, reg, search)
+	o.watch(search)
+	loop, err := keep.start(ctx, task, search, doc)
+	if err != nil {
+		return nil, err
+	}
+	if begun := o.Events.Begun; begun != nil {
+		if err := begun(ctx, task); err != nil {
+			return nil, errors.Join(err, keep.abandon())
+		}
+	}
+	stopped, took, err := search.Steps(ctx, loop)
+	doc.Results, doc.Stopped = search.Best.Prompts(), stopped
+	doc.Diagnostics = search.diagnose(loop.State(), keep.before+took.Seconds())
+	if stopped == StoppedFailed {
+		err = errors.Join(err, keep.fail(err))
+	} else {
+		err = errors.Join(err, keep.end(doc))
+	}
+	if finished := o.Events.Finished; finished != nil {
+		err = errors.Join(err, finished(context.WithoutCancel(ctx), task, doc))
+	}
+	return doc, err
+}
+
+// watch passes on what a search finds.
+func (o *Config) watch(search *Finder) {
+	search.Improved = o.Events.Improved
+	search.Stepped = func(s *samplers.State, _ *samplers.Info, past bool) {
+		found := search.Best.Prompts()
+		if o.Events.Stepped != nil {
+			o.Events.Stepped(s, found, past)
+		}
+		label := o.Search.Sampler
+		if past {
+			label = "reading " + o.Resume
+		}
+		o.Events.progress(label, s.Step, int64(o.Search.steps()), note(s, found))
+	}
+}
+
+// note is the note of the progress line: the step, the inverse temperature and the best
+// score.
+func note(s *samplers.State, found []Prompt) string {
+	text := fmt.Sprintf("step %d, beta %.3g", s.Step, s.InverseTemperature())
+	if len(found) > 0 {
+		text += fmt.Sprintf(", best %.4f", found[0].Cosine)
+	}
+	return text
+}

@@ -1,0 +1,222 @@
+package prompttune
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// job is a run and what it prints: a line for each improvement, then the document.
+type job struct {
+	Config
+	out *bytes.Buffer
+}
+
+// launch runs a job. Its standard output is that of gradhop prompt-tune --format jsonl.
+func launch(ctx context.Context, j *job) error {
+	line := func(v any) error {
+		text, err := Encode(v, "")
+		j.out.Write(text)
+		return err
+	}
+	c := j.Config
+	c.Events.Improved = func(p Prompt, _ bool) error { return line(p) }
+	doc, err := Run(ctx, c)
+	if doc == nil {
+		return err
+	}
+	return errors.Join(err, line(doc))
+}
+
+// folder is that of the run.
+func (j *job) folder() string { return j.Out + j.Resume }
+
+// small is a job on a random CLIP of 60 tokens.
+func small(t *testing.T) (*job, *bytes.Buffer) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, from := range []string{"energies/neural/clip/testdata/hugging/split-dynamo-18", "tasks/prompttune/testdata/tiny"} {
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join("../..", from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := &job{Config{Search: DefaultSearch()}, &bytes.Buffer{}}
+	j.Goal.Runtime.Threads = 1
+	j.Goal.Models, j.Goal.Texts = []string{dir}, []string{"red sand on ice", "the sea:-0.5"}
+	j.Form.Length, j.Search.Steps, j.Search.Chains, j.Search.Beta = 3, 40, 4, "0.1t"
+	j.Search.Sampler = "dmala" // which moves several blanks at once: there is much to improve
+	return j, j.out
+}
+
+func TestModels(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m:2")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skip(err) // such a name is not possible everywhere
+	}
+	names, weights, err := (&Goal{Models: []string{"a", "b:2", dir, "c:x"}}).models()
+	if err != nil || !slices.Equal(names, []string{"a", "b", dir, "c:x"}) || !slices.Equal(weights, []float64{0.2, 0.4, 0.2, 0.2}) {
+		t.Errorf("%q, %v, %v", names, weights, err)
+	}
+	for _, bad := range []string{"a:0", "a:-1", "a:Inf", "a:NaN"} {
+		var usage *InputError
+		if _, _, err := (&Goal{Models: []string{bad}}).models(); !errors.As(err, &usage) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestImprovements reads the lines of a run: each beats those before, and the last is the
+// best of the whole.
+func TestImprovements(t *testing.T) {
+	o, out := small(t)
+	if err := launch(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	var doc Document
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) < 3 || len(doc.Results) != 5 {
+		t.Fatalf("%d lines, %d results", len(lines), len(doc.Results))
+	}
+	var last Prompt
+	for i, line := range lines[:len(lines)-1] {
+		var r Prompt
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 && (r.Cosine <= last.Cosine || r.Step <= last.Step) {
+			t.Errorf("line %d: %+v after %+v", i+1, r, last)
+		}
+		if want := 0.1 * float64(r.Step) * r.Cosine; r.LogP-want > 1e-9 || want-r.LogP > 1e-9 {
+			t.Errorf("line %d: logp %g at step %d, want %g", i+1, r.LogP, r.Step, want)
+		}
+		last = r
+	}
+	if best := doc.Results[0]; best.Text != last.Text || best.Cosine != last.Cosine || best.Step != last.Step {
+		t.Errorf("the best is %+v, the last improvement %+v", best, last)
+	}
+	if e := doc.Diagnostics.Evaluations; e.Gradient != int64(4*41) || e.Total() != e.Gradient {
+		t.Errorf("%+v; want the gradient at every chain's state of every step and at the start", e)
+	}
+}
+
+// TestDraws looks up each result in the draws of the run.
+func TestDraws(t *testing.T) {
+	o, out := small(t)
+	o.Out = filepath.Join(t.TempDir(), "run")
+	if err := launch(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var doc Document
+	if err := json.Unmarshal(lastLine(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	var tokens []struct {
+		ID    int32
+		Piece string
+	}
+	text, err := os.ReadFile(filepath.Join(o.Out, TokensFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &tokens); err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Open(o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range doc.Results {
+		u, err := r.Series(store.Sampling, "lp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		step, found := int64(0), false
+		for codes, err := range r.States(store.Sampling, int(want.Chain)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if step++; step != want.Step {
+				continue
+			}
+			found = true
+			var ids []int32
+			var words []string
+			for _, k := range codes {
+				ids, words = append(ids, tokens[k].ID), append(words, strings.TrimSuffix(tokens[k].Piece, "</w>"))
+			}
+			if lp := u[want.Chain][step-1]; !slices.Equal(ids, want.IDs) || strings.Join(words, " ") != want.Text || lp != want.Cosine {
+				t.Errorf("chain %d has %v (U %g) at step %d; the result is %+v", want.Chain, words, lp, step, want)
+			}
+		}
+		if !found {
+			t.Errorf("no draw of chain %d, step %d", want.Chain, want.Step)
+		}
+	}
+}
+
+// TestWeights gives every model the weights of all targets.
+func TestWeights(t *testing.T) {
+	o, _ := small(t)
+	const pictures = "../pictures/testdata/"
+	o.Goal.NoImageCache = true
+	o.Goal.Images = []string{pictures + "rgb.png:3", pictures + "grey.png:-0.25"}
+	o.Goal.Models = []string{o.Goal.Models[0], o.Goal.Models[0] + ":3"}
+	r, err := Open(t.Context(), &o.Goal, &o.Form, &Events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i, m := range r.members {
+		if !slices.Equal(m.Targets.Weights, []float64{3, -0.25, 1, -0.5}) || m.Weight != []float64{0.25, 0.75}[i] {
+			t.Errorf("model %d has weight %g and targets %v", i, m.Weight, m.Targets.Weights)
+		}
+		if v := m.Targets.Vectors; len(v) != 4 || slices.Equal(v[0], v[1]) || slices.Equal(v[2], v[3]) {
+			t.Errorf("model %d: %d vectors", i, len(v))
+		}
+	}
+}
+
+// TestEstimates scores every text of a run whose U is a noisy one.
+func TestEstimates(t *testing.T) {
+	o, out := small(t)
+	o.Search.Sampler, o.Search.ImageBatch, o.Search.Steps = "sgdld", 1, 10
+	if err := launch(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var doc Document
+	if err := json.Unmarshal(lastLine(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Diagnostics.Rescored == 0 {
+		t.Error("no text was scored apart")
+	}
+	r, err := Open(t.Context(), &o.Goal, &o.Form, &Events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, p := range doc.Results {
+		got, err := r.Problem.Score(t.Context(), [][]int32{p.IDs})
+		if err != nil || math.Abs(got[0]-p.Cosine) > 1e-5 {
+			t.Errorf("%q has cosine %g, alone %v (%v)", p.Text, p.Cosine, got, err)
+		}
+	}
+}
+
+// lastLine is the document of a job.
+func lastLine(out *bytes.Buffer) []byte {
+	lines := bytes.Split(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n"))
+	return lines[len(lines)-1]
+}
