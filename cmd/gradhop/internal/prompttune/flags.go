@@ -3,6 +3,7 @@ package prompttune
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
@@ -45,13 +46,16 @@ func AddSearchFlags(fs *pflag.FlagSet, s *task.Search) {
 
 // Given clears the settings of flags that were not given and whose default depends on
 // others.
-func Given(fs *pflag.FlagSet, p *task.Form, s *task.Search) {
+func Given(fs *pflag.FlagSet, p *task.Form, s *task.Search) error {
 	if !fs.Changed("length") {
 		p.Length = 0
+	} else if p.Length < 1 {
+		return app.Usagef("--length %d: want 1 or more", p.Length)
 	}
 	if !fs.Changed("beta") {
 		s.Beta = ""
 	}
+	return nil
 }
 
 // DefaultSearch returns the settings that flags start from.

@@ -15,12 +15,13 @@ import (
 type printer struct {
 	format string
 	w      io.Writer
+	failed bool // w cannot be written any more
 }
 
 func newPrinter(o *Options) (*printer, error) {
 	switch o.Format {
 	case "text", "json", "jsonl":
-		return &printer{o.Format, o.App.Out}, nil
+		return &printer{format: o.Format, w: o.App.Out}, nil
 	}
 	return nil, app.Usagef("--format %q: want text, json or jsonl", o.Format)
 }
@@ -54,6 +55,7 @@ func (p *printer) json(v any, indent string) error {
 
 func (p *printer) write(text string) error {
 	if _, err := io.WriteString(p.w, text); err != nil {
+		p.failed = true
 		return &app.OutputError{Err: err}
 	}
 	return nil

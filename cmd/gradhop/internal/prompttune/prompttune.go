@@ -82,7 +82,9 @@ goes with all of them only.`,
 				return err
 			}
 			o.SeedSet = cmd.Flags().Changed("seed")
-			Given(cmd.Flags(), &o.Form, &o.Search)
+			if err := Given(cmd.Flags(), &o.Form, &o.Search); err != nil {
+				return err
+			}
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}

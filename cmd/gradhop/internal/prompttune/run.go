@@ -46,8 +46,7 @@ func Run(ctx context.Context, o *Options) error {
 	defer bar.Clear()
 	doc, err := task.Run(ctx, o.config(print, report, bar))
 	bar.Clear()
-	var closed *app.OutputError
-	if doc == nil || errors.As(err, &closed) || doc.Stopped == task.StoppedFailed && len(doc.Results) == 0 {
+	if doc == nil || print.failed || doc.Stopped == task.StoppedFailed && len(doc.Results) == 0 {
 		return err
 	}
 	return errors.Join(err, print.end(doc))
