@@ -113,7 +113,7 @@ type Diagnostics struct {
 const noBeta = "1"
 
 // versions are those of parts that results depend on.
-func versions() map[string]string { return map[string]string{"onnxruntime": ort.Pinned} }
+func versions() map[string]string { return map[string]string{"onnxruntime": ort.Version()} }
 
 // shownBeta is the schedule without the step at which a range ends where that is the last.
 func (s *Search) shownBeta() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -66,6 +67,15 @@ func (a *App) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&a.Threads, "threads", 0, "threads for the model, 0 for one a core")
 	fs.BoolVar(&a.Offline, "offline", false, "download nothing; use models and libraries that are here already")
 	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "print data and errors only")
+}
+
+// Check returns an error for values of the persistent flags that no command can use. Every
+// session of the runtime makes threads of its own, so their number is bounded.
+func (a *App) Check() error {
+	if most := max(64, 4*runtime.NumCPU()); a.Threads < 0 || a.Threads > most {
+		return Usagef("--threads %d: want 0 to %d", a.Threads, most)
+	}
+	return nil
 }
 
 // Runtime returns the options of the runtime that the flags ask for. A fetch shows

@@ -42,20 +42,19 @@ func Main(args []string) int {
 			os.Exit(exitInterrupted)
 		}
 	})
-	err := Execute(ctx, a, args)
-	return conclude(ctx, a, err)
+	return Run(ctx, a, args)
+}
+
+// Run runs a command of the program and returns its exit code.
+func Run(ctx context.Context, a *app.App, args []string) int {
+	root := newRoot(a)
+	root.SetArgs(args)
+	return conclude(ctx, a, root.ExecuteContext(ctx))
 }
 
 // grace is the time that a command has to end after a signal, unless it is ending
 // already: see app.Graceful.
 const grace = 900 * time.Millisecond
-
-// Execute runs a command of the program.
-func Execute(ctx context.Context, a *app.App, args []string) error {
-	root := newRoot(a)
-	root.SetArgs(args)
-	return root.ExecuteContext(ctx)
-}
 
 // commands is the list of the program's commands.
 func commands(a *app.App) []*cobra.Command {
@@ -95,6 +94,8 @@ then is printed).`,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.Check() },
 	}
 	root.SetVersionTemplate("gradhop {{.Version}}\n")
 	root.SetIn(a.In)

@@ -84,11 +84,12 @@ func RunPromptTune(ctx context.Context, o *PromptTuneOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	out := &Searches{
-		Gradhop: app.Version(), ONNXRuntime: ort.Pinned, Seed: o.Search.Seed, Models: r.Models(), Images: r.Sets(), Texts: r.Texts(),
+		Gradhop: app.Version(), ONNXRuntime: ort.Version(), Seed: o.Search.Seed, Models: r.Models(), Images: r.Sets(), Texts: r.Texts(),
 		Lengths: o.Lengths, Repeats: o.Repeats, Steps: o.Search.Steps, Warmup: o.Search.Warmup, Beta: o.Search.Beta,
 		ImageBatch: o.Search.ImageBatch, Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens), Searches: []Searched{},
 	}
 	total := len(o.Lengths) * len(seekers)
+	defer o.App.Graceful()()
 	runErr := o.searchAll(ctx, r, seekers, out)
 	if runErr != nil && len(out.Searches) == 0 {
 		return runErr

@@ -105,6 +105,7 @@ func RunInfill(ctx context.Context, o *InfillOptions) (err error) {
 	defer func() { err = errors.Join(err, b.model.Close()) }()
 	r := &c.results
 	r.ONNXRuntime, r.Model = ort.Version(), run.Identify(b.model.Source)
+	defer o.App.Graceful()()
 	stopped := o.score(ctx, b, c)
 	if stopped != nil && len(r.Samplers) == 0 {
 		return stopped

@@ -95,6 +95,7 @@ func (t *texts) close() {
 
 // runAll runs every text and prints what comes of it.
 func (o *Options) runAll(ctx context.Context, r *run.Runner, in *texts, print *printer) error {
+	defer o.App.Graceful()()
 	bar := o.App.NewBar()
 	defer bar.Clear()
 	var failed, of int

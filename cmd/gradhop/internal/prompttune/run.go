@@ -62,7 +62,10 @@ func (o *Options) config(print *printer, report *report, bar *app.Bar) task.Conf
 			Progress: func(stage string, done, total int64, note string) {
 				bar.Show(stage, done, total, note)
 			},
-			Begun:   report.begin,
+			Begun: func(ctx context.Context, t *task.Task) error {
+				o.App.Graceful() // the models are open
+				return report.begin(ctx, t)
+			},
 			Created: o.remember,
 			Improved: func(p task.Prompt, past bool) error {
 				if o.Format == "text" && o.App.ErrTerminal && !o.App.Quiet && !past {

@@ -105,8 +105,8 @@ func (c *Chains) Check() error {
 		return &infill.OptionError{Option: "init", Value: c.Init, Want: "mask, argmax or random"}
 	}
 	switch {
-	case c.Chains < 1:
-		return &infill.OptionError{Option: "chains", Value: fmt.Sprint(c.Chains), Want: "1 or more"}
+	case c.Chains < 1 || c.Chains > 1<<20:
+		return &infill.OptionError{Option: "chains", Value: fmt.Sprint(c.Chains), Want: "1 to 2^20"}
 	case c.Steps < 0 || c.Warmup < 0 || c.Steps+c.Warmup == 0:
 		return &infill.OptionError{Option: "steps and warmup", Value: fmt.Sprintf("%d and %d", c.Steps, c.Warmup), Want: "0 or more each, and not both 0"}
 	case c.Top < 0:

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -183,10 +184,11 @@ func (o *options) recall(flags *pflag.FlagSet) error {
 
 // run makes the run and prints its summary.
 func (o *options) run(ctx context.Context, a *app.App) error {
-	defer a.Graceful()()
 	bar := a.NewBar()
+	var steps sync.Once
 	o.Log = func(line string) { bar.Clear(); a.Logf("%s", line) }
 	o.Options.Progress = func(p task.Progress) {
+		steps.Do(func() { a.Graceful() }) // the model is open
 		note := fmt.Sprintf("acceptance %.2f", p.Acceptance)
 		if p.Warmup {
 			note = "warm-up, " + note
