@@ -101,7 +101,7 @@ func TestLoadErrors(t *testing.T) {
 		"vocab list":        {inModel(t, "bert-cased", "vocab", []any{1}), format, "vocab is not an object"},
 		"unigram unknown":   {inModel(t, "xlmr", "unk_id", nil), format, "unk_id is missing"},
 		"unigram row":       {inModel(t, "xlmr", "vocab", []any{[]any{"a", "b"}}), format, "piece 0: "},
-		"id is a word":      {inVocab(t, "a", "b"), format, "cannot unmarshal"},
+		"id is a word":      {inVocab(t, "a", "b"), format, `the id of "a" is not a number`},
 		"shared id":         {inVocab(t, "a", 0), format, "has the id 0 of another piece"},
 		"gap":               {inVocab(t, "a", 1<<30), format, `"a" has id 1073741824 in a vocabulary of`},
 		"negative id":       {inVocab(t, "a", -1), format, `"a" has id -1`},

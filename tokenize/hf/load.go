@@ -156,7 +156,7 @@ func (t *Tokenizer) nameSpecials(s *settings, v *files.Vocabulary) error {
 // checkBytes makes sure that BPE without an unknown token has a piece for every byte: the reference
 // drops text that has none.
 func (c *chain) checkBytes(v files.Vocabulary) error {
-	if c.Model.Merges == nil || c.Model.Unk != "" || c.Model.ByteFallback {
+	if c.Model.Merges == nil && c.Model.Rules == nil || c.Model.Unk != "" || c.Model.ByteFallback {
 		return nil
 	}
 	for b, r := range aligned.ByteToRune {

@@ -100,7 +100,7 @@ func bert(v files.Vocabulary, s *settings) (*chain, error) {
 		PreTokenizer:  raw(object{"type": "BertPreTokenizer"}),
 		PostProcessor: raw(around(v.IDs, s.tokens["cls_token"], s.tokens["sep_token"])),
 		Decoder:       raw(object{"type": "WordPiece", "prefix": "##"}),
-		Model:         model.Spec{Typed: files.Typed{Type: "WordPiece"}, Unk: s.tokens["unk_token"], Vocab: raw(v.IDs)},
+		Model:         model.Spec{Typed: files.Typed{Type: "WordPiece"}, Unk: s.tokens["unk_token"], IDs: v.IDs},
 	}, nil
 }
 
@@ -120,7 +120,7 @@ func esm(v files.Vocabulary, s *settings) (*chain, error) {
 		PreTokenizer:  raw(object{"type": "Split", "behavior": "Removed", "pattern": object{"Regex": `[\s\x1C-\x1F]+`}}), // Python's white space
 		PostProcessor: raw(around(v.IDs, s.tokens["cls_token"], s.tokens["eos_token"])),
 		Decoder:       raw(object{"type": "Fuse"}),
-		Model:         model.Spec{Typed: files.Typed{Type: "WordLevel"}, Unk: s.tokens["unk_token"], Vocab: raw(v.IDs)},
+		Model:         model.Spec{Typed: files.Typed{Type: "WordLevel"}, Unk: s.tokens["unk_token"], IDs: v.IDs},
 	}
 	for piece, id := range v.IDs {
 		if piece != "" {
@@ -154,7 +154,7 @@ func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*chain, error) {
 		file:         v.File,
 		PreTokenizer: raw(object{"type": "ByteLevel", "add_prefix_space": prefixSpace}),
 		Decoder:      raw(object{"type": "ByteLevel"}),
-		Model:        model.Spec{Typed: files.Typed{Type: "BPE"}, Vocab: raw(ids), Merges: raw(merges)},
+		Model:        model.Spec{Typed: files.Typed{Type: "BPE"}, IDs: ids, Rules: merges},
 	}
 	const end = "<|endoftext|>"
 	var usual map[string]string

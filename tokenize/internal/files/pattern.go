@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/gradhop/gradhop/tokenize"
@@ -98,7 +99,7 @@ func looksAround(source string) bool {
 // reference.
 func withClasses(pattern string) string {
 	var out strings.Builder
-	inside := false // of brackets
+	members, inside := classes(), false // inside of brackets
 	for len(pattern) > 0 {
 		name := pattern[:1]
 		if name == `\` && len(pattern) > 1 {
@@ -108,7 +109,7 @@ func withClasses(pattern string) string {
 			}
 		}
 		pattern = pattern[len(name):]
-		switch members, ok := classes[name]; {
+		switch members, ok := members[name]; {
 		case ok && inside:
 			name = members
 		case ok:
@@ -124,7 +125,7 @@ func withClasses(pattern string) string {
 }
 
 // classes are the members of classes of characters, as they stand between brackets.
-var classes = func() map[string]string {
+var classes = sync.OnceValue(func() map[string]string {
 	list := map[string]string{}
 	for name, table := range map[string]*unicode.RangeTable{`\s`: aligned.Blank, `\p{L}`: aligned.Letter, `\p{N}`: aligned.Number} {
 		var in strings.Builder
@@ -137,4 +138,4 @@ var classes = func() map[string]string {
 		list[name] = in.String()
 	}
 	return list
-}()
+})

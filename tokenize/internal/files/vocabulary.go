@@ -137,11 +137,16 @@ func (p *PieceIDs) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return err
 		}
-		var id int32
-		if err := d.Decode(&id); err != nil {
+		piece := t.(string) // as the keys of an object are
+		value, err := d.Token()
+		if err != nil {
 			return err
 		}
-		if err := p.Add(t.(string), id); err != nil { // an object's key is always a string
+		id, ok := value.(float64)
+		if !ok || id != float64(int32(id)) {
+			return fmt.Errorf("the id of %q is not a number of a piece", piece)
+		}
+		if err := p.Add(piece, int32(id)); err != nil {
 			return err
 		}
 	}

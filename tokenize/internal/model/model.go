@@ -37,6 +37,9 @@ type Spec struct {
 	IgnoreMerges bool            `json:"ignore_merges"`
 	Vocab        json.RawMessage `json:"vocab"`
 	Merges       json.RawMessage `json:"merges"`
+
+	IDs   files.PieceIDs `json:"-"` // takes the place of Vocab
+	Rules []MergeRule    `json:"-"` // takes the place of Merges
 }
 
 // kind is the model's type. Older files do not name it; then the fields decide.
@@ -57,15 +60,18 @@ func (s *Spec) kind() string {
 // Read returns the model that s describes, and its vocabulary. Errors do not name the file.
 func Read(s Spec) (Model, files.Vocabulary, error) {
 	v := files.Vocabulary{File: files.TokenizerJSON, Unk: s.Unk, Prefix: "##", MaxChars: 100}
-	if s.Vocab == nil {
+	switch {
+	case s.IDs != nil:
+		v.IDs = s.IDs
+	case s.Vocab == nil:
 		return nil, v, errors.New("no model.vocab")
-	}
-	if s.kind() == "Unigram" {
+	case s.kind() == "Unigram":
 		m, err := newUnigram(s, &v)
 		return m, v, err
-	}
-	if err := json.Unmarshal(s.Vocab, &v.IDs); err != nil {
-		return nil, v, err
+	default:
+		if err := json.Unmarshal(s.Vocab, &v.IDs); err != nil {
+			return nil, v, err
+		}
 	}
 	switch s.kind() {
 	case "WordPiece":
@@ -78,11 +84,12 @@ func Read(s Spec) (Model, files.Vocabulary, error) {
 		m, err := NewWordPiece(&v)
 		return m, v, err
 	case "BPE":
-		var rules []MergeRule
-		if err := json.Unmarshal(s.Merges, &rules); err != nil {
-			return nil, v, err
+		if s.Rules == nil {
+			if err := json.Unmarshal(s.Merges, &s.Rules); err != nil {
+				return nil, v, err
+			}
 		}
-		m, err := NewBPE(s, &v, rules)
+		m, err := NewBPE(s, &v, s.Rules)
 		return m, v, err
 	case "WordLevel":
 		if _, ok := v.IDs[v.Unk]; !ok {
