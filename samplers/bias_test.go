@@ -27,7 +27,7 @@ func variation(t *testing.T, e energies.Energy, law *table.Enumeration, set samp
 	time, total := make([]float64, chains*states), make([]float64, chains)
 	watch := samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
 		if !s.Warmup {
-			for c, w := range s.Weight {
+			for c, w := range s.Var(samplers.WeightVar) {
 				time[c*states+law.Find(s.X.Chain(c))] += w
 				total[c] += w
 			}
@@ -121,7 +121,7 @@ func TestExactGradientLaw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, balance := range []string{samplers.BalanceSqrt, samplers.BalanceBarker} {
+	for _, balance := range []string{samplers.Sqrt.String(), samplers.Barker.String()} {
 		for _, h := range []string{"1", "0.4"} {
 			tv, se := variation(t, e, law, samplers.Settings{"jump": "single", "balance": balance, "polyak": h}, 64, 2500)
 			t.Logf("%s, single jumps, h = %s: total variation %.4f ± %.4f", balance, h, tv, se)

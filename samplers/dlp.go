@@ -2,152 +2,207 @@ package samplers
 
 import (
 	"math"
-	"runtime"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// dlp is the discrete Langevin proposal of Zhang, Liu and Liu (2022), eq. 4,
-// which DULA accepts and DMALA corrects: all sites move at once,
-//
-//	q_i(v|x) ∝ exp( ½β·d[i,v] - D²(v,x_i)/(2α) ),   β = 1 but in annealed runs.
-//
-// Since the current value has weight one, a site leaves it with probability
-// e^t/(1+e^t), t = log Σ_{v≠x_i} exp(½β·d[i,v] - D²/(2α)), for a value in
-// proportion to its weight. Where D² is one number off the current value
-// (binary, spin, categorical), t is Local's rest minus D²/(2α), so no sum is
-// needed at draw time; ordinal rows are weighted value by value.
-type dlp struct {
-	gradient
-	start   float64 // α to start from
-	next    move
-	workers []dlpWorker
-
-	forward, backward []float64 // log q(x'|x), log q(x|x'), [chain]
+func init() {
+	Register(Registration{
+		Name:  "dula",
+		Doc:   "discrete unadjusted Langevin: all sites move at once and no move is rejected",
+		Paper: "Zhang, Liu, Liu 2022 (arXiv:2206.09914), algorithm 1 without the Metropolis step",
+		Bias:  "near exp(U); the bias falls with the step size, to zero where U is linear in each site, else to a floor",
+		Needs: energies.Gradient,
+	}, NewDULA)
+	Register(Registration{
+		Name:  "dmala",
+		Doc:   "discrete Metropolis-adjusted Langevin: all sites move at once",
+		Paper: "Zhang, Liu, Liu 2022 (arXiv:2206.09914), algorithm 1",
+		Tunes: "step-size",
+		Needs: energies.Gradient,
+	}, NewDMALA)
 }
 
-type dlpWorker struct {
-	stream rng.Stream
-	row    ordinalRow
+// DULAOptions are the options of DULA; the zero value has the defaults.
+type DULAOptions struct {
+	// StepSize is α; 0 means 0.1·D² of neighbouring values, at which the smallest move costs
+	// 5 nats (0.1 for binary codes, as in the paper; 0.2 for categorical ones). It is never
+	// adapted: there is no acceptance probability to adapt it to.
+	StepSize float64 `flag:"step-size" default:"0.1 binary or ordinal, 0.2 categorical, 0.4 spin" doc:"step size α of the Langevin proposal"`
+	// StepSchedule multiplies α in each step; see ParseSchedule. "" means 1.
+	StepSchedule string `flag:"step-schedule" default:"1" doc:"factor of the step size in step t: 1..0.1@500 falls to 0.1 in step 500, cycle:10..1@50 starts anew every 50 steps"`
+	// Balance is the balancing function of the proposal; "" means sqrt.
+	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
+	// Dense reads the gradient itself where the energy offers its softmax:
+	// slower, and the oracle that the fast path is tested against.
+	Dense bool `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
 }
 
-// newDLP checks the step size; zero means default times D² of neighbours, so
-// that the penalty of the smallest move is the same in every kind of space.
-func newDLP(sampler string, e energies.Energy, stepSize, byDefault float64, dense bool) (dlp, error) {
-	g, err := newGradient(sampler, e, dense)
+// DMALAOptions are the options of DMALA; the zero value has the defaults.
+type DMALAOptions struct {
+	// StepSize is α, the same in every chain. 0 adapts it in warm-up, chain by chain, to an
+	// acceptance of TargetAcceptance, from 0.2·D² of neighbouring values (0.2 for binary
+	// codes, as in the paper; 0.4 for categorical ones); without a warm-up it stays there.
+	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"step size α of the Langevin proposal"`
+	// StepSchedule, Balance and Dense are those of DULAOptions.
+	StepSchedule string `flag:"step-schedule" default:"1" doc:"factor of the step size in step t: 1..0.1@500 falls to 0.1 in step 500, cycle:10..1@50 starts anew every 50 steps"`
+	Balance      string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
+	Dense        bool   `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
+}
+
+// NewDULA returns the discrete unadjusted Langevin algorithm (Zhang, Liu and Liu 2022) for
+// e, which must have a gradient: the discrete Langevin proposal, always accepted, except
+// that a state of probability zero is not entered. One gradient a step.
+//
+// Its law differs from π. Where U is linear in the one-hot code of each site (as for
+// log-quadratic U, theorem 5.1) the bias vanishes with α; elsewhere it falls to a floor,
+// because d[i,v] is only the first-order estimate of what U gains. Errors are
+// *energies.UnsupportedError, *OptionError or *energies.SpaceError.
+func NewDULA(e energies.Energy, o DULAOptions) (*Metropolis, error) {
+	return newLangevin("dula", e, DMALAOptions(o), 0.1)
+}
+
+// NewDMALA returns the discrete Metropolis-adjusted Langevin algorithm (Zhang, Liu and Liu
+// 2022) for e, which must have a gradient. Left out: minibatch gradients. Errors are
+// *energies.UnsupportedError, *OptionError or *energies.SpaceError.
+func NewDMALA(e energies.Energy, o DMALAOptions) (*Metropolis, error) {
+	return newLangevin("dmala", e, o, 0.2)
+}
+
+// newLangevin builds both. Without a step size it is start times D² of neighbours, so that
+// the penalty of the smallest move is the same in every kind of space.
+func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) (*Metropolis, error) {
+	balance, err := parseBalance(name, o.Balance)
 	if err != nil {
-		return dlp{}, err
+		return nil, err
 	}
-	if stepSize == 0 {
-		stepSize = byDefault * e.Space().SquaredDistance(0, 1)
+	schedule, err := stepSchedule(name, o.StepSchedule)
+	if err != nil {
+		return nil, err
 	}
-	if err := checkStepSize(sampler, stepSize); err != nil {
-		return dlp{}, err
+	eval, err := NewInformed(name, e, balance, o.Dense)
+	if err != nil {
+		return nil, err
 	}
-	return dlp{gradient: g, start: stepSize, workers: make([]dlpWorker, runtime.GOMAXPROCS(0))}, nil
+	tuner := &Tuner{Var: StepSizeVar, Start: o.StepSize}
+	if o.StepSize == 0 {
+		tuner.Start = start * e.Space().SquaredDistance(0, 1)
+	}
+	if err := checkStepSize(name, tuner.Start); err != nil {
+		return nil, err
+	}
+	k := &Metropolis{Evaluator: eval, Proposal: langevin{schedule}, Unadjusted: name == "dula"}
+	k.Specs = tuner.Specs()
+	if k.Unadjusted || o.StepSize > 0 {
+		k.Specs = k.Specs[:1]
+	} else {
+		k.Tuner = tuner
+	}
+	return k, nil
 }
 
-// propose draws k.next.X of every chain, and with it k.forward.
-func (k *dlp) propose(s *State) {
-	k.next.like(s)
-	k.forward = resize(k.forward, s.Chains())
-	k.chains(s, (*dlp).draw)
+// langevin is the discrete Langevin proposal of Zhang, Liu and Liu (2022), eq. 4: all sites
+// move at once,
+//
+//	q_i(v|x) ∝ g(exp(β·d[i,v])) · exp(-D²(v,x_i)/(2α)),
+//
+// with g = √, hence exp(½β·d[i,v]), in the paper. The current value has weight g(1) = 1 (½
+// for Barker), so a site leaves it with odds e^t, t = log Σ_{v≠x_i} of the above - log g(1),
+// for a value in proportion to its weight. Where D² is one number off the current value
+// (binary, spin, categorical), t is LogLeave minus a constant, so nothing is summed at draw
+// time; ordinal rows are weighted value by value.
+type langevin struct {
+	schedule func(step int64) float64 // factor of α; nil: 1
 }
 
-// reverse fills k.backward from the evaluated proposal.
-func (k *dlp) reverse(s *State) {
-	k.backward = resize(k.backward, s.Chains())
-	k.chains(s, (*dlp).logReverse)
-}
-
-// chains calls f for every chain, in parallel where that pays.
-func (k *dlp) chains(s *State, f func(*dlp, *dlpWorker, *State, int)) {
-	n := s.Chains()
-	work := len(s.X.Codes) * min(s.X.Space.Values, blockLen)
-	if work < serialWork { // without a closure: no allocation
-		for c := range n {
-			f(k, &k.workers[0], s, c)
-		}
-		return
+// alpha returns the step size of chain c.
+func (l langevin) alpha(s *State, c int) float64 {
+	alpha := s.Var(StepSizeVar)[c]
+	if l.schedule != nil {
+		alpha *= l.schedule(s.Step)
 	}
-	if p := runtime.GOMAXPROCS(0); p > len(k.workers) {
-		k.workers = make([]dlpWorker, p)
-	}
-	parallel(n, work, func(worker, lo, hi int) {
-		for c := lo; c < hi; c++ {
-			f(k, &k.workers[worker], s, c)
-		}
-	})
+	return alpha
 }
 
-// draw proposes for chain c and adds up the log-probability of what it drew.
-func (k *dlp) draw(w *dlpWorker, s *State, c int) {
-	w.stream.Reset(s.Seed, s.ChainIDs[c], s.Step, useProposal)
-	x, y := s.X.Chain(c), k.next.X.Chain(c)
-	sp := s.X.Space
-	penalty := sp.SquaredDistance(0, 1) / (2 * s.StepSize[c])
-	ordinal, logq := isOrdinal(sp), 0.0
-	norm := newSoftplusSum()
-	for i, cur := range x {
-		r, v := c*sp.Sites+i, cur
+// Draw implements Proposal.
+func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
+	sp, alpha := s.X.Space, l.alpha(s, c)
+	penalty := sp.SquaredDistance(0, 1)/(2*alpha) + s.balance.Log(0)
+	ordinal, logq, norm := isOrdinal(sp), 0.0, newSoftplusSum()
+	var row []float64
+	for i, cur := range s.X.Chain(c) {
+		next[i] = cur
 		var t float64 // log odds of leaving
 		if ordinal {
-			t = w.row.weigh(&s.Local, sp, r, cur, s.StepSize[c])
+			row = w.Row(sp.Values)
+			t = l.ordinal(row, &s.Point, c, i, alpha)
 		} else {
-			t = s.rest[r] - penalty
+			t = s.LogLeave(c, i) - penalty
 		}
-		if e := norm.add(t); w.stream.Float64()*(1+e) < leaves(t, e) {
-			u := w.stream.Float64()
-			if ordinal {
-				v = w.row.pick(u)
-			} else {
-				v = s.pick(sp, r, cur, u)
-			}
+		if e := norm.add(t); w.Float64()*(1+e) >= leaves(t, e) {
+			continue
 		}
-		y[i] = v
-		if v != cur {
-			if ordinal {
-				logq += w.row.logWeight(v)
-			} else {
-				logq += s.logWeight(r, sp.Values, cur, v) - penalty
-			}
+		if u := w.Float64(); ordinal {
+			next[i] = pickLog(row, t, u)
+			logq += row[next[i]]
+		} else {
+			next[i] = s.Pick(c, i, u)
+			logq += s.LogWeight(c, i, next[i]) - penalty
 		}
 	}
-	k.forward[c] = logq - norm.value()
+	return logq - norm.value()
 }
 
-// logReverse computes log q(x|x') of chain c from what is known at x'.
-func (k *dlp) logReverse(w *dlpWorker, s *State, c int) {
-	k.backward[c] = 0
-	if isZero(k.next.U[c]) {
-		return // rejected whatever the way back
-	}
-	x, y := s.X.Chain(c), k.next.X.Chain(c)
-	sp := s.X.Space
-	penalty := sp.SquaredDistance(0, 1) / (2 * s.StepSize[c])
-	ordinal, logq := isOrdinal(sp), 0.0
-	norm := newSoftplusSum()
-	for i, cur := range y {
-		r := c*sp.Sites + i
+// LogReverse implements Proposal.
+func (l langevin) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
+	sp, alpha, x := s.X.Space, l.alpha(s, c), s.X.Chain(c)
+	penalty := sp.SquaredDistance(0, 1)/(2*alpha) + next.balance.Log(0)
+	ordinal, logq, norm := isOrdinal(sp), 0.0, newSoftplusSum()
+	for i, cur := range next.X.Chain(c) {
 		if ordinal {
-			norm.add(w.row.weigh(&k.next.Local, sp, r, cur, s.StepSize[c]))
-		} else {
-			norm.add(k.next.rest[r] - penalty)
-		}
-		if x[i] != cur {
-			if ordinal {
-				logq += w.row.logWeight(x[i])
-			} else {
-				logq += k.next.logWeight(r, sp.Values, cur, x[i]) - penalty
+			row := w.Row(sp.Values)
+			norm.add(l.ordinal(row, next, c, i, alpha))
+			if x[i] != cur {
+				logq += row[x[i]]
 			}
+			continue
+		}
+		norm.add(next.LogLeave(c, i) - penalty)
+		if x[i] != cur {
+			logq += next.LogWeight(c, i, x[i]) - penalty
 		}
 	}
-	k.backward[c] = logq - norm.value()
+	return logq - norm.value()
+}
+
+// ordinal fills row with the log-weights of site i, relative to that of the current value,
+// and returns their log-sum.
+func (l langevin) ordinal(row []float64, p *Point, c, i int, alpha float64) float64 {
+	p.LogWeights(row, c, i)
+	cur := p.X.Chain(c)[i]
+	for v := range row {
+		row[v] -= p.X.Space.SquaredDistance(cur, int32(v))/(2*alpha) + p.balance.Log(0)
+	}
+	return logSumExp(row)
 }
 
 // isOrdinal says that D² differs between values other than the current one.
 func isOrdinal(sp *energies.Space) bool { return sp.Kind == energies.Ordinal && sp.Values > 2 }
+
+// pickLog returns the value at which the cumulative share of the log-weights in row, whose
+// log-sum is total, passes u.
+func pickLog(row []float64, total, u float64) int32 {
+	last := 0
+	for v, t := range row {
+		if w := math.Exp(t - total); w > 0 {
+			last = v
+			if u -= w; u < 0 {
+				break
+			}
+		}
+	}
+	return int32(last)
+}
 
 // softplusSum is Σ log(1+e^t) over many t, with one logarithm for hundreds of them: the
 // sum of max(t, 0) and the logarithm of Π (1+e^-|t|), whose factors are at most 2. Its

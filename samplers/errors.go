@@ -3,103 +3,80 @@ package samplers
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
-
-	"github.com/gradhop/gradhop/energies"
 )
 
 // ErrStop is returned by an Observer to end a run early and without an error.
 var ErrStop = errors.New("samplers: stop")
 
 // NonFiniteError reports an energy that gave NaN or +Inf where a finite number
-// (or -Inf, for U) is needed.
+// (or -Inf, for U) is needed, or an initial state of probability zero.
 type NonFiniteError struct {
 	// Chain is the chain's number in the whole run, Step the number of the step.
 	Chain, Step int64
-	// What is "log-density", "gradient", "conditional" or, of PEZ, "embedding".
+	// What is "log-density", "gradient", "conditional" or the name of a variable.
 	What string
-	// Value is U of the state.
+	// Value is U of the state: -Inf where the initial state has probability zero.
 	Value float64
 	// State holds the codes at which it happened, [site].
 	State []int32
 }
 
 func (e *NonFiniteError) Error() string {
-	if e.What == "gradient" || e.What == "embedding" {
-		return fmt.Sprintf("samplers: chain %d, step %d: %s is not finite at state %s (log-density %g)", e.Chain, e.Step, e.What, codes(e.State), e.Value)
+	at := fmt.Sprintf("samplers: chain %d, step %d:", e.Chain, e.Step)
+	switch {
+	case e.What == "log-density" && isZero(e.Value):
+		return fmt.Sprintf("%s state %s has probability zero (log-density -Inf)", at, codes(e.State))
+	case e.What == "log-density" || e.What == "conditional":
+		return fmt.Sprintf("%s %s is %g at state %s", at, e.What, e.Value, codes(e.State))
 	}
-	return fmt.Sprintf("samplers: chain %d, step %d: %s is %g at state %s", e.Chain, e.Step, e.What, e.Value, codes(e.State))
+	return fmt.Sprintf("%s %s is not finite at state %s (log-density %g)", at, e.What, codes(e.State), e.Value)
 }
 
-// ZeroProbabilityError reports an initial state with U = -Inf, from which no
-// chain can start.
-type ZeroProbabilityError struct {
-	Chain int64   // number in the whole run
-	State []int32 // codes, [site]
-}
-
-func (e *ZeroProbabilityError) Error() string {
-	return fmt.Sprintf("samplers: chain %d: initial state %s has probability zero (log-density -Inf)", e.Chain, codes(e.State))
-}
-
-// UnknownError reports a name that the registry or a sampler's options lack.
-type UnknownError struct {
-	What    string   // "sampler" or "option of NAME"
-	Name    string   // as given
-	Known   []string // every known name, sorted
-	Nearest string   // the known name that Name is probably a slip of, or ""
-}
-
-func (e *UnknownError) Error() string {
-	msg := fmt.Sprintf("samplers: unknown %s %q", e.What, e.Name)
-	if e.Nearest != "" {
-		msg += fmt.Sprintf("; did you mean %q?", e.Nearest)
-	}
-	if len(e.Known) == 0 {
-		return msg + " (there are none)"
-	}
-	return msg + " (known: " + strings.Join(e.Known, ", ") + ")"
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*UnknownError) ExitCode() int { return 2 }
-
-// OptionError reports an option whose value cannot be used.
+// OptionError reports a setting that cannot be used: an option of a sampler, a field of a
+// Config, a schedule or a name that the registry lacks.
 type OptionError struct {
-	Sampler, Option, Value, Reason string
+	Sampler string // "" where the setting is of no one sampler
+	Option  string
+	Value   string // as given; "" where there is no one value
+	Reason  string
 }
 
 func (e *OptionError) Error() string {
-	return fmt.Sprintf("samplers: %s: option %s: value %q: %s", e.Sampler, e.Option, e.Value, e.Reason)
+	msg := "samplers: "
+	if e.Sampler != "" {
+		msg += e.Sampler + ": "
+	}
+	msg += e.Option
+	if e.Value != "" {
+		msg += fmt.Sprintf(" %q", e.Value)
+	}
+	return msg + ": " + e.Reason
 }
 
-// ExitCode returns 2: bad usage or input.
+// ExitCode is 2: bad usage or input.
 func (*OptionError) ExitCode() int { return 2 }
 
-// ConfigError reports a Config that contradicts itself.
-type ConfigError struct {
-	Field, Reason string
-}
-
-func (e *ConfigError) Error() string { return fmt.Sprintf("samplers: %s: %s", e.Field, e.Reason) }
-
-// ExitCode returns 2: bad usage or input.
-func (*ConfigError) ExitCode() int { return 2 }
-
-func unknown(what, name string, known []string) *UnknownError {
+// unknown reports a name that is not among the known ones, and the nearest of these.
+func unknown(sampler, what, name string, known []string) *OptionError {
 	slices.Sort(known)
-	e := &UnknownError{What: what, Name: name, Known: known}
-	best := max(1, len(name)/3) + 1
+	best, nearest := max(1, len(name)/3)+1, ""
 	for _, k := range known {
 		if d := levenshtein.ComputeDistance(strings.ToLower(name), k); d < best {
-			best, e.Nearest = d, k
+			best, nearest = d, k
 		}
 	}
-	return e
+	reason := "unknown"
+	if nearest != "" {
+		reason += fmt.Sprintf("; did you mean %q?", nearest)
+	}
+	if len(known) == 0 {
+		return &OptionError{sampler, what, name, reason + " (there are none)"}
+	}
+	return &OptionError{sampler, what, name, reason + " (known: " + strings.Join(known, ", ") + ")"}
 }
 
 // codes prints a state, shortened in the middle where it is long.
@@ -110,9 +87,3 @@ func codes(x []int32) string {
 	head, tail := fmt.Sprint(x[:12]), fmt.Sprint(x[len(x)-3:])
 	return fmt.Sprintf("%s ... %s (%d sites)", strings.TrimSuffix(head, "]"), strings.TrimPrefix(tail, "["), len(x))
 }
-
-func cloneCodes(x energies.Batch, chain int) []int32 { return slices.Clone(x.Chain(chain)) }
-
-func isZero(u float64) bool { return math.IsInf(u, -1) }
-
-func nonFinite(u float64) bool { return math.IsNaN(u) || math.IsInf(u, 1) }

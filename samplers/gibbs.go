@@ -3,6 +3,8 @@ package samplers
 import (
 	"context"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -11,58 +13,50 @@ import (
 func init() {
 	Register(Registration{
 		Name:  "gibbs",
-		Doc:   "Gibbs: one site a step from its full conditional, by enumeration where the energy has none to offer",
+		Doc:   "Gibbs: sites are drawn from their full conditionals, by enumeration where the energy has none to offer",
 		Paper: "Geman, Geman 1984",
-		Exact: true,
 	}, NewGibbs)
 	Register(Registration{
 		Name:  "gibbs-model",
-		Doc:   "pseudo-Gibbs: one site a step from the model's own prediction; its law is not that of the energy",
+		Doc:   "pseudo-Gibbs: sites are drawn from the model's own prediction",
 		Paper: "Heckerman et al. 2000 (dependency networks); Wang, Cho 2019 (arXiv:1902.04094)",
+		Bias:  "no known distribution: the model's predictions need not be conditionals of exp(U)",
 		Needs: energies.ModelConditional,
-	}, func(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
-		o.Conditional = ModelConditional
-		return NewGibbs(e, o)
-	})
+	}, NewGibbsModel)
 }
 
-// Values of GibbsOptions.
+// Orders of GibbsOptions.
 const (
-	// SystematicScan visits site t mod d in step t.
+	// SystematicScan visits the sites in turn.
 	SystematicScan = "systematic"
-	// RandomScan visits a uniform site, each chain its own.
+	// RandomScan visits uniform sites, each chain its own.
 	RandomScan = "random"
-	// ExactConditional draws from the conditional of exp(U).
-	ExactConditional = "exact"
-	// ModelConditional draws from energies.ModelConditional.
-	ModelConditional = "model"
 )
 
 // GibbsOptions are the options of Gibbs; the zero value has the defaults.
 type GibbsOptions struct {
 	// Scan is SystematicScan (the default) or RandomScan.
 	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
-	// Conditional is ExactConditional (the default) or ModelConditional. The
-	// registry has the second as a sampler of its own, gibbs-model, since it is
-	// not exact.
-	Conditional string
+	// Updates is the number of site updates in a step; 0 means as many as there are sites
+	// where the energy offers full conditionals, and 1 elsewhere.
+	Updates int `flag:"updates" default:"a sweep where conditionals are cheap, else 1" doc:"site updates in each step"`
 	// MaxBatch bounds the states in one evaluation when a conditional is
 	// enumerated; 0 means 4096. Draws do not depend on it.
 	MaxBatch int
 }
 
-// Gibbs draws one site a step from its law given the others, and is never
-// rejected. The conditional is, in this order: the energy's own
-// ([energies.Conditional]), else U at every other allowed value of the site, which
-// costs that many evaluations a step; or, if asked for, the model's
-// ([energies.ModelConditional]), which leaves no known law invariant.
+// Gibbs draws one site after the other from its law given the others, and rejects nothing.
+// The conditional is the energy's own where it offers [energies.Conditional], else U at
+// every other allowed value of the site, which costs that many evaluations an update. At
+// an inverse temperature β it is drawn from to the power β.
 type Gibbs struct {
-	energy   energies.Oracle
+	Base
 	ask      energies.Capability // Conditional, ModelConditional, or 0: enumerate
 	random   bool
+	updates  int
 	maxBatch int
 
-	next   move
+	next   Point
 	site   []int     // to draw, [chain]
 	lp     []float64 // log-conditional, [chain, value]
 	weight []float64 // its exponential up to a factor, [value]
@@ -71,35 +65,55 @@ type Gibbs struct {
 	stream rng.Stream
 }
 
-var _ Annealer = (*Gibbs)(nil)
+var _ Kernel = (*Gibbs)(nil)
 
-// NewGibbs returns the kernel for e. Errors are *OptionError, *energies.UnsupportedError
-// (no model conditional) or *energies.SpaceError.
+// gibbsPart is scratch for states that share an evaluation.
+type gibbsPart struct {
+	x     energies.Batch
+	u     []float64 // U, [state]; or log-conditionals, [state, value]
+	chain []int     // the chain each state belongs to
+	value []int32   // the value its site has in it, when enumerating
+}
+
+// NewGibbs returns the kernel for e. Errors are *OptionError or *energies.SpaceError.
 func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
-	k := &Gibbs{energy: energies.AsOracle(e), maxBatch: o.MaxBatch}
+	k, err := newGibbs("gibbs", e, o)
+	if err != nil {
+		return nil, err
+	}
+	if k.ask = k.Oracle.Capabilities().Answers & energies.Conditional; k.ask != 0 && o.Updates == 0 {
+		k.updates = e.Space().Sites
+	}
+	return k, nil
+}
+
+// NewGibbsModel returns the kernel that draws from [energies.ModelConditional], as published
+// Gibbs samplers for masked language models do. It leaves no known law invariant. A step
+// that ends in a state of probability zero is undone. Errors are those of NewGibbs and
+// *energies.UnsupportedError.
+func NewGibbsModel(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
+	k, err := newGibbs("gibbs-model", e, o)
+	if err != nil {
+		return nil, err
+	}
+	if k.ask = energies.ModelConditional; !k.Oracle.Capabilities().Answers.Has(k.ask) {
+		return nil, &energies.UnsupportedError{Who: "samplers: gibbs-model", Want: k.ask}
+	}
+	return k, nil
+}
+
+func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
+	k := &Gibbs{Base: Base{Oracle: energies.AsOracle(e)}, updates: max(o.Updates, 1), maxBatch: o.MaxBatch, random: o.Scan == RandomScan}
 	if o.MaxBatch == 0 {
 		k.maxBatch = 4096
 	}
-	if k.maxBatch < 1 {
-		return nil, &OptionError{"gibbs", "MaxBatch", "negative", "must be positive"}
-	}
-	switch o.Scan {
-	case "", SystematicScan:
-	case RandomScan:
-		k.random = true
-	default:
-		return nil, &OptionError{"gibbs", "scan", o.Scan, "not one of systematic, random"}
-	}
-	switch o.Conditional {
-	case "", ExactConditional:
-		k.ask = k.energy.Capabilities().Answers & energies.Conditional
-	case ModelConditional:
-		if !k.energy.Capabilities().Answers.Has(energies.ModelConditional) {
-			return nil, &energies.UnsupportedError{Who: "samplers: gibbs-model", Want: energies.ModelConditional}
-		}
-		k.ask = energies.ModelConditional
-	default:
-		return nil, &OptionError{"gibbs", "conditional", o.Conditional, "not one of exact, model"}
+	switch {
+	case k.maxBatch < 1:
+		return nil, &OptionError{name, "MaxBatch", strconv.Itoa(o.MaxBatch), "must be positive"}
+	case o.Updates < 0:
+		return nil, &OptionError{name, "updates", strconv.Itoa(o.Updates), "must be positive"}
+	case o.Scan != "" && o.Scan != SystematicScan && o.Scan != RandomScan:
+		return nil, &OptionError{name, "scan", o.Scan, "not one of systematic, random"}
 	}
 	if err := e.Space().Check(); err != nil {
 		return nil, err
@@ -110,96 +124,82 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	return k, nil
 }
 
-// Anneals implements Annealer: a conditional of exp(U) to the power β is one of π^β,
-// a model's own belongs to no known law.
-func (k *Gibbs) Anneals() bool { return k.ask != energies.ModelConditional }
-
-// Energy implements Kernel.
-func (k *Gibbs) Energy() energies.Energy { return k.energy }
-
 // Init implements Kernel.
 func (k *Gibbs) Init(ctx context.Context, s *State) error {
-	s.Local = Local{U: resize(s.U, s.Chains())}
-	if err := k.energy.LogDensity(ctx, s.U, s.X); err != nil {
-		return err
-	}
-	if err := checkInit(s); err != nil {
+	s.Declare(k.Specs)
+	s.Point = Point{X: s.X, U: resize(s.U, s.Chains())}
+	if err := k.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
 		return err
 	}
 	s.Evaluations.Density += int64(s.Chains())
-	return nil
+	return s.CheckInit()
 }
 
 // Step implements Kernel.
 func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	n, values := s.Chains(), s.X.Space.Values
+	n := s.Chains()
 	info.Reset(n)
-	k.next.like(s)
+	k.next.like(s.X)
 	k.next.U = resize(k.next.U, n)
 	copy(k.next.X.Codes, s.X.Codes)
 	copy(k.next.U, s.U)
-	k.scan(s)
-	k.lp = resize(k.lp, n*values)
-	given := k.ask != 0
-	var err error
-	if given {
-		err = k.given(ctx, s, &info.Evaluations)
-	} else {
-		err = k.enumerate(ctx, s, &info.Evaluations)
-	}
-	if err != nil {
-		return err
-	}
-	for c := range k.site {
-		if !k.draw(s, c, given) {
-			if !s.RejectNonFinite {
-				return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), cloneCodes(s.X, c)}
-			}
-			continue
+	k.lp = resize(k.lp, n*s.X.Space.Values)
+	for j := range int64(k.updates) {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
+		if err := k.update(ctx, s, s.Step*int64(k.updates)+j, &info.Evaluations); err != nil {
+			return err
+		}
+	}
+	for c := range n {
 		info.Accept[c], info.Accepted[c] = 1, true
 	}
-	if given {
+	if k.ask != 0 {
 		if err := k.evaluateMoved(ctx, s, info); err != nil {
 			return err
 		}
 	}
-	s.commit(&k.next, info)
+	s.Commit(&k.next, info)
 	return nil
 }
 
-// draw sets chain c's site from its log-conditional, or returns false where that
-// is not a law. An enumerated conditional holds U of what was drawn.
-func (k *Gibbs) draw(s *State, c int, given bool) bool {
-	values := s.X.Space.Values
-	lp := k.lp[c*values : (c+1)*values]
-	k.weight = resize(k.weight, values)
-	if !exponentiate(k.weight, lp, s.InverseTemperature()) {
-		return false
-	}
-	k.stream.Reset(s.Seed, s.ChainIDs[c], s.Step, useProposal)
-	v := k.stream.Categorical(k.weight)
-	k.next.X.Chain(c)[k.site[c]] = int32(v)
-	if !given {
-		k.next.U[c] = lp[v]
-	}
-	return true
-}
-
-// scan chooses each chain's site.
-func (k *Gibbs) scan(s *State) {
-	d := s.X.Space.Sites
+// update draws one site of every chain of k.next. number is that of the update in the
+// whole run.
+func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Counts) error {
+	d, values := s.X.Space.Sites, s.X.Space.Values
 	k.site = resize(k.site, s.Chains())
 	for c := range k.site {
-		k.site[c] = int(s.Step % int64(d))
+		k.site[c] = int(number % int64(d))
 		if k.random {
-			k.stream.Reset(s.Seed, s.ChainIDs[c], s.Step, useSite)
+			k.stream.Reset(s.Seed, s.ChainIDs[c], number, UseSite)
 			k.site[c] = k.stream.IntN(d)
 		}
 	}
+	conditionals := k.enumerate
+	if k.ask != 0 {
+		conditionals = k.given
+	}
+	if err := conditionals(ctx, s, count); err != nil {
+		return err
+	}
+	k.weight = resize(k.weight, values)
+	for c, site := range k.site {
+		lp := k.lp[c*values : (c+1)*values]
+		if !exponentiate(k.weight, lp, s.InverseTemperature(c)) {
+			if !s.RejectNonFinite {
+				return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(k.next.X.Chain(c))}
+			}
+			continue
+		}
+		k.stream.Reset(s.Seed, s.ChainIDs[c], number, UseProposal)
+		v := k.stream.Categorical(k.weight)
+		k.next.X.Chain(c)[site] = int32(v)
+		if k.ask == 0 {
+			k.next.U[c] = lp[v]
+		}
+	}
+	return nil
 }
 
 // exponentiate writes exp(β·lp) up to a factor to w. It returns false where no
@@ -222,4 +222,136 @@ func exponentiate(w, lp []float64, beta float64) bool {
 		}
 	}
 	return true
+}
+
+func (p *gibbsPart) reset(sp *energies.Space) {
+	p.x = energies.Batch{Space: sp, Codes: p.x.Codes[:0], IDs: p.x.IDs[:0]}
+	p.chain, p.value = p.chain[:0], p.value[:0]
+}
+
+// add appends a state of chain c. All states of a chain have its number, so that U of
+// the one that is drawn is what a later evaluation gives.
+func (p *gibbsPart) add(s *State, c int, x []int32) {
+	p.x.Codes = append(p.x.Codes, x...)
+	p.x.IDs = append(p.x.IDs, s.ChainIDs[c])
+	p.chain = append(p.chain, c)
+}
+
+// given fills k.lp from the conditional that the energy offers, site by site,
+// since chains may be at different ones.
+func (k *Gibbs) given(ctx context.Context, s *State, count *Counts) error {
+	p, values := &k.part, s.X.Space.Values
+	for site := range s.X.Space.Sites {
+		p.reset(s.X.Space)
+		for c, i := range k.site {
+			if i == site {
+				p.add(s, c, k.next.X.Chain(c))
+			}
+		}
+		if len(p.chain) == 0 {
+			continue
+		}
+		p.u = resize(p.u, len(p.chain)*values)
+		if err := k.Oracle.Answer(ctx, energies.Query{Want: k.ask, X: p.x, Site: site, LogP: p.u}); err != nil {
+			return err
+		}
+		for j, c := range p.chain {
+			copy(k.lp[c*values:(c+1)*values], p.u[j*values:(j+1)*values])
+		}
+		count.Conditional += int64(len(p.chain))
+	}
+	return nil
+}
+
+// evaluateMoved fills U of the chains whose state changed, so that U is always a
+// function of the state, not of the path that led to it.
+func (k *Gibbs) evaluateMoved(ctx context.Context, s *State, info *Info) error {
+	p := &k.part
+	p.reset(s.X.Space)
+	for c := range s.Chains() {
+		if !slices.Equal(k.next.X.Chain(c), s.X.Chain(c)) {
+			p.add(s, c, k.next.X.Chain(c))
+		}
+	}
+	if len(p.chain) == 0 {
+		return nil
+	}
+	p.u = resize(p.u, len(p.chain))
+	if err := k.Oracle.LogDensity(ctx, p.u, p.x); err != nil {
+		return err
+	}
+	info.Evaluations.Density += int64(len(p.chain))
+	for j, c := range p.chain {
+		k.next.U[c] = p.u[j]
+	}
+	if err := s.Reject(&k.next); err != nil {
+		return err
+	}
+	for _, c := range p.chain {
+		if isZero(k.next.U[c]) { // the model's conditional may lead where π is zero
+			info.Accept[c], info.Accepted[c] = 0, false
+		}
+	}
+	return nil
+}
+
+// enumerate fills k.lp with U at every allowed value of each chain's site, in
+// batches of at most k.maxBatch states. The current value's U is known.
+func (k *Gibbs) enumerate(ctx context.Context, s *State, count *Counts) error {
+	sp, p := s.X.Space, &k.part
+	p.reset(sp)
+	for j := range k.lp {
+		k.lp[j] = math.Inf(-1)
+	}
+	for c, i := range k.site {
+		x := k.next.X.Chain(c)
+		k.lp[c*sp.Values+int(x[i])] = k.next.U[c]
+		list := sp.AllowedAt(i)
+		if list == nil {
+			list = k.all
+		}
+		for _, v := range list {
+			if v == x[i] {
+				continue
+			}
+			p.add(s, c, x)
+			p.x.Codes[len(p.x.Codes)-sp.Sites+i] = v
+			p.value = append(p.value, v)
+			if len(p.chain) < k.maxBatch {
+				continue
+			}
+			if err := k.flush(ctx, s, count); err != nil {
+				return err
+			}
+		}
+	}
+	return k.flush(ctx, s, count)
+}
+
+// flush evaluates the states collected in k.part and empties it.
+func (k *Gibbs) flush(ctx context.Context, s *State, count *Counts) error {
+	p := &k.part
+	if len(p.chain) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.u = resize(p.u, len(p.chain))
+	if err := k.Oracle.LogDensity(ctx, p.u, p.x); err != nil {
+		return err
+	}
+	count.Density += int64(len(p.chain))
+	for j, c := range p.chain {
+		u := p.u[j]
+		if nonFinite(u) {
+			if !s.RejectNonFinite {
+				return &NonFiniteError{s.ChainIDs[c], s.Step, "log-density", u, slices.Clone(p.x.Chain(j))}
+			}
+			u = math.Inf(-1)
+		}
+		k.lp[c*s.X.Space.Values+int(p.value[j])] = u
+	}
+	p.reset(s.X.Space)
+	return nil
 }

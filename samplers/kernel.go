@@ -8,53 +8,80 @@ import (
 
 // Kernel makes steps of Markov chains. It keeps scratch memory between calls,
 // so one Kernel must not be used by two goroutines at once; it may serve several
-// States in turn.
+// States in turn. Embed [Base] for the methods that most kernels share, or use
+// [Metropolis], which needs only a [Proposal].
 type Kernel interface {
-	// Energy returns the energy whose law the kernel draws from.
-	Energy() energies.Energy
-	// Init recomputes what is derived from s.X, and must be called again when
-	// codes were changed from outside. It fails with a *NonFiniteError or a
-	// *ZeroProbabilityError that names the chain.
+	// Energy returns the energy that the kernel draws from.
+	Energy() energies.Oracle
+	// Vars lists the named numbers that the kernel keeps in State.Vars.
+	Vars() []VarSpec
+	// Init declares the kernel's variables where s lacks them and recomputes what is
+	// derived from s.X. Call it again when codes were changed from outside. It fails
+	// with a *NonFiniteError that names the chain where U is not finite.
 	Init(ctx context.Context, s *State) error
 	// Step makes one step of every chain with the streams of s.Step, adds one to
-	// s.Step and fills info. On error, cancellation included, s is unchanged, except
-	// that Local may be at β of the step that failed.
+	// s.Step and fills info. On error, cancellation included, the codes and variables
+	// of s are unchanged.
 	Step(ctx context.Context, s *State, info *Info) error
+	// Tune adapts the kernel's parameters, which are variables of s, after a step of
+	// warm-up. last says that warm-up ends: the parameters are then frozen.
+	Tune(s *State, info *Info, last bool)
 }
 
-// StepSizer is a Kernel with a step size α.
-type StepSizer interface {
-	Kernel
-	// StepSize returns the α that chains start from, and the acceptance
-	// probability to which warm-up adapts it; target 0 means that α stays.
-	StepSize() (start, target float64)
+// VarSpec declares a variable that a kernel keeps for each chain.
+type VarSpec struct {
+	// Name is in lower case, as "step_size".
+	Name string `json:"name"`
+	// Shape is that of one chain; nil is a single number.
+	Shape []int `json:"shape,omitempty"`
+	// Start is the initial value of every element.
+	Start float64 `json:"-"`
+	// Record keeps the number with every draw, and shows it. It needs a nil Shape.
+	Record bool `json:"-"`
+	// Derived numbers are recomputed by Kernel.Init and not saved.
+	Derived bool `json:"-"`
 }
 
-// Keeper is a Kernel that gathers something over several steps, which a restart
-// needs besides the codes.
-type Keeper interface {
-	Kernel
-	// Keeps reports whether it uses State.Since, and how many numbers of State.Aux each
-	// chain has.
-	Keeps() (since bool, aux int)
+// Size returns the number of elements of one chain.
+func (v VarSpec) Size() int {
+	n := 1
+	for _, d := range v.Shape {
+		n *= d
+	}
+	return n
 }
 
-// Weigher is a Kernel whose draws count by weights in estimates of expectations.
-type Weigher interface {
-	Kernel
-	// Weighs reports whether Init and Step fill State.Weight.
-	Weighs() bool
+// Names of variables that have a meaning outside their kernels.
+const (
+	// StepSizeVar is the step size α.
+	StepSizeVar = "step_size"
+	// WeightVar is the weight of a chain's state in estimates of expectations, positive
+	// and finite; see [WeightedMean]. Kernels without it weigh all draws equally.
+	WeightVar = "weight"
+)
+
+// Base has the methods of a Kernel other than Init and Step.
+type Base struct {
+	Oracle energies.Oracle
+	Specs  []VarSpec
 }
 
-// checkInit verifies U of every chain of a state just evaluated by Init.
-func checkInit(s *State) error {
-	for c := range s.Chains() {
-		if err := s.check(c, &s.X, s.ChainIDs[c], s.Step); err != nil {
-			return err
-		}
-		if isZero(s.U[c]) {
-			return &ZeroProbabilityError{Chain: s.ChainIDs[c], State: cloneCodes(s.X, c)}
+// Energy implements Kernel.
+func (b *Base) Energy() energies.Oracle { return b.Oracle }
+
+// Vars implements Kernel.
+func (b *Base) Vars() []VarSpec { return b.Specs }
+
+// Tune implements Kernel for kernels without parameters to adapt.
+func (b *Base) Tune(*State, *Info, bool) {}
+
+// Recorded returns the names of a kernel's variables that are kept with every draw.
+func Recorded(k Kernel) []string {
+	var names []string
+	for _, v := range k.Vars() {
+		if v.Record {
+			names = append(names, v.Name)
 		}
 	}
-	return nil
+	return names
 }

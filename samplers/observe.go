@@ -28,9 +28,9 @@ type Recorder struct {
 	// and Hops its numbers of changed sites, [draw, chain].
 	Accept []float64
 	Hops   []int
-	// Weight holds the weights of the states, [draw, chain]; nil where the kernel has
-	// none and all count the same.
-	Weight []float64
+	// Vars holds the recorded variables of the kernel by name, such as WeightVar and
+	// StepSizeVar, [draw, chain]; nil where it has none.
+	Vars map[string][]float64
 }
 
 var _ Observer = (*Recorder)(nil)
@@ -46,7 +46,15 @@ func (r *Recorder) Observe(s *State, info *Info) error {
 	r.U = append(r.U, s.U...)
 	r.Accept = append(r.Accept, info.Accept...)
 	r.Hops = append(r.Hops, info.Hops...)
-	r.Weight = append(r.Weight, s.Weight...)
+	for _, v := range s.Vars {
+		if !v.Record {
+			continue
+		}
+		if r.Vars == nil {
+			r.Vars = map[string][]float64{}
+		}
+		r.Vars[v.Name] = append(r.Vars[v.Name], v.Data...)
+	}
 	return nil
 }
 
@@ -69,7 +77,7 @@ func (r *Recorder) Mean(f func(codes []int32) float64) float64 {
 			values = append(values, f(r.At(k, c)))
 		}
 	}
-	return WeightedMean(values, r.Weight)
+	return WeightedMean(values, r.Vars[WeightVar])
 }
 
 // WeightedMean is Σ w·x / Σ w; nil weights are equal ones. It is NaN where there is no

@@ -69,7 +69,7 @@ func (s Settings) decode(sampler string, o any) error {
 	}
 	for name := range s {
 		if !slices.Contains(known, name) {
-			return unknown("option of "+sampler, name, known)
+			return unknown(sampler, "option", name, known)
 		}
 	}
 	return nil

@@ -16,10 +16,11 @@ type Registration struct {
 	Doc string
 	// Paper cites where the algorithm comes from.
 	Paper string
-	// Exact says that the kernel leaves π ∝ exp(U) invariant.
-	Exact bool
-	// Adapts says that warm-up adapts the step size, unless one is given.
-	Adapts bool
+	// Bias says what the invariant distribution is where it is not π ∝ exp(U); "" for
+	// kernels that leave π invariant.
+	Bias string
+	// Tunes names the options that warm-up tunes unless they are given, with commas.
+	Tunes string
 	// Needs is what it asks of the energy, besides U.
 	Needs energies.Capability
 	// Flags describes the options; Register fills it from the option struct.
@@ -29,8 +30,7 @@ type Registration struct {
 }
 
 // New builds the sampler for e. Missing settings have their defaults. Errors are
-// *energies.UnsupportedError, *UnknownError (a setting), *OptionError or
-// *energies.SpaceError.
+// *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) { return r.build(e, s) }
 
 // Check finds what is wrong with settings before there is an energy, given what the energy
@@ -49,6 +49,17 @@ func (probe) Answer(context.Context, energies.Query) error                { retu
 
 // Capabilities implements energies.Oracle.
 func (p probe) Capabilities() energies.Capabilities { return p.can }
+
+// Exact reports whether the kernel leaves π ∝ exp(U) invariant.
+func (r Registration) Exact() bool { return r.Bias == "" }
+
+// Invariant says in words what the invariant distribution is.
+func (r Registration) Invariant() string {
+	if r.Exact() {
+		return "exp(U)"
+	}
+	return r.Bias
+}
 
 var registry = struct {
 	sync.RWMutex
@@ -91,13 +102,13 @@ func Names() []string {
 	return names
 }
 
-// Lookup returns the sampler called name, or an *UnknownError.
+// Lookup returns the sampler called name, or an *OptionError.
 func Lookup(name string) (Registration, error) {
 	registry.RLock()
 	r, ok := registry.byName[name]
 	registry.RUnlock()
 	if !ok {
-		return Registration{}, unknown("sampler", name, Names())
+		return Registration{}, unknown("", "sampler", name, Names())
 	}
 	return r, nil
 }

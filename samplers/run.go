@@ -32,7 +32,7 @@ type Result struct {
 }
 
 // NewLoop checks cfg, builds the initial state and evaluates it. Errors are
-// *ConfigError, *energies.SpaceError (a code outside the space), those of
+// *OptionError, *energies.SpaceError (a code outside the space), those of
 // Kernel.Init, or the energy's own.
 func NewLoop(ctx context.Context, cfg Config) (*Loop, error) {
 	if err := cfg.check(); err != nil {
@@ -64,7 +64,7 @@ func (l *Loop) Done() bool {
 	return l.stopped || l.state.Step >= int64(l.cfg.Warmup+l.cfg.Steps)
 }
 
-// Step makes one step, adapts step sizes in warm-up and calls the observers. On
+// Step makes one step, lets the kernel adapt in warm-up and calls the observers. On
 // an error of the kernel, cancellation included, the state is as before; on one
 // of an observer the step is made. After the last step it does nothing.
 func (l *Loop) Step(ctx context.Context) error {
@@ -83,13 +83,12 @@ func (l *Loop) Step(ctx context.Context) error {
 		}
 		return fmt.Errorf("samplers: step %d: %w", s.Step, err)
 	}
-	if s.Warmup && s.Adapt != nil {
-		start, target := l.cfg.Kernel.(StepSizer).StepSize()
-		accept := l.info.Accept
+	if s.Warmup {
+		seen := l.info
 		if l.cfg.PoolWarmup {
-			accept = slices.Repeat([]float64{mean(accept)}, len(accept))
+			seen.Accept = slices.Repeat([]float64{mean(seen.Accept)}, len(seen.Accept))
 		}
-		adaptStep(s, accept, start, target, s.Step == warmup)
+		l.cfg.Kernel.Tune(s, &seen, s.Step == warmup)
 	}
 	l.info.Keep = !s.Warmup && (s.Step-warmup)%int64(l.cfg.Thin) == 0
 	l.tally()
@@ -140,4 +139,13 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		}
 	}
 	return l.Result(), nil
+}
+
+// mean returns the mean of x, which is not empty.
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
 }

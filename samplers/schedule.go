@@ -7,82 +7,100 @@ import (
 	"strings"
 )
 
-// ScheduleError reports the text of a schedule that cannot be read.
-type ScheduleError struct {
-	Text, Reason string
+// maxBeta is the largest inverse temperature: with it β times a gradient, and its square,
+// are still numbers in float32, in which kernels and energies hold them.
+const maxBeta = 1e15
+
+// schedule reports text that is no schedule.
+func badSchedule(text, reason string) error {
+	return &OptionError{Option: "schedule", Value: text, Reason: reason}
 }
 
-func (e *ScheduleError) Error() string {
-	return fmt.Sprintf("samplers: schedule %q: %s", e.Text, e.Reason)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*ScheduleError) ExitCode() int { return 2 }
-
-// ParseSchedule reads an inverse temperature for Config.InverseTemperature, of a
-// run of that many steps, warm-up included:
+// ParseSchedule reads a number that depends on the step, such as an inverse temperature
+// (Config.InverseTemperature), for a run of that many steps, warm-up included:
 //
-//	50          β = 50 in every step
-//	0.1t        β_t = 0.1·t with t = 1, 2, ... (prompt tuning in Sun et al. 2023)
-//	1..100      geometric from 1 in the first step to 100 in the last
-//	1..100@500  geometric from 1 in the first step to 100 in step t = 500
+//	50               β = 50 in every step
+//	0.1t             β_t = 0.1·t with t = 1, 2, ... (prompt tuning in Sun et al. 2023)
+//	1..100           geometric from 1 in the first step to 100 in the last
+//	1..100@500       geometric from 1 in the first step to 100 in step t = 500
+//	cycle:2..0.1@50  cycles of 50 steps: max(1 + cos(π·s/50), 0.1), s = (t-1) mod 50
 //
-// Past its end the geometric one stays where it is. A run that may be made longer has to
-// name that step, or its first steps become others: see PinSchedule. Numbers are not
-// negative, those of the geometric one positive, and β is at most 1e15 in every step; else
-// the error is a *ScheduleError.
+// A geometric schedule stays where it is past its end. A run that may be extended has to
+// name that step, or its first steps change: see PinSchedule. Numbers are not negative,
+// the ends of ranges positive, and all at most 1e15 in every step. The error is an
+// *OptionError.
 func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
-	number := func(part string) (float64, error) {
-		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		switch {
-		case err != nil || math.IsNaN(x) || math.IsInf(x, 0) || strings.Contains(text, "..."): // 1 to .5, or a slip
-			return 0, &ScheduleError{text, "want a number as 50, a slope as 0.1t or a range as 1..100"}
-		case x < 0:
-			return 0, &ScheduleError{text, "an inverse temperature is not negative"}
-		case x > maxBeta:
-			return 0, &ScheduleError{text, fmt.Sprintf("an inverse temperature is at most %g", maxBeta)}
-		}
-		return x, nil
+	body, cycle := strings.CutPrefix(strings.TrimSpace(text), "cycle:")
+	if a, b, ok := strings.Cut(body, ".."); ok {
+		return parseRange(text, a, b, steps, cycle)
 	}
-	if a, b, ok := strings.Cut(text, ".."); ok {
-		from, err := number(a)
-		if err != nil {
-			return nil, err
-		}
-		b, end, given := strings.Cut(b, "@")
-		to, err := number(b)
-		if err != nil {
-			return nil, err
-		}
-		if given {
-			if steps, err = strconv.Atoi(strings.TrimSpace(end)); err != nil || steps < 1 {
-				return nil, &ScheduleError{text, "behind @ stands the step at which the range ends, 1 or more"}
-			}
-		}
-		if from == 0 || to == 0 {
-			return nil, &ScheduleError{text, "the ends of a range are positive"}
-		}
-		if ratio := to / from; ratio == 0 || math.IsInf(ratio, 1) {
-			return nil, &ScheduleError{text, "the ends of a range are too far apart"}
-		}
-		last := float64(max(steps-1, 1))
-		return func(step int64) float64 { return from * math.Pow(to/from, min(float64(step)/last, 1)) }, nil
+	if cycle {
+		return nil, badSchedule(text, "want a range and a number of steps, as cycle:2..0.1@50")
 	}
-	if a, ok := strings.CutSuffix(strings.TrimSpace(text), "t"); ok {
-		slope, err := number(a)
+	if a, ok := strings.CutSuffix(body, "t"); ok {
+		slope, err := scheduleNumber(text, a)
 		if err != nil {
 			return nil, err
 		}
 		if slope*float64(steps) > maxBeta {
-			return nil, &ScheduleError{text, fmt.Sprintf("an inverse temperature is at most %g, also in step %d", maxBeta, steps)}
+			return nil, badSchedule(text, fmt.Sprintf("must be at most %g, also in step %d", maxBeta, steps))
 		}
 		return func(step int64) float64 { return slope * float64(step+1) }, nil
 	}
-	beta, err := number(text)
+	value, err := scheduleNumber(text, body)
 	if err != nil {
 		return nil, err
 	}
-	return func(int64) float64 { return beta }, nil
+	return func(int64) float64 { return value }, nil
+}
+
+// scheduleNumber reads one number of a schedule.
+func scheduleNumber(text, part string) (float64, error) {
+	x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+	switch {
+	case err != nil || math.IsNaN(x) || math.IsInf(x, 0) || strings.Contains(text, "..."): // 1 to .5, or a slip
+		return 0, badSchedule(text, "want a number as 50, a slope as 0.1t or a range as 1..100")
+	case x < 0:
+		return 0, badSchedule(text, "must not be negative")
+	case x > maxBeta:
+		return 0, badSchedule(text, fmt.Sprintf("must be at most %g", maxBeta))
+	}
+	return x, nil
+}
+
+// parseRange reads a..b or a..b@steps.
+func parseRange(text, a, b string, steps int, cycle bool) (func(step int64) float64, error) {
+	from, err := scheduleNumber(text, a)
+	if err != nil {
+		return nil, err
+	}
+	b, end, given := strings.Cut(b, "@")
+	to, err := scheduleNumber(text, b)
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		if steps, err = strconv.Atoi(strings.TrimSpace(end)); err != nil || steps < 1 {
+			return nil, badSchedule(text, "@N: N is the last step of the range, at least 1")
+		}
+	}
+	if from == 0 || to == 0 {
+		return nil, badSchedule(text, "the ends of a range must be positive")
+	}
+	if cycle {
+		if !given {
+			return nil, badSchedule(text, "@N is missing: the number of steps in a cycle")
+		}
+		return func(step int64) float64 {
+			phase := float64(step%int64(steps)) / float64(steps)
+			return max(from/2*(math.Cos(math.Pi*phase)+1), to)
+		}, nil
+	}
+	if ratio := to / from; ratio == 0 || math.IsInf(ratio, 1) {
+		return nil, badSchedule(text, "the ends of a range are too far apart")
+	}
+	last := float64(max(steps-1, 1))
+	return func(step int64) float64 { return from * math.Pow(to/from, min(float64(step)/last, 1)) }, nil
 }
 
 // PinSchedule writes the step at which a geometric schedule of ParseSchedule ends into
@@ -93,4 +111,75 @@ func PinSchedule(text string, steps int) string {
 		return text
 	}
 	return strings.TrimSpace(text) + "@" + strconv.Itoa(steps)
+}
+
+// stepSchedule reads the factor of a step size; "" is nil, a factor of 1. A range must name
+// its last step, since a kernel does not know how long a run is.
+func stepSchedule(sampler, text string) (func(step int64) float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	bad := func(reason string) error { return &OptionError{sampler, "step-schedule", text, reason} }
+	if strings.Contains(text, "..") && !strings.Contains(text, "@") {
+		return nil, bad("a range needs its last step, as 1..0.1@500")
+	}
+	f, err := ParseSchedule(text, 1)
+	if err != nil {
+		return nil, bad(err.(*OptionError).Reason)
+	}
+	if !(f(0) > 0) {
+		return nil, bad("must be positive")
+	}
+	return f, nil
+}
+
+// ParsePolyak reads a schedule of h_t, about the number of moves that SGDLD makes in a
+// step; t = 1, 2, ... is one more than the number of the step. "" is 1.
+//
+//	0.5              h_t = 0.5
+//	sampling[:min]   h_t = max(min, 3·(10+t)^-½), min = 0.1
+//	facility[:min]   h_t = max(min, (1000/(100+t))^½), min = 0.3
+//	axc[:min]        h_t = max(min, (3/(10+t))^½), min = 0.1
+//	decay:a,b,min    h_t = max(min, (a/(b+t))^½)
+//
+// The named ones are those of Sun et al. (2023), appendix C: of its sampling tasks, which
+// give min with their results, of facility location and of approximate computing. All
+// numbers are positive. The error is an *OptionError.
+func ParsePolyak(text string) (func(step int64) float64, error) {
+	bad := badSchedule(text, "want a number, sampling, facility or axc with a floor as in sampling:0.3, or decay:a,b,min; all positive")
+	positive := func(part string) (float64, bool) {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		return x, err == nil && x > 0 && !math.IsInf(x, 1)
+	}
+	if text == "" {
+		text = "1"
+	}
+	name, rest, given := strings.Cut(text, ":")
+	named := map[string][3]float64{"sampling": {9, 10, 0.1}, "facility": {1000, 100, 0.3}, "axc": {3, 10, 0.1}}
+	p, known := named[name]
+	switch {
+	case known && given:
+		var ok bool
+		if p[2], ok = positive(rest); !ok {
+			return nil, bad
+		}
+	case name == "decay" && given:
+		parts := strings.Split(rest, ",")
+		if len(parts) != len(p) {
+			return nil, bad
+		}
+		for j, part := range parts {
+			var ok bool
+			if p[j], ok = positive(part); !ok {
+				return nil, bad
+			}
+		}
+	case !known:
+		h, ok := positive(text)
+		if !ok {
+			return nil, bad
+		}
+		return func(int64) float64 { return h }, nil
+	}
+	return func(step int64) float64 { return max(p[2], math.Sqrt(p[0]/(p[1]+float64(step+1)))) }, nil
 }

@@ -4,17 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/samplers/rng"
 )
 
 func init() {
 	Register(Registration{
 		Name:  "sgdld",
-		Doc:   "stochastic gradient discrete Langevin dynamics: jumps by rates from minibatches; weighted draws, biased, less so for small h",
+		Doc:   "stochastic gradient discrete Langevin dynamics: jumps by rates from minibatches; draws are weighted",
 		Paper: "Sun et al. 2023, Stochastic Gradient Discrete Langevin Dynamics, algorithm 1",
+		Bias:  "near exp(U) for weighted draws; the bias falls with h, to zero where U is linear in each site, else to a floor",
 		Needs: energies.Gradient,
 	}, NewSGDLD)
 }
@@ -25,21 +24,17 @@ const (
 	JumpSites = "sites"
 	// JumpSingle moves one site at most.
 	JumpSingle = "single"
-	// BalanceSqrt weighs a move by the square root of its probability ratio t.
-	BalanceSqrt = "sqrt"
-	// BalanceBarker weighs it by t/(1+t).
-	BalanceBarker = "barker"
 )
 
 // SGDLDOptions are the options of SGDLD; the zero value has the defaults.
 type SGDLDOptions struct {
-	// Batch is the number of terms in a minibatch; 0 means the exact gradient, which
-	// any Differentiable has, otherwise the energy must be an energies.Stochastic.
+	// Batch is the number of terms in a minibatch; 0 means the exact gradient, otherwise
+	// the energy must offer [energies.Estimate].
 	Batch int `flag:"batch" default:"0: the exact gradient" doc:"terms of the energy in each minibatch, drawn without replacement"`
 	// Jump is JumpSites (the default) or JumpSingle.
 	Jump string `flag:"jump" default:"sites" choices:"sites,single" doc:"which sites may move in one step"`
-	// Balance is BalanceSqrt (the default) or BalanceBarker.
-	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker" doc:"rate of a move from its probability ratio t, √t or t/(1+t)"`
+	// Balance is the balancing function of the rates; "" means sqrt.
+	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 	// Polyak is the schedule of h_t, about the number of moves in a step: see
 	// ParsePolyak. "" means 1.
 	Polyak string `flag:"polyak" default:"1" doc:"moves per step h: a number, or sampling[:min], facility[:min], axc[:min], decay:a,b,min"`
@@ -62,8 +57,8 @@ type SGDLDOptions struct {
 //   - the cache, eq. 12: while a chain stays at x its gradient is the mean over all
 //     minibatches drawn there, so that the noise within the exponential averages out;
 //   - the Polyak step, eq. 14: ε_t = h_t/Z(x), Z the sum of the rates that leave x;
-//   - the weights, eq. 15: a state counts ε_t in estimates, State.Weight, from e^-300 to
-//     e^300.
+//   - the weights, eq. 15: a state counts ε_t in estimates, the variable WeightVar, from
+//     e^-300 to e^300.
 //
 // A step moves under I + ε_t·R, in one of two forms. JumpSingle takes it as it stands:
 // with probability h_t, at most 1, one site changes, to z with probability R(x,z)/Z.
@@ -71,8 +66,8 @@ type SGDLDOptions struct {
 // rates, for a value in proportion to its rate, so that h_t may exceed 1 and the cache
 // serves at h_t = 1 too, where a single jump always leaves.
 //
-// Draws follow π as h goes to zero where ratios are exact to first order; with a fixed h,
-// other energies, or no cache they are biased. No step is rejected, but a state of
+// Draws follow π as h goes to zero where ratios are exact to first order; elsewhere, with a
+// fixed h or without the cache they are biased. No step is rejected, but a state of
 // probability zero is not entered. A step costs one evaluation, of the minibatch at the
 // state it led to; with the exact gradient only where the state changed. U of a state is
 // the mean of the estimates of its minibatches.
@@ -81,53 +76,54 @@ type SGDLDOptions struct {
 // ½β·g stay within some 87 nats, the range of float32; beyond, as at inverse temperatures
 // of thousands, all are as good as equal, and Dense keeps them apart.
 //
-// A snapshot holds no cache but the step at which it begins (State.Since): going on draws
-// and evaluates its minibatches again.
+// What is saved of a cache is the step at which it begins: going on draws and evaluates its
+// minibatches again.
 type SGDLD struct {
-	gradient
-	estimates bool // from minibatches
-	batch     int
-	caches    bool
-	single    bool
-	barker    bool
-	polyak    func(step int64) float64 // nil: fixed
-	fixed     float64
+	Evaluator
+	batch  int // 0: the exact gradient
+	caches bool
+	single bool
+	polyak func(step int64) float64 // nil: fixed
+	fixed  float64
 
-	next    move    // proposed codes; U of what is asked for elsewhere
+	next    Point   // proposed codes
 	first   []int64 // step of the first minibatch of each chain's cache, [chain]
 	est     estimate
 	retry   estimate
 	order   []int // 0..terms-1
-	workers []rng.Stream
+	workers Workers
+	// What Each calls, bound once, and what it reads.
+	jump    func(w *Worker, c int)
+	state   *State
+	logTime float64
 }
 
-var (
-	_ Annealer = (*SGDLD)(nil)
-	_ Keeper   = (*SGDLD)(nil)
-	_ Weigher  = (*SGDLD)(nil)
-)
+var _ Kernel = (*SGDLD)(nil)
 
-// NewSGDLD returns the kernel for e, which must be Differentiable, and an energy with
-// minibatches where minibatches are asked for. Errors are *energies.UnsupportedError,
-// *OptionError or *energies.SpaceError.
+// cacheStartVar is the step of the first minibatch in a chain's cache.
+const cacheStartVar = "cache_start"
+
+// NewSGDLD returns the kernel for e, which must have a gradient, and offer minibatches
+// where they are asked for. Errors are *energies.UnsupportedError, *OptionError or
+// *energies.SpaceError.
 func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	bad := func(option string, value any, reason string) (*SGDLD, error) {
 		return nil, &OptionError{"sgdld", option, fmt.Sprint(value), reason}
 	}
-	switch o.Jump {
-	case "", JumpSites, JumpSingle:
-	default:
+	if o.Jump != "" && o.Jump != JumpSites && o.Jump != JumpSingle {
 		return bad("jump", o.Jump, "not one of sites, single")
 	}
-	switch o.Balance {
-	case "", BalanceSqrt, BalanceBarker:
-	default:
-		return bad("balance", o.Balance, "not one of sqrt, barker")
-	}
-	k := &SGDLD{batch: o.Batch, caches: o.Batch > 0 && !o.NoCache, single: o.Jump == JumpSingle, barker: o.Balance == BalanceBarker, fixed: o.FixedStep}
-	var err error
-	if k.gradient, err = newGradient("sgdld", e, o.Dense || k.barker); err != nil {
+	balance, err := parseBalance("sgdld", o.Balance)
+	if err != nil {
 		return nil, err
+	}
+	k := &SGDLD{batch: o.Batch, caches: o.Batch > 0 && !o.NoCache, single: o.Jump == JumpSingle, fixed: o.FixedStep}
+	if k.Evaluator, err = NewInformed("sgdld", e, balance, o.Dense); err != nil {
+		return nil, err
+	}
+	k.Specs = []VarSpec{{Name: WeightVar, Record: true, Derived: true}}
+	if k.caches {
+		k.Specs = append(k.Specs, VarSpec{Name: cacheStartVar})
 	}
 	switch {
 	case o.Batch < 0:
@@ -142,56 +138,47 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 		k.polyak = o.PolyakFunc
 	case o.FixedStep == 0:
 		if k.polyak, err = ParsePolyak(o.Polyak); err != nil {
-			return bad("polyak", o.Polyak, err.(*ScheduleError).Reason)
+			return bad("polyak", o.Polyak, err.(*OptionError).Reason)
 		}
 		if _, err := k.time(0); err != nil { // the largest, as none increases
 			return nil, err
 		}
 	}
 	if o.Batch > 0 {
-		can := k.energy.Capabilities()
+		can := k.Oracle.Capabilities()
 		if !can.Answers.Has(energies.Estimate) {
 			return nil, &energies.UnsupportedError{Who: "samplers: sgdld with minibatches", Want: energies.Estimate}
 		}
-		k.estimates = true
-		terms := can.Terms
-		if o.Batch > terms {
-			return bad("batch", o.Batch, fmt.Sprintf("the energy has %d terms", terms))
+		if o.Batch > can.Terms {
+			return bad("batch", o.Batch, fmt.Sprintf("the energy has %d terms", can.Terms))
 		}
-		for j := range terms {
+		for j := range can.Terms {
 			k.order = append(k.order, j)
 		}
 	}
-	k.workers = make([]rng.Stream, runtime.GOMAXPROCS(0))
 	return k, nil
 }
 
-// Keeps implements Keeper.
-func (k *SGDLD) Keeps() (since bool, aux int) { return k.caches, 0 }
-
-// Weighs implements Weigher.
-func (k *SGDLD) Weighs() bool { return true }
+// Vars implements Kernel.
+func (k *SGDLD) Vars() []VarSpec { return k.Specs }
 
 // Init implements Kernel.
 func (k *SGDLD) Init(ctx context.Context, s *State) error {
-	n := s.Chains()
-	if !k.estimates {
-		if err := k.exact(ctx, &s.Local, s.X, s); err != nil {
-			return err
-		}
-		s.Evaluations.Gradient += int64(n)
-	} else {
-		if k.caches && len(s.Since) != n {
-			s.Since = resize(s.Since, n)
-			for c := range s.Since {
-				s.Since[c] = s.Step
-			}
-		}
-		if err := k.replay(ctx, s); err != nil {
-			return err
+	if s.Declare(k.Specs) && k.caches {
+		start := s.Var(cacheStartVar)
+		for c := range start {
+			start[c] = float64(s.Step)
 		}
 	}
-	if err := checkInit(s); err != nil {
+	if k.batch == 0 {
+		if err := k.Evaluate(ctx, &s.Point, s.Beta); err != nil {
+			return err
+		}
+		k.count(&s.Evaluations, s.Chains())
+	} else if err := k.replay(ctx, s); err != nil {
+		return err
+	}
+	if err := s.CheckInit(); err != nil {
 		return err
 	}
 	return k.weigh(s)
@@ -203,13 +190,8 @@ func (k *SGDLD) Step(ctx context.Context, s *State, info *Info) error {
 		return err
 	}
 	info.Reset(s.Chains())
-	if s.Annealed && s.half != 0.5*s.Beta {
-		if err := k.temperRates(ctx, &s.Local, s.X, s.Beta); err != nil {
-			return err
-		}
-		if err := s.checkTempered(); err != nil {
-			return err
-		}
+	if err := k.Refresh(ctx, s); err != nil {
+		return err
 	}
 	h, err := k.time(s.Step)
 	if err != nil {
@@ -218,12 +200,57 @@ func (k *SGDLD) Step(ctx context.Context, s *State, info *Info) error {
 	if _, err := k.time(s.Step + 1); err != nil { // weighs the states this step leads to
 		return err
 	}
-	k.propose(s, math.Log(h))
+	k.next.like(s.X)
+	copy(k.next.X.Codes, s.X.Codes)
+	if k.state, k.logTime = s, math.Log(h); k.jump == nil {
+		k.jump = k.jumpChain
+	}
+	k.workers.Each(s, k.jump)
 	if err := k.arrive(ctx, s, info); err != nil {
 		return err
 	}
 	k.commit(s, info)
 	return k.weigh(s)
+}
+
+func (k *SGDLD) jumpChain(w *Worker, c int) {
+	k.state.Stream(&w.Stream, c, UseProposal)
+	if k.single {
+		k.jumpSingle(w, k.state, c, k.logTime)
+	} else {
+		k.jumpSites(w, k.state, c, k.logTime)
+	}
+}
+
+// jumpSites moves each site of chain c on its own: the process with its rates held
+// fixed for the time ε, save that a site moves at most once. logTime is log h or log ε.
+func (k *SGDLD) jumpSites(w *Worker, s *State, c int, logTime float64) {
+	if k.polyak != nil {
+		logTime -= s.LogLeaveAny(c)
+	}
+	y := k.next.X.Chain(c)
+	for i := range y {
+		leave := s.LogLeave(c, i)
+		if !math.IsInf(leave, -1) && w.Float64() < -math.Expm1(-math.Exp(logTime+leave)) {
+			y[i] = s.Pick(c, i, w.Float64())
+		}
+	}
+}
+
+// jumpSingle changes one site of chain c, or none.
+func (k *SGDLD) jumpSingle(w *Worker, s *State, c int, logTime float64) {
+	total := s.LogLeaveAny(c)
+	if math.IsInf(total, -1) {
+		return
+	}
+	if k.polyak == nil {
+		logTime += total // ε·Z, a probability up to 1
+	}
+	if !(math.Log(w.Float64()) < logTime) {
+		return
+	}
+	site := s.PickSite(c, w.Float64())
+	k.next.X.Chain(c)[site] = s.Pick(c, site, w.Float64())
 }
 
 // time returns h of a step, or ε where that is fixed.
@@ -246,25 +273,22 @@ func (k *SGDLD) time(step int64) (float64, error) {
 
 // commit makes the states arrived at those of s.
 func (k *SGDLD) commit(s *State, info *Info) {
-	d, values := s.X.Space.Sites, s.X.Space.Values
 	for c := range info.Hops {
-		old, now := s.X.Chain(c), k.next.X.Chain(c)
-		for i := range old {
-			if old[i] != now[i] {
-				info.Hops[c]++
-			}
-		}
-		copy(old, now)
+		info.Hops[c] = hops(s.X.Chain(c), k.next.X.Chain(c))
 	}
 	if len(k.est.chains) == s.Chains() {
-		s.Local, k.est.Local = k.est.Local, s.Local
+		s.Point, k.est.Point = k.est.Point, s.Point
+		s.X.IDs, k.est.X.IDs = k.est.X.IDs, s.X.IDs
 	} else {
 		for j, c := range k.est.chains {
-			s.setChain(c, &k.est.Local, j, d, values)
+			s.copyChain(c, &k.est.Point, j)
 		}
 	}
 	if k.caches {
-		copy(s.Since, k.first)
+		start := s.Var(cacheStartVar)
+		for c, step := range k.first {
+			start[c] = float64(step)
+		}
 	}
 	s.Step++
 	s.Evaluations.add(info.Evaluations)
@@ -275,18 +299,18 @@ func (k *SGDLD) commit(s *State, info *Info) {
 // time in a state that is left for none but much worse ones has no bound.
 const weightRange = 300
 
-// weigh fills s.Weight with ε of the step to come.
+// weigh fills the weights with ε of the step to come.
 func (k *SGDLD) weigh(s *State) error {
 	h, err := k.time(s.Step)
 	if err != nil {
 		return err
 	}
-	s.Weight = resize(s.Weight, s.Chains())
-	for c := range s.Weight {
-		s.Weight[c] = h
+	weight := s.Var(WeightVar)
+	for c := range weight {
+		weight[c] = h
 		if k.polyak != nil {
-			logWeight := math.Log(h) - logTotal(&s.Local, c, s.X.Space.Sites)
-			s.Weight[c] = math.Exp(min(max(logWeight, -weightRange), weightRange))
+			logWeight := math.Log(h) - s.LogLeaveAny(c)
+			weight[c] = math.Exp(min(max(logWeight, -weightRange), weightRange))
 		}
 	}
 	return nil

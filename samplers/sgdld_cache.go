@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -10,55 +11,34 @@ import (
 
 // estimate is an evaluation of some chains.
 type estimate struct {
-	Local        // rows by position in chains
-	chains []int // which, increasing
-	x      energies.Batch
+	Point            // rows by position in chains
+	chains []int     // which, increasing
+	betas  []float64 // State.Beta of these; nil: 1
 	batch  [][]int32 // terms, [position, term]
 	stream rng.Stream
 }
 
-// take makes e one of the listed chains of x, whose numbers are ids.
-func (e *estimate) take(x energies.Batch, ids []int64) {
-	e.x = energies.Batch{Space: x.Space, Codes: e.x.Codes[:0], IDs: e.x.IDs[:0]}
+// take makes e one of the listed chains, at the states of x.
+func (e *estimate) take(s *State, x energies.Batch) {
+	e.X = energies.Batch{Space: x.Space, Codes: e.X.Codes[:0], IDs: e.X.IDs[:0]}
 	for _, c := range e.chains {
-		e.x.Codes = append(e.x.Codes, x.Chain(c)...)
-		e.x.IDs = append(e.x.IDs, ids[c])
+		e.X.Codes = append(e.X.Codes, x.Chain(c)...)
+		e.X.IDs = append(e.X.IDs, s.ChainIDs[c])
 	}
-}
-
-// setChain copies chain j of src to chain c of l; d sites of S values.
-func (l *Local) setChain(c int, src *Local, j, d, values int) {
-	l.U[c] = src.U[j]
-	set := func(dst, src []float32, n int) {
-		if dst != nil {
-			copy(dst[c*n:(c+1)*n], src[j*n:(j+1)*n])
-		}
+	if s.Beta == nil {
+		e.betas = nil
+		return
 	}
-	set(l.Grad, src.Grad, d*values)
-	set(l.Tilt, src.Tilt, d*values)
-	copy(l.rest[c*d:(c+1)*d], src.rest[j*d:(j+1)*d])
-	if l.Tilt != nil {
-		nb := d * blocks(values)
-		copy(l.block[c*nb:(c+1)*nb], src.block[j*nb:(j+1)*nb])
+	e.betas = e.betas[:0]
+	for _, c := range e.chains {
+		e.betas = append(e.betas, s.Beta[c])
 	}
-}
-
-// exact evaluates the energy itself at x.
-func (k *SGDLD) exact(ctx context.Context, l *Local, x energies.Batch, s *State) error {
-	if !k.barker {
-		return k.evalFor(ctx, l, x, s)
-	}
-	l.U, l.Grad = resize(l.U, x.Chains()), resize(l.Grad, len(x.Codes)*x.Space.Values)
-	if err := k.energy.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: l.U, Grad: l.Grad}); err != nil {
-		return err
-	}
-	return k.temperRates(ctx, l, x, s.InverseTemperature())
 }
 
 // noisy estimates U and gradient of e's chains from the minibatches of a step, and
 // takes the mean with what the chain's cache holds since step k.first: old has the mean
 // so far, [chain].
-func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Local, step int64) error {
+func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Point, step int64) error {
 	n, row := len(e.chains), s.X.Space.Sites*s.X.Space.Values
 	e.U, e.Grad = resize(e.U, n), resize(e.Grad, n*row)
 	for len(e.batch) < n {
@@ -67,7 +47,7 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Local, st
 	for j, c := range e.chains {
 		k.draw(e.batch[j], &e.stream, s.Seed, s.ChainIDs[c], step)
 	}
-	if err := k.energy.Answer(ctx, energies.Query{Want: energies.Estimate, X: e.x, U: e.U, Grad: e.Grad, Terms: e.batch[:n]}); err != nil {
+	if err := k.Oracle.Answer(ctx, energies.Query{Want: energies.Estimate, X: e.X, U: e.U, Grad: e.Grad, Terms: e.batch[:n]}); err != nil {
 		return err
 	}
 	for j, c := range e.chains {
@@ -76,21 +56,17 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Local, st
 			continue
 		}
 		e.U[j] = old.U[c] + (e.U[j]-old.U[c])/float64(count)
-		average(e.Grad[j*row:(j+1)*row], old.Grad[c*row:(c+1)*row], 1/float32(count))
+		mean, share := old.Grad[c*row:(c+1)*row], 1/float32(count)
+		for v, o := range mean { // the running mean
+			e.Grad[j*row+v] = o + (e.Grad[j*row+v]-o)*share
+		}
 	}
 	return nil
 }
 
-// average replaces x by old + (x-old)·share, the running mean.
-func average(x, old []float32, share float32) {
-	for v, o := range old {
-		x[v] = o + (x[v]-o)*share
-	}
-}
-
 // draw fills terms with those of a chain's minibatch in a step, distinct and uniform.
 func (k *SGDLD) draw(terms []int32, stream *rng.Stream, seed uint64, id, step int64) {
-	stream.Reset(seed, id, step, useBatch)
+	stream.Reset(seed, id, step, UseBatch)
 	for j := range terms { // Fisher and Yates as far as needed
 		at := j + stream.IntN(len(k.order)-j)
 		k.order[j], k.order[at] = k.order[at], k.order[j]
@@ -110,11 +86,12 @@ func (k *SGDLD) draw(terms []int32, stream *rng.Stream, seed uint64, id, step in
 func (k *SGDLD) replay(ctx context.Context, s *State) error {
 	n, start := s.Chains(), s.Step
 	k.first = resize(k.first, n)
+	begun := s.Var(cacheStartVar)
 	for c := range k.first {
 		k.first[c] = s.Step
 		if k.caches {
-			k.first[c] = s.Since[c]
-			start = min(start, s.Since[c])
+			k.first[c] = int64(begun[c])
+			start = min(start, k.first[c])
 		}
 	}
 	row := s.X.Space.Sites * s.X.Space.Values
@@ -126,8 +103,8 @@ func (k *SGDLD) replay(ctx context.Context, s *State) error {
 				k.est.chains = append(k.est.chains, c)
 			}
 		}
-		k.est.take(s.X, s.ChainIDs)
-		if err := k.noisy(ctx, &k.est, s, &s.Local, step); err != nil {
+		k.est.take(s, s.X)
+		if err := k.noisy(ctx, &k.est, s, &s.Point, step); err != nil {
 			return err
 		}
 		for j, c := range k.est.chains {
@@ -136,7 +113,7 @@ func (k *SGDLD) replay(ctx context.Context, s *State) error {
 		}
 		s.Evaluations.Gradient += int64(len(k.est.chains))
 	}
-	return k.temperRates(ctx, &s.Local, s.X, s.InverseTemperature())
+	return k.temper(ctx, &s.Point, s.Beta)
 }
 
 // arrive evaluates the proposed states into k.est, or, where one cannot be a state,
@@ -145,13 +122,14 @@ func (k *SGDLD) arrive(ctx context.Context, s *State, info *Info) error {
 	e, n := &k.est, s.Chains()
 	e.chains = e.chains[:0]
 	k.first = resize(k.first, n)
+	begun := s.Var(cacheStartVar)
 	for c := range n {
 		moved := !slices.Equal(s.X.Chain(c), k.next.X.Chain(c))
 		k.first[c] = s.Step + 1
 		if !moved && k.caches {
-			k.first[c] = s.Since[c]
+			k.first[c] = int64(begun[c])
 		}
-		if moved || k.estimates {
+		if moved || k.batch > 0 {
 			e.chains = append(e.chains, c)
 		}
 		info.Accept[c], info.Accepted[c] = 1, true
@@ -177,34 +155,34 @@ func (k *SGDLD) arrive(ctx context.Context, s *State, info *Info) error {
 	return k.turnBack(ctx, s, info)
 }
 
-// checkAt is Local.check of the chain at position j, where a chain that stays must not
+// checkAt is Point.check of the chain at position j, where a chain that stays must not
 // find a term of probability zero either: there is no gradient to leave by.
 func (e *estimate) checkAt(j int, id, step int64, stays bool) error {
 	if stays && isZero(e.U[j]) {
-		return &NonFiniteError{Chain: id, Step: step, What: "log-density", Value: e.U[j], State: cloneCodes(e.x, j)}
+		return &NonFiniteError{Chain: id, Step: step, What: "log-density", Value: math.Inf(-1), State: slices.Clone(e.X.Chain(j))}
 	}
-	return e.check(j, &e.x, id, step)
+	return e.check(j, id, step)
 }
 
 // turnBack keeps the chains in k.retry where they were, with a minibatch more.
 func (k *SGDLD) turnBack(ctx context.Context, s *State, info *Info) error {
 	e, back := &k.est, &k.retry
-	d, values := s.X.Space.Sites, s.X.Space.Values
+	begun := s.Var(cacheStartVar)
 	for _, c := range back.chains {
 		copy(k.next.X.Chain(c), s.X.Chain(c))
 		info.Accept[c], info.Accepted[c] = 0, false
 		if k.caches {
-			k.first[c] = s.Since[c]
+			k.first[c] = int64(begun[c])
 		}
 	}
-	if !k.estimates { // what s keeps of them stands
+	if k.batch == 0 { // what s keeps of them stands
 		kept := 0
 		for j, c := range e.chains {
 			if slices.Contains(back.chains, c) {
 				continue
 			}
 			if kept != j {
-				e.setChain(kept, &e.Local, j, d, values)
+				e.copyChain(kept, &e.Point, j)
 			}
 			e.chains[kept] = c
 			kept++
@@ -219,7 +197,7 @@ func (k *SGDLD) turnBack(ctx context.Context, s *State, info *Info) error {
 		if err := back.checkAt(j, s.ChainIDs[c], s.Step, true); err != nil {
 			return err
 		}
-		e.setChain(c, &back.Local, j, d, values) // e has every chain
+		e.copyChain(c, &back.Point, j) // e has every chain
 	}
 	return nil
 }
@@ -229,13 +207,13 @@ func (k *SGDLD) evaluate(ctx context.Context, e *estimate, s *State, info *Info)
 	if len(e.chains) == 0 {
 		return nil
 	}
-	e.take(k.next.X, s.ChainIDs)
+	e.take(s, k.next.X)
 	info.Evaluations.Gradient += int64(len(e.chains))
-	if !k.estimates {
-		return k.exact(ctx, &e.Local, e.x, s)
+	if k.batch == 0 {
+		return k.Evaluate(ctx, &e.Point, e.betas)
 	}
-	if err := k.noisy(ctx, e, s, &s.Local, s.Step+1); err != nil {
+	if err := k.noisy(ctx, e, s, &s.Point, s.Step+1); err != nil {
 		return err
 	}
-	return k.temperRates(ctx, &e.Local, e.x, s.InverseTemperature())
+	return k.temper(ctx, &e.Point, e.betas)
 }

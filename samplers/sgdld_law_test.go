@@ -21,7 +21,8 @@ var sgdldLaw = samplertest.Law{
 		{"batch": "1", "jump": "single", "polyak": "0.5", "balance": "barker"},
 		{"fixed-step": "0.3", "balance": "barker", "jump": "single"},
 		{"batch": "1", "no-cache": "true", "polyak": "sampling:0.2"},
-		{"fixed-step": "0.2", "batch": "2"},
+		{"fixed-step": "0.2", "batch": "2", "balance": "min"},
+		{"polyak": "0.4", "balance": "max"},
 	},
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
@@ -103,10 +104,7 @@ func sgdldRow(p *samplertest.Problem, set samplers.Settings, step int64, k int, 
 		for _, batch := range cache {
 			d += p.EstimatedD(k, i, v, batch) / float64(len(cache))
 		}
-		if set["balance"] == "barker" {
-			return math.Exp(d) / (1 + math.Exp(d))
-		}
-		return math.Sqrt(math.Exp(d))
+		return balanced(set, math.Exp(d))
 	}
 	z, leave := 0.0, make([]float64, len(x))
 	for i, cur := range x {

@@ -18,14 +18,14 @@ func TestCachesLastAsLongAsStates(t *testing.T) {
 	stayed, moved, back := 0, 0, 0
 	watch := ObserverFunc(func(s *State, info *Info) error {
 		for c := range s.Chains() {
-			since := s.Since[c]
+			since := int64(s.Var(cacheStartVar)[c])
 			switch {
 			case !slices.Equal(s.X.Chain(c), old.Codes[2*c:2*c+2]):
 				if moved++; since != s.Step {
 					t.Errorf("step %d, chain %d: a new state gathers since step %d", s.Step, c, since)
 				}
-			case since != old.Since[c]:
-				t.Errorf("step %d, chain %d: a state gathers since step %d, and since %d before", s.Step, c, since, old.Since[c])
+			case since != int64(old.Var(cacheStartVar)[c]):
+				t.Errorf("step %d, chain %d: a state gathers since step %d, and since %d before", s.Step, c, since, int64(old.Var(cacheStartVar)[c]))
 			case !info.Accepted[c]:
 				back++
 			default:
@@ -69,7 +69,7 @@ func (e noisyCliff) Answer(ctx context.Context, q energies.Query) error {
 // TestRatesHideNoInfinity: a rate of at most one says nothing of the gradient it is from.
 func TestRatesHideNoInfinity(t *testing.T) {
 	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 2)
-	for _, balance := range []string{BalanceSqrt, BalanceBarker} {
+	for _, balance := range balanceNames {
 		k := kernel(t, "sgdld", dense{cliff{f, 1, 0, float32(math.Inf(1))}}, Settings{"balance": balance})
 		var bad *NonFiniteError
 		if _, err := Run(context.Background(), Config{Kernel: k, Init: []int32{1, 0}, Steps: 3}); !errors.As(err, &bad) || bad.What != "gradient" {
@@ -88,7 +88,7 @@ func TestWeightsOfSteepEnergies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range record.Weight {
+		for _, w := range record.Vars[WeightVar] {
 			if !(w > 0) || math.IsInf(w*w*1e40, 1) {
 				t.Errorf("%v: weight %v", set, w)
 				break

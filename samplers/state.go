@@ -1,53 +1,39 @@
 package samplers
 
 import (
+	"math"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/rng"
 )
 
 // What random numbers are for: the last word of a stream's key. A use keeps its
-// number for ever, since draws depend on it.
+// number for ever, since draws depend on it. Other packages take numbers from 1000 on.
 const (
-	useInit     uint32 = 1 // initial codes
-	useProposal uint32 = 2 // proposed values
-	useAccept   uint32 = 3 // Metropolis decision
-	useSite     uint32 = 4 // choice of a site
-	useBatch    uint32 = 5 // terms of a minibatch
+	UseInit     uint32 = 1 // initial codes
+	UseProposal uint32 = 2 // proposed values
+	UseAccept   uint32 = 3 // Metropolis decision
+	UseSite     uint32 = 4 // choice of a site
+	UseBatch    uint32 = 5 // terms of a minibatch
+	UseSwap     uint32 = 6 // swaps of replicas
+	UseMomentum uint32 = 7 // auxiliary variables
 )
 
-// State is where a batch of chains stands. What a restart needs is in X,
-// StepSize, Adapt, Since, Aux, Step, Seed and ChainIDs (see [Snapshot]); Local and
-// Weight are derived from these and recomputed by Kernel.Init.
+// State is where a batch of chains stands. What a restart needs is in X, Vars, Step,
+// Seed and ChainIDs (see [Snapshot]); the rest is recomputed by Kernel.Init.
 //
-// A step may exchange the memory behind X and Local for other memory: copy what
-// must outlive it.
+// A step may exchange the memory behind Point for other memory: copy what must
+// outlive it.
 type State struct {
-	// X holds the current codes, [chain, site].
-	X energies.Batch
-	// Local is what the kernel keeps of the energy at X.
-	Local
-	// StepSize is α of each chain, [chain]; nil for kernels without one.
-	StepSize []float64
-	// Adapt is the progress of each chain's adaptation, [chain]; nil for kernels
-	// that do not adapt.
-	Adapt []Adaptation
-	// Since is the number of the step from which on the kernel has gathered what it
-	// keeps of each chain besides its codes, [chain]; nil for kernels that keep
-	// nothing. Whoever changes codes from outside sets it to nil.
-	Since []int64
-	// Aux holds numbers that the kernel keeps of each chain, [chain, number]; nil for
-	// kernels that keep none. Its layout is the kernel's own.
-	Aux []float32
-	// Weight is the weight of each chain's state in estimates of expectations, [chain],
-	// positive and finite; nil where all have the same (see [WeightedMean]).
-	Weight []float64
-	// Annealed says that the run has a schedule of inverse temperatures, and Beta is β
-	// of the step being made, or of the last one made; set before Kernel.Init and before
-	// each step. Without a schedule β is 1, whatever Beta says. U is that of β = 1
-	// throughout: the log-density of the step's target π^β is β·U.
-	Annealed bool
-	Beta     float64
+	// Point holds the current codes X, U, and what the kernel keeps of the gradient.
+	Point
+	// Vars are the kernel's named numbers, in the order of Kernel.Vars.
+	Vars []Var
+	// Beta holds the inverse temperature β of each chain, [chain], in runs that have one;
+	// set before Kernel.Init and before each step. The target of chain c is π^β_c ∝
+	// exp(β_c·U). Nil means 1 throughout. U is that of β = 1 always.
+	Beta []float64
 	// Step is the number of steps made so far, warm-up included, and the number
 	// of the next one in the names of its random streams.
 	Step int64
@@ -65,8 +51,107 @@ type State struct {
 	Evaluations Counts
 }
 
+// Var is a named array of numbers that a kernel keeps for each chain.
+type Var struct {
+	VarSpec
+	Data []float64 `json:"data"` // [chain, Shape...]; finite
+}
+
 // Chains returns the number of chains.
 func (s *State) Chains() int { return s.X.Chains() }
+
+// Var returns the numbers of a variable, [chain, Shape...], or nil where the state has
+// none of that name. Whoever writes to them changes the state.
+func (s *State) Var(name string) []float64 {
+	for k := range s.Vars {
+		if s.Vars[k].Name == name {
+			return s.Vars[k].Data
+		}
+	}
+	return nil
+}
+
+// Declare gives s the variables of a kernel, at their start, and reports whether it
+// lacked any. Kernels call it in Init.
+func (s *State) Declare(specs []VarSpec) bool {
+	lacked := false
+	vars := make([]Var, len(specs))
+	for k, spec := range specs {
+		vars[k] = Var{spec, s.Var(spec.Name)}
+		if n := s.Chains() * spec.Size(); len(vars[k].Data) != n {
+			vars[k].Data = slices.Repeat([]float64{spec.Start}, n)
+			lacked = lacked || !spec.Derived
+		}
+	}
+	s.Vars = vars
+	return lacked
+}
+
+// InverseTemperature returns β of chain c.
+func (s *State) InverseTemperature(c int) float64 {
+	if s.Beta == nil {
+		return 1
+	}
+	return s.Beta[c]
+}
+
+// DeltaU returns β·(u - U) of chain c for a proposal with log-density u; -Inf where it
+// has probability zero, which it has at any temperature.
+func (s *State) DeltaU(c int, u float64) float64 {
+	if isZero(u) {
+		return u
+	}
+	return s.InverseTemperature(c) * (u - s.U[c])
+}
+
+// Stream moves r to the random stream of chain c in the current step, for a use.
+func (s *State) Stream(r *rng.Stream, c int, use uint32) {
+	r.Reset(s.Seed, s.ChainIDs[c], s.Step, use)
+}
+
+// Metropolis accepts the proposal of chain c with probability min(1, exp(logRatio)) and
+// fills info.Accept and info.Accepted.
+func (s *State) Metropolis(r *rng.Stream, info *Info, c int, logRatio float64) {
+	s.Stream(r, c, UseAccept)
+	info.Accept[c] = math.Exp(min(0, logRatio))
+	info.Accepted[c] = r.Float64() < info.Accept[c]
+}
+
+// Commit ends a step: chains that info.Accepted names move to their proposal in next,
+// changed sites are counted, and s.Step advances. next gets memory of s in exchange.
+func (s *State) Commit(next *Point, info *Info) {
+	taken := 0
+	for c, ok := range info.Accepted {
+		if !ok {
+			continue
+		}
+		taken++
+		info.Hops[c] += hops(s.X.Chain(c), next.X.Chain(c))
+	}
+	copied := true // the group that is copied: accepted proposals
+	if 2*taken > len(info.Accepted) {
+		s.Point, *next = *next, s.Point
+		copied = false
+	}
+	for c, ok := range info.Accepted {
+		if ok == copied {
+			s.copyChain(c, next, c)
+		}
+	}
+	s.Step++
+	s.Evaluations.add(info.Evaluations)
+}
+
+// hops counts the sites at which two states differ.
+func hops(x, y []int32) int {
+	n := 0
+	for i := range x {
+		if x[i] != y[i] {
+			n++
+		}
+	}
+	return n
+}
 
 // Counts is a number of evaluations, each of one state.
 type Counts struct {
@@ -119,25 +204,65 @@ func (i *Info) Reset(n int) {
 // Snapshot is what a restart needs of a State. Its numbers are exact in JSON
 // (Go writes a float64 so that it reads back as itself).
 type Snapshot struct {
-	Seed     uint64       `json:"seed"`
-	Step     int64        `json:"step"`
-	ChainIDs []int64      `json:"chain_ids"`
-	Codes    []int32      `json:"codes"` // [chain, site]
-	StepSize []float64    `json:"step_size,omitempty"`
-	Adapt    []Adaptation `json:"adapt,omitempty"`
-	Since    []int64      `json:"since,omitempty"` // see State
-	Aux      []float32    `json:"aux,omitempty"`
+	Seed     uint64  `json:"seed"`
+	Step     int64   `json:"step"`
+	ChainIDs []int64 `json:"chain_ids"`
+	Codes    []int32 `json:"codes"` // [chain, site]
+	// Vars are the kernel's variables that are not derived.
+	Vars []Var `json:"vars,omitempty"`
 	// Evaluations goes on counting; the restart's own Init is not added.
 	Evaluations Counts `json:"evaluations"`
 }
 
 // Snapshot returns a copy of what a restart needs, sharing no memory with s.
 func (s *State) Snapshot() Snapshot {
-	return Snapshot{
-		Seed: s.Seed, Step: s.Step, ChainIDs: slices.Clone(s.ChainIDs), Codes: slices.Clone(s.X.Codes),
-		StepSize: slices.Clone(s.StepSize), Adapt: slices.Clone(s.Adapt), Since: slices.Clone(s.Since), Aux: slices.Clone(s.Aux),
-		Evaluations: s.Evaluations,
+	c := Snapshot{Seed: s.Seed, Step: s.Step, ChainIDs: slices.Clone(s.ChainIDs), Codes: slices.Clone(s.X.Codes), Evaluations: s.Evaluations}
+	for _, v := range s.Vars {
+		if !v.Derived {
+			c.Vars = append(c.Vars, Var{v.VarSpec, slices.Clone(v.Data)})
+		}
 	}
+	return c
+}
+
+// Var returns the numbers of a variable, [chain, Shape...], or nil.
+func (c *Snapshot) Var(name string) []float64 {
+	s := State{Vars: c.Vars}
+	return s.Var(name)
+}
+
+// Append adds chain c of another snapshot of the same run to s.
+func (s *Snapshot) Append(from *Snapshot, c int) {
+	n := len(from.ChainIDs)
+	sites := len(from.Codes) / n
+	s.ChainIDs = append(s.ChainIDs, from.ChainIDs[c])
+	s.Codes = append(s.Codes, from.Codes[c*sites:(c+1)*sites]...)
+	for k, v := range from.Vars {
+		if k == len(s.Vars) {
+			s.Vars = append(s.Vars, Var{VarSpec: v.VarSpec})
+		}
+		size := len(v.Data) / n
+		s.Vars[k].Data = append(s.Vars[k].Data, v.Data[c*size:(c+1)*size]...)
+	}
+}
+
+// RandomCodes returns a state for each chain whose sites are uniform over their
+// allowed values: what a run without initial codes starts from.
+func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Batch {
+	x := energies.NewBatch(sp, len(chainIDs))
+	x.IDs = chainIDs
+	var stream rng.Stream
+	for c, id := range chainIDs {
+		stream.Reset(seed, id, 0, UseInit)
+		for i := range x.Chain(c) {
+			if list := sp.AllowedAt(i); list != nil {
+				x.Chain(c)[i] = list[stream.IntN(len(list))]
+			} else {
+				x.Chain(c)[i] = int32(stream.IntN(sp.Values))
+			}
+		}
+	}
+	return x
 }
 
 // resize returns s with length n, reallocated only where it must grow. The

@@ -1,10 +1,6 @@
 package samplers
 
-import (
-	"math"
-
-	"github.com/gradhop/gradhop/energies"
-)
+import "math"
 
 // Reading a proposal off the energy's own softmax p = softmax(½β·g) instead of
 // the gradient saves an exponential per value. What is drawn from is the float32
@@ -12,30 +8,31 @@ import (
 // are float64 in an order that depends on the row and its current value alone.
 // One pass sums blocks of a row; a draw searches the sums and scans one block.
 
+// blockLen is the number of values whose tilt is summed before a draw looks
+// closer: short enough to scan, long enough that few sums are kept.
+const blockLen = 256
+
 // blocks returns the number of blocks of a row.
 func blocks(values int) int { return (values + blockLen - 1) / blockLen }
 
-// sumTilt fills block and rest for the rows (chain, site) in [lo, hi) from Tilt.
-func (l *Local) sumTilt(x energies.Batch, lo, hi int) {
-	values := x.Space.Values
-	nb := blocks(values)
-	for r := lo; r < hi; r++ {
-		p, cur := l.Tilt[r*values:(r+1)*values], int(x.Codes[r])
-		sums := l.block[r*nb : (r+1)*nb]
-		total := 0.0
-		for b := range sums {
-			from, to := b*blockLen, min((b+1)*blockLen, values)
-			if from <= cur && cur < to {
-				// Leaving p_cur out, rather than subtracting it afterwards, keeps
-				// the others' sum right when p_cur is nearly one.
-				sums[b] = sum(p[from:cur]) + sum(p[cur+1:to])
-			} else {
-				sums[b] = sum(p[from:to])
-			}
-			total += sums[b]
+// sumTilt fills the block sums of row r and returns log Σ w[i,v] over v ≠ cur.
+func (p *Point) sumTilt(r int, cur int32) float64 {
+	values := p.X.Space.Values
+	nb, at := blocks(values), int(cur)
+	row, sums := p.Tilt[r*values:(r+1)*values], p.block[r*nb:(r+1)*nb]
+	total := 0.0
+	for b := range sums {
+		from, to := b*blockLen, min((b+1)*blockLen, values)
+		if from <= at && at < to {
+			// Leaving p_cur out, rather than subtracting it afterwards, keeps
+			// the others' sum right when p_cur is nearly one.
+			sums[b] = sum(row[from:at]) + sum(row[at+1:to])
+		} else {
+			sums[b] = sum(row[from:to])
 		}
-		l.rest[r] = math.Log(total) - math.Log(float64(max(p[cur], smallestTilt)))
+		total += sums[b]
 	}
+	return math.Log(total) - math.Log(float64(max(row[cur], smallestTilt)))
 }
 
 // sum adds p in float64. Four sums in turn hide the latency of the addition.
@@ -54,10 +51,11 @@ func sum(p []float32) float64 {
 	return (a + b) + (c + d)
 }
 
-// pickTilt is pick on a row of Tilt.
-func (l *Local) pickTilt(values, r int, cur int32, u float64) int32 {
+// pickTilt is Pick on row r of Tilt.
+func (p *Point) pickTilt(r int, cur int32, u float64) int32 {
+	values := p.X.Space.Values
 	nb := blocks(values)
-	sums := l.block[r*nb : (r+1)*nb]
+	sums := p.block[r*nb : (r+1)*nb]
 	total := 0.0
 	for _, s := range sums {
 		total += s
@@ -73,14 +71,14 @@ func (l *Local) pickTilt(values, r int, cur int32, u float64) int32 {
 		}
 		target -= s // running past the end by rounding leaves the last block
 	}
-	p := l.Tilt[r*values : (r+1)*values]
+	row := p.Tilt[r*values : (r+1)*values]
 	last := cur
 	for v := at * blockLen; v < min((at+1)*blockLen, values); v++ {
-		if p[v] == 0 || int32(v) == cur {
+		if row[v] == 0 || int32(v) == cur {
 			continue
 		}
 		last = int32(v)
-		if target -= float64(p[v]); target < 0 {
+		if target -= float64(row[v]); target < 0 {
 			break
 		}
 	}

@@ -32,18 +32,18 @@ func TestPickFollowsWeights(t *testing.T) {
 func testPick(t *testing.T, f *siteFields, cur int32, tilted bool, n int) {
 	const alpha = 20000 // wide enough that every ordinal block is reached
 	values, sp := f.space.Values, f.space
-	g, err := newGradient("test", f, !tilted)
+	g, err := NewInformed("test", f, Sqrt, !tilted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var l Local
-	if err := g.eval(context.Background(), &l, energies.Batch{Space: sp, Codes: []int32{cur}}); err != nil {
+	l := Point{X: energies.Batch{Space: sp, Codes: []int32{cur}}}
+	if err := g.Evaluate(context.Background(), &l, nil); err != nil {
 		t.Fatal(err)
 	}
-	var row ordinalRow
-	rest, ordinal := l.rest[0], isOrdinal(sp)
+	row := make([]float64, values)
+	rest, ordinal := l.LogLeave(0, 0), isOrdinal(sp)
 	if ordinal {
-		rest = row.weigh(&l, sp, 0, cur, alpha)
+		rest = langevin{}.ordinal(row, &l, 0, 0, alpha)
 	}
 	want, sum := make([]float64, values), 0.0
 	for v := range int32(values) {
@@ -51,10 +51,10 @@ func testPick(t *testing.T, f *siteFields, cur int32, tilted bool, n int) {
 			continue
 		}
 		logw := 0.5 * (float64(f.h[v]) - float64(f.h[cur]))
-		got := l.logWeight(0, values, cur, v)
+		got := l.LogWeight(0, 0, v)
 		if ordinal {
 			logw -= sp.SquaredDistance(v, cur) / (2 * alpha)
-			got = row.logWeight(v)
+			got = row[v]
 		}
 		if math.Abs(got-logw) > 1e-6 {
 			t.Fatalf("log-weight of %d is %v, want %v", v, got, logw)
@@ -72,9 +72,9 @@ func testPick(t *testing.T, f *siteFields, cur int32, tilted bool, n int) {
 		u := r.Float64()
 		v := int32(0)
 		if ordinal {
-			v = row.pick(u)
+			v = pickLog(row, rest, u)
 		} else {
-			v = l.pick(sp, 0, cur, u)
+			v = l.Pick(0, 0, u)
 		}
 		counts[v]++
 	}
@@ -92,7 +92,7 @@ func testPick(t *testing.T, f *siteFields, cur int32, tilted bool, n int) {
 		t.Errorf("frequencies are %v standard errors off; current value drawn %v times", worst, counts[cur])
 	}
 	for _, u := range []float64{0x1p-53, 1 - 0x1p-53} {
-		v := l.pick(sp, 0, cur, u)
+		v := l.Pick(0, 0, u)
 		if v == cur || want[v] == 0 {
 			t.Errorf("u = %v picks %d", u, v)
 		}

@@ -2,6 +2,7 @@ package samplertest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/table"
@@ -68,6 +69,6 @@ func (c *testCase) at(step int64) *Problem {
 // heat sets the inverse temperature of s's next step, as a run does.
 func (c *testCase) heat(s *samplers.State) {
 	if c.anneal != nil {
-		s.Annealed, s.Beta = true, c.anneal.beta(s.Step)
+		s.Beta = slices.Repeat([]float64{c.anneal.beta(s.Step)}, s.Chains())
 	}
 }

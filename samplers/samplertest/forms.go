@@ -31,8 +31,6 @@ func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed 
 			list = append(list, form{"tempered", tilt | energies.Temper})
 		}
 		return list
-	case r.Name == "pez":
-		return []form{{"embedded", gradient}}
 	}
 	list := []form{{"density", 0}}
 	if energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Conditional) {
@@ -50,11 +48,7 @@ type oracle struct {
 
 // energy gives base the form; p is the problem it comes from.
 func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
-	o := oracle{base, p, energies.Density | f.can}
-	if f.name == "embedded" {
-		return embedded{o}
-	}
-	return o
+	return oracle{base, p, energies.Density | f.can}
 }
 
 func (o oracle) Capabilities() energies.Capabilities {

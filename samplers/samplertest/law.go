@@ -14,7 +14,8 @@ import (
 // code with the kernel.
 type Law struct {
 	// Row returns the probability of every state of p.Law after step number step
-	// from state k, for a kernel with these settings.
+	// from state k, for a kernel with these settings. The setting "form" says what the energy
+	// offers: "gradient", "tilt", "tempered", "terms", "density", "conditional" or "model".
 	Row func(p *Problem, set samplers.Settings, step int64, k int) []float64
 	// After returns the law after n steps, the first with number first, from state k, for
 	// kernels that remember more than their state; at gives the problem of each step. Nil

@@ -22,7 +22,7 @@ func oneStep(f *family, c *testCase) {
 	for j := range 3 {
 		from, step := states[(1+2*j)*len(states)/6], int64(j)
 		counts := c.counts(f, k, oneStepChains, 1, step, func(int) int { return from })
-		f.chiSquared(fmt.Sprintf("%s, state %d", c.name, from), counts, c.law.Row(c.at(step), c.set, step, from))
+		f.chiSquared(fmt.Sprintf("%s, state %d", c.name, from), counts, c.law.Row(c.at(step), c.lawSet, step, from))
 	}
 }
 
@@ -33,13 +33,13 @@ func severalSteps(f *family, c *testCase) {
 	states := c.possible()
 	from := states[len(states)/2]
 	counts := c.counts(f, k, manyChains, manySteps, 0, func(int) int { return from })
-	f.chiSquared(c.name, counts, c.law.after(c.at, c.set, 0, manySteps, from))
+	f.chiSquared(c.name, counts, c.law.after(c.at, c.lawSet, 0, manySteps, from))
 }
 
 // stationarity starts an exact kernel from exact draws of π, where any number of
 // steps must leave them.
 func stationarity(f *family, c *testCase) {
-	if !c.Exact || c.anneal == varied {
+	if !c.Exact() || c.anneal == varied {
 		return
 	}
 	p := c.at(0)

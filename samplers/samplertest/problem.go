@@ -28,6 +28,9 @@ type Problem struct {
 	beta float64 // of all of the above
 }
 
+// Beta returns the inverse temperature of the problem, of which the rest is.
+func (p *Problem) Beta() float64 { return p.beta }
+
 // Space returns the problem's space.
 func (p *Problem) Space() *energies.Space { return p.Energy.Space() }
 

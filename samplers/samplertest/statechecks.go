@@ -19,11 +19,11 @@ func cache(f *family, c *testCase) {
 		c.step(f, l)
 		s := l.State()
 		want, again := *s, c.kernel(f.t, c.p.Energy, true)
-		want.X, want.Local = s.X.Clone(), samplers.Local{}
+		want.Point, want.Vars = samplers.Point{X: s.X.Clone()}, s.Snapshot().Vars
 		if err := again.Init(background, &want); err != nil {
 			f.t.Fatalf("%s: %v", c.name, err)
 		}
-		if !reflect.DeepEqual(s.Local, want.Local) {
+		if !reflect.DeepEqual(s.Point, want.Point) || !reflect.DeepEqual(s.Vars, want.Vars) {
 			f.t.Errorf("%s, step %d: what is kept differs from a fresh evaluation", c.name, s.Step)
 			return
 		}
@@ -52,8 +52,9 @@ func layout(f *family, c *testCase) {
 			got := l.State()
 			for j, id := range got.ChainIDs {
 				same := slices.Equal(got.X.Chain(j), want.X.Chain(int(id))) && got.U[j] == want.U[id]
-				if got.StepSize != nil {
-					same = same && got.StepSize[j] == want.StepSize[id]
+				for k, v := range got.Vars {
+					n := v.Size()
+					same = same && slices.Equal(v.Data[j*n:(j+1)*n], want.Vars[k].Data[int(id)*n:int(id+1)*n])
 				}
 				if !same {
 					f.t.Errorf("%s: chain %d of a batch of %d differs after %d steps", c.name, id, len(got.ChainIDs), got.Step)
@@ -102,7 +103,7 @@ func faults(f *family, c *testCase) {
 	k := c.kernel(f.t, faulty{c.p.Energy, &armed}, true)
 	l, want := c.loop(f, k, cfg), c.loop(f, c.kernel(f.t, c.p.Energy, true), cfg)
 	for !want.Done() {
-		before, local := l.State().Snapshot(), copyLocal(l.State().Local)
+		before, kept := l.State().Snapshot(), copyPoint(l.State().Point)
 		armed = true
 		err := l.Step(background)
 		armed = false
@@ -110,8 +111,8 @@ func faults(f *family, c *testCase) {
 			if !errors.Is(err, errFault) {
 				f.t.Fatalf("%s: %v", c.name, err)
 			}
-			if s := l.State(); !reflect.DeepEqual(s.Snapshot(), before) || !slices.Equal(s.U, local.U) ||
-				!slices.Equal(s.Grad, local.Grad) || c.anneal == nil && !slices.Equal(s.Tilt, local.Tilt) {
+			if s := l.State(); !reflect.DeepEqual(s.Snapshot(), before) || !slices.Equal(s.U, kept.U) ||
+				!slices.Equal(s.Grad, kept.Grad) || c.anneal == nil && !slices.Equal(s.Tilt, kept.Tilt) {
 				f.t.Errorf("%s: a failed step changed the state", c.name)
 				return
 			}
@@ -125,8 +126,8 @@ func faults(f *family, c *testCase) {
 	}
 }
 
-func copyLocal(l samplers.Local) samplers.Local {
-	return samplers.Local{U: slices.Clone(l.U), Grad: slices.Clone(l.Grad), Tilt: slices.Clone(l.Tilt)}
+func copyPoint(p samplers.Point) samplers.Point {
+	return samplers.Point{U: slices.Clone(p.U), Grad: slices.Clone(p.Grad), Tilt: slices.Clone(p.Tilt)}
 }
 
 // nonFinite gives one state U = NaN, of those that chains reach from another one:

@@ -54,7 +54,7 @@ func Run(t *testing.T, name string, law Law) {
 			}
 		}
 		// A third of the problems, of every kind of space and energy, do for schedules.
-		if j%3 != 0 && p.Name != "net ordinal" || !anneals(t, r, p, variants[0]) {
+		if j%3 != 0 && p.Name != "net ordinal" {
 			continue
 		}
 		set := variants[j/3%len(variants)]
@@ -92,7 +92,9 @@ type testCase struct {
 	p    *Problem
 	form form
 	set  samplers.Settings
-	name string
+	// lawSet is set with the name of the form.
+	lawSet samplers.Settings
+	name   string
 
 	anneal   *schedule // nil: none
 	tempered map[float64]*Problem
@@ -106,18 +108,9 @@ func newCase(r samplers.Registration, law Law, p *Problem, f form, set samplers.
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		name += ", " + key + "=" + set[key]
 	}
-	return &testCase{r, law, p, f, set, name, anneal, map[float64]*Problem{}}
-}
-
-// anneals reports whether a sampler can draw from π^β.
-func anneals(t *testing.T, r samplers.Registration, p *Problem, set samplers.Settings) bool {
-	t.Helper()
-	k, err := r.New(forms(r, p, set, false)[0].energy(p, p.Energy), set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, ok := k.(samplers.Annealer)
-	return ok && a.Anneals()
+	lawSet := samplers.Settings{"form": f.name}
+	maps.Copy(lawSet, set)
+	return &testCase{r, law, p, f, set, lawSet, name, anneal, map[float64]*Problem{}}
 }
 
 var background = context.Background()
@@ -143,14 +136,10 @@ func (c *testCase) kernel(t *testing.T, base energies.Differentiable, adapt bool
 // number step.
 func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, from func(j int) int) *samplers.State {
 	t.Helper()
-	s := &samplers.State{X: energies.NewBatch(c.p.Space(), n), Step: step, Seed: 7}
+	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(c.p.Space(), n)}, Step: step, Seed: 7}
 	for j := range n {
 		copy(s.X.Chain(j), c.p.Law.X.Chain(from(j)))
 		s.ChainIDs = append(s.ChainIDs, int64(j))
-	}
-	if sizer, ok := k.(samplers.StepSizer); ok {
-		alpha, _ := sizer.StepSize()
-		s.StepSize = slices.Repeat([]float64{alpha}, n)
 	}
 	c.heat(s)
 	if err := k.Init(background, s); err != nil {

@@ -1,4 +1,4 @@
-package samplers
+package prompttune
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
 )
 
 // units is U(e) = Σ_j c_j tanh(b_j + Σ_i A[i,j]·e_i) of embeddings, as
@@ -84,6 +85,15 @@ func (e *units) Nearest(ctx context.Context, codes []int32, rows []float32) erro
 	return ctx.Err()
 }
 
+func pez(t *testing.T, e energies.Energy, set samplers.Settings) samplers.Kernel {
+	t.Helper()
+	k, err := samplers.New("pez", e, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 // TestPEZFollowsTorch compares with paths of torch.optim.AdamW: codes of every step,
 // embeddings of every tenth. Half way the run is stopped, sent through JSON and taken up.
 func TestPEZFollowsTorch(t *testing.T) {
@@ -109,34 +119,35 @@ func TestPEZFollowsTorch(t *testing.T) {
 	for _, c := range fixture.Cases {
 		e := &c.units
 		e.space = &energies.Space{Sites: len(c.Start), Values: len(e.Rows)}
-		cfg := Config{
-			Kernel: kernel(t, "pez", e, Settings{"lr": number(c.LR), "weight-decay": number(c.Decay)}),
+		cfg := samplers.Config{
+			Kernel: pez(t, e, samplers.Settings{"lr": number(c.LR), "weight-decay": number(c.Decay)}),
 			Init:   slices.Concat([]int32{0, 0, 0}, c.Start), Steps: len(c.Codes), // a chain beside it
 		}
 		worst, evaluated := 0.0, int64(0)
-		watch := ObserverFunc(func(s *State, info *Info) error {
+		watch := samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
 			n := int(s.Step)
 			if !slices.Equal(s.X.Chain(1), c.Codes[n-1]) {
 				t.Errorf("%s: codes %v after step %d, want %v", c.Name, s.X.Chain(1), n, c.Codes[n-1])
-				return ErrStop
+				return samplers.ErrStop
 			}
 			evaluated += info.Evaluations.Gradient
 			if n%10 == 0 {
-				row := len(s.Aux) / 6
+				own := s.Var(pezVar)
+				row := len(own) / 6
 				for i, site := range c.Embeddings[n/10-1] {
 					for w, want := range site {
-						worst = max(worst, math.Abs(float64(s.Aux[3*row+i*len(site)+w])-want))
+						worst = max(worst, math.Abs(own[3*row+i*len(site)+w]-want))
 					}
 				}
 			}
 			if n == 25 && info.Keep {
-				return ErrStop
+				return samplers.ErrStop
 			}
 			return nil
 		})
-		cfg.Observers = []Observer{watch}
+		cfg.Observers = []samplers.Observer{watch}
 		for cfg.Resume == nil || cfg.Resume.Step < int64(len(c.Codes)) {
-			r, err := Run(context.Background(), cfg)
+			r, err := samplers.Run(context.Background(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +158,7 @@ func TestPEZFollowsTorch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg.Init, cfg.Resume = nil, &Snapshot{}
+			cfg.Init, cfg.Resume = nil, &samplers.Snapshot{}
 			if err := json.Unmarshal(body, cfg.Resume); err != nil {
 				t.Fatal(err)
 			}
@@ -173,14 +184,14 @@ func TestPEZBeyondNumbers(t *testing.T) {
 	}
 	for _, c := range []struct {
 		e   *units
-		set Settings
+		set samplers.Settings
 	}{
-		{steep(1), Settings{"lr": "1e39"}},
-		{steep(1), Settings{"weight-decay": "1e300"}},
+		{steep(1), samplers.Settings{"lr": "1e39"}},
+		{steep(1), samplers.Settings{"weight-decay": "1e300"}},
 		{steep(1e25), nil}, // whose square is beyond float32
 	} {
-		r, err := Run(context.Background(), Config{Kernel: kernel(t, "pez", c.e, c.set), Init: []int32{0}, Steps: 5})
-		var bad *NonFiniteError
+		r, err := samplers.Run(context.Background(), samplers.Config{Kernel: pez(t, c.e, c.set), Init: []int32{0}, Steps: 5})
+		var bad *samplers.NonFiniteError
 		if !errors.As(err, &bad) || bad.What != "embedding" || !strings.Contains(err.Error(), "embedding is not finite at state [") {
 			t.Errorf("%v: %v", c.set, err)
 			continue
@@ -199,18 +210,18 @@ func TestPEZIsScaleFree(t *testing.T) {
 		A:     [][][]float64{{{1, 2}}, {{-1, 0.5}}},
 		B:     []float64{0.1}, C: []float64{0.8},
 	}
-	var aux [][]float32
+	var aux [][]float64
 	for _, beta := range []float64{1, 400} {
-		r, err := Run(context.Background(), Config{
-			Kernel: kernel(t, "pez", e, nil), Init: []int32{2, 0}, Steps: 30, InverseTemperature: func(int64) float64 { return beta },
+		r, err := samplers.Run(context.Background(), samplers.Config{
+			Kernel: pez(t, e, nil), Init: []int32{2, 0}, Steps: 30, InverseTemperature: func(int64) float64 { return beta },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		aux = append(aux, r.State.Aux[:4])
+		aux = append(aux, r.State.Var(pezVar)[:4])
 	}
 	for k, p := range aux[0] {
-		if math.Abs(float64(p-aux[1][k])) > 1e-5 {
+		if math.Abs(p-aux[1][k]) > 1e-5 {
 			t.Errorf("embeddings %v at β = 1, %v at 400", aux[0], aux[1])
 			break
 		}

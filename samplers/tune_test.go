@@ -21,9 +21,9 @@ func TestAdaptationReachesTarget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start, _ := k.StepSize()
+		start := k.Tuner.Start
 		for c, a := range r.Acceptance {
-			alpha := r.State.StepSize[c]
+			alpha := r.State.Var(StepSizeVar)[c]
 			t.Logf("coupling %v, chain %d: α %.3g, acceptance %.3f", coupling, c, alpha, a)
 			// The bound is reached where even the boldest proposal is accepted
 			// too often, as the weak coupling has it.
@@ -84,7 +84,7 @@ func TestStepSizeIsFrozen(t *testing.T) {
 		var sizes []float64
 		_, err := Run(context.Background(), Config{Kernel: kernel(t, c.name, e, c.set), Warmup: c.warmup, Steps: 4, Observers: []Observer{
 			ObserverFunc(func(s *State, _ *Info) error {
-				sizes = append(sizes, s.StepSize[0])
+				sizes = append(sizes, s.Var(StepSizeVar)[0])
 				return nil
 			}),
 		}})
@@ -106,12 +106,13 @@ func TestStepSizeIsFrozen(t *testing.T) {
 
 func TestAdaptationStaysInBounds(t *testing.T) {
 	for _, a := range []float64{0, 1} {
-		var d Adaptation
-		alpha := 0.4
-		for range 100_000 {
-			alpha = d.update(alpha, a, 0.4, TargetAcceptance)
+		tuner := Tuner{Var: StepSizeVar, Start: 0.4}
+		s := State{Point: Point{X: energies.NewBatch(&energies.Space{Sites: 1, Values: 2}, 1)}}
+		s.Declare(tuner.Specs())
+		for k := range 100_000 {
+			tuner.Tune(&s, []float64{a}, k == 99_999)
 		}
-		if end := d.freeze(alpha); end < 0.4/adaptRange*0.999 || end > 0.4*adaptRange*1.001 {
+		if end := s.Var(StepSizeVar)[0]; end < 0.4/tuneRange*0.999 || end > 0.4*tuneRange*1.001 {
 			t.Errorf("acceptance %v throughout: step size %v", a, end)
 		}
 	}
@@ -129,11 +130,11 @@ func TestPoolWarmup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := r.State.StepSize
+		a := r.State.Var(StepSizeVar)
 		if same := a[0] == a[1] && a[1] == a[2]; same != pool {
 			t.Errorf("pooled %v: step sizes %v", pool, a)
 		}
-		if start, _ := k.StepSize(); a[0] == start {
+		if start := k.Tuner.Start; a[0] == start {
 			t.Errorf("pooled %v: not adapted", pool)
 		}
 	}

@@ -1,0 +1,203 @@
+package samplers_test
+
+import (
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/samplertest"
+)
+
+// TestKernels runs the suite on every registered sampler. A new sampler adds its
+// law here, and fails the test until it does.
+func TestKernels(t *testing.T) {
+	samplertest.Registry(t, map[string]samplertest.Law{
+		"dmala":       dmalaLaw,
+		"dula":        dulaLaw,
+		"gibbs":       gibbsLaw,
+		"gibbs-model": gibbsModelLaw,
+		"gwg":         gwgLaw,
+		"sgdld":       sgdldLaw,
+	})
+}
+
+// balanced is g(t), of the ratio t.
+func balanced(set samplers.Settings, t float64) float64 {
+	switch set["balance"] {
+	case "barker":
+		return t / (1 + t)
+	case "min":
+		return math.Min(1, t)
+	case "max":
+		return math.Max(1, t)
+	}
+	return math.Sqrt(t)
+}
+
+// langevin is q(to|from) of the discrete Langevin proposal as eq. 4 of Zhang,
+// Liu and Liu (2022) has it: a product over sites of a softmax over values.
+func langevin(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64 {
+	q, alpha := 1.0, p.Alpha
+	if set["step-schedule"] == "cycle:2..0.5@3" {
+		alpha *= math.Max(1+math.Cos(math.Pi*float64(step%3)/3), 0.5)
+	}
+	for i, target := range p.Law.X.Chain(to) {
+		current, sum, mine := p.Law.X.Chain(from)[i], 0.0, 0.0
+		for _, v := range p.Values(i) {
+			w := balanced(set, math.Exp(p.D(from, i, v))) * math.Exp(-squared(p, v, current)/(2*alpha))
+			sum += w
+			if v == target {
+				mine = w
+			}
+		}
+		q *= mine / sum
+	}
+	return q
+}
+
+// squared is D² of two codes, from the numbers or one-hot vectors they stand
+// for.
+func squared(p *samplertest.Problem, v, w int32) float64 {
+	sum := 0.0
+	switch p.Space().Kind.String() {
+	case "categorical":
+		for k := range int32(p.Space().Values) {
+			var a, b float64
+			if v == k {
+				a = 1
+			}
+			if w == k {
+				b = 1
+			}
+			sum += (a - b) * (a - b)
+		}
+	case "spin":
+		a, b := 2*float64(v)-1, 2*float64(w)-1
+		sum = (a - b) * (a - b)
+	default:
+		sum = (float64(v) - float64(w)) * (float64(v) - float64(w))
+	}
+	return sum
+}
+
+// metropolis is the law of a kernel that corrects a proposal q.
+func metropolis(q func(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64) samplertest.Law {
+	return samplertest.Law{Spread: true, Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		return samplertest.Metropolis(p, k, func(from, to int) float64 { return q(p, set, step, from, to) })
+	}}
+}
+
+// balances are the settings of kernels that have nothing else to vary.
+var balances = []samplers.Settings{{}, {"balance": "barker"}, {"balance": "min"}, {"balance": "max"}}
+
+var dmalaLaw = func() samplertest.Law {
+	law := metropolis(langevin)
+	law.Variants = append(balances[:4:4], samplers.Settings{"step-schedule": "cycle:2..0.5@3"})
+	return law
+}()
+
+var dulaLaw = samplertest.Law{
+	Spread: true, Variants: dmalaLaw.Variants,
+	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		row := make([]float64, p.Law.Len())
+		for to := range row {
+			q := langevin(p, set, step, k, to)
+			if p.Law.P[to] == 0 {
+				to = k // never moves to probability zero
+			}
+			row[to] += q
+		}
+		return row
+	},
+}
+
+// singleChange is q(to|from) of Grathwohl et al. (2021), algorithm 1: a softmax
+// over every change of one site.
+func singleChange(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
+	sum, mine := 0.0, 0.0
+	for i, current := range p.Law.X.Chain(from) {
+		for _, v := range p.Values(i) {
+			if v == current {
+				continue
+			}
+			w := balanced(set, math.Exp(p.D(from, i, v)))
+			sum += w
+			if p.With(from, i, v) == to {
+				mine = w
+			}
+		}
+	}
+	return mine / sum
+}
+
+var gwgLaw = func() samplertest.Law {
+	law := metropolis(singleChange)
+	law.Variants = balances
+	return law
+}()
+
+// siteUpdates is the row of a kernel that redraws sites, in turn or any with equal
+// probability, with weights w(state, site, value).
+func siteUpdates(p *samplertest.Problem, set samplers.Settings, step int64, k, updates int, w func(k, i int, v int32) float64) []float64 {
+	row, d := make([]float64, p.Law.Len()), p.Space().Sites
+	row[k] = 1
+	if n, err := strconv.Atoi(set["updates"]); err == nil {
+		updates = n
+	}
+	for j := range updates {
+		before := row
+		row = make([]float64, p.Law.Len())
+		for from, mass := range before {
+			for i := range d {
+				share := mass / float64(d)
+				if set["scan"] != "random" {
+					share = 0
+					if (int(step)*updates+j)%d == i {
+						share = mass
+					}
+				}
+				if share == 0 {
+					continue
+				}
+				sum := 0.0
+				for _, v := range p.Values(i) {
+					sum += w(from, i, v)
+				}
+				for _, v := range p.Values(i) {
+					row[p.With(from, i, v)] += share * w(from, i, v) / sum
+				}
+			}
+		}
+	}
+	return row
+}
+
+var gibbsVariants = []samplers.Settings{{}, {"scan": "random"}, {"updates": "2"}}
+
+var gibbsLaw = samplertest.Law{
+	Variants: gibbsVariants,
+	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		updates := 1
+		if set["form"] == "conditional" {
+			updates = p.Space().Sites
+		}
+		return siteUpdates(p, set, step, k, updates, func(k, i int, v int32) float64 { return p.Law.P[p.With(k, i, v)] })
+	},
+}
+
+var gibbsModelLaw = samplertest.Law{
+	Variants: gibbsVariants,
+	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		row := siteUpdates(p, set, step, k, 1, func(k, i int, v int32) float64 {
+			return math.Exp(p.Beta() * p.ModelLogit(p.Law.X.Chain(k), i, v))
+		})
+		for to, q := range row {
+			if p.Law.P[to] == 0 { // a step never ends in probability zero
+				row[k] += q
+				row[to] = 0
+			}
+		}
+		return row
+	},
+}

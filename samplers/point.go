@@ -1,0 +1,410 @@
+package samplers
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// Point is a batch of states with what a kernel knows of the energy at each: U and, for
+// kernels informed by the gradient, the first-order weights
+//
+//	w[i,v] = g(exp(β·d[i,v])),   d[i,v] = ∂U/∂onehot[i,v] - ∂U/∂onehot[i,x_i],
+//
+// of changing site i to v, with a balancing function g (see [Balance]). The weights come
+// from the gradient, or, for g = √, from the energy's own softmax of half of it.
+type Point struct {
+	// X holds the states, [chain, site].
+	X energies.Batch
+	// U is the log-density, [chain], in nats.
+	U []float64
+	// Grad is ∂U/∂onehot at β = 1, [chain, site, value]; nil where Tilt serves alone or the
+	// kernel needs no gradient.
+	Grad []float32
+	// Tilt is softmax_v(½β·∂U/∂onehot), [chain, site, value]; nil where Grad serves.
+	Tilt []float32
+
+	balance Balance
+	beta    []float64 // of the weights, [chain]; nil: 1
+	leave   []float64 // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
+	block   []float64 // sums of Tilt over blocks without x_i, [chain, site, block]
+}
+
+// smallestTilt replaces the tilt of a current value that underflowed, in
+// forward and backward probabilities alike, so that ratios to it stay finite.
+const smallestTilt = math.SmallestNonzeroFloat32
+
+// LogLeave returns log Σ w[i,v] over the values v ≠ x_i of site i of chain c; -Inf where
+// there is none of positive weight.
+func (p *Point) LogLeave(c, i int) float64 { return p.leave[c*p.X.Space.Sites+i] }
+
+// LogLeaves returns LogLeave of every site of chain c, sharing memory with p.
+func (p *Point) LogLeaves(c int) []float64 {
+	d := p.X.Space.Sites
+	return p.leave[c*d : (c+1)*d : (c+1)*d]
+}
+
+// LogLeaveAny returns log Σ w[i,v] over all sites i and values v ≠ x_i of chain c.
+func (p *Point) LogLeaveAny(c int) float64 { return logSumExp(p.LogLeaves(c)) }
+
+// LogWeight returns log w[i,v] of chain c; v must be allowed.
+func (p *Point) LogWeight(c, i int, v int32) float64 {
+	r := c*p.X.Space.Sites + i
+	return p.logWeight(r, p.X.Codes[r], v)
+}
+
+func (p *Point) logWeight(r int, cur, v int32) float64 {
+	values := p.X.Space.Values
+	if p.Tilt == nil {
+		row := p.Grad[r*values : (r+1)*values]
+		return p.balance.Log(p.betaOf(r) * (float64(row[v]) - float64(row[cur])))
+	}
+	row := p.Tilt[r*values : (r+1)*values]
+	return math.Log(float64(row[v])) - math.Log(float64(max(row[cur], smallestTilt)))
+}
+
+// betaOf is β of the weights in row r = (chain, site).
+func (p *Point) betaOf(r int) float64 {
+	if p.beta == nil {
+		return 1
+	}
+	return p.beta[r/p.X.Space.Sites]
+}
+
+// LogWeights writes log w[i,v] of every value to row, [value]: -Inf for the current value
+// and for those that are not allowed.
+func (p *Point) LogWeights(row []float64, c, i int) {
+	r := c*p.X.Space.Sites + i
+	cur := p.X.Codes[r]
+	for v := range row {
+		row[v] = math.Inf(-1)
+	}
+	p.each(i, cur, func(v int32) { row[v] = p.logWeight(r, cur, v) })
+}
+
+// each calls f for the allowed values of site i other than cur.
+func (p *Point) each(i int, cur int32, f func(v int32)) {
+	list := p.X.Space.AllowedAt(i)
+	if list == nil {
+		for v := range int32(p.X.Space.Values) {
+			if v != cur {
+				f(v)
+			}
+		}
+		return
+	}
+	for _, v := range list {
+		if v != cur {
+			f(v)
+		}
+	}
+}
+
+// Pick returns the value v ≠ x_i at which the cumulative share of the weights of site i
+// passes u, in (0, 1). It must not be called where LogLeave is -Inf.
+func (p *Point) Pick(c, i int, u float64) int32 {
+	sp := p.X.Space
+	r := c*sp.Sites + i
+	cur := p.X.Codes[r]
+	switch {
+	case sp.Values == 2:
+		return 1 - cur
+	case p.Tilt != nil:
+		return p.pickTilt(r, cur, u)
+	}
+	last, found := cur, false
+	p.each(i, cur, func(v int32) {
+		if found {
+			return
+		}
+		if w := math.Exp(p.logWeight(r, cur, v) - p.leave[r]); w > 0 {
+			last = v
+			u -= w
+			found = u < 0
+		}
+	})
+	return last
+}
+
+// PickSite returns the site at which the cumulative share of the weights of all sites of
+// chain c passes u. It must not be called where LogLeaveAny is -Inf.
+func (p *Point) PickSite(c int, u float64) int {
+	leaves, site := p.LogLeaves(c), -1
+	total := logSumExp(leaves)
+	for i, leave := range leaves {
+		if w := math.Exp(leave - total); w > 0 {
+			site = i
+			if u -= w; u < 0 {
+				break
+			}
+		}
+	}
+	return site
+}
+
+// sum fills what is derived from Tilt or Grad, each row from itself alone.
+func (p *Point) sum() {
+	rows, values := len(p.X.Codes), p.X.Space.Values
+	p.leave = resize(p.leave, rows)
+	if p.Tilt != nil {
+		p.block = resize(p.block, rows*blocks(values))
+	}
+	if rows*values < serialWork {
+		p.sumRows(0, rows) // without a closure: no allocation
+		return
+	}
+	parallel(rows, rows*values, func(_, lo, hi int) { p.sumRows(lo, hi) })
+}
+
+// sumRows is sum for the rows (chain, site) in [lo, hi).
+func (p *Point) sumRows(lo, hi int) {
+	sp := p.X.Space
+	values := sp.Values
+	for r := lo; r < hi; r++ {
+		cur := p.X.Codes[r]
+		switch {
+		case p.Tilt != nil:
+			p.leave[r] = p.sumTilt(r, cur)
+		case values == 2 && len(sp.Allowed) == 0: // one other value: nothing to sum
+			g := p.Grad[2*r : 2*r+2]
+			d := p.betaOf(r) * (float64(g[1-cur]) - float64(g[cur]))
+			p.leave[r] = p.balance.Log(d) + 0*d
+		default:
+			p.leave[r] = p.sumGrad(r, cur)
+		}
+	}
+}
+
+// sumGrad is log Σ w[i,v] over v ≠ cur of row r, -Inf where there is none. It is not
+// finite where a gradient is not, although weights may hide that.
+func (p *Point) sumGrad(r int, cur int32) float64 {
+	values, site := p.X.Space.Values, r%p.X.Space.Sites
+	g, beta := p.Grad[r*values:(r+1)*values], p.betaOf(r)
+	top, sum, strange := math.Inf(-1), 0.0, 0*float64(g[cur])
+	p.each(site, cur, func(v int32) {
+		strange += 0 * float64(g[v])
+		top = max(top, p.balance.Log(beta*(float64(g[v])-float64(g[cur]))))
+	})
+	if strange != 0 || math.IsInf(top, -1) {
+		return top + strange
+	}
+	p.each(site, cur, func(v int32) {
+		sum += math.Exp(p.balance.Log(beta*(float64(g[v])-float64(g[cur]))) - top)
+	})
+	return math.Log(sum) + top
+}
+
+// check returns a *NonFiniteError where chain c cannot be a state: its U is NaN or +Inf,
+// or its gradient is not finite. States of probability zero pass, whatever their gradient.
+func (p *Point) check(c int, id, step int64) error {
+	u := p.U[c]
+	if nonFinite(u) {
+		return &NonFiniteError{Chain: id, Step: step, What: "log-density", Value: u, State: slices.Clone(p.X.Chain(c))}
+	}
+	if p.leave == nil || isZero(u) {
+		return nil
+	}
+	for _, leave := range p.LogLeaves(c) {
+		if nonFinite(leave) {
+			return &NonFiniteError{Chain: id, Step: step, What: "gradient", Value: u, State: slices.Clone(p.X.Chain(c))}
+		}
+	}
+	return nil
+}
+
+// like makes room for a proposal from x.
+func (p *Point) like(x energies.Batch) {
+	p.X = energies.Batch{Space: x.Space, Codes: resize(p.X.Codes, len(x.Codes)), IDs: x.IDs}
+}
+
+// copyChain copies chain j of src, which keeps the same things, to chain c.
+func (p *Point) copyChain(c int, src *Point, j int) {
+	d, values := p.X.Space.Sites, p.X.Space.Values
+	copySpan(p.X.Codes, src.X.Codes, c, j, d)
+	copySpan(p.U, src.U, c, j, 1)
+	copySpan(p.Grad, src.Grad, c, j, d*values)
+	copySpan(p.Tilt, src.Tilt, c, j, d*values)
+	copySpan(p.leave, src.leave, c, j, d)
+	copySpan(p.beta, src.beta, c, j, 1)
+	if p.Tilt != nil {
+		copySpan(p.block, src.block, c, j, d*blocks(values))
+	}
+}
+
+// copySpan copies the j-th span of n elements of src to the c-th of dst, unless dst is nil.
+func copySpan[T any](dst, src []T, c, j, n int) {
+	if dst != nil {
+		copy(dst[c*n:(c+1)*n], src[j*n:(j+1)*n])
+	}
+}
+
+// Evaluator evaluates an energy as kernels need it. The zero value is not usable.
+type Evaluator struct {
+	Base
+	informed bool // by the gradient
+	balance  Balance
+	tilts    bool      // the energy computes tilts, at β = 1
+	tempers  bool      // and at any β
+	spare    []float32 // for a tilt at another β
+	ones     []float64
+}
+
+// NewEvaluator returns an evaluator of U alone.
+func NewEvaluator(e energies.Energy) (Evaluator, error) {
+	return Evaluator{Base: Base{Oracle: energies.AsOracle(e)}}, e.Space().Check()
+}
+
+// NewInformed returns an evaluator of U and first-order weights, for the named sampler. The
+// energy's own softmax is used where it has one, unless dense is set. Errors are
+// *energies.UnsupportedError and *energies.SpaceError.
+func NewInformed(sampler string, e energies.Energy, b Balance, dense bool) (Evaluator, error) {
+	o := energies.AsOracle(e)
+	can := o.Capabilities().Answers
+	if !can.Has(energies.Gradient) {
+		return Evaluator{}, &energies.UnsupportedError{Who: "samplers: " + sampler, Want: energies.Gradient}
+	}
+	dense = dense || b != Sqrt
+	return Evaluator{
+		Base: Base{Oracle: o}, informed: true, balance: b,
+		tilts: !dense && can.Has(energies.Tilt), tempers: !dense && can.Has(energies.Temper),
+	}, e.Space().Check()
+}
+
+// Init implements Kernel.
+func (e *Evaluator) Init(ctx context.Context, s *State) error {
+	s.Declare(e.Specs)
+	if err := e.Evaluate(ctx, &s.Point, s.Beta); err != nil {
+		return err
+	}
+	e.count(&s.Evaluations, s.Chains())
+	return s.CheckInit()
+}
+
+// CheckInit returns a *NonFiniteError where U or the gradient of a chain of a state just
+// evaluated is not finite.
+func (s *State) CheckInit() error {
+	for c := range s.Chains() {
+		if err := s.check(c, s.ChainIDs[c], s.Step); err != nil {
+			return err
+		}
+		if isZero(s.U[c]) {
+			return &NonFiniteError{s.ChainIDs[c], s.Step, "log-density", s.U[c], slices.Clone(s.X.Chain(c))}
+		}
+	}
+	return nil
+}
+
+// count adds n evaluations.
+func (e *Evaluator) count(to *Counts, n int) {
+	if e.informed {
+		to.Gradient += int64(n)
+	} else {
+		to.Density += int64(n)
+	}
+}
+
+// Evaluate fills p at the states p.X, in one evaluation. beta is State.Beta: in runs that
+// have one the gradient itself is kept, which serves at every β. On error p is undefined.
+func (e *Evaluator) Evaluate(ctx context.Context, p *Point, beta []float64) error {
+	p.U = resize(p.U, p.X.Chains())
+	q := energies.Query{Want: energies.Density, X: p.X, U: p.U}
+	n := len(p.X.Codes) * p.X.Space.Values
+	switch {
+	case !e.informed:
+	case e.tilts && beta == nil:
+		p.Tilt, p.Grad = resize(p.Tilt, n), nil
+		q.Want, q.Tilt = energies.Tilt, p.Tilt
+	default:
+		p.Grad = resize(p.Grad, n)
+		q.Want, q.Grad = energies.Gradient, p.Grad
+	}
+	if err := e.Oracle.Answer(ctx, q); err != nil || !e.informed {
+		return err
+	}
+	return e.temper(ctx, p, beta)
+}
+
+// temper fills all that p derives from its gradient at inverse temperatures beta, by the
+// energy's own softmax where it has one. On error p is as before.
+func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error {
+	switch {
+	case p.Grad == nil: // the energy tilts at β = 1
+	case e.tempers:
+		at := beta
+		for len(e.ones) < p.X.Chains() {
+			e.ones = append(e.ones, 1)
+		}
+		if at == nil {
+			at = e.ones[:p.X.Chains()]
+		}
+		e.spare = resize(e.spare, len(p.Grad))
+		if err := e.Oracle.Answer(ctx, energies.Query{Want: energies.Temper, X: p.X, Grad: p.Grad, Tilt: e.spare, Beta: at}); err != nil {
+			return err
+		}
+		p.Tilt, e.spare = e.spare, p.Tilt
+	default:
+		p.Tilt = nil
+	}
+	p.balance = e.balance
+	if beta == nil {
+		p.beta = nil
+	} else {
+		p.beta = append(p.beta[:0], beta...)
+	}
+	p.sum()
+	return nil
+}
+
+// Refresh brings the weights of s to the β of the step about to be made.
+func (e *Evaluator) Refresh(ctx context.Context, s *State) error {
+	if !e.informed || slices.Equal(s.beta, s.Beta) {
+		return nil
+	}
+	if err := e.temper(ctx, &s.Point, s.Beta); err != nil {
+		return err
+	}
+	for c := range s.Chains() {
+		if err := s.check(c, s.ChainIDs[c], s.Step); err != nil { // finite at another β
+			s.beta = s.beta[:0] // another attempt tempers again
+			return err
+		}
+	}
+	return nil
+}
+
+// Reject decides what becomes of proposals in p that cannot be states: an error, or, with
+// s.RejectNonFinite, U = -Inf, which every kernel rejects.
+func (s *State) Reject(p *Point) error {
+	for c := range s.Chains() {
+		err := p.check(c, s.ChainIDs[c], s.Step)
+		if err == nil {
+			continue
+		}
+		if !s.RejectNonFinite {
+			return err
+		}
+		p.U[c] = math.Inf(-1)
+	}
+	return nil
+}
+
+func logSumExp(x []float64) float64 {
+	top := math.Inf(-1)
+	for _, t := range x {
+		top = max(top, t)
+	}
+	if math.IsInf(top, -1) {
+		return top
+	}
+	sum := 0.0
+	for _, t := range x {
+		sum += math.Exp(t - top)
+	}
+	return math.Log(sum) + top
+}
+
+func isZero(u float64) bool { return math.IsInf(u, -1) }
+
+func nonFinite(u float64) bool { return math.IsNaN(u) || math.IsInf(u, 1) }
