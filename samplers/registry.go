@@ -17,8 +17,9 @@ type Registration struct {
 	// Paper cites where the algorithm comes from.
 	Paper string
 	// Bias says what the invariant distribution is where it is not π ∝ exp(U); "" for
-	// kernels that leave π invariant.
-	Bias string
+	// kernels that leave π invariant, for which Register sets Exact.
+	Bias  string
+	Exact bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
 	Tunes string
 	// Needs is what it asks of the energy, besides U.
@@ -50,12 +51,9 @@ func (probe) Answer(context.Context, energies.Query) error                { retu
 // Capabilities implements energies.Oracle.
 func (p probe) Capabilities() energies.Capabilities { return p.can }
 
-// Exact reports whether the kernel leaves π ∝ exp(U) invariant.
-func (r Registration) Exact() bool { return r.Bias == "" }
-
 // Invariant says in words what the invariant distribution is.
 func (r Registration) Invariant() string {
-	if r.Exact() {
+	if r.Exact {
 		return "exp(U)"
 	}
 	return r.Bias
@@ -70,7 +68,7 @@ var registry = struct {
 // [Settings] by the tags of its fields (see [Flag]). It is called from init
 // functions and panics where the name is taken.
 func Register[O any, K Kernel](r Registration, build func(energies.Energy, O) (K, error)) {
-	r.Flags = flagsOf[O]()
+	r.Flags, r.Exact = flagsOf[O](), r.Bias == ""
 	r.build = func(e energies.Energy, s Settings) (Kernel, error) {
 		var o O
 		if err := s.decode(r.Name, &o); err != nil {

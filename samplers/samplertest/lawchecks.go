@@ -39,7 +39,7 @@ func severalSteps(f *family, c *testCase) {
 // stationarity starts an exact kernel from exact draws of π, where any number of
 // steps must leave them.
 func stationarity(f *family, c *testCase) {
-	if !c.Exact() || c.anneal == varied {
+	if !c.Exact || c.anneal == varied {
 		return
 	}
 	p := c.at(0)

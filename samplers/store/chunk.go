@@ -14,8 +14,7 @@ type slot struct {
 	u      []float64
 	accept []float64
 	hops   []int32
-	step   []float64 // empty where the sampler has no step size
-	weight []float64 // empty where draws count the same
+	vars   map[string][]float64 // recorded variables of the kernel, each [chain]
 }
 
 // line maps codes to what they stand for: scale·code + offset.
@@ -36,12 +35,11 @@ func (s *slot) appendRow(b []byte, v variable, l line, chain int) []byte {
 		return zarr.AppendFloat(b, s.u[chain])
 	case Acceptance:
 		return zarr.AppendFloat(b, s.accept[chain])
-	case StepSize:
-		return zarr.AppendFloat(b, s.step[chain])
-	case Weight:
-		return zarr.AppendFloat(b, s.weight[chain])
 	case Hops:
 		return v.kind.Append(b, int64(s.hops[chain]))
+	case xName:
+	default:
+		return zarr.AppendFloat(b, s.vars[v.name][chain])
 	}
 	for _, c := range s.codes[chain*v.sites : (chain+1)*v.sites] {
 		b = v.kind.Append(b, int64(l.scale*c+l.offset))

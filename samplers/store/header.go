@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
@@ -30,7 +31,8 @@ const (
 	tempName       = "tmp"
 )
 
-// format is the version of the folder's layout. Format 1 had chunks without checksums.
+// format is the version of the folder's layout. Format 1 had chunks without checksums, and
+// other states of samplers.
 const format = 2
 
 // Header says what a run is. It is written to gradhop.json, and decides whether
@@ -55,11 +57,10 @@ type Header struct {
 	// and so is the number of chains.
 	Sampler  string            `json:"sampler"`
 	Settings map[string]string `json:"settings,omitempty"`
-	// StepSize says that the sampler has a step size, to be recorded.
-	StepSize bool `json:"step_size"`
-	// Weighted says that draws count by weights, State.Weight, to be recorded.
-	Weighted bool   `json:"weighted,omitempty"`
-	Seed     uint64 `json:"seed"`
+	// Vars names the sampler's variables that are recorded with every draw, such as
+	// "step_size"; see samplers.Recorded. Draws count by the one called "weight".
+	Vars []string `json:"vars,omitempty"`
+	Seed uint64   `json:"seed"`
 	// ChainIDs are the chains' numbers in the whole run, in increasing order.
 	ChainIDs []int64 `json:"chain_ids"`
 	// Steps, Warmup and Thin are those of samplers.Config; Thin is at least 1.
@@ -84,17 +85,14 @@ type Space struct {
 	AllowedSHA256 string `json:"allowed_sha256,omitempty"`
 }
 
-// HeaderOf fills in what a run's configuration says: Space, StepSize, Weighted,
+// HeaderOf fills in what a run's configuration says: Space, Vars,
 // Seed, ChainIDs, Steps, Warmup and Thin. Who ran what (Gradhop, Model, Sampler, their
 // versions and settings) is for the caller to add.
 func HeaderOf(cfg samplers.Config) Header {
 	h := Header{Seed: cfg.Seed, ChainIDs: slices.Clone(cfg.ChainIDs), Steps: cfg.Steps, Warmup: cfg.Warmup, Thin: max(cfg.Thin, 1)}
 	if cfg.Kernel != nil {
 		h.Space = SpaceOf(cfg.Kernel.Energy().Space())
-		_, h.StepSize = cfg.Kernel.(samplers.StepSizer)
-		if k, ok := cfg.Kernel.(samplers.Weigher); ok {
-			h.Weighted = k.Weighs()
-		}
+		h.Vars = samplers.Recorded(cfg.Kernel)
 	}
 	n := max(cfg.Chains, 1)
 	if cfg.Chains == 0 && cfg.Init != nil && h.Space.Sites > 0 {
@@ -105,6 +103,9 @@ func HeaderOf(cfg samplers.Config) Header {
 	}
 	return h
 }
+
+// Weighted reports whether draws count by weights.
+func (h Header) Weighted() bool { return slices.Contains(h.Vars, Weight) }
 
 // SpaceOf describes s.
 func SpaceOf(s *energies.Space) Space {
@@ -184,8 +185,7 @@ func (h Header) fields() []field {
 		{"space.allowed_sha256", strconv.Quote(h.Space.AllowedSHA256)},
 		{"seed", strconv.FormatUint(h.Seed, 10)},
 		{"sampler", strconv.Quote(h.Sampler)},
-		{"step_size", strconv.FormatBool(h.StepSize)},
-		{"weighted", strconv.FormatBool(h.Weighted)},
+		{"vars", strings.Join(h.Vars, ",")},
 		{"warmup", strconv.Itoa(h.Warmup)},
 		{"thin", strconv.Itoa(h.Thin)},
 		{"save_warmup", strconv.FormatBool(h.SaveWarmup)},

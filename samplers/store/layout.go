@@ -7,6 +7,7 @@ import (
 	"path"
 	"strconv"
 
+	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
@@ -43,14 +44,15 @@ func (p Phase) stats() string {
 	return "sample_stats"
 }
 
-// Names of the statistics: U in nats, the acceptance probability of the step, the number of
-// sites that it changed, its step size, and the weight of the draw.
+// Names of the statistics: U in nats, the acceptance probability of the step, and the number
+// of sites that it changed; then the recorded variables of the kernel, of which these two
+// have a meaning here: the step size, and the weight of the draw.
 const (
 	LogDensity = "lp"
 	Acceptance = "acceptance_rate"
 	Hops       = "n_hops"
-	StepSize   = "step_size"
-	Weight     = "weight"
+	StepSize   = samplers.StepSizeVar
+	Weight     = samplers.WeightVar
 )
 
 // xName is the array of states.
@@ -105,7 +107,7 @@ func layout(h Header) []variable {
 			all = append(all, x)
 		}
 		stat := variable{phase: p, group: p.stats(), kind: zarr.Float64, draws: statDraws}
-		for _, name := range []string{LogDensity, Acceptance, Hops, StepSize, Weight} {
+		for _, name := range append([]string{LogDensity, Acceptance, Hops}, h.Vars...) {
 			v := stat
 			v.name = name
 			switch name {
@@ -113,14 +115,6 @@ func layout(h Header) []variable {
 				v.units = "nats"
 			case Hops:
 				v.kind = zarr.Int32
-			case StepSize:
-				if !h.StepSize {
-					continue
-				}
-			case Weight:
-				if !h.Weighted {
-					continue
-				}
 			}
 			all = append(all, v)
 		}

@@ -213,26 +213,14 @@ func joinPoints(chains []part) *checkpoint {
 	first := chains[0].run.point
 	joint := &checkpoint{Snapshot: first.Snapshot}
 	s, t := &joint.Snapshot, &joint.Tally
-	s.ChainIDs, s.Codes, s.StepSize, s.Adapt, s.Since, s.Aux = nil, nil, nil, nil, nil, nil
+	s.ChainIDs, s.Codes, s.Vars = nil, nil, nil
 	t.Kept = first.Tally.Kept
 	s.Evaluations = first.Snapshot.Evaluations
 	seen := map[*Reader]bool{chains[0].run: true}
 	t.Seconds = first.Tally.Seconds
 	for _, p := range chains {
-		from, sites := p.run.point, p.run.header.Space.Sites
-		s.ChainIDs = append(s.ChainIDs, p.id)
-		s.Codes = append(s.Codes, from.Snapshot.Codes[p.chain*sites:(p.chain+1)*sites]...)
-		if from.Snapshot.StepSize != nil {
-			s.StepSize = append(s.StepSize, from.Snapshot.StepSize[p.chain])
-		}
-		if from.Snapshot.Adapt != nil {
-			s.Adapt = append(s.Adapt, from.Snapshot.Adapt[p.chain])
-		}
-		if from.Snapshot.Since != nil {
-			s.Since = append(s.Since, from.Snapshot.Since[p.chain])
-		}
-		aux := len(from.Snapshot.Aux) / len(from.Snapshot.ChainIDs)
-		s.Aux = append(s.Aux, from.Snapshot.Aux[p.chain*aux:(p.chain+1)*aux]...)
+		from := p.run.point
+		s.Append(&from.Snapshot, p.chain)
 		t.Accept = append(t.Accept, from.Tally.Accept[p.chain])
 		t.Hops = append(t.Hops, from.Tally.Hops[p.chain])
 		if !seen[p.run] {

@@ -160,27 +160,28 @@ func TestMergeKnowsTheSnapshot(t *testing.T) {
 	for f := range reflect.TypeFor[samplers.Snapshot]().Fields() {
 		names = append(names, f.Name)
 	}
-	if got, want := fmt.Sprint(names), "[Seed Step ChainIDs Codes StepSize Adapt Since Aux Evaluations]"; got != want {
+	if got, want := fmt.Sprint(names), "[Seed Step ChainIDs Codes Vars Evaluations]"; got != want {
 		t.Errorf("a snapshot has %s; joinPoints knows %s", got, want)
 	}
 }
 
 // TestMergeJoinsWhatKernelsKeep: numbers of a chain follow it, whichever run it is in.
 func TestMergeJoinsWhatKernelsKeep(t *testing.T) {
-	run := func(ids []int64, since []int64, aux []float32) *Reader {
+	one, two := samplers.VarSpec{Name: "since"}, samplers.VarSpec{Name: "pair", Shape: []int{2}}
+	run := func(ids []int64, since, pair []float64) *Reader {
 		n := len(ids)
 		return &Reader{
 			header: Header{Space: Space{Sites: 1}},
 			point: &checkpoint{
-				Snapshot: samplers.Snapshot{ChainIDs: ids, Codes: make([]int32, n), Since: since, Aux: aux}, Tally: Tally{Accept: make([]float64, n), Hops: make([]int64, n)},
+				Snapshot: samplers.Snapshot{ChainIDs: ids, Codes: make([]int32, n), Vars: []samplers.Var{{VarSpec: one, Data: since}, {VarSpec: two, Data: pair}}}, Tally: Tally{Accept: make([]float64, n), Hops: make([]int64, n)},
 			},
 		}
 	}
-	a := run([]int64{0, 2}, []int64{10, 12}, []float32{0.5, 1, 2, 2.5})
-	b := run([]int64{1}, []int64{11}, []float32{1.25, 1.5})
+	a := run([]int64{0, 2}, []float64{10, 12}, []float64{0.5, 1, 2, 2.5})
+	b := run([]int64{1}, []float64{11}, []float64{1.25, 1.5})
 	s := joinPoints([]part{{run: a, chain: 0, id: 0}, {run: b, chain: 0, id: 1}, {run: a, chain: 1, id: 2}}).Snapshot
-	if !slices.Equal(s.Since, []int64{10, 11, 12}) || !slices.Equal(s.Aux, []float32{0.5, 1, 1.25, 1.5, 2, 2.5}) {
-		t.Errorf("joined: since %v, numbers %v", s.Since, s.Aux)
+	if !slices.Equal(s.Var("since"), []float64{10, 11, 12}) || !slices.Equal(s.Var("pair"), []float64{0.5, 1, 1.25, 1.5, 2, 2.5}) {
+		t.Errorf("joined: %+v", s.Vars)
 	}
 }
 

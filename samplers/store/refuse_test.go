@@ -45,8 +45,7 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 		"thin":        func(h *Header) { h.Thin = 2 },
 		"warmup":      func(h *Header) { h.Warmup = 11 },
 		"save_warmup": func(h *Header) { h.SaveWarmup = true },
-		"step_size":   func(h *Header) { h.StepSize = false },
-		"weighted":    func(h *Header) { h.Weighted = true },
+		"vars":        func(h *Header) { h.Vars = nil },
 	} {
 		h := j.header(t)
 		change(&h)
@@ -166,13 +165,9 @@ func TestStateErrors(t *testing.T) {
 		"thin":        func(j *job) { j.thin = 3 },
 		"chain_ids":   func(j *job) { j.chains = []int64{0, 2} },
 		"space.sites": func(j *job) { j.space = &energies.Space{Sites: 2, Values: 4} },
-		"step_size":   func(j *job) { j.sampler = "gibbs" },
-		"weighted":    func(j *job) { j.sampler = "sgdld" },
+		"vars":        func(j *job) { j.sampler = "gibbs" },
 	} {
 		j := small()
-		if field == "weighted" {
-			j.sampler = "gibbs" // which has no step size either
-		}
 		w, err := Create(filepath.Join(t.TempDir(), "run"), j.header(t), Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ var replayBytes = 16 << 20
 // made of the steps of a run can be made again when the run goes on: open the Reader after
 // [Resume] and before the first step.
 //
-// The state has X (in the space sp, which must be that of the run), U, Weight, StepSize,
+// The state has X (in the space sp, which must be that of the run), U, the recorded Vars,
 // Step, Seed, ChainIDs and Warmup as they were, and the Info Accept, Hops and Keep;
 // nothing else is known of a draw. Both are reused by the next one. The error is the
 // observer's, samplers.ErrStop included, or a *Error.
@@ -33,9 +33,12 @@ func (r *Reader) Replay(sp *energies.Space, o samplers.Observer) error {
 // replay shows the draws of a phase, some at a time: chunks are of one chain, steps of all.
 func (r *Reader) replay(p Phase, sp *energies.Space, o samplers.Observer) error {
 	h, n := &r.header, r.Chains()
-	k := &past{r: r, phase: p, line: h.Space.line(), sites: h.Space.Sites}
-	s := &samplers.State{X: energies.NewBatch(sp, n), Seed: h.Seed, ChainIDs: h.ChainIDs, Warmup: p == Warmup}
+	k := &past{r: r, phase: p, line: h.Space.line(), sites: h.Space.Sites, vars: map[string][]float64{}}
+	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(sp, n)}, Seed: h.Seed, ChainIDs: h.ChainIDs, Warmup: p == Warmup}
 	s.X.IDs = h.ChainIDs
+	for _, name := range h.Vars {
+		s.Vars = append(s.Vars, samplers.Var{VarSpec: samplers.VarSpec{Name: name, Record: true}})
+	}
 	info := &samplers.Info{}
 	size := n * (4*k.sites + 5*8)
 	block := min(max(1, replayBytes/size), statDraws)
@@ -67,10 +70,10 @@ type past struct {
 	line  line
 	sites int
 
-	draws                   int
-	codes                   []int32   // [chain, draw, site]
-	u, accept, step, weight []float64 // [chain, draw]; nil where the run has none
-	hops                    []float64
+	draws           int
+	codes           []int32              // [chain, draw, site]
+	u, accept, hops []float64            // [chain, draw]
+	vars            map[string][]float64 // recorded variables, each [chain, draw]
 }
 
 // read reads n draws from a number on.
@@ -90,7 +93,9 @@ func (k *past) read(from, n int) (err error) {
 		return out
 	}
 	k.u, k.accept, k.hops = numbers(LogDensity, k.u), numbers(Acceptance, k.accept), numbers(Hops, k.hops)
-	k.step, k.weight = numbers(StepSize, k.step), numbers(Weight, k.weight)
+	for _, name := range k.r.header.Vars {
+		k.vars[name] = numbers(name, k.vars[name])
+	}
 	x := k.r.find(k.phase, xName)
 	values := make([]int32, k.sites)
 	k.codes = k.codes[:0]
@@ -128,8 +133,9 @@ func (k *past) show(j int, s *samplers.State, info *samplers.Info) {
 		}
 	}
 	pick(&s.U, k.u)
-	pick(&s.StepSize, k.step)
-	pick(&s.Weight, k.weight)
+	for v := range s.Vars {
+		pick(&s.Vars[v].Data, k.vars[s.Vars[v].Name])
+	}
 	pick(&info.Accept, k.accept)
 	for c := range n {
 		at := (c*k.draws + j) * k.sites

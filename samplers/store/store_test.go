@@ -78,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 					}
 				}
 				if sampler == "sgdld" {
-					if got, err := r.Series(Sampling, Weight); err != nil || fmt.Sprint(got) != fmt.Sprint(want.ByChain(want.Weight)) {
+					if got, err := r.Series(Sampling, Weight); err != nil || fmt.Sprint(got) != fmt.Sprint(want.ByChain(want.Vars[Weight])) {
 						t.Errorf("weights differ: %v", err)
 					}
 				}

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
-	"slices"
 
 	"github.com/gradhop/gradhop/samplers"
 )
@@ -21,11 +20,12 @@ type Summary struct {
 	StepsMade int64 `json:"steps_made"`
 	Draws     int   `json:"draws"`
 	// Acceptance is the mean acceptance probability and Hops the mean number of
-	// changed sites, over all steps after warm-up; StepSizes are those that chains
-	// ended with. One number a chain, in the order of chain_ids.
-	Acceptance []Number `json:"acceptance"`
-	Hops       []Number `json:"hops"`
-	StepSizes  []Number `json:"step_sizes,omitempty"`
+	// changed sites, over all steps after warm-up; Final holds the recorded variables
+	// that chains ended with, such as tuned parameters. One number a chain, in the order of
+	// chain_ids.
+	Acceptance []Number            `json:"acceptance"`
+	Hops       []Number            `json:"hops"`
+	Final      map[string][]Number `json:"final,omitempty"`
 	// MeanAcceptance and MeanHops are over all chains.
 	MeanAcceptance Number `json:"mean_acceptance"`
 	MeanHops       Number `json:"mean_hops"`
@@ -50,8 +50,11 @@ func Summarize(r *Reader, o TableOptions) (*Summary, error) {
 	s := &Summary{Header: r.header, Finished: r.Finished(), StepsMade: r.Step(), Draws: r.Draws(Sampling), Seconds: tally.Seconds, Diagnostics: table}
 	if p := r.Snapshot(); p != nil {
 		s.Evaluations = p.Evaluations
-		for _, a := range p.StepSize {
-			s.StepSizes = append(s.StepSizes, Number(a))
+		s.Final = map[string][]Number{}
+		for _, name := range r.header.Vars {
+			for _, x := range p.Var(name) {
+				s.Final[name] = append(s.Final[name], Number(x))
+			}
 		}
 	}
 	kept := float64(tally.Kept)
@@ -119,14 +122,4 @@ func (s *Summary) AddExport(dir, name string) error {
 	}
 	s.Exports[filepath.ToSlash(name)] = sum
 	return nil
-}
-
-// MedianStepSize is the median over the chains, NaN where there is none.
-func (s *Summary) MedianStepSize() Number {
-	if len(s.StepSizes) == 0 {
-		return Number(math.NaN())
-	}
-	sizes := slices.Clone(s.StepSizes)
-	slices.Sort(sizes)
-	return (sizes[len(sizes)/2] + sizes[(len(sizes)-1)/2]) / 2
 }

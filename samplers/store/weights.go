@@ -17,7 +17,7 @@ const shareLimit = 0.05
 
 // weights reads the weights of draws, [chain][draw]; nil where they count the same.
 func (r *Reader) weights() ([][]float64, error) {
-	if !r.header.Weighted {
+	if !r.header.Weighted() {
 		return nil, nil
 	}
 	return r.Series(Sampling, Weight)
@@ -52,7 +52,7 @@ func (t *Table) weigh(weights [][]float64) {
 // missed warns where a sampler whose draws are weighted left no weights: runs of programs
 // that did not record them.
 func (t *Table) missed(h Header) {
-	if h.Sampler == "sgdld" && !h.Weighted {
+	if h.Sampler == "sgdld" && !h.Weighted() {
 		t.Warnings = append(t.Warnings, "draws of sgdld are weighted, and this run has no weights: its numbers are not those of its law")
 	}
 }

@@ -101,7 +101,7 @@ func TestWeightedSummary(t *testing.T) {
 	}
 	means, deviations := e.moments()
 	table := s.Diagnostics
-	if !s.Weighted || !table.Weighted || !(table.WeightESS > 1000 && table.WeightESS < 79000) || len(table.Rows) != 3 || len(table.Warnings) != 0 {
+	if !s.Weighted() || !table.Weighted || !(table.WeightESS > 1000 && table.WeightESS < 79000) || len(table.Rows) != 3 || len(table.Warnings) != 0 {
 		t.Fatalf("%+v", table)
 	}
 	lp, err := r.Series(Sampling, LogDensity)

@@ -171,7 +171,13 @@ func (w *Writer) record(s *samplers.State, info *samplers.Info) {
 		d.codes = append(d.codes, s.X.Codes...)
 	}
 	d.u, d.accept = append(d.u[:0], s.U...), append(d.accept[:0], info.Accept...)
-	d.step, d.weight, d.hops = append(d.step[:0], s.StepSize...), append(d.weight[:0], s.Weight...), d.hops[:0]
+	if d.vars == nil {
+		d.vars = map[string][]float64{}
+	}
+	for _, name := range w.header.Vars {
+		d.vars[name] = append(d.vars[name][:0], s.Var(name)...)
+	}
+	d.hops = d.hops[:0]
 	for _, n := range info.Hops {
 		d.hops = append(d.hops, int32(n))
 	}
@@ -197,10 +203,19 @@ func (w *Writer) check(s *samplers.State, info *samplers.Info) error {
 		return bad("warmup", h.Warmup, fmt.Sprintf("another number, by step %d", s.Step))
 	case info.Keep != (!s.Warmup && (s.Step-int64(h.Warmup))%int64(h.Thin) == 0):
 		return bad("thin", h.Thin, fmt.Sprintf("another number, by step %d", s.Step))
-	case (s.StepSize != nil) != h.StepSize:
-		return bad("step_size", h.StepSize, s.StepSize != nil)
-	case (s.Weight != nil) != h.Weighted:
-		return bad("weighted", h.Weighted, s.Weight != nil)
+	}
+	recorded := 0
+	for _, v := range s.Vars {
+		if !v.Record {
+			continue
+		}
+		if recorded == len(h.Vars) || h.Vars[recorded] != v.Name {
+			return bad("vars", h.Vars, v.Name)
+		}
+		recorded++
+	}
+	if recorded < len(h.Vars) {
+		return bad("vars", h.Vars, "fewer")
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (o *Config) watch(search *Finder) {
 // note is the note of the progress line: the step, the inverse temperature and the best
 // score.
 func note(s *samplers.State, found []Prompt) string {
-	text := fmt.Sprintf("step %d, beta %.3g", s.Step, s.InverseTemperature())
+	text := fmt.Sprintf("step %d, beta %.3g", s.Step, s.InverseTemperature(0))
 	if len(found) > 0 {
 		text += fmt.Sprintf(", best %.4f", found[0].Cosine)
 	}

@@ -2,6 +2,7 @@ package prompttune
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -129,10 +130,8 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 	}
 	r := &Finder{search: s, stopped: StoppedSteps}
 	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
-	if a, ok := kernel.(samplers.Annealer); ok && a.Anneals() {
-		if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
-			return nil, err
-		}
+	if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
+		return nil, err
 	}
 	r.Options, r.Estimates = options, options[batchFlag] != "" && options[batchFlag] != "0"
 	r.Best = NewBest(p, BestOptions{Keep: s.Top, RoundTrip: roundTrip, Estimates: r.Estimates, Scores: s.Scores})
@@ -155,7 +154,7 @@ func (r *Finder) observe(s *samplers.State, info *samplers.Info) error {
 // take collects the states of a step.
 func (r *Finder) take(s *samplers.State, info *samplers.Info) error {
 	r.tally.add(s, info)
-	better, err := r.Best.Add(r.ctx, s.Step, s.ChainIDs, s.InverseTemperature(), s.U, s.X)
+	better, err := r.Best.Add(r.ctx, s.Step, s.ChainIDs, s.InverseTemperature(0), s.U, s.X)
 	if err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ func (r *Finder) Replay(ctx context.Context, from *store.Reader) error {
 			return err
 		}
 		if beta := r.Config.InverseTemperature; beta != nil {
-			s.Annealed, s.Beta = true, beta(s.Step-1)
+			s.Beta = slices.Repeat([]float64{beta(s.Step - 1)}, s.Chains())
 		}
 		return r.take(s, info)
 	})

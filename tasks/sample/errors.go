@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,15 +70,14 @@ func explain(err error) error {
 
 // explainStart says why chains cannot start. Nothing was written yet.
 func (p *plan) explainStart(err error) error {
-	var zero *samplers.ZeroProbabilityError
 	var ran *ort.RunError
 	var tensor *ort.TensorError
 	var value *samplers.NonFiniteError
 	switch {
+	case errors.As(err, &value) && math.IsInf(value.Value, -1):
+		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at a state of probability zero (U is -Inf), %s; name other states", value.Chain, p.write(value.State))}
 	case errors.As(err, &value) && p.config.RejectNonFinite:
 		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at state %s, where the log-density is %g; name other states", value.Chain, p.write(value.State), value.Value)}
-	case errors.As(err, &zero):
-		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at a state of probability zero (U is -Inf), %s; name other states", zero.Chain, p.write(zero.State))}
 	case errors.As(err, &tensor):
 		return &OptionError{"", p.o.Model, fmt.Sprintf("the model does not take what the space or feed gives it: %v", err)}
 	case errors.As(err, &ran) && len(p.o.Feed) > 0:

@@ -174,7 +174,7 @@ func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
 	if !r.Exact {
 		o.log(fmt.Sprintf("%s does not leave exp(U) invariant: the law of its draws is not exp(U)/Z", r.Name))
 	}
-	if k, ok := p.kernel.(samplers.Weigher); ok && k.Weighs() {
+	if slices.Contains(samplers.Recorded(p.kernel), samplers.WeightVar) {
 		o.log(fmt.Sprintf("draws of %s are weighted: use the weights in sample_stats wherever you average over them", r.Name))
 	}
 	return nil

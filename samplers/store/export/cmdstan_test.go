@@ -20,17 +20,21 @@ import (
 func fake(t *testing.T, space *energies.Space, chains []int64, steps, warmup int, value func(k, c, i int) int32, weight func(k, c int) float64) *store.Reader {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	w, err := store.Create(dir, store.Header{
-		Gradhop: "v0", Space: store.SpaceOf(space), Sampler: "none", ChainIDs: chains, Steps: steps, Warmup: warmup, Thin: 1, SaveWarmup: true, Weighted: weight != nil,
-	}, store.Options{})
+	h := store.Header{
+		Gradhop: "v0", Space: store.SpaceOf(space), Sampler: "none", ChainIDs: chains, Steps: steps, Warmup: warmup, Thin: 1, SaveWarmup: true,
+	}
+	if weight != nil {
+		h.Vars = []string{store.Weight}
+	}
+	w, err := store.Create(dir, h, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := len(chains)
-	s := &samplers.State{X: energies.NewBatch(space, n), ChainIDs: chains}
+	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(space, n)}, ChainIDs: chains}
 	s.U = make([]float64, n)
 	if weight != nil {
-		s.Weight = make([]float64, n)
+		s.Declare([]samplers.VarSpec{{Name: store.Weight, Record: true}})
 	}
 	for k := range warmup + steps {
 		info := &samplers.Info{}
@@ -39,7 +43,7 @@ func fake(t *testing.T, space *energies.Space, chains []int64, steps, warmup int
 		for c := range n {
 			s.U[c] = -hash(k, c, 99)
 			if weight != nil {
-				s.Weight[c] = weight(k, c)
+				s.Var(store.Weight)[c] = weight(k, c)
 			}
 			for i := range space.Sites {
 				s.X.Chain(c)[i] = value(k, c, i)

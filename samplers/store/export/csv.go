@@ -24,6 +24,14 @@ var stanNames = map[string]string{
 	store.LogDensity: "lp__", store.Acceptance: "accept_stat__", store.Hops: "n_hops__", store.StepSize: "stepsize__", store.Weight: "weight__",
 }
 
+// stanName is the name of a statistic; columns of samplers end in two underscores.
+func stanName(name string) string {
+	if stan, ok := stanNames[name]; ok {
+		return stan
+	}
+	return name + "__"
+}
+
 // CSVWidth is the number of sites beyond which a run should not be written as
 // CSV unasked: such files are for narrow spaces.
 const CSVWidth = 64
@@ -95,7 +103,7 @@ func csvHead(r *store.Reader, w *bufio.Writer, chain int) {
 		if k > 0 {
 			_ = w.WriteByte(',')
 		}
-		_, _ = w.WriteString(stanNames[name])
+		_, _ = w.WriteString(stanName(name))
 	}
 	for i := range h.Space.Sites {
 		_, _ = w.WriteString(",x." + strconv.Itoa(i+1))

@@ -50,7 +50,7 @@ func (p *Page) Improved(r prompttune.Prompt) {
 
 // Stepped takes where the chains are.
 func (p *Page) Stepped(s *samplers.State, found []prompttune.Prompt) {
-	p.trace.add(s.U, found, s.InverseTemperature())
+	p.trace.add(s.U, found, s.InverseTemperature(0))
 }
 
 // Write writes the page. Errors: those of the model, of w and of ctx.

@@ -40,7 +40,6 @@ func TestExitCode(t *testing.T) {
 		{bg, &infill.TooLongError{}, 2},
 		{bg, &infill.OptionError{}, 2},
 		{bg, &neural.OptionError{}, 2},
-		{bg, &samplers.UnknownError{}, 2},
 		{bg, &samplers.OptionError{}, 2},
 		{bg, &ort.UsageError{}, 2},
 		{bg, errors.New(`unknown command "x" for "gradhop"`), 2},

@@ -42,7 +42,7 @@ func (o *InfillOptions) entrants() ([]entrant, error) {
 			if first == name {
 				return nil, app.Usagef("--samplers names %s twice", name)
 			}
-			return nil, app.Usagef("--samplers: %s and %s are the same here; see --gibbs-conditional", first, name)
+			return nil, app.Usagef("--samplers: %s and %s are the same here", first, name)
 		}
 		seen[e.reg.Name] = name
 		for _, f := range e.reg.Flags {

@@ -44,7 +44,7 @@ func TestProtocol(t *testing.T) {
 		t.Errorf("samplers %s", got)
 	}
 	c := o.Chains
-	if c.Chains != 25 || c.Steps != 50 || c.Warmup != 50 || c.Top != 5 || c.GibbsConditional != "model" || o.Keep != KeepLast || o.Mix != 0 || o.Originals || o.SeedSet {
+	if c.Chains != 25 || c.Steps != 50 || c.Warmup != 50 || c.Top != 5 || o.Keep != KeepLast || o.Mix != 0 || o.Originals || o.SeedSet {
 		t.Errorf("options %+v", o)
 	}
 	o = parseInfill(t, "--samplers", "dmala,gwg", "--keep", "visited", "--keep-originals", "--mix", "7", "--seed", "0",

@@ -80,7 +80,7 @@ a state that is still remembered from an earlier step of the same sampler.`,
 	for flag, list := range map[string][]string{
 		"samplers": samplers.Names(), "keep": {string(KeepLast), string(KeepVisited)}, "energy": {"pll", "pll-raw", "mrf"},
 		"mask-embedding": {"mask", "zero"}, "gradient": {"exact", "direct"}, "init": {"mask", "argmax", "random"},
-		"gibbs-conditional": {"model", "exact"}, "model": models.MLMs(),
+		"model": models.MLMs(),
 	} {
 		// The only error is a flag that is not there.
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveDefault))

@@ -191,7 +191,7 @@ type watch struct {
 func (w *watch) Observe(s *samplers.State, _ *samplers.Info) error {
 	began := time.Now()
 	for c, b := range w.best {
-		if _, err := b.Add(w.ctx, s.Step, s.ChainIDs[c:c+1], s.InverseTemperature(), s.U[c:c+1], s.X.Slice(c, c+1)); err != nil {
+		if _, err := b.Add(w.ctx, s.Step, s.ChainIDs[c:c+1], s.InverseTemperature(0), s.U[c:c+1], s.X.Slice(c, c+1)); err != nil {
 			return err
 		}
 	}

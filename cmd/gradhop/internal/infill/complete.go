@@ -12,7 +12,6 @@ func completions(cmd *cobra.Command) {
 	values := map[string][]string{
 		"sampler": samplers.Names(), "energy": {"pll", "pll-raw", "mrf"}, "mask-embedding": {"mask", "zero"},
 		"gradient": {"exact", "direct"}, "init": {"mask", "argmax", "random"}, "format": {"text", "json", "jsonl"},
-		"gibbs-conditional": {"model", "exact"},
 	}
 	for flag, list := range values {
 		// The only error is a flag that is not there.

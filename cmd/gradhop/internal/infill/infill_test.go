@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 	if o.Text != "a [MASK]" || o.File != "" || o.SeedSet || o.Format != "text" || o.Out != "" {
 		t.Errorf("options %+v", o)
 	}
-	if c.Sampler != "dmala" || c.Chains != 25 || c.Steps != 50 || c.Warmup != 50 || c.Init != "mask" || c.Top != 5 || c.Pieces || len(c.Options) != 0 || c.GibbsConditional != "model" {
+	if c.Sampler != "dmala" || c.Chains != 25 || c.Steps != 50 || c.Warmup != 50 || c.Init != "mask" || c.Top != 5 || c.Pieces || len(c.Options) != 0 {
 		t.Errorf("chains %+v", c)
 	}
 	if e.Model != "bert-books" || e.Form != "pll" || e.MaskEmbedding != "mask" || e.Gradient != "exact" || e.Temperature != 1 || e.MaxBatch != 0 {
@@ -49,7 +49,7 @@ func TestDefaults(t *testing.T) {
 func TestFlags(t *testing.T) {
 	o, err := parse(t, &app.App{}, "--file", "in.txt", "--model", "dir", "--energy", "mrf", "--mask-embedding", "zero", "--gradient", "direct",
 		"--temperature", "0.5", "--max-batch", "8", "--sampler", "dula", "--step-size", "0.3", "--dense", "--chains", "3", "--steps", "4",
-		"--warmup", "5", "--init", "random", "--pieces", "--top", "2", "--seed", "0", "--format", "jsonl", "--out", "out.txt", "--gibbs-conditional", "exact")
+		"--warmup", "5", "--init", "random", "--pieces", "--top", "2", "--seed", "0", "--format", "jsonl", "--out", "out.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestFlags(t *testing.T) {
 		t.Errorf("options %+v", o)
 	}
 	if c.Sampler != "dula" || c.Options["step-size"] != "0.3" || c.Options["dense"] != "true" || c.Chains != 3 || c.Steps != 4 || c.Warmup != 5 ||
-		c.Init != "random" || !c.Pieces || c.Top != 2 || c.GibbsConditional != "exact" {
+		c.Init != "random" || !c.Pieces || c.Top != 2 {
 		t.Errorf("chains %+v", c)
 	}
 	if e.Model != "dir" || e.Form != "mrf" || e.MaskEmbedding != "zero" || e.Gradient != "direct" || e.Temperature != 0.5 || e.MaxBatch != 8 {

@@ -147,6 +147,5 @@ func (o *Options) runAll(ctx context.Context, r *run.Runner, in *texts, print *p
 func isOfText(err error) bool {
 	var input task.InputError
 	var number *samplers.NonFiniteError
-	var zero *samplers.ZeroProbabilityError
-	return errors.As(err, &input) || errors.As(err, &number) || errors.As(err, &zero)
+	return errors.As(err, &input) || errors.As(err, &number)
 }

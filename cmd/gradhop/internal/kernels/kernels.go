@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 )
 
@@ -18,9 +21,10 @@ func New(a *app.App) *cobra.Command {
 	format := "text"
 	cmd := &cobra.Command{
 		Use:   "samplers [name...]",
-		Short: "List the samplers, what they need, their flags and whether they are exact",
-		Long: `List the samplers that --sampler takes. An exact one leaves the law exp(U)/Z of the
-energy invariant; the draws of the others follow another law.`,
+		Short: "Print a table of the samplers, or the options of some",
+		Long: `Print a table of the samplers that --sampler takes: what each needs of the energy, the
+distribution that it leaves invariant, its options (tuned in warm-up where marked *) and the
+paper. With names, print these samplers with their options.`,
 		ValidArgsFunction: cobra.FixedCompletions(samplers.Names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
 			list, err := lookup(args)
@@ -29,7 +33,10 @@ energy invariant; the draws of the others follow another law.`,
 			}
 			switch format {
 			case "text":
-				return text(a.Out, list)
+				if len(args) == 0 {
+					return table(a.Out, list)
+				}
+				return details(a.Out, list)
 			case "json":
 				e := json.NewEncoder(a.Out)
 				e.SetIndent("", "  ")
@@ -58,23 +65,54 @@ func lookup(names []string) ([]samplers.Registration, error) {
 	return list, nil
 }
 
-func text(w io.Writer, list []samplers.Registration) error {
+// table prints one line a sampler.
+func table(w io.Writer, list []samplers.Registration) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SAMPLER\tNEEDS\tINVARIANT\tOPTIONS (* TUNED)\tPAPER")
+	for _, r := range list {
+		invariant, _, _ := strings.Cut(r.Invariant(), ";")
+		invariant, _, _ = strings.Cut(invariant, ":")
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Name, needs(r), invariant, options(r), r.Paper)
+	}
+	return t.Flush()
+}
+
+// needs says what a sampler asks of the energy.
+func needs(r samplers.Registration) string { return (energies.Density | r.Needs).String() }
+
+// options lists the names of a sampler's options, those that warm-up tunes with a star.
+func options(r samplers.Registration) string {
+	var names []string
+	for _, f := range r.Flags {
+		name := f.Name
+		if slices.Contains(strings.Split(r.Tunes, ","), name) {
+			name += "*"
+		}
+		names = append(names, name)
+	}
+	if names == nil {
+		return "-"
+	}
+	return strings.Join(names, " ")
+}
+
+// details prints samplers with their options.
+func details(w io.Writer, list []samplers.Registration) error {
 	var b strings.Builder
 	for k, r := range list {
 		if k > 0 {
 			b.WriteByte('\n')
 		}
-		exact := "exact"
-		if !r.Exact {
-			exact = "not exact"
+		fmt.Fprintf(&b, "%s: %s\n  paper      %s\n  needs      %s\n  invariant  %s\n", r.Name, r.Doc, r.Paper, needs(r), r.Invariant())
+		if r.Tunes != "" {
+			fmt.Fprintf(&b, "  tuned      %s, in warm-up\n", strings.ReplaceAll(r.Tunes, ",", ", "))
 		}
-		fmt.Fprintf(&b, "%s (%s; needs %s)\n  %s\n  %s\n", r.Name, exact, r.Needs, r.Doc, r.Paper)
 		for _, f := range r.Flags {
 			kind := strings.TrimSuffix(f.Type, "64")
 			if len(f.Choices) > 0 {
 				kind = strings.Join(f.Choices, "|")
 			}
-			fmt.Fprintf(&b, "    --%s %s  %s (default: %s)\n", f.Name, kind, f.Doc, f.Default)
+			fmt.Fprintf(&b, "  --%s %s\n      %s (default: %s)\n", f.Name, kind, f.Doc, f.Default)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -86,10 +124,12 @@ type record struct {
 	Doc   string `json:"doc"`
 	Paper string `json:"paper"`
 	Exact bool   `json:"exact"`
-	// Adapts says that warm-up adapts a step size.
-	Adapts bool   `json:"adapts"`
-	Needs  string `json:"needs"`
-	Flags  []flag `json:"flags"`
+	// Invariant says in words what the invariant distribution is.
+	Invariant string `json:"invariant"`
+	// Tunes lists the options that warm-up tunes, with commas.
+	Tunes string `json:"tunes"`
+	Needs string `json:"needs"`
+	Flags []flag `json:"flags"`
 }
 
 type flag struct {
@@ -103,7 +143,7 @@ type flag struct {
 func records(list []samplers.Registration) []record {
 	out := make([]record, len(list))
 	for k, r := range list {
-		out[k] = record{r.Name, r.Doc, r.Paper, r.Exact, r.Adapts, r.Needs.String(), []flag{}}
+		out[k] = record{r.Name, r.Doc, r.Paper, r.Exact, r.Invariant(), r.Tunes, needs(r), []flag{}}
 		for _, f := range r.Flags {
 			out[k].Flags = append(out[k].Flags, flag(f))
 		}

@@ -55,7 +55,7 @@ func figures(r *store.Reader) ([]pages.Figure, error) {
 	if err := add("Rank histograms of U", "Ranks of each chain's draws among all draws. Where chains have mixed each is flat; one that leans has another distribution than the rest.", svg, err); err != nil {
 		return nil, err
 	}
-	if r.Header().Weighted {
+	if r.Header().Weighted() {
 		w, err := r.Series(store.Sampling, "weight")
 		if err != nil {
 			return nil, err

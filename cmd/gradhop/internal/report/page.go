@@ -67,7 +67,7 @@ func gather(r *store.Reader, dir string, pic *export.Picture, o store.TableOptio
 	if reg, err := samplers.Lookup(s.Sampler); err == nil {
 		p.Exact = law(reg.Exact, r.Header().Settings["beta"])
 	}
-	if s.Weighted {
+	if s.Weighted() {
 		p.Weights = fmt.Sprintf("Draws are weighted: the table below weighs them (they are as uneven as %s equal ones of %d), and so must whoever uses them; figures show draws as they came.",
 			s.Diagnostics.WeightESS.Text(0), s.Draws*len(s.ChainIDs))
 	}

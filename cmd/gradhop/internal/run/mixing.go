@@ -28,10 +28,11 @@ func (t *trace) Observe(s *samplers.State, info *samplers.Info) error {
 		t.u[c] = append(t.u[c], u)
 		t.codes[c] = append(t.codes[c], s.X.Chain(c)...)
 	}
-	if s.Weight != nil && t.w == nil {
+	weights := s.Var(samplers.WeightVar)
+	if weights != nil && t.w == nil {
 		t.w = make([][]float64, s.Chains())
 	}
-	for c, w := range s.Weight {
+	for c, w := range weights {
 		t.w[c] = append(t.w[c], w)
 	}
 	return nil

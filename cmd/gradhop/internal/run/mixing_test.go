@@ -47,13 +47,15 @@ func TestBlanks(t *testing.T) {
 func TestWeightedTrace(t *testing.T) {
 	tr := &trace{}
 	var x, w [][]float64
-	s := &samplers.State{X: energies.NewBatch(&energies.Space{Sites: 1, Values: 2}, 2)}
-	s.U, s.Weight = make([]float64, 2), make([]float64, 2)
+	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(&energies.Space{Sites: 1, Values: 2}, 2)}}
+	s.U = make([]float64, 2)
+	s.Declare([]samplers.VarSpec{{Name: samplers.WeightVar, Record: true}})
+	weights := s.Var(samplers.WeightVar)
 	x, w = make([][]float64, 2), make([][]float64, 2)
 	for k := range 200 {
 		for c := range 2 {
-			s.U[c], s.Weight[c] = float64((k*7+c*3)%11), float64(1+(k*5+c)%13)
-			x[c], w[c] = append(x[c], s.U[c]), append(w[c], s.Weight[c])
+			s.U[c], weights[c] = float64((k*7+c*3)%11), float64(1+(k*5+c)%13)
+			x[c], w[c] = append(x[c], s.U[c]), append(w[c], weights[c])
 		}
 		if err := tr.Observe(s, &samplers.Info{Keep: true}); err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func diagnose(loop *samplers.Loop, t *trace, took time.Duration) Diagnostics {
 	if r.Kept > 0 {
 		d.Acceptance, d.Hops = mean(r.Acceptance), mean(r.Hops)
 	}
-	if sizes := slices.Clone(r.State.StepSize); len(sizes) > 0 {
+	if sizes := slices.Clone(r.State.Var(samplers.StepSizeVar)); len(sizes) > 0 {
 		slices.Sort(sizes)
 		d.StepSize = Number((sizes[len(sizes)/2] + sizes[(len(sizes)-1)/2]) / 2)
 	}

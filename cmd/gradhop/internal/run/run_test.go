@@ -169,7 +169,7 @@ func TestSamplers(t *testing.T) {
 	r := open(t, nil)
 	for _, name := range samplers.Names() {
 		c := short()
-		c.Sampler, c.GibbsConditional = name, samplers.ExactConditional
+		c.Sampler = name
 		reg, err := samplers.Lookup(name)
 		if err != nil {
 			t.Fatal(err)

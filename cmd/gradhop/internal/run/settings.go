@@ -59,8 +59,6 @@ func (e *Energy) options() mlm.Options {
 // Chains says how it is sampled.
 type Chains struct {
 	Sampler string // a registered name
-	// GibbsConditional is "model" or "exact": the law that --sampler gibbs draws from.
-	GibbsConditional string
 	// Options are those of the sampler, by flag name.
 	Options       samplers.Settings
 	Chains        int
@@ -74,7 +72,7 @@ type Chains struct {
 // DefaultChains returns the settings that flags start from.
 func DefaultChains() Chains {
 	return Chains{
-		Sampler: "dmala", GibbsConditional: samplers.ModelConditional, Options: samplers.Settings{},
+		Sampler: "dmala", Options: samplers.Settings{},
 		Chains: 25, Steps: 50, Warmup: 50, Init: string(infill.StartMask), Top: 5,
 	}
 }
@@ -82,8 +80,6 @@ func DefaultChains() Chains {
 // AddFlags defines a flag for each field but Seed, and one for each option of the
 // samplers that are registered.
 func (c *Chains) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.GibbsConditional, "gibbs-conditional", c.GibbsConditional,
-		"what the sampler gibbs draws from: model (the model's own prediction; its law is not that of the energy) or exact (one evaluation for each word of the vocabulary)")
 	fs.IntVar(&c.Chains, "chains", c.Chains, "chains, all in one batch")
 	fs.IntVar(&c.Steps, "steps", c.Steps, "steps after warm-up")
 	fs.IntVar(&c.Warmup, "warmup", c.Warmup, "steps before, in which step sizes are adapted")
@@ -121,15 +117,5 @@ func (c *Chains) Check() error {
 
 // Registration returns the sampler that the settings mean.
 func (c *Chains) Registration() (samplers.Registration, error) {
-	name := c.Sampler
-	switch c.GibbsConditional {
-	case samplers.ExactConditional:
-	case samplers.ModelConditional:
-		if name == "gibbs" {
-			name = "gibbs-model"
-		}
-	default:
-		return samplers.Registration{}, &infill.OptionError{Option: "gibbs-conditional", Value: c.GibbsConditional, Want: "model or exact"}
-	}
-	return samplers.Lookup(name)
+	return samplers.Lookup(c.Sampler)
 }
