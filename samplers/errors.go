@@ -69,14 +69,14 @@ func unknown(sampler, what, name string, known []string) *OptionError {
 			best, nearest = d, k
 		}
 	}
-	reason := "unknown"
-	if nearest != "" {
-		reason += fmt.Sprintf("; did you mean %q?", nearest)
-	}
+	reason := "known are " + strings.Join(known, ", ")
 	if len(known) == 0 {
-		return &OptionError{sampler, what, name, reason + " (there are none)"}
+		reason = "there are none"
 	}
-	return &OptionError{sampler, what, name, reason + " (known: " + strings.Join(known, ", ") + ")"}
+	if nearest != "" {
+		reason = fmt.Sprintf("did you mean %q? (%s)", nearest, reason)
+	}
+	return &OptionError{sampler, "unknown " + what, name, reason}
 }
 
 // codes prints a state, shortened in the middle where it is long.
