@@ -36,7 +36,8 @@ const samplerOption = "sampler-option"
 
 // SamplerFlags defines a flag for each option of a registered sampler, whose values go to
 // set. A flag that several samplers have is one flag; whether the one in use
-// takes it is checked when it is built. Help lists these flags in a group of their own.
+// takes it is checked when it is built. An option whose name is a flag of the
+// command already is called --sampler-NAME. Help lists these flags in a group of their own.
 func SamplerFlags(fs *pflag.FlagSet, set *samplers.Settings) {
 	flags, takers := map[string]samplers.Flag{}, map[string][]string{}
 	for _, name := range samplers.Names() {
@@ -50,7 +51,11 @@ func SamplerFlags(fs *pflag.FlagSet, set *samplers.Settings) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		f := fs.VarPF(&option{set, flags[name]}, name, "", flags[name].Doc)
+		shown := name
+		if fs.Lookup(name) != nil {
+			shown = "sampler-" + name
+		}
+		f := fs.VarPF(&option{set, flags[name]}, shown, "", flags[name].Doc)
 		f.Hidden, f.Annotations = true, map[string][]string{samplerOption: takers[name]}
 		if flags[name].Type == "bool" {
 			f.NoOptDefVal = "true"

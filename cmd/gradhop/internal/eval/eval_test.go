@@ -40,7 +40,7 @@ func parseInfill(t *testing.T, args ...string) *InfillOptions {
 // TestProtocol holds the defaults to the published protocol.
 func TestProtocol(t *testing.T) {
 	o := parseInfill(t)
-	if got := strings.Join(o.Samplers, ","); got != "gibbs,gwg,dula,dmala" {
+	if got := strings.Join(o.Samplers, ","); got != "gibbs-model,gwg,dula,dmala" {
 		t.Errorf("samplers %s", got)
 	}
 	c := o.Chains

@@ -35,7 +35,7 @@ type InfillOptions struct {
 // nil means the real one.
 func NewInfill(a *app.App, runF func(context.Context, *InfillOptions) error) *cobra.Command {
 	o := &InfillOptions{
-		App: a, Samplers: []string{"gibbs", "gwg", "dula", "dmala"}, Keep: KeepLast,
+		App: a, Samplers: []string{"gibbs-model", "gwg", "dula", "dmala"}, Keep: KeepLast,
 		Energy: run.DefaultEnergy(), Chains: run.DefaultChains(),
 	}
 	cmd := &cobra.Command{

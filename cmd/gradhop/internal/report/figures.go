@@ -12,9 +12,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/gradhop/gradhop/tasks/pages"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/pages"
 )
 
 // Limits of what is drawn: lags, bins and histograms.

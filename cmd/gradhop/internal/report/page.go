@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/tasks/pages"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
+	"github.com/gradhop/gradhop/tasks/pages"
 )
 
 //go:embed page.html
