@@ -171,11 +171,32 @@ func (b *Builder) Output(name string, v Value) {
 		b.append(n)
 	}
 	info := b.Info(v)
-	out := &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: info.Type, HasShape: info.Known}}
-	for _, d := range info.Shape {
-		out.Type.Shape = append(out.Type.Shape, stateDim(d))
-	}
+	out := &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: info.Type}}
+	state(out, info)
 	b.m.Graph.Outputs = append(b.m.Graph.Outputs, out)
+}
+
+// StateShapes replaces the shapes that the file states for its outputs, and for values
+// in between, by the inferred ones. Runtimes fold what a file states into constants
+// without checking it.
+func (b *Builder) StateShapes() {
+	for _, list := range [][]*onnx.ValueInfo{b.m.Graph.Outputs, b.m.Graph.ValueInfos} {
+		for i, v := range list {
+			if info := b.inf.Vals[v.Name]; info != nil && v.Type.HasShape {
+				k := *v
+				state(&k, info)
+				list[i] = &k
+			}
+		}
+	}
+}
+
+// state writes a shape into v.
+func state(v *onnx.ValueInfo, info *shape.Info) {
+	v.Type.HasShape, v.Type.Shape = info.Known, nil
+	for _, d := range info.Shape {
+		v.Type.Shape = append(v.Type.Shape, stateDim(d))
+	}
 }
 
 // Const adds a constant, once for equal contents. Its name is replaced.

@@ -103,6 +103,7 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
+	b.StateShapes()
 	rewrite.Prune(m.Graph)
 	return r, onnx.Check(m)
 }

@@ -66,8 +66,8 @@ func (*ShapeError) ExitCode() int { return 2 }
 
 // Infer computes the element type and symbolic shape of every value of the main
 // graph. Dimensions that a file leaves open become symbols of their own. An
-// operator it does not know leaves its outputs to the file's value_info, or
-// unknown. Contradicting shapes are a *ShapeError.
+// operator it does not know leaves the type and the rank of its outputs to the file's
+// value_info, or unknown. Sizes that a file states for anything but inputs are ignored. Contradicting shapes are a *ShapeError.
 func Infer(m *onnx.Model) (Values, error) {
 	inf := NewInference(m, nil)
 	for _, n := range m.Graph.Nodes {
@@ -180,7 +180,12 @@ func (inf *Inference) Node(n *onnx.Node) error {
 			info = out[i]
 		}
 		if v := inf.stated[name]; v != nil && (info == nil || !info.Known) {
+			// The file's word for the rank, but not for the sizes: runtimes accept files
+			// that state false ones.
 			stated := inf.stateInfo(v)
+			for k := range stated.Shape {
+				stated.Shape[k] = inf.symbol()
+			}
 			if info != nil && info.Type != onnx.Undefined {
 				stated.Type = info.Type
 			}

@@ -43,29 +43,23 @@ func SpaceToDepth(b *build.Builder, n driver.Node, dy []driver.Value) []driver.V
 	return []driver.Value{d}
 }
 
-// CenterCropPad crops or pads both ends of some axes: dx is dy padded where x was
-// cropped and cropped where it was padded. Of an odd difference the end has one more.
+// CenterCropPad crops or pads both ends of some axes, and of an odd difference the end
+// has one more, both ways. So its adjoint is itself, back to the sizes of x.
 func CenterCropPad(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
-	in, okX := b.Shape(n.In(0))
-	out, okY := b.Shape(n.Out(0))
-	if !okX || !okY {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "?"})
-		return nil
-	}
-	pads := make([]int64, 2*len(in))
-	for a := range in {
-		more, ok := out[a].Sub(in[a]).Const()
-		if !ok {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: shape.String(out), Want: shape.String(in)})
-			return nil
+	var attrs []*onnx.Attribute
+	sizes := b.Op("Shape", []driver.Value{n.In(0)})
+	if axes, ok := n.Ints("axes"); ok {
+		rank := int64(b.Info(n.In(0)).Rank())
+		at := slices.Clone(axes)
+		for i, a := range at {
+			if a < 0 {
+				at[i] = a + rank
+			}
 		}
-		begin := more / 2
-		if more < 0 {
-			begin = -(-more / 2)
-		}
-		pads[a], pads[a+len(in)] = -begin, begin-more
+		attrs = append(attrs, onnx.IntsAttr("axes", at...))
+		sizes = b.Gather(sizes, b.Ints(at...), 0)
 	}
-	return []driver.Value{b.Op("Pad", []driver.Value{dy[0], b.Ints(pads...)})}
+	return []driver.Value{b.Op("CenterCropPad", []driver.Value{dy[0], sizes}, attrs...)}
 }
 
 // Col2Im adds up overlapping blocks: dx is the blocks of dy, each entry picked from
