@@ -73,7 +73,7 @@ func (t *textModel) continued() (*continued, error) {
 	}
 	rewrite.Sort(m)
 	rewrite.Prune(m.Graph)
-	dropUnread(m.Graph)
+	rewrite.PruneInputs(m.Graph)
 	if slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, t.embedded) }) {
 		return nil, nil // something else reads all positions
 	}

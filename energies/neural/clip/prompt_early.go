@@ -69,7 +69,7 @@ func (e *Prompt) keep(ctx context.Context, c *continued) (*prefixCache, error) {
 		return nil, b.Err()
 	}
 	rewrite.Prune(m.Graph)
-	dropUnread(m.Graph)
+	rewrite.PruneInputs(m.Graph)
 	o := e.c.opts.Runtime
 	o.LowMemory = true // for one run; and what it gives does not depend on the options
 	s, err := session.Open(m, o)

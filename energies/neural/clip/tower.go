@@ -56,7 +56,7 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return constant[v.Name] })
 	have := session.Signature(g)
 	rewrite.Prune(g)
-	dropUnread(g)
+	rewrite.PruneInputs(g)
 	if _, err := rewrite.WidenFloat16(w.model); err != nil {
 		return nil, err
 	}
@@ -134,32 +134,6 @@ func ranked(v *onnx.ValueInfo, rank int) bool {
 	return len(v.Type.Shape) == rank
 }
 
-// dropUnread removes the inputs that nothing reads.
-func dropUnread(g *onnx.Graph) {
-	read := map[string]bool{}
-	readNames(g, read)
-	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })
-}
-
-// readNames notes the names that nodes read, in subgraphs too.
-func readNames(g *onnx.Graph, names map[string]bool) {
-	for _, v := range g.Outputs {
-		names[v.Name] = true
-	}
-	for _, n := range g.Nodes {
-		for _, v := range n.Inputs {
-			names[v] = true
-		}
-		for _, a := range n.Attrs {
-			for _, sub := range append([]*onnx.Graph{a.G}, a.Graphs...) {
-				if sub != nil {
-					readNames(sub, names)
-				}
-			}
-		}
-	}
-}
-
 // symbol is the dimension of a name, or the number that it is fixed to.
 func symbol(name string, fixed int) shape.Dim {
 	if fixed > 0 {
@@ -212,6 +186,6 @@ func finish(b *build.Builder, batch shape.Dim) (*onnx.Model, error) {
 	if err := doubleRows(m, batch); err != nil {
 		return nil, err
 	}
-	dropUnread(m.Graph)
+	rewrite.PruneInputs(m.Graph)
 	return m, nil
 }

@@ -77,7 +77,7 @@ func (m *Model) rewrite(p product) (*onnx.Model, error) {
 		return nil, b.Err()
 	}
 	rewrite.Prune(model.Graph)
-	pruneInputs(model.Graph)
+	rewrite.PruneInputs(model.Graph)
 	return model, nil
 }
 
@@ -233,21 +233,4 @@ func (g *graph) decoder() (h, w build.Value) {
 		}
 	}
 	return "", ""
-}
-
-// pruneInputs removes inputs that no node reads.
-func pruneInputs(g *onnx.Graph) {
-	used := map[string]bool{}
-	for _, n := range g.Nodes {
-		for _, v := range n.Inputs {
-			used[v] = true
-		}
-	}
-	kept := g.Inputs[:0]
-	for _, v := range g.Inputs {
-		if used[v.Name] {
-			kept = append(kept, v)
-		}
-	}
-	g.Inputs = kept
 }
