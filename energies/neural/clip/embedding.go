@@ -139,9 +139,7 @@ func (c *Model) rows(ctx context.Context, ids []int32) ([]float32, error) {
 	m := t.model.Clone()
 	m.Graph.Outputs = []*onnx.ValueInfo{{Name: t.embedded, Type: onnx.Type{Elem: onnx.Float}}}
 	rewrite.Prune(m.Graph)
-	read := map[string]bool{}
-	readNames(m.Graph, read)
-	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })
+	rewrite.PruneInputs(m.Graph)
 	s, err := session.Open(m, c.opts.Runtime)
 	if err != nil {
 		return nil, err
