@@ -49,13 +49,13 @@ func (*CheckError) ExitCode() int { return 2 }
 // Check reports what is wrong with the structure of a model, as a [*CheckError]
 // that lists everything found:
 //
-//   - a missing graph, a domain without an operator set version
+//   - a missing graph, a domain without an operator set version (except com.microsoft)
 //   - a value that is read but never written, or before it is written (nodes out
 //     of order), or that depends on itself (the cycle is named)
 //   - a value that is written twice, also by a subgraph that hides it
 //   - an output that nothing writes, an input or output listed twice
 //   - tensors whose data does not have the size that type and dimensions say
-//   - attributes given twice, without a value or of an unknown kind
+//   - attributes given twice, without a value or of a type that the operator does not have
 //   - functions defined twice or calling themselves
 //
 // It knows nothing of operators: [shape.Infer] finds wrong types and shapes. External

@@ -129,7 +129,8 @@ func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
 	if n.Op == "" {
 		c.report(n.Label(), "", "it has no operator")
 	}
-	if c.opsets[n.Domain] <= 0 && !c.noOpset[n.Domain] {
+	// Runtimes take their own operators without a version.
+	if c.opsets[n.Domain] <= 0 && !c.noOpset[n.Domain] && n.Domain != "com.microsoft" {
 		if c.noOpset == nil {
 			c.noOpset = map[string]bool{}
 		}
@@ -143,7 +144,11 @@ func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
 		}
 	}
 	names := map[string]bool{}
+	standard, _ := Operator(n.Domain, n.Op)
 	for _, a := range n.Attrs {
+		if want := standard.Attributes[a.Name]; want != a.Type && want != AttrUndefined && a.Type > 0 && a.Type <= AttrTypeProtos && a.RefName == "" {
+			c.report(n.Label(), "", "attribute %q is of type %s, not %s", a.Name, a.Type, want)
+		}
 		if names[a.Name] {
 			c.report(n.Label(), "", "attribute %q is given twice", a.Name)
 		}
@@ -162,7 +167,7 @@ func (c *checker) attribute(n *Node, a *Attribute) {
 		c.report(n.Label(), "", "attribute %q stands for one of a function, but this is none", a.Name)
 	case a.RefName != "":
 	case a.Type <= AttrUndefined || a.Type > AttrTypeProtos:
-		c.report(n.Label(), "", "attribute %q is of unknown kind %d", a.Name, a.Type)
+		c.report(n.Label(), "", "attribute %q is of unknown kind %d", a.Name, int32(a.Type))
 	case a.Type == AttrTensor && a.T == nil || a.Type == AttrGraph && a.G == nil:
 		c.report(n.Label(), "", "attribute %q has no value", a.Name)
 	}

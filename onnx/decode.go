@@ -1,6 +1,9 @@
 package onnx
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Decode reads a model from the bytes of an .onnx file.
 //
@@ -174,6 +177,30 @@ func (d *decoder) graph(s *scan, g *Graph, depth int) {
 			s.enter("sparse_initializer", -1).refuse("sparse initialisers are not supported")
 		}
 	}
+	g.dropRepeated()
+}
+
+// dropRepeated keeps one of several constants of one name, the one that onnxruntime
+// takes: the last Constant node that writes it, otherwise the last initialiser.
+func (g *Graph) dropRepeated() {
+	constant := func(n *Node) bool {
+		return n.Op == "Constant" && n.Domain == "" && len(n.Outputs) == 1 && n.Outputs[0] != ""
+	}
+	last := map[string]int{}
+	for i, n := range g.Nodes {
+		if constant(n) {
+			last[n.Outputs[0]] = i + 1
+		}
+	}
+	i := 0
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *Node) bool { i++; return constant(n) && last[n.Outputs[0]] != i })
+	for i, t := range g.Initializers {
+		if last[t.Name] <= 0 {
+			last[t.Name] = -i - 1
+		}
+	}
+	i = 0
+	g.Initializers = slices.DeleteFunc(g.Initializers, func(t *Tensor) bool { i++; return t.Name != "" && last[t.Name] != -i })
 }
 
 func (d *decoder) node(s *scan, depth int) *Node {

@@ -1,6 +1,11 @@
 package onnx
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
 
 // attrFields gives the kind of attribute whose value is in a field.
 var attrFields = map[protowire.Number]AttrType{
@@ -16,6 +21,18 @@ const (
 	AttrTypeProto  AttrType = 13
 	AttrTypeProtos AttrType = 14
 )
+
+// attrNames are the kinds as operators.tsv writes them.
+var attrNames = [...]string{"undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings", "tensors",
+	"graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos"}
+
+// String returns the kind in words, "kind 99" where there is no such one.
+func (t AttrType) String() string {
+	if t < 0 || int(t) >= len(attrNames) {
+		return fmt.Sprintf("kind %d", int32(t))
+	}
+	return strings.ReplaceAll(attrNames[t], "_", " ")
+}
 
 func (d *decoder) attribute(s *scan, depth int) *Attribute {
 	a := &Attribute{}

@@ -24,6 +24,8 @@ type OperatorInfo struct {
 	Since []int64
 	// Deprecated lists those of Since in which it was deprecated.
 	Deprecated []int64
+	// Attributes are the types of its attributes, in the newest form that has them.
+	Attributes map[string]AttrType
 }
 
 // At returns the operator set in which the form of the operator that set opset has
@@ -71,14 +73,14 @@ var operatorList = sync.OnceValue(func() operatorIndex {
 		if strings.HasPrefix(line, "#") || f[0] == "domain" {
 			continue
 		}
-		if len(f) != 4 {
+		if len(f) != 5 {
 			panic(fmt.Sprintf("onnx: operators.tsv has the line %q", line))
 		}
 		if f[0] == "ai.onnx" {
 			f[0] = ""
 		}
 		l.index[[2]string{f[0], f[1]}] = len(l.all)
-		l.all = append(l.all, OperatorInfo{Domain: f[0], Op: f[1], Since: versions(f[2]), Deprecated: versions(f[3])})
+		l.all = append(l.all, OperatorInfo{Domain: f[0], Op: f[1], Since: versions(f[2]), Deprecated: versions(f[3]), Attributes: attributes(f[4])})
 	}
 	return l
 })
@@ -95,6 +97,23 @@ func versions(s string) []int64 {
 			panic(fmt.Sprintf("onnx: operators.tsv has the version %q", v))
 		}
 		out = append(out, n)
+	}
+	return out
+}
+
+// attributes reads a list of names and types of the embedded table.
+func attributes(s string) map[string]AttrType {
+	out := map[string]AttrType{}
+	for v := range strings.SplitSeq(s, ",") {
+		name, kind, ok := strings.Cut(v, ":")
+		if !ok {
+			continue
+		}
+		t := slices.Index(attrNames[:], kind)
+		if t < 0 {
+			panic(fmt.Sprintf("onnx: operators.tsv has the attribute %q", v))
+		}
+		out[name] = AttrType(t)
 	}
 	return out
 }

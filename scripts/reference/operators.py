@@ -1,4 +1,4 @@
-"""The operators of the standard and the sets that changed them, for the Go package onnx.
+"""The operators of the standard, the sets that changed them and their attributes, for the Go package onnx.
 
     operators.py            write onnx/operators.tsv
     operators.py --check    regenerate in memory; exit 1 if the file differs
@@ -10,17 +10,25 @@ import stored
 MADE_BY = "scripts/reference/operators.py"
 FILE = "onnx/operators.tsv"
 DOMAINS = ("ai.onnx", "ai.onnx.ml")
-HEADER = ("domain", "operator", "since", "deprecated")
+HEADER = ("domain", "operator", "since", "deprecated", "attributes")
 
 
 def rows():
-    """One row an operator: its domain, its name, the sets that defined it anew, and those that deprecated it."""
-    forms = {}
+    """One row an operator: its domain, its name, the sets that defined it anew, those that deprecated it, and the
+    types of its attributes: of the newest form that has them."""
+    forms, attributes = {}, {}
     for s in onnx.defs.get_all_schemas_with_history():
-        forms.setdefault((s.domain or "ai.onnx", s.name), {})[s.since_version] = s.deprecated
+        key = (s.domain or "ai.onnx", s.name)
+        forms.setdefault(key, {})[s.since_version] = s.deprecated
+        for a in s.attributes.values():
+            kind = str(a.type).rsplit(".", 1)[-1].lower()
+            since, _ = attributes.setdefault(key, {}).get(a.name, (0, ""))
+            if s.since_version > since:
+                attributes[key][a.name] = s.since_version, kind
     for (domain, name), since in sorted(forms.items()):
         if domain in DOMAINS:
-            yield domain, name, ",".join(map(str, sorted(since))), ",".join(str(v) for v in sorted(since) if since[v])
+            yield domain, name, ",".join(map(str, sorted(since))), ",".join(str(v) for v in sorted(since) if since[v]), ",".join(
+                f"{a}:{kind}" for a, (_, kind) in sorted(attributes.get((domain, name), {}).items()))
 
 
 def table():

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -72,6 +73,10 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 
 // Standardise brings m to the operators and forms that rules read, in place.
 func Standardise(m *onnx.Model) error {
+	if v := m.Opset(); v > newestOpset {
+		return &onnx.UnsupportedError{Path: m.Path, Offset: -1, Reason: fmt.Sprintf(
+			"operator set %d is newer than %d, the newest whose operators were checked; export the model with an older one", v, newestOpset)}
+	}
 	if err := rewrite.Inline(m); err != nil {
 		return err
 	}
