@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,7 +16,7 @@ import (
 // TestGradScripts runs the scripts about gradients of files, which make their models
 // themselves.
 func TestGradScripts(t *testing.T) {
-	lib, err := ort.Locate(ort.Options{})
+	lib, err := ort.Locate(context.Background(), ort.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 	"image"
@@ -32,7 +33,7 @@ const clipModels = "../../energies/neural/clip/testdata"
 // TestPromptTuneScripts runs the scripts about prompt tuning. Each has the folder $CLIP: a
 // random model of two towers, which takes milliseconds.
 func TestPromptTuneScripts(t *testing.T) {
-	lib, err := ort.Locate(ort.Options{})
+	lib, err := ort.Locate(context.Background(), ort.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Skip("no shell to read the commands with")
 	}
-	lib, err := ort.Locate(ort.Options{})
+	lib, err := ort.Locate(context.Background(), ort.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

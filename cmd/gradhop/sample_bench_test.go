@@ -134,7 +134,7 @@ func bareLoop(b *testing.B, model *onnx.Model, o ort.Options, chains, sites int)
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := ort.Open(proto, []string{"x"}, []string{"score", r.Grads[0]}, o)
+	s, err := ort.Open(context.Background(), proto, []string{"x"}, []string{"score", r.Grads[0]}, o)
 	if err != nil {
 		b.Fatal(err)
 	}

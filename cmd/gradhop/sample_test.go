@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -172,7 +173,7 @@ func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 // program returns the command with arguments, as a process of its own.
 func program(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	lib, err := ort.Locate(ort.Options{})
+	lib, err := ort.Locate(context.Background(), ort.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

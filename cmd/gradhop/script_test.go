@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 // of 80 words and 32 positions, which takes milliseconds where the built-in one takes
 // seconds.
 func TestScripts(t *testing.T) {
-	lib, err := ort.Locate(ort.Options{})
+	lib, err := ort.Locate(context.Background(), ort.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

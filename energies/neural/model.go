@@ -276,7 +276,7 @@ func (e *Model) differentiated() (*grad.Result, error) {
 }
 
 // session opens the model, with or without the gradient, on first use.
-func (e *Model) session(gradient bool) (*session.Session, error) {
+func (e *Model) session(ctx context.Context, gradient bool) (*session.Session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s := e.sessions[gradient]; s != nil {
@@ -293,7 +293,7 @@ func (e *Model) session(gradient bool) (*session.Session, error) {
 		g.Graph.Outputs = []*onnx.ValueInfo{g.Graph.Output(e.opts.Output), g.Graph.Output(r.Grads[0])}
 	}
 	rewrite.Prune(g.Graph)
-	s, err := session.Open(g, e.opts.Runtime)
+	s, err := session.Open(ctx, g, e.opts.Runtime)
 	if err != nil {
 		return nil, err
 	}
@@ -313,7 +313,7 @@ func (e *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 
 // evaluate runs the model on as many chains at a time as it takes.
 func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	s, err := e.session(g != nil)
+	s, err := e.session(ctx, g != nil)
 	if err != nil {
 		return err
 	}

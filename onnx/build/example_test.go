@@ -43,7 +43,7 @@ func ExampleBuilder() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	session, err := ort.Open(file, []string{"x"}, []string{"y"}, ort.Options{Threads: 1})
+	session, err := ort.Open(context.Background(), file, []string{"x"}, []string{"y"}, ort.Options{Threads: 1})
 	if err != nil {
 		log.Fatal(err)
 	}

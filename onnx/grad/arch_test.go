@@ -185,7 +185,7 @@ func runArch(t *testing.T, m *onnx.Model, outs []string, feeds gradtest.Feeds) g
 			}
 		}
 	}
-	s, err := ort.Open(raw, names, outs, ort.Options{Threads: 1, ExternalDir: archFolder})
+	s, err := ort.Open(context.Background(), raw, names, outs, ort.Options{Threads: 1, ExternalDir: archFolder})
 	if err != nil {
 		t.Fatal(err)
 	}

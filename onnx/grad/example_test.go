@@ -58,7 +58,7 @@ func ExampleAppend() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	session, err := ort.Open(file, []string{"x"}, []string{"energy", result.Grads[0]}, ort.Options{Threads: 1})
+	session, err := ort.Open(context.Background(), file, []string{"x"}, []string{"energy", result.Grads[0]}, ort.Options{Threads: 1})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func ExampleAppend_codes() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	session, err := ort.Open(file, []string{"ids"}, result.Grads, ort.Options{Threads: 1})
+	session, err := ort.Open(context.Background(), file, []string{"ids"}, result.Grads, ort.Options{Threads: 1})
 	if err != nil {
 		log.Fatal(err)
 	}

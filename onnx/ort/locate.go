@@ -44,10 +44,7 @@ func (a Attempt) String() string {
 	return fmt.Sprintf("%s %s: %s", a.How, a.Path, oneLine(why))
 }
 
-// Locate is [LocateContext] without a way to stop it.
-func Locate(o Options) (Found, error) { return LocateContext(context.Background(), o) }
-
-// LocateContext finds the library in the order of the package documentation,
+// Locate finds the library in the order of the package documentation,
 // and fetches it when there is none and o allows it. It loads what it finds,
 // to read the version, but does not initialise it.
 //
@@ -55,7 +52,7 @@ func Locate(o Options) (Found, error) { return LocateContext(context.Background(
 // explicitly, [DiskError] when the cache can't be written, [NotFoundError] with
 // every place tried, or the error of a context that is done, after which
 // nothing is left of the fetch.
-func LocateContext(ctx context.Context, o Options) (Found, error) {
+func Locate(ctx context.Context, o Options) (Found, error) {
 	found, _, err := locate(ctx, o)
 	return found, err
 }

@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -69,7 +70,7 @@ func TestSearchOrder(t *testing.T) {
 	locate := func(o Options) Found {
 		t.Helper()
 		o.NoFetch = true
-		f, err := Locate(o)
+		f, err := Locate(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func TestSearchOrder(t *testing.T) {
 	}
 	// From the last place to the first: each beats those before it.
 	var none *NotFoundError
-	if _, err := Locate(Options{NoFetch: true}); !errors.As(err, &none) || len(none.Tried) != 5 {
+	if _, err := Locate(context.Background(), Options{NoFetch: true}); !errors.As(err, &none) || len(none.Tried) != 5 {
 		t.Fatalf("nothing anywhere: %v", err)
 	}
 	fakeLibrary(t, filepath.Join(system, name), "1.29.1")
@@ -126,7 +127,7 @@ func TestUnusableIsPassedOver(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(cache, name), content, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Locate(Options{NoFetch: true})
+		_, err := Locate(context.Background(), Options{NoFetch: true})
 		var none *NotFoundError
 		var old *VersionError
 		if !errors.As(err, &none) || !errors.As(err, &old) || old.Found != "1.17.3" || old.Need != Need {
@@ -160,7 +161,7 @@ func TestNamedLibraryMustBeRight(t *testing.T) {
 			} else {
 				t.Setenv(how, path)
 			}
-			_, err := Locate(o)
+			_, err := Locate(context.Background(), o)
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "from "+how) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s %s: got %v, want %q", how, path, err, want)
 			}
@@ -170,11 +171,11 @@ func TestNamedLibraryMustBeRight(t *testing.T) {
 		}
 	}
 	var ve *VersionError
-	if _, err := Locate(Options{Library: old}); !errors.As(err, &ve) {
+	if _, err := Locate(context.Background(), Options{Library: old}); !errors.As(err, &ve) {
 		t.Errorf("got %T", err)
 	}
 	var le *LoadError
-	if _, err := Locate(Options{Library: text}); !errors.As(err, &le) {
+	if _, err := Locate(context.Background(), Options{Library: text}); !errors.As(err, &le) {
 		t.Errorf("got %T", err)
 	}
 }
@@ -190,7 +191,7 @@ func TestOtherProcessor(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Locate(Options{Library: path})
+	_, err := Locate(context.Background(), Options{Library: path})
 	if err == nil || !strings.Contains(err.Error(), "made for EM_RISCV") {
 		t.Errorf("got %v", err)
 	}
@@ -223,7 +224,7 @@ func TestDynamicLoader(t *testing.T) {
 	}
 	bare(t)
 	loaderNames = func() []string { return []string{"libgradhop-none.so", "libgradhop-fake.so"} }
-	f, err := Locate(Options{NoFetch: true})
+	f, err := Locate(context.Background(), Options{NoFetch: true})
 	if err != nil || f.How != "system" || f.Version != "1.29.7" || !filepath.IsAbs(f.Path) {
 		t.Errorf("got %+v, %v", f, err)
 	}
@@ -238,28 +239,28 @@ func TestInitRefusedThenRight(t *testing.T) {
 	if Version() != "" || Library() != "" || Providers() != nil {
 		t.Error("something is loaded before Init")
 	}
-	real, err := Locate(Options{})
+	real, err := Locate(context.Background(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	fake := fakeLibrary(t, filepath.Join(t.TempDir(), "fake.so"), "1.29.0")
 	var le *LoadError
-	if err := Init(Options{Library: fake}); !errors.As(err, &le) {
+	if err := Init(context.Background(), Options{Library: fake}); !errors.As(err, &le) {
 		t.Fatalf("a library without an interface: %v", err)
 	}
-	if err := Init(Options{Library: real.Path}); err != nil {
+	if err := Init(context.Background(), Options{Library: real.Path}); err != nil {
 		t.Fatal(err)
 	}
 	if Version() != real.Version || !slices.Contains(Providers(), "CPUExecutionProvider") {
 		t.Errorf("version %q, providers %v", Version(), Providers())
 	}
 	for _, o := range []Options{{}, {Library: real.Path}} {
-		if err := Init(o); err != nil {
+		if err := Init(context.Background(), o); err != nil {
 			t.Errorf("again: %v", err)
 		}
 	}
 	var two *LoadedError
-	if err := Init(Options{Library: fake}); !errors.As(err, &two) || two.Loaded != real.Path {
+	if err := Init(context.Background(), Options{Library: fake}); !errors.As(err, &two) || two.Loaded != real.Path {
 		t.Errorf("another library: %v", err)
 	}
 }

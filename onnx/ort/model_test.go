@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,7 +85,7 @@ func binary(op, a, b, c string) []byte {
 // open opens a model and closes it when the test ends.
 func open(t testing.TB, m []byte, in, out string, o Options) *Session {
 	t.Helper()
-	s, err := Open(m, strings.Fields(in), strings.Fields(out), o)
+	s, err := Open(context.Background(), m, strings.Fields(in), strings.Fields(out), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,11 @@ var loaded struct {
 	lib   library
 }
 
-// Init is [InitContext] without a way to stop it.
-func Init(o Options) error { return InitContext(context.Background(), o) }
-
-// InitContext finds the library as [LocateContext] does, loads it and
+// Init finds the library as [Locate] does, loads it and
 // initialises it. Once it has succeeded, further calls do nothing, except that
 // one whose o.Library names another file is a [LoadedError]. After an error it
 // may be called again. Only Library, Progress and NoFetch of o matter.
-func InitContext(ctx context.Context, o Options) error {
+func Init(ctx context.Context, o Options) error {
 	loaded.Lock()
 	defer loaded.Unlock()
 	if loaded.ready {
@@ -49,8 +46,9 @@ func InitContext(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Version is the version of the library in use, for instance "1.29.0", or ""
-// before [Init].
+// Version is the version that the loaded library reports, for instance "1.29.0", or ""
+// before [Init]. What records a run should record this, not [Pinned]: a user may name
+// another library.
 func Version() string { return inUse().Version }
 
 // Library is the path of the library in use, or "" before [Init].

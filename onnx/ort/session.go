@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -34,13 +35,14 @@ type Session struct {
 
 // Open opens the model (the bytes of an ONNX file, not needed afterwards) with
 // the given inputs and outputs, in the order in which [Session.Run] takes
-// them. It calls [Init] first.
+// them. It calls [Init] first. When ctx is done it returns ctx.Err() at once; model
+// and the files of o.ExternalDir may be read for a while longer.
 //
-// Errors: those of [InitContext]; [UsageError] for a bad option or an empty
+// Errors: those of [Init]; [UsageError] for a bad option or an empty
 // list; [NameError] and [UnsupportedError] for inputs and outputs; [ModelError]
 // for a model that the runtime refuses; [ProviderError] for a provider that
 // the library or the machine lacks.
-func Open(model []byte, inputs, outputs []string, o Options) (*Session, error) {
+func Open(ctx context.Context, model []byte, inputs, outputs []string, o Options) (*Session, error) {
 	candidates, err := parseProvider(o.Provider)
 	if err != nil {
 		return nil, err
@@ -64,17 +66,43 @@ func Open(model []byte, inputs, outputs []string, o Options) (*Session, error) {
 	if s.outputs, err = pick(s.title, "output", outputs, outs); err != nil {
 		return nil, err
 	}
-	if err := Init(o); err != nil {
+	if err := Init(ctx, o); err != nil {
 		return nil, err
 	}
 	// Whatever stopped an earlier candidate, the last one has the word: it also
 	// judges the model.
 	for _, p := range candidates {
-		if err = s.open(model, inputs, outputs, p, o); err == nil {
+		if err = s.openWithin(ctx, model, inputs, outputs, p, o); err == nil {
 			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
 	return nil, err
+}
+
+// openWithin is open that returns as soon as ctx is done. The runtime has no way to stop
+// half way, so its session is closed when it comes.
+func (s *Session) openWithin(ctx context.Context, model []byte, inputs, outputs []string, p provider, o Options) error {
+	if ctx.Done() == nil {
+		return s.open(model, inputs, outputs, p, o)
+	}
+	opened := make(chan error, 1)
+	own := &Session{title: s.title, inputs: s.inputs, outputs: s.outputs}
+	go func() { opened <- own.open(model, inputs, outputs, p, o) }()
+	select {
+	case err := <-opened:
+		s.s, s.provider, s.guard = own.s, own.provider, own.guard
+		return err
+	case <-ctx.Done():
+		go func() {
+			if <-opened == nil {
+				_ = own.Close()
+			}
+		}()
+		return ctx.Err()
+	}
 }
 
 // large is the size of a model, in bytes, from which it counts how its memory is laid out.

@@ -1,12 +1,15 @@
 package ort
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestOpenErrors(t *testing.T) {
@@ -32,7 +35,7 @@ func TestOpenErrors(t *testing.T) {
 		"bad operator":  {unary("NoSuchOp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Name: "m"}, `ort: m: the model can't be opened: `},
 		"auto, bad too": {unary("NoSuchOp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Name: "m", Provider: "auto"}, `ort: m: the model can't be opened: `},
 	} {
-		s, err := Open(c.model, c.in, c.out, c.o)
+		s, err := Open(context.Background(), c.model, c.in, c.out, c.o)
 		if err == nil {
 			s.Close()
 		}
@@ -59,7 +62,7 @@ func TestProviders(t *testing.T) {
 		t.Errorf("auto runs on %s", s.Provider())
 	}
 	// Device 255 exists nowhere, so this fails with and without CUDA.
-	_, err := Open(m, []string{"x"}, []string{"y"}, Options{Provider: "cuda:255"})
+	_, err := Open(context.Background(), m, []string{"x"}, []string{"y"}, Options{Provider: "cuda:255"})
 	var pe *ProviderError
 	if !errors.As(err, &pe) || pe.Provider != "cuda:255" || pe.Library != Library() {
 		t.Fatalf("got %v", err)
@@ -103,7 +106,39 @@ func TestExternalData(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	var me *ModelError
-	if _, err := Open(m, []string{"x"}, []string{"y"}, Options{ExternalDir: t.TempDir()}); !errors.As(err, &me) {
+	if _, err := Open(context.Background(), m, []string{"x"}, []string{"y"}, Options{ExternalDir: t.TempDir()}); !errors.As(err, &me) {
 		t.Errorf("without the file: %v", err)
+	}
+}
+
+// TestOpenHonoursContext: Open returns at once when its context is done, also while the
+// runtime is at work on a model that takes it seconds.
+func TestOpenHonoursContext(t *testing.T) {
+	var nodes []proto
+	from := "x"
+	for i := range 20000 {
+		to := fmt.Sprintf("v%d", i)
+		nodes = append(nodes, node("Exp", from, to))
+		from = to
+	}
+	m := model([]proto{value("x", elemFloat32, "2")}, []proto{value(from, elemFloat32, "2")}, nodes...)
+	if err := Init(t.Context(), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	s, err := Open(t.Context(), m, []string{"x"}, []string{from}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := time.Since(begin)
+	_ = s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), whole/4)
+	defer cancel()
+	begin = time.Now()
+	if s, err := Open(ctx, m, []string{"x"}, []string{from}, Options{}); !errors.Is(err, context.DeadlineExceeded) || s != nil {
+		t.Errorf("a context that ends while the runtime opens the model: %v", err)
+	}
+	if took := time.Since(begin); took > whole*3/4 {
+		t.Errorf("it took %v to return, of %v for the whole model", took, whole)
 	}
 }

@@ -80,7 +80,7 @@ func newObjective(ctx context.Context, m *onnx.Model, input, output string, nega
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	j.session, err = ort.Open(proto, j.inputs, outputs, o)
+	j.session, err = ort.Open(ctx, proto, j.inputs, outputs, o)
 	return j, err
 }
 

@@ -20,7 +20,7 @@ import (
 // open reads the random model of the tiny tokenizer, whose texts have up to 14 tokens.
 func open(t *testing.T) *Model {
 	t.Helper()
-	if err := ort.Init(ort.Options{}); err != nil {
+	if err := ort.Init(context.Background(), ort.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := Load(folder(t, "split-dynamo-18"), clip.Options{Runtime: ort.Options{Threads: 1}})

@@ -1,6 +1,7 @@
 package prompttune
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"math"
@@ -150,7 +151,7 @@ func TestVectorsThatAreNone(t *testing.T) {
 
 // TestImagesErrors takes parts of a model away.
 func TestImagesErrors(t *testing.T) {
-	if err := ort.Init(ort.Options{}); err != nil {
+	if err := ort.Init(context.Background(), ort.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {

@@ -59,7 +59,7 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 	if err := Check(r.loaded(), template, r.words); err != nil {
 		return nil, err
 	}
-	if err := ort.InitContext(ctx, g.Runtime); err != nil {
+	if err := ort.Init(ctx, g.Runtime); err != nil {
 		return nil, err
 	}
 	if err := r.encodeImages(ctx, g, ev, sets, files); err != nil {

@@ -90,7 +90,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err := p.pictures(m); err != nil {
 		return nil, err
 	}
-	if err := ort.InitContext(ctx, runtime); err != nil {
+	if err := ort.Init(ctx, runtime); err != nil {
 		return nil, err
 	}
 	p.header.Versions = map[string]string{"onnxruntime": ort.Version()}

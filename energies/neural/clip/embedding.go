@@ -140,7 +140,7 @@ func (c *Model) rows(ctx context.Context, ids []int32) ([]float32, error) {
 	m.Graph.Outputs = []*onnx.ValueInfo{{Name: t.embedded, Type: onnx.Type{Elem: onnx.Float}}}
 	rewrite.Prune(m.Graph)
 	rewrite.PruneInputs(m.Graph)
-	s, err := session.Open(m, c.opts.Runtime)
+	s, err := session.Open(ctx, m, c.opts.Runtime)
 	if err != nil {
 		return nil, err
 	}

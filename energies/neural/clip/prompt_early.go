@@ -72,7 +72,7 @@ func (e *Prompt) keep(ctx context.Context, c *continued) (*prefixCache, error) {
 	rewrite.PruneInputs(m.Graph)
 	o := e.c.opts.Runtime
 	o.LowMemory = true // for one run; and what it gives does not depend on the options
-	s, err := session.Open(m, o)
+	s, err := session.Open(ctx, m, o)
 	if err != nil {
 		return nil, err
 	}

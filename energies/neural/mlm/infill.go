@@ -164,7 +164,7 @@ func (e *Infill) parts(chains, each int) int {
 
 // batches runs the model, on as many chains at a time as MaxBatch allows.
 func (e *Infill) batches(ctx context.Context, p product, u []float64, g []float32, x energies.Batch) error {
-	s, err := e.m.session(p)
+	s, err := e.m.session(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (e *Infill) inputs(x energies.Batch) map[string]*ort.Tensor {
 // [energies.ModelConditional]. It is what published Gibbs samplers for masked
 // language models draw from; it is not a conditional of exp(U).
 func (e *Infill) LogModelConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
-	s, err := e.m.session(conditional)
+	s, err := e.m.session(ctx, conditional)
 	if err != nil {
 		return err
 	}

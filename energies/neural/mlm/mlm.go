@@ -1,6 +1,7 @@
 package mlm
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -190,7 +191,7 @@ func (m *Model) Close() error {
 }
 
 // session opens the graph for a product on first use.
-func (m *Model) session(p product) (*session.Session, error) {
+func (m *Model) session(ctx context.Context, p product) (*session.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.sessions[p]; s != nil {
@@ -200,7 +201,7 @@ func (m *Model) session(p product) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := session.Open(g, m.opts.Runtime)
+	s, err := session.Open(ctx, g, m.opts.Runtime)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func open(m *onnx.Model, outputs []string, o ort.Options) (*program, error) {
 		return nil, &UnsupportedError{"the model has no input"}
 	}
 	o.Name, o.ExternalDir = "gradcheck", m.Dir
-	p.s, err = ort.Open(raw, p.inputs, outputs, o)
+	p.s, err = ort.Open(context.Background(), raw, p.inputs, outputs, o)
 	return p, err
 }
 

@@ -55,7 +55,7 @@ func open(m *onnx.Model) (*Program, error) {
 	for _, v := range m.Graph.Outputs {
 		p.outputs = append(p.outputs, v.Name)
 	}
-	p.s, err = ort.Open(raw, p.inputs, p.outputs, ort.Options{Threads: 1})
+	p.s, err = ort.Open(context.Background(), raw, p.inputs, p.outputs, ort.Options{Threads: 1})
 	return p, err
 }
 

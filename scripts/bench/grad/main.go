@@ -101,7 +101,7 @@ func open(m *onnx.Model, outputs []string, o ort.Options) (*ort.Session, error) 
 		return nil, err
 	}
 	o.ExternalDir = dir
-	return ort.Open(raw, []string{"x"}, outputs, o)
+	return ort.Open(context.Background(), raw, []string{"x"}, outputs, o)
 }
 
 // tensor reads the input.

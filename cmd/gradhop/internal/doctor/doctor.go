@@ -141,7 +141,7 @@ func examine(ctx context.Context, o *Options) (Report, error) {
 
 // find fills in l.
 func (l *Library) find(ctx context.Context, rt ort.Options) error {
-	found, err := ort.LocateContext(ctx, rt)
+	found, err := ort.Locate(ctx, rt)
 	tried := found.Tried
 	var none *ort.NotFoundError
 	if errors.As(err, &none) {
@@ -149,7 +149,7 @@ func (l *Library) find(ctx context.Context, rt ort.Options) error {
 		err = &MissingError{Err: err}
 	}
 	if err == nil {
-		err = ort.InitContext(ctx, rt)
+		err = ort.Init(ctx, rt)
 	}
 	for _, a := range tried {
 		l.Tried = append(l.Tried, Tried{How: a.How, Path: a.Path, Error: fmt.Sprint(a.Err), text: a.String()})

@@ -45,7 +45,7 @@ func (o *InfillOptions) open(ctx context.Context, items []Item) (b *bench, err e
 		}
 		b.problems = append(b.problems, p)
 	}
-	return b, ort.InitContext(ctx, o.App.Runtime())
+	return b, ort.Init(ctx, o.App.Runtime())
 }
 
 // tally sums up the runs of one sampler.

@@ -32,7 +32,7 @@ func Open(ctx context.Context, e Energy, h hub.Options, rt ort.Options) (*Runner
 	if err != nil {
 		return nil, err
 	}
-	if err := ort.InitContext(ctx, rt); err != nil {
+	if err := ort.Init(ctx, rt); err != nil {
 		return nil, err
 	}
 	return &Runner{Energy: e, model: m}, nil

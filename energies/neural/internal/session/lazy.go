@@ -96,7 +96,7 @@ func (p *Pool[K]) Get(ctx context.Context, key K, build func() (*onnx.Model, err
 		if err != nil {
 			return nil, err
 		}
-		return Open(g, o)
+		return Open(context.Background(), g, o) // for all callers: one that gives up must not stop it
 	})
 }
 

@@ -19,7 +19,7 @@ type Session struct {
 
 // Open writes a rewritten model, with weights left in the user's file where they are in
 // one, and opens a session on it.
-func Open(g *onnx.Model, o ort.Options) (*Session, error) {
+func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 	proto, dir, err := onnx.EncodeReferencing(g)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func Open(g *onnx.Model, o ort.Options) (*Session, error) {
 	for _, v := range g.Graph.Outputs {
 		outputs = append(outputs, v.Name)
 	}
-	if s.session, err = ort.Open(proto, s.inputs, outputs, o); err != nil {
+	if s.session, err = ort.Open(ctx, proto, s.inputs, outputs, o); err != nil {
 		return nil, err
 	}
 	return s, nil
