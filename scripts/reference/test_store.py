@@ -1,12 +1,13 @@
 """What samplers/store writes is what ArviZ, xarray and NumPy read, and its diagnostics are ArviZ's.
 
-ArviZ reads Zarr by zarr-python 2 only, and xarray by that one up to 2025.12: hence the versions in requirements.txt.
+xarray opens the store as a DataTree, which is what ArviZ 1 works on; ArviZ 0.23 makes its InferenceData of that.
 """
 
 import json
 import math
 import pathlib
 import re
+import shutil
 import subprocess
 import warnings
 
@@ -16,6 +17,8 @@ import pytest
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     import arviz as az
+    import arviz_stats
+    import xarray as xr
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHAINS = [3, 4, 9]
@@ -28,6 +31,19 @@ SPACES = {
     "categorical": (3, np.uint16, 1, 0),
     "ordinal": (4, np.int8, 1, -2),
 }
+
+
+def tree(path):
+    return xr.open_datatree(path / "run" / "draws.zarr", engine="zarr")
+
+
+def inference_data(path):
+    return az.InferenceData.from_datatree(tree(path))
+
+
+@pytest.fixture(params=[tree, inference_data])
+def read(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +64,11 @@ def run(request, folder):
     return request.param, folder / request.param, dtype, known
 
 
-def test_arviz_reads_the_store(run):
+def test_arviz_reads_the_store(run, read):
     kind, path, dtype, known = run
-    data = az.from_zarr(str(path / "run" / "draws.zarr"))
-    assert set(data.groups()) == {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"}
+    data = read(path)
+    groups = set(data.children if read is tree else data.groups())
+    assert groups == {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"}
     for group, draws in (("", DRAWS), ("warmup_", WARMUP)):
         x, stats = data[group + "posterior"], data[group + "sample_stats"]
         assert x.x.dims == ("chain", "draw", "site") and x.x.dtype == dtype
@@ -70,10 +87,10 @@ def test_arviz_reads_the_store(run):
 
 def test_arviz_works_with_it(run, tmp_path):
     _, path, _, known = run
-    data = az.from_zarr(str(path / "run" / "draws.zarr"))
-    summary = az.summary(data, round_to="none")
-    assert len(summary) == known["x"].shape[2]
-    assert np.allclose(summary["mean"], known["x"].mean(axis=(0, 1)))
+    data = inference_data(path)
+    for summary in (az.summary(data, round_to="none"), arviz_stats.summary(tree(path), round_to="none")):
+        assert len(summary) == known["x"].shape[2]
+        assert np.allclose(summary["mean"].astype(float), known["x"].mean(axis=(0, 1)))
     data.to_netcdf(str(tmp_path / "data.nc"))
     again = az.from_netcdf(str(tmp_path / "data.nc"))
     assert np.array_equal(again.posterior.x, known["x"])
@@ -90,9 +107,9 @@ def weighted(folder):
     return path, known
 
 
-def test_weights(weighted):
+def test_weights(weighted, read):
     path, known = weighted
-    data = az.from_zarr(str(path / "run" / "draws.zarr"))
+    data = read(path)
     for group, draws in ((data.sample_stats, DRAWS), (data.warmup_sample_stats, WARMUP)):
         assert set(group.data_vars) == {"lp", "acceptance_rate", "n_hops", "weight"}
         assert group.weight.dims == ("chain", "draw") and group.weight.dtype == np.float64 and group.weight.shape == (len(CHAINS), draws)
@@ -135,7 +152,7 @@ def test_diagnostics_are_those_of_arviz(run, table):
     """A CSV file does not say that its numbers are categories: there the codes are compared."""
     _, path, _, known = run
     rows = known[table]["rows"]
-    data = az.from_zarr(str(path / "run" / "draws.zarr"))
+    data = inference_data(path)
     assert len(rows) == 1 + known["x"].shape[2] and rows[0]["name"] == "lp"
     for row in rows:
         if row["name"] == "lp":
@@ -165,6 +182,18 @@ def test_cmdstan_files(run):
     assert np.array_equal(data.sample_stats.lp, known["lp"])
     assert np.array_equal(data.sample_stats.acceptance_rate, known["accept"])
     assert data.warmup_posterior.x.shape == (len(CHAINS), WARMUP, known["x"].shape[2])
+
+
+def test_damage(folder, tmp_path):
+    """Other readers notice damage too: chunks begin with a checksum."""
+    path = tmp_path / "run" / "draws.zarr"
+    shutil.copytree(folder / "binary" / "run" / "draws.zarr", path)
+    chunk = path / "posterior" / "x" / "1.0.0"
+    data = bytearray(chunk.read_bytes())
+    data[len(data) // 2] ^= 1
+    chunk.write_bytes(data)
+    with pytest.raises(RuntimeError, match="checksum"):
+        tree(tmp_path).posterior.x.load()
 
 
 def test_npz(run):
