@@ -1,21 +1,19 @@
 package infill
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Sentence is a filled text that a run has visited.
-type Sentence struct {
-	// Text is the text with its blanks filled, Fills what went into them.
-	Text  string
-	Fills []string
-	// U is the log-density that the energy gave it.
-	U float64
-	// Chain and Step say where it was met first.
-	Chain, Step int64
+// Visited is a filled text that a run has visited.
+type Visited struct {
+	Sentence
+	// Chain and Step say where it was met first; steps count from 1, warm-up included.
+	Chain int64 `json:"chain"`
+	Step  int64 `json:"step"`
 }
 
 // Best keeps the best distinct sentences that a run visits, in memory that does not
@@ -30,7 +28,8 @@ type Best struct {
 }
 
 type kept struct {
-	Sentence
+	Visited
+	u     float64 // as the energy gave it
 	codes []int32
 }
 
@@ -46,7 +45,7 @@ func (b *Best) Add(step int64, chains []int64, u []float64, x energies.Batch) {
 }
 
 func (b *Best) add(step, chain int64, u float64, codes []int32) {
-	if b.keep < 1 || len(b.list) == b.keep && u < b.list[b.keep-1].U {
+	if b.keep < 1 || len(b.list) == b.keep && u < b.list[b.keep-1].u {
 		return
 	}
 	for _, k := range b.list {
@@ -54,39 +53,26 @@ func (b *Best) add(step, chain int64, u float64, codes []int32) {
 			return
 		}
 	}
-	s := Sentence{Text: b.p.Render(codes), U: u, Chain: chain, Step: step}
+	n := kept{Visited{b.p.Sentence(codes, u*b.p.m.Temperature()), chain, step}, u, slices.Clone(codes)}
 	// Different pieces can give one text: its best spelling counts.
-	if i := slices.IndexFunc(b.list, func(k kept) bool { return k.Text == s.Text }); i >= 0 {
-		if u <= b.list[i].U {
+	if i := slices.IndexFunc(b.list, func(k kept) bool { return k.Text == n.Text }); i >= 0 {
+		if u <= b.list[i].u {
 			return
 		}
 		b.list = slices.Delete(b.list, i, i+1)
 	}
-	at, _ := slices.BinarySearchFunc(b.list, s, func(k kept, s Sentence) int { return compare(k.Sentence, s) })
-	if at >= b.keep {
-		return
-	}
-	s.Fills = b.p.Fills(codes)
-	b.list = slices.Insert(b.list, at, kept{s, slices.Clone(codes)})
+	at, _ := slices.BinarySearchFunc(b.list, n, func(k, n kept) int {
+		return cmp.Or(cmp.Compare(n.u, k.u), strings.Compare(k.Text, n.Text))
+	})
+	b.list = slices.Insert(b.list, at, n)
 	b.list = b.list[:min(len(b.list), b.keep)]
 }
 
-// compare orders sentences, the best first.
-func compare(a, b Sentence) int {
-	switch {
-	case a.U > b.U:
-		return -1
-	case a.U < b.U:
-		return 1
-	}
-	return strings.Compare(a.Text, b.Text)
-}
-
 // Sentences returns the sentences kept, the best first.
-func (b *Best) Sentences() []Sentence {
-	out := make([]Sentence, len(b.list))
+func (b *Best) Sentences() []Visited {
+	out := make([]Visited, len(b.list))
 	for i, k := range b.list {
-		out[i] = k.Sentence
+		out[i] = k.Visited
 	}
 	return out
 }

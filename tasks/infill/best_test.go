@@ -22,7 +22,7 @@ func TestBest(t *testing.T) {
 	for trial := range 200 {
 		keep := trial % 7
 		best := NewBest(p, keep)
-		first := map[string]Sentence{}
+		first := map[string]Visited{}
 		for step := range int64(10) {
 			x := energies.NewBatch(p.Energy.Space(), 4)
 			u := make([]float64, 4)
@@ -33,20 +33,20 @@ func TestBest(t *testing.T) {
 				}
 				copy(x.Chain(c), key[:])
 				u[c] = level[key]
-				s := Sentence{Text: p.Render(key[:]), Fills: p.Fills(key[:]), U: u[c], Chain: int64(10 + c), Step: step}
-				if old, ok := first[s.Text]; !ok || s.U > old.U {
+				s := Visited{p.Sentence(key[:], u[c]), int64(10 + c), step}
+				if old, ok := first[s.Text]; !ok || s.LogP > old.LogP {
 					first[s.Text] = s
 				}
 			}
 			best.Add(step, []int64{10, 11, 12, 13}, u, x)
 		}
-		var want []Sentence
+		var want []Visited
 		for _, s := range first {
 			want = append(want, s)
 		}
-		slices.SortFunc(want, func(a, b Sentence) int {
-			if a.U != b.U {
-				return int(b.U - a.U)
+		slices.SortFunc(want, func(a, b Visited) int {
+			if a.LogP != b.LogP {
+				return int(b.LogP - a.LogP)
 			}
 			return strings.Compare(a.Text, b.Text)
 		})
@@ -58,6 +58,6 @@ func TestBest(t *testing.T) {
 	}
 }
 
-func equal(a, b Sentence) bool {
-	return a.Text == b.Text && slices.Equal(a.Fills, b.Fills) && a.U == b.U && a.Chain == b.Chain && a.Step == b.Step
+func equal(a, b Visited) bool {
+	return a.Text == b.Text && slices.Equal(a.Fills, b.Fills) && a.LogP == b.LogP && a.Chain == b.Chain && a.Step == b.Step
 }

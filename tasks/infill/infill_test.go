@@ -18,6 +18,10 @@ import (
 
 // tiny is a random BERT of 80 tokens and 32 positions with the vocabulary in testdata.
 func tiny(t *testing.T, change func(fstest.MapFS)) (*Model, error) {
+	return tinyWith(t, mlm.Options{}, change)
+}
+
+func tinyWith(t *testing.T, o mlm.Options, change func(fstest.MapFS)) (*Model, error) {
 	t.Helper()
 	files := fstest.MapFS{}
 	for name, path := range map[string]string{
@@ -34,7 +38,7 @@ func tiny(t *testing.T, change func(fstest.MapFS)) (*Model, error) {
 	if change != nil {
 		change(files)
 	}
-	m, err := Load(models.Model{Name: "tiny", FS: files, ONNX: "model.onnx"}, mlm.Options{})
+	m, err := Load(models.Model{Name: "tiny", FS: files, ONNX: "model.onnx"}, o)
 	if err == nil {
 		t.Cleanup(func() { m.Close() })
 	}
@@ -117,19 +121,19 @@ func TestTextErrors(t *testing.T) {
 	m := load(t)
 	for _, c := range []struct {
 		text string
-		want any
 		say  string
 	}{
-		{"", new(*EmptyError), "empty"},
-		{" \t\u00a0", new(*EmptyError), "empty"},
-		{"the cat", new(*NoBlankError), "[MASK]"},
-		{"the [mask]", new(*NoBlankError), "[MASK]"},
-		{"the [MASK] \xff", new(*EncodingError), "byte 11"},
-		{strings.Repeat("cat ", 30) + "[MASK]", new(*TooLongError), "33 tokens, the model takes 32"},
+		{"", "empty"},
+		{" \t\u00a0", "empty"},
+		{"\ufeff", "empty"},
+		{"the cat", "[MASK]"},
+		{"the [mask]", "[MASK]"},
+		{"the [MASK] \xff", "byte 11"},
+		{strings.Repeat("cat ", 30) + "[MASK]", "33 tokens, the model takes 32"},
 	} {
 		_, err := m.Text(c.text, TextOptions{})
-		var input InputError
-		if !errors.As(err, c.want) || !errors.As(err, &input) || !strings.Contains(err.Error(), c.say) {
+		var input *InputError
+		if !errors.As(err, &input) || !input.OfText() || input.ExitCode() != 2 || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%q: %v", c.text, err)
 		}
 	}
@@ -147,18 +151,17 @@ func TestRender(t *testing.T) {
 	}{
 		{"The  [MASK]\tSat ,", []string{"cat"}, "The  cat\tSat ,"},
 		{"[MASK]", []string{"dog"}, "dog"},
-		{"é[MASK][MASK]é", []string{"cat", "dog"}, "écatdogé"},
+		{"é[MASK][MASK]é", []string{"cat", "dog"}, "é cat dog é"},
 		{"he [MASK] [MASK] .", []string{"walk", "##ed"}, "he walked ."},
 		{"he [MASK]\u00a0 [MASK] [MASK] .", []string{"walk", "##er", "##s"}, "he walkers ."},
-		{"[MASK] cat", []string{"##s"}, "s cat"},
 	} {
 		p, err := m.Text(c.text, TextOptions{Pieces: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		codes := ids(t, m, c.fills...)
-		if got := p.Render(codes); got != c.want {
-			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		if got, exact := p.Render(codes); got != c.want || !exact {
+			t.Errorf("%q: got %q (read as scored: %v), want %q", c.text, got, exact, c.want)
 		}
 		if got := p.Fills(codes); !slices.Equal(got, c.fills) {
 			t.Errorf("%q: fills %q, want %q", c.text, got, c.fills)
@@ -169,17 +172,17 @@ func TestRender(t *testing.T) {
 func TestLoadErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(fstest.MapFS)
-		want   any
 		say    string
 	}{
 		"vocabulary of the wrong size": {func(f fstest.MapFS) {
 			f["vocab.txt"].Data = append(slices.Clone(f["vocab.txt"].Data), "more\n"...)
-		}, new(*VocabularyError), "81 tokens, its logits have 80"},
-		"no vocabulary": {func(f fstest.MapFS) { delete(f, "vocab.txt") }, new(*LoadError), "vocab.txt"},
-		"truncated":     {func(f fstest.MapFS) { f["model.onnx"].Data = f["model.onnx"].Data[:40000] }, new(*LoadError), "model.onnx"},
+		}, "81 tokens, its logits have 80"},
+		"no vocabulary": {func(f fstest.MapFS) { delete(f, "vocab.txt") }, "vocab.txt"},
+		"truncated":     {func(f fstest.MapFS) { f["model.onnx"].Data = f["model.onnx"].Data[:40000] }, "model.onnx"},
 	} {
 		_, err := tiny(t, c.change)
-		if !errors.As(err, c.want) || !strings.Contains(err.Error(), c.say) || strings.Contains(err.Error(), "\n") {
+		var load *mlm.ModelError
+		if !errors.As(err, &load) || load.ExitCode() != 3 || !strings.Contains(err.Error(), c.say) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -193,7 +196,7 @@ func TestStarts(t *testing.T) {
 	}
 	bg := context.Background()
 	streams := func(chain int64) func() float64 { return rand.New(rand.NewPCG(7, uint64(chain))).Float64 }
-	for _, how := range []Start{StartMask, StartArgmax, StartRandom} {
+	for _, how := range []Start{StartSearch, StartMask, StartArgmax, StartRandom} {
 		all, err := p.Starts(bg, how, []int64{0, 1, 2, 3, 4, 5, 6, 7}, streams)
 		if err != nil {
 			t.Fatal(err)
@@ -209,8 +212,8 @@ func TestStarts(t *testing.T) {
 			t.Errorf("%s: chains 5 and 2 alone start at %v, among others at %v", how, some, want)
 		}
 	}
-	var option *OptionError
-	if _, err := p.Starts(bg, "middle", []int64{0}, streams); !errors.As(err, &option) {
+	var option *InputError
+	if _, err := p.Starts(bg, "middle", []int64{0}, streams); !errors.As(err, &option) || option.OfText() {
 		t.Errorf("unknown start: %v", err)
 	}
 }

@@ -1,13 +1,17 @@
 package infill
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
 
@@ -19,23 +23,51 @@ type Model struct {
 
 	tok    *hf.Tokenizer
 	mlm    *mlm.Model
-	words  []int32 // ids that may be proposed at the beginning of a text, sorted
-	pieces []int32 // and those that may elsewhere, with pieces "##x"
+	first  []int32 // ids that may be proposed at the beginning of a text, sorted
+	inside []int32 // elsewhere, and
+	pieces []int32 // with pieces that continue a word
+	// lowers says that the tokenizer lower-cases what it reads.
+	lowers bool
+}
+
+// Open finds a model by name, as [models.Open] does, and the runtime's library, fetching
+// both if the options allow. o.MaskID is ignored.
+//
+// Errors: those of [Load], models and ort.
+func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Model, error) {
+	src, err := models.Open(ctx, name, h)
+	if err != nil {
+		return nil, err
+	}
+	// The model comes first, so that a wrong one costs no download of the library.
+	library := o.Runtime
+	o.Runtime.Progress = nil
+	m, err := Load(src, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := ort.Init(ctx, library); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // Load reads a model and makes it an energy. o.MaskID and the folder of external data
 // are taken from the model. No session of the runtime is opened yet.
 //
-// Errors: *neural.OptionError for an option, *VocabularyError, or a *LoadError around
-// those of packages tokenize, onnx and neural.
+// Errors: *neural.OptionError for an option, or a *mlm.ModelError around those of packages
+// tokenize, onnx and mlm.
 func Load(src models.Model, o mlm.Options) (*Model, error) {
 	m := &Model{Source: src}
 	fail := func(err error) (*Model, error) {
-		return nil, &LoadError{Model: src.Name, Err: err}
+		return nil, &mlm.ModelError{Model: src.Name, Err: err}
 	}
 	var err error
 	if m.tok, err = hf.Load(src.FS); err != nil {
 		return fail(err)
+	}
+	if m.tok.Mask < 0 {
+		return fail(errors.New("the tokenizer has no mask token"))
 	}
 	var file *onnx.Model
 	if src.Dir != "" {
@@ -61,19 +93,20 @@ func Load(src models.Model, o mlm.Options) (*Model, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if m.tok.Size() != m.mlm.Vocabulary() {
-		return nil, &VocabularyError{Model: src.Name, Tokens: m.tok.Size(), Scores: m.mlm.Vocabulary()}
+	// Exporters pad vocabularies to a multiple of 64 or 128 rows.
+	if have, want := m.tok.Size(), m.mlm.Vocabulary(); have > want || want-have > have/8 {
+		return fail(fmt.Errorf("its tokenizer has %d tokens, its logits have %d", have, want))
 	}
-	for id := range int32(m.tok.Size()) {
-		if m.tok.IsSpecial(id) || m.tok.IsUnused(id) {
-			continue
-		}
-		m.pieces = append(m.pieces, id)
-		if !m.tok.IsContinuation(id) {
-			m.words = append(m.words, id)
-		}
-	}
+	m.first, m.inside, m.pieces = m.tok.Words(true), m.tok.Words(false), m.tok.Printable()
+	m.lowers = lowerCases(m.tok)
 	return m, nil
+}
+
+// lowerCases reports whether a tokenizer lower-cases what it reads.
+func lowerCases(t *hf.Tokenizer) bool {
+	upper, err := t.Encode("A")
+	lower, err2 := t.Encode("a")
+	return err == nil && err2 == nil && len(upper) == 1 && len(lower) == 1 && upper[0].ID == lower[0].ID && upper[0].ID != t.Unk
 }
 
 // checkExternal finds weights in other files that are missing, too short or outside the
@@ -93,15 +126,29 @@ func checkExternal(m *onnx.Model) error {
 // Mask is how the model spells a blank, "[MASK]" as a rule.
 func (m *Model) Mask() string { return m.tok.Piece(m.tok.Mask) }
 
-// MaxTokens is the largest number of tokens that the model takes, with the two around
-// the text; 0 where its files do not say.
+// MaxTokens is the largest number of tokens that the model takes, with those around the
+// text; 0 where its files do not say.
 func (m *Model) MaxTokens() int { return m.tok.MaxLen }
 
 // Form is the form of the energy.
 func (m *Model) Form() mlm.Form { return m.mlm.Form() }
 
+// Temperature is what U is divided by.
+func (m *Model) Temperature() float64 { return m.mlm.Temperature() }
+
 // Sequences returns the number of sequences that went through the model so far.
 func (m *Model) Sequences() int64 { return m.mlm.Sequences() }
+
+// Try evaluates one state of a short text, so that errors of the model, the runtime or
+// its provider show.
+func (m *Model) Try(ctx context.Context) error {
+	p, err := m.Text(m.Mask(), TextOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = p.Search(ctx, SearchOptions{Top: 1, Beam: 1, Pool: 1, Moves: 1})
+	return err
+}
 
 // Close frees the runtime's sessions. Problems of m must not be used after it.
 func (m *Model) Close() error { return m.mlm.Close() }

@@ -2,60 +2,78 @@ package infill
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/tokenize"
 )
 
-// TextOptions say how a text is read; the zero value has the defaults.
+// TextOptions say which words may fill the blanks. The zero value allows every whole word
+// and punctuation.
 type TextOptions struct {
-	// Pieces also proposes pieces "##x" that continue the word before them.
+	// Pieces also allows pieces such as "##ing", which continue the word before them.
 	Pieces bool
+	// NoPunctuation forbids tokens without a letter or digit.
+	NoPunctuation bool
+	// NoRepeat forbids a word twice in the blanks, and one that stands right before or
+	// behind its blank.
+	NoRepeat bool
+	// Allow, if not empty, lists the words that are allowed; each must be one token.
+	Allow []string
+	// Block lists words that are not allowed.
+	Block []string
 }
 
-// Blank is a [MASK] of a text.
+// Blank is a mask token in a text.
 type Blank struct {
 	// Start and End are the bytes [Start, End) where it stands.
 	Start int `json:"start"`
 	End   int `json:"end"`
-	// Token is its position among the model's tokens, [CLS] included.
+	// Token is its position among the model's tokens, those before the text included.
 	Token int `json:"token"`
 }
 
 // Problem is a text with blanks, and the energy of its fillings.
 type Problem struct {
-	// Text is the text as it was given.
+	// Text is the text as it was given, without a byte order mark.
 	Text string
 	// Blanks are its blanks, in order: blank i is site i of the energy's space.
 	Blanks []Blank
 	// Tokens is the number of tokens, those around the text included.
 	Tokens int
-	// Energy is the log-density of the fillings.
+	// Energy is the log-density of the fillings. It does not know of NoRepeat.
 	Energy *mlm.Infill
 
-	m *Model
+	m        *Model
+	tokens   []tokenize.Token
+	noRepeat bool
+	beside   [][]int32 // words right before and behind each blank, for noRepeat
 }
 
-// Text reads a text with blanks. Errors about the text are of type InputError:
-// *EncodingError, *EmptyError, *NoBlankError, *TooLongError.
+// Text reads a text with blanks. Errors are of type *InputError.
 func (m *Model) Text(text string, o TextOptions) (*Problem, error) {
-	p := &Problem{Text: text, m: m}
-	t, err := p.tokens()
+	p := &Problem{Text: strings.TrimPrefix(text, "\ufeff"), m: m, noRepeat: o.NoRepeat}
+	t, err := p.read()
 	if err != nil {
 		return nil, err
 	}
-	t.Allowed = [][]int32{m.words}
-	if o.Pieces {
-		t.Allowed = [][]int32{m.pieces}
-		if p.Blanks[0].Token == 1 { // there is no word to continue
-			t.Allowed = [][]int32{m.words}
-			for range t.Blanks[1:] {
-				t.Allowed = append(t.Allowed, m.pieces)
+	if len(p.Blanks) == 0 {
+		return nil, badText("the text has no %s: nothing to fill", m.Mask())
+	}
+	if t.Allowed, err = p.allowed(o); err != nil {
+		return nil, err
+	}
+	for _, at := range t.Blanks {
+		var beside []int32
+		for _, k := range []int{at - 1, at + 1} {
+			if id := t.IDs[k]; id != m.tok.Mask {
+				beside = append(beside, id)
 			}
 		}
+		p.beside = append(p.beside, beside)
 	}
 	if p.Energy, err = m.mlm.Infill(t); err != nil {
 		return nil, err
@@ -63,75 +81,148 @@ func (m *Model) Text(text string, o TextOptions) (*Problem, error) {
 	return p, nil
 }
 
-// tokens splits the text and finds its blanks.
-func (p *Problem) tokens() (t mlm.Text, err error) {
+// read splits the text and finds its blanks.
+func (p *Problem) read() (t mlm.Text, err error) {
 	tok := p.m.tok
-	list, err := tok.Encode(p.Text)
-	var encoding *tokenize.EncodingError
-	switch {
-	case errors.As(err, &encoding):
-		return t, &EncodingError{Offset: encoding.Offset, Err: err}
-	case err != nil:
+	if p.tokens, t.IDs, err = p.m.encode(p.Text); err != nil {
 		return t, err
-	case strings.TrimSpace(p.Text) == "":
-		return t, &EmptyError{}
 	}
-	t.IDs = append(t.IDs, tok.Begin...)
-	for _, k := range list {
+	for i, k := range p.tokens {
 		if k.Special && k.ID == tok.Mask {
-			p.Blanks = append(p.Blanks, Blank{Start: k.Start, End: k.End, Token: len(t.IDs)})
-			t.Blanks = append(t.Blanks, len(t.IDs))
+			at := len(tok.Begin) + i
+			p.Blanks = append(p.Blanks, Blank{Start: k.Start, End: k.End, Token: at})
+			t.Blanks = append(t.Blanks, at)
 		}
-		t.IDs = append(t.IDs, k.ID)
 	}
-	t.IDs = append(t.IDs, tok.End...)
 	p.Tokens = len(t.IDs)
-	switch {
-	case len(p.Blanks) == 0:
-		return t, &NoBlankError{Mask: p.m.Mask()}
-	case tok.MaxLen > 0 && p.Tokens > tok.MaxLen:
-		return t, &TooLongError{Tokens: p.Tokens, Limit: tok.MaxLen}
-	}
 	return t, nil
 }
 
-// Fills returns the words of a state, one a blank, pieces with their "##".
-func (p *Problem) Fills(codes []int32) []string {
-	fills := make([]string, len(codes))
+// encode returns the tokens of a text, and their ids with those that stand around it.
+func (m *Model) encode(text string) ([]tokenize.Token, []int32, error) {
+	list, err := m.tok.Encode(text)
+	var encoding *tokenize.EncodingError
+	switch {
+	case errors.As(err, &encoding):
+		return nil, nil, &InputError{Reason: fmt.Sprintf("the text is not UTF-8 at byte %d", encoding.Offset), Err: err}
+	case err != nil:
+		return nil, nil, &InputError{Reason: err.Error(), Err: err}
+	case strings.TrimSpace(text) == "":
+		return nil, nil, badText("the text is empty")
+	}
+	ids := slices.Clone(m.tok.Begin)
+	for _, k := range list {
+		ids = append(ids, k.ID)
+	}
+	ids = append(ids, m.tok.End...)
+	if m.tok.MaxLen > 0 && len(ids) > m.tok.MaxLen {
+		return nil, nil, badText("the text has %d tokens, the model takes %d", len(ids), m.tok.MaxLen)
+	}
+	return list, ids, nil
+}
+
+// allowed returns the words that each blank may take: one list for all blanks, or one for
+// each.
+func (p *Problem) allowed(o TextOptions) ([][]int32, error) {
+	m := p.m
+	inside := m.inside
+	if o.Pieces {
+		inside = m.pieces
+	}
+	list, err := m.restrict(inside, o)
+	if err != nil {
+		return nil, err
+	}
+	if p.Blanks[0].Token != len(m.tok.Begin) {
+		return [][]int32{list}, nil
+	}
+	first, err := m.restrict(m.first, o)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Equal(first, list) {
+		return [][]int32{list}, nil
+	}
+	out := [][]int32{first}
+	for range p.Blanks[1:] {
+		out = append(out, list)
+	}
+	return out, nil
+}
+
+// restrict removes from list what the options forbid.
+func (m *Model) restrict(list []int32, o TextOptions) ([]int32, error) {
+	spelled := func(word string) string {
+		if m.lowers {
+			word = strings.ToLower(word)
+		}
+		return strings.TrimSpace(word)
+	}
+	block := map[string]bool{}
+	for _, w := range o.Block {
+		block[spelled(w)] = true
+	}
+	allow := map[string]bool{}
+	for _, w := range o.Allow {
+		allow[spelled(w)] = false // until it is found
+	}
+	var out []int32
+	for _, id := range list {
+		text := m.tok.Text(id)
+		if _, found := allow[text]; found {
+			allow[text] = true
+		} else if len(allow) > 0 {
+			continue
+		}
+		if block[text] || o.NoPunctuation && !strings.ContainsFunc(text, isWord) {
+			continue
+		}
+		out = append(out, id)
+	}
+	for _, w := range o.Allow {
+		if !allow[spelled(w)] {
+			return nil, badOption("allowed word", "%q is not one token of the model", w)
+		}
+	}
+	if len(out) == 0 {
+		return nil, badOption("allowed words", "none is left")
+	}
+	return out, nil
+}
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// masked is the state whose blanks are all masked. It is no state of the space.
+func (p *Problem) masked() []int32 {
+	out := make([]int32, len(p.Blanks))
+	for i := range out {
+		out[i] = p.m.tok.Mask
+	}
+	return out
+}
+
+// admits reports whether NoRepeat permits word at a blank of a state, the other blanks of
+// which may be masked.
+func (p *Problem) admits(codes []int32, site int, word int32) bool {
+	if !p.noRepeat {
+		return true
+	}
+	for i, w := range codes {
+		if i != site && w == word {
+			return false
+		}
+	}
+	return !slices.Contains(p.beside[site], word)
+}
+
+// wordsFilled is the number of words that a state fills in: pieces count with the word
+// that they continue.
+func (p *Problem) wordsFilled(codes []int32) int {
+	n := 0
 	for i, id := range codes {
-		fills[i] = p.m.tok.Piece(id)
-	}
-	return fills
-}
-
-// Render returns the text with its blanks filled; see the package documentation.
-func (p *Problem) Render(codes []int32) string {
-	var out []byte
-	from := 0
-	for i, b := range p.Blanks {
-		out = append(out, p.Text[from:b.Start]...)
-		fill := p.m.tok.Piece(codes[i])
-		if p.m.tok.IsContinuation(codes[i]) {
-			out = trimRightSpace(out)
-			// Only the tokenizer knows how its continuations are marked: let it join one
-			// to some word, and take that word off again.
-			word := p.m.words[0]
-			fill = strings.TrimPrefix(p.m.tok.Decode([]int32{word, codes[i]}), p.m.tok.Piece(word))
+		if i == 0 || !p.m.tok.IsContinuation(id) {
+			n++
 		}
-		out = append(out, fill...)
-		from = b.End
 	}
-	return string(append(out, p.Text[from:]...))
-}
-
-// trimRightSpace cuts white space off the end.
-func trimRightSpace(b []byte) []byte {
-	for len(b) > 0 {
-		r, n := utf8.DecodeLastRune(b)
-		if !unicode.IsSpace(r) {
-			break
-		}
-		b = b[:len(b)-n]
-	}
-	return b
+	return n
 }

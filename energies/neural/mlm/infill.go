@@ -247,35 +247,56 @@ func (e *Infill) inputs(x energies.Batch) map[string]*ort.Tensor {
 	return in
 }
 
-// LogModelConditional writes log f(v | the other blanks filled, this one masked),
-// the model's own conditional, divided by the temperature; see
-// [energies.ModelConditional]. It is what published Gibbs samplers for masked
-// language models draw from; it is not a conditional of exp(U).
+// LogModelConditional writes the model's own conditional of one site in each chain,
+// divided by the temperature; see [energies.ModelConditional]. It is what published
+// Gibbs samplers for masked language models draw from. It is not a conditional of
+// exp(U).
 func (e *Infill) LogModelConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+	sites := make([]int, x.Chains())
+	for c := range sites {
+		sites[c] = site
+	}
+	v, bias := e.space.Values, e.bias.Data.([]float32)
+	if e.bias.Shape[0] > 1 {
+		bias = bias[site*v:]
+	}
+	return e.Predict(ctx, sites, x, func(c int, row []float32) {
+		for i, f := range row {
+			lp[c*v+i] = float64(f)/e.m.opts.Temperature + float64(bias[i])
+		}
+	})
+}
+
+// Predict passes to each, for every chain c of x, the model's log-probabilities of all
+// values at blank sites[c] while that blank is masked: [value], in nats, without the
+// temperature. The code at sites[c] is ignored. Codes of other blanks may be the mask
+// token, for blanks that are not filled yet. Chains come in increasing order; each must
+// not keep the slice.
+func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, each func(c int, lp []float32)) error {
 	s, err := e.m.session(ctx, conditional)
 	if err != nil {
 		return err
 	}
 	v, n := e.space.Values, x.Chains()
-	bias := e.bias.Data.([]float32)
-	if e.bias.Shape[0] > 1 {
-		bias = bias[site*v:]
-	}
 	parts := e.parts(n, 1)
+	var out []float32
 	for k := range parts {
 		lo, hi := k*n/parts, (k+1)*n/parts
-		out := make([]float32, (hi-lo)*v)
-		if err := e.runConditional(ctx, s, out, site, x.Slice(lo, hi)); err != nil {
+		if out == nil || cap(out) < (hi-lo)*v {
+			out = make([]float32, (hi-lo)*v)
+		}
+		out = out[:(hi-lo)*v]
+		if err := e.predict(ctx, s, out, sites[lo:hi], x.Slice(lo, hi)); err != nil {
 			return err
 		}
-		for i, f := range out {
-			lp[lo*v+i] = float64(f)/e.m.opts.Temperature + float64(bias[i%v])
+		for c := lo; c < hi; c++ {
+			each(c, out[(c-lo)*v:(c-lo+1)*v])
 		}
 	}
 	return nil
 }
 
-func (e *Infill) runConditional(ctx context.Context, s *session.Session, out []float32, site int, x energies.Batch) error {
+func (e *Infill) predict(ctx context.Context, s *session.Session, out []float32, sites []int, x energies.Batch) error {
 	chains, t := x.Chains(), len(e.text.IDs)
 	ids := make([]int64, chains*t)
 	rows := make([]int64, chains)
@@ -288,8 +309,8 @@ func (e *Infill) runConditional(ctx context.Context, s *session.Session, out []f
 		for i, p := range e.text.Blanks {
 			seq[p] = int64(x.Chain(c)[i])
 		}
-		seq[e.text.Blanks[site]] = int64(e.m.opts.MaskID)
-		rows[c] = int64(e.text.Blanks[site])
+		rows[c] = int64(e.text.Blanks[sites[c]])
+		seq[rows[c]] = int64(e.m.opts.MaskID)
 	}
 	in := e.m.textInputs(ids, chains, t)
 	in[inRows] = &ort.Tensor{Shape: []int64{int64(chains), 1}, Data: rows}

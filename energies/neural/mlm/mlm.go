@@ -136,7 +136,7 @@ const (
 // output logits [batch, sequence, vocabulary]. float16 weights are widened.
 // m is not changed.
 //
-// Errors: *neural.OptionError, *InterfaceError for other inputs or outputs, *onnx errors.
+// Errors: *neural.OptionError, *ModelError for other inputs or outputs, *onnx errors.
 func New(m *onnx.Model, o Options) (*Model, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -175,6 +175,9 @@ func (m *Model) Sequences() int64 { return m.sequences.Load() }
 
 // Form returns the energy's form.
 func (m *Model) Form() Form { return m.opts.Form }
+
+// Temperature is what U is divided by.
+func (m *Model) Temperature() float64 { return m.opts.Temperature }
 
 // Close frees the runtime's sessions. Energies of m must not be used after it.
 func (m *Model) Close() error {

@@ -10,15 +10,31 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// InterfaceError reports a model whose inputs or outputs are not those of a masked
-// language model.
-type InterfaceError struct {
-	Have   string // what the model has
-	Reason string
+// ModelError reports a model that cannot be used as a masked language model.
+type ModelError struct {
+	// Model is its name, or "" where only the file is known.
+	Model string
+	// Err says why.
+	Err error
 }
 
-func (e *InterfaceError) Error() string {
-	return "mlm: not a masked language model: " + e.Reason + "; the model has " + e.Have
+func (e *ModelError) Error() string {
+	if e.Model == "" {
+		return "mlm: " + e.Err.Error()
+	}
+	return fmt.Sprintf("model %s: %v", e.Model, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// ExitCode returns 3: the model is unavailable.
+func (*ModelError) ExitCode() int { return 3 }
+
+// notMLM is the error of a graph whose inputs or outputs are not those of a masked
+// language model.
+func notMLM(g *onnx.Graph, format string, args ...any) error {
+	return &ModelError{Err: fmt.Errorf("not a masked language model: %s; the model has %s", fmt.Sprintf(format, args...), session.Signature(g))}
 }
 
 const (
@@ -33,9 +49,7 @@ const (
 // checkInterface checks names and types of inputs and outputs, and gives the inputs
 // the same symbolic shape [batch, sequence].
 func checkInterface(m *onnx.Model) error {
-	bad := func(format string, args ...any) error {
-		return &InterfaceError{Have: session.Signature(m.Graph), Reason: fmt.Sprintf(format, args...)}
-	}
+	bad := func(format string, args ...any) error { return notMLM(m.Graph, format, args...) }
 	constant := map[string]bool{}
 	for _, t := range m.Graph.Initializers {
 		constant[t.Name] = true
@@ -53,7 +67,7 @@ func checkInterface(m *onnx.Model) error {
 		}
 		for _, d := range v.Type.Shape {
 			if d.Value >= 0 && d.Param == "" {
-				return &FixedShapeError{Input: v.Name, Size: d.Value}
+				return &ModelError{Err: fmt.Errorf("input %q has a dimension fixed to %d; export the model with dynamic batch and sequence", v.Name, d.Value)}
 			}
 		}
 		v.Type.HasShape = true
@@ -66,16 +80,6 @@ func checkInterface(m *onnx.Model) error {
 		return bad("there is no output called logits")
 	}
 	return nil
-}
-
-// FixedShapeError reports a model exported for one size of batch or text.
-type FixedShapeError struct {
-	Input string
-	Size  int64
-}
-
-func (e *FixedShapeError) Error() string {
-	return fmt.Sprintf("mlm: input %q has a dimension fixed to %d; export the model with dynamic batch and sequence", e.Input, e.Size)
 }
 
 // parts are the places of the graph that the rewriting needs.
@@ -91,7 +95,7 @@ func findParts(m *onnx.Model) (parts, int, error) {
 		return parts{}, 0, err
 	}
 	bad := func(reason string) (parts, int, error) {
-		return parts{}, 0, &InterfaceError{Have: session.Signature(m.Graph), Reason: reason}
+		return parts{}, 0, notMLM(m.Graph, "%s", reason)
 	}
 	logits := vals[outName]
 	if logits.Rank() != 3 {

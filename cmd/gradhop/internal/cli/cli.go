@@ -25,6 +25,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/report"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/score"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/verify"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/version"
 )
@@ -60,6 +61,7 @@ const grace = 900 * time.Millisecond
 func commands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{
 		infill.New(a, nil),
+		score.New(a, nil),
 		prompttune.New(a, nil),
 		eval.New(a),
 		sample.New(a),

@@ -13,11 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/energies/neural/clip"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/infill"
 	"github.com/gradhop/gradhop/tasks/prompttune"
 )
 
@@ -211,14 +212,12 @@ func isCLIP(t models.Towers) bool {
 
 // tryMLM runs a masked language model once.
 func (c *Check) tryMLM(ctx context.Context, name string, h hub.Options, rt ort.Options) (err error) {
-	e := run.DefaultEnergy()
-	e.Model = name
-	r, err := run.Open(ctx, e, h, rt)
+	m, err := infill.Open(ctx, name, h, mlm.Options{Runtime: rt})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return r.Try(ctx)
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return m.Try(ctx)
 }
 
 // tryCLIP runs both towers of a CLIP once.

@@ -1,10 +1,13 @@
-// Package eval is the command that scores: files of sentences by the text metrics of
-// the infilling papers, and samplers by the papers' protocol.
+// Package eval holds the commands that score: samplers by the protocols of papers, models
+// by pairs of sentences, and files of sentences by text metrics.
 package eval
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,11 +18,11 @@ import (
 func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval",
-		Short: "Score samplers, or a file of sentences, as the papers do",
+		Short: "Score samplers, models, or a file of sentences, as papers do",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(NewInfill(a, nil), NewPromptTune(a, nil), NewText(a, nil))
+	cmd.AddCommand(NewInfill(a, nil), NewPairs(a, nil), NewPromptTune(a, nil), NewText(a, nil))
 	return cmd
 }
 
@@ -38,14 +41,55 @@ func completeFormat(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// FileError reports a file of sentences that cannot be used: it is not there, empty, or
-// not UTF-8.
-type FileError struct {
-	Path string
-	Err  error // *textmetrics.EncodingError has the line
+// InterruptedError reports a run that ended early, with what was finished printed. It
+// wraps the context's error, or the one that ended the run.
+type InterruptedError struct {
+	Finished, Of int
+	What         string // they count, "samplers" or "searches"
+	Err          error
 }
 
-func (e *FileError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("%d of %d %s finished: %v", e.Finished, e.Of, e.What, e.Err)
+}
 
 // Unwrap returns the cause.
-func (e *FileError) Unwrap() error { return e.Err }
+func (e *InterruptedError) Unwrap() error { return e.Err }
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// table aligns cells: the first column to the left, the others to the right.
+type table struct{ rows [][]string }
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// String returns the table with a newline after every row.
+func (t *table) String() string {
+	var width []int
+	for _, r := range t.rows {
+		for k, cell := range r {
+			if k == len(width) {
+				width = append(width, 0)
+			}
+			width[k] = max(width[k], len([]rune(cell)))
+		}
+	}
+	var b strings.Builder
+	for _, r := range t.rows {
+		for k, cell := range r {
+			pad := strings.Repeat(" ", width[k]-len([]rune(cell)))
+			if k == 0 {
+				b.WriteString(cell + pad)
+			} else {
+				b.WriteString("  " + pad + cell)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -3,16 +3,14 @@ package eval
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
+	"github.com/gradhop/gradhop/tasks/eval"
 	"github.com/gradhop/gradhop/tasks/textmetrics"
 )
 
@@ -69,21 +67,16 @@ their occurrences in the sentences.`,
 	return cmd
 }
 
-// RunText does what the options say. Errors: *app.Error (around a *FileError where
-// a file is at fault), *app.OutputError, or the context's.
+// RunText does what the options say. Errors: *app.Error, *eval.FileError, *app.OutputError, or the context's.
 func RunText(ctx context.Context, o *TextOptions) error {
 	if err := checkFormat(o.Format); err != nil {
 		return err
 	}
-	samples, err := readFile(o.Samples, o.App.In, textmetrics.ReadSentences)
+	samples, err := eval.ReadSentences(o.Samples, o.App.In, textmetrics.ReadSentences)
 	if err != nil {
 		return err
 	}
-	refs, err := readRefs(o.Refs)
-	if err != nil {
-		return err
-	}
-	metrics, err := mixing(o.Mix, refs)
+	refs, err := readRefs(o.Refs, o.Mix)
 	if err != nil {
 		return err
 	}
@@ -96,7 +89,7 @@ func RunText(ctx context.Context, o *TextOptions) error {
 		return err
 	}
 	print := map[string]func(io.Writer, textmetrics.Report) error{"text": textReport, "csv": csvReport, "json": jsonReport}
-	if err := print[o.Format](out, metrics.Compute(samples, refs)); err != nil {
+	if err := print[o.Format](out, eval.Mixture(o.Mix, refs).Compute(samples, refs)); err != nil {
 		return err
 	}
 	return out.Commit()
@@ -109,20 +102,24 @@ func jsonReport(w io.Writer, r textmetrics.Report) error {
 	}{app.Version(), r})
 }
 
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+// readRefs reads the files of --refs and checks --mix.
+func readRefs(paths []string, mix int) ([]textmetrics.Refs, error) {
+	switch {
+	case len(paths) == 0:
+		return nil, app.Usagef("no references: give at least one file with --refs")
+	case mix < 0:
+		return nil, app.Usagef("--mix %d: want 0 or more", mix)
+	}
+	return eval.ReadReferences(paths)
 }
 
 // textReport writes a table for people.
 func textReport(w io.Writer, r textmetrics.Report) error {
 	var t table
 	t.row("", "sentences", "BLEU", "unique 1-grams", "2-grams", "3-grams", "4-grams")
-	t.row(append([]string{"self", strconv.Itoa(r.Sentences), decimals(r.SelfBLEU, 2)}, each(r.SelfUnique, 2)...)...)
-	for _, s := range sets(r) {
-		t.row(append([]string{s.Name, strconv.Itoa(s.Sentences), decimals(s.BLEU, 2)}, each(s.Unique, 2)...)...)
+	t.row(append([]string{"self", strconv.Itoa(r.Sentences), eval.Cell(r.SelfBLEU, 2)}, each(r.SelfUnique, 2)...)...)
+	for _, s := range eval.Sets(r) {
+		t.row(append([]string{s.Name, strconv.Itoa(s.Sentences), eval.Cell(s.BLEU, 2)}, each(s.Unique, 2)...)...)
 	}
 	_, err := io.WriteString(w, t.String()+fmt.Sprintf("# %d sentences of %d words in all; all numbers in percent\n", r.Sentences, r.Tokens))
 	return err
@@ -132,53 +129,19 @@ func csvReport(w io.Writer, r textmetrics.Report) error {
 	c := csv.NewWriter(w)
 	rows := [][]string{{"against", "sentences", "bleu", "unique_1", "unique_2", "unique_3", "unique_4"}}
 	add := func(name string, sentences int, bleu textmetrics.Percent, unique textmetrics.ByOrder) {
-		rows = append(rows, append([]string{name, strconv.Itoa(sentences), decimals(bleu, 4)}, each(unique, 4)...))
+		rows = append(rows, append([]string{name, strconv.Itoa(sentences), eval.Cell(bleu, 4)}, each(unique, 4)...))
 	}
 	add("self", r.Sentences, r.SelfBLEU, r.SelfUnique)
-	for _, s := range sets(r) {
+	for _, s := range eval.Sets(r) {
 		add(s.Name, s.Sentences, s.BLEU, s.Unique)
 	}
 	return c.WriteAll(rows)
 }
 
-// decimals writes a percentage, NA where it is undefined.
-func decimals(p textmetrics.Percent, n int) string { return run.Number(p).Text(n) }
-
 func each(b textmetrics.ByOrder, n int) []string {
 	var list []string
 	for _, p := range b {
-		list = append(list, decimals(p, n))
+		list = append(list, eval.Cell(p, n))
 	}
 	return list
-}
-
-// table lays out cells: the first column to the left, the others to the right.
-type table struct{ rows [][]string }
-
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
-// String returns the table with a newline after every row.
-func (t *table) String() string {
-	var width []int
-	for _, r := range t.rows {
-		for k, cell := range r {
-			if k == len(width) {
-				width = append(width, 0)
-			}
-			width[k] = max(width[k], len([]rune(cell)))
-		}
-	}
-	var b strings.Builder
-	for _, r := range t.rows {
-		for k, cell := range r {
-			pad := strings.Repeat(" ", width[k]-len([]rune(cell)))
-			if k == 0 {
-				b.WriteString(cell + pad)
-			} else {
-				b.WriteString("  " + pad + cell)
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

@@ -11,7 +11,7 @@ import (
 func completions(cmd *cobra.Command) {
 	values := map[string][]string{
 		"sampler": samplers.Names(), "energy": {"pll", "pll-raw", "mrf"}, "mask-embedding": {"mask", "zero"},
-		"gradient": {"exact", "direct"}, "init": {"mask", "argmax", "random"}, "format": {"text", "json", "jsonl"},
+		"gradient": {"exact", "direct"}, "init": {"search", "mask", "argmax", "random"}, "rank": {"logp", "per-word"}, "format": {"text", "json", "jsonl"},
 	}
 	for flag, list := range values {
 		// The only error is a flag that is not there.

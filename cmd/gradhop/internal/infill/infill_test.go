@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	task "github.com/gradhop/gradhop/tasks/infill"
 )
 
 // parse runs the command with args and returns the options that its run would get.
@@ -16,7 +19,7 @@ func parse(t *testing.T, a *app.App, args ...string) (*Options, error) {
 	var got *Options
 	cmd := New(a, func(_ context.Context, o *Options) error {
 		got = o
-		return nil
+		return o.check()
 	})
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -31,38 +34,40 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, e := o.Chains, o.Energy
-	if o.Text != "a [MASK]" || o.File != "" || o.SeedSet || o.Format != "text" || o.Out != "" {
+	if o.Text != "a [MASK]" || o.File != "" || o.SeedSet || o.Format != "text" || o.Out != "" || o.Draws != 0 || o.Rank != "logp" {
 		t.Errorf("options %+v", o)
 	}
-	if c.Sampler != "dmala" || c.Chains != 25 || c.Steps != 50 || c.Warmup != 50 || c.Init != "mask" || c.Top != 5 || c.Pieces || len(c.Options) != 0 {
-		t.Errorf("chains %+v", c)
+	if want := (task.SearchOptions{Top: 5, TimeLimit: 20 * time.Second}); !reflect.DeepEqual(o.Search, want) {
+		t.Errorf("search %+v", o.Search)
 	}
-	if e.Model != "bert-books" || e.Form != "pll" || e.MaskEmbedding != "mask" || e.Gradient != "exact" || e.Temperature != 1 || e.MaxBatch != 0 {
+	if e := o.Energy; e.Model != "bert-books" || e.Form != "pll" || e.MaskEmbedding != "mask" || e.Gradient != "exact" || e.Temperature != 1 || e.MaxBatch != 0 {
 		t.Errorf("energy %+v", e)
-	}
-	if err := c.Check(); err != nil {
-		t.Error(err)
 	}
 }
 
 func TestFlags(t *testing.T) {
 	o, err := parse(t, &app.App{}, "--file", "in.txt", "--model", "dir", "--energy", "mrf", "--mask-embedding", "zero", "--gradient", "direct",
-		"--temperature", "0.5", "--max-batch", "8", "--sampler", "dula", "--step-size", "0.3", "--dense", "--chains", "3", "--steps", "4",
-		"--warmup", "5", "--init", "random", "--pieces", "--top", "2", "--seed", "0", "--format", "jsonl", "--out", "out.txt")
+		"--temperature", "0.5", "--max-batch", "8", "--sampler", "dula", "--step-size", "0.3", "--dense", "--chains", "3", "--draws", "10",
+		"--warmup", "5", "--init", "random", "--pieces", "--top", "2", "--seed", "0", "--format", "jsonl", "--out", "out.txt",
+		"--no-punctuation", "--no-repeat", "--allow", "a,b", "--block", "c", "--rank", "per-word", "--beam", "7", "--time-limit", "1m")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, e := o.Chains, o.Energy
-	if o.Text != "" || o.File != "in.txt" || !o.SeedSet || o.Format != "jsonl" || o.Out != "out.txt" {
+	c, e, w := o.Sampling, o.Energy, o.Words
+	if o.Text != "" || o.File != "in.txt" || !o.SeedSet || o.Format != "jsonl" || o.Out != "out.txt" || o.Draws != 10 {
 		t.Errorf("options %+v", o)
 	}
-	if c.Sampler != "dula" || c.Options["step-size"] != "0.3" || c.Options["dense"] != "true" || c.Chains != 3 || c.Steps != 4 || c.Warmup != 5 ||
-		c.Init != "random" || !c.Pieces || c.Top != 2 {
-		t.Errorf("chains %+v", c)
+	if c.Sampler != "dula" || c.Options["step-size"] != "0.3" || c.Options["dense"] != "true" || c.Chains != 3 || c.Steps != 4 || c.Warmup != 5 || c.Init != "random" {
+		t.Errorf("sampling %+v", c)
 	}
 	if e.Model != "dir" || e.Form != "mrf" || e.MaskEmbedding != "zero" || e.Gradient != "direct" || e.Temperature != 0.5 || e.MaxBatch != 8 {
 		t.Errorf("energy %+v", e)
+	}
+	if !w.Pieces || !w.NoPunctuation || !w.NoRepeat || !reflect.DeepEqual(w.Allow, []string{"a", "b"}) || !reflect.DeepEqual(w.Block, []string{"c"}) {
+		t.Errorf("words %+v", w)
+	}
+	if want := (task.SearchOptions{Top: 2, Beam: 7, PerWord: true, TimeLimit: time.Minute}); !reflect.DeepEqual(o.Search, want) {
+		t.Errorf("search %+v", o.Search)
 	}
 }
 
@@ -78,57 +83,12 @@ func TestArguments(t *testing.T) {
 		"no text at a terminal":  {true, nil, "no text"},
 		"two arguments":          {false, []string{"a", "[MASK]"}, "quotes"},
 		"an argument and a file": {false, []string{"a", "--file", "b"}, "one of them"},
+		"an option of a sampler": {false, []string{"a", "--step-size", "1"}, "--draws"},
 	} {
 		_, err := parse(t, &app.App{InTerminal: c.terminal}, c.args...)
 		var usage *app.Error
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func TestTexts(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                   "",
-		"\n \n":              "",
-		"a":                  "1:a",
-		"a\nb\n":             "1:a 2:b",
-		"\na\r\n\n  b \n\nc": "2:a 4:  b  6:c",
-	} {
-		o := &Options{App: &app.App{In: strings.NewReader(in)}, File: "-"}
-		texts, err := o.texts()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for {
-			text, err := texts.next(context.Background())
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, string(rune('0'+texts.number))+":"+text)
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-}
-
-// TestTextsInterrupted waits for a line that never comes.
-func TestTextsInterrupted(t *testing.T) {
-	in, keep := io.Pipe()
-	defer keep.Close()
-	o := &Options{App: &app.App{In: in}, File: "-"}
-	texts, err := o.texts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := texts.next(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
 	}
 }

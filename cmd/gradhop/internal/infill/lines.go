@@ -1,151 +1,100 @@
 package infill
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/samplers"
 	task "github.com/gradhop/gradhop/tasks/infill"
 )
 
-// texts yields the inputs of a run.
-type texts struct {
-	single string // the argument; used where lines is nil
-	lines  *bufio.Reader
-	file   io.Closer
-	name   string // of the file, for messages
-	number int    // of the line last read
-	done   bool
+// result is what came of a text: an answer or draws, or an error.
+type result struct {
+	problem *task.Problem
+	answer  *task.Answer
+	draws   *task.Draws
+	err     error
 }
 
-func (o *Options) texts() (*texts, error) {
-	switch o.File {
-	case "":
-		return &texts{single: o.Text}, nil
-	case "-":
-		return &texts{lines: bufio.NewReader(o.App.In), name: "standard input"}, nil
-	}
-	f, err := os.Open(o.File)
-	if err != nil {
-		return nil, app.Usage(err)
-	}
-	return &texts{lines: bufio.NewReader(f), file: f, name: o.File}, nil
-}
-
-// next returns the next text that is not blank, or io.EOF, or the context's error if it
-// ends while there is nothing to read yet. Then t must not be used any more.
-func (t *texts) next(ctx context.Context) (string, error) {
-	if t.done {
-		return "", io.EOF
-	}
-	if t.lines == nil {
-		t.done = true
-		return t.single, nil
-	}
-	type read struct {
-		text string
-		err  error
-	}
-	got := make(chan read, 1)
-	go func() {
-		text, err := t.read()
-		got <- read{text, err}
-	}()
-	select {
-	case r := <-got:
-		return r.text, r.err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
-
-// read waits for the next text in a file.
-func (t *texts) read() (string, error) {
+// runAll runs every text and prints what comes of it. Equal lines are computed once.
+func (o *Options) runAll(ctx context.Context, m *task.Model, in *app.Lines, print *printer) error {
+	failed, of := 0, 0
+	known := map[string]result{}
 	for {
-		line, err := t.lines.ReadString('\n')
-		if line != "" {
-			t.number++
-		}
-		text := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-		if strings.TrimSpace(text) != "" {
-			return text, nil // an error comes again at the next call
-		}
-		if errors.Is(err, io.EOF) {
-			t.done = true
-			return "", io.EOF
-		}
-		if err != nil {
-			return "", app.Usagef("reading %s: %w", t.name, err)
-		}
-	}
-}
-
-func (t *texts) close() {
-	if t.file != nil {
-		t.file.Close()
-	}
-}
-
-// runAll runs every text and prints what comes of it.
-func (o *Options) runAll(ctx context.Context, r *run.Runner, in *texts, print *printer) error {
-	defer o.App.Graceful()()
-	bar := o.App.NewBar()
-	defer bar.Clear()
-	var failed, of int
-	for {
-		text, err := in.next(ctx)
+		text, err := in.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		label := "sampling"
-		if in.lines != nil {
-			label = fmt.Sprintf("line %d", in.number)
+		r, again := known[text]
+		if !again {
+			r = o.run(ctx, m, text, in)
+			known[text] = r
 		}
-		res, err := r.Infill(ctx, text, o.Chains, func(done, total int) {
-			bar.Show(label, int64(done), int64(total), fmt.Sprintf("%d of %d steps", done, total))
-		})
-		bar.Clear()
-		if res != nil {
-			if e := print.result(in.number, res); e != nil {
-				return e
+		if r.answer != nil || r.draws != nil {
+			if err := print.result(in.Number, r); err != nil {
+				return err
 			}
 		}
 		of++
 		switch {
-		case err == nil:
-		case in.lines == nil || !isOfText(err):
-			return err
+		case r.err == nil:
+		case in.Name == "" || !isOfText(r.err):
+			return r.err
 		default:
 			failed++
-			o.App.Errorf("%s:%d: %v", in.name, in.number, err)
-			if e := print.failure(in.number, text, err); e != nil {
-				return e
+			o.App.Errorf("%s:%d: %v", in.Name, in.Number, r.err)
+			if err := print.failure(in.Number, text, r.err); err != nil {
+				return err
 			}
 		}
 	}
 	switch {
 	case of == 0:
-		return app.Usagef("no text in %s", in.name)
+		return app.Usagef("no text in %s", in.Name)
 	case failed > 0:
 		return &app.Error{Code: 1, Err: fmt.Errorf("%d of %d inputs failed", failed, of)}
 	}
 	return nil
 }
 
+// run computes one text. An interrupted run has a result and the error of ctx.
+func (o *Options) run(ctx context.Context, m *task.Model, text string, in *app.Lines) (r result) {
+	label := ""
+	if in.Number > 0 {
+		label = fmt.Sprintf("line %d: ", in.Number)
+	}
+	bar := o.App.NewBar()
+	defer bar.Clear()
+	if r.problem, r.err = m.Text(text, o.Words); r.err != nil {
+		return r
+	}
+	if o.Draws > 0 {
+		r.draws, r.err = r.problem.Draw(ctx, o.Sampling, 0, func(done, total int) {
+			bar.Show(label+"sampling", int64(done), int64(total), fmt.Sprintf("%d of %d steps", done, total))
+		})
+		if r.draws != nil && r.err == nil && !r.draws.Diagnostics.Mixed() {
+			o.App.Logf("%s%s", label, r.draws.Diagnostics.Verdict)
+		}
+		return r
+	}
+	search := o.Search
+	search.Progress = func(p task.Progress) { bar.Show(label+p.Stage, int64(p.Done), int64(p.Total), p.Best) }
+	if r.answer, r.err = r.problem.Search(ctx, search); r.err == nil {
+		r.err = ctx.Err()
+	}
+	return r
+}
+
 // isOfText reports whether another text may do better: the settings, the model and the
 // runtime are not at fault.
 func isOfText(err error) bool {
-	var input task.InputError
+	var input *task.InputError
 	var number *samplers.NonFiniteError
-	return errors.As(err, &input) || errors.As(err, &number)
+	return errors.As(err, &input) && input.OfText() || errors.As(err, &number)
 }

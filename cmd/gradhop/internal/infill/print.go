@@ -10,14 +10,82 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/samplers"
+	task "github.com/gradhop/gradhop/tasks/infill"
 )
+
+// document is a result with all that is needed to make it again. It is the same for equal
+// settings and seed but for seconds, whatever the number of threads and the size of
+// batches.
+type document struct {
+	Gradhop  string      `json:"gradhop"` // version
+	Settings settings    `json:"settings"`
+	Model    run.ModelID `json:"model"`
+	// Line is the number of the line that the text was read from, 0 for an argument.
+	Line    int             `json:"line,omitempty"`
+	Input   string          `json:"input"`
+	Error   string          `json:"error,omitempty"`
+	Blanks  []task.Blank    `json:"blanks,omitempty"`
+	Results []task.Sentence `json:"results,omitempty"`
+	Search  *searched       `json:"search,omitempty"`
+	Draws   []task.Draw     `json:"draws,omitempty"`
+	// Diagnostics are of the draws.
+	Diagnostics *task.Diagnostics `json:"diagnostics,omitempty"`
+	Interrupted bool              `json:"interrupted,omitempty"`
+}
+
+type searched struct {
+	Sequences int64   `json:"sequences"`
+	Seconds   float64 `json:"seconds"`
+	Stopped   string  `json:"stopped,omitempty"`
+}
+
+// settings are those that a result depends on, named as their flags.
+type settings struct {
+	Energy        string    `json:"energy"`
+	MaskEmbedding string    `json:"mask_embedding"`
+	Temperature   float64   `json:"temperature"`
+	Top           int       `json:"top,omitempty"`
+	Rank          string    `json:"rank"`
+	Beam          int       `json:"beam,omitempty"`
+	NoPunctuation bool      `json:"no_punctuation"`
+	NoRepeat      bool      `json:"no_repeat"`
+	Pieces        bool      `json:"pieces"`
+	Allow         []string  `json:"allow,omitempty"`
+	Block         []string  `json:"block,omitempty"`
+	Provider      string    `json:"provider"`
+	Sampling      *sampling `json:"sampling,omitempty"`
+}
+
+type sampling struct {
+	Draws    int               `json:"draws"`
+	Sampler  string            `json:"sampler"`
+	Exact    bool              `json:"sampler_exact"`
+	Options  map[string]string `json:"sampler_options"`
+	Gradient string            `json:"gradient"`
+	Chains   int               `json:"chains"`
+	Warmup   int               `json:"warmup"`
+	Init     string            `json:"init"`
+	Seed     uint64            `json:"seed"`
+}
+
+func (o *Options) record() settings {
+	e, s := o.Energy, o.Sampling
+	out := settings{
+		Energy: e.Form, MaskEmbedding: e.MaskEmbedding, Temperature: e.Temperature, Top: o.Search.Top, Rank: o.Rank, Beam: o.Search.Beam,
+		NoPunctuation: o.Words.NoPunctuation, NoRepeat: o.Words.NoRepeat, Pieces: o.Words.Pieces, Allow: o.Allow, Block: o.Block,
+		Provider: o.App.Provider,
+	}
+	if reg, err := samplers.Lookup(s.Sampler); o.Draws > 0 && err == nil {
+		out.Sampling = &sampling{o.Draws, reg.Name, reg.Exact, run.Options(reg, s.Options), e.Gradient, s.Chains, s.Warmup, string(s.Init), s.Seed}
+	}
+	return out
+}
 
 // printer writes results in one of the formats, each as soon as it is there.
 type printer struct {
 	o       *Options
 	w       io.Writer
 	model   run.ModelID
-	set     run.Settings
 	printed int
 }
 
@@ -29,25 +97,32 @@ func newPrinter(o *Options) (*printer, error) {
 	return nil, app.Usagef("--format %q: want text, json or jsonl", o.Format)
 }
 
-func (p *printer) begin(w io.Writer, r *run.Runner) {
-	p.w, p.model = w, run.Identify(r.Source())
-	p.set = run.Record(p.o.Energy, p.o.Chains, p.o.App.Provider)
-}
+func (p *printer) begin(w io.Writer, m *task.Model) { p.w, p.model = w, run.Identify(m.Source) }
 
 // array says that the output is one JSON array.
 func (p *printer) array() bool { return p.o.Format == "json" && p.o.File != "" }
 
-func (p *printer) document(line int) run.Document {
-	return run.Document{Gradhop: app.Version(), Seed: p.o.Chains.Seed, Settings: p.set, Model: p.model, Line: line}
+func (p *printer) document(line int, input string) document {
+	return document{Gradhop: app.Version(), Settings: p.o.record(), Model: p.model, Line: line, Input: input}
 }
 
-func (p *printer) result(line int, r *run.Result) error {
+func (p *printer) result(line int, r result) error {
 	if p.o.Format == "text" {
 		return p.text(line, r)
 	}
-	d := p.document(line)
-	d.Result = r
+	d := p.document(line, r.problem.Text)
+	d.Blanks, d.Interrupted = r.problem.Blanks, r.err != nil
+	if a := r.answer; a != nil {
+		d.Results, d.Search = a.Sentences, &searched{a.Sequences, a.Seconds, a.Stopped}
+	} else {
+		d.Draws, d.Diagnostics = p.draws(r), &r.draws.Diagnostics
+	}
 	return p.json(d)
+}
+
+// draws are as many as were asked for; the last step may have more.
+func (p *printer) draws(r result) []task.Draw {
+	return r.draws.Sentences[:min(p.o.Draws, len(r.draws.Sentences))]
 }
 
 // failure writes an object where the format has objects; texts are for people, who
@@ -56,12 +131,9 @@ func (p *printer) failure(line int, text string, err error) error {
 	if p.o.Format == "text" {
 		return nil
 	}
-	d := p.document(line)
-	return p.json(struct {
-		run.Document
-		Input string `json:"input"`
-		Error string `json:"error"`
-	}{d, strings.ToValidUTF8(text, "\ufffd"), err.Error()})
+	d := p.document(line, strings.ToValidUTF8(text, "\ufffd"))
+	d.Error = err.Error()
+	return p.json(d)
 }
 
 func (p *printer) json(v any) error {
@@ -107,31 +179,59 @@ func (p *printer) write(text string) error {
 }
 
 // text writes a result for people.
-func (p *printer) text(line int, r *run.Result) error {
+func (p *printer) text(line int, r result) error {
 	var b strings.Builder
 	if p.printed > 0 {
 		b.WriteByte('\n')
 	}
 	if line > 0 {
-		fmt.Fprintf(&b, "# line %d: %s\n", line, r.Input)
+		fmt.Fprintf(&b, "# line %d: %s\n", line, r.problem.Text)
 	}
-	for _, s := range r.Results {
-		fmt.Fprintf(&b, "%9s  %s\n", s.LogP.Text(3), s.Text)
+	note := ""
+	sentence := func(s task.Sentence) {
+		mark := ""
+		if s.Differs {
+			mark, note = " *", "# * the model reads this text as other tokens than those that were scored\n"
+		}
+		fmt.Fprintf(&b, "%9s  %s%s\n", s.LogP.Text(3), s.Text, mark)
 	}
-	c, d := p.o.Chains, r.Diagnostics
-	if r.Interrupted {
-		fmt.Fprintf(&b, "# interrupted after %d of %d steps\n", d.Steps, c.Steps)
+	of := fmt.Sprintf("%s of %s (sha256 %.12s)", p.o.Energy.Form, p.model.Name, p.model.SHA256)
+	if a := r.answer; a != nil {
+		for _, s := range a.Sentences {
+			sentence(s)
+		}
+		b.WriteString(note)
+		stopped := ""
+		if a.Stopped != "" {
+			stopped = "stopped early: " + a.Stopped + "; "
+		}
+		fmt.Fprintf(&b, "# %s%s, %d sequences in %.1f s\n", stopped, of, a.Sequences, a.Seconds)
+		return p.write(b.String())
 	}
-	fmt.Fprintf(&b, "# %d draws: acceptance %s, hops %s, R-hat %s, bulk ESS %s (worst blank %s and %s)", d.Steps*int64(c.Chains),
+	draws := p.draws(r)
+	for _, d := range draws {
+		sentence(d.Sentence)
+	}
+	b.WriteString(note)
+	p.diagnostics(&b, r, len(draws), of)
+	return p.write(b.String())
+}
+
+func (p *printer) diagnostics(b *strings.Builder, r result, draws int, of string) {
+	d, s := r.draws.Diagnostics, p.o.Sampling
+	if r.draws.Interrupted {
+		fmt.Fprintf(b, "# interrupted after %d of %d steps\n", d.Steps, s.Steps)
+	}
+	fmt.Fprintf(b, "# %s\n", d.Verdict)
+	fmt.Fprintf(b, "# %d draws: acceptance %s, hops %s, R-hat %s, bulk ESS %s (worst blank %s and %s)", draws,
 		d.Acceptance.Text(2), d.Hops.Text(2), d.RHat.Text(2), d.ESSBulk.Text(0), d.RHatBlanks.Text(2), d.ESSBlanks.Text(0))
 	if size := d.StepSize.Text(2); size != "NA" {
-		fmt.Fprintf(&b, ", step size %s", size)
+		fmt.Fprintf(b, ", step size %s", size)
 	}
-	fmt.Fprintf(&b, ", %d evaluations in %.1f s\n", d.Evaluations, d.Seconds)
-	fmt.Fprintf(&b, "# %s on %s of %s (sha256 %.12s), %d chains, %d steps after %d of warm-up, seed %d\n",
-		p.set.Sampler, p.set.Energy, p.model.Name, p.model.SHA256, c.Chains, c.Steps, c.Warmup, c.Seed)
-	if reg, err := samplers.Lookup(p.set.Sampler); err == nil && !reg.Exact {
-		fmt.Fprintf(&b, "# %s\n", run.NotExact(reg))
+	fmt.Fprintf(b, ", %d evaluations in %.1f s\n", d.Evaluations, d.Seconds)
+	fmt.Fprintf(b, "# %s on %s at temperature %v, %d chains, %d steps after %d of warm-up, seed %d\n",
+		s.Sampler, of, p.o.Energy.Temperature, s.Chains, s.Steps, s.Warmup, s.Seed)
+	if reg, err := samplers.Lookup(s.Sampler); err == nil && !reg.Exact {
+		fmt.Fprintf(b, "# %s\n", run.NotExact(reg))
 	}
-	return p.write(b.String())
 }

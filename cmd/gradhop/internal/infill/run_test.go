@@ -12,6 +12,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
+	task "github.com/gradhop/gradhop/tasks/infill"
 )
 
 // tiny is the folder of a random model of 80 words.
@@ -49,7 +50,8 @@ func (w *terminal) Write(b []byte) (int, error) {
 }
 
 func options(t *testing.T, a *app.App) *Options {
-	o := &Options{App: a, Energy: run.DefaultEnergy(), Chains: run.DefaultChains(), Format: "json", Text: "the [MASK] sat", SeedSet: true}
+	o := &Options{App: a, Energy: run.DefaultEnergy(), Format: "json", Text: "the [MASK] sat", Rank: "logp", Draws: 800, Sampling: task.DefaultDraws(800), SeedSet: true}
+	o.Search.Top = 5
 	o.Energy.Model = tiny(t)
 	a.Threads = 1
 	return o
@@ -63,7 +65,7 @@ func TestProgress(t *testing.T) {
 		if err := Run(context.Background(), o); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(stderr.String(), "100 of 100 steps"); got != isTerminal {
+		if got := strings.Contains(stderr.String(), "150 of 150 steps"); got != isTerminal {
 			t.Errorf("terminal %v: standard error %q", isTerminal, stderr.String())
 		}
 		if isTerminal && !strings.HasSuffix(stderr.String(), "\r\x1b[K") {
@@ -87,7 +89,6 @@ func TestInterruptedOutput(t *testing.T) {
 	a := &app.App{In: strings.NewReader("a [MASK]\nthe [MASK] sat\nhe [MASK]\n"), Err: stderr, ErrTerminal: true}
 	o := options(t, a)
 	o.Text, o.File, o.Out = "", "-", filepath.Join(t.TempDir(), "out.json")
-	o.Chains.Steps = 10_000
 	if err := Run(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v", err)
 	}
@@ -98,13 +99,13 @@ func TestInterruptedOutput(t *testing.T) {
 	var list []struct {
 		Line        int
 		Interrupted bool
-		Results     []any
+		Draws       []any
 	}
 	if err := json.Unmarshal(b, &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 2 || list[0].Interrupted || !list[1].Interrupted || list[1].Line != 2 || len(list[1].Results) == 0 {
-		t.Errorf("%+v", list)
+	if len(list) != 2 || list[0].Interrupted || !list[1].Interrupted || list[1].Line != 2 || len(list[0].Draws) != 800 {
+		t.Errorf("%d results, the first with %d draws, the second interrupted: %v", len(list), len(list[0].Draws), list[len(list)-1].Interrupted)
 	}
 }
 

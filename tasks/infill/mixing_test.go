@@ -1,4 +1,4 @@
-package run
+package infill
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func TestBlanks(t *testing.T) {
 	}
 	same := func(int, int) int32 { return 3 }
 	rhat, ess := fill(same).blanks()
-	if !rhat.finite() || rhat > 1.1 || ess < 50 {
+	if !rhat.Finite() || rhat > 1.1 || ess < 50 {
 		t.Errorf("one blank that mixes, one that never changes: %v and %v", rhat, ess)
 	}
 	worse, fewer := fill(func(c, k int) int32 {
@@ -35,10 +35,10 @@ func TestBlanks(t *testing.T) {
 	if !(worse > 1.5 && worse > rhat && fewer < ess) {
 		t.Errorf("a blank that depends on the chain: %v and %v", worse, fewer)
 	}
-	if r, e := fill(func(c, _ int) int32 { return int32(c) }).blanks(); r.finite() || e.finite() {
+	if r, e := fill(func(c, _ int) int32 { return int32(c) }).blanks(); r.Finite() || e.Finite() {
 		t.Errorf("chains that never agree: %v and %v", r, e)
 	}
-	if r, e := (&trace{}).blanks(); r.finite() || e.finite() {
+	if r, e := (&trace{}).blanks(); r.Finite() || e.Finite() {
 		t.Errorf("no draw: %v and %v", r, e)
 	}
 }

@@ -1,4 +1,4 @@
-package run
+package infill
 
 import (
 	"math"
@@ -39,37 +39,46 @@ func (t *trace) Observe(s *samplers.State, info *samplers.Info) error {
 }
 
 // density returns R-hat and the bulk effective sample size of the log-density.
-func (t *trace) density() (rhat, ess Number) { return t.judge(t.u) }
+func (t *trace) density() (rhat, ess diag.Number) { return t.judge(t.u) }
 
 // judge returns R-hat and the bulk effective sample size of a number, those of its
 // weighted mean where draws are weighted.
-func (t *trace) judge(x [][]float64) (rhat, ess Number) {
+func (t *trace) judge(x [][]float64) (rhat, ess diag.Number) {
 	if t.w == nil {
-		return Number(diag.RHat(x)), Number(diag.ESSBulk(x))
+		rhat, ess = diag.Number(diag.RHat(x)), diag.Number(diag.ESSBulk(x))
+	} else {
+		s := diag.SummarizeWeighted(x, t.w)
+		rhat, ess = diag.Number(s.RHat), diag.Number(s.ESSBulk)
 	}
-	s := diag.SummarizeWeighted(x, t.w)
-	return Number(s.RHat), Number(s.ESSBulk)
+	if rhat > absurdRHat {
+		return diag.NA, diag.NA
+	}
+	return rhat, ess
 }
+
+// absurdRHat is an R-hat that only chains with next to no variance of their own have; it
+// says no more than that.
+const absurdRHat = 100
 
 // blanks returns the largest R-hat and the smallest bulk effective sample size of the
 // blanks, each judged by the indicator of the word that stands there most often. A
 // blank whose word is the same in all draws of all chains is passed over; one whose
 // word differs between chains that never change it makes both NaN.
-func (t *trace) blanks() (rhat, ess Number) {
-	rhat, ess = NaN, NaN
+func (t *trace) blanks() (rhat, ess diag.Number) {
+	rhat, ess = diag.NA, diag.NA
 	for i := range t.sites {
 		x, constant := t.indicator(i)
 		if constant {
 			continue
 		}
 		r, e := t.judge(x)
-		if !r.finite() || !e.finite() {
-			return NaN, NaN
+		if !r.Finite() || !e.Finite() {
+			return diag.NA, diag.NA
 		}
-		if !rhat.finite() || r > rhat {
+		if !rhat.Finite() || r > rhat {
 			rhat = r
 		}
-		if !ess.finite() || e < ess {
+		if !ess.Finite() || e < ess {
 			ess = e
 		}
 	}

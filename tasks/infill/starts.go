@@ -11,6 +11,9 @@ import (
 type Start string
 
 const (
+	// StartSearch draws a filling that a search found, with probability in proportion to
+	// exp(U). Chains then start near their target.
+	StartSearch Start = "search"
 	// StartMask draws every blank independently from the model's prediction for it
 	// while all blanks are masked. The papers start chains at the mask token itself,
 	// which is no state of the space: this is where the first step from there leads.
@@ -30,6 +33,8 @@ func (p *Problem) Starts(ctx context.Context, how Start, chains []int64, uniform
 	var lists [][]int32
 	var err error
 	switch how {
+	case StartSearch:
+		return p.startsFromSearch(ctx, chains, uniforms)
 	case StartMask, StartArgmax:
 		rows, lists, err = p.predictions(ctx)
 	case StartRandom:
@@ -38,7 +43,7 @@ func (p *Problem) Starts(ctx context.Context, how Start, chains []int64, uniform
 			lists[i] = p.Energy.Space().AllowedAt(i)
 		}
 	default:
-		err = &OptionError{"init", string(how), "mask, argmax or random"}
+		err = badOption("init", "%q: want search, mask, argmax or random", how)
 	}
 	if err != nil {
 		return nil, err
@@ -58,6 +63,24 @@ func (p *Problem) Starts(ctx context.Context, how Start, chains []int64, uniform
 			}
 			codes = append(codes, list[k])
 		}
+	}
+	return codes, nil
+}
+
+// startsFromSearch draws one of the fillings that a search found for each chain.
+func (p *Problem) startsFromSearch(ctx context.Context, chains []int64, uniforms func(chain int64) func() float64) ([]int32, error) {
+	s := p.newSearch(SearchOptions{Top: 20})
+	if err := s.search(ctx); err != nil {
+		return nil, err
+	}
+	cumulative, sum := make([]float64, len(s.pool)), 0.0
+	for k, x := range s.pool {
+		sum += math.Exp((x.u - s.pool[0].u) / p.m.Temperature())
+		cumulative[k] = sum
+	}
+	var codes []int32
+	for _, id := range chains {
+		codes = append(codes, s.pool[inverse(cumulative, uniforms(id)())].codes...)
 	}
 	return codes, nil
 }

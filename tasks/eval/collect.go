@@ -21,19 +21,14 @@ const (
 
 // collector picks the sentences of one run.
 type collector struct {
-	p       *infill.Problem
-	top     int
-	visited *infill.Best // nil for KeepLast
+	p           *infill.Problem
+	top         int
+	temperature float64
+	visited     *infill.Best // nil for KeepLast
 }
 
-// picked is a sentence with its log-density.
-type picked struct {
-	Text string
-	U    float64
-}
-
-func newCollector(keep Keep, p *infill.Problem, top int) *collector {
-	c := &collector{p: p, top: top}
+func newCollector(keep Keep, p *infill.Problem, top int, temperature float64) *collector {
+	c := &collector{p: p, top: top, temperature: temperature}
 	if keep == KeepVisited {
 		c.visited = infill.NewBest(p, top)
 	}
@@ -48,11 +43,11 @@ func (c *collector) add(s *samplers.State) {
 }
 
 // sentences returns what to score, the best first. s is the state after the last step.
-func (c *collector) sentences(s *samplers.State) []picked {
-	var list []picked
+func (c *collector) sentences(s *samplers.State) []infill.Sentence {
+	var list []infill.Sentence
 	if c.visited != nil {
 		for _, v := range c.visited.Sentences() {
-			list = append(list, picked{v.Text, v.U})
+			list = append(list, v.Sentence)
 		}
 		return list
 	}
@@ -63,7 +58,7 @@ func (c *collector) sentences(s *samplers.State) []picked {
 	// Of equal log-densities the first chain counts, so that equal runs give equal lists.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.U[b], s.U[a]) })
 	for _, chain := range order[:min(c.top, len(order))] {
-		list = append(list, picked{c.p.Render(s.X.Chain(chain)), s.U[chain]})
+		list = append(list, c.p.Sentence(s.X.Chain(chain), s.U[chain]*c.temperature))
 	}
 	return list
 }

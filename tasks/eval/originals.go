@@ -6,10 +6,11 @@ import (
 	"github.com/gradhop/gradhop/tasks/textmetrics"
 )
 
-// removeOriginals returns refs without the task's own sentences, and how many of each
+// RemoveOriginals returns refs without the task's own sentences, and how many of each
 // set went. With them among the references, the metrics would mostly say that the words
-// around the blanks are there.
-func removeOriginals(refs []textmetrics.Refs, items []Item) (left []textmetrics.Refs, removed []int, err error) {
+// around the blanks are there. The error is textmetrics.ErrEmpty where a set has no other
+// sentence.
+func RemoveOriginals(refs []textmetrics.Refs, items []Item) (left []textmetrics.Refs, removed []int, err error) {
 	own := map[string]bool{}
 	for _, it := range items {
 		own[identity(strings.Fields(strings.ToLower(it.Original)))] = true

@@ -1,0 +1,105 @@
+package mlm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// Position is a token of a text.
+type Position struct {
+	// IDs are the tokens of the text, special ones included.
+	IDs []int32
+	// At is the index of the token.
+	At int
+}
+
+// Terms writes the term of U that each position contributes, in nats, not divided by the
+// temperature: under pll the log-probability of its token while it alone is masked, under
+// pll-raw the raw score instead, under mrf the raw score while nothing is masked. Texts of one
+// length run together, without padding.
+//
+// Errors: *neural.OptionError for an index or id outside its range, or those of the runtime.
+func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position) error {
+	order := make([]int, len(positions))
+	for i, p := range positions {
+		order[i] = i
+		if p.At < 0 || p.At >= len(p.IDs) {
+			return &neural.OptionError{Option: "position", Value: fmt.Sprint(p.At), Want: fmt.Sprintf("an index of the %d tokens", len(p.IDs))}
+		}
+		for _, id := range p.IDs {
+			if id < 0 || int(id) >= m.vocab {
+				return &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: fmt.Sprintf("an id below the model's vocabulary of %d", m.vocab)}
+			}
+		}
+	}
+	s, err := m.session(ctx, scoreOnly)
+	if err != nil {
+		return err
+	}
+	// The rows that are read from the unmasked model are the same for a whole run.
+	group := func(i int) [2]int {
+		if m.opts.Form == MRF {
+			return [2]int{len(positions[i].IDs), positions[i].At}
+		}
+		return [2]int{len(positions[i].IDs), 0}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := group(a), group(b)
+		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
+	})
+	for len(order) > 0 {
+		n := 1
+		for limit := m.sequencesAtOnce(len(positions[order[0]].IDs)); n < len(order) && n < limit && group(order[n]) == group(order[0]); n++ {
+		}
+		if err := m.terms(ctx, s, terms, positions, order[:n]); err != nil {
+			return err
+		}
+		order = order[n:]
+	}
+	return nil
+}
+
+// sequencesAtOnce is the largest number of sequences of t tokens in one run.
+func (m *Model) sequencesAtOnce(t int) int {
+	switch {
+	case m.alone:
+		return 1
+	case m.opts.MaxBatch > 0:
+		return m.opts.MaxBatch
+	}
+	return max(1, session.CacheTokens/t)
+}
+
+// terms runs the model on positions of texts of one length.
+func (m *Model) terms(ctx context.Context, s *session.Session, terms []float64, positions []Position, which []int) error {
+	n, t := len(which), len(positions[which[0]].IDs)
+	ids, rows, words := make([]int64, 0, n*t), make([]int64, n), make([]int64, n)
+	for k, i := range which {
+		p := positions[i]
+		for j, id := range p.IDs {
+			if j == p.At && m.opts.Form != MRF {
+				id = m.opts.MaskID
+			}
+			ids = append(ids, int64(id))
+		}
+		rows[k], words[k] = int64(p.At), int64(p.IDs[p.At])
+	}
+	in := m.textInputs(ids, n, t)
+	in[inRows] = &ort.Tensor{Shape: []int64{int64(n), 1}, Data: rows}
+	in[inBlanks] = &ort.Tensor{Shape: []int64{1}, Data: rows[:1]}
+	in[inWords] = &ort.Tensor{Shape: []int64{int64(n), 1}, Data: words}
+	out := make([]float32, n)
+	if err := s.Run(ctx, in, []*ort.Tensor{{Shape: []int64{int64(n), 1}, Data: out}}); err != nil {
+		return err
+	}
+	for k, i := range which {
+		terms[i] = float64(out[k])
+	}
+	return nil
+}

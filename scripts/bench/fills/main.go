@@ -1,0 +1,253 @@
+// Fills measures how often infilling finds the best filling of a sentence, and what it
+// costs, against simpler methods. Run it by make bench-fills.
+//
+// The best filling known for each sentence is in best.tsv: the highest U that any method
+// found. -reference adds what wider searches and long runs of every sampler find.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/infill"
+)
+
+var (
+	model     = flag.String("model", models.Default, "model `name`")
+	sentences = flag.String("sentences", "scripts/bench/fills/sentences.txt", "`file` of sentences, one a line")
+	best      = flag.String("best", "scripts/bench/fills/best.tsv", "`file` of the best fillings known, which is read and written")
+	reference = flag.Bool("reference", false, "run the reference methods too: a beam of 200, and every sampler on each -every-th sentence")
+	every     = flag.Int("every", 10, "run the samplers of -reference on each `n`-th sentence")
+	steps     = flag.Int("steps", 2000, "steps of the samplers of -reference")
+	stride    = flag.Int("stride", 1, "measure each `n`-th sentence only")
+	offset    = flag.Int("offset", 0, "begin at this sentence")
+	threads   = flag.Int("threads", 0, "threads of the runtime; 0 for all cores")
+)
+
+// known is the best filling of a sentence.
+type known struct {
+	u            float64
+	method, text string
+}
+
+// method looks for the best filling. It returns its U.
+type method struct {
+	name   string
+	run    func(ctx context.Context, p *infill.Problem) (u float64, text string, err error)
+	only   func(line int) bool // nil: all lines
+	result []float64           // U, by sentence measured
+	lines  []int
+	cpu    float64
+	clock  float64
+	seqs   int64
+}
+
+func main() {
+	log.SetFlags(0)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal("bench-fills: ", err)
+	}
+}
+
+func run(ctx context.Context) error {
+	text, err := os.ReadFile(*sentences)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	table, err := read(*best)
+	if err != nil {
+		return err
+	}
+	m, err := infill.Open(ctx, *model, hub.Options{}, mlm.Options{Runtime: ort.Options{Threads: *threads}})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Try(ctx); err != nil {
+		return err
+	}
+	list := methods()
+	blanks := map[int]int{}
+	for i := *offset; i < len(lines) && ctx.Err() == nil; i += *stride {
+		p, err := m.Text(lines[i], infill.TextOptions{})
+		if err != nil {
+			return fmt.Errorf("line %d: %w", i+1, err)
+		}
+		blanks[i] = len(p.Blanks)
+		for _, t := range list {
+			if t.only != nil && !t.only(i) {
+				continue
+			}
+			p.Energy.Forget()
+			before, began, cpu := m.Sequences(), time.Now(), cpuSeconds()
+			u, filled, err := t.run(ctx, p)
+			if ctx.Err() != nil {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("line %d: %s: %w", i+1, t.name, err)
+			}
+			t.result, t.lines = append(t.result, u), append(t.lines, i)
+			t.cpu, t.clock, t.seqs = t.cpu+cpuSeconds()-cpu, t.clock+time.Since(began).Seconds(), t.seqs+m.Sequences()-before
+			if old, ok := table[i]; !ok || u > old.u+1e-3 {
+				table[i] = known{u, t.name, filled}
+			}
+		}
+		if err := write(*best, table); err != nil {
+			return err
+		}
+	}
+	report(list, table, blanks)
+	return nil
+}
+
+func methods() []*method {
+	search := func(o infill.SearchOptions) func(context.Context, *infill.Problem) (float64, string, error) {
+		return func(ctx context.Context, p *infill.Problem) (float64, string, error) {
+			a, err := p.Search(ctx, o)
+			if err != nil {
+				return 0, "", err
+			}
+			return float64(a.Sentences[0].LogP), a.Sentences[0].Text, nil
+		}
+	}
+	list := []*method{
+		{name: "default", run: search(infill.SearchOptions{})},
+		{name: "argmax of every blank", run: argmax},
+		{name: "greedy sweeps", run: search(infill.SearchOptions{Top: 1, Beam: 1, Pool: 1})},
+		{name: "beam 40, sweeps", run: search(infill.SearchOptions{Top: 1, Beam: 40, Pool: 1})},
+	}
+	if !*reference {
+		return list
+	}
+	list = append(list, &method{name: "beam 200, pool 30", run: search(infill.SearchOptions{Beam: 200, Pool: 30, Moves: 30})})
+	for _, name := range samplers.Names() {
+		o := infill.DefaultDraws(*steps * 4)
+		o.Sampler, o.Chains, o.Steps, o.Init = name, 4, *steps, infill.StartMask
+		if o.Check() != nil || name == "gibbs" { // which evaluates every word of the vocabulary
+			continue
+		}
+		list = append(list, &method{name: name, only: func(line int) bool { return line%*every == 0 },
+			run: func(ctx context.Context, p *infill.Problem) (float64, string, error) {
+				d, err := p.Draw(ctx, o, 1, nil)
+				if err != nil {
+					return 0, "", err
+				}
+				return float64(d.Best[0].LogP), d.Best[0].Text, nil
+			}})
+	}
+	return list
+}
+
+// argmax fills every blank on its own.
+func argmax(ctx context.Context, p *infill.Problem) (float64, string, error) {
+	codes, err := p.Starts(ctx, infill.StartArgmax, []int64{0}, func(int64) func() float64 { return func() float64 { return 0.5 } })
+	if err != nil {
+		return 0, "", err
+	}
+	u := make([]float64, 1)
+	err = p.Energy.LogDensity(ctx, u, energies.Batch{Space: p.Energy.Space(), Codes: codes})
+	text, _ := p.Render(codes)
+	return u[0], text, err
+}
+
+func report(list []*method, table map[int]known, blanks map[int]int) {
+	fmt.Printf("%-24s %9s %7s %8s %8s %10s  by number of blanks\n", "method", "best", "gap", "CPU s", "clock s", "sequences")
+	for _, t := range list {
+		if len(t.result) == 0 {
+			continue
+		}
+		hits, gap, n := 0, 0.0, float64(len(t.result))
+		by := map[int][2]int{}
+		for k, u := range t.result {
+			i := t.lines[k]
+			c := by[blanks[i]]
+			c[1]++
+			if u > table[i].u-2e-3 {
+				hits++
+				c[0]++
+			}
+			by[blanks[i]] = c
+			gap += max(0, table[i].u-u)
+		}
+		fmt.Printf("%-24s %8.1f%% %7.3f %8.3f %8.3f %10.0f ", t.name, 100*float64(hits)/n, gap/n, t.cpu/n, t.clock/n, float64(t.seqs)/n)
+		for b := range 64 {
+			if c, ok := by[b]; ok {
+				fmt.Printf(" %d:%d/%d", b, c[0], c[1])
+			}
+		}
+		fmt.Println()
+	}
+}
+
+// read returns the best fillings of a file, by line; none where there is no file.
+func read(path string) (map[int]known, error) {
+	table := map[int]known{}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return table, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		fields := strings.SplitN(s.Text(), "\t", 4)
+		if len(fields) != 4 {
+			return nil, fmt.Errorf("%s: %q: want 4 columns", path, s.Text())
+		}
+		line, err := strconv.Atoi(fields[0])
+		if err != nil {
+			return nil, err
+		}
+		u, err := strconv.ParseFloat(fields[1], 64)
+		if err != nil {
+			return nil, err
+		}
+		table[line-1] = known{u, fields[2], fields[3]}
+	}
+	return table, nil
+}
+
+func write(path string, table map[int]known) error {
+	var b strings.Builder
+	var lines []int
+	for i := range table {
+		lines = append(lines, i)
+	}
+	slices.Sort(lines)
+	for _, i := range lines {
+		k := table[i]
+		fmt.Fprintf(&b, "%d\t%.4f\t%s\t%s\n", i+1, k.u, k.method, k.text)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o666)
+}
+
+func cpuSeconds() float64 {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
+}

@@ -1,0 +1,144 @@
+package eval
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/tasks/infill"
+)
+
+// Pair is a good and a bad sentence.
+type Pair struct {
+	Good     string `json:"sentence_good"`
+	Bad      string `json:"sentence_bad"`
+	Category string `json:"UID"`
+}
+
+// ReadPairs reads pairs, one a line: the good and the bad sentence and optionally a
+// category with tabs between them; or JSON objects with sentence_good, sentence_bad and
+// UID, as BLiMP has them. - is stdin. Errors are of type *FileError.
+func ReadPairs(path string, stdin io.Reader) ([]Pair, error) {
+	in, name := stdin, "standard input"
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, unreadable(path, err)
+		}
+		defer f.Close()
+		in, name = f, path
+	}
+	var pairs []Pair
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, 1<<20)
+	for line := 1; s.Scan(); line++ {
+		text := bytes.TrimSpace(bytes.TrimPrefix(s.Bytes(), []byte("\ufeff")))
+		if len(text) == 0 {
+			continue
+		}
+		p, err := parsePair(text)
+		if err != nil {
+			return nil, &FileError{Path: name, Line: line, Err: err}
+		}
+		pairs = append(pairs, p)
+	}
+	if err := s.Err(); err != nil {
+		return nil, unreadable(name, err)
+	}
+	if len(pairs) == 0 {
+		return nil, &FileError{Path: name, Err: errors.New("no pairs")}
+	}
+	return pairs, nil
+}
+
+func parsePair(line []byte) (p Pair, err error) {
+	if line[0] == '{' {
+		if err := json.Unmarshal(line, &p); err != nil {
+			return p, err
+		}
+	} else {
+		fields := strings.Split(string(line), "\t")
+		if len(fields) < 2 || len(fields) > 3 {
+			return p, errors.New("want a good and a bad sentence, and optionally a category, with tabs between them")
+		}
+		p.Good, p.Bad = fields[0], fields[1]
+		if len(fields) == 3 {
+			p.Category = fields[2]
+		}
+	}
+	if strings.TrimSpace(p.Good) == "" || strings.TrimSpace(p.Bad) == "" {
+		return p, errors.New("a sentence is empty")
+	}
+	return p, nil
+}
+
+// Accuracy is the share of pairs whose good sentence has the higher log-density.
+type Accuracy struct {
+	Category string `json:"category,omitempty"`
+	Pairs    int    `json:"pairs"`
+	Right    int    `json:"right"`
+}
+
+// Share is Right divided by Pairs.
+func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.Pairs) }
+
+// PairsResult is what a model makes of pairs.
+type PairsResult struct {
+	All Accuracy `json:"all"`
+	// Categories are in alphabetical order; none where the pairs have none.
+	Categories []Accuracy `json:"categories,omitempty"`
+}
+
+// pairsAtOnce bounds the pairs that are scored together, and with them the memory.
+const pairsAtOnce = 500
+
+// Pairs scores pairs with a model. progress, which may be nil, is called with the pairs
+// done. Errors: *FileError for a sentence that cannot be scored, or those of the runtime.
+func Pairs(ctx context.Context, m *infill.Model, file string, pairs []Pair, progress func(done int)) (*PairsResult, error) {
+	r := &PairsResult{}
+	index := map[string]int{}
+	for done := 0; done < len(pairs); done += pairsAtOnce {
+		part := pairs[done:min(done+pairsAtOnce, len(pairs))]
+		var texts []infill.Text
+		for _, p := range part {
+			texts = append(texts, infill.Text{Text: p.Good}, infill.Text{Text: p.Bad})
+		}
+		scores, errs, err := m.Score(ctx, texts)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(errs...); err != nil {
+			return nil, &FileError{Path: file, Err: err}
+		}
+		for k, p := range part {
+			right := 0
+			if scores[2*k].LogP > scores[2*k+1].LogP {
+				right = 1
+			}
+			r.All.Pairs, r.All.Right = r.All.Pairs+1, r.All.Right+right
+			if p.Category == "" {
+				continue
+			}
+			i, ok := index[p.Category]
+			if !ok {
+				i = len(r.Categories)
+				index[p.Category] = i
+				r.Categories = append(r.Categories, Accuracy{Category: p.Category})
+			}
+			c := &r.Categories[i]
+			c.Pairs, c.Right = c.Pairs+1, c.Right+right
+		}
+		if progress != nil {
+			progress(min(done+pairsAtOnce, len(pairs)))
+		}
+	}
+	slices.SortFunc(r.Categories, func(a, b Accuracy) int { return cmp.Compare(a.Category, b.Category) })
+	return r, nil
+}

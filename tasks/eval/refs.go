@@ -1,0 +1,75 @@
+package eval
+
+import (
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gradhop/gradhop/tasks/textmetrics"
+)
+
+// ReadSentences reads a file by a function of package textmetrics; - is stdin. Errors are
+// of type *FileError.
+func ReadSentences(path string, stdin io.Reader, read func(io.Reader) ([][]string, error)) ([][]string, error) {
+	in, name := stdin, "standard input"
+	if path != "-" {
+		name = path
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, unreadable(name, err)
+		}
+		defer f.Close()
+		in = f
+	}
+	s, err := read(in)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	return s, nil
+}
+
+// ReadReferences reads reference files. Their names are those of the files without folder and
+// extension, or the paths as given where those would be the same. Errors are of type *FileError.
+func ReadReferences(paths []string) ([]textmetrics.Refs, error) {
+	var refs []textmetrics.Refs
+	uses := map[string]int{}
+	for _, path := range paths {
+		s, err := ReadSentences(path, nil, textmetrics.ReadReferences)
+		if err != nil {
+			return nil, err
+		}
+		base := filepath.Base(path)
+		name := strings.TrimSuffix(base, filepath.Ext(base))
+		uses[name]++
+		refs = append(refs, textmetrics.Refs{Name: name, Sentences: s})
+	}
+	for k, path := range paths {
+		if uses[refs[k].Name] > 1 {
+			refs[k].Name = path
+		}
+	}
+	return refs, nil
+}
+
+// Mixture returns the option by which the first n sentences of each set of references are
+// compared with together; 0 means all. One set has no mixture.
+func Mixture(n int, refs []textmetrics.Refs) textmetrics.Options {
+	switch {
+	case len(refs) < 2:
+		n = 0
+	case n == 0:
+		n = math.MaxInt
+	}
+	return textmetrics.Options{MixPerRef: n}
+}
+
+// Sets are the comparisons of a report with references, the mixture last.
+func Sets(r textmetrics.Report) []textmetrics.RefReport {
+	list := r.Refs[:len(r.Refs):len(r.Refs)]
+	if r.Mix != nil {
+		list = append(list, *r.Mix)
+	}
+	return list
+}

@@ -1,0 +1,257 @@
+package infill
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+// useStart is the use of the random streams that initial states are drawn from.
+// Package samplers numbers its own uses from 1; those of tasks begin here.
+const useStart uint32 = 1 << 16
+
+// DrawOptions say how sentences are drawn. [DefaultDraws] has the defaults; zero fields
+// mean zero.
+type DrawOptions struct {
+	// Sampler is a registered name, Options its options by name.
+	Sampler string
+	Options samplers.Settings
+	// Chains is the number of chains, which run as one batch.
+	Chains int
+	// Steps are kept, after Warmup steps in which the sampler is tuned.
+	Steps, Warmup int
+	// Init is where chains start.
+	Init Start
+	// Seed is that of all random numbers.
+	Seed uint64
+}
+
+// DefaultDraws returns the settings by which n sentences are drawn: 8 chains that start
+// from the fillings that a search found best.
+func DefaultDraws(n int) DrawOptions {
+	steps := (n + 7) / 8
+	return DrawOptions{Sampler: "dmala", Options: samplers.Settings{}, Chains: 8, Steps: steps, Warmup: max(50, steps/2), Init: StartSearch}
+}
+
+// answers is what the energy of a text with blanks answers.
+var answers = (*mlm.Infill)(nil).Capabilities()
+
+// Check returns an error for settings that no text can make right: an *InputError, or that
+// of the sampler.
+func (o *DrawOptions) Check() error {
+	switch o.Init {
+	case StartSearch, StartMask, StartArgmax, StartRandom:
+	default:
+		return badOption("init", "%q: want search, mask, argmax or random", o.Init)
+	}
+	switch {
+	case o.Chains < 1 || o.Chains > 1<<20:
+		return badOption("chains", "%d: want 1 to 2^20", o.Chains)
+	case o.Steps < 0 || o.Warmup < 0 || o.Steps+o.Warmup == 0:
+		return badOption("steps and warmup", "%d and %d: want 0 or more each, and not both 0", o.Steps, o.Warmup)
+	}
+	r, err := samplers.Lookup(o.Sampler)
+	if err != nil {
+		return err
+	}
+	return r.Check(answers, o.Options)
+}
+
+// Draws is what a run of chains came to.
+type Draws struct {
+	// Sentences are the draws, step by step and in each step chain by chain.
+	Sentences []Draw
+	// Best are the best distinct sentences that chains visited, warm-up included.
+	Best        []Visited
+	Diagnostics Diagnostics
+	// Interrupted says that the run ended early.
+	Interrupted bool
+}
+
+// Draw is a sentence of a chain.
+type Draw struct {
+	Sentence
+	Chain int64 `json:"chain"`
+	Step  int64 `json:"step"` // counted from 1, warm-up included
+}
+
+// Starts draws the states that chains of the given numbers start from, [chain, site].
+func (o DrawOptions) Starts(ctx context.Context, p *Problem, ids []int64) ([]int32, error) {
+	return p.Starts(ctx, o.Init, ids, func(chain int64) func() float64 {
+		var s rng.Stream
+		s.Reset(o.Seed, chain, 0, useStart)
+		return s.Float64
+	})
+}
+
+// Draw runs chains on the fillings of the text and keeps the best top distinct sentences
+// that they visit. progress, which may be nil, is called after every step.
+//
+// Where ctx ends while chains run, the draws so far come with its error and Interrupted
+// set. Other errors are those of Check, of the runtime or of the sampler.
+func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress func(done, total int)) (*Draws, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	reg, err := samplers.Lookup(o.Sampler)
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := reg.New(p.target(), o.Options)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, o.Chains)
+	for k := range ids {
+		ids[k] = int64(k)
+	}
+	start, err := o.Starts(ctx, p, ids)
+	if err != nil {
+		return nil, err
+	}
+	best, t, out := NewBest(p, top), &trace{}, &Draws{}
+	loop, err := samplers.NewLoop(ctx, samplers.Config{
+		Kernel: kernel, Chains: o.Chains, ChainIDs: ids, Init: start, Steps: o.Steps, Warmup: o.Warmup, Seed: o.Seed,
+		Observers: []samplers.Observer{t, samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
+			best.Add(s.Step, s.ChainIDs, s.U, s.X)
+			if info.Keep {
+				out.add(p, s)
+			}
+			return nil
+		})},
+	})
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for !loop.Done() && err == nil {
+		if err = loop.Step(ctx); err == nil && progress != nil {
+			progress(int(loop.State().Step), o.Warmup+o.Steps)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	out.Best, out.Interrupted = best.Sentences(), err != nil
+	out.Diagnostics = diagnose(loop, t, time.Since(began))
+	return out, err
+}
+
+func (d *Draws) add(p *Problem, s *samplers.State) {
+	for c, id := range s.ChainIDs {
+		d.Sentences = append(d.Sentences, Draw{p.Sentence(s.X.Chain(c), s.U[c]*p.m.Temperature()), id, s.Step})
+	}
+}
+
+// target is the energy with the constraint of NoRepeat.
+func (p *Problem) target() energies.Energy {
+	if !p.noRepeat {
+		return p.Energy
+	}
+	return distinct{p.Energy, p}
+}
+
+// distinct gives states that NoRepeat forbids the probability zero.
+type distinct struct {
+	*mlm.Infill
+	p *Problem
+}
+
+// LogDensity implements energies.Energy.
+func (d distinct) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return d.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+}
+
+// Answer implements energies.Oracle.
+func (d distinct) Answer(ctx context.Context, q energies.Query) error {
+	if err := d.Infill.Answer(ctx, q); err != nil {
+		return err
+	}
+	for c := range q.U {
+		codes := q.X.Chain(c)
+		for i, w := range codes {
+			if !d.p.admits(codes, i, w) {
+				q.U[c] = math.Inf(-1)
+			}
+		}
+	}
+	return nil
+}
+
+// Diagnostics sum a run up, over the steps after warm-up where not said otherwise.
+type Diagnostics struct {
+	// Steps is the number of steps made after warm-up.
+	Steps int64 `json:"steps"`
+	// Acceptance is the mean acceptance probability, Hops the mean number of blanks
+	// that a step changes.
+	Acceptance diag.Number `json:"acceptance"`
+	Hops       diag.Number `json:"hops"`
+	// StepSize is the median over the chains; NA for samplers without one.
+	StepSize diag.Number `json:"step_size"`
+	// RHat and ESSBulk are of the log-density.
+	RHat    diag.Number `json:"rhat"`
+	ESSBulk diag.Number `json:"ess_bulk"`
+	// RHatBlanks and ESSBlanks are those of the blank that mixes worst, judged by its
+	// most frequent word.
+	RHatBlanks diag.Number `json:"rhat_blanks"`
+	ESSBlanks  diag.Number `json:"ess_bulk_blanks"`
+	// Verdict is "mixed", or says what is wrong and what to try.
+	Verdict string `json:"verdict"`
+	// Evaluations is the number of states evaluated, warm-up and the states that chains
+	// start from included.
+	Evaluations int64 `json:"evaluations"`
+	// Seconds is the time of all steps, without loading the model.
+	Seconds float64 `json:"seconds"`
+}
+
+// Mixed reports whether the chains agree: both R-hat are below 1.05.
+func (d *Diagnostics) Mixed() bool { return d.Verdict == verdictMixed }
+
+const verdictMixed = "mixed"
+
+func diagnose(loop *samplers.Loop, t *trace, took time.Duration) Diagnostics {
+	r := loop.Result()
+	d := Diagnostics{Steps: r.Kept, Evaluations: r.State.Evaluations.Total(), Seconds: took.Seconds()}
+	d.Acceptance, d.Hops, d.StepSize = diag.NA, diag.NA, diag.NA
+	if r.Kept > 0 {
+		d.Acceptance, d.Hops = mean(r.Acceptance), mean(r.Hops)
+	}
+	if sizes := slices.Clone(r.State.Var(samplers.StepSizeVar)); len(sizes) > 0 {
+		slices.Sort(sizes)
+		d.StepSize = diag.Number((sizes[len(sizes)/2] + sizes[(len(sizes)-1)/2]) / 2)
+	}
+	d.RHat, d.ESSBulk = t.density()
+	d.RHatBlanks, d.ESSBlanks = t.blanks()
+	d.Verdict = d.verdict()
+	return d
+}
+
+// maxRHat is the R-hat up to which chains count as mixed.
+const maxRHat = 1.05
+
+func (d *Diagnostics) verdict() string {
+	worst := max(d.RHat, d.RHatBlanks)
+	switch {
+	case !worst.Finite(): // NaN where one of the two is
+		return "not known: too few draws, or chains that never move; try more draws"
+	case worst < maxRHat:
+		return verdictMixed
+	}
+	return fmt.Sprintf("not mixed: R-hat %s; try more draws or a higher temperature", worst.Text(2))
+}
+
+func mean(x []float64) diag.Number {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return diag.Number(sum / float64(len(x)))
+}

@@ -1,0 +1,197 @@
+package infill
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
+)
+
+func short() DrawOptions {
+	return DrawOptions{Sampler: "dmala", Options: samplers.Settings{}, Chains: 4, Steps: 12, Warmup: 6, Seed: 3, Init: StartMask}
+}
+
+// settled is a result without what may differ between equal runs.
+func settled(d *Draws) Draws {
+	c := *d
+	c.Diagnostics.Seconds = 0
+	for _, n := range []*diag.Number{&c.Diagnostics.RHat, &c.Diagnostics.ESSBulk, &c.Diagnostics.RHatBlanks, &c.Diagnostics.ESSBlanks, &c.Diagnostics.StepSize} {
+		if !n.Finite() {
+			*n = -1 // NaN is not equal to itself
+		}
+	}
+	return c
+}
+
+func draw(t *testing.T, m *Model, text string, o DrawOptions) *Draws {
+	t.Helper()
+	p, err := m.Text(text, TextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Draw(context.Background(), o, 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestConcurrent runs texts of several lengths at once on one model.
+func TestConcurrent(t *testing.T) {
+	texts := []string{"the [MASK] sat", "a [MASK] and a [MASK] ran", "[MASK]", "he [MASK] [MASK] [MASK] ."}
+	m, err := tinyWith(t, mlm.Options{MaxBatch: 3}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for _, text := range texts {
+		alone := draw(t, load(t), text, short())
+		wg.Go(func() {
+			p, err := m.Text(text, TextOptions{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got, err := p.Draw(context.Background(), short(), 5, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if !reflect.DeepEqual(settled(got), settled(alone)) {
+				t.Errorf("%s: alone %+v, among others %+v", text, settled(alone), settled(got))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestDrawInterrupted(t *testing.T) {
+	p, err := load(t).Text("the [MASK] sat", TextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := p.Draw(ctx, short(), 5, func(done, total int) {
+		if total != 18 {
+			t.Errorf("%d steps in all, want 18", total)
+		}
+		if done == 10 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || d == nil || !d.Interrupted || d.Diagnostics.Steps != 4 || len(d.Sentences) != 16 || len(d.Best) == 0 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	// What was done until then is what a run of that length does.
+	o := short()
+	o.Steps = 4
+	if whole := draw(t, load(t), "the [MASK] sat", o); !reflect.DeepEqual(whole.Sentences, d.Sentences) {
+		t.Errorf("interrupted %v, whole %v", d.Sentences, whole.Sentences)
+	}
+}
+
+// TestDrawLaw compares draws with the enumerated target at a temperature.
+func TestDrawLaw(t *testing.T) {
+	m, err := tinyWith(t, mlm.Options{Temperature: 4}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := m.Text("the [MASK] [MASK] on", TextOptions{Allow: []string{"cat", "sat", "the", "dog"}, NoRepeat: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, sum := map[string]float64{}, 0.0
+	for _, x := range enumerate(t, p) {
+		if w := p.Fills(x.codes); w[0] != w[1] && w[0] != "the" {
+			target[strings.Join(w, " ")] = math.Exp(x.u / 4)
+			sum += math.Exp(x.u / 4)
+		}
+	}
+	for _, sampler := range []string{"dmala"} {
+		o := short()
+		o.Sampler, o.Chains, o.Steps, o.Warmup, o.Init = sampler, 50, 300, 50, StartSearch
+		d, err := p.Draw(context.Background(), o, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := float64(len(d.Sentences))
+		count := map[string]float64{}
+		for _, s := range d.Sentences {
+			count[strings.Join(s.Fills, " ")]++
+		}
+		for w := range count {
+			if target[w] == 0 {
+				t.Errorf("%s drew %q, which has probability zero", sampler, w)
+			}
+		}
+		for w, weight := range target {
+			want := weight / sum
+			// Standard errors for the effective number of draws of the worst blank.
+			if se := math.Sqrt(want * (1 - want) / float64(min(d.Diagnostics.ESSBlanks, d.Diagnostics.ESSBulk))); math.Abs(count[w]/n-want) > 5*se {
+				t.Errorf("%s: %q has the share %.4f, want %.4f ± %.4f", sampler, w, count[w]/n, want, se)
+			}
+		}
+	}
+}
+
+// TestSamplers draws with every registered sampler, but those that need what a masked
+// language model lacks; they are refused before anything is computed.
+func TestSamplers(t *testing.T) {
+	m := load(t)
+	drawn := 0
+	for _, name := range samplers.Names() {
+		reg, err := samplers.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := short()
+		o.Sampler = name
+		if err := o.Check(); err != nil {
+			if answers.Answers.Has(reg.Needs) && reg.Exact {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		drawn++
+		d := draw(t, m, "the [MASK] sat", o)
+		if d.Diagnostics.Evaluations == 0 || len(d.Best) == 0 || len(d.Sentences) != 48 {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	if drawn < 4 {
+		t.Errorf("only %d samplers ran", drawn)
+	}
+}
+
+// TestVerdict: what cannot be judged is not called mixed.
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		d    Diagnostics
+		want string
+	}{
+		{Diagnostics{RHat: 1.01, RHatBlanks: 1.02}, "mixed"},
+		{Diagnostics{RHat: 1.01, RHatBlanks: diag.NA}, "not known"},
+		{Diagnostics{RHat: diag.NA, RHatBlanks: diag.NA}, "not known"},
+		{Diagnostics{RHat: 1.01, RHatBlanks: 2.31}, "not mixed: R-hat 2.31"},
+		{Diagnostics{RHat: 1.2, RHatBlanks: 1.01}, "not mixed: R-hat 1.20"},
+	} {
+		if got := c.d.verdict(); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.d, got, c.want)
+		}
+	}
+	tr := &trace{u: make([][]float64, 3)}
+	for c := range tr.u {
+		tr.u[c] = slices.Repeat([]float64{0.1 * float64(c+1)}, 50)
+	}
+	if r, _ := tr.density(); r.Finite() {
+		t.Errorf("R-hat of chains that never move is %v, want NA", r)
+	}
+}

@@ -1,0 +1,150 @@
+package infill
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// candidate is a word for a blank with the model's log-probability, in nats.
+type candidate struct {
+	word int32
+	lp   float64
+}
+
+// prediction is what the model says about one masked blank, given the others.
+type prediction struct {
+	top   []candidate       // the most probable allowed words, best first
+	words map[int32]float64 // log-probabilities of other words that were asked for
+}
+
+// logProb returns the log-probability of a word, and whether it is known.
+func (p *prediction) logProb(word int32) (float64, bool) {
+	for _, c := range p.top {
+		if c.word == word {
+			return c.lp, true
+		}
+	}
+	lp, ok := p.words[word]
+	return lp, ok
+}
+
+// predictions caches the model's predictions for masked blanks. A key is a state with
+// one blank masked; the word at that blank takes no part, so neighbouring states share
+// predictions. It is not safe for concurrent use.
+type predictions struct {
+	p     *Problem
+	width int // words kept of each prediction
+	known map[string]*prediction
+	// sequences counts those that went through the model.
+	sequences int
+}
+
+func newPredictions(p *Problem, width int) *predictions {
+	return &predictions{p: p, width: width, known: map[string]*prediction{}}
+}
+
+// query asks for the prediction at one blank of a state. word is one whose
+// log-probability is needed, or -1.
+type query struct {
+	codes []int32
+	site  int
+	word  int32
+}
+
+// key names the state of q with its blank masked.
+func (q query) key() string {
+	k := make([]byte, 0, 4*len(q.codes)+4)
+	k = binary.LittleEndian.AppendUint32(k, uint32(q.site))
+	for i, v := range q.codes {
+		if i == q.site {
+			v = -1
+		}
+		k = binary.LittleEndian.AppendUint32(k, uint32(v))
+	}
+	return string(k)
+}
+
+// at returns the cached answer to q, nil where there is none.
+func (t *predictions) at(q query) *prediction {
+	p := t.known[q.key()]
+	if p == nil || q.word < 0 {
+		return p
+	}
+	if _, ok := p.logProb(q.word); !ok {
+		return nil
+	}
+	return p
+}
+
+// ask runs the model, in one batch, on the queries that the cache cannot answer.
+func (t *predictions) ask(ctx context.Context, queries []query) error {
+	space := t.p.Energy.Space()
+	x := energies.Batch{Space: space}
+	var sites []int
+	var keys []string
+	need := map[string][]int32{} // words to look up, by key
+	for _, q := range queries {
+		key := q.key()
+		p := t.known[key]
+		if p != nil {
+			if _, ok := p.logProb(q.word); ok || q.word < 0 {
+				continue
+			}
+		}
+		words, asked := need[key]
+		if q.word >= 0 {
+			words = append(words, q.word)
+		}
+		need[key] = words
+		if !asked {
+			keys, sites = append(keys, key), append(sites, q.site)
+			x.Codes = append(x.Codes, q.codes...)
+		}
+	}
+	if len(keys) == 0 {
+		return ctx.Err()
+	}
+	t.sequences += len(keys)
+	return t.p.Energy.Predict(ctx, sites, x, func(c int, lp []float32) {
+		old := t.known[keys[c]]
+		if old == nil {
+			old = &prediction{top: t.best(sites[c], lp)}
+			t.known[keys[c]] = old
+		}
+		for _, w := range need[keys[c]] {
+			if _, ok := old.logProb(w); !ok {
+				if old.words == nil {
+					old.words = map[int32]float64{}
+				}
+				old.words[w] = float64(lp[w])
+			}
+		}
+	})
+}
+
+// best returns the t.width most probable allowed words, best first; the lowest id first
+// among equals.
+func (t *predictions) best(site int, lp []float32) []candidate {
+	var top []candidate
+	least := math.Inf(-1)
+	for _, w := range t.p.Energy.Space().AllowedAt(site) {
+		l := float64(lp[w])
+		if len(top) == t.width && l <= least {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(top, l, func(c candidate, l float64) int {
+			if c.lp >= l {
+				return -1
+			}
+			return 1
+		})
+		top = slices.Insert(top, at, candidate{w, l})
+		top = top[:min(len(top), t.width)]
+		least = top[len(top)-1].lp
+	}
+	return slices.Clone(top)
+}

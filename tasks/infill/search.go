@@ -1,0 +1,448 @@
+package infill
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+)
+
+// SearchOptions are the options of [Problem.Search]. Zero fields mean defaults, which
+// were chosen by measurement; see README.md.
+type SearchOptions struct {
+	// Top is the number of sentences to return, 5 by default.
+	Top int
+	// Beam is the width of the beams: by default 80, or 2,000 divided by the number of blanks
+	// where that is less, but at least 4.
+	Beam int
+	// Pool is the number of best fillings whose neighbours are visited, 10 by default and
+	// at least Top.
+	Pool int
+	// Moves is the number of neighbours of a filling that are tried, 20 by default.
+	Moves int
+	// PerWord ranks sentences by U divided by the number of words filled in.
+	PerWord bool
+	// TimeLimit ends the search with the best sentences so far; 0 means no limit. A search
+	// that is not cut short gives the same sentences every time.
+	TimeLimit time.Duration
+	// Progress, which may be nil, is called between runs of the model.
+	Progress func(Progress)
+}
+
+// Progress says how far a search is.
+type Progress struct {
+	// Stage is "first fill", "beam from the left", "beam from the right" or "neighbours".
+	Stage string
+	// Done and Total count the blanks of a beam, or the fillings of the pool.
+	Done, Total int
+	// Best is the best filling so far.
+	Best string
+	// U is its log-density in nats, not divided by the temperature.
+	U float64
+}
+
+// Answer is what a search found.
+type Answer struct {
+	// Sentences are the best distinct sentences, best first.
+	Sentences []Sentence
+	// Sequences is the number of sequences that went through the model.
+	Sequences int64
+	// Seconds is the time of the search, without loading the model.
+	Seconds float64
+	// Stopped is "" for a complete search, else "time limit" or "interrupted".
+	Stopped string
+}
+
+func (o *SearchOptions) defaults(blanks int) {
+	if o.Top == 0 {
+		o.Top = 5
+	}
+	if o.Beam == 0 {
+		o.Beam = max(4, min(80, 2000/blanks))
+	}
+	if o.Pool == 0 {
+		o.Pool = 10
+	}
+	if o.Moves == 0 {
+		o.Moves = 20
+	}
+	o.Pool = max(o.Pool, o.Top)
+	o.Beam = max(o.Beam, o.Top)
+}
+
+// keptWords is the number of words kept of each prediction. In 230 sentences no best
+// filling had a word behind the 40th of its prediction.
+const keptWords = 40
+
+// slack is how far above the sum of the expected terms U may be, in nats: a neighbour
+// whose U is expected to miss the pool by more is given up.
+const slack = 1.5
+
+// search is a search under way.
+type search struct {
+	p    *Problem
+	o    SearchOptions
+	t    *predictions
+	seen map[string]bool // fillings that were tried
+	pool []filling       // best first
+}
+
+// filling is a state of the space with its U, not divided by the temperature.
+type filling struct {
+	codes    []int32
+	u        float64
+	expanded bool
+}
+
+// Search looks for the fillings with the highest U. A beam fills the blanks from the left
+// and another from the right; then the best fillings are improved word by word with the
+// model's predictions until the neighbours of all of the best o.Pool have been visited.
+//
+// A search that ctx or the time limit cuts short returns the best of what it has, without
+// an error once there is a filling with its U. Errors are those of the runtime and, before
+// that, of ctx.
+func (p *Problem) Search(ctx context.Context, o SearchOptions) (*Answer, error) {
+	s := p.newSearch(o)
+	began, before := time.Now(), p.m.Sequences()
+	limited := ctx
+	if o.TimeLimit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeoutCause(ctx, o.TimeLimit, errTimeLimit)
+		defer cancel()
+	}
+	err := s.search(limited)
+	a := &Answer{Sequences: p.m.Sequences() - before, Seconds: time.Since(began).Seconds()}
+	switch {
+	case err == nil:
+	case len(s.pool) == 0 || limited.Err() == nil:
+		return nil, err
+	case ctx.Err() != nil:
+		a.Stopped = "interrupted"
+	default:
+		a.Stopped = "time limit"
+	}
+	a.Sentences = s.sentences()
+	return a, nil
+}
+
+func (p *Problem) newSearch(o SearchOptions) *search {
+	o.defaults(len(p.Blanks))
+	return &search{p: p, o: o, t: newPredictions(p, max(keptWords, o.Top)), seen: map[string]bool{}}
+}
+
+// search fills the pool.
+func (s *search) search(ctx context.Context) error {
+	if err := s.first(ctx); err != nil {
+		return err
+	}
+	return s.run(ctx)
+}
+
+var errTimeLimit = errors.New("infill: time limit")
+
+// first evaluates the most probable word of every blank on its own, so that there is an
+// answer early.
+func (s *search) first(ctx context.Context) error {
+	s.show("first fill", 0, 1)
+	masked := s.p.masked()
+	var qs []query
+	for i := range masked {
+		qs = append(qs, query{masked, i, -1})
+	}
+	if err := s.t.ask(ctx, qs); err != nil {
+		return err
+	}
+	codes := slices.Clone(masked)
+	for i, q := range qs {
+		for _, c := range s.t.at(q).top {
+			if s.p.admits(codes, i, c.word) {
+				codes[i] = c.word
+				break
+			}
+		}
+	}
+	if slices.Contains(codes, s.p.m.tok.Mask) {
+		return nil // more constraints than words kept; a beam may do better
+	}
+	err := s.evaluate(ctx, []trial{{codes: codes, order: indices(len(codes))}})
+	if err != nil && ctx.Err() != nil {
+		// There is no time even for U of one filling.
+		s.pool = []filling{{codes: codes, u: math.NaN()}}
+	}
+	return err
+}
+
+func (s *search) run(ctx context.Context) error {
+	order := indices(len(s.p.Blanks))
+	for _, stage := range []string{"beam from the left", "beam from the right"} {
+		list, err := s.beam(ctx, stage, order)
+		if err != nil {
+			return err
+		}
+		// A beam knows the prediction at its last blank already.
+		slices.Reverse(order)
+		var trials []trial
+		for _, codes := range list {
+			trials = append(trials, trial{codes: codes, order: slices.Clone(order)})
+		}
+		if err := s.evaluate(ctx, trials); err != nil {
+			return err
+		}
+		if len(order) == 1 {
+			break
+		}
+	}
+	if len(s.pool) == 0 {
+		return &InputError{Reason: "no filling meets the constraints"}
+	}
+	return s.climb(ctx)
+}
+
+// beam fills the blanks in the given order and returns the o.Beam fillings with the
+// highest sum of log-probabilities, each taken while the blanks behind it are masked.
+func (s *search) beam(ctx context.Context, stage string, order []int) ([][]int32, error) {
+	type partial struct {
+		codes []int32
+		lp    float64
+	}
+	list := []partial{{s.p.masked(), 0}}
+	for done, site := range order {
+		s.show(stage, done, len(order))
+		qs := make([]query, len(list))
+		for i, b := range list {
+			qs[i] = query{b.codes, site, -1}
+		}
+		if err := s.t.ask(ctx, qs); err != nil {
+			return nil, err
+		}
+		type step struct {
+			from int
+			word int32
+			lp   float64
+		}
+		var steps []step
+		for i, b := range list {
+			for _, c := range s.t.at(qs[i]).top {
+				if s.p.admits(b.codes, site, c.word) {
+					steps = append(steps, step{i, c.word, b.lp + c.lp})
+				}
+			}
+		}
+		slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.lp, a.lp) })
+		next := make([]partial, min(s.o.Beam, len(steps)))
+		for k := range next {
+			codes := slices.Clone(list[steps[k].from].codes)
+			codes[site] = steps[k].word
+			next[k] = partial{codes, steps[k].lp}
+		}
+		list = next
+	}
+	out := make([][]int32, len(list))
+	for i, b := range list {
+		out[i] = b.codes
+	}
+	return out, nil
+}
+
+// climb tries the most promising neighbours of the best filling whose neighbours were not
+// tried, until there is none in the pool.
+func (s *search) climb(ctx context.Context) error {
+	for {
+		s.pool = s.pool[:min(len(s.pool), s.o.Pool)]
+		at := slices.IndexFunc(s.pool, func(x filling) bool { return !x.expanded })
+		if at < 0 {
+			return nil
+		}
+		s.show("neighbours", at, len(s.pool))
+		trials, err := s.neighbours(ctx, s.pool[at].codes)
+		if err != nil {
+			return err
+		}
+		s.pool[at].expanded = true
+		if err := s.evaluate(ctx, trials); err != nil {
+			return err
+		}
+	}
+}
+
+// neighbours returns the o.Moves changes of one word that raise the log-probability of
+// that word the most, or lower it the least.
+func (s *search) neighbours(ctx context.Context, codes []int32) ([]trial, error) {
+	var qs []query
+	for i, w := range codes {
+		qs = append(qs, query{codes, i, w})
+	}
+	if err := s.t.ask(ctx, qs); err != nil {
+		return nil, err
+	}
+	type move struct {
+		site int
+		word int32
+		gain float64
+	}
+	var moves []move
+	terms := make([]float64, len(codes))
+	for i, w := range codes {
+		pr := s.t.at(qs[i])
+		terms[i], _ = pr.logProb(w)
+		for _, c := range pr.top {
+			if c.word != w && s.p.admits(codes, i, c.word) {
+				moves = append(moves, move{i, c.word, c.lp - terms[i]})
+			}
+		}
+	}
+	slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(b.gain, a.gain) })
+	var out []trial
+	for _, m := range moves {
+		y := slices.Clone(codes)
+		y[m.site] = m.word
+		if s.seen[stateKey(y)] {
+			continue
+		}
+		// The nearest blanks change the most.
+		order := indices(len(y))
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance(a, m.site), distance(b, m.site)) })
+		out = append(out, trial{codes: y, order: order, expect: terms})
+		if len(out) == s.o.Moves {
+			break
+		}
+	}
+	return out, nil
+}
+
+// trial is a filling whose U is being computed, one blank after the other.
+type trial struct {
+	codes  []int32
+	order  []int     // blanks, in the order in which their terms are computed
+	expect []float64 // expected terms, by blank; nil where nothing is expected
+	sum    float64   // of the terms computed
+}
+
+// evaluate computes U of fillings not tried before and adds them to the pool.
+//
+// Under pll U is a sum of log-probabilities, so the terms known so far bound it from above.
+// A filling is given up when its U cannot be, or is not expected to be, in the pool.
+func (s *search) evaluate(ctx context.Context, trials []trial) error {
+	var left []*trial
+	for k := range trials {
+		key := stateKey(trials[k].codes)
+		if !s.seen[key] {
+			s.seen[key] = true
+			left = append(left, &trials[k])
+		}
+	}
+	if s.p.m.Form() != mlm.PLL {
+		return s.densities(ctx, left)
+	}
+	floor := math.Inf(-1)
+	if len(s.pool) >= s.o.Pool && !s.o.PerWord {
+		floor = s.pool[s.o.Pool-1].u
+	}
+	for round := range s.p.Blanks {
+		qs := make([]query, len(left))
+		for k, x := range left {
+			i := x.order[round]
+			qs[k] = query{x.codes, i, x.codes[i]}
+		}
+		if err := s.t.ask(ctx, qs); err != nil {
+			return err
+		}
+		kept := left[:0]
+		for k, x := range left {
+			lp, _ := s.t.at(qs[k]).logProb(qs[k].word)
+			x.sum += lp
+			bound := x.sum
+			if x.expect != nil {
+				bound += slack
+				for _, j := range x.order[round+1:] {
+					bound += x.expect[j]
+				}
+			}
+			if min(bound, x.sum) > floor {
+				kept = append(kept, x)
+			}
+		}
+		left = kept
+	}
+	for _, x := range left {
+		s.pool = append(s.pool, filling{codes: x.codes, u: x.sum})
+	}
+	s.sort()
+	return nil
+}
+
+// densities is evaluate for energies that are not sums of log-probabilities.
+func (s *search) densities(ctx context.Context, trials []*trial) error {
+	x := energies.Batch{Space: s.p.Energy.Space()}
+	for _, t := range trials {
+		x.Codes = append(x.Codes, t.codes...)
+	}
+	u := make([]float64, len(trials))
+	if len(u) == 0 {
+		return nil
+	}
+	if err := s.p.Energy.LogDensity(ctx, u, x); err != nil {
+		return err
+	}
+	for k, t := range trials {
+		s.pool = append(s.pool, filling{codes: t.codes, u: u[k] * s.p.m.mlm.Temperature()})
+	}
+	s.sort()
+	return nil
+}
+
+func (s *search) sort() {
+	slices.SortStableFunc(s.pool, func(a, b filling) int { return cmp.Compare(s.rank(b), s.rank(a)) })
+}
+
+// rank is the number that fillings are ordered by.
+func (s *search) rank(x filling) float64 {
+	if s.o.PerWord {
+		return x.u / float64(s.p.wordsFilled(x.codes))
+	}
+	return x.u
+}
+
+func (s *search) show(stage string, done, total int) {
+	if s.o.Progress == nil {
+		return
+	}
+	p := Progress{Stage: stage, Done: done, Total: total, U: math.NaN()}
+	if len(s.pool) > 0 {
+		p.Best, _ = s.p.Render(s.pool[0].codes)
+		p.U = s.pool[0].u
+	}
+	s.o.Progress(p)
+}
+
+// sentences returns the best distinct texts of the pool.
+func (s *search) sentences() []Sentence {
+	var out []Sentence
+	for _, x := range s.pool {
+		n := s.p.Sentence(x.codes, x.u)
+		if !slices.ContainsFunc(out, func(k Sentence) bool { return k.Text == n.Text }) {
+			out = append(out, n)
+		}
+		if len(out) == s.o.Top {
+			break
+		}
+	}
+	return out
+}
+
+func stateKey(codes []int32) string { return query{codes: codes, site: len(codes)}.key() }
+
+func indices(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func distance(a, b int) int { return max(a-b, b-a) }

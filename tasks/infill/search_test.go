@@ -1,0 +1,174 @@
+package infill
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+)
+
+// enumerate returns all fillings with their U, the best first.
+func enumerate(t *testing.T, p *Problem) []filling {
+	t.Helper()
+	space := p.Energy.Space()
+	list := [][]int32{nil}
+	for site := range space.Sites {
+		var next [][]int32
+		for _, x := range list {
+			for _, w := range space.AllowedAt(site) {
+				next = append(next, append(slices.Clone(x), w))
+			}
+		}
+		list = next
+	}
+	u := make([]float64, len(list))
+	if err := p.Energy.LogDensity(context.Background(), u, energies.Batch{Space: space, Codes: slices.Concat(list...)}); err != nil {
+		t.Fatal(err)
+	}
+	var all []filling
+	for k, x := range list {
+		all = append(all, filling{codes: x, u: u[k] * p.m.Temperature()})
+	}
+	slices.SortStableFunc(all, func(a, b filling) int { return cmp.Compare(b.u, a.u) })
+	return all
+}
+
+// TestSearchFindsBest compares a search with the enumeration of all fillings.
+func TestSearchFindsBest(t *testing.T) {
+	for _, o := range []mlm.Options{{}, {Temperature: 0.5}, {Form: mlm.PLLRaw}, {Form: mlm.MRF}} {
+		m, err := tinyWith(t, o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Text("the [MASK] sat on [MASK] .", TextOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := enumerate(t, p)
+		a, err := p.Search(context.Background(), SearchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Sentences) != 5 || a.Stopped != "" || a.Sequences < 10 {
+			t.Fatalf("%s: %+v", m.Form(), a)
+		}
+		for k, s := range a.Sentences {
+			if m.Form() == mlm.MRF && k > 0 {
+				break // whose predictions of masked blanks say little about U
+			}
+			if math.Abs(float64(s.LogP)-all[k].u) > 1e-4 {
+				t.Errorf("%s at temperature %v: number %d is %q, %.4f; the best there is has %.4f", m.Form(), m.Temperature(), k, s.Text, s.LogP, all[k].u)
+			}
+			if math.Abs(float64(s.PerWord)-float64(s.LogP)/2) > 1e-9 {
+				t.Errorf("%v a word, %v for two", s.PerWord, s.LogP)
+			}
+		}
+	}
+}
+
+// TestSearchConstraints compares constrained searches with constrained enumeration.
+func TestSearchConstraints(t *testing.T) {
+	m := load(t)
+	for name, o := range map[string]TextOptions{
+		"no repeat":      {NoRepeat: true, Allow: []string{"cat", "the", "sat", "on", "."}},
+		"no punctuation": {NoPunctuation: true},
+		"block":          {Block: []string{"CAT", "the", "nothing of the vocabulary"}},
+	} {
+		p, err := m.Text("the [MASK] [MASK] on", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := slices.DeleteFunc(enumerate(t, p), func(x filling) bool {
+			words := p.Fills(x.codes)
+			return o.NoRepeat && (words[0] == words[1] || words[0] == "the" || words[1] == "on") ||
+				o.NoPunctuation && !strings.ContainsAny(words[0], "abcdefghijklmnopqrstuvwxyz0123456789") ||
+				slices.Contains(o.Block, words[0]) || slices.Contains(words, "cat") && o.Block != nil
+		})
+		a, err := p.Search(context.Background(), SearchOptions{Top: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, s := range a.Sentences {
+			if math.Abs(float64(s.LogP)-all[k].u) > 1e-4 {
+				t.Errorf("%s: number %d is %q, %.4f; want %q, %.4f", name, k, s.Text, s.LogP, p.Fills(all[k].codes), all[k].u)
+			}
+		}
+	}
+	var input *InputError
+	if _, err := m.Text("the [MASK]", TextOptions{Allow: []string{"xylophone"}}); !errors.As(err, &input) || input.OfText() || !strings.Contains(err.Error(), `"xylophone"`) {
+		t.Errorf("a word that is no token: %v", err)
+	}
+	if _, err := m.Text("the [MASK]", TextOptions{Allow: []string{"cat"}, Block: []string{"cat"}}); !errors.As(err, &input) {
+		t.Errorf("no word left: %v", err)
+	}
+	p, err := m.Text("the [MASK] [MASK]", TextOptions{NoRepeat: true, Allow: []string{"cat"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Search(context.Background(), SearchOptions{}); !errors.As(err, &input) {
+		t.Errorf("one word for two blanks: %v", err)
+	}
+}
+
+// TestPerWord compares the ranking of fillings in which pieces make up fewer words.
+func TestPerWord(t *testing.T) {
+	m := load(t)
+	p, err := m.Text("he [MASK] [MASK] .", TextOptions{Pieces: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := math.Inf(-1)
+	for _, x := range enumerate(t, p) {
+		best = max(best, x.u/float64(p.wordsFilled(x.codes)))
+	}
+	a, err := p.Search(context.Background(), SearchOptions{PerWord: true, Pool: 50, Moves: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(float64(a.Sentences[0].PerWord)-best) > 1e-4 {
+		t.Errorf("best %v a word, want %v", a.Sentences[0].PerWord, best)
+	}
+	if !slices.IsSortedFunc(a.Sentences, func(a, b Sentence) int { return cmp.Compare(b.PerWord, a.PerWord) }) {
+		t.Errorf("not in order: %v", a.Sentences)
+	}
+}
+
+// TestSearchStops cuts searches short at every stage.
+func TestSearchStops(t *testing.T) {
+	m := load(t)
+	p, err := m.Text(strings.Repeat("[MASK] ", 12), TextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	if _, err := p.Search(context.Background(), SearchOptions{Beam: 3, Pool: 5, Progress: func(Progress) { calls++ }}); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{1, 2, 10, 20, calls - 1} {
+		ctx, cancel := context.WithCancel(context.Background())
+		done := 0
+		a, err := p.Search(ctx, SearchOptions{Beam: 3, Pool: 5, Progress: func(Progress) {
+			if done++; done > at {
+				cancel()
+			}
+		}})
+		if err != nil || a.Stopped != "interrupted" || len(a.Sentences) == 0 {
+			t.Errorf("interrupted at call %d of %d: %+v, %v", at, calls, a, err)
+		}
+	}
+	if a, err := p.Search(context.Background(), SearchOptions{TimeLimit: 300 * time.Millisecond, Pool: 1000, Moves: 1000}); err != nil || a.Stopped != "time limit" || len(a.Sentences) == 0 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := p.Search(ctx, SearchOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("no time at all: %v", err)
+	}
+}
