@@ -369,11 +369,11 @@ def corpus(data):
     return [line for s in sources for line in s.read_text().split("\n")]
 
 
-def write_full(out, count, data=None):
+def write_full(out, count, data=None, size=4000):
     """Returns the folders it wrote."""
     rng = random.Random(4)
     lines = corpus(data)
-    train_all(out, lines[:20000] + small_lines() * 3, 4000, None)
+    train_all(out, lines[:20000] + small_lines() * 3, size, None)
     rng.shuffle(lines)
     some = HARD + CLIP_HARD + PLAIN
     some = (some + lines[:count // 2])[:count - count // 4]
