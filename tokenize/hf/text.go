@@ -27,8 +27,8 @@ var unused = regexp.MustCompile(`^(\[unused\d+\]|<unused\d+>|<extra_id_\d+>|<nul
 // IsUnused reports whether id is a spare entry such as [unused0], or a single byte.
 func (t *Tokenizer) IsUnused(id int32) bool { return unused.MatchString(t.Piece(id)) }
 
-// Printable returns the ids that print as visible text, in order: neither special nor unused nor Unk, without
-// control characters, inner blanks, and parts of characters.
+// Printable returns the ids that print as visible text, in order. It leaves out special and unused ids,
+// Unk, and pieces with control characters, inner blanks or parts of characters.
 func (t *Tokenizer) Printable() (ids []int32) {
 	for id := range int32(len(t.list)) {
 		text := t.Text(id)

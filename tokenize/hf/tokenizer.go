@@ -10,8 +10,13 @@
 //  5. The post-processor puts special tokens around the text and may trim white space off offsets.
 //  6. The decoder joins pieces to a text.
 //
-// Ids and offsets equal those of the tokenizers library, version 0.22, and decoded texts do too,
-// except for the clean-up of blanks before punctuation, which is left out.
+// Ids, byte offsets and decoded texts equal those of the tokenizers library, version 0.22, on 10,000
+// lines for each of 18 kinds of tokenizers (scripts/reference/tokenize_families.py). Only the clean-up of
+// blanks before punctuation, which cannot be undone, is left out.
+//
+// WordPiece is the model of github.com/sugarme/tokenizer. On the same lines its other parts, and
+// github.com/gomlx/go-huggingface, give other ids: on 875 and 277 lines of RoBERTa's kind, and 3,665 and
+// 8,168 of XLM-R's.
 package hf
 
 import (
