@@ -60,6 +60,8 @@ type Capabilities struct {
 	Answers Capability
 	// Terms is the number of terms of an energy that answers Estimate, at least 1.
 	Terms int
+	// NoGradient says why there is no gradient, for messages; it may be nil.
+	NoGradient error
 }
 
 // Query asks one thing about every state of a batch. Slices that Want names are
@@ -155,14 +157,23 @@ type UnsupportedError struct {
 	Who string
 	// Want is what the energy does not offer.
 	Want Capability
+	// Err is the reason, or nil.
+	Err error
 }
 
 func (e *UnsupportedError) Error() string {
-	if e.Who == "" {
-		return fmt.Sprintf("energies: this energy does not offer %s", e.Want)
+	text := fmt.Sprintf("energies: this energy does not offer %s", e.Want)
+	if e.Who != "" {
+		text = fmt.Sprintf("%s needs %s, which this energy does not offer", e.Who, e.Want)
 	}
-	return fmt.Sprintf("%s needs %s, which this energy does not offer", e.Who, e.Want)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
+
+// Unwrap returns Err.
+func (e *UnsupportedError) Unwrap() error { return e.Err }
 
 // ExitCode is 2: the combination is an error of usage.
 func (*UnsupportedError) ExitCode() int { return 2 }

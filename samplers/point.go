@@ -261,9 +261,9 @@ func NewEvaluator(e energies.Energy) (Evaluator, error) {
 // *energies.UnsupportedError and *energies.SpaceError.
 func NewInformed(sampler string, e energies.Energy, b Balance, dense bool) (Evaluator, error) {
 	o := energies.AsOracle(e)
-	can := o.Capabilities().Answers
+	can, reason := o.Capabilities().Answers, o.Capabilities().NoGradient
 	if !can.Has(energies.Gradient) {
-		return Evaluator{}, &energies.UnsupportedError{Who: "samplers: " + sampler, Want: energies.Gradient}
+		return Evaluator{}, &energies.UnsupportedError{Who: "samplers: " + sampler, Want: energies.Gradient, Err: reason}
 	}
 	dense = dense || b != Sqrt
 	return Evaluator{

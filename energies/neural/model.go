@@ -2,6 +2,7 @@ package neural
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -34,6 +35,9 @@ type ModelOptions struct {
 	// MaxBatch bounds the rows in one run of the model, rounded up to a multiple of four;
 	// 0 is no bound. A model whose batch is a number runs on as many at a time.
 	MaxBatch int
+	// OneByOne runs the model on one chain at a time, for models whose rows interact, as
+	// through a mean over the batch; see [energies.CheckRows].
+	OneByOne bool
 	// Runtime says where and how the model runs.
 	Runtime ort.Options
 }
@@ -57,14 +61,20 @@ type Model struct {
 	layout layout
 	alone  bool // rows of a run are not computed apart; see session.MixesRows
 
+	noGradient error    // nil: there is a gradient, to which the next three belong
+	straight   []string // nodes whose rounding it ignores
+	hot        int      // values of the one-hot gradient, at least Space.Values
+	double     bool     // it is float64
+
 	mu       sync.Mutex
 	sessions map[bool]*session.Session // by whether the gradient is computed
-	hot      int                       // values of the one-hot gradient, at least Space.Values
-	double   bool                      // the gradient is float64
 	slopes   sync.Pool                 // *ort.Tensor, for gradients
 }
 
-var _ energies.Differentiable = (*Model)(nil)
+var (
+	_ energies.Differentiable = (*Model)(nil)
+	_ energies.Oracle         = (*Model)(nil)
+)
 
 // MismatchError reports a space that contradicts the shape of a model's input.
 type MismatchError struct{ Space, Input, Shape, Reason string }
@@ -81,8 +91,8 @@ func (*MismatchError) ExitCode() int { return 2 }
 // Errors: *OptionError, *energies.SpaceError, *MismatchError where the space contradicts
 // the input's shape, *grad.NameError for names that the model does not have,
 // *InputsError for inputs that nobody gives, *grad.RowsError for an output that is not
-// one number a chain, *onnx errors. What the
-// gradient needs is checked here too; see [grad.Append].
+// one number a chain, *onnx errors. A model that cannot be differentiated (see
+// [grad.Append]) has U alone; Capabilities says why.
 func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if o.Temperature == 0 {
 		o.Temperature = 1
@@ -105,7 +115,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := rewrite.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
-	e := &Model{opts: o, model: m, alone: session.MixesRows(m.Graph), sessions: map[bool]*session.Session{}}
+	e := &Model{opts: o, model: m, alone: o.OneByOne || session.MixesRows(m.Graph), sessions: map[bool]*session.Session{}}
 	e.opts.Space = space
 	if err := e.names(); err != nil {
 		return nil, err
@@ -117,7 +127,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := e.checkFixed(); err != nil {
 		return nil, err
 	}
-	if _, err := e.differentiated(); err != nil {
+	if err := e.checkGradient(); err != nil {
 		return nil, err
 	}
 	return e, e.checkOutput()
@@ -239,40 +249,67 @@ func (e *Model) Close() error {
 
 // StraightThrough names the nodes through whose rounding the gradient is passed, as
 // in quantised models; the gradient is then not that of U.
-func (e *Model) StraightThrough() ([]string, error) {
-	r, err := e.differentiated()
-	if err != nil {
-		return nil, err
+func (e *Model) StraightThrough() []string { return e.straight }
+
+// Capabilities implements energies.Oracle.
+func (e *Model) Capabilities() energies.Capabilities {
+	if e.noGradient != nil {
+		return energies.Capabilities{Answers: energies.Density, NoGradient: e.noGradient}
 	}
-	var out []string
-	for _, n := range r.StraightThrough {
-		out = append(out, n.Label())
-	}
-	return out, nil
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
 }
 
-// differentiated returns the gradient model.
-func (e *Model) differentiated() (*grad.Result, error) {
-	r, err := grad.Append(e.model, grad.Options{Of: e.opts.Output, Wrt: []string{e.opts.Input}, Bind: e.layout.bind})
-	if err != nil {
-		return nil, err
+// Answer implements energies.Oracle.
+func (e *Model) Answer(ctx context.Context, q energies.Query) error {
+	switch q.Want {
+	case energies.Density:
+		return e.evaluate(ctx, q.U, nil, q.X)
+	case energies.Gradient:
+		return e.evaluate(ctx, q.U, q.Grad, q.X)
+	}
+	return &energies.UnsupportedError{Want: q.Want}
+}
+
+// differentiate returns the gradient model.
+func (e *Model) differentiate() (*grad.Result, error) {
+	return grad.Append(e.model, grad.Options{Of: e.opts.Output, Wrt: []string{e.opts.Input}, Bind: e.layout.bind})
+}
+
+// checkGradient learns what there is to know of the gradient. A model that cannot be
+// differentiated still has U.
+func (e *Model) checkGradient() error {
+	r, err := e.differentiate()
+	var missing *grad.MissingError
+	var codes *grad.CodesError
+	var path *grad.NoPathError
+	var opset *grad.OpsetError
+	var form *grad.FormError
+	switch {
+	case errors.As(err, &missing), errors.As(err, &codes), errors.As(err, &path), errors.As(err, &opset), errors.As(err, &form):
+		e.noGradient = err
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, n := range r.StraightThrough {
+		e.straight = append(e.straight, n.Label())
 	}
 	vals, err := shape.Infer(r.Model)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.double = vals[r.Grads[0]].Type == onnx.Double
 	if !e.layout.integer {
-		return r, nil
+		return nil
 	}
 	dims := vals[r.Grads[0]].Shape
 	n, ok := dims[len(dims)-1].Const()
 	if !ok || n < int64(e.layout.low+e.opts.Space.Values) {
-		return nil, &MismatchError{e.opts.Space.String(), e.opts.Input, shape.String(dims),
+		return &MismatchError{e.opts.Space.String(), e.opts.Input, shape.String(dims),
 			fmt.Sprintf("codes up to %d index a table of %s entries", e.layout.low+e.opts.Space.Values-1, dims[len(dims)-1])}
 	}
 	e.hot = int(n)
-	return r, nil
+	return nil
 }
 
 // session opens the model, with or without the gradient, on first use.
@@ -285,9 +322,9 @@ func (e *Model) session(ctx context.Context, gradient bool) (*session.Session, e
 	g := e.model.Clone()
 	g.Graph.Outputs = []*onnx.ValueInfo{g.Graph.Output(e.opts.Output)}
 	if gradient {
-		r, err := e.differentiated()
+		r, err := e.differentiate()
 		if err != nil {
-			return nil, err
+			return nil, &energies.UnsupportedError{Want: energies.Gradient, Err: err}
 		}
 		g = r.Model
 		g.Graph.Outputs = []*onnx.ValueInfo{g.Graph.Output(e.opts.Output), g.Graph.Output(r.Grads[0])}

@@ -64,7 +64,10 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	runtime := o.Runtime
 	runtime.Provider = o.Provider
 	mo := neural.ModelOptions{
-		Space: space, Input: o.Input, Output: o.Output, Negate: o.Negate, Temperature: o.Temperature, MaxBatch: o.MaxBatch, Runtime: runtime,
+		Space: space, Input: o.Input, Output: o.Output, Negate: o.Negate, Temperature: o.Temperature, MaxBatch: o.MaxBatch, OneByOne: o.OneByOne, Runtime: runtime,
+	}
+	if o.OneByOne {
+		p.header.Settings["one-by-one"] = "true"
 	}
 	if mo.Bind, err = o.bind(p.header.Settings); err != nil {
 		return nil, err
@@ -164,11 +167,7 @@ func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
 	if p.header.ModelSHA256, err = onnx.Digest(m); err != nil {
 		return err
 	}
-	straight, err := p.energy.StraightThrough()
-	if err != nil {
-		return err
-	}
-	if len(straight) > 0 {
+	if straight := p.energy.StraightThrough(); len(straight) > 0 {
 		o.log(fmt.Sprintf("the gradient passes straight through the rounding of %d node(s), as %s: it is not that of the quantised model, which exact samplers correct for", len(straight), straight[0]))
 	}
 	if !r.Exact {

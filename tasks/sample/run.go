@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
@@ -70,11 +71,39 @@ func (p *plan) begin(ctx context.Context, w **store.Writer) (dir string, loop *s
 	if loop, err = samplers.NewLoop(ctx, p.config); err != nil {
 		return "", nil, p.explainStart(err)
 	}
+	if err := p.checkRows(ctx); err != nil {
+		return "", nil, err
+	}
 	if *w, err = store.Create(o.Out, p.header, store.Options{Every: o.Every}); err != nil {
 		return "", nil, err
 	}
 	o.log(fmt.Sprintf("%s: seed %d", o.Out, o.Seed))
 	return o.Out, loop, nil
+}
+
+// rowStates is the number of states at which rows of a batch are compared with single runs.
+const rowStates = 5
+
+// checkRows refuses a model whose batch rows interact, unless it runs one chain at a time.
+func (p *plan) checkRows(ctx context.Context) error {
+	if p.o.OneByOne {
+		return nil
+	}
+	want := energies.Density
+	if r, err := samplers.Lookup(p.o.Sampler); err == nil && r.Needs.Has(energies.Gradient) {
+		want = energies.Gradient
+	}
+	ids := make([]int64, rowStates)
+	for k := range ids {
+		ids[k] = int64(k)
+	}
+	err := energies.CheckRows(ctx, p.energy, want, samplers.RandomCodes(p.energy.Space(), p.o.Seed, ids))
+	var rows *energies.RowsError
+	if errors.As(err, &rows) {
+		return &OptionError{"", p.o.Model, fmt.Sprintf("rows of a batch interact: at state %s, %s is %.9g alone and %.9g in a batch; --one-by-one evaluates one chain at a time",
+			p.write(rows.State), rows.What, rows.Alone, rows.Among)}
+	}
+	return p.explainStart(err)
 }
 
 // resume opens the folder of a run that is there.

@@ -39,6 +39,9 @@ type Options struct {
 	Bind []string `json:"bind,omitempty"`
 	// MaxBatch bounds the chains in one run of the model; 0 is no bound.
 	MaxBatch int `json:"max-batch,omitempty"`
+	// OneByOne runs the model on one chain at a time. Otherwise the run begins with a check
+	// that the rows of a batch do not interact.
+	OneByOne bool `json:"one-by-one,omitempty"`
 
 	// Sampler is a registered name, and Settings its options.
 	Sampler  string            `json:"sampler"`

@@ -86,6 +86,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
 	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")
 	f.IntVar(&o.MaxBatch, "max-batch", 0, "largest `number` of chains in one run of the model, to save memory (default: all)")
+	f.BoolVar(&o.OneByOne, "one-by-one", false, "run the model on one chain at a time, for models whose batch rows interact")
 	f.StringVar(&o.Sampler, "sampler", o.Sampler, "`name` of the sampler; gradhop samplers lists them")
 	f.IntVar(&o.Chains, "chains", o.Chains, "`number` of chains, all in one batch")
 	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these of a larger run's chains, numbered from 0: `LIST` as 0-31,40")

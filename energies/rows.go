@@ -1,0 +1,81 @@
+package energies
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// RowsError reports an energy whose answer for a state depends on the other states of its
+// batch, as with a mean over the batch.
+type RowsError struct {
+	// What differs: "U" or "the gradient".
+	What string
+	// Alone is the value for the state by itself, Among that in a batch.
+	Alone, Among float64
+	State        []int32
+}
+
+func (e *RowsError) Error() string {
+	return fmt.Sprintf("energies: rows of a batch interact: %s of state %v is %g alone and %g in a batch; evaluate one chain at a time", e.What, e.State, e.Alone, e.Among)
+}
+
+// ExitCode is 2: the model is bad input.
+func (*RowsError) ExitCode() int { return 2 }
+
+// Largest differences that rounding in float32 explains, relative to the largest value.
+const (
+	densityNoise  = 1e-4
+	gradientNoise = 1e-3
+)
+
+// CheckRows compares U, and gradients where want is Gradient, of the states of x one by one
+// and in one batch in reverse order. It returns a *RowsError where they differ by more than
+// rounding.
+func CheckRows(ctx context.Context, e Oracle, want Capability, x Batch) error {
+	n := x.Chains()
+	row := 0
+	if want == Gradient {
+		row = x.Space.Sites * x.Space.Values
+	}
+	ask := func(x Batch) (Query, error) {
+		q := Query{Want: want, X: x, U: make([]float64, x.Chains()), Grad: make([]float32, x.Chains()*row)}
+		return q, e.Answer(ctx, q)
+	}
+	reversed := NewBatch(x.Space, n)
+	for c := range n {
+		copy(reversed.Chain(n-1-c), x.Chain(c))
+	}
+	among, err := ask(reversed)
+	if err != nil {
+		return err
+	}
+	topU, topG := 1.0, 1e-6
+	for _, u := range among.U {
+		if !math.IsInf(u, 0) {
+			topU = max(topU, math.Abs(u))
+		}
+	}
+	for _, g := range among.Grad {
+		topG = max(topG, math.Abs(float64(g)))
+	}
+	for c := range n {
+		alone, err := ask(x.Slice(c, c+1))
+		if err != nil {
+			return err
+		}
+		at := n - 1 - c
+		if u, v := alone.U[0], among.U[at]; u != v && math.Abs(u-v) > densityNoise*topU {
+			return &RowsError{"U", u, v, x.Chain(c)}
+		}
+		if math.IsInf(alone.U[0], -1) {
+			continue
+		}
+		for k, g := range alone.Grad {
+			if h := among.Grad[at*row+k]; math.Abs(float64(g)-float64(h)) > gradientNoise*topG {
+				return &RowsError{"the gradient", float64(g), float64(h), x.Chain(c)}
+			}
+		}
+	}
+	return nil
+}
