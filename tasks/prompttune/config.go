@@ -188,7 +188,8 @@ func (p *Form) proposals() (Proposals, error) {
 	return out, nil
 }
 
-// Search says how prompts are looked for. Zero fields mean those of DefaultSearch.
+// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 600
+// steps for search, 1 and 120 for gcg, 8 and 500 for samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
 	Sampler string
@@ -209,6 +210,9 @@ type Search struct {
 	Top int
 	// Patience ends the run after as many steps without a better prompt; 0 never does.
 	Patience int
+	// Evaluations ends the run after as many evaluations of the models, a gradient counted
+	// as two; 0 never does.
+	Evaluations int64
 	// TimeLimit ends the run after a time; 0 never does.
 	TimeLimit time.Duration
 	// Scores carries cosines from one process to the next; nil keeps none.
@@ -218,20 +222,28 @@ type Search struct {
 // steps is the number of all steps, warm-up included.
 func (s *Search) steps() int { return s.Warmup + s.Steps }
 
-// DefaultSearch returns the defaults.
-func DefaultSearch() Search {
-	return Search{Sampler: "gwg", Options: samplers.Settings{}, Chains: 8, Steps: 500, Beta: "1..1000", Top: 5}
-}
+// DefaultSampler is the default of Search.Sampler.
+const DefaultSampler = "search"
+
+// defaultBeta is the default of Search.Beta.
+const defaultBeta = "1..1000"
 
 // beta is the schedule, or the default one.
-func (s *Search) beta() string { return cmp.Or(s.Beta, DefaultSearch().Beta) }
+func (s *Search) beta() string { return cmp.Or(s.Beta, defaultBeta) }
 
-// fill replaces zero fields by the defaults.
-func (s *Search) fill() {
-	d := DefaultSearch()
-	s.Sampler, s.Chains, s.Top = cmp.Or(s.Sampler, d.Sampler), cmp.Or(s.Chains, d.Chains), cmp.Or(s.Top, d.Top)
+// Fill replaces zero fields by the defaults.
+func (s *Search) Fill() {
+	s.Sampler, s.Top = cmp.Or(s.Sampler, DefaultSampler), cmp.Or(s.Top, 5)
+	chains, steps := 8, 500
+	switch s.Sampler {
+	case "search":
+		chains, steps = 1, 600
+	case "gcg":
+		chains, steps = 1, 120
+	}
+	s.Chains = cmp.Or(s.Chains, chains)
 	if s.steps() == 0 {
-		s.Steps = d.Steps
+		s.Steps = steps
 	}
 }
 
@@ -246,6 +258,8 @@ func (s *Search) Check() error {
 		return badInput("top", "%d; want 1 or more", s.Top)
 	case s.Patience < 0:
 		return badInput("patience", "%d; want 0 or more", s.Patience)
+	case s.Evaluations < 0:
+		return badInput("evaluations", "%d; want 0 or more", s.Evaluations)
 	case s.TimeLimit < 0:
 		return badInput("time limit", "%s; want a time above zero", s.TimeLimit)
 	case s.ImageBatch < 0:

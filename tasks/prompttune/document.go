@@ -24,7 +24,7 @@ type Document struct {
 	// Results are the best distinct prompts, the best first.
 	Results     []Prompt    `json:"results"`
 	Diagnostics Diagnostics `json:"diagnostics"`
-	// Stopped says why the run ended: "steps" (all were made), "patience", "time",
+	// Stopped says why the run ended: "steps" (all were made), "patience", "time", "evaluations",
 	// "interrupted" or "failed". A run that went on has the reason of its last process.
 	Stopped string `json:"stopped"`
 	// Estimates says that the sampler's U was a noisy one.
@@ -36,6 +36,7 @@ const (
 	StoppedSteps       = "steps"
 	StoppedPatience    = "patience"
 	StoppedTime        = "time"
+	StoppedEvaluations = "evaluations"
 	StoppedInterrupted = "interrupted"
 	StoppedFailed      = "failed"
 )
@@ -59,6 +60,7 @@ type Settings struct {
 	Warmup         int               `json:"warmup"`
 	Top            int               `json:"top"`
 	Patience       int               `json:"patience"`
+	Evaluations    int64             `json:"evaluations"`
 	TimeLimit      string            `json:"time_limit"`
 	Provider       string            `json:"provider"`
 }
@@ -132,7 +134,7 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 			Template: r.Problem.Template.String(), Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens),
 			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
 			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: map[string]string{}, Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
-			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, TimeLimit: s.TimeLimit.String(),
+			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
 			Provider: cmp.Or(o.Goal.Runtime.Provider, "cpu"),
 		},
 		Estimates: search.Estimates, Models: r.models, Images: r.sets, Texts: r.texts, Results: []Prompt{},

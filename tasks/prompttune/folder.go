@@ -184,7 +184,7 @@ func (k *keeper) end(d *Document) error {
 	if err != nil {
 		return err
 	}
-	k.again(d.Stopped == StoppedTime || d.Stopped == StoppedInterrupted)
+	k.again(d.Stopped == StoppedTime || d.Stopped == StoppedEvaluations || d.Stopped == StoppedInterrupted)
 	if r.Draws(store.Sampling) == 0 {
 		return nil
 	}

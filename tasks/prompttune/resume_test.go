@@ -26,6 +26,10 @@ var kinds = map[string]func(*job){
 	"models": func(o *job) { // step sizes, two models
 		o.Search.Warmup, o.Goal.Models = 7, []string{o.Goal.Models[0], o.Goal.Models[0] + ":3"}
 	},
+	"search": func(o *job) { // PEZ, GCG and restarts
+		o.Search.Sampler, o.Search.Beta, o.Form.Tokens = "search", "", "all"
+		o.Search.Options = samplers.Settings{"pez-steps": "5", "candidates": "7", "restart": "1"}
+	},
 	"pez": func(o *job) { o.Search.Sampler = "pez" }, // embeddings and moments
 }
 

@@ -13,7 +13,7 @@ import (
 // *LoadError, those of packages models, ort, samplers and store, and of ctx.
 func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	o := &c
-	o.Search.fill()
+	o.Search.Fill()
 	if err := o.Search.Check(); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,10 @@ func (o *Config) watch(search *Finder) {
 // note is the note of the progress line: the step, the inverse temperature and the best
 // score.
 func note(s *samplers.State, found []Prompt) string {
-	text := fmt.Sprintf("step %d, beta %.3g", s.Step, s.InverseTemperature(0))
+	text := fmt.Sprintf("step %d", s.Step)
+	if s.Beta != nil {
+		text += fmt.Sprintf(", beta %.3g", s.Beta[0])
+	}
 	if len(found) > 0 {
 		text += fmt.Sprintf(", best %.4f", found[0].Cosine)
 	}

@@ -49,7 +49,7 @@ func small(t *testing.T) (*job, *bytes.Buffer) {
 			t.Fatal(err)
 		}
 	}
-	j := &job{Config{Search: DefaultSearch()}, &bytes.Buffer{}}
+	j := &job{Config{}, &bytes.Buffer{}}
 	j.Goal.Runtime.Threads = 1
 	j.Goal.Models, j.Goal.Texts = []string{dir}, []string{"red sand on ice", "the sea:-0.5"}
 	j.Form.Length, j.Search.Steps, j.Search.Chains, j.Search.Beta = 3, 40, 4, "0.1t"

@@ -12,6 +12,9 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
+// optimises reports whether a method looks for the best prompt and does not sample.
+func optimises(name string) bool { return name == "search" || name == "gcg" }
+
 // batchFlag is the option of stochastic samplers that --image-batch sets.
 const batchFlag = "batch"
 
@@ -124,14 +127,20 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 	if err != nil {
 		return nil, err
 	}
-	kernel, err := reg.New(p.Energy, options)
+	energy := energies.Energy(p.Energy)
+	if optimises(reg.Name) {
+		energy = p.Rescored()
+	}
+	kernel, err := reg.New(energy, options)
 	if err != nil {
 		return nil, err
 	}
 	r := &Finder{search: s, stopped: StoppedSteps}
 	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
-	if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
-		return nil, err
+	if !optimises(reg.Name) {
+		if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
+			return nil, err
+		}
 	}
 	r.Options, r.Estimates = options, options[batchFlag] != "" && options[batchFlag] != "0"
 	r.Best = NewBest(p, BestOptions{Keep: s.Top, RoundTrip: roundTrip, Estimates: r.Estimates, Scores: s.Scores})
@@ -220,6 +229,9 @@ func (r *Finder) Steps(ctx context.Context, loop *samplers.Loop) (stopped string
 		if limit := r.search.TimeLimit; limit > 0 && time.Since(began) >= limit {
 			return StoppedTime, time.Since(began), nil
 		}
+		if limit := r.search.Evaluations; limit > 0 && passes(loop.State().Evaluations)+r.Best.Scored() >= limit {
+			return StoppedEvaluations, time.Since(began), nil
+		}
 		if err := loop.Step(ctx); err != nil {
 			why := StoppedFailed
 			if ctx.Err() != nil {
@@ -230,6 +242,9 @@ func (r *Finder) Steps(ctx context.Context, loop *samplers.Loop) (stopped string
 	}
 	return r.stopped, time.Since(began), nil
 }
+
+// passes is the number of evaluations as Search.Evaluations counts them.
+func passes(c samplers.Counts) int64 { return c.Total() + c.Gradient }
 
 // diagnose sums up what was done, by earlier processes in a number of seconds too.
 func (r *Finder) diagnose(s *samplers.State, seconds float64) Diagnostics {

@@ -34,33 +34,37 @@ func AddFormFlags(fs *pflag.FlagSet, p *task.Form) {
 // samplers.
 func AddSearchFlags(fs *pflag.FlagSet, s *task.Search) {
 	fs.StringVar(&s.Sampler, "sampler", s.Sampler, "search method or sampler `name`, see gradhop samplers")
-	fs.IntVar(&s.Chains, "chains", s.Chains, "`number` of chains, all in one batch")
-	fs.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up")
+	fs.IntVar(&s.Chains, "chains", s.Chains, "`number` of chains, all in one batch (default: 1 for search and gcg, 8 for samplers)")
+	fs.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up (default: 600 for search, 120 for gcg, 500 for samplers)")
 	fs.IntVar(&s.Warmup, "warmup", s.Warmup, "`number` of warm-up steps, which adapt step sizes")
-	fs.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000 (1..1000@500: over the first 500)")
+	fs.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000 (1..1000@500: over the first 500); without it samplers use 1..1000")
 	fs.IntVar(&s.ImageBatch, "image-batch", s.ImageBatch, "`number` of targets that each step of a stochastic sampler draws (default: all, the exact mean)")
 	fs.IntVar(&s.Top, "top", s.Top, "`number` of distinct prompts to keep")
 	fs.IntVar(&s.Patience, "patience", 0, "stop after this `number` of steps without a better prompt (default: never)")
+	fs.Int64Var(&s.Evaluations, "evaluations", 0, "stop after this `number` of evaluations of the models, a gradient counted as two (default: never)")
 	fs.DurationVar(&s.TimeLimit, "time-limit", 0, "stop after this `time`, as 2m (default: never)")
 }
 
-// Given clears the settings of flags that were not given and whose default depends on
-// others.
+// Given checks flags that must not be zero, and sets those whose default depends on others.
 func Given(fs *pflag.FlagSet, p *task.Form, s *task.Search) error {
 	if !fs.Changed("length") {
 		p.Length = 0
 	} else if p.Length < 1 {
 		return app.Usagef("--length %d: want 1 or more", p.Length)
 	}
-	if !fs.Changed("beta") {
-		s.Beta = ""
+	for name, value := range map[string]int{"chains": s.Chains, "top": s.Top} {
+		if fs.Changed(name) && value < 1 {
+			return app.Usagef("--%s %d: want 1 or more", name, value)
+		}
 	}
+	if fs.Changed("steps") && s.Steps+s.Warmup == 0 {
+		return app.Usagef("--steps 0 --warmup 0: want one of them above 0")
+	}
+	s.Fill()
 	return nil
 }
 
 // DefaultSearch returns the settings that flags start from.
 func DefaultSearch() task.Search {
-	s := task.DefaultSearch()
-	s.Options = samplers.Settings{}
-	return s
+	return task.Search{Sampler: task.DefaultSampler, Options: samplers.Settings{}, Top: 5}
 }

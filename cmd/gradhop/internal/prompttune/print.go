@@ -74,6 +74,8 @@ func text(d *task.Document) string {
 	switch d.Stopped {
 	case task.StoppedPatience:
 		fmt.Fprintf(&b, "# stopped after %d of %d steps: no better prompt in the last %d\n", g.Steps, s.Warmup+s.Steps, s.Patience)
+	case task.StoppedEvaluations:
+		fmt.Fprintf(&b, "# stopped after %d of %d steps: the limit of %d evaluations\n", g.Steps, s.Warmup+s.Steps, s.Evaluations)
 	case task.StoppedTime:
 		fmt.Fprintf(&b, "# stopped after %d of %d steps: the time limit of %s\n", g.Steps, s.Warmup+s.Steps, s.TimeLimit)
 	case task.StoppedInterrupted:

@@ -1,0 +1,101 @@
+package prompttune
+
+import (
+	"context"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// blockedPenalty is how much lower U of a prompt with a blocked word is: an optimiser leaves
+// it at once.
+const blockedPenalty = 100
+
+// Rescored returns the energy that optimisers work on. Its U is that of the prompt's text,
+// encoded again, also where the tokens are others; prompts that cannot be results have a
+// much lower U. The gradient is that of the state's own tokens.
+func (p *Problem) Rescored() energies.Energy {
+	r := &rescored{energies.AsOracle(p.Energy), p}
+	if e, ok := p.Energy.(Embedded); ok {
+		return &rescoredEmbedded{r, e}
+	}
+	return r
+}
+
+type rescored struct {
+	energies.Oracle
+	p *Problem
+}
+
+// rescoredEmbedded is the same for an energy with embeddings.
+type rescoredEmbedded struct {
+	*rescored
+	Embedded Embedded
+}
+
+var (
+	_ energies.Oracle = (*rescored)(nil)
+	_ Embedded        = (*rescoredEmbedded)(nil)
+)
+
+// LogDensity implements energies.Energy.
+func (r *rescored) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	if err := r.Oracle.LogDensity(ctx, u, x); err != nil {
+		return err
+	}
+	return r.correct(ctx, u, x)
+}
+
+// Answer implements energies.Oracle.
+func (r *rescored) Answer(ctx context.Context, q energies.Query) error {
+	if err := r.Oracle.Answer(ctx, q); err != nil || q.U == nil {
+		return err
+	}
+	return r.correct(ctx, q.U, q.X)
+}
+
+// correct replaces U of the states whose text encodes to other tokens.
+func (r *rescored) correct(ctx context.Context, u []float64, x energies.Batch) error {
+	var ids [][]int32
+	var at []int
+	for c := range u {
+		text, same, err := r.p.prompt(x.Chain(c))
+		if err != nil {
+			return err
+		}
+		if r.p.blocks(text) {
+			u[c] -= blockedPenalty
+		} else if !same {
+			ids, at = append(ids, text.IDs), append(at, c)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	scores, err := r.p.Score(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for k, c := range at {
+		u[c] = scores[k]
+	}
+	return nil
+}
+
+// Width implements Embedded.
+func (r *rescoredEmbedded) Width() int { return r.Embedded.Width() }
+
+// Embed implements Embedded.
+func (r *rescoredEmbedded) Embed(e []float32, x energies.Batch) { r.Embedded.Embed(e, x) }
+
+// EmbeddingGrad implements Embedded.
+func (r *rescoredEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	if err := r.Embedded.EmbeddingGrad(ctx, u, g, x); err != nil {
+		return err
+	}
+	return r.correct(ctx, u, x)
+}
+
+// Nearest implements Embedded.
+func (r *rescoredEmbedded) Nearest(ctx context.Context, codes []int32, e []float32) error {
+	return r.Embedded.Nearest(ctx, codes, e)
+}
