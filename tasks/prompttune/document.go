@@ -160,9 +160,9 @@ func (d *Document) Targets() string {
 	var parts []string
 	switch {
 	case n == 1:
-		parts = append(parts, "1 picture")
+		parts = append(parts, "1 image")
 	case n > 1:
-		parts = append(parts, fmt.Sprintf("%d pictures", n))
+		parts = append(parts, fmt.Sprintf("%d images", n))
 	}
 	switch n := len(d.Texts); {
 	case n == 1:
