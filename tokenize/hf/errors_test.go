@@ -63,6 +63,7 @@ func TestLoadErrors(t *testing.T) {
 		"no merges":         {folder(files.VocabJSON, `{"a":0}`), nil, "neither tokenizer.json nor merges.txt"},
 		"SentencePiece":     {folder("spm.model", "x"), unsupported, "spm.model: unsupported: a SentencePiece model of another kind"},
 		"DeBERTa":           {folder("spm.model", "x", files.Config, `{"model_type": "deberta-v2"}`), format, "spm.model: not a SentencePiece model"},
+		"DeBERTa score":     {folder("spm.model", "\x0a\x08\x0a\x01a\x15\x00\x00\xc0\x7f", files.Config, `{"model_type": "deberta-v2"}`), format, `spm.model: piece 0, "a", has the score NaN`},
 		"DeBERTa without":   {folder("spm.model", "", files.Config, `{"model_type": "deberta-v2"}`), format, "spm.model: no pieces"},
 		"no mask":           {folder(files.VocabTxt, "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n"), format, "vocab.txt: vocabulary has no [MASK]"},
 		"no unknown":        {folder(files.VocabTxt, "[PAD]\n[MASK]\n[CLS]\n[SEP]\na\n"), format, "no [UNK]"},

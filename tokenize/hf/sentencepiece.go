@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -100,6 +101,9 @@ func parseSentencePiece(data []byte) (m sentencePiece, err error) {
 				}
 				return nil
 			})
+			if math.IsNaN(p.score) || math.IsInf(p.score, 0) || !utf8.ValidString(p.piece) {
+				err = fmt.Errorf("piece %d, %q, has the score %v or is not UTF-8", len(m.pieces), p.piece, p.score)
+			}
 			m.pieces = append(m.pieces, p)
 			return err
 		case 2: // the settings of the training

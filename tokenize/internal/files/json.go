@@ -50,31 +50,6 @@ type Typed struct {
 	Type string `json:"type"`
 }
 
-// Model is the model of tokenizer.json. The vocabulary stays raw because its form depends on the kind.
-type Model struct {
-	Typed
-	Unk      string          `json:"unk_token"`
-	Prefix   *string         `json:"continuing_subword_prefix"`
-	MaxChars *int            `json:"max_input_chars_per_word"`
-	Vocab    json.RawMessage `json:"vocab"`
-	Merges   json.RawMessage `json:"merges"`
-}
-
-// Kind is the model's type. Older files do not name it; then the fields decide.
-func (m *Model) Kind() string {
-	switch {
-	case m.Type != "":
-		return m.Type
-	case m.Merges != nil:
-		return "BPE"
-	case m.MaxChars != nil:
-		return "WordPiece"
-	case len(m.Vocab) > 0 && m.Vocab[0] == '[':
-		return "Unigram"
-	}
-	return "WordLevel"
-}
-
 // TokenName is the content of a special token: in JSON a string, or an object with the key "content".
 type TokenName string
 
@@ -87,14 +62,6 @@ func (n *TokenName) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	return json.Unmarshal(data, (*string)(n))
-}
-
-// Or returns n, or name where n is empty.
-func (n TokenName) Or(name string) string {
-	if n == "" {
-		return name
-	}
-	return string(n)
 }
 
 // SmallestLength returns the smallest length that is a limit, or 0 without one. Some files

@@ -1,12 +1,5 @@
 package files
 
-import (
-	"sort"
-	"unicode/utf8"
-
-	"github.com/gradhop/gradhop/tokenize/internal/aligned"
-)
-
 // Literals finds added tokens in text.
 type Literals struct {
 	ids   map[string]int32
@@ -38,37 +31,4 @@ func (l *Literals) Next(text string, from int) (start, end int, id int32) {
 		}
 	}
 	return len(text), len(text), 0
-}
-
-// Each calls found for every token in list, from left to right, with its characters
-// [start, end) and its id.
-func (l *Literals) Each(list []aligned.Char, found func(start, end int, id int32)) {
-	if !l.mayOccur(list) {
-		return
-	}
-	at := make([]int, len(list)) // byte at which a character begins
-	n := 0
-	for i, c := range list {
-		at[i] = n
-		n += utf8.RuneLen(c.R)
-	}
-	text := aligned.String(list)
-	for pos := 0; pos < len(text); {
-		start, end, id := l.Next(text, pos)
-		if start < end {
-			found(sort.SearchInts(at, start), sort.SearchInts(at, end), id)
-		}
-		pos = end
-	}
-}
-
-// mayOccur reports whether some character begins as a token does.
-func (l *Literals) mayOccur(list []aligned.Char) bool {
-	var buf [utf8.UTFMax]byte
-	for _, c := range list {
-		if utf8.EncodeRune(buf[:], c.R); l.first[buf[0]] {
-			return true
-		}
-	}
-	return false
 }
