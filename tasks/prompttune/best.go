@@ -15,8 +15,11 @@ type Prompt struct {
 	// without those around it.
 	Text string  `json:"text"`
 	IDs  []int32 `json:"ids"`
-	// Cosine is Σ_j ω_j cos(t, v_j) with t the vector of Text: of what is printed, also
-	// where the chain's tokens are others.
+	// U is Σ_j ω_j cos(t, v_j) with t the vector of Text: of what is printed, also where the
+	// chain's tokens are others. The |ω_j| add up to 1.
+	U float64 `json:"u"`
+	// Cosine is the mean cosine with the targets of positive weight, by their weights: U
+	// where there are no others. It is set in the results of a run.
 	Cosine float64 `json:"cosine"`
 	// LogP is β·U of the chain's state at the step where it was met: the log-density, not
 	// normalised, of the law that the chain followed then.
@@ -50,7 +53,7 @@ type Scores interface {
 }
 
 // Best keeps the best distinct prompts that a run visits, in memory that does not grow
-// with the run. Prompts are distinct when their texts are; they are ordered by Cosine,
+// with the run. Prompts are distinct when their texts are; they are ordered by U,
 // the highest first, then by text. Of a text met several times the first visit counts, by
 // step and then by chain.
 type Best struct {
@@ -90,7 +93,7 @@ func (b *Best) Add(ctx context.Context, step int64, chains []int64, beta float64
 		case !same && b.o.RoundTrip, b.p.blocks(p), (!same || b.o.Estimates) && b.known(p.Text):
 			continue
 		}
-		p.Chain, p.Step, p.LogP, p.Cosine, p.RoundTrip = id, step, beta*u[c], u[c], same
+		p.Chain, p.Step, p.LogP, p.U, p.RoundTrip = id, step, beta*u[c], u[c], same
 		if same && !b.o.Estimates {
 			found = append(found, p)
 		} else {
@@ -132,7 +135,7 @@ func (b *Best) score(ctx context.Context, list []Prompt) error {
 	for i, p := range list {
 		if b.o.Scores != nil {
 			if cosine, ok := b.o.Scores.Get(p.Text); ok {
-				list[i].Cosine = cosine
+				list[i].U = cosine
 				continue
 			}
 		}
@@ -158,7 +161,7 @@ func (b *Best) evaluate(ctx context.Context, list []Prompt, at []int, ids [][]in
 		return err
 	}
 	for k, i := range at {
-		list[i].Cosine = cosines[k]
+		list[i].U = cosines[k]
 	}
 	if b.o.Scores == nil {
 		return nil
@@ -168,7 +171,7 @@ func (b *Best) evaluate(ctx context.Context, list []Prompt, at []int, ids [][]in
 
 // insert puts a prompt where it belongs in the list.
 func (b *Best) insert(p Prompt) {
-	if b.o.Keep < 1 || math.IsNaN(p.Cosine) || len(b.list) == b.o.Keep && p.Cosine < b.list[b.o.Keep-1].Cosine {
+	if b.o.Keep < 1 || math.IsNaN(p.U) || len(b.list) == b.o.Keep && p.U < b.list[b.o.Keep-1].U {
 		return
 	}
 	// Several states can give one text. Its first visit counts: they differ by rounding.
@@ -185,9 +188,9 @@ func (b *Best) insert(p Prompt) {
 // compare orders prompts, the best first.
 func compare(p, q Prompt) int {
 	switch {
-	case p.Cosine > q.Cosine:
+	case p.U > q.U:
 		return -1
-	case p.Cosine < q.Cosine:
+	case p.U < q.U:
 		return 1
 	}
 	return strings.Compare(p.Text, q.Text)
@@ -197,7 +200,7 @@ func (b *Best) bestCosine() float64 {
 	if len(b.list) == 0 {
 		return math.Inf(-1)
 	}
-	return b.list[0].Cosine
+	return b.list[0].U
 }
 
 // Prompts returns the prompts kept, the best first. The caller must not change them.

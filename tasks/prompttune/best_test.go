@@ -155,13 +155,13 @@ func TestCosineIsOfTheText(t *testing.T) {
 			goal := p.members[0].Targets
 			other, seen := 0, map[string]bool{}
 			for i, r := range b.Prompts() {
-				if want := cosine(t, m, goal, r.Text); math.Abs(r.Cosine-want) > 1e-5 {
-					t.Errorf("%q has cosine %.6f, its text %.6f", r.Text, r.Cosine, want)
+				if want := cosine(t, m, goal, r.Text); math.Abs(r.U-want) > 1e-5 {
+					t.Errorf("%q has cosine %.6f, its text %.6f", r.Text, r.U, want)
 				}
 				if ids, err := p.Encode(r.Text); err != nil || !slices.Equal(ids, r.IDs) {
 					t.Errorf("%q has ids %v, its text %v", r.Text, r.IDs, ids)
 				}
-				if i > 0 && b.Prompts()[i-1].Cosine < r.Cosine {
+				if i > 0 && b.Prompts()[i-1].U < r.U {
 					t.Errorf("%q comes after a worse one", r.Text)
 				}
 				if seen[r.Text] {
@@ -216,12 +216,12 @@ func TestBest(t *testing.T) {
 		}
 	}
 	want := []Prompt{
-		{Text: "sea sea", Cosine: 0.4, LogP: 4, Chain: 4, Step: 5, RoundTrip: true},
-		{Text: "dog sea", Cosine: 0.3, LogP: 3, Chain: 7, Step: 3, RoundTrip: true},
+		{Text: "sea sea", U: 0.4, LogP: 4, Chain: 4, Step: 5, RoundTrip: true},
+		{Text: "dog sea", U: 0.3, LogP: 3, Chain: 7, Step: 3, RoundTrip: true},
 	}
 	for i, r := range b.Prompts() {
 		r.IDs = nil
-		if i >= len(want) || r.Text != want[i].Text || r.Cosine != want[i].Cosine || r.Chain != want[i].Chain || r.Step != want[i].Step || r.LogP != want[i].LogP || !r.RoundTrip {
+		if i >= len(want) || r.Text != want[i].Text || r.U != want[i].U || r.Chain != want[i].Chain || r.Step != want[i].Step || r.LogP != want[i].LogP || !r.RoundTrip {
 			t.Errorf("place %d: %+v", i, r)
 		}
 	}

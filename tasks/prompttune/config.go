@@ -188,7 +188,7 @@ func (p *Form) proposals() (Proposals, error) {
 	return out, nil
 }
 
-// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 600
+// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1100
 // steps for search, 1 and 120 for gcg, 8 and 500 for samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
@@ -213,6 +213,8 @@ type Search struct {
 	// Evaluations ends the run after as many evaluations of the models, a gradient counted
 	// as two; 0 never does.
 	Evaluations int64
+	// Interrogate also ranks plain words, as a baseline.
+	Interrogate bool
 	// TimeLimit ends the run after a time; 0 never does.
 	TimeLimit time.Duration
 	// Scores carries cosines from one process to the next; nil keeps none.
@@ -237,7 +239,7 @@ func (s *Search) Fill() {
 	chains, steps := 8, 500
 	switch s.Sampler {
 	case "search":
-		chains, steps = 1, 600
+		chains, steps = 1, 1100
 	case "gcg":
 		chains, steps = 1, 120
 	}

@@ -34,6 +34,28 @@ func (p *Problem) Cosines(ctx context.Context, ids [][]int32) ([][]float64, erro
 	return out, nil
 }
 
+// MeanCosines fills in Prompt.Cosine: the mean over the targets of positive weight, by weight.
+func (p *Problem) MeanCosines(ctx context.Context, list []Prompt) error {
+	ids := make([][]int32, len(list))
+	for i, x := range list {
+		ids[i] = x.IDs
+	}
+	cosines, err := p.Cosines(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		sum, all := 0.0, 0.0
+		for j, w := range p.members[0].Targets.Weights {
+			if w > 0 {
+				sum, all = sum+w*cosines[i][j], all+w
+			}
+		}
+		list[i].Cosine = sum / all
+	}
+	return nil
+}
+
 // cosineTo is the cosine of a unit vector with a vector v of any length but zero.
 func cosineTo(unit, v []float32) float64 {
 	norm, dot := 0.0, 0.0

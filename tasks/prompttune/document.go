@@ -3,6 +3,7 @@ package prompttune
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -22,7 +23,9 @@ type Document struct {
 	Images   []Set             `json:"images"`
 	Texts    []Text            `json:"target_texts"`
 	// Results are the best distinct prompts, the best first.
-	Results     []Prompt    `json:"results"`
+	Results []Prompt `json:"results"`
+	// Baseline are the best plain words, alone and in templates; see Task.Interrogate.
+	Baseline    []Prompt    `json:"baseline,omitempty"`
 	Diagnostics Diagnostics `json:"diagnostics"`
 	// Stopped says why the run ended: "steps" (all were made), "patience", "time", "evaluations",
 	// "interrupted" or "failed". A run that went on has the reason of its last process.
@@ -149,6 +152,15 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 		d.Settings.Beta = noBeta
 	}
 	return d
+}
+
+// Score names the number of Prompt.U: "cosine", or "U" where a weight is negative.
+func (d *Document) Score() string {
+	negative := slices.ContainsFunc(d.Images, func(s Set) bool { return s.Weight < 0 }) || slices.ContainsFunc(d.Texts, func(t Text) bool { return t.Weight < 0 })
+	if negative {
+		return "U"
+	}
+	return "cosine"
 }
 
 // Targets counts images and texts.

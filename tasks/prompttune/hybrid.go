@@ -21,15 +21,15 @@ func init() {
 
 // HybridOptions are the options of Hybrid; the zero value has the defaults.
 type HybridOptions struct {
-	// PEZSteps is the number of steps of PEZ; 0 means 250, and a negative number none.
-	PEZSteps int `flag:"pez-steps" zero:"-1" default:"250" doc:"steps of PEZ, before those of GCG"`
+	// PEZSteps is the number of steps of PEZ; 0 means 1000, and a negative number none.
+	PEZSteps int `flag:"pez-steps" zero:"-1" default:"1000" doc:"steps of PEZ, before those of GCG"`
 	// LearningRate and WeightDecay are those of PEZOptions.
 	LearningRate float64 `flag:"lr" default:"0.1" doc:"learning rate"`
 	WeightDecay  float64 `flag:"weight-decay" zero:"-1" default:"0.1" doc:"weight decay, apart from the gradient"`
-	// Candidates, TopK, Restart and Perturb are those of GCGOptions, but Restart is 2.
+	// Candidates, TopK, Restart and Perturb are those of GCGOptions, but 0 is a Restart of 4.
 	Candidates int `flag:"candidates" default:"64" doc:"changes evaluated in a step"`
 	TopK       int `flag:"top-k" default:"256" doc:"changes go to the k tokens of largest gradient at each blank"`
-	Restart    int `flag:"restart" default:"2" doc:"start again from the perturbed best prompt after so many steps without a better one"`
+	Restart    int `flag:"restart" default:"4" doc:"start again from the perturbed best prompt after so many steps without a better one"`
 	Perturb    int `flag:"perturb" default:"0: a quarter" doc:"blanks that a restart changes"`
 }
 
@@ -50,11 +50,11 @@ func NewHybrid(e energies.Energy, o HybridOptions) (*Hybrid, error) {
 	if o.PEZSteps > 1<<30 || o.PEZSteps < -1 {
 		return nil, &samplers.OptionError{Sampler: "search", Option: "pez-steps", Value: fmt.Sprint(o.PEZSteps), Reason: "must be a number of steps"}
 	}
-	gcg, err := NewGCG(e, GCGOptions{Candidates: o.Candidates, TopK: o.TopK, Restart: cmp.Or(o.Restart, 2), Perturb: o.Perturb})
+	gcg, err := NewGCG(e, GCGOptions{Candidates: o.Candidates, TopK: o.TopK, Restart: cmp.Or(o.Restart, 4), Perturb: o.Perturb})
 	if err != nil {
 		return nil, err
 	}
-	k := &Hybrid{gcg: gcg, steps: int64(max(0, cmp.Or(o.PEZSteps, 250)))}
+	k := &Hybrid{gcg: gcg, steps: int64(max(0, cmp.Or(o.PEZSteps, 1000)))}
 	k.Base = samplers.Base{Oracle: gcg.Oracle, Specs: gcg.Specs}
 	if _, ok := e.(Embedded); !ok || k.steps == 0 {
 		k.steps = 0

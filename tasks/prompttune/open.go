@@ -75,6 +75,9 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 		}
 		r.texts = append(r.texts, Text(x))
 	}
+	for i := range r.members {
+		r.members[i].Targets.Normalize()
+	}
 	r.Problem, err = NewProblem(r.members, template, r.words)
 	return r, err
 }

@@ -53,6 +53,9 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	}
 	stopped, took, err := search.Steps(ctx, loop)
 	doc.Results, doc.Stopped = search.Best.Prompts(), stopped
+	if e := o.compare(context.WithoutCancel(ctx), task, doc); e != nil {
+		return doc, errors.Join(err, e, keep.fail(err))
+	}
 	doc.Diagnostics = search.diagnose(loop.State(), keep.before+took.Seconds())
 	if stopped == StoppedFailed {
 		err = errors.Join(err, keep.fail(err))
@@ -63,6 +66,19 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 		err = errors.Join(err, finished(context.WithoutCancel(ctx), task, doc))
 	}
 	return doc, err
+}
+
+// compare fills in the mean cosines of the results, and the baseline if it is asked for.
+func (o *Config) compare(ctx context.Context, t *Task, d *Document) error {
+	if err := t.Problem.MeanCosines(ctx, d.Results); err != nil {
+		return err
+	}
+	if !o.Search.Interrogate {
+		return nil
+	}
+	var err error
+	d.Baseline, err = t.Interrogate(ctx, o.Search.Top)
+	return err
 }
 
 // watch passes on what a search finds.
@@ -89,7 +105,7 @@ func note(s *samplers.State, found []Prompt) string {
 		text += fmt.Sprintf(", beta %.3g", s.Beta[0])
 	}
 	if len(found) > 0 {
-		text += fmt.Sprintf(", best %.4f", found[0].Cosine)
+		text += fmt.Sprintf(", best %.4f", found[0].U)
 	}
 	return text
 }

@@ -95,15 +95,15 @@ func TestImprovements(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
-		if i > 0 && (r.Cosine <= last.Cosine || r.Step <= last.Step) {
+		if i > 0 && (r.U <= last.U || r.Step <= last.Step) {
 			t.Errorf("line %d: %+v after %+v", i+1, r, last)
 		}
-		if want := 0.1 * float64(r.Step) * r.Cosine; r.LogP-want > 1e-9 || want-r.LogP > 1e-9 {
+		if want := 0.1 * float64(r.Step) * r.U; r.LogP-want > 1e-9 || want-r.LogP > 1e-9 {
 			t.Errorf("line %d: logp %g at step %d, want %g", i+1, r.LogP, r.Step, want)
 		}
 		last = r
 	}
-	if best := doc.Results[0]; best.Text != last.Text || best.Cosine != last.Cosine || best.Step != last.Step {
+	if best := doc.Results[0]; best.Text != last.Text || best.U != last.U || best.Step != last.Step {
 		t.Errorf("the best is %+v, the last improvement %+v", best, last)
 	}
 	if e := doc.Diagnostics.Evaluations; e.Gradient != int64(4*41) || e.Total() != e.Gradient {
@@ -156,7 +156,7 @@ func TestDraws(t *testing.T) {
 			for _, k := range codes {
 				ids, words = append(ids, tokens[k].ID), append(words, strings.TrimSuffix(tokens[k].Piece, "</w>"))
 			}
-			if lp := u[want.Chain][step-1]; !slices.Equal(ids, want.IDs) || strings.Join(words, " ") != want.Text || lp != want.Cosine {
+			if lp := u[want.Chain][step-1]; !slices.Equal(ids, want.IDs) || strings.Join(words, " ") != want.Text || lp != want.U {
 				t.Errorf("chain %d has %v (U %g) at step %d; the result is %+v", want.Chain, words, lp, step, want)
 			}
 		}
@@ -179,7 +179,7 @@ func TestWeights(t *testing.T) {
 	}
 	defer r.Close()
 	for i, m := range r.members {
-		if !slices.Equal(m.Targets.Weights, []float64{3, -0.25, 1, -0.5}) || m.Weight != []float64{0.25, 0.75}[i] {
+		if !slices.Equal(m.Targets.Weights, []float64{3 / 4.75, -0.25 / 4.75, 1 / 4.75, -0.5 / 4.75}) || m.Weight != []float64{0.25, 0.75}[i] {
 			t.Errorf("model %d has weight %g and targets %v", i, m.Weight, m.Targets.Weights)
 		}
 		if v := m.Targets.Vectors; len(v) != 4 || slices.Equal(v[0], v[1]) || slices.Equal(v[2], v[3]) {
@@ -209,8 +209,8 @@ func TestEstimates(t *testing.T) {
 	defer r.Close()
 	for _, p := range doc.Results {
 		got, err := r.Problem.Score(t.Context(), [][]int32{p.IDs})
-		if err != nil || math.Abs(got[0]-p.Cosine) > 1e-5 {
-			t.Errorf("%q has cosine %g, alone %v (%v)", p.Text, p.Cosine, got, err)
+		if err != nil || math.Abs(got[0]-p.U) > 1e-5 {
+			t.Errorf("%q has cosine %g, alone %v (%v)", p.Text, p.U, got, err)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestScoreFile(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, again.Resume, ResultsFile)), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if r := doc.Results[0]; r.Text != best.Text || r.Cosine != 0.99951171875 || r.Step != best.Step {
+	if r := doc.Results[0]; r.Text != best.Text || r.U != 0.99951171875 || r.Step != best.Step {
 		t.Errorf("the best is %+v, and was %+v", r, best)
 	}
 	// A file that cannot be read or written.

@@ -47,7 +47,7 @@ func TestScores(t *testing.T) {
 		t.Errorf("%d texts less went through the model; %d were known", saved, first.Scored())
 	}
 	same := func(a, b Prompt) bool {
-		return a.Text == b.Text && a.Cosine == b.Cosine && a.Step == b.Step && a.Chain == b.Chain && a.LogP == b.LogP
+		return a.Text == b.Text && a.U == b.U && a.Step == b.Step && a.Chain == b.Chain && a.LogP == b.LogP
 	}
 	if !slices.EqualFunc(first.Prompts(), alone.Prompts(), same) || !slices.EqualFunc(second.Prompts(), alone.Prompts(), same) {
 		t.Error("the prompts differ")

@@ -74,6 +74,18 @@ func (t *Targets) Text(vector []float32, weight float64) {
 	t.Vectors, t.Weights = append(t.Vectors, vector), append(t.Weights, weight)
 }
 
+// Normalize divides the weights by the sum of their absolute values, so that U is a weighted
+// mean of cosines, and an inverse temperature means the same for any number of targets.
+func (t *Targets) Normalize() {
+	sum := 0.0
+	for _, w := range t.Weights {
+		sum += math.Abs(w)
+	}
+	for j := range t.Weights {
+		t.Weights[j] /= sum
+	}
+}
+
 // check returns an *InputError if there is nothing to come near to.
 func (t *Targets) check() error {
 	if len(t.Vectors) == 0 {

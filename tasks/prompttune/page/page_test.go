@@ -31,7 +31,7 @@ func TestTrace(t *testing.T) {
 			var list []prompttune.Prompt
 			if step >= 2 { // the first two steps find nothing
 				found = max(found, now[0])
-				list = []prompttune.Prompt{{Cosine: found}, {Cosine: -9}}
+				list = []prompttune.Prompt{{U: found}, {U: -9}}
 			}
 			beta, best = append(beta, 0.1*float64(step+1)), append(best, found)
 			tr.add(now, list, beta[step])

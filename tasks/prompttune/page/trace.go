@@ -46,7 +46,7 @@ func (t *trace) add(u []float64, found []prompttune.Prompt, beta float64) {
 	}
 	t.beta[k] += beta
 	if len(found) > 0 {
-		t.best[k] = found[0].Cosine
+		t.best[k] = found[0].U
 	}
 	t.in++
 }

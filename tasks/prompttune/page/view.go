@@ -44,7 +44,7 @@ type shown struct {
 }
 
 func show(r prompttune.Prompt) shown {
-	return shown{clean(r.Text), decimals(r.Cosine), minus(strconv.FormatFloat(r.LogP, 'f', 2, 64)), r.Chain, r.Step, r.RoundTrip}
+	return shown{clean(r.Text), decimals(r.U), minus(strconv.FormatFloat(r.LogP, 'f', 2, 64)), r.Chain, r.Step, r.RoundTrip}
 }
 
 // setView is a set of pictures.

@@ -170,7 +170,7 @@ func search(ctx context.Context, p *task.Problem, k seeker, length int, progress
 		s.Scored += b.Scored()
 		best, text := math.NaN(), "" // where a repeat met blocked prompts only
 		if list := b.Prompts(); len(list) > 0 {
-			best, text = list[0].Cosine, list[0].Text
+			best, text = list[0].U, list[0].Text
 		}
 		cosines = append(cosines, best)
 		s.Best, s.Texts = append(s.Best, run.Number(best)), append(s.Texts, text)

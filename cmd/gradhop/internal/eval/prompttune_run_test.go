@@ -55,8 +55,8 @@ func TestRepeatsAreChains(t *testing.T) {
 	}
 	s, w := got.Searches[0], want.Results[0]
 	k := best(s.Best)
-	if int64(k) != w.Chain || float64(s.Best[k]) != w.Cosine || s.Texts[k] != w.Text {
-		t.Errorf("repeat %d: %v %q; prompt-tune has chain %d: %v %q", k, s.Best[k], s.Texts[k], w.Chain, w.Cosine, w.Text)
+	if int64(k) != w.Chain || float64(s.Best[k]) != w.U || s.Texts[k] != w.Text {
+		t.Errorf("repeat %d: %v %q; prompt-tune has chain %d: %v %q", k, s.Best[k], s.Texts[k], w.Chain, w.U, w.Text)
 	}
 	if w.Chain == 0 {
 		t.Error("the first chain is the best: choose another seed, or the test sees nothing")

@@ -75,7 +75,7 @@ func TestFolderFails(t *testing.T) {
 				text = lines[len(lines)-1]
 			}
 			var doc task.Document
-			if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Stopped != task.StoppedFailed || len(doc.Results) == 0 || doc.Results[0].Cosine < doc.Results[len(doc.Results)-1].Cosine {
+			if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Stopped != task.StoppedFailed || len(doc.Results) == 0 || doc.Results[0].U < doc.Results[len(doc.Results)-1].U {
 				t.Errorf("%v: standard output %q", err, out.String())
 			}
 		})

@@ -65,11 +65,12 @@ func (p *printer) write(text string) error {
 func text(d *task.Document) string {
 	var b strings.Builder
 	for _, r := range d.Results {
-		fmt.Fprintf(&b, "%8.4f  %s\n", r.Cosine, r.Text)
+		fmt.Fprintf(&b, "%8.4f  %s\n", r.U, r.Text)
 	}
 	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
 		b.WriteString("# no prompt was found: every one that was visited is blocked or does not round-trip\n")
 	}
+	baseline(&b, d)
 	s, g := d.Settings, d.Diagnostics
 	switch d.Stopped {
 	case task.StoppedPatience:
@@ -97,6 +98,19 @@ func text(d *task.Document) string {
 		fmt.Fprintf(&b, "# %s\n", task.NotExact(reg))
 	}
 	return b.String()
+}
+
+// baseline writes the best plain words, and whether they score as well as the best prompt.
+func baseline(b *strings.Builder, d *task.Document) {
+	if d.Score() == "U" {
+		b.WriteString("# the numbers are U, the mean of the cosines by weight, of which some are negative\n")
+	}
+	for _, r := range d.Baseline {
+		fmt.Fprintf(b, "# plain words: %.4f  %s\n", r.U, r.Text)
+	}
+	if len(d.Baseline) > 0 && len(d.Results) > 0 && d.Baseline[0].U >= d.Results[0].U {
+		b.WriteString("# plain words score as well as the prompts that were found\n")
+	}
 }
 
 // evaluations says how many there were, and how many of them for texts alone.

@@ -70,7 +70,7 @@ func (o *Options) config(print *printer, report *report, bar *app.Bar) task.Conf
 			Improved: func(p task.Prompt, past bool) error {
 				if o.Format == "text" && o.App.ErrTerminal && !o.App.Quiet && !past {
 					bar.Clear()
-					fmt.Fprintf(o.App.Err, "%8.4f  %s\n", p.Cosine, p.Text)
+					fmt.Fprintf(o.App.Err, "%8.4f  %s\n", p.U, p.Text)
 				}
 				report.page.Improved(p)
 				return print.improvement(p)

@@ -1,0 +1,25 @@
+package prompttune_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/gradhop/gradhop/tasks/prompttune"
+)
+
+// Tune a prompt: the words that the built-in CLIP places nearest to images of cats.
+func Example() {
+	found, err := prompttune.Run(context.Background(), prompttune.Config{
+		Goal:   prompttune.Goal{Images: []string{"../../models/pictures/cats"}, NoImageCache: true},
+		Form:   prompttune.Form{Length: 3},
+		Search: prompttune.Search{Seed: 1, Evaluations: 300, Options: map[string]string{"pez-steps": "60"}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	best := found.Results[0]
+	fmt.Printf("%.2f  %s\n", best.Cosine, best.Text)
+	// Output:
+	// 0.49  grinning front cat
+}

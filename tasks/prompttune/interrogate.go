@@ -1,0 +1,43 @@
+package prompttune
+
+import (
+	"context"
+	"slices"
+)
+
+// interrogated are the templates that plain words are ranked in.
+var interrogated = []string{"_", "a photo of a _", "a picture of a _"}
+
+// Interrogate ranks every single word that may be proposed, alone and in templates such as
+// "a photo of a _", and returns the best: what a search has to beat. It costs an evaluation
+// for each word and template. Errors: those of the models and of ctx.
+func (t *Task) Interrogate(ctx context.Context, top int) ([]Prompt, error) {
+	p := t.Problem
+	var list []Prompt
+	var ids [][]int32
+	for _, pattern := range interrogated {
+		template, err := ParseTemplate(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, token := range p.Tokens {
+			x := Prompt{Text: template.render(p.v, []int32{token})}
+			if x.IDs, err = p.v.plain(x.Text); err != nil {
+				return nil, err
+			}
+			if !p.blocks(x) {
+				list, ids = append(list, x), append(ids, x.IDs)
+			}
+		}
+	}
+	u, err := p.Score(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		list[i].U, list[i].RoundTrip = u[i], true
+	}
+	slices.SortStableFunc(list, compare)
+	list = list[:min(len(list), top)]
+	return list, p.MeanCosines(ctx, list)
+}

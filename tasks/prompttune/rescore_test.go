@@ -1,0 +1,111 @@
+package prompttune
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// TestRescored: U of every state is that of its text, encoded again, by each way to ask for
+// it; blocked prompts are far below, and states that encode to their own tokens keep their U.
+func TestRescored(t *testing.T) {
+	m := open(t)
+	p := problem(t, m, "the _ _ on _", Proposals{From: AllTokens, Block: []string{"hats"}})
+	e := p.Rescored()
+	x := energies.NewBatch(e.Space(), 60)
+	for k := range x.Codes {
+		x.Codes[k] = int32((k*k + 5*k) % e.Space().Values)
+	}
+	u, plain := make([]float64, 60), make([]float64, 60)
+	if err := e.LogDensity(t.Context(), u, x); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Energy.LogDensity(t.Context(), plain, x); err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	for c := range u {
+		text, same, err := p.prompt(x.Chain(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := p.Score(t.Context(), [][]int32{text.IDs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case p.blocks(text):
+			want[0] = plain[c] - blockedPenalty
+		case same && u[c] != plain[c]:
+			t.Errorf("%q: U %g, and %g of its own tokens", text.Text, u[c], plain[c])
+		case !same:
+			changed++
+		}
+		if math.Abs(u[c]-want[0]) > 1e-5 {
+			t.Errorf("%q: U %.6f, want %.6f", text.Text, u[c], want[0])
+		}
+	}
+	if changed < 5 {
+		t.Errorf("only %d texts encode to other tokens: this test shows little", changed)
+	}
+	emb := e.(Embedded)
+	again, g := make([]float64, 60), make([]float32, len(x.Codes)*max(emb.Width(), e.Space().Values))
+	if err := emb.EmbeddingGrad(t.Context(), again, g[:len(x.Codes)*emb.Width()], x); err != nil {
+		t.Fatal(err)
+	}
+	query := energies.Query{Want: energies.Gradient, X: x, U: make([]float64, 60), Grad: g[:len(x.Codes)*e.Space().Values]}
+	if err := e.(energies.Oracle).Answer(t.Context(), query); err != nil {
+		t.Fatal(err)
+	}
+	for c := range u {
+		if math.Abs(again[c]-u[c]) > 1e-5 || math.Abs(query.U[c]-u[c]) > 1e-5 {
+			t.Errorf("chain %d: U %g, %g with slopes, %g with the gradient", c, u[c], again[c], query.U[c])
+		}
+	}
+}
+
+// TestScale: any number of targets gives U as a mean of cosines; targets that repel are no
+// part of Cosine; and the baseline is the best of all words in all templates.
+func TestScale(t *testing.T) {
+	j, _ := small(t)
+	j.Goal.Texts, j.Form.Length, j.Search = []string{"red sand on ice", "the sea:3", "a cat:-1"}, 1, Search{Sampler: "gcg", Steps: 3, Top: 3, Interrogate: true, Options: map[string]string{"candidates": "100"}}
+	doc, err := Run(t.Context(), j.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := Open(t.Context(), &j.Goal, &j.Form, &Events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer task.Close()
+	if doc.Score() != "U" || len(doc.Baseline) != 3 || doc.Results[0].U < doc.Baseline[0].U-1e-6 && len(doc.Baseline[0].IDs) == 1 {
+		t.Errorf("score %s, results %+v, baseline %+v", doc.Score(), doc.Results, doc.Baseline)
+	}
+	for _, p := range slices.Concat(doc.Results, doc.Baseline) {
+		cos, err := task.Problem.Cosines(t.Context(), [][]int32{p.IDs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, mean := (cos[0][0]+3*cos[0][1]-cos[0][2])/5, (cos[0][0]+3*cos[0][1])/4
+		if math.Abs(p.U-u) > 1e-5 || math.Abs(p.Cosine-mean) > 1e-5 {
+			t.Errorf("%q: U %.6f and cosine %.6f, want %.6f and %.6f", p.Text, p.U, p.Cosine, u, mean)
+		}
+	}
+	for _, pattern := range interrogated {
+		template, err := ParseTemplate(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, token := range task.Problem.Tokens {
+			ids, err := task.Problem.Encode(template.render(task.Problem.v, []int32{token}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u, err := task.Problem.Score(t.Context(), [][]int32{ids}); err != nil || u[0] > doc.Baseline[0].U+1e-6 {
+				t.Errorf("%s with token %d has U %.6f, above the best of the baseline, %.6f (%v)", pattern, token, u[0], doc.Baseline[0].U, err)
+			}
+		}
+	}
+}
