@@ -1,7 +1,7 @@
 # make demo          build, and fill the blanks of a sentence with the built-in model
 # make fills         the same for twelve sentences of different kinds
 # make demo-prompt   build, and find prompts for twelve pictures of cats
-# make test          formatting, vet, staticcheck, Go tests with the race detector
+# make test          formatting, vet, staticcheck, Go tests; those of concurrent use with the race detector
 # make test-scripts  the Python side: exporters, training recipe, reference values
 # make bench         us and PyTorch side by side, in one run
 # make bench-grad    the same for gradients of networks
@@ -16,6 +16,10 @@ PICTURES := models/pictures/cats
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/null | cut -c1-16)
+
+# Packages that start goroutines or have types for concurrent use, and their tests of that.
+RACE_PACKAGES := ./energies/neural/... ./models/hub ./onnx/ort ./samplers ./samplers/store ./tasks/infill ./tasks/pictures ./tasks/prompttune
+RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 
 .PHONY: build demo fills demo-prompt test lint test-scripts bench bench-grad bench-prompt clean
 
@@ -32,7 +36,8 @@ demo-prompt: build
 	bin/gradhop prompt-tune --images $(PICTURES) --length 3 --seed 1
 
 test: lint
-	go test -race -timeout 25m ./...
+	go test -timeout 10m ./...
+	go test -race -timeout 10m -run '$(RACE_TESTS)' $(RACE_PACKAGES)
 
 lint:
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \

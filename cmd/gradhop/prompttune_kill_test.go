@@ -26,10 +26,8 @@ func TestPromptTuneKill(t *testing.T) {
 		name string
 		args []string
 	}{
-		{"gwg", []string{"--tokens", "all"}}, // texts are scored apart
 		{"dmala", []string{"--warmup", "30", "--sampler", "dmala"}},
 		{"sgdld", []string{"--sampler", "sgdld", "--image-batch", "1", "--polyak", "0.3"}},
-		{"pez", []string{"--sampler", "pez"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			begin := append([]string{
