@@ -36,6 +36,10 @@ type Options struct {
 	ExternalDir string
 	// LowMemory turns the prepacking of weights off: less memory, slower runs.
 	LowMemory bool
+	// Unoptimized runs the graph as it is written. The runtime otherwise fuses operators,
+	// and for float64 it puts its own numbers in some of them: 1e-5 for the epsilon of a
+	// layer normalisation (measured with version 1.29).
+	Unoptimized bool
 	// ProfilePrefix turns the runtime's profiler on. The profile is written by
 	// [Session.Close] to <prefix>_<time>.json. "" means no profile.
 	ProfilePrefix string

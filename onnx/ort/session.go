@@ -162,6 +162,9 @@ func sessionOptions(o Options) (*ort.SessionOptions, error) {
 	for k, v := range entries {
 		err = errors.Join(err, opts.AddSessionConfigEntry(k, v))
 	}
+	if o.Unoptimized {
+		err = errors.Join(err, opts.SetGraphOptimizationLevel(ort.GraphOptimizationLevelDisableAll))
+	}
 	if o.ProfilePrefix != "" {
 		err = errors.Join(err, opts.EnableProfiling(o.ProfilePrefix))
 	}

@@ -116,7 +116,7 @@ func TestExternalData(t *testing.T) {
 func TestOpenHonoursContext(t *testing.T) {
 	var nodes []proto
 	from := "x"
-	for i := range 20000 {
+	for i := range 5000 {
 		to := fmt.Sprintf("v%d", i)
 		nodes = append(nodes, node("Exp", from, to))
 		from = to

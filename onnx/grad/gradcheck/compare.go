@@ -108,6 +108,7 @@ func (d *differ) one(g, v []float64) (Comparison, bool, error) {
 	}
 	// A direction of length one sees of the gradient about its norm over √n.
 	typical = max(math.Sqrt(typical), math.Sqrt(norm/float64(len(g))), math.Abs(got))
+	typical = max(typical, cancelled*d.parts/math.Sqrt(float64(len(g))))
 	e, err := d.derivative(v, typical)
 	if err != nil {
 		return Comparison{}, false, err

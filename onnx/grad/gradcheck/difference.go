@@ -38,6 +38,7 @@ type differ struct {
 	seed  uint64
 	noise float64
 	scale float64 // of the elements of the input
+	parts float64 // the norm of the gradient, if elements of the output did not cancel
 }
 
 // values returns the output at the input moved by t·v.

@@ -77,7 +77,7 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 	if v := m.Graph.Outputs[0]; v.Type.Elem == onnx.Double {
 		f.elem = onnx.Double
 	}
-	p, err := open(m, []string{output}, c.o.Runtime)
+	p, err := open(c.ctx, m, []string{output}, c.o.Runtime)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,9 @@ func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 	if err := c.double(m); err != nil {
 		return nil, err
 	}
-	p, err := open(m, []string{output}, c.o.Runtime)
+	unoptimized := c.o.Runtime
+	unoptimized.Unoptimized = true
+	p, err := open(c.ctx, m, []string{output}, unoptimized)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +199,7 @@ func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 	err = c.double(back)
 	w := &wide{forward: &ff}
 	if err == nil {
-		w.grads, err = run(c.ctx, back, c.res.Grads, wideFeeds(c.feed), c.o.Runtime)
+		w.grads, err = run(c.ctx, back, c.res.Grads, wideFeeds(c.feed), unoptimized)
 	}
 	if err != nil {
 		c.rep.Why = "the gradient itself is in float32: " + reason(err)

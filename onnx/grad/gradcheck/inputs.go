@@ -17,7 +17,7 @@ import (
 // several times want powers of two.
 const rows = 2
 
-var sizes = []int64{5, 8, 16, 32, 64, 3, 1}
+var sizes = []int64{5, 8, 16, 32, 64, 3, 1, 2, 4, 10, 12, 28, 100, 128, 224, 299}
 
 // fill draws inputs on which m runs and gives finite numbers: m is the original, and
 // after, the model with gradients, may have the vector of the product as one more
@@ -25,6 +25,9 @@ var sizes = []int64{5, 8, 16, 32, 64, 3, 1}
 func (c *checker) fill(m, after *onnx.Model) error {
 	tables := c.tables(m)
 	var last error
+	if c.o.Feed != nil {
+		return c.fed(m, after)
+	}
 	for _, size := range sizes {
 		for _, positive := range []bool{false, true} {
 			named := map[string]int64{}
@@ -59,6 +62,32 @@ func (c *checker) fill(m, after *onnx.Model) error {
 		}
 	}
 	return &InputError{last}
+}
+
+// fed takes the inputs that the caller gave.
+func (c *checker) fed(m, after *onnx.Model) error {
+	c.feed = feeds{}
+	for _, v := range m.Graph.Inputs {
+		t := c.o.Feed[v.Name]
+		if t == nil && m.Graph.Initializer(v.Name) == nil {
+			return &UnsupportedError{fmt.Sprintf("input %q is not among those fed", v.Name)}
+		}
+		if t == nil {
+			continue
+		}
+		if c.feed[v.Name] = tensor(v.Type.Elem, t.Shape, numbers(t)); c.feed[v.Name] == nil {
+			return &UnsupportedError{fmt.Sprintf("input %q is of type %s", v.Name, v.Type.Elem)}
+		}
+	}
+	out, err := run(c.ctx, m, []string{c.of}, c.feed, c.o.Runtime)
+	if err != nil {
+		return err
+	}
+	if !finite(numbers(out[c.of])) {
+		return &InputError{errors.New("the output is not finite")}
+	}
+	c.drawSeed(after, out[c.of])
+	return nil
 }
 
 func finite(v []float64) bool {

@@ -50,6 +50,7 @@ func (c *checker) relax(m *onnx.Model, w string, length int64) (variable, error)
 	e := &emitter{g: m.Graph, prefix: v.name}
 	m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: v.name, Type: onnx.Type{Elem: onnx.Float, HasShape: true,
 		Shape: []onnx.ShapeDim{{Value: n}, {Value: length}}}})
+	c.feed[v.name] = tensor(onnx.Float, v.shape, v.at) // the look-ups of another input are traced through it
 	by := map[*onnx.Node]lookup{}
 	for _, l := range found {
 		by[l.node] = l

@@ -20,7 +20,7 @@ type program struct {
 }
 
 // open opens m with some of its outputs.
-func open(m *onnx.Model, outputs []string, o ort.Options) (*program, error) {
+func open(ctx context.Context, m *onnx.Model, outputs []string, o ort.Options) (*program, error) {
 	raw, err := onnx.Encode(m)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func open(m *onnx.Model, outputs []string, o ort.Options) (*program, error) {
 		return nil, &UnsupportedError{"the model has no input"}
 	}
 	o.Name, o.ExternalDir = "gradcheck", m.Dir
-	p.s, err = ort.Open(context.Background(), raw, p.inputs, outputs, o)
+	p.s, err = ort.Open(ctx, raw, p.inputs, outputs, o)
 	return p, err
 }
 
@@ -62,7 +62,7 @@ func (p *program) run(ctx context.Context, f feeds) (feeds, error) {
 
 // run opens m, runs it once and closes it.
 func run(ctx context.Context, m *onnx.Model, outputs []string, f feeds, o ort.Options) (feeds, error) {
-	p, err := open(m, outputs, o)
+	p, err := open(ctx, m, outputs, o)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +85,14 @@ func numbers(t *ort.Tensor) []float64 {
 		return widen(d)
 	case []int8:
 		return widen(d)
+	case []bool:
+		out := make([]float64, len(d))
+		for i, v := range d {
+			if v {
+				out[i] = 1
+			}
+		}
+		return out
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type Options struct {
 	Weights string
 	Check   bool
 	Seed    uint64
+	Feed    string
 	Format  string
 }
 
@@ -40,31 +41,30 @@ func New(a *app.App, runF func(context.Context, *Options) error) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "grad MODEL.onnx --of OUTPUT --wrt INPUT[,INPUT...] -o OUT.onnx",
 		Short: "Add gradients to an ONNX file",
-		Long: `Write a model that computes what MODEL.onnx does and, as further outputs called
-grad/INPUT, the gradient of one of its outputs by some of its inputs or initialisers.
-It consists of standard operators only, so that any runtime can run it.
+		Long: `Write a model that returns the outputs of MODEL.onnx and, as further outputs named
+grad/INPUT, the gradient of one output with respect to some inputs or initialisers. The
+result uses standard ONNX operators only, so any runtime can run it.
 
-The output must be one number a row (of shape [], [n] or [n, 1]): rows are taken not
-to depend on each other, and each gradient is that of its row's number. For other
-outputs, --reduce sum differentiates the sum of all elements, and --reduce none adds
-an input seed/OUTPUT, a vector whose product with the Jacobian is returned.
+The output must hold one number a row (shape [], [n] or [n, 1]), and the rows must not
+depend on each other: each row of the gradient is that of its own number. For other
+outputs, --reduce sum differentiates the sum of all elements, and --reduce none adds an
+input seed/OUTPUT and returns the product of this vector with the Jacobian.
 
-The gradient by a floating-point input has its shape. Integer inputs must index a
-table; their gradient is that at their one-hot encoding, with one more axis.
+The gradient with respect to a floating-point input has the shape of the input. Integer
+inputs must index a table; their gradient is taken with respect to the one-hot encoding
+and has one more axis.
 
---weights says where weights go. keep leaves them where they are: in the model, or in
-files beside it, to which OUT.onnx then refers; refer has OUT.onnx refer to the
-weights inside MODEL.onnx as well, so that it is small; copy writes them to
-OUT.onnx.data; embed puts everything into OUT.onnx, if that is below 2 GB. A model
-that refers to files must lie beside them, or above.
+--weights says where the weights are stored. keep: where they are now, in the model or in
+files beside it. refer: OUT.onnx refers to the weights inside MODEL.onnx. copy: they are
+written to OUT.onnx.data. embed: they are written into OUT.onnx, which must stay below
+2 GB. A model that refers to files must be in the same folder, or above it.
 
---check compares the gradients with finite differences on random inputs. These are
-taken in float64 where that can be, convolutions and some others being written by other
-operators for it, to a relative error of 1e-5 (1e-4 where the gradient itself has to
-stay in float32); otherwise in float32, to 2e-3. What the differences themselves are
-uncertain by is allowed on top; those at a kink are set aside, and others taken. The
-error is relative to the size of the derivative along the direction
-that is tried. If the check fails the exit code is 1, and nothing is written.`,
+--check compares the gradients with finite differences at random inputs, or at those of
+--feed. The differences are taken in float64, and a relative error of 1e-5 is allowed
+(1e-4 if the gradient can only be computed in float32); without float64 they are taken in
+float32 and 2e-3 is allowed. The uncertainty of the differences is added. Differences at
+a kink are not counted. The exit code is 1 if a gradient is wrong, and 2 if it cannot be
+checked; in both cases nothing is written.`,
 		Example: `  gradhop grad energy.onnx --of energy --wrt image -o energy.grad.onnx
   gradhop grad bert.onnx --of logits --wrt input_ids --reduce none --check`,
 		Args: cobra.ExactArgs(1),
@@ -85,6 +85,7 @@ that is tried. If the check fails the exit code is 1, and nothing is written.`,
 	f.StringVar(&o.Weights, "weights", "keep", "keep, refer, copy or embed: where the weights go")
 	f.BoolVar(&o.Check, "check", false, "compare the gradients with finite differences on random inputs")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the random inputs of --check")
+	f.StringVar(&o.Feed, "feed", "", "take the inputs of --check from this `FILE.npz`, by name")
 	f.StringVar(&o.Format, "format", "text", "text or json")
 	return cmd
 }
@@ -108,6 +109,8 @@ func (o *Options) validate() error {
 		}
 	}
 	switch {
+	case o.Feed != "" && !o.Check:
+		return app.Usagef("--feed is for --check")
 	case o.Out == "" && !o.Check:
 		return app.Usagef("name the file to write with -o, or ask for --check")
 	case o.Out == "":
@@ -149,7 +152,13 @@ func Run(ctx context.Context, o *Options) error {
 	o.note(f, r)
 	doc := describe(o, f, r)
 	if o.Check {
-		report, err := gradcheck.Check(ctx, f.Model, ask, r, gradcheck.Options{Seed: o.Seed, Runtime: o.App.Runtime()})
+		c := gradcheck.Options{Seed: o.Seed, Runtime: o.App.Runtime()}
+		if o.Feed != "" {
+			if c.Feed, err = gradcheck.ReadFeed(o.Feed); err != nil {
+				return app.Usagef("%v", err)
+			}
+		}
+		report, err := gradcheck.Check(ctx, f.Model, ask, r, c)
 		if err != nil {
 			return err
 		}
@@ -159,7 +168,7 @@ func Run(ctx context.Context, o *Options) error {
 			if err := doc.print(o); err != nil {
 				return err
 			}
-			return failure(report)
+			return report.Err()
 		}
 	}
 	if o.Out != "" {

@@ -169,7 +169,8 @@ func (c *check) rows(row func(name, format string, args ...any)) {
 	}
 	row("  output", "differs from the original's by %.2g, relative", float64(c.Output))
 	for _, in := range c.Inputs {
-		row("  by "+in.Name, "worst error %.2g absolute, %.2g relative, %s", float64(in.Worst.Absolute), float64(in.Worst.Relative), in.place())
+		row("  by "+in.Name, "worst error %.2g of %.2g allowed, %.2g relative, %s", float64(in.Worst.Absolute), float64(in.Worst.Allowed),
+			float64(in.Worst.Relative), in.place())
 		judged := fmt.Sprintf("%d of %d comparisons judged", in.Compared-in.SetAside, in.Compared)
 		if w := in.Worst; w.Gradient == 0 && w.Difference == 0 {
 			judged += ", all of them zero on both sides"
@@ -190,23 +191,6 @@ func (c checked) place() string {
 		return "along a direction"
 	}
 	return fmt.Sprintf("at %s%v", c.Name, c.Worst.Index)
-}
-
-// failure is the error of a check that failed.
-func failure(r *gradcheck.Report) error {
-	for _, in := range r.Inputs {
-		w := in.Worst
-		switch {
-		case in.Passed:
-		case in.SetAside == in.Compared:
-			return fmt.Errorf("the gradient by %q could not be checked: none of %d finite differences can be trusted", in.Name, in.Compared)
-		case w.Absolute <= w.Allowed:
-			return fmt.Errorf("the gradient by %q differs by %.2g, relative, between float32 and float64", in.Name, in.Float32)
-		default:
-			return fmt.Errorf("the gradient by %q is wrong, worst at %v: it says %.6g, finite differences say %.6g", in.Name, w.Index, w.Gradient, w.Difference)
-		}
-	}
-	return fmt.Errorf("the output differs by %.2g, relative, from that of the original", r.Output)
 }
 
 func is[E error](err error) bool {

@@ -1,0 +1,121 @@
+package gradcheck_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sbinet/npyio/npz"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// checked differentiates m and checks the gradients, which must pass.
+func checked(t *testing.T, m *onnx.Model, o grad.Options, c gradcheck.Options) *gradcheck.Report {
+	t.Helper()
+	r, err := grad.Append(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Runtime = single
+	rep, err := gradcheck.Check(context.Background(), m, o, r, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !rep.Passed {
+		t.Errorf("a right gradient is called wrong: %+v", rep)
+	}
+	return rep
+}
+
+// TestFusedEpsilon: a layer normalisation written out, as exporters do, which the runtime
+// fuses. In float64 it then takes an epsilon of its own; the checker keeps the model's.
+func TestFusedEpsilon(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Dims(3, 8)...)
+	h := n.MatMul(n.Scale(x, 0.02), n.weights(8, 8))
+	c := n.Sub(h, n.ReduceMean(h, []int64{-1}, true))
+	v := n.ReduceMean(n.Op("Pow", []build.Value{c, n.Scalar(2, c)}), []int64{-1}, true)
+	y := n.Add(n.Mul(n.Div(c, n.Op("Sqrt", []build.Value{n.Add(v, n.Scalar(1e-3, v))})), n.weights(8)), n.weights(8))
+	m := n.done(n.MatMul(y, n.weights(8, 1)))
+	rep := checked(t, m, grad.Options{Wrt: []string{"x"}}, gradcheck.Options{Seed: 3})
+	if rep.Precision != "float64" {
+		t.Errorf("it was checked in %s (%s)", rep.Precision, rep.Why)
+	}
+}
+
+// TestTwoIntegerInputs: the one-hot encodings of two inputs are moved in one model.
+func TestTwoIntegerInputs(t *testing.T) {
+	n := newNet(t, 17)
+	a, b := n.Input("a", onnx.Int64, shape.Dims(2, 3)...), n.Input("b", onnx.Int64, shape.Dims(2, 3)...)
+	h := n.Add(n.Gather(n.weights(7, 4), a, 0), n.Gather(n.weights(5, 4), b, 0))
+	m := n.done(n.ReduceSum(n.Op("Tanh", []build.Value{n.MatMul(h, n.weights(4, 4))}), []int64{1, 2}, false))
+	rep := checked(t, m, grad.Options{Wrt: []string{"a", "b"}}, gradcheck.Options{})
+	if len(rep.Inputs) != 2 || !rep.Inputs[0].OneHot || !rep.Inputs[1].OneHot {
+		t.Errorf("%+v", rep.Inputs)
+	}
+}
+
+// TestCancelled: the gradient of the sum of a softmax is zero, and what is computed is the
+// rounding of its parts. That of the parts is still checked: see TestWrongRules.
+func TestCancelled(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Dims(4, 9)...)
+	m := n.done(n.Op("Softmax", []build.Value{n.MatMul(x, n.weights(9, 30))}))
+	for seed := range uint64(3) {
+		checked(t, m, grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}, gradcheck.Options{Seed: seed})
+	}
+}
+
+// TestOwnSizes: sizes are found for a model that takes pictures of 28 pixels a side only.
+func TestOwnSizes(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Sym("batch"), shape.Sym("height"), shape.Sym("width"))
+	flat := n.Reshape(x, n.Const(onnx.NewInt64("", []int64{2}, []int64{-1, 784})))
+	m := n.done(n.Op("Tanh", []build.Value{n.MatMul(flat, n.weights(784, 1))}))
+	rep := checked(t, m, grad.Options{Wrt: []string{"x"}}, gradcheck.Options{})
+	if rep.Sizes["height"] != 28 || rep.Sizes["width"] != 28 {
+		t.Errorf("sizes %v", rep.Sizes)
+	}
+}
+
+// TestFeed: inputs from a file, of other types than the model's.
+func TestFeed(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Sym("n"), shape.D(2))
+	m := n.done(n.MatMul(n.Mul(x, x), n.weights(2, 1)))
+	path := filepath.Join(t.TempDir(), "feed.npz")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := npz.NewWriter(f)
+	if err := errors.Join(w.Write("x.npy", [][2]float64{{1, 2}, {3, 4}, {5, 6}}), w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	feed, err := gradcheck.ReadFeed(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := grad.Options{Wrt: []string{"x"}}
+	rep := checked(t, m, o, gradcheck.Options{Feed: feed})
+	if s := rep.Inputs[0].Shape; len(s) != 2 || s[0] != 3 || s[1] != 2 {
+		t.Errorf("the gradient has shape %v", s)
+	}
+	delete(feed, "x")
+	r, err := grad.Append(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = gradcheck.Check(context.Background(), m, o, r, gradcheck.Options{Feed: feed, Runtime: single})
+	var none *gradcheck.UnsupportedError
+	if !errors.As(err, &none) || none.ExitCode() != 2 {
+		t.Errorf("an input that is not fed: %v", err)
+	}
+}
