@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 )
 
 // DataType is an element type, with the numbers of TensorProto.DataType.
@@ -152,6 +153,17 @@ type ShapeDim struct {
 	Param string
 	// Denotation is the meaning that a file states, such as "DATA_BATCH".
 	Denotation string
+}
+
+// String returns the name of an open dimension, "?" for one without a name, or the size.
+func (d ShapeDim) String() string {
+	switch {
+	case d.Param != "":
+		return d.Param
+	case d.Value < 0:
+		return "?"
+	}
+	return strconv.FormatInt(d.Value, 10)
 }
 
 // Node is one operator call. An empty name in Inputs or Outputs stands for an
