@@ -2,6 +2,7 @@
 package ebm
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ log-density of a discrete state up to a constant.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newNew(), newTrain(a), newSample(a), newScore(a))
+	cmd.AddCommand(newNew(a), newTrain(a), newSample(a), newScore(a))
 	return cmd
 }
 
@@ -103,7 +104,7 @@ func shapeOf(text string, sites int) (height, width int, err error) {
 	return p.Height, p.Width, err
 }
 
-func newNew() *cobra.Command {
+func newNew(a *app.App) *cobra.Command {
 	var o network.Options
 	var space, out, image string
 	names, docs := network.Kinds()
@@ -133,7 +134,11 @@ func newNew() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return onnx.Save(m, out, onnx.SaveOptions{})
+			if err := onnx.Save(m, out, onnx.SaveOptions{}); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.Out, "%s: %s over %s, seed %d\n", out, args[0], s.String(), o.Seed)
+			return err
 		},
 	}
 	f := cmd.Flags()

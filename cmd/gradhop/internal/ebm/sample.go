@@ -2,6 +2,7 @@ package ebm
 
 import (
 	"context"
+	"fmt"
 	"image"
 	"image/png"
 	"io"
@@ -65,7 +66,7 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, path string) error 
 	case o.keep != "" && o.data == "":
 		return app.Usagef("--keep needs --data")
 	}
-	model, space, _, err := o.energy(a, path)
+	model, space, file, err := o.energy(a, path)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,12 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, path string) error 
 			return err
 		}
 	}
-	return write(a, o.out, func(w io.Writer) error { return png.Encode(w, draw(x.Codes)) })
+	if err := write(a, o.out, func(w io.Writer) error { return png.Encode(w, draw(x.Codes)) }); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "%s: %d states after %d steps of %s, seed %d\nmodel %s (sha256 %.12s), gradhop %s\n",
+		o.out, o.Chains, o.Steps, o.Sampler, o.Seed, path, file.SHA256, app.Version())
+	return err
 }
 
 // start reads the states that chains start from. With --keep it returns the conditional
