@@ -164,10 +164,10 @@ func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	return nil
 }
 
-// update draws one site of every chain of k.next. number is that of the update in the
+// scan chooses the site that each chain updates. number is that of the update in the
 // whole run.
-func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Counts) error {
-	d, values := s.X.Space.Sites, s.X.Space.Values
+func (k *Gibbs) scan(s *State, number int64) {
+	d := s.X.Space.Sites
 	k.site = resize(k.site, s.Chains())
 	for c := range k.site {
 		k.site[c] = int(number % int64(d))
@@ -176,6 +176,13 @@ func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Count
 			k.site[c] = k.stream.IntN(d)
 		}
 	}
+}
+
+// update draws one site of every chain of k.next. number is that of the update in the
+// whole run.
+func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Counts) error {
+	values := s.X.Space.Values
+	k.scan(s, number)
 	conditionals := k.enumerate
 	if k.ask != 0 {
 		conditionals = k.given

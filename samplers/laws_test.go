@@ -18,6 +18,7 @@ func TestKernels(t *testing.T) {
 		"gibbs":       gibbsLaw,
 		"gibbs-model": gibbsModelLaw,
 		"gwg":         gwgLaw,
+		"mwg":         mwgLaw,
 		"sgdld":       sgdldLaw,
 	})
 }
@@ -199,5 +200,17 @@ var gibbsModelLaw = samplertest.Law{
 			}
 		}
 		return row
+	},
+}
+
+// mwgLaw accepts or rejects one site's draw from the model's conditional.
+var mwgLaw = samplertest.Law{
+	Variants: []samplers.Settings{{}, {"scan": "random"}},
+	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		return samplertest.Metropolis(p, k, func(from, to int) float64 {
+			return siteUpdates(p, set, step, from, 1, func(k, i int, v int32) float64 {
+				return math.Exp(p.Beta() * p.ModelLogit(p.Law.X.Chain(k), i, v))
+			})[to]
+		})
 	},
 }

@@ -26,7 +26,9 @@ type DrawOptions struct {
 	Options samplers.Settings
 	// Chains is the number of chains, which run as one batch.
 	Chains int
-	// Steps are kept, after Warmup steps in which the sampler is tuned.
+	// Steps is the number of draws of each chain, after Warmup draws that are dropped and in
+	// which the sampler is tuned. A draw takes as many steps of the sampler as there are
+	// blanks, so that samplers of one blank a step have visited each.
 	Steps, Warmup int
 	// Init is where chains start.
 	Init Start
@@ -34,11 +36,12 @@ type DrawOptions struct {
 	Seed uint64
 }
 
-// DefaultDraws returns the settings by which n sentences are drawn: 8 chains that start
-// from the fillings that a search found best.
+// DefaultDraws returns the settings by which n sentences are drawn: Metropolis within Gibbs
+// with the model's prediction as proposal, in 8 chains that start from the fillings that a
+// search found best; see README.md for the measurement.
 func DefaultDraws(n int) DrawOptions {
 	steps := (n + 7) / 8
-	return DrawOptions{Sampler: "dmala", Options: samplers.Settings{}, Chains: 8, Steps: steps, Warmup: max(50, steps/2), Init: StartSearch}
+	return DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 8, Steps: steps, Warmup: max(10, steps/4), Init: StartSearch}
 }
 
 // answers is what the energy of a text with blanks answers.
@@ -117,9 +120,11 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	if err != nil {
 		return nil, err
 	}
+	each := len(p.Blanks)
 	best, t, out := NewBest(p, top), &trace{}, &Draws{}
 	loop, err := samplers.NewLoop(ctx, samplers.Config{
-		Kernel: kernel, Chains: o.Chains, ChainIDs: ids, Init: start, Steps: o.Steps, Warmup: o.Warmup, Seed: o.Seed,
+		Kernel: kernel, Chains: o.Chains, ChainIDs: ids, Init: start,
+		Steps: o.Steps * each, Warmup: o.Warmup * each, Thin: each, Seed: o.Seed,
 		Observers: []samplers.Observer{t, samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
 			best.Add(s.Step, s.ChainIDs, s.U, s.X)
 			if info.Keep {
@@ -134,7 +139,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	began := time.Now()
 	for !loop.Done() && err == nil {
 		if err = loop.Step(ctx); err == nil && progress != nil {
-			progress(int(loop.State().Step), o.Warmup+o.Steps)
+			progress(int(loop.State().Step), (o.Warmup+o.Steps)*each)
 		}
 	}
 	if err != nil && ctx.Err() == nil {

@@ -115,7 +115,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	f.IntVar(&o.Draws, "draws", 0, "draw this many sentences at random instead of searching for the best")
 	f.StringVar(&o.Sampling.Sampler, "sampler", o.Sampling.Sampler, "sampler `name` for --draws; see gradhop samplers")
 	f.IntVar(&o.Sampling.Chains, "chains", o.Sampling.Chains, "chains for --draws, which run as one batch")
-	f.IntVar(&o.Sampling.Warmup, "warmup", 0, "steps before the first draw, in which the sampler is tuned (default: half the draws of a chain, at least 50)")
+	f.IntVar(&o.Sampling.Warmup, "warmup", 0, "draws of each chain that are dropped, in which the sampler is tuned (default: a quarter of the draws of a chain, at least 10)")
 	f.StringVar((*string)(&o.Sampling.Init), "init", string(o.Sampling.Init), "where chains start: search (the fillings that a search finds), mask (drawn from the prediction with all blanks masked), argmax (its most probable words) or random")
 	f.Uint64Var(&o.Sampling.Seed, "seed", 0, "seed of --draws (default: a random one, which is printed)")
 	f.StringVar(&o.Format, "format", "text", "text, json (an object; an array for a file) or jsonl (an object a line)")

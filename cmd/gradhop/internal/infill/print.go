@@ -220,7 +220,7 @@ func (p *printer) text(line int, r result) error {
 func (p *printer) diagnostics(b *strings.Builder, r result, draws int, of string) {
 	d, s := r.draws.Diagnostics, p.o.Sampling
 	if r.draws.Interrupted {
-		fmt.Fprintf(b, "# interrupted after %d of %d steps\n", d.Steps, s.Steps)
+		fmt.Fprintf(b, "# interrupted after %d of %d draws of each chain\n", d.Steps/int64(len(r.problem.Blanks)), s.Steps)
 	}
 	fmt.Fprintf(b, "# %s\n", d.Verdict)
 	fmt.Fprintf(b, "# %d draws: acceptance %s, hops %s, R-hat %s, bulk ESS %s (worst blank %s and %s)", draws,
@@ -229,7 +229,7 @@ func (p *printer) diagnostics(b *strings.Builder, r result, draws int, of string
 		fmt.Fprintf(b, ", step size %s", size)
 	}
 	fmt.Fprintf(b, ", %d evaluations in %.1f s\n", d.Evaluations, d.Seconds)
-	fmt.Fprintf(b, "# %s on %s at temperature %v, %d chains, %d steps after %d of warm-up, seed %d\n",
+	fmt.Fprintf(b, "# %s on %s at temperature %v, %d chains, %d draws of each after %d of warm-up, seed %d\n",
 		s.Sampler, of, p.o.Energy.Temperature, s.Chains, s.Steps, s.Warmup, s.Seed)
 	if reg, err := samplers.Lookup(s.Sampler); err == nil && !reg.Exact {
 		fmt.Fprintf(b, "# %s\n", run.NotExact(reg))

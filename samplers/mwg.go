@@ -1,0 +1,118 @@
+package samplers
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "mwg",
+		Doc:   "Metropolis within Gibbs: one site a step, proposed from the model's own prediction",
+		Paper: "Tierney 1994, section 2.3 (independence proposals); the proposal of Wang, Cho 2019 (arXiv:1902.04094)",
+		Needs: energies.ModelConditional,
+	}, NewMetropolisWithinGibbs)
+}
+
+// MetropolisWithinGibbsOptions are the options; the zero value has the defaults.
+type MetropolisWithinGibbsOptions struct {
+	// Scan is SystematicScan (the default) or RandomScan.
+	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
+}
+
+// MetropolisWithinGibbs updates one site i a step. It proposes a value from the model's
+// prediction f(v | x_-i) to the power β, which does not depend on x_i, and accepts it with
+// probability
+//
+//	min(1, exp(β(U(x') - U(x))) · (f(x_i | x_-i) / f(x'_i | x_-i))^β).
+//
+// Unlike the pseudo-Gibbs sampler that always accepts, it leaves exp(βU) invariant. Where
+// the model's predictions are nearly conditionals of exp(U) it rejects little. A step costs
+// one prediction and one evaluation at the proposal.
+type MetropolisWithinGibbs struct {
+	gibbs Gibbs
+	logQ  []float64 // log q(x|x') - log q(x'|x), [chain]
+}
+
+var _ Kernel = (*MetropolisWithinGibbs)(nil)
+
+// NewMetropolisWithinGibbs returns the kernel for e. Errors are those of NewGibbsModel.
+func NewMetropolisWithinGibbs(e energies.Energy, o MetropolisWithinGibbsOptions) (*MetropolisWithinGibbs, error) {
+	k, err := newGibbs("mwg", e, GibbsOptions{Scan: o.Scan})
+	if err != nil {
+		return nil, err
+	}
+	if k.ask = energies.ModelConditional; !k.Oracle.Capabilities().Answers.Has(k.ask) {
+		return nil, &energies.UnsupportedError{Who: "samplers: mwg", Want: k.ask}
+	}
+	return &MetropolisWithinGibbs{gibbs: *k}, nil
+}
+
+// Energy implements Kernel.
+func (k *MetropolisWithinGibbs) Energy() energies.Oracle { return k.gibbs.Oracle }
+
+// Vars implements Kernel.
+func (k *MetropolisWithinGibbs) Vars() []VarSpec { return nil }
+
+// Tune implements Kernel: there is nothing to adapt.
+func (k *MetropolisWithinGibbs) Tune(*State, *Info, bool) {}
+
+// Init implements Kernel.
+func (k *MetropolisWithinGibbs) Init(ctx context.Context, s *State) error { return k.gibbs.Init(ctx, s) }
+
+// Step implements Kernel.
+func (k *MetropolisWithinGibbs) Step(ctx context.Context, s *State, info *Info) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	g, n := &k.gibbs, s.Chains()
+	info.Reset(n)
+	g.next.like(s.X)
+	g.next.U = resize(g.next.U, n)
+	copy(g.next.X.Codes, s.X.Codes)
+	copy(g.next.U, s.U)
+	if err := k.propose(ctx, s, info); err != nil {
+		return err
+	}
+	if err := g.evaluateMoved(ctx, s, info); err != nil {
+		return err
+	}
+	for c := range n {
+		s.Metropolis(&g.stream, info, c, s.DeltaU(c, g.next.U[c])+k.logQ[c])
+	}
+	s.Commit(&g.next, info)
+	return nil
+}
+
+// propose draws one site of every chain and fills k.logQ.
+func (k *MetropolisWithinGibbs) propose(ctx context.Context, s *State, info *Info) error {
+	g, values := &k.gibbs, s.X.Space.Values
+	g.scan(s, s.Step)
+	g.lp = resize(g.lp, s.Chains()*values)
+	if err := g.given(ctx, s, &info.Evaluations); err != nil {
+		return err
+	}
+	g.weight = resize(g.weight, values)
+	k.logQ = resize(k.logQ, s.Chains())
+	for c, site := range g.site {
+		lp, beta := g.lp[c*values:(c+1)*values], s.InverseTemperature(c)
+		k.logQ[c] = 0
+		if !exponentiate(g.weight, lp, beta) {
+			if !s.RejectNonFinite {
+				return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(s.X.Chain(c))}
+			}
+			continue // stays
+		}
+		g.stream.Reset(s.Seed, s.ChainIDs[c], s.Step, UseProposal)
+		x := g.next.X.Chain(c)
+		v, old := g.stream.Categorical(g.weight), x[site]
+		x[site] = int32(v)
+		if int32(v) != old {
+			k.logQ[c] = beta * (lp[old] - lp[v])
+		}
+	}
+	return nil
+}
