@@ -4,6 +4,7 @@
 # make test          formatting, vet, staticcheck, Go tests; those of concurrent use with the race detector
 # make test-scripts  the Python side: exporters, training recipe, reference values
 # make bench         us and PyTorch side by side, in one run
+# make bench-fills   how often infilling finds the best filling, against simpler methods
 # make bench-grad    the same for gradients of networks
 # make bench-prompt  the same for prompts under a text tower of ViT-B/32's size
 
@@ -21,16 +22,16 @@ STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/nu
 RACE_PACKAGES := ./energies/neural/... ./models/hub ./onnx/ort ./samplers ./samplers/store ./tasks/infill ./tasks/pictures ./tasks/prompttune
 RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 
-.PHONY: build demo fills demo-prompt test lint test-scripts bench bench-grad bench-prompt clean
+.PHONY: build demo fills demo-prompt test lint test-scripts bench bench-grad bench-prompt bench-fills clean
 
 build:
 	go build -o bin/gradhop ./cmd/gradhop
 
 demo: build
-	bin/gradhop infill --seed 1 "$(SENTENCE)"
+	bin/gradhop infill "$(SENTENCE)"
 
 fills: build
-	bin/gradhop infill --seed 1 --top 2 --file scripts/mlm/sentences.txt
+	bin/gradhop infill --top 2 --file scripts/mlm/sentences.txt
 
 demo-prompt: build
 	bin/gradhop prompt-tune --images $(PICTURES) --length 3 --seed 1
@@ -58,6 +59,9 @@ test-scripts: $(STAMP)
 
 bench: build $(STAMP)
 	$(PY) scripts/bench/run.py
+
+bench-fills:
+	go run ./scripts/bench/fills
 
 bench-grad: $(STAMP)
 	$(PY) scripts/bench/grad.py

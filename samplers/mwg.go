@@ -61,7 +61,9 @@ func (k *MetropolisWithinGibbs) Vars() []VarSpec { return nil }
 func (k *MetropolisWithinGibbs) Tune(*State, *Info, bool) {}
 
 // Init implements Kernel.
-func (k *MetropolisWithinGibbs) Init(ctx context.Context, s *State) error { return k.gibbs.Init(ctx, s) }
+func (k *MetropolisWithinGibbs) Init(ctx context.Context, s *State) error {
+	return k.gibbs.Init(ctx, s)
+}
 
 // Step implements Kernel.
 func (k *MetropolisWithinGibbs) Step(ctx context.Context, s *State, info *Info) error {

@@ -1,22 +1,31 @@
-// Package infill fills the blanks of a text with words that a masked language model
-// finds probable.
+// Package infill fills the blanks of a text with words that a masked language model finds
+// probable, and scores texts.
 //
-// A text such as "the cat [MASK] on the mat ." is tokenised once; every [MASK] in it
-// is a blank, and the fillings of all blanks together are the state of a chain
-// (energies/neural has the energies). [Model.Text] builds the energy, [Problem.Start]
-// the states that chains start from, [Problem.Render] turns a state back into text,
-// and [Best] keeps the best sentences that a run has visited.
+// [Open] loads a model. [Model.Text] reads a text such as "the cat [MASK] on the mat." and
+// makes the energy of its fillings: the state is a word for each blank (package
+// energies/neural/mlm has the energies). [Problem.Search] looks for the fillings with the
+// highest log-density, [Problem.Draw] draws fillings in proportion to their density and
+// judges whether the chains have mixed, [Model.Score] computes the log-density of given
+// texts.
 //
-// # What is proposed
+// # Search
 //
-// Special tokens ([CLS], [SEP], [PAD], [UNK], [MASK] and those that the tokenizer
-// declares) and spare entries ([unused7]) are never proposed. Pieces "##x", which
-// continue the word before them, are proposed only when asked for, and never at the
-// beginning of the text.
+// Two beams fill the blanks, one from the left and one from the right. Then the best
+// fillings are improved: the neighbours of each, which differ in one word, are tried in
+// the order of the model's prediction for that word, until those of the best ten have
+// been. Predictions are cached, since neighbours share them. Not implemented: moves that
+// change two words at a time; random restarts. They found nothing more in the measurement
+// that README.md reports.
 //
-// # What is written
+// # Words
 //
-// Fillings go to the very bytes where [MASK] stood; everything else stays as it was
-// typed, capitals and blanks included, also with models that lower-case what they
-// read. A piece "##x" loses its "##" and the white space before it.
+// Special tokens and spare entries ([unused7]) are never filled in. Pieces that continue
+// the word before them ("##ing") are filled in on request only.
+//
+// # Text
+//
+// The printed text is the scored text: the model reads it as the tokens that were scored,
+// or Sentence.Differs says that it does not. A blank glued to a word ("the[MASK]sat")
+// gets the blanks that the tokenizer reads. Capitals are restored for models that
+// lower-case their input.
 package infill
