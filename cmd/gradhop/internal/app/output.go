@@ -5,19 +5,20 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
 // Output is where a command writes its data: standard output, or a file that gets its
 // name only when everything is in it.
 type Output struct {
-	w    io.Writer
-	file *os.File
-	temp string // "" where the file is written directly
-	path string
+	w      io.Writer
+	device *os.File         // a device or a pipe, written directly
+	file   *atomicfile.File // any other file
+	path   string
 }
 
 // OutputError reports an output that cannot be written.
@@ -84,7 +85,7 @@ func (a *App) Create(path string) (*Output, error) {
 		if err != nil {
 			return fail(err)
 		}
-		return &Output{w: f, file: f, path: path}, nil
+		return &Output{w: f, device: f, path: path}, nil
 	case err == nil:
 		f, err := os.OpenFile(target, os.O_WRONLY, 0) // respects a file that is read-only
 		if err != nil {
@@ -96,22 +97,11 @@ func (a *App) Create(path string) (*Output, error) {
 	if st != nil {
 		mode = st.Mode().Perm()
 	}
-	f, err := createBeside(target, mode)
+	f, err := atomicfile.Create(target, mode)
 	if err != nil {
 		return fail(err)
 	}
-	return &Output{w: f, file: f, temp: f.Name(), path: target}, nil
-}
-
-// createBeside creates a new file in the folder of target.
-func createBeside(target string, mode os.FileMode) (*os.File, error) {
-	for {
-		name := fmt.Sprintf(".%s.%08x", filepath.Base(target), rand.Uint32())
-		f, err := os.OpenFile(filepath.Join(filepath.Dir(target), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
-		if !errors.Is(err, os.ErrExist) {
-			return f, err
-		}
-	}
+	return &Output{w: f, file: f, path: target}, nil
 }
 
 // Write implements io.Writer. Its errors are *OutputError.
@@ -125,36 +115,27 @@ func (o *Output) Write(b []byte) (int, error) {
 
 // Commit gives the file its name. Afterwards Discard does nothing.
 func (o *Output) Commit() error {
-	if o.file == nil {
-		return nil
-	}
 	var err error
-	if o.temp != "" {
-		err = o.file.Sync() // else a full disk may show only after the rename
+	switch {
+	case o.device != nil:
+		err = o.device.Close()
+	case o.file != nil:
+		err = o.file.Commit()
 	}
-	err = errors.Join(err, o.file.Close())
-	if err == nil && o.temp != "" {
-		err = os.Rename(o.temp, o.path)
-	}
+	o.device, o.file = nil, nil
 	if err != nil {
-		o.remove()
 		return &OutputError{Path: o.path, Err: err}
 	}
-	o.file, o.temp = nil, ""
 	return nil
 }
 
 // Discard removes what was written, unless it was committed.
 func (o *Output) Discard() {
+	if o.device != nil {
+		_ = o.device.Close()
+	}
 	if o.file != nil {
-		o.file.Close()
-		o.remove()
+		o.file.Discard()
 	}
-}
-
-func (o *Output) remove() {
-	if o.temp != "" {
-		os.Remove(o.temp)
-	}
-	o.file, o.temp = nil, ""
+	o.device, o.file = nil, nil
 }
