@@ -34,6 +34,9 @@ var (
 	sentences = flag.String("sentences", "scripts/bench/fills/sentences.txt", "`file` of sentences, one a line")
 	best      = flag.String("best", "scripts/bench/fills/best.tsv", "`file` of the best fillings known, which is read and written")
 	reference = flag.Bool("reference", false, "run the reference methods too: a beam of 200, and every sampler on each -every-th sentence")
+	beam      = flag.Int("beam", 0, "width of the beams of the method \"variant\"; 0 for no such method")
+	pool      = flag.Int("pool", 10, "pool of the method \"variant\"")
+	moves     = flag.Int("moves", 20, "moves of the method \"variant\"")
 	every     = flag.Int("every", 10, "run the samplers of -reference on each `n`-th sentence")
 	steps     = flag.Int("steps", 2000, "steps of the samplers of -reference")
 	stride    = flag.Int("stride", 1, "measure each `n`-th sentence only")
@@ -137,6 +140,9 @@ func methods() []*method {
 		{name: "argmax of every blank", run: argmax},
 		{name: "greedy sweeps", run: search(infill.SearchOptions{Top: 1, Beam: 1, Pool: 1})},
 		{name: "beam 40, sweeps", run: search(infill.SearchOptions{Top: 1, Beam: 40, Pool: 1})},
+	}
+	if *beam > 0 {
+		list = append(list, &method{name: "variant", run: search(infill.SearchOptions{Beam: *beam, Pool: *pool, Moves: *moves})})
 	}
 	if !*reference {
 		return list
