@@ -1,47 +1,55 @@
 // Package samplers draws from energies over discrete states.
 //
-// A [Kernel] makes one step of a Markov chain for every chain of a batch; a
-// [Loop] (or [Run]) repeats it, adapts step sizes in warm-up and calls
-// observers. Kernels are found by name in a registry ([Names], [Lookup], [New])
-// or built directly, as by [NewDMALA].
+// A [Kernel] makes one step of a Markov chain for every chain of a batch. A [Loop]
+// (or [Run]) repeats it, lets it adapt its parameters in warm-up and calls observers.
+// Kernels are found by name in a registry ([Names], [Lookup], [New]) or built directly,
+// as by [NewDMALA].
 //
 // # Notation
 //
 // A state x has sites i = 0..d-1; site i takes a value v. π(x) ∝ exp(U(x)).
-// g[i,v] = ∂U/∂onehot[i,v], d[i,v] = g[i,v] - g[i,x_i] estimates to first order
-// what U gains when site i takes value v, and D²(v,w) is the squared distance
-// of two values ([energies.Space.SquaredDistance]).
+// g[i,v] = ∂U/∂onehot[i,v]. d[i,v] = g[i,v] - g[i,x_i] is the first-order estimate of
+// what U gains when site i takes value v. D²(v,w) is the squared distance of two values
+// ([energies.Space.SquaredDistance]).
+//
+// # Writing a kernel
+//
+// Most algorithms are a [Proposal]: Draw writes a proposal and returns its log-probability,
+// LogReverse returns that of the way back. [Metropolis] does the rest. [NewInformed] gives
+// it first-order weights of every change ([Point]), [NewEvaluator] gives it U alone. A
+// [Tuner] adapts one parameter in warm-up. An algorithm that is no Metropolis kernel embeds
+// [Base] and implements Init and Step. Numbers that a kernel keeps for each chain are
+// variables of the state ([VarSpec]): they are saved, resumed, merged, recorded and shown
+// by name. [Register] makes the kernel known under a name. Package samplertest proves its
+// law, given the transition probabilities.
 //
 // # Draws have names
 //
-// Every random number belongs to a stream keyed by (seed, chain, step, use), so
-// a run gives the same draws however its chains are batched, split over
-// processes, stopped and resumed, as long as the energy gives a state the same
-// U and gradient whatever batch it is in.
+// Every random number belongs to a stream keyed by (seed, chain, step, use). A run gives
+// the same draws however its chains are batched, split over processes, stopped and resumed,
+// provided that U and gradients do not depend on batch composition
+// ([energies.CheckRows]).
 //
 // # Exactness in float32
 //
-// Gradients and tilted probabilities arrive in float32. What a proposal draws
-// from is the law these rounded numbers define, normalised in float64, and its
-// forward and backward log-probabilities are those of that very law. It is a
-// deterministic function of the state, so the Metropolis step leaves exp(U)
-// invariant whatever was rounded or underflowed: a move whose reverse has
-// underflowed to probability zero is rejected, and is never proposed the other
-// way round.
+// Gradients and tilts arrive in float32. A proposal draws from the law that these rounded
+// numbers define, normalised in float64, and its forward and backward log-probabilities are
+// those of that law. It is a deterministic function of the state, so the Metropolis step
+// leaves exp(U) invariant whatever was rounded or underflowed. A move whose reverse has
+// underflowed to probability zero is rejected.
 //
-// # What is not exact
+// # Bias
 //
-// DULA, SGDLD and pseudo-Gibbs follow another law than π, and PEZ none: it optimises.
-// Registration.Exact says which is which. States of SGDLD have weights besides
-// ([State.Weight], [Recorder.Mean]): without them its draws are of the jumps, not of the
-// time spent between them.
+// DULA and SGDLD are biased, and gibbs-model targets no known distribution;
+// Registration.Bias says so. The bias of DULA and SGDLD falls with the step size. Where U is
+// linear in the one-hot code of each site it falls to zero, elsewhere to a floor, because
+// d[i,v] is only the first-order estimate of what U gains. Draws of SGDLD have weights
+// ([WeightVar], [Recorder.Mean]): without them they represent the jumps, not the time spent
+// between them.
 //
 // # Temperature
 //
-// A fixed temperature belongs to the energy: a kernel sees only U. A run may have a
-// schedule of inverse temperatures β on top ([Config.InverseTemperature]); step t then
-// has the target π^β_t, and both ways of a proposal are taken at that β from the raw
-// U and gradient kept, without evaluating the energy again. U of states and draws
-// remains that of β = 1. Wide value sets are fast where the energy is an
-// energies.Tempered; with others the gradient is scaled and exponentiated here.
+// Each chain has an inverse temperature β ([State.Beta], [Config.InverseTemperature]); its
+// target is π^β. Kernels keep the gradient at β = 1 and reweigh it, so a change of β costs no
+// evaluation. U of states and draws is that of β = 1.
 package samplers

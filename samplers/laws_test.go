@@ -13,12 +13,17 @@ import (
 // law here, and fails the test until it does.
 func TestKernels(t *testing.T) {
 	samplertest.Registry(t, map[string]samplertest.Law{
+		"block-gibbs": blockGibbsLaw,
 		"dmala":       dmalaLaw,
 		"dula":        dulaLaw,
 		"gibbs":       gibbsLaw,
 		"gibbs-model": gibbsModelLaw,
 		"gwg":         gwgLaw,
 		"mwg":         mwgLaw,
+		"hamming":     hammingLaw,
+		"lb":          lbLaw,
+		"pas":         pasLaw,
+		"rwm":         rwmLaw,
 		"sgdld":       sgdldLaw,
 	})
 }

@@ -26,6 +26,8 @@ type Metropolis struct {
 	Proposal Proposal
 	// Unadjusted accepts every proposal of positive probability and never calls LogReverse.
 	Unadjusted bool
+	// Prepare is called before the proposals of a step are drawn; it may be nil.
+	Prepare func(s *State)
 	// Tuner adapts a parameter of the proposal in warm-up; nil adapts nothing.
 	Tuner *Tuner
 
@@ -55,6 +57,9 @@ func (k *Metropolis) Step(ctx context.Context, s *State, info *Info) error {
 	k.state, k.info = s, info
 	k.next.like(s.X)
 	k.forward = resize(k.forward, s.Chains())
+	if k.Prepare != nil {
+		k.Prepare(s)
+	}
 	k.workers.Each(s, k.draw)
 	if err := k.Evaluate(ctx, &k.next, s.Beta); err != nil {
 		return err

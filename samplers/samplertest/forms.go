@@ -25,6 +25,8 @@ func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed 
 		return []form{{"model", energies.ModelConditional}}
 	case r.Needs == gradient && set["batch"] != "":
 		return []form{{"terms", tilt | estimate | energies.Temper}, {"terms, gradient", estimate}}
+	case r.Needs == gradient && set["balance"] != "" && set["balance"] != "sqrt":
+		return []form{{"gradient", gradient}} // tilts serve the square root alone
 	case r.Needs == gradient:
 		list := []form{{"gradient", gradient}, {"tilt", tilt}}
 		if annealed {
@@ -33,7 +35,7 @@ func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed 
 		return list
 	}
 	list := []form{{"density", 0}}
-	if energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Conditional) {
+	if r.Name == "gibbs" && energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Conditional) {
 		list = append(list, form{"conditional", energies.Conditional})
 	}
 	return list

@@ -136,7 +136,7 @@ func (c *testCase) kernel(t *testing.T, base energies.Differentiable, adapt bool
 // number step.
 func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, from func(j int) int) *samplers.State {
 	t.Helper()
-	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(c.p.Space(), n)}, Step: step, Seed: 7}
+	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(c.p.Space(), n)}, Step: step, Seed: 8}
 	for j := range n {
 		copy(s.X.Chain(j), c.p.Law.X.Chain(from(j)))
 		s.ChainIDs = append(s.ChainIDs, int64(j))

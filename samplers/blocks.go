@@ -1,0 +1,218 @@
+package samplers
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "block-gibbs",
+		Doc:   "block Gibbs: several sites a step from their joint law given the others, by enumeration",
+		Paper: "Jensen, Kong, Kjærulff 1995",
+	}, NewBlockGibbs)
+	Register(Registration{
+		Name:  "hamming",
+		Doc:   "Hamming ball: uniform blocks of sites, from the law restricted to a ball around a uniform neighbour",
+		Paper: "Titsias, Yau 2017 (arXiv:1504.08133)",
+	}, NewHamming)
+}
+
+// maxBall bounds the states that one step enumerates for a chain.
+const maxBall = 1 << 16
+
+// BlockGibbsOptions are the options of NewBlockGibbs; the zero value has the defaults.
+type BlockGibbsOptions struct {
+	// Block is the number of sites drawn together; 0 means 2.
+	Block int `flag:"block" default:"2" doc:"sites that are drawn together"`
+	// Scan is SystematicScan (the default: sites in turn) or RandomScan.
+	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
+}
+
+// HammingOptions are the options of NewHamming; the zero value has the defaults.
+type HammingOptions struct {
+	// Block is the number of uniform sites that may change; 0 means 10, or all if fewer.
+	Block int `flag:"block" default:"10" doc:"sites that may change in a step"`
+	// Radius is the number of sites at which members of a ball may differ from its centre;
+	// 0 means 1.
+	Radius int `flag:"radius" default:"1" doc:"sites at which a state may differ from the centre of a ball"`
+}
+
+// Blocks draws some sites of a chain, its block, from π restricted to a set of their values:
+// all of them (block Gibbs), or a Hamming ball H_r(u) around a uniform u of H_r(x) (Titsias
+// and Yau 2017). Both leave π invariant without rejections. A step costs U of every member
+// of the set but the current state.
+type Blocks struct {
+	Base
+	block, radius int
+	random        bool
+	name          string
+
+	next   Point
+	sites  []int
+	ball   energies.Batch // members of the set
+	u      []float64
+	weight []float64
+	stream rng.Stream
+}
+
+var _ Kernel = (*Blocks)(nil)
+
+// NewBlockGibbs returns block Gibbs for e. Errors are *OptionError or *energies.SpaceError.
+func NewBlockGibbs(e energies.Energy, o BlockGibbsOptions) (*Blocks, error) {
+	if o.Scan != "" && o.Scan != SystematicScan && o.Scan != RandomScan {
+		return nil, &OptionError{"block-gibbs", "scan", o.Scan, "not one of systematic, random"}
+	}
+	if o.Block == 0 {
+		o.Block = 2
+	}
+	return newBlocks("block-gibbs", e, o.Block, o.Block, o.Scan == RandomScan)
+}
+
+// NewHamming returns the Hamming ball sampler for e. Errors are those of NewBlockGibbs.
+func NewHamming(e energies.Energy, o HammingOptions) (*Blocks, error) {
+	if o.Block == 0 {
+		o.Block = 10
+	}
+	if o.Radius == 0 {
+		o.Radius = 1
+	}
+	return newBlocks("hamming", e, o.Block, o.Radius, true)
+}
+
+func newBlocks(name string, e energies.Energy, block, radius int, random bool) (*Blocks, error) {
+	sp := e.Space()
+	if err := sp.Check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case block < 1:
+		return nil, &OptionError{name, "block", strconv.Itoa(block), "must be positive"}
+	case radius < 1:
+		return nil, &OptionError{name, "radius", strconv.Itoa(radius), "must be positive"}
+	}
+	k := &Blocks{Base: Base{Oracle: energies.AsOracle(e)}, name: name, block: min(block, sp.Sites), random: random}
+	k.radius = min(radius, k.block)
+	if n := ballSize(k.block, k.radius, sp.Values); n > maxBall {
+		return nil, &OptionError{name, "block", strconv.Itoa(block), "a step would enumerate more than " + strconv.Itoa(maxBall) + " states for a chain; choose fewer sites"}
+	}
+	return k, nil
+}
+
+// ballSize is Σ_{j≤r} C(b,j)·(S-1)^j, or more than maxBall.
+func ballSize(b, r, values int) float64 {
+	sum, term := 1.0, 1.0
+	for j := 1; j <= r; j++ {
+		term *= float64(b-j+1) / float64(j) * float64(values-1)
+		sum += term
+	}
+	return sum
+}
+
+// Init implements Kernel.
+func (k *Blocks) Init(ctx context.Context, s *State) error {
+	s.Declare(k.Specs)
+	s.Point = Point{X: s.X, U: resize(s.U, s.Chains())}
+	if err := k.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
+		return err
+	}
+	s.Evaluations.Density += int64(s.Chains())
+	return s.CheckInit()
+}
+
+// Step implements Kernel.
+func (k *Blocks) Step(ctx context.Context, s *State, info *Info) error {
+	info.Reset(s.Chains())
+	k.next.like(s.X)
+	k.next.U = resize(k.next.U, s.Chains())
+	for c := range s.Chains() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := k.draw(ctx, s, c, info); err != nil {
+			return err
+		}
+		info.Accept[c], info.Accepted[c] = 1, true
+	}
+	s.Commit(&k.next, info)
+	return nil
+}
+
+// draw makes the step of chain c.
+func (k *Blocks) draw(ctx context.Context, s *State, c int, info *Info) error {
+	x := s.X.Chain(c)
+	k.choose(s, c)
+	s.Stream(&k.stream, c, UseProposal)
+	k.ball = energies.Batch{Space: s.X.Space, Codes: k.ball.Codes[:0], IDs: k.ball.IDs[:0]}
+	centre := x
+	if k.radius < k.block {
+		k.enumerate(slices.Clone(x), 0, k.radius)
+		centre = slices.Clone(k.ball.Chain(k.stream.IntN(k.ball.Chains())))
+		k.ball.Codes = k.ball.Codes[:0]
+	}
+	k.enumerate(slices.Clone(centre), 0, k.radius)
+	n := k.ball.Chains()
+	for range n {
+		k.ball.IDs = append(k.ball.IDs, s.ChainIDs[c])
+	}
+	k.u, k.weight = resize(k.u, n), resize(k.weight, n)
+	if err := k.Oracle.LogDensity(ctx, k.u, k.ball); err != nil {
+		return err
+	}
+	info.Evaluations.Density += int64(n)
+	for j, u := range k.u {
+		if nonFinite(u) {
+			if !s.RejectNonFinite {
+				return &NonFiniteError{s.ChainIDs[c], s.Step, "log-density", u, slices.Clone(k.ball.Chain(j))}
+			}
+			k.u[j] = math.Inf(-1)
+		}
+	}
+	exponentiate(k.weight, k.u, s.InverseTemperature(c)) // the current state has probability
+	j := k.stream.Categorical(k.weight)
+	copy(k.next.X.Chain(c), k.ball.Chain(j))
+	k.next.U[c] = k.u[j]
+	return nil
+}
+
+// choose sets the sites of chain c's block: k.block of them, in turn or uniform.
+func (k *Blocks) choose(s *State, c int) {
+	d := s.X.Space.Sites
+	k.sites = k.sites[:0]
+	if !k.random {
+		for j := range k.block {
+			k.sites = append(k.sites, int((s.Step*int64(k.block)+int64(j))%int64(d)))
+		}
+		return
+	}
+	s.Stream(&k.stream, c, UseSite)
+	for len(k.sites) < k.block {
+		if i := k.stream.IntN(d); !slices.Contains(k.sites, i) {
+			k.sites = append(k.sites, i)
+		}
+	}
+}
+
+// enumerate appends to k.ball the states that differ from x at up to left of the block's
+// sites from the j-th on. x is restored.
+func (k *Blocks) enumerate(x []int32, j, left int) {
+	if j == len(k.sites) || left == 0 {
+		k.ball.Codes = append(k.ball.Codes, x...)
+		return
+	}
+	k.enumerate(x, j+1, left)
+	i := k.sites[j]
+	cur := x[i]
+	for v := range int32(k.ball.Space.Values) {
+		if v != cur && k.ball.Space.Allows(i, v) {
+			x[i] = v
+			k.enumerate(x, j+1, left-1)
+		}
+	}
+	x[i] = cur
+}

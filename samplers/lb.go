@@ -1,0 +1,145 @@
+package samplers
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "lb",
+		Doc:   "locally balanced: one site a step, site and value chosen by U of all neighbours",
+		Paper: "Zanella 2020 (arXiv:1711.07424)",
+	}, NewLB)
+}
+
+// LBOptions are the options of LB; the zero value has the defaults.
+type LBOptions struct {
+	// Balance is that of DULAOptions.
+	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
+	// MaxBatch bounds the states in one evaluation; 0 means 4096. Draws do not depend on it.
+	MaxBatch int
+}
+
+// LB is the locally balanced sampler (Zanella 2020): the proposal of GWG,
+//
+//	q(i,v|x) ∝ g((π(x with x_i := v)/π(x))^β)   over all sites i and values v ≠ x_i,
+//
+// with exact ratios instead of first-order ones. A step costs U of all neighbours of the
+// proposal: Σ_i (S_i - 1) evaluations.
+type LB struct {
+	*Metropolis
+	around *neighbours
+}
+
+var _ Kernel = (*LB)(nil)
+
+// NewLB returns the kernel for e. Errors are *OptionError or *energies.SpaceError.
+func NewLB(e energies.Energy, o LBOptions) (*LB, error) {
+	balance, err := parseBalance("lb", o.Balance)
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxBatch < 0 {
+		return nil, &OptionError{"lb", "MaxBatch", "negative", "must be positive"}
+	}
+	if o.MaxBatch == 0 {
+		o.MaxBatch = 4096
+	}
+	around := &neighbours{Oracle: energies.AsOracle(e), maxBatch: o.MaxBatch}
+	eval, err := NewInformed("lb", around, balance, true)
+	if err != nil {
+		return nil, err
+	}
+	return &LB{&Metropolis{Evaluator: eval, Proposal: singleChange{}}, around}, nil
+}
+
+// Init implements Kernel.
+func (k *LB) Init(ctx context.Context, s *State) error {
+	k.around.state = s
+	return k.Metropolis.Init(ctx, s)
+}
+
+// Step implements Kernel.
+func (k *LB) Step(ctx context.Context, s *State, info *Info) error {
+	k.around.state = s
+	return k.Metropolis.Step(ctx, s, info)
+}
+
+// neighbours answers as gradient what U gains by each change of one site.
+type neighbours struct {
+	energies.Oracle
+	maxBatch int
+	state    *State // of the step being made
+	part     energies.Batch
+	at       []int // of each state in part, the index of its difference
+	u        []float64
+}
+
+// impossible stands for -Inf in differences, which have to be finite.
+const impossible = -1e30
+
+// Capabilities implements energies.Oracle.
+func (*neighbours) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
+}
+
+// Answer implements energies.Oracle.
+func (e *neighbours) Answer(ctx context.Context, q energies.Query) error {
+	if err := e.LogDensity(ctx, q.U, q.X); err != nil || q.Want == energies.Density {
+		return err
+	}
+	sp := q.X.Space
+	clear(q.Grad)
+	e.part = energies.Batch{Space: sp, Codes: e.part.Codes[:0], IDs: e.part.IDs[:0]}
+	e.at = e.at[:0]
+	for c := range q.U {
+		if isZero(q.U[c]) || nonFinite(q.U[c]) {
+			continue
+		}
+		for i, cur := range q.X.Chain(c) {
+			for v := range int32(sp.Values) {
+				if v == cur || !sp.Allows(i, v) {
+					continue
+				}
+				e.part.Codes = append(e.part.Codes, q.X.Chain(c)...)
+				e.part.Codes[len(e.part.Codes)-sp.Sites+i] = v
+				e.part.IDs = append(e.part.IDs, e.state.ChainIDs[c])
+				e.at = append(e.at, (c*sp.Sites+i)*sp.Values+int(v))
+				if len(e.at) == e.maxBatch {
+					if err := e.flush(ctx, q); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return e.flush(ctx, q)
+}
+
+// flush evaluates the states collected and empties the list.
+func (e *neighbours) flush(ctx context.Context, q energies.Query) error {
+	if len(e.at) == 0 {
+		return nil
+	}
+	e.u = resize(e.u, len(e.at))
+	if err := e.LogDensity(ctx, e.u, e.part); err != nil {
+		return err
+	}
+	row := q.X.Space.Sites * q.X.Space.Values
+	for j, k := range e.at {
+		c := k / row
+		switch u := e.u[j]; {
+		case nonFinite(u) && !e.state.RejectNonFinite:
+			return &NonFiniteError{e.state.ChainIDs[c], e.state.Step, "log-density", u, slices.Clone(e.part.Chain(j))}
+		case nonFinite(u) || isZero(u):
+			q.Grad[k] = impossible
+		default:
+			q.Grad[k] = float32(u - q.U[c])
+		}
+	}
+	e.part.Codes, e.part.IDs, e.at = e.part.Codes[:0], e.part.IDs[:0], e.at[:0]
+	return nil
+}

@@ -1,0 +1,119 @@
+package samplers
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "pas",
+		Doc:   "path auxiliary sampler: several distinct sites a step, one after the other, from one gradient",
+		Paper: "Sun, Dai, Xia, Ramamurthy 2022, Path Auxiliary Proposal for MCMC in Discrete Space (the fast version)",
+		Tunes: "path-length",
+		Needs: energies.Gradient,
+	}, NewPAS)
+}
+
+// pathVar is the mean number of sites in a path.
+const pathVar = "path_length"
+
+// PASOptions are the options of PAS; the zero value has the defaults.
+type PASOptions struct {
+	// PathLength is the number of sites that change; 0 adapts its mean in warm-up to an
+	// acceptance of TargetAcceptance, from 1.
+	PathLength int `flag:"path-length" default:"adapted in warm-up, from 1" doc:"sites that a step proposes to change"`
+	// Balance and Dense are those of DULAOptions.
+	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
+	Dense   bool   `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
+}
+
+// NewPAS returns the path auxiliary fast sampler (Sun et al. 2022) for e, which must have a
+// gradient: a Metropolis kernel of R changes at distinct sites. With the weights w[i,v] at x
+// and r_i = Σ_v w[i,v], the path i_1, ..., i_R and its values have probability
+//
+//	Π_k r_{i_k} / Σ_{j not in i_1..i_{k-1}} r_j · w[i_k,v_k] / r_{i_k},
+//
+// and the reverse is the path i_R, ..., i_1 with the weights at x'. A path length that is no
+// whole number means the next lower or higher one. Errors are *energies.UnsupportedError,
+// *OptionError or *energies.SpaceError.
+func NewPAS(e energies.Energy, o PASOptions) (*Metropolis, error) {
+	balance, err := parseBalance("pas", o.Balance)
+	if err != nil {
+		return nil, err
+	}
+	if o.PathLength < 0 {
+		return nil, &OptionError{"pas", "path-length", strconv.Itoa(o.PathLength), "must be positive"}
+	}
+	eval, err := NewInformed("pas", e, balance, o.Dense)
+	if err != nil {
+		return nil, err
+	}
+	tuner := &Tuner{Var: pathVar, Start: float64(max(o.PathLength, 1)), Min: 1, Max: float64(e.Space().Sites)}
+	paths := &paths{}
+	k := &Metropolis{Evaluator: eval, Proposal: paths, Prepare: paths.prepare}
+	if k.Specs = tuner.Specs(); o.PathLength > 0 {
+		k.Specs = k.Specs[:1]
+	} else {
+		k.Tuner = tuner
+	}
+	return k, nil
+}
+
+// paths is the proposal of PAS.
+type paths struct {
+	site   []int // of each chain's path, in order, [chain, step]
+	length []int // of each chain's path, [chain]
+	asked  []int // for the length, which a path that runs out of sites does not reach, [chain]
+	sites  int
+}
+
+// prepare makes room for the paths of a step.
+func (p *paths) prepare(s *State) {
+	p.sites = s.X.Space.Sites
+	p.site, p.length, p.asked = resize(p.site, len(s.X.Codes)), resize(p.length, s.Chains()), resize(p.asked, s.Chains())
+}
+
+// Draw implements Proposal.
+func (p *paths) Draw(w *Worker, s *State, c int, next []int32) float64 {
+	x := s.X.Chain(c)
+	copy(next, x)
+	p.asked[c] = wholeNumber(w, s.Var(pathVar)[c])
+	left := w.Row(len(x)) // log r of the sites not yet in the path
+	copy(left, s.LogLeaves(c))
+	logq := 0.0
+	for p.length[c] = 0; p.length[c] < min(p.asked[c], len(x)); p.length[c]++ {
+		total := logSumExp(left)
+		if math.IsInf(total, -1) {
+			break
+		}
+		i := int(pickLog(left, total, w.Float64()))
+		next[i] = s.Pick(c, i, w.Float64())
+		logq += s.LogWeight(c, i, next[i]) - total
+		p.site[c*p.sites+p.length[c]] = i
+		left[i] = math.Inf(-1)
+	}
+	return logq
+}
+
+// LogReverse implements Proposal.
+func (p *paths) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
+	x := s.X.Chain(c)
+	left := w.Row(len(x))
+	copy(left, next.LogLeaves(c))
+	logq := 0.0
+	for k := p.length[c] - 1; k >= 0; k-- {
+		i, total := p.site[c*p.sites+k], logSumExp(left)
+		if math.IsInf(total, -1) {
+			return total // nothing leads back
+		}
+		logq += next.LogWeight(c, i, x[i]) - total
+		left[i] = math.Inf(-1)
+	}
+	if p.length[c] < min(p.asked[c], len(x)) && !math.IsInf(logSumExp(left), -1) {
+		return math.Inf(-1) // from there the path would be longer
+	}
+	return logq
+}

@@ -1,0 +1,94 @@
+package samplers
+
+import (
+	"strconv"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "rwm",
+		Doc:   "random-walk Metropolis: some uniform sites take uniform other values",
+		Paper: "Metropolis et al. 1953",
+		Tunes: "radius",
+	}, NewRWM)
+}
+
+// radiusVar is the mean number of sites that a step proposes to change.
+const radiusVar = "radius"
+
+// RWMOptions are the options of NewRWM; the zero value has the defaults.
+type RWMOptions struct {
+	// Radius is the number of sites that change; 0 adapts its mean in warm-up to an
+	// acceptance of 0.234 (Roberts, Gelman and Gilks 1997), from 1.
+	Radius int `flag:"radius" default:"adapted in warm-up, from 1" doc:"sites that a step proposes to change"`
+}
+
+// NewRWM returns random-walk Metropolis for e: R distinct uniform sites that have another
+// value take a uniform one, which is a symmetric proposal. A radius r that is no whole
+// number means floor(r) or floor(r)+1 sites. It needs U alone. Errors are *OptionError or
+// *energies.SpaceError.
+func NewRWM(e energies.Energy, o RWMOptions) (*Metropolis, error) {
+	eval, err := NewEvaluator(e)
+	if err != nil {
+		return nil, err
+	}
+	if o.Radius < 0 {
+		return nil, &OptionError{"rwm", "radius", strconv.Itoa(o.Radius), "must be positive"}
+	}
+	p := randomWalk{}
+	for i := range e.Space().Sites {
+		if list := e.Space().AllowedAt(i); list == nil || len(list) > 1 {
+			p.free = append(p.free, i)
+		}
+	}
+	tuner := &Tuner{Var: radiusVar, Start: float64(max(o.Radius, 1)), Target: 0.234, Min: 1, Max: float64(max(len(p.free), 1))}
+	k := &Metropolis{Evaluator: eval, Proposal: p}
+	if k.Specs = tuner.Specs(); o.Radius > 0 {
+		k.Specs = k.Specs[:1]
+	} else {
+		k.Tuner = tuner
+	}
+	return k, nil
+}
+
+// randomWalk is the proposal of NewRWM.
+type randomWalk struct{ free []int }
+
+// Draw implements Proposal.
+func (p randomWalk) Draw(w *Worker, s *State, c int, next []int32) float64 {
+	x := s.X.Chain(c)
+	copy(next, x)
+	for left := min(wholeNumber(w, s.Var(radiusVar)[c]), len(p.free)); left > 0; {
+		i := p.free[w.IntN(len(p.free))]
+		if next[i] != x[i] {
+			continue // already changed
+		}
+		next[i] = otherValue(w, s.X.Space, i, x[i])
+		left--
+	}
+	return 0
+}
+
+// LogReverse implements Proposal.
+func (randomWalk) LogReverse(*Worker, *State, int, *Point) float64 { return 0 }
+
+// wholeNumber rounds x up or down at random, so that its mean is x.
+func wholeNumber(w *Worker, x float64) int { return int(x + w.Float64()) }
+
+// otherValue draws a uniform value of site i other than cur, of which there must be one.
+func otherValue(w *Worker, sp *energies.Space, i int, cur int32) int32 {
+	if list := sp.AllowedAt(i); list != nil {
+		k := w.IntN(len(list) - 1)
+		if list[k] >= cur {
+			k++
+		}
+		return list[k]
+	}
+	v := int32(w.IntN(sp.Values - 1))
+	if v >= cur {
+		v++
+	}
+	return v
+}
