@@ -188,7 +188,7 @@ func (p *Form) proposals() (Proposals, error) {
 	return out, nil
 }
 
-// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1100
+// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1180
 // steps for search, 1 and 120 for gcg, 8 and 500 for samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
@@ -239,7 +239,7 @@ func (s *Search) Fill() {
 	chains, steps := 8, 500
 	switch s.Sampler {
 	case "search":
-		chains, steps = 1, 1100
+		chains, steps = 1, 1180
 	case "gcg":
 		chains, steps = 1, 120
 	}

@@ -1,10 +1,16 @@
-// Package prompttune finds prompts that a CLIP places near pictures or texts.
+// Package prompttune finds prompts that a CLIP model places near images or texts.
 //
-// A prompt is a [Template]: fixed words and blanks, one token each. The tokens at the
-// blanks are the state of a chain, and U(x) = Σ_j ω_j cos(t(x), v_j) its log-density at
-// inverse temperature 1: t(x) the vector of the whole prompt, v_j those of pictures and
-// texts (energies/neural has the energy). [Load] reads a model, [NewProblem] builds the
-// energy from one model or several, and [Best] keeps the best prompts that a run visits.
+// [Run] does all of it: it reads models, encodes targets, searches, keeps the run in a
+// folder, and goes on with it. [Config] says what to look for; [Document] is the result.
+//
+// A prompt is a [Template]: fixed words and blanks, one token each. The tokens at the blanks
+// are the state of a chain, and U(x) = Σ_j ω_j cos(t(x), v_j) its log-density at inverse
+// temperature 1: t(x) is the vector of the whole prompt, v_j those of images and texts
+// (energies/neural/clip has the energy), and the |ω_j| add up to 1. [Hybrid], [GCG] and
+// [PEZ] look for the largest U; the samplers of package samplers draw from exp(βU).
+//
+// [Open] prepares models and targets, [Task.With] builds the energy of another prompt on
+// them, [NewFinder] is one search without a folder, and [Best] keeps the best prompts.
 //
 // # What is proposed
 //

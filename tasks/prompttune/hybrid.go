@@ -26,11 +26,12 @@ type HybridOptions struct {
 	// LearningRate and WeightDecay are those of PEZOptions.
 	LearningRate float64 `flag:"lr" default:"0.1" doc:"learning rate"`
 	WeightDecay  float64 `flag:"weight-decay" zero:"-1" default:"0.1" doc:"weight decay, apart from the gradient"`
-	// Candidates, TopK, Restart and Perturb are those of GCGOptions, but 0 is a Restart of 4.
-	Candidates int `flag:"candidates" default:"64" doc:"changes evaluated in a step"`
+	// Candidates, TopK, Restart and Perturb are those of GCGOptions, but 0 means 32
+	// candidates, a restart after 4 steps, and 1 site.
+	Candidates int `flag:"candidates" default:"32" doc:"changes evaluated in a step"`
 	TopK       int `flag:"top-k" default:"256" doc:"changes go to the k tokens of largest gradient at each blank"`
 	Restart    int `flag:"restart" default:"4" doc:"start again from the perturbed best prompt after so many steps without a better one"`
-	Perturb    int `flag:"perturb" default:"0: a quarter" doc:"blanks that a restart changes"`
+	Perturb    int `flag:"perturb" default:"1" doc:"blanks that a restart changes"`
 }
 
 // Hybrid is an optimiser: PEZ for some steps, then GCG from the best state that PEZ visited,
@@ -50,7 +51,7 @@ func NewHybrid(e energies.Energy, o HybridOptions) (*Hybrid, error) {
 	if o.PEZSteps > 1<<30 || o.PEZSteps < -1 {
 		return nil, &samplers.OptionError{Sampler: "search", Option: "pez-steps", Value: fmt.Sprint(o.PEZSteps), Reason: "must be a number of steps"}
 	}
-	gcg, err := NewGCG(e, GCGOptions{Candidates: o.Candidates, TopK: o.TopK, Restart: cmp.Or(o.Restart, 4), Perturb: o.Perturb})
+	gcg, err := NewGCG(e, GCGOptions{Candidates: cmp.Or(o.Candidates, 32), TopK: o.TopK, Restart: cmp.Or(o.Restart, 4), Perturb: cmp.Or(o.Perturb, 1)})
 	if err != nil {
 		return nil, err
 	}

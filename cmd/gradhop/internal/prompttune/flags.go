@@ -35,7 +35,7 @@ func AddFormFlags(fs *pflag.FlagSet, p *task.Form) {
 func AddSearchFlags(fs *pflag.FlagSet, s *task.Search) {
 	fs.StringVar(&s.Sampler, "sampler", s.Sampler, "search method or sampler `name`, see gradhop samplers")
 	fs.IntVar(&s.Chains, "chains", s.Chains, "`number` of chains, all in one batch (default: 1 for search and gcg, 8 for samplers)")
-	fs.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up (default: 1100 for search, 120 for gcg, 500 for samplers)")
+	fs.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up (default: 1180 for search, 120 for gcg, 500 for samplers)")
 	fs.IntVar(&s.Warmup, "warmup", s.Warmup, "`number` of warm-up steps, which adapt step sizes")
 	fs.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000 (1..1000@500: over the first 500); without it samplers use 1..1000")
 	fs.IntVar(&s.ImageBatch, "image-batch", s.ImageBatch, "`number` of targets that each step of a stochastic sampler draws (default: all, the exact mean)")

@@ -37,7 +37,7 @@ func TestFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.SeedSet || o.Search.Beta != "" || o.Format != "text" || o.Out != "" || o.Form.Length != 0 || o.Form.Tokens != "listed" ||
-		o.Search.Sampler != "search" || o.Search.Chains != 1 || o.Search.Steps != 1100 || o.Search.Top != 5 || o.Search.Patience != 0 || len(o.Search.Options) != 0 {
+		o.Search.Sampler != "search" || o.Search.Chains != 1 || o.Search.Steps != 1180 || o.Search.Top != 5 || o.Search.Patience != 0 || len(o.Search.Options) != 0 {
 		t.Errorf("defaults %+v", o)
 	}
 	if err := o.Search.Check(); err != nil {
