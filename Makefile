@@ -25,7 +25,7 @@ RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 .PHONY: build demo fills demo-prompt test lint test-scripts bench bench-grad bench-prompt bench-fills clean
 
 build:
-	go build -o bin/gradhop ./cmd/gradhop
+	go build -trimpath -ldflags "-s -w" -o bin/gradhop ./cmd/gradhop
 
 demo: build
 	bin/gradhop infill "$(SENTENCE)"

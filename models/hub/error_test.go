@@ -56,7 +56,7 @@ func TestErrors(t *testing.T) {
 		"always cut":     {id, "unexpected EOF", body(func(w http.ResponseWriter, r *http.Request) { hubtest.Cut(w, r, make([]byte, 3_000_000), 0) })},
 		"always busy":    {id, "503", body(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) })},
 		"forbidden":      {id, "403", body(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(403) })},
-		"circle":         {id, "redirections", body(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, 302) })},
+		"circle":         {id, "redirections", body(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) })},
 		"other checksum": {id, "checksum", head("X-Linked-Etag", `"`+strings.Repeat("a", 64)+`"`)},
 		"no checksum":    {id, "states no checksum", head("X-Linked-Etag", `"abc"`)},
 		"evil checksum":  {id, "states no checksum", head("X-Linked-Etag", `"../../x"`)},

@@ -292,17 +292,3 @@ func ParsePicture(text string) (export.Picture, error) {
 	}
 	return export.Picture{}, &OptionError{"picture", strconv.Quote(text), "want HxW or HxWxC, as 28x28"}
 }
-
-// writes reports whether a further form of the draws is to be written, by its name.
-func (p *plan) writes(form string) bool {
-	if len(p.o.Write) > 0 {
-		return slices.Contains(p.o.Write, form)
-	}
-	switch form {
-	case "csv":
-		return p.header.Space.Sites <= export.CSVWidth
-	case "png":
-		return p.picture != nil
-	}
-	return false
-}
