@@ -28,7 +28,7 @@ var recurrentSizes = map[string]struct {
 // with kinks, which small differences seldom cross. The second gradient jumps there.
 func TestRecurrentKinks(t *testing.T) {
 	for op := range recurrentSizes {
-		for trial := range 24 {
+		for trial := range 12 {
 			g := gradtest.NewGen(22, onnx.Double, false, uint64(trial))
 			recurrent(g, op, true)
 			if err := gradtest.Check(g, 1); err != nil {

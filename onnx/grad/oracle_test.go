@@ -48,6 +48,19 @@ var opsets = []int64{7, 9, 10, 11, 13, 16, 18, 20, 21, 23}
 // trials is the number of instances of each operator in each operator set.
 const trials = 4
 
+// newForm reports whether the form of an operator in opsets[i] differs from that in the one
+// before, or rules write other forms in it: those of 18, the oldest that they see, and of
+// the newest.
+func newForm(op string, i int) bool {
+	info, standard := onnx.Operator("", op)
+	if i == 0 || !standard || opsets[i] == 18 || i == len(opsets)-1 {
+		return true
+	}
+	now, _ := info.At(opsets[i])
+	before, _ := info.At(opsets[i-1])
+	return now != before
+}
+
 // TestRules checks every registered rule against its oracle. A rule without one
 // fails.
 func TestRules(t *testing.T) {
@@ -68,8 +81,8 @@ func TestRules(t *testing.T) {
 			if o.opsets != nil {
 				tried = o.opsets
 			}
-			for _, opset := range tried {
-				if opset >= o.since && (o.until == 0 || opset <= o.until) {
+			for i, opset := range tried {
+				if opset >= o.since && (o.until == 0 || opset <= o.until) && (o.opsets != nil || newForm(op, i)) {
 					o.check(t, opset)
 				}
 			}

@@ -38,7 +38,7 @@ func TestInfer(t *testing.T) {
 				opsets = c.opsets
 			}
 			for _, opset := range opsets {
-				for trial := range 8 {
+				for trial := range 4 {
 					if opset < c.since {
 						continue
 					}

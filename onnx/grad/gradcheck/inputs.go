@@ -50,10 +50,9 @@ func (c *checker) fill(m, after *onnx.Model) error {
 				c.drawSeed(after, out[c.of])
 				return nil
 			}
-			var model *ort.ModelError
-			var none *ort.NotFoundError
-			if errors.As(err, &model) || errors.As(err, &none) {
-				return err // no input will help
+			var coded interface{ ExitCode() int }
+			if errors.As(err, &coded) && coded.ExitCode() == 3 {
+				return err // the runtime or the model is at fault: no input will help
 			}
 			last = err
 			if !open && positive {
