@@ -14,8 +14,7 @@
 // fillings are improved: the neighbours of each, which differ in one word, are tried in
 // the order of the model's prediction for that word, until those of the best ten have
 // been. Predictions are cached, since neighbours share them. Not implemented: moves that
-// change two words at a time; random restarts. They found nothing more in the measurement
-// that README.md reports.
+// change two words at a time; random restarts.
 //
 // # Words
 //

@@ -17,7 +17,7 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the beams: by default 80, or 2,000 divided by the number of blanks
+	// Beam is the width of the beams: by default 160, or 4,000 divided by the number of blanks
 	// where that is less, but at least 4.
 	Beam int
 	// Pool is the number of best fillings whose neighbours are visited, 10 by default and
@@ -63,7 +63,7 @@ func (o *SearchOptions) defaults(blanks int) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		o.Beam = max(4, min(80, 2000/blanks))
+		o.Beam = max(4, min(160, 4000/blanks))
 	}
 	if o.Pool == 0 {
 		o.Pool = 10
@@ -75,8 +75,8 @@ func (o *SearchOptions) defaults(blanks int) {
 	o.Beam = max(o.Beam, o.Top)
 }
 
-// keptWords is the number of words kept of each prediction. In 230 sentences no best
-// filling had a word behind the 40th of its prediction.
+// keptWords is the number of words kept of each prediction: those that beams and moves
+// choose from.
 const keptWords = 40
 
 // slack is how far above the sum of the expected terms U may be, in nats: a neighbour

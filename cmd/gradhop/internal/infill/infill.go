@@ -110,7 +110,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.Allow, "allow", nil, "`words` to fill in, with commas between them; each must be one token (default: all)")
 	f.StringSliceVar(&o.Block, "block", nil, "`words` not to fill in")
 	f.DurationVar(&o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit")
-	f.IntVar(&o.Search.Beam, "beam", 0, "width of the beams of the search (default: 80, less for more than 25 blanks)")
+	f.IntVar(&o.Search.Beam, "beam", 0, "width of the beams of the search (default: 160, less for more than 25 blanks)")
 	o.Energy.AddFlags(f)
 	f.IntVar(&o.Draws, "draws", 0, "draw this many sentences at random instead of searching for the best")
 	f.StringVar(&o.Sampling.Sampler, "sampler", o.Sampling.Sampler, "sampler `name` for --draws; see gradhop samplers")
