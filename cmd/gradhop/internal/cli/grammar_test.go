@@ -56,7 +56,7 @@ var words = []string{"pair.onnx", "hot.onnx", "words.txt", "nowhere", "tiny", "r
 // works has a command line that does something for most commands; flags are added to it.
 var works = map[string]string{
 	"gradhop sample":   "sample pair.onnx --space=binary:6 --steps=20 --warmup=10 --out=NEW",
-	"gradhop infill":   "infill --steps=5 --warmup=5 --chains=2",
+	"gradhop infill":   "infill --draws=10 --warmup=5 --chains=2",
 	"gradhop inspect":  "inspect pair.onnx",
 	"gradhop grad":     "grad pair.onnx --wrt=x --out=NEW",
 	"gradhop diagnose": "diagnose run",
