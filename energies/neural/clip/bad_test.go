@@ -73,7 +73,7 @@ func TestNoVisionTower(t *testing.T) {
 		t.Error("there is a vision tower")
 	}
 	_, err := c.EncodeImages(t.Context(), r.Pixels, r.Side, r.Side)
-	if e := wantError[*clip.Error](t, err, "no vision tower", "vision_model.onnx", "texts"); e.Tower != "vision" {
+	if e := wantError[*clip.Error](t, err, "no vision tower", "vision_model.onnx", "text targets"); e.Tower != "vision" {
 		t.Errorf("the tower is %q", e.Tower)
 	}
 	goal, err := c.EncodeText(t.Context(), r.Texts[:1])

@@ -101,10 +101,7 @@ func findParts(m *onnx.Model) (parts, int, error) {
 	if logits.Rank() != 3 {
 		return bad("logits must have the dimensions batch, sequence, vocabulary")
 	}
-	vocab, ok := logits.Shape[2].Const()
-	if !ok {
-		return bad("the vocabulary size of logits is not a number")
-	}
+	vocab, known := logits.Shape[2].Const() // unknown behind an operator that inference does not know
 	ids := map[string]bool{inIDs: true}
 	for _, n := range m.Graph.Nodes {
 		if n.Op == "Cast" && ids[n.In(0)] {
@@ -117,10 +114,11 @@ func findParts(m *onnx.Model) (parts, int, error) {
 		if table.Rank() != 2 || n.Int("axis", 0) != 0 || !vals[n.Out(0)].Type.IsFloat() {
 			continue
 		}
-		if rows, ok := table.Shape[0].Const(); !ok || rows != vocab {
+		rows, ok := table.Shape[0].Const()
+		if !ok || known && rows != vocab {
 			return bad(fmt.Sprintf("the embedding table has %s rows, the logits %d words", table.Shape[0], vocab))
 		}
-		return parts{embedded: n.Outputs[0], table: n.Inputs[0]}, int(vocab), nil
+		return parts{embedded: n.Outputs[0], table: n.Inputs[0]}, int(rows), nil
 	}
 	return bad("input_ids do not index an embedding table")
 }

@@ -157,8 +157,17 @@ func (e *InputError) Error() string {
 // Unwrap returns what the last attempt met.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// ExitCode returns 2: bad usage or input.
-func (*InputError) ExitCode() int { return 2 }
+// ExitCode returns that of the cause, such as a missing runtime, or 2: bad input.
+func (e *InputError) ExitCode() int {
+	var coded interface {
+		error
+		ExitCode() int
+	}
+	if errors.As(e.Err, &coded) && coded.ExitCode() == 3 {
+		return 3
+	}
+	return 2
+}
 
 // UnsupportedError reports a model that cannot be checked. It matches
 // [errors.ErrUnsupported].
