@@ -92,8 +92,7 @@ def test_export_loads_in_go(folder: Path) -> None:
 
     text = "[MASK] old man opened the [MASK] again ."
     root = Path(__file__).resolve().parents[2]
-    command = ["go", "run", "./cmd/gradhop", "infill", "--model", str(folder / "model"), "--seed", "1", "--format", "json"]
-    command += ["--chains", "3", "--steps", "3", "--warmup", "0", "--threads", "1", text]
+    command = ["go", "run", "./cmd/gradhop", "infill", "--model", str(folder / "model"), "--format", "json", "--threads", "1", text]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)["results"]
@@ -109,7 +108,7 @@ def test_export_loads_in_go(folder: Path) -> None:
     hf: BertForMaskedLM = hf_model(model.hf_state(), model.shape)
     tokenizer = BertTokenizer(str(folder / "model" / "vocab.txt"))
     for r in results:
-        words = tokenizer.convert_tokens_to_ids(r["fills"])
+        words = tokenizer.convert_tokens_to_ids([w.lower() for w in r["fills"]])
         ids = tokenizer(text, return_tensors="pt").input_ids[0]
         blanks = (ids == MASK).nonzero()[:, 0]
         total = 0.0

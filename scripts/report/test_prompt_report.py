@@ -51,7 +51,7 @@ def runs(tmp_path_factory):
     out = {}
     for kind, args in kinds.items():
         page = folder / f"{kind}.html"
-        run = subprocess.run([program, "prompt-tune", "--model", model, *args, "--seed", "1", "--threads", "1", "--no-image-cache", "--format", "json",
+        run = subprocess.run([program, "prompt-tune", "--model", model, *args, "--sampler", "gwg", "--seed", "1", "--threads", "1", "--no-image-cache", "--format", "json",
                               "--quiet", "--report", page], cwd=folder, check=True, capture_output=True, text=True)
         out[kind] = page, json.loads(run.stdout)
     return out
@@ -109,11 +109,11 @@ def number(text):
 def check_results(seen, doc):
     """Compare the tables with the results that were printed."""
     assert [(number(r[0]), r[1], int(r[2]), int(r[3])) for r in seen["results"]] == [
-        (round(x["cosine"], 4), x["text"], x["chain"], x["step"]) for x in doc["results"]]
+        (round(x["u"], 4), x["text"], x["chain"], x["step"]) for x in doc["results"]]
     assert seen["best"] == doc["results"][0]["text"]
     steps, cosines = [int(r[0]) for r in seen["improved"]], [number(r[1]) for r in seen["improved"]]
     assert steps == sorted(set(steps)) and cosines == sorted(cosines)
-    assert (cosines[-1], seen["improved"][-1][2]) == (round(doc["results"][0]["cosine"], 4), doc["results"][0]["text"])
+    assert (cosines[-1], seen["improved"][-1][2]) == (round(doc["results"][0]["u"], 4), doc["results"][0]["text"])
     assert [f[0] for f in seen["figures"]] == ["Cosine by step", "Inverse temperature by step"]
 
 
