@@ -17,7 +17,7 @@ type checkpoint struct {
 	Moments moments
 	Buffer  []int32
 	Last    []int32
-	// Settings identifies the run; see Trainer.Identity.
+	// Identity is the sha256 of what determines the run; see Run.Start.
 	Identity string
 }
 

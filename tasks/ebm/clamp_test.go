@@ -30,6 +30,7 @@ func TestClamp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkGradient(t, e, c)
 	kernel, err := samplers.New("dmala", c, samplers.Settings{"step-size": "1"})
 	if err != nil {
 		t.Fatal(err)
@@ -72,5 +73,33 @@ func TestClamp(t *testing.T) {
 	}
 	if _, err := ebm.Clamp(e, make([]bool, space.Sites), fixed); err == nil {
 		t.Error("a space without free sites is accepted")
+	}
+}
+
+// checkGradient compares the gradient by the free sites with that of the whole states:
+// a Metropolis kernel would draw the right law with a wrong one.
+func checkGradient(t *testing.T, e *neural.Model, c *ebm.Clamped) {
+	t.Helper()
+	x := energies.Batch{Space: c.Space(), Codes: []int32{1, 0, 1, 0, 0, 1}}
+	full := c.Complete(x)
+	u, g := make([]float64, 2), make([]float32, 2*3*2)
+	if err := c.LogDensityGrad(context.Background(), u, g, x); err != nil {
+		t.Fatal(err)
+	}
+	want, whole := make([]float64, 2), make([]float32, 2*10*2)
+	if err := e.LogDensityGrad(context.Background(), want, whole, full); err != nil {
+		t.Fatal(err)
+	}
+	for k := range 2 {
+		if u[k] != want[k] {
+			t.Errorf("chain %d: U %v, want %v", k, u[k], want[k])
+		}
+		for j, i := range []int{1, 4, 8} {
+			for v := range 2 {
+				if got, w := g[(k*3+j)*2+v], whole[(k*10+i)*2+v]; got != w {
+					t.Errorf("chain %d, free site %d, value %d: gradient %v, want %v", k, j, v, got, w)
+				}
+			}
+		}
 	}
 }
