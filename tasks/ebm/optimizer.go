@@ -8,6 +8,12 @@ type Optimizer struct {
 	LearningRate float64
 	// Warmup is the number of updates over which the learning rate rises linearly.
 	Warmup int
+	// HalfLife is the number of updates in which the learning rate halves, from the first
+	// update on; 0 keeps the rate.
+	HalfLife int `json:",omitempty"`
+	// NoMomentum sets Adam's β₁ to 0 instead of 0.9. Momentum makes U of data and samples
+	// oscillate where chains follow the model (Du and Mordatch 2019).
+	NoMomentum bool `json:",omitempty"`
 	// WeightDecay is AdamW's decoupled decay (Loshchilov and Hutter 2019): every update
 	// multiplies weights by 1 - LearningRate·WeightDecay.
 	WeightDecay float64
@@ -32,6 +38,15 @@ type moments struct {
 	M, V    [][]float32
 	Average [][]float32 // of the weights, nil without EMA
 	Updates int
+}
+
+// rate is the learning rate of an update; the first is number 1.
+func (s *Optimizer) rate(update int) float64 {
+	rate := s.LearningRate * math.Min(1, float64(update)/math.Max(1, float64(s.Warmup)))
+	if s.HalfLife > 0 {
+		rate *= math.Exp2(-float64(update) / float64(s.HalfLife))
+	}
+	return rate
 }
 
 func newMoments(w *Weights, ema bool) *moments {
@@ -62,7 +77,11 @@ func (o *moments) ascend(s *Optimizer, w *Weights, g [][]float32) float64 {
 		scale = s.Clip / norm
 	}
 	o.Updates++
-	rate := s.LearningRate * math.Min(1, float64(o.Updates)/math.Max(1, float64(s.Warmup)))
+	rate := s.rate(o.Updates)
+	beta1 := beta1
+	if s.NoMomentum {
+		beta1 = 0
+	}
 	c1, c2 := 1-math.Pow(beta1, float64(o.Updates)), 1-math.Pow(beta2, float64(o.Updates))
 	decay := 1 - rate*s.WeightDecay
 	for k, part := range g {

@@ -81,6 +81,7 @@ func (s *ScoreSettings) fill() error {
 	if s.Sampler == "" {
 		s.Sampler = "gwg"
 	}
+	s.Options = scanAtRandom(s.Sampler, s.Options)
 	if s.Schedule == "" {
 		s.Schedule = Linear
 	}

@@ -3,6 +3,7 @@ package ebm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -74,6 +75,7 @@ func (s *Settings) fill() error {
 	if s.Optimizer.LearningRate == 0 {
 		s.Optimizer.LearningRate = 1e-4
 	}
+	s.Options = scanAtRandom(s.Sampler, s.Options)
 	switch o := s.Optimizer; {
 	case s.Steps < 1 || s.Batch < 1:
 		return inputError("%d steps and a batch of %d: both must be at least 1", s.Steps, s.Batch)
@@ -83,12 +85,28 @@ func (s *Settings) fill() error {
 		return inputError("a buffer of %d chains is smaller than the batch of %d", s.Buffer, s.Batch)
 	case s.Fresh < 0 || s.Fresh > 1:
 		return inputError("the share of fresh chains is %v; it must be from 0 to 1", s.Fresh)
-	case !(o.LearningRate > 0) || o.WeightDecay < 0 || o.L1 < 0 || o.Clip < 0 || o.Warmup < 0 || s.Magnitude < 0:
-		return inputError("learning rate %v, weight decay %v, l1 %v, clip %v, magnitude %v: the first must be positive, the others not negative", o.LearningRate, o.WeightDecay, o.L1, o.Clip, s.Magnitude)
+	case !(o.LearningRate > 0) || o.WeightDecay < 0 || o.L1 < 0 || o.Clip < 0 || o.Warmup < 0 || o.HalfLife < 0 || s.Magnitude < 0:
+		return inputError("learning rate %v, warm-up %d, half-life %d, weight decay %v, l1 %v, clip %v, magnitude %v: the first must be positive, the others not negative", o.LearningRate, o.Warmup, o.HalfLife, o.WeightDecay, o.L1, o.Clip, s.Magnitude)
 	case o.EMA < 0 || o.EMA >= 1:
 		return inputError("the decay of the weights' average is %v; it must be at least 0 and below 1", o.EMA)
 	}
 	return nil
+}
+
+// scanAtRandom returns the options with sites in random order for a sampler that scans
+// them, unless the order is set. Every update and every level of AIS starts to count steps
+// anew, so a systematic scan of few steps would change the same few sites for ever.
+func scanAtRandom(sampler string, o samplers.Settings) samplers.Settings {
+	r, err := samplers.Lookup(sampler)
+	if err != nil || o["scan"] != "" || !slices.ContainsFunc(r.Flags, func(f samplers.Flag) bool { return f.Name == "scan" }) {
+		return o
+	}
+	o = maps.Clone(o)
+	if o == nil {
+		o = samplers.Settings{}
+	}
+	o["scan"] = "random"
+	return o
 }
 
 // Trainer trains a model by persistent contrastive divergence: an update raises U at

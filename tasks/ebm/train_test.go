@@ -184,3 +184,28 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// A sampler that changes one site a step reaches every site, although each update starts
+// to count steps anew.
+func TestScansReachEverySite(t *testing.T) {
+	truth, space := small(t, "rbm", energies.Binary)
+	d, _ := drawn(t, truth, space, 50)
+	tr := newTrainer(t, "rbm", space, d, ebm.Settings{Sampler: "gibbs", Options: samplers.Settings{"updates": "1"}, Steps: 1, Batch: 16, Buffer: 16})
+	changed, before := make([]bool, space.Sites), make([]int, space.Sites)
+	for update := range 60 {
+		if _, err := tr.Step(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		now := make([]int, space.Sites) // sums over the chains, which are all of the buffer
+		for k, v := range tr.Samples() {
+			now[k%space.Sites] += int(v)
+		}
+		for i := range now {
+			changed[i] = changed[i] || update > 0 && now[i] != before[i]
+		}
+		before = now
+	}
+	if slices.Contains(changed, false) {
+		t.Errorf("sites that changed: %v", changed)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/bench"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/diagnose"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/doctor"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/ebm"
@@ -66,6 +67,7 @@ func commands(a *app.App) []*cobra.Command {
 		eval.New(a),
 		sample.New(a),
 		ebm.New(a),
+		bench.New(a),
 		diagnose.New(a),
 		report.New(a),
 		merge.New(a),

@@ -56,6 +56,8 @@ samples.png and a checkpoint. After an interruption or a kill the same command w
 	f.IntVar(&o.Steps, "steps", 40, "`number` of sampler steps in an update")
 	f.Float64Var(&o.Optimizer.LearningRate, "learning-rate", 1e-4, "learning rate of Adam")
 	f.IntVar(&o.Optimizer.Warmup, "learning-rate-warmup", 0, "`number` of updates in which the learning rate rises")
+	f.IntVar(&o.Optimizer.HalfLife, "learning-rate-half-life", 0, "`number` of updates in which the learning rate halves (default: it does not fall)")
+	f.BoolVar(&o.Optimizer.NoMomentum, "no-momentum", false, "set Adam's beta1 to 0, against oscillation of U")
 	f.Float64Var(&o.Optimizer.Clip, "clip", 0, "largest norm of the gradient (default: none)")
 	f.Float64Var(&o.Optimizer.WeightDecay, "decay", 0, "weight decay of AdamW")
 	f.Float64Var(&o.Optimizer.L1, "l1", 0, "penalty on absolute weights")

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// Settings describe one run of an experiment.
+type Settings struct {
+	// Quick makes the experiment small enough for a minute. Its figures show that the
+	// program works; they do not compare with the paper's.
+	Quick bool
+	// Seed determines all random numbers.
+	Seed uint64
+	// Runtime says where and how models run.
+	Runtime ort.Options
+	// Progress, if not nil, is called with the number of finished parts and their total.
+	Progress func(part string, done, total int)
+}
+
+// Experiment is an experiment of a paper.
+type Experiment struct {
+	// Name is what it is called by; Doc says in one line what it does; Paper cites it.
+	Name, Doc, Paper string
+	run              func(context.Context, Settings) (*Result, error)
+}
+
+// experiments lists all experiments, sorted by name.
+var experiments = []Experiment{learnIsing}
+
+// Experiments returns all experiments, sorted by name.
+func Experiments() []Experiment { return slices.Clone(experiments) }
+
+// UnknownError reports a name that no experiment has.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string {
+	var names []string
+	for _, x := range experiments {
+		names = append(names, x.Name)
+	}
+	return fmt.Sprintf("bench: unknown experiment %q; the experiments are %s", e.Name, strings.Join(names, ", "))
+}
+
+// ExitCode returns 2: bad usage or input.
+func (*UnknownError) ExitCode() int { return 2 }
+
+// Run runs the experiment of that name. Errors are *UnknownError, the context's, and those
+// of samplers and models.
+func Run(ctx context.Context, name string, s Settings) (*Result, error) {
+	at, found := slices.BinarySearchFunc(experiments, name, func(e Experiment, name string) int { return cmp.Compare(e.Name, name) })
+	if !found {
+		return nil, &UnknownError{name}
+	}
+	r, err := experiments[at].run(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// progress reports that so many parts are finished.
+func (s Settings) progress(part string, done, total int) {
+	if s.Progress != nil {
+		s.Progress(part, done, total)
+	}
+}
+
+// Result is what an experiment found.
+type Result struct {
+	// Header and Rows are the table. Rows have a cell for each column.
+	Header []string
+	Rows   [][]string
+	// Figures are drawn from the table.
+	Figures []Figure
+	// Claims are the paper's, in the order of its text.
+	Claims []Claim
+}
+
+// Claim is a statement of a paper, and whether the run agrees with it.
+type Claim struct {
+	// Text is the statement; Figures are the numbers that decide.
+	Text, Figures string
+	Holds         bool
+}
+
+// String is one line: holds or fails, the statement and the figures.
+func (c Claim) String() string {
+	verdict := "fails"
+	if c.Holds {
+		verdict = "holds"
+	}
+	return fmt.Sprintf("%s: %s (%s)", verdict, c.Text, c.Figures)
+}
+
+// WriteCSV writes the table.
+func (r *Result) WriteCSV(w io.Writer) error {
+	for _, row := range append([][]string{r.Header}, r.Rows...) {
+		if _, err := fmt.Fprintln(w, strings.Join(row, ",")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
