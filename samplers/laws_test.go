@@ -25,6 +25,7 @@ func TestKernels(t *testing.T) {
 		"pas":         pasLaw,
 		"rwm":         rwmLaw,
 		"sgdld":       sgdldLaw,
+		"tempering":   temperingLaw,
 	})
 }
 

@@ -15,7 +15,8 @@ import (
 // string, and their zero value means the default; where zero is a setting of its own, the
 // tag zero has the value that says so, as `zero:"-1"`. Without it the text 0 is an error,
 // lest it pass for another number, unless the default begins with 0 itself, as in
-// `default:"0: all"`.
+// `default:"0: all"`. A field of type Settings with the tag `flag:"*"` receives the settings
+// that no other field takes.
 type Flag struct {
 	Name    string   // as "step-size"
 	Type    string   // "float64", "int", "bool" or "string"
@@ -30,6 +31,9 @@ type Settings map[string]string
 func flagsOf[O any]() []Flag {
 	var flags []Flag
 	for f := range fields(reflect.TypeFor[O]()) {
+		if f.Tag.Get("flag") == "*" {
+			continue
+		}
 		var choices []string
 		if c := f.Tag.Get("choices"); c != "" {
 			choices = strings.Split(c, ",")
@@ -56,8 +60,14 @@ func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
 func (s Settings) decode(sampler string, o any) error {
 	v := reflect.ValueOf(o).Elem()
 	var known []string
+	var rest Settings
 	for f := range fields(v.Type()) {
 		name := f.Tag.Get("flag")
+		if name == "*" {
+			rest = Settings{}
+			v.FieldByIndex(f.Index).Set(reflect.ValueOf(rest))
+			continue
+		}
 		known = append(known, name)
 		text, ok := s[name]
 		if !ok {
@@ -68,7 +78,11 @@ func (s Settings) decode(sampler string, o any) error {
 		}
 	}
 	for name := range s {
-		if !slices.Contains(known, name) {
+		switch {
+		case slices.Contains(known, name):
+		case rest != nil:
+			rest[name] = s[name]
+		default:
 			return unknown(sampler, "option", name, known)
 		}
 	}

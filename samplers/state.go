@@ -49,6 +49,8 @@ type State struct {
 	RejectNonFinite bool
 	// Evaluations counts the states evaluated since and including Init.
 	Evaluations Counts
+
+	replicas *State // of every chain and level, in Tempering
 }
 
 // Var is a named array of numbers that a kernel keeps for each chain.

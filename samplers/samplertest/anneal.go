@@ -32,7 +32,7 @@ func (p *Problem) At(beta float64) (*Problem, error) {
 	}
 	q.beta = p.beta * beta
 	var err error
-	q.Law, err = table.Enumerate(context.Background(), power{p.Energy, beta})
+	q.Law, err = table.Enumerate(context.Background(), power{p.Energy, q.beta})
 	return &q, err
 }
 

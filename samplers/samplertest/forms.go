@@ -20,6 +20,11 @@ type form struct {
 // and perhaps in an annealed run.
 func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed bool) []form {
 	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
+	if inner, err := samplers.Lookup(set["inner"]); err == nil {
+		if r = inner; r.Needs == gradient { // replicas have temperatures always
+			return []form{{"gradient", gradient}, {"tempered", tilt | energies.Temper}}
+		}
+	}
 	switch {
 	case r.Needs == energies.ModelConditional:
 		return []form{{"model", energies.ModelConditional}}

@@ -21,6 +21,10 @@ type Law struct {
 	// kernels that remember more than their state; at gives the problem of each step. Nil
 	// means the product of rows.
 	After func(at func(step int64) *Problem, set samplers.Settings, first int64, n, k int) []float64
+	// Auxiliary draws, for chains whose states are exact draws, what the kernel remembers
+	// besides them, from its stationary law, and writes it to s.Vars; u draws uniform numbers.
+	// Nil: nothing that matters.
+	Auxiliary func(p *Problem, set samplers.Settings, s *samplers.State, u func() float64)
 	// Variants are the settings tested; nil tests the defaults alone. The step
 	// size is set to p.Alpha where the kernel has one.
 	Variants []samplers.Settings

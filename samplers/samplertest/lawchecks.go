@@ -21,7 +21,7 @@ func oneStep(f *family, c *testCase) {
 	states := c.possible()
 	for j := range 3 {
 		from, step := states[(1+2*j)*len(states)/6], int64(j)
-		counts := c.counts(f, k, oneStepChains, 1, step, func(int) int { return from })
+		counts := c.count(c.run(f, c.start(f.t, k, oneStepChains, step, func(int) int { return from }, nil), k, 1).X.Codes)
 		f.chiSquared(fmt.Sprintf("%s, state %d", c.name, from), counts, c.law.Row(c.at(step), c.lawSet, step, from))
 	}
 }
@@ -32,7 +32,7 @@ func severalSteps(f *family, c *testCase) {
 	k := c.kernel(f.t, c.p.Energy, false)
 	states := c.possible()
 	from := states[len(states)/2]
-	counts := c.counts(f, k, manyChains, manySteps, 0, func(int) int { return from })
+	counts := c.count(c.run(f, c.start(f.t, k, manyChains, 0, func(int) int { return from }, nil), k, manySteps).X.Codes)
 	f.chiSquared(c.name, counts, c.law.after(c.at, c.lawSet, 0, manySteps, from))
 }
 
@@ -46,15 +46,36 @@ func stationarity(f *family, c *testCase) {
 	k := c.kernel(f.t, c.p.Energy, false)
 	var stream rng.Stream
 	stream.Reset(99, 0, 0, 0)
-	draw := func(int) int { return p.Law.Draw(stream.Float64()) }
-	counts := c.counts(f, k, manyChains, manySteps, 0, draw)
-	f.chiSquared(c.name, counts, p.Law.P)
+	u := stream.Float64
+	s := c.start(f.t, k, manyChains, 0, func(int) int { return p.Law.Draw(u()) }, u)
+	c.run(f, s, k, manySteps)
+	f.chiSquared(c.name, c.count(s.X.Codes), p.Law.P)
+	c.levels(f, p, s)
 }
 
-// counts runs n chains for some steps and counts the states they end in.
-func (c *testCase) counts(f *family, k samplers.Kernel, n, steps int, first int64, from func(int) int) []int {
+// levels checks the replicas of parallel tempering, whose inverse temperatures are the same in
+// all chains: those of each level are draws of the problem at that temperature.
+func (c *testCase) levels(f *family, p *Problem, s *samplers.State) {
+	ladder, replicas, sites := s.Var(samplers.LadderVar), s.Var(samplers.ReplicasVar), p.Space().Sites
+	l := len(ladder) / s.Chains()
+	for level := 1; level < l; level++ {
+		q, err := p.At(ladder[level])
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		var codes []int32
+		for j := range s.Chains() {
+			for _, v := range replicas[(j*(l-1)+level-1)*sites:][:sites] {
+				codes = append(codes, int32(v))
+			}
+		}
+		f.chiSquared(fmt.Sprintf("%s, level %d", c.name, level), c.count(codes), q.Law.P)
+	}
+}
+
+// run makes steps of s.
+func (c *testCase) run(f *family, s *samplers.State, k samplers.Kernel, steps int) *samplers.State {
 	f.t.Helper()
-	s := c.start(f.t, k, n, first, from)
 	var info samplers.Info
 	for range steps {
 		c.heat(s)
@@ -62,9 +83,14 @@ func (c *testCase) counts(f *family, k samplers.Kernel, n, steps int, first int6
 			f.t.Fatalf("%s: %v", c.name, err)
 		}
 	}
-	counts := make([]int, c.p.Law.Len())
-	for j := range n {
-		counts[c.p.Law.Find(s.X.Chain(j))]++
+	return s
+}
+
+// count counts states, [chain, site], by their number.
+func (c *testCase) count(codes []int32) []int {
+	counts, sites := make([]int, c.p.Law.Len()), c.p.Space().Sites
+	for ; len(codes) > 0; codes = codes[sites:] {
+		counts[c.p.Law.Find(codes[:sites])]++
 	}
 	return counts
 }

@@ -110,6 +110,9 @@ func newCase(r samplers.Registration, law Law, p *Problem, f form, set samplers.
 	}
 	lawSet := samplers.Settings{"form": f.name}
 	maps.Copy(lawSet, set)
+	if inner, err := samplers.Lookup(set["inner"]); err == nil {
+		r.Flags = append(r.Flags[:len(r.Flags):len(r.Flags)], inner.Flags...)
+	}
 	return &testCase{r, law, p, f, set, lawSet, name, anneal, map[float64]*Problem{}}
 }
 
@@ -133,8 +136,8 @@ func (c *testCase) kernel(t *testing.T, base energies.Differentiable, adapt bool
 }
 
 // start returns a state of n chains, chain j at state from(j), before step
-// number step.
-func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, from func(j int) int) *samplers.State {
+// number step. With u, what the kernel remembers besides is drawn from its stationary law.
+func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, from func(j int) int, u func() float64) *samplers.State {
 	t.Helper()
 	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(c.p.Space(), n)}, Step: step, Seed: 8}
 	for j := range n {
@@ -142,6 +145,9 @@ func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, fro
 		s.ChainIDs = append(s.ChainIDs, int64(j))
 	}
 	c.heat(s)
+	if u != nil && c.law.Auxiliary != nil {
+		c.law.Auxiliary(c.at(step), c.lawSet, s, u)
+	}
 	if err := k.Init(background, s); err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}

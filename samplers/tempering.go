@@ -1,0 +1,363 @@
+package samplers
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "tempering",
+		Doc:   "parallel tempering around another exact sampler: replicas at lower inverse temperatures swap states with the chain",
+		Paper: "Geyer 1991; even-odd swaps: Syed et al. 2022 (arXiv:1905.02939); around DMALA: arXiv:2502.19240",
+		Tunes: "ladder",
+	}, NewTempering)
+}
+
+// Variables of Tempering.
+const (
+	// RoundTripsVar counts the replicas that came back to the chain's own temperature from
+	// the hottest one.
+	RoundTripsVar = "round_trips"
+	// SwapRateVar is the mean probability of a swap of neighbouring levels in the last step.
+	SwapRateVar = "swap_rate"
+	// LadderVar holds the inverse temperatures of the levels, [level], the first of which is 1.
+	LadderVar = "ladder"
+	// ReplicasVar holds the codes of the levels after the first, [level-1, site].
+	ReplicasVar = "replicas"
+
+	ladderTuningVar = "ladder_tuning" // steps seen, then mean log-gaps, [level]
+	originVar       = "origin"        // where the replica at each level was last: an end or neither, [level]
+	swapVar         = "swaps"         // probabilities of swaps in the last step, [level-1]
+	levelPrefix     = "level_"        // of the inner kernel's variables, [level, ...]
+)
+
+// Origins of replicas.
+const (
+	fromCold = 1 + iota // 0: neither end yet
+	fromHot
+)
+
+// TemperingOptions are the options of NewTempering; the zero value has the defaults.
+type TemperingOptions struct {
+	// Inner is the sampler of every level; "" means dmala. It must leave exp(U) invariant.
+	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves every replica; it takes the other options"`
+	// Levels is the number of levels, the chain's own included; 0 means 5.
+	Levels int `flag:"levels" default:"5" doc:"number of inverse temperatures, 1 included"`
+	// Hottest is the lowest inverse temperature; 0 means 0.1.
+	Hottest float64 `flag:"hottest" default:"0.1" doc:"lowest inverse temperature, below 1"`
+	// Ladder lists the inverse temperatures, from 1 down, with commas; "" tunes them in
+	// warm-up to equal swap rates between 1 and Hottest, from a geometric ladder.
+	Ladder string `flag:"ladder" default:"tuned in warm-up" doc:"inverse temperatures from 1 down, with commas, as 1,0.6,0.3"`
+	// Options are those of the inner sampler.
+	Options Settings `flag:"*"`
+}
+
+// Tempering runs replicas of each chain at inverse temperatures 1 = β_0 > β_1 > ... with an
+// inner kernel, then swaps the states of neighbouring levels with probability
+//
+//	min(1, exp((β_a - β_b)(U(x_b) - U(x_a)))),
+//
+// levels (0,1), (2,3), ... in even steps and (1,2), (3,4), ... in odd ones. Level l has the
+// law π^β_l, and the chain is level 0. Parameters that the inner kernel adapts belong to
+// levels. Warm-up moves the levels so that all pairs swap at the same rate. Replicas are
+// variables of the state: a chain and its replicas are one unit, which runs, resumes and
+// splits as any chain does. A step costs one inner step of every level.
+type Tempering struct {
+	Base
+	inner  Kernel
+	levels int
+	tuned  bool
+	ladder []float64
+
+	info   Info // of the inner kernel's last step
+	stream rng.Stream
+	spare  Point
+}
+
+var _ Kernel = (*Tempering)(nil)
+
+// NewTempering returns the kernel for e. Errors are *OptionError and those of the inner
+// sampler.
+func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
+	bad := func(option, value, reason string) (*Tempering, error) {
+		return nil, &OptionError{"tempering", option, value, reason}
+	}
+	if o.Inner == "" {
+		o.Inner = "dmala"
+	}
+	r, err := Lookup(o.Inner)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Exact || o.Inner == "tempering" {
+		return bad("inner", o.Inner, "must leave exp(U) invariant and be another sampler")
+	}
+	inner, err := r.New(e, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	k := &Tempering{Base: Base{Oracle: inner.Energy()}, inner: inner}
+	switch {
+	case o.Levels != 0 && o.Levels < 2:
+		return bad("levels", strconv.Itoa(o.Levels), "must be at least 2")
+	case o.Hottest < 0 || o.Hottest >= 1 || math.IsNaN(o.Hottest):
+		return bad("hottest", strconv.FormatFloat(o.Hottest, 'g', -1, 64), "must be above 0 and below 1")
+	case o.Ladder != "":
+		if o.Levels != 0 || o.Hottest != 0 {
+			return bad("ladder", o.Ladder, "excludes the options levels and hottest")
+		}
+		if k.ladder, err = parseLadder(o.Ladder); err != nil {
+			return nil, err
+		}
+	default:
+		k.tuned = true
+		k.ladder = geometric(max(o.Levels, 0), o.Hottest)
+	}
+	k.levels = len(k.ladder)
+	l, d := k.levels, e.Space().Sites
+	k.Specs = []VarSpec{
+		{Name: RoundTripsVar, Record: true}, {Name: SwapRateVar, Record: true},
+		{Name: LadderVar, Shape: []int{l}}, {Name: ReplicasVar, Shape: []int{l - 1, d}},
+		{Name: originVar, Shape: []int{l}}, {Name: swapVar, Shape: []int{l - 1}},
+	}
+	if k.tuned {
+		k.Specs = append(k.Specs, VarSpec{Name: ladderTuningVar, Shape: []int{l}})
+	}
+	for _, v := range inner.Vars() {
+		if !v.Derived {
+			k.Specs = append(k.Specs, VarSpec{Name: levelPrefix + v.Name, Shape: append([]int{l}, v.Shape...), Start: v.Start})
+		}
+	}
+	return k, nil
+}
+
+// geometric returns the ladder that tuning starts from.
+func geometric(levels int, hottest float64) []float64 {
+	if levels == 0 {
+		levels = 5
+	}
+	if hottest == 0 {
+		hottest = 0.1
+	}
+	ladder := make([]float64, levels)
+	for l := range ladder {
+		ladder[l] = math.Pow(hottest, float64(l)/float64(levels-1))
+	}
+	return ladder
+}
+
+// parseLadder reads inverse temperatures.
+func parseLadder(text string) ([]float64, error) {
+	var ladder []float64
+	for part := range strings.SplitSeq(text, ",") {
+		b, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		first := len(ladder) == 0
+		if err != nil || first != (b == 1) || !(b >= 0) || !first && b >= ladder[len(ladder)-1] {
+			return nil, &OptionError{"tempering", "ladder", text, "want numbers that fall from 1, as 1,0.6,0.3"}
+		}
+		ladder = append(ladder, b)
+	}
+	if len(ladder) < 2 {
+		return nil, &OptionError{"tempering", "ladder", text, "want two levels at least"}
+	}
+	return ladder, nil
+}
+
+// Init implements Kernel. Replicas that a state lacks start where its chain stands.
+func (k *Tempering) Init(ctx context.Context, s *State) error {
+	freshLadder, fresh := s.Var(LadderVar) == nil, s.Var(ReplicasVar) == nil
+	s.Declare(k.Specs)
+	n, l, d := s.Chains(), k.levels, s.X.Space.Sites
+	replicas, ladder, origin := s.Var(ReplicasVar), s.Var(LadderVar), s.Var(originVar)
+	in := &State{Seed: s.Seed, Step: s.Step, RejectNonFinite: s.RejectNonFinite, Beta: make([]float64, n*l)}
+	in.X = energies.NewBatch(s.X.Space, n*l)
+	for c := range n {
+		if freshLadder {
+			copy(ladder[c*l:], k.ladder)
+			origin[c*l], origin[c*l+l-1] = fromCold, fromHot
+		}
+		if fresh {
+			for r := range l - 1 {
+				putCodes(replicas[(c*(l-1)+r)*d:], s.X.Chain(c))
+			}
+		}
+		copy(in.X.Chain(c*l), s.X.Chain(c))
+		for r := range l {
+			in.ChainIDs = append(in.ChainIDs, s.ChainIDs[c]*int64(l)+int64(r))
+			if r > 0 {
+				for i, v := range replicas[(c*(l-1)+r-1)*d:][:d] {
+					in.X.Chain(c*l + r)[i] = int32(v)
+				}
+			}
+		}
+	}
+	in.X.IDs = in.ChainIDs
+	for _, v := range k.inner.Vars() {
+		if data := s.Var(levelPrefix + v.Name); data != nil {
+			in.Vars = append(in.Vars, Var{v, data})
+		}
+	}
+	k.heat(s, in)
+	if err := k.inner.Init(ctx, in); err != nil {
+		return k.blame(err)
+	}
+	s.replicas = in
+	s.Evaluations.add(in.Evaluations)
+	in.Evaluations = Counts{} // s counts
+	s.Point = Point{X: s.X, U: resize(s.U, n)}
+	k.show(s, in)
+	return nil
+}
+
+func putCodes(to []float64, x []int32) {
+	for i, v := range x {
+		to[i] = float64(v)
+	}
+}
+
+// heat sets the inverse temperatures of the replicas in.
+func (k *Tempering) heat(s, in *State) {
+	ladder := s.Var(LadderVar)
+	for r := range in.Beta {
+		in.Beta[r] = ladder[r] * s.InverseTemperature(r/k.levels)
+	}
+}
+
+// blame names in an error the chain that a replica belongs to.
+func (k *Tempering) blame(err error) error {
+	if bad, ok := err.(*NonFiniteError); ok {
+		of := *bad
+		of.Chain /= int64(k.levels)
+		return &of
+	}
+	return err
+}
+
+// show copies to s what it shows of the replicas: the first level of each chain, and the codes
+// of the others.
+func (k *Tempering) show(s, in *State) {
+	l, d, replicas := k.levels, s.X.Space.Sites, s.Var(ReplicasVar)
+	for c := range s.Chains() {
+		copy(s.X.Chain(c), in.X.Chain(c*l))
+		s.U[c] = in.U[c*l]
+		for r := 1; r < l; r++ {
+			putCodes(replicas[(c*(l-1)+r-1)*d:], in.X.Chain(c*l+r))
+		}
+	}
+}
+
+// Step implements Kernel.
+func (k *Tempering) Step(ctx context.Context, s *State, info *Info) error {
+	in, l := s.replicas, k.levels
+	in.Step, in.Warmup = s.Step, s.Warmup
+	info.Reset(s.Chains())
+	k.heat(s, in)
+	if err := k.inner.Step(ctx, in, &k.info); err != nil {
+		return k.blame(err)
+	}
+	info.Evaluations, in.Evaluations = k.info.Evaluations, Counts{}
+	s.Evaluations.add(info.Evaluations)
+	swaps, rate := s.Var(swapVar), s.Var(SwapRateVar)
+	for c := range s.Chains() {
+		info.Accept[c], info.Accepted[c] = k.info.Accept[c*l], k.info.Accepted[c*l]
+		k.swap(s, in, c, swaps[c*(l-1):(c+1)*(l-1)])
+		rate[c] = mean(swaps[c*(l-1) : (c+1)*(l-1)])
+		info.Hops[c] = hops(s.X.Chain(c), in.X.Chain(c*l))
+	}
+	k.show(s, in)
+	s.Step++
+	return nil
+}
+
+// swap swaps levels of chain c and writes the probabilities, of all neighbours, to rates.
+func (k *Tempering) swap(s, in *State, c int, rates []float64) {
+	l, odd := k.levels, int(s.Step%2)
+	s.Stream(&k.stream, c, UseSwap)
+	origin, trips := s.Var(originVar)[c*l:(c+1)*l], s.Var(RoundTripsVar)
+	for a := range l - 1 {
+		i, j := c*l+a, c*l+a+1
+		rates[a] = math.Exp(min(0, (in.Beta[i]-in.Beta[j])*(in.U[j]-in.U[i])))
+	}
+	for a := odd; a < l-1; a += 2 {
+		if k.stream.Float64() >= rates[a] {
+			continue
+		}
+		in.exchange(&k.spare, c*l+a, c*l+a+1)
+		in.beta = in.beta[:0] // weights are those of another β now
+		origin[a], origin[a+1] = origin[a+1], origin[a]
+	}
+	if origin[0] == fromHot {
+		trips[c]++
+	}
+	origin[0], origin[l-1] = fromCold, fromHot
+}
+
+// Tune implements Kernel: the inner kernel adapts, and gaps β_l - β_{l+1} grow where swaps are
+// more frequent than between other levels, by stochastic approximation on their logarithms as
+// in [Tuner].
+func (k *Tempering) Tune(s *State, _ *Info, last bool) {
+	in, l := s.replicas, k.levels
+	k.inner.Tune(in, &k.info, last)
+	if !k.tuned {
+		return
+	}
+	for c := range s.Chains() {
+		ladder, tuning := s.Var(LadderVar)[c*l:(c+1)*l], s.Var(ladderTuningVar)[c*l:(c+1)*l]
+		rates := s.Var(swapVar)[c*(l-1) : (c+1)*(l-1)]
+		tuning[0]++
+		average, hottest := mean(rates), ladder[l-1]
+		gaps, total := make([]float64, l-1), 0.0
+		for a := range gaps {
+			g := math.Log(ladder[a]-ladder[a+1]) + 2*math.Pow(tuning[0], -0.6)*(rates[a]-average)
+			tuning[a+1] += math.Pow(tuning[0], -0.75) * (g - tuning[a+1])
+			if last {
+				g = tuning[a+1]
+			}
+			gaps[a] = math.Exp(g)
+			total += gaps[a]
+		}
+		for a, g := range gaps[:l-2] {
+			ladder[a+1] = ladder[a] - g/total*(1-hottest)
+		}
+	}
+}
+
+// exchange swaps what chains a and b have in s, with the help of a spare point.
+func (s *State) exchange(spare *Point, a, b int) {
+	sp, p := s.X.Space, &s.Point
+	one := func(n int) int { return n * sp.Sites }
+	swapSpan(p.X.Codes, a, b, one(1))
+	swapSpan(p.U, a, b, 1)
+	swapSpan(p.Grad, a, b, one(sp.Values))
+	swapSpan(p.Tilt, a, b, one(sp.Values))
+	swapSpan(p.leave, a, b, one(1))
+	swapSpan(p.block, a, b, one(blocks(sp.Values)))
+}
+
+// swapSpan swaps the a-th and b-th spans of n elements, unless x is nil.
+func swapSpan[T any](x []T, a, b, n int) {
+	if x == nil {
+		return
+	}
+	x, y := x[a*n:(a+1)*n], x[b*n:(b+1)*n]
+	for i := range x {
+		x[i], y[i] = y[i], x[i]
+	}
+}
+
+// TunedLadder writes a chain's inverse temperatures as the option ladder takes them.
+func TunedLadder(s *State, c int) string {
+	all := s.Var(LadderVar)
+	l := len(all) / s.Chains()
+	var parts []string
+	for _, b := range all[c*l : (c+1)*l] {
+		parts = append(parts, strconv.FormatFloat(b, 'g', 6, 64))
+	}
+	return strings.Join(parts, ",")
+}

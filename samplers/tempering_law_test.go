@@ -1,0 +1,146 @@
+package samplers_test
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/samplertest"
+)
+
+// temperingLaw follows the joint law of all levels: a table over products of states.
+var temperingLaw = samplertest.Law{
+	Spread: true,
+	Variants: []samplers.Settings{
+		{"inner": "dmala", "ladder": "1,0.5"}, {"inner": "gwg", "ladder": "1,0.6,0.2"}, {"inner": "gibbs", "ladder": "1,0.3"},
+	},
+	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		return temperingAfter(func(int64) *samplertest.Problem { return p }, set, step, 1, k)
+	},
+	After: temperingAfter,
+	Auxiliary: func(p *samplertest.Problem, set samplers.Settings, s *samplers.State, u func() float64) {
+		ladder, d := ladderOf(set), p.Space().Sites
+		replicas := samplers.Var{VarSpec: samplers.VarSpec{Name: samplers.ReplicasVar, Shape: []int{len(ladder) - 1, d}}}
+		for range s.Chains() {
+			for _, beta := range ladder[1:] {
+				law := at(p, beta).Law
+				for _, v := range law.X.Chain(law.Draw(u())) {
+					replicas.Data = append(replicas.Data, float64(v))
+				}
+			}
+		}
+		s.Vars = []samplers.Var{replicas}
+	},
+}
+
+// innerLaws are those of the samplers that tempering is tested around.
+var innerLaws = map[string]samplertest.Law{"dmala": dmalaLaw, "gwg": gwgLaw, "gibbs": gibbsLaw}
+
+func ladderOf(set samplers.Settings) []float64 {
+	var ladder []float64
+	for part := range strings.SplitSeq(set["ladder"], ",") {
+		b, _ := strconv.ParseFloat(part, 64)
+		ladder = append(ladder, b)
+	}
+	return ladder
+}
+
+// known caches tempered problems and transition matrices, which many cases share.
+var known sync.Map
+
+// remember returns what make makes for a key, made once.
+func remember[T any](key any, make func() T) T {
+	if v, ok := known.Load(key); ok {
+		return v.(T)
+	}
+	v := make()
+	known.Store(key, v)
+	return v
+}
+
+func at(p *samplertest.Problem, beta float64) *samplertest.Problem {
+	return remember([2]any{p, beta}, func() *samplertest.Problem {
+		q, err := p.At(beta)
+		if err != nil {
+			panic(err) // it has been enumerated at β = 1
+		}
+		return q
+	})
+}
+
+// temperingAfter is the law of level 0 after n steps of replicas that all start in state k. The
+// joint law is indexed by the levels' states as digits, level 0's the most significant.
+func temperingAfter(problem func(step int64) *samplertest.Problem, set samplers.Settings, first int64, n, k int) []float64 {
+	ladder, states := ladderOf(set), problem(first).Law.Len()
+	size, start := 1, 0
+	for range ladder {
+		size, start = size*states, start*states+k
+	}
+	joint := make([]float64, size)
+	joint[start] = 1
+	for step := first; step < first+int64(n); step++ {
+		p := problem(step)
+		below := size
+		for _, beta := range ladder {
+			below /= states
+			joint = moveDigit(joint, states, below, transitions(at(p, beta), set, step))
+		}
+		for a := int(step % 2); a < len(ladder)-1; a += 2 {
+			joint = swapDigits(joint, p, ladder, a)
+		}
+	}
+	law := make([]float64, states)
+	for j, q := range joint {
+		law[j/(size/states)] += q
+	}
+	return law
+}
+
+// transitions are the rows of the inner kernel.
+func transitions(p *samplertest.Problem, set samplers.Settings, step int64) [][]float64 {
+	return remember([4]any{p, set["inner"], set["form"], step % int64(p.Space().Sites)}, func() [][]float64 {
+		rows := make([][]float64, p.Law.Len())
+		for k := range rows {
+			if p.Law.P[k] > 0 {
+				rows[k] = innerLaws[set["inner"]].Row(p, set, step, k)
+			}
+		}
+		return rows
+	})
+}
+
+// moveDigit applies transitions to one level; below is the size of the levels after it.
+func moveDigit(joint []float64, states, below int, rows [][]float64) []float64 {
+	next := make([]float64, len(joint))
+	for j, mass := range joint {
+		if digit := j / below % states; mass > 0 {
+			for to, q := range rows[digit] {
+				next[j+(to-digit)*below] += mass * q
+			}
+		}
+	}
+	return next
+}
+
+// swapDigits swaps levels a and a+1: of the pair (x, y), the probability of the exchange is
+// min(1, π_a(y)·π_b(x) / (π_a(x)·π_b(y))).
+func swapDigits(joint []float64, p *samplertest.Problem, ladder []float64, a int) []float64 {
+	states, low := p.Law.Len(), 1
+	for range ladder[a+2:] {
+		low *= states
+	}
+	hot, cold := at(p, ladder[a+1]).Law.P, at(p, ladder[a]).Law.P
+	next := make([]float64, len(joint))
+	for j, mass := range joint {
+		if mass == 0 {
+			continue
+		}
+		y, x := j/low%states, j/low/states%states
+		swap := math.Min(1, cold[y]*hot[x]/(cold[x]*hot[y]))
+		next[j] += mass * (1 - swap)
+		next[j+(x-y)*low+(y-x)*low*states] += mass * swap
+	}
+	return next
+}

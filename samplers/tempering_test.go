@@ -1,0 +1,81 @@
+package samplers
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// The ladder ends warm-up with equal swap rates, is frozen then, and replicas make round trips.
+// Given back as an option it is the same ladder.
+func TestLadderIsTunedToEqualRates(t *testing.T) {
+	sp := &energies.Space{Sites: 24, Values: 2, Kind: energies.Binary}
+	k, err := NewTempering(ring{sp, 0.4}, TemperingOptions{Inner: "gwg", Levels: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sums [3]float64
+	var frozen string
+	const warmup, steps, chains = 1500, 800, 4
+	r, err := Run(context.Background(), Config{Kernel: k, Chains: chains, Warmup: warmup, Steps: steps, Seed: 3, Observers: []Observer{
+		ObserverFunc(func(s *State, _ *Info) error {
+			switch {
+			case s.Step == warmup:
+				frozen = TunedLadder(s, 1)
+			case !s.Warmup:
+				for j, rate := range s.Var(swapVar) {
+					sums[j%3] += rate / steps / chains
+				}
+			}
+			return nil
+		}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("ladder %s, swap rates %.3f, round trips %v", frozen, sums, r.State.Var(RoundTripsVar))
+	for _, rate := range sums {
+		if math.Abs(rate-(sums[0]+sums[1]+sums[2])/3) > 0.03 {
+			t.Errorf("swap rates %.3f differ", sums)
+		}
+	}
+	if got := TunedLadder(r.State, 1); got != frozen {
+		t.Errorf("ladder %s moved to %s after warm-up", frozen, got)
+	}
+	for c, trips := range r.State.Var(RoundTripsVar) {
+		if trips < 3 {
+			t.Errorf("chain %d: %v round trips", c, trips)
+		}
+	}
+	again, err := NewTempering(ring{sp, 0.4}, TemperingOptions{Inner: "gwg", Ladder: frozen})
+	if err != nil || len(again.ladder) != 4 || again.tuned {
+		t.Errorf("ladder %s as an option: %v, %v", frozen, again.ladder, err)
+	}
+}
+
+func TestTemperingOptions(t *testing.T) {
+	e := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
+	for _, c := range []struct {
+		set  Settings
+		says string
+	}{
+		{Settings{"inner": "dula"}, "must leave exp(U) invariant"},
+		{Settings{"inner": "tempering"}, "another sampler"},
+		{Settings{"inner": "dmalla"}, "did you mean"},
+		{Settings{"levels": "1"}, "at least 2"},
+		{Settings{"hottest": "1"}, "below 1"},
+		{Settings{"ladder": "1"}, "two levels"},
+		{Settings{"ladder": "1,0.5,0.5"}, "fall from 1"},
+		{Settings{"ladder": "0.9,0.5"}, "fall from 1"},
+		{Settings{"ladder": "1,0.5", "levels": "3"}, "excludes"},
+		{Settings{"step-sice": "1"}, "step-size"},
+		{Settings{"inner": "gibbs", "step-size": "1"}, "gibbs"},
+	} {
+		if _, err := New("tempering", e, c.set); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v, want %q", c.set, err, c.says)
+		}
+	}
+}
