@@ -17,36 +17,13 @@ type Problem struct {
 // String returns one line.
 func (p Problem) String() string { return p.Where + ": " + p.Reason }
 
-// CheckError lists what is wrong with a model.
-type CheckError struct {
-	Path     string // the file, or empty for a model in memory
-	Problems []Problem
-	More     int // problems beyond those listed
-}
-
 const (
-	maxProblems = 100 // listed in a CheckError
+	maxProblems = 100 // listed in a FormatError
 	maxShown    = 8   // of them in its message
 	MaxCalls    = 256 // functions inside each other
 )
 
-// Error returns one line with the first problems.
-func (e *CheckError) Error() string {
-	var list []string
-	for _, p := range e.Problems[:min(len(e.Problems), maxShown)] {
-		list = append(list, p.String())
-	}
-	s := strings.Join(list, "; ")
-	if more := len(e.Problems) - len(list) + e.More; more > 0 {
-		s += fmt.Sprintf("; and %d more problems", more)
-	}
-	return describe(e.Path, "", s, -1)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*CheckError) ExitCode() int { return 2 }
-
-// Check reports what is wrong with the structure of a model, as a [*CheckError]
+// Check reports what is wrong with the structure of a model, as a [*FormatError]
 // that lists everything found:
 //
 //   - a missing graph, a domain without an operator set version (except com.microsoft)
@@ -61,33 +38,47 @@ func (*CheckError) ExitCode() int { return 2 }
 // It knows nothing of operators: [shape.Infer] finds wrong types and shapes. External
 // data is not opened: [Model.Data] does that.
 func Check(m *Model) error {
-	c := checker{err: &CheckError{Path: m.Path}}
+	c := checker{}
 	if m.Graph == nil {
 		c.report("model", "", "it has no graph")
-		return c.err
+		return c.err(m.Path)
 	}
 	c.opsets = m.Opsets
 	c.graph(m.Graph, nil, 1)
 	c.functions(m)
-	if len(c.err.Problems) == 0 {
+	if len(c.problems) == 0 {
 		return nil
 	}
-	return c.err
+	return c.err(m.Path)
+}
+
+// err returns the problems found as one error, whose message has the first of them.
+func (c *checker) err(path string) error {
+	var list []string
+	for _, p := range c.problems[:min(len(c.problems), maxShown)] {
+		list = append(list, p.String())
+	}
+	reason := strings.Join(list, "; ")
+	if more := len(c.problems) - len(list) + c.more; more > 0 {
+		reason += fmt.Sprintf("; and %d more problems", more)
+	}
+	return &FormatError{Path: path, Offset: -1, Reason: reason, Problems: c.problems, More: c.more}
 }
 
 type checker struct {
-	err        *CheckError
+	problems   []Problem
+	more       int // problems beyond those listed
 	opsets     map[string]int64
 	noOpset    map[string]bool // domains reported already
 	inFunction bool
 }
 
 func (c *checker) report(where, value, format string, args ...any) {
-	if len(c.err.Problems) == maxProblems {
-		c.err.More++
+	if len(c.problems) == maxProblems {
+		c.more++
 		return
 	}
-	c.err.Problems = append(c.err.Problems, Problem{where, value, fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, Problem{where, value, fmt.Sprintf(format, args...)})
 }
 
 // functions checks the bodies of the model's own operators.

@@ -128,7 +128,7 @@ func TestCheckBad(t *testing.T) {
 				}
 				return
 			}
-			var list *CheckError
+			var list *FormatError
 			if !errors.As(err, &list) {
 				t.Fatalf("%T %v", err, err)
 			}
@@ -144,7 +144,7 @@ func TestCheckMany(t *testing.T) {
 	for range 150 {
 		m.Graph.Nodes = append(m.Graph.Nodes, &Node{Op: "A", Inputs: []string{"x"}, Outputs: []string{"y"}})
 	}
-	var list *CheckError
+	var list *FormatError
 	if err := Check(m); !errors.As(err, &list) || len(list.Problems) != maxProblems || list.More != 49 ||
 		!strings.HasSuffix(err.Error(), "; and 141 more problems") || strings.Contains(err.Error(), "\n") {
 		t.Error(err)

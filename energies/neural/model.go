@@ -76,32 +76,21 @@ var (
 	_ energies.Oracle         = (*Model)(nil)
 )
 
-// MismatchError reports a space that contradicts the shape of a model's input.
-type MismatchError struct{ Space, Input, Shape, Reason string }
-
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("neural: the space %s does not fit input %q of shape %s: %s", e.Space, e.Input, e.Shape, e.Reason)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*MismatchError) ExitCode() int { return 2 }
-
 // NewModel prepares a model. m is not changed. float16 weights are widened.
 //
-// Errors: *OptionError, *energies.SpaceError, *MismatchError where the space contradicts
-// the input's shape, *grad.NameError for names that the model does not have,
-// *InputsError for inputs that nobody gives, *grad.RowsError for an output that is not
-// one number a chain, *onnx errors. A model that cannot be differentiated (see
-// [grad.Append]) has U alone; Capabilities says why.
+// Errors: *onnx.ArgumentError for options, names that the model does not have and inputs
+// that are not given, *energies.SpaceError, *MismatchError where the input does not fit the
+// space or the output is not one number a chain, *onnx errors. A model that cannot be
+// differentiated (see [grad.Append]) has U alone; Capabilities says why.
 func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if o.Temperature == 0 {
 		o.Temperature = 1
 	}
 	if !(o.Temperature > 0) || math.IsInf(o.Temperature, 1) {
-		return nil, &OptionError{"temperature", fmt.Sprint(o.Temperature), "a number above zero"}
+		return nil, BadOption("temperature", fmt.Sprint(o.Temperature), "a number above zero")
 	}
 	if o.MaxBatch < 0 {
-		return nil, &OptionError{"batch limit", fmt.Sprint(o.MaxBatch), "0 or more"}
+		return nil, BadOption("batch limit", fmt.Sprint(o.MaxBatch), "0 or more")
 	}
 	space := o.Space
 	if err := space.Check(); err != nil {
@@ -127,46 +116,32 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := e.checkFixed(); err != nil {
 		return nil, err
 	}
-	if err := e.checkGradient(); err != nil {
+	if err := e.checkOutput(); err != nil {
 		return nil, err
 	}
-	return e, e.checkOutput()
+	return e, e.checkGradient()
 }
 
-// OptionError reports an option outside its range.
-type OptionError struct{ Option, Value, Want string }
-
-func (e *OptionError) Error() string {
-	return fmt.Sprintf("neural: %s %q: want %s", e.Option, e.Value, e.Want)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*OptionError) ExitCode() int { return 2 }
-
-// InputsError reports inputs of a model that are neither the state nor fixed.
-type InputsError struct{ Names []string }
-
-func (e *InputsError) Error() string {
-	return fmt.Sprintf("neural: the model needs tensors for its other inputs: %s", onnx.List(e.Names))
-}
-
-// checkOutput refuses an output whose stated shape has other numbers of elements than
-// the batch has chains, as a mean over the batch: [grad.Append] takes it for one row.
+// checkOutput refuses an output whose shape says that it is not one number a chain, as a
+// mean over the batch: [grad.Append] takes that for one row.
 func (e *Model) checkOutput() error {
 	vals, err := shape.Infer(e.model)
 	if err != nil {
 		return err
 	}
 	info := vals[e.opts.Output]
-	if info == nil || !info.Known || e.layout.batch == 1 {
+	if info == nil || !info.Known {
 		return nil
 	}
-	if len(info.Shape) > 0 {
-		if n, ok := info.Shape[0].Const(); !ok || n == int64(e.layout.batch) {
-			return nil
-		}
+	fits := len(info.Shape) > 0 || e.layout.batch == 1
+	for i, d := range info.Shape {
+		n, known := d.Const()
+		fits = fits && (!known || i == 0 && n == int64(e.layout.batch) || n == 1 && (i > 0 || e.layout.batch == 1))
 	}
-	return &grad.RowsError{Output: e.opts.Output, Shape: shape.String(info.Shape)}
+	if !fits {
+		return notOnePerChain(e.opts.Output, shape.String(info.Shape))
+	}
+	return nil
 }
 
 // names settles which input and output are meant.
@@ -194,7 +169,7 @@ func (e *Model) names() error {
 			found = found || h == *c.name
 		}
 		if !found {
-			return &grad.NameError{What: c.what, Name: *c.name, Have: c.have}
+			return onnx.NoSuchName("neural", c.what, *c.name, c.have)
 		}
 	}
 	var missing []string
@@ -204,7 +179,7 @@ func (e *Model) names() error {
 		}
 	}
 	if missing != nil {
-		return &InputsError{missing}
+		return &onnx.ArgumentError{Package: "neural", Argument: "fixed", Reason: "the model needs tensors for its other inputs too: " + onnx.List(missing)}
 	}
 	return nil
 }
@@ -217,7 +192,7 @@ func (e *Model) checkFixed() error {
 	}
 	for name := range e.opts.Fixed {
 		if e.model.Graph.Input(name) == nil {
-			return &grad.NameError{What: "input", Name: name, Have: have}
+			return onnx.NoSuchName("neural", "input", name, have)
 		}
 	}
 	return nil
@@ -279,16 +254,14 @@ func (e *Model) differentiate() (*grad.Result, error) {
 // differentiated still has U.
 func (e *Model) checkGradient() error {
 	r, err := e.differentiate()
-	var missing *grad.MissingError
-	var codes *grad.CodesError
-	var path *grad.NoPathError
-	var opset *grad.OpsetError
-	var form *grad.FormError
-	switch {
-	case errors.As(err, &missing), errors.As(err, &codes), errors.As(err, &path), errors.As(err, &opset), errors.As(err, &form):
-		e.noGradient = err
-		return nil
-	case err != nil:
+	if none := (*grad.NotDifferentiableError)(nil); errors.As(err, &none) {
+		switch none.Obstacle {
+		case grad.NoRule, grad.NoForm, grad.IntegerArithmetic, grad.NoPath:
+			e.noGradient = err
+			return nil
+		}
+	}
+	if err != nil {
 		return err
 	}
 	for _, n := range r.StraightThrough {
@@ -305,7 +278,7 @@ func (e *Model) checkGradient() error {
 	dims := vals[r.Grads[0]].Shape
 	n, ok := dims[len(dims)-1].Const()
 	if !ok || n < int64(e.layout.low+e.opts.Space.Values) {
-		return &MismatchError{e.opts.Space.String(), e.opts.Input, shape.String(dims),
+		return &MismatchError{e.opts.Space.String(), "input", e.opts.Input, shape.String(dims),
 			fmt.Sprintf("codes up to %d index a table of %s entries", e.layout.low+e.opts.Space.Values-1, dims[len(dims)-1])}
 	}
 	e.hot = int(n)

@@ -30,7 +30,7 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 	l := layout{elem: v.Type.Elem, axis: true}
 	shape := shapeText(v)
 	mismatch := func(format string, args ...any) (layout, error) {
-		return l, &MismatchError{s.String(), v.Name, shape, fmt.Sprintf(format, args...)}
+		return l, &MismatchError{s.String(), "input", v.Name, shape, fmt.Sprintf(format, args...)}
 	}
 	switch l.elem {
 	case onnx.Float, onnx.Double:
@@ -346,17 +346,5 @@ func floats(t *ort.Tensor, n int, name string) (func(int) float64, error) {
 			return func(i int) float64 { return d[i] }, nil
 		}
 	}
-	return nil, &ShapeError{Output: name, Have: t.Shape, Want: n}
-}
-
-// ShapeError reports an output that had another number of elements in a run than the
-// chains make.
-type ShapeError struct {
-	Output string
-	Have   []int64
-	Want   int
-}
-
-func (e *ShapeError) Error() string {
-	return fmt.Sprintf("neural: %s came out with shape %v; %d numbers are wanted", e.Output, e.Have, e.Want)
+	return nil, notOnePerChain(name, fmt.Sprintf("%v for %d chains", t.Shape, n))
 }

@@ -14,9 +14,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
-	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
@@ -258,8 +256,8 @@ func TestModelFixed(t *testing.T) {
 		wait.Wait()
 	}
 	_, err := neural.NewModel(m, neural.ModelOptions{Space: space, Output: "score", Input: "x", Runtime: one})
-	var o *neural.InputsError
-	if !errors.As(err, &o) || strings.Join(o.Names, ", ") != "weight, scale" {
+	var o *onnx.ArgumentError
+	if !errors.As(err, &o) || o.Argument != "fixed" || !strings.HasSuffix(o.Reason, `: "weight", "scale"`) {
 		t.Errorf("without the other inputs: %v", err)
 	}
 }
@@ -292,16 +290,16 @@ func TestModelBad(t *testing.T) {
 		"open":          {q.model(t, onnx.Float, sym("n"), sym("a"), sym("b")), neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "bind"},
 		"spins":         {table, neural.ModelOptions{Space: energies.Space{Sites: 3, Values: 2, Kind: energies.Spin}}, new(*neural.MismatchError), "-1"},
 		"table":         {table, neural.ModelOptions{Space: energies.Space{Sites: 3, Values: 5}}, new(*neural.MismatchError), "4 entries"},
-		"rows":          {rows, neural.ModelOptions{Space: binary}, new(*grad.RowsError), "not one number a row"},
-		"mean":          {mean, neural.ModelOptions{Space: binary}, new(*grad.RowsError), "shape []"},
-		"sum of all":    {total, neural.ModelOptions{Space: binary}, new(*grad.RowsError), "shape [1, 1]"},
-		"input name":    {flat, neural.ModelOptions{Space: binary, Input: "y"}, new(*grad.NameError), `no input "y"`},
-		"output name":   {flat, neural.ModelOptions{Space: binary, Output: "scroe"}, new(*grad.NameError), `"score"`},
+		"rows":          {rows, neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "one number a chain"},
+		"mean":          {mean, neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "shape []"},
+		"sum of all":    {total, neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "shape [1, 1]"},
+		"input name":    {flat, neural.ModelOptions{Space: binary, Input: "y"}, new(*onnx.ArgumentError), `input "y": the model has no such input`},
+		"output name":   {flat, neural.ModelOptions{Space: binary, Output: "scroe"}, new(*onnx.ArgumentError), `"score"`},
 		"space":         {flat, neural.ModelOptions{}, new(*energies.SpaceError), "sites"},
 		"empty allowed": {flat, neural.ModelOptions{Space: energies.Space{Sites: 6, Values: 2, Kind: energies.Binary, Allowed: [][]int32{{0}, {}, {0}, {0}, {0}, {0}}}}, new(*energies.SpaceError), "site 1"},
-		"temperature":   {flat, neural.ModelOptions{Space: binary, Temperature: -1}, new(*neural.OptionError), "temperature"},
-		"bind":          {flat, neural.ModelOptions{Space: binary, Bind: map[string]int64{"m": 2}}, new(*rewrite.BindError), `"n"`},
-		"fixed":         {flat, neural.ModelOptions{Space: binary, Fixed: map[string]*ort.Tensor{"z": {}}}, new(*grad.NameError), `"z"`},
+		"temperature":   {flat, neural.ModelOptions{Space: binary, Temperature: -1}, new(*onnx.ArgumentError), "temperature"},
+		"bind":          {flat, neural.ModelOptions{Space: binary, Bind: map[string]int64{"m": 2}}, new(*onnx.ArgumentError), `"n"`},
+		"fixed":         {flat, neural.ModelOptions{Space: binary, Fixed: map[string]*ort.Tensor{"z": {}}}, new(*onnx.ArgumentError), `"z"`},
 	} {
 		e, err := neural.NewModel(c.m, c.o)
 		if err == nil {

@@ -70,7 +70,7 @@ func ExampleCheck() {
 		Outputs: []*onnx.ValueInfo{{Name: "z", Type: onnx.Type{Elem: onnx.Float}}},
 	}}
 	err := onnx.Check(m)
-	for _, p := range err.(*onnx.CheckError).Problems {
+	for _, p := range err.(*onnx.FormatError).Problems {
 		fmt.Println(p)
 	}
 	// Output:

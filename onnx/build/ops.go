@@ -184,7 +184,7 @@ func (b *Builder) dimValue(d shape.Dim, sources []Value) Value {
 		return b.Add(b.dimValue(first, sources), b.dimValue(rest, sources))
 	}
 	if !ok {
-		b.Fail(&shape.ShapeError{Node: "builder", Reason: "dimension " + d.String() + " cannot be computed from the values at hand; bind it to a number"})
+		b.Fail(&onnx.UnsupportedError{Field: "dimension " + d.String(), Offset: -1, Reason: "cannot be computed from the values at hand; bind it to a number"})
 		return ""
 	}
 	v := parts[0].value(b)

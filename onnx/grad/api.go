@@ -26,19 +26,30 @@ type Expansion = driver.Expansion
 // Path says how one input reaches one output; see [Paths].
 type Path = driver.Path
 
-// Errors; see the types.
-type (
-	MissingError  = driver.MissingError
-	CodesError    = driver.CodesError
-	NoPathError   = driver.NoPathError
-	ShapeError    = driver.ShapeError
-	OutputError   = driver.OutputError
-	OpsetError    = driver.OpsetError
-	TrainingError = driver.TrainingError
-	NameError     = driver.NameError
-	TypeError     = driver.TypeError
-	RowsError     = driver.RowsError
-	FormError     = driver.FormError
+// NotDifferentiableError says why a model has no gradient.
+type NotDifferentiableError = driver.NotDifferentiableError
+
+// Obstacle is the kind of thing that stands in the way of a gradient.
+type Obstacle = driver.Obstacle
+
+// The kinds of obstacle; see [NotDifferentiableError].
+const (
+	// NoRule: operators on the path have no rule.
+	NoRule = driver.NoRule
+	// NoForm: an operator has a rule, but not for this form or output of it.
+	NoForm = driver.NoForm
+	// IntegerArithmetic: integers of an input are used in arithmetic, not for lookups.
+	IntegerArithmetic = driver.IntegerArithmetic
+	// NoPath: the output does not depend, differentiably, on the value.
+	NoPath = driver.NoPath
+	// UnknownShape: symbolic dimensions must be bound to numbers.
+	UnknownShape = driver.UnknownShape
+	// NotRows: the output is not one number a row.
+	NotRows = driver.NotRows
+	// NotNumbers: the element type of the value has no gradient, or is unknown.
+	NotNumbers = driver.NotNumbers
+	// Training: a node runs in training mode.
+	Training = driver.Training
 )
 
 // Backward appends to b the gradients of Σ_k <seeds[k], outs[k]> with respect to each of

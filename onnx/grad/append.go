@@ -18,7 +18,7 @@ type Reduce int
 const (
 	// ReduceRows takes an output of one number a row (of shape [], [n], [n, 1] and
 	// so on) and returns the gradient of each row's number, where rows do not depend
-	// on each other: that of their sum. Any other shape is a *RowsError.
+	// on each other: that of their sum. Any other shape is an error.
 	ReduceRows Reduce = iota
 	// ReduceSum differentiates the sum of all elements.
 	ReduceSum
@@ -67,10 +67,9 @@ type Result struct {
 //
 // Time and memory are linear in the number of nodes, measured up to 10^5 nodes.
 //
-// Errors about what is asked: *NameError, *TypeError, *RowsError, *NoPathError. About
-// the model: *onnx.ShapeError for contradicting shapes, *onnx.FormatError. What is not
-// supported: *MissingError, *CodesError, *OutputError, *onnx.UnsupportedError;
-// *ShapeError where a dimension must be bound first.
+// Errors: *onnx.ArgumentError for names that the model does not have and sizes that do not
+// fit, *onnx.FormatError and *onnx.UnsupportedError for the model, and
+// *NotDifferentiableError, which says why there is no gradient.
 func Append(m *onnx.Model, o Options) (*Result, error) {
 	m, err := prepare(m, &o)
 	if err != nil {
@@ -158,26 +157,26 @@ func checkNames(m *onnx.Model, o *Options) error {
 	outs := driver.Names(m.Graph.Outputs)
 	if o.Of == "" {
 		if len(outs) != 1 {
-			return &driver.NameError{What: "output", Have: outs}
+			return onnx.NoSuchName("grad", "output", "", outs)
 		}
 		o.Of = outs[0]
 	}
 	if !slices.Contains(outs, o.Of) {
-		return &driver.NameError{What: "output", Name: o.Of, Have: outs}
+		return onnx.NoSuchName("grad", "output", o.Of, outs)
 	}
 	have := driver.Names(m.Graph.Inputs)
 	for _, t := range m.Graph.Initializers {
 		have = append(have, t.Name)
 	}
 	if len(o.Wrt) == 0 {
-		return &driver.NameError{What: "input", Have: driver.Names(m.Graph.Inputs)}
+		return onnx.NoSuchName("grad", "input", "", driver.Names(m.Graph.Inputs))
 	}
 	for i, w := range o.Wrt {
 		if !slices.Contains(have, w) {
-			return &driver.NameError{What: "input", Name: w, Have: have}
+			return onnx.NoSuchName("grad", "input", w, have)
 		}
 		if slices.Contains(o.Wrt[:i], w) {
-			return fmt.Errorf("grad: input %q is asked for twice", w)
+			return &onnx.ArgumentError{Package: "grad", Argument: "input", Value: w, Reason: "it is asked for twice"}
 		}
 	}
 	vals, err := shape.Infer(m)
@@ -187,11 +186,11 @@ func checkNames(m *onnx.Model, o *Options) error {
 	for _, v := range append([]string{o.Of}, o.Wrt...) {
 		i := vals[v]
 		if i == nil || i.Type == onnx.Undefined {
-			return &driver.TypeError{Value: v}
+			return driver.NoGradientType(v, onnx.Undefined)
 		}
 		index := v != o.Of && (i.Type == onnx.Int64 || i.Type == onnx.Int32) && m.Graph.Initializer(v) == nil
 		if !i.Type.IsFloat() && !index {
-			return &driver.TypeError{Value: v, Type: i.Type}
+			return driver.NoGradientType(v, i.Type)
 		}
 	}
 	return nil
@@ -204,7 +203,7 @@ func seedOf(b *build.Builder, o Options, r *Result) (driver.Value, error) {
 	switch o.Reduce {
 	case ReduceNone:
 		if !known {
-			return "", &driver.ShapeError{Node: "output", Value: o.Of, Have: "unknown rank", Want: "a known one"}
+			return "", driver.BadShape("output", o.Of, "unknown rank", "a known one")
 		}
 		r.Seed = b.Input(driver.Level(b.Model().Graph, "seed")+"/"+o.Of, t, dims...)
 		return r.Seed, b.Err()
@@ -214,11 +213,12 @@ func seedOf(b *build.Builder, o Options, r *Result) (driver.Value, error) {
 			rows = rows && (i == 0 || d.Is(1))
 		}
 		if !rows {
-			e := &driver.RowsError{Output: o.Of, Shape: "unknown"}
+			of := "unknown shape"
 			if known {
-				e.Shape = shape.String(dims)
+				of = "shape " + shape.String(dims)
 			}
-			return "", e
+			return "", &NotDifferentiableError{Obstacle: NotRows, Value: o.Of, Reason: fmt.Sprintf(
+				"output %q has %s, which is not one number a row; ask for the gradient of the sum of its elements, or for the product of a vector with the Jacobian", o.Of, of)}
 		}
 	}
 	return b.Expand(b.Scalar(1, o.Of), b.Op("Shape", []driver.Value{o.Of})), b.Err()

@@ -116,16 +116,16 @@ func ExampleAppend_codes() {
 }
 
 // What has no gradient is refused, with the nodes that are in the way.
-func ExampleMissingError() {
+func ExampleNotDifferentiableError() {
 	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18, "example": 1}, Graph: &onnx.Graph{
 		Inputs:  []*onnx.ValueInfo{{Name: "x", Type: onnx.Type{Elem: onnx.Float, HasShape: true}}},
 		Nodes:   []*onnx.Node{{Op: "Wobble", Domain: "example", Name: "first", Inputs: []string{"x"}, Outputs: []string{"y"}}},
 		Outputs: []*onnx.ValueInfo{{Name: "y", Type: onnx.Type{Elem: onnx.Float, HasShape: true}}},
 	}}
 	_, err := grad.Append(m, grad.Options{Of: "y", Wrt: []string{"x"}})
-	var missing *grad.MissingError
-	fmt.Println(errors.As(err, &missing))
-	for _, n := range missing.Nodes {
+	var none *grad.NotDifferentiableError
+	fmt.Println(errors.As(err, &none) && none.Obstacle == grad.NoRule)
+	for _, n := range none.Nodes {
 		fmt.Println(n.Label())
 	}
 	// Output:

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
-	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // oracle makes random instances of one operator. Finite differences tell whether
@@ -140,9 +139,9 @@ func (o oracle) order() int {
 
 // refusal reports whether err asks for symbolic dimensions to be bound.
 func refusal(err error) bool {
-	var outer *grad.ShapeError
-	var inner *shape.ShapeError
-	return errors.As(err, &outer) || errors.As(err, &inner)
+	var inner *onnx.FormatError
+	var open *onnx.UnsupportedError
+	return obstacle(err, grad.UnknownShape) != nil || errors.As(err, &inner) || errors.As(err, &open)
 }
 
 // listing writes the nodes of a model, one a line.

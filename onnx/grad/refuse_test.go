@@ -2,6 +2,7 @@ package grad_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -9,6 +10,15 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
+
+// obstacle returns the error of that kind in err, or nil.
+func obstacle(err error, o grad.Obstacle) *grad.NotDifferentiableError {
+	var e *grad.NotDifferentiableError
+	if !errors.As(err, &e) || e.Obstacle != o {
+		return nil
+	}
+	return e
+}
 
 // TestMissing: all unknown operators on the path are listed by name, and none off
 // the path.
@@ -25,8 +35,8 @@ func TestMissing(t *testing.T) {
 	// What unknown operators write has an unknown type.
 	y := g.Add(c, off[0])
 	_, err := grad.Backward(g.Builder, in(y), in(x), in(x))
-	var m *grad.MissingError
-	if !errors.As(err, &m) || len(m.Nodes) != 2 || m.Nodes[0].Op != "Wobble" || m.Nodes[1].Op != "NoSuchOp" {
+	m := obstacle(err, grad.NoRule)
+	if m == nil || len(m.Nodes) != 2 || m.Nodes[0].Op != "Wobble" || m.Nodes[1].Op != "NoSuchOp" {
 		t.Fatalf("got %v", err)
 	}
 	if want := `grad: no gradient rule for 2 node(s) on the path: example.Wobble node "t/wobble_1"; NoSuchOp node "second"`; err.Error() != want {
@@ -46,8 +56,8 @@ func TestMissingSubgraph(t *testing.T) {
 		&onnx.Attribute{Name: "then_branch", Type: onnx.AttrGraph, G: branch("Neg")},
 		&onnx.Attribute{Name: "else_branch", Type: onnx.AttrGraph, G: branch("Exp")})
 	_, err := grad.Backward(g.Builder, in(y), in(x), in(x))
-	var m *grad.MissingError
-	if !errors.As(err, &m) || len(m.Nodes) != 1 || m.Nodes[0].Op != "If" {
+	m := obstacle(err, grad.NoRule)
+	if m == nil || len(m.Nodes) != 1 || m.Nodes[0].Op != "If" {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -65,8 +75,7 @@ func TestNoPath(t *testing.T) {
 		"compared":    g.Op("Where", in(g.Op("Greater", in(x, z)), z, z)),
 	} {
 		_, err := grad.Backward(g.Builder, in(y), in(z), in(z, x))
-		var n *grad.NoPathError
-		if !errors.As(err, &n) || n.From != x {
+		if n := obstacle(err, grad.NoPath); n == nil || n.Value != x {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -82,11 +91,10 @@ func TestShapes(t *testing.T) {
 	z := g.Op("Reshape", in(x, at))
 	y := g.Op("Concat", in(z, z), onnx.IntAttr("axis", 0))
 	_, err := grad.Backward(g.Builder, in(y), in(y), in(x))
-	var s *grad.ShapeError
-	if !errors.As(err, &s) || s.Value != z || s.Have != "unknown rank" {
+	if s := obstacle(err, grad.UnknownShape); s == nil || s.Value != z {
 		t.Fatalf("got %v", err)
 	}
-	if want := `grad: Concat node "t/concat_2": gradient of "t/reshape_1" has shape unknown rank where the value has ?; bind the symbolic dimensions to numbers`; err.Error() != want {
+	if want := `grad: Concat node "t/concat_2": "t/reshape_1" has unknown rank; bind the symbolic dimensions to numbers`; err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
 }
@@ -97,22 +105,19 @@ func TestRefusals(t *testing.T) {
 	g := newGen(18)
 	x, w := g.Float(shape.Dims(2, 3), g.Signed), g.Float(shape.Dims(3), g.Signed)
 	ln := g.OpN("", "LayerNormalization", 2, in(x, w))
-	var out *grad.OutputError
-	if _, err := grad.Backward(g.Builder, in(ln[1]), in(ln[1]), in(x)); !errors.As(err, &out) || out.Output != 1 {
+	if _, err := grad.Backward(g.Builder, in(ln[1]), in(ln[1]), in(x)); obstacle(err, grad.NoForm) == nil || !strings.Contains(err.Error(), "gradient of output 1 is not supported") {
 		t.Errorf("the gradient of the mean that LayerNormalization returns: %v", err)
 	}
 	g = newGen(18)
 	x = g.Float(shape.Dims(2, 3), g.Signed)
 	d := g.Op("Dropout", in(x, g.Const(onnx.NewFloat("", nil, []float32{0.5})), g.Const(onnx.NewBool("", nil, []bool{true}))))
-	var te *grad.TrainingError
-	if _, err := grad.Backward(g.Builder, in(d), in(d), in(x)); !errors.As(err, &te) {
+	if _, err := grad.Backward(g.Builder, in(d), in(d), in(x)); obstacle(err, grad.Training) == nil {
 		t.Errorf("got %v", err)
 	}
 	g = newGen(13)
 	x = g.Float(shape.Dims(2, 3), g.Signed)
 	y := g.Op("Exp", in(x))
-	var oe *grad.OpsetError
-	if _, err := grad.Backward(g.Builder, in(y), in(y), in(x)); !errors.As(err, &oe) || oe.Need != 18 || oe.Have != 13 {
+	if _, err := grad.Backward(g.Builder, in(y), in(y), in(x)); obstacle(err, grad.NoForm) == nil || !strings.Contains(err.Error(), "operator set 13; upgrade it to 18") {
 		t.Errorf("got %v", err)
 	}
 }

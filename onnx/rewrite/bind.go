@@ -9,34 +9,23 @@ import (
 
 // Bind gives numbers to symbolic dimensions of the inputs of m, in place. Keys are
 // names of dimensions, or "INPUT[AXIS]" for one that has no name. A key that fits
-// nothing, a number below 1, or a dimension that is another number already, is a
-// *BindError.
+// nothing, a number below 1, or a dimension that is another number already, is an
+// *onnx.ArgumentError.
 func Bind(m *onnx.Model, sizes map[string]int64) error {
 	for _, key := range slices.Sorted(maps.Keys(sizes)) {
 		n := sizes[key]
+		bad := func(reason string) error {
+			return &onnx.ArgumentError{Package: "onnx", Argument: "bind", Value: fmt.Sprintf("%s=%d", key, n), Reason: reason}
+		}
 		if n < 1 {
-			return &BindError{Key: key, Size: n, Reason: "is not a size"}
+			return bad("a size is at least 1")
 		}
 		if !bindAxis(m, key, n) && !bindName(m, key, n) {
-			return &BindError{Key: key, Size: n, Reason: "fits no dimension" + onnx.Nearest(key, symbols(m))}
+			return bad("it fits no dimension" + onnx.Nearest(key, symbols(m)))
 		}
 	}
 	return nil
 }
-
-// BindError reports a size for a dimension that the model does not have.
-type BindError struct {
-	Key    string
-	Size   int64
-	Reason string
-}
-
-func (e *BindError) Error() string {
-	return fmt.Sprintf("onnx: bind %s=%d: %s", e.Key, e.Size, e.Reason)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*BindError) ExitCode() int { return 2 }
 
 // bindName replaces a named dimension wherever the file states it.
 func bindName(m *onnx.Model, name string, n int64) bool {

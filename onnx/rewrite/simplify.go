@@ -13,7 +13,7 @@ import (
 // constants, reshapes take fixed shapes (with 0 and -1 where dimensions are
 // symbolic), broadcasts of masks move behind the operators that follow, and what
 // no output needs is dropped. Names of inputs and outputs stay. Contradicting
-// shapes are a *ShapeError.
+// shapes are a *onnx.FormatError.
 func Simplify(m *onnx.Model) error {
 	FoldIf(m)
 	constantsToInitializers(m.Graph)

@@ -179,7 +179,7 @@ func TestContradictions(t *testing.T) {
 			in = append(in, b.Input(string(rune('a'+i)), onnx.Float, shape.Dims(s...)...))
 		}
 		b.OpN("", c.op, 2, in, c.attrs...)
-		var s *shape.ShapeError
+		var s *onnx.FormatError
 		if !errors.As(b.Err(), &s) {
 			t.Errorf("%s: got %v", name, b.Err())
 		}

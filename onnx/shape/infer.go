@@ -53,21 +53,11 @@ const knownElements = 64
 // missing has an unknown type.
 type Values map[string]*Info
 
-// ShapeError reports a node whose inputs contradict each other.
-type ShapeError struct {
-	Node   string // operator and name
-	Reason string
-}
-
-func (e *ShapeError) Error() string { return "onnx: " + e.Node + ": " + e.Reason }
-
-// ExitCode returns 2: bad usage or input.
-func (*ShapeError) ExitCode() int { return 2 }
-
 // Infer computes the element type and symbolic shape of every value of the main
 // graph. Dimensions that a file leaves open become symbols of their own. An
 // operator it does not know leaves the type and the rank of its outputs to the file's
-// value_info, or unknown. Sizes that a file states for anything but inputs are ignored. Contradicting shapes are a *ShapeError.
+// value_info, or unknown. Sizes that a file states for anything but inputs are ignored. Contradicting shapes are
+// an *onnx.FormatError.
 func Infer(m *onnx.Model) (Values, error) {
 	inf := NewInference(m, nil)
 	for _, n := range m.Graph.Nodes {
@@ -168,7 +158,7 @@ func (inf *Inference) Node(n *onnx.Node) error {
 	if ok && (n.Domain == "" || n.Domain == "com.microsoft") {
 		var err error
 		if out, err = rule(inf, n, in); err != nil {
-			return &ShapeError{Node: n.Label(), Reason: err.Error()}
+			return &onnx.FormatError{Field: n.Label(), Offset: -1, Reason: err.Error()}
 		}
 	}
 	for i, name := range n.Outputs {
@@ -193,7 +183,7 @@ func (inf *Inference) Node(n *onnx.Node) error {
 		}
 		if info != nil {
 			if err := info.settle(); err != nil {
-				return &ShapeError{Node: n.Label(), Reason: err.Error()}
+				return &onnx.FormatError{Field: n.Label(), Offset: -1, Reason: err.Error()}
 			}
 			inf.Vals[name] = info
 		}

@@ -88,8 +88,8 @@ func extract(m *onnx.Model, output string, freeze []string) (*onnx.Model, *Weigh
 		return nil, nil, err
 	}
 	for _, p := range paths {
-		var none *grad.NoPathError
-		if errors.As(p.Err, &none) {
+		var none *grad.NotDifferentiableError
+		if errors.As(p.Err, &none) && none.Obstacle == grad.NoPath {
 			continue
 		}
 		if p.Err != nil {

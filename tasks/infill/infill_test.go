@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 )
@@ -181,7 +182,7 @@ func TestLoadErrors(t *testing.T) {
 		"truncated":     {func(f fstest.MapFS) { f["model.onnx"].Data = f["model.onnx"].Data[:40000] }, "model.onnx"},
 	} {
 		_, err := tiny(t, c.change)
-		var load *mlm.ModelError
+		var load *neural.ModelError
 		if !errors.As(err, &load) || load.ExitCode() != 3 || !strings.Contains(err.Error(), c.say) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -55,12 +55,12 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 // Load reads a model and makes it an energy. o.MaskID and the folder of external data
 // are taken from the model. No session of the runtime is opened yet.
 //
-// Errors: *neural.OptionError for an option, or a *mlm.ModelError around those of packages
+// Errors: *onnx.ArgumentError for an option, or a *neural.ModelError around those of packages
 // tokenize, onnx and mlm.
 func Load(src models.Model, o mlm.Options) (*Model, error) {
 	m := &Model{Source: src}
 	fail := func(err error) (*Model, error) {
-		return nil, &mlm.ModelError{Model: src.Name, Err: err}
+		return nil, &neural.ModelError{Model: src.Name, Err: err}
 	}
 	var err error
 	if m.tok, err = hf.Load(src.FS); err != nil {
@@ -86,7 +86,7 @@ func Load(src models.Model, o mlm.Options) (*Model, error) {
 		o.Runtime.Name = src.Name
 	}
 	m.mlm, err = mlm.New(file, o)
-	var option *neural.OptionError
+	var option *onnx.ArgumentError
 	if errors.As(err, &option) {
 		return nil, err
 	}

@@ -28,20 +28,6 @@ func badInput(what, format string, args ...any) error {
 	return &InputError{What: what, Reason: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// LoadError reports a model that cannot be used.
-type LoadError struct {
-	Model string
-	Err   error
-}
-
-func (e *LoadError) Error() string { return fmt.Sprintf("prompttune: model %s: %v", e.Model, e.Err) }
-
-// Unwrap returns the cause.
-func (e *LoadError) Unwrap() error { return e.Err }
-
-// ExitCode returns 3: runtime or model unavailable.
-func (*LoadError) ExitCode() int { return 3 }
-
 // withoutPath is err without the path that the error around it names already.
 func withoutPath(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {

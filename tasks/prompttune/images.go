@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/tasks/pictures"
 )
 
@@ -36,7 +37,7 @@ type Images struct {
 // imageBatch is the number of pictures that go through the vision tower at once.
 const imageBatch = 16
 
-// Images encodes files, as pictures.List finds them. Errors: *LoadError for a model
+// Images encodes files, as pictures.List finds them. Errors: *neural.ModelError for a model
 // without a vision tower or without its settings, or whose vectors are not finite; those
 // of the runtime and of ctx.
 func (m *Model) Images(ctx context.Context, files []string, o ImageOptions) (*Images, error) {
@@ -49,7 +50,7 @@ func (m *Model) Images(ctx context.Context, files []string, o ImageOptions) (*Im
 	if o.Cache != "" {
 		digest, err := m.digest()
 		if err != nil {
-			return nil, &LoadError{Model: m.Source.Name, Err: err}
+			return nil, &neural.ModelError{Model: m.Source.Name, Err: err}
 		}
 		e.cache = pictures.OpenVectors(o.Cache, digest, pre, m.clip.Width())
 		so.Known = e.cache.Has
@@ -137,7 +138,7 @@ func (e *encoder) flush(ctx context.Context) error {
 	}
 	for k, at := range e.wait {
 		if !finite(vectors[k]) {
-			return &LoadError{Model: e.m.Source.Name, Err: fmt.Errorf("its vision tower returned NaN or Inf for %s; export the model again", e.out.Files[at])}
+			return &neural.ModelError{Model: e.m.Source.Name, Err: fmt.Errorf("its vision tower returned NaN or Inf for %s; export the model again", e.out.Files[at])}
 		}
 		e.out.Vectors[at] = vectors[k]
 		if err := e.cache.Put(e.out.Sums[at], vectors[k]); err != nil && e.out.CacheError == nil {

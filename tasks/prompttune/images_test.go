@@ -141,7 +141,7 @@ func TestVectorsThatAreNone(t *testing.T) {
 	}
 	defer m.Close()
 	cache := t.TempDir()
-	if _, err := m.Images(t.Context(), samples(t), ImageOptions{Cache: cache}); !is[*LoadError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
+	if _, err := m.Images(t.Context(), samples(t), ImageOptions{Cache: cache}); !is[*neural.ModelError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
 		t.Errorf("error %v", err)
 	}
 	if kept, _ := filepath.Glob(cache + "/*/*"); len(kept) > 0 {
@@ -158,12 +158,12 @@ func TestImagesErrors(t *testing.T) {
 		spoil func(*models.Towers)
 		is    func(error) bool
 	}{
-		"no vision tower": {func(s *models.Towers) { s.Vision = "" }, is[*clip.Error]},
-		"no settings":     {func(s *models.Towers) { delete(s.FS.(fstest.MapFS), preprocessorFile) }, is[*LoadError]},
+		"no vision tower": {func(s *models.Towers) { s.Vision = "" }, is[*neural.ModelError]},
+		"no settings":     {func(s *models.Towers) { delete(s.FS.(fstest.MapFS), preprocessorFile) }, is[*neural.ModelError]},
 		"bad settings":    {func(s *models.Towers) { s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte("{") }, is[*pictures.Error]},
 		"another size": {func(s *models.Towers) {
 			s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte(`{"size": 8, "crop_size": 8}`)
-		}, is[*LoadError]},
+		}, is[*neural.ModelError]},
 	} {
 		src := folder(t, "split-dynamo-18")
 		c.spoil(&src)
@@ -171,7 +171,7 @@ func TestImagesErrors(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if _, err := m.Images(t.Context(), samples(t), ImageOptions{}); !c.is(err) || !is[*LoadError](err) {
+		if _, err := m.Images(t.Context(), samples(t), ImageOptions{}); !c.is(err) || !is[*neural.ModelError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := m.Close(); err != nil {
@@ -187,18 +187,18 @@ func TestLoadErrors(t *testing.T) {
 		is    func(error) bool
 	}{
 		"no tokenizer": {func(f fstest.MapFS) { delete(f, "tokenizer.json") }, func(err error) bool { return errors.Is(err, fs.ErrNotExist) }},
-		"no model":     {func(f fstest.MapFS) { f["text_model.onnx"].Data = []byte("none") }, is[*LoadError]},
+		"no model":     {func(f fstest.MapFS) { f["text_model.onnx"].Data = []byte("none") }, is[*neural.ModelError]},
 		"other widths": {func(f fstest.MapFS) {
 			f["vision_model.onnx"].Data = narrow(t)
-		}, is[*clip.Error]},
+		}, is[*neural.ModelError]},
 	} {
 		src := folder(t, "split-dynamo-18")
 		c.spoil(src.FS.(fstest.MapFS))
-		if _, err := Load(src, clip.Options{}); !c.is(err) || !is[*LoadError](err) {
+		if _, err := Load(src, clip.Options{}); !c.is(err) || !is[*neural.ModelError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var option *neural.OptionError
+	var option *onnx.ArgumentError
 	if _, err := Load(folder(t, "split-dynamo-18"), clip.Options{MaxLength: -1}); !errors.As(err, &option) {
 		t.Errorf("a bad option: %v", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/energies/neural"
 )
 
 // ReadWords reads a word list: a file with a word a line, or words with commas between
@@ -90,14 +92,14 @@ func badWords(format string, args ...any) error {
 }
 
 // inCommon returns the ids that the lists of all models have that have one; nil where none
-// has. Errors: *LoadError.
+// has. Errors: *neural.ModelError.
 func inCommon(models []*Model) ([]int32, error) {
 	var all []int32
 	for _, m := range models {
 		list, err := m.listed()
 		switch {
 		case err != nil:
-			return nil, &LoadError{Model: m.Source.Name, Err: err}
+			return nil, &neural.ModelError{Model: m.Source.Name, Err: err}
 		case list == nil:
 		case all == nil:
 			all = slices.Clone(list)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
@@ -103,9 +104,9 @@ func TestListedWordsErrors(t *testing.T) {
 	} {
 		m := listed(t, c.text)
 		_, _, err := proposed([]*Model{m}, Proposals{})
-		var load *LoadError
+		var load *neural.ModelError
 		if !errors.As(err, &load) || load.Model != "tiny" || is[*InputError](err) ||
-			!strings.HasPrefix(err.Error(), "prompttune: model tiny: words.txt: "+c.says) || strings.Contains(err.Error(), "\n") {
+			!strings.HasPrefix(err.Error(), "model tiny: words.txt: "+c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, words := range []Proposals{{From: AllWords}, {From: AllTokens}, {Allow: []string{"cat", "dog"}}} {
@@ -116,7 +117,7 @@ func TestListedWordsErrors(t *testing.T) {
 	}
 	src := folder(t, "split-dynamo-18")
 	src.FS.(fstest.MapFS)[wordsFile+"/cat"] = &fstest.MapFile{}
-	if _, _, err := proposed([]*Model{load(t, src)}, Proposals{}); !is[*LoadError](err) ||
+	if _, _, err := proposed([]*Model{load(t, src)}, Proposals{}); !is[*neural.ModelError](err) ||
 		strings.Count(err.Error(), wordsFile) != 1 {
 		t.Errorf("a folder: %v", err)
 	}

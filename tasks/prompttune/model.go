@@ -34,11 +34,11 @@ type Model struct {
 
 // Load reads a model. No session of the runtime is opened yet.
 //
-// Errors: *neural.OptionError for an option, or a *LoadError around
+// Errors: *onnx.ArgumentError for an option, or a *neural.ModelError around
 // those of packages tokenize, onnx and neural.
 func Load(src models.Towers, o clip.Options) (*Model, error) {
 	m := &Model{Source: src}
-	fail := func(err error) (*Model, error) { return nil, &LoadError{Model: src.Name, Err: err} }
+	fail := func(err error) (*Model, error) { return nil, &neural.ModelError{Model: src.Name, Err: err} }
 	tok, err := cliptok.Load(src.FS)
 	if err != nil {
 		return fail(err)
@@ -50,7 +50,7 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 		o.Runtime.Name = src.Name
 	}
 	m.clip, err = clip.Open(clip.Files{FS: src.FS, Dir: src.Dir, Text: src.Text, Vision: src.Vision}, o)
-	var option *neural.OptionError
+	var option *onnx.ArgumentError
 	if errors.As(err, &option) {
 		return nil, err
 	}
@@ -133,10 +133,10 @@ func (m *Model) Text(ctx context.Context, text string) ([]float32, error) {
 	return vectors[0], nil
 }
 
-// preprocessor reads how the model wants its pictures. Errors: *LoadError.
+// preprocessor reads how the model wants its pictures. Errors: *neural.ModelError.
 func (m *Model) preprocessor() (*pictures.Preprocessor, error) {
 	fail := func(err error) (*pictures.Preprocessor, error) {
-		return nil, &LoadError{Model: m.Source.Name, Err: err}
+		return nil, &neural.ModelError{Model: m.Source.Name, Err: err}
 	}
 	if !m.clip.HasVision() {
 		return fail(m.clip.NoVision())

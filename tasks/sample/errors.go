@@ -12,7 +12,6 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
@@ -43,27 +42,15 @@ func cannotRead(path string, err error) error {
 
 // explain names the option that is wrong where a model cannot be used with it.
 func explain(err error) error {
-	var (
-		name   *grad.NameError
-		inputs *neural.InputsError
-		rows   *grad.RowsError
-		ran    *neural.ShapeError
-	)
+	var bad *onnx.ArgumentError
+	var fit *neural.MismatchError
 	switch {
-	case errors.As(err, &name) && name.Name == "":
-		what := "takes the state"
-		if name.What == "output" {
-			what = "is the log-density"
-		}
-		return &OptionError{name.What, "", fmt.Sprintf("the model has the %ss %s; say which one %s", name.What, onnx.List(name.Have), what)}
-	case errors.As(err, &name):
-		return &OptionError{name.What, name.Name, fmt.Sprintf("the model has no such %s%s", name.What, onnx.Nearest(name.Name, name.Have))}
-	case errors.As(err, &inputs):
-		return &OptionError{"feed", "", "the model needs its other inputs too: " + onnx.List(inputs.Names) + "; give each a NAME=FILE"}
-	case errors.As(err, &rows):
-		return &OptionError{"output", rows.Output, fmt.Sprintf("its shape is %s; an energy is one number a chain", rows.Shape)}
-	case errors.As(err, &ran):
-		return &OptionError{"output", ran.Output, fmt.Sprintf("its shape is %v for %d chains; an energy is one number a chain", ran.Have, ran.Want)}
+	case errors.As(err, &bad) && bad.Argument == "fixed":
+		return &OptionError{"feed", "", bad.Reason + "; give each a NAME=FILE"}
+	case errors.As(err, &bad) && (bad.Argument == "input" || bad.Argument == "output"):
+		return &OptionError{bad.Argument, bad.Value, bad.Reason}
+	case errors.As(err, &fit) && fit.Kind == "output":
+		return &OptionError{fit.Kind, fit.Name, fmt.Sprintf("its shape is %s; %s", fit.Shape, fit.Reason)}
 	}
 	return err
 }

@@ -57,10 +57,10 @@ type Model struct {
 // The text tower must take the rows of its tokens from one table, [vocabulary, width],
 // by a Gather: prompts are differentiated there.
 //
-// Errors: *Error for a model of another kind, *neural.OptionError, *onnx errors.
+// Errors: *Error for a model of another kind, *onnx.ArgumentError, *onnx errors.
 func New(text, vision *onnx.Model, o Options) (*Model, error) {
 	if o.MaxLength < 0 {
-		return nil, &neural.OptionError{Option: "maximal length", Value: fmt.Sprint(o.MaxLength), Want: "0 or more tokens"}
+		return nil, neural.BadOption("maximal length", fmt.Sprint(o.MaxLength), "0 or more tokens")
 	}
 	if text == nil {
 		return nil, missingTower(textTower, "")
@@ -78,9 +78,8 @@ func New(text, vision *onnx.Model, o Options) (*Model, error) {
 		return nil, err
 	}
 	if c.vision.width != c.text.width {
-		return nil, &Error{File: vision.Path, Tower: visionTower, Reason: fmt.Sprintf(
-			"text_embeds of %s have %d numbers, image_embeds of %s have %d; both must come from one model, exported with its projection",
-			fileName(text.Path), c.text.width, fileName(vision.Path), c.vision.width)}
+		return nil, notCLIP("text_embeds of %s have %d numbers, image_embeds of %s have %d; both must come from one model, exported with its projection",
+			fileName(text.Path), c.text.width, fileName(vision.Path), c.vision.width)
 	}
 	return c, nil
 }

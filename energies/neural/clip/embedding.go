@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -163,7 +162,7 @@ func (c *Model) rows(ctx context.Context, ids []int32) ([]float32, error) {
 		}
 		got, ok := to.Data.([]float32)
 		if !ok || len(got) != each*t.embed {
-			return nil, &neural.ShapeError{Output: t.embedded, Have: to.Shape, Want: each * t.embed}
+			return nil, notCLIP("the output %s has shape %v; %d numbers are wanted", t.embedded, to.Shape, each*t.embed)
 		}
 		copy(out[lo*t.embed:(lo+n)*t.embed], got)
 	}

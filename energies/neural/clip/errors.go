@@ -13,24 +13,10 @@ const (
 	visionTower = "vision"
 )
 
-// Error reports a model that is not the CLIP model that it should be.
-type Error struct {
-	File   string // path of the file at fault, or empty
-	Tower  string // "text" or "vision"
-	Reason string
-	Have   string // the inputs and outputs of the model, or empty
+// notCLIP is the error for a model that is not the CLIP model that it should be.
+func notCLIP(format string, args ...any) error {
+	return &neural.ModelError{Err: fmt.Errorf("clip: "+format, args...)}
 }
-
-func (e *Error) Error() string {
-	s := "clip: " + e.Reason
-	if e.Have != "" {
-		s += "; the model has " + e.Have
-	}
-	return s
-}
-
-// ExitCode returns 3: runtime or model unavailable.
-func (*Error) ExitCode() int { return 3 }
 
 // missingTower reports a model without its text or vision tower, found beside file, which
 // may be empty.
@@ -44,7 +30,7 @@ func missingTower(tower, file string) error {
 	} else {
 		s += ": add text_model.onnx"
 	}
-	return &Error{File: file, Tower: tower, Reason: s}
+	return notCLIP("%s", s)
 }
 
 // missingProjection reports a tower that ends before the projection into the space that
@@ -54,13 +40,13 @@ func missingProjection(file, tower string, have []string) error {
 	if tower == visionTower {
 		class = "CLIPVisionModelWithProjection"
 	}
-	return &Error{File: file, Tower: tower, Reason: fmt.Sprintf("%s has the outputs %s but no %s; export it with its projection (%s)",
-		fileName(file), strings.Join(have, ", "), outputOf[tower], class)}
+	return notCLIP("%s has the outputs %s but no %s; export it with its projection (%s)",
+		fileName(file), strings.Join(have, ", "), outputOf[tower], class)
 }
 
 // unknownToken reports an id that is not in the vocabulary.
 func unknownToken(id int32, vocabulary int) error {
-	return &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: fmt.Sprintf("an id inside the model's vocabulary of %d; is the tokenizer that of another model?", vocabulary)}
+	return neural.BadOption("token id", fmt.Sprint(id), fmt.Sprintf("an id inside the model's vocabulary of %d; is the tokenizer that of another model?", vocabulary))
 }
 
 func fileName(path string) string {

@@ -59,7 +59,7 @@ func (c *Model) NoVision() error { return missingTower(visionTower, c.text.file)
 
 // EncodeImages returns the vectors of pictures, each of length one, [picture, width]. The
 // pixels are prepared as the model wants them, [picture, 3, height, width]. Errors:
-// *Error for a model without a vision tower, *neural.OptionError for the size, those of the
+// *Error for a model without a vision tower, *onnx.ArgumentError for the size, those of the
 // runtime.
 func (c *Model) EncodeImages(ctx context.Context, pixels []float32, height, width int) ([][]float32, error) {
 	m := c.vision
@@ -72,7 +72,7 @@ func (c *Model) EncodeImages(ctx context.Context, pixels []float32, height, widt
 		if size > 0 && len(pixels)%size != 0 {
 			have = fmt.Sprintf("%d numbers and %dx3 pixels", len(pixels), height*width)
 		}
-		return nil, &neural.OptionError{Option: "image size", Value: have, Want: m.size() + " for " + fileName(m.file)}
+		return nil, neural.BadOption("image size", have, m.size()+" for "+fileName(m.file))
 	}
 	s, err := c.session(ctx, graphKey{name: visionTower}, m.unit)
 	if err != nil {

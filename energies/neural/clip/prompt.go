@@ -60,7 +60,7 @@ type Prompt struct {
 
 var _ energies.Oracle = (*Prompt)(nil)
 
-// Prompt returns the energy of a text and its targets. Errors: *neural.OptionError for positions,
+// Prompt returns the energy of a text and its targets. Errors: *onnx.ArgumentError for positions,
 // vectors or weights outside their range,
 // *energies.SpaceError for fewer than two tokens or an empty list of allowed values.
 func (c *Model) Prompt(text Text, targets Targets) (*Prompt, error) {
@@ -96,12 +96,12 @@ func (c *Model) Prompt(text Text, targets Targets) (*Prompt, error) {
 func (e *Prompt) checkText() error {
 	t := e.text
 	if len(t.Blanks) == 0 {
-		return &neural.OptionError{Option: "text", Value: "no blank", Want: "at least one blank"}
+		return neural.BadOption("text", "no blank", "at least one blank")
 	}
 	last := -1
 	for _, p := range t.Blanks {
 		if p <= last || p >= len(t.IDs)-1 {
-			return &neural.OptionError{Option: "blank position", Value: fmt.Sprint(p), Want: fmt.Sprintf("increasing positions below %d, where the text ends", len(t.IDs)-1)}
+			return neural.BadOption("blank position", fmt.Sprint(p), fmt.Sprintf("increasing positions below %d, where the text ends", len(t.IDs)-1))
 		}
 		last = p
 	}
@@ -117,7 +117,7 @@ func (e *Prompt) checkText() error {
 		case id < 0 || int(id) >= e.c.text.vocab:
 			return unknownToken(id, e.c.text.vocab)
 		case id == t.IDs[len(t.IDs)-1]:
-			return &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: "tokens other than the end of text, behind which nothing is read"}
+			return neural.BadOption("token id", fmt.Sprint(id), "tokens other than the end of text, behind which nothing is read")
 		}
 	}
 	return nil
@@ -127,14 +127,14 @@ func (e *Prompt) checkText() error {
 func (e *Prompt) setTargets(t Targets) error {
 	n, width := len(t.Vectors), e.c.text.width
 	if n == 0 {
-		return &neural.OptionError{Option: "targets", Value: "none", Want: "at least one vector"}
+		return neural.BadOption("targets", "none", "at least one vector")
 	}
 	e.omega = slices.Clone(t.Weights)
 	if t.Weights == nil {
 		e.omega = slices.Repeat([]float64{1 / float64(n)}, n)
 	}
 	if len(e.omega) != n {
-		return &neural.OptionError{Option: "weights", Value: fmt.Sprintf("%d for %d targets", len(e.omega), n), Want: "one a target"}
+		return neural.BadOption("weights", fmt.Sprintf("%d for %d targets", len(e.omega), n), "one a target")
 	}
 	e.terms = t.Vectors
 	e.goal = make([]float64, width)
@@ -146,11 +146,11 @@ func (e *Prompt) setTargets(t Targets) error {
 		w := e.omega[j]
 		switch {
 		case len(v) != width:
-			return &neural.OptionError{Option: "target", Value: fmt.Sprintf("%d of %d numbers", j, len(v)), Want: fmt.Sprintf("vectors of %d, as those of this model", width)}
+			return neural.BadOption("target", fmt.Sprintf("%d of %d numbers", j, len(v)), fmt.Sprintf("vectors of %d, as those of this model", width))
 		case !(math.Abs(square-1) < 1e-3):
-			return &neural.OptionError{Option: "target", Value: fmt.Sprintf("%d of length %.4g", j, math.Sqrt(square)), Want: "vectors of length one"}
+			return neural.BadOption("target", fmt.Sprintf("%d of length %.4g", j, math.Sqrt(square)), "vectors of length one")
 		case w-w != 0:
-			return &neural.OptionError{Option: "weight", Value: fmt.Sprint(w), Want: "finite numbers"}
+			return neural.BadOption("weight", fmt.Sprint(w), "finite numbers")
 		}
 		for k, x := range v {
 			e.goal[k] += w * float64(x)

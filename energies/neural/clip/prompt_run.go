@@ -92,16 +92,16 @@ func (e *Prompt) tilt(ctx context.Context, p, g []float32, beta []float64) error
 func (e *Prompt) estimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
 	goals := make([][]float64, x.Chains())
 	if len(batch) != len(goals) {
-		return &neural.OptionError{Option: "batch", Value: fmt.Sprintf("%d lists for %d chains", len(batch), len(goals)), Want: "one a chain"}
+		return neural.BadOption("batch", fmt.Sprintf("%d lists for %d chains", len(batch), len(goals)), "one a chain")
 	}
 	for c, list := range batch {
 		goals[c] = make([]float64, e.c.text.width)
 		if len(list) == 0 {
-			return &neural.OptionError{Option: "batch", Value: "no target", Want: "at least one a chain"}
+			return neural.BadOption("batch", "no target", "at least one a chain")
 		}
 		for _, j := range list {
 			if j < 0 || int(j) >= len(e.terms) {
-				return &neural.OptionError{Option: "batch", Value: fmt.Sprint(j), Want: fmt.Sprintf("targets below %d", len(e.terms))}
+				return neural.BadOption("batch", fmt.Sprint(j), fmt.Sprintf("targets below %d", len(e.terms)))
 			}
 			w := e.omega[j] * float64(len(e.terms)) / float64(len(list))
 			for k, v := range e.terms[j] {

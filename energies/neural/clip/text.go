@@ -89,10 +89,10 @@ func (t *textModel) unit() (*onnx.Model, error) {
 // checkText looks at the length and at the ids of a text.
 func (t *textModel) checkText(ids []int32) error {
 	if t.longest > 0 && len(ids) > t.longest {
-		return &neural.OptionError{Option: "text", Value: fmt.Sprintf("%d tokens", len(ids)), Want: fmt.Sprintf("at most %d tokens, begin and end of text included, for %s", t.longest, fileName(t.file))}
+		return neural.BadOption("text", fmt.Sprintf("%d tokens", len(ids)), fmt.Sprintf("at most %d tokens, begin and end of text included, for %s", t.longest, fileName(t.file)))
 	}
 	if len(ids) == 0 {
-		return &neural.OptionError{Option: "text", Value: "no token", Want: "a begin and an end of text at least"}
+		return neural.BadOption("text", "no token", "a begin and an end of text at least")
 	}
 	for _, id := range ids {
 		if id < 0 || int(id) >= t.vocab {
@@ -141,7 +141,7 @@ func (t *textModel) feed(n, tokens int, text func(row int) []int32) map[string]*
 
 // EncodeText returns the vectors of texts, each of length one, [text, width]. ids hold
 // whole texts, begin and end of text included; what follows the first end of text has no
-// influence. Errors: *neural.OptionError, those of the runtime.
+// influence. Errors: *onnx.ArgumentError, those of the runtime.
 func (c *Model) EncodeText(ctx context.Context, ids [][]int32) ([][]float32, error) {
 	for _, text := range ids {
 		if err := c.text.checkText(text); err != nil {

@@ -1,7 +1,6 @@
 package clip
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
@@ -26,12 +25,14 @@ var outputOf = map[string]string{textTower: "text_embeds", visionTower: "image_e
 // tower is one half of a CLIP model, made ready: simplified, float32, with the inputs that
 // its output depends on.
 type tower struct {
-	kind  string
-	file  string
-	model *onnx.Model
-	out   string
-	batch int // rows in a run where the file fixes them, else 0
-	width int // of its vectors
+	kind string
+	file string
+	// signature lists the inputs and outputs of the file, for messages.
+	signature string
+	model     *onnx.Model
+	out       string
+	batch     int // rows in a run where the file fixes them, else 0
+	width     int // of its vectors
 	// alone says that rows of a run are not computed apart: the tower rounds to integers by
 	// a scale that it finds over all of them. They go one by one then.
 	alone bool
@@ -40,7 +41,7 @@ type tower struct {
 // newTower cuts a tower out of a model. check looks at its inputs and gives their
 // dimensions names.
 func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, error) {
-	w := &tower{kind: kind, file: m.Path, model: m.Clone()}
+	w := &tower{kind: kind, file: m.Path, signature: session.Signature(m.Graph), model: m.Clone()}
 	g := w.model.Graph
 	if err := rewrite.Inline(w.model); err != nil {
 		return nil, err
@@ -54,7 +55,6 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 		constant[t.Name] = true
 	}
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return constant[v.Name] })
-	have := session.Signature(g)
 	rewrite.Prune(g)
 	rewrite.PruneInputs(g)
 	if _, err := rewrite.WidenFloat16(w.model); err != nil {
@@ -64,9 +64,6 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 		return nil, err
 	}
 	if err := check(w); err != nil {
-		if e, ok := err.(*Error); ok {
-			e.Have = have
-		}
 		return nil, err
 	}
 	if err := rewrite.Simplify(w.model); err != nil {
@@ -106,11 +103,8 @@ func (w *tower) output() error {
 	return nil
 }
 
-func (w *tower) bad(reason string) *Error {
-	return &Error{
-		File: w.file, Tower: w.kind, Have: session.Signature(w.model.Graph),
-		Reason: fmt.Sprintf("%s is not a %s tower of CLIP: %s", fileName(w.file), w.kind, reason),
-	}
+func (w *tower) bad(reason string) error {
+	return notCLIP("%s is not a %s tower of CLIP: %s; the model has %s", fileName(w.file), w.kind, reason, w.signature)
 }
 
 // axis gives dimension i of an input the name symbol where it is open, and returns its

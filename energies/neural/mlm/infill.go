@@ -41,22 +41,22 @@ type Infill struct {
 
 var _ energies.Oracle = (*Infill)(nil)
 
-// Infill returns the energy of a text. Errors: *neural.OptionError for positions or ids
+// Infill returns the energy of a text. Errors: *onnx.ArgumentError for positions or ids
 // outside their range, *energies.SpaceError for an empty list of allowed words.
 func (m *Model) Infill(t Text) (*Infill, error) {
 	if len(t.Blanks) == 0 {
-		return nil, &neural.OptionError{Option: "text", Value: "no blank", Want: "at least one blank"}
+		return nil, neural.BadOption("text", "no blank", "at least one blank")
 	}
 	last := -1
 	for _, p := range t.Blanks {
 		if p <= last || p >= len(t.IDs) {
-			return nil, &neural.OptionError{Option: "blank position", Value: fmt.Sprint(p), Want: fmt.Sprintf("increasing positions below %d", len(t.IDs))}
+			return nil, neural.BadOption("blank position", fmt.Sprint(p), fmt.Sprintf("increasing positions below %d", len(t.IDs)))
 		}
 		last = p
 	}
 	for _, id := range t.IDs {
 		if id < 0 || int(id) >= m.vocab {
-			return nil, &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: fmt.Sprintf("an id below the model's vocabulary of %d", m.vocab)}
+			return nil, neural.BadOption("token id", fmt.Sprint(id), fmt.Sprintf("an id below the model's vocabulary of %d", m.vocab))
 		}
 	}
 	s := &energies.Space{Sites: len(t.Blanks), Values: m.vocab, Allowed: t.Allowed}

@@ -88,15 +88,15 @@ func (o *Options) defaults() error {
 	}
 	switch {
 	case o.Form != PLL && o.Form != PLLRaw && o.Form != MRF:
-		return &neural.OptionError{Option: "form", Value: string(o.Form), Want: "pll, pll-raw or mrf"}
+		return neural.BadOption("form", string(o.Form), "pll, pll-raw or mrf")
 	case o.MaskEmbedding != MaskToken && o.MaskEmbedding != MaskZero:
-		return &neural.OptionError{Option: "mask embedding", Value: string(o.MaskEmbedding), Want: "mask or zero"}
+		return neural.BadOption("mask embedding", string(o.MaskEmbedding), "mask or zero")
 	case o.Gradient != ExactGradient && o.Gradient != DirectGradient:
-		return &neural.OptionError{Option: "gradient", Value: string(o.Gradient), Want: "exact or direct"}
+		return neural.BadOption("gradient", string(o.Gradient), "exact or direct")
 	case !(o.Temperature > 0):
-		return &neural.OptionError{Option: "temperature", Value: fmt.Sprint(o.Temperature), Want: "a number above zero"}
+		return neural.BadOption("temperature", fmt.Sprint(o.Temperature), "a number above zero")
 	case o.MaskID < 0:
-		return &neural.OptionError{Option: "mask id", Value: fmt.Sprint(o.MaskID), Want: "a token id"}
+		return neural.BadOption("mask id", fmt.Sprint(o.MaskID), "a token id")
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ const (
 // output logits [batch, sequence, vocabulary]. float16 weights are widened.
 // m is not changed.
 //
-// Errors: *neural.OptionError, *ModelError for other inputs or outputs, *onnx errors.
+// Errors: *onnx.ArgumentError, *neural.ModelError for other inputs or outputs, *onnx errors.
 func New(m *onnx.Model, o Options) (*Model, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func New(m *onnx.Model, o Options) (*Model, error) {
 		return nil, err
 	}
 	if int(o.MaskID) >= vocab {
-		return nil, &neural.OptionError{Option: "mask id", Value: fmt.Sprint(o.MaskID), Want: fmt.Sprintf("an id below the model's vocabulary of %d", vocab)}
+		return nil, neural.BadOption("mask id", fmt.Sprint(o.MaskID), fmt.Sprintf("an id below the model's vocabulary of %d", vocab))
 	}
 	return &Model{opts: o, model: m, part: p, vocab: vocab, alone: session.MixesRows(m.Graph), sessions: map[product]*session.Session{}}, nil
 }

@@ -4,37 +4,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// ModelError reports a model that cannot be used as a masked language model.
-type ModelError struct {
-	// Model is its name, or "" where only the file is known.
-	Model string
-	// Err says why.
-	Err error
-}
-
-func (e *ModelError) Error() string {
-	if e.Model == "" {
-		return "mlm: " + e.Err.Error()
-	}
-	return fmt.Sprintf("model %s: %v", e.Model, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *ModelError) Unwrap() error { return e.Err }
-
-// ExitCode returns 3: the model is unavailable.
-func (*ModelError) ExitCode() int { return 3 }
-
 // notMLM is the error of a graph whose inputs or outputs are not those of a masked
 // language model.
 func notMLM(g *onnx.Graph, format string, args ...any) error {
-	return &ModelError{Err: fmt.Errorf("not a masked language model: %s; the model has %s", fmt.Sprintf(format, args...), session.Signature(g))}
+	return &neural.ModelError{Err: fmt.Errorf("mlm: not a masked language model: %s; the model has %s", fmt.Sprintf(format, args...), session.Signature(g))}
 }
 
 const (
@@ -67,7 +47,7 @@ func checkInterface(m *onnx.Model) error {
 		}
 		for _, d := range v.Type.Shape {
 			if d.Value >= 0 && d.Param == "" {
-				return &ModelError{Err: fmt.Errorf("input %q has a dimension fixed to %d; export the model with dynamic batch and sequence", v.Name, d.Value)}
+				return &neural.ModelError{Err: fmt.Errorf("mlm: input %q has a dimension fixed to %d; export the model with dynamic batch and sequence", v.Name, d.Value)}
 			}
 		}
 		v.Type.HasShape = true

@@ -24,17 +24,17 @@ type Position struct {
 // pll-raw the raw score instead, under mrf the raw score while nothing is masked. Texts of one
 // length run together, without padding.
 //
-// Errors: *neural.OptionError for an index or id outside its range, or those of the runtime.
+// Errors: *onnx.ArgumentError for an index or id outside its range, or those of the runtime.
 func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position) error {
 	order := make([]int, len(positions))
 	for i, p := range positions {
 		order[i] = i
 		if p.At < 0 || p.At >= len(p.IDs) {
-			return &neural.OptionError{Option: "position", Value: fmt.Sprint(p.At), Want: fmt.Sprintf("an index of the %d tokens", len(p.IDs))}
+			return neural.BadOption("position", fmt.Sprint(p.At), fmt.Sprintf("an index of the %d tokens", len(p.IDs)))
 		}
 		for _, id := range p.IDs {
 			if id < 0 || int(id) >= m.vocab {
-				return &neural.OptionError{Option: "token id", Value: fmt.Sprint(id), Want: fmt.Sprintf("an id below the model's vocabulary of %d", m.vocab)}
+				return neural.BadOption("token id", fmt.Sprint(id), fmt.Sprintf("an id below the model's vocabulary of %d", m.vocab))
 			}
 		}
 	}

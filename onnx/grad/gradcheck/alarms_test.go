@@ -114,7 +114,7 @@ func TestFeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = gradcheck.Check(context.Background(), m, o, r, gradcheck.Options{Feed: feed, Runtime: single})
-	var none *gradcheck.UnsupportedError
+	var none *onnx.UnsupportedError
 	if !errors.As(err, &none) || none.ExitCode() != 2 {
 		t.Errorf("an input that is not fed: %v", err)
 	}

@@ -19,7 +19,6 @@ package gradcheck
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -100,7 +99,7 @@ type Input struct {
 	Passed  bool    `json:"passed"`
 }
 
-// Err returns nil if the check passed. Otherwise it is an *UnsupportedError where nothing was
+// Err returns nil if the check passed. Otherwise it is an *onnx.UnsupportedError where nothing was
 // found to be wrong but a gradient could not be judged, and an error that says what is wrong
 // and by how much where it is wrong.
 func (r *Report) Err() error {
@@ -110,7 +109,7 @@ func (r *Report) Err() error {
 		switch {
 		case in.Passed:
 		case !in.Judged():
-			open = &UnsupportedError{fmt.Sprintf("the gradient by %q could not be checked: none of %d finite differences can be trusted", in.Name, in.Compared)}
+			open = unsupported("the gradient by %q could not be checked: none of %d finite differences can be trusted", in.Name, in.Compared)
 		case w.passed():
 			return fmt.Errorf("gradcheck: the gradient by %q differs by %.2g, relative, between float32 and float64; %.2g is allowed", in.Name, in.Float32, forwardTolerance)
 		default:
@@ -146,40 +145,16 @@ type Comparison struct {
 
 func (c Comparison) passed() bool { return c.Absolute <= c.Allowed }
 
-// InputError reports that no inputs were found on which the model runs and gives
-// finite numbers.
-type InputError struct{ Err error }
-
-func (e *InputError) Error() string {
-	return "gradcheck: the model does not run on random inputs: " + e.Err.Error()
+// unsupported is the error for a model that cannot be checked.
+func unsupported(format string, args ...any) error {
+	return &onnx.UnsupportedError{Package: "gradcheck", Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Unwrap returns what the last attempt met.
-func (e *InputError) Unwrap() error { return e.Err }
-
-// ExitCode returns that of the cause, such as a missing runtime, or 2: bad input.
-func (e *InputError) ExitCode() int {
-	var coded interface {
-		error
-		ExitCode() int
-	}
-	if errors.As(e.Err, &coded) && coded.ExitCode() == 3 {
-		return 3
-	}
-	return 2
+// doesNotRun is the error for a model for which no inputs were found on which it runs and
+// gives finite numbers; err is what the last attempt met.
+func doesNotRun(err error) error {
+	return unsupported("the model does not run on random inputs: %v", err)
 }
-
-// UnsupportedError reports a model that cannot be checked. It matches
-// [errors.ErrUnsupported].
-type UnsupportedError struct{ Reason string }
-
-func (e *UnsupportedError) Error() string { return "gradcheck: " + e.Reason }
-
-// ExitCode returns 2: bad usage or input.
-func (*UnsupportedError) ExitCode() int { return 2 }
-
-// Is reports whether target is [errors.ErrUnsupported].
-func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // checker is one check under way.
 type checker struct {
@@ -199,7 +174,7 @@ type checker struct {
 // Check compares the gradients in res, which [grad.Append] made of m with o, with
 // finite differences. Gradients that differ are no error but Report.Passed false.
 //
-// Errors: *InputError where the model cannot be run, *UnsupportedError where it
+// Errors: *onnx.UnsupportedError where the model cannot be run, or where it
 // cannot be checked, those of [ort.Open], and ctx.Err().
 func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result, opts Options) (*Report, error) {
 	if opts.Directions == 0 {

@@ -56,11 +56,11 @@ func (c *checker) fill(m, after *onnx.Model) error {
 			}
 			last = err
 			if !open && positive {
-				return &InputError{last}
+				return doesNotRun(last)
 			}
 		}
 	}
-	return &InputError{last}
+	return doesNotRun(last)
 }
 
 // fed takes the inputs that the caller gave.
@@ -69,13 +69,13 @@ func (c *checker) fed(m, after *onnx.Model) error {
 	for _, v := range m.Graph.Inputs {
 		t := c.o.Feed[v.Name]
 		if t == nil && m.Graph.Initializer(v.Name) == nil {
-			return &UnsupportedError{fmt.Sprintf("input %q is not among those fed", v.Name)}
+			return unsupported("input %q is not among those fed", v.Name)
 		}
 		if t == nil {
 			continue
 		}
 		if c.feed[v.Name] = tensor(v.Type.Elem, t.Shape, numbers(t)); c.feed[v.Name] == nil {
-			return &UnsupportedError{fmt.Sprintf("input %q is of type %s", v.Name, v.Type.Elem)}
+			return unsupported("input %q is of type %s", v.Name, v.Type.Elem)
 		}
 	}
 	out, err := run(c.ctx, m, []string{c.of}, c.feed, c.o.Runtime)
@@ -83,7 +83,7 @@ func (c *checker) fed(m, after *onnx.Model) error {
 		return err
 	}
 	if !finite(numbers(out[c.of])) {
-		return &InputError{errors.New("the output is not finite")}
+		return doesNotRun(errors.New("the output is not finite"))
 	}
 	c.drawSeed(after, out[c.of])
 	return nil
@@ -135,10 +135,10 @@ func (c *checker) draw(m *onnx.Model, tables map[string]int64, size int64, posit
 			continue // its default is used
 		}
 		if v.Type.Other != nil {
-			return nil, false, &UnsupportedError{fmt.Sprintf("input %q is not a tensor", v.Name)}
+			return nil, false, unsupported("input %q is not a tensor", v.Name)
 		}
 		if !v.Type.HasShape {
-			return nil, false, &UnsupportedError{fmt.Sprintf("input %q has a shape of unknown rank", v.Name)}
+			return nil, false, unsupported("input %q has a shape of unknown rank", v.Name)
 		}
 		shape := make([]int64, len(v.Type.Shape))
 		n := int64(1)
@@ -149,7 +149,7 @@ func (c *checker) draw(m *onnx.Model, tables map[string]int64, size int64, posit
 			}
 			n *= shape[i]
 			if n < 0 || n > maxElements {
-				return nil, false, &UnsupportedError{fmt.Sprintf("input %q of shape %v is too large to check", v.Name, v.Type.Shape)}
+				return nil, false, unsupported("input %q of shape %v is too large to check", v.Name, v.Type.Shape)
 			}
 		}
 		x := make([]float64, n)
@@ -157,7 +157,7 @@ func (c *checker) draw(m *onnx.Model, tables map[string]int64, size int64, posit
 			x[i] = c.number(v, tables[v.Name], positive)
 		}
 		if f[v.Name] = tensor(v.Type.Elem, shape, x); f[v.Name] == nil {
-			return nil, false, &UnsupportedError{fmt.Sprintf("input %q is of type %s", v.Name, v.Type.Elem)}
+			return nil, false, unsupported("input %q is of type %s", v.Name, v.Type.Elem)
 		}
 	}
 	return f, open, nil

@@ -45,7 +45,7 @@ func (c *checker) relax(m *onnx.Model, w string, length int64) (variable, error)
 		return v, err
 	}
 	if len(found) == 0 {
-		return v, &UnsupportedError{fmt.Sprintf("no look-up by the codes of %q was found", w)}
+		return v, unsupported("no look-up by the codes of %q was found", w)
 	}
 	e := &emitter{g: m.Graph, prefix: v.name}
 	m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: v.name, Type: onnx.Type{Elem: onnx.Float, HasShape: true,
@@ -171,7 +171,7 @@ func (e *emitter) moved(l lookup, moves string, length int64) (string, error) {
 		l.table[axis] = length
 	}
 	if axis < 0 || axis >= rank || l.table[axis] != length {
-		return "", &UnsupportedError{fmt.Sprintf("%s picks from a table of shape %v, the gradient has %d entries", n.Label(), l.table, length)}
+		return "", unsupported("%s picks from a table of shape %v, the gradient has %d entries", n.Label(), l.table, length)
 	}
 	others := slices.Delete(seq(rank), int(axis), int(axis)+1)
 	rest := slices.Delete(slices.Clone(l.table), int(axis), int(axis)+1)
@@ -209,7 +209,7 @@ func (e *emitter) movedTuples(l lookup, d string, length int64) (string, error) 
 	n := l.node
 	width := l.shape[len(l.shape)-1]
 	if n.Int("batch_dims", 0) != 0 || l.through != nil {
-		return "", &UnsupportedError{n.Label() + " picks by codes in a way that cannot be checked"}
+		return "", unsupported("%s picks by codes in a way that cannot be checked", n.Label())
 	}
 	tuples := int64(len(l.base)) / max(width, 1)
 	rest := l.table[width:]

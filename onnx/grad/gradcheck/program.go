@@ -32,7 +32,7 @@ func open(ctx context.Context, m *onnx.Model, outputs []string, o ort.Options) (
 		}
 	}
 	if len(p.inputs) == 0 {
-		return nil, &UnsupportedError{"the model has no input"}
+		return nil, unsupported("the model has no input")
 	}
 	o.Name, o.ExternalDir = "gradcheck", m.Dir
 	p.s, err = ort.Open(ctx, raw, p.inputs, outputs, o)

@@ -160,7 +160,7 @@ type smoother struct {
 func (s *smoother) write(out string, rest *onnx.Tensor) error {
 	n, e := s.n, s.e
 	if n.Int("block_size", 0) != 0 {
-		return &UnsupportedError{n.Label() + " quantises by blocks, which cannot be checked"}
+		return unsupported("%s quantises by blocks, which cannot be checked", n.Label())
 	}
 	last := func(op string, in ...string) {
 		if rest == nil {
@@ -205,7 +205,7 @@ func (s *smoother) clip(y string, last func(op string, in ...string)) error {
 	}
 	r, ok := ranges[t]
 	if !ok {
-		return &UnsupportedError{fmt.Sprintf("%s quantises to %s, which cannot be checked", s.n.Label(), t)}
+		return unsupported("%s quantises to %s, which cannot be checked", s.n.Label(), t)
 	}
 	bound := func(v float64) string { return s.e.constant(onnx.NewFloat("", nil, []float32{float32(v)})) }
 	last("Clip", y, bound(r[0]), bound(r[1]))

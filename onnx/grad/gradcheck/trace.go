@@ -1,7 +1,6 @@
 package gradcheck
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -104,7 +103,7 @@ func (c *checker) trace(way *probe, w string, list []lookup) error {
 		f[marked(w)] = tensor(way.m.Graph.Input(marked(w)).Type.Elem, x.Shape, codes)
 		var err error
 		if seen[k], err = way.run(c, f); err != nil {
-			return &UnsupportedError{fmt.Sprintf("the codes of %q cannot be followed: %v", w, err)}
+			return unsupported("the codes of %q cannot be followed: %v", w, err)
 		}
 	}
 	for i := range list {

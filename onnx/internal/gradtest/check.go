@@ -122,13 +122,13 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []build.Value, err error
 	}
 	var dx []build.Value
 	for {
-		var none *grad.NoPathError
+		var none *grad.NotDifferentiableError
 		dx, err = grad.Backward(g.Builder, g.Outs, seeds, g.Wrt)
-		if k == 0 || !errors.As(err, &none) {
+		if k == 0 || !errors.As(err, &none) || none.Obstacle != grad.NoPath {
 			break
 		}
 		// A gradient that does not depend on an input has no second derivative.
-		g.Wrt = slices.DeleteFunc(slices.Clone(g.Wrt), func(v build.Value) bool { return v == none.From })
+		g.Wrt = slices.DeleteFunc(slices.Clone(g.Wrt), func(v build.Value) bool { return v == none.Value })
 	}
 	if err != nil || len(g.Wrt) == 0 {
 		g.Outs = nil

@@ -11,8 +11,8 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies/neural"
-	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
@@ -37,7 +37,7 @@ func TestExitCode(t *testing.T) {
 		{bg, &ort.RunError{Err: errors.New("x")}, 1},
 		{bg, app.Usagef("bad"), 2},
 		{bg, &infill.InputError{}, 2},
-		{bg, &neural.OptionError{}, 2},
+		{bg, &onnx.ArgumentError{}, 2},
 		{bg, &samplers.OptionError{}, 2},
 		{bg, &ort.UsageError{}, 2},
 		{bg, errors.New(`unknown command "x" for "gradhop"`), 2},
@@ -50,7 +50,7 @@ func TestExitCode(t *testing.T) {
 		{bg, &models.UnknownError{}, 3},
 		{bg, &models.ChecksumError{}, 3},
 		// A model whose options are wrong inside is the model's fault.
-		{bg, &mlm.ModelError{Err: errors.New("x")}, 3},
+		{bg, &neural.ModelError{Err: errors.New("x")}, 3},
 		{stopped, fmt.Errorf("samplers: step 3: %w", context.Canceled), 130},
 		{stopped, nil, 0},
 		{stopped, &app.OutputError{Err: errors.New("full")}, 1},

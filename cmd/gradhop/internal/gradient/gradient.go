@@ -3,6 +3,7 @@ package gradient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -181,15 +182,13 @@ func Run(ctx context.Context, o *Options) error {
 
 // hint adds the flag that helps to errors of a package that knows nothing of flags.
 func hint(err error) error {
-	for _, h := range []struct {
-		is   func(error) bool
-		text string
-	}{
-		{is[*grad.RowsError], "--reduce sum or --reduce none"},
-		{is[*grad.ShapeError], "--bind NAME=SIZE"},
-	} {
-		if h.is(err) {
-			return fmt.Errorf("%w (%s)", err, h.text)
+	var none *grad.NotDifferentiableError
+	if errors.As(err, &none) {
+		switch none.Obstacle {
+		case grad.NotRows:
+			return fmt.Errorf("%w (--reduce sum or --reduce none)", err)
+		case grad.UnknownShape:
+			return fmt.Errorf("%w (--bind NAME=SIZE)", err)
 		}
 	}
 	return err

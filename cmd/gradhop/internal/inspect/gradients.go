@@ -7,7 +7,6 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
-	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Gradient says whether an output can be differentiated by an input.
@@ -79,24 +78,19 @@ func gradients(m *onnx.Model, of string, wrt []string) ([]Gradient, error) {
 
 // obstacle says in words why there is no gradient, and by which nodes.
 func obstacle(err error) (string, []string) {
-	var missing *grad.MissingError
-	var codes *grad.CodesError
-	var path *grad.NoPathError
-	var kind *grad.TypeError
-	switch {
-	case errors.As(err, &missing):
-		return "operators without a gradient", labels(missing.Nodes)
-	case errors.As(err, &codes):
-		return "its integers are computed with, not only used to index a table", labels(codes.Nodes)
-	case errors.As(err, &path):
-		return "the output does not depend on it, or only through operators whose gradient is zero", nil
-	case errors.As(err, &kind):
-		if kind.Type == onnx.Undefined {
-			return fmt.Sprintf("the element type of %q is unknown", kind.Value), nil
-		}
-		return fmt.Sprintf("%q is of type %s", kind.Value, kind.Type), nil
+	var none *grad.NotDifferentiableError
+	if !errors.As(err, &none) {
+		return err.Error(), nil
 	}
-	return err.Error(), nil
+	switch none.Obstacle {
+	case grad.NoRule:
+		return "operators without a gradient", labels(none.Nodes)
+	case grad.IntegerArithmetic:
+		return "integer input used in arithmetic, only lookups are differentiable", labels(none.Nodes)
+	case grad.NoPath:
+		return "the output does not depend on it, or only through operators whose gradient is zero", nil
+	}
+	return none.Reason, nil
 }
 
 func labels(nodes []*onnx.Node) []string {
@@ -148,9 +142,10 @@ func bindings(m *onnx.Model, of string, wrt []string) ([]string, error) {
 
 // aboutShapes reports whether numbers in place of symbols may help against err.
 func aboutShapes(err error) bool {
-	var a *grad.ShapeError
-	var b *shape.ShapeError
-	return errors.As(err, &a) || errors.As(err, &b)
+	var none *grad.NotDifferentiableError
+	var contradiction *onnx.FormatError
+	var open *onnx.UnsupportedError
+	return errors.As(err, &none) && none.Obstacle == grad.UnknownShape || errors.As(err, &contradiction) || errors.As(err, &open)
 }
 
 // symbols returns the open dimensions of the inputs, as Bind takes them.

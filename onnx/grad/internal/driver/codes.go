@@ -140,13 +140,13 @@ func (p *pass) addHot(n *onnx.Node, v, d Value) error {
 	s, okV := b.Shape(v)
 	of, okD := b.Shape(d)
 	if !okV || !okD || len(of) != len(s)+1 {
-		return &ShapeError{Node: n.Label(), Value: v, Have: shape.String(of), Want: shape.String(s) + " and an axis for the table"}
+		return BadShape(n.Label(), v, shape.String(of), shape.String(s)+" and an axis for the table")
 	}
 	size := of[len(s)]
 	if have := p.Grads[v]; have != "" {
 		a, _ := b.Shape(have)
 		if !a[len(s)].Equal(size) {
-			return &ShapeError{Node: n.Label(), Value: v, Have: shape.String(of), Want: shape.String(a)}
+			return BadShape(n.Label(), v, shape.String(of), shape.String(a))
 		}
 	}
 	p.accumulate(v, b.Refine(d, append(slices.Clone(s), size)))

@@ -48,7 +48,7 @@ func moved(b *build.Builder, n *onnx.Node, i int, dy []Value) Value {
 	twin.Outputs = b.OpN("", n.Op, len(n.Outputs), twin.Inputs, twin.Attrs...)
 	r := Lookup("", n.Op, b.Opset())
 	if b.Err() != nil || r == nil || r.rule == nil {
-		b.Fail(&MissingError{Nodes: []*onnx.Node{n}})
+		b.Fail(noRule([]*onnx.Node{n}))
 		return ""
 	}
 	for k, o := range twin.Outputs { // the symbols of the codes, so that dy tells sizes
@@ -123,7 +123,7 @@ func twinInput(b *build.Builder, n *onnx.Node, i, j int, size shape.Dim, t onnx.
 func fromFront(b *build.Builder, n *onnx.Node, axes Value, rank int) Value {
 	list, ok := Constants(b, axes)
 	if !ok {
-		b.Fail(&ShapeError{Node: n.Label(), Value: axes, Have: "axes unknown until run time", Want: "constant axes"})
+		b.Fail(BadShape(n.Label(), axes, "axes unknown until run time", "constant axes"))
 		return ""
 	}
 	for k, a := range list {

@@ -53,9 +53,8 @@ const minOpset = 18
 // initialisers or values in between, of floating-point type, or integers that
 // index a table: their gradient is that by their one-hot encoding, of the shape of
 // the value with one more axis, the length of the table. Each must reach an
-// output, or the error is a *NoPathError. Operators without a rule give a
-// *MissingError, codes that are computed with a *CodesError. The model must be of
-// operator set 18 or later (see [rewrite.Upgrade]), or the error is an *OpsetError.
+// output. The model must be of operator set 18 or later (see [rewrite.Upgrade]). Errors
+// are *NotDifferentiableError.
 func Backward(b *build.Builder, outs, seeds, wrt []Value) ([]Value, error) {
 	dx, _, err := BackwardNodes(b, outs, seeds, wrt)
 	return dx, err
@@ -68,7 +67,8 @@ func BackwardNodes(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, stra
 		return nil, nil, fmt.Errorf("grad: %d outputs but %d seeds", len(outs), len(seeds))
 	}
 	if b.Opset() < minOpset {
-		return nil, nil, &OpsetError{Need: minOpset, Have: b.Opset()}
+		return nil, nil, &NotDifferentiableError{Obstacle: NoForm,
+			Reason: fmt.Sprintf("the model is of operator set %d; upgrade it to %d first", b.Opset(), minOpset)}
 	}
 	p := NewPass(b, wrt, nil)
 	if err := p.Run(outs, seeds); err != nil {
@@ -76,7 +76,7 @@ func BackwardNodes(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, stra
 	}
 	for _, w := range wrt {
 		if p.Grads[w] == "" {
-			return nil, nil, &NoPathError{From: w}
+			return nil, nil, noPath(w)
 		}
 		dx = append(dx, p.Grads[w])
 	}
@@ -219,9 +219,9 @@ func (p *pass) Path(outs []Value) ([]bool, error) {
 	slices.Reverse(arithmetic)
 	switch {
 	case missing != nil:
-		return nil, &MissingError{Nodes: missing}
+		return nil, noRule(missing)
 	case arithmetic != nil:
-		return nil, &CodesError{Nodes: arithmetic}
+		return nil, integerArithmetic(arithmetic)
 	}
 	return on, nil
 }
@@ -267,7 +267,7 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	r := Lookup(n.Domain, n.Op, b.Model().Opsets[n.Domain])
 	switch {
 	case !r.allOutputs && (first > 0 || last > 0):
-		return &OutputError{Node: n.Label(), Output: last}
+		return NoOutput(n, last)
 	case r.Expansion != nil:
 		return p.expand(node, r.Expansion, dy)
 	}
@@ -306,7 +306,7 @@ func (p *pass) expand(n Node, e Expansion, dy []Value) error {
 			continue
 		}
 		if i >= len(all) || all[i] == "" {
-			return &OutputError{Node: n.Label(), Output: i}
+			return NoOutput(n.Node, i)
 		}
 		outs, seeds = append(outs, all[i]), append(seeds, d)
 	}

@@ -8,39 +8,72 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// MissingError lists the nodes between input and output that have no rule. It
-// matches [errors.ErrUnsupported].
-type MissingError struct {
+// Obstacle is the kind of thing that stands in the way of a gradient.
+type Obstacle int
+
+const (
+	// NoRule: operators on the path have no rule, or none for the output asked for.
+	NoRule Obstacle = iota + 1
+	// NoForm: an operator has a rule, but not for this form of it.
+	NoForm
+	// IntegerArithmetic: nodes compute with the integers of an input. The gradient with
+	// respect to a one-hot encoding is defined where integers pick entries of a table.
+	IntegerArithmetic
+	// NoPath: the output does not depend, differentiably, on the value.
+	NoPath
+	// UnknownShape: the gradient cannot be written because dimensions are unknown.
+	// Binding symbolic dimensions to numbers helps.
+	UnknownShape
+	// NotRows: the output is not one number a row, and that was asked for.
+	NotRows
+	// NotNumbers: the element type of the value has no gradient, or is unknown.
+	NotNumbers
+	// Training: a node runs in training mode, where its output is random.
+	Training
+)
+
+// NotDifferentiableError says why a model has no gradient. With NoRule, NoForm and
+// IntegerArithmetic it matches [errors.ErrUnsupported].
+type NotDifferentiableError struct {
+	Obstacle Obstacle
+	// Nodes are all the nodes in the way, in the order of the model; nil where the
+	// obstacle is not in nodes.
 	Nodes []*onnx.Node
+	// Value is the input, output or intermediate value concerned, or empty.
+	Value string
+	// Reason says what is wrong and, where something helps, what to do.
+	Reason string
 }
 
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("grad: no gradient rule for %d node(s) on the path: %s", len(e.Nodes), labels(e.Nodes))
-}
+// Error returns one line.
+func (e *NotDifferentiableError) Error() string { return "grad: " + e.Reason }
 
 // ExitCode returns 2: bad usage or input.
-func (*MissingError) ExitCode() int { return 2 }
+func (*NotDifferentiableError) ExitCode() int { return 2 }
 
-// Is reports whether target is [errors.ErrUnsupported].
-func (e *MissingError) Is(target error) bool { return target == errors.ErrUnsupported }
-
-// CodesError lists the nodes that compute with the integers of an input, as with
-// numbers, on the way to the output. The gradient at a one-hot encoding is defined
-// where integers pick entries of a table. It matches [errors.ErrUnsupported].
-type CodesError struct {
-	Nodes []*onnx.Node
+// Is reports whether target is [errors.ErrUnsupported] and the obstacle something that
+// this package lacks.
+func (e *NotDifferentiableError) Is(target error) bool {
+	return target == errors.ErrUnsupported && e.Obstacle <= IntegerArithmetic
 }
 
-func (e *CodesError) Error() string {
-	return fmt.Sprintf("grad: integers are computed with, not only used to index a table, by %d node(s): %s; export the model with a floating-point or one-hot input",
-		len(e.Nodes), labels(e.Nodes))
+// Refusal is the error for one node.
+func Refusal(o Obstacle, n *onnx.Node, format string, args ...any) error {
+	return &NotDifferentiableError{Obstacle: o, Nodes: []*onnx.Node{n}, Reason: n.Label() + ": " + fmt.Sprintf(format, args...)}
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*CodesError) ExitCode() int { return 2 }
+// noRule is the error for the nodes of a path that have no rule.
+func noRule(nodes []*onnx.Node) error {
+	return &NotDifferentiableError{Obstacle: NoRule, Nodes: nodes,
+		Reason: fmt.Sprintf("no gradient rule for %d node(s) on the path: %s", len(nodes), labels(nodes))}
+}
 
-// Is reports whether target is [errors.ErrUnsupported].
-func (e *CodesError) Is(target error) bool { return target == errors.ErrUnsupported }
+// integerArithmetic is the error for the nodes of a path that compute with integers.
+func integerArithmetic(nodes []*onnx.Node) error {
+	return &NotDifferentiableError{Obstacle: IntegerArithmetic, Nodes: nodes, Reason: fmt.Sprintf(
+		"integer input used in arithmetic by %d node(s), only lookups are differentiable: %s; export the model with a floating-point or one-hot input",
+		len(nodes), labels(nodes))}
+}
 
 func labels(nodes []*onnx.Node) string {
 	s := make([]string, len(nodes))
@@ -50,109 +83,36 @@ func labels(nodes []*onnx.Node) string {
 	return strings.Join(s, "; ")
 }
 
-// NoPathError reports that an output does not depend, differentiably, on a value.
-type NoPathError struct{ From string }
-
-func (e *NoPathError) Error() string {
-	return fmt.Sprintf("grad: no differentiable path leads from %q to the output", e.From)
+// noPath is the error for a value that the output does not depend on.
+func noPath(from Value) error {
+	return &NotDifferentiableError{Obstacle: NoPath, Value: from,
+		Reason: fmt.Sprintf("no differentiable path leads from %q to the output", from)}
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*NoPathError) ExitCode() int { return 2 }
-
-// ShapeError reports a gradient whose shape cannot be matched with its value's,
-// because dimensions are unknown. Binding symbolic dimensions helps.
-type ShapeError struct {
-	Node, Value string
-	Have, Want  string
-}
-
-func (e *ShapeError) Error() string {
-	return fmt.Sprintf("grad: %s: gradient of %q has shape %s where the value has %s; bind the symbolic dimensions to numbers",
-		e.Node, e.Value, e.Have, e.Want)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*ShapeError) ExitCode() int { return 2 }
-
-// OutputError reports that the gradient of an output of a node was asked for which
-// its rule does not cover. It matches [errors.ErrUnsupported].
-type OutputError struct {
-	Node   string
-	Output int
-}
-
-func (e *OutputError) Error() string {
-	return fmt.Sprintf("grad: %s: the gradient of output %d is not supported", e.Node, e.Output)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*OutputError) ExitCode() int { return 2 }
-
-// Is reports whether target is [errors.ErrUnsupported].
-func (e *OutputError) Is(target error) bool { return target == errors.ErrUnsupported }
-
-// OpsetError reports a model of an operator set that rules do not read. See
-// [rewrite.Upgrade].
-type OpsetError struct{ Need, Have int64 }
-
-func (e *OpsetError) Error() string {
-	return fmt.Sprintf("grad: the model is of operator set %d; upgrade it to %d first", e.Have, e.Need)
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*OpsetError) ExitCode() int { return 2 }
-
-// TrainingError reports a node that runs in training mode, whose output is random.
-type TrainingError struct{ Node string }
-
-func (e *TrainingError) Error() string {
-	return "grad: " + e.Node + " is in training mode; export the model for inference"
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*TrainingError) ExitCode() int { return 2 }
-
-// NameError reports a name that the model does not have, or, with an empty Name, one
-// that must be given because there is a choice.
-type NameError struct {
-	What string // "input" or "output"
-	Name string
-	Have []string
-}
-
-func (e *NameError) Error() string {
-	if e.Name == "" {
-		return fmt.Sprintf("grad: name the %s to differentiate; the model has %s", e.What, onnx.List(e.Have))
+// NoGradientType is the error for a value of element type t.
+func NoGradientType(v Value, t onnx.DataType) error {
+	reason := fmt.Sprintf("%q is of type %s; gradients are of floating-point values, and of int32 and int64 inputs that index a table", v, t)
+	if t == onnx.Undefined {
+		reason = fmt.Sprintf("the element type of %q is unknown", v)
 	}
-	return fmt.Sprintf("grad: the model has no %s %q%s", e.What, e.Name, onnx.Nearest(e.Name, e.Have))
+	return &NotDifferentiableError{Obstacle: NotNumbers, Value: v, Reason: reason}
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*NameError) ExitCode() int { return 2 }
-
-// TypeError reports a value whose element type has no gradient.
-type TypeError struct {
-	Value string
-	Type  onnx.DataType // Undefined where it is unknown
-}
-
-func (e *TypeError) Error() string {
-	if e.Type == onnx.Undefined {
-		return fmt.Sprintf("grad: the element type of %q is unknown", e.Value)
+// BadShape is the error for a node, named by its label, whose gradient cannot be written
+// because of what v has: a shape as [shape.String] prints it, or words. What the gradient
+// needs may be empty.
+func BadShape(node string, v Value, has, needs string) error {
+	if strings.HasPrefix(has, "[") {
+		has = "shape " + has
 	}
-	return fmt.Sprintf("grad: %q is of type %s; gradients are of floating-point values, and of int32 and int64 inputs that index a table", e.Value, e.Type)
+	reason := fmt.Sprintf("%s: %q has %s", node, v, has)
+	if needs != "" {
+		reason += "; the gradient needs " + needs
+	}
+	return &NotDifferentiableError{Obstacle: UnknownShape, Value: v, Reason: reason + "; bind the symbolic dimensions to numbers"}
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*TypeError) ExitCode() int { return 2 }
-
-// RowsError reports an output that is not one number a row where that was asked.
-type RowsError struct{ Output, Shape string }
-
-func (e *RowsError) Error() string {
-	return fmt.Sprintf("grad: output %q has shape %s, which is not one number a row; ask for the gradient of the sum of its elements, or for the product of a vector with the Jacobian", e.Output, e.Shape)
+// NoOutput is the error for the gradient of an output that a rule does not cover.
+func NoOutput(n *onnx.Node, output int) error {
+	return Refusal(NoForm, n, "the gradient of output %d is not supported", output)
 }
-
-// ExitCode returns 2: bad usage or input.
-func (*RowsError) ExitCode() int { return 2 }

@@ -1,8 +1,6 @@
 package driver
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -77,7 +75,7 @@ func replace(b *build.Builder, n *onnx.Node, e Expansion) {
 		switch {
 		case name == "" || b.Err() != nil:
 		case i >= len(out) || out[i] == "":
-			b.Fail(&OutputError{Node: n.Label(), Output: i})
+			b.Fail(NoOutput(n, i))
 		default:
 			b.Rename(since, out[i], name)
 			for k := i + 1; k < len(out); k++ {
@@ -138,18 +136,9 @@ func usesDomain(m *onnx.Model, domain string) bool {
 	return used
 }
 
-// FormError reports a node in a form that its expansion does not write. It matches
-// [errors.ErrUnsupported].
-type FormError struct{ Node, Reason string }
-
-func (e *FormError) Error() string { return "grad: " + e.Node + ": " + e.Reason }
-
-// Is reports whether target is [errors.ErrUnsupported].
-func (e *FormError) Is(target error) bool { return target == errors.ErrUnsupported }
-
 // Refuse records that n has a form that is not written.
 func Refuse(b *build.Builder, n *onnx.Node, format string, args ...any) []Value {
-	b.Fail(&FormError{Node: n.Label(), Reason: fmt.Sprintf(format, args...)})
+	b.Fail(Refusal(NoForm, n, format, args...))
 	return nil
 }
 
@@ -157,7 +146,7 @@ func Refuse(b *build.Builder, n *onnx.Node, format string, args ...any) []Value 
 func RankOf(b *build.Builder, n *onnx.Node, v Value) (int, bool) {
 	r := b.Info(v).Rank()
 	if r < 0 {
-		b.Fail(&ShapeError{Node: n.Label(), Value: v, Have: "unknown rank", Want: "?"})
+		b.Fail(BadShape(n.Label(), v, "unknown rank", ""))
 	}
 	return r, r >= 0
 }

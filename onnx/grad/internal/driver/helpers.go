@@ -24,7 +24,7 @@ func FailShape(b *build.Builder, label string, v Value) Value {
 	if dims, ok := b.Shape(v); ok {
 		have = shape.String(dims)
 	}
-	b.Fail(&ShapeError{Node: label, Value: v, Have: have, Want: "?"})
+	b.Fail(BadShape(label, v, have, ""))
 	return ""
 }
 

@@ -14,7 +14,7 @@ import (
 type Path struct {
 	Of, Wrt string
 	// Err is nil where it can, as far as operators are concerned, and otherwise says
-	// what stands in the way: a *NoPathError, *TypeError, *MissingError or *CodesError.
+	// what stands in the way: a *NotDifferentiableError.
 	Err error
 	// Codes says that the input holds integers that index tables, and Rows how many
 	// entries those have; where they differ, the least number that is known.
@@ -48,7 +48,7 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 	}
 	for _, o := range of {
 		if !slices.Contains(outs, o) {
-			return nil, &NameError{What: "output", Name: o, Have: outs}
+			return nil, onnx.NoSuchName("grad", "output", o, outs)
 		}
 	}
 	b, err := build.New(m, "", nil)
@@ -58,7 +58,7 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 	passes := map[string]*pass{}
 	for _, w := range wrt {
 		if !slices.Contains(ins, w) && m.Graph.Initializer(w) == nil {
-			return nil, &NameError{What: "input", Name: w, Have: ins}
+			return nil, onnx.NoSuchName("grad", "input", w, ins)
 		}
 		passes[w] = NewPass(b, []Value{w}, nil)
 	}
@@ -94,10 +94,10 @@ func (p *pass) describe(o, w string) Path {
 	r.Codes = t == onnx.Int64 || t == onnx.Int32
 	switch {
 	case !t.IsFloat() && !r.Codes:
-		r.Err = &TypeError{Value: w, Type: t}
+		r.Err = NoGradientType(w, t)
 		return r
 	case out != onnx.Undefined && !out.IsFloat():
-		r.Err = &TypeError{Value: o, Type: out}
+		r.Err = NoGradientType(o, out)
 		return r
 	}
 	on, err := p.Path([]Value{o})
@@ -118,7 +118,7 @@ func (p *pass) describe(o, w string) Path {
 		}
 	}
 	if r.Nodes == 0 && o != w || r.Codes && r.Rows.Is(0) {
-		r.Err = &NoPathError{From: w}
+		r.Err = noPath(w)
 	}
 	return r
 }

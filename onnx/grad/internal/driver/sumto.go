@@ -12,15 +12,11 @@ import (
 func sumTo(b *build.Builder, n *onnx.Node, v, d Value) (Value, error) {
 	want, okWant := b.Shape(v)
 	have, okHave := b.Shape(d)
-	bad := &ShapeError{Node: n.Label(), Value: v, Have: "?", Want: "?"}
-	if okHave {
-		bad.Have = shape.String(have)
-	}
-	if okWant {
-		bad.Want = shape.String(want)
-	}
-	if !okWant || !okHave {
-		return "", bad
+	switch {
+	case !okWant:
+		return "", BadShape(n.Label(), v, "unknown rank", "")
+	case !okHave:
+		return "", BadShape(n.Label(), v, shape.String(want)+" and its gradient unknown rank", "")
 	}
 	if len(have) < len(want) {
 		return sumTo(b, n, v, b.Expand(d, b.Op("Shape", []Value{v})))
@@ -45,7 +41,7 @@ func sumTo(b *build.Builder, n *onnx.Node, v, d Value) (Value, error) {
 			_, number := w.Const()
 			_, both := h.Const()
 			if number && both {
-				return "", bad
+				return "", BadShape(n.Label(), v, shape.String(want)+" and its gradient "+shape.String(have), "")
 			}
 			unsure = unsure || !number
 		}

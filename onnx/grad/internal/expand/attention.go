@@ -46,13 +46,13 @@ func (a attention) write(b *build.Builder, n *onnx.Node) (out attended) {
 	sv, okV := b.Shape(a.v)
 	if !okQ || !okK || !okV || len(sq) != 4 || len(sk) != 4 || len(sv) != 4 {
 		if b.Err() == nil {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: a.q, Have: "a rank other than 4", Want: "[batch, heads, length, size]"})
+			b.Fail(driver.BadShape(n.Label(), a.q, "a rank other than 4", "[batch, heads, length, size]"))
 		}
 		return out
 	}
 	group, ok := sq[1].Quo(sk[1])
 	if !ok || !group.Mul(sk[1]).Equal(sq[1]) {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: a.k, Have: sk[1].String() + " key heads", Want: "a divisor of " + sq[1].String() + " heads"})
+		b.Fail(driver.BadShape(n.Label(), a.k, sk[1].String()+" key heads", "a divisor of "+sq[1].String()+" heads"))
 		return out
 	}
 	// Heads that share keys become rows of one product.
@@ -111,12 +111,12 @@ func (a attention) softmax(b *build.Builder, s driver.Value, sq []shape.Dim, tot
 func splitHeads(b *build.Builder, n *onnx.Node, x driver.Value, heads int64) driver.Value {
 	s, ok := b.Shape(x)
 	if !ok || len(s) != 3 || heads < 1 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: rankString(s, ok), Want: "[batch, length, heads·size]"})
+		b.Fail(driver.BadShape(n.Label(), x, rankString(s, ok), "[batch, length, heads·size]"))
 		return ""
 	}
 	size, ok := s[2].Quo(shape.D(heads))
 	if !ok || !size.Mul(shape.D(heads)).Equal(s[2]) {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(s), Want: "a last dimension that its heads divide"})
+		b.Fail(driver.BadShape(n.Label(), x, shape.String(s), "a last dimension that its heads divide"))
 		return ""
 	}
 	return b.Transpose(b.ReshapeTo(x, []shape.Dim{s[0], s[1], shape.D(heads), size}), 0, 2, 1, 3)

@@ -64,7 +64,7 @@ func index(b *build.Builder, i int64) driver.Value {
 func packed(b *build.Builder, n *onnx.Node, all driver.Value) []driver.Value {
 	s, ok := b.Shape(all)
 	if !ok || len(s) != 3 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: rankString(s, ok), Want: "[batch, length, hidden]"})
+		b.Fail(driver.BadShape(n.Label(), n.In(0), rankString(s, ok), "[batch, length, hidden]"))
 		return nil
 	}
 	if sizes, given := n.Ints("qkv_hidden_sizes"); given && len(sizes) == 3 {
@@ -86,7 +86,7 @@ func maskOf(b *build.Builder, n *onnx.Node, mask, q, k driver.Value) []driver.Va
 	sq, _ := b.Shape(q)
 	sk, _ := b.Shape(k)
 	if !ok || len(sq) != 4 || len(sk) != 4 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: mask, Have: rankString(s, ok), Want: "[batch, length]"})
+		b.Fail(driver.BadShape(n.Label(), mask, rankString(s, ok), "[batch, length]"))
 		return nil
 	}
 	batch, total := sq[0], sk[2]
@@ -107,7 +107,7 @@ func maskOf(b *build.Builder, n *onnx.Node, mask, q, k driver.Value) []driver.Va
 		axes := []int64{1, 2}
 		return []driver.Value{biasWhere(b, b.Unsqueeze(keep, axes[:4-len(s)]...), what, q)}
 	}
-	b.Fail(&driver.ShapeError{Node: n.Label(), Value: mask, Have: shape.String(s), Want: "[" + batch.String() + ", " + total.String() + "]"})
+	b.Fail(driver.BadShape(n.Label(), mask, shape.String(s), "["+batch.String()+", "+total.String()+"]"))
 	return nil
 }
 
@@ -134,7 +134,7 @@ func MultiHead(b *build.Builder, n *onnx.Node) []driver.Value {
 	sk, okK := b.Shape(k)
 	if !okQ || !okK || len(sq) != 4 || len(sk) != 4 {
 		if b.Err() == nil {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "[batch, length, hidden]"})
+			b.Fail(driver.BadShape(n.Label(), n.In(0), "unknown rank", "[batch, length, hidden]"))
 		}
 		return nil
 	}
@@ -194,7 +194,7 @@ func multiHeadInputs(b *build.Builder, n *onnx.Node) (q, k, v driver.Value, ok b
 		sq, _ := b.Shape(q)
 		all, _ := b.Shape(bias)
 		if len(sq) != 3 || len(all) != 1 {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: bias, Have: shape.String(all), Want: "one axis, for queries [batch, length, hidden]"})
+			b.Fail(driver.BadShape(n.Label(), bias, shape.String(all), "one axis, for queries [batch, length, hidden]"))
 			return "", "", "", false
 		}
 		hidden := sq[2]

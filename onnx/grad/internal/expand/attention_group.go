@@ -22,7 +22,7 @@ func GroupQuery(b *build.Builder, n *onnx.Node) []driver.Value {
 	sq, okQ := b.Shape(q)
 	if !ok || !okQ || b.Err() != nil || len(sq) != 4 {
 		if b.Err() == nil {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "[batch, length, hidden]"})
+			b.Fail(driver.BadShape(n.Label(), n.In(0), "unknown rank", "[batch, length, hidden]"))
 		}
 		return nil
 	}
@@ -80,7 +80,7 @@ func groupPast(b *build.Builder, n *onnx.Node) (shape.Dim, bool) {
 	}
 	s, ok := b.Shape(n.In(3))
 	if !ok || len(s) != 4 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(3), Have: rankString(s, ok), Want: "[batch, heads, length, size]"})
+		b.Fail(driver.BadShape(n.Label(), n.In(3), rankString(s, ok), "[batch, heads, length, size]"))
 		return shape.Dim{}, false
 	}
 	if c, known := s[2].Const(); known && c > 0 {
@@ -97,13 +97,13 @@ func groupInputs(b *build.Builder, n *onnx.Node) (q, k, v driver.Value) {
 	if k == "" {
 		s, ok := b.Shape(q)
 		if !ok || len(s) != 3 || heads < 1 || keyHeads < 1 {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: q, Have: rankString(s, ok), Want: "[batch, length, hidden]"})
+			b.Fail(driver.BadShape(n.Label(), q, rankString(s, ok), "[batch, length, hidden]"))
 			return "", "", ""
 		}
 		size, ok := s[2].Quo(shape.D(heads + 2*keyHeads))
 		width, isNumber := size.Const()
 		if !ok || !isNumber {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: q, Have: shape.String(s), Want: "a number of features"})
+			b.Fail(driver.BadShape(n.Label(), q, shape.String(s), "a number of features"))
 			return "", "", ""
 		}
 		parts := b.OpN("", "Split", 3, []driver.Value{q, b.Ints(heads*width, keyHeads*width, keyHeads*width)}, onnx.IntAttr("axis", 2))

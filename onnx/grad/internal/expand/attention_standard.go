@@ -33,7 +33,7 @@ func Attention(b *build.Builder, n *onnx.Node) []driver.Value {
 		return nil
 	}
 	if !okQ || !okK || len(sq) != 4 || len(sk) != 4 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: q, Have: rankString(sq, okQ), Want: "rank 3 or 4"})
+		b.Fail(driver.BadShape(n.Label(), q, rankString(sq, okQ), "rank 3 or 4"))
 		return nil
 	}
 	a := attention{q: q, k: k, v: v, scale: float64(n.Float("scale", 0)), softcap: float64(n.Float("softcap", 0)),

@@ -80,7 +80,7 @@ func (e *einsum) narrow(o operand) operand {
 		default:
 			if _, number := e.dims[l].Const(); !number {
 				// Either may be 1 at run time.
-				e.b.Fail(&driver.ShapeError{Node: e.node.Label(), Value: o.v, Have: shape.String(full), Want: e.dims[l].String()})
+				e.b.Fail(driver.BadShape(e.node.Label(), o.v, shape.String(full), e.dims[l].String()))
 				return o
 			}
 			rest = append(rest, l)

@@ -68,7 +68,7 @@ func Embed(b *build.Builder, n *onnx.Node) []driver.Value {
 	ids, mask := n.In(0), n.In(7)
 	dims, ok := b.Shape(ids)
 	if !ok || len(dims) != 2 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: ids, Have: "a rank other than 2", Want: "[batch, sequence]"})
+		b.Fail(driver.BadShape(n.Label(), ids, "a rank other than 2", "[batch, sequence]"))
 		return nil
 	}
 	position := n.In(3)

@@ -90,7 +90,7 @@ func readRecurrent(b *build.Builder, n driver.Node, dy []driver.Value, defaults 
 	s, ok := b.Shape(r.x)
 	sr, okR := b.Shape(n.In(2))
 	if !ok || !okR || len(s) != 3 || len(sr) != 3 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: r.x, Have: rankString(s, ok), Want: "[steps, batch, input]"})
+		b.Fail(driver.BadShape(n.Label(), r.x, rankString(s, ok), "[steps, batch, input]"))
 		return nil
 	}
 	if n.Int("layout", 0) != 0 {
@@ -99,7 +99,7 @@ func readRecurrent(b *build.Builder, n driver.Node, dy []driver.Value, defaults 
 	}
 	r.batch = s[1]
 	if r.steps, ok = s[0].Const(); !ok || r.steps < 1 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: shape.String(s), Want: "a number of steps"})
+		b.Fail(driver.BadShape(n.Label(), n.In(0), shape.String(s), "a number of steps"))
 		return nil
 	}
 	if r.steps > mostSteps {

@@ -114,6 +114,6 @@ func (a activator) write(b *build.Builder, x driver.Value) driver.Value {
 		small := b.Op("Exp", []driver.Value{b.Neg(b.Op("Abs", []driver.Value{x}))})
 		return b.Add(relu(x), b.Op("Log", []driver.Value{b.Add(one, small)}))
 	}
-	b.Fail(&driver.FormError{Node: "activation " + a.name, Reason: "not known"})
+	b.Fail(&driver.NotDifferentiableError{Obstacle: driver.NoForm, Reason: "activation " + a.name + " is not known"})
 	return ""
 }

@@ -24,7 +24,7 @@ func ContribRotary(b *build.Builder, n *onnx.Node) []driver.Value {
 	x, at := n.In(0), n.In(1)
 	s, ok := b.Shape(x)
 	if !ok || len(s) != 3 && len(s) != 4 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: rankString(s, ok), Want: "rank 3 or 4"})
+		b.Fail(driver.BadShape(n.Label(), x, rankString(s, ok), "rank 3 or 4"))
 		return nil
 	}
 	if n.Int("is_packed_batching", 0) != 0 {
@@ -45,7 +45,7 @@ func rotateInput(b *build.Builder, n *onnx.Node, x, cos, sin driver.Value, dim i
 	c, okC := b.Shape(cos)
 	if !ok || !okC || len(s) != 3 && len(s) != 4 || len(c) != 3 {
 		if b.Err() == nil {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: rankString(s, ok), Want: "rank 3 or 4"})
+			b.Fail(driver.BadShape(n.Label(), x, rankString(s, ok), "rank 3 or 4"))
 		}
 		return ""
 	}
@@ -57,13 +57,13 @@ func rotateInput(b *build.Builder, n *onnx.Node, x, cos, sin driver.Value, dim i
 		// The runtime takes the size of a head from the table.
 		size := c[2].Mul(shape.D(2))
 		if heads, ok = s[2].Quo(size); !ok {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(s), Want: "a number of heads"})
+			b.Fail(driver.BadShape(n.Label(), x, shape.String(s), "a number of heads"))
 			return ""
 		}
 	}
 	size, ok := s[2].Quo(heads)
 	if !ok || !size.Mul(heads).Equal(s[2]) {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(s), Want: "a last dimension that its heads divide"})
+		b.Fail(driver.BadShape(n.Label(), x, shape.String(s), "a last dimension that its heads divide"))
 		return ""
 	}
 	parts := b.ReshapeTo(x, []shape.Dim{s[0], s[1], heads, size})
@@ -88,7 +88,7 @@ func rotate(b *build.Builder, n *onnx.Node, x, cos, sin driver.Value, dim int64,
 	}
 	half, ok := size.Quo(shape.D(2))
 	if !ok || !half.Mul(shape.D(2)).Equal(size) {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(s), Want: "an even number of elements to rotate"})
+		b.Fail(driver.BadShape(n.Label(), x, shape.String(s), "an even number of elements to rotate"))
 		return ""
 	}
 	var u, w driver.Value

@@ -158,7 +158,7 @@ func (w twin) spread(v, x driver.Value, axis int64) driver.Value {
 			return b.Gather(v, b.Ints(at...), axis)
 		}
 	}
-	b.Fail(&driver.ShapeError{Node: w.n.Label(), Value: x, Have: shape.String(dims), Want: "a known length of the axis of the blocks"})
+	b.Fail(driver.BadShape(w.n.Label(), x, shape.String(dims), "a known length of the axis of the blocks"))
 	return ""
 }
 
@@ -178,7 +178,7 @@ func (w twin) quantize(x, scale, zero, like driver.Value, axis int64) driver.Val
 func (w twin) saturate(y driver.Value, t onnx.DataType) driver.Value {
 	lo, hi, ok := rangeOf(t)
 	if !ok {
-		w.b.Fail(&driver.TypeError{Value: w.n.Out(0), Type: t})
+		w.b.Fail(driver.NoGradientType(w.n.Out(0), t))
 		return ""
 	}
 	return w.b.Op("Clip", []driver.Value{y, w.b.Scalar(lo, y), w.b.Scalar(hi, y)})

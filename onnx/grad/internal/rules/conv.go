@@ -43,7 +43,7 @@ func dilation(w shape.Window) int64 { return w.Dilation }
 // symbols.
 func unknownWindows(b *build.Builder, n driver.Node) {
 	dims, _ := b.Shape(n.In(0))
-	b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown windows", Want: shape.String(dims)})
+	b.Fail(driver.BadShape(n.Label(), n.In(0), "unknown windows", shape.String(dims)))
 }
 
 // y = x∗w + β. dx is the transposed convolution of dy, dw the convolution of x with
@@ -152,7 +152,7 @@ func (c *convolution) turn(b *build.Builder, w driver.Value) driver.Value {
 	}
 	out, ok := c.w[0].Quo(shape.D(c.group))
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: "Conv", Value: w, Have: shape.String(c.w), Want: "channels known"})
+		b.Fail(driver.BadShape("Conv", w, shape.String(c.w), "channels known"))
 		return ""
 	}
 	g := shape.D(c.group)

@@ -133,7 +133,7 @@ func Where(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 // Dropout at inference is the identity.
 func Dropout(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	if t := b.Info(n.In(2)).Ints; n.In(2) != "" && !(len(t) == 1 && t[0].Is(0)) {
-		b.Fail(&driver.TrainingError{Node: n.Label()})
+		b.Fail(driver.Refusal(driver.Training, n.Node, "it is in training mode; export the model for inference"))
 	}
 	return dy[:1]
 }

@@ -29,7 +29,7 @@ func GridSample(b *build.Builder, n *onnx.Node) []driver.Value {
 	dims, okX := b.Shape(s.x)
 	grid, okG := b.Shape(n.In(1))
 	if !okX || !okG || len(dims) < 3 || len(grid) != len(dims) {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: s.x, Have: "unknown rank", Want: "an image with spatial axes"})
+		b.Fail(driver.BadShape(n.Label(), s.x, "unknown rank", "an image with spatial axes"))
 		return nil
 	}
 	r := len(dims) - 2
@@ -197,7 +197,7 @@ func (s *gridSampler) pixel(at driver.Value, size shape.Dim, weight driver.Value
 func AffineGrid(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	size, ok := intsOf(b, n.In(1))
 	if !ok || len(size) < 4 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(1), Have: "an image of unknown size", Want: "numbers"})
+		b.Fail(driver.BadShape(n.Label(), n.In(1), "an image of unknown size", "numbers"))
 		return nil
 	}
 	spatial := size[2:]

@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"fmt"
-
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
@@ -29,10 +27,10 @@ func Det(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	}
 	switch {
 	case !ok:
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of rows and columns"})
+		b.Fail(driver.BadShape(n.Label(), x, shape.String(dims), "a known number of rows and columns"))
 		return nil
 	case size > maxDet:
-		b.Fail(&driver.FormError{Node: n.Label(), Reason: fmt.Sprintf("the gradient of a determinant is written for up to %d rows; the matrix has %d", maxDet, size)})
+		driver.Refuse(b, n.Node, "the gradient of a determinant is written for up to %d rows; the matrix has %d", maxDet, size)
 		return nil
 	}
 	d := b.Unsqueeze(dy[0], rank-2, rank-1)

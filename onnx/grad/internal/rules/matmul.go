@@ -18,7 +18,7 @@ func MatMul(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x, w, d := n.In(0), n.In(1), dy[0]
 	rx, rw := b.Info(x).Rank(), b.Info(w).Rank()
 	if rx < 1 || rw < 1 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", ""))
 		return nil
 	}
 	if rx == 1 {

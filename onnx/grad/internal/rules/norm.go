@@ -26,13 +26,13 @@ func perChannel(b *build.Builder, v driver.Value, rank int) driver.Value {
 // dβ = Σ dy, dμ = -k·Σ dy, dv = -½·k/(v+ε)·Σ dy·(x-μ).
 func BatchNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	if n.Int("training_mode", 0) != 0 || n.Out(1) != "" {
-		b.Fail(&driver.TrainingError{Node: n.Label()})
+		b.Fail(driver.Refusal(driver.Training, n.Node, "it is in training mode; export the model for inference"))
 		return nil
 	}
 	x, gamma, mean, variance := n.In(0), n.In(1), n.In(3), n.In(4)
 	rank := b.Info(x).Rank()
 	if rank < 2 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "a batch of channels"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", "a batch of channels"))
 		return nil
 	}
 	shifted := b.Add(variance, b.Scalar(float64(n.Float("epsilon", 1e-5)), variance))
@@ -71,7 +71,7 @@ func InstanceNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	x := n.In(0)
 	rank := b.Info(x).Rank()
 	if rank < 3 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", "spatial axes"))
 		return nil
 	}
 	hat := normalised(b, x, spatialAxes(rank), float64(n.Float("epsilon", 1e-5)))
@@ -85,12 +85,12 @@ func GroupNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	dims, ok := b.Shape(x)
 	groups := shape.D(n.Int("num_groups", 1))
 	if !ok || len(dims) < 3 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", "spatial axes"))
 		return nil
 	}
 	each, ok := dims[1].Quo(groups)
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of channels"})
+		b.Fail(driver.BadShape(n.Label(), x, shape.String(dims), "a known number of channels"))
 		return nil
 	}
 	grouped := slices.Concat([]shape.Dim{dims[0], groups, each}, dims[2:])
@@ -124,7 +124,7 @@ func LRN(b *build.Builder, n *onnx.Node) []driver.Value {
 	rank := b.Info(x).Rank()
 	size := n.Int("size", 1)
 	if rank < 2 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "a batch of channels"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", "a batch of channels"))
 		return nil
 	}
 	if size < 1 || size > mostSlices {

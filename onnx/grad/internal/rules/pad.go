@@ -17,7 +17,7 @@ func Pad(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x := n.In(0)
 	dims, ok := b.Shape(x)
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", ""))
 		return nil
 	}
 	if n.Str("mode", "constant") != "constant" {
@@ -60,7 +60,7 @@ func fullPads(b *build.Builder, n driver.Node, rank int) driver.Value {
 	}
 	axes, ok := intsOf(b, n.In(3))
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(3), Have: "axes unknown until run time", Want: "constant axes"})
+		b.Fail(driver.BadShape(n.Label(), n.In(3), "axes unknown until run time", "constant axes"))
 		return ""
 	}
 	// Entry k of what is given, or the zero behind it.
@@ -70,7 +70,7 @@ func fullPads(b *build.Builder, n driver.Node, rank int) driver.Value {
 			a += int64(rank)
 		}
 		if a < 0 || a >= int64(rank) {
-			b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(3), Have: "an axis outside the tensor", Want: "axes within it"})
+			b.Fail(driver.BadShape(n.Label(), n.In(3), "an axis outside the tensor", "axes within it"))
 			return ""
 		}
 		from[a], from[int64(rank)+a] = int64(k), int64(len(axes)+k)
@@ -129,7 +129,7 @@ func padBackward(b *build.Builder, n driver.Node, dy driver.Value, dims []shape.
 		axes, ok = intsOf(b, n.In(3))
 	}
 	if !ok || len(pads) != 2*len(axes) {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(1), Have: "padding computed at run time", Want: "numbers"})
+		b.Fail(driver.BadShape(n.Label(), n.In(1), "padding computed at run time", "numbers"))
 		return ""
 	}
 	mode := n.Str("mode", "constant")
@@ -270,7 +270,7 @@ func (p *padded) amount(d shape.Dim) driver.Value {
 	more, ok := d.Sub(full).Const()
 	size := b.DynamicShape([]shape.Dim{full}, p.n.In(0))
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: p.n.Label(), Value: p.n.In(0), Have: d.String(), Want: full.String()})
+		b.Fail(driver.BadShape(p.n.Label(), p.n.In(0), d.String(), full.String()))
 		return ""
 	}
 	if more == 0 {

@@ -44,7 +44,7 @@ func lpBackward(b *build.Builder, n driver.Node, dy driver.Value, p int64, sprea
 func GlobalAveragePool(b *build.Builder, n *onnx.Node) []driver.Value {
 	rank := b.Info(n.In(0)).Rank()
 	if rank < 3 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "spatial axes"})
+		b.Fail(driver.BadShape(n.Label(), n.In(0), "unknown rank", "spatial axes"))
 		return nil
 	}
 	return []driver.Value{b.ReduceMean(n.In(0), spatialAxes(rank), true)}

@@ -55,7 +55,7 @@ func unpool(b *build.Builder, dy, places, x driver.Value, shape []shape.Dim) dri
 func MaxUnpool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	shape, ok := b.Shape(n.In(0))
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "unknown rank", Want: "?"})
+		b.Fail(driver.BadShape(n.Label(), n.In(0), "unknown rank", ""))
 		return nil
 	}
 	at := b.Reshape(n.In(1), b.Ints(-1))
@@ -68,7 +68,7 @@ func GlobalMaxPool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.
 	x := n.In(0)
 	dims, ok := b.Shape(x)
 	if !ok || len(dims) < 3 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "spatial axes"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", "spatial axes"))
 		return nil
 	}
 	planes := slices.Concat(dims[:2], []shape.Dim{shape.Product(dims[2:])})

@@ -94,7 +94,7 @@ func (r *reduction) full(d driver.Value) []driver.Value {
 
 // unknownAxes reports a reduction whose shape is computed at run time.
 func unknownAxes(b *build.Builder, n driver.Node) []driver.Value {
-	b.Fail(&driver.ShapeError{Node: n.Label(), Value: n.In(0), Have: "axes or a rank unknown until run time", Want: "constant axes"})
+	b.Fail(driver.BadShape(n.Label(), n.In(0), "axes or a rank unknown until run time", "constant axes"))
 	return nil
 }
 

@@ -22,7 +22,7 @@ func Resize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r.in, okX = b.Shape(x)
 	r.out, okY = b.Shape(y)
 	if !okX || !okY || len(r.in) != len(r.out) {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", ""))
 		return nil
 	}
 	if shape.SameShape(r.in, r.out) {
@@ -117,7 +117,7 @@ func (r *resize) undo(d driver.Value, k, a int) driver.Value {
 	t := r.matrix(k, a) // [in, out]
 	dims, ok := b.Shape(d)
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: r.n.Label(), Value: d, Have: "unknown rank", Want: shape.String(r.out)})
+		b.Fail(driver.BadShape(r.n.Label(), d, "unknown rank", shape.String(r.out)))
 		return ""
 	}
 	switch rank := len(dims); {
@@ -158,7 +158,7 @@ func (r *resize) matrix(k, a int) driver.Value {
 			sizes := b.Info(n.In(3)).Ints
 			of, ok := shape.ResizeRatio(n.Node, r.in, r.axes, sizes)
 			if !ok {
-				b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "an unknown ratio", Want: shape.String(r.in)})
+				b.Fail(driver.BadShape(n.Label(), x, "an unknown ratio", shape.String(r.in)))
 				return ""
 			}
 			other, to, given = r.in[r.axes[of]], sizes[of], sizes[k]

@@ -74,7 +74,7 @@ func Scatter(b *build.Builder, n driver.Node, dy driver.Value, s scatterer) []dr
 	case "max", "min":
 		dx = scatterExtreme(b, n, dy, s)
 	default:
-		b.Fail(&driver.MissingError{Nodes: []*onnx.Node{n.Node}})
+		b.Fail(driver.Refusal(driver.NoRule, n.Node, "no gradient rule"))
 	}
 	if dx[2] != "" {
 		b.Refine(dx[2], shape) // indices may be of a symbol of their own

@@ -64,7 +64,7 @@ func Slice(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	}
 	cuts, ok := cutsOf(b, n, dims, dy[0])
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "a slice whose axes or steps are computed", Want: shape.String(dims)})
+		b.Fail(driver.BadShape(n.Label(), x, "a slice whose axes or steps are computed", shape.String(dims)))
 		return nil
 	}
 	d := dy[0]

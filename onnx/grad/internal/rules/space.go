@@ -19,14 +19,14 @@ func DepthToSpace(b *build.Builder, n driver.Node, dy []driver.Value) []driver.V
 	}
 	dims, ok := b.Shape(x)
 	if !ok {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "unknown rank", Want: "?"})
+		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", ""))
 		return nil
 	}
 	// [N, block·C, H, W] to [N, C·block, H, W]
 	block := shape.D(size * size)
 	channels, exact := dims[1].Quo(block)
 	if !exact {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of channels"})
+		b.Fail(driver.BadShape(n.Label(), x, shape.String(dims), "a known number of channels"))
 		return nil
 	}
 	d = b.Reshape(d, b.DynamicShape([]shape.Dim{dims[0], block, channels, dims[2], dims[3]}, x))
@@ -71,12 +71,12 @@ func Col2Im(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	block, okB := intsOf(b, n.In(2))
 	r := len(image)
 	if !ok || !okI || !okB || len(block) != r || len(dims) != 3 {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: "an image or a block of unknown size", Want: "numbers"})
+		b.Fail(driver.BadShape(n.Label(), x, "an image or a block of unknown size", "numbers"))
 		return nil
 	}
 	channels, exact := dims[1].Quo(shape.Product(shape.Dims(block...)))
 	if !exact {
-		b.Fail(&driver.ShapeError{Node: n.Label(), Value: x, Have: shape.String(dims), Want: "a known number of channels"})
+		b.Fail(driver.BadShape(n.Label(), x, shape.String(dims), "a known number of channels"))
 		return nil
 	}
 	// A pooling node with the block as its kernel has the same attributes.

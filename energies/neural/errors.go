@@ -1,0 +1,56 @@
+package neural
+
+import (
+	"fmt"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// MismatchError reports an input or output whose shape does not fit the space or the
+// number of chains.
+type MismatchError struct {
+	Space  string // the space as [energies.ParseSpace] reads it, or empty where another fits no better
+	Kind   string // "input" or "output"
+	Name   string
+	Shape  string
+	Reason string
+}
+
+func (e *MismatchError) Error() string {
+	if e.Space != "" {
+		return fmt.Sprintf("neural: the space %s does not fit %s %q of shape %s: %s", e.Space, e.Kind, e.Name, e.Shape, e.Reason)
+	}
+	return fmt.Sprintf("neural: %s %q has shape %s: %s", e.Kind, e.Name, e.Shape, e.Reason)
+}
+
+// ExitCode returns 2: bad usage or input.
+func (*MismatchError) ExitCode() int { return 2 }
+
+// notOnePerChain is the error for an output of another number of elements.
+func notOnePerChain(name, shape string) error {
+	return &MismatchError{Kind: "output", Name: name, Shape: shape, Reason: "an energy is one number a chain"}
+}
+
+// ModelError reports a model that cannot be used for what it was opened for.
+type ModelError struct {
+	Model string // its name, or empty where Err names the file
+	Err   error
+}
+
+func (e *ModelError) Error() string {
+	if e.Model == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("model %s: %v", e.Model, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// ExitCode returns 3: the model is unavailable.
+func (*ModelError) ExitCode() int { return 3 }
+
+// BadOption is the error for an option or argument that is outside its range.
+func BadOption(option, value, want string) error {
+	return &onnx.ArgumentError{Package: "neural", Argument: option, Value: value, Reason: "want " + want}
+}
