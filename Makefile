@@ -19,7 +19,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/null | cut -c1-16)
 
 # Packages that start goroutines or have types for concurrent use, and their tests of that.
-RACE_PACKAGES := ./energies/neural/... ./models/hub ./onnx/ort ./samplers ./samplers/store ./tasks/infill ./tasks/pictures ./tasks/prompttune
+RACE_PACKAGES := ./energies/neural/... ./models/hub ./onnx/ort/... ./samplers ./samplers/store ./tasks/infill ./tasks/pictures ./tasks/prompttune
 RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 
 .PHONY: build demo fills demo-prompt test lint test-scripts bench bench-grad bench-prompt bench-fills clean

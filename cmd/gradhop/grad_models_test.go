@@ -10,13 +10,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 
 // TestGradScripts runs the scripts about gradients of files, which make their models
 // themselves.
 func TestGradScripts(t *testing.T) {
-	lib, err := ort.Locate(context.Background(), ort.Options{})
+	lib, err := library.Find(context.Background(), library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

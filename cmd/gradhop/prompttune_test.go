@@ -23,7 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 
 // clipModels are the towers of random models with 60 tokens, 14 positions and pictures of
@@ -33,7 +33,7 @@ const clipModels = "../../energies/neural/clip/testdata"
 // TestPromptTuneScripts runs the scripts about prompt tuning. Each has the folder $CLIP: a
 // random model of two towers, which takes milliseconds.
 func TestPromptTuneScripts(t *testing.T) {
-	lib, err := ort.Locate(context.Background(), ort.Options{})
+	lib, err := library.Find(context.Background(), library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

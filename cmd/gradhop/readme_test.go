@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gradhop/gradhop/models/hub/hubtest"
-	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 
 // block is a fenced block of a Markdown file.
@@ -87,7 +87,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Skip("no shell to read the commands with")
 	}
-	lib, err := ort.Locate(context.Background(), ort.Options{})
+	lib, err := library.Find(context.Background(), library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
-	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -173,7 +173,7 @@ func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 // program returns the command with arguments, as a process of its own.
 func program(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	lib, err := ort.Locate(context.Background(), ort.Options{})
+	lib, err := library.Find(context.Background(), library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

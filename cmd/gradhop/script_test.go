@@ -18,7 +18,7 @@ import (
 
 	"github.com/gradhop/gradhop/models/hub/hubtest"
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // of 80 words and 32 positions, which takes milliseconds where the built-in one takes
 // seconds.
 func TestScripts(t *testing.T) {
-	lib, err := ort.Locate(context.Background(), ort.Options{})
+	lib, err := library.Find(context.Background(), library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

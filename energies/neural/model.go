@@ -179,7 +179,7 @@ func (e *Model) names() error {
 		}
 	}
 	if missing != nil {
-		return &onnx.ArgumentError{Package: "neural", Argument: "fixed", Reason: "the model needs tensors for its other inputs too: " + onnx.List(missing)}
+		return &onnx.ArgumentError{Package: "neural", Argument: "fixed", Reason: "the model needs its other inputs too: " + onnx.List(missing)}
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func TestBuilderErrors(t *testing.T) {
 		},
 		`already has a value called "x0"`:       func(g *gen, x value) { g.Input("x0", onnx.Float) },
 		`already has a value called "t/exp_`:    func(g *gen, x value) { g.Output(g.Op("Exp", []value{x}), x) },
-		`dimension k: cannot be computed`:        func(g *gen, x value) { g.DynamicShape([]shape.Dim{shape.Sym("k")}, x) },
+		`dimension k: cannot be computed`:       func(g *gen, x value) { g.DynamicShape([]shape.Dim{shape.Sym("k")}, x) },
 		`perm [0 0] names an axis twice`:        func(g *gen, x value) { g.Transpose(x, 0, 0) },
 		`Squeeze node "t/squeeze_3": axis 5 is`: func(g *gen, x value) { g.Squeeze(x, 5) },
 	} {

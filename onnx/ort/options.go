@@ -1,19 +1,6 @@
 package ort
 
-const (
-	// Pinned is the onnxruntime version that is fetched.
-	Pinned = "1.29.0"
-	// Need is the lowest onnxruntime version that can be used: the one whose
-	// C header the binding was built with. Later versions keep that interface.
-	Need = "1.29"
-
-	// needAPI is ORT_API_VERSION of that header; version 1.N has API N.
-	needAPI = 29
-
-	envLib      = "GRADHOP_ORT_LIB"
-	envLibOther = "ONNXRUNTIME_SHARED_LIBRARY_PATH"
-	envCache    = "GRADHOP_CACHE"
-)
+import "github.com/gradhop/gradhop/onnx/ort/library"
 
 // Options say which library to use and how a session runs. The zero value
 // searches for the library, fetches it if there is none, and runs on the CPU
@@ -21,8 +8,8 @@ const (
 type Options struct {
 	// Name is what errors call the session. "" means "session".
 	Name string
-	// Library is the path of the onnxruntime library, or of a folder that has
-	// it. "" means: search.
+	// Library is the path of the onnxruntime library, or of a folder that has it; ""
+	// searches for it. See [library.Options].
 	Library string
 	// Provider is "cpu", "cuda" (the same as "cuda:0"), "cuda:N" for device N,
 	// or "auto": cuda:0 if the library and the machine have it, else cpu.
@@ -36,18 +23,16 @@ type Options struct {
 	ExternalDir string
 	// LowMemory turns the prepacking of weights off: less memory, slower runs.
 	LowMemory bool
-	// Unoptimized runs the graph as it is written. The runtime otherwise fuses operators,
-	// and for float64 it puts its own numbers in some of them: 1e-5 for the epsilon of a
-	// layer normalisation (measured with version 1.29).
+	// Unoptimized runs the graph as it is written. Otherwise the runtime fuses operators,
+	// and in float64 some fused ones use constants of their own, as an epsilon of 1e-5 in
+	// layer normalisation (version 1.29).
 	Unoptimized bool
 	// ProfilePrefix turns the runtime's profiler on. The profile is written by
 	// [Session.Close] to <prefix>_<time>.json. "" means no profile.
 	ProfilePrefix string
-	// Progress, if not nil, is called during a fetch, from one goroutine, with
-	// what is being done and the bytes done of the total (0 if unknown).
+	// Progress and NoFetch are those of [library.Options].
 	Progress func(stage string, done, total int64)
-	// NoFetch forbids the network: the library is only searched for.
-	NoFetch bool
+	NoFetch  bool
 }
 
 func (o Options) name() string {
@@ -57,8 +42,7 @@ func (o Options) name() string {
 	return o.Name
 }
 
-func (o Options) progress(stage string, done, total int64) {
-	if o.Progress != nil {
-		o.Progress(stage, done, total)
-	}
+// Search returns the options that say which library to use.
+func (o Options) Search() library.Options {
+	return library.Options{Path: o.Library, Progress: o.Progress, NoFetch: o.NoFetch}
 }

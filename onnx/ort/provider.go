@@ -36,7 +36,7 @@ func parseProvider(s string) ([]provider, error) {
 			return []provider{cuda{device: int(n)}}, nil
 		}
 	}
-	return nil, &UsageError{Option: "Provider", Value: s, Want: "cpu, cuda, cuda:N or auto"}
+	return nil, badArgument("Provider", s, "cpu, cuda, cuda:N or auto")
 }
 
 // kind is the name of a provider without its device, as the runtime's errors

@@ -21,17 +21,17 @@ import (
 // unchanged. The data must not be changed by others, nor an output be shared
 // with another run, until Run returns.
 //
-// Errors: [TensorError] and [UnsupportedError] for a tensor that does not fit,
-// [RunError] for what the runtime reports, [ErrClosed].
+// Errors: *onnx.ArgumentError and *onnx.UnsupportedError for a tensor that does not fit,
+// *RunError for what the runtime reports, [ErrClosed].
 func (s *Session) Run(ctx context.Context, in, out []*Tensor) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if len(in) != len(s.inputs) {
-		return &UsageError{Option: "in", Value: fmt.Sprintf("%d tensors", len(in)), Want: fmt.Sprint(len(s.inputs))}
+		return badArgument("in", fmt.Sprintf("%d tensors", len(in)), fmt.Sprint(len(s.inputs)))
 	}
 	if len(out) != len(s.outputs) {
-		return &UsageError{Option: "out", Value: fmt.Sprintf("%d tensors", len(out)), Want: fmt.Sprint(len(s.outputs))}
+		return badArgument("out", fmt.Sprintf("%d tensors", len(out)), fmt.Sprint(len(s.outputs)))
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -101,9 +101,9 @@ func (c *call) bindAll(in, out []*Tensor) error {
 
 func (c *call) misfit(kind string, v *valueInfo, t *Tensor, why string) error {
 	if why == unsupportedData {
-		return &UnsupportedError{Session: c.s.title, Kind: kind, Name: v.name, Type: fmt.Sprintf("%T", t.Data)}
+		return unsupportedType(c.s.title, kind, v.name, fmt.Sprintf("%T", t.Data))
 	}
-	return &TensorError{Session: c.s.title, Kind: kind, Name: v.name, Reason: why}
+	return badTensor(c.s.title, kind, v.name, why)
 }
 
 // run calls the runtime, and has it stop when ctx is done.
@@ -113,7 +113,7 @@ func (c *call) run(ctx context.Context) error {
 	if ctx.Done() != nil {
 		var err error
 		if opts, err = c.s.takeOptions(); err != nil {
-			return &RunError{Session: c.s.title, Err: err}
+			return &RunError{Session: c.s.title, Err: cause(err)}
 		}
 		ended := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() {
@@ -149,7 +149,7 @@ func (c *call) run(ctx context.Context) error {
 	case strings.HasSuffix(err.Error(), ort.ZeroShapeLengthError.Error()):
 		err = fmt.Errorf("an output is a scalar, which the model does not declare: give it Data of one element")
 	}
-	return &RunError{Session: c.s.title, Err: err}
+	return &RunError{Session: c.s.title, Err: cause(err)}
 }
 
 // deliver fills the outputs that had no data.
@@ -164,7 +164,7 @@ func (c *call) deliver(out []*Tensor) error {
 		case c.fresh != nil && c.fresh[i] != nil:
 			got[i] = *c.fresh[i]
 		case !take(&got[i], c.values[len(c.s.inputs)+i]):
-			return &UnsupportedError{Session: c.s.title, Kind: "output", Name: c.s.outputs[i].name, Type: "unknown"}
+			return unsupportedType(c.s.title, "output", c.s.outputs[i].name, "unknown")
 		}
 	}
 	for i, t := range out {

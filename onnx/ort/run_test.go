@@ -117,12 +117,12 @@ func TestRunMisfits(t *testing.T) {
 		{[]*Tensor{{Shape: []int64{math.MaxInt64, 3}, Data: make([]float32, 5)}, b}, []*Tensor{nil}, `ort: product: input "a": the shape [9223372036854775807 3] is not one of a tensor`},
 		{[]*Tensor{{Shape: []int64{2, 3}, Data: make([]int64, 6)}, b}, []*Tensor{nil}, `ort: product: input "a": the data are int64, the model wants float32`},
 		{[]*Tensor{nil, b}, []*Tensor{nil}, `ort: product: input "a": no tensor was given`},
-		{[]*Tensor{{Shape: []int64{2, 3}}, b}, []*Tensor{nil}, `ort: product: input "a" has type <nil>, which is not supported`},
-		{[]*Tensor{{Shape: []int64{2, 3}, Data: make([]string, 6)}, b}, []*Tensor{nil}, `ort: product: input "a" has type []string, which is not supported`},
+		{[]*Tensor{{Shape: []int64{2, 3}}, b}, []*Tensor{nil}, `ort: product: input "a": it has type <nil>, which is not supported`},
+		{[]*Tensor{{Shape: []int64{2, 3}, Data: make([]string, 6)}, b}, []*Tensor{nil}, `ort: product: input "a": it has type []string, which is not supported`},
 		{[]*Tensor{a, b}, []*Tensor{{Shape: []int64{2, 3}, Data: make([]float32, 6)}}, `ort: product: output "c": the shape is [2 3], the model wants [? 2]`},
 		{[]*Tensor{a, b}, []*Tensor{{Shape: []int64{5, 2}, Data: make([]float32, 10)}}, `ort: product: run failed: `},
-		{[]*Tensor{a}, []*Tensor{nil}, `ort: in is "1 tensors": want 2`},
-		{[]*Tensor{a, b}, nil, `ort: out is "0 tensors": want 1`},
+		{[]*Tensor{a}, []*Tensor{nil}, `ort: in "1 tensors": want 2`},
+		{[]*Tensor{a, b}, nil, `ort: out "0 tensors": want 1`},
 	} {
 		err := s.Run(bg, c.in, c.out)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {

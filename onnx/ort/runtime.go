@@ -2,75 +2,81 @@ package ort
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"github.com/gradhop/gradhop/onnx/ort/library"
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// loaded is the library that the process uses; there can be one only, since
-// the binding keeps it in a global.
+// loaded is the library that the process uses. There can be one only: the binding keeps it
+// in a global.
 var loaded struct {
 	sync.Mutex
-	ready bool
-	found Found
-	lib   library
+	lib *library.Library // nil before Init
 }
 
-// Init finds the library as [Locate] does, loads it and
-// initialises it. Once it has succeeded, further calls do nothing, except that
-// one whose o.Library names another file is a [LoadedError]. After an error it
-// may be called again. Only Library, Progress and NoFetch of o matter.
+// Init finds the library by [library.Find], loads it and initialises it. Once it has
+// succeeded, further calls do nothing; naming another file in o.Library is then an error.
+// After an error it may be called again. Only Library, Progress and NoFetch of o are used.
+// Errors: *UnavailableError, or that of a context that is done.
 func Init(ctx context.Context, o Options) error {
 	loaded.Lock()
 	defer loaded.Unlock()
-	if loaded.ready {
-		if o.Library != "" && !sameFile(resolve(o.Library), loaded.found.Path) {
-			return &LoadedError{Loaded: loaded.found.Path, Asked: o.Library}
+	if loaded.lib != nil {
+		if o.Library != "" && !sameFile(library.Resolve(o.Library), loaded.lib.Path) {
+			return &UnavailableError{What: fmt.Sprintf("%s is already loaded: a process can't also use %s", loaded.lib.Path, o.Library)}
 		}
 		return nil
 	}
-	found, lib, err := locate(ctx, o)
+	lib, err := library.Find(ctx, o.Search())
 	if err != nil {
 		return err
 	}
-	ort.SetSharedLibraryPath(found.Path)
+	ort.SetSharedLibraryPath(lib.Path)
 	if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {
-		return &LoadError{Path: found.Path, How: found.How, Err: err}
+		return &UnavailableError{What: fmt.Sprintf("%s (from %s) can't be loaded as an onnxruntime library", lib.Path, lib.How), Err: cause(err)}
 	}
-	// Official builds for Windows report usage unless told not to. A build
-	// without that feature answers with an error, which is as good.
+	// Official builds for Windows report usage unless told not to. A build without that
+	// feature returns an error, which is fine too.
 	_ = ort.DisableTelemetry()
-	loaded.ready, loaded.found, loaded.lib = true, found, lib
+	loaded.lib = lib
 	return nil
 }
 
 // Version is the version that the loaded library reports, for instance "1.29.0", or ""
-// before [Init]. What records a run should record this, not [Pinned]: a user may name
+// before [Init]. Records of a run should hold this, not [library.Pinned]: a user may name
 // another library.
-func Version() string { return inUse().Version }
-
-// Library is the path of the library in use, or "" before [Init].
-func Library() string { return inUse().Path }
-
-func inUse() Found {
-	loaded.Lock()
-	defer loaded.Unlock()
-	return loaded.found
+func Version() string {
+	if lib := inUse(); lib != nil {
+		return lib.Version
+	}
+	return ""
 }
 
-// Providers are the execution providers that the library in use was built
-// with, by the runtime's names ("CPUExecutionProvider",
-// "CUDAExecutionProvider", ...), or nil before [Init]. A provider in the list
-// may still fail on a machine without its driver or device.
-func Providers() []string {
+// Library is the path of the library in use, or "" before [Init].
+func Library() string {
+	if lib := inUse(); lib != nil {
+		return lib.Path
+	}
+	return ""
+}
+
+func inUse() *library.Library {
 	loaded.Lock()
 	defer loaded.Unlock()
-	if !loaded.ready {
-		return nil
+	return loaded.lib
+}
+
+// Providers are the execution providers of the library in use (see
+// [library.Library.Providers]), or nil before [Init].
+func Providers() []string {
+	if lib := inUse(); lib != nil {
+		return lib.Providers()
 	}
-	return loaded.lib.providers()
+	return nil
 }
 
 func sameFile(a, b string) bool {

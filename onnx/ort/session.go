@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gradhop/gradhop/onnx"
 	ort "github.com/yalue/onnxruntime_go"
 )
 
@@ -35,13 +36,13 @@ type Session struct {
 
 // Open opens the model (the bytes of an ONNX file, not needed afterwards) with
 // the given inputs and outputs, in the order in which [Session.Run] takes
-// them. It calls [Init] first. When ctx is done it returns ctx.Err() at once; model
-// and the files of o.ExternalDir may be read for a while longer.
+// them. It calls [Init] first. When ctx is done it returns ctx.Err() at once, but model and
+// the files of o.ExternalDir may still be read for a while.
 //
-// Errors: those of [Init]; [UsageError] for a bad option or an empty
-// list; [NameError] and [UnsupportedError] for inputs and outputs; [ModelError]
-// for a model that the runtime refuses; [ProviderError] for a provider that
-// the library or the machine lacks.
+// Errors: those of [Init]; *onnx.ArgumentError for a bad option, an empty list or a name
+// that the model does not have; *onnx.UnsupportedError for a type that [Tensor] does not
+// carry; *UnavailableError for a model that the runtime refuses, or a provider that the
+// library or the machine lacks.
 func Open(ctx context.Context, model []byte, inputs, outputs []string, o Options) (*Session, error) {
 	candidates, err := parseProvider(o.Provider)
 	if err != nil {
@@ -49,15 +50,15 @@ func Open(ctx context.Context, model []byte, inputs, outputs []string, o Options
 	}
 	switch {
 	case o.Threads < 0:
-		return nil, &UsageError{Option: "Threads", Value: strconv.Itoa(o.Threads), Want: "0 or more"}
+		return nil, badArgument("Threads", strconv.Itoa(o.Threads), "0 or more")
 	case len(inputs) == 0:
-		return nil, &UsageError{Option: "inputs", Want: "at least one name"}
+		return nil, badArgument("inputs", "", "at least one name")
 	case len(outputs) == 0:
-		return nil, &UsageError{Option: "outputs", Want: "at least one name"}
+		return nil, badArgument("outputs", "", "at least one name")
 	}
 	ins, outs, err := describe(model)
 	if err != nil {
-		return nil, &ModelError{Session: o.name(), Err: err}
+		return nil, badModel(o.name(), err)
 	}
 	s := &Session{title: o.name()}
 	if s.inputs, err = pick(s.title, "input", inputs, ins); err != nil {
@@ -69,8 +70,7 @@ func Open(ctx context.Context, model []byte, inputs, outputs []string, o Options
 	if err := Init(ctx, o); err != nil {
 		return nil, err
 	}
-	// Whatever stopped an earlier candidate, the last one has the word: it also
-	// judges the model.
+	// The error of the last candidate counts: that candidate also judges the model.
 	for _, p := range candidates {
 		if err = s.openWithin(ctx, model, inputs, outputs, p, o); err == nil {
 			return s, nil
@@ -82,8 +82,8 @@ func Open(ctx context.Context, model []byte, inputs, outputs []string, o Options
 	return nil, err
 }
 
-// openWithin is open that returns as soon as ctx is done. The runtime has no way to stop
-// half way, so its session is closed when it comes.
+// openWithin is open, but returns as soon as ctx is done. The runtime cannot stop half way,
+// so its session is closed later, when it is there.
 func (s *Session) openWithin(ctx context.Context, model []byte, inputs, outputs []string, p provider, o Options) error {
 	if ctx.Done() == nil {
 		return s.open(model, inputs, outputs, p, o)
@@ -117,20 +117,20 @@ func (s *Session) open(model []byte, inputs, outputs []string, p provider, o Opt
 	}
 	opts, err := sessionOptions(o)
 	if err != nil {
-		return &ModelError{Session: s.title, Err: err}
+		return badModel(s.title, err)
 	}
 	defer opts.Destroy()
 	if err := p.configure(opts); err != nil {
-		return &ProviderError{Provider: p.name(), Library: Library(), Err: err}
+		return badProvider(p.name(), err)
 	}
 	d, err := ort.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, opts)
 	switch {
 	case err == nil:
 	case p != (cpu{}) && strings.Contains(strings.ToLower(err.Error()), kind(p)):
-		// A device that can't be used shows only here, when it is first used.
-		return &ProviderError{Provider: p.name(), Library: Library(), Err: err}
+		// A device that can't be used fails only here, at its first use.
+		return badProvider(p.name(), err)
 	default:
-		return &ModelError{Session: s.title, Err: err}
+		return badModel(s.title, err)
 	}
 	s.s, s.provider = d, p.name()
 	if p == (cpu{}) && !o.LowMemory && (len(model) >= large || o.ExternalDir != "") {
@@ -144,9 +144,9 @@ func sessionOptions(o Options) (*ort.SessionOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Every session has threads of its own, which would go on spinning after a run and
-	// take the cores from the next session's: two sessions in turn on two cores were
-	// slower than on one.
+	// Every session has its own threads. If they kept spinning after a run they would
+	// take the cores from the next session: two sessions in turn ran slower on two cores
+	// than on one.
 	entries := map[string]string{"session.force_spinning_stop": "1"}
 	if o.ExternalDir != "" {
 		entries["session.model_external_initializers_file_folder_path"] = o.ExternalDir
@@ -181,14 +181,14 @@ func pick(title, kind string, names []string, have []valueInfo) ([]valueInfo, er
 	for i, n := range names {
 		j := slices.IndexFunc(have, func(v valueInfo) bool { return v.name == n })
 		if j < 0 {
-			e := &NameError{Session: title, Kind: kind, Name: n}
+			var names []string
 			for _, v := range have {
-				e.Have = append(e.Have, v.name)
+				names = append(names, v.name)
 			}
-			return nil, e
+			return nil, onnx.NoSuchName("ort: "+title, kind, n, names)
 		}
 		if !have[j].elem.supported() {
-			return nil, &UnsupportedError{Session: title, Kind: kind, Name: n, Type: have[j].elem.String()}
+			return nil, unsupportedType(title, kind, n, have[j].elem.String())
 		}
 		list[i] = have[j]
 	}

@@ -21,14 +21,14 @@ func TestOpenErrors(t *testing.T) {
 		o       Options
 		want    string
 	}{
-		"input name":    {good, []string{"a", "z"}, []string{"c"}, Options{Name: "bert"}, `ort: bert: the model has no input "z": it has a, b`},
-		"output name":   {good, []string{"a", "b"}, []string{"logits"}, Options{}, `ort: session: the model has no output "logits": it has c`},
-		"no inputs":     {good, nil, []string{"c"}, Options{}, `ort: inputs is "": want at least one name`},
-		"no outputs":    {good, []string{"a"}, nil, Options{}, `ort: outputs is "": want at least one name`},
-		"threads":       {good, []string{"a", "b"}, []string{"c"}, Options{Threads: -1}, `ort: Threads is "-1": want 0 or more`},
-		"provider":      {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "tpu"}, `ort: Provider is "tpu": want cpu, cuda, cuda:N or auto`},
-		"device":        {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "cuda:x"}, `ort: Provider is "cuda:x"`},
-		"half":          {half, []string{"x"}, []string{"y"}, Options{}, `ort: session: input "x" has type float16, which is not supported`},
+		"input name":    {good, []string{"a", "z"}, []string{"c"}, Options{Name: "bert"}, `ort: bert: input "z": the model has no such input; there is "a", "b"`},
+		"output name":   {good, []string{"a", "b"}, []string{"logits"}, Options{}, `ort: session: output "logits": the model has no such output; there is "c"`},
+		"no inputs":     {good, nil, []string{"c"}, Options{}, `ort: inputs: want at least one name`},
+		"no outputs":    {good, []string{"a"}, nil, Options{}, `ort: outputs: want at least one name`},
+		"threads":       {good, []string{"a", "b"}, []string{"c"}, Options{Threads: -1}, `ort: Threads "-1": want 0 or more`},
+		"provider":      {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "tpu"}, `ort: Provider "tpu": want cpu, cuda, cuda:N or auto`},
+		"device":        {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "cuda:x"}, `ort: Provider "cuda:x"`},
+		"half":          {half, []string{"x"}, []string{"y"}, Options{}, `ort: session: input "x": it has type float16, which is not supported`},
 		"cut off":       {good[:len(good)-20], []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: it is not an ONNX model, or it is cut off`},
 		"empty":         {nil, []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: it is not an ONNX model`},
 		"text":          {[]byte("not a model"), []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: it is not an ONNX model`},
@@ -63,8 +63,8 @@ func TestProviders(t *testing.T) {
 	}
 	// Device 255 exists nowhere, so this fails with and without CUDA.
 	_, err := Open(context.Background(), m, []string{"x"}, []string{"y"}, Options{Provider: "cuda:255"})
-	var pe *ProviderError
-	if !errors.As(err, &pe) || pe.Provider != "cuda:255" || pe.Library != Library() {
+	var pe *UnavailableError
+	if !errors.As(err, &pe) || !strings.HasPrefix(err.Error(), "ort: provider cuda:255 can't be used with "+Library()+": ") {
 		t.Fatalf("got %v", err)
 	}
 	if !strings.Contains(err.Error(), "--provider cpu") {
@@ -105,7 +105,7 @@ func TestExternalData(t *testing.T) {
 	if got := out[0].Data.([]float32); got[0] != 11 || got[1] != 12 {
 		t.Errorf("got %v", got)
 	}
-	var me *ModelError
+	var me *UnavailableError
 	if _, err := Open(context.Background(), m, []string{"x"}, []string{"y"}, Options{ExternalDir: t.TempDir()}); !errors.As(err, &me) {
 		t.Errorf("without the file: %v", err)
 	}

@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gradhop/gradhop/onnx/ort/internal/librarytest"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 
 // TestSignalsComeBack: a library that takes signals, as CUDA does, loses them
@@ -21,8 +24,8 @@ func TestSignalsComeBack(t *testing.T) {
 	if n := g.restore(); n != 0 {
 		t.Errorf("%d handlers differ at once", n)
 	}
-	thief := fakeLibrary(t, filepath.Join(t.TempDir(), "thief.so"), "1.29.0", "-DSTEAL")
-	if _, err := probe(thief); err != nil {
+	thief := librarytest.Fake(t, filepath.Join(t.TempDir(), "thief.so"), "1.29.0", "-DSTEAL")
+	if _, err := library.Find(t.Context(), library.Options{Path: thief}); err != nil {
 		t.Fatal(err)
 	}
 	if n := g.restore(); n != 2 {

@@ -56,8 +56,7 @@ func bind(t *Tensor, v *valueInfo, pin *runtime.Pinner) (bound, string) {
 	return bound{}, unsupportedData
 }
 
-// unsupportedData is the reason that [Session.Run] turns into an
-// [UnsupportedError].
+// unsupportedData is the reason for which [Session.Run] returns an *onnx.UnsupportedError.
 const unsupportedData = "unsupported"
 
 func bindData[T element](shape []int64, data []T, elem elemType, v *valueInfo, pin *runtime.Pinner) (bound, string) {
@@ -78,7 +77,7 @@ func bindData[T element](shape []int64, data []T, elem elemType, v *valueInfo, p
 		// The binding keeps a scalar's element in memory of its own.
 		s, err := ort.NewScalar(data[0])
 		if err != nil {
-			return bound{}, oneLine(err)
+			return bound{}, cause(err).Error()
 		}
 		return bound{value: s, finish: func() { data[0] = s.GetData() }}, ""
 	}
@@ -87,7 +86,7 @@ func bindData[T element](shape []int64, data []T, elem elemType, v *valueInfo, p
 	}
 	t, err := ort.NewTensor(shape, data)
 	if err != nil {
-		return bound{}, oneLine(err)
+		return bound{}, cause(err).Error()
 	}
 	return bound{value: t}, ""
 }

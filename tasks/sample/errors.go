@@ -58,7 +58,7 @@ func explain(err error) error {
 // explainStart says why chains cannot start. Nothing was written yet.
 func (p *plan) explainStart(err error) error {
 	var ran *ort.RunError
-	var tensor *ort.TensorError
+	var tensor *onnx.ArgumentError
 	var value *samplers.NonFiniteError
 	switch {
 	case errors.As(err, &value) && math.IsInf(value.Value, -1):

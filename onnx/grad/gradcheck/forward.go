@@ -166,8 +166,8 @@ func reason(err error) string {
 	if _, op, ok := strings.Cut(s, "Status Message: "); ok {
 		return "in float64 the runtime says: " + op
 	}
-	var e *ort.ModelError
-	if errors.As(err, &e) {
+	var e *ort.UnavailableError
+	if errors.As(err, &e) && e.Err != nil {
 		s = e.Err.Error()
 	}
 	if i := strings.IndexByte(s, '\n'); i >= 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 
 func main() {
@@ -69,7 +70,7 @@ func run(in io.Reader, out io.Writer) error {
 	}
 	defer both.Close()
 	answer := json.NewEncoder(out)
-	if err := answer.Encode(map[string]any{"ready": "onnxruntime " + ort.Pinned, "rewrite": rewrite}); err != nil {
+	if err := answer.Encode(map[string]any{"ready": "onnxruntime " + library.Pinned, "rewrite": rewrite}); err != nil {
 		return err
 	}
 	for lines := bufio.NewScanner(in); lines.Scan(); {

@@ -26,6 +26,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 	"github.com/gradhop/gradhop/samplers"
 )
 
@@ -92,7 +93,7 @@ func run(in io.Reader, out io.Writer) error {
 	}
 	defer model.Close()
 	answer := json.NewEncoder(out)
-	if err := answer.Encode(map[string]any{"ready": "onnxruntime " + ort.Pinned}); err != nil {
+	if err := answer.Encode(map[string]any{"ready": "onnxruntime " + library.Pinned}); err != nil {
 		return err
 	}
 	ctx := context.Background()

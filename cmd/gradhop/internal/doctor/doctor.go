@@ -18,6 +18,7 @@ import (
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 	"github.com/gradhop/gradhop/tasks/infill"
 	"github.com/gradhop/gradhop/tasks/prompttune"
 )
@@ -142,15 +143,17 @@ func examine(ctx context.Context, o *Options) (Report, error) {
 
 // find fills in l.
 func (l *Library) find(ctx context.Context, rt ort.Options) error {
-	found, err := ort.Locate(ctx, rt)
-	tried := found.Tried
-	var none *ort.NotFoundError
-	if errors.As(err, &none) {
-		tried = none.Tried
-		err = &MissingError{Err: err}
-	}
-	if err == nil {
+	found, err := library.Find(ctx, rt.Search())
+	var tried []library.Attempt
+	var none *library.UnavailableError
+	switch {
+	case err == nil:
+		tried = found.Tried
 		err = ort.Init(ctx, rt)
+	case errors.As(err, &none) && none.Tried != nil:
+		// The report lists the places tried.
+		tried = none.Tried
+		err = &library.UnavailableError{What: none.What, Do: "gradhop doctor --fetch downloads one"}
 	}
 	for _, a := range tried {
 		l.Tried = append(l.Tried, Tried{How: a.How, Path: a.Path, Error: fmt.Sprint(a.Err), text: a.String()})
@@ -162,16 +165,6 @@ func (l *Library) find(ctx context.Context, rt ort.Options) error {
 	l.Version, l.Path, l.How, l.Providers = found.Version, found.Path, found.How, ort.Providers()
 	return nil
 }
-
-// MissingError is ort.NotFoundError without the list of places, which the report has.
-type MissingError struct{ Err error }
-
-func (e *MissingError) Error() string {
-	return "no onnxruntime library of version " + ort.Need + " or later; gradhop doctor --fetch downloads one"
-}
-
-// Unwrap returns the *ort.NotFoundError.
-func (e *MissingError) Unwrap() error { return e.Err }
 
 // try fills in c. Without a library only the files are looked at.
 func (c *Check) try(ctx context.Context, h hub.Options, rt ort.Options, library bool) (err error) {

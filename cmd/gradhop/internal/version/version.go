@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 
 // New returns the command.
@@ -19,7 +19,7 @@ func New(a *app.App) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.Out, "gradhop %s\n%s %s/%s, onnxruntime %s or later (%s is fetched)\n",
-				app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, ort.Need, ort.Pinned)
+				app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, library.Need, library.Pinned)
 			return err
 		},
 	}

@@ -1,4 +1,4 @@
-package ort
+package library
 
 import (
 	"strconv"
@@ -12,20 +12,11 @@ const (
 	slotReleaseProviders = 126
 )
 
-// A library is an onnxruntime library that is loaded into the process but not
-// initialised. It stays loaded unless close is called.
-type library struct {
-	path      string
-	version   string
-	close     func()
-	providers func() []string // needs a library that is not too old
-}
-
 // old tells whether the library lacks the interface that the binding needs.
 // Asking the library itself would make it print a line, so the version number
 // decides: 1.N has interface N.
-func (l library) old() bool {
-	major, minor, ok := parseVersion(l.version)
+func (l *Library) old() bool {
+	major, minor, ok := parseVersion(l.Version)
 	return !ok || major < 1 || major == 1 && minor < needAPI
 }
 

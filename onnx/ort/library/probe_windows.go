@@ -1,4 +1,4 @@
-package ort
+package library
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 
 // probe loads the DLL at path, or the one that the loader finds when path is a
 // bare name, and reads its version without initialising it.
-func probe(path string) (library, error) {
+func probe(path string) (*Library, error) {
 	h, err := syscall.LoadLibrary(path)
 	if err != nil {
-		return library{}, err
+		return nil, err
 	}
-	fail := func(why string) (library, error) {
+	fail := func(why string) (*Library, error) {
 		syscall.FreeLibrary(h)
-		return library{}, errors.New(why)
+		return nil, errors.New(why)
 	}
 	proc, err := syscall.GetProcAddress(h, "OrtGetApiBase")
 	if err != nil {
@@ -28,9 +28,9 @@ func probe(path string) (library, error) {
 	// OrtApiBase is {GetApi, GetVersionString}.
 	getAPI, getVersion := word(base, 0), word(base, 1)
 	v, _, _ := syscall.SyscallN(getVersion)
-	return library{
-		path:    moduleFile(h, path),
-		version: cstring(v),
+	return &Library{
+		Path:    moduleFile(h, path),
+		Version: cstring(v),
 		close:   func() { syscall.FreeLibrary(h) },
 		providers: func() []string {
 			api, _, _ := syscall.SyscallN(getAPI, needAPI)

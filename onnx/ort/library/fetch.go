@@ -1,4 +1,4 @@
-package ort
+package library
 
 import (
 	"context"
@@ -55,8 +55,7 @@ func (f *fetcher) fetch(ctx context.Context) (path, from string, tried []Attempt
 			return "", "", tried, ctx.Err()
 		}
 		tried = append(tried, Attempt{How: s.name, Path: f.what(s), Err: err})
-		var disk *DiskError
-		if errors.As(err, &disk) {
+		if e, ok := err.(*UnavailableError); ok && e.disk {
 			return "", "", tried, err
 		}
 	}
@@ -71,21 +70,22 @@ func (f *fetcher) what(s source) string {
 	return s.spec
 }
 
-// from gets the library from one source. All work happens in a folder of its
-// own beside the final one, on the same file system, so that the last act can
-// be a rename and cleaning up is the removal of one folder.
+// from gets the library from one source. The archive goes to a temporary folder beside the
+// final one, and the library is written by [atomicfile].
 func (f *fetcher) from(ctx context.Context, s source) (string, error) {
 	if s.archiveSHA == "" || s.librarySHA == "" {
-		return "", &ChecksumError{Source: s.name, File: s.archive}
+		return "", wrongSum(s, s.archive, "", "")
 	}
 	parent := filepath.Dir(f.dir)
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
-		return "", f.disk(s, f.dir, err)
+		return "", cannotWrite(s, f.dir, err)
 	}
-	sweep(parent)
+	final := filepath.Join(f.dir, libraryNames()[0])
+	sweep(parent, tempPrefix)
+	sweep(f.dir, "."+filepath.Base(final))
 	tmp, err := os.MkdirTemp(parent, tempPrefix+"*")
 	if err != nil {
-		return "", f.disk(s, parent, err)
+		return "", cannotWrite(s, parent, err)
 	}
 	defer removeAll(tmp)
 	defer os.Remove(f.dir) // only succeeds while it is empty
@@ -98,13 +98,8 @@ func (f *fetcher) from(ctx context.Context, s source) (string, error) {
 		return "", f.explain(s, err)
 	}
 	f.progress("unpacking "+s.archive, 0, 0)
-	lib := filepath.Join(tmp, "library")
-	if err := unpack(ctx, archive, s, lib); err != nil {
+	if err := unpack(ctx, archive, s, final); err != nil {
 		return "", f.explain(s, err)
-	}
-	final := filepath.Join(f.dir, libraryNames()[0])
-	if err := os.Rename(lib, final); err != nil {
-		return "", f.disk(s, final, err)
 	}
 	return final, nil
 }
@@ -122,38 +117,29 @@ func (f *fetcher) download(ctx context.Context, s source, tmp string) (string, e
 	return httpGet(ctx, f.client, f.base+s.archive, filepath.Join(tmp, s.archive), s.bytes, report)
 }
 
-// explain gives an error of a source its type.
+// explain says which source an error is of, unless it says so already.
 func (f *fetcher) explain(s source, err error) error {
-	var sum *ChecksumError
-	if errors.As(err, &sum) {
+	if _, ok := err.(*UnavailableError); ok {
 		return err
 	}
-	var out *clientError
-	full := func(e error) bool { return errors.Is(err, e) }
-	if slices.ContainsFunc(diskFull, full) || errors.As(err, &out) && out.diskFull() {
-		return f.disk(s, f.dir, err)
+	if slices.ContainsFunc(diskFull, func(e error) bool { return errors.Is(err, e) }) {
+		return cannotWrite(s, f.dir, err)
 	}
-	return &FetchError{Source: s.name, What: f.what(s), Err: err}
-}
-
-// disk makes a [DiskError]. The archive and the library, which is up to three
-// times its size, are on the disk at once.
-func (f *fetcher) disk(s source, path string, err error) error {
-	return &DiskError{Path: path, Need: 4 * s.bytes, Err: err}
+	return &UnavailableError{What: fmt.Sprintf("%s gave no %s", s.name, f.what(s)), Err: err}
 }
 
 const tempPrefix = ".fetch-"
 
-// sweep removes what processes that were killed left behind. Anything younger
-// than a day may belong to a fetch that is under way.
-func sweep(parent string) {
-	list, _ := os.ReadDir(parent)
+// sweep removes what killed processes left in dir: the files and folders whose names begin
+// with prefix. Anything younger than a day may belong to a running fetch.
+func sweep(dir, prefix string) {
+	list, _ := os.ReadDir(dir)
 	for _, e := range list {
-		if !strings.HasPrefix(e.Name(), tempPrefix) {
+		if !strings.HasPrefix(e.Name(), prefix) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
-			os.RemoveAll(filepath.Join(parent, e.Name()))
+			os.RemoveAll(filepath.Join(dir, e.Name()))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package ort
+package library
 
 import (
 	"archive/tar"
@@ -13,6 +13,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
 // checkSum compares the archive with its pin.
@@ -27,7 +29,7 @@ func checkSum(ctx context.Context, archive string, s source) error {
 		return err
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != s.archiveSHA {
-		return &ChecksumError{Source: s.name, File: s.archive, Want: s.archiveSHA, Got: got}
+		return wrongSum(s, s.archive, s.archiveSHA, got)
 	}
 	return nil
 }
@@ -81,25 +83,27 @@ func unpackTar(ctx context.Context, archive string, s source, dst string) error 
 	}
 }
 
-// writeLibrary writes r to dst, on the disk for good, if it is what is pinned.
+// writeLibrary makes dst the library that r reads, if that is the pinned one.
 func writeLibrary(ctx context.Context, r io.Reader, s source, dst string) error {
-	w, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	w, err := atomicfile.Create(dst, 0o755)
 	if err != nil {
 		return err
 	}
+	defer w.Discard()
+	if err := copyLibrary(ctx, w, r, s); err != nil {
+		return err
+	}
+	return w.Commit()
+}
+
+// copyLibrary copies the library from r to w and compares it with its pin.
+func copyLibrary(ctx context.Context, w io.Writer, r io.Reader, s source) error {
 	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(w, h), withContext(ctx, r))
-	if err == nil {
-		err = w.Sync()
-	}
-	if cerr := w.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if _, err := io.Copy(io.MultiWriter(w, h), withContext(ctx, r)); err != nil {
 		return err
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != s.librarySHA {
-		return &ChecksumError{Source: s.name, File: s.member, Want: s.librarySHA, Got: got}
+		return wrongSum(s, s.member, s.librarySHA, got)
 	}
 	return nil
 }

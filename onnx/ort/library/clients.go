@@ -1,4 +1,4 @@
-package ort
+package library
 
 import (
 	"bytes"
@@ -61,26 +61,6 @@ func downloaded(tmp string, s source) (string, error) {
 	return path, nil
 }
 
-// A clientError is what a package client said when it failed.
-type clientError struct {
-	client string
-	said   string // the end of its output
-	err    error
-}
-
-func (e *clientError) Error() string {
-	if e.said == "" {
-		return fmt.Sprintf("%s: %v", e.client, e.err)
-	}
-	return fmt.Sprintf("%s: %v: %s", e.client, e.err, e.said)
-}
-
-func (e *clientError) Unwrap() error { return e.err }
-
-func (e *clientError) diskFull() bool {
-	return strings.Contains(e.said, "ENOSPC") || strings.Contains(e.said, "No space left")
-}
-
 // runClient runs a package client in dir until it ends or ctx is done.
 func runClient(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -92,12 +72,15 @@ func runClient(ctx context.Context, dir, name string, args ...string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
-		said := strings.Join(strings.Fields(out.String()), " ")
-		if len(said) > 300 {
-			said = "... " + strings.ToValidUTF8(said[len(said)-300:], "")
-		}
-		return &clientError{client: name, said: said, err: err}
+	if err == nil {
+		return nil
 	}
-	return nil
+	said := strings.Join(strings.Fields(out.String()), " ")
+	if strings.Contains(said, "ENOSPC") || strings.Contains(said, "No space left") {
+		err = diskFull[0]
+	}
+	if len(said) > 300 {
+		said = "... " + strings.ToValidUTF8(said[len(said)-300:], "")
+	}
+	return fmt.Errorf("%s: %w: %s", name, err, said)
 }

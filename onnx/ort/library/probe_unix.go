@@ -1,6 +1,6 @@
 //go:build unix
 
-package ort
+package library
 
 /*
 #cgo linux LDFLAGS: -ldl
@@ -74,18 +74,18 @@ import (
 
 // probe loads the library at path, or the one that the dynamic loader finds
 // when path has no slash, and reads its version without initialising it.
-func probe(path string) (library, error) {
+func probe(path string) (*Library, error) {
 	cpath := C.CString(path)
 	defer C.free(unsafe.Pointer(cpath))
 	var base *C.gradhop_base
 	var version, file, why *C.char
 	h := C.gradhop_open(cpath, &base, &version, &file, &why)
 	if h == nil {
-		return library{}, errors.New(C.GoString(why))
+		return nil, errors.New(C.GoString(why))
 	}
-	return library{
-		path:    C.GoString(file),
-		version: C.GoString(version),
+	return &Library{
+		Path:    C.GoString(file),
+		Version: C.GoString(version),
 		close:   func() { C.dlclose(h) },
 		providers: func() []string {
 			var names **C.char
