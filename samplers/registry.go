@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -57,6 +58,24 @@ func (r Registration) Invariant() string {
 		return "exp(U)"
 	}
 	return r.Bias
+}
+
+// Caveat warns that the sampler does not leave exp(U) invariant; it is "" for one that does.
+func (r Registration) Caveat() string {
+	if r.Exact {
+		return ""
+	}
+	return r.Name + " does not leave exp(U) invariant: its draws follow another distribution"
+}
+
+// Settings returns all options by name: those given, and the defaults of the others.
+func (r Registration) Settings(given Settings) Settings {
+	all := Settings{}
+	for _, f := range r.Flags {
+		all[f.Name] = f.Default
+	}
+	maps.Copy(all, given)
+	return all
 }
 
 var registry = struct {

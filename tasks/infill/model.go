@@ -21,11 +21,13 @@ type Model struct {
 	// Source is where it was read from.
 	Source models.Model
 
-	tok    *hf.Tokenizer
-	mlm    *mlm.Model
-	first  []int32 // ids that may be proposed at the beginning of a text, sorted
-	inside []int32 // elsewhere, and
-	pieces []int32 // with pieces that continue a word
+	tok *hf.Tokenizer
+	mlm *mlm.Model
+	// options are those that mlm was made with.
+	options mlm.Options
+	first   []int32 // ids that may be proposed at the beginning of a text, sorted
+	inside  []int32 // elsewhere, and
+	pieces  []int32 // with pieces that continue a word
 	// lowers says that the tokenizer lower-cases what it reads.
 	lowers bool
 }
@@ -82,6 +84,7 @@ func Load(src models.Model, o mlm.Options) (*Model, error) {
 		return fail(err)
 	}
 	o.MaskID = m.tok.Mask
+	m.options = o
 	if o.Runtime.Name == "" {
 		o.Runtime.Name = src.Name
 	}

@@ -25,6 +25,8 @@ type Config struct {
 	Out, Resume string
 	// Every is the time between checkpoints; 0 adapts it to what one costs.
 	Every time.Duration
+	// Page is a file for a page about the run, "" for none. Run only remembers it, for [Saved].
+	Page string
 	// Events are told what happens.
 	Events Events
 	// Program is the version that results record.
@@ -39,9 +41,6 @@ type Events struct {
 	Progress func(stage string, done, total int64, note string)
 	// Begun is called once the folder of the run is there, before the first step.
 	Begun func(ctx context.Context, t *Task) error
-	// Created is called when the folder of a new or resumed run is complete. beta is the
-	// schedule with the step at which a range ends, which a longer run must keep.
-	Created func(dir, beta string) error
 	// Improved is called after each step whose best prompt beats all before. past says
 	// that the step was made by an earlier process.
 	Improved func(p Prompt, past bool) error
@@ -67,18 +66,19 @@ func (e *Events) progress(stage string, done, total int64, note string) {
 type Goal struct {
 	// Images are folders of images or single images, Texts are target texts, each with a
 	// weight as NAME:WEIGHT or without one; see ParseImageSet and ParseTextTarget.
-	Images, Texts []string
+	Images []string `json:"images,omitempty"`
+	Texts  []string `json:"target-text,omitempty"`
 	// Models are names for models.OpenTowers, each as NAME or NAME:WEIGHT; none means the
 	// built-in one.
-	Models []string
+	Models []string `json:"model,omitempty"`
 	// NoImageCache encodes all images again and keeps no vectors.
-	NoImageCache bool
+	NoImageCache bool `json:"no-image-cache,omitempty"`
 	// MaxPixels bounds the pixels of an image; 0 is 67,108,864.
-	MaxPixels int64
+	MaxPixels int64 `json:"max-pixels,omitempty"`
 	// MaxBatch bounds the chains in one run of a model; 0 is no bound.
-	MaxBatch int
-	Runtime  ort.Options
-	Hub      hub.Options
+	MaxBatch int         `json:"max-batch,omitempty"`
+	Runtime  ort.Options `json:"-"`
+	Hub      hub.Options `json:"-"`
 }
 
 // parse reads the targets.
@@ -142,17 +142,19 @@ func exists(path string) bool {
 // Form says what prompts look like.
 type Form struct {
 	// Length is the number of blanks, one token each; 0 means 8.
-	Length int
+	Length int `json:"length,omitempty"`
 	// Prefix and Suffix are fixed texts before and after the blanks.
-	Prefix, Suffix string
+	Prefix string `json:"prefix,omitempty"`
+	Suffix string `json:"suffix,omitempty"`
 	// Template is fixed words with _ for each blank, in place of the three fields above.
-	Template string
+	Template string `json:"template,omitempty"`
 	// Tokens names a Choice; "" means the first of Choices.
-	Tokens string
+	Tokens string `json:"tokens,omitempty"`
 	// Allow and Block are word lists as ReadWords reads them.
-	Allow, Block []string
+	Allow []string `json:"allow,omitempty"`
+	Block []string `json:"block,omitempty"`
 	// RoundTrip leaves out prompts whose text encodes to other tokens.
-	RoundTrip bool
+	RoundTrip bool `json:"round-trip,omitempty"`
 }
 
 // template returns the form of prompts.
@@ -192,33 +194,34 @@ func (p *Form) proposals() (Proposals, error) {
 // steps for search, 1 and 120 for gcg, 8 and 500 for samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
-	Sampler string
-	Options samplers.Settings
+	Sampler string            `json:"sampler"`
+	Options samplers.Settings `json:"settings,omitempty"`
 	// Chains is the number of chains, ChainIDs are their numbers in a larger run; nil is
 	// 0 to Chains-1.
-	Chains   int
-	ChainIDs []int64
+	Chains   int     `json:"chains"`
+	ChainIDs []int64 `json:"chain-ids,omitempty"`
 	// Steps and Warmup are numbers of steps.
-	Steps, Warmup int
+	Steps  int `json:"steps"`
+	Warmup int `json:"warmup"`
 	// Beta is a schedule of the inverse temperature, as samplers.ParseSchedule reads it.
-	Beta string
+	Beta string `json:"beta,omitempty"`
 	// ImageBatch is the number of targets that each step of a stochastic sampler draws; 0
 	// is all, the exact mean.
-	ImageBatch int
-	Seed       uint64
+	ImageBatch int    `json:"image-batch,omitempty"`
+	Seed       uint64 `json:"seed"`
 	// Top is the number of prompts to keep.
-	Top int
+	Top int `json:"top"`
 	// Patience ends the run after as many steps without a better prompt; 0 never does.
-	Patience int
+	Patience int `json:"patience,omitempty"`
 	// Evaluations ends the run after as many evaluations of the models, a gradient counted
 	// as two; 0 never does.
-	Evaluations int64
+	Evaluations int64 `json:"evaluations,omitempty"`
 	// Interrogate also ranks plain words, as a baseline.
-	Interrogate bool
+	Interrogate bool `json:"interrogate,omitempty"`
 	// TimeLimit ends the run after a time; 0 never does.
-	TimeLimit time.Duration
+	TimeLimit time.Duration `json:"time-limit,omitempty"`
 	// Scores carries cosines from one process to the next; nil keeps none.
-	Scores Scores
+	Scores Scores `json:"-"`
 }
 
 // steps is the number of all steps, warm-up included.

@@ -136,17 +136,11 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 		Settings: Settings{
 			Template: r.Problem.Template.String(), Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens),
 			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
-			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: map[string]string{}, Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
+			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
 			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
 			Provider: cmp.Or(o.Goal.Runtime.Provider, "cpu"),
 		},
 		Estimates: search.Estimates, Models: r.models, Images: r.sets, Texts: r.texts, Results: []Prompt{},
-	}
-	for _, f := range reg.Flags {
-		d.Settings.SamplerOptions[f.Name] = f.Default
-	}
-	for name, value := range search.Options {
-		d.Settings.SamplerOptions[name] = value
 	}
 	if search.Config.InverseTemperature == nil {
 		d.Settings.Beta = noBeta

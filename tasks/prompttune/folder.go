@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 
-	"github.com/gradhop/gradhop/onnx/atomicfile"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -151,14 +149,11 @@ func (k *keeper) describe(r *Task, search *Finder) error {
 	if err := k.write(TargetsFile, r.listTargets(), "  "); err != nil {
 		return err
 	}
-	if k.o.Events.Created == nil {
-		return nil
-	}
 	beta := ""
 	if search.Config.InverseTemperature != nil {
 		beta = samplers.PinSchedule(k.o.Search.beta(), k.o.Search.steps())
 	}
-	return k.o.Events.Created(k.o.folder(), beta)
+	return k.o.save(beta)
 }
 
 // Observe implements samplers.Observer.
@@ -227,15 +222,7 @@ func (k *keeper) write(name string, v any, indent string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(k.o.folder(), name)
-	err = atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
-	if err != nil {
-		return &store.WriteError{Path: path, Err: err}
-	}
-	return nil
+	return writeFile(filepath.Join(k.o.folder(), name), text)
 }
 
 // Encode returns v as JSON with one final newline. It does not escape HTML.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
+	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
 // Merge joins runs of different chains of one run into the folder out, as store.Merge
@@ -39,7 +40,7 @@ func Merge(out string, parts []string, partial bool) (*store.Summary, error) {
 		}
 		o.ChainIDs = strings.Join(list, ",")
 	}
-	if err := o.save(out); err != nil {
+	if err := record.Save(out, command, o); err != nil {
 		return nil, err
 	}
 	pic, err := PictureOf(r, o.Picture)

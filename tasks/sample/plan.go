@@ -14,6 +14,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
+	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
 // plan is a run that is ready to begin.
@@ -240,7 +241,7 @@ func (p *plan) chains(ids []int64) error {
 	h := store.HeaderOf(p.config)
 	h.Gradhop, h.Versions, h.Model, h.ModelSHA256 = p.header.Gradhop, p.header.Versions, p.header.Model, p.header.ModelSHA256
 	h.Sampler, h.Settings, h.SaveWarmup = p.header.Sampler, p.header.Settings, o.SaveWarmup
-	h.Files = []string{RecordName, "summary.json"}
+	h.Files = []string{record.Name, "summary.json"}
 	p.header = h
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
 // writeModel writes a model of input x [n, 4] with score Σ_i a_i·x_i + x_0·x_1, where a is
@@ -140,7 +141,7 @@ func TestSplitAndResume(t *testing.T) {
 	}
 	want := read(t, "run")
 	for name, text := range read(t, "joint") {
-		if strings.HasPrefix(name, "checkpoint") || name == "summary.json" || name == RecordName {
+		if strings.HasPrefix(name, "checkpoint") || name == "summary.json" || name == record.Name {
 			delete(want, name) // with times, or the folder of a part
 			continue
 		}

@@ -35,19 +35,15 @@ type App struct {
 	// Quiet leaves everything but data and errors out.
 	Quiet bool
 
-	graceful int32
+	graceful atomic.Bool
 }
 
-// Graceful begins a phase in which the command itself ends soon after a signal, with what
-// was done until then; the result ends the phase. In any other phase the program exits one
-// second after the signal.
-func (a *App) Graceful() (end func()) {
-	atomic.AddInt32(&a.graceful, 1)
-	return func() { atomic.AddInt32(&a.graceful, -1) }
-}
+// Graceful says that from now on the command itself ends soon after a signal, with what was
+// done until then. Before, the program exits one second after the signal.
+func (a *App) Graceful() { a.graceful.Store(true) }
 
-// Ending reports whether a phase that Graceful began goes on.
-func (a *App) Ending() bool { return atomic.LoadInt32(&a.graceful) > 0 }
+// Ending reports whether Graceful was called.
+func (a *App) Ending() bool { return a.graceful.Load() }
 
 // New returns an App on the process's own streams.
 func New() *App {
@@ -165,6 +161,3 @@ func (b *Bar) Clear() {
 		b.drawn = false
 	}
 }
-
-// CommandFile is the file in the folder of a run with the flags that it was started with.
-const CommandFile = "command.json"

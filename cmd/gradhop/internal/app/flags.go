@@ -1,14 +1,22 @@
 package app
 
 import (
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // Complete lists the values that the shell offers for a flag.
@@ -17,17 +25,133 @@ func Complete(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveDefault))
 }
 
-// FormatFlag defines --format, text or json.
-func FormatFlag(fs *pflag.FlagSet, format *string) {
-	fs.StringVar(format, "format", "text", "of standard output, `text|json`")
+// CompleteModels lists the models that the shell offers for --model, besides folders.
+func CompleteModels(cmd *cobra.Command, names []string) {
+	_ = cmd.RegisterFlagCompletionFunc("model", cobra.FixedCompletions(names, cobra.ShellCompDirectiveFilterDirs))
 }
 
-// CheckFormat returns an error for another value of --format.
-func CheckFormat(format string) error {
-	if format != "text" && format != "json" {
-		return Usagef("--format %q: want text or json", format)
+// SamplerFlag defines --sampler, whose default is *name.
+func SamplerFlag(cmd *cobra.Command, name *string, what string) {
+	cmd.Flags().StringVar(name, "sampler", *name, "`name` of the "+what+"; gradhop samplers lists them")
+	Complete(cmd, "sampler", samplers.Names()...)
+}
+
+// Int defines a flag for a number that is at least least.
+func Int(fs *pflag.FlagSet, n *int, name string, value, least int, usage string) {
+	*n = value
+	fs.Var(&integer{n, least}, name, usage)
+}
+
+// integer is the value of such a flag.
+type integer struct {
+	n     *int
+	least int
+}
+
+// Set implements pflag.Value.
+func (i *integer) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return err
 	}
+	if n < i.least {
+		return fmt.Errorf("want %d or more", i.least)
+	}
+	*i.n = n
 	return nil
+}
+
+// String implements pflag.Value.
+func (i *integer) String() string {
+	if i.n == nil {
+		return "0"
+	}
+	return strconv.Itoa(*i.n)
+}
+
+// Type implements pflag.Value.
+func (*integer) Type() string { return "int" }
+
+// Args wants one argument and names what it is in the error, as "one model".
+func Args(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return Usagef("%d arguments; want %s", len(args), what)
+		}
+		return nil
+	}
+}
+
+// NoArgs wants no argument, and says in the error what takes its place.
+func NoArgs(instead string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return Usagef("argument %q: %s", args[0], instead)
+		}
+		return nil
+	}
+}
+
+// OutFlag defines --out of a command that writes to standard output otherwise.
+func OutFlag(fs *pflag.FlagSet, out *string) {
+	fs.StringVarP(out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output)")
+}
+
+// SeedFlag defines --seed of a command that draws a seed otherwise: see Seed.
+func SeedFlag(fs *pflag.FlagSet, seed *uint64) {
+	fs.Uint64Var(seed, "seed", 0, "`number` that determines all random numbers (default: a random one, which is recorded)")
+}
+
+// Seed sets the seed of a run that was given none to a random one, short enough to be typed
+// again.
+func Seed(fs *pflag.FlagSet, seed *uint64) {
+	if fs.Changed("seed") {
+		return
+	}
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
+	*seed = uint64(binary.LittleEndian.Uint32(b[:]))
+}
+
+// Recall calls load, which reads the options of the run in a folder into what flags set;
+// flags that are given now replace them. Of a run without options it recalls the seed only,
+// and the result is false.
+func Recall(fs *pflag.FlagSet, dir string, seed *uint64, load func() error) (known bool, err error) {
+	err = reapply(fs, load)
+	if !errors.Is(err, os.ErrNotExist) || !store.Begun(dir) {
+		return true, err
+	}
+	r, err := store.Open(dir)
+	if err == nil && !fs.Changed("seed") {
+		*seed = r.Header().Seed
+	}
+	return false, err
+}
+
+// reapply calls load, which overwrites what flags set, and sets those again that are given.
+func reapply(fs *pflag.FlagSet, load func() error) error {
+	type given struct {
+		flag *pflag.Flag
+		text string
+		list []string
+	}
+	var all []given
+	fs.Visit(func(f *pflag.Flag) {
+		g := given{flag: f, text: f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			g.list = list.GetSlice()
+		}
+		all = append(all, g)
+	})
+	err := load()
+	for _, g := range all {
+		if list, ok := g.flag.Value.(pflag.SliceValue); ok {
+			err = cmp.Or(err, list.Replace(g.list))
+		} else {
+			err = cmp.Or(err, g.flag.Value.Set(g.text))
+		}
+	}
+	return err
 }
 
 // samplerOption marks the flags that are options of samplers, with the samplers that take

@@ -4,10 +4,37 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
+
+// Texts says where a command reads its texts: Text is the argument and File a file of
+// texts, "-" for standard input. One of the two is set.
+type Texts struct{ Text, File string }
+
+// AddFlags defines --file, and reads the argument.
+func (t *Texts) AddFlags(a *App, cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&t.File, "file", "f", "", "`file` of texts, one a line; - is standard input")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return Usagef("%d arguments; the text is one: put it in quotes", len(args))
+		case len(args) == 1 && t.File != "":
+			return Usagef("a text and --file are given; one of them is wanted")
+		case len(args) == 0 && t.File == "" && a.InTerminal:
+			return Usagef("no text: give one as argument, --file, or lines on standard input")
+		case len(args) == 1:
+			t.Text = args[0]
+		case t.File == "":
+			t.File = "-"
+		}
+		return nil
+	}
+}
 
 // Lines yields the texts of a run: one argument, or the lines of a file.
 type Lines struct {
@@ -22,21 +49,21 @@ type Lines struct {
 	done   bool
 }
 
-// OpenLines opens file, "-" for standard input, or yields text where file is "".
-func OpenLines(a *App, text, file string) (*Lines, error) {
-	switch file {
+// Open opens the texts.
+func (t *Texts) Open(a *App) (*Lines, error) {
+	switch t.File {
 	case "":
-		return &Lines{single: text}, nil
+		return &Lines{single: t.Text}, nil
 	case "-":
 		l := &Lines{lines: bufio.NewReader(a.In), Name: "standard input"}
 		l.file, _ = a.In.(io.Closer)
 		return l, nil
 	}
-	f, err := os.Open(file)
+	f, err := os.Open(t.File)
 	if err != nil {
 		return nil, Usage(err)
 	}
-	return &Lines{lines: bufio.NewReader(f), file: f, Name: file}, nil
+	return &Lines{lines: bufio.NewReader(f), file: f, Name: t.File}, nil
 }
 
 // Next returns the next text that is not blank, or io.EOF, or the context's error if it
@@ -89,6 +116,17 @@ func (l *Lines) read() (string, error) {
 			return "", Usagef("reading %s: %w", l.Name, err)
 		}
 	}
+}
+
+// Outcome is the error of a run in which some of the texts failed, or which had none.
+func (l *Lines) Outcome(failed, of int) error {
+	switch {
+	case of == 0:
+		return Usagef("no text in %s", l.Name)
+	case failed > 0:
+		return &Error{Code: 1, Err: fmt.Errorf("%d of %d inputs failed", failed, of)}
+	}
+	return nil
 }
 
 // Close closes the input.

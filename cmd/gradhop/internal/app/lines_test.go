@@ -20,7 +20,7 @@ func TestLines(t *testing.T) {
 		"\ufeffa\nb":          "1:a 2:b",
 		"\ufeff\r\n\ufeffb\n": "2:\ufeffb",
 	} {
-		l, err := OpenLines(&App{In: strings.NewReader(in)}, "", "-")
+		l, err := (&Texts{File: "-"}).Open(&App{In: strings.NewReader(in)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestLinesInterrupted(t *testing.T) {
 	for range 20 {
 		in, keep := io.Pipe()
 		defer keep.Close()
-		l, err := OpenLines(&App{In: in}, "", "-")
+		l, err := (&Texts{File: "-"}).Open(&App{In: in})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,9 +61,9 @@ const grace = 900 * time.Millisecond
 // commands is the list of the program's commands.
 func commands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{
-		infill.New(a, nil),
-		score.New(a, nil),
-		prompttune.New(a, nil),
+		infill.New(a),
+		score.New(a),
+		prompttune.New(a),
 		eval.New(a),
 		sample.New(a),
 		ebm.New(a),
@@ -105,7 +105,7 @@ then is printed).`,
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return app.Usage(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return app.Usage(flagError(err)) })
 	cobra.AddTemplateFunc("samplerOptions", app.SamplerUsage)
 	const inherited = "{{if .HasAvailableInheritedFlags}}"
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), inherited, "{{samplerOptions .}}"+inherited, 1))

@@ -3,8 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 )
@@ -52,6 +56,29 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// wanted says what flags of a type take.
+var wanted = map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more", "float64": "a number"}
+
+// flagError says on one line which flag cannot be what it was set to, and why.
+func flagError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	value, cause := bad.GetValue(), bad.Unwrap()
+	if _, err := strconv.ParseFloat(value, 64); err != nil {
+		value = strconv.Quote(value)
+	}
+	var number *strconv.NumError
+	if errors.As(cause, &number) {
+		cause = number.Err
+		if want, ok := wanted[bad.GetFlag().Value.Type()]; ok && cause == strconv.ErrSyntax {
+			cause = errors.New("want " + want)
+		}
+	}
+	return fmt.Errorf("--%s %s: %w", bad.GetFlag().Name, value, cause)
 }
 
 // unknownCommand recognises cobra's errors about commands and arguments, which have no

@@ -2,7 +2,6 @@
 package diagnose
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -18,7 +17,7 @@ import (
 
 // New returns the command.
 func New(a *app.App) *cobra.Command {
-	format, rows := "text", 0
+	format, rows := "", 0
 	cmd := &cobra.Command{
 		Use:   "diagnose RUN | diagnose CHAIN.csv...",
 		Short: "Print means, quantiles, R-hat and effective sample sizes of a run",
@@ -42,23 +41,18 @@ sizes are those of weighted means, and the first line of the table says so.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return app.Usagef("--format %q: want text or json", format)
-			}
 			t, err := table(args, store.TableOptions{Rows: rows})
 			if err != nil {
 				return err
 			}
 			if format == "json" {
-				e := json.NewEncoder(a.Out)
-				e.SetIndent("", "  ")
-				return e.Encode(t)
+				return app.JSON(a.Out, t)
 			}
 			return t.WriteText(a.Out)
 		},
 	}
 	cmd.Flags().IntVar(&rows, "rows", 0, "most sites to list, -1 for all (default: 32)")
-	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	app.Format(cmd, &format, "text", "json")
 	return cmd
 }
 

@@ -53,7 +53,7 @@ missing or does not work.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "", "`name` of a built-in model, folder, or owner/name on the Hugging Face Hub to try (default: all built-in models)")
 	f.BoolVar(&o.Fetch, "fetch", false, "download the library and the model if they are not here")
-	f.StringVar(&o.Format, "format", "text", "text or json")
+	app.Format(cmd, &o.Format, "text", "json")
 	return cmd
 }
 
@@ -100,16 +100,13 @@ type Check struct {
 // Run examines and prints. Where something does not work its error is returned too,
 // the library's first.
 func Run(ctx context.Context, o *Options) error {
-	if o.Format != "text" && o.Format != "json" {
-		return app.Usagef("--format %q: want text or json", o.Format)
-	}
 	r, failed := examine(ctx, o)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	var err error
 	if o.Format == "json" {
-		err = r.json(o.App.Out)
+		err = app.JSON(o.App.Out, r)
 	} else {
 		err = r.text(o.App.Out)
 	}

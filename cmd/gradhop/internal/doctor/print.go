@@ -1,20 +1,12 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 )
-
-func (r Report) json(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
 
 func (r Report) text(w io.Writer) error {
 	var b strings.Builder

@@ -72,19 +72,10 @@ func parseSpace(text string) (energies.Space, error) {
 	return sample.ParseSpace(text)
 }
 
-// one checks that there is one argument.
-func one(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return app.Usagef("%d arguments; want %s", len(args), what)
-		}
-		return nil
-	}
-}
-
 // binarizeFlag defines --binarize.
-func binarizeFlag(f *pflag.FlagSet, b *string) {
-	f.StringVar(b, "binarize", string(dataset.Exact), "how grey levels become binary values: `none|threshold|static|dynamic`")
+func binarizeFlag(cmd *cobra.Command, b *dataset.Binarization) {
+	*b = dataset.Exact
+	app.Choice(cmd, b, "binarize", "how grey levels become binary values", "none", "threshold", "static", "dynamic")
 }
 
 // shapeOf reads --image, HxW, or guesses a square; 0 where the space is no image.
@@ -117,7 +108,7 @@ func newNew(a *app.App) *cobra.Command {
 		Short:   "Write a network with random weights as an ONNX model",
 		Long:    "Write one of the papers' networks with random weights as an ONNX model. Kinds:\n" + list.String(),
 		Example: "  gradhop ebm new resnet --space binary:784 --width 64 --depth 8 -o resnet.onnx",
-		Args:    one("one kind: " + strings.Join(names, ", ")),
+		Args:    app.Args("one kind: " + strings.Join(names, ", ")),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if out == "" {
 				return app.Usagef("no file for the model: give -o")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
@@ -21,8 +20,9 @@ import (
 type sampleOptions struct {
 	model
 	ebm.DrawSettings
-	data, binarize, keep, out, gif, image string
-	scale                                 int
+	data, keep, out, gif, image string
+	binarize                    dataset.Binarization
+	scale                       int
 }
 
 func newSample(a *app.App) *cobra.Command {
@@ -35,25 +35,24 @@ or at rows of --data. With --keep a part of each row stays fixed and the rest is
 given it (in-painting). To keep the draws themselves, use gradhop sample.`,
 		Example: `  gradhop ebm sample run/model.onnx --space binary:784 --chains 64 -o digits.png
   gradhop ebm sample run/model.onnx --space binary:784 --chains 8 --data t10k-images-idx3-ubyte.gz --binarize static --keep top -o halves.png`,
-		Args: one("one model"),
+		Args: app.Args("one model"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
 	f.IntVar(&o.Chains, "chains", 64, "`number` of chains, one image each")
 	f.IntVar(&o.Steps, "steps", 500, "`number` of steps")
-	f.StringVar(&o.Sampler, "sampler", "dmala", "`name` of the sampler; gradhop samplers lists them")
+	o.Sampler = "dmala"
+	app.SamplerFlag(cmd, &o.Sampler, "sampler")
 	f.StringVar(&o.data, "data", "", "`file` or folder of states to start from")
-	binarizeFlag(f, &o.binarize)
-	f.StringVar(&o.keep, "keep", "", "part of the data that stays fixed: `top|bottom|left|right`")
+	binarizeFlag(cmd, &o.binarize)
+	app.Choice(cmd, &o.keep, "keep", "part of the data that stays fixed", "top", "bottom", "left", "right")
 	f.StringVar(&o.image, "image", "", "`HxW` pixels (default: a square)")
 	f.IntVar(&o.scale, "scale", 2, "side of a pixel")
 	f.StringVarP(&o.out, "out", "o", "", "PNG `file` to write; needed")
 	f.StringVar(&o.gif, "gif", "", "GIF `file` with 50 states of the chains")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
 	app.SamplerFlags(f, &o.Options)
-	app.Complete(cmd, "sampler", samplers.Names()...)
-	app.Complete(cmd, "keep", "top", "bottom", "left", "right")
 	return cmd
 }
 
@@ -115,7 +114,7 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, path string) error 
 // start reads the states that chains start from. With --keep it returns the conditional
 // law of the rest, whose chains start at random.
 func (o *sampleOptions) start(model energies.Energy, space *energies.Space, height, width int) (energies.Energy, func(energies.Batch) energies.Batch, error) {
-	data, err := dataset.Load(o.data, space, dataset.Binarization(o.binarize), o.Seed)
+	data, err := dataset.Load(o.data, space, o.binarize, o.Seed)
 	if err != nil {
 		return nil, nil, err
 	}

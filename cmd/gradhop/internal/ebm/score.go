@@ -2,7 +2,6 @@ package ebm
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
-	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
@@ -20,7 +18,8 @@ import (
 type scoreOptions struct {
 	model
 	ebm.ScoreSettings
-	base, data, binarize, format string
+	base, data, format string
+	binarize           dataset.Binarization
 }
 
 // result is what is printed.
@@ -50,31 +49,27 @@ the mean log-likelihood of states, U - log Z, in nats.
 Chains start at the marginals of --base, or at uniform states. A larger number of levels
 brings them closer to the model. Where few weights dominate the estimate, a warning says so.`,
 		Example: `  gradhop ebm score run/model.onnx --space binary:784 --base train-images-idx3-ubyte.gz --data t10k-images-idx3-ubyte.gz --binarize static --levels 10000`,
-		Args:    one("one model"),
+		Args:    app.Args("one model"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
 	f.IntVar(&o.Chains, "chains", 100, "`number` of chains, one weight each")
 	f.IntVar(&o.Levels, "levels", 1000, "`number` of inverse temperatures")
-	f.StringVar(&o.Schedule, "schedule", ebm.Linear, "spacing of the levels: `linear|sigmoid`")
-	f.StringVar(&o.Sampler, "sampler", "gwg", "`name` of an exact sampler; gradhop samplers lists them")
+	o.Schedule, o.Sampler = ebm.Linear, "gwg"
+	app.Choice(cmd, &o.Schedule, "schedule", "spacing of the levels", ebm.Linear, ebm.Sigmoid)
+	app.SamplerFlag(cmd, &o.Sampler, "sampler, which must be exact")
 	f.IntVar(&o.Steps, "steps", 1, "`number` of steps a level")
 	f.StringVar(&o.base, "base", "", "`file` or folder with data whose marginals chains start from (default: uniform)")
 	f.StringVar(&o.data, "data", "", "`file` or folder with data whose log-likelihood to print")
-	binarizeFlag(f, &o.binarize)
+	binarizeFlag(cmd, &o.binarize)
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
-	app.FormatFlag(f, &o.format)
+	app.Format(cmd, &o.format, "text", "json")
 	app.SamplerFlags(f, &o.Options)
-	app.Complete(cmd, "sampler", samplers.Names()...)
-	app.Complete(cmd, "schedule", ebm.Linear, ebm.Sigmoid)
 	return cmd
 }
 
 func (o *scoreOptions) run(ctx context.Context, a *app.App, path string) error {
-	if err := app.CheckFormat(o.format); err != nil {
-		return err
-	}
 	e, space, file, err := o.energy(a, path)
 	if err != nil {
 		return err
@@ -82,13 +77,13 @@ func (o *scoreOptions) run(ctx context.Context, a *app.App, path string) error {
 	defer e.Close()
 	var data *dataset.Data
 	if o.base != "" {
-		if data, err = dataset.Load(o.base, &space, dataset.Binarization(o.binarize), o.Seed); err != nil {
+		if data, err = dataset.Load(o.base, &space, o.binarize, o.Seed); err != nil {
 			return err
 		}
 		o.Base = data.Marginals(0.01)
 	}
 	if o.data != "" {
-		if data, err = dataset.Load(o.data, &space, dataset.Binarization(o.binarize), o.Seed); err != nil {
+		if data, err = dataset.Load(o.data, &space, o.binarize, o.Seed); err != nil {
 			return err
 		}
 	}
@@ -113,9 +108,7 @@ func (o *scoreOptions) run(ctx context.Context, a *app.App, path string) error {
 		a.Logf("warning: %.1f effective weights of %d; the estimate and its standard error are not to be trusted, use more levels", score.ESS, score.Chains)
 	}
 	if o.format == "json" {
-		enc := json.NewEncoder(a.Out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		return app.JSON(a.Out, r)
 	}
 	text := fmt.Sprintf("log Z %.3f ± %.3f nats, %d chains, %d levels, %.1f effective weights, %d evaluations, %.1f s\n",
 		score.LogZ, score.StandardError, score.Chains, score.Levels, score.ESS, score.Evaluations, score.Seconds)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
-	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
@@ -18,9 +17,10 @@ import (
 type trainOptions struct {
 	model
 	ebm.Settings
-	data, binarize, out, image string
-	updates, every             int
-	resume                     bool
+	data, out, image string
+	binarize         dataset.Binarization
+	updates, every   int
+	resume           bool
 }
 
 func newTrain(a *app.App) *cobra.Command {
@@ -38,13 +38,13 @@ The folder holds model.onnx (averaged weights with --ema), log.csv (a line an up
 samples.png and a checkpoint. After an interruption or a kill the same command with
 --resume continues; the weights are those of a run that was never stopped, to the bit.`,
 		Example: `  gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/`,
-		Args:    one("one model"),
+		Args:    app.Args("one model"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
 	f.StringVar(&o.data, "data", "", "`file` or folder with the data; needed")
-	binarizeFlag(f, &o.binarize)
+	binarizeFlag(cmd, &o.binarize)
 	f.StringVarP(&o.out, "out", "o", "", "`folder` of the run; needed")
 	f.BoolVar(&o.resume, "resume", false, "continue the run in --out")
 	f.IntVar(&o.updates, "updates", 10000, "`number` of updates in all")
@@ -52,7 +52,8 @@ samples.png and a checkpoint. After an interruption or a kill the same command w
 	f.IntVar(&o.Batch, "batch-size", 100, "`number` of data, and of samples, in an update")
 	f.IntVar(&o.Buffer, "buffer", 10000, "`number` of persistent chains; -1 starts chains at data (contrastive divergence)")
 	f.Float64Var(&o.Fresh, "fresh", 0, "`probability` that a persistent chain starts anew from the data's marginals")
-	f.StringVar(&o.Sampler, "sampler", "dmala", "`name` of the sampler; gradhop samplers lists them")
+	o.Sampler = "dmala"
+	app.SamplerFlag(cmd, &o.Sampler, "sampler")
 	f.IntVar(&o.Steps, "steps", 40, "`number` of sampler steps in an update")
 	f.Float64Var(&o.Optimizer.LearningRate, "learning-rate", 1e-4, "learning rate of Adam")
 	f.IntVar(&o.Optimizer.Warmup, "learning-rate-warmup", 0, "`number` of updates in which the learning rate rises")
@@ -67,8 +68,6 @@ samples.png and a checkpoint. After an interruption or a kill the same command w
 	f.StringVar(&o.image, "image", "", "`HxW` pixels in samples.png (default: a square)")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
 	app.SamplerFlags(f, &o.Options)
-	app.Complete(cmd, "sampler", samplers.Names()...)
-	app.Complete(cmd, "binarize", "none", "threshold", "static", "dynamic")
 	return cmd
 }
 
@@ -89,7 +88,7 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 	if err != nil {
 		return err
 	}
-	data, err := dataset.Load(o.data, &space, dataset.Binarization(o.binarize), o.Seed)
+	data, err := dataset.Load(o.data, &space, o.binarize, o.Seed)
 	if err != nil {
 		return err
 	}

@@ -3,15 +3,14 @@
 package eval
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/samplers"
 )
 
 // New returns the command.
@@ -22,74 +21,89 @@ func New(a *app.App) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(NewInfill(a, nil), NewPairs(a, nil), NewPromptTune(a, nil), NewText(a, nil))
+	cmd.AddCommand(newInfill(a), newPairs(a), newPromptTune(a), newText(a))
 	return cmd
 }
 
-// formats are what --format takes.
-var formats = []string{"text", "csv", "json"}
+// output are the flags of all these commands.
+type output struct {
+	app    *app.App
+	format string
+	out    string
+}
 
-func checkFormat(format string) error {
-	if !slices.Contains(formats, format) {
-		return app.Usagef("--format %q: want text, csv or json", format)
+func (o *output) addFlags(cmd *cobra.Command) {
+	app.Format(cmd, &o.format, "text", "csv", "json")
+	app.OutFlag(cmd.Flags(), &o.out)
+}
+
+// write writes a result to --out in the format that was asked for.
+func (o *output) write(f *app.Output, result any, rows func() [][]string, text func() string) error {
+	if err := app.Print(f, o.format, result, rows, text); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// entrant is a sampler of a comparison.
+type entrant struct {
+	name string // as given, with options of its own
+	reg  samplers.Registration
+	set  samplers.Settings
+}
+
+// entrants reads --samplers: names, each with options of its own after colons, as in
+// sgdld:no-cache. Options for all go to the samplers that have them; one that none has is an
+// error.
+func entrants(names []string, common samplers.Settings) ([]entrant, error) {
+	if len(names) == 0 {
+		return nil, app.Usagef("no sampler: name at least one with --samplers")
+	}
+	var list []entrant
+	unused := maps.Clone(common)
+	for k, arg := range names {
+		if slices.Contains(names[:k], arg) {
+			return nil, app.Usagef("--samplers names %s twice", arg)
+		}
+		name, own, hasOwn := strings.Cut(arg, ":")
+		reg, err := samplers.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		e := entrant{arg, reg, samplers.Settings{}}
+		for _, f := range reg.Flags {
+			if v, ok := common[f.Name]; ok {
+				e.set[f.Name] = v
+				delete(unused, f.Name)
+			}
+		}
+		if hasOwn {
+			for option := range strings.SplitSeq(own, ":") {
+				key, value, given := strings.Cut(option, "=")
+				if !given {
+					value = "true"
+				}
+				e.set[key] = value
+			}
+		}
+		list = append(list, e)
+	}
+	if len(unused) > 0 {
+		return nil, app.Usagef("none of the samplers has the option --%s", slices.Sorted(maps.Keys(unused))[0])
+	}
+	return list, nil
+}
+
+// refsFlags defines --refs and --mix.
+func refsFlags(cmd *cobra.Command, refs *[]string, mix *int, most int, what string) {
+	cmd.Flags().StringArrayVar(refs, "refs", nil, "`file` of reference sentences, one a line; may be given several times")
+	app.Int(cmd.Flags(), mix, "mix", most, 0, "with several references, "+what+" the first `n` sentences of each together; 0 for all")
+}
+
+// checkRefs returns an error where no references are given.
+func checkRefs(refs []string) error {
+	if len(refs) == 0 {
+		return app.Usagef("no references: give at least one file with --refs")
 	}
 	return nil
-}
-
-func completeFormat(cmd *cobra.Command) {
-	// The only error is a flag that is not there.
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// InterruptedError reports a run that ended early, with what was finished printed. It
-// wraps the context's error, or the one that ended the run.
-type InterruptedError struct {
-	Finished, Of int
-	What         string // they count, "samplers" or "searches"
-	Err          error
-}
-
-func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("%d of %d %s finished: %v", e.Finished, e.Of, e.What, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *InterruptedError) Unwrap() error { return e.Err }
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-// table aligns cells: the first column to the left, the others to the right.
-type table struct{ rows [][]string }
-
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
-// String returns the table with a newline after every row.
-func (t *table) String() string {
-	var width []int
-	for _, r := range t.rows {
-		for k, cell := range r {
-			if k == len(width) {
-				width = append(width, 0)
-			}
-			width[k] = max(width[k], len([]rune(cell)))
-		}
-	}
-	var b strings.Builder
-	for _, r := range t.rows {
-		for k, cell := range r {
-			pad := strings.Repeat(" ", width[k]-len([]rune(cell)))
-			if k == 0 {
-				b.WriteString(cell + pad)
-			} else {
-				b.WriteString("  " + pad + cell)
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

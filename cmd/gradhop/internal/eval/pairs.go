@@ -2,31 +2,26 @@ package eval
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/tasks/eval"
+	"github.com/gradhop/gradhop/tasks/infill"
 )
 
-// PairsOptions are the flags and the argument of eval pairs.
-type PairsOptions struct {
-	App    *app.App
-	File   string
-	Energy run.Energy
-	Format string
-	Out    string
+// pairsOptions are the flags of eval pairs.
+type pairsOptions struct {
+	output
+	energy app.Energy
 }
 
-// NewPairs returns the command eval pairs. runF replaces the run in tests of flags; nil
-// means the real one.
-func NewPairs(a *app.App, runF func(context.Context, *PairsOptions) error) *cobra.Command {
-	o := &PairsOptions{App: a, Energy: run.DefaultEnergy()}
+// newPairs returns the command eval pairs.
+func newPairs(a *app.App) *cobra.Command {
+	o := &pairsOptions{output: output{app: a}}
 	cmd := &cobra.Command{
 		Use:   "pairs [flags] FILE",
 		Short: "Count the pairs of sentences of which a model prefers the good one",
@@ -34,76 +29,51 @@ func NewPairs(a *app.App, runF func(context.Context, *PairsOptions) error) *cobr
 category the share of pairs whose good sentence has the higher log-density.
 
 FILE has a pair on each line: the good sentence, the bad one, and optionally a category,
-with tabs between them; or a JSON object with sentence_good, sentence_bad and UID, as the
-files of BLiMP have them. - is standard input.`,
+separated by tabs; or a JSON object with sentence_good, sentence_bad and UID, as in the
+files of BLiMP. - is standard input.`,
 		Example: `  gradhop eval pairs pairs.tsv
   cat blimp/*.jsonl | gradhop eval pairs - --format csv`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return app.Usagef("%d arguments; want one file of pairs, or - for standard input", len(args))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.File = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return RunPairs(cmd.Context(), o)
-		},
+		Args: app.Args("one file of pairs, or - for standard input"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	o.Energy.AddModelFlags(f)
-	f.StringVar(&o.Format, "format", "text", "text, csv or json")
-	f.StringVarP(&o.Out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output)")
-	completeFormat(cmd)
+	cmd.Flags().SortFlags = false
+	o.energy.AddModelFlags(cmd)
+	o.addFlags(cmd)
 	return cmd
 }
 
-// RunPairs does what the options say.
-func RunPairs(ctx context.Context, o *PairsOptions) (err error) {
-	if err := checkFormat(o.Format); err != nil {
-		return err
-	}
-	pairs, err := eval.ReadPairs(o.File, o.App.In)
+// run scores the pairs of a file.
+func (o *pairsOptions) run(ctx context.Context, file string) (err error) {
+	pairs, err := eval.ReadPairs(file, o.app.In)
 	if err != nil {
 		return err
 	}
-	out, err := o.App.Create(o.Out)
+	out, err := o.app.Create(o.out)
 	if err != nil {
 		return err
 	}
 	defer out.Discard()
-	m, err := o.Energy.Open(ctx, o.App)
+	m, err := o.energy.Open(ctx, o.app)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	bar := o.App.NewBar()
-	defer bar.Clear()
-	r, err := eval.Pairs(ctx, m, o.File, pairs, func(done int) {
+	bar := o.app.NewBar()
+	r, err := eval.Pairs(ctx, m, file, pairs, func(done int) {
 		bar.Show("scoring", int64(done), int64(len(pairs)), fmt.Sprintf("%d of %d pairs", done, len(pairs)))
 	})
+	bar.Clear()
 	if err != nil {
 		return err
 	}
-	switch o.Format {
-	case "json":
-		err = writeJSON(out, struct {
-			Gradhop string      `json:"gradhop"`
-			Model   run.ModelID `json:"model"`
-			Energy  string      `json:"energy"`
-			*eval.PairsResult
-		}{app.Version(), run.Identify(m.Source), o.Energy.Form, r})
-	case "csv":
-		err = csv.NewWriter(out).WriteAll(eval.PairsTable(r))
-	default:
-		id := run.Identify(m.Source)
-		_, err = io.WriteString(out, (&table{eval.PairsTable(r)}).String()+fmt.Sprintf("# %s of %s (sha256 %.12s)\n", o.Energy.Form, id.Name, id.SHA256))
-	}
-	if err != nil {
-		return err
-	}
-	return out.Commit()
+	result := struct {
+		Gradhop string         `json:"gradhop"`
+		Model   infill.ModelID `json:"model"`
+		Energy  mlm.Form       `json:"energy"`
+		*eval.PairsResult
+	}{app.Version(), m.ID(), m.Form(), r}
+	rows := func() [][]string { return eval.PairsTable(r) }
+	return o.write(out, result, rows, func() string {
+		return app.Aligned(rows()) + fmt.Sprintf("# %s of %s\n", m.Form(), m.ID())
+	})
 }

@@ -1,94 +1,184 @@
 package eval
 
 import (
-	task "github.com/gradhop/gradhop/tasks/prompttune"
-
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
+	"github.com/gradhop/gradhop/tasks/eval"
 )
 
-// PromptTuneOptions are the flags of eval prompt-tune.
-type PromptTuneOptions struct {
-	App      *app.App
-	Goal     task.Goal
-	Form     task.Form // its Length is set from Lengths
-	Lengths  []int
-	Repeats  int
-	Samplers []string
-	Search   task.Search // what the samplers have in common
-	SeedSet  bool
-	Format   string
-	Out      string
+// promptOptions are the flags of eval prompt-tune.
+type promptOptions struct {
+	output
+	eval.PromptOptions
+	repeats  int
+	samplers []string
 }
 
-// NewPromptTune returns the command eval prompt-tune. runF replaces the run in tests of
-// flags; nil means the real one.
-func NewPromptTune(a *app.App, runF func(context.Context, *PromptTuneOptions) error) *cobra.Command {
-	o := &PromptTuneOptions{
-		App: a, Form: task.Form{}, Search: prompttune.DefaultSearch(),
-		Lengths: []int{4, 8, 16, 32}, Repeats: 10, Samplers: []string{"sgdld", "sgdld:no-cache", "pez", "dmala"},
-	}
-	// The paper ends at beta 300 too, after three times as many steps.
-	o.Search.ImageBatch, o.Search.Steps, o.Search.Beta = 1, 1000, "0.3t"
+// newPromptTune returns the command eval prompt-tune.
+func newPromptTune(a *app.App) *cobra.Command {
+	o := &promptOptions{output: output{app: a}}
+	return o.command()
+}
+
+func (o *promptOptions) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prompt-tune --images FOLDER [flags]",
 		Short: "Compare samplers at finding prompts for pictures, as the SGDLD paper does",
 		Long: `Look for prompts of several lengths with several samplers and print, as table 3 of Sun et
 al. (2023) does, mean and standard deviation over the repeats of the best cosine found.
 
-Every repeat is a chain of its own from random tokens; all make --steps steps, each with
-one evaluation of the gradient. A prompt counts with the cosine of its text, encoded
-again; texts that must be evaluated for that alone are counted apart, as "scored".
+Every repeat is a chain of its own from random tokens; each makes --steps steps, with one
+evaluation of the gradient a step. A prompt counts with the cosine of its text, encoded
+again; texts that must be evaluated only for that are counted separately, as "scored".
 
 A sampler may carry options of its own, as in sgdld:no-cache or sgdld:batch=4:jump=single;
-others are given to every sampler that has them. --image-batch goes to sgdld.`,
+options given as flags go to every sampler that has them. --image-batch goes to sgdld.`,
 		Example: `  gradhop eval prompt-tune --images pictures/ --lengths 4,8,16,32 --repeats 10 --seed 1
   gradhop eval prompt-tune --images pictures/ --samplers dmala,gwg --lengths 8 --steps 3000 --format csv`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return app.Usagef("argument %q: pictures are named by --images", args[0])
-			}
-			return nil
-		},
+		Args: app.NoArgs("pictures are named by --images"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.SeedSet = cmd.Flags().Changed("seed")
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return RunPromptTune(cmd.Context(), o)
+			app.Seed(cmd.Flags(), &o.Search.Seed)
+			return o.run(cmd.Context())
 		},
 	}
-	o.addFlags(cmd.Flags())
-	completeFormat(cmd)
-	return cmd
-}
-
-func (o *PromptTuneOptions) addFlags(f *pflag.FlagSet) {
+	f := cmd.Flags()
 	f.SortFlags = false
-	prompttune.AddGoalFlags(f, &o.Goal)
-	f.IntSliceVarP(&o.Lengths, "lengths", "l", o.Lengths, "numbers of blanks of the prompts, `numbers` with commas")
-	f.IntVar(&o.Repeats, "repeats", o.Repeats, "`number` of runs of each sampler at each length")
-	f.StringSliceVar(&o.Samplers, "samplers", o.Samplers, "samplers to compare, `names` with commas, each with options of its own behind colons")
-	rest := pflag.NewFlagSet("", pflag.ContinueOnError)
-	rest.SortFlags = false
+	prompttune.AddGoalFlags(cmd, &o.Goal)
+	f.IntSliceVarP(&o.Lengths, "lengths", "l", []int{4, 8, 16, 32}, "lengths of the prompts in blanks, `numbers` separated by commas")
+	app.Int(f, &o.repeats, "repeats", 10, 1, "`number` of runs of each sampler at each length")
+	f.StringSliceVar(&o.samplers, "samplers", []string{"sgdld", "sgdld:no-cache", "pez", "dmala"}, "samplers to compare, `names` separated by commas; gradhop samplers lists them")
+	// The rest are flags of prompt-tune, without those that the comparison sets.
+	rest := &cobra.Command{}
+	rest.Flags().SortFlags = false
+	// The paper ends at beta 300 too, after three times as many steps.
+	o.Search.ImageBatch, o.Search.Steps, o.Search.Beta, o.Search.Top = 1, 1000, "0.3t", 1
 	prompttune.AddFormFlags(rest, &o.Form)
 	prompttune.AddSearchFlags(rest, &o.Search)
-	rest.VisitAll(func(flag *pflag.Flag) {
+	rest.Flags().VisitAll(func(flag *pflag.Flag) {
 		switch flag.Name {
 		case "length", "template", "sampler", "chains", "top", "patience", "time-limit":
-			return // the comparison sets them, or it would no longer be one
+			return
 		case "image-batch":
-			flag.Usage = "pictures and texts that each step of sgdld draws, a `number`; 0 for all, the exact mean, where its cache has no use"
+			flag.Usage = "`number` of targets that each step of sgdld draws; 0 for all, the exact mean, for which its cache has no use"
+		case "steps":
+			flag.Usage = "`number` of steps after warm-up"
 		}
 		f.AddFlag(flag)
 	})
-	f.Uint64Var(&o.Search.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is printed)")
-	f.StringVar(&o.Format, "format", "text", "text, csv or json")
-	f.StringVarP(&o.Out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output)")
+	app.SeedFlag(f, &o.Search.Seed)
+	o.addFlags(cmd)
 	app.SamplerFlags(f, &o.Search.Options)
+	app.Complete(cmd, "samplers", samplers.Names()...)
+	return cmd
+}
+
+// prepare checks the settings and gives each sampler those options that it has. Minibatches
+// are for samplers that have them.
+func (o *promptOptions) prepare() error {
+	if len(o.Lengths) == 0 {
+		return app.Usagef("no length: name at least one with --lengths")
+	}
+	for i, n := range o.Lengths {
+		if n < 1 {
+			return app.Usagef("--lengths %d: want 1 or more", n)
+		}
+		if slices.Contains(o.Lengths[:i], n) {
+			return app.Usagef("--lengths names %d twice", n)
+		}
+	}
+	list, err := entrants(o.samplers, o.Search.Options)
+	if err != nil {
+		return err
+	}
+	o.Search.Chains = o.repeats
+	for _, e := range list {
+		s := o.Search
+		s.Sampler, s.Options = e.reg.Name, e.set
+		if !slices.ContainsFunc(e.reg.Flags, func(f samplers.Flag) bool { return f.Name == "batch" }) || e.set["batch"] != "" {
+			s.ImageBatch = 0
+		}
+		if err := s.Try(max(1, len(o.Goal.Models))); err != nil {
+			return err
+		}
+		o.Entrants = append(o.Entrants, eval.PromptEntrant{Name: e.name, Search: s})
+	}
+	o.Goal.Runtime, o.Goal.Hub, o.Version = o.app.Runtime(), o.app.Hub(), app.Version()
+	return nil
+}
+
+// run compares the samplers. What was finished before the run ended early is printed too.
+func (o *promptOptions) run(ctx context.Context) error {
+	if err := o.prepare(); err != nil {
+		return err
+	}
+	out, err := o.app.Create(o.out)
+	if err != nil {
+		return err
+	}
+	defer out.Discard()
+	bar := o.app.NewBar()
+	o.Log, o.Begun = o.app.Logf, o.app.Graceful
+	o.Progress = func(sampler string, length int, step, steps int64) {
+		bar.Show(fmt.Sprintf("%s, %d blanks", sampler, length), step, steps, fmt.Sprintf("step %d", step))
+	}
+	r, err := eval.Prompts(ctx, o.PromptOptions)
+	bar.Clear()
+	if r == nil {
+		return err
+	}
+	if e := o.write(out, r, r.Rows, func() string { return promptText(r) }); e != nil {
+		return e
+	}
+	return err
+}
+
+// promptText is table 3 of the paper, with what it cost and notes on how it was made.
+func promptText(r *eval.PromptResult) string {
+	var b strings.Builder
+	b.WriteString(app.Aligned(r.Table("best cosine", func(s *eval.PromptSearch) string {
+		if s.SD != s.SD {
+			return s.Mean.Text(4)
+		}
+		return s.Mean.Text(4) + " ± " + s.SD.Text(4)
+	})) + "\n")
+	b.WriteString(app.Aligned(r.Table("evaluations with gradient + texts scored, of all repeats", func(s *eval.PromptSearch) string {
+		return fmt.Sprintf("%d + %d", s.Evaluations.Gradient, s.Scored+s.Evaluations.Density+s.Evaluations.Conditional)
+	})) + "\n")
+	b.WriteString(app.Aligned(r.Table("seconds of all repeats", func(s *eval.PromptSearch) string { return diag.Number(s.Seconds).Text(1) })) + "\n")
+	for _, s := range r.Searches {
+		if k := s.Winner(); k >= 0 {
+			fmt.Fprintf(&b, "%8s  %-14s %2d  %s\n", s.Best[k].Text(4), s.Sampler, s.Length, s.Texts[k])
+		}
+	}
+	var n app.Notes
+	if r.Interrupted {
+		n.Add("incomplete: the run ended before all searches were done")
+	}
+	n.Add("mean ± standard deviation of the best cosine of %d repeats; %d steps after %d of warm-up, beta %s, seed %d", r.Repeats, r.Steps, r.Warmup, r.Beta, r.Seed)
+	for _, s := range r.Searches {
+		if s.Length == r.Lengths[0] {
+			n.Add("%s: %s", s.Sampler, eval.ListSettings(s.Options, ", "))
+		}
+	}
+	for _, s := range r.Images {
+		n.Add("pictures %s: %d, weight %g", s.Path, s.Used, s.Weight)
+	}
+	for _, t := range r.Texts {
+		n.Add("text %q, weight %g", t.Text, t.Weight)
+	}
+	for _, m := range r.Models {
+		n.Add("model %s (sha256 of the text tower %.12s), %d tokens proposed", m.Name, m.TextSHA256, r.Proposed)
+	}
+	n.Add("gradhop %s, onnxruntime %s", r.Gradhop, r.ONNXRuntime)
+	return b.String() + n.String()
 }

@@ -81,13 +81,14 @@ checked; in both cases nothing is written.`,
 	f.StringVar(&o.Of, "of", "", "the `output` to differentiate; it may be left out where there is one")
 	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate by")
 	f.StringVarP(&o.Out, "out", "o", "", "write the model to this `file`; only --check can do without")
-	f.StringVar(&o.Reduce, "reduce", "", "sum or none: what to do with an output of several numbers a row")
+	app.Choice(cmd, &o.Reduce, "reduce", "for an output of several numbers a row: differentiate their sum, or take a vector and return its product with the Jacobian", "sum", "none")
 	f.StringToInt64Var(&o.Bind, "bind", nil, "`sizes` for dimensions: NAME=8, or INPUT[AXIS]=8 for one without a name")
-	f.StringVar(&o.Weights, "weights", "keep", "keep, refer, copy or embed: where the weights go")
+	o.Weights = "keep"
+	app.Choice(cmd, &o.Weights, "weights", "where the weights go", "keep", "refer", "copy", "embed")
 	f.BoolVar(&o.Check, "check", false, "compare the gradients with finite differences on random inputs")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the random inputs of --check")
 	f.StringVar(&o.Feed, "feed", "", "take the inputs of --check from this `FILE.npz`, by name")
-	f.StringVar(&o.Format, "format", "text", "text or json")
+	app.Format(cmd, &o.Format, "text", "json")
 	return cmd
 }
 
@@ -95,15 +96,6 @@ var reductions = map[string]grad.Reduce{"": grad.ReduceRows, "sum": grad.ReduceS
 
 // validate checks what can be known before the model is read.
 func (o *Options) validate() error {
-	if o.Format != "text" && o.Format != "json" {
-		return app.Usagef("--format %q: want text or json", o.Format)
-	}
-	if _, ok := reductions[o.Reduce]; !ok {
-		return app.Usagef("--reduce %q: want sum or none", o.Reduce)
-	}
-	if !slices.Contains([]string{"keep", "refer", "copy", "embed"}, o.Weights) {
-		return app.Usagef("--weights %q: want keep, refer, copy or embed", o.Weights)
-	}
 	for i, w := range o.Wrt {
 		if slices.Contains(o.Wrt[:i], w) {
 			return app.Usagef("--wrt has %q twice", w)

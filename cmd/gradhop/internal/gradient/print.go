@@ -122,10 +122,7 @@ func (d *document) addCheck(r *gradcheck.Report) {
 
 func (d *document) print(o *Options) error {
 	if o.Format == "json" {
-		e := json.NewEncoder(o.App.Out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(d)
+		return app.JSON(o.App.Out, d)
 	}
 	t := tabwriter.NewWriter(o.App.Out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {

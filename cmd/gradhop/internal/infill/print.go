@@ -8,132 +8,32 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
 	"github.com/gradhop/gradhop/samplers"
 	task "github.com/gradhop/gradhop/tasks/infill"
 )
 
-// document is a result with all that is needed to make it again. It is the same for equal
-// settings and seed but for seconds, whatever the number of threads and the size of
-// batches.
-type document struct {
-	Gradhop  string      `json:"gradhop"` // version
-	Settings settings    `json:"settings"`
-	Model    run.ModelID `json:"model"`
-	// Line is the number of the line that the text was read from, 0 for an argument.
-	Line    int             `json:"line,omitempty"`
-	Input   string          `json:"input"`
-	Error   string          `json:"error,omitempty"`
-	Blanks  []task.Blank    `json:"blanks,omitempty"`
-	Results []task.Sentence `json:"results,omitempty"`
-	Search  *searched       `json:"search,omitempty"`
-	Draws   []task.Draw     `json:"draws,omitempty"`
-	// Diagnostics are of the draws.
-	Diagnostics *task.Diagnostics `json:"diagnostics,omitempty"`
-	Interrupted bool              `json:"interrupted,omitempty"`
-}
-
-type searched struct {
-	Sequences int64   `json:"sequences"`
-	Seconds   float64 `json:"seconds"`
-	Stopped   string  `json:"stopped,omitempty"`
-}
-
-// settings are those that a result depends on, named as their flags.
-type settings struct {
-	Energy        string    `json:"energy"`
-	MaskEmbedding string    `json:"mask_embedding"`
-	Temperature   float64   `json:"temperature"`
-	Top           int       `json:"top,omitempty"`
-	Rank          string    `json:"rank"`
-	Beam          int       `json:"beam,omitempty"`
-	NoPunctuation bool      `json:"no_punctuation"`
-	NoRepeat      bool      `json:"no_repeat"`
-	Pieces        bool      `json:"pieces"`
-	Allow         []string  `json:"allow,omitempty"`
-	Block         []string  `json:"block,omitempty"`
-	Provider      string    `json:"provider"`
-	Sampling      *sampling `json:"sampling,omitempty"`
-}
-
-type sampling struct {
-	Draws    int               `json:"draws"`
-	Sampler  string            `json:"sampler"`
-	Exact    bool              `json:"sampler_exact"`
-	Options  map[string]string `json:"sampler_options"`
-	Gradient string            `json:"gradient"`
-	Chains   int               `json:"chains"`
-	Warmup   int               `json:"warmup"`
-	Init     string            `json:"init"`
-	Seed     uint64            `json:"seed"`
-}
-
-func (o *Options) record() settings {
-	e, s := o.Energy, o.Sampling
-	out := settings{
-		Energy: e.Form, MaskEmbedding: e.MaskEmbedding, Temperature: e.Temperature, Top: o.Search.Top, Rank: o.Rank, Beam: o.Search.Beam,
-		NoPunctuation: o.Words.NoPunctuation, NoRepeat: o.Words.NoRepeat, Pieces: o.Words.Pieces, Allow: o.Allow, Block: o.Block,
-		Provider: o.App.Provider,
-	}
-	if reg, err := samplers.Lookup(s.Sampler); o.Draws > 0 && err == nil {
-		out.Sampling = &sampling{o.Draws, reg.Name, reg.Exact, run.Options(reg, s.Options), e.Gradient, s.Chains, s.Warmup, string(s.Init), s.Seed}
-	}
-	return out
-}
-
-// printer writes results in one of the formats, each as soon as it is there.
+// printer writes documents in one of the formats, each as soon as it is there.
 type printer struct {
-	o       *Options
+	format  string
+	array   bool // the output is one JSON array
 	w       io.Writer
-	model   run.ModelID
 	printed int
 }
 
-func newPrinter(o *Options) (*printer, error) {
-	switch o.Format {
-	case "text", "json", "jsonl":
-		return &printer{o: o}, nil
-	}
-	return nil, app.Usagef("--format %q: want text, json or jsonl", o.Format)
-}
-
-func (p *printer) begin(w io.Writer, m *task.Model) { p.w, p.model = w, run.Identify(m.Source) }
-
-// array says that the output is one JSON array.
-func (p *printer) array() bool { return p.o.Format == "json" && p.o.File != "" }
-
-func (p *printer) document(line int, input string) document {
-	return document{Gradhop: app.Version(), Settings: p.o.record(), Model: p.model, Line: line, Input: input}
-}
-
-func (p *printer) result(line int, r result) error {
-	if p.o.Format == "text" {
-		return p.text(line, r)
-	}
-	d := p.document(line, r.problem.Text)
-	d.Blanks, d.Interrupted = r.problem.Blanks, r.err != nil
-	if a := r.answer; a != nil {
-		d.Results, d.Search = a.Sentences, &searched{a.Sequences, a.Seconds, a.Stopped}
-	} else {
-		d.Draws, d.Diagnostics = p.draws(r), &r.draws.Diagnostics
-	}
-	return p.json(d)
-}
-
-// draws are as many as were asked for; the last step may have more.
-func (p *printer) draws(r result) []task.Draw {
-	return r.draws.Sentences[:min(p.o.Draws, len(r.draws.Sentences))]
-}
-
-// failure writes an object where the format has objects; texts are for people, who
+// document writes a document. Of one without results the text format says nothing: people
 // are told on standard error.
-func (p *printer) failure(line int, text string, err error) error {
-	if p.o.Format == "text" {
+func (p *printer) document(d *task.Document) error {
+	if p.format != "text" {
+		return p.json(d)
+	}
+	if d.Error != "" {
 		return nil
 	}
-	d := p.document(line, strings.ToValidUTF8(text, "\ufffd"))
-	d.Error = err.Error()
-	return p.json(d)
+	sep := ""
+	if p.printed > 0 {
+		sep = "\n"
+	}
+	return p.write(sep + text(d))
 }
 
 func (p *printer) json(v any) error {
@@ -141,17 +41,17 @@ func (p *printer) json(v any) error {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	prefix := ""
-	if p.array() {
+	if p.array {
 		prefix = "  "
 	}
-	if p.o.Format == "json" {
+	if p.format == "json" {
 		e.SetIndent(prefix, "  ")
 	}
 	if err := e.Encode(v); err != nil {
 		return err
 	}
 	text := b.String()
-	if p.array() {
+	if p.array {
 		between := "[\n  "
 		if p.printed > 0 {
 			between = ",\n  "
@@ -164,7 +64,7 @@ func (p *printer) json(v any) error {
 // end closes what is open.
 func (p *printer) end() error {
 	switch {
-	case !p.array():
+	case !p.array:
 		return nil
 	case p.printed == 0:
 		return p.write("[]\n")
@@ -178,60 +78,58 @@ func (p *printer) write(text string) error {
 	return err
 }
 
-// text writes a result for people.
-func (p *printer) text(line int, r result) error {
+// text writes a document for people.
+func text(d *task.Document) string {
 	var b strings.Builder
-	if p.printed > 0 {
-		b.WriteByte('\n')
+	if d.Line > 0 {
+		fmt.Fprintf(&b, "# line %d: %s\n", d.Line, d.Input)
 	}
-	if line > 0 {
-		fmt.Fprintf(&b, "# line %d: %s\n", line, r.problem.Text)
+	sentences := d.Results
+	for _, draw := range d.Draws {
+		sentences = append(sentences, draw.Sentence)
 	}
-	note := ""
-	sentence := func(s task.Sentence) {
+	differs := false
+	for _, s := range sentences {
 		mark := ""
 		if s.Differs {
-			mark, note = " *", "# * the model reads this text as other tokens than those that were scored\n"
+			mark, differs = " *", true
 		}
 		fmt.Fprintf(&b, "%9s  %s%s\n", s.LogP.Text(3), s.Text, mark)
 	}
-	of := fmt.Sprintf("%s of %s (sha256 %.12s)", p.o.Energy.Form, p.model.Name, p.model.SHA256)
-	if a := r.answer; a != nil {
-		for _, s := range a.Sentences {
-			sentence(s)
-		}
-		b.WriteString(note)
+	var n app.Notes
+	if differs {
+		n.Add("* the model reads this text as other tokens than those that were scored")
+	}
+	of := fmt.Sprintf("%s of %s", d.Settings.Energy, d.Model)
+	if s := d.Search; s != nil {
 		stopped := ""
-		if a.Stopped != "" {
-			stopped = "stopped early: " + a.Stopped + "; "
+		if s.Stopped != "" {
+			stopped = "stopped early: " + s.Stopped + "; "
 		}
-		fmt.Fprintf(&b, "# %s%s, %d sequences in %.1f s\n", stopped, of, a.Sequences, a.Seconds)
-		return p.write(b.String())
+		n.Add("%s%s, %d sequences in %.1f s", stopped, of, s.Sequences, s.Seconds)
+	} else {
+		diagnostics(&n, d, of)
 	}
-	draws := p.draws(r)
-	for _, d := range draws {
-		sentence(d.Sentence)
-	}
-	b.WriteString(note)
-	p.diagnostics(&b, r, len(draws), of)
-	return p.write(b.String())
+	return b.String() + n.String()
 }
 
-func (p *printer) diagnostics(b *strings.Builder, r result, draws int, of string) {
-	d, s := r.draws.Diagnostics, p.o.Sampling
-	if r.draws.Interrupted {
-		fmt.Fprintf(b, "# interrupted after %d of %d draws of each chain\n", d.Steps/int64(len(r.problem.Blanks)), s.Steps)
+// diagnostics are the notes of draws.
+func diagnostics(n *app.Notes, d *task.Document, of string) {
+	g, s := d.Diagnostics, d.Settings.Sampling
+	steps := (s.Draws + s.Chains - 1) / s.Chains
+	if d.Interrupted {
+		n.Add("interrupted after %d of %d draws of each chain", g.Steps/int64(len(d.Blanks)), steps)
 	}
-	fmt.Fprintf(b, "# %s\n", d.Verdict)
-	fmt.Fprintf(b, "# %d draws: acceptance %s, hops %s, R-hat %s, bulk ESS %s (worst blank %s and %s)", draws,
-		d.Acceptance.Text(2), d.Hops.Text(2), d.RHat.Text(2), d.ESSBulk.Text(0), d.RHatBlanks.Text(2), d.ESSBlanks.Text(0))
-	if size := d.StepSize.Text(2); size != "NA" {
-		fmt.Fprintf(b, ", step size %s", size)
+	n.Add("%s", g.Verdict)
+	size := ""
+	if text := g.StepSize.Text(2); text != "NA" {
+		size = ", step size " + text
 	}
-	fmt.Fprintf(b, ", %d evaluations in %.1f s\n", d.Evaluations, d.Seconds)
-	fmt.Fprintf(b, "# %s on %s at temperature %v, %d chains, %d draws of each after %d of warm-up, seed %d\n",
-		s.Sampler, of, p.o.Energy.Temperature, s.Chains, s.Steps, s.Warmup, s.Seed)
+	n.Add("%d draws: acceptance %s, hops %s, R-hat %s, bulk ESS %s (worst blank %s and %s)%s, %d evaluations in %.1f s", len(d.Draws),
+		g.Acceptance.Text(2), g.Hops.Text(2), g.RHat.Text(2), g.ESSBulk.Text(0), g.RHatBlanks.Text(2), g.ESSBlanks.Text(0), size, g.Evaluations, g.Seconds)
+	n.Add("%s on %s at temperature %v, %d chains, %d draws of each after %d of warm-up, seed %d",
+		s.Sampler, of, d.Settings.Temperature, s.Chains, steps, s.Warmup, s.Seed)
 	if reg, err := samplers.Lookup(s.Sampler); err == nil && !reg.Exact {
-		fmt.Fprintf(b, "# %s\n", run.NotExact(reg))
+		n.Add("%s", reg.Caveat())
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/run"
-	task "github.com/gradhop/gradhop/tasks/infill"
 )
 
 // tiny is the folder of a random model of 80 words.
@@ -49,11 +47,13 @@ func (w *terminal) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func options(t *testing.T, a *app.App) *Options {
-	o := &Options{App: a, Energy: run.DefaultEnergy(), Format: "json", Text: "the [MASK] sat", Rank: "logp", Draws: 800, Sampling: task.DefaultDraws(800), SeedSet: true}
-	o.Search.Top = 5
-	o.Energy.Model = tiny(t)
+func draws(t *testing.T, a *app.App, args ...string) *options {
+	t.Helper()
 	a.Threads = 1
+	o, err := parse(a, append([]string{"--model", tiny(t), "--draws", "800", "--seed", "0"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return o
 }
 
@@ -61,8 +61,8 @@ func options(t *testing.T, a *app.App) *Options {
 func TestProgress(t *testing.T) {
 	for _, isTerminal := range []bool{true, false} {
 		var out, stderr bytes.Buffer
-		o := options(t, &app.App{Out: &out, Err: &stderr, ErrTerminal: isTerminal, Columns: 80})
-		if err := Run(context.Background(), o); err != nil {
+		o := draws(t, &app.App{Out: &out, Err: &stderr, ErrTerminal: isTerminal, Columns: 80}, "--format", "json", "the [MASK] sat")
+		if err := o.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(stderr.String(), "125 of 125 steps"); got != isTerminal {
@@ -87,12 +87,11 @@ func TestInterruptedOutput(t *testing.T) {
 		}
 	}}
 	a := &app.App{In: strings.NewReader("a [MASK]\nthe [MASK] sat\nhe [MASK]\n"), Err: stderr, ErrTerminal: true}
-	o := options(t, a)
-	o.Text, o.File, o.Out = "", "-", filepath.Join(t.TempDir(), "out.json")
-	if err := Run(ctx, o); !errors.Is(err, context.Canceled) {
+	o := draws(t, a, "--format", "json", "--out", filepath.Join(t.TempDir(), "out.json"))
+	if err := o.run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v", err)
 	}
-	b, err := os.ReadFile(o.Out)
+	b, err := os.ReadFile(o.out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +111,8 @@ func TestInterruptedOutput(t *testing.T) {
 // TestQuiet prints data only.
 func TestQuiet(t *testing.T) {
 	var out, stderr bytes.Buffer
-	o := options(t, &app.App{Out: &out, Err: &stderr, ErrTerminal: true, Quiet: true})
-	o.Format = "text"
-	if err := Run(context.Background(), o); err != nil {
+	o := draws(t, &app.App{Out: &out, Err: &stderr, ErrTerminal: true, Quiet: true}, "the [MASK] sat")
+	if err := o.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if stderr.Len() > 0 || !strings.Contains(out.String(), "sat") {

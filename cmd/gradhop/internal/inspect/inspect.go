@@ -3,7 +3,6 @@
 package inspect
 
 import (
-	"encoding/json"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -46,7 +45,7 @@ numbers, which. Nothing is run.`,
 	f.StringVar(&o.Of, "of", "", "the `output` to differentiate; without it, each")
 	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate by; without it, each input")
 	f.BoolVar(&o.Hash, "hash", false, "compute the sha256 of files of weights too")
-	f.StringVar(&o.Format, "format", "text", "text or json")
+	app.Format(cmd, &o.Format, "text", "json")
 	return cmd
 }
 
@@ -119,9 +118,6 @@ type Operator struct {
 
 // Run inspects and prints.
 func Run(o *Options) error {
-	if o.Format != "text" && o.Format != "json" {
-		return app.Usagef("--format %q: want text or json", o.Format)
-	}
 	f, err := modelfile.Open(o.Path)
 	if err != nil {
 		return err
@@ -133,10 +129,7 @@ func Run(o *Options) error {
 	if o.Format == "text" {
 		return r.text(o.App.Out)
 	}
-	e := json.NewEncoder(o.App.Out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return app.JSON(o.App.Out, r)
 }
 
 // describe fills in all but the gradients.

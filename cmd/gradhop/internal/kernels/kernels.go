@@ -2,12 +2,10 @@
 package kernels
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +16,7 @@ import (
 
 // New returns the command.
 func New(a *app.App) *cobra.Command {
-	format := "text"
+	format := ""
 	cmd := &cobra.Command{
 		Use:   "samplers [name...]",
 		Short: "Print a table of the samplers, or the options of some",
@@ -31,21 +29,16 @@ paper. With names, print these samplers with their options.`,
 			if err != nil {
 				return err
 			}
-			switch format {
-			case "text":
-				if len(args) == 0 {
-					return table(a.Out, list)
-				}
-				return details(a.Out, list)
-			case "json":
-				e := json.NewEncoder(a.Out)
-				e.SetIndent("", "  ")
-				return e.Encode(records(list))
+			switch {
+			case format == "json":
+				return app.JSON(a.Out, records(list))
+			case len(args) == 0:
+				return table(a.Out, list)
 			}
-			return app.Usagef("--format %q: want text or json", format)
+			return details(a.Out, list)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	app.Format(cmd, &format, "text", "json")
 	return cmd
 }
 
@@ -67,14 +60,13 @@ func lookup(names []string) ([]samplers.Registration, error) {
 
 // table prints one line a sampler.
 func table(w io.Writer, list []samplers.Registration) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SAMPLER\tNEEDS\tINVARIANT\tOPTIONS (* TUNED)\tPAPER")
+	rows := [][]string{{"SAMPLER", "NEEDS", "INVARIANT", "OPTIONS (* TUNED)", "PAPER"}}
 	for _, r := range list {
 		invariant, _, _ := strings.Cut(r.Invariant(), ";")
 		invariant, _, _ = strings.Cut(invariant, ":")
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Name, needs(r), invariant, options(r), r.Paper)
+		rows = append(rows, []string{r.Name, needs(r), invariant, options(r), r.Paper})
 	}
-	return t.Flush()
+	return app.Columns(w, rows)
 }
 
 // needs says what a sampler asks of the energy.

@@ -5,8 +5,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/recall"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/prompttune"
 	"github.com/gradhop/gradhop/tasks/sample"
 )
 
@@ -36,25 +36,17 @@ the folder with --resume FOLDER; prompt-tune then prints the best prompts of all
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := recall.Read(args[0])
+			search, err := join(out, args, partial)
 			if err != nil {
-				return err
-			}
-			if c == nil || c.Name == "sample" {
-				_, err := sample.Merge(out, args, partial)
-				if err != nil {
-					return app.Flagged(err)
-				}
-			} else if c, err = join(out, args, partial); err != nil {
-				return err
+				return app.Flagged(err)
 			}
 			r, err := store.Open(out)
 			if err != nil {
 				return err
 			}
 			a.Logf("%s: %d chains of %d run(s)", out, r.Chains(), len(args))
-			if c != nil && c.Results != "" {
-				a.Logf("gradhop %s --resume %s prints %s", c.Name, out, c.Results)
+			if search {
+				a.Logf("gradhop prompt-tune --resume %s prints the best prompts of all chains, and writes them to %s", out, prompttune.ResultsFile)
 			}
 			return nil
 		},
@@ -64,17 +56,11 @@ the folder with --resume FOLDER; prompt-tune then prints the best prompts of all
 	return cmd
 }
 
-// join merges runs of another task, and what it was started with.
-func join(out string, parts []string, partial bool) (*recall.Command, error) {
-	if err := store.Merge(out, parts, partial); err != nil {
-		return nil, err
+// join merges runs, and reports whether they are of prompt-tune.
+func join(out string, parts []string, partial bool) (search bool, err error) {
+	if _, err := prompttune.Saved(parts[0]); err == nil {
+		return true, prompttune.Merge(out, parts, partial)
 	}
-	r, err := store.Open(out)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := store.WriteSummary(out, store.TableOptions{}); err != nil {
-		return nil, err
-	}
-	return recall.Join(out, parts, r.Header().ChainIDs)
+	_, err = sample.Merge(out, parts, partial)
+	return false, err
 }

@@ -3,11 +3,9 @@
 package ops
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +16,7 @@ import (
 
 // New returns the command.
 func New(a *app.App) *cobra.Command {
-	format := "text"
+	format := ""
 	cmd := &cobra.Command{
 		Use:   "ops [operator...]",
 		Short: "List the operators and what is known of their gradients",
@@ -28,23 +26,17 @@ whether its gradient is computed by a rule, is zero by nature, or is not known
 anywhere but between the output and an input that are asked for.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return app.Usagef("--format %q: want text or json", format)
-			}
 			list, err := lookup(args)
 			if err != nil {
 				return err
 			}
 			if format == "json" {
-				e := json.NewEncoder(a.Out)
-				e.SetEscapeHTML(false)
-				e.SetIndent("", "  ")
-				return e.Encode(list)
+				return app.JSON(a.Out, list)
 			}
 			return text(a.Out, list)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	app.Format(cmd, &format, "text", "json")
 	return cmd
 }
 
@@ -93,8 +85,7 @@ func lookup(names []string) ([]record, error) {
 }
 
 func text(w io.Writer, list []record) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "OPERATOR\tOPERATOR SETS\tGRADIENT\tORACLE")
+	rows := [][]string{{"OPERATOR", "OPERATOR SETS", "GRADIENT", "ORACLE"}}
 	for _, r := range list {
 		proof := r.Oracle
 		if proof == "" {
@@ -107,7 +98,7 @@ func text(w io.Writer, list []record) error {
 		if r.StraightThrough {
 			gradient += ", straight through"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.name, strings.Trim(fmt.Sprint(r.Opsets), "[]"), gradient, proof)
+		rows = append(rows, []string{r.name, strings.Trim(fmt.Sprint(r.Opsets), "[]"), gradient, proof})
 	}
-	return t.Flush()
+	return app.Columns(w, rows)
 }

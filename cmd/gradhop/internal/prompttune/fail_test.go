@@ -1,8 +1,6 @@
 package prompttune
 
 import (
-	task "github.com/gradhop/gradhop/tasks/prompttune"
-
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/samplers/store"
+	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // tripwire calls trip before it writes for the first time.
@@ -45,21 +44,21 @@ func TestFolderFails(t *testing.T) {
 	for _, format := range []string{"jsonl", "json", "text"} {
 		t.Run(format, func(t *testing.T) {
 			o, out := tiny(t)
-			o.Out, o.Report = filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "page.html")
-			o.Every, o.Search.Steps, o.Format = 1, 100_000_000, format // a checkpoint whenever there is none under way
+			o.Out, o.Page = filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "page.html")
+			o.Every, o.Search.Steps, o.format = 1, 100_000_000, format // a checkpoint whenever there is none under way
 			lose := func() { unwritable(t, o.Out) }
 			if format == "jsonl" {
-				o.App.Out = &tripwire{out, lose}
+				o.app.Out = &tripwire{out, lose}
 			} else {
-				o.App.Err, o.App.ErrTerminal = &tripwire{io.Discard, lose}, true // the progress line
+				o.app.Err, o.app.ErrTerminal = &tripwire{io.Discard, lose}, true // the progress line
 			}
-			err := Run(t.Context(), o)
+			err := o.run(t.Context())
 			var full *store.WriteError
 			if !errors.As(err, &full) {
 				t.Fatalf("error %v", err)
 			}
 			text := out.String()
-			page, err := os.ReadFile(o.Report)
+			page, err := os.ReadFile(o.Page)
 			if err != nil || !strings.Contains(string(page), "Failed after ") {
 				t.Errorf("no page of a run that failed: %v", err)
 			}

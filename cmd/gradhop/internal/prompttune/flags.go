@@ -1,71 +1,67 @@
 package prompttune
 
 import (
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/models"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // AddGoalFlags defines the flags about targets and models.
-func AddGoalFlags(fs *pflag.FlagSet, g *task.Goal) {
-	fs.StringArrayVar(&g.Images, "images", nil, "target images: `FOLDER[:WEIGHT]` or one file; may be repeated, and a negative weight repels")
-	fs.StringArrayVar(&g.Texts, "target-text", nil, "target `TEXT[:WEIGHT]`; may be repeated")
-	fs.StringArrayVar(&g.Models, "model", nil, "built-in CLIP, folder, or owner/name[@revision][#variant] on the Hugging Face Hub, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
-	fs.BoolVar(&g.NoImageCache, "no-image-cache", false, "encode all images again and keep no vectors (default: keep the last 256 MiB of vectors in the cache folder)")
-	fs.Int64Var(&g.MaxPixels, "max-pixels", 0, "largest `number` of pixels of an image (default: 67,108,864)")
-	fs.IntVar(&g.MaxBatch, "max-batch", 0, "largest `number` of chains in one run of a model, to save memory (default: all)")
+func AddGoalFlags(cmd *cobra.Command, g *task.Goal) {
+	f := cmd.Flags()
+	f.StringArrayVar(&g.Images, "images", nil, "target images: `FOLDER[:WEIGHT]` or one file; may be repeated, and a negative weight repels")
+	f.StringArrayVar(&g.Texts, "target-text", nil, "target `TEXT[:WEIGHT]`; may be repeated")
+	f.StringArrayVar(&g.Models, "model", nil, "built-in CLIP, folder, or owner/name[@revision][#variant] on the Hugging Face Hub, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
+	f.BoolVar(&g.NoImageCache, "no-image-cache", false, "encode all images again and keep no vectors (default: keep the last 256 MiB of vectors in the cache folder)")
+	f.Int64Var(&g.MaxPixels, "max-pixels", 0, "largest `number` of pixels of an image (default: 67,108,864)")
+	f.IntVar(&g.MaxBatch, "max-batch", 0, "largest `number` of chains in one run of a model, to save memory (default: all)")
+	app.CompleteModels(cmd, models.CLIPs())
 }
 
 // AddFormFlags defines the flags about the form of prompts.
-func AddFormFlags(fs *pflag.FlagSet, p *task.Form) {
-	fs.IntVarP(&p.Length, "length", "l", 8, "`number` of blanks of the prompt, one token each")
-	fs.StringVar(&p.Prefix, "prefix", "", "fixed `text` before the blanks")
-	fs.StringVar(&p.Suffix, "suffix", "", "fixed `text` after the blanks")
-	fs.StringVar(&p.Template, "template", "", "fixed words with _ for each blank, as `TEXT`, instead of --length, --prefix and --suffix")
-	fs.StringVar(&p.Tokens, "tokens", task.Choices()[0], "tokens to propose: listed (the words of the model's words.txt, if it has one), words (all whole words) or all (pieces of words too)")
-	fs.StringArrayVar(&p.Allow, "allow", nil, "propose only these words, instead of --tokens: `WORDS` separated by commas, or a file with one word a line")
-	fs.StringArrayVar(&p.Block, "block", nil, "no result has these words: `WORDS` separated by commas, or a file with one word a line")
-	fs.BoolVar(&p.RoundTrip, "round-trip", false, "leave out prompts whose text encodes to other tokens")
+func AddFormFlags(cmd *cobra.Command, p *task.Form) {
+	f := cmd.Flags()
+	f.IntVarP(&p.Length, "length", "l", 8, "`number` of blanks of the prompt, one token each")
+	f.StringVar(&p.Prefix, "prefix", "", "fixed `text` before the blanks")
+	f.StringVar(&p.Suffix, "suffix", "", "fixed `text` after the blanks")
+	f.StringVar(&p.Template, "template", "", "fixed words with _ for each blank, as `TEXT`, instead of --length, --prefix and --suffix")
+	p.Tokens = task.Choices()[0]
+	app.Choice(cmd, &p.Tokens, "tokens", "tokens to propose: the words of the model's words.txt, if it has one; all whole words; or pieces of words too", task.Choices()...)
+	f.StringArrayVar(&p.Allow, "allow", nil, "propose only these words, instead of --tokens: `WORDS` separated by commas, or a file with one word a line")
+	f.StringArrayVar(&p.Block, "block", nil, "no result has these words: `WORDS` separated by commas, or a file with one word a line")
+	f.BoolVar(&p.RoundTrip, "round-trip", false, "leave out prompts whose text encodes to other tokens")
 }
 
 // AddSearchFlags defines the flags about the search, but not the seed nor the options of
-// samplers.
-func AddSearchFlags(fs *pflag.FlagSet, s *task.Search) {
-	fs.StringVar(&s.Sampler, "sampler", s.Sampler, "search method or sampler `name`, see gradhop samplers")
-	fs.IntVar(&s.Chains, "chains", s.Chains, "`number` of chains, all in one batch (default: 1 for search and gcg, 8 for samplers)")
-	fs.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up (default: 1180 for search, 120 for gcg, 500 for samplers)")
-	fs.IntVar(&s.Warmup, "warmup", s.Warmup, "`number` of warm-up steps, which adapt step sizes")
-	fs.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000 (1..1000@500: over the first 500); without it samplers use 1..1000")
-	fs.IntVar(&s.ImageBatch, "image-batch", s.ImageBatch, "`number` of targets that each step of a stochastic sampler draws (default: all, the exact mean)")
-	fs.IntVar(&s.Top, "top", s.Top, "`number` of distinct prompts to keep")
-	fs.BoolVar(&s.Interrogate, "interrogate", false, "also rank single words, alone and in \"a photo of a _\", as a baseline")
-	fs.IntVar(&s.Patience, "patience", 0, "stop after this `number` of steps without a better prompt (default: never)")
-	fs.Int64Var(&s.Evaluations, "evaluations", 0, "stop after this `number` of evaluations of the models, a gradient counted as two (default: never)")
-	fs.DurationVar(&s.TimeLimit, "time-limit", 0, "stop after this `time`, as 2m (default: never)")
+// samplers. Their defaults are the values that s has.
+func AddSearchFlags(cmd *cobra.Command, s *task.Search) {
+	f := cmd.Flags()
+	app.SamplerFlag(cmd, &s.Sampler, "search method or sampler")
+	app.Int(f, &s.Chains, "chains", s.Chains, 1, "`number` of chains, all in one batch (default: 1 for search and gcg, 8 for samplers)")
+	f.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up (default: 1180 for search, 120 for gcg, 500 for samplers)")
+	f.IntVar(&s.Warmup, "warmup", s.Warmup, "`number` of warm-up steps, in which the sampler is tuned")
+	f.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000 (1..1000@500: over the first 500); without it samplers use 1..1000")
+	f.IntVar(&s.ImageBatch, "image-batch", s.ImageBatch, "`number` of targets that each step of a stochastic sampler draws (default: all, the exact mean)")
+	app.Int(f, &s.Top, "top", s.Top, 1, "`number` of distinct prompts to keep")
+	f.BoolVar(&s.Interrogate, "interrogate", false, "also rank single words, alone and in \"a photo of a _\", as a baseline")
+	f.IntVar(&s.Patience, "patience", 0, "stop after this `number` of steps without a better prompt (default: never)")
+	f.Int64Var(&s.Evaluations, "evaluations", 0, "stop after this `number` of evaluations of the models, a gradient counted as two (default: never)")
+	f.DurationVar(&s.TimeLimit, "time-limit", 0, "stop after this `time`, as 2m (default: never)")
 }
 
-// Given checks flags that must not be zero, and sets those whose default depends on others.
-func Given(fs *pflag.FlagSet, p *task.Form, s *task.Search) error {
+// given checks flags that must not be zero, and sets those whose default depends on others.
+func given(fs *pflag.FlagSet, p *task.Form, s *task.Search) error {
 	if !fs.Changed("length") {
 		p.Length = 0
 	} else if p.Length < 1 {
 		return app.Usagef("--length %d: want 1 or more", p.Length)
-	}
-	for name, value := range map[string]int{"chains": s.Chains, "top": s.Top} {
-		if fs.Changed(name) && value < 1 {
-			return app.Usagef("--%s %d: want 1 or more", name, value)
-		}
 	}
 	if fs.Changed("steps") && s.Steps+s.Warmup == 0 {
 		return app.Usagef("--steps 0 --warmup 0: want one of them above 0")
 	}
 	s.Fill()
 	return nil
-}
-
-// DefaultSearch returns the settings that flags start from.
-func DefaultSearch() task.Search {
-	return task.Search{Sampler: task.DefaultSampler, Options: samplers.Settings{}, Top: 5}
 }

@@ -1,14 +1,13 @@
 package prompttune
 
 import (
-	task "github.com/gradhop/gradhop/tasks/prompttune"
-
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
+	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // printer writes to standard output in one of the formats.
@@ -16,14 +15,6 @@ type printer struct {
 	format string
 	w      io.Writer
 	failed bool // w cannot be written any more
-}
-
-func newPrinter(o *Options) (*printer, error) {
-	switch o.Format {
-	case "text", "json", "jsonl":
-		return &printer{format: o.Format, w: o.App.Out}, nil
-	}
-	return nil, app.Usagef("--format %q: want text, json or jsonl", o.Format)
 }
 
 // improvement writes a prompt that is better than all before it.
@@ -64,60 +55,54 @@ func (p *printer) write(text string) error {
 // text writes the document for people.
 func text(d *task.Document) string {
 	var b strings.Builder
+	var n app.Notes
 	for _, r := range d.Results {
 		fmt.Fprintf(&b, "%8.4f  %s\n", r.U, r.Text)
 	}
 	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
-		b.WriteString("# no prompt was found: every one that was visited is blocked or does not round-trip\n")
+		n.Add("no prompt was found: every one that was visited is blocked or does not round-trip")
 	}
-	baseline(&b, d)
+	baseline(&n, d)
 	s, g := d.Settings, d.Diagnostics
+	all := s.Warmup + s.Steps
 	switch d.Stopped {
 	case task.StoppedPatience:
-		fmt.Fprintf(&b, "# stopped after %d of %d steps: no better prompt in the last %d\n", g.Steps, s.Warmup+s.Steps, s.Patience)
+		n.Add("stopped after %d of %d steps: no better prompt in the last %d", g.Steps, all, s.Patience)
 	case task.StoppedEvaluations:
-		fmt.Fprintf(&b, "# stopped after %d of %d steps: the limit of %d evaluations\n", g.Steps, s.Warmup+s.Steps, s.Evaluations)
+		n.Add("stopped after %d of %d steps: the limit of %d evaluations", g.Steps, all, s.Evaluations)
 	case task.StoppedTime:
-		fmt.Fprintf(&b, "# stopped after %d of %d steps: the time limit of %s\n", g.Steps, s.Warmup+s.Steps, s.TimeLimit)
+		n.Add("stopped after %d of %d steps: the time limit of %s", g.Steps, all, s.TimeLimit)
 	case task.StoppedInterrupted:
-		fmt.Fprintf(&b, "# interrupted after %d of %d steps\n", g.Steps, s.Warmup+s.Steps)
+		n.Add("interrupted after %d of %d steps", g.Steps, all)
 	case task.StoppedFailed:
-		fmt.Fprintf(&b, "# failed after %d of %d steps\n", g.Steps, s.Warmup+s.Steps)
+		n.Add("failed after %d of %d steps", g.Steps, all)
 	}
-	fmt.Fprintf(&b, "# %s on %s", s.Sampler, d.Targets())
-	for i, m := range d.Models {
-		between := ", "
-		if i == 0 {
-			between = " by "
-		}
-		fmt.Fprintf(&b, "%s%s (sha256 %.12s)", between, m.Name, m.TextSHA256)
+	var models []string
+	for _, m := range d.Models {
+		models = append(models, fmt.Sprintf("%s (sha256 %.12s)", m.Name, m.TextSHA256))
 	}
-	fmt.Fprintf(&b, ": %d tokens for %d blanks, beta %s, %d chains, seed %d\n", s.Proposed, strings.Count(s.Template, "_"), s.Beta, s.Chains, d.Seed)
-	fmt.Fprintf(&b, "# %d steps: acceptance %s, hops %s, %s evaluations in %.1f s\n", g.Steps, g.Acceptance.Text(2), g.Hops.Text(2), evaluations(g), g.Seconds)
+	n.Add("%s on %s by %s: %d tokens for %d blanks, beta %s, %d chains, seed %d", s.Sampler, d.Targets(), strings.Join(models, ", "),
+		s.Proposed, strings.Count(s.Template, "_"), s.Beta, s.Chains, d.Seed)
+	scored := ""
+	if g.Rescored > 0 {
+		scored = fmt.Sprintf(" (%d of them of texts scored apart)", g.Rescored)
+	}
+	n.Add("%d steps: acceptance %s, hops %s, %d%s evaluations in %.1f s", g.Steps, g.Acceptance.Text(2), g.Hops.Text(2), g.Evaluations.Total()+g.Rescored, scored, g.Seconds)
 	if reg, err := samplers.Lookup(s.Sampler); err == nil && !reg.Exact {
-		fmt.Fprintf(&b, "# %s\n", task.NotExact(reg))
+		n.Add("%s", task.NotExact(reg))
 	}
-	return b.String()
+	return b.String() + n.String()
 }
 
-// baseline writes the best plain words, and whether they score as well as the best prompt.
-func baseline(b *strings.Builder, d *task.Document) {
+// baseline notes the best plain words, and whether they score as well as the best prompt.
+func baseline(n *app.Notes, d *task.Document) {
 	if d.Score() == "U" {
-		b.WriteString("# the numbers are U, the mean of the cosines by weight, of which some are negative\n")
+		n.Add("the numbers are U, the mean of the cosines by weight, of which some are negative")
 	}
 	for _, r := range d.Baseline {
-		fmt.Fprintf(b, "# plain words: %.4f  %s\n", r.U, r.Text)
+		n.Add("plain words: %.4f  %s", r.U, r.Text)
 	}
 	if len(d.Baseline) > 0 && len(d.Results) > 0 && d.Baseline[0].U >= d.Results[0].U {
-		b.WriteString("# plain words score as well as the prompts that were found\n")
+		n.Add("plain words score as well as the prompts that were found")
 	}
-}
-
-// evaluations says how many there were, and how many of them for texts alone.
-func evaluations(g task.Diagnostics) string {
-	text := fmt.Sprint(g.Evaluations.Total() + g.Rescored)
-	if g.Rescored > 0 {
-		text += fmt.Sprintf(" (%d of them of texts scored apart)", g.Rescored)
-	}
-	return text
 }

@@ -3,41 +3,35 @@ package prompttune
 
 import (
 	"context"
-	"time"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/sample"
 )
 
-// Options are the flags of the command.
-type Options struct {
-	App    *app.App
-	Goal   task.Goal
-	Form   task.Form
-	Search task.Search
-	// SeedSet says that Search.Seed was given; else one is drawn.
-	SeedSet bool
-	Format  string // "text", "json" or "jsonl"
-	Out     string // folder to make for the draws, "" for none
-	Resume  string // folder of a run to go on with, "" for a new one
-	// Continue goes on with the run in Out if it was begun there.
-	Continue bool
-	ChainIDs string // "" for all
-	Report   string // file for the page, "" for none
-	Every    time.Duration
-
-	flags *pflag.FlagSet // as they were given, to be remembered; nil for none
+// options are the flags of the command.
+type options struct {
+	app *app.App
+	task.Config
+	format   string
+	chainIDs string // "" for all
+	keep     bool   // --continue
 }
 
-// New returns the command. runF replaces the run in tests of flags; nil means the real
-// one.
-func New(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{App: a, Search: DefaultSearch()}
+// New returns the command.
+func New(a *app.App) *cobra.Command {
+	o := &options{app: a}
+	return o.command()
+}
+
+func (o *options) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prompt-tune --images FOLDER [flags]",
 		Short: "Find text prompts for pictures with a CLIP",
@@ -45,79 +39,147 @@ func New(a *app.App, runF func(context.Context, *Options) error) *cobra.Command 
 of a prompt from exp(beta U), where U is the mean cosine between the prompt and the
 pictures, and print the best distinct prompts with their cosine.
 
-With several targets U is a weighted sum: a set's weight is spread over its pictures, a
-text counts once, and a negative weight keeps prompts away. With several models U is the
-weighted mean over them; their vocabularies must be the same.
+With several targets U is a weighted sum: the weight of a set is divided among its
+pictures, a text counts once, and a negative weight repels. With several models U is their
+weighted mean; their vocabularies must be the same.
 
 The cosine that is printed is that of the printed text, encoded again. beta may grow with
 the step t, as in 0.1t.
 
-With --out a run that was interrupted or killed goes on with --resume FOLDER, which needs
-no other flag, and ends with the same draws and the same prompts as if nothing had
-happened; --format jsonl lists improvements from the first on. Models and pictures must be
-what they were. Of a run that is complete --resume prints the results again, and makes a
-page of it with --report; a larger --steps makes it longer, and a range of beta as 1..1000
-stays at its end. --top and --round-trip may change: they apply to all steps.
+With --out a run that was interrupted or killed continues with --resume FOLDER, which needs
+no other flag; its draws and prompts are those of a run that was never stopped. Models and
+pictures must not have changed. --resume of a complete run prints the results again, and
+writes a page about it with --report. A larger --steps extends it; a range of beta as
+1..1000 stays at its end. --top and --round-trip may change: they apply to all steps.
 
-A run that --patience ended goes on only where a larger one is given. --time-limit is that
-of one process: a run that it stopped is not complete, and goes on for as long again.
+A run that --patience ended continues only with a larger --patience. --time-limit is that
+of one process: a run that it stopped is not complete, and --resume gives it as much time
+again.
 
-Chains do not depend on each other: --chain-ids runs some of them, and gradhop merge joins
-the folders to one, whose best prompts --resume finds. --patience looks at all chains and
-goes with all of them only.`,
+Chains are independent: --chain-ids runs some of them, and gradhop merge joins the folders
+into one, whose best prompts --resume finds. --patience needs all chains in one process.`,
 		Example: `  gradhop prompt-tune --images pictures/ --length 8
   gradhop prompt-tune --images cats/ --images dogs/:-0.5 --template "a photo of _ _ in the snow"
   gradhop prompt-tune --target-text "a very long prompt that is to become a short one" --length 3
   gradhop prompt-tune --model ./clip-vit-base-patch32 --images pictures/ --block words.txt --out run/
   gradhop prompt-tune --resume run/ --steps 2000
   gradhop prompt-tune --images pictures/ --chain-ids 0-3 --seed 1 --out run-a/`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return app.Usagef("argument %q: pictures are named by --images", args[0])
-			}
-			return o.checkFolder()
-		},
+		Args: app.NoArgs("pictures are named by --images"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.recall(cmd.Flags()); err != nil {
+			if err := o.settle(cmd.Flags()); err != nil {
 				return err
 			}
-			o.SeedSet = cmd.Flags().Changed("seed")
-			if err := Given(cmd.Flags(), &o.Form, &o.Search); err != nil {
-				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return Run(cmd.Context(), o)
+			return o.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	AddGoalFlags(f, &o.Goal)
-	AddFormFlags(f, &o.Form)
-	AddSearchFlags(f, &o.Search)
-	f.Uint64Var(&o.Search.Seed, "seed", 0, "seed of all random numbers (default: a random one, which is printed)")
-	f.StringVar(&o.Format, "format", "text", "text, json (an object) or jsonl (a line for each improvement as it is found, then the object)")
-	f.StringVarP(&o.Out, "out", "o", "", "`folder` to make for the draws, which gradhop diagnose and report read and --resume goes on with")
-	f.StringVar(&o.Report, "report", "", "`file` for a page about the run: pictures, prompts and their cosines, HTML in one piece")
-	f.StringVar(&o.Resume, "resume", "", "go on with the run in this `folder`; all other flags are remembered")
-	f.BoolVar(&o.Continue, "continue", false, "go on with the run in --out if it was begun there: the same command begins and resumes")
-	f.StringVar(&o.ChainIDs, "chain-ids", "", "run just these of a larger run's chains, numbered from 0: `LIST` as 0-3,7")
+	AddGoalFlags(cmd, &o.Goal)
+	AddFormFlags(cmd, &o.Form)
+	o.Search.Sampler, o.Search.Top = task.DefaultSampler, 5
+	AddSearchFlags(cmd, &o.Search)
+	app.SeedFlag(f, &o.Search.Seed)
+	app.Format(cmd, &o.format, "text", "json", "jsonl")
+	f.StringVarP(&o.Out, "out", "o", "", "new `folder` for the draws, which gradhop diagnose and report read")
+	f.StringVar(&o.Page, "report", "", "`file` for a page about the run: pictures, prompts and their cosines, as self-contained HTML")
+	f.StringVar(&o.Resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
+	f.BoolVar(&o.keep, "continue", false, "begin the run in --out, or continue the one that is there")
+	f.StringVar(&o.chainIDs, "chain-ids", "", "run only these of a larger run's chains, numbered from 0: `LIST` as 0-3,7")
 	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints of --out (default: 30s, or fifty times what one takes)")
 	app.SamplerFlags(f, &o.Search.Options)
-	complete(cmd)
 	return cmd
 }
 
-// complete tells the shell what flags may be set to.
-func complete(cmd *cobra.Command) {
-	for flag, list := range map[string][]string{
-		"sampler": samplers.Names(), "tokens": task.Choices(), "format": {"text", "json", "jsonl"},
-	} {
-		// The only error is a flag that is not there.
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+// settle completes the options: those of a run to continue, from its folder.
+func (o *options) settle(fs *pflag.FlagSet) error {
+	switch {
+	case o.Resume != "" && o.Out != "":
+		return app.Usagef("--out and --resume are given; want one of them")
+	case o.keep && o.Out == "":
+		return app.Usagef("--continue needs --out; --resume needs nothing else")
 	}
-	_ = cmd.RegisterFlagCompletionFunc("model", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return models.CLIPs(), cobra.ShellCompDirectiveFilterDirs
+	if err := given(fs, &o.Form, &o.Search); err != nil {
+		return err
+	}
+	app.Seed(fs, &o.Search.Seed)
+	o.Goal.Runtime.Provider = o.app.Provider
+	if o.keep && store.Begun(o.Out) {
+		o.Resume, o.Out = o.Out, ""
+	}
+	if o.Resume != "" {
+		if err := o.recall(fs); err != nil {
+			return err
+		}
+	}
+	if o.chainIDs != "" {
+		ids, err := sample.ParseIDs(o.chainIDs)
+		if err != nil {
+			return app.Flagged(err)
+		}
+		o.Search.ChainIDs, o.Search.Chains = ids, len(ids)
+	}
+	provider := o.Goal.Runtime.Provider
+	o.Goal.Runtime, o.Goal.Hub, o.Program = o.app.Runtime(), o.app.Hub(), app.Version()
+	o.Goal.Runtime.Provider = provider
+	return nil
+}
+
+// recall reads the options of the run in o.Resume. Flags that are given now replace them.
+func (o *options) recall(fs *pflag.FlagSet) error {
+	known, err := app.Recall(fs, o.Resume, &o.Search.Seed, func() error {
+		saved, err := task.Saved(o.Resume)
+		if err == nil {
+			o.Goal, o.Form, o.Search, o.Page = saved.Goal, saved.Form, saved.Search, saved.Page
+		}
+		return err
 	})
+	if err == nil && !known && len(o.Goal.Images)+len(o.Goal.Texts) == 0 {
+		err = app.Usagef("%s: its options are lost; give pictures or texts and all other flags again", o.Resume)
+	}
+	if fs.Changed("provider") {
+		o.Goal.Runtime.Provider = o.app.Provider
+	}
+	return err
+}
+
+// run finds prompts. What was found until an interruption or a failure is printed.
+func (o *options) run(ctx context.Context) error {
+	report := &report{o: o}
+	if !o.PageInside() || o.Resume != "" { // else its folder is not there yet
+		if err := report.open(); err != nil {
+			return err
+		}
+	}
+	defer report.discard()
+	bar := o.app.NewBar()
+	print := &printer{format: o.format, w: o.app.Out}
+	o.Events = o.events(print, report, bar)
+	doc, err := task.Run(ctx, o.Config)
+	bar.Clear()
+	if doc == nil || print.failed || doc.Stopped == task.StoppedFailed && len(doc.Results) == 0 {
+		return err
+	}
+	return errors.Join(err, print.end(doc))
+}
+
+// events show the progress of the run.
+func (o *options) events(print *printer, report *report, bar *app.Bar) task.Events {
+	return task.Events{
+		Log:      func(format string, args ...any) { bar.Clear(); o.app.Logf(format, args...) },
+		Progress: bar.Show,
+		Begun: func(ctx context.Context, t *task.Task) error {
+			o.app.Graceful() // the models are open
+			return report.begin(ctx, t)
+		},
+		Improved: func(p task.Prompt, past bool) error {
+			if o.format == "text" && o.app.ErrTerminal && !o.app.Quiet && !past {
+				bar.Clear()
+				fmt.Fprintf(o.app.Err, "%8.4f  %s\n", p.U, p.Text)
+			}
+			report.page.Improved(p)
+			return print.improvement(p)
+		},
+		Stepped:  func(s *samplers.State, found []task.Prompt, _ bool) { report.page.Stepped(s, found) },
+		Finished: report.end,
+	}
 }

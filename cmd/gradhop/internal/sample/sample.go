@@ -2,19 +2,17 @@
 package sample
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	task "github.com/gradhop/gradhop/tasks/sample"
 )
@@ -67,15 +65,15 @@ folders.`,
 			return o.run(cmd.Context(), a)
 		},
 	}
-	o.addFlags(cmd.Flags())
-	app.Complete(cmd, "sampler", samplers.Names()...)
+	o.addFlags(cmd)
 	app.Complete(cmd, "init", "random", "zeros")
 	app.Complete(cmd, "on-nonfinite", "fail", "reject")
 	app.Complete(cmd, "write", "csv", "npz", "png", "none")
 	return cmd
 }
 
-func (o *options) addFlags(f *pflag.FlagSet) {
+func (o *options) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.Space, "space", "", "the states, a `SPACE` as above; needed")
 	f.StringVar(&o.Input, "input", "", "`name` of the input that takes the state (default: the only one)")
@@ -87,13 +85,13 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")
 	f.IntVar(&o.MaxBatch, "max-batch", 0, "largest `number` of chains in one run of the model, to save memory (default: all)")
 	f.BoolVar(&o.OneByOne, "one-by-one", false, "run the model on one chain at a time, for models whose batch rows interact")
-	f.StringVar(&o.Sampler, "sampler", o.Sampler, "`name` of the sampler; gradhop samplers lists them")
+	app.SamplerFlag(cmd, &o.Sampler, "sampler")
 	f.IntVar(&o.Chains, "chains", o.Chains, "`number` of chains, all in one batch")
 	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these of a larger run's chains, numbered from 0: `LIST` as 0-31,40")
 	f.IntVar(&o.Steps, "steps", o.Steps, "`number` of steps after warm-up")
 	f.IntVar(&o.Warmup, "warmup", o.Warmup, "`number` of steps before, in which the sampler is tuned")
 	f.IntVar(&o.Thin, "thin", o.Thin, "keep every `N`-th step as a draw")
-	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers (default: a random one, which is recorded)")
+	app.SeedFlag(f, &o.Seed)
 	f.StringVar(&o.Init, "init", o.Init, "where chains start: random, zeros, or a `FILE` of states (.npy or JSON, [chain, site])")
 	f.BoolVar(&o.PoolWarmup, "pool-warmup", false, "tune one step size for all chains; the run can then not be split")
 	f.StringVar(&o.OnNonFinite, "on-nonfinite", o.OnNonFinite, "on NaN or +Inf from the model, `fail|reject`: end the run, or count as probability zero")
@@ -104,7 +102,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Write, "write", nil, "more `FORMATS` of the draws: csv (as CmdStan's), npz, png, or none (default: csv up to 64 sites, png for pictures)")
 	f.StringVar(&o.Picture, "picture", "", "states are pictures of `HxW` or HxWxC (default: from the model's input)")
 	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints (default: 30s, or fifty times what one takes)")
-	app.FormatFlag(f, &o.format)
+	app.Format(cmd, &o.format, "text", "json")
 	app.SamplerFlags(f, &o.Settings)
 }
 
@@ -120,9 +118,6 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 	case flags.Changed("chain-ids") && o.ChainIDs == "":
 		return app.Usagef("--chain-ids is empty: want numbers and ranges, as 0-31,40")
 	}
-	if err := app.CheckFormat(o.format); err != nil {
-		return err
-	}
 	if o.keep && store.Begun(o.Out) {
 		o.Resume, o.Out = o.Out, ""
 	}
@@ -130,8 +125,8 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 		if err := o.recall(flags); err != nil {
 			return err
 		}
-	} else if !flags.Changed("seed") {
-		o.Seed = app.RandomSeed()
+	} else {
+		app.Seed(flags, &o.Seed)
 	}
 	if o.Model == "" {
 		return app.Usagef("no model: name an ONNX file, or a run with --resume")
@@ -145,51 +140,27 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 
 // recall reads the options of the run in o.Resume. Flags that are given now replace them.
 func (o *options) recall(flags *pflag.FlagSet) error {
-	saved, err := task.Load(o.Resume)
-	if errors.Is(err, fs.ErrNotExist) && store.Begun(o.Resume) {
-		r, err := store.Open(o.Resume)
-		if err != nil {
-			return err
+	dir, model := o.Resume, o.Model
+	known, err := app.Recall(flags, dir, &o.Seed, func() error {
+		saved, err := task.Load(dir)
+		if err == nil {
+			o.Options = saved
 		}
-		if !flags.Changed("seed") {
-			o.Seed = r.Header().Seed
-		}
-		if o.Model == "" {
-			return app.Usagef("%s: its options are lost; give the model and all other flags again", o.Resume)
-		}
-		return nil
-	}
-	if err != nil {
 		return err
-	}
-	all := &options{Options: saved}
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	all.addFlags(set)
-	all.Options = saved // addFlags sets the defaults
-	if o.Model != "" {
-		all.Model = o.Model
-	}
-	flags.Visit(func(f *pflag.Flag) {
-		if g := set.Lookup(f.Name); g == nil || err != nil {
-			return
-		} else if list, ok := f.Value.(pflag.SliceValue); ok {
-			err = g.Value.(pflag.SliceValue).Replace(list.GetSlice())
-		} else {
-			err = g.Value.Set(f.Value.String())
-		}
 	})
-	all.Resume, all.Out, all.keep, all.format = o.Resume, "", false, o.format
-	*o = *all
+	o.Resume, o.Out, o.Model = dir, "", cmp.Or(model, o.Model)
+	if err == nil && !known && o.Model == "" {
+		err = app.Usagef("%s: its options are lost; give the model and all other flags again", dir)
+	}
 	return err
 }
 
 // run makes the run and prints its summary.
 func (o *options) run(ctx context.Context, a *app.App) error {
 	bar := a.NewBar()
-	var steps sync.Once
 	o.Log = func(line string) { bar.Clear(); a.Logf("%s", line) }
 	o.Options.Progress = func(p task.Progress) {
-		steps.Do(func() { a.Graceful() }) // the model is open
+		a.Graceful() // the model is open
 		note := fmt.Sprintf("acceptance %.2f", p.Acceptance)
 		if p.Warmup {
 			note = "warm-up, " + note

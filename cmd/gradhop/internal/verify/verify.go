@@ -2,7 +2,6 @@
 package verify
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,7 @@ import (
 
 // New returns the command.
 func New(a *app.App) *cobra.Command {
-	format := "text"
+	format := ""
 	cmd := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "Check every file of a run for damage",
@@ -22,21 +21,14 @@ settings, summary and exports. Standard output lists the damaged files, with the
 and steps of the draws in them. The exit code is 1 if there are any.
 gradhop sample --resume RUN makes damaged draws again.`,
 		Example: "  gradhop verify run/",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return app.Usagef("%d arguments; want the folder of one run", len(args))
-			}
-			return app.CheckFormat(format)
-		},
+		Args:    app.Args("the folder of one run"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			found, err := store.Verify(args[0])
 			if err != nil {
 				return err
 			}
 			if format == "json" {
-				e := json.NewEncoder(a.Out)
-				e.SetIndent("", "  ")
-				err = e.Encode(append([]store.Damage{}, found...))
+				err = app.JSON(a.Out, append([]store.Damage{}, found...))
 			} else {
 				for _, d := range found {
 					if _, e := fmt.Fprintln(a.Out, app.Plain(d.String())); e != nil {
@@ -53,6 +45,6 @@ gradhop sample --resume RUN makes damaged draws again.`,
 			return err
 		},
 	}
-	app.FormatFlag(cmd.Flags(), &format)
+	app.Format(cmd, &format, "text", "json")
 	return cmd
 }

@@ -207,6 +207,9 @@ func words(text string) string { return strings.Join(strings.Fields(strings.ToLo
 // Check returns an error for settings that no model can make right: an *infill.InputError
 // or that of a sampler.
 func (e *Infilling) Check() error {
+	if len(e.Entrants) == 0 {
+		return errors.New("eval: no samplers to compare")
+	}
 	for _, x := range e.Entrants {
 		if err := x.Draw.Check(); err != nil {
 			return err

@@ -1,4 +1,6 @@
-package report
+// Package page writes a page about the folder of a run: settings, traces, rank histograms,
+// diagnostics, and the last draws as pictures or numbers, as one HTML file that loads nothing.
+package page
 
 import (
 	"bytes"
@@ -12,11 +14,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
 	"github.com/gradhop/gradhop/tasks/pages"
+	"github.com/gradhop/gradhop/tasks/sample"
 )
 
 //go:embed page.html
@@ -24,8 +26,25 @@ var pageText string
 
 var pageTemplate = pages.Parse(pageText)
 
-// page is what the template shows.
-type page struct {
+// Options say what a page shows.
+type Options struct {
+	// Version is that of the program, for the record.
+	Version string
+	// Picture is the size of states as pictures, as sample.Options.Picture has it; "" takes
+	// it from the options of the run, which has none where it is not of gradhop sample.
+	Picture string
+	// Table says how much of the table of diagnostics is shown.
+	Table store.TableOptions
+}
+
+// Page is what a page shows; see [Gather].
+type Page struct{ view view }
+
+// Write writes the page.
+func (p *Page) Write(w io.Writer) error { return pageTemplate.Execute(w, p.view) }
+
+// view is what the template shows.
+type view struct {
 	Version  string
 	Dir      string
 	Summary  *store.Summary
@@ -53,14 +72,29 @@ const (
 	mostSites  = 64
 )
 
-// gather reads all that the page shows. Its memory is that of the statistics of the run,
-// not of its states.
-func gather(r *store.Reader, dir string, pic *export.Picture, o store.TableOptions) (*page, error) {
-	s, err := store.Summarize(r, o)
+// Gather reads the run in a folder. The memory it takes is that of the statistics of the
+// run, not of its states. Errors: *sample.OptionError for the size of pictures, and those of
+// package store.
+func Gather(dir string, o Options) (*Page, error) {
+	r, err := store.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	p := &page{Version: app.Version(), Dir: dir, Summary: s, Table: s.Diagnostics, State: "complete"}
+	if o.Picture == "" {
+		if run, err := sample.Load(dir); err == nil {
+			o.Picture = run.Picture
+		}
+	}
+	pic, err := sample.PictureOf(r, o.Picture)
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Summarize(r, o.Table)
+	if err != nil {
+		return nil, err
+	}
+	page := &Page{view{Version: o.Version, Dir: dir, Summary: s, Table: s.Diagnostics, State: "complete"}}
+	p := &page.view
 	if !s.Finished {
 		p.State = fmt.Sprintf("stopped, or still running, after step %d of %d", s.StepsMade, s.Warmup+s.Steps)
 	}
@@ -73,18 +107,18 @@ func gather(r *store.Reader, dir string, pic *export.Picture, o store.TableOptio
 	}
 	p.Settings = settings(r.Header(), s)
 	if r.Draws(store.Sampling) == 0 {
-		return p, nil
+		return page, nil
 	}
 	if p.Figures, err = figures(r); err != nil {
 		return nil, err
 	}
 	if pic != nil {
-		return p, p.grid(r, *pic)
+		return page, p.grid(r, *pic)
 	}
-	return p, p.list(r)
+	return page, p.list(r)
 }
 
-// law says what the draws of a sampler are of, at an inverse temperature or along a schedule
+// law says what distribution the draws of a sampler have, at an inverse temperature or along a schedule
 // as samplers.ParseSchedule reads it; "" is 1.
 func law(exact bool, beta string) string {
 	of := "exp(U)/Z"
@@ -128,7 +162,7 @@ func settings(h store.Header, s *store.Summary) []pages.Setting {
 }
 
 // grid shows the last draws as pictures.
-func (p *page) grid(r *store.Reader, pic export.Picture) error {
+func (p *view) grid(r *store.Reader, pic export.Picture) error {
 	img, err := export.Grid(r, pic)
 	if err != nil {
 		return err
@@ -143,7 +177,7 @@ func (p *page) grid(r *store.Reader, pic export.Picture) error {
 }
 
 // list shows the last draws as numbers, shortened.
-func (p *page) list(r *store.Reader) error {
+func (p *view) list(r *store.Reader) error {
 	h := r.Header()
 	n := min(r.Chains(), mostStates)
 	p.Caption = "The last draw of each chain"
@@ -177,4 +211,10 @@ func (p *page) list(r *store.Reader) error {
 	return nil
 }
 
-func (p *page) write(w io.Writer) error { return pageTemplate.Execute(w, p) }
+// percent writes a share for people.
+func percent(x store.Number) string {
+	if x != x {
+		return "NA"
+	}
+	return fmt.Sprintf("%.1f%%", 100*float64(x))
+}

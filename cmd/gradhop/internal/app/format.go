@@ -1,0 +1,119 @@
+package app
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// Choice defines a flag that takes one of some words. Its default is *value.
+func Choice[T ~string](cmd *cobra.Command, value *T, name, usage string, words ...string) {
+	cmd.Flags().Var(&choice[T]{value, words}, name, usage)
+	Complete(cmd, name, words...)
+}
+
+// Format defines --format, which is the first of the words unless it is given.
+func Format(cmd *cobra.Command, format *string, words ...string) {
+	*format = words[0]
+	Choice(cmd, format, "format", "format of standard output", words...)
+}
+
+// choice is the value of such a flag.
+type choice[T ~string] struct {
+	value *T
+	words []string
+}
+
+// Set implements pflag.Value.
+func (c *choice[T]) Set(text string) error {
+	if !slices.Contains(c.words, text) {
+		last := len(c.words) - 1
+		return fmt.Errorf("want %s or %s", strings.Join(c.words[:last], ", "), c.words[last])
+	}
+	*c.value = T(text)
+	return nil
+}
+
+// String implements pflag.Value.
+func (c *choice[T]) String() string {
+	if c.value == nil {
+		return ""
+	}
+	return string(*c.value)
+}
+
+// Type implements pflag.Value; help shows it.
+func (c *choice[T]) Type() string { return strings.Join(c.words, "|") }
+
+// JSON writes v on several lines.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// Print writes a result in the format text, csv or json: v as JSON, or what one of the
+// functions returns.
+func Print(w io.Writer, format string, v any, rows func() [][]string, text func() string) error {
+	switch format {
+	case "json":
+		return JSON(w, v)
+	case "csv":
+		return csv.NewWriter(w).WriteAll(rows())
+	}
+	_, err := io.WriteString(w, text())
+	return err
+}
+
+// Aligned returns rows of cells as lines, the first column to the left and the others to
+// the right.
+func Aligned(rows [][]string) string {
+	var width []int
+	for _, r := range rows {
+		for k, cell := range r {
+			if k == len(width) {
+				width = append(width, 0)
+			}
+			width[k] = max(width[k], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		for k, cell := range r {
+			if k == 0 {
+				fmt.Fprintf(&b, "%-*s", width[k], cell)
+			} else {
+				fmt.Fprintf(&b, "  %*s", width[k], cell)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Columns writes rows of cells with all columns to the left. Cells hold anything that a
+// file may name: see Plain.
+func Columns(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, cells := range rows {
+		for k, cell := range cells {
+			cells[k] = Plain(cell)
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+// Notes are lines below a table, each after a number sign.
+type Notes struct{ strings.Builder }
+
+// Add adds a line.
+func (n *Notes) Add(format string, args ...any) { fmt.Fprintf(n, "# "+format+"\n", args...) }

@@ -1,0 +1,176 @@
+package infill
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Options say how [Model.Fill] fills texts.
+type Options struct {
+	// Words says which words may fill the blanks.
+	Words TextOptions
+	// Search says how to look for the best fillings. It is used where Draws is 0.
+	Search SearchOptions
+	// Draws is the number of sentences to draw instead. Sampling says how; its Steps is set
+	// to what Draws needs.
+	Draws    int
+	Sampling DrawOptions
+	// Version is that of the program, for the record.
+	Version string
+	// Progress, which may be nil, is told how far the work on a text is.
+	Progress func(stage string, done, total int, note string)
+}
+
+// Check returns an error for settings that no text can make right: an *InputError, or that
+// of the sampler. It also sets Sampling.Steps.
+func (o *Options) Check() error {
+	if o.Draws == 0 {
+		return nil
+	}
+	if o.Draws < 0 || o.Sampling.Chains < 1 {
+		return badOption("draws and chains", "%d and %d: want 1 or more each", o.Draws, o.Sampling.Chains)
+	}
+	o.Sampling.Steps = (o.Draws + o.Sampling.Chains - 1) / o.Sampling.Chains
+	return o.Sampling.Check()
+}
+
+// Document is a filled text with all that is needed to make it again. It is the same for
+// equal settings and seed but for seconds, whatever the number of threads and the size of
+// batches.
+type Document struct {
+	Gradhop  string   `json:"gradhop"` // version
+	Settings Settings `json:"settings"`
+	Model    ModelID  `json:"model"`
+	// Line is the number of the line that the text was read from, 0 for an argument.
+	Line  int    `json:"line,omitempty"`
+	Input string `json:"input"`
+	// Error says why there is no result.
+	Error  string  `json:"error,omitempty"`
+	Blanks []Blank `json:"blanks,omitempty"`
+	// Results are the best distinct sentences, best first, and Search says what they cost.
+	Results []Sentence `json:"results,omitempty"`
+	Search  *Cost      `json:"search,omitempty"`
+	// Draws are the sentences drawn, and Diagnostics say whether the chains have mixed.
+	Draws       []Draw       `json:"draws,omitempty"`
+	Diagnostics *Diagnostics `json:"diagnostics,omitempty"`
+	Interrupted bool         `json:"interrupted,omitempty"`
+}
+
+// ModelID names a model.
+type ModelID struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// String returns the name and the beginning of the checksum.
+func (m ModelID) String() string { return fmt.Sprintf("%s (sha256 %.12s)", m.Name, m.SHA256) }
+
+// Cost is that of a search.
+type Cost struct {
+	Sequences int64   `json:"sequences"` // that went through the model
+	Seconds   float64 `json:"seconds"`
+	Stopped   string  `json:"stopped,omitempty"` // as in Answer
+}
+
+// Settings are those that a result depends on.
+type Settings struct {
+	Energy        mlm.Form          `json:"energy"`
+	MaskEmbedding mlm.MaskEmbedding `json:"mask_embedding"`
+	Temperature   float64           `json:"temperature"`
+	Top           int               `json:"top,omitempty"`
+	Rank          string            `json:"rank"` // "logp" or "per-word"
+	Beam          int               `json:"beam,omitempty"`
+	NoPunctuation bool              `json:"no_punctuation"`
+	NoRepeat      bool              `json:"no_repeat"`
+	Pieces        bool              `json:"pieces"`
+	Allow         []string          `json:"allow,omitempty"`
+	Block         []string          `json:"block,omitempty"`
+	Provider      string            `json:"provider"`
+	Sampling      *Sampling         `json:"sampling,omitempty"`
+}
+
+// Sampling are the settings of draws.
+type Sampling struct {
+	Draws    int               `json:"draws"`
+	Sampler  string            `json:"sampler"`
+	Exact    bool              `json:"sampler_exact"`
+	Options  samplers.Settings `json:"sampler_options"` // defaults included
+	Gradient mlm.Gradient      `json:"gradient"`
+	Chains   int               `json:"chains"`
+	Warmup   int               `json:"warmup"`
+	Init     Start             `json:"init"`
+	Seed     uint64            `json:"seed"`
+}
+
+// ID names the model.
+func (m *Model) ID() ModelID { return ModelID{m.Source.Name, m.Source.SHA256} }
+
+// record returns the settings of a document.
+func (m *Model) record(o *Options) Settings {
+	e, w := m.options, o.Words
+	s := Settings{
+		Energy: m.Form(), MaskEmbedding: cmp.Or(e.MaskEmbedding, mlm.MaskToken), Temperature: m.Temperature(),
+		Top: o.Search.Top, Rank: "logp", Beam: o.Search.Beam,
+		NoPunctuation: w.NoPunctuation, NoRepeat: w.NoRepeat, Pieces: w.Pieces, Allow: w.Allow, Block: w.Block,
+		Provider: cmp.Or(e.Runtime.Provider, "cpu"),
+	}
+	if o.Search.PerWord {
+		s.Rank = "per-word"
+	}
+	if reg, err := samplers.Lookup(o.Sampling.Sampler); o.Draws > 0 && err == nil {
+		d := o.Sampling
+		s.Sampling = &Sampling{o.Draws, reg.Name, reg.Exact, reg.Settings(d.Options), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Warmup, d.Init, d.Seed}
+	}
+	return s
+}
+
+// Fill fills the blanks of a text. The document is never nil: where there is no result it
+// has the error, and where ctx ended early it has what was done until then.
+//
+// Errors: those of Check, *InputError for the text, those of the runtime and of ctx.
+func (m *Model) Fill(ctx context.Context, text string, o Options) (*Document, error) {
+	d := &Document{Gradhop: o.Version, Model: m.ID(), Input: strings.ToValidUTF8(text, "\ufffd")}
+	err := o.Check()
+	d.Settings = m.record(&o)
+	var p *Problem
+	if err == nil {
+		p, err = m.Text(text, o.Words)
+	}
+	if err == nil {
+		d.Input = p.Text
+		err = d.fill(ctx, p, o)
+	}
+	if d.Interrupted = err != nil && d.Blanks != nil; err != nil && !d.Interrupted {
+		d.Error = err.Error()
+	}
+	return d, err
+}
+
+// fill adds the results. Blanks is set where there are some.
+func (d *Document) fill(ctx context.Context, p *Problem, o Options) error {
+	progress := o.Progress
+	if progress == nil {
+		progress = func(string, int, int, string) {}
+	}
+	if o.Draws > 0 {
+		draws, err := p.Draw(ctx, o.Sampling, 0, func(done, total int) {
+			progress("sampling", done, total, fmt.Sprintf("%d of %d steps", done, total))
+		})
+		if draws != nil { // the last step may have more than were asked for
+			d.Blanks, d.Draws, d.Diagnostics = p.Blanks, draws.Sentences[:min(o.Draws, len(draws.Sentences))], &draws.Diagnostics
+		}
+		return err
+	}
+	o.Search.Progress = func(p Progress) { progress(p.Stage, p.Done, p.Total, p.Best) }
+	a, err := p.Search(ctx, o.Search)
+	if err != nil {
+		return err
+	}
+	d.Blanks, d.Results, d.Search = p.Blanks, a.Sentences, &Cost{a.Sequences, a.Seconds, a.Stopped}
+	return ctx.Err()
+}
