@@ -74,7 +74,7 @@ func (s *Space) Number(v int32) int {
 	return int(v)
 }
 
-// SpaceError reports a Space that contradicts itself.
+// SpaceError reports a Space that contradicts itself, or a table that does not fit it.
 type SpaceError struct {
 	// Site is the site at fault, or -1 where the whole space is.
 	Site   int

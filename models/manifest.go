@@ -65,32 +65,17 @@ func Describe(name string) (Entry, bool) {
 	return e, ok
 }
 
-// ChecksumError reports a file of a built-in model that is not the one in the
-// manifest: the program was built from a changed tree.
-type ChecksumError struct {
-	Model, File string
-	Want, Got   string // sha256 in hex; Got is empty where the file is missing
-}
-
-func (e *ChecksumError) Error() string {
-	if e.Got == "" {
-		return fmt.Sprintf("models: %s: %s is missing from the program; it was built from an incomplete tree", e.Model, e.File)
-	}
-	return fmt.Sprintf("models: %s: %s has sha256 %.12s, the manifest says %.12s; run go generate ./models after changing it", e.Model, e.File, e.Got, e.Want)
-}
-
-// ExitCode returns 3: runtime or model unavailable.
-func (*ChecksumError) ExitCode() int { return 3 }
-
 // verify compares every file of e in fsys with the manifest.
 func (e Entry) verify(fsys fs.FS) error {
 	for _, f := range e.Files {
 		b, err := fs.ReadFile(fsys, f.Name)
 		if err != nil {
-			return &ChecksumError{Model: e.Name, File: f.Name, Want: f.SHA256}
+			return &Error{Model: e.Name, File: f.Name, missing: true,
+				Reason: fmt.Sprintf(": %s is missing from the program; it was built from an incomplete tree", f.Name)}
 		}
 		if got := sum(b); got != f.SHA256 {
-			return &ChecksumError{Model: e.Name, File: f.Name, Want: f.SHA256, Got: got}
+			return &Error{Model: e.Name, File: f.Name, Reason: fmt.Sprintf(
+				": %s has sha256 %.12s, the manifest says %.12s; run go generate ./models after changing it", f.Name, got, f.SHA256)}
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"strings"
 	"sync"
 
 	"github.com/gradhop/gradhop/models/hub"
@@ -29,48 +28,6 @@ type Model struct {
 // needed are the other files that every masked language model has.
 var needed = []string{"config.json"}
 
-// UnknownError reports a name that is no built-in model, no folder, and cannot be that of a
-// repository.
-type UnknownError struct {
-	Name  string
-	Known []string // the built-in models
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("models: no model %q: it is not a folder, not built in (%s), and not owner/name on the Hugging Face Hub", e.Name, strings.Join(e.Known, ", "))
-}
-
-// ExitCode returns 3: runtime or model unavailable.
-func (*UnknownError) ExitCode() int { return 3 }
-
-// MissingFileError reports a folder or a repository that lacks a file of the model. It
-// matches fs.ErrNotExist.
-type MissingFileError struct {
-	Dir  string // the folder, or the repository
-	File string
-	// Variants are the variants of the file that are there.
-	Variants []string
-	// Hint says what to do, or is empty.
-	Hint string
-}
-
-func (e *MissingFileError) Error() string {
-	text := fmt.Sprintf("models: %s has no %s", e.Dir, e.File)
-	if len(e.Variants) > 0 {
-		text += fmt.Sprintf("; it has variants of it (%s), named as in %s#%s", strings.Join(e.Variants, ", "), e.Dir, e.Variants[0])
-	}
-	if e.Hint != "" {
-		text += "; " + e.Hint
-	}
-	return text
-}
-
-// ExitCode returns 3: runtime or model unavailable.
-func (*MissingFileError) ExitCode() int { return 3 }
-
-// Unwrap makes errors.Is(err, fs.ErrNotExist) true.
-func (e *MissingFileError) Unwrap() error { return fs.ErrNotExist }
-
 // Open returns a masked language model: a built-in one, the one in a folder, or one on the
 // Hugging Face Hub, which is downloaded into the cache. ref is a built-in name, a folder, or
 // owner/name@revision, in this order; "" means Default. A folder with the name of a built-in
@@ -78,9 +35,8 @@ func (e *MissingFileError) Unwrap() error { return fs.ErrNotExist }
 // "#variant" at the end of ref, for instance "#int8", it is model_int8.onnx; with "#x.onnx"
 // it is the file x.onnx. [OpenTowers] opens a CLIP.
 //
-// Errors: *UnknownError, *KindError for a CLIP, *MissingFileError, *ChecksumError for a
-// built-in model that is not the one in the manifest, *hub.Error, those of reading the
-// files, that of the context.
+// Errors: *Error for a name that is no model, a CLIP, a file that is missing or is not the
+// one in the manifest, *hub.Error, those of reading the files, that of the context.
 func Open(ctx context.Context, ref string, o hub.Options) (Model, error) {
 	src, err := find(ctx, cmp.Or(ref, Default), o)
 	if err != nil {
@@ -88,7 +44,7 @@ func Open(ctx context.Context, ref string, o hub.Options) (Model, error) {
 	}
 	m := Model{Name: src.name, FS: src.fs, Dir: src.dir, ONNX: src.first(src.variants(single))}
 	if m.ONNX == "" && src.first(src.variants(textTowers)) != "" {
-		return Model{}, &KindError{Name: src.ref, Have: kindCLIP, Want: kindMLM, Known: MLMs()}
+		return Model{}, wrongKind(src.ref, kindCLIP, kindMLM, MLMs())
 	}
 	if m.ONNX == "" {
 		return Model{}, src.missing(ctx, single[0])
@@ -98,7 +54,7 @@ func Open(ctx context.Context, ref string, o hub.Options) (Model, error) {
 	}
 	for _, name := range needed {
 		if !src.has(name) {
-			return Model{}, &MissingFileError{Dir: src.ref, File: name}
+			return Model{}, missingFile(src.ref, name, "")
 		}
 	}
 	m.SHA256, err = src.sum(ctx, m.ONNX)

@@ -63,7 +63,7 @@ func find(ctx context.Context, ref string, o hub.Options) (*source, error) {
 	}
 	at, ok := hub.Parse(name)
 	if !ok {
-		return nil, &UnknownError{Name: ref, Known: BuiltIn()}
+		return nil, unknown(ref)
 	}
 	c, err := hub.New(o)
 	if err != nil {
@@ -129,25 +129,29 @@ func addVariant(names []string, variant string) []string {
 
 // missing is the error for a source without the model file.
 func (s *source) missing(ctx context.Context, file string) error {
-	e := &MissingFileError{Dir: s.ref, File: file}
+	wanted := file
 	if s.variant != "" {
-		e.File = s.variants([]string{file})[0]
+		wanted = s.variants([]string{file})[0]
 	}
 	stem := strings.TrimSuffix(file, ".onnx") + "_"
+	var variants []string
 	for _, name := range s.list() {
 		v, ok := strings.CutPrefix(path.Base(name), stem)
 		if dir := path.Dir(name); ok && strings.HasSuffix(v, ".onnx") && (dir == "." || dir == "onnx") {
-			e.Variants = append(e.Variants, strings.TrimSuffix(v, ".onnx"))
+			variants = append(variants, strings.TrimSuffix(v, ".onnx"))
 		}
 	}
-	if s.snapshot != nil && len(e.Variants) == 0 {
-		hint, err := s.exportHint(ctx)
-		if err != nil {
+	hint := ""
+	switch {
+	case len(variants) > 0:
+		hint = fmt.Sprintf("it has variants of it (%s), named as in %s#%s", strings.Join(variants, ", "), s.ref, variants[0])
+	case s.snapshot != nil:
+		var err error
+		if hint, err = s.exportHint(ctx); err != nil {
 			return err
 		}
-		e.Hint = hint
 	}
-	return e
+	return missingFile(s.ref, wanted, hint)
 }
 
 // list returns the files, at least those with ONNX models at the top and in onnx/.
@@ -231,7 +235,7 @@ func (s *source) external(file string) ([]string, error) {
 		}
 		name := path.Join(path.Dir(file), filepath.ToSlash(t.External.Location))
 		if !s.has(name) {
-			return nil, &MissingFileError{Dir: s.ref, File: name, Hint: file + " keeps weights in it"}
+			return nil, missingFile(s.ref, name, file+" keeps weights in it")
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -259,7 +263,7 @@ func (s *source) sum(ctx context.Context, file string) (string, error) {
 	for first := true; ; first = false {
 		n, err := io.ReadFull(f, buffer)
 		if first && bytes.HasPrefix(buffer[:n], []byte("version https://git-lfs.github.com/spec/")) {
-			return "", &MissingFileError{Dir: s.ref, File: file, Hint: "a Git LFS pointer is in its place; run git lfs pull there"}
+			return "", missingFile(s.ref, file, "a Git LFS pointer is in its place; run git lfs pull there")
 		}
 		h.Write(buffer[:n])
 		switch {

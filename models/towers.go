@@ -3,10 +3,8 @@ package models
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/gradhop/gradhop/models/hub"
 )
@@ -30,20 +28,6 @@ type Towers struct {
 	// Weights that a file keeps in other files take no part in them.
 	TextSHA256, VisionSHA256 string
 }
-
-// KindError reports a model of another kind than the one that is wanted.
-type KindError struct {
-	Name       string
-	Have, Want string   // as "masked language model"
-	Known      []string // the built-in models of the kind that is wanted
-}
-
-func (e *KindError) Error() string {
-	return fmt.Sprintf("models: %s is a %s; a %s is wanted (built in: %s)", e.Name, e.Have, e.Want, strings.Join(e.Known, ", "))
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*KindError) ExitCode() int { return 2 }
 
 // The kinds of models, as they are called in messages.
 const (
@@ -71,7 +55,7 @@ func ofKind(towers bool) []string {
 // alone, each also in onnx/, or in textual/ and visual/. Without a variant, _fp16 files are
 // taken where there are no others.
 //
-// Errors: as for Open, with *KindError for a built-in masked language model.
+// Errors: as for Open, with *Error for a built-in masked language model.
 func OpenTowers(ctx context.Context, ref string, o hub.Options) (Towers, error) {
 	src, err := find(ctx, cmp.Or(ref, DefaultCLIP), o)
 	if err != nil {
@@ -80,7 +64,7 @@ func OpenTowers(ctx context.Context, ref string, o hub.Options) (Towers, error) 
 	t := Towers{Name: src.name, FS: src.fs, Dir: src.dir}
 	t.Text, t.Vision = src.towers()
 	if src.entry != nil && src.variant == "" && (t.Text == "" || t.Text == t.Vision) {
-		return Towers{}, &KindError{Name: t.Name, Have: kindMLM, Want: kindCLIP, Known: CLIPs()}
+		return Towers{}, wrongKind(t.Name, kindMLM, kindCLIP, CLIPs())
 	}
 	if t.Text == "" {
 		return Towers{}, src.missing(ctx, textTowers[0])

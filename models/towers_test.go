@@ -51,16 +51,16 @@ func TestOpenTowers(t *testing.T) {
 func TestOpenTowersErrors(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "vision_model.onnx"), "x")
-	var missing *MissingFileError
+	var missing *Error
 	if _, err := OpenTowers(bg, dir, hub.Options{}); !errors.As(err, &missing) || missing.File != "text_model.onnx" || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no text tower: %v", err)
 	}
-	var unknown *UnknownError
-	if _, err := OpenTowers(bg, filepath.Join(dir, "nowhere"), hub.Options{}); !errors.As(err, &unknown) {
+	var unknown *Error
+	if _, err := OpenTowers(bg, filepath.Join(dir, "nowhere"), hub.Options{}); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "no model ") {
 		t.Errorf("no folder: %v", err)
 	}
-	var kind *KindError
-	if _, err := OpenTowers(bg, Default, hub.Options{}); !errors.As(err, &kind) || !strings.Contains(err.Error(), Default+" is a masked language model") {
+	var kind *Error
+	if _, err := OpenTowers(bg, Default, hub.Options{}); !errors.As(err, &kind) || kind.ExitCode() != 2 || !strings.Contains(err.Error(), Default+" is a masked language model") {
 		t.Errorf("a masked language model: %v", err)
 	}
 	writeFile(t, filepath.Join(dir, "text_model.onnx"), "x")
@@ -88,8 +88,8 @@ func TestKinds(t *testing.T) {
 		if b, err := fs.ReadFile(m.FS, m.Vision); err != nil || sum(b) != m.VisionSHA256 {
 			t.Errorf("%s: the vision tower differs from its checksum (%v)", name, err)
 		}
-		var kind *KindError
-		if _, err := Open(bg, name, hub.Options{}); !errors.As(err, &kind) {
+		var kind *Error
+		if _, err := Open(bg, name, hub.Options{}); !errors.As(err, &kind) || kind.ExitCode() != 2 {
 			t.Errorf("%s opened as a masked language model: %v", name, err)
 		}
 	}

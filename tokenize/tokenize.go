@@ -21,7 +21,7 @@ type Token struct {
 // Tokenizer maps text to vocabulary ids and back. Implementations are safe for concurrent use.
 type Tokenizer interface {
 	// Encode returns the tokens of text, without the special tokens that a model expects around it.
-	// Text that is not UTF-8 is an *EncodingError.
+	// Text that is not UTF-8 is an *Error.
 	Encode(text string) ([]Token, error)
 	// Decode returns the text of ids. Special tokens and ids out of range are left out.
 	Decode(ids []int32) string

@@ -25,30 +25,24 @@ type Model struct {
 
 var _ energies.Differentiable = (*Model)(nil)
 
-// ShapeError reports a table whose size does not fit the space.
-type ShapeError struct {
-	Table     string // "field" or "coupling"
-	Got, Want int    // numbers of entries
-}
-
-func (e *ShapeError) Error() string {
-	return fmt.Sprintf("potts: %s has %d entries; the space needs %d", e.Table, e.Got, e.Want)
+// badTable is the error for a table whose size does not fit the space.
+func badTable(name string, got, want int) error {
+	return &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("the %s of a Potts model has %d entries; the space needs %d", name, got, want)}
 }
 
 // New returns the model with fields h, [site, value], and couplings J,
 // [site i, site j, value of i, value of j], of which only i < j are read; nil is
-// zero. Both are in nats, finite, and copied. Errors are *energies.SpaceError and
-// *ShapeError.
+// zero. Both are in nats, finite, and copied. Errors are *energies.SpaceError.
 func New(sp *energies.Space, field, coupling []float64) (*Model, error) {
 	if err := sp.Check(); err != nil {
 		return nil, err
 	}
 	d, s := sp.Sites, sp.Values
 	if field != nil && len(field) != d*s {
-		return nil, &ShapeError{"field", len(field), d * s}
+		return nil, badTable("field", len(field), d*s)
 	}
 	if coupling != nil && len(coupling) != d*d*s*s {
-		return nil, &ShapeError{"coupling", len(coupling), d * d * s * s}
+		return nil, badTable("coupling", len(coupling), d*d*s*s)
 	}
 	m := &Model{space: sp, field: make([]float64, d*s), pair: make([]float64, d*s*d*s)}
 	copy(m.field, field)

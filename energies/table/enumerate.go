@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sort"
 
@@ -24,8 +25,8 @@ type Enumeration struct {
 // MaxStates bounds an enumeration.
 const MaxStates = 1 << 20
 
-// Enumerate evaluates e at every allowed state. Errors are *SizeError for more
-// than MaxStates states and the energy's own.
+// Enumerate evaluates e at every allowed state. Errors are *energies.SpaceError for
+// more than MaxStates states, and those of the energy.
 func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 	sp := e.Space()
 	n := 1
@@ -35,7 +36,7 @@ func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 			values = len(list)
 		}
 		if n *= values; n > MaxStates {
-			return nil, &SizeError{n, MaxStates, "an enumeration has at most"}
+			return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%d states or more; an enumeration has at most %d", n, MaxStates)}
 		}
 	}
 	w := &Enumeration{X: energies.NewBatch(sp, n), U: make([]float64, n), P: make([]float64, n), cdf: make([]float64, n)}

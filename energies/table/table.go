@@ -23,19 +23,9 @@ type Energy struct {
 
 var _ energies.Differentiable = (*Energy)(nil)
 
-// SizeError reports a table or an enumeration that does not fit the space.
-type SizeError struct {
-	Got, Want int // numbers of states; Want is the limit of an enumeration
-	Reason    string
-}
-
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("table: %d states; %s %d", e.Got, e.Reason, e.Want)
-}
-
 // New returns the energy with U(x) = logp[Index(sp, x)], in nats; -Inf is
 // probability zero. Entries of states that are not allowed are not read. logp is
-// kept. Errors are *energies.SpaceError and *SizeError.
+// kept. Errors are *energies.SpaceError.
 func New(sp *energies.Space, logp []float64) (*Energy, error) {
 	if err := sp.Check(); err != nil {
 		return nil, err
@@ -47,7 +37,7 @@ func New(sp *energies.Space, logp []float64) (*Energy, error) {
 		}
 	}
 	if len(logp) != want {
-		return nil, &SizeError{len(logp), want, "the space has at least"}
+		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("a table of %d states; the space has at least %d", len(logp), want)}
 	}
 	e := &Energy{space: sp, logp: logp, lowest: math.Inf(1)}
 	for _, u := range logp {

@@ -95,7 +95,7 @@ func TestEnumerate(t *testing.T) {
 	if w.Draw(1e-12) != 0 || w.Draw(1-1e-12) != 5 || w.Draw(w.P[0]+1e-9) != 1 {
 		t.Error("draws do not follow the cumulative probabilities")
 	}
-	var size *SizeError
+	var size *energies.SpaceError
 	if _, err := Enumerate(background, big{}); !errors.As(err, &size) {
 		t.Errorf("a large space: %v", err)
 	}
@@ -119,7 +119,7 @@ func TestZeroProbability(t *testing.T) {
 	if g[1] != -2 || !math.IsInf(lp[1], -1) || lp[0] != -2 {
 		t.Errorf("gradient %v, conditional %v", g, lp)
 	}
-	var size *SizeError
+	var size *energies.SpaceError
 	if _, err := New(sp, []float64{1}); !errors.As(err, &size) {
 		t.Errorf("short table: %v", err)
 	}

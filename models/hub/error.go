@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -45,6 +44,7 @@ type temporary struct {
 	err   error
 	after time.Duration // what the server asks to wait
 	dial  bool          // no connection came about
+	final bool          // the request is not made again
 }
 
 func (e *temporary) Error() string { return e.err.Error() }
@@ -94,9 +94,4 @@ func retryAfter(resp *http.Response) time.Duration {
 		return max(0, time.Until(at))
 	}
 	return 0
-}
-
-func isTemporary(err error) bool {
-	var t *temporary
-	return errors.As(err, &t)
 }

@@ -77,7 +77,7 @@ func (c *Client) retry(ctx context.Context, try func() (progress bool, err error
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return ctx.Err()
-		case !errors.As(err, &t):
+		case !errors.As(err, &t) || t.final:
 			return err
 		case progress:
 			failed, wait = 0, c.pause
@@ -103,7 +103,8 @@ func (c *Client) ask(ctx context.Context, method, address string, ref Ref, file 
 		var t *temporary
 		switch {
 		case errors.As(err, &t) && t.dial:
-			return false, &unreachable{t.err}
+			t.final = true
+			return false, t
 		case err != nil:
 			return false, err
 		case resp.StatusCode/100 == 2, method == http.MethodHead && resp.StatusCode/100 == 3:
@@ -114,12 +115,6 @@ func (c *Client) ask(ctx context.Context, method, address string, ref Ref, file 
 	})
 	return resp, err
 }
-
-// unreachable is the error of a hub to which there is no connection.
-type unreachable struct{ err error }
-
-func (e *unreachable) Error() string { return e.err.Error() }
-func (e *unreachable) Unwrap() error { return e.err }
 
 // list asks for the commit of a revision and the names of its files.
 func (c *Client) list(ctx context.Context, ref Ref) (commit string, files []string, err error) {

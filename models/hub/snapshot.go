@@ -43,7 +43,7 @@ func (c *Client) Open(ctx context.Context, ref Ref) (*Snapshot, error) {
 	if !c.offline {
 		var err error
 		s.Commit, s.Files, err = c.list(ctx, ref)
-		var lost *unreachable
+		var lost *temporary
 		switch {
 		case err == nil:
 			slices.Sort(s.Files)
@@ -51,8 +51,6 @@ func (c *Client) Open(ctx context.Context, ref Ref) (*Snapshot, error) {
 			return s, nil
 		case errors.As(err, &lost):
 			s.lost = lost.err
-		case isTemporary(err):
-			s.lost = err
 		default:
 			return nil, err
 		}

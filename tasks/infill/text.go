@@ -101,7 +101,7 @@ func (p *Problem) read() (t mlm.Text, err error) {
 // encode returns the tokens of a text, and their ids with those that stand around it.
 func (m *Model) encode(text string) ([]tokenize.Token, []int32, error) {
 	list, err := m.tok.Encode(text)
-	var encoding *tokenize.EncodingError
+	var encoding *tokenize.Error
 	switch {
 	case errors.As(err, &encoding):
 		return nil, nil, &InputError{Reason: fmt.Sprintf("the text is not UTF-8 at byte %d", encoding.Offset), Err: err}

@@ -30,7 +30,7 @@ var _ tokenize.Tokenizer = (*Tokenizer)(nil)
 // Load reads a tokenizer from the files of a model's folder: tokenizer.json or, without it,
 // vocab.json and merges.txt. Vocabularies of any size will do.
 //
-// Errors are those of hf.Load, and *tokenize.UnsupportedError for the tokenizer of another model.
+// Errors are those of hf.Load, and *tokenize.Error for the tokenizer of another model.
 func Load(fsys fs.FS) (*Tokenizer, error) {
 	t, err := hf.Load(fsys)
 	if err != nil {
@@ -45,7 +45,7 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 		for _, name := range []string{"<|startoftext|>", "<|endoftext|>"} {
 			id, ok := t.ID(name)
 			if !ok {
-				return nil, &tokenize.FormatError{File: files.TokenizerJSON, Err: fmt.Errorf("vocabulary has no %s", name)}
+				return nil, &tokenize.Error{File: files.TokenizerJSON, Err: fmt.Errorf("vocabulary has no %s", name)}
 			}
 			begin, end = end, []int32{id}
 		}

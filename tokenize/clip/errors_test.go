@@ -30,7 +30,7 @@ func withFile(t *testing.T, name, text string) fstest.MapFS {
 }
 
 func TestLoadErrors(t *testing.T) {
-	format, unsupported := &tokenize.FormatError{}, &tokenize.UnsupportedError{}
+	format, unsupported := &tokenize.Error{}, &tokenize.Error{Unsupported: true}
 	ends := func(cls, sep any) fs.FS {
 		return changed(t, func(f, _ map[string]any) {
 			f["post_processor"] = map[string]any{"type": "RobertaProcessing", "cls": cls, "sep": sep}

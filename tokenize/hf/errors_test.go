@@ -53,7 +53,7 @@ const fiveSpecials = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 func TestLoadErrors(t *testing.T) {
 	whole := read(t, "roberta/tokenizer.json")
 	folder := reference.Folder
-	format, unsupported := &tokenize.FormatError{}, &tokenize.UnsupportedError{}
+	format, unsupported := &tokenize.Error{}, &tokenize.Error{Unsupported: true}
 	for name, c := range map[string]struct {
 		fsys fs.FS
 		want error // nil for fs.ErrNotExist
@@ -123,7 +123,7 @@ func TestLoadErrors(t *testing.T) {
 func TestEncodingError(t *testing.T) {
 	tok := mustLoad(t, "testdata/families/roberta")
 	for text, offset := range map[string]int{"\xff": 0, "ab\xc3": 2, "é\xed\xa0\x80": 2, "\ufffd\x80": 3} {
-		var e *tokenize.EncodingError
+		var e *tokenize.Error
 		if _, err := tok.Encode(text); !errors.As(err, &e) || e.Offset != offset {
 			t.Errorf("%q: %v, want offset %d", text, err, offset)
 		}

@@ -35,8 +35,7 @@ type chain struct {
 // MaxLen is the smallest of model_max_length in tokenizer_config.json and the number of positions in
 // config.json.
 //
-// Errors are *tokenize.FormatError, *tokenize.UnsupportedError, which names the component that is not
-// supported, or an error of fsys. They match fs.ErrNotExist when the folder has no vocabulary.
+// Errors are *tokenize.Error or an error of fsys. They match fs.ErrNotExist when the folder has no vocabulary.
 func Load(fsys fs.FS) (*Tokenizer, error) {
 	s, err := readSettings(fsys)
 	if err != nil {
@@ -60,15 +59,11 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 
 // inFile gives an error the name of a file, unless it has one.
 func inFile(file string, err error) error {
-	var format *tokenize.FormatError
-	var unsupported *tokenize.UnsupportedError
-	switch {
-	case errors.As(err, &format):
-		return format
-	case errors.As(err, &unsupported):
-		return unsupported
+	var named *tokenize.Error
+	if errors.As(err, &named) {
+		return named
 	}
-	return &tokenize.FormatError{File: file, Err: err}
+	return &tokenize.Error{File: file, Err: err}
 }
 
 // build puts the components together.

@@ -33,10 +33,10 @@ type scored struct {
 func deberta(file string, data []byte, s *settings) (*chain, error) {
 	m, err := parseSentencePiece(data)
 	if err != nil {
-		return nil, &tokenize.FormatError{File: file, Err: err}
+		return nil, &tokenize.Error{File: file, Err: err}
 	}
 	if m.kind != 1 {
-		return nil, &tokenize.UnsupportedError{File: file, What: "a SentencePiece model other than Unigram"}
+		return nil, tokenize.Unsupported(file, "a SentencePiece model other than Unigram")
 	}
 	c := &chain{file: file}
 	v := files.Vocabulary{File: file, IDs: files.PieceIDs{}}
@@ -44,7 +44,7 @@ func deberta(file string, data []byte, s *settings) (*chain, error) {
 	for id, p := range m.pieces {
 		vocab[id] = [2]any{p.piece, p.score}
 		if err := v.IDs.Add(p.piece, int32(id)); err != nil {
-			return nil, &tokenize.FormatError{File: file, Err: err}
+			return nil, &tokenize.Error{File: file, Err: err}
 		}
 		if p.kind == 3 || p.kind == 4 {
 			c.Added = append(c.Added, files.AddedToken{ID: int32(id), Content: p.piece, Special: p.kind == 3})

@@ -36,7 +36,7 @@ func readSettings(fsys fs.FS) (*settings, error) {
 			}
 			var token files.TokenName
 			if err := json.Unmarshal(data, &token); err != nil {
-				return nil, &tokenize.FormatError{File: file, Err: err}
+				return nil, &tokenize.Error{File: file, Err: err}
 			}
 			s.tokens[name] = string(token)
 		}
@@ -45,7 +45,7 @@ func readSettings(fsys fs.FS) (*settings, error) {
 	for name, into := range map[string]any{"tokenizer_class": &s.class, "model_max_length": &limit} {
 		if data, ok := s.given[name]; ok {
 			if err := json.Unmarshal(data, into); err != nil {
-				return nil, &tokenize.FormatError{File: files.TokenizerConfig, Err: err}
+				return nil, &tokenize.Error{File: files.TokenizerConfig, Err: err}
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func (c *chain) overrideBERT(s *settings) error {
 		}
 		var b *bool
 		if err := json.Unmarshal(data, &b); err != nil {
-			return &tokenize.FormatError{File: files.TokenizerConfig, Err: err}
+			return &tokenize.Error{File: files.TokenizerConfig, Err: err}
 		}
 		n[to] = data
 	}

@@ -43,8 +43,8 @@ func readVocabulary(fsys fs.FS, s *settings) (*chain, error) {
 			return deberta(name, data, s)
 		}
 		if err == nil {
-			return nil, &tokenize.UnsupportedError{File: name, What: "a SentencePiece model of another kind than DeBERTa's without tokenizer.json; " +
-				"AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER) of transformers writes one"}
+			return nil, tokenize.Unsupported(name, "a SentencePiece model of another kind than DeBERTa's without tokenizer.json; "+
+				"AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER) of transformers writes one")
 		}
 	}
 	return nil, files.Missing(files.TokenizerJSON, files.VocabTxt)
@@ -229,7 +229,7 @@ func parseMerges(data []byte) ([]model.MergeRule, error) {
 			err = errors.New("not UTF-8")
 		}
 		if err != nil {
-			return nil, &tokenize.FormatError{File: files.MergesTxt, Line: i + 1, Err: err}
+			return nil, &tokenize.Error{File: files.MergesTxt, Line: i + 1, Err: err}
 		}
 		merges = append(merges, m)
 	}

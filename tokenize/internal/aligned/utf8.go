@@ -1,12 +1,13 @@
 package aligned
 
 import (
+	"errors"
 	"unicode/utf8"
 
 	"github.com/gradhop/gradhop/tokenize"
 )
 
-// CheckUTF8 returns an *EncodingError for the first byte of text that is not UTF-8.
+// CheckUTF8 returns a *tokenize.Error for the first byte of text that is not UTF-8.
 func CheckUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil
@@ -14,7 +15,7 @@ func CheckUTF8(text string) error {
 	for i := 0; ; {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if r == utf8.RuneError && size == 1 {
-			return &tokenize.EncodingError{Offset: i}
+			return &tokenize.Error{Offset: i, Err: errors.New("text is not UTF-8")}
 		}
 		i += size
 	}

@@ -32,10 +32,10 @@ func ReadJSON(fsys fs.FS, file string, into any) (bool, error) {
 		return false, fmt.Errorf("tokenize: %w", err)
 	}
 	if !utf8.Valid(data) { // encoding/json would silently replace the bad bytes
-		return false, &tokenize.FormatError{File: file, Err: errors.New("not UTF-8")}
+		return false, &tokenize.Error{File: file, Err: errors.New("not UTF-8")}
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return false, &tokenize.FormatError{File: file, Err: err}
+		return false, &tokenize.Error{File: file, Err: err}
 	}
 	return true, nil
 }

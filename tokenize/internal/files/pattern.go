@@ -14,7 +14,7 @@ import (
 
 // Unsupported is the error about a part of tokenizer.json.
 func Unsupported(format string, args ...any) error {
-	return &tokenize.UnsupportedError{File: TokenizerJSON, What: fmt.Sprintf(format, args...)}
+	return tokenize.Unsupported(TokenizerJSON, fmt.Sprintf(format, args...))
 }
 
 // Pattern is what a component of tokenizer.json looks for.

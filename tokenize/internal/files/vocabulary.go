@@ -57,7 +57,7 @@ func (v *Vocabulary) List() []string {
 // Check reports pieces with two ids, ids with two pieces and ids without a piece.
 func (v *Vocabulary) Check() error {
 	bad := func(format string, args ...any) error {
-		return &tokenize.FormatError{File: v.File, Err: fmt.Errorf(format, args...)}
+		return &tokenize.Error{File: v.File, Err: fmt.Errorf(format, args...)}
 	}
 	all := maps.Clone(map[string]int32(v.IDs))
 	for _, t := range v.Added {
@@ -84,7 +84,7 @@ func (v *Vocabulary) Check() error {
 
 // Lacks is the error about a token that the vocabulary must have and does not.
 func (v *Vocabulary) Lacks(piece string) error {
-	return &tokenize.FormatError{File: v.File, Err: fmt.Errorf("vocabulary has no %s", piece)}
+	return &tokenize.Error{File: v.File, Err: fmt.Errorf("vocabulary has no %s", piece)}
 }
 
 // ParseVocabTxt reads vocab.txt: one piece a line; its id is the number of the line, from 0.
@@ -92,15 +92,15 @@ func ParseVocabTxt(data []byte) (Vocabulary, error) {
 	v := Vocabulary{File: VocabTxt, IDs: PieceIDs{}, Prefix: "##", MaxChars: 100}
 	text := strings.TrimSuffix(string(data), "\n")
 	if text == "" {
-		return v, &tokenize.FormatError{File: VocabTxt, Err: errors.New("file is empty")}
+		return v, &tokenize.Error{File: VocabTxt, Err: errors.New("file is empty")}
 	}
 	for i, line := range strings.Split(text, "\n") {
 		piece := strings.TrimSuffix(line, "\r")
 		if !utf8.ValidString(piece) {
-			return v, &tokenize.FormatError{File: VocabTxt, Line: i + 1, Err: errors.New("not UTF-8")}
+			return v, &tokenize.Error{File: VocabTxt, Line: i + 1, Err: errors.New("not UTF-8")}
 		}
 		if err := v.IDs.Add(piece, int32(i)); err != nil {
-			return v, &tokenize.FormatError{File: VocabTxt, Line: i + 1, Err: err}
+			return v, &tokenize.Error{File: VocabTxt, Line: i + 1, Err: err}
 		}
 	}
 	return v, nil

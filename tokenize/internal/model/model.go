@@ -97,7 +97,7 @@ func Read(s Spec) (Model, files.Vocabulary, error) {
 		}
 		return wordLevel{v.IDs, v.IDs[v.Unk]}, v, nil
 	}
-	return nil, v, &tokenize.UnsupportedError{File: files.TokenizerJSON, What: "model " + s.kind()}
+	return nil, v, tokenize.Unsupported(files.TokenizerJSON, "model "+s.kind())
 }
 
 // wordLevel knows whole words only.

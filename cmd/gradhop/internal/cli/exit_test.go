@@ -44,8 +44,7 @@ func TestExitCode(t *testing.T) {
 		{bg, &store.MismatchError{}, 2},
 		{bg, &store.WriteError{Err: errors.New("full")}, 1},
 		{bg, &ort.UnavailableError{}, 3},
-		{bg, &models.UnknownError{}, 3},
-		{bg, &models.ChecksumError{}, 3},
+		{bg, &models.Error{}, 3},
 		// A model whose options are wrong inside is the model's fault.
 		{bg, &neural.ModelError{Err: errors.New("x")}, 3},
 		{stopped, fmt.Errorf("samplers: step 3: %w", context.Canceled), 130},
