@@ -1,6 +1,7 @@
 # make demo          build, and fill the blanks of a sentence with the built-in model
 # make fills         the same for twelve sentences of different kinds
 # make demo-prompt   build, and find prompts for twelve pictures of cats
+# make demo-images   build, draw 64 digits and complete eight half digits, into bin/*.png
 # make test          formatting, vet, staticcheck, Go tests; those of concurrent use with the race detector
 # make test-scripts  the Python side: exporters, training recipe, reference values
 # make bench         us and PyTorch side by side, in one run
@@ -22,7 +23,7 @@ STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/nu
 RACE_PACKAGES := ./energies/neural/... ./models/hub ./onnx/ort/... ./samplers ./samplers/store ./tasks/infill ./tasks/pictures ./tasks/prompttune
 RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 
-.PHONY: build demo fills demo-prompt test lint test-scripts bench bench-grad bench-prompt bench-fills clean
+.PHONY: build demo fills demo-prompt demo-images test lint test-scripts bench bench-grad bench-prompt bench-fills clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o bin/gradhop ./cmd/gradhop
@@ -35,6 +36,10 @@ fills: build
 
 demo-prompt: build
 	bin/gradhop prompt-tune --images $(PICTURES) --length 3 --seed 1
+
+demo-images: build
+	bin/gradhop ebm sample --seed 1 --scale 3 -o bin/digits.png
+	bin/gradhop ebm sample --seed 1 --scale 3 --chains 8 --data models/pictures/digits --binarize threshold --keep top -o bin/halves.png
 
 test: lint
 	go test -timeout 10m ./...

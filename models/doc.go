@@ -5,7 +5,8 @@
 // model.onnx (or onnx/model.onnx), config.json, and the files of its tokenizer
 // ([Open]); a CLIP has text_model.onnx and vision_model.onnx, or both in model.onnx,
 // tokenizer.json and preprocessor_config.json ([OpenTowers]), and may have words.txt, the
-// words that prompts are made of by default. The built-in ones are embedded in the binary;
+// words that prompts are made of by default; an energy-based model over discrete states has
+// model.onnx and ebm.json ([OpenEBM]). The built-in ones are embedded in the binary;
 // manifest.json lists their files with size and sha256, where they come from and their
 // licence, and is compared with the embedded files whenever one is opened. After changing
 // a file in data, run

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-//go:embed data/bert-books data/clip-pictures
+//go:embed data/bert-books data/clip-pictures data/ebm-digits
 var data embed.FS
 
 //go:embed manifest.json

@@ -33,14 +33,18 @@ var needed = []string{"config.json"}
 // owner/name@revision, in this order; "" means Default. A folder with the name of a built-in
 // model is reached as "./name". The model file is model.onnx or onnx/model.onnx; with
 // "#variant" at the end of ref, for instance "#int8", it is model_int8.onnx; with "#x.onnx"
-// it is the file x.onnx. [OpenTowers] opens a CLIP.
+// it is the file x.onnx. [OpenTowers] opens a CLIP, [OpenEBM] an energy-based model.
 //
-// Errors: *Error for a name that is no model, a CLIP, a file that is missing or is not the
-// one in the manifest, *hub.Error, those of reading the files, that of the context.
+// Errors: *Error for a name that is no model, a model of another kind, a file that is
+// missing or is not the one in the manifest, *hub.Error, those of reading the files, that of
+// the context.
 func Open(ctx context.Context, ref string, o hub.Options) (Model, error) {
 	src, err := find(ctx, cmp.Or(ref, Default), o)
 	if err != nil {
 		return Model{}, err
+	}
+	if src.entry != nil && src.entry.kind() != kindMLM {
+		return Model{}, wrongKind(src.ref, src.entry.kind(), kindMLM, MLMs())
 	}
 	m := Model{Name: src.name, FS: src.fs, Dir: src.dir, ONNX: src.first(src.variants(single))}
 	if m.ONNX == "" && src.first(src.variants(textTowers)) != "" {

@@ -30,7 +30,7 @@ var (
 // companions are the names of files that are downloaded with a model file, from the
 // repository's top folder and from that of the model file.
 var companions = []string{
-	"config.json", "words.txt",
+	"config.json", "words.txt", ebmConfig,
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt",
 	"tokenizer.model", "sentencepiece.bpe.model", "spiece.model", "spm.model",
 	"preprocessor_config.json", "processor_config.json", "preprocess_cfg.json",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
-	"slices"
 
 	"github.com/gradhop/gradhop/models/hub"
 )
@@ -29,33 +28,13 @@ type Towers struct {
 	TextSHA256, VisionSHA256 string
 }
 
-// The kinds of models, as they are called in messages.
-const (
-	kindMLM  = "masked language model"
-	kindCLIP = "CLIP"
-)
-
-// MLMs returns the names of the built-in masked language models, sorted.
-func MLMs() []string { return ofKind(false) }
-
-// CLIPs returns the names of the built-in CLIPs, sorted.
-func CLIPs() []string { return ofKind(true) }
-
-// ofKind returns the built-in models that have a text tower of their own, or have none.
-func ofKind(towers bool) []string {
-	return slices.DeleteFunc(BuiltIn(), func(name string) bool {
-		has := slices.ContainsFunc(entries()[name].Files, func(f File) bool { return f.Name == textTowers[0] })
-		return has != towers
-	})
-}
-
 // OpenTowers returns a CLIP: a built-in one, the one in a folder, or one on the Hugging Face
 // Hub; see [Open] for ref. "" means DefaultCLIP. It looks for text_model.onnx and
 // vision_model.onnx, then for one file with both towers, model.onnx, then for the text tower
 // alone, each also in onnx/, or in textual/ and visual/. Without a variant, _fp16 files are
 // taken where there are no others.
 //
-// Errors: as for Open, with *Error for a built-in masked language model.
+// Errors: as for Open, with *Error for a built-in model of another kind.
 func OpenTowers(ctx context.Context, ref string, o hub.Options) (Towers, error) {
 	src, err := find(ctx, cmp.Or(ref, DefaultCLIP), o)
 	if err != nil {
@@ -63,8 +42,8 @@ func OpenTowers(ctx context.Context, ref string, o hub.Options) (Towers, error) 
 	}
 	t := Towers{Name: src.name, FS: src.fs, Dir: src.dir}
 	t.Text, t.Vision = src.towers()
-	if src.entry != nil && src.variant == "" && (t.Text == "" || t.Text == t.Vision) {
-		return Towers{}, wrongKind(t.Name, kindMLM, kindCLIP, CLIPs())
+	if src.entry != nil && src.entry.kind() != kindCLIP {
+		return Towers{}, wrongKind(t.Name, src.entry.kind(), kindCLIP, CLIPs())
 	}
 	if t.Text == "" {
 		return Towers{}, src.missing(ctx, textTowers[0])

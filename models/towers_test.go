@@ -69,10 +69,22 @@ func TestOpenTowersErrors(t *testing.T) {
 	}
 }
 
-// TestKinds puts every built-in model into one of the two lists, and opens it.
+// TestKinds puts every built-in model into one of the lists, and opens it.
 func TestKinds(t *testing.T) {
-	if n := len(MLMs()) + len(CLIPs()); n != len(BuiltIn()) {
-		t.Errorf("%v and %v are not all of %v", MLMs(), CLIPs(), BuiltIn())
+	if n := len(MLMs()) + len(CLIPs()) + len(EBMs()); n != len(BuiltIn()) {
+		t.Errorf("%v, %v and %v are not all of %v", MLMs(), CLIPs(), EBMs(), BuiltIn())
+	}
+	for _, name := range EBMs() {
+		if m, err := OpenEBM(bg, name, hub.Options{}); err != nil || len(m.SHA256) != 64 || m.Space == "" || m.Steps < 1 {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+		var kind *Error
+		if _, err := Open(bg, name, hub.Options{}); !errors.As(err, &kind) {
+			t.Errorf("%s opened as a masked language model: %v", name, err)
+		}
+		if _, err := OpenTowers(bg, name, hub.Options{}); !errors.As(err, &kind) {
+			t.Errorf("%s opened as a CLIP: %v", name, err)
+		}
 	}
 	for _, name := range MLMs() {
 		if m, err := Open(bg, name, hub.Options{}); err != nil || m.SHA256 == "" {
@@ -95,6 +107,31 @@ func TestKinds(t *testing.T) {
 	}
 	if m, err := OpenTowers(bg, "", hub.Options{}); err != nil || m.Name != DefaultCLIP {
 		t.Errorf("the default: %+v, %v", m, err)
+	}
+}
+
+// TestOpenEBM reads a folder, and says what is missing or damaged.
+func TestOpenEBM(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "model.onnx"), "x")
+	var missing *Error
+	if _, err := OpenEBM(bg, dir, hub.Options{}); !errors.As(err, &missing) || missing.File != "ebm.json" {
+		t.Errorf("no ebm.json: %v", err)
+	}
+	writeFile(t, filepath.Join(dir, "ebm.json"), `{"space": "binary:9", "height": 3, "width": 3, "sampler": "gwg", "steps": 7}`)
+	if m, err := OpenEBM(bg, dir, hub.Options{}); err != nil || m.Space != "binary:9" || m.Steps != 7 || m.Dir != dir || m.SHA256 != sum([]byte("x")) {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	var config *Error
+	for _, text := range []string{`{"spase": "binary:9"}`, `{`} {
+		writeFile(t, filepath.Join(dir, "ebm.json"), text)
+		if _, err := OpenEBM(bg, dir, hub.Options{}); !errors.As(err, &config) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	var kind *Error
+	if _, err := OpenEBM(bg, Default, hub.Options{}); !errors.As(err, &kind) {
+		t.Errorf("a masked language model: %v", err)
 	}
 }
 

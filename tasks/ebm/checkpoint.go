@@ -6,6 +6,8 @@ import (
 	"encoding/gob"
 	"os"
 	"slices"
+
+	"github.com/gradhop/gradhop/energies"
 )
 
 // checkpoint is what a restart needs. Draws of data and samplers follow from the seed
@@ -30,8 +32,13 @@ func (t *Trainer) Save(path, identity string) error {
 	for k := range t.weights.Names {
 		c.Weights = append(c.Weights, t.weights.Data(k))
 	}
+	return writeChecked(path, c)
+}
+
+// writeChecked writes a value with its checksum. The file is complete or absent.
+func writeChecked(path string, v any) error {
 	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(c); err != nil {
+	if err := gob.NewEncoder(&b).Encode(v); err != nil {
 		return err
 	}
 	sum := sha256.Sum256(b.Bytes())
@@ -39,9 +46,9 @@ func (t *Trainer) Save(path, identity string) error {
 	return write(path, b.Bytes())
 }
 
-// Restore continues from a checkpoint of a run with the same identity. Errors are those
-// of reading the file, or *Error.
-func (t *Trainer) Restore(path, identity string) error {
+// readChecked reads into v what writeChecked wrote. Errors are those of reading the file,
+// or *Error.
+func readChecked(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -53,13 +60,20 @@ func (t *Trainer) Restore(path, identity string) error {
 	if sum := sha256.Sum256(data[:at]); !bytes.Equal(sum[:], data[at:]) {
 		return inputError("checkpoint %s is damaged: its checksum does not match", path)
 	}
-	var c checkpoint
-	if err := gob.NewDecoder(bytes.NewReader(data[:at])).Decode(&c); err != nil {
+	if err := gob.NewDecoder(bytes.NewReader(data[:at])).Decode(v); err != nil {
 		return inputError("checkpoint %s: %v", path, err)
 	}
+	return nil
+}
+
+// Restore continues from a checkpoint of a run with the same identity. Errors are those
+// of reading the file, or *Error.
+func (t *Trainer) Restore(path, identity string) error {
+	c, err := readCheckpoint(path)
+	if err != nil {
+		return err
+	}
 	switch {
-	case c.Version != checkpointVersion:
-		return inputError("checkpoint %s has format %d; this program reads %d", path, c.Version, checkpointVersion)
 	case c.Identity != identity:
 		return inputError("checkpoint %s is of another run: its model, data or settings differ", path)
 	case !slices.Equal(c.Names, t.weights.Names) || len(c.Buffer) != len(t.buffer):
@@ -70,4 +84,35 @@ func (t *Trainer) Restore(path, identity string) error {
 	}
 	*t.moments, t.buffer, t.last = c.Moments, c.Buffer, c.Last
 	return nil
+}
+
+// AdoptBuffer starts the persistent chains where those of another run stand, whose
+// checkpoint is at path. Chains that the other run lacks stay as they are. Errors are
+// those of reading the file, or *Error.
+func (t *Trainer) AdoptBuffer(path string) error {
+	c, err := readCheckpoint(path)
+	if err != nil {
+		return err
+	}
+	d := t.data.Space.Sites
+	if len(c.Buffer) == 0 || len(t.buffer) == 0 || len(c.Last)%d != 0 || len(c.Buffer)%d != 0 {
+		return inputError("the buffer of checkpoint %s does not fit: it has %d numbers, and a state has %d sites", path, len(c.Buffer), d)
+	}
+	if err := t.data.Space.CheckBatch(energies.Batch{Space: t.data.Space, Codes: c.Buffer}); err != nil {
+		return inputError("the buffer of checkpoint %s: %v", path, err)
+	}
+	copy(t.buffer, c.Buffer)
+	return nil
+}
+
+// readCheckpoint reads a checkpoint of training.
+func readCheckpoint(path string) (*checkpoint, error) {
+	c := &checkpoint{}
+	if err := readChecked(path, c); err != nil {
+		return nil, err
+	}
+	if c.Version != checkpointVersion {
+		return nil, inputError("checkpoint %s has format %d; this program reads %d", path, c.Version, checkpointVersion)
+	}
+	return c, nil
 }

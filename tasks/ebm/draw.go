@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/independent"
 	"github.com/gradhop/gradhop/samplers"
 )
 
@@ -17,8 +18,10 @@ type DrawSettings struct {
 	// Sampler is the kernel, "" for dmala; Options are its settings.
 	Sampler string
 	Options samplers.Settings
-	// Start holds the initial states, [chain, site]; nil draws them uniformly.
+	// Start holds the initial states, [chain, site]. Where it is nil, they are drawn from
+	// independent sites with the probabilities Base, [site, value]; nil is uniform.
 	Start []int32
+	Base  []float64
 	// Frames is the number of states to show on the way, evenly spaced; 0 shows none.
 	Frames int
 	Seed   uint64
@@ -36,6 +39,13 @@ func Draw(ctx context.Context, e energies.Energy, s DrawSettings) (last energies
 	kernel, err := samplers.New(s.Sampler, e, s.Options)
 	if err != nil {
 		return last, nil, err
+	}
+	if s.Start == nil {
+		base, err := independent.New(*e.Space(), s.Base)
+		if err != nil {
+			return last, nil, err
+		}
+		s.Start = drawBase(base, s.Chains, s.Seed)
 	}
 	config := samplers.Config{Kernel: kernel, Chains: s.Chains, Init: s.Start, Steps: s.Steps, Seed: s.Seed}
 	if s.Frames > 0 {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"image/png"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,6 +44,9 @@ type Run struct {
 	Every int
 	// Height and Width arrange the sites in SamplesFile; 0 draws no picture.
 	Height, Width int
+	// BufferFrom, if not empty, is the folder of a run whose persistent chains this one
+	// starts with.
+	BufferFrom string
 	// Observe, if not nil, is called after every update.
 	Observe func(Progress)
 
@@ -96,16 +98,21 @@ func (r *Run) Start(resume bool, version string) error {
 		if err := os.MkdirAll(r.Dir, 0o777); err != nil {
 			return inputError("%s: %v", r.Dir, err)
 		}
-		if err := write(r.path(runFile), append(text, '\n')); err != nil {
+		if r.BufferFrom != "" {
+			if err := t.AdoptBuffer(filepath.Join(r.BufferFrom, checkpointFile)); err != nil {
+				return inputError("buffer of %s: %v", r.BufferFrom, err)
+			}
+		}
+		// The first checkpoint holds the buffer, which may come from another run.
+		if err := t.Save(r.path(checkpointFile), r.identity); err != nil {
+			return runError("%s: %v", r.Dir, err)
+		}
+		if err := write(r.path(LogFile), []byte(logHead)); err != nil {
 			return err
 		}
-		return write(r.path(LogFile), []byte(logHead))
+		return write(r.path(runFile), append(text, '\n'))
 	}
-	err = t.Restore(r.path(checkpointFile), r.identity)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // stopped before its first checkpoint
-	}
-	if err != nil {
+	if err := t.Restore(r.path(checkpointFile), r.identity); err != nil {
 		return err
 	}
 	return r.trimLog()

@@ -13,8 +13,9 @@ import (
 
 // Names of the schedules of inverse temperatures.
 const (
-	Linear  = "linear"
-	Sigmoid = "sigmoid"
+	Linear   = "linear"
+	Sigmoid  = "sigmoid"
+	Adaptive = "adaptive"
 )
 
 // ScoreSettings describe annealed importance sampling. Zero fields mean defaults.
@@ -25,7 +26,8 @@ type ScoreSettings struct {
 	// Chains is the number of weights; 0 means 100. Levels is the number of inverse
 	// temperatures above 0; 0 means 1,000.
 	Chains, Levels int
-	// Schedule is Linear (the default) or Sigmoid, which is denser at both ends.
+	// Schedule is Linear (the default), Sigmoid, which is denser at both ends, or Adaptive,
+	// which is denser where a pilot run finds that U - log p₀ varies between chains.
 	Schedule string
 	// Sampler is a kernel that leaves exp(U) invariant, reversible for the reverse
 	// direction; "" means gwg. Options are its settings, Steps the number of its steps a
@@ -35,9 +37,18 @@ type ScoreSettings struct {
 	Steps   int
 	// Seed names all random numbers.
 	Seed uint64
+	// Checkpoint, if not empty, is a file that holds the run after every CheckpointEvery
+	// levels. A run that finds it there, of the same settings and model, goes on with it,
+	// and comes to the same numbers, to the bit.
+	Checkpoint string
+	// Model identifies the model in the checkpoint.
+	Model string
 	// Progress, if not nil, is called after every level.
 	Progress func(level, levels int)
 }
+
+// CheckpointEvery is the number of levels between checkpoints.
+const CheckpointEvery = 100
 
 // Score is an estimate of log Z = log Σ_x exp(U(x)).
 type Score struct {
@@ -51,11 +62,13 @@ type Score struct {
 	// ESS is the effective sample size of the weights, (Σw)²/Σw².
 	ESS float64 `json:"weight_ess"`
 	// LogWeights are the chains' log weights.
-	LogWeights  []float64 `json:"log_weights"`
-	Chains      int       `json:"chains"`
-	Levels      int       `json:"levels"`
-	Evaluations int64     `json:"evaluations"`
-	Seconds     float64   `json:"seconds"`
+	LogWeights []float64 `json:"log_weights"`
+	// States are the chains' last states, [chain, site].
+	States      []int32 `json:"-"`
+	Chains      int     `json:"chains"`
+	Levels      int     `json:"levels"`
+	Evaluations int64   `json:"evaluations"`
+	Seconds     float64 `json:"seconds"`
 }
 
 // Collapsed reports whether few weights dominate the estimate, whose standard error is
@@ -90,8 +103,8 @@ func (s *ScoreSettings) fill() error {
 		return inputError("%d chains; annealed importance sampling takes 2 to 2^24", s.Chains)
 	case s.Levels < 1 || s.Steps < 1:
 		return inputError("%d levels and %d steps a level; both must be at least 1", s.Levels, s.Steps)
-	case s.Schedule != Linear && s.Schedule != Sigmoid:
-		return inputError("schedule %q; want %s or %s", s.Schedule, Linear, Sigmoid)
+	case s.Schedule != Linear && s.Schedule != Sigmoid && s.Schedule != Adaptive:
+		return inputError("schedule %q; want %s, %s or %s", s.Schedule, Linear, Sigmoid, Adaptive)
 	}
 	r, err := samplers.Lookup(s.Sampler)
 	if err != nil {
@@ -101,17 +114,6 @@ func (s *ScoreSettings) fill() error {
 		return inputError("sampler %q does not leave exp(U) invariant, so the weights would be wrong; use an exact one, such as gwg or dmala", s.Sampler)
 	}
 	return nil
-}
-
-// beta returns β of a level: 0 for level 0 and 1 for the last.
-func (s *ScoreSettings) beta(level int) float64 {
-	t := float64(level) / float64(s.Levels)
-	if s.Schedule == Linear {
-		return t
-	}
-	const steep = 4 // σ(±4): the ends get 7% of the linear spacing
-	f := func(t float64) float64 { return 1 / (1 + math.Exp(-steep*(2*t-1))) }
-	return (f(t) - f(0)) / (f(1) - f(0))
 }
 
 // AIS estimates log Z of e by annealed importance sampling (Neal 2001) along
@@ -137,48 +139,95 @@ func AIS(ctx context.Context, e energies.Energy, from []int32, s ScoreSettings) 
 	if err != nil {
 		return nil, err
 	}
-	// Two states a chain, with gradients, are all that a level returns to.
-	room := int64(2*s.Chains) * int64(4*space.Sites*space.Values+8*space.Sites+512)
-	a := &annealing{s: s, base: base, model: energies.NewMemo(e, room), log: make([]float64, s.Chains)}
-	x := energies.NewBatch(space, s.Chains)
-	if copy(x.Codes, from); from == nil {
-		var r rng.Stream
-		for c := range s.Chains {
-			r.Reset(s.Seed, int64(c), 0, useBase)
-			base.Draw(x.Chain(c), &r)
-		}
+	a := &annealing{s: s, base: base, energy: e, log: make([]float64, s.Chains), x: energies.NewBatch(space, s.Chains), reverse: from != nil}
+	a.forget()
+	if copy(a.x.Codes, from); from == nil {
+		copy(a.x.Codes, drawBase(base, s.Chains, s.Seed))
 	}
-	for k := 1; k <= s.Levels; k++ {
-		level, next := k-1, k
-		if from != nil {
-			level, next = s.Levels-k+1, s.Levels-k
-		}
-		if err := a.level(ctx, x, level, next, k == s.Levels); err != nil {
+	identity, err := a.identity(from)
+	if err != nil {
+		return nil, err
+	}
+	if found, err := a.restore(identity); err != nil {
+		return nil, err
+	} else if !found {
+		if a.betas, err = s.betas(ctx, e, base); err != nil {
 			return nil, err
 		}
-		if s.Progress != nil {
-			s.Progress(k, s.Levels)
-		}
 	}
-	out := &Score{LogWeights: a.log, Chains: s.Chains, Levels: s.Levels, Evaluations: a.evaluations}
+	if err := a.run(ctx, identity); err != nil {
+		return nil, err
+	}
+	out := &Score{LogWeights: a.log, States: a.x.Codes, Chains: s.Chains, Levels: s.Levels, Evaluations: a.evaluations}
 	out.summarise(s.Seed, from != nil)
 	out.Seconds = time.Since(start).Seconds()
 	return out, nil
+}
+
+// drawBase returns states of the base distribution, [chain, site].
+func drawBase(base *independent.Energy, chains int, seed uint64) []int32 {
+	x := energies.NewBatch(base.Space(), chains)
+	var r rng.Stream
+	for c := range chains {
+		r.Reset(seed, int64(c), 0, useBase)
+		base.Draw(x.Chain(c), &r)
+	}
+	return x.Codes
 }
 
 // annealing is a run in progress.
 type annealing struct {
 	s           ScoreSettings
 	base        *independent.Energy
-	model       *energies.Memo
-	log         []float64 // [chain]
+	energy      energies.Energy
+	model       *energies.Memo // of energy
+	betas       []float64      // [level], from 0 to 1
+	reverse     bool
+	done        int // levels
+	x           energies.Batch
+	log         []float64                  // [chain]
+	spread      func(difference []float64) // if not nil, sees U - log p₀ of the chains at every level
 	evaluations int64
+}
+
+// forget starts with an empty memory of states. Two states a chain, with gradients, are
+// all that a level returns to.
+func (a *annealing) forget() {
+	space := a.energy.Space()
+	a.model = energies.NewMemo(a.energy, int64(2*a.s.Chains)*int64(4*space.Sites*space.Values+8*space.Sites+512))
+}
+
+// run makes the levels that are left.
+func (a *annealing) run(ctx context.Context, identity string) error {
+	levels := len(a.betas) - 1
+	for a.done < levels {
+		level, next := a.done, a.done+1
+		if a.reverse {
+			level, next = levels-a.done, levels-a.done-1
+		}
+		if err := a.level(ctx, a.x, level, next, a.done == levels-1); err != nil {
+			return err
+		}
+		a.done++
+		if a.s.Progress != nil {
+			a.s.Progress(a.done, levels)
+		}
+		if a.s.Checkpoint != "" && (a.done%CheckpointEvery == 0 || a.done == levels) {
+			// What follows starts from memory that a resumed run has too: a model's U may
+			// depend, in its last bits, on the states that it is computed with.
+			a.forget()
+			if err := a.save(identity); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // level weighs the states x for going from β of one level to the next, and moves them by
 // the next one's kernel unless they are the last.
 func (a *annealing) level(ctx context.Context, x energies.Batch, from, to int, last bool) error {
-	b0, b1 := a.s.beta(from), a.s.beta(to)
+	b0, b1 := a.betas[from], a.betas[to]
 	n := x.Chains()
 	u, lp := make([]float64, n), make([]float64, n)
 	sum, err := energies.NewSum(energies.Term{Weight: 1 - b1, Energy: a.base}, energies.Term{Weight: b1, Energy: a.model})
@@ -213,7 +262,11 @@ func (a *annealing) level(ctx context.Context, x energies.Batch, from, to int, l
 		return err
 	}
 	for c := range n {
-		a.log[c] += (b1 - b0) * (u[c] - lp[c])
+		u[c] -= lp[c]
+		a.log[c] += (b1 - b0) * u[c]
+	}
+	if a.spread != nil {
+		a.spread(u)
 	}
 	return nil
 }

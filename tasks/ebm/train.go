@@ -125,7 +125,12 @@ type Trainer struct {
 	moments   *moments
 	buffer    []int32 // [chain, site], nil without
 	last      []int32 // samples of the last update, [chain, site]
+	still     int     // steps of chains since one moved, in whole updates
 }
+
+// mostStill is the number of steps of chains in a row without a move after which training
+// has diverged: U is so steep that every proposal is rejected.
+const mostStill = 10000
 
 // Progress describes one update.
 type Progress struct {
@@ -303,6 +308,12 @@ func (t *Trainer) Step(ctx context.Context) (Progress, error) {
 		p.Hops += run.Hops[c] / float64(n)
 	}
 
+	if t.still += n * t.s.Steps; p.Hops > 0 {
+		t.still = 0
+	}
+	if t.still >= mostStill {
+		return p, runError("training diverged: up to update %d no chain moved in %d steps, the mean acceptance is %.2g; lower the learning rate or the sampler's step size", p.Update, t.still, p.Accept)
+	}
 	c := make([]float32, 2*n)
 	for i := range c {
 		c[i] = 1 / float32(n)

@@ -185,6 +185,35 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Where U is so steep that chains stand still, training ends with exit code 1.
+func TestDivergence(t *testing.T) {
+	m, space := small(t, "ising", energies.Spin)
+	d, _ := drawn(t, m, space, 50)
+	for i, w := range m.Graph.Initializers {
+		if v, err := w.Floats(); err == nil {
+			v = slices.Clone(v)
+			for k := range v {
+				v[k] *= 1000
+			}
+			m.Graph.Initializers[i] = onnx.NewFloat(w.Name, w.Dims, v)
+		}
+	}
+	tr, err := ebm.New(context.Background(), m, d, ebm.Settings{Sampler: "gwg", Steps: 40, Batch: 100, Buffer: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	for range 20 {
+		if _, err = tr.Step(context.Background()); err != nil {
+			break
+		}
+	}
+	var code interface{ ExitCode() int }
+	if err == nil || !strings.Contains(err.Error(), "no chain moved") || !errors.As(err, &code) || code.ExitCode() != 1 {
+		t.Errorf("error %v; want divergence with exit code 1", err)
+	}
+}
+
 // A sampler that changes one site a step reaches every site, although each update starts
 // to count steps anew.
 func TestScansReachEverySite(t *testing.T) {

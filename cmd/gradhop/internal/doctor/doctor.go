@@ -19,6 +19,7 @@ import (
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/ort/library"
+	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/infill"
 	"github.com/gradhop/gradhop/tasks/prompttune"
 )
@@ -173,6 +174,8 @@ func (c *Check) try(ctx context.Context, h hub.Options, rt ort.Options, library 
 	name, folder, once := c.Name, "", c.tryMLM
 	if towers, e := models.OpenTowers(ctx, name, h); e == nil && isCLIP(towers) {
 		c.Name, c.SHA256, folder, once = towers.Name, towers.TextSHA256, towers.Dir, c.tryCLIP
+	} else if m, e := models.OpenEBM(ctx, name, h); e == nil {
+		c.Name, c.SHA256, folder, once = m.Name, m.SHA256, m.Dir, c.tryEBM
 	} else {
 		src, err := models.Open(ctx, name, h)
 		if err != nil {
@@ -208,6 +211,16 @@ func (c *Check) tryMLM(ctx context.Context, name string, h hub.Options, rt ort.O
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	return m.Try(ctx)
+}
+
+// tryEBM runs a deep energy-based model once.
+func (c *Check) tryEBM(ctx context.Context, name string, h hub.Options, rt ort.Options) error {
+	m, err := models.OpenEBM(ctx, name, h)
+	if err != nil {
+		return err
+	}
+	rt.Progress = nil
+	return ebm.Try(ctx, m, rt)
 }
 
 // tryCLIP runs both towers of a CLIP once.

@@ -2,7 +2,9 @@
 package ebm
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +14,9 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 	"github.com/gradhop/gradhop/tasks/ebm/network"
 	"github.com/gradhop/gradhop/tasks/sample"
@@ -24,8 +28,10 @@ func New(a *app.App) *cobra.Command {
 		Use:   "ebm",
 		Short: "Train, sample and score deep energy-based models",
 		Long: `Train, sample and score deep energy-based models: ONNX models that compute U, the
-log-density of a discrete state up to a constant.`,
-		Example: `  gradhop ebm new conv --space binary:784 -o conv.onnx
+log-density of a discrete state up to a constant. sample and score without a model take the
+built-in one, ` + models.DefaultEBM + `.`,
+		Example: `  gradhop ebm sample -o digits.png
+  gradhop ebm new conv --space binary:784 -o conv.onnx
   gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/
   gradhop ebm sample run/model.onnx --space binary:784 -o digits.png
   gradhop ebm score run/model.onnx --space binary:784 --levels 10000`,
@@ -45,24 +51,56 @@ type model struct {
 
 func (m *model) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&m.space, "space", "", "the states: binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI; needed")
+	f.StringVar(&m.space, "space", "", "the states: binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI; needed with an ONNX file")
 	f.StringVar(&m.input, "input", "", "`name` of the input that takes the state (default: the only one)")
 	f.StringVar(&m.output, "output", "", "`name` of the output that is U (default: the only one)")
 	f.BoolVar(&m.negate, "negate", false, "the output is an energy E = -U")
 }
 
-// energy opens a model file as an energy.
-func (m *model) energy(a *app.App, path string) (*neural.Model, energies.Space, *modelfile.File, error) {
-	space, err := parseSpace(m.space)
-	if err != nil {
-		return nil, space, nil, err
+// opened is a model that is ready to evaluate.
+type opened struct {
+	*neural.Model
+	graph        *onnx.Model
+	space        energies.Space
+	name, sha256 string
+	// folder has the settings of a built-in model or of a folder; zero for a file.
+	folder models.EBM
+}
+
+// open opens the model that args name: an ONNX file, a folder or a built-in model, which is
+// also meant by no argument.
+func (m *model) open(ctx context.Context, a *app.App, args []string) (o *opened, err error) {
+	ref := ""
+	if len(args) > 0 {
+		ref = args[0]
 	}
-	file, err := modelfile.Open(path)
-	if err != nil {
-		return nil, space, nil, err
+	o = &opened{name: ref}
+	if st, err := os.Stat(ref); err == nil && !st.IsDir() {
+		if o.space, err = parseSpace(m.space); err != nil {
+			return nil, err
+		}
+		file, err := modelfile.Open(ref)
+		if err != nil {
+			return nil, err
+		}
+		o.graph, o.sha256 = file.Model, file.SHA256
+	} else {
+		if strings.HasSuffix(ref, ".onnx") {
+			return nil, app.Classify(fmt.Errorf("model: %w", err))
+		}
+		if o.folder, err = models.OpenEBM(ctx, ref, a.Hub()); err != nil {
+			return nil, err
+		}
+		if m.space != "" {
+			return nil, app.Usagef("--space is for ONNX files; %s has its own, %s", o.folder.Name, o.folder.Space)
+		}
+		m.space, o.name, o.sha256 = o.folder.Space, o.folder.Name, o.folder.SHA256
+		if o.graph, o.space, err = ebm.Load(o.folder); err != nil {
+			return nil, err
+		}
 	}
-	e, err := neural.NewModel(file.Model, neural.ModelOptions{Space: space, Input: m.input, Output: m.output, Negate: m.negate, Runtime: a.Runtime()})
-	return e, space, file, err
+	o.Model, err = neural.NewModel(o.graph, neural.ModelOptions{Space: o.space, Input: m.input, Output: m.output, Negate: m.negate, Runtime: a.Runtime()})
+	return o, err
 }
 
 func parseSpace(text string) (energies.Space, error) {
@@ -70,6 +108,14 @@ func parseSpace(text string) (energies.Space, error) {
 		return energies.Space{}, app.Usagef("no --space; for images of 28x28 binary pixels it is binary:784")
 	}
 	return sample.ParseSpace(text)
+}
+
+// atMostOne checks that there is one argument or none.
+func atMostOne(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return app.Usagef("%d arguments; want one model or none", len(args))
+	}
+	return nil
 }
 
 // binarizeFlag defines --binarize.

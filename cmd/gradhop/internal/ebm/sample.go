@@ -1,6 +1,7 @@
 package ebm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
@@ -20,30 +22,35 @@ import (
 type sampleOptions struct {
 	model
 	ebm.DrawSettings
-	data, keep, out, gif, image string
-	binarize                    dataset.Binarization
-	scale                       int
+	data, from, keep, out, gif, image string
+	binarize                          dataset.Binarization
+	scale                             int
 }
 
 func newSample(a *app.App) *cobra.Command {
 	o := &sampleOptions{}
 	cmd := &cobra.Command{
-		Use:   "sample MODEL.onnx --space SPACE -o FILE.png",
+		Use:   "sample [MODEL] -o FILE.png",
 		Short: "Draw states of a model as a grid of images",
-		Long: `Draw states of a model and write them as a grid of images. Chains start at random states,
-or at rows of --data. With --keep a part of each row stays fixed and the rest is drawn
-given it (in-painting). To keep the draws themselves, use gradhop sample.`,
-		Example: `  gradhop ebm sample run/model.onnx --space binary:784 --chains 64 -o digits.png
+		Long: `Draw states of a model and write them as a grid of images. MODEL is an ONNX file with
+--space, or a folder with model.onnx and ebm.json, or a built-in model (default: ` + models.DefaultEBM + `).
+
+Chains start at the model's base distribution, at uniform states, or at rows of --data.
+With --keep a part of each row stays fixed and the rest is drawn given it (in-painting).
+To keep the draws themselves, use gradhop sample.`,
+		Example: `  gradhop ebm sample -o digits.png
+  gradhop ebm sample run/model.onnx --space binary:784 --chains 64 -o digits.png
   gradhop ebm sample run/model.onnx --space binary:784 --chains 8 --data t10k-images-idx3-ubyte.gz --binarize static --keep top -o halves.png`,
-		Args: app.Args("one model"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
+		Args: atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args) },
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
 	f.IntVar(&o.Chains, "chains", 64, "`number` of chains, one image each")
-	f.IntVar(&o.Steps, "steps", 500, "`number` of steps")
-	o.Sampler = "dmala"
-	app.SamplerFlag(cmd, &o.Sampler, "sampler")
+	f.IntVar(&o.Steps, "steps", 0, "`number` of steps (default: the model's, or 500)")
+	app.SamplerFlag(cmd, &o.Sampler, "sampler (default: the model's, or dmala)")
+	o.from = "base"
+	app.Choice(cmd, &o.from, "start", "where chains start without --data; a model without a base distribution starts uniform", "base", "uniform")
 	f.StringVar(&o.data, "data", "", "`file` or folder of states to start from")
 	binarizeFlag(cmd, &o.binarize)
 	app.Choice(cmd, &o.keep, "keep", "part of the data that stays fixed", "top", "bottom", "left", "right")
@@ -56,7 +63,7 @@ given it (in-painting). To keep the draws themselves, use gradhop sample.`,
 	return cmd
 }
 
-func (o *sampleOptions) run(ctx context.Context, a *app.App, path string) error {
+func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) error {
 	switch {
 	case o.out == "":
 		return app.Usagef("no file for the images: give -o")
@@ -65,14 +72,24 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, path string) error 
 	case o.keep != "" && o.data == "":
 		return app.Usagef("--keep needs --data")
 	}
-	model, space, file, err := o.energy(a, path)
+	model, err := o.open(ctx, a, args)
 	if err != nil {
 		return err
 	}
 	defer model.Close()
+	o.defaults(model.folder)
+	space := model.space
+	if o.from == "base" {
+		if o.Base, err = ebm.BaseOf(model.graph, &space); err != nil {
+			return err
+		}
+	}
 	height, width, err := shapeOf(o.image, space.Sites)
 	if err != nil {
 		return err
+	}
+	if o.image == "" && model.folder.Height > 0 {
+		height, width = model.folder.Height, model.folder.Width
 	}
 	if height == 0 {
 		return app.Usagef("%s is no square image; give --image", o.space)
@@ -107,8 +124,17 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, path string) error 
 		return err
 	}
 	_, err = fmt.Fprintf(a.Out, "%s: %d states after %d steps of %s, seed %d\nmodel %s (sha256 %.12s), gradhop %s\n",
-		o.out, o.Chains, o.Steps, o.Sampler, o.Seed, path, file.SHA256, app.Version())
+		o.out, o.Chains, o.Steps, o.Sampler, o.Seed, model.name, model.sha256, app.Version())
 	return err
+}
+
+// defaults takes from a model's folder what no flag sets.
+func (o *sampleOptions) defaults(m models.EBM) {
+	if o.Sampler == "" && len(o.Options) == 0 {
+		o.Sampler, o.Options = m.Sampler, m.Options
+	}
+	o.Sampler = cmp.Or(o.Sampler, "dmala")
+	o.Steps = cmp.Or(o.Steps, m.Steps, 500)
 }
 
 // start reads the states that chains start from. With --keep it returns the conditional
@@ -148,6 +174,15 @@ func (o *sampleOptions) start(model energies.Energy, space *energies.Space, heig
 	c, err := ebm.Clamp(model, free, rows)
 	if err != nil {
 		return nil, nil, err
+	}
+	if o.Base != nil {
+		var base []float64
+		for i := range free {
+			if free[i] {
+				base = append(base, o.Base[i*space.Values:(i+1)*space.Values]...)
+			}
+		}
+		o.Base = base
 	}
 	return c, c.Complete, nil
 }

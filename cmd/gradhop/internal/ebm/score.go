@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
@@ -20,47 +21,56 @@ type scoreOptions struct {
 	ebm.ScoreSettings
 	base, data, format string
 	binarize           dataset.Binarization
+	reverse            bool
 }
 
 // result is what is printed.
 type result struct {
 	*ebm.Score
 	Collapsed bool `json:"collapsed"`
-	// LogLikelihood is the mean of U - log Z over the data in nats; absent without data.
-	LogLikelihood *float64 `json:"log_likelihood,omitempty"`
-	Rows          int      `json:"rows,omitempty"`
-	Model         string   `json:"model"`
-	SHA256        string   `json:"model_sha256"`
-	Space         string   `json:"space"`
-	Sampler       string   `json:"sampler"`
-	Schedule      string   `json:"schedule"`
-	Seed          uint64   `json:"seed"`
-	Gradhop       string   `json:"gradhop"`
+	// Reverse is the reverse run, absent without --reverse.
+	Reverse *ebm.Score `json:"reverse,omitempty"`
+	// LogLikelihood is the mean of U - log Z over the data in nats, with its standard error
+	// from the rows and from log Z; absent without data.
+	LogLikelihood      *float64 `json:"log_likelihood,omitempty"`
+	LogLikelihoodError *float64 `json:"log_likelihood_se,omitempty"`
+	Rows               int      `json:"rows,omitempty"`
+	Model              string   `json:"model"`
+	SHA256             string   `json:"model_sha256"`
+	Space              string   `json:"space"`
+	Sampler            string   `json:"sampler"`
+	Schedule           string   `json:"schedule"`
+	Seed               uint64   `json:"seed"`
+	Gradhop            string   `json:"gradhop"`
 }
 
 func newScore(a *app.App) *cobra.Command {
 	o := &scoreOptions{}
 	cmd := &cobra.Command{
-		Use:   "score MODEL.onnx --space SPACE",
+		Use:   "score [MODEL]",
 		Short: "Estimate log Z and the log-likelihood of data by annealed importance sampling",
 		Long: `Estimate log Z = log Σ exp(U) by annealed importance sampling (Neal 2001), and with --data
 the mean log-likelihood of states, U - log Z, in nats.
 
-Chains start at the marginals of --base, or at uniform states. A larger number of levels
-brings them closer to the model. Where few weights dominate the estimate, a warning says so.`,
+MODEL is an ONNX file with --space, or a folder with model.onnx and ebm.json, or a built-in
+model (default: ` + models.DefaultEBM + `). Chains start at the marginals of --base, at the base
+distribution of the model, or at uniform states where it has none. A larger number of
+levels brings them closer to the model. Where few weights dominate, a warning says so.`,
 		Example: `  gradhop ebm score run/model.onnx --space binary:784 --base train-images-idx3-ubyte.gz --data t10k-images-idx3-ubyte.gz --binarize static --levels 10000`,
-		Args:    app.Args("one model"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
+		Args:    atMostOne,
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args) },
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
 	f.IntVar(&o.Chains, "chains", 100, "`number` of chains, one weight each")
 	f.IntVar(&o.Levels, "levels", 1000, "`number` of inverse temperatures")
 	o.Schedule, o.Sampler = ebm.Linear, "gwg"
-	app.Choice(cmd, &o.Schedule, "schedule", "spacing of the levels", ebm.Linear, ebm.Sigmoid)
+	app.Choice(cmd, &o.Schedule, "schedule", "spacing of the levels; adaptive makes a pilot run", ebm.Linear, ebm.Sigmoid, ebm.Adaptive)
 	app.SamplerFlag(cmd, &o.Sampler, "sampler, which must be exact")
 	f.IntVar(&o.Steps, "steps", 1, "`number` of steps a level")
-	f.StringVar(&o.base, "base", "", "`file` or folder with data whose marginals chains start from (default: uniform)")
+	f.BoolVar(&o.reverse, "reverse", false, "anneal back from the last states, for a bound from above; it holds if these are draws of the model")
+	f.StringVar(&o.Checkpoint, "checkpoint", "", "`file` that holds the run every 100 levels; the same command goes on from it")
+	f.StringVar(&o.base, "base", "", "`file` or folder with data whose marginals chains start from (default: the model's base distribution, or uniform)")
 	f.StringVar(&o.data, "data", "", "`file` or folder with data whose log-likelihood to print")
 	binarizeFlag(cmd, &o.binarize)
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
@@ -69,40 +79,41 @@ brings them closer to the model. Where few weights dominate the estimate, a warn
 	return cmd
 }
 
-func (o *scoreOptions) run(ctx context.Context, a *app.App, path string) error {
-	e, space, file, err := o.energy(a, path)
+func (o *scoreOptions) run(ctx context.Context, a *app.App, args []string) error {
+	e, err := o.open(ctx, a, args)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
+	space := e.space
 	var data *dataset.Data
 	if o.base != "" {
 		if data, err = dataset.Load(o.base, &space, o.binarize, o.Seed); err != nil {
 			return err
 		}
 		o.Base = data.Marginals(0.01)
+	} else if o.Base, err = ebm.BaseOf(e.graph, &space); err != nil {
+		return err
 	}
 	if o.data != "" {
 		if data, err = dataset.Load(o.data, &space, o.binarize, o.Seed); err != nil {
 			return err
 		}
 	}
-	bar := a.NewBar()
-	o.Progress = func(level, levels int) { bar.Show("annealing", int64(level), int64(levels), "") }
-	score, err := ebm.AIS(ctx, e, nil, o.ScoreSettings)
-	bar.Clear()
+	o.Model = e.sha256
+	score, back, err := o.anneal(ctx, a, e)
 	if err != nil {
 		return err
 	}
-	r := result{Score: score, Collapsed: score.Collapsed(), Model: path, SHA256: file.SHA256, Space: space.String(),
+	r := result{Score: score, Reverse: back, Collapsed: score.Collapsed(), Model: e.name, SHA256: e.sha256, Space: space.String(),
 		Sampler: o.Sampler, Schedule: o.Schedule, Seed: o.Seed, Gradhop: app.Version()}
 	if o.data != "" {
-		mean, err := meanU(ctx, e, data)
+		mean, se, err := meanU(ctx, e.Model, data)
 		if err != nil {
 			return err
 		}
-		ll := mean - score.LogZ
-		r.LogLikelihood, r.Rows = &ll, data.Rows
+		ll, se := mean-score.LogZ, math.Hypot(se, score.StandardError)
+		r.LogLikelihood, r.LogLikelihoodError, r.Rows = &ll, &se, data.Rows
 	}
 	if r.Collapsed {
 		a.Logf("warning: %.1f effective weights of %d; the estimate and its standard error are not to be trusted, use more levels", score.ESS, score.Chains)
@@ -112,18 +123,42 @@ func (o *scoreOptions) run(ctx context.Context, a *app.App, path string) error {
 	}
 	text := fmt.Sprintf("log Z %.3f ± %.3f nats, %d chains, %d levels, %.1f effective weights, %d evaluations, %.1f s\n",
 		score.LogZ, score.StandardError, score.Chains, score.Levels, score.ESS, score.Evaluations, score.Seconds)
-	if r.LogLikelihood != nil {
-		text += fmt.Sprintf("log-likelihood %.3f nats, mean of %d rows\n", *r.LogLikelihood, r.Rows)
+	if back != nil {
+		text += fmt.Sprintf("reverse %.3f ± %.3f nats, %.1f effective weights; mean log weights bound log Z from %.3f to %.3f\n",
+			back.LogZ, back.StandardError, back.ESS, score.Low, back.Low)
 	}
-	text += fmt.Sprintf("model %s (sha256 %.12s), %s, schedule %s, seed %d, gradhop %s\n", path, file.SHA256, o.Sampler, o.Schedule, o.Seed, r.Gradhop)
+	if r.LogLikelihood != nil {
+		text += fmt.Sprintf("log-likelihood %.3f ± %.3f nats, mean of %d rows\n", *r.LogLikelihood, *r.LogLikelihoodError, r.Rows)
+	}
+	text += fmt.Sprintf("model %s (sha256 %.12s), %s, schedule %s, seed %d, gradhop %s\n", e.name, e.sha256, o.Sampler, o.Schedule, o.Seed, r.Gradhop)
 	_, err = fmt.Fprint(a.Out, text)
 	return err
 }
 
-// meanU is the mean of U over the rows of data.
-func meanU(ctx context.Context, e *neural.Model, data *dataset.Data) (float64, error) {
+// anneal runs forward and, with --reverse, back.
+func (o *scoreOptions) anneal(ctx context.Context, a *app.App, e *opened) (forward, back *ebm.Score, err error) {
+	bar := a.NewBar()
+	defer bar.Clear()
+	show := func(what string) func(int, int) {
+		return func(level, levels int) { bar.Show(what, int64(level), int64(levels), "") }
+	}
+	o.Progress = show("annealing")
+	if forward, err = ebm.AIS(ctx, e, nil, o.ScoreSettings); err != nil || !o.reverse {
+		return forward, nil, err
+	}
+	s := o.ScoreSettings
+	s.Progress = show("annealing back")
+	if s.Checkpoint != "" {
+		s.Checkpoint += ".reverse"
+	}
+	back, err = ebm.AIS(ctx, e, forward.States, s)
+	return forward, back, err
+}
+
+// meanU is the mean of U over the rows of data, and its standard error.
+func meanU(ctx context.Context, e *neural.Model, data *dataset.Data) (mean, se float64, err error) {
 	const batch = 256
-	total := 0.0
+	square := 0.0
 	for lo := 0; lo < data.Rows; lo += batch {
 		x := energies.NewBatch(e.Space(), min(batch, data.Rows-lo))
 		for c := range x.Chains() {
@@ -131,15 +166,15 @@ func meanU(ctx context.Context, e *neural.Model, data *dataset.Data) (float64, e
 		}
 		u := make([]float64, x.Chains())
 		if err := e.LogDensity(ctx, u, x); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		for _, v := range u {
-			total += v
+			mean += v / float64(data.Rows)
+			square += v * v / float64(data.Rows)
 		}
 	}
-	mean := total / float64(data.Rows)
 	if math.IsNaN(mean) {
-		return 0, &ebm.Error{Reason: "U of the data is not a number", Code: 1}
+		return 0, 0, &ebm.Error{Reason: "U of the data is not a number", Code: 1}
 	}
-	return mean, nil
+	return mean, math.Sqrt(max(0, square-mean*mean) / float64(data.Rows)), nil
 }

@@ -17,19 +17,21 @@ import (
 type trainOptions struct {
 	model
 	ebm.Settings
-	data, out, image string
-	binarize         dataset.Binarization
-	updates, every   int
-	resume           bool
+	data, out, image       string
+	chainsFrom, bufferFrom string
+	binarize               dataset.Binarization
+	updates, every         int
+	resume                 bool
 }
 
 func newTrain(a *app.App) *cobra.Command {
 	o := &trainOptions{}
 	cmd := &cobra.Command{
 		Use:   "train MODEL.onnx --space SPACE --data FILE --out RUN",
-		Short: "Train a model by persistent contrastive divergence",
-		Long: `Train a model by persistent contrastive divergence: every update raises U at data and
-lowers it at samples that chains of a replay buffer draw from the model.
+		Short: "Train a model by (persistent) contrastive divergence",
+		Long: `Train a model by contrastive divergence: every update raises U at data and lowers it at
+samples that chains draw from the model. The chains go on from a replay buffer, or start
+at the data.
 
 Data: a NumPy file (FILE.npz:ARRAY, FILE.npy), an IDX file as MNIST's, also gzipped, a
 folder of images, or a text file with a row a line.
@@ -50,7 +52,10 @@ samples.png and a checkpoint. After an interruption or a kill the same command w
 	f.IntVar(&o.updates, "updates", 10000, "`number` of updates in all")
 	f.IntVar(&o.every, "checkpoint-every", 500, "`number` of updates between checkpoints")
 	f.IntVar(&o.Batch, "batch-size", 100, "`number` of data, and of samples, in an update")
-	f.IntVar(&o.Buffer, "buffer", 10000, "`number` of persistent chains; -1 starts chains at data (contrastive divergence)")
+	o.chainsFrom = "buffer"
+	app.Choice(cmd, &o.chainsFrom, "chains-from", "where the chains of an update start: data is contrastive divergence (CD), buffer persistent (PCD)", "buffer", "data")
+	app.Int(f, &o.Buffer, "buffer", 10000, 1, "`number` of persistent chains")
+	f.StringVar(&o.bufferFrom, "buffer-from", "", "`folder` of a run whose persistent chains this one starts with")
 	f.Float64Var(&o.Fresh, "fresh", 0, "`probability` that a persistent chain starts anew from the data's marginals")
 	o.Sampler = "dmala"
 	app.SamplerFlag(cmd, &o.Sampler, "sampler")
@@ -80,6 +85,9 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 	case o.updates < 1 || o.every < 1:
 		return app.Usagef("--updates %d and --checkpoint-every %d must be at least 1", o.updates, o.every)
 	}
+	if o.chainsFrom == "data" {
+		o.Buffer = -1
+	}
 	space, err := parseSpace(o.space)
 	if err != nil {
 		return err
@@ -99,7 +107,7 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 		return err
 	}
 	defer t.Close()
-	r := &ebm.Run{Trainer: t, Dir: o.out, Every: o.every}
+	r := &ebm.Run{Trainer: t, Dir: o.out, Every: o.every, BufferFrom: o.bufferFrom}
 	if r.Height, r.Width, err = shapeOf(o.image, space.Sites); err != nil {
 		return err
 	}

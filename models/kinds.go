@@ -1,0 +1,37 @@
+package models
+
+import "slices"
+
+// The kinds of models, as they are called in messages.
+const (
+	kindMLM  = "masked language model"
+	kindCLIP = "CLIP"
+	kindEBM  = "discrete energy-based model"
+)
+
+// kind tells the kind of a built-in model by its files.
+func (e Entry) kind() string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(e.Files, func(f File) bool { return f.Name == name })
+	}
+	switch {
+	case has(ebmConfig):
+		return kindEBM
+	case has(textTowers[0]):
+		return kindCLIP
+	}
+	return kindMLM
+}
+
+// MLMs returns the names of the built-in masked language models, sorted.
+func MLMs() []string { return ofKind(kindMLM) }
+
+// CLIPs returns the names of the built-in CLIPs, sorted.
+func CLIPs() []string { return ofKind(kindCLIP) }
+
+// EBMs returns the names of the built-in energy-based models, sorted.
+func EBMs() []string { return ofKind(kindEBM) }
+
+func ofKind(kind string) []string {
+	return slices.DeleteFunc(BuiltIn(), func(name string) bool { return entries()[name].kind() != kind })
+}

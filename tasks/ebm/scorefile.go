@@ -1,0 +1,59 @@
+package ebm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+)
+
+// scoreFile is the checkpoint of a run of annealed importance sampling.
+type scoreFile struct {
+	Identity    string
+	Betas       []float64
+	Done        int
+	Codes       []int32
+	Log         []float64
+	Evaluations int64
+}
+
+// identity is the sha256 of all that determines the run's numbers.
+func (a *annealing) identity(from []int32) (string, error) {
+	s := a.s
+	b, err := json.Marshal([]any{s.Base, s.Chains, s.Levels, s.Schedule, s.Sampler, s.Options, s.Steps, s.Seed, s.Model, a.energy.Space().String(), from})
+	if err != nil {
+		return "", err
+	}
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:]), nil
+}
+
+// save writes the checkpoint: the file is whole or absent.
+func (a *annealing) save(identity string) error {
+	if err := writeChecked(a.s.Checkpoint, scoreFile{identity, a.betas, a.done, a.x.Codes, a.log, a.evaluations}); err != nil {
+		return runError("checkpoint %s: %v", a.s.Checkpoint, err)
+	}
+	return nil
+}
+
+// restore continues from the checkpoint, if there is one. Errors are *Error.
+func (a *annealing) restore(identity string) (found bool, err error) {
+	if a.s.Checkpoint == "" {
+		return false, nil
+	}
+	var f scoreFile
+	err = readChecked(a.s.Checkpoint, &f)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if f.Identity != identity {
+		return false, inputError("checkpoint %s is of another run: its model or settings differ", a.s.Checkpoint)
+	}
+	a.betas, a.done, a.log, a.evaluations = f.Betas, f.Done, f.Log, f.Evaluations
+	copy(a.x.Codes, f.Codes)
+	return true, nil
+}
