@@ -149,35 +149,40 @@ func TestEstimateGrad(t *testing.T) {
 // TestPromptBatches: chains come out the same, bit for bit, alone and among others,
 // whatever the batch and the threads.
 func TestPromptBatches(t *testing.T) {
-	for _, c := range [][2]string{
-		{"hugging", "split-dynamo-18"}, {"hugging", "combined-legacy-14"}, {"hugging", "fixed-dynamo-18"},
-		{"openai", "combined-legacy-14"}, {"openai", "split-dynamo-18"}, {"hugging-half", "float16-weights"},
+	options := []clip.Options{
+		{Runtime: ort.Options{Threads: 1}},
+		{Runtime: ort.Options{Threads: 2}, MaxBatch: 4},
+		{Runtime: ort.Options{Threads: 1, LowMemory: true}},
+		{Runtime: ort.Options{Threads: 1}, MaxBatch: 1},
+		{Runtime: ort.Options{Threads: 2}, MaxBatch: -1},
+		{Runtime: ort.Options{Threads: 1, LowMemory: true}, MaxBatch: 1},
+	}
+	for _, c := range []struct {
+		folder, model string
+		options       []clip.Options
+	}{
+		{"hugging", "split-dynamo-18", options},
+		{"hugging", "combined-legacy-14", options[:3]},
+		{"hugging", "fixed-dynamo-18", options[:3]},
+		{"openai", "combined-legacy-14", options[:3]},
+		{"openai", "split-dynamo-18", options[:3]},
+		{"hugging-half", "float16-weights", options[:3]},
 	} {
-		r := clipReferences(t, clipDir)[c[0]]
-		for n := range r.Prompts {
-			var first []neuraltest.Product
-			for k, o := range []clip.Options{
-				{Runtime: ort.Options{Threads: 1}},
-				{Runtime: ort.Options{Threads: 1}, MaxBatch: 1},
-				{Runtime: ort.Options{Threads: 2}, MaxBatch: 4},
-				{Runtime: ort.Options{Threads: 2}, MaxBatch: -1},
-				{Runtime: ort.Options{Threads: 1, LowMemory: true}, MaxBatch: 1},
-				{Runtime: ort.Options{Threads: 1, LowMemory: true}},
-			} {
-				model := openCLIP(t, r.files(t, c[1]), o)
-				if n >= len(r.prompts(model)) {
-					continue
+		r := clipReferences(t, clipDir)[c.folder]
+		first := map[int][]neuraltest.Product{} // of each prompt
+		for _, o := range c.options {
+			model := openCLIP(t, r.files(t, c.model), o)
+			for n, p := range r.prompts(model) {
+				got := promptProducts(t, r, model, p, 13)
+				if first[n] == nil {
+					first[n] = got
 				}
-				got := promptProducts(t, r, model, r.Prompts[n], 13)
-				if k == 0 {
-					first = got
+				if d := neuraltest.Difference(got, first[n]); d != 0 {
+					t.Errorf("%s/%s, prompt %d: results with %+v differ by %g", c.folder, c.model, n, o, d)
 				}
-				if d := neuraltest.Difference(got, first); d != 0 {
-					t.Errorf("%v, prompt %d: results with %+v differ by %g", c, n, o, d)
-				}
-				if err := model.Close(); err != nil {
-					t.Error(err)
-				}
+			}
+			if err := model.Close(); err != nil {
+				t.Error(err)
 			}
 		}
 	}
