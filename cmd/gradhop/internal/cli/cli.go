@@ -73,7 +73,7 @@ func commands(a *app.App) []*cobra.Command {
 		merge.New(a),
 		verify.New(a),
 		kernels.New(a),
-		gradient.New(a, nil),
+		gradient.New(a),
 		inspect.New(a),
 		ops.New(a),
 		doctor.New(a, nil),

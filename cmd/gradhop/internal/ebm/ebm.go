@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/models"
@@ -19,6 +18,7 @@ import (
 	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 	"github.com/gradhop/gradhop/tasks/ebm/network"
+	"github.com/gradhop/gradhop/tasks/modelfile"
 	"github.com/gradhop/gradhop/tasks/sample"
 )
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,32 +13,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
-	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
+	"github.com/gradhop/gradhop/tasks/modelfile"
 )
 
-// Options are the flags of the command.
-type Options struct {
-	App     *app.App
-	Path    string
-	Of      string
-	Wrt     []string
-	Out     string
-	Reduce  string
-	Bind    map[string]int64
-	Weights string
-	Check   bool
-	Seed    uint64
-	Feed    string
-	Format  string
+// options are the flags of the command.
+type options struct {
+	app *app.App
+	modelfile.GradOptions
+	format string
 }
 
-// New returns the command. runF replaces the run in tests of flags; nil means the real
-// one.
-func New(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{App: a}
+// New returns the command.
+func New(a *app.App) *cobra.Command {
+	o := &options{app: a}
 	cmd := &cobra.Command{
 		Use:   "grad MODEL.onnx --of OUTPUT --wrt INPUT[,INPUT...] -o OUT.onnx",
 		Short: "Add gradients to an ONNX file",
@@ -69,13 +58,7 @@ checked; in both cases nothing is written.`,
 		Example: `  gradhop grad energy.onnx --of energy --wrt image -o energy.grad.onnx
   gradhop grad bert.onnx --of logits --wrt input_ids --reduce none --check`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return Run(cmd.Context(), o)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Of, "of", "", "the `output` to differentiate; it may be left out where there is one")
@@ -88,14 +71,12 @@ checked; in both cases nothing is written.`,
 	f.BoolVar(&o.Check, "check", false, "compare the gradients with finite differences on random inputs")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the random inputs of --check")
 	f.StringVar(&o.Feed, "feed", "", "take the inputs of --check from this `FILE.npz`, by name")
-	app.Format(cmd, &o.Format, "text", "json")
+	app.Format(cmd, &o.format, "text", "json")
 	return cmd
 }
 
-var reductions = map[string]grad.Reduce{"": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}
-
 // validate checks what can be known before the model is read.
-func (o *Options) validate() error {
+func (o *options) validate(path string) error {
 	for i, w := range o.Wrt {
 		if slices.Contains(o.Wrt[:i], w) {
 			return app.Usagef("--wrt has %q twice", w)
@@ -108,11 +89,11 @@ func (o *Options) validate() error {
 		return app.Usagef("name the file to write with -o, or ask for --check")
 	case o.Out == "":
 		return nil
-	case modelfile.Same(o.Out, o.Path):
+	case modelfile.Same(o.Out, path):
 		return app.Usagef("-o %s is the model itself", o.Out)
 	}
 	// A folder that cannot be written is found now, not after the work is done.
-	w, err := o.App.Create(o.Out)
+	w, err := o.app.Create(o.Out)
 	if err != nil {
 		return err
 	}
@@ -120,98 +101,40 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Run adds the gradients, checks them if that is asked for, and writes the model.
-func Run(ctx context.Context, o *Options) error {
-	if err := o.validate(); err != nil {
+// run adds the gradients and prints what was added.
+func (o *options) run(ctx context.Context, path string) error {
+	if err := o.validate(path); err != nil {
 		return err
 	}
-	f, err := modelfile.Open(o.Path)
+	f, err := modelfile.Open(path)
 	if err != nil {
-		return err
+		return app.Classify(err)
 	}
-	for _, e := range f.External() {
-		if e.Err != nil {
-			return app.Classify(e.Err)
-		}
-		if o.Out != "" && modelfile.Same(o.Out, filepath.Join(f.Dir, filepath.FromSlash(e.Location))) {
-			return app.Usagef("-o %s holds weights of the model", o.Out)
-		}
+	o.Runtime, o.Version, o.Log = o.app.Runtime(), app.Version(), o.app.Logf
+	doc, err := f.AddGradients(ctx, o.GradOptions)
+	if doc == nil {
+		return o.explain(err)
 	}
-	ask := grad.Options{Of: o.Of, Wrt: o.Wrt, Reduce: reductions[o.Reduce], Bind: o.Bind}
-	r, err := grad.Append(f.Model, ask)
-	if err != nil {
-		return app.Classify(hint(err))
+	if o.format == "json" {
+		return errors.Join(app.JSON(o.app.Out, doc), err)
 	}
-	o.note(f, r)
-	doc := describe(o, f, r)
-	if o.Check {
-		c := gradcheck.Options{Seed: o.Seed, Runtime: o.App.Runtime()}
-		if o.Feed != "" {
-			if c.Feed, err = gradcheck.ReadFeed(o.Feed); err != nil {
-				return app.Usagef("%v", err)
-			}
-		}
-		report, err := gradcheck.Check(ctx, f.Model, ask, r, c)
-		if err != nil {
-			return err
-		}
-		doc.addCheck(report)
-		if !report.Passed {
-			doc.Out = ""
-			if err := doc.print(o); err != nil {
-				return err
-			}
-			return report.Err()
-		}
-	}
-	if o.Out != "" {
-		if err := save(o, f, r); err != nil {
-			return err
-		}
-	}
-	return doc.print(o)
+	return errors.Join(app.Columns(o.app.Out, rows(doc)), err)
 }
 
-// hint adds the flag that helps to errors of a package that knows nothing of flags.
-func hint(err error) error {
+// explain names the flags that errors of packages are about, which know nothing of flags.
+func (o *options) explain(err error) error {
 	var none *grad.NotDifferentiableError
-	if errors.As(err, &none) {
-		switch none.Obstacle {
-		case grad.NotRows:
-			return fmt.Errorf("%w (--reduce sum or --reduce none)", err)
-		case grad.UnknownShape:
-			return fmt.Errorf("%w (--bind NAME=SIZE)", err)
-		}
+	var bad *onnx.ArgumentError
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &none) && none.Obstacle == grad.NotRows:
+		err = fmt.Errorf("%w (--reduce sum or --reduce none)", err)
+	case errors.As(err, &none) && none.Obstacle == grad.UnknownShape:
+		err = fmt.Errorf("%w (--bind NAME=SIZE)", err)
+	case errors.As(err, &bad) && bad.Package == "modelfile":
+		return app.Usagef("--%s %s: %s", bad.Argument, bad.Value, bad.Reason)
+	case errors.As(err, &path) && o.Out != "" && strings.Contains(filepath.Base(path.Path), filepath.Base(o.Out)): // or a temporary file beside it
+		return &app.OutputError{Path: o.Out, Err: err}
 	}
-	return err
-}
-
-// note tells people what they may not expect.
-func (o *Options) note(f *modelfile.File, r *grad.Result) {
-	if was, is := f.Opset(), r.Model.Opset(); was != is {
-		o.App.Logf("the model is of operator set %d; the result is of %d", was, is)
-	}
-	if n := len(f.Functions); n > 0 {
-		o.App.Logf("%d functions of the model are written out", n)
-	}
-	domains := map[string]bool{} // that nodes are of; files declare others too
-	for _, n := range f.Graph.Nodes {
-		domains[n.Domain] = n.Domain != "" && !slices.ContainsFunc(f.Functions, func(fn *onnx.Function) bool { return fn.Domain == n.Domain })
-	}
-	for _, d := range slices.Sorted(maps.Keys(domains)) {
-		if _, ok := r.Model.Opsets[d]; !ok && domains[d] {
-			o.App.Logf("operators of %s are replaced by standard ones", app.Plain(d))
-		}
-	}
-	if nodes := r.StraightThrough; len(nodes) > 0 {
-		const most = 4
-		names := make([]string, min(len(nodes), most))
-		for i := range names {
-			names[i] = app.Plain(nodes[i].Label())
-		}
-		if len(nodes) > most {
-			names = append(names, fmt.Sprintf("%d more", len(nodes)-most))
-		}
-		o.App.Logf("the gradient is passed straight through the rounding of %d node(s): %s", len(nodes), strings.Join(names, "; "))
-	}
+	return app.Classify(err)
 }

@@ -6,22 +6,43 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
+	"github.com/gradhop/gradhop/tasks/modelfile"
 )
 
 // text prints the report as tables.
-func (r *Report) text(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(cells ...string) {
-		for i, c := range cells {
-			cells[i] = app.Plain(c)
-		}
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
+func text(w io.Writer, r *modelfile.Report) error {
+	if err := app.Columns(w, facts(r)); err != nil {
+		return err
 	}
-	row("model", fmt.Sprintf("%s (sha256 %.12s, %s)", r.Model.Path, r.Model.SHA256, modelfile.Size(r.Model.Bytes)))
+	fmt.Fprintln(w)
+	rows := [][]string{{"OPERATOR", "COUNT", "GRADIENT"}}
+	for _, o := range r.Operators {
+		name := o.Op
+		if o.Domain != "ai.onnx" {
+			name = o.Domain + "." + o.Op
+		}
+		rows = append(rows, []string{name, fmt.Sprint(o.Count), o.Gradient})
+	}
+	if err := app.Columns(w, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	rows = [][]string{{"GRADIENT OF", "BY", ""}}
+	for _, g := range r.Gradients {
+		rows = append(rows, []string{g.Of, g.Wrt, verdict(g)})
+		for _, n := range g.Nodes {
+			rows = append(rows, []string{"", "", "  " + n})
+		}
+	}
+	return app.Columns(w, rows)
+}
+
+// facts are the rows about the file.
+func facts(r *modelfile.Report) (rows [][]string) {
+	row := func(cells ...string) { rows = append(rows, cells) }
+	row("model", fmt.Sprintf("%s (sha256 %.12s, %s)", r.Model.Path, r.Model.SHA256, size(r.Model.Bytes)))
 	var sets []string
 	for _, d := range slices.Sorted(maps.Keys(r.Opsets)) {
 		sets = append(sets, fmt.Sprintf("%s %d", d, r.Opsets[d]))
@@ -30,9 +51,9 @@ func (r *Report) text(w io.Writer) error {
 	if r.Producer != "" {
 		row("producer", r.Producer)
 	}
-	row("parameters", fmt.Sprintf("%d in %d tensors, %s", r.Parameters.Count, r.Parameters.Tensors, modelfile.Size(r.Parameters.Bytes)))
+	row("parameters", fmt.Sprintf("%d in %d tensors, %s", r.Parameters.Count, r.Parameters.Tensors, size(r.Parameters.Bytes)))
 	for _, e := range r.External {
-		line := fmt.Sprintf("%s: %d tensors, %s", e.File, e.Tensors, modelfile.Size(e.Bytes))
+		line := fmt.Sprintf("%s: %d tensors, %s", e.File, e.Tensors, size(e.Bytes))
 		if e.SHA256 != "" {
 			line += fmt.Sprintf(" (sha256 %.12s)", e.SHA256)
 		}
@@ -46,42 +67,21 @@ func (r *Report) text(w io.Writer) error {
 	}
 	for _, list := range []struct {
 		name   string
-		values []Value
+		values []modelfile.Value
 	}{{"input", r.Inputs}, {"output", r.Outputs}} {
 		for _, v := range list.values {
-			text := v.Type + " " + v.text
+			text := v.Type + " " + v.Shape.String()
 			if v.Default {
 				text += ", may be left out"
 			}
 			row(list.name, v.Name, text)
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t)
-	row("OPERATOR", "COUNT", "GRADIENT")
-	for _, o := range r.Operators {
-		name := o.Op
-		if o.Domain != "ai.onnx" {
-			name = o.Domain + "." + o.Op
-		}
-		row(name, fmt.Sprint(o.Count), o.Gradient)
-	}
-	fmt.Fprintln(t)
-	row("GRADIENT OF", "BY", "")
-	for _, g := range r.Gradients {
-		row(g.Of, g.Wrt, g.verdict())
-		for _, n := range g.Nodes {
-			row("", "", "  "+n)
-		}
-	}
-	return t.Flush()
+	return rows
 }
 
 // verdict is one line about a gradient.
-func (g Gradient) verdict() string {
+func verdict(g modelfile.Gradient) string {
 	if !g.Differentiable {
 		return "no: " + g.Obstacle
 	}
@@ -96,4 +96,17 @@ func (g Gradient) verdict() string {
 		s += fmt.Sprintf(", straight through the rounding of %d node(s)", n)
 	}
 	return s
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n >= 1e3:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }

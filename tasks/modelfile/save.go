@@ -1,15 +1,11 @@
-package gradient
+package modelfile
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/modelfile"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 )
@@ -19,13 +15,13 @@ import (
 const referred = 1024
 
 // save writes the model, with what it was made of and by in its metadata.
-func save(o *Options, f *modelfile.File, r *grad.Result) error {
+func (f *File) save(o *GradOptions, r *grad.Result) error {
 	m := r.Model
 	m.Metadata = maps.Clone(m.Metadata)
 	if m.Metadata == nil {
 		m.Metadata = map[string]string{}
 	}
-	m.Metadata["gradhop.version"] = app.Version()
+	m.Metadata["gradhop.version"] = o.Version
 	m.Metadata["gradhop.model.sha256"] = f.SHA256
 	m.Metadata["gradhop.of"], m.Metadata["gradhop.wrt"] = r.Of, strings.Join(o.Wrt, ",")
 	if o.Reduce != "" {
@@ -35,30 +31,28 @@ func save(o *Options, f *modelfile.File, r *grad.Result) error {
 	switch o.Weights {
 	case "copy":
 		s.ExternalData = filepath.Base(o.Out) + ".data"
-		if data := filepath.Join(filepath.Dir(o.Out), s.ExternalData); modelfile.Same(data, o.Path) || slices.ContainsFunc(f.External(), func(e modelfile.External) bool {
-			return modelfile.Same(data, filepath.Join(f.Dir, filepath.FromSlash(e.Location)))
-		}) {
-			return app.Usagef("--weights copy would write to %s, which the model itself is in", data)
+		if data := filepath.Join(filepath.Dir(o.Out), s.ExternalData); Same(data, f.Path) || f.holds(data) {
+			return o.refuse("weights", "copy", "would write to %s, which the model itself is in", data)
 		}
 	case "refer":
-		m = refer(m, f)
+		m = f.refer(m)
 	}
-	if o.Weights == "keep" || o.Weights == "refer" {
+	if o.Weights != "copy" && o.Weights != "embed" {
 		if err := reachable(o, m); err != nil {
 			return err
 		}
 	}
-	err := onnx.Save(m, o.Out, s)
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return &app.OutputError{Path: o.Out, Err: err}
-	}
-	return app.Classify(err)
+	return onnx.Save(m, o.Out, s)
+}
+
+// holds reports whether a file holds weights of the model.
+func (f *File) holds(path string) bool {
+	return slices.ContainsFunc(f.External(), func(e External) bool { return Same(path, f.at(e.File)) })
 }
 
 // refer returns m with the large tensors that came from the user's file as references
 // to that file.
-func refer(m *onnx.Model, f *modelfile.File) *onnx.Model {
+func (f *File) refer(m *onnx.Model) *onnx.Model {
 	out := *m
 	g := *m.Graph
 	g.Initializers = slices.Clone(g.Initializers)
@@ -77,7 +71,7 @@ func refer(m *onnx.Model, f *modelfile.File) *onnx.Model {
 
 // reachable checks that the files that m refers to lie beside the new model, or in
 // folders below it: no reader follows other references.
-func reachable(o *Options, m *onnx.Model) error {
+func reachable(o *GradOptions, m *onnx.Model) error {
 	to, err := filepath.Abs(filepath.Dir(o.Out))
 	if err != nil {
 		return err
@@ -92,7 +86,7 @@ func reachable(o *Options, m *onnx.Model) error {
 		}
 		data := filepath.Join(from, filepath.FromSlash(t.External.Location))
 		if rel, err := filepath.Rel(to, data); err != nil || !filepath.IsLocal(rel) {
-			return app.Usagef("the weights are in %s, to which a model in %s cannot refer: write it beside them, or use --weights copy or embed", data, filepath.Dir(o.Out))
+			return o.refuse("weights", o.Weights, "the weights are in %s, to which a model in %s cannot refer: write it beside them, or copy or embed the weights", data, filepath.Dir(o.Out))
 		}
 	}
 	return nil

@@ -1,0 +1,228 @@
+package modelfile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers/diag"
+)
+
+// GradOptions say which gradients are added to a model, and where it is written.
+type GradOptions struct {
+	// Of is the output to differentiate, which may be "" where there is one, and Wrt are the
+	// inputs or initialisers to differentiate by.
+	Of  string
+	Wrt []string
+	// Reduce is "" for an output of one number a row, "sum" to differentiate the sum of all
+	// elements, or "none" for products of a vector with the Jacobian. See grad.Reduce.
+	Reduce string
+	// Bind sets the sizes of dimensions, as grad.Options has it.
+	Bind map[string]int64
+	// Out is the file to write, "" for none.
+	Out string
+	// Weights says where the weights go: "keep" or "" leaves them where they are, "refer"
+	// refers to the file of the model, "copy" writes them to Out.data, and "embed" into Out.
+	Weights string
+	// Check compares the gradients with finite differences at inputs drawn by Seed, or at
+	// those in the NumPy archive Feed.
+	Check bool
+	Seed  uint64
+	Feed  string
+	// Runtime says which library runs the check.
+	Runtime ort.Options
+	// Version is that of the program, for the record.
+	Version string
+	// Log, which may be nil, takes lines about what a reader may not expect.
+	Log func(format string, args ...any)
+}
+
+var reductions = map[string]grad.Reduce{"": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}
+
+// refuse reports an option that cannot be used.
+func (o *GradOptions) refuse(option, value, format string, args ...any) error {
+	return &onnx.ArgumentError{Package: "modelfile", Argument: option, Value: value, Reason: fmt.Sprintf(format, args...)}
+}
+
+// GradDocument says which gradients were added.
+type GradDocument struct {
+	Gradhop string `json:"gradhop"` // version
+	Model   struct {
+		Path   string `json:"path"`
+		SHA256 string `json:"sha256"`
+		Opset  int64  `json:"opset"`
+	} `json:"model"`
+	// Out is empty where nothing was written.
+	Out             string           `json:"out,omitempty"`
+	Opset           int64            `json:"opset"`
+	Of              string           `json:"of"`
+	Reduce          string           `json:"reduce"` // "rows" for ""
+	Bind            map[string]int64 `json:"bind,omitempty"`
+	Seed            string           `json:"seed_input,omitempty"`
+	Gradients       []AddedGradient  `json:"gradients"`
+	StraightThrough []string         `json:"straight_through"`
+	Check           *Check           `json:"check,omitempty"`
+}
+
+// AddedGradient is an output that was added.
+type AddedGradient struct {
+	Name string `json:"name"`
+	Wrt  string `json:"wrt"`
+	// OneHot says that Wrt holds integers, and the gradient is that at their one-hot encoding.
+	OneHot bool   `json:"one_hot"`
+	Type   string `json:"type"`
+	Shape  Dims   `json:"shape"`
+}
+
+// Check is the report of a check, with the names that JSON readers see.
+type Check struct {
+	Passed    bool             `json:"passed"`
+	Seed      uint64           `json:"seed"`
+	Precision string           `json:"precision"`
+	Why       string           `json:"why_not_float64,omitempty"`
+	Tolerance diag.Number      `json:"tolerance"`
+	Sizes     map[string]int64 `json:"sizes,omitempty"`
+	Output    diag.Number      `json:"output_difference"`
+	Inputs    []CheckedInput   `json:"inputs"`
+}
+
+// CheckedInput is what a check found of the gradient by one input.
+type CheckedInput struct {
+	Name     string      `json:"name"`
+	Passed   bool        `json:"passed"`
+	OneHot   bool        `json:"one_hot"`
+	Shape    []int64     `json:"shape"`
+	Compared int         `json:"compared"`
+	SetAside int         `json:"set_aside"`
+	Float32  diag.Number `json:"float32_difference"`
+	Worst    Worst       `json:"worst"`
+}
+
+// Worst is the comparison with the largest relative error.
+type Worst struct {
+	Absolute   diag.Number `json:"absolute_error"`
+	Relative   diag.Number `json:"relative_error"`
+	Index      []int64     `json:"index"` // null for a direction
+	Gradient   diag.Number `json:"gradient"`
+	Difference diag.Number `json:"difference"`
+	Allowed    diag.Number `json:"allowed"`
+}
+
+// AddGradients adds gradients to the model, checks them if that is asked for, and writes the
+// result to o.Out. If a gradient is wrong, or cannot be checked, the document says so, comes
+// with an error, and nothing is written. The model itself is not changed.
+//
+// Errors: *onnx.ArgumentError for options, and those of packages onnx, grad, gradcheck and ort.
+func (f *File) AddGradients(ctx context.Context, o GradOptions) (*GradDocument, error) {
+	reduce, ok := reductions[o.Reduce]
+	if !ok {
+		return nil, o.refuse("reduce", o.Reduce, "want sum or none")
+	}
+	for _, e := range f.External() {
+		if e.Err != nil {
+			return nil, e.Err
+		}
+	}
+	if o.Out != "" && (Same(o.Out, f.Path) || f.holds(o.Out)) {
+		return nil, o.refuse("out", o.Out, "the file holds weights of the model, or the model itself; name another")
+	}
+	ask := grad.Options{Of: o.Of, Wrt: o.Wrt, Reduce: reduce, Bind: o.Bind}
+	r, err := grad.Append(f.Model, ask)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log != nil {
+		f.note(r, o.Log)
+	}
+	doc := f.document(&o, r)
+	if o.Check {
+		report, err := f.check(ctx, &o, ask, r)
+		if err != nil {
+			return nil, err
+		}
+		doc.Check = newCheck(report)
+		if !report.Passed {
+			doc.Out = ""
+			return doc, report.Err()
+		}
+	}
+	if o.Out == "" {
+		return doc, nil
+	}
+	if err := f.save(&o, r); err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
+
+// check compares the gradients with finite differences.
+func (f *File) check(ctx context.Context, o *GradOptions, ask grad.Options, r *grad.Result) (*gradcheck.Report, error) {
+	c := gradcheck.Options{Seed: o.Seed, Runtime: o.Runtime}
+	if o.Feed != "" {
+		var err error
+		if c.Feed, err = gradcheck.ReadFeed(o.Feed); err != nil {
+			return nil, o.refuse("feed", o.Feed, "%v", err)
+		}
+	}
+	return gradcheck.Check(ctx, f.Model, ask, r, c)
+}
+
+func (f *File) document(o *GradOptions, r *grad.Result) *GradDocument {
+	d := &GradDocument{Gradhop: o.Version, Out: o.Out, Opset: r.Model.Opset(), Of: r.Of, Reduce: cmp.Or(o.Reduce, "rows"), Bind: o.Bind, Seed: r.Seed,
+		StraightThrough: []string{}}
+	d.Model.Path, d.Model.SHA256, d.Model.Opset = f.Path, f.SHA256, f.Opset()
+	for i, name := range r.Grads {
+		v := r.Model.Graph.Output(name)
+		in := r.Model.Graph.Input(o.Wrt[i])
+		d.Gradients = append(d.Gradients, AddedGradient{
+			Name: name, Wrt: o.Wrt[i], Type: elementType(v.Type), Shape: dims(v.Type), OneHot: in != nil && !in.Type.Elem.IsFloat(),
+		})
+	}
+	d.StraightThrough = append(d.StraightThrough, labels(r.StraightThrough)...)
+	return d
+}
+
+func newCheck(r *gradcheck.Report) *Check {
+	n := func(x float64) diag.Number { return diag.Number(x) }
+	c := &Check{Passed: r.Passed, Seed: r.Seed, Precision: r.Precision, Why: r.Why, Tolerance: n(r.Tolerance), Sizes: r.Sizes, Output: n(r.Output)}
+	for _, in := range r.Inputs {
+		w := in.Worst
+		c.Inputs = append(c.Inputs, CheckedInput{Name: in.Name, Passed: in.Passed, OneHot: in.OneHot, Shape: in.Shape, Compared: in.Compared,
+			SetAside: in.SetAside, Float32: n(in.Float32), Worst: Worst{n(w.Absolute), n(w.Relative), w.Index, n(w.Gradient), n(w.Difference), n(w.Allowed)}})
+	}
+	return c
+}
+
+// note logs what a reader may not expect of the result.
+func (f *File) note(r *grad.Result, log func(format string, args ...any)) {
+	if was, is := f.Opset(), r.Model.Opset(); was != is {
+		log("the model is of operator set %d; the result is of %d", was, is)
+	}
+	if n := len(f.Functions); n > 0 {
+		log("%d functions of the model are written out", n)
+	}
+	domains := map[string]bool{} // that nodes are of; files declare others too
+	for _, n := range f.Graph.Nodes {
+		domains[n.Domain] = n.Domain != "" && !slices.ContainsFunc(f.Functions, func(fn *onnx.Function) bool { return fn.Domain == n.Domain })
+	}
+	for _, d := range slices.Sorted(maps.Keys(domains)) {
+		if _, ok := r.Model.Opsets[d]; !ok && domains[d] {
+			log("operators of %s are replaced by standard ones", d)
+		}
+	}
+	if names := labels(r.StraightThrough); len(names) > 0 {
+		const most = 4
+		shown := strings.Join(names[:min(len(names), most)], "; ")
+		if len(names) > most {
+			shown += fmt.Sprintf("; %d more", len(names)-most)
+		}
+		log("the gradient is passed straight through the rounding of %d node(s): %s", len(names), shown)
+	}
+}

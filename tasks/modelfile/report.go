@@ -1,0 +1,214 @@
+package modelfile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+)
+
+// Report is what is in a file.
+type Report struct {
+	Gradhop    string            `json:"gradhop"` // version
+	Model      ModelID           `json:"model"`
+	IRVersion  int64             `json:"ir_version"`
+	Producer   string            `json:"producer,omitempty"`
+	Opsets     map[string]int64  `json:"opsets"`
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	Inputs     []Value           `json:"inputs"`
+	Outputs    []Value           `json:"outputs"`
+	Parameters Parameters        `json:"parameters"`
+	External   []External        `json:"external_data"`
+	Functions  []Function        `json:"functions"`
+	Operators  []Operator        `json:"operators"`
+	Gradients  []Gradient        `json:"gradients"`
+}
+
+// ModelID names a file.
+type ModelID struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// Value is an input or output.
+type Value struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	// Shape holds numbers, names, and null for what is not known; it is null itself
+	// where not even the rank is.
+	Shape Dims `json:"shape"`
+	// Default says that the input may be left out.
+	Default bool `json:"default,omitempty"`
+}
+
+// Dims are the dimensions that a file states: an int64, a name, or nil where nothing is
+// known; nil where not even their number is.
+type Dims []any
+
+func dims(t onnx.Type) Dims {
+	if !t.HasShape {
+		return nil
+	}
+	out := Dims{}
+	for _, d := range t.Shape {
+		switch {
+		case d.Param != "":
+			out = append(out, d.Param)
+		case d.Value >= 0:
+			out = append(out, d.Value)
+		default:
+			out = append(out, nil)
+		}
+	}
+	return out
+}
+
+// String returns the dimensions on one line.
+func (d Dims) String() string {
+	if d == nil {
+		return "of unknown rank"
+	}
+	parts := make([]string, len(d))
+	for i, v := range d {
+		parts[i] = "?"
+		if v != nil {
+			parts[i] = fmt.Sprint(v)
+		}
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// elementType names the element type of a value.
+func elementType(t onnx.Type) string {
+	switch {
+	case t.Other != nil:
+		return "not a tensor"
+	case t.Elem == onnx.Undefined:
+		return "unknown"
+	}
+	return t.Elem.String()
+}
+
+// Parameters counts the constants.
+type Parameters struct {
+	Tensors int   `json:"tensors"`
+	Count   int64 `json:"count"`
+	Bytes   int64 `json:"bytes"`
+}
+
+// Function is a model-local operator.
+type Function struct {
+	Name   string `json:"name"`
+	Domain string `json:"domain"`
+	Nodes  int    `json:"nodes"`
+}
+
+// Operator is an operator that the model uses, in functions and subgraphs too.
+type Operator struct {
+	Op       string `json:"op"`
+	Domain   string `json:"domain"`
+	Count    int    `json:"count"`
+	Gradient string `json:"gradient"`
+}
+
+// InspectOptions say what of a file is looked at.
+type InspectOptions struct {
+	// Of is the output to differentiate, "" for each; Wrt are the inputs or initialisers to
+	// differentiate by, nil for each input.
+	Of  string
+	Wrt []string
+	// Hash computes the sha256 of files of weights too, which takes seconds for each GB.
+	Hash bool
+	// Version is that of the program, for the record.
+	Version string
+}
+
+// Inspect describes the file. Nothing is run. Errors: *onnx.ArgumentError for names that the
+// model does not have, and those of package grad.
+func (f *File) Inspect(o InspectOptions) (*Report, error) {
+	r := &Report{Gradhop: o.Version, IRVersion: f.IRVersion, Opsets: map[string]int64{}, Metadata: f.Metadata,
+		Model:    ModelID{Path: f.Path, SHA256: f.SHA256, Bytes: f.Bytes},
+		External: []External{}, Functions: []Function{}}
+	r.Producer = f.ProducerName
+	if f.ProducerVersion != "" {
+		r.Producer += " " + f.ProducerVersion
+	}
+	for domain, v := range f.Opsets {
+		r.Opsets[domainName(domain)] = v
+	}
+	r.Inputs, r.Outputs = values(f.Graph, f.Graph.Inputs), values(f.Graph, f.Graph.Outputs)
+	r.Parameters = f.parameters()
+	for _, e := range f.External() {
+		if o.Hash && e.Err == nil {
+			if sum, _, err := hash(f.at(e.File)); err == nil {
+				e.SHA256 = sum
+			}
+		}
+		r.External = append(r.External, e)
+	}
+	for _, fn := range f.Functions {
+		r.Functions = append(r.Functions, Function{Name: fn.Name, Domain: fn.Domain, Nodes: len(fn.Nodes)})
+	}
+	r.Operators = operators(f.Model)
+	var err error
+	r.Gradients, err = gradients(f.Model, o.Of, o.Wrt)
+	return r, err
+}
+
+func domainName(d string) string {
+	if d == "" {
+		return "ai.onnx"
+	}
+	return d
+}
+
+func values(g *onnx.Graph, list []*onnx.ValueInfo) []Value {
+	out := make([]Value, len(list))
+	for i, v := range list {
+		out[i] = Value{Name: v.Name, Type: elementType(v.Type), Shape: dims(v.Type), Default: g.Initializer(v.Name) != nil}
+	}
+	return out
+}
+
+// operators counts the operators of m, with what is known of their gradients.
+func operators(m *onnx.Model) []Operator {
+	known := map[[2]string]string{}
+	for _, c := range grad.Coverage() {
+		known[[2]string{c.Domain, c.Op}] = string(c.Gradient)
+	}
+	for _, f := range m.Functions {
+		known[[2]string{f.Domain, f.Name}] = "function"
+	}
+	known[[2]string{"", "If"}] = "if constant"
+	count := map[[2]string]int{}
+	var add func(nodes []*onnx.Node)
+	add = func(nodes []*onnx.Node) {
+		for _, n := range nodes {
+			count[[2]string{n.Domain, n.Op}]++
+			for _, a := range n.Attrs {
+				for _, g := range append([]*onnx.Graph{a.G}, a.Graphs...) {
+					if g != nil {
+						add(g.Nodes)
+					}
+				}
+			}
+		}
+	}
+	add(m.Graph.Nodes)
+	for _, f := range m.Functions {
+		add(f.Nodes)
+	}
+	out := []Operator{}
+	for _, k := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		g := known[k]
+		if g == "" {
+			g = string(grad.HasNone)
+		}
+		out = append(out, Operator{Op: k[1], Domain: domainName(k[0]), Count: count[k], Gradient: g})
+	}
+	return out
+}
