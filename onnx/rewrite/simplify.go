@@ -1,9 +1,11 @@
 package rewrite
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/shape"
-	"slices"
 )
 
 // Simplify rewrites the main graph of m in place into an equivalent one with less
@@ -23,7 +25,7 @@ func Simplify(m *onnx.Model) error {
 	}
 	dropIdentities(m.Graph, vals)
 	foldKnown(m.Graph, vals)
-	names := namesOf(m)
+	names := sync.OnceValue(func() *nameSet { return namesOf(m) })
 	fixReshapes(m.Graph, vals, names)
 	Prune(m.Graph)
 	return sinkExpands(m, names)
@@ -62,12 +64,22 @@ func substitute(g *onnx.Graph, by map[string]string) {
 	}
 }
 
+// outputNames returns the names of the outputs of g as a set.
+func outputNames(g *onnx.Graph) map[string]bool {
+	out := make(map[string]bool, len(g.Outputs))
+	for _, v := range g.Outputs {
+		out[v.Name] = true
+	}
+	return out
+}
+
 // dropIdentities removes nodes that return their first input, except where their
 // output is a graph output.
 func dropIdentities(g *onnx.Graph, vals shape.Values) {
 	by := map[string]string{}
+	isOutput := outputNames(g)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
-		if n.Domain != "" || n.In(0) == "" || n.Out(0) == "" || g.Output(n.Out(0)) != nil {
+		if n.Domain != "" || n.In(0) == "" || n.Out(0) == "" || isOutput[n.Out(0)] {
 			return false
 		}
 		same := false
@@ -98,8 +110,9 @@ func dropIdentities(g *onnx.Graph, vals shape.Values) {
 
 // foldKnown replaces values whose elements inference knows by initialisers.
 func foldKnown(g *onnx.Graph, vals shape.Values) {
+	isOutput := outputNames(g)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
-		if len(n.Outputs) != 1 || g.Output(n.Outputs[0]) != nil {
+		if len(n.Outputs) != 1 || isOutput[n.Outputs[0]] {
 			return false
 		}
 		t := knownTensor(n.Outputs[0], vals[n.Outputs[0]])
@@ -159,9 +172,13 @@ func knownTensor(name string, info *shape.Info) *onnx.Tensor {
 
 // fixReshapes gives Reshape nodes a constant shape where all but one dimension is
 // a number or copied from the same place of the input.
-func fixReshapes(g *onnx.Graph, vals shape.Values, names *nameSet) {
+func fixReshapes(g *onnx.Graph, vals shape.Values, names func() *nameSet) {
+	constant := make(map[string]bool, len(g.Initializers))
+	for _, t := range g.Initializers {
+		constant[t.Name] = true
+	}
 	for _, n := range g.Nodes {
-		if n.Op != "Reshape" || n.Domain != "" || n.In(1) == "" || g.Initializer(n.Inputs[1]) != nil {
+		if n.Op != "Reshape" || n.Domain != "" || n.In(1) == "" || constant[n.Inputs[1]] {
 			continue
 		}
 		x, y := vals[n.Inputs[0]], vals[n.Outputs[0]]
@@ -175,7 +192,7 @@ func fixReshapes(g *onnx.Graph, vals shape.Values, names *nameSet) {
 			}
 			n.Attrs = slices.DeleteFunc(n.Attrs, func(a *onnx.Attribute) bool { return a.Name == "allowzero" })
 		}
-		t := onnx.NewInt64(names.fresh(n.Outputs[0]+"/shape"), []int64{int64(len(shape))}, shape)
+		t := onnx.NewInt64(names().fresh(n.Outputs[0]+"/shape"), []int64{int64(len(shape))}, shape)
 		g.Initializers = append(g.Initializers, t)
 		n.Inputs[1] = t.Name
 	}
@@ -207,7 +224,7 @@ func staticShape(dims, have []shape.Dim) ([]int64, bool) {
 // that an initialiser gives a default goes with it: it would become one that callers
 // have to feed.
 func Prune(g *onnx.Graph) {
-	used := map[string]bool{}
+	used := make(map[string]bool, len(g.Nodes)+len(g.Initializers))
 	for _, o := range g.Outputs {
 		used[o.Name] = true
 	}
@@ -248,16 +265,20 @@ var elementwise = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Div": 
 // drops it where the other operand broadcasts anyway: exporters expand attention
 // masks to [batch, 1, sequence, sequence], which costs memory and hides that rows
 // do not depend on each other.
-func sinkExpands(m *onnx.Model, names *nameSet) error {
+func sinkExpands(m *onnx.Model, names func() *nameSet) error {
+	if !slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.Op == "Expand" }) {
+		return nil
+	}
 	vals, err := shape.Infer(m)
 	if err != nil {
 		return err
 	}
 	source := map[string]*onnx.Node{} // output of an Expand -> the node
 	g := m.Graph
+	isOutput := outputNames(g)
 	var out []*onnx.Node
 	for _, n := range g.Nodes {
-		if n.Op == "Expand" && n.Domain == "" && g.Output(n.Outputs[0]) == nil {
+		if n.Op == "Expand" && n.Domain == "" && !isOutput[n.Outputs[0]] {
 			source[n.Outputs[0]] = n
 			out = append(out, n)
 			continue
@@ -274,11 +295,11 @@ func sinkExpands(m *onnx.Model, names *nameSet) error {
 		}
 		full := n.Outputs[0]
 		if !shape.SameShape(dims, y.Shape) {
-			if g.Output(full) != nil || from == nil {
+			if isOutput[full] || from == nil {
 				out = append(out, n)
 				continue
 			}
-			small := names.fresh(full + "/unexpanded")
+			small := names().fresh(full + "/unexpanded")
 			e := &onnx.Node{Op: "Expand", Name: full + "/expand", Inputs: []string{small, from.Inputs[1]}, Outputs: []string{full}}
 			n.Outputs[0] = small
 			vals[small] = &shape.Info{Type: y.Type, Known: true, Shape: dims}

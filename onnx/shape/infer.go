@@ -77,7 +77,7 @@ type Inference struct {
 }
 
 func NewInference(m *onnx.Model, bind map[string]Dim) *Inference {
-	inf := &Inference{m: m, Vals: Values{}, stated: map[string]*onnx.ValueInfo{}, bind: bind}
+	inf := &Inference{m: m, Vals: make(Values, len(m.Graph.Nodes)+len(m.Graph.Initializers)), stated: map[string]*onnx.ValueInfo{}, bind: bind}
 	for _, t := range m.Graph.Initializers {
 		inf.Vals[t.Name] = TensorInfo(t)
 	}

@@ -106,12 +106,8 @@ func Constants(b *build.Builder, v Value) ([]int64, bool) {
 		}
 		return out, true
 	}
-	var t *onnx.Tensor
-	if w := b.Writer(v); w == nil {
-		if b.Model().Graph.Input(v) == nil {
-			t = b.Model().Graph.Initializer(v)
-		}
-	} else if w.Op == "Constant" && w.Domain == "" {
+	t := b.Constant(v)
+	if w := b.Writer(v); w != nil && w.Op == "Constant" && w.Domain == "" {
 		t = shape.ConstantTensor(w)
 	}
 	if t == nil || t.External != nil || t.Type != onnx.Int64 && t.Type != onnx.Int32 {

@@ -70,7 +70,7 @@ func BackwardNodes(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, stra
 		return nil, nil, &NotDifferentiableError{Obstacle: NoForm,
 			Reason: fmt.Sprintf("the model is of operator set %d; upgrade it to %d first", b.Opset(), minOpset)}
 	}
-	p := NewPass(b, wrt, nil)
+	p := NewPass(b, wrt)
 	if err := p.Run(outs, seeds); err != nil {
 		return nil, nil, err
 	}
@@ -103,8 +103,19 @@ type pass struct {
 	straight []*onnx.Node
 }
 
-func NewPass(b *build.Builder, wrt []Value, leaves map[Value]bool) *pass {
-	p := &pass{b: b, Nodes: slices.Clone(b.Model().Graph.Nodes), leaves: leaves,
+// NewPass returns a pass by wrt over all nodes of the graph.
+func NewPass(b *build.Builder, wrt []Value) *pass {
+	return newPass(b, slices.Clone(b.Model().Graph.Nodes), wrt, nil)
+}
+
+// Inside returns a pass by wrt over the nodes between leaves, which wrt are among, and outs:
+// those that stand for one node of the graph.
+func Inside(b *build.Builder, wrt []Value, leaves map[Value]bool, outs []Value) *pass {
+	return newPass(b, b.Between(leaves, outs), wrt, leaves)
+}
+
+func newPass(b *build.Builder, nodes []*onnx.Node, wrt []Value, leaves map[Value]bool) *pass {
+	p := &pass{b: b, Nodes: nodes, leaves: leaves,
 		reach: map[Value]bool{}, codes: map[Value]bool{}, hot: map[Value]bool{}, relaxed: map[Value]bool{}, Grads: map[Value]Value{}}
 	for _, w := range wrt {
 		// Within a node only integers that stand for numbers are differentiated by.
@@ -317,7 +328,7 @@ func (p *pass) expand(n Node, e Expansion, dy []Value) error {
 			wrt = append(wrt, v)
 		}
 	}
-	inner := NewPass(p.b, wrt, leaves)
+	inner := Inside(p.b, wrt, leaves, outs)
 	if err := inner.Run(outs, seeds); err != nil {
 		return fmt.Errorf("%w (in the expansion of %s)", err, n.Label())
 	}

@@ -17,7 +17,7 @@ func Nested(b *build.Builder, n Node, outs, dy []Value) []Value {
 			wrt = append(wrt, v)
 		}
 	}
-	inner := NewPass(b, wrt, leaves)
+	inner := Inside(b, wrt, leaves, outs)
 	if err := inner.Run(outs, dy); err != nil {
 		b.Fail(err)
 		return nil

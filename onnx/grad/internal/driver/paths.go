@@ -60,7 +60,7 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 		if !slices.Contains(ins, w) && m.Graph.Initializer(w) == nil {
 			return nil, onnx.NoSuchName("grad", "input", w, ins)
 		}
-		passes[w] = NewPass(b, []Value{w}, nil)
+		passes[w] = NewPass(b, []Value{w})
 	}
 	var list []Path
 	for _, o := range of {

@@ -17,6 +17,8 @@ func sumTo(b *build.Builder, n *onnx.Node, v, d Value) (Value, error) {
 		return "", BadShape(n.Label(), v, "unknown rank", "")
 	case !okHave:
 		return "", BadShape(n.Label(), v, shape.String(want)+" and its gradient unknown rank", "")
+	case shape.SameShape(have, want):
+		return b.Refine(d, want), nil
 	}
 	if len(have) < len(want) {
 		return sumTo(b, n, v, b.Expand(d, b.Op("Shape", []Value{v})))

@@ -122,7 +122,7 @@ func (d *direction) diagonal(out driver.Value, wrt ...driver.Value) []driver.Val
 	for _, w := range wrt {
 		leaves[w] = true
 	}
-	p := driver.NewPass(b, wrt, leaves)
+	p := driver.Inside(b, wrt, leaves, []driver.Value{out})
 	if err := p.Run([]driver.Value{out}, []driver.Value{b.Scalar(1, out)}); err != nil {
 		b.Fail(err)
 	}
