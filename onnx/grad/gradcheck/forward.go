@@ -29,6 +29,7 @@ type forward struct {
 	variable map[string]variable // by what the gradient is by
 	elem     onnx.DataType
 	weights  []float64 // of the elements of the output
+	rounded  []rounding
 }
 
 // forward opens the part of after that computes the output, with everything that the
@@ -42,7 +43,8 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == c.res.Seed && v.Name != "" })
 	m.Graph.Outputs = slices.DeleteFunc(m.Graph.Outputs, func(v *onnx.ValueInfo) bool { return v.Name != c.of })
 	rewrite.Prune(m.Graph)
-	if err := c.smooth(m); err != nil {
+	var err error
+	if f.rounded, err = c.smooth(m); err != nil {
 		return nil, err
 	}
 	for i, w := range c.wrt {
@@ -184,6 +186,9 @@ func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 	}
 	unoptimized := c.o.Runtime
 	unoptimized.Unoptimized = true
+	if err := c.rebase(m, f.rounded, wideFeeds(f.feed), unoptimized); err != nil {
+		return nil, err
+	}
 	p, err := open(c.ctx, m, []string{output}, unoptimized)
 	if err != nil {
 		return nil, err

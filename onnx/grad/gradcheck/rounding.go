@@ -6,14 +6,20 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// The derivative of a quantised model is zero or does not exist; its gradient is that
-// of another one, which is passed straight through the roundings. Differences are
-// taken of that other one: integers become numbers, and where the model rounds, it
-// adds to what it would have without rounding a constant, the rounding at the inputs
-// that are drawn. There both models compute the same.
+// The derivative of a quantised model is zero or does not exist. Its gradient is that of a
+// smooth model, which passes the gradient straight through the roundings. Differences are
+// taken of the smooth model. Integers become floats, and a node that rounds x to the code
+// q(x) computes q(x0) + x - x0 instead, where x0 is its value at the inputs that are drawn.
+// There both models compute the same.
+//
+// Codes are often equal, so a maximum often has its kink at the drawn inputs. The smooth
+// model must have equal values there too: if they differed by a float32 rounding, a small
+// step would see a clear maximum, and it might not be the one that the model chose. So x0
+// is computed again in the precision of the differences.
 
 // quantized are the operators that round or compute with rounded numbers, and
 // whether they round.
@@ -28,37 +34,51 @@ var ranges = map[onnx.DataType][2]float64{
 	onnx.Int32: {math.MinInt32, math.MaxInt32},
 }
 
-// smooth takes the roundings out of m, in place.
-func (c *checker) smooth(m *onnx.Model) error {
+// rounding is a node of the smooth model that stands for one that rounds: it computes
+// code + exact - base, where code and base are initialisers.
+type rounding struct{ out, exact, code, base string }
+
+// smooth takes the roundings out of m, in place, and returns the nodes that stand for them.
+func (c *checker) smooth(m *onnx.Model) ([]rounding, error) {
 	isQuantized := func(n *onnx.Node) bool { _, ok := quantized[n.Op]; return ok && n.Domain == "" }
 	if len(c.res.StraightThrough) == 0 || !slices.ContainsFunc(m.Graph.Nodes, isQuantized) {
-		return nil
+		return nil, nil
 	}
 	vals, err := shape.Infer(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rest, scales, err := c.roundings(m, vals)
+	measured, err := c.roundings(m, vals)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var list []rounding
 	e := &emitter{g: m.Graph, prefix: "gradcheck/smooth"}
 	number := map[string]bool{} // integers that have become numbers
 	for _, n := range m.Graph.Nodes {
 		if isQuantized(n) {
 			s := &smoother{e, n, vals}
 			out := n.Outputs[0]
+			r := rounding{out: out, exact: out}
+			at := measured[out]
+			if quantized[n.Op] {
+				r.exact, r.code, r.base = out+"/exact", e.constant(at.code), e.constant(at.exact)
+				list = append(list, r)
+			}
 			if n.Op == "DynamicQuantizeLinear" {
-				found := []string{e.constant(scales[out][0]), e.constant(scales[out][1])}
-				e.node("Add", out, e.node("Div", "", n.Inputs[0], found[0]), e.constant(rest[out]))
-				for k, v := range found {
+				scale := e.constant(at.scale)
+				e.node("Div", r.exact, n.Inputs[0], scale)
+				for k, v := range []string{scale, e.constant(at.zero)} {
 					if name := n.Out(1 + k); name != "" {
 						e.node("Identity", name, v)
 						number[name] = true
 					}
 				}
-			} else if err := s.write(out, rest[out]); err != nil {
-				return err
+			} else if err := s.write(r.exact); err != nil {
+				return nil, err
+			}
+			if quantized[n.Op] {
+				e.node("Add", out, r.code, e.node("Sub", "", r.exact, r.base))
 			}
 			number[out] = true
 			continue
@@ -81,15 +101,51 @@ func (c *checker) smooth(m *onnx.Model) error {
 		e.nodes = append(e.nodes, n)
 	}
 	m.Graph.Nodes, m.Graph.ValueInfos = e.nodes, nil
+	return list, nil
+}
+
+// rebase computes the base of each rounding in m, the smooth model in float64, at the inputs
+// f. Every exact value is computed from the codes of those before it, as the model does.
+func (c *checker) rebase(m *onnx.Model, list []rounding, f feeds, o ort.Options) error {
+	if len(list) == 0 {
+		return nil
+	}
+	p := probeOf(m)
+	code := map[string]string{}
+	for _, r := range list {
+		code[r.out] = r.code
+		p.watch(r.exact)
+	}
+	for _, n := range p.m.Graph.Nodes {
+		if k, ok := code[n.Out(0)]; ok {
+			n.Op, n.Inputs = "Identity", []string{k}
+		}
+	}
+	got, err := p.runWith(c, f, o)
+	if err != nil {
+		return err
+	}
+	base := map[string]*onnx.Tensor{}
+	for _, r := range list {
+		base[r.base] = onnx.NewDouble(r.base, integers(got[shapeOf+r.exact]), numbers(got[flatOf+r.exact]))
+	}
+	for i, t := range m.Graph.Initializers {
+		if b := base[t.Name]; b != nil {
+			m.Graph.Initializers[i] = b
+		}
+	}
 	return nil
 }
 
-// roundings runs m and returns, by the outputs of nodes that round, what rounding
-// adds to them, and the scale and zero point that a DynamicQuantizeLinear finds.
-func (c *checker) roundings(m *onnx.Model, vals shape.Values) (rest map[string]*onnx.Tensor, scales map[string][]*onnx.Tensor, err error) {
+// measurement is what a node that rounds had at the drawn inputs: its value before rounding
+// and its code, and the scale and zero point that a DynamicQuantizeLinear finds.
+type measurement struct{ exact, code, scale, zero *onnx.Tensor }
+
+// roundings runs m and returns the measurements by the outputs of nodes that round.
+func (c *checker) roundings(m *onnx.Model, vals shape.Values) (map[string]measurement, error) {
 	p := probeOf(m)
 	e := &emitter{g: p.m.Graph, prefix: "gradcheck/rounding"}
-	type place struct{ rounding, scale, zero string }
+	type place struct{ exact, code, scale, zero string }
 	places := map[string]place{}
 	for _, n := range p.m.Graph.Nodes {
 		e.nodes = append(e.nodes, n)
@@ -97,7 +153,6 @@ func (c *checker) roundings(m *onnx.Model, vals shape.Values) (rest map[string]*
 			continue
 		}
 		at := place{}
-		var exact string
 		if n.Op == "DynamicQuantizeLinear" {
 			for k := len(n.Outputs); k < 3; k++ {
 				n.Outputs = append(n.Outputs, "")
@@ -107,21 +162,21 @@ func (c *checker) roundings(m *onnx.Model, vals shape.Values) (rest map[string]*
 					n.Outputs[k] = fmt.Sprintf("%s/%s/%d", e.prefix, n.Outputs[0], k)
 				}
 			}
-			exact = e.node("Div", "", n.Inputs[0], n.Outputs[1])
+			at.exact = e.node("Div", "", n.Inputs[0], n.Outputs[1])
 			at.scale, at.zero = n.Outputs[1], e.float(n.Outputs[2])
 		} else {
 			s := &smoother{e, n, vals}
-			exact = e.prefix + "/exact/" + n.Outputs[0]
-			if err := s.write(exact, nil); err != nil {
-				return nil, nil, err
+			at.exact = e.prefix + "/exact/" + n.Outputs[0]
+			if err := s.write(at.exact); err != nil {
+				return nil, err
 			}
 		}
-		at.rounding = e.node("Sub", "", e.float(n.Outputs[0]), exact)
+		at.code = e.float(n.Outputs[0])
 		places[n.Outputs[0]] = at
 	}
 	p.m.Graph.Nodes = e.nodes
 	for _, at := range places {
-		for _, v := range []string{at.rounding, at.scale, at.zero} {
+		for _, v := range []string{at.exact, at.code, at.scale, at.zero} {
 			if v != "" {
 				p.watch(v)
 			}
@@ -129,19 +184,19 @@ func (c *checker) roundings(m *onnx.Model, vals shape.Values) (rest map[string]*
 	}
 	got, err := p.run(c, c.feed)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	constant := func(v string) *onnx.Tensor {
+		if v == "" {
+			return nil
+		}
 		return onnx.NewFloat("", integers(got[shapeOf+v]), convert[float32](numbers(got[flatOf+v])))
 	}
-	rest, scales = map[string]*onnx.Tensor{}, map[string][]*onnx.Tensor{}
-	for out, at := range places {
-		rest[out] = constant(at.rounding)
-		if at.scale != "" {
-			scales[out] = []*onnx.Tensor{constant(at.scale), constant(at.zero)}
-		}
+	out := map[string]measurement{}
+	for name, at := range places {
+		out[name] = measurement{constant(at.exact), constant(at.code), constant(at.scale), constant(at.zero)}
 	}
-	return rest, scales, nil
+	return out, nil
 }
 
 // float writes a Cast to float32.
@@ -156,34 +211,27 @@ type smoother struct {
 	vals shape.Values
 }
 
-// write writes what the node computes, and adds rest if there is any.
-func (s *smoother) write(out string, rest *onnx.Tensor) error {
+// write writes what the node computes before it rounds.
+func (s *smoother) write(out string) error {
 	n, e := s.n, s.e
 	if n.Int("block_size", 0) != 0 {
 		return unsupported("%s quantises by blocks, which cannot be checked", n.Label())
-	}
-	last := func(op string, in ...string) {
-		if rest == nil {
-			e.node(op, out, in...)
-			return
-		}
-		e.node("Add", out, e.node(op, "", in...), e.constant(rest))
 	}
 	axis := n.Int("axis", 1)
 	switch n.Op {
 	case "QuantizeLinear":
 		y := s.plus(e.node("Div", "", s.in(0), s.along(1, 0, axis)), s.along(2, 0, axis))
-		return s.clip(y, last)
+		return s.clip(out, y)
 	case "DequantizeLinear":
-		last("Mul", s.minus(s.in(0), s.along(2, 0, axis)), s.along(1, 0, axis))
+		e.node("Mul", out, s.minus(s.in(0), s.along(2, 0, axis)), s.along(1, 0, axis))
 	case "MatMulInteger":
-		last("MatMul", s.minus(s.in(0), s.along(2, 0, -2)), s.minus(s.in(1), s.along(3, 1, -1)))
+		e.node("MatMul", out, s.minus(s.in(0), s.along(2, 0, -2)), s.minus(s.in(1), s.along(3, 1, -1)))
 	case "ConvInteger":
 		e.with("Conv", out, n.Attrs, s.minus(s.in(0), s.in(2)), s.minus(s.in(1), s.along(3, 1, 0)))
 	case "QLinearMatMul":
 		a := e.node("Mul", "", s.minus(s.in(0), s.along(2, 0, -2)), s.along(1, 0, -2))
 		b := e.node("Mul", "", s.minus(s.in(3), s.along(5, 3, -1)), s.along(4, 3, -1))
-		return s.clip(s.plus(e.node("Div", "", e.node("MatMul", "", a, b), s.in(6)), s.in(7)), last)
+		return s.clip(out, s.plus(e.node("Div", "", e.node("MatMul", "", a, b), s.in(6)), s.in(7)))
 	case "QLinearConv":
 		x := e.node("Mul", "", s.minus(s.in(0), s.in(2)), s.in(1))
 		w := e.node("Mul", "", s.minus(s.in(3), s.along(5, 3, 0)), s.along(4, 3, 0))
@@ -192,13 +240,13 @@ func (s *smoother) write(out string, rest *onnx.Tensor) error {
 			in = append(in, e.node("Mul", "", e.node("Mul", "", s.in(8), s.in(1)), s.in(4)))
 		}
 		y := e.with("Conv", "", n.Attrs, in...)
-		return s.clip(s.plus(e.node("Div", "", y, s.in(6)), s.in(7)), last)
+		return s.clip(out, s.plus(e.node("Div", "", y, s.in(6)), s.in(7)))
 	}
 	return nil
 }
 
 // clip writes the saturation to the type of the output.
-func (s *smoother) clip(y string, last func(op string, in ...string)) error {
+func (s *smoother) clip(out, y string) error {
 	var t onnx.DataType
 	if i := s.vals[s.n.Out(0)]; i != nil {
 		t = i.Type
@@ -208,7 +256,7 @@ func (s *smoother) clip(y string, last func(op string, in ...string)) error {
 		return unsupported("%s quantises to %s, which cannot be checked", s.n.Label(), t)
 	}
 	bound := func(v float64) string { return s.e.constant(onnx.NewFloat("", nil, []float32{float32(v)})) }
-	last("Clip", y, bound(r[0]), bound(r[1]))
+	s.e.node("Clip", out, y, bound(r[0]), bound(r[1]))
 	return nil
 }
 

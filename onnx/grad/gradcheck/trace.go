@@ -171,7 +171,10 @@ func (p *probe) watch(v string) {
 	p.output(flatOf+v, &onnx.Node{Op: "Reshape", Inputs: []string{v, all}})
 }
 
-func (p *probe) run(c *checker, f feeds) (feeds, error) {
+func (p *probe) run(c *checker, f feeds) (feeds, error) { return p.runWith(c, f, c.o.Runtime) }
+
+// runWith is run with a runtime of its own.
+func (p *probe) runWith(c *checker, f feeds, o ort.Options) (feeds, error) {
 	if p.names == nil {
 		return nil, nil
 	}
@@ -185,5 +188,5 @@ func (p *probe) run(c *checker, f feeds) (feeds, error) {
 		}
 	}
 	rewrite.Prune(p.m.Graph)
-	return run(c.ctx, p.m, p.names, f, c.o.Runtime)
+	return run(c.ctx, p.m, p.names, f, o)
 }
