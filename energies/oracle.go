@@ -31,11 +31,13 @@ const (
 	// Estimate asks for unbiased estimates of U and Grad from the minibatches Terms of
 	// an energy that is a sum over data, U(x) = Σ_j ψ_j(x) (Sun et al. 2023, SGDLD).
 	Estimate
+	// Block asks for LogP of all the sites of one colour: see Capabilities.Colours.
+	Block
 )
 
 var capabilityNames = []string{
 	"a log-density", "a gradient", "a tilt", "a tilt at any temperature", "full conditionals",
-	"conditionals of the model's own", "minibatches of its terms",
+	"conditionals of the model's own", "minibatches of its terms", "conditionals of whole colours",
 }
 
 // Has reports whether every capability of d is in c.
@@ -62,6 +64,10 @@ type Capabilities struct {
 	Terms int
 	// NoGradient says why there is no gradient, for messages; it may be nil.
 	NoGradient error
+	// Colours lists the sites of each colour, in increasing order, for an energy that answers
+	// Block. No two sites of a colour interact: given the rest they are independent. It must
+	// not be changed.
+	Colours [][]int32
 }
 
 // Query asks one thing about every state of a batch. Slices that Want names are
@@ -84,8 +90,10 @@ type Query struct {
 	Beta []float64
 	// Site is the site of a conditional, and LogP receives it up to a constant for each
 	// chain, [chain, value], nats; -Inf where the value is not allowed.
-	Site int
-	LogP []float64
+	// Block fills it for Sites, a colour, [chain, index in Sites, value].
+	Site  int
+	Sites []int32
+	LogP  []float64
 	// Terms holds the minibatch of each chain, as indices of terms, which may repeat.
 	// The estimate is (T/b)·Σ_{j in Terms[c]} ψ_j(x_c), with T the number of terms and b
 	// the length of Terms[c].

@@ -18,7 +18,7 @@ type Term struct {
 // temperature w. A state to which any term gives probability zero has probability
 // zero, whatever the sign of its weight.
 //
-// A sum answers what every term answers, except ModelConditional, with two rules more.
+// A sum answers what every term answers, except ModelConditional and Block, with two rules more.
 // It answers Temper, and with it Tilt, where one of its terms allows the same values as
 // the sum: that term computes the softmax. It answers Estimate where all terms have the
 // same number of terms of their own: those of one index are drawn together.
@@ -39,7 +39,7 @@ func NewSum(terms ...Term) (*Sum, error) {
 	if len(terms) == 0 {
 		return nil, &SpaceError{-1, "a sum without terms"}
 	}
-	s := &Sum{terms: slices.Clone(terms), can: Capabilities{Answers: ^ModelConditional}}
+	s := &Sum{terms: slices.Clone(terms), can: Capabilities{Answers: ^(ModelConditional | Block)}}
 	for k, t := range terms {
 		if t.Energy == nil {
 			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum is nil", k)}

@@ -80,7 +80,7 @@ func TestMinibatchBiasFallsWithTheCache(t *testing.T) {
 		for forget, text := range []string{"false", "true"} {
 			for k, h := range []string{"1", "0.1"} {
 				set := samplers.Settings{"batch": "1", "jump": jump, "no-cache": text, "polyak": h}
-				tv[forget][k], se[forget][k] = variation(t, p, p.law, set, 64, []int{3000, 8000}[k])
+				tv[forget][k], se[forget][k] = variation(t, p, p.law, set, 24, []int{3000, 8000}[k])
 				t.Logf("%s, h = %s, without cache %s: total variation %.4f ± %.4f", jump, h, text, tv[forget][k], se[forget][k])
 			}
 		}
@@ -143,7 +143,7 @@ func TestExactGradientLaw(t *testing.T) {
 
 // TestPromptLaw: DMALA and GWG on the same prompts have the law of π^β.
 func TestPromptLaw(t *testing.T) {
-	const chains = 12000
+	const chains = 6000
 	p := newPrompts(1, 8, 0.3)
 	for name, steps := range map[string]int{"dmala": 40, "gwg": 40} {
 		for _, beta := range []float64{1, 0.4, 2} {

@@ -21,6 +21,13 @@ func init() {
 		Tunes: "step-size",
 		Needs: energies.Gradient,
 	}, NewDMALA)
+	Register(Registration{
+		Name:  "ncg",
+		Doc:   "norm-constrained gradient: the proposal of dmala under its other name",
+		Paper: "Rhodes, Gutmann 2022 (arXiv:2208.00040)",
+		Tunes: "step-size",
+		Needs: energies.Gradient,
+	}, NewNCG)
 }
 
 // DULAOptions are the options of DULA; the zero value has the defaults.
@@ -48,6 +55,15 @@ type DMALAOptions struct {
 	StepSchedule string `flag:"step-schedule" default:"1" doc:"factor of the step size in step t: 1..0.1@500 falls to 0.1 in step 500, cycle:10..1@50 starts anew every 50 steps"`
 	Balance      string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 	Dense        bool   `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
+	// Precondition multiplies α by a factor of each site (appendix H of the paper), which
+	// warm-up adapts as it does α: the factor grows where proposals that change the site are
+	// accepted more often than TargetAcceptance. The factors' geometric mean stays 1.
+	Precondition bool `flag:"precondition" default:"false" doc:"adapt a step size for each site in warm-up"`
+}
+
+// NCGOptions are the options of NCG: those of DMALA that it shares.
+type NCGOptions struct {
+	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"step size α of the Langevin proposal"`
 }
 
 // NewDULA returns the discrete unadjusted Langevin algorithm (Zhang, Liu and Liu 2022) for
@@ -59,7 +75,7 @@ type DMALAOptions struct {
 // because d[i,v] is only the first-order estimate of what U gains. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func NewDULA(e energies.Energy, o DULAOptions) (*Metropolis, error) {
-	return newLangevin("dula", e, DMALAOptions(o), 0.1)
+	return newLangevin("dula", e, DMALAOptions{StepSize: o.StepSize, StepSchedule: o.StepSchedule, Balance: o.Balance, Dense: o.Dense}, 0.1)
 }
 
 // NewDMALA returns the discrete Metropolis-adjusted Langevin algorithm (Zhang, Liu and Liu
@@ -69,7 +85,13 @@ func NewDMALA(e energies.Energy, o DMALAOptions) (*Metropolis, error) {
 	return newLangevin("dmala", e, o, 0.2)
 }
 
-// newLangevin builds both. Without a step size it is start times D² of neighbours, so that
+// NewNCG returns the norm-constrained gradient sampler (Rhodes and Gutmann 2022), whose
+// proposal is that of DMALA. Errors are those of NewDMALA.
+func NewNCG(e energies.Energy, o NCGOptions) (*Metropolis, error) {
+	return newLangevin("ncg", e, DMALAOptions{StepSize: o.StepSize}, 0.2)
+}
+
+// newLangevin builds all. Without a step size it is start times D² of neighbours, so that
 // the penalty of the smallest move is the same in every kind of space.
 func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) (*Metropolis, error) {
 	balance, err := parseBalance(name, o.Balance)
@@ -88,16 +110,18 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 	if o.StepSize == 0 {
 		tuner.Start = start * e.Space().SquaredDistance(0, 1)
 	}
-	if err := checkStepSize(name, tuner.Start); err != nil {
+	if err := checkPositive(name, "step-size", tuner.Start); err != nil {
 		return nil, err
 	}
-	k := &Metropolis{Evaluator: eval, Proposal: langevin{schedule}, Unadjusted: name == "dula"}
-	k.Specs = tuner.Specs()
-	if k.Unadjusted || o.StepSize > 0 {
-		k.Specs = k.Specs[:1]
-	} else {
-		k.Tuner = tuner
+	k := &Metropolis{Evaluator: eval, Unadjusted: name == "dula"}
+	k.adapt(tuner, !k.Unadjusted && o.StepSize == 0)
+	proposal := langevin{schedule: schedule}
+	if o.Precondition {
+		proposal.scales = &siteScales{}
+		k.Prepare, k.Adapt = proposal.scales.prepare, proposal.scales.adapt
+		k.Specs = append(k.Specs, VarSpec{Name: PreconditionerVar, Shape: []int{e.Space().Sites}, Start: 1}, VarSpec{Name: PreconditionerVar + "_tuning"})
 	}
+	k.Proposal = proposal
 	return k, nil
 }
 
@@ -113,29 +137,38 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 // time; ordinal rows are weighted value by value.
 type langevin struct {
 	schedule func(step int64) float64 // factor of α; nil: 1
+	scales   *siteScales              // factors of the sites; nil: 1
 }
 
-// alpha returns the step size of chain c.
-func (l langevin) alpha(s *State, c int) float64 {
+// alpha returns the step size of chain c, and the factors of its sites or nil.
+func (l langevin) alpha(s *State, c int) (float64, []float64) {
 	alpha := s.Var(StepSizeVar)[c]
 	if l.schedule != nil {
 		alpha *= l.schedule(s.Step)
 	}
-	return alpha
+	if l.scales == nil {
+		return alpha, nil
+	}
+	d := s.X.Space.Sites
+	return alpha, s.Var(PreconditionerVar)[c*d : (c+1)*d]
 }
 
 // Draw implements Proposal.
 func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
-	sp, alpha := s.X.Space, l.alpha(s, c)
+	sp := s.X.Space
+	alpha, scale := l.alpha(s, c)
 	penalty := sp.SquaredDistance(0, 1)/(2*alpha) + s.balance.Log(0)
 	ordinal, logq, norm := isOrdinal(sp), 0.0, newSoftplusSum()
 	var row []float64
 	for i, cur := range s.X.Chain(c) {
 		next[i] = cur
+		if scale != nil {
+			penalty = sp.SquaredDistance(0, 1)/(2*alpha*scale[i]) + s.balance.Log(0)
+		}
 		var t float64 // log odds of leaving
 		if ordinal {
 			row = w.Row(sp.Values)
-			t = l.ordinal(row, &s.Point, c, i, alpha)
+			t = l.ordinal(row, &s.Point, c, i, penalty)
 		} else {
 			t = s.LogLeave(c, i) - penalty
 		}
@@ -150,18 +183,25 @@ func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 			logq += s.LogWeight(c, i, next[i]) - penalty
 		}
 	}
+	if scale != nil {
+		l.scales.note(s, c, next)
+	}
 	return logq - norm.value()
 }
 
 // LogReverse implements Proposal.
 func (l langevin) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
-	sp, alpha, x := s.X.Space, l.alpha(s, c), s.X.Chain(c)
+	sp, x := s.X.Space, s.X.Chain(c)
+	alpha, scale := l.alpha(s, c)
 	penalty := sp.SquaredDistance(0, 1)/(2*alpha) + next.balance.Log(0)
 	ordinal, logq, norm := isOrdinal(sp), 0.0, newSoftplusSum()
 	for i, cur := range next.X.Chain(c) {
+		if scale != nil {
+			penalty = sp.SquaredDistance(0, 1)/(2*alpha*scale[i]) + next.balance.Log(0)
+		}
 		if ordinal {
 			row := w.Row(sp.Values)
-			norm.add(l.ordinal(row, next, c, i, alpha))
+			norm.add(l.ordinal(row, next, c, i, penalty))
 			if x[i] != cur {
 				logq += row[x[i]]
 			}
@@ -176,12 +216,12 @@ func (l langevin) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 }
 
 // ordinal fills row with the log-weights of site i, relative to that of the current value,
-// and returns their log-sum.
-func (l langevin) ordinal(row []float64, p *Point, c, i int, alpha float64) float64 {
+// and returns their log-sum. penalty is that of a neighbouring value, at which D² = 1.
+func (l langevin) ordinal(row []float64, p *Point, c, i int, penalty float64) float64 {
 	p.LogWeights(row, c, i)
-	cur := p.X.Chain(c)[i]
+	cur, start := p.X.Chain(c)[i], p.balance.Log(0)
 	for v := range row {
-		row[v] -= p.X.Space.SquaredDistance(cur, int32(v))/(2*alpha) + p.balance.Log(0)
+		row[v] -= p.X.Space.SquaredDistance(cur, int32(v))*(penalty-start) + start
 	}
 	return logSumExp(row)
 }

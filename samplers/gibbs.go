@@ -27,6 +27,8 @@ func init() {
 
 // Orders of GibbsOptions.
 const (
+	// ColouredScan draws all sites of a colour at once, colour by colour.
+	ColouredScan = "coloured"
 	// SystematicScan visits the sites in turn.
 	SystematicScan = "systematic"
 	// RandomScan visits uniform sites, each chain its own.
@@ -35,10 +37,12 @@ const (
 
 // GibbsOptions are the options of Gibbs; the zero value has the defaults.
 type GibbsOptions struct {
-	// Scan is SystematicScan (the default) or RandomScan.
-	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
+	// Scan is ColouredScan, which an energy has to offer ([energies.Block]), SystematicScan or
+	// RandomScan; "" means the first where Updates allows, else the second.
+	Scan string `flag:"scan" default:"coloured where the energy has colours, else systematic" choices:"coloured,systematic,random" doc:"order of the sites"`
 	// Updates is the number of site updates in a step; 0 means as many as there are sites
-	// where the energy offers full conditionals, and 1 elsewhere.
+	// where the energy offers full conditionals, and 1 elsewhere. A coloured scan makes whole
+	// sweeps: a multiple of the number of sites.
 	Updates int `flag:"updates" default:"a sweep where conditionals are cheap, else 1" doc:"site updates in each step"`
 	// MaxBatch bounds the states in one evaluation when a conditional is
 	// enumerated; 0 means 4096. Draws do not depend on it.
@@ -55,6 +59,9 @@ type Gibbs struct {
 	random   bool
 	updates  int
 	maxBatch int
+
+	colours [][]int32 // nil: one site at a time
+	colour  colourJob
 
 	next   Point
 	site   []int     // to draw, [chain]
@@ -81,8 +88,19 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.ask = k.Oracle.Capabilities().Answers & energies.Conditional; k.ask != 0 && o.Updates == 0 {
-		k.updates = e.Space().Sites
+	can, sites := k.Oracle.Capabilities(), e.Space().Sites
+	if k.ask = can.Answers & energies.Conditional; k.ask != 0 && o.Updates == 0 {
+		k.updates = sites
+	}
+	whole := o.Updates%sites == 0
+	switch {
+	case o.Scan == ColouredScan && !can.Answers.Has(energies.Block):
+		return nil, &energies.UnsupportedError{Who: "samplers: gibbs with a coloured scan", Want: energies.Block}
+	case o.Scan == ColouredScan && !whole:
+		return nil, &OptionError{"gibbs", "updates", strconv.Itoa(o.Updates), "a coloured scan makes whole sweeps: want a multiple of the number of sites, " + strconv.Itoa(sites)}
+	case (o.Scan == "" || o.Scan == ColouredScan) && can.Answers.Has(energies.Block) && whole:
+		k.ask, k.colours, k.updates = energies.Block, can.Colours, max(o.Updates, sites)
+		k.colour.init()
 	}
 	return k, nil
 }
@@ -112,8 +130,8 @@ func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 		return nil, &OptionError{name, "MaxBatch", strconv.Itoa(o.MaxBatch), "must be positive"}
 	case o.Updates < 0:
 		return nil, &OptionError{name, "updates", strconv.Itoa(o.Updates), "must be positive"}
-	case o.Scan != "" && o.Scan != SystematicScan && o.Scan != RandomScan:
-		return nil, &OptionError{name, "scan", o.Scan, "not one of systematic, random"}
+	case !slices.Contains([]string{"", SystematicScan, RandomScan, ColouredScan}, o.Scan) || o.Scan == ColouredScan && name != "gibbs":
+		return nil, &OptionError{name, "scan", o.Scan, "not one of coloured (gibbs only), systematic, random"}
 	}
 	if err := e.Space().Check(); err != nil {
 		return nil, err
@@ -143,6 +161,9 @@ func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	k.next.U = resize(k.next.U, n)
 	copy(k.next.X.Codes, s.X.Codes)
 	copy(k.next.U, s.U)
+	if k.colours != nil {
+		return k.sweeps(ctx, s, info)
+	}
 	k.lp = resize(k.lp, n*s.X.Space.Values)
 	for j := range int64(k.updates) {
 		if err := ctx.Err(); err != nil {

@@ -13,13 +13,18 @@ import (
 // law here, and fails the test until it does.
 func TestKernels(t *testing.T) {
 	samplertest.Registry(t, map[string]samplertest.Law{
+		"acs":         acsLaw,
+		"avg":         hamiltonianLaw(0),
 		"block-gibbs": blockGibbsLaw,
+		"dhams":       hamiltonianLaw(0.9),
+		"dlmc":        dlmcLaw,
 		"dmala":       dmalaLaw,
 		"dula":        dulaLaw,
 		"gibbs":       gibbsLaw,
 		"gibbs-model": gibbsModelLaw,
 		"gwg":         gwgLaw,
 		"mwg":         mwgLaw,
+		"ncg":         ncgLaw,
 		"hamming":     hammingLaw,
 		"lb":          lbLaw,
 		"pas":         pasLaw,
@@ -51,8 +56,12 @@ func langevin(p *samplertest.Problem, set samplers.Settings, step int64, from, t
 	}
 	for i, target := range p.Law.X.Chain(to) {
 		current, sum, mine := p.Law.X.Chain(from)[i], 0.0, 0.0
+		factor := 1.0
+		if set["precondition"] == "true" {
+			factor = siteFactor(i)
+		}
 		for _, v := range p.Values(i) {
-			w := balanced(set, math.Exp(p.D(from, i, v))) * math.Exp(-squared(p, v, current)/(2*alpha))
+			w := balanced(set, math.Exp(p.D(from, i, v))) * math.Exp(-squared(p, v, current)/(2*alpha*factor))
 			sum += w
 			if v == target {
 				mine = w
@@ -62,6 +71,9 @@ func langevin(p *samplertest.Problem, set samplers.Settings, step int64, from, t
 	}
 	return q
 }
+
+// siteFactor is the preconditioner that kernels are tested with.
+func siteFactor(i int) float64 { return 0.5 + 0.4*float64(i) }
 
 // squared is D² of two codes, from the numbers or one-hot vectors they stand
 // for.
@@ -100,12 +112,22 @@ var balances = []samplers.Settings{{}, {"balance": "barker"}, {"balance": "min"}
 
 var dmalaLaw = func() samplertest.Law {
 	law := metropolis(langevin)
-	law.Variants = append(balances[:4:4], samplers.Settings{"step-schedule": "cycle:2..0.5@3"})
+	law.Variants = append(balances[:4:4], samplers.Settings{"step-schedule": "cycle:2..0.5@3"}, samplers.Settings{"precondition": "true"})
+	law.Preset = func(p *samplertest.Problem, set samplers.Settings, s *samplers.State) {
+		if set["precondition"] == "" {
+			return
+		}
+		v := samplers.Var{VarSpec: samplers.VarSpec{Name: samplers.PreconditionerVar}}
+		for k := range s.X.Codes {
+			v.Data = append(v.Data, siteFactor(k%p.Space().Sites))
+		}
+		s.Vars = []samplers.Var{v}
+	}
 	return law
 }()
 
 var dulaLaw = samplertest.Law{
-	Spread: true, Variants: dmalaLaw.Variants,
+	Spread: true, Variants: dmalaLaw.Variants[:5],
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
 		for to := range row {

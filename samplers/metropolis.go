@@ -30,6 +30,9 @@ type Metropolis struct {
 	Prepare func(s *State)
 	// Tuner adapts a parameter of the proposal in warm-up; nil adapts nothing.
 	Tuner *Tuner
+	// Adapt, which may be nil, adapts other parameters after a step of warm-up, given the
+	// acceptance probabilities, [chain].
+	Adapt func(s *State, accept []float64)
 
 	next    Point
 	forward []float64 // log q(x'|x), [chain]
@@ -91,6 +94,15 @@ func (k *Metropolis) decideChain(w *Worker, c int) {
 	}
 }
 
+// adapt declares the tuner's parameter, which warm-up adapts, or leaves at its start.
+func (k *Metropolis) adapt(t *Tuner, adapts bool) {
+	if k.Specs = t.Specs(); adapts {
+		k.Tuner = t
+	} else {
+		k.Specs = k.Specs[:1]
+	}
+}
+
 // Vars implements Kernel.
 func (k *Metropolis) Vars() []VarSpec { return k.Specs }
 
@@ -98,5 +110,8 @@ func (k *Metropolis) Vars() []VarSpec { return k.Specs }
 func (k *Metropolis) Tune(s *State, info *Info, last bool) {
 	if k.Tuner != nil {
 		k.Tuner.Tune(s, info.Accept, last)
+	}
+	if k.Adapt != nil {
+		k.Adapt(s, info.Accept)
 	}
 }

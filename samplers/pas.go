@@ -54,11 +54,7 @@ func NewPAS(e energies.Energy, o PASOptions) (*Metropolis, error) {
 	tuner := &Tuner{Var: pathVar, Start: float64(max(o.PathLength, 1)), Min: 1, Max: float64(e.Space().Sites)}
 	paths := &paths{}
 	k := &Metropolis{Evaluator: eval, Proposal: paths, Prepare: paths.prepare}
-	if k.Specs = tuner.Specs(); o.PathLength > 0 {
-		k.Specs = k.Specs[:1]
-	} else {
-		k.Tuner = tuner
-	}
+	k.adapt(tuner, o.PathLength == 0)
 	return k, nil
 }
 

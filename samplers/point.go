@@ -84,6 +84,19 @@ func (p *Point) LogWeights(row []float64, c, i int) {
 	p.each(i, cur, func(v int32) { row[v] = p.logWeight(r, cur, v) })
 }
 
+// LogRatios writes β·d[i,v], the first-order log-ratio of probabilities, of every value to
+// row, [value]: 0 for the current value, -Inf for those that are not allowed. It needs Grad.
+func (p *Point) LogRatios(row []float64, c, i int) {
+	r := c*p.X.Space.Sites + i
+	cur, beta := p.X.Codes[r], p.betaOf(r)
+	g := p.Grad[r*len(row) : (r+1)*len(row)]
+	for v := range row {
+		row[v] = math.Inf(-1)
+	}
+	row[cur] = 0
+	p.each(i, cur, func(v int32) { row[v] = beta * (float64(g[v]) - float64(g[cur])) })
+}
+
 // each calls f for the allowed values of site i other than cur.
 func (p *Point) each(i int, cur int32, f func(v int32)) {
 	list := p.X.Space.AllowedAt(i)
@@ -145,18 +158,27 @@ func (p *Point) PickSite(c int, u float64) int {
 }
 
 // sum fills what is derived from Tilt or Grad, each row from itself alone.
-func (p *Point) sum() {
+func (p *Point) sum(job *sums) {
 	rows, values := len(p.X.Codes), p.X.Space.Values
 	p.leave = resize(p.leave, rows)
 	if p.Tilt != nil {
 		p.block = resize(p.block, rows*blocks(values))
 	}
-	if rows*values < serialWork {
-		p.sumRows(0, rows) // without a closure: no allocation
-		return
+	if job.run == nil {
+		job.run = job.rows
 	}
-	parallel(rows, rows*values, func(_, lo, hi int) { p.sumRows(lo, hi) })
+	job.p = p
+	energies.Parallel(rows, rows*values, job.run)
+	job.p = nil
 }
+
+// sums is Point.sum as a function that workers call, kept so that a step allocates nothing.
+type sums struct {
+	p   *Point
+	run func(worker, lo, hi int)
+}
+
+func (s *sums) rows(_, lo, hi int) { s.p.sumRows(lo, hi) }
 
 // sumRows is sum for the rows (chain, site) in [lo, hi).
 func (p *Point) sumRows(lo, hi int) {
@@ -249,6 +271,7 @@ type Evaluator struct {
 	tempers  bool      // and at any β
 	spare    []float32 // for a tilt at another β
 	ones     []float64
+	sums     sums
 }
 
 // NewEvaluator returns an evaluator of U alone.
@@ -353,7 +376,7 @@ func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error 
 	} else {
 		p.beta = append(p.beta[:0], beta...)
 	}
-	p.sum()
+	p.sum(&e.sums)
 	return nil
 }
 

@@ -45,11 +45,7 @@ func NewRWM(e energies.Energy, o RWMOptions) (*Metropolis, error) {
 	}
 	tuner := &Tuner{Var: radiusVar, Start: float64(max(o.Radius, 1)), Target: 0.234, Min: 1, Max: float64(max(len(p.free), 1))}
 	k := &Metropolis{Evaluator: eval, Proposal: p}
-	if k.Specs = tuner.Specs(); o.Radius > 0 {
-		k.Specs = k.Specs[:1]
-	} else {
-		k.Tuner = tuner
-	}
+	k.adapt(tuner, o.Radius == 0)
 	return k, nil
 }
 

@@ -47,16 +47,16 @@ func ladderOf(set samplers.Settings) []float64 {
 	return ladder
 }
 
-// known caches tempered problems and transition matrices, which many cases share.
-var known sync.Map
+// remembered caches tempered problems and transition matrices, which many cases share.
+var remembered sync.Map
 
 // remember returns what make makes for a key, made once.
 func remember[T any](key any, make func() T) T {
-	if v, ok := known.Load(key); ok {
+	if v, ok := remembered.Load(key); ok {
 		return v.(T)
 	}
 	v := make()
-	known.Store(key, v)
+	remembered.Store(key, v)
 	return v
 }
 

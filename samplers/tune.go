@@ -66,10 +66,10 @@ func (t *Tuner) Tune(s *State, accept []float64, last bool) {
 	}
 }
 
-// checkStepSize returns an *OptionError unless alpha is positive and finite.
-func checkStepSize(sampler string, alpha float64) error {
-	if alpha > 0 && !math.IsInf(alpha, 1) {
+// checkPositive returns an *OptionError unless the value of an option is positive and finite.
+func checkPositive(sampler, option string, value float64) error {
+	if value > 0 && !math.IsInf(value, 1) {
 		return nil
 	}
-	return &OptionError{sampler, "step-size", strconv.FormatFloat(alpha, 'g', -1, 64), "must be positive and finite"}
+	return &OptionError{sampler, option, strconv.FormatFloat(value, 'g', -1, 64), "must be positive and finite"}
 }

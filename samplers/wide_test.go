@@ -43,7 +43,7 @@ func testPick(t *testing.T, f *siteFields, cur int32, tilted bool, n int) {
 	row := make([]float64, values)
 	rest, ordinal := l.LogLeave(0, 0), isOrdinal(sp)
 	if ordinal {
-		rest = langevin{}.ordinal(row, &l, 0, 0, alpha)
+		rest = langevin{}.ordinal(row, &l, 0, 0, 1.0/(2*alpha))
 	}
 	want, sum := make([]float64, values), 0.0
 	for v := range int32(values) {

@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"onnx/ort/library":       {"onnx/atomicfile"},
 	"tokenize":               {"tokenize"},
 	"energies":               {"energies"},
+	"energies/export":        {"energies", "onnx", "onnx/shape", "onnx/build"},
 	"energies/neural":        {"energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort"},
 	"onnx/atomicfile":        {},
 	"samplers":               {"energies", "samplers"},

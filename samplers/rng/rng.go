@@ -10,6 +10,7 @@ package rng
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 )
 
@@ -37,6 +38,11 @@ func (s *Stream) Uint64() uint64 { return s.c.Uint64() }
 // 2⁻⁵³, so that neither its logarithm nor that of its complement is infinite.
 func (s *Stream) Float64() float64 {
 	return (float64(s.c.Uint64()>>12) + 0.5) * 0x1p-52
+}
+
+// Normal returns a standard normal number (Box and Muller 1958).
+func (s *Stream) Normal() float64 {
+	return math.Sqrt(-2*math.Log(s.Float64())) * math.Cos(2*math.Pi*s.Float64())
 }
 
 // IntN returns a uniform integer in [0, n), without bias. It panics if n < 1.

@@ -18,7 +18,7 @@ type form struct {
 
 // forms returns those that make a difference to a sampler on a problem, with settings
 // and perhaps in an annealed run.
-func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed bool) []form {
+func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed bool) []form {
 	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
 	if inner, err := samplers.Lookup(set["inner"]); err == nil {
 		if r = inner; r.Needs == gradient { // replicas have temperatures always
@@ -30,7 +30,7 @@ func forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed 
 		return []form{{"model", energies.ModelConditional}}
 	case r.Needs == gradient && set["batch"] != "":
 		return []form{{"terms", tilt | estimate | energies.Temper}, {"terms, gradient", estimate}}
-	case r.Needs == gradient && set["balance"] != "" && set["balance"] != "sqrt":
+	case l.Dense, r.Needs == gradient && set["balance"] != "" && set["balance"] != "sqrt":
 		return []form{{"gradient", gradient}} // tilts serve the square root alone
 	case r.Needs == gradient:
 		list := []form{{"gradient", gradient}, {"tilt", tilt}}

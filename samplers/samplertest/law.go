@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/rng"
 )
 
 // Law is the transition law of a kernel, written from its definition in the
@@ -21,6 +22,15 @@ type Law struct {
 	// kernels that remember more than their state; at gives the problem of each step. Nil
 	// means the product of rows.
 	After func(at func(step int64) *Problem, set samplers.Settings, first int64, n, k int) []float64
+	// Draw draws from the law after n steps, as After has it, with uniform numbers u, for
+	// kernels with continuous auxiliary variables, whose rows are integrals. Nil: Row serves.
+	Draw func(at func(step int64) *Problem, set samplers.Settings, first int64, n, k int, u func() float64) int
+	// Preset writes parameters to s.Vars before chains start. Nil leaves them at their start.
+	Preset func(p *Problem, set samplers.Settings, s *samplers.State)
+	// Dense says that the kernel reads the gradient itself in every form.
+	Dense bool
+	// Few runs the suite on a third of the problems.
+	Few bool
 	// Auxiliary draws, for chains whose states are exact draws, what the kernel remembers
 	// besides them, from its stationary law, and writes it to s.Vars; u draws uniform numbers.
 	// Nil: nothing that matters.
@@ -70,6 +80,53 @@ func (l Law) after(at func(step int64) *Problem, set samplers.Settings, first in
 		law = next
 	}
 	return law
+}
+
+// referenceDraws is the number of draws that stand for a law without rows.
+const referenceDraws = 10000
+
+// against compares counts of states with the law after n steps from state k.
+func (c *testCase) against(f *family, name string, counts []int, first int64, n, k int) {
+	if c.law.Draw == nil {
+		f.chiSquared(name, counts, c.law.after(c.at, c.lawSet, first, n, k))
+		return
+	}
+	var stream rng.Stream
+	stream.Reset(7, first, int64(k), 0)
+	reference := make([]int, len(counts))
+	for range referenceDraws {
+		reference[c.law.Draw(c.at, c.lawSet, first, n, k, stream.Float64)]++
+	}
+	f.twoSamples(name, counts, reference)
+}
+
+// twoSamples tests whether two samples have one law. States with fewer than ten draws in both
+// together are pooled.
+func (f *family) twoSamples(name string, a, b []int) {
+	na, nb := 0, 0
+	for k := range a {
+		na, nb = na+a[k], nb+b[k]
+	}
+	ratio := math.Sqrt(float64(nb) / float64(na))
+	stat, cells := 0.0, 0
+	add := func(x, y float64) {
+		if d := ratio*x - y/ratio; x+y > 0 {
+			stat += d * d / (x + y)
+			cells++
+		}
+	}
+	pooledA, pooledB := 0.0, 0.0
+	for k := range a {
+		if a[k]+b[k] < 10 {
+			pooledA, pooledB = pooledA+float64(a[k]), pooledB+float64(b[k])
+		} else {
+			add(float64(a[k]), float64(b[k]))
+		}
+	}
+	add(pooledA, pooledB)
+	if cells > 1 {
+		f.tests = append(f.tests, tested{name, distuv.ChiSquared{K: float64(cells - 1)}.Survival(stat)})
+	}
 }
 
 // family collects the p-values of many tests and judges them together: each

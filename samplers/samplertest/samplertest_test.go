@@ -56,7 +56,7 @@ func TestChecksSeeBugs(t *testing.T) {
 		broken := *p
 		broken.Energy = base
 		f := &family{t: t}
-		check(f, newCase(r, gwg, &broken, forms(r, p, nil, false)[0], nil, nil))
+		check(f, newCase(r, gwg, &broken, gwg.forms(r, p, nil, false)[0], nil, nil))
 		smallest := 1.0
 		for _, x := range f.tests {
 			smallest = min(smallest, x.p)

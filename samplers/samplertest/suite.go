@@ -45,11 +45,14 @@ func Run(t *testing.T, name string, law Law) {
 	problems := Problems(t)
 	var cases []*testCase
 	for j, p := range problems {
+		if law.Few && j%3 != 0 {
+			continue
+		}
 		for v, set := range variants {
 			if law.Spread && v > 0 && (j+v)%3 != 0 {
 				continue
 			}
-			for _, f := range forms(r, p, set, false) {
+			for _, f := range law.forms(r, p, set, false) {
 				cases = append(cases, newCase(r, law, p, f, set, nil))
 			}
 		}
@@ -58,7 +61,7 @@ func Run(t *testing.T, name string, law Law) {
 			continue
 		}
 		set := variants[j/3%len(variants)]
-		for _, f := range forms(r, p, set, true) {
+		for _, f := range law.forms(r, p, set, true) {
 			cases = append(cases, newCase(r, law, p, f, set, varied), newCase(r, law, p, f, set, steady))
 		}
 	}
@@ -145,6 +148,9 @@ func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, fro
 		s.ChainIDs = append(s.ChainIDs, int64(j))
 	}
 	c.heat(s)
+	if c.law.Preset != nil {
+		c.law.Preset(c.p, c.lawSet, s)
+	}
 	if u != nil && c.law.Auxiliary != nil {
 		c.law.Auxiliary(c.at(step), c.lawSet, s, u)
 	}

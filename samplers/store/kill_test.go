@@ -157,7 +157,7 @@ func (k suicide) Observe(s *samplers.State, _ *samplers.Info) error {
 	return nil
 }
 
-// TestSIGKILL kills processes at 20 random moments, half of them in warm-up, and
+// TestSIGKILL kills processes at eight random moments, half of them in warm-up, and
 // resumes the runs.
 func TestSIGKILL(t *testing.T) {
 	j := killJobs["adapted, thin"]
@@ -175,7 +175,7 @@ func TestSIGKILL(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole")
 	j.run(t, whole, Options{})
 	r := rand.New(rand.NewPCG(3, 5))
-	for k := range 20 {
+	for k := range 8 {
 		dir := filepath.Join(t.TempDir(), "run")
 		for _, step := range []int{1 + r.IntN(2800) + 3000*(k%2), 0} {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestSIGKILL$")

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/known"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -20,7 +22,8 @@ import (
 // plan is a run that is ready to begin.
 type plan struct {
 	o      *Options
-	energy *neural.Model
+	energy energies.Oracle
+	model  *neural.Model // nil for an energy of known form
 	kernel samplers.Kernel
 	config samplers.Config
 	header store.Header
@@ -37,23 +40,74 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	space, err := ParseSpace(o.Space)
+	ids, err := o.ids()
 	if err != nil {
 		return nil, err
 	}
 	p := &plan{o: o}
-	p.header.Settings = map[string]string{
-		"space": o.Space, "negate": strconv.FormatBool(o.Negate), "temperature": strconv.FormatFloat(o.Temperature, 'g', -1, 64),
-		"on-nonfinite": o.OnNonFinite, "provider": o.Provider, "pool-warmup": strconv.FormatBool(o.PoolWarmup),
+	p.header.Settings = map[string]string{"on-nonfinite": o.OnNonFinite, "pool-warmup": strconv.FormatBool(o.PoolWarmup)}
+	var m *onnx.Model
+	if o.Energy != "" {
+		err = p.known(ids)
+	} else {
+		m, err = p.open(ctx, ids)
+	}
+	done := false
+	defer func() {
+		if !done {
+			p.close()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.describe(registration); err != nil {
+		return nil, err
+	}
+	if err := p.chains(ids); err != nil {
+		return nil, err
+	}
+	if err := p.pictures(m); err != nil {
+		return nil, err
+	}
+	done = true
+	return p, nil
+}
+
+// close ends the use of the model.
+func (p *plan) close() {
+	if p.model != nil {
+		p.model.Close()
+	}
+}
+
+// known makes an energy of known form.
+func (p *plan) known(ids []int64) error {
+	e, err := known.Parse(p.o.Energy)
+	if err != nil {
+		return err
+	}
+	p.energy, p.header.Model, p.header.ModelSHA256 = e, e.Text, e.SHA256
+	p.header.Settings["energy"], p.header.Settings["space"] = e.Text, e.Space().String()
+	return fits(len(ids), e.Space())
+}
+
+// open reads the model and its options.
+func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
+	o := p.o
+	space, err := ParseSpace(o.Space)
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range map[string]string{
+		"space": o.Space, "negate": strconv.FormatBool(o.Negate), "temperature": strconv.FormatFloat(o.Temperature, 'g', -1, 64), "provider": o.Provider,
+	} {
+		p.header.Settings[name] = text
 	}
 	if o.Allow != "" {
 		if space.Allowed, err = readAllowed(o.Allow, &space); err != nil {
 			return nil, err
 		}
-	}
-	ids, err := o.ids()
-	if err != nil {
-		return nil, err
 	}
 	if err := fits(len(ids), &space); err != nil {
 		return nil, err
@@ -76,30 +130,24 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if mo.Fixed, err = o.feed(m, p.header.Settings); err != nil {
 		return nil, err
 	}
-	if p.energy, err = neural.NewModel(m, mo); err != nil {
+	if p.model, err = neural.NewModel(m, mo); err != nil {
 		return nil, explain(err)
 	}
-	done := false
-	defer func() {
-		if !done {
-			p.energy.Close()
-		}
-	}()
-	if err := p.describe(m, registration); err != nil {
+	p.energy = p.model
+	p.header.Settings["input"], p.header.Settings["output"] = p.model.Input(), p.model.Output()
+	// The name without folders: where the file lies is no part of what the run is.
+	p.header.Model = filepath.Base(o.Model)
+	if p.header.ModelSHA256, err = onnx.Digest(m); err != nil {
 		return nil, err
 	}
-	if err := p.chains(ids); err != nil {
-		return nil, err
-	}
-	if err := p.pictures(m); err != nil {
-		return nil, err
+	if straight := p.model.StraightThrough(); len(straight) > 0 {
+		o.log(fmt.Sprintf("the gradient passes straight through the rounding of %d node(s), as %s: it is not that of the quantised model, which exact samplers correct for", len(straight), straight[0]))
 	}
 	if err := ort.Init(ctx, runtime); err != nil {
 		return nil, err
 	}
 	p.header.Versions = map[string]string{"onnxruntime": ort.Version()}
-	done = true
-	return p, nil
+	return m, nil
 }
 
 // bind reads --bind.
@@ -149,7 +197,7 @@ func (o *Options) feed(m *onnx.Model, settings map[string]string) (map[string]*o
 }
 
 // describe builds the sampler and says in the header what draws depend on.
-func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
+func (p *plan) describe(r samplers.Registration) error {
 	o := p.o
 	var err error
 	if p.kernel, err = r.New(p.energy, o.Settings); err != nil {
@@ -161,16 +209,7 @@ func (p *plan) describe(m *onnx.Model, r samplers.Registration) error {
 	for name, value := range o.Settings {
 		p.header.Settings[name] = value
 	}
-	p.header.Settings["input"], p.header.Settings["output"] = p.energy.Input(), p.energy.Output()
-	p.header.Gradhop = o.Version
-	// The name without folders: where the file lies is no part of what the run is.
-	p.header.Sampler, p.header.Model = r.Name, filepath.Base(o.Model)
-	if p.header.ModelSHA256, err = onnx.Digest(m); err != nil {
-		return err
-	}
-	if straight := p.energy.StraightThrough(); len(straight) > 0 {
-		o.log(fmt.Sprintf("the gradient passes straight through the rounding of %d node(s), as %s: it is not that of the quantised model, which exact samplers correct for", len(straight), straight[0]))
-	}
+	p.header.Gradhop, p.header.Sampler = o.Version, r.Name
 	if !r.Exact {
 		o.log(fmt.Sprintf("%s does not leave exp(U) invariant: the law of its draws is not exp(U)/Z", r.Name))
 	}
@@ -260,7 +299,10 @@ func (p *plan) pictures(m *onnx.Model) error {
 		p.picture = &pic
 		return nil
 	}
-	shape := m.Graph.Input(p.energy.Input()).Type.Shape
+	if m == nil {
+		return nil
+	}
+	shape := m.Graph.Input(p.model.Input()).Type.Shape
 	if len(shape) != 4 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gradhop/gradhop/energies/known"
 	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
@@ -34,6 +35,9 @@ func Load(dir string) (Options, error) {
 	}
 	o.Resume = dir
 	o.Model, o.Allow, o.Init = moved(o.Model), moved(o.Allow), moved(o.Init)
+	if path := known.Path(o.Energy); path != "" {
+		o.Energy = strings.Replace(o.Energy, path, moved(path), 1)
+	}
 	for k, feed := range o.Feed {
 		name, path, _ := strings.Cut(feed, "=")
 		o.Feed[k] = name + "=" + moved(path)

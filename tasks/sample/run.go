@@ -25,7 +25,7 @@ func Run(ctx context.Context, o Options) (*store.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.energy.Close()
+	defer p.close()
 	var w *store.Writer
 	p.config.Observers = []samplers.Observer{
 		samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error { return w.Observe(s, info) }),
@@ -86,7 +86,7 @@ const rowStates = 5
 
 // checkRows refuses a model whose batch rows interact, unless it runs one chain at a time.
 func (p *plan) checkRows(ctx context.Context) error {
-	if p.o.OneByOne {
+	if p.o.OneByOne || p.model == nil {
 		return nil
 	}
 	want := energies.Density

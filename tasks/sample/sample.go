@@ -1,5 +1,5 @@
-// Package sample draws from the energy that an ONNX model computes, and keeps the draws in
-// a folder: settings, one run loop, resuming, joining split runs, diagnostics, and files
+// Package sample draws from the energy that an ONNX model computes, or from one of known form,
+// and keeps the draws in a folder: settings, one run loop, resuming, joining split runs, diagnostics, and files
 // for other programs. See package store for the folder.
 //
 //	o := sample.Defaults()
@@ -29,6 +29,9 @@ type Options struct {
 	// Negate says that the output is an energy E: U = -E. U is divided by Temperature.
 	Negate      bool    `json:"negate,omitempty"`
 	Temperature float64 `json:"temperature"`
+	// Energy names an energy of known form instead of a model: see [known.Parse]. Model, Input,
+	// Output, Negate, Space, Allow, Feed and Bind are then not used.
+	Energy string `json:"energy,omitempty"`
 	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the values
 	// that sites may take, one list for all or one a site; "" allows every value.
 	Space string `json:"space"`
@@ -129,7 +132,11 @@ func (o *Options) Check() error {
 		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "want a number above zero"}
 	case o.OnNonFinite != "fail" && o.OnNonFinite != "reject":
 		return &OptionError{"on-nonfinite", strconv.Quote(o.OnNonFinite), "want fail or reject"}
-	case o.Space == "":
+	case o.Energy != "" && (o.Model != "" || o.Space != "" || o.Allow != "" || o.Input+o.Output != "" || o.Negate || len(o.Feed)+len(o.Bind) > 0 || o.MaxBatch > 0 || o.OneByOne):
+		return &OptionError{"energy", o.Energy, "it has its own states and needs no model, nor a model's options"}
+	case o.Energy != "" && o.Temperature != 1:
+		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "an energy of known form has none; change its coupling"}
+	case o.Space == "" && o.Energy == "":
 		return &OptionError{"space", "", "want " + spaceForms}
 	case o.PoolWarmup && o.ChainIDs != "":
 		return &OptionError{"pool-warmup", "", "it makes chains depend on each other, so chain-ids cannot run some of them"}

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/energies/known"
 	"github.com/gradhop/gradhop/samplers/store"
 	task "github.com/gradhop/gradhop/tasks/sample"
 )
@@ -29,7 +31,7 @@ func New(a *app.App) *cobra.Command {
 	o := &options{Options: task.Defaults()}
 	cmd := &cobra.Command{
 		Use:   "sample MODEL.onnx --space SPACE --out FOLDER [flags]",
-		Short: "Sample from the energy that an ONNX model computes",
+		Short: "Sample from the energy that an ONNX model computes, or from one of known form",
 		Long: `Sample from exp(U), where U is what an ONNX model computes for a state: one number a
 chain. Draws and statistics of every step go to a folder, as Zarr in the layout of
 ArviZ's InferenceData. summary.json has the diagnostics; gradhop diagnose, report and
@@ -41,12 +43,18 @@ Spaces, with D sites:
   categorical:DxS   integer inputs take codes below S, float inputs one-hot rows
   ordinal:D:LO..HI  whole numbers
 
+--energy takes an energy of known form in place of a model and a space:
+  ` + strings.Join(known.Forms(), "\n  ") + `
+A pair of sides, as 20x20, is a periodic lattice. FILE is a graph in DIMACS or G-set format or a
+list of edges "I J WEIGHT" with sites from 0. SEED determines what is simulated.
+
 --resume FOLDER continues a run that was interrupted or killed, with the same draws as if
 nothing had happened. It needs no other flag. With a larger --steps it extends a complete
 run. Chains are independent: --chain-ids runs some of them, and gradhop merge joins the
 folders.`,
 		Example: `  gradhop sample ebm.onnx --space binary:784 --out run/
   gradhop sample potts.onnx --input x --output energy --negate --space categorical:64x21 --sampler gwg --out run/
+  gradhop sample --energy ising:20x20,0.3 --sampler gibbs --out run/
   gradhop sample --resume run/ --steps 5000
   gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 0-31 --out run-a/`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -75,7 +83,8 @@ folders.`,
 func (o *options) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Space, "space", "", "the states, a `SPACE` as above; needed")
+	f.StringVar(&o.Space, "space", "", "the states, a `SPACE` as above; needed with a model")
+	f.StringVar(&o.Energy, "energy", "", "an `ENERGY` of known form as above, instead of a model")
 	f.StringVar(&o.Input, "input", "", "`name` of the input that takes the state (default: the only one)")
 	f.StringVar(&o.Output, "output", "", "`name` of the output that is the log-density (default: the only one)")
 	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
@@ -128,8 +137,8 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 	} else {
 		app.Seed(flags, &o.Seed)
 	}
-	if o.Model == "" {
-		return app.Usagef("no model: name an ONNX file, or a run with --resume")
+	if o.Model == "" && o.Energy == "" {
+		return app.Usagef("no model: name an ONNX file, an --energy, or a run with --resume")
 	}
 	if o.Resume == "" || flags.Changed("provider") {
 		o.Provider = a.Provider
@@ -141,7 +150,7 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 // recall reads the options of the run in o.Resume. Flags that are given now replace them.
 func (o *options) recall(flags *pflag.FlagSet) error {
 	dir, model := o.Resume, o.Model
-	known, err := app.Recall(flags, dir, &o.Seed, func() error {
+	recalled, err := app.Recall(flags, dir, &o.Seed, func() error {
 		saved, err := task.Load(dir)
 		if err == nil {
 			o.Options = saved
@@ -149,7 +158,7 @@ func (o *options) recall(flags *pflag.FlagSet) error {
 		return err
 	})
 	o.Resume, o.Out, o.Model = dir, "", cmp.Or(model, o.Model)
-	if err == nil && !known && o.Model == "" {
+	if err == nil && !recalled && o.Model == "" && o.Energy == "" {
 		err = app.Usagef("%s: its options are lost; give the model and all other flags again", dir)
 	}
 	return err

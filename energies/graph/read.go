@@ -1,0 +1,147 @@
+package graph
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// maxSites bounds the sites of a graph in a file.
+const maxSites = 1 << 28
+
+// Open reads the graph in a file; see Read. Errors are *Error and the file system's.
+func Open(path string) (*Graph, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("graph: %w", err)
+	}
+	defer f.Close()
+	return Read(f, path)
+}
+
+// line is one line that is not empty and no comment.
+type line struct {
+	number int
+	fields []string
+}
+
+// Read reads a graph in one of three formats:
+//
+//   - DIMACS: "c" comments, "p edge SITES EDGES", then "e I J" with sites from 1;
+//   - G-set (rudy): "SITES EDGES", then as many lines "I J WEIGHT" with sites from 1;
+//   - a list of edges: lines "I J" or "I J WEIGHT" with sites from 0, and "#" comments.
+//
+// A first line of two numbers is a G-set header if as many lines follow as its second number
+// says and the first is not 0. Weights left out are 1. name is that of the file, for errors, which are *Error.
+func Read(r io.Reader, name string) (*Graph, error) {
+	var lines []line
+	scan := bufio.NewScanner(r)
+	for number := 1; scan.Scan(); number++ {
+		text, _, _ := strings.Cut(scan.Text(), "#")
+		fields := strings.Fields(text)
+		if len(fields) > 0 && fields[0] != "c" {
+			lines = append(lines, line{number, fields})
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return nil, fmt.Errorf("graph: %s: %w", name, err)
+	}
+	if len(lines) == 0 {
+		return nil, &Error{name, 1, "no edges"}
+	}
+	p := parser{name: name}
+	head := lines[0].fields
+	switch count, err := strconv.Atoi(head[len(head)-1]); {
+	case head[0] == "p":
+		if len(head) != 4 {
+			return nil, p.bad(lines[0], "want p edge SITES EDGES")
+		}
+		if err := p.header(lines[0], head[2:], len(lines)-1); err != nil {
+			return nil, err
+		}
+		lines, p.letter, p.first = lines[1:], "e", 1
+	case len(head) == 2 && head[0] != "0" && err == nil && count == len(lines)-1:
+		if err := p.header(lines[0], head, len(lines)-1); err != nil {
+			return nil, err
+		}
+		lines, p.first = lines[1:], 1
+	}
+	for _, l := range lines {
+		if err := p.edge(l); err != nil {
+			return nil, err
+		}
+	}
+	return New(p.sites, p.edges)
+}
+
+type parser struct {
+	name   string
+	letter string // that begins every line
+	first  int    // number of the first site
+	fixed  bool   // the file says how many sites there are
+	sites  int
+	edges  []Edge
+}
+
+func (p *parser) bad(l line, format string, args ...any) error {
+	return &Error{p.name, l.number, fmt.Sprintf(format, args...)}
+}
+
+// header reads the numbers of sites and edges.
+func (p *parser) header(l line, fields []string, edges int) error {
+	sites, err := strconv.Atoi(fields[0])
+	if err != nil || sites < 1 || sites > maxSites {
+		return p.bad(l, "%q: want a number of sites, from 1 to 2^28", fields[0])
+	}
+	count, err := strconv.Atoi(fields[1])
+	if err != nil || count != edges {
+		return p.bad(l, "%s edges are announced; %d follow", fields[1], edges)
+	}
+	p.sites, p.fixed = sites, true
+	return nil
+}
+
+// edge reads one edge.
+func (p *parser) edge(l line) error {
+	fields := l.fields
+	if p.letter != "" {
+		if fields[0] != p.letter {
+			return p.bad(l, "%q: want a line that begins with %s", fields[0], p.letter)
+		}
+		fields = fields[1:]
+	}
+	if len(fields) != 2 && len(fields) != 3 {
+		return p.bad(l, "%d fields; want two sites and perhaps a weight", len(fields))
+	}
+	e := Edge{Weight: 1}
+	for k, at := range []*int32{&e.I, &e.J} {
+		n, err := strconv.Atoi(fields[k])
+		last := maxSites
+		if p.fixed {
+			last = p.sites
+		}
+		if n -= p.first; err != nil || n < 0 || n >= last {
+			return p.bad(l, "%q: want the number of a site, from %d to %d", fields[k], p.first, p.first+last-1)
+		}
+		*at = int32(n)
+		if !p.fixed {
+			p.sites = max(p.sites, n+1)
+		}
+	}
+	if e.I == e.J {
+		return p.bad(l, "site %s is joined to itself", fields[0])
+	}
+	if len(fields) == 3 {
+		w, err := strconv.ParseFloat(fields[2], 64)
+		if err != nil || math.IsNaN(w) || math.IsInf(w, 0) {
+			return p.bad(l, "%q: want a number as weight", fields[2])
+		}
+		e.Weight = w
+	}
+	p.edges = append(p.edges, e)
+	return nil
+}

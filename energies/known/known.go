@@ -1,0 +1,316 @@
+// Package known makes energies of known form from a line of text, as
+//
+//	ising:20x20,0.3          Ising model on a torus, coupling 0.3
+//	ising:20x20,0.3,0.1      with a field of 0.1 at every site
+//	ising:edges.txt,0.3      on the graph in a file, whose weights the coupling multiplies
+//	potts:16x16,3,1.0        Potts model of 3 values on a torus; or on a file
+//	bernoulli:100,0.2        independent bits, each 1 with probability 0.2
+//	categorical:10x5         independent uniform sites of 5 values
+//	gaussian-bernoulli:4     the model of Sun et al. (2023), eq. 28
+//	fhmm:100x10,1            factorial hidden Markov model, 100 times, 10 chains, simulated with seed 1
+//	logistic:18x1000,1       variable selection with 18 variables and 1000 data, simulated with seed 1
+//	rbm:784x500,1            RBM of 784 sites and 500 hidden units, random weights of seed 1
+//	maxcut:G1.txt,2          cuts of the graph in a file, at inverse temperature 2
+//	mis:graph.dimacs,3       independent sets of the graph in a file, at inverse temperature 3
+//
+// Couplings and fields are in nats: U = J·Σ s_i·s_j + h·Σ s_i over the edges of the graph. Graph
+// files are those of [graph.Read].
+package known
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/graph"
+	"github.com/gradhop/gradhop/energies/independent"
+	"github.com/gradhop/gradhop/energies/pairwise"
+	"github.com/gradhop/gradhop/energies/potts"
+	"github.com/gradhop/gradhop/energies/rbm"
+	"github.com/gradhop/gradhop/energies/selection"
+)
+
+// Error reports text that names no energy.
+type Error struct{ Text, Reason string }
+
+func (e *Error) Error() string { return fmt.Sprintf("energy %q: %s", e.Text, e.Reason) }
+
+// ExitCode is 2: bad usage or input.
+func (*Error) ExitCode() int { return 2 }
+
+// Named is an energy made from text.
+type Named struct {
+	energies.Oracle
+	// Energy is the energy itself, of the type of its package.
+	Energy energies.Energy
+	// Text is what it was made from, without the folders of a file.
+	Text string
+	// SHA256 is that of the text and of the file that it names.
+	SHA256 string
+}
+
+// form is a kind of energy.
+type form struct {
+	name, usage string
+	file        bool // what follows the colon may be a graph file
+	most        int  // numbers after the first part
+	make        func(p *part) (energies.Energy, error)
+}
+
+// part is the text after the colon: "16x16,3,1.0" has the dimensions 16 and 16 and the numbers 3
+// and 1. Where the first piece is not of the form NxM it is the name of a file.
+type part struct {
+	dims    []int
+	path    string
+	numbers []float64
+}
+
+// number returns the k-th number, or what it is by default.
+func (p *part) number(k int, byDefault float64) float64 {
+	if k < len(p.numbers) {
+		return p.numbers[k]
+	}
+	return byDefault
+}
+
+var errForm = errors.New("wrong form")
+
+// dim2 returns two dimensions.
+func (p *part) dim2() (int, int, error) {
+	if len(p.dims) != 2 {
+		return 0, 0, errForm
+	}
+	return p.dims[0], p.dims[1], nil
+}
+
+// graph returns a torus, or the graph of a file, with weights times a factor.
+func (p *part) graph(factor float64) (*graph.Graph, error) {
+	if p.path == "" {
+		return graph.Lattice(p.dims, factor, true)
+	}
+	g, err := graph.Open(p.path)
+	if err != nil {
+		return nil, err
+	}
+	for k := range g.Edges {
+		g.Edges[k].Weight *= factor
+	}
+	return g, nil
+}
+
+var forms = []form{
+	{"bernoulli", "bernoulli:SITES,PROBABILITY", false, 1, func(p *part) (energies.Energy, error) {
+		if len(p.dims) != 1 {
+			return nil, errForm
+		}
+		one := p.number(0, 0.5)
+		var table []float64
+		for range p.dims[0] {
+			table = append(table, 1-one, one)
+		}
+		return independent.New(energies.Space{Sites: p.dims[0], Values: 2, Kind: energies.Binary}, table)
+	}},
+	{"categorical", "categorical:SITESxVALUES", false, 0, func(p *part) (energies.Energy, error) {
+		d, s, err := p.dim2()
+		if err != nil {
+			return nil, err
+		}
+		return independent.New(energies.Space{Sites: d, Values: s}, nil)
+	}},
+	{"fhmm", "fhmm:TIMESxCHAINS,SEED", false, 1, func(p *part) (energies.Energy, error) {
+		times, chains, err := p.dim2()
+		if err != nil {
+			return nil, err
+		}
+		return simulateHMM(times, chains, uint64(p.number(0, 0))).Model()
+	}},
+	{"gaussian-bernoulli", "gaussian-bernoulli:SITES", false, 0, func(p *part) (energies.Energy, error) {
+		if len(p.dims) != 1 {
+			return nil, errForm
+		}
+		return pairwise.GaussianBernoulli(p.dims[0])
+	}},
+	{"ising", "ising:LxL,COUPLING[,FIELD] or ising:FILE,COUPLING[,FIELD]", true, 2, func(p *part) (energies.Energy, error) {
+		if len(p.numbers) == 0 {
+			return nil, errForm
+		}
+		g, err := p.graph(p.numbers[0])
+		if err != nil {
+			return nil, err
+		}
+		return pairwise.Ising(g, p.number(1, 0))
+	}},
+	{"logistic", "logistic:VARIABLESxDATA,SEED", false, 1, func(p *part) (energies.Energy, error) {
+		variables, data, err := p.dim2()
+		if err != nil {
+			return nil, err
+		}
+		return selection.Simulate(variables, data, uint64(p.number(0, 0)))
+	}},
+	{"maxcut", "maxcut:FILE,BETA", true, 1, func(p *part) (energies.Energy, error) {
+		g, err := p.graph(1)
+		if err != nil {
+			return nil, err
+		}
+		return pairwise.MaxCut(g, p.number(0, 1))
+	}},
+	{"mis", "mis:FILE,BETA[,PENALTY]", true, 2, func(p *part) (energies.Energy, error) {
+		g, err := p.graph(1)
+		if err != nil {
+			return nil, err
+		}
+		return pairwise.IndependentSet(g, p.number(0, 1), p.number(1, 1.1))
+	}},
+	{"potts", "potts:LxL,VALUES,COUPLING or potts:FILE,VALUES,COUPLING", true, 2, func(p *part) (energies.Energy, error) {
+		if len(p.numbers) != 2 || p.numbers[0] != math.Trunc(p.numbers[0]) || p.numbers[0] > 1<<20 {
+			return nil, errForm
+		}
+		g, err := p.graph(p.numbers[1])
+		if err != nil {
+			return nil, err
+		}
+		return potts.NewOnGraph(g, int(p.numbers[0]))
+	}},
+	{"rbm", "rbm:SITESxHIDDEN,SEED", false, 1, func(p *part) (energies.Energy, error) {
+		d, h, err := p.dim2()
+		if err != nil {
+			return nil, err
+		}
+		r := rand.New(rand.NewPCG(uint64(p.number(0, 0)), 1))
+		normal := func(n int, scale float64) []float64 {
+			x := make([]float64, n)
+			for k := range x {
+				x[k] = scale * r.NormFloat64()
+			}
+			return x
+		}
+		return rbm.New(normal(d*h, 1/math.Sqrt(float64(d))), normal(d, 0.5), normal(h, 0.5))
+	}},
+}
+
+// simulateHMM draws a factorial model and the numbers it emits, as Grathwohl et al. (2021) do in
+// appendix F: start 0.1, stay 0.95, noise 0.5.
+func simulateHMM(times, chains int, seed uint64) pairwise.FactorialHMM {
+	r := rand.New(rand.NewPCG(seed, 2))
+	h := pairwise.FactorialHMM{Start: 0.1, Stay: 0.95, Noise: 0.5, Bias: r.NormFloat64()}
+	for range chains {
+		h.Emission = append(h.Emission, r.NormFloat64())
+	}
+	on := make([]bool, chains)
+	for t := range times {
+		y := h.Bias + h.Noise*r.NormFloat64()
+		for k := range on {
+			if t == 0 {
+				on[k] = r.Float64() < h.Start
+			} else if r.Float64() >= h.Stay {
+				on[k] = !on[k]
+			}
+			if on[k] {
+				y += h.Emission[k]
+			}
+		}
+		h.Observed = append(h.Observed, y)
+	}
+	return h
+}
+
+// Forms lists the forms of text that Parse takes, in alphabetical order.
+func Forms() []string {
+	var list []string
+	for _, f := range forms {
+		list = append(list, f.usage)
+	}
+	return list
+}
+
+// Parse makes the energy that text names. Errors are *Error, *energies.SpaceError, those of
+// [graph.Open], and the file system's.
+func Parse(text string) (*Named, error) {
+	name, rest, _ := strings.Cut(text, ":")
+	for _, f := range forms {
+		if f.name != name {
+			continue
+		}
+		p, err := parse(f, rest)
+		if err != nil {
+			return nil, &Error{text, err.Error()}
+		}
+		e, err := f.make(p)
+		if errors.Is(err, errForm) {
+			return nil, &Error{text, "want " + f.usage}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &Error{text, err.Error()}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return named(e, text, p.path)
+	}
+	return nil, &Error{text, "unknown form; want one of\n  " + strings.Join(Forms(), "\n  ")}
+}
+
+// parse reads what follows the colon.
+func parse(f form, text string) (*part, error) {
+	p, pieces := &part{}, strings.Split(text, ",")
+	bad := errors.New("want " + f.usage)
+	for side := range strings.SplitSeq(pieces[0], "x") {
+		n, err := strconv.Atoi(side)
+		if err != nil {
+			p.dims, p.path = nil, pieces[0]
+			break
+		}
+		if n < 1 || n > 1<<28 {
+			return nil, fmt.Errorf("%d: want a number from 1 to 2^28", n)
+		}
+		p.dims = append(p.dims, n)
+	}
+	if pieces[0] == "" || p.path != "" && !f.file || len(pieces)-1 > f.most {
+		return nil, bad
+	}
+	for _, piece := range pieces[1:] {
+		x, err := strconv.ParseFloat(piece, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, bad
+		}
+		p.numbers = append(p.numbers, x)
+	}
+	return p, nil
+}
+
+// named adds the identity of an energy.
+func named(e energies.Energy, text, path string) (*Named, error) {
+	n, hash := &Named{Oracle: energies.AsOracle(e), Energy: e, Text: text}, sha256.New()
+	if path != "" {
+		file, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		n.Text = strings.Replace(text, path, path[strings.LastIndexAny(path, `/\`)+1:], 1)
+		hash.Write(file)
+	}
+	hash.Write([]byte(n.Text))
+	n.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	return n, nil
+}
+
+// Path returns the file that text names, or "".
+func Path(text string) string {
+	name, rest, _ := strings.Cut(text, ":")
+	for _, f := range forms {
+		if f.name == name {
+			if p, err := parse(f, rest); err == nil {
+				return p.path
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,300 @@
+// Package pairwise has energies of two-valued sites with fields and couplings of pairs,
+//
+//	U(x) = offset + Σ_i h_i·s_i + Σ_{i<j} J_ij·s_i·s_j,
+//
+// where s_i is the number that the code stands for: 0 and 1, or -1 and +1. Ising models,
+// Boltzmann machines, cuts and independent sets of graphs, factorial hidden Markov models and
+// the Gaussian-Bernoulli model are of this form. Couplings are a sparse graph: time and memory
+// are linear in its edges.
+package pairwise
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/graph"
+)
+
+// Model is a pairwise energy. It is immutable and safe for concurrent use. It answers Gradient,
+// which is exact for single changes, Conditional and Block.
+type Model struct {
+	space   *energies.Space
+	graph   *graph.Graph
+	field   []float64
+	offset  float64
+	near    graph.Neighbours
+	colours [][]int32
+	// The field at a site, in terms of codes 0 and 1, is base + Σ scale·w_j·code_j.
+	base    []float64
+	scale   float64
+	uniform float64 // scale times the weight of every edge, where they are equal
+	equal   bool
+	jobs    sync.Pool
+}
+
+var _ energies.Oracle = (*Model)(nil)
+
+// New returns the model of kind Binary or Spin with the graph's weights as couplings J and the
+// given fields h, [site]; nil is zero. Errors are *energies.SpaceError.
+func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*Model, error) {
+	if kind != energies.Binary && kind != energies.Spin {
+		return nil, &energies.SpaceError{Site: -1, Reason: "pairwise energies are binary or spin, not " + kind.String()}
+	}
+	if field == nil {
+		field = make([]float64, g.Sites)
+	}
+	if len(field) != g.Sites {
+		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%d fields for %d sites", len(field), g.Sites)}
+	}
+	m := &Model{
+		space: &energies.Space{Sites: g.Sites, Values: 2, Kind: kind}, graph: g, field: append([]float64(nil), field...), offset: offset,
+		near: g.Neighbours(), colours: g.Colours(), base: append([]float64(nil), field...), scale: 1, equal: len(g.Edges) > 0,
+	}
+	if kind == energies.Spin {
+		m.scale = 2
+		for _, e := range g.Edges {
+			m.base[e.I] -= e.Weight
+			m.base[e.J] -= e.Weight
+		}
+	}
+	for _, e := range g.Edges {
+		m.equal = m.equal && e.Weight == g.Edges[0].Weight
+		m.uniform = m.scale * g.Edges[0].Weight
+	}
+	m.jobs.New = func() any {
+		j := &job{m: m}
+		j.run = j.rows
+		return j
+	}
+	return m, m.space.Check()
+}
+
+// Space implements energies.Energy.
+func (m *Model) Space() *energies.Space { return m.space }
+
+// Graph returns the couplings. It must not be changed.
+func (m *Model) Graph() *graph.Graph { return m.graph }
+
+// Field returns h, and Offset the constant. Field must not be changed.
+func (m *Model) Field() []float64 { return m.field }
+
+// Offset returns the constant in U.
+func (m *Model) Offset() float64 { return m.offset }
+
+// Capabilities implements energies.Oracle.
+func (m *Model) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
+}
+
+// local returns h_i + Σ_j J_ij·s_j, half or all of what U gains when s_i rises to its upper
+// number.
+func (m *Model) local(x []int32, i int) float64 {
+	lo, hi := m.near.Start[i], m.near.Start[i+1]
+	if m.equal {
+		n := int32(0)
+		for _, j := range m.near.To[lo:hi] {
+			n += x[j]
+		}
+		return m.base[i] + m.uniform*float64(n)
+	}
+	f, weight := 0.0, m.near.Weight[lo:hi]
+	for k, j := range m.near.To[lo:hi] {
+		f += weight[k] * float64(x[j])
+	}
+	return m.base[i] + m.scale*f
+}
+
+// number is s for a code.
+func (m *Model) number(code int32) float64 {
+	if m.scale == 2 {
+		return float64(2*code - 1)
+	}
+	return float64(code)
+}
+
+// LogDensity implements energies.Energy.
+func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+}
+
+// LogDensityGrad implements energies.Differentiable.
+func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return m.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
+}
+
+// LogConditional writes the full conditionals of a site; see [energies.AsOracle].
+func (m *Model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+	return m.Answer(ctx, energies.Query{Want: energies.Conditional, X: x, Site: site, LogP: lp})
+}
+
+// Answer implements energies.Oracle.
+func (m *Model) Answer(ctx context.Context, q energies.Query) error {
+	if !m.Capabilities().Answers.Has(q.Want) {
+		return &energies.UnsupportedError{Want: q.Want}
+	}
+	j := m.jobs.Get().(*job)
+	j.q = q
+	energies.Parallel(q.X.Chains(), len(q.X.Codes), j.run)
+	j.q = energies.Query{}
+	m.jobs.Put(j)
+	return ctx.Err()
+}
+
+// job is a query that workers answer.
+type job struct {
+	m   *Model
+	q   energies.Query
+	run func(worker, lo, hi int)
+}
+
+// rows answers for the chains from lo to hi.
+func (j *job) rows(_, lo, hi int) {
+	m, q := j.m, &j.q
+	d := m.space.Sites
+	for c := lo; c < hi; c++ {
+		x := q.X.Chain(c)
+		switch q.Want {
+		case energies.Conditional:
+			m.odds(q.LogP[2*c:2*c+2], x, q.Site)
+		case energies.Block:
+			n := len(q.Sites)
+			for k, i := range q.Sites {
+				m.odds(q.LogP[2*(c*n+k):2*(c*n+k)+2], x, int(i))
+			}
+		case energies.Gradient:
+			q.U[c] = m.slopes(x, q.Grad[2*c*d:2*(c+1)*d])
+		default:
+			q.U[c] = m.slopes(x, nil)
+		}
+	}
+}
+
+// odds writes the log-conditional of site i up to a constant.
+func (m *Model) odds(lp []float64, x []int32, i int) {
+	lp[0], lp[1] = 0, m.scale*m.local(x, i)
+}
+
+// slopes returns U of x, and writes its gradient to g, [site, value], unless g is nil.
+func (m *Model) slopes(x []int32, g []float32) float64 {
+	u := 0.0
+	for i, v := range x {
+		f := m.local(x, i)
+		u += m.number(v) * (m.field[i] + f) // every pair counts twice
+		if g != nil {
+			g[2*i], g[2*i+1] = float32(m.number(0)*f), float32(f)
+		}
+	}
+	return m.offset + u/2
+}
+
+// Ising returns the Ising model of spins on a graph in a uniform field: U = Σ J_ij·s_i·s_j +
+// h·Σ s_i with the graph's weights as J.
+func Ising(g *graph.Graph, h float64) (*Model, error) {
+	field := make([]float64, g.Sites)
+	for i := range field {
+		field[i] = h
+	}
+	return New(energies.Spin, g, field, 0)
+}
+
+// MaxCut returns U = beta times the weight of the edges of g between sites of opposite spins.
+func MaxCut(g *graph.Graph, beta float64) (*Model, error) {
+	opposite, total := &graph.Graph{Sites: g.Sites}, 0.0
+	for _, e := range g.Edges {
+		total += e.Weight
+		opposite.Edges = append(opposite.Edges, graph.Edge{I: e.I, J: e.J, Weight: -beta * e.Weight / 2})
+	}
+	return New(energies.Spin, opposite, nil, beta*total/2)
+}
+
+// IndependentSet returns U = beta·(number of chosen sites - penalty·number of edges with both
+// ends chosen) over binary states. With a penalty above 1 its maxima are maximum independent
+// sets of g.
+func IndependentSet(g *graph.Graph, beta, penalty float64) (*Model, error) {
+	pairs, field := &graph.Graph{Sites: g.Sites}, make([]float64, g.Sites)
+	for i := range field {
+		field[i] = beta
+	}
+	for _, e := range g.Edges {
+		pairs.Edges = append(pairs.Edges, graph.Edge{I: e.I, J: e.J, Weight: -beta * penalty})
+	}
+	return New(energies.Binary, pairs, field, 0)
+}
+
+// GaussianBernoulli returns U = ½·xᵀWx + bᵀx over binary states with W = ½(I + 11ᵀ) and b =
+// -½·W·1, the model of Sun et al. (2023), eq. 28, which has four sites.
+func GaussianBernoulli(sites int) (*Model, error) {
+	var edges []graph.Edge
+	field := make([]float64, sites)
+	for i := range sites {
+		field[i] = 0.5 - 0.5*(1+0.5*float64(sites-1)) // ½·W_ii·x² = ½·x
+		for j := range i {
+			edges = append(edges, graph.Edge{I: int32(j), J: int32(i), Weight: 0.5})
+		}
+	}
+	g, err := graph.New(sites, edges)
+	if err != nil {
+		return nil, err
+	}
+	return New(energies.Binary, g, field, 0)
+}
+
+// FactorialHMM describes the posterior of the states of binary Markov chains, given a sequence
+// of numbers that they emit together: y_t ~ N(wᵀx_t + b, σ²).
+type FactorialHMM struct {
+	// Emission holds w, [chain]; Bias is b and Noise is σ, positive.
+	Emission    []float64
+	Bias, Noise float64
+	// Start is the probability of 1 in the first step, Stay that of keeping the state, both
+	// between 0 and 1.
+	Start, Stay float64
+	// Observed is y, [time].
+	Observed []float64
+}
+
+// Model returns log p(x, y) over binary states x, [time, chain], which is pairwise: sites of one
+// time are coupled by the emission, those of one chain to the next time. Errors are
+// *energies.SpaceError.
+func (h FactorialHMM) Model() (*Model, error) {
+	k, n := len(h.Emission), len(h.Observed)
+	for what, p := range map[string]float64{"start": h.Start, "stay": h.Stay} {
+		if !(p > 0 && p < 1) {
+			return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("factorial HMM: probability %s is %g; it must be between 0 and 1", what, p)}
+		}
+	}
+	if k < 1 || n < 1 || !(h.Noise > 0) {
+		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("factorial HMM: %d chains, %d observations, noise %g; all must be positive", k, n, h.Noise)}
+	}
+	field, precision := make([]float64, n*k), 1/(h.Noise*h.Noise)
+	offset := float64(k) * math.Log(1-h.Start)
+	var edges []graph.Edge
+	same, other := math.Log(h.Stay), math.Log(1-h.Stay)
+	for t, y := range h.Observed {
+		r := y - h.Bias
+		offset -= r*r*precision/2 + math.Log(h.Noise*math.Sqrt(2*math.Pi))
+		for a, w := range h.Emission {
+			i := t*k + a
+			field[i] += precision * (r*w - w*w/2)
+			for b := range a {
+				edges = append(edges, graph.Edge{I: int32(t*k + b), J: int32(i), Weight: -precision * w * h.Emission[b]})
+			}
+			if t == 0 {
+				field[i] += math.Log(h.Start) - math.Log(1-h.Start)
+				continue
+			}
+			// log p(x'|x) = same + (other - same)·(x + x' - 2·x·x')
+			offset += same
+			field[i] += other - same
+			field[i-k] += other - same
+			edges = append(edges, graph.Edge{I: int32(i - k), J: int32(i), Weight: 2 * (same - other)})
+		}
+	}
+	g, err := graph.New(n*k, edges)
+	if err != nil {
+		return nil, err
+	}
+	return New(energies.Binary, g, field, offset)
+}

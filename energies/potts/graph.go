@@ -1,0 +1,101 @@
+package potts
+
+import (
+	"context"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/graph"
+)
+
+// OnGraph is the Potts model in which neighbours of a graph gain by agreeing,
+//
+//	U(x) = Σ_{i<j} J_ij·[x_i = x_j],
+//
+// with the graph's weights as J. It is immutable and safe for concurrent use.
+type OnGraph struct {
+	space   *energies.Space
+	graph   *graph.Graph
+	near    graph.Neighbours
+	colours [][]int32
+}
+
+var _ energies.Oracle = (*OnGraph)(nil)
+
+// NewOnGraph returns the model with so many values a site. The error is an *energies.SpaceError.
+func NewOnGraph(g *graph.Graph, values int) (*OnGraph, error) {
+	m := &OnGraph{&energies.Space{Sites: g.Sites, Values: values}, g, g.Neighbours(), g.Colours()}
+	return m, m.space.Check()
+}
+
+// Space implements energies.Energy.
+func (m *OnGraph) Space() *energies.Space { return m.space }
+
+// Graph returns the couplings. It must not be changed.
+func (m *OnGraph) Graph() *graph.Graph { return m.graph }
+
+// Capabilities implements energies.Oracle.
+func (m *OnGraph) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
+}
+
+// LogDensity implements energies.Energy.
+func (m *OnGraph) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+}
+
+// LogDensityGrad implements energies.Differentiable. U is linear in each site's one-hot code.
+func (m *OnGraph) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return m.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
+}
+
+// Answer implements energies.Oracle.
+func (m *OnGraph) Answer(ctx context.Context, q energies.Query) error {
+	if !m.Capabilities().Answers.Has(q.Want) {
+		return &energies.UnsupportedError{Want: q.Want}
+	}
+	s, n := m.space.Values, len(q.Sites)
+	energies.Parallel(q.X.Chains(), len(q.X.Codes)*s, func(_, lo, hi int) {
+		for c := lo; c < hi; c++ {
+			x := q.X.Chain(c)
+			switch q.Want {
+			case energies.Conditional:
+				m.votes(q.LogP[c*s:(c+1)*s], x, q.Site)
+			case energies.Block:
+				for k, i := range q.Sites {
+					m.votes(q.LogP[(c*n+k)*s:(c*n+k+1)*s], x, int(i))
+				}
+			default:
+				q.U[c] = m.slopes(x, q.Grad, c)
+			}
+		}
+	})
+	return ctx.Err()
+}
+
+// votes writes what U has for each value of site i from its neighbours.
+func (m *OnGraph) votes(lp []float64, x []int32, i int) {
+	clear(lp)
+	for k := m.near.Start[i]; k < m.near.Start[i+1]; k++ {
+		lp[x[m.near.To[k]]] += m.near.Weight[k]
+	}
+}
+
+// slopes returns U of chain c, and writes its gradient to g unless g is nil.
+func (m *OnGraph) slopes(x []int32, g []float32, c int) float64 {
+	u, s := 0.0, m.space.Values
+	for i, v := range x {
+		if g != nil {
+			clear(g[(c*len(x)+i)*s : (c*len(x)+i+1)*s])
+		}
+		for k := m.near.Start[i]; k < m.near.Start[i+1]; k++ {
+			w := x[m.near.To[k]]
+			if w == v {
+				u += m.near.Weight[k] / 2
+			}
+			if g != nil {
+				g[(c*len(x)+i)*s+int(w)] += float32(m.near.Weight[k])
+			}
+		}
+	}
+	return u
+}

@@ -1,0 +1,178 @@
+package samplers_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/graph"
+	"github.com/gradhop/gradhop/energies/known"
+	"github.com/gradhop/gradhop/energies/pairwise"
+	"github.com/gradhop/gradhop/energies/table"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// colouredRow is the law of a sweep from state k: each colour's sites are redrawn together, from
+// the probabilities of the states that differ from the present one in that colour alone.
+func colouredRow(law *table.Enumeration, colours [][]int32, k int) []float64 {
+	row := make([]float64, law.Len())
+	row[k] = 1
+	for _, sites := range colours {
+		free := map[int]bool{}
+		for _, i := range sites {
+			free[int(i)] = true
+		}
+		next := make([]float64, len(row))
+		for from, mass := range row {
+			if mass == 0 {
+				continue
+			}
+			var reach []int
+			sum := 0.0
+			for to := range row {
+				same := true
+				for i, v := range law.X.Chain(to) {
+					same = same && (free[i] || v == law.X.Chain(from)[i])
+				}
+				if same {
+					reach, sum = append(reach, to), sum+law.P[to]
+				}
+			}
+			for _, to := range reach {
+				next[to] += mass * law.P[to] / sum
+			}
+		}
+		row = next
+	}
+	return row
+}
+
+// TestColouredGibbs compares two steps of two sweeps with the products of colour by colour laws,
+// for two-valued and other sites, at β = 1 and another.
+func TestColouredGibbs(t *testing.T) {
+	const chains = 6000
+	g, err := graph.New(5, []graph.Edge{{I: 0, J: 1, Weight: 0.6}, {I: 1, J: 2, Weight: -0.8}, {I: 0, J: 2, Weight: 0.3}, {I: 2, J: 3, Weight: 0.5}, {I: 3, J: 4, Weight: 0.9}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spins, err := pairwise.New(energies.Spin, g, []float64{0.2, -0.3, 0.1, 0.4, -0.2}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	potts, err := known.Parse("potts:2x2,3,0.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts} {
+		for _, beta := range []float64{1, 1.7} {
+			law, err := table.Enumerate(context.Background(), scaledEnergy{e, beta})
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, err := samplers.NewGibbs(e, samplers.GibbsOptions{Updates: 2 * e.Space().Sites})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := samplers.Config{Kernel: k, Chains: chains, Steps: 1, Seed: 3, Init: make([]int32, chains*e.Space().Sites)}
+			if beta != 1 {
+				cfg.InverseTemperature = func(int64) float64 { return beta }
+			}
+			r, err := samplers.Run(context.Background(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			colours := e.Capabilities().Colours
+			want := make([]float64, law.Len())
+			for middle, p := range colouredRow(law, colours, 0) {
+				for to, q := range colouredRow(law, colours, middle) {
+					want[to] += p * q
+				}
+			}
+			counts := make([]float64, law.Len())
+			for c := range chains {
+				counts[law.Find(r.State.X.Chain(c))]++
+			}
+			chi, cells := 0.0, -1.0
+			for x, p := range want {
+				if mean := p * chains; mean > 5 {
+					chi += (counts[x] - mean) * (counts[x] - mean) / mean
+					cells++
+				}
+			}
+			if z := (chi - cells) / math.Sqrt(2*cells); z > 4 || cells < 10 {
+				t.Errorf("%s, β = %v: χ² %.0f with %v degrees of freedom", name, beta, chi, cells)
+			}
+		}
+	}
+}
+
+// scaledEnergy is an energy times a factor.
+type scaledEnergy struct {
+	energies.Energy
+	factor float64
+}
+
+func (e scaledEnergy) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	err := e.Energy.LogDensity(ctx, u, x)
+	for c := range u {
+		u[c] *= e.factor
+	}
+	return err
+}
+
+// TestKnownEnergiesAllocateNothing: kernels on a two-valued energy of known form allocate nothing
+// in a step, on all processors.
+func TestKnownEnergiesAllocateNothing(t *testing.T) {
+	e, err := known.Parse("ising:20x20,0.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dmala", "dula", "gwg", "gibbs"} {
+		k, err := samplers.New(name, e, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := samplers.NewLoop(context.Background(), samplers.Config{Kernel: k, Chains: 100, Steps: 1 << 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := func() {
+			if err := l.Step(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 {
+			step()
+		}
+		if n := testing.AllocsPerRun(20, step); n > 0 {
+			t.Errorf("%s: %v allocations a step", name, n)
+		}
+	}
+}
+
+// BenchmarkIsing measures a step of 100 chains on a 20 x 20 torus.
+func BenchmarkIsing(b *testing.B) {
+	e, err := known.Parse("ising:20x20,0.3")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"dmala", "dula", "gwg", "gibbs"} {
+		b.Run(name, func(b *testing.B) {
+			k, err := samplers.New(name, e, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			l, err := samplers.NewLoop(context.Background(), samplers.Config{Kernel: k, Chains: 100, Steps: 1 << 40})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := l.Step(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package samplers
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "dlmc",
+		Doc:   "discrete Langevin Monte Carlo: every site follows a jump process for a time, from one gradient",
+		Paper: "Sun, Dai, Dai, Zhou, Schuurmans 2023, Discrete Langevin Samplers via Wasserstein Gradient Flow",
+		Tunes: "time",
+		Needs: energies.Gradient,
+	}, NewDLMC)
+}
+
+// Solvers of DLMCOptions.
+const (
+	// Interpolate runs each value's jump to its end, the first-order conditional.
+	Interpolate = "interpolate"
+	// Euler makes one Euler step of the jump process.
+	Euler = "euler"
+)
+
+// timeVar is the time τ for which DLMC simulates.
+const timeVar = "time"
+
+// DLMCOptions are the options of DLMC; the zero value has the defaults.
+type DLMCOptions struct {
+	// Time is τ; 0 adapts it in warm-up, chain by chain, to an acceptance of
+	// TargetAcceptance, from 3 divided by the number of sites.
+	Time float64 `flag:"time" default:"adapted in warm-up" doc:"time τ for which the jump process is simulated"`
+	// Solver is Interpolate (the default) or Euler.
+	Solver string `flag:"solver" default:"interpolate" choices:"interpolate,euler" doc:"how the jump process is simulated"`
+	// Balance is that of DULAOptions.
+	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
+}
+
+// NewDLMC returns discrete Langevin Monte Carlo (Sun et al. 2023) for e, which must have a
+// gradient: a Metropolis kernel whose proposal moves every site i on its own. With the rates
+// w[i,v] = g(exp(β·d[i,v])) and the first-order conditional ν_i(v) ∝ exp(β·d[i,v]), site i
+// takes the value v ≠ x_i with probability
+//
+//	ν_i(v)·(1 - exp(-τ·w[i,v]/ν_i(v)))   (interpolate)
+//	min(τ·w[i,v], ν_i(v))                (euler),
+//
+// which are τ·w[i,v] for small τ and ν_i(v) for large. The time τ is the same in all states,
+// so that the step is exact. Errors are *energies.UnsupportedError, *OptionError or
+// *energies.SpaceError.
+func NewDLMC(e energies.Energy, o DLMCOptions) (*Metropolis, error) {
+	balance, err := parseBalance("dlmc", o.Balance)
+	if err != nil {
+		return nil, err
+	}
+	if o.Solver != "" && o.Solver != Interpolate && o.Solver != Euler {
+		return nil, &OptionError{"dlmc", "solver", o.Solver, "not one of interpolate, euler"}
+	}
+	eval, err := NewInformed("dlmc", e, balance, true)
+	if err != nil {
+		return nil, err
+	}
+	tuner := &Tuner{Var: timeVar, Start: o.Time}
+	if o.Time == 0 {
+		tuner.Start = 3 / float64(e.Space().Sites)
+	}
+	if err := checkPositive("dlmc", "time", tuner.Start); err != nil {
+		return nil, err
+	}
+	k := &Metropolis{Evaluator: eval, Proposal: product{jumps{o.Solver == Euler}.weigh}}
+	k.adapt(tuner, o.Time == 0)
+	return k, nil
+}
+
+// jumps are the site-wise jump processes of DLMC.
+type jumps struct{ euler bool }
+
+// weigh fills row with log-probabilities.
+func (j jumps) weigh(row []float64, s *State, p *Point, c, i int) {
+	time, cur := s.Var(timeVar)[c], p.X.Chain(c)[i]
+	p.LogRatios(row, c, i)
+	total := logSumExp(row)
+	stay := math.Exp(-total)
+	for v, ratio := range row {
+		if int32(v) == cur || isZero(ratio) {
+			continue
+		}
+		nu, rate := ratio-total, math.Log(time)+p.balance.Log(ratio) // logarithms of ν and τ·w
+		if j.euler {
+			row[v] = min(rate, nu)
+			stay += math.Exp(nu) - math.Exp(row[v])
+			continue
+		}
+		ends := math.Exp(rate - nu)
+		row[v] = nu + math.Log(-math.Expm1(-ends))
+		stay += math.Exp(nu - ends)
+	}
+	row[cur] = math.Log(stay)
+}

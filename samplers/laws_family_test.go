@@ -1,0 +1,184 @@
+package samplers_test
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/samplertest"
+)
+
+var ncgLaw = func() samplertest.Law {
+	law := metropolis(langevin)
+	law.Few = true
+	return law
+}()
+
+// acsLaw has a step size and a balancing exponent that fall along half a cosine.
+var acsLaw = func() samplertest.Law {
+	law := metropolis(func(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64 {
+		steps := number(set, "cycle", 10)
+		height := 0.5 + 0.5*math.Cos(math.Pi*float64(int(step)%steps)/float64(steps-1))
+		alpha, exponent := p.Alpha*math.Pow(16, height)/4, 0.5+0.3*height
+		return bySite(p, from, to, func(i int, v, current int32) float64 {
+			return math.Exp(exponent*p.D(from, i, v) - squared(p, v, current)/(2*alpha))
+		})
+	})
+	law.Variants = []samplers.Settings{{"cycle": "3"}, {}}
+	law.Dense = true
+	return law
+}()
+
+// bySite is the probability of a product of softmaxes with weights w.
+func bySite(p *samplertest.Problem, from, to int, w func(i int, v, current int32) float64) float64 {
+	q := 1.0
+	for i, current := range p.Law.X.Chain(from) {
+		sum := 0.0
+		for _, v := range p.Values(i) {
+			sum += w(i, v, current)
+		}
+		q *= w(i, p.Law.X.Chain(to)[i], current) / sum
+	}
+	return q
+}
+
+// dlmcLaw moves every site with the probabilities of Sun et al. (2023), τ being p.Alpha/3.
+var dlmcLaw = func() samplertest.Law {
+	law := metropolis(func(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
+		q := 1.0
+		for i, current := range p.Law.X.Chain(from) {
+			sum, leave, mine := 0.0, 0.0, 0.0
+			for _, v := range p.Values(i) {
+				sum += math.Exp(p.D(from, i, v))
+			}
+			for _, v := range p.Values(i) {
+				if v == current {
+					continue
+				}
+				nu := math.Exp(p.D(from, i, v)) / sum
+				rate := p.Alpha / 3 * balanced(set, math.Exp(p.D(from, i, v)))
+				move := nu * (1 - math.Exp(-rate/nu))
+				if set["solver"] == "euler" {
+					move = math.Min(rate, nu)
+				}
+				leave += move
+				if v == p.Law.X.Chain(to)[i] {
+					mine = move
+				}
+			}
+			if p.Law.X.Chain(to)[i] == current {
+				mine = 1 - leave
+			}
+			q *= mine
+		}
+		return q
+	})
+	law.Variants = []samplers.Settings{{}, {"solver": "euler"}, {"balance": "barker"}}
+	law.Dense = true
+	law.Preset = func(p *samplertest.Problem, _ samplers.Settings, s *samplers.State) {
+		v := samplers.Var{VarSpec: samplers.VarSpec{Name: "time"}}
+		for range s.Chains() {
+			v.Data = append(v.Data, p.Alpha/3)
+		}
+		s.Vars = []samplers.Var{v}
+	}
+	return law
+}()
+
+// hamiltonianLaw draws from the joint law of state and momentum as the docs of DHAMS have it,
+// with vectors: one-hot codes in categorical spaces, one number a site in others.
+func hamiltonianLaw(keep float64) samplertest.Law {
+	return samplertest.Law{Few: true, Dense: true, Draw: func(at func(int64) *samplertest.Problem, _ samplers.Settings, first int64, n, k int, u func() float64) int {
+		normal := func() float64 { return math.Sqrt(-2*math.Log(u())) * math.Sin(2*math.Pi*u()) }
+		momentum := make([]float64, len(embedAll(at(first)).vectors[k]))
+		for j := range momentum {
+			momentum[j] = normal()
+		}
+		for step := first; step < first+int64(n); step++ {
+			k = hamiltonianStep(at(step), k, keep, momentum, u, normal)
+		}
+		return k
+	}}
+}
+
+// embed is the vector that stands for a state.
+func embed(p *samplertest.Problem, k int) []float64 {
+	var vector []float64
+	for _, v := range p.Law.X.Chain(k) {
+		if p.Space().Kind.String() != "categorical" {
+			vector = append(vector, float64(p.Space().Number(v)))
+			continue
+		}
+		for w := range int32(p.Space().Values) {
+			hot := 0.0
+			if v == w {
+				hot = 1
+			}
+			vector = append(vector, hot)
+		}
+	}
+	return vector
+}
+
+// embedded is what a law needs of a problem again and again: the vectors of all states, and
+// the first-order differences of U from each state to each.
+type embedded struct{ vectors, differences [][]float64 }
+
+func embedAll(p *samplertest.Problem) embedded {
+	return remember(p, func() embedded {
+		var e embedded
+		for from := range p.Law.Len() {
+			e.vectors = append(e.vectors, embed(p, from))
+			row := make([]float64, p.Law.Len())
+			for to := range row {
+				for i, v := range p.Law.X.Chain(to) {
+					row[to] += p.D(from, i, v)
+				}
+			}
+			e.differences = append(e.differences, row)
+		}
+		return e
+	})
+}
+
+// hamiltonianStep moves from state k and changes momentum.
+func hamiltonianStep(p *samplertest.Problem, k int, keep float64, momentum []float64, u, normal func() float64) int {
+	e, delta := embedAll(p), p.Alpha
+	z := make([]float64, len(momentum))
+	for j, x := range e.vectors[k] {
+		momentum[j] = keep*momentum[j] + math.Sqrt(1-keep*keep)*normal()
+		z[j] = x + delta*momentum[j]
+	}
+	// Q(to|z, from) over all states, by its definition.
+	weights := func(from int) []float64 {
+		w, sum := make([]float64, p.Law.Len()), 0.0
+		for to := range w {
+			t := e.differences[from][to]
+			for j, y := range e.vectors[to] {
+				t -= (z[j] - y) * (z[j] - y) / (2 * delta * delta)
+			}
+			w[to] = math.Exp(t)
+			sum += w[to]
+		}
+		for to := range w {
+			w[to] /= sum
+		}
+		return w
+	}
+	q, to, left := weights(k), 0, u()
+	for left -= q[0]; left > 0 && to < len(q)-1; left -= q[to] {
+		to++
+	}
+	back, kinetic := make([]float64, len(z)), 0.0
+	for j, y := range e.vectors[to] {
+		back[j] = (y - z[j]) / delta
+		kinetic += momentum[j]*momentum[j]/2 - back[j]*back[j]/2
+	}
+	if p.Law.P[to] > 0 && u() < math.Exp(kinetic)*p.Law.P[to]*weights(to)[k]/(p.Law.P[k]*q[to]) {
+		copy(momentum, back)
+		return to
+	}
+	for j := range momentum {
+		momentum[j] = -momentum[j]
+	}
+	return k
+}
