@@ -52,19 +52,26 @@ func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUn
 // possible.
 type ArgumentError struct {
 	Package  string // the package that was called: the message begins with it
-	Argument string // what was given, as "input" or "Provider"
+	Argument string // what was given, as "input", "Provider" or the name of a file
 	Value    string // its value, or empty where it is missing
 	Reason   string // what is wrong with it and what would be right
+	Err      error  // the cause, or nil
 }
 
 // Error returns one line.
 func (e *ArgumentError) Error() string {
 	what := e.Argument
 	if e.Value != "" {
-		what = fmt.Sprintf("%s %q", e.Argument, e.Value)
+		what += fmt.Sprintf(" %q", e.Value)
 	}
-	return oneLine(fmt.Sprintf("%s: %s: %s", e.Package, what, e.Reason))
+	if what != "" {
+		what += ": "
+	}
+	return oneLine(e.Package + ": " + what + e.Reason)
 }
+
+// Unwrap returns the cause.
+func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // ExitCode returns 2: bad usage or input.
 func (*ArgumentError) ExitCode() int { return 2 }

@@ -203,7 +203,7 @@ func (b *backend) save(c *checkpoint) error {
 	c.Earlier = b.earlier
 	text, err := c.encode()
 	if err != nil {
-		return &WriteError{checkpointName, err}
+		return CannotWrite(checkpointName, err)
 	}
 	if keep {
 		if err := b.mkdir(earlierName); err != nil {
@@ -278,7 +278,7 @@ func (b *backend) revert(c *checkpoint) error {
 	c.Earlier = b.earlier
 	text, err := c.encode()
 	if err != nil {
-		return &WriteError{checkpointName, err}
+		return CannotWrite(checkpointName, err)
 	}
 	return b.commit(checkpointName, text)
 }

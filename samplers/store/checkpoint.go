@@ -57,7 +57,7 @@ func readCheckpoint(dir, name string, h Header) (*checkpoint, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &Error{path, "cannot be read", err}
+		return nil, &Error{Path: path, Reason: "cannot be read", Err: err}
 	}
 	head, body, _ := bytes.Cut(text, []byte("\n"))
 	if string(head)+"\n" != fmt.Sprintf(checkpointHead, sha256.Sum256(body)) {
@@ -65,7 +65,7 @@ func readCheckpoint(dir, name string, h Header) (*checkpoint, error) {
 	}
 	var c checkpoint
 	if err := json.Unmarshal(body, &c); err != nil {
-		return nil, &Error{path, "damaged", err}
+		return nil, &Error{Path: path, Reason: "damaged", Err: err}
 	}
 	n := len(h.ChainIDs)
 	if len(c.Snapshot.ChainIDs) != n || len(c.Snapshot.Codes) != n*h.Space.Sites || len(c.Tally.Accept) != n || len(c.Tally.Hops) != n {

@@ -53,11 +53,11 @@ func (v variable) read(d *zarr.Decoder, dir string, chain, chunk int) ([]byte, e
 	path := filepath.Join(dir, v.chunkPath(chain, chunk))
 	file, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &Error{path, "a chunk of draws cannot be read", err}
+		return nil, &Error{Path: path, Reason: "a chunk of draws cannot be read", Err: err}
 	}
 	raw, err := d.Decode(file, v.draws*v.rowBytes())
 	if err != nil {
-		return nil, &Error{path, "a chunk of draws is damaged", err}
+		return nil, &Error{Path: path, Reason: "a chunk of draws is damaged", Err: err}
 	}
 	return raw, nil
 }

@@ -61,10 +61,10 @@ const maxLoose = 4096
 func (f *folder) write(path string, data []byte) error {
 	full, temp := filepath.Join(f.dir, path), filepath.Join(f.dir, tempName)
 	if err := f.put(temp, data, false); err != nil {
-		return &WriteError{full, err}
+		return CannotWrite(full, err)
 	}
 	if err := f.disk.Rename(temp, full); err != nil {
-		return &WriteError{full, err}
+		return CannotWrite(full, err)
 	}
 	f.loose = append(f.loose, full)
 	if len(f.loose) >= maxLoose {
@@ -80,10 +80,10 @@ func (f *folder) commit(path string, data []byte) error {
 	}
 	full, temp := filepath.Join(f.dir, path), filepath.Join(f.dir, tempName)
 	if err := f.put(temp, data, true); err != nil {
-		return &WriteError{full, err}
+		return CannotWrite(full, err)
 	}
 	if err := f.disk.Rename(temp, full); err != nil {
-		return &WriteError{full, err}
+		return CannotWrite(full, err)
 	}
 	_ = f.disk.Sync(f.dir) // not every system can; the file is complete either way
 	return nil
@@ -111,7 +111,7 @@ func (f *folder) settle() error {
 		wg.Go(func() {
 			for i := k; i < len(f.loose) && errs[k] == nil; i += workers {
 				if err := f.disk.Sync(f.loose[i]); err != nil {
-					errs[k] = &WriteError{f.loose[i], err}
+					errs[k] = CannotWrite(f.loose[i], err)
 				}
 			}
 		})
@@ -129,7 +129,7 @@ func (f *folder) settle() error {
 func (f *folder) remove(path string) error {
 	full := filepath.Join(f.dir, path)
 	if err := f.disk.Remove(full); err != nil {
-		return &WriteError{full, err}
+		return CannotWrite(full, err)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (f *folder) remove(path string) error {
 func (f *folder) mkdir(path string) error {
 	full := filepath.Join(f.dir, path)
 	if err := os.MkdirAll(full, 0o755); err != nil {
-		return &WriteError{full, err}
+		return CannotWrite(full, err)
 	}
 	return nil
 }

@@ -4,23 +4,35 @@ import (
 	"fmt"
 )
 
-// Error reports a folder, a file or a Header that cannot be used as asked.
+// Error reports a folder, a file or a Header that cannot be used as asked, or a file that
+// cannot be written.
 type Error struct {
 	// Path is the folder or file, or the field of a Header.
 	Path   string
 	Reason string
 	Err    error // or nil
+
+	write bool
 }
 
 func (e *Error) Error() string {
+	if e.write {
+		return fmt.Sprintf("store: cannot write %s: %v", e.Path, cause(e.Err))
+	}
 	if e.Err == nil {
 		return fmt.Sprintf("store: %s: %s", e.Path, e.Reason)
 	}
 	return fmt.Sprintf("store: %s: %s: %v", e.Path, e.Reason, cause(e.Err))
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*Error) ExitCode() int { return 2 }
+// ExitCode returns 2, bad usage or input, or 1, a failed run, where a file could not be
+// written.
+func (e *Error) ExitCode() int {
+	if e.write {
+		return 1
+	}
+	return 2
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
@@ -33,28 +45,22 @@ type MismatchError struct {
 	Field string
 	// There is the folder's value, Here the other one.
 	There, Here string
+	// Reason, where it is not empty, says it in the words of a task.
+	Reason string
 }
 
 func (e *MismatchError) Error() string {
+	if e.Reason != "" {
+		return e.Dir + ": " + e.Reason
+	}
 	return fmt.Sprintf("store: %s is another run: %s is %s there, %s here", e.Dir, e.Field, e.There, e.Here)
 }
 
 // ExitCode returns 2: bad usage or input.
 func (*MismatchError) ExitCode() int { return 2 }
 
-// WriteError reports a file that could not be written: a full disk, most often,
-// in which case it wraps syscall.ENOSPC. What was there before is unchanged.
-type WriteError struct {
-	Path string
-	Err  error
+// CannotWrite is the *Error for a file or folder that could not be written: most often the
+// disk is full, and it matches syscall.ENOSPC. What was there before is unchanged.
+func CannotWrite(path string, err error) error {
+	return &Error{Path: path, Err: err, write: true}
 }
-
-func (e *WriteError) Error() string {
-	return fmt.Sprintf("store: cannot write %s: %v", e.Path, cause(e.Err))
-}
-
-// ExitCode returns 1: a run that failed.
-func (*WriteError) ExitCode() int { return 1 }
-
-// Unwrap returns the cause.
-func (e *WriteError) Unwrap() error { return e.Err }

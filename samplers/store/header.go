@@ -213,12 +213,12 @@ func (h Header) matches(dir string, here Header) error {
 			other = "absent"
 		}
 		if other != f.value {
-			return &MismatchError{dir, f.name, f.value, other}
+			return &MismatchError{Dir: dir, Field: f.name, There: f.value, Here: other}
 		}
 		delete(values, f.name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		return &MismatchError{dir, name, "absent", values[name]}
+		return &MismatchError{Dir: dir, Field: name, There: "absent", Here: values[name]}
 	}
 	return nil
 }
@@ -232,26 +232,26 @@ func readHeader(dir string) (Header, error) {
 		info, e := os.Stat(dir)
 		switch {
 		case e != nil:
-			return h, &Error{dir, "no run there", e}
+			return h, &Error{Path: dir, Reason: "no run there", Err: e}
 		case !info.IsDir(), errors.Is(err, fs.ErrNotExist):
 			return h, &Error{Path: dir, Reason: "not the folder of a run: it has no " + markerName}
 		}
-		return h, &Error{path, "cannot be read", err}
+		return h, &Error{Path: path, Reason: "cannot be read", Err: err}
 	}
 	if err := json.Unmarshal(text, &h); err != nil {
-		return h, &Error{path, "damaged", err}
+		return h, &Error{Path: path, Reason: "damaged", Err: err}
 	}
 	if h.Format > 0 && h.Format < format {
 		return h, &Error{Path: path, Reason: fmt.Sprintf("format %d of gradhop %s, and this version reads format %d: read or finish the run with that version, or run it again", h.Format, h.Gradhop, format)}
 	}
 	if err := unseal(text); err != nil {
-		return h, &Error{path, "damaged", err}
+		return h, &Error{Path: path, Reason: "damaged", Err: err}
 	}
 	if h.Format != format {
 		return h, &Error{Path: path, Reason: fmt.Sprintf("format %d of gradhop %s, and this version reads format %d: use a later version", h.Format, h.Gradhop, format)}
 	}
 	if err := h.check(); err != nil {
-		return h, &Error{path, "not a description of a run", err}
+		return h, &Error{Path: path, Reason: "not a description of a run", Err: err}
 	}
 	return h, nil
 }

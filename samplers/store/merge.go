@@ -28,7 +28,7 @@ type part struct {
 // would have written, and the checkpoint lets it be resumed. The runs must be
 // equal in all settings, be at the same step, and not be written meanwhile; together they
 // must have the chains from 0 on without a gap, unless partial. Every chunk is checked.
-// Nothing is left in out on an error. Errors: *Error, *MismatchError, *WriteError.
+// Nothing is left in out on an error. Errors: *Error, *MismatchError.
 func Merge(out string, parts []string, partial bool) error {
 	if len(parts) == 0 {
 		return &Error{Path: out, Reason: "nothing to merge"}
@@ -50,7 +50,7 @@ func Merge(out string, parts []string, partial bool) error {
 	}
 	temp := filepath.Clean(out) + ".partial"
 	if err := os.RemoveAll(temp); err != nil {
-		return &WriteError{temp, err}
+		return CannotWrite(temp, err)
 	}
 	err = assemble(temp, h, chains)
 	if err == nil {
@@ -58,7 +58,7 @@ func Merge(out string, parts []string, partial bool) error {
 			err = os.Rename(temp, out)
 		}
 		if err != nil {
-			err = &WriteError{out, err}
+			err = CannotWrite(out, err)
 		}
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *Reader) fits(first *Reader) error {
 		{"draws of warm-up", int64(r.draws[Warmup]), int64(first.draws[Warmup])},
 	} {
 		if f.there != f.here {
-			return &MismatchError{r.dir, f.name, strconv.FormatInt(f.there, 10), strconv.FormatInt(f.here, 10)}
+			return &MismatchError{Dir: r.dir, Field: f.name, There: strconv.FormatInt(f.there, 10), Here: strconv.FormatInt(f.here, 10)}
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (r *Reader) fits(first *Reader) error {
 // assemble writes the joint run to a new folder.
 func assemble(dir string, h Header, chains []part) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return &WriteError{dir, err}
+		return CannotWrite(dir, err)
 	}
 	b := newBackend(dir, system{}, h)
 	if err := b.create(); err != nil {
@@ -175,7 +175,7 @@ func assemble(dir string, h Header, chains []part) error {
 	if first.point != nil {
 		text, err := joinPoints(chains).encode()
 		if err != nil {
-			return &WriteError{filepath.Join(dir, checkpointName), err}
+			return CannotWrite(filepath.Join(dir, checkpointName), err)
 		}
 		if err := b.commit(checkpointName, text); err != nil {
 			return err
@@ -192,7 +192,7 @@ func (f *folder) copy(to, dir, from string) error {
 		err = zarr.Intact(data)
 	}
 	if err != nil {
-		return &Error{source, "a chunk of draws is damaged", err}
+		return &Error{Path: source, Reason: "a chunk of draws is damaged", Err: err}
 	}
 	return f.write(path.Clean(to), data)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Create makes the folder of a new run, which must not exist or be empty, and
-// locks it. Errors: *Error, *WriteError.
+// locks it. Errors: *Error.
 func Create(dir string, h Header, o Options) (*Writer, error) { return create(dir, h, o, system{}) }
 
 func create(dir string, h Header, o Options, d disk) (*Writer, error) {
@@ -28,9 +28,9 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); errors.Is(err, syscall.ENOSPC) {
-		return nil, &WriteError{dir, err}
+		return nil, CannotWrite(dir, err)
 	} else if err != nil {
-		return nil, &Error{dir, "cannot be made", err}
+		return nil, &Error{Path: dir, Reason: "cannot be made", Err: err}
 	}
 	lock, err := acquire(dir)
 	if err != nil {
@@ -57,7 +57,7 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 //
 // The run goes on from the snapshot returned, for samplers.Config.Resume; nil means
 // from the start. Steps may be more than in the folder, or fewer as long as they
-// are not made yet. Errors: *Error, *MismatchError, *WriteError.
+// are not made yet. Errors: *Error, *MismatchError.
 func Resume(dir string, h Header, o Options) (*Writer, *samplers.Snapshot, error) {
 	return resume(dir, h, o, system{})
 }
@@ -75,7 +75,7 @@ func resume(dir string, h Header, o Options, d disk) (*Writer, *samplers.Snapsho
 		return nil, nil, err
 	}
 	if !slices.Equal(there.ChainIDs, h.ChainIDs) {
-		return nil, nil, &MismatchError{dir, "chain_ids", ids(there.ChainIDs), ids(h.ChainIDs)}
+		return nil, nil, &MismatchError{Dir: dir, Field: "chain_ids", There: ids(there.ChainIDs), Here: ids(h.ChainIDs)}
 	}
 	lock, err := acquire(dir)
 	if err != nil {
@@ -131,7 +131,7 @@ func acquire(dir string) (*flock.Flock, error) {
 	lock := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o644))
 	ok, err := lock.TryLock()
 	if err != nil {
-		return nil, &WriteError{lock.Path(), err}
+		return nil, CannotWrite(lock.Path(), err)
 	}
 	if !ok {
 		return nil, &Error{Path: dir, Reason: "another process is writing it"}
@@ -157,7 +157,7 @@ func Vacant(dir string) error {
 		if info, e := os.Stat(dir); e == nil && !info.IsDir() {
 			return foreign
 		}
-		return &Error{dir, "cannot be read", err}
+		return &Error{Path: dir, Reason: "cannot be read", Err: err}
 	}
 	if Begun(dir) {
 		return &Error{Path: dir, Reason: "holds a run already; resume it, or name another folder"}

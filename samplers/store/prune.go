@@ -13,12 +13,12 @@ import (
 func (f *folder) prune(array string, from int) error {
 	d, err := os.Open(filepath.Join(f.dir, array))
 	if err != nil {
-		return &Error{filepath.Join(f.dir, array), "cannot be read", err}
+		return &Error{Path: filepath.Join(f.dir, array), Reason: "cannot be read", Err: err}
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
-		return &Error{d.Name(), "cannot be read", err}
+		return &Error{Path: d.Name(), Reason: "cannot be read", Err: err}
 	}
 	for _, name := range names {
 		parts := strings.Split(name, ".")

@@ -31,10 +31,10 @@ func Open(dir string) (*Reader, error) {
 	path := filepath.Join(dir, zarrName, zarr.ConsolidatedName)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &Error{path, "the list of draws cannot be read", err}
+		return nil, &Error{Path: path, Reason: "the list of draws cannot be read", Err: err}
 	}
 	if r.draws, err = shownDraws(h, text); err != nil {
-		return nil, &Error{path, "damaged", err}
+		return nil, &Error{Path: path, Reason: "damaged", Err: err}
 	}
 	if r.point, err = readCheckpoint(dir, checkpointName, h); err != nil {
 		return nil, err

@@ -223,8 +223,8 @@ func TestDiskFull(t *testing.T) {
 		m := &mortal{err: &fs.PathError{Op: "write", Path: "tmp", Err: syscall.ENOSPC}}
 		m.left.Store(room)
 		err := j.attempt(t, dir, Options{Every: time.Microsecond}, m)
-		var full *WriteError
-		if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &full) || !strings.HasPrefix(full.Path, dir) || !strings.Contains(err.Error(), "no space left") {
+		var full *Error
+		if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &full) || full.ExitCode() != 1 || !strings.HasPrefix(full.Path, dir) || !strings.Contains(err.Error(), "no space left") {
 			t.Fatalf("room for %d: %v", room, err)
 		}
 		if room > 30 {

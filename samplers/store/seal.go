@@ -39,7 +39,7 @@ func unseal(text []byte) error {
 }
 
 // WriteSealed writes a struct as JSON to a file of a run's folder, whole or not at all,
-// with its sha256. Errors are *WriteError.
+// with its sha256. Errors are *Error.
 func WriteSealed(dir, name string, v any) error {
 	f := folder{dir: dir, disk: system{}}
 	return f.commit(name, seal(v))
@@ -51,13 +51,13 @@ func ReadSealed(dir, name string, v any) error {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return &Error{path, "cannot be read", err}
+		return &Error{Path: path, Reason: "cannot be read", Err: err}
 	}
 	if err := unseal(text); err != nil {
-		return &Error{path, "damaged", err}
+		return &Error{Path: path, Reason: "damaged", Err: err}
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return &Error{path, "damaged", err}
+		return &Error{Path: path, Reason: "damaged", Err: err}
 	}
 	return nil
 }

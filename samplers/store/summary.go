@@ -115,7 +115,7 @@ func ReadSummary(dir string) (*Summary, error) {
 func (s *Summary) AddExport(dir, name string) error {
 	sum, err := digest(filepath.Join(dir, name))
 	if err != nil {
-		return &Error{filepath.Join(dir, name), "cannot be read", err}
+		return &Error{Path: filepath.Join(dir, name), Reason: "cannot be read", Err: err}
 	}
 	if s.Exports == nil {
 		s.Exports = map[string]string{}

@@ -131,7 +131,7 @@ func (w *Writer) failure() error {
 
 // Observe implements samplers.Observer: it queues the step's states where they
 // are to be kept, and waits only where the queue is full. It returns the error of
-// a file that could not be written since (*WriteError), or a *Error where
+// a file that could not be written since, or a step where
 // the step is not the next one of the run.
 func (w *Writer) Observe(s *samplers.State, info *samplers.Info) error {
 	if err := w.failure(); err != nil {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gradhop/gradhop/onnx"
 )
 
 // TestLatticeDraws compares the mean of s_i s_j of neighbours on a 3x3 lattice with its
@@ -91,7 +93,7 @@ func TestExperiments(t *testing.T) {
 	if !slices.IsSorted(names) {
 		t.Errorf("experiments are not sorted: %v", names)
 	}
-	var unknown *UnknownError
+	var unknown *onnx.ArgumentError
 	if _, err := Run(context.Background(), "nothing", Settings{}); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "learn-ising") {
 		t.Errorf("unknown experiment: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
@@ -37,26 +38,16 @@ var experiments = []Experiment{learnIsing}
 // Experiments returns all experiments, sorted by name.
 func Experiments() []Experiment { return slices.Clone(experiments) }
 
-// UnknownError reports a name that no experiment has.
-type UnknownError struct{ Name string }
-
-func (e *UnknownError) Error() string {
-	var names []string
-	for _, x := range experiments {
-		names = append(names, x.Name)
-	}
-	return fmt.Sprintf("bench: unknown experiment %q; the experiments are %s", e.Name, strings.Join(names, ", "))
-}
-
-// ExitCode returns 2: bad usage or input.
-func (*UnknownError) ExitCode() int { return 2 }
-
-// Run runs the experiment of that name. Errors are *UnknownError, the context's, and those
-// of samplers and models.
+// Run runs the experiment of that name. Errors are *onnx.ArgumentError for another name,
+// the context's, and those of samplers and models.
 func Run(ctx context.Context, name string, s Settings) (*Result, error) {
 	at, found := slices.BinarySearchFunc(experiments, name, func(e Experiment, name string) int { return cmp.Compare(e.Name, name) })
 	if !found {
-		return nil, &UnknownError{name}
+		var names []string
+		for _, x := range experiments {
+			names = append(names, x.Name)
+		}
+		return nil, &onnx.ArgumentError{Package: "bench", Argument: "experiment", Value: name, Reason: "the experiments are " + strings.Join(names, ", ")}
 	}
 	r, err := experiments[at].run(ctx, s)
 	if err != nil {

@@ -1,23 +1,17 @@
 package ebm
 
-import "fmt"
+import (
+	"fmt"
 
-// Error reports settings, data or a model that cannot be used (Code 2), or a run that
-// failed, such as one whose weights diverged (Code 1).
-type Error struct {
-	Reason string
-	Code   int
-}
+	"github.com/gradhop/gradhop/onnx"
+)
 
-func (e *Error) Error() string { return "ebm: " + e.Reason }
-
-// ExitCode is the exit code of a command that ends with the error.
-func (e *Error) ExitCode() int { return e.Code }
-
+// inputError is the error for settings, data or a model that cannot be used.
 func inputError(format string, args ...any) error {
-	return &Error{fmt.Sprintf(format, args...), 2}
+	return &onnx.ArgumentError{Package: "ebm", Reason: fmt.Sprintf(format, args...)}
 }
 
+// runError is the error for a run that failed, as one whose weights diverged.
 func runError(format string, args ...any) error {
-	return &Error{fmt.Sprintf(format, args...), 1}
+	return fmt.Errorf("ebm: "+format, args...)
 }

@@ -53,16 +53,6 @@ func (l *pictureList) shown(p picture) string {
 	return filepath.Join(l.Path, p.File)
 }
 
-// changedError is a *store.MismatchError in the command's words.
-type changedError struct {
-	text string
-	err  error
-}
-
-func (e *changedError) Error() string { return e.text }
-
-func (e *changedError) Unwrap() error { return e.err }
-
 // explain says why the run that was asked for is not the one in the folder.
 func (k *keeper) explain(err error, r *Task) error {
 	var m *store.MismatchError
@@ -86,7 +76,9 @@ func (k *keeper) explain(err error, r *Task) error {
 	default:
 		return err
 	}
-	return &changedError{m.Dir + ": " + why, err}
+	in := *m
+	in.Reason = why
+	return &in
 }
 
 // changed says what has changed of the targets that are listed in a folder.

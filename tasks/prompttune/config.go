@@ -252,7 +252,7 @@ func (s *Search) Fill() {
 	}
 }
 
-// Check returns an *InputError for settings that no model can make right.
+// Check returns an *onnx.ArgumentError for settings that no model can make right.
 func (s *Search) Check() error {
 	switch {
 	case s.Chains < 1:

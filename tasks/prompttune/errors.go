@@ -4,28 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/gradhop/gradhop/onnx"
 )
 
-// InputError reports a template, a word list, a target or a setting that cannot be used:
-// other input may do.
-type InputError struct {
-	What   string // what is at fault, as "template \"a _b\"" or "the word \"x\""
-	Reason string
-	Err    error // the cause, or nil
-}
-
-func (e *InputError) Error() string { return fmt.Sprintf("prompttune: %s: %s", e.What, e.Reason) }
-
-// Unwrap returns the cause.
-func (e *InputError) Unwrap() error { return e.Err }
-
-// ExitCode returns 2: bad usage or input.
-func (*InputError) ExitCode() int { return 2 }
-
-// badInput returns an *InputError.
+// badInput returns the error for a template, a word list, a target or a setting that cannot
+// be used; what names it, as "template \"a _b\"" or "the word \"x\"".
 func badInput(what, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &InputError{What: what, Reason: err.Error(), Err: errors.Unwrap(err)}
+	return &onnx.ArgumentError{Package: "prompttune", Argument: what, Reason: err.Error(), Err: errors.Unwrap(err)}
 }
 
 // withoutPath is err without the path that the error around it names already.
@@ -42,5 +29,5 @@ func tooLong(what string, tokens, limit, blanks int) error {
 	if rest := limit - (tokens - blanks); blanks > 0 && rest > 0 {
 		reason += fmt.Sprintf(": at most %d blanks", rest)
 	}
-	return &InputError{What: what, Reason: reason}
+	return badInput(what, "%s", reason)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -127,7 +128,7 @@ func (k *keeper) takeUp(ctx context.Context, r *Task, search *Finder) (*samplers
 	log("%s: going on after step %d of %d", k.o.Resume, step, all)
 	// What an earlier process came to is not what the run comes to.
 	if err := os.Remove(filepath.Join(k.o.Resume, ResultsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &store.WriteError{Path: filepath.Join(k.o.Resume, ResultsFile), Err: err}
+		return nil, store.CannotWrite(filepath.Join(k.o.Resume, ResultsFile), err)
 	}
 	return loop, nil
 }
@@ -242,5 +243,5 @@ func unwritable(dir string, err error) error {
 	if !ok || errors.Is(err, syscall.ENOSPC) {
 		return err
 	}
-	return &InputError{What: "folder " + dir, Reason: "it cannot be written: " + failed.Err.Error(), Err: failed}
+	return &onnx.ArgumentError{Package: "prompttune", Argument: "folder " + dir, Reason: "it cannot be written: " + failed.Err.Error(), Err: failed}
 }

@@ -12,19 +12,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/onnx"
 )
 
 // ReadWords reads a word list: a file with a word a line, or words with commas between
 // them. What has a comma is words; what else has a path separator or a dot, or is the
 // name of a file that is there, is a file. Empty lines of a file are left out, and those
-// that begin with #. Errors: *InputError.
+// that begin with #. Errors: *onnx.ArgumentError.
 func ReadWords(list string) ([]string, error) {
 	if strings.Contains(list, ",") || !isFile(list) {
 		return trimmed(strings.Split(list, ","), list)
 	}
 	text, err := os.ReadFile(list)
 	if err != nil {
-		return nil, &InputError{What: "word list " + list, Reason: withoutPath(err).Error(), Err: err}
+		return nil, &onnx.ArgumentError{Package: "prompttune", Argument: "word list " + list, Reason: withoutPath(err).Error(), Err: err}
 	}
 	lines, ok := lines(text)
 	if !ok {

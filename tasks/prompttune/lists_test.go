@@ -12,6 +12,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx"
 )
 
 // listed is the tiny model with a word list; without one where text is "-".
@@ -105,7 +106,7 @@ func TestListedWordsErrors(t *testing.T) {
 		m := listed(t, c.text)
 		_, _, err := proposed([]*Model{m}, Proposals{})
 		var load *neural.ModelError
-		if !errors.As(err, &load) || load.Model != "tiny" || is[*InputError](err) ||
+		if !errors.As(err, &load) || load.Model != "tiny" || is[*onnx.ArgumentError](err) ||
 			!strings.HasPrefix(err.Error(), "model tiny: words.txt: "+c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -121,10 +122,10 @@ func TestListedWordsErrors(t *testing.T) {
 		strings.Count(err.Error(), wordsFile) != 1 {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, _, err := proposed([]*Model{listed(t, "cat")}, Proposals{}); !is[*InputError](err) || !strings.Contains(err.Error(), "leave 1 tokens") {
+	if _, _, err := proposed([]*Model{listed(t, "cat")}, Proposals{}); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "leave 1 tokens") {
 		t.Errorf("one word: %v", err)
 	}
-	if _, _, err := proposed([]*Model{listed(t, "cat\nsea"), listed(t, "dog\nstone")}, Proposals{}); !is[*InputError](err) || !strings.Contains(err.Error(), "leave 0 tokens") {
+	if _, _, err := proposed([]*Model{listed(t, "cat\nsea"), listed(t, "dog\nstone")}, Proposals{}); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "leave 0 tokens") {
 		t.Errorf("nothing in common: %v", err)
 	}
 }

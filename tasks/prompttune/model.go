@@ -111,7 +111,7 @@ func (m *Model) Try(ctx context.Context) error {
 // Close frees the runtime's sessions. Problems of m must not be used after it.
 func (m *Model) Close() error { return m.clip.Close() }
 
-// Text returns the unit vector of a text. Errors: *InputError for the text, those of the runtime.
+// Text returns the unit vector of a text. Errors: *onnx.ArgumentError for the text, those of the runtime.
 func (m *Model) Text(ctx context.Context, text string) ([]float32, error) {
 	ids, err := m.vocabulary.plain(text)
 	if err != nil {

@@ -27,7 +27,7 @@ type Task struct {
 
 // Open reads the models, finds the runtime's library (fetching it if g.Runtime allows),
 // encodes the targets and builds the energy. What can be found wrong before that costs no
-// fetch. Images that cannot be used are logged and left out. Errors: *InputError,
+// fetch. Images that cannot be used are logged and left out. Errors: *onnx.ArgumentError,
 // *neural.ModelError, those of packages models, ort and ctx.
 func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error) {
 	sets, texts, err := g.parse()

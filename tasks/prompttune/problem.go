@@ -39,7 +39,7 @@ type Problem struct {
 }
 
 // NewProblem builds the energy. There must be a member, and the vocabularies of several
-// must be the same. Errors: *InputError, *neural.ModelError for a model's word list, those of
+// must be the same. Errors: *onnx.ArgumentError, *neural.ModelError for a model's word list, those of
 // clip.Model.Prompt.
 func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error) {
 	models := make([]*Model, len(members))
@@ -58,7 +58,7 @@ func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error
 }
 
 // Check finds what NewProblem would find wrong with a template and with word lists, before
-// there are targets. Errors: *InputError, *neural.ModelError for a model's word list.
+// there are targets. Errors: *onnx.ArgumentError, *neural.ModelError for a model's word list.
 func Check(models []*Model, t *Template, words Proposals) error {
 	_, err := layOut(models, t, words)
 	return err
@@ -124,7 +124,7 @@ func (p *Problem) build() error {
 	return err
 }
 
-// sameVocabulary returns an *InputError where the ids of two models do not mean the
+// sameVocabulary returns an *onnx.ArgumentError where the ids of two models do not mean the
 // same.
 func sameVocabulary(a, b *Model) error {
 	v, w := a.vocabulary, b.vocabulary

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx"
 )
 
 // TestEnsemble compares the energy of two models with that of each.
@@ -56,27 +57,27 @@ func TestProblemErrors(t *testing.T) {
 		is      func(error) bool
 		says    string
 	}{
-		{"the _ _ _ _ _ _ _ _ _ _ _ _", Proposals{}, good, is[*InputError], "15 tokens including begin and end, the model takes 14: at most 11 blanks"},
-		{"a a a a a a a a a a a a a a _", Proposals{}, good, is[*InputError], "the model takes 14"},
-		{"_", Proposals{Allow: []string{"hats"}}, good, is[*InputError], `"hats": it is 4 tokens`},
-		{"_", Proposals{Allow: []string{"cat"}}, good, is[*InputError], "leave 1 tokens"},
-		{"the cat _", Proposals{Block: []string{"Cat"}}, good, is[*InputError], `the blocked word "Cat"`},
-		{"_", Proposals{}, Targets{}, is[*InputError], "none"},
-		{"_", Proposals{}, far, is[*InputError], "every weight is negative"},
+		{"the _ _ _ _ _ _ _ _ _ _ _ _", Proposals{}, good, is[*onnx.ArgumentError], "15 tokens including begin and end, the model takes 14: at most 11 blanks"},
+		{"a a a a a a a a a a a a a a _", Proposals{}, good, is[*onnx.ArgumentError], "the model takes 14"},
+		{"_", Proposals{Allow: []string{"hats"}}, good, is[*onnx.ArgumentError], `"hats": it is 4 tokens`},
+		{"_", Proposals{Allow: []string{"cat"}}, good, is[*onnx.ArgumentError], "leave 1 tokens"},
+		{"the cat _", Proposals{Block: []string{"Cat"}}, good, is[*onnx.ArgumentError], `the blocked word "Cat"`},
+		{"_", Proposals{}, Targets{}, is[*onnx.ArgumentError], "none"},
+		{"_", Proposals{}, far, is[*onnx.ArgumentError], "every weight is negative"},
 	} {
 		template, err := ParseTemplate(c.pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewProblem([]Member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*InputError](err) || !strings.Contains(err.Error(), c.says) {
+		if _, err := NewProblem([]Member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", c.pattern, err)
 		}
 	}
-	if _, err := m.Text(t.Context(), strings.Repeat("a ", 13)); !is[*InputError](err) || !strings.Contains(err.Error(), "the target text: it has 15 tokens") {
+	if _, err := m.Text(t.Context(), strings.Repeat("a ", 13)); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "the target text: it has 15 tokens") {
 		t.Errorf("a long text: %v", err)
 	}
 	for _, text := range []string{"the <|endoftext|>", "\xff"} {
-		if _, err := m.Text(t.Context(), text); !is[*InputError](err) {
+		if _, err := m.Text(t.Context(), text); !is[*onnx.ArgumentError](err) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

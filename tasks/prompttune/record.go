@@ -57,7 +57,7 @@ func (o *Config) PageInside() bool {
 // Saved reads what the run in a folder was begun with, to continue it: Goal, Form, Search,
 // Page and Resume are set. Paths of files lead from the present folder. Errors: *store.Error,
 // one that matches fs.ErrNotExist where the run has no options because a process was killed
-// at once; *InputError for the run of another task.
+// at once; *onnx.ArgumentError for the run of another task.
 func Saved(dir string) (Config, error) {
 	var r recorded
 	name, moved, err := record.Load(dir, &r)
@@ -94,8 +94,8 @@ func Saved(dir string) (Config, error) {
 
 // Merge joins runs of different chains of one search into the folder out, as store.Merge
 // does, with a summary and the options, so that Run finds the best prompts of all chains
-// when it resumes the whole. Errors: *InputError, *store.Error, *store.MismatchError,
-// *store.WriteError.
+// when it resumes the whole. Errors: *onnx.ArgumentError, *store.Error, *store.MismatchError,
+// *store.Error.
 func Merge(out string, parts []string, partial bool) error {
 	c, err := Saved(parts[0])
 	if err != nil {
@@ -149,14 +149,14 @@ func join(out, name string, parts []string) error {
 	return writeFile(filepath.Join(out, name), all)
 }
 
-// writeFile writes a file of a run's folder, whole or not at all. Errors: *store.WriteError.
+// writeFile writes a file of a run's folder, whole or not at all. Errors: *store.Error.
 func writeFile(path string, text []byte) error {
 	err := atomicfile.Write(path, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
 	if err != nil {
-		return &store.WriteError{Path: path, Err: err}
+		return store.CannotWrite(path, err)
 	}
 	return nil
 }

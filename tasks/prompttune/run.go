@@ -9,7 +9,7 @@ import (
 )
 
 // Run finds prompts, or goes on with the run in c.Resume. An interruption or a failure comes
-// with what was found until then, as soon as a step was made. Errors: *InputError,
+// with what was found until then, as soon as a step was made. Errors: *onnx.ArgumentError,
 // *neural.ModelError, those of packages models, ort, samplers and store, and of ctx.
 func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	o := &c

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -67,7 +68,7 @@ func TestModels(t *testing.T) {
 		t.Errorf("%q, %v, %v", names, weights, err)
 	}
 	for _, bad := range []string{"a:0", "a:-1", "a:Inf", "a:NaN"} {
-		var usage *InputError
+		var usage *onnx.ArgumentError
 		if _, _, err := (&Goal{Models: []string{bad}}).models(); !errors.As(err, &usage) {
 			t.Errorf("%s: %v", bad, err)
 		}

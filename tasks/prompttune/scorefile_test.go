@@ -71,8 +71,8 @@ func TestScoreFile(t *testing.T) {
 	if _, err := openScores(o.Out); !errors.As(err, &bad) {
 		t.Errorf("a folder in its place: %v", err)
 	}
-	var full *store.WriteError
-	if err := (&scores{path: path}).Put([]string{"a"}, []float64{1}); !errors.As(err, &full) {
+	var full *store.Error
+	if err := (&scores{path: path}).Put([]string{"a"}, []float64{1}); !errors.As(err, &full) || full.ExitCode() != 1 {
 		t.Errorf("a folder in its place: %v", err)
 	}
 }

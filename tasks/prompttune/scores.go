@@ -82,13 +82,13 @@ func (s *scores) Get(text string) (float64, bool) {
 	return cosine, ok
 }
 
-// Put implements Scores. Errors: *store.WriteError.
+// Put implements Scores. Errors: *store.Error.
 func (s *scores) Put(texts []string, cosines []float64) error {
 	var b strings.Builder
 	if s.file == nil {
 		var err error
 		if s.file, err = os.OpenFile(s.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
-			return &store.WriteError{Path: s.path, Err: err}
+			return store.CannotWrite(s.path, err)
 		}
 		b.WriteByte('\n') // after a line that a kill cut off
 	}
@@ -96,7 +96,7 @@ func (s *scores) Put(texts []string, cosines []float64) error {
 		b.WriteString(scoreLine(text, cosines[i]))
 	}
 	if _, err := s.file.WriteString(b.String()); err != nil {
-		return &store.WriteError{Path: s.path, Err: err}
+		return store.CannotWrite(s.path, err)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (s *scores) close() error {
 		return nil
 	}
 	if err := s.file.Close(); err != nil {
-		return &store.WriteError{Path: s.path, Err: err}
+		return store.CannotWrite(s.path, err)
 	}
 	s.file = nil
 	return nil

@@ -86,7 +86,7 @@ func (t *Targets) Normalize() {
 	}
 }
 
-// check returns an *InputError if there is nothing to come near to.
+// check returns an *onnx.ArgumentError if there is nothing to come near to.
 func (t *Targets) check() error {
 	if len(t.Vectors) == 0 {
 		return badInput("targets", "none; images or a text are needed")

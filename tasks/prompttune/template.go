@@ -19,7 +19,7 @@ type Template struct {
 }
 
 // Blanks returns the template of n blanks between two fixed texts, either of which may
-// be empty. It is an *InputError if n is not positive.
+// be empty. It is an *onnx.ArgumentError if n is not positive.
 func Blanks(prefix string, n int, suffix string) (*Template, error) {
 	if n < 1 {
 		return nil, badInput("template", "%d blanks; at least one is needed", n)
@@ -39,7 +39,7 @@ func Blanks(prefix string, n int, suffix string) (*Template, error) {
 }
 
 // ParseTemplate reads a pattern such as "a photo of _ _ in the snow": every _ that
-// touches neither a letter, a digit nor another _ is a blank. It is an *InputError if
+// touches neither a letter, a digit nor another _ is a blank. It is an *onnx.ArgumentError if
 // there is none.
 func ParseTemplate(pattern string) (*Template, error) {
 	t := &Template{}

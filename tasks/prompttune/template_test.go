@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/tokenize/clip"
 )
 
@@ -56,7 +57,7 @@ func TestTemplate(t *testing.T) {
 		}
 		ids, blanks, err := m.encode(v)
 		if c.pieces == "" {
-			var bad *InputError
+			var bad *onnx.ArgumentError
 			if !errors.As(err, &bad) || !strings.Contains(err.Error(), "<|endoftext|>") {
 				t.Errorf("%q: error %v, want one about a special token", c.pattern, err)
 			}
@@ -123,7 +124,7 @@ func TestBlanks(t *testing.T) {
 			t.Errorf("%+v: %v, %v", c, m, err)
 		}
 	}
-	var bad *InputError
+	var bad *onnx.ArgumentError
 	if _, err := Blanks("a", 0, "b"); !errors.As(err, &bad) {
 		t.Errorf("no blanks: %v", err)
 	}

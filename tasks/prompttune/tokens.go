@@ -54,7 +54,7 @@ type Proposals struct {
 
 // tokens returns the ids that may be proposed, sorted. Special tokens never are, nor what
 // does not print. listed are the ids of the models' words, nil where there is no list, and
-// count where p asks for them. Errors: *InputError.
+// count where p asks for them. Errors: *onnx.ArgumentError.
 func (p Proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 	blocked := map[int32]bool{}
 	for _, w := range p.Block {

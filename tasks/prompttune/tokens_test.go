@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gradhop/gradhop/onnx"
 )
 
 func (v vocabulary) texts(ids []int32) string {
@@ -56,11 +58,11 @@ func TestProposals(t *testing.T) {
 func TestProposalsErrors(t *testing.T) {
 	v := tiny(t)
 	_, err := Proposals{Allow: []string{"cat", "hats"}}.tokens(v, nil)
-	if !is[*InputError](err) || !strings.Contains(err.Error(), `"hats": it is 4 tokens ("h", "a", "t", "s")`) {
+	if !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), `"hats": it is 4 tokens ("h", "a", "t", "s")`) {
 		t.Errorf("a word of several tokens: %v", err)
 	}
 	for _, w := range []string{"<|endoftext|>", "\xff", " "} {
-		if _, err := (Proposals{Allow: []string{w}}).tokens(v, nil); !is[*InputError](err) {
+		if _, err := (Proposals{Allow: []string{w}}).tokens(v, nil); !is[*onnx.ArgumentError](err) {
 			t.Errorf("%q: %v", w, err)
 		}
 	}
@@ -72,7 +74,7 @@ func TestProposalsErrors(t *testing.T) {
 		{[]string{"cat", "dog"}, []string{"dog"}, 1},
 		{[]string{"cat", "dog"}, []string{"dog", "cat"}, 0},
 	} {
-		if _, err := (Proposals{Allow: c.allow, Block: c.block}).tokens(v, nil); !is[*InputError](err) || !strings.Contains(err.Error(), fmt.Sprintf("leave %d tokens to propose (%d blocked)", c.left, len(c.block))) {
+		if _, err := (Proposals{Allow: c.allow, Block: c.block}).tokens(v, nil); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), fmt.Sprintf("leave %d tokens to propose (%d blocked)", c.left, len(c.block))) {
 			t.Errorf("%v without %v: %v", c.allow, c.block, err)
 		}
 	}
@@ -115,7 +117,7 @@ func TestReadWords(t *testing.T) {
 			t.Errorf("%q: %q, %v", list, got, err)
 		}
 	}
-	var wrong *InputError
+	var wrong *onnx.ArgumentError
 	for _, list := range []string{bad, empty, "", ",", "nowhere.txt", "no/where"} {
 		if _, err := ReadWords(list); !errors.As(err, &wrong) || len(list) > 1 && strings.Count(err.Error(), list) != 1 {
 			t.Errorf("%q: %v", list, err)
@@ -135,7 +137,7 @@ func TestParseTargets(t *testing.T) {
 			t.Errorf("%q: %+v, %v", arg, got, err)
 		}
 	}
-	var bad *InputError
+	var bad *onnx.ArgumentError
 	for _, arg := range []string{"", ":2", "cats:0", "cats:NaN", "cats:-Inf"} {
 		if _, err := ParseImageSet(arg); !errors.As(err, &bad) {
 			t.Errorf("%q: %v", arg, err)

@@ -89,7 +89,7 @@ func (p *plan) explainNonFinite(err error, dir string) error {
 		path := filepath.Join(dir, "nonfinite.json")
 		text, _ := json.Marshal([][]int64{p.numbers(e.State)}) // lists of integers: no error
 		if failed := os.WriteFile(path, append(text, '\n'), 0o644); failed != nil {
-			return errors.Join(err, &store.WriteError{Path: path, Err: failed})
+			return errors.Join(err, store.CannotWrite(path, failed))
 		}
 		where += ", kept in " + path
 	}

@@ -15,7 +15,7 @@ import (
 // does, writes the summary and the other files that a single process would have written,
 // and keeps the options, so that the whole can be resumed. The summary is nil where there
 // are no draws yet. Errors: *OptionError,
-// *store.Error, *store.MismatchError, *store.WriteError.
+// *store.Error, *store.MismatchError.
 func Merge(out string, parts []string, partial bool) (*store.Summary, error) {
 	if err := store.Merge(out, parts, partial); err != nil {
 		return nil, err

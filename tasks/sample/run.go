@@ -18,7 +18,7 @@ import (
 // A run that cannot begin leaves no folder. Of one that ends early, because ctx ends or the
 // model fails, the draws made so far are kept, and summed up where there are some: the
 // summary then comes with the error. Errors: *OptionError, *store.Error,
-// *store.MismatchError, *store.WriteError, and those of the model, the runtime and the
+// *store.MismatchError, and those of the model, the runtime and the
 // sampler.
 func Run(ctx context.Context, o Options) (*store.Summary, error) {
 	p, err := o.plan(ctx)

@@ -12,18 +12,9 @@ import (
 // ErrEmpty says that a file holds no sentence.
 var ErrEmpty = errors.New("textmetrics: no sentences")
 
-// EncodingError says that a line is not UTF-8.
-type EncodingError struct {
-	Line int // from 1
-}
-
-func (e *EncodingError) Error() string {
-	return fmt.Sprintf("textmetrics: line %d is not UTF-8", e.Line)
-}
-
 // ReadSentences reads one sentence a line: lower-cased character by character and split at white
 // space, so that blanks, tabs and runs of either separate words alike. Lines without words are
-// skipped. The errors are ErrEmpty, *EncodingError, or those of r.
+// skipped. The errors are ErrEmpty, one for text that is not UTF-8, or those of r.
 func ReadSentences(r io.Reader) ([][]string, error) {
 	var out [][]string
 	in := bufio.NewReader(r)
@@ -33,7 +24,7 @@ func ReadSentences(r io.Reader) ([][]string, error) {
 			return nil, fmt.Errorf("textmetrics: line %d: %w", line, err)
 		}
 		if !utf8.ValidString(text) {
-			return nil, &EncodingError{line}
+			return nil, fmt.Errorf("textmetrics: line %d is not UTF-8", line)
 		}
 		if words := strings.Fields(strings.ToLower(text)); len(words) > 0 {
 			out = append(out, words)

@@ -40,10 +40,10 @@ const CSVWidth = 64
 // draws-ID.csv in dir, and returns their paths. Comments at the head give every
 // setting; columns are lp__, accept_stat__, n_hops__, stepsize__ and weight__ (where
 // there is one) and x.1, x.2, ... Warm-up comes first where its states were kept. Numbers
-// read back as themselves. Errors are *store.Error and *store.WriteError.
+// read back as themselves. Errors are *store.Error.
 func WriteCSV(r *store.Reader, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, &store.WriteError{Path: dir, Err: err}
+		return nil, store.CannotWrite(dir, err)
 	}
 	var paths []string
 	for c, id := range r.Header().ChainIDs {
@@ -148,7 +148,7 @@ func writeWhole(path string, body func(io.Writer) error) error {
 	err := atomicfile.Write(path, body)
 	var bad *store.Error
 	if err != nil && !errors.As(err, &bad) { // which names the file that cannot be read
-		return &store.WriteError{Path: path, Err: err}
+		return store.CannotWrite(path, err)
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 // WriteNPZ writes the draws as an archive that numpy.load reads: x [chain, draw,
 // site], each statistic [chain, draw], chain, the chains' numbers, and of warm-up
 // the same with the prefix warmup_. Memory is that of a chunk. Errors are
-// *store.Error and *store.WriteError.
+// *store.Error.
 func WriteNPZ(r *store.Reader, path string) error {
 	return writeWhole(path, func(out io.Writer) error {
 		z := zip.NewWriter(out)

@@ -132,7 +132,7 @@ func (p Picture) draw(img *image.RGBA, at image.Point, x []int32, lo, hi int) {
 }
 
 // WritePNG writes the grid as a PNG file. Errors are those of Grid and
-// *store.WriteError.
+// *store.Error.
 func WritePNG(r *store.Reader, path string, p Picture) error {
 	img, err := Grid(r, p)
 	if err != nil {

@@ -10,19 +10,14 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// Error reports data that cannot be used. Its exit code is 2.
-type Error struct {
-	File   string
-	Reason string
+// bad is the error for a file whose data cannot be used.
+func bad(file, format string, args ...any) error {
+	return &onnx.ArgumentError{Package: "dataset", Argument: file, Reason: fmt.Sprintf(format, args...)}
 }
-
-func (e *Error) Error() string { return fmt.Sprintf("dataset: %s: %s", e.File, e.Reason) }
-
-// ExitCode says that the input is at fault.
-func (e *Error) ExitCode() int { return 2 }
 
 // Binarization says how grey levels become binary values.
 type Binarization string
@@ -58,16 +53,16 @@ const (
 )
 
 // New makes data of numbers, [row, site], highest being the largest possible number (1
-// for data in 0..1, 255 for bytes). Errors are *Error.
+// for data in 0..1, 255 for bytes). Errors are *onnx.ArgumentError.
 func New(file string, space *energies.Space, numbers []float64, highest float64, b Binarization, seed uint64) (*Data, error) {
 	d := &Data{Space: space, seed: seed}
 	sites := space.Sites
 	if len(numbers) == 0 || len(numbers)%sites != 0 {
-		return nil, &Error{file, fmt.Sprintf("%d numbers do not make rows of %d sites", len(numbers), sites)}
+		return nil, bad(file, "%d numbers do not make rows of %d sites", len(numbers), sites)
 	}
 	d.Rows = len(numbers) / sites
 	if b != Exact && space.Kind != energies.Binary && space.Kind != energies.Spin {
-		return nil, &Error{file, fmt.Sprintf("binarization %q needs a binary or spin space, not %s", b, space)}
+		return nil, bad(file, "binarization %q needs a binary or spin space, not %s", b, space)
 	}
 	if b == Dynamic {
 		d.levels = make([]float32, len(numbers))
@@ -80,7 +75,7 @@ func New(file string, space *energies.Space, numbers []float64, highest float64,
 		for i := range sites {
 			k := r*sites + i
 			if err := d.put(k, numbers[k], highest, b, &stream); err != "" {
-				return nil, &Error{file, fmt.Sprintf("row %d, site %d: %s", r, i, err)}
+				return nil, bad(file, "row %d, site %d: %s", r, i, err)
 			}
 		}
 	}

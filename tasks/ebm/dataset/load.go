@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -31,7 +30,7 @@ const maxNumbers = 1 << 30
 //	FOLDER              images of one size, as grey levels
 //	other files         a text matrix: a row a line, numbers separated by blanks or commas
 //
-// Errors are *Error, or those of package pictures.
+// Errors are *onnx.ArgumentError, or those of package pictures.
 func Load(path string, space *energies.Space, b Binarization, seed uint64) (*Data, error) {
 	numbers, highest, err := read(path, space.Sites)
 	if err != nil {
@@ -47,7 +46,7 @@ func read(path string, sites int) (numbers []float64, highest float64, err error
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, 0, &Error{path, err.(*fs.PathError).Err.Error()}
+		return nil, 0, bad(path, "%v", err.(*fs.PathError).Err.Error())
 	}
 	base := strings.TrimSuffix(filepath.Base(path), ".gz")
 	switch {
@@ -66,23 +65,23 @@ func read(path string, sites int) (numbers []float64, highest float64, err error
 func readNPZ(path, array string) ([]float64, float64, error) {
 	z, err := npz.Open(path)
 	if err != nil {
-		return nil, 0, &Error{path, fmt.Sprintf("is not a NumPy archive: %v", err)}
+		return nil, 0, bad(path, "is not a NumPy archive: %v", err)
 	}
 	defer z.Close()
 	keys := z.Keys()
 	if array == "" {
 		if len(keys) != 1 {
-			return nil, 0, &Error{path, fmt.Sprintf("has the arrays %s; name one as %s:ARRAY", strings.Join(keys, ", "), path)}
+			return nil, 0, bad(path, "has the arrays %s; name one as %s:ARRAY", strings.Join(keys, ", "), path)
 		}
 		array = keys[0]
 	}
 	at := slices.IndexFunc(keys, func(k string) bool { return strings.TrimSuffix(k, ".npy") == strings.TrimSuffix(array, ".npy") })
 	if at < 0 {
-		return nil, 0, &Error{path, fmt.Sprintf("has no array %q; it has %s", array, strings.Join(keys, ", "))}
+		return nil, 0, bad(path, "has no array %q; it has %s", array, strings.Join(keys, ", "))
 	}
 	h := z.Header(keys[at])
 	if h == nil {
-		return nil, 0, &Error{path, fmt.Sprintf("array %q has no readable header", array)}
+		return nil, 0, bad(path, "array %q has no readable header", array)
 	}
 	return numbersOf(path, h, func(p any) error { return z.Read(keys[at], p) })
 }
@@ -90,12 +89,12 @@ func readNPZ(path, array string) ([]float64, float64, error) {
 func readNPY(path string) ([]float64, float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, &Error{path, err.Error()}
+		return nil, 0, bad(path, "%v", err)
 	}
 	defer f.Close()
 	r, err := npy.NewReader(f)
 	if err != nil {
-		return nil, 0, &Error{path, fmt.Sprintf("is not a NumPy array: %v", err)}
+		return nil, 0, bad(path, "is not a NumPy array: %v", err)
 	}
 	return numbersOf(path, &r.Header, r.Read)
 }
@@ -104,12 +103,12 @@ func numbersOf(path string, h *npy.Header, read func(any) error) ([]float64, flo
 	size := 1
 	for _, d := range h.Descr.Shape {
 		if d < 0 || size > maxNumbers/max(d, 1) {
-			return nil, 0, &Error{path, fmt.Sprintf("an array of shape %v is too large; at most %d numbers are read", h.Descr.Shape, maxNumbers)}
+			return nil, 0, bad(path, "an array of shape %v is too large; at most %d numbers are read", h.Descr.Shape, maxNumbers)
 		}
 		size *= d
 	}
 	if h.Descr.Fortran {
-		return nil, 0, &Error{path, "the array is in column order; save it with numpy.ascontiguousarray"}
+		return nil, 0, bad(path, "the array is in column order; save it with numpy.ascontiguousarray")
 	}
 	var numbers []float64
 	var err error
@@ -135,10 +134,10 @@ func numbersOf(path string, h *npy.Header, read func(any) error) ([]float64, flo
 	case "f8":
 		numbers, err = convert(read, func(v float64) float64 { return v })
 	default:
-		return nil, 0, &Error{path, fmt.Sprintf("arrays of type %s are not read; convert to uint8, int or float", h.Descr.Type)}
+		return nil, 0, bad(path, "arrays of type %s are not read; convert to uint8, int or float", h.Descr.Type)
 	}
 	if err != nil {
-		return nil, 0, &Error{path, fmt.Sprintf("damaged array: %v", err)}
+		return nil, 0, bad(path, "damaged array: %v", err)
 	}
 	return numbers, highest, nil
 }
@@ -160,33 +159,33 @@ func convert[T any](read func(any) error, f func(T) float64) ([]float64, error) 
 func readIDX(path string) ([]float64, float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, &Error{path, err.Error()}
+		return nil, 0, bad(path, "%v", err)
 	}
 	defer f.Close()
 	var r io.Reader = bufio.NewReaderSize(f, 1<<20)
 	if strings.HasSuffix(path, ".gz") {
 		if r, err = gzip.NewReader(r); err != nil {
-			return nil, 0, &Error{path, err.Error()}
+			return nil, 0, bad(path, "%v", err)
 		}
 	}
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil || head[0] != 0 || head[1] != 0 || head[2] != 8 || head[3] < 2 {
-		return nil, 0, &Error{path, "is not an IDX file of unsigned bytes in rows"}
+		return nil, 0, bad(path, "is not an IDX file of unsigned bytes in rows")
 	}
 	sizes := make([]uint32, head[3])
 	if err := binary.Read(r, binary.BigEndian, sizes); err != nil {
-		return nil, 0, &Error{path, "ends within its sizes"}
+		return nil, 0, bad(path, "ends within its sizes")
 	}
 	total := 1
 	for _, n := range sizes {
 		if n == 0 || total > maxNumbers/int(n) {
-			return nil, 0, &Error{path, fmt.Sprintf("sizes %v: empty, or more than %d numbers", sizes, maxNumbers)}
+			return nil, 0, bad(path, "sizes %v: empty, or more than %d numbers", sizes, maxNumbers)
 		}
 		total *= int(n)
 	}
 	data, err := io.ReadAll(io.LimitReader(r, int64(total)))
 	if err != nil || len(data) != total {
-		return nil, 0, &Error{path, fmt.Sprintf("holds %d of %d bytes", len(data), total)}
+		return nil, 0, bad(path, "holds %d of %d bytes", len(data), total)
 	}
 	out := make([]float64, total)
 	for i, v := range data {
@@ -207,7 +206,7 @@ func readFolder(path string, sites int) ([]float64, float64, error) {
 			return nil, 0, err
 		}
 		if p.Width*p.Height != sites {
-			return nil, 0, &Error{file, fmt.Sprintf("%d x %d pixels; the space has %d sites", p.Width, p.Height, sites)}
+			return nil, 0, bad(file, "%d x %d pixels; the space has %d sites", p.Width, p.Height, sites)
 		}
 		for k := 0; k < len(p.Pix); k += 3 { // luma of ITU-R 601
 			out = append(out, 0.299*float64(p.Pix[k])+0.587*float64(p.Pix[k+1])+0.114*float64(p.Pix[k+2]))
@@ -219,7 +218,7 @@ func readFolder(path string, sites int) ([]float64, float64, error) {
 func readText(path string) ([]float64, float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, &Error{path, err.Error()}
+		return nil, 0, bad(path, "%v", err)
 	}
 	defer f.Close()
 	var out []float64
@@ -236,21 +235,21 @@ func readText(path string) ([]float64, float64, error) {
 			width = len(fields)
 		}
 		if len(fields) != width {
-			return nil, 0, &Error{path, fmt.Sprintf("line %d has %d numbers, earlier ones %d", line, len(fields), width)}
+			return nil, 0, bad(path, "line %d has %d numbers, earlier ones %d", line, len(fields), width)
 		}
 		for _, w := range fields {
 			v, err := strconv.ParseFloat(w, 64)
 			if err != nil {
-				return nil, 0, &Error{path, fmt.Sprintf("line %d: %q is not a number", line, w)}
+				return nil, 0, bad(path, "line %d: %q is not a number", line, w)
 			}
 			out = append(out, v)
 		}
 	}
 	if err := s.Err(); err != nil {
-		return nil, 0, &Error{path, err.Error()}
+		return nil, 0, bad(path, "%v", err)
 	}
 	if len(out) == 0 {
-		return nil, 0, &Error{path, "is empty"}
+		return nil, 0, bad(path, "is empty")
 	}
 	return out, 1, nil
 }

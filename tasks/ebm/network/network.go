@@ -42,13 +42,10 @@ type Options struct {
 	Seed uint64
 }
 
-// Error reports options that describe no network. Its exit code is 2.
-type Error struct{ Kind, Reason string }
-
-func (e *Error) Error() string { return fmt.Sprintf("network: %s: %s", e.Kind, e.Reason) }
-
-// ExitCode says that the input is at fault.
-func (e *Error) ExitCode() int { return 2 }
+// bad is the error for options that describe no network of a kind.
+func bad(kind, format string, args ...any) error {
+	return &onnx.ArgumentError{Package: "network", Argument: kind, Reason: fmt.Sprintf(format, args...)}
+}
 
 type kind struct {
 	name, doc string
@@ -73,20 +70,20 @@ func Kinds() (names, docs []string) {
 	return names, docs
 }
 
-// New builds a network of the given kind with random weights. The error is an *Error,
+// New builds a network of the given kind with random weights. The error is an *onnx.ArgumentError,
 // or an *energies.SpaceError.
 func New(name string, o Options) (*onnx.Model, error) {
 	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 	if at < 0 {
 		names, _ := Kinds()
-		return nil, &Error{name, fmt.Sprintf("unknown kind; the kinds are %v", names)}
+		return nil, bad(name, "unknown kind; the kinds are %v", names)
 	}
 	k := kinds[at]
 	if err := o.Space.Check(); err != nil {
 		return nil, err
 	}
 	if o.Space.Kind == energies.Ordinal {
-		return nil, &Error{name, "ordinal spaces are not supported; use binary, spin or categorical"}
+		return nil, bad(name, "ordinal spaces are not supported; use binary, spin or categorical")
 	}
 	if o.Width == 0 {
 		o.Width = k.defaults.Width
@@ -95,7 +92,7 @@ func New(name string, o Options) (*onnx.Model, error) {
 		o.Depth = k.defaults.Depth
 	}
 	if o.Width < 0 || o.Depth < 0 || o.Width > 1<<16 || o.Depth > 1<<10 {
-		return nil, &Error{name, fmt.Sprintf("width %d and depth %d: width is at most 65536, depth at most 1024", o.Width, o.Depth)}
+		return nil, bad(name, "width %d and depth %d: width is at most 65536, depth at most 1024", o.Width, o.Depth)
 	}
 	n := &net{kind: name, o: o, m: &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: name}}}
 	var err error
@@ -189,7 +186,7 @@ func (n *net) image(x build.Value) (build.Value, int64) {
 		w = h
 	}
 	if h < 4 || w < 4 || h*w != sites {
-		n.fault = &Error{n.kind, fmt.Sprintf("an image of %d x %d does not hold %d sites, or is under 4 x 4; give its height and width", h, w, sites)}
+		n.fault = bad(n.kind, "an image of %d x %d does not hold %d sites, or is under 4 x 4; give its height and width", h, w, sites)
 		return x, 1
 	}
 	n.o.Height, n.o.Columns = h, w

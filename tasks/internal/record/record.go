@@ -22,7 +22,7 @@ type file struct {
 	Options any    `json:"options"`
 }
 
-// Save writes the options of a run, a struct. Errors: *store.WriteError.
+// Save writes the options of a run, a struct. Errors: *store.Error.
 func Save(dir, command string, options any) error {
 	here, err := os.Getwd()
 	if err != nil {

@@ -42,7 +42,7 @@ func TestExitCode(t *testing.T) {
 		{bg, errors.New(`unknown command "x" for "gradhop"`), 2},
 		{bg, &store.Error{Err: fs.ErrNotExist}, 2},
 		{bg, &store.MismatchError{}, 2},
-		{bg, &store.WriteError{Err: errors.New("full")}, 1},
+		{bg, store.CannotWrite("", errors.New("full")), 1},
 		{bg, &ort.UnavailableError{}, 3},
 		{bg, &models.Error{}, 3},
 		// A model whose options are wrong inside is the model's fault.
@@ -79,7 +79,7 @@ func TestReport(t *testing.T) {
 
 // TestFirstLine: joined errors come on one line, each once.
 func TestFirstLine(t *testing.T) {
-	full := &store.WriteError{Path: "run/lp", Err: errors.New("disk full")}
+	full := store.CannotWrite("run/lp", errors.New("disk full"))
 	for _, c := range []struct {
 		err  error
 		want string

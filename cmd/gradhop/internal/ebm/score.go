@@ -2,6 +2,7 @@ package ebm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -174,7 +175,7 @@ func meanU(ctx context.Context, e *neural.Model, data *dataset.Data) (mean, se f
 		}
 	}
 	if math.IsNaN(mean) {
-		return 0, 0, &ebm.Error{Reason: "U of the data is not a number", Code: 1}
+		return 0, 0, errors.New("ebm: U of the data is not a number")
 	}
 	return mean, math.Sqrt(max(0, square-mean*mean) / float64(data.Rows)), nil
 }

@@ -53,8 +53,8 @@ func TestFolderFails(t *testing.T) {
 				o.app.Err, o.app.ErrTerminal = &tripwire{io.Discard, lose}, true // the progress line
 			}
 			err := o.run(t.Context())
-			var full *store.WriteError
-			if !errors.As(err, &full) {
+			var full *store.Error
+			if !errors.As(err, &full) || full.ExitCode() != 1 {
 				t.Fatalf("error %v", err)
 			}
 			text := out.String()
