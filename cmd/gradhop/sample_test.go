@@ -279,6 +279,16 @@ func TestSampleKill(t *testing.T) {
 // time after the folder has got to a step. The command may be done before.
 func killAt(t *testing.T, c *exec.Cmd, run string, step int64, later time.Duration) {
 	t.Helper()
+	killWhen(t, c, later, func() bool {
+		at, err := store.Open(run)
+		return err == nil && at.Step() >= max(step, 1)
+	})
+}
+
+// killWhen starts a command and kills it by SIGKILL some time after reached holds. It
+// reports whether the command was killed; it may be done before.
+func killWhen(t *testing.T, c *exec.Cmd, later time.Duration, reached func() bool) bool {
+	t.Helper()
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -292,11 +302,11 @@ func killAt(t *testing.T, c *exec.Cmd, run string, step int64, later time.Durati
 		case <-ended:
 			running = false
 		case <-time.After(time.Millisecond):
-			at, err := store.Open(run)
-			running = err != nil || at.Step() < max(step, 1)
+			running = !reached()
 		}
 	}
 	time.Sleep(later)
 	_ = c.Process.Kill()
 	<-ended
+	return c.ProcessState.ExitCode() < 0
 }

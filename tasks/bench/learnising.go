@@ -33,7 +33,7 @@ type learning struct {
 }
 
 func runLearnIsing(ctx context.Context, s Settings) (*Result, error) {
-	side, rows, updates, every, rate := 25, 2000, 600, 50, 2e-3
+	side, rows, updates, every, rate := 25, 2000, 400, 50, 3e-3
 	couplings, steps, middle := []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5}, []int{1, 20}, 2
 	if s.Quick {
 		side, rows, updates, every, rate = 6, 500, 60, 20, 1e-2

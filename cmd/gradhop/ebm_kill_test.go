@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gradhop/gradhop/tasks/ebm"
+)
+
+// kills is the number of times that a run is killed by SIGKILL.
+const kills = 3
+
+const patterns = `1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0
+0 0 0 0 1 1 1 1 0 0 0 0 1 1 1 1
+1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 0
+`
+
+// TestEBMTrainKill kills a training a few times and resumes it: the weights are those of one
+// that was never killed, to the byte.
+func TestEBMTrainKill(t *testing.T) {
+	dir := t.TempDir()
+	rows, model, run, whole := filepath.Join(dir, "rows.txt"), filepath.Join(dir, "mlp.onnx"), filepath.Join(dir, "run"), filepath.Join(dir, "whole")
+	if err := os.WriteFile(rows, []byte(patterns), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := program(t, "ebm", "new", "mlp", "--space", "binary:16", "--width", "12", "-o", model).Run(); err != nil {
+		t.Fatal(err)
+	}
+	train := []string{"ebm", "train", model, "--space", "binary:16", "--data", rows, "--steps", "5", "--batch-size", "16", "--buffer", "64", "--fresh", "0.1",
+		"--ema", "0.99", "--updates", "660", "--checkpoint-every", "7"}
+	if err := program(t, append(train, "--out", whole)...).Run(); err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for k := range kills {
+		args := append(train, "--out", run)
+		if k > 0 {
+			args = append(args, "--resume")
+		}
+		if !killWhen(t, program(t, args...), time.Duration(r.IntN(3000))*time.Microsecond, func() bool {
+			log, err := os.ReadFile(filepath.Join(run, ebm.LogFile))
+			return err == nil && strings.Count(string(log), "\n") > 50*(k+1)
+		}) {
+			t.Fatalf("the run ended before it was killed for time %d", k+1)
+		}
+	}
+	if err := program(t, append(train, "--out", run, "--resume")...).Run(); err != nil {
+		t.Fatal(err)
+	}
+	sameFile(t, filepath.Join(whole, ebm.ModelFile), filepath.Join(run, ebm.ModelFile))
+}
+
+// TestEBMScoreKill does the same with annealed importance sampling: all log weights are
+// equal.
+func TestEBMScoreKill(t *testing.T) {
+	dir := t.TempDir()
+	model, file := filepath.Join(dir, "mlp.onnx"), filepath.Join(dir, "ais")
+	if err := program(t, "ebm", "new", "mlp", "--space", "binary:16", "--width", "12", "-o", model).Run(); err != nil {
+		t.Fatal(err)
+	}
+	score := []string{"ebm", "score", model, "--space", "binary:16", "--chains", "20", "--levels", "4000", "--schedule", "adaptive", "--format", "json"}
+	result := func(checkpoint string) map[string]any {
+		out, err := program(t, append(score, "--checkpoint", checkpoint)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v map[string]any
+		if err := json.Unmarshal(out, &v); err != nil {
+			t.Fatal(err)
+		}
+		return map[string]any{"log_z": v["log_z"], "log_weights": v["log_weights"]}
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for k := range kills {
+		before, _ := os.ReadFile(file)
+		if !killWhen(t, program(t, append(score, "--checkpoint", file)...), time.Duration(r.IntN(3000))*time.Microsecond, func() bool {
+			now, err := os.ReadFile(file)
+			return err == nil && !bytes.Equal(before, now)
+		}) {
+			t.Fatalf("the run ended before it was killed for time %d", k+1)
+		}
+	}
+	a, err := json.Marshal(result(filepath.Join(dir, "whole")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := json.Marshal(result(file)); err != nil || !bytes.Equal(a, b) {
+		t.Errorf("killed run: %.200s\nwhole run: %.200s (%v)", b, a, err)
+	}
+}
+
+// sameFile compares two files.
+func sameFile(t *testing.T, a, b string) {
+	t.Helper()
+	x, err := os.ReadFile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := os.ReadFile(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(x, y) {
+		t.Errorf("%s and %s differ", a, b)
+	}
+}
