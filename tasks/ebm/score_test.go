@@ -21,7 +21,13 @@ import (
 // its law is far from uniform.
 func small(t *testing.T, kind string, k energies.Kind) (*onnx.Model, energies.Space) {
 	t.Helper()
-	space := energies.Space{Sites: 10, Values: 2, Kind: k}
+	return ofSites(t, kind, k, 10)
+}
+
+// ofSites is small for another number of sites.
+func ofSites(t *testing.T, kind string, k energies.Kind, sites int) (*onnx.Model, energies.Space) {
+	t.Helper()
+	space := energies.Space{Sites: sites, Values: 2, Kind: k}
 	m, err := network.New(kind, network.Options{Space: space, Width: 6, Depth: 2, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -75,14 +81,14 @@ func TestAIS(t *testing.T) {
 	for _, c := range []struct {
 		network, sampler, schedule string
 		kind                       energies.Kind
-		levels                     int
+		sites, levels              int
 	}{
-		{"rbm", "gwg", ebm.Linear, energies.Binary, 60},
-		{"mlp", "dmala", ebm.Sigmoid, energies.Binary, 60},
-		{"ising", "gwg", ebm.Adaptive, energies.Spin, 200},
+		{"rbm", "gwg", ebm.Linear, energies.Binary, 10, 60},
+		{"mlp", "dmala", ebm.Sigmoid, energies.Binary, 16, 100},
+		{"ising", "gwg", ebm.Adaptive, energies.Spin, 10, 200},
 	} {
 		t.Run(c.network+"-"+c.schedule, func(t *testing.T) {
-			m, space := small(t, c.network, c.kind)
+			m, space := ofSites(t, c.network, c.kind, c.sites)
 			e, err := neural.NewModel(m, neural.ModelOptions{Space: space})
 			if err != nil {
 				t.Fatal(err)

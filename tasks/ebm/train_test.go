@@ -185,7 +185,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Where U is so steep that chains stand still, training ends with exit code 1.
+// Where U is so steep that chains stand still, training fails.
 func TestDivergence(t *testing.T) {
 	m, space := small(t, "ising", energies.Spin)
 	d, _ := drawn(t, m, space, 50)
@@ -209,8 +209,8 @@ func TestDivergence(t *testing.T) {
 		}
 	}
 	var code interface{ ExitCode() int }
-	if err == nil || !strings.Contains(err.Error(), "no chain moved") || !errors.As(err, &code) || code.ExitCode() != 1 {
-		t.Errorf("error %v; want divergence with exit code 1", err)
+	if err == nil || !strings.Contains(err.Error(), "no chain moved") || errors.As(err, &code) {
+		t.Errorf("error %v; want divergence, a failed run", err)
 	}
 }
 
