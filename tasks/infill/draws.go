@@ -26,22 +26,38 @@ type DrawOptions struct {
 	Options samplers.Settings
 	// Chains is the number of chains, which run as one batch.
 	Chains int
-	// Steps is the number of draws of each chain, after Warmup draws that are dropped and in
-	// which the sampler is tuned. A draw takes as many steps of the sampler as there are
-	// blanks, so that samplers of one blank a step have visited each.
-	Steps, Warmup int
+	// Steps is the number of sweeps of each chain, after Warmup sweeps that are dropped and
+	// in which the sampler is tuned. A sweep is as many steps of the sampler as there are
+	// blanks, so that samplers of one blank a step have visited each. Diagnostics are of all
+	// sweeps; sentences are the states after every Thin-th, 0 meaning every one.
+	Steps, Warmup, Thin int
 	// Init is where chains start.
 	Init Start
 	// Seed is that of all random numbers.
 	Seed uint64
+	// Record, which may be nil, is shown what the chains do before their first step. The
+	// observer that it returns sees every step.
+	Record func(samplers.Config) (samplers.Observer, error) `json:"-"`
 }
 
 // DefaultDraws returns the settings by which n sentences are drawn: Metropolis within Gibbs
 // with the model's prediction as proposal, in 8 chains that start from the fillings that a
 // search found best; see README.md for the measurement.
 func DefaultDraws(n int) DrawOptions {
-	steps := (n + 7) / 8
-	return DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 8, Steps: steps, Warmup: max(10, steps/4), Init: StartSearch}
+	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 8, Init: StartSearch}
+	o.spread(n)
+	o.Warmup = max(10, o.Steps/4)
+	return o
+}
+
+// minSweeps is the number of sweeps of each chain from which diagnostics can judge mixing.
+const minSweeps = 50
+
+// spread sets Steps and Thin to those that yield n sentences and can be judged.
+func (o *DrawOptions) spread(n int) {
+	each := max(1, (n+o.Chains-1)/o.Chains)
+	o.Thin = (minSweeps + each - 1) / each
+	o.Steps = each * o.Thin
 }
 
 // answers is what the energy of a text with blanks answers.
@@ -58,8 +74,8 @@ func (o *DrawOptions) Check() error {
 	switch {
 	case o.Chains < 1 || o.Chains > 1<<20:
 		return badOption("chains", "%d: want 1 to 2^20", o.Chains)
-	case o.Steps < 0 || o.Warmup < 0 || o.Steps+o.Warmup == 0:
-		return badOption("steps and warmup", "%d and %d: want 0 or more each, and not both 0", o.Steps, o.Warmup)
+	case o.Steps < 0 || o.Warmup < 0 || o.Steps+o.Warmup == 0 || o.Thin < 0:
+		return badOption("sweeps, warmup and thin", "%d, %d and %d: want 0 or more each, and not both sweeps and warmup 0", o.Steps, o.Warmup, o.Thin)
 	}
 	r, err := samplers.Lookup(o.Sampler)
 	if err != nil {
@@ -70,7 +86,7 @@ func (o *DrawOptions) Check() error {
 
 // Draws is what a run of chains came to.
 type Draws struct {
-	// Sentences are the draws, step by step and in each step chain by chain.
+	// Sentences are the draws, sweep by sweep and in each sweep chain by chain.
 	Sentences []Draw
 	// Best are the best distinct sentences that chains visited, warm-up included.
 	Best        []Visited
@@ -122,17 +138,28 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	}
 	each := len(p.Blanks)
 	best, t, out := NewBest(p, top), &trace{}, &Draws{}
-	loop, err := samplers.NewLoop(ctx, samplers.Config{
+	sweeps := 0
+	config := samplers.Config{
 		Kernel: kernel, Chains: o.Chains, ChainIDs: ids, Init: start,
 		Steps: o.Steps * each, Warmup: o.Warmup * each, Thin: each, Seed: o.Seed,
 		Observers: []samplers.Observer{t, samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
 			best.Add(s.Step, s.ChainIDs, s.U, s.X)
 			if info.Keep {
-				out.add(p, s)
+				if sweeps++; sweeps%max(1, o.Thin) == 0 {
+					out.add(p, s)
+				}
 			}
 			return nil
 		})},
-	})
+	}
+	if o.Record != nil {
+		record, err := o.Record(config)
+		if err != nil {
+			return nil, err
+		}
+		config.Observers = append(config.Observers, record)
+	}
+	loop, err := samplers.NewLoop(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +220,7 @@ func (d distinct) Answer(ctx context.Context, q energies.Query) error {
 
 // Diagnostics sum a run up, over the steps after warm-up where not said otherwise.
 type Diagnostics struct {
-	// Steps is the number of steps made after warm-up.
+	// Steps is the number of steps of each chain after warm-up.
 	Steps int64 `json:"steps"`
 	// Acceptance is the mean acceptance probability, Hops the mean number of blanks
 	// that a step changes.
@@ -246,7 +273,7 @@ func (d *Diagnostics) verdict() string {
 	worst := max(d.RHat, d.RHatBlanks)
 	switch {
 	case !worst.Finite(): // NaN where one of the two is
-		return "not known: too few draws, or chains that never move; try more draws"
+		return "not known: a single chain, too few draws, or chains that never move; try more chains or draws"
 	case worst < maxRHat:
 		return verdictMixed
 	}

@@ -3,6 +3,7 @@ package infill
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,10 +17,13 @@ type Options struct {
 	Words TextOptions
 	// Search says how to look for the best fillings. It is used where Draws is 0.
 	Search SearchOptions
-	// Draws is the number of sentences to draw instead. Sampling says how; its Steps is set
-	// to what Draws needs.
+	// Draws is the number of sentences to draw instead. Sampling says how; its Steps and
+	// Thin are set to what Draws needs.
 	Draws    int
 	Sampling DrawOptions
+	// Folder, if it is not empty, is the folder of the run to make of the draws, in the format of
+	// package store.
+	Folder string
 	// Version is that of the program, for the record.
 	Version string
 	// Progress, which may be nil, is told how far the work on a text is.
@@ -27,7 +31,7 @@ type Options struct {
 }
 
 // Check returns an error for settings that no text can make right: an *InputError, or that
-// of the sampler. It also sets Sampling.Steps.
+// of the sampler. It also sets Sampling.Steps and Sampling.Thin.
 func (o *Options) Check() error {
 	if o.Draws == 0 {
 		return nil
@@ -35,7 +39,7 @@ func (o *Options) Check() error {
 	if o.Draws < 0 || o.Sampling.Chains < 1 {
 		return badOption("draws and chains", "%d and %d: want 1 or more each", o.Draws, o.Sampling.Chains)
 	}
-	o.Sampling.Steps = (o.Draws + o.Sampling.Chains - 1) / o.Sampling.Chains
+	o.Sampling.spread(o.Draws)
 	return o.Sampling.Check()
 }
 
@@ -102,7 +106,9 @@ type Sampling struct {
 	Options  samplers.Settings `json:"sampler_options"` // defaults included
 	Gradient mlm.Gradient      `json:"gradient"`
 	Chains   int               `json:"chains"`
-	Warmup   int               `json:"warmup"`
+	Sweeps   int               `json:"sweeps"` // of each chain
+	Warmup   int               `json:"warmup"` // sweeps before them
+	Thin     int               `json:"thin"`   // sweeps for each draw
 	Init     Start             `json:"init"`
 	Seed     uint64            `json:"seed"`
 }
@@ -124,7 +130,7 @@ func (m *Model) record(o *Options) Settings {
 	}
 	if reg, err := samplers.Lookup(o.Sampling.Sampler); o.Draws > 0 && err == nil {
 		d := o.Sampling
-		s.Sampling = &Sampling{o.Draws, reg.Name, reg.Exact, reg.Settings(d.Options), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Warmup, d.Init, d.Seed}
+		s.Sampling = &Sampling{o.Draws, reg.Name, reg.Exact, reg.Settings(d.Options), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Steps, d.Warmup, d.Thin, d.Init, d.Seed}
 	}
 	return s
 }
@@ -158,13 +164,17 @@ func (d *Document) fill(ctx context.Context, p *Problem, o Options) error {
 		progress = func(string, int, int, string) {}
 	}
 	if o.Draws > 0 {
+		f := &folder{dir: o.Folder}
+		if o.Folder != "" {
+			o.Sampling.Record = func(c samplers.Config) (samplers.Observer, error) { return f, f.create(d, p, c) }
+		}
 		draws, err := p.Draw(ctx, o.Sampling, 0, func(done, total int) {
 			progress("sampling", done, total, fmt.Sprintf("%d of %d steps", done, total))
 		})
 		if draws != nil { // the last step may have more than were asked for
 			d.Blanks, d.Draws, d.Diagnostics = p.Blanks, draws.Sentences[:min(o.Draws, len(draws.Sentences))], &draws.Diagnostics
 		}
-		return err
+		return errors.Join(err, f.close(d))
 	}
 	o.Search.Progress = func(p Progress) { progress(p.Stage, p.Done, p.Total, p.Best) }
 	a, err := p.Search(ctx, o.Search)

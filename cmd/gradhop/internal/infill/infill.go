@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,11 +85,11 @@ func (o *options) command() *cobra.Command {
 	o.Sampling = task.DefaultDraws(0)
 	app.SamplerFlag(cmd, &o.Sampling.Sampler, "sampler for --draws")
 	app.Int(f, &o.Sampling.Chains, "chains", o.Sampling.Chains, 1, "`number` of chains for --draws, all in one batch")
-	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of draws that each chain drops while the sampler is tuned (default: a quarter of its draws, at least 10)")
+	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: a quarter of its sweeps, at least 10)")
 	app.Choice(cmd, &o.Sampling.Init, "init", "where chains start: at the fillings that a search finds, at draws from the prediction with all blanks masked, at its most probable words, or at random", "search", "mask", "argmax", "random")
 	app.SeedFlag(f, &o.Sampling.Seed)
 	app.Format(cmd, &o.format, "text", "json", "jsonl")
-	app.OutFlag(f, &o.out)
+	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); with --draws, NAME/ is the folder of a run to make, in the format of sample")
 	app.SamplerFlags(f, &o.Sampling.Options)
 	return cmd
 }
@@ -101,6 +102,12 @@ func (o *options) settle(cmd *cobra.Command) error {
 	}
 	if o.Draws == 0 && len(o.Sampling.Options) > 0 {
 		return app.Usagef("options of a sampler are for --draws")
+	}
+	if strings.HasSuffix(o.out, "/") && o.Draws > 0 {
+		if o.File != "" {
+			return app.Usagef("--out %s: a run is of one text, given as the argument", o.out)
+		}
+		o.Folder, o.out = o.out, ""
 	}
 	if !cmd.Flags().Changed("warmup") {
 		o.Sampling.Warmup = task.DefaultDraws(o.Draws).Warmup

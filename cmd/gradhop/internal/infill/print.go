@@ -116,9 +116,8 @@ func text(d *task.Document) string {
 // diagnostics are the notes of draws.
 func diagnostics(n *app.Notes, d *task.Document, of string) {
 	g, s := d.Diagnostics, d.Settings.Sampling
-	steps := (s.Draws + s.Chains - 1) / s.Chains
 	if d.Interrupted {
-		n.Add("interrupted after %d of %d draws of each chain", g.Steps/int64(len(d.Blanks)), steps)
+		n.Add("interrupted after %d of %d sweeps", g.Steps/int64(len(d.Blanks)), s.Sweeps)
 	}
 	n.Add("%s", g.Verdict)
 	size := ""
@@ -127,8 +126,8 @@ func diagnostics(n *app.Notes, d *task.Document, of string) {
 	}
 	n.Add("%d draws: acceptance %s, hops %s, R-hat %s, bulk ESS %s (worst blank %s and %s)%s, %d evaluations in %.1f s", len(d.Draws),
 		g.Acceptance.Text(2), g.Hops.Text(2), g.RHat.Text(2), g.ESSBulk.Text(0), g.RHatBlanks.Text(2), g.ESSBlanks.Text(0), size, g.Evaluations, g.Seconds)
-	n.Add("%s on %s at temperature %v, %d chains, %d draws of each after %d of warm-up, seed %d",
-		s.Sampler, of, d.Settings.Temperature, s.Chains, steps, s.Warmup, s.Seed)
+	n.Add("%s on %s at temperature %v, %d chains of %d sweeps after %d of warm-up, thinned by %d, seed %d",
+		s.Sampler, of, d.Settings.Temperature, s.Chains, s.Sweeps, s.Warmup, s.Thin, s.Seed)
 	if reg, err := samplers.Lookup(s.Sampler); err == nil && !reg.Exact {
 		n.Add("%s", reg.Caveat())
 	}
