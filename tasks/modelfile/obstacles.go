@@ -7,6 +7,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // Gradient says whether an output can be differentiated by an input.
@@ -42,23 +43,23 @@ func gradients(m *onnx.Model, of string, wrt []string) ([]Gradient, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []Gradient{}
+	list := make([]Gradient, len(paths))
+	for i, p := range paths {
+		list[i] = describePath(p)
+	}
+	if err := withSizes(m, outs, wrt, list); err != nil {
+		return nil, err
+	}
 	byOutput := map[string][]string{}
 	var order []string
-	for _, p := range paths {
-		g := Gradient{Of: p.Of, Wrt: p.Wrt, Differentiable: p.Err == nil, StraightThrough: labels(p.StraightThrough)}
-		if p.Err == nil {
-			if byOutput[p.Of] == nil {
-				order = append(order, p.Of)
-			}
-			byOutput[p.Of] = append(byOutput[p.Of], p.Wrt)
-			if g.OneHot = p.Codes; p.Codes {
-				g.Values = p.Rows.String()
-			}
-		} else {
-			g.Obstacle, g.Nodes = obstacle(p.Err)
+	for _, g := range list {
+		if !g.Differentiable {
+			continue
 		}
-		list = append(list, g)
+		if byOutput[g.Of] == nil {
+			order = append(order, g.Of)
+		}
+		byOutput[g.Of] = append(byOutput[g.Of], g.Wrt)
 	}
 	for _, o := range order[:min(len(order), tried)] {
 		bind, err := bindings(m, o, byOutput[o])
@@ -74,6 +75,51 @@ func gradients(m *onnx.Model, of string, wrt []string) ([]Gradient, error) {
 		}
 	}
 	return list, nil
+}
+
+func describePath(p grad.Path) Gradient {
+	g := Gradient{Of: p.Of, Wrt: p.Wrt, Differentiable: p.Err == nil, StraightThrough: labels(p.StraightThrough)}
+	if p.Err != nil {
+		g.Obstacle, g.Nodes = obstacle(p.Err)
+		return g
+	}
+	if g.OneHot = p.Codes; p.Codes {
+		g.Values = p.Rows.String()
+	}
+	return g
+}
+
+// withSizes looks again at the gradients in list that have an obstacle, with numbers for all
+// open dimensions: a branch may depend on a size, or an operator may be one of shapes only.
+func withSizes(m *onnx.Model, of, wrt []string, list []Gradient) error {
+	open := symbols(m)
+	for _, size := range sizes {
+		if len(open) == 0 || !slices.ContainsFunc(list, func(g Gradient) bool { return !g.Differentiable }) {
+			return nil
+		}
+		bound := m.Clone()
+		if err := rewrite.Bind(bound, allOf(open, size)); err != nil {
+			return err
+		}
+		paths, err := grad.Paths(bound, of, wrt)
+		if err != nil {
+			continue // the model does not take this size
+		}
+		for i, p := range paths {
+			if p.Err == nil && !list[i].Differentiable {
+				list[i] = describePath(p)
+			}
+		}
+	}
+	return nil
+}
+
+func allOf(keys []string, size int64) map[string]int64 {
+	bind := map[string]int64{}
+	for _, k := range keys {
+		bind[k] = size
+	}
+	return bind
 }
 
 // obstacle says in words why there is no gradient, and by which nodes.
@@ -110,19 +156,12 @@ var sizes = []int64{2, 16, 64, 224}
 func bindings(m *onnx.Model, of string, wrt []string) ([]string, error) {
 	open := symbols(m)
 	try := func(keys []string, size int64) error {
-		bind := map[string]int64{}
-		for _, k := range keys {
-			bind[k] = size
-		}
-		_, err := grad.Append(m, grad.Options{Of: of, Wrt: wrt, Reduce: grad.ReduceSum, Bind: bind})
+		_, err := grad.Append(m, grad.Options{Of: of, Wrt: wrt, Reduce: grad.ReduceSum, Bind: allOf(keys, size)})
 		return err
 	}
 	first := try(nil, 0)
 	if first == nil {
 		return nil, nil
-	}
-	if !aboutShapes(first) {
-		return nil, first
 	}
 	for _, size := range sizes {
 		if len(open) == 0 || try(open, size) != nil {
@@ -138,14 +177,6 @@ func bindings(m *onnx.Model, of string, wrt []string) ([]string, error) {
 		return need, nil
 	}
 	return nil, first
-}
-
-// aboutShapes reports whether numbers in place of symbols may help against err.
-func aboutShapes(err error) bool {
-	var none *grad.NotDifferentiableError
-	var contradiction *onnx.FormatError
-	var open *onnx.UnsupportedError
-	return errors.As(err, &none) && none.Obstacle == grad.UnknownShape || errors.As(err, &contradiction) || errors.As(err, &open)
 }
 
 // symbols returns the open dimensions of the inputs, as Bind takes them.
