@@ -113,6 +113,16 @@ func scale(r *grad.Result, k float32) {
 	g.Nodes = append(g.Nodes, &onnx.Node{Op: "Mul", Inputs: []string{"right", "k"}, Outputs: []string{r.Grads[0]}})
 }
 
+// TestFloatKernel: the runtime computes Shrink of float64 values in float32.
+func TestFloatKernel(t *testing.T) {
+	for seed := range uint64(4) {
+		n := newNet(t, 17)
+		x := n.Input("x", onnx.Float, shape.Dims(5)...)
+		m := n.done(n.Op("Shrink", []build.Value{x}, onnx.FloatAttr("lambd", 1.5), onnx.FloatAttr("bias", 1.5)))
+		checked(t, m, grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}, gradcheck.Options{Seed: seed})
+	}
+}
+
 // TestOwnSizes: sizes are found for a model that takes pictures of 28 pixels a side only.
 func TestOwnSizes(t *testing.T) {
 	n := newNet(t, 17)

@@ -62,22 +62,41 @@ func (d *differ) values(v []float64, t float64) ([]float64, error) {
 // rounded says that the model whose gradient is checked rounds.
 func (d *differ) rounded() bool { return len(d.c.res.StraightThrough) > 0 }
 
-// measure finds the standard deviation of the rounding of <weights, output>: from
-// the differences of third order of values along a short line, which of a smooth
-// function are next to nothing. Those of independent errors have √20 times their
-// deviation (Moré and Wild 2011, section 3).
+// coarse is how many times longer the second line is that noise is measured on: some
+// kernels compute float64 values in float32, which on the first line are all equal.
+const coarse = 1e3
+
+// measure finds the standard deviation of the rounding of <weights, output> on two lengths.
 func (d *differ) measure() error {
-	r := rand.New(rand.NewPCG(d.seed, 1))
-	v := d.direction(r)
-	var line [8]float64
+	v := d.direction(rand.New(rand.NewPCG(d.seed, 1)))
 	base, err := d.values(v, 0)
 	if err != nil {
 		return err
 	}
-	for k := range line {
-		y, err := d.values(v, d.p.tiny*d.scale*float64(k+1))
+	lengths := []float64{d.p.tiny}
+	if d.p.name == precision64.name {
+		lengths = append(lengths, coarse*d.p.tiny)
+	}
+	for _, h := range lengths {
+		noise, err := d.roughness(v, base, h*d.scale)
 		if err != nil {
 			return err
+		}
+		d.noise = max(d.noise, noise)
+	}
+	return nil
+}
+
+// roughness returns the standard deviation of the rounding of <weights, output>: from
+// the differences of third order of values along a short line, which of a smooth
+// function are next to nothing. Those of independent errors have √20 times their
+// deviation (Moré and Wild 2011, section 3).
+func (d *differ) roughness(v, base []float64, h float64) (float64, error) {
+	var line [8]float64
+	for k := range line {
+		y, err := d.values(v, h*float64(k+1))
+		if err != nil {
+			return 0, err
 		}
 		line[k] = d.dot(y, base)
 	}
@@ -92,8 +111,7 @@ func (d *differ) measure() error {
 	for _, x := range s {
 		sum += x * x
 	}
-	d.noise = math.Sqrt(sum / float64(len(s)) / 20)
-	return nil
+	return math.Sqrt(sum / float64(len(s)) / 20), nil
 }
 
 // dot returns <weights, a - b>, in an order that rounds little.

@@ -73,6 +73,13 @@ var written = map[string]func(e *emitter, n *onnx.Node, vals shape.Values) bool{
 		e.branches(n, e.elu(e.node("Div", "", n.Inputs[0], e.number(alpha)), alpha), n.Inputs[0])
 		return true
 	},
+	// The runtime's kernel computes in float32.
+	"Shrink": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
+		x, bias, lambd := n.Inputs[0], e.number(float64(n.Float("bias", 0))), float64(n.Float("lambd", 0.5))
+		above := e.node("Where", "", e.node("Greater", "", x, e.number(lambd)), e.node("Sub", "", x, bias), e.number(0))
+		e.node("Where", n.Outputs[0], e.node("Less", "", x, e.number(-lambd)), e.node("Add", "", x, bias), above)
+		return true
+	},
 	"HardSigmoid": func(e *emitter, n *onnx.Node, _ shape.Values) bool {
 		e.hardSigmoid(n.Outputs[0], n.Inputs[0], float64(n.Float("alpha", 0.2)), float64(n.Float("beta", 0.5)))
 		return true

@@ -31,7 +31,7 @@ func forms(g *gradtest.Gen) map[string][]build.Value {
 	return map[string][]build.Value{
 		"Erf": {one("Erf"), g.Op("Erf", []build.Value{g.Scale(x, 9)})}, "Softplus": {one("Softplus")}, "Softsign": {one("Softsign")},
 		"Mish": {one("Mish")}, "LeakyRelu": {one("LeakyRelu"), one("LeakyRelu", onnx.FloatAttr("alpha", 0.3))},
-		"Elu": {one("Elu", onnx.FloatAttr("alpha", 0.7))}, "Selu": {one("Selu")}, "Celu": {one("Celu", onnx.FloatAttr("alpha", 0.7)), one("Celu")},
+		"Shrink": {one("Shrink"), one("Shrink", onnx.FloatAttr("lambd", 0.3), onnx.FloatAttr("bias", 0.2))}, "Elu": {one("Elu", onnx.FloatAttr("alpha", 0.7))}, "Selu": {one("Selu")}, "Celu": {one("Celu", onnx.FloatAttr("alpha", 0.7)), one("Celu")},
 		"HardSigmoid": {one("HardSigmoid"), one("HardSigmoid", onnx.FloatAttr("alpha", 0.4))}, "HardSwish": {one("HardSwish")}, "Sigmoid": {one("Sigmoid")},
 		"Mean":                  {g.Op("Mean", []build.Value{x, g.Op("Exp", []build.Value{x}), g.Float(s(6), g.Signed)})},
 		"GlobalAveragePool":     {one("GlobalAveragePool")},
