@@ -149,7 +149,7 @@ func (c *checker) tensor(where string, t *Tensor) {
 		c.report(where, t.Name, "%d strings for dimensions %v", len(t.Strings), t.Dims)
 	case t.Type == String:
 	case !known:
-		c.report(where, t.Name, "unknown element type %v", t.Type)
+		c.report(where, t.Name, "unknown element type number %d", int32(t.Type))
 	case int64(len(t.Raw)) != size:
 		c.report(where, t.Name, "its data has %d bytes, %v elements of dimensions %v have %d", len(t.Raw), t.Type, t.Dims, size)
 	}

@@ -83,7 +83,7 @@ func TestCheckBad(t *testing.T) {
 		}), []string{
 			`initialiser "w": its data has 8 bytes, float elements of dimensions [3] have 12`,
 			`initialiser "huge": impossible dimensions [4611686018427387904 8]`,
-			`initialiser "odd": unknown element type type(77)`,
+			`initialiser "odd": unknown element type number 77`,
 			`initialiser "text": 1 strings for dimensions [2]`,
 			`initialiser "out": its external data has 4 bytes, float elements of dimensions [2] have 8`,
 			`initialiser "nowhere": it is stored outside but no file is named`,

@@ -80,7 +80,10 @@ func (*ArgumentError) ExitCode() int { return 2 }
 // that is empty where a choice must be made.
 func NoSuchName(pkg, argument, name string, have []string) error {
 	reason := fmt.Sprintf("the model has no such %s%s", argument, Nearest(name, have))
-	if name == "" {
+	switch {
+	case len(have) == 0:
+		reason = fmt.Sprintf("the model has no %ss", argument)
+	case name == "":
 		reason = "name one; the model has " + List(have)
 	}
 	return &ArgumentError{Package: pkg, Argument: argument, Value: name, Reason: reason}

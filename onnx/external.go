@@ -134,12 +134,12 @@ func (m *Model) place(loc string) (dir, name string) {
 	return dir, name
 }
 
-// escape tells a link that leaves the folder from other errors.
+// escape tells a link that leaves the folder from other errors, which name the file in full.
 func (m *Model) escape(t *Tensor, err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return err
-	}
 	full := filepath.Join(m.Dir, filepath.FromSlash(t.External.Location))
+	if cause := (*fs.PathError)(nil); errors.As(err, &cause) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+		return &fs.PathError{Op: "open", Path: full, Err: cause.Err} // not "statat"
+	}
 	if _, statErr := os.Stat(full); statErr == nil {
 		return m.external(t, "a symbolic link leaves the model's folder")
 	}

@@ -219,3 +219,26 @@ func TestUnknownSize(t *testing.T) {
 		t.Error("impossible dimensions")
 	}
 }
+
+// TestMissingDataNamed: an error about a file of weights names the file and the tensor, and
+// no call of the system.
+func TestMissingDataNamed(t *testing.T) {
+	dir := t.TempDir()
+	m := &Model{Dir: dir}
+	_, err := m.Data(&Tensor{Name: "w", Type: Float, Dims: []int64{2}, External: &External{Location: "missing.bin", Length: -1}})
+	want := `onnx: data of tensor "w" in "missing.bin": open ` + filepath.Join(dir, "missing.bin") + ": no such file or directory"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if s := DataType(17).String(); s != "float8e4m3fn" {
+		t.Errorf("type 17 is called %s", s)
+	}
+}
+
+// TestNoNames: a model without inputs is not said to have "the inputs none".
+func TestNoNames(t *testing.T) {
+	err := NoSuchName("grad", "input", "", nil)
+	if want := "grad: input: the model has no inputs"; err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -50,6 +50,9 @@ var dataTypes = map[DataType]struct {
 	Bool: {"bool", 1}, Float16: {"float16", 2}, Double: {"double", 8}, Uint32: {"uint32", 4},
 	Uint64: {"uint64", 8}, Complex64: {"complex64", 8}, Complex128: {"complex128", 16},
 	BFloat16: {"bfloat16", 2},
+	// No values of these types are read or made, but files hold them.
+	17: {"float8e4m3fn", 0}, 18: {"float8e4m3fnuz", 0}, 19: {"float8e5m2", 0}, 20: {"float8e5m2fnuz", 0},
+	21: {"uint4", 0}, 22: {"int4", 0}, 23: {"float4e2m1", 0}, 24: {"float8e8m0", 0}, 25: {"uint2", 0}, 26: {"int2", 0},
 }
 
 // String returns the name of the type in the ONNX operator documents.
@@ -57,7 +60,7 @@ func (t DataType) String() string {
 	if d, ok := dataTypes[t]; ok {
 		return d.name
 	}
-	return fmt.Sprintf("type(%d)", int32(t))
+	return fmt.Sprintf("unknown type number %d", int32(t))
 }
 
 // Size returns the bytes of one element, or 0 where elements have no fixed size.

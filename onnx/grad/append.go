@@ -91,7 +91,7 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 	r := &Result{Model: m, Of: o.Of}
 	seed, err := seedOf(b, o, r)
 	if err != nil {
-		return nil, err
+		return nil, driver.Advise(m, err)
 	}
 	dx, straight, err := driver.BackwardNodes(b, []driver.Value{o.Of}, []driver.Value{seed}, o.Wrt)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestExpansionRefuses(t *testing.T) {
 			return g.OpN(contrib, "GroupQueryAttention", 3, in(g.Float(shape.Dims(2, 3, 12), g.Signed), "", "", past, past, g.Indices(shape.Dims(2), 3, onnx.Int32, false),
 				g.Const(onnx.NewInt32("", nil, []int32{8}))), onnx.IntAttr("num_heads", 1), onnx.IntAttr("kv_num_heads", 1))
 		},
-		`a number of steps; bind the symbolic dimensions to numbers`: func(g *gradtest.Gen) []build.Value {
+		`a number of steps; bind the open dimensions of the inputs to numbers: "steps"`: func(g *gradtest.Gen) []build.Value {
 			g.Sizes["steps"] = 3
 			return g.OpN("", "GRU", 1, in(g.Float([]shape.Dim{steps, shape.D(2), shape.D(4)}, g.Signed), g.Fixed(shape.Dims(1, 6, 4), g.Signed),
 				g.Fixed(shape.Dims(1, 6, 2), g.Signed)), onnx.IntAttr("hidden_size", 2))

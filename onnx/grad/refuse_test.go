@@ -94,8 +94,20 @@ func TestShapes(t *testing.T) {
 	if s := obstacle(err, grad.UnknownShape); s == nil || s.Value != z {
 		t.Fatalf("got %v", err)
 	}
-	if want := `grad: Concat node "t/concat_2": "t/reshape_1" has unknown rank; bind the symbolic dimensions to numbers`; err.Error() != want {
+	if want := `grad: Concat node "t/concat_2": "t/reshape_1" has unknown rank; bind the open dimensions of the inputs to numbers: "a", "n"`; err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
+	}
+}
+
+// TestNothingToBind: a shape that only values tell is not blamed on dimensions.
+func TestNothingToBind(t *testing.T) {
+	g := newGen(18)
+	x, at := g.Input("x", onnx.Double, shape.D(4)), g.Input("at", onnx.Int64, shape.D(2))
+	z := g.Op("Concat", in(g.Op("Reshape", in(x, g.Op("NonZero", in(at)))), x), onnx.IntAttr("axis", 0))
+	_, err := grad.Backward(g.Builder, in(z), in(z), in(x))
+	s := obstacle(err, grad.UnknownShape)
+	if s == nil || s.Open != nil || !strings.Contains(err.Error(), "the inputs have no open dimension to bind") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func Bind(m *onnx.Model, sizes map[string]int64) error {
 			return bad("a size is at least 1")
 		}
 		if !bindAxis(m, key, n) && !bindName(m, key, n) {
-			return bad("it fits no dimension" + onnx.Nearest(key, symbols(m)))
+			return bad("it fits no dimension" + onnx.Nearest(key, OpenDims(m)))
 		}
 	}
 	return nil
@@ -71,8 +71,8 @@ func bindAxis(m *onnx.Model, key string, n int64) bool {
 	return false
 }
 
-// symbols returns the keys that Bind takes.
-func symbols(m *onnx.Model) []string {
+// OpenDims returns the dimensions of the inputs of m that [Bind] can give numbers, by its keys.
+func OpenDims(m *onnx.Model) []string {
 	var out []string
 	for _, v := range m.Graph.Inputs {
 		for j, d := range v.Type.Shape {

@@ -2,7 +2,6 @@ package modelfile
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -92,7 +91,7 @@ func describePath(p grad.Path) Gradient {
 // withSizes looks again at the gradients in list that have an obstacle, with numbers for all
 // open dimensions: a branch may depend on a size, or an operator may be one of shapes only.
 func withSizes(m *onnx.Model, of, wrt []string, list []Gradient) error {
-	open := symbols(m)
+	open := rewrite.OpenDims(m)
 	for _, size := range sizes {
 		if len(open) == 0 || !slices.ContainsFunc(list, func(g Gradient) bool { return !g.Differentiable }) {
 			return nil
@@ -154,7 +153,7 @@ var sizes = []int64{2, 16, 64, 224}
 // bindings returns the dimensions that must be numbers for a gradient of an output,
 // or what stands in the way even then.
 func bindings(m *onnx.Model, of string, wrt []string) ([]string, error) {
-	open := symbols(m)
+	open := rewrite.OpenDims(m)
 	try := func(keys []string, size int64) error {
 		_, err := grad.Append(m, grad.Options{Of: of, Wrt: wrt, Reduce: grad.ReduceSum, Bind: allOf(keys, size)})
 		return err
@@ -177,21 +176,4 @@ func bindings(m *onnx.Model, of string, wrt []string) ([]string, error) {
 		return need, nil
 	}
 	return nil, first
-}
-
-// symbols returns the open dimensions of the inputs, as Bind takes them.
-func symbols(m *onnx.Model) []string {
-	var out []string
-	for _, v := range m.Graph.Inputs {
-		for i, d := range v.Type.Shape {
-			key := d.Param
-			if key == "" && d.Value < 0 {
-				key = fmt.Sprintf("%s[%d]", v.Name, i)
-			}
-			if key != "" && !slices.Contains(out, key) {
-				out = append(out, key)
-			}
-		}
-	}
-	return out
 }

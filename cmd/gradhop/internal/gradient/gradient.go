@@ -129,7 +129,7 @@ func (o *options) explain(err error) error {
 	switch {
 	case errors.As(err, &none) && none.Obstacle == grad.NotRows:
 		err = fmt.Errorf("%w (--reduce sum or --reduce none)", err)
-	case errors.As(err, &none) && none.Obstacle == grad.UnknownShape:
+	case errors.As(err, &none) && none.Open != nil:
 		err = fmt.Errorf("%w (--bind NAME=SIZE)", err)
 	case errors.As(err, &bad) && bad.Package == "modelfile":
 		return app.Usagef("--%s %s: %s", bad.Argument, bad.Value, bad.Reason)

@@ -72,7 +72,7 @@ func BackwardNodes(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, stra
 	}
 	p := NewPass(b, wrt)
 	if err := p.Run(outs, seeds); err != nil {
-		return nil, nil, err
+		return nil, nil, Advise(b.Model(), err)
 	}
 	for _, w := range wrt {
 		if p.Grads[w] == "" {

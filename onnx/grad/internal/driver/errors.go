@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // Obstacle is the kind of thing that stands in the way of a gradient.
@@ -41,6 +42,8 @@ type NotDifferentiableError struct {
 	Nodes []*onnx.Node
 	// Value is the input, output or intermediate value concerned, or empty.
 	Value string
+	// Open are the dimensions of the inputs that binding could help with, with UnknownShape.
+	Open []string
 	// Reason says what is wrong and, where something helps, what to do.
 	Reason string
 }
@@ -109,7 +112,24 @@ func BadShape(node string, v Value, has, needs string) error {
 	if needs != "" {
 		reason += "; the gradient needs " + needs
 	}
-	return &NotDifferentiableError{Obstacle: UnknownShape, Value: v, Reason: reason + "; bind the symbolic dimensions to numbers"}
+	return &NotDifferentiableError{Obstacle: UnknownShape, Value: v, Reason: reason}
+}
+
+// Advise ends an error about an unknown shape with what helps: the dimensions of the inputs
+// of m that can be bound, if there are any.
+func Advise(m *onnx.Model, err error) error {
+	var none *NotDifferentiableError
+	if !errors.As(err, &none) || none.Obstacle != UnknownShape {
+		return err
+	}
+	full := *none
+	full.Open = rewrite.OpenDims(m)
+	advice := "the inputs have no open dimension to bind, so it depends on their values"
+	if len(full.Open) > 0 {
+		advice = "bind the open dimensions of the inputs to numbers: " + onnx.List(full.Open)
+	}
+	full.Reason = strings.TrimPrefix(err.Error(), "grad: ") + "; " + advice
+	return &full
 }
 
 // NoOutput is the error for the gradient of an output that a rule does not cover.
