@@ -2,11 +2,13 @@ package onnx
 
 import (
 	"bufio"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
 // SaveOptions tells [Save] where weights go. The zero value leaves every tensor
@@ -70,21 +72,21 @@ type saver struct {
 	at    int64         // bytes in it
 }
 
-// pending is a file under its temporary name. Old is where the file that it
-// replaces waits, if there is one.
+// pending is a file that has not its name yet. Old is the temporary name of the file that
+// it replaces, if there is one.
 type pending struct {
-	f         *os.File
+	f         *atomicfile.File
 	name, old string
 }
 
 // create opens a file that will be called name.
-func (s *saver) create(name string) (*os.File, error) {
-	temp := filepath.Join(s.dir, "."+name+"."+rand.Text()[:8]+".tmp")
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+func (s *saver) create(name string) (io.Writer, error) {
+	path := filepath.Join(s.dir, name)
+	f, err := atomicfile.Create(path, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("onnx: %w", err)
 	}
-	s.files = append(s.files, pending{f: f, name: filepath.Join(s.dir, name)})
+	s.files = append(s.files, pending{f: f, name: path})
 	return f, nil
 }
 
@@ -178,14 +180,9 @@ func (s *saver) relocate(t *Tensor) (*Tensor, error) {
 	return &out, nil
 }
 
-// commit gives every file its name. If one cannot be renamed, those before it get
-// their old content back.
+// commit gives every file its name. If that fails for one, those before it get their old
+// content back.
 func (s *saver) commit() error {
-	for _, p := range s.files {
-		if err := errors.Join(p.f.Sync(), p.f.Close()); err != nil {
-			return fmt.Errorf("onnx: saving %s: %w", p.name, err)
-		}
-	}
 	for i := range s.files {
 		p := &s.files[i]
 		if i < len(s.files)-1 {
@@ -194,7 +191,7 @@ func (s *saver) commit() error {
 				p.old = old
 			}
 		}
-		if err := os.Rename(p.f.Name(), p.name); err != nil {
+		if err := p.f.Commit(); err != nil {
 			if undo := s.restore(i); undo != nil {
 				return fmt.Errorf("onnx: saving %s: %w; and undoing it: %w", p.name, err, undo)
 			}
@@ -206,7 +203,6 @@ func (s *saver) commit() error {
 			os.Remove(p.old)
 		}
 	}
-	s.files = nil
 	return nil
 }
 
@@ -227,7 +223,6 @@ func (s *saver) restore(i int) error {
 // cleanUp removes what was not committed.
 func (s *saver) cleanUp() {
 	for _, p := range s.files {
-		p.f.Close()
-		os.Remove(p.f.Name())
+		p.f.Discard()
 	}
 }

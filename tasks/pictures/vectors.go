@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
 // envCache names a folder that takes the place of gradhop/ in the user's cache folder.
@@ -118,20 +120,8 @@ func (v *Vectors) Put(sum Sum, vector []float32) (err error) {
 	if err := os.MkdirAll(v.dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(v.dir, newPrefix+"*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), v.path(sum)); err != nil {
+	write := func(w io.Writer) error { _, err := w.Write(data); return err }
+	if err := atomicfile.Write(v.path(sum), write); err != nil {
 		return err
 	}
 	if (v.puts.Add(1)-1)%tidyPuts == 0 {

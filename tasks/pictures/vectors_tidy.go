@@ -23,9 +23,13 @@ const (
 	// leftoverAge is the age at which a file that was begun is taken for one of a process
 	// that was killed: writing takes an instant.
 	leftoverAge = 24 * time.Hour
-	// newPrefix begins the names of files that are being written.
-	newPrefix = ".new-"
 )
+
+// isPartial tells the temporary file of a vector, as package atomicfile names it.
+func isPartial(name string) bool {
+	of, _, found := strings.Cut(strings.TrimPrefix(name, "."), ".")
+	return found && name[0] == '.' && isHex(of, len(Sum{}))
+}
 
 // use takes down that a vector was used, in the time at which its file was changed. A cache
 // that cannot be written stays as it is.
@@ -59,7 +63,7 @@ func tidy(root string, most int64) {
 		files, _ := os.ReadDir(dir)
 		for _, f := range files {
 			vector := isHex(f.Name(), len(Sum{}))
-			if !f.Type().IsRegular() || !vector && !strings.HasPrefix(f.Name(), newPrefix) {
+			if !f.Type().IsRegular() || !vector && !isPartial(f.Name()) {
 				continue
 			}
 			st, err := f.Info()

@@ -89,15 +89,17 @@ func TestVectorsLeftovers(t *testing.T) {
 	v, sum, vector := keep(t)
 	fill(t, v, 1, 0)
 	root := filepath.Dir(v.dir)
+	partial := "." + sum.String() + "."
 	names := map[string]bool{ // whether it stays, 25 hours old
-		filepath.Join(v.dir, newPrefix+"123"):             false,
-		filepath.Join(v.dir, "notes.txt"):                 true,
-		filepath.Join(v.dir, strings.Repeat("A", 64)):     true, // not as hex is written here
-		filepath.Join(root, newPrefix+"123"):              true,
-		filepath.Join(root, "mine", newPrefix+"123"):      true,
-		filepath.Join(root, "mine", sum.String()):         true,
-		filepath.Join(v.dir, sum.String()+".bak"):         true,
-		filepath.Join(v.dir, newPrefix+"f", "in", "here"): true,
+		filepath.Join(v.dir, partial+"123"):             false,
+		filepath.Join(v.dir, "notes.txt"):               true,
+		filepath.Join(v.dir, ".notes.txt"):              true,
+		filepath.Join(v.dir, strings.Repeat("A", 64)):   true, // not as hex is written here
+		filepath.Join(root, partial+"123"):              true,
+		filepath.Join(root, "mine", partial+"123"):      true,
+		filepath.Join(root, "mine", sum.String()):       true,
+		filepath.Join(v.dir, sum.String()+".bak"):       true,
+		filepath.Join(v.dir, partial+"f", "in", "here"): true,
 	}
 	for path := range names {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -108,8 +110,8 @@ func TestVectorsLeftovers(t *testing.T) {
 		}
 		age(t, path, 25)
 	}
-	age(t, filepath.Join(v.dir, newPrefix+"f"), 25)
-	young := filepath.Join(v.dir, newPrefix+"456")
+	age(t, filepath.Join(v.dir, partial+"f"), 25)
+	young := filepath.Join(v.dir, partial+"456")
 	if err := os.WriteFile(young, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
