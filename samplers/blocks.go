@@ -114,17 +114,6 @@ func ballSize(b, r, values int) float64 {
 	return sum
 }
 
-// Init implements Kernel.
-func (k *Blocks) Init(ctx context.Context, s *State) error {
-	s.Declare(k.Specs)
-	s.Point = Point{X: s.X, U: resize(s.U, s.Chains())}
-	if err := k.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
-		return err
-	}
-	s.Evaluations.Density += int64(s.Chains())
-	return s.CheckInit()
-}
-
 // Step implements Kernel.
 func (k *Blocks) Step(ctx context.Context, s *State, info *Info) error {
 	info.Reset(s.Chains())

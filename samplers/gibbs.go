@@ -142,17 +142,6 @@ func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	return k, nil
 }
 
-// Init implements Kernel.
-func (k *Gibbs) Init(ctx context.Context, s *State) error {
-	s.Declare(k.Specs)
-	s.Point = Point{X: s.X, U: resize(s.U, s.Chains())}
-	if err := k.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
-		return err
-	}
-	s.Evaluations.Density += int64(s.Chains())
-	return s.CheckInit()
-}
-
 // Step implements Kernel.
 func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	n := s.Chains()

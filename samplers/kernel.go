@@ -60,7 +60,7 @@ const (
 	WeightVar = "weight"
 )
 
-// Base has the methods of a Kernel other than Init and Step.
+// Base has the methods of a Kernel other than Step.
 type Base struct {
 	Oracle energies.Oracle
 	Specs  []VarSpec
@@ -71,6 +71,17 @@ func (b *Base) Energy() energies.Oracle { return b.Oracle }
 
 // Vars implements Kernel.
 func (b *Base) Vars() []VarSpec { return b.Specs }
+
+// Init implements Kernel for kernels that keep U alone.
+func (b *Base) Init(ctx context.Context, s *State) error {
+	s.Declare(b.Specs)
+	s.Point = Point{X: s.X, U: resize(s.U, s.Chains())}
+	if err := b.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
+		return err
+	}
+	s.Evaluations.Density += int64(s.Chains())
+	return s.CheckInit()
+}
 
 // Tune implements Kernel for kernels without parameters to adapt.
 func (b *Base) Tune(*State, *Info, bool) {}

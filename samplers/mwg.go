@@ -33,6 +33,7 @@ type MetropolisWithinGibbsOptions struct {
 // the model's predictions are nearly conditionals of exp(U) it rejects little. A step costs
 // one prediction and one evaluation at the proposal.
 type MetropolisWithinGibbs struct {
+	Base
 	gibbs Gibbs
 	logQ  []float64 // log q(x|x') - log q(x'|x), [chain]
 }
@@ -48,21 +49,7 @@ func NewMetropolisWithinGibbs(e energies.Energy, o MetropolisWithinGibbsOptions)
 	if k.ask = energies.ModelConditional; !k.Oracle.Capabilities().Answers.Has(k.ask) {
 		return nil, &energies.UnsupportedError{Who: "samplers: mwg", Want: k.ask}
 	}
-	return &MetropolisWithinGibbs{gibbs: *k}, nil
-}
-
-// Energy implements Kernel.
-func (k *MetropolisWithinGibbs) Energy() energies.Oracle { return k.gibbs.Oracle }
-
-// Vars implements Kernel.
-func (k *MetropolisWithinGibbs) Vars() []VarSpec { return nil }
-
-// Tune implements Kernel: there is nothing to adapt.
-func (k *MetropolisWithinGibbs) Tune(*State, *Info, bool) {}
-
-// Init implements Kernel.
-func (k *MetropolisWithinGibbs) Init(ctx context.Context, s *State) error {
-	return k.gibbs.Init(ctx, s)
+	return &MetropolisWithinGibbs{Base: k.Base, gibbs: *k}, nil
 }
 
 // Step implements Kernel.
