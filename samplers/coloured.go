@@ -83,10 +83,7 @@ func (j *colourJob) chain(w *Worker, c int) {
 					continue
 				}
 			}
-			x[site] = 0
-			if sigmoidAbove(stream.Float64(), t) {
-				x[site] = 1
-			}
+			x[site] = drawSigmoid(stream.Float64(), t)
 		}
 		return
 	}
@@ -102,31 +99,39 @@ func (j *colourJob) chain(w *Worker, c int) {
 
 // The logistic function at the ends of bins decides most comparisons without an exponential.
 const (
-	sigmoidReach = 16  // the table covers ±16
-	sigmoidBins  = 128 // bins in a unit
+	sigmoidReach = 16 // the table covers ±16
+	sigmoidBins  = 32 // bins in a unit
 )
 
-var sigmoidTable = func() [2*sigmoidReach*sigmoidBins + 2]float64 {
-	var table [2*sigmoidReach*sigmoidBins + 2]float64
+// sigmoidTable has the logistic function at the lower and upper end of each bin, less and more
+// than it by a margin that covers rounding.
+var sigmoidTable = func() (table [2 * sigmoidReach * sigmoidBins][2]float64) {
+	const margin = 1e-14
 	for k := range table {
-		table[k] = 1 / (1 + math.Exp(sigmoidReach-float64(k)/sigmoidBins))
+		for end := range 2 {
+			table[k][end] = 1/(1+math.Exp(sigmoidReach-float64(k+end)/sigmoidBins)) + margin*float64(2*end-1)
+		}
 	}
 	return table
 }()
 
-// sigmoidAbove reports whether u < 1/(1+e^-t). The logistic function increases, so where u lies
-// outside its values at the ends of t's bin these decide; rounding in them is covered by a
-// margin.
-func sigmoidAbove(u, t float64) bool {
+// drawSigmoid is 1 with probability 1/(1+e^-t), for a uniform u: 1 if u is below it, else 0.
+// Where u is below both ends of t's bin or above both, these decide, without a branch on u.
+func drawSigmoid(u, t float64) int32 {
 	if t > -sigmoidReach && t < sigmoidReach {
-		const margin = 1e-14
-		k := int((t + sigmoidReach) * sigmoidBins)
-		if u < sigmoidTable[k]-margin {
-			return true
-		}
-		if u > sigmoidTable[k+1]+margin {
-			return false
+		bin := &sigmoidTable[uint((t+sigmoidReach)*sigmoidBins)%uint(len(sigmoidTable))]
+		if a := below(u, bin[0]); a == below(u, bin[1]) {
+			return a
 		}
 	}
-	return u < 1/(1+math.Exp(-t))
+	return below(u, 1/(1+math.Exp(-t)))
+}
+
+// below is 1 where x < y, else 0.
+func below(x, y float64) int32 {
+	b := int32(0)
+	if x < y {
+		b = 1
+	}
+	return b
 }

@@ -121,6 +121,7 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 		k.Prepare, k.Adapt = proposal.scales.prepare, proposal.scales.adapt
 		k.Specs = append(k.Specs, VarSpec{Name: PreconditionerVar, Shape: []int{e.Space().Sites}, Start: 1}, VarSpec{Name: PreconditionerVar + "_tuning"})
 	}
+	proposal.blind = k.Unadjusted
 	k.Proposal = proposal
 	return k, nil
 }
@@ -138,6 +139,7 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 type langevin struct {
 	schedule func(step int64) float64 // factor of α; nil: 1
 	scales   *siteScales              // factors of the sites; nil: 1
+	blind    bool                     // nobody asks for log-probabilities
 }
 
 // alpha returns the step size of chain c, and the factors of its sites or nil.
@@ -153,13 +155,17 @@ func (l langevin) alpha(s *State, c int) (float64, []float64) {
 	return alpha, s.Var(PreconditionerVar)[c*d : (c+1)*d]
 }
 
-// Draw implements Proposal.
+// Draw implements Proposal. The normaliser of the proposal at x is known from the step that led
+// to x, if α is the same.
 func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	sp := s.X.Space
 	alpha, scale := l.alpha(s, c)
 	penalty := sp.SquaredDistance(0, 1)/(2*alpha) + s.balance.Log(0)
+	if scale == nil && !isOrdinal(sp) {
+		return l.drawSites(w, s, c, next, penalty)
+	}
 	ordinal, logq, norm := isOrdinal(sp), 0.0, newSoftplusSum()
-	var row []float64
+	row := w.Row(sp.Values)
 	for i, cur := range s.X.Chain(c) {
 		next[i] = cur
 		if scale != nil {
@@ -167,12 +173,12 @@ func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 		}
 		var t float64 // log odds of leaving
 		if ordinal {
-			row = w.Row(sp.Values)
 			t = l.ordinal(row, &s.Point, c, i, penalty)
 		} else {
 			t = s.LogLeave(c, i) - penalty
 		}
-		if e := norm.add(t); w.Float64()*(1+e) >= leaves(t, e) {
+		norm.add(t)
+		if drawSigmoid(w.Float64(), t) == 0 {
 			continue
 		}
 		if u := w.Float64(); ordinal {
@@ -189,18 +195,49 @@ func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	return logq - norm.value()
 }
 
+// drawSites is Draw where all sites have one penalty.
+func (l langevin) drawSites(w *Worker, s *State, c int, next []int32, penalty float64) float64 {
+	logq, two := 0.0, s.X.Space.Values == 2
+	leaves := s.LogLeaves(c)
+	copy(next, s.X.Chain(c))
+	for i, leave := range leaves {
+		switch {
+		case drawSigmoid(w.Float64(), leave-penalty) == 0:
+		case two:
+			next[i] = 1 - next[i]
+			logq += leave - penalty
+		default:
+			next[i] = s.Pick(c, i, w.Float64())
+			logq += s.LogWeight(c, i, next[i]) - penalty
+		}
+	}
+	if l.blind {
+		return 0
+	}
+	return logq - s.logNormaliser(c, penalty)
+}
+
 // LogReverse implements Proposal.
 func (l langevin) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 	sp, x := s.X.Space, s.X.Chain(c)
 	alpha, scale := l.alpha(s, c)
 	penalty := sp.SquaredDistance(0, 1)/(2*alpha) + next.balance.Log(0)
+	if scale == nil && !isOrdinal(sp) {
+		logq := -next.logNormaliser(c, penalty)
+		for i, cur := range next.X.Chain(c) {
+			if x[i] != cur {
+				logq += next.LogWeight(c, i, x[i]) - penalty
+			}
+		}
+		return logq
+	}
 	ordinal, logq, norm := isOrdinal(sp), 0.0, newSoftplusSum()
+	row := w.Row(sp.Values)
 	for i, cur := range next.X.Chain(c) {
 		if scale != nil {
 			penalty = sp.SquaredDistance(0, 1)/(2*alpha*scale[i]) + next.balance.Log(0)
 		}
 		if ordinal {
-			row := w.Row(sp.Values)
 			norm.add(l.ordinal(row, next, c, i, penalty))
 			if x[i] != cur {
 				logq += row[x[i]]
@@ -213,6 +250,25 @@ func (l langevin) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 		}
 	}
 	return logq - norm.value()
+}
+
+// logNormaliser is Σ_i log(1 + exp(LogLeave_i - penalty)) of chain c, computed once for each
+// state and penalty.
+func (p *Point) logNormaliser(c int, penalty float64) float64 {
+	if at := &p.norms[c]; at.penalty != penalty || !at.known {
+		norm := newSoftplusSum()
+		for _, leave := range p.LogLeaves(c) {
+			norm.add(leave - penalty)
+		}
+		*at = normaliser{norm.value(), penalty, true}
+	}
+	return p.norms[c].value
+}
+
+// normaliser is what logNormaliser remembers.
+type normaliser struct {
+	value, penalty float64
+	known          bool
 }
 
 // ordinal fills row with the log-weights of site i, relative to that of the current value,
@@ -251,22 +307,38 @@ type softplusSum struct{ linear, product float64 }
 
 func newSoftplusSum() softplusSum { return softplusSum{product: 1} }
 
-// add adds log(1+e^t) and returns e^-|t|.
-func (s *softplusSum) add(t float64) float64 {
-	e := math.Exp(-math.Abs(t))
+// add adds log(1+e^t).
+func (s *softplusSum) add(t float64) {
 	s.linear += max(t, 0)
-	if s.product *= 1 + e; s.product > 0x1p1000 {
+	if s.product *= 1 + expMinus(math.Abs(t)); s.product > 0x1p1000 {
 		s.linear, s.product = s.linear+math.Log(s.product), 1
 	}
-	return e
 }
 
 func (s *softplusSum) value() float64 { return s.linear + math.Log(s.product) }
 
-// leaves is the probability e^t/(1+e^t) of leaving, times 1+e, with e = e^-|t|.
-func leaves(t, e float64) float64 {
-	if t > 0 {
-		return 1
+// expMinus returns e^-y for y ≥ 0, for adding it to 1: below 2⁻⁵³ it is 0, elsewhere its relative
+// error is some 1e-16. It is NaN where y is.
+func expMinus(y float64) float64 {
+	if !(y < expReach) {
+		if y >= expReach {
+			return 0
+		}
+		return y // NaN
 	}
-	return e
+	k := int(y * expBins)
+	r := y - float64(k)*(1.0/expBins)
+	return expTable[k] * (1 - r*(1-r*(1.0/2-r*(1.0/6-r*(1.0/24-r*(1.0/120-r*(1.0/720)))))))
 }
+
+const (
+	expReach = 37
+	expBins  = 64
+)
+
+var expTable = func() (table [expReach * expBins]float64) {
+	for k := range table {
+		table[k] = math.Exp(-float64(k) / expBins)
+	}
+	return table
+}()

@@ -14,9 +14,7 @@ func TestSoftplusSum(t *testing.T) {
 		if k%3 == 0 {
 			x /= 1000 // factors near 2
 		}
-		if e := s.add(x); math.Abs(leaves(x, e)/(1+e)-1/(1+math.Exp(-x))) > 1e-15 {
-			t.Errorf("a site with log odds %g leaves with probability %g", x, leaves(x, e)/(1+e))
-		}
+		s.add(x)
 		want += max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))
 	}
 	if got := s.value(); math.Abs(got-want) > 1e-11*want {
@@ -28,5 +26,41 @@ func TestSoftplusSum(t *testing.T) {
 		if got := s.value(); got != want {
 			t.Errorf("log(1+e^%g) is %g, want %g", x, got, want)
 		}
+	}
+}
+
+// TestExpMinus compares with math.Exp, as a term of 1 + e^-y.
+func TestExpMinus(t *testing.T) {
+	for k := range 200_000 {
+		y := 45 * float64(k) / 200_000
+		if got, want := expMinus(y), math.Exp(-y); math.Abs(got-want) > 4e-16*want && want > 0x1p-53 || got > 0x1p-53 && want < 0x1p-53 {
+			t.Fatalf("e^-%g is %g, want %g", y, got, want)
+		}
+	}
+	if got := expMinus(math.Inf(1)); got != 0 {
+		t.Errorf("e^-Inf is %g", got)
+	}
+	if got := expMinus(math.NaN()); got == got {
+		t.Errorf("e^NaN is %g", got)
+	}
+}
+
+// TestDrawSigmoid: comparisons with the table decide as the formula does, at the ends of bins
+// and of its range and at uniform numbers next to the logistic function.
+func TestDrawSigmoid(t *testing.T) {
+	for k := range 40_000 {
+		x := float64(k-20_000) / 1000
+		if k%3 == 0 {
+			x = math.Round(x*sigmoidBins) / sigmoidBins
+		}
+		p := 1 / (1 + math.Exp(-x))
+		for _, u := range []float64{p - 1e-3, p - 1e-15, p, p + 1e-15, p + 1e-3, 0.5, 1e-9, 1 - 1e-9} {
+			if got := drawSigmoid(u, x); got == 1 != (u < p) {
+				t.Fatalf("%v below the logistic function of %v, %v: %v", u, x, p, got)
+			}
+		}
+	}
+	if drawSigmoid(0.5, math.Inf(-1)) == 1 || drawSigmoid(0.5, math.Inf(1)) == 0 || drawSigmoid(0.5, math.NaN()) == 1 {
+		t.Error("wrong at infinity")
 	}
 }

@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -48,11 +49,10 @@ type singleChange struct{}
 // Draw implements Proposal.
 func (singleChange) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	copy(next, s.X.Chain(c))
-	total := s.LogLeaveAny(c)
-	if math.IsInf(total, -1) {
+	if slices.Max(s.LogLeaves(c)) == math.Inf(-1) {
 		return 0
 	}
-	i := s.PickSite(c, w.Float64())
+	i, total := s.PickSite(w, c, w.Float64())
 	next[i] = s.Pick(c, i, w.Float64())
 	return s.LogWeight(c, i, next[i]) - total
 }

@@ -24,7 +24,7 @@ var acsLaw = func() samplertest.Law {
 		})
 	})
 	law.Variants = []samplers.Settings{{"cycle": "3"}, {}}
-	law.Dense = true
+	law.Dense, law.Few = true, true
 	return law
 }()
 

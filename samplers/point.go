@@ -27,14 +27,18 @@ type Point struct {
 	Tilt []float32
 
 	balance Balance
-	beta    []float64 // of the weights, [chain]; nil: 1
-	leave   []float64 // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
-	block   []float64 // sums of Tilt over blocks without x_i, [chain, site, block]
+	beta    []float64    // of the weights, [chain]; nil: 1
+	leave   []float64    // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
+	block   []float64    // sums of Tilt over blocks without x_i, [chain, site, block]
+	norms   []normaliser // of the Langevin proposal, [chain]
 }
 
 // smallestTilt replaces the tilt of a current value that underflowed, in
 // forward and backward probabilities alike, so that ratios to it stay finite.
 const smallestTilt = math.SmallestNonzeroFloat32
+
+// Informed reports whether p has first-order weights.
+func (p *Point) Informed() bool { return p.leave != nil }
 
 // LogLeave returns log Σ w[i,v] over the values v ≠ x_i of site i of chain c; -Inf where
 // there is none of positive weight.
@@ -141,26 +145,36 @@ func (p *Point) Pick(c, i int, u float64) int32 {
 	return last
 }
 
-// PickSite returns the site at which the cumulative share of the weights of all sites of
-// chain c passes u. It must not be called where LogLeaveAny is -Inf.
-func (p *Point) PickSite(c int, u float64) int {
-	leaves, site := p.LogLeaves(c), -1
-	total := logSumExp(leaves)
+// PickSite draws a site of chain c in proportion to its leaving weight, at which the cumulative
+// share passes u, and returns LogLeaveAny too. It must not be called where that is -Inf.
+func (p *Point) PickSite(w *Worker, c int, u float64) (site int, total float64) {
+	leaves, top, sum := p.LogLeaves(c), math.Inf(-1), 0.0
+	for _, leave := range leaves {
+		top = max(top, leave)
+	}
+	weights := w.Row(len(leaves))
 	for i, leave := range leaves {
-		if w := math.Exp(leave - total); w > 0 {
+		weights[i] = math.Exp(leave - top)
+		sum += weights[i]
+	}
+	u *= sum
+	for i, weight := range weights {
+		if weight > 0 {
 			site = i
-			if u -= w; u < 0 {
+			if u -= weight; u < 0 {
 				break
 			}
 		}
 	}
-	return site
+	return site, math.Log(sum) + top
 }
 
 // sum fills what is derived from Tilt or Grad, each row from itself alone.
 func (p *Point) sum(job *sums) {
 	rows, values := len(p.X.Codes), p.X.Space.Values
 	p.leave = resize(p.leave, rows)
+	p.norms = resize(p.norms, p.X.Chains())
+	clear(p.norms)
 	if p.Tilt != nil {
 		p.block = resize(p.block, rows*blocks(values))
 	}
@@ -250,6 +264,7 @@ func (p *Point) copyChain(c int, src *Point, j int) {
 	copySpan(p.Tilt, src.Tilt, c, j, d*values)
 	copySpan(p.leave, src.leave, c, j, d)
 	copySpan(p.beta, src.beta, c, j, 1)
+	copySpan(p.norms, src.norms, c, j, 1)
 	if p.Tilt != nil {
 		copySpan(p.block, src.block, c, j, d*blocks(values))
 	}

@@ -249,7 +249,7 @@ func (k *SGDLD) jumpSingle(w *Worker, s *State, c int, logTime float64) {
 	if !(math.Log(w.Float64()) < logTime) {
 		return
 	}
-	site := s.PickSite(c, w.Float64())
+	site, _ := s.PickSite(w, c, w.Float64())
 	k.next.X.Chain(c)[site] = s.Pick(c, site, w.Float64())
 }
 

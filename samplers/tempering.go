@@ -338,6 +338,7 @@ func (s *State) exchange(spare *Point, a, b int) {
 	swapSpan(p.Tilt, a, b, one(sp.Values))
 	swapSpan(p.leave, a, b, one(1))
 	swapSpan(p.block, a, b, one(blocks(sp.Values)))
+	swapSpan(p.norms, a, b, 1)
 }
 
 // swapSpan swaps the a-th and b-th spans of n elements, unless x is nil.

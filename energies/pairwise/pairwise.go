@@ -32,6 +32,7 @@ type Model struct {
 	scale   float64
 	uniform float64 // scale times the weight of every edge, where they are equal
 	equal   bool
+	square  bool // equal, and all sites have four neighbours, as on a torus
 	jobs    sync.Pool
 }
 
@@ -64,6 +65,10 @@ func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*
 		m.equal = m.equal && e.Weight == g.Edges[0].Weight
 		m.uniform = m.scale * g.Edges[0].Weight
 	}
+	m.square = m.equal
+	for i := range m.space.Sites {
+		m.square = m.square && m.near.Start[i+1]-m.near.Start[i] == 4
+	}
 	m.jobs.New = func() any {
 		j := &job{m: m}
 		j.run = j.rows
@@ -92,6 +97,15 @@ func (m *Model) Capabilities() energies.Capabilities {
 // local returns h_i + Σ_j J_ij·s_j, half or all of what U gains when s_i rises to its upper
 // number.
 func (m *Model) local(x []int32, i int) float64 {
+	if m.square {
+		to := m.near.To[4*i : 4*i+4 : 4*i+4]
+		return m.base[i] + m.uniform*float64(x[to[0]]+x[to[1]]+x[to[2]]+x[to[3]])
+	}
+	return m.general(x, i)
+}
+
+// general is local for any graph.
+func (m *Model) general(x []int32, i int) float64 {
 	lo, hi := m.near.Start[i], m.near.Start[i+1]
 	if m.equal {
 		n := int32(0)

@@ -9,8 +9,8 @@ import (
 
 // Numbers of chains; each is one draw of the law that is tested.
 const (
-	oneStepChains = 1500
-	manyChains    = 2000
+	oneStepChains = 1200
+	manyChains    = 1500
 	manySteps     = 4
 )
 

@@ -33,7 +33,7 @@ type Experiment struct {
 }
 
 // experiments lists all experiments, sorted by name.
-var experiments = []Experiment{learnIsing}
+var experiments = []Experiment{allPairs, ising, learnIsing, theory}
 
 // Experiments returns all experiments, sorted by name.
 func Experiments() []Experiment { return slices.Clone(experiments) }
