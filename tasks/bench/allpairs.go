@@ -31,7 +31,7 @@ var pairEnergies = []string{
 func runAllPairs(ctx context.Context, s Settings) (*Result, error) {
 	list, warmup, steps, limit := pairEnergies, 500, 2000, 20*time.Second
 	if s.Quick {
-		list, warmup, steps, limit = []string{"ising:4x4,0.3", "potts:3x3,3,0.6"}, 40, 80, time.Minute
+		list, warmup, steps, limit = []string{"ising:4x4,0.3", "potts:3x3,3,0.6"}, 20, 40, time.Minute
 	}
 	var names []string
 	for _, name := range samplers.Names() {

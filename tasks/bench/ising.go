@@ -46,7 +46,7 @@ func runIsing(ctx context.Context, s Settings) (*Result, error) {
 	side, steps, chains, truth := 20, 1500, 50, 20_000
 	couplings := []float64{0.1, 0.2, 0.3, 0.4407, 0.5}
 	if s.Quick {
-		side, steps, chains, truth, couplings = 6, 200, 20, 2000, []float64{0.2}
+		side, steps, chains, truth, couplings = 5, 80, 10, 800, []float64{0.2}
 	}
 	out := &Result{Header: []string{"part", "sampler", "coupling", "step_size", "step", "acceptance", "sites_changed", "log_rmse", "ess_per_1000_evaluations"}}
 	e, err := isingModel(side, 0.2, 0.2)

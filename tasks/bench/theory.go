@@ -39,7 +39,7 @@ func runTheory(ctx context.Context, s Settings) (*Result, error) {
 	}
 	chains, steps := 400, 4000
 	if s.Quick {
-		chains, steps = 100, 300
+		chains, steps = 40, 200
 	}
 	alphas := []float64{0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2, 1.6, 2.4}
 	out := &Result{Header: []string{"step_size", "distance", "distance_of_draws", "noise_of_draws", "bound"}}
@@ -49,17 +49,23 @@ func runTheory(ctx context.Context, s Settings) (*Result, error) {
 	for k, alpha := range alphas {
 		s.progress(fmt.Sprintf("step size %g", alpha), k, len(alphas))
 		exact := distance(stationary(e, law, alpha), law.P)
-		drawn, noise, err := drawnDistance(ctx, e, law, alpha, chains, steps, s.Seed)
-		if err != nil {
-			return nil, err
-		}
 		bound := math.Exp(law.LogZ - (1-alpha*coupling)/(2*alpha))
-		out.Rows = append(out.Rows, []string{short(alpha), short(exact), short(drawn), short(noise), short(bound)})
-		for j, y := range []float64{exact, drawn, bound} {
-			lines[j].X, lines[j].Y = append(lines[j].X, alpha), append(lines[j].Y, y)
+		row, points := []string{short(alpha), short(exact), "", "", short(bound)}, []float64{exact, math.NaN(), bound}
+		if alpha >= 0.4 { // below, a spin flips once in thousands of steps
+			drawn, noise, err := drawnDistance(ctx, e, law, alpha, chains, steps, s.Seed)
+			if err != nil {
+				return nil, err
+			}
+			row[2], row[3], points[1] = short(drawn), short(noise), drawn
+			agree = agree && math.Abs(drawn-exact) < 4*noise
+		}
+		out.Rows = append(out.Rows, row)
+		for j, y := range points {
+			if y > 0 {
+				lines[j].X, lines[j].Y = append(lines[j].X, alpha), append(lines[j].Y, y)
+			}
 		}
 		falls, within = falls && exact > before, within && exact <= bound
-		agree = agree && math.Abs(drawn-exact) < 4*noise
 		before = exact
 	}
 	out.Figures = []Figure{{Name: "bias", Title: "bias of DULA, Ising lattice 2x2", X: "step size", Y: "distance in ℓ1 of the laws", LogX: true, LogY: true, Lines: lines}}
@@ -136,7 +142,7 @@ func drawnDistance(ctx context.Context, e energies.Energy, law *table.Enumeratio
 	}
 	n := law.Len()
 	counts := make([]float64, chains*n)
-	_, err = samplers.Run(ctx, samplers.Config{Kernel: k, Chains: chains, Warmup: 200 + int(20*math.Exp(2/alpha)/50), Steps: steps, Seed: seed, Observers: []samplers.Observer{
+	_, err = samplers.Run(ctx, samplers.Config{Kernel: k, Chains: chains, Warmup: 500, Steps: steps, Seed: seed, Observers: []samplers.Observer{
 		samplers.ObserverFunc(func(s *samplers.State, _ *samplers.Info) error {
 			if s.Warmup {
 				return nil
