@@ -20,7 +20,9 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/null | cut -c1-16)
 
 # Packages that start goroutines or have types for concurrent use, and their tests of that.
-RACE_PACKAGES := ./energies/neural/... ./models/hub ./onnx/ort/... ./samplers ./samplers/store ./tasks/infill ./tasks/pictures ./tasks/prompttune
+# Each package must have one.
+RACE_PACKAGES := ./cmd/gradhop/internal/app ./energies/neural/... ./models/hub ./onnx/ort/... ./samplers ./samplers/store \
+	./tasks/infill ./tasks/pictures ./tasks/prompttune/...
 RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 
 .PHONY: build demo fills demo-prompt demo-images test lint test-scripts bench bench-grad bench-prompt bench-fills clean
@@ -43,7 +45,7 @@ demo-images: build
 
 test: lint
 	go test -timeout 10m ./...
-	go test -race -timeout 10m -run '$(RACE_TESTS)' $(RACE_PACKAGES)
+	go test -race -timeout 10m -run '$(RACE_TESTS)' $(RACE_PACKAGES) | tee /dev/stderr | { ! grep -F 'no tests to run'; }
 
 lint:
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \

@@ -149,8 +149,9 @@ func TestPageOfAnyBytes(t *testing.T) {
 	}
 }
 
-// TestThumbs: of a picture that has become too large, or is gone, the page has the name only.
-func TestThumbs(t *testing.T) {
+// TestThumbsConcurrent reads several files at a time. Of a picture that has become too
+// large, or is gone, the page has the name only.
+func TestThumbsConcurrent(t *testing.T) {
 	const dir = "../../pictures/testdata/"
 	small := Page{MaxPixels: 11 * 17, Workers: 2}
 	if err := small.read(t.Context(), []string{dir + "rgb.png", dir + "none.png"}); err != nil {
