@@ -29,12 +29,12 @@ func TestEBMTrainKill(t *testing.T) {
 	if err := os.WriteFile(rows, []byte(patterns), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := program(t, "ebm", "new", "mlp", "--space", "binary:16", "--width", "12", "-o", model).Run(); err != nil {
+	if err := process(t, "ebm", "new", "mlp", "--space", "binary:16", "--width", "12", "-o", model).Run(); err != nil {
 		t.Fatal(err)
 	}
 	train := []string{"ebm", "train", model, "--space", "binary:16", "--data", rows, "--steps", "5", "--batch-size", "16", "--buffer", "64", "--fresh", "0.1",
 		"--ema", "0.99", "--updates", "660", "--checkpoint-every", "7"}
-	if err := program(t, append(train, "--out", whole)...).Run(); err != nil {
+	if err := process(t, append(train, "--out", whole)...).Run(); err != nil {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -43,14 +43,14 @@ func TestEBMTrainKill(t *testing.T) {
 		if k > 0 {
 			args = append(args, "--resume")
 		}
-		if !killWhen(t, program(t, args...), time.Duration(r.IntN(3000))*time.Microsecond, func() bool {
+		if !killWhen(t, process(t, args...), time.Duration(r.IntN(3000))*time.Microsecond, func() bool {
 			log, err := os.ReadFile(filepath.Join(run, ebm.LogFile))
 			return err == nil && strings.Count(string(log), "\n") > 50*(k+1)
 		}) {
 			t.Fatalf("the run ended before it was killed for time %d", k+1)
 		}
 	}
-	if err := program(t, append(train, "--out", run, "--resume")...).Run(); err != nil {
+	if err := process(t, append(train, "--out", run, "--resume")...).Run(); err != nil {
 		t.Fatal(err)
 	}
 	sameFile(t, filepath.Join(whole, ebm.ModelFile), filepath.Join(run, ebm.ModelFile))
@@ -61,12 +61,12 @@ func TestEBMTrainKill(t *testing.T) {
 func TestEBMScoreKill(t *testing.T) {
 	dir := t.TempDir()
 	model, file := filepath.Join(dir, "mlp.onnx"), filepath.Join(dir, "ais")
-	if err := program(t, "ebm", "new", "mlp", "--space", "binary:16", "--width", "12", "-o", model).Run(); err != nil {
+	if err := process(t, "ebm", "new", "mlp", "--space", "binary:16", "--width", "12", "-o", model).Run(); err != nil {
 		t.Fatal(err)
 	}
 	score := []string{"ebm", "score", model, "--space", "binary:16", "--chains", "20", "--levels", "4000", "--schedule", "adaptive", "--format", "json"}
 	result := func(checkpoint string) map[string]any {
-		out, err := program(t, append(score, "--checkpoint", checkpoint)...).Output()
+		out, err := process(t, append(score, "--checkpoint", checkpoint)...).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestEBMScoreKill(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for k := range kills {
 		before, _ := os.ReadFile(file)
-		if !killWhen(t, program(t, append(score, "--checkpoint", file)...), time.Duration(r.IntN(3000))*time.Microsecond, func() bool {
+		if !killWhen(t, process(t, append(score, "--checkpoint", file)...), time.Duration(r.IntN(3000))*time.Microsecond, func() bool {
 			now, err := os.ReadFile(file)
 			return err == nil && !bytes.Equal(before, now)
 		}) {

@@ -21,7 +21,7 @@ func TestGradScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "grad"),
+		Dir: filepath.Join(here, "testdata", "grad"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GRADHOP_ORT_LIB", lib.Path)
 			return nil

@@ -36,18 +36,18 @@ func TestPromptTuneKill(t *testing.T) {
 			}, c.args...)
 			run, whole := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "whole")
 			const endless = "100000000"
-			killAt(t, program(t, append(begin, "--steps", endless, "--out", run)...), run, 20, 0)
+			killAt(t, process(t, append(begin, "--steps", endless, "--out", run)...), run, 20, 0)
 			first := made(t, run)
-			killAt(t, program(t, "prompt-tune", "--resume", run, "--checkpoint-every", "1ms"), run, first.Step()+20, 0)
+			killAt(t, process(t, "prompt-tune", "--resume", run, "--checkpoint-every", "1ms"), run, first.Step()+20, 0)
 			second := made(t, run)
 			if first.Step() < 20 || second.Step() < first.Step()+20 {
 				t.Fatalf("killed after steps %d and %d", first.Step(), second.Step())
 			}
 			steps := strconv.FormatInt(second.Step()-int64(second.Header().Warmup)+10, 10)
-			if err := program(t, "prompt-tune", "--resume", run, "--steps", steps).Run(); err != nil {
+			if err := process(t, "prompt-tune", "--resume", run, "--steps", steps).Run(); err != nil {
 				t.Fatal(err)
 			}
-			if err := program(t, append(begin, "--steps", steps, "--out", whole)...).Run(); err != nil {
+			if err := process(t, append(begin, "--steps", steps, "--out", whole)...).Run(); err != nil {
 				t.Fatal(err)
 			}
 			sameDraws(t, c.name, whole, run)

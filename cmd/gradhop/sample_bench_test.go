@@ -167,7 +167,7 @@ func BenchmarkSampleMemory(b *testing.B) {
 		b.Run(strconv.Itoa(steps), func(b *testing.B) {
 			for b.Loop() {
 				out := filepath.Join(b.TempDir(), "run")
-				c := program(b, "sample", model, "--space", "binary:64", "--seed", "1", "--chains", "8", "--warmup", "10", "--steps", strconv.Itoa(steps), "--write", "none", "--out", out)
+				c := process(b, "sample", model, "--space", "binary:64", "--seed", "1", "--chains", "8", "--warmup", "10", "--steps", strconv.Itoa(steps), "--write", "none", "--out", out)
 				c.Stdout = io.Discard
 				most := 0.0
 				if err := c.Start(); err != nil {

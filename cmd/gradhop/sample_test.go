@@ -170,14 +170,14 @@ func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), out, 0o644))
 }
 
-// program returns the command with arguments, as a process of its own.
-func program(t testing.TB, args ...string) *exec.Cmd {
+// process returns the program with arguments, as a process of its own.
+func process(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	lib, err := library.Find(context.Background(), library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command("gradhop", append(args, "--quiet", "--threads", "1", "--ort-lib", lib.Path)...)
+	c := exec.Command("gradhop", append(args, "--quiet", "--ort-lib", lib.Path)...)
 	var errs bytes.Buffer
 	c.Stderr = &errs
 	t.Cleanup(func() {
@@ -221,19 +221,19 @@ func sameDraws(t *testing.T, what, a, b string) {
 	}
 }
 
-// TestSampleKill kills a run by SIGKILL at 20 moments, half of them in warm-up, and
+// TestSampleKill kills runs by SIGKILL, some in warm-up and some after it, and
 // resumes it, twice where it is killed again: the draws are those of a run that was never
 // killed. A run is killed when its folder has got to a step, a random moment later, so
 // that a slow machine kills at the same places as a fast one.
 func TestSampleKill(t *testing.T) {
-	const warmup, steps = 1500, 1500
+	const warmup, steps = 600, 600
 	dir := t.TempDir()
 	model := filepath.Join(dir, "pair.onnx")
 	if err := writeEnergy("pair", 24, model); err != nil {
 		t.Fatal(err)
 	}
 	begin := func(out string) *exec.Cmd {
-		return program(t, "sample", model, "--space", "binary:24", "--seed", "5", "--chains", "6", "--warmup", strconv.Itoa(warmup), "--steps", strconv.Itoa(steps),
+		return process(t, "sample", model, "--space", "binary:24", "--seed", "5", "--chains", "6", "--warmup", strconv.Itoa(warmup), "--steps", strconv.Itoa(steps),
 			"--thin", "2", "--save-warmup", "--write", "none", "--checkpoint-every", "1ms", "--out", out)
 	}
 	whole := filepath.Join(dir, "whole")
@@ -242,7 +242,7 @@ func TestSampleKill(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(11, 13))
 	early, late := 0, 0
-	for k := range 6 {
+	for k := range 4 {
 		run := filepath.Join(dir, "run"+strconv.Itoa(k))
 		c := begin(run)
 		var targets []int64
@@ -262,7 +262,7 @@ func TestSampleKill(t *testing.T) {
 			case !at.Finished():
 				late++
 			}
-			c = program(t, "sample", "--resume", run, "--checkpoint-every", "1ms")
+			c = process(t, "sample", "--resume", run, "--checkpoint-every", "1ms")
 		}
 		if err := c.Run(); err != nil {
 			t.Fatalf("run %d, resumed: %v", k, err)

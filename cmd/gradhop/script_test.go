@@ -8,21 +8,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/cli"
 	"github.com/gradhop/gradhop/models/hub/hubtest"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gradhop": main})
+	testscript.Main(m, map[string]func(){"gradhop": program})
+}
+
+// program is the program with one thread for the model unless its arguments say otherwise:
+// small models take as long, and threads that wait for work take the time of other tests.
+func program() {
+	if args := os.Args[1:]; len(args) > 0 && args[0] != "__complete" {
+		os.Args = slices.Concat(os.Args[:1], []string{"--threads", "1"}, args)
+	}
+	main()
 }
 
 // TestScripts runs every script in testdata. Each has the folder $TINY: a random model
@@ -35,7 +48,7 @@ func TestScripts(t *testing.T) {
 	}
 	server := hubtest.New(t, repositories(t))
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+		Dir: filepath.Join(here, "testdata"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GRADHOP_ORT_LIB", lib.Path)
 			e.Setenv("GRADHOP_CACHE", filepath.Join(e.WorkDir, "cache"))
@@ -121,7 +134,7 @@ func copyTiny(dir string) error {
 		"../../tasks/infill/testdata/tiny/vocab.txt",
 		"../../tasks/infill/testdata/tiny/config.json",
 	} {
-		b, err := os.ReadFile(path)
+		b, err := os.ReadFile(filepath.Join(here, path))
 		if err != nil {
 			return err
 		}
@@ -132,23 +145,48 @@ func copyTiny(dir string) error {
 	return nil
 }
 
-// exits CODE cmd args... runs a command that must end with the exit code.
+// exits CODE cmd args... runs a command that must end with the exit code. What the program
+// refuses to do, code 2, it refuses in this process, which takes no time to start.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code cmd args...")
 	}
-	err := ts.Exec(args[1], args[2:]...)
 	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else if err != nil {
-		ts.Fatalf("%v", err)
+	if args[0] == "2" && args[1] == "gradhop" {
+		got = refuse(ts, args[2:])
+	} else {
+		err := ts.Exec(args[1], args[2:]...)
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			got = exit.ExitCode()
+		} else if err != nil {
+			ts.Fatalf("%v", err)
+		}
 	}
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code %d, want %s", got, args[0])
 	}
 }
+
+// inProcess is held while this process has the folder and the environment of a script.
+var inProcess sync.Mutex
+
+// refuse runs the program in this process with empty standard input, and returns its exit
+// code.
+func refuse(ts *testscript.TestScript, args []string) int {
+	inProcess.Lock()
+	defer inProcess.Unlock()
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	defer func() { ts.Check(os.Chdir(here)) }()
+	for _, name := range []string{"GRADHOP_ORT_LIB", "GRADHOP_CACHE", "HF_ENDPOINT", "HF_HOME", "HF_TOKEN"} {
+		defer os.Setenv(name, os.Getenv(name))
+		ts.Check(os.Setenv(name, ts.Getenv(name)))
+	}
+	return cli.Run(context.Background(), &app.App{In: strings.NewReader(""), Out: ts.Stdout(), Err: ts.Stderr()}, args)
+}
+
+// here is the folder of this package.
+var here, _ = os.Getwd()
 
 // spoil HOW file changes a model file: "inputs" renames an input, "outside" puts a
 // tensor into a file outside the folder, "cut" drops the second half.

@@ -109,7 +109,10 @@ func (k *GCG) Init(ctx context.Context, s *samplers.State) error {
 		return err
 	}
 	remember(s)
-	return nil
+	// A run that was never stopped has the gradients of the chains that did not move in
+	// their last step. Those that are taken again on resuming are not counted.
+	stalled := s.Var(stalledVar)
+	return k.refresh(ctx, s, &samplers.Info{}, func(c int) bool { return stalled[c] > 0 })
 }
 
 // remember makes the state of each chain its best state if it is.
@@ -129,7 +132,7 @@ func remember(s *samplers.State) {
 func (k *GCG) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	n, d := s.Chains(), s.X.Space.Sites
 	info.Reset(n)
-	if err := k.refresh(ctx, s, info); err != nil {
+	if err := k.refresh(ctx, s, info, func(int) bool { return true }); err != nil {
 		return err
 	}
 	next, u, err := k.improve(ctx, s, info)
@@ -168,8 +171,9 @@ func (k *GCG) Step(ctx context.Context, s *samplers.State, info *samplers.Info) 
 	return nil
 }
 
-// refresh takes the gradient of the chains whose state is not the one it was taken at.
-func (k *GCG) refresh(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+// refresh takes the gradient of the chains, of those that are due, whose state is not the one
+// it was taken at.
+func (k *GCG) refresh(ctx context.Context, s *samplers.State, info *samplers.Info, due func(chain int) bool) error {
 	n, d, values := s.Chains(), s.X.Space.Sites, s.X.Space.Values
 	if len(k.codes) != n*d {
 		k.codes, k.top = slices.Repeat([]int32{-1}, n*d), make([][]int32, n*d)
@@ -177,7 +181,7 @@ func (k *GCG) refresh(ctx context.Context, s *samplers.State, info *samplers.Inf
 	x := energies.Batch{Space: s.X.Space}
 	var chains []int
 	for c := range n {
-		if own := s.X.Chain(c); !slices.Equal(own, k.codes[c*d:(c+1)*d]) {
+		if own := s.X.Chain(c); due(c) && !slices.Equal(own, k.codes[c*d:(c+1)*d]) {
 			chains, x.Codes, x.IDs = append(chains, c), append(x.Codes, own...), append(x.IDs, s.ChainIDs[c])
 		}
 	}
