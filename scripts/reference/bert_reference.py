@@ -4,7 +4,7 @@
     bert_reference.py --check    regenerate; exit 1 if a value or a file is no longer what is stored
 
 The formula shares nothing with the Go code: the blanks of a text are one-hot rows O [blank, word]
-that require a gradient, the model reads O @ W in place of its word embeddings, and U is summed from
+that require a gradient, the model reads O @ W in place of its word embeddings W[ids], and U is summed from
 its output as the definition says. bert/<case>/model.onnx are exports of the same tiny weights.
 """
 
@@ -80,18 +80,24 @@ TEXTS = texts(VOCAB, CLS, SEP, FIRST, [(5, [2], 2), (9, [1, 7], 3), (12, [3, 4, 
 def energy(model, text: dict, filling: list[int], name: str, mask: int):
     """U and its gradient [blank, word] at one filling, and the scores that a blank's words have."""
     form, embedding = name.split("/")
-    table = model.bert.embeddings.word_embeddings.weight.detach()
+    words = model.get_input_embeddings()
+    table = words.weight.detach()
     blanks = text["blanks"]
     one_hot = torch.nn.functional.one_hot(torch.tensor(filling), len(table)).to(table.dtype).requires_grad_()
     variants = [None] if form == "mrf" else range(len(blanks))
     u, scores = 0.0, []
     for masked in variants:
-        rows = list(table[torch.tensor(text["ids"])])
+        ids = torch.tensor(text["ids"])
+        ids[blanks] = torch.tensor(filling)
+        rows = list(table[ids])
         for i, p in enumerate(blanks):
             rows[p] = one_hot[i] @ table
         if masked is not None:
+            ids[blanks[masked]] = mask  # some models count the masks
             rows[blanks[masked]] = table[mask] if embedding == "mask" else torch.zeros_like(table[mask])
-        logits = model(inputs_embeds=torch.stack(rows)[None]).logits[0]
+        hook = words.register_forward_hook(lambda *_, rows=rows: torch.stack(rows)[None])
+        logits = model(input_ids=ids[None], attention_mask=torch.ones_like(ids)[None]).logits[0]
+        hook.remove()
         for i in range(len(blanks)) if masked is None else [masked]:
             s = logits[blanks[i]]
             if form == "pll":

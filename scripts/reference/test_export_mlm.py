@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+
+import bert_reference
 import onnx
 import pytest
+import stored
 import torch
 import transformers as tf
 
@@ -52,6 +59,28 @@ def test_family(family, tmp_path):
     for value in [*graph.input, graph.output[0]]:
         assert [d.dim_param for d in value.type.tensor_type.shape.dim][:2] == ["batch", "sequence"]
     assert graph.output[0].name == "logits"
+
+
+def test_energies(tmp_path):
+    """Go computes U and the one-hot gradient of each family as torch does in float64.
+
+    test_bert_reference shows that a wrong value fails the same Go test."""
+    texts = bert_reference.texts(99, 5, 6, 7, [(5, [2], 2), (12, [3, 4, 8], 2)])
+    for family, (config, _) in FAMILIES.items():
+        model = random_model(config)
+        (tmp_path / family).mkdir()
+        export_mlm.export(model, tmp_path / family / "model.onnx")
+        values = bert_reference.reference(model, [family], texts, 4, ["pll/mask", "mrf/mask"])
+        (tmp_path / f"reference-{family}.json").write_text(json.dumps(values))
+    command = ["go", "test", "./energies/neural/mlm", "-run", "TestExternalReference", "-count=1", "-v"]
+    run = subprocess.run(command, cwd=stored.ROOT, env={**os.environ, "GRADHOP_BERT_REFERENCE": str(tmp_path)}, capture_output=True,
+                         text=True, check=False)  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr
+    errors = re.findall(r"relative errors: U (\S+), gradient (\S+);", run.stdout)
+    assert len(errors) == 2 * len(FAMILIES) and max(float(e) for pair in errors for e in pair) < 1e-5, run.stdout
+    for family in FAMILIES:
+        for form in ("pll", "mrf"):
+            assert f"--- PASS: TestExternalReference/{family}/{form}/mask/1" in run.stdout
 
 
 def test_difference_sees_a_wrong_file(tmp_path):
