@@ -7,6 +7,7 @@
 # make bench         us and PyTorch side by side, in one run
 # make bench-fills   how often infilling finds the best filling, against simpler methods
 # make bench-grad    the same for gradients of networks
+# make bench-ebm     the same for the training of energy-based models
 # make bench-prompt  the same for prompts under a text tower of ViT-B/32's size
 
 SHELL := /bin/bash
@@ -25,7 +26,7 @@ RACE_PACKAGES := ./cmd/gradhop/internal/app ./energies/neural/... ./models/hub .
 	./tasks/infill ./tasks/pictures ./tasks/prompttune/...
 RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 
-.PHONY: build demo fills demo-prompt demo-images test lint test-scripts bench bench-grad bench-prompt bench-fills clean
+.PHONY: build demo fills demo-prompt demo-images test lint test-scripts bench bench-grad bench-ebm bench-prompt bench-fills clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o bin/gradhop ./cmd/gradhop
@@ -72,6 +73,9 @@ bench-fills:
 
 bench-grad: $(STAMP)
 	$(PY) scripts/bench/grad.py
+
+bench-ebm: $(STAMP)
+	$(PY) scripts/bench/ebm.py
 
 bench-prompt: build $(STAMP)
 	$(PY) scripts/bench/run.py --models clip --chains 1,8

@@ -104,7 +104,7 @@ func TestReadme(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, set := range []string{"cats", "hearts"} {
+	for _, set := range []string{"cats", "digits", "hearts"} {
 		if err := os.CopyFS(filepath.Join(dir, set), os.DirFS(filepath.Join("..", "..", "models", "pictures", set))); err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,9 @@ import (
 )
 
 // learnIsing learns the couplings of an Ising lattice from exact draws by persistent
-// contrastive divergence with an ℓ1 penalty. The paper makes 10,000 updates at a learning
-// rate that falls outside what fits here; the order of the samplers is what is compared.
+// contrastive divergence with an ℓ1 penalty of 0.01 and 256 chains, as the paper does. The
+// paper makes 10,000 updates of 256 data at a learning rate of 0.001; here it is 400
+// updates of 100 data at 0.003.
 var learnIsing = Experiment{
 	Name:  "learn-ising",
 	Doc:   "learn the couplings of a 25x25 Ising lattice; RMSE of the couplings by sampler and coupling",
