@@ -25,6 +25,10 @@ type layout struct {
 	bind    map[string]int64
 }
 
+// maxElements bounds the tensors that a batch of the size that a file states takes, one-hot:
+// each run of the model allocates them in full.
+const maxElements = 1 << 31
+
 // layoutOf fits the space to the shape that the file states for the input.
 func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 	l := layout{elem: v.Type.Elem, axis: true}
@@ -72,8 +76,11 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 	if len(dims) < 2 {
 		return mismatch("%s a chain need a batch axis and one of %d elements", what, want)
 	}
-	if dims[0].Value >= 0 {
-		l.batch = int(dims[0].Value)
+	if n := dims[0].Value; n >= 0 {
+		if n > maxElements/max(int64(s.Sites)*int64(s.Values), 1) {
+			return mismatch("a batch of %d chains of %d sites and %d values is too large; export the model with an open batch dimension", n, s.Sites, s.Values)
+		}
+		l.batch = int(n)
 	}
 	l.symbol = dims[0].Param
 	rest, open := product64(dims[1:])

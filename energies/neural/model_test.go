@@ -285,6 +285,7 @@ func TestModelBad(t *testing.T) {
 		says string
 	}{
 		"sites":         {flat, neural.ModelOptions{Space: energies.Space{Sites: 7, Values: 2, Kind: energies.Binary}}, new(*neural.MismatchError), `binary:7 does not fit input "x" of shape [n, 6]`},
+		"huge batch":    {q.model(t, onnx.Float, n(1<<40), n(6)), neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "export the model with an open batch"},
 		"one-hot":       {flat, neural.ModelOptions{Space: energies.Space{Sites: 6, Values: 2}}, new(*neural.MismatchError), "12 elements"},
 		"not last":      {q.model(t, onnx.Float, sym("n"), n(3), n(2)), neural.ModelOptions{Space: energies.Space{Sites: 2, Values: 3}}, new(*neural.MismatchError), "last axis"},
 		"open":          {q.model(t, onnx.Float, sym("n"), sym("a"), sym("b")), neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "bind"},

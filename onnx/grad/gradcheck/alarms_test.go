@@ -13,6 +13,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
@@ -120,6 +121,29 @@ func TestFloatKernel(t *testing.T) {
 		x := n.Input("x", onnx.Float, shape.Dims(5)...)
 		m := n.done(n.Op("Shrink", []build.Value{x}, onnx.FloatAttr("lambd", 1.5), onnx.FloatAttr("bias", 1.5)))
 		checked(t, m, grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}, gradcheck.Options{Seed: seed})
+	}
+}
+
+// TestCancelledMean: the gradient of the sum of a normalisation is zero. It is not if it
+// multiplies by a reciprocal of the count, which float32 rounds.
+func TestCancelledMean(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Dims(2, 3, 4, 5)...)
+	m := n.done(n.Op("InstanceNormalization", []build.Value{x, n.weights(3), n.weights(3)}))
+	for seed := range uint64(3) {
+		checked(t, m, grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}, gradcheck.Options{Seed: seed})
+	}
+}
+
+// TestKinkAtTheInputs: at zero, central differences of a Relu give one half for every step.
+func TestKinkAtTheInputs(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Dims(1, 3)...)
+	m := n.done(n.MatMul(n.Op("Relu", []build.Value{x}), n.weights(3, 1)))
+	feed := map[string]*ort.Tensor{"x": {Shape: []int64{1, 3}, Data: []float32{0, 1, -2}}}
+	rep := checked(t, m, grad.Options{Wrt: []string{"x"}}, gradcheck.Options{Feed: feed})
+	if in := rep.Inputs[0]; in.SetAside == 0 {
+		t.Errorf("no comparison was set aside: %+v", in)
 	}
 }
 

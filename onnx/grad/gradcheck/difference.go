@@ -154,15 +154,16 @@ type estimate struct{ value, err float64 }
 // many as agree says, since where steps are long, kinks can hide between two of them.
 // size is what the derivative is measured against, besides itself.
 //
-// Numbers that a quantised model rounds are often equal, so that a maximum of them has
-// its kink at the very inputs, where differences to both sides agree for every step. With
+// A kink can be at the very inputs, or too near to them for any step to tell: of the many
+// units of a network one is zero, or the codes of a quantised model are equal. Differences to
+// both sides then agree for every step. With
 // s(h) = (f(h) - 2f(0) + f(-h))/h, which tends to the jump of the slope, half of what two
 // steps extrapolate it to is added to the error of those.
 func (d *differ) derivative(v []float64, size float64) (estimate, error) {
 	best := estimate{err: math.Inf(1)}
 	var values []float64
 	var base []float64
-	if d.rounded() {
+	if d.rounded() || d.p.name == precision64.name {
 		var err error
 		if base, err = d.values(v, 0); err != nil {
 			return best, err

@@ -149,7 +149,7 @@ func Sum(_ *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 
 // y = Σ inputs / their number
 func Mean(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
-	d := b.Scale(dy[0], 1/float64(len(n.Inputs)))
+	d := b.Div(dy[0], b.Scalar(float64(len(n.Inputs)), dy[0]))
 	dx := make([]driver.Value, len(n.Inputs))
 	for i := range dx {
 		dx[i] = d

@@ -216,7 +216,7 @@ func AveragePool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Va
 	for _, c := range counts {
 		d = b.Mul(d, c)
 	}
-	return []driver.Value{p.spread(b.Scale(d, 1/whole))}
+	return []driver.Value{p.spread(b.Div(d, b.Scalar(whole, d)))}
 }
 
 // countsOf returns 1/(entries of a window that count) for each of count windows over

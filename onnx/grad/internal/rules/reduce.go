@@ -117,7 +117,7 @@ func ReduceMean(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Val
 	count, isConst := r.size.Const()
 	switch {
 	case r.known && isConst:
-		d = b.Scale(d, 1/float64(count))
+		d = b.Div(d, b.Scalar(float64(count), d)) // 1/count would be rounded
 	case r.known:
 		d = b.Div(d, b.Cast(b.DynamicShape([]shape.Dim{r.size}, n.In(0)), b.Info(d).Type))
 	default:
