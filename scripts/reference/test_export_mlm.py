@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -48,12 +49,26 @@ def random_model(config):
     return model
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Exports a family once, to <folder>/<family>/model.onnx; returns the model, the folder and the error."""
+    folder = tmp_path_factory.mktemp("families")
+
+    @functools.cache
+    def export(family):
+        model = random_model(FAMILIES[family][0])
+        (folder / family).mkdir()
+        return model, folder, export_mlm.export(model, folder / family / "model.onnx")
+
+    return export
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_family(family, tmp_path):
-    config, inputs = FAMILIES[family]
-    model = random_model(config)
-    path = tmp_path / "model.onnx"
-    assert export_mlm.export(model, path) < 1e-4
+def test_family(family, exported):
+    inputs = FAMILIES[family][1]
+    _, folder, error = exported(family)
+    path = folder / family / "model.onnx"
+    assert error < 1e-4
     graph = onnx.load(path).graph
     assert [i.name for i in graph.input] == ["input_ids", "attention_mask", "token_type_ids"][:inputs]
     for value in [*graph.input, graph.output[0]]:
@@ -61,19 +76,17 @@ def test_family(family, tmp_path):
     assert graph.output[0].name == "logits"
 
 
-def test_energies(tmp_path):
+def test_energies(exported):
     """Go computes U and the one-hot gradient of each family as torch does in float64.
 
     test_bert_reference shows that a wrong value fails the same Go test."""
     texts = bert_reference.texts(99, 5, 6, 7, [(5, [2], 2), (12, [3, 4, 8], 2)])
-    for family, (config, _) in FAMILIES.items():
-        model = random_model(config)
-        (tmp_path / family).mkdir()
-        export_mlm.export(model, tmp_path / family / "model.onnx")
+    for family in FAMILIES:
+        model, folder, _ = exported(family)
         values = bert_reference.reference(model, [family], texts, 4, ["pll/mask", "mrf/mask"])
-        (tmp_path / f"reference-{family}.json").write_text(json.dumps(values))
+        (folder / f"reference-{family}.json").write_text(json.dumps(values))
     command = ["go", "test", "./energies/neural/mlm", "-run", "TestExternalReference", "-count=1", "-v"]
-    run = subprocess.run(command, cwd=stored.ROOT, env={**os.environ, "GRADHOP_BERT_REFERENCE": str(tmp_path)}, capture_output=True,
+    run = subprocess.run(command, cwd=stored.ROOT, env={**os.environ, "GRADHOP_BERT_REFERENCE": str(folder)}, capture_output=True,
                          text=True, check=False)  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr
     errors = re.findall(r"relative errors: U (\S+), gradient (\S+);", run.stdout)
