@@ -58,9 +58,9 @@ func New() *App {
 
 // AddFlags defines the persistent flags.
 func (a *App) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&a.Library, "ort-lib", "", "onnxruntime library `file`; without it, search and fetch one (see gradhop doctor)")
-	fs.StringVar(&a.Provider, "provider", "cpu", "where models run: cpu, cuda, cuda:N or auto")
-	fs.IntVar(&a.Threads, "threads", 0, "threads for the model, 0 for one a core")
+	fs.StringVar(&a.Library, "ort-lib", "", "onnxruntime library, a `file` (default: search for one, or fetch it; see gradhop doctor)")
+	fs.StringVar(&a.Provider, "provider", "cpu", "where models run: `cpu|cuda|cuda:N|auto`")
+	fs.IntVar(&a.Threads, "threads", 0, "`number` of threads for the model, 0 for one per core")
 	fs.BoolVar(&a.Offline, "offline", false, "download nothing; use models and libraries that are here already")
 	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "print data and errors only")
 }

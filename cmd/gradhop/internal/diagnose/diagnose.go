@@ -26,8 +26,8 @@ being written, or files in CmdStan's CSV format, one a chain.
 
 R-hat is the larger of the rank-normalised split R-hat and that of the folded draws;
 bulk and tail effective sample sizes and the Monte Carlo standard error are as in
-Vehtari et al. 2021, and equal ArviZ's. Of more sites than --rows those that mixed
-worst are listed.
+Vehtari et al. 2021, and equal ArviZ's. If there are more sites than --rows, those
+that mixed worst are listed.
 
 Draws of sgdld are weighted. Their means, quantiles, standard errors and effective sample
 sizes are those of weighted means, and the first line of the table says so.`,
@@ -51,7 +51,7 @@ sizes are those of weighted means, and the first line of the table says so.`,
 			return t.WriteText(a.Out)
 		},
 	}
-	cmd.Flags().IntVar(&rows, "rows", 0, "most sites to list, -1 for all (default: 32)")
+	cmd.Flags().IntVar(&rows, "rows", 0, "largest `number` of sites in the table, -1 for all (default: 32)")
 	app.Format(cmd, &format, "text", "json")
 	return cmd
 }

@@ -51,7 +51,7 @@ type model struct {
 
 func (m *model) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&m.space, "space", "", "the states: binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI; needed with an ONNX file")
+	f.StringVar(&m.space, "space", "", "the states, a `SPACE`: binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI; required with an ONNX file")
 	f.StringVar(&m.input, "input", "", "`name` of the input that takes the state (default: the only one)")
 	f.StringVar(&m.output, "output", "", "`name` of the output that is U (default: the only one)")
 	f.BoolVar(&m.negate, "negate", false, "the output is an energy E = -U")
@@ -180,10 +180,10 @@ func newNew(a *app.App) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&space, "space", "", "the states: binary:D, spin:D or categorical:DxS; needed")
+	f.StringVar(&space, "space", "", "the states, a `SPACE`: binary:D, spin:D or categorical:DxS; required")
 	f.StringVar(&image, "image", "", "`HxW` pixels (default: a square)")
-	f.IntVar(&o.Width, "width", 0, "channels or hidden units (default: the paper's)")
-	f.IntVar(&o.Depth, "depth", 0, "residual blocks or hidden layers (default: the paper's)")
+	f.IntVar(&o.Width, "width", 0, "`number` of channels or hidden units (default: the paper's)")
+	f.IntVar(&o.Depth, "depth", 0, "`number` of residual blocks or hidden layers (default: the paper's)")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines the weights")
 	f.StringVarP(&out, "out", "o", "", "`file` to write")
 	return cmd

@@ -45,9 +45,9 @@ samples.png and a checkpoint. After an interruption or a kill the same command w
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	f.StringVar(&o.data, "data", "", "`file` or folder with the data; needed")
+	f.StringVar(&o.data, "data", "", "`file` or folder with the data; required")
 	binarizeFlag(cmd, &o.binarize)
-	f.StringVarP(&o.out, "out", "o", "", "`folder` of the run; needed")
+	f.StringVarP(&o.out, "out", "o", "", "`folder` of the run; required")
 	f.BoolVar(&o.resume, "resume", false, "continue the run in --out")
 	f.IntVar(&o.updates, "updates", 10000, "`number` of updates in all")
 	f.IntVar(&o.every, "checkpoint-every", 500, "`number` of updates between checkpoints")

@@ -72,6 +72,8 @@ options given as flags go to every sampler that has them. --image-batch goes to 
 			flag.Usage = "`number` of targets that each step of sgdld draws; 0 for all, the exact mean, for which its cache has no use"
 		case "steps":
 			flag.Usage = "`number` of steps after warm-up"
+		case "beta":
+			flag.Usage = "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000"
 		}
 		f.AddFlag(flag)
 	})

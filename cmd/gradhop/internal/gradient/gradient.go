@@ -69,7 +69,7 @@ checked; in both cases nothing is written.`,
 	o.Weights = "keep"
 	app.Choice(cmd, &o.Weights, "weights", "where the weights go", "keep", "refer", "copy", "embed")
 	f.BoolVar(&o.Check, "check", false, "compare the gradients with finite differences on random inputs")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of the random inputs of --check")
+	f.Uint64Var(&o.Seed, "seed", 1, "`number` that determines the random inputs of --check")
 	f.StringVar(&o.Feed, "feed", "", "take the inputs of --check from this `FILE.npz`, by name")
 	app.Format(cmd, &o.format, "text", "json")
 	return cmd

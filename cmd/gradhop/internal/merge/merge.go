@@ -51,7 +51,7 @@ the folder with --resume FOLDER; prompt-tune then prints the best prompts of all
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&out, "out", "o", "", "`folder` for the joint run, to be made")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "new `folder` for the joint run")
 	cmd.Flags().BoolVar(&partial, "partial", false, "also merge where chain numbers are missing between 0 and the last one")
 	return cmd
 }
