@@ -31,6 +31,8 @@ type learning struct {
 	steps   int
 	updates []int
 	rmse    []float64 // after updates
+	// diverged says that training ended early; rmse then stays at its last value.
+	diverged error
 }
 
 func runLearnIsing(ctx context.Context, s Settings) (*Result, error) {
@@ -60,11 +62,11 @@ func runLearnIsing(ctx context.Context, s Settings) (*Result, error) {
 			return nil, err
 		}
 	}
-	out := &Result{Header: []string{"sampler", "coupling", "steps", "update", "samples", "rmse"}}
+	out := &Result{Header: []string{"sampler", "coupling", "steps", "update", "samples", "rmse", "diverged"}}
 	for _, r := range runs {
 		for i, u := range r.updates {
 			out.Rows = append(out.Rows, []string{r.sampler, short(r.lattice.coupling), strconv.Itoa(r.steps), strconv.Itoa(u),
-				strconv.Itoa(u * r.steps * learnBatch), short(r.rmse[i])})
+				strconv.Itoa(u * r.steps * learnBatch), short(r.rmse[i]), strconv.FormatBool(r.diverged != nil)})
 		}
 	}
 	pick := func(name string, k float64, steps int) *learning {
@@ -154,13 +156,19 @@ func (r *learning) learn(ctx context.Context, s Settings, rows, updates, every i
 	defer t.Close()
 	want := r.lattice.matrix()
 	for t.Updates() < updates {
-		if _, err := t.Step(ctx); err != nil {
-			return err
+		if _, r.diverged = t.Step(ctx); ctx.Err() != nil {
+			return ctx.Err()
+		} else if r.diverged != nil {
+			break
 		}
 		if n := t.Updates(); n%every == 0 {
 			r.updates = append(r.updates, n)
 			r.rmse = append(r.rmse, couplingError(t.Weights().Data(0), want, d))
 		}
+	}
+	for n := (len(r.updates) + 1) * every; n <= updates; n += every {
+		r.updates = append(r.updates, n)
+		r.rmse = append(r.rmse, couplingError(t.Weights().Data(0), want, d))
 	}
 	return nil
 }
