@@ -2,23 +2,23 @@ package neural
 
 import "github.com/gradhop/gradhop/energies"
 
-// Where in a batch a row stands can change its last bits: kernels treat the elements
-// that do not fill a vector of four floats otherwise than the rest, and sums of a row
-// begin at the next multiple of 16 bytes. So batches are whole blocks of four rows, and
-// a chain stands at the row of its block that its number says; it then comes out the
-// same, bit for bit, whatever stands beside it, and chains can be run in parts.
+// The last bits of a result can depend on the row of the batch: the runtime's kernels compute
+// elements that do not fill a vector of four floats differently, and the sum over a row
+// begins at the next multiple of 16 bytes. So a batch is a whole number of blocks of four
+// rows, and the number of a chain gives its row within a block. Then results do not depend on
+// batch composition, to the last bit, and a run split into parts gives the same draws.
 const rowBlock = 4
 
-// placement says where the chains of one run of the model stand.
+// placement is the assignment of chains to rows in one run of the model.
 type placement struct {
 	at   []int // row, [chain]
 	rows int   // in all
 }
 
-// element is the index, in units of a site, of element k of the chains' codes.
+// element returns the index in [row, site] of element k in [chain, site].
 func (p placement) element(k, sites int) int { return p.at[k/sites]*sites + k%sites }
 
-// place puts as many chains from lo on as fit into one run.
+// place assigns rows to as many chains, from lo on, as fit into one run.
 func (e *Model) place(x energies.Batch, lo int) placement {
 	block, capacity := rowBlock, e.layout.batch
 	if e.alone {

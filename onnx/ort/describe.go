@@ -8,8 +8,8 @@ import (
 )
 
 // A valueInfo is what a model declares of one of its inputs or outputs. The
-// binding can't be asked for it without loading the model a second time, so
-// describe reads it from the file.
+// binding would load the model a second time to tell, so describe reads it from
+// the file.
 type valueInfo struct {
 	name   string
 	elem   elemType // 0 when not declared

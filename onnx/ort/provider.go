@@ -10,8 +10,8 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// A provider is one way to execute a model. A further one is a type with these
-// two methods and a case in parseProvider.
+// A provider is an execution provider. To add one, write a type with these two
+// methods and a case in parseProvider.
 type provider interface {
 	// name is what the user calls it, for instance "cuda:0".
 	name() string
@@ -21,7 +21,7 @@ type provider interface {
 }
 
 // parseProvider turns [Options.Provider] into the providers to try, in order.
-// Only the last may be an error to the user; the others are passed over.
+// Only the error of the last one is reported.
 func parseProvider(s string) ([]provider, error) {
 	kind, device, hasDevice := strings.Cut(s, ":")
 	switch {
@@ -39,21 +39,21 @@ func parseProvider(s string) ([]provider, error) {
 	return nil, badArgument("Provider", s, "cpu, cuda, cuda:N or auto")
 }
 
-// kind is the name of a provider without its device, as the runtime's errors
+// kind is the name of a provider without its device: the runtime's errors
 // contain it.
 func kind(p provider) string {
 	k, _, _ := strings.Cut(p.name(), ":")
 	return k
 }
 
-// cpu is always there; the runtime adds it by itself.
+// cpu is always available; the runtime adds it by itself.
 type cpu struct{}
 
 func (cpu) name() string                        { return "cpu" }
 func (cpu) configure(*ort.SessionOptions) error { return nil }
 
-// cuda runs on one NVIDIA device. What it can't run falls to the CPU, inside
-// the same session.
+// cuda runs on one NVIDIA device. Operators that it lacks run on the CPU, in the
+// same session.
 type cuda struct{ device int }
 
 func (c cuda) name() string { return fmt.Sprintf("cuda:%d", c.device) }

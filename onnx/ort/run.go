@@ -17,9 +17,9 @@ import (
 // nil is replaced by a new Tensor, and one with nil Data gets Shape and Data.
 //
 // Run stops at the next operator and returns ctx.Err() when ctx is done. After
-// an error, outputs that were given Data may hold anything and the others are
-// unchanged. The data must not be changed by others, nor an output be shared
-// with another run, until Run returns.
+// an error, outputs that were given Data have unspecified content and the others
+// are unchanged. Until Run returns, the data must not be changed and an output
+// must not be used by another run.
 //
 // Errors: *onnx.ArgumentError and *onnx.UnsupportedError for a tensor that does not fit,
 // *RunError for what the runtime reports, [ErrClosed].
@@ -49,8 +49,8 @@ func (s *Session) Run(ctx context.Context, in, out []*Tensor) error {
 	return c.deliver(out)
 }
 
-// guardedRuns is the number of runs after which a GPU provider has loaded all
-// that it loads.
+// guardedRuns is the number of runs after which a GPU provider has loaded
+// everything.
 const guardedRuns = 16
 
 // A call is one run: the runtime's view of its tensors.
@@ -106,7 +106,7 @@ func (c *call) misfit(kind string, v *valueInfo, t *Tensor, why string) error {
 	return badTensor(c.s.title, kind, v.name, why)
 }
 
-// run calls the runtime, and has it stop when ctx is done.
+// run calls the runtime, which stops when ctx is done.
 func (c *call) run(ctx context.Context) error {
 	n := len(c.s.inputs)
 	var opts *ort.RunOptions
@@ -178,8 +178,8 @@ func (c *call) deliver(out []*Tensor) error {
 	return nil
 }
 
-// release frees the runtime's view. Data that were moved to a Tensor are Go
-// memory and stay.
+// release frees the runtime's view of the tensors, not their data, which is Go
+// memory.
 func (c *call) release() {
 	for _, v := range c.values {
 		if v != nil {

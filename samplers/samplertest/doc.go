@@ -1,27 +1,26 @@
-// Package samplertest proves that samplers draw from the law they claim. It
-// runs one suite over every registered kernel, and fails for a kernel without a
-// reference [Law].
+// Package samplertest tests that samplers have the transition law they claim. It runs one
+// suite over every registered kernel, and fails for a kernel without a reference [Law].
 //
 // # Checks
 //
-//   - one step: from given states, frequencies after one step against the law's
-//     row, computed by another formula (χ²);
-//   - several steps: the same after four steps, against the product of rows;
-//   - stationarity: exact draws of π, moved by an exact kernel, are draws of π;
-//   - cache: U and gradient kept by the kernel equal fresh ones, bit by bit,
-//     after every step, while step sizes adapt;
-//   - layout: chains draw the same alone, in subsets, with split evaluations and
-//     with a kernel shared by two runs;
-//   - resume: a run stopped anywhere, warm-up included, and continued from its
-//     snapshot ends in the same state;
-//   - errors: a step that fails leaves the state as it was;
+//   - one step: frequencies after one step from given states agree with the law's row,
+//     computed by another formula (χ²);
+//   - several steps: the same after four steps, for the product of rows;
+//   - stationarity: a step of an exact kernel from exact draws of π gives draws of π;
+//   - cache: U and gradient kept by the kernel equal fresh ones, bit by bit, after every
+//     step, while step sizes adapt;
+//   - layout: draws do not depend on batch composition, on the batch size of evaluations,
+//     or on sharing a kernel between two runs;
+//   - resume: a run stopped at any step, warm-up included, and resumed from its snapshot
+//     ends in the same state;
+//   - errors: a step that fails leaves the state unchanged;
 //   - nonfinite: NaN is reported with chain and state, or rejected if asked.
 //
-// Every check runs on each problem of [Problems], in each form in which an energy
-// may offer itself: gradient or tilt, density or conditional. Seeds are fixed and
-// thresholds corrected for the number of tests.
+// Every check runs on each problem of [Problems], with each set of capabilities that an
+// energy may have: gradient or tilt, density or conditional. Seeds are fixed, and
+// thresholds are corrected for the number of tests.
 //
-// # What catches which bug
+// # Which check catches which bug
 //
 // Bugs planted one at a time in DMALA, and the checks that then failed:
 //
@@ -37,6 +36,6 @@
 //	stream by position, not by number  |          |         |              |       |   x    |
 //	stale U after accept               |          |    x    |      x       |   x   |        |   x
 //
-// No check catches them all. A proposal that is wrong the same way in both
-// directions is still corrected to π: only the law's row shows it.
+// No check catches them all. A Metropolis step corrects a proposal that is wrong in the
+// same way in both directions, so that π is still invariant: only the law's row shows it.
 package samplertest

@@ -14,26 +14,25 @@ import (
 
 // Options says how a CLIP model runs. Zero fields mean defaults.
 type Options struct {
-	// MaxLength is the longest text in tokens, with those around it; 0 means what the
-	// model's table of positions says.
+	// MaxLength is the longest text in tokens, begin and end of text included; 0 means the
+	// length of the model's table of positions.
 	MaxLength int
-	// MaxBatch bounds the texts or pictures in one run of the model; less than 0 is no
-	// bound. 0 is 16 pictures, and for texts no bound on a GPU, and on CPU as many as keep
-	// the activations in cache. Results do not depend on it.
+	// MaxBatch bounds the texts or images in one run of the model; a negative value sets no
+	// bound. 0 means 16 images; for texts it means no bound on a GPU, and on CPU as many as
+	// keep the activations in cache. Results do not depend on it.
 	MaxBatch int
 	// Runtime says where and how the model runs.
 	Runtime ort.Options
 }
 
-// Model is a CLIP model: two towers, one for texts and one for pictures, whose vectors lie in
-// one space (Radford et al. 2021). Any number of prompts share its sessions. It is safe
+// Model is a CLIP model: two towers, one for texts and one for images, with outputs in one
+// vector space (Radford et al. 2021). Any number of prompts share its sessions. It is safe
 // for concurrent use.
 //
-// On CPU a text comes out the same, bit for bit, whatever stands beside it in a batch, so
-// that results do not depend on MaxBatch nor on how chains are spread over processes: as
-// long as its heads are a multiple of four. A tower that rounds what it computes to
-// integers, by scales that it finds in each run (DynamicQuantizeLinear), runs on one text
-// or picture at a time for that.
+// On CPU, results do not depend on batch composition, to the last bit, if the number of
+// heads is a multiple of four. So they depend neither on MaxBatch nor on how chains are
+// distributed over processes. A tower with dynamic quantisation (DynamicQuantizeLinear)
+// shares one scale among the rows of a run, so it runs on one text or image at a time.
 type Model struct {
 	opts   Options
 	text   *textModel
@@ -43,21 +42,22 @@ type Model struct {
 
 	sessions session.Pool[graphKey]
 
-	continued func() (*continued, error) // the tower for texts that begin alike, written once
+	continued func() (*continued, error) // the tower for texts with a common prefix, built once
 }
 
 // New prepares the towers of a CLIP model in the layout of Hugging Face exports. The
 // text tower has an integer input input_ids, optionally attention_mask and position_ids,
 // [batch, sequence], and the output text_embeds [batch, width]. The vision tower has an
 // input pixel_values [batch, 3, height, width] and the output image_embeds [batch,
-// width]. Both may be one model, whose other outputs do not matter; vision may be nil.
+// width]. Both may be one model; other outputs are ignored. vision may be nil.
 // Dimensions may be fixed or open. float16 weights are widened. The models are not
 // changed.
 //
-// The text tower must take the rows of its tokens from one table, [vocabulary, width],
-// by a Gather: prompts are differentiated there.
+// The text tower must look up its token embeddings in one table, [vocabulary, width], by a
+// Gather: the gradient of a prompt is taken there.
 //
-// Errors: *Error for a model of another kind, *onnx.ArgumentError, *onnx errors.
+// Errors: *neural.ModelError for a model that is not a CLIP, *onnx.ArgumentError, *onnx
+// errors.
 func New(text, vision *onnx.Model, o Options) (*Model, error) {
 	if o.MaxLength < 0 {
 		return nil, neural.BadOption("maximal length", fmt.Sprint(o.MaxLength), "0 or more tokens")
@@ -84,21 +84,21 @@ func New(text, vision *onnx.Model, o Options) (*Model, error) {
 	return c, nil
 }
 
-// Width returns the length of the vectors of texts and pictures.
+// Width returns the length of the vectors of texts and images.
 func (c *Model) Width() int { return c.text.width }
 
 // Vocabulary returns the number of tokens that the text tower knows.
 func (c *Model) Vocabulary() int { return c.text.vocab }
 
-// MaxLength returns the longest text in tokens, with those around it, or 0 where neither
-// the model nor the options say.
+// MaxLength returns the longest text in tokens, begin and end of text included, or 0 if
+// neither the model nor the options set one.
 func (c *Model) MaxLength() int { return c.text.longest }
 
 // HasVision reports whether there is a vision tower.
 func (c *Model) HasVision() bool { return c.vision != nil }
 
-// ImageSize returns the height and width of pictures in pixels, each 0 where the model
-// leaves it open or there is no vision tower.
+// ImageSize returns the height and width of images in pixels, each 0 if the model takes any
+// or has no vision tower.
 func (c *Model) ImageSize() (height, width int) {
 	if c.vision == nil {
 		return 0, 0
@@ -106,7 +106,7 @@ func (c *Model) ImageSize() (height, width int) {
 	return c.vision.height, c.vision.across
 }
 
-// Sequences returns the number of texts that went through the model so far.
+// Sequences returns the number of texts evaluated so far.
 func (c *Model) Sequences() int64 { return c.sequences.Load() }
 
 // Close frees the runtime's sessions. Prompts of c must not be used after it.
@@ -124,13 +124,12 @@ func (c *Model) session(ctx context.Context, key graphKey, build func() (*onnx.M
 	return c.sessions.Get(ctx, key, build, c.opts.Runtime)
 }
 
-// onCPU reports whether the model runs on the processor, as far as is known before a
-// session is opened.
+// onCPU reports whether the model is known, before a session is opened, to run on the CPU.
 func (c *Model) onCPU() bool {
 	return c.opts.Runtime.Provider == "" || c.opts.Runtime.Provider == "cpu"
 }
 
-// texts returns how many texts of t tokens go into one run, and n where there is no bound.
+// texts returns how many of n texts of t tokens go into one run.
 func (c *Model) texts(n, t int) int {
 	if c.text.alone {
 		return min(n, 1)

@@ -12,28 +12,27 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// Text is a text with blanks, as token ids, and what may be written there.
+// Text is a text with blanks, as token ids, and the tokens allowed at the blanks.
 type Text struct {
-	// IDs is the whole text, begin and end of text included; what stands at a blank is
-	// ignored.
+	// IDs is the whole text, begin and end of text included; the ids at blanks are ignored.
 	IDs []int32
 	// Blanks are the positions in IDs that are sampled, in increasing order. Blank i is
 	// site i of the space.
 	Blanks []int
-	// Tokens are the tokens that may be proposed: value k of the space stands for
-	// Tokens[k]. The end of text cannot be among them.
+	// Tokens are the tokens allowed at a blank: value k of the space is Tokens[k]. The end of
+	// text cannot be one.
 	Tokens []int32
 	// Allowed lists the values (not the tokens) that a site may take, in the form of
 	// energies.Space.Allowed.
 	Allowed [][]int32
 }
 
-// Targets are the vectors that a prompt is to resemble, with what each counts.
+// Targets are the target vectors of a prompt and their weights.
 type Targets struct {
 	// Vectors have length one, [target, width], as EncodeImages and EncodeText return them.
 	Vectors [][]float32
-	// Weights are the ω_j, negative for what a prompt is to avoid. Nil counts each target
-	// as one over their number: U is then the mean cosine.
+	// Weights are the ω_j; negative weights repel. Nil weighs each of n targets 1/n: U is
+	// then the mean cosine.
 	Weights []float64
 }
 
@@ -42,8 +41,8 @@ type Targets struct {
 //	U(x) = Σ_j ω_j cos(t(x), v_j)
 //
 // where t(x) is the text's vector and v_j are the targets. As the cosine is linear in a
-// unit vector, all targets cost as much as one. The gradient is taken at the one-hot
-// encoding: (∂U/∂embedding)·Wᵀ with W the token embeddings of the values of the space.
+// unit vector, any number of targets costs as much as one. The gradient with respect to the
+// one-hot encoding is (∂U/∂embedding)·Wᵀ, where W are the token embeddings of the values.
 type Prompt struct {
 	c     *Model
 	text  Text
@@ -60,9 +59,9 @@ type Prompt struct {
 
 var _ energies.Oracle = (*Prompt)(nil)
 
-// Prompt returns the energy of a text and its targets. Errors: *onnx.ArgumentError for positions,
-// vectors or weights outside their range,
-// *energies.SpaceError for fewer than two tokens or an empty list of allowed values.
+// Prompt returns the energy of a text and its targets. Errors: *onnx.ArgumentError for
+// positions, vectors or weights outside their range, *energies.SpaceError for fewer than two
+// tokens or an empty list of allowed values.
 func (c *Model) Prompt(text Text, targets Targets) (*Prompt, error) {
 	e := &Prompt{c: c, text: text}
 	e.space = &energies.Space{Sites: len(text.Blanks), Values: len(text.Tokens), Allowed: text.Allowed}
@@ -101,7 +100,7 @@ func (e *Prompt) checkText() error {
 	last := -1
 	for _, p := range t.Blanks {
 		if p <= last || p >= len(t.IDs)-1 {
-			return neural.BadOption("blank position", fmt.Sprint(p), fmt.Sprintf("increasing positions below %d, where the text ends", len(t.IDs)-1))
+			return neural.BadOption("blank position", fmt.Sprint(p), fmt.Sprintf("increasing positions below %d, the end of text", len(t.IDs)-1))
 		}
 		last = p
 	}
@@ -117,7 +116,7 @@ func (e *Prompt) checkText() error {
 		case id < 0 || int(id) >= e.c.text.vocab:
 			return unknownToken(id, e.c.text.vocab)
 		case id == t.IDs[len(t.IDs)-1]:
-			return neural.BadOption("token id", fmt.Sprint(id), "tokens other than the end of text, behind which nothing is read")
+			return neural.BadOption("token id", fmt.Sprint(id), "a token other than the end of text, after which the model reads nothing")
 		}
 	}
 	return nil
@@ -134,7 +133,7 @@ func (e *Prompt) setTargets(t Targets) error {
 		e.omega = slices.Repeat([]float64{1 / float64(n)}, n)
 	}
 	if len(e.omega) != n {
-		return neural.BadOption("weights", fmt.Sprintf("%d for %d targets", len(e.omega), n), "one a target")
+		return neural.BadOption("weights", fmt.Sprintf("%d for %d targets", len(e.omega), n), "one weight for each target")
 	}
 	e.terms = t.Vectors
 	e.goal = make([]float64, width)
@@ -146,7 +145,7 @@ func (e *Prompt) setTargets(t Targets) error {
 		w := e.omega[j]
 		switch {
 		case len(v) != width:
-			return neural.BadOption("target", fmt.Sprintf("%d of %d numbers", j, len(v)), fmt.Sprintf("vectors of %d, as those of this model", width))
+			return neural.BadOption("target", fmt.Sprintf("%d of %d numbers", j, len(v)), fmt.Sprintf("vectors of the model's width, %d", width))
 		case !(math.Abs(square-1) < 1e-3):
 			return neural.BadOption("target", fmt.Sprintf("%d of length %.4g", j, math.Sqrt(square)), "vectors of length one")
 		case w-w != 0:
@@ -165,7 +164,7 @@ func (e *Prompt) Space() *energies.Space { return e.space }
 // Text returns the text, blanks included. The caller must not change it.
 func (e *Prompt) Text() Text { return e.text }
 
-// IDs returns the text of one filling, as whole token ids.
+// IDs returns the token ids of the text with one filling.
 func (e *Prompt) IDs(codes []int32) []int32 {
 	ids := slices.Clone(e.text.IDs)
 	for i, p := range e.text.Blanks {
@@ -174,7 +173,7 @@ func (e *Prompt) IDs(codes []int32) []int32 {
 	return ids
 }
 
-// Close frees what the prompt alone uses of the runtime; Model.Close frees it too.
+// Close frees the sessions that only this prompt uses; Model.Close frees them too.
 func (e *Prompt) Close() error {
 	return e.c.sessions.Close(func(k graphKey) bool { return k.prompt == e })
 }

@@ -12,28 +12,28 @@ import (
 	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
-// prefixCache is what a prompt keeps of the positions before its first blank.
+// prefixCache holds the rows computed for the positions before the first blank.
 type prefixCache struct {
-	early, late int // positions before, and from there to the end of the text
+	early, late int // positions before the first blank, and from it to the end of text
 	kept        []keptRows
 
 	mu     sync.Mutex
-	texts  int                    // number of texts that inputs are laid out for
-	inputs map[string]*ort.Tensor // of the last run: runs of one size follow each other
+	texts  int                    // batch size of inputs
+	inputs map[string]*ort.Tensor // kept from the last run, as batch sizes repeat
 }
 
-// keptRows are those of one value for one text, or for all texts of a run where the file
-// fixes their number.
+// keptRows are the rows of one value of the graph, for one text, or for all texts of a run
+// if the file fixes the batch size.
 type keptRows struct {
 	name  string
 	shape []int64
 	data  []float32
-	batch int // the axis of texts, less than 0 where their number is fixed
+	batch int // the batch axis, negative if the file fixes the batch size
 }
 
-// masked is by how much a mask has to lower a score for it to count as ruled out: weights
-// are e to the power of differences of scores, and less than 1e-45 is zero. Exporters
-// write -Inf, the least number of a type, or -10000; scores are of order ten.
+// masked is how much a mask must lower an attention score to exclude a position: the weight
+// is e to the power of the difference, and float32 has no number below 1e-45. Exporters use
+// -Inf, the least number of the type, or -10000; scores are of order ten.
 const masked = 5000
 
 // prefixOf returns what the prompt caches, computed on first use, or nil if every position

@@ -5,11 +5,11 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Where the runtime does not prepack weights (ort.Options.LowMemory), its kernel for a
-// matrix of one row adds up in another order than that for more. A chain alone would come
-// out with other last bits than the same chain among others, so products of one row a
-// chain are computed for every row twice, which costs nothing beside the tower: at the
-// projection there is one row for all the tokens of a text.
+// Without prepacked weights (ort.Options.LowMemory) the runtime multiplies a matrix of one
+// row in another summation order than a matrix of several. One chain alone would then
+// differ from the same chain in a batch in the last bits. So products with one row for each
+// chain compute every row twice. Next to the tower this costs nothing: only the projection
+// has one row for each text.
 
 // doubleRows doubles the rows of products [batch, n]·[n, m] with a constant matrix.
 func doubleRows(m *onnx.Model, batch shape.Dim) error {
@@ -45,7 +45,7 @@ func doubleRows(m *onnx.Model, batch shape.Dim) error {
 	return nil
 }
 
-// oneRow reports whether n is a product of one row a chain with a matrix.
+// oneRow reports whether n multiplies one row for each chain by a matrix.
 func oneRow(n *onnx.Node, vals shape.Values, batch shape.Dim) bool {
 	if n.Domain != "" || n.Op != "MatMul" && n.Op != "Gemm" || n.Op == "Gemm" && n.Int("transA", 0) != 0 {
 		return false

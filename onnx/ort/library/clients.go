@@ -40,7 +40,7 @@ func pipDownload(ctx context.Context, s source, tmp string) (string, error) {
 	return downloaded(tmp, s)
 }
 
-// pipClient is the first way to call pip that works here; nil if none does.
+// pipClient returns the first command that runs pip, or nil.
 func pipClient(ctx context.Context, tmp string) []string {
 	for _, c := range [][]string{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"py", "-m", "pip"}} {
 		if _, err := exec.LookPath(c[0]); err != nil {

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// stall is how long a download may bring no byte before it is given up. Tests
+// stall is how long a download may stay without progress before it fails. Tests
 // shorten it.
 var stall = 30 * time.Second
 
-// httpClient gives up early on a network that does not answer, since there are
-// other sources. The transfer itself may take as long as it moves.
+// httpClient fails early if the network does not answer, since there are other
+// sources. A transfer that makes progress has no time limit.
 func httpClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
@@ -26,8 +26,8 @@ func httpClient() *http.Client {
 	return &http.Client{Transport: t}
 }
 
-// httpGet downloads the address from into the file dst, storing no more than
-// one byte above size, and calls report with the bytes so far.
+// httpGet downloads from the address from to the file dst, at most size+1 bytes, and
+// calls report with the bytes so far.
 func httpGet(ctx context.Context, c *http.Client, from, dst string, size int64, report func(int64)) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

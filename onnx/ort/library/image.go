@@ -9,10 +9,10 @@ import (
 	"runtime"
 )
 
-// checkImage reads the headers of a shared library before the dynamic loader
-// does. The loader maps what the headers promise and the process dies of a bus
-// error when the file is shorter, so a cut-off file must never reach it. A
-// library for another processor gets a clearer message than the loader's.
+// checkImage checks the headers of a shared library before it is loaded. The
+// dynamic loader maps as many bytes as the headers say; if the file is shorter,
+// the process dies of a bus error. So a truncated file must not be loaded. For a
+// library of another processor the message is clearer than the loader's.
 func checkImage(path string) error {
 	st, err := os.Stat(path)
 	if err != nil {

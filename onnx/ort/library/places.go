@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// libraryNames are the file names that the library goes by, the plainest first.
+// libraryNames are the file names of the library, the plainest first.
 func libraryNames() []string {
 	switch runtime.GOOS {
 	case "windows":
@@ -25,8 +25,8 @@ var loaderNames = libraryNames
 // executable is replaced by tests.
 var executable = os.Executable
 
-// systemDirs are the folders where packages and people put the library without
-// telling the dynamic loader. Tests replace it.
+// systemDirs are usual folders of the library that the dynamic loader may not search.
+// Tests replace it.
 var systemDirs = func() []string {
 	switch runtime.GOOS {
 	case "windows":
