@@ -105,9 +105,6 @@ func (s *Session) openWithin(ctx context.Context, model []byte, inputs, outputs 
 	}
 }
 
-// large is the size of a model, in bytes, from which it counts how its memory is laid out.
-const large = 8 << 20
-
 // open creates the runtime's session with one provider.
 func (s *Session) open(model []byte, inputs, outputs []string, p provider, o Options) error {
 	s.guard = nil
@@ -133,9 +130,6 @@ func (s *Session) open(model []byte, inputs, outputs []string, p provider, o Opt
 		return badModel(s.title, err)
 	}
 	s.s, s.provider = d, p.name()
-	if p == (cpu{}) && !o.LowMemory && (len(model) >= large || o.ExternalDir != "") {
-		largePages()
-	}
 	return nil
 }
 
