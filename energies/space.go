@@ -91,6 +91,24 @@ func (e *SpaceError) Error() string {
 // ExitCode returns 2: bad usage or input.
 func (*SpaceError) ExitCode() int { return 2 }
 
+// DefinitionError reports text, a file or arguments from which no energy can be made.
+type DefinitionError struct {
+	// What is the text or the kind of the thing, with the name of its file.
+	What   string
+	Line   int // of the file, from 1; 0 where no line is at fault
+	Reason string
+}
+
+func (e *DefinitionError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s, line %d: %s", e.What, e.Line, e.Reason)
+	}
+	return e.What + ": " + e.Reason
+}
+
+// ExitCode returns 2: bad usage or input.
+func (*DefinitionError) ExitCode() int { return 2 }
+
 // Check returns a *SpaceError where the space is malformed, an allowed list is
 // empty, unsorted or out of range.
 func (s *Space) Check() error {

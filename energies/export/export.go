@@ -4,6 +4,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gradhop/gradhop/energies"
@@ -18,15 +19,8 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// UnknownError reports an energy that has no ONNX form.
-type UnknownError struct{ Energy energies.Energy }
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("export: an energy of type %T has no ONNX form", e.Energy)
-}
-
 // Model returns the model of an energy. Weights are float32, or float64 with double. Errors are
-// *UnknownError and the builder's.
+// the builder's, and one that matches errors.ErrUnsupported for an energy without an ONNX form.
 func Model(e energies.Energy, double bool) (*onnx.Model, error) {
 	if n, ok := e.(*known.Named); ok {
 		e = n.Energy
@@ -47,7 +41,7 @@ func Model(e energies.Energy, double bool) (*onnx.Model, error) {
 	case *selection.Model:
 		u = b.selection(m)
 	default:
-		return nil, &UnknownError{e}
+		return nil, fmt.Errorf("export: an energy of type %T has no ONNX form: %w", e, errors.ErrUnsupported)
 	}
 	b.Output("U", b.Reshape(u, b.Ints(-1)))
 	return b.m, b.Err()

@@ -5,6 +5,8 @@ package graph
 import (
 	"fmt"
 	"slices"
+
+	"github.com/gradhop/gradhop/energies"
 )
 
 // Edge joins two sites.
@@ -19,36 +21,23 @@ type Graph struct {
 	Edges []Edge
 }
 
-// Error reports a graph that cannot be made, or a malformed file.
-type Error struct {
-	File   string // "" where the graph comes from no file
-	Line   int    // from 1; 0 where no line is at fault
-	Reason string
+func bad(format string, args ...any) error {
+	return &energies.DefinitionError{What: "graph", Reason: fmt.Sprintf(format, args...)}
 }
-
-func (e *Error) Error() string {
-	if e.Line > 0 {
-		return fmt.Sprintf("graph: %s, line %d: %s", e.File, e.Line, e.Reason)
-	}
-	return "graph: " + e.Reason
-}
-
-// ExitCode is 2: bad usage or input.
-func (*Error) ExitCode() int { return 2 }
 
 // New returns the graph with these edges. Edges between the same sites are added up; the error
-// is an *Error for a site out of range or an edge from a site to itself.
+// is an *energies.DefinitionError for a site out of range or an edge from a site to itself.
 func New(sites int, edges []Edge) (*Graph, error) {
 	if sites < 1 {
-		return nil, &Error{Reason: fmt.Sprintf("%d sites; at least one is needed", sites)}
+		return nil, bad("%d sites; at least one is needed", sites)
 	}
 	g := &Graph{Sites: sites, Edges: slices.Clone(edges)}
 	for k, e := range g.Edges {
 		if e.I < 0 || e.J < 0 || int(e.I) >= sites || int(e.J) >= sites {
-			return nil, &Error{Reason: fmt.Sprintf("edge %d joins %d and %d; sites are 0 to %d", k, e.I, e.J, sites-1)}
+			return nil, bad("edge %d joins %d and %d; sites are 0 to %d", k, e.I, e.J, sites-1)
 		}
 		if e.I == e.J {
-			return nil, &Error{Reason: fmt.Sprintf("edge %d joins site %d to itself", k, e.I)}
+			return nil, bad("edge %d joins site %d to itself", k, e.I)
 		}
 		if e.I > e.J {
 			g.Edges[k].I, g.Edges[k].J = e.J, e.I
@@ -74,12 +63,13 @@ func New(sites int, edges []Edge) (*Graph, error) {
 
 // Lattice returns the lattice of the given sides with edges of one weight between nearest
 // neighbours; the last side varies fastest in the numbers of sites. A periodic lattice is a
-// torus. The error is an *Error.
+// torus. The error is an
+// *energies.DefinitionError.
 func Lattice(sides []int, weight float64, periodic bool) (*Graph, error) {
 	sites := 1
 	for _, n := range sides {
 		if n < 1 || sites > 1<<30/n {
-			return nil, &Error{Reason: fmt.Sprintf("a lattice of sides %v; sides are positive and make at most 2^30 sites", sides)}
+			return nil, bad("a lattice of sides %v; sides are positive and make at most 2^30 sites", sides)
 		}
 		sites *= n
 	}

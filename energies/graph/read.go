@@ -8,12 +8,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/gradhop/gradhop/energies"
 )
 
 // maxSites bounds the sites of a graph in a file.
 const maxSites = 1 << 28
 
-// Open reads the graph in a file; see Read. Errors are *Error and the file system's.
+// Open reads the graph in a file; see Read. Errors are *energies.DefinitionError and the file system's.
 func Open(path string) (*Graph, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,7 +38,7 @@ type line struct {
 //   - a list of edges: lines "I J" or "I J WEIGHT" with sites from 0, and "#" comments.
 //
 // A first line of two numbers is a G-set header if as many lines follow as its second number
-// says and the first is not 0. Weights left out are 1. name is that of the file, for errors, which are *Error.
+// says and the first is not 0. Weights left out are 1. name is that of the file, for errors, which are *energies.DefinitionError.
 func Read(r io.Reader, name string) (*Graph, error) {
 	var lines []line
 	scan := bufio.NewScanner(r)
@@ -51,7 +53,7 @@ func Read(r io.Reader, name string) (*Graph, error) {
 		return nil, fmt.Errorf("graph: %s: %w", name, err)
 	}
 	if len(lines) == 0 {
-		return nil, &Error{name, 1, "no edges"}
+		return nil, &energies.DefinitionError{What: "graph: " + name, Line: 1, Reason: "no edges"}
 	}
 	p := parser{name: name}
 	head := lines[0].fields
@@ -88,7 +90,7 @@ type parser struct {
 }
 
 func (p *parser) bad(l line, format string, args ...any) error {
-	return &Error{p.name, l.number, fmt.Sprintf(format, args...)}
+	return &energies.DefinitionError{What: "graph: " + p.name, Line: l.number, Reason: fmt.Sprintf(format, args...)}
 }
 
 // header reads the numbers of sites and edges.

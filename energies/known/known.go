@@ -38,14 +38,6 @@ import (
 	"github.com/gradhop/gradhop/energies/selection"
 )
 
-// Error reports text that names no energy.
-type Error struct{ Text, Reason string }
-
-func (e *Error) Error() string { return fmt.Sprintf("energy %q: %s", e.Text, e.Reason) }
-
-// ExitCode is 2: bad usage or input.
-func (*Error) ExitCode() int { return 2 }
-
 // Named is an energy made from text.
 type Named struct {
 	energies.Oracle
@@ -231,7 +223,7 @@ func Forms() []string {
 	return list
 }
 
-// Parse makes the energy that text names. Errors are *Error, *energies.SpaceError, those of
+// Parse makes the energy that text names. Errors are *energies.DefinitionError, *energies.SpaceError, those of
 // [graph.Open], and the file system's.
 func Parse(text string) (*Named, error) {
 	name, rest, _ := strings.Cut(text, ":")
@@ -241,21 +233,21 @@ func Parse(text string) (*Named, error) {
 		}
 		p, err := parse(f, rest)
 		if err != nil {
-			return nil, &Error{text, err.Error()}
+			return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: err.Error()}
 		}
 		e, err := f.make(p)
 		if errors.Is(err, errForm) {
-			return nil, &Error{text, "want " + f.usage}
+			return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: "want " + f.usage}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &Error{text, err.Error()}
+			return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: err.Error()}
 		}
 		if err != nil {
 			return nil, err
 		}
 		return named(e, text, p.path)
 	}
-	return nil, &Error{text, "unknown form; want one of\n  " + strings.Join(Forms(), "\n  ")}
+	return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: "unknown form; want one of\n  " + strings.Join(Forms(), "\n  ")}
 }
 
 // parse reads what follows the colon.

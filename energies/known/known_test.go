@@ -327,7 +327,7 @@ func TestGraphFiles(t *testing.T) {
 		"0 -1\n":                     1,
 		"":                           1,
 	} {
-		var bad *graph.Error
+		var bad *energies.DefinitionError
 		if _, err := graph.Read(strings.NewReader(text), "f"); !errors.As(err, &bad) || bad.Line != line {
 			t.Errorf("%q: %v, want line %d", text, err, line)
 		}
