@@ -53,8 +53,7 @@ func TestEqualValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var unknown *UnknownError
-	if _, err := Model(flat, false); !errors.As(err, &unknown) {
+	if _, err := Model(flat, false); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("an energy without a form: %v", err)
 	}
 }
