@@ -46,7 +46,7 @@ demo-images: build
 
 test: lint
 	go test -timeout 10m ./...
-	go test -race -timeout 10m -run '$(RACE_TESTS)' $(RACE_PACKAGES) | tee /dev/stderr | { ! grep -F 'no tests to run'; }
+	go test -race -timeout 10m -run '$(RACE_TESTS)' $(RACE_PACKAGES) | tee >(cat >&2) | { ! grep -F 'no tests to run'; }
 
 lint:
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \

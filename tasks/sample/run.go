@@ -16,8 +16,8 @@ import (
 // steps. It returns the summary, which is also in the folder.
 //
 // A run that cannot begin leaves no folder. Of one that ends early, because ctx ends or the
-// model fails, the draws made so far are kept, and summed up where there are some: the
-// summary then comes with the error. Errors: *OptionError, *store.Error,
+// model fails, the draws made so far are kept, and summed up where that takes less than a
+// second: the summary then comes with the error. Errors: *OptionError, *store.Error,
 // *store.MismatchError, and those of the model, the runtime and the
 // sampler.
 func Run(ctx context.Context, o Options) (*store.Summary, error) {
@@ -148,15 +148,24 @@ func (p *plan) progress() samplers.Observer {
 	})
 }
 
+// quickValues is the number of values that are summed up in a fraction of a second.
+const quickValues = 1 << 19
+
 // finish writes what is made of the draws, and the summary. Of a run that broke off there
-// may be nothing to sum up.
+// may be nothing to sum up, or too much.
 func (p *plan) finish(dir string, complete bool) (*store.Summary, error) {
 	r, err := store.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	if !complete && r.Draws(store.Sampling) == 0 {
-		return nil, nil
+	if !complete {
+		values := r.Draws(store.Sampling) * r.Chains() * (r.Header().Space.Sites + 1)
+		if values > quickValues {
+			p.o.log(fmt.Sprintf("%s: not summed up, to end at once; gradhop diagnose %s does", dir, dir))
+		}
+		if values == 0 || values > quickValues {
+			return nil, nil
+		}
 	}
 	var forms []string
 	if complete {
