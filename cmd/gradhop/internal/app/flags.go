@@ -201,6 +201,9 @@ func SamplerUsage(cmd *cobra.Command) string {
 	}
 	text := "\n\nSampler options (gradhop samplers NAME explains them):"
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		if r, err := samplers.Lookup(name); err != nil || strings.HasPrefix(r.Bias, "none") && cmd.Name() != "prompt-tune" {
+			continue // an optimiser of prompts
+		}
 		text += "\n  " + name + strings.Repeat(" ", max(1, 14-len(name))) + strings.Join(lists[name], " ")
 	}
 	return text
