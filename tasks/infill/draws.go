@@ -152,16 +152,20 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 			return nil
 		})},
 	}
+	var record samplers.Observer
 	if o.Record != nil {
-		record, err := o.Record(config)
-		if err != nil {
-			return nil, err
-		}
-		config.Observers = append(config.Observers, record)
+		config.Observers = append(config.Observers, samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
+			return record.Observe(s, info)
+		}))
 	}
 	loop, err := samplers.NewLoop(ctx, config)
 	if err != nil {
 		return nil, err
+	}
+	if o.Record != nil { // after the first evaluation, so that chains that cannot start leave nothing
+		if record, err = o.Record(config); err != nil {
+			return nil, err
+		}
 	}
 	began := time.Now()
 	for !loop.Done() && err == nil {

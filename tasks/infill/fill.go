@@ -9,6 +9,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // Options say how [Model.Fill] fills texts.
@@ -166,6 +167,9 @@ func (d *Document) fill(ctx context.Context, p *Problem, o Options) error {
 	if o.Draws > 0 {
 		f := &folder{dir: o.Folder}
 		if o.Folder != "" {
+			if err := store.Vacant(o.Folder); err != nil { // before the search
+				return err
+			}
 			o.Sampling.Record = func(c samplers.Config) (samplers.Observer, error) { return f, f.create(d, p, c) }
 		}
 		draws, err := p.Draw(ctx, o.Sampling, 0, func(done, total int) {
