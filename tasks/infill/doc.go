@@ -13,8 +13,8 @@
 // Two beams fill the blanks, one from the left and one from the right. Then the best
 // fillings are improved: the neighbours of each, which differ in one word, are tried in
 // the order of the model's prediction for that word, until those of the best ten have
-// been. Predictions are cached, since neighbours share them. Not implemented: moves that
-// change two words at a time; random restarts.
+// been. Predictions are cached, since neighbours share them. README.md says which other moves
+// were tried and found no more.
 //
 // # Words
 //
@@ -25,6 +25,6 @@
 //
 // The printed text is the scored text: the model reads it as the tokens that were scored,
 // or Sentence.Differs says that it does not. A blank glued to a word ("the[MASK]sat")
-// gets the blanks that the tokenizer reads. Capitals are restored for models that
+// gets the spaces that the model reads around it. Capitals are restored for models that
 // lower-case their input.
 package infill

@@ -29,7 +29,8 @@ type DrawOptions struct {
 	// Steps is the number of sweeps of each chain, after Warmup sweeps that are dropped and
 	// in which the sampler is tuned. A sweep is as many steps of the sampler as there are
 	// blanks, so that samplers of one blank a step have visited each. Diagnostics are of all
-	// sweeps; sentences are the states after every Thin-th, 0 meaning every one.
+	// sweeps; sentences are the states after every Thin-th, 0 meaning every one. Comparisons of
+	// package eval count single steps of the sampler instead, and do not thin.
 	Steps, Warmup, Thin int
 	// Init is where chains start.
 	Init Start
