@@ -36,8 +36,8 @@ type Summary struct {
 	// Exports are other files of the draws, by their paths in the folder, with their
 	// sha256 in hex.
 	Exports map[string]string `json:"exports,omitempty"`
-	// Diagnostics is the table of Diagnose.
-	Diagnostics *Table `json:"diagnostics"`
+	// Diagnostics is the table of Diagnose; nil if it was not computed.
+	Diagnostics *Table `json:"diagnostics,omitempty"`
 }
 
 // Summarize sums a run up. Errors are those of Diagnose.
@@ -46,8 +46,16 @@ func Summarize(r *Reader, o TableOptions) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := Totals(r)
+	s.Diagnostics = table
+	return s, nil
+}
+
+// Totals is the summary of a run without diagnostics. It reads no draws, so that it takes
+// the same time for a run of any length.
+func Totals(r *Reader) *Summary {
 	tally := r.Tally()
-	s := &Summary{Header: r.header, Finished: r.Finished(), StepsMade: r.Step(), Draws: r.Draws(Sampling), Seconds: tally.Seconds, Diagnostics: table}
+	s := &Summary{Header: r.header, Finished: r.Finished(), StepsMade: r.Step(), Draws: r.Draws(Sampling), Seconds: tally.Seconds}
 	if p := r.Snapshot(); p != nil {
 		s.Evaluations = p.Evaluations
 		s.Final = map[string][]Number{}
@@ -63,7 +71,7 @@ func Summarize(r *Reader, o TableOptions) (*Summary, error) {
 		s.Hops = append(s.Hops, Number(float64(tally.Hops[c])/kept))
 	}
 	s.MeanAcceptance, s.MeanHops = average(s.Acceptance), average(s.Hops)
-	return s, nil
+	return s
 }
 
 func average(list []Number) Number {

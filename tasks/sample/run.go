@@ -16,8 +16,8 @@ import (
 // steps. It returns the summary, which is also in the folder.
 //
 // A run that cannot begin leaves no folder. Of one that ends early, because ctx ends or the
-// model fails, the draws made so far are kept, and summed up where that takes less than a
-// second: the summary then comes with the error. Errors: *OptionError, *store.Error,
+// model fails, the draws made so far are kept, and the summary comes with the error. It has
+// no diagnostics if they would take about a second or more. Errors: *OptionError, *store.Error,
 // *store.MismatchError, and those of the model, the runtime and the
 // sampler.
 func Run(ctx context.Context, o Options) (*store.Summary, error) {
@@ -148,11 +148,11 @@ func (p *plan) progress() samplers.Observer {
 	})
 }
 
-// quickValues is the number of values that are summed up in a fraction of a second.
+// quickValues is the number of values that are diagnosed in a fraction of a second.
 const quickValues = 1 << 19
 
-// finish writes what is made of the draws, and the summary. Of a run that broke off there
-// may be nothing to sum up, or too much.
+// finish writes the files made of the draws, and the summary. A run that broke off is to end
+// at once, so its diagnostics are left out if there are many draws.
 func (p *plan) finish(dir string, complete bool) (*store.Summary, error) {
 	r, err := store.Open(dir)
 	if err != nil {
@@ -160,11 +160,13 @@ func (p *plan) finish(dir string, complete bool) (*store.Summary, error) {
 	}
 	if !complete {
 		values := r.Draws(store.Sampling) * r.Chains() * (r.Header().Space.Sites + 1)
-		if values > quickValues {
-			p.o.log(fmt.Sprintf("%s: not summed up, to end at once; gradhop diagnose %s does", dir, dir))
-		}
-		if values == 0 || values > quickValues {
+		if values == 0 {
 			return nil, nil
+		}
+		if values > quickValues {
+			p.o.log(fmt.Sprintf("%s: no diagnostics, to end at once; gradhop diagnose %s computes them", dir, dir))
+			s := store.Totals(r)
+			return s, s.Write(dir)
 		}
 	}
 	var forms []string

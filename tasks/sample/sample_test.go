@@ -189,6 +189,26 @@ func read(t *testing.T, dir string) map[string]string {
 	return all
 }
 
+// TestInterruptedWithManyDraws: a run that ends early keeps its totals, without the
+// diagnostics, which would take seconds.
+func TestInterruptedWithManyDraws(t *testing.T) {
+	o := small(t)
+	o.Chains, o.Steps = 1024, 200
+	ctx, cancel := context.WithCancel(t.Context())
+	o.Progress = func(p Progress) {
+		if p.Step == 150 {
+			cancel()
+		}
+	}
+	s, err := Run(ctx, o)
+	if !errors.Is(err, context.Canceled) || s == nil || s.Draws != 130 || s.Finished || s.Diagnostics != nil || len(s.Hops) != o.Chains {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if kept, err := store.ReadSummary(o.Out); err != nil || kept.Draws != s.Draws || kept.Diagnostics != nil {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+}
+
 // TestRecordsTheRuntime: a run knows the version of the library that was loaded, and is not
 // continued by another one.
 func TestRecordsTheRuntime(t *testing.T) {

@@ -16,10 +16,10 @@ func printSummary(w io.Writer, dir string, s *store.Summary) error {
 	_, err := fmt.Fprintf(w, `%s: %s, %s
 model %s (sha256 %.12s), gradhop %s, seed %d
 acceptance %s, %s sites changed a step, %d evaluations, %.2f s
-
 `, dir, s.Sampler, state, s.Model, s.ModelSHA256, s.Gradhop, s.Seed, s.MeanAcceptance.Text(3), s.MeanHops.Text(2), s.Evaluations.Total(), s.Seconds)
-	if err != nil {
+	if err != nil || s.Diagnostics == nil {
 		return err
 	}
+	fmt.Fprintln(w)
 	return s.Diagnostics.WriteText(w)
 }
