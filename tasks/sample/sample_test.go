@@ -193,15 +193,15 @@ func read(t *testing.T, dir string) map[string]string {
 // diagnostics, which would take seconds.
 func TestInterruptedWithManyDraws(t *testing.T) {
 	o := small(t)
-	o.Chains, o.Steps = 1024, 200
+	o.Model, o.Space, o.Energy, o.Chains = "", "", "bernoulli:400", 32
 	ctx, cancel := context.WithCancel(t.Context())
 	o.Progress = func(p Progress) {
-		if p.Step == 150 {
+		if p.Step == 70 {
 			cancel()
 		}
 	}
 	s, err := Run(ctx, o)
-	if !errors.Is(err, context.Canceled) || s == nil || s.Draws != 130 || s.Finished || s.Diagnostics != nil || len(s.Hops) != o.Chains {
+	if !errors.Is(err, context.Canceled) || s == nil || s.Draws != 50 || s.Finished || s.Diagnostics != nil || len(s.Hops) != o.Chains {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if kept, err := store.ReadSummary(o.Out); err != nil || kept.Draws != s.Draws || kept.Diagnostics != nil {
