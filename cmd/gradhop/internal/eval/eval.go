@@ -37,12 +37,32 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	app.OutFlag(cmd.Flags(), &o.out)
 }
 
-// write writes a result to --out in the format that was asked for.
-func (o *output) write(f *app.Output, result any, rows func() [][]string, text func() string) error {
-	if err := app.Print(f, o.format, result, rows, text); err != nil {
+// table is a result, and how it is printed as rows and as text.
+type table struct {
+	result any
+	rows   func() [][]string
+	text   func() string
+}
+
+// run opens --out, which fails before the work is done, and writes the table that work
+// returns. A table that comes with an error is written too.
+func (o *output) run(work func() (*table, error)) error {
+	out, err := o.app.Create(o.out)
+	if err != nil {
 		return err
 	}
-	return f.Commit()
+	defer out.Discard()
+	t, err := work()
+	if t == nil {
+		return err
+	}
+	if e := app.Print(out, o.format, t.result, t.rows, t.text); e != nil {
+		return e
+	}
+	if e := out.Commit(); e != nil {
+		return e
+	}
+	return err
 }
 
 // entrant is a sampler of a comparison.

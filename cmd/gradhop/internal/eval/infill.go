@@ -119,11 +119,6 @@ func (o *infillOptions) run(ctx context.Context) error {
 	if err := o.prepare(); err != nil {
 		return err
 	}
-	out, err := o.app.Create(o.out)
-	if err != nil {
-		return err
-	}
-	defer out.Discard()
 	bar := o.app.NewBar()
 	o.Begun = func() error {
 		o.app.Graceful()
@@ -139,15 +134,14 @@ func (o *infillOptions) run(ctx context.Context) error {
 		bar.Show(p.Sampler, int64(p.Sentence*p.StepsOf+p.Steps), int64(p.Of*p.StepsOf), fmt.Sprintf("sentence %d of %d", p.Sentence+1, p.Of))
 	}
 	o.Done = o.save
-	r, err := eval.Infill(ctx, o.InfillOptions)
-	bar.Clear()
-	if r == nil {
-		return err
-	}
-	if e := o.write(out, r, r.Rows, func() string { return infillText(r) }); e != nil {
-		return e
-	}
-	return err
+	return o.output.run(func() (*table, error) {
+		defer bar.Clear()
+		r, err := eval.Infill(ctx, o.InfillOptions)
+		if r == nil {
+			return nil, err
+		}
+		return &table{r, r.Rows, func() string { return infillText(r) }}, err
+	})
 }
 
 // save writes the sentences of a sampler to --samples-out.

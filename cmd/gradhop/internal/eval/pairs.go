@@ -43,37 +43,34 @@ files of BLiMP. - is standard input.`,
 }
 
 // run scores the pairs of a file.
-func (o *pairsOptions) run(ctx context.Context, file string) (err error) {
+func (o *pairsOptions) run(ctx context.Context, file string) error {
 	pairs, err := eval.ReadPairs(file, o.app.In)
 	if err != nil {
 		return err
 	}
-	out, err := o.app.Create(o.out)
-	if err != nil {
-		return err
-	}
-	defer out.Discard()
-	m, err := o.energy.Open(ctx, o.app)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	bar := o.app.NewBar()
-	r, err := eval.Pairs(ctx, m, file, pairs, func(done int) {
-		bar.Show("scoring", int64(done), int64(len(pairs)), fmt.Sprintf("%d of %d pairs", done, len(pairs)))
-	})
-	bar.Clear()
-	if err != nil {
-		return err
-	}
-	result := struct {
-		Gradhop string         `json:"gradhop"`
-		Model   infill.ModelID `json:"model"`
-		Energy  mlm.Form       `json:"energy"`
-		*eval.PairsResult
-	}{app.Version(), m.ID(), m.Form(), r}
-	rows := func() [][]string { return eval.PairsTable(r) }
-	return o.write(out, result, rows, func() string {
-		return app.Aligned(rows()) + fmt.Sprintf("# %s of %s\n", m.Form(), m.ID())
+	return o.output.run(func() (_ *table, err error) {
+		m, err := o.energy.Open(ctx, o.app)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, m.Close()) }()
+		bar := o.app.NewBar()
+		defer bar.Clear()
+		r, err := eval.Pairs(ctx, m, file, pairs, func(done int) {
+			bar.Show("scoring", int64(done), int64(len(pairs)), fmt.Sprintf("%d of %d pairs", done, len(pairs)))
+		})
+		if err != nil {
+			return nil, err
+		}
+		result := struct {
+			Gradhop string         `json:"gradhop"`
+			Model   infill.ModelID `json:"model"`
+			Energy  mlm.Form       `json:"energy"`
+			*eval.PairsResult
+		}{app.Version(), m.ID(), m.Form(), r}
+		rows := func() [][]string { return eval.PairsTable(r) }
+		return &table{result, rows, func() string {
+			return app.Aligned(rows()) + fmt.Sprintf("# %s of %s\n", m.Form(), m.ID())
+		}}, nil
 	})
 }

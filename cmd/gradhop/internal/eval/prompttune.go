@@ -123,25 +123,19 @@ func (o *promptOptions) run(ctx context.Context) error {
 	if err := o.prepare(); err != nil {
 		return err
 	}
-	out, err := o.app.Create(o.out)
-	if err != nil {
-		return err
-	}
-	defer out.Discard()
 	bar := o.app.NewBar()
 	o.Log, o.Begun = o.app.Logf, o.app.Graceful
 	o.Progress = func(sampler string, length int, step, steps int64) {
 		bar.Show(fmt.Sprintf("%s, %d blanks", sampler, length), step, steps, fmt.Sprintf("step %d", step))
 	}
-	r, err := eval.Prompts(ctx, o.PromptOptions)
-	bar.Clear()
-	if r == nil {
-		return err
-	}
-	if e := o.write(out, r, r.Rows, func() string { return promptText(r) }); e != nil {
-		return e
-	}
-	return err
+	return o.output.run(func() (*table, error) {
+		defer bar.Clear()
+		r, err := eval.Prompts(ctx, o.PromptOptions)
+		if r == nil {
+			return nil, err
+		}
+		return &table{r, r.Rows, func() string { return promptText(r) }}, err
+	})
 }
 
 // promptText is table 3 of the paper, with what it cost and notes on how it was made.

@@ -58,22 +58,19 @@ func (o *textOptions) run(file string) error {
 	if err != nil {
 		return err
 	}
-	out, err := o.app.Create(o.out)
-	if err != nil {
-		return err
-	}
-	defer out.Discard()
-	r := eval.Mixture(o.mix, refs).Compute(samples, refs)
-	result := struct {
-		Gradhop string `json:"gradhop"`
-		textmetrics.Report
-	}{app.Version(), r}
-	rows := func() [][]string {
-		return metrics(r, 4, "against", "sentences", "bleu", "unique_1", "unique_2", "unique_3", "unique_4")
-	}
-	return o.write(out, result, rows, func() string {
-		return app.Aligned(metrics(r, 2, "", "sentences", "BLEU", "unique 1-grams", "2-grams", "3-grams", "4-grams")) +
-			fmt.Sprintf("# %d sentences of %d words in all; all numbers in percent\n", r.Sentences, r.Tokens)
+	return o.output.run(func() (*table, error) {
+		r := eval.Mixture(o.mix, refs).Compute(samples, refs)
+		result := struct {
+			Gradhop string `json:"gradhop"`
+			textmetrics.Report
+		}{app.Version(), r}
+		rows := func() [][]string {
+			return metrics(r, 4, "against", "sentences", "bleu", "unique_1", "unique_2", "unique_3", "unique_4")
+		}
+		return &table{result, rows, func() string {
+			return app.Aligned(metrics(r, 2, "", "sentences", "BLEU", "unique 1-grams", "2-grams", "3-grams", "4-grams")) +
+				fmt.Sprintf("# %d sentences of %d words in all; all numbers in percent\n", r.Sentences, r.Tokens)
+		}}, nil
 	})
 }
 
