@@ -146,8 +146,8 @@ func (e uncached) Answer(ctx context.Context, q energies.Query) error {
 }
 
 // parts returns the number of runs that chains of the given sequences each are spread
-// over, evenly.
-func (e *Infill) parts(chains, each int) int {
+// over, evenly: enough for the workers, and a multiple of their number.
+func (e *Infill) parts(p product, chains, each int) int {
 	limit := e.m.opts.MaxBatch
 	if limit == 0 && e.m.opts.onCPU() {
 		limit = max(1, session.CacheTokens/len(e.text.IDs))
@@ -155,11 +155,15 @@ func (e *Infill) parts(chains, each int) int {
 	if e.m.alone {
 		limit = 1
 	}
-	if limit <= 0 {
-		return 1
+	parts := 1
+	if limit > 0 {
+		whole := max(1, limit/each) // chains in a run
+		parts = (chains + whole - 1) / whole
 	}
-	whole := max(1, limit/each) // chains in a run
-	return (chains + whole - 1) / whole
+	if w := e.m.workers; p.forward() {
+		parts = min(chains, (parts+w-1)/w*w)
+	}
+	return parts
 }
 
 // batches runs the model, on as many chains at a time as MaxBatch allows.
@@ -173,18 +177,15 @@ func (e *Infill) batches(ctx context.Context, p product, u []float64, g []float3
 		each = e.space.Sites
 	}
 	row := e.space.Sites * e.space.Values
-	parts, n := e.parts(x.Chains(), each), x.Chains()
-	for k := range parts {
+	parts, n := e.parts(p, x.Chains(), each), x.Chains()
+	return e.m.parallel(parts, p, func(k int) error {
 		lo, hi := k*n/parts, (k+1)*n/parts
 		var out []float32
 		if len(g) > 0 {
 			out = g[lo*row : hi*row]
 		}
-		if err := e.run(ctx, s, u[lo:hi], out, x.Slice(lo, hi)); err != nil {
-			return err
-		}
-	}
-	return nil
+		return e.run(ctx, s, u[lo:hi], out, x.Slice(lo, hi))
+	})
 }
 
 // run evaluates one batch of chains.
@@ -278,19 +279,23 @@ func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, eac
 		return err
 	}
 	v, n := e.space.Values, x.Chains()
-	parts := e.parts(n, 1)
+	parts := e.parts(conditional, n, 1)
+	at := func(k int) int { return k * n / parts } // the first chain of a part
 	var out []float32
-	for k := range parts {
-		lo, hi := k*n/parts, (k+1)*n/parts
-		if out == nil || cap(out) < (hi-lo)*v {
-			out = make([]float32, (hi-lo)*v)
+	for first := 0; first < parts; first += e.m.workers { // all workers at once
+		last := min(first+e.m.workers, parts)
+		from := at(first)
+		if need := (at(last) - from) * v; len(out) < need {
+			out = make([]float32, need)
 		}
-		out = out[:(hi-lo)*v]
-		if err := e.predict(ctx, s, out, sites[lo:hi], x.Slice(lo, hi)); err != nil {
+		if err := e.m.parallel(last-first, conditional, func(k int) error {
+			lo, hi := at(first+k), at(first+k+1)
+			return e.predict(ctx, s, out[(lo-from)*v:(hi-from)*v], sites[lo:hi], x.Slice(lo, hi))
+		}); err != nil {
 			return err
 		}
-		for c := lo; c < hi; c++ {
-			each(c, out[(c-lo)*v:(c-lo+1)*v])
+		for c := from; c < at(last); c++ {
+			each(c, out[(c-from)*v:(c-from+1)*v])
 		}
 	}
 	return nil

@@ -53,16 +53,16 @@ func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position
 		x, y := group(a), group(b)
 		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
 	})
+	var runs [][]int
 	for len(order) > 0 {
 		n := 1
-		for limit := m.sequencesAtOnce(len(positions[order[0]].IDs)); n < len(order) && n < limit && group(order[n]) == group(order[0]); n++ {
+		for n < len(order) && group(order[n]) == group(order[0]) {
+			n++
 		}
-		if err := m.terms(ctx, s, terms, positions, order[:n]); err != nil {
-			return err
-		}
-		order = order[n:]
+		each := min(m.sequencesAtOnce(len(positions[order[0]].IDs)), (n+m.workers-1)/m.workers)
+		runs, order = slices.AppendSeq(runs, slices.Chunk(order[:n], each)), order[n:]
 	}
-	return nil
+	return m.parallel(len(runs), scoreOnly, func(k int) error { return m.terms(ctx, s, terms, positions, runs[k]) })
 }
 
 // sequencesAtOnce is the largest number of sequences of t tokens in one run.
