@@ -58,10 +58,12 @@ func conv(g *gradtest.Gen) {
 	r := g.Between(1, 3)
 	group := int64(g.Between(1, 3))
 	in, out := int64(g.Between(1, 2)), int64(g.Between(1, 2))
-	if r == 1 && g.Coin() {
+	switch {
+	case r < 3 && g.Coin():
+		in, out, group = 8, 8, 1 // enough for a product for each entry of the kernel
+	case r == 1 && g.Coin():
 		in = 9 // enough for the kernel to be turned round
-	}
-	if g.R.IntN(3) == 0 {
+	case g.R.IntN(3) == 0:
 		in = 1 // a depthwise convolution
 	}
 	attrs, kernel := movement(g, r, true)

@@ -25,3 +25,14 @@ func PruneInputs(g *onnx.Graph) {
 	}
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !read[v.Name] })
 }
+
+// Fix makes constants of values, in place: each tensor becomes the initialiser of its name,
+// instead of an input or an initialiser that g has.
+func Fix(g *onnx.Graph, values ...*onnx.Tensor) {
+	named := map[string]bool{}
+	for _, t := range values {
+		named[t.Name] = true
+	}
+	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return named[v.Name] })
+	g.Initializers = append(slices.DeleteFunc(g.Initializers, func(t *onnx.Tensor) bool { return named[t.Name] }), values...)
+}

@@ -19,7 +19,7 @@ func TestWeightGradient(t *testing.T) {
 	for _, kind := range names {
 		t.Run(kind, func(t *testing.T) {
 			space := energies.Space{Sites: 25, Values: 2, Kind: energies.Binary}
-			m, err := network.New(kind, network.Options{Space: space, Width: 4, Depth: 3, Seed: 2})
+			m, err := network.New(kind, network.Options{Space: space, Width: 8, Depth: 3, Seed: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,5 +86,58 @@ func TestWeightGradient(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Training with weights as constants of sessions is that with weights as inputs, but for
+// rounding: also the second update, which must read the weights anew, for the sampler and
+// for the gradient.
+func TestConstantWeights(t *testing.T) {
+	space := energies.Space{Sites: 64, Values: 2, Kind: energies.Binary}
+	numbers := make([]float64, 64*6)
+	var r rng.Stream
+	r.Reset(1, 0, 0, 0)
+	for i := range numbers {
+		numbers[i] = float64(r.IntN(2))
+	}
+	d, err := dataset.New("random", &space, numbers, 1, dataset.Exact, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := network.New("resnet", network.Options{Space: space, Width: 16, Depth: 3, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := manyProducts
+	defer func() { manyProducts = before }()
+	var runs [2][]Progress
+	for constant := range runs {
+		manyProducts = []float64{math.Inf(1), 0}[constant]
+		tr, err := New(context.Background(), m, d, Settings{Batch: 4, Buffer: 8, Steps: 3, Optimizer: Optimizer{LearningRate: 0.05}, Runtime: ort.Options{Threads: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		if tr.constants != (constant == 1) {
+			t.Fatalf("constants: %v", tr.constants)
+		}
+		for range 3 {
+			p, err := tr.Step(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs[constant] = append(runs[constant], p)
+		}
+	}
+	for k, p := range runs[0] {
+		q := runs[1][k]
+		for name, pair := range map[string][2]float64{"U of data": {p.Data, q.Data}, "U of samples": {p.Samples, q.Samples}, "acceptance": {p.Accept, q.Accept}, "norm": {p.Norm, q.Norm}} {
+			if math.Abs(pair[0]-pair[1]) > 1e-3*math.Abs(pair[0]) {
+				t.Errorf("update %d: %s is %v, with constants %v", k+1, name, pair[0], pair[1])
+			}
+		}
+		if k > 0 && math.Abs(p.Data-runs[0][k-1].Data) < 0.01*math.Abs(p.Data) {
+			t.Errorf("update %d: U of data stays at %v, so the test sees nothing", k+1, p.Data)
+		}
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/tasks/ebm/network"
 )
 
-// Weights are the trainable weights of a model. They are inputs of the model that runs,
-// so that an update changes numbers in memory and no file is written.
+// Weights are the trainable weights of a model. An update changes numbers in memory; no
+// file is written.
 type Weights struct {
 	// Names are the initialisers' names in the file.
 	Names []string
@@ -54,10 +56,8 @@ func (w *Weights) clone() *Weights {
 // into returns a copy of the model with these weights as initialisers.
 func (w *Weights) into(m *onnx.Model) *onnx.Model {
 	m = m.Clone()
-	for i, t := range m.Graph.Initializers {
-		if k := slices.Index(w.Names, t.Name); k >= 0 {
-			m.Graph.Initializers[i] = onnx.NewFloat(t.Name, t.Dims, w.Data(k))
-		}
+	for k, name := range w.Names {
+		rewrite.Fix(m.Graph, onnx.NewFloat(name, w.Tensors[k].Shape, w.Data(k)))
 	}
 	return m
 }
@@ -137,4 +137,26 @@ func matches(name string, patterns []string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// convolutions returns the number of multiplications in the convolutions of one state.
+func convolutions(m *onnx.Model) (int64, error) {
+	vals, err := shape.Infer(m)
+	if err != nil {
+		return 0, err
+	}
+	total := int64(0)
+	for _, n := range m.Graph.Nodes {
+		if n.Op != "Conv" {
+			continue
+		}
+		y, w := vals[n.Outputs[0]], vals[n.Inputs[1]]
+		if y == nil || w == nil || !y.Known || !w.Known {
+			continue
+		}
+		if work, ok := shape.Product(append(slices.Clone(y.Shape[1:]), w.Shape[1:]...)).Const(); ok {
+			total += work
+		}
+	}
+	return total, nil
 }
