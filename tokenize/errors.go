@@ -5,17 +5,16 @@ import (
 	"fmt"
 )
 
-// Error reports a tokenizer's file that is broken, incomplete or not supported, or a text
-// that is not UTF-8.
+// Error reports a tokenizer file that is broken, incomplete or unsupported, or a text that is not valid
+// UTF-8.
 type Error struct {
-	File string // the file, or empty where the text is at fault
-	Line int    // from 1; 0 where the error is of no one line
-	// Offset is the first wrong byte of the text.
+	File string // the file, or "" if the text is at fault
+	Line int    // line number from 1, or 0 if unknown
+	// Offset is the position of the first invalid byte of the text.
 	Offset int
-	// Unsupported says that the file is well formed and asks for something that is not
-	// implemented.
+	// Unsupported means that the file is well formed but needs a feature that is not implemented.
 	Unsupported bool
-	Err         error // what is wrong
+	Err         error // the cause
 }
 
 func (e *Error) Error() string {
@@ -33,8 +32,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Unsupported returns the error for a well-formed file that asks for what is not
-// implemented.
+// Unsupported returns the error for a well-formed file that needs the unimplemented feature what.
 func Unsupported(file, what string) error {
 	return &Error{File: file, Unsupported: true, Err: errors.New(what)}
 }

@@ -1,5 +1,6 @@
-// Package clip is the tokenizer of CLIP's text towers: byte-level BPE whose pieces at a word's end carry
-// the suffix "</w>". Its texts are composed (NFC), in lower case, with single blanks.
+// Package clip implements the tokenizer of CLIP's text encoders: byte-level BPE in which a piece that
+// ends a word carries the suffix "</w>". Input text is normalized to NFC, lower-cased, and runs of
+// white space become one space.
 package clip
 
 import (
@@ -18,19 +19,19 @@ import (
 // wordEnd is the suffix of a piece that ends a word.
 const wordEnd = "</w>"
 
-// Tokenizer is read-only and safe for concurrent use.
+// Tokenizer is the CLIP tokenizer. It is read-only and safe for concurrent use. Use Load to make one.
 type Tokenizer struct {
 	*hf.Tokenizer // Pad is EOT unless the files name another token
-	// SOT and EOT stand around a text.
+	// SOT and EOT are the ids of the start and end tokens placed around a text.
 	SOT, EOT int32
 }
 
 var _ tokenize.Tokenizer = (*Tokenizer)(nil)
 
-// Load reads a tokenizer from the files of a model's folder: tokenizer.json or, without it,
-// vocab.json and merges.txt. Vocabularies of any size will do.
+// Load reads a tokenizer from a model folder: tokenizer.json or, if absent, vocab.json and merges.txt.
+// The vocabulary may have any size.
 //
-// Errors are those of hf.Load, and *tokenize.Error for the tokenizer of another model.
+// It returns the errors of hf.Load, and a *tokenize.Error if the tokenizer is not CLIP's.
 func Load(fsys fs.FS) (*Tokenizer, error) {
 	t, err := hf.Load(fsys)
 	if err != nil {
@@ -38,7 +39,7 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 	}
 	c := &Tokenizer{Tokenizer: t}
 	if t.Suffix() != wordEnd {
-		return nil, files.Unsupported("a tokenizer of another model than CLIP: pieces do not end with %q", wordEnd)
+		return nil, files.Unsupported("not a CLIP tokenizer: no piece ends with %q", wordEnd)
 	}
 	begin, end := t.Begin, t.End
 	if len(begin) == 0 && len(end) == 0 {
@@ -51,7 +52,7 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 		}
 	}
 	if len(begin) != 1 || len(end) != 1 || begin[0] == end[0] {
-		return nil, files.Unsupported("post_processor other than one token, the text, another token")
+		return nil, files.Unsupported("post_processor must add one token before the text and one after it")
 	}
 	c.SOT, c.EOT = begin[0], end[0]
 	if c.Pad < 0 {
@@ -60,34 +61,34 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 	return c, nil
 }
 
-// Decode implements tokenize.Tokenizer: bytes that are not UTF-8 become U+FFFD, a word's end becomes a
-// blank, and blanks at either end go.
+// Decode implements tokenize.Tokenizer. Invalid UTF-8 becomes U+FFFD, each word end becomes a space,
+// and leading and trailing white space is trimmed.
 func (c *Tokenizer) Decode(ids []int32) string {
 	text := strings.ReplaceAll(c.Tokenizer.Decode(ids), wordEnd, " ")
 	return strings.TrimFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || r >= 0x1C && r <= 0x1F // Python calls the separators white space too
+		return unicode.IsSpace(r) || r >= 0x1C && r <= 0x1F // Python counts these separators as white space
 	})
 }
 
-// Text is what id reads as on its own, without the suffix that ends a word. Bytes that are not UTF-8
-// are U+FFFD. It is "" when id is out of range.
+// Text returns the text of id without the word-end suffix, or "" if id is out of range. Invalid UTF-8
+// becomes U+FFFD.
 func (c *Tokenizer) Text(id int32) string { return aligned.Lossy(c.bytes(id)) }
 
-// bytes is what id stands for, without the suffix.
+// bytes returns the bytes of id without the word-end suffix.
 func (c *Tokenizer) bytes(id int32) []byte {
 	return aligned.AppendBytes(nil, strings.TrimSuffix(c.Piece(id), wordEnd))
 }
 
-// EndsWord reports whether id ends a word, so that what follows it begins another.
+// EndsWord reports whether id ends a word, so that the next token starts a new one.
 func (c *Tokenizer) EndsWord(id int32) bool {
 	return !c.IsSpecial(id) && strings.HasSuffix(c.Piece(id), wordEnd)
 }
 
-// IsFragment reports whether id stands for bytes that are not UTF-8: a part of a character.
+// IsFragment reports whether the bytes of id are not valid UTF-8, that is, part of a character.
 func (c *Tokenizer) IsFragment(id int32) bool { return !utf8.Valid(c.bytes(id)) }
 
-// IsPrintable reports whether id reads as visible characters: it is neither special nor a fragment, and
-// has no control characters, white space, U+FFFD or code points without a character.
+// IsPrintable reports whether id prints as visible characters. Special tokens, fragments, and pieces
+// with control characters, white space, U+FFFD or unassigned code points do not.
 func (c *Tokenizer) IsPrintable(id int32) bool {
 	data := c.bytes(id)
 	if len(data) == 0 || c.IsSpecial(id) || !utf8.Valid(data) {

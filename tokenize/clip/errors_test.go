@@ -44,7 +44,7 @@ func TestLoadErrors(t *testing.T) {
 	}{
 		"empty folder": {reference.Folder(), nil, "found neither tokenizer.json nor vocab.txt"},
 		"no merges":    {withFile(t, files.MergesTxt, "-"), nil, "neither tokenizer.json nor merges.txt"},
-		"BERT":         {reference.Folder(files.VocabTxt, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"), unsupported, "a tokenizer of another model than CLIP"},
+		"BERT":         {reference.Folder(files.VocabTxt, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"), unsupported, "not a CLIP tokenizer"},
 		"byte missing": {changed(t, func(_, m map[string]any) {
 			m["unk_token"] = nil
 			v := m["vocab"].(map[string]any)
@@ -54,7 +54,7 @@ func TestLoadErrors(t *testing.T) {
 		"no unknown":     {changed(t, func(_, m map[string]any) { m["unk_token"] = "<?>" }), format, "no <?>"},
 		"other end":      {ends(eot, []any{"<|endoftext|>", 3}), format, `"<|endoftext|>" is listed twice`},
 		"foreign end":    {ends([]any{"[CLS]", 3}, eot), format, "no [CLS]"},
-		"one end":        {ends(eot, eot), unsupported, "post_processor other than one token, the text, another token"},
+		"one end":        {ends(eot, eot), unsupported, "post_processor must add one token before the text and one after it"},
 		"no ends":        {withFile(t, files.VocabJSON, `{"!</w>":0}`), format, "vocab.json: vocabulary has no <|"},
 		"merges unknown": {withFile(t, files.MergesTxt, "q z\n"), format, `merge "q" "z"`},
 		"vocab twice":    {withFile(t, files.VocabJSON, `{"a":0,"a":1}`), format, `vocab.json: "a"`},

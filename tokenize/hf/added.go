@@ -15,13 +15,14 @@ type added struct {
 	tokens   map[int32]files.AddedToken
 }
 
-// match is the bytes [start, end) of a text that are the added token id.
+// match is an occurrence of the added token id: bytes [start, end) of a text.
 type match struct {
 	start, end int
 	id         int32
 }
 
-// newAdded takes the tokens of the raw or of the normalized text; spell is how they are spelled there.
+// newAdded returns the finder of tokens in the raw or in the normalized text; spell maps a token to its
+// spelling there.
 func newAdded(tokens []files.AddedToken, spell func(string) string) added {
 	a := added{tokens: map[int32]files.AddedToken{}}
 	ids := map[string]int32{}
@@ -35,9 +36,10 @@ func newAdded(tokens []files.AddedToken, spell func(string) string) added {
 	return a
 }
 
-// find returns the tokens in text from left to right, with the white space that they take in.
+// find returns the added tokens of text from left to right. A match includes the white space that the
+// token strips.
 func (a added) find(text string) (found []match) {
-	last := 0 // end of the match before
+	last := 0 // end of the previous match
 	for pos := 0; pos < len(text); {
 		start, end, id := a.literals.Next(text, pos)
 		if start == end {

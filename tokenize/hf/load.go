@@ -16,8 +16,8 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/split"
 )
 
-// chain is tokenizer.json.
-type chain struct {
+// pipeline is the content of tokenizer.json.
+type pipeline struct {
 	Added         []files.AddedToken `json:"added_tokens"`
 	Normalizer    json.RawMessage    `json:"normalizer"`
 	PreTokenizer  json.RawMessage    `json:"pre_tokenizer"`
@@ -25,23 +25,24 @@ type chain struct {
 	Decoder       json.RawMessage    `json:"decoder"`
 	Model         model.Spec         `json:"model"`
 
-	file string // that the vocabulary was read from
+	file string // the file of the vocabulary
 }
 
-// Load reads the tokenizer of a model's folder: tokenizer.json or, without it, vocab.txt (BERT and
-// ESM-2), vocab.json with merges.txt (RoBERTa, GPT-2 and CLIP) or spm.model (DeBERTa-v3). Special tokens and settings are those of
-// tokenizer_config.json and special_tokens_map.json where they have them.
+// Load reads the tokenizer of a model folder: tokenizer.json or, if absent, vocab.txt (BERT and ESM-2),
+// vocab.json with merges.txt (RoBERTa, GPT-2 and CLIP) or spm.model (DeBERTa-v3). Special tokens and
+// settings in tokenizer_config.json and special_tokens_map.json override the defaults.
 //
-// MaxLen is the smallest of model_max_length in tokenizer_config.json and the number of positions in
+// MaxLen is the smaller of model_max_length in tokenizer_config.json and the number of positions in
 // config.json.
 //
-// Errors are *tokenize.Error or an error of fsys. They match fs.ErrNotExist when the folder has no vocabulary.
+// Errors are a *tokenize.Error or an error of fsys. An error matches fs.ErrNotExist if the folder has
+// no vocabulary.
 func Load(fsys fs.FS) (*Tokenizer, error) {
 	s, err := readSettings(fsys)
 	if err != nil {
 		return nil, err
 	}
-	c := &chain{file: files.TokenizerJSON}
+	c := &pipeline{file: files.TokenizerJSON}
 	ok, err := files.ReadJSON(fsys, files.TokenizerJSON, c)
 	if err == nil && !ok {
 		c, err = readVocabulary(fsys, s)
@@ -57,7 +58,7 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 	return t, nil
 }
 
-// inFile gives an error the name of a file, unless it has one.
+// inFile sets the file name of a tokenize.Error that has none.
 func inFile(file string, err error) error {
 	var named *tokenize.Error
 	if errors.As(err, &named) {
@@ -66,8 +67,8 @@ func inFile(file string, err error) error {
 	return &tokenize.Error{File: file, Err: err}
 }
 
-// build puts the components together.
-func (c *chain) build(s *settings) (*Tokenizer, error) {
+// build assembles the components into a Tokenizer.
+func (c *pipeline) build(s *settings) (*Tokenizer, error) {
 	if err := c.overrideBERT(s); err != nil {
 		return nil, err
 	}
@@ -96,17 +97,17 @@ func (c *chain) build(s *settings) (*Tokenizer, error) {
 	if err := t.readPost(c.PostProcessor); err != nil {
 		return nil, err
 	}
-	var raw, late []files.AddedToken
+	var raw, normalized []files.AddedToken
 	for _, a := range v.Added {
 		t.special[a.ID] = t.special[a.ID] || a.Special
 		if a.Normalized {
-			late = append(late, a)
+			normalized = append(normalized, a)
 		} else {
 			raw = append(raw, a)
 		}
 	}
-	t.raw = newAdded(raw, func(s string) string { return s })
-	t.late = newAdded(late, func(s string) string { return aligned.String(t.normalize(aligned.Of(s, 0))) })
+	t.rawAdded = newAdded(raw, func(s string) string { return s })
+	t.normalizedAdded = newAdded(normalized, func(s string) string { return aligned.String(t.normalize(aligned.Of(s, 0))) })
 	t.marked = t.decode.Text([]string{"a", "b"}) == "ab"
 	if words := t.split(t.normalize(aligned.Of("a", 0))); len(words) > 0 {
 		t.prefix = len(words[0]) > 1
@@ -114,7 +115,7 @@ func (c *chain) build(s *settings) (*Tokenizer, error) {
 	return t, c.checkBytes(v)
 }
 
-// nameSpecials sets Mask, Pad and Unk, and adds named special tokens to the added ones of v as
+// nameSpecials sets Mask, Pad and Unk, and adds named special tokens to the added tokens of v as
 // transformers does.
 func (t *Tokenizer) nameSpecials(s *settings, v *files.Vocabulary) error {
 	all := v.All()
@@ -148,9 +149,9 @@ func (t *Tokenizer) nameSpecials(s *settings, v *files.Vocabulary) error {
 	return errors.Join(errs[:]...)
 }
 
-// checkBytes makes sure that BPE without an unknown token has a piece for every byte: the reference
-// drops text that has none.
-func (c *chain) checkBytes(v files.Vocabulary) error {
+// checkBytes requires a piece for every byte from a BPE model without an unknown token: the reference
+// silently drops bytes that have none.
+func (c *pipeline) checkBytes(v files.Vocabulary) error {
 	if c.Model.Merges == nil && c.Model.Rules == nil || c.Model.Unk != "" || c.Model.ByteFallback {
 		return nil
 	}
@@ -183,7 +184,7 @@ type post struct {
 	} `json:"special_tokens"`
 }
 
-// readPost reads the post-processor: Begin, End and what trims offsets.
+// readPost sets Begin, End and offset trimming from the post-processor.
 func (t *Tokenizer) readPost(data json.RawMessage) error {
 	if len(data) == 0 || string(data) == "null" {
 		return nil
@@ -241,7 +242,7 @@ func (t *Tokenizer) readPost(data json.RawMessage) error {
 	return nil
 }
 
-// taggedID is ["name", id] in JSON.
+// taggedID is the JSON array ["name", id].
 type taggedID struct {
 	name string
 	id   int32
@@ -254,7 +255,7 @@ func (t *taggedID) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	if len(pair) != 2 {
-		return errors.New("special token is not a name and an id")
+		return errors.New("special token is not a [name, id] pair")
 	}
 	return errors.Join(json.Unmarshal(pair[0], &t.name), json.Unmarshal(pair[1], &t.id))
 }

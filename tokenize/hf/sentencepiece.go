@@ -13,7 +13,7 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/model"
 )
 
-// sentencePiece is the part of a SentencePiece model that a tokenizer needs. The numbers are those of
+// sentencePiece holds the fields of a SentencePiece model that a tokenizer needs. Field numbers follow
 // sentencepiece_model.proto.
 type sentencePiece struct {
 	pieces   []scored
@@ -22,15 +22,15 @@ type sentencePiece struct {
 	kind     uint64 // 1 is Unigram
 }
 
-// scored is a piece and its score; its type is 3 for control pieces and 4 for user-defined ones.
+// scored is a piece, its score and its type: 3 is a control piece, 4 a user-defined one.
 type scored struct {
 	piece string
 	score float64
 	kind  uint64
 }
 
-// deberta is the tokenizer of DeBERTa-v3, whose repositories hold a SentencePiece model only.
-func deberta(file string, data []byte, s *settings) (*chain, error) {
+// deberta returns the tokenizer of DeBERTa-v3, whose repositories contain a SentencePiece model only.
+func deberta(file string, data []byte, s *settings) (*pipeline, error) {
 	m, err := parseSentencePiece(data)
 	if err != nil {
 		return nil, &tokenize.Error{File: file, Err: err}
@@ -38,7 +38,7 @@ func deberta(file string, data []byte, s *settings) (*chain, error) {
 	if m.kind != 1 {
 		return nil, tokenize.Unsupported(file, "a SentencePiece model other than Unigram")
 	}
-	c := &chain{file: file}
+	c := &pipeline{file: file}
 	v := files.Vocabulary{File: file, IDs: files.PieceIDs{}}
 	vocab := make([][2]any, len(m.pieces))
 	for id, p := range m.pieces {
@@ -51,7 +51,7 @@ func deberta(file string, data []byte, s *settings) (*chain, error) {
 		}
 	}
 	mask := s.or("mask_token", "[MASK]")
-	if !v.IDs.Has(mask) { // transformers puts it behind the vocabulary
+	if !v.IDs.Has(mask) { // transformers appends it to the vocabulary
 		id := int32(len(m.pieces))
 		v.IDs[mask] = id
 		c.Added = append(c.Added, files.AddedToken{ID: id, Content: mask, Special: true})
@@ -83,7 +83,7 @@ func deberta(file string, data []byte, s *settings) (*chain, error) {
 	return c, nil
 }
 
-// parseSentencePiece reads a ModelProto.
+// parseSentencePiece decodes a ModelProto message.
 func parseSentencePiece(data []byte) (m sentencePiece, err error) {
 	m.kind = 1
 	err = fields(data, func(number protowire.Number, value []byte, n uint64) error {
@@ -106,7 +106,7 @@ func parseSentencePiece(data []byte) (m sentencePiece, err error) {
 			}
 			m.pieces = append(m.pieces, p)
 			return err
-		case 2: // the settings of the training
+		case 2: // trainer settings
 			return fields(value, func(number protowire.Number, _ []byte, n uint64) error {
 				switch number {
 				case 3:
@@ -116,7 +116,7 @@ func parseSentencePiece(data []byte) (m sentencePiece, err error) {
 				}
 				return nil
 			})
-		case 3: // the normalizer
+		case 3: // normalizer settings
 			return fields(value, func(number protowire.Number, value []byte, _ uint64) error {
 				if number == 2 {
 					m.charsmap = value
@@ -132,7 +132,7 @@ func parseSentencePiece(data []byte) (m sentencePiece, err error) {
 	return m, err
 }
 
-// fields calls field for every field of a message, with its bytes or its number.
+// fields calls field for every field of a message, with its bytes or its integer value.
 func fields(data []byte, field func(number protowire.Number, value []byte, n uint64) error) error {
 	for len(data) > 0 {
 		number, kind, size := protowire.ConsumeTag(data)

@@ -8,16 +8,16 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// settings is what the files beside the vocabulary say.
+// settings holds the contents of the JSON files beside the vocabulary.
 type settings struct {
-	class  string                     // of transformers, "BertTokenizer"
-	tokens map[string]string          // "mask_token" -> "[MASK]"; "" where the files say null
+	class  string                     // transformers class name, such as "BertTokenizer"
+	tokens map[string]string          // "mask_token" -> "[MASK]"; "" if the file says null
 	given  map[string]json.RawMessage // tokenizer_config.json
-	model  string                     // type in config.json, "deberta-v2"
+	model  string                     // model_type in config.json, such as "deberta-v2"
 	maxLen int
 }
 
-// offsetPositions are the types of models whose first positions are of padding.
+// offsetPositions lists the model types whose first positions are reserved for padding.
 var offsetPositions = map[string]bool{"roberta": true, "xlm-roberta": true, "xlm-roberta-xl": true, "camembert": true,
 	"roberta-prelayernorm": true, "data2vec-text": true, "longformer": true, "mpnet": true, "ibert": true, "xmod": true}
 
@@ -68,8 +68,8 @@ func readSettings(fsys fs.FS) (*settings, error) {
 	return s, nil
 }
 
-// or returns the content of a special token: name where the files do not mention it, "" where they
-// say null.
+// or returns the special token named key: its content in the files, the default name if no file
+// mentions it, or "" if a file says null.
 func (s *settings) or(key, name string) string {
 	if given, ok := s.tokens[key]; ok {
 		return given
@@ -77,9 +77,9 @@ func (s *settings) or(key, name string) string {
 	return name
 }
 
-// overrideBERT lets do_lower_case, strip_accents and tokenize_chinese_chars of tokenizer_config.json
-// override those of a BertNormalizer, as transformers does.
-func (c *chain) overrideBERT(s *settings) error {
+// overrideBERT applies do_lower_case, strip_accents and tokenize_chinese_chars of tokenizer_config.json
+// to a BertNormalizer, as transformers does.
+func (c *pipeline) overrideBERT(s *settings) error {
 	var n map[string]json.RawMessage
 	if json.Unmarshal(c.Normalizer, &n) != nil || string(n["type"]) != `"BertNormalizer"` {
 		return nil

@@ -1,22 +1,20 @@
-// Package hf runs the tokenizers of models on the Hugging Face hub: WordPiece, byte-level BPE,
-// SentencePiece's Unigram, and vocabularies of letters.
+// Package hf implements the tokenizers of models on the Hugging Face hub: WordPiece, byte-level BPE,
+// SentencePiece Unigram, and single-letter vocabularies.
 //
-// A tokenizer is a chain of components, which tokenizer.json names:
+// A tokenizer is a pipeline of components, described by tokenizer.json:
 //
-//  1. Added tokens ("<mask>") are cut out of the raw text, or after step 2 where they are "normalized".
-//  2. The normalizer rewrites what lies between them.
-//  3. The pre-tokenizer splits it into words.
-//  4. The model splits a word into pieces of the vocabulary.
-//  5. The post-processor puts special tokens around the text and may trim white space off offsets.
-//  6. The decoder joins pieces to a text.
+// 1. Added tokens ("<mask>") are cut out of the raw text, or after step 2 if marked "normalized". 2.
+// The normalizer rewrites the text between them. 3. The pre-tokenizer splits the result into words. 4.
+// The model splits each word into pieces of the vocabulary. 5. The post-processor adds special tokens
+// around the text and may trim white space from offsets. 6. The decoder joins pieces into text.
 //
 // Ids, byte offsets and decoded texts equal those of the tokenizers library, version 0.22, on 10,000
-// lines for each of 18 kinds of tokenizers (scripts/reference/tokenize_families.py). Only the clean-up of
-// blanks before punctuation, which cannot be undone, is left out.
+// lines for each of 18 kinds of tokenizers (scripts/reference/tokenize_families.py). One step is not
+// implemented: removing spaces before punctuation on decoding, which loses information.
 //
-// WordPiece is the model of github.com/sugarme/tokenizer. On the same lines its other parts, and
-// github.com/gomlx/go-huggingface, give other ids: on 875 and 277 lines of RoBERTa's kind, and 3,665 and
-// 8,168 of XLM-R's.
+// The WordPiece model is that of github.com/sugarme/tokenizer. Its other components and those of
+// github.com/gomlx/go-huggingface are not used, because they disagree with the reference on the same
+// lines: 875 and 277 lines of RoBERTa's kind, 3,665 and 8,168 of XLM-R's.
 package hf
 
 import (
@@ -33,36 +31,37 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/split"
 )
 
-// Tokenizer is read-only and safe for concurrent use.
+// Tokenizer converts between text and ids. It is read-only and safe for concurrent use. Use Load to
+// make one.
 type Tokenizer struct {
-	// Begin and End are the ids that a model expects around a text.
+	// Begin and End are the ids that a model expects before and after a text.
 	Begin, End []int32
-	// Mask, Pad and Unk are special tokens, -1 where the vocabulary has none.
+	// Mask, Pad and Unk are the ids of special tokens, -1 if the vocabulary has none.
 	Mask, Pad, Unk int32
-	// MaxLen is the largest number of tokens that the model takes, Begin and End included; 0 when
-	// the files do not say.
+	// MaxLen is the largest number of tokens that the model accepts, Begin and End included, or 0 if
+	// the files give no limit.
 	MaxLen int
 
-	raw, late added // tokens of the raw and of the normalized text
-	normalize normalize.Func
-	split     split.Func
-	model     model.Model
-	trims     []trim
-	decode    decode.Func
-	list      []string         // id -> piece
-	ids       map[string]int32 // piece -> id
-	special   map[int32]bool
-	suffix    string
-	marked    bool // pieces say whether a blank goes before them
-	prefix    bool // a blank is added before a text
+	rawAdded, normalizedAdded added // added tokens of the raw and of the normalized text
+	normalize                 normalize.Func
+	split                     split.Func
+	model                     model.Model
+	trims                     []trim
+	decode                    decode.Func
+	list                      []string         // id -> piece
+	ids                       map[string]int32 // piece -> id
+	special                   map[int32]bool
+	suffix                    string
+	marked                    bool // pieces include their leading space
+	prefix                    bool // Encode adds a space before the text
 }
 
 var _ tokenize.Tokenizer = (*Tokenizer)(nil)
 
-// Size is the number of ids.
+// Size returns the number of ids.
 func (t *Tokenizer) Size() int { return len(t.list) }
 
-// Piece is the vocabulary entry of id as the files spell it, "" when id is out of range.
+// Piece returns the vocabulary entry of id as spelled in the files, or "" if id is out of range.
 func (t *Tokenizer) Piece(id int32) string {
 	if id < 0 || int(id) >= len(t.list) {
 		return ""
@@ -70,7 +69,7 @@ func (t *Tokenizer) Piece(id int32) string {
 	return t.list[id]
 }
 
-// ID is the id of a vocabulary entry.
+// ID returns the id of a vocabulary entry, and whether it exists.
 func (t *Tokenizer) ID(piece string) (int32, bool) {
 	id, ok := t.ids[piece]
 	return id, ok
@@ -79,13 +78,13 @@ func (t *Tokenizer) ID(piece string) (int32, bool) {
 // IsSpecial reports whether id is a special token such as <pad> or <mask>, which Decode leaves out.
 func (t *Tokenizer) IsSpecial(id int32) bool { return t.special[id] }
 
-// Suffix is what pieces at a word's end carry, "" for most tokenizers.
+// Suffix returns the suffix of pieces that end a word, "" for most tokenizers.
 func (t *Tokenizer) Suffix() string { return t.suffix }
 
-// found is a token and what trimming has to know of it.
+// found is a token with the text needed to trim its offsets.
 type found struct {
 	tokenize.Token
-	text string // the piece or, for an added token, the text that it was found in
+	text string // the piece or, for an added token, the text that matched
 }
 
 // Encode implements tokenize.Tokenizer.
@@ -99,7 +98,7 @@ func (t *Tokenizer) Encode(text string) ([]tokenize.Token, error) {
 		list, err = t.encodePlain(list, aligned.Of(text[pos:end], pos))
 		return err
 	}
-	for _, m := range t.raw.find(text) {
+	for _, m := range t.rawAdded.find(text) {
 		if err := plain(m.start); err != nil {
 			return nil, err
 		}
@@ -119,18 +118,18 @@ func (t *Tokenizer) Encode(text string) ([]tokenize.Token, error) {
 	return out, nil
 }
 
-// encodePlain appends the tokens of a text without raw added tokens.
+// encodePlain appends the tokens of a text that contains no raw added tokens.
 func (t *Tokenizer) encodePlain(list []found, chars []aligned.Char) ([]found, error) {
 	if len(chars) == 0 {
 		return list, nil
 	}
 	chars = t.normalize(chars)
 	text, at := "", []int(nil)
-	if len(t.late.tokens) > 0 {
+	if len(t.normalizedAdded.tokens) > 0 {
 		text, at = aligned.String(chars), aligned.Offsets(chars)
 	}
 	pos := 0
-	for _, m := range t.late.find(text) {
+	for _, m := range t.normalizedAdded.find(text) {
 		start, end := sort.SearchInts(at, m.start), sort.SearchInts(at, m.end)
 		var err error
 		if list, err = t.encodeWords(list, chars[pos:start]); err != nil {
@@ -142,7 +141,7 @@ func (t *Tokenizer) encodePlain(list []found, chars []aligned.Char) ([]found, er
 	return t.encodeWords(list, chars[pos:])
 }
 
-// encodeWords appends the tokens of normalized text without added tokens.
+// encodeWords appends the tokens of normalized text that contains no added tokens.
 func (t *Tokenizer) encodeWords(list []found, chars []aligned.Char) ([]found, error) {
 	if len(chars) == 0 {
 		return list, nil
@@ -160,9 +159,9 @@ func (t *Tokenizer) encodeWords(list []found, chars []aligned.Char) ([]found, er
 	return list, nil
 }
 
-// trim takes white space off offsets, as ByteLevel and RobertaProcessing do with "trim_offsets".
+// trim removes white space from offsets, as ByteLevel and RobertaProcessing do with "trim_offsets".
 type trim struct {
-	prefixSpace bool // the first token may have a blank that is not in the text
+	prefixSpace bool // the first token may have a space that is not in the text
 }
 
 func (r trim) apply(list []found, text string) {

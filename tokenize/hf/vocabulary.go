@@ -13,8 +13,8 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/model"
 )
 
-// readVocabulary makes of the older files what tokenizer.json would say.
-func readVocabulary(fsys fs.FS, s *settings) (*chain, error) {
+// readVocabulary builds the pipeline from the file formats that predate tokenizer.json.
+func readVocabulary(fsys fs.FS, s *settings) (*pipeline, error) {
 	data, err := fs.ReadFile(fsys, files.VocabTxt)
 	switch {
 	case err == nil:
@@ -43,14 +43,14 @@ func readVocabulary(fsys fs.FS, s *settings) (*chain, error) {
 			return deberta(name, data, s)
 		}
 		if err == nil {
-			return nil, tokenize.Unsupported(name, "a SentencePiece model of another kind than DeBERTa's without tokenizer.json; "+
-				"AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER) of transformers writes one")
+			return nil, tokenize.Unsupported(name, "a SentencePiece model other than DeBERTa's needs a tokenizer.json; "+
+				"write one with AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER) of transformers")
 		}
 	}
 	return nil, files.Missing(files.TokenizerJSON, files.VocabTxt)
 }
 
-// raw is a value in JSON.
+// raw encodes v as JSON.
 func raw(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -61,7 +61,7 @@ func raw(v any) json.RawMessage {
 
 type object = map[string]any
 
-// around is the post-processor that puts two special tokens around a text; either may be "".
+// around returns a post-processor that adds the tokens begin and end around a text; either may be "".
 func around(ids files.PieceIDs, begin, end string) object {
 	var single []any
 	tokens := object{}
@@ -89,12 +89,12 @@ func (s *settings) specials(v files.Vocabulary, usual map[string]string) error {
 	return nil
 }
 
-func bert(v files.Vocabulary, s *settings) (*chain, error) {
+func bert(v files.Vocabulary, s *settings) (*pipeline, error) {
 	err := s.specials(v, map[string]string{"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]", "pad_token": "[PAD]", "unk_token": "[UNK]"})
 	if err != nil {
 		return nil, err
 	}
-	return &chain{
+	return &pipeline{
 		file:          v.File,
 		Normalizer:    raw(object{"type": "BertNormalizer"}),
 		PreTokenizer:  raw(object{"type": "BertPreTokenizer"}),
@@ -104,10 +104,10 @@ func bert(v files.Vocabulary, s *settings) (*chain, error) {
 	}, nil
 }
 
-// esm is the tokenizer of ESM-2 and of nucleotide models: every piece of the vocabulary is found in
-// the text as it is spelled, white space is left out, and the rest is unknown. A text is printed without
-// blanks, where transformers puts one behind every letter.
-func esm(v files.Vocabulary, s *settings) (*chain, error) {
+// esm returns the tokenizer of ESM-2 and of nucleotide models: every piece matches its spelling in the
+// text, white space is skipped, and the rest is unknown. Decoding puts no spaces between letters,
+// unlike transformers.
+func esm(v files.Vocabulary, s *settings) (*pipeline, error) {
 	usual := map[string]string{"cls_token": "<cls>", "mask_token": "<mask>", "pad_token": "<pad>", "unk_token": "<unk>"}
 	if v.IDs.Has("<eos>") {
 		usual["eos_token"] = "<eos>"
@@ -115,7 +115,7 @@ func esm(v files.Vocabulary, s *settings) (*chain, error) {
 	if err := s.specials(v, usual); err != nil {
 		return nil, err
 	}
-	c := &chain{
+	c := &pipeline{
 		file:          v.File,
 		PreTokenizer:  raw(object{"type": "Split", "behavior": "Removed", "pattern": object{"Regex": `[\s\x1C-\x1F]+`}}), // Python's white space
 		PostProcessor: raw(around(v.IDs, s.tokens["cls_token"], s.tokens["eos_token"])),
@@ -134,9 +134,9 @@ func esm(v files.Vocabulary, s *settings) (*chain, error) {
 	return c, nil
 }
 
-// byteLevel is the tokenizer of CLIP, if pieces have a suffix, of RoBERTa, if the vocabulary has <s>, or
-// of GPT-2.
-func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*chain, error) {
+// byteLevel returns a byte-level BPE tokenizer: CLIP's if pieces have a suffix, RoBERTa's if the
+// vocabulary has <s>, else GPT-2's.
+func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*pipeline, error) {
 	data, err := fs.ReadFile(fsys, files.MergesTxt)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, files.Missing(files.TokenizerJSON, files.MergesTxt)
@@ -150,7 +150,7 @@ func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*chain, error) {
 	}
 	v := files.Vocabulary{File: files.VocabJSON, IDs: ids}
 	prefixSpace := string(s.given["add_prefix_space"]) == "true"
-	c := &chain{
+	c := &pipeline{
 		file:         v.File,
 		PreTokenizer: raw(object{"type": "ByteLevel", "add_prefix_space": prefixSpace}),
 		Decoder:      raw(object{"type": "ByteLevel"}),
@@ -186,8 +186,8 @@ func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*chain, error) {
 	return c, nil
 }
 
-// clip makes a chain CLIP's.
-func (c *chain) clip() {
+// clip sets the components of CLIP.
+func (c *pipeline) clip() {
 	c.Model.Suffix = "</w>"
 	c.Normalizer = raw(object{"type": "Sequence", "normalizers": []any{
 		object{"type": "NFC"},
@@ -201,9 +201,9 @@ func (c *chain) clip() {
 	}})
 }
 
-// addSpecials adds the special tokens with the settings that transformers gives them: the mask takes
-// in the white space before it.
-func (c *chain) addSpecials(ids files.PieceIDs, s *settings) {
+// addSpecials adds the special tokens with the settings of transformers: the mask token strips the
+// white space to its left.
+func (c *pipeline) addSpecials(ids files.PieceIDs, s *settings) {
 	seen := map[string]bool{"": true}
 	for key, name := range s.tokens {
 		id, ok := ids[name]
@@ -215,7 +215,7 @@ func (c *chain) addSpecials(ids files.PieceIDs, s *settings) {
 	}
 }
 
-// parseMerges reads merges.txt: after a head line "#version", two pieces a line.
+// parseMerges parses merges.txt: an optional "#version" line, then two pieces a line.
 func parseMerges(data []byte) ([]model.MergeRule, error) {
 	var merges []model.MergeRule
 	lines := strings.Split(strings.TrimRight(string(data), "\r\n"), "\n")

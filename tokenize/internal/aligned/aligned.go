@@ -1,7 +1,7 @@
-// Package aligned holds text as characters that know which bytes of the source they stand for, with
-// the Unicode normal forms and character classes of Hugging Face's tokenizers.
+// Package aligned represents text as characters with their byte offsets in the source. It provides the
+// Unicode normal forms and character classes of Hugging Face's tokenizers.
 //
-// The tables come from that library, because Go follows another version of Unicode.
+// The tables are generated from that library, because Go uses another version of Unicode.
 package aligned
 
 import (
@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// Char is a character of normalized text and the bytes [Start, End) of the source it stands for.
+// Char is a character of normalized text and the source bytes [Start, End) that it comes from.
 type Char struct {
 	R          rune
 	Start, End int
 }
 
-// Of returns the characters of text. Their offsets are counted from base.
+// Of returns the characters of text. Offsets start at base.
 func Of(text string, base int) []Char {
 	out := make([]Char, 0, len(text))
 	for i, r := range text {
@@ -35,7 +35,7 @@ func String(chars []Char) string {
 	return out.String()
 }
 
-// Offsets returns the byte offset in String(chars) of each character, and the length at the end.
+// Offsets returns the byte offset in String(chars) of each character, followed by the total length.
 func Offsets(chars []Char) []int {
 	at := make([]int, 1, len(chars)+1)
 	for _, c := range chars {
@@ -44,17 +44,17 @@ func Offsets(chars []Char) []int {
 	return at
 }
 
-// Change is a character of a transformed text. Added is 0 for a character that takes the place of
-// one, -n if n further characters disappear after it, and positive for an insertion.
+// Change is a character of a transformed text. Added is 0 if it replaces one character, -n if it also
+// removes the n characters after that one, and positive if it is an insertion.
 type Change struct {
 	R     rune
 	Added int
 	class uint8
 }
 
-// Transform gives the characters of out the offsets of those of in, which they replace in order.
-// An insertion has the offsets of the character before it, whatever it means: this is the rule of
-// the reference, and marks that swap places keep the order of their offsets.
+// Transform gives the characters of out the offsets of the characters of in that they replace, in
+// order. An insertion gets the offsets of the preceding character. As in the reference, marks that are
+// reordered do not take their offsets with them.
 func Transform(in []Char, out []Change) []Char {
 	made := make([]Char, len(out))
 	next := 0
@@ -84,7 +84,7 @@ func Lower(chars []Char) []Char {
 	return out
 }
 
-// lowerRune is unicode.ToLower with the pairs of Unicode 16, which the reference has.
+// lowerRune is unicode.ToLower extended by the pairs of Unicode 16, which the reference uses.
 func lowerRune(r rune) rune {
 	switch {
 	case r == 0x1C89, r == 0xA7CC, r == 0xA7DA:
@@ -99,12 +99,13 @@ func lowerRune(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// Remove deletes the characters of a class.
+// Remove returns chars without the characters of class.
 func Remove(chars []Char, class *unicode.RangeTable) []Char {
 	return slices.DeleteFunc(slices.Clone(chars), func(c Char) bool { return unicode.Is(class, c.R) })
 }
 
-// Prepend puts text before chars, which are not empty. Its characters have the offsets of the first.
+// Prepend inserts text before chars, which must not be empty. The inserted characters have the offsets
+// of the first one.
 func Prepend(chars []Char, text string) []Char {
 	out := make([]Char, 0, len(chars)+len(text))
 	for _, r := range text {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// ByteToRune and RuneToByte are the alphabet of byte-level BPE, in which every byte is a printable
-// character: those that Latin-1 prints stand for themselves, the others follow from U+0100 on.
+// ByteToRune and RuneToByte are the alphabet of byte-level BPE, which maps every byte to a printable
+// character: printable Latin-1 characters to themselves, other bytes to U+0100 onwards.
 var ByteToRune, RuneToByte = byteAlphabet()
 
 func byteAlphabet() (to [256]rune, from map[rune]byte) {
@@ -23,8 +23,8 @@ func byteAlphabet() (to [256]rune, from map[rune]byte) {
 	return to, from
 }
 
-// AppendBytes appends what piece stands for. One with a character that is not of the alphabet, as an
-// added token may have, stands for itself.
+// AppendBytes appends the bytes of piece. A piece with a character outside the alphabet, such as an
+// added token, is appended unchanged.
 func AppendBytes(out []byte, piece string) []byte {
 	n := len(out)
 	for _, r := range piece {
@@ -37,8 +37,8 @@ func AppendBytes(out []byte, piece string) []byte {
 	return out
 }
 
-// Lossy replaces what is not UTF-8 as the reference does: one U+FFFD for each longest beginning of a
-// character that breaks off, and for each byte that begins none.
+// Lossy replaces invalid UTF-8 as the reference does: one U+FFFD for each maximal truncated sequence,
+// and one for each byte that starts no character.
 func Lossy(data []byte) string {
 	if utf8.Valid(data) {
 		return string(data)
@@ -55,11 +55,11 @@ func Lossy(data []byte) string {
 	return out.String()
 }
 
-// brokenPrefix is the length of the longest prefix of data that some character begins with, at
-// least 1. Data does not begin with a whole character.
+// brokenPrefix returns the length of the longest prefix of data that starts some character, at least 1.
+// Data must not start with a complete character.
 func brokenPrefix(data []byte) int {
 	for n := min(3, len(data)); n > 1; n-- {
-		whole := append(append(make([]byte, 0, 4), data[:n]...), "\x80\x80"[:4-n]...) // only the second byte has limits
+		whole := append(append(make([]byte, 0, 4), data[:n]...), "\x80\x80"[:4-n]...) // only the second byte has a restricted range
 		if _, size := utf8.DecodeRune(whole); size > n {
 			return n
 		}
@@ -67,7 +67,7 @@ func brokenPrefix(data []byte) int {
 	return 1
 }
 
-// ToBytes replaces every character by those of its bytes, which have its offsets.
+// ToBytes replaces every character by the characters of its bytes, with the same offsets.
 func ToBytes(chars []Char) []Char {
 	out := make([]Char, 0, len(chars))
 	var buf [utf8.UTFMax]byte

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lateDecomposition is the character that Go's tables decompose and the reference, which follows an
-// older Unicode version there, does not.
+// lateDecomposition is a character that Go's tables decompose and the reference, which uses an older
+// Unicode version, does not.
 const lateDecomposition = 0x11938
 
-// NFD is the canonical decomposition.
+// NFD returns the canonical decomposition of chars.
 func NFD(chars []Char) []Char { return Transform(chars, decomposed(chars, canonical)) }
 
-// NFC is the canonical composition.
+// NFC returns the canonical composition of chars.
 func NFC(chars []Char) []Char { return Transform(chars, recompose(decomposed(chars, canonical))) }
 
-// NFKD is the compatibility decomposition.
+// NFKD returns the compatibility decomposition of chars.
 func NFKD(chars []Char) []Char { return Transform(chars, decomposed(chars, compatible)) }
 
-// NFKC is the compatibility composition.
+// NFKC returns the compatibility composition of chars.
 func NFKC(chars []Char) []Char { return Transform(chars, recompose(decomposed(chars, compatible))) }
 
 func canonical(r rune) string {
@@ -38,7 +38,7 @@ func compatible(r rune) string {
 	return norm.NFKD.String(string(r))
 }
 
-// decomposed replaces every character by what split makes of it ("" for itself) and puts marks in
+// decomposed replaces every character by split of it ("" leaves it unchanged) and sorts marks into
 // canonical order.
 func decomposed(chars []Char, split func(rune) string) []Change {
 	parts := make([]Change, 0, len(chars)+8)
@@ -65,8 +65,8 @@ func decomposed(chars []Char, split func(rune) string) []Change {
 	return parts
 }
 
-// recompose joins each part to the last starter before it where a character for both exists, unless
-// a part that stays between them has the same class or a higher one. It reuses parts.
+// recompose joins each part to the preceding starter if a composed character exists and no part between
+// them has the same or a higher class. It reuses parts.
 func recompose(parts []Change) []Change {
 	out := parts[:0]
 	starter := -1 // index in out
@@ -87,7 +87,7 @@ func recompose(parts []Change) []Change {
 	return out
 }
 
-// pairRune is the character that a and b compose to.
+// pairRune returns the composition of a and b.
 func pairRune(a, b rune) (rune, bool) {
 	if b < 0x300 { // no composition ends in one of these
 		return 0, false
@@ -98,7 +98,7 @@ func pairRune(a, b rune) (rune, bool) {
 	return r, n == len(pair) && r != lateDecomposition
 }
 
-// class is the canonical combining class, 0 for a character that starts a new sequence.
+// class returns the canonical combining class of r, 0 for a starter.
 func class(r rune) uint8 {
 	if !unicode.Is(Combining, r) {
 		return 0

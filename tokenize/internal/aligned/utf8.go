@@ -7,7 +7,7 @@ import (
 	"github.com/gradhop/gradhop/tokenize"
 )
 
-// CheckUTF8 returns a *tokenize.Error for the first byte of text that is not UTF-8.
+// CheckUTF8 returns a *tokenize.Error at the first byte of text that is not valid UTF-8, else nil.
 func CheckUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil

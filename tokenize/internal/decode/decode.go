@@ -1,4 +1,4 @@
-// Package decode holds the decoders of tokenizer.json, which join pieces to a text.
+// Package decode implements the decoders of tokenizer.json, which join pieces into text.
 package decode
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// Func rewrites a list of pieces; the text is what it returns, joined.
+// Func rewrites a list of pieces. The decoded text is the concatenation of its result.
 type Func func(pieces []string) []string
 
-// Text applies f and joins the result.
+// Text returns the decoded text of pieces.
 func (f Func) Text(pieces []string) string { return strings.Join(f(pieces), "") }
 
-// Read returns the decoder that data, the value of "decoder", describes. Without one, pieces are
-// joined by blanks. The clean-up of WordPiece, which removes blanks before punctuation, is left out:
-// it cannot be undone.
+// Read returns the decoder described by data, the value of "decoder". A missing decoder joins pieces
+// with spaces. The clean-up option of WordPiece, which removes spaces before punctuation, is ignored
+// because it loses information.
 func Read(data json.RawMessage) (Func, error) {
 	if len(data) == 0 || string(data) == "null" {
 		return func(pieces []string) []string { return []string{strings.Join(pieces, " ")} }, nil
@@ -98,7 +98,7 @@ func each(f func(string) string) Func {
 	}
 }
 
-// wordPiece puts blanks between words. A continuation piece that comes first keeps its prefix.
+// wordPiece inserts spaces between words. A continuation piece at the start keeps its prefix.
 func wordPiece(pieces []string, prefix string) []string {
 	out := make([]string, len(pieces))
 	for i, p := range pieces {
@@ -114,7 +114,7 @@ func wordPiece(pieces []string, prefix string) []string {
 	return out
 }
 
-// byteLevel turns characters into the bytes that they stand for.
+// byteLevel maps characters back to bytes.
 func byteLevel(pieces []string) []string {
 	var data []byte
 	for _, p := range pieces {
@@ -123,28 +123,29 @@ func byteLevel(pieces []string) []string {
 	return []string{aligned.Lossy(data)}
 }
 
-// metaspace turns marks into blanks. In the first piece they go, unless the tokenizer adds none.
+// metaspace replaces marks by spaces. Marks of the first piece are removed, unless the tokenizer adds
+// none (never).
 func metaspace(pieces []string, mark string, never bool) []string {
 	out := make([]string, len(pieces))
 	for i, p := range pieces {
-		blank := " "
+		space := " "
 		if i == 0 && !never {
-			blank = ""
+			space = ""
 		}
-		out[i] = strings.ReplaceAll(p, mark, blank)
+		out[i] = strings.ReplaceAll(p, mark, space)
 	}
 	return out
 }
 
-// suffixed turns the suffix of a word's end into a blank, except at the end of the text.
+// suffixed replaces the word-end suffix by a space, except at the end of the text.
 func suffixed(pieces []string, suffix string) []string {
 	out := make([]string, len(pieces))
 	for i, p := range pieces {
-		blank := " "
+		space := " "
 		if i == len(pieces)-1 {
-			blank = ""
+			space = ""
 		}
-		out[i] = strings.ReplaceAll(p, suffix, blank)
+		out[i] = strings.ReplaceAll(p, suffix, space)
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gradhop/gradhop/tokenize"
 )
 
-// Names of the files in a model's folder.
+// Names of the files in a model folder.
 const (
 	TokenizerJSON    = "tokenizer.json"
 	TokenizerConfig  = "tokenizer_config.json"
@@ -22,7 +22,7 @@ const (
 	MergesTxt        = "merges.txt"
 )
 
-// ReadJSON reads an optional file and reports whether it exists.
+// ReadJSON decodes an optional file into into. It reports whether the file exists.
 func ReadJSON(fsys fs.FS, file string, into any) (bool, error) {
 	data, err := fs.ReadFile(fsys, file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,7 +31,7 @@ func ReadJSON(fsys fs.FS, file string, into any) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("tokenize: %w", err)
 	}
-	if !utf8.Valid(data) { // encoding/json would silently replace the bad bytes
+	if !utf8.Valid(data) { // encoding/json would silently replace invalid bytes
 		return false, &tokenize.Error{File: file, Err: errors.New("not UTF-8")}
 	}
 	if err := json.Unmarshal(data, into); err != nil {
@@ -40,17 +40,17 @@ func ReadJSON(fsys fs.FS, file string, into any) (bool, error) {
 	return true, nil
 }
 
-// Missing reports that a folder has none of the files that could hold a vocabulary.
+// Missing returns the error for a folder without a vocabulary file. It matches fs.ErrNotExist.
 func Missing(first, second string) error {
 	return fmt.Errorf("tokenize: no vocabulary: found neither %s nor %s: %w", first, second, fs.ErrNotExist)
 }
 
-// Typed is a component of tokenizer.json that names its kind.
+// Typed is the type field of a component in tokenizer.json.
 type Typed struct {
 	Type string `json:"type"`
 }
 
-// TokenName is the content of a special token: in JSON a string, or an object with the key "content".
+// TokenName is the content of a special token: a JSON string, or an object with the key "content".
 type TokenName string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -64,8 +64,8 @@ func (n *TokenName) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(n))
 }
 
-// SmallestLength returns the smallest length that is a limit, or 0 without one. Some files
-// write 1e30 for no limit.
+// SmallestLength returns the smallest length that is at least 1 and fits in 32 bits, or 0 if there is
+// none. Some files write 1e30 for no limit.
 func SmallestLength(lengths ...float64) int {
 	least := 0
 	for _, l := range lengths {

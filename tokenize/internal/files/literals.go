@@ -1,13 +1,13 @@
 package files
 
-// Literals finds added tokens in text.
+// Literals finds literal tokens in text.
 type Literals struct {
 	ids   map[string]int32
-	first [256]bool // bytes that a token begins with
+	first [256]bool // first bytes of the tokens
 	max   int       // length of the longest token
 }
 
-// NewLiterals takes the ids of tokens by their content, which is not empty.
+// NewLiterals returns a finder of the given tokens, a map from content to id. No content may be empty.
 func NewLiterals(ids map[string]int32) *Literals {
 	l := &Literals{ids: ids}
 	for token := range ids {
@@ -17,8 +17,8 @@ func NewLiterals(ids map[string]int32) *Literals {
 	return l
 }
 
-// Next returns the leftmost token at or after byte from, the longest where several begin there.
-// Without one, start and end are the end of the text.
+// Next returns the leftmost token that starts at or after byte from, the longest if several start
+// there. If there is none, start and end are len(text).
 func (l *Literals) Next(text string, from int) (start, end int, id int32) {
 	for i := from; i < len(text); i++ {
 		if !l.first[text[i]] {

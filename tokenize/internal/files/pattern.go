@@ -12,28 +12,28 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
 )
 
-// Unsupported is the error about a part of tokenizer.json.
+// Unsupported returns the error for an unsupported part of tokenizer.json.
 func Unsupported(format string, args ...any) error {
 	return tokenize.Unsupported(TokenizerJSON, fmt.Sprintf(format, args...))
 }
 
-// Pattern is what a component of tokenizer.json looks for.
+// Pattern is the search pattern of a component in tokenizer.json: a string or a regular expression.
 type Pattern struct {
 	String string `json:"String"`
 	Regex  string `json:"Regex"`
 }
 
-// GPT2 is the pattern of words of GPT-2, which the ByteLevel component uses.
+// GPT2 is the word pattern of GPT-2, used by the ByteLevel component.
 const GPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-// lookahead is how the patterns of many tokenizers end: a run of white space leaves its last
-// character to the word that follows.
+// lookahead ends the patterns of many tokenizers: a run of white space leaves its last character to the
+// next word.
 const lookahead = `\s+(?!\S)|\s+`
 
-// Compile returns a function that finds the matches as character positions [start, end), from left
-// to right. An empty match is left out.
+// Compile returns a function that finds the matches of p from left to right, as character positions
+// [start, end). Empty matches are omitted.
 //
-// Regular expressions are those of package regexp, and may end in lookahead.
+// Regular expressions use the syntax of package regexp and may end in lookahead.
 func (p Pattern) Compile() (func([]aligned.Char) [][2]int, error) {
 	source := regexp.QuoteMeta(p.String)
 	if p.Regex != "" {
@@ -49,7 +49,7 @@ func (p Pattern) Compile() (func([]aligned.Char) [][2]int, error) {
 	}
 	return func(chars []aligned.Char) (found [][2]int) {
 		text, at := aligned.String(chars), aligned.Offsets(chars)
-		i := 0 // character
+		i := 0 // character index
 		index := func(b int) int {
 			for at[i] < b {
 				i++
@@ -67,7 +67,7 @@ func (p Pattern) Compile() (func([]aligned.Char) [][2]int, error) {
 				i = end
 			}
 			if start == end {
-				end = min(end+1, len(chars)) // an empty match: go on behind the next character
+				end = min(end+1, len(chars)) // skip an empty match
 			} else {
 				found = append(found, [2]int{start, end})
 			}
@@ -77,8 +77,8 @@ func (p Pattern) Compile() (func([]aligned.Char) [][2]int, error) {
 	}, nil
 }
 
-// looksAround reports whether a regular expression asks for the beginning of the text or of a word,
-// which a search from the middle of a text would get wrong.
+// looksAround reports whether a regular expression tests for the beginning of the text or of a word. A
+// search that starts inside a text would get these wrong.
 func looksAround(source string) bool {
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
@@ -95,11 +95,10 @@ func looksAround(source string) bool {
 	return false
 }
 
-// withClasses spells out the classes of characters whose members differ between Go and the
-// reference.
+// withClasses expands the character classes whose members differ between Go and the reference.
 func withClasses(pattern string) string {
 	var out strings.Builder
-	members, inside := classes(), false // inside of brackets
+	members, inside := classes(), false // inside brackets
 	for len(pattern) > 0 {
 		name := pattern[:1]
 		if name == `\` && len(pattern) > 1 {
@@ -124,7 +123,7 @@ func withClasses(pattern string) string {
 	return out.String()
 }
 
-// classes are the members of classes of characters, as they stand between brackets.
+// classes maps each class to its members as written between brackets.
 var classes = sync.OnceValue(func() map[string]string {
 	list := map[string]string{}
 	for name, table := range map[string]*unicode.RangeTable{`\s`: aligned.Blank, `\p{L}`: aligned.Letter, `\p{N}`: aligned.Number} {

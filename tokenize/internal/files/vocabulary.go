@@ -15,16 +15,16 @@ import (
 
 // Vocabulary is the table of pieces of a model.
 type Vocabulary struct {
-	File     string   // it was read from
-	IDs      PieceIDs // of the model itself
+	File     string   // source file
+	IDs      PieceIDs // without added tokens
 	Added    []AddedToken
 	Unk      string
-	Prefix   string // of a piece that continues a word
+	Prefix   string // of a continuation piece
 	MaxChars int    // a longer word is unknown
 }
 
-// AddedToken is an entry of "added_tokens" in tokenizer.json. It is found in the text before the
-// model sees it. Its id may lie beyond those of the model.
+// AddedToken is an entry of "added_tokens" in tokenizer.json. It is matched in the text before the
+// model runs. Its id may lie outside the model's vocabulary.
 type AddedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
@@ -35,7 +35,7 @@ type AddedToken struct {
 	Normalized bool   `json:"normalized"`
 }
 
-// All returns the ids of every piece, added tokens included.
+// All returns the ids of all pieces, added tokens included.
 func (v *Vocabulary) All() map[string]int32 {
 	all := maps.Clone(map[string]int32(v.IDs))
 	for _, t := range v.Added {
@@ -44,7 +44,7 @@ func (v *Vocabulary) All() map[string]int32 {
 	return all
 }
 
-// List returns the pieces by id. Check must have passed.
+// List returns the pieces in the order of their ids. The vocabulary must pass Check.
 func (v *Vocabulary) List() []string {
 	all := v.All()
 	list := make([]string, len(all))
@@ -54,7 +54,7 @@ func (v *Vocabulary) List() []string {
 	return list
 }
 
-// Check reports pieces with two ids, ids with two pieces and ids without a piece.
+// Check returns an error if a piece has two ids, an id has two pieces, or an id has no piece.
 func (v *Vocabulary) Check() error {
 	bad := func(format string, args ...any) error {
 		return &tokenize.Error{File: v.File, Err: fmt.Errorf(format, args...)}
@@ -82,12 +82,12 @@ func (v *Vocabulary) Check() error {
 	return nil
 }
 
-// Lacks is the error about a token that the vocabulary must have and does not.
+// Lacks returns the error for a required token that the vocabulary lacks.
 func (v *Vocabulary) Lacks(piece string) error {
 	return &tokenize.Error{File: v.File, Err: fmt.Errorf("vocabulary has no %s", piece)}
 }
 
-// ParseVocabTxt reads vocab.txt: one piece a line; its id is the number of the line, from 0.
+// ParseVocabTxt parses vocab.txt: one piece a line, whose id is the line number from 0.
 func ParseVocabTxt(data []byte) (Vocabulary, error) {
 	v := Vocabulary{File: VocabTxt, IDs: PieceIDs{}, Prefix: "##", MaxChars: 100}
 	text := strings.TrimSuffix(string(data), "\n")
@@ -106,17 +106,17 @@ func ParseVocabTxt(data []byte) (Vocabulary, error) {
 	return v, nil
 }
 
-// PieceIDs is a JSON object from pieces to ids. It refuses a piece that is listed twice, of which a
-// plain map would keep the last.
+// PieceIDs is a JSON object from pieces to ids. Decoding rejects a piece that is listed twice; a plain
+// map would keep the last.
 type PieceIDs map[string]int32
 
-// Has reports whether a piece is in the vocabulary.
+// Has reports whether piece is in the vocabulary.
 func (p PieceIDs) Has(piece string) bool {
 	_, ok := p[piece]
 	return ok
 }
 
-// Add gives a piece an id; a piece that has one is an error.
+// Add assigns id to piece. It returns an error if piece has an id already.
 func (p PieceIDs) Add(piece string, id int32) error {
 	if first, ok := p[piece]; ok {
 		return fmt.Errorf("%q is listed twice, as %d and %d", piece, first, id)
@@ -144,7 +144,7 @@ func (p *PieceIDs) UnmarshalJSON(data []byte) error {
 		}
 		id, ok := value.(float64)
 		if !ok || id != float64(int32(id)) {
-			return fmt.Errorf("the id of %q is not a number of a piece", piece)
+			return fmt.Errorf("the id of %q is not a number in range", piece)
 		}
 		if err := p.Add(piece, int32(id)); err != nil {
 			return err

@@ -10,27 +10,27 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// bpe merges the characters of a word pair by pair: always the pair that comes first in the list of
-// merges, the leftmost of equals.
+// bpe repeatedly merges a pair of neighbouring symbols of a word: the pair with the lowest rank in the
+// merge list, the leftmost of equals.
 type bpe struct {
 	ids            files.PieceIDs
-	merges         map[uint64]merge // by the ids of both sides
-	prefix, suffix string           // of pieces that do not begin a word, and that end one
-	unk            int32            // -1: unknown characters are left out
+	merges         map[uint64]merge // keyed by the ids of both sides
+	prefix, suffix string           // of pieces that do not start a word, and of pieces that end one
+	unk            int32            // -1: unknown characters are dropped
 	fuseUnk        bool
 	bytes          bool // an unknown character becomes the pieces "<0x41>" of its bytes
-	whole          bool // a word that is a piece stays whole
+	whole          bool // a word that is in the vocabulary is not split
 	buffers        sync.Pool
 }
 
-// merge makes the piece id of two neighbours; the lowest rank goes first.
+// merge replaces two neighbours by the piece id; the lowest rank goes first.
 type merge struct {
 	rank, id int32
 }
 
 func pairOf(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
-// NewBPE checks the merges against the vocabulary.
+// NewBPE returns the model of s. It checks the merges against the vocabulary.
 func NewBPE(s Spec, v *files.Vocabulary, rules []MergeRule) (Model, error) {
 	b := &bpe{ids: v.IDs, merges: make(map[uint64]merge, len(rules)), suffix: s.Suffix, unk: -1,
 		fuseUnk: s.FuseUnk, bytes: s.ByteFallback, whole: s.IgnoreMerges}
@@ -66,14 +66,14 @@ func NewBPE(s Spec, v *files.Vocabulary, rules []MergeRule) (Model, error) {
 	return b, nil
 }
 
-// bpeBuffer is the memory that splitting words reuses.
+// bpeBuffer holds buffers that are reused between words.
 type bpeBuffer struct {
 	symbols []symbol
 	queue   mergeQueue
 }
 
-// symbol is a run of characters [start, end) that is one piece so far, in a list linked by index. A
-// symbol that was merged into its left neighbour is gone.
+// symbol is one piece: characters [start, end) of the word. Symbols form a list linked by index. A
+// symbol merged into its left neighbour is dead.
 type symbol struct {
 	id         int32
 	start, end int
@@ -89,7 +89,7 @@ func (b *bpeBuffer) add(id int32, start, end int) {
 
 // spell makes every character a symbol.
 func (b *bpe) spell(buf *bpeBuffer, word []aligned.Char) {
-	unknown := -1 // start of the unknown characters that are not added yet
+	unknown := -1 // start of the pending unknown characters
 	flush := func(end int) {
 		if unknown >= 0 {
 			buf.add(b.unk, unknown, end)
@@ -132,9 +132,9 @@ func (b *bpe) spell(buf *bpeBuffer, word []aligned.Char) {
 	}
 }
 
-// Split queues every pair of neighbours that can merge, so that a long word takes n log n steps. A
-// pair whose sides have changed since it was queued is passed over: pieces only grow, so the same
-// two neighbours never merge to the same piece again.
+// Split keeps a queue of the neighbouring pairs that can merge, so that a word of n characters takes
+// O(n log n) steps. A queued pair whose sides have changed is skipped: pieces only grow, so the same
+// two neighbours never merge into the same piece again.
 func (b *bpe) Split(out []Piece, word []aligned.Char) ([]Piece, error) {
 	if b.whole {
 		if id, ok := b.ids[aligned.String(word)]; ok {
@@ -178,7 +178,7 @@ func (b *bpe) Split(out []Piece, word []aligned.Char) ([]Piece, error) {
 	return out, nil
 }
 
-// offer queues the pair that begins with symbol left, if it can merge.
+// offer queues the pair that starts at symbol left, if it can merge.
 func (b *bpe) offer(buf *bpeBuffer, left int) {
 	s := buf.symbols[left]
 	if m, ok := b.merges[pairOf(s.id, buf.symbols[s.next].id)]; ok {
@@ -208,7 +208,7 @@ func (m *MergeRule) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// ParseMerge splits a merge as it is spelled in one string.
+// ParseMerge parses a merge written as one string, "a b".
 func ParseMerge(text string) (m MergeRule, err error) {
 	left, right, ok := strings.Cut(text, " ")
 	if !ok || left == "" || right == "" || strings.Contains(right, " ") {

@@ -1,5 +1,5 @@
-// Package model holds the models of tokenizer.json, which split a word into pieces of a vocabulary:
-// WordPiece, BPE, Unigram and WordLevel.
+// Package model implements the models of tokenizer.json, which split a word into pieces of a
+// vocabulary: WordPiece, BPE, Unigram and WordLevel.
 package model
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// Piece is a vocabulary id and the characters [Start, End) of the word that it stands for.
+// Piece is a vocabulary id and the characters [Start, End) of the word that it covers.
 type Piece struct {
 	ID         int32
 	Start, End int
@@ -19,7 +19,7 @@ type Piece struct {
 
 // Model splits words. Implementations are safe for concurrent use.
 type Model interface {
-	// Split appends the pieces of word, which is not empty.
+	// Split appends the pieces of word to out and returns the result. Word must not be empty.
 	Split(out []Piece, word []aligned.Char) ([]Piece, error)
 }
 
@@ -38,11 +38,11 @@ type Spec struct {
 	Vocab        json.RawMessage `json:"vocab"`
 	Merges       json.RawMessage `json:"merges"`
 
-	IDs   files.PieceIDs `json:"-"` // takes the place of Vocab
-	Rules []MergeRule    `json:"-"` // takes the place of Merges
+	IDs   files.PieceIDs `json:"-"` // used instead of Vocab if set
+	Rules []MergeRule    `json:"-"` // used instead of Merges if set
 }
 
-// kind is the model's type. Older files do not name it; then the fields decide.
+// kind returns the model's type. Older files omit it; then it is inferred from the fields.
 func (s *Spec) kind() string {
 	switch {
 	case s.Type != "":
@@ -57,7 +57,7 @@ func (s *Spec) kind() string {
 	return "WordLevel"
 }
 
-// Read returns the model that s describes, and its vocabulary. Errors do not name the file.
+// Read returns the model described by s, and its vocabulary. Errors do not name the file.
 func Read(s Spec) (Model, files.Vocabulary, error) {
 	v := files.Vocabulary{File: files.TokenizerJSON, Unk: s.Unk, Prefix: "##", MaxChars: 100}
 	switch {
@@ -100,7 +100,7 @@ func Read(s Spec) (Model, files.Vocabulary, error) {
 	return nil, v, tokenize.Unsupported(files.TokenizerJSON, "model "+s.kind())
 }
 
-// wordLevel knows whole words only.
+// wordLevel has whole words only.
 type wordLevel struct {
 	ids files.PieceIDs
 	unk int32

@@ -10,7 +10,7 @@ func (c candidate) before(d candidate) bool {
 	return c.rank < d.rank || c.rank == d.rank && c.left < d.left
 }
 
-// mergeQueue is a binary heap with the first candidate on top.
+// mergeQueue is a binary min-heap.
 type mergeQueue []candidate
 
 func (q *mergeQueue) push(c candidate) {

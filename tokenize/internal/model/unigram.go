@@ -10,18 +10,18 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// unigram takes the split with the largest sum of scores (Kudo 2018, "Subword Regularization").
-// A character that is no piece is unknown, at a score of ten below the smallest.
+// unigram finds the split with the largest sum of scores (Kudo 2018, "Subword Regularization"). A
+// character that is not in the vocabulary is unknown and scores 10 below the lowest piece.
 type unigram struct {
 	ids      files.PieceIDs
 	scores   []float64
-	unk      int32 // -1 without one
+	unk      int32 // -1 if none
 	unkScore float64
-	longest  int // piece, in bytes
+	longest  int // length of the longest piece in bytes
 	bytes    bool
 }
 
-// newUnigram reads a vocabulary of pieces and scores, in the order of their ids.
+// newUnigram reads a vocabulary of pieces and scores in the order of their ids.
 func newUnigram(s Spec, v *files.Vocabulary) (Model, error) {
 	var rows [][2]json.RawMessage
 	if err := json.Unmarshal(s.Vocab, &rows); err != nil {
@@ -52,10 +52,10 @@ func newUnigram(s Spec, v *files.Vocabulary) (Model, error) {
 
 func (m *unigram) Split(out []Piece, word []aligned.Char) ([]Piece, error) {
 	text, at := aligned.String(word), aligned.Offsets(word)
-	// best[i] is the best split of the first i characters: its score and last piece.
+	// best[i] is the best split of the first i characters: its score and its last piece.
 	type node struct {
 		score float64
-		from  int // -1 where no split is known
+		from  int // -1: no split found yet
 		id    int32
 	}
 	best := make([]node, len(word)+1)
@@ -79,11 +79,11 @@ func (m *unigram) Split(out []Piece, word []aligned.Char) ([]Piece, error) {
 			offer(i+1, m.unkScore+best[i].score, m.unk)
 		}
 	}
-	var pieces []Piece // from the right
+	var pieces []Piece // in reverse order
 	for end := len(word); end > 0; end = best[end].from {
 		n := best[end]
 		if last := len(pieces) - 1; n.id == m.unk && last >= 0 && pieces[last].ID == m.unk {
-			pieces[last].Start = n.from // neighbours that are unknown become one
+			pieces[last].Start = n.from // join neighbouring unknown pieces
 			continue
 		}
 		pieces = append(pieces, Piece{n.id, n.from, end})
@@ -99,7 +99,8 @@ func (m *unigram) Split(out []Piece, word []aligned.Char) ([]Piece, error) {
 	return out, nil
 }
 
-// unknown appends the pieces of unknown text: those of its bytes if the vocabulary has them all.
+// unknown appends the pieces of unknown text: its byte pieces if the vocabulary has all of them, else
+// p.
 func (m *unigram) unknown(out []Piece, p Piece, text string) []Piece {
 	if id, ok := m.ids[text]; ok {
 		return append(out, Piece{id, p.Start, p.End})
@@ -113,7 +114,7 @@ func (m *unigram) unknown(out []Piece, p Piece, text string) []Piece {
 	return append(out, p)
 }
 
-// byteIDs are the ids of the pieces "<0x41>" of the bytes of text, nil if one is missing.
+// byteIDs returns the ids of the byte pieces "<0x41>" of text, or nil if one is missing.
 func byteIDs(ids files.PieceIDs, text string) []int32 {
 	list := make([]int32, len(text))
 	for i := range len(text) {

@@ -10,14 +10,14 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// wordPiece takes the longest piece that fits, from the left. It is the model of
-// github.com/sugarme/tokenizer; the normalizer and the offsets of that library differ from the
+// wordPiece repeatedly takes the longest matching piece from the left. It uses the model of
+// github.com/sugarme/tokenizer, but not that library's normalizer and offsets, which differ from the
 // reference.
 type wordPiece struct {
 	model wordpiece.WordPiece
 }
 
-// NewWordPiece uses the ids, the unknown token, the prefix and the limit of v.
+// NewWordPiece returns the model with the ids, unknown token, prefix and length limit of v.
 func NewWordPiece(v *files.Vocabulary) (Model, error) {
 	if v.Prefix == "" {
 		return nil, files.Unsupported("empty continuing_subword_prefix")
@@ -33,8 +33,8 @@ func NewWordPiece(v *files.Vocabulary) (Model, error) {
 		ContinuingSubwordPrefix(v.Prefix).MaxInputCharsPerWord(v.MaxChars).Build()}, nil
 }
 
-// Split gives one piece for a word that cannot be split. The library panics on some input in other
-// places, so a panic becomes an error.
+// Split returns one unknown piece for a word that cannot be split. The library panics on some inputs,
+// so a panic is returned as an error.
 func (m wordPiece) Split(out []Piece, word []aligned.Char) (made []Piece, err error) {
 	text := aligned.String(word)
 	defer func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
 )
 
-// charsmap is SentencePiece's table of replacements: a double-array trie from what is replaced to
-// a position in a list of replacements, each of which a zero byte ends.
+// charsmap is SentencePiece's replacement table: a double-array trie that maps a string to the position
+// of its replacement in a list of zero-terminated strings.
 type charsmap struct {
 	trie []uint32
 	list string
@@ -21,7 +21,7 @@ type charsmap struct {
 
 var errCharsmap = errors.New("precompiled_charsmap is broken")
 
-// parseCharsmap reads the length of the trie in bytes, the trie and the list.
+// parseCharsmap decodes the length of the trie in bytes, the trie and the list.
 func parseCharsmap(data []byte) (*charsmap, error) {
 	if len(data) < 4 {
 		return nil, errCharsmap
@@ -38,8 +38,8 @@ func parseCharsmap(data []byte) (*charsmap, error) {
 	return m, nil
 }
 
-// lookup returns the replacement of the shortest prefix of text that has one. The reference
-// replaces all of text by it.
+// lookup returns the replacement of the shortest prefix of text that has one. As in the reference, the
+// caller replaces all of text by it.
 func (m *charsmap) lookup(text string) (string, bool) {
 	offset := func(u uint32) uint32 { return u >> 10 << (u & (1 << 9) >> 6) }
 	at := offset(m.trie[0])
@@ -66,8 +66,8 @@ func (m *charsmap) lookup(text string) (string, bool) {
 	return "", false
 }
 
-// lateExtend are the characters of Unicode 16 that continue a grapheme cluster: the reference knows
-// them and package uniseg does not.
+// lateExtend is the set of Unicode 16 characters that extend a grapheme cluster. The reference knows
+// them; package uniseg does not.
 var lateExtend = &unicode.RangeTable{
 	R16: []unicode.Range16{{0x897, 0x897, 1}},
 	R32: []unicode.Range32{
@@ -77,8 +77,8 @@ var lateExtend = &unicode.RangeTable{
 	},
 }
 
-// normalize replaces grapheme clusters of less than six bytes and, where they have no
-// replacement, single characters.
+// normalize replaces grapheme clusters shorter than six bytes and, if they have no replacement, single
+// characters.
 func (m *charsmap) normalize(chars []aligned.Char) []aligned.Char {
 	out := make([]aligned.Change, 0, len(chars))
 	rest, state := aligned.String(chars), -1
@@ -87,7 +87,7 @@ func (m *charsmap) normalize(chars []aligned.Char) []aligned.Char {
 		text := rest
 		cluster, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
 		last, _ := utf8.DecodeLastRuneInString(cluster)
-		for !unicode.In(last, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) { // nothing continues these
+		for !unicode.In(last, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) { // nothing extends these
 			r, n := utf8.DecodeRuneInString(rest)
 			if !unicode.Is(lateExtend, r) {
 				break
@@ -111,8 +111,8 @@ func (m *charsmap) normalize(chars []aligned.Char) []aligned.Char {
 	return aligned.Transform(chars, out)
 }
 
-// substitute appends what takes the place of old. If there is nothing before it to which
-// characters could be said to disappear, the offsets of all that follows move: as in the reference.
+// substitute appends the replacement of old. If old is at the start of the text and the replacement is
+// shorter, all later offsets shift, as in the reference.
 func substitute(out []aligned.Change, old, made string) []aligned.Change {
 	for _, r := range made {
 		out = append(out, aligned.Change{R: r})

@@ -1,4 +1,4 @@
-// Package normalize holds the normalizers of tokenizer.json.
+// Package normalize implements the normalizers of tokenizer.json.
 package normalize
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// Func rewrites a text. It may reuse the memory of its argument.
+// Func returns the normalized text. It may reuse the memory of its argument.
 type Func func([]aligned.Char) []aligned.Char
 
-// Sequence applies functions in order.
+// Sequence returns the composition of the functions of list, applied in order.
 func Sequence(list []Func) Func {
 	return func(chars []aligned.Char) []aligned.Char {
 		for _, f := range list {
@@ -25,8 +25,8 @@ func Sequence(list []Func) Func {
 	}
 }
 
-// Read returns the normalizer that data, the value of "normalizer", describes. Without one the text
-// stays as it is.
+// Read returns the normalizer described by data, the value of "normalizer". If data is missing, the
+// text is unchanged.
 func Read(data json.RawMessage) (Func, error) {
 	list, err := read(data)
 	return Sequence(list), err
@@ -92,7 +92,7 @@ func read(data json.RawMessage) (list []Func, err error) {
 	return []Func{f}, err
 }
 
-// strip removes white space at the ends.
+// strip removes leading or trailing white space.
 func strip(chars []aligned.Char, left, right bool) []aligned.Char {
 	for left && len(chars) > 0 && unicode.IsSpace(chars[0].R) {
 		chars = chars[1:]
@@ -103,8 +103,8 @@ func strip(chars []aligned.Char, left, right bool) []aligned.Char {
 	return chars
 }
 
-// replace puts content in place of every match of a pattern. Its characters have the offsets of the
-// last character of the match.
+// replace replaces every match of a pattern by content, which has the offsets of the last character of
+// the match.
 func replace(p files.Pattern, content string) (Func, error) {
 	find, err := p.Compile()
 	if err != nil {
@@ -130,13 +130,13 @@ func replace(p files.Pattern, content string) (Func, error) {
 
 // BERT is the normalizer of BERT.
 type BERT struct {
-	Clean        bool  `json:"clean_text"`           // remove control characters; white space becomes a blank
-	Ideographs   bool  `json:"handle_chinese_chars"` // a blank on either side
-	StripAccents *bool `json:"strip_accents"`        // nil: as Lowercase
+	Clean        bool  `json:"clean_text"`           // remove control characters; white space becomes a space
+	Ideographs   bool  `json:"handle_chinese_chars"` // put spaces around them
+	StripAccents *bool `json:"strip_accents"`        // nil: same as Lowercase
 	Lowercase    bool  `json:"lowercase"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: what is left out is true.
+// UnmarshalJSON implements json.Unmarshaler. Missing fields are true.
 func (b *BERT) UnmarshalJSON(data []byte) error {
 	type plain BERT
 	p := plain{Clean: true, Ideographs: true, Lowercase: true}
@@ -145,7 +145,7 @@ func (b *BERT) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Normalize is a Func.
+// Normalize implements Func.
 func (b BERT) Normalize(chars []aligned.Char) []aligned.Char {
 	out := make([]aligned.Char, 0, len(chars))
 	ascii := true
@@ -160,9 +160,9 @@ func (b BERT) Normalize(chars []aligned.Char) []aligned.Char {
 		}
 		ascii = ascii && c.R < 0x80
 		if b.Ideographs && unicode.Is(aligned.Ideograph, c.R) {
-			blank := c
-			blank.R = ' '
-			out = append(out, blank, c, blank)
+			space := c
+			space.R = ' '
+			out = append(out, space, c, space)
 			continue
 		}
 		out = append(out, c)

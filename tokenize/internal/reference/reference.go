@@ -1,4 +1,4 @@
-// Package reference compares tokenizers with outputs of Hugging Face's library, for tests.
+// Package reference helps tests compare tokenizers with recorded outputs of Hugging Face's library.
 package reference
 
 import (
@@ -21,17 +21,17 @@ import (
 	"github.com/gradhop/gradhop/tokenize"
 )
 
-// Case is a text with its tokens as id, start byte, end byte, and what they decode to; and other
-// ids with what they decode to.
+// Case is a text with its tokens (id, start byte, end byte) and their decoded text, and further ids
+// with their decoded text.
 type Case struct {
 	Text       string   `json:"text"`
 	Tokens     [][3]int `json:"tokens"`
-	Decoded    *string  `json:"decoded"` // nil where decoding is not compared
+	Decoded    *string  `json:"decoded"` // nil: do not compare decoding
 	IDs        []int32  `json:"ids"`
 	IDsDecoded string   `json:"ids_decoded"`
 }
 
-// Compare returns "" when tok gives what the case says, and else the difference.
+// Compare returns "" if tok reproduces the case, else a description of the difference.
 func Compare(tok tokenize.Tokenizer, c Case) string {
 	got, err := tok.Encode(c.Text)
 	if err != nil {
@@ -56,7 +56,7 @@ func Compare(tok tokenize.Tokenizer, c Case) string {
 	return ""
 }
 
-// CompareLines compares every line of a file with the tokenizer; at least so many must be there.
+// CompareLines compares tok with every line of file, which must have at least least lines.
 func CompareLines(t *testing.T, tok tokenize.Tokenizer, file string, least int) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -86,8 +86,8 @@ func CompareLines(t *testing.T, tok tokenize.Tokenizer, file string, least int) 
 	}
 }
 
-// Folders are the folders below the one that an environment variable names. Without the
-// variable the test is skipped: a script of scripts/reference makes the folders and runs it.
+// Folders returns the sub-folders of the folder named by an environment variable. If the variable is
+// not set it skips the test: a script in scripts/reference creates the folders and runs the test.
 func Folders(t *testing.T, variable string) []string {
 	t.Helper()
 	root := os.Getenv(variable)
@@ -101,8 +101,9 @@ func Folders(t *testing.T, variable string) []string {
 	return folders
 }
 
-// CompareBlocks compares row's lines for the characters of the first plane of Unicode, and for an eighth
-// of the other planes that hold any, with hashes of blocks of 4,096.
+// CompareBlocks compares row's line of each character with recorded hashes of blocks of 4,096
+// characters. It covers the first plane of Unicode, and an eighth of the other planes that have
+// assigned characters.
 func CompareBlocks(t *testing.T, want map[string]string, row func(rune) string) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -132,7 +133,7 @@ func CompareBlocks(t *testing.T, want map[string]string, row func(rune) string) 
 	group.Wait()
 }
 
-// Folder is a file system of names and contents.
+// Folder returns a file system from alternating names and contents.
 func Folder(files ...string) fstest.MapFS {
 	fsys := fstest.MapFS{}
 	for i := 0; i < len(files); i += 2 {
@@ -141,7 +142,7 @@ func Folder(files ...string) fstest.MapFS {
 	return fsys
 }
 
-// Changed is a file system with the JSON object in data after change, as tokenizer.json.
+// Changed returns a file system whose tokenizer.json is the JSON object data, modified by change.
 func Changed(t testing.TB, data []byte, change func(file, model map[string]any)) fstest.MapFS {
 	t.Helper()
 	var file map[string]any
@@ -156,8 +157,8 @@ func Changed(t testing.TB, data []byte, change func(file, model map[string]any))
 	return Folder("tokenizer.json", string(out))
 }
 
-// CheckError fails the test unless err is of the kind of want and contains text, in one line.
-// Where want is nil it must be fs.ErrNotExist.
+// CheckError fails the test unless err is one line that contains text, and matches want: its kind, or
+// fs.ErrNotExist if want is nil.
 func CheckError(t *testing.T, name string, err, want error, text string) {
 	t.Helper()
 	var kind, wanted *tokenize.Error

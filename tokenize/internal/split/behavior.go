@@ -5,7 +5,7 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// Behavior says what becomes of a delimiter. For "the-final--countdown", split at "-":
+// Behavior says what happens to a delimiter. The examples split "the-final--countdown" at "-".
 type Behavior string
 
 const (
@@ -24,7 +24,7 @@ func (b Behavior) check() error {
 	return files.Unsupported("Split with behavior %q", string(b))
 }
 
-// cut splits text at the delimiters found or, inverted, at what lies between them.
+// cut splits text at the delimiters found or, if inverted, at the text between them.
 func cut(text []aligned.Char, found [][2]int, invert bool, b Behavior) (out [][]aligned.Char) {
 	type part struct {
 		start, end int
@@ -55,7 +55,7 @@ func cut(text []aligned.Char, found [][2]int, invert bool, b Behavior) (out [][]
 	return out
 }
 
-// joins reports whether two neighbours, which are delimiters or not, stay together.
+// joins reports whether two neighbours stay together; left and right say which are delimiters.
 func (b Behavior) joins(left, right bool) bool {
 	switch b {
 	case MergedWithPrevious:

@@ -1,4 +1,4 @@
-// Package split holds the pre-tokenizers of tokenizer.json, which split a text into words.
+// Package split implements the pre-tokenizers of tokenizer.json, which split a text into words.
 package split
 
 import (
@@ -9,10 +9,11 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// Func splits a text into words. It may change the characters of the words. None is empty.
+// Func splits a text into non-empty words. It may change their characters.
 type Func func(text []aligned.Char) [][]aligned.Char
 
-// Sequence applies functions in order, each to the words that the one before it made.
+// Sequence returns the composition of the functions of list, each applied to the words of the previous
+// one.
 func Sequence(list []Func) Func {
 	return func(text []aligned.Char) [][]aligned.Char {
 		words := [][]aligned.Char{text}
@@ -42,8 +43,8 @@ type component struct {
 	Individual  bool              `json:"individual_digits"`
 }
 
-// Read returns the pre-tokenizer that data, the value of "pre_tokenizer", describes. Without one the
-// text is one word.
+// Read returns the pre-tokenizer described by data, the value of "pre_tokenizer". If data is missing,
+// the text is one word.
 func Read(data json.RawMessage) (Func, error) {
 	list, err := read(data)
 	return Sequence(list), err
@@ -117,7 +118,7 @@ func class(is func(rune) bool, b Behavior) Func {
 	}
 }
 
-// words splits between runs of word characters and runs of others.
+// words splits between runs of word characters and runs of other characters.
 func words(text []aligned.Char) (out [][]aligned.Char) {
 	start := 0
 	for i := range text {
@@ -129,8 +130,8 @@ func words(text []aligned.Char) (out [][]aligned.Char) {
 	return append(out, text[start:])
 }
 
-// byteLevel splits by the pattern of GPT-2, puts a blank before a word without one, and replaces
-// every byte by a printable character.
+// byteLevel splits by the word pattern of GPT-2, prepends a space to a text without one if prefixSpace,
+// and maps every byte to a printable character.
 func byteLevel(prefixSpace, useRegex bool) ([]Func, error) {
 	find, err := files.Pattern{Regex: files.GPT2}.Compile()
 	if err != nil {
@@ -151,8 +152,8 @@ func byteLevel(prefixSpace, useRegex bool) ([]Func, error) {
 	}}, nil
 }
 
-// metaspace replaces blanks by a mark, "▁" as a rule, and puts the mark before a text without one:
-// always, only where the text is the beginning of the source ("first"), or never.
+// metaspace replaces spaces by mark, usually "▁", and prepends mark to a text that does not start with
+// it: always, only at the start of the source ("first"), or never.
 func metaspace(mark, scheme string, split bool) ([]Func, error) {
 	runes := []rune(mark)
 	if len(runes) != 1 {
