@@ -5,42 +5,40 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a model.
+// Problem is one structural error in a model.
 type Problem struct {
 	// Where names the node, graph, function or tensor.
 	Where string
-	// Value is the name of the value concerned, or empty.
+	// Value is the name of the value concerned, or "".
 	Value  string
 	Reason string
 }
 
-// String returns one line.
+// String returns the problem as one line.
 func (p Problem) String() string { return p.Where + ": " + p.Reason }
 
 const (
-	maxProblems = 100 // listed in a FormatError
-	maxShown    = 8   // of them in its message
-	MaxCalls    = 256 // functions inside each other
+	maxProblems = 100 // maximum listed in a FormatError
+	maxShown    = 8   // maximum shown in its message
+	MaxCalls    = 256 // maximum depth of function calls
 )
 
-// Check reports what is wrong with the structure of a model, as a [*FormatError]
-// that lists everything found:
+// Check returns a [*FormatError] that lists the structural errors of m, or nil:
 //
-//   - a missing graph, a domain without an operator set version (except com.microsoft)
-//   - a value that is read but never written, or before it is written (nodes out
-//     of order), or that depends on itself (the cycle is named)
-//   - a value that is written twice, also by a subgraph that hides it
-//   - an output that nothing writes, an input or output listed twice
-//   - tensors whose data does not have the size that type and dimensions say
-//   - attributes given twice, without a value or of a type that the operator does not have
-//   - functions defined twice or calling themselves
+//   - a missing graph, or a domain without an opset version (except com.microsoft)
+//   - a value that is read but never written, is read before it is written (nodes not in topological order), or depends on itself (the cycle is named)
+//   - a value that is written twice, or shadowed in a subgraph
+//   - an output that is never written, or an input or output listed twice
+//   - tensors whose data size disagrees with type and dimensions
+//   - attributes that are repeated, have no value, or have a type that the operator does not accept
+//   - functions that are defined twice or recursive
 //
-// It knows nothing of operators: [shape.Infer] finds wrong types and shapes. External
-// data is not opened: [Model.Data] does that.
+// Check does not test types and shapes of operators; [shape.Infer] does. It does not open external
+// data; [Model.Data] does.
 func Check(m *Model) error {
 	c := checker{}
 	if m.Graph == nil {
-		c.report("model", "", "it has no graph")
+		c.report("model", "", "no graph")
 		return c.err(m.Path)
 	}
 	c.opsets = m.Opsets
@@ -52,7 +50,7 @@ func Check(m *Model) error {
 	return c.err(m.Path)
 }
 
-// err returns the problems found as one error, whose message has the first of them.
+// err returns the problems as one error whose message shows the first of them.
 func (c *checker) err(path string) error {
 	var list []string
 	for _, p := range c.problems[:min(len(c.problems), maxShown)] {
@@ -67,9 +65,9 @@ func (c *checker) err(path string) error {
 
 type checker struct {
 	problems   []Problem
-	more       int // problems beyond those listed
+	more       int // problems not listed
 	opsets     map[string]int64
-	noOpset    map[string]bool // domains reported already
+	noOpset    map[string]bool // domains already reported
 	inFunction bool
 }
 
@@ -81,14 +79,14 @@ func (c *checker) report(where, value, format string, args ...any) {
 	c.problems = append(c.problems, Problem{where, value, fmt.Sprintf(format, args...)})
 }
 
-// functions checks the bodies of the model's own operators.
+// functions checks the bodies of the model-local functions.
 func (c *checker) functions(m *Model) {
 	type key struct{ domain, name, overload string }
 	byName := map[key]*Function{}
 	for _, f := range m.Functions {
 		k := key{f.Domain, f.Name, f.Overload}
 		if byName[k] != nil {
-			c.report(f.Label(), "", "it is defined twice")
+			c.report(f.Label(), "", "defined twice")
 			continue
 		}
 		byName[k] = f
@@ -102,8 +100,8 @@ func (c *checker) functions(m *Model) {
 		}
 		c.graph(body, &scope{function: f}, 1)
 	}
-	// A call that leads back to its own function would never end.
-	state := map[*Function]int{} // 1: being followed, 2: done
+	// Recursion would never end.
+	state := map[*Function]int{} // 1: on the call stack, 2: done
 	var follow func(*Function, int)
 	follow = func(f *Function, depth int) {
 		state[f] = 1
@@ -112,9 +110,9 @@ func (c *checker) functions(m *Model) {
 			switch {
 			case g == nil:
 			case state[g] == 1:
-				c.report(f.Label(), "", "its %s calls back to %s", n.Label(), g.Label())
+				c.report(f.Label(), "", "recursion: %s calls %s", n.Label(), g.Label())
 			case state[g] == 0 && depth == MaxCalls:
-				c.report(f.Label(), "", "functions call each other over %d deep", MaxCalls)
+				c.report(f.Label(), "", "function calls are nested over %d deep", MaxCalls)
 			case state[g] == 0:
 				follow(g, depth+1)
 			}
@@ -132,18 +130,18 @@ func (f *Function) Label() string {
 	return fmt.Sprintf("function %s", strings.TrimPrefix(f.Domain+"."+f.Name, "."))
 }
 
-// tensor checks that the data of t has the size that type and dimensions say.
+// tensor checks that the data size of t agrees with its type and dimensions.
 func (c *checker) tensor(where string, t *Tensor) {
 	where = fmt.Sprintf("%s %q", where, t.Name)
 	size, known, err := t.dataSize()
 	n, _ := t.Elements()
 	switch {
 	case err != nil:
-		c.report(where, t.Name, "impossible dimensions %v", t.Dims)
+		c.report(where, t.Name, "invalid dimensions %v", t.Dims)
 	case t.External != nil && t.External.Location == "":
-		c.report(where, t.Name, "it is stored outside but no file is named")
+		c.report(where, t.Name, "external data without a file name")
 	case t.External != nil && known && t.External.Length >= 0 && t.External.Length != size:
-		c.report(where, t.Name, "its external data has %d bytes, %v elements of dimensions %v have %d", t.External.Length, t.Type, t.Dims, size)
+		c.report(where, t.Name, "external data has %d bytes, but %v elements of dimensions %v need %d", t.External.Length, t.Type, t.Dims, size)
 	case t.External != nil:
 	case t.Type == String && int64(len(t.Strings)) != n:
 		c.report(where, t.Name, "%d strings for dimensions %v", len(t.Strings), t.Dims)
@@ -151,6 +149,6 @@ func (c *checker) tensor(where string, t *Tensor) {
 	case !known:
 		c.report(where, t.Name, "unknown element type number %d", int32(t.Type))
 	case int64(len(t.Raw)) != size:
-		c.report(where, t.Name, "its data has %d bytes, %v elements of dimensions %v have %d", len(t.Raw), t.Type, t.Dims, size)
+		c.report(where, t.Name, "data has %d bytes, but %v elements of dimensions %v need %d", len(t.Raw), t.Type, t.Dims, size)
 	}
 }

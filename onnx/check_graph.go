@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// scope is a graph being checked, inside those that enclose it.
+// scope is a graph being checked, with its enclosing scopes.
 type scope struct {
 	up       *scope
 	label    string
-	function *Function // whose body this is
+	function *Function // set for a function body
 	writer   map[string]origin
 	at       int // index of the node whose subgraphs are being checked
 }
 
-// origin is what writes a value: node number index, or an input or initialiser, which
-// are ready before the first node. Labels are made only for messages: a graph may have
-// a million nodes.
+// origin is what defines a value: node number index, or an input or initialiser, which exist before the
+// first node. Labels are formatted only for messages, because a graph may have a million nodes.
 type origin struct {
 	node  *Node
 	index int
-	label string // where node is nil
+	label string // if node is nil
 }
 
 func (w origin) String() string {
@@ -31,18 +30,17 @@ func (w origin) String() string {
 	return w.label
 }
 
-// A read is a value that a node, or the outputs of a graph where node is nil, take from
-// an enclosing graph.
+// A read is a value of an enclosing graph that a node reads, or a graph output if node is nil.
 type read struct {
 	value string
 	node  *Node
-	label string // where node is nil
+	label string // if node is nil
 }
 
 func (r read) String() string { return origin{node: r.node, label: r.label}.String() }
 
-// hidden returns what writes name in an enclosing graph before it comes to this one, and
-// whether anything does.
+// hidden returns the origin of name in an enclosing graph, if it is defined there before this graph
+// runs.
 func (s *scope) hidden(name string) (origin, bool) {
 	for s = s.up; s != nil; s = s.up {
 		if w, ok := s.writer[name]; ok && (w.node == nil || w.index < s.at) {
@@ -52,7 +50,7 @@ func (s *scope) hidden(name string) (origin, bool) {
 	return origin{}, false
 }
 
-// graph checks g, whose enclosing graph is up, and returns what it reads of that.
+// graph checks g, enclosed by up, and returns the values it reads from enclosing graphs.
 func (c *checker) graph(g *Graph, up *scope, depth int) []read {
 	s := &scope{up: up, label: "graph", writer: make(map[string]origin, len(g.Nodes)+len(g.Initializers)+len(g.Inputs))}
 	if up != nil && up.function != nil {
@@ -61,7 +59,7 @@ func (c *checker) graph(g *Graph, up *scope, depth int) []read {
 		s.label = fmt.Sprintf("graph %q", g.Name)
 	}
 	if depth > MaxNesting {
-		c.report(s.label, "", "over %d graphs inside each other", MaxNesting)
+		c.report(s.label, "", "graphs nested over %d deep", MaxNesting)
 		return nil
 	}
 	c.declare(g, s)
@@ -94,17 +92,17 @@ func (c *checker) undefined(outer []read) {
 	for _, r := range outer {
 		if !seen[r] {
 			seen[r] = true
-			c.report(r.String(), r.value, "it reads %q, which nothing writes", r.value)
+			c.report(r.String(), r.value, "reads %q, which is never written", r.value)
 		}
 	}
 }
 
-// declare enters everything that g writes.
+// declare records every value that g defines.
 func (c *checker) declare(g *Graph, s *scope) {
 	inputs := map[string]bool{}
 	for _, v := range g.Inputs {
 		if v.Name == "" || inputs[v.Name] {
-			c.report(s.label, v.Name, "input %q has no name of its own", v.Name)
+			c.report(s.label, v.Name, "input %q is unnamed or repeated", v.Name)
 		}
 		inputs[v.Name] = true
 		s.writer[v.Name] = origin{label: s.label + " as input"}
@@ -112,10 +110,10 @@ func (c *checker) declare(g *Graph, s *scope) {
 	constants := map[string]bool{}
 	for _, t := range g.Initializers {
 		if t.Name == "" || constants[t.Name] {
-			c.report(s.label, t.Name, "initialiser %q has no name of its own", t.Name)
+			c.report(s.label, t.Name, "initialiser %q is unnamed or repeated", t.Name)
 		}
 		constants[t.Name] = true
-		if !inputs[t.Name] { // else it is the input's default
+		if !inputs[t.Name] { // otherwise it is the default of the input
 			s.writer[t.Name] = origin{label: s.label + " as initialiser"}
 		}
 		c.tensor("initialiser", t)
@@ -126,11 +124,11 @@ func (c *checker) declare(g *Graph, s *scope) {
 				continue
 			}
 			if first, twice := s.writer[name]; twice {
-				c.report(n.Label(), name, "it writes %q a second time, after %s", name, first)
+				c.report(n.Label(), name, "writes %q, already written by %s", name, first)
 				continue
 			}
 			if w, hides := s.hidden(name); hides {
-				c.report(n.Label(), name, "it writes %q in a subgraph, where it hides that of %s", name, w)
+				c.report(n.Label(), name, "writes %q in a subgraph, shadowing %s", name, w)
 			}
 			s.writer[name] = origin{node: n, index: i}
 		}
@@ -138,24 +136,24 @@ func (c *checker) declare(g *Graph, s *scope) {
 	outputs := map[string]bool{}
 	for _, v := range g.Outputs {
 		if v.Name == "" || outputs[v.Name] && s.up == nil {
-			c.report(s.label, v.Name, "output %q has no name of its own", v.Name)
+			c.report(s.label, v.Name, "output %q is unnamed or repeated", v.Name)
 		}
 		outputs[v.Name] = true
 	}
 }
 
-// nodeReads checks one node and returns what it reads, its subgraphs included.
+// nodeReads checks one node and returns its reads, those of its subgraphs included.
 func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
 	if n.Op == "" {
-		c.report(n.Label(), "", "it has no operator")
+		c.report(n.Label(), "", "no operator name")
 	}
-	// Runtimes take their own operators without a version.
+	// Runtimes accept their own operators without a version.
 	if c.opsets[n.Domain] <= 0 && !c.noOpset[n.Domain] && n.Domain != "com.microsoft" {
 		if c.noOpset == nil {
 			c.noOpset = map[string]bool{}
 		}
 		c.noOpset[n.Domain] = true
-		c.report(n.Label(), "", "no operator set version is given for domain %q", n.Domain)
+		c.report(n.Label(), "", "no opset version for domain %q", n.Domain)
 	}
 	reads := make([]read, 0, len(n.Inputs))
 	for _, name := range n.Inputs {
@@ -187,7 +185,7 @@ func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
 func (c *checker) attribute(n *Node, a *Attribute) {
 	switch {
 	case a.RefName != "" && !c.inFunction:
-		c.report(n.Label(), "", "attribute %q stands for one of a function, but this is none", a.Name)
+		c.report(n.Label(), "", "attribute %q refers to a function attribute outside a function", a.Name)
 	case a.RefName != "":
 	case a.Type <= AttrUndefined || a.Type > AttrTypeProtos:
 		c.report(n.Label(), "", "attribute %q is of unknown kind %d", a.Name, int32(a.Type))
@@ -202,9 +200,10 @@ func (c *checker) attribute(n *Node, a *Attribute) {
 	}
 }
 
-// order reports cycles, and nodes that stand before one that they read from.
+// order reports cycles, and nodes placed before a node that they read from.
 func (c *checker) order(g *Graph, s *scope, reads [][]read) {
-	// Kahn: take away nodes whose inputs are there; what stays is behind a cycle.
+	// Kahn's algorithm: remove nodes whose inputs are ready. Nodes that remain are on or behind a
+	// cycle.
 	missing := make([]int, len(g.Nodes))
 	readers := make([][]int, len(g.Nodes))
 	var ready []int
@@ -236,14 +235,13 @@ func (c *checker) order(g *Graph, s *scope, reads [][]read) {
 	for i := range g.Nodes {
 		for _, r := range reads[i] {
 			if w := s.writer[r.value]; w.node != nil && w.index >= i && missing[i] == 0 {
-				c.report(r.String(), r.value, "it reads %q before %s writes it: nodes are not in order", r.value, w)
+				c.report(r.String(), r.value, "reads %q before %s writes it: nodes are not in topological order", r.value, w)
 			}
 		}
 	}
 }
 
-// cycle names the nodes of one cycle: from a node that stayed, it goes back along
-// nodes that stayed until it meets one again.
+// cycle reports the nodes of one cycle. It walks backwards along remaining nodes until one repeats.
 func (c *checker) cycle(g *Graph, s *scope, reads [][]read, missing []int) {
 	at := slices.IndexFunc(missing, func(n int) bool { return n > 0 })
 	var path []int

@@ -53,24 +53,24 @@ func TestCheckBad(t *testing.T) {
 		want []string // "" in the end: nothing else
 	}{
 		"fine":        {chain("A x -> a", "B a,,x -> y"), nil},
-		"undefined":   {chain("A x,p -> y", "B q -> z"), []string{`A node that writes "y": it reads "p", which nothing writes`, `B node that writes "z": it reads "q", which nothing writes`}},
-		"unsorted":    {chain("B a -> y", "A x -> a"), []string{`B node that writes "y": it reads "a" before A node that writes "a" writes it: nodes are not in order`}},
+		"undefined":   {chain("A x,p -> y", "B q -> z"), []string{`A node that writes "y": reads "p", which is never written`, `B node that writes "z": reads "q", which is never written`}},
+		"unsorted":    {chain("B a -> y", "A x -> a"), []string{`B node that writes "y": reads "a" before A node that writes "a" writes it: nodes are not in topological order`}},
 		"cycle":       {chain("A x,c -> a", "B a -> b", "C b -> c", "D c -> y"), []string{`graph "g": the graph is cyclic: A node that writes "a" -> B node that writes "b" -> C node that writes "c" -> A node that writes "a"`}},
 		"own value":   {chain("A y -> y"), []string{`graph "g": the graph is cyclic: A node that writes "y" -> A node that writes "y"`}},
-		"twice":       {chain("A x -> y", "B x -> y"), []string{`B node that writes "y": it writes "y" a second time, after A node that writes "y"`}},
-		"over input":  {chain("A x -> x", "B x -> y"), []string{`A node that writes "x": it writes "x" a second time, after graph "g" as input`}},
-		"no output":   {chain("A x -> z"), []string{`graph "g" as output: it reads "y", which nothing writes`}},
-		"no graph":    {&Model{Path: "m.onnx"}, []string{"model: it has no graph"}},
-		"no opset":    {change(chain("A x -> y"), func(m *Model, _ *Graph) { m.Opsets = nil }), []string{`A node that writes "y": no operator set version is given for domain ""`}},
-		"no operator": {chain(" x -> y"), []string{` node that writes "y": it has no operator`}},
+		"twice":       {chain("A x -> y", "B x -> y"), []string{`B node that writes "y": writes "y", already written by A node that writes "y"`}},
+		"over input":  {chain("A x -> x", "B x -> y"), []string{`A node that writes "x": writes "x", already written by graph "g" as input`}},
+		"no output":   {chain("A x -> z"), []string{`graph "g" as output: reads "y", which is never written`}},
+		"no graph":    {&Model{Path: "m.onnx"}, []string{"model: no graph"}},
+		"no opset":    {change(chain("A x -> y"), func(m *Model, _ *Graph) { m.Opsets = nil }), []string{`A node that writes "y": no opset version for domain ""`}},
+		"no operator": {chain(" x -> y"), []string{` node that writes "y": no operator name`}},
 		"capture":     {with(chain("A x -> a", "If x -> y"), 1, chain("B a,x -> y")), nil},
 		"sub unsorted": {with(chain("If x -> y", "A x -> a"), 0, chain("B a -> y")),
-			[]string{`B node that writes "y": it reads "a" before A node that writes "a" writes it: nodes are not in order`}},
+			[]string{`B node that writes "y": reads "a" before A node that writes "a" writes it: nodes are not in topological order`}},
 		"sub cycle":     {with(chain("If x -> a", "A a -> y"), 0, chain("B y -> z", "C z -> y")), []string{`graph "body": the graph is cyclic: B node that writes "z" -> C node that writes "y" -> B node that writes "z"`}},
 		"through sub":   {with(chain("If x -> a", "A a -> y"), 0, chain("B a -> y")), []string{`graph "g": the graph is cyclic: If node that writes "a" -> If node that writes "a"`}},
-		"sub undefined": {with(chain("If x -> y"), 0, chain("B q -> y")), []string{`B node that writes "y": it reads "q", which nothing writes`}},
-		"sub hides":     {with(chain("A x -> a", "If x -> y"), 1, chain("B x -> a", "C a -> y")), []string{`B node that writes "a": it writes "a" in a subgraph, where it hides that of A node that writes "a"`}},
-		"out of scope":  {with(chain("If x -> a", "A b -> y"), 0, chain("B x -> b", "C b -> y")), []string{`A node that writes "y": it reads "b", which nothing writes`}},
+		"sub undefined": {with(chain("If x -> y"), 0, chain("B q -> y")), []string{`B node that writes "y": reads "q", which is never written`}},
+		"sub hides":     {with(chain("A x -> a", "If x -> y"), 1, chain("B x -> a", "C a -> y")), []string{`B node that writes "a": writes "a" in a subgraph, shadowing A node that writes "a"`}},
+		"out of scope":  {with(chain("If x -> a", "A b -> y"), 0, chain("B x -> b", "C b -> y")), []string{`A node that writes "y": reads "b", which is never written`}},
 		"tensor": {change(chain("A x,w -> y"), func(_ *Model, g *Graph) {
 			w := NewFloat("w", []int64{2}, []float32{1, 2})
 			w.Dims = []int64{3}
@@ -81,12 +81,12 @@ func TestCheckBad(t *testing.T) {
 			nowhere := &Tensor{Name: "nowhere", Type: Float, External: &External{}}
 			g.Initializers = []*Tensor{w, huge, odd, text, out, nowhere}
 		}), []string{
-			`initialiser "w": its data has 8 bytes, float elements of dimensions [3] have 12`,
-			`initialiser "huge": impossible dimensions [4611686018427387904 8]`,
+			`initialiser "w": data has 8 bytes, but float elements of dimensions [3] need 12`,
+			`initialiser "huge": invalid dimensions [4611686018427387904 8]`,
 			`initialiser "odd": unknown element type number 77`,
 			`initialiser "text": 1 strings for dimensions [2]`,
-			`initialiser "out": its external data has 4 bytes, float elements of dimensions [2] have 8`,
-			`initialiser "nowhere": it is stored outside but no file is named`,
+			`initialiser "out": external data has 4 bytes, but float elements of dimensions [2] need 8`,
+			`initialiser "nowhere": external data without a file name`,
 		}},
 		"lists": {change(chain("A x -> y"), func(_ *Model, g *Graph) {
 			g.Inputs = append(g.Inputs, g.Inputs[0])
@@ -94,8 +94,8 @@ func TestCheckBad(t *testing.T) {
 			w := NewFloat("x", nil, []float32{1}) // the default of the input
 			g.Initializers = []*Tensor{w, w}
 		}), []string{
-			`graph "g": input "x" has no name of its own`, `graph "g": initialiser "x" has no name of its own`,
-			`graph "g": output "y" has no name of its own`,
+			`graph "g": input "x" is unnamed or repeated`, `graph "g": initialiser "x" is unnamed or repeated`,
+			`graph "g": output "y" is unnamed or repeated`,
 		}},
 		"attributes": {change(chain("A x -> y"), func(_ *Model, g *Graph) {
 			g.Nodes[0].Attrs = []*Attribute{{Name: "a", Type: AttrInt}, {Name: "a", Type: AttrInt}, {Name: "b"},
@@ -103,9 +103,9 @@ func TestCheckBad(t *testing.T) {
 				{Name: "t", Type: AttrTensor, T: &Tensor{Name: "w", Type: Int64, Dims: []int64{1}}}}
 		}), []string{
 			`A node that writes "y": attribute "a" is given twice`, `A node that writes "y": attribute "b" is of unknown kind 0`,
-			`A node that writes "y": attribute "c" has no value`, `A node that writes "y": attribute "d" stands for one of a function, but this is none`,
+			`A node that writes "y": attribute "c" has no value`, `A node that writes "y": attribute "d" refers to a function attribute outside a function`,
 			`A node that writes "y": attribute "f" is of unknown kind 99`,
-			`attribute "t" of A node that writes "y", tensor "w": its data has 0 bytes, int64 elements of dimensions [1] have 8`,
+			`attribute "t" of A node that writes "y", tensor "w": data has 0 bytes, but int64 elements of dimensions [1] need 8`,
 		}},
 		"functions": {change(chain("A x -> y"), func(m *Model, _ *Graph) {
 			call := func(op string) []*Node {
@@ -116,8 +116,8 @@ func TestCheckBad(t *testing.T) {
 			g := &Function{Domain: "f", Name: "G", Inputs: []string{"a"}, Outputs: []string{"c"}, Nodes: call("F"), Opsets: sets}
 			m.Functions = []*Function{f, g, f}
 		}), []string{
-			"function f.G as output: it reads \"c\", which nothing writes", "function f.F: it is defined twice",
-			`function f.G: its f.F node that writes "b" calls back to function f.F`,
+			"function f.G as output: reads \"c\", which is never written", "function f.F: defined twice",
+			`function f.G: recursion: f.F node that writes "b" calls function f.F`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestCheckMany(t *testing.T) {
 		t.Error(err)
 	}
 	m = nested(MaxNesting + 5)
-	if err := Check(m); err == nil || !strings.Contains(err.Error(), "inside each other") {
+	if err := Check(m); err == nil || !strings.Contains(err.Error(), "nested over") {
 		t.Error(err)
 	}
 }

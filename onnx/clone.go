@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Clone returns a copy whose graphs, subgraphs, functions and attributes can be edited
-// without changing m. Tensors and the numbers of list attributes are shared and must not
-// be changed.
+// Clone returns a copy of m. Its graphs, subgraphs, functions and attributes can be edited without
+// changing m. Tensors and the slices of list attributes are shared and must not be modified.
 func (m *Model) Clone() *Model {
 	c := *m
 	c.Graph = m.Graph.Clone()

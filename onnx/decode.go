@@ -5,16 +5,14 @@ import (
 	"slices"
 )
 
-// Decode reads a model from the bytes of an .onnx file.
+// Decode decodes the contents of an .onnx file.
 //
-// Data is not copied: byte slices of the model are parts of b, which must not
-// change while the model is in use, and [Tensor].Offset is a position in b. Typed
-// data fields are converted into Raw; where the file has them in the form of Raw
-// already (one packed run of float or double), they are parts of b as well.
+// Data is not copied: byte slices of the model alias b, which must not change while the model is in
+// use, and [Tensor].Offset is a position in b. Typed data fields are converted to Raw; a single packed
+// run of float or double has the format of Raw already and also aliases b.
 //
-// The error is a [*FormatError] where the bytes are not a model, and an
-// [*UnsupportedError] where they use something that this package lacks. Whatever
-// b holds, memory stays within a fixed multiple of its size.
+// The error is a [*FormatError] if b is not a valid model, and an [*UnsupportedError] if the model uses
+// a feature that this package lacks. Memory use is bounded by a fixed multiple of len(b).
 func Decode(b []byte) (*Model, error) { return decode(b, maxRecords) }
 
 func decode(b []byte, records int) (*Model, error) {
@@ -28,12 +26,12 @@ func decode(b []byte, records int) (*Model, error) {
 		return nil, &FormatError{Offset: -1, Reason: notAModel(b)}
 	}
 	if d.err == nil {
-		return nil, &FormatError{Offset: -1, Reason: "not a whole ONNX model: it has no graph"}
+		return nil, &FormatError{Offset: -1, Reason: "incomplete ONNX model: no graph"}
 	}
 	return nil, d.err
 }
 
-// notAModel says what b is, if its first bytes are not those of a model.
+// notAModel returns the reason why b is not a model, judged by its first bytes.
 func notAModel(b []byte) string {
 	switch {
 	case len(b) == 0:
@@ -98,7 +96,7 @@ func (d *decoder) opset(s *scan, opsets map[string]int64) {
 	opsets[standardDomain(domain)] = version
 }
 
-// standardDomain gives the standard operators one name of their two.
+// standardDomain maps both names of the standard domain to "".
 func standardDomain(domain string) string {
 	if domain == "ai.onnx" {
 		return ""
@@ -152,7 +150,7 @@ func (d *decoder) function(s *scan, f *Function) {
 
 func (d *decoder) graph(s *scan, g *Graph, depth int) {
 	if depth > MaxNesting {
-		s.fail("over %d graphs inside each other", MaxNesting)
+		s.fail("graphs nested over %d deep", MaxNesting)
 	}
 	for s.next() {
 		switch s.num {
@@ -180,8 +178,8 @@ func (d *decoder) graph(s *scan, g *Graph, depth int) {
 	g.dropRepeated()
 }
 
-// dropRepeated keeps one of several constants of one name, the one that onnxruntime
-// takes: the last Constant node that writes it, otherwise the last initialiser.
+// dropRepeated removes repeated constants of one name. Like onnxruntime it keeps the last Constant node
+// that writes the name, else the last initialiser.
 func (g *Graph) dropRepeated() {
 	constant := func(n *Node) bool {
 		return n.Op == "Constant" && n.Domain == "" && len(n.Outputs) == 1 && n.Outputs[0] != ""

@@ -7,14 +7,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// attrFields gives the kind of attribute whose value is in a field.
+// attrFields maps the field number of a value to the attribute type.
 var attrFields = map[protowire.Number]AttrType{
 	2: AttrFloat, 3: AttrInt, 4: AttrString, 5: AttrTensor, 6: AttrGraph, 7: AttrFloats,
 	8: AttrInts, 9: AttrStrings, 10: AttrTensors, 11: AttrGraphs,
 	22: AttrSparse, 23: AttrSparses, 14: AttrTypeProto, 15: AttrTypeProtos,
 }
 
-// The kinds whose values stay encoded in Attribute.Other.
+// Types whose values stay encoded in Attribute.Other.
 const (
 	AttrSparse     AttrType = 11
 	AttrSparses    AttrType = 12
@@ -22,11 +22,11 @@ const (
 	AttrTypeProtos AttrType = 14
 )
 
-// attrNames are the kinds as operators.tsv writes them.
+// attrNames are the types as spelled in operators.tsv.
 var attrNames = [...]string{"undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings", "tensors",
 	"graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos"}
 
-// String returns the kind in words, "kind 99" where there is no such one.
+// String returns the type in words, or "kind N" if N is unknown.
 func (t AttrType) String() string {
 	if t < 0 || int(t) >= len(attrNames) {
 		return fmt.Sprintf("kind %d", int32(t))
@@ -36,7 +36,7 @@ func (t AttrType) String() string {
 
 func (d *decoder) attribute(s *scan, depth int) *Attribute {
 	a := &Attribute{}
-	var seen AttrType // the kind of the values so far
+	var seen AttrType // type of the values read so far
 	for s.next() {
 		switch s.num {
 		case 1:
@@ -59,7 +59,7 @@ func (d *decoder) attribute(s *scan, depth int) *Attribute {
 		}
 	}
 	if a.Type == AttrUndefined {
-		a.Type = seen // files of the first versions have no type
+		a.Type = seen // files of the first versions omit the type
 	}
 	switch {
 	case a.Name == "":
@@ -72,7 +72,7 @@ func (d *decoder) attribute(s *scan, depth int) *Attribute {
 	return a
 }
 
-// value reads the field of an attribute that holds a value or one of a list.
+// value decodes the current field: a value of the attribute, or one element of its list.
 func (d *decoder) value(s *scan, a *Attribute, depth int) {
 	switch s.num {
 	case 2:

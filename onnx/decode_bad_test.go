@@ -24,7 +24,7 @@ func TestDecodeBad(t *testing.T) {
 		"text":           {[]byte("hello, world\n"), "onnx: not an ONNX model"},
 		"pickle":         {[]byte("PK\x03\x04abcdefgh"), "onnx: not an ONNX model"},
 		"lfs":            {[]byte("version https://git-lfs.github.com/spec/v1\noid"), "onnx: not an ONNX model but a Git LFS pointer to one: fetch the file itself"},
-		"no graph":       {[]byte{8, 10}, "onnx: not a whole ONNX model: it has no graph"},
+		"no graph":       {[]byte{8, 10}, "onnx: incomplete ONNX model: no graph"},
 		"cut short":      {[]byte{8, 10, 0x3a, 100, 1}, "onnx: cut short: field 7 needs 100 bytes, 1 are left (at byte 2)"},
 		"two graphs":     {append(model(), tag(7)...), "onnx: a second graph (at byte 4)"},
 		"wire type":      {model(0x08, 1), "onnx: graph.node[0]: a node"},
@@ -34,7 +34,7 @@ func TestDecodeBad(t *testing.T) {
 		"wrong data":     {initializer(0x10, 1, 0x2a, 1, 0), `onnx: graph.initializer[0]: tensor "" of type float has its data in field 5 (at byte 8)`},
 		"two kinds":      {initializer(0x10, 6, 0x2a, 1, 0, 0x3a, 1, 0), "onnx: graph.initializer[0]: a tensor has data in fields 5 and 7 (at byte 11)"},
 		"half a float":   {initializer(0x10, 1, 0x22, 3, 0, 0, 0), "onnx: graph.initializer[0]: field 4 has 3 bytes, not a multiple of 4 (at byte 8)"},
-		"no location":    {initializer(0x10, 1, 0x70, 1), `onnx: graph.initializer[0]: tensor "" is stored outside but no file is named (at byte 8)`},
+		"no location":    {initializer(0x10, 1, 0x70, 1), `onnx: graph.initializer[0]: tensor "" has external data without a file name (at byte 8)`},
 		"bad offset":     {initializer(tag(13, append(tag(1, []byte("offset")...), tag(2, []byte("-1")...)...)...)...), `onnx: graph.initializer[0].external_data: external data has offset "-1" (at byte 16)`},
 		"two values":     {model(tag(1, append([]byte{0x22, 1, 'A'}, tag(5, 0x0a, 1, 'a', 0x18, 1, 0x40, 1)...)...)...), "onnx: graph.node[0].attribute[0]: an attribute has values of kinds 2 and 7 (at byte 16)"},
 		"wrong kind":     {model(tag(1, append([]byte{0x22, 1, 'A'}, tag(5, 0x0a, 1, 'a', 0x18, 1, 0xa0, 1, 1)...)...)...), `onnx: graph.node[0].attribute[0]: attribute "a" of kind 1 has a value of kind 2 (at byte 16)`},
@@ -104,12 +104,12 @@ func TestNesting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Decode(b); err == nil || !strings.Contains(err.Error(), "over 32 graphs inside each other") {
+	if _, err := Decode(b); err == nil || !strings.Contains(err.Error(), "graphs nested over 32 deep") {
 		t.Error(err)
 	}
 	g := &Graph{}
 	g.Nodes = []*Node{{Op: "If", Attrs: []*Attribute{{Name: "g", Type: AttrGraph, G: g}}}}
-	if _, err := Encode(&Model{Graph: g}); err == nil || !strings.Contains(err.Error(), "inside each other") {
+	if _, err := Encode(&Model{Graph: g}); err == nil || !strings.Contains(err.Error(), "nested over") {
 		t.Error(err)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// typed gathers the data of a tensor that is not in raw_data.
+// typed collects tensor data from fields other than raw_data.
 type typed struct {
-	field  protowire.Number // of the data: 4, 5, 7, 10 or 11
-	b      []byte           // numbers as wide as the field, little-endian
-	offset int64            // of b in the file, or -1
+	field  protowire.Number // field of the data: 4, 5, 7, 10 or 11
+	b      []byte           // little-endian numbers as wide as the field
+	offset int64            // position of b in the file, or -1
 	runs   int
 }
 
@@ -53,7 +53,7 @@ func (d *decoder) tensor(s *scan) *Tensor {
 	case t.Type == Undefined:
 		s.fail("tensor %q has no element type", t.Name)
 	case external && entries.Location == "":
-		s.fail("tensor %q is stored outside but no file is named", t.Name)
+		s.fail("tensor %q has external data without a file name", t.Name)
 	case external:
 		t.External, t.Raw, t.Strings, t.Offset = &entries, nil, nil, -1
 	case t.Type == String:
@@ -96,7 +96,7 @@ func (x *typed) add(s *scan) {
 	x.field = s.num
 	x.runs++
 	switch width := dataFields[s.num].width; {
-	case s.num == 4 || s.num == 10: // fixed width: a packed run is raw data
+	case s.num == 4 || s.num == 10: // fixed width: a packed run has the format of raw data
 		x.addFixed(s, width)
 	case s.typ != protowire.BytesType:
 		x.put(width, uint64(s.int()))
@@ -141,8 +141,8 @@ func (x *typed) put(width int, v uint64) {
 	}
 }
 
-// dataFields gives, for the typed data fields, the bytes of a number and the
-// element types that are kept there.
+// dataFields maps a typed data field to the size of its numbers in bytes and the element types stored
+// in it.
 var dataFields = map[protowire.Number]struct {
 	width int
 	types []DataType
@@ -154,7 +154,7 @@ var dataFields = map[protowire.Number]struct {
 	11: {8, []DataType{Uint64, Uint32}},
 }
 
-// store makes the numbers the data of t, each cut to the size of an element.
+// store sets the data of t, with each number truncated to the element size.
 func (x *typed) store(s *scan, t *Tensor) {
 	t.Raw, t.Offset = x.b, x.offset
 	if x.b == nil {
@@ -164,7 +164,7 @@ func (x *typed) store(s *scan, t *Tensor) {
 	info := dataFields[x.field]
 	size := t.Type.Size()
 	if x.field == 5 && t.Type > BFloat16 {
-		size = 1 // the 8-bit types; of the 4 and 2-bit ones each number has a byte's worth
+		size = 1 // 8-bit types; 4-bit and 2-bit types also use one number a byte
 	} else if !slices.Contains(info.types, t.Type) {
 		s.fail("tensor %q of type %v has its data in field %d", t.Name, t.Type, x.field)
 		return

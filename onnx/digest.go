@@ -12,11 +12,10 @@ import (
 	"slices"
 )
 
-// Digest identifies the file that m was read from: its sha256, in hex. Of a model
-// with external data it is the sha256 of the list of all its files, in the format of
-// sha256sum, the model first and the others by name, so that a change of any weight
-// changes it. A model that was built in memory is identified by its encoding. Errors
-// are those of the file system and, for references that leave the folder, of Data.
+// Digest returns the SHA-256 of the model's file in hex. If the model has external data, it returns the
+// SHA-256 of the list of all its files in the format of sha256sum: the model first, then the others by
+// name. The digest therefore changes with any weight. A model built in memory is identified by its
+// encoding. Errors are those of the file system, and of Data for references that leave the folder.
 func Digest(m *Model) (string, error) {
 	locations := map[string]bool{}
 	_, err := MapTensors(m, func(t *Tensor, _ bool) (*Tensor, error) {

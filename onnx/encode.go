@@ -12,15 +12,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ErrTooLarge is the error for a model that no reader would take: a protocol
-// buffer ends at 2 GB.
+// ErrTooLarge reports a model over 2 GB, the size limit of a protocol buffer.
 var ErrTooLarge = errors.New("onnx: the model is over 2 GB: keep its weights in external data (SaveOptions.ExternalData)")
 
 const maxEncoded = 1<<31 - 1
 
-// Encode returns the bytes of an .onnx file. They depend on m alone: maps are
-// sorted by key, fields are in the order of their numbers. Tensors whose data is
-// in another file stay so.
+// Encode returns m in the format of an .onnx file. The result is deterministic: maps are sorted by key,
+// fields by number. Tensors stored in other files stay there.
 func Encode(m *Model) ([]byte, error) {
 	w, err := encode(m)
 	if err != nil {
@@ -44,8 +42,8 @@ func encode(m *Model) (*writer, error) {
 	return w, nil
 }
 
-// writer gathers an encoded message. Long byte fields are kept by reference in
-// done, so weights are not copied from message to enclosing message.
+// writer builds an encoded message. Long byte fields are kept by reference in done, so that weights are
+// not copied from message to enclosing message.
 type writer struct {
 	done  [][]byte
 	n     int64 // bytes in done
@@ -97,11 +95,11 @@ func (w *writer) float(num protowire.Number, v float32) {
 	w.b = protowire.AppendFixed32(w.b, math.Float32bits(v))
 }
 
-// message writes a nested message that f fills.
+// message writes a nested message whose fields f writes.
 func (w *writer) message(num protowire.Number, f func(*writer)) {
 	in := writer{depth: w.depth + 1}
 	if in.depth > 4*MaxNesting {
-		w.err = fmt.Errorf("onnx: over %d messages inside each other", 4*MaxNesting)
+		w.err = fmt.Errorf("onnx: messages nested over %d deep", 4*MaxNesting)
 		return
 	}
 	f(&in)

@@ -4,15 +4,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// attribute writes the value that the kind names, even a zero one: readers tell a
-// value of zero from one left out.
+// attribute writes the value of a's type, even if it is zero, since readers distinguish a zero from a
+// missing value.
 func (w *writer) attribute(a *Attribute) {
 	w.text(1, a.Name)
 	if a.RefName == "" {
 		w.value(a)
 	}
 	w.text(13, a.Doc)
-	late := a.Type == AttrSparse || a.Type == AttrSparses // by the number of its field
+	late := a.Type == AttrSparse || a.Type == AttrSparses // in the order of field numbers
 	if !late {
 		w.b = append(w.b, a.Other...)
 	}

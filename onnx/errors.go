@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// FormatError says that a file is bad: truncated, not ONNX, or contradicting itself.
+// FormatError reports an invalid file: truncated, not ONNX, or inconsistent.
 type FormatError struct {
-	Path   string // the file, or empty for a model in memory
-	Offset int64  // the byte in the file, or -1 where there is no single one
-	Field  string // the place in the model, as "graph.node[3].attribute[0].t", or the node
+	Path   string // the file, or "" for a model in memory
+	Offset int64  // position in the file in bytes, or -1 if unknown
+	Field  string // position in the model, such as "graph.node[3].attribute[0].t", or the node
 	Reason string
-	// Problems are what [Check] found, at most 100, and More counts those beyond them.
-	// Both are zero in the errors of other functions.
+	// Problems lists what [Check] found, at most 100; More counts the rest. Both are zero in errors of
+	// other functions.
 	Problems []Problem
 	More     int
 }
@@ -27,13 +27,13 @@ func (e *FormatError) Error() string { return describe("", e.Path, e.Field, e.Re
 // ExitCode returns 2: bad usage or input.
 func (*FormatError) ExitCode() int { return 2 }
 
-// UnsupportedError says that a file may be right but uses something that is not
-// handled yet. It matches [errors.ErrUnsupported].
+// UnsupportedError reports a feature that is not implemented. The file may be valid. It matches
+// [errors.ErrUnsupported].
 type UnsupportedError struct {
-	Package string // the package that lacks it, or empty for this one: the message begins with it
-	Path    string // the file, or empty for a model in memory
-	Offset  int64  // the byte in the file, or -1 where there is no single one
-	Field   string // the place in the model, as "graph.sparse_initializer[0]"
+	Package string // the package that lacks the feature, the prefix of the message; "" means onnx
+	Path    string // the file, or "" for a model in memory
+	Offset  int64  // position in the file in bytes, or -1 if unknown
+	Field   string // position in the model, such as "graph.sparse_initializer[0]"
 	Reason  string
 }
 
@@ -48,13 +48,12 @@ func (*UnsupportedError) ExitCode() int { return 2 }
 // Is reports whether target is [errors.ErrUnsupported].
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// ArgumentError says that a caller asked for something that is not there or not
-// possible.
+// ArgumentError reports an invalid argument of a call.
 type ArgumentError struct {
-	Package  string // the package that was called: the message begins with it
-	Argument string // what was given, as "input", "Provider" or the name of a file
-	Value    string // its value, or empty where it is missing
-	Reason   string // what is wrong with it and what would be right
+	Package  string // the package called, the prefix of the message
+	Argument string // the argument, such as "input", "Provider" or a file name
+	Value    string // its value, or "" if missing
+	Reason   string // what is wrong and what would be right
 	Err      error  // the cause, or nil
 }
 
@@ -76,8 +75,8 @@ func (e *ArgumentError) Unwrap() error { return e.Err }
 // ExitCode returns 2: bad usage or input.
 func (*ArgumentError) ExitCode() int { return 2 }
 
-// NoSuchName is the error for the name of an input or output that is not among have, or
-// that is empty where a choice must be made.
+// NoSuchName returns the error for an input or output name that is not in have, or that is empty
+// although the choice is ambiguous.
 func NoSuchName(pkg, argument, name string, have []string) error {
 	reason := fmt.Sprintf("the model has no such %s%s", argument, Nearest(name, have))
 	switch {
@@ -104,8 +103,7 @@ func describe(pkg, path, field, reason string, offset int64) string {
 	return oneLine(s)
 }
 
-// oneLine escapes what would not print on one line: names in a file can hold
-// anything.
+// oneLine escapes line breaks and other control characters: names in a file are arbitrary.
 func oneLine(s string) string {
 	odd := func(r rune) bool { return !strconv.IsPrint(r) }
 	if !strings.ContainsFunc(s, odd) && utf8.ValidString(s) {
@@ -115,7 +113,7 @@ func oneLine(s string) string {
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// WithPath sets the file of an error that a decoder made.
+// WithPath sets the file of a FormatError or UnsupportedError.
 func WithPath(err error, path string) error {
 	var f *FormatError
 	var u *UnsupportedError

@@ -10,15 +10,13 @@ import (
 	"path/filepath"
 )
 
-// Data returns the bytes of t: Raw, or, for a tensor stored outside the model
-// file, the part of the file that it names, which must lie inside m.Dir even
-// through symbolic links. Large files are mapped (see [Load]), the bytes are
-// read-only. A checksum is not verified. Where the model's own file is a link, as in the
-// cache of the Hugging Face Hub, data may also lie in the folder that the link leads to.
+// Data returns the bytes of t: Raw, or the part of the external file that t refers to. The file must
+// lie inside m.Dir, also after resolving symbolic links. If the model file is itself a link, as in the
+// cache of the Hugging Face Hub, data may also lie in the folder of the link's target. Large files are
+// mapped (see [Load]), so the bytes are read-only. Checksums are not verified.
 //
-// The error is a [*FormatError] where the reference itself is bad: a path that
-// leaves the folder, a file that is too short, a length that contradicts the
-// dimensions.
+// The error is a [*FormatError] if the reference is invalid: a path that leaves the folder, a file that
+// is too short, or a length that disagrees with the dimensions.
 func (m *Model) Data(t *Tensor) ([]byte, error) {
 	if t.External == nil || t.Raw != nil {
 		return t.Raw, nil
@@ -36,8 +34,7 @@ func (m *Model) Data(t *Tensor) ([]byte, error) {
 	return b, err
 }
 
-// Resolve returns t, or a copy of it with the data in Raw where that is stored
-// outside the model file.
+// Resolve returns t, or a copy with the data in Raw if the data is external.
 func (m *Model) Resolve(t *Tensor) (*Tensor, error) {
 	if t.External == nil {
 		return t, nil
@@ -51,20 +48,20 @@ func (m *Model) Resolve(t *Tensor) (*Tensor, error) {
 	return &in, nil
 }
 
-// externalLength returns the bytes of t that a file must have, or -1 for "to its
-// end".
+// externalLength returns the size of the data of t in bytes, or -1 if it extends to the end of the
+// file.
 func (m *Model) externalLength(t *Tensor) (int64, error) {
 	e := t.External
 	need, known, err := t.dataSize()
 	switch {
 	case err != nil:
-		return 0, m.external(t, "impossible dimensions %v", t.Dims)
+		return 0, m.external(t, "invalid dimensions %v", t.Dims)
 	case e.Offset < 0 || e.Length < -1:
 		return 0, m.external(t, "offset %d, length %d", e.Offset, e.Length)
 	case !known:
 		return e.Length, nil
 	case e.Length >= 0 && e.Length != need:
-		return 0, m.external(t, "length is %d bytes, but %v elements of dimensions %v have %d", e.Length, t.Type, t.Dims, need)
+		return 0, m.external(t, "length is %d bytes, but %v elements of dimensions %v need %d", e.Length, t.Type, t.Dims, need)
 	}
 	return need, nil
 }
@@ -75,8 +72,7 @@ func (m *Model) external(t *Tensor, format string, args ...any) error {
 		Reason: fmt.Sprintf(format, args...)}
 }
 
-// readExternal returns need bytes of the file of t, or all from its offset if
-// need is negative.
+// readExternal returns need bytes of the file of t, or all bytes from its offset if need is negative.
 func (m *Model) readExternal(t *Tensor, need int64) ([]byte, error) {
 	loc := filepath.ToSlash(t.External.Location)
 	if loc == "" {
@@ -102,7 +98,7 @@ func (m *Model) readExternal(t *Tensor, need int64) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	info, err := root.Stat(name) // before opening: a pipe would block
+	info, err := root.Stat(name) // before opening, because opening a pipe blocks
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, m.external(t, "not a regular file")
 	}
@@ -117,8 +113,8 @@ func (m *Model) readExternal(t *Tensor, need int64) ([]byte, error) {
 	return m.part(t, f, need)
 }
 
-// place returns the folder of a file with data, and its name there: the folder that the
-// model's own file is in, behind links, if it is in the same one, otherwise m.Dir.
+// place returns the folder and the name of a data file. The folder is that of the model file with links
+// resolved if the data is there, otherwise m.Dir.
 func (m *Model) place(loc string) (dir, name string) {
 	dir, name = m.Dir, filepath.FromSlash(loc)
 	if m.Path == "" {
@@ -134,7 +130,7 @@ func (m *Model) place(loc string) (dir, name string) {
 	return dir, name
 }
 
-// escape tells a link that leaves the folder from other errors, which name the file in full.
+// escape distinguishes a link that leaves the folder from other errors, which get the full file name.
 func (m *Model) escape(t *Tensor, err error) error {
 	full := filepath.Join(m.Dir, filepath.FromSlash(t.External.Location))
 	if cause := (*fs.PathError)(nil); errors.As(err, &cause) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
@@ -146,7 +142,7 @@ func (m *Model) escape(t *Tensor, err error) error {
 	return err
 }
 
-// part reads the part of f that t names.
+// part reads the bytes of f that t refers to.
 func (m *Model) part(t *Tensor, f fs.File, need int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -183,12 +179,12 @@ func (m *Model) part(t *Tensor, f fs.File, need int64) ([]byte, error) {
 	return b, err
 }
 
-// bits gives the width of the element types that are no whole number of bytes,
-// or that have no constant in this package.
+// bits is the width of the element types that are narrower than a byte or have no constant in this
+// package.
 var bits = map[DataType]int64{17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
 
-// dataSize returns the bytes that the elements of t take, and false where its
-// type has no fixed size.
+// dataSize returns the size of the elements of t in bytes. It reports false if the type has no fixed
+// size.
 func (t *Tensor) dataSize() (size int64, known bool, err error) {
 	n, err := t.Elements()
 	if err != nil {
@@ -202,7 +198,7 @@ func (t *Tensor) dataSize() (size int64, known bool, err error) {
 		return 0, false, nil
 	}
 	if n > (1<<62)/width {
-		return 0, false, fmt.Errorf("onnx: tensor %q has impossible dimensions %v", t.Name, t.Dims)
+		return 0, false, fmt.Errorf("onnx: tensor %q has invalid dimensions %v", t.Name, t.Dims)
 	}
 	return (n*width + 7) / 8, true, nil
 }

@@ -7,9 +7,8 @@ import "math"
 //	float16:  1 sign, 5 exponent (bias 15),  10 fraction; IEEE 754 binary16
 //	bfloat16: 1 sign, 8 exponent (bias 127),  7 fraction; the high half of a float32
 //
-// Narrowing rounds to the nearest, ties to even, and overflows to infinity; a NaN
-// stays a NaN with the high bits of its payload, and is made quiet. Widening is
-// exact and keeps the payload.
+// Narrowing rounds to nearest, ties to even, and overflows to infinity. A NaN becomes a quiet NaN with
+// the high bits of its payload. Widening is exact and keeps the payload.
 
 // Float16ToFloat32 returns the value of the float16 with the given bits.
 func Float16ToFloat32(h uint16) float32 {

@@ -9,15 +9,12 @@ import (
 	"path/filepath"
 )
 
-// Load reads the model in an .onnx file. Data in other files is read when
-// [Model.Data] asks for it.
+// Load reads an .onnx file. External data is read on demand by [Model.Data].
 //
-// A large file is mapped into memory instead of read, so its weights cost memory
-// only where they are touched. Mapped bytes are read-only: writing to the Raw of a
-// loaded tensor ends the process. A mapping lives as long as the process, since
-// tensors of other models may refer to it; loading an unchanged file again uses
-// the same one. Replacing the file by another (as [Save] does) is safe, cutting it
-// short while it is mapped is not.
+// Large files are mapped, so that only the weights that are used take memory. Mapped bytes are
+// read-only: writing to the Raw of a loaded tensor crashes the process. A mapping is never released,
+// since tensors of other models may refer to it; loading an unchanged file again reuses it. Replacing a
+// mapped file (as [Save] does) is safe, truncating it is not.
 func Load(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,8 +33,8 @@ func Load(path string) (*Model, error) {
 	return m, nil
 }
 
-// LoadFS reads the model in a file of a file system, such as one embedded in the
-// program. External data is looked for in the same file system.
+// LoadFS reads an .onnx file of a file system, such as one embedded in the program. External data is
+// read from the same file system.
 func LoadFS(fsys fs.FS, name string) (*Model, error) {
 	b, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -51,7 +48,7 @@ func LoadFS(fsys fs.FS, name string) (*Model, error) {
 	return m, nil
 }
 
-// contents returns the bytes of an open file, mapped if it is large.
+// contents returns the contents of an open file, mapped if it is large.
 func contents(f *os.File) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -181,7 +181,7 @@ func TestExternalDataBad(t *testing.T) {
 		{External{Location: "short", Length: 8}, true, "needs bytes 0 to 8, the file has 3"},
 		{External{Location: "good", Offset: 1, Length: -1}, true, "needs bytes 1 to 9, the file has 8"},
 		{External{Location: "good", Offset: 1 << 60, Length: -1}, true, "the file has 8"},
-		{External{Location: "good", Length: 4}, true, "length is 4 bytes, but float elements of dimensions [2] have 8"},
+		{External{Location: "good", Length: 4}, true, "length is 4 bytes, but float elements of dimensions [2] need 8"},
 		{External{Location: "good", Offset: -1, Length: 8}, true, "offset -1"},
 	} {
 		if !links && (c.Location == "in" || c.Location == "out" || c.Location == "absolute") {
@@ -216,7 +216,7 @@ func TestUnknownSize(t *testing.T) {
 	}
 	w.Dims = []int64{1 << 40, 1 << 40}
 	if _, err := m.Data(w); err == nil {
-		t.Error("impossible dimensions")
+		t.Error("invalid dimensions")
 	}
 }
 

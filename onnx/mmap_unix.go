@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// minMapped is the size from which files are mapped.
+// minMapped is the smallest size of a mapped file in bytes.
 const minMapped = 1 << 20
 
-// A fileKey names one state of one file.
+// A fileKey identifies one version of a file.
 type fileKey struct {
 	dev, ino, size int64
 	changed        time.Time
@@ -25,8 +25,8 @@ var mappings = struct {
 	of map[fileKey][]byte
 }{of: map[fileKey][]byte{}}
 
-// mapped returns the bytes of f as a read-only mapping, the same one for every
-// call until the file changes.
+// mapped returns the contents of f as a read-only mapping. It returns the same mapping until the file
+// changes.
 func mapped(f *os.File, info fs.FileInfo) ([]byte, error) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || info.Size() != int64(int(info.Size())) {

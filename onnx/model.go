@@ -1,13 +1,12 @@
-// Package onnx reads, checks, builds, edits and writes ONNX models. It knows
-// nothing of a runtime.
+// Package onnx reads, checks, edits and writes ONNX models. It does not run them.
 //
-// A [Model] is the file as plain Go values: nodes refer to values by name, as
-// in the format. Weights are not copied on reading: a [Tensor] refers to bytes
-// of the file it came from. [shape.Infer] computes element types and symbolic shapes,
-// a [build.Builder] appends nodes to a graph, and [Check] says what is wrong with one.
+// A [Model] represents the file as plain Go values; nodes refer to values by name, as in the format.
+// Weights are not copied on reading: a [Tensor] refers to the bytes of its file. [shape.Infer] computes
+// element types and symbolic shapes, a [build.Builder] appends nodes to a graph, and [Check] finds
+// structural errors.
 //
-// The format is described in onnx.proto of the ONNX specification; field
-// numbers in this package are those of that file.
+// The format is defined by onnx.proto of the ONNX specification; field numbers in this package are
+// those of that file.
 package onnx
 
 import (
@@ -20,7 +19,7 @@ import (
 // DataType is an element type, with the numbers of TensorProto.DataType.
 type DataType int32
 
-// The element types that models in use have.
+// The element types in common use.
 const (
 	Undefined  DataType = 0
 	Float      DataType = 1
@@ -50,12 +49,12 @@ var dataTypes = map[DataType]struct {
 	Bool: {"bool", 1}, Float16: {"float16", 2}, Double: {"double", 8}, Uint32: {"uint32", 4},
 	Uint64: {"uint64", 8}, Complex64: {"complex64", 8}, Complex128: {"complex128", 16},
 	BFloat16: {"bfloat16", 2},
-	// No values of these types are read or made, but files hold them.
+	// Types that files may hold but that have no Go values here.
 	17: {"float8e4m3fn", 0}, 18: {"float8e4m3fnuz", 0}, 19: {"float8e5m2", 0}, 20: {"float8e5m2fnuz", 0},
 	21: {"uint4", 0}, 22: {"int4", 0}, 23: {"float4e2m1", 0}, 24: {"float8e8m0", 0}, 25: {"uint2", 0}, 26: {"int2", 0},
 }
 
-// String returns the name of the type in the ONNX operator documents.
+// String returns the name of the type as in the ONNX operator documentation.
 func (t DataType) String() string {
 	if d, ok := dataTypes[t]; ok {
 		return d.name
@@ -63,10 +62,10 @@ func (t DataType) String() string {
 	return fmt.Sprintf("unknown type number %d", int32(t))
 }
 
-// Size returns the bytes of one element, or 0 where elements have no fixed size.
+// Size returns the size of an element in bytes, or 0 if elements have no fixed size.
 func (t DataType) Size() int { return dataTypes[t].size }
 
-// IsFloat reports whether gradients flow through elements of type t.
+// IsFloat reports whether t is a floating-point type, which gradients can flow through.
 func (t DataType) IsFloat() bool {
 	return t == Float || t == Double || t == Float16 || t == BFloat16
 }
@@ -79,23 +78,21 @@ type Model struct {
 	Domain          string
 	ModelVersion    int64
 	Doc             string
-	// Opsets are the operator sets that nodes are read by: domain to version. The
-	// standard domain is "" (a file's "ai.onnx" is read as "").
+	// Opsets maps each domain to the operator set version of the nodes. The standard domain is "" (a
+	// file's "ai.onnx" is read as "").
 	Opsets   map[string]int64
 	Graph    *Graph
 	Metadata map[string]string
-	// Functions are model-local operators, kept as they are in the file.
+	// Functions are model-local operators, stored as in the file.
 	Functions []*Function
-	// Dir is the folder of the file, where external data is looked for. Empty for
-	// a model that has no file.
+	// Dir is the folder of the file and of its external data, or "" for a model without a file.
 	Dir string
-	// Path is the file the model was read from, or empty.
+	// Path is the file the model was read from, or "".
 	Path string
-	// FS is the file system that Dir and Path belong to, or nil for that of the
-	// operating system.
+	// FS is the file system of Dir and Path; nil means the operating system's.
 	FS fs.FS
-	// Other holds encoded fields that are kept as they are (training information,
-	// device configurations). The types below have one for the same purpose.
+	// Other holds encoded fields that are kept unchanged (training information, device configurations).
+	// The Other fields of the types below serve the same purpose.
 	Other []byte
 }
 
@@ -115,8 +112,7 @@ type Function struct {
 	Other                  []byte // metadata
 }
 
-// Graph is a list of nodes in an order in which every value is written before it
-// is read.
+// Graph is a list of nodes in topological order: every value is written before it is read.
 type Graph struct {
 	Name         string
 	Doc          string
@@ -128,7 +124,7 @@ type Graph struct {
 	Other        []byte // metadata, quantisation annotations
 }
 
-// ValueInfo names a value and gives its type.
+// ValueInfo is the name and the type of a value.
 type ValueInfo struct {
 	Name  string
 	Doc   string
@@ -136,29 +132,28 @@ type ValueInfo struct {
 	Other []byte // metadata
 }
 
-// Type is the type of a value. Only dense tensors are taken apart; the bytes of
-// any other type (sequence, map, optional, sparse) are kept in Other.
+// Type is the type of a value. Only dense tensors are decoded; other types (sequence, map, optional,
+// sparse) stay encoded in Other.
 type Type struct {
 	Elem DataType
-	// HasShape tells a scalar (true, no dimension) from an unknown shape.
+	// HasShape distinguishes a scalar (true, no dimensions) from an unknown shape (false).
 	HasShape bool
-	// Shape has one entry a dimension: a number, a name, or neither (unknown).
+	// Shape has one entry per dimension: a size, a name, or neither if unknown.
 	Shape []ShapeDim
 	Other []byte
-	// Denotation is the meaning that a file states, such as "IMAGE".
+	// Denotation is the meaning stated in the file, such as "IMAGE".
 	Denotation string
 }
 
-// ShapeDim is one dimension as a file states it. Param is empty and Value -1
-// where nothing is known.
+// ShapeDim is one dimension as stated in the file. An unknown dimension has Param "" and Value -1.
 type ShapeDim struct {
 	Value int64
 	Param string
-	// Denotation is the meaning that a file states, such as "DATA_BATCH".
+	// Denotation is the meaning stated in the file, such as "DATA_BATCH".
 	Denotation string
 }
 
-// String returns the name of an open dimension, "?" for one without a name, or the size.
+// String returns the name of a symbolic dimension, "?" for an unknown one, or the size.
 func (d ShapeDim) String() string {
 	switch {
 	case d.Param != "":
@@ -169,8 +164,7 @@ func (d ShapeDim) String() string {
 	return strconv.FormatInt(d.Value, 10)
 }
 
-// Node is one operator call. An empty name in Inputs or Outputs stands for an
-// optional one that is left out.
+// Node is one operator call. An empty name in Inputs or Outputs omits an optional one.
 type Node struct {
 	Name     string
 	Op       string
@@ -183,7 +177,7 @@ type Node struct {
 	Other    []byte // metadata, device configurations
 }
 
-// In returns the name of input i, or "" where it is left out.
+// In returns the name of input i, or "" if it is omitted.
 func (n *Node) In(i int) string {
 	if i < len(n.Inputs) {
 		return n.Inputs[i]
@@ -191,7 +185,7 @@ func (n *Node) In(i int) string {
 	return ""
 }
 
-// Out returns the name of output i, or "" where it is left out.
+// Out returns the name of output i, or "" if it is omitted.
 func (n *Node) Out(i int) string {
 	if i < len(n.Outputs) {
 		return n.Outputs[i]
@@ -199,7 +193,7 @@ func (n *Node) Out(i int) string {
 	return ""
 }
 
-// Label names the node in messages: operator, and name or first output.
+// Label identifies the node in messages: operator, and name or first output.
 func (n *Node) Label() string {
 	op := n.Op
 	if n.Domain != "" {
@@ -224,7 +218,7 @@ func (n *Node) Attr(name string) *Attribute {
 	return nil
 }
 
-// Int returns an integer attribute, or def where it is left out.
+// Int returns an integer attribute, or def if it is missing.
 func (n *Node) Int(name string, def int64) int64 {
 	if a := n.Attr(name); a != nil {
 		return a.I
@@ -232,7 +226,7 @@ func (n *Node) Int(name string, def int64) int64 {
 	return def
 }
 
-// Float returns a float attribute, or def where it is left out.
+// Float returns a float attribute, or def if it is missing.
 func (n *Node) Float(name string, def float32) float32 {
 	if a := n.Attr(name); a != nil {
 		return a.F
@@ -240,7 +234,7 @@ func (n *Node) Float(name string, def float32) float32 {
 	return def
 }
 
-// Ints returns an integer list attribute and whether it is there.
+// Ints returns an integer list attribute, and whether it exists.
 func (n *Node) Ints(name string) ([]int64, bool) {
 	if a := n.Attr(name); a != nil {
 		return a.Ints, true
@@ -248,7 +242,7 @@ func (n *Node) Ints(name string) ([]int64, bool) {
 	return nil, false
 }
 
-// Str returns a string attribute, or def where it is left out.
+// Str returns a string attribute, or def if it is missing.
 func (n *Node) Str(name, def string) string {
 	if a := n.Attr(name); a != nil {
 		return string(a.S)
@@ -256,10 +250,10 @@ func (n *Node) Str(name, def string) string {
 	return def
 }
 
-// AttrType is the kind of an attribute, with the numbers of AttributeProto.
+// AttrType is the type of an attribute, with the numbers of AttributeProto.
 type AttrType int32
 
-// The attribute kinds.
+// The attribute types.
 const (
 	AttrUndefined AttrType = 0
 	AttrFloat     AttrType = 1
@@ -274,11 +268,11 @@ const (
 	AttrGraphs    AttrType = 10
 )
 
-// Attribute is a named constant of a node; Type says which field holds it.
+// Attribute is a named constant of a node. Type says which field holds the value.
 type Attribute struct {
 	Name    string
 	Doc     string
-	RefName string // the attribute of the enclosing function it stands for
+	RefName string // in a function body: the attribute of the function whose value is used
 	Type    AttrType
 	F       float32
 	I       int64
@@ -290,14 +284,12 @@ type Attribute struct {
 	Strings [][]byte
 	Tensors []*Tensor
 	Graphs  []*Graph
-	// Other holds the encoded fields of kinds that are kept as they are (sparse
-	// tensors, type protos).
+	// Other holds the encoded values of types that are kept unchanged (sparse tensors, type protos).
 	Other []byte
 }
 
-// Tensor is a constant. Its elements are in Raw (little-endian, row-major) or,
-// for strings, in Strings; a tensor whose data stays in another file has
-// External set and Raw nil.
+// Tensor is a constant. Its elements are in Raw (little-endian, row-major), or in Strings for a String
+// tensor. A tensor stored in another file has External set and Raw nil.
 type Tensor struct {
 	Name string
 	Doc  string
@@ -306,38 +298,38 @@ type Tensor struct {
 	Raw  []byte
 	// Strings holds the elements of a String tensor.
 	Strings [][]byte
-	// External says where the data is, for a tensor stored outside the model file.
+	// External is the location of data stored outside the model file, else nil.
 	External *External
-	// Offset is the position of Raw in the model's own file, or -1 where Raw was
-	// built or converted in memory. Another model can refer to it as external data.
+	// Offset is the position of Raw in the model's own file in bytes, or -1 if Raw was created in
+	// memory. Another model can use it to refer to the data as external.
 	Offset int64
 	Other  []byte // metadata
 }
 
-// External is the place of a tensor's data in another file.
+// External is the location of a tensor's data in another file.
 type External struct {
 	// Location is a path relative to the model's folder.
 	Location string
 	Offset   int64
-	// Length is the number of bytes, or -1 for "to the end of the file".
+	// Length is the number of bytes, or -1 for the rest of the file.
 	Length   int64
 	Checksum string
 }
 
-// Elements returns the number of elements, or an error where the product of the
-// dimensions is negative or overflows.
+// Elements returns the number of elements, or an error if the product of the dimensions is negative or
+// overflows.
 func (t *Tensor) Elements() (int64, error) {
 	n := int64(1)
 	for _, d := range t.Dims {
 		if d < 0 || (d > 0 && n > (1<<62)/d) {
-			return 0, fmt.Errorf("onnx: tensor %q has impossible dimensions %v", t.Name, t.Dims)
+			return 0, fmt.Errorf("onnx: tensor %q has invalid dimensions %v", t.Name, t.Dims)
 		}
 		n *= d
 	}
 	return n, nil
 }
 
-// Initializer returns the constant called name, or nil.
+// Initializer returns the constant named name, or nil.
 func (g *Graph) Initializer(name string) *Tensor {
 	i := slices.IndexFunc(g.Initializers, func(t *Tensor) bool { return t.Name == name })
 	if i < 0 {
@@ -346,10 +338,10 @@ func (g *Graph) Initializer(name string) *Tensor {
 	return g.Initializers[i]
 }
 
-// Input returns the input called name, or nil.
+// Input returns the input named name, or nil.
 func (g *Graph) Input(name string) *ValueInfo { return find(g.Inputs, name) }
 
-// Output returns the output called name, or nil.
+// Output returns the output named name, or nil.
 func (g *Graph) Output(name string) *ValueInfo { return find(g.Outputs, name) }
 
 func find(list []*ValueInfo, name string) *ValueInfo {

@@ -7,7 +7,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// List writes names for a message: quoted, the first ten of many.
+// List formats names for a message: quoted, at most the first ten.
 func List(names []string) string {
 	const most = 10
 	if len(names) == 0 {
@@ -24,8 +24,8 @@ func List(names []string) string {
 	return s
 }
 
-// Nearest ends a message about a name that is not among have: with the one most
-// like it, if one is, and with what there is.
+// Nearest returns the end of a message about a name that is not in have: the most similar name if there
+// is one, else the list of names.
 func Nearest(name string, have []string) string {
 	best, least := "", 1+len(name)/2
 	for _, h := range have {
@@ -36,5 +36,5 @@ func Nearest(name string, have []string) string {
 	if best != "" {
 		return fmt.Sprintf(" (did you mean %q?)", best)
 	}
-	return "; there is " + List(have)
+	return "; available: " + List(have)
 }

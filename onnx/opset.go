@@ -2,10 +2,10 @@ package onnx
 
 import "slices"
 
-// NewestUpgrade is the newest operator set that models are upgraded to.
+// NewestUpgrade is the opset version that models can be upgraded to.
 const NewestUpgrade = 18
 
-// SetOpset declares version v of an operator set.
+// SetOpset sets the version of domain to v.
 func (m *Model) SetOpset(domain string, v int64) {
 	if m.Opsets == nil {
 		m.Opsets = map[string]int64{}
@@ -13,10 +13,10 @@ func (m *Model) SetOpset(domain string, v int64) {
 	m.Opsets[domain] = v
 }
 
-// fileVersion is the first version of the file format that may use an operator set.
+// fileVersion lists the first IR version that allows an opset version.
 var fileVersion = []struct{ opset, ir int64 }{{9, 4}, {10, 5}, {11, 6}, {12, 7}, {15, 8}, {19, 9}, {21, 10}, {23, 11}}
 
-// RaiseIR raises the version of the file format to the first that may use opset.
+// RaiseIR raises the IR version to the first that allows opset.
 func (m *Model) RaiseIR(opset int64) {
 	old := m.IRVersion
 	for _, v := range fileVersion {

@@ -7,19 +7,16 @@ import (
 	"path/filepath"
 )
 
-// referenced is the size in bytes from which EncodeReferencing leaves a tensor in
-// its file.
+// referenced is the smallest size in bytes of a tensor that EncodeReferencing leaves in its file.
 const referenced = 1024
 
-// EncodeReferencing encodes m without its weights: an initialiser that was read
-// from the model's own .onnx file becomes a reference to its bytes inside that
-// file. A runtime loads the small result from memory when it is told that dir is
-// the folder of external data. Tensors that were made in memory, small ones, and
-// those whose bytes the file no longer has, are embedded. Tensors that the model
-// keeps in other files are found in dir as well.
+// EncodeReferencing encodes m without its weights: an initialiser of the model's own .onnx file becomes
+// a reference to its bytes in that file. A runtime can load the small result from memory with dir as
+// the folder of external data. Tensors created in memory, small tensors, and tensors whose file has
+// changed are embedded. External tensors are also found in dir.
 //
-// The result is good for as long as the file does not change. Dir is absolute, or
-// empty where nothing is referenced and the model has no folder.
+// The result is valid until the file changes. Dir is absolute, or "" if nothing is referenced and the
+// model has no folder.
 func EncodeReferencing(m *Model) (proto []byte, dir string, err error) {
 	r := &referrer{}
 	if m.Dir != "" && m.FS == nil {
@@ -62,15 +59,14 @@ func EncodeReferencing(m *Model) (proto []byte, dir string, err error) {
 // referrer is the model's own file.
 type referrer struct {
 	f    *os.File
-	name string // in the folder of external data
+	name string // relative to the folder of external data
 	size int64
-	// linked says that the file and all external data are in the folder that links lead to.
+	// linked means that the model file and all external data are in the folder their links lead to.
 	linked bool
 }
 
-// open opens the file of m and returns the folder that it is in. Runtimes refuse
-// links that leave the folder, so links are followed first, unless they lead to
-// several folders.
+// open opens the file of m and returns its folder. Runtimes reject links that leave the folder, so
+// links are resolved first, unless they lead to several folders.
 func (r *referrer) open(m *Model, dir string) string {
 	path := filepath.Join(dir, filepath.Base(m.Path))
 	if real, err := filepath.EvalSymlinks(path); err == nil && allIn(m, filepath.Dir(real)) {
@@ -95,8 +91,8 @@ func (r *referrer) close() {
 	}
 }
 
-// has reports whether the file holds the data of t where it says so. The first and
-// the last bytes are compared, which finds a file that was written anew.
+// has reports whether the file holds the data of t at its offset. It compares the first and the last
+// bytes, to detect a rewritten file.
 func (r *referrer) has(t *Tensor) bool {
 	n := int64(len(t.Raw))
 	if r.f == nil || t.External != nil || t.Offset < 0 || n < referenced || t.Offset > r.size-n {
@@ -111,7 +107,7 @@ func (r *referrer) has(t *Tensor) bool {
 	return true
 }
 
-// allIn reports whether all external data of m is in a folder.
+// allIn reports whether all external data of m is in dir.
 func allIn(m *Model, dir string) bool {
 	all := true
 	_, _ = MapTensors(m, func(t *Tensor, _ bool) (*Tensor, error) {

@@ -11,30 +11,27 @@ import (
 	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
-// SaveOptions tells [Save] where weights go. The zero value leaves every tensor
-// where it is: in the model, or in the external file it names.
+// SaveOptions tells [Save] where to store weights. With the zero value every tensor stays where it is:
+// in the model, or in its external file.
 type SaveOptions struct {
-	// ExternalData is the name of a file beside the model that receives every
-	// tensor of at least Threshold bytes, also those that were external already.
+	// ExternalData is the name of a file beside the model that receives every tensor of at least
+	// Threshold bytes, including tensors that are already external.
 	ExternalData string
-	// Threshold is the size in bytes from which a tensor goes to ExternalData;
-	// zero means 1024.
+	// Threshold is the smallest size in bytes of a tensor stored in ExternalData; 0 means 1024.
 	Threshold int64
-	// Embed puts tensors that are external into the model file.
+	// Embed stores external tensors in the model file.
 	Embed bool
 }
 
 const defaultThreshold = 1024
 
-// Save writes m to a file, and its large tensors to a second one if o says so.
-// Either all is written or nothing changes: files are written under temporary
-// names and renamed at the end. m itself stays as it is.
+// Save writes m to path, and its large tensors to a second file if o.ExternalData is set. It is atomic:
+// files are written under temporary names and then renamed. m is not changed.
 //
-// A tensor that stays external is found from the new folder: its location is
-// rewritten relative to that. Where it would leave the folder, which no reader
-// allows, Save fails and names the options that help.
+// The location of a tensor that stays external is rewritten relative to the new folder. If the file is
+// not inside that folder, Save returns an error, because readers would reject the model.
 //
-// A model whose own files are replaced must be loaded again before it is used.
+// A model whose own files are overwritten must be loaded again.
 func Save(m *Model, path string, o SaveOptions) error {
 	if o.ExternalData != "" && (o.Embed || filepath.Base(o.ExternalData) != o.ExternalData ||
 		!filepath.IsLocal(o.ExternalData) || o.ExternalData == filepath.Base(path)) {
@@ -62,24 +59,23 @@ func Save(m *Model, path string, o SaveOptions) error {
 	return s.commit()
 }
 
-// saver holds the files of one Save until they are all written.
+// saver holds the files of one Save until all are written.
 type saver struct {
 	m     *Model
 	o     SaveOptions
 	dir   string
 	files []pending
-	data  *bufio.Writer // of ExternalData
-	at    int64         // bytes in it
+	data  *bufio.Writer // writes ExternalData
+	at    int64         // bytes written to data
 }
 
-// pending is a file that has not its name yet. Old is the temporary name of the file that
-// it replaces, if there is one.
+// pending is a file before renaming. Old is the temporary name of the file that it replaces, or "".
 type pending struct {
 	f         *atomicfile.File
 	name, old string
 }
 
-// create opens a file that will be called name.
+// create opens a temporary file for name.
 func (s *saver) create(name string) (io.Writer, error) {
 	path := filepath.Join(s.dir, name)
 	f, err := atomicfile.Create(path, 0o666)
@@ -90,7 +86,7 @@ func (s *saver) create(name string) (io.Writer, error) {
 	return f, nil
 }
 
-// place returns a copy of the model whose tensors are where they will be.
+// place returns a copy of the model with every tensor at its new location.
 func (s *saver) place() (*Model, error) {
 	if s.o.ExternalData != "" {
 		f, err := s.create(s.o.ExternalData)
@@ -109,7 +105,7 @@ func (s *saver) place() (*Model, error) {
 	return out, err
 }
 
-// tensor returns t as it is to be written.
+// tensor returns t as it will be saved.
 func (s *saver) tensor(t *Tensor, initializer bool) (*Tensor, error) {
 	switch {
 	case t.Type == String:
@@ -138,9 +134,9 @@ func (s *saver) moveOut(t *Tensor) (*Tensor, error) {
 	if size < threshold || size == 0 {
 		return in, nil
 	}
-	align := int64(64) // what vector instructions like
+	align := int64(64) // for vector instructions
 	if size >= 1<<20 {
-		align = 4096 // what memory mappings need
+		align = 4096 // for memory mappings
 	}
 	pad := (align - s.at%align) % align
 	if _, err := s.data.Write(make([]byte, pad)); err != nil {
@@ -180,8 +176,7 @@ func (s *saver) relocate(t *Tensor) (*Tensor, error) {
 	return &out, nil
 }
 
-// commit gives every file its name. If that fails for one, those before it get their old
-// content back.
+// commit renames the temporary files. If one fails, it restores the files renamed before.
 func (s *saver) commit() error {
 	for i := range s.files {
 		p := &s.files[i]
@@ -206,7 +201,7 @@ func (s *saver) commit() error {
 	return nil
 }
 
-// restore undoes the renames of the files up to i.
+// restore undoes the renames of files 0 to i-1.
 func (s *saver) restore(i int) error {
 	var errs []error
 	for j, p := range s.files[:i+1] {
@@ -220,7 +215,7 @@ func (s *saver) restore(i int) error {
 	return errors.Join(errs...)
 }
 
-// cleanUp removes what was not committed.
+// cleanUp removes temporary files.
 func (s *saver) cleanUp() {
 	for _, p := range s.files {
 		p.f.Discard()

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// The constructors copy their arguments. They panic where the number of values is
-// not the product of the dimensions, which only a caller's mistake can cause.
+// The constructors copy their arguments. They panic if the number of values is not the product of the
+// dimensions.
 
 // NewFloat returns a float32 tensor.
 func NewFloat(name string, dims []int64, v []float32) *Tensor {
@@ -19,7 +19,7 @@ func NewFloat(name string, dims []int64, v []float32) *Tensor {
 	return t
 }
 
-// NewFloat16 returns a float16 tensor of the values nearest to v.
+// NewFloat16 returns a float16 tensor of v, rounded to nearest.
 func NewFloat16(name string, dims []int64, v []float32) *Tensor {
 	t := newTensor(name, Float16, dims, len(v))
 	for i, x := range v {
@@ -55,7 +55,7 @@ func NewInt32(name string, dims []int64, v []int32) *Tensor {
 	return t
 }
 
-// NewBool returns a tensor of truth values.
+// NewBool returns a bool tensor.
 func NewBool(name string, dims []int64, v []bool) *Tensor {
 	t := newTensor(name, Bool, dims, len(v))
 	for i, x := range v {
@@ -75,8 +75,7 @@ func newTensor(name string, typ DataType, dims []int64, n int) *Tensor {
 	return t
 }
 
-// Floats returns the elements of a float tensor of any width as float32. A
-// double is rounded to the nearest.
+// Floats returns the elements of a float tensor of any width as float32, rounded to nearest.
 func (t *Tensor) Floats() ([]float32, error) {
 	n, err := t.Count()
 	if err != nil {
@@ -101,8 +100,8 @@ func (t *Tensor) Floats() ([]float32, error) {
 	return v, t.must(t.Type.IsFloat(), "floats")
 }
 
-// Float64s returns the elements of a tensor of numbers of any type as float64.
-// Integers above 2⁵³ are rounded to the nearest.
+// Float64s returns the elements of a numeric tensor of any type as float64. Integers above 2⁵³ are
+// rounded to nearest.
 func (t *Tensor) Float64s() ([]float64, error) {
 	n, err := t.Count()
 	if err != nil {
@@ -132,8 +131,8 @@ func (t *Tensor) Float64s() ([]float64, error) {
 	return v, t.must(t.Type.Size() > 0 && t.Type != Complex64 && t.Type != Complex128, "numbers")
 }
 
-// Int64s returns the elements of an integer tensor of any width, or of a bool
-// tensor as 0 and 1. A uint64 above the largest int64 is an error.
+// Int64s returns the elements of an integer tensor of any width, or of a bool tensor as 0 and 1. It
+// returns an error for a uint64 above the largest int64.
 func (t *Tensor) Int64s() ([]int64, error) {
 	n, err := t.Count()
 	if err != nil {
@@ -175,7 +174,7 @@ func (t *Tensor) Bools() ([]bool, error) {
 		return nil, err
 	}
 	if t.Type != Bool {
-		return nil, t.not("truth values")
+		return nil, t.not("booleans")
 	}
 	v := make([]bool, n)
 	for i := range v {
@@ -184,8 +183,7 @@ func (t *Tensor) Bools() ([]bool, error) {
 	return v, nil
 }
 
-// Count returns the number of elements, and an error unless Raw holds exactly
-// them.
+// Count returns the number of elements. It returns an error unless Raw holds exactly that many.
 func (t *Tensor) Count() (int, error) {
 	n, err := t.Elements()
 	if err != nil {

@@ -2,9 +2,9 @@ package onnx
 
 import "slices"
 
-// MapTensors returns a copy of m in which f has replaced every tensor. What does
-// not change is shared with m. The second argument of f tells an initialiser of a
-// graph from a tensor in an attribute.
+// MapTensors returns a copy of m in which every tensor is replaced by f(t, initializer). Initializer is
+// true for a graph initialiser and false for a tensor in an attribute. Unchanged parts are shared with
+// m.
 func MapTensors(m *Model, f func(t *Tensor, initializer bool) (*Tensor, error)) (*Model, error) {
 	out := *m
 	var err error
@@ -94,7 +94,7 @@ func mapAttrs(attrs []*Attribute, f func(*Tensor, bool) (*Tensor, error)) ([]*At
 	return out, nil
 }
 
-// EachNode calls f with the nodes and those of their subgraphs.
+// EachNode calls f for every node, including those of subgraphs.
 func EachNode(nodes []*Node, f func(*Node)) {
 	for _, n := range nodes {
 		f(n)
@@ -106,7 +106,7 @@ func EachNode(nodes []*Node, f func(*Node)) {
 	}
 }
 
-// Subgraphs returns the graphs that a holds.
+// Subgraphs returns the graphs in the attribute.
 func (a *Attribute) Subgraphs() []*Graph {
 	if a.G != nil {
 		return append([]*Graph{a.G}, a.Graphs...)
@@ -114,8 +114,8 @@ func (a *Attribute) Subgraphs() []*Graph {
 	return a.Graphs
 }
 
-// Captured applies f to the names that subgraphs of n read, as input of a node or as
-// output, and that are not bound inside.
+// Captured replaces by f(name) every name that subgraphs of n read from enclosing graphs, as node input
+// or graph output.
 func (n *Node) Captured(f func(string) string) {
 	for _, a := range n.Attrs {
 		for _, g := range a.Subgraphs() {

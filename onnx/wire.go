@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// MaxNesting bounds graphs inside graphs. Other readers stop at 100 nested
-	// messages, which is 33 graphs.
+	// MaxNesting limits the depth of nested graphs. Other readers allow 100 nested messages, which is
+	// 33 graphs.
 	MaxNesting = 32
-	// maxRecords bounds the messages of a model (nodes, attributes, tensors,
-	// dimensions, ...), since each takes about a hundred times its two bytes.
+	// maxRecords limits the number of messages in a model (nodes, attributes, tensors, dimensions,
+	// ...). Each takes at least two bytes in the file and about two hundred in memory.
 	maxRecords = 1 << 22
 )
 
-// decoder is what the scans of one file share: the first error stops them all.
+// decoder is the state shared by the scans of one file. The first error stops them all.
 type decoder struct {
 	err  error
-	left int // records that may still come
+	left int // records allowed from here on
 }
 
-// scan walks the fields of one message. After next has returned true the field
-// is in num, typ, and u (numbers) or data (bytes, strings, messages).
+// scan iterates over the fields of one message. After next returns true, the field is in num, typ, and
+// u (numbers) or data (bytes, strings, messages).
 type scan struct {
 	d     *decoder
 	up    *scan
-	name  string // the field of up that holds this message
+	name  string // the field of up that contains this message
 	index int    // its index in a repeated field, or -1
 	b     []byte
 	base  int64 // position of b in the file
@@ -40,11 +40,11 @@ type scan struct {
 	typ   protowire.Type
 	u     uint64
 	data  []byte
-	start int // of the field's tag, in b
-	at    int // of the field's payload, in b
+	start int // start of the field's tag in b
+	at    int // start of the field's payload in b
 }
 
-// next moves to the next field and reports whether there is one.
+// next advances to the next field and reports whether there is one.
 func (s *scan) next() bool {
 	if s.d.err != nil || s.pos >= len(s.b) {
 		return false
@@ -87,7 +87,7 @@ func (s *scan) next() bool {
 	return true
 }
 
-// fail stops the whole decoding with a FormatError at the current field.
+// fail stops decoding with a FormatError at the current field.
 func (s *scan) fail(format string, args ...any) bool {
 	if s.d.err == nil {
 		s.d.err = &FormatError{Offset: s.base + int64(s.start), Field: s.path(), Reason: fmt.Sprintf(format, args...)}
@@ -95,7 +95,7 @@ func (s *scan) fail(format string, args ...any) bool {
 	return false
 }
 
-// refuse stops the whole decoding with an UnsupportedError at the current field.
+// refuse stops decoding with an UnsupportedError at the current field.
 func (s *scan) refuse(reason string) {
 	if s.d.err == nil {
 		s.d.err = &UnsupportedError{Offset: s.base + int64(s.start), Field: s.path(), Reason: reason}
@@ -109,7 +109,7 @@ func (s *scan) broken(what string, code int) bool {
 	return s.fail("broken %s", what)
 }
 
-// path returns the place of s in the model.
+// path returns the position of s in the model.
 func (s *scan) path() string {
 	if s.up == nil {
 		return ""
@@ -131,8 +131,7 @@ func (s *scan) want(typ protowire.Type) bool {
 	return true
 }
 
-// enter returns a scan of the message in the current field. After an error it
-// has no fields.
+// enter returns a scan of the message in the current field. After an error the scan is empty.
 func (s *scan) enter(name string, index int) *scan {
 	s.want(protowire.BytesType)
 	if s.d.left--; s.d.left < 0 {
@@ -141,7 +140,7 @@ func (s *scan) enter(name string, index int) *scan {
 	return &scan{d: s.d, up: s, name: name, index: index, b: s.data, base: s.base + int64(s.at)}
 }
 
-// bytes returns the payload, which is a part of the file.
+// bytes returns the payload, a part of the file.
 func (s *scan) bytes() []byte {
 	s.want(protowire.BytesType)
 	return s.data
@@ -165,7 +164,7 @@ func (s *scan) float() float32 {
 // keep appends the whole field to other.
 func (s *scan) keep(other *[]byte) { *other = append(*other, s.b[s.start:s.pos]...) }
 
-// ints appends the numbers of a packed or plain varint field.
+// ints appends the numbers of a packed or unpacked varint field.
 func (s *scan) ints(list []int64) []int64 {
 	if s.typ != protowire.BytesType {
 		return append(list, s.int())
@@ -174,7 +173,7 @@ func (s *scan) ints(list []int64) []int64 {
 	return list
 }
 
-// floats appends the numbers of a packed or plain float field.
+// floats appends the numbers of a packed or unpacked float field.
 func (s *scan) floats(list []float32) []float32 {
 	if s.typ != protowire.BytesType {
 		return append(list, s.float())
@@ -188,7 +187,7 @@ func (s *scan) floats(list []float32) []float32 {
 	return list
 }
 
-// varints calls f with every number of a packed field.
+// varints calls f for every number of a packed field.
 func (s *scan) varints(f func(uint64)) {
 	for b := s.data; len(b) > 0; {
 		v, n := protowire.ConsumeVarint(b)

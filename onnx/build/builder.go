@@ -1,3 +1,4 @@
+// Package build appends nodes to ONNX graphs, with types and symbolic shapes of all values.
 package build
 
 import (
@@ -12,51 +13,49 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Value names a value of a graph under construction; "" is an input left out.
+// Value is the name of a value in a graph under construction; "" omits an input.
 type Value = string
 
-// Builder appends nodes to the main graph of a model and keeps types and
-// symbolic shapes of all its values. A node that is already there (same
-// operator, inputs and attributes) is not written twice.
+// Builder appends nodes to the main graph of a model and tracks the types and symbolic shapes of all
+// values. It reuses an existing node with the same operator, inputs and attributes instead of adding
+// another.
 //
-// Operators are called in the form of the model's operator set: axes become
-// attributes or inputs as that version wants them. The first error sticks: later
-// calls return "" and Err reports it.
+// Operators follow the model's opset version: for example, axes become attributes or inputs as that
+// version requires. The first error is kept: later calls return "" and Err reports it.
 type Builder struct {
 	m      *onnx.Model
 	inf    *shape.Inference
 	err    error
 	prefix string
 	count  int
-	shared map[string][]Value // written nodes by what they compute
-	consts map[string]Value   // constants by type, shape and bytes
-	writer map[Value]written  // of every name in use
+	shared map[string][]Value // outputs of existing nodes, by nodeKey
+	consts map[string]Value   // constants by type, shape and contents
+	writer map[Value]written  // origin of every name in use
 	unique map[Value]bool
 	marks  map[Value]Mark
 }
 
-// written says where a value comes from: a node and its number in the graph, or a constant.
-// Inputs, with a default or without, have neither.
+// written is the origin of a value: a node and its index in the graph, or a constant. Inputs have
+// neither, even with a default.
 type written struct {
 	by       *onnx.Node
 	at       int // -1 without a node
 	constant *onnx.Tensor
 }
 
-// Mark says that a value is a known function of others, computed by several nodes,
-// so that its gradient can be written at once. Values are kept up to date when rows
-// are selected: a marked value must be position-wise in all of them.
+// Mark records that a value is a known function of others, although several nodes compute it, so that
+// its gradient can be written in one step. Row selection updates the values, so the marked value must
+// be position-wise in all of them.
 type Mark struct {
-	// Kind names the function to those who understand it.
+	// Kind is the name of the function.
 	Kind   string
 	Values []Value
 	Axes   []int64
 }
 
-// New returns a builder that appends to m. New values are named with
-// prefix, which must end in a character such as '/'. bind says what named
-// dimensions of the inputs are: numbers, or expressions in other names; nil leaves
-// them as they are. A model whose shapes contradict each other is refused.
+// New returns a builder that appends to m. New values are named with prefix, which must end in a
+// separator such as '/'. bind maps named dimensions of the inputs to numbers or to expressions in other
+// names; nil binds none. New returns an error if the shapes of the model contradict each other.
 func New(m *onnx.Model, prefix string, bind map[string]shape.Dim) (*Builder, error) {
 	if m.Graph == nil {
 		return nil, errors.New("onnx: the model has no graph")
@@ -92,21 +91,21 @@ func (b *Builder) Opset() int64 { return b.m.Opset() }
 // Err returns the first error of any call, or nil.
 func (b *Builder) Err() error { return b.err }
 
-// Fail records err, unless there is an earlier one.
+// Fail records err unless an earlier error is recorded.
 func (b *Builder) Fail(err error) {
 	if b.err == nil {
 		b.err = err
 	}
 }
 
-// Within puts what was being done in front of the error, if there is one.
+// Within prefixes the recorded error, if any, with what.
 func (b *Builder) Within(what string) {
 	if b.err != nil {
 		b.err = fmt.Errorf("%s: %w", what, b.err)
 	}
 }
 
-// Info returns what is known of v; never nil.
+// Info returns the type and shape of v. It is never nil.
 func (b *Builder) Info(v Value) *shape.Info {
 	if i := b.inf.Vals[v]; i != nil {
 		return i
@@ -114,21 +113,20 @@ func (b *Builder) Info(v Value) *shape.Info {
 	return &shape.Info{}
 }
 
-// Shape returns the shape of v and whether its rank is known.
+// Shape returns the shape of v, and whether its rank is known.
 func (b *Builder) Shape(v Value) ([]shape.Dim, bool) {
 	i := b.Info(v)
 	return i.Shape, i.Known
 }
 
-// Writer returns the node that writes v, or nil for inputs and constants.
+// Writer returns the node that writes v, or nil for an input or constant.
 func (b *Builder) Writer(v Value) *onnx.Node { return b.writer[v].by }
 
-// Constant returns the initialiser called v that no caller can replace, or nil.
+// Constant returns the initialiser named v if no caller can replace it, or nil.
 func (b *Builder) Constant(v Value) *onnx.Tensor { return b.writer[v].constant }
 
-// Between returns the nodes through which values depend on each other, in order: those that
-// outs are computed by, as far back as the values in from. Nodes in front of all that write
-// one of these are left out: they cannot depend on them.
+// Between returns, in graph order, the nodes that compute outs from the values in from. It omits nodes
+// placed before the first writer of a value in from, which cannot depend on them.
 func (b *Builder) Between(from map[Value]bool, outs []Value) []*onnx.Node {
 	first := len(b.m.Graph.Nodes)
 	for v := range from {
@@ -156,8 +154,8 @@ func (b *Builder) Between(from map[Value]bool, outs []Value) []*onnx.Node {
 	return nodes
 }
 
-// MarkUnique records that the indices in v are distinct, so that the adjoint of
-// a gather by them is a plain scatter.
+// MarkUnique records that the indices in v are distinct, so that the adjoint of a Gather by v is a
+// Scatter without addition.
 func (b *Builder) MarkUnique(v Value) { b.unique[v] = true }
 
 // Unique reports whether the indices in v are known to be distinct.
@@ -166,13 +164,13 @@ func (b *Builder) Unique(v Value) bool { return b.unique[v] }
 // Mark attaches m to v.
 func (b *Builder) Mark(v Value, m Mark) { b.marks[v] = m }
 
-// Marked returns the mark of v, if it has one.
+// Marked returns the mark of v, and whether it has one.
 func (b *Builder) Marked(v Value) (Mark, bool) {
 	m, ok := b.marks[v]
 	return m, ok
 }
 
-// Input adds a graph input. The name must be new.
+// Input adds a graph input with the given name, which must be new.
 func (b *Builder) Input(name string, t onnx.DataType, dims ...shape.Dim) Value {
 	if b.taken(name) {
 		b.Fail(fmt.Errorf("onnx: the graph already has a value called %q", name))
@@ -199,7 +197,7 @@ func stateDim(d shape.Dim) onnx.ShapeDim {
 	return onnx.ShapeDim{Value: -1, Param: s}
 }
 
-// Output makes v a graph output called name.
+// Output makes v a graph output named name.
 func (b *Builder) Output(name string, v Value) {
 	if b.err != nil {
 		return
@@ -218,9 +216,8 @@ func (b *Builder) Output(name string, v Value) {
 	b.m.Graph.Outputs = append(b.m.Graph.Outputs, out)
 }
 
-// StateShapes replaces the shapes that the file states for its outputs, and for values
-// in between, by the inferred ones. Runtimes fold what a file states into constants
-// without checking it.
+// StateShapes replaces the shapes that the file declares for outputs and intermediate values by the
+// inferred ones. Runtimes fold declared shapes into constants without checking them.
 func (b *Builder) StateShapes() {
 	for _, list := range [][]*onnx.ValueInfo{b.m.Graph.Outputs, b.m.Graph.ValueInfos} {
 		for i, v := range list {
@@ -233,7 +230,7 @@ func (b *Builder) StateShapes() {
 	}
 }
 
-// state writes a shape into v.
+// state stores the shape of info in v.
 func state(v *onnx.ValueInfo, info *shape.Info) {
 	v.Type.HasShape, v.Type.Shape = info.Known, nil
 	for _, d := range info.Shape {
@@ -241,7 +238,7 @@ func state(v *onnx.ValueInfo, info *shape.Info) {
 	}
 }
 
-// Const adds a constant, once for equal contents. Its name is replaced.
+// Const adds a constant, or returns an existing one with equal contents. The name of t is not used.
 func (b *Builder) Const(t *onnx.Tensor) Value {
 	key := TensorKey(t)
 	if v, ok := b.consts[key]; ok {
@@ -260,7 +257,7 @@ func (b *Builder) Ints(v ...int64) Value {
 	return b.Const(onnx.NewInt64("", []int64{int64(len(v))}, v))
 }
 
-// Scalar adds a floating-point scalar with the element type of like.
+// Scalar adds a floating-point scalar constant with the element type of like.
 func (b *Builder) Scalar(x float64, like Value) Value {
 	t := b.Info(like).Type
 	switch t {
@@ -272,7 +269,7 @@ func (b *Builder) Scalar(x float64, like Value) Value {
 	return b.Cast(b.Const(onnx.NewFloat("", nil, []float32{float32(x)})), t)
 }
 
-// Op appends a node of the standard set with one output.
+// Op appends a node of the standard domain and returns its output.
 func (b *Builder) Op(op string, in []Value, attrs ...*onnx.Attribute) Value {
 	out := b.OpN("", op, 1, in, attrs...)
 	if out == nil {
@@ -281,8 +278,7 @@ func (b *Builder) Op(op string, in []Value, attrs ...*onnx.Attribute) Value {
 	return out[0]
 }
 
-// OpN appends a node with the given number of outputs, or returns the outputs of
-// an equal node that is there already.
+// OpN appends a node and returns its outputs, or returns the outputs of an existing equal node.
 func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*onnx.Attribute) []Value {
 	if b.err != nil {
 		return nil
@@ -310,11 +306,11 @@ func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*onnx
 func (b *Builder) append(n *onnx.Node) {
 	for _, in := range n.Inputs {
 		if in != "" && !b.taken(in) {
-			b.Fail(fmt.Errorf("onnx: %s reads %q, which nothing writes", n.Label(), in))
+			b.Fail(fmt.Errorf("onnx: %s reads %q, which is never written", n.Label(), in))
 			return
 		}
 	}
-	if n.Domain == "" && b.Opset() == 0 { // a model of other operators only states none
+	if n.Domain == "" && b.Opset() == 0 { // a model that uses only other domains may not declare it
 		b.m.SetOpset("", onnx.NewestUpgrade)
 		b.m.RaiseIR(onnx.NewestUpgrade)
 	}
@@ -328,13 +324,13 @@ func (b *Builder) append(n *onnx.Node) {
 	}
 }
 
-// taken reports whether a value is called name.
+// taken reports whether a value named name exists.
 func (b *Builder) taken(name string) bool {
 	_, ok := b.writer[name]
 	return ok
 }
 
-// name returns a fresh name.
+// name returns an unused name.
 func (b *Builder) name(op string) string {
 	for {
 		b.count++
@@ -346,7 +342,7 @@ func (b *Builder) name(op string) string {
 	}
 }
 
-// TensorKey identifies the contents of a constant.
+// TensorKey returns a key that identifies the contents of a constant.
 func TensorKey(t *onnx.Tensor) string {
 	key := fmt.Sprintf("%d%v%q%s", t.Type, t.Dims, t.Strings, t.Raw)
 	if e := t.External; e != nil {
@@ -355,10 +351,10 @@ func TensorKey(t *onnx.Tensor) string {
 	return key
 }
 
-// random lists the operators of which two calls differ.
+// random lists the nondeterministic operators, whose calls are never merged.
 var random = []string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 
-// nodeKey identifies what a node computes.
+// nodeKey returns a key that identifies the result of a node.
 func nodeKey(domain, op string, in []Value, attrs []*onnx.Attribute, outputs int) string {
 	var s strings.Builder
 	s.WriteString(domain)
@@ -384,7 +380,7 @@ func nodeKey(domain, op string, in []Value, attrs []*onnx.Attribute, outputs int
 			s.WriteString(TensorKey(a.T))
 		}
 		if a.G != nil || a.Tensors != nil || a.Graphs != nil || a.Other != nil {
-			fmt.Fprintf(&s, "%p", a) // never equal to another
+			fmt.Fprintf(&s, "%p", a) // unique: never equal to another attribute
 		}
 	}
 	return s.String()

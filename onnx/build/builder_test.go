@@ -86,14 +86,14 @@ func TestBuilderContinues(t *testing.T) {
 // TestBuilderErrors: the first error sticks and later calls do nothing.
 func TestBuilderErrors(t *testing.T) {
 	for want, fail := range map[string]func(g *gen, x value){
-		`reads "nowhere", which nothing writes`: func(g *gen, x value) { g.Add(x, "nowhere") },
+		`reads "nowhere", which is never written`: func(g *gen, x value) { g.Add(x, "nowhere") },
 		`shapes [2, 3] and [4] do not broadcast`: func(g *gen, x value) {
 			g.Add(x, g.Const(onnx.NewFloat("", []int64{4}, make([]float32, 4))))
 		},
 		`already has a value called "x0"`:       func(g *gen, x value) { g.Input("x0", onnx.Float) },
 		`already has a value called "t/exp_`:    func(g *gen, x value) { g.Output(g.Op("Exp", []value{x}), x) },
 		`dimension k: cannot be computed`:       func(g *gen, x value) { g.DynamicShape([]shape.Dim{shape.Sym("k")}, x) },
-		`perm [0 0] names an axis twice`:        func(g *gen, x value) { g.Transpose(x, 0, 0) },
+		`perm [0 0] repeats an axis`:            func(g *gen, x value) { g.Transpose(x, 0, 0) },
 		`Squeeze node "t/squeeze_3": axis 5 is`: func(g *gen, x value) { g.Squeeze(x, 5) },
 	} {
 		g := gradtest.NewGen(13, onnx.Float, false, 1)

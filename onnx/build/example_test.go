@@ -75,7 +75,7 @@ func ExampleCheck() {
 	}
 	// Output:
 	// graph: the graph is cyclic: Add node "sum" -> Neg node "minus" -> Add node "sum"
-	// graph as output: it reads "z", which nothing writes
+	// graph as output: reads "z", which is never written
 }
 
 // Infer computes symbolic shapes.

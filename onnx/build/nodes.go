@@ -8,7 +8,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Append appends n as it is, under the names it has, which must be new.
+// Append appends n unchanged. The names of its outputs must be new.
 func (b *Builder) Append(n *onnx.Node) {
 	if b.err != nil {
 		return
@@ -19,8 +19,8 @@ func (b *Builder) Append(n *onnx.Node) {
 	}
 }
 
-// Weights adds a constant under a new name without looking for an equal one, which
-// would read all of it.
+// Weights adds a constant under a new name. Unlike Const it does not search for an equal one, which
+// would read all of t.
 func (b *Builder) Weights(t *onnx.Tensor) Value {
 	if b.err != nil {
 		return ""
@@ -32,7 +32,7 @@ func (b *Builder) Weights(t *onnx.Tensor) Value {
 	return t.Name
 }
 
-// Initializer adds t under the name it has, which must be new.
+// Initializer adds t under its own name, which must be new.
 func (b *Builder) Initializer(t *onnx.Tensor) Value {
 	if b.err != nil {
 		return ""
@@ -47,9 +47,8 @@ func (b *Builder) Initializer(t *onnx.Tensor) Value {
 	return t.Name
 }
 
-// Rename gives v the name to, which must be new. A value that a node from number
-// since on writes takes the name itself; another one, which may have readers and a
-// name of its own, is copied.
+// Rename gives v the name to, which must be new. A value written by a node with index since or later is
+// renamed; any other value may have readers, so it is copied.
 func (b *Builder) Rename(since int, v Value, to string) {
 	if b.err != nil || v == to {
 		return
@@ -67,7 +66,7 @@ func (b *Builder) Rename(since int, v Value, to string) {
 		rename(n.Inputs, v, to)
 		b.shared[nodeKey(n.Domain, n.Op, n.Inputs, n.Attrs, len(n.Outputs))] = n.Outputs
 	}
-	rename(w.Outputs, v, to) // the list of outputs to share is this very one
+	rename(w.Outputs, v, to) // modifies the shared list of outputs
 	if w.Name == v {
 		w.Name = to
 	}
@@ -91,8 +90,8 @@ func rename(list []string, from, to string) {
 	}
 }
 
-// Try calls f. Where that fails, it takes back all that f wrote and returns the
-// error; the builder goes on as if nothing had happened.
+// Try calls f. If f fails, Try removes everything that f added and returns the error; the builder
+// remains usable.
 func (b *Builder) Try(f func()) error {
 	if b.err != nil {
 		return b.err
@@ -134,8 +133,7 @@ func (b *Builder) Try(f func()) error {
 	return err
 }
 
-// Want returns output i of n, a node of the graph, after giving it a name where it
-// was left out.
+// Want returns output i of the graph node n. It names the output if it was omitted.
 func (b *Builder) Want(n *onnx.Node, i int) Value {
 	if b.err != nil {
 		return ""

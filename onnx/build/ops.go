@@ -12,7 +12,7 @@ func (b *Builder) Add(x, y Value) Value { return b.Op("Add", []Value{x, y}) }
 // Sub returns x - y, with broadcasting.
 func (b *Builder) Sub(x, y Value) Value { return b.Op("Sub", []Value{x, y}) }
 
-// Mul returns x · y element by element, with broadcasting.
+// Mul returns x · y elementwise, with broadcasting.
 func (b *Builder) Mul(x, y Value) Value { return b.Op("Mul", []Value{x, y}) }
 
 // Div returns x / y, with broadcasting.
@@ -21,7 +21,7 @@ func (b *Builder) Div(x, y Value) Value { return b.Op("Div", []Value{x, y}) }
 // Neg returns -x.
 func (b *Builder) Neg(x Value) Value { return b.Op("Neg", []Value{x}) }
 
-// Scale returns x times the number k.
+// Scale returns k · x.
 func (b *Builder) Scale(x Value, k float64) Value {
 	if k == 1 {
 		return x
@@ -29,7 +29,7 @@ func (b *Builder) Scale(x Value, k float64) Value {
 	return b.Mul(x, b.Scalar(k, x))
 }
 
-// MatMul returns the (batched) matrix product.
+// MatMul returns the matrix product, batched over leading axes.
 func (b *Builder) MatMul(x, y Value) Value { return b.Op("MatMul", []Value{x, y}) }
 
 // Cast converts the elements of x to type t.
@@ -40,7 +40,7 @@ func (b *Builder) Cast(x Value, t onnx.DataType) Value {
 	return b.Op("Cast", []Value{x}, onnx.IntAttr("to", int64(t)))
 }
 
-// Transpose permutes the axes of x; the identity is dropped.
+// Transpose permutes the axes of x. The identity adds no node.
 func (b *Builder) Transpose(x Value, perm ...int64) Value {
 	same := true
 	for i, p := range perm {
@@ -49,7 +49,7 @@ func (b *Builder) Transpose(x Value, perm ...int64) Value {
 	if same {
 		return x
 	}
-	// Two transposes in a row are one.
+	// Compose two successive transposes.
 	if w := b.Writer(x); w != nil && w.Op == "Transpose" && w.Domain == "" {
 		if inner, ok := w.Ints("perm"); ok && len(inner) == len(perm) {
 			joint := make([]int64, len(perm))
@@ -76,18 +76,18 @@ func (b *Builder) SwapLast(x Value) Value {
 	return b.Transpose(x, perm...)
 }
 
-// Reshape gives x the shape whose dimensions are the elements of shape.
+// Reshape returns x with the shape given by the elements of shape.
 func (b *Builder) Reshape(x, shape Value) Value { return b.Op("Reshape", []Value{x, shape}) }
 
-// ReshapeTo gives x the symbolic shape to, of which at most one dimension may be
-// neither a number nor a copy of the dimension at the same place; otherwise the
-// shape is computed at run time from the dimensions of x and of sources.
+// ReshapeTo returns x with the symbolic shape to. Dimensions that are neither constant nor equal to the
+// dimension of x at the same position are computed at run time from x and sources; at most one can be
+// left for the runtime to infer.
 func (b *Builder) ReshapeTo(x Value, to []shape.Dim, sources ...Value) Value {
 	if s, ok := b.Shape(x); ok && shape.SameShape(s, to) {
 		return x
 	}
-	// Two in a row are one. (An optimiser of the runtime, 1.29, that merges them leaves
-	// some graphs with computed shapes invalid.)
+	// Merge successive reshapes. (The optimiser of onnxruntime 1.29 also merges them, but can make
+	// graphs with computed shapes invalid.)
 	for w := b.Writer(x); w != nil && w.Op == "Reshape" && w.Domain == ""; w = b.Writer(x) {
 		sources = append(sources, x)
 		x = w.Inputs[0]
@@ -96,11 +96,11 @@ func (b *Builder) ReshapeTo(x Value, to []shape.Dim, sources ...Value) Value {
 		}
 	}
 	y := b.Reshape(x, b.ShapeValue(to, append([]Value{x}, sources...)...))
-	return b.Refine(y, to) // the shape input may have lost what is known
+	return b.Refine(y, to) // inference may know less than to states
 }
 
-// Refine records that v has the shape dims, where inference could not tell, and
-// returns v. The caller must be certain of it; numbers that are known stay.
+// Refine records that v has shape dims where inference could not determine it, and returns v. The
+// caller must be certain; constants already known are kept.
 func (b *Builder) Refine(v Value, dims []shape.Dim) Value {
 	have := b.inf.Vals[v]
 	if have == nil || b.err != nil {
@@ -119,10 +119,9 @@ func (b *Builder) Refine(v Value, dims []shape.Dim) Value {
 	return v
 }
 
-// ShapeValue returns an int64 vector value whose elements are dims, for use by
-// Reshape of sources[0]. Numbers are constants; a dimension equal to the one at
-// the same place in sources[0] is written 0; one other is written -1, the one of
-// most factors; the rest is read from the shapes of sources at run time.
+// ShapeValue returns an int64 vector with elements dims, for Reshape of sources[0]. Numbers become
+// constants, a dimension equal to that of sources[0] at the same position becomes 0, and one other, the
+// one with most factors, becomes -1. The rest is computed from the shapes of sources at run time.
 func (b *Builder) ShapeValue(dims []shape.Dim, sources ...Value) Value {
 	var have []shape.Dim
 	if len(sources) > 0 {
@@ -151,8 +150,8 @@ func (b *Builder) ShapeValue(dims []shape.Dim, sources ...Value) Value {
 	return b.DynamicShape(plain, sources...)
 }
 
-// DynamicShape returns an int64 vector value whose elements are dims, computed
-// at run time from the shapes of sources where they are not numbers.
+// DynamicShape returns an int64 vector with elements dims. Elements that are not numbers are computed
+// from the shapes of sources at run time.
 func (b *Builder) DynamicShape(dims []shape.Dim, sources ...Value) Value {
 	parts := make([]Value, 0, len(dims))
 	allConst := true
@@ -176,15 +175,15 @@ func (b *Builder) DynamicShape(dims []shape.Dim, sources ...Value) Value {
 	return b.Op("Concat", parts, onnx.IntAttr("axis", 0))
 }
 
-// dimValue returns a one-element vector with dimension d: read from a source that
-// has it, or a sum of products of dimensions that sources have.
+// dimValue returns a one-element vector holding d: read from a source that has this dimension, or
+// computed as a sum of products of dimensions of sources.
 func (b *Builder) dimValue(d shape.Dim, sources []Value) Value {
 	parts, ok := b.factor(d, sources)
 	if first, rest := d.Split(); !ok && !rest.Is(0) {
 		return b.Add(b.dimValue(first, sources), b.dimValue(rest, sources))
 	}
 	if !ok {
-		b.Fail(&onnx.UnsupportedError{Field: "dimension " + d.String(), Offset: -1, Reason: "cannot be computed from the values at hand; bind it to a number"})
+		b.Fail(&onnx.UnsupportedError{Field: "dimension " + d.String(), Offset: -1, Reason: "cannot be computed from the available values; bind it to a number"})
 		return ""
 	}
 	v := parts[0].value(b)
@@ -194,7 +193,7 @@ func (b *Builder) dimValue(d shape.Dim, sources []Value) Value {
 	return v
 }
 
-// dimPart is a factor of a dimension: a number, or an axis of a value.
+// dimPart is a factor of a dimension: a number, or the size of an axis of a value.
 type dimPart struct {
 	number int64
 	of     Value
@@ -210,11 +209,11 @@ func (p dimPart) value(b *Builder) Value {
 		case "Cast":
 			p.of = w.Inputs[0]
 			continue
-		case "ConstantOfShape": // what was filled need not be there
+		case "ConstantOfShape": // do not depend on the filled tensor
 			return b.Op("Gather", []Value{w.Inputs[0], b.Ints(int64(p.axis))}, onnx.IntAttr("axis", 0))
 		case "Transpose":
-			// What it reads has the dimensions earlier; and an optimiser of the runtime (1.29)
-			// that moves transposes behind Shape gets some graphs wrong.
+			// Read the dimensions of the input instead. This also avoids an optimiser of onnxruntime
+			// 1.29 that moves transposes after Shape and breaks some graphs.
 			if perm, err := shape.Permutation(w, b.Info(w.Inputs[0]).Rank()); err == nil && p.axis < len(perm) {
 				p = dimPart{of: w.Inputs[0], axis: perm[p.axis]}
 				continue
@@ -223,8 +222,7 @@ func (p dimPart) value(b *Builder) Value {
 		break
 	}
 	if in := b.m.Graph.Input(p.of); in != nil && b.Writer(p.of) == nil {
-		// Of inputs that share a dimension the same one is asked every time, a list of
-		// numbers where there is one.
+		// Several inputs may share a dimension: always read the same one, a vector if there is one.
 		shape, _ := b.Shape(p.of)
 		for _, v := range b.m.Graph.Inputs {
 			if d, _ := b.Shape(v.Name); len(d) == 1 && d[0].Equal(shape[p.axis]) {
@@ -236,8 +234,8 @@ func (p dimPart) value(b *Builder) Value {
 	return b.Op("Gather", []Value{b.Op("Shape", []Value{p.of}), b.Ints(int64(p.axis))}, onnx.IntAttr("axis", 0))
 }
 
-// factor writes d as a product of dimensions of sources and a number. It tries
-// every symbolic dimension as a factor, an equal one first.
+// factor writes d as a product of a number and dimensions of sources. It tries every symbolic dimension
+// as a factor, an equal one first.
 func (b *Builder) factor(d shape.Dim, sources []Value) ([]dimPart, bool) {
 	if n, ok := d.Const(); ok {
 		return []dimPart{{number: n}}, true
@@ -265,8 +263,7 @@ func (b *Builder) factor(d shape.Dim, sources []Value) ([]dimPart, bool) {
 	return nil, false
 }
 
-// axesOp calls an operator whose axes moved from attribute to input at opset
-// since.
+// axesOp appends an operator whose axes moved from attribute to input in opset since.
 func (b *Builder) axesOp(op string, since int64, x Value, axes []int64, attrs ...*onnx.Attribute) Value {
 	if b.Opset() >= since {
 		return b.Op(op, []Value{x, b.Ints(axes...)}, attrs...)
@@ -284,18 +281,18 @@ func (b *Builder) ReduceMean(x Value, axes []int64, keep bool) Value {
 	return b.axesOp("ReduceMean", 18, x, axes, onnx.IntAttr("keepdims", asInt(keep)))
 }
 
-// Unsqueeze inserts axes of size 1.
+// Unsqueeze inserts axes of size 1 at the given positions of the result.
 func (b *Builder) Unsqueeze(x Value, axes ...int64) Value { return b.axesOp("Unsqueeze", 13, x, axes) }
 
-// Squeeze removes axes of size 1.
+// Squeeze removes the given axes, which have size 1.
 func (b *Builder) Squeeze(x Value, axes ...int64) Value { return b.axesOp("Squeeze", 13, x, axes) }
 
-// Gather picks entries of x along an axis by integer indices.
+// Gather returns the entries of x along axis at integer indices.
 func (b *Builder) Gather(x, indices Value, axis int64) Value {
 	return b.Op("Gather", []Value{x, indices}, onnx.IntAttr("axis", axis))
 }
 
-// Expand broadcasts x to a shape.
+// Expand broadcasts x to the shape given by the elements of shape.
 func (b *Builder) Expand(x, shape Value) Value { return b.Op("Expand", []Value{x, shape}) }
 
 func asInt(v bool) int64 {
@@ -305,7 +302,7 @@ func asInt(v bool) int64 {
 	return 0
 }
 
-// Zeros returns a tensor of zeros; dimensions that are not numbers are read from
+// Zeros returns a tensor of zeros with element type t. Dimensions that are not numbers are read from
 // sources at run time.
 func (b *Builder) Zeros(dims []shape.Dim, t onnx.DataType, sources ...Value) Value {
 	var zero *onnx.Tensor
@@ -315,7 +312,7 @@ func (b *Builder) Zeros(dims []shape.Dim, t onnx.DataType, sources ...Value) Val
 		zero = onnx.NewFloat("", []int64{1}, []float32{0})
 	}
 	z := b.Op("ConstantOfShape", []Value{b.DynamicShape(dims, sources...)}, onnx.TensorAttr("value", zero))
-	b.Refine(z, dims) // the shape input may have lost what is known
+	b.Refine(z, dims) // inference may know less than dims states
 	if t == onnx.Double {
 		return z
 	}

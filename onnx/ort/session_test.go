@@ -21,8 +21,8 @@ func TestOpenErrors(t *testing.T) {
 		o       Options
 		want    string
 	}{
-		"input name":    {good, []string{"a", "z"}, []string{"c"}, Options{Name: "bert"}, `ort: bert: input "z": the model has no such input; there is "a", "b"`},
-		"output name":   {good, []string{"a", "b"}, []string{"logits"}, Options{}, `ort: session: output "logits": the model has no such output; there is "c"`},
+		"input name":    {good, []string{"a", "z"}, []string{"c"}, Options{Name: "bert"}, `ort: bert: input "z": the model has no such input; available: "a", "b"`},
+		"output name":   {good, []string{"a", "b"}, []string{"logits"}, Options{}, `ort: session: output "logits": the model has no such output; available: "c"`},
 		"no inputs":     {good, nil, []string{"c"}, Options{}, `ort: inputs: want at least one name`},
 		"no outputs":    {good, []string{"a"}, nil, Options{}, `ort: outputs: want at least one name`},
 		"threads":       {good, []string{"a", "b"}, []string{"c"}, Options{Threads: -1}, `ort: Threads "-1": want 0 or more`},

@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Bind gives numbers to symbolic dimensions of the inputs of m, in place. Keys are
-// names of dimensions, or "INPUT[AXIS]" for one that has no name. A key that fits
-// nothing, a number below 1, or a dimension that is another number already, is an
-// *onnx.ArgumentError.
+// Bind sets symbolic dimensions of the inputs of m to numbers, in place. Keys are names of dimensions,
+// or "INPUT[AXIS]" for a dimension without a name. It returns an *onnx.ArgumentError if a key matches
+// no dimension, a number is below 1, or a dimension already has another size.
 func Bind(m *onnx.Model, sizes map[string]int64) error {
 	for _, key := range slices.Sorted(maps.Keys(sizes)) {
 		n := sizes[key]
@@ -18,16 +17,16 @@ func Bind(m *onnx.Model, sizes map[string]int64) error {
 			return &onnx.ArgumentError{Package: "onnx", Argument: "bind", Value: fmt.Sprintf("%s=%d", key, n), Reason: reason}
 		}
 		if n < 1 {
-			return bad("a size is at least 1")
+			return bad("a size must be at least 1")
 		}
 		if !bindAxis(m, key, n) && !bindName(m, key, n) {
-			return bad("it fits no dimension" + onnx.Nearest(key, OpenDims(m)))
+			return bad("it matches no dimension" + onnx.Nearest(key, OpenDims(m)))
 		}
 	}
 	return nil
 }
 
-// bindName replaces a named dimension wherever the file states it.
+// bindName replaces a named dimension everywhere in the file. It reports whether the name occurs.
 func bindName(m *onnx.Model, name string, n int64) bool {
 	found := false
 	for _, v := range m.Graph.Inputs {
@@ -51,7 +50,7 @@ func bindName(m *onnx.Model, name string, n int64) bool {
 	return true
 }
 
-// bindAxis replaces the dimension that key, "INPUT[AXIS]", names.
+// bindAxis sets the dimension that key, "INPUT[AXIS]", refers to. It reports whether there is one.
 func bindAxis(m *onnx.Model, key string, n int64) bool {
 	for _, v := range m.Graph.Inputs {
 		for j, d := range v.Type.Shape {
@@ -71,7 +70,7 @@ func bindAxis(m *onnx.Model, key string, n int64) bool {
 	return false
 }
 
-// OpenDims returns the dimensions of the inputs of m that [Bind] can give numbers, by its keys.
+// OpenDims returns the keys of all dimensions that [Bind] can set.
 func OpenDims(m *onnx.Model) []string {
 	var out []string
 	for _, v := range m.Graph.Inputs {

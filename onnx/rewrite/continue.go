@@ -7,58 +7,57 @@ import (
 	"slices"
 )
 
-// KnownRows says that the first rows of a value never change, as the beginning of a text
-// that is continued in many ways. Rows are entries along one axis; all values of the graph
-// whose rows come from those of From are meant.
+// KnownRows describes a value whose first (early) rows are constant while its last (late) rows change,
+// such as a fixed text prefix with many continuations. Rows are the entries along one axis. This holds
+// for every value of the graph whose rows derive from those of From.
 type KnownRows struct {
-	// From is the value whose last rows change, [..., rows, ...] or, where rows and
-	// batch share an axis, [..., batch·rows, ...]; Axis is that axis.
+	// From is the value whose late rows change: [..., rows, ...], or [..., batch·rows, ...] if batch
+	// and rows share an axis. Axis is that axis.
 	From build.Value
 	Axis int
-	// Rows is the number of all rows, and Outer what stands before them in a shared axis,
-	// else 1.
+	// Rows is the number of rows. Outer is the product of the dimensions before the rows within the
+	// shared axis, 1 if there are none.
 	Rows, Outer shape.Dim
-	// Next takes the place of From: From at the rows that change, which Late numbers,
-	// int64 [late]. Early numbers those before, int64 [early].
+	// Next replaces From: it holds From at the late rows. Late holds their indices, int64 [late]. Early
+	// holds the indices of the early rows, int64 [early].
 	Next, Late, Early build.Value
-	// Varies are values of which nothing but the shape may be read: all else that the
-	// rows depend on counts as known.
+	// Varies lists values that change: only their shapes may be read. Everything else that the rows
+	// depend on is constant.
 	Varies []build.Value
-	// Prefix begins the names of the inputs for what is kept.
+	// Prefix is the prefix of the names of the inputs for cached rows.
 	Prefix string
 }
 
-// Continued is a value that was computed for late rows alone.
+// Continued is the result of [ContinueRows].
 type Continued struct {
 	// Rows is the value at the late rows.
 	Rows build.Value
-	// Kept are values of which early rows must be given.
+	// Kept lists the values whose early rows must be supplied as inputs.
 	Kept []KeptRows
-	// Masks are what is added to scores before a Softmax. The rows are right where, for
-	// each early row, that leaves no weight to columns that are late; and where the late
-	// rows are not all that follow, none to later columns for the late rows.
+	// Masks lists the values added to scores before a Softmax. The result is correct if the masks give
+	// early rows zero weight on late columns and, if the late rows are not all following rows, give
+	// late rows zero weight on later columns.
 	Masks []RowMask
 }
 
-// KeptRows is a value whose early rows are fed as Input: its shape with the number of
-// early rows along Axis.
+// KeptRows is a value whose early rows are fed as Input. The input has the shape of the value with the
+// number of early rows along Axis.
 type KeptRows struct {
 	Of, Input build.Value
 	Axis      int
 }
 
-// RowMask is a value that is added to scores, with the axes of it that run over rows and
-// over the columns that these look at; less than 0 where it is the same for all.
+// RowMask is a value added to scores, with its axes for rows and for columns (the rows attended to); -1
+// if the mask does not vary along it.
 type RowMask struct {
 	Of          build.Value
 	Row, Column int
 }
 
-// ContinueRows appends what computes the late rows of to, where rows look at each other
-// only in products with weights out of a masked Softmax, as in attention: there, rows that
-// are looked at are joined to the early ones, which become inputs. ok is false where
-// another operator mixes rows, and then what was appended is of no use. Whether the masks
-// keep early rows from looking at late ones, only their values tell.
+// ContinueRows appends nodes that compute only the late rows of to. Rows may interact only through
+// products with the weights of a masked Softmax, as in attention; there, the early rows become inputs
+// and are concatenated with the late rows. ok is false if another operator mixes rows; the appended
+// nodes are then useless. ContinueRows does not check the values of the masks.
 func ContinueRows(b *build.Builder, to build.Value, k KnownRows) (c *Continued, ok bool) {
 	r := &continuing{b: b, k: k, states: map[build.Value]*rowState{}, tainted: map[build.Value]bool{}, uses: map[build.Value]int{},
 		done: map[rowVersion]build.Value{}, sizes: map[build.Value]build.Value{}, kept: map[build.Value]*KeptRows{}, out: &Continued{}}
@@ -78,19 +77,19 @@ func ContinueRows(b *build.Builder, to build.Value, k KnownRows) (c *Continued, 
 	return r.out, !r.failed && b.Err() == nil
 }
 
-// rowState says where the rows of a value are: digit t of an axis of outer·rows·inner
-// entries, numbered (o·rows + t)·inner + i.
+// rowState locates the rows of a value: an axis of outer·rows·inner entries, where entry (o·rows +
+// t)·inner + i belongs to row t.
 type rowState struct {
 	axis         int
 	outer, inner shape.Dim
-	cols         int      // in scores, the axis of the rows that are looked at, else -1
-	mask         *RowMask // what was added to scores last
-	sound        bool     // scores that were through a masked Softmax
+	cols         int      // in scores, the axis of the rows attended to, else -1
+	mask         *RowMask // last mask added to scores
+	sound        bool     // weights: scores after a masked Softmax
 }
 
 func (s *rowState) pure() bool { return s.outer.Is(1) && s.inner.Is(1) }
 
-// rowVersion names a value at its late rows, or at all rows that are seen: early and late.
+// rowVersion is a value at its late rows or, if seen, at early and late rows.
 type rowVersion struct {
 	of   build.Value
 	seen bool
@@ -100,19 +99,19 @@ type continuing struct {
 	b       *build.Builder
 	k       KnownRows
 	states  map[build.Value]*rowState
-	tainted map[build.Value]bool // depends on what varies
-	uses    map[build.Value]int  // by nodes with rows
+	tainted map[build.Value]bool // depends on Varies
+	uses    map[build.Value]int  // number of readers with rows
 	done    map[rowVersion]build.Value
-	sizes   map[build.Value]build.Value // shapes of values with rows, computed from what varies
+	sizes   map[build.Value]build.Value // shapes of values with rows, recomputed from Varies
 	kept    map[build.Value]*KeptRows
 	out     *Continued
 	failed  bool
 
 	early, late shape.Dim
-	seen        build.Value // numbers of the rows that are seen
+	seen        build.Value // indices of early and late rows
 }
 
-// plan finds the rows of every value that to is computed from.
+// plan determines the rows of every value that to depends on. It reports false if it cannot.
 func (r *continuing) plan(to build.Value) bool {
 	b := r.b
 	need := map[build.Value]bool{to: true}
@@ -137,7 +136,7 @@ func (r *continuing) plan(to build.Value) bool {
 	for _, v := range r.k.Varies {
 		r.tainted[v] = true
 	}
-	changes := map[build.Value]bool{r.k.From: true} // needed or not
+	changes := map[build.Value]bool{r.k.From: true} // also values that to does not need
 	for _, n := range nodes {
 		switch {
 		case n.Op == "Shape" && n.Domain == "":
@@ -150,7 +149,7 @@ func (r *continuing) plan(to build.Value) bool {
 		}
 		in := slices.Clone(n.Inputs)
 		n.Captured(func(v string) string { in = append(in, v); return v })
-		rows, lost := false, false // lost are rows that are read in other ways than by inputs
+		rows, lost := false, false // lost: rows are read other than by inputs
 		for _, v := range in {
 			rows, lost = rows || changes[v], lost || changes[v] && r.states[v] == nil
 			for _, o := range n.Outputs {
@@ -181,7 +180,7 @@ func (r *continuing) plan(to build.Value) bool {
 	return r.states[to] != nil && r.states[to].pure()
 }
 
-// size has the shape of a value with rows, all of them, computed without it.
+// size computes the full shape of a value with rows without computing the value.
 func (r *continuing) size(n *onnx.Node) {
 	b := r.b
 	dims := b.Info(n.Out(0)).Ints
@@ -200,13 +199,13 @@ func (r *continuing) size(n *onnx.Node) {
 	r.sizes[n.Out(0)] = b.DynamicShape(dims, r.k.Varies...)
 }
 
-// exactQuo is d / e where e divides d.
+// exactQuo returns d / e if e divides d.
 func exactQuo(d, e shape.Dim) (shape.Dim, bool) {
 	q, ok := d.Quo(e)
 	return q, ok && q.Mul(e).Equal(d)
 }
 
-// version returns v at its late rows, or at those that are seen.
+// version returns v at its late rows or, if seen, at early and late rows.
 func (r *continuing) version(v build.Value, seen bool) build.Value {
 	key := rowVersion{v, seen}
 	if to, ok := r.done[key]; ok || r.failed {
@@ -228,7 +227,7 @@ func (r *continuing) version(v build.Value, seen bool) build.Value {
 		case x == "":
 		case r.states[x] == nil:
 			in[i] = r.known(n, i, seen)
-		case n.Op == "MatMul" && i == 1: // rows that others look at
+		case n.Op == "MatMul" && i == 1: // rows attended to
 			in[i] = r.whole(x)
 		default:
 			in[i] = r.version(x, seen)
@@ -243,7 +242,7 @@ func (r *continuing) version(v build.Value, seen bool) build.Value {
 	return r.done[key]
 }
 
-// again writes n for other rows.
+// again appends a copy of n that computes other rows.
 func (r *continuing) again(n *onnx.Node, in []build.Value, seen bool) []build.Value {
 	b := r.b
 	to := r.shape(n.Outputs[0], seen)
@@ -256,7 +255,7 @@ func (r *continuing) again(n *onnx.Node, in []build.Value, seen bool) []build.Va
 	return b.OpN(n.Domain, n.Op, len(n.Outputs), in, n.Attrs...)
 }
 
-// shape is that of v at its late rows, or at those that are seen.
+// shape returns the shape of v at its late rows or, if seen, at early and late rows.
 func (r *continuing) shape(v build.Value, seen bool) []shape.Dim {
 	shape, _ := r.b.Shape(v)
 	to, s := slices.Clone(shape), r.states[v]
@@ -271,7 +270,7 @@ func (r *continuing) shape(v build.Value, seen bool) []shape.Dim {
 	return to
 }
 
-// known returns input i of n, which has no rows of its own, at those that the output has.
+// known returns input i of n, which has no rows, restricted to the rows of the output.
 func (r *continuing) known(n *onnx.Node, i int, seen bool) build.Value {
 	b, v := r.b, n.Inputs[i]
 	s := r.states[n.Outputs[0]]

@@ -6,12 +6,12 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// whole returns rows that others look at: the early ones, which are kept, and the late ones.
+// whole returns v at early rows, read from an input, and late rows.
 func (r *continuing) whole(v build.Value) build.Value {
 	b := r.b
 	best := build.Value("")
-	// They are kept as the product with weights left them, before any change of layout,
-	// where rows are joined in long runs.
+	// Cache the rows as computed by the product with weights, before any change of layout: there, rows
+	// are concatenated in long runs.
 	for at := v; ; {
 		if best == "" && r.keepable(at) {
 			best = at
@@ -53,8 +53,8 @@ func (r *continuing) whole(v build.Value) build.Value {
 	return r.version(v, true)
 }
 
-// keepable reports whether rows of v can be an input: its other dimensions must be numbers
-// or names.
+// keepable reports whether rows of v can be an input, that is, its other dimensions are constants or
+// names.
 func (r *continuing) keepable(v build.Value) bool {
 	s := r.states[v]
 	dims, _ := r.b.Shape(v)

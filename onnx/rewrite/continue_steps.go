@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// step finds the rows of n's outputs, or returns nil where n mixes rows in another way
-// than attention does.
+// step returns the rows of the outputs of n, or nil if n mixes rows other than by attention.
 func (r *continuing) step(n *onnx.Node) []*rowState {
 	b := r.b
 	var s *rowState
@@ -38,8 +37,8 @@ func (r *continuing) step(n *onnx.Node) []*rowState {
 	return []*rowState{s}
 }
 
-// product is that of rows with a matrix, of rows with rows (scores), or of scores that
-// were through a Softmax with rows.
+// product handles the product of rows and a matrix, of rows and rows (scores), or of attention weights
+// and rows.
 func (r *continuing) product(n *onnx.Node) *rowState {
 	b := r.b
 	x, w := r.states[n.In(0)], r.states[n.In(1)]
@@ -64,7 +63,7 @@ func (r *continuing) product(n *onnx.Node) *rowState {
 	return out
 }
 
-// masked is the mask that n, an Add with the state s, adds to scores.
+// masked returns the mask that n, an Add with state s, adds to scores, or nil.
 func (r *continuing) masked(n *onnx.Node, s *rowState) *RowMask {
 	for i, v := range n.Inputs {
 		m, known := r.b.Shape(v)
@@ -84,8 +83,7 @@ func (r *continuing) masked(n *onnx.Node, s *rowState) *RowMask {
 	return nil
 }
 
-// weights is the Softmax over the rows that are looked at, of scores to which a mask was
-// added.
+// weights handles a Softmax over the columns of masked scores.
 func (r *continuing) weights(n *onnx.Node, x *rowState) *rowState {
 	a, err := shape.Axis(n.Int("axis", softmaxAxis(r.b.Opset())), r.b.Info(n.In(0)).Rank())
 	if err != nil || r.b.Opset() < 13 || a != x.cols || x.mask == nil {
@@ -97,7 +95,7 @@ func (r *continuing) weights(n *onnx.Node, x *rowState) *rowState {
 	return &rowState{axis: x.axis, outer: x.outer, inner: x.inner, cols: x.cols, sound: true}
 }
 
-// cut divides another axis than those of rows.
+// cut handles operators that split an axis other than that of the rows.
 func (r *continuing) cut(n *onnx.Node, x *rowState) []*rowState {
 	rank := r.b.Info(n.In(0)).Rank()
 	if x == nil || slices.ContainsFunc(n.Inputs[1:], func(v build.Value) bool { return r.states[v] != nil }) {
@@ -126,8 +124,8 @@ func (r *continuing) cut(n *onnx.Node, x *rowState) []*rowState {
 	return out
 }
 
-// reshaped finds the axis that has the rows at the same digit: what stands before them
-// must be as much as it was.
+// reshaped returns the axis of the rows after a reshape. The product of the dimensions before the rows
+// must not change.
 func (r *continuing) reshaped(n *onnx.Node, x *rowState) *rowState {
 	have, known := r.b.Shape(n.In(0))
 	to, ok := r.b.Shape(n.Out(0))
@@ -160,7 +158,7 @@ func (r *continuing) reshaped(n *onnx.Node, x *rowState) *rowState {
 	return nil
 }
 
-// rowwise follows rows through operators that treat them one by one.
+// rowwise handles operators that treat every row separately.
 func (r *continuing) rowwise(n *onnx.Node) *rowState {
 	b := r.b
 	y, known := b.Shape(n.Out(0))
@@ -197,8 +195,8 @@ func (r *continuing) rowwise(n *onnx.Node) *rowState {
 	return nil
 }
 
-// along reports whether axes are those of all inputs with rows, and returns one of these.
-// An input without columns is the same for all.
+// along reports whether all inputs with rows have them on the same axis of the output, and returns the
+// state of one of them. An input without columns broadcasts.
 func (r *continuing) along(n *onnx.Node, axes []int, of func(*rowState) int) *rowState {
 	var found *rowState
 	for i, a := range axes {

@@ -5,11 +5,10 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// FoldIf replaces, in place, every If whose condition is a known constant by the
-// branch that it takes, in the main graph and in subgraphs. A condition is known
-// where it is an initialiser that no caller can replace, or computed from such and
-// from shapes that are numbers. Values of the branch get names of their own; those
-// of the node's outputs stay.
+// FoldIf replaces, in place, every If with a known condition by the branch taken, in the main graph and
+// in subgraphs. A condition is known if it is an initialiser that no caller can replace, or is computed
+// from such initialisers and from constant shapes. Values inside the branch are renamed if necessary;
+// the output names of the node are kept.
 func FoldIf(m *onnx.Model) {
 	if m.Graph == nil || !hasIf(m.Graph.Nodes) {
 		return
@@ -37,8 +36,8 @@ func (f *ifFolder) graph(g *onnx.Graph, up *shape.Scope) {
 	g.Nodes = f.list(g.Nodes, at, g)
 }
 
-// list returns what stands for nodes of g. Nodes are in order, so a branch that was
-// taken tells the conditions that follow.
+// list returns the nodes that replace nodes of g. Nodes are in topological order, so a branch taken can
+// determine later conditions.
 func (f *ifFolder) list(nodes []*onnx.Node, at *shape.Scope, g *onnx.Graph) []*onnx.Node {
 	var out []*onnx.Node
 	for _, n := range nodes {
@@ -57,7 +56,7 @@ func (f *ifFolder) list(nodes []*onnx.Node, at *shape.Scope, g *onnx.Graph) []*o
 	return out
 }
 
-// taken returns the branch of n, or nil where n is no If or its condition unknown.
+// taken returns the branch of n that is taken, or nil if n is not an If or its condition is unknown.
 func taken(n *onnx.Node, at *shape.Scope) *onnx.Graph {
 	if n.Op != "If" || n.Domain != "" {
 		return nil
@@ -81,8 +80,8 @@ func taken(n *onnx.Node, at *shape.Scope) *onnx.Graph {
 	return a.G
 }
 
-// nodes returns those of a branch of n, with its results under the names of the
-// outputs of n; the constants of the branch go to g.
+// nodes returns the nodes of a branch of n, with results renamed to the outputs of n. Constants of the
+// branch move to g.
 func (f *ifFolder) nodes(n *onnx.Node, branch, g *onnx.Graph, at *shape.Scope) []*onnx.Node {
 	r := &renames{to: map[string]string{}}
 	written := map[string]bool{}
@@ -91,7 +90,7 @@ func (f *ifFolder) nodes(n *onnx.Node, branch, g *onnx.Graph, at *shape.Scope) [
 			written[o] = true
 		}
 	}
-	var copied []int // outputs that no node of the branch writes, or a second time
+	var copied []int // outputs that no node of the branch writes, or that are listed twice
 	for i, o := range n.Outputs {
 		v := branch.Outputs[i].Name
 		if _, bound := r.to[v]; o != "" && written[v] && !bound {

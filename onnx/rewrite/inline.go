@@ -7,20 +7,17 @@ import (
 	"slices"
 )
 
-// maxInlined bounds the nodes that bodies add to a model, and the names that they
-// read and write: functions that call functions can describe more than any memory
-// holds.
+// maxInlined limits the nodes and names added to a model: nested functions can expand beyond any memory
+// size.
 const maxInlined = 1 << 20
 
-// Inline replaces, in place, every call of a model-local function by the function's
-// body, in the main graph and in subgraphs, and drops the functions. Values of a
-// body get names of their own; attributes that stand for those of the call take
-// their values, or the function's defaults. Where a function is of another version
-// of the standard operator set, both are brought to the newer one by [Upgrade].
+// Inline replaces, in place, every call of a model-local function by the function's body, in the main
+// graph and in subgraphs, and removes the functions. Values of a body are renamed. References to
+// attributes of the call are replaced by the attribute values or the function's defaults. If a function
+// uses another opset version than the model, both are upgraded to the newer one by [Upgrade].
 //
-// A function that calls itself, directly or not, is a *FormatError; a version that
-// cannot be brought to that of the model, and bodies of over a million nodes and
-// values, are an *UnsupportedError. m is then as it was.
+// A recursive function is a *FormatError. A version that cannot be upgraded, or an expansion to over a
+// million nodes and values, is an *UnsupportedError. On error m is unchanged.
 func Inline(m *onnx.Model) error {
 	if m.Graph == nil || len(m.Functions) == 0 {
 		return nil
@@ -30,7 +27,7 @@ func Inline(m *onnx.Model) error {
 	for _, f := range c.Functions {
 		k := functionKey{f.Domain, f.Name, f.Overload}
 		if in.byName[k] != nil {
-			return in.bad(f, "it is defined twice")
+			return in.bad(f, "defined twice")
 		}
 		in.byName[k] = f
 	}
@@ -54,7 +51,7 @@ type functionKey struct{ domain, name, overload string }
 type inliner struct {
 	m      *onnx.Model
 	byName map[functionKey]*onnx.Function
-	active map[*onnx.Function]bool // calls that are being replaced
+	active map[*onnx.Function]bool // calls being expanded
 	names  *nameSet
 	up     *upgrader
 }
@@ -71,7 +68,7 @@ func (in *inliner) called(n *onnx.Node) *onnx.Function {
 	return in.byName[functionKey{n.Domain, n.Op, n.Overload}]
 }
 
-// reached lists the functions that the main graph calls, directly or not.
+// reached returns the functions that the main graph calls, directly or indirectly.
 func (in *inliner) reached() []*onnx.Function {
 	var list []*onnx.Function
 	seen := map[*onnx.Function]bool{}
@@ -90,8 +87,8 @@ func (in *inliner) reached() []*onnx.Function {
 	return list
 }
 
-// versions brings the main graph to the newest operator set of the functions that
-// it uses, and sees that every function can follow.
+// versions upgrades the main graph to the newest opset of the functions it uses, and checks that every
+// function can be upgraded.
 func (in *inliner) versions() error {
 	list := in.reached()
 	newest := in.m.Opset()
@@ -119,24 +116,22 @@ func (in *inliner) versions() error {
 				in.m.SetOpset(domain, v)
 			case domain == "" || v == have || in.local(domain):
 			default:
-				return in.unsupported(f.Label(), "it reads version %d of the operators of %q, the model version %d", v, domain, have)
+				return in.unsupported(f.Label(), "it uses version %d of domain %q, but the model uses version %d", v, domain, have)
 			}
 		}
 		if v, ok := f.Opsets[""]; ok && v < newest && newest > onnx.NewestUpgrade && !sameForms(f.Nodes, v, newest) {
-			return in.unsupported(f.Label(), "its operator set %d cannot be brought to %d, that of the model", v, newest)
+			return in.unsupported(f.Label(), "its opset %d cannot be upgraded to opset %d of the model", v, newest)
 		}
 	}
 	return nil
 }
 
-// local reports whether a domain holds functions of the model: the version of those
-// says nothing.
+// local reports whether domain contains functions of the model; its version is then irrelevant.
 func (in *inliner) local(domain string) bool {
 	return slices.ContainsFunc(in.m.Functions, func(f *onnx.Function) bool { return f.Domain == domain })
 }
 
-// sameForms reports whether no standard operator among nodes changed between two
-// operator sets.
+// sameForms reports whether none of the standard operators in nodes changed between two opsets.
 func sameForms(nodes []*onnx.Node, from, to int64) bool {
 	same := true
 	onnx.EachNode(nodes, func(n *onnx.Node) {
@@ -151,7 +146,7 @@ func sameForms(nodes []*onnx.Node, from, to int64) bool {
 	return same
 }
 
-// graph replaces the calls in g, which stands depth functions deep.
+// graph expands the calls in g at function depth depth.
 func (in *inliner) graph(g *onnx.Graph, depth int) error {
 	var out []*onnx.Node
 	for _, n := range g.Nodes {
@@ -165,7 +160,7 @@ func (in *inliner) graph(g *onnx.Graph, depth int) error {
 	return nil
 }
 
-// node returns what stands for n, whose subgraphs it edits.
+// node returns the nodes that replace n. It edits the subgraphs of n.
 func (in *inliner) node(n *onnx.Node, depth int) ([]*onnx.Node, error) {
 	for _, a := range n.Attrs {
 		for _, g := range a.Subgraphs() {
@@ -182,7 +177,7 @@ func (in *inliner) node(n *onnx.Node, depth int) ([]*onnx.Node, error) {
 	case in.active[f]:
 		return nil, in.bad(f, "it calls itself")
 	case depth == onnx.MaxCalls:
-		return nil, in.unsupported(f.Label(), "functions call each other over %d deep", onnx.MaxCalls)
+		return nil, in.unsupported(f.Label(), "function calls are nested over %d deep", onnx.MaxCalls)
 	}
 	body, err := in.instance(f, n)
 	if err != nil {
@@ -201,10 +196,10 @@ func (in *inliner) node(n *onnx.Node, depth int) ([]*onnx.Node, error) {
 	return out, nil
 }
 
-// instance returns the body of f as n calls it.
+// instance returns the body of f specialised to the call n.
 func (in *inliner) instance(f *onnx.Function, n *onnx.Node) ([]*onnx.Node, error) {
 	if len(n.Inputs) > len(f.Inputs) || len(n.Outputs) > len(f.Outputs) {
-		return nil, in.bad(f, fmt.Sprintf("%s has %d inputs and %d outputs, the function %d and %d", n.Label(), len(n.Inputs), len(n.Outputs), len(f.Inputs), len(f.Outputs)))
+		return nil, in.bad(f, fmt.Sprintf("%s has %d inputs and %d outputs, but the function has %d and %d", n.Label(), len(n.Inputs), len(n.Outputs), len(f.Inputs), len(f.Outputs)))
 	}
 	r := &renames{to: map[string]string{}}
 	for i, v := range f.Inputs {
@@ -225,12 +220,12 @@ func (in *inliner) instance(f *onnx.Function, n *onnx.Node) ([]*onnx.Node, error
 	for _, x := range f.Nodes {
 		for _, v := range x.Inputs {
 			if _, ok := r.lookup(v); !ok {
-				return nil, in.bad(f, fmt.Sprintf("%s reads %q, which nothing in the function writes", x.Label(), v))
+				return nil, in.bad(f, fmt.Sprintf("%s reads %q, which the function does not define", x.Label(), v))
 			}
 		}
 		body = append(body, call.node(r.node(x, prefix, in.names)))
 		if in.names.copied > maxInlined {
-			return nil, in.unsupported(f.Label(), "the functions have over %d nodes and values when written out", maxInlined)
+			return nil, in.unsupported(f.Label(), "the expanded functions have over %d nodes and values", maxInlined)
 		}
 	}
 	if from, ok := f.Opsets[""]; ok && from < in.m.Opset() && !sameForms(f.Nodes, from, in.m.Opset()) {
@@ -241,8 +236,8 @@ func (in *inliner) instance(f *onnx.Function, n *onnx.Node) ([]*onnx.Node, error
 	return append(body, copies...), nil
 }
 
-// results lets the outputs of f have the names that the call gives them, and returns
-// nodes for those that are inputs, or outputs twice.
+// results renames the outputs of f to the names in the call. It returns nodes that copy outputs that
+// are also inputs, or that are listed twice.
 func (in *inliner) results(f *onnx.Function, n *onnx.Node, r *renames) ([]*onnx.Node, error) {
 	written := map[string]bool{}
 	for _, x := range f.Nodes {
@@ -261,7 +256,7 @@ func (in *inliner) results(f *onnx.Function, n *onnx.Node, r *renames) ([]*onnx.
 		case bound && from != "":
 			copies = append(copies, &onnx.Node{Op: "Identity", Name: o, Inputs: []string{from}, Outputs: []string{o}})
 		case bound || !written[v]:
-			return nil, in.bad(f, fmt.Sprintf("nothing writes its output %q", v))
+			return nil, in.bad(f, fmt.Sprintf("its output %q is never written", v))
 		default:
 			r.to[v] = o
 		}
@@ -269,7 +264,7 @@ func (in *inliner) results(f *onnx.Function, n *onnx.Node, r *renames) ([]*onnx.
 	return copies, nil
 }
 
-// dropDomains removes the operator sets that only functions were in.
+// dropDomains removes the opsets of domains that contained only functions.
 func (in *inliner) dropDomains() {
 	used := map[string]bool{"": true}
 	onnx.EachNode(in.m.Graph.Nodes, func(n *onnx.Node) { used[n.Domain] = true })

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// callAttrs gives the attributes that stand for those of a call their values.
+// callAttrs replaces references to attributes of a call by their values.
 type callAttrs struct {
 	call   *onnx.Node
 	f      *onnx.Function
@@ -13,7 +13,7 @@ type callAttrs struct {
 	prefix string
 }
 
-// node returns x, or a copy of it in which no attribute stands for another.
+// node returns x, or a copy with all references replaced.
 func (c *callAttrs) node(x *onnx.Node) *onnx.Node {
 	if !slices.ContainsFunc(x.Attrs, refers) {
 		return x
@@ -28,7 +28,7 @@ func (c *callAttrs) node(x *onnx.Node) *onnx.Node {
 	return &k
 }
 
-// refers reports whether a, or anything in its subgraphs, stands for an attribute.
+// refers reports whether a, or a node in its subgraphs, references an attribute of the call.
 func refers(a *onnx.Attribute) bool {
 	if a.RefName != "" {
 		return true
@@ -38,7 +38,7 @@ func refers(a *onnx.Attribute) bool {
 	})
 }
 
-// attribute returns what a is in this call, or nil where it is left out.
+// attribute returns the value of a in this call, or nil if it is omitted.
 func (c *callAttrs) attribute(a *onnx.Attribute) *onnx.Attribute {
 	switch {
 	case a.RefName != "":
@@ -49,7 +49,7 @@ func (c *callAttrs) attribute(a *onnx.Attribute) *onnx.Attribute {
 		if given == nil {
 			return nil
 		}
-		// A graph reads values around the call, not those of the function.
+		// A graph attribute of the call reads values of the caller, not of the function.
 		k := *(&renames{}).attribute(given, c.prefix, c.names)
 		k.Name = a.Name
 		return &k

@@ -6,8 +6,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// PruneInputs removes the inputs of g that nothing reads: no node, no graph inside a node,
-// such as a branch of an If, and no output.
+// PruneInputs removes the inputs of g that no node, subgraph or output reads.
 func PruneInputs(g *onnx.Graph) {
 	read := map[string]bool{}
 	note := func(v string) string {

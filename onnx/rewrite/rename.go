@@ -6,20 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// nameSet hands out names that a model does not use yet.
+// nameSet generates unused names.
 type nameSet struct {
 	taken map[string]bool
-	next  map[string]int // the number to try after a base name
-	// copied counts the nodes that were copied with new names, and what they read
-	// and write.
+	next  map[string]int // next number to try for a base name
+	// copied counts the nodes copied with new names, and the values that they read and write.
 	copied int
 }
 
-// maxName bounds the part of an old name that goes into a new one, so that names
-// do not grow with every function inside a function.
+// maxName is the maximal length of an old name within a new one, so that names do not grow with every
+// nested function.
 const maxName = 120
 
-// namesOf reserves every name that m uses, in its graphs and functions.
+// namesOf returns a set with every name in the graphs and functions of m.
 func namesOf(m *onnx.Model) *nameSet {
 	n := &nameSet{taken: map[string]bool{"": true}, next: map[string]int{}}
 	n.reserve(m.Graph)
@@ -33,7 +32,7 @@ func (n *nameSet) reserve(g *onnx.Graph) {
 	eachName(g, func(name string, _ bool) { n.taken[name] = true })
 }
 
-// fresh returns base, or base with a number, and reserves it.
+// fresh returns an unused name, base or base with a number, and reserves it.
 func (n *nameSet) fresh(base string) string {
 	base = tail(base)
 	name := base
@@ -45,7 +44,7 @@ func (n *nameSet) fresh(base string) string {
 	return name
 }
 
-// tail returns the end of a long name.
+// tail returns the last maxName bytes of s.
 func tail(s string) string {
 	if len(s) <= maxName {
 		return s
@@ -57,8 +56,7 @@ func tail(s string) string {
 	return s
 }
 
-// eachName calls f with every name that g or a graph in it reads or writes; read
-// tells which.
+// eachName calls f for every name that g or its subgraphs read or write.
 func eachName(g *onnx.Graph, f func(name string, read bool)) {
 	for _, v := range g.Inputs {
 		f(v.Name, false)
@@ -84,13 +82,13 @@ func eachName(g *onnx.Graph, f func(name string, read bool)) {
 	}
 }
 
-// renames maps the names of a graph, and of those around it, to new ones.
+// renames maps old to new names of a graph and of its enclosing graphs.
 type renames struct {
 	to map[string]string
 	up *renames
 }
 
-// name returns the new name of v. What no graph in the chain binds stays.
+// name returns the new name of v, or v if no enclosing graph defines it.
 func (r *renames) name(v string) string {
 	to, _ := r.lookup(v)
 	return to
@@ -108,8 +106,8 @@ func (r *renames) lookup(v string) (string, bool) {
 	return v, false
 }
 
-// bind gives fresh names, made of prefix and the old ones, to everything that g
-// binds and that has no new name yet.
+// bind assigns fresh names, prefix plus the old name, to all values that g defines and that have no new
+// name yet.
 func (r *renames) bind(g *onnx.Graph, prefix string, n *nameSet) {
 	bind := func(v string) {
 		if _, ok := r.to[v]; !ok && v != "" {
@@ -129,7 +127,7 @@ func (r *renames) bind(g *onnx.Graph, prefix string, n *nameSet) {
 	}
 }
 
-// graph returns a copy of g with new names for all that it and its subgraphs bind.
+// graph returns a copy of g in which all values defined in it and in its subgraphs are renamed.
 func (r *renames) graph(g *onnx.Graph, prefix string, n *nameSet) *onnx.Graph {
 	in := &renames{to: map[string]string{}, up: r}
 	in.bind(g, prefix, n)
@@ -141,7 +139,7 @@ func (r *renames) graph(g *onnx.Graph, prefix string, n *nameSet) *onnx.Graph {
 		v.Name = in.name(v.Name)
 	}
 	c.Initializers = in.tensors(g.Initializers)
-	c.ValueInfos = nil // what they say is found again, their names are gone
+	c.ValueInfos = nil // old names; inference recomputes the types
 	for i, x := range g.Nodes {
 		c.Nodes[i] = in.node(x, prefix, n)
 	}
@@ -158,7 +156,7 @@ func (r *renames) tensors(list []*onnx.Tensor) []*onnx.Tensor {
 	return out
 }
 
-// node returns a copy of x with new names, also for what its subgraphs bind.
+// node returns a copy of x with renamed values, also in its subgraphs.
 func (r *renames) node(x *onnx.Node, prefix string, n *nameSet) *onnx.Node {
 	c := *x
 	c.Inputs, c.Outputs, c.Attrs = make([]string, len(x.Inputs)), make([]string, len(x.Outputs)), make([]*onnx.Attribute, len(x.Attrs))

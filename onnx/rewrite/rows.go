@@ -7,26 +7,25 @@ import (
 	"slices"
 )
 
-// Rows selects entries along one axis of a tensor, the row axis: for instance the
-// positions of a text whose logits are wanted.
+// Rows selects entries along one axis of a tensor (the row axis), for instance the positions of a text
+// whose logits are needed.
 type Rows struct {
-	// Index holds the row numbers: [count] where the same rows are taken from every
-	// batch entry, or [batch, count] where they differ. Int64.
+	// Index holds the int64 row numbers: [count] if all batch entries use the same rows, or
+	// [batch, count] if PerBatch is set.
 	Index build.Value
-	// PerBatch tells the second form. Axis 0 is then the batch axis of every value
-	// that carries rows.
+	// PerBatch requires that axis 0 is the batch axis of every value with rows.
 	PerBatch bool
 	// Count is the number of rows selected.
 	Count shape.Dim
 }
 
-// rowValue names a value restricted to rows along one of its axes.
+// rowValue is a value restricted to rows along one of its axes.
 type rowValue struct {
 	v    build.Value
 	axis int
 }
 
-// demand is what later nodes want of a value.
+// demand is the set of parts of a value that later nodes read.
 type demand struct {
 	full bool
 	rows bool
@@ -43,11 +42,10 @@ func (d demand) join(e demand) demand {
 	return e
 }
 
-// SelectRows returns v restricted to rows along axis, computed from restricted
-// inputs as far up the graph as rows do not depend on each other. Values that the
-// values in keep need in full are computed once, in full, and rows are gathered
-// from them. This is what makes the last layer and the head of a masked language
-// model cost only the rows that are read.
+// SelectRows returns v restricted to rows along axis. The restriction is moved as far up the graph as
+// rows do not depend on each other. Values that keep needs in full are computed once, in full, and
+// their rows gathered. As a result, the last layer and the head of a masked language model are computed
+// only for the rows that are read.
 func SelectRows(b *build.Builder, v build.Value, axis int, r Rows, keep ...build.Value) build.Value {
 	if b.Err() != nil {
 		return ""
@@ -61,7 +59,7 @@ func SelectRows(b *build.Builder, v build.Value, axis int, r Rows, keep ...build
 		}
 		axes, carry, ok := rowInputs(b, n, d.axis, r)
 		if !ok {
-			continue // gathered by whoever reads it
+			continue // its readers gather from it
 		}
 		in := slices.Clone(n.Inputs)
 		for i, a := range axes {
@@ -85,7 +83,7 @@ func SelectRows(b *build.Builder, v build.Value, axis int, r Rows, keep ...build
 	return rowsOf(b, v, axis, r, done)
 }
 
-// markRows gives the restriction of a marked value the mark of the whole.
+// markRows copies the mark of v to its restriction rows.
 func markRows(b *build.Builder, v, rows build.Value, axis int, r Rows, done map[rowValue]build.Value) {
 	m, ok := b.Marked(v)
 	if !ok || b.Err() != nil {
@@ -98,7 +96,7 @@ func markRows(b *build.Builder, v, rows build.Value, axis int, r Rows, done map[
 	b.Mark(rows, build.Mark{Kind: m.Kind, Values: values, Axes: m.Axes})
 }
 
-// demands walks the graph backwards from v (rows) and keep (full).
+// demands walks the graph backwards from v (rows) and keep (in full).
 func demands(b *build.Builder, v build.Value, axis int, r Rows, keep []build.Value) map[build.Value]demand {
 	demands := map[build.Value]demand{v: {rows: true, axis: axis}}
 	for _, k := range keep {
@@ -133,7 +131,7 @@ func demands(b *build.Builder, v build.Value, axis int, r Rows, keep []build.Val
 	return demands
 }
 
-// lift gives v leading axes of size 1, up to a rank, and says how many.
+// lift adds leading axes of size 1 to v up to the given rank, and returns how many.
 func lift(b *build.Builder, v build.Value, rank int) (build.Value, int) {
 	more := rank - b.Info(v).Rank()
 	if more <= 0 {
@@ -146,7 +144,7 @@ func lift(b *build.Builder, v build.Value, rank int) (build.Value, int) {
 	return b.Unsqueeze(v, axes...), more
 }
 
-// rowsOf returns v restricted to rows: as rebuilt, or gathered from the whole.
+// rowsOf returns v restricted to rows, either recomputed or gathered from the full value.
 func rowsOf(b *build.Builder, v build.Value, axis int, r Rows, done map[rowValue]build.Value) build.Value {
 	if d, ok := done[rowValue{v, axis}]; ok {
 		return d
@@ -157,9 +155,9 @@ func rowsOf(b *build.Builder, v build.Value, axis int, r Rows, done map[rowValue
 	case !r.PerBatch:
 		out = b.Gather(v, r.Index, int64(axis))
 	case axis == 0:
-		out = b.Gather(v, r.Index, 0) // no batch axis: a table shared by all
+		out = b.Gather(v, r.Index, 0) // no batch axis: a table shared by the batch
 	case dims[0].Is(1):
-		// One entry for the whole batch: rows of it for each batch entry.
+		// One entry for the whole batch: gather its rows for each batch entry.
 		perm := moveAxis(len(dims), axis, 1)
 		t := b.Squeeze(b.Transpose(v, perm...), 0)
 		out = b.Transpose(b.Gather(t, r.Index, 0), inversePerm(perm)...)
@@ -176,8 +174,8 @@ func rowsOf(b *build.Builder, v build.Value, axis int, r Rows, done map[rowValue
 	return out
 }
 
-// flatIndex turns [batch, count] row numbers into numbers of rows of the batch
-// laid end to end, each of the given number of rows.
+// flatIndex converts row numbers [batch, count] to indices into the concatenated rows of the batch;
+// rows is the number of rows per entry.
 func flatIndex(b *build.Builder, r Rows, rows shape.Dim, source build.Value) build.Value {
 	s, _ := b.Shape(r.Index)
 	n := b.Squeeze(b.DynamicShape(s[:1], r.Index), 0)
@@ -190,7 +188,7 @@ func flatIndex(b *build.Builder, r Rows, rows shape.Dim, source build.Value) bui
 	return flat
 }
 
-// moveAxis returns the permutation that brings axis from to place to.
+// moveAxis returns the permutation that moves axis from to position to.
 func moveAxis(rank, from, to int) []int64 {
 	var rest []int64
 	for i := range int64(rank) {
@@ -209,7 +207,7 @@ func inversePerm(perm []int64) []int64 {
 	return out
 }
 
-// rebuild writes n again for restricted inputs.
+// rebuild appends a copy of n for restricted inputs.
 func rebuild(b *build.Builder, n *onnx.Node, in []build.Value, axis int, r Rows) build.Value {
 	shape, _ := b.Shape(n.Outputs[0])
 	to := slices.Clone(shape)

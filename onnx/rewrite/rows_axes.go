@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// rowWise lists the operators that work element by element, with broadcasting.
+// rowWise lists the elementwise operators that broadcast.
 var rowWise = map[string]bool{}
 
 func init() {
@@ -19,9 +19,9 @@ func init() {
 	}
 }
 
-// rowInputs is rowAxes for a given selection. carry tells the inputs that can be
-// restricted themselves from those of which rows are gathered: where rows differ by
-// batch entry, the first axis of a value must be the batch, before and after n.
+// rowInputs is rowAxes for a given selection. carry marks the inputs that can be restricted themselves;
+// rows of the other inputs are gathered. If rows differ per batch entry, axis 0 must be the batch axis
+// of the inputs and outputs of n.
 func rowInputs(b *build.Builder, n *onnx.Node, out int, r Rows) (axes []int, carry []bool, ok bool) {
 	if len(n.Outputs) > 1 && slices.ContainsFunc(n.Outputs[1:], func(o string) bool { return o != "" }) {
 		return nil, nil, false
@@ -37,7 +37,7 @@ func rowInputs(b *build.Builder, n *onnx.Node, out int, r Rows) (axes []int, car
 	if !known || len(index) != 2 || out == 0 || !keepsBatch(b, n, axes) {
 		return nil, nil, false
 	}
-	// Operators that broadcast take an input without the batch as it is.
+	// Operators that broadcast read an input without a batch axis unchanged.
 	repeats := rowWise[n.Op] || n.Op == "Expand" || n.Op == "MatMul"
 	rank := b.Info(n.Outputs[0]).Rank()
 	for i, a := range axes {
@@ -53,8 +53,8 @@ func rowInputs(b *build.Builder, n *onnx.Node, out int, r Rows) (axes []int, car
 	return axes, carry, true
 }
 
-// keepsBatch reports whether axis 0 of the output of n, an operator that rowAxes
-// knows, comes from axis 0 of the inputs that carry rows.
+// keepsBatch reports whether axis 0 of the output of n comes from axis 0 of the inputs that carry rows.
+// n must be supported by rowAxes.
 func keepsBatch(b *build.Builder, n *onnx.Node, axes []int) bool {
 	rank := b.Info(n.In(0)).Rank()
 	switch n.Op {
@@ -65,7 +65,7 @@ func keepsBatch(b *build.Builder, n *onnx.Node, axes []int) bool {
 		a, err := shape.Axis(n.Int("axis", 0), rank)
 		return err == nil && a != 0
 	case "Gather":
-		// Of a table by [batch, ...] indices, or of places in every batch entry.
+		// A table indexed by [batch, ...], or the same positions in every batch entry.
 		a, err := shape.Axis(n.Int("axis", 0), rank)
 		return err == nil && (axes[0] < 0 || a > 0) && (axes[1] < 0 || a == 0)
 	case "ReduceSum", "ReduceMean", "ReduceMax":
@@ -75,9 +75,8 @@ func keepsBatch(b *build.Builder, n *onnx.Node, axes []int) bool {
 	return true
 }
 
-// rowAxes tells how rows along an axis of the output of n come from rows of its
-// inputs: for each input the axis to restrict, or -1 where it is read whole. ok is
-// false where rows of the output depend on other rows.
+// rowAxes returns, for each input of n, the axis to restrict in order to restrict axis out of the
+// output, or -1 if the input is read in full. ok is false if rows of the output depend on several rows.
 func rowAxes(b *build.Builder, n *onnx.Node, out int) (axes []int, ok bool) {
 	if n.Domain != "" && !rowWise[n.Op] {
 		return nil, false
@@ -150,8 +149,7 @@ func softmaxAxis(opset int64) int64 {
 	return -1
 }
 
-// broadcastAxes aligns shapes at the right; an input that is repeated along the
-// axis is read whole.
+// broadcastAxes aligns shapes at the right. An input that broadcasts along the axis is read in full.
 func broadcastAxes(b *build.Builder, n *onnx.Node, out int, y []shape.Dim, axes []int) bool {
 	for i, v := range n.Inputs {
 		x, known := b.Shape(v)
@@ -173,7 +171,7 @@ func broadcastAxes(b *build.Builder, n *onnx.Node, out int, y []shape.Dim, axes 
 	return true
 }
 
-// sameAxis finds the axis of x that a reshape to y leaves whole at place out.
+// sameAxis returns the axis of x that a reshape to y keeps unchanged as axis out.
 func sameAxis(x, y []shape.Dim, out int) int {
 	before := shape.Product(y[:out])
 	for k := range x {
@@ -184,8 +182,7 @@ func sameAxis(x, y []shape.Dim, out int) int {
 	return -1
 }
 
-// matMulAxes: rows of the left factor, columns of the right one, or a batch axis
-// of both.
+// matMulAxes: rows of the left factor, columns of the right factor, or a batch axis of both.
 func matMulAxes(b *build.Builder, n *onnx.Node, out, rank int, axes []int) bool {
 	x, w := b.Info(n.In(0)), b.Info(n.In(1))
 	if x.Rank() < 2 || w.Rank() < 2 {
@@ -207,8 +204,8 @@ func matMulAxes(b *build.Builder, n *onnx.Node, out, rank int, axes []int) bool 
 	return true
 }
 
-// gatherAxes: a row axis among the index axes restricts the indices, one of the
-// data axes that stay restricts the data.
+// gatherAxes: a row axis among the index axes restricts the indices; one among the remaining data axes
+// restricts the data.
 func gatherAxes(b *build.Builder, n *onnx.Node, out, rank int, axes []int) bool {
 	idx := b.Info(n.In(1))
 	a, err := shape.Axis(n.Int("axis", 0), rank)
@@ -226,7 +223,7 @@ func gatherAxes(b *build.Builder, n *onnx.Node, out, rank int, axes []int) bool 
 	return true
 }
 
-// reduceAxis maps an output axis of a reduction back to the input.
+// reduceAxis maps an output axis of a reduction to the input axis.
 func reduceAxis(b *build.Builder, n *onnx.Node, out, rank int) (int, bool) {
 	in := make([]*shape.Info, len(n.Inputs))
 	for i, v := range n.Inputs {

@@ -1,3 +1,5 @@
+// Package rewrite transforms ONNX models: it simplifies, sorts, upgrades to a newer opset, inlines
+// functions, widens element types, binds dimensions, and restricts a computation to some rows.
 package rewrite
 
 import (
@@ -8,14 +10,17 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Simplify rewrites the main graph of m in place into an equivalent one with less
-// in it: identities, inference-time dropouts and casts to the same type go away, an
-// If with a known condition becomes the branch that it takes ([FoldIf]), Constant
-// nodes become initialisers, what shape arithmetic computes becomes
-// constants, reshapes take fixed shapes (with 0 and -1 where dimensions are
-// symbolic), broadcasts of masks move behind the operators that follow, and what
-// no output needs is dropped. Names of inputs and outputs stay. Contradicting
-// shapes are a *onnx.FormatError.
+// Simplify rewrites the main graph of m in place into a smaller equivalent one:
+//
+//   - identities, dropouts at inference and casts to the same type are removed
+//   - an If with a known condition is replaced by the branch taken ([FoldIf])
+//   - Constant nodes become initialisers
+//   - results of shape arithmetic become constants
+//   - reshapes get constant shapes (with 0 and -1 for symbolic dimensions)
+//   - broadcasts of masks move after the operators that follow
+//   - nodes that no output needs are removed
+//
+// Names of inputs and outputs are kept. Contradictory shapes are an *onnx.FormatError.
 func Simplify(m *onnx.Model) error {
 	FoldIf(m)
 	constantsToInitializers(m.Graph)
@@ -31,7 +36,7 @@ func Simplify(m *onnx.Model) error {
 	return sinkExpands(m, names)
 }
 
-// constantsToInitializers turns Constant nodes into initialisers.
+// constantsToInitializers replaces Constant nodes by initialisers.
 func constantsToInitializers(g *onnx.Graph) {
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
 		if n.Op != "Constant" || n.Domain != "" || n.Out(0) == "" {
@@ -48,7 +53,7 @@ func constantsToInitializers(g *onnx.Graph) {
 	})
 }
 
-// substitute replaces names that nodes read.
+// substitute renames the inputs of nodes.
 func substitute(g *onnx.Graph, by map[string]string) {
 	replace := func(v string) string {
 		if to, ok := by[v]; ok {
@@ -64,7 +69,7 @@ func substitute(g *onnx.Graph, by map[string]string) {
 	}
 }
 
-// outputNames returns the names of the outputs of g as a set.
+// outputNames returns the set of output names of g.
 func outputNames(g *onnx.Graph) map[string]bool {
 	out := make(map[string]bool, len(g.Outputs))
 	for _, v := range g.Outputs {
@@ -73,8 +78,7 @@ func outputNames(g *onnx.Graph) map[string]bool {
 	return out
 }
 
-// dropIdentities removes nodes that return their first input, except where their
-// output is a graph output.
+// dropIdentities removes nodes that return their first input, unless their output is a graph output.
 func dropIdentities(g *onnx.Graph, vals shape.Values) {
 	by := map[string]string{}
 	isOutput := outputNames(g)
@@ -96,7 +100,7 @@ func dropIdentities(g *onnx.Graph, vals shape.Values) {
 			same = x != nil && y != nil && x.Known && y.Known && shape.SameShape(x.Shape, y.Shape)
 		}
 		if same {
-			// Nodes are in order: where a chain ends is known.
+			// Nodes are in topological order, so earlier substitutions are complete.
 			from := n.Inputs[0]
 			if first, ok := by[from]; ok {
 				from = first
@@ -108,7 +112,7 @@ func dropIdentities(g *onnx.Graph, vals shape.Values) {
 	substitute(g, by)
 }
 
-// foldKnown replaces values whose elements inference knows by initialisers.
+// foldKnown replaces values with known elements by initialisers.
 func foldKnown(g *onnx.Graph, vals shape.Values) {
 	isOutput := outputNames(g)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
@@ -123,7 +127,7 @@ func foldKnown(g *onnx.Graph, vals shape.Values) {
 	})
 }
 
-// knownTensor returns the constant that info describes, or nil.
+// knownTensor returns the constant described by info, or nil if its elements are unknown.
 func knownTensor(name string, info *shape.Info) *onnx.Tensor {
 	if info == nil || !info.Known || !info.Constant() {
 		return nil
@@ -170,8 +174,8 @@ func knownTensor(name string, info *shape.Info) *onnx.Tensor {
 	return nil
 }
 
-// fixReshapes gives Reshape nodes a constant shape where all but one dimension is
-// a number or copied from the same place of the input.
+// fixReshapes gives Reshape nodes a constant shape if all but one dimension are constants or equal to
+// the input dimension at the same position.
 func fixReshapes(g *onnx.Graph, vals shape.Values, names func() *nameSet) {
 	constant := make(map[string]bool, len(g.Initializers))
 	for _, t := range g.Initializers {
@@ -198,8 +202,8 @@ func fixReshapes(g *onnx.Graph, vals shape.Values, names func() *nameSet) {
 	}
 }
 
-// staticShape writes dims as a constant Reshape argument for an input of shape
-// have: 0 copies a dimension, one -1 takes what is left.
+// staticShape returns dims as a constant argument of Reshape for an input of shape have: 0 copies a
+// dimension, and one -1 is inferred.
 func staticShape(dims, have []shape.Dim) ([]int64, bool) {
 	out := make([]int64, len(dims))
 	open := false
@@ -220,9 +224,8 @@ func staticShape(dims, have []shape.Dim) ([]int64, bool) {
 	return out, true
 }
 
-// Prune removes the nodes and initialisers that no graph output depends on. An input
-// that an initialiser gives a default goes with it: it would become one that callers
-// have to feed.
+// Prune removes the nodes and initialisers that no graph output depends on. It also removes an input
+// whose default is such an initialiser, since callers would otherwise have to feed it.
 func Prune(g *onnx.Graph) {
 	used := make(map[string]bool, len(g.Nodes)+len(g.Initializers))
 	for _, o := range g.Outputs {
@@ -257,14 +260,13 @@ func Prune(g *onnx.Graph) {
 	g.ValueInfos = slices.DeleteFunc(g.ValueInfos, func(v *onnx.ValueInfo) bool { return !used[v.Name] })
 }
 
-// elementwise lists the operators through which a broadcast can be delayed.
+// elementwise lists the operators that an Expand can move across.
 var elementwise = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Div": true, "Where": true, "Cast": true,
 	"Neg": true, "Not": true, "And": true, "Or": true, "Equal": true, "Less": true, "Greater": true, "IsNaN": true}
 
-// sinkExpands moves Expand behind the element-wise operators that read it, and
-// drops it where the other operand broadcasts anyway: exporters expand attention
-// masks to [batch, 1, sequence, sequence], which costs memory and hides that rows
-// do not depend on each other.
+// sinkExpands moves Expand after the elementwise operators that read it, and drops it if the other
+// operand broadcasts anyway. Exporters expand attention masks to [batch, 1, sequence, sequence], which
+// wastes memory and hides that rows are independent.
 func sinkExpands(m *onnx.Model, names func() *nameSet) error {
 	if !slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.Op == "Expand" }) {
 		return nil
@@ -273,7 +275,7 @@ func sinkExpands(m *onnx.Model, names func() *nameSet) error {
 	if err != nil {
 		return err
 	}
-	source := map[string]*onnx.Node{} // output of an Expand -> the node
+	source := map[string]*onnx.Node{} // output of an Expand -> the Expand node
 	g := m.Graph
 	isOutput := outputNames(g)
 	var out []*onnx.Node
@@ -316,8 +318,8 @@ func sinkExpands(m *onnx.Model, names func() *nameSet) error {
 	return nil
 }
 
-// unexpanded returns the shape n has when its Expand inputs are read unexpanded,
-// and an Expand whose target is the shape of the output, if there is one.
+// unexpanded returns the shape of n when the inputs of its Expands are read directly, and an Expand
+// whose target is the output shape, if any.
 func unexpanded(n *onnx.Node, vals shape.Values, source map[string]*onnx.Node) (dims []shape.Dim, from *onnx.Node, ok bool) {
 	for _, v := range n.Inputs {
 		e := source[v]

@@ -5,10 +5,9 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// Sort puts the nodes of the main graph into an order in which every value is written
-// before it is read, as the format demands and some tools do not keep; the order of
-// nodes that do not depend on each other stays. A graph with a cycle, or in which two
-// nodes write one value, is left as it is: [onnx.Check] says what is wrong with it.
+// Sort sorts the nodes of the main graph topologically, which the format requires but some tools do not
+// ensure. The order of independent nodes is kept. A graph with a cycle, or with two writers of one
+// value, is left unchanged; [onnx.Check] reports these errors.
 func Sort(m *onnx.Model) {
 	if m.Graph == nil {
 		return
@@ -25,7 +24,7 @@ func Sort(m *onnx.Model) {
 	}
 	delete(writer, "")
 	readers := make([][]int, len(nodes))
-	waits := make([]int, len(nodes)) // for so many values that are not written yet
+	waits := make([]int, len(nodes)) // number of inputs not yet written
 	sorted := true
 	for i, n := range nodes {
 		needs := func(v string) string {
@@ -65,17 +64,17 @@ func Sort(m *onnx.Model) {
 	}
 }
 
-// lowest is a heap of node numbers.
+// lowest is a min-heap of node indices.
 type lowest []int
 
 func (h lowest) Len() int           { return len(h) }
 func (h lowest) Less(i, j int) bool { return h[i] < h[j] }
 func (h lowest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push and Pop are for package heap.
+// Push implements heap.Interface.
 func (h *lowest) Push(x any) { *h = append(*h, x.(int)) }
 
-// Pop is described with Push.
+// Pop implements heap.Interface.
 func (h *lowest) Pop() any {
 	old := *h
 	x := old[len(old)-1]

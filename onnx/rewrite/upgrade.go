@@ -9,26 +9,24 @@ import (
 	"strings"
 )
 
-// oldestUpgraded is the oldest operator set that Upgrade reads.
+// oldestUpgraded is the oldest supported opset.
 const oldestUpgraded = 7
 
-// Upgrade rewrites m in place into the form of the operator set target, with the
-// same results: attributes that became inputs, operators that were renamed or
-// removed, defaults and meanings that changed, in the main graph, in subgraphs
-// and in the bodies of functions. A model at target or above is left alone.
+// Upgrade rewrites m in place to opset target with the same results. It handles attributes that became
+// inputs, renamed and removed operators, and changed defaults and semantics, in the main graph, in
+// subgraphs and in function bodies. A model at target or above is unchanged.
 //
-// It reads operator sets from 7 and writes those up to 18. A model below, a target
-// above, and a node without an equal in the newer set are an *UnsupportedError; m
-// is then as it was. New constants become initialisers of the main graph, or
-// Constant nodes of a function. Where the file's version rises from below 4,
-// inputs that only state the type of an initialiser, as those files had to, go
-// away: no runtime let a caller replace them.
+// It supports opsets 7 to 18. A model below, a target above, or a node without an equivalent in the
+// newer opset is an *UnsupportedError, and m is unchanged. New constants become initialisers of the
+// main graph, or Constant nodes of a function. If the IR version rises from below 4, inputs that only
+// declare the type of an initialiser, as those versions required, are removed: no runtime let a caller
+// replace them.
 func Upgrade(m *onnx.Model, target int64) error {
 	if m.Graph == nil || m.Opset() >= target && !slices.ContainsFunc(m.Functions, func(f *onnx.Function) bool { return below(f, target) }) {
 		return nil
 	}
 	if target > onnx.NewestUpgrade {
-		return &onnx.UnsupportedError{Path: m.Path, Offset: -1, Reason: fmt.Sprintf("a model is upgraded to operator set %d at most, not to %d", onnx.NewestUpgrade, target)}
+		return &onnx.UnsupportedError{Path: m.Path, Offset: -1, Reason: fmt.Sprintf("a model can be upgraded to opset %d at most, not to %d", onnx.NewestUpgrade, target)}
 	}
 	c := m.Clone()
 	u := newUpgrader(c, target)
@@ -61,25 +59,25 @@ func Upgrade(m *onnx.Model, target int64) error {
 	return nil
 }
 
-// below reports whether the standard nodes of f are of a set older than target.
+// below reports whether the standard nodes of f use an opset older than target.
 func below(f *onnx.Function, target int64) bool {
 	v, ok := f.Opsets[""]
 	return ok && v < target
 }
 
-// upgrader brings nodes to the form of an operator set.
+// upgrader rewrites nodes for an opset.
 type upgrader struct {
 	target int64
 	path   string
 	err    error
-	model  *onnx.Model // the operator sets and the file version that are read
+	model  *onnx.Model // source of the opsets and the IR version
 	names  *nameSet
-	read   map[string]bool // by nodes, or as outputs
-	// main receives constants, or lines, the beginning of the function at hand.
+	read   map[string]bool // values read by nodes or outputs
+	// main receives constants; if nil, lines, the start of the current function, does.
 	main   *onnx.Graph
 	lines  *[]*onnx.Node
-	consts map[string]string       // constants by contents
-	made   map[string]*onnx.Tensor // and by name
+	consts map[string]string       // names of constants by contents
+	made   map[string]*onnx.Tensor // constants by name
 	vals   *shape.Scope
 }
 
@@ -93,7 +91,7 @@ func newUpgrader(m *onnx.Model, target int64) *upgrader {
 	return u
 }
 
-// body returns the function as a graph whose values have no types.
+// body returns the function as a graph of untyped values.
 func body(f *onnx.Function) *onnx.Graph {
 	g := &onnx.Graph{Name: f.Name, Nodes: f.Nodes, ValueInfos: f.ValueInfos}
 	for _, name := range f.Inputs {
@@ -105,7 +103,7 @@ func body(f *onnx.Function) *onnx.Graph {
 	return g
 }
 
-// body upgrades nodes whose values nothing is known of.
+// body upgrades nodes whose values have unknown types.
 func (u *upgrader) body(nodes []*onnx.Node, from int64) []*onnx.Node {
 	g := &onnx.Graph{Nodes: nodes}
 	eachName(g, func(name string, read bool) { u.read[name] = u.read[name] || read })
@@ -113,21 +111,21 @@ func (u *upgrader) body(nodes []*onnx.Node, from int64) []*onnx.Node {
 	return g.Nodes
 }
 
-// readable refuses what has no known form.
+// readable returns an error for an opset that is not supported.
 func (u *upgrader) readable(from int64, nodes []*onnx.Node, opsets map[string]int64) error {
 	standard := false
 	onnx.EachNode(nodes, func(n *onnx.Node) { standard = standard || n.Domain == "" })
 	if !standard || from >= oldestUpgraded {
 		return nil
 	}
-	reason := fmt.Sprintf("operator set %d is older than %d, the oldest that is read", from, oldestUpgraded)
+	reason := fmt.Sprintf("opset %d is older than %d, the oldest supported", from, oldestUpgraded)
 	if _, ok := opsets[""]; !ok {
-		reason = "it states no version of the standard operator set"
+		reason = "it declares no version of the standard operator set"
 	}
 	return &onnx.UnsupportedError{Path: u.path, Offset: -1, Reason: reason}
 }
 
-// fail records that n has no equal in the newer set.
+// fail records that n has no equivalent in the newer opset.
 func (u *upgrader) fail(n *onnx.Node, format string, args ...any) {
 	if u.err == nil {
 		u.err = &onnx.UnsupportedError{Path: u.path, Offset: -1, Reason: n.Label() + ": " + fmt.Sprintf(format, args...)}
@@ -139,7 +137,7 @@ func (u *upgrader) mainGraph(g *onnx.Graph, from int64) {
 	u.graph(g, from)
 }
 
-// function upgrades the body of f, whose constants are nodes.
+// function upgrades the body of f; its constants are nodes.
 func (u *upgrader) function(f *onnx.Function) {
 	var lines []*onnx.Node
 	u.lines, u.consts, u.model = &lines, map[string]string{}, &onnx.Model{Opsets: f.Opsets, IRVersion: u.model.IRVersion}
@@ -149,7 +147,7 @@ func (u *upgrader) function(f *onnx.Function) {
 	f.Opsets[""] = u.target
 }
 
-// graph upgrades the nodes of g and what they hold.
+// graph upgrades the nodes of g, including subgraphs.
 func (u *upgrader) graph(g *onnx.Graph, from int64) {
 	u.vals = shape.EnterScope(u.model, g, u.vals)
 	defer func() { u.vals = u.vals.Up }()
@@ -169,7 +167,7 @@ func (u *upgrader) graph(g *onnx.Graph, from int64) {
 	g.Nodes = out
 }
 
-// node brings one node from the form of set v to that of the target.
+// node upgrades one node from opset v to the target.
 func (u *upgrader) node(n *onnx.Node, v int64) []*onnx.Node {
 	if n.Domain != "" {
 		return []*onnx.Node{n}
@@ -188,7 +186,7 @@ func (u *upgrader) node(n *onnx.Node, v int64) []*onnx.Node {
 	return []*onnx.Node{n}
 }
 
-// fresh returns an unused name for a value that n needs.
+// fresh returns an unused name for a value computed for n.
 func (u *upgrader) fresh(n *onnx.Node, what string) string {
 	base := n.Op
 	if i := slices.IndexFunc(n.Outputs, func(o string) bool { return o != "" }); i >= 0 {
@@ -197,7 +195,7 @@ func (u *upgrader) fresh(n *onnx.Node, what string) string {
 	return u.names.fresh(base + "/" + what)
 }
 
-// tensor names a constant that n reads, one for equal contents.
+// tensor returns the name of a constant read by n; equal constants share a name.
 func (u *upgrader) tensor(n *onnx.Node, what string, t *onnx.Tensor) string {
 	key := build.TensorKey(t)
 	if name, ok := u.consts[key]; ok {
@@ -218,7 +216,7 @@ func (u *upgrader) ints(n *onnx.Node, what string, v ...int64) string {
 	return u.tensor(n, what, onnx.NewInt64("", []int64{int64(len(v))}, v))
 }
 
-// constant returns the tensor that a name stands for, or nil.
+// constant returns the constant named name, or nil.
 func (u *upgrader) constant(name string) *onnx.Tensor {
 	if t := u.made[name]; t != nil {
 		return t
@@ -226,7 +224,7 @@ func (u *upgrader) constant(name string) *onnx.Tensor {
 	return u.vals.Constant(name)
 }
 
-// attr removes an attribute of n and returns it, or nil where there is none.
+// attr removes an attribute of n and returns it, or nil if there is none.
 func (u *upgrader) attr(n *onnx.Node, name string) *onnx.Attribute {
 	i := slices.IndexFunc(n.Attrs, func(a *onnx.Attribute) bool { return a.Name == name })
 	if i < 0 {
@@ -234,13 +232,13 @@ func (u *upgrader) attr(n *onnx.Node, name string) *onnx.Attribute {
 	}
 	a := n.Attrs[i]
 	if a.RefName != "" {
-		u.fail(n, "its %s is given by the caller of the function; inline the function first", name)
+		u.fail(n, "its %s is an attribute of the function's caller; inline the function first", name)
 	}
 	n.Attrs = slices.Delete(n.Attrs, i, i+1)
 	return a
 }
 
-// withAttrs returns a copy of list that has more, in the place of those of the same names.
+// withAttrs returns a copy of list with more added; equal names are replaced.
 func withAttrs(list []*onnx.Attribute, more ...*onnx.Attribute) []*onnx.Attribute {
 	out := slices.DeleteFunc(slices.Clone(list), func(a *onnx.Attribute) bool {
 		return slices.ContainsFunc(more, func(b *onnx.Attribute) bool { return a.Name == b.Name })
@@ -248,7 +246,7 @@ func withAttrs(list []*onnx.Attribute, more ...*onnx.Attribute) []*onnx.Attribut
 	return append(out, more...)
 }
 
-// setInput makes v the input i of n, the ones before it left out if need be.
+// setInput sets input i of n to v. Missing inputs before it are omitted ones.
 func setInput(n *onnx.Node, i int, v string) {
 	for len(n.Inputs) <= i {
 		n.Inputs = append(n.Inputs, "")
@@ -259,15 +257,14 @@ func setInput(n *onnx.Node, i int, v string) {
 	}
 }
 
-// helper returns a node that computes a value for n; its last output is to be
-// read by others.
+// helper returns a node that computes a value for n, and the name of its last output.
 func (u *upgrader) helper(n *onnx.Node, op, what string, in []string, attrs ...*onnx.Attribute) (*onnx.Node, string) {
 	out := u.fresh(n, what)
 	return &onnx.Node{Op: op, Name: out, Inputs: in, Outputs: []string{out}, Attrs: attrs}, out
 }
 
-// upgradeRules rewrite a node into nodes of the operator set under which they
-// stand; what a rule returns goes through the rules of later sets.
+// upgradeRules holds, for each opset, the rules that rewrite a node into nodes of that opset. Results
+// are passed to the rules of later opsets.
 var upgradeRules = map[int64]map[string]func(u *upgrader, n *onnx.Node) []*onnx.Node{}
 
 func upgradeAt(opset int64, rule func(*upgrader, *onnx.Node) []*onnx.Node, ops string) {

@@ -28,16 +28,14 @@ func upsampleToInput(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return []*onnx.Node{n}
 }
 
-// upsampleRenamed: Upsample is Resize now.
+// upsampleRenamed: Upsample became Resize.
 func upsampleRenamed(_ *upgrader, n *onnx.Node) []*onnx.Node {
 	n.Op = "Resize"
 	return []*onnx.Node{n}
 }
 
-// resizeOld: Resize had one way to find the source of an element, at position
-// divided by scale. The nearest one was the next lower where an axis grows, the
-// next higher where it shrinks; as one node rounds one way, axes that shrink and
-// axes that grow need a node each.
+// resizeOld: Resize 10 maps position p to p/scale. Nearest mode rounds down when an axis grows and up
+// when it shrinks. A newer node rounds in one way only, so growing and shrinking axes need a node each.
 func resizeOld(u *upgrader, n *onnx.Node) []*onnx.Node {
 	scales, x := n.In(1), n.In(0)
 	resize := func(n *onnx.Node, x, scales, round string) *onnx.Node {
@@ -52,7 +50,7 @@ func resizeOld(u *upgrader, n *onnx.Node) []*onnx.Node {
 	if n.Str("mode", "nearest") != "nearest" {
 		return []*onnx.Node{resize(n, x, scales, "")}
 	}
-	grows, shrinks := true, true // may do so
+	grows, shrinks := true, true // over all axes, as far as known
 	var known []float32
 	if t := u.constant(scales); t != nil {
 		if v, err := t.Floats(); err == nil {
@@ -87,8 +85,8 @@ func resizeOld(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return append(nodes, resize(&first, x, up, "floor"), resize(n, first.Name, down, "ceil"))
 }
 
-// resizeOptional: roi and scales may be left out, and must be where sizes are
-// given. One way to find the source is gone.
+// resizeOptional: roi and scales became optional, and must be omitted if sizes are given. One
+// coordinate transformation was removed.
 func resizeOptional(u *upgrader, n *onnx.Node) []*onnx.Node {
 	mode := n.Str("coordinate_transformation_mode", "half_pixel")
 	if n.In(1) != "" && mode != "tf_crop_and_resize" {
@@ -102,7 +100,7 @@ func resizeOptional(u *upgrader, n *onnx.Node) []*onnx.Node {
 	}
 	// (x + 0.5)/s rounded down is (x + 0.5)/s - 0.5 rounded to the nearest.
 	if n.Str("mode", "nearest") != "nearest" || n.Str("nearest_mode", "round_prefer_floor") != "floor" {
-		u.fail(n, "coordinate_transformation_mode tf_half_pixel_for_nn is gone, and only nearest neighbours rounded down have an equal")
+		u.fail(n, "coordinate_transformation_mode tf_half_pixel_for_nn was removed; only nearest neighbours with rounding down can be upgraded")
 		return nil
 	}
 	u.attr(n, "coordinate_transformation_mode")
@@ -111,8 +109,8 @@ func resizeOptional(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return []*onnx.Node{n}
 }
 
-// softmaxFlattened: these took all axes from one on as one; now they take one axis.
-// Where the others have size 1 that is the same.
+// softmaxFlattened: these operators flattened all axes from axis onwards; now they use a single axis.
+// The two agree if the other axes have size 1.
 func softmaxFlattened(u *upgrader, n *onnx.Node) []*onnx.Node {
 	axis := int64(1)
 	if a := u.attr(n, "axis"); a != nil {
@@ -146,15 +144,15 @@ func softmaxFlattened(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return []*onnx.Node{shape, flat, n, back}
 }
 
-// batchNormPerElement: without `spatial`, every element of a row had statistics of
-// its own, of the shape of a row. That is the same as rows of as many channels.
+// batchNormPerElement: without the attribute spatial, every element of a row has its own statistics.
+// This equals rows with as many channels as elements.
 func batchNormPerElement(u *upgrader, n *onnx.Node) []*onnx.Node {
 	a := u.attr(n, "spatial")
 	if a == nil || a.I != 0 {
 		return []*onnx.Node{n}
 	}
 	if slices.ContainsFunc(n.Outputs[min(1, len(n.Outputs)):], func(o string) bool { return o != "" }) {
-		u.fail(n, "statistics per element have no equal in training")
+		u.fail(n, "statistics per element in training mode were removed")
 		return nil
 	}
 	y := n.Out(0)
@@ -172,12 +170,11 @@ func batchNormPerElement(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return append(nodes, n, back)
 }
 
-// batchNormOutputs: training is said by an attribute, and the statistics of the
-// batch itself are no outputs any more.
+// batchNormOutputs: training mode became an attribute, and the batch statistics are no longer outputs.
 func batchNormOutputs(u *upgrader, n *onnx.Node) []*onnx.Node {
 	for i, o := range n.Outputs {
 		if o != "" && i > 2 && u.read[o] {
-			u.fail(n, "its output %q, a statistic of the batch, is gone", o)
+			u.fail(n, "its output %q, a batch statistic, was removed", o)
 		}
 	}
 	training := n.Out(1) != "" || n.Out(2) != "" || n.Out(3) != "" || n.Out(4) != ""

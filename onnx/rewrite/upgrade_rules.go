@@ -20,8 +20,8 @@ func init() {
 	upgradeAt(18, splitCountsOutputs, "Split")
 }
 
-// sliceToInputs: starts, ends and axes became inputs. Axes left out stood for the
-// first ones; now they would stand for all.
+// sliceToInputs: starts, ends and axes became inputs. Missing axes used to mean the first ones, and now
+// mean all.
 func sliceToInputs(u *upgrader, n *onnx.Node) []*onnx.Node {
 	starts, ends, axes := u.attr(n, "starts"), u.attr(n, "ends"), u.attr(n, "axes")
 	if starts == nil || ends == nil {
@@ -52,8 +52,8 @@ func topKToInput(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return []*onnx.Node{n}
 }
 
-// like returns a scalar constant with the element type of the value x, and a node
-// that makes it where the type is not known.
+// like returns a scalar constant with the element type of x, and a node that computes it if the type is
+// unknown.
 func (u *upgrader) like(n *onnx.Node, what string, v float32, x string) (nodes []*onnx.Node, name string) {
 	number := func(t *onnx.Tensor) string { return u.tensor(n, what, t) }
 	switch i := u.vals.Info(x); {
@@ -67,7 +67,7 @@ func (u *upgrader) like(n *onnx.Node, what string, v float32, x string) (nodes [
 		c, name := u.helper(n, "CastLike", what+"_cast", []string{number(onnx.NewFloat("", nil, []float32{v})), x})
 		return []*onnx.Node{c}, name
 	}
-	u.fail(n, "the element type of %q is unknown; operator set 15 can do without it", x)
+	u.fail(n, "the element type of %q is unknown, which needs opset 15 or later", x)
 	return nil, ""
 }
 
@@ -87,8 +87,8 @@ func padToInputs(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return append(nodes, n)
 }
 
-// clipToInputs: the bounds became inputs. They were the largest float by default;
-// now the default is that of the element type.
+// clipToInputs: the bounds became inputs. The default bound changed from the largest float32 to the
+// largest value of the element type.
 func clipToInputs(u *upgrader, n *onnx.Node) []*onnx.Node {
 	var nodes []*onnx.Node
 	i := u.vals.Info(n.In(0))
@@ -108,14 +108,14 @@ func clipToInputs(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return append(nodes, n)
 }
 
-// scatterRenamed: Scatter is ScatterElements now.
+// scatterRenamed: Scatter became ScatterElements.
 func scatterRenamed(_ *upgrader, n *onnx.Node) []*onnx.Node {
 	n.Op = "ScatterElements"
 	return []*onnx.Node{n}
 }
 
-// dropoutMaskIsBool: the mask had the type of the data. In inference its elements
-// are not defined; they stay zero.
+// dropoutMaskIsBool: the mask had the type of the data. In inference its elements are undefined; here
+// they are zero.
 func dropoutMaskIsBool(u *upgrader, n *onnx.Node) []*onnx.Node {
 	mask := n.Out(1)
 	if mask == "" {
@@ -131,8 +131,8 @@ func dropoutMaskIsBool(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return []*onnx.Node{n, {Op: "Cast", Name: mask, Inputs: []string{raw}, Outputs: []string{mask}, Attrs: []*onnx.Attribute{onnx.IntAttr("to", int64(x.Type))}}}
 }
 
-// dropoutToInput: the ratio became an input. A mask asked for in inference was
-// false everywhere, as runtimes left what was not defined; it is true now.
+// dropoutToInput: the ratio became an input. The mask in inference used to be undefined, false in
+// runtimes, and is now true.
 func dropoutToInput(u *upgrader, n *onnx.Node) []*onnx.Node {
 	if ratio := u.attr(n, "ratio"); ratio != nil {
 		setInput(n, 1, u.tensor(n, "ratio", onnx.NewFloat("", nil, []float32{ratio.F})))
@@ -151,7 +151,7 @@ func dropoutToInput(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return nodes
 }
 
-// axesToInput: axes became an input. Left out or empty, they mean all in both forms.
+// axesToInput: axes became an input. Missing or empty axes mean all in both versions.
 func axesToInput(u *upgrader, n *onnx.Node) []*onnx.Node {
 	if axes := u.attr(n, "axes"); axes != nil && len(axes.Ints) > 0 {
 		setInput(n, 1, u.ints(n, "axes", axes.Ints...))
@@ -167,7 +167,7 @@ func splitToInput(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return []*onnx.Node{n}
 }
 
-// splitCountsOutputs: equal parts are asked for by their number.
+// splitCountsOutputs: equal parts need the attribute num_outputs.
 func splitCountsOutputs(_ *upgrader, n *onnx.Node) []*onnx.Node {
 	if n.In(1) == "" && n.Attr("num_outputs") == nil {
 		n.Attrs = withAttrs(n.Attrs, onnx.IntAttr("num_outputs", int64(len(n.Outputs))))
@@ -175,8 +175,7 @@ func splitCountsOutputs(_ *upgrader, n *onnx.Node) []*onnx.Node {
 	return []*onnx.Node{n}
 }
 
-// roiAlignKeepsGrid: regions were not shifted by half a pixel; now they are unless
-// told otherwise.
+// roiAlignKeepsGrid: the default now shifts regions by half a pixel; keep the old default.
 func roiAlignKeepsGrid(_ *upgrader, n *onnx.Node) []*onnx.Node {
 	if n.Attr("coordinate_transformation_mode") == nil {
 		n.Attrs = withAttrs(n.Attrs, onnx.StringAttr("coordinate_transformation_mode", "output_half_pixel"))

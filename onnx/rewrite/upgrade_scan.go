@@ -7,16 +7,16 @@ import (
 
 func init() { upgradeAt(9, scanBatches, "Scan") }
 
-// scanBatches: Scan went over a batch, on axis 0, and over the sequence, on axis 1.
-// It is a scan over the batch whose body is a scan over the sequence, on axis 0 of
-// what is left. Sequences of different lengths are cut before the inner scan, and
-// what it collects is filled up with zeros.
+// scanBatches: Scan 8 iterates over the batch, axis 0, and over the sequence, axis 1. It becomes a Scan
+// over the batch whose body is a Scan over the sequence, axis 0 of the remainder. Sequences of
+// different lengths are truncated before the inner Scan, and its collected outputs are padded with
+// zeros.
 func scanBatches(u *upgrader, n *onnx.Node) []*onnx.Node {
 	body, count := n.Attr("body"), int(n.Int("num_scan_inputs", 0))
 	directions := u.attr(n, "directions")
 	if body == nil || body.G == nil || len(n.Inputs) < 2 || count < 1 || count > len(n.Inputs)-1 || len(body.G.Inputs) != len(n.Inputs)-1 ||
 		len(body.G.Outputs) < len(n.Inputs)-1-count {
-		u.fail(n, "its body and its inputs do not fit together")
+		u.fail(n, "its body does not match its inputs")
 		return nil
 	}
 	inner := &onnx.Node{Op: "Scan", Name: u.fresh(n, "sequence"), Attrs: n.Attrs}
@@ -38,7 +38,7 @@ func scanBatches(u *upgrader, n *onnx.Node) []*onnx.Node {
 		n.Inputs = n.Inputs[1:]
 	} else {
 		if u.target < 11 {
-			u.fail(n, "sequences of different lengths have no equal before operator set 11")
+			u.fail(n, "sequences of different lengths need opset 11 or later")
 			return nil
 		}
 		u.scanLengths(n, g, inner, count)
@@ -48,8 +48,8 @@ func scanBatches(u *upgrader, n *onnx.Node) []*onnx.Node {
 	return []*onnx.Node{n}
 }
 
-// scanLengths writes, around inner, nodes of g that cut its sequences to a length and
-// fill up what it collects. The first node reads the length.
+// scanLengths adds nodes to g that truncate the sequences of inner to a length and pad its collected
+// outputs. The first node reads the length.
 func (u *upgrader) scanLengths(n *onnx.Node, g *onnx.Graph, inner *onnx.Node, count int) {
 	var before, after []*onnx.Node
 	put := func(list *[]*onnx.Node, op, what string, in []string, attrs ...*onnx.Attribute) string {

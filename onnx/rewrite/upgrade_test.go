@@ -196,7 +196,7 @@ func TestUpgradeRefuses(t *testing.T) {
 		target int64
 		want   string
 	}{
-		"old":         {model(6, &onnx.Node{Op: "Relu", Inputs: []string{"x"}}), 18, "operator set 6 is older than 7"},
+		"old":         {model(6, &onnx.Node{Op: "Relu", Inputs: []string{"x"}}), 18, "opset 6 is older than 7"},
 		"new":         {model(13, &onnx.Node{Op: "Relu", Inputs: []string{"x"}}), 19, "18 at most, not to 19"},
 		"no version":  {model(0, &onnx.Node{Op: "Relu", Inputs: []string{"x"}}), 18, "older than 7"},
 		"no pads":     {model(7, &onnx.Node{Op: "Pad", Inputs: []string{"x"}}), 18, "Pad node that writes \"y\": it has no pads"},
@@ -204,9 +204,9 @@ func TestUpgradeRefuses(t *testing.T) {
 		"no starts":   {model(7, &onnx.Node{Op: "Slice", Inputs: []string{"x"}}), 18, "it has no starts or no ends"},
 		"no scales":   {model(7, &onnx.Node{Op: "Upsample", Inputs: []string{"x"}}), 18, "it has no scales"},
 		"axis":        {model(7, &onnx.Node{Op: "Softmax", Inputs: []string{"x"}, Attrs: []*onnx.Attribute{onnx.IntAttr("axis", 4)}}), 18, "axis 4 is outside a tensor of rank 4"},
-		"half pixel":  {model(11, &onnx.Node{Op: "Resize", Inputs: []string{"x", "", "x"}, Attrs: []*onnx.Attribute{onnx.StringAttr("coordinate_transformation_mode", "tf_half_pixel_for_nn")}}), 18, "tf_half_pixel_for_nn is gone"},
-		"scan":        {model(8, &onnx.Node{Op: "Scan", Inputs: []string{"x", "x"}}), 18, "its body and its inputs do not fit together"},
-		"statistics":  {statistics(model), 18, "its output \"saved\", a statistic of the batch, is gone"},
+		"half pixel":  {model(11, &onnx.Node{Op: "Resize", Inputs: []string{"x", "", "x"}, Attrs: []*onnx.Attribute{onnx.StringAttr("coordinate_transformation_mode", "tf_half_pixel_for_nn")}}), 18, "tf_half_pixel_for_nn was removed"},
+		"scan":        {model(8, &onnx.Node{Op: "Scan", Inputs: []string{"x", "x"}}), 18, "its body does not match its inputs"},
+		"statistics":  {statistics(model), 18, "its output \"saved\", a batch statistic, was removed"},
 		"unknown":     {model(7, &onnx.Node{Op: "Clip", Inputs: []string{"untyped"}, Attrs: []*onnx.Attribute{onnx.FloatAttr("min", 0)}}), 11, "the element type of \"untyped\" is unknown"},
 		"by a caller": {model(7, &onnx.Node{Op: "Pad", Inputs: []string{"x"}, Attrs: []*onnx.Attribute{{Name: "pads", RefName: "p", Type: onnx.AttrInts}}}), 18, "inline the function first"},
 	}

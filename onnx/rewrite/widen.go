@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// typeAttrs gives the attributes of standard operators that hold a [onnx.DataType].
+// typeAttrs lists the attributes of standard operators that hold an [onnx.DataType].
 var typeAttrs = map[string][]string{
 	"Attention": {"softmax_precision"}, "Bernoulli": {"dtype"}, "BlackmanWindow": {"output_datatype"},
 	"Cast": {"to"}, "DequantizeLinear": {"output_dtype"}, "EyeLike": {"dtype"},
@@ -22,25 +22,21 @@ var typeAttrs = map[string][]string{
 	"SimplifiedLayerNormalization": {"stash_type"},
 }
 
-// WidenFloat16 turns every float16 and bfloat16 of m into float32, in place:
-// initialisers, constants, the types of inputs, outputs and values, the types that
-// attributes name, in subgraphs and functions as well. Values are kept exactly;
-// the roundings that 16 bits would cause on the way disappear. A Cast of a widened
-// constant is left out and its readers get the constant, so weights that were only
-// stored in 16 bits end as plain float32 initialisers. Other casts between float
-// types stay as casts to float32, which change nothing.
+// WidenFloat16 changes every float16 and bfloat16 of m to float32, in place: initialisers, constants,
+// types of inputs, outputs and values, and types in attributes, also in subgraphs and functions. Values
+// are exact; intermediate rounding to 16 bits disappears. A Cast of a widened constant is removed, so
+// that weights stored in 16 bits become float32 initialisers. Other casts between float types become
+// casts to float32.
 //
-// It reports whether there was anything to widen. Where it finds a use of 16 bits
-// that it cannot turn (a function that takes the type as an attribute, BitCast), the
-// error is an [*onnx.UnsupportedError]. After an error m is not fit for use.
+// It reports whether anything changed. A use of 16 bits that cannot be widened (a function that takes
+// the type as an attribute, BitCast) is an [*onnx.UnsupportedError]. After an error m must not be used.
 func WidenFloat16(m *onnx.Model) (changed bool, err error) {
 	return widen(&widener{m: m, narrow: half, to: onnx.Float})
 }
 
-// WidenDouble turns every floating-point type of m into double, in place, as
-// [WidenFloat16] does with float32. Types that operators give by default become
-// those that they are told to give. Whether a runtime has kernels for double is
-// another question.
+// WidenDouble changes every floating-point type of m to double, in place, as [WidenFloat16] does with
+// float32. Operators with a default float type get an explicit type. The runtime may lack kernels for
+// double.
 func WidenDouble(m *onnx.Model) (changed bool, err error) {
 	return widen(&widener{m: m, narrow: belowDouble, to: onnx.Double})
 }
@@ -61,7 +57,7 @@ func widen(w *widener) (changed bool, err error) {
 		w.nodes(&f.Nodes, s, outputs)
 	}
 	if w.err == nil && w.changed && w.refused != "" {
-		w.err = &onnx.UnsupportedError{Path: m.Path, Offset: -1, Field: w.refused, Reason: fmt.Sprintf("cannot be turned into %v", w.to)}
+		w.err = &onnx.UnsupportedError{Path: m.Path, Offset: -1, Field: w.refused, Reason: fmt.Sprintf("cannot be widened to %v", w.to)}
 	}
 	return w.changed, w.err
 }
@@ -72,18 +68,18 @@ func belowDouble(t onnx.DataType) bool { return t == onnx.Float || half(t) }
 
 type widener struct {
 	m       *onnx.Model
-	narrow  func(onnx.DataType) bool // the types to turn
-	to      onnx.DataType            // into this one
+	narrow  func(onnx.DataType) bool // the types to widen
+	to      onnx.DataType            // the target type
 	changed bool
-	refused string // a node that cannot be turned
+	refused string // first node that cannot be widened
 	err     error
 }
 
-// wideScope is a graph inside those that enclose it.
+// wideScope is a graph with its enclosing scopes.
 type wideScope struct {
 	up   *wideScope
-	wide map[string]bool   // what the graph writes; true for a widened constant
-	as   map[string]string // values whose Cast was left out, to what they were cast from
+	wide map[string]bool   // values of the graph; true for a widened constant
+	as   map[string]string // outputs of removed Casts, mapped to their inputs
 }
 
 func (s *wideScope) constant(name string) bool {
@@ -135,8 +131,7 @@ func (w *widener) graph(g *onnx.Graph, up *wideScope) {
 	})
 }
 
-// nodes widens the nodes of one graph or function body and leaves out casts of
-// widened constants.
+// nodes widens the nodes of one graph or function body and removes casts of widened constants.
 func (w *widener) nodes(nodes *[]*onnx.Node, s *wideScope, outputs map[string]bool) {
 	for _, n := range *nodes {
 		for _, name := range n.Outputs {
@@ -208,7 +203,7 @@ func (w *widener) attrs(where string, attrs []*onnx.Attribute, s *wideScope) {
 	}
 }
 
-// tensor returns t, or a new float32 tensor of its values.
+// tensor returns t, or a new float32 tensor with its values.
 func (w *widener) tensor(t *onnx.Tensor) *onnx.Tensor {
 	if !w.narrow(t.Type) || w.err != nil {
 		return t
@@ -225,7 +220,7 @@ func (w *widener) tensor(t *onnx.Tensor) *onnx.Tensor {
 	out := *t
 	out.Type, out.External, out.Offset = w.to, nil, -1
 	if w.to == onnx.Double {
-		v, _ := in.Float64s() // its data has the size it should have
+		v, _ := in.Float64s() // Check has verified the size of its data
 		out.Raw = onnx.NewDouble("", []int64{int64(len(v))}, v).Raw
 		return &out
 	}

@@ -5,11 +5,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// shapeOf says what a field of an encoded type holds.
+// shapeOf is the kind of content of a field in an encoded type.
 type shapeOf int
 
 const (
-	elemType shapeOf = iota + 1 // the number of an element type
+	elemType shapeOf = iota + 1 // an element type
 	inTensor                    // TypeProto.Tensor or SparseTensor
 	inList                      // TypeProto.Sequence or Optional
 	inMap                       // TypeProto.Map
@@ -22,15 +22,15 @@ var typeFields = map[protowire.Number]shapeOf{1: inTensor, 8: inTensor, 4: inLis
 
 var fieldsOf = map[shapeOf]map[protowire.Number]shapeOf{
 	inTensor: {1: elemType}, inList: {1: inType}, inMap: {2: inType}, inType: typeFields,
-	inSparse: {1: inValues}, inValues: {2: elemType}, // to look at, not to rewrite
+	inSparse: {1: inValues}, inValues: {2: elemType}, // inspected, not rewritten
 }
 
-// encoded widens the element types in an encoded message that has the given
-// fields. Everything else in it stays.
+// encoded widens the element types in an encoded message with the given fields. Everything else is
+// kept.
 func (w *widener) encoded(where string, b []byte, fields map[protowire.Number]shapeOf) []byte {
 	out, ok := w.rewrite(b, fields, 0)
 	if !ok && w.err == nil {
-		w.err = &onnx.FormatError{Path: w.m.Path, Offset: -1, Field: where, Reason: "its type is broken"}
+		w.err = &onnx.FormatError{Path: w.m.Path, Offset: -1, Field: where, Reason: "its type is not valid"}
 	}
 	return out
 }
@@ -69,21 +69,21 @@ func (w *widener) rewrite(b []byte, fields map[protowire.Number]shapeOf, depth i
 	return out, true
 }
 
-// sparse reports whether a holds sparse tensors of a type to turn.
+// sparse reports whether a holds sparse tensors of a type to widen.
 func (w *widener) sparse(a *onnx.Attribute) bool {
 	look := widener{narrow: w.narrow, to: w.to}
 	_, _ = look.rewrite(a.Other, map[protowire.Number]shapeOf{22: inSparse, 23: inSparse}, 0)
 	return look.changed
 }
 
-// defaultTypes gives the attribute that says which type an operator without input
-// of that type writes: float unless it is there.
+// defaultTypes maps operators without typed inputs to the attribute for the output type, whose default
+// is float.
 var defaultTypes = map[string]string{
 	"RandomNormal": "dtype", "RandomUniform": "dtype", "BlackmanWindow": "output_datatype", "HammingWindow": "output_datatype",
 	"HannWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
 }
 
-// defaults states types that n has by default or by the kind of an attribute.
+// defaults makes the default types of n explicit.
 func (w *widener) defaults(n *onnx.Node) {
 	if n.Domain != "" {
 		return

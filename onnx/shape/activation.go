@@ -7,7 +7,7 @@ func init() {
 	register(inferCastLike, "CastLike")
 }
 
-// inferCastLike: input 0 with elements of the type of input 1.
+// inferCastLike: input 0 with the element type of input 1.
 func inferCastLike(inf *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	t := typeOf(in, 1, onnx.Undefined)
 	if t == onnx.Undefined {

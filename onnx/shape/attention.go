@@ -9,7 +9,7 @@ func init() {
 	register(inferRotary, "RotaryEmbedding")
 }
 
-// inferRotary: like the input.
+// inferRotary: same as the input.
 func inferRotary(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {
@@ -18,13 +18,13 @@ func inferRotary(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{{Type: x.Type, Known: x.Known, Shape: x.Shape}}, nil
 }
 
-// heads describes queries, keys or values, flat or not.
+// heads describes queries, keys or values, with heads merged or separate.
 type heads struct {
 	batch, count, length, size Dim
 	flat                       bool
 }
 
-// headsOf reads [batch, heads, length, size] or [batch, length, heads·size].
+// headsOf reads a shape [batch, heads, length, size] or [batch, length, heads·size].
 func headsOf(x *Info, count int64) (h heads, ok bool) {
 	switch x.Rank() {
 	case 4:
@@ -39,7 +39,7 @@ func headsOf(x *Info, count int64) (h heads, ok bool) {
 	return h, false
 }
 
-// inferAttention is the operator of the standard, or the runtime's own.
+// inferAttention handles the standard operator and that of onnxruntime.
 func inferAttention(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	if n.Domain != "" {
 		return inferPackedAttention(n, in)
@@ -65,8 +65,7 @@ func inferAttention(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 		{Type: t, Known: true, Shape: []Dim{q.batch, q.count, q.length, total}}}, nil
 }
 
-// inferPackedAttention: input [batch, length, ·] and weights of queries, keys and
-// values side by side.
+// inferPackedAttention: input [batch, length, ·]; weights of queries, keys and values concatenated.
 func inferPackedAttention(n *onnx.Node, in []*Info) ([]*Info, error) {
 	x, w := arg(in, 0), arg(in, 1)
 	if x.Rank() != 3 || w.Rank() != 2 || n.Int("num_heads", 0) < 1 {
@@ -92,7 +91,7 @@ func inferPackedAttention(n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{y, {Type: x.Type, Known: true, Shape: []Dim{D(2), x.Shape[0], D(n.Int("num_heads", 0)), total, size}}}, nil
 }
 
-// inferMultiHead: query, key, value in the forms of the runtime's operator.
+// inferMultiHead: query, key and value in the formats of onnxruntime's operator.
 func inferMultiHead(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	q, k, v := arg(in, 0), arg(in, 1), arg(in, 2)
 	count := n.Int("num_heads", 0)
@@ -129,7 +128,7 @@ func inferMultiHead(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 		{Type: t, Known: true, Shape: []Dim{hq.batch, hq.count, hq.length, total}}}, nil
 }
 
-// inferGroupQuery: queries, keys and values apart, or side by side.
+// inferGroupQuery: queries, keys and values separate or concatenated.
 func inferGroupQuery(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	q, count, kv := arg(in, 0), n.Int("num_heads", 0), n.Int("kv_num_heads", 0)
 	if q.Rank() != 3 || count < 1 || kv < 1 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Operators that the runtime's optimiser writes.
+// Operators written by onnxruntime's optimiser.
 
 func init() {
 	register(inferMatMul, "FusedMatMul", "TransposeMatMul")
@@ -18,7 +18,7 @@ func init() {
 	register(inferMatMulNBits, "MatMulNBits")
 }
 
-// fusedOperand applies the transposes of a FusedMatMul to the shape of one side.
+// fusedOperand applies the transposes of a FusedMatMul to the shape of one operand.
 func fusedOperand(n *onnx.Node, side string, s []Dim) []Dim {
 	if r := len(s); n.Int("transBatch"+side, 0) != 0 && r > 2 {
 		s = slices.Concat(s[1:r-1], s[:1], s[r-1:])
@@ -39,8 +39,7 @@ func inferExpandDims(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{{Type: x.Type, Known: true, Shape: slices.Insert(slices.Clone(x.Shape), a, D(1))}}, nil
 }
 
-// statistics returns what is known of a mean, or of 1/σ, over the axes of x from a
-// on.
+// statistics returns the type and shape of a mean, or of 1/σ, over the axes of x from a onwards.
 func statistics(x *Info, a int64) (*Info, error) {
 	s := &Info{Type: onnx.Float, Known: x.Known}
 	if x.Type == onnx.Double {
@@ -59,7 +58,7 @@ func statistics(x *Info, a int64) (*Info, error) {
 	return s, nil
 }
 
-// inferSkipNorm: y, mean, 1/σ and the sum that is normalised.
+// inferSkipNorm: y, mean, 1/σ and the sum before normalisation.
 func inferSkipNorm(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {
@@ -79,8 +78,8 @@ func inferSimplified(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{{Type: x.Type, Known: x.Known, Shape: x.Shape}, stat}, err
 }
 
-// inferEmbed: [batch, sequence] codes of a table [·, hidden] give [batch, sequence,
-// hidden], a length for each row, and the sum before the norm.
+// inferEmbed: codes [batch, sequence] and a table [·, hidden] give [batch, sequence, hidden], a length
+// per row, and the sum before normalisation.
 func inferEmbed(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	ids, table := arg(in, 0), arg(in, 2)
 	if ids.Rank() != 2 || table.Rank() != 2 {
@@ -90,7 +89,7 @@ func inferEmbed(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{y, {Type: onnx.Int32, Known: true, Shape: ids.Shape[:1]}, y}, nil
 }
 
-// inferMatMulNBits: the last axis, of length K, becomes one of length N.
+// inferMatMulNBits: the last axis changes from length K to length N.
 func inferMatMulNBits(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x.Rank() < 1 {

@@ -12,21 +12,21 @@ func init() {
 	register(inferCol2Im, "Col2Im")
 }
 
-// inferConv: [N, C, …] by [M, C/group, …] gives [N, M, …].
+// inferConv: [N, C, …] and weights [M, C/group, …] give [N, M, …].
 func inferConv(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x, w := arg(in, 0), arg(in, 1)
 	if x == nil || w == nil || !x.Known || !w.Known {
 		return nil, nil
 	}
 	if len(x.Shape) != len(w.Shape) {
-		return nil, fmt.Errorf("an input of shape %s with weights of shape %s", String(x.Shape), String(w.Shape))
+		return nil, fmt.Errorf("input of shape %s does not match weights of shape %s", String(x.Shape), String(w.Shape))
 	}
 	group := n.Int("group", 1)
 	if len(x.Shape) < 3 || group < 1 {
-		return nil, fmt.Errorf("an input of shape %s, group %d", String(x.Shape), group)
+		return nil, fmt.Errorf("invalid group for input of shape %s: %d", String(x.Shape), group)
 	}
 	if differ(x.Shape[1], w.Shape[1].Mul(D(group))) {
-		return nil, fmt.Errorf("%s channels, where weights of shape %s in %d groups take %s",
+		return nil, fmt.Errorf("input has %s channels, but weights of shape %s in %d groups need %s",
 			x.Shape[1], String(w.Shape), group, w.Shape[1].Mul(D(group)))
 	}
 	shape, err := inf.slide(n, x.Shape, w.Shape)
@@ -37,7 +37,7 @@ func inferConv(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, nil
 }
 
-// slide returns shape with each spatial axis replaced by the number of windows.
+// slide returns shape with each spatial size replaced by the number of windows.
 func (inf *Inference) slide(n *onnx.Node, shape, weights []Dim) ([]Dim, error) {
 	out := slices.Clone(shape)
 	ws, known, err := Windows(n, shape, weights)
@@ -56,7 +56,7 @@ func (inf *Inference) slide(n *onnx.Node, shape, weights []Dim) ([]Dim, error) {
 	return out, nil
 }
 
-// inferConvTranspose: [N, C, …] by [C, M/group, …] gives [N, M, …].
+// inferConvTranspose: [N, C, …] and weights [C, M/group, …] give [N, M, …].
 func inferConvTranspose(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x, w := arg(in, 0), arg(in, 1)
 	if x == nil || w == nil || !x.Known || !w.Known {
@@ -65,9 +65,9 @@ func inferConvTranspose(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, erro
 	group := n.Int("group", 1)
 	switch {
 	case len(x.Shape) != len(w.Shape) || len(x.Shape) < 3 || group < 1:
-		return nil, fmt.Errorf("an input of shape %s with weights of shape %s in %d groups", String(x.Shape), String(w.Shape), group)
+		return nil, fmt.Errorf("input of shape %s does not match weights of shape %s in %d groups", String(x.Shape), String(w.Shape), group)
 	case differ(x.Shape[1], w.Shape[0]):
-		return nil, fmt.Errorf("%s channels, where weights of shape %s take %s", x.Shape[1], String(w.Shape), w.Shape[0])
+		return nil, fmt.Errorf("input has %s channels, but weights of shape %s need %s", x.Shape[1], String(w.Shape), w.Shape[0])
 	}
 	shape := slices.Clone(x.Shape)
 	shape[1] = w.Shape[1].Mul(D(group))
@@ -82,19 +82,18 @@ func inferConvTranspose(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, erro
 	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, err
 }
 
-// Transposed describes one spatial axis of a ConvTranspose node: the windows of the
-// convolution that it is the adjoint of, and the size of its output. Windows that
-// reach beyond the output lose what is there.
+// Transposed describes one spatial axis of a ConvTranspose node: the windows of the convolution whose
+// adjoint it is, and the output size. Parts of windows outside the output are dropped.
 type Transposed struct {
 	Window
 	Size Dim
 }
 
-// Transposes reads the spatial axes of a ConvTranspose node whose input and weights
-// have the given shapes; nil where the size of the kernel is unknown.
+// Transposes returns the spatial axes of a ConvTranspose node for the given shapes of input and
+// weights, or nil if the kernel size is unknown.
 func Transposes(n *onnx.Node, shape, weights []Dim) ([]Transposed, error) {
 	if len(shape) < 3 {
-		return nil, fmt.Errorf("an input of shape %s has no spatial axes", String(shape))
+		return nil, fmt.Errorf("input of shape %s has no spatial axes", String(shape))
 	}
 	spatial := shape[2:]
 	a, err := readWindow(n, spatial, weights)
@@ -104,7 +103,7 @@ func Transposes(n *onnx.Node, shape, weights []Dim) ([]Transposed, error) {
 	extra, _ := n.Ints("output_padding")
 	given, _ := n.Ints("output_shape")
 	if len(given) == len(spatial)+2 {
-		given = given[2:] // with batch and channels
+		given = given[2:] // includes batch and channels
 	}
 	if extra != nil && len(extra) != len(spatial) || given != nil && len(given) != len(spatial) {
 		return nil, fmt.Errorf("output_padding %v and output_shape %v for %d spatial axes", extra, given, len(spatial))
@@ -122,11 +121,11 @@ func Transposes(n *onnx.Node, shape, weights []Dim) ([]Transposed, error) {
 			t.Size = D(given[i])
 			total, ok := full.Sub(t.Size).Const()
 			if !ok {
-				return nil, fmt.Errorf("output_shape %v of an input whose size %s is a symbol", given, size)
+				return nil, fmt.Errorf("output_shape %v needs an input of known size, not %s", given, size)
 			}
 			t.split(max(0, total), auto)
 		case auto == "SAME_UPPER" || auto == "SAME_LOWER":
-			// The stride times the input, but no entries that no window reaches.
+			// Stride times input size, but excluding entries that no window covers.
 			total, _ := full.Sub(size.Mul(D(t.Stride))).Const()
 			t.split(max(0, total), auto)
 			t.Size = full.Sub(D(max(0, total)))
@@ -141,7 +140,7 @@ func Transposes(n *onnx.Node, shape, weights []Dim) ([]Transposed, error) {
 	return out, nil
 }
 
-// split shares total out between the two ends.
+// split divides total between the two ends.
 func (t *Transposed) split(total int64, auto string) {
 	t.Begin, t.End = total-total/2, total/2
 	if auto == "SAME_UPPER" {

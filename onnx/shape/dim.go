@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// Dim is a dimension, or an integer computed from dimensions: a polynomial with
-// integer coefficients in named symbols such as batch and sequence. Symbols
-// stand for positive integers. The zero value is the number 0. Dims are
-// immutable; compare them with Equal.
+// Dim is a dimension, or an integer computed from dimensions: a polynomial with integer coefficients in
+// named symbols such as batch and sequence. Symbols represent positive integers. The zero value is the
+// number 0. Dims are immutable; compare them with Equal.
 type Dim struct {
 	terms []term // sorted by vars, no zero coefficient
 }
 
-// term is coef times the product of the symbols in vars (sorted, repeated for
-// powers, joined by '*'; empty for the constant term).
+// term is coef times the product of the symbols in vars, which are sorted, repeated for powers and
+// joined by '*'. The constant term has vars "".
 type term struct {
 	vars string
 	coef int64
@@ -32,7 +31,7 @@ func D(n int64) Dim {
 	return Dim{[]term{{"", n}}}
 }
 
-// Sym returns the symbolic dimension called name.
+// Sym returns the symbolic dimension named name.
 func Sym(name string) Dim { return Dim{[]term{{name, 1}}} }
 
 // Dims returns the constant dimensions n.
@@ -44,7 +43,7 @@ func Dims(n ...int64) []Dim {
 	return d
 }
 
-// Const returns the number and true where d has no symbol.
+// Const returns the value of d, and false if d contains a symbol.
 func (d Dim) Const() (int64, bool) {
 	switch {
 	case len(d.terms) == 0:
@@ -55,7 +54,7 @@ func (d Dim) Const() (int64, bool) {
 	return 0, false
 }
 
-// Is reports whether d is the number n.
+// Is reports whether d is the constant n.
 func (d Dim) Is(n int64) bool {
 	v, ok := d.Const()
 	return ok && v == n
@@ -64,7 +63,8 @@ func (d Dim) Is(n int64) bool {
 // Equal reports whether d and e are the same polynomial.
 func (d Dim) Equal(e Dim) bool { return slices.Equal(d.terms, e.terms) }
 
-// Positive reports whether d is certainly at least one.
+// Positive reports whether d is at least 1 for all values of its symbols. A false result is
+// inconclusive.
 func (d Dim) Positive() bool {
 	sum := int64(0)
 	for _, t := range d.terms {
@@ -93,11 +93,10 @@ func (d Dim) Neg() Dim {
 // Sub returns d - e.
 func (d Dim) Sub(e Dim) Dim { return d.Add(e.Neg()) }
 
-// maxTerms and maxDegree bound polynomials, which a graph of n products could make
-// as large as 2ⁿ.
+// maxTerms and maxDegree limit polynomials, which otherwise grow to 2ⁿ terms in a graph of n products.
 const maxTerms, maxDegree = 1024, 64
 
-// Mul returns d · e; a product that would be huge becomes a symbol of its own.
+// Mul returns d · e. A product that exceeds the limits becomes a new symbol.
 func (d Dim) Mul(e Dim) Dim {
 	if len(d.terms)*len(e.terms) > maxTerms || d.degree()+e.degree() > maxDegree {
 		h := fnv.New64a()
@@ -124,9 +123,8 @@ func (d Dim) degree() int {
 	return n
 }
 
-// Quo returns d / e where e is a single term that divides every term of d, or the
-// quotient is a single term, and the constant quotient rounded towards zero where
-// both are numbers.
+// Quo returns d / e and true if the quotient is a polynomial and e or the quotient is a single term.
+// The quotient of two constants is rounded towards zero.
 func (d Dim) Quo(e Dim) (Dim, bool) {
 	if d.Equal(e) && len(d.terms) > 0 {
 		return D(1), true
@@ -159,7 +157,7 @@ func (d Dim) Quo(e Dim) (Dim, bool) {
 	return collect(out), true
 }
 
-// Factors is the number of symbols in the longest term of d.
+// Factors returns the number of symbols in the term with most symbols.
 func (d Dim) Factors() int {
 	n := 0
 	for _, t := range d.terms {
@@ -174,7 +172,7 @@ func (d Dim) Split() (first, rest Dim) {
 	return Dim{d.terms[:k]}, Dim{d.terms[k:]}
 }
 
-// Bind returns d with symbols replaced by numbers.
+// Bind returns d with symbols replaced by their values; other symbols stay.
 func (d Dim) Bind(values map[string]int64) Dim {
 	var out []term
 	for _, t := range d.terms {
@@ -192,7 +190,7 @@ func (d Dim) Bind(values map[string]int64) Dim {
 	return collect(out)
 }
 
-// String writes the polynomial, for instance 2*batch*sequence + 1.
+// String formats the polynomial, for instance 2*batch*sequence + 1.
 func (d Dim) String() string {
 	if len(d.terms) == 0 {
 		return "0"
@@ -235,7 +233,7 @@ func joinVars(a, b string) string {
 	return strings.Join(all, "*")
 }
 
-// withoutVars removes each symbol of b once from a.
+// withoutVars removes each symbol of b once from a. It reports false if one is missing.
 func withoutVars(a, b string) (string, bool) {
 	left := splitVars(a)
 	for _, v := range splitVars(b) {
@@ -248,7 +246,7 @@ func withoutVars(a, b string) (string, bool) {
 	return strings.Join(left, "*"), true
 }
 
-// collect sums terms of equal symbols, drops zeros and sorts.
+// collect adds terms with equal symbols, drops zeros and sorts.
 func collect(ts []term) Dim {
 	slices.SortFunc(ts, func(a, b term) int { return cmp.Compare(a.vars, b.vars) })
 	out := ts[:0]
@@ -269,7 +267,7 @@ func collect(ts []term) Dim {
 // SameShape reports whether two shapes have the same rank and equal dimensions.
 func SameShape(a, b []Dim) bool { return slices.EqualFunc(a, b, Dim.Equal) }
 
-// Product returns the product of dimensions, 1 for none.
+// Product returns the product of dimensions, 1 if there are none.
 func Product(ds []Dim) Dim {
 	p := D(1)
 	for _, d := range ds {
@@ -278,7 +276,7 @@ func Product(ds []Dim) Dim {
 	return p
 }
 
-// String writes a shape as [batch, 4, 8].
+// String formats a shape as [batch, 4, 8].
 func String(ds []Dim) string {
 	s := make([]string, len(ds))
 	for i, d := range ds {

@@ -9,17 +9,17 @@ import (
 
 func init() { register(inferEinsum, "Einsum") }
 
-// EinsumTerms are the axes of the operands and of the result of an Einsum, by label:
-// the code of a letter, or for the axes of an ellipsis a negative number, -1 being the
-// last one.
+// EinsumTerms holds the labels of the axes of the operands and of the result of an Einsum. A label is
+// the code point of a letter, or a negative number for an axis of the ellipsis, with -1 for the last
+// one.
 type EinsumTerms struct {
 	In  [][]int
 	Out []int
 }
 
-// ParseEinsum reads an equation for operands of the given ranks. Without an arrow the
-// result has the ellipsis, if any, and the letters that occur once, in the order of
-// their codes (upper case first, as in numpy).
+// ParseEinsum parses an equation for operands of the given ranks. Without an arrow the result has the
+// ellipsis, if any, and the letters that occur once, ordered by code point (upper case first, as in
+// numpy).
 func ParseEinsum(equation string, ranks []int) (*EinsumTerms, error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("equation %q: %s", equation, fmt.Sprintf(format, args...))
@@ -27,7 +27,7 @@ func ParseEinsum(equation string, ranks []int) (*EinsumTerms, error) {
 	left, right, explicit := strings.Cut(strings.ReplaceAll(equation, " ", ""), "->")
 	terms := strings.Split(left, ",")
 	if len(terms) != len(ranks) {
-		return nil, bad("it has %d operands, the node %d", len(terms), len(ranks))
+		return nil, bad("it has %d operands, but the node has %d inputs", len(terms), len(ranks))
 	}
 	e := &EinsumTerms{}
 	count, most, dots := map[int]int{}, 0, false
@@ -82,7 +82,7 @@ func ParseEinsum(equation string, ranks []int) (*EinsumTerms, error) {
 	return e, nil
 }
 
-// einsumLabels returns the labels of a term whose ellipsis stands for extra axes.
+// einsumLabels returns the labels of a term whose ellipsis represents extra axes.
 func einsumLabels(term string, extra int) ([]int, error) {
 	labels, found := []int{}, false
 	for i := 0; i < len(term); i++ {
@@ -99,7 +99,7 @@ func einsumLabels(term string, extra int) ([]int, error) {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
 			labels = append(labels, int(c))
 		default:
-			return nil, fmt.Errorf("%q is no label", c)
+			return nil, fmt.Errorf("%q is not a label", c)
 		}
 	}
 	return labels, nil
@@ -116,7 +116,7 @@ func (e *EinsumTerms) Dims(shapes [][]Dim) (map[int]Dim, error) {
 			}
 			d, err := Broadcast([]Dim{have}, []Dim{shapes[i][k]})
 			if err != nil {
-				return nil, fmt.Errorf("axis %d of operand %d has size %s, another one with its label %s", k, i, shapes[i][k], have)
+				return nil, fmt.Errorf("axis %d of operand %d has size %s, but another axis with its label has size %s", k, i, shapes[i][k], have)
 			}
 			dims[l] = d[0]
 		}

@@ -50,15 +50,15 @@ func TestParseEinsum(t *testing.T) {
 		ranks    []int
 		says     string
 	}{
-		{"ij,jk->ik", []int{2}, "2 operands, the node 1"},
+		{"ij,jk->ik", []int{2}, "2 operands, but the node has 1 inputs"},
 		{"ij->ij", []int{3}, "operand 0 has rank 3"},
 		{"...ijk->i", []int{2}, "operand 0 has rank 2"},
 		{"i...->i", []int{2}, "no ellipsis"},
 		{"ij->jj", []int{2}, `"the result names 'j' twice"`},
 		{"ij->ik", []int{2}, `no operand has 'k'`},
 		{"...i...", []int{2}, "two ellipses"},
-		{"i.j", []int{3}, "is no label"},
-		{"i1->i", []int{2}, "is no label"},
+		{"i.j", []int{3}, "is not a label"},
+		{"i1->i", []int{2}, "is not a label"},
 		{"", []int{1}, "operand 0 has rank 1"},
 	} {
 		_, err := shape.ParseEinsum(c.equation, c.ranks)

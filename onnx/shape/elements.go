@@ -2,11 +2,11 @@ package shape
 
 import "slices"
 
-// Exporters compute the arguments of Pad, Slice and If from integers that they cut,
-// turn and compare; these keep the elements known.
+// Exporters compute arguments of Pad, Slice and If from integers by slicing, reversing and comparing.
+// The functions below track the elements.
 
-// strided returns the elements of x at base + Σ at[k]·strides[k] for every place at
-// in shape, or nil where x or the shape is unknown.
+// strided returns the elements of x at base + Σ at[k]·strides[k] for every index at of shape, or nil if
+// x or the shape is unknown.
 func strided(x *Info, shape []Dim, base int64, strides []int64) []Dim {
 	sizes, ok := numbers(shape)
 	if x.Ints == nil || !ok {
@@ -14,7 +14,7 @@ func strided(x *Info, shape []Dim, base int64, strides []int64) []Dim {
 	}
 	out := []Dim{}
 	if slices.Contains(sizes, 0) {
-		return out // not walked: the other sizes may be huge
+		return out // other sizes may be huge, so return before the loop
 	}
 	var walk func(k int, at int64) bool
 	walk = func(k int, at int64) bool {
@@ -38,7 +38,7 @@ func strided(x *Info, shape []Dim, base int64, strides []int64) []Dim {
 	return out
 }
 
-// rowMajor returns the distances of neighbours along each axis.
+// rowMajor returns the row-major strides of shape.
 func rowMajor(shape []Dim) ([]int64, bool) {
 	sizes, ok := numbers(shape)
 	strides := make([]int64, len(sizes))
@@ -62,7 +62,7 @@ func numbers(shape []Dim) ([]int64, bool) {
 	return out, true
 }
 
-// compare returns what op says of two numbers, if that is known.
+// compare returns the result of comparison op, and whether it is known.
 func compare(op string, a, b Dim) (Dim, bool) {
 	less, more := b.Sub(a).Positive(), a.Sub(b).Positive()
 	same := a.Sub(b).Is(0)

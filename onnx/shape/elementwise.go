@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// inferRules is the table of operators whose outputs inference knows. It is
-// filled by the init functions of the files infer_*.go, one family each.
+// inferRules maps each supported operator to its inference rule. The init functions of the other files
+// fill it.
 var inferRules = map[string]inferRule{}
 
 func register(rule inferRule, ops ...string) {
@@ -33,8 +33,8 @@ func init() {
 	register(inferNormalization, "LayerNormalization", "BatchNormalization", "Dropout")
 }
 
-// inferSame gives the output the type and shape of input 0. Numbers are followed
-// through the operators that shape arithmetic uses.
+// inferSame gives the output the type and shape of input 0. It also tracks elements through the
+// operators used in shape arithmetic.
 func inferSame(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {
@@ -86,7 +86,7 @@ func mapFloats(v []float64, f func(float64) float64) []float64 {
 	return out
 }
 
-// inferBroadcast handles operators of one or more inputs that broadcast.
+// inferBroadcast handles operators with one or more inputs that broadcast.
 func inferBroadcast(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	out, err := broadcastAll(in)
 	if err != nil || out == nil || !out.Known || len(in) != 2 {
@@ -120,9 +120,8 @@ func broadcastAll(in []*Info) (*Info, error) {
 	return out, nil
 }
 
-// pairs calls f on the elements of a and b that meet in each element of out, which
-// they broadcast to. It returns false for shapes that are not numbers, for large
-// ones, and where f does.
+// pairs calls f on the indices of the elements of a and b that contribute to each element of out, in
+// order. It returns false if a shape is symbolic or large, or if f returns false.
 func pairs(out, a, b *Info, f func(i, j int) bool) bool {
 	n, ok := smallCount(out.Shape)
 	if !ok {
@@ -137,8 +136,8 @@ func pairs(out, a, b *Info, f func(i, j int) bool) bool {
 	return true
 }
 
-// smallCount returns the number of elements of a shape of numbers, and false for
-// another one or one of more elements than inference follows.
+// smallCount returns the number of elements of a constant shape. It returns false if the shape is
+// symbolic or has more elements than inference tracks.
 func smallCount(shape []Dim) (int, bool) {
 	n := int64(1)
 	for _, d := range shape {
@@ -153,8 +152,8 @@ func smallCount(shape []Dim) (int, bool) {
 	return int(n), true
 }
 
-// spread returns, for each of the n elements of a tensor of shape out, the element
-// of a tensor of shape in, broadcast to it, that is found there.
+// spread returns, for each of the n elements of a tensor of shape out, the index of the element of a
+// tensor of shape in that broadcasts to it.
 func spread(out, in []Dim, n int) []int {
 	at := make([]int, n)
 	for k := range at {
@@ -200,8 +199,8 @@ func zipInts(out, x, y *Info, n *onnx.Node) []Dim {
 	return list
 }
 
-// remainder returns a modulo b, if both are known: of the sign of b, or, where
-// truncated, of the sign of a.
+// remainder returns a modulo b, if both are known. The result has the sign of b or, if truncated, the
+// sign of a.
 func remainder(a, b Dim, truncated bool) (Dim, bool) {
 	x, okX := a.Const()
 	y, okY := b.Const()
@@ -233,7 +232,7 @@ func zipFloats(out, x, y *Info, op string) []float64 {
 	return list
 }
 
-// inferCompare gives a boolean; equality of symbols is decided where it can be.
+// inferCompare returns booleans. It decides equality of symbols where possible.
 func inferCompare(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	out, err := broadcastAll(in)
 	if err != nil || out == nil {
@@ -306,7 +305,7 @@ func inferCast(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 			}
 		}
 	case out.Type == onnx.Bool:
-		// Only what is a known number becomes a known truth value.
+		// Only a known number becomes a known boolean.
 		v, ok := ConstInts(x)
 		for _, k := range v {
 			out.Ints = append(out.Ints, D(min(1, max(k, -k))))
@@ -324,8 +323,8 @@ func inferCast(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{out}, nil
 }
 
-// inferNormalization gives the first output the shape of the input, and the
-// further ones what the operator defines.
+// inferNormalization gives the first output the shape of the input, and the others the shapes defined
+// by the operator.
 func inferNormalization(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {

@@ -13,20 +13,20 @@ func init() {
 	register(inferRoi, "RoiAlign", "MaxRoiPool")
 }
 
-// inferGridSample: [N, C, …] at a grid of shape [N, …out, r] gives [N, C, …out].
+// inferGridSample: [N, C, …] and a grid [N, …out, r] give [N, C, …out].
 func inferGridSample(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	x, grid := arg(in, 0), arg(in, 1)
 	if x == nil || grid == nil || !x.Known || !grid.Known {
 		return nil, nil
 	}
 	if len(x.Shape) < 3 || len(x.Shape) != len(grid.Shape) || differ(grid.Shape[len(x.Shape)-1], D(int64(len(x.Shape)-2))) {
-		return nil, fmt.Errorf("an input of shape %s with a grid of shape %s", String(x.Shape), String(grid.Shape))
+		return nil, fmt.Errorf("input of shape %s does not match grid of shape %s", String(x.Shape), String(grid.Shape))
 	}
 	shape := slices.Concat(x.Shape[:2], grid.Shape[1:len(grid.Shape)-1])
 	return []*Info{{Type: x.Type, Known: true, Shape: shape}}, nil
 }
 
-// inferAffineGrid: the grid for images of the size in input 1.
+// inferAffineGrid: the grid of images whose size is input 1.
 func inferAffineGrid(inf *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	theta, size := arg(in, 0), arg(in, 1)
 	if theta == nil {
@@ -41,7 +41,7 @@ func inferAffineGrid(inf *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) 
 	return []*Info{out}, nil
 }
 
-// inferCenterCropPad: some or all axes get the sizes in input 1.
+// inferCenterCropPad: the given axes, by default all, get the sizes in input 1.
 func inferCenterCropPad(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x, size := arg(in, 0), arg(in, 1)
 	if x == nil || !x.Known {
@@ -65,7 +65,7 @@ func inferCenterCropPad(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, erro
 	return []*Info{out}, nil
 }
 
-// inferRoi: one pooled image for each region.
+// inferRoi: one pooled image per region.
 func inferRoi(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x, rois := arg(in, 0), arg(in, 1)
 	if x == nil || rois == nil || x.Rank() != 4 || rois.Rank() != 2 {

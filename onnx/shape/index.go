@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Operators that pick entries by a condition or by their values.
+// Operators that select entries by a condition or by value.
 
 func init() {
 	register(inferCompress, "Compress")
 	register(inferUnique, "Unique")
 }
 
-// inferCompress: how many entries are kept is known where the condition is.
+// inferCompress: the number of selected entries is known if the condition is.
 func inferCompress(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {
@@ -29,8 +29,8 @@ func inferCompress(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return inf.pickedShapes(n, x, kept, 1)
 }
 
-// inferUnique: how many different entries there are is known at run time only. Of a
-// tensor of one entry there is one.
+// inferUnique: the number of distinct entries is known only at run time, except for a tensor of one
+// entry.
 func inferUnique(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {
@@ -39,9 +39,9 @@ func inferUnique(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return inf.pickedShapes(n, x, inf.symbol(), 4)
 }
 
-// pickedShapes gives x the size kept along the attribute axis, or makes it a vector
-// where there is none. The further outputs, of Unique, are indices: of the entries
-// kept, of those of the input, and counts.
+// pickedShapes returns x with size kept along the attribute axis, or as a vector if there is no axis.
+// Further outputs (of Unique) are vectors of indices: of the selected entries, of all input entries,
+// and counts.
 func (inf *Inference) pickedShapes(n *onnx.Node, x *Info, kept Dim, outputs int) ([]*Info, error) {
 	first := &Info{Type: x.Type, Known: true, Shape: []Dim{kept}}
 	all := Dim{}

@@ -1,3 +1,4 @@
+// Package shape infers element types and symbolic shapes of ONNX graphs.
 package shape
 
 import (
@@ -8,20 +9,20 @@ import (
 	"strings"
 )
 
-// Info is what inference knows of a value.
+// Info describes the type, the shape and possibly the elements of a value.
 type Info struct {
 	Type onnx.DataType
-	// Known tells whether the rank is known; without it Shape means nothing.
+	// Known means that the rank is known; otherwise Shape is meaningless.
 	Known bool
 	Shape []Dim
-	// Ints holds the elements, row-major, of a small integer or boolean tensor
-	// whose elements are known (possibly as symbols); nil otherwise.
+	// Ints holds the elements, in row-major order, of a small integer or boolean tensor if they are
+	// known, possibly as symbols; otherwise nil.
 	Ints []Dim
-	// Floats holds the elements of a small floating-point tensor that is known.
+	// Floats holds the elements of a small floating-point tensor if they are known; otherwise nil.
 	Floats []float64
 }
 
-// Rank returns the number of dimensions, or -1 where it is unknown.
+// Rank returns the number of dimensions, or -1 if unknown.
 func (i *Info) Rank() int {
 	if i == nil || !i.Known {
 		return -1
@@ -45,19 +46,17 @@ func (i *Info) Constant() bool {
 	return true
 }
 
-// knownElements bounds the tensors whose elements inference follows: shapes,
-// axes, scalars. Larger ones are data.
+// knownElements is the size of the largest tensor whose elements inference tracks: shapes, axes,
+// scalars. Larger tensors are treated as data.
 const knownElements = 64
 
-// Values maps the names of values to what is known of them. A name that is
-// missing has an unknown type.
+// Values maps the names of values to their types. A missing name has an unknown type.
 type Values map[string]*Info
 
-// Infer computes the element type and symbolic shape of every value of the main
-// graph. Dimensions that a file leaves open become symbols of their own. An
-// operator it does not know leaves the type and the rank of its outputs to the file's
-// value_info, or unknown. Sizes that a file states for anything but inputs are ignored. Contradicting shapes are
-// an *onnx.FormatError.
+// Infer returns the element type and symbolic shape of every value of the main graph. Dimensions that
+// the file leaves open become new symbols. For an operator without a rule, the element type and rank
+// are those of the file's value_info, if any. Sizes declared for anything but inputs are ignored.
+// Contradictory shapes are an *onnx.FormatError.
 func Infer(m *onnx.Model) (Values, error) {
 	inf := NewInference(m, nil)
 	for _, n := range m.Graph.Nodes {
@@ -95,13 +94,13 @@ func NewInference(m *onnx.Model, bind map[string]Dim) *Inference {
 	return inf
 }
 
-// symbol returns a dimension that equals nothing else.
+// symbol returns a new symbol, different from all others.
 func (inf *Inference) symbol() Dim {
 	inf.fresh++
 	return Sym(fmt.Sprintf("?%d", inf.fresh))
 }
 
-// stateInfo reads the type that a file states for a value.
+// stateInfo returns the type that the file declares for a value.
 func (inf *Inference) stateInfo(v *onnx.ValueInfo) *Info {
 	info := &Info{Type: v.Type.Elem, Known: v.Type.HasShape}
 	for _, d := range v.Type.Shape {
@@ -120,7 +119,7 @@ func (inf *Inference) stateInfo(v *onnx.ValueInfo) *Info {
 	return info
 }
 
-// TensorInfo describes a constant; small ones with their elements.
+// TensorInfo returns the type of a constant, with elements if it is small.
 func TensorInfo(t *onnx.Tensor) *Info {
 	info := &Info{Type: t.Type, Known: true, Shape: Dims(t.Dims...)}
 	n, err := t.Elements()
@@ -143,11 +142,11 @@ func TensorInfo(t *onnx.Tensor) *Info {
 	return info
 }
 
-// inferRule computes the outputs of a node from its inputs. in has an entry for
-// each input, nil where it is left out or unknown.
+// inferRule returns the types of the outputs of n. in has one entry per input, nil if the input is
+// omitted or unknown.
 type inferRule func(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error)
 
-// Node infers the outputs of n and stores them.
+// Node infers and stores the types of the outputs of n.
 func (inf *Inference) Node(n *onnx.Node) error {
 	in := make([]*Info, len(n.Inputs))
 	for i, name := range n.Inputs {
@@ -170,8 +169,8 @@ func (inf *Inference) Node(n *onnx.Node) error {
 			info = out[i]
 		}
 		if v := inf.stated[name]; v != nil && (info == nil || !info.Known) {
-			// The file's word for the rank, but not for the sizes: runtimes accept files
-			// that state false ones.
+			// Trust the declared rank but not the declared sizes: runtimes accept files with wrong
+			// sizes.
 			stated := inf.stateInfo(v)
 			for k := range stated.Shape {
 				stated.Shape[k] = inf.symbol()
@@ -191,12 +190,12 @@ func (inf *Inference) Node(n *onnx.Node) error {
 	return nil
 }
 
-// settle makes info agree with itself: no negative dimension, elements only where
-// there are as many as the shape says, and rounded as the type rounds them.
+// settle makes info consistent: it rejects negative dimensions, drops elements whose number disagrees
+// with the shape, and rounds elements to the element type.
 func (i *Info) settle() error {
 	for _, d := range i.Shape {
 		if v, ok := d.Const(); ok && v < 0 {
-			return fmt.Errorf("the output would have shape %s", String(i.Shape))
+			return fmt.Errorf("output would have shape %s", String(i.Shape))
 		}
 	}
 	n, ok := smallCount(i.Shape)
@@ -216,14 +215,14 @@ func (i *Info) settle() error {
 	return nil
 }
 
-// differ reports whether two dimensions are different numbers.
+// differ reports whether two dimensions are different constants.
 func differ(d, e Dim) bool {
 	_, cd := d.Const()
 	_, ce := e.Const()
 	return cd && ce && !d.Equal(e)
 }
 
-// arg returns input i of in, or nil.
+// arg returns input i of in, or nil if there is none.
 func arg(in []*Info, i int) *Info {
 	if i < len(in) {
 		return in[i]
@@ -231,8 +230,7 @@ func arg(in []*Info, i int) *Info {
 	return nil
 }
 
-// ConstInts returns the numbers of a constant integer input, and whether all of
-// them are known.
+// ConstInts returns the elements of a constant integer input, and whether all are known.
 func ConstInts(i *Info) ([]int64, bool) {
 	if i == nil || i.Ints == nil {
 		return nil, false
@@ -248,8 +246,8 @@ func ConstInts(i *Info) ([]int64, bool) {
 	return out, true
 }
 
-// AxesOf reads axes from the attribute (older sets) or input 1 (newer sets).
-// Absent axes give nil, true.
+// AxesOf returns the axes in the attribute (older opsets) or input 1 (newer opsets), and whether they
+// are known. Missing axes give nil, true.
 func AxesOf(n *onnx.Node, in []*Info) ([]int64, bool) {
 	if a, ok := n.Ints("axes"); ok {
 		return a, true
@@ -260,7 +258,7 @@ func AxesOf(n *onnx.Node, in []*Info) ([]int64, bool) {
 	return ConstInts(arg(in, 1))
 }
 
-// Axis brings a possibly negative axis into 0..rank-1.
+// Axis returns a, which may be negative, as an axis in 0..rank-1.
 func Axis(a int64, rank int) (int, error) {
 	if a < 0 {
 		a += int64(rank)
@@ -271,9 +269,9 @@ func Axis(a int64, rank int) (int, error) {
 	return int(a), nil
 }
 
-// Broadcast joins two shapes by the standard's rule. Where two different symbols
-// meet, either may be 1 at run time, and the result is a symbol of its own. Against a
-// number other than 1 a symbol gives way.
+// Broadcast returns the shape that a and b broadcast to by the ONNX rule. Two different symbols give a
+// new symbol, since either may be 1 at run time. A symbol and a constant other than 1 give the
+// constant.
 func Broadcast(a, b []Dim) ([]Dim, error) {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -299,13 +297,13 @@ func Broadcast(a, b []Dim) ([]Dim, error) {
 	return out, nil
 }
 
-// wider returns the symbol of the dimension that two broadcast to. The same two give
-// the same one, and one with either of them gives itself.
+// wider returns the symbol of the size that x and y broadcast to. It is associative: equal pairs give
+// equal symbols, and combining a result with x or y again returns it unchanged.
 func wider(x, y Dim) Dim {
 	parts := append(strings.Split(strings.TrimPrefix(x.String(), "?wider:"), "|"), strings.Split(strings.TrimPrefix(y.String(), "?wider:"), "|")...)
 	slices.Sort(parts)
 	return Sym("?wider:" + strings.ReplaceAll(strings.Join(slices.Compact(parts), "|"), "*", "×"))
 }
 
-// Operators lists the operators whose outputs Infer knows, sorted.
+// Operators returns the sorted names of the operators with an inference rule.
 func Operators() []string { return slices.Sorted(maps.Keys(inferRules)) }

@@ -12,7 +12,7 @@ func init() {
 	register(inferSpace, "DepthToSpace", "SpaceToDepth")
 }
 
-// inferPool: [N, C, …] gives [N, C, …], and for MaxPool the places of the maxima.
+// inferPool: [N, C, …] gives [N, C, …], and for MaxPool also the indices of the maxima.
 func inferPool(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {
@@ -35,7 +35,7 @@ func inferGlobalPool(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 		return nil, nil
 	}
 	if len(x.Shape) < 3 {
-		return nil, fmt.Errorf("an input of shape %s has no spatial axes", String(x.Shape))
+		return nil, fmt.Errorf("input of shape %s has no spatial axes", String(x.Shape))
 	}
 	out := &Info{Type: x.Type, Known: true, Shape: append([]Dim{}, x.Shape[:2]...)}
 	for range x.Shape[2:] {
@@ -44,8 +44,7 @@ func inferGlobalPool(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{out}, nil
 }
 
-// inferMaxUnpool: the third input is the shape of the output; without it windows
-// are taken to lie side by side.
+// inferMaxUnpool: the output shape is input 2 if present; otherwise windows are assumed not to overlap.
 func inferMaxUnpool(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x, s := arg(in, 0), arg(in, 2)
 	if x == nil || !x.Known {
@@ -57,7 +56,7 @@ func inferMaxUnpool(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 		return []*Info{out}, nil
 	}
 	if len(x.Shape) < 3 {
-		return nil, fmt.Errorf("an input of shape %s has no spatial axes", String(x.Shape))
+		return nil, fmt.Errorf("input of shape %s has no spatial axes", String(x.Shape))
 	}
 	a, err := readWindow(n, x.Shape[2:], nil)
 	if err != nil {
@@ -79,12 +78,12 @@ func inferSpace(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	}
 	size := n.Int("blocksize", 0)
 	if len(x.Shape) != 4 || size < 1 || size > 1<<15 {
-		return nil, fmt.Errorf("an input of shape %s, blocks of %d", String(x.Shape), size)
+		return nil, fmt.Errorf("input of shape %s cannot be used with blocks of %d", String(x.Shape), size)
 	}
 	down := func(d Dim, by int64) (Dim, error) {
 		q, ok := d.Quo(D(by))
 		if v, number := d.Const(); number && v%by != 0 {
-			return q, fmt.Errorf("an input of shape %s does not divide into blocks of %d", String(x.Shape), size)
+			return q, fmt.Errorf("input of shape %s is not divisible into blocks of %d", String(x.Shape), size)
 		}
 		if !ok {
 			q = inf.symbol()

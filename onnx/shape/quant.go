@@ -23,7 +23,7 @@ func like(x *Info, t onnx.DataType) *Info {
 	return &Info{Type: t, Known: x.Known, Shape: x.Shape}
 }
 
-// typeOf returns the element type of input i of in, or otherwise.
+// typeOf returns the element type of input i of in, or otherwise if there is none.
 func typeOf(in []*Info, i int, otherwise onnx.DataType) onnx.DataType {
 	if x := arg(in, i); x != nil {
 		return x.Type
@@ -31,7 +31,7 @@ func typeOf(in []*Info, i int, otherwise onnx.DataType) onnx.DataType {
 	return otherwise
 }
 
-// inferQuantize: the type is that of the zero point, or the one asked for.
+// inferQuantize: the type of the zero point, or the attribute output_dtype.
 func inferQuantize(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	t := onnx.DataType(n.Int("output_dtype", 0))
 	if t == onnx.Undefined {
@@ -43,7 +43,7 @@ func inferQuantize(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{like(arg(in, 0), t)}, nil
 }
 
-// inferDequantize: the type is that of the scale, or the one asked for.
+// inferDequantize: the type of the scale, or the attribute output_dtype.
 func inferDequantize(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	t := onnx.DataType(n.Int("output_dtype", 0))
 	if t == onnx.Undefined {
@@ -58,8 +58,7 @@ func inferDynamicQuantize(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, erro
 	return []*Info{like(arg(in, 0), onnx.Uint8), one(typeOf(in, 0, onnx.Float)), one(onnx.Uint8)}, nil
 }
 
-// product runs the inference of a product on some of the inputs and gives the result
-// another type.
+// product applies the rule of a product to inputs a and b, and sets the element type of the result.
 func product(rule inferRule, inf *Inference, n *onnx.Node, a, b *Info, t onnx.DataType) ([]*Info, error) {
 	out, err := rule(inf, n, []*Info{a, b})
 	if err != nil || len(out) == 0 || out[0] == nil {

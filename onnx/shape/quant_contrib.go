@@ -17,7 +17,7 @@ func inferDynamicQuantizeMatMul(inf *Inference, n *onnx.Node, in []*Info) ([]*In
 	return product(plainMatMul, inf, n, arg(in, 0), arg(in, 1), typeOf(in, 0, onnx.Float))
 }
 
-// inferQGemm: codes where a scale for them is given, floats otherwise.
+// inferQGemm: codes if their scale is given, otherwise floats.
 func inferQGemm(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	t := typeOf(in, 1, onnx.Float)
 	if n.In(7) != "" {
@@ -26,7 +26,7 @@ func inferQGemm(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return product(inferGemm, inf, n, arg(in, 0), arg(in, 3), t)
 }
 
-// inferQAttention: as Attention, of the type of the bias.
+// inferQAttention: like Attention, with the type of the bias.
 func inferQAttention(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	plain := []*Info{arg(in, 0), arg(in, 1), arg(in, 2), arg(in, 5), arg(in, 8)}
 	out, err := inferPackedAttention(n, plain)
@@ -45,7 +45,7 @@ func init() {
 	register(inferQLinearConcat, "QLinearConcat")
 }
 
-// inferQLinearPair: codes of two inputs, each with a scale and a zero point.
+// inferQLinearPair: codes of two inputs, each followed by scale and zero point.
 func inferQLinearPair(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	t := typeOf(in, 0, onnx.Undefined)
 	if arg(in, 0) == nil || arg(in, 3) == nil {
@@ -55,8 +55,8 @@ func inferQLinearPair(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{like(out, t)}, err
 }
 
-// inferQLinearConcat: scale and zero point of the output, then those of each part
-// behind its codes.
+// inferQLinearConcat: scale and zero point of the output, then codes, scale and zero point of each
+// part.
 func inferQLinearConcat(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	var parts []*Info
 	plain := &onnx.Node{Op: "Concat", Name: n.Name, Outputs: n.Outputs, Attrs: n.Attrs}

@@ -12,7 +12,7 @@ func init() {
 	register(inferIdentityMatrix, "EyeLike")
 }
 
-// inferResize: every axis is stretched by a scale, or to a size.
+// inferResize: every axis is scaled by a factor or to a size.
 func inferResize(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil || !x.Known {
@@ -46,8 +46,7 @@ func inferResize(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{out}, nil
 }
 
-// resizeArgs returns the scales, where they are known, or the sizes, of a Resize or
-// Upsample node.
+// resizeArgs returns the scales, if known, or the sizes, of a Resize or Upsample node.
 func resizeArgs(n *onnx.Node, in []*Info) (scales []float64, sizes *Info) {
 	if n.In(3) != "" {
 		return nil, arg(in, 3)
@@ -68,8 +67,8 @@ func resizeArgs(n *onnx.Node, in []*Info) (scales []float64, sizes *Info) {
 	return nil, nil
 }
 
-// ResizeAxes returns the axes that the scales or sizes of a Resize node belong to,
-// for an input of the given rank.
+// ResizeAxes returns the axes that the scales or sizes of a Resize node apply to, for an input of the
+// given rank.
 func ResizeAxes(n *onnx.Node, rank int) ([]int, error) {
 	given, ok := n.Ints("axes")
 	if !ok || len(given) == 0 {
@@ -90,7 +89,7 @@ func ResizeAxes(n *onnx.Node, rank int) ([]int, error) {
 	return axes, nil
 }
 
-// resizeTo gives out the sizes asked for, or those that keep the ratio of the axes.
+// resizeTo sets the sizes of out, adjusted if the node keeps the aspect ratio.
 func resizeTo(n *onnx.Node, out *Info, axes []int, sizes []Dim) error {
 	if len(sizes) != len(axes) {
 		return fmt.Errorf("%d sizes for %d axes", len(sizes), len(axes))
@@ -104,7 +103,7 @@ func resizeTo(n *onnx.Node, out *Info, axes []int, sizes []Dim) error {
 	}
 	scale, _, ok := ratioScale(policy, out.Shape, axes, sizes)
 	if !ok {
-		return fmt.Errorf("keep_aspect_ratio_policy %q of a shape %s that is not numbers", policy, String(out.Shape))
+		return fmt.Errorf("keep_aspect_ratio_policy %q needs a constant shape, not %s", policy, String(out.Shape))
 	}
 	for _, a := range axes {
 		size, _ := out.Shape[a].Const()
@@ -113,8 +112,8 @@ func resizeTo(n *onnx.Node, out *Info, axes []int, sizes []Dim) error {
 	return nil
 }
 
-// ratioScale returns the scale that a policy chooses for all axes, and the number of
-// the axis that it comes from.
+// ratioScale returns the common scale chosen by policy, and the index into axes of the axis that
+// determines it.
 func ratioScale(policy string, shape []Dim, axes []int, sizes []Dim) (scale float32, of int, ok bool) {
 	for k, a := range axes {
 		size, okS := sizes[k].Const()
@@ -130,8 +129,8 @@ func ratioScale(policy string, shape []Dim, axes []int, sizes []Dim) (scale floa
 	return scale, of, true
 }
 
-// ResizeRatio returns which of the axes of a Resize node decides the ratio that its
-// policy keeps, as a number into axes. ok is false where sizes are unknown.
+// ResizeRatio returns the index into axes of the axis that determines the common scale of a Resize
+// node. ok is false if sizes are unknown.
 func ResizeRatio(n *onnx.Node, shape []Dim, axes []int, sizes []Dim) (of int, ok bool) {
 	if len(sizes) != len(axes) {
 		return 0, false
@@ -140,7 +139,7 @@ func ResizeRatio(n *onnx.Node, shape []Dim, axes []int, sizes []Dim) (of int, ok
 	return of, ok
 }
 
-// inferIdentityMatrix: the shape of the input, of a type that may be another.
+// inferIdentityMatrix: the shape of the input, possibly with another element type.
 func inferIdentityMatrix(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil {

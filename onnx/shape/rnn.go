@@ -4,8 +4,8 @@ import "github.com/gradhop/gradhop/onnx"
 
 func init() { register(inferRecurrent, "LSTM", "GRU", "RNN") }
 
-// inferRecurrent: [steps, batch, input], or with layout 1 [batch, steps, input]; weights
-// of the state [directions, ·, hidden]. Outputs: all states, the last, the last cell.
+// inferRecurrent: input [steps, batch, input], or [batch, steps, input] with layout 1; recurrence
+// weights [directions, ·, hidden]. Outputs: all states, the last state, the last cell.
 func inferRecurrent(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x, r := arg(in, 0), arg(in, 2)
 	if x.Rank() != 3 || r.Rank() != 3 {

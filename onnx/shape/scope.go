@@ -2,7 +2,7 @@ package shape
 
 import "github.com/gradhop/gradhop/onnx"
 
-// Scope is what is known of the values of a graph and of those around it.
+// Scope holds the types of the values of a graph and of its enclosing graphs.
 type Scope struct {
 	Vals   Values
 	inf    *Inference
@@ -10,9 +10,9 @@ type Scope struct {
 	Up     *Scope
 }
 
-// EnterScope begins with the inputs and constants of g, a graph of m that stands in
-// up; the nodes follow one by one. Whatever contradicts itself is left unknown: this
-// is not the place to refuse a model.
+// EnterScope returns a scope with the inputs and constants of g, a graph of m inside up (nil for the
+// main graph). Call Add for each node in order. Contradictory types are left unknown instead of
+// returning an error.
 func EnterScope(m *onnx.Model, g *onnx.Graph, up *Scope) *Scope {
 	inf := NewInference(&onnx.Model{Graph: g, Opsets: m.Opsets}, nil)
 	s := &Scope{Vals: inf.Vals, inf: inf, Source: map[string]*onnx.Tensor{}, Up: up}
@@ -20,8 +20,8 @@ func EnterScope(m *onnx.Model, g *onnx.Graph, up *Scope) *Scope {
 		s.Source[t.Name] = t
 	}
 	for _, v := range g.Inputs {
-		// A default, which a caller may replace; before version 4 of the format every
-		// initialiser was listed as an input.
+		// This is a default that a caller may replace, except before IR version 4, where every
+		// initialiser had to be listed as an input.
 		if s.Source[v.Name] != nil && m.IRVersion >= 4 {
 			delete(s.Source, v.Name)
 			s.Vals[v.Name] = inf.stateInfo(v)
@@ -30,7 +30,7 @@ func EnterScope(m *onnx.Model, g *onnx.Graph, up *Scope) *Scope {
 	return s
 }
 
-// Add infers what n writes.
+// Add infers the types of the outputs of n.
 func (s *Scope) Add(n *onnx.Node) {
 	for _, name := range n.Inputs {
 		if s.Vals[name] == nil {
@@ -45,7 +45,7 @@ func (s *Scope) Add(n *onnx.Node) {
 	}
 }
 
-// Info returns what is known of a value, or nil.
+// Info returns the type of a value, or nil if unknown.
 func (s *Scope) Info(name string) *Info {
 	for ; s != nil; s = s.Up {
 		if i := s.Vals[name]; i != nil {
@@ -55,7 +55,7 @@ func (s *Scope) Info(name string) *Info {
 	return nil
 }
 
-// Constant returns the tensor that name stands for, or nil.
+// Constant returns the constant named name, or nil.
 func (s *Scope) Constant(name string) *onnx.Tensor {
 	for ; s != nil; s = s.Up {
 		if t := s.Source[name]; t != nil || s.Vals[name] != nil {

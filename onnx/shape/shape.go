@@ -55,8 +55,7 @@ func inferConstant(_ *Inference, n *onnx.Node, _ []*Info) ([]*Info, error) {
 	return []*Info{TensorInfo(t)}, nil
 }
 
-// ConstantTensor returns the value of a Constant node, or nil where it is of a
-// kind that has no dense tensor.
+// ConstantTensor returns the value of a Constant node, or nil if it is not a dense tensor.
 func ConstantTensor(n *onnx.Node) *onnx.Tensor {
 	for _, a := range n.Attrs {
 		switch a.Name {
@@ -94,7 +93,7 @@ func inferConstantOfShape(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, er
 	return []*Info{out}, nil
 }
 
-// shapeFrom gives out the shape whose dimensions are the elements of s.
+// shapeFrom sets the shape of out to the elements of s.
 func (inf *Inference) shapeFrom(out *Info, s *Info) {
 	if s == nil {
 		return
@@ -125,7 +124,7 @@ func inferReshape(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	if s == nil || s.Ints == nil || !x.Known {
 		inf.shapeFrom(out, s)
 		out.Shape = slices.Clone(out.Shape)
-		for i, d := range out.Shape { // -1 and 0 stand for what x would tell
+		for i, d := range out.Shape { // -1 and 0 depend on the unknown shape of x
 			if d.Is(-1) || d.Is(0) && n.Int("allowzero", 0) == 0 {
 				out.Shape[i] = inf.symbol()
 			}
@@ -138,7 +137,7 @@ func inferReshape(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 		switch {
 		case d.Is(0) && n.Int("allowzero", 0) == 0:
 			if i >= len(x.Shape) {
-				return nil, fmt.Errorf("shape has a 0 at %d, the input only %d dimensions", i, len(x.Shape))
+				return nil, fmt.Errorf("shape has a 0 at position %d, but the input has %d dimensions", i, len(x.Shape))
 			}
 			d = x.Shape[i]
 		case d.Is(-1):
@@ -208,8 +207,8 @@ func inferTranspose(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{out}, nil
 }
 
-// Permutation returns the axes a Transpose node reads from, reversed where the
-// attribute is left out.
+// Permutation returns the input axis of each output axis of a Transpose node. Without the attribute it
+// reverses the axes.
 func Permutation(n *onnx.Node, rank int) ([]int, error) {
 	perm := make([]int, rank)
 	given, ok := n.Ints("perm")
@@ -227,7 +226,7 @@ func Permutation(n *onnx.Node, rank int) ([]int, error) {
 			perm[i] = a
 		}
 		if seen[perm[i]] {
-			return nil, fmt.Errorf("perm %v names an axis twice", given)
+			return nil, fmt.Errorf("perm %v repeats an axis", given)
 		}
 		seen[perm[i]] = true
 	}
@@ -259,7 +258,7 @@ func inferUnsqueeze(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 			out.Shape = append(out.Shape, x.Shape[k])
 			k++
 		default:
-			return nil, fmt.Errorf("axes %v name a position twice", axes)
+			return nil, fmt.Errorf("axes %v repeat a position", axes)
 		}
 	}
 	return []*Info{out}, nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Operators that cut tensors apart, join them, or count.
+// Operators that slice, join or count.
 
 func init() {
 	register(inferConcat, "Concat")
@@ -34,13 +34,13 @@ func inferConcat(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 			return []*Info{{Type: first.Type}}, nil
 		}
 		if len(x.Shape) != len(first.Shape) {
-			return nil, fmt.Errorf("inputs of rank %d and %d", len(first.Shape), len(x.Shape))
+			return nil, fmt.Errorf("inputs have different ranks %d and %d", len(first.Shape), len(x.Shape))
 		}
 		for i, d := range x.Shape {
 			switch _, number := d.Const(); {
 			case i == a:
 			case differ(d, out.Shape[i]):
-				return nil, fmt.Errorf("inputs of shape %s and %s", String(first.Shape), String(x.Shape))
+				return nil, fmt.Errorf("inputs have incompatible shapes %s and %s", String(first.Shape), String(x.Shape))
 			case number:
 				out.Shape[i] = d
 			}
@@ -63,7 +63,7 @@ func inferSlice(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	starts, ends, axes, steps, ok := SliceArgs(n, in, len(x.Shape))
 	out := &Info{Type: x.Type, Known: true, Shape: slices.Clone(x.Shape)}
 	if !ok {
-		cut, some := ConstInts(arg(in, 3)) // the other axes stay
+		cut, some := ConstInts(arg(in, 3)) // other axes are unchanged
 		for i := range out.Shape {
 			if !some || slices.Contains(cut, int64(i)) || slices.Contains(cut, int64(i-len(x.Shape))) {
 				out.Shape[i] = inf.symbol()
@@ -109,9 +109,9 @@ func inferSlice(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{out}, nil
 }
 
-// SliceArgs reads the arguments of a Slice node, from attributes (before opset
-// 10) or inputs. Starts and ends may be symbolic; ok is false where an axis, a
-// step or the number of arguments is unknown.
+// SliceArgs returns the arguments of a Slice node, read from attributes (before opset 10) or inputs.
+// Starts and ends may be symbolic. ok is false if an axis, a step or the number of arguments is
+// unknown.
 func SliceArgs(n *onnx.Node, in []*Info, rank int) (starts, ends []Dim, axes, steps []int64, ok bool) {
 	if s, has := n.Ints("starts"); has {
 		e, _ := n.Ints("ends")
@@ -146,9 +146,9 @@ func SliceArgs(n *onnx.Node, in []*Info, rank int) (starts, ends []Dim, axes, st
 	return starts, ends, axes, steps, same && !slices.Contains(steps, 0)
 }
 
-// sliceRange clamps start and end to a dimension. A symbolic bound of a known
-// dimension (or the other way round) is taken as it is: files slice position
-// tables of 512 entries to sequence, which must not exceed it.
+// sliceRange clamps start and end to a dimension. A symbolic bound of a constant dimension, or the
+// reverse, is not clamped: models slice position tables of, say, 512 entries to the sequence length,
+// which must not exceed it.
 func sliceRange(dim, start, end Dim, step int64) (lo, hi Dim, ok bool) {
 	bound := func(v Dim) (Dim, bool) {
 		c, isConst := v.Const()
@@ -183,12 +183,11 @@ func sliceRange(dim, start, end Dim, step int64) (lo, hi Dim, ok bool) {
 	lo, okLo = bound(start)
 	hi, okHi = bound(end)
 	if step < 0 {
-		// Only numbers: the clamping of negative steps differs at both ends.
+		// Constants only: with a negative step the clamping differs at both ends.
 		n, known := dim.Const()
 		s, okS := start.Const()
 		e, okE := end.Const()
-		// A huge end is the last element by the standard; runtimes take it for the
-		// first one.
+		// By the standard a huge end means the last element; runtimes treat it as the first.
 		if !known || !okS || !okE || e >= math.MaxInt32 {
 			return lo, hi, false
 		}
@@ -309,7 +308,7 @@ func inferPad(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 		}
 	}
 	if !ok || len(pads) != 2*len(axes) {
-		on, some := ConstInts(arg(in, 3)) // the other axes stay
+		on, some := ConstInts(arg(in, 3)) // other axes are unchanged
 		for i := range out.Shape {
 			if !some || slices.Contains(on, int64(i)) || slices.Contains(on, int64(i-len(x.Shape))) {
 				out.Shape[i] = inf.symbol()

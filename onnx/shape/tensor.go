@@ -38,7 +38,7 @@ func inferGather(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 				i += int64(len(x.Ints))
 			}
 			if i < 0 || int(i) >= len(x.Ints) {
-				return nil, fmt.Errorf("index %d is outside %d elements", i, len(x.Ints))
+				return nil, fmt.Errorf("index %d is out of range for %d elements", i, len(x.Ints))
 			}
 			out.Ints = append(out.Ints, x.Ints[i])
 		}

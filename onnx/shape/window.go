@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// Window says how the kernel of a convolution or a pooling moves along one spatial
-// axis: it covers Kernel entries, Dilation apart, starts Begin entries before the
-// first one and moves on by Stride; End entries are added behind the last one.
+// Window describes how the kernel of a convolution or pooling moves along one spatial axis. It covers
+// Kernel entries, Dilation apart. The first window starts Begin entries before the axis, windows are
+// Stride apart, and the axis is padded by End entries.
 type Window struct {
 	Kernel, Stride, Dilation, Begin, End int64
-	// Ceil keeps a last window that begins inside but ends behind the padding.
+	// Ceil keeps a last window that starts inside the axis but ends beyond the padding.
 	Ceil bool
 }
 
-// Extent is the number of entries from the first that a window covers to the last.
+// Extent returns the distance from the first to the last entry of a window, plus 1.
 func (w Window) Extent() int64 { return w.Dilation*(w.Kernel-1) + 1 }
 
-// Count returns the number of windows over size entries. It is unknown, and ok
-// false, where size is symbolic and is not a multiple of the stride plus a number.
+// Count returns the number of windows over size entries. ok is false if size is symbolic and is not a
+// multiple of the stride plus a constant.
 func (w Window) Count(size Dim) (n Dim, ok bool) {
 	free := size.Add(D(w.Begin + w.End - w.Extent()))
 	if v, isNumber := free.Const(); isNumber && v < 0 && v > -w.Stride {
-		return D(1), true // the runtime divides towards zero
+		return D(1), true // the runtime rounds the division towards zero
 	}
 	if !w.Ceil {
 		n, ok = free.floorDiv(w.Stride)
@@ -33,7 +33,7 @@ func (w Window) Count(size Dim) (n Dim, ok bool) {
 	if !ok {
 		return n, false
 	}
-	// The last window must not begin in the padding at the end.
+	// The last window must not start in the end padding.
 	if behind, isNumber := n.Mul(D(w.Stride)).Sub(size).Sub(D(w.Begin)).Const(); isNumber && behind >= 0 {
 		n = n.Sub(D(1))
 	} else if !isNumber {
@@ -42,14 +42,13 @@ func (w Window) Count(size Dim) (n Dim, ok bool) {
 	return n.Add(D(1)), true
 }
 
-// Need returns how many entries n windows cover, without the padding at the
-// beginning: what the padding at the end adds to the size of the axis, or, where it
-// is less, leaves over.
+// Need returns the number of entries covered by n windows minus the begin padding. Its difference from
+// the axis size is the end padding or, if negative, the unused entries.
 func (w Window) Need(n Dim) Dim {
 	return n.Sub(D(1)).Mul(D(w.Stride)).Add(D(w.Extent() - w.Begin))
 }
 
-// floorDiv returns ⌊d/s⌋ where that is a polynomial.
+// floorDiv returns ⌊d/s⌋ if it is a polynomial.
 func (d Dim) floorDiv(s int64) (Dim, bool) {
 	out := make([]term, 0, len(d.terms))
 	for _, t := range d.terms {
@@ -65,13 +64,12 @@ func (d Dim) floorDiv(s int64) (Dim, bool) {
 	return collect(out), true
 }
 
-// Windows reads the windows of a Conv or pooling node over the spatial axes of an
-// input of the given shape. Kernel sizes are the attribute kernel_shape, or else
-// those of weights, the shape of a second input. ok is false where these, or padding
-// that is left to the runtime, depend on a symbol.
+// Windows returns the windows of a Conv or pooling node over the spatial axes of an input of the given
+// shape. Kernel sizes are the attribute kernel_shape or, if missing, those of weights, the shape of
+// input 1. ok is false if these, or automatic padding, depend on a symbol.
 func Windows(n *onnx.Node, shape, weights []Dim) (ws []Window, ok bool, err error) {
 	if len(shape) < 3 {
-		return nil, false, fmt.Errorf("an input of shape %s has no spatial axes", String(shape))
+		return nil, false, fmt.Errorf("input of shape %s has no spatial axes", String(shape))
 	}
 	spatial := shape[2:]
 	r, err := readWindow(n, spatial, weights)
@@ -88,14 +86,14 @@ func Windows(n *onnx.Node, shape, weights []Dim) (ws []Window, ok bool, err erro
 		case "SAME_UPPER", "SAME_LOWER":
 			span := w.Extent()
 			if n.Op != "Conv" {
-				span = w.Kernel // the runtime forgets the dilation of pooling here
+				span = w.Kernel // here the runtime ignores the dilation of pooling
 			}
 			total, known := w.same(size, span)
 			ok = ok && known
 			if n.Op == "Conv" {
 				total = max(0, total)
 			}
-			// Towards zero, as the runtime divides; strides may leave less than nothing.
+			// Round towards zero like the runtime; large strides can make total negative.
 			w.Begin = total / 2
 			if auto == "SAME_LOWER" {
 				w.Begin = (total + 1) / 2
@@ -109,7 +107,7 @@ func Windows(n *onnx.Node, shape, weights []Dim) (ws []Window, ok bool, err erro
 	return ws, ok, nil
 }
 
-// same returns the padding that makes ⌈size/stride⌉ windows that cover span entries.
+// same returns the total padding for ⌈size/stride⌉ windows that cover span entries.
 func (w Window) same(size Dim, span int64) (total int64, ok bool) {
 	n, ok := size.Add(D(w.Stride - 1)).floorDiv(w.Stride)
 	if !ok {
@@ -118,8 +116,8 @@ func (w Window) same(size Dim, span int64) (total int64, ok bool) {
 	return n.Sub(D(1)).Mul(D(w.Stride)).Add(D(span)).Sub(size).Const()
 }
 
-// windowAttrs are attributes with their defaults filled in; none where the kernel has
-// the size of weights of symbolic shape.
+// windowAttrs holds the attributes with defaults filled in. The kernel is empty if it has the size of
+// weights of symbolic shape.
 type windowAttrs struct{ kernel, strides, dilations, pads []int64 }
 
 func readWindow(n *onnx.Node, spatial, weights []Dim) (windowAttrs, error) {
