@@ -1,7 +1,11 @@
 package samplers_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"sync"
 
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/samplertest"
@@ -181,4 +185,114 @@ func hamiltonianStep(p *samplertest.Problem, k int, keep float64, momentum []flo
 		momentum[j] = -momentum[j]
 	}
 	return k
+}
+
+// mtmLaw sums over all sets of candidates, forward and backward, and accepts as the general
+// formula has it: by the probabilities of drawing and of choosing a candidate in both
+// directions.
+var mtmLaw = samplertest.Law{
+	Spread: true,
+	Variants: []samplers.Settings{
+		{"tries": "2"}, {"tries": "1", "sharpness": "1"}, {"tries": "3", "balance": "barker"},
+		{"tries": "2", "balance": "min"}, {"tries": "2", "balance": "max", "sharpness": "0.2"},
+	},
+	Row: func(p *samplertest.Problem, set samplers.Settings, _ int64, k int) []float64 {
+		rows := remember([3]any{p, "mtm", fmt.Sprint(set)}, func() [][]float64 { return make([][]float64, p.Law.Len()) })
+		rowsMutex.Lock()
+		defer rowsMutex.Unlock()
+		if rows[k] == nil {
+			rows[k] = multipleTries(p, set, k)
+		}
+		return slices.Clone(rows[k])
+	},
+}
+
+var rowsMutex sync.Mutex
+
+// multipleTries is the row of state k of multiple-try Metropolis.
+func multipleTries(p *samplertest.Problem, set samplers.Settings, k int) []float64 {
+	tries := number(set, "tries", 32)
+	row, stay := make([]float64, p.Law.Len()), 1.0
+	here := candidates(p, set, k)
+	eachSet(here, tries, func(drawn float64, ys []candidate) {
+		for j, y := range ys {
+			forward := chosen(ys, j)
+			if drawn*forward == 0 {
+				continue
+			}
+			there := candidates(p, set, y.state)
+			back := there[slices.IndexFunc(there, func(c candidate) bool { return c.state == k })]
+			eachSet(there, tries-1, func(again float64, xs []candidate) {
+				backward := chosen(append(xs[:tries-1:tries-1], back), tries-1)
+				ratio := p.Law.P[y.state] * back.draw * backward / (p.Law.P[k] * y.draw * forward)
+				q := drawn * forward * again * math.Min(1, ratio)
+				row[y.state] += q
+				stay -= q
+			})
+		}
+	})
+	row[k] += stay
+	return row
+}
+
+// candidate is a neighbour, the probability of drawing it and its weight among those drawn.
+type candidate struct {
+	state        int
+	draw, weight float64
+}
+
+// candidates lists the neighbours of state k.
+func candidates(p *samplertest.Problem, set samplers.Settings, k int) []candidate {
+	sharpness, err := strconv.ParseFloat(set["sharpness"], 64)
+	if err != nil {
+		sharpness = 0.5
+	}
+	var list []candidate
+	sum := 0.0
+	for i, current := range p.Law.X.Chain(k) {
+		for _, v := range p.Values(i) {
+			if v == current {
+				continue
+			}
+			c := candidate{state: p.With(k, i, v), draw: math.Exp(sharpness * p.D(k, i, v))}
+			if to := p.Law.P[c.state]; to > 0 {
+				c.weight = balanced(set, to/p.Law.P[k]) / c.draw
+			}
+			sum += c.draw
+			list = append(list, c)
+		}
+	}
+	for j := range list {
+		list[j].draw /= sum
+	}
+	return list
+}
+
+// eachSet calls f for all ordered sets of n candidates, with their probabilities.
+func eachSet(from []candidate, n int, f func(probability float64, set []candidate)) {
+	set := make([]candidate, n)
+	var fill func(j int, probability float64)
+	fill = func(j int, probability float64) {
+		if j == n {
+			f(probability, set)
+			return
+		}
+		for _, c := range from {
+			set[j] = c
+			fill(j+1, probability*c.draw)
+		}
+	}
+	fill(0, 1)
+}
+
+// chosen is the probability of choosing candidate j of a set.
+func chosen(set []candidate, j int) float64 {
+	sum := 0.0
+	for _, c := range set {
+		sum += c.weight
+	}
+	if sum == 0 {
+		return 0
+	}
+	return set[j].weight / sum
 }

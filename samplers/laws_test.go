@@ -23,6 +23,7 @@ func TestKernels(t *testing.T) {
 		"gibbs":       gibbsLaw,
 		"gibbs-model": gibbsModelLaw,
 		"gwg":         gwgLaw,
+		"mtm":         mtmLaw,
 		"mwg":         mwgLaw,
 		"ncg":         ncgLaw,
 		"hamming":     hammingLaw,

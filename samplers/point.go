@@ -27,6 +27,7 @@ type Point struct {
 	Tilt []float32
 
 	balance Balance
+	sharp   float64      // factor of β in the weights
 	beta    []float64    // of the weights, [chain]; nil: 1
 	leave   []float64    // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
 	block   []float64    // sums of Tilt over blocks without x_i, [chain, site, block]
@@ -69,12 +70,12 @@ func (p *Point) logWeight(r int, cur, v int32) float64 {
 	return math.Log(float64(row[v])) - math.Log(float64(max(row[cur], smallestTilt)))
 }
 
-// betaOf is β of the weights in row r = (chain, site).
+// betaOf is the factor of the gradient in the weights in row r = (chain, site).
 func (p *Point) betaOf(r int) float64 {
 	if p.beta == nil {
-		return 1
+		return p.sharp
 	}
-	return p.beta[r/p.X.Space.Sites]
+	return p.sharp * p.beta[r/p.X.Space.Sites]
 }
 
 // LogWeights writes log w[i,v] of every value to row, [value]: -Inf for the current value
@@ -282,10 +283,11 @@ type Evaluator struct {
 	Base
 	informed bool // by the gradient
 	balance  Balance
+	sharp    float64   // factor of β in the weights
 	tilts    bool      // the energy computes tilts, at β = 1
 	tempers  bool      // and at any β
 	spare    []float32 // for a tilt at another β
-	ones     []float64
+	factors  []float64 // of the gradient, [chain]
 	sums     sums
 }
 
@@ -305,9 +307,15 @@ func NewInformed(sampler string, e energies.Energy, b Balance, dense bool) (Eval
 	}
 	dense = dense || b != Sqrt
 	return Evaluator{
-		Base: Base{Oracle: o}, informed: true, balance: b,
+		Base: Base{Oracle: o}, informed: true, balance: b, sharp: 1,
 		tilts: !dense && can.Has(energies.Tilt), tempers: !dense && can.Has(energies.Temper),
 	}, e.Space().Check()
+}
+
+// sharpen multiplies β by a factor in the first-order weights, and nowhere else.
+func (e *Evaluator) sharpen(factor float64) {
+	e.sharp = factor
+	e.tilts = e.tilts && factor == 1
 }
 
 // Init implements Kernel.
@@ -370,22 +378,21 @@ func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error 
 	switch {
 	case p.Grad == nil: // the energy tilts at β = 1
 	case e.tempers:
-		at := beta
-		for len(e.ones) < p.X.Chains() {
-			e.ones = append(e.ones, 1)
-		}
-		if at == nil {
-			at = e.ones[:p.X.Chains()]
+		e.factors = resize(e.factors, p.X.Chains())
+		for c := range e.factors {
+			if e.factors[c] = e.sharp; beta != nil {
+				e.factors[c] *= beta[c]
+			}
 		}
 		e.spare = resize(e.spare, len(p.Grad))
-		if err := e.Oracle.Answer(ctx, energies.Query{Want: energies.Temper, X: p.X, Grad: p.Grad, Tilt: e.spare, Beta: at}); err != nil {
+		if err := e.Oracle.Answer(ctx, energies.Query{Want: energies.Temper, X: p.X, Grad: p.Grad, Tilt: e.spare, Beta: e.factors}); err != nil {
 			return err
 		}
 		p.Tilt, e.spare = e.spare, p.Tilt
 	default:
 		p.Tilt = nil
 	}
-	p.balance = e.balance
+	p.balance, p.sharp = e.balance, e.sharp
 	if beta == nil {
 		p.beta = nil
 	} else {

@@ -18,6 +18,7 @@ const (
 	UseBatch    uint32 = 5 // terms of a minibatch
 	UseSwap     uint32 = 6 // swaps of replicas
 	UseMomentum uint32 = 7 // auxiliary variables
+	UseReverse  uint32 = 8 // candidates of the reverse move
 )
 
 // State is where a batch of chains stands. What a restart needs is in X, Vars, Step,

@@ -15,6 +15,7 @@ var temperingLaw = samplertest.Law{
 	Spread: true,
 	Variants: []samplers.Settings{
 		{"inner": "dmala", "ladder": "1,0.5"}, {"inner": "gwg", "ladder": "1,0.6,0.2"}, {"inner": "gibbs", "ladder": "1,0.3"},
+		{"inner": "mtm", "tries": "2", "ladder": "1,0.4"},
 	},
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		return temperingAfter(func(int64) *samplertest.Problem { return p }, set, step, 1, k)
@@ -36,7 +37,7 @@ var temperingLaw = samplertest.Law{
 }
 
 // innerLaws are those of the samplers that tempering is tested around.
-var innerLaws = map[string]samplertest.Law{"dmala": dmalaLaw, "gwg": gwgLaw, "gibbs": gibbsLaw}
+var innerLaws = map[string]samplertest.Law{"dmala": dmalaLaw, "gwg": gwgLaw, "gibbs": gibbsLaw, "mtm": mtmLaw}
 
 func ladderOf(set samplers.Settings) []float64 {
 	var ladder []float64

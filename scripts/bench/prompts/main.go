@@ -3,7 +3,7 @@
 //
 //	prompts [-sets cats,hearts] [-lengths 8,16] [-seeds 3] [-evaluations 8000] METHOD...
 //
-// A METHOD is SAMPLER:CHAINS:OPTION=VALUE,...:BETA, of which all but the first may be left
+// A METHOD is SAMPLER:CHAINS:OPTION=VALUE,...:BETA:STEPS, of which all but the first may be left
 // out. Sets are folders of models/pictures. It runs in the folder of the repository.
 package main
 
@@ -44,7 +44,7 @@ func compare(set, length, method string, seeds int, evaluations int64) error {
 	if err != nil {
 		return err
 	}
-	parts := append(strings.Split(method, ":"), "", "", "")
+	parts := append(strings.Split(method, ":"), "", "", "", "")
 	s := prompttune.Search{Sampler: parts[0], Options: samplers.Settings{}, Beta: parts[3], Top: 1, Evaluations: evaluations}
 	s.Chains, _ = strconv.Atoi(parts[1]) // 0 is the default
 	for option := range strings.SplitSeq(parts[2], ",") {
@@ -53,7 +53,9 @@ func compare(set, length, method string, seeds int, evaluations int64) error {
 		}
 	}
 	s.Fill()
-	if s.Steps = int(evaluations); s.Sampler != "search" && s.Sampler != "gcg" {
+	if steps, err := strconv.Atoi(parts[4]); err == nil {
+		s.Steps = steps
+	} else if s.Steps = int(evaluations); s.Sampler != "search" && s.Sampler != "gcg" {
 		s.Steps = int(evaluations) / 2 / s.Chains // the schedule of β ends with the budget
 	}
 	var best []float64

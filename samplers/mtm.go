@@ -1,0 +1,303 @@
+package samplers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "mtm",
+		Doc:   "multiple-try Metropolis: the gradient proposes many changes of one site, exact U chooses among them",
+		Paper: "Liu, Liang, Wong 2000 (JASA 95:121); weights: Gagnon, Maire, Zanella 2023 (arXiv:2211.11613)",
+		Needs: energies.Gradient,
+	}, NewMTM)
+}
+
+// MTMOptions are the options of MTM; the zero value has the defaults.
+type MTMOptions struct {
+	// Tries is the number K of candidates; 0 means 32.
+	Tries int `flag:"tries" default:"32" doc:"candidates of a step"`
+	// Sharpness is the factor s of the gradient in the distribution of candidates; 0 means ½.
+	Sharpness float64 `flag:"sharpness" default:"0.5" doc:"factor of the gradient in the distribution of candidates: low values trust it less"`
+	// Balance is that of DULAOptions, for the choice among candidates.
+	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
+}
+
+// MTM is multiple-try Metropolis (Liu, Liang, Wong 2000) over changes of one site. Candidates
+// y_1 ... y_K are drawn from
+//
+//	T(x,y) ∝ t(x,y) = exp(s·β·d[i,v])   over all sites i and values v ≠ x_i,
+//
+// and one is chosen by exact weights w(x,y) = g((π(y)/π(x))^β) / T(x,y), with a balancing
+// function g. K-1 further candidates x*_k are drawn from T(y,·), x itself is the last, and y is
+// accepted with probability
+//
+//	min(1, Σ_k w(x,y_k) / Σ_k w(y,x*_k)).
+//
+// T(x,y)·w(x,y) is symmetric up to π, as the paper asks. Both sums over K estimate the
+// normaliser of the locally balanced proposal with exact ratios (see [LB]), which the
+// kernel approaches as K grows; K = 1 is GWG with another exponent.
+//
+// A step costs U of the different candidates, one gradient at y, and U of the K-1 others. The
+// uniform number that decides is compared first with upper bounds of the ratio, since its
+// denominator is at least w(y,x): a step that is sure to be rejected ends before the gradient,
+// or before the second set, is evaluated. Info.Accept is such a bound then.
+type MTM struct {
+	Evaluator
+	tries  int
+	choose Balance
+
+	worker Worker
+	sets   [][]try // [chain]
+	part   energies.Batch
+	at     []*try // of each state in part
+	u      []float64
+	next   Point
+	moves  []move
+}
+
+// try is a change of one site.
+type try struct {
+	site      int
+	value     int32
+	u         float64 // of the changed state; NaN: not evaluated
+	logWeight float64
+}
+
+// move is a chain's chosen candidate while it may still be accepted.
+type move struct {
+	chain, row int // in State and in MTM.next
+	try
+	logSum float64 // log Σ t(x,·)·Σ_k g/t of the candidates
+}
+
+var _ Kernel = (*MTM)(nil)
+
+// NewMTM returns the kernel for e, which must have a gradient. Errors are
+// *energies.UnsupportedError, *OptionError or *energies.SpaceError.
+func NewMTM(e energies.Energy, o MTMOptions) (*MTM, error) {
+	balance, err := parseBalance("mtm", o.Balance)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Tries < 0 || o.Tries > 1<<16:
+		return nil, &OptionError{"mtm", "tries", fmt.Sprint(o.Tries), "must be from 1 to 65536"}
+	case o.Sharpness < 0 || o.Sharpness > 1e6 || math.IsNaN(o.Sharpness):
+		return nil, &OptionError{"mtm", "sharpness", fmt.Sprint(o.Sharpness), "must be above 0 and at most 1e6"}
+	}
+	eval, err := NewInformed("mtm", e, Sqrt, false)
+	if err != nil {
+		return nil, err
+	}
+	eval.sharpen(2 * cmp.Or(o.Sharpness, 0.5)) // of √
+	return &MTM{Evaluator: eval, tries: cmp.Or(o.Tries, 32), choose: balance}, nil
+}
+
+// Step implements Kernel.
+func (k *MTM) Step(ctx context.Context, s *State, info *Info) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	info.Reset(s.Chains())
+	if err := k.Refresh(ctx, s); err != nil {
+		return err
+	}
+	k.sets = resize(k.sets, s.Chains())
+	if err := k.forward(ctx, s, info); err != nil {
+		return err
+	}
+	if err := k.evaluateMoves(ctx, s, info); err != nil {
+		return err
+	}
+	if err := k.backward(ctx, s, info); err != nil {
+		return err
+	}
+	for _, m := range k.moves {
+		s.copyChain(m.chain, &k.next, m.row)
+		info.Hops[m.chain] = 1
+	}
+	s.Step++
+	s.Evaluations.add(info.Evaluations)
+	return nil
+}
+
+// forward draws and evaluates the candidates of every chain, and chooses one of each.
+func (k *MTM) forward(ctx context.Context, s *State, info *Info) error {
+	k.moves = k.moves[:0]
+	for c := range s.Chains() {
+		k.sets[c] = k.sets[c][:0]
+		k.moves = append(k.moves, move{chain: c, row: c})
+	}
+	if err := k.evaluate(ctx, s, &s.Point, UseProposal, info); err != nil {
+		return err
+	}
+	k.moves = slices.DeleteFunc(k.moves, func(m move) bool { return len(k.sets[m.chain]) == 0 })
+	k.keep(s, info, func(m *move) float64 {
+		sum := k.logSum(m.chain)
+		if math.IsInf(sum, -1) {
+			return sum
+		}
+		s.Stream(&k.worker.Stream, m.chain, UseSite)
+		m.try = k.pick(m.chain, sum, k.worker.Float64())
+		m.logSum = sum + s.LogLeaveAny(m.chain)
+		return m.logSum - k.choose.Log(-s.DeltaU(m.chain, m.u)) // as T(y,x) ≤ 1
+	})
+	return nil
+}
+
+// evaluateMoves evaluates the gradient at the moves that are left.
+func (k *MTM) evaluateMoves(ctx context.Context, s *State, info *Info) error {
+	if len(k.moves) == 0 {
+		return nil
+	}
+	x := energies.Batch{Space: s.X.Space, Codes: k.next.X.Codes[:0], IDs: k.next.X.IDs[:0]}
+	var beta []float64
+	for r := range k.moves {
+		m := &k.moves[r]
+		m.row = r
+		x.Codes, x.IDs = append(x.Codes, s.X.Chain(m.chain)...), append(x.IDs, s.ChainIDs[m.chain])
+		x.Chain(r)[m.site] = m.value
+		if s.Beta != nil {
+			beta = append(beta, s.Beta[m.chain])
+		}
+	}
+	k.next.X = x
+	if err := k.Evaluate(ctx, &k.next, beta); err != nil {
+		return err
+	}
+	info.Evaluations.Gradient += int64(len(k.moves))
+	for _, m := range k.moves {
+		if err := k.next.check(m.row, s.ChainIDs[m.chain], s.Step); err != nil {
+			if !s.RejectNonFinite {
+				return err
+			}
+			k.next.U[m.row] = math.Inf(-1)
+		}
+	}
+	k.keep(s, info, func(m *move) float64 {
+		m.u = k.next.U[m.row]
+		if isZero(m.u) {
+			return m.u
+		}
+		back := try{site: m.site, value: s.X.Chain(m.chain)[m.site], u: s.U[m.chain]}
+		k.weigh(s, &k.next, m.chain, m.row, &back)
+		k.sets[m.chain] = append(k.sets[m.chain][:0], back)
+		return m.logSum - k.next.LogLeaveAny(m.row) - back.logWeight
+	})
+	return nil
+}
+
+// backward draws and evaluates the candidates of the moves that are left, and decides.
+func (k *MTM) backward(ctx context.Context, s *State, info *Info) error {
+	if err := k.evaluate(ctx, s, &k.next, UseReverse, info); err != nil {
+		return err
+	}
+	k.keep(s, info, func(m *move) float64 { return m.logSum - k.next.LogLeaveAny(m.row) - k.logSum(m.chain) })
+	return nil
+}
+
+// keep drops the moves that are rejected at an upper bound of the log-ratio.
+func (k *MTM) keep(s *State, info *Info, bound func(m *move) float64) {
+	left := k.moves[:0]
+	for _, m := range k.moves {
+		if s.Metropolis(&k.worker.Stream, info, m.chain, bound(&m)); info.Accepted[m.chain] {
+			left = append(left, m)
+		}
+	}
+	k.moves = left
+}
+
+// evaluate fills the sets of the chains of all moves, up to K tries drawn from the weights of
+// the move's row of p, and evaluates and weighs them. Equal tries are evaluated once.
+func (k *MTM) evaluate(ctx context.Context, s *State, p *Point, use uint32, info *Info) error {
+	k.part = energies.Batch{Space: s.X.Space, Codes: k.part.Codes[:0], IDs: k.part.IDs[:0]}
+	k.at = k.at[:0]
+	for _, m := range k.moves {
+		s.Stream(&k.worker.Stream, m.chain, use)
+		k.draw(p, m.chain, m.row)
+		set := k.sets[m.chain]
+		for j := range set {
+			if !math.IsNaN(set[j].u) || k.first(m.chain, j) < j {
+				continue
+			}
+			k.part.Codes, k.part.IDs = append(k.part.Codes, p.X.Chain(m.row)...), append(k.part.IDs, s.ChainIDs[m.chain])
+			k.part.Chain(len(k.at))[set[j].site] = set[j].value
+			k.at = append(k.at, &set[j])
+		}
+	}
+	if k.u = resize(k.u, len(k.at)); len(k.at) > 0 {
+		if err := k.Oracle.LogDensity(ctx, k.u, k.part); err != nil {
+			return err
+		}
+	}
+	info.Evaluations.Density += int64(len(k.at))
+	for j, t := range k.at {
+		if t.u = k.u[j]; nonFinite(t.u) {
+			if !s.RejectNonFinite {
+				return &NonFiniteError{k.part.IDs[j], s.Step, "log-density", t.u, slices.Clone(k.part.Chain(j))}
+			}
+			t.u = math.Inf(-1)
+		}
+	}
+	for _, m := range k.moves {
+		for j := range k.sets[m.chain] {
+			t := &k.sets[m.chain][j]
+			t.u = k.sets[m.chain][k.first(m.chain, j)].u
+			k.weigh(s, p, m.chain, m.row, t)
+		}
+	}
+	return nil
+}
+
+// draw fills the set of a chain.
+func (k *MTM) draw(p *Point, chain, row int) {
+	if slices.Max(p.LogLeaves(row)) == math.Inf(-1) {
+		return
+	}
+	for len(k.sets[chain]) < k.tries {
+		i, _ := p.PickSite(&k.worker, row, k.worker.Float64())
+		v := p.Pick(row, i, k.worker.Float64())
+		k.sets[chain] = append(k.sets[chain], try{site: i, value: v, u: math.NaN()})
+	}
+}
+
+// first is the first try of a chain's set that is the same as try j.
+func (k *MTM) first(chain, j int) int {
+	set := k.sets[chain]
+	return slices.IndexFunc(set, func(t try) bool { return t.site == set[j].site && t.value == set[j].value })
+}
+
+// weigh sets log g/t of a change of a chain that stands where row of p does.
+func (k *MTM) weigh(s *State, p *Point, chain, row int, t *try) {
+	if t.logWeight = t.u; !isZero(t.u) {
+		t.logWeight = k.choose.Log(s.InverseTemperature(chain)*(t.u-p.U[row])) - p.LogWeight(row, t.site, t.value)
+	}
+}
+
+// logSum is log Σ_k g/t of a chain's set.
+func (k *MTM) logSum(chain int) float64 {
+	row := k.worker.Row(len(k.sets[chain]))
+	for j, t := range k.sets[chain] {
+		row[j] = t.logWeight
+	}
+	return logSumExp(row)
+}
+
+// pick returns the try of a chain's set at which the cumulative share of weights passes u.
+func (k *MTM) pick(chain int, logSum, u float64) (chosen try) {
+	for _, t := range k.sets[chain] {
+		if w := math.Exp(t.logWeight - logSum); w > 0 {
+			chosen = t
+			if u -= w; u < 0 {
+				break
+			}
+		}
+	}
+	return chosen
+}
