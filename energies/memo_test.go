@@ -23,7 +23,7 @@ func (e *counted) Answer(ctx context.Context, q Query) error {
 
 func newCounted() *counted {
 	space := Space{Sites: 2, Values: 5}
-	return &counted{wide: wide{sloped{line{space, 0.3, -1}}, Capabilities{Density | Gradient | Tilt | Conditional, 0, nil, nil}}}
+	return &counted{wide: wide{sloped{line{space, 0.3, -1}}, Capabilities{Answers: Density | Gradient | Tilt | Conditional}}}
 }
 
 // A cached state gives the very numbers of the energy, whatever the size of the cache.

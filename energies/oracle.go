@@ -29,7 +29,8 @@ const (
 	// exp(U): drawing from it (pseudo-Gibbs) targets no known distribution.
 	ModelConditional
 	// Estimate asks for unbiased estimates of U and Grad from the minibatches Terms of
-	// an energy that is a sum over data, U(x) = Σ_j ψ_j(x) (Sun et al. 2023, SGDLD).
+	// an energy that is a sum over data, U(x) = Σ_j ψ_j(x), or of exp(U) that is a mean:
+	// see Capabilities.Quenched (Sun et al. 2023, SGDLD).
 	Estimate
 	// Block asks for LogP of all the sites of one colour: see Capabilities.Colours.
 	Block
@@ -62,6 +63,10 @@ type Capabilities struct {
 	Answers Capability
 	// Terms is the number of terms of an energy that answers Estimate, at least 1.
 	Terms int
+	// Quenched says that the terms are densities, exp(U(x)) = (1/T)·Σ_j ψ_j(x). Estimate then
+	// gives logarithms of the mean ψ̂ over a minibatch: U = log ψ̂(x), and Grad[c,i,v] = log ψ̂
+	// at the state with v at site i. Estimates are to be averaged before the logarithm.
+	Quenched bool
 	// NoGradient says why there is no gradient, for messages; it may be nil.
 	NoGradient error
 	// Colours lists the sites of each colour, in increasing order, for an energy that answers

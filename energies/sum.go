@@ -21,7 +21,7 @@ type Term struct {
 // A sum answers what every term answers, except ModelConditional and Block, with two rules more.
 // It answers Temper, and with it Tilt, where one of its terms allows the same values as
 // the sum: that term computes the softmax. It answers Estimate where all terms have the
-// same number of terms of their own: those of one index are drawn together.
+// same number of terms of their own and none is quenched: terms of one index are drawn together.
 type Sum struct {
 	terms  []Term
 	parts  []Oracle
@@ -60,7 +60,7 @@ func NewSum(terms ...Term) (*Sum, error) {
 		s.space = &joint
 		s.parts = append(s.parts, part)
 		s.can.Answers &= can.Answers
-		if can.Terms != s.can.Terms {
+		if can.Terms != s.can.Terms || can.Quenched {
 			s.can.Answers &^= Estimate
 		}
 	}

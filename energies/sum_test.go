@@ -156,12 +156,12 @@ func TestSumCapabilities(t *testing.T) {
 	space, narrow := Space{Sites: 1, Values: 3}, Space{Sites: 1, Values: 3, Allowed: [][]int32{{0, 2}}}
 	other := Space{Sites: 1, Values: 3, Allowed: [][]int32{{1, 2}}}
 	warm := func(s Space) Energy {
-		return &wide{sloped{line{s, 1, -1}}, Capabilities{Density | Gradient | Tilt | Temper | ModelConditional, 0, nil, nil}}
+		return &wide{sloped{line{s, 1, -1}}, Capabilities{Answers: Density | Gradient | Tilt | Temper | ModelConditional}}
 	}
 	loud := func(n int) Energy {
-		return &wide{sloped{line{space, 2, -1}}, Capabilities{Density | Gradient | Estimate, n, nil, nil}}
+		return &wide{sloped{line{space, 2, -1}}, Capabilities{Answers: Density | Gradient | Estimate, Terms: n}}
 	}
-	all := &wide{sloped{line{space, 3, -1}}, Capabilities{Density | Gradient | Tilt | Temper | Estimate | Conditional, 4, nil, nil}}
+	all := &wide{sloped{line{space, 3, -1}}, Capabilities{Answers: Density | Gradient | Tilt | Temper | Estimate | Conditional, Terms: 4}}
 	const grad, tilts = Density | Gradient, Density | Gradient | Tilt | Temper
 	for name, c := range map[string]struct {
 		a, b Energy
@@ -192,7 +192,7 @@ func TestSumCapabilities(t *testing.T) {
 // gradient; estimates use the same terms of every energy; conditionals add up.
 func TestSumAnswers(t *testing.T) {
 	narrow := Space{Sites: 1, Values: 3, Allowed: [][]int32{{0, 2}}}
-	can := Capabilities{Density | Gradient | Tilt | Temper | Estimate | Conditional, 9, nil, nil}
+	can := Capabilities{Answers: Density | Gradient | Tilt | Temper | Estimate | Conditional, Terms: 9}
 	e, err := NewSum(Term{1, &wide{sloped{line{Space{Sites: 1, Values: 3}, 1, -1}}, can}}, Term{-2, &wide{sloped{line{narrow, 5, -1}}, can}})
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,8 @@ type DULAOptions struct {
 	// Dense reads the gradient itself where the energy offers its softmax:
 	// slower, and the oracle that the fast path is tested against.
 	Dense bool `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
+	// Factors multiply α, [site] (appendix H of the paper); nil means 1. They are positive.
+	Factors []float64
 }
 
 // DMALAOptions are the options of DMALA; the zero value has the defaults.
@@ -59,6 +61,8 @@ type DMALAOptions struct {
 	// warm-up adapts as it does α: the factor grows where proposals that change the site are
 	// accepted more often than TargetAcceptance. The factors' geometric mean stays 1.
 	Precondition bool `flag:"precondition" default:"false" doc:"adapt a step size for each site in warm-up"`
+	// Factors are those of DULAOptions; they exclude Precondition.
+	Factors []float64
 }
 
 // NCGOptions are the options of NCG: those of DMALA that it shares.
@@ -75,7 +79,7 @@ type NCGOptions struct {
 // because d[i,v] is only the first-order estimate of what U gains. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func NewDULA(e energies.Energy, o DULAOptions) (*Metropolis, error) {
-	return newLangevin("dula", e, DMALAOptions{StepSize: o.StepSize, StepSchedule: o.StepSchedule, Balance: o.Balance, Dense: o.Dense}, 0.1)
+	return newLangevin("dula", e, DMALAOptions{StepSize: o.StepSize, StepSchedule: o.StepSchedule, Balance: o.Balance, Dense: o.Dense, Factors: o.Factors}, 0.1)
 }
 
 // NewDMALA returns the discrete Metropolis-adjusted Langevin algorithm (Zhang, Liu and Liu
@@ -115,7 +119,10 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 	}
 	k := &Metropolis{Evaluator: eval, Unadjusted: name == "dula"}
 	k.adapt(tuner, !k.Unadjusted && o.StepSize == 0)
-	proposal := langevin{schedule: schedule}
+	if err := checkFactors(name, o, e.Space().Sites); err != nil {
+		return nil, err
+	}
+	proposal := langevin{schedule: schedule, fixed: o.Factors}
 	if o.Precondition {
 		proposal.scales = &siteScales{}
 		k.Prepare, k.Adapt = proposal.scales.prepare, proposal.scales.adapt
@@ -138,7 +145,8 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 // time; ordinal rows are weighted value by value.
 type langevin struct {
 	schedule func(step int64) float64 // factor of α; nil: 1
-	scales   *siteScales              // factors of the sites; nil: 1
+	fixed    []float64                // factors of the sites; nil: 1, or
+	scales   *siteScales              // adapted ones
 	blind    bool                     // nobody asks for log-probabilities
 }
 
@@ -149,7 +157,7 @@ func (l langevin) alpha(s *State, c int) (float64, []float64) {
 		alpha *= l.schedule(s.Step)
 	}
 	if l.scales == nil {
-		return alpha, nil
+		return alpha, l.fixed
 	}
 	d := s.X.Space.Sites
 	return alpha, s.Var(PreconditionerVar)[c*d : (c+1)*d]
@@ -189,7 +197,7 @@ func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 			logq += s.LogWeight(c, i, next[i]) - penalty
 		}
 	}
-	if scale != nil {
+	if l.scales != nil {
 		l.scales.note(s, c, next)
 	}
 	return logq - norm.value()

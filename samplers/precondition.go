@@ -1,9 +1,30 @@
 package samplers
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // PreconditionerVar holds the factors of the step size of each site, [site].
 const PreconditionerVar = "preconditioner"
+
+// checkFactors returns an *OptionError unless Factors are nil or as many positive numbers as sites.
+func checkFactors(name string, o DMALAOptions, sites int) error {
+	switch {
+	case o.Factors == nil:
+		return nil
+	case o.Precondition:
+		return &OptionError{name, "Factors", "", "excludes Precondition"}
+	case len(o.Factors) != sites:
+		return &OptionError{name, "Factors", "", fmt.Sprintf("%d factors for %d sites", len(o.Factors), sites)}
+	}
+	for _, f := range o.Factors {
+		if err := checkPositive(name, "Factors", f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // siteScales adapts a factor of the step size for each site by the rule of [Tuner], in steps
 // that propose to change the site (componentwise scaling, Andrieu and Thoms 2008, section 5).

@@ -55,7 +55,8 @@ type SGDLDOptions struct {
 // exp(β·d[i,v]) of a mean gradient over minibatches:
 //
 //   - the cache, eq. 12: while a chain stays at x its gradient is the mean over all
-//     minibatches drawn there, so that the noise within the exponential averages out;
+//     minibatches drawn there, so that the noise within the exponential averages out. Of a
+//     quenched energy ([energies.Capabilities]) it averages the densities of neighbours;
 //   - the Polyak step, eq. 14: ε_t = h_t/Z(x), Z the sum of the rates that leave x;
 //   - the weights, eq. 15: a state counts ε_t in estimates, the variable WeightVar, from
 //     e^-300 to e^300.
@@ -82,9 +83,11 @@ type SGDLD struct {
 	Evaluator
 	batch  int // 0: the exact gradient
 	caches bool
-	single bool
-	polyak func(step int64) float64 // nil: fixed
-	fixed  float64
+	// The energy's terms are densities: estimates are averaged before the logarithm.
+	quenched bool
+	single   bool
+	polyak   func(step int64) float64 // nil: fixed
+	fixed    float64
 
 	next    Point   // proposed codes
 	first   []int64 // step of the first minibatch of each chain's cache, [chain]
@@ -152,6 +155,7 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 		if o.Batch > can.Terms {
 			return bad("batch", o.Batch, fmt.Sprintf("the energy has %d terms", can.Terms))
 		}
+		k.quenched = can.Quenched
 		for j := range can.Terms {
 			k.order = append(k.order, j)
 		}

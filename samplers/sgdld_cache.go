@@ -55,13 +55,26 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Point, st
 		if count == 1 {
 			continue
 		}
-		e.U[j] = old.U[c] + (e.U[j]-old.U[c])/float64(count)
 		mean, share := old.Grad[c*row:(c+1)*row], 1/float32(count)
+		if k.quenched {
+			e.U[j] = logMean(old.U[c], e.U[j], float64(count))
+			for v, o := range mean {
+				e.Grad[j*row+v] = float32(logMean(float64(o), float64(e.Grad[j*row+v]), float64(count)))
+			}
+			continue
+		}
+		e.U[j] = old.U[c] + (e.U[j]-old.U[c])/float64(count)
 		for v, o := range mean { // the running mean
 			e.Grad[j*row+v] = o + (e.Grad[j*row+v]-o)*share
 		}
 	}
 	return nil
+}
+
+// logMean is the logarithm of the mean of n numbers, given that of the first n-1 and the last.
+func logMean(old, last, n float64) float64 {
+	top := max(old, last)
+	return top + math.Log(((n-1)*math.Exp(old-top)+math.Exp(last-top))/n)
 }
 
 // draw fills terms with those of a chain's minibatch in a step, distinct and uniform.

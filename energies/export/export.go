@@ -38,6 +38,8 @@ func Model(e energies.Energy, double bool) (*onnx.Model, error) {
 		u = b.potts(m)
 	case *rbm.Model:
 		u = b.rbm(m)
+	case *rbm.Joint:
+		u = b.joint(m)
 	case *selection.Model:
 		u = b.selection(m)
 	default:
@@ -114,6 +116,18 @@ func (b *net) rbm(m *rbm.Model) build.Value {
 	h := int64(len(hidden))
 	t := b.Add(b.MatMul(x, b.Transpose(b.tensor(weight, h, d), 1, 0)), b.tensor(hidden, h))
 	return b.Add(b.MatMul(x, b.tensor(bias, d, 1)), b.ReduceSum(b.Op("Softplus", []build.Value{t}), []int64{1}, true))
+}
+
+func (b *net) joint(m *rbm.Joint) build.Value {
+	weight, bias, hidden := m.Machine().Weights()
+	all, d, h := b.input(), int64(len(bias)), int64(len(hidden))
+	sites := make([]int64, d+h)
+	for i := range sites {
+		sites[i] = int64(i)
+	}
+	x, z := b.Gather(all, b.Ints(sites[:d]...), 1), b.Gather(all, b.Ints(sites[d:]...), 1)
+	t := b.Add(b.MatMul(x, b.Transpose(b.tensor(weight, h, d), 1, 0)), b.tensor(hidden, h))
+	return b.Add(b.MatMul(x, b.tensor(bias, d, 1)), b.ReduceSum(b.Mul(t, z), []int64{1}, true))
 }
 
 func (b *net) selection(m *selection.Model) build.Value {

@@ -18,7 +18,7 @@ import (
 // energy at every state. Gradients may differ by a constant in each site.
 func TestEqualValues(t *testing.T) {
 	for _, text := range []string{
-		"ising:3x3,0.3,0.2", "potts:2x3,3,0.5", "gaussian-bernoulli:4", "fhmm:3x2,4", "rbm:6x5,1", "logistic:6x30,1",
+		"ising:3x3,0.3,0.2", "potts:2x3,3,0.5", "gaussian-bernoulli:4", "fhmm:3x2,4", "rbm:6x5,1", "rbm-joint:4x3,1", "logistic:6x30,1",
 	} {
 		e, err := known.Parse(text)
 		if err != nil {

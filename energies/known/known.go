@@ -7,9 +7,11 @@
 //	bernoulli:100,0.2        independent bits, each 1 with probability 0.2
 //	categorical:10x5         independent uniform sites of 5 values
 //	gaussian-bernoulli:4     the model of Sun et al. (2023), eq. 28
+//	quenched:4x65536,1       the same as a mean over 65536 draws of its Gaussian variable, of seed 1
 //	fhmm:100x10,1            factorial hidden Markov model, 100 times, 10 chains, simulated with seed 1
 //	logistic:18x1000,1       variable selection with 18 variables and 1000 data, simulated with seed 1
 //	rbm:784x500,1            RBM of 784 sites and 500 hidden units, random weights of seed 1
+//	rbm-joint:784x500,1      the same with its hidden units kept as sites
 //	maxcut:G1.txt,2          cuts of the graph in a file, at inverse temperature 2
 //	mis:graph.dimacs,3       independent sets of the graph in a file, at inverse temperature 3
 //
@@ -32,6 +34,7 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/graph"
 	"github.com/gradhop/gradhop/energies/independent"
+	"github.com/gradhop/gradhop/energies/mixture"
 	"github.com/gradhop/gradhop/energies/pairwise"
 	"github.com/gradhop/gradhop/energies/potts"
 	"github.com/gradhop/gradhop/energies/rbm"
@@ -171,21 +174,38 @@ var forms = []form{
 		}
 		return potts.NewOnGraph(g, int(p.numbers[0]))
 	}},
-	{"rbm", "rbm:SITESxHIDDEN,SEED", false, 1, func(p *part) (energies.Energy, error) {
-		d, h, err := p.dim2()
+	{"quenched", "quenched:SITESxTERMS,SEED", false, 1, func(p *part) (energies.Energy, error) {
+		d, terms, err := p.dim2()
 		if err != nil {
 			return nil, err
 		}
-		r := rand.New(rand.NewPCG(uint64(p.number(0, 0)), 1))
-		normal := func(n int, scale float64) []float64 {
-			x := make([]float64, n)
-			for k := range x {
-				x[k] = scale * r.NormFloat64()
-			}
-			return x
-		}
-		return rbm.New(normal(d*h, 1/math.Sqrt(float64(d))), normal(d, 0.5), normal(h, 0.5))
+		return mixture.GaussianBernoulli(d, terms, uint64(p.number(0, 0)))
 	}},
+	{"rbm", "rbm:SITESxHIDDEN,SEED", false, 1, func(p *part) (energies.Energy, error) { return randomMachine(p) }},
+	{"rbm-joint", "rbm-joint:SITESxHIDDEN,SEED", false, 1, func(p *part) (energies.Energy, error) {
+		m, err := randomMachine(p)
+		if err != nil {
+			return nil, err
+		}
+		return m.Joint(), nil
+	}},
+}
+
+// randomMachine draws the weights of an RBM.
+func randomMachine(p *part) (*rbm.Model, error) {
+	d, h, err := p.dim2()
+	if err != nil {
+		return nil, err
+	}
+	r := rand.New(rand.NewPCG(uint64(p.number(0, 0)), 1))
+	normal := func(n int, scale float64) []float64 {
+		x := make([]float64, n)
+		for k := range x {
+			x[k] = scale * r.NormFloat64()
+		}
+		return x
+	}
+	return rbm.New(normal(d*h, 1/math.Sqrt(float64(d))), normal(d, 0.5), normal(h, 0.5))
 }
 
 // simulateHMM draws a factorial model and the numbers it emits, as Grathwohl et al. (2021) do in

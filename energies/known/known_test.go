@@ -36,6 +36,11 @@ func definitions(t *testing.T) map[string]func(s []int) float64 {
 		torus[[2]int{i, r*3 + (c+1)%3}], torus[[2]int{i, (r+1)%3*3 + c}] = 1, 1
 	}
 	hmm := simulateHMM(3, 2, 4)
+	machine, err := randomMachine(&part{dims: []int{4, 3}, numbers: []float64{2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weight, bias, hidden := machine.Weights()
 	return map[string]func(s []int) float64{
 		"ising:3x3,0.3,0.2": func(s []int) float64 {
 			u := 0.3 * pairs(torus, func(i, j int) float64 { return float64(s[i] * s[j]) })
@@ -69,6 +74,19 @@ func definitions(t *testing.T) map[string]func(s []int) float64 {
 				for j := range 4 {
 					w := 0.5 * (1 + agree(i == j))
 					u += w * float64(s[i]) * (float64(s[j]) - 1) / 2
+				}
+			}
+			return u
+		},
+		"rbm-joint:4x3,2": func(s []int) float64 {
+			u := 0.0
+			for i := range 4 {
+				u += bias[i] * float64(s[i])
+			}
+			for k := range 3 {
+				u += hidden[k] * float64(s[4+k])
+				for i := range 4 {
+					u += weight[4*k+i] * float64(s[i]*s[4+k])
 				}
 			}
 			return u
@@ -135,7 +153,7 @@ func TestAgainstDefinitions(t *testing.T) {
 
 // TestOthers checks changes of energies that have no definition above, on small sizes.
 func TestOthers(t *testing.T) {
-	for _, text := range []string{"bernoulli:5,0.2", "categorical:3x4", "rbm:6x4,1", "logistic:6x20,1"} {
+	for _, text := range []string{"bernoulli:5,0.2", "categorical:3x4", "rbm:6x4,1", "logistic:6x20,1", "quenched:4x50,1"} {
 		e, err := Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -148,6 +166,30 @@ func TestOthers(t *testing.T) {
 			checkSlope(t, text, e, all)
 		} else {
 			checkChanges(t, text, e, all)
+		}
+	}
+}
+
+// TestHiddenUnits: the joint form of an RBM, summed over hidden units, is the RBM.
+func TestHiddenUnits(t *testing.T) {
+	laws := map[string]*table.Enumeration{}
+	for _, text := range []string{"rbm:4x3,2", "rbm-joint:4x3,2"} {
+		e, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if laws[text], err = table.Enumerate(context.Background(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	marginal, joint := laws["rbm:4x3,2"], laws["rbm-joint:4x3,2"]
+	sums := make([]float64, marginal.Len())
+	for k, p := range joint.P {
+		sums[marginal.Find(joint.X.Chain(k)[:4])] += p
+	}
+	for k, p := range marginal.P {
+		if math.Abs(sums[k]-p) > 1e-12 {
+			t.Errorf("state %v has probability %v, %v summed over hidden units", marginal.X.Chain(k), p, sums[k])
 		}
 	}
 }

@@ -116,4 +116,12 @@ func TestExperiments(t *testing.T) {
 	if _, err := Run(context.Background(), "nothing", Settings{}); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "learn-ising") {
 		t.Errorf("unknown experiment: %v", err)
 	}
+	if _, err := Run(context.Background(), "theory", Settings{File: "x"}); !errors.As(err, &unknown) {
+		t.Errorf("a file for an experiment that reads none: %v", err)
+	}
+	for _, name := range []string{"maxcut", "rbm"} {
+		if _, err := Run(context.Background(), name, Settings{File: "missing", Quick: true}); err == nil || !strings.Contains(err.Error(), "missing") {
+			t.Errorf("%s of a file that is missing: %v", name, err)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -19,6 +20,8 @@ type Settings struct {
 	Quick bool
 	// Seed determines all random numbers.
 	Seed uint64
+	// File is read by experiments that take one (Experiment.File); "" takes what they generate.
+	File string
 	// Runtime says where and how models run.
 	Runtime ort.Options
 	// Progress, if not nil, is called with the number of finished parts and their total.
@@ -29,11 +32,13 @@ type Settings struct {
 type Experiment struct {
 	// Name is what it is called by; Doc says in one line what it does; Paper cites it.
 	Name, Doc, Paper string
-	run              func(context.Context, Settings) (*Result, error)
+	// File says what Settings.File holds, or "" where the experiment reads none.
+	File string
+	run  func(context.Context, Settings) (*Result, error)
 }
 
 // experiments lists all experiments, sorted by name.
-var experiments = []Experiment{allPairs, ising, learnIsing, theory}
+var experiments = []Experiment{allPairs, gaussianBernoulli, ising, learnIsing, logistic, maxcut, precondition, rbmSamples, theory}
 
 // Experiments returns all experiments, sorted by name.
 func Experiments() []Experiment { return slices.Clone(experiments) }
@@ -48,6 +53,9 @@ func Run(ctx context.Context, name string, s Settings) (*Result, error) {
 			names = append(names, x.Name)
 		}
 		return nil, &onnx.ArgumentError{Package: "bench", Argument: "experiment", Value: name, Reason: "the experiments are " + strings.Join(names, ", ")}
+	}
+	if s.File != "" && experiments[at].File == "" {
+		return nil, &onnx.ArgumentError{Package: "bench", Argument: "file", Value: s.File, Reason: "the experiment " + name + " reads no file"}
 	}
 	r, err := experiments[at].run(ctx, s)
 	if err != nil {
@@ -98,4 +106,10 @@ func (r *Result) WriteCSV(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// newClock returns a function that gives the seconds since newClock was called.
+func newClock() func() float64 {
+	start := time.Now()
+	return func() float64 { return time.Since(start).Seconds() }
 }

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"image"
+	"image/png"
 	"io"
 
 	"gonum.org/v1/plot"
@@ -11,7 +13,7 @@ import (
 	"github.com/gradhop/gradhop/tasks/pages"
 )
 
-// Figure is a drawing of lines over one pair of axes.
+// Figure is a drawing of lines over one pair of axes, or an image.
 type Figure struct {
 	// Name tells the figures of an experiment apart.
 	Name        string
@@ -19,6 +21,8 @@ type Figure struct {
 	// LogX and LogY ask for logarithmic axes; all numbers on them must be positive.
 	LogX, LogY bool
 	Lines      []Line
+	// Image, if not nil, is the figure; the other fields but Name are then not used.
+	Image image.Image
 }
 
 // Line is a named line through points with increasing X.
@@ -27,8 +31,11 @@ type Line struct {
 	X, Y []float64
 }
 
-// WritePNG draws the figure, 900 by 600 pixels.
+// WritePNG draws the figure, lines on 900 by 600 pixels.
 func (f Figure) WritePNG(w io.Writer) error {
+	if f.Image != nil {
+		return png.Encode(w, f.Image)
+	}
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
 	p.Legend.Top = true

@@ -18,6 +18,7 @@ import (
 // options are the flags of gradhop bench.
 type options struct {
 	out   string
+	file  string
 	quick bool
 	seed  uint64
 }
@@ -30,6 +31,9 @@ func New(a *app.App) *cobra.Command {
 	for _, e := range bench.Experiments() {
 		names = append(names, e.Name)
 		fmt.Fprintf(&list, "  %s\n      %s\n      %s\n", e.Name, e.Doc, e.Paper)
+		if e.File != "" {
+			fmt.Fprintf(&list, "      --file: %s\n", e.File)
+		}
 	}
 	cmd := &cobra.Command{
 		Use:   "bench NAME",
@@ -52,6 +56,7 @@ Experiments:
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.out, "out", "o", "", "`folder` for the table and the figures (default: print the table)")
+	f.StringVar(&o.file, "file", "", "`file` that the experiment reads, where it takes one")
 	f.BoolVar(&o.quick, "quick", false, "a small version, to see that it works")
 	f.Uint64Var(&o.seed, "seed", 0, "`number` that determines all random numbers")
 	return cmd
@@ -64,7 +69,7 @@ func (o *options) run(ctx context.Context, a *app.App, name string) error {
 		}
 	}
 	bar := a.NewBar()
-	r, err := bench.Run(ctx, name, bench.Settings{Quick: o.quick, Seed: o.seed, Runtime: a.Runtime(),
+	r, err := bench.Run(ctx, name, bench.Settings{Quick: o.quick, Seed: o.seed, File: o.file, Runtime: a.Runtime(),
 		Progress: func(part string, done, total int) { bar.Show(name, int64(done), int64(total), part) }})
 	bar.Clear()
 	if err != nil {

@@ -1,0 +1,177 @@
+// Package mixture is a mean of products of independent bits,
+//
+//	π(x) = (1/T)·Σ_j ψ_j(x),   ψ_j(x) = Π_i sigmoid((2·x_i - 1)·a_ji),
+//
+// the quenched form of Sun et al. (2023), section 3, in which ψ_j is known and π is not.
+package mixture
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// Model is such a mixture. It is immutable and safe for concurrent use. It answers Gradient,
+// which is exact for single changes, and Estimate, of minibatches of its terms.
+type Model struct {
+	space *energies.Space
+	terms int
+	logp  []float64 // log sigmoid(-a) and log sigmoid(a), [term, site, value]
+	odds  []float64 // e^a, [term, site]
+}
+
+var _ energies.Oracle = (*Model)(nil)
+
+// maxLogit bounds |a|, so that its exponential is a number.
+const maxLogit = 700
+
+// New returns the mixture with log-odds a, [term, site], from -700 to 700. The error is an
+// *energies.SpaceError.
+func New(sites int, a []float64) (*Model, error) {
+	if sites < 1 || len(a) == 0 || len(a)%sites != 0 {
+		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("a mixture over %d sites with %d log-odds", sites, len(a))}
+	}
+	m := &Model{&energies.Space{Sites: sites, Values: 2, Kind: energies.Binary}, len(a) / sites, make([]float64, 2*len(a)), make([]float64, len(a))}
+	for k, t := range a {
+		if !(math.Abs(t) <= maxLogit) {
+			return nil, &energies.SpaceError{Site: k % sites, Reason: fmt.Sprintf("term %d of a mixture has log-odds %g; want -700 to 700", k/sites, t)}
+		}
+		rest := math.Log1p(math.Exp(-math.Abs(t)))
+		m.logp[2*k], m.logp[2*k+1] = -max(t, 0)-rest, min(t, 0)-rest
+		m.odds[k] = math.Exp(t)
+	}
+	return m, nil
+}
+
+// GaussianBernoulli draws the terms of Sun et al. (2023), eq. 27 to 30: π(x) ∝ exp(½xᵀWx + bᵀx) is
+// the mean of π(x|u) ∝ exp(xᵀ(W^½u + b)) over u, a mixture of N(W^½x, I) with weights π(x). W =
+// ½(I + 11ᵀ) and b = -½W1. Over finitely many draws of u the mean is near that π.
+func GaussianBernoulli(sites, terms int, seed uint64) (*Model, error) {
+	if sites < 1 || sites > 20 || terms < 1 {
+		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("a quenched Gaussian-Bernoulli model of %d sites and %d terms; want 1 to 20 sites and at least one term", sites, terms)}
+	}
+	n, r := float64(sites), rand.New(rand.NewPCG(seed, 3))
+	b := -(1 + n) / 4
+	cumulative := make([]float64, 1<<sites) // of π(x): xᵀWx = ½(k + k²) with k = Σx
+	total := 0.0
+	for x := range cumulative {
+		k := 0.0
+		for i := range sites {
+			k += float64(x >> i & 1)
+		}
+		total += math.Exp((k+k*k)/4 + b*k)
+		cumulative[x] = total
+	}
+	// W^½ = low·I + (high - low)·11ᵀ/n by the eigenvalues ½ and ½(1 + n).
+	low, high := math.Sqrt(0.5), math.Sqrt((1+n)/2)
+	a, u := make([]float64, 0, terms*sites), make([]float64, sites)
+	root := func(v []float64) { // v becomes W^½v
+		mean := 0.0
+		for _, t := range v {
+			mean += t / n
+		}
+		for i := range v {
+			v[i] = low*v[i] + (high-low)*mean
+		}
+	}
+	for range terms {
+		x, at := 0, r.Float64()*total
+		for cumulative[x] < at {
+			x++
+		}
+		for i := range u {
+			u[i] = float64(x >> i & 1)
+		}
+		root(u)
+		for i := range u {
+			u[i] += r.NormFloat64()
+		}
+		root(u)
+		for _, t := range u {
+			a = append(a, t+b)
+		}
+	}
+	return New(sites, a)
+}
+
+// Space implements energies.Energy.
+func (m *Model) Space() *energies.Space { return m.space }
+
+// Capabilities implements energies.Oracle.
+func (m *Model) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Estimate, Terms: m.terms, Quenched: true}
+}
+
+// LogDensity implements energies.Energy.
+func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+}
+
+// Answer implements energies.Oracle.
+func (m *Model) Answer(ctx context.Context, q energies.Query) error {
+	if !m.Capabilities().Answers.Has(q.Want) {
+		return &energies.UnsupportedError{Want: q.Want}
+	}
+	d, count := m.space.Sites, m.terms
+	if q.Want == energies.Estimate {
+		count = len(q.Terms[0])
+	}
+	energies.Parallel(q.X.Chains(), len(q.X.Codes)*count, func(_, lo, hi int) {
+		logs, flips := make([]float64, count), make([]float64, d)
+		for c := lo; c < hi; c++ {
+			terms := []int32(nil) // all
+			if q.Want == energies.Estimate {
+				terms = q.Terms[c]
+			}
+			if q.U[c] = m.mean(logs, flips, q.X.Chain(c), terms); q.Want == energies.Density {
+				continue
+			}
+			for i, v := range q.X.Chain(c) {
+				g := q.Grad[2*(c*d+i) : 2*(c*d+i)+2]
+				g[v], g[1-v] = float32(q.U[c]), float32(flips[i])
+			}
+		}
+	})
+	return ctx.Err()
+}
+
+// mean returns the logarithm of the mean of ψ_j(x) over terms, nil being all, and writes that at
+// the states that differ from x at one site to flips, [site]. logs is scratch, [term].
+func (m *Model) mean(logs, flips []float64, x []int32, terms []int32) float64 {
+	d, top := len(x), math.Inf(-1)
+	term := func(k int) int {
+		if terms == nil {
+			return k
+		}
+		return int(terms[k])
+	}
+	for k := range logs {
+		sum, row := 0.0, m.logp[2*term(k)*d:]
+		for i, v := range x {
+			sum += row[2*i+int(v)]
+		}
+		logs[k] = sum
+		top = max(top, sum)
+	}
+	clear(flips)
+	total := 0.0
+	for k, t := range logs {
+		w, odds := math.Exp(t-top), m.odds[term(k)*d:]
+		total += w
+		for i, v := range x {
+			if v == 0 {
+				flips[i] += w * odds[i]
+			} else {
+				flips[i] += w / odds[i]
+			}
+		}
+	}
+	scale := top - math.Log(float64(len(logs)))
+	for i, t := range flips {
+		flips[i] = math.Log(t) + scale
+	}
+	return math.Log(total) + scale
+}
