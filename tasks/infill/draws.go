@@ -12,6 +12,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/rng"
+	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // useStart is the use of the random streams that initial states are drawn from.
@@ -36,9 +37,8 @@ type DrawOptions struct {
 	Init Start
 	// Seed is that of all random numbers.
 	Seed uint64
-	// Record, which may be nil, is shown what the chains do before their first step. The
-	// observer that it returns sees every step.
-	Record func(samplers.Config) (samplers.Observer, error) `json:"-"`
+
+	folder *folder // nil where draws are not kept
 }
 
 // DefaultDraws returns the settings by which n sentences are drawn: Metropolis within Gibbs
@@ -133,15 +133,11 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	for k := range ids {
 		ids[k] = int64(k)
 	}
-	start, err := o.Starts(ctx, p, ids)
-	if err != nil {
-		return nil, err
-	}
 	each := len(p.Blanks)
 	best, t, out := NewBest(p, top), &trace{}, &Draws{}
 	sweeps := 0
 	config := samplers.Config{
-		Kernel: kernel, Chains: o.Chains, ChainIDs: ids, Init: start,
+		Kernel: kernel, Chains: o.Chains, ChainIDs: ids,
 		Steps: o.Steps * each, Warmup: o.Warmup * each, Thin: each, Seed: o.Seed,
 		Observers: []samplers.Observer{t, samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
 			best.Add(s.Step, s.ChainIDs, s.U, s.X)
@@ -153,20 +149,9 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 			return nil
 		})},
 	}
-	var record samplers.Observer
-	if o.Record != nil {
-		config.Observers = append(config.Observers, samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
-			return record.Observe(s, info)
-		}))
-	}
-	loop, err := samplers.NewLoop(ctx, config)
+	loop, earlier, err := o.folder.begin(ctx, config, func() ([]int32, error) { return o.Starts(ctx, p, ids) })
 	if err != nil {
 		return nil, err
-	}
-	if o.Record != nil { // after the first evaluation, so that chains that cannot start leave nothing
-		if record, err = o.Record(config); err != nil {
-			return nil, err
-		}
 	}
 	began := time.Now()
 	for !loop.Done() && err == nil {
@@ -178,7 +163,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 		return nil, err
 	}
 	out.Best, out.Interrupted = best.Sentences(), err != nil
-	out.Diagnostics = diagnose(loop, t, time.Since(began))
+	out.Diagnostics = diagnose(loop, t, earlier, time.Since(began))
 	return out, err
 }
 
@@ -254,12 +239,22 @@ func (d *Diagnostics) Mixed() bool { return d.Verdict == verdictMixed }
 
 const verdictMixed = "mixed"
 
-func diagnose(loop *samplers.Loop, t *trace, took time.Duration) Diagnostics {
+// diagnose sums up a run of which earlier processes made the part that a tally tells of.
+func diagnose(loop *samplers.Loop, t *trace, earlier store.Tally, took time.Duration) Diagnostics {
 	r := loop.Result()
-	d := Diagnostics{Steps: r.Kept, Evaluations: r.State.Evaluations.Total(), Seconds: took.Seconds()}
+	d := Diagnostics{Steps: r.Kept + earlier.Kept, Evaluations: r.State.Evaluations.Total(), Seconds: earlier.Seconds + took.Seconds()}
 	d.Acceptance, d.Hops, d.StepSize = diag.NA, diag.NA, diag.NA
-	if r.Kept > 0 {
-		d.Acceptance, d.Hops = mean(r.Acceptance), mean(r.Hops)
+	if d.Steps > 0 {
+		accept, hops := 0.0, 0.0
+		for c := range r.Acceptance {
+			accept += r.Acceptance[c] * float64(r.Kept)
+			hops += r.Hops[c] * float64(r.Kept)
+			if earlier.Kept > 0 {
+				accept, hops = accept+earlier.Accept[c], hops+float64(earlier.Hops[c])
+			}
+		}
+		all := float64(d.Steps) * float64(len(r.Acceptance))
+		d.Acceptance, d.Hops = diag.Number(accept/all), diag.Number(hops/all)
 	}
 	if sizes := slices.Clone(r.State.Var(samplers.StepSizeVar)); len(sizes) > 0 {
 		slices.Sort(sizes)
@@ -283,12 +278,4 @@ func (d *Diagnostics) verdict() string {
 		return verdictMixed
 	}
 	return fmt.Sprintf("not mixed: R-hat %s; try more draws or a higher temperature", worst.Text(2))
-}
-
-func mean(x []float64) diag.Number {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return diag.Number(sum / float64(len(x)))
 }

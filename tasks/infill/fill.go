@@ -9,7 +9,6 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/store"
 )
 
 // Options say how [Model.Fill] fills texts.
@@ -23,8 +22,9 @@ type Options struct {
 	Draws    int
 	Sampling DrawOptions
 	// Folder, if it is not empty, is the folder of the run to make of the draws, in the format of
-	// package store.
+	// package store. Resume continues the run that is there; see [LoadSaved].
 	Folder string
+	Resume bool
 	// Version is that of the program, for the record.
 	Version string
 	// Progress, which may be nil, is told how far the work on a text is.
@@ -165,20 +165,19 @@ func (d *Document) fill(ctx context.Context, p *Problem, o Options) error {
 		progress = func(string, int, int, string) {}
 	}
 	if o.Draws > 0 {
-		f := &folder{dir: o.Folder}
-		if o.Folder != "" {
-			if err := store.Vacant(o.Folder); err != nil { // before the search
-				return err
-			}
-			o.Sampling.Record = func(c samplers.Config) (samplers.Observer, error) { return f, f.create(d, p, c) }
+		f, err := newFolder(d, p, &o)
+		if err != nil {
+			return err
 		}
+		o.Sampling.folder = f
 		draws, err := p.Draw(ctx, o.Sampling, 0, func(done, total int) {
 			progress("sampling", done, total, fmt.Sprintf("%d of %d steps", done, total))
 		})
 		if draws != nil { // the last step may have more than were asked for
 			d.Blanks, d.Draws, d.Diagnostics = p.Blanks, draws.Sentences[:min(o.Draws, len(draws.Sentences))], &draws.Diagnostics
 		}
-		return errors.Join(err, f.close(d))
+		d.Interrupted = err != nil && draws != nil
+		return errors.Join(err, f.close())
 	}
 	o.Search.Progress = func(p Progress) { progress(p.Stage, p.Done, p.Total, p.Best) }
 	a, err := p.Search(ctx, o.Search)

@@ -1,9 +1,12 @@
 package infill
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,5 +60,71 @@ func TestFolder(t *testing.T) {
 	}
 	if _, err := m.Fill(t.Context(), "the [MASK] [MASK] on", o); err == nil {
 		t.Error("a second run overwrote the first")
+	}
+}
+
+// TestResume: a run that was interrupted, or killed before its first checkpoint, goes on to
+// the bytes of a whole run.
+func TestResume(t *testing.T) {
+	const text = "the [MASK] [MASK] on"
+	m, dir := load(t), t.TempDir()
+	options := func(name string) Options {
+		o := Options{Draws: 16, Sampling: DefaultDraws(16), Folder: filepath.Join(dir, name), Version: "test"}
+		o.Sampling.Seed = 5
+		return o
+	}
+	whole, err := m.Fill(t.Context(), text, options("whole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	o := options("interrupted")
+	o.Progress = func(stage string, done, _ int, _ string) {
+		if stage == "sampling" && done == 100 {
+			if err := os.CopyFS(filepath.Join(dir, "killed"), os.DirFS(o.Folder)); err != nil {
+				t.Error(err)
+			}
+			cancel()
+		}
+	}
+	if d, err := m.Fill(ctx, text, o); !errors.Is(err, context.Canceled) || !d.Interrupted || len(d.Draws) == 0 || len(d.Draws) == 16 {
+		t.Fatalf("interrupted: %v, %+v", err, d)
+	}
+	for _, name := range []string{"interrupted", "killed"} {
+		run := filepath.Join(dir, name)
+		var begun Document
+		if err := store.ReadSealed(run, DocumentFile, &begun); err != nil || !begun.Interrupted {
+			t.Errorf("%s: the document does not say that the run is not complete: %v", name, err)
+		}
+		s, err := LoadSaved(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := m.Fill(t.Context(), s.Text, Options{Words: s.Words, Draws: s.Draws, Sampling: s.Sampling, Folder: run, Resume: true, Version: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(d.Draws, whole.Draws) || d.Interrupted || d.Diagnostics.Steps != whole.Diagnostics.Steps || d.Diagnostics.RHat != whole.Diagnostics.RHat ||
+			d.Diagnostics.Evaluations != whole.Diagnostics.Evaluations {
+			t.Errorf("%s: resumed %+v, whole %+v", name, d.Diagnostics, whole.Diagnostics)
+		}
+		chunks, err := filepath.Glob(filepath.Join(dir, "whole", "draws.zarr", "posterior", "x", "[0-9]*"))
+		if err != nil || len(chunks) == 0 {
+			t.Fatal(chunks, err)
+		}
+		for _, path := range chunks {
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(filepath.Join(run, "draws.zarr", "posterior", "x", filepath.Base(path))); err != nil || string(got) != string(want) {
+				t.Errorf("%s: %s differs from that of a whole run: %v", name, filepath.Base(path), err)
+			}
+		}
+	}
+	o = options("interrupted")
+	o.Resume = true
+	if _, err := m.Fill(t.Context(), "the [MASK] [MASK] .", o); err == nil {
+		t.Error("a run of another text was continued")
 	}
 }

@@ -21,6 +21,7 @@ type Model struct {
 	// Source is where it was read from.
 	Source models.Model
 
+	ref string // as Open was given
 	tok *hf.Tokenizer
 	mlm *mlm.Model
 	// options are those that mlm was made with.
@@ -51,6 +52,7 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 	if err := ort.Init(ctx, library); err != nil {
 		return nil, err
 	}
+	m.ref = name
 	return m, nil
 }
 

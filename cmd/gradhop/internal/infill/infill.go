@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
@@ -25,6 +26,7 @@ type options struct {
 	rank   string
 	format string
 	out    string
+	resume string
 }
 
 const long = `Fill every [MASK] of a text with words that a masked language model finds probable.
@@ -32,7 +34,8 @@ const long = `Fill every [MASK] of a text with words that a masked language mode
 Without --draws, search for the fillings with the highest log-density and print the best
 sentences. A search gives the same sentences every time, unless it reaches its time limit.
 With --draws, draw sentences at random in proportion to their density and say whether the
-chains have mixed.
+chains have mixed. --out NAME/ then keeps the draws as a run; if it is interrupted or killed,
+--resume NAME/ continues it with the same draws as if nothing had happened.
 
 The text is the argument, or the lines of --file, or the lines of standard input. Each line
 is computed independently. Empty lines are skipped. If a line fails, the error is reported
@@ -58,6 +61,8 @@ func (o *options) command() *cobra.Command {
 		Example: `  gradhop infill "she [MASK] the door and [MASK] into the room."
   gradhop infill --no-punctuation --no-repeat --top 10 "The [MASK] sat by the [MASK]."
   gradhop infill --draws 20 --temperature 0.7 --seed 1 "He was [MASK] tired to [MASK]."
+  gradhop infill --draws 1000 --out run/ "He was [MASK] tired to [MASK]."
+  gradhop infill --resume run/
   gradhop infill --file sentences.txt --format jsonl --out filled.jsonl
   gradhop infill --model ./bert-base-uncased "Paris is the [MASK] of France."`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,6 +75,16 @@ func (o *options) command() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	o.AddFlags(o.app, cmd)
+	textArgs := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if o.resume == "" {
+			return textArgs(cmd, args)
+		}
+		if len(args) > 0 || o.File != "" || o.out != "" {
+			return app.Usagef("--resume %s: the run has its text and its folder; give neither a text nor --out", o.resume)
+		}
+		return nil
+	}
 	app.Int(f, &o.Search.Top, "top", 5, 1, "`number` of sentences to print")
 	o.rank = "logp"
 	app.Choice(cmd, &o.rank, "rank", "order of the sentences: per-word is logp divided by the number of words filled in", "logp", "per-word")
@@ -90,6 +105,7 @@ func (o *options) command() *cobra.Command {
 	app.SeedFlag(f, &o.Sampling.Seed)
 	app.Format(cmd, &o.format, "text", "json", "jsonl")
 	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); with --draws, NAME/ is the folder of a run to make, in the format of sample")
+	f.StringVar(&o.resume, "resume", "", "continue the run in this `folder`, which --draws with --out NAME/ made; its flags are remembered")
 	app.SamplerFlags(f, &o.Sampling.Options)
 	return cmd
 }
@@ -103,6 +119,12 @@ func (o *options) settle(cmd *cobra.Command) error {
 	if o.Draws == 0 && len(o.Sampling.Options) > 0 {
 		return app.Usagef("options of a sampler are for --draws")
 	}
+	if o.resume != "" {
+		if err := o.recall(cmd.Flags()); err != nil {
+			return err
+		}
+		return o.Check()
+	}
 	if strings.HasSuffix(o.out, "/") && o.Draws > 0 {
 		if o.File != "" {
 			return app.Usagef("--out %s: a run is of one text, given as the argument", o.out)
@@ -114,6 +136,28 @@ func (o *options) settle(cmd *cobra.Command) error {
 	}
 	app.Seed(cmd.Flags(), &o.Sampling.Seed)
 	return o.Check()
+}
+
+// recall reads what the run in o.resume was begun with. Flags that are given now replace it.
+func (o *options) recall(flags *pflag.FlagSet) error {
+	known, err := app.Recall(flags, o.resume, &o.Sampling.Seed, func() error {
+		s, err := task.LoadSaved(o.resume)
+		if err != nil {
+			return err
+		}
+		e := &o.energy
+		e.Model, e.Form, e.MaskEmbedding, e.Gradient, e.Temperature = s.Model, s.Energy, s.MaskEmbedding, s.Gradient, s.Temperature
+		o.Text, o.Words, o.Draws, o.Sampling = s.Text, s.Words, s.Draws, s.Sampling
+		if !flags.Changed("provider") {
+			o.app.Provider = s.Provider
+		}
+		return nil
+	})
+	if err == nil && !known {
+		err = app.Usagef("%s: its options are lost; begin another run", o.resume)
+	}
+	o.Folder, o.Resume = o.resume, true
+	return app.Flagged(err)
 }
 
 // run fills the texts and prints what comes of them.
@@ -203,6 +247,9 @@ func (o *options) fill(ctx context.Context, m *task.Model, text string, line int
 	doc, err := m.Fill(ctx, text, o.Options)
 	if err == nil && doc.Diagnostics != nil && !doc.Diagnostics.Mixed() {
 		o.app.Logf("%s%s", label, doc.Diagnostics.Verdict)
+	}
+	if o.Folder != "" && doc.Interrupted {
+		o.app.Logf("%s: stopped after %d of %d sweeps; gradhop infill --resume %s continues it", o.Folder, doc.Diagnostics.Steps/int64(len(doc.Blanks)), o.Sampling.Steps, o.Folder)
 	}
 	return doc, err
 }
