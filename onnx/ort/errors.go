@@ -51,9 +51,16 @@ func badModel(session string, err error) error {
 }
 
 // badProvider is the error for an execution provider that the library or the machine lacks.
-func badProvider(provider string, err error) error {
-	return &UnavailableError{What: fmt.Sprintf("provider %s can't be used with %s", provider, Library()), Err: cause(err),
-		Do: "use --provider cpu, or name a GPU build of onnxruntime (with CUDA and cuDNN installed) by GRADHOP_ORT_LIB"}
+func badProvider(p provider, err error) error {
+	var own *UnavailableError
+	if errors.As(err, &own) {
+		return err
+	}
+	bad := &UnavailableError{What: fmt.Sprintf("provider %s can't be used with %s", p.name(), Library()), Err: cause(err), Do: "use --provider cpu"}
+	if kind(p) == "cuda" {
+		bad.Do += ", or name a GPU build of onnxruntime (with CUDA and cuDNN installed) by GRADHOP_ORT_LIB"
+	}
+	return bad
 }
 
 // runtimePrefix is what the runtime puts before a message: the place in its source and the

@@ -12,9 +12,16 @@ type Options struct {
 	// searches for it. See [library.Options].
 	Library string
 	// Provider is "cpu", "cuda" (the same as "cuda:0"), "cuda:N" for device N,
-	// or "auto": cuda:0 if the library and the machine have it, else cpu.
+	// "auto": cuda:0 if the library and the machine have it, else cpu;
+	// "openvino:DEVICE,PRECISION" for a device cpu (the default), gpu or npu and a precision
+	// f32 (the default), bf16 or f16; or "plugin:DEVICE" for the provider of ProviderLibrary.
 	// "" means "cpu".
 	Provider string
+	// ProviderLibrary is the library of a plug-in provider; "" means the OpenVINO plug-in
+	// that is fetched once, see [library.FindOpenVINO].
+	ProviderLibrary string
+	// ProviderOptions are passed to the provider "plugin" as they are.
+	ProviderOptions map[string]string
 	// Threads is the number of threads that one run uses inside an operator.
 	// 0 means one for each core.
 	Threads int

@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,17 +18,30 @@ type provider interface {
 	name() string
 	// configure adds it to the options of a session. It fails when the library
 	// or the machine does not have it.
-	configure(*ort.SessionOptions) error
+	configure(context.Context, Options, *ort.SessionOptions) error
 }
 
 // parseProvider turns [Options.Provider] into the providers to try, in order.
 // Only the error of the last one is reported.
-func parseProvider(s string) ([]provider, error) {
-	kind, device, hasDevice := strings.Cut(s, ":")
+func parseProvider(o Options) ([]provider, error) {
+	place, precision, hasPrecision := strings.Cut(o.Provider, ",")
+	kind, device, hasDevice := strings.Cut(place, ":")
+	isPlugin := kind == "openvino" || kind == "plugin"
+	bad := func(want string) ([]provider, error) {
+		return nil, badArgument("Provider", o.Provider, want)
+	}
 	switch {
-	case s == "" || s == "cpu":
+	case o.ProviderLibrary != "" && !isPlugin:
+		return bad("openvino or plugin, for the library " + o.ProviderLibrary)
+	case len(o.ProviderOptions) > 0 && kind != "plugin":
+		return bad("plugin, for provider options")
+	case isPlugin:
+		return parsePlugin(o, kind, device, hasDevice, precision, hasPrecision)
+	case hasPrecision && slices.Contains([]string{"cpu", "cuda", "auto"}, kind):
+		return bad(kind + " without a precision: it computes in f32; openvino computes in others")
+	case place == "" || place == "cpu":
 		return []provider{cpu{}}, nil
-	case s == "auto":
+	case place == "auto":
 		return []provider{cuda{}, cpu{}}, nil
 	case kind == "cuda" && !hasDevice:
 		return []provider{cuda{}}, nil
@@ -36,7 +50,44 @@ func parseProvider(s string) ([]provider, error) {
 			return []provider{cuda{device: int(n)}}, nil
 		}
 	}
-	return nil, badArgument("Provider", s, "cpu, cuda, cuda:N or auto")
+	return bad("cpu, cuda, cuda:N, auto, openvino[:DEVICE][,PRECISION] or plugin[:DEVICE]")
+}
+
+// CheckProvider returns an *onnx.ArgumentError where [Open] would for what o says of a provider.
+func CheckProvider(o Options) error {
+	_, err := parseProvider(o)
+	return err
+}
+
+// ProviderName writes a provider in full: "openvino" is "openvino:cpu,f32". What cannot be
+// read is returned as it is; [Open] reports it.
+func ProviderName(text string) string {
+	if list, err := parseProvider(Options{Provider: text, ProviderLibrary: placeholder(text)}); err == nil && text != "auto" {
+		return list[0].name()
+	}
+	return text
+}
+
+// Tolerance is the largest error of a provider, given by its name in full, that is put down to
+// its precision: of each output, relative to its largest entry. It is 0 for the CPU provider,
+// which the others are compared with. CUDA multiplies float32 in TF32.
+func Tolerance(provider string) float64 {
+	place, precision, _ := strings.Cut(provider, ",")
+	switch {
+	case place == "cpu":
+		return 0
+	case strings.HasPrefix(place, "cuda"):
+		return 0.01
+	}
+	return map[string]float64{"f32": 0.001, "f16": 0.02}[precision] + map[string]float64{"bf16": 0.1, "": 0.1}[precision]
+}
+
+// placeholder stands for the library that "plugin" needs.
+func placeholder(text string) string {
+	if strings.HasPrefix(text, "plugin") {
+		return "library"
+	}
+	return ""
 }
 
 // kind is the name of a provider without its device: the runtime's errors
@@ -49,8 +100,8 @@ func kind(p provider) string {
 // cpu is always available; the runtime adds it by itself.
 type cpu struct{}
 
-func (cpu) name() string                        { return "cpu" }
-func (cpu) configure(*ort.SessionOptions) error { return nil }
+func (cpu) name() string                                                  { return "cpu" }
+func (cpu) configure(context.Context, Options, *ort.SessionOptions) error { return nil }
 
 // cuda runs on one NVIDIA device. Operators that it lacks run on the CPU, in the
 // same session.
@@ -58,7 +109,7 @@ type cuda struct{ device int }
 
 func (c cuda) name() string { return fmt.Sprintf("cuda:%d", c.device) }
 
-func (c cuda) configure(o *ort.SessionOptions) error {
+func (c cuda) configure(_ context.Context, _ Options, o *ort.SessionOptions) error {
 	if !slices.Contains(Providers(), "CUDAExecutionProvider") {
 		return errors.New("the library is built without CUDA")
 	}

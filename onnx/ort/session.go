@@ -44,7 +44,7 @@ type Session struct {
 // carry; *UnavailableError for a model that the runtime refuses, or a provider that the
 // library or the machine lacks.
 func Open(ctx context.Context, model []byte, inputs, outputs []string, o Options) (*Session, error) {
-	candidates, err := parseProvider(o.Provider)
+	candidates, err := parseProvider(o)
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +86,11 @@ func Open(ctx context.Context, model []byte, inputs, outputs []string, o Options
 // so its session is closed later, when it is there.
 func (s *Session) openWithin(ctx context.Context, model []byte, inputs, outputs []string, p provider, o Options) error {
 	if ctx.Done() == nil {
-		return s.open(model, inputs, outputs, p, o)
+		return s.open(ctx, model, inputs, outputs, p, o)
 	}
 	opened := make(chan error, 1)
 	own := &Session{title: s.title, inputs: s.inputs, outputs: s.outputs}
-	go func() { opened <- own.open(model, inputs, outputs, p, o) }()
+	go func() { opened <- own.open(ctx, model, inputs, outputs, p, o) }()
 	select {
 	case err := <-opened:
 		s.s, s.provider, s.guard = own.s, own.provider, own.guard
@@ -106,7 +106,7 @@ func (s *Session) openWithin(ctx context.Context, model []byte, inputs, outputs 
 }
 
 // open creates the runtime's session with one provider.
-func (s *Session) open(model []byte, inputs, outputs []string, p provider, o Options) error {
+func (s *Session) open(ctx context.Context, model []byte, inputs, outputs []string, p provider, o Options) error {
 	s.guard = nil
 	if p != (cpu{}) {
 		s.guard = saveSignals()
@@ -117,15 +117,15 @@ func (s *Session) open(model []byte, inputs, outputs []string, p provider, o Opt
 		return badModel(s.title, err)
 	}
 	defer opts.Destroy()
-	if err := p.configure(opts); err != nil {
-		return badProvider(p.name(), err)
+	if err := p.configure(ctx, o, opts); err != nil {
+		return badProvider(p, err)
 	}
 	d, err := ort.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, opts)
 	switch {
 	case err == nil:
 	case p != (cpu{}) && strings.Contains(strings.ToLower(err.Error()), kind(p)):
 		// A device that can't be used fails only here, at its first use.
-		return badProvider(p.name(), err)
+		return badProvider(p, err)
 	default:
 		return badModel(s.title, err)
 	}
@@ -189,8 +189,8 @@ func pick(title, kind string, names []string, have []valueInfo) ([]valueInfo, er
 	return list, nil
 }
 
-// Provider is the provider that the session runs on, "cpu" or "cuda:N"; for
-// "auto", the one that was chosen.
+// Provider is the provider that the session runs on, as "cpu", "cuda:0" or
+// "openvino:cpu,bf16"; for "auto", the one that was chosen.
 func (s *Session) Provider() string { return s.provider }
 
 // Close waits for the runs under way and frees the session. A second call

@@ -124,7 +124,7 @@ func (m *Model) record(o *Options) Settings {
 		Energy: m.Form(), MaskEmbedding: cmp.Or(e.MaskEmbedding, mlm.MaskToken), Temperature: m.Temperature(),
 		Top: o.Search.Top, Rank: "logp", Beam: o.Search.Beam,
 		NoPunctuation: w.NoPunctuation, NoRepeat: w.NoRepeat, Pieces: w.Pieces, Allow: w.Allow, Block: w.Block,
-		Provider: cmp.Or(e.Runtime.Provider, "cpu"),
+		Provider: ort.ProviderName(e.Runtime.Provider),
 	}
 	if o.Search.PerWord {
 		s.Rank = "per-word"

@@ -100,7 +100,7 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 		return nil, err
 	}
 	for name, text := range map[string]string{
-		"space": o.Space, "negate": strconv.FormatBool(o.Negate), "temperature": strconv.FormatFloat(o.Temperature, 'g', -1, 64), "provider": o.Provider,
+		"space": o.Space, "negate": strconv.FormatBool(o.Negate), "temperature": strconv.FormatFloat(o.Temperature, 'g', -1, 64), "provider": ort.ProviderName(o.Provider),
 	} {
 		p.header.Settings[name] = text
 	}

@@ -16,7 +16,9 @@ import (
 // A fetcher fills the cache. Its fields are the ones that tests replace.
 type fetcher struct {
 	sources  []source
+	title    string // what is fetched, with its version
 	dir      string // the folder to fill
+	file     string // the library's name in it
 	dirErr   error  // why there is no such folder
 	base     string // URL of the release's archives
 	client   *http.Client
@@ -27,7 +29,9 @@ func newFetcher(o Options) *fetcher {
 	dir, err := cacheDir()
 	return &fetcher{
 		sources:  sources(),
+		title:    "onnxruntime " + Pinned,
 		dir:      dir,
+		file:     libraryNames()[0],
 		dirErr:   err,
 		base:     releases,
 		client:   httpClient(),
@@ -44,7 +48,7 @@ func (f *fetcher) fetch(ctx context.Context) (path, from string, tried []Attempt
 	}
 	if len(f.sources) == 0 {
 		err := fmt.Errorf("no library is published for %s/%s", runtime.GOOS, runtime.GOARCH)
-		return "", "", []Attempt{{How: "fetch", Path: "onnxruntime " + Pinned, Err: err}}, err
+		return "", "", []Attempt{{How: "fetch", Path: f.title, Err: err}}, err
 	}
 	for _, s := range f.sources {
 		path, err = f.from(ctx, s)
@@ -80,7 +84,7 @@ func (f *fetcher) from(ctx context.Context, s source) (string, error) {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return "", cannotWrite(s, f.dir, err)
 	}
-	final := filepath.Join(f.dir, libraryNames()[0])
+	final := filepath.Join(f.dir, f.file)
 	sweep(parent, tempPrefix)
 	sweep(f.dir, "."+filepath.Base(final))
 	tmp, err := os.MkdirTemp(parent, tempPrefix+"*")
@@ -105,7 +109,7 @@ func (f *fetcher) from(ctx context.Context, s source) (string, error) {
 }
 
 func (f *fetcher) download(ctx context.Context, s source, tmp string) (string, error) {
-	stage := "downloading onnxruntime " + Pinned + " (" + s.name + ")"
+	stage := "downloading " + f.title + " (" + s.name + ")"
 	f.progress(stage, 0, s.bytes)
 	switch s.name {
 	case "npm":

@@ -69,7 +69,7 @@ func testFetcher(t *testing.T, h http.HandlerFunc, s ...source) *fetcher {
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	t.Setenv("PATH", t.TempDir()) // no clients but those that a test makes
-	return &fetcher{sources: s, dir: filepath.Join(t.TempDir(), "onnxruntime", "v"), base: srv.URL + "/",
+	return &fetcher{sources: s, title: "a library", file: libraryNames()[0], dir: filepath.Join(t.TempDir(), "onnxruntime", "v"), base: srv.URL + "/",
 		client: srv.Client(), progress: func(string, int64, int64) {}}
 }
 

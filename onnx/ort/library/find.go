@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unsafe"
 )
 
 const (
@@ -52,8 +53,12 @@ type Library struct {
 	Tried   []Attempt // what was tried before it, in order
 
 	close     func()
-	providers func() []string // needs a library that is not too old
+	api       func() unsafe.Pointer // these two need a library that is not too old
+	providers func() []string
 }
+
+// API returns the library's table OrtApi of version [Need], nil where it has none.
+func (l *Library) API() unsafe.Pointer { return l.api() }
 
 // Providers are the execution providers that the library was built with, by the runtime's
 // names ("CPUExecutionProvider", "CUDAExecutionProvider", ...). One in the list may still

@@ -13,6 +13,7 @@ type source struct {
 	member     string // path of the library in the archive
 	librarySHA string // sha256 of the library, in hex
 	platform   string // pip only: the platform tag
+	beside     bool   // unpack the files beside the library too
 	bytes      int64  // size of the archive
 }
 

@@ -60,8 +60,11 @@ func places() []place {
 	return list
 }
 
-// cacheDir is the folder that a fetch fills.
-func cacheDir() (string, error) {
+// cacheDir is the folder that a fetch of the library fills.
+func cacheDir() (string, error) { return cacheDirOf("onnxruntime", Pinned) }
+
+// cacheDirOf is the folder that a fetch of a version of something fills.
+func cacheDirOf(what, version string) (string, error) {
 	root := os.Getenv(envCache)
 	if root == "" {
 		user, err := os.UserCacheDir()
@@ -70,5 +73,5 @@ func cacheDir() (string, error) {
 		}
 		root = filepath.Join(user, "gradhop")
 	}
-	return filepath.Join(root, "onnxruntime", Pinned+"-"+runtime.GOOS+"-"+runtime.GOARCH), nil
+	return filepath.Join(root, what, version+"-"+runtime.GOOS+"-"+runtime.GOARCH), nil
 }

@@ -48,6 +48,8 @@ static void *gradhop_open(const char *path, gradhop_base **base, const char **ve
 	return h;
 }
 
+static void *gradhop_api(gradhop_base *base, uint32_t api) { return base->GetApi(api); }
+
 static int gradhop_providers(gradhop_base *base, uint32_t api, int get, char ***names) {
 	void **table = base->GetApi(api);
 	if (!table) return 0;
@@ -87,6 +89,7 @@ func probe(path string) (*Library, error) {
 		Path:    C.GoString(file),
 		Version: C.GoString(version),
 		close:   func() { C.dlclose(h) },
+		api:     func() unsafe.Pointer { return C.gradhop_api(base, needAPI) },
 		providers: func() []string {
 			var names **C.char
 			n := C.gradhop_providers(base, needAPI, slotGetProviders, &names)

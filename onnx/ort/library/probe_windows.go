@@ -32,6 +32,10 @@ func probe(path string) (*Library, error) {
 		Path:    moduleFile(h, path),
 		Version: cstring(v),
 		close:   func() { syscall.FreeLibrary(h) },
+		api: func() unsafe.Pointer {
+			api, _, _ := syscall.SyscallN(getAPI, needAPI)
+			return at(api)
+		},
 		providers: func() []string {
 			api, _, _ := syscall.SyscallN(getAPI, needAPI)
 			if api == 0 {

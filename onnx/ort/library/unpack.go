@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx/atomicfile"
@@ -46,17 +48,43 @@ func unpack(ctx context.Context, archive string, s source, dst string) error {
 	}
 	defer z.Close()
 	for _, f := range z.File {
-		if f.Name != s.member {
-			continue
+		if s.beside && wanted(s, f.Name) {
+			err := unpackFile(f, func(r io.Reader) error {
+				return writeFile(filepath.Join(filepath.Dir(dst), path.Base(f.Name)), func(w io.Writer) error {
+					_, err := io.Copy(w, withContext(ctx, r))
+					return err
+				})
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.archive, err)
+			}
 		}
-		r, err := f.Open()
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.archive, err)
+	}
+	// The library comes last: where it is, all files beside it are.
+	for _, f := range z.File {
+		if f.Name == s.member {
+			return unpackFile(f, func(r io.Reader) error { return writeLibrary(ctx, r, s, dst) })
 		}
-		defer r.Close()
-		return writeLibrary(ctx, r, s, dst)
 	}
 	return fmt.Errorf("%s has no %s", s.archive, s.member)
+}
+
+// wanted tells whether a file beside the library of a plug-in is needed: a library of the
+// processor or the GPU, and not the library's own copies under other names.
+func wanted(s source, name string) bool {
+	base := path.Base(name)
+	return path.Dir(name) == path.Dir(s.member) && !strings.HasPrefix(base, path.Base(s.member)) &&
+		!strings.HasSuffix(base, ".py") && !strings.Contains(base, "_npu_")
+}
+
+// unpackFile calls use with the contents of a file of an archive.
+func unpackFile(f *zip.File, use func(io.Reader) error) error {
+	r, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return use(r)
 }
 
 func unpackTar(ctx context.Context, archive string, s source, dst string) error {
@@ -85,12 +113,17 @@ func unpackTar(ctx context.Context, archive string, s source, dst string) error 
 
 // writeLibrary makes dst the library that r reads, if that is the pinned one.
 func writeLibrary(ctx context.Context, r io.Reader, s source, dst string) error {
+	return writeFile(dst, func(w io.Writer) error { return copyLibrary(ctx, w, r, s) })
+}
+
+// writeFile makes dst what write writes; on an error there is no dst.
+func writeFile(dst string, write func(io.Writer) error) error {
 	w, err := atomicfile.Create(dst, 0o755)
 	if err != nil {
 		return err
 	}
 	defer w.Discard()
-	if err := copyLibrary(ctx, w, r, s); err != nil {
+	if err := write(w); err != nil {
 		return err
 	}
 	return w.Commit()

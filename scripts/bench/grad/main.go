@@ -23,6 +23,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/ort/library"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 func main() {
@@ -37,6 +38,7 @@ func run(in io.Reader, out io.Writer) error {
 	data := flag.String("x", "", "file with the float32 elements of x")
 	dims := flag.String("shape", "", "shape of x, as 8,32,768")
 	threads := flag.Int("threads", 2, "threads of the runtime")
+	provider := flag.String("provider", "cpu", "where the models run")
 	profile := flag.String("profile", "", "prefix of the runtime's profile of the gradient model")
 	save := flag.String("save", "", "write the gradient model to this file")
 	flag.Parse()
@@ -59,12 +61,12 @@ func run(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	forward, err := open(m, []string{"u"}, ort.Options{Threads: *threads})
+	forward, err := open(m, []string{"u"}, ort.Options{Threads: *threads, Provider: *provider})
 	if err != nil {
 		return err
 	}
 	defer forward.Close()
-	both, err := open(r.Model, []string{"u", r.Grads[0]}, ort.Options{Threads: *threads, ProfilePrefix: *profile})
+	both, err := open(r.Model, []string{"u", r.Grads[0]}, ort.Options{Threads: *threads, Provider: *provider, ProfilePrefix: *profile})
 	if err != nil {
 		return err
 	}
@@ -97,6 +99,10 @@ func run(in io.Reader, out io.Writer) error {
 }
 
 func open(m *onnx.Model, outputs []string, o ort.Options) (*ort.Session, error) {
+	if strings.HasPrefix(o.Provider, "openvino") {
+		m = m.Clone()
+		rewrite.OwnWeights(m)
+	}
 	raw, dir, err := onnx.EncodeReferencing(m)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
@@ -27,9 +29,11 @@ type App struct {
 	// Columns is the width of the terminal behind Err, 0 if it is not known.
 	Columns int
 
-	// Library, Provider and Threads are the flags of the runtime.
-	Library, Provider string
-	Threads           int
+	// Library, Provider, ProviderLibrary, ProviderOptions and Threads are the flags of the
+	// runtime.
+	Library, Provider, ProviderLibrary string
+	ProviderOptions                    map[string]string
+	Threads                            int
 	// Offline forbids downloads.
 	Offline bool
 	// Quiet leaves everything but data and errors out.
@@ -59,7 +63,9 @@ func New() *App {
 // AddFlags defines the persistent flags.
 func (a *App) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.Library, "ort-lib", "", "onnxruntime library, a `file` (default: search for one, or fetch it; see gradhop doctor)")
-	fs.StringVar(&a.Provider, "provider", "cpu", "where models run: `cpu|cuda|cuda:N|auto`")
+	fs.StringVar(&a.Provider, "provider", "cpu", "where models run: `cpu|cuda|cuda:N|auto`, openvino[:cpu|gpu|npu][,f32|bf16|f16], or plugin[:cpu|gpu|npu] for --provider-library")
+	fs.StringVar(&a.ProviderLibrary, "provider-library", "", "library of the provider openvino or plugin, a `file` (default: that of openvino is fetched once)")
+	fs.StringToStringVar(&a.ProviderOptions, "provider-option", nil, "an option of the provider plugin, `KEY=VALUE`; may be repeated")
 	fs.IntVar(&a.Threads, "threads", 0, "`number` of threads for the model, 0 for one per core")
 	fs.BoolVar(&a.Offline, "offline", false, "download nothing; use models and libraries that are here already")
 	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "print data and errors only")
@@ -71,13 +77,18 @@ func (a *App) Check() error {
 	if most := max(64, 4*runtime.NumCPU()); a.Threads < 0 || a.Threads > most {
 		return Usagef("--threads %d: want 0 to %d", a.Threads, most)
 	}
+	var bad *onnx.ArgumentError
+	if errors.As(ort.CheckProvider(a.Runtime()), &bad) {
+		return Usagef("--provider %s: %s", a.Provider, bad.Reason)
+	}
 	return nil
 }
 
 // Runtime returns the options of the runtime that the flags ask for. A fetch shows
 // its progress on Err.
 func (a *App) Runtime() ort.Options {
-	o := ort.Options{Library: a.Library, Provider: a.Provider, Threads: a.Threads, NoFetch: a.Offline}
+	o := ort.Options{Library: a.Library, Provider: a.Provider, ProviderLibrary: a.ProviderLibrary, ProviderOptions: a.ProviderOptions,
+		Threads: a.Threads, NoFetch: a.Offline}
 	if a.Quiet {
 		return o
 	}

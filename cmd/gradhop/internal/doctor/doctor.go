@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,8 @@ func New(a *app.App, runF func(context.Context, *Options) error) *cobra.Command 
 		Use:   "doctor",
 		Short: "Check the runtime library and the built-in models",
 		Long: `Print which onnxruntime library is used, its version and how it was found, or every
-place that was tried; and run each model once with the --provider that is asked for.
+place that was tried; the devices of a plug-in provider; and run each model once with the
+--provider that is asked for, whose results are compared with those of the provider cpu.
 Nothing is downloaded unless --fetch is set. The exit code is 3 where something is
 missing or does not work.`,
 		Args: cobra.NoArgs,
@@ -60,9 +62,11 @@ missing or does not work.`,
 
 // Report is what the doctor found.
 type Report struct {
-	Gradhop  string  `json:"gradhop"`
-	Go       string  `json:"go"`
-	Platform string  `json:"platform"`
+	Gradhop  string `json:"gradhop"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	// BFloat16 names the processor's instructions for products of bfloat16 numbers, or is "".
+	BFloat16 string  `json:"bfloat16"`
 	Library  Library `json:"onnxruntime"`
 	Models   []Check `json:"models"`
 	OK       bool    `json:"ok"`
@@ -75,8 +79,10 @@ type Library struct {
 	How     string `json:"how,omitempty"`
 	// Providers are those that it was built with; a machine may lack what they need.
 	Providers []string `json:"built_with,omitempty"`
-	Tried     []Tried  `json:"tried,omitempty"` // without success
-	Error     string   `json:"error,omitempty"`
+	// Devices are those of the plug-in provider that --provider names.
+	Devices []ort.Device `json:"devices,omitempty"`
+	Tried   []Tried      `json:"tried,omitempty"` // without success
+	Error   string       `json:"error,omitempty"`
 }
 
 // Tried is a place where no usable library was.
@@ -118,7 +124,7 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 func examine(ctx context.Context, o *Options) (Report, error) {
-	r := Report{Gradhop: app.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	r := Report{Gradhop: app.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, BFloat16: ort.BFloat16()}
 	rt := o.App.Runtime()
 	h := o.App.Hub()
 	rt.NoFetch, h.Offline = !o.Fetch || o.App.Offline, !o.Fetch || o.App.Offline
@@ -147,7 +153,7 @@ func (l *Library) find(ctx context.Context, rt ort.Options) error {
 	switch {
 	case err == nil:
 		tried = found.Tried
-		err = ort.Init(ctx, rt)
+		err = ort.LoadProvider(ctx, rt)
 	case errors.As(err, &none) && none.Tried != nil:
 		// The report lists the places tried.
 		tried = none.Tried
@@ -161,6 +167,11 @@ func (l *Library) find(ctx context.Context, rt ort.Options) error {
 		return err
 	}
 	l.Version, l.Path, l.How, l.Providers = found.Version, found.Path, found.How, ort.Providers()
+	for _, d := range ort.Devices() {
+		if !slices.Contains(l.Providers, d.Provider) {
+			l.Devices = append(l.Devices, d)
+		}
+	}
 	return nil
 }
 

@@ -19,12 +19,20 @@ func (r Report) text(w io.Writer) error {
 		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("gradhop", "%s (%s, %s)", r.Gradhop, r.Go, r.Platform)
+	if r.BFloat16 == "" {
+		row("processor", "no bfloat16 products")
+	} else {
+		row("processor", "bfloat16 products (%s)", r.BFloat16)
+	}
 	l := r.Library
 	if l.Error == "" {
 		row("onnxruntime", "%s", l.Version)
 		row("  library", "%s", l.Path)
 		row("  found", "%s", l.How)
 		row("  built with", "%s", strings.Join(l.Providers, ", "))
+		for _, d := range l.Devices {
+			row("  device", "%s %s, %s: %s, version %s", d.Provider, d.Kind, d.Name, strings.Join(d.Precisions, " "), d.Version)
+		}
 	} else {
 		row("onnxruntime", "FAILED: %s", l.Error)
 	}

@@ -6,20 +6,39 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // Session is an opened graph with the order of its inputs.
 type Session struct {
 	session *ort.Session
 	inputs  []string
+
+	mu     sync.Mutex
+	verify *verification // nil: done, or on the CPU provider
 }
 
 // Open writes a rewritten model, with weights left in the user's file where they are in
-// one, and opens a session on it.
+// one, and opens a session on it. A provider other than that of the CPU is compared with it
+// in the first run, so g must not be changed.
 func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
+	if strings.HasPrefix(o.Provider, "openvino") {
+		g = g.Clone()
+		rewrite.OwnWeights(g)
+	}
+	s, err := open(ctx, g, o)
+	if err == nil && ort.Tolerance(s.session.Provider()) > 0 {
+		s.verify = &verification{g, o, s.session.Provider()}
+	}
+	return s, err
+}
+
+// open is Open without the comparison.
+func open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 	proto, dir, err := onnx.EncodeReferencing(g)
 	if err != nil {
 		return nil, err
@@ -41,8 +60,29 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 	return s, nil
 }
 
-// Run evaluates the graph with inputs by name.
+// Run evaluates the graph with inputs by name. The first run verifies the provider.
 func (s *Session) Run(ctx context.Context, in map[string]*ort.Tensor, out []*ort.Tensor) error {
+	if err := s.verified(ctx, in); err != nil {
+		return err
+	}
+	return s.run(ctx, in, out)
+}
+
+// verified verifies the provider once.
+func (s *Session) verified(ctx context.Context, in map[string]*ort.Tensor) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.verify == nil {
+		return nil
+	}
+	if err := s.verify.verify(ctx, s, in); err != nil {
+		return err
+	}
+	s.verify = nil
+	return nil
+}
+
+func (s *Session) run(ctx context.Context, in map[string]*ort.Tensor, out []*ort.Tensor) error {
 	list := make([]*ort.Tensor, len(s.inputs))
 	for i, name := range s.inputs {
 		list[i] = in[name]

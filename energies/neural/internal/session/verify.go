@@ -1,0 +1,171 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// verification is what it takes to compare a provider with the CPU provider on a graph.
+type verification struct {
+	graph    *onnx.Model
+	options  ort.Options
+	provider string
+}
+
+// verify runs the graph once with the CPU provider too, on the inputs of the first run, and
+// compares all outputs. A sampler with a wrong gradient is slow, and one with a wrong U draws
+// from another distribution, so a provider that computes either wrongly is refused: the error
+// is an *ort.UnavailableError that names the output and the first node that differs.
+func (v *verification) verify(ctx context.Context, s *Session, in map[string]*ort.Tensor) error {
+	have := make([]*ort.Tensor, len(v.graph.Graph.Outputs))
+	if err := s.run(ctx, in, have); err != nil {
+		return err
+	}
+	bad, err := v.compare(ctx, v.graph, in, have, 0)
+	if err != nil || bad == "" {
+		return err
+	}
+	where, err := v.bisect(ctx, in)
+	if err != nil {
+		return err
+	}
+	title := v.options.Name
+	if title == "" {
+		title = "the model"
+	}
+	return &ort.UnavailableError{What: fmt.Sprintf("provider %s computes %s wrongly: %s; %s", v.provider, title, bad, where), Do: "use --provider cpu, or another precision"}
+}
+
+// compare returns the largest difference between outputs, from number first on, and those of
+// the CPU provider, "" where all are within the tolerance. Errors are relative to the largest
+// entry of an output; of U, a number a chain, to 1 nat where that is larger.
+func (v *verification) compare(ctx context.Context, g *onnx.Model, in map[string]*ort.Tensor, have []*ort.Tensor, first int) (string, error) {
+	cpu := v.options
+	cpu.Provider, cpu.ProviderLibrary, cpu.ProviderOptions = "cpu", "", nil
+	want, err := runOnce(ctx, g, cpu, in)
+	if err != nil {
+		return "", err
+	}
+	bound := ort.Tolerance(v.provider)
+	for k, out := range g.Graph.Outputs[first:] {
+		k += first
+		a, b := numbers(want[k]), numbers(have[k])
+		if len(a) != len(b) {
+			return fmt.Sprintf("output %q has shape %v, on cpu %v", out.Name, have[k].Shape, want[k].Shape), nil
+		}
+		scale := 0.0
+		if len(want[k].Shape) <= 1 {
+			scale = 1
+		}
+		for _, x := range a {
+			if !math.IsInf(x, 0) && !math.IsNaN(x) {
+				scale = max(scale, math.Abs(x))
+			}
+		}
+		worst, at := 0.0, 0
+		for i := range a {
+			if off := difference(a[i], b[i]) / max(scale, math.SmallestNonzeroFloat32); off > worst {
+				worst, at = off, i
+			}
+		}
+		if worst > bound {
+			return fmt.Sprintf("output %q at %d is %.6g, on cpu %.6g (relative error %.2g, at most %.2g is allowed)", out.Name, at, b[at], a[at], worst, bound), nil
+		}
+	}
+	return "", nil
+}
+
+// difference is |a - b|, 0 where both are the same infinity or NaN, infinite where one is.
+func difference(a, b float64) float64 {
+	if a == b || math.IsNaN(a) && math.IsNaN(b) {
+		return 0
+	}
+	if d := math.Abs(a - b); !math.IsNaN(d) {
+		return d
+	}
+	return math.Inf(1)
+}
+
+// numbers are the elements of a tensor of floating-point numbers; nil of others.
+func numbers(t *ort.Tensor) []float64 {
+	switch d := t.Data.(type) {
+	case []float64:
+		return d
+	case []float32:
+		list := make([]float64, len(d))
+		for i, x := range d {
+			list[i] = float64(x)
+		}
+		return list
+	}
+	return nil
+}
+
+// bisect searches the first node, in the order of the graph, whose result differs when it is
+// read as an output too. Reading results keeps the provider from fusing nodes, so that the
+// difference may vanish; the search then says so.
+func (v *verification) bisect(ctx context.Context, in map[string]*ort.Tensor) (string, error) {
+	g := v.graph.Clone()
+	rewrite.Sort(g)
+	vals, err := shape.Infer(g)
+	if err != nil {
+		return "", err
+	}
+	type result struct {
+		node *onnx.Node
+		name string
+	}
+	var list []result
+	for _, n := range g.Graph.Nodes {
+		for _, name := range n.Outputs {
+			if info := vals[name]; info != nil && info.Type == onnx.Float && g.Graph.Output(name) == nil {
+				list = append(list, result{n, name})
+			}
+		}
+	}
+	last := len(g.Graph.Outputs)
+	differs := func(k int) (bool, error) {
+		one := g.Clone()
+		one.Graph.Outputs = append(one.Graph.Outputs, &onnx.ValueInfo{Name: list[k].name, Type: onnx.Type{Elem: onnx.Float}})
+		have, err := runOnce(ctx, one, v.options, in)
+		if err != nil {
+			return false, err
+		}
+		bad, err := v.compare(ctx, one, in, have, last)
+		return bad != "", err
+	}
+	lo, hi := 0, len(list)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		bad, err := differs(mid)
+		if err != nil {
+			return "", err
+		}
+		if bad {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	if lo == len(list) {
+		return "all results before it agree where they are read one by one", nil
+	}
+	return "the first result that differs is that of " + list[lo].node.Label(), nil
+}
+
+// runOnce opens a graph, runs it and closes it.
+func runOnce(ctx context.Context, g *onnx.Model, o ort.Options, in map[string]*ort.Tensor) ([]*ort.Tensor, error) {
+	s, err := open(ctx, g, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	out := make([]*ort.Tensor, len(g.Graph.Outputs))
+	return out, s.run(ctx, in, out)
+}

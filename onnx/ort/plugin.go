@@ -1,0 +1,172 @@
+package ort
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gradhop/gradhop/onnx/ort/library"
+	ort "github.com/yalue/onnxruntime_go"
+)
+
+// A plugin is a provider in a library of its own, which the runtime loads.
+type plugin struct {
+	kind      string // "openvino" or "plugin"
+	device    string // "cpu", "gpu" or "npu"
+	precision string // "f32", "bf16" or "f16"; "" is the provider's own choice
+}
+
+// parsePlugin reads what follows the kind of a provider.
+func parsePlugin(o Options, kind, device string, hasDevice bool, precision string, hasPrecision bool) ([]provider, error) {
+	p := plugin{kind, "cpu", ""}
+	if hasDevice {
+		p.device = device
+	}
+	switch {
+	case !slices.Contains([]string{"cpu", "gpu", "npu"}, p.device):
+		return nil, badArgument("Provider", o.Provider, "a device: cpu, gpu or npu")
+	case kind == "plugin" && hasPrecision:
+		return nil, badArgument("Provider", o.Provider, "no precision: a provider option sets it")
+	case kind == "plugin" && o.ProviderLibrary == "":
+		return nil, badArgument("Provider", o.Provider, "the library of the plug-in, by ProviderLibrary")
+	case kind == "openvino" && !hasPrecision:
+		p.precision = "f32"
+	case kind == "openvino":
+		if p.precision = precision; openVINOPrecisions[precision] == "" {
+			return nil, badArgument("Provider", o.Provider, "a precision: "+strings.Join(slices.Sorted(maps.Keys(openVINOPrecisions)), ", "))
+		}
+	}
+	return []provider{p}, nil
+}
+
+// openVINOPrecisions are OpenVINO's names of precisions.
+var openVINOPrecisions = map[string]string{"f32": "f32", "bf16": "bf16", "f16": "f16"}
+
+func (p plugin) name() string {
+	name := p.kind + ":" + p.device
+	if p.precision != "" {
+		name += "," + p.precision
+	}
+	return name
+}
+
+// configure loads the library, on first use, and adds its provider on the device.
+func (p plugin) configure(ctx context.Context, o Options, opts *ort.SessionOptions) error {
+	names, err := loadPlugin(ctx, o)
+	if err != nil {
+		return err
+	}
+	handles, err := ort.GetEpDevices()
+	if err != nil {
+		return err
+	}
+	var there []string
+	var use []ort.EpDevice
+	for i, d := range Devices() {
+		if i >= len(handles) || len(names) == 0 || d.Provider != names[0] {
+			continue
+		}
+		there = append(there, d.Kind)
+		if d.Kind != p.device || len(use) > 0 {
+			continue
+		}
+		if p.precision != "" && !slices.Contains(d.Precisions, p.precision) {
+			return fmt.Errorf("the device %q does not compute in %s; it does in %s", d.Name, p.precision, strings.Join(d.Precisions, ", "))
+		}
+		use = append(use, handles[i])
+	}
+	if len(use) == 0 {
+		return fmt.Errorf("there is no device %s; the plug-in finds: %s", p.device, strings.Join(there, ", "))
+	}
+	settings, err := p.settings(o)
+	if err != nil {
+		return err
+	}
+	return opts.AppendExecutionProviderV2(use, settings)
+}
+
+// loadPlugin loads the library of a plug-in, fetched where it must be, and returns the
+// runtime's names of its providers.
+func loadPlugin(ctx context.Context, o Options) ([]string, error) {
+	file := o.ProviderLibrary
+	if file == "" {
+		var err error
+		if file, err = library.FindOpenVINO(ctx, o.Search()); err != nil {
+			return nil, err
+		}
+	}
+	return register(file)
+}
+
+// LoadProvider loads the provider that o names, if it is a plug-in, so that [Devices] lists its
+// devices. It calls [Init] first. Errors: those of Init, *onnx.ArgumentError for what
+// [Options] does not take, *UnavailableError for a plug-in that cannot be loaded.
+func LoadProvider(ctx context.Context, o Options) error {
+	list, err := parseProvider(o)
+	if err != nil {
+		return err
+	}
+	if err := Init(ctx, o); err != nil {
+		return err
+	}
+	if _, ok := list[0].(plugin); !ok {
+		return nil
+	}
+	if _, err := loadPlugin(ctx, o); err != nil {
+		return badProvider(list[0], err)
+	}
+	return nil
+}
+
+// settings are the options of the provider.
+func (p plugin) settings(o Options) (map[string]string, error) {
+	if p.kind == "plugin" {
+		return o.ProviderOptions, nil
+	}
+	config := map[string]string{"INFERENCE_PRECISION_HINT": openVINOPrecisions[p.precision], "NUM_STREAMS": "1"}
+	if p.device == "cpu" && o.Threads > 0 {
+		config["INFERENCE_NUM_THREADS"] = strconv.Itoa(o.Threads)
+	}
+	text, err := json.Marshal(map[string]any{strings.ToUpper(p.device): config})
+	return map[string]string{"load_config": string(text)}, err
+}
+
+// registered has the names of the providers of each plug-in library in use, by its path.
+var registered = struct {
+	sync.Mutex
+	names map[string][]string
+}{names: map[string][]string{}}
+
+// register loads a plug-in library once and returns the runtime's names of its providers.
+func register(file string) ([]string, error) {
+	registered.Lock()
+	defer registered.Unlock()
+	if names, ok := registered.names[file]; ok {
+		return names, nil
+	}
+	if err := library.CheckPlugin(file); err != nil {
+		return nil, err
+	}
+	before := Devices()
+	if err := ort.RegisterExecutionProviderLibrary(fmt.Sprintf("gradhop-%d", len(registered.names)), file); err != nil {
+		return nil, fmt.Errorf("%s can't be loaded as a provider library: %w", file, cause(err))
+	}
+	var names []string
+	for _, d := range Devices() {
+		known := slices.ContainsFunc(before, func(b Device) bool { return b.Provider == d.Provider })
+		if !known && !slices.Contains(names, d.Provider) {
+			names = append(names, d.Provider)
+		}
+	}
+	if len(names) == 0 {
+		return nil, errors.New(file + " finds no device on this machine")
+	}
+	registered.names[file] = names
+	return names, nil
+}

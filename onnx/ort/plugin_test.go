@@ -1,0 +1,113 @@
+package ort
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/onnx/ort/orttest"
+)
+
+// TestOpenVINO: a session on the plug-in, in both precisions, and as a plug-in of any kind.
+func TestOpenVINO(t *testing.T) {
+	orttest.OpenVINO(t)
+	m := unary("Exp", elemFloat32, "N")
+	if err := LoadProvider(bg, Options{Provider: "openvino", NoFetch: true}); err != nil {
+		t.Fatal(err)
+	}
+	var has []string
+	for _, d := range Devices() {
+		if d.Provider == "OpenVINOExecutionProvider" && d.Kind == "cpu" {
+			has = d.Precisions
+		}
+	}
+	if !slices.Contains(has, "f32") {
+		t.Fatalf("devices %+v", Devices())
+	}
+	for _, p := range []string{"f32", "bf16"} {
+		o := Options{Provider: "openvino:cpu," + p, Threads: 1, NoFetch: true}
+		if !slices.Contains(has, p) {
+			if _, err := Open(bg, m, []string{"x"}, []string{"y"}, o); err == nil || !strings.Contains(err.Error(), "does not compute in "+p) {
+				t.Errorf("%s: %v", p, err)
+			}
+			continue
+		}
+		s := open(t, m, "x", "y", o)
+		out := []*Tensor{nil}
+		if err := s.Run(bg, []*Tensor{{[]int64{3}, []float32{0, 1, -2}}}, out); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []float64{1, math.E, math.Exp(-2)} {
+			if got := float64(out[0].Data.([]float32)[i]); math.Abs(got-want) > Tolerance(o.Provider) {
+				t.Errorf("%s: exp is %g, want %g", p, got, want)
+			}
+		}
+		if s.Provider() != o.Provider {
+			t.Errorf("it runs on %s", s.Provider())
+		}
+	}
+	for _, device := range []string{"gpu", "npu"} {
+		kinds := slices.ContainsFunc(Devices(), func(d Device) bool { return d.Kind == device })
+		_, err := Open(bg, m, []string{"x"}, []string{"y"}, Options{Provider: "openvino:" + device, NoFetch: true})
+		var bad *UnavailableError
+		if !kinds && (!errors.As(err, &bad) || !strings.Contains(err.Error(), "there is no device "+device+"; the plug-in finds: cpu")) {
+			t.Errorf("%s: %v", device, err)
+		}
+	}
+}
+
+// TestProviderNames: what runs record does not depend on how a provider is written.
+func TestProviderNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "cpu", "cpu": "cpu", "cuda": "cuda:0", "auto": "auto", "openvino": "openvino:cpu,f32", "openvino,bf16": "openvino:cpu,bf16",
+		"openvino:gpu,f16": "openvino:gpu,f16", "plugin": "plugin:cpu", "tpu": "tpu",
+	} {
+		if got := ProviderName(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+	for name, want := range map[string]float64{"cpu": 0, "cuda:1": 0.01, "openvino:cpu,f32": 0.001, "openvino:gpu,f16": 0.02, "openvino:cpu,bf16": 0.1, "plugin:gpu": 0.1} {
+		if got := Tolerance(name); got != want {
+			t.Errorf("%q has tolerance %g, want %g", name, got, want)
+		}
+	}
+}
+
+// TestDeviceSlots: the positions in OrtApi that devices.go has are those of the binding's header.
+func TestDeviceSlots(t *testing.T) {
+	text, err := os.ReadFile("devices.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enum := regexp.MustCompile(`(?s)enum \{.*?\};`).Find(text)
+	dir, err := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/yalue/onnxruntime_go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := "#include <stddef.h>\n#include \"onnxruntime_c_api.h\"\n" + string(enum) + "\n"
+	names := map[string]string{
+		"create_env": "CreateEnv", "release_env": "ReleaseEnv", "release_status": "ReleaseStatus", "get_pairs": "GetKeyValuePairs",
+		"get_devices": "GetEpDevices", "hardware_type": "HardwareDevice_Type", "ep_name": "EpDevice_EpName",
+		"ep_metadata": "EpDevice_EpMetadata", "ep_hardware": "EpDevice_Device",
+	}
+	for slot, name := range names {
+		code += "_Static_assert(offsetof(OrtApi, " + name + ") == slot_" + slot + " * sizeof(void *), \"" + name + "\");\n"
+	}
+	if got := strings.Count(string(enum), "="); got != len(names) {
+		t.Errorf("%d positions, %d are checked", got, len(names))
+	}
+	src := filepath.Join(t.TempDir(), "slots.c")
+	if err := os.WriteFile(src, []byte(code), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := exec.Command("cc", "-fsyntax-only", "-I", strings.TrimSpace(string(dir)), src).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, msg)
+	}
+}
