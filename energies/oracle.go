@@ -73,6 +73,8 @@ type Capabilities struct {
 	// Block. No two sites of a colour interact: given the rest they are independent. It must
 	// not be changed.
 	Colours [][]int32
+	// Draft is a cheap stand-in for the energy over the same space, or nil; see [WithDraft].
+	Draft Oracle
 }
 
 // Query asks one thing about every state of a batch. Slices that Want names are

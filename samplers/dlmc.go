@@ -8,11 +8,12 @@ import (
 
 func init() {
 	Register(Registration{
-		Name:  "dlmc",
-		Doc:   "discrete Langevin Monte Carlo: every site follows a jump process for a time, from one gradient",
-		Paper: "Sun, Dai, Dai, Zhou, Schuurmans 2023, Discrete Langevin Samplers via Wasserstein Gradient Flow",
-		Tunes: "time",
-		Needs: energies.Gradient,
+		Name:       "dlmc",
+		Doc:        "discrete Langevin Monte Carlo: every site follows a jump process for a time, from one gradient",
+		Paper:      "Sun, Dai, Dai, Zhou, Schuurmans 2023, Discrete Langevin Samplers via Wasserstein Gradient Flow",
+		Tunes:      "time",
+		Needs:      energies.Gradient,
+		Reversible: true,
 	}, NewDLMC)
 }
 

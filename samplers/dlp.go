@@ -15,18 +15,20 @@ func init() {
 		Needs: energies.Gradient,
 	}, NewDULA)
 	Register(Registration{
-		Name:  "dmala",
-		Doc:   "discrete Metropolis-adjusted Langevin: all sites move at once",
-		Paper: "Zhang, Liu, Liu 2022 (arXiv:2206.09914), algorithm 1",
-		Tunes: "step-size",
-		Needs: energies.Gradient,
+		Name:       "dmala",
+		Doc:        "discrete Metropolis-adjusted Langevin: all sites move at once",
+		Paper:      "Zhang, Liu, Liu 2022 (arXiv:2206.09914), algorithm 1",
+		Tunes:      "step-size",
+		Needs:      energies.Gradient,
+		Reversible: true,
 	}, NewDMALA)
 	Register(Registration{
-		Name:  "ncg",
-		Doc:   "norm-constrained gradient: the proposal of dmala under its other name",
-		Paper: "Rhodes, Gutmann 2022 (arXiv:2208.00040)",
-		Tunes: "step-size",
-		Needs: energies.Gradient,
+		Name:       "ncg",
+		Doc:        "norm-constrained gradient: the proposal of dmala under its other name",
+		Paper:      "Rhodes, Gutmann 2022 (arXiv:2208.00040)",
+		Tunes:      "step-size",
+		Needs:      energies.Gradient,
+		Reversible: true,
 	}, NewNCG)
 }
 

@@ -9,10 +9,11 @@ import (
 
 func init() {
 	Register(Registration{
-		Name:  "gwg",
-		Doc:   "Gibbs with gradients: one site a step, site and value chosen by the gradient",
-		Paper: "Grathwohl, Swersky, Hashemi, Duvenaud, Maddison 2021 (arXiv:2102.04509), algorithm 1",
-		Needs: energies.Gradient,
+		Name:       "gwg",
+		Doc:        "Gibbs with gradients: one site a step, site and value chosen by the gradient",
+		Paper:      "Grathwohl, Swersky, Hashemi, Duvenaud, Maddison 2021 (arXiv:2102.04509), algorithm 1",
+		Needs:      energies.Gradient,
+		Reversible: true,
 	}, NewGWG)
 }
 

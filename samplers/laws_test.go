@@ -32,6 +32,7 @@ func TestKernels(t *testing.T) {
 		"rwm":         rwmLaw,
 		"sgdld":       sgdldLaw,
 		"tempering":   temperingLaw,
+		"two-stage":   twoStageLaw,
 	})
 }
 

@@ -9,11 +9,12 @@ import (
 
 func init() {
 	Register(Registration{
-		Name:  "pas",
-		Doc:   "path auxiliary sampler: several distinct sites a step, one after the other, from one gradient",
-		Paper: "Sun, Dai, Xia, Ramamurthy 2022, Path Auxiliary Proposal for MCMC in Discrete Space (the fast version)",
-		Tunes: "path-length",
-		Needs: energies.Gradient,
+		Name:       "pas",
+		Doc:        "path auxiliary sampler: several distinct sites a step, one after the other, from one gradient",
+		Paper:      "Sun, Dai, Xia, Ramamurthy 2022, Path Auxiliary Proposal for MCMC in Discrete Space (the fast version)",
+		Tunes:      "path-length",
+		Needs:      energies.Gradient,
+		Reversible: true,
 	}, NewPAS)
 }
 

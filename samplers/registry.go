@@ -21,6 +21,9 @@ type Registration struct {
 	// kernels that leave π invariant, for which Register sets Exact.
 	Bias  string
 	Exact bool
+	// Reversible says that a step satisfies detailed balance with π, with options that do not
+	// vary from step to step: what [TwoStage] needs of its inner sampler.
+	Reversible bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
 	Tunes string
 	// Needs is what it asks of the energy, besides U.

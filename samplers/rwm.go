@@ -8,10 +8,11 @@ import (
 
 func init() {
 	Register(Registration{
-		Name:  "rwm",
-		Doc:   "random-walk Metropolis: some uniform sites take uniform other values",
-		Paper: "Metropolis et al. 1953",
-		Tunes: "radius",
+		Name:       "rwm",
+		Doc:        "random-walk Metropolis: some uniform sites take uniform other values",
+		Paper:      "Metropolis et al. 1953",
+		Tunes:      "radius",
+		Reversible: true,
 	}, NewRWM)
 }
 

@@ -19,6 +19,7 @@ const (
 	UseSwap     uint32 = 6 // swaps of replicas
 	UseMomentum uint32 = 7 // auxiliary variables
 	UseReverse  uint32 = 8 // candidates of the reverse move
+	UseStage    uint32 = 9 // second decision about a proposal
 )
 
 // State is where a batch of chains stands. What a restart needs is in X, Vars, Step,
@@ -51,7 +52,7 @@ type State struct {
 	// Evaluations counts the states evaluated since and including Init.
 	Evaluations Counts
 
-	replicas *State // of every chain and level, in Tempering
+	inner *State // of the inner kernel, in Tempering and TwoStage
 }
 
 // Var is a named array of numbers that a kernel keeps for each chain.

@@ -95,8 +95,8 @@ func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.Exact || o.Inner == "tempering" {
-		return bad("inner", o.Inner, "must leave exp(U) invariant and be another sampler")
+	if !r.Exact || o.Inner == "tempering" || o.Inner == "two-stage" {
+		return bad("inner", o.Inner, "must leave exp(U) invariant and have no sampler inside")
 	}
 	inner, err := r.New(e, o.Options)
 	if err != nil {
@@ -207,7 +207,7 @@ func (k *Tempering) Init(ctx context.Context, s *State) error {
 	if err := k.inner.Init(ctx, in); err != nil {
 		return k.blame(err)
 	}
-	s.replicas = in
+	s.inner = in
 	s.Evaluations.add(in.Evaluations)
 	in.Evaluations = Counts{} // s counts
 	s.Point = Point{X: s.X, U: resize(s.U, n)}
@@ -254,7 +254,7 @@ func (k *Tempering) show(s, in *State) {
 
 // Step implements Kernel.
 func (k *Tempering) Step(ctx context.Context, s *State, info *Info) error {
-	in, l := s.replicas, k.levels
+	in, l := s.inner, k.levels
 	in.Step, in.Warmup = s.Step, s.Warmup
 	info.Reset(s.Chains())
 	k.heat(s, in)
@@ -302,7 +302,7 @@ func (k *Tempering) swap(s, in *State, c int, rates []float64) {
 // more frequent than between other levels, by stochastic approximation on their logarithms as
 // in [Tuner].
 func (k *Tempering) Tune(s *State, _ *Info, last bool) {
-	in, l := s.replicas, k.levels
+	in, l := s.inner, k.levels
 	k.inner.Tune(in, &k.info, last)
 	if !k.tuned {
 		return

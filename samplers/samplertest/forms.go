@@ -3,6 +3,7 @@ package samplertest
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 
@@ -19,6 +20,13 @@ type form struct {
 // forms returns those that make a difference to a sampler on a problem, with settings
 // and perhaps in an annealed run.
 func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed bool) []form {
+	if r.Name == "two-stage" {
+		var list []form
+		for _, name := range slices.Sorted(maps.Keys(drafts)) {
+			list = append(list, form{name, 0})
+		}
+		return list
+	}
 	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
 	if inner, err := samplers.Lookup(set["inner"]); err == nil {
 		if r = inner; r.Needs == gradient { // replicas have temperatures always
@@ -55,7 +63,15 @@ type oracle struct {
 
 // energy gives base the form; p is the problem it comes from.
 func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
-	return oracle{base, p, energies.Density | f.can}
+	e := oracle{base, p, energies.Density | f.can}
+	if !isDraft(f.name) {
+		return e
+	}
+	drafted, err := energies.WithDraft(e, draft{base, f.name})
+	if err != nil {
+		panic(err) // one space
+	}
+	return drafted
 }
 
 func (o oracle) Capabilities() energies.Capabilities {

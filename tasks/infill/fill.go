@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 )
 

@@ -1,0 +1,68 @@
+package samplertest
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/table"
+)
+
+// drafts are the stand-ins for an energy that two-stage samplers are tested with, good and wrong
+// on purpose, by the names of their forms: the factor of U and of its gradient.
+var drafts = map[string]float64{"draft same": 1, "draft tempered": 0.5, "draft constant": 0, "draft reversed": -1, "draft noise": 1}
+
+// draft is such a stand-in. The one with noise adds to U a number for each state that its
+// gradient knows nothing of. States of probability zero remain so.
+type draft struct {
+	energies.Differentiable
+	name string
+}
+
+func (d draft) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	err := d.Differentiable.LogDensity(ctx, u, x)
+	d.change(u, nil, x)
+	return err
+}
+
+func (d draft) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	err := d.Differentiable.LogDensityGrad(ctx, u, g, x)
+	d.change(u, g, x)
+	return err
+}
+
+func (d draft) change(u []float64, g []float32, x energies.Batch) {
+	for c := range u {
+		if math.IsInf(u[c], -1) {
+			continue
+		}
+		u[c] *= drafts[d.name]
+		if d.name == "draft noise" {
+			phase := 0.0
+			for i, v := range x.Chain(c) {
+				phase += float64((i + 2) * int(v*v+3*v+1))
+			}
+			u[c] += 0.8 * math.Sin(phase)
+		}
+	}
+	for k := range g {
+		g[k] *= float32(drafts[d.name])
+	}
+}
+
+// isDraft tells whether a form is one with a draft.
+func isDraft(form string) bool { return strings.HasPrefix(form, "draft ") }
+
+// Draft returns the problem whose energy is the draft of a form, at the inverse temperature of p.
+func (p *Problem) Draft(form string) (*Problem, error) {
+	q := *p
+	q.Energy = draft{p.Energy, form}
+	q.Gradient = make([]float64, len(p.Gradient))
+	for k, g := range p.Gradient {
+		q.Gradient[k] = drafts[form] * g
+	}
+	var err error
+	q.Law, err = table.Enumerate(context.Background(), power{q.Energy, p.beta})
+	return &q, err
+}

@@ -1,0 +1,259 @@
+package samplers
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "two-stage",
+		Doc:   "steps of a reversible sampler on a cheap draft of the energy, which the energy itself then accepts or rejects",
+		Paper: "Christen, Fox 2005 (delayed acceptance, one draft step); Liu 2001, section 9.4.3 (surrogate transition)",
+	}, NewTwoStage)
+}
+
+// DraftAcceptanceVar is the variable of TwoStage with the mean acceptance probability of the
+// draft steps of the last step. Info.Accept has that of the second stage.
+const DraftAcceptanceVar = "draft_acceptance"
+
+// TwoStageOptions are the options of NewTwoStage; the zero value has the defaults.
+type TwoStageOptions struct {
+	// Inner is the sampler that moves on the draft; "" means dmala. It must be reversible.
+	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves every replica, or on the draft; it takes the other options"`
+	// DraftSteps is the number k of its steps for each evaluation of the energy; 0 means 4.
+	DraftSteps int `flag:"draft-steps" default:"4" doc:"number of steps on the draft for each evaluation of the energy"`
+	// Options are those of the inner sampler.
+	Options Settings `flag:"*"`
+}
+
+// TwoStage is the surrogate transition method (Liu 2001): from x, k steps of an inner kernel on a
+// draft Ũ of the energy lead to y, which is accepted with probability
+//
+//	min(1, exp(β((U(y) - U(x)) - (Ũ(y) - Ũ(x))))).
+//
+// The inner kernel is reversible for exp(βŨ), and so are k equal steps of it, which makes this the
+// Metropolis ratio: exp(βU) is invariant for every draft and every k. With k = 1 it is delayed
+// acceptance (Christen and Fox 2005). A step costs k evaluations of the draft with its gradient,
+// and one of U alone for the chains that moved. The error Ũ - U of a state does not grow with k,
+// so a good draft is accepted nearly always, however large k is.
+//
+// Ũ and its gradient at x are those computed when x was entered: a draft whose rounding depends
+// on the batch is a function of the state and of the chain's place, which a run keeps.
+//
+// Left out: inner kernels that are not reversible (systematic scans, momentum, schedules of the
+// step size) and the one-stage form, the gradient of the draft with the U of the energy.
+type TwoStage struct {
+	Base
+	inner *Metropolis
+	steps int
+
+	info   Info // of the inner kernel's last step
+	before Point
+	passed []float64 // mean acceptance of the inner steps, [chain]
+	moved  []int     // the chains that moved, and
+	next   Point     // where to
+	stream rng.Stream
+}
+
+var _ Kernel = (*TwoStage)(nil)
+
+// NewTwoStage returns the kernel for e, which must have a draft: see [energies.WithDraft]. Errors
+// are *OptionError and those of the inner sampler on the draft.
+func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
+	bad := func(option, value, reason string) (*TwoStage, error) {
+		return nil, &OptionError{"two-stage", option, value, reason}
+	}
+	oracle := energies.AsOracle(e)
+	draft := oracle.Capabilities().Draft
+	if o.Inner == "" {
+		o.Inner = "dmala"
+	}
+	if o.DraftSteps == 0 {
+		o.DraftSteps = 4
+	}
+	r, err := Lookup(o.Inner)
+	switch {
+	case err != nil:
+		return nil, err
+	case !r.Reversible:
+		return bad("inner", o.Inner, "must be a reversible sampler: "+reversible())
+	case o.DraftSteps < 1:
+		return bad("draft-steps", strconv.Itoa(o.DraftSteps), "must be at least 1")
+	case o.Options["step-schedule"] != "":
+		return bad("step-schedule", o.Options["step-schedule"], "the draft steps of a step must be alike")
+	case draft == nil:
+		return bad("draft", "", "the energy has none")
+	}
+	inner, err := r.New(draft, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	k := &TwoStage{Base: Base{Oracle: oracle}, inner: inner.(*Metropolis), steps: o.DraftSteps}
+	k.Specs = append(slices.Clone(inner.Vars()), VarSpec{Name: DraftAcceptanceVar, Record: true})
+	return k, e.Space().Check()
+}
+
+// reversible lists the samplers that TwoStage takes.
+func reversible() string {
+	list := ""
+	for _, name := range Names() {
+		if r, err := Lookup(name); err == nil && r.Reversible {
+			list += ", " + name
+		}
+	}
+	return list[2:]
+}
+
+// Init implements Kernel.
+func (k *TwoStage) Init(ctx context.Context, s *State) error {
+	if err := k.Base.Init(ctx, s); err != nil {
+		return err
+	}
+	in := &State{Seed: s.Seed, Step: s.Step * int64(k.steps), ChainIDs: s.ChainIDs, Beta: s.Beta, RejectNonFinite: s.RejectNonFinite}
+	in.X = s.X.Clone()
+	in.X.IDs = s.X.IDs
+	for _, v := range k.inner.Vars() {
+		in.Vars = append(in.Vars, Var{v, s.Var(v.Name)}) // shared with s
+	}
+	if err := k.inner.Init(ctx, in); err != nil {
+		return blameDraft(err, s.Step)
+	}
+	s.inner = in
+	s.Evaluations.add(in.Evaluations)
+	in.Evaluations = Counts{} // s counts
+	return nil
+}
+
+// blameDraft says in an error that the draft is at fault.
+func blameDraft(err error, step int64) error {
+	if bad, ok := err.(*NonFiniteError); ok {
+		of := *bad
+		of.What, of.Step = "draft's "+bad.What, step
+		return &of
+	}
+	return err
+}
+
+// Step implements Kernel.
+func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
+	in := s.inner
+	info.Reset(s.Chains())
+	in.Beta, in.Warmup, in.RejectNonFinite = s.Beta, s.Warmup, s.RejectNonFinite
+	if err := k.inner.Refresh(ctx, in); err != nil { // before the copy, which has its weights
+		return blameDraft(err, s.Step)
+	}
+	k.before.copyOf(&in.Point)
+	err := k.draft(ctx, s, info)
+	if err == nil {
+		err = k.evaluate(ctx, s)
+	}
+	if err != nil {
+		for c := range s.Chains() {
+			in.copyChain(c, &k.before, c)
+		}
+		return err
+	}
+	info.Evaluations.Density += int64(len(k.moved))
+	for c := range info.Accept {
+		info.Accept[c], info.Accepted[c] = 1, true
+	}
+	for j, c := range k.moved {
+		k.decide(s, info, j, c)
+	}
+	copy(s.Var(DraftAcceptanceVar), k.passed)
+	s.Step++
+	s.Evaluations.add(info.Evaluations)
+	return nil
+}
+
+// draft makes the steps on the draft.
+func (k *TwoStage) draft(ctx context.Context, s *State, info *Info) error {
+	in := s.inner
+	k.passed = resize(k.passed, s.Chains())
+	clear(k.passed)
+	for j := range k.steps {
+		in.Step = s.Step*int64(k.steps) + int64(j)
+		if err := k.inner.Step(ctx, in, &k.info); err != nil {
+			return blameDraft(err, s.Step)
+		}
+		info.Evaluations.add(k.info.Evaluations)
+		for c, a := range k.info.Accept {
+			k.passed[c] += a / float64(k.steps)
+		}
+	}
+	in.Evaluations = Counts{}
+	return nil
+}
+
+// evaluate computes U where chains moved to.
+func (k *TwoStage) evaluate(ctx context.Context, s *State) error {
+	k.moved = k.moved[:0]
+	k.next.X = energies.Batch{Space: s.X.Space, Codes: k.next.X.Codes[:0], IDs: k.next.X.IDs[:0]}
+	for c := range s.Chains() {
+		if y := s.inner.X.Chain(c); !slices.Equal(y, s.X.Chain(c)) {
+			k.moved = append(k.moved, c)
+			k.next.X.Codes = append(k.next.X.Codes, y...)
+			k.next.X.IDs = append(k.next.X.IDs, s.ChainIDs[c])
+		}
+	}
+	k.next.U = resize(k.next.U, len(k.moved))
+	if len(k.moved) == 0 {
+		return ctx.Err()
+	}
+	if err := k.Oracle.LogDensity(ctx, k.next.U, k.next.X); err != nil {
+		return err
+	}
+	for j, c := range k.moved {
+		err := k.next.check(j, s.ChainIDs[c], s.Step)
+		if err != nil && !s.RejectNonFinite {
+			return err
+		}
+		if err != nil {
+			k.next.U[j] = math.Inf(-1)
+		}
+	}
+	return nil
+}
+
+// decide accepts or rejects the j-th move, of chain c.
+func (k *TwoStage) decide(s *State, info *Info, j, c int) {
+	in, u := s.inner, k.next.U[j]
+	logRatio := s.DeltaU(c, u) - s.InverseTemperature(c)*(in.U[c]-k.before.U[c])
+	s.Stream(&k.stream, c, UseStage)
+	info.Accept[c] = math.Exp(min(0, logRatio))
+	info.Accepted[c] = k.stream.Float64() < info.Accept[c]
+	if !info.Accepted[c] {
+		in.copyChain(c, &k.before, c)
+		return
+	}
+	info.Hops[c] = hops(s.X.Chain(c), in.X.Chain(c))
+	copy(s.X.Chain(c), in.X.Chain(c))
+	s.U[c] = u
+}
+
+// Tune implements Kernel: the inner sampler adapts to the acceptance of the first stage.
+func (k *TwoStage) Tune(s *State, _ *Info, last bool) {
+	k.info.Accept = append(k.info.Accept[:0], k.passed...)
+	k.inner.Tune(s.inner, &k.info, last)
+}
+
+// copyOf makes p a copy of src in memory of its own.
+func (p *Point) copyOf(src *Point) {
+	own := func(to, from []float32) []float32 {
+		if from == nil {
+			return nil
+		}
+		return append(to[:0], from...)
+	}
+	p.like(src.X)
+	copy(p.X.Codes, src.X.Codes)
+	p.U, p.Grad, p.Tilt = append(p.U[:0], src.U...), own(p.Grad, src.Grad), own(p.Tilt, src.Tilt)
+	p.balance, p.beta = src.balance, append(p.beta[:0], src.beta...)
+	p.leave, p.block, p.norms = append(p.leave[:0], src.leave...), append(p.block[:0], src.block...), append(p.norms[:0], src.norms...)
+}

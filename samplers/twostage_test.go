@@ -1,0 +1,146 @@
+package samplers_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/independent"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/samplertest"
+)
+
+// twoStageLaw makes k steps by the inner sampler's law on the draft, then accepts the whole by the
+// ratio of π to the draft's law.
+var twoStageLaw = samplertest.Law{
+	Few: true,
+	Variants: []samplers.Settings{
+		{"inner": "dmala", "draft-steps": "1"}, {"inner": "gwg", "draft-steps": "3"}, {"inner": "dmala", "draft-steps": "2", "balance": "barker"},
+	},
+	Spread: true,
+	Row: func(p *samplertest.Problem, set samplers.Settings, _ int64, k int) []float64 {
+		rows := twoStageRows(p, set)
+		q := rows.draft.Law.P
+		row := make([]float64, len(q))
+		for to, share := range rows.steps[k] {
+			if share == 0 {
+				continue
+			}
+			accept := math.Min(1, p.Law.P[to]*q[k]/(p.Law.P[k]*q[to]))
+			row[to] += share * accept
+			row[k] += share * (1 - accept)
+		}
+		return row
+	},
+}
+
+// draftSteps are the probabilities of moves in k steps on a draft.
+type draftSteps struct {
+	draft *samplertest.Problem
+	steps [][]float64
+}
+
+func twoStageRows(p *samplertest.Problem, set samplers.Settings) draftSteps {
+	return remember([5]any{p, set["form"], set["inner"], set["draft-steps"], set["balance"]}, func() draftSteps {
+		draft, err := p.Draft(set["form"])
+		if err != nil {
+			panic(err)
+		}
+		one := make([][]float64, draft.Law.Len())
+		for k := range one {
+			if one[k] = make([]float64, len(one)); draft.Law.P[k] > 0 {
+				one[k] = innerLaws[set["inner"]].Row(draft, set, 0, k)
+			}
+		}
+		all := one
+		n, _ := strconv.Atoi(set["draft-steps"])
+		for range n - 1 {
+			next := make([][]float64, len(one))
+			for k := range next {
+				next[k] = make([]float64, len(one))
+				for via, a := range all[k] {
+					for to, b := range one[via] {
+						next[k][to] += a * b
+					}
+				}
+			}
+			all = next
+		}
+		return draftSteps{draft, all}
+	})
+}
+
+// TestTwoStageOptions: what cannot be exact is refused.
+func TestTwoStageOptions(t *testing.T) {
+	energy := func(sites int) *independent.Energy {
+		e, err := independent.New(energies.Space{Sites: sites, Values: 2, Kind: energies.Binary}, slices.Repeat([]float64{0.5}, 2*sites))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	if _, err := energies.WithDraft(energy(3), energy(4)); err == nil || !strings.Contains(err.Error(), "the draft has the space binary:4, the energy has binary:3") {
+		t.Errorf("another space: %v", err)
+	}
+	e, err := energies.WithDraft(energy(3), energy(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, set := range map[string]samplers.Settings{
+		"inner \"gibbs\": must be a reversible sampler: dlmc, dmala, gwg, ncg, pas, rwm": {"inner": "gibbs"},
+		"inner \"dula\": must be a reversible sampler":                                   {"inner": "dula"},
+		"draft-steps \"-1\": must be at least 1":                                         {"draft-steps": "-1"},
+		"step-schedule \"1..0.1@9\": the draft steps of a step must be alike":            {"step-schedule": "1..0.1@9"},
+	} {
+		var bad *samplers.OptionError
+		if _, err := samplers.New("two-stage", e, set); !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", set, err)
+		}
+	}
+	if _, err := samplers.New("two-stage", energy(3), nil); err == nil || !strings.Contains(err.Error(), "draft: the energy has none") {
+		t.Errorf("no draft: %v", err)
+	}
+	if _, err := samplers.New("tempering", e, samplers.Settings{"inner": "two-stage"}); err == nil {
+		t.Error("tempering around two-stage is accepted")
+	}
+}
+
+// TestTwoStageCounts: a step evaluates U only for chains that moved, once.
+func TestTwoStageCounts(t *testing.T) {
+	exact, err := independent.New(energies.Space{Sites: 3, Values: 2, Kind: energies.Binary}, []float64{0.5, 0.5, 0.2, 0.8, 0.9, 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := energies.WithDraft(exact, exact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := samplers.New("two-stage", e, samplers.Settings{"draft-steps": "5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := int64(0)
+	r, err := samplers.Run(context.Background(), samplers.Config{Kernel: k, Chains: 3, Steps: 50, Seed: 3, Observers: []samplers.Observer{
+		samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
+			for c, hops := range info.Hops {
+				if hops > 0 {
+					moved++
+				}
+				if info.Accept[c] < 1-1e-9 || s.Var(samplers.DraftAcceptanceVar)[c] <= 0 {
+					t.Errorf("a perfect draft: accepted with %g, %g", info.Accept[c], s.Var(samplers.DraftAcceptanceVar)[c])
+				}
+			}
+			return nil
+		})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.State.Evaluations; got.Density != 3+moved || got.Gradient != 3+3*5*50 {
+		t.Errorf("%+v evaluations; %d moves", got, moved)
+	}
+}
