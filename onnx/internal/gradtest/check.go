@@ -31,10 +31,6 @@ func (g *Gen) precision() precision {
 	return precision{h: 0.03, tol: 5e-4, eps: 5e-7}
 }
 
-// directions is the number of random directions each input is tried in. One finds
-// any mistake but with probability zero; a second costs little.
-const directions = 2
-
 // Check compares the gradients of <u, outs> by each of wrt with finite
 // differences, for a random u, and the shapes that inference states with those of
 // the run. Order 2 then does the same to the graph of the gradient itself.
@@ -49,22 +45,44 @@ func Check(g *Gen, order int) error {
 	if err := g.upgrade(); err != nil {
 		return err
 	}
+	forward, err := g.openForward(native)
+	if err != nil {
+		return fmt.Errorf("forward graph: %w", err)
+	}
+	defer func() { forward.program.Close() }()
+	if g.Twin != nil || forward.program.Hybrid() {
+		if err := sameInFloat(native, g.Feeds, forward.at); err != nil {
+			return fmt.Errorf("forward graph: %w", err)
+		}
+	}
 	for k := range order {
-		seeds, err := g.backward(native, k)
+		gradient, err := g.backward(forward, k)
 		if err != nil {
 			return fmt.Errorf("order %d: %w", k+1, err)
 		}
-		if len(g.Outs) == 0 {
+		if gradient == nil {
 			return nil
 		}
-		if k+1 < order {
-			g.Wrt = append(g.Wrt, seeds...)
-			if native, err = g.withOutputs(g.Outs); err != nil {
-				return err
-			}
+		forward.program.Close()
+		forward = gradient
+		if g.Twin == nil || k+1 == order {
+			continue
 		}
+		twin, err := g.openForward(gradient.model)
+		if err != nil {
+			return fmt.Errorf("forward graph: %w", err)
+		}
+		gradient.program.Close()
+		forward = twin
 	}
 	return nil
+}
+
+// evaluated is a model with its outputs at the point of the test.
+type evaluated struct {
+	model   *onnx.Model
+	program *Program
+	at      Feeds
 }
 
 // upgrade brings the model to an operator set that rules read; the forward graph
@@ -89,26 +107,14 @@ func (g *Gen) upgrade() error {
 }
 
 // backward appends the gradient to the graph and checks it against differences of
-// the model forward. Afterwards the gradients are the outputs of g; inputs that no
-// gradient depends on are no longer differentiated by.
-func (g *Gen) backward(model *onnx.Model, k int) (seeds []build.Value, err error) {
-	forward, err := g.openForward(model)
-	if err != nil {
-		return nil, fmt.Errorf("forward graph: %w", err)
-	}
-	defer forward.Close()
-	at, err := forward.Run(g.Feeds)
-	if err != nil {
-		return nil, fmt.Errorf("forward graph: %w", err)
-	}
-	if g.Twin == nil && forward.Hybrid() || g.Twin != nil && k == 0 {
-		if err := sameInFloat(model, g.Feeds, at); err != nil {
-			return nil, fmt.Errorf("forward graph: %w", err)
-		}
-	}
+// forward. Afterwards the gradients are the outputs of g; inputs that no gradient depends on
+// are no longer differentiated by. It returns the graph of the gradient, nil where there is
+// none.
+func (g *Gen) backward(forward *evaluated, k int) (*evaluated, error) {
+	var seeds []build.Value
 	for i, o := range g.Outs {
 		dims, ok := g.Shape(o)
-		y := at[fmt.Sprintf("y%d", i)]
+		y := forward.at[fmt.Sprintf("y%d", i)]
 		if !ok || !g.matches(dims, y.Shape) {
 			return nil, fmt.Errorf("output %q was inferred as %s and has %v", o, shape.String(dims), y.Shape)
 		}
@@ -121,6 +127,7 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []build.Value, err error
 		seeds = append(seeds, g.Input(name, g.Elem, dims...))
 	}
 	var dx []build.Value
+	var err error
 	for {
 		var none *grad.NotDifferentiableError
 		dx, err = grad.Backward(g.Builder, g.Outs, seeds, g.Wrt)
@@ -131,22 +138,31 @@ func (g *Gen) backward(model *onnx.Model, k int) (seeds []build.Value, err error
 		g.Wrt = slices.DeleteFunc(slices.Clone(g.Wrt), func(v build.Value) bool { return v == none.Value })
 	}
 	if err != nil || len(g.Wrt) == 0 {
-		g.Outs = nil
 		return nil, err
 	}
 	back, err := g.withOutputs(dx)
 	if err != nil {
 		return nil, err
 	}
-	err = g.compare(forward, at, back, seeds)
-	g.Outs = dx
-	return seeds, err
+	if err := onnx.Check(back); err != nil {
+		return nil, err
+	}
+	gradient, err := g.evaluate(back, back, false)
+	if err != nil {
+		return nil, fmt.Errorf("gradient graph: %w", err)
+	}
+	if err := g.compare(forward, gradient, seeds); err != nil {
+		gradient.program.Close()
+		return nil, err
+	}
+	g.Outs, g.Wrt = dx, append(g.Wrt, seeds...)
+	return gradient, nil
 }
 
 // openForward opens what differences are taken of.
-func (g *Gen) openForward(model *onnx.Model) (*Program, error) {
+func (g *Gen) openForward(model *onnx.Model) (*evaluated, error) {
 	if g.Twin == nil {
-		return Open(model)
+		return g.evaluate(model, model, false)
 	}
 	// A copy through the file: widening writes into attributes, which clones share.
 	raw, err := onnx.Encode(model)
@@ -163,11 +179,22 @@ func (g *Gen) openForward(model *onnx.Model) (*Program, error) {
 	if _, err := rewrite.WidenDouble(m); err != nil {
 		return nil, fmt.Errorf("twin: %w", err)
 	}
-	p, err := Open(m)
-	if err == nil {
-		p.wide = true
+	return g.evaluate(model, m, true)
+}
+
+// evaluate opens run, which is model or its twin, and runs it.
+func (g *Gen) evaluate(model, run *onnx.Model, wide bool) (*evaluated, error) {
+	p, err := Open(run)
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	p.wide = wide
+	at, err := p.Run(g.Feeds)
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return &evaluated{model, p, at}, nil
 }
 
 // withOutputs returns a copy of the model with copies of values as outputs y0, y1…,
@@ -204,43 +231,33 @@ func (g *Gen) matches(full []shape.Dim, dims []int64) bool {
 	})
 }
 
-func (g *Gen) compare(f *Program, at Feeds, backward *onnx.Model, seeds []build.Value) error {
-	if err := onnx.Check(backward); err != nil {
-		return err
-	}
-	program, err := Open(backward)
-	if err != nil {
-		return fmt.Errorf("gradient graph: %w", err)
-	}
-	defer program.Close()
-	back, err := program.Run(g.Feeds)
-	if err == nil && program.Hybrid() {
-		err = sameInFloat(backward, g.Feeds, back)
-	}
-	if err != nil {
-		return fmt.Errorf("gradient graph: %w", err)
+// compare compares the gradient with differences of forward.
+func (g *Gen) compare(forward, gradient *evaluated, seeds []build.Value) error {
+	if gradient.program.Hybrid() {
+		if err := sameInFloat(gradient.model, g.Feeds, gradient.at); err != nil {
+			return fmt.Errorf("gradient graph: %w", err)
+		}
 	}
 	// Rounding of the outputs bounds what differences can tell.
 	p, noise := g.precision(), 0.0
 	for i, s := range seeds {
-		noise += absDot(Float64s(g.Feeds[s]), Float64s(at[fmt.Sprintf("y%d", i)]))
+		noise += absDot(Float64s(g.Feeds[s]), Float64s(forward.at[fmt.Sprintf("y%d", i)]))
 	}
 	for i, w := range g.Wrt {
-		d := back[fmt.Sprintf("y%d", i)]
+		d := gradient.at[fmt.Sprintf("y%d", i)]
 		x := g.Feeds[w]
 		if !slices.Equal(d.Shape, x.Shape) {
 			return fmt.Errorf("the gradient by %q has shape %v, the input %v", w, d.Shape, x.Shape)
 		}
-		for range directions {
-			if err := g.direction(f, w, x, Float64s(d), seeds, p, noise); err != nil {
-				return err
-			}
+		if err := g.direction(forward.program, w, x, Float64s(d), seeds, p, noise); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// direction compares <u, J v> with <d, v> for one random v.
+// direction compares <u, J v> with <d, v> for one random v: it finds any mistake but with
+// probability zero.
 func (g *Gen) direction(f *Program, w build.Value, x *ort.Tensor, d []float64, seeds []build.Value, p precision, noise float64) error {
 	v := make([]float64, len(d))
 	for i := range v {

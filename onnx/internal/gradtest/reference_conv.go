@@ -68,18 +68,21 @@ func conv(n *onnx.Node, in []*Array) (*Array, error) {
 	y = NewArray(y.Shape...)
 	group := n.Int("group", 1)
 	perGroup := w.Shape[0] / group
+	at, weight := make([]int64, len(x.Shape)), make([]int64, len(w.Shape))
 	places(y.Shape, func(o []int64) {
 		sum := 0.0
 		if len(in) > 2 && in[2] != nil {
 			sum = in[2].Data[o[1]]
 		}
 		places(w.Shape[1:], func(k []int64) {
-			at := []int64{o[0], o[1]/perGroup*w.Shape[1] + k[0]}
+			at[0], at[1] = o[0], o[1]/perGroup*w.Shape[1]+k[0]
 			for i, win := range ws {
-				at = append(at, win.Stride*o[2+i]+win.Dilation*k[1+i]-win.Begin)
+				at[2+i] = win.Stride*o[2+i] + win.Dilation*k[1+i] - win.Begin
 			}
 			if inside(at, x.Shape) {
-				sum += x.Data[x.index(at...)] * w.Data[w.index(append([]int64{o[1]}, k...)...)]
+				weight[0] = o[1]
+				copy(weight[1:], k)
+				sum += x.Data[x.index(at...)] * w.Data[w.index(weight...)]
 			}
 		})
 		y.Data[y.index(o...)] = sum
@@ -106,14 +109,17 @@ func convTranspose(n *onnx.Node, in []*Array) (*Array, error) {
 	if len(in) > 2 && in[2] != nil {
 		places(shape, func(o []int64) { y.Data[y.index(o...)] = in[2].Data[o[1]] })
 	}
+	at, weight := make([]int64, len(shape)), make([]int64, len(w.Shape))
 	places(x.Shape, func(p []int64) {
 		places(w.Shape[1:], func(k []int64) {
-			at := []int64{p[0], p[1]/perGroup*w.Shape[1] + k[0]}
+			at[0], at[1] = p[0], p[1]/perGroup*w.Shape[1]+k[0]
 			for i, t := range ts {
-				at = append(at, t.Stride*p[2+i]+t.Dilation*k[1+i]-t.Begin)
+				at[2+i] = t.Stride*p[2+i] + t.Dilation*k[1+i] - t.Begin
 			}
 			if inside(at, shape) {
-				y.Data[y.index(at...)] += x.Data[x.index(p...)] * w.Data[w.index(append([]int64{p[1]}, k...)...)]
+				weight[0] = p[1]
+				copy(weight[1:], k)
+				y.Data[y.index(at...)] += x.Data[x.index(p...)] * w.Data[w.index(weight...)]
 			}
 		})
 	})

@@ -70,15 +70,17 @@ func pool(n *onnx.Node, x *Array, f func(v []float64, padding int) float64) (*Ar
 		dims, kernel = append(dims, size), append(kernel, w.Kernel)
 	}
 	y := NewArray(dims...)
+	at := make([]int64, len(dims))
+	var v []float64
 	places(dims, func(o []int64) {
-		var v []float64
+		v = v[:0]
 		padding := 0
+		copy(at, o[:2])
 		places(kernel, func(k []int64) {
-			at := append([]int64{}, o[:2]...)
 			padded := true
 			for i, w := range ws {
 				p := o[2+i]*w.Stride + k[i]*w.Dilation - w.Begin
-				at = append(at, p)
+				at[2+i] = p
 				padded = padded && p < x.Shape[2+i]+w.End
 			}
 			if inside(at, x.Shape) {
