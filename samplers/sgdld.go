@@ -46,6 +46,9 @@ type SGDLDOptions struct {
 	FixedStep float64 `flag:"fixed-step" default:"none" doc:"simulation time of every step, instead of h divided by the rate of jumps (ablation noP)"`
 	// NoCache forgets the minibatches of earlier steps: the ablation noC of the paper.
 	NoCache bool `flag:"no-cache" default:"false" doc:"estimate rates from the last minibatch alone (ablation noC)"`
+	// Average is the factor a of a moving average of gradients over the states of a chain; 0
+	// means none. It is not in the paper; see SGDLD.
+	Average float64 `flag:"average" default:"0: none" doc:"factor, below 1, of a moving average of gradients over states, as 0.9 (not in the paper)"`
 	// Dense reads the gradient itself where the energy offers its softmax.
 	Dense bool `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
 }
@@ -67,6 +70,14 @@ type SGDLDOptions struct {
 // rates, for a value in proportion to its rate, so that h_t may exceed 1 and the cache
 // serves at h_t = 1 too, where a single jump always leaves.
 //
+// Average, which the paper does not have, replaces the gradient g_n of the n-th state that a
+// chain evaluates by
+//
+//	Σ_k (1-a)·a^(n-k)·g_k / (1-a^n),   k = 1..n,
+//
+// which keeps going where single gradients mislead: a heuristic of optimisation. Draws do not
+// approach π then. There is no cache beside it.
+//
 // Draws follow π as h goes to zero where ratios are exact to first order; elsewhere, with a
 // fixed h or without the cache they are biased. No step is rejected, but a state of
 // probability zero is not entered. A step costs one evaluation, of the minibatch at the
@@ -85,6 +96,7 @@ type SGDLD struct {
 	caches bool
 	// The energy's terms are densities: estimates are averaged before the logarithm.
 	quenched bool
+	factor   float64 // SGDLDOptions.Average
 	single   bool
 	polyak   func(step int64) float64 // nil: fixed
 	fixed    float64
@@ -106,6 +118,12 @@ var _ Kernel = (*SGDLD)(nil)
 // cacheStartVar is the step of the first minibatch in a chain's cache.
 const cacheStartVar = "cache_start"
 
+// Variables with an average: the gradient, [site, value], and the number of states in it.
+const (
+	averageVar  = "average_gradient"
+	averagedVar = "averaged"
+)
+
 // NewSGDLD returns the kernel for e, which must have a gradient, and offer minibatches
 // where they are asked for. Errors are *energies.UnsupportedError, *OptionError or
 // *energies.SpaceError.
@@ -120,15 +138,21 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &SGDLD{batch: o.Batch, caches: o.Batch > 0 && !o.NoCache, single: o.Jump == JumpSingle, fixed: o.FixedStep}
-	if k.Evaluator, err = NewInformed("sgdld", e, balance, o.Dense); err != nil {
+	k := &SGDLD{batch: o.Batch, caches: o.Batch > 0 && !o.NoCache && o.Average == 0, factor: o.Average, single: o.Jump == JumpSingle, fixed: o.FixedStep}
+	if k.Evaluator, err = NewInformed("sgdld", e, balance, o.Dense || o.Average > 0); err != nil {
 		return nil, err
 	}
 	k.Specs = []VarSpec{{Name: WeightVar, Record: true, Derived: true}}
 	if k.caches {
 		k.Specs = append(k.Specs, VarSpec{Name: cacheStartVar})
 	}
+	if k.factor > 0 {
+		sp := e.Space()
+		k.Specs = append(k.Specs, VarSpec{Name: averageVar, Shape: []int{sp.Sites, sp.Values}}, VarSpec{Name: averagedVar})
+	}
 	switch {
+	case !(o.Average >= 0 && o.Average < 1):
+		return bad("average", o.Average, "must be from 0 to below 1")
 	case o.Batch < 0:
 		return bad("batch", o.Batch, "must not be negative")
 	case !(o.FixedStep >= 0) || math.IsInf(o.FixedStep, 1):
@@ -182,10 +206,56 @@ func (k *SGDLD) Init(ctx context.Context, s *State) error {
 	} else if err := k.replay(ctx, s); err != nil {
 		return err
 	}
+	if err := k.recall(ctx, s); err != nil {
+		return err
+	}
 	if err := s.CheckInit(); err != nil {
 		return err
 	}
 	return k.weigh(s)
+}
+
+// recall puts the saved average in place of the gradient, or begins one.
+func (k *SGDLD) recall(ctx context.Context, s *State) error {
+	if k.factor == 0 {
+		return nil
+	}
+	average, averaged := s.Var(averageVar), s.Var(averagedVar)
+	row := s.X.Space.Sites * s.X.Space.Values
+	for c := range averaged {
+		if averaged[c] == 0 {
+			k.keepAverage(s, c)
+			continue
+		}
+		for v, g := range average[c*row : (c+1)*row] {
+			s.Grad[c*row+v] = float32(g)
+		}
+	}
+	return k.temper(ctx, &s.Point, s.Beta)
+}
+
+// keepAverage saves the average gradient of a chain, which has one state more.
+func (k *SGDLD) keepAverage(s *State, c int) {
+	row := s.X.Space.Sites * s.X.Space.Values
+	for v, g := range s.Grad[c*row : (c+1)*row] {
+		s.Var(averageVar)[c*row+v] = float64(g)
+	}
+	s.Var(averagedVar)[c]++
+}
+
+// average replaces the gradients of e by averages with those of the states before.
+func (k *SGDLD) average(e *estimate, s *State) {
+	if k.factor == 0 {
+		return
+	}
+	row := s.X.Space.Sites * s.X.Space.Values
+	for j, c := range e.chains {
+		n := s.Var(averagedVar)[c]
+		share := float32((1 - k.factor) / (1 - math.Pow(k.factor, n+1)))
+		for v, old := range s.Grad[c*row : (c+1)*row] {
+			e.Grad[j*row+v] = old + (e.Grad[j*row+v]-old)*share
+		}
+	}
 }
 
 // Step implements Kernel.
@@ -292,6 +362,11 @@ func (k *SGDLD) commit(s *State, info *Info) {
 		start := s.Var(cacheStartVar)
 		for c, step := range k.first {
 			start[c] = float64(step)
+		}
+	}
+	if k.factor > 0 {
+		for _, c := range k.est.chains {
+			k.keepAverage(s, c)
 		}
 	}
 	s.Step++

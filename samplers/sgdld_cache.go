@@ -222,11 +222,13 @@ func (k *SGDLD) evaluate(ctx context.Context, e *estimate, s *State, info *Info)
 	}
 	e.take(s, k.next.X)
 	info.Evaluations.Gradient += int64(len(e.chains))
-	if k.batch == 0 {
-		return k.Evaluate(ctx, &e.Point, e.betas)
-	}
-	if err := k.noisy(ctx, e, s, &s.Point, s.Step+1); err != nil {
+	if k.batch > 0 {
+		if err := k.noisy(ctx, e, s, &s.Point, s.Step+1); err != nil {
+			return err
+		}
+	} else if err := k.Evaluate(ctx, &e.Point, e.betas); err != nil || k.factor == 0 {
 		return err
 	}
+	k.average(e, s)
 	return k.temper(ctx, &e.Point, e.betas)
 }

@@ -319,3 +319,67 @@ func TestWeights(t *testing.T) {
 		t.Errorf("mean of a constant %v, of nothing %v", got, all)
 	}
 }
+
+// TestAverage compares the gradient that a chain moves by with the weighted mean over all states
+// that it entered, and a run that was stopped with one that was not.
+func TestAverage(t *testing.T) {
+	const factor, steps, stop = 0.9, 40, 17
+	e := steep{&energies.Space{Sites: 2, Values: 5}, 3}
+	set := Settings{"average": "0.9", "polyak": "0.7"}
+	gradient := func(x []int32) []float64 {
+		g := make([]float64, 10)
+		for k := range g {
+			g[k] = float64(float32(e.slope(x, k/5, int32(k%5))))
+		}
+		return g
+	}
+	var entered [4][][]int32
+	var saved Snapshot
+	check := func(s *State, _ *Info) error {
+		if s.Step == stop {
+			saved = s.Snapshot()
+		}
+		for c := range s.Chains() {
+			if n := len(entered[c]); n == 0 || !slices.Equal(entered[c][n-1], s.X.Chain(c)) {
+				entered[c] = append(entered[c], slices.Clone(s.X.Chain(c)))
+			}
+			want, sum := make([]float64, 10), 0.0
+			for k, x := range entered[c] {
+				w := math.Pow(factor, float64(len(entered[c])-1-k))
+				sum += w
+				for v, g := range gradient(x) {
+					want[v] += w * g
+				}
+			}
+			for v := range want {
+				if got := float64(s.Grad[c*10+v]); math.Abs(got-want[v]/sum) > 1e-5 {
+					t.Fatalf("chain %d, step %d: gradient %v, want %v", c, s.Step, got, want[v]/sum)
+				}
+			}
+		}
+		return nil
+	}
+	cfg := Config{Kernel: kernel(t, "sgdld", e, set), Chains: 4, Steps: steps, Seed: 3}
+	for c, x := range RandomCodes(e.space, 3, []int64{0, 1, 2, 3}).Codes {
+		cfg.Init = append(cfg.Init, x)
+		if c%2 == 1 {
+			entered[c/2] = [][]int32{{cfg.Init[c-1], x}}
+		}
+	}
+	cfg.Observers = []Observer{ObserverFunc(check)}
+	whole, err := Run(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(entered[0]); n < 5 || n > steps-3 {
+		t.Errorf("%d states entered: the test sees nothing", n)
+	}
+	cfg.Kernel, cfg.Init, cfg.Observers, cfg.Resume = kernel(t, "sgdld", e, set), nil, nil, &saved
+	rest, err := Run(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(rest.State.X.Codes, whole.State.X.Codes) || !slices.Equal(rest.State.Grad, whole.State.Grad) {
+		t.Error("a resumed run ends elsewhere")
+	}
+}
