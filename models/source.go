@@ -23,8 +23,8 @@ import (
 // "_variant" before ".onnx".
 var (
 	single       = []string{"model.onnx", "onnx/model.onnx"}
-	textTowers   = []string{"text_model.onnx", "onnx/text_model.onnx", "textual/model.onnx"}
-	visionTowers = []string{"vision_model.onnx", "onnx/vision_model.onnx", "visual/model.onnx"}
+	textTowers   = []string{"text_model.onnx", "onnx/text_model.onnx", "textual/model.onnx", "textual.onnx"}
+	visionTowers = []string{"vision_model.onnx", "onnx/vision_model.onnx", "visual/model.onnx", "visual.onnx"}
 )
 
 // companions are the names of files that are downloaded with a model file, from the
@@ -33,7 +33,7 @@ var companions = []string{
 	"config.json", "words.txt", ebmConfig,
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt",
 	"tokenizer.model", "sentencepiece.bpe.model", "spiece.model", "spm.model",
-	"preprocessor_config.json", "processor_config.json", "preprocess_cfg.json",
+	"preprocessor_config.json", "processor_config.json", "preprocess_cfg.json", "open_clip_config.json",
 }
 
 // source is where the files of a model are: in the program, in a folder or on the hub.
@@ -90,14 +90,14 @@ func folderName(dir string) string {
 	return filepath.Base(dir)
 }
 
-// has reports whether there is a file, for a model on the hub whether it can be downloaded.
+// has reports whether there is a regular file (pipes and devices never end), for a model on the hub whether it can be downloaded.
 func (s *source) has(name string) bool {
 	if s.snapshot != nil {
 		_, found := slices.BinarySearch(s.snapshot.Files, name)
 		return found
 	}
 	st, err := fs.Stat(s.fs, name)
-	return err == nil && !st.IsDir()
+	return err == nil && st.Mode().IsRegular()
 }
 
 // first returns the first of the files that is there, or "".

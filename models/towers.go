@@ -31,7 +31,8 @@ type Towers struct {
 // OpenTowers returns a CLIP: a built-in one, the one in a folder, or one on the Hugging Face
 // Hub; see [Open] for ref. "" means DefaultCLIP. It looks for text_model.onnx and
 // vision_model.onnx, then for one file with both towers, model.onnx, then for the text tower
-// alone, each also in onnx/, or in textual/ and visual/. Without a variant, _fp16 files are
+// alone, each also in onnx/; textual/model.onnx and visual/model.onnx, or textual.onnx and
+// visual.onnx, are the towers too. Without a variant, _fp16 files are
 // taken where there are no others.
 //
 // Errors: as for Open, with *Error for a built-in model of another kind.

@@ -25,6 +25,9 @@ func TestOpenTowers(t *testing.T) {
 		{"onnx/model_fp16.onnx", "onnx/model_fp16.onnx", "onnx/model_fp16.onnx"},
 		{"text_model.onnx onnx/model.onnx", "onnx/model.onnx", "onnx/model.onnx"},
 		{"text_model.onnx", "text_model.onnx", ""},
+		{"textual/model.onnx visual/model.onnx", "textual/model.onnx", "visual/model.onnx"},
+		{"textual/model_fp16.onnx visual/model_fp16.onnx", "textual/model_fp16.onnx", "visual/model_fp16.onnx"},
+		{"textual.onnx visual.onnx", "textual.onnx", "visual.onnx"},
 	} {
 		dir := t.TempDir()
 		for _, f := range strings.Fields(c.files) {

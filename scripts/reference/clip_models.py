@@ -2,7 +2,8 @@
 
 hugging: transformers' CLIPModel, a vision transformer and a text tower that pools at the first
 end-of-text id. openai: the model of the original CLIP code, written here: a ResNet with attention
-pooling, a text tower of fixed length that pools at the largest id, and that code's names. Weights
+pooling, a text tower of fixed length that pools at the largest id, and that code's names. siglip:
+transformers' SiglipModel, whose text tower reads the padding and pools at the last place. Weights
 are drawn by numpy, alike on every machine.
 """
 
@@ -18,7 +19,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper
 from torch import nn
-from transformers import CLIPConfig, CLIPModel
+from transformers import CLIPConfig, CLIPModel, SiglipConfig, SiglipModel
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import clip_quantised
@@ -26,6 +27,7 @@ import export_bert
 
 # Sizes of the models that are stored with the Go tests.
 SMALL = {"vocab": 60, "width": 16, "heads": 4, "layers": 2, "out": 12, "positions": 14, "image": 16, "patch": 8}
+SMALL_SIGLIP = {"vocab": 60, "width": 16, "heads": 4, "layers": 2, "positions": 12, "image": 16, "patch": 8}
 SMALL_OPENAI = {"vocab": 60, "width": 16, "heads": 4, "layers": 1, "out": 12, "positions": 10, "image": 32, "channels": 2}
 
 
@@ -59,6 +61,22 @@ def hugging(vocab, width, heads, layers, out, positions, image, patch, seed=1, a
     config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=out)
     config._attn_implementation = attention
     return randomise(CLIPModel._from_config(config, attn_implementation=attention), seed)
+
+
+def siglip(vocab, width, heads, layers, positions, image, patch, seed=1, attention="eager") -> SiglipModel:
+    """Texts end with the largest id and are padded with PAD."""
+    shared = {"hidden_size": width, "intermediate_size": 2 * width, "num_attention_heads": heads, "num_hidden_layers": layers}
+    text = {**shared, "vocab_size": vocab, "max_position_embeddings": positions, "eos_token_id": vocab - 1, "pad_token_id": PAD}
+    config = SiglipConfig(text_config=text, vision_config={**shared, "image_size": image, "patch_size": patch})
+    config._attn_implementation = attention
+    return randomise(SiglipModel._from_config(config, attn_implementation=attention), seed)
+
+
+PAD = 0
+
+
+def pads(model) -> bool:
+    return isinstance(model, SiglipModel)
 
 
 class Bottleneck(nn.Module):
@@ -186,6 +204,9 @@ def embedding(model) -> nn.Embedding:
 
 def text_vectors(model, ids: torch.Tensor) -> torch.Tensor:
     """Projected and not normalised; openai's own length of text is padded to."""
+    if pads(model):
+        more = model.config.text_config.max_position_embeddings - ids.shape[1]
+        return model.get_text_features(input_ids=torch.nn.functional.pad(ids, (0, more), value=PAD))
     if not isinstance(model, OpenAI):
         return model.get_text_features(input_ids=ids)
     more = model.positional_embedding.shape[0] - ids.shape[1]
@@ -223,19 +244,26 @@ class Part(nn.Module):
     def vision(self, pixel_values):
         return image_vectors(self.model, pixel_values)
 
+    def padded_text(self, input_ids):
+        return self.model.text_model(input_ids=input_ids).last_hidden_state, self.model.get_text_features(input_ids=input_ids)
+
+    def pooled_vision(self, pixel_values):
+        return self.model.vision_model(pixel_values=pixel_values).last_hidden_state, image_vectors(self.model, pixel_values)
+
 
 INPUTS = {
     "combined": ["input_ids", "pixel_values", "attention_mask"], "text": ["input_ids", "attention_mask"],
     "positions": ["input_ids", "position_ids"], "vision": ["pixel_values"],
+    "padded_text": ["input_ids"], "pooled_vision": ["pixel_values"],
 }  # fmt: skip
 OUTPUTS = {
     "combined": ["logits_per_image", "logits_per_text", "text_embeds", "image_embeds"], "text": ["text_embeds"], "positions": ["text_embeds"],
-    "vision": ["image_embeds"],
+    "vision": ["image_embeds"], "padded_text": ["last_hidden_state", "pooler_output"], "pooled_vision": ["last_hidden_state", "pooler_output"],
 }  # fmt: skip
 
 
 def axes_of(model, name: str) -> dict[int, str]:
-    if name == "pixel_values":
+    if name in ("pixel_values", "pooler_output"):
         return {0: "images"}
     if name in ("text_embeds", "logits_per_text"):
         return {0: "texts"} | ({1: "images"} if "logits" in name else {})
@@ -248,7 +276,7 @@ def export(model, kind: str, path: pathlib.Path, opset=14, exporter="legacy", dt
     """Writes one file. batch fixes that axis; dtype float16 computes in it, float16-weights only stores in it; tables is a form of clip_quantised."""
     path.parent.mkdir(parents=True, exist_ok=True)
     original = isinstance(model, OpenAI)
-    length = model.positional_embedding.shape[0] if original else 7
+    length = model.positional_embedding.shape[0] if original else model.config.text_config.max_position_embeddings if pads(model) else 7
     vision = model.visual.attnpool.positional_embedding.shape[0] - 1 if original else 0
     side = round(vision**0.5) * 32 if original else model.config.vision_config.image_size
     n = batch or 2

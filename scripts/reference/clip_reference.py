@@ -50,13 +50,20 @@ FAMILIES = {
             "dequantize-first": (["text"], {"attention": "eager", "exporter": "dynamo", "opset": 20, "tables": "dequantize-first"}),
         },
     ),
+    "siglip": (
+        lambda attention="sdpa": models.siglip(**models.SMALL_SIGLIP, attention=attention),
+        {
+            "split-legacy-17": (["padded_text", "pooled_vision"], {"attention": "eager", "opset": 17}),
+            "combined-legacy-17": (["combined"], {"attention": "eager", "opset": 17, "mask": False}),
+        },
+    ),
     "openai": (
         lambda: models.openai(**models.SMALL_OPENAI),
         {"combined-legacy-14": (["combined"], {}), "split-dynamo-18": (["text", "vision"], {"exporter": "dynamo", "opset": 18}),
          "fixed-legacy-14": (["text", "vision"], {"batch": 2})},
     ),
 }  # fmt: skip
-FILES = {"combined": "model", "text": "text_model", "positions": "text_model", "vision": "vision_model"}
+FILES = {"padded_text": "text_model", "pooled_vision": "vision_model", "combined": "model", "text": "text_model", "positions": "text_model", "vision": "vision_model"}
 
 # (length, blanks, values, states, weights of the image targets, whether sites have lists of their own)
 PROMPTS = [
@@ -166,6 +173,9 @@ def write(folder: pathlib.Path, families=FAMILIES) -> None:
                 rest = dict(how)
                 model = base(rest.pop("attention")) if "attention" in rest else base()
                 models.export(model, kind, folder / family / case / f"{FILES[kind]}.onnx", **rest)
+            if models.pads(base()):
+                config = {"model_type": "siglip", "text_config": {"max_position_embeddings": values["longest"]}}
+                (folder / family / case / "config.json").write_text(json.dumps(config) + "\n")
     if families is FAMILIES:
         bad = folder / "bad"
         bad.mkdir(exist_ok=True)

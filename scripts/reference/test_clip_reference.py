@@ -69,16 +69,19 @@ def test_models_run(fresh, family):
     ids = np.array([values["texts"][1]] * 2)
     pixels = torch.tensor(ref.bert_reference.unpack(values["pixels"]).reshape(-1, 3, values["side"], values["side"]))
     with torch.no_grad():
-        want = {"text_embeds": models.text_vectors(model, torch.tensor(ids)), "image_embeds": models.image_vectors(model, pixels)}
+        text, image = models.text_vectors(model, torch.tensor(ids)), models.image_vectors(model, pixels)
     for case, (kinds, how) in cases.items():
         for kind in kinds:
+            want = {"text_embeds": text, "image_embeds": image, "pooler_output": text if "text" in kind else image}
             session = onnxruntime.InferenceSession(fresh / family / case / f"{ref.FILES[kind]}.onnx")
             feed = {}
             for i in session.get_inputs():
-                n = i.shape[1] if isinstance(i.shape[1], int) and i.name != "pixel_values" else ids.shape[1]
-                padded = np.pad(ids, ((0, 0), (0, n - ids.shape[1])), "edge")
+                n = i.shape[1] if isinstance(i.shape[1], int) and len(i.shape) == 2 else ids.shape[1]
+                n = values["longest"] if models.pads(model) else n
+                pad = {"constant_values": models.PAD} if models.pads(model) else {"mode": "edge"}
+                padded = np.pad(ids, ((0, 0), (0, n - ids.shape[1])), **pad)[: how.get("batch")]
                 full = {"input_ids": padded, "attention_mask": np.ones_like(padded), "position_ids": np.tile(np.arange(n), (2, 1)),
-                        "pixel_values": pixels.numpy()[: 2 if "batch" in how else None]}  # fmt: skip
+                        "pixel_values": pixels.numpy()[: how.get("batch")]}  # fmt: skip
                 feed[i.name] = full[i.name].astype("f2") if "float16" in i.type else full[i.name]
             got = dict(zip([o.name for o in session.get_outputs()], session.run(None, feed), strict=True))
             for name in want.keys() & got.keys():

@@ -1,18 +1,20 @@
 package pictures
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
 // maxSide bounds what a preprocessor makes: models of today take up to 560 pixels a side.
 const maxSide = 4096
 
-// settings are those of a CLIPImageProcessor.
+// settings are those of an image processor.
 type settings struct {
 	Resize          bool // to Height x Width, or the shorter edge to Edge
 	Edge            int  // 0 if Height and Width hold
@@ -21,6 +23,7 @@ type settings struct {
 	Crop            bool
 	CropHeight      int
 	CropWidth       int
+	Torchvision     bool // rounds the place of a crop as torchvision does
 	Rescale         bool
 	Factor          float64
 	Normalise       bool
@@ -39,13 +42,24 @@ func defaults() settings {
 	}
 }
 
-// classes are the processors whose settings are understood. An older file names the
-// feature extractor, one older still neither.
-var classes = []string{"CLIPImageProcessor", "CLIPImageProcessorFast", "CLIPFeatureExtractor"}
+// siglipDefaults are those of the class SiglipImageProcessor.
+func siglipDefaults() settings {
+	s := defaults()
+	s.Edge, s.Height, s.Width, s.Crop = 0, 224, 224, false
+	s.Mean, s.Deviation = [3]float64{0.5, 0.5, 0.5}, [3]float64{0.5, 0.5, 0.5}
+	return s
+}
 
-// ReadPreprocessor reads a preprocessor_config.json. Fields that it lacks have the defaults
-// of CLIPImageProcessor; a size may be a number, as in older files. Pictures are always RGB,
-// whatever do_convert_rgb says.
+// classes are the processors whose settings are understood. An older file names the
+// feature extractor, one older still neither. The fast ones resize as the others do, up to
+// rounding, and crop as torchvision does.
+var classes = []string{"CLIPImageProcessor", "CLIPImageProcessorFast", "CLIPFeatureExtractor", "SiglipImageProcessor", "SiglipImageProcessorFast"}
+
+// ReadPreprocessor reads how a model wants its pictures: a preprocessor_config.json, the
+// part image_processor of a processor_config.json (transformers 5), or the settings of
+// OpenCLIP, alone or as preprocess_cfg. Fields that a file lacks have the defaults
+// of the class, of CLIPImageProcessor if none is named; a size may be a number, as in older
+// files. Pictures are always RGB, whatever do_convert_rgb says.
 //
 // Errors: *Error, with Unsupported for the processor of another kind of model, for
 // filters other than bilinear (2) and bicubic (3), and for settings that make pictures of
@@ -59,9 +73,23 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 		}
 		return nil, badSetting("%w", err)
 	}
+	for _, part := range []string{"image_processor", "preprocess_cfg"} {
+		if v, ok := f.get(part); ok {
+			f.raw = nil
+			if json.Unmarshal(v, &f.raw) != nil {
+				return nil, badSetting("%s is no object", part)
+			}
+		}
+	}
+	if _, ok := f.get("interpolation"); ok {
+		return f.openCLIP()
+	}
 	s := defaults()
-	f.class("image_processor_type")
-	f.class("feature_extractor_type")
+	class := cmp.Or(f.class("image_processor_type"), f.class("feature_extractor_type"))
+	if strings.HasPrefix(class, "Siglip") {
+		s = siglipDefaults()
+	}
+	s.Torchvision = strings.HasSuffix(class, "Fast")
 	f.flag("do_resize", &s.Resize)
 	f.flag("do_center_crop", &s.Crop)
 	f.flag("do_rescale", &s.Rescale)
@@ -87,6 +115,46 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 	})
 	f.triple("image_mean", &s.Mean, func(float64) bool { return true })
 	f.triple("image_std", &s.Deviation, func(v float64) bool { return v > 0 })
+	return f.finish(s)
+}
+
+// openCLIP reads the settings of OpenCLIP.
+func (f *fields) openCLIP() (*Preprocessor, error) {
+	s := defaults()
+	s.Torchvision = true
+	if v, ok := f.get("size"); ok {
+		_, s.CropHeight, s.CropWidth = f.size("size", v, true)
+	}
+	f.triple("mean", &s.Mean, func(float64) bool { return true })
+	f.triple("std", &s.Deviation, func(v float64) bool { return v > 0 })
+	switch name := f.text("interpolation"); name {
+	case "bicubic", "random":
+	case "bilinear":
+		s.Resample = 2
+	default:
+		f.fail(unsupportedSetting("interpolation", name, "bicubic or bilinear"))
+	}
+	switch mode := f.text("resize_mode"); {
+	case mode == "squash":
+		s.Crop, s.Edge, s.Height, s.Width = false, 0, s.CropHeight, s.CropWidth
+	case (mode == "shortest" || mode == "") && s.CropHeight == s.CropWidth:
+		s.Edge = s.CropHeight
+	default:
+		f.fail(unsupportedSetting("resize_mode", mode, "squash, or shortest with a square size"))
+	}
+	return f.finish(s)
+}
+
+// text is a field of the file, "" where it is absent.
+func (f *fields) text(name string) (text string) {
+	if v, ok := f.get(name); ok && json.Unmarshal(v, &text) != nil {
+		f.bad(name, v, "a text")
+	}
+	return text
+}
+
+// finish checks the settings as a whole.
+func (f *fields) finish(s settings) (*Preprocessor, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -130,22 +198,19 @@ func (f *fields) get(name string) (json.RawMessage, bool) {
 	return v, ok && string(v) != "null"
 }
 
-func (f *fields) class(name string) {
+// class reads the name of a class, "" where there is none.
+func (f *fields) class(name string) string {
 	v, ok := f.get(name)
 	if !ok {
-		return
+		return ""
 	}
 	var class string
 	if json.Unmarshal(v, &class) != nil {
 		f.bad(name, v, "the name of a class")
-		return
+	} else if !slices.Contains(classes, class) {
+		f.fail(unsupportedSetting(name, class, strings.Join(classes, " or ")))
 	}
-	for _, known := range classes {
-		if class == known {
-			return
-		}
-	}
-	f.fail(unsupportedSetting(name, class, strings.Join(classes, " or ")))
+	return class
 }
 
 func (f *fields) flag(name string, to *bool) {

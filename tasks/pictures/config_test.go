@@ -81,7 +81,7 @@ func TestReadUnsupported(t *testing.T) {
 		`{"resample": 0}`: "resample",
 		`{"resample": 1}`: "resample",
 		`{"resample": 5}`: "resample",
-		`{"image_processor_type": "SiglipImageProcessor"}`:                                 "image_processor_type",
+		`{"image_processor_type": "ConvNextImageProcessor"}`:                               "image_processor_type",
 		`{"do_center_crop": false}`:                                                        "do_center_crop",
 		`{"do_center_crop": false, "do_resize": false, "size": {"height": 3, "width": 3}}`: "do_center_crop",
 	} {
@@ -131,5 +131,53 @@ func TestExtremeShapes(t *testing.T) {
 				t.Fatalf("%v: value %d is %v, want %v", shape, i, v, want)
 			}
 		}
+	}
+}
+
+// TestReadOthers reads the settings of SigLIP, of transformers 5 and of OpenCLIP.
+func TestReadOthers(t *testing.T) {
+	torchvision := defaults()
+	torchvision.Torchvision = true
+	squash := siglipDefaults()
+	squash.Torchvision, squash.Height, squash.Width = true, 384, 384
+	squash.CropHeight, squash.CropWidth = 384, 384
+	for text, want := range map[string]settings{
+		`{"image_processor_type": "SiglipImageProcessor"}`: siglipDefaults(),
+		`{"image_processor": {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 224}}, "processor_class": "CLIPProcessor"}`: defaults(),
+		`{"image_processor_type": "CLIPImageProcessorFast"}`: torchvision,
+		`{"size": [224, 224], "mode": "RGB", "mean": [0.48145466, 0.4578275, 0.40821073], "std": [0.26862954, 0.26130258, 0.27577711],
+		  "interpolation": "bicubic", "resize_mode": "shortest", "fill_color": 0}`: torchvision,
+		`{"model_cfg": {}, "preprocess_cfg": {"size": 384, "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5], "interpolation": "bicubic", "resize_mode": "squash"}}`: squash,
+	} {
+		p, err := read(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if p.s != want {
+			t.Errorf("%s:\n%+v, want\n%+v", text, p.s, want)
+		}
+	}
+	for text, field := range map[string]string{
+		`{"interpolation": "nearest"}`:                                              "interpolation",
+		`{"interpolation": "bicubic", "resize_mode": "longest"}`:                    "resize_mode",
+		`{"interpolation": "bicubic", "resize_mode": "shortest", "size": [24, 32]}`: "resize_mode",
+		`{"image_processor": 3}`:                                                    "image_processor",
+	} {
+		if _, err := read(text); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestCropOfTorchvision: round((full - n) / 2) as Python rounds, for differences from 1 to 8.
+func TestCropOfTorchvision(t *testing.T) {
+	p := newPreprocessor(siglipDefaults())
+	p.s.Torchvision = true
+	for i, want := range []int64{0, 1, 2, 2, 2, 3, 4, 4} {
+		if got := p.along(int64(11+i), 10); got != (span{from: want, n: 10}) {
+			t.Errorf("%d to 10: %+v, want %d", 11+i, got, want)
+		}
+	}
+	if got := p.along(7, 10); got != (span{to: 1, n: 7}) {
+		t.Errorf("7 to 10: %+v", got)
 	}
 }

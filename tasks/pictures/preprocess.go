@@ -114,11 +114,19 @@ type span struct {
 }
 
 // along crops a line of full samples to n. Of an odd difference the larger half is cut
-// behind; of an odd gap it is left in front.
+// behind; of an odd gap it is left in front. torchvision rounds half of an odd difference to
+// an even number, and leaves the larger half of a gap behind.
 func (p *Preprocessor) along(full int64, n int) span {
 	if full >= int64(n) {
-		return span{from: (full - int64(n)) / 2, n: n}
+		from := (full - int64(n)) / 2
+		if p.s.Torchvision && (full-int64(n))%2 == 1 {
+			from += from % 2
+		}
+		return span{from: from, n: n}
 	}
 	gap := n - int(full)
+	if p.s.Torchvision {
+		return span{to: gap / 2, n: int(full)}
+	}
 	return span{to: (gap + 1) / 2, n: int(full)}
 }

@@ -1,11 +1,13 @@
-// Package clip implements the tokenizer of CLIP's text encoders: byte-level BPE in which a piece that
-// ends a word carries the suffix "</w>". Input text is normalized to NFC, lower-cased, and runs of
-// white space become one space.
+// Package clip implements the tokenizers of CLIP's and SigLIP's text encoders. CLIP's is byte-level BPE in
+// which a piece that ends a word carries the suffix "</w>". Input text is normalized to NFC, lower-cased,
+// and runs of white space become one space. SigLIP's are SentencePiece models, in which a piece that begins
+// a word carries the prefix "▁".
 package clip
 
 import (
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,14 +18,20 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// wordEnd is the suffix of a piece that ends a word.
-const wordEnd = "</w>"
+// wordEnd is the suffix of a piece that ends a word, wordBegin the prefix of one that begins a word.
+const (
+	wordEnd   = "</w>"
+	wordBegin = "▁"
+)
 
 // Tokenizer is the CLIP tokenizer. It is read-only and safe for concurrent use. Use Load to make one.
 type Tokenizer struct {
 	*hf.Tokenizer // Pad is EOT unless the files name another token
-	// SOT and EOT are the ids of the start and end tokens placed around a text.
+	// SOT and EOT are the ids of the start and end tokens placed around a text. SOT is -1 for
+	// SigLIP, which has none.
 	SOT, EOT int32
+
+	prefixed bool // pieces carry wordBegin
 }
 
 var _ tokenize.Tokenizer = (*Tokenizer)(nil)
@@ -38,10 +46,17 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 		return nil, err
 	}
 	c := &Tokenizer{Tokenizer: t}
-	if t.Suffix() != wordEnd {
-		return nil, files.Unsupported("not a CLIP tokenizer: no piece ends with %q", wordEnd)
-	}
 	begin, end := t.Begin, t.End
+	if t.Suffix() != wordEnd {
+		if t.Decode([]int32{wordOf(t)}) == "" || len(begin) != 0 || len(end) != 1 {
+			return nil, files.Unsupported("not a CLIP tokenizer (no piece ends with %q), nor one of SigLIP (pieces begin with %q, one token ends a text)", wordEnd, wordBegin)
+		}
+		c.prefixed, c.SOT, c.EOT = true, -1, end[0]
+		if c.Pad < 0 {
+			c.Pad = c.EOT
+		}
+		return c, nil
+	}
 	if len(begin) == 0 && len(end) == 0 {
 		for _, name := range []string{"<|startoftext|>", "<|endoftext|>"} {
 			id, ok := t.ID(name)
@@ -61,6 +76,16 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 	return c, nil
 }
 
+// wordOf returns a token that begins a word, -1 where there is none.
+func wordOf(t *hf.Tokenizer) int32 {
+	for id := range int32(t.Size()) {
+		if rest, ok := strings.CutPrefix(t.Piece(id), wordBegin); ok && rest != "" && !strings.HasPrefix(rest, wordBegin) {
+			return id
+		}
+	}
+	return -1
+}
+
 // Decode implements tokenize.Tokenizer. Invalid UTF-8 becomes U+FFFD, each word end becomes a space,
 // and leading and trailing white space is trimmed.
 func (c *Tokenizer) Decode(ids []int32) string {
@@ -74,13 +99,25 @@ func (c *Tokenizer) Decode(ids []int32) string {
 // becomes U+FFFD.
 func (c *Tokenizer) Text(id int32) string { return aligned.Lossy(c.bytes(id)) }
 
-// bytes returns the bytes of id without the word-end suffix.
+// bytes returns the bytes of id without the word-end suffix or the word-begin prefix.
 func (c *Tokenizer) bytes(id int32) []byte {
+	if piece := c.Piece(id); c.prefixed {
+		if b, ok := strings.CutPrefix(piece, "<0x"); ok && len(piece) == 6 {
+			if n, err := strconv.ParseUint(strings.TrimSuffix(b, ">"), 16, 8); err == nil {
+				return []byte{byte(n)}
+			}
+		}
+		return []byte(strings.ReplaceAll(strings.TrimPrefix(piece, wordBegin), wordBegin, " "))
+	}
 	return aligned.AppendBytes(nil, strings.TrimSuffix(c.Piece(id), wordEnd))
 }
 
-// EndsWord reports whether id ends a word, so that the next token starts a new one.
+// EndsWord reports whether id ends a word, so that the next token starts a new one. SigLIP's tokens do
+// not say so: those that begin a word count, since they can be whole words.
 func (c *Tokenizer) EndsWord(id int32) bool {
+	if c.prefixed {
+		return !c.IsSpecial(id) && strings.HasPrefix(c.Piece(id), wordBegin)
+	}
 	return !c.IsSpecial(id) && strings.HasSuffix(c.Piece(id), wordEnd)
 }
 

@@ -17,6 +17,10 @@ type Options struct {
 	// MaxLength is the longest text in tokens, begin and end of text included; 0 means the
 	// length of the model's table of positions.
 	MaxLength int
+	// PadTo is the length of every text in tokens, for models that read the padding, as SigLIP
+	// does: the text is followed by PadID. 0 means that what follows a text has no influence.
+	PadTo int
+	PadID int32
 	// MaxBatch bounds the texts or images in one run of the model; a negative value sets no
 	// bound. 0 means 16 images; for texts it means no bound on a GPU, and on CPU as many as
 	// keep the activations in cache. Results do not depend on it.
@@ -45,11 +49,14 @@ type Model struct {
 	continued func() (*continued, error) // the tower for texts with a common prefix, built once
 }
 
-// New prepares the towers of a CLIP model in the layout of Hugging Face exports. The
-// text tower has an integer input input_ids, optionally attention_mask and position_ids,
-// [batch, sequence], and the output text_embeds [batch, width]. The vision tower has an
-// input pixel_values [batch, 3, height, width] and the output image_embeds [batch,
-// width]. Both may be one model; other outputs are ignored. vision may be nil.
+// New prepares the towers of a CLIP or SigLIP model. The text tower has an integer input
+// input_ids, optionally attention_mask and position_ids, [batch, sequence], and the output
+// text_embeds [batch, width]. The vision tower has an input pixel_values [batch, 3, height,
+// width] and the output image_embeds [batch, width]. These are the names of Hugging Face
+// exports. A single input may have any name; outputs may have the names of OpenCLIP
+// (text_features, image_features), any name if there is one alone, and pooler_output if the
+// texts are padded (SigLIP has no projection). Both towers may be one model; other outputs
+// are ignored. vision may be nil.
 // Dimensions may be fixed or open. float16 weights are widened. The models are not
 // changed.
 //
@@ -62,19 +69,22 @@ func New(text, vision *onnx.Model, o Options) (*Model, error) {
 	if o.MaxLength < 0 {
 		return nil, neural.BadOption("maximal length", fmt.Sprint(o.MaxLength), "0 or more tokens")
 	}
+	if o.PadTo < 0 {
+		return nil, neural.BadOption("padded length", fmt.Sprint(o.PadTo), "0 or more tokens")
+	}
 	if text == nil {
 		return nil, missingTower(textTower, "")
 	}
 	c := &Model{opts: o}
 	var err error
-	if c.text, err = newTextModel(text, o.MaxLength); err != nil {
+	if c.text, err = newTextModel(text, o); err != nil {
 		return nil, err
 	}
 	c.continued = sync.OnceValues(c.text.continued)
 	if vision == nil {
 		return c, nil
 	}
-	if c.vision, err = newVisionModel(vision); err != nil {
+	if c.vision, err = newVisionModel(vision, o); err != nil {
 		return nil, err
 	}
 	if c.vision.width != c.text.width {

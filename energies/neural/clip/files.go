@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
 )
@@ -48,21 +49,24 @@ func (f Files) load(name string) (*onnx.Model, error) {
 	return m, nil
 }
 
-// Open reads the files of a CLIP model and makes it ready. Where o does not bound the
-// length of texts, config.json does, if there is one. No session of the runtime is opened
-// yet.
+// Open reads the files of a CLIP or SigLIP model and makes it ready. Where o does not bound the
+// length of texts, config.json does, if there is one, and it says whether a model is a SigLIP,
+// whose texts are padded with Options.PadID. No session of the runtime is opened yet.
 //
 // Errors: those of package onnx and of [New].
 func Open(f Files, o Options) (*Model, error) {
 	if f.Text == "" {
 		return nil, missingTower(textTower, f.Vision)
 	}
+	config, err := f.config()
+	if err != nil {
+		return nil, err
+	}
 	if o.MaxLength == 0 {
-		n, err := f.positions()
-		if err != nil {
-			return nil, err
-		}
-		o.MaxLength = n
+		o.MaxLength = config.longest()
+	}
+	if o.PadTo == 0 && config.readsPadding() {
+		o.PadTo = o.MaxLength
 	}
 	text, err := f.load(f.Text)
 	if err != nil {
@@ -81,29 +85,51 @@ func Open(f Files, o Options) (*Model, error) {
 	return New(text, vision, o)
 }
 
-// positions is the longest text according to config.json, 0 where that does not say.
-func (f Files) positions() (int, error) {
-	dir := path.Dir(f.Text)
-	if path.Base(dir) == "onnx" {
-		dir = path.Dir(dir)
-	}
-	file := path.Join(dir, "config.json")
-	data, err := fs.ReadFile(f.FS, file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("clip: %w", err)
-	}
-	type tower struct {
+// config is what config.json says of a model, in the form of transformers or of OpenCLIP.
+type config struct {
+	Type      string `json:"model_type"`
+	Positions int    `json:"max_position_embeddings"` // of a text tower alone
+	Text      struct {
 		Positions int `json:"max_position_embeddings"`
+	} `json:"text_config"`
+	OpenCLIP struct {
+		Length      int  `json:"context_length"`
+		AllTextRead bool `json:"no_causal_mask"`
+	} `json:"text_cfg"`
+}
+
+// readsPadding reports whether a model is a SigLIP.
+func (c *config) readsPadding() bool {
+	return strings.HasPrefix(c.Type, "siglip") || c.OpenCLIP.AllTextRead
+}
+
+// longest is the longest text, 0 where the file does not say. Files lack what is the default
+// of their class.
+func (c *config) longest() int {
+	n := max(0, c.Text.Positions, c.Positions, c.OpenCLIP.Length)
+	if n == 0 && c.readsPadding() {
+		return 64
 	}
-	var config struct {
-		tower       // of a text tower alone
-		Text  tower `json:"text_config"`
+	return n
+}
+
+// config reads config.json from the folder of the text tower or from one above it.
+func (f Files) config() (*config, error) {
+	c := &config{}
+	for dir := path.Dir(f.Text); ; dir = path.Dir(dir) {
+		file := path.Join(dir, "config.json")
+		data, err := fs.ReadFile(f.FS, file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && dir != ".":
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			return c, nil
+		case err != nil:
+			return nil, fmt.Errorf("clip: %w", err)
+		}
+		if err := json.Unmarshal(data, c); err != nil {
+			return nil, fmt.Errorf("clip: %s: %w", file, err)
+		}
+		return c, nil
 	}
-	if err := json.Unmarshal(data, &config); err != nil {
-		return 0, fmt.Errorf("clip: %s: %w", file, err)
-	}
-	return max(0, config.Text.Positions, config.Positions), nil
 }

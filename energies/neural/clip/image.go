@@ -19,10 +19,10 @@ type visionModel struct {
 	height, across int // pixels, 0 where the file leaves them open
 }
 
-func newVisionModel(m *onnx.Model) (*visionModel, error) {
+func newVisionModel(m *onnx.Model, o Options) (*visionModel, error) {
 	v := &visionModel{}
 	var err error
-	v.tower, err = newTower(m, visionTower, v.inputs)
+	v.tower, err = newTower(m, visionTower, o, v.inputs)
 	return v, err
 }
 

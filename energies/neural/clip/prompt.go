@@ -75,9 +75,8 @@ func (c *Model) Prompt(text Text, targets Targets) (*Prompt, error) {
 		return nil, err
 	}
 	padded := make([]int32, c.text.tokens(len(text.IDs)))
-	end := text.IDs[len(text.IDs)-1]
 	for k := range padded {
-		padded[k] = end
+		padded[k] = c.text.filler(text.IDs)
 		if k < len(text.IDs) && !slices.Contains(text.Blanks, k) {
 			padded[k] = text.IDs[k]
 		}

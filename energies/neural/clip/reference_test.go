@@ -13,6 +13,7 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/energies/neural/internal/neuraltest"
+	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
@@ -226,7 +227,7 @@ func (r *clipReference) compareVectors(t *testing.T, c *clip.Model, note func(st
 
 func TestCLIPReference(t *testing.T) {
 	families := clipReferences(t, clipDir)
-	for _, family := range []string{"hugging", "hugging-half", "hugging-quantised", "openai"} {
+	for _, family := range []string{"hugging", "hugging-half", "hugging-quantised", "openai", "siglip"} {
 		r := families[family]
 		if r == nil {
 			t.Fatalf("no reference of %s", family)
@@ -249,4 +250,44 @@ func TestExternalCLIP(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", family, model), func(t *testing.T) { r.compare(t, model, 1e-4) })
 		}
 	}
+}
+
+// TestOtherNames: towers with the names of OpenCLIP, or any name where there is no other, give the
+// vectors of the reference.
+func TestOtherNames(t *testing.T) {
+	r := clipReferences(t, clipDir)["openai"]
+	f := r.files(t, "split-dynamo-18")
+	towers := make([]*onnx.Model, 2)
+	for k, names := range [][4]string{{f.Text, "input_ids", "text", "output"}, {f.Vision, "pixel_values", "image", "image_features"}} {
+		m, err := onnx.Load(filepath.Join(f.Dir, names[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := m.Graph.Outputs[0].Name
+		m.Graph.Outputs[0].Name = names[3]
+		m.Graph.Input(names[1]).Name = names[2]
+		for _, n := range m.Graph.Nodes {
+			for _, list := range [][]string{n.Inputs, n.Outputs} {
+				for i, v := range list {
+					switch v {
+					case old:
+						list[i] = names[3]
+					case names[1]:
+						list[i] = names[2]
+					}
+				}
+			}
+		}
+		towers[k] = m
+	}
+	c, err := clip.New(towers[0], towers[1], clip.Options{Runtime: ort.Options{Threads: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r.compareVectors(t, c, func(what string, d float64) {
+		if !(d <= 1e-5) {
+			t.Errorf("%s are off by %.1e", what, d)
+		}
+	})
 }

@@ -14,7 +14,9 @@ import (
 // textModel is the text tower.
 type textModel struct {
 	*tower
-	length   int         // tokens of every text where the file fixes them, else 0
+	length   int         // tokens of every text where the file or the padding fixes them, else 0
+	padTo    int         // Options.PadTo
+	pad      int32       // what follows a text then
 	longest  int         // tokens of the longest text, 0 where it is not known
 	embedded build.Value // rows of the token table: [batch, sequence, embed], or [batch·sequence, embed]
 	flat     bool        // the second form
@@ -22,16 +24,19 @@ type textModel struct {
 	vocab    int
 }
 
-func newTextModel(m *onnx.Model, longest int) (*textModel, error) {
-	t := &textModel{}
+func newTextModel(m *onnx.Model, o Options) (*textModel, error) {
+	t := &textModel{padTo: o.PadTo, pad: o.PadID}
 	var err error
-	if t.tower, err = newTower(m, textTower, t.inputs); err != nil {
+	if t.tower, err = newTower(m, textTower, o, t.inputs); err != nil {
 		return nil, err
 	}
 	if err := t.findEmbedding(); err != nil {
 		return nil, err
 	}
-	for _, n := range []int{longest, t.length} {
+	if t.padTo > 0 && (t.pad < 0 || int(t.pad) >= t.vocab) {
+		return nil, unknownToken(t.pad, t.vocab)
+	}
+	for _, n := range []int{o.MaxLength, t.length} {
 		if n > 0 && (t.longest == 0 || n < t.longest) {
 			t.longest = n
 		}
@@ -55,6 +60,9 @@ func (t *textModel) inputs(w *tower) error {
 			name string
 			size *int
 		}{{symBatch, &w.batch}, {symSeq, &t.length}} {
+			if open := &v.Type.Shape[1]; i == 1 && t.padTo > 0 && (open.Value < 0 || open.Param != "") {
+				*open = onnx.ShapeDim{Value: int64(t.padTo)}
+			}
 			n := axis(v, i, d.name)
 			// Positions may be those of all texts at once.
 			if n > 0 && *d.size != n && !(v.Name == inPositions && i == 0 && n == 1) {
@@ -102,9 +110,18 @@ func (t *textModel) checkText(ids []int32) error {
 	return nil
 }
 
+// filler is the token that follows a text of some ids: the padding, or, in models that do not
+// read it, the last token again. That is the end of text: no earlier position reads what
+// follows it, and the first one is pooled.
+func (t *textModel) filler(ids []int32) int32 {
+	if t.padTo > 0 {
+		return t.pad
+	}
+	return ids[len(ids)-1]
+}
+
 // feed returns the model's own inputs for a run on n rows of so many tokens. Row r holds
-// text(r), continued with its last token, the end of text: what stands behind it is read
-// by no earlier position, and the first one is what is pooled at.
+// text(r) and the filler. Models that read the padding do not mask it.
 func (t *textModel) feed(n, tokens int, text func(row int) []int32) map[string]*ort.Tensor {
 	in := map[string]*ort.Tensor{}
 	for _, v := range t.model.Graph.Inputs {
@@ -119,9 +136,11 @@ func (t *textModel) feed(n, tokens int, text func(row int) []int32) map[string]*
 				switch {
 				case v.Name == inPositions:
 					row[k] = int64(k)
+				case v.Name == inIDs && k < len(ids):
+					row[k] = int64(ids[k])
 				case v.Name == inIDs:
-					row[k] = int64(ids[min(k, len(ids)-1)])
-				case k < len(ids):
+					row[k] = int64(t.filler(ids))
+				case k < len(ids) || t.padTo > 0:
 					row[k] = 1
 				}
 			}

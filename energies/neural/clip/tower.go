@@ -19,8 +19,16 @@ const (
 	symSeq      = "sequence"
 )
 
-// outputOf names the output of a tower.
-var outputOf = map[string]string{textTower: "text_embeds", visionTower: "image_embeds"}
+// outputOf names the output of a tower, otherNames what OpenCLIP exports call it, and ownInput
+// the input that both have.
+var (
+	outputOf   = map[string]string{textTower: "text_embeds", visionTower: "image_embeds"}
+	otherNames = map[string][]string{
+		textTower:   {"text_features", "text_embedding", "text_embeddings"},
+		visionTower: {"image_features", "image_embedding", "image_embeddings"},
+	}
+	ownInput = map[string]string{textTower: inIDs, visionTower: inPixels}
+)
 
 // tower is one half of a CLIP model, made ready: simplified, float32, with the inputs that
 // its output depends on.
@@ -40,14 +48,14 @@ type tower struct {
 
 // newTower cuts a tower out of a model. check looks at its inputs and gives their
 // dimensions names.
-func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, error) {
+func newTower(m *onnx.Model, kind string, o Options, check func(*tower) error) (*tower, error) {
 	w := &tower{kind: kind, file: m.Path, signature: session.Signature(m.Graph), model: m.Clone()}
 	g := w.model.Graph
 	if err := rewrite.Inline(w.model); err != nil {
 		return nil, err
 	}
 	rewrite.Sort(w.model)
-	if err := w.output(); err != nil {
+	if err := w.output(o.PadTo > 0); err != nil {
 		return nil, err
 	}
 	constant := map[string]bool{}
@@ -62,6 +70,9 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 	}
 	if err := rewrite.Upgrade(w.model, 18); err != nil {
 		return nil, err
+	}
+	if v := g.Input(ownInput[kind]); v == nil && len(g.Inputs) == 1 {
+		renameInput(g, g.Inputs[0].Name, ownInput[kind])
 	}
 	if err := check(w); err != nil {
 		return nil, err
@@ -84,23 +95,57 @@ func newTower(m *onnx.Model, kind string, check func(*tower) error) (*tower, err
 	return nil, w.bad(w.out + " must be numbers of the dimensions batch and a known width")
 }
 
-// output makes the tower's output the only one.
-func (w *tower) output() error {
+// output makes the tower's output the only one. pools says that it may be pooler_output.
+func (w *tower) output(pools bool) error {
 	g := w.model.Graph
-	w.out = outputOf[w.kind]
-	v := g.Output(w.out)
+	names := append([]string{outputOf[w.kind]}, otherNames[w.kind]...)
+	if pools {
+		names = append(names, "pooler_output")
+	}
+	var v *onnx.ValueInfo
+	for _, name := range names {
+		if v == nil {
+			v = g.Output(name)
+		}
+	}
+	hidden := g.Output("last_hidden_state") != nil || g.Output("pooler_output") != nil
+	if v == nil && !hidden && len(g.Outputs) == 1 {
+		v = g.Outputs[0]
+	}
 	if v == nil {
 		var have []string
 		for _, o := range g.Outputs {
 			have = append(have, o.Name)
 		}
-		if g.Output("last_hidden_state") != nil || g.Output("pooler_output") != nil {
+		if hidden {
 			return missingProjection(w.file, w.kind, have)
 		}
-		return w.bad("there is no output called " + w.out)
+		return w.bad("there is no output called " + names[0])
 	}
+	w.out = v.Name
 	g.Outputs = []*onnx.ValueInfo{v}
 	return nil
+}
+
+// renameInput gives an input of a graph another name.
+func renameInput(g *onnx.Graph, from, to string) {
+	for _, v := range g.Inputs {
+		if v.Name == from {
+			v.Name = to
+		}
+	}
+	for _, n := range g.Nodes {
+		for i, v := range n.Inputs {
+			if v == from {
+				n.Inputs[i] = to
+			}
+		}
+		for _, a := range n.Attrs {
+			for _, s := range a.Subgraphs() {
+				renameInput(s, from, to)
+			}
+		}
+	}
 }
 
 func (w *tower) bad(reason string) error {
