@@ -16,8 +16,11 @@ type Prompt struct {
 	Text string  `json:"text"`
 	IDs  []int32 `json:"ids"`
 	// U is Σ_j ω_j cos(t, v_j) with t the vector of Text: of what is printed, also where the
-	// chain's tokens are others. The |ω_j| add up to 1.
+	// chain's tokens are others. The |ω_j| add up to 1. With Goal.Fluency, that times Fluency
+	// is added.
 	U float64 `json:"u"`
+	// Fluency is F of Problem.AddFluency, in nats; 0 without it.
+	Fluency float64 `json:"fluency,omitempty"`
 	// Cosine is the mean cosine with the targets of positive weight, by their weights: U
 	// where there are no others. It is set in the results of a run.
 	Cosine float64 `json:"cosine"`
@@ -90,7 +93,7 @@ func (b *Best) Add(ctx context.Context, step int64, chains []int64, beta float64
 		switch {
 		case err != nil:
 			return false, err
-		case !same && b.o.RoundTrip, b.p.blocks(p), (!same || b.o.Estimates) && b.known(p.Text):
+		case !same && (b.o.RoundTrip || b.p.fluency > 0), b.p.blocks(p), (!same || b.o.Estimates) && b.known(p.Text):
 			continue
 		}
 		p.Chain, p.Step, p.LogP, p.U, p.RoundTrip = id, step, beta*u[c], u[c], same

@@ -71,6 +71,11 @@ type Goal struct {
 	// Models are names for models.OpenTowers, each as NAME or NAME:WEIGHT; none means the
 	// built-in one.
 	Models []string `json:"model,omitempty"`
+	// Fluency is the weight of the fluency that is added to U, by the masked language model
+	// FluencyModel, a name for models.Open ("": the built-in one); 0 adds none. See
+	// Problem.AddFluency.
+	Fluency      float64 `json:"fluency,omitempty"`
+	FluencyModel string  `json:"fluency-model,omitempty"`
 	// NoImageCache encodes all images again and keeps no vectors.
 	NoImageCache bool `json:"no-image-cache,omitempty"`
 	// MaxPixels bounds the pixels of an image; 0 is 67,108,864.
@@ -96,6 +101,9 @@ func (g *Goal) parse() (sets []ImageSet, texts []TextTarget, err error) {
 			return nil, nil, err
 		}
 		texts = append(texts, x)
+	}
+	if g.Fluency < 0 || g.Fluency-g.Fluency != 0 {
+		return nil, nil, badInput("fluency", "%g; want 0 or more", g.Fluency)
 	}
 	if g.MaxPixels < 0 {
 		return nil, nil, badInput("max pixels", "%d; want 1 or more", g.MaxPixels)
@@ -191,7 +199,7 @@ func (p *Form) proposals() (Proposals, error) {
 }
 
 // Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1180
-// steps for search, 1 and 120 for gcg, 8 and 500 for samplers.
+// steps for search, 1 and 120 for gcg, 1 and 700 for mtm, 8 and 500 for other samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
 	Sampler string            `json:"sampler"`
@@ -230,11 +238,20 @@ func (s *Search) steps() int { return s.Warmup + s.Steps }
 // DefaultSampler is the default of Search.Sampler.
 const DefaultSampler = "search"
 
-// defaultBeta is the default of Search.Beta.
-const defaultBeta = "1..1000"
+// moving is the sampler that moves the chains: the inner one of tempering, else Sampler.
+func (s *Search) moving() string { return cmp.Or(s.Options["inner"], s.Sampler) }
 
-// beta is the schedule, or the default one.
-func (s *Search) beta() string { return cmp.Or(s.Beta, defaultBeta) }
+// promptOptions are options of samplers whose own defaults suit other energies: changes of a
+// word move a cosine by hundredths, there are thousands of words, and gradients mislead.
+var promptOptions = map[string]samplers.Settings{"mtm": {"tries": "8", "sharpness": "0.015"}}
+
+// beta is the schedule, or the default one: a constant for mtm, which needs no warming up.
+func (s *Search) beta() string {
+	if s.Beta == "" && s.moving() == "mtm" {
+		return "5000"
+	}
+	return cmp.Or(s.Beta, "1..1000")
+}
 
 // Fill replaces zero fields by the defaults.
 func (s *Search) Fill() {
@@ -245,6 +262,8 @@ func (s *Search) Fill() {
 		chains, steps = 1, 1180
 	case "gcg":
 		chains, steps = 1, 120
+	case "mtm":
+		chains, steps = 1, 700
 	}
 	s.Chains = cmp.Or(s.Chains, chains)
 	if s.steps() == 0 {

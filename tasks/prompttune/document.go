@@ -52,6 +52,8 @@ type Settings struct {
 	Allow          []string          `json:"allow,omitempty"`
 	Block          []string          `json:"block,omitempty"`
 	RoundTrip      bool              `json:"round_trip"`
+	Fluency        float64           `json:"fluency,omitempty"` // weight of Prompt.Fluency in U
+	FluencyModel   string            `json:"fluency_model,omitempty"`
 	Sampler        string            `json:"sampler"`
 	Exact          bool              `json:"sampler_exact"`
 	SamplerOptions map[string]string `json:"sampler_options"`
@@ -145,13 +147,17 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 	if search.Config.InverseTemperature == nil {
 		d.Settings.Beta = noBeta
 	}
+	if r.language != nil {
+		d.Settings.Fluency, d.Settings.FluencyModel = r.fluency, r.language.Source.Name
+	}
 	return d
 }
 
-// Score names the number of Prompt.U: "cosine", or "U" where a weight is negative.
+// Score names the number of Prompt.U: "cosine", or "U" where a weight is negative or fluency
+// is added.
 func (d *Document) Score() string {
 	negative := slices.ContainsFunc(d.Images, func(s Set) bool { return s.Weight < 0 }) || slices.ContainsFunc(d.Texts, func(t Text) bool { return t.Weight < 0 })
-	if negative {
+	if negative || d.Settings.Fluency > 0 {
 		return "U"
 	}
 	return "cosine"

@@ -159,10 +159,10 @@ func TestImagesErrors(t *testing.T) {
 		is    func(error) bool
 	}{
 		"no vision tower": {func(s *models.Towers) { s.Vision = "" }, is[*neural.ModelError]},
-		"no settings":     {func(s *models.Towers) { delete(s.FS.(fstest.MapFS), preprocessorFile) }, is[*neural.ModelError]},
-		"bad settings":    {func(s *models.Towers) { s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte("{") }, is[*pictures.Error]},
+		"no settings":     {func(s *models.Towers) { delete(s.FS.(fstest.MapFS), preprocessorFiles[0]) }, is[*neural.ModelError]},
+		"bad settings":    {func(s *models.Towers) { s.FS.(fstest.MapFS)[preprocessorFiles[0]].Data = []byte("{") }, is[*pictures.Error]},
 		"another size": {func(s *models.Towers) {
-			s.FS.(fstest.MapFS)[preprocessorFile].Data = []byte(`{"size": 8, "crop_size": 8}`)
+			s.FS.(fstest.MapFS)[preprocessorFiles[0]].Data = []byte(`{"size": 8, "crop_size": 8}`)
 		}, is[*neural.ModelError]},
 	} {
 		src := folder(t, "split-dynamo-18")

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/gradhop/gradhop/energies"
@@ -17,8 +19,26 @@ import (
 	cliptok "github.com/gradhop/gradhop/tokenize/clip"
 )
 
-// preprocessorFile says how a model wants its pictures.
-const preprocessorFile = "preprocessor_config.json"
+// preprocessorFiles are those that say how a model wants its pictures: that of transformers, of
+// transformers 5, and two of OpenCLIP. The first that exists is read.
+var preprocessorFiles = []string{"preprocessor_config.json", "processor_config.json", "preprocess_cfg.json", "open_clip_config.json"}
+
+// folderOf returns the folder of a model file, or the nearest one above it that has one of the
+// named files; the top one if none has.
+func folderOf(fsys fs.FS, model string, names ...string) (fs.FS, error) {
+	for dir := path.Dir(model); dir != "."; dir = path.Dir(dir) {
+		if slices.ContainsFunc(names, func(name string) bool { return has(fsys, path.Join(dir, name)) }) {
+			return fs.Sub(fsys, dir)
+		}
+	}
+	return fsys, nil
+}
+
+// has reports whether there is a regular file.
+func has(fsys fs.FS, name string) bool {
+	st, err := fs.Stat(fsys, name)
+	return err == nil && st.Mode().IsRegular()
+}
 
 // Model is a CLIP with its tokenizer. Any number of problems share it. It is safe for
 // concurrent use.
@@ -39,7 +59,11 @@ type Model struct {
 func Load(src models.Towers, o clip.Options) (*Model, error) {
 	m := &Model{Source: src}
 	fail := func(err error) (*Model, error) { return nil, &neural.ModelError{Model: src.Name, Err: err} }
-	tok, err := cliptok.Load(src.FS)
+	folder, err := folderOf(src.FS, src.Text, "tokenizer.json", "vocab.json")
+	if err != nil {
+		return fail(err)
+	}
+	tok, err := cliptok.Load(folder)
 	if err != nil {
 		return fail(err)
 	}
@@ -49,6 +73,7 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 	if o.Runtime.Name == "" {
 		o.Runtime.Name = src.Name
 	}
+	o.PadID = tok.Pad
 	m.clip, err = clip.Open(clip.Files{FS: src.FS, Dir: src.Dir, Text: src.Text, Vision: src.Vision}, o)
 	var option *onnx.ArgumentError
 	if errors.As(err, &option) {
@@ -141,10 +166,15 @@ func (m *Model) preprocessor() (*pictures.Preprocessor, error) {
 	if !m.clip.HasVision() {
 		return fail(m.clip.NoVision())
 	}
-	f, err := m.Source.FS.Open(preprocessorFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail(fmt.Errorf("no %s, which says how pictures are prepared", preprocessorFile))
+	folder, err := folderOf(m.Source.FS, m.Source.Vision, preprocessorFiles...)
+	if err != nil {
+		return fail(err)
 	}
+	i := slices.IndexFunc(preprocessorFiles, func(name string) bool { return has(folder, name) })
+	if i < 0 {
+		return fail(fmt.Errorf("no %s, which says how pictures are prepared", preprocessorFiles[0]))
+	}
+	f, err := folder.Open(preprocessorFiles[i])
 	if err != nil {
 		return fail(err)
 	}
@@ -155,7 +185,7 @@ func (m *Model) preprocessor() (*pictures.Preprocessor, error) {
 	}
 	h, w := p.Size()
 	if fh, fw := m.clip.ImageSize(); fh > 0 && fh != h || fw > 0 && fw != w {
-		return fail(fmt.Errorf("%s makes pictures of %d x %d, and the vision tower takes %d x %d", preprocessorFile, h, w, fh, fw))
+		return fail(fmt.Errorf("%s makes pictures of %d x %d, and the vision tower takes %d x %d", preprocessorFiles[i], h, w, fh, fw))
 	}
 	return p, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/energies/neural/clip"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tasks/pictures"
@@ -17,6 +18,9 @@ type Task struct {
 	Problem *Problem
 	members []Member
 	words   Proposals
+	// The model of fluency, nil where none is added, and its weight.
+	language *Language
+	fluency  float64
 
 	models []ModelID
 	sets   []Set
@@ -78,8 +82,17 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 	for i := range r.members {
 		r.members[i].Targets.Normalize()
 	}
-	r.Problem, err = NewProblem(r.members, template, r.words)
+	r.Problem, err = r.problem(template)
 	return r, err
+}
+
+// problem builds the problem of a template.
+func (r *Task) problem(t *Template) (*Problem, error) {
+	p, err := NewProblem(r.members, t, r.words)
+	if err != nil || r.language == nil {
+		return p, err
+	}
+	return p, p.AddFluency(r.language, r.fluency)
 }
 
 // list finds the files of the sets.
@@ -119,7 +132,16 @@ func (r *Task) load(ctx context.Context, g *Goal) error {
 		r.members = append(r.members, Member{Model: m, Weight: weights[i]})
 		r.models = append(r.models, ModelID{Name: src.Name, TextSHA256: src.TextSHA256, VisionSHA256: src.VisionSHA256, Weight: weights[i]})
 	}
-	return nil
+	if g.Fluency == 0 {
+		return nil
+	}
+	src, err := models.Open(ctx, g.FluencyModel, g.Hub)
+	if err != nil {
+		return err
+	}
+	r.fluency = g.Fluency
+	r.language, err = LoadLanguage(src, mlm.Options{Runtime: rt})
+	return err
 }
 
 func (r *Task) loaded() []*Model {
@@ -192,6 +214,9 @@ func (r *Task) Close() error {
 	for _, m := range r.members {
 		err = errors.Join(err, m.Model.Close())
 	}
+	if r.language != nil {
+		err = errors.Join(err, r.language.Close())
+	}
 	return err
 }
 
@@ -205,7 +230,7 @@ func (r *Task) With(p *Form) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewProblem(r.members, template, r.words)
+	return r.problem(template)
 }
 
 // From says where the tokens of a problem come from: the word lists of the models

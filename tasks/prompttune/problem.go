@@ -27,9 +27,11 @@ type Problem struct {
 	// From is where Tokens come from: AllWords in place of ListedWords where no model has a
 	// list. It means nothing where words were allowed one by one.
 	From Choice
-	// Energy is U at inverse temperature 1: the weighted sum of the cosines.
+	// Energy is U at inverse temperature 1: the weighted sum of the cosines, and what
+	// AddFluency adds to it.
 	Energy energies.Oracle
 
+	fluency float64 // weight of AddFluency; 0: not added
 	members []Member
 	v       vocabulary
 	words   Proposals
@@ -165,23 +167,20 @@ func (p *Problem) prompt(codes []int32) (out Prompt, same bool, err error) {
 	if out.IDs, err = p.v.plain(out.Text); err != nil {
 		return out, false, err
 	}
-	if len(out.IDs)+2 != len(p.ids) {
-		return out, false, nil
-	}
 	own := slices.Clone(p.ids)
 	for i, at := range p.blanks {
 		own[at] = tokens[i]
 	}
-	return out, slices.Equal(own[1:len(own)-1], out.IDs), nil
+	return out, slices.Equal(own, p.v.whole(out.IDs)), nil
 }
 
 // blocks reports whether a text has a blocked word, or is longer than the models take.
 func (p *Problem) blocks(text Prompt) bool {
-	return p.limit > 0 && len(text.IDs)+2 > p.limit || p.words.blocks(text.Text)
+	return p.limit > 0 && len(p.v.whole(text.IDs)) > p.limit || p.words.blocks(text.Text)
 }
 
-// Score returns U of texts at inverse temperature 1: for each the weighted sum of the
-// cosines. ids are texts without the tokens around them.
+// Score returns the weighted sum of the cosines of texts: U at inverse temperature 1 without
+// what AddFluency adds. ids are texts without the tokens around them.
 func (p *Problem) Score(ctx context.Context, ids [][]int32) ([]float64, error) {
 	whole := make([][]int32, len(ids))
 	for i, text := range ids {

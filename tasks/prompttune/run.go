@@ -73,6 +73,9 @@ func (o *Config) compare(ctx context.Context, t *Task, d *Document) error {
 	if err := t.Problem.MeanCosines(ctx, d.Results); err != nil {
 		return err
 	}
+	if err := t.Problem.fluencies(ctx, d.Results); err != nil {
+		return err
+	}
 	if !o.Search.Interrogate {
 		return nil
 	}

@@ -2,6 +2,7 @@ package prompttune
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -25,9 +26,8 @@ func (s *Search) registration() (samplers.Registration, samplers.Settings, error
 		return reg, nil, err
 	}
 	options := samplers.Settings{}
-	for name, value := range s.Options {
-		options[name] = value
-	}
+	maps.Copy(options, promptOptions[s.moving()])
+	maps.Copy(options, s.Options)
 	if s.ImageBatch == 0 {
 		return reg, options, nil
 	}

@@ -80,13 +80,14 @@ func (t *Template) String() string { return strings.Join(t.between, "_") }
 // encode returns the ids of the template between begin and end, with zero at the
 // blanks, and where the blanks are.
 func (t *Template) encode(v vocabulary) (ids []int32, blanks []int, err error) {
-	ids = append(ids, v.SOT)
+	ids = v.whole(nil)
+	ids = ids[:len(ids)-1]
 	for k, text := range t.between {
 		if k > 0 {
 			blanks = append(blanks, len(ids))
 			ids = append(ids, 0)
 		}
-		tokens, err := v.Encode(text)
+		tokens, err := v.Encode(strings.TrimRightFunc(text, unicode.IsSpace)) // SentencePiece makes tokens of spaces
 		if err != nil {
 			return nil, nil, badInput(fmt.Sprintf("template %q", t), "%w", err)
 		}
@@ -133,5 +134,8 @@ func (v vocabulary) plain(text string) ([]int32, error) {
 
 // whole puts the special tokens around a text's ids.
 func (v vocabulary) whole(ids []int32) []int32 {
+	if v.SOT < 0 {
+		return slices.Concat(ids, []int32{v.EOT})
+	}
 	return slices.Concat([]int32{v.SOT}, ids, []int32{v.EOT})
 }

@@ -105,8 +105,12 @@ func (v vocabulary) proposable(id int32, pieces bool) bool {
 	if pieces {
 		return true
 	}
-	ids, err := v.plain(v.Text(id))
-	return err == nil && len(ids) == 1 && ids[0] == id
+	for _, before := range []string{"", " "} { // Gemma's tokens of words begin with a space
+		if ids, err := v.plain(before + v.Text(id)); err == nil && len(ids) == 1 && ids[0] == id {
+			return true
+		}
+	}
+	return false
 }
 
 // single returns the token of an allowed word.

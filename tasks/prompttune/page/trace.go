@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gradhop/gradhop/tasks/pages"
 	"github.com/gradhop/gradhop/tasks/prompttune"
@@ -93,7 +94,7 @@ func (t *trace) means(sums []float64) []float64 {
 	return y
 }
 
-// figures draws the cosine of the chains by step with the best so far, and the inverse
+// figures draws U of the chains by step with the best so far, and the inverse
 // temperature where it changes.
 func (t *trace) figures(d *prompttune.Document) ([]pages.Figure, error) {
 	if len(t.beta) == 0 {
@@ -105,9 +106,9 @@ func (t *trace) figures(d *prompttune.Document) ([]pages.Figure, error) {
 		curves = append(curves, pages.Curve{X: x, Y: t.means(sums), Colour: pages.Colour(c), Width: 0.9})
 	}
 	curves = append(curves, pages.Curve{X: x, Y: t.best, Colour: color.RGBA{0x1c, 0x24, 0x30, 0xff}, Width: 2.5})
-	caption := "A line a chain: U of its tokens at inverse temperature 1. Thick and dark: the best cosine of a prompt so far."
+	caption := "A line a chain: U of its tokens at inverse temperature 1. Thick and dark: the best " + d.Score() + " of a prompt so far."
 	if d.Estimates {
-		caption = "A line a chain: the estimate of U from the pictures drawn in a step, which is noisy. Thick and dark: the best cosine of a prompt so far, exact."
+		caption = "A line a chain: the estimate of U from the pictures drawn in a step, which is noisy. Thick and dark: the best " + d.Score() + " of a prompt so far, exact."
 	}
 	if t.all > len(t.chains) {
 		caption += fmt.Sprintf(" The first %d of %d chains.", len(t.chains), t.all)
@@ -118,11 +119,11 @@ func (t *trace) figures(d *prompttune.Document) ([]pages.Figure, error) {
 	if w := d.Settings.Warmup; w > 0 {
 		caption += fmt.Sprintf(" Steps up to %d are warm-up.", w)
 	}
-	svg, err := pages.Curves("step", "cosine", curves)
+	svg, err := pages.Curves("step", d.Score(), curves)
 	if err != nil {
 		return nil, err
 	}
-	out := []pages.Figure{{Title: "Cosine by step", Caption: caption, SVG: svg}}
+	out := []pages.Figure{{Title: strings.ToUpper(d.Score()[:1]) + d.Score()[1:] + " by step", Caption: caption, SVG: svg}}
 	beta := t.means(t.beta)
 	if slices.Min(beta) == slices.Max(beta) {
 		return out, nil
@@ -133,6 +134,6 @@ func (t *trace) figures(d *prompttune.Document) ([]pages.Figure, error) {
 	}
 	return append(out, pages.Figure{
 		Title: "Inverse temperature by step", SVG: svg,
-		Caption: fmt.Sprintf("beta = %s, t the step. The greater it is, the more chains keep to prompts with a high cosine.", d.Settings.Beta),
+		Caption: fmt.Sprintf("beta = %s, t the step. The greater it is, the more chains keep to prompts with a high U.", d.Settings.Beta),
 	}), nil
 }

@@ -24,6 +24,7 @@ var pageTemplate = pages.Parse(pageText)
 type view struct {
 	Title    string
 	Lead     string
+	Score    string // what the number of a result is: see prompttune.Document.Score
 	Warnings []string
 	Numbers  []pages.Setting
 	Cards    []card // the results, the best first
@@ -38,9 +39,9 @@ type view struct {
 
 // shown is a result as people read it.
 type shown struct {
-	Text, Cosine, LogP string
-	Chain, Step        int64
-	RoundTrip          bool
+	Text, U, LogP string
+	Chain, Step   int64
+	RoundTrip     bool
 }
 
 func show(r prompttune.Prompt) shown {
@@ -69,7 +70,7 @@ func minus(s string) string { return strings.Replace(s, "-", "\u2212", 1) }
 
 // gather makes the page.
 func (p *Page) gather(ctx context.Context, r *prompttune.Task, d *prompttune.Document) (*view, error) {
-	g := &view{Title: "Prompts for " + d.Targets(), Lead: clean(lead(d)), Numbers: numbers(d), Settings: settings(d), Earlier: p.earlier, Version: d.Gradhop}
+	g := &view{Title: "Prompts for " + d.Targets(), Lead: clean(lead(d)), Score: d.Score(), Numbers: numbers(d), Settings: settings(d), Earlier: p.earlier, Version: d.Gradhop}
 	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
 		g.Warnings = append(g.Warnings, "No prompt was found: every one that was visited is blocked or does not round-trip.")
 	}

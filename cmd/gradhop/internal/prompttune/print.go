@@ -96,7 +96,10 @@ func text(d *task.Document) string {
 
 // baseline notes the best plain words, and whether they score as well as the best prompt.
 func baseline(n *app.Notes, d *task.Document) {
-	if d.Score() == "U" {
+	switch {
+	case d.Settings.Fluency > 0 && len(d.Results) > 0:
+		n.Add("the numbers are U, the mean cosine plus %g times the fluency; the first prompt has cosine %.4f and fluency %.2f nats", d.Settings.Fluency, d.Results[0].Cosine, d.Results[0].Fluency)
+	case d.Score() == "U":
 		n.Add("the numbers are U, the mean of the cosines by weight, of which some are negative")
 	}
 	for _, r := range d.Baseline {

@@ -1,0 +1,150 @@
+package prompttune
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/clip"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// siglip is a folder of a SigLIP with 60 tokens: <pad>, <unk>, 57 words and </s>, of which the
+// tokenizer makes the first token of a text one of its own, as Gemma's does, or not, as T5's.
+func siglip(t *testing.T, gemma bool) (fstest.MapFS, models.Towers) {
+	t.Helper()
+	const dir = "../../energies/neural/clip/testdata/siglip/split-legacy-17"
+	files := fstest.MapFS{}
+	for _, name := range []string{"config.json", "text_model.onnx", "vision_model.onnx"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = &fstest.MapFile{Data: data}
+	}
+	vocab := [][]any{{"<pad>", 0}, {"<unk>", -20}, {"▁", -9}}
+	for k := range 56 {
+		vocab = append(vocab, []any{fmt.Sprintf("▁w%c%c", 'a'+k%8, 'a'+k/8), -3})
+	}
+	vocab = append(vocab, []any{"</s>", 0})
+	special := func(id int, name string) map[string]any {
+		return map[string]any{"id": id, "content": name, "special": true}
+	}
+	scheme := map[bool]string{true: "never", false: "always"}[gemma]
+	space := map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": true}
+	data, err := json.Marshal(map[string]any{
+		"added_tokens": []any{special(0, "<pad>"), special(1, "<unk>"), special(59, "</s>")},
+		"normalizer":   map[string]any{"type": "Lowercase"}, "pre_tokenizer": space, "decoder": space,
+		"post_processor": map[string]any{
+			"type": "TemplateProcessing", "pair": []any{},
+			"single":         []any{map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}, map[string]any{"SpecialToken": map[string]any{"id": "</s>", "type_id": 0}}},
+			"special_tokens": map[string]any{"</s>": map[string]any{"id": "</s>", "ids": []int{59}, "tokens": []string{"</s>"}}},
+		},
+		"model": map[string]any{"type": "Unigram", "unk_id": 1, "vocab": vocab},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["tokenizer.json"] = &fstest.MapFile{Data: data}
+	files["processor_config.json"] = &fstest.MapFile{Data: []byte(`{"image_processor": {"image_processor_type": "SiglipImageProcessor", "size": {"height": 16, "width": 16}}}`)}
+	return files, models.Towers{Name: "tiny siglip", FS: files, Text: "text_model.onnx", Vision: "vision_model.onnx"}
+}
+
+// TestSigLIP compares U of states, from the graph of prompts, with scores of their texts, which
+// are encoded, padded and run through the tower as they stand.
+func TestSigLIP(t *testing.T) {
+	ctx := t.Context()
+	if err := ort.Init(ctx, ort.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	files, src := siglip(t, false)
+	for name, dir := range map[string]string{"text_model.onnx": "textual/model.onnx", "tokenizer.json": "textual/tokenizer.json", "vision_model.onnx": "visual/model.onnx", "processor_config.json": "visual/processor_config.json"} {
+		files[dir] = files[name]
+		delete(files, name)
+	}
+	src.Text, src.Vision = "textual/model.onnx", "visual/model.onnx"
+	m, err := Load(src, clip.Options{Runtime: ort.Options{Threads: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.Try(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if m.MaxTokens() != 12 {
+		t.Errorf("texts of up to %d tokens, want 12", m.MaxTokens())
+	}
+	vector, err := m.Text(ctx, "wab wcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var goal Targets
+	goal.Text(vector, 1)
+	template, err := ParseTemplate("_ waa _")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewProblem([]Member{{Model: m, Weight: 1, Targets: goal}}, template, Proposals{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Tokens) != 56 || p.ids[len(p.ids)-1] != 59 || len(p.ids) != 4 {
+		t.Fatalf("%d tokens proposed, the prompt is %v", len(p.Tokens), p.ids)
+	}
+	x := energies.Batch{Space: p.Energy.Space(), Codes: []int32{1, 30, 55, 0}}
+	u := make([]float64, 2)
+	if err := p.Energy.LogDensity(ctx, u, x); err != nil {
+		t.Fatal(err)
+	}
+	var ids [][]int32
+	for c := range u {
+		out, same, err := p.prompt(x.Chain(c))
+		if err != nil || !same {
+			t.Fatalf("%q: %v, %v", out.Text, same, err)
+		}
+		ids = append(ids, out.IDs)
+	}
+	want, err := p.Score(ctx, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range u {
+		if math.Abs(u[c]-want[c]) > 1e-5 {
+			t.Errorf("state %d: U = %v, its text has %v", c, u[c], want[c])
+		}
+	}
+	if math.Abs(want[0]-want[1]) < 1e-3 {
+		t.Error("two texts score alike: the test sees nothing")
+	}
+}
+
+// TestSigLIPWords: tokens that begin with a space are words, whatever the tokenizer does with
+// the first word of a text.
+func TestSigLIPWords(t *testing.T) {
+	_, src := siglip(t, true)
+	m, err := Load(src, clip.Options{Runtime: ort.Options{Threads: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := (Proposals{From: AllWords}).tokens(m.vocabulary, nil)
+	if err != nil || len(ids) != 56 || slices.Contains(ids, 59) {
+		t.Errorf("%d tokens, %v", len(ids), err)
+	}
+}
+
+func TestSigLIPWithoutTokenizer(t *testing.T) {
+	files, src := siglip(t, false)
+	delete(files, "tokenizer.json")
+	files["spiece.model"] = &fstest.MapFile{Data: []byte("x")}
+	if _, err := Load(src, clip.Options{}); err == nil || !strings.Contains(err.Error(), "spiece.model") || !strings.Contains(err.Error(), "tokenizer.json") {
+		t.Errorf("%v", err)
+	}
+}
