@@ -125,7 +125,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	if err != nil {
 		return nil, err
 	}
-	kernel, err := reg.New(p.target(), o.Options)
+	kernel, err := reg.New(p.target(reg.Needs), o.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -173,17 +173,22 @@ func (d *Draws) add(p *Problem, s *samplers.State) {
 	}
 }
 
-// target is the energy with the constraint of NoRepeat.
-func (p *Problem) target() energies.Energy {
-	if !p.noRepeat {
-		return p.Energy
+// target is the energy with the constraint of NoRepeat, in the form that is the fastest for
+// what a sampler needs.
+func (p *Problem) target(needs energies.Capability) energies.Oracle {
+	var e energies.Oracle = p.Energy
+	if needs.Has(energies.ModelConditional) {
+		e = p.Energy.Predicted()
 	}
-	return distinct{p.Energy, p}
+	if p.noRepeat {
+		e = distinct{e, p}
+	}
+	return e
 }
 
 // distinct gives states that NoRepeat forbids the probability zero.
 type distinct struct {
-	*mlm.Infill
+	energies.Oracle
 	p *Problem
 }
 
@@ -194,7 +199,7 @@ func (d distinct) LogDensity(ctx context.Context, u []float64, x energies.Batch)
 
 // Answer implements energies.Oracle.
 func (d distinct) Answer(ctx context.Context, q energies.Query) error {
-	if err := d.Infill.Answer(ctx, q); err != nil {
+	if err := d.Oracle.Answer(ctx, q); err != nil {
 		return err
 	}
 	for c := range q.U {

@@ -115,7 +115,7 @@ func TestDrawLaw(t *testing.T) {
 			sum += math.Exp(x.u / 4)
 		}
 	}
-	for _, sampler := range []string{"dmala"} {
+	for _, sampler := range []string{"dmala", "mwg"} {
 		o := short()
 		o.Sampler, o.Chains, o.Steps, o.Warmup, o.Init = sampler, 50, 300, 50, StartSearch
 		d, err := p.Draw(context.Background(), o, 0, nil)

@@ -257,15 +257,20 @@ func (e *Infill) LogModelConditional(ctx context.Context, lp []float64, site int
 	for c := range sites {
 		sites[c] = site
 	}
-	v, bias := e.space.Values, e.bias.Data.([]float32)
+	v := e.space.Values
+	return e.Predict(ctx, sites, x, func(c int, row []float32) { e.conditional(lp[c*v:(c+1)*v], site, row) })
+}
+
+// conditional writes the log-probabilities at a site, divided by the temperature, and -Inf
+// for words that are not allowed there.
+func (e *Infill) conditional(lp []float64, site int, row []float32) {
+	bias := e.bias.Data.([]float32)
 	if e.bias.Shape[0] > 1 {
-		bias = bias[site*v:]
+		bias = bias[site*e.space.Values:]
 	}
-	return e.Predict(ctx, sites, x, func(c int, row []float32) {
-		for i, f := range row {
-			lp[c*v+i] = float64(f)/e.m.opts.Temperature + float64(bias[i])
-		}
-	})
+	for i, f := range row {
+		lp[i] = float64(f)/e.m.opts.Temperature + float64(bias[i])
+	}
 }
 
 // Predict passes to each, for every chain c of x, the model's log-probabilities of all

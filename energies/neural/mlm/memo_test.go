@@ -50,3 +50,33 @@ func TestCache(t *testing.T) {
 		t.Errorf("%d and %d sequences went through the model, want 2·3 and 3·4 states of two blanks each: 12 and 24", a, b)
 	}
 }
+
+// TestPredicted: U and predictions are, to the bit, those of the energy, and no prediction is
+// computed twice.
+func TestPredicted(t *testing.T) {
+	e := memoEnergy(t, 0)
+	e.m.opts.Temperature = 0.7
+	p, plain := e.Predicted(), memoEnergy(t, -1)
+	plain.m.opts.Temperature = 0.7
+	x := energies.Batch{Space: e.Space(), Codes: []int32{7, 8, 9, 9, 7, 8, 7, 9}}
+	row := x.Space.Values
+	for _, site := range []int{0, 1} {
+		ask := func(o energies.Oracle) (u, lp []float64) {
+			u, lp = make([]float64, 4), make([]float64, 4*row)
+			for _, q := range []energies.Query{{Want: energies.ModelConditional, X: x, Site: site, LogP: lp}, {Want: energies.Density, X: x, U: u}} {
+				if err := o.Answer(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return u, lp
+		}
+		u, lp := ask(p)
+		if wantU, want := ask(plain); !slices.Equal(u, wantU) || !slices.Equal(lp, want) {
+			t.Errorf("site %d: U %v and predictions differ from those of the energy, %v", site, u, wantU)
+		}
+	}
+	// Of states 7 8, 9 9 and 7 9: 7 _, 9 _, _ 8, _ 9.
+	if n := e.m.Sequences(); n != 4 {
+		t.Errorf("%d sequences went through the model, want 4", n)
+	}
+}
