@@ -10,8 +10,8 @@
 //
 // # Search
 //
-// Two beams fill the blanks, one from the left and one from the right. Then the best
-// fillings are improved: the neighbours of each, which differ in one word, are tried in
+// Beams fill the blanks from the left and from the right, narrow ones first, so that a search
+// that is cut short has a good answer. The best fillings are improved: the neighbours of each, which differ in one word, are tried in
 // the order of the model's prediction for that word, until those of the best ten have
 // been. Predictions are cached, since neighbours share them. README.md says which other moves
 // were tried and found no more.

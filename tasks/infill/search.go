@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -17,8 +18,8 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the beams: by default 160, or 4,000 divided by the number of blanks
-	// where that is less, but at least 4.
+	// Beam is the width of the widest beams: by default 160, or 4,000 divided by the number of
+	// blanks where that is less, but at least 4. Beams of a 16th and a quarter of it come first.
 	Beam int
 	// Pool is the number of best fillings whose neighbours are visited, 10 by default and
 	// at least Top.
@@ -36,7 +37,7 @@ type SearchOptions struct {
 
 // Progress says how far a search is.
 type Progress struct {
-	// Stage is "first fill", "beam from the left", "beam from the right" or "neighbours".
+	// Stage is "first fill", "neighbours", or as "beam of 40 from the left".
 	Stage string
 	// Done and Total count the blanks of a beam, or the fillings of the pool.
 	Done, Total int
@@ -99,9 +100,10 @@ type filling struct {
 	expanded bool
 }
 
-// Search looks for the fillings with the highest U. A beam fills the blanks from the left
-// and another from the right; then the best fillings are improved word by word with the
-// model's predictions until the neighbours of all of the best o.Pool have been visited.
+// Search looks for the fillings with the highest U. The first is the most probable word of
+// every blank on its own. Then beams fill the blanks from the left and from the right, narrow
+// ones first, and the best fillings are improved word by word with the model's predictions
+// until the neighbours of all of the best o.Pool have been visited.
 //
 // A search that ctx or the time limit cuts short returns the best of what it has, without
 // an error once there is a filling with its U. Errors are those of the runtime and, before
@@ -177,10 +179,37 @@ func (s *search) first(ctx context.Context) error {
 	return err
 }
 
+// run looks for fillings by beams that become wider, so that a search that is cut short has
+// good ones early: what a narrow beam asked the model is cached for the next. Only the best
+// filling of narrow beams is improved, the best o.Pool of the widest.
 func (s *search) run(ctx context.Context) error {
+	for narrower := 16; narrower >= 1; narrower /= 4 {
+		width := s.o.Beam / narrower
+		if width < 2 && narrower > 1 {
+			continue
+		}
+		if err := s.beams(ctx, width); err != nil {
+			return err
+		}
+		if len(s.pool) == 0 {
+			return &InputError{Reason: "no filling meets the constraints"}
+		}
+		improve := 1
+		if narrower == 1 {
+			improve = s.o.Pool
+		}
+		if err := s.climb(ctx, improve); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beams evaluates the fillings that beams of a width find from both sides.
+func (s *search) beams(ctx context.Context, width int) error {
 	order := indices(len(s.p.Blanks))
-	for _, stage := range []string{"beam from the left", "beam from the right"} {
-		list, err := s.beam(ctx, stage, order)
+	for _, side := range []string{"left", "right"} {
+		list, err := s.beam(ctx, fmt.Sprintf("beam of %d from the %s", width, side), width, order)
 		if err != nil {
 			return err
 		}
@@ -197,15 +226,12 @@ func (s *search) run(ctx context.Context) error {
 			break
 		}
 	}
-	if len(s.pool) == 0 {
-		return &InputError{Reason: "no filling meets the constraints"}
-	}
-	return s.climb(ctx)
+	return nil
 }
 
-// beam fills the blanks in the given order and returns the o.Beam fillings with the
-// highest sum of log-probabilities, each taken while the blanks behind it are masked.
-func (s *search) beam(ctx context.Context, stage string, order []int) ([][]int32, error) {
+// beam fills the blanks in the given order and returns the fillings, as many as the width,
+// with the highest sum of log-probabilities, each taken while the blanks behind it are masked.
+func (s *search) beam(ctx context.Context, stage string, width int, order []int) ([][]int32, error) {
 	type partial struct {
 		codes []int32
 		lp    float64
@@ -234,7 +260,7 @@ func (s *search) beam(ctx context.Context, stage string, order []int) ([][]int32
 			}
 		}
 		slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.lp, a.lp) })
-		next := make([]partial, min(s.o.Beam, len(steps)))
+		next := make([]partial, min(width, len(steps)))
 		for k := range next {
 			codes := slices.Clone(list[steps[k].from].codes)
 			codes[site] = steps[k].word
@@ -250,15 +276,16 @@ func (s *search) beam(ctx context.Context, stage string, order []int) ([][]int32
 }
 
 // climb tries the most promising neighbours of the best filling whose neighbours were not
-// tried, until there is none in the pool.
-func (s *search) climb(ctx context.Context) error {
+// tried, until there is none among the best of the pool, as many as improve says.
+func (s *search) climb(ctx context.Context, improve int) error {
 	for {
 		s.pool = s.pool[:min(len(s.pool), s.o.Pool)]
-		at := slices.IndexFunc(s.pool, func(x filling) bool { return !x.expanded })
+		best := s.pool[:min(len(s.pool), improve)]
+		at := slices.IndexFunc(best, func(x filling) bool { return !x.expanded })
 		if at < 0 {
 			return nil
 		}
-		s.show("neighbours", at, len(s.pool))
+		s.show("neighbours", at, len(best))
 		trials, err := s.neighbours(ctx, s.pool[at].codes)
 		if err != nil {
 			return err
