@@ -3,8 +3,9 @@
     pictures.py           write tasks/pictures/testdata
     pictures.py --check   regenerate in memory; exit 1 if a file differs
 
-The processor is CLIPImageProcessor, which resizes with Pillow (not the "fast" one, which
-resizes with torchvision). What this adds to it is the picture that it is given: upright, and
+The processors are CLIPImageProcessor and SiglipImageProcessor, which resize with Pillow, and
+their fast forms, which resize with torchvision: that calls torch's interpolate, as is done
+here, without torchvision. What this adds to it is the picture that it is given: upright, and
 laid over white where it is transparent.
 """
 
@@ -18,7 +19,8 @@ import zlib
 import numpy as np
 import stored
 from PIL import Image, ImageOps
-from transformers import CLIPImageProcessor
+import torch
+from transformers import CLIPImageProcessor, SiglipImageProcessor
 
 MADE_BY = "scripts/reference/pictures.py"
 FOLDER = "tasks/pictures/testdata"
@@ -66,12 +68,34 @@ def reference_rgb(file):
 
 @functools.cache
 def processor(config):
-    return CLIPImageProcessor(**json.loads(config))
+    options = json.loads(config)
+    name = options.pop("image_processor_type", "CLIP")
+    return (SiglipImageProcessor if name.startswith("Siglip") else CLIPImageProcessor)(**options)
+
+
+def fast(rgb, p):
+    """A picture resized and cropped as the fast form of p does, [height, width, 3]."""
+    h, w = rgb.shape[:2]
+    size = (p.size.get("height"), p.size.get("width"))
+    if "shortest_edge" in p.size:
+        edge = p.size["shortest_edge"]
+        size = (int(edge * h / w), edge) if w <= h else (edge, int(edge * w / h))
+    x = torch.from_numpy(rgb.copy()).permute(2, 0, 1)[None]
+    x = torch.nn.functional.interpolate(x, size, mode="bicubic", antialias=True, align_corners=False)
+    if getattr(p, "do_center_crop", False):
+        ch, cw = p.crop_size["height"], p.crop_size["width"]
+        top, left = round((size[0] - ch) / 2), round((size[1] - cw) / 2)
+        x = x[:, :, top : top + ch, left : left + cw]
+    return x[0].permute(1, 2, 0).numpy()
 
 
 def prepared(rgb, config):
     """Bytes after resizing and cropping, [height, width, 3], and pixel values, [3, height, width]."""
     p = processor(json.dumps(config))
+    if config.get("image_processor_type", "").endswith("Fast"):
+        out = fast(rgb, p)
+        return out, prepared(out, {**config, "image_processor_type": "CLIPImageProcessor", "do_resize": False, "do_center_crop": False,
+                                   "image_mean": list(p.image_mean), "image_std": list(p.image_std)})[1]  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         both = [p.preprocess(rgb, input_data_format="channels_last", return_tensors="np", **changes)["pixel_values"][0]
@@ -171,6 +195,9 @@ CONFIGS = {
     "stretched": ({"size": {"height": 9, "width": 20}, "do_center_crop": False}, ["rgb.png", "tall.png"]),
     "plain": (SMALL | {"do_normalize": False}, ["rgb.png"]),
     "raw": (SMALL | {"do_normalize": False, "do_rescale": False}, ["rgb.png"]),
+    "siglip": ({"image_processor_type": "SiglipImageProcessor", "size": {"height": 12, "width": 14}}, ["rgb.png", "tall.png"]),
+    "siglip-fast": ({"image_processor_type": "SiglipImageProcessorFast", "size": {"height": 12, "width": 14}}, ["rgb.png", "tall.png", "wide.png", "420.jpg"]),
+    "fast": (SMALL | {"image_processor_type": "CLIPImageProcessorFast"}, ["rgb.png", "tall.png", "wide.png", "420.jpg", "444.jpg"]),
     "own": (SMALL | {"image_mean": [0.5, 0.4, 0.3], "image_std": 0.5, "rescale_factor": 0.01}, ["rgb.png"]),
 }
 

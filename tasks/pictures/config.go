@@ -24,6 +24,7 @@ type settings struct {
 	CropHeight      int
 	CropWidth       int
 	Torchvision     bool // rounds the place of a crop as torchvision does
+	Fast            bool // resizes with torchvision too
 	Rescale         bool
 	Factor          float64
 	Normalise       bool
@@ -51,8 +52,8 @@ func siglipDefaults() settings {
 }
 
 // classes are the processors whose settings are understood. An older file names the
-// feature extractor, one older still neither. The fast ones resize as the others do, up to
-// rounding, and crop as torchvision does.
+// feature extractor, one older still neither. The fast ones resize and crop with
+// torchvision. (Their pixel values can differ in the last bit: they rescale and normalise at once.)
 var classes = []string{"CLIPImageProcessor", "CLIPImageProcessorFast", "CLIPFeatureExtractor", "SiglipImageProcessor", "SiglipImageProcessorFast"}
 
 // ReadPreprocessor reads how a model wants its pictures: a preprocessor_config.json, the
@@ -89,7 +90,8 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 	if strings.HasPrefix(class, "Siglip") {
 		s = siglipDefaults()
 	}
-	s.Torchvision = strings.HasSuffix(class, "Fast")
+	s.Fast = strings.HasSuffix(class, "Fast")
+	s.Torchvision = s.Fast
 	f.flag("do_resize", &s.Resize)
 	f.flag("do_center_crop", &s.Crop)
 	f.flag("do_rescale", &s.Rescale)

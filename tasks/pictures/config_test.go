@@ -138,13 +138,15 @@ func TestExtremeShapes(t *testing.T) {
 func TestReadOthers(t *testing.T) {
 	torchvision := defaults()
 	torchvision.Torchvision = true
+	fast := torchvision
+	fast.Fast = true
 	squash := siglipDefaults()
 	squash.Torchvision, squash.Height, squash.Width = true, 384, 384
 	squash.CropHeight, squash.CropWidth = 384, 384
 	for text, want := range map[string]settings{
 		`{"image_processor_type": "SiglipImageProcessor"}`: siglipDefaults(),
 		`{"image_processor": {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 224}}, "processor_class": "CLIPProcessor"}`: defaults(),
-		`{"image_processor_type": "CLIPImageProcessorFast"}`: torchvision,
+		`{"image_processor_type": "CLIPImageProcessorFast"}`: fast,
 		`{"size": [224, 224], "mode": "RGB", "mean": [0.48145466, 0.4578275, 0.40821073], "std": [0.26862954, 0.26130258, 0.27577711],
 		  "interpolation": "bicubic", "resize_mode": "shortest", "fill_color": 0}`: torchvision,
 		`{"model_cfg": {}, "preprocess_cfg": {"size": 384, "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5], "interpolation": "bicubic", "resize_mode": "squash"}}`: squash,

@@ -81,7 +81,7 @@ func (p *Preprocessor) Resized(m *Picture) *Picture {
 	if x.n <= 0 || y.n <= 0 {
 		return out
 	}
-	part := m.resize(p.kernel, fullWidth, fullHeight, x.from, y.from, x.n, y.n)
+	part := m.resize(p.kernel, fullWidth, fullHeight, x.from, y.from, x.n, y.n, p.s.Fast)
 	for row := range y.n {
 		copy(out.Pix[3*((y.to+row)*p.width+x.to):][:3*x.n], part.Pix[3*row*x.n:])
 	}

@@ -2,6 +2,7 @@ package pictures
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/tasks/pictures/internal/ycbcr"
 )
@@ -49,36 +50,60 @@ type window struct {
 // end is behind the last input sample.
 func (w window) end() int { return w.first + len(w.taps) }
 
-// windows are those of output samples from to from+n of a line of in samples that is resized
-// to out. When it shrinks, the kernel widens with it, so that every input sample counts
-// (antialiasing). All is as in Pillow, with its roundings.
-func windows(k kernel, in int, out int64, from int64, n int) []window {
+// weights are those of output sample i of a line of in samples that is resized to out, and the
+// first input sample that they belong to; list is memory. When the line shrinks, the kernel
+// widens with it, so that every input sample counts (antialiasing), as in Pillow.
+func (k kernel) weights(list []float64, in int, out, i int64) (first int, _ []float64) {
 	scale := float64(in) / float64(out)
 	stretch := max(scale, 1)
 	support := k.support * stretch
+	center := (float64(i) + 0.5) * scale
+	first = max(0, int(center-support+0.5))
+	end := min(in, int(center+support+0.5))
+	list = list[:0]
+	sum := 0.0
+	for x := first; x < end; x++ {
+		w := k.weight((float64(x) - center + 0.5) * (1 / stretch))
+		list = append(list, w)
+		sum += w
+	}
+	for j := range list {
+		if sum != 0 {
+			list[j] /= sum
+		}
+	}
+	return first, list
+}
+
+// windows are those of output samples from to from+n of a line of in samples that is resized
+// to out. Their taps are rounded to so many bits of the fraction.
+func windows(k kernel, in int, out int64, from int64, n int, bits int) []window {
 	list := make([]window, n)
 	var weights []float64
 	for i := range list {
-		center := (float64(from+int64(i)) + 0.5) * scale
-		first := max(0, int(center-support+0.5))
-		end := min(in, int(center+support+0.5))
-		weights = weights[:0]
-		sum := 0.0
-		for x := first; x < end; x++ {
-			w := k.weight((float64(x) - center + 0.5) * (1 / stretch))
-			weights = append(weights, w)
-			sum += w
-		}
-		taps := make([]int32, len(weights))
+		list[i].first, weights = k.weights(weights, in, out, from+int64(i))
+		list[i].taps = make([]int32, len(weights))
 		for j, w := range weights {
-			if sum != 0 {
-				w /= sum
-			}
-			taps[j] = int32(math.Trunc(w*(1<<precision) + math.Copysign(0.5, w)))
+			list[i].taps[j] = int32(math.Trunc(w*float64(int(1)<<bits)+math.Copysign(0.5, w))) << (precision - bits)
 		}
-		list[i] = window{first, taps}
 	}
 	return list
+}
+
+// torchBits are the bits of torch's taps: as many as let the largest of a line fit in 16. Lines of
+// more samples than are looked at repeat their phases.
+func torchBits(k kernel, in int, out int64) int {
+	largest := 0.0
+	var weights []float64
+	for i := range min(out, 1<<16) {
+		_, weights = k.weights(weights, in, out, i)
+		largest = max(largest, slices.Max(weights))
+	}
+	bits := 0
+	for bits < precision && int(0.5+largest*float64(int(2)<<bits)) < 1<<15 {
+		bits++
+	}
+	return bits
 }
 
 // resize returns width x height pixels of the picture resized to fullWidth x fullHeight, with
@@ -86,12 +111,17 @@ func windows(k kernel, in int, out int64, from int64, n int) []window {
 //
 // Rows are resampled before columns, and rounded to bytes in between; columns come first if
 // the height loses more than twice as many pixels as the width, as in Pillow since 13.0.
-// (Before, rows always came first. The order shows only in the rounding.)
-func (p *Picture) resize(k kernel, fullWidth, fullHeight, left, top int64, width, height int) *Picture {
-	across := windows(k, p.Width, fullWidth, left, width)
-	down := windows(k, p.Height, fullHeight, top, height)
+// (Before, rows always came first. The order shows only in the rounding.) With fast the taps are
+// those of torch, where rows always come first.
+func (p *Picture) resize(k kernel, fullWidth, fullHeight, left, top int64, width, height int, fast bool) *Picture {
+	wide, tall := precision, precision
+	if fast {
+		wide, tall = torchBits(k, p.Width, fullWidth), torchBits(k, p.Height, fullHeight)
+	}
+	across := windows(k, p.Width, fullWidth, left, width, wide)
+	down := windows(k, p.Height, fullHeight, top, height, tall)
 	out := newPicture(width, height)
-	if int64(p.Height)-fullHeight > max(0, 2*(int64(p.Width)-fullWidth)) {
+	if !fast && int64(p.Height)-fullHeight > max(0, 2*(int64(p.Width)-fullWidth)) {
 		p.columnsFirst(out, across, down)
 	} else {
 		p.rowsFirst(out, across, down)

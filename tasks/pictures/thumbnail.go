@@ -12,7 +12,7 @@ func (p *Picture) Within(side int) *Picture {
 	// No overflow: pictures have fewer than 2^31 pixels on an edge.
 	edge := func(n int) int { return max(1, int((int64(n)*int64(side)+int64(long)/2)/int64(long))) }
 	w, h := edge(p.Width), edge(p.Height)
-	return p.resize(kernels[3], int64(w), int64(h), 0, 0, w, h)
+	return p.resize(kernels[3], int64(w), int64(h), 0, 0, w, h, false)
 }
 
 // Image returns a copy of the picture for the encoders of Go's image packages.
