@@ -79,6 +79,7 @@ bench-ebm: $(STAMP)
 
 bench-prompt: build $(STAMP)
 	$(PY) scripts/bench/run.py --models clip --chains 1,8
+	$(PY) scripts/bench/pez.py
 
 clean:
 	rm -rf bin $(VENV)

@@ -66,7 +66,7 @@ func Open(f Files, o Options) (*Model, error) {
 		o.MaxLength = config.longest()
 	}
 	if o.PadTo == 0 && config.readsPadding() {
-		o.PadTo = o.MaxLength
+		o.PadTo = config.longest()
 	}
 	text, err := f.load(f.Text)
 	if err != nil {

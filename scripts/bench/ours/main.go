@@ -28,6 +28,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/ort/library"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // spec is the task, as scripts/bench/run.py writes it for all programs.
@@ -48,6 +49,8 @@ type spec struct {
 	StepSize float64 `json:"step_size"`
 	Threads  int
 	Seed     uint64
+	// Sampler is "" for DMALA or "pez", for prompts.
+	Sampler string
 }
 
 // timed measures the time spent in an energy.
@@ -129,7 +132,13 @@ func run(in io.Reader, out io.Writer) error {
 
 // start evaluates the initial states of a run.
 func (s *spec) start(ctx context.Context, e *timed, init []int32) (*samplers.Loop, error) {
-	kernel, err := samplers.NewDMALA(e, samplers.DMALAOptions{StepSize: s.StepSize})
+	var kernel samplers.Kernel
+	var err error
+	if s.Sampler == "pez" {
+		kernel, err = prompttune.NewPEZ(e.Oracle, prompttune.PEZOptions{}) // it is not timed apart
+	} else {
+		kernel, err = samplers.NewDMALA(e, samplers.DMALAOptions{StepSize: s.StepSize})
+	}
 	if err != nil {
 		return nil, err
 	}
