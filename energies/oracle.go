@@ -34,11 +34,15 @@ const (
 	Estimate
 	// Block asks for LogP of all the sites of one colour: see Capabilities.Colours.
 	Block
+	// Level asks a two-valued energy whose sites have few distinct log-odds which of them each
+	// site has: see Capabilities.Odds.
+	Level
 )
 
 var capabilityNames = []string{
 	"a log-density", "a gradient", "a tilt", "a tilt at any temperature", "full conditionals",
 	"conditionals of the model's own", "minibatches of its terms", "conditionals of whole colours",
+	"levels of log-odds",
 }
 
 // Has reports whether every capability of d is in c.
@@ -63,6 +67,9 @@ type Capabilities struct {
 	Answers Capability
 	// Terms is the number of terms of an energy that answers Estimate, at least 1.
 	Terms int
+	// Odds lists the log-odds U(x with x_i = 1) - U(x with x_i = 0) that sites may have, in nats,
+	// at most 256, for an energy that answers Level. It must not be changed.
+	Odds []float64
 	// Quenched says that the terms are densities, exp(U(x)) = (1/T)·Σ_j ψ_j(x). Estimate then
 	// gives logarithms of the mean ψ̂ over a minibatch: U = log ψ̂(x), and Grad[c,i,v] = log ψ̂
 	// at the state with v at site i. Estimates are to be averaged before the logarithm.
@@ -101,6 +108,9 @@ type Query struct {
 	Site  int
 	Sites []int32
 	LogP  []float64
+	// Levels receives the index in Capabilities.Odds of the log-odds of every site, [chain,
+	// site], and U is filled too; or of Sites alone, if these are not nil, [chain, index in Sites].
+	Levels []uint8
 	// Terms holds the minibatch of each chain, as indices of terms, which may repeat.
 	// The estimate is (T/b)·Σ_{j in Terms[c]} ψ_j(x_c), with T the number of terms and b
 	// the length of Terms[c].

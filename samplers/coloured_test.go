@@ -64,7 +64,12 @@ func TestColouredGibbs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts} {
+	// One coupling and one field: sites have levels, of three numbers of neighbours.
+	levels, err := pairwise.Ising(&graph.Graph{Sites: 4, Edges: []graph.Edge{{I: 0, J: 1, Weight: 0.6}, {I: 0, J: 2, Weight: 0.6}, {I: 0, J: 3, Weight: 0.6}, {I: 1, J: 2, Weight: 0.6}}}, 0.3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts, "levels": levels} {
 		for _, beta := range []float64{1, 1.7} {
 			law, err := table.Enumerate(context.Background(), scaledEnergy{e, beta})
 			if err != nil {

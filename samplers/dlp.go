@@ -42,8 +42,8 @@ type DULAOptions struct {
 	StepSchedule string `flag:"step-schedule" default:"1" doc:"factor of the step size in step t: 1..0.1@500 falls to 0.1 in step 500, cycle:10..1@50 starts anew every 50 steps"`
 	// Balance is the balancing function of the proposal; "" means sqrt.
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
-	// Dense reads the gradient itself where the energy offers its softmax:
-	// slower, and the oracle that the fast path is tested against.
+	// Dense reads the gradient itself where the energy offers its softmax or levels:
+	// slower, and the oracle that the fast paths are tested against.
 	Dense bool `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
 	// Factors multiply α, [site] (appendix H of the paper); nil means 1. They are positive.
 	Factors []float64
@@ -123,6 +123,12 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 	k.adapt(tuner, !k.Unadjusted && o.StepSize == 0)
 	if err := checkFactors(name, o, e.Space().Sites); err != nil {
 		return nil, err
+	}
+	if can := k.Oracle.Capabilities(); can.Answers.Has(energies.Level) && !o.Dense && o.Factors == nil && !o.Precondition {
+		k.levels = true
+		l := &levelLangevin{schedule: schedule, balance: balance, odds: can.Odds, distance: e.Space().SquaredDistance(0, 1)}
+		k.Proposal, k.Prepare = l, l.prepare
+		return k, nil
 	}
 	proposal := langevin{schedule: schedule, fixed: o.Factors}
 	if o.Precondition {

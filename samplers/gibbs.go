@@ -62,6 +62,7 @@ type Gibbs struct {
 
 	colours [][]int32 // nil: one site at a time
 	colour  colourJob
+	level   levelJob // where the energy has levels
 
 	next   Point
 	site   []int     // to draw, [chain]
@@ -101,6 +102,7 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	case (o.Scan == "" || o.Scan == ColouredScan) && can.Answers.Has(energies.Block) && whole:
 		k.ask, k.colours, k.updates = energies.Block, can.Colours, max(o.Updates, sites)
 		k.colour.init()
+		k.level.odds = can.Odds
 	}
 	return k, nil
 }
@@ -150,6 +152,9 @@ func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	k.next.U = resize(k.next.U, n)
 	copy(k.next.X.Codes, s.X.Codes)
 	copy(k.next.U, s.U)
+	if k.level.odds != nil {
+		return k.level.step(ctx, k, s, info)
+	}
 	if k.colours != nil {
 		return k.sweeps(ctx, s, info)
 	}

@@ -114,6 +114,7 @@ var balances = []samplers.Settings{{}, {"balance": "barker"}, {"balance": "min"}
 
 var dmalaLaw = func() samplertest.Law {
 	law := metropolis(langevin)
+	law.Levels = true
 	law.Variants = append(balances[:4:4], samplers.Settings{"step-schedule": "cycle:2..0.5@3"}, samplers.Settings{"precondition": "true"})
 	law.Preset = func(p *samplertest.Problem, set samplers.Settings, s *samplers.State) {
 		if set["precondition"] == "" {
@@ -129,7 +130,7 @@ var dmalaLaw = func() samplertest.Law {
 }()
 
 var dulaLaw = samplertest.Law{
-	Spread: true, Variants: dmalaLaw.Variants[:5],
+	Spread: true, Levels: true, Variants: dmalaLaw.Variants[:5],
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
 		for to := range row {

@@ -11,13 +11,20 @@ import (
 type Worker struct {
 	// Stream draws; whoever uses it positions it first.
 	rng.Stream
-	row []float64
+	row   []float64
+	bytes []uint8
 }
 
 // Row returns scratch of length n, with unspecified contents.
 func (w *Worker) Row(n int) []float64 {
 	w.row = resize(w.row, n)
 	return w.row
+}
+
+// Bytes returns scratch of length n, with unspecified contents.
+func (w *Worker) Bytes(n int) []uint8 {
+	w.bytes = resize(w.bytes, n)
+	return w.bytes
 }
 
 // Workers calls functions for every chain of a state, in parallel where that pays. The

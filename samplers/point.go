@@ -32,6 +32,7 @@ type Point struct {
 	leave   []float64    // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
 	block   []float64    // sums of Tilt over blocks without x_i, [chain, site, block]
 	norms   []normaliser // of the Langevin proposal, [chain]
+	levels  []uint8      // [chain, site], of kernels that work by levels; nil for others
 }
 
 // smallestTilt replaces the tilt of a current value that underflowed, in
@@ -266,6 +267,7 @@ func (p *Point) copyChain(c int, src *Point, j int) {
 	copySpan(p.leave, src.leave, c, j, d)
 	copySpan(p.beta, src.beta, c, j, 1)
 	copySpan(p.norms, src.norms, c, j, 1)
+	copySpan(p.levels, src.levels, c, j, d)
 	if p.Tilt != nil {
 		copySpan(p.block, src.block, c, j, d*blocks(values))
 	}
@@ -281,7 +283,8 @@ func copySpan[T any](dst, src []T, c, j, n int) {
 // Evaluator evaluates an energy as kernels need it. The zero value is not usable.
 type Evaluator struct {
 	Base
-	informed bool // by the gradient
+	informed bool // by the gradient, or
+	levels   bool // by the levels of log-odds
 	balance  Balance
 	sharp    float64   // factor of β in the weights
 	tilts    bool      // the energy computes tilts, at β = 1
@@ -359,6 +362,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, p *Point, beta []float64) erro
 	n := len(p.X.Codes) * p.X.Space.Values
 	switch {
 	case !e.informed:
+	case e.levels:
+		p.levels = resize(p.levels, len(p.X.Codes))
+		q.Want, q.Levels = energies.Level, p.levels
 	case e.tilts && beta == nil:
 		p.Tilt, p.Grad = resize(p.Tilt, n), nil
 		q.Want, q.Tilt = energies.Tilt, p.Tilt
@@ -366,7 +372,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, p *Point, beta []float64) erro
 		p.Grad = resize(p.Grad, n)
 		q.Want, q.Grad = energies.Gradient, p.Grad
 	}
-	if err := e.Oracle.Answer(ctx, q); err != nil || !e.informed {
+	if err := e.Oracle.Answer(ctx, q); err != nil || !e.informed || e.levels {
 		return err
 	}
 	return e.temper(ctx, p, beta)
@@ -404,7 +410,7 @@ func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error 
 
 // Refresh brings the weights of s to the β of the step about to be made.
 func (e *Evaluator) Refresh(ctx context.Context, s *State) error {
-	if !e.informed || slices.Equal(s.beta, s.Beta) {
+	if !e.informed || e.levels || slices.Equal(s.beta, s.Beta) {
 		return nil
 	}
 	if err := e.temper(ctx, &s.Point, s.Beta); err != nil {

@@ -239,6 +239,9 @@ func checkChanges(t *testing.T, text string, e energies.Oracle, all *table.Enume
 			}
 		}
 	}
+	if can.Answers.Has(energies.Level) {
+		checkLevels(t, text, e, all, change)
+	}
 	for _, sites := range can.Colours { // no two of a colour interact
 		for _, i := range sites {
 			for _, j := range sites {
@@ -377,5 +380,37 @@ func TestGraphFiles(t *testing.T) {
 	torus, err := graph.Lattice([]int{4, 6}, 1, true)
 	if err != nil || len(torus.Edges) != 48 || len(torus.Colours()) != 2 {
 		t.Errorf("torus: %v", err)
+	}
+}
+
+// checkLevels: the log-odds of a site's level are the difference of U, for all sites and for some; and
+// U that comes with them is U.
+func checkLevels(t *testing.T, text string, e energies.Oracle, all *table.Enumeration, change func(k, i int, v int32) float64) {
+	t.Helper()
+	d, n, odds := e.Space().Sites, all.Len(), e.Capabilities().Odds
+	for _, sites := range [][]int32{nil, {int32(d - 1), 0}} {
+		q := energies.Query{Want: energies.Level, X: all.X, Sites: sites, U: make([]float64, n)}
+		if sites == nil {
+			for i := range int32(d) {
+				sites = append(sites, i)
+			}
+		} else {
+			q.U = nil
+		}
+		q.Levels = make([]uint8, n*len(sites))
+		if err := e.Answer(context.Background(), q); err != nil {
+			t.Fatal(err)
+		}
+		for k := range n {
+			if q.U != nil && q.U[k] != all.U[k] {
+				t.Fatalf("%s, state %v: U with levels %v, without %v", text, all.X.Chain(k), q.U[k], all.U[k])
+			}
+			for m, i := range sites {
+				want := change(k, int(i), 1) - change(k, int(i), 0)
+				if got := odds[q.Levels[k*len(sites)+m]]; math.Abs(got-want) > 1e-10 {
+					t.Fatalf("%s, state %v, site %d: log-odds %v, want %v", text, all.X.Chain(k), i, got, want)
+				}
+			}
+		}
 	}
 }

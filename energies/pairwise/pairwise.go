@@ -19,7 +19,8 @@ import (
 )
 
 // Model is a pairwise energy. It is immutable and safe for concurrent use. It answers Gradient,
-// which is exact for single changes, Conditional and Block.
+// which is exact for single changes, Conditional and Block; and Level where all couplings are equal,
+// as are all fields.
 type Model struct {
 	space   *energies.Space
 	graph   *graph.Graph
@@ -28,12 +29,10 @@ type Model struct {
 	near    graph.Neighbours
 	colours [][]int32
 	// The field at a site, in terms of codes 0 and 1, is base + Σ scale·w_j·code_j.
-	base    []float64
-	scale   float64
-	uniform float64 // scale times the weight of every edge, where they are equal
-	equal   bool
-	square  bool // equal, and all sites have four neighbours, as on a torus
-	jobs    sync.Pool
+	base   []float64
+	scale  float64
+	levels *levels // nil: no Level
+	jobs   sync.Pool
 }
 
 var _ energies.Oracle = (*Model)(nil)
@@ -52,7 +51,7 @@ func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*
 	}
 	m := &Model{
 		space: &energies.Space{Sites: g.Sites, Values: 2, Kind: kind}, graph: g, field: append([]float64(nil), field...), offset: offset,
-		near: g.Neighbours(), colours: g.Colours(), base: append([]float64(nil), field...), scale: 1, equal: len(g.Edges) > 0,
+		near: g.Neighbours(), colours: g.Colours(), base: append([]float64(nil), field...), scale: 1,
 	}
 	if kind == energies.Spin {
 		m.scale = 2
@@ -61,14 +60,7 @@ func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*
 			m.base[e.J] -= e.Weight
 		}
 	}
-	for _, e := range g.Edges {
-		m.equal = m.equal && e.Weight == g.Edges[0].Weight
-		m.uniform = m.scale * g.Edges[0].Weight
-	}
-	m.square = m.equal
-	for i := range m.space.Sites {
-		m.square = m.square && m.near.Start[i+1]-m.near.Start[i] == 4
-	}
+	m.levels = m.newLevels()
 	m.jobs.New = func() any {
 		j := &job{m: m}
 		j.run = j.rows
@@ -91,29 +83,18 @@ func (m *Model) Offset() float64 { return m.offset }
 
 // Capabilities implements energies.Oracle.
 func (m *Model) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
+	c := energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
+	if m.levels != nil {
+		c.Answers |= energies.Level
+		c.Odds = m.levels.odds
+	}
+	return c
 }
 
 // local returns h_i + Σ_j J_ij·s_j, half or all of what U gains when s_i rises to its upper
 // number.
 func (m *Model) local(x []int32, i int) float64 {
-	if m.square {
-		to := m.near.To[4*i : 4*i+4 : 4*i+4]
-		return m.base[i] + m.uniform*float64(x[to[0]]+x[to[1]]+x[to[2]]+x[to[3]])
-	}
-	return m.general(x, i)
-}
-
-// general is local for any graph.
-func (m *Model) general(x []int32, i int) float64 {
 	lo, hi := m.near.Start[i], m.near.Start[i+1]
-	if m.equal {
-		n := int32(0)
-		for _, j := range m.near.To[lo:hi] {
-			n += x[j]
-		}
-		return m.base[i] + m.uniform*float64(n)
-	}
 	f, weight := 0.0, m.near.Weight[lo:hi]
 	for k, j := range m.near.To[lo:hi] {
 		f += weight[k] * float64(x[j])
@@ -180,19 +161,36 @@ func (j *job) rows(_, lo, hi int) {
 			}
 		case energies.Gradient:
 			q.U[c] = m.slopes(x, q.Grad[2*c*d:2*(c+1)*d])
+		case energies.Level:
+			if q.Sites != nil {
+				m.levels.of(q.Levels[c*len(q.Sites):(c+1)*len(q.Sites)], x, q.Sites)
+			} else {
+				q.U[c] = m.levels.all(q.Levels[c*d:(c+1)*d], x)
+			}
 		default:
-			q.U[c] = m.slopes(x, nil)
+			if m.levels != nil {
+				q.U[c] = m.levels.density(x)
+			} else {
+				q.U[c] = m.slopes(x, nil)
+			}
 		}
 	}
 }
 
 // odds writes the log-conditional of site i up to a constant.
 func (m *Model) odds(lp []float64, x []int32, i int) {
-	lp[0], lp[1] = 0, m.scale*m.local(x, i)
+	if lp[0] = 0; m.levels != nil {
+		lp[1] = m.levels.odds[m.levels.at(x, int32(i))]
+	} else {
+		lp[1] = m.scale * m.local(x, i)
+	}
 }
 
 // slopes returns U of x, and writes its gradient to g, [site, value], unless g is nil.
 func (m *Model) slopes(x []int32, g []float32) float64 {
+	if m.levels != nil {
+		return m.levels.slopes(x, g)
+	}
 	u := 0.0
 	for i, v := range x {
 		f := m.local(x, i)

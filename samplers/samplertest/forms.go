@@ -38,12 +38,18 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		return []form{{"model", energies.ModelConditional}}
 	case r.Needs == gradient && set["batch"] != "":
 		return []form{{"terms", tilt | estimate | energies.Temper}, {"terms, gradient", estimate}}
-	case l.Dense, r.Needs == gradient && set["balance"] != "" && set["balance"] != "sqrt":
-		return []form{{"gradient", gradient}} // tilts serve the square root alone
+	case l.Dense:
+		return []form{{"gradient", gradient}}
 	case r.Needs == gradient:
-		list := []form{{"gradient", gradient}, {"tilt", tilt}}
-		if annealed {
-			list = append(list, form{"tempered", tilt | energies.Temper})
+		list := []form{{"gradient", gradient}}
+		if set["balance"] == "" || set["balance"] == "sqrt" { // tilts serve the square root alone
+			list = append(list, form{"tilt", tilt})
+			if annealed {
+				list = append(list, form{"tempered", tilt | energies.Temper})
+			}
+		}
+		if l.Levels && energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Level) {
+			list = append(list, form{"levels", gradient | energies.Level})
 		}
 		return list
 	}
@@ -75,7 +81,7 @@ func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
 }
 
 func (o oracle) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: o.can, Terms: Terms}
+	return energies.Capabilities{Answers: o.can, Terms: Terms, Odds: energies.AsOracle(o.p.Energy).Capabilities().Odds}
 }
 
 func (o oracle) Answer(ctx context.Context, q energies.Query) error {
@@ -97,6 +103,11 @@ func (o oracle) Answer(ctx context.Context, q energies.Query) error {
 		return ctx.Err()
 	case energies.Estimate:
 		return o.estimate(ctx, q)
+	case energies.Level:
+		if err := energies.AsOracle(o.p.Energy).Answer(ctx, q); err != nil {
+			return err
+		}
+		return o.LogDensity(ctx, q.U, q.X)
 	case energies.ModelConditional:
 		s := q.X.Space.Values
 		for c := range q.X.Chains() {

@@ -29,6 +29,8 @@ type Law struct {
 	Preset func(p *Problem, set samplers.Settings, s *samplers.State)
 	// Dense says that the kernel reads the gradient itself in every form.
 	Dense bool
+	// Levels says that it works by energies.Level where the energy offers that.
+	Levels bool
 	// Few runs the suite on a third of the problems.
 	Few bool
 	// Auxiliary draws, for chains whose states are exact draws, what the kernel remembers

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/graph"
+	"github.com/gradhop/gradhop/energies/pairwise"
 	"github.com/gradhop/gradhop/energies/potts"
 	"github.com/gradhop/gradhop/energies/table"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -74,7 +76,7 @@ func (p *Problem) ModelLogit(x []int32, i int, v int32) float64 {
 
 // Problems returns the targets that kernels are tested on: every kind of space,
 // allowed lists of one and of several sites, energies whose first-order
-// estimates are exact (potts), right at one site only (table) and wrong
+// estimates are exact (potts; ising, which answers Level too), right at one site only (table) and wrong
 // everywhere (net), and states of probability zero.
 func Problems(t testing.TB) []*Problem {
 	t.Helper()
@@ -113,7 +115,13 @@ func Problems(t testing.TB) []*Problem {
 	randomNet := func(name string, alpha float64, sp *energies.Space) *Problem {
 		return build(name, alpha, newNet(sp), nil)
 	}
+	path, err := graph.New(3, []graph.Edge{{I: 0, J: 1, Weight: 0.7}, {I: 1, J: 2, Weight: 0.7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ising, err := pairwise.Ising(path, 0.4)
 	return []*Problem{
+		build("ising", 2.5, ising, err),
 		randomPotts("potts categorical", 1.2, space(energies.Categorical, 3, 3)),
 		randomPotts("potts categorical, allowed by site", 0.7, space(energies.Categorical, 3, 4, []int32{0, 2, 3}, []int32{1, 3}, []int32{2})),
 		randomPotts("potts spin", 3, space(energies.Spin, 4, 2)),

@@ -22,8 +22,8 @@ var gaussianBernoulli = Experiment{
 }
 
 func runGaussianBernoulli(ctx context.Context, s Settings) (*Result, error) {
-	terms, chains, steps, repeats := 1<<15, 64, 20_000, 4
-	batches, polyak := []int{1, 2, 4, 8}, []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}
+	terms, chains, steps, repeats := 1<<15, 64, 6000, 4
+	batches, polyak := []int{1, 2, 4, 8}, []float64{0.1, 0.2, 0.4, 0.8, 1.6}
 	if s.Quick {
 		terms, chains, steps, repeats, batches, polyak = 1<<12, 16, 1000, 2, []int{1, 4}, []float64{0.2, 0.8}
 	}
