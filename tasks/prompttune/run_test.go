@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -220,4 +221,21 @@ func TestEstimates(t *testing.T) {
 func lastLine(out *bytes.Buffer) []byte {
 	lines := bytes.Split(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n"))
 	return lines[len(lines)-1]
+}
+
+// TestPromptOptions: samplers of prompts have defaults of their own, inside tempering too, and what
+// is given outweighs them.
+func TestPromptOptions(t *testing.T) {
+	s := Search{Sampler: "tempering", Options: samplers.Settings{"inner": "mtm", "tries": "5"}}
+	_, options, err := s.registration()
+	if err != nil || options["tries"] != "5" || options["sharpness"] != promptOptions["mtm"]["sharpness"] || s.beta() != "5000" {
+		t.Errorf("%v, beta %s, %v", options, s.beta(), err)
+	}
+	s = Search{Sampler: "dmala", Beta: "7"}
+	if _, options, err = s.registration(); err != nil || len(options) != 0 || s.beta() != "7" {
+		t.Errorf("%v, beta %s, %v", options, s.beta(), err)
+	}
+	if err := (&Search{Sampler: "tempering", Steps: 3, Options: samplers.Settings{"inner": "mtm"}}).Try(1); err != nil {
+		t.Error(err)
+	}
 }
