@@ -243,12 +243,12 @@ func (s *Search) moving() string { return cmp.Or(s.Options["inner"], s.Sampler) 
 
 // promptOptions are options of samplers whose own defaults suit other energies: changes of a
 // word move a cosine by hundredths, there are thousands of words, and gradients mislead.
-var promptOptions = map[string]samplers.Settings{"mtm": {"tries": "8", "sharpness": "0.015"}}
+var promptOptions = map[string]samplers.Settings{"mtm": {"tries": "8", "sharpness": "0.02"}}
 
 // beta is the schedule, or the default one: a constant for mtm, which needs no warming up.
 func (s *Search) beta() string {
 	if s.Beta == "" && s.moving() == "mtm" {
-		return "5000"
+		return "1000"
 	}
 	return cmp.Or(s.Beta, "1..1000")
 }
