@@ -6,6 +6,9 @@ import (
 	"math"
 	"strconv"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/graph"
 	"github.com/gradhop/gradhop/energies/pairwise"
@@ -90,46 +93,33 @@ func distance(p, q []float64) float64 {
 // flips with probability sigmoid(-2·s_i·∂U/∂s_i/2 - 4/(2α)).
 func stationary(e *pairwise.Model, law *table.Enumeration, alpha float64) []float64 {
 	n, d := law.Len(), e.Space().Sites
-	rows := make([][]float64, n)
-	for k := range rows {
+	p, square := mat.NewDense(n, n, nil), mat.NewDense(n, n, nil)
+	for k := range n {
 		flip := make([]float64, d)
 		for i := range flip {
 			x := append([]int32(nil), law.X.Chain(k)...)
 			x[i] = 1 - x[i] // U is linear in each spin: the difference is the gradient's
 			flip[i] = 1 / (1 + math.Exp(2/alpha-(law.U[law.Find(x)]-law.U[k])/2))
 		}
-		rows[k] = make([]float64, n)
 		for to := range n {
 			q := 1.0
-			for i, p := range flip {
+			for i, move := range flip {
 				if law.X.Chain(to)[i] == law.X.Chain(k)[i] {
-					p = 1 - p
+					move = 1 - move
 				}
-				q *= p
+				q *= move
 			}
-			rows[k][to] = q
+			p.Set(k, to, q)
 		}
 	}
 	for range 60 { // squaring: 2^60 steps
-		next := make([][]float64, n)
-		for a := range next {
-			next[a] = make([]float64, n)
-			sum := 0.0
-			for b, p := range rows[a] {
-				for c, q := range rows[b] {
-					next[a][c] += p * q
-				}
-			}
-			for _, p := range next[a] {
-				sum += p
-			}
-			for c := range next[a] {
-				next[a][c] /= sum
-			}
+		square.Mul(p, p)
+		for k := range n {
+			floats.Scale(1/floats.Sum(square.RawRowView(k)), square.RawRowView(k))
 		}
-		rows = next
+		p, square = square, p
 	}
-	return rows[0]
+	return p.RawRowView(0)
 }
 
 // drawnDistance estimates ‖π_α - π‖₁ from draws: signs of the differences come from one half of
