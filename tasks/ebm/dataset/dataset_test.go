@@ -66,6 +66,8 @@ func TestLoad(t *testing.T) {
 		"idx":         {put(t, "train-images-idx3-ubyte", idx), dataset.Threshold},
 		"gzipped idx": {put(t, "train-images-idx3-ubyte.gz", zipped(idx)), dataset.Threshold},
 		"npz":         {archive + ":x", dataset.Exact},
+		"columns":     {"testdata/columns.mat:data", dataset.Exact},
+		"rows":        {"testdata/rows.mat:X", dataset.Exact},
 		"text":        {put(t, "rows.txt", []byte("0 1 1 0\n\n1,0,0,1\n")), dataset.Exact},
 		"folder":      {folder, dataset.Threshold},
 	} {
@@ -144,6 +146,10 @@ func TestRefused(t *testing.T) {
 		"no idx":        {put(t, "a.idx", []byte("hello")), binary, dataset.Threshold, "is not an IDX file"},
 		"huge idx":      {put(t, "a.idx", []byte{0, 0, 8, 2, 255, 255, 255, 255, 255, 255, 255, 255}), binary, dataset.Threshold, "more than"},
 		"no archive":    {put(t, "a.npz", []byte("PK")), binary, dataset.Exact, "is not a NumPy archive"},
+		"no array":      {"testdata/rows.mat:Y", binary, dataset.Exact, `has no array "Y"; it has X, classnames`},
+		"several":       {"testdata/columns.mat", binary, dataset.Exact, "has the arrays data, target; name one as testdata/columns.mat:ARRAY"},
+		"cells":         {"testdata/rows.mat:classnames", binary, dataset.Exact, "is not a matrix of real numbers"},
+		"no MATLAB":     {put(t, "a.mat", []byte("MATLAB 7.3 MAT-file")), binary, dataset.Exact, "versions 5 to 7.2"},
 		"no such file":  {filepath.Join(t.TempDir(), "none.txt"), binary, dataset.Exact, "no such file"},
 		"binarization?": {put(t, "a.txt", []byte("0 1")), binary, "round", `unknown binarization "round"`},
 	} {
@@ -151,6 +157,39 @@ func TestRefused(t *testing.T) {
 		var code interface{ ExitCode() int }
 		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &code) || code.ExitCode() != 2 {
 			t.Errorf("%s: error %v; want one with %q and exit code 2", name, err, c.want)
+		}
+	}
+}
+
+// A MATLAB file that ends early, or of which a byte is another, is read or refused.
+func TestDamagedMatlab(t *testing.T) {
+	space := energies.Space{Sites: 4, Values: 2, Kind: energies.Binary}
+	for _, name := range []string{"columns.mat:data", "rows.mat:X"} {
+		file, array, _ := strings.Cut(name, ":")
+		whole, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), file)
+		load := func(b []byte) error {
+			if err := os.WriteFile(path, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			_, err := dataset.Load(path+":"+array, &space, dataset.Exact, 0)
+			return err
+		}
+		if err := load(whole); err != nil {
+			t.Fatal(err)
+		}
+		for n := range whole {
+			if n < 186 { // where the first array ends
+				if load(whole[:n]) == nil {
+					t.Errorf("%s: the first %d of %d bytes are taken for the file", file, n, len(whole))
+				}
+			}
+			spoiled := slices.Clone(whole)
+			spoiled[n] ^= 0xff
+			_ = load(spoiled) // must not panic
 		}
 	}
 }

@@ -26,6 +26,8 @@ const maxNumbers = 1 << 30
 //
 //	FILE.npz[:ARRAY]    a NumPy array, [row, ...]; ARRAY may be left out where there is one
 //	FILE.npy            the same
+//	FILE.mat[:ARRAY]    a MATLAB matrix; its columns are the rows where they have as many
+//	                    numbers as there are sites, as in Omniglot's chardata.mat
 //	*-idx*-ubyte[.gz]   an IDX file, as MNIST's
 //	FOLDER              images of one size, as grey levels
 //	other files         a text matrix: a row a line, numbers separated by blanks or commas
@@ -44,6 +46,9 @@ func read(path string, sites int) (numbers []float64, highest float64, err error
 	if isArray {
 		return readNPZ(file+".npz", array)
 	}
+	if file, array, isArray = strings.Cut(path, ".mat:"); isArray {
+		return readMatlab(file+".mat", array, sites)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, 0, bad(path, "%v", err.(*fs.PathError).Err.Error())
@@ -56,6 +61,8 @@ func read(path string, sites int) (numbers []float64, highest float64, err error
 		return readNPZ(path, "")
 	case strings.HasSuffix(base, ".npy"):
 		return readNPY(path)
+	case strings.HasSuffix(base, ".mat"):
+		return readMatlab(path, "", sites)
 	case strings.Contains(base, "idx") && strings.HasSuffix(base, "ubyte"), strings.HasSuffix(base, ".idx"):
 		return readIDX(path)
 	}

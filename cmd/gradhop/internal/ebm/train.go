@@ -33,8 +33,8 @@ func newTrain(a *app.App) *cobra.Command {
 samples that chains draw from the model. The chains go on from a replay buffer, or start
 at the data.
 
-Data: a NumPy file (FILE.npz:ARRAY, FILE.npy), an IDX file as MNIST's, also gzipped, a
-folder of images, or a text file with a row a line.
+Data: a NumPy file (FILE.npz:ARRAY, FILE.npy), a MATLAB file (FILE.mat:ARRAY), an IDX file
+as MNIST's, also gzipped, a folder of images, or a text file with a row a line.
 
 The folder holds model.onnx (averaged weights with --ema), log.csv (a line an update),
 samples.png and a checkpoint. After an interruption or a kill the same command with
