@@ -1,8 +1,9 @@
 """Updates of an energy-based ResNet: gradhop beside the authors' algorithm and the best PyTorch, in one run.
 
 An update is persistent contrastive divergence: STEPS steps of DMALA for BATCH chains, the gradient of mean U(data) - mean U(samples)
-by the weights, and Adam. All use the same network, float32 and the same number of threads. Printed are CPU seconds (user and system),
-which other programs on the machine change little. The first update is not counted: it compiles and warms up.
+by the weights, and Adam. All use the same network and the same number of threads, and float32 but for the last: bfloat16 by autocast is
+another law, since the acceptance ratio then has errors of several tenths of a nat. Printed are CPU seconds (user and system), which
+other programs on the machine change little. The first update is not counted: it compiles and warms up.
 
     python scripts/bench/ebm.py --width 64 --depth 8 --batch 16 --steps 10
 """
@@ -70,9 +71,14 @@ def cached(net, x, steps):
     return x
 
 
-def torch_updates(step, layout, compiled, model, data, o):
+def torch_updates(step, layout, compiled, model, data, o, half=False):
     """CPU seconds of an update in torch."""
     torch.manual_seed(0)
+    with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        return timed_updates(step, layout, compiled, model, data, o)
+
+
+def timed_updates(step, layout, compiled, model, data, o):
     net = ResNet(SIDE, o.width, o.depth).read(model).to(memory_format=layout)
     run = torch.compile(net) if compiled else net
     optimizer = torch.optim.Adam(net.parameters(), RATE, maximize=True)
@@ -131,6 +137,7 @@ def main() -> None:
         }
         if not o.no_compile:
             programs["cached, channels last, compiled torch"] = lambda: torch_updates(cached, last, True, model, data, o)
+        programs["cached, channels last, torch, bfloat16"] = lambda: torch_updates(cached, last, False, model, data, o, half=True)
         seconds = {name: [] for name in programs}
         for _ in range(o.blocks):  # in turn
             for name, measure in programs.items():

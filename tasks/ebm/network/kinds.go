@@ -80,8 +80,9 @@ func rbm(n *net, x build.Value) build.Value {
 	return n.Add(n.ReduceSum(hidden, []int64{1}, true), n.MatMul(x, b))
 }
 
-// ising is U(x) = ½ xᵀJx + bᵀx with J = ½(A + Aᵀ) off the diagonal; A starts at
-// zero. The mask is a Constant node: initialisers are what training changes.
+// ising is U(x) = ½ xᵀAx + bᵀx with A zero within a site, that is with the symmetric
+// couplings ½(A + Aᵀ); A starts at zero. The mask is a Constant node: initialisers are
+// what training changes.
 func ising(n *net, x build.Value) build.Value {
 	d := n.features()
 	mask := make([]float32, d*d)
@@ -91,13 +92,13 @@ func ising(n *net, x build.Value) build.Value {
 			site = func(k int64) int64 { return k / int64(n.o.Space.Values) }
 		}
 		if site(int64(i)/d) != site(int64(i)%d) {
-			mask[i] = 0.5
+			mask[i] = 1
 		}
 	}
 	a := n.Initializer(onnx.NewFloat("coupling", []int64{d, d}, make([]float32, d*d)))
 	b := n.Initializer(onnx.NewFloat("field", []int64{d, 1}, make([]float32, d)))
-	j := n.Mul(n.Add(a, n.SwapLast(a)), n.Op("Constant", nil, onnx.TensorAttr("value", onnx.NewFloat("", []int64{d, d}, mask))))
-	pair := n.Scale(n.ReduceSum(n.Mul(n.MatMul(x, j), x), []int64{1}, true), 0.5)
+	a = n.Mul(a, n.Op("Constant", nil, onnx.TensorAttr("value", onnx.NewFloat("", []int64{d, d}, mask))))
+	pair := n.Scale(n.ReduceSum(n.Mul(n.MatMul(x, a), x), []int64{1}, true), 0.5)
 	return n.Add(pair, n.MatMul(x, b))
 }
 
