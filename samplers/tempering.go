@@ -96,7 +96,7 @@ func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
 		return nil, err
 	}
 	if !r.Exact || o.Inner == "tempering" || o.Inner == "two-stage" {
-		return bad("inner", o.Inner, "must leave exp(U) invariant and have no sampler inside")
+		return bad("inner", o.Inner, "must leave exp(U) invariant and be another sampler, with none inside")
 	}
 	inner, err := r.New(e, o.Options)
 	if err != nil {

@@ -24,6 +24,7 @@ type plan struct {
 	o      *Options
 	energy energies.Oracle
 	model  *neural.Model // nil for an energy of known form
+	draft  *neural.Model // nil without one
 	kernel samplers.Kernel
 	config samplers.Config
 	header store.Header
@@ -36,7 +37,8 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	registration, err := samplers.Lookup(o.Sampler)
+	name, settings := o.sampler()
+	registration, err := samplers.Lookup(name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.describe(registration); err != nil {
+	if err := p.describe(registration, settings); err != nil {
 		return nil, err
 	}
 	if err := p.chains(ids); err != nil {
@@ -76,8 +78,10 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 
 // close ends the use of the model.
 func (p *plan) close() {
-	if p.model != nil {
-		p.model.Close()
+	for _, m := range []*neural.Model{p.model, p.draft} {
+		if m != nil {
+			m.Close()
+		}
 	}
 }
 
@@ -134,6 +138,11 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 		return nil, explain(err)
 	}
 	p.energy = p.model
+	if o.Draft != "" {
+		if err := p.openDraft(m, mo); err != nil {
+			return nil, err
+		}
+	}
 	p.header.Settings["input"], p.header.Settings["output"] = p.model.Input(), p.model.Output()
 	// The name without folders: where the file lies is no part of what the run is.
 	p.header.Model = filepath.Base(o.Model)
@@ -146,7 +155,7 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	if err := ort.Init(ctx, runtime); err != nil {
 		return nil, err
 	}
-	p.header.Versions = map[string]string{"onnxruntime": ort.Version()}
+	p.header.Versions = p.versions()
 	return m, nil
 }
 
@@ -197,16 +206,16 @@ func (o *Options) feed(m *onnx.Model, settings map[string]string) (map[string]*o
 }
 
 // describe builds the sampler and says in the header what draws depend on.
-func (p *plan) describe(r samplers.Registration) error {
+func (p *plan) describe(r samplers.Registration, settings samplers.Settings) error {
 	o := p.o
 	var err error
-	if p.kernel, err = r.New(p.energy, o.Settings); err != nil {
+	if p.kernel, err = r.New(p.energy, settings); err != nil {
 		return err
 	}
 	for _, f := range r.Flags {
 		p.header.Settings[f.Name] = f.Default
 	}
-	for name, value := range o.Settings {
+	for name, value := range settings {
 		p.header.Settings[name] = value
 	}
 	p.header.Gradhop, p.header.Sampler = o.Version, r.Name

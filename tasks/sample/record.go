@@ -35,6 +35,9 @@ func Load(dir string) (Options, error) {
 	}
 	o.Resume = dir
 	o.Model, o.Allow, o.Init = moved(o.Model), moved(o.Allow), moved(o.Init)
+	if strings.HasSuffix(o.Draft, ".onnx") {
+		o.Draft = moved(o.Draft)
+	}
 	if path := known.Path(o.Energy); path != "" {
 		o.Energy = strings.Replace(o.Energy, path, moved(path), 1)
 	}

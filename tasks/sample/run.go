@@ -33,6 +33,9 @@ func Run(ctx context.Context, o Options) (*store.Summary, error) {
 	if o.Progress != nil {
 		p.config.Observers = append(p.config.Observers, p.progress())
 	}
+	if p.draft != nil {
+		p.config.Observers = append(p.config.Observers, p.watchDraft())
+	}
 	dir, loop, err := p.begin(ctx, &w)
 	if err != nil {
 		return nil, err
@@ -90,7 +93,7 @@ func (p *plan) checkRows(ctx context.Context) error {
 		return nil
 	}
 	want := energies.Density
-	if r, err := samplers.Lookup(p.o.Sampler); err == nil && r.Needs.Has(energies.Gradient) {
+	if r, err := samplers.Lookup(p.header.Sampler); err == nil && r.Needs.Has(energies.Gradient) {
 		want = energies.Gradient
 	}
 	ids := make([]int64, rowStates)

@@ -66,6 +66,10 @@ type Options struct {
 	OnNonFinite string `json:"on-nonfinite"`
 	// Provider is where the model runs, as ort.Options.Provider has it.
 	Provider string `json:"provider"`
+	// Draft is a cheap stand-in for the model, by which the sampler proposes and the model
+	// accepts: the same model on another provider, as "openvino:cpu,bf16", or another file over
+	// the same space, *.onnx; "" is none. See samplers.TwoStage.
+	Draft string `json:"draft,omitempty"`
 
 	// SaveWarmup keeps the states of warm-up too.
 	SaveWarmup bool `json:"save-warmup,omitempty"`
@@ -146,7 +150,7 @@ func (o *Options) Check() error {
 			return &OptionError{"write", strconv.Quote(w), "want csv, npz, png or none"}
 		}
 	}
-	return nil
+	return o.checkDraft()
 }
 
 func (o *Options) log(line string) {
