@@ -1,22 +1,21 @@
-// Package energies defines what samplers and models share: a discrete [Space], a
-// [Batch] of chains of integer codes in it, and an [Energy], the unnormalised
-// log-density of
+// Package energies defines the interface between samplers and models: a discrete [Space], a [Batch] of
+// chains of integer codes in it, and an [Energy], the unnormalised log-density of
 //
 //	π(x) ∝ exp(U(x)).
 //
-// U is in nats and a larger U is more probable; U = -Inf is probability zero. A
-// model that computes an energy E with the opposite sign is used as U = -E.
+// U is in nats. A larger U is more probable; U = -Inf means probability zero. A model that computes an
+// energy E of the opposite sign is used as U = -E.
 //
-// Gradients are taken at the one-hot encoding of a state: g[i,v] =
-// ∂U/∂onehot[i,v], so that g[i,v]-g[i,x_i] is the first-order estimate of the
-// change of U when site i takes value v (Grathwohl et al. 2021, eq. 3).
+// Gradients are taken at the one-hot encoding of a state: g[i,v] = ∂U/∂onehot[i,v], so that
+// g[i,v]-g[i,x_i] is the first-order estimate of the change of U when site i takes value v (Grathwohl
+// et al. 2021, eq. 3).
 //
-// An energy of your own needs the two methods of [Energy], and LogDensityGrad
-// ([Differentiable]) for samplers that use gradients. An energy that can answer
-// more, such as full conditionals, is an [Oracle]. Samplers ask every energy
-// through [AsOracle]. [Sum] adds energies and [Memo] caches one; both are Oracles.
+// A user-defined energy implements the two methods of [Energy], and LogDensityGrad ([Differentiable])
+// for gradient-based samplers. An energy that answers further queries, such as full conditionals,
+// implements [Oracle]. Samplers query every energy through [AsOracle]. [Sum] adds energies and [Memo]
+// caches one; both are Oracles.
 //
-// Sub-packages hold energies of known form; energies/neural holds energies that
+// Sub-packages hold energies of known form; energies/neural holds energies that run an ONNX model.
 // run an ONNX model.
 package energies
 
@@ -24,30 +23,29 @@ import "context"
 
 // Energy is an unnormalised log-density over the states of a Space.
 type Energy interface {
-	// Space returns the states the energy is defined on. It never changes.
+	// Space returns the states on which the energy is defined. It never changes.
 	Space() *Space
-	// LogDensity writes U of each chain of x to u ([chain], nats). It does not
-	// keep u or x. It is safe for concurrent use. On error u is undefined.
+	// LogDensity sets u, [chain], to U of each chain of x in nats. It does not retain u or x. It is
+	// safe for concurrent use. On error u is undefined.
 	LogDensity(ctx context.Context, u []float64, x Batch) error
 }
 
 // Differentiable is an Energy with a gradient at the one-hot encoding.
 type Differentiable interface {
 	Energy
-	// LogDensityGrad writes U to u ([chain]) and ∂U/∂onehot to g
-	// ([chain, site, value], row-major). Entries of values that the space does
-	// not allow are unspecified but finite. Same rules as LogDensity.
+	// LogDensityGrad sets u, [chain], to U and g, [chain, site, value] row-major, to ∂U/∂onehot.
+	// Entries of values that the space does not allow are unspecified but finite. Otherwise it behaves
+	// like LogDensity.
 	LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error
 }
 
-// Batch is a set of chains in one Space, stored chain after chain.
+// Batch is a set of states in one Space, one per chain.
 type Batch struct {
 	Space *Space
 	Codes []int32 // [chain, site]
-	// IDs are the numbers of the chains in the whole run, [chain], or nil. They affect
-	// results in the last bits at most: an energy whose rounding depends on the row of a
-	// state in its batch chooses the row by them, so that results do not depend on
-	// batch composition.
+	// IDs are the numbers of the chains in the whole run, [chain], or nil. They affect results in the
+	// last bits at most: an energy whose rounding depends on the row of a state in its batch uses them
+	// to choose the row, so that results do not depend on batch composition.
 	IDs []int64
 }
 
@@ -80,7 +78,7 @@ func (b Batch) Slice(lo, hi int) Batch {
 	return s
 }
 
-// Clone returns a copy that shares no codes with b.
+// Clone returns a copy whose codes are not shared with b.
 func (b Batch) Clone() Batch {
 	return Batch{Space: b.Space, Codes: append([]int32(nil), b.Codes...), IDs: append([]int64(nil), b.IDs...)}
 }

@@ -7,26 +7,25 @@ import (
 	"sync"
 )
 
-// Memo wraps an energy and caches its answers to Density, Gradient and Tilt, the least
-// recently used states being dropped first. Chains of a peaked energy return to the
-// same few states and meet each other; a copy costs a thousandth of a run of a model.
-// Other queries pass through.
+// Memo wraps an energy and caches its answers to Density, Gradient and Tilt. It evicts the least
+// recently used states. Chains of a peaked energy revisit the same few states; a cached answer costs a
+// thousandth of a model run. Other queries are passed on.
 //
-// Results are those of the energy where they do not depend on batch composition.
-// A Memo is safe for concurrent use.
+// A Memo returns the same values as the energy if these do not depend on batch composition. It is safe
+// for concurrent use.
 type Memo struct {
 	Oracle
-	bytes int64 // room when empty
+	bytes int64 // capacity
 
 	mu    sync.Mutex
-	room  int64 // bytes left
+	room  int64 // free bytes
 	last  *list.List
 	known map[string]*list.Element
 }
 
 var _ Oracle = (*Memo)(nil)
 
-// memoEntry is one state: U and, [site, value], the gradient or tilt.
+// memoEntry is the cached answer for one state: U and the gradient or tilt, [site, value].
 type memoEntry struct {
 	key string
 	u   float64
@@ -35,7 +34,7 @@ type memoEntry struct {
 
 func (e *memoEntry) size() int64 { return int64(4*len(e.g) + 2*len(e.key) + 128) }
 
-// NewMemo returns a cache of e that holds at most so many bytes.
+// NewMemo returns a cache of e that uses at most the given number of bytes.
 func NewMemo(e Energy, bytes int64) *Memo {
 	m := &Memo{Oracle: AsOracle(e), bytes: bytes}
 	m.Forget()
@@ -54,8 +53,8 @@ func (m *Memo) LogDensity(ctx context.Context, u []float64, x Batch) error {
 	return m.Answer(ctx, Query{Want: Density, X: x, U: u})
 }
 
-// Answer implements Oracle: it copies what is cached and asks the energy for the rest,
-// each state once.
+// Answer implements Oracle. It copies cached answers and queries the energy once for each remaining
+// distinct state.
 func (m *Memo) Answer(ctx context.Context, q Query) error {
 	var g []float32
 	switch q.Want {
@@ -93,8 +92,8 @@ func (m *Memo) Answer(ctx context.Context, q Query) error {
 	return nil
 }
 
-// recall fills q from the cache. It returns the states that are not in it, their keys,
-// and the chains that each is the state of.
+// recall fills q from the cache. It returns the missing states, their keys, and for each of them the
+// chains in that state.
 func (m *Memo) recall(q Query, g []float32, row int) (missing Batch, keys []string, at [][]int) {
 	missing.Space = q.X.Space
 	index := map[string]int{}
@@ -118,7 +117,7 @@ func (m *Memo) recall(q Query, g []float32, row int) (missing Batch, keys []stri
 	return missing, keys, at
 }
 
-// memoKey names a state under a kind of query.
+// memoKey returns the cache key of a state and a kind of query.
 func memoKey(want Capability, codes []int32) string {
 	k := make([]byte, 1, 1+4*len(codes))
 	k[0] = byte(want)
@@ -128,7 +127,7 @@ func memoKey(want Capability, codes []int32) string {
 	return string(k)
 }
 
-// get writes what is cached under key to u and g, and reports whether it is.
+// get copies the entry of key to u and g, and reports whether there is one.
 func (m *Memo) get(key string, u *float64, g []float32) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +142,7 @@ func (m *Memo) get(key string, u *float64, g []float32) bool {
 	return true
 }
 
-// put caches a state in place of those not asked for the longest.
+// put caches an answer, evicting the least recently used ones.
 func (m *Memo) put(key string, u float64, g []float32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +153,7 @@ func (m *Memo) put(key string, u float64, g []float32) {
 	for m.room < entry.size() {
 		oldest := m.last.Back()
 		if oldest == nil {
-			return // larger than all the room there is
+			return // larger than the cache
 		}
 		gone := m.last.Remove(oldest).(*memoEntry)
 		delete(m.known, gone.key)

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// serialWork is the number of elements below which a second goroutine costs more than it
-// saves.
+// serialWork is the number of elements below which parallel execution does not pay.
 const serialWork = 1 << 14
 
 // task is a range for a function of [Parallel].
@@ -16,8 +15,7 @@ type task struct {
 	done           *sync.WaitGroup
 }
 
-// helpers are goroutines that wait for tasks, one fewer than processors, started when first
-// needed.
+// helpers is the queue of the worker goroutines, one fewer than processors, started on first use.
 var helpers = sync.OnceValue(func() chan<- task {
 	tasks := make(chan task)
 	for range runtime.GOMAXPROCS(0) - 1 {
@@ -33,10 +31,9 @@ var helpers = sync.OnceValue(func() chan<- task {
 
 var waits = sync.Pool{New: func() any { return new(sync.WaitGroup) }}
 
-// Parallel calls f on ranges that cover [0, n), each with the number of a worker, on all
-// processors when work, the number of elements of the whole, is worth it. What f computes for
-// an element must not depend on its range. Parallel itself allocates nothing: a caller that
-// keeps f allocates nothing either.
+// Parallel calls f on ranges that cover [0, n), each with the index of a worker. It uses all processors
+// if work, the total number of elements, is large enough. The result of f for an element must not
+// depend on the range. Parallel itself does not allocate.
 func Parallel(n, work int, f func(worker, lo, hi int)) {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	if work < serialWork || workers < 2 {
@@ -49,7 +46,7 @@ func Parallel(n, work int, f func(worker, lo, hi int)) {
 		done.Add(1)
 		select {
 		case tasks <- t:
-		default: // all are busy, as in a call within another
+		default: // all are busy, for example in a nested call
 			f(t.worker, t.lo, t.hi)
 			done.Done()
 		}

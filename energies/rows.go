@@ -6,12 +6,12 @@ import (
 	"math"
 )
 
-// RowsError reports an energy whose answer for a state depends on the other states of its
-// batch, as with a mean over the batch.
+// RowsError reports an energy whose result for a state depends on the other states of its batch, for
+// example through a mean over the batch.
 type RowsError struct {
 	// What differs: "U" or "the gradient".
 	What string
-	// Alone is the value for the state by itself, Among that in a batch.
+	// Alone is the result for the state by itself, Among the result within a batch.
 	Alone, Among float64
 	State        []int32
 }
@@ -20,18 +20,17 @@ func (e *RowsError) Error() string {
 	return fmt.Sprintf("energies: rows of a batch interact: %s of state %v is %g alone and %g in a batch; evaluate one chain at a time", e.What, e.State, e.Alone, e.Among)
 }
 
-// ExitCode is 2: the model is bad input.
+// ExitCode returns 2: bad usage or input.
 func (*RowsError) ExitCode() int { return 2 }
 
-// Largest differences that rounding in float32 explains, relative to the largest value.
+// Maximal differences due to float32 rounding, relative to the largest value.
 const (
 	densityNoise  = 1e-4
 	gradientNoise = 1e-3
 )
 
-// CheckRows compares U, and gradients where want is Gradient, of the states of x one by one
-// and in one batch in reverse order. It returns a *RowsError where they differ by more than
-// rounding.
+// CheckRows compares U, and gradients if want is Gradient, of the states of x evaluated one by one and
+// in one batch in reverse order. It returns a *RowsError if they differ by more than rounding.
 func CheckRows(ctx context.Context, e Oracle, want Capability, x Batch) error {
 	n := x.Chains()
 	row := 0

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Kind says what the codes of a site mean, and with it which distance between
-// two values the Langevin proposals use.
+// Kind is the meaning of the codes of a site. It determines the distance between two values in Langevin
+// proposals.
 type Kind uint8
 
 const (
-	// Categorical values have no order: one-hot coding, D² = 2 between any two.
+	// Categorical values are unordered, with one-hot coding: D² = 2 between any two.
 	Categorical Kind = iota
 	// Binary values are the numbers 0 and 1: D² = 1.
 	Binary
-	// Spin values are code 0 for -1 and code 1 for +1: D² = 4.
+	// Spin values are -1 (code 0) and +1 (code 1): D² = 4.
 	Spin
-	// Ordinal values are consecutive integers, code 0 for Space.Low: D² = (v-w)².
+	// Ordinal values are consecutive integers starting at Space.Low (code 0): D² = (v-w)².
 	Ordinal
 )
 
-// String returns the name used in settings and flags.
+// String returns the name of the kind in settings and flags.
 func (k Kind) String() string {
 	switch k {
 	case Categorical:
@@ -37,21 +37,21 @@ func (k Kind) String() string {
 
 // Space is the set of states: Sites sites, each with a code in [0, Values).
 type Space struct {
-	// Sites is d, the number of sites of a state; at least 1.
+	// Sites is d, the number of sites, at least 1.
 	Sites int
-	// Values is S, the number of codes of a site; at least 2.
+	// Values is S, the number of codes of a site, at least 2.
 	Values int
-	// Kind is what codes mean; the zero value is Categorical.
+	// Kind is the meaning of codes; the zero value is Categorical.
 	Kind Kind
-	// Low is the number that code 0 stands for in an Ordinal space.
+	// Low is the value of code 0 in an Ordinal space.
 	Low int
-	// Allowed lists the codes a site may take, in increasing order. Nil allows
-	// every code; one list serves every site; otherwise there is one for each.
+	// Allowed lists the codes allowed at each site, in increasing order. Nil allows every code; a
+	// single list applies to every site; otherwise there is one list per site.
 	Allowed [][]int32
 }
 
-// String writes the space in one word, as binary:784, spin:16, categorical:64x21 or
-// ordinal:8:-2..2; the allowed values are left out.
+// String returns the space in one word, such as binary:784, spin:16, categorical:64x21 or
+// ordinal:8:-2..2. Allowed values are not included.
 func (s *Space) String() string {
 	switch s.Kind {
 	case Categorical:
@@ -62,8 +62,7 @@ func (s *Space) String() string {
 	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
 }
 
-// Number is what code v stands for: -1 and +1 in a Spin space, Low and up in an Ordinal
-// one, the code itself in others.
+// Number returns the value of code v: -1 or +1 in a Spin space, v+Low in an Ordinal one, v in others.
 func (s *Space) Number(v int32) int {
 	switch s.Kind {
 	case Spin:
@@ -74,9 +73,9 @@ func (s *Space) Number(v int32) int {
 	return int(v)
 }
 
-// SpaceError reports a Space that contradicts itself, or a table that does not fit it.
+// SpaceError reports an invalid Space, or a table that does not match its space.
 type SpaceError struct {
-	// Site is the site at fault, or -1 where the whole space is.
+	// Site is the invalid site, or -1 if the error concerns the whole space.
 	Site   int
 	Reason string
 }
@@ -91,11 +90,11 @@ func (e *SpaceError) Error() string {
 // ExitCode returns 2: bad usage or input.
 func (*SpaceError) ExitCode() int { return 2 }
 
-// DefinitionError reports text, a file or arguments from which no energy can be made.
+// DefinitionError reports a description, a file or arguments that do not define an energy.
 type DefinitionError struct {
-	// What is the text or the kind of the thing, with the name of its file.
+	// What is the description or the kind of object, with the file name.
 	What   string
-	Line   int // of the file, from 1; 0 where no line is at fault
+	Line   int // line number in the file from 1, or 0 if unknown
 	Reason string
 }
 
@@ -109,8 +108,8 @@ func (e *DefinitionError) Error() string {
 // ExitCode returns 2: bad usage or input.
 func (*DefinitionError) ExitCode() int { return 2 }
 
-// Check returns a *SpaceError where the space is malformed, an allowed list is
-// empty, unsorted or out of range.
+// Check returns a *SpaceError if the space is invalid: numbers out of range, or lists of allowed codes
+// that are empty, unsorted or out of range.
 func (s *Space) Check() error {
 	switch {
 	case s == nil:
@@ -118,9 +117,9 @@ func (s *Space) Check() error {
 	case s.Sites < 1:
 		return &SpaceError{-1, fmt.Sprintf("%d sites; at least one is needed", s.Sites)}
 	case s.Values < 2:
-		return &SpaceError{-1, fmt.Sprintf("%d values a site; at least two are needed", s.Values)}
+		return &SpaceError{-1, fmt.Sprintf("%d values per site; at least two are needed", s.Values)}
 	case (s.Kind == Binary || s.Kind == Spin) && s.Values != 2:
-		return &SpaceError{-1, fmt.Sprintf("%d values a site in a %s space; it has two", s.Values, s.Kind)}
+		return &SpaceError{-1, fmt.Sprintf("%d values per site in a %s space; want two", s.Values, s.Kind)}
 	case len(s.Allowed) > 1 && len(s.Allowed) != s.Sites:
 		return &SpaceError{-1, fmt.Sprintf("%d allowed lists for %d sites", len(s.Allowed), s.Sites)}
 	}
@@ -140,8 +139,8 @@ func (s *Space) Check() error {
 	return nil
 }
 
-// AllowedAt returns the codes that site may take in increasing order, or nil
-// where every code is allowed. The caller must not change it.
+// AllowedAt returns the codes allowed at a site in increasing order, or nil if every code is allowed.
+// The result must not be modified.
 func (s *Space) AllowedAt(site int) []int32 {
 	switch len(s.Allowed) {
 	case 0:
@@ -152,7 +151,7 @@ func (s *Space) AllowedAt(site int) []int32 {
 	return s.Allowed[site]
 }
 
-// Allows reports whether site may take code v.
+// Allows reports whether code v is allowed at a site.
 func (s *Space) Allows(site int, v int32) bool {
 	if v < 0 || int(v) >= s.Values {
 		return false
@@ -165,8 +164,8 @@ func (s *Space) Allows(site int, v int32) bool {
 	return ok
 }
 
-// SquaredDistance is D² between two codes of a site: 1 for Binary, 4 for Spin,
-// 2 for Categorical (one-hot), (v-w)² for Ordinal, and 0 where they are equal.
+// SquaredDistance returns D² between two codes of a site: 1 for Binary, 4 for Spin, 2 for Categorical
+// (one-hot), (v-w)² for Ordinal, and 0 if they are equal.
 func (s *Space) SquaredDistance(v, w int32) float64 {
 	if v == w {
 		return 0
@@ -183,7 +182,7 @@ func (s *Space) SquaredDistance(v, w int32) float64 {
 	return 2
 }
 
-// CheckBatch returns a *SpaceError where a code of x is outside the space.
+// CheckBatch returns a *SpaceError if a code of x is not allowed.
 func (s *Space) CheckBatch(x Batch) error {
 	if len(x.Codes)%s.Sites != 0 {
 		return &SpaceError{-1, fmt.Sprintf("%d codes do not divide into chains of %d sites", len(x.Codes), s.Sites)}

@@ -24,7 +24,7 @@ func TestSpaceCheck(t *testing.T) {
 	}{
 		{nil, -1, "nil space"},
 		{&Space{Values: 2}, -1, "0 sites"},
-		{&Space{Sites: 1, Values: 1}, -1, "1 values a site"},
+		{&Space{Sites: 1, Values: 1}, -1, "1 values per site"},
 		{&Space{Sites: 1, Values: 3, Kind: Binary}, -1, "binary space"},
 		{&Space{Sites: 3, Values: 4, Allowed: [][]int32{{0}, {1}}}, -1, "2 allowed lists for 3 sites"},
 		{&Space{Sites: 2, Values: 4, Allowed: [][]int32{{0}, {}}}, 1, "no allowed value"},

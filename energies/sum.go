@@ -13,28 +13,26 @@ type Term struct {
 	Energy Energy
 }
 
-// Sum is the weighted sum U = Σ_k w_k·U_k of energies on one space: the product of
-// experts Π_k π_k^{w_k} (Hinton 2002). With one term it is that energy at the inverse
-// temperature w. A state to which any term gives probability zero has probability
-// zero, whatever the sign of its weight.
+// Sum is the weighted sum U = Σ_k w_k·U_k of energies on one space: the product of experts Π_k
+// π_k^{w_k} (Hinton 2002). A sum of one term is that energy at inverse temperature w. A state with
+// probability zero under any term has probability zero, whatever the sign of the weight.
 //
-// A sum answers what every term answers, except ModelConditional and Block, with two rules more.
-// It answers Temper, and with it Tilt, where one of its terms allows the same values as
-// the sum: that term computes the softmax. It answers Estimate where all terms have the
-// same number of terms of their own and none is quenched: terms of one index are drawn together.
+// A sum answers the queries that every term answers, except ModelConditional and Block. It answers
+// Temper and Tilt if one of its terms answers Temper and allows the same values as the sum; that term
+// computes the softmax. It answers Estimate if all terms have the same number of data terms and none is
+// quenched; data terms are then sampled jointly by index.
 type Sum struct {
 	terms  []Term
 	parts  []Oracle
 	space  *Space
 	can    Capabilities
-	temper Oracle // nil: no Temper
+	temper Oracle // nil: Temper is not supported
 }
 
 var _ Oracle = (*Sum)(nil)
 
-// NewSum returns the sum of terms. Their spaces must have as many sites and values and
-// be of one kind; a value is allowed where every term allows it. The error is a
-// *SpaceError.
+// NewSum returns the sum of terms. Their spaces must have the same numbers of sites and values and the
+// same kind. A value is allowed if every term allows it. The error is a *SpaceError.
 func NewSum(terms ...Term) (*Sum, error) {
 	if len(terms) == 0 {
 		return nil, &SpaceError{-1, "a sum without terms"}
@@ -80,7 +78,7 @@ func NewSum(terms ...Term) (*Sum, error) {
 	return s, nil
 }
 
-// both returns what two spaces allow, in the form of Space.Allowed.
+// both returns the codes allowed by two spaces, in the format of Space.Allowed.
 func both(a, b *Space) [][]int32 {
 	switch {
 	case len(a.Allowed) == 0:
@@ -101,7 +99,7 @@ func both(a, b *Space) [][]int32 {
 	return out
 }
 
-// sameAllowed reports whether two spaces of one size allow the same values.
+// sameAllowed reports whether two spaces of equal size allow the same values.
 func sameAllowed(a, b *Space) bool {
 	for i := range a.Sites {
 		for v := range int32(a.Values) {
@@ -110,13 +108,13 @@ func sameAllowed(a, b *Space) bool {
 			}
 		}
 		if len(a.Allowed) <= 1 && len(b.Allowed) <= 1 {
-			break // all sites are alike
+			break // the same lists apply to all sites
 		}
 	}
 	return true
 }
 
-// Space returns the states of the sum.
+// Space implements Energy.
 func (s *Sum) Space() *Space { return s.space }
 
 // Capabilities implements Oracle.

@@ -1,6 +1,6 @@
-// Package export writes energies of known form as ONNX models. Their input x holds the numbers
-// that codes stand for, [batch, site], or one-hot rows in categorical spaces, [batch, site,
-// value], and their output U is the log-density, [batch], in nats.
+// Package export writes energies of known form as ONNX models. The input x holds the numbers that the
+// codes represent, [batch, site], or one-hot rows for categorical spaces, [batch, site, value]. The
+// output U is the log-density in nats, [batch].
 package export
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Model returns the model of an energy. Weights are float32, or float64 with double. Errors are
-// the builder's, and one that matches errors.ErrUnsupported for an energy without an ONNX form.
+// Model returns the ONNX model of an energy, with float32 weights, or float64 if double is set. The
+// error matches errors.ErrUnsupported if the energy has no ONNX form.
 func Model(e energies.Energy, double bool) (*onnx.Model, error) {
 	if n, ok := e.(*known.Named); ok {
 		e = n.Energy
@@ -57,7 +57,7 @@ type net struct {
 	double bool
 }
 
-// input adds x.
+// input adds the input x.
 func (b *net) input() build.Value {
 	elem := onnx.Float
 	if b.double {
@@ -70,7 +70,7 @@ func (b *net) input() build.Value {
 	return b.Input("x", elem, dims...)
 }
 
-// tensor adds weights.
+// tensor adds a constant.
 func (b *net) tensor(v []float64, dims ...int64) build.Value {
 	if b.double {
 		return b.Const(onnx.NewDouble("", dims, v))
@@ -82,7 +82,7 @@ func (b *net) tensor(v []float64, dims ...int64) build.Value {
 	return b.Const(onnx.NewFloat("", dims, w))
 }
 
-// ends returns x at both ends of the edges, along axis 1, and the edges' weights.
+// ends returns x at both ends of the edges, gathered along axis 1, and the weights of the edges.
 func (b *net) ends(x build.Value, g edges) (from, to build.Value, weight []float64) {
 	var i, j []int64
 	for _, e := range g.Graph().Edges {
@@ -134,7 +134,7 @@ func (b *net) selection(m *selection.Model) build.Value {
 	x, d := b.input(), int64(b.space.Sites)
 	data, y := m.Data()
 	n := int64(len(y))
-	// log sigmoid(t) where y is 1 and log sigmoid(-t) where it is 0.
+	// log sigmoid(t) if y is 1 and log sigmoid(-t) if y is 0
 	sign := make([]float64, n)
 	for j := range sign {
 		if sign[j] = 1; y[j] {
@@ -146,5 +146,5 @@ func (b *net) selection(m *selection.Model) build.Value {
 	return b.Neg(b.ReduceSum(loss, []int64{1}, true))
 }
 
-// edges is an energy on a graph.
+// edges is an energy defined on a graph.
 type edges interface{ Graph() *graph.Graph }

@@ -1,5 +1,5 @@
-// Package graph has the weighted graphs on which energies of known form are defined:
-// lattices, complete graphs, and files in public formats.
+// Package graph provides weighted graphs for energies of known form: lattices, complete graphs, and
+// files in public formats.
 package graph
 
 import (
@@ -9,13 +9,13 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Edge joins two sites.
+// Edge connects two sites.
 type Edge struct {
 	I, J   int32
 	Weight float64
 }
 
-// Graph is an undirected graph without loops; no pair is joined twice.
+// Graph is an undirected graph without self-loops and without repeated edges.
 type Graph struct {
 	Sites int
 	Edges []Edge
@@ -25,8 +25,8 @@ func bad(format string, args ...any) error {
 	return &energies.DefinitionError{What: "graph", Reason: fmt.Sprintf(format, args...)}
 }
 
-// New returns the graph with these edges. Edges between the same sites are added up; the error
-// is an *energies.DefinitionError for a site out of range or an edge from a site to itself.
+// New returns the graph with the given edges. Weights of repeated edges are added. The error is an
+// *energies.DefinitionError if a site is out of range or an edge connects a site to itself.
 func New(sites int, edges []Edge) (*Graph, error) {
 	if sites < 1 {
 		return nil, bad("%d sites; at least one is needed", sites)
@@ -61,15 +61,14 @@ func New(sites int, edges []Edge) (*Graph, error) {
 	return g, nil
 }
 
-// Lattice returns the lattice of the given sides with edges of one weight between nearest
-// neighbours; the last side varies fastest in the numbers of sites. A periodic lattice is a
-// torus. The error is an
-// *energies.DefinitionError.
+// Lattice returns the lattice with the given side lengths and edges of equal weight between nearest
+// neighbours. Site numbers are row-major: the last coordinate varies fastest. A periodic lattice is a
+// torus. The error is an *energies.DefinitionError.
 func Lattice(sides []int, weight float64, periodic bool) (*Graph, error) {
 	sites := 1
 	for _, n := range sides {
 		if n < 1 || sites > 1<<30/n {
-			return nil, bad("a lattice of sides %v; sides are positive and make at most 2^30 sites", sides)
+			return nil, bad("lattice of sides %v: sides must be positive and their product at most 2^30", sides)
 		}
 		sites *= n
 	}
@@ -82,7 +81,7 @@ func Lattice(sides []int, weight float64, periodic bool) (*Graph, error) {
 			switch {
 			case at+1 < n:
 				edges = append(edges, Edge{int32(site), int32(site + stride), weight})
-			case periodic && n > 2: // with two sites the neighbour on both sides is one
+			case periodic && n > 2: // with two sites both neighbours are the same
 				edges = append(edges, Edge{int32(site), int32(site - at*stride), weight})
 			}
 		}
@@ -90,14 +89,14 @@ func Lattice(sides []int, weight float64, periodic bool) (*Graph, error) {
 	return New(sites, edges)
 }
 
-// Neighbours is a graph as lists of neighbours, [site], in compressed rows: those of site i are
+// Neighbours holds adjacency lists in compressed form: the neighbours of site i are
 // To[Start[i]:Start[i+1]], in increasing order.
 type Neighbours struct {
 	Start, To []int32
 	Weight    []float64
 }
 
-// Neighbours lists the neighbours of all sites.
+// Neighbours returns the adjacency lists of g.
 func (g *Graph) Neighbours() Neighbours {
 	n := Neighbours{Start: make([]int32, g.Sites+1), To: make([]int32, 2*len(g.Edges)), Weight: make([]float64, 2*len(g.Edges))}
 	for _, e := range g.Edges {
@@ -112,7 +111,7 @@ func (g *Graph) Neighbours() Neighbours {
 		n.To[next[i]], n.Weight[next[i]] = j, w
 		next[i]++
 	}
-	for _, e := range g.Edges { // sorted by the smaller site: neighbours below come first
+	for _, e := range g.Edges { // edges are sorted by the smaller site, so smaller neighbours come first
 		put(e.J, e.I, e.Weight)
 	}
 	for _, e := range g.Edges {
@@ -121,9 +120,9 @@ func (g *Graph) Neighbours() Neighbours {
 	return n
 }
 
-// Colours divides the sites into classes without edges inside, by the greedy rule in the order
-// of sites: two for a lattice that has a colouring by two, at most one more than the largest
-// number of neighbours.
+// Colours partitions the sites into classes without internal edges, by greedy colouring in the order of
+// sites. It uses at most one colour more than the maximal degree, and two for a lattice that is
+// two-colourable.
 func (g *Graph) Colours() [][]int32 {
 	n := g.Neighbours()
 	colour, taken := make([]int, g.Sites), []int{}

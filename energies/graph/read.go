@@ -12,10 +12,10 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// maxSites bounds the sites of a graph in a file.
+// maxSites is the largest number of sites of a graph file.
 const maxSites = 1 << 28
 
-// Open reads the graph in a file; see Read. Errors are *energies.DefinitionError and the file system's.
+// Open reads a graph file; see Read. Errors are *energies.DefinitionError or those of the file system.
 func Open(path string) (*Graph, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -25,7 +25,7 @@ func Open(path string) (*Graph, error) {
 	return Read(f, path)
 }
 
-// line is one line that is not empty and no comment.
+// line is a line that is neither empty nor a comment.
 type line struct {
 	number int
 	fields []string
@@ -34,11 +34,12 @@ type line struct {
 // Read reads a graph in one of three formats:
 //
 //   - DIMACS: "c" comments, "p edge SITES EDGES", then "e I J" with sites from 1;
-//   - G-set (rudy): "SITES EDGES", then as many lines "I J WEIGHT" with sites from 1;
-//   - a list of edges: lines "I J" or "I J WEIGHT" with sites from 0, and "#" comments.
+//   - G-set (rudy): "SITES EDGES", then EDGES lines "I J WEIGHT" with sites from 1;
+//   - edge list: lines "I J" or "I J WEIGHT" with sites from 0, and "#" comments.
 //
-// A first line of two numbers is a G-set header if as many lines follow as its second number
-// says and the first is not 0. Weights left out are 1. name is that of the file, for errors, which are *energies.DefinitionError.
+// A first line of two numbers is a G-set header if the first is not 0 and the second is the number of
+// lines that follow. Missing weights are 1. name is the file name in errors, which are
+// *energies.DefinitionError.
 func Read(r io.Reader, name string) (*Graph, error) {
 	var lines []line
 	scan := bufio.NewScanner(r)
@@ -82,9 +83,9 @@ func Read(r io.Reader, name string) (*Graph, error) {
 
 type parser struct {
 	name   string
-	letter string // that begins every line
+	letter string // prefix of every line
 	first  int    // number of the first site
-	fixed  bool   // the file says how many sites there are
+	fixed  bool   // the file declares the number of sites
 	sites  int
 	edges  []Edge
 }
@@ -93,7 +94,7 @@ func (p *parser) bad(l line, format string, args ...any) error {
 	return &energies.DefinitionError{What: "graph: " + p.name, Line: l.number, Reason: fmt.Sprintf(format, args...)}
 }
 
-// header reads the numbers of sites and edges.
+// header parses the numbers of sites and edges.
 func (p *parser) header(l line, fields []string, edges int) error {
 	sites, err := strconv.Atoi(fields[0])
 	if err != nil || sites < 1 || sites > maxSites {
@@ -101,23 +102,23 @@ func (p *parser) header(l line, fields []string, edges int) error {
 	}
 	count, err := strconv.Atoi(fields[1])
 	if err != nil || count != edges {
-		return p.bad(l, "%s edges are announced; %d follow", fields[1], edges)
+		return p.bad(l, "header declares %s edges, but %d follow", fields[1], edges)
 	}
 	p.sites, p.fixed = sites, true
 	return nil
 }
 
-// edge reads one edge.
+// edge parses one edge.
 func (p *parser) edge(l line) error {
 	fields := l.fields
 	if p.letter != "" {
 		if fields[0] != p.letter {
-			return p.bad(l, "%q: want a line that begins with %s", fields[0], p.letter)
+			return p.bad(l, "%q: want a line that starts with %s", fields[0], p.letter)
 		}
 		fields = fields[1:]
 	}
 	if len(fields) != 2 && len(fields) != 3 {
-		return p.bad(l, "%d fields; want two sites and perhaps a weight", len(fields))
+		return p.bad(l, "%d fields; want two sites and an optional weight", len(fields))
 	}
 	e := Edge{Weight: 1}
 	for k, at := range []*int32{&e.I, &e.J} {
@@ -135,7 +136,7 @@ func (p *parser) edge(l line) error {
 		}
 	}
 	if e.I == e.J {
-		return p.bad(l, "site %s is joined to itself", fields[0])
+		return p.bad(l, "edge from site %s to itself", fields[0])
 	}
 	if len(fields) == 3 {
 		w, err := strconv.ParseFloat(fields[2], 64)

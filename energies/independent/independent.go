@@ -1,5 +1,5 @@
-// Package independent is the energy of a product of independent sites, the base
-// distribution of deep energy-based models and of annealed importance sampling.
+// Package independent implements products of independent sites, the base distribution of deep
+// energy-based models and of annealed importance sampling.
 package independent
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Energy is U(x) = Σ_i log p_i(x_i). It is normalised: log Z = 0. U is linear in the
-// one-hot encoding, so first-order differences are exact.
+// Energy is U(x) = Σ_i log p_i(x_i). It is normalised: log Z = 0. U is linear in the one-hot encoding,
+// so first-order differences are exact.
 type Energy struct {
 	space energies.Space
 	p     []float64 // [site, value]
@@ -20,9 +20,9 @@ type Energy struct {
 
 var _ energies.Differentiable = (*Energy)(nil)
 
-// New returns the product of the given probabilities, [site, value], over s. Nil is
-// uniform over the allowed values. Probabilities of allowed values must be positive and
-// sum to one within 1e-6. The error is an *energies.SpaceError.
+// New returns the product with probabilities p, [site, value], over s; nil means uniform over the
+// allowed values. Probabilities of allowed values must be positive and sum to 1 within 1e-6. The error
+// is an *energies.SpaceError.
 func New(s energies.Space, p []float64) (*Energy, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -62,10 +62,10 @@ func New(s energies.Space, p []float64) (*Energy, error) {
 	return e, nil
 }
 
-// Space returns the states.
+// Space implements energies.Energy.
 func (e *Energy) Space() *energies.Space { return &e.space }
 
-// LogDensity writes U of each state.
+// LogDensity implements energies.Energy.
 func (e *Energy) LogDensity(_ context.Context, u []float64, x energies.Batch) error {
 	for c := range u {
 		u[c] = 0
@@ -76,7 +76,7 @@ func (e *Energy) LogDensity(_ context.Context, u []float64, x energies.Batch) er
 	return nil
 }
 
-// LogDensityGrad writes U and its gradient, log p_i(v).
+// LogDensityGrad implements energies.Differentiable. The gradient is log p_i(v).
 func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	for c := range u {
 		row := g[c*len(e.logs) : (c+1)*len(e.logs)]
@@ -90,7 +90,7 @@ func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x
 	return e.LogDensity(ctx, u, x)
 }
 
-// Draw writes an exact draw to x, [site]. r draws k with probability w[k]/Σw.
+// Draw sets x, [site], to an exact sample. r must draw k with probability w[k]/Σw.
 func (e *Energy) Draw(x []int32, r interface{ Categorical(w []float64) int }) {
 	for i := range x {
 		x[i] = int32(r.Categorical(e.p[i*e.space.Values : (i+1)*e.space.Values]))

@@ -1,4 +1,4 @@
-// Package known makes energies of known form from a line of text, as
+// Package known parses energies of known form from one-line descriptions:
 //
 //	ising:20x20,0.3          Ising model on a torus, coupling 0.3
 //	ising:20x20,0.3,0.1      with a field of 0.1 at every site
@@ -15,8 +15,8 @@
 //	maxcut:G1.txt,2          cuts of the graph in a file, at inverse temperature 2
 //	mis:graph.dimacs,3       independent sets of the graph in a file, at inverse temperature 3
 //
-// Couplings and fields are in nats: U = J·Σ s_i·s_j + h·Σ s_i over the edges of the graph. Graph
-// files are those of [graph.Read].
+// Couplings and fields are in nats: U = J·Σ s_i·s_j + h·Σ s_i over the edges of the graph. Graph files
+// have the formats of [graph.Read].
 package known
 
 import (
@@ -41,34 +41,34 @@ import (
 	"github.com/gradhop/gradhop/energies/selection"
 )
 
-// Named is an energy made from text.
+// Named is an energy with its description.
 type Named struct {
 	energies.Oracle
-	// Energy is the energy itself, of the type of its package.
+	// Energy has the concrete type of its package.
 	Energy energies.Energy
-	// Text is what it was made from, without the folders of a file.
+	// Text is the description, without the folder of a file.
 	Text string
-	// SHA256 is that of the text and of the file that it names.
+	// SHA256 identifies the energy: the hash of Text and of the file, if any.
 	SHA256 string
 }
 
-// form is a kind of energy.
+// form is a family of energies.
 type form struct {
 	name, usage string
-	file        bool // what follows the colon may be a graph file
-	most        int  // numbers after the first part
+	file        bool // the part after the colon may be a graph file
+	most        int  // maximum number of numbers after the first part
 	make        func(p *part) (energies.Energy, error)
 }
 
-// part is the text after the colon: "16x16,3,1.0" has the dimensions 16 and 16 and the numbers 3
-// and 1. Where the first piece is not of the form NxM it is the name of a file.
+// part is the text after the colon: "16x16,3,1.0" has the dimensions 16 and 16 and the numbers 3 and 1.
+// If the first item is not of the form NxM, it is a file name.
 type part struct {
 	dims    []int
 	path    string
 	numbers []float64
 }
 
-// number returns the k-th number, or what it is by default.
+// number returns number k, or byDefault if it is missing.
 func (p *part) number(k int, byDefault float64) float64 {
 	if k < len(p.numbers) {
 		return p.numbers[k]
@@ -78,7 +78,7 @@ func (p *part) number(k int, byDefault float64) float64 {
 
 var errForm = errors.New("wrong form")
 
-// dim2 returns two dimensions.
+// dim2 returns the two dimensions, or an error if there are not exactly two.
 func (p *part) dim2() (int, int, error) {
 	if len(p.dims) != 2 {
 		return 0, 0, errForm
@@ -86,7 +86,7 @@ func (p *part) dim2() (int, int, error) {
 	return p.dims[0], p.dims[1], nil
 }
 
-// graph returns a torus, or the graph of a file, with weights times a factor.
+// graph returns a torus, or the graph of the file, with weights multiplied by factor.
 func (p *part) graph(factor float64) (*graph.Graph, error) {
 	if p.path == "" {
 		return graph.Lattice(p.dims, factor, true)
@@ -208,8 +208,8 @@ func randomMachine(p *part) (*rbm.Model, error) {
 	return rbm.New(normal(d*h, 1/math.Sqrt(float64(d))), normal(d, 0.5), normal(h, 0.5))
 }
 
-// simulateHMM draws a factorial model and the numbers it emits, as Grathwohl et al. (2021) do in
-// appendix F: start 0.1, stay 0.95, noise 0.5.
+// simulateHMM simulates a factorial model as in appendix F of Grathwohl et al. (2021): initial
+// probability 0.1, probability 0.95 of staying, noise 0.5.
 func simulateHMM(times, chains int, seed uint64) pairwise.FactorialHMM {
 	r := rand.New(rand.NewPCG(seed, 2))
 	h := pairwise.FactorialHMM{Start: 0.1, Stay: 0.95, Noise: 0.5, Bias: r.NormFloat64()}
@@ -234,7 +234,7 @@ func simulateHMM(times, chains int, seed uint64) pairwise.FactorialHMM {
 	return h
 }
 
-// Forms lists the forms of text that Parse takes, in alphabetical order.
+// Forms returns the usage of every form accepted by Parse, in alphabetical order.
 func Forms() []string {
 	var list []string
 	for _, f := range forms {
@@ -243,8 +243,8 @@ func Forms() []string {
 	return list
 }
 
-// Parse makes the energy that text names. Errors are *energies.DefinitionError, *energies.SpaceError, those of
-// [graph.Open], and the file system's.
+// Parse returns the energy described by text. Errors are *energies.DefinitionError,
+// *energies.SpaceError, or those of [graph.Open] and the file system.
 func Parse(text string) (*Named, error) {
 	name, rest, _ := strings.Cut(text, ":")
 	for _, f := range forms {
@@ -270,7 +270,7 @@ func Parse(text string) (*Named, error) {
 	return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: "unknown form; want one of\n  " + strings.Join(Forms(), "\n  ")}
 }
 
-// parse reads what follows the colon.
+// parse parses the text after the colon.
 func parse(f form, text string) (*part, error) {
 	p, pieces := &part{}, strings.Split(text, ",")
 	bad := errors.New("want " + f.usage)
@@ -298,7 +298,7 @@ func parse(f form, text string) (*part, error) {
 	return p, nil
 }
 
-// named adds the identity of an energy.
+// named adds the description and the hash of an energy.
 func named(e energies.Energy, text, path string) (*Named, error) {
 	n, hash := &Named{Oracle: energies.AsOracle(e), Energy: e, Text: text}, sha256.New()
 	if path != "" {
@@ -314,7 +314,7 @@ func named(e energies.Energy, text, path string) (*Named, error) {
 	return n, nil
 }
 
-// Path returns the file that text names, or "".
+// Path returns the file that text refers to, or "".
 func Path(text string) string {
 	name, rest, _ := strings.Cut(text, ":")
 	for _, f := range forms {

@@ -1,6 +1,6 @@
-// Package neural holds energies that run an ONNX model.
+// Package neural provides energies that run an ONNX model.
 //
-// [Model] is the general one: any file that computes one number a chain. Its sub-packages
-// know what a model is for: mlm is masked language models over the fillings of a text,
-// clip is prompts under CLIP models.
+// [Model] handles any model that computes one number per chain. The sub-packages handle specific
+// models: mlm provides energies of masked language models over the blanks of a text, clip provides
+// energies of prompts under CLIP models.
 package neural

@@ -6,10 +6,10 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// MismatchError reports an input or output whose shape does not fit the space or the
-// number of chains.
+// MismatchError reports an input or output whose shape does not match the space or the number of
+// chains.
 type MismatchError struct {
-	Space  string // the space as [energies.ParseSpace] reads it, or empty where another fits no better
+	Space  string // the space in the syntax of [energies.ParseSpace], or "" if no other space would match
 	Kind   string // "input" or "output"
 	Name   string
 	Shape  string
@@ -18,7 +18,7 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string {
 	if e.Space != "" {
-		return fmt.Sprintf("neural: the space %s does not fit %s %q of shape %s: %s", e.Space, e.Kind, e.Name, e.Shape, e.Reason)
+		return fmt.Sprintf("neural: space %s does not match %s %q of shape %s: %s", e.Space, e.Kind, e.Name, e.Shape, e.Reason)
 	}
 	return fmt.Sprintf("neural: %s %q has shape %s: %s", e.Kind, e.Name, e.Shape, e.Reason)
 }
@@ -26,14 +26,14 @@ func (e *MismatchError) Error() string {
 // ExitCode returns 2: bad usage or input.
 func (*MismatchError) ExitCode() int { return 2 }
 
-// notOnePerChain is the error for an output of another number of elements.
+// notOnePerChain returns the error for an output that is not one number per chain.
 func notOnePerChain(name, shape string) error {
-	return &MismatchError{Kind: "output", Name: name, Shape: shape, Reason: "an energy is one number a chain"}
+	return &MismatchError{Kind: "output", Name: name, Shape: shape, Reason: "an energy must be one number per chain"}
 }
 
-// ModelError reports a model that cannot be used for what it was opened for.
+// ModelError reports a model that is unsuitable for its use.
 type ModelError struct {
-	Model string // its name, or empty where Err names the file
+	Model string // its name, or "" if Err names the file
 	Err   error
 }
 
@@ -50,7 +50,7 @@ func (e *ModelError) Unwrap() error { return e.Err }
 // ExitCode returns 3: the model is unavailable.
 func (*ModelError) ExitCode() int { return 3 }
 
-// BadOption is the error for an option or argument that is outside its range.
+// BadOption returns the error for an option or argument that is out of range.
 func BadOption(option, value, want string) error {
 	return &onnx.ArgumentError{Package: "neural", Argument: option, Value: value, Reason: "want " + want}
 }

@@ -16,64 +16,64 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// ModelOptions says how a model computes an energy. Zero fields mean defaults.
+// ModelOptions defines how a model computes an energy. Zero fields mean defaults.
 type ModelOptions struct {
 	// Space is the set of states.
 	Space energies.Space
-	// Input is the input that takes the state, Output the log-density; each may be
-	// left empty where the model has one.
+	// Input is the name of the input that takes the state, Output that of the log-density. Each may be
+	// empty if the model has only one.
 	Input, Output string
-	// Negate says that the output is an energy E: U = -E.
+	// Negate means that the output is an energy E: U = -E.
 	Negate bool
 	// Temperature divides U; 0 means 1.
 	Temperature float64
-	// Fixed gives the model's other inputs. One whose first dimension is the batch,
-	// by its name in the file, may be given for one chain: it is repeated.
+	// Fixed holds the model's other inputs. An input whose first dimension is the batch dimension, by
+	// its name in the file, may be given for one chain and is then repeated.
 	Fixed map[string]*ort.Tensor
-	// Constants makes constants of the fixed float32 inputs, but for those repeated. The runtime computes
-	// convolutions by constant weights about twice as fast. Their values are read when a
+	// Constants turns the fixed float32 inputs that are not repeated into constants. The runtime
+	// computes convolutions with constant weights about twice as fast. Their values are read when a
 	// session opens: at first use, and at first use after [Model.Close].
 	Constants bool
-	// Bind gives numbers for named dimensions of the inputs; see [rewrite.Bind].
+	// Bind sets named dimensions of the inputs to numbers; see [rewrite.Bind].
 	Bind map[string]int64
-	// MaxBatch bounds the rows in one run of the model, rounded up to a multiple of four;
-	// 0 is no bound. A model whose batch is a number runs on as many at a time.
+	// MaxBatch is the maximum number of rows in one run of the model, rounded up to a multiple of four;
+	// 0 means no limit. A model with a constant batch dimension always uses that number.
 	MaxBatch int
-	// OneByOne runs the model on one chain at a time, for models whose rows interact, as
+	// OneByOne runs the model on one chain at a time, for models whose rows interact, for example
 	// through a mean over the batch; see [energies.CheckRows].
 	OneByOne bool
-	// Runtime says where and how the model runs.
+	// Runtime selects the provider and its settings.
 	Runtime ort.Options
 }
 
-// Model is the energy of any ONNX model that computes one number a chain.
+// Model is the energy of an ONNX model that computes one number per chain.
 //
-// A floating-point input takes the numbers that codes stand for, [chain, …] with as
-// many elements as the space has sites: 0 and 1 (Binary), -1 and +1 (Spin), Low and
-// up (Ordinal); or, for a Categorical space, one-hot rows, [chain, …] with sites·values
-// elements. An integer input takes codes (Ordinal: with Low added) and must index a
-// table, or pick entries, with them. A model without a batch axis is run chain by chain.
+// A floating-point input receives the numbers that the codes represent, [chain, …] with one element per
+// site: 0 and 1 (Binary), -1 and +1 (Spin), Low and up (Ordinal). For a Categorical space it receives
+// one-hot rows, [chain, …] with sites·values elements. An integer input receives codes (plus Low for
+// Ordinal), which the model must use only as indices. A model without a batch axis runs on one chain at
+// a time.
 //
-// On CPU, and as long as the model treats the rows of a batch alike and apart, a chain
-// whose number the batch gives comes out the same, bit for bit, whatever stands beside
-// it: results do not depend on MaxBatch nor on how chains are spread over processes. A
-// model that rounds to integers by scales that it finds in each run (DynamicQuantizeLinear)
-// is run chain by chain for that. It is safe for concurrent use.
+// On CPU, if the model treats the rows of a batch equally and independently and the batch has IDs, the
+// result for a chain does not depend on the other chains, to the bit. Results then depend neither on
+// MaxBatch nor on how chains are distributed over processes. For this, a model that quantises with
+// scales computed in each run (DynamicQuantizeLinear) runs on one chain at a time. A Model is safe for
+// concurrent use.
 type Model struct {
 	opts   ModelOptions
 	model  *onnx.Model
 	layout layout
-	alone  bool // rows of a run are not computed apart; see session.MixesRows
+	alone  bool // rows of a run interact; see session.MixesRows
 
-	noGradient error // nil: there is a gradient, to which the next four belong
+	noGradient error // nil: the gradient exists, and the next four fields describe it
 	gradient   *grad.Result
-	straight   []string // nodes whose rounding it ignores
+	straight   []string // nodes whose rounding the gradient ignores
 	hot        int      // values of the one-hot gradient, at least Space.Values
-	double     bool     // it is float64
+	double     bool     // the gradient is float64
 
 	mu       sync.Mutex
-	sessions map[bool]*session.Session // by whether the gradient is computed
-	slopes   sync.Pool                 // *ort.Tensor, for gradients
+	sessions map[bool]*session.Session // keyed by whether the gradient is computed
+	slopes   sync.Pool                 // *ort.Tensor, buffers for gradients
 }
 
 var (
@@ -81,12 +81,12 @@ var (
 	_ energies.Oracle         = (*Model)(nil)
 )
 
-// NewModel prepares a model. m is not changed. float16 weights are widened.
+// NewModel prepares a model for use as an energy. m is not changed. float16 weights are widened.
 //
-// Errors: *onnx.ArgumentError for options, names that the model does not have and inputs
-// that are not given, *energies.SpaceError, *MismatchError where the input does not fit the
-// space or the output is not one number a chain, *onnx errors. A model that cannot be
-// differentiated (see [grad.Append]) has U alone; Capabilities says why.
+// Errors are *onnx.ArgumentError for options, unknown names and missing inputs, *energies.SpaceError,
+// *MismatchError if the input does not match the space or the output is not one number per chain, and
+// those of package onnx. A model that cannot be differentiated (see [grad.Append]) computes U only;
+// Capabilities gives the reason.
 func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if o.Temperature == 0 {
 		o.Temperature = 1
@@ -127,8 +127,8 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	return e, e.checkGradient()
 }
 
-// checkOutput refuses an output whose shape says that it is not one number a chain, as a
-// mean over the batch: [grad.Append] takes that for one row.
+// checkOutput rejects an output whose shape is not one number per chain, such as a mean over the batch,
+// which [grad.Append] would treat as a single row.
 func (e *Model) checkOutput() error {
 	vals, err := shape.Infer(e.model)
 	if err != nil {
@@ -149,7 +149,7 @@ func (e *Model) checkOutput() error {
 	return nil
 }
 
-// names settles which input and output are meant.
+// names determines the names of input and output.
 func (e *Model) names() error {
 	g := e.model.Graph
 	var free, outs []string
@@ -184,12 +184,12 @@ func (e *Model) names() error {
 		}
 	}
 	if missing != nil {
-		return &onnx.ArgumentError{Package: "neural", Argument: "fixed", Reason: "the model needs its other inputs too: " + onnx.List(missing)}
+		return &onnx.ArgumentError{Package: "neural", Argument: "fixed", Reason: "missing values for the model's other inputs: " + onnx.List(missing)}
 	}
 	return nil
 }
 
-// checkFixed checks names of the fixed inputs; the runtime checks their shapes.
+// checkFixed checks the names of the fixed inputs. The runtime checks their shapes.
 func (e *Model) checkFixed() error {
 	var have []string
 	for _, v := range e.model.Graph.Inputs {
@@ -203,17 +203,16 @@ func (e *Model) checkFixed() error {
 	return nil
 }
 
-// Space returns the states.
+// Space implements energies.Energy.
 func (e *Model) Space() *energies.Space { return &e.opts.Space }
 
-// Input and Output return the names that the model has for the state and for the
-// log-density.
+// Input returns the name of the state input.
 func (e *Model) Input() string { return e.opts.Input }
 
-// Output is described with Input.
+// Output returns the name of the log-density output.
 func (e *Model) Output() string { return e.opts.Output }
 
-// Close frees the runtime's sessions. Later use opens them anew.
+// Close releases the sessions. Later use opens new ones.
 func (e *Model) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,8 +226,8 @@ func (e *Model) Close() error {
 	return first
 }
 
-// StraightThrough names the nodes through whose rounding the gradient is passed, as
-// in quantised models; the gradient is then not that of U.
+// StraightThrough returns the names of the rounding nodes that the gradient treats as the identity, as
+// in quantised models. If there are any, the gradient is not exact.
 func (e *Model) StraightThrough() []string { return e.straight }
 
 // Capabilities implements energies.Oracle.
@@ -250,8 +249,8 @@ func (e *Model) Answer(ctx context.Context, q energies.Query) error {
 	return &energies.UnsupportedError{Want: q.Want}
 }
 
-// checkGradient learns what there is to know of the gradient. A model that cannot be
-// differentiated still has U.
+// checkGradient determines the properties of the gradient. A model that cannot be differentiated is not
+// an error.
 func (e *Model) checkGradient() error {
 	r, err := grad.Append(e.model, grad.Options{Of: e.opts.Output, Wrt: []string{e.opts.Input}, Bind: e.layout.bind})
 	if none := (*grad.NotDifferentiableError)(nil); errors.As(err, &none) {
@@ -286,7 +285,7 @@ func (e *Model) checkGradient() error {
 	return nil
 }
 
-// session opens the model, with or without the gradient, on first use.
+// session returns the session with or without the gradient, opened on first use.
 func (e *Model) session(ctx context.Context, gradient bool) (*session.Session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -321,17 +320,17 @@ func (e *Model) session(ctx context.Context, gradient bool) (*session.Session, e
 	return s, nil
 }
 
-// LogDensity writes U of each state; see [energies.Energy].
+// LogDensity implements energies.Energy.
 func (e *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return e.evaluate(ctx, u, nil, x)
 }
 
-// LogDensityGrad writes U and its gradient; see [energies.Differentiable].
+// LogDensityGrad implements energies.Differentiable.
 func (e *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return e.evaluate(ctx, u, g, x)
 }
 
-// evaluate runs the model on as many chains at a time as it takes.
+// evaluate runs the model on as many chains at a time as allowed.
 func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	s, err := e.session(ctx, g != nil)
 	if err != nil {

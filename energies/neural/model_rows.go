@@ -2,23 +2,23 @@ package neural
 
 import "github.com/gradhop/gradhop/energies"
 
-// The last bits of a result can depend on the row of the batch: the runtime's kernels compute
-// elements that do not fill a vector of four floats differently, and the sum over a row
-// begins at the next multiple of 16 bytes. So a batch is a whole number of blocks of four
-// rows, and the number of a chain gives its row within a block. Then results do not depend on
-// batch composition, to the last bit, and a run split into parts gives the same draws.
+// The last bits of a result can depend on the row in the batch: kernels of the runtime treat elements
+// that do not fill a vector of four floats differently, and the sum over a row starts at the next
+// multiple of 16 bytes. So a batch is padded to a multiple of four rows, and the number of a chain
+// determines its row modulo four. Results then do not depend on batch composition, to the bit, and a
+// run split into parts gives the same draws.
 const rowBlock = 4
 
-// placement is the assignment of chains to rows in one run of the model.
+// placement assigns chains to rows in one run of the model.
 type placement struct {
-	at   []int // row, [chain]
-	rows int   // in all
+	at   []int // row of each chain, [chain]
+	rows int   // total number of rows
 }
 
-// element returns the index in [row, site] of element k in [chain, site].
+// element returns the index in [row, site] of element k of [chain, site].
 func (p placement) element(k, sites int) int { return p.at[k/sites]*sites + k%sites }
 
-// place assigns rows to as many chains, from lo on, as fit into one run.
+// place assigns rows to the chains from lo on, as many as fit into one run.
 func (e *Model) place(x energies.Batch, lo int) placement {
 	block, capacity := rowBlock, e.layout.batch
 	if e.alone {
@@ -30,7 +30,7 @@ func (e *Model) place(x energies.Batch, lo int) placement {
 		capacity = (e.opts.MaxBatch + block - 1) / block * block
 	}
 	var p placement
-	next := make([]int, block) // free row of each kind
+	next := make([]int, block) // next free row modulo block
 	for k := range next {
 		next[k] = k
 	}

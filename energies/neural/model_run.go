@@ -12,24 +12,24 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// layout is how a state lies in the model's input.
+// layout is the format of the state in the model's input.
 type layout struct {
 	elem    onnx.DataType
-	batch   int     // chains in a run, 0 for any number
-	axis    bool    // there is a batch axis
-	symbol  string  // the name of the batch dimension in the file, if it has one
-	dims    []int64 // of one chain
-	integer bool    // codes
+	batch   int     // chains per run, 0 for any number
+	axis    bool    // the input has a batch axis
+	symbol  string  // name of the batch dimension in the file, or ""
+	dims    []int64 // shape for one chain
+	integer bool    // integer codes
 	oneHot  bool
-	low     int // the number that code 0 stands for in an integer input
+	low     int // value of code 0 in an integer input
 	bind    map[string]int64
 }
 
-// maxElements bounds the tensors that a batch of the size that a file states takes, one-hot:
-// each run of the model allocates them in full.
+// maxElements limits the size of one-hot batches for models with a constant batch size: each run
+// allocates them in full.
 const maxElements = 1 << 31
 
-// layoutOf fits the space to the shape that the file states for the input.
+// layoutOf matches the space with the declared shape of the input.
 func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 	l := layout{elem: v.Type.Elem, axis: true}
 	shape := shapeText(v)
@@ -42,15 +42,15 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 	case onnx.Int64, onnx.Int32:
 		l.integer = true
 		if s.Kind == energies.Spin {
-			return mismatch("integers index a table, and spins are -1 and +1")
+			return mismatch("integer inputs are indices, but spins are -1 and +1")
 		}
 		if s.Kind == energies.Ordinal {
 			if l.low = s.Low; l.low < 0 {
-				return mismatch("integers index a table, and the least value is %d", l.low)
+				return mismatch("integer inputs are indices, but the smallest value is %d", l.low)
 			}
 		}
 	default:
-		return mismatch("its elements are %s; float, double, int32 or int64 is wanted", l.elem)
+		return mismatch("its elements are %s; want float, double, int32 or int64", l.elem)
 	}
 	want := int64(s.Sites)
 	what := fmt.Sprintf("%d sites", s.Sites)
@@ -74,7 +74,7 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 		}
 	}
 	if len(dims) < 2 {
-		return mismatch("%s a chain need a batch axis and one of %d elements", what, want)
+		return mismatch("%s per chain need a batch axis and an axis of %d elements", what, want)
 	}
 	if n := dims[0].Value; n >= 0 {
 		if n > maxElements/max(int64(s.Sites)*int64(s.Values), 1) {
@@ -86,7 +86,7 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 	rest, open := product64(dims[1:])
 	switch {
 	case open == several:
-		return mismatch("more than one dimension of a chain is open; bind them to numbers")
+		return mismatch("more than one dimension of a chain is symbolic; bind them to numbers")
 	case open >= 0 && rest > 0 && want%rest == 0:
 		dims = slices.Clone(dims)
 		key := dims[1+open].Param
@@ -96,27 +96,27 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 		l.bind = map[string]int64{key: want / rest}
 		dims[1+open].Value = want / rest
 	case open >= 0:
-		return mismatch("%s make %d elements a chain, the input has a multiple of %d", what, want, rest)
+		return mismatch("%s are %d elements per chain, but the input has a multiple of %d", what, want, rest)
 	case rest != want:
-		return mismatch("%s make %d elements a chain, the input has %d", what, want, rest)
+		return mismatch("%s are %d elements per chain, but the input has %d", what, want, rest)
 	}
 	l.dims = values(dims[1:])
 	return l.settled(s, mismatch)
 }
 
-// settled checks that one-hot rows lie in the last axis.
+// settled checks that one-hot rows are the last axis.
 func (l layout) settled(s *energies.Space, mismatch func(string, ...any) (layout, error)) (layout, error) {
 	if l.oneHot && len(l.dims) > 1 && l.dims[len(l.dims)-1] != int64(s.Values) {
-		return mismatch("the last axis of one-hot rows has the %d values", s.Values)
+		return mismatch("one-hot rows need a last axis of %d values", s.Values)
 	}
 	return l, nil
 }
 
-// several is product64's answer for more than one open dimension.
+// several is the result of product64 for more than one symbolic dimension.
 const several = 1 << 30
 
-// product64 returns the product of the known dimensions, and which one is open, -1
-// for none.
+// product64 returns the product of the constant dimensions and the index of the symbolic one, -1 if
+// none.
 func product64(dims []onnx.ShapeDim) (n int64, open int) {
 	n, open = 1, -1
 	for i, d := range dims {
@@ -191,8 +191,8 @@ func (e *Model) run(ctx context.Context, s *session.Session, p placement, u []fl
 	return e.spread(g, x, p, out[1], sign)
 }
 
-// slope returns memory for the gradient of a state of the given shape, used before or new:
-// memory that the runtime allocates anew for each run costs as much as a small model.
+// slope returns a buffer for a gradient of the given shape, reusing old ones: allocation by the runtime
+// in each run costs as much as a small model.
 func (e *Model) slope(shape []int64) *ort.Tensor {
 	if e.layout.integer {
 		shape = append(slices.Clone(shape), int64(e.hot))
@@ -210,7 +210,7 @@ func (e *Model) slope(shape []int64) *ort.Tensor {
 	return &ort.Tensor{Shape: shape, Data: make([]float32, n)}
 }
 
-// state lays out the chains, the first one again in rows that are left over.
+// state returns the input tensor of the chains; unused rows repeat the first chain.
 func (e *Model) state(x energies.Batch, p placement) *ort.Tensor {
 	l, s := e.layout, &e.opts.Space
 	rows := p.rows
@@ -238,7 +238,7 @@ func (e *Model) state(x energies.Batch, p placement) *ort.Tensor {
 	return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float32 { return float32(s.Number(v)) })}
 }
 
-// Encode lays out states as the model's state input takes them, a row each.
+// Encode returns states in the format of the model's state input, one row each.
 func (e *Model) Encode(x energies.Batch) *ort.Tensor {
 	p := placement{rows: x.Chains(), at: make([]int, x.Chains())}
 	for c := range p.at {
@@ -267,7 +267,7 @@ func oneHot[T float32 | float64](rows int, s *energies.Space, row func(int) []in
 	return out
 }
 
-// repeated returns a fixed input for a run on so many chains.
+// repeated returns a fixed input for a run with the given number of rows.
 func (e *Model) repeated(name string, t *ort.Tensor, rows int) *ort.Tensor {
 	dims := e.model.Graph.Input(name).Type.Shape
 	if e.layout.symbol == "" || len(dims) == 0 || dims[0].Param != e.layout.symbol {
@@ -278,7 +278,7 @@ func (e *Model) repeated(name string, t *ort.Tensor, rows int) *ort.Tensor {
 	case len(shape) == len(dims)-1:
 		shape = append([]int64{1}, shape...)
 	case len(shape) != len(dims) || shape[0] != 1:
-		return t // the runtime says what is wrong with it
+		return t // the runtime reports what is wrong
 	}
 	shape[0] = int64(rows)
 	r := &ort.Tensor{Shape: shape}
@@ -301,8 +301,8 @@ func (e *Model) repeated(name string, t *ort.Tensor, rows int) *ort.Tensor {
 	return r
 }
 
-// spread turns the model's gradient into that at the one-hot encoding: of x = Σ_v
-// number(v)·onehot_v it is number(v)·∂U/∂x.
+// spread converts the model's gradient to that of the one-hot encoding: for x = Σ_v number(v)·onehot_v
+// it is number(v)·∂U/∂x.
 func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor, sign float64) error {
 	s := &e.opts.Space
 	each := s.Sites
@@ -341,7 +341,7 @@ func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor
 	return nil
 }
 
-// floats returns access to the n numbers of a tensor that the model computed.
+// floats returns a getter for the n elements of a tensor computed by the model.
 func floats(t *ort.Tensor, n int, name string) (func(int) float64, error) {
 	switch d := t.Data.(type) {
 	case []float32:

@@ -284,14 +284,14 @@ func TestModelBad(t *testing.T) {
 		want any
 		says string
 	}{
-		"sites":         {flat, neural.ModelOptions{Space: energies.Space{Sites: 7, Values: 2, Kind: energies.Binary}}, new(*neural.MismatchError), `binary:7 does not fit input "x" of shape [n, 6]`},
+		"sites":         {flat, neural.ModelOptions{Space: energies.Space{Sites: 7, Values: 2, Kind: energies.Binary}}, new(*neural.MismatchError), `binary:7 does not match input "x" of shape [n, 6]`},
 		"huge batch":    {q.model(t, onnx.Float, n(1<<40), n(6)), neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "export the model with an open batch"},
 		"one-hot":       {flat, neural.ModelOptions{Space: energies.Space{Sites: 6, Values: 2}}, new(*neural.MismatchError), "12 elements"},
 		"not last":      {q.model(t, onnx.Float, sym("n"), n(3), n(2)), neural.ModelOptions{Space: energies.Space{Sites: 2, Values: 3}}, new(*neural.MismatchError), "last axis"},
 		"open":          {q.model(t, onnx.Float, sym("n"), sym("a"), sym("b")), neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "bind"},
 		"spins":         {table, neural.ModelOptions{Space: energies.Space{Sites: 3, Values: 2, Kind: energies.Spin}}, new(*neural.MismatchError), "-1"},
 		"table":         {table, neural.ModelOptions{Space: energies.Space{Sites: 3, Values: 5}}, new(*neural.MismatchError), "4 entries"},
-		"rows":          {rows, neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "one number a chain"},
+		"rows":          {rows, neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "one number per chain"},
 		"mean":          {mean, neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "shape []"},
 		"sum of all":    {total, neural.ModelOptions{Space: binary}, new(*neural.MismatchError), "shape [1, 1]"},
 		"input name":    {flat, neural.ModelOptions{Space: binary, Input: "y"}, new(*onnx.ArgumentError), `input "y": the model has no such input`},

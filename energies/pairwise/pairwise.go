@@ -1,11 +1,10 @@
-// Package pairwise has energies of two-valued sites with fields and couplings of pairs,
+// Package pairwise implements energies of two-valued sites with fields and pairwise couplings,
 //
 //	U(x) = offset + Σ_i h_i·s_i + Σ_{i<j} J_ij·s_i·s_j,
 //
-// where s_i is the number that the code stands for: 0 and 1, or -1 and +1. Ising models,
-// Boltzmann machines, cuts and independent sets of graphs, factorial hidden Markov models and
-// the Gaussian-Bernoulli model are of this form. Couplings are a sparse graph: time and memory
-// are linear in its edges.
+// where s_i is 0 or 1, or -1 or +1. Examples are Ising models, Boltzmann machines, cuts and independent
+// sets of graphs, factorial hidden Markov models and the Gaussian-Bernoulli model. Couplings form a
+// sparse graph; time and memory are linear in its edges.
 package pairwise
 
 import (
@@ -18,9 +17,9 @@ import (
 	"github.com/gradhop/gradhop/energies/graph"
 )
 
-// Model is a pairwise energy. It is immutable and safe for concurrent use. It answers Gradient,
-// which is exact for single changes, Conditional and Block; and Level where all couplings are equal,
-// as are all fields.
+// Model is a pairwise energy. It is immutable and safe for concurrent use. It answers Conditional,
+// Block and Gradient; the gradient gives exact differences for changes of one site. It answers Level if
+// all couplings are equal and all fields are equal.
 type Model struct {
 	space   *energies.Space
 	graph   *graph.Graph
@@ -28,7 +27,7 @@ type Model struct {
 	offset  float64
 	near    graph.Neighbours
 	colours [][]int32
-	// The field at a site, in terms of codes 0 and 1, is base + Σ scale·w_j·code_j.
+	// The field at a site is base + Σ scale·w_j·code_j with codes 0 and 1.
 	base   []float64
 	scale  float64
 	levels *levels // nil: no Level
@@ -37,8 +36,8 @@ type Model struct {
 
 var _ energies.Oracle = (*Model)(nil)
 
-// New returns the model of kind Binary or Spin with the graph's weights as couplings J and the
-// given fields h, [site]; nil is zero. Errors are *energies.SpaceError.
+// New returns the model of kind Binary or Spin with the weights of g as couplings J and fields h,
+// [site]; nil means zero. Errors are *energies.SpaceError.
 func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*Model, error) {
 	if kind != energies.Binary && kind != energies.Spin {
 		return nil, &energies.SpaceError{Site: -1, Reason: "pairwise energies are binary or spin, not " + kind.String()}
@@ -72,13 +71,13 @@ func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*
 // Space implements energies.Energy.
 func (m *Model) Space() *energies.Space { return m.space }
 
-// Graph returns the couplings. It must not be changed.
+// Graph returns the couplings. It must not be modified.
 func (m *Model) Graph() *graph.Graph { return m.graph }
 
-// Field returns h, and Offset the constant. Field must not be changed.
+// Field returns h, [site]. It must not be modified.
 func (m *Model) Field() []float64 { return m.field }
 
-// Offset returns the constant in U.
+// Offset returns the constant term of U.
 func (m *Model) Offset() float64 { return m.offset }
 
 // Capabilities implements energies.Oracle.
@@ -91,8 +90,8 @@ func (m *Model) Capabilities() energies.Capabilities {
 	return c
 }
 
-// local returns h_i + Σ_j J_ij·s_j, half or all of what U gains when s_i rises to its upper
-// number.
+// local returns h_i + Σ_j J_ij·s_j: the change of U when s_i changes from 0 to 1, or half of it from -1
+// to +1.
 func (m *Model) local(x []int32, i int) float64 {
 	lo, hi := m.near.Start[i], m.near.Start[i+1]
 	f, weight := 0.0, m.near.Weight[lo:hi]
@@ -102,7 +101,7 @@ func (m *Model) local(x []int32, i int) float64 {
 	return m.base[i] + m.scale*f
 }
 
-// number is s for a code.
+// number returns s for a code.
 func (m *Model) number(code int32) float64 {
 	if m.scale == 2 {
 		return float64(2*code - 1)
@@ -120,7 +119,7 @@ func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return m.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
 }
 
-// LogConditional writes the full conditionals of a site; see [energies.AsOracle].
+// LogConditional implements the full conditional of a site; see [energies.AsOracle].
 func (m *Model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	return m.Answer(ctx, energies.Query{Want: energies.Conditional, X: x, Site: site, LogP: lp})
 }
@@ -138,14 +137,14 @@ func (m *Model) Answer(ctx context.Context, q energies.Query) error {
 	return ctx.Err()
 }
 
-// job is a query that workers answer.
+// job is a query processed by parallel workers.
 type job struct {
 	m   *Model
 	q   energies.Query
 	run func(worker, lo, hi int)
 }
 
-// rows answers for the chains from lo to hi.
+// rows answers the query for chains lo to hi-1.
 func (j *job) rows(_, lo, hi int) {
 	m, q := j.m, &j.q
 	d := m.space.Sites
@@ -177,7 +176,7 @@ func (j *job) rows(_, lo, hi int) {
 	}
 }
 
-// odds writes the log-conditional of site i up to a constant.
+// odds sets lp to the log-conditional of site i up to a constant.
 func (m *Model) odds(lp []float64, x []int32, i int) {
 	if lp[0] = 0; m.levels != nil {
 		lp[1] = m.levels.odds[m.levels.at(x, int32(i))]
@@ -186,7 +185,7 @@ func (m *Model) odds(lp []float64, x []int32, i int) {
 	}
 }
 
-// slopes returns U of x, and writes its gradient to g, [site, value], unless g is nil.
+// slopes returns U of x and, unless g is nil, sets g, [site, value], to its gradient.
 func (m *Model) slopes(x []int32, g []float32) float64 {
 	if m.levels != nil {
 		return m.levels.slopes(x, g)
@@ -194,7 +193,7 @@ func (m *Model) slopes(x []int32, g []float32) float64 {
 	u := 0.0
 	for i, v := range x {
 		f := m.local(x, i)
-		u += m.number(v) * (m.field[i] + f) // every pair counts twice
+		u += m.number(v) * (m.field[i] + f) // every pair is counted twice
 		if g != nil {
 			g[2*i], g[2*i+1] = float32(m.number(0)*f), float32(f)
 		}
@@ -202,8 +201,8 @@ func (m *Model) slopes(x []int32, g []float32) float64 {
 	return m.offset + u/2
 }
 
-// Ising returns the Ising model of spins on a graph in a uniform field: U = Σ J_ij·s_i·s_j +
-// h·Σ s_i with the graph's weights as J.
+// Ising returns the Ising model of spins on g in a uniform field: U = Σ J_ij·s_i·s_j + h·Σ s_i with the
+// weights of g as J.
 func Ising(g *graph.Graph, h float64) (*Model, error) {
 	field := make([]float64, g.Sites)
 	for i := range field {
@@ -212,7 +211,7 @@ func Ising(g *graph.Graph, h float64) (*Model, error) {
 	return New(energies.Spin, g, field, 0)
 }
 
-// MaxCut returns U = beta times the weight of the edges of g between sites of opposite spins.
+// MaxCut returns U = beta · (total weight of the edges of g between sites of opposite spins).
 func MaxCut(g *graph.Graph, beta float64) (*Model, error) {
 	opposite, total := &graph.Graph{Sites: g.Sites}, 0.0
 	for _, e := range g.Edges {
@@ -222,9 +221,8 @@ func MaxCut(g *graph.Graph, beta float64) (*Model, error) {
 	return New(energies.Spin, opposite, nil, beta*total/2)
 }
 
-// IndependentSet returns U = beta·(number of chosen sites - penalty·number of edges with both
-// ends chosen) over binary states. With a penalty above 1 its maxima are maximum independent
-// sets of g.
+// IndependentSet returns U = beta · (number of chosen sites - penalty · number of edges with both ends
+// chosen) over binary states. If penalty > 1, its maxima are the maximum independent sets of g.
 func IndependentSet(g *graph.Graph, beta, penalty float64) (*Model, error) {
 	pairs, field := &graph.Graph{Sites: g.Sites}, make([]float64, g.Sites)
 	for i := range field {
@@ -236,8 +234,8 @@ func IndependentSet(g *graph.Graph, beta, penalty float64) (*Model, error) {
 	return New(energies.Binary, pairs, field, 0)
 }
 
-// GaussianBernoulli returns U = ½·xᵀWx + bᵀx over binary states with W = ½(I + 11ᵀ) and b =
-// -½·W·1, the model of Sun et al. (2023), eq. 28, which has four sites.
+// GaussianBernoulli returns U = ½·xᵀWx + bᵀx over binary states with W = ½(I + 11ᵀ) and b = -½·W·1.
+// This is the model of Sun et al. (2023), eq. 28, which has four sites.
 func GaussianBernoulli(sites int) (*Model, error) {
 	var edges []graph.Edge
 	field := make([]float64, sites)
@@ -254,21 +252,21 @@ func GaussianBernoulli(sites int) (*Model, error) {
 	return New(energies.Binary, g, field, 0)
 }
 
-// FactorialHMM describes the posterior of the states of binary Markov chains, given a sequence
-// of numbers that they emit together: y_t ~ N(wᵀx_t + b, σ²).
+// FactorialHMM describes the posterior of the states of independent binary Markov chains given their
+// joint emissions y_t ~ N(wᵀx_t + b, σ²).
 type FactorialHMM struct {
-	// Emission holds w, [chain]; Bias is b and Noise is σ, positive.
+	// Emission holds w, [chain]; Bias is b; Noise is σ, positive.
 	Emission    []float64
 	Bias, Noise float64
-	// Start is the probability of 1 in the first step, Stay that of keeping the state, both
+	// Start is the initial probability of 1, Stay the probability of keeping the state. Both are
 	// between 0 and 1.
 	Start, Stay float64
 	// Observed is y, [time].
 	Observed []float64
 }
 
-// Model returns log p(x, y) over binary states x, [time, chain], which is pairwise: sites of one
-// time are coupled by the emission, those of one chain to the next time. Errors are
+// Model returns log p(x, y) over binary states x, [time, chain]. It is pairwise: the emission couples
+// sites of equal time, and transitions couple successive times of a chain. Errors are
 // *energies.SpaceError.
 func (h FactorialHMM) Model() (*Model, error) {
 	k, n := len(h.Emission), len(h.Observed)

@@ -7,11 +7,11 @@ import (
 	"github.com/gradhop/gradhop/energies/graph"
 )
 
-// OnGraph is the Potts model in which neighbours of a graph gain by agreeing,
+// OnGraph is the Potts model on a graph,
 //
 //	U(x) = Σ_{i<j} J_ij·[x_i = x_j],
 //
-// with the graph's weights as J. It is immutable and safe for concurrent use.
+// with the weights of the graph as J. It is immutable and safe for concurrent use.
 type OnGraph struct {
 	space   *energies.Space
 	graph   *graph.Graph
@@ -21,7 +21,8 @@ type OnGraph struct {
 
 var _ energies.Oracle = (*OnGraph)(nil)
 
-// NewOnGraph returns the model with so many values a site. The error is an *energies.SpaceError.
+// NewOnGraph returns the model with the given number of values per site. The error is an
+// *energies.SpaceError.
 func NewOnGraph(g *graph.Graph, values int) (*OnGraph, error) {
 	m := &OnGraph{&energies.Space{Sites: g.Sites, Values: values}, g, g.Neighbours(), g.Colours()}
 	return m, m.space.Check()
@@ -30,7 +31,7 @@ func NewOnGraph(g *graph.Graph, values int) (*OnGraph, error) {
 // Space implements energies.Energy.
 func (m *OnGraph) Space() *energies.Space { return m.space }
 
-// Graph returns the couplings. It must not be changed.
+// Graph returns the couplings. It must not be modified.
 func (m *OnGraph) Graph() *graph.Graph { return m.graph }
 
 // Capabilities implements energies.Oracle.
@@ -43,7 +44,7 @@ func (m *OnGraph) LogDensity(ctx context.Context, u []float64, x energies.Batch)
 	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
 }
 
-// LogDensityGrad implements energies.Differentiable. U is linear in each site's one-hot code.
+// LogDensityGrad implements energies.Differentiable. U is linear in the one-hot code of each site.
 func (m *OnGraph) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return m.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
 }
@@ -72,7 +73,7 @@ func (m *OnGraph) Answer(ctx context.Context, q energies.Query) error {
 	return ctx.Err()
 }
 
-// votes writes what U has for each value of site i from its neighbours.
+// votes sets lp to the contribution to U of site i with each value.
 func (m *OnGraph) votes(lp []float64, x []int32, i int) {
 	clear(lp)
 	for k := m.near.Start[i]; k < m.near.Start[i+1]; k++ {
@@ -80,7 +81,7 @@ func (m *OnGraph) votes(lp []float64, x []int32, i int) {
 	}
 }
 
-// slopes returns U of chain c, and writes its gradient to g unless g is nil.
+// slopes returns U of chain c and, unless g is nil, sets g to its gradient.
 func (m *OnGraph) slopes(x []int32, g []float32, c int) float64 {
 	u, s := 0.0, m.space.Values
 	for i, v := range x {

@@ -1,9 +1,9 @@
-// Package potts is the Potts model: fields at sites, couplings of pairs,
+// Package potts implements Potts models with fields and pairwise couplings,
 //
-//	U(x) = Σ_i h[i,x_i] + Σ_{i<j} J[i,j,x_i,x_j].
+//	U(x) = Σ_i h[i,x_i] + Σ_{i<j} J[i,j,x_i,x_j],
 //
-// It is of any Kind: Ising models and Boltzmann machines are Potts models of
-// spins and bits. Tables are dense, for up to a few hundred sites.
+// over any Kind of space: Ising models and Boltzmann machines are Potts models of spins and bits.
+// Tables are dense, which suits up to a few hundred sites.
 package potts
 
 import (
@@ -18,21 +18,21 @@ import (
 type Model struct {
 	space *energies.Space
 	field []float64 // [site, value]
-	// pair is J with both orders of each pair and zeros on the diagonal, so that
-	// a state's gradient is a sum of d contiguous slabs: [site j, x_j, site i, v].
+	// pair is J for both orders of each pair, zero on the diagonal, so that a gradient is a sum of d
+	// contiguous blocks: [site j, x_j, site i, v].
 	pair []float64
 }
 
 var _ energies.Differentiable = (*Model)(nil)
 
-// badTable is the error for a table whose size does not fit the space.
+// badTable returns the error for a table whose size does not match the space.
 func badTable(name string, got, want int) error {
 	return &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("the %s of a Potts model has %d entries; the space needs %d", name, got, want)}
 }
 
-// New returns the model with fields h, [site, value], and couplings J,
-// [site i, site j, value of i, value of j], of which only i < j are read; nil is
-// zero. Both are in nats, finite, and copied. Errors are *energies.SpaceError.
+// New returns the model with fields h, [site, value], and couplings J, [site i, site j, value of i,
+// value of j], of which only i < j are read; nil means zero. Both are in nats, finite, and copied.
+// Errors are *energies.SpaceError.
 func New(sp *energies.Space, field, coupling []float64) (*Model, error) {
 	if err := sp.Check(); err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (m *Model) logDensity(x []int32) float64 {
 	return u
 }
 
-// LogDensityGrad implements energies.Differentiable. Because U is linear in each
-// site's one-hot code, g[i,v]-g[i,x_i] is exactly what U gains by x_i := v.
+// LogDensityGrad implements energies.Differentiable. U is linear in the one-hot code of each site, so
+// g[i,v]-g[i,x_i] is exactly the change of U for x_i := v.
 func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	d, s := m.space.Sites, m.space.Values
 	sum := make([]float64, d*s)
@@ -108,7 +108,7 @@ func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return ctx.Err()
 }
 
-// LogConditional writes the full conditionals of a site; see [energies.AsOracle]: the field that site feels.
+// LogConditional implements the full conditional of a site; see [energies.AsOracle].
 func (m *Model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	d, s := m.space.Sites, m.space.Values
 	for c := range x.Chains() {

@@ -1,4 +1,4 @@
-// Package rbm is the restricted Boltzmann machine with its hidden layer summed out,
+// Package rbm implements the restricted Boltzmann machine with hidden units summed out,
 //
 //	U(x) = bᵀx + Σ_k log(1 + exp(c_k + W_kᵀx)),   x binary.
 package rbm
@@ -24,12 +24,12 @@ type Model struct {
 
 var _ energies.Differentiable = (*Model)(nil)
 
-// New returns the machine with weights W, [hidden, site], and biases b, [site], and c, [hidden],
-// which are kept. The error is an *energies.SpaceError.
+// New returns the machine with weights W, [hidden, site], and biases b, [site], and c, [hidden]. The
+// slices are retained. The error is an *energies.SpaceError.
 func New(weight, bias, hidden []float64) (*Model, error) {
 	d, h := len(bias), len(hidden)
 	if d == 0 || h == 0 || len(weight) != d*h {
-		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("an RBM of %d weights, %d sites and %d hidden units", len(weight), d, h)}
+		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("RBM with %d weights for %d sites and %d hidden units", len(weight), d, h)}
 	}
 	return &Model{
 		&energies.Space{Sites: d, Values: 2, Kind: energies.Binary},
@@ -40,7 +40,7 @@ func New(weight, bias, hidden []float64) (*Model, error) {
 // Space implements energies.Energy.
 func (m *Model) Space() *energies.Space { return m.space }
 
-// Weights returns W, b and c, which must not be changed.
+// Weights returns W, b and c, which must not be modified.
 func (m *Model) Weights() (weight, bias, hidden []float64) { return m.weight.Data, m.bias, m.hidden }
 
 // LogDensity implements energies.Energy.
@@ -49,7 +49,7 @@ func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) e
 }
 
 // LogDensityGrad implements energies.Differentiable: ∂U/∂onehot[i,1] = b_i + Σ_k W_ki·sigmoid(c_k +
-// W_kᵀx), and 0 for the value 0.
+// W_kᵀx), and 0 for value 0.
 func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return m.evaluate(ctx, u, g, x)
 }

@@ -1,4 +1,4 @@
-// Package selection is Bayesian logistic regression with binary coefficients, which select
+// Package selection implements Bayesian logistic regression with binary coefficients, which select
 // variables (Sun et al. 2023, section 6.2):
 //
 //	U(β) = Σ_j y_j·x_jᵀβ - log(1 + exp(x_jᵀβ)),   β binary.
@@ -13,8 +13,8 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Model is the posterior of the selection under a uniform prior. It is immutable and safe for
-// concurrent use. It answers Estimate, of minibatches of the data.
+// Model is the posterior under a uniform prior. It is immutable and safe for concurrent use. It answers
+// Estimate with minibatches of the data.
 type Model struct {
 	space *energies.Space
 	x     []float64 // [datum, variable]
@@ -23,8 +23,8 @@ type Model struct {
 
 var _ energies.Oracle = (*Model)(nil)
 
-// New returns the model of data x, [datum, variable], and y, [datum], which are kept. The error
-// is an *energies.SpaceError.
+// New returns the model of data x, [datum, variable], and y, [datum]. The slices are retained. The
+// error is an *energies.SpaceError.
 func New(x []float64, y []bool) (*Model, error) {
 	if len(y) == 0 || len(x)%len(y) != 0 || len(x) == 0 {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("variable selection with %d numbers for %d data", len(x), len(y))}
@@ -32,8 +32,8 @@ func New(x []float64, y []bool) (*Model, error) {
 	return &Model{&energies.Space{Sites: len(x) / len(y), Values: 2, Kind: energies.Binary}, x, y}, nil
 }
 
-// Simulate draws the data of Sun et al. (2023), appendix C.2: rows N(0, (I + 11ᵀ)/d) of d =
-// variables/2 numbers, each written twice, and y from the selection of the first √d variables.
+// Simulate draws the data of Sun et al. (2023), appendix C.2: rows N(0, (I + 11ᵀ)/d) of d = variables/2
+// numbers, each repeated twice, and y for the selection of the first √d variables.
 func Simulate(variables, data int, seed uint64) (*Model, error) {
 	if variables < 2 || variables%2 != 0 || data < 1 {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("variable selection with %d variables and %d data; want an even number of variables and data", variables, data)}
@@ -58,7 +58,7 @@ func Simulate(variables, data int, seed uint64) (*Model, error) {
 // Space implements energies.Energy.
 func (m *Model) Space() *energies.Space { return m.space }
 
-// Data returns x, [datum, variable], and y, which must not be changed.
+// Data returns x, [datum, variable], and y, [datum], which must not be modified.
 func (m *Model) Data() (x []float64, y []bool) { return m.x, m.y }
 
 // Capabilities implements energies.Oracle.
@@ -104,14 +104,14 @@ func (m *Model) Answer(ctx context.Context, q energies.Query) error {
 	return ctx.Err()
 }
 
-// term returns what datum j adds to U and adds its gradient to slope.
+// term returns the contribution of datum j to U and adds its gradient to slope.
 func (m *Model) term(slope []float64, beta []int32, j int) float64 {
 	row, t := m.x[j*len(slope):(j+1)*len(slope)], 0.0
 	for i, b := range beta {
 		t += row[i] * float64(b)
 	}
 	e := math.Exp(-math.Abs(t))
-	u, rest := -max(t, 0)-math.Log1p(e), -1/(1+e) // rest is y - sigmoid(t)
+	u, rest := -max(t, 0)-math.Log1p(e), -1/(1+e) // rest = y - sigmoid(t)
 	if t < 0 {
 		rest = -e / (1 + e)
 	}

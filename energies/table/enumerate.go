@@ -9,12 +9,11 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Enumeration is the law of an energy, state by state.
+// Enumeration is the distribution of an energy, state by state.
 type Enumeration struct {
-	// X holds every allowed state in increasing order of Index, [state, site].
+	// X holds every allowed state, [state, site], in increasing order of Index.
 	X energies.Batch
-	// U is the log-density and P the probability of each, [state]; LogZ is the
-	// logarithm of Σ exp(U).
+	// U is the log-density and P the probability of each state, [state]; LogZ is log Σ exp(U).
 	U, P []float64
 	LogZ float64
 
@@ -22,11 +21,11 @@ type Enumeration struct {
 	cdf   []float64
 }
 
-// MaxStates bounds an enumeration.
+// MaxStates is the maximal size of an enumeration.
 const MaxStates = 1 << 20
 
-// Enumerate evaluates e at every allowed state. Errors are *energies.SpaceError for
-// more than MaxStates states, and those of the energy.
+// Enumerate evaluates e at every allowed state. Errors are *energies.SpaceError for more than MaxStates
+// states, and those of the energy.
 func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 	sp := e.Space()
 	n := 1
@@ -36,7 +35,7 @@ func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 			values = len(list)
 		}
 		if n *= values; n > MaxStates {
-			return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%d states or more; an enumeration has at most %d", n, MaxStates)}
+			return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("at least %d states; an enumeration can have at most %d", n, MaxStates)}
 		}
 	}
 	w := &Enumeration{X: energies.NewBatch(sp, n), U: make([]float64, n), P: make([]float64, n), cdf: make([]float64, n)}
@@ -83,8 +82,7 @@ func (w *Enumeration) normalise() {
 // Len returns the number of states.
 func (w *Enumeration) Len() int { return len(w.U) }
 
-// Find returns the number of state x in the enumeration, or -1 if it is not
-// allowed.
+// Find returns the position of state x in the enumeration, or -1 if x is not allowed.
 func (w *Enumeration) Find(x []int32) int {
 	k := Index(w.X.Space, x)
 	if j := sort.SearchInts(w.index, k); j < len(w.index) && w.index[j] == k {
@@ -93,8 +91,8 @@ func (w *Enumeration) Find(x []int32) int {
 	return -1
 }
 
-// Draw returns the number of the state at which the cumulative probability
-// passes u in (0,1): an exact draw for a uniform u.
+// Draw returns the position of the state at which the cumulative probability exceeds u in (0,1). For a
+// uniform u this is an exact sample.
 func (w *Enumeration) Draw(u float64) int {
 	return min(sort.Search(len(w.cdf), func(k int) bool { return w.cdf[k] > u }), len(w.cdf)-1)
 }

@@ -1,6 +1,6 @@
-// Package table is for spaces small enough to list: an [Energy] given by a
-// table of log-densities, and the [Enumeration] of any energy's law, with which
-// samplers are checked.
+// Package table handles spaces that are small enough to enumerate: an [Energy] given by a table of
+// log-densities, and the [Enumeration] of the distribution of any energy, a reference for testing
+// samplers.
 package table
 
 import (
@@ -11,21 +11,19 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Energy is an arbitrary log-density, one number a state. Its gradient is that
-// of the multilinear extension U(z) = Σ_x U(x) Π_i z[i,x_i], so g[i,v] is U with
-// x_i := v: right to first order at one site, wrong for several at once. It is
-// immutable and safe for concurrent use.
+// Energy is an arbitrary log-density, one number per state. Its gradient is that of the multilinear
+// extension U(z) = Σ_x U(x) Π_i z[i,x_i], so g[i,v] is U with x_i := v: differences are exact for one
+// site but not for several at once. It is immutable and safe for concurrent use.
 type Energy struct {
 	space  *energies.Space
 	logp   []float64
-	lowest float64 // least finite entry, which stands for -Inf in gradients
+	lowest float64 // smallest finite entry, used instead of -Inf in gradients
 }
 
 var _ energies.Differentiable = (*Energy)(nil)
 
-// New returns the energy with U(x) = logp[Index(sp, x)], in nats; -Inf is
-// probability zero. Entries of states that are not allowed are not read. logp is
-// kept. Errors are *energies.SpaceError.
+// New returns the energy with U(x) = logp[Index(sp, x)] in nats; -Inf means probability zero. Entries
+// of states that are not allowed are ignored. logp is retained. Errors are *energies.SpaceError.
 func New(sp *energies.Space, logp []float64) (*Energy, error) {
 	if err := sp.Check(); err != nil {
 		return nil, err
@@ -48,8 +46,8 @@ func New(sp *energies.Space, logp []float64) (*Energy, error) {
 	return e, nil
 }
 
-// Index numbers a state of sp, allowed or not: its codes read as digits, the
-// first site's the most significant.
+// Index returns the number of a state of sp, allowed or not: its codes read as digits, the first site
+// being the most significant.
 func Index(sp *energies.Space, x []int32) int {
 	k := 0
 	for _, v := range x {
@@ -69,8 +67,8 @@ func (e *Energy) LogDensity(ctx context.Context, u []float64, x energies.Batch) 
 	return ctx.Err()
 }
 
-// LogDensityGrad implements energies.Differentiable. Where the extension's
-// gradient is -Inf it is the least finite entry of the table instead.
+// LogDensityGrad implements energies.Differentiable. Entries of -Inf in the gradient are replaced by
+// the smallest finite entry of the table.
 func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	d, s := e.space.Sites, e.space.Values
 	for c := range u {
@@ -87,7 +85,7 @@ func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x
 	return ctx.Err()
 }
 
-// LogConditional writes the full conditionals of a site; see [energies.AsOracle].
+// LogConditional implements the full conditional of a site; see [energies.AsOracle].
 func (e *Energy) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	s, stride := e.space.Values, len(e.logp)
 	for range site + 1 {

@@ -49,10 +49,10 @@ func TestWrongInterface(t *testing.T) {
 			m.Graph.Nodes[2].Outputs[0] = "scores"
 		}},
 		"float ids": {"good", "integers", func(m *onnx.Model) { m.Graph.Inputs[0].Type.Elem = onnx.Float }},
-		"ids of one dimension": {"good", "two are wanted", func(m *onnx.Model) {
+		"ids of one dimension": {"good", "want two", func(m *onnx.Model) {
 			m.Graph.Inputs[0].Type.Shape = m.Graph.Inputs[0].Type.Shape[:1]
 		}},
-		"vocabulary":  {"vocabulary", "the embedding table has 12 rows, the logits 10 words", nil},
+		"vocabulary":  {"vocabulary", "the embedding table has 12 rows, but the logits have 10 words", nil},
 		"no look-up":  {"good", "embedding table", func(m *onnx.Model) { m.Graph.Nodes[0].Op = "GatherND" }},
 		"other words": {"good", "inputs", func(m *onnx.Model) { rename(m.Graph.Inputs, "attention_mask") }},
 	} {

@@ -10,25 +10,23 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
-// Text is a text with blanks, as token ids.
+// Text is a tokenized text with blanks.
 type Text struct {
-	// IDs are the tokens, special ones included; what stands at a blank is ignored.
+	// IDs are the tokens, special ones included. Ids at blanks are ignored.
 	IDs []int32
-	// Blanks are the positions in IDs that are sampled, in increasing order. Blank i
-	// is site i of the space.
+	// Blanks are the positions in IDs to sample, in increasing order. Blank i is site i of the space.
 	Blanks []int
-	// Allowed lists the ids a blank may take, in the form of energies.Space.Allowed.
+	// Allowed lists the ids allowed at each blank, in the format of energies.Space.Allowed.
 	Allowed [][]int32
 }
 
-// Infill is the energy of the fillings of one text: its space has a site for each
-// blank and a value for each word of the model's vocabulary.
+// Infill is the energy of the fillings of one text. Its space has a site for each blank and a value for
+// each word of the model's vocabulary.
 //
-// On CPU a row of a batch comes out the same, bit for bit, whatever stands beside
-// it and however many threads there are, so that results depend neither on MaxBatch
-// nor on what was remembered: a model that rounds to integers by scales that it finds in
-// each run (DynamicQuantizeLinear) runs on one chain at a time for that. On CUDA the runtime does not promise this, and nothing
-// is remembered.
+// On CPU the result for a state does not depend on the other states of the batch, on MaxBatch, on
+// caching or on the number of threads, to the bit. For this, a model that quantises with scales
+// computed in each run (DynamicQuantizeLinear) runs on one chain at a time. On CUDA the runtime does
+// not guarantee it, and nothing is cached.
 type Infill struct {
 	m     *Model
 	text  Text
@@ -36,13 +34,13 @@ type Infill struct {
 	// Inputs that are the same in every run.
 	bias, others, blanks *ort.Tensor
 
-	model energies.Oracle // runs the model: uncached, or a *energies.Memo of it
+	model energies.Oracle // uncached, or a *energies.Memo of it
 }
 
 var _ energies.Oracle = (*Infill)(nil)
 
-// Infill returns the energy of a text. Errors: *onnx.ArgumentError for positions or ids
-// outside their range, *energies.SpaceError for an empty list of allowed words.
+// Infill returns the energy of a text. The error is an *onnx.ArgumentError if a position or id is out
+// of range, and an *energies.SpaceError if a list of allowed words is empty.
 func (m *Model) Infill(t Text) (*Infill, error) {
 	if len(t.Blanks) == 0 {
 		return nil, neural.BadOption("text", "no blank", "at least one blank")
@@ -85,23 +83,22 @@ func (m *Model) Infill(t Text) (*Infill, error) {
 	return e, nil
 }
 
-// Space returns the fillings: [chain, blank] of word ids.
+// Space returns the space of fillings; a state is [blank] word ids.
 func (e *Infill) Space() *energies.Space { return e.space }
 
-// Forget empties the cache of states, so that runs that are compared do not profit from each
-// other.
+// Forget empties the cache, for instance between runs that are compared.
 func (e *Infill) Forget() {
 	if memo, ok := e.model.(*energies.Memo); ok {
 		memo.Forget()
 	}
 }
 
-// LogDensity writes U of each filling; see [energies.Energy].
+// LogDensity implements energies.Energy.
 func (e *Infill) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return e.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
 }
 
-// LogDensityGrad writes U and its gradient; see [energies.Differentiable].
+// LogDensityGrad implements energies.Differentiable.
 func (e *Infill) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return e.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
 }
@@ -122,19 +119,19 @@ func (e *Infill) Answer(ctx context.Context, q energies.Query) error {
 	return &energies.UnsupportedError{Want: q.Want}
 }
 
-// LogDensityTilt writes U and the softmax of half its gradient; see
+// LogDensityTilt sets u to U and p, [chain, blank, word], to the softmax of half its gradient; see
 // [energies.Tilt].
 func (e *Infill) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
 	return e.Answer(ctx, energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p})
 }
 
-// perSite reports whether each blank has a sequence of its own.
+// perSite reports whether each blank has its own sequence.
 func (e *Infill) perSite() bool { return e.m.opts.Form != MRF }
 
-// uncached is an Infill whose answers all come from runs of the model.
+// uncached answers every query by running the model.
 type uncached struct{ *Infill }
 
-// Answer implements energies.Oracle for what is cached.
+// Answer implements energies.Oracle for the cacheable queries.
 func (e uncached) Answer(ctx context.Context, q energies.Query) error {
 	switch q.Want {
 	case energies.Gradient:
@@ -145,8 +142,8 @@ func (e uncached) Answer(ctx context.Context, q energies.Query) error {
 	return e.batches(ctx, scoreOnly, q.U, nil, q.X)
 }
 
-// parts returns the number of runs that chains of the given sequences each are spread
-// over, evenly: enough for the workers, and a multiple of their number.
+// parts returns the number of runs for a number of chains with each sequences per chain. It is a
+// multiple of the number of workers, so that runs have similar sizes.
 func (e *Infill) parts(p product, chains, each int) int {
 	limit := e.m.opts.MaxBatch
 	if limit == 0 && e.m.opts.onCPU() {
@@ -157,7 +154,7 @@ func (e *Infill) parts(p product, chains, each int) int {
 	}
 	parts := 1
 	if limit > 0 {
-		whole := max(1, limit/each) // chains in a run
+		whole := max(1, limit/each) // chains per run
 		parts = (chains + whole - 1) / whole
 	}
 	if w := e.m.workers; p.forward() {
@@ -166,7 +163,7 @@ func (e *Infill) parts(p product, chains, each int) int {
 	return parts
 }
 
-// batches runs the model, on as many chains at a time as MaxBatch allows.
+// batches runs the model on as many chains at a time as MaxBatch allows.
 func (e *Infill) batches(ctx context.Context, p product, u []float64, g []float32, x energies.Batch) error {
 	s, err := e.m.session(ctx, p)
 	if err != nil {
@@ -210,8 +207,8 @@ func (e *Infill) run(ctx context.Context, s *session.Session, u []float64, g []f
 	return nil
 }
 
-// inputs lays out the sequences of a batch: under the pll forms (chain, i) with
-// blank i masked and the others filled, under mrf one a chain.
+// inputs builds the sequences of a batch: for the pll forms one for each chain and blank i, with blank
+// i masked and the others filled; for mrf one for each chain.
 func (e *Infill) inputs(x energies.Batch) map[string]*ort.Tensor {
 	chains, k, t := x.Chains(), e.space.Sites, len(e.text.IDs)
 	each := 1
@@ -248,10 +245,9 @@ func (e *Infill) inputs(x energies.Batch) map[string]*ort.Tensor {
 	return in
 }
 
-// LogModelConditional writes the model's own conditional of one site in each chain,
-// divided by the temperature; see [energies.ModelConditional]. It is what published
-// Gibbs samplers for masked language models draw from. It is not a conditional of
-// exp(U).
+// LogModelConditional sets lp to the model's own conditional of one site in each chain, divided by the
+// temperature; see [energies.ModelConditional]. Published Gibbs samplers for masked language models
+// draw from it, although it is not a conditional of exp(U).
 func (e *Infill) LogModelConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	sites := make([]int, x.Chains())
 	for c := range sites {
@@ -273,11 +269,10 @@ func (e *Infill) conditional(lp []float64, site int, row []float32) {
 	}
 }
 
-// Predict passes to each, for every chain c of x, the model's log-probabilities of all
-// values at blank sites[c] while that blank is masked: [value], in nats, without the
-// temperature. The code at sites[c] is ignored. Codes of other blanks may be the mask
-// token, for blanks that are not filled yet. Chains come in increasing order; each must
-// not keep the slice.
+// Predict calls each for every chain c of x, in increasing order, with the model's log-probabilities of
+// all values at blank sites[c] while that blank is masked: lp is [value], in nats, not divided by the
+// temperature. The code at sites[c] is ignored. Other blanks that are not filled yet may hold the mask
+// token. each must not retain lp.
 func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, each func(c int, lp []float32)) error {
 	s, err := e.m.session(ctx, conditional)
 	if err != nil {
@@ -285,9 +280,9 @@ func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, eac
 	}
 	v, n := e.space.Values, x.Chains()
 	parts := e.parts(conditional, n, 1)
-	at := func(k int) int { return k * n / parts } // the first chain of a part
+	at := func(k int) int { return k * n / parts } // first chain of part k
 	var out []float32
-	for first := 0; first < parts; first += e.m.workers { // all workers at once
+	for first := 0; first < parts; first += e.m.workers { // all workers in parallel
 		last := min(first+e.m.workers, parts)
 		from := at(first)
 		if need := (at(last) - from) * v; len(out) < need {

@@ -17,57 +17,55 @@ import (
 	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
-// Form is the energy made from a masked language model.
+// Form is the kind of energy; see the package documentation.
 type Form string
 
-// The forms; see the package documentation.
+// The forms.
 const (
 	PLL    Form = "pll"
 	PLLRaw Form = "pll-raw"
 	MRF    Form = "mrf"
 )
 
-// MaskEmbedding is what the model sees at a masked blank.
+// MaskEmbedding is the embedding of a masked blank.
 type MaskEmbedding string
 
 const (
-	// MaskToken embeds the mask token, as the model was trained.
+	// MaskToken embeds the mask token, as in training.
 	MaskToken MaskEmbedding = "mask"
-	// MaskZero puts a zero vector in place of the word embedding, as the DISCS
-	// benchmark does by an out-of-range index.
+	// MaskZero uses a zero vector, as the DISCS benchmark does by an out-of-range index.
 	MaskZero MaskEmbedding = "zero"
 )
 
-// Gradient is how LogDensityGrad and LogDensityTilt get their gradient.
+// Gradient is the gradient computed by LogDensityGrad and LogDensityTilt.
 type Gradient string
 
 const (
-	// ExactGradient differentiates U.
+	// ExactGradient is the gradient of U.
 	ExactGradient Gradient = "exact"
-	// DirectGradient keeps the direct term only, which needs no backward pass: a
-	// valid proposal for samplers that correct it, but not the gradient of U.
+	// DirectGradient is the direct term only. It needs no backward pass. It is not the gradient of U,
+	// but a valid proposal for samplers with a Metropolis correction.
 	DirectGradient Gradient = "direct"
 )
 
-// Options chooses the energy. Zero fields mean defaults.
+// Options selects the energy. Zero fields mean defaults.
 type Options struct {
-	Form          Form          // PLL
-	MaskEmbedding MaskEmbedding // MaskToken
-	Gradient      Gradient      // ExactGradient
+	Form          Form          // default PLL
+	MaskEmbedding MaskEmbedding // default MaskToken
+	Gradient      Gradient      // default ExactGradient
 	// MaskID is the id of the mask token.
 	MaskID int32
 	// Temperature divides U; 0 means 1.
 	Temperature float64
-	// MaxBatch bounds the sequences in one run of the model; less than 0 is no bound.
-	// 0 is no bound on a GPU, and on CPU as many as keep the activations in cache (see
-	// session.CacheTokens). A chain is never split, so m sequences is the least under the pll
-	// forms. Results do not depend on it.
+	// MaxBatch is the maximum number of sequences in one run of the model; negative means no limit. The
+	// default 0 means no limit on a GPU, and on CPU as many as fit into the cache (see
+	// session.CacheTokens). A chain is never split, so the pll forms run at least m sequences. Results
+	// do not depend on MaxBatch.
 	MaxBatch int
-	// Remember is the memory, in bytes, that each text may use to keep what the model
-	// said of the states seen last; 0 means 64 MiB, less than 0 none. With a provider
-	// other than cpu nothing is kept.
+	// Remember is the size of the cache of each text in bytes; 0 means 64 MiB, negative means no cache.
+	// Only the CPU provider uses a cache.
 	Remember int64
-	// Runtime says where and how the model runs.
+	// Runtime selects the provider and its settings.
 	Runtime ort.Options
 }
 
@@ -105,21 +103,20 @@ func (o *Options) defaults() error {
 	return nil
 }
 
-// onCPU reports whether the model runs on the processor, as far as is known before a
-// session is opened.
+// onCPU reports whether the CPU provider is requested; the session may not be open yet.
 func (o *Options) onCPU() bool { return o.Runtime.Provider == "" || o.Runtime.Provider == "cpu" }
 
-// Model is a masked language model made ready to be an energy. Any number of texts
-// share its sessions. It is safe for concurrent use.
+// Model is a masked language model, prepared for use as an energy. Any number of texts share its
+// sessions. It is safe for concurrent use.
 type Model struct {
 	opts  Options
 	model *onnx.Model // simplified, float32
 	part  parts
 	vocab int
-	// alone says that rows of a run are not computed apart; see session.MixesRows.
+	// alone means that the rows of a run interact; see session.MixesRows.
 	alone bool
-	// workers is the number of runs at once of graphs without a backward pass. On CPU one
-	// thread for each run costs 30% less CPU time than all threads inside one run.
+	// workers is the number of parallel runs of graphs without a backward pass. On CPU, runs of one
+	// thread each take 30% less CPU time than one run with all threads.
 	workers int
 
 	sequences atomic.Int64
@@ -128,25 +125,25 @@ type Model struct {
 	sessions map[product]*session.Session
 }
 
-// forward reports whether the graph of a product has no backward pass.
+// forward reports whether the graph of p has no backward pass.
 func (p product) forward() bool { return p == scoreOnly || p == conditional }
 
-// product is what a rewritten graph returns.
+// product is what a rewritten graph computes.
 type product int
 
 const (
-	scoreOnly   product = iota // per-site scores
-	withGrad                   // and the gradient
-	withTilt                   // and softmax of half the gradient
-	conditional                // log-probabilities of one masked blank
+	scoreOnly   product = iota // terms of U
+	withGrad                   // terms of U and gradient
+	withTilt                   // terms of U and softmax of half the gradient
+	conditional                // log-probabilities at one masked blank
 )
 
-// New prepares a model file in the layout of Hugging Face exports: integer
-// inputs input_ids, attention_mask and optionally token_type_ids [batch, sequence],
-// output logits [batch, sequence, vocabulary]. float16 weights are widened.
-// m is not changed.
+// New prepares a model in the format of Hugging Face exports: integer inputs input_ids, attention_mask
+// and optionally token_type_ids, [batch, sequence], and output logits, [batch, sequence, vocabulary].
+// float16 weights are widened. m is not changed.
 //
-// Errors: *onnx.ArgumentError, *neural.ModelError for other inputs or outputs, *onnx errors.
+// Errors are *onnx.ArgumentError, *neural.ModelError for other inputs or outputs, and those of package
+// onnx.
 func New(m *onnx.Model, o Options) (*Model, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -179,21 +176,20 @@ func New(m *onnx.Model, o Options) (*Model, error) {
 	return &Model{opts: o, model: m, part: p, vocab: vocab, alone: session.MixesRows(m.Graph), workers: workers, sessions: map[product]*session.Session{}}, nil
 }
 
-// Vocabulary returns the number of words the model scores.
+// Vocabulary returns the number of words that the model scores.
 func (m *Model) Vocabulary() int { return m.vocab }
 
-// Sequences returns the number of sequences that went through the model so far:
-// under the pll forms one for each blank of a state, and none for a state that was
-// remembered.
+// Sequences returns the number of sequences evaluated so far. The pll forms evaluate one for each blank
+// of a state; cached states take none.
 func (m *Model) Sequences() int64 { return m.sequences.Load() }
 
-// Form returns the energy's form.
+// Form returns the form of the energy.
 func (m *Model) Form() Form { return m.opts.Form }
 
-// Temperature is what U is divided by.
+// Temperature returns the divisor of U.
 func (m *Model) Temperature() float64 { return m.opts.Temperature }
 
-// Close frees the runtime's sessions. Energies of m must not be used after it.
+// Close releases the sessions. Energies of m must not be used afterwards.
 func (m *Model) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,7 +203,7 @@ func (m *Model) Close() error {
 	return first
 }
 
-// session opens the graph for a product on first use.
+// session returns the session for a product, opened on first use.
 func (m *Model) session(ctx context.Context, p product) (*session.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -230,8 +226,8 @@ func (m *Model) session(ctx context.Context, p product) (*session.Session, error
 	return s, nil
 }
 
-// parallel calls run for the parts 0 to n-1 of a job, with the graph of a product, and
-// returns the first error. Parts with the graph of a backward pass run one after the other.
+// parallel calls run for parts 0 to n-1 of a job and returns the first error. Runs of graphs with a
+// backward pass are sequential.
 func (m *Model) parallel(n int, p product, run func(part int) error) error {
 	var g errgroup.Group
 	g.SetLimit(1)
@@ -244,8 +240,8 @@ func (m *Model) parallel(n int, p product, run func(part int) error) error {
 	return g.Wait()
 }
 
-// textInputs are the model's own inputs for a run on n sequences of t tokens without
-// padding. It counts them.
+// textInputs returns the model's own inputs for n sequences of t tokens without padding, and adds n to
+// the sequence counter.
 func (m *Model) textInputs(ids []int64, n, t int) map[string]*ort.Tensor {
 	m.sequences.Add(int64(n))
 	shape := []int64{int64(n), int64(t)}

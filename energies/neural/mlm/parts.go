@@ -11,8 +11,8 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// notMLM is the error of a graph whose inputs or outputs are not those of a masked
-// language model.
+// notMLM returns the error for a model whose inputs or outputs are not those of a masked language
+// model.
 func notMLM(g *onnx.Graph, format string, args ...any) error {
 	return &neural.ModelError{Err: fmt.Errorf("mlm: not a masked language model: %s; the model has %s", fmt.Sprintf(format, args...), session.Signature(g))}
 }
@@ -26,8 +26,8 @@ const (
 	symSeq   = "sequence"
 )
 
-// checkInterface checks names and types of inputs and outputs, and gives the inputs
-// the same symbolic shape [batch, sequence].
+// checkInterface checks names and types of inputs and outputs, and sets the shapes of the inputs to
+// [batch, sequence].
 func checkInterface(m *onnx.Model) error {
 	bad := func(format string, args ...any) error { return notMLM(m.Graph, format, args...) }
 	constant := map[string]bool{}
@@ -37,13 +37,13 @@ func checkInterface(m *onnx.Model) error {
 	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *onnx.ValueInfo) bool { return constant[v.Name] })
 	for _, v := range m.Graph.Inputs {
 		if v.Name != inIDs && v.Name != inMask && v.Name != inTypes {
-			return bad("input %q is none of input_ids, attention_mask and token_type_ids", v.Name)
+			return bad("input %q is not one of input_ids, attention_mask and token_type_ids", v.Name)
 		}
 		if v.Type.Elem != onnx.Int64 && v.Type.Elem != onnx.Int32 {
-			return bad("input %q has elements of type %s; integers are wanted", v.Name, v.Type.Elem)
+			return bad("input %q has elements of type %s; want integers", v.Name, v.Type.Elem)
 		}
 		if v.Type.HasShape && len(v.Type.Shape) != 2 {
-			return bad("input %q has %d dimensions; two are wanted, batch and sequence", v.Name, len(v.Type.Shape))
+			return bad("input %q has %d dimensions; want two, batch and sequence", v.Name, len(v.Type.Shape))
 		}
 		for _, d := range v.Type.Shape {
 			if d.Value >= 0 && d.Param == "" {
@@ -54,21 +54,21 @@ func checkInterface(m *onnx.Model) error {
 		v.Type.Shape = []onnx.ShapeDim{{Value: -1, Param: symBatch}, {Value: -1, Param: symSeq}}
 	}
 	if m.Graph.Input(inIDs) == nil {
-		return bad("there is no input called input_ids")
+		return bad("no input named input_ids")
 	}
 	if m.Graph.Output(outName) == nil {
-		return bad("there is no output called logits")
+		return bad("no output named logits")
 	}
 	return nil
 }
 
-// parts are the places of the graph that the rewriting needs.
+// parts are the values of the graph used by the rewriting.
 type parts struct {
 	embedded build.Value // output of the word embedding's Gather, [batch, sequence, width]
-	table    build.Value // the table it reads, [vocabulary, width]
+	table    build.Value // the embedding table, [vocabulary, width]
 }
 
-// findParts finds the word embedding: the Gather that input_ids index.
+// findParts finds the word embedding: the Gather indexed by input_ids.
 func findParts(m *onnx.Model) (parts, int, error) {
 	vals, err := shape.Infer(m)
 	if err != nil {
@@ -81,7 +81,7 @@ func findParts(m *onnx.Model) (parts, int, error) {
 	if logits.Rank() != 3 {
 		return bad("logits must have the dimensions batch, sequence, vocabulary")
 	}
-	vocab, known := logits.Shape[2].Const() // unknown behind an operator that inference does not know
+	vocab, known := logits.Shape[2].Const() // unknown after an operator without an inference rule
 	ids := map[string]bool{inIDs: true}
 	for _, n := range m.Graph.Nodes {
 		if n.Op == "Cast" && ids[n.In(0)] {
@@ -96,7 +96,7 @@ func findParts(m *onnx.Model) (parts, int, error) {
 		}
 		rows, ok := table.Shape[0].Const()
 		if !ok || known && rows != vocab {
-			return bad(fmt.Sprintf("the embedding table has %s rows, the logits %d words", table.Shape[0], vocab))
+			return bad(fmt.Sprintf("the embedding table has %s rows, but the logits have %d words", table.Shape[0], vocab))
 		}
 		return parts{embedded: n.Outputs[0], table: n.Inputs[0]}, int(rows), nil
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Names of the inputs that the rewritten graph has beside the model's own.
+// Names of the inputs and outputs that the rewriting adds.
 const (
 	inRows   = "gradhop/rows"   // [batch, 1] (pll) or [blanks] (mrf): positions whose logits are read
 	inBlanks = "gradhop/blanks" // [blanks]: positions of the blanks
@@ -19,21 +19,21 @@ const (
 	outGrad  = "gradhop/grad"   // [chains, blanks, vocabulary]
 )
 
-// graph is a rewriting under way.
+// graph is a graph being rewritten.
 type graph struct {
 	*build.Builder
 	m      *Model
 	part   parts
 	words  build.Value // [chains, blanks]
 	blanks build.Value // [blanks]
-	hidden build.Value // input of the decoder at the rows, [chains·blanks, width]
+	hidden build.Value // decoder input at the rows, [chains·blanks, width]
 	scores build.Value // logits at the blanks, [chains·blanks, vocabulary]
-	terms  build.Value // log-probabilities, or the logits again
+	terms  build.Value // log-probabilities or logits
 	site   build.Value // terms at the current words
 }
 
-// rewrite returns the graph for a product, with a batch, a length and a number of
-// blanks that stay open.
+// rewrite returns the graph for a product, with symbolic batch size, sequence length and number of
+// blanks.
 func (m *Model) rewrite(p product) (*onnx.Model, error) {
 	model := m.model.Clone()
 	if m.opts.MaskEmbedding == MaskZero && m.opts.Form != MRF || p == conditional && m.opts.MaskEmbedding == MaskZero {
@@ -81,7 +81,7 @@ func (m *Model) rewrite(p product) (*onnx.Model, error) {
 	return model, nil
 }
 
-// zeroMasked multiplies the word embedding of masked positions by zero.
+// zeroMasked multiplies the word embeddings of masked positions by zero.
 func zeroMasked(model *onnx.Model, part parts, mask int32) {
 	const masked, keep, unit, out = "gradhop/masked", "gradhop/unmasked", "gradhop/keep", "gradhop/embedded"
 	t := onnx.NewInt64("gradhop/mask_id", nil, []int64{int64(mask)})
@@ -109,7 +109,7 @@ func zeroMasked(model *onnx.Model, part parts, mask int32) {
 	model.Graph.Nodes = nodes
 }
 
-// head restricts the logits to the rows that are read and forms the terms of U.
+// head restricts the logits to the rows that are read and computes the terms of U.
 func (g *graph) head(perSite bool, p product) {
 	g.words = g.Input(inWords, onnx.Int64, shape.Sym("chains"), shape.Sym("blanks"))
 	var rows rewrite.Rows
@@ -134,14 +134,14 @@ func (g *graph) head(perSite bool, p product) {
 	g.site = g.ReshapeTo(picked, []shape.Dim{shape.Sym("chains"), shape.Sym("blanks")}, g.words)
 }
 
-// gradient returns ∂U/∂onehot [chains, blanks, vocabulary], or the softmax of half
-// of it, of U divided by the temperature.
+// gradient returns ∂U/∂onehot, [chains, blanks, vocabulary], or the softmax of half of it. U is divided
+// by the temperature.
 func (g *graph) gradient(perSite bool, p product) build.Value {
 	scale := 1 / g.m.opts.Temperature
 	direct := g.terms
 	if p == withTilt {
 		scale /= 2
-		direct = g.scores // a softmax follows, which takes no notice of the normaliser
+		direct = g.scores // the following softmax cancels the normaliser
 	}
 	out := g.Scale(direct, scale)
 	if g.m.opts.Gradient == ExactGradient {
@@ -157,8 +157,8 @@ func (g *graph) gradient(perSite bool, p product) build.Value {
 	return out
 }
 
-// embeddingGradient returns the sum of ∂U/∂embedding over the sequences in which
-// each blank is filled, [chains·blanks, width].
+// embeddingGradient returns the sum of ∂U/∂embedding over the sequences in which each blank is filled,
+// [chains·blanks, width].
 func (g *graph) embeddingGradient(perSite bool) build.Value {
 	outs, seeds := g.seed()
 	d, err := grad.Backward(g.Builder, outs, seeds, []build.Value{g.part.embedded})
@@ -178,7 +178,7 @@ func (g *graph) embeddingGradient(perSite bool) build.Value {
 	width := dims[len(dims)-1]
 	n, _ := width.Const()
 	if perSite {
-		// Sequence (chain, i) has blank i masked: its own embedding takes no part.
+		// In sequence (chain, i) blank i is masked, so its own embedding does not contribute.
 		others := g.Input(inOthers, onnx.Float, shape.Sym("blanks"), shape.Sym("blanks"))
 		four := []shape.Dim{shape.Sym("chains"), shape.Sym("blanks"), shape.Sym("blanks"), width}
 		at = g.Mul(g.Reshape(at, g.DynamicShape(four, g.words, at)), g.Unsqueeze(others, 2))
@@ -187,10 +187,10 @@ func (g *graph) embeddingGradient(perSite bool) build.Value {
 	return g.Reshape(at, g.Ints(-1, n))
 }
 
-// seed returns values and the gradients of U (before the temperature) with respect
-// to them, from which the backward pass starts. Where the decoder is a product
-// with a constant matrix W, that is its input h: ∂U/∂h = W[word] - softmax·W, which
-// needs no tensor of zeros and ones the size of the vocabulary.
+// seed returns the values from which the backward pass starts, and the gradients of U (before the
+// temperature) with respect to them. If the decoder is a product with a constant matrix W, the value is
+// its input h: ∂U/∂h = W[word] - softmax·W, which avoids a one-hot tensor of the size of the
+// vocabulary.
 func (g *graph) seed() (outs, seeds []build.Value) {
 	h, w := g.decoder()
 	if h == "" {
@@ -207,8 +207,8 @@ func (g *graph) seed() (outs, seeds []build.Value) {
 	return []build.Value{h}, []build.Value{g.ReshapeTo(d, shape, h)}
 }
 
-// decoder finds h and W of logits = h·W (+ bias) with W [width, vocabulary]
-// computed from constants, or returns "".
+// decoder returns h and W if logits = h·W (+ bias) with W [width, vocabulary] computed from constants,
+// or "".
 func (g *graph) decoder() (h, w build.Value) {
 	v := g.hidden
 	for range 3 {

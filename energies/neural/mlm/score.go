@@ -11,7 +11,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
-// Position is a token of a text.
+// Position is one token of a text.
 type Position struct {
 	// IDs are the tokens of the text, special ones included.
 	IDs []int32
@@ -19,12 +19,12 @@ type Position struct {
 	At int
 }
 
-// Terms writes the term of U that each position contributes, in nats, not divided by the
-// temperature: under pll the log-probability of its token while it alone is masked, under
-// pll-raw the raw score instead, under mrf the raw score while nothing is masked. Texts of one
-// length run together, without padding.
+// Terms sets terms[k] to the contribution of positions[k] to U, in nats, not divided by the
+// temperature. For pll it is the log-probability of the token with only that token masked, for pll-raw
+// its logit, and for mrf the logit with nothing masked. Texts of equal length run in one batch, without
+// padding.
 //
-// Errors: *onnx.ArgumentError for an index or id outside its range, or those of the runtime.
+// Errors are *onnx.ArgumentError for an index or id out of range, or those of the runtime.
 func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position) error {
 	order := make([]int, len(positions))
 	for i, p := range positions {
@@ -42,7 +42,7 @@ func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position
 	if err != nil {
 		return err
 	}
-	// The rows that are read from the unmasked model are the same for a whole run.
+	// For the unmasked model, all texts of a run read the same rows.
 	group := func(i int) [2]int {
 		if m.opts.Form == MRF {
 			return [2]int{len(positions[i].IDs), positions[i].At}
@@ -65,7 +65,7 @@ func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position
 	return m.parallel(len(runs), scoreOnly, func(k int) error { return m.terms(ctx, s, terms, positions, runs[k]) })
 }
 
-// sequencesAtOnce is the largest number of sequences of t tokens in one run.
+// sequencesAtOnce returns the largest number of sequences of t tokens in one run.
 func (m *Model) sequencesAtOnce(t int) int {
 	switch {
 	case m.alone:
@@ -76,7 +76,7 @@ func (m *Model) sequencesAtOnce(t int) int {
 	return max(1, session.CacheTokens/t)
 }
 
-// terms runs the model on positions of texts of one length.
+// terms runs the model on positions of texts of equal length.
 func (m *Model) terms(ctx context.Context, s *session.Session, terms []float64, positions []Position, which []int) error {
 	n, t := len(which), len(positions[which[0]].IDs)
 	ids, rows, words := make([]int64, 0, n*t), make([]int64, n), make([]int64, n)

@@ -1,4 +1,4 @@
-// Package neuraltest holds what tests of energies that run a model share.
+// Package neuraltest contains helpers for tests of energies that run a model.
 package neuraltest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/build"
 )
 
-// Packed is little-endian float32 in base64.
+// Packed is a slice of float32, encoded in JSON as base64 of little-endian bytes.
 type Packed []float32
 
 func (p *Packed) UnmarshalJSON(b []byte) error {
@@ -28,7 +28,7 @@ func (p *Packed) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Product is what an energy gives for a batch.
+// Product is the result of evaluating an energy on a batch.
 type Product struct {
 	U    []float64
 	Grad []float32
@@ -44,7 +44,7 @@ func Evaluate(t testing.TB, f func(context.Context, []float64, []float32, energi
 	return p
 }
 
-// Apart is max|a-scale·b| over max|scale·b|.
+// Apart returns max|a-scale·b| / max|scale·b|.
 func Apart[A, B float32 | float64](a []A, b []B, scale float64) float64 {
 	if len(a) != len(b) {
 		return math.Inf(1)
@@ -58,7 +58,7 @@ func Apart[A, B float32 | float64](a []A, b []B, scale float64) float64 {
 	return diff / top
 }
 
-// Tilts is softmax(g/2) over the allowed words, by definition and in float64.
+// Tilts returns softmax(g/2) over the allowed words, computed from the definition in float64.
 func Tilts(g []float32, s *energies.Space) []float64 {
 	p := make([]float64, len(g))
 	for lo := 0; lo < len(g); lo += s.Values {
@@ -74,7 +74,7 @@ func Tilts(g []float32, s *energies.Space) []float64 {
 	return p
 }
 
-// ManyChains returns n different states of a text's energy.
+// ManyChains returns n distinct states of the energy of a text.
 func ManyChains(s *energies.Space, n int) energies.Batch {
 	x := energies.NewBatch(s, n)
 	for k := range x.Codes {
@@ -84,8 +84,7 @@ func ManyChains(s *energies.Space, n int) energies.Batch {
 	return x
 }
 
-// Difference is the largest Difference between two results, -Inf being equal to
-// itself.
+// Difference returns the largest absolute difference between two results. -Inf equals itself.
 func Difference(a, b []Product) float64 {
 	d := 0.0
 	for i := range a {
@@ -101,8 +100,8 @@ func Difference(a, b []Product) float64 {
 	return d
 }
 
-// RoundMatMuls rounds the results of a model's products to bytes, by a scale found in each
-// run over all its rows.
+// RoundMatMuls rounds the matrix products of a model to bytes, with a scale computed in each run over
+// all rows.
 func RoundMatMuls(m *onnx.Model) int {
 	n := 0
 	for _, node := range slices.Clone(m.Graph.Nodes) {

@@ -9,23 +9,22 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
-// Lazy computes each value once, on first use. The zero value is empty. It is safe for
-// concurrent use.
+// Lazy computes each value on first use. The zero value is empty. It is safe for concurrent use.
 type Lazy[K comparable, V any] struct {
 	mu    sync.Mutex
 	calls map[K]*call[V]
 }
 
-// call is a value that is being computed, or has been once done is closed.
+// call is a value being computed; it is ready when done is closed.
 type call[V any] struct {
 	done  chan struct{}
 	value V
 	err   error
 }
 
-// Get returns the value of a key, computed by the first caller. It returns early
-// with the error of ctx; the value is then finished in the background for later callers.
-// An error is not kept: the next call tries again.
+// Get returns the value of key. The first caller computes it. If ctx ends, Get returns its error and
+// the computation continues in the background for later callers. Errors are not cached: the next call
+// computes again.
 func (l *Lazy[K, V]) Get(ctx context.Context, key K, compute func() (V, error)) (V, error) {
 	l.mu.Lock()
 	c := l.calls[key]
@@ -64,8 +63,8 @@ func (l *Lazy[K, V]) run(key K, c *call[V], compute func() (V, error)) {
 	close(c.done)
 }
 
-// Take removes the values whose keys match, waits until they are computed, and returns
-// those that succeeded.
+// Take removes the values whose keys match, waits for those being computed, and returns the values
+// without error.
 func (l *Lazy[K, V]) Take(match func(K) bool) []V {
 	l.mu.Lock()
 	var taken []*call[V]
@@ -85,22 +84,21 @@ func (l *Lazy[K, V]) Take(match func(K) bool) []V {
 	return values
 }
 
-// Pool opens sessions on first use. The zero value is empty. It is safe for concurrent
-// use.
+// Pool opens sessions on first use. The zero value is empty. It is safe for concurrent use.
 type Pool[K comparable] struct{ sessions Lazy[K, *Session] }
 
-// Get returns the session of a key, opened by the first caller; see Lazy.Get.
+// Get returns the session of key. The first caller opens it; see Lazy.Get.
 func (p *Pool[K]) Get(ctx context.Context, key K, build func() (*onnx.Model, error), o ort.Options) (*Session, error) {
 	return p.sessions.Get(ctx, key, func() (*Session, error) {
 		g, err := build()
 		if err != nil {
 			return nil, err
 		}
-		return Open(context.Background(), g, o) // for all callers: one that gives up must not stop it
+		return Open(context.Background(), g, o) // shared by all callers, so one that gives up must not cancel it
 	})
 }
 
-// Close closes the sessions whose keys match, after waiting for those that are opening.
+// Close closes the sessions whose keys match, including those being opened.
 func (p *Pool[K]) Close(match func(K) bool) error {
 	var all error
 	for _, s := range p.sessions.Take(match) {

@@ -10,20 +10,20 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
-// CacheTokens is the number of tokens in one run of a text model on CPU. Past it the
-// widest activations leave the cache: 2,400 tokens at once took 250 ms on a network of
-// width 256 where 600 at a time took 195.
+// CacheTokens is the number of tokens in one run of a text model on CPU. With more, the widest
+// activations no longer fit into the cache: 2,400 tokens took 250 ms in one run on a network of width
+// 256, and 195 ms in runs of 600.
 const CacheTokens = 768
 
-// MixesRows reports whether a model rounds to integers by scales computed in each run over
-// all rows (DynamicQuantizeLinear). The result for a row then depends on the other rows of
-// the run, so each run must hold one chain.
+// MixesRows reports whether a model quantises with scales computed in each run over all rows
+// (DynamicQuantizeLinear). The result of a row then depends on the other rows of the run, so each run
+// must contain a single chain.
 func MixesRows(g *onnx.Graph) bool {
 	return slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool { return strings.HasPrefix(n.Op, "DynamicQuantize") })
 }
 
-// AllowedBias is what is added to scores before a softmax, [list, value]: -Inf where a
-// value is not allowed. It has one row if every site has the same list.
+// AllowedBias returns the tensor added to scores before a softmax, [list, value]: 0, or -Inf for a
+// value that is not allowed. It has one row if every site has the same list.
 func AllowedBias(s *energies.Space) *ort.Tensor {
 	rows := max(1, min(len(s.Allowed), s.Sites))
 	v := make([]float32, rows*s.Values)

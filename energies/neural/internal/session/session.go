@@ -1,5 +1,4 @@
-// Package session runs rewritten graphs, and holds what the energies that run a model
-// share.
+// Package session runs rewritten graphs. It contains the code shared by all energies that run a model.
 package session
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
-// Session is an opened graph with the order of its inputs.
+// Session is an open model with the order of its inputs.
 type Session struct {
 	session *ort.Session
 	inputs  []string
@@ -22,9 +21,8 @@ type Session struct {
 	verify *verification // nil: done, or on the CPU provider
 }
 
-// Open writes a rewritten model, with weights left in the user's file where they are in
-// one, and opens a session on it. A provider other than that of the CPU is compared with it
-// in the first run, so g must not be changed.
+// Open encodes a rewritten model, leaving weights in the user's file where possible, and opens a
+// session. The first run compares a provider other than the CPU's with it, so g must not be modified.
 func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 	if strings.HasPrefix(o.Provider, "openvino") {
 		g = g.Clone()
@@ -60,7 +58,8 @@ func open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 	return s, nil
 }
 
-// Run evaluates the graph with inputs by name. The first run verifies the provider.
+// Run evaluates the model. Inputs are given by name, outputs in order. The first run verifies the
+// provider.
 func (s *Session) Run(ctx context.Context, in map[string]*ort.Tensor, out []*ort.Tensor) error {
 	if err := s.verified(ctx, in); err != nil {
 		return err
@@ -90,10 +89,10 @@ func (s *Session) run(ctx context.Context, in map[string]*ort.Tensor, out []*ort
 	return s.session.Run(ctx, list, out)
 }
 
-// Close frees the session.
+// Close releases the session.
 func (s *Session) Close() error { return s.session.Close() }
 
-// Signature lists the inputs and outputs of a graph for error messages.
+// Signature lists the inputs and outputs of a model for error messages.
 func Signature(g *onnx.Graph) string {
 	var in, out []string
 	for _, v := range g.Inputs {
