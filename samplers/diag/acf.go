@@ -1,9 +1,8 @@
 package diag
 
-// Autocorrelation returns the autocorrelation of a chain at lags 0…lags, with the
-// biased estimate of the autocovariance (divided by n), as in Geyer 1992. It is NaN
-// from lag 1 on for a chain that is constant, and nil for an empty one. Lags beyond
-// the chain are left out.
+// Autocorrelation returns the autocorrelation of a chain at lags 0 to lags, with the biased estimate of
+// the autocovariance (divided by n), as in Geyer 1992. For a constant chain it is NaN from lag 1 on,
+// for an empty one nil. Lags beyond the length of the chain are omitted.
 func Autocorrelation(x []float64, lags int) []float64 {
 	if len(x) == 0 {
 		return nil

@@ -1,30 +1,28 @@
-// Package diag measures how well Markov chains have mixed, from a scalar of
-// each draw: rank-normalised split R-hat, effective sample sizes of bulk and
-// tails, and the Monte Carlo standard error of the mean (Vehtari, Gelman,
-// Simpson, Carpenter and Bürkner 2021, "Rank-normalization, folding, and
+// Package diag measures the mixing of Markov chains from a scalar of each draw: rank-normalised split
+// R-hat, effective sample sizes of bulk and tails, and the Monte Carlo standard error of the mean
+// (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, "Rank-normalization, folding, and
 // localization", sections 3 and 4). Values equal ArviZ's within 1e-8.
 //
-// Every function takes one slice per chain, [chain, draw], all of one length; it
-// panics where lengths differ. It returns NaN, to be shown as NA, where the
-// answer would flatter: fewer than four draws, an entry that is NaN or infinite,
-// or chains none of which ever moves. None of these numbers can see a mode that
-// no chain has visited.
+// Every function takes one slice per chain, [chain, draw], all of equal length, and panics if lengths
+// differ. It returns NaN, shown as NA, instead of a misleading value: for fewer than four draws, a NaN
+// or infinite entry, or if no chain ever moves. No diagnostic can detect a mode that no chain has
+// visited.
 package diag
 
 import "math"
 
-// Summary is the row of a table of diagnostics.
+// Summary holds the diagnostics of one variable.
 type Summary struct {
-	// Mean and SD are of all draws together; SD divides by their number less one.
+	// Mean and SD are over all draws; SD divides by their number minus one.
 	Mean, SD float64
 	// MCSE is the standard error of Mean.
 	MCSE float64
-	// RHat, ESSBulk and ESSTail are those of the functions of these names.
+	// RHat, ESSBulk and ESSTail are the results of the functions of these names.
 	RHat, ESSBulk, ESSTail float64
 }
 
-// Summarize computes all of a Summary. Mean and SD are NaN only where an entry
-// is not finite or there are none (for SD, fewer than two).
+// Summarize computes a Summary. Mean and SD are NaN only if an entry is not finite or there are no
+// draws (for SD, fewer than two).
 func Summarize(chains [][]float64) Summary {
 	s := Summary{Mean: math.NaN(), SD: math.NaN(), MCSE: MCSEMean(chains), RHat: RHat(chains), ESSBulk: ESSBulk(chains), ESSTail: ESSTail(chains)}
 	if all := flatten(chains); len(all) > 0 && finite(all) {
@@ -36,22 +34,22 @@ func Summarize(chains [][]float64) Summary {
 	return s
 }
 
-// RHat is the larger of the rank-normalised split R-hat and that of the draws
-// folded about their median, which sees chains that differ in spread (eq. 14).
-// It needs two chains; near 1 is good, and 1.01 a usual limit.
+// RHat returns the larger of the rank-normalised split R-hat and that of the draws folded about their
+// median, which detects chains of different spread (eq. 14). It needs two chains. Values near 1 are
+// good; 1.01 is a common limit.
 func RHat(chains [][]float64) float64 {
 	if len(chains) < 2 || !valid(chains) {
 		return math.NaN()
 	}
 	halves := split(chains)
 	bulk, spread := potentialScale(normalScores(halves)), potentialScale(normalScores(fold(halves)))
-	if spread > bulk { // not max: two values as often as each other fold to a constant, whose spread is NaN
+	if spread > bulk { // not max: two equally frequent values fold to a constant, whose spread is NaN
 		return spread
 	}
 	return bulk
 }
 
-// potentialScale is R-hat of equations 1 to 4.
+// potentialScale returns R-hat of equations 1 to 4.
 func potentialScale(chains [][]float64) float64 {
 	n := float64(len(chains[0]))
 	means, within := make([]float64, len(chains)), 0.0
@@ -65,9 +63,8 @@ func potentialScale(chains [][]float64) float64 {
 	return math.Sqrt((n*variance(means)/within + n - 1) / n)
 }
 
-// MCSEMean is the Monte Carlo standard error of the mean of all draws: their
-// standard deviation over the root of the effective sample size of the draws
-// themselves.
+// MCSEMean returns the Monte Carlo standard error of the mean of all draws: their standard deviation
+// divided by the square root of their effective sample size, without rank normalisation.
 func MCSEMean(chains [][]float64) float64 {
 	if !valid(chains) {
 		return math.NaN()
@@ -75,7 +72,7 @@ func MCSEMean(chains [][]float64) float64 {
 	return math.Sqrt(variance(flatten(chains)) / effectiveSize(split(chains)))
 }
 
-// valid reports whether diagnostics of chains mean anything.
+// valid reports whether the diagnostics of chains are defined.
 func valid(chains [][]float64) bool {
 	if len(chains) == 0 || len(chains[0]) < 4 {
 		return false
@@ -112,7 +109,7 @@ func mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// variance divides by the number less one. It is exactly zero where all numbers are equal.
+// variance divides by the number minus one. It is exactly zero if all numbers are equal.
 func variance(x []float64) float64 {
 	m, sum, equal := mean(x), 0.0, true
 	for _, v := range x {
@@ -120,7 +117,7 @@ func variance(x []float64) float64 {
 		equal = equal && v == x[0]
 	}
 	if equal && len(x) > 1 {
-		return 0 // the mean of equal numbers is rounded
+		return 0 // rounding of the mean would give a positive value
 	}
 	return sum / float64(len(x)-1)
 }

@@ -6,9 +6,8 @@ import (
 	"gonum.org/v1/gonum/dsp/fourier"
 )
 
-// ESSBulk is the effective sample size of the rank-normalised draws of split
-// chains (section 4.1): how many independent draws would tell as much about the
-// middle of the distribution.
+// ESSBulk returns the effective sample size of the rank-normalised draws of split chains (section 4.1):
+// the number of independent draws that determine the centre of the distribution equally well.
 func ESSBulk(chains [][]float64) float64 {
 	if !valid(chains) {
 		return math.NaN()
@@ -16,8 +15,7 @@ func ESSBulk(chains [][]float64) float64 {
 	return effectiveSize(normalScores(split(chains)))
 }
 
-// ESSTail is the smaller of the effective sample sizes for the 5% and 95%
-// quantiles (section 4.3).
+// ESSTail returns the smaller of the effective sample sizes for the 5% and 95% quantiles (section 4.3).
 func ESSTail(chains [][]float64) float64 {
 	if !valid(chains) {
 		return math.NaN()
@@ -25,8 +23,7 @@ func ESSTail(chains [][]float64) float64 {
 	return min(essQuantile(chains, 0.05), essQuantile(chains, 0.95))
 }
 
-// essQuantile is the effective sample size of the indicator of draws up to the
-// p-quantile.
+// essQuantile returns the effective sample size of the indicator of draws up to the p-quantile.
 func essQuantile(chains [][]float64, p float64) float64 {
 	all := flatten(chains)
 	limit := quantile(all, p)
@@ -39,9 +36,9 @@ func essQuantile(chains [][]float64, p float64) float64 {
 	return effectiveSize(split(rows(all, chains)))
 }
 
-// effectiveSize is m·n/τ of equations 10 to 13: τ sums autocorrelations by
-// Geyer's initial monotone sequence. Where nothing varies it is the number of
-// draws, as in ArviZ: that is reached for indicators only.
+// effectiveSize returns m·n/τ of equations 10 to 13, where τ sums autocorrelations by Geyer's initial
+// monotone sequence. If no chain varies it is the number of draws, as in ArviZ; this occurs for
+// indicators only.
 func effectiveSize(chains [][]float64) float64 {
 	total := float64(len(chains) * len(chains[0]))
 	if !varies(chains) {
@@ -61,7 +58,7 @@ func varies(chains [][]float64) bool {
 	return hi-lo >= 1e-15
 }
 
-// autocorrelation returns ρ at lags 0..n-1 over all chains (eq. 10).
+// autocorrelation returns ρ at lags 0 to n-1 over all chains (eq. 10).
 func autocorrelation(chains [][]float64) []float64 {
 	n := len(chains[0])
 	padded := 1
@@ -98,9 +95,9 @@ func autocorrelation(chains [][]float64) []float64 {
 	return cov
 }
 
-// correlationTime is τ = -1 + 2Σρ, over lags as long as pairs of neighbours have
-// a positive sum (Geyer 1992), with these sums made to decrease. The pairing of
-// lags and the treatment of the last one are ArviZ's.
+// correlationTime returns τ = -1 + 2Σρ, summed while the sums of neighbouring pairs are positive (Geyer
+// 1992) and with these sums made monotone. The pairing of lags and the treatment of the last one follow
+// ArviZ.
 func correlationTime(estimate []float64) float64 {
 	n := len(estimate)
 	rho := make([]float64, n)

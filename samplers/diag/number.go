@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// Number is a statistic that is null in JSON and NA in text where it is not finite.
+// Number is a statistic that is printed as null in JSON and NA in text if it is not finite.
 type Number float64
 
-// NA is a statistic that is not defined.
+// NA is an undefined statistic.
 var NA = Number(math.NaN())
 
 // MarshalJSON implements json.Marshaler.
@@ -20,7 +20,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// Text returns n with a number of decimals.
+// Text returns n with the given number of decimals.
 func (n Number) Text(decimals int) string {
 	if !n.Finite() {
 		return "NA"

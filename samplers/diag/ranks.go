@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// RankCounts returns the rank histogram of each chain: the ranks of its draws among
-// the draws of all chains, counted in bins of equal width, [chain][bin] (Vehtari et
-// al. 2021, section 4.2). Where chains have mixed each is flat. Of equal draws each
-// has the mean of their ranks. Chains may have different lengths.
+// RankCounts returns the rank histogram of each chain: the ranks of its draws among the draws of all
+// chains, counted in bins of equal width, [chain][bin] (Vehtari et al. 2021, section 4.2). The
+// histograms are flat if the chains have mixed. Tied draws get their mean rank. Chains may have
+// different lengths.
 func RankCounts(chains [][]float64, bins int) [][]int {
 	type draw struct {
 		x     float64
@@ -30,10 +30,10 @@ func RankCounts(chains [][]float64, bins int) [][]int {
 		for hi < len(all) && all[hi].x == all[lo].x {
 			hi++
 		}
-		if hi == lo { // NaN is equal to nothing
+		if hi == lo { // NaN equals nothing
 			hi++
 		}
-		middle := float64(lo+hi-1)/2 + 0.5 // ranks from 0, in the middle of their cell
+		middle := float64(lo+hi-1)/2 + 0.5 // ranks from 0, at the centre of their cell
 		bin := min(int(middle*float64(bins)/float64(len(all))), bins-1)
 		for _, d := range all[lo:hi] {
 			counts[d.chain][bin]++

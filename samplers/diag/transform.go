@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// split turns every chain into its two halves; the middle draw of an odd number
-// is left out.
+// split divides every chain into halves, without the middle draw if the number is odd.
 func split(chains [][]float64) [][]float64 {
 	var first, second [][]float64
 	for _, x := range chains {
@@ -19,7 +18,7 @@ func split(chains [][]float64) [][]float64 {
 
 func flatten(chains [][]float64) []float64 { return slices.Concat(chains...) }
 
-// rows cuts values into chains of the shape of like.
+// rows cuts values into chains shaped like like.
 func rows(values []float64, like [][]float64) [][]float64 {
 	out := make([][]float64, len(like))
 	for c, x := range like {
@@ -28,7 +27,7 @@ func rows(values []float64, like [][]float64) [][]float64 {
 	return out
 }
 
-// fold replaces draws by their distance from the median of all.
+// fold replaces draws by their distance from the overall median.
 func fold(chains [][]float64) [][]float64 {
 	all := flatten(chains)
 	sorted := slices.Sorted(slices.Values(all))
@@ -43,8 +42,8 @@ func fold(chains [][]float64) [][]float64 {
 	return rows(all, chains)
 }
 
-// normalScores replaces draws by the normal quantiles of their ranks among all,
-// ties taking their mean rank: Φ⁻¹((r - 3/8)/(n + 1/4)) (eq. 14).
+// normalScores replaces draws by the normal quantiles of their ranks among all draws, with mean ranks
+// for ties: Φ⁻¹((r - 3/8)/(n + 1/4)) (eq. 14).
 func normalScores(chains [][]float64) [][]float64 {
 	all := flatten(chains)
 	n := len(all)
@@ -79,9 +78,9 @@ func normalScores(chains [][]float64) [][]float64 {
 
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// quantile is R's type 7 and SciPy's mquantiles with α = β = 1. Products are
-// rounded before they are added, as there: with ties a fused multiply-add could
-// end on the other side of the tied value.
+// quantile returns the p-quantile by R's type 7, SciPy's mquantiles with α = β = 1. As there, products
+// are rounded before they are added: with ties, a fused multiply-add could end on the other side of the
+// tied value.
 func quantile(all []float64, p float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	n := float64(len(sorted))

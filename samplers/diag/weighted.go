@@ -5,23 +5,21 @@ import (
 	"slices"
 )
 
-// Draws that count by weights, as those of a jump process by the time spent in each
-// state: expectations are estimated by Σ w·f / Σ w. To first order that is the mean of
+// Draws may have weights, such as the holding times of a jump process: expectations are estimated by Σ
+// w·f / Σ w. To first order that is the mean of
 //
 //	f̂ + w·(f - f̂)/w̄,
 //
-// f̂ the estimate and w̄ the mean weight (the delta method for a ratio of means; Hesterberg
-// 1995, "Weighted average importance sampling and defensive mixture distributions",
-// section 2). So the standard error is that of this series, autocorrelation included; an
-// effective sample size is the number of independent draws from the weighted law whose
-// mean has that standard error; and R-hat is that of the series. Where ranks are taken
-// they are shares of the weight. With equal weights all equals what the functions without
-// weights return.
+// where f̂ is the estimate and w̄ the mean weight (delta method for a ratio of means; Hesterberg 1995,
+// "Weighted average importance sampling and defensive mixture distributions", section 2). The standard
+// error is that of this series, including autocorrelation. The effective sample size is the number of
+// independent draws from the weighted distribution with the same standard error. R-hat is that of the
+// series. Ranks are replaced by cumulative weights. With equal weights all results equal those of the
+// functions without weights.
 
-// SummarizeWeighted is Summarize for draws that count by weights, of the same shape as
-// chains, which need not sum to one. All is NaN where a weight is negative or not finite,
-// or none is positive; errors and sizes also where so few draws hold all of the weight
-// that there is no spread to go by.
+// SummarizeWeighted is Summarize for weighted draws. weights has the shape of chains and need not sum
+// to one. All fields are NaN if a weight is negative or not finite, or none is positive. Errors and
+// sample sizes are also NaN if too few draws carry the weight to estimate a spread.
 func SummarizeWeighted(chains, weights [][]float64) Summary {
 	na := math.NaN()
 	s := Summary{na, na, na, na, na, na}
@@ -44,7 +42,7 @@ func SummarizeWeighted(chains, weights [][]float64) Summary {
 	s.MCSE = math.Sqrt(error2)
 
 	halves, even := split(chains), evenOut(flatten(split(weights)))
-	if even == nil { // the middle draws have all
+	if even == nil { // the middle draws have all the weight
 		return s
 	}
 	shares := rows(even, halves)
@@ -76,8 +74,8 @@ func SummarizeWeighted(chains, weights [][]float64) Summary {
 	return s
 }
 
-// WeightESS is (Σ w)²/Σ w², the number of draws with equal weights that would vary as
-// much (Kish 1965); it says nothing of autocorrelation. NaN as in SummarizeWeighted.
+// WeightESS returns (Σ w)²/Σ w², the number of equally weighted draws with the same variance (Kish
+// 1965). It ignores autocorrelation. It is NaN under the conditions of SummarizeWeighted.
 func WeightESS(weights [][]float64) float64 {
 	w := evenOut(flatten(weights))
 	if w == nil {
@@ -86,10 +84,10 @@ func WeightESS(weights [][]float64) float64 {
 	return kish(w)
 }
 
-// QuantilesWeighted returns quantiles of draws that count by weights: the mean of the
-// weighted quantile function over a window as wide as one of WeightESS draws, which is
-// type 7 where weights are equal (Akinshin 2023, "Weighted quantile estimators", section
-// 4). Each is NaN as in SummarizeWeighted, and where a draw is not finite.
+// QuantilesWeighted returns the quantiles p of weighted draws: the mean of the weighted quantile
+// function over a window of width 1/WeightESS, which is type 7 for equal weights (Akinshin 2023,
+// "Weighted quantile estimators", section 4). They are NaN under the conditions of SummarizeWeighted,
+// and if a draw is not finite.
 func QuantilesWeighted(chains, weights [][]float64, p ...float64) []float64 {
 	x, w := flatten(chains), evenOut(flatten(weights))
 	out := make([]float64, len(p))
@@ -102,7 +100,7 @@ func QuantilesWeighted(chains, weights [][]float64, p ...float64) []float64 {
 	order := sortedBy(x)
 	n, total := kish(w), float64(len(w))
 	for k, p := range p {
-		lo := p * (n - 1) / n // the window is [lo, lo + 1/n] of all weight
+		lo := p * (n - 1) / n // the window is [lo, lo + 1/n] of the total weight
 		share := func(below float64) float64 { return min(max((below/total-lo)*n, 0), 1) }
 		below, base, sum, found := 0.0, 0.0, 0.0, false
 		for _, i := range order {
@@ -111,7 +109,7 @@ func QuantilesWeighted(chains, weights [][]float64, p ...float64) []float64 {
 			}
 			part := share(below+w[i]) - share(below)
 			below += w[i]
-			if part < 1e-12 { // rounding, which must not pull a tied value below itself
+			if part < 1e-12 { // rounding, which must not move a tied value
 				continue
 			}
 			if !found {
@@ -124,7 +122,7 @@ func QuantilesWeighted(chains, weights [][]float64, p ...float64) []float64 {
 	return out
 }
 
-// evenOut returns weights scaled to a mean of one; nil where they cannot be.
+// evenOut returns weights scaled to mean one, or nil if that is impossible.
 func evenOut(w []float64) []float64 {
 	most := 0.0
 	for _, v := range w {
@@ -138,7 +136,7 @@ func evenOut(w []float64) []float64 {
 	}
 	out, sum := make([]float64, len(w)), 0.0
 	for k, v := range w {
-		out[k] = v / most // first, since the sum may not be finite
+		out[k] = v / most // divide first, since the sum may overflow
 		sum += out[k]
 	}
 	for k := range out {
@@ -155,8 +153,7 @@ func kish(w []float64) float64 {
 	return sum * sum / squares
 }
 
-// weightedMean and weightedVariance take weights with a mean of one; the variance has
-// the factor n/(n-1) of equal ones.
+// weightedMean takes weights with mean one.
 func weightedMean(x, w []float64) float64 {
 	sum := 0.0
 	for k, v := range x {
@@ -173,7 +170,7 @@ func weightedVariance(x, w []float64) float64 {
 	return sum / float64(len(x)-1)
 }
 
-// influence is w·(f - f̂), the series whose mean's error is that of f̂.
+// influence returns w·(f - f̂), the series whose mean has the error of f̂.
 func influence(chains, weights [][]float64) [][]float64 {
 	x, w := flatten(chains), flatten(weights)
 	m := weightedMean(x, w)
@@ -183,7 +180,7 @@ func influence(chains, weights [][]float64) [][]float64 {
 	return rows(x, chains)
 }
 
-// squaredError is the square of the standard error of the weighted mean of whole chains.
+// squaredError returns the squared standard error of the weighted mean of whole chains.
 func squaredError(chains, weights [][]float64) float64 {
 	z := influence(chains, weights)
 	if !varies(z) {
@@ -204,7 +201,7 @@ func weightedSize(chains, weights [][]float64) float64 {
 	return weightedVariance(flatten(chains), flatten(weights)) / (variance(flatten(z)) / effectiveSize(z))
 }
 
-// sortedBy returns the places of values in increasing order of them.
+// sortedBy returns the indices that sort x.
 func sortedBy(x []float64) []int {
 	order := make([]int, len(x))
 	for k := range order {
@@ -222,7 +219,7 @@ func sortedBy(x []float64) []int {
 	return order
 }
 
-// weightedScores is normalScores with the weight below a draw for its rank.
+// weightedScores is normalScores with cumulative weights in place of ranks.
 func weightedScores(chains, weights [][]float64) [][]float64 {
 	x, w := flatten(chains), flatten(weights)
 	order, scores, below := sortedBy(x), make([]float64, len(x)), 0.0

@@ -1,24 +1,20 @@
-// Package samplertest tests that samplers have the transition law they claim. It runs one
-// suite over every registered kernel, and fails for a kernel without a reference [Law].
+// Package samplertest checks that samplers have the transition law they claim. It runs one suite over
+// every registered kernel, and fails for a kernel without a reference [Law].
 //
 // # Checks
 //
-//   - one step: frequencies after one step from given states agree with the law's row,
-//     computed by another formula (χ²);
+//   - one step: frequencies after one step from given states agree with the law's row, which is computed by a different formula (χ²);
 //   - several steps: the same after four steps, for the product of rows;
 //   - stationarity: a step of an exact kernel from exact draws of π gives draws of π;
-//   - cache: U and gradient kept by the kernel equal fresh ones, bit by bit, after every
-//     step, while step sizes adapt;
-//   - layout: draws do not depend on batch composition, on the batch size of evaluations,
-//     or on sharing a kernel between two runs;
-//   - resume: a run stopped at any step, warm-up included, and resumed from its snapshot
-//     ends in the same state;
-//   - errors: a step that fails leaves the state unchanged;
-//   - nonfinite: NaN is reported with chain and state, or rejected if asked.
+//   - cache: U and gradient cached by the kernel equal freshly computed ones, bit by bit, after every step, while step sizes adapt;
+//   - layout: draws do not depend on batch composition, on the batch size of evaluations, or on sharing a kernel between two runs;
+//   - resume: a run stopped at any step, including warm-up, and resumed from its snapshot ends in the same state;
+//   - errors: a failed step leaves the state unchanged;
+//   - nonfinite: NaN is reported with chain and state, or rejected if requested.
 //
-// Every check runs on each problem of [Problems], with each set of capabilities that an
-// energy may have: gradient or tilt, density or conditional. Seeds are fixed, and
-// thresholds are corrected for the number of tests.
+// Every check runs on each problem of [Problems], with each set of capabilities that an energy may
+// have: gradient or tilt, density or conditional. Seeds are fixed, and thresholds are corrected for the
+// number of tests.
 //
 // # Which check catches which bug
 //
@@ -36,6 +32,6 @@
 //	stream by position, not by number  |          |         |              |       |   x    |
 //	stale U after accept               |          |    x    |      x       |   x   |        |   x
 //
-// No check catches them all. A Metropolis step corrects a proposal that is wrong in the
-// same way in both directions, so that π is still invariant: only the law's row shows it.
+// No single check finds them all. A Metropolis step corrects a proposal with the same error in both
+// directions, so that π remains invariant: only the law's row reveals it.
 package samplertest

@@ -11,14 +11,14 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// form is a way in which an energy may offer itself to a kernel.
+// form is a set of capabilities that an energy can present to a kernel.
 type form struct {
 	name string
 	can  energies.Capability
 }
 
-// forms returns those that make a difference to a sampler on a problem, with settings
-// and perhaps in an annealed run.
+// forms returns the forms that make a difference to a sampler on a problem, for given settings and
+// possibly with annealing.
 func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed bool) []form {
 	if r.Name == "two-stage" {
 		var list []form
@@ -29,7 +29,7 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 	}
 	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
 	if inner, err := samplers.Lookup(set["inner"]); err == nil {
-		if r = inner; r.Needs == gradient { // replicas have temperatures always
+		if r = inner; r.Needs == gradient { // replicas always have temperatures
 			return []form{{"gradient", gradient}, {"tempered", tilt | energies.Temper}}
 		}
 	}
@@ -60,14 +60,14 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 	return list
 }
 
-// oracle answers what its form says, from the problem's definitions.
+// oracle answers the queries of its form, using the problem's definitions.
 type oracle struct {
-	energies.Differentiable // the problem's energy, perhaps faulty
+	energies.Differentiable // the problem's energy, possibly faulty
 	p                       *Problem
 	can                     energies.Capability
 }
 
-// energy gives base the form; p is the problem it comes from.
+// energy presents base in the form; p is the problem it belongs to.
 func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
 	e := oracle{base, p, energies.Density | f.can}
 	if !isDraft(f.name) {
@@ -123,8 +123,8 @@ func (o oracle) Answer(ctx context.Context, q energies.Query) error {
 	return energies.AsOracle(o.p.Energy).Answer(ctx, q) // a conditional
 }
 
-// softmax replaces rows g of each chain by softmax(½·β·g), as a runtime would compute it:
-// in float32, with zeros where a value is not allowed.
+// softmax replaces rows g of each chain by softmax(½·β·g) as a runtime computes it: in float32, with
+// zeros for values that are not allowed.
 func (o oracle) softmax(g []float32, beta []float64) {
 	sp := o.Space()
 	for r := range len(g) / sp.Values {
@@ -172,7 +172,7 @@ func (e split) LogDensityGrad(ctx context.Context, u []float64, g []float32, x e
 
 var errFault = errors.New("samplertest: planted fault")
 
-// faulty fails at every evaluation once armed, having spoilt its outputs.
+// faulty returns an error at every evaluation once armed, after corrupting its outputs.
 type faulty struct {
 	energies.Differentiable
 	armed *bool
@@ -195,7 +195,7 @@ func (e faulty) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return e.Differentiable.LogDensityGrad(ctx, u, g, x)
 }
 
-// poisoned gives U = NaN at one state.
+// poisoned returns U = NaN at one state.
 type poisoned struct {
 	energies.Differentiable
 	state []int32

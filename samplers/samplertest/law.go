@@ -10,42 +10,40 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// Law is the transition law of a kernel, written from its definition in the
-// paper with plain loops and probabilities in float64: an oracle that shares no
-// code with the kernel.
+// Law is the transition law of a kernel, written from the definition in the paper with plain loops and
+// float64 probabilities. It shares no code with the kernel.
 type Law struct {
-	// Row returns the probability of every state of p.Law after step number step
-	// from state k, for a kernel with these settings. The setting "form" says what the energy
-	// offers: "gradient", "tilt", "tempered", "terms", "density", "conditional" or "model".
+	// Row returns the probability of every state of p.Law after step number step from state k, for a
+	// kernel with the given settings. The setting "form" describes the capabilities of the energy:
+	// "gradient", "tilt", "tempered", "terms", "density", "conditional" or "model".
 	Row func(p *Problem, set samplers.Settings, step int64, k int) []float64
-	// After returns the law after n steps, the first with number first, from state k, for
-	// kernels that remember more than their state; at gives the problem of each step. Nil
-	// means the product of rows.
+	// After returns the law after n steps from state k, the first having number first, for kernels with
+	// memory beyond their state; at returns the problem of each step. Nil means the product of rows.
 	After func(at func(step int64) *Problem, set samplers.Settings, first int64, n, k int) []float64
-	// Draw draws from the law after n steps, as After has it, with uniform numbers u, for
-	// kernels with continuous auxiliary variables, whose rows are integrals. Nil: Row serves.
+	// Draw samples from the law that After returns, using uniform numbers u, for kernels with
+	// continuous auxiliary variables, whose rows are integrals. Nil means that Row is used.
 	Draw func(at func(step int64) *Problem, set samplers.Settings, first int64, n, k int, u func() float64) int
-	// Preset writes parameters to s.Vars before chains start. Nil leaves them at their start.
+	// Preset sets parameters in s.Vars before chains start. Nil keeps the initial values.
 	Preset func(p *Problem, set samplers.Settings, s *samplers.State)
-	// Dense says that the kernel reads the gradient itself in every form.
+	// Dense means that the kernel reads the gradient itself in every form.
 	Dense bool
 	// Levels says that it works by energies.Level where the energy offers that.
 	Levels bool
 	// Few runs the suite on a third of the problems.
 	Few bool
-	// Auxiliary draws, for chains whose states are exact draws, what the kernel remembers
-	// besides them, from its stationary law, and writes it to s.Vars; u draws uniform numbers.
-	// Nil: nothing that matters.
+	// Auxiliary sets the auxiliary variables in s.Vars to a draw from their stationary distribution,
+	// for chains whose states are exact draws; u returns uniform numbers. Nil means that there are
+	// none.
 	Auxiliary func(p *Problem, set samplers.Settings, s *samplers.State, u func() float64)
-	// Variants are the settings tested; nil tests the defaults alone. The step
-	// size is set to p.Alpha where the kernel has one.
+	// Variants are the settings tested; nil tests only the defaults. The step size is p.Alpha if the
+	// kernel has one.
 	Variants []samplers.Settings
-	// Spread tests each variant but the first on a third of the problems, in turn.
+	// Spread tests each variant but the first on a third of the problems, in rotation.
 	Spread bool
 }
 
-// Metropolis turns a proposal q(from, to) into the row of the chain that accepts
-// it with probability min(1, π(to)q(to,from) / π(from)q(from,to)).
+// Metropolis converts a proposal q(from, to) to the row of the chain that accepts with probability
+// min(1, π(to)q(to,from) / π(from)q(from,to)).
 func Metropolis(p *Problem, k int, q func(from, to int) float64) []float64 {
 	row, stay := make([]float64, p.Law.Len()), 1.0
 	for to := range row {
@@ -61,8 +59,7 @@ func Metropolis(p *Problem, k int, q func(from, to int) float64) []float64 {
 	return row
 }
 
-// after returns the law of the chain after steps first, first+1, ... n times
-// from state k.
+// after returns the law after n steps from state k, the first having number first.
 func (l Law) after(at func(step int64) *Problem, set samplers.Settings, first int64, n, k int) []float64 {
 	if l.After != nil {
 		return l.After(at, set, first, n, k)
@@ -84,7 +81,7 @@ func (l Law) after(at func(step int64) *Problem, set samplers.Settings, first in
 	return law
 }
 
-// referenceDraws is the number of draws that stand for a law without rows.
+// referenceDraws is the number of draws that represent a law without rows.
 const referenceDraws = 6000
 
 // against compares counts of states with the law after n steps from state k.
@@ -102,8 +99,8 @@ func (c *testCase) against(f *family, name string, counts []int, first int64, n,
 	f.twoSamples(name, counts, reference)
 }
 
-// twoSamples tests whether two samples have one law. States with fewer than ten draws in both
-// together are pooled.
+// twoSamples tests whether two samples have the same distribution. States with fewer than ten draws in
+// total are pooled.
 func (f *family) twoSamples(name string, a, b []int) {
 	na, nb := 0, 0
 	for k := range a {
@@ -131,10 +128,9 @@ func (f *family) twoSamples(name string, a, b []int) {
 	}
 }
 
-// family collects the p-values of many tests and judges them together: each
-// must exceed familyLevel divided by their number (Bonferroni), so that all of
-// a correct kernel's tests pass with probability 1-familyLevel, once and for
-// all, since seeds are fixed.
+// family collects the p-values of many tests. Each must exceed familyLevel divided by their number
+// (Bonferroni), so that all tests of a correct kernel pass with probability 1-familyLevel. Since seeds
+// are fixed, the outcome never changes.
 type family struct {
 	t     *testing.T
 	tests []tested
@@ -158,11 +154,11 @@ func (f *family) judge() {
 			least = x
 		}
 	}
-	f.t.Logf("%d tests, least p = %.2g (%s)", len(f.tests), least.p, least.name)
+	f.t.Logf("%d tests, smallest p = %.2g (%s)", len(f.tests), least.p, least.name)
 }
 
-// chiSquared tests counts against a law. States expected fewer than five times
-// are pooled; a state of probability zero that was drawn has p-value 0.
+// chiSquared tests counts against a law. States with expected counts below five are pooled. Drawing a
+// state of probability zero has p-value 0.
 func (f *family) chiSquared(name string, counts []int, law []float64) {
 	n := 0
 	for _, c := range counts {
@@ -176,7 +172,7 @@ func (f *family) chiSquared(name string, counts []int, law []float64) {
 	}
 	for k, c := range counts {
 		mean := law[k] * float64(n)
-		if law[k] <= 1e-15 && c > 0 { // zero but for rounding
+		if law[k] <= 1e-15 && c > 0 { // zero up to rounding
 			f.tests = append(f.tests, tested{name + ": impossible state", 0})
 			return
 		}
@@ -190,7 +186,7 @@ func (f *family) chiSquared(name string, counts []int, law []float64) {
 	if pooledMean > 0.5 {
 		add(pooledCount, pooledMean)
 	} else if pooledCount > 10 {
-		f.tests = append(f.tests, tested{name + ": rare states are too frequent", 0})
+		f.tests = append(f.tests, tested{name + ": rare states occur too often", 0})
 		return
 	}
 	if cells > 1 {

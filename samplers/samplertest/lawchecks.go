@@ -7,15 +7,15 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// Numbers of chains; each is one draw of the law that is tested.
+// Numbers of chains; each chain gives one draw from the tested law.
 const (
 	oneStepChains = 1200
 	manyChains    = 1500
 	manySteps     = 4
 )
 
-// oneStep compares the frequencies of states after one step, from several
-// states and in several steps of the schedule, with the law's row.
+// oneStep compares the frequencies of states after one step with the law's row, from several states and
+// at several steps of the schedule.
 func oneStep(f *family, c *testCase) {
 	k := c.kernel(f.t, c.p.Energy, false)
 	states := c.possible()
@@ -26,8 +26,7 @@ func oneStep(f *family, c *testCase) {
 	}
 }
 
-// severalSteps does the same after several steps, where what is kept from step
-// to step plays a part.
+// severalSteps does the same after several steps, which tests what is kept between steps.
 func severalSteps(f *family, c *testCase) {
 	k := c.kernel(f.t, c.p.Energy, false)
 	states := c.possible()
@@ -36,8 +35,8 @@ func severalSteps(f *family, c *testCase) {
 	c.against(f, c.name, counts, 0, manySteps, from)
 }
 
-// stationarity starts an exact kernel from exact draws of π, where any number of
-// steps must leave them.
+// stationarity starts an exact kernel from exact draws of π. The states after several steps must again
+// be draws of π.
 func stationarity(f *family, c *testCase) {
 	if !c.Exact || c.anneal == varied {
 		return
@@ -53,8 +52,8 @@ func stationarity(f *family, c *testCase) {
 	c.levels(f, p, s)
 }
 
-// levels checks the replicas of parallel tempering, whose inverse temperatures are the same in
-// all chains: those of each level are draws of the problem at that temperature.
+// levels checks the replicas of parallel tempering, whose inverse temperatures are equal in all chains:
+// the replicas of each level must be draws of the problem at its temperature.
 func (c *testCase) levels(f *family, p *Problem, s *samplers.State) {
 	ladder, replicas, sites := s.Var(samplers.LadderVar), s.Var(samplers.ReplicasVar), p.Space().Sites
 	l := len(ladder) / s.Chains()
@@ -73,7 +72,7 @@ func (c *testCase) levels(f *family, p *Problem, s *samplers.State) {
 	}
 }
 
-// run makes steps of s.
+// run makes the given number of steps.
 func (c *testCase) run(f *family, s *samplers.State, k samplers.Kernel, steps int) *samplers.State {
 	f.t.Helper()
 	var info samplers.Info
@@ -86,7 +85,7 @@ func (c *testCase) run(f *family, s *samplers.State, k samplers.Kernel, steps in
 	return s
 }
 
-// count counts states, [chain, site], by their number.
+// count counts states, [chain, site], by their index in the enumeration.
 func (c *testCase) count(codes []int32) []int {
 	counts, sites := make([]int, c.p.Law.Len()), c.p.Space().Sites
 	for ; len(codes) > 0; codes = codes[sites:] {

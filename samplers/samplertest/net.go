@@ -7,9 +7,9 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// net is a network with one hidden layer, the smallest energy that behaves like
-// a neural one: U(z) = Σ_k a_k tanh(b_k + Σ_{i,v} w_k[i,v] z[i,v]) for any real
-// z, so that gradients at one-hot codes misjudge even a change of one site.
+// net is a network with one hidden layer, the simplest energy similar to a neural one: U(z) = Σ_k a_k
+// tanh(b_k + Σ_{i,v} w_k[i,v] z[i,v]) for real z. First-order estimates are inexact even for a change
+// of one site.
 type net struct {
 	space   *energies.Space
 	a, b, w []float64 // [unit], [unit], [unit, site, value]

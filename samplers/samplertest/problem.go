@@ -13,37 +13,37 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// Problem is a target small enough to list, with all that a reference law may
-// read of it. No problem has a symmetry that could hide a sign or a factor.
+// Problem is a target small enough to enumerate, with all that a reference law may use. No problem has
+// a symmetry that could hide a wrong sign or factor.
 type Problem struct {
-	// Name says which energy on which space.
+	// Name describes the energy and the space.
 	Name string
-	// Energy is the target, without optional interfaces other than Conditional.
+	// Energy is the target, without optional interfaces except Conditional.
 	Energy energies.Differentiable
-	// Law lists its states and their probabilities.
+	// Law lists the states and their probabilities.
 	Law *table.Enumeration
 	// Alpha is the step size, for kernels that have one.
 	Alpha float64
 	// Gradient is ∂U/∂onehot at every state, [state, site, value].
 	Gradient []float64
 
-	beta float64 // of all of the above
+	beta float64 // of all fields above
 }
 
-// Beta returns the inverse temperature of the problem, of which the rest is.
+// Beta returns the inverse temperature at which the problem is defined.
 func (p *Problem) Beta() float64 { return p.beta }
 
 // Space returns the problem's space.
 func (p *Problem) Space() *energies.Space { return p.Energy.Space() }
 
-// D is d[i,v] = g[i,v] - g[i,x_i] at state k.
+// D returns g[i,v] - g[i,x_i] at state k.
 func (p *Problem) D(k, i int, v int32) float64 {
 	sp := p.Space()
 	row := p.Gradient[(k*sp.Sites+i)*sp.Values:]
 	return row[v] - row[p.Law.X.Chain(k)[i]]
 }
 
-// Values lists the codes that site i may take.
+// Values returns the codes allowed at site i.
 func (p *Problem) Values(i int) []int32 {
 	if list := p.Space().AllowedAt(i); list != nil {
 		return list
@@ -55,15 +55,15 @@ func (p *Problem) Values(i int) []int32 {
 	return all
 }
 
-// With returns the number of state k with site i changed to v.
+// With returns the index of state k with site i changed to v.
 func (p *Problem) With(k, i int, v int32) int {
 	x := append([]int32(nil), p.Law.X.Chain(k)...)
 	x[i] = v
 	return p.Law.Find(x)
 }
 
-// ModelLogit is what the problem's made-up model predicts for value v of site i
-// at state k, as energies.ModelConditional: not a conditional of exp(U).
+// ModelLogit returns an artificial model's prediction for value v of site i at state x, for
+// energies.ModelConditional. It is not a conditional of exp(U).
 func (p *Problem) ModelLogit(x []int32, i int, v int32) float64 {
 	t := math.Sin(float64(1 + i + 2*int(v)))
 	for j, w := range x {
@@ -74,10 +74,9 @@ func (p *Problem) ModelLogit(x []int32, i int, v int32) float64 {
 	return t
 }
 
-// Problems returns the targets that kernels are tested on: every kind of space,
-// allowed lists of one and of several sites, energies whose first-order
-// estimates are exact (potts; ising, which answers Level too), right at one site only (table) and wrong
-// everywhere (net), and states of probability zero.
+// Problems returns the targets for testing kernels. They include every kind of space, allowed lists for
+// one and for several sites, states of probability zero, and energies whose first-order estimates are
+// exact (potts; ising, which also answers Level), exact for one site only (table) and inexact (net).
 func Problems(t testing.TB) []*Problem {
 	t.Helper()
 	space := func(kind energies.Kind, d, s int, allowed ...[]int32) *energies.Space {
@@ -134,7 +133,7 @@ func Problems(t testing.TB) []*Problem {
 	}
 }
 
-// normals returns n normal numbers of the given scale, a fixed stream each.
+// normals returns n normal numbers times scale; each stream is fixed.
 func normals(stream int64, n int, scale float64) []float64 {
 	var r rng.Stream
 	r.Reset(20240531, stream, int64(n), 0)

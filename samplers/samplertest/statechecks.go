@@ -10,8 +10,8 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// cache compares U and gradient that the kernel keeps with freshly evaluated
-// ones after every step, bit by bit, while step sizes adapt.
+// cache compares the cached U and gradient with freshly computed ones after every step, bit by bit,
+// while step sizes adapt.
 func cache(f *family, c *testCase) {
 	k := c.kernel(f.t, c.p.Energy, true)
 	l := c.loop(f, k, samplers.Config{Chains: 24, Warmup: 8, Steps: 8})
@@ -24,15 +24,15 @@ func cache(f *family, c *testCase) {
 			f.t.Fatalf("%s: %v", c.name, err)
 		}
 		if !samePoint(&s.Point, &want.Point) || !reflect.DeepEqual(s.Vars, want.Vars) {
-			f.t.Errorf("%s, step %d: what is kept differs from a fresh evaluation", c.name, s.Step)
+			f.t.Errorf("%s, step %d: cached values differ from a fresh evaluation", c.name, s.Step)
 			return
 		}
 	}
 }
 
-// layout runs the same chains all at once, one at a time, as a subset in another
-// order, with the energy split into small batches, and with one kernel serving
-// two runs in turn; draws must be equal bit by bit.
+// layout runs the same chains together, one at a time, as a subset in another order, with evaluations
+// split into small batches, and with one kernel alternating between two runs. Draws must be equal bit
+// by bit.
 func layout(f *family, c *testCase) {
 	cfg := samplers.Config{Chains: 7, Warmup: 6, Steps: 6}
 	whole := c.loop(f, c.kernel(f.t, c.p.Energy, true), cfg)
@@ -65,8 +65,8 @@ func layout(f *family, c *testCase) {
 	}
 }
 
-// resume stops a run in and after warm-up, sends its snapshot through JSON and
-// goes on with a new kernel.
+// resume stops a run during and after warm-up, encodes its snapshot as JSON and continues with a new
+// kernel.
 func resume(f *family, c *testCase) {
 	cfg := samplers.Config{Chains: 5, Warmup: 5, Steps: 6}
 	whole := c.loop(f, c.kernel(f.t, c.p.Energy, true), cfg)
@@ -90,13 +90,13 @@ func resume(f *family, c *testCase) {
 			c.step(f, rest)
 		}
 		if !sameState(rest.State(), whole.State()) {
-			f.t.Errorf("%s: a run resumed at step %d ends elsewhere", c.name, at)
+			f.t.Errorf("%s: a run resumed at step %d ends in another state", c.name, at)
 		}
 	}
 }
 
-// faults makes the energy fail between steps: the state must stay as it was, and
-// the run go on as if nothing had happened.
+// faults makes the energy fail between steps. The state must not change, and the run must continue as
+// without the failure.
 func faults(f *family, c *testCase) {
 	cfg := samplers.Config{Chains: 5, Warmup: 3, Steps: 5}
 	armed := false
@@ -107,7 +107,7 @@ func faults(f *family, c *testCase) {
 		armed = true
 		err := l.Step(background)
 		armed = false
-		if err != nil { // a step that needed no evaluation may succeed
+		if err != nil { // a step without evaluations may succeed
 			if !errors.Is(err, errFault) {
 				f.t.Fatalf("%s: %v", c.name, err)
 			}
@@ -126,7 +126,7 @@ func faults(f *family, c *testCase) {
 	}
 }
 
-// samePoint reports whether two points agree in all that can be read of them.
+// samePoint reports whether two points agree in all exported data.
 func samePoint(a, b *samplers.Point) bool {
 	same := slices.Equal(a.X.Codes, b.X.Codes) && slices.Equal(a.U, b.U) && slices.Equal(a.Grad, b.Grad) && slices.Equal(a.Tilt, b.Tilt)
 	for c := range a.X.Chains() {
@@ -135,7 +135,7 @@ func samePoint(a, b *samplers.Point) bool {
 	return same
 }
 
-// sameState reports whether two states agree in all that can be read of them.
+// sameState reports whether two states agree in all exported data.
 func sameState(a, b *samplers.State) bool {
 	return reflect.DeepEqual(a.Snapshot(), b.Snapshot()) && samePoint(&a.Point, &b.Point) && reflect.DeepEqual(a.Vars, b.Vars) &&
 		a.Warmup == b.Warmup
@@ -145,11 +145,11 @@ func copyPoint(p samplers.Point) samplers.Point {
 	return samplers.Point{U: slices.Clone(p.U), Grad: slices.Clone(p.Grad), Tilt: slices.Clone(p.Tilt)}
 }
 
-// nonFinite gives one state U = NaN, of those that chains reach from another one:
-// they must fail there by name, or, asked to reject, never go there.
+// nonFinite sets U = NaN at a state that chains reach from another one. Chains must report the state in
+// an error or, if rejection is requested, never enter it.
 func nonFinite(f *family, c *testCase) {
 	states := c.possible()
-	for j := len(states) - 1; j >= 0; j-- { // a kernel without chance may stay where it is
+	for j := len(states) - 1; j >= 0; j-- { // a deterministic kernel may not move
 		start := make([]int32, 0, 20*c.p.Space().Sites)
 		for range 20 {
 			start = append(start, c.p.Law.X.Chain(states[j])...)
@@ -166,8 +166,8 @@ func nonFinite(f *family, c *testCase) {
 	f.t.Errorf("%s: no state is left", c.name)
 }
 
-// reached returns a state that chains reach from state start, one in the middle of them,
-// -1 if they stay.
+// reached returns a state that chains reach from start, the median of those reached, or -1 if they do
+// not move.
 func (c *testCase) reached(f *family, cfg samplers.Config, start int) int {
 	f.t.Helper()
 	var record samplers.Recorder
@@ -186,7 +186,7 @@ func (c *testCase) reached(f *family, cfg samplers.Config, start int) int {
 	return slices.Sorted(maps.Keys(seen))[len(seen)/3]
 }
 
-// poison runs cfg on an energy that is NaN at bad.
+// poison runs cfg on an energy that is NaN at state bad.
 func (c *testCase) poison(f *family, cfg samplers.Config, bad []int32) {
 	base := poisoned{c.p.Energy, bad}
 	cfg.Kernel = c.kernel(f.t, base, false)
@@ -199,7 +199,7 @@ func (c *testCase) poison(f *family, cfg samplers.Config, bad []int32) {
 	cfg.Observers = []samplers.Observer{samplers.ObserverFunc(func(s *samplers.State, _ *samplers.Info) error {
 		for j := range s.Chains() {
 			if slices.Equal(s.X.Chain(j), bad) {
-				return errors.New("reached a state that is to be rejected")
+				return errors.New("reached a state that must be rejected")
 			}
 		}
 		return nil
@@ -209,7 +209,7 @@ func (c *testCase) poison(f *family, cfg samplers.Config, bad []int32) {
 	}
 }
 
-// loop starts a run from chains' own states, spread over those possible.
+// loop starts a run whose chains are spread over the possible states.
 func (c *testCase) loop(f *family, k samplers.Kernel, cfg samplers.Config) *samplers.Loop {
 	f.t.Helper()
 	cfg.Kernel, cfg.Seed = k, 5

@@ -11,8 +11,8 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// Registry runs the suite on every registered sampler. It fails for a sampler
-// without a law, and for a law without a sampler.
+// Registry runs the suite on every registered sampler. It fails for a sampler without a law and for a
+// law without a sampler.
 func Registry(t *testing.T, laws map[string]Law) {
 	names := samplers.Names()
 	for name := range laws {
@@ -32,7 +32,7 @@ func Registry(t *testing.T, laws map[string]Law) {
 	}
 }
 
-// Run runs the suite on one sampler: see the package comment for its checks.
+// Run runs the suite on one sampler; the package comment lists the checks.
 func Run(t *testing.T, name string, law Law) {
 	r, err := samplers.Lookup(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func Run(t *testing.T, name string, law Law) {
 				cases = append(cases, newCase(r, law, p, f, set, nil))
 			}
 		}
-		// A third of the problems, of every kind of space and energy, do for schedules.
+		// A third of the problems, covering every kind of space and energy, suffices for schedules.
 		if j%3 != 0 && p.Name != "net ordinal" {
 			continue
 		}
@@ -88,14 +88,14 @@ func Run(t *testing.T, name string, law Law) {
 	}
 }
 
-// testCase is one kernel, with settings, on one problem in one form.
+// testCase is a kernel with settings on one problem in one form.
 type testCase struct {
 	samplers.Registration
 	law  Law
 	p    *Problem
 	form form
 	set  samplers.Settings
-	// lawSet is set with the name of the form.
+	// lawSet is set plus the name of the form.
 	lawSet samplers.Settings
 	name   string
 
@@ -121,8 +121,7 @@ func newCase(r samplers.Registration, law Law, p *Problem, f form, set samplers.
 
 var background = context.Background()
 
-// kernel builds the kernel on base in the case's form. The step size is fixed
-// at the problem's, or left to adapt.
+// kernel returns the kernel on base. The step size is that of the problem or, with adapt, adapts.
 func (c *testCase) kernel(t *testing.T, base energies.Differentiable, adapt bool) samplers.Kernel {
 	t.Helper()
 	set := maps.Clone(c.set)
@@ -138,8 +137,8 @@ func (c *testCase) kernel(t *testing.T, base energies.Differentiable, adapt bool
 	return k
 }
 
-// start returns a state of n chains, chain j at state from(j), before step
-// number step. With u, what the kernel remembers besides is drawn from its stationary law.
+// start returns a state of n chains before step number step, with chain j at state from(j). If u is not
+// nil, auxiliary variables are drawn from their stationary distribution.
 func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, from func(j int) int, u func() float64) *samplers.State {
 	t.Helper()
 	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(c.p.Space(), n)}, Step: step, Seed: 8}
@@ -160,7 +159,7 @@ func (c *testCase) start(t *testing.T, k samplers.Kernel, n int, step int64, fro
 	return s
 }
 
-// possible lists the states of positive probability.
+// possible returns the states of positive probability.
 func (c *testCase) possible() []int {
 	var list []int
 	for k, p := range c.p.Law.P {

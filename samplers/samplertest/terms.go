@@ -7,12 +7,11 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Terms is the number of terms that problems are made of where a kernel draws
-// minibatches.
+// Terms is the number of terms of a problem for kernels that draw minibatches.
 const Terms = 3
 
-// TermField is what term j adds to its share of the gradient, ∂ψ_j/∂onehot[i,v] =
-// g[i,v]/Terms + TermField(j, i, v) at any state; the terms' fields cancel.
+// TermField returns the deviation of term j: ∂ψ_j/∂onehot[i,v] = g[i,v]/Terms + TermField(j, i, v) at
+// any state. The deviations sum to zero over the terms.
 func (p *Problem) TermField(j, i int, v int32) float64 {
 	f := func(j int) float64 { return 0.3 * math.Sin(float64(1+7*j+3*i+2*int(v)*(j+1))) }
 	mean := 0.0
@@ -22,7 +21,7 @@ func (p *Problem) TermField(j, i int, v int32) float64 {
 	return p.beta * (f(j) - mean)
 }
 
-// EstimatedD is p.D of the gradient that a minibatch of distinct terms estimates.
+// EstimatedD is p.D for the gradient estimated from a minibatch of distinct terms.
 func (p *Problem) EstimatedD(k, i int, v int32, batch []int) float64 {
 	d, cur := p.D(k, i, v), p.Law.X.Chain(k)[i]
 	for _, j := range batch {
@@ -31,7 +30,7 @@ func (p *Problem) EstimatedD(k, i int, v int32, batch []int) float64 {
 	return d
 }
 
-// estimate answers for a problem as a sum ψ_j(x) = U(x)/Terms + Σ_i TermField(j, i, x_i).
+// estimate answers Estimate for the sum of ψ_j(x) = U(x)/Terms + Σ_i TermField(j, i, x_i).
 func (o oracle) estimate(ctx context.Context, q energies.Query) error {
 	if err := o.LogDensityGrad(ctx, q.U, q.Grad, q.X); err != nil {
 		return err

@@ -12,25 +12,25 @@ import (
 // series is a variable with the draws that do not fill a chunk yet.
 type series struct {
 	variable
-	rows [][]byte // [chain], each draws mod variable.draws rows long
+	rows [][]byte // [chain], each with the draws after the last full chunk
 }
 
-// backend encodes draws and writes files: the far side of a Writer's queue. One
-// goroutine uses it.
+// backend encodes draws and writes files. It is used by the goroutine at the other end of a Writer's
+// queue.
 type backend struct {
 	folder
 	header Header
 	line   line
 	series []series
 	encode zarr.Encoder
-	// draws counts what was added by phase, shown what the metadata says, and
-	// coords the chunks of the coordinate draw.
+	// draws counts the draws added by phase, shown those declared in the metadata, and coords the
+	// chunks of the coordinate draw.
 	draws, shown, coords [2]int
-	// part is the last part of the run of which a checkpoint was kept, and earlier has the
-	// steps of all that were.
+	// part is the last part of the run with a retained checkpoint; earlier lists the steps of the
+	// retained checkpoints.
 	part    int64
 	earlier []int64
-	// told holds the metadata files as they were written, most of them once.
+	// told maps metadata files to their last contents; most never change.
 	told map[string]string
 }
 
@@ -42,7 +42,7 @@ func newBackend(dir string, d disk, h Header) *backend {
 	return b
 }
 
-// create makes draws.zarr without a draw.
+// create creates an empty draws.zarr.
 func (b *backend) create() error {
 	for _, name := range []string{checkpointName, earlierName, zarrName} {
 		if err := b.remove(name); err != nil {
@@ -74,13 +74,13 @@ func (b *backend) chainNumbers() error {
 	return nil
 }
 
-// encodeNumbers makes a chunk of a coordinate.
+// encodeNumbers returns a compressed chunk of a coordinate.
 func (b *backend) encodeNumbers(numbers []int64) []byte {
 	raw := coordinate(numbers)
 	return b.encode.Encode(raw, len(raw))
 }
 
-// coordinate is the content of a chunk of a coordinate.
+// coordinate returns the contents of a chunk of a coordinate.
 func coordinate(numbers []int64) []byte {
 	var raw []byte
 	for _, n := range numbers {
@@ -89,8 +89,8 @@ func coordinate(numbers []int64) []byte {
 	return raw
 }
 
-// describe writes the metadata: the consolidated file last, since readers take
-// what it says for written.
+// describe writes the metadata. The consolidated file is last, because readers expect everything in it
+// to exist.
 func (b *backend) describe() error {
 	files := metadata(b.header, b.draws)
 	for p := range b.draws {
@@ -116,7 +116,7 @@ func (b *backend) describe() error {
 	return b.write(path.Join(zarrName, zarr.ConsolidatedName), files.Consolidated())
 }
 
-// drawNumbers is a chunk of the coordinate draw.
+// drawNumbers returns a chunk of the coordinate draw.
 func drawNumbers(chunk int) []int64 {
 	numbers := make([]int64, coordDraws)
 	for k := range numbers {
@@ -125,7 +125,7 @@ func drawNumbers(chunk int) []int64 {
 	return numbers
 }
 
-// groups lists the groups of a phase.
+// groups returns the groups of a phase.
 func (b *backend) groups(p Phase) []string {
 	var list []string
 	for _, s := range b.series {
@@ -136,7 +136,7 @@ func (b *backend) groups(p Phase) []string {
 	return list
 }
 
-// add appends a draw, and writes the chunks that it fills.
+// add appends a draw, and writes the chunks that it completes.
 func (b *backend) add(d *slot) error {
 	n := b.draws[d.phase]
 	for k := range b.series {
@@ -173,13 +173,13 @@ func (b *backend) flush(s *series, chunk int) error {
 	return nil
 }
 
-// save makes a checkpoint: chunks, metadata, and then what is needed to go on.
+// save writes a checkpoint: chunks, metadata, then the checkpoint file.
 func (b *backend) save(c *checkpoint) error {
 	for k := range b.series {
 		s := &b.series[k]
 		n := b.draws[s.phase]
 		if n == b.shown[s.phase] {
-			continue // as the last checkpoint left it
+			continue // unchanged since the last checkpoint
 		}
 		if n%s.draws != 0 {
 			if err := b.flush(s, n/s.draws); err != nil {
@@ -187,7 +187,7 @@ func (b *backend) save(c *checkpoint) error {
 			}
 		}
 		if s.phase == Warmup && c.Snapshot.Step >= int64(b.header.Warmup) {
-			clear(s.rows) // no more will come
+			clear(s.rows) // no more draws of this phase follow
 		}
 	}
 	if b.draws != b.shown {
@@ -216,9 +216,8 @@ func (b *backend) save(c *checkpoint) error {
 	return b.commit(checkpointName, text)
 }
 
-// restore takes a run up where a checkpoint left it: it reads the draws that did
-// not fill a chunk, writes all metadata again, so that readers know how many draws there
-// are, and removes draws that were made after it.
+// restore continues a run from a checkpoint. It reads the draws of incomplete chunks, writes all
+// metadata again with the number of draws, and removes later draws.
 func (b *backend) restore(c *checkpoint) error {
 	b.draws[Sampling], b.draws[Warmup] = b.header.Draws(c.Snapshot.Step)
 	b.part = b.header.earlierPart(c.Snapshot.Step)
@@ -255,7 +254,7 @@ func (b *backend) restore(c *checkpoint) error {
 		if err := b.prune(path.Join(zarrName, s.group, "draw"), b.coords[s.phase]); err != nil {
 			return err
 		}
-		if len(s.rows[0]) > 0 { // the file may hold more
+		if len(s.rows[0]) > 0 { // the file may hold later draws
 			if err := b.flush(s, b.draws[s.phase]/s.draws); err != nil {
 				return err
 			}
@@ -264,7 +263,7 @@ func (b *backend) restore(c *checkpoint) error {
 	return nil
 }
 
-// revert makes c the last checkpoint, and removes kept ones that are later or damaged.
+// revert makes c the last checkpoint, and removes retained ones that are later or damaged.
 func (b *backend) revert(c *checkpoint) error {
 	b.earlier = nil
 	for _, step := range earlierPoints(b.dir) {

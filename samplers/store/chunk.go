@@ -7,17 +7,17 @@ import (
 	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
-// slot is a draw of all chains on its way to the disk.
+// slot is a draw of all chains in the queue to the disk.
 type slot struct {
 	phase  Phase
-	codes  []int32 // [chain, site]; empty where states are not kept
+	codes  []int32 // [chain, site]; empty if states are not stored
 	u      []float64
 	accept []float64
 	hops   []int32
 	vars   map[string][]float64 // recorded variables of the kernel, each [chain]
 }
 
-// line maps codes to what they stand for: scale·code + offset.
+// line maps codes to values: scale·code + offset.
 type line struct{ scale, offset int32 }
 
 func (s Space) line() line {
@@ -28,7 +28,7 @@ func (s Space) line() line {
 	return line{1, int32(lo)}
 }
 
-// appendRow appends what a draw has of variable v for a chain.
+// appendRow appends the values of variable v for a chain.
 func (s *slot) appendRow(b []byte, v variable, l line, chain int) []byte {
 	switch v.name {
 	case LogDensity:
@@ -47,17 +47,17 @@ func (s *slot) appendRow(b []byte, v variable, l line, chain int) []byte {
 	return b
 }
 
-// read returns the contents of a chunk of a chain, valid up to the next call of d. Errors
-// are *Error: the file is missing, or its checksum is not that of its contents.
+// read returns the contents of a chunk of a chain, valid until the next call of d. Errors are *Error if
+// the file is missing or its checksum does not match.
 func (v variable) read(d *zarr.Decoder, dir string, chain, chunk int) ([]byte, error) {
 	path := filepath.Join(dir, v.chunkPath(chain, chunk))
 	file, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &Error{Path: path, Reason: "a chunk of draws cannot be read", Err: err}
+		return nil, &Error{Path: path, Reason: "cannot read a chunk of draws", Err: err}
 	}
 	raw, err := d.Decode(file, v.draws*v.rowBytes())
 	if err != nil {
-		return nil, &Error{Path: path, Reason: "a chunk of draws is damaged", Err: err}
+		return nil, &Error{Path: path, Reason: "damaged chunk of draws", Err: err}
 	}
 	return raw, nil
 }

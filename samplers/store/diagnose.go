@@ -13,15 +13,15 @@ import (
 	"github.com/gradhop/gradhop/samplers/diag"
 )
 
-// Row is what there is to say of one variable over all draws of all chains. The
-// numbers are those of package diag, and quantiles are interpolated (type 7), so
-// that they equal ArviZ's. NA is NaN. Where draws are weighted all are estimates of the
-// weighted law, by diag.SummarizeWeighted and diag.QuantilesWeighted.
+// Row holds the statistics of one variable over all draws of all chains. They are computed by package
+// diag, and quantiles are interpolated (type 7), so that they equal ArviZ's. NA is NaN. If draws are
+// weighted, all are estimates for the weighted distribution, by diag.SummarizeWeighted and
+// diag.QuantilesWeighted.
 type Row struct {
-	// Name is "lp", the log-density; "x[3]", the number at the fourth site; or, in
-	// a categorical space, "x[3]=17": whether the site has the value that it has
-	// most often, or with most of the weight, since means of codes mean nothing. Of a CmdStan file it is the
-	// name of the column, as "x[1]" for x.1.
+	// Name is "lp" for the log-density or "x[3]" for the value of site 3 (from 0). In a categorical
+	// space it is "x[3]=17" for the indicator that the site has its most frequent value, or the value
+	// with most weight, since means of codes are meaningless. For a CmdStan file it is the column, with
+	// x.1 written as "x[1]".
 	Name    string `json:"name"`
 	Mean    Number `json:"mean"`
 	SD      Number `json:"sd"`
@@ -38,33 +38,33 @@ type Row struct {
 type Table struct {
 	Chains int `json:"chains"`
 	Draws  int `json:"draws"` // of each chain
-	// Weighted says that draws count by weights. WeightESS is then diag.WeightESS: how
-	// many draws with equal weights vary as much, autocorrelation left aside.
+	// Weighted means that draws have weights. WeightESS is then diag.WeightESS, which ignores
+	// autocorrelation.
 	Weighted  bool   `json:"weighted,omitempty"`
 	WeightESS Number `json:"weight_ess,omitempty"`
-	// Rows start with lp. Sites follow in order, or, where there are more than
-	// TableOptions.Rows, those that mixed worst, the worst one first.
+	// Rows start with lp. Sites follow in order; if there are more than TableOptions.Rows, only the
+	// worst-mixed ones are listed, worst first.
 	Rows []Row `json:"rows"`
-	// Sites is the number of sites, and Constant of those that have the same value
-	// in all draws of all chains.
+	// Sites is the number of sites; Constant is the number of sites with the same value in all draws of
+	// all chains.
 	Sites    int `json:"sites"`
 	Constant int `json:"constant"`
-	// Warnings say what is wrong or not available, one sentence each.
+	// Warnings are one sentence each.
 	Warnings []string `json:"warnings"`
-	// Note is [Blind], and [Weighed] after it where draws are weighted.
+	// Note is [Blind], followed by [Weighed] if draws are weighted.
 	Note string `json:"note"`
 }
 
-// Blind says what diagnostics of mixing cannot see.
+// Blind states what diagnostics of mixing cannot detect.
 const Blind = "R-hat and effective sample sizes compare the chains with each other and with themselves. " +
-	"They cannot see a mode that no chain has visited, nor that a sampler that is not exact draws from another law than exp(U)."
+	"They cannot detect a mode that no chain has visited, or an inexact sampler whose draws do not follow exp(U)."
 
-// TableOptions say how a table is made. Zero fields are defaults.
+// TableOptions selects the contents of a table. Zero fields mean defaults.
 type TableOptions struct {
-	// Rows is the largest number of sites to list; 0 means 32, negative all.
+	// Rows is the maximum number of sites listed; 0 means 32, negative means all.
 	Rows int
-	// Bytes bounds the memory for draws, beyond what one variable needs; 0 means
-	// 64 MiB. Where it is short the draws are read several times.
+	// Bytes limits the memory for draws beyond that of one variable; 0 means 64 MiB. With less memory
+	// the draws are read more often.
 	Bytes int
 }
 
@@ -82,13 +82,13 @@ func (o TableOptions) bytes() int {
 	return o.Bytes
 }
 
-// Limits beyond which a table warns (Vehtari et al. 2021, section 4).
+// Limits for warnings (Vehtari et al. 2021, section 4).
 const (
 	rhatLimit = 1.01
 	essLimit  = 400
 )
 
-// summarize makes a variable's row; nil weights are equal ones.
+// summarize returns the row of a variable; nil weights are equal ones.
 func summarize(name string, chains, weights [][]float64) Row {
 	var s diag.Summary
 	if weights == nil {
@@ -115,7 +115,7 @@ func summarize(name string, chains, weights [][]float64) Row {
 	return r
 }
 
-// quantile is the p-quantile of sorted numbers, interpolated (type 7).
+// quantile returns the p-quantile of sorted numbers, interpolated (type 7).
 func quantile(sorted []float64, p float64) Number {
 	at := p * float64(len(sorted)-1)
 	k := int(at)
@@ -125,7 +125,7 @@ func quantile(sorted []float64, p float64) Number {
 	return Number(sorted[k] + (at-float64(k))*(sorted[k+1]-sorted[k]))
 }
 
-// warn adds what is to be said of the rows, and of the sites that move and are not listed.
+// warn adds warnings about the rows, and about varying sites that are not listed.
 func (t *Table) warn(rest []site) {
 	add := func(format string, args ...any) { t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...)) }
 	t.Note = Blind
@@ -133,15 +133,15 @@ func (t *Table) warn(rest []site) {
 	if t.Weighted {
 		t.Note += " " + Weighed
 		if among += " with weight"; !t.WeightESS.finite() {
-			return // weigh has said so
+			return // weigh has added the warning
 		}
 	}
 	if t.Draws < 4 {
-		add("%d draws a chain: diagnostics need four", t.Draws)
+		add("%d draws per chain: diagnostics need at least four", t.Draws)
 		return
 	}
 	if t.Chains < 2 {
-		add("one chain: R-hat needs two, and is NA")
+		add("one chain: R-hat needs at least two and is NA")
 	}
 	var infinite, constant, stuck []string
 	for _, r := range t.Rows {
@@ -160,20 +160,20 @@ func (t *Table) warn(rest []site) {
 	}{
 		{infinite, "NaN or infinite in some draw: diagnostics are NA"},
 		{constant, "the same value " + among + ": diagnostics are NA"},
-		{stuck, "chains that never change it differ in its value: diagnostics are NA, and the chains have not mixed"},
+		{stuck, "constant within each chain but different between chains: diagnostics are NA, and the chains have not mixed"},
 	} {
 		if len(list.names) > 0 {
 			add("%s: %s", strings.Join(list.names, ", "), list.what)
 		}
 	}
-	frozen := 0 // sites whose chains never move, and differ
+	frozen := 0 // sites that are constant within each chain but differ between chains
 	for _, s := range rest {
 		if math.IsInf(s.rhat, 1) {
 			frozen++
 		}
 	}
 	if frozen > 0 {
-		add("%d more sites: chains that never change them differ in their values", frozen)
+		add("%d more sites are constant within each chain but differ between chains", frozen)
 	}
 	if hidden := t.Constant - len(constant); hidden > 0 {
 		add("%d of %d sites have the same value %s: their diagnostics are NA", t.Constant, t.Sites, among)
@@ -183,11 +183,11 @@ func (t *Table) warn(rest []site) {
 		add("R-hat above %g in %d of %d rows%s, up to %.3g: the chains have not mixed", rhatLimit, n, all, listed(rest), worst)
 	}
 	if n, worst := t.beyond(rest, func(_, ess float64) (float64, bool) { return -ess, ess < essLimit }); n > 0 {
-		add("effective sample size below %d in %d of %d rows%s, down to %.3g: means and quantiles are rough", essLimit, n, all, listed(rest), -worst)
+		add("effective sample size below %d in %d of %d rows%s, down to %.3g: means and quantiles are inaccurate", essLimit, n, all, listed(rest), -worst)
 	}
 }
 
-// listed says that a count includes rows that are not listed.
+// listed returns a remark that a count includes rows that are not listed.
 func listed(rest []site) string {
 	if len(rest) == 0 {
 		return ""
@@ -195,8 +195,8 @@ func listed(rest []site) string {
 	return ", listed or not"
 }
 
-// beyond counts the rows and other sites that f points out by their R-hat and effective
-// sample size, and returns the largest value of f.
+// beyond counts the rows and unlisted sites for which f reports a violation, and returns the largest
+// value of f.
 func (t *Table) beyond(rest []site, f func(rhat, ess float64) (float64, bool)) (n int, worst float64) {
 	worst = math.Inf(-1)
 	count := func(rhat, ess float64) {
@@ -215,8 +215,8 @@ func (t *Table) beyond(rest []site, f func(rhat, ess float64) (float64, bool)) (
 	return n, worst
 }
 
-// badness orders rows: what is not available for want of mixing first, then by
-// R-hat, then by effective sample size.
+// badness orders rows: undefined diagnostics due to lack of mixing first, then by R-hat, then by
+// effective sample size.
 func badness(a, b Row) int {
 	key := func(r Row) float64 {
 		if !r.RHat.finite() {
@@ -227,12 +227,11 @@ func badness(a, b Row) int {
 	return cmp.Or(cmp.Compare(key(b), key(a)), cmp.Compare(a.ESSBulk, b.ESSBulk))
 }
 
-// Diagnose makes the table of a run's draws after warm-up. The draws are read
-// through once to find the sites that mixed worst, by R-hat and by an estimate of
-// the effective sample size from batch means, and then the numbers of those are
-// computed. Memory is that of one variable and TableOptions.Bytes, whatever the
-// number of sites. Where draws are weighted the numbers of the rows are too; which of many
-// sites mixed worst is judged by the draws as they came. Errors are *Error.
+// Diagnose computes the table of a run's draws after warm-up. It reads the draws once to find the
+// worst-mixed sites, by R-hat and by an estimate of the effective sample size from batch means, and
+// then computes the statistics of these. Memory is that of one variable plus TableOptions.Bytes,
+// independent of the number of sites. Weights enter the statistics, but not the selection of sites.
+// Errors are *Error.
 func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	t := &Table{Chains: r.Chains(), Draws: r.Draws(Sampling), Sites: r.header.Space.Sites}
 	lp, err := r.Series(Sampling, LogDensity)
@@ -283,21 +282,20 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	return t, nil
 }
 
-// Columns are draws that another program made, or files of another format.
+// Columns is a source of draws from another program or file format.
 type Columns struct {
 	Chains, Draws int
-	// Names and Places are those of the columns in the table. LP and Weight are the
-	// places of the log-density and of the weights, negative where there are none.
+	// Names and Places are the names and column indices in the table. LP and Weight are the columns of
+	// log-density and weights, negative if there are none.
 	Names      []string
 	Places     []int
 	LP, Weight int
-	// Read returns columns by their places: [column][chain][draw].
+	// Read returns columns by index: [column][chain][draw].
 	Read func(places ...int) ([][][]float64, error)
 }
 
-// DiagnoseColumns makes the table of draws that are not those of a run's folder. Where
-// there are more columns than TableOptions.Rows, those that mixed worst are listed.
-// Errors are those of Read.
+// DiagnoseColumns computes the table of draws that are not in a run's folder. If there are more columns
+// than TableOptions.Rows, the worst-mixed ones are listed. Errors are those of Read.
 func DiagnoseColumns(in Columns, o TableOptions) (*Table, error) {
 	t := &Table{Chains: in.Chains, Draws: in.Draws, Sites: len(in.Names)}
 	var weights [][]float64
@@ -351,7 +349,7 @@ func DiagnoseColumns(in Columns, o TableOptions) (*Table, error) {
 	return t, nil
 }
 
-// summarizeAll makes the rows of sites on all processors.
+// summarizeAll computes the rows of sites on all processors.
 func summarizeAll(rows []Row, block []site, columns [][][]float64, weights [][]float64) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
@@ -365,8 +363,7 @@ func summarizeAll(rows []Row, block []site, columns [][][]float64, weights [][]f
 	wg.Wait()
 }
 
-// columns reads some sites: [site][chain][draw], an indicator in categorical
-// spaces.
+// columns reads sites as [site][chain][draw]; in categorical spaces, as indicators.
 func (r *Reader) columns(block []site) ([][][]float64, error) {
 	out := make([][][]float64, len(block))
 	for k := range out {

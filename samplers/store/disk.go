@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// disk is how a Writer changes files. Tests put one in its place that fails.
+// disk is how a Writer changes files. Tests substitute one that fails.
 type disk interface {
 	Create(path string) (file, error)
 	Rename(from, to string) error
-	Remove(path string) error // of nothing is no error
+	Remove(path string) error // a missing file is not an error
 	Sync(path string) error
 }
 
@@ -49,15 +49,14 @@ func (system) Sync(path string) error {
 type folder struct {
 	dir  string
 	disk disk
-	// loose are files that the operating system may not have brought to the disk.
+	// loose lists files that may not be synced to disk yet.
 	loose []string
 }
 
-// maxLoose bounds the list of files to be brought to the disk.
+// maxLoose limits the list of files to sync.
 const maxLoose = 4096
 
-// write puts a file of which readers see all or nothing, under its path in the
-// folder. It reaches the disk with the next settle.
+// write writes a file atomically. The next settle syncs it.
 func (f *folder) write(path string, data []byte) error {
 	full, temp := filepath.Join(f.dir, path), filepath.Join(f.dir, tempName)
 	if err := f.put(temp, data, false); err != nil {
@@ -73,7 +72,7 @@ func (f *folder) write(path string, data []byte) error {
 	return nil
 }
 
-// commit is write for a file that has to be on the disk, after all others.
+// commit writes a file atomically and syncs it, after all other files.
 func (f *folder) commit(path string, data []byte) error {
 	if err := f.settle(); err != nil {
 		return err
@@ -85,7 +84,7 @@ func (f *folder) commit(path string, data []byte) error {
 	if err := f.disk.Rename(temp, full); err != nil {
 		return CannotWrite(full, err)
 	}
-	_ = f.disk.Sync(f.dir) // not every system can; the file is complete either way
+	_ = f.disk.Sync(f.dir) // not supported by every system; the file is complete either way
 	return nil
 }
 
@@ -101,8 +100,7 @@ func (f *folder) put(path string, data []byte, sync bool) error {
 	return errors.Join(err, w.Close())
 }
 
-// settle brings the files written so far to the disk, several at once since each
-// waits for it.
+// settle syncs the files written so far, several in parallel.
 func (f *folder) settle() error {
 	const workers = 8
 	errs := make([]error, workers)
@@ -134,7 +132,7 @@ func (f *folder) remove(path string) error {
 	return nil
 }
 
-// mkdir makes a folder and those above it.
+// mkdir creates a folder and its parents.
 func (f *folder) mkdir(path string) error {
 	full := filepath.Join(f.dir, path)
 	if err := os.MkdirAll(full, 0o755); err != nil {
@@ -143,8 +141,7 @@ func (f *folder) mkdir(path string) error {
 	return nil
 }
 
-// cause returns what lies behind an error of the os package, whose own text
-// repeats the path.
+// cause returns the cause of an error of package os, whose own text repeats the path.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

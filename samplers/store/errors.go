@@ -4,13 +4,12 @@ import (
 	"fmt"
 )
 
-// Error reports a folder, a file or a Header that cannot be used as asked, or a file that
-// cannot be written.
+// Error reports a folder, file or Header that is not usable, or a file that cannot be written.
 type Error struct {
 	// Path is the folder or file, or the field of a Header.
 	Path   string
 	Reason string
-	Err    error // or nil
+	Err    error // the cause, or nil
 
 	write bool
 }
@@ -25,8 +24,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("store: %s: %s: %v", e.Path, e.Reason, cause(e.Err))
 }
 
-// ExitCode returns 2, bad usage or input, or 1, a failed run, where a file could not be
-// written.
+// ExitCode returns 1, a failed run, if a file could not be written, otherwise 2, bad usage or input.
 func (e *Error) ExitCode() int {
 	if e.write {
 		return 1
@@ -37,15 +35,15 @@ func (e *Error) ExitCode() int {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// MismatchError reports a run that is not the one asked for.
+// MismatchError reports a run that differs from the requested one.
 type MismatchError struct {
 	// Dir is the folder.
 	Dir string
-	// Field names the setting as in gradhop.json, as "seed" or "settings.init".
+	// Field is the setting as named in gradhop.json, such as "seed" or "settings.init".
 	Field string
-	// There is the folder's value, Here the other one.
+	// There is the folder's value, Here the requested one.
 	There, Here string
-	// Reason, where it is not empty, says it in the words of a task.
+	// Reason, if not empty, replaces the message.
 	Reason string
 }
 
@@ -59,8 +57,8 @@ func (e *MismatchError) Error() string {
 // ExitCode returns 2: bad usage or input.
 func (*MismatchError) ExitCode() int { return 2 }
 
-// CannotWrite is the *Error for a file or folder that could not be written: most often the
-// disk is full, and it matches syscall.ENOSPC. What was there before is unchanged.
+// CannotWrite returns the *Error for a file or folder that could not be written. If the disk is full,
+// it matches syscall.ENOSPC. Previous contents are unchanged.
 func CannotWrite(path string, err error) error {
 	return &Error{Path: path, Err: err, write: true}
 }

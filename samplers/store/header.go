@@ -31,63 +31,59 @@ const (
 	tempName       = "tmp"
 )
 
-// format is the version of the folder's layout. Format 1 had chunks without checksums, and
-// other states of samplers.
+// format is the version of the folder layout. Format 1 had chunks without checksums, and other states
+// of samplers.
 const format = 2
 
-// Header says what a run is. It is written to gradhop.json, and decides whether
-// a run can be resumed or merged: everything in it but Steps, ChainIDs, Files and Model
-// must then be the same.
+// Header describes a run. It is stored in gradhop.json. A run can be resumed or merged only with an
+// equal Header, except for Steps, ChainIDs, Files and Model.
 type Header struct {
-	// Format is the version of the folder's layout. Create sets it.
+	// Format is the version of the folder layout, set by Create.
 	Format int `json:"format"`
-	// Gradhop is the version of the program, Versions those of other parts that
-	// draws depend on, as "onnxruntime".
+	// Gradhop is the version of the program; Versions holds those of other components that draws depend
+	// on, such as "onnxruntime".
 	Gradhop  string            `json:"gradhop"`
 	Versions map[string]string `json:"versions,omitempty"`
-	// Model is the name of the model, for readers; ModelSHA256 identifies it.
+	// Model is the name of the model, for information; ModelSHA256 identifies it.
 	Model       string `json:"model,omitempty"`
 	ModelSHA256 string `json:"model_sha256,omitempty"`
 	// Space describes the states.
 	Space Space `json:"space"`
-	// Sampler is the name of the sampler, Settings all other settings that draws
-	// depend on, by the names of their flags: options of the sampler, what chains
-	// start from (of a file its sha256), what happens to values that are not finite.
-	// What draws do not depend on, as threads and the size of batches, is left out,
-	// and so is the number of chains.
+	// Sampler is the name of the sampler. Settings holds all other settings that draws depend on, by
+	// flag name: options of the sampler, initial states (SHA-256 of a file), treatment of values that
+	// are not finite. Settings without influence on draws, such as threads, batch size and the number
+	// of chains, are not included.
 	Sampler  string            `json:"sampler"`
 	Settings map[string]string `json:"settings,omitempty"`
-	// Vars names the sampler's variables that are recorded with every draw, such as
-	// "step_size"; see samplers.Recorded. Draws count by the one called "weight".
+	// Vars lists the variables of the sampler recorded with every draw, such as "step_size"; see
+	// samplers.Recorded. The variable "weight" is the weight of a draw.
 	Vars []string `json:"vars,omitempty"`
 	Seed uint64   `json:"seed"`
-	// ChainIDs are the chains' numbers in the whole run, in increasing order.
+	// ChainIDs are the numbers of the chains in the whole run, in increasing order.
 	ChainIDs []int64 `json:"chain_ids"`
-	// Steps, Warmup and Thin are those of samplers.Config; Thin is at least 1.
+	// Steps, Warmup and Thin are as in samplers.Config; Thin is at least 1.
 	Steps  int `json:"steps"`
 	Warmup int `json:"warmup"`
 	Thin   int `json:"thin"`
-	// SaveWarmup keeps the states of warm-up too.
+	// SaveWarmup also saves the states of warm-up.
 	SaveWarmup bool `json:"save_warmup"`
-	// Files are the sealed files (see [WriteSealed]) that the program which made the run
-	// keeps in the folder. [Verify] reports a missing one; summary.json is expected once
-	// the run is finished.
+	// Files lists sealed files (see [WriteSealed]) that the program keeps in the folder. [Verify]
+	// reports missing ones; summary.json is expected only for a finished run.
 	Files []string `json:"files,omitempty"`
 }
 
 // Space is an energies.Space without its allowed values.
 type Space struct {
-	Kind   string `json:"kind"` // as energies.Kind prints
+	Kind   string `json:"kind"` // the name of an energies.Kind
 	Sites  int    `json:"sites"`
 	Values int    `json:"values"`
 	Low    int    `json:"low,omitempty"`
-	// AllowedSHA256 identifies the allowed values; "" where every one is.
+	// AllowedSHA256 identifies the lists of allowed values; "" if all are allowed.
 	AllowedSHA256 string `json:"allowed_sha256,omitempty"`
 }
 
-// HeaderOf fills in what a run's configuration says: Space, Vars,
-// Seed, ChainIDs, Steps, Warmup and Thin. Who ran what (Gradhop, Model, Sampler, their
-// versions and settings) is for the caller to add.
+// HeaderOf returns a header with the fields determined by cfg: Space, Vars, Seed, ChainIDs, Steps,
+// Warmup and Thin. The caller sets the others (Gradhop, Model, Sampler, versions and settings).
 func HeaderOf(cfg samplers.Config) Header {
 	h := Header{Seed: cfg.Seed, ChainIDs: slices.Clone(cfg.ChainIDs), Steps: cfg.Steps, Warmup: cfg.Warmup, Thin: max(cfg.Thin, 1)}
 	if cfg.Kernel != nil {
@@ -104,7 +100,7 @@ func HeaderOf(cfg samplers.Config) Header {
 	return h
 }
 
-// Weighted reports whether draws count by weights.
+// Weighted reports whether draws have weights.
 func (h Header) Weighted() bool { return slices.Contains(h.Vars, Weight) }
 
 // SpaceOf describes s.
@@ -118,14 +114,14 @@ func SpaceOf(s *energies.Space) Space {
 	}
 	sum := sha256.New()
 	for _, list := range s.Allowed {
-		_ = binary.Write(sum, binary.LittleEndian, int64(len(list))) // a hash takes everything
+		_ = binary.Write(sum, binary.LittleEndian, int64(len(list))) // writing to a hash cannot fail
 		_ = binary.Write(sum, binary.LittleEndian, list)
 	}
 	d.AllowedSHA256 = hex.EncodeToString(sum.Sum(nil))
 	return d
 }
 
-// Bounds returns the smallest and largest number that x holds.
+// Bounds returns the smallest and the largest value of x.
 func (s Space) Bounds() (lo, hi int) {
 	switch s.Kind {
 	case energies.Spin.String():
@@ -136,14 +132,14 @@ func (s Space) Bounds() (lo, hi int) {
 	return 0, s.Values - 1
 }
 
-// Draws returns the number of draws of a chain that a run has kept after a
-// number of steps, warm-up included, and the number of those of warm-up.
+// Draws returns the number of draws per chain that a run has kept after the given number of steps,
+// warm-up included, and how many of these are of warm-up.
 func (h Header) Draws(step int64) (draws, warmup int) {
 	thin, w := int64(max(h.Thin, 1)), int64(h.Warmup)
 	return int(max(step-w, 0) / thin), int(min(step, w) / thin)
 }
 
-// check returns an *Error where h cannot describe a run.
+// check returns an *Error if h is invalid.
 func (h Header) check() error {
 	lo, hi := h.Space.Bounds()
 	bad := func(field, reason string) error { return &Error{Path: field, Reason: reason} }
@@ -155,15 +151,15 @@ func (h Header) check() error {
 	case len(h.ChainIDs) == 0:
 		return bad("chain_ids", "no chain")
 	case h.Steps < 0 || h.Warmup < 0:
-		return bad("steps", fmt.Sprintf("%d steps after %d of warm-up; neither may be negative", h.Steps, h.Warmup))
+		return bad("steps", fmt.Sprintf("%d steps after %d warm-up steps; neither may be negative", h.Steps, h.Warmup))
 	case h.Steps+h.Warmup == 0:
-		return bad("steps", "nothing to do: no step and no warm-up")
+		return bad("steps", "nothing to do: no steps and no warm-up")
 	case h.Thin < 1:
 		return bad("thin", fmt.Sprintf("%d; must be positive", h.Thin))
 	}
 	for k, id := range h.ChainIDs {
 		if id < 0 || k > 0 && h.ChainIDs[k-1] >= id {
-			return bad("chain_ids", fmt.Sprintf("%d is negative or not larger than the one before", id))
+			return bad("chain_ids", fmt.Sprintf("%d is negative or not greater than the previous one", id))
 		}
 	}
 	return nil
@@ -172,8 +168,8 @@ func (h Header) check() error {
 // field is one entry of a header as text.
 type field struct{ name, value string }
 
-// fields lists what must be the same in runs that go together. Model is left
-// out: a file may be moved.
+// fields returns the entries that must agree between runs that belong together. Model is excluded,
+// since a file may be moved.
 func (h Header) fields() []field {
 	list := []field{
 		{"format", strconv.Itoa(h.Format)},
@@ -200,8 +196,7 @@ func (h Header) fields() []field {
 	return list
 }
 
-// matches returns a *MismatchError that names the first field in which the run
-// in dir differs from here.
+// matches returns a *MismatchError with the first field in which the run in dir differs from here.
 func (h Header) matches(dir string, here Header) error {
 	values := map[string]string{}
 	for _, f := range here.fields() {
@@ -223,7 +218,7 @@ func (h Header) matches(dir string, here Header) error {
 	return nil
 }
 
-// readHeader reads the marker of a run's folder. Errors are *Error.
+// readHeader reads gradhop.json in a run's folder. Errors are *Error.
 func readHeader(dir string) (Header, error) {
 	var h Header
 	path := filepath.Join(dir, markerName)
@@ -232,9 +227,9 @@ func readHeader(dir string) (Header, error) {
 		info, e := os.Stat(dir)
 		switch {
 		case e != nil:
-			return h, &Error{Path: dir, Reason: "no run there", Err: e}
+			return h, &Error{Path: dir, Reason: "no such run", Err: e}
 		case !info.IsDir(), errors.Is(err, fs.ErrNotExist):
-			return h, &Error{Path: dir, Reason: "not the folder of a run: it has no " + markerName}
+			return h, &Error{Path: dir, Reason: "not a run folder: it has no " + markerName}
 		}
 		return h, &Error{Path: path, Reason: "cannot be read", Err: err}
 	}
@@ -251,7 +246,7 @@ func readHeader(dir string) (Header, error) {
 		return h, &Error{Path: path, Reason: fmt.Sprintf("format %d of gradhop %s, and this version reads format %d: use a later version", h.Format, h.Gradhop, format)}
 	}
 	if err := h.check(); err != nil {
-		return h, &Error{Path: path, Reason: "not a description of a run", Err: err}
+		return h, &Error{Path: path, Reason: "not a valid description of a run", Err: err}
 	}
 	return h, nil
 }

@@ -12,7 +12,7 @@ type histogram struct {
 	values int
 }
 
-// pooled counts values in all halves.
+// pooled returns the counts over all halves.
 func (h histogram) pooled() []int32 {
 	all := make([]int32, h.values)
 	for k, n := range h.counts {
@@ -30,8 +30,7 @@ func (h histogram) variance() float64 {
 	return (squares - sum*sum/n) / (n - 1)
 }
 
-// rhat is diag.RHat, of draws that are counted: infinite where chains that never
-// move differ.
+// rhat is diag.RHat for counted draws. It is infinite if chains are constant but differ.
 func (h histogram) rhat() float64 {
 	all := h.pooled()
 	rank := make([]float64, h.values)
@@ -49,7 +48,7 @@ func (h histogram) rhat() float64 {
 	return bulk
 }
 
-// scores returns the normal score of each value, by its key.
+// scores returns the normal score of each value; key orders the values.
 func scores(counts []int32, key []float64) []float64 {
 	order := make([]int, len(key))
 	total := 0.0
@@ -74,7 +73,7 @@ func scores(counts []int32, key []float64) []float64 {
 	return z
 }
 
-// median is the median of counted values.
+// median returns the median of counted values.
 func median(counts []int32) float64 {
 	total := 0
 	for _, n := range counts {
@@ -91,7 +90,7 @@ func median(counts []int32) float64 {
 	return (at((total-1)/2) + at(total/2)) / 2
 }
 
-// potentialScale is R-hat of the scores, over the halves.
+// potentialScale returns R-hat of the scores over the halves.
 func (h histogram) potentialScale(z []float64) float64 {
 	halves := len(h.counts) / h.values
 	means, within, n := make([]float64, halves), 0.0, 0.0
@@ -108,7 +107,7 @@ func (h histogram) potentialScale(z []float64) float64 {
 		means[k] = sum / n
 		for v, c := range row {
 			d := z[v] - means[k]
-			if kinds > 1 { // the mean of equal scores is rounded
+			if kinds > 1 { // rounding of the mean of equal scores
 				squares += float64(c) * d * d
 			}
 		}

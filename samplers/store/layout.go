@@ -11,13 +11,13 @@ import (
 	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
-// Phase is the part of a run that draws are of.
+// Phase is a part of a run: warm-up or sampling.
 type Phase uint8
 
 const (
-	// Sampling is what follows warm-up.
+	// Sampling follows warm-up.
 	Sampling Phase = iota
-	// Warmup is what comes before.
+	// Warmup precedes sampling.
 	Warmup
 )
 
@@ -29,7 +29,7 @@ func (p Phase) String() string {
 	return "sampling"
 }
 
-// posterior and stats are the names of the phase's groups.
+// posterior and stats return the names of the phase's groups.
 func (p Phase) posterior() string {
 	if p == Warmup {
 		return "warmup_posterior"
@@ -44,9 +44,9 @@ func (p Phase) stats() string {
 	return "sample_stats"
 }
 
-// Names of the statistics: U in nats, the acceptance probability of the step, and the number
-// of sites that it changed; then the recorded variables of the kernel, of which these two
-// have a meaning here: the step size, and the weight of the draw.
+// Names of statistics: U in nats, the acceptance probability of the step, and the number of sites it
+// changed. They are followed by the recorded variables of the kernel, two of which are interpreted
+// here: the step size and the weight of the draw.
 const (
 	LogDensity = "lp"
 	Acceptance = "acceptance_rate"
@@ -58,11 +58,10 @@ const (
 // xName is the array of states.
 const xName = "x"
 
-// Sizes of chunks. They are part of the format: runs to be merged, or to be
-// compared by their bytes, must have the same.
+// Sizes of chunks. They are part of the format: runs to be merged or compared by bytes must agree.
 const (
-	chunkBytes = 64 << 10 // of x, about
-	chunkDraws = 4096     // of x, at most
+	chunkBytes = 64 << 10 // of x, approximately
+	chunkDraws = 4096     // of x, maximum
 	statDraws  = 2048     // of a statistic
 	coordDraws = 8192     // of the coordinate draw
 )
@@ -73,18 +72,18 @@ type variable struct {
 	group string
 	name  string
 	kind  zarr.Kind
-	sites int // numbers of a draw; 0 for a statistic, which has no dimension site
-	draws int // draws of a chunk
+	sites int // values per draw; 0 for a statistic, which has no dimension site
+	draws int // draws per chunk
 	units string
 }
 
-// path is the folder of the array in that of the run.
+// path returns the folder of the array relative to the run.
 func (v variable) path() string { return path.Join(zarrName, v.group, v.name) }
 
-// rowBytes is the size of a draw.
+// rowBytes returns the size of a draw.
 func (v variable) rowBytes() int { return v.kind.Size() * max(v.sites, 1) }
 
-// chunkPath is the file of a chunk of a chain, numbered by its place.
+// chunkPath returns the file of a chunk of a chain.
 func (v variable) chunkPath(chain, chunk int) string {
 	name := strconv.Itoa(chain) + "." + strconv.Itoa(chunk)
 	if v.sites > 0 {
@@ -93,7 +92,7 @@ func (v variable) chunkPath(chain, chunk int) string {
 	return path.Join(v.path(), name)
 }
 
-// layout lists the arrays of a run, but for coordinates.
+// layout returns the arrays of a run, without coordinates.
 func layout(h Header) []variable {
 	var all []variable
 	for _, p := range []Phase{Sampling, Warmup} {
@@ -122,9 +121,8 @@ func layout(h Header) []variable {
 	return all
 }
 
-// groupAttrs are the attributes of the root and of every group. What has parts
-// is JSON in a text: attributes of other formats, to which ArviZ converts, are
-// numbers and texts only.
+// groupAttrs are the attributes of the root and of every group. Structured values are JSON strings,
+// because formats that ArviZ converts to allow only numbers and strings.
 type groupAttrs struct {
 	CreatedBy   string `json:"created_by"`
 	Library     string `json:"inference_library"`
@@ -139,7 +137,7 @@ type groupAttrs struct {
 	Thin        int    `json:"thin"`
 }
 
-// text is v as JSON on one line; an empty map is {} whether nil or not.
+// text returns v as JSON on one line; an empty map is {}, nil or not.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -151,7 +149,7 @@ func text(v any) string {
 	return string(b)
 }
 
-// metadata describes draws.zarr with a number of draws of each phase.
+// metadata describes draws.zarr with the given number of draws per phase.
 func metadata(h Header, draws [2]int) zarr.Metadata {
 	m := zarr.Metadata{}
 	attrs := groupAttrs{
@@ -174,8 +172,8 @@ func metadata(h Header, draws [2]int) zarr.Metadata {
 	return m
 }
 
-// shownDraws returns the draws of each phase that a consolidated file shows, and an error
-// where it is not that of the run.
+// shownDraws returns the number of draws per phase in a consolidated metadata file. It returns an error
+// if the file does not describe the run.
 func shownDraws(h Header, text []byte) (draws [2]int, err error) {
 	shapes, err := zarr.Shapes(text)
 	if err != nil {

@@ -16,19 +16,18 @@ import (
 	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
-// part is a chain of one of the runs to be merged.
+// part is a chain of one of the runs to merge.
 type part struct {
 	id    int64
 	run   *Reader
-	chain int // its place there
+	chain int // index in its run
 }
 
-// Merge joins runs of different chains of one run into the folder out, which
-// must not exist or be empty: draws.zarr has then the bytes that one process
-// would have written, and the checkpoint lets it be resumed. The runs must be
-// equal in all settings, be at the same step, and not be written meanwhile; together they
-// must have the chains from 0 on without a gap, unless partial. Every chunk is checked.
-// Nothing is left in out on an error. Errors: *Error, *MismatchError.
+// Merge joins runs of different chains into the folder out, which must be empty or not exist.
+// draws.zarr then has the same bytes as if one process had written it, and the run can be resumed. The
+// runs must have equal settings, be at the same step, and not be written meanwhile. Unless partial,
+// their chains must be numbered from 0 without gaps. Every chunk is verified. On error nothing is left
+// in out. Errors are *Error and *MismatchError.
 func Merge(out string, parts []string, partial bool) error {
 	if len(parts) == 0 {
 		return &Error{Path: out, Reason: "nothing to merge"}
@@ -39,7 +38,7 @@ func Merge(out string, parts []string, partial bool) error {
 	h, chains, locks, err := gather(parts)
 	defer func() {
 		for _, lock := range locks {
-			_ = lock.Unlock() // closing the file frees it in any case
+			_ = lock.Unlock() // closing the file releases it in any case
 		}
 	}()
 	if err != nil {
@@ -54,7 +53,7 @@ func Merge(out string, parts []string, partial bool) error {
 	}
 	err = assemble(temp, h, chains)
 	if err == nil {
-		if err = os.RemoveAll(out); err == nil { // empty, or a lock
+		if err = os.RemoveAll(out); err == nil { // empty or with a lock only
 			err = os.Rename(temp, out)
 		}
 		if err != nil {
@@ -67,8 +66,7 @@ func Merge(out string, parts []string, partial bool) error {
 	return nil
 }
 
-// gaps prints the chains from 0 to the last one that are not in a sorted list, as ids
-// prints them.
+// gaps returns the missing chains between 0 and the last one of a sorted list, formatted by ids.
 func gaps(list []int64) string {
 	var missing []string
 	next := int64(0)
@@ -85,8 +83,8 @@ func gaps(list []int64) string {
 	return strings.Join(missing, ",")
 }
 
-// gather opens and locks the runs, and puts their chains in order. The locks are
-// freed by the caller, also on an error.
+// gather opens and locks the runs, and sorts their chains. The caller releases the locks, also on
+// error.
 func gather(parts []string) (h Header, chains []part, locks []*flock.Flock, err error) {
 	var first *Reader
 	for _, dir := range parts {
@@ -122,7 +120,7 @@ func gather(parts []string) (h Header, chains []part, locks []*flock.Flock, err 
 	return h, chains, locks, nil
 }
 
-// fits returns a *MismatchError where r cannot be merged with first.
+// fits returns a *MismatchError if r cannot be merged with first.
 func (r *Reader) fits(first *Reader) error {
 	if err := r.header.matches(r.dir, first.header); err != nil {
 		return err
@@ -192,13 +190,12 @@ func (f *folder) copy(to, dir, from string) error {
 		err = zarr.Intact(data)
 	}
 	if err != nil {
-		return &Error{Path: source, Reason: "a chunk of draws is damaged", Err: err}
+		return &Error{Path: source, Reason: "damaged chunk of draws", Err: err}
 	}
 	return f.write(path.Clean(to), data)
 }
 
-// cut writes the first draws of a run's last chunk: a process that was killed may
-// have left more in it.
+// cut writes the first draws of a run's last chunk, which may contain more if the process was killed.
 func (b *backend) cut(v variable, chain int, from part, chunk, draws int) error {
 	var d zarr.Decoder
 	rows, err := v.read(&d, from.run.dir, from.chain, chunk)

@@ -118,7 +118,7 @@ func TestMergeRefuses(t *testing.T) {
 		}
 	}
 	refused(t, Merge(at("out"), []string{at("a"), at("overlap")}, false), at("overlap"), "chain 1 is in "+at("a"))
-	refused(t, Merge(at("thin"), []string{at("a")}, false), at("thin"), "holds a run already")
+	refused(t, Merge(at("thin"), []string{at("a")}, false), at("thin"), "contains a run already")
 	if err := Merge(at("out"), []string{at("a"), at("nothing")}, false); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is missing: %v", err)
 	}
@@ -142,7 +142,7 @@ func TestMergeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused(t, Merge(at("out"), []string{at("a"), at("b")}, false), at("b"), "another process is writing it")
+	refused(t, Merge(at("out"), []string{at("a"), at("b")}, false), at("b"), "another process is writing to it")
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}

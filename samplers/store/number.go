@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Number is a float64 that is null in JSON and NA in text where it is not finite.
+// Number is a float64 that is printed as null in JSON and NA in text if it is not finite.
 type Number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -26,7 +26,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(n))
 }
 
-// Text returns n with a number of decimals.
+// Text returns n with the given number of decimals.
 func (n Number) Text(decimals int) string {
 	if !n.finite() {
 		return "NA"

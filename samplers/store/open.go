@@ -15,8 +15,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// Create makes the folder of a new run, which must not exist or be empty, and
-// locks it. Errors: *Error.
+// Create creates and locks the folder of a new run. It must be empty or not exist. Errors are *Error.
 func Create(dir string, h Header, o Options) (*Writer, error) { return create(dir, h, o, system{}) }
 
 func create(dir string, h Header, o Options, d disk) (*Writer, error) {
@@ -24,13 +23,13 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
-	if err := Vacant(dir); err != nil { // before a lock is left in somebody's folder
+	if err := Vacant(dir); err != nil { // before leaving a lock in a foreign folder
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); errors.Is(err, syscall.ENOSPC) {
 		return nil, CannotWrite(dir, err)
 	} else if err != nil {
-		return nil, &Error{Path: dir, Reason: "cannot be made", Err: err}
+		return nil, &Error{Path: dir, Reason: "cannot be created", Err: err}
 	}
 	lock, err := acquire(dir)
 	if err != nil {
@@ -50,14 +49,13 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	return newWriter(h, o, lock, b), nil
 }
 
-// Resume locks the folder of a run, checks every file that the run continues from, and
-// cuts it back to its last checkpoint. Where draws or that checkpoint are damaged it goes
-// back to the last good checkpoint before the damage, or to the start, and the same draws
-// are made again: see [Writer.Damage].
+// Resume locks the folder of a run, verifies every file needed to continue, and truncates the run to
+// its last checkpoint. If draws or that checkpoint are damaged, it goes back to the last checkpoint
+// before the damage, or to the start, and the same draws are made again; see [Writer.Damage].
 //
-// The run goes on from the snapshot returned, for samplers.Config.Resume; nil means
-// from the start. Steps may be more than in the folder, or fewer as long as they
-// are not made yet. Errors: *Error, *MismatchError.
+// The snapshot returned is for samplers.Config.Resume; nil means from the start. h.Steps may differ
+// from the folder's, but must not be below the steps already made. Errors are *Error and
+// *MismatchError.
 func Resume(dir string, h Header, o Options) (*Writer, *samplers.Snapshot, error) {
 	return resume(dir, h, o, system{})
 }
@@ -96,7 +94,7 @@ func takeUp(dir string, there, h Header, o Options, lock *flock.Flock, d disk) (
 	}
 	total := int64(h.Warmup + h.Steps)
 	if c != nil && c.Snapshot.Step > total {
-		return nil, nil, &Error{Path: dir, Reason: fmt.Sprintf("%d steps after warm-up are made, more than the %d asked for; ask for at least as many", c.Snapshot.Step-int64(h.Warmup), h.Steps)}
+		return nil, nil, &Error{Path: dir, Reason: fmt.Sprintf("the run has made %d steps after warm-up, more than the %d requested; request at least as many", c.Snapshot.Step-int64(h.Warmup), h.Steps)}
 	}
 	h.Files = there.Files
 	b := newBackend(dir, d, h)
@@ -106,7 +104,7 @@ func takeUp(dir string, there, h Header, o Options, lock *flock.Flock, d disk) (
 		}
 	}
 	if c == nil || c.Snapshot.Step < total {
-		if err := b.remove(summaryName); err != nil { // of fewer draws
+		if err := b.remove(summaryName); err != nil { // describes fewer draws
 			return nil, nil, err
 		}
 	}
@@ -134,22 +132,22 @@ func acquire(dir string) (*flock.Flock, error) {
 		return nil, CannotWrite(lock.Path(), err)
 	}
 	if !ok {
-		return nil, &Error{Path: dir, Reason: "another process is writing it"}
+		return nil, &Error{Path: dir, Reason: "another process is writing to it"}
 	}
 	return lock, nil
 }
 
-// Begun reports whether a folder holds a run.
+// Begun reports whether a folder contains a run.
 func Begun(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, markerName))
 	return err == nil
 }
 
-// Vacant returns the *Error that Create gives for a folder that holds something. It
-// helps to refuse before long work.
+// Vacant returns the *Error that Create would return for a folder that is not empty, else nil. Use it
+// to fail before expensive work.
 func Vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
-	foreign := &Error{Path: dir, Reason: "not empty, and not the folder of a run: name another folder"}
+	foreign := &Error{Path: dir, Reason: "not empty, and not a run folder; choose another folder"}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -160,17 +158,17 @@ func Vacant(dir string) error {
 		return &Error{Path: dir, Reason: "cannot be read", Err: err}
 	}
 	if Begun(dir) {
-		return &Error{Path: dir, Reason: "holds a run already; resume it, or name another folder"}
+		return &Error{Path: dir, Reason: "contains a run already; resume it, or choose another folder"}
 	}
 	for _, e := range entries {
-		if e.Name() != lockName && e.Name() != tempName { // which a Create leaves that was killed at once
+		if e.Name() != lockName && e.Name() != tempName { // left by a Create that was killed
 			return foreign
 		}
 	}
 	return nil
 }
 
-// ids prints chain numbers, runs of them as "0-31".
+// ids formats chain numbers, with ranges such as "0-31".
 func ids(list []int64) string {
 	text := ""
 	for lo := 0; lo < len(list); {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// prune removes the chunks of an array from a number on: "chain.chunk",
-// "chain.chunk.0" or, of a coordinate, "chunk".
+// prune removes the chunks of an array with number from and above. Files are named "chain.chunk",
+// "chain.chunk.0" or, for a coordinate, "chunk".
 func (f *folder) prune(array string, from int) error {
 	d, err := os.Open(filepath.Join(f.dir, array))
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
-// Reader reads a run, finished or not: what its last checkpoint holds when Open
-// is called. Its methods may be called at the same time.
+// Reader reads a run, finished or not, as of its last checkpoint when Open was called. Its methods are
+// safe for concurrent use.
 type Reader struct {
 	dir    string
 	header Header
 	vars   []variable
 	draws  [2]int
-	point  *checkpoint // nil where there is none yet
+	point  *checkpoint // nil before the first checkpoint
 }
 
-// Open opens the folder of a run. It takes no lock. Errors are *Error.
+// Open opens the folder of a run, without a lock. Errors are *Error.
 func Open(dir string) (*Reader, error) {
 	h, err := readHeader(dir)
 	if err != nil {
@@ -31,7 +31,7 @@ func Open(dir string) (*Reader, error) {
 	path := filepath.Join(dir, zarrName, zarr.ConsolidatedName)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &Error{Path: path, Reason: "the list of draws cannot be read", Err: err}
+		return nil, &Error{Path: path, Reason: "cannot read the list of draws", Err: err}
 	}
 	if r.draws, err = shownDraws(h, text); err != nil {
 		return nil, &Error{Path: path, Reason: "damaged", Err: err}
@@ -45,14 +45,14 @@ func Open(dir string) (*Reader, error) {
 // Dir returns the folder.
 func (r *Reader) Dir() string { return r.dir }
 
-// Header returns what the run is.
+// Header returns the description of the run.
 func (r *Reader) Header() Header { return r.header }
 
 // Chains returns the number of chains.
 func (r *Reader) Chains() int { return len(r.header.ChainIDs) }
 
-// Draws returns the number of draws of each chain in a phase. Of warm-up, the
-// states may not have been kept; see HasStates.
+// Draws returns the number of draws per chain in a phase. States of warm-up may not be saved; see
+// HasStates.
 func (r *Reader) Draws(p Phase) int { return r.draws[p] }
 
 // Step returns the number of steps made, warm-up included.
@@ -63,11 +63,11 @@ func (r *Reader) Step() int64 {
 	return r.point.Snapshot.Step
 }
 
-// Finished reports whether all planned steps are made.
+// Finished reports whether all planned steps have been made.
 func (r *Reader) Finished() bool { return r.Step() >= int64(r.header.Warmup+r.header.Steps) }
 
-// Snapshot returns where the chains stand, nil before the first checkpoint. The
-// caller must not change it.
+// Snapshot returns the current state of the chains, nil before the first checkpoint. It must not be
+// modified.
 func (r *Reader) Snapshot() *samplers.Snapshot {
 	if r.point == nil {
 		return nil
@@ -75,7 +75,7 @@ func (r *Reader) Snapshot() *samplers.Snapshot {
 	return &r.point.Snapshot
 }
 
-// Tally returns what the run added up so far, zero before the first checkpoint.
+// Tally returns the running sums, zero before the first checkpoint.
 func (r *Reader) Tally() Tally {
 	if r.point == nil {
 		n := r.Chains()
@@ -84,10 +84,10 @@ func (r *Reader) Tally() Tally {
 	return r.point.Tally
 }
 
-// HasStates reports whether states of the phase were kept.
+// HasStates reports whether states of the phase were saved.
 func (r *Reader) HasStates(p Phase) bool { return r.find(p, xName) != nil }
 
-// Statistics lists the statistics of the phase, nil where the run has none.
+// Statistics returns the names of the statistics of the phase, nil if there are none.
 func (r *Reader) Statistics(p Phase) []string {
 	var names []string
 	for _, v := range r.vars {
@@ -106,9 +106,9 @@ func (r *Reader) find(p Phase, name string) *variable {
 	return &r.vars[k]
 }
 
-// States iterates over the draws of a chain, by its place in Header.ChainIDs.
-// Each is the numbers that x holds, [site], valid up to the next one. An error
-// (*Error) comes last. Memory is that of a chunk.
+// States iterates over the draws of a chain, given by its index in Header.ChainIDs. Each holds the
+// values of x, [site], and is valid until the next one. An error (*Error) ends the iteration. Memory is
+// that of a chunk.
 func (r *Reader) States(p Phase, chain int) iter.Seq2[[]int32, error] {
 	return r.states(p, chain, 0)
 }
@@ -131,7 +131,7 @@ func (r *Reader) states(p Phase, chain, from int) iter.Seq2[[]int32, error] {
 	}
 }
 
-// Last returns the last draw of a chain, [site], nil where there is none.
+// Last returns the last draw of a chain, [site], or nil if there is none.
 func (r *Reader) Last(p Phase, chain int) ([]int32, error) {
 	for x, err := range r.states(p, chain, r.draws[p]-1) {
 		return x, err
@@ -139,8 +139,8 @@ func (r *Reader) Last(p Phase, chain int) ([]int32, error) {
 	return nil, nil
 }
 
-// Values iterates over a statistic of a chain, as States does over its states.
-// It panics where the run has no such statistic in the phase (see Statistics).
+// Values iterates over a statistic of a chain, like States. It panics if the phase has no such
+// statistic (see Statistics).
 func (r *Reader) Values(p Phase, name string, chain int) iter.Seq2[float64, error] {
 	v := r.find(p, name)
 	if v == nil || v.sites > 0 {
@@ -159,8 +159,8 @@ func (r *Reader) Values(p Phase, name string, chain int) iter.Seq2[float64, erro
 	}
 }
 
-// Series returns a statistic of all chains, [chain][draw], as package diag takes
-// it: 8 bytes a draw and chain. It panics where Values does.
+// Series returns a statistic of all chains, [chain][draw], as used by package diag. It panics like
+// Values.
 func (r *Reader) Series(p Phase, name string) ([][]float64, error) {
 	out := make([][]float64, r.Chains())
 	for c := range out {
@@ -178,12 +178,12 @@ func (r *Reader) Series(p Phase, name string) ([][]float64, error) {
 // Variable is an array of a run.
 type Variable struct {
 	Phase Phase
-	Name  string // "x", or that of a statistic
+	Name  string // "x", or the name of a statistic
 	Kind  zarr.Kind
-	Sites int // numbers of a draw; 0 for a statistic
+	Sites int // values per draw; 0 for a statistic
 }
 
-// Variables lists the arrays of the run.
+// Variables returns the arrays of the run.
 func (r *Reader) Variables() []Variable {
 	list := make([]Variable, len(r.vars))
 	for k, v := range r.vars {
@@ -192,13 +192,13 @@ func (r *Reader) Variables() []Variable {
 	return list
 }
 
-// Encoded iterates over the draws of a chain as bytes of the variable's kind, each valid up
-// to the next one. An error (*Error) comes last.
+// Encoded iterates over the draws of a chain as bytes of the variable's kind, each valid until the next
+// one. An error (*Error) ends the iteration.
 func (r *Reader) Encoded(v Variable, chain int) iter.Seq2[[]byte, error] {
 	return r.rows(r.find(v.Phase, v.Name), chain, 0)
 }
 
-// rows iterates over the encoded draws of a chain from a number on.
+// rows iterates over the encoded draws of a chain, starting at draw from.
 func (r *Reader) rows(v *variable, chain, from int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var d zarr.Decoder
@@ -220,7 +220,7 @@ func (r *Reader) rows(v *variable, chain, from int) iter.Seq2[[]byte, error] {
 	}
 }
 
-// decode reads a draw of integers.
+// decode converts an encoded draw to integers.
 func (v *variable) decode(values []int32, row []byte) {
 	for i := range values {
 		values[i] = v.kind.Integer(row[i*v.kind.Size():])

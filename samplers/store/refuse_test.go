@@ -59,7 +59,7 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 	h := j.header(t)
 	h.Steps = 29
 	_, _, err := Resume(dir, h, Options{})
-	refused(t, err, dir, "30 steps after warm-up are made, more than the 29 asked for")
+	refused(t, err, dir, "the run has made 30 steps after warm-up, more than the 29 requested")
 	if after := files(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Error("a refused resume changed the folder")
 	}
@@ -82,11 +82,11 @@ func TestForeignFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{dir, note} {
-		refused(t, second(Create(path, j.header(t), Options{})), path, "not the folder of a run")
+		refused(t, second(Create(path, j.header(t), Options{})), path, "not a run folder")
 	}
 	_, _, err := Resume(dir, j.header(t), Options{})
-	refused(t, err, dir, "not the folder of a run")
-	refused(t, second(Open(dir)), dir, "not the folder of a run")
+	refused(t, err, dir, "not a run folder")
+	refused(t, second(Open(dir)), dir, "not a run folder")
 	if got := files(t, dir); len(got) != 1 || got["note.txt"] != "mine" {
 		t.Errorf("the folder was changed: %v", got)
 	}
@@ -100,7 +100,7 @@ func TestForeignFolders(t *testing.T) {
 	}
 	run := filepath.Join(dir, "run")
 	j.run(t, run, Options{})
-	refused(t, second(Create(run, j.header(t), Options{})), run, "holds a run already")
+	refused(t, second(Create(run, j.header(t), Options{})), run, "contains a run already")
 }
 
 // refused fails unless err is an *Error about a path that says something.
@@ -122,7 +122,7 @@ func TestTwoWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = Resume(dir, j.header(t), Options{})
-	refused(t, err, dir, "another process is writing it")
+	refused(t, err, dir, "another process is writing to it")
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,19 +5,16 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// replayBytes is the memory of the draws that Replay reads at once, about. It is a
-// variable so that tests can make it small.
+// replayBytes is the approximate size of the draws that Replay reads at once. Tests change it.
 var replayBytes = 16 << 20
 
-// Replay shows an observer the draws that the run has kept, in the order in which they
-// were made, those of warm-up first where their states were saved. So whatever an observer
-// made of the steps of a run can be made again when the run goes on: open the Reader after
-// [Resume] and before the first step.
+// Replay passes the saved draws to an observer in the order in which they were made, including warm-up
+// if its states were saved. This restores the state of an observer when a run is resumed: open the
+// Reader after [Resume] and before the first step.
 //
-// The state has X (in the space sp, which must be that of the run), U, the recorded Vars,
-// Step, Seed, ChainIDs and Warmup as they were, and the Info Accept, Hops and Keep;
-// nothing else is known of a draw. Both are reused by the next one. The error is the
-// observer's, samplers.ErrStop included, or a *Error.
+// The state has X (in the space sp, which must be that of the run), U, the recorded Vars, Step, Seed,
+// ChainIDs and Warmup; the Info has Accept, Hops and Keep. Other fields are not set. Both are reused
+// for the next draw. The error is that of the observer, including samplers.ErrStop, or an *Error.
 func (r *Reader) Replay(sp *energies.Space, o samplers.Observer) error {
 	for _, p := range []Phase{Warmup, Sampling} {
 		if !r.HasStates(p) {
@@ -30,7 +27,7 @@ func (r *Reader) Replay(sp *energies.Space, o samplers.Observer) error {
 	return nil
 }
 
-// replay shows the draws of a phase, some at a time: chunks are of one chain, steps of all.
+// replay passes the draws of a phase, in blocks, since chunks hold one chain but steps all chains.
 func (r *Reader) replay(p Phase, sp *energies.Space, o samplers.Observer) error {
 	h, n := &r.header, r.Chains()
 	k := &past{r: r, phase: p, line: h.Space.line(), sites: h.Space.Sites, vars: map[string][]float64{}}
@@ -76,7 +73,7 @@ type past struct {
 	vars            map[string][]float64 // recorded variables, each [chain, draw]
 }
 
-// read reads n draws from a number on.
+// read reads n draws, starting at draw from.
 func (k *past) read(from, n int) (err error) {
 	k.draws = n
 	each := func(v *variable, do func(row []byte)) {
@@ -108,7 +105,7 @@ func (k *past) read(from, n int) (err error) {
 	return err
 }
 
-// each calls do for the encoded draws of a chain from a number on.
+// each calls do for the encoded draws of a chain, starting at draw from.
 func (k *past) each(v *variable, chain, from int, do func(row []byte)) error {
 	left := k.draws
 	for row, err := range k.r.rows(v, chain, from) {
@@ -123,7 +120,7 @@ func (k *past) each(v *variable, chain, from int, do func(row []byte)) error {
 	return nil
 }
 
-// show puts draw j into s and info.
+// show sets s and info to draw j.
 func (k *past) show(j int, s *samplers.State, info *samplers.Info) {
 	n := len(info.Accept)
 	pick := func(to *[]float64, all []float64) {

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// site is a site of a run, and how its chains mixed by a first look.
+// site is a site of a run with first estimates of its mixing.
 type site struct {
 	index     int
-	indicator bool  // of a categorical space: whether it has its mode
-	mode      int32 // there
-	constant  bool  // the same value in all draws
+	indicator bool  // in a categorical space: use the indicator of the mode
+	mode      int32 // the most frequent value
+	constant  bool  // equal in all draws
 	rhat      float64
 	ess       float64
 }
@@ -24,7 +24,7 @@ func (s site) name() string {
 	return fmt.Sprintf("x[%d]", s.index)
 }
 
-// value is what diagnostics judge the site by.
+// value returns the value used for diagnostics.
 func (s site) value(x []int32) float64 {
 	if !s.indicator {
 		return float64(x[s.index])
@@ -35,8 +35,8 @@ func (s site) value(x []int32) float64 {
 	return 0
 }
 
-// choose returns the sites to list: all, or half for their R-hat and half for
-// their effective sample size, without those that never change.
+// choose returns the sites to list: all of them, or half for their R-hat and half for their effective
+// sample size, without constant ones.
 func choose(sites []site, most int) []site {
 	if most < 0 || len(sites) <= most {
 		return sites
@@ -51,8 +51,8 @@ func choose(sites []site, most int) []site {
 	return slices.Concat(head, rest[:most-len(head)])
 }
 
-// screen takes a first look at every site, in as many passes over the draws as
-// its memory needs. weights, [chain][draw], choose the modes; nil ones are equal.
+// screen estimates the mixing of every site, in as many passes over the draws as the memory limit
+// requires. weights, [chain][draw], define the modes; nil means equal weights.
 func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
 	lo, hi := r.header.Space.Bounds()
 	sites := make([]site, r.header.Space.Sites)
@@ -83,8 +83,8 @@ func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
 	return sites, nil
 }
 
-// findModes finds the value that each site has most often, or with most of the weight,
-// the lowest of several. T is float64 where there are weights.
+// findModes finds the most frequent value of each site, or the value with most weight; ties go to the
+// lowest. T is float64 with weights.
 func findModes[T int32 | float64](r *Reader, weights [][]float64, sites []site, values int) error {
 	counts, first := make([]T, len(sites)*values), sites[0].index
 	for c := range r.Chains() {
@@ -113,14 +113,13 @@ func findModes[T int32 | float64](r *Reader, weights [][]float64, sites []site, 
 	return nil
 }
 
-// batch adds up means of batches of draws of a chain.
+// batch accumulates means of batches of draws of a chain.
 type batch struct{ sum, means, squares float64 }
 
 const batchBytes = 24
 
-// look fills in constant, rhat and ess. R-hat depends on how often each half of
-// a chain has each value only; the effective sample size is estimated from the
-// spread of means over batches of √n draws.
+// look sets constant, rhat and ess. R-hat depends only on the value counts of each half of a chain. The
+// effective sample size is estimated from the variance of means over batches of √n draws.
 func look(r *Reader, sites []site, lo, values int) error {
 	n, chains := r.Draws(Sampling), r.Chains()
 	half, length := n/2, max(1, int(math.Sqrt(float64(n))))
@@ -170,8 +169,8 @@ func look(r *Reader, sites []site, lo, values int) error {
 	return nil
 }
 
-// batchVariance estimates what n·Var(mean of n draws) tends to: the variance
-// times the autocorrelation time.
+// batchVariance estimates the limit of n·Var(mean of n draws): the variance times the autocorrelation
+// time.
 func batchVariance(chains []batch, count, length int) float64 {
 	total := float64(count * len(chains))
 	sum, squares := 0.0, 0.0

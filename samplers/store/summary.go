@@ -9,38 +9,35 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// Summary is what summary.json says of a run. Of two runs with the same settings
-// only Seconds differs.
+// Summary is the content of summary.json. Runs with equal settings differ only in Seconds.
 type Summary struct {
 	// Header holds settings, seed, versions, model and chains.
 	Header
-	// Finished says that all planned steps are made; StepsMade counts them, warm-up
-	// included, and Draws what was kept of each chain.
+	// Finished means that all planned steps were made. StepsMade counts them, warm-up included; Draws
+	// is the number of saved draws per chain.
 	Finished  bool  `json:"finished"`
 	StepsMade int64 `json:"steps_made"`
 	Draws     int   `json:"draws"`
-	// Acceptance is the mean acceptance probability and Hops the mean number of
-	// changed sites, over all steps after warm-up; Final holds the recorded variables
-	// that chains ended with, such as tuned parameters. One number a chain, in the order of
-	// chain_ids.
+	// Acceptance is the mean acceptance probability and Hops the mean number of changed sites over all
+	// steps after warm-up; Final holds the last values of the recorded variables, such as tuned
+	// parameters. Each is [chain], in the order of chain_ids.
 	Acceptance []Number            `json:"acceptance"`
 	Hops       []Number            `json:"hops"`
 	Final      map[string][]Number `json:"final,omitempty"`
-	// MeanAcceptance and MeanHops are over all chains.
+	// MeanAcceptance and MeanHops are averages over chains.
 	MeanAcceptance Number `json:"mean_acceptance"`
 	MeanHops       Number `json:"mean_hops"`
-	// Evaluations counts states evaluated, warm-up included.
+	// Evaluations counts evaluated states, warm-up included.
 	Evaluations samplers.Counts `json:"evaluations"`
-	// Seconds is the time of all processes that wrote the run, added up.
+	// Seconds is the total time of all processes that wrote the run.
 	Seconds float64 `json:"seconds"`
-	// Exports are other files of the draws, by their paths in the folder, with their
-	// sha256 in hex.
+	// Exports maps exported files, by path in the folder, to their SHA-256 in hex.
 	Exports map[string]string `json:"exports,omitempty"`
 	// Diagnostics is the table of Diagnose; nil if it was not computed.
 	Diagnostics *Table `json:"diagnostics,omitempty"`
 }
 
-// Summarize sums a run up. Errors are those of Diagnose.
+// Summarize returns the summary of a run. Errors are those of Diagnose.
 func Summarize(r *Reader, o TableOptions) (*Summary, error) {
 	table, err := Diagnose(r, o)
 	if err != nil {
@@ -51,8 +48,8 @@ func Summarize(r *Reader, o TableOptions) (*Summary, error) {
 	return s, nil
 }
 
-// Totals is the summary of a run without diagnostics. It reads no draws, so that it takes
-// the same time for a run of any length.
+// Totals returns the summary of a run without diagnostics. It reads no draws, so its time does not
+// depend on the length of the run.
 func Totals(r *Reader) *Summary {
 	tally := r.Tally()
 	s := &Summary{Header: r.header, Finished: r.Finished(), StepsMade: r.Step(), Draws: r.Draws(Sampling), Seconds: tally.Seconds}
@@ -67,7 +64,7 @@ func Totals(r *Reader) *Summary {
 	}
 	kept := float64(tally.Kept)
 	for c := range tally.Accept {
-		s.Acceptance = append(s.Acceptance, Number(tally.Accept[c]/kept)) // NaN without a step
+		s.Acceptance = append(s.Acceptance, Number(tally.Accept[c]/kept)) // NaN without steps
 		s.Hops = append(s.Hops, Number(float64(tally.Hops[c])/kept))
 	}
 	s.MeanAcceptance, s.MeanHops = average(s.Acceptance), average(s.Hops)
@@ -93,8 +90,7 @@ func (s *Summary) Write(dir string) error {
 	return WriteSealed(dir, summaryName, s)
 }
 
-// WriteSummary sums up the run in dir and writes its summary.json. Call it after
-// Writer.Close.
+// WriteSummary computes and writes the summary of the run in dir. Call it after Writer.Close.
 func WriteSummary(dir string, o TableOptions) (*Summary, error) {
 	r, err := Open(dir)
 	if err != nil {
@@ -107,7 +103,7 @@ func WriteSummary(dir string, o TableOptions) (*Summary, error) {
 	return s, s.Write(dir)
 }
 
-// ReadSummary reads summary.json, nil where there is none. Errors are *Error.
+// ReadSummary reads summary.json, nil if it does not exist. Errors are *Error.
 func ReadSummary(dir string) (*Summary, error) {
 	s := &Summary{}
 	if err := ReadSealed(dir, summaryName, s); err != nil {
@@ -119,7 +115,7 @@ func ReadSummary(dir string) (*Summary, error) {
 	return s, nil
 }
 
-// AddExport records the sha256 of a file in the folder dir of the run, for [Verify].
+// AddExport records the SHA-256 of a file in the run's folder dir, for [Verify].
 func (s *Summary) AddExport(dir, name string) error {
 	sum, err := digest(filepath.Join(dir, name))
 	if err != nil {

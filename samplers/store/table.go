@@ -7,9 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// WriteText writes the table for people: rows, then warnings, then the note. The
-// number of decimals of means follows from their standard error. The first line says
-// whether draws are weighted.
+// WriteText writes the table as text: rows, warnings, then the note. The standard error determines the
+// number of decimals of a mean. The first line mentions weights if there are any.
 func (t *Table) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%d chains, %d draws each%s\n", t.Chains, t.Draws, t.Heading())
@@ -20,9 +19,9 @@ func (t *Table) WriteText(w io.Writer) error {
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, r.Mean.Text(d), r.SD.Text(d), r.Q5.Text(d), r.Median.Text(d),
 			r.Q95.Text(d), r.MCSE.Text(d+1), r.ESSBulk.Text(0), r.ESSTail.Text(0), r.RHat.Text(3))
 	}
-	_ = tab.Flush() // to memory
+	_ = tab.Flush() // writing to memory cannot fail
 	if hidden := t.hidden(); hidden > 0 {
-		fmt.Fprintf(&b, "%d of %d sites are not listed; these mixed worst\n", hidden, t.Sites)
+		fmt.Fprintf(&b, "%d of %d sites are not listed; the rows show the worst-mixed ones\n", hidden, t.Sites)
 	}
 	for _, warning := range t.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", warning)
@@ -32,7 +31,7 @@ func (t *Table) WriteText(w io.Writer) error {
 	return err
 }
 
-// hidden is the number of sites without a row.
+// hidden returns the number of sites without a row.
 func (t *Table) hidden() int {
 	listed := len(t.Rows)
 	if listed > 0 && t.Rows[0].Name == LogDensity {
@@ -41,7 +40,7 @@ func (t *Table) hidden() int {
 	return t.Sites - listed
 }
 
-// decimals shows the standard error of the mean.
+// decimals returns the number of decimals that shows the standard error of the mean.
 func (r Row) decimals() int {
 	d := 2
 	for limit := Number(0.1); d < 6 && r.MCSE > 0 && r.MCSE < limit; limit /= 10 {

@@ -18,20 +18,20 @@ import (
 	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
-// Damage is a file of a run that is missing, or not as it was written.
+// Damage is a file of a run that is missing or corrupted.
 type Damage struct {
-	// File is its path in the folder of the run.
+	// File is its path in the run's folder.
 	File string `json:"file"`
-	// Reason says what is wrong.
+	// Reason describes the damage.
 	Reason string `json:"reason"`
-	// Chains are the chains that the file has draws of, and First to Last the steps,
-	// counted from 1, warm-up included. They are zero for a file without draws.
+	// Chains are the chains whose draws the file contains; First and Last are its steps, counted from
+	// 1, warm-up included. They are zero for a file without draws.
 	Chains []int64 `json:"chains,omitempty"`
 	First  int64   `json:"first_step,omitempty"`
 	Last   int64   `json:"last_step,omitempty"`
 }
 
-// String is one line.
+// String returns one line.
 func (d Damage) String() string {
 	if len(d.Chains) == 0 {
 		return d.File + ": " + d.Reason
@@ -39,11 +39,10 @@ func (d Damage) String() string {
 	return fmt.Sprintf("%s: %s (chain %s, steps %d to %d)", d.File, d.Reason, ids(d.Chains), d.First, d.Last)
 }
 
-// Verify checks every file that a run has written: the chunks of all draws and their
-// metadata, the checkpoints, the sealed files and the exports that summary.json lists.
-// The file lock, which is empty, and files that the run did not write are left alone.
-// Damage is listed, not repaired: [Resume] makes lost draws again. Errors are *Error: no
-// run, or one that a process is writing.
+// Verify checks every file that a run has written: the chunks of all draws and their metadata, the
+// checkpoints, the sealed files and the exports listed in summary.json. It ignores the lock and files
+// that the run did not write. It lists damage but does not repair it: [Resume] makes lost draws again.
+// The error is an *Error if there is no run or a process is writing to it.
 func Verify(dir string) ([]Damage, error) {
 	h, err := readHeader(dir)
 	var bad *Error
@@ -57,7 +56,7 @@ func Verify(dir string) ([]Damage, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = lock.Unlock() }() // closing the file frees it in any case
+	defer func() { _ = lock.Unlock() }() // closing the file releases it in any case
 	v := &verifier{dir: dir, header: h}
 	point := v.checkpoints()
 	v.metadata(point)
@@ -67,7 +66,7 @@ func Verify(dir string) ([]Damage, error) {
 	return v.found, nil
 }
 
-// describe is the reason of an error without the path.
+// describe returns the reason of an error without the path.
 func describe(e *Error) string {
 	if e.Err == nil {
 		return e.Reason
@@ -79,7 +78,7 @@ func describe(e *Error) string {
 type verifier struct {
 	dir    string
 	header Header
-	draws  [2]int // that the metadata shows, by phase
+	draws  [2]int // draws declared in the metadata, by phase
 	found  []Damage
 }
 
@@ -112,9 +111,8 @@ func (v *verifier) checkpoints() *checkpoint {
 	return point
 }
 
-// metadata checks that the files which describe the arrays are those of the run, and
-// finds out how many draws they show. A process that was killed between these files and
-// the checkpoint leaves more draws in them.
+// metadata checks that the metadata describes the run, and determines how many draws it declares. This
+// may exceed the checkpoint's if a process was killed between the two.
 func (v *verifier) metadata(point *checkpoint) {
 	name := path.Join(zarrName, zarr.ConsolidatedName)
 	text, err := os.ReadFile(filepath.Join(v.dir, name))
@@ -127,7 +125,7 @@ func (v *verifier) metadata(point *checkpoint) {
 		least := [2]int{}
 		least[Sampling], least[Warmup] = v.header.Draws(point.Snapshot.Step)
 		if err == nil && (shown[Sampling] < least[Sampling] || v.header.Warmup > 0 && shown[Warmup] < least[Warmup]) {
-			v.add(name, errors.New("it shows fewer draws than the checkpoint"))
+			v.add(name, errors.New("it declares fewer draws than the checkpoint"))
 		}
 		if err != nil {
 			shown = least
@@ -146,7 +144,7 @@ func (v *verifier) metadata(point *checkpoint) {
 	}
 }
 
-// chunks checks the chunks of all arrays but coordinates.
+// chunks checks the chunks of all arrays except coordinates.
 func (v *verifier) chunks() {
 	h := v.header
 	for _, a := range layout(h) {
@@ -170,7 +168,7 @@ func (v *verifier) chunks() {
 	}
 }
 
-// coordinates checks the numbers of chains and draws that other readers show.
+// coordinates checks the coordinates chain and draw, which other readers use.
 func (v *verifier) coordinates() {
 	var decode zarr.Decoder
 	check := func(group, name string, chunk int, want []int64) {
@@ -180,7 +178,7 @@ func (v *verifier) coordinates() {
 			got, err = decode.Decode(got, zarr.Int64.Size()*len(want))
 		}
 		if err == nil && !bytes.Equal(got, coordinate(want)) {
-			err = errors.New("other numbers than the run's")
+			err = errors.New("the numbers differ from the run's")
 		}
 		v.add(file, err)
 	}
@@ -197,7 +195,7 @@ func (v *verifier) coordinates() {
 	}
 }
 
-// sealed checks the sealed files, and the exports that the summary lists.
+// sealed checks the sealed files and the exports listed in the summary.
 func (v *verifier) sealed(finished bool) {
 	for _, name := range v.header.Files {
 		text, err := os.ReadFile(filepath.Join(v.dir, name))
@@ -211,18 +209,18 @@ func (v *verifier) sealed(finished bool) {
 	}
 	s, err := ReadSummary(v.dir)
 	if err != nil || s == nil {
-		return // reported above, where the run has to have one
+		return // reported above if the run requires one
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Exports)) {
 		sum, err := digest(filepath.Join(v.dir, name))
 		if err == nil && sum != s.Exports[name] {
-			err = errors.New("its sha256 is not that in " + summaryName)
+			err = errors.New("its checksum differs from that in " + summaryName)
 		}
 		v.add(name, err)
 	}
 }
 
-// digest returns the sha256 of a file, in hex.
+// digest returns the SHA-256 of a file in hex.
 func digest(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -236,7 +234,7 @@ func digest(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// intact returns an error where the file of a chunk is missing or damaged.
+// intact returns an error if a chunk's file is missing or damaged.
 func intact(path string) error {
 	file, err := os.ReadFile(path)
 	if err != nil {
@@ -245,9 +243,8 @@ func intact(path string) error {
 	return zarr.Intact(file)
 }
 
-// lastGood returns the checkpoint that a run can continue from: the last one of which all
-// draws before it are intact; nil means the start of the run. The damage that made it go
-// back is returned too.
+// lastGood returns the latest checkpoint with intact draws before it, or nil for the start of the run.
+// It also returns the damage that excluded later ones.
 func lastGood(dir string, h Header) (*checkpoint, []Damage, error) {
 	v := &verifier{dir: dir, header: h}
 	names := []string{checkpointName}

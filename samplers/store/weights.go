@@ -8,14 +8,14 @@ import (
 	"github.com/gradhop/gradhop/samplers/diag"
 )
 
-// Weighed says what the numbers of a table are where draws count by weights.
-const Weighed = "Draws are weighted: means, deviations and quantiles are those of the weighted law, errors and effective sample sizes are of " +
-	"weighted means, and R-hat compares what the draws contribute to them."
+// Weighed explains the statistics of a table with weights.
+const Weighed = "Draws are weighted: means, deviations and quantiles are weighted, errors and effective sample sizes refer to " +
+	"weighted means, and R-hat compares the contributions of draws to them."
 
-// shareLimit is the share of a draw in all of the weight beyond which a table warns.
+// shareLimit is the largest share of a single draw in the total weight without a warning.
 const shareLimit = 0.05
 
-// weights reads the weights of draws, [chain][draw]; nil where they count the same.
+// weights reads the weights of draws, [chain][draw]; nil if draws have none.
 func (r *Reader) weights() ([][]float64, error) {
 	if !r.header.Weighted() {
 		return nil, nil
@@ -23,7 +23,7 @@ func (r *Reader) weights() ([][]float64, error) {
 	return r.Series(Sampling, Weight)
 }
 
-// weigh says what there is to say of the weights; nil ones are equal.
+// weigh adds warnings about the weights; nil means equal weights.
 func (t *Table) weigh(weights [][]float64) {
 	if weights == nil {
 		return
@@ -31,7 +31,7 @@ func (t *Table) weigh(weights [][]float64) {
 	t.Weighted, t.WeightESS = true, Number(diag.WeightESS(weights))
 	if !t.WeightESS.finite() {
 		if t.Draws > 0 {
-			t.Warnings = append(t.Warnings, "weights that are NaN, infinite or negative, or none above zero: all numbers are NA")
+			t.Warnings = append(t.Warnings, "weights are NaN, infinite or negative, or none is positive: all statistics are NA")
 		}
 		return
 	}
@@ -41,39 +41,38 @@ func (t *Table) weigh(weights [][]float64) {
 	}
 	for _, row := range weights {
 		for _, w := range row {
-			total += w / most // whose sum is finite where that of w may not be
+			total += w / most // this sum is finite even if that of w is not
 		}
 	}
 	if share := 1 / total; share > shareLimit {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("one draw has %.0f%% of all weight: means rest on few draws", 100*share))
+		t.Warnings = append(t.Warnings, fmt.Sprintf("one draw has %.0f%% of the total weight: means depend on few draws", 100*share))
 	}
 }
 
-// missed warns where a sampler whose draws are weighted left no weights: runs of programs
-// that did not record them.
+// missed warns if a sampler with weighted draws recorded no weights, as older programs did.
 func (t *Table) missed(h Header) {
 	if h.Sampler == "sgdld" && !h.Weighted() {
-		t.Warnings = append(t.Warnings, "draws of sgdld are weighted, and this run has no weights: its numbers are not those of its law")
+		t.Warnings = append(t.Warnings, "draws of sgdld are weighted, but this run has no weights: its statistics do not estimate the target distribution")
 	}
 }
 
-// betaSetting is the setting that names the inverse temperature of a run, where it is not 1:
-// a number, or a schedule as samplers.ParseSchedule reads it.
+// betaSetting is the setting with the inverse temperature of a run if it is not 1: a number, or a
+// schedule in the syntax of samplers.ParseSchedule.
 const betaSetting = "beta"
 
-// moved warns where the draws of a run are of a law that changed from step to step.
+// moved warns if the target distribution changed during the run.
 func (t *Table) moved(h Header) {
 	beta, given := h.Settings[betaSetting]
 	if _, err := strconv.ParseFloat(beta, 64); given && err != nil {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("the inverse temperature of the run is no constant (%s): its draws are of no one law that means and quantiles could be of", beta))
+		t.Warnings = append(t.Warnings, fmt.Sprintf("the inverse temperature changed during the run (%s): the draws have no common distribution to summarise", beta))
 	}
 }
 
-// Heading says that draws are weighted, to be put behind their number; "" where they
-// count the same.
+// Heading returns the effective sample size of the weights as a suffix for the number of draws, or ""
+// without weights.
 func (t *Table) Heading() string {
 	if !t.Weighted {
 		return ""
 	}
-	return fmt.Sprintf(", weighted: as uneven as %s equal ones of %d", t.WeightESS.Text(0), t.Chains*t.Draws)
+	return fmt.Sprintf(", weighted: effective sample size of the weights %s of %d", t.WeightESS.Text(0), t.Chains*t.Draws)
 }

@@ -137,7 +137,7 @@ func TestWeightedSummary(t *testing.T) {
 	if err := table.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "4 chains, 20000 draws each, weighted: as uneven as ") || !strings.Contains(text.String(), Weighed) {
+	if !strings.Contains(text.String(), "4 chains, 20000 draws each, weighted: effective sample size of the weights ") || !strings.Contains(text.String(), Weighed) {
 		t.Errorf("the text does not say that draws are weighted:\n%s", &text)
 	}
 }
@@ -171,7 +171,7 @@ func TestBadWeights(t *testing.T) {
 	}{
 		"nan":   {func(k, c int) float64 { return math.Log(float64(k) - 1) }, "all numbers are NA"},
 		"zero":  {func(k, c int) float64 { return 0 }, "all numbers are NA"},
-		"heavy": {func(k, c int) float64 { return math.Exp(float64(10 * max(0, 1-k))) }, "of all weight: means rest on few draws"},
+		"heavy": {func(k, c int) float64 { return math.Exp(float64(10 * max(0, 1-k))) }, "of the total weight: means depend on few draws"},
 		"one":   {func(k, c int) float64 { return float64(max(0, 1-k-c)) }, "the same value in all draws with weight"},
 	} {
 		table, err := Diagnose(fakeWeighted(t, space, 2, 100, value, c.weight), TableOptions{})
@@ -211,7 +211,7 @@ func TestUnweightedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, _ := json.Marshal(table); !strings.Contains(string(text), "draws of sgdld are weighted, and this run has no weights") {
+	if text, _ := json.Marshal(table); !strings.Contains(string(text), "draws of sgdld are weighted, but this run has no weights") {
 		t.Errorf("no warning: %s", text)
 	}
 }
@@ -233,7 +233,7 @@ func TestAnnealedRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(table.Warnings, "\n"); strings.Contains(text, "inverse temperature of the run is no constant ("+beta+")") != want {
+		if text := strings.Join(table.Warnings, "\n"); strings.Contains(text, "inverse temperature changed during the run ("+beta+")") != want {
 			t.Errorf("beta %q: warnings %q", beta, text)
 		}
 	}

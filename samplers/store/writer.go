@@ -12,32 +12,31 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// Options say how a Writer works. Draws do not depend on them.
+// Options configures a Writer. Draws do not depend on them.
 type Options struct {
-	// Every is the time between checkpoints; 0 means half a minute, or fifty
-	// times what a checkpoint takes where that is longer. Negative means that
-	// only Checkpoint and Close make them.
+	// Every is the time between checkpoints; 0 means half a minute, or fifty times the duration of a
+	// checkpoint if that is longer. Negative means that only Checkpoint and Close write checkpoints.
 	Every time.Duration
-	// QueueBytes bounds the memory of draws that wait to be written; 0 means
-	// 16 MiB. There is always room for two.
+	// QueueBytes limits the memory of draws waiting to be written; 0 means 16 MiB. There is always room
+	// for two draws.
 	QueueBytes int
 }
 
-// Writer records a run in a folder. It is a samplers.Observer; its methods must
-// not be called at the same time.
+// Writer records a run in a folder. It is a samplers.Observer. Its methods must not be called
+// concurrently.
 type Writer struct {
 	header  Header
 	options Options
 	lock    *flock.Flock
 	back    *backend
 
-	state   *samplers.State // as Observe saw it last, nil before
-	next    int64           // the step to be observed
+	state   *samplers.State // as of the last Observe, else nil
+	next    int64           // the next step to observe
 	tally   Tally
 	before  float64 // seconds of earlier processes
 	began   time.Time
 	due     time.Time
-	pending atomic.Bool // a checkpoint is under way
+	pending atomic.Bool // a checkpoint is being written
 	took    atomic.Int64
 
 	queue  chan message
@@ -55,7 +54,7 @@ var _ samplers.Observer = (*Writer)(nil)
 type message struct {
 	draw  *slot
 	save  *checkpoint
-	reply chan error // of a checkpoint that somebody waits for
+	reply chan error // set if the caller waits for the checkpoint
 }
 
 const (
@@ -64,7 +63,7 @@ const (
 	queueMost    = 256 // slots
 )
 
-// newWriter starts the goroutine that writes.
+// newWriter starts the writing goroutine.
 func newWriter(h Header, o Options, lock *flock.Flock, b *backend) *Writer {
 	n := len(h.ChainIDs)
 	w := &Writer{
@@ -85,7 +84,7 @@ func newWriter(h Header, o Options, lock *flock.Flock, b *backend) *Writer {
 	return w
 }
 
-// every is the time from one checkpoint to the next.
+// every returns the time between checkpoints.
 func (w *Writer) every() time.Duration {
 	if w.options.Every != 0 {
 		return w.options.Every
@@ -93,8 +92,8 @@ func (w *Writer) every() time.Duration {
 	return max(everyDefault, 50*time.Duration(w.took.Load()))
 }
 
-// write is the goroutine: it serves the queue until it is closed, and only
-// empties it once something has failed.
+// write is the writing goroutine. It serves the queue until it is closed; after an error it discards
+// the rest.
 func (w *Writer) write() {
 	defer close(w.done)
 	for m := range w.queue {
@@ -129,10 +128,9 @@ func (w *Writer) failure() error {
 	return nil
 }
 
-// Observe implements samplers.Observer: it queues the step's states where they
-// are to be kept, and waits only where the queue is full. It returns the error of
-// a file that could not be written since, or a step where
-// the step is not the next one of the run.
+// Observe implements samplers.Observer. It queues the states of a step that is kept, and blocks only if
+// the queue is full. It returns an earlier write error, or an error if the step is not the next one of
+// the run.
 func (w *Writer) Observe(s *samplers.State, info *samplers.Info) error {
 	if err := w.failure(); err != nil {
 		return err
@@ -184,7 +182,7 @@ func (w *Writer) record(s *samplers.State, info *samplers.Info) {
 	w.queue <- message{draw: d}
 }
 
-// check returns an *Error where a step is not the next one of the run.
+// check returns an *Error if a step is not the next one of the run.
 func (w *Writer) check(s *samplers.State, info *samplers.Info) error {
 	h := &w.header
 	bad := func(field string, want, got any) error {
@@ -200,9 +198,9 @@ func (w *Writer) check(s *samplers.State, info *samplers.Info) error {
 	case s.X.Space.Sites != h.Space.Sites:
 		return bad("space.sites", h.Space.Sites, s.X.Space.Sites)
 	case s.Warmup != (s.Step <= int64(h.Warmup)):
-		return bad("warmup", h.Warmup, fmt.Sprintf("another number, by step %d", s.Step))
+		return bad("warmup", h.Warmup, fmt.Sprintf("a different number at step %d", s.Step))
 	case info.Keep != (!s.Warmup && (s.Step-int64(h.Warmup))%int64(h.Thin) == 0):
-		return bad("thin", h.Thin, fmt.Sprintf("another number, by step %d", s.Step))
+		return bad("thin", h.Thin, fmt.Sprintf("a different number at step %d", s.Step))
 	}
 	recorded := 0
 	for _, v := range s.Vars {
@@ -220,7 +218,7 @@ func (w *Writer) check(s *samplers.State, info *samplers.Info) error {
 	return nil
 }
 
-// checkpoint copies what is needed to go on from the state observed last.
+// checkpoint copies what is needed to resume from the last observed state.
 func (w *Writer) checkpoint() *checkpoint {
 	t := w.tally
 	t.Accept, t.Hops = slices.Clone(t.Accept), slices.Clone(t.Hops)
@@ -228,12 +226,11 @@ func (w *Writer) checkpoint() *checkpoint {
 	return &checkpoint{Snapshot: w.state.Snapshot(), Tally: t}
 }
 
-// Damage lists what was damaged when the run was resumed: see [Resume].
+// Damage returns the damage found when the run was resumed; see [Resume].
 func (w *Writer) Damage() []Damage { return w.damage }
 
-// Checkpoint makes a checkpoint of the state observed last, and waits for it: it
-// is on the disk afterwards, with every draw up to it. Before the first step it
-// does nothing.
+// Checkpoint writes a checkpoint of the last observed state and waits until it and all draws before it
+// are on disk. Before the first step it does nothing.
 func (w *Writer) Checkpoint() error {
 	if err := w.failure(); err != nil || w.state == nil || w.closed {
 		return err
@@ -243,7 +240,7 @@ func (w *Writer) Checkpoint() error {
 	return <-reply
 }
 
-// Tally returns what the run added up so far.
+// Tally returns the running sums.
 func (w *Writer) Tally() Tally {
 	t := w.tally
 	t.Accept, t.Hops = slices.Clone(t.Accept), slices.Clone(t.Hops)
@@ -251,10 +248,9 @@ func (w *Writer) Tally() Tally {
 	return t
 }
 
-// Close makes a last checkpoint, waits for all that is queued and frees the
-// folder. Call it when the run has ended, in whatever way: the run can be resumed
-// unless it is complete, and extended if it is. It returns the first error of a
-// file that could not be written; what was written before it stays readable.
+// Close writes a last checkpoint, waits for the queue and unlocks the folder. Call it when the run ends
+// for any reason. The run can be resumed if it is incomplete, and extended if it is complete. Close
+// returns the first write error; draws written before it remain readable.
 func (w *Writer) Close() error {
 	if w.closed {
 		return w.failure()
@@ -263,7 +259,7 @@ func (w *Writer) Close() error {
 	w.closed = true
 	close(w.queue)
 	<-w.done
-	_ = w.back.disk.Remove(filepath.Join(w.back.dir, tempName)) // what a failure left
+	_ = w.back.disk.Remove(filepath.Join(w.back.dir, tempName)) // left by a failure
 	if unlock := w.lock.Unlock(); err == nil && unlock != nil {
 		err = fmt.Errorf("store: %w", unlock)
 	}

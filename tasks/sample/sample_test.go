@@ -251,7 +251,7 @@ func TestDamagedRun(t *testing.T) {
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(lines, "\n"); !strings.Contains(text, "x/2.0.0: its checksum does not match") || !strings.Contains(text, "are made again") {
+	if text := strings.Join(lines, "\n"); !strings.Contains(text, "x/2.0.0: checksum mismatch") || !strings.Contains(text, "are made again") {
 		t.Errorf("said %s", text)
 	}
 	if !maps.Equal(read(t, "run/draws.zarr"), want) {

@@ -14,18 +14,17 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// CmdStan is a set of files in CmdStan's CSV format, one a chain, by CmdStan or
-// by [WriteCSV]. Draws stay in the files.
+// CmdStan is a set of files in CmdStan's CSV format, one per chain, written by CmdStan or by
+// [WriteCSV]. Draws are read from the files on demand.
 type CmdStan struct {
 	paths   []string
 	columns []string
-	skip    []int // rows of warm-up, by file
+	skip    []int // number of warm-up rows per file
 	draws   int
 }
 
-// OpenCmdStan reads through the files and checks that they belong together:
-// equal columns, equal numbers of draws. Rows of warm-up are told by the
-// comments and left out. Errors are *store.Error, or the system's.
+// OpenCmdStan reads the files and checks that they have equal columns and equal numbers of draws. Rows
+// of warm-up, identified by the comments, are skipped. Errors are *store.Error or those of the system.
 func OpenCmdStan(paths ...string) (*CmdStan, error) {
 	if len(paths) == 0 {
 		return nil, &store.Error{Path: "paths", Reason: "no CSV file"}
@@ -41,17 +40,17 @@ func OpenCmdStan(paths ...string) (*CmdStan, error) {
 			s.columns, s.draws = f.columns, f.rows-warm
 		}
 		if !slices.Equal(f.columns, s.columns) {
-			return nil, &store.Error{Path: path, Reason: "other columns than in " + paths[0]}
+			return nil, &store.Error{Path: path, Reason: "columns differ from those of " + paths[0]}
 		}
 		if f.rows-warm != s.draws {
-			return nil, &store.Error{Path: path, Reason: fmt.Sprintf("%d draws, where %s has %d", f.rows-warm, paths[0], s.draws)}
+			return nil, &store.Error{Path: path, Reason: fmt.Sprintf("%d draws, but %s has %d", f.rows-warm, paths[0], s.draws)}
 		}
 		s.skip = append(s.skip, warm)
 	}
 	return s, nil
 }
 
-// Chains and Draws return the numbers of files and of draws in each.
+// Chains returns the number of files.
 func (s *CmdStan) Chains() int { return len(s.paths) }
 
 // Draws returns the number of draws of each chain, without warm-up.
@@ -60,7 +59,7 @@ func (s *CmdStan) Draws() int { return s.draws }
 // Columns returns the names of the columns.
 func (s *CmdStan) Columns() []string { return slices.Clone(s.columns) }
 
-// Read returns columns by their places: [column][chain][draw].
+// Read returns columns by index: [column][chain][draw].
 func (s *CmdStan) Read(columns ...int) ([][][]float64, error) {
 	out := make([][][]float64, len(columns))
 	for k := range out {
@@ -84,9 +83,8 @@ func (s *CmdStan) Read(columns ...int) ([][][]float64, error) {
 	return out, nil
 }
 
-// Diagnose makes the table of the files' draws: lp__ first, the columns of the
-// sampler left out. One of them, weight__, has the weights of draws where they are
-// weighted. Errors are those of Read.
+// Diagnose computes the table of the files' draws: lp__ first, without the sampler's columns. The
+// column weight__, if present, holds weights. Errors are those of Read.
 func (s *CmdStan) Diagnose(o store.TableOptions) (*store.Table, error) {
 	in := store.Columns{Chains: len(s.paths), Draws: s.draws, LP: slices.Index(s.columns, stanNames[store.LogDensity]), Read: s.Read}
 	for k, name := range s.columns {
@@ -98,7 +96,7 @@ func (s *CmdStan) Diagnose(o store.TableOptions) (*store.Table, error) {
 	return store.DiagnoseColumns(in, o)
 }
 
-// indexed turns x.1.2 into x[1,2].
+// indexed converts x.1.2 to x[1,2].
 func indexed(column string) string {
 	name, index, ok := strings.Cut(column, ".")
 	if !ok {
@@ -107,7 +105,7 @@ func indexed(column string) string {
 	return name + "[" + strings.ReplaceAll(index, ".", ",") + "]"
 }
 
-// csvFile is what a file says besides its numbers.
+// csvFile is the metadata of a file.
 type csvFile struct {
 	columns  []string
 	settings map[string]string
@@ -115,8 +113,8 @@ type csvFile struct {
 	rows     int
 }
 
-// warmup is the number of rows of warm-up: those before the end of adaptation,
-// else as the settings say.
+// warmup returns the number of warm-up rows: those before the end of adaptation, else the number given
+// by the settings.
 func (f *csvFile) warmup() int {
 	saved := f.settings["save_warmup"]
 	if saved != "1" && saved != "true" {
@@ -133,8 +131,7 @@ func (f *csvFile) warmup() int {
 	return n / thin
 }
 
-// scanCSV reads a file line by line and calls visit with the wanted columns of
-// each row.
+// scanCSV reads a file line by line and calls visit with the requested columns of each row.
 func scanCSV(path string, columns []int, visit func(row int, values []float64)) (*csvFile, error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -163,7 +160,7 @@ func scanCSV(path string, columns []int, visit func(row int, values []float64)) 
 		case f.columns == nil:
 			f.columns = strings.Split(string(line), ",")
 			if _, err := strconv.ParseFloat(f.columns[0], 64); err == nil {
-				return nil, bad("numbers where the names of columns are expected")
+				return nil, bad("want column names, not numbers")
 			}
 		default:
 			fields = splitRow(fields[:0], line)
@@ -182,12 +179,12 @@ func scanCSV(path string, columns []int, visit func(row int, values []float64)) 
 		}
 	}
 	if f.columns == nil {
-		return nil, &store.Error{Path: path, Reason: "no line with the names of columns"}
+		return nil, &store.Error{Path: path, Reason: "no line with column names"}
 	}
 	return f, nil
 }
 
-// comment takes a comment's setting, the first of its name.
+// comment parses a setting in a comment; the first of a name counts.
 func (f *csvFile) comment(line string) {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(line, "Adaptation terminated") && f.adapted < 0 {
@@ -200,7 +197,7 @@ func (f *csvFile) comment(line string) {
 	}
 }
 
-// readLine returns a line of any length without its end.
+// readLine returns a line of any length without its line break.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

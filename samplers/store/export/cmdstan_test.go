@@ -137,10 +137,10 @@ func TestCmdStanFiles(t *testing.T) {
 	}
 	for says, text := range map[string]string{
 		"line 8: 2 numbers for 4 columns": fmt.Sprintf(head, "0") + "1,2,3,4\n1,2\n",
-		"no line with the names":          "# nothing\n",
-		"numbers where the names":         "1,2,3\n",
+		"no line with column names":       "# nothing\n",
+		"want column names":               "1,2,3\n",
 		"other columns":                   "lp__,theta\n1,2\n",
-		"1 draws, where":                  fmt.Sprintf(head, "0") + "1,2,3,4\n",
+		"1 draws, but":                    fmt.Sprintf(head, "0") + "1,2,3,4\n",
 	} {
 		var bad *store.Error
 		if _, err := OpenCmdStan(plain, put("bad.csv", text)); !errors.As(err, &bad) || !strings.Contains(err.Error(), says) {

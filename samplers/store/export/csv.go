@@ -19,12 +19,12 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// Names of statistics in CmdStan's files, which arviz.from_cmdstan knows.
+// Names of statistics in CmdStan's files, as known to arviz.from_cmdstan.
 var stanNames = map[string]string{
 	store.LogDensity: "lp__", store.Acceptance: "accept_stat__", store.Hops: "n_hops__", store.StepSize: "stepsize__", store.Weight: "weight__",
 }
 
-// stanName is the name of a statistic; columns of samplers end in two underscores.
+// stanName returns the column name of a statistic; it ends in two underscores.
 func stanName(name string) string {
 	if stan, ok := stanNames[name]; ok {
 		return stan
@@ -32,15 +32,13 @@ func stanName(name string) string {
 	return name + "__"
 }
 
-// CSVWidth is the number of sites beyond which a run should not be written as
-// CSV unasked: such files are for narrow spaces.
+// CSVWidth is the number of sites beyond which a run is not written as CSV by default.
 const CSVWidth = 64
 
-// WriteCSV writes the draws in CmdStan's format, one file a chain, to
-// draws-ID.csv in dir, and returns their paths. Comments at the head give every
-// setting; columns are lp__, accept_stat__, n_hops__, stepsize__ and weight__ (where
-// there is one) and x.1, x.2, ... Warm-up comes first where its states were kept. Numbers
-// read back as themselves. Errors are *store.Error.
+// WriteCSV writes the draws in CmdStan's format to draws-ID.csv in dir, one file per chain, and returns
+// the paths. Comments at the top list every setting. Columns are lp__, accept_stat__, n_hops__,
+// stepsize__, weight__ (if present) and x.1, x.2, ... Warm-up comes first if its states were saved.
+// Numbers are written without loss. Errors are *store.Error.
 func WriteCSV(r *store.Reader, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, store.CannotWrite(dir, err)
@@ -56,8 +54,7 @@ func WriteCSV(r *store.Reader, dir string) ([]string, error) {
 	return paths, nil
 }
 
-// WriteCSVChain writes one chain, by its place in Header.ChainIDs, as WriteCSV
-// does.
+// WriteCSVChain writes one chain, given by its index in Header.ChainIDs, in the format of WriteCSV.
 func WriteCSVChain(r *store.Reader, out io.Writer, chain int) error {
 	w := bufio.NewWriterSize(out, 1<<16)
 	csvHead(r, w, chain)
@@ -72,10 +69,10 @@ func WriteCSVChain(r *store.Reader, out io.Writer, chain int) error {
 	return w.Flush()
 }
 
-// csvHead writes comments and the names of columns. Errors stay in w.
+// csvHead writes comments and column names. w keeps errors.
 func csvHead(r *store.Reader, w *bufio.Writer, chain int) {
 	h := r.Header()
-	space, _ := json.Marshal(h.Space) // texts and integers: no error
+	space, _ := json.Marshal(h.Space) // strings and integers cannot fail
 	warm := 0
 	if r.HasStates(store.Warmup) {
 		warm = 1
@@ -143,11 +140,11 @@ func csvRows(r *store.Reader, w *bufio.Writer, p store.Phase, chain int) error {
 	return nil
 }
 
-// writeWhole writes a file of which readers see all or nothing.
+// writeWhole writes a file atomically.
 func writeWhole(path string, body func(io.Writer) error) error {
 	err := atomicfile.Write(path, body)
 	var bad *store.Error
-	if err != nil && !errors.As(err, &bad) { // which names the file that cannot be read
+	if err != nil && !errors.As(err, &bad) { // the error names the file that cannot be read
 		return store.CannotWrite(path, err)
 	}
 	return err

@@ -11,10 +11,9 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// WriteNPZ writes the draws as an archive that numpy.load reads: x [chain, draw,
-// site], each statistic [chain, draw], chain, the chains' numbers, and of warm-up
-// the same with the prefix warmup_. Memory is that of a chunk. Errors are
-// *store.Error.
+// WriteNPZ writes the draws as an archive for numpy.load: x, [chain, draw, site]; each statistic,
+// [chain, draw]; chain, the numbers of the chains; and the same of warm-up with the prefix warmup_.
+// Memory is that of a chunk. Errors are *store.Error.
 func WriteNPZ(r *store.Reader, path string) error {
 	return writeWhole(path, func(out io.Writer) error {
 		z := zip.NewWriter(out)
@@ -71,7 +70,7 @@ func npzArray(r *store.Reader, z *zip.Writer, v store.Variable) error {
 	return b.Flush()
 }
 
-// npyHead is the head of an array in format 1.0, padded to 64 bytes.
+// npyHead returns the header of an array in format 1.0, padded to a multiple of 64 bytes.
 func npyHead(dtype string, shape ...int) []byte {
 	dims := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(shape)), ", "), "[]")
 	if len(shape) == 1 {

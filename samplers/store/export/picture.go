@@ -11,27 +11,26 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// Picture says how the sites of a space make a picture. Zero fields are guessed.
+// Picture describes how to draw a state as an image. Zero fields are inferred.
 type Picture struct {
 	// Height and Width are in pixels; both zero means a square.
 	Height, Width int
-	// Channels is 1, grey, or 3, red, green and blue; 0 means 1, or 3 where only
-	// that makes a square.
+	// Channels is 1 (grey) or 3 (red, green, blue); 0 means 1, or 3 if only that makes a square.
 	Channels int
-	// Interleaved says that the channels of a pixel are next to each other, [height,
-	// width, channel]; the default is one plane after the other, as in PyTorch.
+	// Interleaved means that the channels of a pixel are adjacent, [height, width, channel]; the
+	// default is one plane per channel, as in PyTorch.
 	Interleaved bool
-	// Most is the largest number of chains to show; 0 means 64.
+	// Most is the maximum number of chains shown; 0 means 64.
 	Most int
-	// Scale is the edge of a pixel; 0 makes a picture of about 64 pixels.
+	// Scale is the size of a drawn pixel; 0 makes an image of about 64 pixels.
 	Scale int
 }
 
-// Resolve fills in what is to be guessed for a space, or returns a *store.Error:
-// its sites do not make such a picture, or its values are no shades.
+// Resolve fills in the inferred fields for a space. It returns a *store.Error if its sites do not match
+// the image size or its values are not ordered.
 func (p Picture) Resolve(s store.Space) (Picture, error) {
 	if s.Kind == "categorical" {
-		return p, &store.Error{Path: "picture", Reason: "the values of a categorical space are no shades"}
+		return p, &store.Error{Path: "picture", Reason: "the values of a categorical space cannot be drawn as shades"}
 	}
 	if p.Channels == 0 {
 		p.Channels = 1
@@ -42,7 +41,7 @@ func (p Picture) Resolve(s store.Space) (Picture, error) {
 		}
 	}
 	if p.Channels != 1 && p.Channels != 3 {
-		return p, &store.Error{Path: "picture", Reason: fmt.Sprintf("%d channels; 1 or 3 can be shown", p.Channels)}
+		return p, &store.Error{Path: "picture", Reason: fmt.Sprintf("%d channels; want 1 or 3", p.Channels)}
 	}
 	pixels := s.Sites / p.Channels
 	switch {
@@ -73,18 +72,18 @@ func square(n int) bool {
 	return root*root == n
 }
 
-// gap is the width of the lines between pictures.
+// gap is the width of the lines between images.
 const gap = 2
 
-// Grid draws the last draw of each chain, in rows. Values go from black, the
-// lowest of the space, to white. Errors are *store.Error and *Error.
+// Grid returns an image of the last draw of each chain, in rows. The lowest value of the space is
+// black, the highest white. Errors are *store.Error and *Error.
 func Grid(r *store.Reader, p Picture) (image.Image, error) {
 	p, err := p.Resolve(r.Header().Space)
 	if err != nil {
 		return nil, err
 	}
 	if r.Draws(store.Sampling) == 0 {
-		return nil, &store.Error{Path: "picture", Reason: "no draw yet"}
+		return nil, &store.Error{Path: "picture", Reason: "the run has no draws yet"}
 	}
 	n := min(r.Chains(), p.Most)
 	across := int(math.Ceil(math.Sqrt(float64(n))))
@@ -108,7 +107,7 @@ func Grid(r *store.Reader, p Picture) (image.Image, error) {
 	return img, nil
 }
 
-// draw puts one draw at a place.
+// draw draws one state at a position.
 func (p Picture) draw(img *image.RGBA, at image.Point, x []int32, lo, hi int) {
 	shade := func(row, col, channel int) uint8 {
 		k := (channel*p.Height+row)*p.Width + col
@@ -131,8 +130,7 @@ func (p Picture) draw(img *image.RGBA, at image.Point, x []int32, lo, hi int) {
 	}
 }
 
-// WritePNG writes the grid as a PNG file. Errors are those of Grid and
-// *store.Error.
+// WritePNG writes the result of Grid as a PNG file. Errors are those of Grid and *store.Error.
 func WritePNG(r *store.Reader, path string, p Picture) error {
 	img, err := Grid(r, p)
 	if err != nil {

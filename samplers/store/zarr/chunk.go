@@ -10,27 +10,26 @@ import (
 	"io"
 )
 
-// level is that of the compression. It is part of the format: runs are compared by
-// their bytes.
+// level is the compression level. It is part of the format, since runs are compared byte by byte.
 const level = 1
 
-// sumBytes is the size of the checksum in front of a chunk.
+// sumBytes is the size of the checksum before a chunk.
 const sumBytes = 4
 
-// Encoder makes the files of chunks. Its memory is used again. The zero value is ready.
+// Encoder encodes chunks. It reuses its buffers. The zero value is ready to use.
 type Encoder struct {
 	out bytes.Buffer
 	z   *zlib.Writer
 	pad []byte
 }
 
-// Encode returns the file of a chunk that holds rows, followed by zeros up to size
-// bytes. The result is valid up to the next call.
+// Encode returns the file of a chunk that holds rows, padded with zeros to size bytes. The result is
+// valid until the next call.
 func (e *Encoder) Encode(rows []byte, size int) []byte {
 	e.out.Reset()
-	_, _ = e.out.Write(make([]byte, sumBytes)) // a buffer takes everything
+	_, _ = e.out.Write(make([]byte, sumBytes)) // writing to a buffer cannot fail
 	if e.z == nil {
-		e.z, _ = zlib.NewWriterLevel(&e.out, level) // the level is a valid one
+		e.z, _ = zlib.NewWriterLevel(&e.out, level) // the level is valid
 	} else {
 		e.z.Reset(&e.out)
 	}
@@ -47,25 +46,25 @@ func (e *Encoder) Encode(rows []byte, size int) []byte {
 	return file
 }
 
-// Intact returns an error where the bytes of a chunk's file do not have its checksum.
+// Intact returns an error if the checksum of a chunk's file does not match.
 func Intact(file []byte) error {
 	switch {
 	case len(file) == 0:
 		return errors.New("the file is empty")
 	case len(file) < sumBytes || binary.LittleEndian.Uint32(file) != crc32.ChecksumIEEE(file[sumBytes:]):
-		return errors.New("its checksum does not match its contents")
+		return errors.New("checksum mismatch")
 	}
 	return nil
 }
 
-// Decoder reads the files of chunks. Its memory is used again. The zero value is ready.
+// Decoder decodes chunks. It reuses its buffers. The zero value is ready to use.
 type Decoder struct {
 	z   io.ReadCloser
 	raw []byte
 }
 
-// Decode checks the file of a chunk of size bytes and returns its contents, valid up to
-// the next call.
+// Decode verifies the file of a chunk of size bytes and returns its contents, valid until the next
+// call.
 func (d *Decoder) Decode(file []byte, size int) ([]byte, error) {
 	err := Intact(file)
 	if err != nil {
@@ -83,7 +82,7 @@ func (d *Decoder) Decode(file []byte, size int) ([]byte, error) {
 	if cap(d.raw) <= size {
 		d.raw = make([]byte, size+1)
 	}
-	// One byte more, so that the stream is read to its end, where zlib's own checksum is.
+	// Read one more byte to reach the end of the stream and zlib's own checksum.
 	n, err := io.ReadFull(d.z, d.raw[:size+1])
 	switch {
 	case err == nil:

@@ -1,10 +1,9 @@
-// Package zarr writes and reads the parts of the Zarr format, version 2, that package
-// store needs: arrays of numbers in compressed chunks, groups, attributes and
-// consolidated metadata (zarr-specs.readthedocs.io, version 2).
+// Package zarr reads and writes the subset of the Zarr format, version 2, used by package store:
+// numeric arrays in compressed chunks, groups, attributes and consolidated metadata
+// (zarr-specs.readthedocs.io, version 2).
 //
-// A chunk is a zlib stream with a CRC-32 of it in front: filter "zlib" and compressor
-// "crc32" of numcodecs. So every bit of a chunk's file is covered by a checksum, which
-// other readers of the array check too.
+// A chunk is a zlib stream preceded by its CRC-32: filter "zlib" and compressor "crc32" of numcodecs.
+// The checksum covers every bit of the file, and other readers verify it too.
 package zarr
 
 import (
@@ -14,10 +13,10 @@ import (
 	"strings"
 )
 
-// Kind is a type of numbers.
+// Kind is a numeric type.
 type Kind string
 
-// The types of numbers, as NumPy names them.
+// The numeric types, named as in NumPy.
 const (
 	Uint8   Kind = "|u1"
 	Int8    Kind = "|i1"
@@ -28,7 +27,7 @@ const (
 	Float64 Kind = "<f8"
 )
 
-// Integer returns the narrowest type for the numbers lo..hi, which must fit 32 bits.
+// Integer returns the narrowest type for the integers lo..hi, which must fit 32 bits.
 func Integer(lo, hi int) Kind {
 	switch {
 	case lo >= 0 && hi <= math.MaxUint8:
@@ -43,10 +42,10 @@ func Integer(lo, hi int) Kind {
 	return Int32
 }
 
-// Size returns the bytes of a number.
+// Size returns the size of a number in bytes.
 func (k Kind) Size() int { return int(k[2] - '0') }
 
-// Integer returns the number at the head of b. It is for types of integers.
+// Integer decodes the number at the start of b. k must be an integer type.
 func (k Kind) Integer(b []byte) int32 {
 	switch k {
 	case Uint8:
@@ -61,7 +60,7 @@ func (k Kind) Integer(b []byte) int32 {
 	return int32(binary.LittleEndian.Uint32(b))
 }
 
-// Number returns the number at the head of b.
+// Number decodes the number at the start of b.
 func (k Kind) Number(b []byte) float64 {
 	switch k {
 	case Float64:
@@ -72,7 +71,7 @@ func (k Kind) Number(b []byte) float64 {
 	return float64(k.Integer(b))
 }
 
-// Append appends the integer v to b. It keeps the low bits of one that is too large.
+// Append appends the integer v to b, truncated to the type.
 func (k Kind) Append(b []byte, v int64) []byte {
 	switch k.Size() {
 	case 1:
@@ -90,15 +89,14 @@ func AppendFloat(b []byte, x float64) []byte {
 	return binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 }
 
-// codec is a step of the encoding of chunks.
+// codec is one step of the encoding of chunks.
 type codec struct {
 	ID    string `json:"id"`
 	Level int    `json:"level,omitempty"`
 }
 
-// array is the metadata of an array, its fields in alphabetical order as zarr-python
-// writes them. The fill value of integers is null: readers would take a number for
-// missing draws.
+// array is the metadata of an array, with fields in alphabetical order as in zarr-python. The fill
+// value of integers is null, because readers would treat a number as missing draws.
 type array struct {
 	Chunks     []int   `json:"chunks"`
 	Compressor codec   `json:"compressor"`
@@ -110,11 +108,10 @@ type array struct {
 	Format     int     `json:"zarr_format"`
 }
 
-// Metadata is the metadata of a store: JSON by the file's path in it.
+// Metadata maps the paths of metadata files to their JSON.
 type Metadata map[string]json.RawMessage
 
-// Array adds an array with the names of its dimensions, and its units where they are
-// not "".
+// Array adds an array with the names of its dimensions, and its units unless "".
 func (m Metadata) Array(path string, k Kind, shape, chunks []int, dims []string, units string) {
 	a := array{
 		Chunks: chunks, Compressor: codec{ID: "crc32"}, Dtype: k, Filters: []codec{{"zlib", level}},
@@ -126,7 +123,7 @@ func (m Metadata) Array(path string, k Kind, shape, chunks []int, dims []string,
 	}
 	m.put(path+"/.zarray", a)
 	m.put(path+"/.zattrs", struct {
-		Dimensions []string `json:"_ARRAY_DIMENSIONS"` // xarray reads it
+		Dimensions []string `json:"_ARRAY_DIMENSIONS"` // for xarray
 		Units      string   `json:"units,omitempty"`
 	}{dims, units})
 }
@@ -145,12 +142,12 @@ func (m Metadata) Group(path string, attrs any) {
 func (m Metadata) put(path string, v any) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		panic("zarr: " + err.Error()) // attributes are texts and finite numbers
+		panic("zarr: " + err.Error()) // attributes are strings and finite numbers
 	}
 	m[path] = append(text, '\n')
 }
 
-// ConsolidatedName is the file that holds all metadata.
+// ConsolidatedName is the name of the file with all metadata.
 const ConsolidatedName = ".zmetadata"
 
 // consolidated is the content of that file.
@@ -159,7 +156,7 @@ type consolidated struct {
 	Format   int      `json:"zarr_consolidated_format"`
 }
 
-// Consolidated returns the file that holds all metadata.
+// Consolidated returns the content of the file with all metadata.
 func (m Metadata) Consolidated() []byte {
 	text, err := json.MarshalIndent(consolidated{m, 1}, "", "  ")
 	if err != nil {
@@ -168,8 +165,7 @@ func (m Metadata) Consolidated() []byte {
 	return append(text, '\n')
 }
 
-// Shapes returns the shapes of the arrays in the text of a consolidated file, by their
-// paths.
+// Shapes returns the shapes of the arrays in a consolidated file, by path.
 func Shapes(text []byte) (map[string][]int, error) {
 	var c struct {
 		Metadata map[string]struct {

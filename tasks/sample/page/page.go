@@ -102,7 +102,7 @@ func Gather(dir string, o Options) (*Page, error) {
 		p.Exact = law(reg.Exact, r.Header().Settings["beta"])
 	}
 	if s.Weighted() {
-		p.Weights = fmt.Sprintf("Draws are weighted: the table below weighs them (they are as uneven as %s equal ones of %d), and so must whoever uses them; figures show draws as they came.",
+		p.Weights = fmt.Sprintf("Draws are weighted: the table below uses the weights (effective sample size of the weights: %s of %d draws), and any estimate must use them; figures show the draws without weights.",
 			s.Diagnostics.WeightESS.Text(0), s.Draws*len(s.ChainIDs))
 	}
 	p.Settings = settings(r.Header(), s)
