@@ -8,18 +8,17 @@ import (
 	"github.com/gradhop/gradhop/tasks/infill"
 )
 
-// Keep says which sentences of a run are scored.
+// Keep selects the sentences of a run that are scored.
 type Keep string
 
 const (
-	// KeepLast takes the best of the sentences where the chains end, equal ones as often
-	// as they come: the published protocol.
+	// KeepLast takes the best of the chains' last sentences, with repetitions: the published protocol.
 	KeepLast Keep = "last"
-	// KeepVisited takes the best distinct sentences of all that were visited.
+	// KeepVisited takes the best distinct sentences among all visited.
 	KeepVisited Keep = "visited"
 )
 
-// collector picks the sentences of one run.
+// collector selects the sentences of one run.
 type collector struct {
 	p           *infill.Problem
 	top         int
@@ -35,14 +34,14 @@ func newCollector(keep Keep, p *infill.Problem, top int, temperature float64) *c
 	return c
 }
 
-// add is shown the state after every step.
+// add records the state after a step.
 func (c *collector) add(s *samplers.State) {
 	if c.visited != nil {
 		c.visited.Add(s.Step, s.ChainIDs, s.U, s.X)
 	}
 }
 
-// sentences returns what to score, the best first. s is the state after the last step.
+// sentences returns the sentences to score, best first. s is the last state.
 func (c *collector) sentences(s *samplers.State) []infill.Sentence {
 	var list []infill.Sentence
 	if c.visited != nil {
@@ -55,7 +54,7 @@ func (c *collector) sentences(s *samplers.State) []infill.Sentence {
 	for i := range order {
 		order[i] = i
 	}
-	// Of equal log-densities the first chain counts, so that equal runs give equal lists.
+	// Ties go to the first chain, so that equal runs give equal lists.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.U[b], s.U[a]) })
 	for _, chain := range order[:min(c.top, len(order))] {
 		list = append(list, c.p.Sentence(s.X.Chain(chain), s.U[chain]*c.temperature))

@@ -22,33 +22,33 @@ import (
 
 // InfillOptions are the settings of [Infill].
 type InfillOptions struct {
-	// Model is a name for models.Open, and Energy says which energy is made of it.
+	// Model is a name for models.Open. Energy selects the energy of the model.
 	Model  string
 	Energy mlm.Options
 	Hub    hub.Options
 	// Task is a task file; see [ReadTask]. References are files of sentences.
 	Task       string
 	References []string
-	// Mix is the number of sentences of each reference file in the corpus BLEU; 0 is all.
+	// Mix is the number of sentences of each reference file in the corpus BLEU; 0 means all.
 	Mix int
-	// Originals leaves the task's own sentences among the references.
+	// Originals keeps the task's own sentences among the references.
 	Originals bool
 	// Entrants, Words, Keep and Top are as in [Infilling].
 	Entrants []Entrant
 	Words    infill.TextOptions
 	Keep     Keep
 	Top      int
-	// Version is that of the program, for the record.
+	// Version is the version of the program, for the record.
 	Version string
-	// Begun is called before the first step, Progress after every step, and Done when an
-	// entrant is finished. Each may be nil.
+	// Begun is called before the first step, Progress after every step, and Done when an entrant is
+	// finished. Each may be nil.
 	Begun    func() error
 	Progress func(Progress)
 	Done     func(Scored) error
 }
 
-// InfillResult is what [Infill] finds, with all that is needed to repeat it. It is the same
-// for equal settings and seed but for seconds.
+// InfillResult is the result of [Infill] with all settings needed to repeat it. With equal settings and
+// seed only the seconds differ.
 type InfillResult struct {
 	Gradhop     string         `json:"gradhop"`     // version
 	ONNXRuntime string         `json:"onnxruntime"` // version
@@ -60,34 +60,34 @@ type InfillResult struct {
 	MixPerRef int             `json:"mix_per_ref"`
 	Keep      Keep            `json:"keep"`
 	Samplers  []InfillEntrant `json:"samplers"`
-	// Interrupted says that samplers are missing, because the run ended early.
+	// Interrupted means that samplers are missing because the run ended early.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// TaskFile names a task file.
+// TaskFile identifies a task file.
 type TaskFile struct {
 	File      string `json:"file"`
 	SHA256    string `json:"sha256"`
 	Sentences int    `json:"sentences"`
 }
 
-// Reference is a file of references.
+// Reference identifies a file of references.
 type Reference struct {
 	Name      string `json:"name"`
-	Sentences int    `json:"sentences"` // compared with
-	Removed   int    `json:"removed"`   // sentences of the task
+	Sentences int    `json:"sentences"` // number used for comparison
+	Removed   int    `json:"removed"`   // number removed, because they are in the task
 }
 
-// InfillEntrant is a finished sampler.
+// InfillEntrant is the result of a sampler.
 type InfillEntrant struct {
 	Sampler string `json:"sampler"`
-	// Note is what a reader should know of a sampler that is not exact.
+	// Note warns about a sampler that is not exact.
 	Note     string         `json:"note,omitempty"`
 	Settings InfillSettings `json:"settings"`
 	Scored
 }
 
-// InfillSettings are those of an entrant, defaults included.
+// InfillSettings are the settings of an entrant, defaults included.
 type InfillSettings struct {
 	Sampler        string            `json:"sampler"`
 	Exact          bool              `json:"sampler_exact"`
@@ -105,10 +105,10 @@ type InfillSettings struct {
 	Provider       string            `json:"provider"`
 }
 
-// Infill compares samplers on the sentences of a task file. Where the comparison ends early
-// the result has the entrants that were finished, and is nil where there are none.
+// Infill compares samplers on the sentences of a task file. If the comparison ends early, the result
+// has the finished entrants, and is nil if there are none.
 //
-// Errors: *FileError, *infill.InputError, and those of packages models, ort and samplers.
+// Errors are *FileError, *infill.InputError, and those of packages models, ort and samplers.
 func Infill(ctx context.Context, o InfillOptions) (r *InfillResult, err error) {
 	c, r, err := o.prepare()
 	if err != nil {
@@ -119,13 +119,13 @@ func Infill(ctx context.Context, o InfillOptions) (r *InfillResult, err error) {
 		return nil, err
 	}
 	energy := o.Energy
-	energy.Runtime.Progress = nil // nothing is fetched when sessions are opened
+	energy.Runtime.Progress = nil // sessions do not download anything
 	m, err := infill.Load(src, energy)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	// A task that does not fit the model costs no download of the library.
+	// Check the task against the model before downloading the library.
 	if _, err := c.Problems(m); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func Infill(ctx context.Context, o InfillOptions) (r *InfillResult, err error) {
 	return r, err
 }
 
-// prepare reads the files that the settings name.
+// prepare reads the input files.
 func (o *InfillOptions) prepare() (*Infilling, *InfillResult, error) {
 	c := &Infilling{File: o.Task, Words: o.Words, Keep: cmp.Or(o.Keep, KeepLast), Top: o.Top, Entrants: o.Entrants, Progress: o.Progress}
 	items, data, err := ReadTask(o.Task)
@@ -177,7 +177,7 @@ func (o *InfillOptions) prepare() (*Infilling, *InfillResult, error) {
 	c.References = refs
 	if !o.Originals {
 		if c.References, removed, err = RemoveOriginals(refs, c.Items); err != nil {
-			return nil, nil, &FileError{Path: o.Task, Err: fmt.Errorf("a reference file has no sentence but those of the task: %w", err)}
+			return nil, nil, &FileError{Path: o.Task, Err: fmt.Errorf("all sentences of a reference file are in the task: %w", err)}
 		}
 	}
 	c.Metrics = Mixture(o.Mix, c.References)
@@ -202,7 +202,7 @@ func (o *InfillOptions) record(r samplers.Registration, e Entrant) InfillSetting
 	}
 }
 
-// Rows are a row of headings and one for each sampler, its settings included, for CSV.
+// Rows returns a CSV table: a header row and a row for each sampler with its settings.
 func (r *InfillResult) Rows() [][]string {
 	var rows [][]string
 	for _, s := range r.Samplers {
@@ -223,7 +223,7 @@ func (r *InfillResult) Rows() [][]string {
 	return rows
 }
 
-// ListSettings writes the options of a sampler in alphabetical order.
+// ListSettings formats the options of a sampler in alphabetical order.
 func ListSettings(s samplers.Settings, separator string) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(s)) {

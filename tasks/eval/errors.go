@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// FileError reports a file that cannot be used.
+// FileError reports an invalid or unreadable file.
 type FileError struct {
 	// Path is the file.
 	Path string
-	// Line is where it is at fault, from 1; 0 where that is not known.
+	// Line is the line of the error from 1, or 0 if unknown.
 	Line int
-	// Where names the part at fault, such as "sentence 3: infill_pos", or is "".
+	// Where is the part at fault, such as "sentence 3: infill_pos", or "".
 	Where string
-	// Err says what is wrong.
+	// Err is the cause.
 	Err error
 }
 
@@ -35,11 +35,11 @@ func (*FileError) ExitCode() int { return 2 }
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// unreadable is the error of a file that cannot be read.
+// unreadable returns the error for a file that cannot be read.
 func unreadable(path string, err error) *FileError {
 	var p *os.PathError
 	if errors.As(err, &p) {
-		err = p.Err // the path is named already
+		err = p.Err // without the path, which FileError adds
 	}
 	return &FileError{Path: path, Err: err}
 }

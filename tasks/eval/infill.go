@@ -16,64 +16,64 @@ import (
 
 // Entrant is a sampler with its settings.
 type Entrant struct {
-	Name string // as results call it
+	Name string // name in results
 	Draw infill.DrawOptions
 }
 
 // Infilling compares samplers on masked sentences.
 type Infilling struct {
-	// Items are the sentences, File the file that they are from, for errors.
+	// Items are the sentences; File is their file, for errors.
 	Items []Item
 	File  string
-	// References are compared with, by Metrics.
+	// References are the reference sets for Metrics.
 	References []textmetrics.Refs
 	Metrics    textmetrics.Options
-	// Entrants run one after the other, from the same states. All have as many chains.
+	// Entrants run one after the other from the same initial states, with equal numbers of chains.
 	Entrants []Entrant
-	// Words says which words may be filled in.
+	// Words selects the words that may be filled in.
 	Words infill.TextOptions
-	// Keep and Top say which sentences of a run are scored.
+	// Keep and Top select the sentences of a run that are scored.
 	Keep Keep
 	Top  int
 	// Progress, which may be nil, is called after every step.
 	Progress func(Progress)
 }
 
-// Progress says how far a comparison is.
+// Progress is the progress of a comparison.
 type Progress struct {
 	Sampler         string
-	Sentence, Steps int // sentences done by the sampler, and steps made on the next
-	Of, StepsOf     int // of how many
+	Sentence, Steps int // sentences done by the sampler, and steps made on the next one
+	Of, StepsOf     int // their totals
 }
 
 // Scored is an entrant with its scores.
 type Scored struct {
 	Entrant Entrant            `json:"-"`
 	Report  textmetrics.Report `json:"report"`
-	// Acceptance, Hops are means over chains, sentences and the steps after warm-up.
+	// Acceptance and Hops are averages over chains, sentences and the steps after warm-up.
 	Acceptance diag.Number `json:"acceptance"`
 	Hops       diag.Number `json:"hops"`
-	// Sequences went through the model, for Evaluations of states.
+	// Sequences is the number of sequences evaluated by the model; Evaluations counts states.
 	Sequences   int64           `json:"sequences"`
 	Evaluations samplers.Counts `json:"evaluations"`
 	Seconds     float64         `json:"seconds"` // of steps and initial evaluation
 	Sentences   []Kept          `json:"sentences"`
 }
 
-// Kept is a sentence that was scored.
+// Kept is a scored sentence.
 type Kept struct {
-	Sentence int         `json:"sentence"` // of the task, from 0
+	Sentence int         `json:"sentence"` // index in the task, from 0
 	Text     string      `json:"text"`
 	LogP     diag.Number `json:"logp"`
 }
 
-// CorpusBLEU is that against all references together.
+// CorpusBLEU returns the BLEU against all references together.
 func (s *Scored) CorpusBLEU() textmetrics.Percent {
 	all := Sets(s.Report)
 	return all[len(all)-1].BLEU
 }
 
-// Problems reads the sentences with a model. Errors are of type *FileError.
+// Problems tokenizes the sentences with a model. Errors are *FileError.
 func (e *Infilling) Problems(m *infill.Model) ([]*infill.Problem, error) {
 	var out []*infill.Problem
 	for k, it := range e.Items {
@@ -89,8 +89,8 @@ func (e *Infilling) Problems(m *infill.Model) ([]*infill.Problem, error) {
 	return out, nil
 }
 
-// Run makes the comparison, and passes what an entrant came to to done as soon as it is
-// finished. Errors: those of Problems, of done, of the runtime, or of a sampler.
+// Run runs the comparison and passes the result of each entrant to done. Errors are those of Problems,
+// of done, of the runtime, or of a sampler.
 func (e *Infilling) Run(ctx context.Context, m *infill.Model, done func(Scored) error) error {
 	problems, err := e.Problems(m)
 	if err != nil {
@@ -101,7 +101,7 @@ func (e *Infilling) Run(ctx context.Context, m *infill.Model, done func(Scored) 
 		t := &tally{e: e, m: m, entrant: entrant}
 		for k, p := range problems {
 			ids := make([]int64, entrant.Draw.Chains)
-			for i := range ids { // no two sentences share random numbers
+			for i := range ids { // different sentences use different random numbers
 				ids[i] = int64(k*entrant.Draw.Chains + i)
 			}
 			if starts[k] == nil {
@@ -123,7 +123,7 @@ func (e *Infilling) Run(ctx context.Context, m *infill.Model, done func(Scored) 
 	return nil
 }
 
-// tally sums up the runs of one entrant.
+// tally accumulates the runs of one entrant.
 type tally struct {
 	e                *Infilling
 	m                *infill.Model
@@ -136,7 +136,7 @@ type tally struct {
 	kept             []Kept
 }
 
-// run makes the chains of sentence k and adds what they came to.
+// run runs the chains of sentence k and adds their results.
 func (t *tally) run(ctx context.Context, k int, p *infill.Problem, ids []int64, start []int32) error {
 	o := t.entrant.Draw
 	reg, err := samplers.Lookup(o.Sampler)
@@ -148,7 +148,7 @@ func (t *tally) run(ctx context.Context, k int, p *infill.Problem, ids []int64, 
 		return err
 	}
 	best := newCollector(t.e.Keep, p, t.e.Top, t.m.Temperature())
-	p.Energy.Forget() // states that another sampler visited
+	p.Energy.Forget() // clear states cached for the previous sampler
 	before, began := t.m.Sequences(), time.Now()
 	loop, err := samplers.NewLoop(ctx, samplers.Config{
 		Kernel: kernel, Chains: o.Chains, ChainIDs: ids, Init: slices.Clone(start), Steps: o.Steps, Warmup: o.Warmup, Seed: o.Seed,
@@ -201,11 +201,11 @@ func (t *tally) score() Scored {
 	}
 }
 
-// words is a sentence as the metrics read it.
+// words returns a sentence in the format of the metrics.
 func words(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
 
-// Check returns an error for settings that no model can make right: an *infill.InputError
-// or that of a sampler.
+// Check returns an error for settings that are invalid for every model: an *infill.InputError or that
+// of a sampler.
 func (e *Infilling) Check() error {
 	if len(e.Entrants) == 0 {
 		return errors.New("eval: no samplers to compare")

@@ -6,10 +6,9 @@ import (
 	"github.com/gradhop/gradhop/tasks/textmetrics"
 )
 
-// RemoveOriginals returns refs without the task's own sentences, and how many of each
-// set went. With them among the references, the metrics would mostly say that the words
-// around the blanks are there. The error is textmetrics.ErrEmpty where a set has no other
-// sentence.
+// RemoveOriginals returns refs without the task's own sentences, and the number removed from each set.
+// If they remained, the metrics would mostly measure the words around the blanks. The error is
+// textmetrics.ErrEmpty if a set has no other sentence.
 func RemoveOriginals(refs []textmetrics.Refs, items []Item) (left []textmetrics.Refs, removed []int, err error) {
 	own := map[string]bool{}
 	for _, it := range items {
@@ -31,8 +30,8 @@ func RemoveOriginals(refs []textmetrics.Refs, items []Item) (left []textmetrics.
 	return left, removed, nil
 }
 
-// identity is what a sentence and its copy in a reference file have in common: task files
-// write @-@ as - and drop quotation marks.
+// identity returns a key shared by a sentence and its copy in a reference file: task files write @-@ as
+// - and drop quotation marks.
 func identity(sentence []string) string {
 	var b strings.Builder
 	for _, w := range sentence {

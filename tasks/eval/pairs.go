@@ -22,9 +22,9 @@ type Pair struct {
 	Category string `json:"UID"`
 }
 
-// ReadPairs reads pairs, one a line: the good and the bad sentence and optionally a
-// category with tabs between them; or JSON objects with sentence_good, sentence_bad and
-// UID, as BLiMP has them. - is stdin. Errors are of type *FileError.
+// ReadPairs reads pairs, one per line: the good sentence, the bad sentence and optionally a category,
+// separated by tabs; or JSON objects with sentence_good, sentence_bad and UID, as in BLiMP. Path "-" is
+// stdin. Errors are *FileError.
 func ReadPairs(path string, stdin io.Reader) ([]Pair, error) {
 	in, name := stdin, "standard input"
 	if path != "-" {
@@ -79,28 +79,28 @@ func parsePair(line []byte) (p Pair, err error) {
 	return p, nil
 }
 
-// Accuracy is the share of pairs whose good sentence has the higher log-density.
+// Accuracy is the number of pairs whose good sentence has the higher log-density.
 type Accuracy struct {
 	Category string `json:"category,omitempty"`
 	Pairs    int    `json:"pairs"`
 	Right    int    `json:"right"`
 }
 
-// Share is Right divided by Pairs.
+// Share returns Right divided by Pairs.
 func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.Pairs) }
 
-// PairsResult is what a model makes of pairs.
+// PairsResult is the result of scoring pairs.
 type PairsResult struct {
 	All Accuracy `json:"all"`
-	// Categories are in alphabetical order; none where the pairs have none.
+	// Categories are in alphabetical order; empty if the pairs have none.
 	Categories []Accuracy `json:"categories,omitempty"`
 }
 
-// pairsAtOnce bounds the pairs that are scored together, and with them the memory.
+// pairsAtOnce is the number of pairs scored together, which limits memory.
 const pairsAtOnce = 500
 
-// Pairs scores pairs with a model. progress, which may be nil, is called with the pairs
-// done. Errors: *FileError for a sentence that cannot be scored, or those of the runtime.
+// Pairs scores pairs with a model. progress, which may be nil, is called with the number of pairs done.
+// Errors are *FileError for a sentence that cannot be scored, or those of the runtime.
 func Pairs(ctx context.Context, m *infill.Model, file string, pairs []Pair, progress func(done int)) (*PairsResult, error) {
 	r := &PairsResult{}
 	index := map[string]int{}

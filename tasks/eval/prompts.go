@@ -21,28 +21,28 @@ import (
 // PromptOptions are the settings of [Prompts].
 type PromptOptions struct {
 	Goal prompttune.Goal
-	// Form is that of the prompts; its Length is set from Lengths, the numbers of blanks.
+	// Form is the form of the prompts. Its Length is set from Lengths, the numbers of blanks.
 	Form    prompttune.Form
 	Lengths []int
-	// Search is what the entrants have in common. Its Chains are the repeats.
+	// Search holds the settings common to all entrants. Its Chains are the repeats.
 	Search   prompttune.Search
 	Entrants []PromptEntrant
-	// Version is that of the program, for the record.
+	// Version is the version of the program, for the record.
 	Version string
 	// Begun is called before the first step, and Progress after every step. Both may be nil.
 	Begun    func()
 	Progress func(sampler string, length int, step, steps int64)
-	// Log, which may be nil, takes lines for people.
+	// Log, which may be nil, receives messages.
 	Log func(format string, args ...any)
 }
 
 // PromptEntrant is a sampler with its settings.
 type PromptEntrant struct {
-	Name   string // as results call it
+	Name   string // name in results
 	Search prompttune.Search
 }
 
-// PromptResult is what [Prompts] finds, with all that is needed to repeat it.
+// PromptResult is the result of [Prompts] with all settings needed to repeat it.
 type PromptResult struct {
 	Gradhop     string               `json:"gradhop"`
 	ONNXRuntime string               `json:"onnxruntime"`
@@ -55,42 +55,41 @@ type PromptResult struct {
 	Steps       int                  `json:"steps"`
 	Warmup      int                  `json:"warmup"`
 	Beta        string               `json:"beta"`
-	ImageBatch  int                  `json:"image_batch"` // of sgdld
+	ImageBatch  int                  `json:"image_batch"` // for sgdld
 	Tokens      string               `json:"tokens"`      // as in prompttune.Settings
 	Proposed    int                  `json:"tokens_proposed"`
-	// Interrupted says that the run ended before all searches were done.
+	// Interrupted means that the run ended before all searches were done.
 	Interrupted bool           `json:"interrupted"`
 	Searches    []PromptSearch `json:"searches"`
 }
 
-// PromptSearch is what one sampler found at one length.
+// PromptSearch is the result of one sampler at one length.
 type PromptSearch struct {
-	Sampler string            `json:"sampler"` // as given
+	Sampler string            `json:"sampler"` // name as given
 	Options samplers.Settings `json:"sampler_options"`
 	Length  int               `json:"length"`
-	// Best are the best cosines, Texts the prompts that have them, [repeat].
+	// Best holds the best cosines, Texts their prompts, [repeat].
 	Best  []diag.Number `json:"best"`
 	Texts []string      `json:"texts"`
-	// Mean and SD are over the repeats; SD, with n-1, is NaN for one repeat.
+	// Mean and SD are over the repeats. SD, with divisor n-1, is NaN for one repeat.
 	Mean diag.Number `json:"mean"`
 	SD   diag.Number `json:"sd"`
-	// Evaluations counts states that went through the model for the samplers, Scored texts
-	// that did for their cosine alone, over all repeats.
+	// Evaluations counts the states evaluated for the samplers; Scored counts texts evaluated only for
+	// their cosine. Both are over all repeats.
 	Evaluations samplers.Counts `json:"evaluations"`
 	Scored      int64           `json:"scored"`
-	// Seconds is the time of the steps of all repeats, which run as one batch, without
-	// that of scoring.
+	// Seconds is the time of the steps of all repeats, which run as one batch, without scoring.
 	Seconds float64 `json:"seconds"`
 }
 
-// Prompts looks for prompts of several lengths with several samplers, as table 3 of Sun et
-// al. (2023) does. Where it ends early the result has the searches that were finished, and
-// is nil where there are none. Errors are those of prompttune.Run.
+// Prompts searches prompts of several lengths with several samplers, as in table 3 of Sun et al.
+// (2023). If it ends early, the result has the finished searches, and is nil if there are none. Errors
+// are those of prompttune.Run.
 func Prompts(ctx context.Context, o PromptOptions) (out *PromptResult, err error) {
 	if len(o.Lengths) == 0 || len(o.Entrants) == 0 {
 		return nil, errors.New("eval: no lengths or no samplers to compare")
 	}
-	o.Form.Length = slices.Max(o.Lengths) // the first to be refused
+	o.Form.Length = slices.Max(o.Lengths) // the longest fails first
 	r, err := prompttune.Open(ctx, &o.Goal, &o.Form, &prompttune.Events{Log: o.Log})
 	if err != nil {
 		return nil, err
@@ -232,7 +231,7 @@ func (s *PromptSearch) Winner() int {
 	return at
 }
 
-// Rows are a row of headings and one for each repeat, its settings included, for CSV.
+// Rows returns a CSV table: a header row and a row for each repeat with its settings.
 func (r *PromptResult) Rows() [][]string {
 	rows := [][]string{{"sampler", "options", "length", "repeat", "cosine", "text", "gradient", "density", "conditional", "scored", "seconds",
 		"repeats", "steps", "warmup", "beta", "image_batch", "seed", "model", "text_sha256", "gradhop", "onnxruntime"}}

@@ -10,8 +10,8 @@ import (
 	"github.com/gradhop/gradhop/tasks/textmetrics"
 )
 
-// ReadSentences reads a file by a function of package textmetrics; - is stdin. Errors are
-// of type *FileError.
+// ReadSentences reads a file by a function of package textmetrics. Path "-" is stdin. Errors are
+// *FileError.
 func ReadSentences(path string, stdin io.Reader, read func(io.Reader) ([][]string, error)) ([][]string, error) {
 	in, name := stdin, "standard input"
 	if path != "-" {
@@ -30,8 +30,8 @@ func ReadSentences(path string, stdin io.Reader, read func(io.Reader) ([][]strin
 	return s, nil
 }
 
-// ReadReferences reads reference files. Their names are those of the files without folder and
-// extension, or the paths as given where those would be the same. Errors are of type *FileError.
+// ReadReferences reads reference files. Sets are named by the files without folder and extension, or by
+// the paths if these names would be equal. Errors are *FileError.
 func ReadReferences(paths []string) ([]textmetrics.Refs, error) {
 	var refs []textmetrics.Refs
 	uses := map[string]int{}
@@ -53,8 +53,8 @@ func ReadReferences(paths []string) ([]textmetrics.Refs, error) {
 	return refs, nil
 }
 
-// Mixture returns the option by which the first n sentences of each set of references are
-// compared with together; 0 means all. One set has no mixture.
+// Mixture returns options that add a comparison with the first n sentences of every set together; 0
+// means all. A single set has no mixture.
 func Mixture(n int, refs []textmetrics.Refs) textmetrics.Options {
 	switch {
 	case len(refs) < 2:
@@ -65,7 +65,7 @@ func Mixture(n int, refs []textmetrics.Refs) textmetrics.Options {
 	return textmetrics.Options{MixPerRef: n}
 }
 
-// Sets are the comparisons of a report with references, the mixture last.
+// Sets returns the comparisons of a report with references, the mixture last.
 func Sets(r textmetrics.Report) []textmetrics.RefReport {
 	list := r.Refs[:len(r.Refs):len(r.Refs)]
 	if r.Mix != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/gradhop/gradhop/tasks/textmetrics"
 )
 
-// Table is the table of Zhang, Liu and Liu (2022) with what each sampler cost: two rows of
-// headings and a row for each entrant.
+// Table returns the table of Zhang, Liu and Liu (2022) with the cost of each sampler: two header rows
+// and a row for each entrant.
 func Table(references []string, list []Scored) [][]string {
 	over, head := []string{"", "", "unique", "n-grams"}, []string{"sampler", "self-BLEU", "self 2", "3"}
 	for _, name := range references {
@@ -29,7 +29,7 @@ func Table(references []string, list []Scored) [][]string {
 	return rows
 }
 
-// Columns are the scores of an entrant with the names of the columns, for CSV.
+// Columns returns the scores of an entrant with the column names, for CSV.
 func (s *Scored) Columns() (names, cells []string) {
 	add := func(name, cell string) { names, cells = append(names, name), append(cells, cell) }
 	r := s.Report
@@ -51,7 +51,7 @@ func (s *Scored) Columns() (names, cells []string) {
 	return names, cells
 }
 
-// costs are the sequences and the states evaluated.
+// costs returns the numbers of sequences and states evaluated.
 func (s *Scored) costs() []string {
 	n := s.Evaluations
 	var out []string
@@ -61,11 +61,11 @@ func (s *Scored) costs() []string {
 	return out
 }
 
-// Cell writes a percentage, NA where it is undefined.
+// Cell formats a percentage; NA if undefined.
 func Cell(p textmetrics.Percent, decimals int) string { return diag.Number(p).Text(decimals) }
 
-// PairsTable has a row of headings, a row for each category in alphabetical order, and one
-// for all pairs.
+// PairsTable returns a header row, a row for each category in alphabetical order, and a row for all
+// pairs.
 func PairsTable(r *PairsResult) [][]string {
 	rows := [][]string{{"category", "pairs", "right", "accuracy"}}
 	add := func(name string, a Accuracy) {

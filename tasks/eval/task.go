@@ -12,22 +12,20 @@ import (
 
 // Item is a sentence of a task file.
 type Item struct {
-	// Original is the sentence before words were masked.
+	// Original is the sentence before masking.
 	Original string `json:"gt_sentence"`
 	// Sentence has [MASK] for every word to fill.
 	Sentence string `json:"sentence"`
-	// Positions are the masked tokens, [CLS] included, in the vocabulary that the task
-	// was made with. Other vocabularies split words elsewhere, so only their number is
-	// used: as a check.
+	// Positions are the indices of the masked tokens, [CLS] included, in the vocabulary of the task's
+	// authors. Other vocabularies split words differently, so only their number is used, as a check.
 	Positions []int `json:"infill_pos"`
 }
 
-// maskWord is how task files spell a blank, whatever the model's own spelling.
+// maskWord is a blank in task files, independent of the model's mask token.
 const maskWord = "[MASK]"
 
-// ReadTask reads a task file: a JSON array of objects with gt_sentence, sentence and
-// infill_pos; other fields are ignored. It returns the bytes of the file too. Errors are of
-// type *FileError.
+// ReadTask reads a task file: a JSON array of objects with gt_sentence, sentence and infill_pos; other
+// fields are ignored. It also returns the contents of the file. Errors are *FileError.
 func ReadTask(path string) (items []Item, data []byte, err error) {
 	data, err = os.ReadFile(path)
 	if err != nil {
@@ -78,13 +76,13 @@ func parseTask(data []byte) ([]Item, *FileError) {
 
 func where(sentence int, field string) string { return fmt.Sprintf("sentence %d: %s", sentence, field) }
 
-// maskCount is the error of a sentence whose [MASK]s and infill_pos differ in number.
+// maskCount returns the error for a sentence with different numbers of [MASK] and infill_pos.
 func maskCount(masks, positions int) error {
-	return fmt.Errorf("the sentence has %d [MASK], infill_pos has %d positions", masks, positions)
+	return fmt.Errorf("the sentence has %d [MASK], but infill_pos has %d positions", masks, positions)
 }
 
-// jsonError places an error of encoding/json. data is the file, nil where err is of one
-// field, which where names.
+// jsonError adds the position to an error of encoding/json. data is the file, or nil if err concerns a
+// single field, named by where.
 func jsonError(data []byte, where string, err error) *FileError {
 	e := &FileError{Where: where, Err: err}
 	var syntax *json.SyntaxError
@@ -110,7 +108,7 @@ func wanted(where string) string {
 	return "a text (gt_sentence, sentence) or whole numbers (infill_pos)"
 }
 
-// lineAt is the line of byte offset at, from 1.
+// lineAt returns the line of byte offset at, from 1.
 func lineAt(data []byte, at int) int {
 	return 1 + bytes.Count(data[:min(max(at, 0), len(data))], []byte("\n"))
 }

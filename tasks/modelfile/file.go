@@ -1,5 +1,5 @@
-// Package modelfile works on ONNX files: it says what is in one and by what it can be
-// differentiated, adds gradients to it, checks them, and writes the result.
+// Package modelfile works on ONNX files. It describes their contents and differentiability, adds
+// gradients, checks them, and writes the result.
 //
 //	f, err := modelfile.Open("energy.onnx")
 //	...
@@ -20,14 +20,14 @@ import (
 	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
-// File is a model and the file it came from.
+// File is a model with the file it came from.
 type File struct {
 	*onnx.Model
 	Bytes  int64
 	SHA256 string
 }
 
-// Open reads and checks the model in a file. Errors: those of onnx.Load and onnx.Check.
+// Open reads and checks a model file. Errors are those of onnx.Load and onnx.Check.
 func Open(path string) (*File, error) {
 	m, err := onnx.Load(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// hash returns the sha256 of a file, in hex, and its size.
+// hash returns the SHA-256 of a file in hex, and its size.
 func hash(path string) (sum string, size int64, err error) {
 	r, err := os.Open(path)
 	if err != nil {
@@ -58,19 +58,19 @@ func hash(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// External is a file beside a model that holds weights.
+// External is a file of weights beside a model.
 type External struct {
-	File    string `json:"file"` // as the model states it
+	File    string `json:"file"` // path as stated in the model
 	Tensors int    `json:"tensors"`
-	Bytes   int64  `json:"bytes"` // of those tensors
+	Bytes   int64  `json:"bytes"` // size of the tensors in it
 	SHA256  string `json:"sha256,omitempty"`
-	// Problem says why the file cannot be used, and so does Err.
+	// Problem is the text of Err, which is the reason why the file cannot be used.
 	Problem string `json:"problem,omitempty"`
 	Err     error  `json:"-"`
 }
 
-// External lists the files beside the model that hold weights, by name, and checks
-// that every part of them that is named is there.
+// External returns the files of weights beside the model, by name, and checks that every part the model
+// refers to exists.
 func (f *File) External() []External {
 	var list []External
 	for _, t := range tensors(f.Graph) {
@@ -94,7 +94,7 @@ func (f *File) External() []External {
 	return list
 }
 
-// tensors returns the initialisers of g and of the graphs in it, and constants.
+// tensors returns the initialisers and constants of g, subgraphs included.
 func tensors(g *onnx.Graph) []*onnx.Tensor {
 	list := slices.Clone(g.Initializers)
 	for _, n := range g.Nodes {
@@ -113,7 +113,7 @@ func tensors(g *onnx.Graph) []*onnx.Tensor {
 	return list
 }
 
-// at is the path of a file that the model refers to.
+// at returns the path of a file that the model refers to.
 func (f *File) at(location string) string { return filepath.Join(f.Dir, filepath.FromSlash(location)) }
 
 // parameters counts the initialisers.
@@ -121,7 +121,7 @@ func (f *File) parameters() (p Parameters) {
 	for _, t := range tensors(f.Graph) {
 		n, err := t.Elements()
 		if err != nil {
-			continue // Check has refused it
+			continue // rejected by Check
 		}
 		p.Tensors++
 		p.Count += n
@@ -134,7 +134,7 @@ func (f *File) parameters() (p Parameters) {
 	return p
 }
 
-// Same reports whether two paths are those of one file.
+// Same reports whether two paths refer to the same file.
 func Same(a, b string) bool {
 	sa, errA := os.Stat(a)
 	sb, errB := os.Stat(b)

@@ -15,43 +15,43 @@ import (
 	"github.com/gradhop/gradhop/samplers/diag"
 )
 
-// GradOptions say which gradients are added to a model, and where it is written.
+// GradOptions selects the gradients to add and the file to write.
 type GradOptions struct {
-	// Of is the output to differentiate, which may be "" where there is one, and Wrt are the
-	// inputs or initialisers to differentiate by.
+	// Of is the output to differentiate, "" if there is only one. Wrt lists the inputs or initialisers
+	// to differentiate with respect to.
 	Of  string
 	Wrt []string
-	// Reduce is "" for an output of one number a row, "sum" to differentiate the sum of all
-	// elements, or "none" for products of a vector with the Jacobian. See grad.Reduce.
+	// Reduce is "" for an output of one number per row, "sum" to differentiate the sum of all elements,
+	// or "none" for vector-Jacobian products. See grad.Reduce.
 	Reduce string
-	// Bind sets the sizes of dimensions, as grad.Options has it.
+	// Bind sets the sizes of dimensions, as in grad.Options.
 	Bind map[string]int64
 	// Out is the file to write, "" for none.
 	Out string
-	// Weights says where the weights go: "keep" or "" leaves them where they are, "refer"
-	// refers to the file of the model, "copy" writes them to Out.data, and "embed" into Out.
+	// Weights selects where weights are stored: "keep" or "" leaves them where they are, "refer" refers
+	// to the model's file, "copy" writes them to Out.data, and "embed" writes them to Out.
 	Weights string
-	// Check compares the gradients with finite differences at inputs drawn by Seed, or at
-	// those in the NumPy archive Feed.
+	// Check compares the gradients with finite differences at inputs drawn with Seed, or read from the
+	// NumPy archive Feed.
 	Check bool
 	Seed  uint64
 	Feed  string
-	// Runtime says which library runs the check.
+	// Runtime selects the library for the check.
 	Runtime ort.Options
-	// Version is that of the program, for the record.
+	// Version is the version of the program, for the record.
 	Version string
-	// Log, which may be nil, takes lines about what a reader may not expect.
+	// Log, which may be nil, receives remarks about the result.
 	Log func(format string, args ...any)
 }
 
 var reductions = map[string]grad.Reduce{"": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}
 
-// refuse reports an option that cannot be used.
+// refuse returns the error for an invalid option.
 func (o *GradOptions) refuse(option, value, format string, args ...any) error {
 	return &onnx.ArgumentError{Package: "modelfile", Argument: option, Value: value, Reason: fmt.Sprintf(format, args...)}
 }
 
-// GradDocument says which gradients were added.
+// GradDocument describes the gradients that were added.
 type GradDocument struct {
 	Gradhop string `json:"gradhop"` // version
 	Model   struct {
@@ -59,7 +59,7 @@ type GradDocument struct {
 		SHA256 string `json:"sha256"`
 		Opset  int64  `json:"opset"`
 	} `json:"model"`
-	// Out is empty where nothing was written.
+	// Out is "" if nothing was written.
 	Out             string           `json:"out,omitempty"`
 	Opset           int64            `json:"opset"`
 	Of              string           `json:"of"`
@@ -71,17 +71,17 @@ type GradDocument struct {
 	Check           *Check           `json:"check,omitempty"`
 }
 
-// AddedGradient is an output that was added.
+// AddedGradient is an added output.
 type AddedGradient struct {
 	Name string `json:"name"`
 	Wrt  string `json:"wrt"`
-	// OneHot says that Wrt holds integers, and the gradient is that at their one-hot encoding.
+	// OneHot means that Wrt holds integers and the gradient is at their one-hot encoding.
 	OneHot bool   `json:"one_hot"`
 	Type   string `json:"type"`
 	Shape  Dims   `json:"shape"`
 }
 
-// Check is the report of a check, with the names that JSON readers see.
+// Check is the report of a check, in the format of the JSON output.
 type Check struct {
 	Passed    bool             `json:"passed"`
 	Seed      uint64           `json:"seed"`
@@ -93,7 +93,7 @@ type Check struct {
 	Inputs    []CheckedInput   `json:"inputs"`
 }
 
-// CheckedInput is what a check found of the gradient by one input.
+// CheckedInput is the result of a check for the gradient of one input.
 type CheckedInput struct {
 	Name     string      `json:"name"`
 	Passed   bool        `json:"passed"`
@@ -115,11 +115,11 @@ type Worst struct {
 	Allowed    diag.Number `json:"allowed"`
 }
 
-// AddGradients adds gradients to the model, checks them if that is asked for, and writes the
-// result to o.Out. If a gradient is wrong, or cannot be checked, the document says so, comes
-// with an error, and nothing is written. The model itself is not changed.
+// AddGradients adds gradients to a copy of the model, checks them if requested, and writes the result
+// to o.Out. If a gradient is wrong or cannot be checked, it returns both the document and an error, and
+// writes nothing.
 //
-// Errors: *onnx.ArgumentError for options, and those of packages onnx, grad, gradcheck and ort.
+// Errors are *onnx.ArgumentError for options, and those of packages onnx, grad, gradcheck and ort.
 func (f *File) AddGradients(ctx context.Context, o GradOptions) (*GradDocument, error) {
 	reduce, ok := reductions[o.Reduce]
 	if !ok {
@@ -131,7 +131,7 @@ func (f *File) AddGradients(ctx context.Context, o GradOptions) (*GradDocument, 
 		}
 	}
 	if o.Out != "" && (Same(o.Out, f.Path) || f.holds(o.Out)) {
-		return nil, o.refuse("out", o.Out, "the file holds weights of the model, or the model itself; name another")
+		return nil, o.refuse("out", o.Out, "the file contains the model or its weights; choose another")
 	}
 	ask := grad.Options{Of: o.Of, Wrt: o.Wrt, Reduce: reduce, Bind: o.Bind}
 	r, err := grad.Append(f.Model, ask)
@@ -200,7 +200,7 @@ func newCheck(r *gradcheck.Report) *Check {
 	return c
 }
 
-// note logs what a reader may not expect of the result.
+// note logs remarks about the result.
 func (f *File) note(r *grad.Result, log func(format string, args ...any)) {
 	if was, is := f.Opset(), r.Model.Opset(); was != is {
 		log("the model is of operator set %d; the result is of %d", was, is)
@@ -208,7 +208,7 @@ func (f *File) note(r *grad.Result, log func(format string, args ...any)) {
 	if n := len(f.Functions); n > 0 {
 		log("%d functions of the model are written out", n)
 	}
-	domains := map[string]bool{} // that nodes are of; files declare others too
+	domains := map[string]bool{} // domains in use; files may declare more
 	for _, n := range f.Graph.Nodes {
 		domains[n.Domain] = n.Domain != "" && !slices.ContainsFunc(f.Functions, func(fn *onnx.Function) bool { return fn.Domain == n.Domain })
 	}

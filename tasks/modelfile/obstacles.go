@@ -9,30 +9,30 @@ import (
 	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
-// Gradient says whether an output can be differentiated by an input.
+// Gradient describes whether an output can be differentiated with respect to an input.
 type Gradient struct {
 	Of  string `json:"of"`
 	Wrt string `json:"wrt"`
-	// Differentiable says that it can, perhaps after dimensions are bound.
+	// Differentiable may require binding dimensions.
 	Differentiable bool `json:"differentiable"`
-	// OneHot says that the gradient is that at the one-hot encoding of the input's
-	// integers, of which there are Values, a number or an expression.
+	// OneHot means that the gradient is at the one-hot encoding of the input's integers. Values is the
+	// number of their values, a number or an expression.
 	OneHot bool   `json:"one_hot,omitempty"`
 	Values string `json:"values,omitempty"`
-	// Obstacle says what stands in the way, and Nodes which nodes do.
+	// Obstacle is the reason why not, Nodes the nodes responsible.
 	Obstacle string   `json:"obstacle,omitempty"`
 	Nodes    []string `json:"nodes,omitempty"`
-	// Bind lists the dimensions that must be numbers.
+	// Bind lists the dimensions that must be constants.
 	Bind []string `json:"bind,omitempty"`
-	// StraightThrough are the nodes through whose rounding the gradient is passed.
+	// StraightThrough lists the rounding nodes that the gradient treats as the identity.
 	StraightThrough []string `json:"straight_through,omitempty"`
 }
 
-// tried bounds the outputs whose gradients are written to see whether dimensions must
-// be bound. Models with more are those that return their caches.
+// tried is the maximum number of outputs whose gradients are built to find out whether dimensions must
+// be bound. Models with more outputs usually return caches.
 const tried = 8
 
-// gradients looks at every output and input, or at those that are named.
+// gradients examines all outputs and inputs, or those named.
 func gradients(m *onnx.Model, of string, wrt []string) ([]Gradient, error) {
 	var outs []string
 	if of != "" {
@@ -88,8 +88,8 @@ func describePath(p grad.Path) Gradient {
 	return g
 }
 
-// withSizes looks again at the gradients in list that have an obstacle, with numbers for all
-// open dimensions: a branch may depend on a size, or an operator may be one of shapes only.
+// withSizes examines the gradients with an obstacle again, with constants for all symbolic dimensions:
+// a branch may depend on a size, or an operator may compute shapes only.
 func withSizes(m *onnx.Model, of, wrt []string, list []Gradient) error {
 	open := rewrite.OpenDims(m)
 	for _, size := range sizes {
@@ -102,7 +102,7 @@ func withSizes(m *onnx.Model, of, wrt []string, list []Gradient) error {
 		}
 		paths, err := grad.Paths(bound, of, wrt)
 		if err != nil {
-			continue // the model does not take this size
+			continue // the model does not accept this size
 		}
 		for i, p := range paths {
 			if p.Err == nil && !list[i].Differentiable {
@@ -121,7 +121,7 @@ func allOf(keys []string, size int64) map[string]int64 {
 	return bind
 }
 
-// obstacle says in words why there is no gradient, and by which nodes.
+// obstacle returns the reason why there is no gradient, and the nodes responsible.
 func obstacle(err error) (string, []string) {
 	var none *grad.NotDifferentiableError
 	if !errors.As(err, &none) {
@@ -146,12 +146,11 @@ func labels(nodes []*onnx.Node) []string {
 	return out
 }
 
-// sizes are tried for dimensions that have to be numbers: small ones, and those of
-// images.
+// sizes are tried for dimensions that must be constants: small sizes, and those of images.
 var sizes = []int64{2, 16, 64, 224}
 
-// bindings returns the dimensions that must be numbers for a gradient of an output,
-// or what stands in the way even then.
+// bindings returns the dimensions that must be constants for the gradient of an output, or the
+// remaining obstacle.
 func bindings(m *onnx.Model, of string, wrt []string) ([]string, error) {
 	open := rewrite.OpenDims(m)
 	try := func(keys []string, size int64) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad"
 )
 
-// Report is what is in a file.
+// Report describes the contents of a file.
 type Report struct {
 	Gradhop    string            `json:"gradhop"` // version
 	Model      ModelID           `json:"model"`
@@ -27,7 +27,7 @@ type Report struct {
 	Gradients  []Gradient        `json:"gradients"`
 }
 
-// ModelID names a file.
+// ModelID identifies a file.
 type ModelID struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
@@ -38,15 +38,14 @@ type ModelID struct {
 type Value struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
-	// Shape holds numbers, names, and null for what is not known; it is null itself
-	// where not even the rank is.
+	// Shape holds sizes, names, and null for unknown dimensions; it is null if the rank is unknown.
 	Shape Dims `json:"shape"`
-	// Default says that the input may be left out.
+	// Default means that the input may be omitted.
 	Default bool `json:"default,omitempty"`
 }
 
-// Dims are the dimensions that a file states: an int64, a name, or nil where nothing is
-// known; nil where not even their number is.
+// Dims are the dimensions declared in a file: each an int64, a name, or nil if unknown. Dims is nil if
+// the rank is unknown.
 type Dims []any
 
 func dims(t onnx.Type) Dims {
@@ -82,7 +81,7 @@ func (d Dims) String() string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// elementType names the element type of a value.
+// elementType returns the name of a value's element type.
 func elementType(t onnx.Type) string {
 	switch {
 	case t.Other != nil:
@@ -100,14 +99,14 @@ type Parameters struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-// Function is a model-local operator.
+// Function is a model-local function.
 type Function struct {
 	Name   string `json:"name"`
 	Domain string `json:"domain"`
 	Nodes  int    `json:"nodes"`
 }
 
-// Operator is an operator that the model uses, in functions and subgraphs too.
+// Operator is an operator used in the model, its functions or subgraphs.
 type Operator struct {
 	Op       string `json:"op"`
 	Domain   string `json:"domain"`
@@ -115,20 +114,20 @@ type Operator struct {
 	Gradient string `json:"gradient"`
 }
 
-// InspectOptions say what of a file is looked at.
+// InspectOptions selects what Inspect reports.
 type InspectOptions struct {
-	// Of is the output to differentiate, "" for each; Wrt are the inputs or initialisers to
-	// differentiate by, nil for each input.
+	// Of is the output to differentiate, "" for all. Wrt lists the inputs or initialisers to
+	// differentiate with respect to; nil means all inputs.
 	Of  string
 	Wrt []string
-	// Hash computes the sha256 of files of weights too, which takes seconds for each GB.
+	// Hash also computes the SHA-256 of weight files, which takes seconds per GB.
 	Hash bool
-	// Version is that of the program, for the record.
+	// Version is the version of the program, for the record.
 	Version string
 }
 
-// Inspect describes the file. Nothing is run. Errors: *onnx.ArgumentError for names that the
-// model does not have, and those of package grad.
+// Inspect describes the file without running it. Errors are *onnx.ArgumentError for unknown names, and
+// those of package grad.
 func (f *File) Inspect(o InspectOptions) (*Report, error) {
 	r := &Report{Gradhop: o.Version, IRVersion: f.IRVersion, Opsets: map[string]int64{}, Metadata: f.Metadata,
 		Model:    ModelID{Path: f.Path, SHA256: f.SHA256, Bytes: f.Bytes},
@@ -174,7 +173,7 @@ func values(g *onnx.Graph, list []*onnx.ValueInfo) []Value {
 	return out
 }
 
-// operators counts the operators of m, with what is known of their gradients.
+// operators counts the operators of m and reports whether they have gradients.
 func operators(m *onnx.Model) []Operator {
 	known := map[[2]string]string{}
 	for _, c := range grad.Coverage() {

@@ -10,11 +10,10 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad"
 )
 
-// referred is the size in bytes from which --weights refer leaves a tensor where it
-// is in the model's file.
+// referred is the smallest size in bytes of a tensor that --weights refer leaves in the model's file.
 const referred = 1024
 
-// save writes the model, with what it was made of and by in its metadata.
+// save writes the model, with its origin in the metadata.
 func (f *File) save(o *GradOptions, r *grad.Result) error {
 	m := r.Model
 	m.Metadata = maps.Clone(m.Metadata)
@@ -32,7 +31,7 @@ func (f *File) save(o *GradOptions, r *grad.Result) error {
 	case "copy":
 		s.ExternalData = filepath.Base(o.Out) + ".data"
 		if data := filepath.Join(filepath.Dir(o.Out), s.ExternalData); Same(data, f.Path) || f.holds(data) {
-			return o.refuse("weights", "copy", "would write to %s, which the model itself is in", data)
+			return o.refuse("weights", "copy", "would overwrite %s, which contains the model", data)
 		}
 	case "refer":
 		m = f.refer(m)
@@ -45,13 +44,12 @@ func (f *File) save(o *GradOptions, r *grad.Result) error {
 	return onnx.Save(m, o.Out, s)
 }
 
-// holds reports whether a file holds weights of the model.
+// holds reports whether a file contains weights of the model.
 func (f *File) holds(path string) bool {
 	return slices.ContainsFunc(f.External(), func(e External) bool { return Same(path, f.at(e.File)) })
 }
 
-// refer returns m with the large tensors that came from the user's file as references
-// to that file.
+// refer returns m with large tensors of the user's file replaced by references to it.
 func (f *File) refer(m *onnx.Model) *onnx.Model {
 	out := *m
 	g := *m.Graph
@@ -69,8 +67,8 @@ func (f *File) refer(m *onnx.Model) *onnx.Model {
 	return &out
 }
 
-// reachable checks that the files that m refers to lie beside the new model, or in
-// folders below it: no reader follows other references.
+// reachable checks that the files that m refers to are in the folder of the new model or below; readers
+// reject other references.
 func reachable(o *GradOptions, m *onnx.Model) error {
 	to, err := filepath.Abs(filepath.Dir(o.Out))
 	if err != nil {
@@ -86,7 +84,7 @@ func reachable(o *GradOptions, m *onnx.Model) error {
 		}
 		data := filepath.Join(from, filepath.FromSlash(t.External.Location))
 		if rel, err := filepath.Rel(to, data); err != nil || !filepath.IsLocal(rel) {
-			return o.refuse("weights", o.Weights, "the weights are in %s, to which a model in %s cannot refer: write it beside them, or copy or embed the weights", data, filepath.Dir(o.Out))
+			return o.refuse("weights", o.Weights, "the weights are in %s, which a model in %s cannot refer to: write the model beside them, or copy or embed the weights", data, filepath.Dir(o.Out))
 		}
 	}
 	return nil

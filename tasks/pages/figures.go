@@ -16,32 +16,32 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Limits of what is drawn: lines of a figure and points of a line.
+// Limits of figures: number of lines, and points per line.
 const (
 	MostLines  = 12
 	MostPoints = 800
 )
 
-// palette holds colours that people who cannot tell some apart can (Okabe and Ito 2008),
-// without the yellow, which is faint on white.
+// palette is the colour-blind safe palette of Okabe and Ito (2008), without yellow, which is faint on
+// white.
 var palette = []color.RGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0xe6, 0x9f, 0x00, 0xff},
 }
 
-// Colour is that of the k-th line.
+// Colour returns the colour of line k.
 func Colour(k int) color.RGBA { return palette[k%len(palette)] }
 
-// mostHeight bounds what is drawn, so that differences are numbers.
+// mostHeight limits the values drawn, so that differences are finite.
 const mostHeight = 1e300
 
-// Curve is a line through points. Where Y is not finite, or beyond 1e300, nothing is drawn.
+// Curve is a line through points. Points with |Y| above 1e300 or not finite are skipped.
 type Curve struct {
 	X, Y   []float64
 	Colour color.RGBA
-	Width  float64 // in the units of a drawing 480 wide
+	Width  float64 // in units of a drawing 480 wide
 }
 
-// Curves draws curves, the later over the earlier, with labels for the axes.
+// Curves returns a drawing of curves, later ones on top, with axis labels x and y.
 func Curves(x, y string, curves []Curve) (template.HTML, error) {
 	p := newPlot(x, y)
 	for _, c := range curves {
@@ -65,8 +65,8 @@ func Curves(x, y string, curves []Curve) (template.HTML, error) {
 	return render(p, 480, 280)
 }
 
-// Lines draws rows over 0, 1, … shifted by from. Long ones are thinned to the mean of
-// neighbours; nothing is drawn where a value is not finite.
+// Lines draws rows over 0, 1, … shifted by from. Long rows are averaged over neighbours. Values that
+// are not finite are skipped.
 func Lines(x, y string, rows [][]float64, from int) (template.HTML, error) {
 	curves := make([]Curve, len(rows))
 	for k, row := range rows {
@@ -85,8 +85,8 @@ func Lines(x, y string, rows [][]float64, from int) (template.HTML, error) {
 	return Curves(x, y, curves)
 }
 
-// letters is the height of all text, in the units of a drawing 480 wide, which a narrow
-// screen shrinks to three quarters.
+// letters is the text height in units of a drawing 480 wide, which narrow screens shrink to three
+// quarters.
 const letters = 14
 
 // Sans is the font of all text.
@@ -107,11 +107,10 @@ func newPlot(x, y string) *plot.Plot {
 	return p
 }
 
-// ticks marks about five round numbers, written as short as they are.
+// ticks places about five ticks at round numbers, with the shortest labels.
 type ticks struct{}
 
-// mostTicks is more than there are, and bounds them where numbers are so large that steps
-// between them are lost.
+// mostTicks limits the number of ticks; it is reached only if numbers are too large for their steps.
 const mostTicks = 10
 
 func (ticks) Ticks(lo, hi float64) []plot.Tick {
@@ -130,13 +129,13 @@ func (ticks) Ticks(lo, hi float64) []plot.Tick {
 		step *= k
 	}
 	var out []plot.Tick
-	for k := math.Ceil(lo/step) + 0; k*step <= hi && len(out) < mostTicks; k++ { // + 0 makes 0 of -0
+	for k := math.Ceil(lo/step) + 0; k*step <= hi && len(out) < mostTicks; k++ { // + 0 turns -0 into 0
 		out = append(out, mark(k*step))
 	}
 	return out
 }
 
-// widen makes room on an axis whose numbers are as good as equal.
+// widen extends an axis whose values are nearly equal.
 func widen(a *plot.Axis) {
 	if pad := 1e-6 * math.Abs(a.Max); a.Min <= a.Max && a.Max-a.Min < pad {
 		a.Min, a.Max = a.Min-pad, a.Max+pad
@@ -149,8 +148,7 @@ func render(p *plot.Plot, width, height float64) (template.HTML, error) {
 	return Markup(c)
 }
 
-// Markup returns the drawing without what comes before its svg element, so that it can
-// stand in a page.
+// Markup returns the svg element of the drawing, for embedding into a page.
 func Markup(c *vgsvg.Canvas) (template.HTML, error) {
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
@@ -160,5 +158,5 @@ func Markup(c *vgsvg.Canvas) (template.HTML, error) {
 	if k := bytes.Index(text, []byte("<svg")); k > 0 {
 		text = text[k:]
 	}
-	return template.HTML(text), nil // our own drawing: numbers and fixed labels
+	return template.HTML(text), nil // generated from numbers and fixed labels
 }

@@ -1,5 +1,5 @@
-// Package pages has what the pages that commands write have in common: the style, figures
-// and tables. A page is one file that loads nothing from anywhere and runs no script.
+// Package pages contains the common parts of HTML reports: style, figures and tables. A page is a
+// single file without external resources and scripts.
 package pages
 
 import (
@@ -11,24 +11,23 @@ import (
 //go:embed shared.html
 var shared string
 
-// Parse reads the template of a page. It can use three others: "head", with the page's
-// title, which ends before body; "figures" with a list of Figure; and "settings" with a
-// list of Setting. What it defines as "style" comes after the style of all pages. A
-// template that cannot be read is a panic: it is a part of the program.
+// Parse parses the template of a page. The template can use "head" with the page's title, which ends
+// before body; "figures" with a list of Figure; and "settings" with a list of Setting. If it defines
+// "style", that follows the common style. Parse panics on an invalid template.
 func Parse(text string) *template.Template {
 	return template.Must(template.Must(template.New("shared").Parse(shared)).New("page").Parse(text))
 }
 
-// Setting is a line of a table of settings.
+// Setting is a row of a table of settings.
 type Setting struct{ Name, Value string }
 
-// Figure is a drawing with what is to be said about it.
+// Figure is a drawing with its title and caption.
 type Figure struct {
 	Title, Caption string
 	SVG            template.HTML
 }
 
-// DataURL is the address of a picture that is in the page itself.
+// DataURL returns a URL that contains the data itself.
 func DataURL(mime string, data []byte) template.URL {
 	return template.URL("data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(data))
 }

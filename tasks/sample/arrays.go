@@ -18,16 +18,16 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
-// array is a file of numbers.
+// array is the content of a numeric file.
 type array struct {
 	shape  []int64
-	ints   []int64   // nil where a number is not whole
-	floats []float64 // always
+	ints   []int64   // nil unless all numbers are integers
+	floats []float64 // always set
 	sha256 string
 }
 
-// readArray reads numbers from .npy or from JSON: a number, or nested lists of equal
-// lengths; true and false count as 1 and 0.
+// readArray reads numbers from .npy or JSON: a number, or nested lists of equal lengths; true and false
+// are 1 and 0.
 func readArray(path string) (*array, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -55,7 +55,7 @@ func readArray(path string) (*array, error) {
 }
 
 func (a *array) npy(data []byte) (err error) {
-	defer func() { // the library panics on some damaged files
+	defer func() { // the library panics on some corrupt files
 		if p := recover(); p != nil {
 			err = fmt.Errorf("not a readable .npy file: %v", p)
 		}
@@ -65,7 +65,7 @@ func (a *array) npy(data []byte) (err error) {
 		return fmt.Errorf("not a readable .npy file: %w", err)
 	}
 	if r.Header.Descr.Fortran {
-		return fmt.Errorf("columns come first (fortran_order); save it row by row")
+		return fmt.Errorf("the array is column-major (fortran_order); save it row-major")
 	}
 	for _, n := range r.Header.Descr.Shape {
 		a.shape = append(a.shape, int64(n))
@@ -121,7 +121,7 @@ func (a *array) json(data []byte) error {
 	return a.add(v, 0)
 }
 
-// add appends nested lists, checking that all are of one shape.
+// add appends nested lists. It checks that they form a rectangular array.
 func (a *array) add(v any, depth int) error {
 	switch v := v.(type) {
 	case []any:
@@ -132,7 +132,7 @@ func (a *array) add(v any, depth int) error {
 			a.shape = append(a.shape, int64(len(v)))
 		}
 		if a.shape[depth] != int64(len(v)) {
-			return fmt.Errorf("lists of %d and of %d elements side by side", a.shape[depth], len(v))
+			return fmt.Errorf("lists of %d and of %d elements at the same level", a.shape[depth], len(v))
 		}
 		for _, e := range v {
 			if err := a.add(e, depth+1); err != nil {
@@ -157,11 +157,11 @@ func (a *array) add(v any, depth int) error {
 	return nil
 }
 
-// tensor gives the numbers the element type that the model's input has.
+// tensor converts the numbers to the element type of the model's input.
 func (a *array) tensor(path string, v *onnx.ValueInfo) (*ort.Tensor, error) {
 	t := &ort.Tensor{Shape: a.shape}
 	if !v.Type.Elem.IsFloat() && a.ints == nil {
-		return nil, &OptionError{"", path, fmt.Sprintf("numbers that are not whole for input %q of type %s", v.Name, v.Type.Elem)}
+		return nil, &OptionError{"", path, fmt.Sprintf("input %q of type %s needs integers", v.Name, v.Type.Elem)}
 	}
 	switch v.Type.Elem {
 	case onnx.Float, onnx.Float16: // float16 is widened
@@ -179,7 +179,7 @@ func (a *array) tensor(path string, v *onnx.ValueInfo) (*ort.Tensor, error) {
 	case onnx.Bool:
 		t.Data = convert(a.ints, func(x int64) bool { return x != 0 })
 	default:
-		return nil, &OptionError{"", path, fmt.Sprintf("input %q has elements of type %s, which cannot be given by a file", v.Name, v.Type.Elem)}
+		return nil, &OptionError{"", path, fmt.Sprintf("input %q has elements of type %s, which cannot be read from a file", v.Name, v.Type.Elem)}
 	}
 	return t, nil
 }
@@ -192,8 +192,8 @@ func convert[A, B any](x []A, f func(A) B) []B {
 	return out
 }
 
-// readAllowed reads the values that sites may take: a list of numbers for all sites,
-// or a list of lists, one a site, in JSON.
+// readAllowed reads the values allowed at sites from JSON: a list of integers for all sites, or a list
+// of lists, one per site.
 func readAllowed(path string, s *energies.Space) ([][]int32, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -203,12 +203,12 @@ func readAllowed(path string, s *energies.Space) ([][]int32, error) {
 	if err := json.Unmarshal(data, &lists); err != nil {
 		var one []int64
 		if json.Unmarshal(data, &one) != nil {
-			return nil, &OptionError{"", path, "want a list of whole numbers, for all sites, or a list of lists, one a site"}
+			return nil, &OptionError{"", path, "want a list of integers for all sites, or a list of lists, one per site"}
 		}
 		lists = [][]int64{one}
 	}
 	if len(lists) == 0 {
-		return nil, &OptionError{"", path, "an empty list leaves no value to any site"}
+		return nil, &OptionError{"", path, "the list is empty"}
 	}
 	if len(lists) != 1 && len(lists) != s.Sites {
 		return nil, &OptionError{"", path, fmt.Sprintf("%d lists for the %d sites of %s", len(lists), s.Sites, s)}
@@ -229,7 +229,7 @@ func readAllowed(path string, s *energies.Space) ([][]int32, error) {
 	return out, nil
 }
 
-// initial returns the codes that chains start from: nil for random ones.
+// initial returns the initial codes of the chains: nil for random ones.
 func initial(how string, s *energies.Space, ids []int64) (codes []int32, identity string, err error) {
 	switch how {
 	case "random":
@@ -248,7 +248,7 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 	}
 	rows := int64(len(a.floats) / s.Sites)
 	if a.ints == nil || len(a.floats)%s.Sites != 0 || rows == 0 {
-		return nil, "", &OptionError{"init", how, fmt.Sprintf("shape %v; want whole numbers, %d for each chain or once for all", a.shape, s.Sites)}
+		return nil, "", &OptionError{"init", how, fmt.Sprintf("shape %v; want integers, %d for each chain or once for all chains", a.shape, s.Sites)}
 	}
 	for _, id := range ids {
 		row := id
@@ -269,7 +269,7 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 	return codes, "sha256:" + a.sha256, nil
 }
 
-// zero is the code of 0 where the site has it, or of its first value.
+// zero returns the code of value 0 if the site allows it, or of its first value.
 func zero(s *energies.Space, site int) int32 {
 	if v := code(s, 0); v >= 0 && s.Allows(site, v) {
 		return v
@@ -280,7 +280,7 @@ func zero(s *energies.Space, site int) int32 {
 	return 0
 }
 
-// pairs splits flags of the form NAME=VALUE.
+// pairs parses flags of the form NAME=VALUE.
 func pairs(flag string, list []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range list {

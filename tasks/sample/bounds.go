@@ -10,14 +10,14 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// mostChains bounds the number of chains of one process.
+// mostChains is the maximum number of chains of one process.
 const mostChains = 1 << 24
 
-// fits returns an *OptionError where the states of a run and their gradients need more
-// memory than the machine has. It is called before anything is allocated.
+// fits returns an *OptionError if the states and gradients of a run exceed the memory of the machine.
+// It is called before any allocation.
 func fits(chains int, s *energies.Space) error {
-	// Each chain has at least its codes, and two gradients of 4 bytes a value: of the
-	// current state and of the proposal. Products of 64 bits could overflow.
+	// Each chain has at least its codes and two gradients of 4 bytes per value, of the current state
+	// and of the proposal. Integer products could overflow.
 	need := float64(chains) * (64 + float64(s.Sites)*(16+8*float64(s.Values)))
 	have := memory()
 	if need <= have {
@@ -29,7 +29,7 @@ func fits(chains int, s *energies.Space) error {
 
 func gigabytes(n float64) string { return strconv.FormatFloat(n/1e9, 'g', 3, 64) + " GB" }
 
-// memory is that of the machine in bytes, 64 GiB where the system does not say.
+// memory returns the memory of the machine in bytes, or 64 GiB if unknown.
 func memory() float64 {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// OptionError reports an option, or a file that one names, that cannot be used.
+// OptionError reports an invalid option, or an invalid file given by an option.
 type OptionError struct {
-	// Option is the JSON name in [Options], or "" where Value is a file.
+	// Option is the JSON name in [Options], or "" if Value is a file.
 	Option string
 	Value  string
 	Reason string
@@ -32,7 +32,7 @@ func (e *OptionError) Error() string {
 // ExitCode returns 2: bad usage or input.
 func (*OptionError) ExitCode() int { return 2 }
 
-// cannotRead reports a file that cannot be read.
+// cannotRead returns the error for a file that cannot be read.
 func cannotRead(path string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		err = p.Err
@@ -40,7 +40,7 @@ func cannotRead(path string, err error) error {
 	return &OptionError{"", path, err.Error()}
 }
 
-// explain names the option that is wrong where a model cannot be used with it.
+// explain converts errors of a model to errors of the option at fault.
 func explain(err error) error {
 	var bad *onnx.ArgumentError
 	var fit *neural.MismatchError
@@ -55,26 +55,26 @@ func explain(err error) error {
 	return err
 }
 
-// explainStart says why chains cannot start. Nothing was written yet.
+// explainStart explains why chains cannot start. Nothing has been written yet.
 func (p *plan) explainStart(err error) error {
 	var ran *ort.RunError
 	var tensor *onnx.ArgumentError
 	var value *samplers.NonFiniteError
 	switch {
 	case errors.As(err, &value) && math.IsInf(value.Value, -1):
-		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at a state of probability zero (U is -Inf), %s; name other states", value.Chain, p.write(value.State))}
+		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at a state of probability zero (U is -Inf), %s; choose other states", value.Chain, p.write(value.State))}
 	case errors.As(err, &value) && p.config.RejectNonFinite:
-		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at state %s, where the log-density is %g; name other states", value.Chain, p.write(value.State), value.Value)}
+		return &OptionError{"init", p.o.Init, fmt.Sprintf("chain %d would start at state %s, where the log-density is %g; choose other states", value.Chain, p.write(value.State), value.Value)}
 	case errors.As(err, &tensor):
-		return &OptionError{"", p.o.Model, fmt.Sprintf("the model does not take what the space or feed gives it: %v", err)}
+		return &OptionError{"", p.o.Model, fmt.Sprintf("the model does not accept the inputs given by space or feed: %v", err)}
 	case errors.As(err, &ran) && len(p.o.Feed) > 0:
 		return &OptionError{"feed", strings.Join(p.o.Feed, " "), fmt.Sprintf("the model fails on its first run: %v", err)}
 	}
 	return p.explainNonFinite(err, "")
 }
 
-// explainNonFinite names the state at which the model gave NaN or +Inf: in dir, where
-// there is one, it is written to a file that Options.Init takes.
+// explainNonFinite reports the state at which the model returned NaN or +Inf. If dir is not "", it
+// saves the state to a file there that Options.Init accepts.
 func (p *plan) explainNonFinite(err error, dir string) error {
 	var e *samplers.NonFiniteError
 	if !errors.As(err, &e) {
@@ -87,16 +87,16 @@ func (p *plan) explainNonFinite(err error, dir string) error {
 	where := "state " + p.write(e.State)
 	if dir != "" {
 		path := filepath.Join(dir, "nonfinite.json")
-		text, _ := json.Marshal([][]int64{p.numbers(e.State)}) // lists of integers: no error
+		text, _ := json.Marshal([][]int64{p.numbers(e.State)}) // lists of integers cannot fail
 		if failed := os.WriteFile(path, append(text, '\n'), 0o644); failed != nil {
 			return errors.Join(err, store.CannotWrite(path, failed))
 		}
-		where += ", kept in " + path
+		where += ", saved in " + path
 	}
-	return fmt.Errorf("sample: chain %d, step %d: %s at %s; on-nonfinite reject counts such states as impossible", e.Chain, e.Step, what, where)
+	return fmt.Errorf("sample: chain %d, step %d: %s at %s; on-nonfinite reject treats such states as impossible", e.Chain, e.Step, what, where)
 }
 
-// numbers returns what codes stand for, as draws and files have it.
+// numbers returns the values of codes, as shown in draws and files.
 func (p *plan) numbers(codes []int32) []int64 {
 	s := p.energy.Space()
 	out := make([]int64, len(codes))
@@ -106,7 +106,7 @@ func (p *plan) numbers(codes []int32) []int64 {
 	return out
 }
 
-// write prints a state, shortened where it is long.
+// write formats a state, abbreviated if it is long.
 func (p *plan) write(codes []int32) string {
 	const most = 32
 	x := p.numbers(codes)

@@ -11,11 +11,9 @@ import (
 	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
-// Merge joins runs of different chains of one run into the folder out, as store.Merge
-// does, writes the summary and the other files that a single process would have written,
-// and keeps the options, so that the whole can be resumed. The summary is nil where there
-// are no draws yet. Errors: *OptionError,
-// *store.Error, *store.MismatchError.
+// Merge joins runs of different chains into the folder out, as store.Merge does. It also writes the
+// summary, the exported files and the options, so that the joined run can be resumed. The summary is
+// nil if there are no draws yet. Errors are *OptionError, *store.Error and *store.MismatchError.
 func Merge(out string, parts []string, partial bool) (*store.Summary, error) {
 	if err := store.Merge(out, parts, partial); err != nil {
 		return nil, err
@@ -25,7 +23,7 @@ func Merge(out string, parts []string, partial bool) (*store.Summary, error) {
 		return nil, err
 	}
 	o, err := Load(parts[0])
-	if errors.Is(err, fs.ErrNotExist) { // made by a library
+	if errors.Is(err, fs.ErrNotExist) { // created by a library
 		return summarize(r, nil, nil)
 	}
 	if err != nil {
@@ -53,8 +51,8 @@ func Merge(out string, parts []string, partial bool) (*store.Summary, error) {
 	return summarize(r, o.forms(r.Header(), pic), pic)
 }
 
-// PictureOf returns how the states of a run make pictures of a size, as Options.Picture
-// has it; nil for "".
+// PictureOf returns the image layout for the states of a run, for a size as in Options.Picture; nil for
+// "".
 func PictureOf(r *store.Reader, size string) (*export.Picture, error) {
 	if size == "" {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
-// plan is a run that is ready to begin.
+// plan is a run that is ready to start.
 type plan struct {
 	o      *Options
 	energy energies.Oracle
@@ -28,7 +28,7 @@ type plan struct {
 	kernel samplers.Kernel
 	config samplers.Config
 	header store.Header
-	// picture is the size of the states as pictures, where they are some.
+	// picture is the layout of states as images, or nil.
 	picture *export.Picture
 }
 
@@ -76,7 +76,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	return p, nil
 }
 
-// close ends the use of the model.
+// close releases the model.
 func (p *plan) close() {
 	for _, m := range []*neural.Model{p.model, p.draft} {
 		if m != nil {
@@ -85,7 +85,7 @@ func (p *plan) close() {
 	}
 }
 
-// known makes an energy of known form.
+// known sets the energy to one of known form.
 func (p *plan) known(ids []int64) error {
 	e, err := known.Parse(p.o.Energy)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *plan) known(ids []int64) error {
 	return fits(len(ids), e.Space())
 }
 
-// open reads the model and its options.
+// open opens the model and reads its options.
 func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	o := p.o
 	space, err := ParseSpace(o.Space)
@@ -144,13 +144,13 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 		}
 	}
 	p.header.Settings["input"], p.header.Settings["output"] = p.model.Input(), p.model.Output()
-	// The name without folders: where the file lies is no part of what the run is.
+	// The name without folders: the location of the file does not affect the run.
 	p.header.Model = filepath.Base(o.Model)
 	if p.header.ModelSHA256, err = onnx.Digest(m); err != nil {
 		return nil, err
 	}
 	if straight := p.model.StraightThrough(); len(straight) > 0 {
-		o.log(fmt.Sprintf("the gradient passes straight through the rounding of %d node(s), as %s: it is not that of the quantised model, which exact samplers correct for", len(straight), straight[0]))
+		o.log(fmt.Sprintf("the gradient ignores the rounding of %d node(s), such as %s: it is not that of the quantised model; exact samplers correct for this", len(straight), straight[0]))
 	}
 	if err := ort.Init(ctx, runtime); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	return m, nil
 }
 
-// bind reads --bind.
+// bind parses the option bind.
 func (o *Options) bind(settings map[string]string) (map[string]int64, error) {
 	list, err := pairs("bind", o.Bind)
 	if err != nil {
@@ -169,7 +169,7 @@ func (o *Options) bind(settings map[string]string) (map[string]int64, error) {
 	for name, text := range list {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			return nil, &OptionError{"bind", name + "=" + text, "want a whole number of 1 or more"}
+			return nil, &OptionError{"bind", name + "=" + text, "want an integer of at least 1"}
 		}
 		sizes[name] = n
 		settings["bind."+name] = text
@@ -177,7 +177,7 @@ func (o *Options) bind(settings map[string]string) (map[string]int64, error) {
 	return sizes, nil
 }
 
-// feed reads the files of --feed.
+// feed reads the files of the option feed.
 func (o *Options) feed(m *onnx.Model, settings map[string]string) (map[string]*ort.Tensor, error) {
 	list, err := pairs("feed", o.Feed)
 	if err != nil {
@@ -205,7 +205,7 @@ func (o *Options) feed(m *onnx.Model, settings map[string]string) (map[string]*o
 	return fixed, nil
 }
 
-// describe builds the sampler and says in the header what draws depend on.
+// describe builds the sampler and records in the header what draws depend on.
 func (p *plan) describe(r samplers.Registration, settings samplers.Settings) error {
 	o := p.o
 	var err error
@@ -220,10 +220,10 @@ func (p *plan) describe(r samplers.Registration, settings samplers.Settings) err
 	}
 	p.header.Gradhop, p.header.Sampler = o.Version, r.Name
 	if !r.Exact {
-		o.log(fmt.Sprintf("%s does not leave exp(U) invariant: the law of its draws is not exp(U)/Z", r.Name))
+		o.log(fmt.Sprintf("%s does not leave exp(U) invariant: its draws do not follow exp(U)/Z", r.Name))
 	}
 	if slices.Contains(samplers.Recorded(p.kernel), samplers.WeightVar) {
-		o.log(fmt.Sprintf("draws of %s are weighted: use the weights in sample_stats wherever you average over them", r.Name))
+		o.log(fmt.Sprintf("draws of %s are weighted: use the weights in sample_stats in every average", r.Name))
 	}
 	return nil
 }
@@ -243,8 +243,8 @@ func (o *Options) ids() ([]int64, error) {
 	return ids, nil
 }
 
-// ParseIDs reads numbers of chains, as "0-31,40", and returns them in increasing order.
-// Errors: *OptionError.
+// ParseIDs parses chain numbers such as "0-31,40" and returns them in increasing order. Errors are
+// *OptionError.
 func ParseIDs(text string) ([]int64, error) {
 	bad := func(reason string) ([]int64, error) {
 		return nil, &OptionError{"chain-ids", strconv.Quote(text), reason}
@@ -258,7 +258,7 @@ func ParseIDs(text string) ([]int64, error) {
 			last, err = strconv.ParseInt(hi, 10, 32)
 		}
 		if err != nil || first < 0 || last < first {
-			return bad("want numbers and ranges, as 0-31,40")
+			return bad("want numbers and ranges, such as 0-31,40")
 		}
 		if last-first >= mostChains-int64(len(ids)) {
 			return bad(fmt.Sprintf("want at most %d chains", mostChains))
@@ -269,12 +269,12 @@ func ParseIDs(text string) ([]int64, error) {
 	}
 	slices.Sort(ids)
 	if len(slices.Compact(slices.Clone(ids))) != len(ids) {
-		return bad("a chain is named twice")
+		return bad("a chain is listed twice")
 	}
 	return ids, nil
 }
 
-// chains settles where chains start, and completes the header.
+// chains sets the initial states and completes the header.
 func (p *plan) chains(ids []int64) error {
 	o := p.o
 	codes, identity, err := initial(o.Init, p.energy.Space(), ids)
@@ -294,8 +294,8 @@ func (p *plan) chains(ids []int64) error {
 	return nil
 }
 
-// pictures settles whether states are pictures: of the size that --picture says, or
-// that the model's input has, [chain, channel, height, width] with 1 or 3 channels.
+// pictures decides whether states are images: with the size of the option picture, or that of the
+// model's input, [chain, channel, height, width] with 1 or 3 channels.
 func (p *plan) pictures(m *onnx.Model) error {
 	if text := p.o.Picture; text != "" {
 		pic, err := ParsePicture(text)
@@ -325,7 +325,7 @@ func (p *plan) pictures(m *onnx.Model) error {
 	return nil
 }
 
-// ParsePicture reads HxW or HxWxC.
+// ParsePicture parses HxW or HxWxC.
 func ParsePicture(text string) (export.Picture, error) {
 	var n []int
 	for part := range strings.SplitSeq(text, "x") {
@@ -342,5 +342,5 @@ func ParsePicture(text string) (export.Picture, error) {
 	case 3:
 		return export.Picture{Height: n[0], Width: n[1], Channels: n[2]}, nil
 	}
-	return export.Picture{}, &OptionError{"picture", strconv.Quote(text), "want HxW or HxWxC, as 28x28"}
+	return export.Picture{}, &OptionError{"picture", strconv.Quote(text), "want HxW or HxWxC, such as 28x28"}
 }

@@ -11,7 +11,7 @@ import (
 // command is the name of the task in the record of a run.
 const command = "sample"
 
-// save writes the options of a run, with the size of its pictures, into its folder.
+// save writes the options of a run, including the image size, to its folder.
 func (p *plan) save(dir string) error {
 	o := *p.o
 	if pic := p.picture; pic != nil {
@@ -20,10 +20,10 @@ func (p *plan) save(dir string) error {
 	return record.Save(dir, command, o)
 }
 
-// Load reads the options of the run in a folder, to continue it: Resume is set. Paths of
-// files lead from the present folder. Errors: *store.Error, one that matches
-// fs.ErrNotExist where the run has no options because a library made it, or a process that
-// was killed at once; *OptionError for the run of another task.
+// Load reads the options of the run in a folder, for continuing it: Resume is set. Paths of files are
+// converted to the current folder. Errors are *store.Error, *OptionError for the run of another task,
+// and one that matches fs.ErrNotExist if the run has no options, because a library created it or the
+// process was killed at once.
 func Load(dir string) (Options, error) {
 	o := Defaults()
 	name, moved, err := record.Load(dir, &o)
@@ -31,7 +31,7 @@ func Load(dir string) (Options, error) {
 		return o, err
 	}
 	if name != command {
-		return o, &OptionError{"resume", dir, "a run of gradhop " + name + ", which continues it: gradhop " + name + " --resume " + dir}
+		return o, &OptionError{"resume", dir, "this is a run of gradhop " + name + "; resume it by gradhop " + name + " --resume " + dir}
 	}
 	o.Resume = dir
 	o.Model, o.Allow, o.Init = moved(o.Model), moved(o.Allow), moved(o.Init)

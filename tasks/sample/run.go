@@ -12,14 +12,13 @@ import (
 	"github.com/gradhop/gradhop/samplers/store/export"
 )
 
-// Run begins the run in Options.Out, or continues that in Options.Resume, and makes its
-// steps. It returns the summary, which is also in the folder.
+// Run starts the run in Options.Out, or continues that in Options.Resume. It returns the summary, which
+// it also writes to the folder.
 //
-// A run that cannot begin leaves no folder. Of one that ends early, because ctx ends or the
-// model fails, the draws made so far are kept, and the summary comes with the error. It has
-// no diagnostics if they would take about a second or more. Errors: *OptionError, *store.Error,
-// *store.MismatchError, and those of the model, the runtime and the
-// sampler.
+// A run that cannot start leaves no folder. If a run ends early because ctx ends or the model fails,
+// its draws are kept, and the summary is returned with the error; it has no diagnostics if they would
+// take about a second or more. Errors are *OptionError, *store.Error, *store.MismatchError, and those
+// of the model, the runtime and the sampler.
 func Run(ctx context.Context, o Options) (*store.Summary, error) {
 	p, err := o.plan(ctx)
 	if err != nil {
@@ -51,7 +50,7 @@ func Run(ctx context.Context, o Options) (*store.Summary, error) {
 	}
 	if err != nil {
 		again := ""
-		if value := new(samplers.NonFiniteError); !errors.As(err, &value) { // which would come again
+		if value := new(samplers.NonFiniteError); !errors.As(err, &value) { // resuming would fail again
 			again = "; it can be resumed"
 		}
 		o.log(fmt.Sprintf("%s: stopped after step %d of %d%s", dir, loop.State().Step, o.Warmup+o.Steps, again))
@@ -61,8 +60,8 @@ func Run(ctx context.Context, o Options) (*store.Summary, error) {
 	return s, errors.Join(err, failed)
 }
 
-// begin opens the folder and makes the loop, whose first evaluation shows whether the
-// model can be used: a new folder is made after it.
+// begin opens the folder and creates the loop. The first evaluation tests the model before the folder
+// is created.
 func (p *plan) begin(ctx context.Context, w **store.Writer) (dir string, loop *samplers.Loop, err error) {
 	o := p.o
 	if o.Resume != "" {
@@ -84,10 +83,10 @@ func (p *plan) begin(ctx context.Context, w **store.Writer) (dir string, loop *s
 	return o.Out, loop, nil
 }
 
-// rowStates is the number of states at which rows of a batch are compared with single runs.
+// rowStates is the number of states for comparing batched with single evaluation.
 const rowStates = 5
 
-// checkRows refuses a model whose batch rows interact, unless it runs one chain at a time.
+// checkRows rejects a model whose batch rows interact, unless it runs one chain at a time.
 func (p *plan) checkRows(ctx context.Context) error {
 	if p.o.OneByOne || p.model == nil {
 		return nil
@@ -109,7 +108,7 @@ func (p *plan) checkRows(ctx context.Context) error {
 	return p.explainStart(err)
 }
 
-// resume opens the folder of a run that is there.
+// resume opens the folder of an existing run.
 func (p *plan) resume(ctx context.Context, w **store.Writer) (dir string, loop *samplers.Loop, err error) {
 	o := p.o
 	var from *samplers.Snapshot
@@ -128,7 +127,7 @@ func (p *plan) resume(ctx context.Context, w **store.Writer) (dir string, loop *
 	case len(damage) > 0:
 		o.log(fmt.Sprintf("%s: damaged; steps after %d of %d are made again", o.Resume, step, total))
 	case step == total:
-		o.log(fmt.Sprintf("%s: all %d steps are made; a larger --steps makes more", o.Resume, step))
+		o.log(fmt.Sprintf("%s: all %d steps have been made; use a larger --steps for more", o.Resume, step))
 	case step > 0:
 		o.log(fmt.Sprintf("%s: continuing after step %d of %d", o.Resume, step, total))
 	}
@@ -138,7 +137,7 @@ func (p *plan) resume(ctx context.Context, w **store.Writer) (dir string, loop *
 	return o.Resume, loop, nil
 }
 
-// progress reports every step.
+// progress returns an observer that reports every step.
 func (p *plan) progress() samplers.Observer {
 	total := int64(p.o.Warmup + p.o.Steps)
 	return samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
@@ -151,11 +150,11 @@ func (p *plan) progress() samplers.Observer {
 	})
 }
 
-// quickValues is the number of values that are diagnosed in a fraction of a second.
+// quickValues is the number of values whose diagnostics take a fraction of a second.
 const quickValues = 1 << 19
 
-// finish writes the files made of the draws, and the summary. A run that broke off is to end
-// at once, so its diagnostics are left out if there are many draws.
+// finish writes the exported files and the summary. An interrupted run must end at once, so diagnostics
+// of many draws are skipped.
 func (p *plan) finish(dir string, complete bool) (*store.Summary, error) {
 	r, err := store.Open(dir)
 	if err != nil {
@@ -167,7 +166,7 @@ func (p *plan) finish(dir string, complete bool) (*store.Summary, error) {
 			return nil, nil
 		}
 		if values > quickValues {
-			p.o.log(fmt.Sprintf("%s: no diagnostics, to end at once; gradhop diagnose %s computes them", dir, dir))
+			p.o.log(fmt.Sprintf("%s: diagnostics skipped; gradhop diagnose %s computes them", dir, dir))
 			s := store.Totals(r)
 			return s, s.Write(dir)
 		}
@@ -179,7 +178,7 @@ func (p *plan) finish(dir string, complete bool) (*store.Summary, error) {
 	return summarize(r, forms, p.picture)
 }
 
-// forms lists the files to write besides the folder's own.
+// forms returns the formats to export.
 func (o *Options) forms(h store.Header, pic *export.Picture) []string {
 	if len(o.Write) > 0 {
 		return o.Write
@@ -194,7 +193,7 @@ func (o *Options) forms(h store.Header, pic *export.Picture) []string {
 	return list
 }
 
-// summarize writes draws in other forms, and the summary that lists them.
+// summarize exports the draws and returns the summary with the list of exported files.
 func summarize(r *store.Reader, forms []string, pic *export.Picture) (*store.Summary, error) {
 	s, err := store.Summarize(r, store.TableOptions{})
 	if err != nil {

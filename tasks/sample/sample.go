@@ -1,12 +1,12 @@
-// Package sample draws from the energy that an ONNX model computes, or from one of known form,
-// and keeps the draws in a folder: settings, one run loop, resuming, joining split runs, diagnostics, and files
-// for other programs. See package store for the folder.
+// Package sample runs samplers on the energy of an ONNX model or on one of known form, and stores the
+// draws in a folder. It includes settings, the run loop, resuming, merging of split runs, diagnostics,
+// and export. Package store describes the folder.
 //
 //	o := sample.Defaults()
 //	o.Model, o.Space, o.Out = "ebm.onnx", "binary:784", "run"
 //	summary, err := sample.Run(ctx, o)
 //
-// A run that was interrupted goes on with the options that [Load] reads from its folder.
+// To continue an interrupted run, use the options that [Load] reads from its folder.
 package sample
 
 import (
@@ -18,94 +18,91 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// Options are the settings of a run, named in its folder as the flags of gradhop sample.
-// Start from [Defaults].
+// Options are the settings of a run. JSON names are the flags of gradhop sample. Start from [Defaults].
 type Options struct {
-	// Model is the ONNX file. Input takes the state and Output is the log-density; each
-	// may be "" where the model has one.
+	// Model is the ONNX file. Input is the name of the state input and Output that of the log-density;
+	// each may be "" if there is only one.
 	Model  string `json:"model"`
 	Input  string `json:"input,omitempty"`
 	Output string `json:"output,omitempty"`
-	// Negate says that the output is an energy E: U = -E. U is divided by Temperature.
+	// Negate means that the output is an energy E: U = -E. Temperature divides U.
 	Negate      bool    `json:"negate,omitempty"`
 	Temperature float64 `json:"temperature"`
-	// Energy names an energy of known form instead of a model: see [known.Parse]. Model, Input,
-	// Output, Negate, Space, Allow, Feed and Bind are then not used.
+	// Energy is an energy of known form, used instead of a model: see [known.Parse]. Model, Input,
+	// Output, Negate, Space, Allow, Feed and Bind must then be empty.
 	Energy string `json:"energy,omitempty"`
-	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the values
-	// that sites may take, one list for all or one a site; "" allows every value.
+	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the allowed values, one
+	// list for all sites or one per site; "" allows every value.
 	Space string `json:"space"`
 	Allow string `json:"allow,omitempty"`
-	// Feed has NAME=FILE for other inputs of the model, .npy or JSON, and Bind NAME=SIZE
-	// for named dimensions.
+	// Feed lists NAME=FILE for other inputs of the model (.npy or JSON), and Bind NAME=SIZE for named
+	// dimensions.
 	Feed []string `json:"feed,omitempty"`
 	Bind []string `json:"bind,omitempty"`
-	// MaxBatch bounds the chains in one run of the model; 0 is no bound.
+	// MaxBatch is the maximum number of chains in one run of the model; 0 means no limit.
 	MaxBatch int `json:"max-batch,omitempty"`
-	// OneByOne runs the model on one chain at a time. Otherwise the run begins with a check
-	// that the rows of a batch do not interact.
+	// OneByOne runs the model on one chain at a time. Otherwise the run starts by checking that the
+	// rows of a batch do not interact.
 	OneByOne bool `json:"one-by-one,omitempty"`
 
-	// Sampler is a registered name, and Settings its options.
+	// Sampler is the name of a registered sampler; Settings are its options.
 	Sampler  string            `json:"sampler"`
 	Settings samplers.Settings `json:"settings,omitempty"`
-	// Chains are numbered from 0. ChainIDs, as "0-31,40", runs some of them; "" runs all.
+	// Chains is the number of chains, numbered from 0. ChainIDs selects some of them, such as
+	// "0-31,40"; "" means all.
 	Chains   int    `json:"chains"`
 	ChainIDs string `json:"chain-ids,omitempty"`
-	// Steps follow Warmup steps, in which the sampler is tuned. Every Thin-th is a draw.
+	// Steps is the number of steps after Warmup steps of tuning. Every Thin-th step gives a draw.
 	Steps  int `json:"steps"`
 	Warmup int `json:"warmup"`
 	Thin   int `json:"thin"`
 	// Seed determines all random numbers.
 	Seed uint64 `json:"seed"`
-	// Init is where chains start: "random", "zeros", or a file of states, [chain, site].
+	// Init selects the initial states: "random", "zeros", or a file of states, [chain, site].
 	Init string `json:"init"`
 	// PoolWarmup tunes one step size for all chains, which are then not independent.
 	PoolWarmup bool `json:"pool-warmup,omitempty"`
-	// OnNonFinite is "fail", or "reject": NaN and +Inf count as probability zero.
+	// OnNonFinite is "fail" or "reject"; "reject" gives NaN and +Inf probability zero.
 	OnNonFinite string `json:"on-nonfinite"`
-	// Provider is where the model runs, as ort.Options.Provider has it.
+	// Provider is the execution provider, as in ort.Options.Provider.
 	Provider string `json:"provider"`
 	// Draft is a cheap stand-in for the model, by which the sampler proposes and the model
 	// accepts: the same model on another provider, as "openvino:cpu,bf16", or another file over
 	// the same space, *.onnx; "" is none. See samplers.TwoStage.
 	Draft string `json:"draft,omitempty"`
 
-	// SaveWarmup keeps the states of warm-up too.
+	// SaveWarmup also saves the states of warm-up.
 	SaveWarmup bool `json:"save-warmup,omitempty"`
-	// Write lists further files to write: csv, npz, png, or none. Empty means csv up to
-	// export.CSVWidth sites, and png where states are pictures.
+	// Write lists formats to export: csv, npz, png, or none. Empty means csv for up to export.CSVWidth
+	// sites, and png if states are images.
 	Write []string `json:"write,omitempty"`
-	// Picture is the size of states as pictures, HxW or HxWxC; "" takes it from the
-	// model's input.
+	// Picture is the size of states as images, HxW or HxWxC; "" uses the shape of the model's input.
 	Picture string `json:"picture,omitempty"`
 
-	// Out is the folder of a new run. Resume is that of one to continue instead.
+	// Out is the folder of a new run, Resume that of a run to continue.
 	Out    string `json:"-"`
 	Resume string `json:"-"`
 	// Every is the time between checkpoints; see store.Options.
 	Every time.Duration `json:"-"`
-	// Runtime says which library runs the model, with how many threads. Its Provider is
-	// not used.
+	// Runtime selects the library and the number of threads. Its Provider is ignored.
 	Runtime ort.Options `json:"-"`
-	// Version is that of the program, for the record. A run is continued by the same one.
+	// Version is the version of the program, for the record. Only the same version can continue a run.
 	Version string `json:"-"`
-	// Log, which may be nil, receives lines for people. Progress, which may be nil, is
-	// called after every step.
+	// Log, which may be nil, receives messages. Progress, which may be nil, is called after every step.
 	Log      func(line string) `json:"-"`
 	Progress func(Progress)    `json:"-"`
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
-	// Step of Steps steps are made, warm-up included.
+	// Step of Steps steps have been made, warm-up included.
 	Step, Steps int64
 	Warmup      bool
 	// Acceptance is the mean acceptance probability of the step over the chains.
 	Acceptance float64
 }
 
-// Defaults returns the settings that a run has unless they are changed.
+// Defaults returns the default settings.
 func Defaults() Options {
 	return Options{
 		Temperature: 1, Sampler: "dmala", Settings: samplers.Settings{}, Chains: 64, Steps: 1000, Warmup: 500, Thin: 1,
@@ -113,7 +110,7 @@ func Defaults() Options {
 	}
 }
 
-// Check returns an *OptionError for settings that no model can make right.
+// Check returns an *OptionError for settings that are invalid for every model.
 func (o *Options) Check() error {
 	const most = 1 << 40 // steps, so that sums do not overflow
 	number := func(option string, n int, want string) error {
@@ -129,7 +126,7 @@ func (o *Options) Check() error {
 	case o.Thin < 1:
 		return number("thin", o.Thin, "1 or more")
 	case o.Thin > o.Steps:
-		return number("thin", o.Thin, "at most the number of steps, "+strconv.Itoa(o.Steps)+", or no draw is kept")
+		return number("thin", o.Thin, "at most the number of steps, "+strconv.Itoa(o.Steps)+"; otherwise no draw is kept")
 	case o.MaxBatch < 0:
 		return number("max-batch", o.MaxBatch, "0 or more")
 	case !(o.Temperature > 0) || math.IsInf(o.Temperature, 1):
@@ -137,13 +134,13 @@ func (o *Options) Check() error {
 	case o.OnNonFinite != "fail" && o.OnNonFinite != "reject":
 		return &OptionError{"on-nonfinite", strconv.Quote(o.OnNonFinite), "want fail or reject"}
 	case o.Energy != "" && (o.Model != "" || o.Space != "" || o.Allow != "" || o.Input+o.Output != "" || o.Negate || len(o.Feed)+len(o.Bind) > 0 || o.MaxBatch > 0 || o.OneByOne):
-		return &OptionError{"energy", o.Energy, "it has its own states and needs no model, nor a model's options"}
+		return &OptionError{"energy", o.Energy, "an energy of known form cannot be combined with a model or a model's options"}
 	case o.Energy != "" && o.Temperature != 1:
-		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "an energy of known form has none; change its coupling"}
+		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "an energy of known form has no temperature; change its coupling"}
 	case o.Space == "" && o.Energy == "":
 		return &OptionError{"space", "", "want " + spaceForms}
 	case o.PoolWarmup && o.ChainIDs != "":
-		return &OptionError{"pool-warmup", "", "it makes chains depend on each other, so chain-ids cannot run some of them"}
+		return &OptionError{"pool-warmup", "", "it makes chains dependent, so it cannot be combined with chain-ids"}
 	}
 	for _, w := range o.Write {
 		if w != "csv" && w != "npz" && w != "png" && w != "none" {

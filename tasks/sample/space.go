@@ -9,9 +9,8 @@ import (
 
 const spaceForms = "binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI"
 
-// ParseSpace reads a space: binary:D (numbers 0 and 1), spin:D (-1 and +1),
-// categorical:DxS (codes below S) or ordinal:D:LO..HI (whole numbers), where D is the
-// number of sites. Errors: *OptionError.
+// ParseSpace parses a space: binary:D (values 0 and 1), spin:D (-1 and +1), categorical:DxS (codes
+// below S) or ordinal:D:LO..HI (integers), where D is the number of sites. Errors are *OptionError.
 func ParseSpace(text string) (energies.Space, error) {
 	bad := func() (energies.Space, error) {
 		return energies.Space{}, &OptionError{"space", strconv.Quote(text), "want " + spaceForms}
@@ -60,7 +59,7 @@ func ParseSpace(text string) (energies.Space, error) {
 	return s, nil
 }
 
-// code returns the code of a number as draws and files show it, or -1.
+// code returns the code of a value as shown in draws and files, or -1.
 func code(s *energies.Space, x int64) int32 {
 	switch {
 	case s.Kind == energies.Spin && x == 1:

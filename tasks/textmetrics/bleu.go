@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// clips is what BLEU needs to know of a set of references.
+// clips holds the statistics of a set of references that BLEU needs.
 type clips struct {
-	most    []int32     // of each n-gram, the largest count in one reference
-	lengths map[int]int // how many references have a length
-	sorted  []int       // those lengths
+	most    []int32     // maximum count of each n-gram in one reference
+	lengths map[int]int // number of references by length
+	sorted  []int       // the lengths, sorted
 }
 
 func (x *index) clips(refs [][]string) *clips {
@@ -27,15 +27,15 @@ func (x *index) clips(refs [][]string) *clips {
 	return c
 }
 
-// closest is the reference length next to n, the shorter of two. With own, one reference of length n
-// does not count.
+// closest returns the reference length closest to n, the shorter of two. If own is set, one reference
+// of length n is ignored.
 func (c *clips) closest(n int, own bool) int {
 	best := -1
 	for _, l := range c.sorted {
 		if own && l == n && c.lengths[l] == 1 {
 			continue
 		}
-		if best < 0 || abs(l-n) < abs(best-n) { // in rising order, so a tie leaves the shorter
+		if best < 0 || abs(l-n) < abs(best-n) { // increasing order, so the shorter wins a tie
 			best = l
 		}
 	}
@@ -44,7 +44,7 @@ func (c *clips) closest(n int, own bool) int {
 
 func abs(n int) int { return max(n, -n) }
 
-// bleu is the corpus BLEU of the samples against the references behind c.
+// bleu returns the corpus BLEU of the samples against the references of c.
 func (x *index) bleu(c *clips) Percent {
 	if len(x.sentences) == 0 || len(c.sorted) == 0 {
 		return Percent(math.NaN())
@@ -53,8 +53,8 @@ func (x *index) bleu(c *clips) Percent {
 		func(n int) int { return c.closest(n, false) })
 }
 
-// selfBLEU is the corpus BLEU of each sample against the others. The largest count among the others
-// is the largest of all, unless the sample itself is the one that has it: then the second largest.
+// selfBLEU returns the corpus BLEU of each sample against the others. The maximum count among the
+// others is the overall maximum, or the second largest count if the sample itself has the maximum.
 func (x *index) selfBLEU() Percent {
 	if len(x.sentences) < 2 {
 		return Percent(math.NaN())
@@ -82,12 +82,12 @@ func (x *index) selfBLEU() Percent {
 	}, func(n int) int { return c.closest(n, true) })
 }
 
-// score is BLEU given the clip of an n-gram in sample i and the closest reference length:
+// score returns BLEU, given the clip of an n-gram in sample i and the closest reference length:
 //
 //	BP · exp(Σ_n ¼ log p_n),  p_n = Σ clipped counts / Σ max(1, n-grams),  BP = min(1, exp(1 - r/c))
 //
-// Without a common word it is 0. Where only longer n-grams have no match, NLTK takes the smallest
-// normal number for p_n, which leaves about 1e-75 rather than 0; so do we.
+// It is 0 without a common word. If only longer n-grams have no match, p_n is the smallest normal
+// number as in NLTK, which gives about 1e-75 instead of 0.
 func (x *index) score(clip func(i int, e entry) int32, closest func(n int) int) Percent {
 	const smallest = 0x1p-1022
 	var match, all [MaxOrder]int

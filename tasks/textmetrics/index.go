@@ -2,25 +2,25 @@ package textmetrics
 
 import "math"
 
-// gram is an n-gram of word numbers; the places beyond its length hold none.
+// gram is an n-gram of word numbers; unused places hold no word.
 type gram [MaxOrder]int32
 
 const none = int32(-1)
 
-// index numbers the n-grams of the samples. Reference n-grams that no sample has are never stored:
-// no metric asks for them.
+// index numbers the n-grams of the samples. N-grams of references that no sample has are not stored,
+// since no metric needs them.
 type index struct {
 	words     map[string]int32
 	grams     map[gram]int32
-	order     []int8    // of each n-gram, 0 for single words
-	count     []int32   // of each n-gram in all samples
-	sentences [][]entry // the distinct n-grams of each sample
-	lengths   []int     // words of each sample
+	order     []int8    // order of each n-gram, 0 for single words
+	count     []int32   // count of each n-gram over all samples
+	sentences [][]entry // distinct n-grams of each sample
+	lengths   []int     // number of words of each sample
 	total     [MaxOrder]int
-	slot      []int32 // scratch of tally: 1 + the place of an n-gram in the list being made
+	slot      []int32 // scratch of tally: 1 + position of an n-gram in the current list
 }
 
-// entry is an n-gram and how often one sentence has it.
+// entry is an n-gram with its count in one sentence.
 type entry struct {
 	gram, count int32
 }
@@ -53,7 +53,7 @@ func newIndex(samples [][]string) *index {
 	return x
 }
 
-// each calls f for every n-gram of s whose words all occur in the samples, with n-1.
+// each calls f(n-1, g) for every n-gram g of s whose words all occur in the samples.
 func (x *index) each(s []string, f func(n int, g gram)) {
 	ids := make([]int32, len(s))
 	for i, w := range s {
@@ -72,7 +72,7 @@ func (x *index) each(s []string, f func(n int, g gram)) {
 	}
 }
 
-// tally appends to list the distinct known n-grams of s with their counts.
+// tally appends the distinct known n-grams of s with their counts to list.
 func (x *index) tally(s []string, list []entry) []entry {
 	first := len(list)
 	x.each(s, func(_ int, g gram) {
@@ -92,7 +92,7 @@ func (x *index) tally(s []string, list []entry) []entry {
 	return list
 }
 
-// unique is the share, by order, of distinct n-grams that no reference behind c has.
+// unique returns, by order, the fraction of distinct n-grams that no reference of c has.
 func (x *index) unique(c *clips) ByOrder {
 	var n [MaxOrder]int
 	for id, k := range c.most {
@@ -103,7 +103,7 @@ func (x *index) unique(c *clips) ByOrder {
 	return x.share(n)
 }
 
-// selfUnique is the share, by order, of n-grams that occur once.
+// selfUnique returns, by order, the fraction of n-grams that occur once.
 func (x *index) selfUnique() ByOrder {
 	var n [MaxOrder]int
 	for id, k := range x.count {

@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// ErrEmpty says that a file holds no sentence.
+// ErrEmpty reports a file without sentences.
 var ErrEmpty = errors.New("textmetrics: no sentences")
 
-// ReadSentences reads one sentence a line: lower-cased character by character and split at white
-// space, so that blanks, tabs and runs of either separate words alike. Lines without words are
-// skipped. The errors are ErrEmpty, one for text that is not UTF-8, or those of r.
+// ReadSentences reads one sentence per line, in lower case and split at white space. Lines without
+// words are skipped. Errors are ErrEmpty, one for text that is not UTF-8, or those of r.
 func ReadSentences(r io.Reader) ([][]string, error) {
 	var out [][]string
 	in := bufio.NewReader(r)
@@ -39,17 +38,17 @@ func ReadSentences(r io.Reader) ([][]string, error) {
 	return out, nil
 }
 
-// spellings are conventions of the published reference files, with what models write instead:
-// the quotes of the Toronto books and the unknown word of WikiText-103.
+// spellings maps conventions of the published reference files to what models write: the quotes of the
+// Toronto books and the unknown word of WikiText-103.
 var spellings = map[string]string{
 	"``":          `"`,
 	"''":          `"`,
 	"@@unknown@@": "[unk]",
 }
 
-// ReadReferences is ReadSentences for reference files: words in the files' own conventions (two
-// backquotes or two single quotes for a quotation mark, @@UNKNOWN@@) become those of models (", [UNK]).
-// Samples must be read without this step for the published numbers to come out.
+// ReadReferences is ReadSentences for reference files. It converts two backquotes or two single quotes
+// to a quotation mark, and @@UNKNOWN@@ to [UNK]. To reproduce published numbers, read samples with
+// ReadSentences.
 func ReadReferences(r io.Reader) ([][]string, error) {
 	sentences, err := ReadSentences(r)
 	for _, s := range sentences {

@@ -1,18 +1,14 @@
-// Package textmetrics scores generated sentences as Wang & Cho (2019), "BERT has a Mouth, and It Must
-// Speak", do, and after them the papers on discrete samplers: BLEU against reference corpora for
-// quality; self-BLEU and unique n-grams for diversity.
+// Package textmetrics scores generated sentences by the metrics of Wang & Cho (2019), "BERT has a
+// Mouth, and It Must Speak", and later papers on discrete samplers: BLEU against reference corpora
+// measures quality; self-BLEU and unique n-grams measure diversity.
 //
-//   - Corpus BLEU follows NLTK's corpus_bleu: every reference is a reference of every sample, n-gram
-//     counts are clipped by the largest count in any one reference, the brevity penalty uses the
-//     reference length closest to each sample's (the shorter of two equally close), the weights of
-//     the four orders are equal, nothing is smoothed.
-//   - Self-BLEU is the same with the other samples as the references of each.
-//   - Unique n-grams against a reference: distinct n-grams of the samples that no reference has,
-//     divided by all n-gram occurrences in the samples.
-//   - Self-unique n-grams: n-grams that occur exactly once in the samples, divided by all occurrences.
+//   - Corpus BLEU follows NLTK's corpus_bleu. Every sentence of the corpus is a reference of every sample. N-gram counts are clipped by the largest count in any one reference. The brevity penalty uses the reference length closest to the sample's, the shorter of two. The four orders have equal weights, without smoothing.
+//   - Self-BLEU is the same with the other samples as references of each sample.
+//   - Unique n-grams against references: the number of distinct n-grams of the samples that no reference has, divided by the number of n-gram occurrences in the samples.
+//   - Self-unique n-grams: the number of n-grams that occur exactly once in the samples, divided by the number of occurrences.
 //
-// Sentences are words as ReadSentences and ReadReferences give them. Not here: smoothing, other
-// weights, and detokenisation; what the words are is the caller's choice.
+// Sentences are lists of words as returned by ReadSentences and ReadReferences. Smoothing, other
+// weights and detokenisation are not implemented.
 package textmetrics
 
 import (
@@ -20,7 +16,7 @@ import (
 	"math"
 )
 
-// MaxOrder is the longest n-gram that is counted.
+// MaxOrder is the length of the longest n-grams counted.
 const MaxOrder = 4
 
 // Refs is a named set of reference sentences.
@@ -29,7 +25,7 @@ type Refs struct {
 	Sentences [][]string
 }
 
-// Percent is a number from 0 to 100; NaN, null in JSON, where the metric is undefined.
+// Percent is a number from 0 to 100, or NaN (null in JSON) if the metric is undefined.
 type Percent float64
 
 // MarshalJSON implements json.Marshaler.
@@ -49,17 +45,17 @@ func (p *Percent) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(p))
 }
 
-// ByOrder holds a value for each n-gram length: [0] is for single words.
+// ByOrder holds a value for each n-gram length, starting with single words.
 type ByOrder [MaxOrder]Percent
 
-// Report is what Compute finds.
+// Report is the result of Compute.
 type Report struct {
 	Sentences  int         `json:"sentences"`     // samples
 	Tokens     int         `json:"tokens"`        // words in all samples
 	SelfBLEU   Percent     `json:"self_bleu"`     // undefined for fewer than two samples
-	SelfUnique ByOrder     `json:"self_unique"`   // undefined where no sample is that long
+	SelfUnique ByOrder     `json:"self_unique"`   // undefined if no sample is that long
 	Refs       []RefReport `json:"refs"`          // in the order of the reference sets
-	Mix        *RefReport  `json:"mix,omitempty"` // against the mixture that Options.MixPerRef asks for
+	Mix        *RefReport  `json:"mix,omitempty"` // against the mixture of Options.MixPerRef
 }
 
 // RefReport compares the samples with one set of references.
@@ -67,16 +63,16 @@ type RefReport struct {
 	Name      string  `json:"name"`
 	Sentences int     `json:"sentences"`
 	BLEU      Percent `json:"bleu"`   // undefined without samples or references
-	Unique    ByOrder `json:"unique"` // undefined where no sample is that long
+	Unique    ByOrder `json:"unique"` // undefined if no sample is that long
 }
 
 // MixName is the name of the mixed references in a report.
 const MixName = "mix"
 
-// Options of a computation; the zero value compares with each reference set alone.
+// Options of Compute. The zero value compares with each reference set separately.
 type Options struct {
-	// MixPerRef, when positive, adds a comparison with one set made of the first MixPerRef sentences
-	// of each reference set (the published tables use 2,500). Fewer are taken where there are fewer.
+	// MixPerRef, if positive, adds a comparison with the union of the first MixPerRef sentences of each
+	// reference set (2,500 in the published tables); smaller sets are used in full.
 	MixPerRef int
 }
 
@@ -85,8 +81,8 @@ func Compute(samples [][]string, refs []Refs) Report {
 	return Options{}.Compute(samples, refs)
 }
 
-// Compute scores samples against each set of references and against themselves. It does not keep or
-// change its arguments. The time is linear in the number of words.
+// Compute scores samples against each set of references and against themselves. It does not retain or
+// modify its arguments. Its time is linear in the number of words.
 func (o Options) Compute(samples [][]string, refs []Refs) Report {
 	x := newIndex(samples)
 	r := Report{

@@ -17,14 +17,14 @@ import (
 	"github.com/gradhop/gradhop/tasks/pages"
 )
 
-// Limits of what is drawn: lags, bins and histograms.
+// Limits of figures: lags, bins and histograms.
 const (
 	mostLags  = 60
 	rankBins  = 20
 	mostRanks = 12
 )
 
-// figures draws the run.
+// figures draws the figures of the run.
 func figures(r *store.Reader) ([]pages.Figure, error) {
 	u, err := r.Series(store.Sampling, "lp")
 	if err != nil {
@@ -40,7 +40,7 @@ func figures(r *store.Reader) ([]pages.Figure, error) {
 		return err
 	}
 	svg, err := pages.Lines("draw", "U, nats", first(u), 0)
-	if err := add("Trace of U", "Log-density after warm-up, a line a chain."+shown, svg, err); err != nil {
+	if err := add("Trace of U", "Log-density after warm-up, one line per chain."+shown, svg, err); err != nil {
 		return nil, err
 	}
 	var acf [][]float64
@@ -48,11 +48,11 @@ func figures(r *store.Reader) ([]pages.Figure, error) {
 		acf = append(acf, diag.Autocorrelation(x, mostLags))
 	}
 	svg, err = pages.Lines("lag, draws", "autocorrelation of U", acf, 0)
-	if err := add("Autocorrelation of U", "The faster it falls to zero, the more a draw is worth."+shown, svg, err); err != nil {
+	if err := add("Autocorrelation of U", "The faster it falls to zero, the more information each draw has."+shown, svg, err); err != nil {
 		return nil, err
 	}
 	svg, err = ranks(u, r.Header().ChainIDs)
-	if err := add("Rank histograms of U", "Ranks of each chain's draws among all draws. Where chains have mixed each is flat; one that leans has another distribution than the rest.", svg, err); err != nil {
+	if err := add("Rank histograms of U", "Ranks of each chain's draws among all draws. All are flat if the chains have mixed; a sloping one differs in distribution from the others.", svg, err); err != nil {
 		return nil, err
 	}
 	if r.Header().Weighted() {
@@ -61,13 +61,13 @@ func figures(r *store.Reader) ([]pages.Figure, error) {
 			return nil, err
 		}
 		svg, err := pages.Lines("draw", "log10 of the weight", logs(first(w)), 0)
-		if err := add("Weights", "What a draw counts for in the table, a line a chain: averaged over neighbouring draws where there are many."+shown, svg, err); err != nil {
+		if err := add("Weights", "Weight of each draw in the table, one line per chain; long lines are averaged over neighbouring draws."+shown, svg, err); err != nil {
 			return nil, err
 		}
 	}
 	for _, s := range []struct{ name, label, title, caption string }{
 		{"acceptance_rate", "acceptance probability", "Acceptance over time", "Mean over the chains, warm-up included; averaged over neighbouring steps."},
-		{"step_size", "step size", "Step size over time", "A line a chain; adapted in warm-up, and fixed from draw 0 on." + shown},
+		{"step_size", "step size", "Step size over time", "One line per chain; adapted in warm-up, fixed from draw 0 on." + shown},
 	} {
 		x, warm, err := through(r, s.name)
 		if err != nil {
@@ -89,7 +89,7 @@ func figures(r *store.Reader) ([]pages.Figure, error) {
 
 func first(x [][]float64) [][]float64 { return x[:min(len(x), pages.MostLines)] }
 
-// logs takes decimal logarithms; of zero it is -Inf, which is not drawn.
+// logs returns decimal logarithms; -Inf for zero, which is not drawn.
 func logs(x [][]float64) [][]float64 {
 	out := make([][]float64, len(x))
 	for c, row := range x {
@@ -100,8 +100,8 @@ func logs(x [][]float64) [][]float64 {
 	return out
 }
 
-// through returns a statistic from the first step of warm-up on, and how many draws of
-// warm-up there are; nil where the run has no such statistic.
+// through returns a statistic including warm-up, and the number of warm-up draws; nil if the run has no
+// such statistic.
 func through(r *store.Reader, name string) (x [][]float64, warm int, err error) {
 	has := func(p store.Phase) bool {
 		for _, s := range r.Statistics(p) {
@@ -127,7 +127,7 @@ func through(r *store.Reader, name string) (x [][]float64, warm int, err error) 
 	return x, r.Draws(store.Warmup), nil
 }
 
-// overall is the mean over chains.
+// overall returns the mean over chains.
 func overall(x [][]float64) []float64 {
 	out := make([]float64, len(x[0]))
 	for _, c := range x {

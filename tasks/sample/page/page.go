@@ -1,5 +1,5 @@
-// Package page writes a page about the folder of a run: settings, traces, rank histograms,
-// diagnostics, and the last draws as pictures or numbers, as one HTML file that loads nothing.
+// Package page writes an HTML report on a run: settings, traces, rank histograms, diagnostics, and the
+// last draws as images or numbers, in one file without external resources.
 package page
 
 import (
@@ -26,36 +26,36 @@ var pageText string
 
 var pageTemplate = pages.Parse(pageText)
 
-// Options say what a page shows.
+// Options selects the contents of a page.
 type Options struct {
-	// Version is that of the program, for the record.
+	// Version is the version of the program, for the record.
 	Version string
-	// Picture is the size of states as pictures, as sample.Options.Picture has it; "" takes
-	// it from the options of the run, which has none where it is not of gradhop sample.
+	// Picture is the size of states as images, as in sample.Options.Picture; "" uses the size in the
+	// options of the run, if any.
 	Picture string
-	// Table says how much of the table of diagnostics is shown.
+	// Table selects the rows of the table of diagnostics.
 	Table store.TableOptions
 }
 
-// Page is what a page shows; see [Gather].
+// Page is a report; see [Gather].
 type Page struct{ view view }
 
-// Write writes the page.
+// Write writes the HTML of the page.
 func (p *Page) Write(w io.Writer) error { return pageTemplate.Execute(w, p.view) }
 
-// view is what the template shows.
+// view is the data of the template.
 type view struct {
 	Version  string
 	Dir      string
 	Summary  *store.Summary
-	State    string // "complete", or where the run stands
-	Exact    string // what to know of the sampler's law
-	Weights  string // that draws are weighted, or ""
+	State    string // "complete", or the progress of the run
+	Exact    string // exactness of the sampler
+	Weights  string // remark on weights, or ""
 	Settings []pages.Setting
 	Figures  []pages.Figure
 	Table    *store.Table
 	Picture  template.URL // data URL of the grid, or ""
-	Caption  string       // of the picture or of the states
+	Caption  string       // caption of the picture or of the states
 	States   []state
 }
 
@@ -66,15 +66,14 @@ type state struct {
 	X     string
 }
 
-// Most states and chains that are listed or drawn one by one.
+// Limits of the states and chains shown individually.
 const (
 	mostStates = 16
 	mostSites  = 64
 )
 
-// Gather reads the run in a folder. The memory it takes is that of the statistics of the
-// run, not of its states. Errors: *sample.OptionError for the size of pictures, and those of
-// package store.
+// Gather reads the run in a folder. Its memory is that of the statistics of the run, not of the states.
+// Errors are *sample.OptionError for the image size, and those of package store.
 func Gather(dir string, o Options) (*Page, error) {
 	r, err := store.Open(dir)
 	if err != nil {
@@ -96,7 +95,7 @@ func Gather(dir string, o Options) (*Page, error) {
 	page := &Page{view{Version: o.Version, Dir: dir, Summary: s, Table: s.Diagnostics, State: "complete"}}
 	p := &page.view
 	if !s.Finished {
-		p.State = fmt.Sprintf("stopped, or still running, after step %d of %d", s.StepsMade, s.Warmup+s.Steps)
+		p.State = fmt.Sprintf("stopped or still running, after step %d of %d", s.StepsMade, s.Warmup+s.Steps)
 	}
 	if reg, err := samplers.Lookup(s.Sampler); err == nil {
 		p.Exact = law(reg.Exact, r.Header().Settings["beta"])
@@ -118,8 +117,8 @@ func Gather(dir string, o Options) (*Page, error) {
 	return page, p.list(r)
 }
 
-// law says what distribution the draws of a sampler have, at an inverse temperature or along a schedule
-// as samplers.ParseSchedule reads it; "" is 1.
+// law describes the distribution of a sampler's draws at inverse temperature beta, a number or a
+// schedule in the syntax of samplers.ParseSchedule; "" means 1.
 func law(exact bool, beta string) string {
 	of := "exp(U)/Z"
 	if beta != "" && beta != "1" {
@@ -128,14 +127,14 @@ func law(exact bool, beta string) string {
 	if exact {
 		return "exact: it leaves " + of + " invariant"
 	}
-	return "not exact: the law of its draws is not " + of
+	return "not exact: its draws do not follow " + of
 }
 
-// steps says how many steps were asked for, and which of them are draws.
+// steps describes the requested steps and the thinning.
 func steps(h store.Header) string {
-	text := fmt.Sprintf("%d after %d of warm-up", h.Steps, h.Warmup)
+	text := fmt.Sprintf("%d after %d warm-up steps", h.Steps, h.Warmup)
 	if h.Thin > 1 {
-		text += fmt.Sprintf("; one in %d is a draw", h.Thin)
+		text += fmt.Sprintf("; every %d-th is a draw", h.Thin)
 	}
 	return text
 }
@@ -146,7 +145,7 @@ func settings(h store.Header, s *store.Summary) []pages.Setting {
 		{"model", h.Model}, {"sha256 of the model", h.ModelSHA256}, {"sampler", h.Sampler}, {"seed", strconv.FormatUint(h.Seed, 10)},
 		{"chains", strconv.Itoa(len(h.ChainIDs))}, {"steps", steps(h)},
 		{"space", fmt.Sprintf("%s, %d sites of %d values", h.Space.Kind, h.Space.Sites, h.Space.Values)},
-		{"acceptance", percent(s.MeanAcceptance)}, {"sites changed a step", s.MeanHops.Text(2)},
+		{"acceptance", percent(s.MeanAcceptance)}, {"sites changed per step", s.MeanHops.Text(2)},
 		{"states evaluated", fmt.Sprintf("%d with gradient, %d without", s.Evaluations.Gradient, s.Evaluations.Total()-s.Evaluations.Gradient)},
 		{"seconds", strconv.FormatFloat(s.Seconds, 'f', 1, 64)}, {"gradhop", h.Gradhop},
 	} {
@@ -161,7 +160,7 @@ func settings(h store.Header, s *store.Summary) []pages.Setting {
 	return out
 }
 
-// grid shows the last draws as pictures.
+// grid shows the last draws as images.
 func (p *view) grid(r *store.Reader, pic export.Picture) error {
 	img, err := export.Grid(r, pic)
 	if err != nil {
@@ -176,7 +175,7 @@ func (p *view) grid(r *store.Reader, pic export.Picture) error {
 	return nil
 }
 
-// list shows the last draws as numbers, shortened.
+// list shows the last draws as numbers, abbreviated.
 func (p *view) list(r *store.Reader) error {
 	h := r.Header()
 	n := min(r.Chains(), mostStates)
@@ -211,7 +210,7 @@ func (p *view) list(r *store.Reader) error {
 	return nil
 }
 
-// percent writes a share for people.
+// percent formats a fraction as a percentage.
 func percent(x store.Number) string {
 	if x != x {
 		return "NA"

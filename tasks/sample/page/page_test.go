@@ -13,8 +13,8 @@ func TestLaw(t *testing.T) {
 		{true, "1", "exact: it leaves exp(U)/Z invariant"},
 		{true, "50", "exact: it leaves exp(beta U)/Z with beta 50 invariant"},
 		{true, "1..1000@500", "exact: it leaves exp(beta U)/Z with beta 1..1000@500 invariant"},
-		{false, "", "not exact: the law of its draws is not exp(U)/Z"},
-		{false, "0.1t", "not exact: the law of its draws is not exp(beta U)/Z with beta 0.1t"},
+		{false, "", "not exact: its draws do not follow exp(U)/Z"},
+		{false, "0.1t", "not exact: its draws do not follow exp(beta U)/Z with beta 0.1t"},
 	} {
 		if got := law(c.exact, c.beta); got != c.want {
 			t.Errorf("%v %q: %q, want %q", c.exact, c.beta, got, c.want)
