@@ -139,7 +139,7 @@ func TestCmdStanFiles(t *testing.T) {
 		"line 8: 2 numbers for 4 columns": fmt.Sprintf(head, "0") + "1,2,3,4\n1,2\n",
 		"no line with column names":       "# nothing\n",
 		"want column names":               "1,2,3\n",
-		"other columns":                   "lp__,theta\n1,2\n",
+		"columns differ from":             "lp__,theta\n1,2\n",
 		"1 draws, but":                    fmt.Sprintf(head, "0") + "1,2,3,4\n",
 	} {
 		var bad *store.Error
