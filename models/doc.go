@@ -1,16 +1,15 @@
-// Package models holds the small models that are built into the program, and opens
-// models by name, from a folder, or from the Hugging Face Hub (package hub).
+// Package models provides the small models built into the program, and opens models by name, from a
+// folder, or from the Hugging Face Hub (package hub).
 //
-// A model is a folder in the layout of Hugging Face exports. A masked language model has
-// model.onnx (or onnx/model.onnx), config.json, and the files of its tokenizer
-// ([Open]); a CLIP has text_model.onnx and vision_model.onnx, or both in model.onnx,
-// tokenizer.json and preprocessor_config.json ([OpenTowers]), and may have words.txt, the
-// words that prompts are made of by default; an energy-based model over discrete states has
-// model.onnx and ebm.json ([OpenEBM]). The built-in ones are embedded in the binary;
-// manifest.json lists their files with size and sha256, where they come from and their
-// licence, and is compared with the embedded files whenever one is opened. After changing
-// a file in data, run
+// A model is a folder in the layout of Hugging Face exports. A masked language model has model.onnx (or
+// onnx/model.onnx), config.json, and tokenizer files ([Open]). A CLIP model has text_model.onnx and
+// vision_model.onnx, or both in model.onnx, tokenizer.json and preprocessor_config.json, and optionally
+// words.txt, the default vocabulary of prompts ([OpenTowers]). A discrete energy-based model has
+// model.onnx and ebm.json ([OpenEBM]). Built-in models are embedded in the binary. manifest.json lists
+// their files with size, SHA-256, source and licence; files are compared with it when a model is
+// opened. After changing a file in data, run
 //
+//	go generate ./models
 //	go generate ./models
 package models
 

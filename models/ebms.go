@@ -11,41 +11,41 @@ import (
 	"github.com/gradhop/gradhop/models/hub"
 )
 
-// DefaultEBM is the name of the energy-based model that is used where none is asked for.
+// DefaultEBM is the name of the default energy-based model.
 const DefaultEBM = "ebm-digits"
 
-// ebmConfig is the file that makes a folder an energy-based model.
+// ebmConfig is the file that identifies a folder as an energy-based model.
 const ebmConfig = "ebm.json"
 
-// EBM is an energy-based model that is there to be read.
+// EBM is an energy-based model whose files are available.
 type EBM struct {
 	// Name is the built-in name, the last element of the folder's path, or owner/name@commit.
 	Name string `json:"-"`
-	// FS holds the model's files, ONNX is the model file in it.
+	// FS holds the model's files; ONNX is the model file in it.
 	FS   fs.FS  `json:"-"`
 	ONNX string `json:"-"`
 	// Dir is the folder on disk, or "" for a built-in model.
 	Dir string `json:"-"`
-	// SHA256 is that of the ONNX file, in hex.
+	// SHA256 is the SHA-256 of the ONNX file in hex.
 	SHA256 string `json:"-"`
 
-	// Space is the set of states, as in binary:784, and Height and Width are those of the
-	// image that the sites make, or 0.
+	// Space is the set of states, such as binary:784. Height and Width are those of the image that the
+	// sites form, or 0.
 	Space  string `json:"space"`
 	Height int    `json:"height"`
 	Width  int    `json:"width"`
-	// Sampler, Options and Steps draw states from the base distribution: the sampler that
-	// the model was trained with, and enough steps.
+	// Sampler, Options and Steps draw states from the base distribution: the sampler used in training,
+	// and a sufficient number of steps.
 	Sampler string            `json:"sampler"`
 	Options map[string]string `json:"options"`
 	Steps   int               `json:"steps"`
 }
 
-// OpenEBM returns an energy-based model: a built-in one, the one in a folder, or one on the
-// Hugging Face Hub; see [Open] for ref. "" means DefaultEBM. The folder has model.onnx, which
-// computes U, and ebm.json with the fields of EBM.
+// OpenEBM returns an energy-based model: a built-in one, one in a folder, or one on the Hugging Face
+// Hub; see [Open] for ref. "" means DefaultEBM. The folder must have model.onnx, which computes U, and
+// ebm.json with the fields of EBM.
 //
-// Errors: as for Open, with *Error for a built-in model of another kind.
+// Errors are those of Open, with *Error for a built-in model of another kind.
 func OpenEBM(ctx context.Context, ref string, o hub.Options) (EBM, error) {
 	src, err := find(ctx, cmp.Or(ref, DefaultEBM), o)
 	if err != nil {

@@ -2,14 +2,14 @@ package models
 
 import "slices"
 
-// The kinds of models, as they are called in messages.
+// The kinds of models, as shown in messages.
 const (
 	kindMLM  = "masked language model"
 	kindCLIP = "CLIP"
 	kindEBM  = "discrete energy-based model"
 )
 
-// kind tells the kind of a built-in model by its files.
+// kind determines the kind of a built-in model from its files.
 func (e Entry) kind() string {
 	has := func(name string) bool {
 		return slices.ContainsFunc(e.Files, func(f File) bool { return f.Name == name })

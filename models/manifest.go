@@ -18,32 +18,32 @@ var data embed.FS
 //go:embed manifest.json
 var manifestJSON []byte
 
-// Default is the name of the model that is used where none is asked for.
+// Default is the name of the default masked language model.
 const Default = "bert-books"
 
 // Entry describes a built-in model.
 type Entry struct {
-	// Name is what the model is opened by.
+	// Name identifies the model for Open.
 	Name string `json:"name"`
-	// Summary says in one line what the model is for.
+	// Summary describes the purpose in one line.
 	Summary string `json:"summary"`
-	// Source says where the weights come from.
+	// Source is the origin of the weights.
 	Source string `json:"source"`
 	// Licence is an SPDX identifier.
 	Licence string `json:"licence"`
-	// Files are all files of the model, sorted by name.
+	// Files lists all files of the model, sorted by name.
 	Files []File `json:"files"`
 }
 
-// File is what the manifest knows of one file.
+// File is a file in the manifest.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"` // in hex
 }
 
-// entries parses the manifest once. It is part of the program: a manifest that does
-// not parse is a mistake of the build, not of the user.
+// entries parses the manifest once. It panics if the manifest is invalid, which is an error of the
+// build.
 var entries = sync.OnceValue(func() map[string]Entry {
 	var list []Entry
 	if err := json.Unmarshal(manifestJSON, &list); err != nil {
@@ -59,7 +59,7 @@ var entries = sync.OnceValue(func() map[string]Entry {
 // BuiltIn returns the names of the built-in models, sorted.
 func BuiltIn() []string { return slices.Sorted(maps.Keys(entries())) }
 
-// Describe returns the manifest's entry of a built-in model.
+// Describe returns the manifest entry of a built-in model, and whether it exists.
 func Describe(name string) (Entry, bool) {
 	e, ok := entries()[name]
 	return e, ok

@@ -10,7 +10,7 @@ import (
 	"github.com/gradhop/gradhop/models/hub"
 )
 
-// Model is a masked language model that is there to be read.
+// Model is a masked language model whose files are available.
 type Model struct {
 	// Name is the built-in name, the last element of the folder's path, or owner/name@commit.
 	Name string
@@ -20,24 +20,21 @@ type Model struct {
 	ONNX string
 	// Dir is the folder on disk, or "" for a built-in model.
 	Dir string
-	// SHA256 is that of the ONNX file, in hex. Weights that the file keeps in other
-	// files take no part in it.
+	// SHA256 is the SHA-256 of the ONNX file in hex. It does not cover weights in other files.
 	SHA256 string
 }
 
-// needed are the other files that every masked language model has.
+// needed lists the other files that every masked language model has.
 var needed = []string{"config.json"}
 
-// Open returns a masked language model: a built-in one, the one in a folder, or one on the
-// Hugging Face Hub, which is downloaded into the cache. ref is a built-in name, a folder, or
-// owner/name@revision, in this order; "" means Default. A folder with the name of a built-in
-// model is reached as "./name". The model file is model.onnx or onnx/model.onnx; with
-// "#variant" at the end of ref, for instance "#int8", it is model_int8.onnx; with "#x.onnx"
-// it is the file x.onnx. [OpenTowers] opens a CLIP, [OpenEBM] an energy-based model.
+// Open returns a masked language model. ref is a built-in name, a folder, or owner/name@revision on the
+// Hugging Face Hub, tried in this order; "" means Default. A model on the Hub is downloaded into the
+// cache. Use "./name" for a folder with the name of a built-in model. The model file is model.onnx or
+// onnx/model.onnx; with "#variant" at the end of ref, for instance "#int8", it is model_int8.onnx; with
+// "#x.onnx" it is x.onnx. Use [OpenTowers] for CLIP models and [OpenEBM] for energy-based models.
 //
-// Errors: *Error for a name that is no model, a model of another kind, a file that is
-// missing or is not the one in the manifest, *hub.Error, those of reading the files, that of
-// the context.
+// Errors are *Error for an unknown name, a model of another kind, or a file that is missing or differs
+// from the manifest; *hub.Error; and those of reading files and of the context.
 func Open(ctx context.Context, ref string, o hub.Options) (Model, error) {
 	src, err := find(ctx, cmp.Or(ref, Default), o)
 	if err != nil {
@@ -65,7 +62,7 @@ func Open(ctx context.Context, ref string, o hub.Options) (Model, error) {
 	return m, err
 }
 
-// verified remembers which built-in models were compared with the manifest.
+// verified records which built-in models were compared with the manifest.
 var verified sync.Map // name -> error or nil
 
 // files returns the files of a built-in model, compared with the manifest once.

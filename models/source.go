@@ -19,16 +19,16 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// The files of models in single precision, the first that exists is taken. A variant adds
-// "_variant" before ".onnx".
+// Model files in full precision; the first that exists is used. A variant adds "_variant" before
+// ".onnx".
 var (
 	single       = []string{"model.onnx", "onnx/model.onnx"}
 	textTowers   = []string{"text_model.onnx", "onnx/text_model.onnx", "textual/model.onnx", "textual.onnx"}
 	visionTowers = []string{"vision_model.onnx", "onnx/vision_model.onnx", "visual/model.onnx", "visual.onnx"}
 )
 
-// companions are the names of files that are downloaded with a model file, from the
-// repository's top folder and from that of the model file.
+// companions are files downloaded with a model file, from the top folder of the repository and from the
+// folder of the model file.
 var companions = []string{
 	"config.json", "words.txt", ebmConfig,
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt",
@@ -36,19 +36,18 @@ var companions = []string{
 	"preprocessor_config.json", "processor_config.json", "preprocess_cfg.json", "open_clip_config.json",
 }
 
-// source is where the files of a model are: in the program, in a folder or on the hub.
+// source is the location of a model's files: the program, a folder, or the hub.
 type source struct {
-	ref      string // what was asked for, without the variant
-	name     string // of the model: a built-in name, that of a folder, or owner/name@commit
-	variant  string // of its files; "" for full precision
+	ref      string // reference given, without the variant
+	name     string // name of the model: a built-in name, that of a folder, or owner/name@commit
+	variant  string // "" for full precision
 	fs       fs.FS
 	dir      string        // on disk, or ""
-	entry    *Entry        // of a built-in model, or nil
-	snapshot *hub.Snapshot // of a model on the hub, or nil
+	entry    *Entry        // for a built-in model, else nil
+	snapshot *hub.Snapshot // for a model on the hub, else nil
 }
 
-// find returns the source that a reference names. Of a model on the hub nothing is
-// downloaded yet.
+// find returns the source of a reference. It does not download files.
 func find(ctx context.Context, ref string, o hub.Options) (*source, error) {
 	name, variant, _ := strings.Cut(ref, "#")
 	if isDir(ref) {
@@ -82,7 +81,7 @@ func isDir(name string) bool {
 	return err == nil && st.IsDir()
 }
 
-// folderName is a name for the model in dir.
+// folderName returns a name for the model in dir.
 func folderName(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -90,7 +89,8 @@ func folderName(dir string) string {
 	return filepath.Base(dir)
 }
 
-// has reports whether there is a regular file (pipes and devices never end), for a model on the hub whether it can be downloaded.
+// has reports whether a regular file exists (pipes and devices are excluded: reading them may never
+// end); on the hub, whether it can be downloaded.
 func (s *source) has(name string) bool {
 	if s.snapshot != nil {
 		_, found := slices.BinarySearch(s.snapshot.Files, name)
@@ -100,7 +100,7 @@ func (s *source) has(name string) bool {
 	return err == nil && st.Mode().IsRegular()
 }
 
-// first returns the first of the files that is there, or "".
+// first returns the first existing file of names, or "".
 func (s *source) first(names []string) string {
 	if i := slices.IndexFunc(names, s.has); i >= 0 {
 		return names[i]
@@ -108,7 +108,7 @@ func (s *source) first(names []string) string {
 	return ""
 }
 
-// variants returns the names of files in the variant of s.
+// variants returns names adapted to the variant of s.
 func (s *source) variants(names []string) []string {
 	switch {
 	case s.variant == "":
@@ -127,7 +127,7 @@ func addVariant(names []string, variant string) []string {
 	return list
 }
 
-// missing is the error for a source without the model file.
+// missing returns the error for a source without the model file.
 func (s *source) missing(ctx context.Context, file string) error {
 	wanted := file
 	if s.variant != "" {
@@ -154,7 +154,7 @@ func (s *source) missing(ctx context.Context, file string) error {
 	return missingFile(s.ref, wanted, hint)
 }
 
-// list returns the files, at least those with ONNX models at the top and in onnx/.
+// list returns the files, at least the ONNX models at the top and in onnx/.
 func (s *source) list() []string {
 	if s.snapshot != nil {
 		return s.snapshot.Files
@@ -164,7 +164,7 @@ func (s *source) list() []string {
 	return append(top, below...)
 }
 
-// exportHint says how to make the ONNX file of a repository that has none.
+// exportHint explains how to create the ONNX file of a repository without one.
 func (s *source) exportHint(ctx context.Context) (string, error) {
 	if i := slices.IndexFunc(s.snapshot.Files, func(f string) bool { return strings.HasSuffix(f, ".onnx") }); i >= 0 {
 		return fmt.Sprintf("if one of its other ONNX files is the model, name it as in %s#%s", s.ref, s.snapshot.Files[i]), nil
@@ -193,8 +193,8 @@ func (s *source) exportHint(ctx context.Context) (string, error) {
 	return fmt.Sprintf("export it by: python scripts/export_mlm.py --model %s --out %s, and use --model ./%s", s.ref, folder, folder), nil
 }
 
-// fetch downloads model files, their companions, and the files that hold their weights. For
-// a model that is not on the hub it does nothing.
+// fetch downloads model files, their companions and their weight files. It does nothing unless the
+// model is on the hub.
 func (s *source) fetch(ctx context.Context, files ...string) error {
 	if s.snapshot == nil {
 		return nil
@@ -222,7 +222,7 @@ func (s *source) fetch(ctx context.Context, files ...string) error {
 	return nil
 }
 
-// external returns the files that hold weights of a model file.
+// external returns the weight files of a model file.
 func (s *source) external(file string) ([]string, error) {
 	m, err := onnx.Load(filepath.Join(s.dir, filepath.FromSlash(file)))
 	if err != nil {
@@ -244,12 +244,12 @@ func (s *source) external(file string) ([]string, error) {
 	return names, nil
 }
 
-// sum returns the sha256 of a file in hex, "" for no file.
+// sum returns the SHA-256 of a file in hex; "" if file is "".
 func (s *source) sum(ctx context.Context, file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	if s.entry != nil { // which was compared with its files
+	if s.entry != nil { // verified against the manifest
 		i := slices.IndexFunc(s.entry.Files, func(f File) bool { return f.Name == file })
 		return s.entry.Files[i].SHA256, nil
 	}

@@ -8,34 +8,32 @@ import (
 	"github.com/gradhop/gradhop/models/hub"
 )
 
-// DefaultCLIP is the name of the CLIP that is used where none is asked for.
+// DefaultCLIP is the name of the default CLIP model.
 const DefaultCLIP = "clip-pictures"
 
-// Towers is a CLIP that is there to be read: a tower for texts, and one for pictures
-// where the folder has one.
+// Towers is a CLIP model whose files are available: a text encoder, and possibly an image encoder.
 type Towers struct {
 	// Name is the built-in name, the last element of the folder's path, or owner/name@commit.
 	Name string
 	// FS holds the model's files.
 	FS fs.FS
-	// Text and Vision are the towers' files in FS: the same for a combined model, ""
-	// where there is no such tower.
+	// Text and Vision are the files of the encoders in FS: equal for a combined model, "" for a missing
+	// one.
 	Text, Vision string
 	// Dir is the folder on disk, or "" for a built-in model.
 	Dir string
-	// TextSHA256 and VisionSHA256 are those of the files, in hex, "" where there is none.
-	// Weights that a file keeps in other files take no part in them.
+	// TextSHA256 and VisionSHA256 are the SHA-256 of the files in hex, or "". They do not cover weights
+	// in other files.
 	TextSHA256, VisionSHA256 string
 }
 
-// OpenTowers returns a CLIP: a built-in one, the one in a folder, or one on the Hugging Face
-// Hub; see [Open] for ref. "" means DefaultCLIP. It looks for text_model.onnx and
-// vision_model.onnx, then for one file with both towers, model.onnx, then for the text tower
-// alone, each also in onnx/; textual/model.onnx and visual/model.onnx, or textual.onnx and
-// visual.onnx, are the towers too. Without a variant, _fp16 files are
-// taken where there are no others.
+// OpenTowers returns a CLIP model: a built-in one, one in a folder, or one on the Hugging Face Hub; see
+// [Open] for ref. "" means DefaultCLIP. It looks for text_model.onnx and vision_model.onnx, then for
+// model.onnx with both encoders, then for the text encoder alone, each also in onnx/. The encoders may
+// also be textual/model.onnx and visual/model.onnx, or textual.onnx and visual.onnx. Without a variant,
+// _fp16 files are used if there are no others.
 //
-// Errors: as for Open, with *Error for a built-in model of another kind.
+// Errors are those of Open, with *Error for a built-in model of another kind.
 func OpenTowers(ctx context.Context, ref string, o hub.Options) (Towers, error) {
 	src, err := find(ctx, cmp.Or(ref, DefaultCLIP), o)
 	if err != nil {
@@ -61,8 +59,7 @@ func OpenTowers(ctx context.Context, ref string, o hub.Options) (Towers, error) 
 	return t, err
 }
 
-// towers returns the files of the text tower and of the vision tower, or "" for one that is
-// missing.
+// towers returns the files of the text and the image encoder, or "" for a missing one.
 func (s *source) towers() (text, vision string) {
 	list := func(names []string) []string {
 		all := s.variants(names)

@@ -18,23 +18,23 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// blobPath is where the bytes of a file are in the cache.
+// blobPath returns the path of a file's contents in the cache.
 func (s *Snapshot) blobPath(r remote) string { return filepath.Join(s.repo(), "blobs", r.checksum) }
 
-// errChecksum says that bytes differ from those that the hub announced.
-var errChecksum = errors.New("the bytes do not have the hub's checksum")
+// errChecksum reports contents that differ from the hub's checksum.
+var errChecksum = errors.New("the contents do not match the hub's checksum")
 
-// blob brings the bytes of a file into the cache, under its lock. report takes the bytes
-// done.
+// blob downloads the contents of a file into the cache, under a lock. report receives the number of
+// bytes done.
 func (s *Snapshot) blob(ctx context.Context, r remote, report func(int64)) error {
 	at := s.blobPath(r)
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
 	if st, err := os.Stat(at); err == nil && st.Size() == r.size {
-		return nil // also where another process has just downloaded it
+		return nil // possibly downloaded by another process
 	}
-	part := at + ".incomplete" // as huggingface_hub calls it
+	part := at + ".incomplete" // as named by huggingface_hub
 	for {
 		resumed := partSize(part, r) > 0
 		err := s.client.retry(ctx, func() (bool, error) { return s.transfer(ctx, r, part, report) })
@@ -54,11 +54,11 @@ func (s *Snapshot) blob(ctx context.Context, r remote, report func(int64)) error
 		if !resumed {
 			return &Error{Ref: s.Ref, File: r.name, Reason: err.Error() + " " + r.checksum + "; they were deleted"}
 		}
-		// What an earlier run had left may be at fault.
+		// The remains of an earlier download may be corrupt; try again from the start.
 	}
 }
 
-// lock takes the lock of a blob, which huggingface_hub takes too.
+// lock acquires the lock of a blob, which huggingface_hub uses too.
 func (s *Snapshot) lock(ctx context.Context, r remote) (unlock func(), err error) {
 	dir := filepath.Join(s.client.cache, ".locks", folder(s.Ref.ID))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -70,7 +70,7 @@ func (s *Snapshot) lock(ctx context.Context, r remote) (unlock func(), err error
 			l.Close()
 			return nil, err
 		}
-		// The process that held it may have deleted the file: then others lock a new one.
+		// The previous holder may have deleted the file; then others lock a new one.
 		mine, err := l.Stat()
 		if there, e := os.Stat(l.Path()); err == nil && e == nil && os.SameFile(mine, there) {
 			return func() { l.Close() }, nil
@@ -79,7 +79,7 @@ func (s *Snapshot) lock(ctx context.Context, r remote) (unlock func(), err error
 	}
 }
 
-// partSize returns the bytes of an incomplete download; one that is too long is deleted.
+// partSize returns the size of an incomplete download. It deletes one that is too long.
 func partSize(part string, r remote) int64 {
 	st, err := os.Stat(part)
 	if err != nil {
@@ -92,7 +92,7 @@ func partSize(part string, r remote) int64 {
 	return st.Size()
 }
 
-// transfer downloads what part lacks, in one request. progress says that bytes came.
+// transfer downloads the rest of part in one request. progress is true if any bytes arrived.
 func (s *Snapshot) transfer(ctx context.Context, r remote, part string, report func(int64)) (progress bool, err error) {
 	offset := partSize(part, r)
 	report(offset)
@@ -135,7 +135,7 @@ func (s *Snapshot) transfer(ctx context.Context, r remote, part string, report f
 
 var errStalled = errors.New("the transfer stalled")
 
-// stalled tells a transfer that was given up from one that the caller ended.
+// stalled distinguishes a transfer that timed out from one that the caller cancelled.
 func stalled(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errStalled) {
 		return &temporary{err: errStalled}
@@ -143,8 +143,8 @@ func stalled(ctx context.Context, err error) error {
 	return err
 }
 
-// accept checks the head of an answer to a request for the bytes from offset on, and returns
-// where its bytes belong: at offset, or at 0 if the server sends the whole file.
+// accept checks the header of a response to a request for the bytes from offset on. It returns the
+// position of its first byte: offset, or 0 if the server sends the whole file.
 func (s *Snapshot) accept(resp *http.Response, r remote, offset int64) (int64, error) {
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -163,12 +163,11 @@ func (s *Snapshot) accept(resp *http.Response, r remote, offset int64) (int64, e
 	return offset, nil
 }
 
-// syncEvery is how many bytes are written before they are forced to the disk, so that the
-// last such call is short.
+// syncEvery is the number of bytes written between syncs, so that the last sync is short.
 const syncEvery = 32 << 20
 
-// receive copies want bytes and reports the bytes copied so far. Fewer bytes, or a failure
-// to read them, are temporary.
+// receive copies want bytes and reports the bytes copied so far. A short or failed read is a temporary
+// error.
 func receive(f *os.File, body io.Reader, want int64, report func(int64)) (n int64, err error) {
 	buffer := make([]byte, 128<<10)
 	unsynced := 0
@@ -198,8 +197,8 @@ func receive(f *os.File, body io.Reader, want int64, report func(int64)) (n int6
 	return n, nil
 }
 
-// verify compares the bytes of a file with its checksum: sha256, or the sha1 of git, which
-// begins with the kind and the size.
+// verify compares a file with its checksum: SHA-256, or git's SHA-1, which includes the kind and the
+// size.
 func verify(ctx context.Context, path string, r remote) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -227,7 +226,7 @@ func verify(ctx context.Context, path string, r remote) error {
 	return nil
 }
 
-// isPointer reports whether a file is what git stores in place of a file in LFS.
+// isPointer reports whether a file is a Git LFS pointer.
 func isPointer(path string, r remote) bool {
 	if r.size > 1024 {
 		return false

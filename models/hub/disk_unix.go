@@ -4,5 +4,5 @@ package hub
 
 import "syscall"
 
-// diskFull are the errors of a disk that takes no more.
+// diskFull lists the errors of a full disk.
 var diskFull = []error{syscall.ENOSPC, syscall.EDQUOT}

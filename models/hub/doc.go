@@ -1,15 +1,15 @@
-// Package hub downloads files of models from the Hugging Face Hub, or from a server with
-// the same interface, into the cache that Python's huggingface_hub uses.
+// Package hub downloads model files from the Hugging Face Hub, or from a server with the same
+// interface, into the cache of Python's huggingface_hub.
 //
 //	c, err := hub.New(hub.Options{})
 //	ref, ok := hub.Parse("answerdotai/ModernBERT-base@main")
 //	s, err := c.Open(ctx, ref)            // commit and file names
 //	err = s.Fetch(ctx, "config.json")     // s.Dir/config.json exists now
 //
-// A download resumes where it stopped, in this process or in a later one. A file enters the
-// cache only if its size and checksum are those that the hub states: sha256 for files in
-// LFS, git's sha1 for the others. A file lock keeps two processes, Python's included, from
-// downloading the same file. Every function returns soon after its context ends.
+// Downloads are resumed, also by a later process. A file enters the cache only if its size and checksum
+// match those of the hub: SHA-256 for files in LFS, git's SHA-1 for others. A file lock prevents two
+// processes, including Python's, from downloading the same file. Every function returns soon after its
+// context ends.
 //
 // # Cache
 //
@@ -22,14 +22,14 @@
 //
 // # Environment
 //
-// HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_OFFLINE,
-// TRANSFORMERS_OFFLINE and HF_HUB_DISABLE_IMPLICIT_TOKEN mean what they mean to
-// huggingface_hub. Without HF_TOKEN, the token that "hf auth login" stored is used.
+// HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE and
+// HF_HUB_DISABLE_IMPLICIT_TOKEN have the same meaning as for huggingface_hub. Without HF_TOKEN, the
+// token stored by "hf auth login" is used.
 //
 // # Why not an existing client
 //
-// github.com/gomlx/go-huggingface v0.4.1 has a client with the same cache layout. It
-// deletes a download that breaks instead of resuming it, checks neither size nor checksum,
-// ignores HF_HOME, HF_HUB_CACHE, the token file and offline mode, waits for locks without
-// a context, and prints to standard output.
+// github.com/gomlx/go-huggingface v0.4.1 has a client with the same cache layout. It deletes an
+// interrupted download instead of resuming it, verifies neither size nor checksum, ignores HF_HOME,
+// HF_HUB_CACHE, the token file and offline mode, waits for locks without a context, and prints to
+// standard output.
 package hub

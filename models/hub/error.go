@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Error reports that a repository or a file of it is not available. It matches
-// fs.ErrNotExist where the hub, or the cache in offline mode, does not have it.
+// Error reports that a repository or a file is not available. It matches fs.ErrNotExist if the hub, or
+// the cache in offline mode, does not have it.
 type Error struct {
-	Ref    Ref    // zero if the error is about the settings
-	File   string // "" if it is about the whole repository
+	Ref    Ref    // zero if the error concerns the settings
+	File   string // "" if the error concerns the whole repository
 	Reason string // what is wrong and what to do
-	Err    error  // its cause, or nil
+	Err    error  // the cause, or nil
 }
 
 func (e *Error) Error() string {
@@ -36,25 +36,25 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitCode is that of a program for which no model is available.
+// ExitCode returns 3: runtime or model unavailable.
 func (e *Error) ExitCode() int { return 3 }
 
-// temporary is a failure that may pass: a broken connection, or a server that is busy.
+// temporary is an error that may disappear: a broken connection or a busy server.
 type temporary struct {
 	err   error
-	after time.Duration // what the server asks to wait
-	dial  bool          // no connection came about
-	final bool          // the request is not made again
+	after time.Duration // delay requested by the server
+	dial  bool          // no connection was established
+	final bool          // do not retry
 }
 
 func (e *temporary) Error() string { return e.err.Error() }
 func (e *temporary) Unwrap() error { return e.err }
 
-// maxWait is the longest wait that a server may ask for.
+// maxWait is the longest delay accepted from a server.
 const maxWait = 2 * time.Minute
 
-// refused explains a response that is not the one wanted. The hub states its reasons in
-// X-Error-Code and X-Error-Message.
+// refused converts an unsuccessful response to an error. The hub gives reasons in X-Error-Code and
+// X-Error-Message.
 func (c *Client) refused(resp *http.Response, ref Ref, file string) error {
 	e := &Error{Ref: ref, File: file}
 	code, status := resp.Header.Get("X-Error-Code"), resp.StatusCode
@@ -84,7 +84,7 @@ func (c *Client) refused(resp *http.Response, ref Ref, file string) error {
 	return e
 }
 
-// retryAfter reads the seconds or the date of a Retry-After.
+// retryAfter parses Retry-After, in seconds or as a date.
 func retryAfter(resp *http.Response) time.Duration {
 	value := resp.Header.Get("Retry-After")
 	if n, err := strconv.ParseInt(value, 10, 32); err == nil && n > 0 {

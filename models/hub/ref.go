@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Ref names a revision of a model repository.
+// Ref identifies a revision of a model repository.
 type Ref struct {
 	// ID is "owner/name".
 	ID string
@@ -28,8 +28,8 @@ var (
 	commitPattern   = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
-// Parse reads "owner/name" or "owner/name@revision"; the default revision is main. It
-// returns false for anything else.
+// Parse parses "owner/name" or "owner/name@revision"; the default revision is main. It returns false
+// for other strings.
 func Parse(s string) (Ref, bool) {
 	id, revision, ok := strings.Cut(s, "@")
 	if !ok {
@@ -41,8 +41,8 @@ func Parse(s string) (Ref, bool) {
 	return r, good
 }
 
-// validName reports whether name is a relative path with slashes that stays in its folder
-// on every system.
+// validName reports whether name is a relative path with slashes that stays in its folder on every
+// operating system.
 func validName(name string) bool {
 	return filepath.IsLocal(filepath.FromSlash(name)) && !strings.ContainsAny(name, "\\:\x00") && len(name) < 1000 &&
 		!strings.HasSuffix(name, "/") && !strings.Contains(name, "//")

@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Bounds on what a server may send.
+// Limits on responses.
 const (
-	maxListing = 32 << 20 // bytes of the description of a repository
-	maxFile    = 64 << 30 // bytes of a file
+	maxListing = 32 << 20 // size of the description of a repository
+	maxFile    = 64 << 30 // size of a file
 )
 
-// attempts is how often in a row something may fail without any progress.
+// attempts is the number of consecutive failures without progress after which retry gives up.
 const attempts = 5
 
-// redirect follows a redirection. The token goes to the endpoint only. The headers that
-// describe a file are in the first answer of the hub, so a HEAD request does not leave it;
-// a repository that was renamed is redirected within the hub.
+// redirect handles redirects. The token is sent only to the endpoint. HEAD requests do not leave the
+// hub, because its first response has the headers that describe a file; a renamed repository is
+// redirected within the hub.
 func redirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
-		return errors.New("more than 10 redirections")
+		return errors.New("more than 10 redirects")
 	}
 	if first := via[0].URL; req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
 		if req.Method == http.MethodHead {
@@ -40,7 +40,7 @@ func redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// send makes one request. Its error is *temporary where another attempt may succeed.
+// send makes one request. The error is *temporary if a retry may succeed.
 func (c *Client) send(ctx context.Context, method, address string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
@@ -60,15 +60,15 @@ func (c *Client) send(ctx context.Context, method, address string, header http.H
 	}
 	var ue *url.Error
 	if errors.As(err, &ue) {
-		err = ue.Err // the address may hold a signature
+		err = ue.Err // the URL may contain a signature
 	}
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError
 	return nil, &temporary{err: err, dial: errors.As(err, &op) && op.Op == "dial" || errors.As(err, &certificate)}
 }
 
-// retry calls try until it succeeds, until its error is not temporary, or until it failed
-// several times in a row without progress.
+// retry calls try until it succeeds, returns an error that is not temporary, or has failed attempts
+// times without progress.
 func (c *Client) retry(ctx context.Context, try func() (progress bool, err error)) error {
 	wait := c.pause
 	for failed := 1; ; failed++ {
@@ -95,8 +95,8 @@ func (c *Client) retry(ctx context.Context, try func() (progress bool, err error
 	}
 }
 
-// ask makes a request for a description, not for the bytes of a file. Where no connection
-// comes about it fails at once, since the cache may do.
+// ask requests metadata, not file contents. It fails at once if there is no connection, since the cache
+// may suffice.
 func (c *Client) ask(ctx context.Context, method, address string, ref Ref, file string) (resp *http.Response, err error) {
 	err = c.retry(ctx, func() (bool, error) {
 		resp, err = c.send(ctx, method, address, nil)
@@ -116,7 +116,7 @@ func (c *Client) ask(ctx context.Context, method, address string, ref Ref, file 
 	return resp, err
 }
 
-// list asks for the commit of a revision and the names of its files.
+// list requests the commit of a revision and the names of its files.
 func (c *Client) list(ctx context.Context, ref Ref) (commit string, files []string, err error) {
 	resp, err := c.ask(ctx, http.MethodGet, c.endpoint+"/api/models/"+ref.ID+"/revision/"+url.PathEscape(ref.Revision), ref, "")
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *Client) list(ctx context.Context, ref Ref) (commit string, files []stri
 		if ctx.Err() != nil {
 			return "", nil, ctx.Err()
 		}
-		return "", nil, &Error{Ref: ref, Reason: "the hub's description of the repository cannot be read", Err: err}
+		return "", nil, &Error{Ref: ref, Reason: "cannot read the hub's description of the repository", Err: err}
 	}
 	if !commitPattern.MatchString(info.SHA) {
 		return "", nil, &Error{Ref: ref, Reason: fmt.Sprintf("the hub names no commit, but %.50q", info.SHA)}
@@ -146,14 +146,14 @@ func (c *Client) list(ctx context.Context, ref Ref) (commit string, files []stri
 	return info.SHA, files, nil
 }
 
-// A remote is what the hub states about a file.
+// A remote is the hub's metadata of a file.
 type remote struct {
 	name     string
-	checksum string // sha256 or git's sha1 in hex; also the name of the blob
+	checksum string // SHA-256 or git's SHA-1 in hex; also the name of the blob
 	size     int64
 }
 
-// describe asks for the size and the checksum of a file.
+// describe requests the size and the checksum of a file.
 func (s *Snapshot) describe(ctx context.Context, name string) (remote, error) {
 	fail := func(format string, args ...any) (remote, error) {
 		return remote{}, &Error{Ref: s.Ref, File: name, Reason: fmt.Sprintf(format, args...)}
@@ -187,7 +187,7 @@ func (s *Snapshot) describe(ctx context.Context, name string) (remote, error) {
 	return r, nil
 }
 
-// address is where the bytes of a file are.
+// address returns the URL of a file.
 func (s *Snapshot) address(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {

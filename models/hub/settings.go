@@ -12,34 +12,33 @@ import (
 	"time"
 )
 
-// Options set up a client. Each zero field takes its value from the environment.
+// Options configures a client. Zero fields are taken from the environment.
 type Options struct {
-	// Endpoint is the address of the hub, by default HF_ENDPOINT or https://huggingface.co.
+	// Endpoint is the URL of the hub, by default HF_ENDPOINT or https://huggingface.co.
 	Endpoint string
-	// Cache is the folder of the cache, by default HF_HUB_CACHE, or hub in HF_HOME, or
-	// huggingface/hub in XDG_CACHE_HOME or ~/.cache.
+	// Cache is the cache folder, by default HF_HUB_CACHE, else hub in HF_HOME, else huggingface/hub in
+	// XDG_CACHE_HOME or ~/.cache.
 	Cache string
-	// Token is sent to the endpoint and to no other host. By default it is HF_TOKEN, or
-	// what the token file holds.
+	// Token is sent only to the endpoint. The default is HF_TOKEN, or the contents of the token file.
 	Token string
-	// Offline forbids every request. HF_HUB_OFFLINE=1 does the same.
+	// Offline disables requests, as does HF_HUB_OFFLINE=1.
 	Offline bool
-	// Progress is called while files are downloaded, from the goroutine that called Fetch.
+	// Progress is called during downloads, from the goroutine that called Fetch.
 	Progress func(Progress)
-	// Unreachable is called where the hub cannot be reached, and the cache is used instead.
+	// Unreachable is called if the hub cannot be reached and the cache is used instead.
 	Unreachable func(ref Ref, err error)
 }
 
-// Progress is the state of a call of [Snapshot.Fetch]. Done and Total count the bytes of
-// all its files; what the cache had already counts as done.
+// Progress is the progress of a call of [Snapshot.Fetch]. Done and Total count the bytes of all its
+// files, cached ones included.
 type Progress struct {
 	Ref         Ref
-	File        string // the file that is being downloaded
+	File        string // the file being downloaded
 	Done, Total int64  // bytes
 }
 
-// Client downloads from one hub into one cache. It is safe for concurrent use, and several
-// processes may share a cache.
+// Client downloads from one hub into one cache. It is safe for concurrent use. Several processes may
+// share a cache.
 type Client struct {
 	endpoint, cache, token string
 	offline                bool
@@ -47,12 +46,12 @@ type Client struct {
 	unreachable            func(Ref, error)
 	http                   *http.Client
 
-	pause time.Duration // before the second attempt; doubled before each later one
-	stall time.Duration // a transfer that brings no byte for so long is begun again
+	pause time.Duration // before the second attempt, then doubled
+	stall time.Duration // a transfer without data for this long is restarted
 }
 
-// New returns a client. Errors: *Error for an endpoint that is no address, or where there
-// is no folder for the cache.
+// New returns a client. The error is an *Error if the endpoint is not a URL or there is no folder for
+// the cache.
 func New(o Options) (*Client, error) {
 	home, err := homeDir()
 	if err != nil {
@@ -87,8 +86,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// homeDir is the folder that holds the token and, unless HF_HUB_CACHE names another, the
-// cache.
+// homeDir returns the folder of the token and, unless HF_HUB_CACHE is set, the cache.
 func homeDir() (string, error) {
 	if dir := os.Getenv("HF_HOME"); dir != "" {
 		return expand(dir), nil
@@ -98,12 +96,12 @@ func homeDir() (string, error) {
 	}
 	user, err := os.UserHomeDir()
 	if err != nil {
-		return "", &Error{Reason: "there is no home folder for the cache; set HF_HOME", Err: err}
+		return "", &Error{Reason: "no home folder for the cache; set HF_HOME", Err: err}
 	}
 	return filepath.Join(user, ".cache", "huggingface"), nil
 }
 
-// expand replaces ~ at the start of a path and variables in it, as huggingface_hub does.
+// expand replaces ~ and environment variables in a path, as huggingface_hub does.
 func expand(path string) string {
 	path = os.ExpandEnv(path)
 	if path == "~" || strings.HasPrefix(path, "~/") {

@@ -14,27 +14,25 @@ import (
 	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
-// Snapshot is a commit of a repository. Its files are in the cache once [Snapshot.Fetch]
-// has returned.
+// Snapshot is a commit of a repository. Its files are in the cache after [Snapshot.Fetch].
 type Snapshot struct {
 	Ref    Ref
 	Commit string // 40 hex digits
 	// Dir is the folder of the commit in the cache. It may not exist before Fetch.
 	Dir string
-	// Files are the names of all files of the commit, with slashes, sorted. Without the hub
-	// they are those that the cache has.
+	// Files are the sorted names of all files of the commit, with slashes. Offline they are those in
+	// the cache.
 	Files []string
 
 	client *Client
-	cached bool  // Files are those of the cache
-	lost   error // why the hub could not be asked; nil if it was, and in offline mode
+	cached bool  // Files lists the cache
+	lost   error // why the hub could not be reached; nil if it was, and in offline mode
 }
 
-// Open finds the commit that a revision names and lists its files. It downloads no file.
-// Where the hub cannot be reached, or in offline mode, it uses the commit that the cache
-// knows for the revision.
+// Open resolves a revision to a commit and lists its files. It downloads no file. In offline mode, or
+// if the hub cannot be reached, it uses the commit recorded in the cache.
 //
-// Errors: *Error, that of the context.
+// Errors are *Error, or that of the context.
 func (c *Client) Open(ctx context.Context, ref Ref) (*Snapshot, error) {
 	if again, ok := Parse(ref.String()); !ok || again != ref {
 		return nil, &Error{Reason: fmt.Sprintf("%q is not owner/name or owner/name@revision", ref)}
@@ -64,14 +62,14 @@ func (c *Client) Open(ctx context.Context, ref Ref) (*Snapshot, error) {
 	return s, nil
 }
 
-// repo is the folder of the repository in the cache.
+// repo returns the folder of the repository in the cache.
 func (s *Snapshot) repo() string {
 	return filepath.Join(s.client.cache, folder(s.Ref.ID))
 }
 
 func folder(id string) string { return "models--" + strings.ReplaceAll(id, "/", "--") }
 
-// openCached takes commit and files from the cache.
+// openCached reads the commit and files from the cache.
 func (s *Snapshot) openCached() error {
 	s.cached, s.Commit = true, s.Ref.Revision
 	if !commitPattern.MatchString(s.Commit) {
@@ -95,7 +93,7 @@ func (s *Snapshot) openCached() error {
 	return nil
 }
 
-// missing says that the cache lacks a file, or the whole repository.
+// missing returns the error for a file, or a whole repository, that is not in the cache.
 func (s *Snapshot) missing(file string) error {
 	e := &Error{Ref: s.Ref, File: file, Reason: "not in the cache " + s.client.cache + "; run once without --offline", Err: fs.ErrNotExist}
 	if s.lost != nil {
@@ -105,16 +103,16 @@ func (s *Snapshot) missing(file string) error {
 	return e
 }
 
-// has reports whether the snapshot holds a file.
+// has reports whether the snapshot contains a file.
 func (s *Snapshot) has(name string) bool {
 	st, err := os.Stat(filepath.Join(s.Dir, filepath.FromSlash(name)))
 	return err == nil && st.Mode().IsRegular()
 }
 
-// Fetch downloads those of the named files that the cache lacks. After it, each is at its
-// name in Dir. What was downloaded before an error is kept, and the next call resumes there.
+// Fetch downloads the named files that are not in the cache. Afterwards each exists under its name in
+// Dir. Partial downloads are kept after an error, and the next call resumes them.
 //
-// Errors: *Error, that of the context.
+// Errors are *Error, or that of the context.
 func (s *Snapshot) Fetch(ctx context.Context, names ...string) error {
 	names = slices.DeleteFunc(slices.Clone(names), s.has)
 	if s.cached && len(names) > 0 {
@@ -124,7 +122,7 @@ func (s *Snapshot) Fetch(ctx context.Context, names ...string) error {
 	p := Progress{Ref: s.Ref}
 	for _, name := range names {
 		if !validName(name) {
-			return &Error{Ref: s.Ref, File: name, Reason: "the name leaves the repository"}
+			return &Error{Ref: s.Ref, File: name, Reason: "the name is outside the repository"}
 		}
 		r, err := s.describe(ctx, name)
 		if err != nil {
@@ -148,7 +146,7 @@ func (s *Snapshot) Fetch(ctx context.Context, names ...string) error {
 	return s.explain(ctx, "", s.remember())
 }
 
-// explain makes an *Error of an error, or that of the context.
+// explain converts err to an *Error, or to the error of the context.
 func (s *Snapshot) explain(ctx context.Context, file string, err error) error {
 	if err == nil {
 		return nil
@@ -173,7 +171,7 @@ func (s *Snapshot) explain(ctx context.Context, file string, err error) error {
 	return e
 }
 
-// get brings one file into the cache and into the snapshot.
+// get downloads one file and links it into the snapshot.
 func (s *Snapshot) get(ctx context.Context, r remote, report func(int64)) error {
 	unlock, err := s.lock(ctx, r)
 	if err != nil {
@@ -186,8 +184,8 @@ func (s *Snapshot) get(ctx context.Context, r remote, report func(int64)) error 
 	return s.link(r)
 }
 
-// link makes the name of a file in the snapshot lead to its blob. Where the system allows no
-// symbolic link, it is a hard link.
+// link creates the file in the snapshot as a symbolic link to its blob, or as a hard link if the system
+// does not support symbolic ones.
 func (s *Snapshot) link(r remote) error {
 	at := filepath.Join(s.Dir, filepath.FromSlash(r.name))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -208,7 +206,7 @@ func (s *Snapshot) link(r remote) error {
 	return os.Rename(temp, at)
 }
 
-// remember writes the commit of the revision for times without the hub.
+// remember records the commit of the revision for offline use.
 func (s *Snapshot) remember() error {
 	if s.cached || s.Ref.Revision == s.Commit {
 		return nil

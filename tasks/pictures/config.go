@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// maxSide bounds what a preprocessor makes: models of today take up to 560 pixels a side.
+// maxSide limits the size of preprocessed images; current models use up to 560 pixels.
 const maxSide = 4096
 
-// settings are those of an image processor.
+// settings are the settings of an image processor.
 type settings struct {
 	Resize          bool // to Height x Width, or the shorter edge to Edge
-	Edge            int  // 0 if Height and Width hold
+	Edge            int  // 0 if Height and Width are used
 	Height, Width   int
-	Resample        int // Pillow's number of the filter
+	Resample        int // Pillow's filter number
 	Crop            bool
 	CropHeight      int
 	CropWidth       int
@@ -31,7 +31,7 @@ type settings struct {
 	Mean, Deviation [3]float64
 }
 
-// defaults are those of the class CLIPImageProcessor, which hold for fields that a file lacks.
+// defaults returns the defaults of CLIPImageProcessor for fields missing in a file.
 func defaults() settings {
 	return settings{
 		Resize: true, Edge: 224, Resample: 3,
@@ -43,7 +43,7 @@ func defaults() settings {
 	}
 }
 
-// siglipDefaults are those of the class SiglipImageProcessor.
+// siglipDefaults returns the defaults of SiglipImageProcessor.
 func siglipDefaults() settings {
 	s := defaults()
 	s.Edge, s.Height, s.Width, s.Crop = 0, 224, 224, false
@@ -51,20 +51,18 @@ func siglipDefaults() settings {
 	return s
 }
 
-// classes are the processors whose settings are understood. An older file names the
-// feature extractor, one older still neither. The fast ones resize and crop with
-// torchvision. (Their pixel values can differ in the last bit: they rescale and normalise at once.)
+// classes lists the supported processors. Older files name the feature extractor, the oldest neither.
+// The fast ones resize and crop with torchvision. (Their values can differ in the last bit: they rescale
+// and normalise in one step.)
 var classes = []string{"CLIPImageProcessor", "CLIPImageProcessorFast", "CLIPFeatureExtractor", "SiglipImageProcessor", "SiglipImageProcessorFast"}
 
-// ReadPreprocessor reads how a model wants its pictures: a preprocessor_config.json, the
-// part image_processor of a processor_config.json (transformers 5), or the settings of
-// OpenCLIP, alone or as preprocess_cfg. Fields that a file lacks have the defaults
-// of the class, of CLIPImageProcessor if none is named; a size may be a number, as in older
-// files. Pictures are always RGB, whatever do_convert_rgb says.
+// ReadPreprocessor reads the image settings of a model: a preprocessor_config.json, the part
+// image_processor of a processor_config.json (transformers 5), or the settings of OpenCLIP, alone or as
+// preprocess_cfg. Missing fields have the defaults of the class, by default CLIPImageProcessor; a size
+// may be a number, as in older files. Images are always converted to RGB, whatever do_convert_rgb says.
 //
-// Errors: *Error, with Unsupported for the processor of another kind of model, for
-// filters other than bilinear (2) and bicubic (3), and for settings that make pictures of
-// different sizes.
+// Errors are *Error, with Unsupported for processors of other kinds of models, for filters other than
+// bilinear (2) and bicubic (3), and for settings that give images of different sizes.
 func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 	var f fields
 	dec := json.NewDecoder(io.LimitReader(r, 1<<20))
@@ -194,7 +192,7 @@ func (f *fields) bad(name string, value json.RawMessage, want string) {
 	f.fail(badSetting("%s is %s: want %s", name, strings.Join(strings.Fields(text), " "), want))
 }
 
-// get is a field of the file. null means that it is absent.
+// get returns a field of the file, and whether it exists; null counts as missing.
 func (f *fields) get(name string) (json.RawMessage, bool) {
 	v, ok := f.raw[name]
 	return v, ok && string(v) != "null"
@@ -232,7 +230,7 @@ func (f *fields) number(name, want string, use func(float64) bool) {
 	}
 }
 
-// triple reads a value for each colour, or one for all.
+// triple reads one value per colour, or one for all.
 func (f *fields) triple(name string, to *[3]float64, valid func(float64) bool) {
 	v, ok := f.get(name)
 	if !ok {
@@ -255,8 +253,8 @@ func (f *fields) triple(name string, to *[3]float64, valid func(float64) bool) {
 	}
 }
 
-// size reads a size: a number, a list of height and width, or an object. A number is the
-// shorter edge, or a square.
+// size reads a size: a number, a list of height and width, or an object. A number means the shorter
+// edge, or a square.
 func (f *fields) size(name string, v json.RawMessage, square bool) (edge, height, width int) {
 	var one int
 	var list []int
@@ -276,7 +274,7 @@ func (f *fields) size(name string, v json.RawMessage, square bool) (edge, height
 		height, width = list[0], list[1]
 	case json.Unmarshal(v, &object) == nil:
 		edge, height, width = object.Edge, object.Height, object.Width
-		if edge != 0 && !square { // has precedence
+		if edge != 0 && !square { // takes precedence
 			height, width = 0, 0
 		}
 	}

@@ -6,11 +6,10 @@ import (
 	"image/draw"
 )
 
-// chroma converts planes of luma and subsampled chroma; dst holds m's pixels.
+// chroma converts planes of luma and subsampled chroma to RGB; dst holds the pixels of m.
 type chroma func(dst []byte, m *image.YCbCr)
 
-// convert makes a Picture of what a decoder returned. ycc is nil for formats that have no
-// such planes.
+// convert returns the Picture of a decoded image. ycc is nil for formats without such planes.
 func convert(m image.Image, err error, ycc chroma) (*Picture, error) {
 	if err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func convert(m image.Image, err error, ycc chroma) (*Picture, error) {
 	return p, nil
 }
 
-// rows converts pictures whose pixels stand side by side.
+// rows converts images with interleaved pixels.
 func (p *Picture) rows(m image.Image) {
 	b, w := m.Bounds(), p.Width
 	for y := range p.Height {
@@ -51,7 +50,7 @@ func (p *Picture) rows(m image.Image) {
 				v := src[2*x]
 				dst[3*x], dst[3*x+1], dst[3*x+2] = v, v, v
 			}
-		case *image.RGBA: // decoders use it for opaque pictures only
+		case *image.RGBA: // decoders use it only for opaque images
 			src := m.Pix[m.PixOffset(b.Min.X, b.Min.Y+y):]
 			for x := range w {
 				copy(dst[3*x:3*x+3], src[4*x:])
@@ -88,7 +87,7 @@ func (p *Picture) rows(m image.Image) {
 	}
 }
 
-// over lays one pixel of opacity a over white, in place.
+// over composites one pixel of opacity a over white, in place.
 func over(rgb []byte, a uint8) {
 	if a == 255 {
 		return
@@ -98,11 +97,10 @@ func over(rgb []byte, a uint8) {
 	}
 }
 
-// div255 is v / 255 rounded to the nearest, for v up to 255².
+// div255 returns v / 255 rounded to nearest, for v up to 255².
 func div255(v int) uint8 { return uint8((v + 127) / 255) }
 
-// inks turns cyan, magenta, yellow and black, where 255 is full ink, into RGB: what the
-// white of the paper, less black, has left of each.
+// inks converts CMYK, where 255 is full ink, to RGB.
 func inks(rgb, cmyk []byte) {
 	paper := 255 - int(cmyk[3])
 	for i := range 3 {
@@ -110,7 +108,7 @@ func inks(rgb, cmyk []byte) {
 	}
 }
 
-// onCanvas lays a frame of an animation on a white canvas.
+// onCanvas composites a frame of an animation over a white canvas.
 func onCanvas(m image.Image, width, height int) *Picture {
 	if m.Bounds() != image.Rect(0, 0, width, height) {
 		canvas := image.NewNRGBA(image.Rect(0, 0, width, height))
@@ -122,7 +120,7 @@ func onCanvas(m image.Image, width, height int) *Picture {
 	return p
 }
 
-// onWhite lays the picture on a white canvas.
+// onWhite places the picture on a white canvas.
 func (p *Picture) onWhite(width, height int, at image.Point) *Picture {
 	canvas := newPicture(width, height)
 	for i := range canvas.Pix {

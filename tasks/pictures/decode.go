@@ -19,29 +19,28 @@ import (
 	webpdec "github.com/gradhop/gradhop/tasks/pictures/internal/webp"
 )
 
-// Picture is an upright, opaque picture.
+// Picture is an upright, opaque RGB image.
 type Picture struct {
 	Width, Height int // both at least 1
-	// Pix are rows from the top, of pixels from the left, of red, green and blue:
-	// 3 Width Height bytes.
+	// Pix holds 3·Width·Height bytes: rows from the top, pixels from the left, each red, green, blue.
 	Pix []byte
 }
 
-// newPicture is a black picture.
+// newPicture returns a black picture.
 func newPicture(width, height int) *Picture {
 	return &Picture{Width: width, Height: height, Pix: make([]byte, 3*width*height)}
 }
 
-// Limits are the largest pictures that are read. Zero fields mean the defaults.
+// Limits are the maximum sizes of images. Zero fields mean the defaults.
 type Limits struct {
-	// Pixels is checked before anything is decoded. Decoding takes 5 to 25 bytes a
-	// pixel. Default 64 Mi: 8192 x 8192.
+	// Pixels is the maximum number of pixels, checked before decoding. Decoding takes 5 to 25 bytes per
+	// pixel. The default is 64 Mi (8192 x 8192).
 	Pixels int64
-	// Bytes is the size of a file, which is read whole. Default 256 Mi.
+	// Bytes is the maximum size of a file, which is read into memory. The default is 256 Mi.
 	Bytes int64
 }
 
-// fill puts the defaults in.
+// fill replaces zero fields by the defaults.
 func (l Limits) fill() Limits {
 	if l.Pixels <= 0 {
 		l.Pixels = 64 << 20
@@ -52,15 +51,15 @@ func (l Limits) fill() Limits {
 	return l
 }
 
-// Sum is the SHA-256 of a file, by which a picture is known.
+// Sum is the SHA-256 of a file. It identifies an image.
 type Sum [sha256.Size]byte
 
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
-// Read returns the content of a picture file and its Sum. Errors: *Error.
+// Read returns the content of an image file and its Sum. Errors are *Error.
 func Read(path string, limits Limits) ([]byte, Sum, error) {
 	limits = limits.fill()
-	// Opening a pipe would wait for whoever writes to it.
+	// Opening a pipe would block.
 	if st, err := os.Stat(path); err == nil && !st.IsDir() && !st.Mode().IsRegular() {
 		return nil, Sum{}, unreadable(path, errors.New("not a regular file"))
 	}
@@ -83,7 +82,7 @@ func Read(path string, limits Limits) ([]byte, Sum, error) {
 	return data.Bytes(), sha256.Sum256(data.Bytes()), nil
 }
 
-// Decode reads a picture file. Errors: *Error.
+// Decode reads an image file. Errors are *Error.
 func Decode(path string, limits Limits) (*Picture, error) {
 	data, _, err := Read(path, limits)
 	if err != nil {
@@ -92,13 +91,13 @@ func Decode(path string, limits Limits) (*Picture, error) {
 	return DecodeBytes(path, data, limits)
 }
 
-// DecodeBytes is [Decode] for the content of a file, which errors call name.
+// DecodeBytes is [Decode] for the contents of a file; errors refer to it by name.
 func DecodeBytes(name string, data []byte, limits Limits) (*Picture, error) {
 	return decodeBytes(name, data, limits, func(int64) error { return nil })
 }
 
-// decodeBytes is DecodeBytes that calls enter with the number of pixels before it decodes
-// any. An error of enter is returned as it is.
+// decodeBytes is DecodeBytes, but calls enter with the number of pixels before decoding. An error of
+// enter is returned unchanged.
 func decodeBytes(name string, data []byte, limits Limits, enter func(pixels int64) error) (*Picture, error) {
 	format := formatOf(data)
 	dec, ok := decoders[format]
@@ -140,7 +139,7 @@ func decodeBytes(name string, data []byte, limits Limits, enter func(pixels int6
 type decoder struct {
 	config func(io.Reader) (image.Config, error)
 	image  func(data []byte, config image.Config) (*Picture, error)
-	lacks  func(error) bool // whether an error says that the decoder, not the file, lacks something
+	lacks  func(error) bool // reports whether an error means that the decoder lacks a feature
 }
 
 var decoders = map[string]decoder{
@@ -191,11 +190,11 @@ var decoders = map[string]decoder{
 	},
 }
 
-// mostScanned bounds scans times pixels of a JPEG file: each scan goes through all blocks,
-// although it may be a few bytes long. Encoders make about ten scans.
+// mostScanned limits scans times pixels of a JPEG file: each scan visits all blocks, although it may be
+// only a few bytes long. Encoders write about ten scans.
 const mostScanned = 1 << 30
 
-// checkScans refuses a file that would take long to decode.
+// checkScans rejects a file that would take long to decode.
 func checkScans(scans int, c image.Config) error {
 	if int64(scans) <= mostScanned/(int64(c.Width)*int64(c.Height)) && scans <= 256 {
 		return nil
@@ -208,8 +207,8 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// decode reads a picture that has at most limit pixels, once enter lets it. A panic of a decoder, which would
-// be a bug of it, ends one picture instead of all.
+// decode decodes an image of at most limit pixels, if enter permits it. A panic of a decoder is
+// returned as an error, so that it affects only one image.
 func (d decoder) decode(data []byte, limit int64, enter func(pixels int64) error) (p *Picture, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -1,42 +1,27 @@
-// Package pictures reads pictures and prepares them for the vision tower of a CLIP model.
+// Package pictures reads images and preprocesses them for the image encoder of a CLIP model.
 //
-// [List] finds the files of a folder, [Decode] reads one, [ReadPreprocessor] reads the
-// preprocessor_config.json that models ship, [Load] and [Stream] do all of it on every core
-// for many files, and [Vectors] keeps on disk what a vision tower made of them.
+// [List] finds the files of a folder, [Decode] reads one, [ReadPreprocessor] reads a model's
+// preprocessor_config.json, [Load] and [Stream] process many files on all cores, and [Vectors] caches
+// the resulting embeddings on disk.
 //
-// # What a picture is
+// # Decoding
 //
-// A [Picture] is upright, opaque, 8-bit RGB. The reference is Pillow, with which CLIP models
-// are trained and published; differences are listed.
+// A [Picture] is upright, opaque, 8-bit RGB. The reference is Pillow, with which CLIP models are
+// trained and published. Details and differences:
 //
-//   - The format is told by the file's first bytes: PNG, JPEG, WebP and GIF. Of animations
-//     the first frame is taken, on the canvas of the whole; what it leaves open is
-//     transparent. (Pillow paints that part of a GIF without a transparent colour in the
-//     first colour of its palette.)
-//   - JPEG files are decoded as by libjpeg-turbo, to the last bit: its accurate integer
-//     transform, its upsampling of chroma ("fancy", triangle-shaped, for 4:2:0, 4:2:2 and
-//     4:4:0; repetition for 4:1:1 and 4:1:0) and its tables of colour. Unusual files (RGB,
-//     factors of chroma other than 1, subsampled CMYK without a transform) go through
-//     image/jpeg, which rounds differently: a step or two in a small part of all values. It
-//     reads four components only where the first and the last have the same factors; others,
-//     which Pillow writes when told to subsample CMYK, are Unsupported.
-//   - Chroma of lossy WebP files is upsampled and converted as libwebp does, which is exact.
-//   - 16-bit samples become 8-bit by their high byte. (Pillow does the same with colour, but
-//     clips grey to 255, which turns most such pictures white; that is not followed.)
-//   - CMYK becomes RGB as Pillow's convert("RGB") has it. Colour profiles and gamma are not
-//     applied, as in Pillow.
-//   - Transparent pictures are laid over white: round((s a + 255 (255 - a)) / 255) for
-//     straight, not premultiplied, samples s of opacity a, which is what Pillow's
-//     alpha_composite and paste give. (convert("RGB"), which the reference processor calls,
-//     would show the colours that transparency hides.)
-//   - The EXIF orientation of JPEG, PNG and WebP files is applied, as by
-//     ImageOps.exif_transpose. One that is only in XMP is not looked for.
+//   - The format is determined by the first bytes of the file: PNG, JPEG, WebP or GIF. Of an animation the first frame is used, on the full canvas; areas outside the frame are transparent. (Pillow fills them with the first palette colour for a GIF without a transparent colour.)
+//   - JPEG files are decoded exactly as by libjpeg-turbo: its accurate integer transform, its chroma upsampling ("fancy", triangular, for 4:2:0, 4:2:2 and 4:4:0; repetition for 4:1:1 and 4:1:0) and its colour tables. Unusual files (RGB, other chroma factors, subsampled CMYK without a transform) are decoded by image/jpeg, which rounds a few values differently by one or two. It supports four components only if the first and the last have equal factors; other files, which Pillow can write as subsampled CMYK, are Unsupported.
+//   - Chroma of lossy WebP files is upsampled and converted exactly as by libwebp.
+//   - 16-bit samples are reduced to their high byte. (Pillow does the same with colour, but clips grey to 255, which turns most such images white.)
+//   - CMYK is converted to RGB as by Pillow's convert("RGB"). Colour profiles and gamma are ignored, as in Pillow.
+//   - Transparent images are composited over white: round((s a + 255 (255 - a)) / 255) for straight (not premultiplied) samples s of opacity a, as by Pillow's alpha_composite and paste. (convert("RGB"), which the reference processor calls, shows the colours of transparent pixels.)
+//   - The EXIF orientation of JPEG, PNG and WebP files is applied, as by ImageOps.exif_transpose. XMP orientation is ignored.
 //
-// # What preprocessing is
+// # Preprocessing
 //
-// That of the CLIPImageProcessor of transformers, the one that resizes with Pillow (the
-// "fast" one resizes with torchvision and differs by a step here and there): resize, centre
-// crop, rescale, normalise. Given the same decoded pixels the result is the same to the
-// last bit. The reference is Pillow 13, which resamples columns before rows for pictures more
+// Preprocessing follows the CLIPImageProcessor of transformers that resizes with Pillow (the "fast" one
+// resizes with torchvision and differs slightly): resize, centre crop, rescale, normalise. For equal
+// decoded pixels the result is equal to the last bit. The reference is Pillow 13, which resamples
+// columns before rows if an image is more than twice as high as wide; see [Preprocessor.Resized].
 // than twice as high as wide; see [Preprocessor.Resized].
 package pictures

@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// Problem says what is wrong with a file or a folder.
+// Problem is the kind of error of a file or folder.
 type Problem int
 
 const (
-	// Unreadable is a file or folder that cannot be read, or no regular file.
+	// Unreadable is a file or folder that cannot be read, or is not a regular file.
 	Unreadable Problem = iota
 	// NoFiles is a folder without files.
 	NoFiles
-	// NotPicture is a file in no known picture format.
+	// NotPicture is a file that is not in a known image format.
 	NotPicture
 	// Unsupported is a format, a feature of a format, or a setting that is not implemented.
 	Unsupported
-	// Truncated is a picture whose end is missing.
+	// Truncated is an image file that ends early.
 	Truncated
-	// Damaged is a picture whose content is wrong.
+	// Damaged is an image file with invalid contents.
 	Damaged
-	// TooLarge is a picture beyond Limits.
+	// TooLarge is an image that exceeds Limits.
 	TooLarge
-	// BadSetting is a setting of a preprocessor_config.json that makes no sense.
+	// BadSetting is an invalid setting in a preprocessor_config.json.
 	BadSetting
 )
 
-// Error reports a file that cannot be used; others may.
+// Error reports a file that cannot be used. Other files may be usable.
 type Error struct {
-	File    string // as it was named to this package
+	File    string // file name as given
 	Problem Problem
-	Detail  string // what is wrong, in words
+	Detail  string // description of the problem
 	Err     error  // the cause, or nil
 }
 
@@ -44,22 +44,23 @@ func (e *Error) Unwrap() error { return e.Err }
 // ExitCode returns 2: bad usage or input.
 func (*Error) ExitCode() int { return 2 }
 
-// unreadable reports a file that cannot be read.
+// unreadable returns the error for a file that cannot be read.
 func unreadable(file string, err error) error {
 	err = reason(err)
 	return &Error{File: file, Problem: Unreadable, Detail: err.Error(), Err: err}
 }
 
-// unsupportedFormat reports a format that is not read, or with err a feature of one that is.
+// unsupportedFormat returns the error for an unsupported format or, if err is not nil, for an
+// unsupported feature of a format.
 func unsupportedFormat(file, format string, err error) error {
-	detail := fmt.Sprintf("%s cannot be read; convert it to one of %s", format, strings.Join(Formats, ", "))
+	detail := fmt.Sprintf("%s is not supported; convert it to one of %s", format, strings.Join(Formats, ", "))
 	if err != nil {
-		detail = fmt.Sprintf("this kind of %s cannot be read: %v", format, err)
+		detail = fmt.Sprintf("this kind of %s is not supported: %v", format, err)
 	}
 	return &Error{File: file, Problem: Unsupported, Detail: detail, Err: err}
 }
 
-// settingsFile is the file that errors about settings name.
+// settingsFile is the file name in errors about settings.
 const settingsFile = "preprocessor_config.json"
 
 func badSetting(format string, args ...any) error {

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Formats are the formats that are read.
+// Formats are the supported formats.
 var Formats = []string{"PNG", "JPEG", "WebP", "GIF"}
 
 const (
@@ -15,7 +15,8 @@ const (
 	gif  = "GIF"
 )
 
-// formatOf is the format of a file by its first bytes, read or not, or "" for no picture.
+// formatOf returns the format of a file by its first bytes, supported or not, or "" if it is not an
+// image.
 func formatOf(data []byte) string {
 	for _, m := range []struct{ format, magic string }{
 		{jpeg, "\xff\xd8\xff"},
@@ -52,7 +53,7 @@ func formatOf(data []byte) string {
 	return ""
 }
 
-// boxed is the format of a file in ISO boxes by its major brand.
+// boxed returns the format of a file in ISO boxes by its major brand.
 func boxed(brand string) string {
 	switch brand {
 	case "avif", "avis":
@@ -60,11 +61,11 @@ func boxed(brand string) string {
 	case "heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs", "mif1", "msf1":
 		return "HEIC"
 	}
-	return "" // a film
+	return "" // a video
 }
 
-// bitmapHeader tells a BMP from a text that begins with "BM" by the size of its second
-// header, which is one of few.
+// bitmapHeader distinguishes a BMP from a text that starts with "BM" by the size of the second header,
+// which has few possible values.
 func bitmapHeader(size []byte) bool {
 	switch binary.LittleEndian.Uint32(size) {
 	case 12, 16, 40, 52, 56, 64, 108, 124:
@@ -73,8 +74,8 @@ func bitmapHeader(size []byte) bool {
 	return false
 }
 
-// complete reports whether a file has the end that its format gives it. Some complete files
-// lack it, so this only explains a failure.
+// complete reports whether a file has the end marker of its format. Some complete files lack it, so the
+// result is used only to explain a failure.
 func complete(format string, data []byte) bool {
 	switch format {
 	case png:

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// List returns the files below a folder, in lexical order, or the path itself if it is a
-// file. Whether a file is a picture is for [Decode] to say, by its content.
+// List returns the files below a folder, in lexical order, or path itself if it is a file. It does not
+// test whether files are images; [Decode] does.
 //
-// Files and folders whose names begin with a dot are left out unless path itself names one.
-// Links to files are followed, links to folders are not. A folder that cannot be opened is
-// itself in the list, so that reading it gives the error that belongs to it.
+// Files and folders whose names start with a dot are skipped, unless path itself is one. Links to files
+// are followed, links to folders are not. A folder that cannot be opened is included, so that reading
+// it returns its error.
 //
-// Errors: *Error, with Unreadable or NoFiles.
+// Errors are *Error, with Unreadable or NoFiles.
 func List(path string) ([]string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func List(path string) ([]string, error) {
 	if !st.IsDir() {
 		return []string{path}, nil
 	}
-	// WalkDir does not follow a link, not even the one that it starts from.
+	// WalkDir does not follow links, including its root.
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, unreadable(path, err)
@@ -70,7 +70,7 @@ func linkToFolder(path string, d fs.DirEntry) bool {
 	return err == nil && st.IsDir()
 }
 
-// reason is err without the path that the error around it names already.
+// reason returns err without the path, which the outer error contains.
 func reason(err error) error {
 	if e, ok := err.(*fs.PathError); ok {
 		return e.Err

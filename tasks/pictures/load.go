@@ -8,37 +8,33 @@ import (
 	"sync"
 )
 
-// Loaded is a file made ready for a vision tower.
+// Loaded is a preprocessed file.
 type Loaded struct {
 	File string
 	Sum  Sum // of its content; zero if it could not be read
-	// Pixels are [3, height, width] as [Preprocessor.Apply] writes them; nil if Err is
-	// set, or if the file was not wanted.
+	// Pixels is [3, height, width], as written by [Preprocessor.Apply]; nil if Err is set or the image
+	// is Known.
 	Pixels []float32
-	// Err is an *Error if this file cannot be used, or the error of a context that was
-	// done before it could be.
+	// Err is an *Error if this file cannot be used, or the error of the context if it ended first.
 	Err error
 }
 
-// Options are those of [Stream]. Zero fields mean the defaults.
+// Options are the options of [Stream]. Zero fields mean the defaults.
 type Options struct {
-	// Workers is the number of files worked on at a time; default one a core. Each holds
-	// a picture in memory, but together they hold no more pixels than two pictures of
-	// Limits.Pixels have.
+	// Workers is the number of files processed at a time; the default is one per core. Together they
+	// hold at most as many pixels as two images of Limits.Pixels.
 	Workers int
 	Limits  Limits
-	// Known reports that a file with this content need not be decoded, which leaves its
-	// Pixels nil: [Vectors.Has] is one. Limits hold for such a file as for any other, so
-	// that what is known does not say which files are used. It is called concurrently.
-	// Default none is known.
+	// Known reports whether a file with this content need not be decoded; its Pixels are then nil.
+	// [Vectors.Has] is such a function. Limits apply to known files too, so that the cache does not
+	// affect which files are accepted. It is called concurrently. By default no file is known.
 	Known func(Sum) bool
-	// Progress is called after each file, in the goroutine that ranges.
+	// Progress is called after each file, in the goroutine of the loop.
 	Progress func(done, total int)
 }
 
-// Stream reads and prepares files, in order, on several cores. It reads a few files ahead of
-// the loop over it, so that decoding goes on while the loop body runs a vision tower, and
-// never holds more than that. Leaving the loop ends the work; a context that is done ends
+// Stream reads and preprocesses files in order, on several cores. It reads a few files ahead, so that
+// decoding continues while the loop body runs. Leaving the loop stops the work, and the end of ctx ends
 // the loop early.
 func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) iter.Seq[Loaded] {
 	return func(yield func(Loaded) bool) {
@@ -48,9 +44,9 @@ func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) i
 		}
 		workers = max(1, min(workers, len(paths)))
 		ctx, cancel := context.WithCancel(ctx)
-		// Each file has a channel for its result. A slot is a file that is under way or
-		// waits to be taken; they are given out in order, so that the loop below never
-		// waits for a file that waits for a slot.
+		// Each file has a channel for its result. A slot is a file being processed or waiting to be
+		// consumed. Slots are assigned in order, so that the loop below never waits for a file that
+		// waits for a slot.
 		results := make([]chan Loaded, len(paths))
 		for i := range results {
 			results[i] = make(chan Loaded, 1)
@@ -101,8 +97,8 @@ func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) i
 	}
 }
 
-// load reads and prepares one file, its picture in space. Err is that of ctx where it waits
-// in vain.
+// load reads and preprocesses one file; space limits the pixels in memory. Err is that of ctx if it
+// ends while waiting.
 func load(ctx context.Context, path string, pre *Preprocessor, o Options, space *room) Loaded {
 	l := Loaded{File: path}
 	data, sum, err := Read(path, o.Limits)
@@ -122,10 +118,10 @@ func load(ctx context.Context, path string, pre *Preprocessor, o Options, space 
 	return l
 }
 
-// errFits stops a decoder.
+// errFits stops a decoder after the size check.
 var errFits = errors.New("pictures: small enough")
 
-// fits looks at the size that a picture says it has, and decodes nothing.
+// fits checks the declared size of an image without decoding it.
 func fits(name string, data []byte, limits Limits) error {
 	_, err := decodeBytes(name, data, limits, func(int64) error { return errFits })
 	if err == errFits {
@@ -134,9 +130,8 @@ func fits(name string, data []byte, limits Limits) error {
 	return err
 }
 
-// Load is [Stream] into a slice, in the order of paths: for sets of pictures that fit in
-// memory. workers 0 means one a core; progress may be nil. Files that cannot be used are in
-// it with their Err. The error is that of ctx.
+// Load collects the results of [Stream] in a slice, in the order of paths. workers 0 means one per
+// core; progress may be nil. Unusable files are included with their Err. The error is that of ctx.
 func Load(ctx context.Context, paths []string, pre *Preprocessor, workers int, progress func(done, total int)) ([]Loaded, error) {
 	all := make([]Loaded, 0, len(paths))
 	for l := range Stream(ctx, paths, pre, Options{Workers: workers, Progress: progress}) {

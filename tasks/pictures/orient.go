@@ -6,14 +6,14 @@ import (
 	"github.com/bep/imagemeta"
 )
 
-// metaFormats are the formats whose EXIF data is looked at.
+// metaFormats are the formats with EXIF data.
 var metaFormats = map[string]imagemeta.ImageFormat{
 	jpeg: imagemeta.JPEG,
 	png:  imagemeta.PNG,
 	webp: imagemeta.WebP,
 }
 
-// orientation is the EXIF orientation of a file, from 1 (upright) to 8; 1 if it has none.
+// orientation returns the EXIF orientation of a file, 1 (upright) to 8; 1 if it has none.
 func orientation(format string, data []byte) int {
 	meta, ok := metaFormats[format]
 	if !ok {
@@ -21,7 +21,7 @@ func orientation(format string, data []byte) int {
 	}
 	found := 1
 	wanted := func(t imagemeta.TagInfo) bool { return t.Tag == "Orientation" && t.Namespace == "IFD0" }
-	// Broken EXIF data is no reason to refuse a picture.
+	// Invalid EXIF data is ignored.
 	_, _ = imagemeta.Decode(imagemeta.Options{
 		R:               bytes.NewReader(data),
 		ImageFormat:     meta,
@@ -37,8 +37,8 @@ func orientation(format string, data []byte) int {
 	return found
 }
 
-// whole is a value of the types that files give an orientation: SHORT, as they should, or
-// LONG, which Pillow takes too. It is 0 for others.
+// whole returns an orientation stored as SHORT, the correct type, or LONG, which Pillow accepts too. It
+// returns 0 for other types.
 func whole(v any) int {
 	switch v := v.(type) {
 	case uint16:
@@ -49,8 +49,8 @@ func whole(v any) int {
 	return 0
 }
 
-// turn returns the picture upright, given its EXIF orientation: the orientation says where
-// the first row and the first column of the file belong (EXIF 2.32, 4.6.4).
+// turn returns the picture upright, given its EXIF orientation: where the first row and the first
+// column of the file belong (EXIF 2.32, 4.6.4).
 func (p *Picture) turn(orientation int) *Picture {
 	if orientation <= 1 || orientation > 8 {
 		return p
@@ -60,7 +60,7 @@ func (p *Picture) turn(orientation int) *Picture {
 	if orientation >= 5 {
 		q.Width, q.Height = h, w
 	}
-	// step is how far the target moves for one pixel to the right, down for one row.
+	// step and down are the increments of the target index for one pixel right and one row down.
 	at, step, down := 0, 0, 0
 	switch orientation {
 	case 2: // mirrored

@@ -9,9 +9,8 @@ import (
 	"math"
 )
 
-// pngConfig is png.DecodeConfig for pictures of any size: sides and numbers of pixels that
-// it has no integers for are not a damage of the file, nor an unknown feature, and the limit
-// is what they are refused for.
+// pngConfig is png.DecodeConfig without overflow errors for huge sizes: such an image is too large, not
+// damaged or unsupported.
 func pngConfig(r io.Reader) (image.Config, error) {
 	var head [24]byte // signature, length and name of the first chunk, width, height
 	n, _ := io.ReadFull(r, head[:])

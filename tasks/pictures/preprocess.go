@@ -6,16 +6,16 @@ import (
 	"fmt"
 )
 
-// Preprocessor makes pictures into what a vision tower takes. It is immutable and may be
-// used concurrently. [ReadPreprocessor] makes one.
+// Preprocessor converts pictures to the input of an image encoder. It is immutable and safe for
+// concurrent use. Use [ReadPreprocessor] to make one.
 type Preprocessor struct {
 	s             settings
 	kernel        kernel
 	height, width int
-	value         [3][256]float32 // of a byte of each colour
+	value         [3][256]float32 // normalised value of a byte for each colour
 }
 
-// newPreprocessor wants settings that are valid and make pictures of one size.
+// newPreprocessor requires valid settings with a fixed image size.
 func newPreprocessor(s settings) *Preprocessor {
 	p := &Preprocessor{s: s, kernel: kernels[s.Resample], height: s.CropHeight, width: s.CropWidth}
 	if !s.Crop {
@@ -29,7 +29,7 @@ func newPreprocessor(s settings) *Preprocessor {
 	return p
 }
 
-// value rescales in double and normalises in single precision, as the reference does.
+// value rescales in double precision and normalises in single precision, as the reference does.
 func (s settings) value(colour, b int) float32 {
 	v := float32(b)
 	if s.Rescale {
@@ -41,23 +41,24 @@ func (s settings) value(colour, b int) float32 {
 	return v
 }
 
-// Size is that of every result, in pixels.
+// Size returns the size of every result in pixels.
 func (p *Preprocessor) Size() (height, width int) { return p.height, p.width }
 
-// Values is the number of float32 that a picture becomes: 3 height width.
+// Values returns the number of values of a preprocessed picture, 3·height·width.
 func (p *Preprocessor) Values() int { return 3 * p.height * p.width }
 
-// decoding changes when the same file becomes other pixels in a new version of this package.
+// decoding must be increased when a new version of this package decodes a file to different pixels.
 const decoding = 2
 
-// Digest stands for everything that decides what a file becomes: 64 hex digits.
+// Digest identifies the preprocessing, as 64 hex digits: two preprocessors with equal digests give
+// equal pixels.
 func (p *Preprocessor) Digest() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "pictures %d %+v", decoding, p.s))
 	return hex.EncodeToString(sum[:])
 }
 
-// Apply writes a picture as the vision tower takes it, [3, height, width], to dst, whose
-// length must be [Preprocessor.Values].
+// Apply writes the preprocessed picture, [3, height, width], to dst, whose length must be
+// [Preprocessor.Values].
 func (p *Preprocessor) Apply(dst []float32, m *Picture) {
 	q := p.Resized(m)
 	plane := p.height * p.width
@@ -69,10 +70,10 @@ func (p *Preprocessor) Apply(dst []float32, m *Picture) {
 	}
 }
 
-// Resized is the first half of [Preprocessor.Apply]: the picture resized and cropped, still
-// in bytes. What a crop reaches beyond the picture is black. Pillow before 13.0 resampled rows
-// before columns whatever the shape, so that its results for pictures that lose more than
-// twice as much height as width differ by rounding.
+// Resized is the first half of [Preprocessor.Apply]: the picture resized and cropped, still in bytes.
+// Areas of a crop outside the picture are black. Pillow before 13.0 always resampled rows before
+// columns, so its results differ by rounding for pictures whose height shrinks by more than twice as
+// much as their width.
 func (p *Preprocessor) Resized(m *Picture) *Picture {
 	fullHeight, fullWidth := p.full(m)
 	out := newPicture(p.width, p.height)
@@ -88,8 +89,8 @@ func (p *Preprocessor) Resized(m *Picture) *Picture {
 	return out
 }
 
-// full is the size of the whole picture after resizing. The longer edge keeps the aspect
-// ratio, cut to a whole number.
+// full returns the size of the whole picture after resizing. The longer edge keeps the aspect ratio,
+// rounded down.
 func (p *Preprocessor) full(m *Picture) (height, width int64) {
 	height, width = int64(m.Height), int64(m.Width)
 	if !p.s.Resize {
@@ -106,16 +107,16 @@ func (p *Preprocessor) full(m *Picture) (height, width int64) {
 	return edge, longer(width, height)
 }
 
-// span is the part of a line that a centre crop keeps.
+// span is the part of a line kept by a centre crop.
 type span struct {
-	from int64 // its place in the line
-	to   int   // its place in the result
+	from int64 // start in the line
+	to   int   // start in the result
 	n    int
 }
 
-// along crops a line of full samples to n. Of an odd difference the larger half is cut
-// behind; of an odd gap it is left in front. torchvision rounds half of an odd difference to
-// an even number, and leaves the larger half of a gap behind.
+// along crops a line of full samples to n. An odd excess is cut by one more sample at the end; an odd
+// gap is one sample larger at the start. torchvision instead rounds half of an odd excess to an even
+// number, and makes the gap larger at the end.
 func (p *Preprocessor) along(full int64, n int) span {
 	if full >= int64(n) {
 		from := (full - int64(n)) / 2

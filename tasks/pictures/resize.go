@@ -9,11 +9,11 @@ import (
 
 // kernel is a resampling filter.
 type kernel struct {
-	weight  func(x float64) float64 // even
-	support float64                 // the weight is 0 beyond
+	weight  func(x float64) float64 // even function
+	support float64                 // weight is 0 beyond
 }
 
-// kernels are the filters by Pillow's number.
+// kernels maps Pillow's filter numbers to filters.
 var kernels = map[int]kernel{
 	2: {weight: triangle, support: 1},
 	3: {weight: cubic, support: 2},
@@ -34,25 +34,25 @@ func cubic(x float64) float64 {
 	return 0
 }
 
-// precision is the number of fraction bits of a tap: 8 of 32 are the result's, 2 are left
-// for sums beyond 1.
+// precision is the number of fraction bits of a tap: of 32 bits, 8 are for the result and 2 for sums
+// beyond 1.
 const precision = 32 - 8 - 2
 
-// half is what rounds a sum.
+// half is added for rounding.
 const half = 1 << (precision - 1)
 
-// window is what one output sample is made of.
+// window holds the weights of one output sample.
 type window struct {
-	first int     // the first input sample
-	taps  []int32 // weights of it and those after it, in fixed point
+	first int     // first input sample
+	taps  []int32 // fixed-point weights of the samples from first on
 }
 
-// end is behind the last input sample.
+// end returns the index after the last input sample.
 func (w window) end() int { return w.first + len(w.taps) }
 
-// weights are those of output sample i of a line of in samples that is resized to out, and the
-// first input sample that they belong to; list is memory. When the line shrinks, the kernel
-// widens with it, so that every input sample counts (antialiasing), as in Pillow.
+// weights returns the weights of output sample i of a line of in samples resized to out, and the index of
+// the first input sample; list is a buffer. When shrinking, the kernel widens accordingly
+// (antialiasing), as in Pillow.
 func (k kernel) weights(list []float64, in int, out, i int64) (first int, _ []float64) {
 	scale := float64(in) / float64(out)
 	stretch := max(scale, 1)
@@ -90,8 +90,8 @@ func windows(k kernel, in int, out int64, from int64, n int, bits int) []window 
 	return list
 }
 
-// torchBits are the bits of torch's taps: as many as let the largest of a line fit in 16. Lines of
-// more samples than are looked at repeat their phases.
+// torchBits returns the number of fraction bits of torch's taps: as many as let the largest tap of a
+// line fit in 16 bits. Lines of more samples than examined repeat their phases.
 func torchBits(k kernel, in int, out int64) int {
 	largest := 0.0
 	var weights []float64
@@ -106,13 +106,12 @@ func torchBits(k kernel, in int, out int64) int {
 	return bits
 }
 
-// resize returns width x height pixels of the picture resized to fullWidth x fullHeight, with
-// the upper left corner at (left, top): only what is kept is computed.
+// resize returns width x height pixels of the picture resized to fullWidth x fullHeight, with the upper
+// left corner at (left, top). Only these pixels are computed.
 //
-// Rows are resampled before columns, and rounded to bytes in between; columns come first if
-// the height loses more than twice as many pixels as the width, as in Pillow since 13.0.
-// (Before, rows always came first. The order shows only in the rounding.) With fast the taps are
-// those of torch, where rows always come first.
+// Rows are resampled before columns, with rounding to bytes in between. Columns come first if the
+// height shrinks by more than twice as many pixels as the width, as in Pillow since 13.0. The order
+// affects only rounding. With fast the taps are those of torch, where rows always come first.
 func (p *Picture) resize(k kernel, fullWidth, fullHeight, left, top int64, width, height int, fast bool) *Picture {
 	wide, tall := precision, precision
 	if fast {
@@ -129,15 +128,15 @@ func (p *Picture) resize(k kernel, fullWidth, fullHeight, left, top int64, width
 	return out
 }
 
-// rowsFirst sums all rows of the result as the narrowed rows of the picture come, so that no
-// narrow copy of a tall picture is held.
+// rowsFirst accumulates all rows of the result while it narrows the rows of the picture, so that it
+// needs no narrowed copy of a tall picture.
 func (p *Picture) rowsFirst(out *Picture, across, down []window) {
 	n := 3 * out.Width
 	line, sums := make([]byte, n), make([]int32, n*out.Height)
 	for i := range sums {
 		sums[i] = half
 	}
-	// Windows begin and end in order; those before done have ended.
+	// Windows start and end in order; those before done are complete.
 	done := 0
 	for y := down[0].first; done < len(down); y++ {
 		row(line, p.Pix[3*y*p.Width:][:3*p.Width], across)
@@ -155,7 +154,7 @@ func (p *Picture) rowsFirst(out *Picture, across, down []window) {
 	}
 }
 
-// columnsFirst makes one row of the result at a time, out of the columns that it needs.
+// columnsFirst computes one row of the result at a time.
 func (p *Picture) columnsFirst(out *Picture, across, down []window) {
 	begin, end := across[0].first, across[len(across)-1].end()
 	line, sums := make([]byte, 3*p.Width), make([]int32, 3*(end-begin))
@@ -190,7 +189,7 @@ func row(dst, src []byte, across []window) {
 	}
 }
 
-// add adds a row, t times.
+// add adds t times a row.
 func add(sums []int32, line []byte, t int32) {
 	for i, v := range line {
 		sums[i] += t * int32(v)

@@ -6,20 +6,19 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// room bounds the pixels of the pictures in memory at a time, for any number of workers: to
-// twice those of the largest picture that is read.
+// room limits the pixels in memory, for any number of workers, to twice those of the largest allowed
+// picture.
 type room struct {
-	limit int64 // pixels of the largest picture
+	limit int64 // pixels of the largest allowed picture
 	free  *semaphore.Weighted
 }
 
-// newRoom is for pictures of up to limit pixels.
+// newRoom returns a room for pictures of up to limit pixels.
 func newRoom(limit int64) *room {
 	return &room{limit, semaphore.NewWeighted(2 * limit)}
 }
 
-// enter waits for room for a picture and returns a function that gives it back. The error
-// is that of ctx.
+// enter waits for room for a picture and returns a function that releases it. The error is that of ctx.
 func (r *room) enter(ctx context.Context, pixels int64) (leave func(), err error) {
 	pixels = min(pixels, r.limit)
 	if err := r.free.Acquire(ctx, pixels); err != nil {
@@ -28,7 +27,7 @@ func (r *room) enter(ctx context.Context, pixels int64) (leave func(), err error
 	return func() { r.free.Release(pixels) }, nil
 }
 
-// decode is DecodeBytes for a picture that takes room until use returns.
+// decode is DecodeBytes for a picture that occupies room until use returns.
 func (r *room) decode(ctx context.Context, name string, data []byte, limits Limits, use func(*Picture)) error {
 	leave := func() {}
 	defer func() { leave() }()
@@ -45,21 +44,20 @@ func (r *room) decode(ctx context.Context, name string, data []byte, limits Limi
 	return err
 }
 
-// Decoder reads pictures on any number of goroutines, which together hold no more pixels
-// than two pictures of Limits.Pixels have.
+// Decoder reads pictures on any number of goroutines. Together they hold at most as many pixels as two
+// pictures of Limits.Pixels.
 type Decoder struct {
 	limits Limits
 	space  *room
 }
 
-// NewDecoder returns a decoder of pictures within limits.
+// NewDecoder returns a decoder with the given limits.
 func NewDecoder(limits Limits) *Decoder {
 	return &Decoder{limits, newRoom(limits.fill().Pixels)}
 }
 
-// Decode calls use with the picture of a file, which is not to be kept longer: another may
-// wait for its room. Errors are those of [Decode], or that of ctx where the picture waits in
-// vain; use is not called then.
+// Decode calls use with the picture of a file. use must not retain it. Errors are those of [Decode], or
+// that of ctx if it ends while waiting; then use is not called.
 func (d *Decoder) Decode(ctx context.Context, path string, use func(*Picture)) error {
 	data, _, err := Read(path, d.limits)
 	if err != nil {

@@ -2,8 +2,8 @@ package pictures
 
 import "image"
 
-// Within returns the picture so small that no edge is longer than side pixels, with its
-// aspect ratio; the picture itself where it is not larger. side is at least 1.
+// Within returns the picture shrunk, with its aspect ratio, so that no edge is longer than side pixels;
+// the picture itself if it is small enough. side must be at least 1.
 func (p *Picture) Within(side int) *Picture {
 	long := max(p.Width, p.Height)
 	if long <= side {
@@ -15,7 +15,7 @@ func (p *Picture) Within(side int) *Picture {
 	return p.resize(kernels[3], int64(w), int64(h), 0, 0, w, h, false)
 }
 
-// Image returns a copy of the picture for the encoders of Go's image packages.
+// Image returns a copy of the picture for Go's image encoders.
 func (p *Picture) Image() *image.RGBA {
 	m := image.NewRGBA(image.Rect(0, 0, p.Width, p.Height))
 	for i := range p.Width * p.Height {

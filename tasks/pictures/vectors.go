@@ -15,33 +15,31 @@ import (
 	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
-// envCache names a folder that takes the place of gradhop/ in the user's cache folder.
+// envCache is the environment variable that replaces gradhop/ in the user's cache folder.
 const envCache = "GRADHOP_CACHE"
 
-// Vectors keeps on disk what a vision tower made of pictures, by their content: moved and
-// renamed files are known, changed ones are not. One file holds one vector; it is written
-// beside and renamed, so that any number of processes may read and write the same cache, and
-// carries its own checksum, so that one that is cut off or damaged counts as absent and is
-// written anew. The caches of all models together take 256 MiB at most, but for what is
-// being written: the vectors that were not used for longest go first.
+// Vectors caches embeddings of pictures on disk, keyed by content: moved and renamed files are found,
+// changed files are not. Each file holds one vector with a checksum and is written atomically, so any
+// number of processes may share a cache, and a damaged file counts as missing. The caches of all models
+// together are limited to 256 MiB; the least recently used vectors are removed first.
 //
-// A nil *Vectors is a cache that is switched off: it knows nothing and keeps nothing.
+// A nil *Vectors is a disabled cache: it is always empty.
 type Vectors struct {
 	dir   string
 	key   [sha256.Size]byte
 	width int
-	most  int64        // bytes of all caches in the folder of dir
-	puts  atomic.Int64 // calls of Put that kept something
+	most  int64        // limit in bytes for all caches of the folder
+	puts  atomic.Int64 // number of successful calls of Put
 }
 
-// magic begins every file of a cache, with the version of its layout.
+// magic starts every cache file; it includes the format version.
 const magic = "gradhop vector 1\n"
 
-// keyBytes is the length of what names the folder of a model.
+// keyBytes is the length of the key that names the folder of a model.
 const keyBytes = 12
 
-// CacheDir is the folder of all caches of vectors: vectors/ in $GRADHOP_CACHE or, without it,
-// in gradhop/ of [os.UserCacheDir].
+// CacheDir returns the folder of all caches: vectors/ in $GRADHOP_CACHE or, if unset, in gradhop/ of
+// [os.UserCacheDir].
 func CacheDir() (string, error) {
 	root := os.Getenv(envCache)
 	if root == "" {
@@ -54,15 +52,15 @@ func CacheDir() (string, error) {
 	return filepath.Join(root, "vectors"), nil
 }
 
-// OpenVectors opens the cache in dir, which need not be there yet, for vectors of width
-// numbers that the model of the given digest makes of pictures prepared by pre. The digest
-// must stand for all weights of the vision tower.
+// OpenVectors opens the cache in dir, which need not exist, for vectors of width numbers: the
+// embeddings by the given model of pictures preprocessed by pre. model must identify all weights of the
+// image encoder.
 func OpenVectors(dir, model string, pre *Preprocessor, width int) *Vectors {
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", model, pre.Digest(), width))
 	return &Vectors{dir: filepath.Join(dir, hex.EncodeToString(key[:keyBytes])), key: key, width: width, most: mostBytes}
 }
 
-// path is the file of a picture.
+// path returns the file of a picture.
 func (v *Vectors) path(sum Sum) string { return filepath.Join(v.dir, sum.String()) }
 
 // Has reports whether [Vectors.Get] would find the picture.
@@ -71,8 +69,8 @@ func (v *Vectors) Has(sum Sum) bool {
 	return ok
 }
 
-// Get returns the vector of the picture with this content. Whatever is wrong with the file
-// that should hold it, the answer is that there is none.
+// Get returns the vector of the picture with this content, and whether it is in the cache. An invalid
+// file counts as missing.
 func (v *Vectors) Get(sum Sum) ([]float32, bool) {
 	if v == nil {
 		return nil, false
@@ -97,14 +95,14 @@ func (v *Vectors) Get(sum Sum) ([]float32, bool) {
 	return vector, true
 }
 
-// Put keeps the vector of the picture with this content. An error leaves the cache as it
-// was, and is no reason to stop.
+// Put stores the vector of the picture with this content. On error the cache is unchanged; the caller
+// can continue.
 func (v *Vectors) Put(sum Sum, vector []float32) (err error) {
 	if v == nil {
 		return nil
 	}
 	if len(vector) != v.width {
-		return fmt.Errorf("pictures: a vector of %d numbers in a cache of vectors of %d", len(vector), v.width)
+		return fmt.Errorf("pictures: vector of length %d does not fit a cache of vectors of length %d", len(vector), v.width)
 	}
 	data := v.head(sum)
 	for _, x := range vector {
@@ -114,7 +112,7 @@ func (v *Vectors) Put(sum Sum, vector []float32) (err error) {
 	data = append(data, check[:]...)
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("pictures: vectors are not kept for the next time: %w; %s names another folder", err, envCache)
+			err = fmt.Errorf("pictures: cannot cache vectors: %w; set %s to another folder", err, envCache)
 		}
 	}()
 	if err := os.MkdirAll(v.dir, 0o755); err != nil {
@@ -130,7 +128,7 @@ func (v *Vectors) Put(sum Sum, vector []float32) (err error) {
 	return nil
 }
 
-// head is what a file says before its numbers: what they belong to.
+// head returns the header of a cache file, which identifies its contents.
 func (v *Vectors) head(sum Sum) []byte {
 	head := append([]byte(magic), v.key[:]...)
 	return append(head, sum[:]...)

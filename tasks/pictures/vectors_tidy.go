@@ -11,28 +11,26 @@ import (
 )
 
 const (
-	// mostBytes bounds all caches of a folder, counted in blocks of the disk.
+	// mostBytes limits all caches of a folder, in disk blocks.
 	mostBytes = 256 << 20
 	block     = 4 << 10
-	// tidyPuts is the number of vectors that are written from one tidying to the next, the
-	// first of which is that of the first vector: the bound is passed by no more.
+	// tidyPuts is the number of vectors written between two clean-ups, the first of which follows the
+	// first vector. The limit is exceeded by at most this number of vectors.
 	tidyPuts = 4096
-	// useGrain is how exactly the time of the last use is known, so that a set of pictures
-	// that is read every minute is not a write a picture.
+	// useGrain is the resolution of the time of last use, which avoids a write per picture for
+	// frequently used sets.
 	useGrain = time.Hour
-	// leftoverAge is the age at which a file that was begun is taken for one of a process
-	// that was killed: writing takes an instant.
+	// leftoverAge is the age at which a temporary file is attributed to a killed process.
 	leftoverAge = 24 * time.Hour
 )
 
-// isPartial tells the temporary file of a vector, as package atomicfile names it.
+// isPartial reports whether name is a temporary file of a vector, as named by package atomicfile.
 func isPartial(name string) bool {
 	of, _, found := strings.Cut(strings.TrimPrefix(name, "."), ".")
 	return found && name[0] == '.' && isHex(of, len(Sum{}))
 }
 
-// use takes down that a vector was used, in the time at which its file was changed. A cache
-// that cannot be written stays as it is.
+// use records the use of a vector in the modification time of its file. It ignores errors.
 func use(path string) {
 	now := time.Now()
 	if st, err := os.Stat(path); err == nil && now.Sub(st.ModTime()) > useGrain {
@@ -40,11 +38,10 @@ func use(path string) {
 	}
 }
 
-// tidy removes from the caches below root what killed processes left, and the vectors that
-// were not used for longest until the rest takes no more than most bytes. Any number of
-// processes may do so at a time: a file that another has removed is gone, and one that a
-// process was about to read is one that it does not find. Folders stay, since a process may
-// be about to write there; so do files that are none of a cache.
+// tidy removes from the caches below root the files left by killed processes, and the least recently
+// used vectors until the rest takes at most most bytes. Several processes may run it concurrently: a
+// file removed by another process counts as removed. Folders are kept, since a process may be about to
+// write there, as are unrelated files.
 func tidy(root string, most int64) {
 	type entry struct {
 		path  string
@@ -67,7 +64,7 @@ func tidy(root string, most int64) {
 				continue
 			}
 			st, err := f.Info()
-			if err != nil { // it is gone
+			if err != nil { // already removed
 				continue
 			}
 			path := filepath.Join(dir, f.Name())
@@ -93,7 +90,7 @@ func tidy(root string, most int64) {
 	}
 }
 
-// isHex reports whether a name is that of n bytes in hex, as this package writes them.
+// isHex reports whether name is n bytes in hex, in lower case.
 func isHex(name string, n int) bool {
 	b, err := hex.DecodeString(name)
 	return err == nil && len(b) == n && hex.EncodeToString(b) == name

@@ -1,6 +1,6 @@
-// Package hubtest is a server that behaves like the Hugging Face Hub, for tests. Small files
-// are redirected within the hub, files in LFS to a second host, which stands for its CDN and
-// answers ranges.
+// Package hubtest provides a test server that behaves like the Hugging Face Hub. Small files are
+// redirected within the hub, files in LFS to a second host, which plays the CDN and supports range
+// requests.
 package hubtest
 
 import (
@@ -23,14 +23,14 @@ import (
 
 // Repo is a repository with one commit.
 type Repo struct {
-	// Files are the contents by name. Names that end in .onnx or .onnx_data, and those
-	// with more than 10,000 bytes, are in LFS.
+	// Files maps names to contents. Names ending in .onnx or .onnx_data, and files over 10,000 bytes,
+	// are in LFS.
 	Files map[string][]byte
-	// Token is needed to see the repository, if it is not empty.
+	// Token, if not "", is required to access the repository.
 	Token string
-	// Gated repositories show their description to everybody, and their files to Token.
+	// Gated repositories show their description to everybody, but require Token for files.
 	Gated bool
-	// Revisions are the names that lead to the commit, besides main and the commit.
+	// Revisions are names of the commit, besides main and the commit itself.
 	Revisions []string
 }
 
@@ -48,7 +48,7 @@ func (r *Repo) LFS(name string) bool {
 	return strings.HasSuffix(name, ".onnx") || strings.HasSuffix(name, ".onnx_data") || len(r.Files[name]) > 10_000
 }
 
-// Checksum is what the hub calls the file: sha256 in LFS, git's sha1 otherwise.
+// Checksum returns the hub's checksum of the file: SHA-256 in LFS, git's SHA-1 otherwise.
 func (r *Repo) Checksum(name string) string {
 	b := r.Files[name]
 	if r.LFS(name) {
@@ -63,10 +63,10 @@ func (r *Repo) Checksum(name string) string {
 type Server struct {
 	// URL is the endpoint.
 	URL string
-	// Repos are the repositories by "owner/name". Change them between requests only.
+	// Repos maps "owner/name" to repositories. Modify it only between requests.
 	Repos map[string]*Repo
-	// Hook, if not nil, sees every request first; cdn tells the two hosts apart. It
-	// returns true if it has answered.
+	// Hook, if not nil, is called first for every request; cdn distinguishes the two hosts. It returns
+	// true if it has responded.
 	Hook func(w http.ResponseWriter, r *http.Request, cdn bool) bool
 
 	hub, cdn *httptest.Server
@@ -84,7 +84,7 @@ func New(t testing.TB, repos map[string]*Repo) *Server {
 	return s
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() {
 	for _, h := range []*httptest.Server{s.hub, s.cdn} {
 		h.CloseClientConnections()
@@ -120,14 +120,14 @@ func (s *Server) handler(cdn bool, serve http.HandlerFunc) http.Handler {
 	})
 }
 
-// refuse answers as the hub does.
+// refuse sends an error response as the hub does.
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("X-Error-Code", code)
 	w.Header().Set("X-Error-Message", "message for "+code)
 	w.WriteHeader(status)
 }
 
-// find returns the repository that a path names, and the parts of the path behind it.
+// find returns the repository of a path, and the remaining parts of the path.
 func (s *Server) find(w http.ResponseWriter, r *http.Request, path string) (*Repo, string, []string) {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -176,7 +176,7 @@ func (s *Server) serveHub(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resolve answers for a file with a redirection.
+// resolve responds to a file request with a redirect.
 func (s *Server) resolve(w http.ResponseWriter, r *http.Request, path string) {
 	repo, id, rest := s.find(w, r, path)
 	if repo == nil {
@@ -200,7 +200,7 @@ func (s *Server) resolve(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-// serveCDN refuses tokens, as presigned addresses do.
+// serveCDN rejects tokens, as presigned URLs do.
 func (s *Server) serveCDN(w http.ResponseWriter, r *http.Request) {
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
 	repo := s.Repos[parts[0]+"/"+parts[1]]
@@ -215,8 +215,7 @@ func (s *Server) serveCDN(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Part answers a request for a file, whose header states all that is asked for, with at most
-// n bytes of it.
+// Part responds to a file request with headers for the full range, but sends at most n bytes.
 func Part(w http.ResponseWriter, r *http.Request, file []byte, n int) {
 	from := 0
 	if v := r.Header.Get("Range"); v != "" {
@@ -231,7 +230,7 @@ func Part(w http.ResponseWriter, r *http.Request, file []byte, n int) {
 	w.(http.Flusher).Flush()
 }
 
-// Cut answers as Part does, and then breaks the connection.
+// Cut is Part followed by breaking the connection.
 func Cut(w http.ResponseWriter, r *http.Request, file []byte, n int) {
 	Part(w, r, file, n)
 	panic(http.ErrAbortHandler)
