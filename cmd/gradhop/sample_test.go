@@ -31,7 +31,7 @@ import (
 //
 //	pair   Σ_ij x_i·W_ij·x_j + Σ_i b_i·x_i
 //	nan    the same, and NaN where the first three elements are all 1
-//	rows   x itself, which is not one number a chain
+//	rows   x itself, which is not one number per chain
 //	hot    pair on one-hot rows, [n, N, 3]
 //	codes  pair on a table of 3 entries, of integer input
 //	image  pair on pictures, [n, 1, N, N]

@@ -1,5 +1,5 @@
-// Package app is what every command of the program shares: the standard streams, the
-// persistent flags, the progress line and the version.
+// Package app provides what every command shares: the standard streams, the persistent flags, the
+// progress line and the version.
 package app
 
 import (
@@ -19,37 +19,36 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
-// App is the program around a command.
+// App is the environment of a command.
 type App struct {
 	// In, Out and Err are the standard streams. Out is for data only.
 	In       io.Reader
 	Out, Err io.Writer
-	// InTerminal and ErrTerminal say that a person is at the other end.
+	// InTerminal and ErrTerminal report whether In and Err are terminals.
 	InTerminal, ErrTerminal bool
-	// Columns is the width of the terminal behind Err, 0 if it is not known.
+	// Columns is the width of the terminal, 0 if unknown.
 	Columns int
 
-	// Library, Provider, ProviderLibrary, ProviderOptions and Threads are the flags of the
-	// runtime.
+	// Library, Provider, ProviderLibrary, ProviderOptions and Threads are the runtime flags.
 	Library, Provider, ProviderLibrary string
 	ProviderOptions                    map[string]string
 	Threads                            int
 	// Offline forbids downloads.
 	Offline bool
-	// Quiet leaves everything but data and errors out.
+	// Quiet suppresses everything except data and errors.
 	Quiet bool
 
 	graceful atomic.Bool
 }
 
-// Graceful says that from now on the command itself ends soon after a signal, with what was
-// done until then. Before, the program exits one second after the signal.
+// Graceful declares that from now on the command itself ends soon after a signal and keeps its results.
+// Before this call, the program exits one second after a signal.
 func (a *App) Graceful() { a.graceful.Store(true) }
 
 // Ending reports whether Graceful was called.
 func (a *App) Ending() bool { return a.graceful.Load() }
 
-// New returns an App on the process's own streams.
+// New returns an App with the streams of the process.
 func New() *App {
 	a := &App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	a.InTerminal = term.IsTerminal(int(os.Stdin.Fd()))
@@ -67,12 +66,12 @@ func (a *App) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.ProviderLibrary, "provider-library", "", "library of the provider openvino or plugin, a `file` (default: that of openvino is fetched once)")
 	fs.StringToStringVar(&a.ProviderOptions, "provider-option", nil, "an option of the provider plugin, `KEY=VALUE`; may be repeated")
 	fs.IntVar(&a.Threads, "threads", 0, "`number` of threads for the model, 0 for one per core")
-	fs.BoolVar(&a.Offline, "offline", false, "download nothing; use models and libraries that are here already")
-	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "print data and errors only")
+	fs.BoolVar(&a.Offline, "offline", false, "do not download; use models and libraries on this machine only")
+	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "print only data and errors")
 }
 
-// Check returns an error for values of the persistent flags that no command can use. Every
-// session of the runtime makes threads of its own, so their number is bounded.
+// Check returns an error for invalid persistent flags. The number of threads is limited because every
+// session starts its own.
 func (a *App) Check() error {
 	if most := max(64, 4*runtime.NumCPU()); a.Threads < 0 || a.Threads > most {
 		return Usagef("--threads %d: want 0 to %d", a.Threads, most)
@@ -84,8 +83,7 @@ func (a *App) Check() error {
 	return nil
 }
 
-// Runtime returns the options of the runtime that the flags ask for. A fetch shows
-// its progress on Err.
+// Runtime returns the runtime options of the flags. Fetching the library shows progress on Err.
 func (a *App) Runtime() ort.Options {
 	o := ort.Options{Library: a.Library, Provider: a.Provider, ProviderLibrary: a.ProviderLibrary, ProviderOptions: a.ProviderOptions,
 		Threads: a.Threads, NoFetch: a.Offline}
@@ -108,8 +106,7 @@ func (a *App) Runtime() ort.Options {
 	return o
 }
 
-// Hub returns the options for models of the Hugging Face Hub. A download shows its progress
-// on Err.
+// Hub returns the options for the Hugging Face Hub. Downloads show progress on Err.
 func (a *App) Hub() hub.Options {
 	o := hub.Options{Offline: a.Offline}
 	o.Unreachable = func(ref hub.Ref, err error) { a.Logf("%s: the hub cannot be reached (%v); using the cache", ref, err) }
@@ -127,21 +124,21 @@ func (a *App) Hub() hub.Options {
 	return o
 }
 
-// Logf prints a line for people, unless the program is to be quiet. It stays one line that
-// a terminal can show, whatever is in args: see Plain.
+// Logf prints a line to Err unless Quiet is set. Characters that would break the line are escaped; see
+// Plain.
 func (a *App) Logf(format string, args ...any) {
 	if !a.Quiet {
 		a.Errorf(format, args...)
 	}
 }
 
-// Errorf prints the line of an error, as Logf prints one.
+// Errorf prints an error line to Err.
 func (a *App) Errorf(format string, args ...any) {
 	fmt.Fprintln(a.Err, "gradhop: "+Plain(fmt.Sprintf(format, args...)))
 }
 
-// Bar is a progress line that overwrites itself. It is silent where Err is not a
-// terminal or the program is to be quiet.
+// Bar is a progress line that overwrites itself. It is disabled if Err is not a terminal or Quiet is
+// set.
 type Bar struct {
 	app   *App
 	shown time.Time
@@ -151,7 +148,7 @@ type Bar struct {
 // NewBar returns a progress line.
 func (a *App) NewBar() *Bar { return &Bar{app: a} }
 
-// Show draws the line, at most ten times a second.
+// Show redraws the line, at most ten times a second.
 func (b *Bar) Show(label string, done, total int64, note string) {
 	if b.app.ErrTerminal && !b.app.Quiet {
 		b.show(label, done, total, note)

@@ -9,9 +9,9 @@ import (
 	"github.com/gradhop/gradhop/tasks/sample"
 )
 
-// Error is an error with the exit code of the program.
+// Error is an error with an exit code.
 type Error struct {
-	Code int // 1, 2 or 3: see the help of the program
+	Code int // 1, 2 or 3, as listed in the help
 	Err  error
 }
 
@@ -23,14 +23,14 @@ func (e *Error) ExitCode() int { return e.Code }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Usage reports flags, arguments or input that cannot be used: exit code 2.
+// Usage marks an error of flags, arguments or input, with exit code 2.
 func Usage(err error) error { return &Error{2, err} }
 
-// Usagef is Usage with a text.
+// Usagef is Usage with a formatted message.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// Classify gives an error about a file of a model its exit code, where it has none: 3
-// for a file that cannot be read, 2 for a format that is not supported.
+// Classify adds an exit code to an error about a model file that has none: 3 if the file cannot be
+// read, 2 if its format is not supported.
 func Classify(err error) error {
 	var coded interface {
 		error
@@ -48,7 +48,7 @@ func Classify(err error) error {
 	return err
 }
 
-// Flagged names the options of a task in an error as flags.
+// Flagged converts the option names in a task's error to flags.
 func Flagged(err error) error {
 	var bad *sample.OptionError
 	if !errors.As(err, &bad) {

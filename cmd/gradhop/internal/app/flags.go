@@ -19,24 +19,24 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// Complete lists the values that the shell offers for a flag.
+// Complete sets the shell completions of a flag's value.
 func Complete(cmd *cobra.Command, flag string, values ...string) {
-	// The only error is a flag that is not there.
+	// This fails only for an undefined flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveDefault))
 }
 
-// CompleteModels lists the models that the shell offers for --model, besides folders.
+// CompleteModels sets the shell completions of --model, besides folders.
 func CompleteModels(cmd *cobra.Command, names []string) {
 	_ = cmd.RegisterFlagCompletionFunc("model", cobra.FixedCompletions(names, cobra.ShellCompDirectiveFilterDirs))
 }
 
-// SamplerFlag defines --sampler, whose default is *name.
+// SamplerFlag defines --sampler with default *name.
 func SamplerFlag(cmd *cobra.Command, name *string, what string) {
 	cmd.Flags().StringVar(name, "sampler", *name, "`name` of the "+what+"; gradhop samplers lists them")
 	Complete(cmd, "sampler", samplers.Names()...)
 }
 
-// Int defines a flag for a number that is at least least.
+// Int defines a flag for an integer of at least least.
 func Int(fs *pflag.FlagSet, n *int, name string, value, least int, usage string) {
 	*n = value
 	fs.Var(&integer{n, least}, name, usage)
@@ -72,7 +72,7 @@ func (i *integer) String() string {
 // Type implements pflag.Value.
 func (*integer) Type() string { return "int" }
 
-// Args wants one argument and names what it is in the error, as "one model".
+// Args requires one argument; what describes it in the error, such as "one model".
 func Args(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -82,7 +82,7 @@ func Args(what string) cobra.PositionalArgs {
 	}
 }
 
-// NoArgs wants no argument, and says in the error what takes its place.
+// NoArgs rejects arguments; instead says in the error what to use.
 func NoArgs(instead string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -92,30 +92,28 @@ func NoArgs(instead string) cobra.PositionalArgs {
 	}
 }
 
-// OutFlag defines --out of a command that writes to standard output otherwise.
+// OutFlag defines --out for a command that writes to standard output by default.
 func OutFlag(fs *pflag.FlagSet, out *string) {
-	fs.StringVarP(out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output)")
+	fs.StringVarP(out, "out", "o", "", "`file` to write, created when complete (default: standard output)")
 }
 
-// SeedFlag defines --seed of a command that draws a seed otherwise: see Seed.
+// SeedFlag defines --seed for a command with a random default seed; see Seed.
 func SeedFlag(fs *pflag.FlagSet, seed *uint64) {
 	fs.Uint64Var(seed, "seed", 0, "`number` that determines all random numbers (default: a random one, which is recorded)")
 }
 
-// Seed sets the seed of a run that was given none to a random one, short enough to be typed
-// again.
+// Seed sets *seed to a random number, short enough to type, unless --seed is given.
 func Seed(fs *pflag.FlagSet, seed *uint64) {
 	if fs.Changed("seed") {
 		return
 	}
 	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
+	_, _ = rand.Read(b[:]) // cannot fail: it crashes the program instead
 	*seed = uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
-// Recall calls load, which reads the options of the run in a folder into what flags set;
-// flags that are given now replace them. Of a run without options it recalls the seed only,
-// and the result is false.
+// Recall calls load, which sets the options to those of the run in dir; flags given now override them.
+// For a run without options it recalls only the seed and returns false.
 func Recall(fs *pflag.FlagSet, dir string, seed *uint64, load func() error) (known bool, err error) {
 	err = reapply(fs, load)
 	if !errors.Is(err, os.ErrNotExist) || !store.Begun(dir) {
@@ -128,7 +126,7 @@ func Recall(fs *pflag.FlagSet, dir string, seed *uint64, load func() error) (kno
 	return false, err
 }
 
-// reapply calls load, which overwrites what flags set, and sets those again that are given.
+// reapply calls load, which overwrites options, and then sets the given flags again.
 func reapply(fs *pflag.FlagSet, load func() error) error {
 	type given struct {
 		flag *pflag.Flag
@@ -154,20 +152,19 @@ func reapply(fs *pflag.FlagSet, load func() error) error {
 	return err
 }
 
-// samplerOption marks the flags that are options of samplers, with the samplers that take
-// them.
+// samplerOption annotates the flags that are options of samplers with the names of these samplers.
 const samplerOption = "sampler-option"
 
-// SamplerFlags defines a flag for each option of a registered sampler, whose values go to
-// set. A flag that several samplers have is one flag; whether the one in use
-// takes it is checked when it is built. An option whose name is a flag of the
-// command already is called --sampler-NAME. Help lists these flags in a group of their own.
+// SamplerFlags defines a flag for each option of a registered sampler; values are stored in set.
+// Samplers share flags of equal names; whether the selected sampler has the option is checked when it
+// is built. An option with the name of an existing flag becomes --sampler-NAME. Help lists these flags
+// in a separate group.
 func SamplerFlags(fs *pflag.FlagSet, set *samplers.Settings) {
 	flags, takers := map[string]samplers.Flag{}, map[string][]string{}
 	for _, name := range samplers.Names() {
 		r, err := samplers.Lookup(name)
 		if err != nil {
-			continue // Names lists what is registered
+			continue // cannot happen for a registered name
 		}
 		for _, f := range r.Flags {
 			flags[f.Name] = f
@@ -187,8 +184,7 @@ func SamplerFlags(fs *pflag.FlagSet, set *samplers.Settings) {
 	}
 }
 
-// SamplerUsage is the group of the options of samplers in the help of a command, "" where
-// it has none.
+// SamplerUsage returns the help group of sampler options, or "" if the command has none.
 func SamplerUsage(cmd *cobra.Command) string {
 	lists := map[string][]string{}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -202,14 +198,14 @@ func SamplerUsage(cmd *cobra.Command) string {
 	text := "\n\nSampler options (gradhop samplers NAME explains them):"
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		if r, err := samplers.Lookup(name); err != nil || strings.HasPrefix(r.Bias, "none") && cmd.Name() != "prompt-tune" {
-			continue // an optimiser of prompts
+			continue // an optimiser, for prompts only
 		}
 		text += "\n  " + name + strings.Repeat(" ", max(1, 14-len(name))) + strings.Join(lists[name], " ")
 	}
 	return text
 }
 
-// option is a flag whose value goes to the settings of a sampler.
+// option is a flag that sets an option of a sampler.
 type option struct {
 	set  *samplers.Settings
 	flag samplers.Flag

@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Choice defines a flag that takes one of some words. Its default is *value.
+// Choice defines a flag that takes one of several words. Its default is *value.
 func Choice[T ~string](cmd *cobra.Command, value *T, name, usage string, words ...string) {
 	cmd.Flags().Var(&choice[T]{value, words}, name, usage)
 	Complete(cmd, name, words...)
 }
 
-// Format defines --format, which is the first of the words unless it is given.
+// Format defines --format; the first word is the default.
 func Format(cmd *cobra.Command, format *string, words ...string) {
 	*format = words[0]
 	Choice(cmd, format, "format", "format of standard output", words...)
@@ -49,10 +49,10 @@ func (c *choice[T]) String() string {
 	return string(*c.value)
 }
 
-// Type implements pflag.Value; help shows it.
+// Type implements pflag.Value. Help shows it.
 func (c *choice[T]) Type() string { return strings.Join(c.words, "|") }
 
-// JSON writes v on several lines.
+// JSON writes v as indented JSON.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -60,8 +60,7 @@ func JSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// Print writes a result in the format text, csv or json: v as JSON, or what one of the
-// functions returns.
+// Print writes a result in format text, csv or json: v as JSON, or the result of rows or text.
 func Print(w io.Writer, format string, v any, rows func() [][]string, text func() string) error {
 	switch format {
 	case "json":
@@ -73,8 +72,7 @@ func Print(w io.Writer, format string, v any, rows func() [][]string, text func(
 	return err
 }
 
-// Aligned returns rows of cells as lines, the first column to the left and the others to
-// the right.
+// Aligned formats rows of cells, with the first column left-aligned and the others right-aligned.
 func Aligned(rows [][]string) string {
 	var width []int
 	for _, r := range rows {
@@ -99,8 +97,8 @@ func Aligned(rows [][]string) string {
 	return b.String()
 }
 
-// Columns writes rows of cells with all columns to the left. Cells hold anything that a
-// file may name: see Plain.
+// Columns writes rows of cells, with all columns left-aligned. Cells may contain arbitrary names from
+// files; see Plain.
 func Columns(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, cells := range rows {
@@ -112,7 +110,7 @@ func Columns(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// Notes are lines below a table, each after a number sign.
+// Notes collects lines printed below a table, each after "#".
 type Notes struct{ strings.Builder }
 
 // Add adds a line.

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// barWidth is the number of cells between the brackets of a progress line.
+// barWidth is the width of the bar between the brackets.
 const barWidth = 24
 
-// line lays out a progress line in at most columns characters.
+// line formats a progress line of at most columns characters.
 func line(label string, done, total int64, note string, columns int) string {
 	var s strings.Builder
 	s.WriteString(label)
@@ -24,7 +24,7 @@ func line(label string, done, total int64, note string, columns int) string {
 		return s.String()
 	}
 	out := s.String()
-	for utf8.RuneCountInString(out) >= columns { // a full line would wrap, and stay
+	for utf8.RuneCountInString(out) >= columns { // a full line would wrap
 		_, n := utf8.DecodeLastRuneInString(out)
 		out = out[:len(out)-n]
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Texts says where a command reads its texts: Text is the argument and File a file of
-// texts, "-" for standard input. One of the two is set.
+// Texts is the source of a command's texts: Text is the argument, File a file of texts, "-" for
+// standard input. One of them is set.
 type Texts struct{ Text, File string }
 
-// AddFlags defines --file, and reads the argument.
+// AddFlags defines --file and sets Text to the argument.
 func (t *Texts) AddFlags(a *App, cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&t.File, "file", "f", "", "`file` of texts, one a line; - is standard input")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 1:
-			return Usagef("%d arguments; the text is one: put it in quotes", len(args))
+			return Usagef("%d arguments; want one text, in quotes", len(args))
 		case len(args) == 1 && t.File != "":
-			return Usagef("a text and --file are given; one of them is wanted")
+			return Usagef("give either a text or --file, not both")
 		case len(args) == 0 && t.File == "" && a.InTerminal:
 			return Usagef("no text: give one as argument, --file, or lines on standard input")
 		case len(args) == 1:
@@ -36,16 +36,16 @@ func (t *Texts) AddFlags(a *App, cmd *cobra.Command) {
 	}
 }
 
-// Lines yields the texts of a run: one argument, or the lines of a file.
+// Lines iterates over the texts of a run: one argument, or the lines of a file.
 type Lines struct {
-	// Name is that of the file, for messages; "" for an argument.
+	// Name is the file name for messages, "" for an argument.
 	Name string
-	// Number is that of the line last read, from 1; 0 for an argument.
+	// Number is the number of the last line read, from 1; 0 for an argument.
 	Number int
 
 	single string
 	lines  *bufio.Reader // nil for an argument
-	file   io.Closer     // nil where there is nothing to close
+	file   io.Closer     // nil if there is nothing to close
 	done   bool
 }
 
@@ -66,8 +66,8 @@ func (t *Texts) Open(a *App) (*Lines, error) {
 	return &Lines{lines: bufio.NewReader(f), file: f, Name: t.File}, nil
 }
 
-// Next returns the next text that is not blank, or io.EOF, or the context's error if it
-// ends while there is nothing to read yet. The input is then closed, which ends the read.
+// Next returns the next text that is not empty, or io.EOF. If ctx ends while it waits for input, it
+// closes the input and returns the error of ctx.
 func (l *Lines) Next(ctx context.Context) (string, error) {
 	if l.done {
 		return "", io.EOF
@@ -94,7 +94,7 @@ func (l *Lines) Next(ctx context.Context) (string, error) {
 	}
 }
 
-// read waits for the next text in a file.
+// read waits for the next text of a file.
 func (l *Lines) read() (string, error) {
 	for {
 		line, err := l.lines.ReadString('\n')
@@ -106,7 +106,7 @@ func (l *Lines) read() (string, error) {
 		}
 		text := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		if strings.TrimSpace(text) != "" {
-			return text, nil // an error comes again at the next call
+			return text, nil // the next call returns the error again
 		}
 		if errors.Is(err, io.EOF) {
 			l.done = true
@@ -118,7 +118,7 @@ func (l *Lines) read() (string, error) {
 	}
 }
 
-// Outcome is the error of a run in which some of the texts failed, or which had none.
+// Outcome returns the error for a run in which some texts failed, or that had none.
 func (l *Lines) Outcome(failed, of int) error {
 	switch {
 	case of == 0:

@@ -12,8 +12,8 @@ import (
 	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
 
-// Output is where a command writes its data: standard output, or a file that gets its
-// name only when everything is in it.
+// Output is the destination of a command's data: standard output, or a file that is created when it is
+// complete.
 type Output struct {
 	w      io.Writer
 	device *os.File         // a device or a pipe, written directly
@@ -24,7 +24,7 @@ type Output struct {
 // OutputError reports an output that cannot be written.
 type OutputError struct {
 	Path string // "" for standard output
-	// Before says that nothing was computed yet.
+	// Before means that nothing had been computed yet.
 	Before bool
 	Err    error
 }
@@ -37,12 +37,12 @@ func (e *OutputError) Error() string {
 	var p *os.PathError
 	err := e.Err
 	if errors.As(err, &p) {
-		err = p.Err // the path is named already
+		err = p.Err // without the path, which is added below
 	}
 	return fmt.Sprintf("cannot write %s: %v", path, err)
 }
 
-// ExitCode returns 2 before anything was computed, else 1.
+// ExitCode returns 2 if nothing had been computed, else 1.
 func (e *OutputError) ExitCode() int {
 	if e.Before {
 		return 2
@@ -53,8 +53,8 @@ func (e *OutputError) ExitCode() int {
 // Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Unwritable says that a folder cannot be made, which is the caller's matter unless the
-// disk is full: such an error becomes an *OutputError.
+// Unwritable converts an error due to a full disk to an *OutputError; other errors about a folder stay
+// usage errors.
 func Unwritable(dir string, err error) error {
 	var failed *fs.PathError
 	if !errors.As(err, &failed) || errors.Is(err, syscall.ENOSPC) {
@@ -63,8 +63,8 @@ func Unwritable(dir string, err error) error {
 	return &OutputError{Path: dir, Before: true, Err: failed}
 }
 
-// Create opens the output called path, or standard output where path is "" or "-". A
-// path that cannot be written is an *OutputError now, not after the work is done.
+// Create opens the output path, or standard output if path is "" or "-". It returns an *OutputError at
+// once if the path cannot be written.
 func (a *App) Create(path string) (*Output, error) {
 	if path == "" || path == "-" {
 		return &Output{w: a.Out}, nil
@@ -74,26 +74,26 @@ func (a *App) Create(path string) (*Output, error) {
 	}
 	target := path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		target = real // replace what a link points to, not the link
+		target = real // replace the target of a link, not the link
 	}
 	st, err := os.Stat(target)
 	switch {
 	case err == nil && st.IsDir():
 		return fail(errors.New("it is a folder"))
-	case err == nil && !st.Mode().IsRegular(): // a device or a pipe cannot be renamed to
+	case err == nil && !st.Mode().IsRegular(): // a device or a pipe cannot be replaced by renaming
 		f, err := os.OpenFile(target, os.O_WRONLY, 0)
 		if err != nil {
 			return fail(err)
 		}
 		return &Output{w: f, device: f, path: path}, nil
 	case err == nil:
-		f, err := os.OpenFile(target, os.O_WRONLY, 0) // respects a file that is read-only
+		f, err := os.OpenFile(target, os.O_WRONLY, 0) // fails for a read-only file
 		if err != nil {
 			return fail(err)
 		}
 		f.Close()
 	}
-	mode := os.FileMode(0o666) // less the umask
+	mode := os.FileMode(0o666) // reduced by the umask
 	if st != nil {
 		mode = st.Mode().Perm()
 	}
@@ -113,7 +113,7 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Commit gives the file its name. Afterwards Discard does nothing.
+// Commit completes the file. Afterwards Discard does nothing.
 func (o *Output) Commit() error {
 	var err error
 	switch {
@@ -129,7 +129,7 @@ func (o *Output) Commit() error {
 	return nil
 }
 
-// Discard removes what was written, unless it was committed.
+// Discard removes the file unless it was committed.
 func (o *Output) Discard() {
 	if o.device != nil {
 		_ = o.device.Close()

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns a text as it is where it prints on one line, and escaped otherwise: names
-// of files and in files can hold anything.
+// Plain returns text unchanged if it prints on one line, and escaped otherwise: names in files are
+// arbitrary.
 func Plain(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return text

@@ -5,8 +5,8 @@ import "runtime/debug"
 // Release is set by the linker in release builds: -X .../internal/app.Release=v1.2.3.
 var Release string
 
-// Version returns the version of the program: the release, else what the go command
-// recorded, else "devel".
+// Version returns the version of the program: Release, else the version recorded by the go command,
+// else "devel".
 func Version() string {
 	if Release != "" {
 		return Release

@@ -1,4 +1,4 @@
-// Package cli is the program: its list of commands, its signals and its exit codes.
+// Package cli implements the program: its commands, signals and exit codes.
 package cli
 
 import (
@@ -39,7 +39,7 @@ func Main(args []string) int {
 	context.AfterFunc(ctx, func() {
 		stop() // a second signal ends the program at once
 		time.Sleep(grace)
-		if !a.Ending() { // in a phase that does not heed the context
+		if !a.Ending() { // in a phase that ignores the context
 			a.Logf("interrupted")
 			os.Exit(exitInterrupted)
 		}
@@ -54,8 +54,8 @@ func Run(ctx context.Context, a *app.App, args []string) int {
 	return conclude(ctx, a, root.ExecuteContext(ctx))
 }
 
-// grace is the time that a command has to end after a signal, unless it is ending
-// already: see app.Graceful.
+// grace is the time after a signal before the program exits, unless the command is ending itself; see
+// app.Graceful.
 const grace = 900 * time.Millisecond
 
 // commands is the list of the program's commands.

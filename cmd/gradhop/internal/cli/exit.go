@@ -13,7 +13,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 )
 
-// The exit codes of the program that are decided here.
+// The exit codes determined here.
 const (
 	exitDone        = 0
 	exitFailed      = 1
@@ -38,8 +38,8 @@ func conclude(ctx context.Context, a *app.App, err error) int {
 	return code
 }
 
-// exitCode is the one place where errors become exit codes. An error that knows its
-// code has a method ExitCode; of wrapped errors the outermost one decides.
+// exitCode is the only place where errors become exit codes. Errors can have a method ExitCode; the
+// outermost one applies.
 func exitCode(ctx context.Context, err error) int {
 	var coded interface {
 		error
@@ -58,10 +58,10 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// wanted says what flags of a type take.
+// wanted describes the values of a flag type.
 var wanted = map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more", "float64": "a number"}
 
-// flagError says on one line which flag cannot be what it was set to, and why.
+// flagError returns a one-line error with the flag, its value and the reason.
 func flagError(err error) error {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {
@@ -81,16 +81,14 @@ func flagError(err error) error {
 	return fmt.Errorf("--%s %s: %w", bad.GetFlag().Name, value, cause)
 }
 
-// unknownCommand recognises cobra's errors about commands and arguments, which have no
-// type of their own.
+// unknownCommand recognises cobra's errors about commands and arguments, which have no types.
 func unknownCommand(err error) bool {
 	text := err.Error()
 	return strings.HasPrefix(text, "unknown command ") || strings.HasPrefix(text, "required flag") || strings.Contains(text, "arg(s)")
 }
 
-// firstLine is the error on one line, without what would disturb a terminal. Of errors
-// joined what has been said already is left out: that a disk is full ends a run, and is
-// true when its folder is closed.
+// firstLine returns the error on one line, without control characters. Repeated texts of joined errors
+// are dropped: a full disk, for instance, is reported both by the run and by closing its folder.
 func firstLine(err error) string {
 	var said []string
 	for _, line := range strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {

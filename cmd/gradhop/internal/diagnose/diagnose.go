@@ -1,4 +1,4 @@
-// Package diagnose is the command that prints the diagnostics of a run.
+// Package diagnose implements the command that prints the diagnostics of a run.
 package diagnose
 
 import (
@@ -36,7 +36,7 @@ sizes are those of weighted means, and the first line of the table says so.`,
   gradhop diagnose output_1.csv output_2.csv`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return app.Usagef("no run: name its folder, or CSV files")
+				return app.Usagef("no run: give its folder, or CSV files")
 			}
 			return nil
 		},
@@ -51,16 +51,16 @@ sizes are those of weighted means, and the first line of the table says so.`,
 			return t.WriteText(a.Out)
 		},
 	}
-	cmd.Flags().IntVar(&rows, "rows", 0, "largest `number` of sites in the table, -1 for all (default: 32)")
+	cmd.Flags().IntVar(&rows, "rows", 0, "maximum `number` of sites in the table, -1 for all (default: 32)")
 	app.Format(cmd, &format, "text", "json")
 	return cmd
 }
 
-// table reads the folder of a run, or files of CmdStan.
+// table computes the diagnostics of a run folder, or of CmdStan files.
 func table(args []string, o store.TableOptions) (*store.Table, error) {
 	if !slices.ContainsFunc(args, func(p string) bool { return filepath.Ext(p) == ".csv" }) {
 		if len(args) > 1 {
-			return nil, app.Usagef("%d folders; diagnose takes one run, gradhop merge joins several", len(args))
+			return nil, app.Usagef("%d folders; give one run, or join several with gradhop merge", len(args))
 		}
 		r, err := store.Open(args[0])
 		if err != nil {
@@ -70,7 +70,7 @@ func table(args []string, o store.TableOptions) (*store.Table, error) {
 	}
 	for _, p := range args {
 		if st, err := os.Stat(p); err == nil && st.IsDir() {
-			return nil, app.Usagef("%s is a folder among files; name either one run or its CSV files", p)
+			return nil, app.Usagef("%s is a folder among files; give either one run or its CSV files", p)
 		}
 	}
 	s, err := export.OpenCmdStan(args...)

@@ -1,4 +1,4 @@
-// Package ebm is the command that trains, samples and scores deep energy-based models.
+// Package ebm implements the commands that train, sample and score deep energy-based models.
 package ebm
 
 import (
@@ -42,7 +42,7 @@ built-in one, ` + models.DefaultEBM + `.`,
 	return cmd
 }
 
-// model are the flags that say what a model computes.
+// model holds the flags that describe a model.
 type model struct {
 	space         string
 	input, output string
@@ -57,18 +57,18 @@ func (m *model) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&m.negate, "negate", false, "the output is an energy E = -U")
 }
 
-// opened is a model that is ready to evaluate.
+// opened is a model ready for evaluation.
 type opened struct {
 	*neural.Model
 	graph        *onnx.Model
 	space        energies.Space
 	name, sha256 string
-	// folder has the settings of a built-in model or of a folder; zero for a file.
+	// folder holds the settings of a built-in model or of a folder; zero for a file.
 	folder models.EBM
 }
 
-// open opens the model that args name: an ONNX file, a folder or a built-in model, which is
-// also meant by no argument.
+// open opens the model of args: an ONNX file, a folder or a built-in model. Without arguments it opens
+// the default built-in model.
 func (m *model) open(ctx context.Context, a *app.App, args []string) (o *opened, err error) {
 	ref := ""
 	if len(args) > 0 {
@@ -110,7 +110,7 @@ func parseSpace(text string) (energies.Space, error) {
 	return sample.ParseSpace(text)
 }
 
-// atMostOne checks that there is one argument or none.
+// atMostOne requires at most one argument.
 func atMostOne(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return app.Usagef("%d arguments; want one model or none", len(args))
@@ -124,7 +124,8 @@ func binarizeFlag(cmd *cobra.Command, b *dataset.Binarization) {
 	app.Choice(cmd, b, "binarize", "how grey levels become binary values", "none", "threshold", "static", "dynamic")
 }
 
-// shapeOf reads --image, HxW, or guesses a square; 0 where the space is no image.
+// shapeOf parses --image, HxW. By default it guesses a square, or returns 0 if the space is not a
+// square.
 func shapeOf(text string, sites int) (height, width int, err error) {
 	if text == "" {
 		for side := 1; side*side <= sites; side++ {

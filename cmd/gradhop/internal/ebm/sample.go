@@ -92,7 +92,7 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) erro
 		height, width = model.folder.Height, model.folder.Width
 	}
 	if height == 0 {
-		return app.Usagef("%s is no square image; give --image", o.space)
+		return app.Usagef("%s is not a square image; give --image", o.space)
 	}
 	var e energies.Energy = model
 	complete := func(x energies.Batch) energies.Batch { return x }
@@ -128,7 +128,7 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) erro
 	return err
 }
 
-// defaults takes from a model's folder what no flag sets.
+// defaults sets options that no flag sets from the model's folder.
 func (o *sampleOptions) defaults(m models.EBM) {
 	if o.Sampler == "" && len(o.Options) == 0 {
 		o.Sampler, o.Options = m.Sampler, m.Options
@@ -137,8 +137,8 @@ func (o *sampleOptions) defaults(m models.EBM) {
 	o.Steps = cmp.Or(o.Steps, m.Steps, 500)
 }
 
-// start reads the states that chains start from. With --keep it returns the conditional
-// law of the rest, whose chains start at random.
+// start reads the initial states. With --keep it returns the conditional distribution of the rest,
+// whose chains start at random.
 func (o *sampleOptions) start(model energies.Energy, space *energies.Space, height, width int) (energies.Energy, func(energies.Batch) energies.Batch, error) {
 	data, err := dataset.Load(o.data, space, o.binarize, o.Seed)
 	if err != nil {
@@ -187,7 +187,7 @@ func (o *sampleOptions) start(model energies.Energy, space *energies.Space, heig
 	return c, c.Complete, nil
 }
 
-// write writes a file whole or not at all.
+// write writes a file atomically.
 func write(a *app.App, path string, body func(io.Writer) error) error {
 	out, err := a.Create(path)
 	if err != nil {

@@ -25,14 +25,14 @@ type scoreOptions struct {
 	reverse            bool
 }
 
-// result is what is printed.
+// result is the printed result.
 type result struct {
 	*ebm.Score
 	Collapsed bool `json:"collapsed"`
-	// Reverse is the reverse run, absent without --reverse.
+	// Reverse is the score of the reverse run, omitted without --reverse.
 	Reverse *ebm.Score `json:"reverse,omitempty"`
-	// LogLikelihood is the mean of U - log Z over the data in nats, with its standard error
-	// from the rows and from log Z; absent without data.
+	// LogLikelihood is the mean of U - log Z over the data in nats, with its standard error due to the
+	// rows and to log Z; omitted without data.
 	LogLikelihood      *float64 `json:"log_likelihood,omitempty"`
 	LogLikelihoodError *float64 `json:"log_likelihood_se,omitempty"`
 	Rows               int      `json:"rows,omitempty"`
@@ -68,9 +68,9 @@ levels brings them closer to the model. Where few weights dominate, a warning sa
 	o.Schedule, o.Sampler = ebm.Linear, "gwg"
 	app.Choice(cmd, &o.Schedule, "schedule", "spacing of the levels; adaptive makes a pilot run", ebm.Linear, ebm.Sigmoid, ebm.Adaptive)
 	app.SamplerFlag(cmd, &o.Sampler, "sampler, which must be exact")
-	f.IntVar(&o.Steps, "steps", 1, "`number` of steps a level")
-	f.BoolVar(&o.reverse, "reverse", false, "anneal back from the last states, for a bound from above; it holds if these are draws of the model")
-	f.StringVar(&o.Checkpoint, "checkpoint", "", "`file` that holds the run every 100 levels; the same command goes on from it")
+	f.IntVar(&o.Steps, "steps", 1, "`number` of steps per level")
+	f.BoolVar(&o.reverse, "reverse", false, "also anneal back from the last states, for an upper bound, valid if these are draws of the model")
+	f.StringVar(&o.Checkpoint, "checkpoint", "", "`file` for a checkpoint every 100 levels; the same command resumes from it")
 	f.StringVar(&o.base, "base", "", "`file` or folder with data whose marginals chains start from (default: the model's base distribution, or uniform)")
 	f.StringVar(&o.data, "data", "", "`file` or folder with data whose log-likelihood to print")
 	binarizeFlag(cmd, &o.binarize)
@@ -117,7 +117,7 @@ func (o *scoreOptions) run(ctx context.Context, a *app.App, args []string) error
 		r.LogLikelihood, r.LogLikelihoodError, r.Rows = &ll, &se, data.Rows
 	}
 	if r.Collapsed {
-		a.Logf("warning: %.1f effective weights of %d; the estimate and its standard error are not to be trusted, use more levels", score.ESS, score.Chains)
+		a.Logf("warning: %.1f effective weights of %d; the estimate and its standard error are unreliable, use more levels", score.ESS, score.Chains)
 	}
 	if o.format == "json" {
 		return app.JSON(a.Out, r)
@@ -136,7 +136,7 @@ func (o *scoreOptions) run(ctx context.Context, a *app.App, args []string) error
 	return err
 }
 
-// anneal runs forward and, with --reverse, back.
+// anneal runs forward and, with --reverse, backward.
 func (o *scoreOptions) anneal(ctx context.Context, a *app.App, e *opened) (forward, back *ebm.Score, err error) {
 	bar := a.NewBar()
 	defer bar.Clear()
@@ -156,7 +156,7 @@ func (o *scoreOptions) anneal(ctx context.Context, a *app.App, e *opened) (forwa
 	return forward, back, err
 }
 
-// meanU is the mean of U over the rows of data, and its standard error.
+// meanU returns the mean of U over the rows of data, and its standard error.
 func meanU(ctx context.Context, e *neural.Model, data *dataset.Data) (mean, se float64, err error) {
 	const batch = 256
 	square := 0.0

@@ -55,21 +55,21 @@ samples.png and a checkpoint. After an interruption or a kill the same command w
 	o.chainsFrom = "buffer"
 	app.Choice(cmd, &o.chainsFrom, "chains-from", "where the chains of an update start: data is contrastive divergence (CD), buffer persistent (PCD)", "buffer", "data")
 	app.Int(f, &o.Buffer, "buffer", 10000, 1, "`number` of persistent chains")
-	f.StringVar(&o.bufferFrom, "buffer-from", "", "`folder` of a run whose persistent chains this one starts with")
-	f.Float64Var(&o.Fresh, "fresh", 0, "`probability` that a persistent chain starts anew from the data's marginals")
+	f.StringVar(&o.bufferFrom, "buffer-from", "", "`folder` of a run whose persistent chains are the initial ones")
+	f.Float64Var(&o.Fresh, "fresh", 0, "`probability` that a persistent chain is restarted from the data's marginals")
 	o.Sampler = "dmala"
 	app.SamplerFlag(cmd, &o.Sampler, "sampler")
 	f.IntVar(&o.Steps, "steps", 40, "`number` of sampler steps in an update")
 	f.Float64Var(&o.Optimizer.LearningRate, "learning-rate", 1e-4, "learning rate of Adam")
-	f.IntVar(&o.Optimizer.Warmup, "learning-rate-warmup", 0, "`number` of updates in which the learning rate rises")
-	f.IntVar(&o.Optimizer.HalfLife, "learning-rate-half-life", 0, "`number` of updates in which the learning rate halves (default: it does not fall)")
+	f.IntVar(&o.Optimizer.Warmup, "learning-rate-warmup", 0, "`number` of updates over which the learning rate increases")
+	f.IntVar(&o.Optimizer.HalfLife, "learning-rate-half-life", 0, "`number` of updates after which the learning rate is halved (default: constant)")
 	f.BoolVar(&o.Optimizer.NoMomentum, "no-momentum", false, "set Adam's beta1 to 0, against oscillation of U")
-	f.Float64Var(&o.Optimizer.Clip, "clip", 0, "largest norm of the gradient (default: none)")
+	f.Float64Var(&o.Optimizer.Clip, "clip", 0, "maximum norm of the gradient (default: none)")
 	f.Float64Var(&o.Optimizer.WeightDecay, "decay", 0, "weight decay of AdamW")
 	f.Float64Var(&o.Optimizer.L1, "l1", 0, "penalty on absolute weights")
-	f.Float64Var(&o.Optimizer.EMA, "ema", 0, "decay of the weights' moving average, as 0.999 (default: no average)")
+	f.Float64Var(&o.Optimizer.EMA, "ema", 0, "decay of the weights' moving average, such as 0.999 (default: no average)")
 	f.Float64Var(&o.Magnitude, "magnitude", 0, "penalty on U²")
-	f.StringArrayVar(&o.Freeze, "freeze", nil, "weights to leave as they are, a `PATTERN` of names; may be repeated")
+	f.StringArrayVar(&o.Freeze, "freeze", nil, "weights to keep fixed, a `PATTERN` of names; may be repeated")
 	f.StringVar(&o.image, "image", "", "`HxW` pixels in samples.png (default: a square)")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
 	app.SamplerFlags(f, &o.Options)
@@ -131,5 +131,5 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 }
 
 func describe(p ebm.Progress) string {
-	return fmt.Sprintf("U of data less U of samples %.2f nats, acceptance %.2f, %.1f sites changed a step, %.2f s an update", p.Data-p.Samples, p.Accept, p.Hops, p.Seconds)
+	return fmt.Sprintf("U of data less U of samples %.2f nats, acceptance %.2f, %.1f sites changed per step, %.2f s an update", p.Data-p.Samples, p.Accept, p.Hops, p.Seconds)
 }

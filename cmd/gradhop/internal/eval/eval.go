@@ -1,5 +1,5 @@
-// Package eval holds the commands that score: samplers by the protocols of papers, models
-// by pairs of sentences, and files of sentences by text metrics.
+// Package eval implements the commands that score samplers by the protocols of papers, models by pairs
+// of sentences, and sentences by text metrics.
 package eval
 
 import (
@@ -25,7 +25,7 @@ func New(a *app.App) *cobra.Command {
 	return cmd
 }
 
-// output are the flags of all these commands.
+// output holds the flags common to these commands.
 type output struct {
 	app    *app.App
 	format string
@@ -37,15 +37,15 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	app.OutFlag(cmd.Flags(), &o.out)
 }
 
-// table is a result, and how it is printed as rows and as text.
+// table is a result with its formats as rows and as text.
 type table struct {
 	result any
 	rows   func() [][]string
 	text   func() string
 }
 
-// run opens --out, which fails before the work is done, and writes the table that work
-// returns. A table that comes with an error is written too.
+// run opens --out before work is called, and writes the table that work returns, even if it comes with
+// an error.
 func (o *output) run(work func() (*table, error)) error {
 	out, err := o.app.Create(o.out)
 	if err != nil {
@@ -65,16 +65,16 @@ func (o *output) run(work func() (*table, error)) error {
 	return err
 }
 
-// entrant is a sampler of a comparison.
+// entrant is a sampler in a comparison.
 type entrant struct {
-	name string // as given, with options of its own
+	name string // as given, with its own options
 	reg  samplers.Registration
 	set  samplers.Settings
 }
 
-// entrants reads --samplers: names, each with options of its own after colons, as in
-// sgdld:no-cache. Options for all go to the samplers that have them; one that none has is an
-// error.
+// entrants parses --samplers: names, each optionally followed by options after colons, such as
+// sgdld:no-cache. Common options go to the samplers that have them; it is an error if no sampler has
+// one.
 func entrants(names []string, common samplers.Settings) ([]entrant, error) {
 	if len(names) == 0 {
 		return nil, app.Usagef("no sampler: name at least one with --samplers")
@@ -116,11 +116,11 @@ func entrants(names []string, common samplers.Settings) ([]entrant, error) {
 
 // refsFlags defines --refs and --mix.
 func refsFlags(cmd *cobra.Command, refs *[]string, mix *int, most int, what string) {
-	cmd.Flags().StringArrayVar(refs, "refs", nil, "`file` of reference sentences, one a line; may be given several times")
+	cmd.Flags().StringArrayVar(refs, "refs", nil, "`file` of reference sentences, one per line; may be repeated")
 	app.Int(cmd.Flags(), mix, "mix", most, 0, "with several references, "+what+" the first `n` sentences of each together; 0 for all")
 }
 
-// checkRefs returns an error where no references are given.
+// checkRefs returns an error if there are no references.
 func checkRefs(refs []string) error {
 	if len(refs) == 0 {
 		return app.Usagef("no references: give at least one file with --refs")

@@ -20,8 +20,8 @@ type infillOptions struct {
 	energy app.Energy
 	eval.InfillOptions
 	samplers   []string
-	draw       infill.DrawOptions // of all samplers
-	samplesOut string             // folder for the sentences that are scored, or ""
+	draw       infill.DrawOptions // for all samplers
+	samplesOut string             // folder for the scored sentences, or ""
 }
 
 const infillLong = `Run several samplers on the masked sentences of a task file and print the table of
@@ -69,27 +69,27 @@ func (o *infillOptions) command() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.Task, "task", "", "JSON `file` of masked sentences")
 	refsFlags(cmd, &o.References, &o.Mix, 0, "compute the corpus BLEU against")
-	f.BoolVar(&o.Originals, "keep-originals", false, "leave the task's original sentences among the references")
+	f.BoolVar(&o.Originals, "keep-originals", false, "keep the task's original sentences among the references")
 	f.StringSliceVar(&o.samplers, "samplers", []string{"gibbs-model", "gwg", "dula", "dmala"}, "samplers to compare, `names` separated by commas; gradhop samplers lists them")
 	o.Keep = eval.KeepLast
-	app.Choice(cmd, &o.Keep, "keep", "sentences that --top are the best of: those where chains end, as published, or all distinct ones, warm-up included", string(eval.KeepLast), string(eval.KeepVisited))
+	app.Choice(cmd, &o.Keep, "keep", "sentences to choose the best from: the chains' last ones, as published, or all distinct ones, warm-up included", string(eval.KeepLast), string(eval.KeepVisited))
 	app.Int(f, &o.Top, "top", 5, 1, "`number` of sentences to score for each sentence of the task; see --keep")
 	o.energy.AddFlags(cmd)
 	app.Int(f, &o.draw.Chains, "chains", 25, 1, "`number` of chains, all in one batch")
 	app.Int(f, &o.draw.Steps, "steps", 50, 0, "`number` of steps after warm-up")
-	app.Int(f, &o.draw.Warmup, "warmup", 50, 0, "`number` of steps before, in which the sampler is tuned")
+	app.Int(f, &o.draw.Warmup, "warmup", 50, 0, "`number` of tuning steps before")
 	o.draw.Init = infill.StartMask
 	app.Choice(cmd, &o.draw.Init, "init", "where chains start: at the fillings that a search finds, at draws from the prediction with all blanks masked, at its most probable words, or at random", "search", "mask", "argmax", "random")
 	f.BoolVar(&o.Words.Pieces, "pieces", false, `fill in pieces too, such as "##ing"`)
 	app.SeedFlag(f, &o.draw.Seed)
 	o.addFlags(cmd)
-	f.StringVar(&o.samplesOut, "samples-out", "", "`folder` for the scored sentences: a file SAMPLER.txt each, which eval text reads")
+	f.StringVar(&o.samplesOut, "samples-out", "", "`folder` for the scored sentences, one file SAMPLER.txt each, for eval text")
 	app.SamplerFlags(f, &o.draw.Options)
 	app.Complete(cmd, "samplers", samplers.Names()...)
 	return cmd
 }
 
-// prepare checks the settings and gives each sampler those options that it has.
+// prepare checks the settings and assigns the options to samplers.
 func (o *infillOptions) prepare() error {
 	if o.Task == "" {
 		return app.Usagef("no task: give a file with --task")
@@ -114,7 +114,7 @@ func (o *infillOptions) prepare() error {
 	return nil
 }
 
-// run compares the samplers. What was finished before the run ended early is printed too.
+// run compares the samplers. If it ends early, it prints the finished ones.
 func (o *infillOptions) run(ctx context.Context) error {
 	if err := o.prepare(); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (o *infillOptions) save(s eval.Scored) error {
 	return out.Commit()
 }
 
-// infillText is the table with notes on how it was made.
+// infillText returns the table with notes on the settings.
 func infillText(r *eval.InfillResult) string {
 	var names []string
 	var list []eval.Scored

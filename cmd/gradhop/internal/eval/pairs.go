@@ -24,7 +24,7 @@ func newPairs(a *app.App) *cobra.Command {
 	o := &pairsOptions{output: output{app: a}}
 	cmd := &cobra.Command{
 		Use:   "pairs [flags] FILE",
-		Short: "Count the pairs of sentences of which a model prefers the good one",
+		Short: "Count the sentence pairs whose good sentence a model prefers",
 		Long: `Score pairs of a good and a bad sentence with a masked language model, and print for each
 category the share of pairs whose good sentence has the higher log-density.
 

@@ -57,7 +57,7 @@ options given as flags go to every sampler that has them. --image-batch goes to 
 	f.IntSliceVarP(&o.Lengths, "lengths", "l", []int{4, 8, 16, 32}, "lengths of the prompts in blanks, `numbers` separated by commas")
 	app.Int(f, &o.repeats, "repeats", 10, 1, "`number` of runs of each sampler at each length")
 	f.StringSliceVar(&o.samplers, "samplers", []string{"sgdld", "sgdld:no-cache", "pez", "dmala"}, "samplers to compare, `names` separated by commas; gradhop samplers lists them")
-	// The rest are flags of prompt-tune, without those that the comparison sets.
+	// The rest are flags of prompt-tune, except those that the comparison sets.
 	rest := &cobra.Command{}
 	rest.Flags().SortFlags = false
 	// The paper ends at beta 300 too, after three times as many steps.
@@ -84,8 +84,8 @@ options given as flags go to every sampler that has them. --image-batch goes to 
 	return cmd
 }
 
-// prepare checks the settings and gives each sampler those options that it has. Minibatches
-// are for samplers that have them.
+// prepare checks the settings and assigns the options to samplers. --image-batch goes to samplers with
+// minibatches.
 func (o *promptOptions) prepare() error {
 	if len(o.Lengths) == 0 {
 		return app.Usagef("no length: name at least one with --lengths")
@@ -118,7 +118,7 @@ func (o *promptOptions) prepare() error {
 	return nil
 }
 
-// run compares the samplers. What was finished before the run ended early is printed too.
+// run compares the samplers. If it ends early, it prints the finished searches.
 func (o *promptOptions) run(ctx context.Context) error {
 	if err := o.prepare(); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (o *promptOptions) run(ctx context.Context) error {
 	})
 }
 
-// promptText is table 3 of the paper, with what it cost and notes on how it was made.
+// promptText returns table 3 of the paper, with the cost and notes on the settings.
 func promptText(r *eval.PromptResult) string {
 	var b strings.Builder
 	b.WriteString(app.Aligned(r.Table("best cosine", func(s *eval.PromptSearch) string {

@@ -15,7 +15,7 @@ import (
 type textOptions struct {
 	output
 	refs []string
-	mix  int // sentences of each reference file in the mixture; 0 means all
+	mix  int // sentences per reference file in the mixture; 0 means all
 }
 
 // newText returns the command eval text.
@@ -74,7 +74,7 @@ func (o *textOptions) run(file string) error {
 	})
 }
 
-// metrics are the rows of a table below its headings.
+// metrics returns the rows of a table with its header.
 func metrics(r textmetrics.Report, decimals int, head ...string) [][]string {
 	rows := [][]string{head}
 	add := func(name string, sentences int, bleu textmetrics.Percent, unique textmetrics.ByOrder) {

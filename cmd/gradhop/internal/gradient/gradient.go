@@ -1,4 +1,4 @@
-// Package gradient is the command that adds gradients to an ONNX file.
+// Package gradient implements the command that adds gradients to an ONNX file.
 package gradient
 
 import (
@@ -61,13 +61,13 @@ checked; in both cases nothing is written.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Of, "of", "", "the `output` to differentiate; it may be left out where there is one")
-	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate by")
-	f.StringVarP(&o.Out, "out", "o", "", "write the model to this `file`; only --check can do without")
+	f.StringVar(&o.Of, "of", "", "the `output` to differentiate (default: the only one)")
+	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate with respect to")
+	f.StringVarP(&o.Out, "out", "o", "", "write the model to this `file`; optional with --check")
 	app.Choice(cmd, &o.Reduce, "reduce", "for an output of several numbers a row: differentiate their sum, or take a vector and return its product with the Jacobian", "sum", "none")
 	f.StringToInt64Var(&o.Bind, "bind", nil, "`sizes` for dimensions: NAME=8, or INPUT[AXIS]=8 for one without a name")
 	o.Weights = "keep"
-	app.Choice(cmd, &o.Weights, "weights", "where the weights go", "keep", "refer", "copy", "embed")
+	app.Choice(cmd, &o.Weights, "weights", "where to store the weights", "keep", "refer", "copy", "embed")
 	f.BoolVar(&o.Check, "check", false, "compare the gradients with finite differences on random inputs")
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` that determines the random inputs of --check")
 	f.StringVar(&o.Feed, "feed", "", "take the inputs of --check from this `FILE.npz`, by name")
@@ -75,24 +75,24 @@ checked; in both cases nothing is written.`,
 	return cmd
 }
 
-// validate checks what can be known before the model is read.
+// validate checks the options that do not depend on the model.
 func (o *options) validate(path string) error {
 	for i, w := range o.Wrt {
 		if slices.Contains(o.Wrt[:i], w) {
-			return app.Usagef("--wrt has %q twice", w)
+			return app.Usagef("--wrt lists %q twice", w)
 		}
 	}
 	switch {
 	case o.Feed != "" && !o.Check:
-		return app.Usagef("--feed is for --check")
+		return app.Usagef("--feed needs --check")
 	case o.Out == "" && !o.Check:
-		return app.Usagef("name the file to write with -o, or ask for --check")
+		return app.Usagef("give the file to write with -o, or --check")
 	case o.Out == "":
 		return nil
 	case modelfile.Same(o.Out, path):
 		return app.Usagef("-o %s is the model itself", o.Out)
 	}
-	// A folder that cannot be written is found now, not after the work is done.
+	// Find out now whether the file can be written, not after the work.
 	w, err := o.app.Create(o.Out)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (o *options) run(ctx context.Context, path string) error {
 	return errors.Join(app.Columns(o.app.Out, rows(doc)), err)
 }
 
-// explain names the flags that errors of packages are about, which know nothing of flags.
+// explain adds flag names to errors of packages, which do not know flags.
 func (o *options) explain(err error) error {
 	var none *grad.NotDifferentiableError
 	var bad *onnx.ArgumentError

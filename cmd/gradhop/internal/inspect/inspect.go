@@ -1,5 +1,5 @@
-// Package inspect is the command that says what is in an ONNX file, by what it can
-// be differentiated, and what stands in the way.
+// Package inspect implements the command that describes an ONNX file: its contents, which gradients
+// exist, and the obstacles to others.
 package inspect
 
 import (
@@ -14,7 +14,7 @@ func New(a *app.App) *cobra.Command {
 	o, format := modelfile.InspectOptions{Version: app.Version()}, ""
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL.onnx",
-		Short: "Show what is in an ONNX file and by what it can be differentiated",
+		Short: "Describe an ONNX file and the gradients it can have",
 		Long: `Print the inputs, outputs, operators and weights of a model, and for each output and each
 input whether gradhop grad can differentiate the output by the input. If not, print what
 stands in the way, node by node; if dimensions must be bound to numbers first, print which.
@@ -37,8 +37,8 @@ Nothing is run.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Of, "of", "", "the `output` to differentiate (default: each)")
-	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate by (default: each input)")
-	f.BoolVar(&o.Hash, "hash", false, "compute the sha256 of files of weights too")
+	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate with respect to (default: each input)")
+	f.BoolVar(&o.Hash, "hash", false, "also compute the sha256 of weight files")
 	app.Format(cmd, &format, "text", "json")
 	return cmd
 }

@@ -39,7 +39,7 @@ func text(w io.Writer, r *modelfile.Report) error {
 	return app.Columns(w, rows)
 }
 
-// facts are the rows about the file.
+// facts returns the rows about the file.
 func facts(r *modelfile.Report) (rows [][]string) {
 	row := func(cells ...string) { rows = append(rows, cells) }
 	row("model", fmt.Sprintf("%s (sha256 %.12s, %s)", r.Model.Path, r.Model.SHA256, size(r.Model.Bytes)))
@@ -80,7 +80,7 @@ func facts(r *modelfile.Report) (rows [][]string) {
 	return rows
 }
 
-// verdict is one line about a gradient.
+// verdict describes a gradient in one line.
 func verdict(g modelfile.Gradient) string {
 	if !g.Differentiable {
 		return "no: " + g.Obstacle
@@ -98,7 +98,7 @@ func verdict(g modelfile.Gradient) string {
 	return s
 }
 
-// size writes a number of bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 1e9:

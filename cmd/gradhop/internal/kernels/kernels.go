@@ -1,4 +1,4 @@
-// Package kernels is the command that lists the samplers.
+// Package kernels implements the command that lists the samplers.
 package kernels
 
 import (

@@ -1,4 +1,4 @@
-// Package merge is the command that joins runs of different chains.
+// Package merge implements the command that joins runs of different chains.
 package merge
 
 import (
@@ -52,11 +52,11 @@ the folder with --resume FOLDER; prompt-tune then prints the best prompts of all
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "new `folder` for the joint run")
-	cmd.Flags().BoolVar(&partial, "partial", false, "also merge where chain numbers are missing between 0 and the last one")
+	cmd.Flags().BoolVar(&partial, "partial", false, "allow missing chain numbers between 0 and the last one")
 	return cmd
 }
 
-// join merges runs, and reports whether they are of prompt-tune.
+// join merges runs, and reports whether they are runs of prompt-tune.
 func join(out string, parts []string, partial bool) (search bool, err error) {
 	if _, err := prompttune.Saved(parts[0]); err == nil {
 		return true, prompttune.Merge(out, parts, partial)

@@ -1,5 +1,4 @@
-// Package ops is the command that lists operators and what is known of their
-// gradients.
+// Package ops implements the command that lists operators and their gradients.
 package ops
 
 import (
@@ -19,7 +18,7 @@ func New(a *app.App) *cobra.Command {
 	format := ""
 	cmd := &cobra.Command{
 		Use:   "ops [operator...]",
-		Short: "List the operators and what is known of their gradients",
+		Short: "List the operators and their gradients",
 		Long: `List every operator that is known: the operator sets that defined or changed it,
 whether its gradient is computed by a rule, is zero by nature, or is not known
 (none), and what proves the rule. A model may use operators without a gradient
@@ -49,13 +48,13 @@ type record struct {
 	// Oracle is empty for operators without a rule.
 	Oracle          string `json:"oracle"`
 	StraightThrough bool   `json:"straight_through,omitempty"`
-	// By is the operator that stands for a removed one.
+	// By is the operator that replaces a removed one.
 	By   string `json:"by,omitempty"`
 	name string
 }
 
-// lookup returns the named operators, or all. Those outside the standard set are
-// found by their names alone or with the domain in front.
+// lookup returns the named operators, or all. Operators outside the standard domain are found by name,
+// with or without the domain.
 func lookup(names []string) ([]record, error) {
 	var all, list []record
 	var have []string
@@ -78,7 +77,7 @@ func lookup(names []string) ([]record, error) {
 			}
 		}
 		if !found {
-			return nil, app.Usagef("no operator is called %q%s", n, onnx.Nearest(n, have))
+			return nil, app.Usagef("no operator named %q%s", n, onnx.Nearest(n, have))
 		}
 	}
 	return list, nil

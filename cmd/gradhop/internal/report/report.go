@@ -1,4 +1,4 @@
-// Package report is the command that writes a page about a run.
+// Package report implements the command that writes an HTML report on a run.
 package report
 
 import (
@@ -49,6 +49,6 @@ no script.`,
 	f := cmd.Flags()
 	f.StringVarP(&out, "out", "o", "", "`file` to write, - for standard output (default: report.html in the folder of the run)")
 	f.StringVar(&o.Picture, "picture", "", "size of states as pictures, `HxW` or HxWxC (default: that of the run, if it has one)")
-	f.IntVar(&o.Table.Rows, "rows", 0, "largest `number` of sites in the table, -1 for all (default: 32)")
+	f.IntVar(&o.Table.Rows, "rows", 0, "maximum `number` of sites in the table, -1 for all (default: 32)")
 	return cmd
 }

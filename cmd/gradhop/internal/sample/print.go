@@ -7,7 +7,7 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// printSummary writes what a person wants to know of a run.
+// printSummary prints the summary of a run as text.
 func printSummary(w io.Writer, dir string, s *store.Summary) error {
 	state := "complete"
 	if !s.Finished {
@@ -15,7 +15,7 @@ func printSummary(w io.Writer, dir string, s *store.Summary) error {
 	}
 	_, err := fmt.Fprintf(w, `%s: %s, %s
 model %s (sha256 %.12s), gradhop %s, seed %d
-acceptance %s, %s sites changed a step, %d evaluations, %.2f s
+acceptance %s, %s sites changed per step, %d evaluations, %.2f s
 `, dir, s.Sampler, state, s.Model, s.ModelSHA256, s.Gradhop, s.Seed, s.MeanAcceptance.Text(3), s.MeanHops.Text(2), s.Evaluations.Total(), s.Seconds)
 	if err != nil || s.Diagnostics == nil {
 		return err

@@ -1,4 +1,4 @@
-// Package sample is the command that samples from any ONNX energy into a folder.
+// Package sample implements the command that samples from an energy into a folder.
 package sample
 
 import (
@@ -89,44 +89,44 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.Output, "output", "", "`name` of the output that is the log-density (default: the only one)")
 	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
 	f.Float64Var(&o.Temperature, "temperature", o.Temperature, "divide the log-density by this `number`")
-	f.StringVar(&o.Allow, "allow", "", "values that sites may take, in a JSON `file`: one list for all, or one a site")
+	f.StringVar(&o.Allow, "allow", "", "allowed values, in a JSON `file`: one list for all sites, or one per site")
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
 	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")
-	f.IntVar(&o.MaxBatch, "max-batch", 0, "largest `number` of chains in one run of the model, to save memory (default: all)")
+	f.IntVar(&o.MaxBatch, "max-batch", 0, "maximum `number` of chains in one run of the model, to save memory (default: all)")
 	f.BoolVar(&o.OneByOne, "one-by-one", false, "run the model on one chain at a time, for models whose batch rows interact")
 	app.SamplerFlag(cmd, &o.Sampler, "sampler")
 	f.StringVar(&o.Draft, "draft", "", "propose by a cheap `DRAFT` of the model and accept by the model, so that draws stay exact: a provider, as openvino,bf16, or another .onnx file over the same space")
 	f.IntVar(&o.Chains, "chains", o.Chains, "`number` of chains, all in one batch")
-	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these of a larger run's chains, numbered from 0: `LIST` as 0-31,40")
+	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these chains of a larger run, numbered from 0: `LIST` such as 0-31,40")
 	f.IntVar(&o.Steps, "steps", o.Steps, "`number` of steps after warm-up")
-	f.IntVar(&o.Warmup, "warmup", o.Warmup, "`number` of steps before, in which the sampler is tuned")
+	f.IntVar(&o.Warmup, "warmup", o.Warmup, "`number` of tuning steps before")
 	f.IntVar(&o.Thin, "thin", o.Thin, "keep every `N`-th step as a draw")
 	app.SeedFlag(f, &o.Seed)
 	f.StringVar(&o.Init, "init", o.Init, "where chains start: random, zeros, or a `FILE` of states (.npy or JSON, [chain, site])")
 	f.BoolVar(&o.PoolWarmup, "pool-warmup", false, "tune one step size for all chains; the run can then not be split")
-	f.StringVar(&o.OnNonFinite, "on-nonfinite", o.OnNonFinite, "on NaN or +Inf from the model, `fail|reject`: end the run, or count as probability zero")
+	f.StringVar(&o.OnNonFinite, "on-nonfinite", o.OnNonFinite, "on NaN or +Inf from the model, `fail|reject`: end the run, or treat as probability zero")
 	f.StringVarP(&o.Out, "out", "o", "", "new `folder` for the draws")
 	f.StringVar(&o.Resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
-	f.BoolVar(&o.keep, "continue", false, "begin the run in --out, or continue the one that is there")
-	f.BoolVar(&o.SaveWarmup, "save-warmup", false, "keep the states of warm-up too")
-	f.StringSliceVar(&o.Write, "write", nil, "more `FORMATS` of the draws: csv (as CmdStan's), npz, png, or none (default: csv up to 64 sites, png for pictures)")
+	f.BoolVar(&o.keep, "continue", false, "start the run in --out, or continue an existing one")
+	f.BoolVar(&o.SaveWarmup, "save-warmup", false, "also keep the states of warm-up")
+	f.StringSliceVar(&o.Write, "write", nil, "additional `FORMATS` of the draws: csv (CmdStan's), npz, png, or none (default: csv up to 64 sites, png for pictures)")
 	f.StringVar(&o.Picture, "picture", "", "states are pictures of `HxW` or HxWxC (default: from the model's input)")
-	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints (default: 30s, or fifty times what one takes)")
+	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints (default: 30s, or fifty times the duration of one)")
 	app.Format(cmd, &o.format, "text", "json")
 	app.SamplerFlags(f, &o.Settings)
 }
 
-// settle completes the options: those of a run to continue, from its folder.
+// settle completes the options, for a run to continue from its folder.
 func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 	switch {
 	case o.Resume != "" && o.Out != "":
-		return app.Usagef("--out and --resume are given; want one of them")
+		return app.Usagef("give either --out or --resume, not both")
 	case o.keep && o.Out == "":
 		return app.Usagef("--continue needs --out; --resume needs nothing else")
 	case o.Resume == "" && o.Out == "":
 		return app.Usagef("no folder for the draws: give --out")
 	case flags.Changed("chain-ids") && o.ChainIDs == "":
-		return app.Usagef("--chain-ids is empty: want numbers and ranges, as 0-31,40")
+		return app.Usagef("--chain-ids is empty: want numbers and ranges, such as 0-31,40")
 	}
 	if o.keep && store.Begun(o.Out) {
 		o.Resume, o.Out = o.Out, ""
@@ -139,7 +139,7 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 		app.Seed(flags, &o.Seed)
 	}
 	if o.Model == "" && o.Energy == "" {
-		return app.Usagef("no model: name an ONNX file, an --energy, or a run with --resume")
+		return app.Usagef("no model: give an ONNX file, an --energy, or a run with --resume")
 	}
 	if o.Resume == "" || flags.Changed("provider") {
 		o.Provider = a.Provider
@@ -148,7 +148,7 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 	return nil
 }
 
-// recall reads the options of the run in o.Resume. Flags that are given now replace them.
+// recall reads the options of the run in o.Resume. Flags given now override them.
 func (o *options) recall(flags *pflag.FlagSet) error {
 	dir, model := o.Resume, o.Model
 	recalled, err := app.Recall(flags, dir, &o.Seed, func() error {
@@ -165,7 +165,7 @@ func (o *options) recall(flags *pflag.FlagSet) error {
 	return err
 }
 
-// run makes the run and prints its summary.
+// run runs the chains and prints the summary.
 func (o *options) run(ctx context.Context, a *app.App) error {
 	bar := a.NewBar()
 	o.Log = func(line string) { bar.Clear(); a.Logf("%s", line) }
@@ -182,7 +182,7 @@ func (o *options) run(ctx context.Context, a *app.App) error {
 	if s == nil {
 		return app.Flagged(err)
 	}
-	dir := o.Out + o.Resume // one of them is empty
+	dir := o.Out + o.Resume // one of them is ""
 	if o.format == "json" {
 		text, e := os.ReadFile(filepath.Join(dir, "summary.json"))
 		if e == nil {

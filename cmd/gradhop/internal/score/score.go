@@ -1,4 +1,4 @@
-// Package score is the command that prints the log-density of texts.
+// Package score implements the command that prints the log-density of texts.
 package score
 
 import (
@@ -58,17 +58,17 @@ and the text, separated by tabs; jsonl has the tokens too.`,
 	return cmd
 }
 
-// atOnce bounds the texts that are scored together.
+// atOnce is the maximum number of texts scored together.
 const atOnce = 200
 
-// input is a text with its place in the input.
+// input is a text with its line number.
 type input struct {
 	infill.Text
 	line int
-	err  error // of a line that cannot be read
+	err  error // error of an invalid line
 }
 
-// run scores the texts and prints their scores.
+// run scores the texts and prints the results.
 func (o *options) run(ctx context.Context) (err error) {
 	lines, err := o.Open(o.app)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	return lines.Outcome(failed, of)
 }
 
-// read returns the next texts. end is io.EOF with the last ones.
+// read returns the next texts. end is io.EOF after the last ones.
 func (o *options) read(ctx context.Context, lines *app.Lines) (batch []input, end error) {
 	for len(batch) < atOnce {
 		text, err := lines.Next(ctx)

@@ -1,4 +1,4 @@
-// Package verify is the command that checks the files of a run.
+// Package verify implements the command that checks the files of a run.
 package verify
 
 import (

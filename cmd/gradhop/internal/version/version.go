@@ -1,4 +1,4 @@
-// Package version is the command that prints the versions of the program's parts.
+// Package version implements the command that prints the versions of the program's components.
 package version
 
 import (
