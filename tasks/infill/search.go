@@ -28,8 +28,9 @@ type SearchOptions struct {
 	Moves int
 	// PerWord ranks sentences by U divided by the number of words filled in.
 	PerWord bool
-	// TimeLimit ends the search with the best sentences so far; 0 means no limit. A search
-	// that is not cut short gives the same sentences every time.
+	// TimeLimit ends the search with the best sentences so far, the most probable word of every
+	// blank at least; 0 means no limit. A search that is not cut short gives the same
+	// sentences every time.
 	TimeLimit time.Duration
 	// Progress, which may be nil, is called between runs of the model.
 	Progress func(Progress)
@@ -117,7 +118,7 @@ func (p *Problem) Search(ctx context.Context, o SearchOptions) (*Answer, error) 
 		limited, cancel = context.WithTimeoutCause(ctx, o.TimeLimit, errTimeLimit)
 		defer cancel()
 	}
-	err := s.search(limited)
+	err := s.search(ctx, limited)
 	a := &Answer{Sequences: p.m.Sequences() - before, Seconds: time.Since(began).Seconds()}
 	switch {
 	case err == nil:
@@ -137,19 +138,19 @@ func (p *Problem) newSearch(o SearchOptions) *search {
 	return &search{p: p, o: o, t: newPredictions(p, max(keptWords, o.Top)), seen: map[string]bool{}}
 }
 
-// search fills the pool.
-func (s *search) search(ctx context.Context) error {
-	if err := s.first(ctx); err != nil {
+// search fills the pool. The first filling comes also where limited ends before it.
+func (s *search) search(ctx, limited context.Context) error {
+	if err := s.first(ctx, limited); err != nil {
 		return err
 	}
-	return s.run(ctx)
+	return s.run(limited)
 }
 
 var errTimeLimit = errors.New("infill: time limit")
 
 // first evaluates the most probable word of every blank on its own, so that there is an
 // answer early.
-func (s *search) first(ctx context.Context) error {
+func (s *search) first(ctx, limited context.Context) error {
 	s.show("first fill", 0, 1)
 	masked := s.p.masked()
 	var qs []query
@@ -171,8 +172,8 @@ func (s *search) first(ctx context.Context) error {
 	if slices.Contains(codes, s.p.m.tok.Mask) {
 		return nil // more constraints than words kept; a beam may do better
 	}
-	err := s.evaluate(ctx, []trial{{codes: codes, order: indices(len(codes))}})
-	if err != nil && ctx.Err() != nil {
+	err := s.evaluate(limited, []trial{{codes: codes, order: indices(len(codes))}})
+	if err != nil && limited.Err() != nil {
 		// There is no time even for U of one filling.
 		s.pool = []filling{{codes: codes, u: math.NaN()}}
 	}
@@ -191,7 +192,7 @@ func (s *search) run(ctx context.Context) error {
 		if err := s.beams(ctx, width); err != nil {
 			return err
 		}
-		if len(s.pool) == 0 {
+		if len(s.pool) == 0 && narrower == 1 { // a wider beam may find one before
 			return &InputError{Reason: "no filling meets the constraints"}
 		}
 		improve := 1

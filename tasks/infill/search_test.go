@@ -166,6 +166,9 @@ func TestSearchStops(t *testing.T) {
 	if a, err := p.Search(context.Background(), SearchOptions{TimeLimit: 300 * time.Millisecond, Pool: 1000, Moves: 1000}); err != nil || a.Stopped != "time limit" || len(a.Sentences) == 0 {
 		t.Errorf("%+v, %v", a, err)
 	}
+	if a, err := p.Search(context.Background(), SearchOptions{TimeLimit: 1}); err != nil || a.Stopped != "time limit" || len(a.Sentences) != 1 || len(a.Sentences[0].Fills) != 12 {
+		t.Errorf("a limit of a nanosecond: %+v, %v; want the first fill", a, err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := p.Search(ctx, SearchOptions{}); !errors.Is(err, context.Canceled) {

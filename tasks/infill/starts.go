@@ -70,7 +70,7 @@ func (p *Problem) Starts(ctx context.Context, how Start, chains []int64, uniform
 // startsFromSearch draws one of the fillings that a search found for each chain.
 func (p *Problem) startsFromSearch(ctx context.Context, chains []int64, uniforms func(chain int64) func() float64) ([]int32, error) {
 	s := p.newSearch(SearchOptions{Top: 20})
-	if err := s.search(ctx); err != nil {
+	if err := s.search(ctx, ctx); err != nil {
 		return nil, err
 	}
 	cumulative, sum := make([]float64, len(s.pool)), 0.0
