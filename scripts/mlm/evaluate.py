@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from .blimp import blimp
-from .common import MASK, need
+from .common import CLS, MASK, SEP, need
 from .data import Corpus, inner_pieces, mask, read_vocab
 from .pseudo import Scorer, log_softmax, pseudo_perplexity
 
@@ -75,6 +75,43 @@ def held_out(m: Model, stem: Path, *, length: int = 128, limit: int = 1024, seed
     return out
 
 
+def spell(pieces: list[str]) -> list[str]:
+    """The words that pieces make."""
+    return " ".join(pieces).replace(" ##", "").split()
+
+
+def words(m: Model, stem: Path, *, limit: int = 2048, seed: int = 0) -> dict:
+    """Whole words of single sentences, 15% of them masked: models with different vocabularies get the same task.
+
+    A word of k pieces becomes k [MASK]; it counts as found if the likeliest piece at each of them is right. Bits are
+    those of all its pieces. Sentences have 5 to 60 words and are chosen by the seed, as their masked words are.
+    """
+    corpus, vocab = Corpus(stem), read_vocab(stem.parent)
+    rng, rows = np.random.default_rng(seed), []
+    for i in rng.permutation(len(corpus.marks) - 1):
+        text = spell([vocab[t] for t in corpus.tokens[corpus.marks[i] : corpus.marks[i + 1]]])
+        chosen = rng.random(len(text)) < 0.15
+        if 5 <= len(text) <= 60 and chosen.any():
+            parts = [e.ids for e in m.tokenizer.encode_batch(text, add_special_tokens=False)]
+            rows.append((parts, chosen, sum(len(w) for w, c in zip(text, chosen, strict=True) if c)))
+        if len(rows) == limit:
+            break
+    found = count = characters = nats = 0.0
+    for parts, chosen, size in rows:
+        ids = np.asarray([CLS, *(p for part in parts for p in part), SEP])
+        ends = np.cumsum([1, *map(len, parts)])
+        places = [np.arange(ends[j], ends[j + 1]) for j in np.flatnonzero(chosen)]
+        hidden = ids.copy()
+        hidden[np.concatenate(places)] = MASK
+        scores = log_softmax(m.logits(hidden[None])[0])
+        for at in places:
+            nats -= scores[at, ids[at]].sum()
+            found += bool((scores[at].argmax(-1) == ids[at]).all())
+        count, characters = count + len(places), characters + size
+    return {"sentences": len(rows), "words": int(count), "found": round(found / count, 4),
+            "bits_a_character": round(float(nats / characters / np.log(2)), 4)}  # fmt: skip
+
+
 def infilling(m: Model, path: Path) -> dict:
     """How often the original word is among the five likeliest at its blank, all blanks masked.
 
@@ -129,6 +166,7 @@ def evaluate(folder: Path, work: Path, infill: Path | None, *, rows: int = 1024,
     out: dict = {}
     if rows:
         out["held_out"] = held_out(m, work / "held", length=min(128, m.positions), limit=rows)
+        out["words"] = words(m, work / "held", limit=2 * rows)
     if infill is not None:
         scorer = Scorer(folder, threads)
         for name in ("tbc", "wiki103"):

@@ -1,8 +1,9 @@
-"""Writes the trained weights as a Hugging Face folder whose ONNX file stores float16.
+"""Writes the trained weights as a Hugging Face folder whose ONNX file stores matrices as int8.
 
 The graph is built by hand rather than traced: every initializer keeps its transformers name and
-layout, is stored once as float16, and is followed by a Cast, so that all arithmetic is float32
-in any runtime. The decoder transposes the word embeddings it shares.
+layout. A matrix is stored once, as int8 with a float32 scale a row, and followed by Cast and Mul;
+vectors are stored as float16 and followed by a Cast. onnxruntime folds these nodes when it loads the file, so
+that all arithmetic is float32 in any runtime. The decoder transposes the word embeddings it shares.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ class Graph:
     """Collects nodes and initializers; methods return the name of their output."""
 
     def __init__(self, weights: dict[str, np.ndarray]) -> None:
+        """Weights as `stored` returns them."""
         self.nodes: list = []
-        self.initializers = [numpy_helper.from_array(w.astype(np.float16), n + ".f16") for n, w in weights.items()]
+        self.initializers = [numpy_helper.from_array(w, n) for n, w in weights.items()]
         for n in weights:
-            self.nodes.append(helper.make_node("Cast", [n + ".f16"], [n], name=n + "/Cast", to=TensorProto.FLOAT))
+            name, _, kind = n.rpartition(".")
+            if kind == "f16":
+                self.op("Cast", [n], name, to=TensorProto.FLOAT)
+            elif kind == "i8":
+                self.op("Mul", [self.op("Cast", [n], name + ".whole", to=TensorProto.FLOAT), name + ".scale"], name)
         self.constants: dict[str, str] = {}
 
     def op(self, kind: str, inputs: list[str], name: str, **attributes: object) -> str:
@@ -111,13 +117,36 @@ def build(weights: dict[str, np.ndarray], s: Shape) -> onnx.ModelProto:
     return model
 
 
-def half(state: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
-    """The weights as stored: rounded to float16, as contiguous arrays."""
-    return {k: np.ascontiguousarray(v.detach().float().cpu().numpy()).astype(np.float16) for k, v in state.items()}
+def stored(state: dict[str, torch.Tensor], whole: bool = True) -> dict[str, np.ndarray]:
+    """The weights as the file has them: NAME.i8 and NAME.scale [rows, 1] for matrices, NAME.f16 for vectors.
+
+    A row's largest absolute value is 127 times its scale. With whole=False, matrices are float16 too.
+    """
+    out = {}
+    for name, v in state.items():
+        w = np.ascontiguousarray(v.detach().float().cpu().numpy())
+        if whole and w.ndim == 2:
+            scale = np.maximum(np.abs(w).max(1, keepdims=True), 1e-12) / np.float32(127)
+            out[name + ".i8"], out[name + ".scale"] = np.rint(w / scale).astype(np.int8), scale
+        else:
+            out[name + ".f16"] = w.astype(np.float16)
+    return out
 
 
-def export(state: dict[str, torch.Tensor], s: Shape, tokenizer: Path, out: Path) -> Path:
-    """Writes the model folder; state has transformers' names. Returns the ONNX file."""
+def restored(weights: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    """The float32 weights that `stored` stands for, under transformers' names."""
+    out = {}
+    for n, w in weights.items():
+        name, _, kind = n.rpartition(".")
+        if kind == "f16":
+            out[name] = torch.from_numpy(w.astype(np.float32))
+        elif kind == "i8":
+            out[name] = torch.from_numpy(w.astype(np.float32) * weights[name + ".scale"])
+    return out
+
+
+def export(state: dict[str, torch.Tensor], s: Shape, tokenizer: Path, out: Path, whole: bool = True) -> Path:
+    """Writes the model folder; state has transformers' names, and whole is that of `stored`. Returns the ONNX file."""
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "config.json", s.hf_config())
     for name in FILES:
@@ -125,7 +154,7 @@ def export(state: dict[str, torch.Tensor], s: Shape, tokenizer: Path, out: Path)
             shutil.copyfile(need(tokenizer / name, name), out / name)
     # Written aside and renamed: a reader never meets half a file.
     aside = out / "model.onnx.tmp"
-    aside.write_bytes(build(half(state), s).SerializeToString(deterministic=True))
+    aside.write_bytes(build(stored(state, whole), s).SerializeToString(deterministic=True))
     aside.replace(out / "model.onnx")
     return out / "model.onnx"
 
@@ -133,28 +162,27 @@ def export(state: dict[str, torch.Tensor], s: Shape, tokenizer: Path, out: Path)
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
     """The weights of an exported folder under transformers' names."""
     model = onnx.load(need(folder / "model.onnx", "model"))
-    kept = {i.name.removesuffix(".f16"): i for i in model.graph.initializer if i.name.endswith(".f16")}
-    return {n: torch.from_numpy(numpy_helper.to_array(i).astype(np.float32)) for n, i in kept.items()}
+    return restored({i.name: numpy_helper.to_array(i) for i in model.graph.initializer})
 
 
-def hf_model(state: dict[str, torch.Tensor], s: Shape) -> torch.nn.Module:
-    """transformers' BertForMaskedLM with the stored (float16-rounded) weights."""
+def hf_model(weights: dict[str, torch.Tensor], s: Shape) -> torch.nn.Module:
+    """transformers' BertForMaskedLM with these weights."""
     from transformers import BertConfig, BertForMaskedLM
 
     config = {k: v for k, v in s.hf_config().items() if k not in ("architectures", "model_type")}
     model = BertForMaskedLM(BertConfig(**config)).eval()
-    rounded = {k: torch.from_numpy(v.astype(np.float32)) for k, v in half(state).items()}
-    rounded["cls.predictions.decoder.weight"] = rounded["bert.embeddings.word_embeddings.weight"]
-    rounded["cls.predictions.decoder.bias"] = rounded["cls.predictions.bias"]
-    missing, unexpected = model.load_state_dict(rounded, strict=False)
+    weights = dict(weights)
+    weights["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"]
+    weights["cls.predictions.decoder.bias"] = weights["cls.predictions.bias"]
+    missing, unexpected = model.load_state_dict(weights, strict=False)
     wrong = [n for n in [*missing, *unexpected] if not n.endswith("position_ids")]
     if wrong:
         raise ValueError(f"mlm: weights do not fit BertForMaskedLM: {wrong}")
     return model
 
 
-def difference(folder: Path, state: dict[str, torch.Tensor], s: Shape, seed: int = 0) -> float:
-    """Largest absolute difference between the file under onnxruntime and transformers."""
+def difference(folder: Path, s: Shape, seed: int = 0) -> float:
+    """Largest absolute difference between the file under onnxruntime and transformers with the same weights."""
     import onnxruntime
 
     rng = np.random.default_rng(seed)
@@ -168,6 +196,6 @@ def difference(folder: Path, state: dict[str, torch.Tensor], s: Shape, seed: int
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
     got = session.run(["logits"], feed)[0]
     with torch.no_grad():
-        want = hf_model(state, s)(**{k: torch.from_numpy(v) for k, v in feed.items()}).logits.numpy()
+        want = hf_model(read_weights(folder), s)(**{k: torch.from_numpy(v) for k, v in feed.items()}).logits.numpy()
     used = live.astype(bool)
     return float(np.abs(got - want)[used].max())

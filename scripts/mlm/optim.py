@@ -34,17 +34,19 @@ class Muon:
         self.decay, self.momentum = decay, momentum
 
     @torch.no_grad()
-    def step(self, lr: float) -> None:
-        families: dict[tuple, list[tuple[Tensor, Tensor]]] = {}
+    def step(self, lr: float, head: float) -> None:
+        """One step with learning rate lr, and `head` for the last matrix, which is that of the vocabulary head."""
+        families: dict[tuple, list[tuple[Tensor, Tensor, float]]] = {}
         for p, m in zip(self.params, self.buffers, strict=True):
             m.lerp_(p.grad, 1 - self.momentum)
             ahead = p.grad.lerp(m, self.momentum)
+            rate = head if p is self.params[-1] else lr
             for w, g in zip(pieces(p.data), pieces(ahead), strict=True):
-                families.setdefault(tuple(w.shape), []).append((w, g))
+                families.setdefault(tuple(w.shape), []).append((w, g, rate))
         for shape, members in families.items():
-            scale = 0.2 * max(shape) ** 0.5 * lr
-            for (w, _), u in zip(members, orthogonal(torch.stack([g for _, g in members])), strict=True):
-                w.mul_(1 - lr * self.decay).sub_(u, alpha=scale)
+            scale = 0.2 * max(shape) ** 0.5
+            for (w, _, rate), u in zip(members, orthogonal(torch.stack([g for _, g, _ in members])), strict=True):
+                w.mul_(1 - rate * self.decay).sub_(u, alpha=scale * rate)
 
 
 def matrices(model: MaskedLM) -> list[Tensor]:

@@ -31,6 +31,7 @@ from .parts import sha256
 from .text import clean, penn, sentences
 
 ALPHABET = [chr(c) for c in range(33, 127) if not chr(c).isupper()]
+VOCABULARY_CHARS = 60_000_000  # of the books, read to choose a vocabulary
 OTHERS = 8  # characters outside ASCII that may be in the vocabulary, the commonest of the text
 
 
@@ -94,7 +95,11 @@ def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
     )
     tok.train_from_iterator(texts, trainer)
     vocab = with_single_letters(tok.get_vocab(), size)
-    tok = blank_tokenizer(vocab)
+    return finish_tokenizer(blank_tokenizer(vocab))
+
+
+def finish_tokenizer(tok: Tokenizer) -> Tokenizer:
+    """Adds the special tokens, which are the first of the vocabulary, and [CLS] text [SEP]."""
     tok.add_special_tokens(SPECIALS)
     tok.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
@@ -175,8 +180,29 @@ def finished(work: Path, made_from: dict) -> dict | None:
     return counts if there and counts.get("made_from") == made_from else None
 
 
+def vocabulary_text(train: list[list[str]], extra: list[Path], exclude: list[Path], seed: int, chars: int) -> Iterator[str]:
+    """The text that a vocabulary is chosen by: paragraphs of the training books, about `chars` characters, and `extra`.
+
+    Lines of extra lose the sentences that are in the files `exclude`.
+    """
+    banned = {s.strip() for p in exclude for s in need(p, "reference sentences").read_text("utf-8").split("\n")}
+    paragraphs = [p for b in train for p in b]
+    random.Random(seed).shuffle(paragraphs)
+    used = 0
+    for i, p in enumerate(paragraphs):
+        if used > chars:
+            break
+        used += len(p)
+        yield penn(clean(p)) if i % 3 == 0 else clean(p)
+    # Encyclopedic text is small beside the books; repeating it lets modern words in.
+    for path in extra:
+        for line in need(path, "vocabulary text").read_text("utf-8").split("\n"):
+            parts = [s for s in line.split(" . ") if (s + " .").strip() not in banned]
+            yield from [clean(" . ".join(parts).replace("<unk>", " ").replace("@", ""))] * 6
+
+
 def prepare(books_file: Path, work: Path, *, vocab_size: int, positions: int, held_out: int, seed: int,
-            extra: list[Path], exclude: list[Path], start: Path | None = None, vocab_chars: int = 60_000_000) -> dict:  # fmt: skip
+            extra: list[Path], exclude: list[Path], start: Path | None = None, vocab_chars: int = VOCABULARY_CHARS) -> dict:  # fmt: skip
     """Runs the whole step into the folder work; returns the token counts.
 
     With start, a model folder, its vocabulary is used. Where an earlier run left the same work done, that is all it does: pieces of a run begin at once.
@@ -194,29 +220,12 @@ def prepare(books_file: Path, work: Path, *, vocab_size: int, positions: int, he
     (work / "counts.json").unlink(missing_ok=True)
     books = list(read_books(books_file))
     train, held = split(books, held_out, seed)
-    banned = {s.strip() for p in exclude for s in need(p, "reference sentences").read_text("utf-8").split("\n")}
-
-    def vocabulary_text() -> Iterator[str]:
-        paragraphs = [p for b in train for p in b]
-        random.Random(seed).shuffle(paragraphs)
-        used = 0
-        for i, p in enumerate(paragraphs):
-            if used > vocab_chars:
-                break
-            used += len(p)
-            yield penn(clean(p)) if i % 3 == 0 else clean(p)
-        # Encyclopedic text is small beside the books; repeating it lets modern words in.
-        for path in extra:
-            for line in need(path, "vocabulary text").read_text("utf-8").split("\n"):
-                parts = [s for s in line.split(" . ") if (s + " .").strip() not in banned]
-                yield from [clean(" . ".join(parts).replace("<unk>", " ").replace("@", ""))] * 6
-
     if start:
         for name in FILES:
             shutil.copyfile(need(start / name, name), work / name)
         tok = Tokenizer.from_file(str(work / "tokenizer.json"))
     else:
-        tok = train_tokenizer(vocabulary_text(), vocab_size)
+        tok = train_tokenizer(vocabulary_text(train, extra, exclude, seed, vocab_chars), vocab_size)
         save_tokenizer(tok, work, positions)
     counts = {
         "train_books": len(train),

@@ -172,7 +172,8 @@ def test_a_run_starts_from_a_model_folder(root: Path, tmp_path: Path) -> None:
     model = MaskedLM(shape)
     model.load_hf(state)
     for name, v in trained["model"].items():
-        assert torch.allclose(model.state_dict()[name], v, rtol=2**-10, atol=1e-6), name
+        step = v.abs().amax(-1, keepdim=True) / 127 if v.ndim == 2 else v.abs() * 2**-10
+        assert torch.all((model.state_dict()[name] - v).abs() <= 0.5001 * step + 1e-7), name
     deep = MaskedLM(replace(shape, num_hidden_layers=2 * shape.num_hidden_layers))
     deep.load_hf(state)
     for i, layer in enumerate(deep.layers):
@@ -210,15 +211,13 @@ def test_pseudo_perplexity_is_that_of_transformers(root: Path, tmp_path: Path, m
 
     from scripts.mlm.export import hf_model
 
-    state = checkpoint(root / "whole")
-    model = MaskedLM(Shape(**state["shape"]))
-    model.load_state_dict(state["model"])
-    hf = hf_model(model.hf_state(), model.shape)
+    shape = Shape(**checkpoint(root / "whole")["shape"])
+    hf = hf_model(read_weights(root / "whole" / "model"), shape)
     tokenizer = BertTokenizer(str(root / "whole" / "model" / "vocab.txt"))
     total = words = 0
     for s in SENTENCES:
         ids = tokenizer(s, return_tensors="pt").input_ids[0]
-        if not 2 < len(ids) <= model.shape.max_position_embeddings:
+        if not 2 < len(ids) <= shape.max_position_embeddings:
             continue
         words += len(s.split())
         for at in range(1, len(ids) - 1):

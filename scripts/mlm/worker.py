@@ -33,8 +33,10 @@ class Settings:
     workers: int = 2  # CPU processes; a GPU run has one
     device: str = "auto"  # cpu, cuda, or auto: cuda where there is one
     start: Path | None = None  # a model folder whose weights the run starts from
-    lr: float = 1e-3
-    lr_matrix: float = 1.5e-3
+    lr: float = 1e-3  # of biases and norms
+    lr_table: float = 1e-3  # of the embeddings
+    lr_matrix: float = 1.5e-3  # of the layers' matrices
+    lr_head: float = 1.5e-3  # of the head's matrix
     decay: float = 0.25  # share of the budget, at its end, in which the learning rate falls to zero
     warmup_steps: int = 100
     mask_from: float = 0.25
@@ -214,12 +216,12 @@ class Worker:
             params = [p for g in self.adam.param_groups for p in g["params"]]
             self.gather(params)
             torch.nn.utils.clip_grad_norm_(params, 1.0)
-            for g in self.adam.param_groups:
-                g["lr"] = s.lr * factor
+            for g, lr in zip(self.adam.param_groups, (s.lr_table, s.lr), strict=True):
+                g["lr"] = lr * factor
             self.adam.step()
         if self.muon:
             self.gather(self.muon.params)
-            self.muon.step(s.lr_matrix * factor)
+            self.muon.step(s.lr_matrix * factor, s.lr_head * factor)
 
     def factor(self) -> float:
         """Learning rate as a share of its peak: linear warm-up, constant, then linear decay to zero."""
