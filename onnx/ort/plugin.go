@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,6 +123,18 @@ func LoadProvider(ctx context.Context, o Options) error {
 		return badProvider(list[0], err)
 	}
 	return nil
+}
+
+// PluginVersion is the version of the OpenVINO plug-in, or the name of the library in its place,
+// where o names that provider; else "".
+func PluginVersion(o Options) string {
+	switch {
+	case !strings.HasPrefix(o.Provider, "openvino"):
+		return ""
+	case o.ProviderLibrary != "":
+		return filepath.Base(o.ProviderLibrary)
+	}
+	return library.OpenVINO
 }
 
 // settings are the options of the provider.

@@ -11,7 +11,6 @@ import (
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/onnx/ort/library"
 	"github.com/gradhop/gradhop/samplers"
 )
 
@@ -73,10 +72,10 @@ func (p *plan) openDraft(m *onnx.Model, mo neural.ModelOptions) error {
 // versions are those of what the run computes with.
 func (p *plan) versions() map[string]string {
 	v := map[string]string{"onnxruntime": ort.Version()}
-	if strings.HasPrefix(p.o.Provider, "openvino") || strings.HasPrefix(p.o.Draft, "openvino") {
-		v["openvino"] = library.OpenVINO
-		if p.o.Runtime.ProviderLibrary != "" {
-			v["openvino"] = filepath.Base(p.o.Runtime.ProviderLibrary)
+	for _, provider := range []string{p.o.Provider, p.o.Draft} {
+		o := p.o.Runtime
+		if o.Provider = provider; ort.PluginVersion(o) != "" {
+			v["openvino"] = ort.PluginVersion(o)
 		}
 	}
 	return v
