@@ -1,8 +1,8 @@
 """Updates of an energy-based ResNet: gradhop beside the authors' algorithm and the best PyTorch, in one run.
 
 An update is persistent contrastive divergence: STEPS steps of DMALA for BATCH chains, the gradient of mean U(data) - mean U(samples)
-by the weights, and Adam. All use the same network and the same number of threads, and float32 but for the last: bfloat16 by autocast is
-another law, since the acceptance ratio then has errors of several tenths of a nat. Printed are CPU seconds (user and system), which
+by the weights, and Adam. All use the same network and the same number of threads, and float32 but for the last: with bfloat16
+by autocast, values and gradients are rounded. Printed are CPU seconds (user and system), which
 other programs on the machine change little. The first update is not counted: it compiles and warms up.
 
     python scripts/bench/ebm.py --width 64 --depth 8 --batch 16 --steps 10
