@@ -247,8 +247,8 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // interrupt SIGNAL file cmd args... runs a command that writes to file when it is
-// interrupted, and sends the signal while it runs. A command may need some time until it
-// minds signals and there is something to write, so it is tried again with more of it.
+// interrupted, and sends the signal when it has computed for a while. Where it had nothing
+// to write by then, it is tried again with more time.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: interrupt signal file cmd args...")
@@ -257,7 +257,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	file := ts.MkAbs(args[1])
 	_, err := os.Stat(filepath.Dir(file))
 	fresh := errors.Is(err, fs.ErrNotExist)
-	for wait := time.Second; wait < time.Minute; wait *= 2 {
+	for wait := time.Duration(0); wait < time.Minute; wait = 2*wait + time.Second {
 		if fresh { // what an attempt before left there is in the way
 			ts.Check(os.RemoveAll(filepath.Dir(file)))
 		}
@@ -267,11 +267,17 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		ts.Check(cmd.Start())
+		ended := make(chan struct{})
+		go func() {
+			_ = cmd.Wait()
+			close(ended)
+		}()
+		waitBusy(cmd.Process.Pid, ended)
 		time.Sleep(wait)
-		ts.Check(cmd.Process.Signal(sig))
-		_ = cmd.Wait()
+		_ = cmd.Process.Signal(sig) // fails where it has ended, as the exit code says
+		<-ended
 		code := cmd.ProcessState.ExitCode()
-		if code == -1 && wait < 8*time.Second {
+		if code == -1 {
 			continue // ended by the signal, not by itself: it had not come that far
 		}
 		if code != 130 {
