@@ -324,9 +324,6 @@ func TestNothingJudged(t *testing.T) {
 
 // TestBERT: exports in every operator set, with integers, masks and symbolic sizes.
 func TestBERT(t *testing.T) {
-	if testing.Short() {
-		t.Skip("several exported models")
-	}
 	files, err := filepath.Glob("../../../energies/neural/mlm/testdata/bert/*/model.onnx")
 	if err != nil || len(files) < 8 {
 		t.Fatal(files, err)
