@@ -67,7 +67,7 @@ func TestFormatUnsupported(t *testing.T) {
 		"<?xml version=\"1.0\"?>\n<svg/>":                                    "SVG",
 		"8BPS\x00\x01":                                                       "Photoshop",
 	} {
-		if e := fails(t, Unsupported, []byte(text)); !strings.HasPrefix(e.Detail, want+" cannot") {
+		if e := fails(t, Unsupported, []byte(text)); !strings.HasPrefix(e.Detail, want+" is not supported") {
 			t.Errorf("%q: %s, want %s", text, e.Detail, want)
 		}
 	}
