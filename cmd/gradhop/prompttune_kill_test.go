@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/gradhop/gradhop/energies/neural/clip/cliptest"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -17,10 +18,11 @@ import (
 func TestPromptTuneKill(t *testing.T) {
 	dir := t.TempDir()
 	clip := filepath.Join(dir, "clip")
-	for _, from := range []string{clipModels + "/hugging/split-dynamo-18", "../../tasks/prompttune/testdata/tiny"} {
-		if err := os.CopyFS(clip, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.CopyFS(clip, os.DirFS("../../tasks/prompttune/testdata/tiny")); err != nil {
+		t.Fatal(err)
+	}
+	if err := cliptest.Write(clip); err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		name string

@@ -22,6 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gradhop/gradhop/energies/neural/clip/cliptest"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort/library"
 )
@@ -53,7 +54,7 @@ func TestPromptTuneScripts(t *testing.T) {
 					return err
 				}
 			}
-			if err := writeCLIP(filepath.Join(e.WorkDir, "clip")); err != nil {
+			if err := cliptest.Write(filepath.Join(e.WorkDir, "clip")); err != nil {
 				return err
 			}
 			return copyTiny(filepath.Join(e.WorkDir, "tiny"))
@@ -65,29 +66,6 @@ func TestPromptTuneScripts(t *testing.T) {
 		Condition:           condition,
 		RequireExplicitExec: true,
 	})
-}
-
-// writeCLIP writes the towers of a CLIP that costs next to nothing: 60 tokens, at most 14 in
-// a text, and pictures of 16 x 16. The vector of a text is a projection of the mean of its
-// tokens' vectors, each weighted by its position; that of a picture of its mean colour.
-func writeCLIP(dir string) error {
-	text := newSketch(13).in("input_ids", onnx.Int64, "batch", "length").weights("tokens", 60, 6).weights("positions", 14, 1).weights("text", 6, 8)
-	text.Graph.Initializers = append(text.Graph.Initializers, onnx.NewInt64("zero", []int64{1}, []int64{0}), onnx.NewInt64("one", []int64{1}, []int64{1}))
-	text.node("Gather", "embedded", "tokens", "input_ids").node("Shape", "shape", "input_ids").
-		with("Slice", "length", []string{"shape", "one", "two"}).with("Slice", "weights", []string{"positions", "zero", "length"}).
-		node("Mul", "weighted", "embedded", "weights").node("Tanh", "states", "weighted").
-		with("ReduceMean", "mean", []string{"states"}, onnx.IntsAttr("axes", 1), onnx.IntAttr("keepdims", 0)).
-		node("MatMul", "text_embeds", "mean", "text").out("text_embeds", onnx.Float, "batch", 8)
-	text.Graph.Initializers = append(text.Graph.Initializers, onnx.NewInt64("two", []int64{1}, []int64{2}))
-	vision := newSketch(13).in("pixel_values", onnx.Float, "batch", 3, 16, 16).weights("vision", 3, 8).weights("base", 8).
-		with("ReduceMean", "mean", []string{"pixel_values"}, onnx.IntsAttr("axes", 2, 3), onnx.IntAttr("keepdims", 0)).
-		node("MatMul", "colours", "mean", "vision").node("Add", "image_embeds", "colours", "base").out("image_embeds", onnx.Float, "batch", 8)
-	for name, m := range map[string]*onnx.Model{"text_model.onnx": text.Model, "vision_model.onnx": vision.Model} {
-		if err := onnx.Save(m, filepath.Join(dir, name), onnx.SaveOptions{}); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"text_config": {"max_position_embeddings": 14}}`), 0o644)
 }
 
 // cancel SIGNAL FILE cmd args... runs a command until it has written a line, sends it the

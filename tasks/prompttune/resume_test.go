@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gradhop/gradhop/energies/neural/clip/cliptest"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -48,6 +49,8 @@ func stopped(t *testing.T, kind func(*job), models []string) (*job, *bytes.Buffe
 	o, out := small(t)
 	if models != nil {
 		o.Goal.Models = models
+	} else if err := cliptest.Write(o.Goal.Models[0]); err != nil { // with the tokens of small
+		t.Fatal(err)
 	}
 	o.Search.Chains, o.Search.Steps, o.Search.Beta, o.Out = 3, wholeSteps, "0.5..40@37", filepath.Join(t.TempDir(), "run")
 	o.Search.Options = samplers.Settings{}
