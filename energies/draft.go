@@ -24,5 +24,6 @@ type drafted struct {
 func (d drafted) Capabilities() Capabilities {
 	c := d.Oracle.Capabilities()
 	c.Draft = d.draft
+	c.Answers |= Drafted
 	return c
 }

@@ -36,12 +36,14 @@ const (
 	// Level asks a two-valued energy whose sites have few distinct log-odds which of them each
 	// site has: see Capabilities.Odds.
 	Level
+	// Drafted is not a query: it says that Capabilities.Draft is there.
+	Drafted
 )
 
 var capabilityNames = []string{
 	"a log-density", "a gradient", "a tilt", "a tilt at any temperature", "full conditionals",
 	"conditionals of the model's own", "minibatches of its terms", "conditionals of whole colours",
-	"levels of log-odds",
+	"levels of log-odds", "a draft",
 }
 
 // Has reports whether c contains every capability of d.

@@ -15,6 +15,7 @@ func init() {
 		Name:  "two-stage",
 		Doc:   "steps of a reversible sampler on a cheap draft of the energy, which the energy itself then accepts or rejects",
 		Paper: "Christen, Fox 2005 (delayed acceptance, one draft step); Liu 2001, section 9.4.3 (surrogate transition)",
+		Needs: energies.Drafted,
 	}, NewTwoStage)
 }
 
@@ -64,7 +65,7 @@ type TwoStage struct {
 var _ Kernel = (*TwoStage)(nil)
 
 // NewTwoStage returns the kernel for e, which must have a draft: see [energies.WithDraft]. Errors
-// are *OptionError and those of the inner sampler on the draft.
+// are *OptionError, *energies.UnsupportedError and those of the inner sampler on the draft.
 func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
 	bad := func(option, value, reason string) (*TwoStage, error) {
 		return nil, &OptionError{"two-stage", option, value, reason}
@@ -88,7 +89,7 @@ func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
 	case o.Options["step-schedule"] != "":
 		return bad("step-schedule", o.Options["step-schedule"], "the draft steps of a step must be alike")
 	case draft == nil:
-		return bad("draft", "", "the energy has none")
+		return nil, &energies.UnsupportedError{Who: "two-stage", Want: energies.Drafted}
 	}
 	inner, err := r.New(draft, o.Options)
 	if err != nil {

@@ -102,7 +102,7 @@ func TestTwoStageOptions(t *testing.T) {
 			t.Errorf("%v: %v", set, err)
 		}
 	}
-	if _, err := samplers.New("two-stage", energy(3), nil); err == nil || !strings.Contains(err.Error(), "draft: the energy has none") {
+	if _, err := samplers.New("two-stage", energy(3), nil); !errors.As(err, new(*energies.UnsupportedError)) || !strings.Contains(err.Error(), "needs a draft") {
 		t.Errorf("no draft: %v", err)
 	}
 	if _, err := samplers.New("tempering", e, samplers.Settings{"inner": "two-stage"}); err == nil {

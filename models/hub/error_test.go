@@ -56,7 +56,7 @@ func TestErrors(t *testing.T) {
 		"always cut":     {id, "unexpected EOF", body(func(w http.ResponseWriter, r *http.Request) { hubtest.Cut(w, r, make([]byte, 3_000_000), 0) })},
 		"always busy":    {id, "503", body(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) })},
 		"forbidden":      {id, "403", body(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(403) })},
-		"circle":         {id, "redirections", body(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) })},
+		"circle":         {id, "redirects", body(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) })},
 		"other checksum": {id, "checksum", head("X-Linked-Etag", `"`+strings.Repeat("a", 64)+`"`)},
 		"no checksum":    {id, "states no checksum", head("X-Linked-Etag", `"abc"`)},
 		"evil checksum":  {id, "states no checksum", head("X-Linked-Etag", `"../../x"`)},
@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 		"no size":        {id, "no size", head("X-Linked-Size", "many")},
 		"huge":           {id, "more than the limit", head("X-Linked-Size", "99999999999999")},
 		"long wait":      {id, "asks to wait 1h0m0s", api(func(w http.ResponseWriter) { w.Header().Set("Retry-After", "3600"); w.WriteHeader(429) })},
-		"not JSON":       {id, "cannot be read", api(func(w http.ResponseWriter) { w.Write([]byte("<html>")) })},
+		"not JSON":       {id, "cannot read", api(func(w http.ResponseWriter) { w.Write([]byte("<html>")) })},
 		"no commit":      {id, "names no commit", api(func(w http.ResponseWriter) { w.Write([]byte(`{"sha": "../../../x"}`)) })},
 		"message": {id, "418 I'm a teapot (a line and another)", api(func(w http.ResponseWriter) {
 			w.Header().Set("X-Error-Message", "a line \t and another")
@@ -109,7 +109,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("got %v, %v", s.Files, err)
 	}
 	var e *Error
-	if err := s.Fetch(bg, "../x"); !errors.As(err, &e) || !strings.Contains(err.Error(), "leaves") {
+	if err := s.Fetch(bg, "../x"); !errors.As(err, &e) || !strings.Contains(err.Error(), "outside the repository") {
 		t.Errorf("a bad name: %v", err)
 	}
 }

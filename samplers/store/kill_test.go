@@ -214,7 +214,7 @@ func TestExtend(t *testing.T) {
 	long.resume(t, dir, Options{}) // nothing left to do
 	sameBytes(t, dir, whole)
 	_, _, err := Resume(dir, short.header(t), Options{})
-	refused(t, err, dir, "steps after warm-up are made")
+	refused(t, err, dir, "more than the")
 }
 
 // TestCutBack: nothing is left of draws beyond the checkpoint that a run resumes

@@ -71,7 +71,7 @@ func newTower(m *onnx.Model, kind string, o Options, check func(*tower) error) (
 	if err := rewrite.Upgrade(w.model, 18); err != nil {
 		return nil, err
 	}
-	if v := g.Input(ownInput[kind]); v == nil && len(g.Inputs) == 1 {
+	if w.takes() {
 		renameInput(g, g.Inputs[0].Name, ownInput[kind])
 	}
 	if err := check(w); err != nil {
@@ -109,7 +109,7 @@ func (w *tower) output(pools bool) error {
 		}
 	}
 	hidden := g.Output("last_hidden_state") != nil || g.Output("pooler_output") != nil
-	if v == nil && !hidden && len(g.Outputs) == 1 {
+	if v == nil && !hidden && w.vector() {
 		v = g.Outputs[0]
 	}
 	if v == nil {
@@ -125,6 +125,35 @@ func (w *tower) output(pools bool) error {
 	w.out = v.Name
 	g.Outputs = []*onnx.ValueInfo{v}
 	return nil
+}
+
+// vector reports whether the only output may be the tower's under a name of its own: one
+// vector a row, which does not have the name of the other tower's.
+func (w *tower) vector() bool {
+	g := w.model.Graph
+	if len(g.Outputs) != 1 || len(g.Outputs[0].Type.Shape) != 2 {
+		return false
+	}
+	for kind, name := range outputOf {
+		if kind != w.kind && (g.Outputs[0].Name == name || slices.Contains(otherNames[kind], g.Outputs[0].Name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// takes reports whether the only input is the tower's under a name of its own: two dimensions
+// of integers for a text, four of floats for an image.
+func (w *tower) takes() bool {
+	g := w.model.Graph
+	if len(g.Inputs) != 1 || g.Input(ownInput[w.kind]) != nil {
+		return false
+	}
+	t := g.Inputs[0].Type
+	if w.kind == textTower {
+		return (t.Elem == onnx.Int64 || t.Elem == onnx.Int32) && len(t.Shape) == 2
+	}
+	return t.Elem.IsFloat() && len(t.Shape) == 4
 }
 
 // renameInput gives an input of a graph another name.

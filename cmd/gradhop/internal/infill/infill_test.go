@@ -58,7 +58,7 @@ func TestArguments(t *testing.T) {
 	}{
 		"no text at a terminal":  {true, nil, "no text"},
 		"two arguments":          {false, []string{"a", "[MASK]"}, "quotes"},
-		"an argument and a file": {false, []string{"a", "--file", "b"}, "one of them"},
+		"an argument and a file": {false, []string{"a", "--file", "b"}, "not both"},
 		"an option of a sampler": {false, []string{"a", "--step-size", "1"}, "--draws"},
 	} {
 		_, err := parse(&app.App{InTerminal: c.terminal}, c.args...)
