@@ -223,7 +223,7 @@ func TestMergeChecks(t *testing.T) {
 		}
 		for range 4 {
 			spoil(t, r, path, good)
-			refused(t, Merge(filepath.Join(t.TempDir(), "out"), []string{other, dir}, false), path, "damaged chunk of draws")
+			refused(t, Merge(filepath.Join(t.TempDir(), "out"), []string{other, dir}, false), path, "chunk of draws")
 			if err := os.WriteFile(path, good, 0o644); err != nil {
 				t.Fatal(err)
 			}
