@@ -72,7 +72,7 @@ MEASURE = """(() => {
       .map(g => ({ label: text(g.querySelector('h4')), away: g.querySelector('h4').classList.contains('away'), items: items(g) })), texts: [...c.querySelectorAll('tbody tr')].map(r => [...r.children].map(text)) })),
     images: [...document.images].map(i => [i.naturalWidth, i.naturalHeight, i.getBoundingClientRect().width, i.src.slice(0, 16)]),
     figures: [...document.querySelectorAll('figure')].map(f => [text(f.querySelector('h3')), f.querySelectorAll('svg path').length,
-      f.querySelector('svg').getBoundingClientRect().width, Math.min(...[...f.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height))]),
+      f.querySelector('svg').getBoundingClientRect().width, Math.min(...[...f.querySelectorAll('svg text')].map(t => { const r = t.getBoundingClientRect(); return text(t).length > 1 ? r.height : Math.max(r.width, r.height) }))]),
     beyond: [...document.querySelectorAll('body *')].filter(e => !e.closest('svg') && shown(e) && !clipped(e) && e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 80)),
     cut: [...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60)),
     small: Math.min(...[...document.querySelectorAll('body *')].filter(e => !e.closest('svg') && shown(e) && [...e.childNodes].some(n => n.nodeType == 3 && n.textContent.trim()))
@@ -106,15 +106,15 @@ def number(text):
     return float(text.replace("\u2212", "-"))
 
 
-def check_results(seen, doc):
-    """Compare the tables with the results that were printed."""
+def check_results(seen, doc, score="Cosine"):
+    """Compare the tables with the results that were printed. With negative weights the score is U."""
     assert [(number(r[0]), r[1], int(r[2]), int(r[3])) for r in seen["results"]] == [
         (round(x["u"], 4), x["text"], x["chain"], x["step"]) for x in doc["results"]]
     assert seen["best"] == doc["results"][0]["text"]
     steps, cosines = [int(r[0]) for r in seen["improved"]], [number(r[1]) for r in seen["improved"]]
     assert steps == sorted(set(steps)) and cosines == sorted(cosines)
     assert (cosines[-1], seen["improved"][-1][2]) == (round(doc["results"][0]["u"], 4), doc["results"][0]["text"])
-    assert [f[0] for f in seen["figures"]] == ["Cosine by step", "Inverse temperature by step"]
+    assert [f[0] for f in seen["figures"]] == [f"{score} by step", "Inverse temperature by step"]
 
 
 def test_pictures(look):
@@ -134,7 +134,7 @@ def test_pictures(look):
 
 def test_mixed(look):
     seen, doc = look("mixed")
-    check_results(seen, doc)
+    check_results(seen, doc, "U")
     assert [(s["path"], len(s["alt"])) for s in seen["sets"]] == [("near", 9), ("far", 5)]
     assert EVIL in seen["sets"][0]["alt"] and "weight \u22120.5: to keep away from." in seen["sets"][1]["note"]
     assert seen["texts"] == [["2", "the cat on sand"], ["\u22121", "dog"]]
