@@ -2,16 +2,14 @@ package infill
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
-	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
 
@@ -63,44 +61,13 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 // tokenize, onnx and mlm.
 func Load(src models.Model, o mlm.Options) (*Model, error) {
 	m := &Model{Source: src}
-	fail := func(err error) (*Model, error) {
-		return nil, &neural.ModelError{Model: src.Name, Err: err}
-	}
 	var err error
-	if m.tok, err = hf.Load(src.FS); err != nil {
-		return fail(err)
-	}
-	if m.tok.Mask < 0 {
-		return fail(errors.New("the tokenizer has no mask token"))
-	}
-	var file *onnx.Model
-	if src.Dir != "" {
-		file, err = onnx.Load(filepath.Join(src.Dir, filepath.FromSlash(src.ONNX)))
-	} else {
-		file, err = onnx.LoadFS(src.FS, src.ONNX)
-	}
-	if err == nil {
-		err = checkExternal(file)
-	}
-	if err != nil {
-		return fail(err)
-	}
-	o.MaskID = m.tok.Mask
-	m.options = o
-	if o.Runtime.Name == "" {
-		o.Runtime.Name = src.Name
-	}
-	m.mlm, err = mlm.New(file, o)
-	var option *onnx.ArgumentError
-	if errors.As(err, &option) {
+	if m.tok, m.mlm, m.options, err = language.Load(src, o); err != nil {
 		return nil, err
-	}
-	if err != nil {
-		return fail(err)
 	}
 	// Exporters pad vocabularies to a multiple of 64 or 128 rows.
 	if have, want := m.tok.Size(), m.mlm.Vocabulary(); have > want || want-have > have/8 {
-		return fail(fmt.Errorf("its tokenizer has %d tokens, its logits have %d", have, want))
+		return nil, &neural.ModelError{Model: src.Name, Err: fmt.Errorf("its tokenizer has %d tokens, its logits have %d", have, want)}
 	}
 	m.first, m.inside, m.pieces = m.tok.Words(true), m.tok.Words(false), m.tok.Printable()
 	m.lowers = lowerCases(m.tok)
@@ -112,20 +79,6 @@ func lowerCases(t *hf.Tokenizer) bool {
 	upper, err := t.Encode("A")
 	lower, err2 := t.Encode("a")
 	return err == nil && err2 == nil && len(upper) == 1 && len(lower) == 1 && upper[0].ID == lower[0].ID && upper[0].ID != t.Unk
-}
-
-// checkExternal finds weights in other files that are missing, too short or outside the
-// model's folder before a session is opened on them. Large files are mapped, not read.
-func checkExternal(m *onnx.Model) error {
-	for _, t := range m.Graph.Initializers {
-		if t.External == nil {
-			continue
-		}
-		if _, err := m.Data(t); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Mask is how the model spells a blank, "[MASK]" as a rule.

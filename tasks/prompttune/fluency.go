@@ -2,18 +2,15 @@ package prompttune
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
-	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
 
@@ -29,33 +26,11 @@ type Language struct {
 // LoadLanguage reads a masked language model. o.MaskID is taken from the model. Errors are
 // *onnx.ArgumentError for an option and *neural.ModelError.
 func LoadLanguage(src models.Model, o mlm.Options) (*Language, error) {
-	fail := func(err error) (*Language, error) { return nil, &neural.ModelError{Model: src.Name, Err: err} }
-	l := &Language{Source: src}
-	var err error
-	if l.tok, err = hf.Load(src.FS); err != nil {
-		return fail(err)
-	}
-	if l.tok.Mask < 0 {
-		return fail(errors.New("the tokenizer has no mask token"))
-	}
-	var file *onnx.Model
-	if src.Dir != "" {
-		file, err = onnx.Load(filepath.Join(src.Dir, filepath.FromSlash(src.ONNX)))
-	} else {
-		file, err = onnx.LoadFS(src.FS, src.ONNX)
-	}
+	tok, m, _, err := language.Load(src, o)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	if o.MaskID = l.tok.Mask; o.Runtime.Name == "" {
-		o.Runtime.Name = src.Name
-	}
-	l.mlm, err = mlm.New(file, o)
-	var option *onnx.ArgumentError
-	if err != nil && !errors.As(err, &option) {
-		return fail(err)
-	}
-	return l, err
+	return &Language{src, tok, m}, nil
 }
 
 // Close frees the runtime's sessions.
