@@ -126,9 +126,11 @@ func (m *Model) Answer(ctx context.Context, q energies.Query) error {
 			if q.Want == energies.Estimate {
 				terms = q.Terms[c]
 			}
-			if q.U[c] = m.mean(logs, flips, q.X.Chain(c), terms); q.Want == energies.Density {
+			if q.Want == energies.Density {
+				q.U[c] = m.mean(logs, nil, q.X.Chain(c), terms)
 				continue
 			}
+			q.U[c] = m.mean(logs, flips, q.X.Chain(c), terms)
 			for i, v := range q.X.Chain(c) {
 				g := q.Grad[2*(c*d+i) : 2*(c*d+i)+2]
 				g[v], g[1-v] = float32(q.U[c]), float32(flips[i])
@@ -138,8 +140,9 @@ func (m *Model) Answer(ctx context.Context, q energies.Query) error {
 	return ctx.Err()
 }
 
-// mean returns the logarithm of the mean of ψ_j(x) over terms, nil being all, and writes that at
-// the states that differ from x at one site to flips, [site]. logs is scratch, [term].
+// mean returns the logarithm of the mean of ψ_j(x) over terms, nil being all. It writes the same at
+// the states that differ from x at one site to flips, [site], unless flips is nil. logs is a buffer,
+// [term].
 func (m *Model) mean(logs, flips []float64, x []int32, terms []int32) float64 {
 	d, top := len(x), math.Inf(-1)
 	term := func(k int) int {
@@ -161,8 +164,8 @@ func (m *Model) mean(logs, flips []float64, x []int32, terms []int32) float64 {
 	for k, t := range logs {
 		w, odds := math.Exp(t-top), m.odds[term(k)*d:]
 		total += w
-		for i, v := range x {
-			if v == 0 {
+		for i := range flips {
+			if x[i] == 0 {
 				flips[i] += w * odds[i]
 			} else {
 				flips[i] += w / odds[i]
