@@ -26,7 +26,7 @@ const DraftAcceptanceVar = "draft_acceptance"
 // TwoStageOptions are the options of NewTwoStage; the zero value has the defaults.
 type TwoStageOptions struct {
 	// Inner is the sampler that moves on the draft; "" means dmala. It must be reversible.
-	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves every replica, or on the draft; it takes the other options"`
+	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves on the draft; it takes the other options"`
 	// DraftSteps is the number k of its steps for each evaluation of the energy; 0 means 4.
 	DraftSteps int `flag:"draft-steps" default:"4" doc:"number of steps on the draft for each evaluation of the energy"`
 	// Options are those of the inner sampler.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,15 +38,15 @@ func parsePlugin(o Options, kind, device string, hasDevice bool, precision strin
 	case kind == "openvino" && !hasPrecision:
 		p.precision = "f32"
 	case kind == "openvino":
-		if p.precision = precision; openVINOPrecisions[precision] == "" {
-			return nil, badArgument("Provider", o.Provider, "a precision: "+strings.Join(slices.Sorted(maps.Keys(openVINOPrecisions)), ", "))
+		if p.precision = precision; !slices.Contains(openVINOPrecisions, precision) {
+			return nil, badArgument("Provider", o.Provider, "a precision: "+strings.Join(openVINOPrecisions, ", "))
 		}
 	}
 	return []provider{p}, nil
 }
 
-// openVINOPrecisions are OpenVINO's names of precisions.
-var openVINOPrecisions = map[string]string{"f32": "f32", "bf16": "bf16", "f16": "f16"}
+// openVINOPrecisions are the precisions of OpenVINO, by the names that it has for them too.
+var openVINOPrecisions = []string{"bf16", "f16", "f32"}
 
 func (p plugin) name() string {
 	name := p.kind + ":" + p.device
@@ -142,7 +141,7 @@ func (p plugin) settings(o Options) (map[string]string, error) {
 	if p.kind == "plugin" {
 		return o.ProviderOptions, nil
 	}
-	config := map[string]string{"INFERENCE_PRECISION_HINT": openVINOPrecisions[p.precision], "NUM_STREAMS": "1"}
+	config := map[string]string{"INFERENCE_PRECISION_HINT": p.precision, "NUM_STREAMS": "1"}
 	if p.device == "cpu" && o.Threads > 0 {
 		config["INFERENCE_NUM_THREADS"] = strconv.Itoa(o.Threads)
 	}

@@ -102,7 +102,7 @@ func (p *plan) watchDraft() samplers.Observer {
 		if rate := accepted / moved; warmed && rate < useless {
 			p.o.log(fmt.Sprintf("draft %s: the model rejects %.1f%% of its moves in warm-up; the run is exact, and faster without --draft", p.o.Draft, 100*(1-rate)))
 		} else if ended {
-			p.o.log(fmt.Sprintf("draft %s: %.1f%% of its steps accepted, and %.1f%% of the moves they make", p.o.Draft, 100*passed/steps, 100*rate))
+			p.o.log(fmt.Sprintf("draft %s: acceptance %.1f%% on the draft, then %.1f%% by the model", p.o.Draft, 100*passed/steps, 100*rate))
 		}
 		if warmed {
 			moved, accepted, passed, steps = 0, 0, 0, 0

@@ -30,7 +30,7 @@ func TestDraftLaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkLaw(t, s)
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "draft draft.onnx: ") || !strings.Contains(last, "of its steps accepted, and ") {
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "draft draft.onnx: ") || !strings.Contains(last, "% on the draft, then ") {
 		t.Errorf("log %q", lines)
 	}
 	r, err := store.Open("run")

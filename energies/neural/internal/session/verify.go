@@ -154,7 +154,7 @@ func (v *verification) bisect(ctx context.Context, in map[string]*ort.Tensor) (s
 		}
 	}
 	if lo == len(list) {
-		return "all results before it agree where they are read one by one", nil
+		return "every node before it agrees when its result is read alone", nil
 	}
 	return "the first result that differs is that of " + list[lo].node.Label(), nil
 }
