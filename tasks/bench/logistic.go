@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
@@ -51,18 +52,13 @@ func runLogistic(ctx context.Context, s Settings) (*Result, error) {
 	out := &Result{Header: []string{"sampler", "passes", "l1_error", "rhat", "seconds"}}
 	errorFigure := Figure{Name: "error", Title: fmt.Sprintf("%d variables, %d data, minibatches of %d, %d chains", variables, data, batch, chains), X: "passes through the data", Y: "ℓ1 error of the marginals of a chain", LogX: true, LogY: true}
 	mixing := Figure{Name: "rhat", Title: "mixing", X: "passes through the data", Y: "largest R-hat of a variable", LogX: true, LogY: true}
-	last, rhat, jump := map[string]float64{}, map[string]*selectionRun{}, 0.0
+	runs, jump := map[string]*selectionRun{}, 0.0
 	for k, x := range selectors {
 		s.progress(x.label, k+1, len(selectors)+1)
-		set := samplers.Settings{}
-		for name, value := range x.set {
-			set[name] = value
-		}
-		updates := data / batch // of a minibatch, in a pass
+		set, updates := samplers.Settings{}, 1 // in a pass
+		maps.Copy(set, x.set)
 		if x.name == "sgdld" {
-			set["batch"] = fmt.Sprint(batch)
-		} else {
-			updates = 1
+			set["batch"], updates = fmt.Sprint(batch), data/batch
 		}
 		if x.label == "SGDLD-noP-0.3" {
 			set["fixed-step"] = fmt.Sprint(jump)
@@ -87,18 +83,19 @@ func runLogistic(ctx context.Context, s Settings) (*Result, error) {
 		if len(line.X) > 0 {
 			mixing.Lines = append(mixing.Lines, line)
 		}
-		last[x.label], rhat[x.label] = run.err[len(run.err)-1], run
+		runs[x.label] = run
 	}
 	out.Figures = []Figure{errorFigure}
 	if len(mixing.Lines) > 0 {
 		out.Figures = append(out.Figures, mixing)
 	}
-	final := func(label string) float64 { return rhat[label].rhat[len(rhat[label].rhat)-1] }
+	last := func(label string) float64 { return runs[label].err[len(runs[label].err)-1] }
+	final := func(label string) float64 { return runs[label].rhat[len(runs[label].rhat)-1] }
 	out.Claims = []Claim{
-		{"SGDLD mixes faster than DLMC on all data, given as many data", fmt.Sprintf("ℓ1 error %.3f and %.3f", last["SGDLD-0.3"], last["DLMC"]), last["SGDLD-0.3"] < last["DLMC"]},
-		{"SGDLD has a smaller error than without cache", fmt.Sprintf("%.3f and %.3f", last["SGDLD-0.3"], last["SGDLD-noC-0.3"]), last["SGDLD-0.3"] < last["SGDLD-noC-0.3"]},
-		{"SGDLD has a smaller error than without Polyak step", fmt.Sprintf("%.3f and %.3f", last["SGDLD-0.3"], last["SGDLD-noP-0.3"]), last["SGDLD-0.3"] < last["SGDLD-noP-0.3"]},
-		{"SGDLD has a smaller error than random-walk Metropolis that reads all data", fmt.Sprintf("%.3f and %.3f", last["SGDLD-0.3"], last["RWM oracle"]), last["SGDLD-0.3"] < last["RWM oracle"]},
+		{"SGDLD mixes faster than DLMC on all data, given as many data", fmt.Sprintf("ℓ1 error %.3f and %.3f", last("SGDLD-0.3"), last("DLMC")), last("SGDLD-0.3") < last("DLMC")},
+		{"SGDLD has a smaller error than without cache", fmt.Sprintf("%.3f and %.3f", last("SGDLD-0.3"), last("SGDLD-noC-0.3")), last("SGDLD-0.3") < last("SGDLD-noC-0.3")},
+		{"SGDLD has a smaller error than without Polyak step", fmt.Sprintf("%.3f and %.3f", last("SGDLD-0.3"), last("SGDLD-noP-0.3")), last("SGDLD-0.3") < last("SGDLD-noP-0.3")},
+		{"SGDLD has a smaller error than random-walk Metropolis that reads all data", fmt.Sprintf("%.3f and %.3f", last("SGDLD-0.3"), last("RWM oracle")), last("SGDLD-0.3") < last("RWM oracle")},
 		{"R-hat of SGDLD falls to 1", fmt.Sprintf("%.3f at h = 0.3, %.3f at h = 0.6", final("SGDLD-0.3"), final("SGDLD-0.6")), min(final("SGDLD-0.3"), final("SGDLD-0.6")) < 1.05},
 	}
 	return out, nil
