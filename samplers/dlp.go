@@ -119,7 +119,7 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 	if err := checkPositive(name, "step-size", tuner.Start); err != nil {
 		return nil, err
 	}
-	k := &Metropolis{Evaluator: eval, Unadjusted: name == "dula"}
+	k := &Metropolis{Evaluator: eval, Unadjusted: name == "dula" || name == "drexel"}
 	k.adapt(tuner, !k.Unadjusted && o.StepSize == 0)
 	if err := checkFactors(name, o, e.Space().Sites); err != nil {
 		return nil, err

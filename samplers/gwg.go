@@ -3,6 +3,7 @@ package samplers
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -10,8 +11,8 @@ import (
 func init() {
 	Register(Registration{
 		Name:       "gwg",
-		Doc:        "Gibbs with gradients: one site a step, site and value chosen by the gradient",
-		Paper:      "Grathwohl, Swersky, Hashemi, Duvenaud, Maddison 2021 (arXiv:2102.04509), algorithm 1",
+		Doc:        "Gibbs with gradients: one site a step, or up to k, with values, chosen by the gradient",
+		Paper:      "Grathwohl, Swersky, Hashemi, Duvenaud, Maddison 2021 (arXiv:2102.04509), algorithm 1; k draws: their code",
 		Needs:      energies.Gradient,
 		Reversible: true,
 	}, NewGWG)
@@ -19,32 +20,45 @@ func init() {
 
 // GWGOptions are the options of GWG; the zero value has the defaults.
 type GWGOptions struct {
+	// Changes is the number k of changes drawn in a step, at least 1; 0 means 1.
+	Changes int `flag:"changes" default:"1" doc:"changes drawn from one gradient (GWG-k); several may fall on one site"`
 	// Balance and Dense are those of DULAOptions.
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 	Dense   bool   `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
 }
 
 // NewGWG returns Gibbs with gradients (Grathwohl et al. 2021) for e, which must have a
-// gradient: a Metropolis kernel of one change
+// gradient: a Metropolis kernel of k changes, drawn independently from
 //
 //	q(i,v|x) ∝ g(exp(β·d[i,v]))   over all sites i and values v ≠ x_i,
 //
 // with g = √ in the paper. It has no step size. Where no site has another value of positive
-// weight the chain stays. Left out: several draws per gradient. Errors are
+// weight the chain stays. With k > 1 (GWG-k) a site takes the value that was drawn for it last,
+// and x' is accepted with the probability of the draws that lead back, those of the same sites
+// with the values x_i and x'_i exchanged: a one-to-one map of draws. On binary sites these are
+// the same changes, as in the authors' code; they leave other sites open. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func NewGWG(e energies.Energy, o GWGOptions) (*Metropolis, error) {
 	balance, err := parseBalance("gwg", o.Balance)
 	if err != nil {
 		return nil, err
 	}
+	if o.Changes < 0 {
+		return nil, &OptionError{"gwg", "changes", strconv.Itoa(o.Changes), "must be at least 1"}
+	}
 	eval, err := NewInformed("gwg", e, balance, o.Dense)
 	if err != nil {
 		return nil, err
 	}
-	return &Metropolis{Evaluator: eval, Proposal: singleChange{}}, nil
+	k := &Metropolis{Evaluator: eval, Proposal: singleChange{}}
+	if o.Changes > 1 {
+		several := &severalChanges{draws: o.Changes}
+		k.Proposal, k.Prepare = several, several.prepare
+	}
+	return k, nil
 }
 
-// singleChange is the proposal of GWG.
+// singleChange is the proposal of GWG with one draw.
 type singleChange struct{}
 
 // Draw implements Proposal.
@@ -66,4 +80,53 @@ func (singleChange) LogReverse(_ *Worker, s *State, c int, next *Point) float64 
 		}
 	}
 	return 0 // the chain stays
+}
+
+// severalChanges is the proposal of GWG with several draws.
+type severalChanges struct {
+	draws int
+	drawn []change // [chain, draw]; the first site is -1 where nothing can change
+}
+
+// change sets a site to a value.
+type change struct{ site, value int32 }
+
+// prepare makes room for the draws of a step.
+func (p *severalChanges) prepare(s *State) { p.drawn = resize(p.drawn, s.Chains()*p.draws) }
+
+// Draw implements Proposal.
+func (p *severalChanges) Draw(w *Worker, s *State, c int, next []int32) float64 {
+	copy(next, s.X.Chain(c))
+	drawn := p.drawn[c*p.draws : (c+1)*p.draws]
+	if drawn[0].site = -1; slices.Max(s.LogLeaves(c)) == math.Inf(-1) {
+		return 0
+	}
+	logq := 0.0
+	for k := range drawn {
+		i, total := s.PickSite(w, c, w.Float64())
+		v := s.Pick(c, i, w.Float64())
+		drawn[k], next[i] = change{int32(i), v}, v
+		logq += s.LogWeight(c, i, v) - total
+	}
+	return logq
+}
+
+// LogReverse implements Proposal.
+func (p *severalChanges) LogReverse(_ *Worker, s *State, c int, next *Point) float64 {
+	x, y, logq := s.X.Chain(c), next.X.Chain(c), 0.0
+	drawn := p.drawn[c*p.draws : (c+1)*p.draws]
+	if drawn[0].site < 0 {
+		return 0 // the chain stays
+	}
+	total := next.LogLeaveAny(c)
+	if math.IsInf(total, -1) {
+		return total // nothing leads back
+	}
+	for _, d := range drawn {
+		if d.value == y[d.site] {
+			d.value = x[d.site]
+		}
+		logq += next.LogWeight(c, int(d.site), d.value) - total
+	}
+	return logq
 }

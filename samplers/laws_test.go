@@ -1,6 +1,7 @@
 package samplers_test
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"testing"
@@ -19,6 +20,8 @@ func TestKernels(t *testing.T) {
 		"dhams":       hamiltonianLaw(0.9),
 		"dlmc":        dlmcLaw,
 		"dmala":       dmalaLaw,
+		"dream":       dreamLaw(dmalaLaw),
+		"drexel":      dreamLaw(dulaLaw),
 		"dula":        dulaLaw,
 		"gibbs":       gibbsLaw,
 		"gibbs-model": gibbsModelLaw,
@@ -165,9 +168,72 @@ func singleChange(p *samplertest.Problem, set samplers.Settings, _ int64, from, 
 
 var gwgLaw = func() samplertest.Law {
 	law := metropolis(singleChange)
-	law.Variants = balances
+	row := law.Row
+	law.Row = func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		if draws := number(set, "changes", 1); draws > 1 {
+			return remember([3]any{p, fmt.Sprint(set), k}, func() []float64 { return severalChanges(p, set, draws, k) })
+		}
+		return row(p, set, step, k)
+	}
+	law.Variants = append(balances[:4:4], samplers.Settings{"changes": "2"}, samplers.Settings{"changes": "3", "balance": "barker"})
 	return law
 }()
+
+// severalChanges sums over all sequences of draws from state k, each accepted by the ratio to the
+// sequence that undoes it: a site goes back from its new value y to its old one x last, and draws
+// of it before that are the same, with x for y.
+func severalChanges(p *samplertest.Problem, set samplers.Settings, draws, k int) []float64 {
+	type drawn struct {
+		site  int
+		value int32
+	}
+	of := func(state int) map[drawn]float64 {
+		q, sum := map[drawn]float64{}, 0.0
+		for i, current := range p.Law.X.Chain(state) {
+			for _, v := range p.Values(i) {
+				if v != current {
+					q[drawn{i, v}] = balanced(set, math.Exp(p.D(state, i, v)))
+					sum += q[drawn{i, v}]
+				}
+			}
+		}
+		for d := range q {
+			q[d] /= sum
+		}
+		return q
+	}
+	row, stay, x, forward := make([]float64, p.Law.Len()), 1.0, p.Law.X.Chain(k), of(k)
+	backward := remember([3]any{p, "changes", set["balance"]}, func() []map[drawn]float64 {
+		var all []map[drawn]float64
+		for state := range p.Law.Len() {
+			all = append(all, of(state))
+		}
+		return all
+	})
+	var follow func(path []drawn, to int, q float64)
+	follow = func(path []drawn, to int, q float64) {
+		if len(path) < draws {
+			for d, w := range forward {
+				follow(append(path[:len(path):len(path)], d), p.With(to, d.site, d.value), q*w)
+			}
+			return
+		}
+		back, y := 1.0, p.Law.X.Chain(to)
+		for _, d := range path {
+			if d.value == y[d.site] {
+				back *= backward[to][drawn{d.site, x[d.site]}]
+			} else {
+				back *= backward[to][d]
+			}
+		}
+		q *= math.Min(1, p.Law.P[to]*back/(p.Law.P[k]*q))
+		row[to] += q
+		stay -= q
+	}
+	follow(nil, k, 1)
+	row[k] += stay
+	return row
+}
 
 // siteUpdates is the row of a kernel that redraws sites, in turn or any with equal
 // probability, with weights w(state, site, value).

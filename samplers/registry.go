@@ -2,8 +2,10 @@ package samplers
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/gradhop/gradhop/energies"
@@ -35,8 +37,21 @@ type Registration struct {
 }
 
 // New builds the sampler for e. Missing settings have their defaults. Errors are
-// *energies.UnsupportedError, *OptionError or *energies.SpaceError.
-func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) { return r.build(e, s) }
+// *energies.UnsupportedError, wrapped with the names of the samplers that e serves,
+// *OptionError or *energies.SpaceError.
+func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
+	k, err := r.build(e, s)
+	if _, lacks := err.(*energies.UnsupportedError); !lacks {
+		return k, err
+	}
+	can, works := energies.AsOracle(e).Capabilities().Answers, []string{}
+	for _, name := range Names() {
+		if r, known := Lookup(name); known == nil && can.Has(r.Needs) && r.Exact && name != "tempering" { // which needs what its inner sampler does
+			works = append(works, name)
+		}
+	}
+	return nil, fmt.Errorf("%w; samplers that it serves: %s", err, strings.Join(works, ", "))
+}
 
 // Check finds what is wrong with settings before there is an energy, given what the energy
 // will be able to answer. Errors are those of New.

@@ -74,6 +74,13 @@ type Tempering struct {
 	levels int
 	tuned  bool
 	ladder []float64
+	// Of dream and drexel: step sizes of the levels that nothing adapts, or nil; the variables
+	// that record those of the levels; the factor of the probabilities of swaps; and 1 for swaps
+	// of the same levels in all steps, instead of 2.
+	steps     []float64
+	recorded  []string
+	intensity float64
+	parities  int64
 
 	info   Info // of the inner kernel's last step
 	stream rng.Stream
@@ -95,14 +102,14 @@ func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.Exact || o.Inner == "tempering" || o.Inner == "two-stage" {
+	if !r.Exact || o.Inner == "tempering" || o.Inner == "two-stage" || o.Inner == "dream" {
 		return bad("inner", o.Inner, "must leave exp(U) invariant and be another sampler, with none inside")
 	}
 	inner, err := r.New(e, o.Options)
 	if err != nil {
 		return nil, err
 	}
-	k := &Tempering{Base: Base{Oracle: inner.Energy()}, inner: inner}
+	ladder, tuned := []float64(nil), false
 	switch {
 	case o.Levels != 0 && o.Levels < 2:
 		return bad("levels", strconv.Itoa(o.Levels), "must be at least 2")
@@ -112,15 +119,19 @@ func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
 		if o.Levels != 0 || o.Hottest != 0 {
 			return bad("ladder", o.Ladder, "excludes the options levels and hottest")
 		}
-		if k.ladder, err = parseLadder(o.Ladder); err != nil {
+		if ladder, err = parseLadder(o.Ladder); err != nil {
 			return nil, err
 		}
 	default:
-		k.tuned = true
-		k.ladder = geometric(max(o.Levels, 0), o.Hottest)
+		ladder, tuned = geometric(max(o.Levels, 0), o.Hottest), true
 	}
-	k.levels = len(k.ladder)
-	l, d := k.levels, e.Space().Sites
+	return newTempering(inner, ladder, tuned), nil
+}
+
+// newTempering declares the variables of the kernel and of its inner one.
+func newTempering(inner Kernel, ladder []float64, tuned bool) *Tempering {
+	k := &Tempering{Base: Base{Oracle: inner.Energy()}, inner: inner, levels: len(ladder), tuned: tuned, ladder: ladder, intensity: 1, parities: 2}
+	l, d := k.levels, k.Oracle.Space().Sites
 	k.Specs = []VarSpec{
 		{Name: RoundTripsVar, Record: true}, {Name: SwapRateVar, Record: true},
 		{Name: LadderVar, Shape: []int{l}}, {Name: ReplicasVar, Shape: []int{l - 1, d}},
@@ -134,7 +145,7 @@ func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
 			k.Specs = append(k.Specs, VarSpec{Name: levelPrefix + v.Name, Shape: append([]int{l}, v.Shape...), Start: v.Start})
 		}
 	}
-	return k, nil
+	return k
 }
 
 // geometric returns the ladder that tuning starts from.
@@ -172,6 +183,7 @@ func parseLadder(text string) ([]float64, error) {
 // Init implements Kernel. Replicas that a state lacks start where its chain stands.
 func (k *Tempering) Init(ctx context.Context, s *State) error {
 	freshLadder, fresh := s.Var(LadderVar) == nil, s.Var(ReplicasVar) == nil
+	freshSteps := k.steps != nil && s.Var(levelPrefix+StepSizeVar) == nil
 	s.Declare(k.Specs)
 	n, l, d := s.Chains(), k.levels, s.X.Space.Sites
 	replicas, ladder, origin := s.Var(ReplicasVar), s.Var(LadderVar), s.Var(originVar)
@@ -181,6 +193,9 @@ func (k *Tempering) Init(ctx context.Context, s *State) error {
 		if freshLadder {
 			copy(ladder[c*l:], k.ladder)
 			origin[c*l], origin[c*l+l-1] = fromCold, fromHot
+		}
+		if freshSteps {
+			copy(s.Var(levelPrefix + StepSizeVar)[c*l:], k.steps)
 		}
 		if fresh {
 			for r := range l - 1 {
@@ -250,6 +265,17 @@ func (k *Tempering) show(s, in *State) {
 			putCodes(replicas[(c*(l-1)+r-1)*d:], in.X.Chain(c*l+r))
 		}
 	}
+	k.showSteps(s, in)
+}
+
+// showSteps copies the step sizes of the levels to the variables that record them.
+func (k *Tempering) showSteps(s, in *State) {
+	for r, name := range k.recorded {
+		shown := s.Var(name)
+		for c := range shown {
+			shown[c] = in.Var(StepSizeVar)[c*k.levels+r]
+		}
+	}
 }
 
 // Step implements Kernel.
@@ -277,12 +303,12 @@ func (k *Tempering) Step(ctx context.Context, s *State, info *Info) error {
 
 // swap swaps levels of chain c and writes the probabilities, of all neighbours, to rates.
 func (k *Tempering) swap(s, in *State, c int, rates []float64) {
-	l, odd := k.levels, int(s.Step%2)
+	l, odd := k.levels, int(s.Step%k.parities)
 	s.Stream(&k.stream, c, UseSwap)
 	origin, trips := s.Var(originVar)[c*l:(c+1)*l], s.Var(RoundTripsVar)
 	for a := range l - 1 {
 		i, j := c*l+a, c*l+a+1
-		rates[a] = math.Exp(min(0, (in.Beta[i]-in.Beta[j])*(in.U[j]-in.U[i])))
+		rates[a] = k.intensity * math.Exp(min(0, (in.Beta[i]-in.Beta[j])*(in.U[j]-in.U[i])))
 	}
 	for a := odd; a < l-1; a += 2 {
 		if k.stream.Float64() >= rates[a] {
@@ -304,6 +330,7 @@ func (k *Tempering) swap(s, in *State, c int, rates []float64) {
 func (k *Tempering) Tune(s *State, _ *Info, last bool) {
 	in, l := s.inner, k.levels
 	k.inner.Tune(in, &k.info, last)
+	k.showSteps(s, in)
 	if !k.tuned {
 		return
 	}
@@ -339,6 +366,7 @@ func (s *State) exchange(spare *Point, a, b int) {
 	swapSpan(p.leave, a, b, one(1))
 	swapSpan(p.block, a, b, one(blocks(sp.Values)))
 	swapSpan(p.norms, a, b, 1)
+	swapSpan(p.levels, a, b, one(1))
 }
 
 // swapSpan swaps the a-th and b-th spans of n elements, unless x is nil.

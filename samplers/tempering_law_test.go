@@ -1,6 +1,7 @@
 package samplers_test
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 // temperingLaw follows the joint law of all levels: a table over products of states.
 var temperingLaw = samplertest.Law{
-	Spread: true,
+	Spread: true, Levels: true,
 	Variants: []samplers.Settings{
 		{"inner": "dmala", "ladder": "1,0.5"}, {"inner": "gwg", "ladder": "1,0.6,0.2"}, {"inner": "gibbs", "ladder": "1,0.3"},
 		{"inner": "mtm", "tries": "2", "ladder": "1,0.4"},
@@ -20,26 +21,37 @@ var temperingLaw = samplertest.Law{
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		return temperingAfter(func(int64) *samplertest.Problem { return p }, set, step, 1, k)
 	},
-	After: temperingAfter,
-	Auxiliary: func(p *samplertest.Problem, set samplers.Settings, s *samplers.State, u func() float64) {
-		ladder, d := ladderOf(set), p.Space().Sites
-		replicas := samplers.Var{VarSpec: samplers.VarSpec{Name: samplers.ReplicasVar, Shape: []int{len(ladder) - 1, d}}}
-		for range s.Chains() {
-			for _, beta := range ladder[1:] {
-				law := at(p, beta).Law
-				for _, v := range law.X.Chain(law.Draw(u())) {
-					replicas.Data = append(replicas.Data, float64(v))
-				}
+	After:     temperingAfter,
+	Auxiliary: drawReplicas,
+}
+
+// drawReplicas draws the replicas of each level from the law at its temperature.
+func drawReplicas(p *samplertest.Problem, set samplers.Settings, s *samplers.State, u func() float64) {
+	ladder, d := ladderOf(set), p.Space().Sites
+	replicas := samplers.Var{VarSpec: samplers.VarSpec{Name: samplers.ReplicasVar, Shape: []int{len(ladder) - 1, d}}}
+	for range s.Chains() {
+		for _, beta := range ladder[1:] {
+			law := at(p, beta).Law
+			for _, v := range law.X.Chain(law.Draw(u())) {
+				replicas.Data = append(replicas.Data, float64(v))
 			}
 		}
-		s.Vars = []samplers.Var{replicas}
-	},
+	}
+	s.Vars = []samplers.Var{replicas}
 }
 
 // innerLaws are those of the samplers that tempering is tested around.
 var innerLaws = map[string]samplertest.Law{"dmala": dmalaLaw, "gwg": gwgLaw, "gibbs": gibbsLaw, "mtm": mtmLaw}
 
+// ladderOf reads the levels of tempering, or of dream and drexel.
 func ladderOf(set samplers.Settings) []float64 {
+	if set["ladder"] == "" {
+		hottest, err := strconv.ParseFloat(set["hottest"], 64)
+		if err != nil {
+			hottest = 0.5
+		}
+		return []float64{1, hottest}
+	}
 	var ladder []float64
 	for part := range strings.SplitSeq(set["ladder"], ",") {
 		b, _ := strconv.ParseFloat(part, 64)
@@ -144,4 +156,69 @@ func swapDigits(joint []float64, p *samplertest.Problem, ladder []float64, a int
 		next[j+(x-y)*low+(y-x)*low*states] += mass * swap
 	}
 	return next
+}
+
+// dreamLaw is the joint law of two replicas that inner moves, the hot one with another step size. A
+// table has the probability of each pair of states.
+func dreamLaw(inner samplertest.Law) samplertest.Law {
+	after := func(problem func(step int64) *samplertest.Problem, set samplers.Settings, first int64, n, k int) []float64 {
+		intensity, err := strconv.ParseFloat(set["swap-intensity"], 64)
+		if err != nil {
+			intensity = 1
+		}
+		states := problem(first).Law.Len()
+		joint := make([]float64, states*states)
+		joint[k*states+k] = 1
+		for step := first; step < first+int64(n); step++ {
+			cold := problem(step)
+			hot := at(cold, ladderOf(set)[1])
+			long := remember([2]any{hot, "long"}, func() *samplertest.Problem {
+				q := *hot
+				q.Alpha = 2 * hot.Alpha
+				return &q
+			})
+			rows := func(p *samplertest.Problem) [][]float64 {
+				return remember([3]any{p, fmt.Sprintf("%p", inner.Row), set["balance"]}, func() [][]float64 {
+					rows := make([][]float64, states)
+					for k := range rows {
+						if p.Law.P[k] > 0 {
+							rows[k] = inner.Row(p, set, step, k)
+						}
+					}
+					return rows
+				})
+			}
+			coldRows, hotRows := rows(cold), rows(long)
+			next := make([]float64, len(joint))
+			for pair, mass := range joint {
+				if mass == 0 {
+					continue
+				}
+				for a, qa := range coldRows[pair/states] {
+					for b, qb := range hotRows[pair%states] {
+						swap := 0.0
+						if here := cold.Law.P[a] * hot.Law.P[b]; here > 0 {
+							swap = intensity * math.Min(1, cold.Law.P[b]*hot.Law.P[a]/here)
+						}
+						next[a*states+b] += mass * qa * qb * (1 - swap)
+						next[b*states+a] += mass * qa * qb * swap
+					}
+				}
+			}
+			joint = next
+		}
+		law := make([]float64, states)
+		for pair, q := range joint {
+			law[pair/states] += q
+		}
+		return law
+	}
+	return samplertest.Law{
+		Spread: true, Few: true, Levels: true,
+		Variants: []samplers.Settings{{}, {"hottest": "0.2", "swap-intensity": "0.7"}, {"balance": "barker"}},
+		Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+			return after(func(int64) *samplertest.Problem { return p }, set, step, 1, k)
+		},
+		After: after, Auxiliary: drawReplicas,
+	}
 }

@@ -3,6 +3,7 @@ package samplers
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,5 +78,43 @@ func TestTemperingOptions(t *testing.T) {
 		if _, err := New("tempering", e, c.set); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v, want %q", c.set, err, c.says)
 		}
+	}
+}
+
+func TestDREAMOptions(t *testing.T) {
+	e := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
+	for _, c := range []struct {
+		name string
+		set  Settings
+		says string
+	}{
+		{"dream", Settings{"hottest": "1"}, "below 1"},
+		{"drexel", Settings{"hottest": "-0.5"}, "above 0"},
+		{"dream", Settings{"swap-intensity": "1.5"}, "at most 1"},
+		{"dream", Settings{"hot-step-size": "1"}, "needs the option step-size"},
+		{"drexel", Settings{"hot-step-size": "0.1"}, "not be below the step size"},
+		{"dream", Settings{"step-size": "1", "hot-step-size": "NaN"}, "not be below the step size"},
+		{"dream", Settings{"step-size": "-1"}, "positive"},
+		{"dream", Settings{"balance": "mean"}, "not one of"},
+		{"tempering", Settings{"inner": "dream"}, "another sampler"},
+	} {
+		if _, err := New(c.name, e, c.set); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.name) {
+			t.Errorf("%s %v: %v, want %q", c.name, c.set, err, c.says)
+		}
+	}
+	if _, err := New("dream", onlyDensity{e}, nil); err == nil || !strings.Contains(err.Error(), "dream needs a gradient") || !strings.Contains(err.Error(), "that it serves: block-gibbs, gibbs, hamming, lb, rwm") {
+		t.Errorf("without a gradient: %v", err)
+	}
+	// Nothing adapts step sizes that are given, and those of the two replicas differ.
+	k, err := NewDREAM(e, DREAMOptions{StepSize: 0.5, HotStepSize: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(context.Background(), Config{Kernel: k, Chains: 2, Warmup: 20, Steps: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.State.Var(levelPrefix + StepSizeVar); !slices.Equal(got, []float64{0.5, 3, 0.5, 3}) {
+		t.Errorf("step sizes %v", got)
 	}
 }

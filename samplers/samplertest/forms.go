@@ -30,7 +30,11 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
 	if inner, err := samplers.Lookup(set["inner"]); err == nil {
 		if r = inner; r.Needs == gradient { // replicas always have temperatures
-			return []form{{"gradient", gradient}, {"tempered", tilt | energies.Temper}}
+			list := []form{{"gradient", gradient}, {"tempered", tilt | energies.Temper}}
+			if l.Levels && inner.Name == "dmala" && energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Level) {
+				list = append(list, form{"levels", gradient | energies.Level})
+			}
+			return list
 		}
 	}
 	switch {
