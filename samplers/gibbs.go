@@ -185,10 +185,19 @@ func (k *Gibbs) scan(s *State, number int64) {
 	d := s.X.Space.Sites
 	k.site = resize(k.site, s.Chains())
 	for c := range k.site {
-		k.site[c] = int(number % int64(d))
-		if k.random {
+		switch {
+		case k.random:
 			k.stream.Reset(s.Seed, s.ChainIDs[c], number, UseSite)
 			k.site[c] = k.stream.IntN(d)
+		case s.sweep > 0: // forwards or backwards from a random site
+			k.stream.Reset(s.Seed, s.ChainIDs[c], number/s.sweep, UseSite)
+			first, offset := k.stream.IntN(d), int(number%s.sweep)%d
+			if k.stream.IntN(2) == 1 {
+				offset = d - offset
+			}
+			k.site[c] = (first + offset) % d
+		default:
+			k.site[c] = int(number % int64(d))
 		}
 	}
 }

@@ -14,6 +14,8 @@ func init() {
 		Doc:   "Metropolis within Gibbs: one site a step, proposed from the model's own prediction",
 		Paper: "Tierney 1994, section 2.3 (independence proposals); the proposal of Wang, Cho 2019 (arXiv:1902.04094)",
 		Needs: energies.ModelConditional,
+
+		Reversible: true, // a sequence of steps with its sites in a random direction; see TwoStage
 	}, NewMetropolisWithinGibbs)
 }
 

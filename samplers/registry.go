@@ -24,7 +24,8 @@ type Registration struct {
 	Bias  string
 	Exact bool
 	// Reversible says that a step satisfies detailed balance with π, with options that do not
-	// vary from step to step: what [TwoStage] needs of its inner sampler.
+	// vary from step to step: what [TwoStage] needs of its inner sampler. That of mwg holds for a
+	// sequence of steps in the order of sites that TwoStage chooses.
 	Reversible bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
 	Tunes string
@@ -54,8 +55,12 @@ func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
 }
 
 // Check finds what is wrong with settings before there is an energy, given what the energy
-// will be able to answer. Errors are those of New.
+// will be able to answer; a draft answers the same. Errors are those of New.
 func (r Registration) Check(c energies.Capabilities, s Settings) error {
+	if r.Needs.Has(energies.Drafted) {
+		c.Draft = probe{c}
+		c.Answers |= energies.Drafted
+	}
 	_, err := r.New(probe{c}, s)
 	return err
 }

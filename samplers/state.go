@@ -53,6 +53,9 @@ type State struct {
 	Evaluations Counts
 
 	inner *State // of the inner kernel, in Tempering and TwoStage
+	// sweep is the number of steps that must be reversible together, in the inner state of
+	// TwoStage; 0 elsewhere.
+	sweep int64
 }
 
 // Var is a named array of numbers that a kernel keeps for each chain.

@@ -40,8 +40,8 @@ func drawReplicas(p *samplertest.Problem, set samplers.Settings, s *samplers.Sta
 	s.Vars = []samplers.Var{replicas}
 }
 
-// innerLaws are those of the samplers that tempering is tested around.
-var innerLaws = map[string]samplertest.Law{"dmala": dmalaLaw, "gwg": gwgLaw, "gibbs": gibbsLaw, "mtm": mtmLaw}
+// innerLaws are those of the samplers that tempering and two-stage are tested around.
+var innerLaws = map[string]samplertest.Law{"dmala": dmalaLaw, "gwg": gwgLaw, "gibbs": gibbsLaw, "mtm": mtmLaw, "mwg": mwgLaw}
 
 // ladderOf reads the levels of tempering, or of dream and drexel.
 func ladderOf(set samplers.Settings) []float64 {

@@ -44,14 +44,18 @@ type TwoStageOptions struct {
 // and one of U alone for the chains that moved. The error Ũ - U of a state does not grow with k,
 // so a good draft is accepted nearly always, however large k is.
 //
+// An inner mwg with a systematic scan visits k sites in turn, forwards or backwards with
+// probability ½ each, from a uniformly random one. The reverse of a sequence of sites then has its
+// probability, so that the k steps together are reversible.
+//
 // Ũ and its gradient at x are those computed when x was entered: a draft whose rounding depends
 // on the batch is a function of the state and of the chain's place, which a run keeps.
 //
-// Left out: inner kernels that are not reversible (systematic scans, momentum, schedules of the
-// step size) and the one-stage form, the gradient of the draft with the U of the energy.
+// Left out: inner kernels that are not reversible (momentum, schedules of the step size) and the
+// one-stage form, the gradient of the draft with the U of the energy.
 type TwoStage struct {
 	Base
-	inner *Metropolis
+	inner Kernel
 	steps int
 
 	info   Info // of the inner kernel's last step
@@ -95,7 +99,7 @@ func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &TwoStage{Base: Base{Oracle: oracle}, inner: inner.(*Metropolis), steps: o.DraftSteps}
+	k := &TwoStage{Base: Base{Oracle: oracle}, inner: inner, steps: o.DraftSteps}
 	k.Specs = append(slices.Clone(inner.Vars()), VarSpec{Name: DraftAcceptanceVar, Record: true})
 	return k, e.Space().Check()
 }
@@ -116,7 +120,7 @@ func (k *TwoStage) Init(ctx context.Context, s *State) error {
 	if err := k.Base.Init(ctx, s); err != nil {
 		return err
 	}
-	in := &State{Seed: s.Seed, Step: s.Step * int64(k.steps), ChainIDs: s.ChainIDs, Beta: s.Beta, RejectNonFinite: s.RejectNonFinite}
+	in := &State{Seed: s.Seed, Step: s.Step * int64(k.steps), sweep: int64(k.steps), ChainIDs: s.ChainIDs, Beta: s.Beta, RejectNonFinite: s.RejectNonFinite}
 	in.X = s.X.Clone()
 	in.X.IDs = s.X.IDs
 	for _, v := range k.inner.Vars() {
@@ -146,8 +150,12 @@ func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
 	in := s.inner
 	info.Reset(s.Chains())
 	in.Beta, in.Warmup, in.RejectNonFinite = s.Beta, s.Warmup, s.RejectNonFinite
-	if err := k.inner.Refresh(ctx, in); err != nil { // before the copy, which has its weights
-		return blameDraft(err, s.Step)
+	if informed, ok := k.inner.(interface {
+		Refresh(context.Context, *State) error
+	}); ok {
+		if err := informed.Refresh(ctx, in); err != nil { // before the copy, which has its weights
+			return blameDraft(err, s.Step)
+		}
 	}
 	k.before.copyOf(&in.Point)
 	err := k.draft(ctx, s, info)

@@ -21,6 +21,7 @@ var twoStageLaw = samplertest.Law{
 	Few: true,
 	Variants: []samplers.Settings{
 		{"inner": "dmala", "draft-steps": "1"}, {"inner": "gwg", "draft-steps": "3"}, {"inner": "dmala", "draft-steps": "2", "balance": "barker"},
+		{"inner": "mwg", "draft-steps": "3"},
 	},
 	Spread: true,
 	Row: func(p *samplertest.Problem, set samplers.Settings, _ int64, k int) []float64 {
@@ -51,28 +52,59 @@ func twoStageRows(p *samplertest.Problem, set samplers.Settings) draftSteps {
 		if err != nil {
 			panic(err)
 		}
-		one := make([][]float64, draft.Law.Len())
-		for k := range one {
-			if one[k] = make([]float64, len(one)); draft.Law.P[k] > 0 {
-				one[k] = innerLaws[set["inner"]].Row(draft, set, 0, k)
-			}
-		}
-		all := one
 		n, _ := strconv.Atoi(set["draft-steps"])
-		for range n - 1 {
-			next := make([][]float64, len(one))
-			for k := range next {
-				next[k] = make([]float64, len(one))
-				for via, a := range all[k] {
-					for to, b := range one[via] {
-						next[k][to] += a * b
-					}
+		all := make([][]float64, draft.Law.Len())
+		for k := range all {
+			if all[k] = make([]float64, len(all)); draft.Law.P[k] == 0 {
+				continue
+			}
+			paths := [][]int64{make([]int64, n)}
+			if set["inner"] == "mwg" {
+				paths = directions(draft.Space().Sites, n)
+			}
+			for _, path := range paths {
+				now := make([]float64, len(all))
+				now[k] = 1 / float64(len(paths))
+				for _, step := range path {
+					now = after(draft, set, step, now)
+				}
+				for to, q := range now {
+					all[k][to] += q
 				}
 			}
-			all = next
 		}
 		return draftSteps{draft, all}
 	})
+}
+
+// after returns the distribution after one more step of the inner sampler.
+func after(p *samplertest.Problem, set samplers.Settings, step int64, now []float64) []float64 {
+	next := make([]float64, len(now))
+	for via, q := range now {
+		if q == 0 {
+			continue
+		}
+		row := remember([5]any{p, set["inner"], set["balance"], step, via}, func() []float64 { return innerLaws[set["inner"]].Row(p, set, step, via) })
+		for to, share := range row {
+			next[to] += q * share
+		}
+	}
+	return next
+}
+
+// directions lists n sites in turn from each site, upwards and downwards.
+func directions(sites, n int) [][]int64 {
+	var all [][]int64
+	for first := range sites {
+		for _, by := range []int{1, sites - 1} {
+			var path []int64
+			for j := range n {
+				path = append(path, int64((first+j*by)%sites))
+			}
+			all = append(all, path)
+		}
+	}
+	return all
 }
 
 // TestTwoStageOptions: what cannot be exact is refused.
@@ -92,10 +124,10 @@ func TestTwoStageOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, set := range map[string]samplers.Settings{
-		"inner \"gibbs\": must be a reversible sampler: dlmc, dmala, gwg, ncg, pas, rwm": {"inner": "gibbs"},
-		"inner \"dula\": must be a reversible sampler":                                   {"inner": "dula"},
-		"draft-steps \"-1\": must be at least 1":                                         {"draft-steps": "-1"},
-		"step-schedule \"1..0.1@9\": the draft steps of a step must be alike":            {"step-schedule": "1..0.1@9"},
+		"inner \"gibbs\": must be a reversible sampler: dlmc, dmala, gwg, mwg, ncg, pas, rwm": {"inner": "gibbs"},
+		"inner \"dula\": must be a reversible sampler":                                        {"inner": "dula"},
+		"draft-steps \"-1\": must be at least 1":                                              {"draft-steps": "-1"},
+		"step-schedule \"1..0.1@9\": the draft steps of a step must be alike":                 {"step-schedule": "1..0.1@9"},
 	} {
 		var bad *samplers.OptionError
 		if _, err := samplers.New("two-stage", e, set); !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {

@@ -16,18 +16,28 @@ var drafts = map[string]float64{"draft same": 1, "draft tempered": 0.5, "draft c
 // draft is such a stand-in. The one with noise adds to U a number for each state that its
 // gradient knows nothing of. States of probability zero remain so.
 type draft struct {
-	energies.Differentiable
+	oracle
 	name string
 }
 
+func (d draft) Answer(ctx context.Context, q energies.Query) error {
+	switch q.Want {
+	case energies.Density:
+		return d.LogDensity(ctx, q.U, q.X)
+	case energies.Gradient:
+		return d.LogDensityGrad(ctx, q.U, q.Grad, q.X)
+	}
+	return d.oracle.Answer(ctx, q)
+}
+
 func (d draft) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	err := d.Differentiable.LogDensity(ctx, u, x)
+	err := d.oracle.LogDensity(ctx, u, x)
 	d.change(u, nil, x)
 	return err
 }
 
 func (d draft) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	err := d.Differentiable.LogDensityGrad(ctx, u, g, x)
+	err := d.oracle.LogDensityGrad(ctx, u, g, x)
 	d.change(u, g, x)
 	return err
 }
@@ -57,7 +67,7 @@ func isDraft(form string) bool { return strings.HasPrefix(form, "draft ") }
 // Draft returns the problem whose energy is the draft of a form, at the inverse temperature of p.
 func (p *Problem) Draft(form string) (*Problem, error) {
 	q := *p
-	q.Energy = draft{p.Energy, form}
+	q.Energy = draft{oracle{p.Energy, p, energies.Density | energies.Gradient}, form}
 	q.Gradient = make([]float64, len(p.Gradient))
 	for k, g := range p.Gradient {
 		q.Gradient[k] = drafts[form] * g

@@ -22,8 +22,12 @@ type form struct {
 func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, annealed bool) []form {
 	if r.Name == "two-stage" {
 		var list []form
+		can := energies.Gradient
+		if inner, err := samplers.Lookup(set["inner"]); err == nil {
+			can = inner.Needs
+		}
 		for _, name := range slices.Sorted(maps.Keys(drafts)) {
-			list = append(list, form{name, 0})
+			list = append(list, form{name, can})
 		}
 		return list
 	}
@@ -77,7 +81,8 @@ func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
 	if !isDraft(f.name) {
 		return e
 	}
-	drafted, err := energies.WithDraft(e, draft{base, f.name})
+	e.can = energies.Density // the model itself need not answer more
+	drafted, err := energies.WithDraft(e, draft{oracle{base, p, energies.Density | f.can}, f.name})
 	if err != nil {
 		panic(err) // one space
 	}

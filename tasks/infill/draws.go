@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gradhop/gradhop/energies"
@@ -25,11 +26,17 @@ type DrawOptions struct {
 	// Sampler is a registered name, Options its options by name.
 	Sampler string
 	Options samplers.Settings
+	// Draft is a cheap stand-in for the model, by which Sampler proposes and the model accepts, so
+	// that draws remain those of the model: the same model on another provider, as
+	// "openvino:cpu,bf16" or "bf16" for short, or the name of another model of the same vocabulary,
+	// as for [Open]; "" is none. See samplers.TwoStage, whose options are then among Options.
+	Draft string
 	// Chains is the number of chains, which run as one batch.
 	Chains int
 	// Steps is the number of sweeps of each chain, after Warmup sweeps that are dropped and
 	// in which the sampler is tuned. A sweep is as many steps of the sampler as there are
-	// blanks, so that samplers of one blank a step have visited each. Diagnostics are of all
+	// blanks, so that samplers of one blank a step have visited each; a step on a draft counts as
+	// many as its draft steps. Diagnostics are of all
 	// sweeps; sentences are the states after every Thin-th, 0 meaning every one. Comparisons of
 	// package eval count single steps of the sampler instead, and do not thin.
 	Steps, Warmup, Thin int
@@ -78,11 +85,24 @@ func (o *DrawOptions) Check() error {
 	case o.Steps < 0 || o.Warmup < 0 || o.Steps+o.Warmup == 0 || o.Thin < 0:
 		return badOption("sweeps, warmup and thin", "%d, %d and %d: want 0 or more each, and not both sweeps and warmup 0", o.Steps, o.Warmup, o.Thin)
 	}
-	r, err := samplers.Lookup(o.Sampler)
+	r, set, err := o.sampler()
 	if err != nil {
 		return err
 	}
-	return r.Check(answers, o.Options)
+	return r.Check(answers, set)
+}
+
+// sweep is the number of steps of the sampler in which it makes as many moves as there are blanks.
+func (o *DrawOptions) sweep(blanks int) int {
+	r, set, err := o.sampler()
+	if err != nil || o.Draft == "" {
+		return blanks
+	}
+	k, err := strconv.Atoi(r.Settings(set)["draft-steps"])
+	if err != nil {
+		return blanks
+	}
+	return (blanks + k - 1) / k
 }
 
 // Draws is what a run of chains came to.
@@ -121,11 +141,15 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	reg, err := samplers.Lookup(o.Sampler)
+	reg, set, err := o.sampler()
 	if err != nil {
 		return nil, err
 	}
-	kernel, err := reg.New(p.target(reg.Needs), o.Options)
+	energy, err := p.energy(ctx, &o, reg, set)
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := reg.New(energy, set)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +157,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	for k := range ids {
 		ids[k] = int64(k)
 	}
-	each := len(p.Blanks)
+	each := o.sweep(len(p.Blanks))
 	best, t, out := NewBest(p, top), &trace{}, &Draws{}
 	sweeps := 0
 	config := samplers.Config{
@@ -232,6 +256,10 @@ type Diagnostics struct {
 	ESSBlanks  diag.Number `json:"ess_bulk_blanks"`
 	// Verdict is "mixed", or says what is wrong and what to try.
 	Verdict string `json:"verdict"`
+	// DraftRejected and ModelRejected are the shares of steps that the draft rejects, and of the
+	// remaining moves that the model rejects; nil without a draft.
+	DraftRejected *diag.Number `json:"draft_rejected,omitempty"`
+	ModelRejected *diag.Number `json:"model_rejected,omitempty"`
 	// Evaluations is the number of states evaluated, warm-up and the states that chains
 	// start from included.
 	Evaluations int64 `json:"evaluations"`
@@ -264,6 +292,10 @@ func diagnose(loop *samplers.Loop, t *trace, earlier store.Tally, took time.Dura
 	if sizes := slices.Clone(r.State.Var(samplers.StepSizeVar)); len(sizes) > 0 {
 		slices.Sort(sizes)
 		d.StepSize = diag.Number((sizes[len(sizes)/2] + sizes[(len(sizes)-1)/2]) / 2)
+	}
+	if rates := r.State.Var(samplers.DraftAcceptanceVar); rates != nil {
+		first, second := t.stages.Rejected()
+		d.DraftRejected, d.ModelRejected = new(diag.Number(first)), new(diag.Number(second))
 	}
 	d.RHat, d.ESSBulk = t.density()
 	d.RHatBlanks, d.ESSBlanks = t.blanks()

@@ -102,8 +102,10 @@ type Settings struct {
 
 // Sampling are the settings of draws.
 type Sampling struct {
-	Draws    int               `json:"draws"`
-	Sampler  string            `json:"sampler"`
+	Draws   int    `json:"draws"`
+	Sampler string `json:"sampler"`
+	// Draft names the draft in full; "" is none.
+	Draft    string            `json:"draft,omitempty"`
 	Exact    bool              `json:"sampler_exact"`
 	Options  samplers.Settings `json:"sampler_options"` // defaults included
 	Gradient mlm.Gradient      `json:"gradient"`
@@ -130,9 +132,9 @@ func (m *Model) record(o *Options) Settings {
 	if o.Search.PerWord {
 		s.Rank = "per-word"
 	}
-	if reg, err := samplers.Lookup(o.Sampling.Sampler); o.Draws > 0 && err == nil {
+	if reg, set, err := o.Sampling.sampler(); o.Draws > 0 && err == nil {
 		d := o.Sampling
-		s.Sampling = &Sampling{o.Draws, reg.Name, reg.Exact, reg.Settings(d.Options), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Steps, d.Warmup, d.Thin, d.Init, d.Seed}
+		s.Sampling = &Sampling{o.Draws, reg.Name, d.Draft, reg.Exact, reg.Settings(set), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Steps, d.Warmup, d.Thin, d.Init, d.Seed}
 	}
 	return s
 }
@@ -148,6 +150,9 @@ func (m *Model) Fill(ctx context.Context, text string, o Options) (*Document, er
 	var p *Problem
 	if err == nil {
 		p, err = m.Text(text, o.Words)
+	}
+	if s := d.Settings.Sampling; err == nil && s != nil && s.Draft != "" {
+		s.Draft, err = m.draftName(ctx, s.Draft)
 	}
 	if err == nil {
 		d.Input = p.Text

@@ -6,9 +6,9 @@ import (
 	"maps"
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
-	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
@@ -52,7 +52,7 @@ func LoadSaved(dir string) (Saved, error) {
 	case name != command:
 		return s, badOption("resume", "%s is a run of gradhop %s, which continues it: gradhop %s --resume %s", dir, name, name, dir)
 	}
-	s.Model = moved(s.Model)
+	s.Model, s.Sampling.Draft = moved(s.Model), moved(s.Sampling.Draft)
 	return s, nil
 }
 
@@ -137,12 +137,15 @@ func (f *folder) header(c samplers.Config) store.Header {
 	d := f.d
 	s := d.Settings.Sampling
 	h := store.HeaderOf(c)
-	h.Gradhop, h.Versions = d.Gradhop, map[string]string{"onnxruntime": ort.Version()}
+	h.Gradhop, h.Versions = d.Gradhop, draft.Versions(f.p.m.options.Runtime, d.Settings.Provider, s.Draft)
 	h.Model, h.ModelSHA256, h.Sampler = d.Model.Name, d.Model.SHA256, s.Sampler
 	h.Settings = map[string]string{
 		"text": d.Input, "energy": string(d.Settings.Energy), "mask-embedding": string(d.Settings.MaskEmbedding),
 		"temperature": fmt.Sprint(d.Settings.Temperature), "gradient": string(s.Gradient), "init": string(s.Init),
 		"provider": d.Settings.Provider, "no-repeat": fmt.Sprint(d.Settings.NoRepeat),
+	}
+	if s.Draft != "" {
+		h.Settings["draft"] = s.Draft
 	}
 	maps.Copy(h.Settings, s.Options)
 	h.Files = []string{DocumentFile, TokensFile, record.Name}

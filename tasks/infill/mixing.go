@@ -14,6 +14,8 @@ type trace struct {
 	w     [][]float64 // weights, [chain][draw]; nil where draws count the same
 	codes [][]int32   // [chain][draw, site]
 	sites int
+	// stages counts what the stages of a sampler with a draft reject.
+	stages samplers.Stages
 }
 
 // Observe implements samplers.Observer.
@@ -35,7 +37,7 @@ func (t *trace) Observe(s *samplers.State, info *samplers.Info) error {
 	for c, w := range weights {
 		t.w[c] = append(t.w[c], w)
 	}
-	return nil
+	return t.stages.Observe(s, info)
 }
 
 // density returns R-hat and the bulk effective sample size of the log-density.

@@ -2,7 +2,9 @@ package infill
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
@@ -29,6 +31,10 @@ type Model struct {
 	pieces  []int32 // with pieces that continue a word
 	// lowers says that the tokenizer lower-cases what it reads.
 	lowers bool
+
+	hub    hub.Options
+	mu     sync.Mutex
+	drafts map[string]*Model // those that were used, by the text of the option
 }
 
 // Open finds a model by name, as [models.Open] does, and the runtime's library, fetching
@@ -50,7 +56,7 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 	if err := ort.Init(ctx, library); err != nil {
 		return nil, err
 	}
-	m.ref = name
+	m.ref, m.hub = name, h
 	return m, nil
 }
 
@@ -60,7 +66,7 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 // Errors: *onnx.ArgumentError for an option, or a *neural.ModelError around those of packages
 // tokenize, onnx and mlm.
 func Load(src models.Model, o mlm.Options) (*Model, error) {
-	m := &Model{Source: src}
+	m := &Model{Source: src, drafts: map[string]*Model{}}
 	var err error
 	if m.tok, m.mlm, m.options, err = language.Load(src, o); err != nil {
 		return nil, err
@@ -109,4 +115,12 @@ func (m *Model) Try(ctx context.Context) error {
 }
 
 // Close frees the runtime's sessions. Problems of m must not be used after it.
-func (m *Model) Close() error { return m.mlm.Close() }
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.mlm.Close()
+	for _, d := range m.drafts {
+		err = errors.Join(err, d.Close())
+	}
+	return err
+}

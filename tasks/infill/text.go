@@ -48,6 +48,7 @@ type Problem struct {
 	Energy *mlm.Infill
 
 	m        *Model
+	words    TextOptions
 	tokens   []tokenize.Token
 	noRepeat bool
 	beside   [][]int32 // words right before and behind each blank, for noRepeat
@@ -55,7 +56,7 @@ type Problem struct {
 
 // Text reads a text with blanks. Errors are of type *InputError.
 func (m *Model) Text(text string, o TextOptions) (*Problem, error) {
-	p := &Problem{Text: strings.TrimPrefix(text, "\ufeff"), m: m, noRepeat: o.NoRepeat}
+	p := &Problem{Text: strings.TrimPrefix(text, "\ufeff"), m: m, words: o, noRepeat: o.NoRepeat}
 	t, err := p.read()
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestDraftLaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkLaw(t, s)
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "draft draft.onnx: ") || !strings.Contains(last, "% on the draft, then ") {
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "draft draft.onnx rejects ") || !strings.Contains(last, "% of its own steps, the model then ") {
 		t.Errorf("log %q", lines)
 	}
 	r, err := store.Open("run")
@@ -75,12 +75,12 @@ func TestDraftRefused(t *testing.T) {
 	o := drafted(t, -40)
 	o.Settings["draft-steps"] = "8"
 	for want, change := range map[string]func(*Options){
-		"draft cpu: the model itself runs there":                          func(o *Options) { o.Draft = "cpu" },
-		"draft tpu: want a file that ends in .onnx, or a provider: cpu":   func(o *Options) { o.Draft = "tpu" },
-		"sampler two-stage: it needs --draft":                             func(o *Options) { o.Draft, o.Sampler = "", "two-stage" },
-		"must be a reversible sampler":                                    func(o *Options) { o.Sampler = "gibbs" },
-		"draft draft.onnx: an energy of known form has none":              func(o *Options) { o.Energy, o.Model, o.Space = "ising:4x4,0.3", "", "" },
-		"draft openvino:cpu,f8: want a file that ends in .onnx, or a pro": func(o *Options) { o.Draft = "openvino:cpu,f8" },
+		"draft cpu: the model itself runs on cpu":                                    func(o *Options) { o.Draft = "cpu" },
+		"draft tpu: want a provider, as openvino,bf16, or a file that ends in .onnx": func(o *Options) { o.Draft = "tpu" },
+		"sampler two-stage: it needs --draft":                                        func(o *Options) { o.Draft, o.Sampler = "", "two-stage" },
+		"must be a reversible sampler":                                               func(o *Options) { o.Sampler = "gibbs" },
+		"draft draft.onnx: an energy of known form has none":                         func(o *Options) { o.Energy, o.Model, o.Space = "ising:4x4,0.3", "", "" },
+		"draft openvino:cpu,f8: want a precision":                                    func(o *Options) { o.Draft = "openvino:cpu,f8" },
 	} {
 		bad := o
 		change(&bad)
@@ -94,7 +94,7 @@ func TestDraftRefused(t *testing.T) {
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(lines, "\n"); !strings.Contains(text, "of its moves in warm-up; the run is exact, and faster without --draft") {
+	if text := strings.Join(lines, "\n"); !strings.Contains(text, "% of its moves; draws are exact, and come faster without --draft") {
 		t.Errorf("a useless draft is not reported: %s", text)
 	}
 }

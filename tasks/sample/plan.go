@@ -16,6 +16,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
+	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
@@ -37,7 +38,10 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	name, settings := o.sampler()
+	name, settings, err := o.sampler()
+	if err != nil {
+		return nil, err
+	}
 	registration, err := samplers.Lookup(name)
 	if err != nil {
 		return nil, err
@@ -155,7 +159,7 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	if err := ort.Init(ctx, runtime); err != nil {
 		return nil, err
 	}
-	p.header.Versions = p.versions()
+	p.header.Versions = draft.Versions(runtime, o.Provider, p.header.Settings["draft"])
 	return m, nil
 }
 

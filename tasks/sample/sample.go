@@ -67,8 +67,8 @@ type Options struct {
 	// Provider is the execution provider, as in ort.Options.Provider.
 	Provider string `json:"provider"`
 	// Draft is a cheap stand-in for the model, by which the sampler proposes and the model
-	// accepts: the same model on another provider, as "openvino:cpu,bf16", or another file over
-	// the same space, *.onnx; "" is none. See samplers.TwoStage.
+	// accepts: the same model on another provider, as "openvino:cpu,bf16" or "bf16" for short, or
+	// another file over the same space, *.onnx; "" is none. See samplers.TwoStage.
 	Draft string `json:"draft,omitempty"`
 
 	// SaveWarmup also saves the states of warm-up.
@@ -147,7 +147,8 @@ func (o *Options) Check() error {
 			return &OptionError{"write", strconv.Quote(w), "want csv, npz, png or none"}
 		}
 	}
-	return o.checkDraft()
+	_, err := o.checkDraft()
+	return err
 }
 
 func (o *Options) log(line string) {

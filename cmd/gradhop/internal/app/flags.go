@@ -36,6 +36,11 @@ func SamplerFlag(cmd *cobra.Command, name *string, what string) {
 	Complete(cmd, "sampler", samplers.Names()...)
 }
 
+// DraftFlag defines --draft; model says what it takes besides a provider.
+func DraftFlag(fs *pflag.FlagSet, draft *string, model string) {
+	fs.StringVar(draft, "draft", *draft, "propose by a cheap `DRAFT` of the model and accept by the model, so that draws stay exact: bf16 or another provider, as openvino:gpu,f16, or "+model)
+}
+
 // Int defines a flag for an integer of at least least.
 func Int(fs *pflag.FlagSet, n *int, name string, value, least int, usage string) {
 	*n = value

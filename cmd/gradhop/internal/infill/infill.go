@@ -99,6 +99,7 @@ func (o *options) command() *cobra.Command {
 	app.Int(f, &o.Draws, "draws", 0, 0, "`number` of sentences to draw at random, instead of searching for the best")
 	o.Sampling = task.DefaultDraws(0)
 	app.SamplerFlag(cmd, &o.Sampling.Sampler, "sampler for --draws")
+	app.DraftFlag(f, &o.Sampling.Draft, "a model of the same vocabulary as for --model")
 	app.Int(f, &o.Sampling.Chains, "chains", o.Sampling.Chains, 1, "`number` of chains for --draws, all in one batch")
 	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: a quarter of its sweeps, at least 10)")
 	app.Choice(cmd, &o.Sampling.Init, "init", "where chains start: at the fillings that a search finds, at draws from the prediction with all blanks masked, at its most probable words, or at random", "search", "mask", "argmax", "random")
@@ -116,8 +117,8 @@ func (o *options) settle(cmd *cobra.Command) error {
 	if o.Search.TimeLimit < 0 {
 		return app.Usagef("--time-limit %v: want 0 or more", o.Search.TimeLimit)
 	}
-	if o.Draws == 0 && len(o.Sampling.Options) > 0 {
-		return app.Usagef("options of a sampler are for --draws")
+	if o.Draws == 0 && (len(o.Sampling.Options) > 0 || o.Sampling.Draft != "" && o.resume == "") {
+		return app.Usagef("options of a sampler and --draft are for --draws")
 	}
 	if o.resume != "" {
 		if err := o.recall(cmd.Flags()); err != nil {

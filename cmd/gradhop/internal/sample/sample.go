@@ -95,7 +95,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.IntVar(&o.MaxBatch, "max-batch", 0, "maximum `number` of chains in one run of the model, to save memory (default: all)")
 	f.BoolVar(&o.OneByOne, "one-by-one", false, "run the model on one chain at a time, for models whose batch rows interact")
 	app.SamplerFlag(cmd, &o.Sampler, "sampler")
-	f.StringVar(&o.Draft, "draft", "", "propose by a cheap `DRAFT` of the model and accept by the model, so that draws stay exact: a provider, as openvino,bf16, or another .onnx file over the same space")
+	app.DraftFlag(f, &o.Draft, "another .onnx file over the same space")
 	f.IntVar(&o.Chains, "chains", o.Chains, "`number` of chains, all in one batch")
 	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these chains of a larger run, numbered from 0: `LIST` such as 0-31,40")
 	f.IntVar(&o.Steps, "steps", o.Steps, "`number` of steps after warm-up")
