@@ -49,17 +49,17 @@ type DrawOptions struct {
 }
 
 // DefaultDraws returns the settings by which n sentences are drawn: Metropolis within Gibbs
-// with the model's prediction as proposal, in 8 chains that start from the fillings that a
+// with the model's prediction as proposal, in 4 chains that start from the fillings that a
 // search found best; see README.md for the measurement.
 func DefaultDraws(n int) DrawOptions {
-	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 8, Init: StartSearch}
+	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 4, Init: StartSearch}
 	o.spread(n)
 	o.Warmup = max(10, o.Steps/4)
 	return o
 }
 
 // minSweeps is the number of sweeps of each chain from which diagnostics can judge mixing.
-const minSweeps = 50
+const minSweeps = 100
 
 // spread sets Steps and Thin to those that yield n sentences and can be judged.
 func (o *DrawOptions) spread(n int) {

@@ -2,6 +2,7 @@ package infill
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -37,16 +38,20 @@ type TokenScore struct {
 }
 
 // Score computes the log-density of texts. All texts run through the model together, so
-// that one call for many texts is faster than many calls.
+// that one call for many texts is faster than many calls. Equal texts are computed once.
 //
 // The scores have the order of the texts. Where a text cannot be scored, its error, an
 // *InputError, stands in errs at its index. err is that of the runtime or of ctx.
 func (m *Model) Score(ctx context.Context, texts []Text) (scores []Score, errs []error, err error) {
 	scores, errs = make([]Score, len(texts)), make([]error, len(texts))
 	var positions []mlm.Position
-	counts := make([]int, len(texts))
+	counts, first := make([]int, len(texts)), map[string]int{}
 	for k, t := range texts {
 		scores[k].Text = t.Text
+		if _, again := first[t.key()]; again {
+			continue
+		}
+		first[t.key()] = k
 		list, err := m.positions(t)
 		if err != nil {
 			errs[k] = err
@@ -67,8 +72,13 @@ func (m *Model) Score(ctx context.Context, texts []Text) (scores []Score, errs [
 		positions, terms = positions[counts[k]:], terms[counts[k]:]
 		s.PerToken = s.LogP / diag.Number(counts[k])
 	}
+	for k, t := range texts {
+		scores[k], errs[k] = scores[first[t.key()]], errs[first[t.key()]]
+	}
 	return scores, errs, nil
 }
+
+func (t Text) key() string { return fmt.Sprint(t.Words, t.Text) }
 
 // positions returns the tokens of a text that are scored.
 func (m *Model) positions(t Text) ([]mlm.Position, error) {

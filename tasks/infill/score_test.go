@@ -80,3 +80,25 @@ func TestScoreWords(t *testing.T) {
 		}
 	}
 }
+
+// TestScoreEqual: texts that are equal, words included, run through the model once.
+func TestScoreEqual(t *testing.T) {
+	m := load(t)
+	sequences := func(texts ...Text) int64 {
+		before := m.Sequences()
+		scores, errs, err := m.Score(context.Background(), texts)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+		for k, s := range scores {
+			if s.Text != texts[k].Text || len(s.Tokens) == 0 {
+				t.Errorf("text %d: %v", k, s)
+			}
+		}
+		return m.Sequences() - before
+	}
+	once := sequences(Text{Text: "the cat sat"}, Text{"the cat sat", []int{2}})
+	if n := sequences(Text{Text: "the cat sat"}, Text{"the cat sat", []int{2}}, Text{Text: "the cat sat"}); n != once || n == 0 {
+		t.Errorf("%d sequences, want %d", n, once)
+	}
+}

@@ -108,6 +108,22 @@ func TestInterruptedOutput(t *testing.T) {
 	}
 }
 
+// TestEqualLines: a line that was there before is printed again without computing it again.
+func TestEqualLines(t *testing.T) {
+	var out, stderr bytes.Buffer
+	a := &app.App{In: strings.NewReader("the [MASK] sat\nhe [MASK]\nthe [MASK] sat\n"), Out: &out, Err: &stderr, ErrTerminal: true}
+	if err := draws(t, a, "--format", "jsonl").run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || lines[2] != strings.Replace(lines[0], `"line":1`, `"line":3`, 1) {
+		t.Errorf("%d lines, the third %.200s\nand the first %.200s", len(lines), lines[len(lines)-1], lines[0])
+	}
+	if bars := stderr.String(); !strings.Contains(bars, "line 2") || strings.Contains(bars, "line 3") {
+		t.Errorf("progress %q", bars)
+	}
+}
+
 // TestQuiet prints data only.
 func TestQuiet(t *testing.T) {
 	var out, stderr bytes.Buffer
