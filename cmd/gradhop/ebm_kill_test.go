@@ -14,14 +14,14 @@ import (
 )
 
 // kills is the number of times that a run is killed by SIGKILL.
-const kills = 3
+const kills = 10
 
 const patterns = `1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0
 0 0 0 0 1 1 1 1 0 0 0 0 1 1 1 1
 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 0
 `
 
-// TestEBMTrainKill kills a training a few times and resumes it: the weights are those of one
+// TestEBMTrainKill kills a training ten times and resumes it: the weights are those of one
 // that was never killed, to the byte.
 func TestEBMTrainKill(t *testing.T) {
 	dir := t.TempDir()

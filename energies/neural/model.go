@@ -30,10 +30,10 @@ type ModelOptions struct {
 	// Fixed holds the model's other inputs. An input whose first dimension is the batch dimension, by
 	// its name in the file, may be given for one chain and is then repeated.
 	Fixed map[string]*ort.Tensor
-	// Constants turns the fixed float32 inputs that are not repeated into constants. The runtime
-	// computes convolutions with constant weights about twice as fast. Their values are read when a
-	// session opens: at first use, and at first use after [Model.Close].
-	Constants bool
+	// Weights means that the fixed float32 inputs that are not repeated are weights in training. They
+	// are kept in the runtime's layout for constants; see [ort.Arrange]. Their values are read at first
+	// use and by [Model.Update].
+	Weights bool
 	// Bind sets named dimensions of the inputs to numbers; see [rewrite.Bind].
 	Bind map[string]int64
 	// MaxBatch is the maximum number of rows in one run of the model, rounded up to a multiple of four;
@@ -226,6 +226,15 @@ func (e *Model) Close() error {
 	return first
 }
 
+// Update reads the values of the weights anew (see ModelOptions.Weights). No evaluation may be under way.
+func (e *Model) Update() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.sessions {
+		s.Update()
+	}
+}
+
 // StraightThrough returns the names of the rounding nodes that the gradient treats as the identity, as
 // in quantised models. If there are any, the gradient is not exact.
 func (e *Model) StraightThrough() []string { return e.straight }
@@ -304,15 +313,14 @@ func (e *Model) session(ctx context.Context, gradient bool) (*session.Session, e
 		keep = append(keep, g.Graph.Output(name))
 	}
 	g.Graph.Outputs = keep
-	if e.opts.Constants {
-		for name, t := range e.opts.Fixed {
-			if v, ok := t.Data.([]float32); ok && e.repeated(name, t, 2) == t {
-				rewrite.Fix(g.Graph, onnx.NewFloat(name, t.Shape, v))
-			}
+	rewrite.Prune(g.Graph)
+	weights := map[string]*ort.Tensor{}
+	for name, t := range e.opts.Fixed {
+		if _, ok := t.Data.([]float32); ok && e.opts.Weights && g.Graph.Input(name) != nil && e.repeated(name, t, 2) == t {
+			weights[name] = t
 		}
 	}
-	rewrite.Prune(g.Graph)
-	s, err := session.Open(ctx, g, e.opts.Runtime)
+	s, err := session.OpenWeights(ctx, g, weights, e.opts.Runtime)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	// ProfilePrefix turns the runtime's profiler on. The profile is written by
 	// [Session.Close] to <prefix>_<time>.json. "" means no profile.
 	ProfilePrefix string
+	// optimised is a file for the optimised model; see Arrange.
+	optimised string
 	// Progress and NoFetch are those of [library.Options].
 	Progress func(stage string, done, total int64)
 	NoFetch  bool

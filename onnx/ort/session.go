@@ -162,6 +162,9 @@ func sessionOptions(o Options) (*ort.SessionOptions, error) {
 	if o.ProfilePrefix != "" {
 		err = errors.Join(err, opts.EnableProfiling(o.ProfilePrefix))
 	}
+	if o.optimised != "" {
+		err = errors.Join(err, opts.SetOptimizedModelFilePath(o.optimised))
+	}
 	if err != nil {
 		opts.Destroy()
 		return nil, err

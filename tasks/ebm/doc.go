@@ -5,8 +5,7 @@
 //
 // [New] moves the trainable initialisers of the model to its inputs and prepares two
 // graphs: U with the gradient by the state, for the sampler, and the objective with its
-// gradient by the weights. Where convolutions take most of the time, every update writes
-// its weights into these graphs as constants, which is faster, and opens them anew. [Trainer.Step] is persistent contrastive divergence (Tieleman
+// gradient by the weights. [Trainer.Step] is persistent contrastive divergence (Tieleman
 // 2008) as in Grathwohl et al. (2021) and Zhang, Liu and Liu (2022): it draws data,
 // continues chains of a replay buffer by a few sampler steps, and follows
 //

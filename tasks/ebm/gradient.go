@@ -2,6 +2,7 @@ package ebm
 
 import (
 	"context"
+	"maps"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/onnx"
@@ -19,22 +20,18 @@ import (
 // With c = 1/n for data and -1/n for samples this is the gradient of the log-likelihood
 // by persistent contrastive divergence (Tieleman 2008), less the magnitude penalty.
 type objective struct {
-	model   *onnx.Model // its weights are inputs
-	outputs []string
-	options ort.Options
-	// session runs the model; nil where weights are constants.
 	session *ort.Session
+	inputs  []string
 	state   string
 	grads   [][]float32
 	shapes  [][]int64
-	w       *Weights
+	weights *ort.Weights
 }
 
 const coefficients = "objective/c"
 
-// newObjective appends the objective and its gradient to m, whose weights are inputs. With
-// constants a session is opened for each run, with the weights of the time.
-func newObjective(ctx context.Context, m *onnx.Model, input, output string, negate, constants bool, magnitude float64, w *Weights, o ort.Options) (*objective, error) {
+// newObjective appends the objective and its gradient to m, whose weights are inputs.
+func newObjective(ctx context.Context, m *onnx.Model, input, output string, negate bool, magnitude float64, w *Weights, o ort.Options) (*objective, error) {
 	m = m.Clone()
 	b, err := build.New(m, "objective/", nil)
 	if err != nil {
@@ -66,67 +63,46 @@ func newObjective(ctx context.Context, m *onnx.Model, input, output string, nega
 		g.Outputs = append(g.Outputs, &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: onnx.Float}})
 	}
 	rewrite.Prune(g)
-	j := &objective{model: r.Model, outputs: outputs, options: o, state: input, w: w}
+	j := &objective{state: input}
 	for _, t := range w.Tensors {
 		j.grads = append(j.grads, make([]float32, len(t.Data.([]float32))))
 		j.shapes = append(j.shapes, t.Shape)
 	}
-	if !constants {
-		j.session, err = j.open(ctx, j.model)
+	if m, j.weights, err = ort.Arrange(ctx, r.Model, w.inputs(), o); err != nil {
+		return nil, err
 	}
-	return j, err
-}
-
-// open opens a session on the objective's model, or on one with fewer inputs.
-func (j *objective) open(ctx context.Context, m *onnx.Model) (*ort.Session, error) {
 	proto, dir, err := onnx.EncodeReferencing(m)
 	if err != nil {
 		return nil, err
 	}
-	o := j.options
 	if dir != "" {
 		o.ExternalDir = dir
 	}
-	var inputs []string
 	for _, v := range m.Graph.Inputs {
-		inputs = append(inputs, v.Name)
+		j.inputs = append(j.inputs, v.Name)
 	}
-	return ort.Open(ctx, proto, inputs, j.outputs, o)
+	j.session, err = ort.Open(ctx, proto, j.inputs, outputs, o)
+	return j, err
 }
 
 // run evaluates the objective at states laid out by encode. The gradients, [weight][number],
 // are valid until the next call; u is [chain].
 func (j *objective) run(ctx context.Context, x *ort.Tensor, c []float32) (u []float32, g [][]float32, err error) {
-	m, session := j.model, j.session
-	if session == nil {
-		m = j.w.into(m)
-		if session, err = j.open(ctx, m); err != nil {
-			return nil, nil, err
-		}
-		defer session.Close()
-	}
-	all := j.w.inputs()
+	j.weights.Update()
+	all := maps.Clone(j.weights.Inputs)
 	all[j.state] = x
 	all[coefficients] = &ort.Tensor{Shape: []int64{int64(len(c))}, Data: c}
 	var in []*ort.Tensor
-	for _, v := range m.Graph.Inputs {
-		in = append(in, all[v.Name])
+	for _, name := range j.inputs {
+		in = append(in, all[name])
 	}
 	u = make([]float32, len(c))
 	out := []*ort.Tensor{{Shape: []int64{int64(len(c))}, Data: u}}
 	for k := range j.grads {
 		out = append(out, &ort.Tensor{Shape: j.shapes[k], Data: j.grads[k]})
 	}
-	err = session.Run(ctx, in, out)
+	err = j.session.Run(ctx, in, out)
 	return u, j.grads, err
-}
-
-// close frees the session.
-func (j *objective) close() error {
-	if j.session == nil {
-		return nil
-	}
-	return j.session.Close()
 }
 
 // joined returns the two batches as one.

@@ -127,14 +127,7 @@ type Trainer struct {
 	buffer    []int32 // [chain, site], nil without
 	last      []int32 // samples of the last update, [chain, site]
 	still     int     // steps of chains since one moved, in whole updates
-	constants bool    // weights are constants of sessions, which every update opens anew
 }
-
-// manyProducts is the number of products in the convolutions of an update from which on
-// its sessions are opened anew with the weights as constants: the runtime then computes
-// convolutions about twice as fast. An update of the papers' network, 16 chains and 40
-// sampler steps, took 3.0 instead of 4.7 CPU seconds, 0.3 of them for opening.
-var manyProducts = 5e9 // a variable for tests
 
 // mostStill is the number of steps of chains in a row without a move after which training
 // has diverged: U is so steep that every proposal is rejected.
@@ -183,13 +176,8 @@ func New(ctx context.Context, m *onnx.Model, data *dataset.Data, s Settings) (*T
 		return nil, err
 	}
 	t.weights = w
-	work, err := convolutions(open)
-	if err != nil {
-		return nil, err
-	}
-	t.constants = float64(work)*float64(t.s.Batch)*float64(t.s.Steps) >= manyProducts
 	t.energy, err = neural.NewModel(open, neural.ModelOptions{Space: *data.Space, Input: s.Input, Output: t.s.Output,
-		Negate: s.Negate, Fixed: w.inputs(), Constants: t.constants, Runtime: s.Runtime})
+		Negate: s.Negate, Fixed: w.inputs(), Weights: true, Runtime: s.Runtime})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +185,7 @@ func New(ctx context.Context, m *onnx.Model, data *dataset.Data, s Settings) (*T
 	if t.kernel, err = samplers.New(s.Sampler, t.energy, s.Options); err != nil {
 		return nil, err
 	}
-	t.objective, err = newObjective(ctx, open, t.s.Input, t.s.Output, s.Negate, t.constants, s.Magnitude, w, s.Runtime)
+	t.objective, err = newObjective(ctx, open, t.s.Input, t.s.Output, s.Negate, s.Magnitude, w, s.Runtime)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +275,7 @@ func (t *Trainer) Model(average bool) *onnx.Model {
 
 // Close frees the runtime's sessions.
 func (t *Trainer) Close() error {
-	return errors.Join(t.objective.close(), t.energy.Close())
+	return errors.Join(t.objective.session.Close(), t.energy.Close())
 }
 
 // Step makes one update. After an error the weights are as before, and the same update
@@ -306,11 +294,7 @@ func (t *Trainer) Step(ctx context.Context) (Progress, error) {
 	}
 	slots, begin := t.begin(update, positive.Codes)
 	r.Reset(t.s.Seed, 0, update, useSample)
-	if t.constants {
-		if err := t.energy.Close(); err != nil {
-			return p, err
-		}
-	}
+	t.energy.Update()
 	run, err := samplers.Run(ctx, samplers.Config{Kernel: t.kernel, Init: begin, Chains: n, Steps: t.s.Steps, Seed: r.Uint64()})
 	if err != nil {
 		return p, err

@@ -10,7 +10,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/rewrite"
-	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/tasks/ebm/network"
 )
 
@@ -137,26 +136,4 @@ func matches(name string, patterns []string) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// convolutions returns the number of multiplications in the convolutions of one state.
-func convolutions(m *onnx.Model) (int64, error) {
-	vals, err := shape.Infer(m)
-	if err != nil {
-		return 0, err
-	}
-	total := int64(0)
-	for _, n := range m.Graph.Nodes {
-		if n.Op != "Conv" {
-			continue
-		}
-		y, w := vals[n.Outputs[0]], vals[n.Inputs[1]]
-		if y == nil || w == nil || !y.Known || !w.Known {
-			continue
-		}
-		if work, ok := shape.Product(append(slices.Clone(y.Shape[1:]), w.Shape[1:]...)).Const(); ok {
-			total += work
-		}
-	}
-	return total, nil
 }

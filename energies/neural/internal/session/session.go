@@ -16,6 +16,7 @@ import (
 type Session struct {
 	session *ort.Session
 	inputs  []string
+	weights *ort.Weights // nil without
 
 	mu     sync.Mutex
 	verify *verification // nil: done, or on the CPU provider
@@ -33,6 +34,27 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 		s.verify = &verification{g, o, s.session.Provider()}
 	}
 	return s, err
+}
+
+// OpenWeights is Open for a model in training: the given inputs are weights, whose elements change
+// between runs; see [Session.Update].
+func OpenWeights(ctx context.Context, g *onnx.Model, weights map[string]*ort.Tensor, o ort.Options) (*Session, error) {
+	g, w, err := ort.Arrange(ctx, g, weights, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Open(ctx, g, o)
+	if err == nil {
+		s.weights = w
+	}
+	return s, err
+}
+
+// Update reads the elements of the weights anew.
+func (s *Session) Update() {
+	if s.weights != nil {
+		s.weights.Update()
+	}
 }
 
 // open is Open without the comparison.
@@ -85,6 +107,9 @@ func (s *Session) run(ctx context.Context, in map[string]*ort.Tensor, out []*ort
 	list := make([]*ort.Tensor, len(s.inputs))
 	for i, name := range s.inputs {
 		list[i] = in[name]
+		if s.weights != nil && s.weights.Inputs[name] != nil {
+			list[i] = s.weights.Inputs[name]
+		}
 	}
 	return s.session.Run(ctx, list, out)
 }
