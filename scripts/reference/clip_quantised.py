@@ -62,3 +62,35 @@ def swap(graph: onnx.GraphProto) -> None:
             nodes.append(n)
     del graph.node[:]
     graph.node.extend(nodes)
+
+
+def straight_through(module: nn.Module, plain: onnx.ModelProto, quantised: onnx.ModelProto) -> nn.Module:
+    """The module with the numbers of its text tower's "dynamic" file: weights of its integers, and inputs of products
+    that are rounded as each run of the file rounds them. Gradients pass the rounding unchanged."""
+    have = {t.name: onnx.numpy_helper.to_array(t) for t in quantised.graph.initializer}
+    pairs = []
+    for t in plain.graph.initializer:
+        if t.name + "_quantized" in have:
+            q, scale, zero = (have[f"{t.name}_{part}"].astype("f4") for part in ("quantized", "scale", "zero_point"))
+            old, new = onnx.numpy_helper.to_array(t), (q - zero) * scale
+            if not np.allclose(old, new, atol=scale):
+                new = new.T  # as the tool does where it makes a MatMul of a Gemm
+            pairs += [(old, new), (old.T, new.T)]
+    for layer in module.modules():
+        if not isinstance(layer, nn.Linear | nn.Embedding):
+            continue
+        weight = layer.weight.detach().numpy()
+        for old, new in pairs:
+            if np.array_equal(old, weight):
+                layer.weight = nn.Parameter(torch.tensor(new))
+                if isinstance(layer, nn.Linear):
+                    layer.register_forward_pre_hook(lambda _layer, args: args[0] + (rounded(args[0]) - args[0]).detach())
+    return module
+
+
+def rounded(x: torch.Tensor) -> torch.Tensor:
+    """DynamicQuantizeLinear, and back."""
+    low, high = x.min().clamp(max=0), x.max().clamp(min=0)
+    scale = (high - low) / 255
+    zero = (-low / scale).round()
+    return ((x / scale).round() + zero).clamp(0, 255).sub(zero) * scale

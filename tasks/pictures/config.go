@@ -72,16 +72,25 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 		}
 		return nil, badSetting("%w", err)
 	}
+	var model struct {
+		Vision struct {
+			Size json.RawMessage `json:"image_size"`
+		} `json:"vision_cfg"`
+	}
+	if v, ok := f.get("model_cfg"); ok && json.Unmarshal(v, &model) != nil {
+		return nil, badSetting("model_cfg is no object with a vision_cfg")
+	}
+	_, open := f.get("interpolation")
 	for _, part := range []string{"image_processor", "preprocess_cfg"} {
 		if v, ok := f.get(part); ok {
-			f.raw = nil
+			f.raw, open = nil, part == "preprocess_cfg"
 			if json.Unmarshal(v, &f.raw) != nil {
 				return nil, badSetting("%s is no object", part)
 			}
 		}
 	}
-	if _, ok := f.get("interpolation"); ok {
-		return f.openCLIP()
+	if open {
+		return f.openCLIP(model.Vision.Size)
 	}
 	s := defaults()
 	class := cmp.Or(f.class("image_processor_type"), f.class("feature_extractor_type"))
@@ -118,17 +127,21 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 	return f.finish(s)
 }
 
-// openCLIP reads the settings of OpenCLIP.
-func (f *fields) openCLIP() (*Preprocessor, error) {
+// openCLIP reads the settings of OpenCLIP. side is the size of images that the model takes, nil where
+// the file does not say.
+func (f *fields) openCLIP(side json.RawMessage) (*Preprocessor, error) {
 	s := defaults()
 	s.Torchvision = true
 	if v, ok := f.get("size"); ok {
-		_, s.CropHeight, s.CropWidth = f.size("size", v, true)
+		side = v
+	}
+	if side != nil {
+		_, s.CropHeight, s.CropWidth = f.size("size", side, true)
 	}
 	f.triple("mean", &s.Mean, func(float64) bool { return true })
 	f.triple("std", &s.Deviation, func(v float64) bool { return v > 0 })
 	switch name := f.text("interpolation"); name {
-	case "bicubic", "random":
+	case "", "bicubic", "random":
 	case "bilinear":
 		s.Resample = 2
 	default:

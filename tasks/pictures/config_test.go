@@ -143,6 +143,9 @@ func TestReadOthers(t *testing.T) {
 	squash := siglipDefaults()
 	squash.Torchvision, squash.Height, squash.Width = true, 384, 384
 	squash.CropHeight, squash.CropWidth = 384, 384
+	hub := siglipDefaults() // what the function of OpenCLIP that writes a folder leaves out
+	hub.Torchvision, hub.Crop, hub.Height, hub.Width = true, true, 0, 0
+	hub.Edge, hub.CropHeight, hub.CropWidth = 336, 336, 336
 	for text, want := range map[string]settings{
 		`{"image_processor_type": "SiglipImageProcessor"}`: siglipDefaults(),
 		`{"image_processor": {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 224}}, "processor_class": "CLIPProcessor"}`: defaults(),
@@ -150,6 +153,7 @@ func TestReadOthers(t *testing.T) {
 		`{"size": [224, 224], "mode": "RGB", "mean": [0.48145466, 0.4578275, 0.40821073], "std": [0.26862954, 0.26130258, 0.27577711],
 		  "interpolation": "bicubic", "resize_mode": "shortest", "fill_color": 0}`: torchvision,
 		`{"model_cfg": {}, "preprocess_cfg": {"size": 384, "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5], "interpolation": "bicubic", "resize_mode": "squash"}}`: squash,
+		`{"model_cfg": {"vision_cfg": {"image_size": 336}}, "preprocess_cfg": {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}}`:                                  hub,
 	} {
 		p, err := read(text)
 		if err != nil {
@@ -162,6 +166,7 @@ func TestReadOthers(t *testing.T) {
 		`{"interpolation": "nearest"}`:                                              "interpolation",
 		`{"interpolation": "bicubic", "resize_mode": "longest"}`:                    "resize_mode",
 		`{"interpolation": "bicubic", "resize_mode": "shortest", "size": [24, 32]}`: "resize_mode",
+		`{"model_cfg": {"vision_cfg": 3}}`:                                          "vision_cfg",
 		`{"image_processor": 3}`:                                                    "image_processor",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), field) {

@@ -138,6 +138,25 @@ func TestSigLIPWords(t *testing.T) {
 	if err != nil || len(ids) != 56 || slices.Contains(ids, 59) {
 		t.Errorf("%d tokens, %v", len(ids), err)
 	}
+	// Words are those inside a text: at its beginning they are other tokens here.
+	ids, err = (Proposals{Allow: []string{"wba", "waa"}}).tokens(m.vocabulary, nil)
+	if want := m.vocabulary.must(t, "▁waa", "▁wba"); err != nil || !slices.Equal(ids, want) {
+		t.Errorf("tokens %v, want %v; %v", ids, want, err)
+	}
+}
+
+// TestSigLIPOfOpenCLIP: the file that OpenCLIP writes also says that texts are padded, and how far.
+func TestSigLIPOfOpenCLIP(t *testing.T) {
+	files, src := siglip(t, false)
+	delete(files, "config.json")
+	files["open_clip_config.json"] = &fstest.MapFile{Data: []byte(`{"model_cfg": {"text_cfg": {"context_length": 12, "no_causal_mask": true}}}`)}
+	m, err := Load(src, clip.Options{Runtime: ort.Options{Threads: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.MaxTokens() != 12 {
+		t.Errorf("texts of up to %d tokens, want 12", m.MaxTokens())
+	}
 }
 
 func TestSigLIPWithoutTokenizer(t *testing.T) {

@@ -105,7 +105,7 @@ func (v vocabulary) proposable(id int32, pieces bool) bool {
 	if pieces {
 		return true
 	}
-	for _, before := range []string{"", " "} { // Gemma's tokens of words begin with a space
+	for _, before := range spaces {
 		if ids, err := v.plain(before + v.Text(id)); err == nil && len(ids) == 1 && ids[0] == id {
 			return true
 		}
@@ -113,10 +113,17 @@ func (v vocabulary) proposable(id int32, pieces bool) bool {
 	return false
 }
 
-// single returns the token of an allowed word.
+// spaces are what may stand before a word: to Gemma's tokenizer a word inside a text is another
+// token, which begins with a space, than the same word at its beginning.
+var spaces = []string{" ", ""}
+
+// single returns the token of an allowed word, the one inside a text where there are two.
 func (v vocabulary) single(word string) (int32, error) {
 	what := fmt.Sprintf("the word %q", word)
 	ids, err := v.plain(word)
+	if inside, err := v.plain(spaces[0] + word); err == nil && len(inside) == 1 {
+		ids = inside
+	}
 	switch {
 	case err != nil:
 		return 0, badInput(what, "%w", err)

@@ -1,7 +1,7 @@
 // Package clip implements the tokenizers of CLIP's and SigLIP's text encoders. CLIP's is byte-level BPE in
 // which a piece that ends a word carries the suffix "</w>". Input text is normalized to NFC, lower-cased,
-// and runs of white space become one space. SigLIP's are SentencePiece models, in which a piece that begins
-// a word carries the prefix "▁".
+// and runs of white space become one space. Those of SigLIP and MetaCLIP 2 are SentencePiece models, in
+// which a piece that begins a word carries the prefix "▁".
 package clip
 
 import (
@@ -48,10 +48,13 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 	c := &Tokenizer{Tokenizer: t}
 	begin, end := t.Begin, t.End
 	if t.Suffix() != wordEnd {
-		if t.Decode([]int32{wordOf(t)}) == "" || len(begin) != 0 || len(end) != 1 {
-			return nil, files.Unsupported("not a CLIP tokenizer (no piece ends with %q), nor one of SigLIP (pieces begin with %q, one token ends a text)", wordEnd, wordBegin)
+		if t.Decode([]int32{wordOf(t)}) == "" || len(begin) > 1 || len(end) != 1 {
+			return nil, files.Unsupported("not a CLIP tokenizer (no piece ends with %q), nor one of SigLIP or MetaCLIP 2 (pieces begin with %q, one token ends a text)", wordEnd, wordBegin)
 		}
 		c.prefixed, c.SOT, c.EOT = true, -1, end[0]
+		if len(begin) == 1 {
+			c.SOT = begin[0]
+		}
 		if c.Pad < 0 {
 			c.Pad = c.EOT
 		}

@@ -50,8 +50,8 @@ func (f Files) load(name string) (*onnx.Model, error) {
 }
 
 // Open reads the files of a CLIP or SigLIP model and makes it ready. Where o does not bound the
-// length of texts, config.json does, if there is one, and it says whether a model is a SigLIP,
-// whose texts are padded with Options.PadID. No session of the runtime is opened yet.
+// length of texts, config.json or open_clip_config.json does, if there is one, and it says whether a
+// model is a SigLIP, whose texts are padded with Options.PadID. No session of the runtime is opened yet.
 //
 // Errors: those of package onnx and of [New].
 func Open(f Files, o Options) (*Model, error) {
@@ -92,44 +92,54 @@ type config struct {
 	Text      struct {
 		Positions int `json:"max_position_embeddings"`
 	} `json:"text_config"`
-	OpenCLIP struct {
-		Length      int  `json:"context_length"`
-		AllTextRead bool `json:"no_causal_mask"`
-	} `json:"text_cfg"`
+	OpenCLIP openCLIP `json:"text_cfg"`
+	Hub      struct {
+		OpenCLIP openCLIP `json:"text_cfg"`
+	} `json:"model_cfg"` // of open_clip_config.json
+}
+
+// openCLIP is what OpenCLIP says of a text tower.
+type openCLIP struct {
+	Length      int  `json:"context_length"`
+	AllTextRead bool `json:"no_causal_mask"`
 }
 
 // readsPadding reports whether a model is a SigLIP.
 func (c *config) readsPadding() bool {
-	return strings.HasPrefix(c.Type, "siglip") || c.OpenCLIP.AllTextRead
+	return strings.HasPrefix(c.Type, "siglip") || c.OpenCLIP.AllTextRead || c.Hub.OpenCLIP.AllTextRead
 }
 
 // longest is the longest text, 0 where the file does not say. Files lack what is the default
 // of their class.
 func (c *config) longest() int {
-	n := max(0, c.Text.Positions, c.Positions, c.OpenCLIP.Length)
+	n := max(0, c.Text.Positions, c.Positions, c.OpenCLIP.Length, c.Hub.OpenCLIP.Length)
 	if n == 0 && c.readsPadding() {
 		return 64
 	}
 	return n
 }
 
-// config reads config.json from the folder of the text tower or from one above it.
+// config reads config.json, or open_clip_config.json, from the folder of the text tower or from
+// one above it.
 func (f Files) config() (*config, error) {
 	c := &config{}
 	for dir := path.Dir(f.Text); ; dir = path.Dir(dir) {
-		file := path.Join(dir, "config.json")
-		data, err := fs.ReadFile(f.FS, file)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && dir != ".":
-			continue
-		case errors.Is(err, fs.ErrNotExist):
+		for _, name := range []string{"config.json", "open_clip_config.json"} {
+			file := path.Join(dir, name)
+			data, err := fs.ReadFile(f.FS, file)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("clip: %w", err)
+			}
+			if err := json.Unmarshal(data, c); err != nil {
+				return nil, fmt.Errorf("clip: %s: %w", file, err)
+			}
 			return c, nil
-		case err != nil:
-			return nil, fmt.Errorf("clip: %w", err)
 		}
-		if err := json.Unmarshal(data, c); err != nil {
-			return nil, fmt.Errorf("clip: %s: %w", file, err)
+		if dir == "." {
+			return c, nil
 		}
-		return c, nil
 	}
 }
