@@ -8,6 +8,7 @@
 # make bench-fills   how often infilling finds the best filling, against simpler methods
 # make bench-grad    the same for gradients of networks
 # make bench-ebm     the same for the training of energy-based models
+# make bench-lattice samplers on an Ising lattice and an RBM beside PyTorch, JAX and thrml
 # make bench-prompt  the same for prompts under a text tower of ViT-B/32's size
 
 SHELL := /bin/bash
@@ -20,13 +21,16 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-$(shell sha256sum scripts/requirements.txt 2>/dev/null | cut -c1-16)
 
+JAX_VENV := .venv-jax
+JAX_STAMP := $(JAX_VENV)/.installed-$(shell sha256sum scripts/bench/requirements-jax.txt 2>/dev/null | cut -c1-16)
+
 # Packages that start goroutines or have types for concurrent use, and their tests of that.
 # Each package must have one.
 RACE_PACKAGES := ./cmd/gradhop/internal/app ./energies/neural/... ./models/hub ./onnx/ort/... ./samplers ./samplers/store \
 	./tasks/infill ./tasks/pictures ./tasks/prompttune/...
 RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 
-.PHONY: build demo fills demo-prompt demo-images test lint test-scripts bench bench-grad bench-ebm bench-prompt bench-fills clean
+.PHONY: build demo fills demo-prompt demo-images test lint test-scripts bench bench-grad bench-ebm bench-lattice bench-prompt bench-fills clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o bin/gradhop ./cmd/gradhop
@@ -77,9 +81,17 @@ bench-grad: $(STAMP)
 bench-ebm: $(STAMP)
 	$(PY) scripts/bench/ebm.py
 
+$(JAX_STAMP): scripts/bench/requirements-jax.txt
+	python3 -m venv --clear $(JAX_VENV)
+	$(JAX_VENV)/bin/pip install --quiet --disable-pip-version-check -r scripts/bench/requirements-jax.txt
+	touch $@
+
+bench-lattice: $(STAMP) $(JAX_STAMP)
+	$(PY) scripts/bench/lattice.py --jax $(JAX_VENV)/bin/python
+
 bench-prompt: build $(STAMP)
 	$(PY) scripts/bench/run.py --models clip --chains 1,8
 	$(PY) scripts/bench/pez.py
 
 clean:
-	rm -rf bin $(VENV)
+	rm -rf bin $(VENV) $(JAX_VENV)

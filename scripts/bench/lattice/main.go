@@ -1,0 +1,119 @@
+// Command lattice is the Go side of scripts/bench/lattice.py: a sampler on an energy of known form,
+// driven by lines "STEPS FILE" on stdin. It makes STEPS steps, writes U of the chains after each to
+// FILE as float32, [step, chain], unless FILE is "-", and answers with a line of JSON.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gradhop/gradhop/energies/known"
+	"github.com/gradhop/gradhop/energies/rbm"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "lattice:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	energy := flag.String("energy", "ising:20x20,0.3", "energy")
+	sampler := flag.String("sampler", "dmala", "sampler")
+	step := flag.String("step-size", "", "its step size")
+	chains := flag.Int("chains", 100, "number of chains")
+	weights := flag.String("weights", "", "file for the weights and biases of an RBM, float32")
+	flag.Parse()
+	e, err := known.Parse(*energy)
+	if err != nil {
+		return err
+	}
+	if err := writeWeights(*weights, e.Energy); err != nil {
+		return err
+	}
+	set := samplers.Settings{}
+	if *step != "" {
+		set["step-size"] = *step
+	}
+	k, err := samplers.New(*sampler, e, set)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	loop, err := samplers.NewLoop(ctx, samplers.Config{Kernel: k, Chains: *chains, Steps: 1 << 40})
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var steps int
+		var path string
+		if _, err := fmt.Sscan(lines.Text(), &steps, &path); err != nil {
+			return err
+		}
+		seconds, err := advance(ctx, loop, steps, path)
+		if err != nil {
+			return err
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(map[string]float64{"seconds": seconds}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance makes steps and returns the time they took.
+func advance(ctx context.Context, loop *samplers.Loop, steps int, path string) (seconds float64, err error) {
+	var record []float32
+	start := time.Now()
+	for range steps {
+		if err := loop.Step(ctx); err != nil {
+			return 0, err
+		}
+		if path != "-" {
+			for _, u := range loop.State().U {
+				record = append(record, float32(u))
+			}
+		}
+	}
+	seconds = time.Since(start).Seconds()
+	if path == "-" {
+		return seconds, nil
+	}
+	return seconds, writeFloats(path, record)
+}
+
+// writeWeights writes those of an RBM, so that other programs run the same one.
+func writeWeights(path string, e any) error {
+	if joint, ok := e.(*rbm.Joint); ok {
+		e = joint.Machine()
+	}
+	m, ok := e.(*rbm.Model)
+	if !ok || path == "" {
+		return nil
+	}
+	var all []float32
+	w, b, c := m.Weights()
+	for _, list := range [][]float64{w, b, c} {
+		for _, v := range list {
+			all = append(all, float32(v))
+		}
+	}
+	return writeFloats(path, all)
+}
+
+func writeFloats(path string, x []float32) error {
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.LittleEndian, x); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o600)
+}
