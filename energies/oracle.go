@@ -71,6 +71,9 @@ type Capabilities struct {
 	// Odds lists the possible log-odds U(x with x_i = 1) - U(x with x_i = 0) of sites in nats, at most
 	// 256, if the energy answers Level. It must not be modified.
 	Odds []float64
+	// Pairs is set if the energy answers Level and the level of every site is the number of its
+	// neighbours with code 1.
+	Pairs *Pairs
 	// Quenched means that the terms are densities, exp(U(x)) = (1/T)·Σ_j ψ_j(x). Estimate then returns
 	// logarithms of the mean ψ̂ over a minibatch: U = log ψ̂(x), and Grad[c,i,v] = log ψ̂ at the state
 	// with v at site i. Average estimates before taking the logarithm.
@@ -82,6 +85,17 @@ type Capabilities struct {
 	Colours [][]int32
 	// Draft is a cheap stand-in for the energy over the same space, or nil; see [WithDraft].
 	Draft Oracle
+}
+
+// Pairs describes a two-valued energy with one coupling and one field, on a graph whose sites all have
+// the same number of neighbours, such as a torus. It must not be modified.
+type Pairs struct {
+	// Degree is the number of neighbours of a site. Those of site i are To[i·Degree:(i+1)·Degree].
+	Degree int
+	To     []int32
+	// Density returns U, in nats, of a state in which so many sites have code 1, and so many edges
+	// have it at both ends. It is the value that Density queries return, to the bit.
+	Density func(ones, edges int) float64
 }
 
 // Query is one query about every state of a batch. The energy fills the slices that Want requires and

@@ -3,6 +3,7 @@ package samplers_test
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
@@ -69,7 +70,16 @@ func TestColouredGibbs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts, "levels": levels} {
+	// The same on graphs whose sites have equally many neighbours: 64 sites at once.
+	ring, err := known.Parse("ising:6x1,0.5,0.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cube, err := known.Parse("ising:2x2x2,-0.4,0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts, "levels": levels, "ring": ring, "cube": cube} {
 		for _, beta := range []float64{1, 1.7} {
 			law, err := table.Enumerate(context.Background(), scaledEnergy{e, beta})
 			if err != nil {
@@ -108,6 +118,61 @@ func TestColouredGibbs(t *testing.T) {
 			if z := (chi - cells) / math.Sqrt(2*cells); z > 4 || cells < 10 {
 				t.Errorf("%s, β = %v: χ² %.0f with %v degrees of freedom", name, beta, chi, cells)
 			}
+		}
+	}
+}
+
+// TestPackedGibbs draws one sweep of many chains on lattices of many words and compares each site with
+// its conditional, as the energy gives it: those of the first colour given the initial state, those of
+// the second given the new one. Sites are weighted by where their conditional lies, so that a wrong
+// neighbour shows.
+func TestPackedGibbs(t *testing.T) {
+	const chains = 400
+	for _, text := range []string{"ising:20x20,0.3,0.1", "ising:12x34,0.4", "ising:6x4x8,0.2,-0.1"} {
+		e, err := known.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := samplers.NewGibbs(e, samplers.GibbsOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]int64, chains)
+		for c := range ids {
+			ids[c] = int64(c)
+		}
+		x := samplers.RandomCodes(e.Space(), 1, ids)
+		r, err := samplers.Run(context.Background(), samplers.Config{Kernel: k, Chains: chains, Steps: 1, Seed: 2, Init: x.Codes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		given, worst, lp := energies.Batch{Space: x.Space, Codes: slices.Clone(x.Codes)}, 0.0, make([]float64, 2*chains)
+		for _, sites := range e.Capabilities().Colours {
+			for _, i := range sites {
+				if err := e.Answer(context.Background(), energies.Query{Want: energies.Conditional, X: given, Site: int(i), LogP: lp}); err != nil {
+					t.Fatal(err)
+				}
+				sum, weighted, variance, weightedVariance := 0.0, 0.0, 0.0, 0.0
+				for c := range chains {
+					p := 1 / (1 + math.Exp(lp[2*c]-lp[2*c+1]))
+					off := float64(r.State.X.Chain(c)[i]) - p
+					sum, variance = sum+off, variance+p*(1-p)
+					weighted, weightedVariance = weighted+off*(p-0.5), weightedVariance+(p-0.5)*(p-0.5)*p*(1-p)
+				}
+				worst = max(worst, math.Abs(sum)/math.Sqrt(variance), math.Abs(weighted)/math.Sqrt(weightedVariance))
+			}
+			for _, i := range sites {
+				for c := range chains {
+					given.Chain(c)[i] = r.State.X.Chain(c)[i]
+				}
+			}
+		}
+		if worst > 4.8 { // of 400 sites or so, twice: 0.1%
+			t.Errorf("%s: a site is off by %.1f standard errors", text, worst)
+		}
+		u := make([]float64, chains)
+		if err := e.LogDensity(context.Background(), u, r.State.X); err != nil || !slices.Equal(u, r.State.U) {
+			t.Errorf("%s: U of the new states differs from that of the energy (%v)", text, err)
 		}
 	}
 }

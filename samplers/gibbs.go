@@ -102,7 +102,7 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	case (o.Scan == "" || o.Scan == ColouredScan) && can.Answers.Has(energies.Block) && whole:
 		k.ask, k.colours, k.updates = energies.Block, can.Colours, max(o.Updates, sites)
 		k.colour.init()
-		k.level.odds = can.Odds
+		k.level.odds, k.level.packing = can.Odds, newPacking(can.Pairs, can.Colours)
 	}
 	return k, nil
 }

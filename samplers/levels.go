@@ -129,6 +129,8 @@ type levelJob struct {
 	ctx     context.Context
 	odds    []float64
 	tables  []levelThresholds // [chain]
+	packing *packing          // nil: site by site
+	packed  []*packedOdds     // [chain]
 	errs    []error           // [chain]
 }
 
@@ -142,9 +144,13 @@ type levelThresholds struct {
 func (j *levelJob) step(ctx context.Context, k *Gibbs, s *State, info *Info) error {
 	n := s.Chains()
 	if j.sweep == nil {
-		j.sweep = j.chain
+		if j.sweep = j.chain; j.packing != nil {
+			j.sweep = j.packedChain
+		}
 	}
-	if len(j.tables) < n {
+	if j.packing != nil {
+		j.preparePacked(s)
+	} else if len(j.tables) < n {
 		j.tables = append(j.tables, make([]levelThresholds, n-len(j.tables))...)
 	}
 	j.kernel, j.state, j.ctx, j.errs = k, s, ctx, resize(j.errs, n)

@@ -13,6 +13,7 @@ type Worker struct {
 	rng.Stream
 	row   []float64
 	bytes []uint8
+	words []uint64
 }
 
 // Row returns scratch of length n, with unspecified contents.
@@ -25,6 +26,12 @@ func (w *Worker) Row(n int) []float64 {
 func (w *Worker) Bytes(n int) []uint8 {
 	w.bytes = resize(w.bytes, n)
 	return w.bytes
+}
+
+// Words returns scratch of length n, with unspecified contents.
+func (w *Worker) Words(n int) []uint64 {
+	w.words = resize(w.words, n)
+	return w.words
 }
 
 // Workers calls functions for every chain of a state, in parallel where that pays. The

@@ -152,8 +152,9 @@ func (s *State) Commit(next *Point, info *Info) {
 // hops counts the sites at which two states differ.
 func hops(x, y []int32) int {
 	n := 0
-	for i := range x {
-		if x[i] != y[i] {
+	y = y[:len(x)]
+	for i, v := range x {
+		if v != y[i] {
 			n++
 		}
 	}

@@ -1,6 +1,10 @@
 package pairwise
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+)
 
 // levels is the arithmetic of a model with one coupling and one field. The log-odds of a site then
 // depend on the number of its neighbours with code 1, and on that of all its neighbours alone; U is a
@@ -15,6 +19,7 @@ type levels struct {
 	offset, perOne, perDegree, perPair float64
 	low, high                          float32 // the numbers of codes
 	perNumber                          float64 // log-odds over high - low
+	pairs                              *energies.Pairs
 }
 
 // mostLevels bounds the levels, which are bytes.
@@ -65,6 +70,9 @@ func (m *Model) newLevels() *levels {
 	if m.scale == 2 { // s = 2·code - 1
 		l.offset += weight*float64(len(edges)) - field*float64(d)
 		l.perOne, l.perDegree, l.perPair = 2*field, -2*weight, 2*weight
+	}
+	if len(degrees) == 1 {
+		l.pairs = &energies.Pairs{Degree: most, To: l.to, Density: func(ones, edges int) float64 { return l.sum(ones, most*ones, 2*edges) }}
 	}
 	return l
 }

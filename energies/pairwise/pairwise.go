@@ -85,7 +85,7 @@ func (m *Model) Capabilities() energies.Capabilities {
 	c := energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
 	if m.levels != nil {
 		c.Answers |= energies.Level
-		c.Odds = m.levels.odds
+		c.Odds, c.Pairs = m.levels.odds, m.levels.pairs
 	}
 	return c
 }

@@ -14,7 +14,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/export"
 	"github.com/gradhop/gradhop/energies/known"
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/rbm"
 	"github.com/gradhop/gradhop/samplers"
 )
@@ -31,6 +34,7 @@ func run() error {
 	sampler := flag.String("sampler", "dmala", "sampler")
 	step := flag.String("step-size", "", "its step size")
 	chains := flag.Int("chains", 100, "number of chains")
+	runtime := flag.Bool("runtime", false, "run the energy's ONNX form")
 	weights := flag.String("weights", "", "file for the weights and biases of an RBM, float32")
 	flag.Parse()
 	e, err := known.Parse(*energy)
@@ -44,7 +48,17 @@ func run() error {
 	if *step != "" {
 		set["step-size"] = *step
 	}
-	k, err := samplers.New(*sampler, e, set)
+	target := energies.Energy(e)
+	if *runtime {
+		model, err := export.Model(e, false)
+		if err != nil {
+			return err
+		}
+		if target, err = neural.NewModel(model, neural.ModelOptions{Space: *e.Space()}); err != nil {
+			return err
+		}
+	}
+	k, err := samplers.New(*sampler, target, set)
 	if err != nil {
 		return err
 	}
