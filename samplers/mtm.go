@@ -16,6 +16,8 @@ func init() {
 		Doc:   "multiple-try Metropolis: the gradient proposes many changes of one site, exact U chooses among them",
 		Paper: "Liu, Liang, Wong 2000 (JASA 95:121); weights: Gagnon, Maire, Zanella 2023 (arXiv:2211.11613)",
 		Needs: energies.Gradient,
+
+		Reversible: true,
 	}, NewMTM)
 }
 

@@ -21,7 +21,7 @@ var twoStageLaw = samplertest.Law{
 	Few: true,
 	Variants: []samplers.Settings{
 		{"inner": "dmala", "draft-steps": "1"}, {"inner": "gwg", "draft-steps": "3"}, {"inner": "dmala", "draft-steps": "2", "balance": "barker"},
-		{"inner": "mwg", "draft-steps": "3"},
+		{"inner": "mwg", "draft-steps": "3"}, {"inner": "mtm", "draft-steps": "2", "tries": "2"},
 	},
 	Spread: true,
 	Row: func(p *samplertest.Problem, set samplers.Settings, _ int64, k int) []float64 {
@@ -124,7 +124,7 @@ func TestTwoStageOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, set := range map[string]samplers.Settings{
-		"inner \"gibbs\": must be a reversible sampler: dlmc, dmala, gwg, mwg, ncg, pas, rwm": {"inner": "gibbs"},
+		"inner \"gibbs\": must be a reversible sampler: dlmc, dmala, gwg, mtm, mwg, ncg, pas, rwm": {"inner": "gibbs"},
 		"inner \"dula\": must be a reversible sampler":                                        {"inner": "dula"},
 		"draft-steps \"-1\": must be at least 1":                                              {"draft-steps": "-1"},
 		"step-schedule \"1..0.1@9\": the draft steps of a step must be alike":                 {"step-schedule": "1..0.1@9"},

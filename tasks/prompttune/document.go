@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
+	"github.com/gradhop/gradhop/tasks/internal/draft"
 )
 
 // Document is what a run came to, with all that is needed to make it again. It is the
@@ -54,6 +54,7 @@ type Settings struct {
 	RoundTrip      bool              `json:"round_trip"`
 	Fluency        float64           `json:"fluency,omitempty"` // weight of Prompt.Fluency in U
 	FluencyModel   string            `json:"fluency_model,omitempty"`
+	Draft          string            `json:"draft,omitempty"` // its name in full
 	Sampler        string            `json:"sampler"`
 	Exact          bool              `json:"sampler_exact"`
 	SamplerOptions map[string]string `json:"sampler_options"`
@@ -107,6 +108,10 @@ type Diagnostics struct {
 	// step changes, after warm-up.
 	Acceptance diag.Number `json:"acceptance"`
 	Hops       diag.Number `json:"hops"`
+	// DraftRejected and ModelRejected are the shares of steps that the draft rejects, and of the
+	// remaining moves that the models reject; nil without a draft.
+	DraftRejected *diag.Number `json:"draft_rejected,omitempty"`
+	ModelRejected *diag.Number `json:"model_rejected,omitempty"`
 	// Evaluations counts states that went through the models for the chains, by kind, and
 	// Rescored texts that went through them because they encode to other tokens than the
 	// chain's. Each counts once, however many models there are.
@@ -118,9 +123,6 @@ type Diagnostics struct {
 
 // noBeta is the schedule of samplers that know no temperature.
 const noBeta = "1"
-
-// versions are those of parts that results depend on.
-func versions() map[string]string { return map[string]string{"onnxruntime": ort.Version()} }
 
 // shownBeta is the schedule without the step at which a range ends where that is the last.
 func (s *Search) shownBeta() string {
@@ -134,11 +136,11 @@ func (s *Search) shownBeta() string {
 func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Document {
 	s := &o.Search
 	d := &Document{
-		Gradhop: o.Program, Versions: versions(), Seed: s.Seed,
+		Gradhop: o.Program, Versions: draft.Versions(o.Goal.Runtime, o.Goal.Runtime.Provider, r.draftName), Seed: s.Seed,
 		Settings: Settings{
 			Template: r.Problem.Template.String(), Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens),
 			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
-			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
+			Draft: r.draftName, Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
 			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
 			Provider: cmp.Or(o.Goal.Runtime.Provider, "cpu"),
 		},

@@ -33,6 +33,9 @@ func (k *keeper) header(r *Task, search *Finder, d *Document) (store.Header, err
 	for name, value := range s.SamplerOptions {
 		h.Settings[name] = value
 	}
+	if r.draftName != "" {
+		h.Settings["draft"] = r.draftName
+	}
 	var names []string
 	text, vision, files := sha256.New(), sha256.New(), sha256.New()
 	for i, m := range r.members {

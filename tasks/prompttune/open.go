@@ -21,6 +21,9 @@ type Task struct {
 	// The model of fluency, nil where none is added, and its weight.
 	language *Language
 	fluency  float64
+	// The draft of a two-stage sampler and its name in full; nil without one.
+	draft     *Task
+	draftName string
 
 	models []ModelID
 	sets   []Set
@@ -66,14 +69,23 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 	if err := ort.Init(ctx, g.Runtime); err != nil {
 		return nil, err
 	}
-	if err := r.encodeImages(ctx, g, ev, sets, files); err != nil {
+	if err := r.encode(ctx, g, ev, sets, files, texts); err != nil {
 		return nil, err
+	}
+	r.Problem, err = r.problem(template)
+	return r, err
+}
+
+// encode gives every model the vectors of all targets.
+func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []ImageSet, files [][]string, texts []TextTarget) error {
+	if err := r.encodeImages(ctx, g, ev, sets, files); err != nil {
+		return err
 	}
 	for _, x := range texts {
 		for i := range r.members {
 			vector, err := r.members[i].Model.Text(ctx, x.Text)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			r.members[i].Targets.Text(vector, x.Weight)
 		}
@@ -82,8 +94,7 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 	for i := range r.members {
 		r.members[i].Targets.Normalize()
 	}
-	r.Problem, err = r.problem(template)
-	return r, err
+	return nil
 }
 
 // problem builds the problem of a template.
@@ -210,7 +221,7 @@ func (r *Task) Terms() int { return len(r.members[0].Targets.Weights) }
 
 // Close frees the runtime's sessions.
 func (r *Task) Close() error {
-	var err error
+	err := r.closeDraft()
 	for _, m := range r.members {
 		err = errors.Join(err, m.Model.Close())
 	}

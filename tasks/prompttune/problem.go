@@ -31,7 +31,8 @@ type Problem struct {
 	// AddFluency adds to it.
 	Energy energies.Oracle
 
-	fluency float64 // weight of AddFluency; 0: not added
+	fluency float64  // weight of AddFluency; 0: not added
+	draft   *Problem // of a two-stage sampler, or nil
 	members []Member
 	v       vocabulary
 	words   Proposals

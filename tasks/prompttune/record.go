@@ -86,6 +86,7 @@ func Saved(dir string) (Config, error) {
 			list.args[k] = list.moved(arg)
 		}
 	}
+	c.Search.Draft = moved(c.Search.Draft)
 	if r.Inside {
 		c.Page = filepath.Join(dir, r.Page)
 	}

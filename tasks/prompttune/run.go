@@ -21,6 +21,9 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := o.Search.parseDraft(o.Goal.Runtime); err != nil {
+		return nil, err
+	}
 	if err := o.Search.Try(max(1, len(o.Goal.Models))); err != nil {
 		return nil, err
 	}
@@ -33,6 +36,9 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, task.Close()) }()
+	if err := task.openDraft(ctx, o); err != nil {
+		return nil, err
+	}
 	search, err := NewFinder(task.Problem, &o.Search, o.Form.RoundTrip)
 	if err != nil {
 		return nil, err

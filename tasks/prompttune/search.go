@@ -11,6 +11,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/internal/draft"
 )
 
 // optimises reports whether a method looks for the best prompt and does not sample.
@@ -21,12 +22,18 @@ const batchFlag = "batch"
 
 // registration returns the sampler and its options.
 func (s *Search) registration() (samplers.Registration, samplers.Settings, error) {
-	reg, err := samplers.Lookup(s.Sampler)
+	name, options, err := draft.Sampler(s.Draft, s.Sampler, promptOptions[s.moving()])
+	if err != nil {
+		return samplers.Registration{}, nil, badInput("sampler "+s.Sampler, "%w", err)
+	}
+	reg, err := samplers.Lookup(name)
 	if err != nil {
 		return reg, nil, err
 	}
-	options := samplers.Settings{}
-	maps.Copy(options, promptOptions[s.moving()])
+	options = maps.Clone(options)
+	if options == nil {
+		options = samplers.Settings{}
+	}
 	maps.Copy(options, s.Options)
 	if s.ImageBatch == 0 {
 		return reg, options, nil
@@ -58,6 +65,11 @@ func (s *Search) Try(models int) error {
 	var e energies.Energy = embeddedProbe{}
 	if models > 1 {
 		e = probe{}
+	}
+	if s.Draft != "" {
+		if e, err = energies.WithDraft(e, e); err != nil {
+			return err
+		}
 	}
 	_, err = reg.New(e, options)
 	return err
@@ -91,11 +103,12 @@ type tally struct {
 	kept   int64
 	accept []float64 // [chain]
 	hops   []int64   // [chain]
+	stages samplers.Stages
 }
 
-func (t *tally) add(s *samplers.State, info *samplers.Info) {
+func (t *tally) add(s *samplers.State, info *samplers.Info) error {
 	if s.Warmup {
-		return
+		return nil
 	}
 	if t.accept == nil {
 		t.accept, t.hops = make([]float64, s.Chains()), make([]int64, s.Chains())
@@ -105,6 +118,7 @@ func (t *tally) add(s *samplers.State, info *samplers.Info) {
 		t.accept[c] += info.Accept[c]
 		t.hops[c] += int64(info.Hops[c])
 	}
+	return t.stages.Observe(s, info)
 }
 
 // means returns the mean acceptance probability and number of changed sites.
@@ -128,6 +142,11 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 		return nil, err
 	}
 	energy := energies.Energy(p.Energy)
+	if p.draft != nil {
+		if energy, err = energies.WithDraft(energy, p.draft.Energy); err != nil {
+			return nil, err
+		}
+	}
 	if optimises(reg.Name) {
 		energy = p.Rescored()
 	}
@@ -162,7 +181,9 @@ func (r *Finder) observe(s *samplers.State, info *samplers.Info) error {
 
 // take collects the states of a step.
 func (r *Finder) take(s *samplers.State, info *samplers.Info) error {
-	r.tally.add(s, info)
+	if err := r.tally.add(s, info); err != nil {
+		return err
+	}
 	better, err := r.Best.Add(r.ctx, s.Step, s.ChainIDs, s.InverseTemperature(0), s.U, s.X)
 	if err != nil {
 		return err
@@ -250,5 +271,9 @@ func passes(c samplers.Counts) int64 { return c.Total() + c.Gradient }
 func (r *Finder) diagnose(s *samplers.State, seconds float64) Diagnostics {
 	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.Scored(), Seconds: seconds}
 	d.Acceptance, d.Hops = r.tally.means()
+	if r.search.Draft != "" {
+		first, second := r.tally.stages.Rejected()
+		d.DraftRejected, d.ModelRejected = new(diag.Number(first)), new(diag.Number(second))
+	}
 	return d
 }

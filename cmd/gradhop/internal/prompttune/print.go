@@ -88,6 +88,9 @@ func text(d *task.Document) string {
 		scored = fmt.Sprintf(" (%d of them of texts scored apart)", g.Rescored)
 	}
 	n.Add("%d steps: acceptance %s, hops %s, %d%s evaluations in %.1f s", g.Steps, g.Acceptance.Text(2), g.Hops.Text(2), g.Evaluations.Total()+g.Rescored, scored, g.Seconds)
+	if g.DraftRejected != nil {
+		n.Add("%s", samplers.DescribeStages(s.Draft, float64(*g.DraftRejected), float64(*g.ModelRejected)))
+	}
 	if reg, err := samplers.Lookup(s.Sampler); err == nil && !reg.Exact {
 		n.Add("%s", task.NotExact(reg))
 	}

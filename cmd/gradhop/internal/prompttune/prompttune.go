@@ -78,6 +78,7 @@ into one, whose best prompts --resume finds. --patience needs all chains in one 
 	AddFormFlags(cmd, &o.Form)
 	o.Search.Sampler, o.Search.Top = task.DefaultSampler, 5
 	AddSearchFlags(cmd, &o.Search)
+	app.DraftFlag(f, &o.Search.Draft, "a CLIP of the same vocabulary as for --model")
 	app.SeedFlag(f, &o.Search.Seed)
 	app.Format(cmd, &o.format, "text", "json", "jsonl")
 	f.StringVarP(&o.Out, "out", "o", "", "new `folder` for the draws, which gradhop diagnose and report read")

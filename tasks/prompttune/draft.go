@@ -1,0 +1,104 @@
+package prompttune
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gradhop/gradhop/energies/neural/clip"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/internal/draft"
+)
+
+// parseDraft reads Search.Draft, given where the models run.
+func (s *Search) parseDraft(o ort.Options) (draft.Draft, error) {
+	d, err := draft.Parse(s.Draft, o)
+	if err != nil {
+		return d, badInput("draft", "%s: %w", s.Draft, err)
+	}
+	return d, nil
+}
+
+// openDraft opens the draft of the problem, if the options name one: the same models on another
+// provider, or another model, by which the targets are encoded too.
+func (r *Task) openDraft(ctx context.Context, o *Config) error {
+	is, err := o.Search.parseDraft(o.Goal.Runtime)
+	if err != nil || o.Search.Draft == "" {
+		return err
+	}
+	r.draft = &Task{words: r.words, language: r.language, fluency: r.fluency}
+	if is.Model != "" {
+		if err := r.draft.loadDraft(ctx, &o.Goal, &o.Events, is.Model); err != nil {
+			return err
+		}
+		r.draftName = fmt.Sprintf("%s sha256:%s", r.draft.models[0].Name, r.draft.models[0].TextSHA256)
+	} else if err := r.copyTo(r.draft, is.Provider, &o.Goal); err != nil {
+		return err
+	} else {
+		r.draftName = is.Provider
+	}
+	if err := sameVocabulary(r.members[0].Model, r.draft.members[0].Model); err != nil {
+		return err
+	}
+	r.Problem.draft, err = r.Problem.with(r.draft)
+	return err
+}
+
+// loadDraft reads another model and encodes the targets by it.
+func (r *Task) loadDraft(ctx context.Context, g *Goal, ev *Events, name string) error {
+	other := *g
+	other.Models, other.Fluency = []string{name}, 0
+	sets, texts, err := g.parse()
+	if err != nil {
+		return err
+	}
+	files, err := list(sets)
+	if err != nil {
+		return err
+	}
+	if err := r.load(ctx, &other); err != nil {
+		return err
+	}
+	return r.encode(ctx, g, ev, sets, files, texts)
+}
+
+// copyTo gives d the models of r on another provider, with the targets that r encoded.
+func (r *Task) copyTo(d *Task, provider string, g *Goal) error {
+	rt := g.Runtime
+	rt.Provider, rt.Progress = provider, nil
+	for _, m := range r.members {
+		same, err := Load(m.Model.Source, clip.Options{MaxBatch: g.MaxBatch, Runtime: rt})
+		if err != nil {
+			return err
+		}
+		d.members = append(d.members, Member{Model: same, Weight: m.Weight, Targets: m.Targets})
+	}
+	if r.language == nil {
+		return nil
+	}
+	language, err := LoadLanguage(r.language.Source, mlm.Options{Runtime: rt})
+	d.language = language
+	return err
+}
+
+// with returns the problem on the models of another task of the same vocabulary: tokens and
+// template are those of p.
+func (p *Problem) with(r *Task) (*Problem, error) {
+	q := *p
+	q.members = r.members
+	if err := q.build(); err != nil || r.language == nil {
+		return &q, err
+	}
+	return &q, q.AddFluency(r.language, r.fluency)
+}
+
+// closeDraft frees the sessions of the draft.
+func (r *Task) closeDraft() error {
+	if r.draft == nil {
+		return nil
+	}
+	if r.draft.language == r.language {
+		r.draft.language = nil // r closes it
+	}
+	return r.draft.Close()
+}
