@@ -125,9 +125,9 @@ func TestTwoStageOptions(t *testing.T) {
 	}
 	for want, set := range map[string]samplers.Settings{
 		"inner \"gibbs\": must be a reversible sampler: dlmc, dmala, gwg, mtm, mwg, ncg, pas, rwm": {"inner": "gibbs"},
-		"inner \"dula\": must be a reversible sampler":                                        {"inner": "dula"},
-		"draft-steps \"-1\": must be at least 1":                                              {"draft-steps": "-1"},
-		"step-schedule \"1..0.1@9\": the draft steps of a step must be alike":                 {"step-schedule": "1..0.1@9"},
+		"inner \"dula\": must be a reversible sampler":                                             {"inner": "dula"},
+		"draft-steps \"-1\": must be at least 1":                                                   {"draft-steps": "-1"},
+		"step-schedule \"1..0.1@9\": the draft steps of a step must be alike":                      {"step-schedule": "1..0.1@9"},
 	} {
 		var bad *samplers.OptionError
 		if _, err := samplers.New("two-stage", e, set); !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {

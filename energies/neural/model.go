@@ -109,7 +109,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := rewrite.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
-	e := &Model{opts: o, model: m, alone: o.OneByOne || session.MixesRows(m.Graph), sessions: map[bool]*session.Session{}}
+	e := &Model{opts: o, model: m, alone: o.OneByOne || session.MixesRows(m.Graph, o.Runtime), sessions: map[bool]*session.Session{}}
 	e.opts.Space = space
 	if err := e.names(); err != nil {
 		return nil, err

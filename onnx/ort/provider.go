@@ -37,8 +37,10 @@ func parseProvider(o Options) ([]provider, error) {
 		return bad("plugin, for provider options")
 	case isPlugin:
 		return parsePlugin(o, kind, device, hasDevice, precision, hasPrecision)
+	case o.Provider == "cpu,int8":
+		return []provider{cpu{int8: true}}, nil
 	case hasPrecision && slices.Contains([]string{"cpu", "cuda", "auto"}, kind):
-		return bad(kind + " without a precision: it computes in f32; openvino computes in others")
+		return bad(kind + " without a precision: it computes in f32; openvino computes in others, and cpu,int8 multiplies integers")
 	case place == "" || place == "cpu":
 		return []provider{cpu{}}, nil
 	case place == "auto":
@@ -52,6 +54,21 @@ func parseProvider(o Options) ([]provider, error) {
 	}
 	return bad("cpu, cuda, cuda:N, auto, openvino[:DEVICE][,PRECISION] or plugin[:DEVICE]")
 }
+
+// OnCPU reports whether o names the runtime's own provider, cpu or cpu,int8, whose results
+// depend on nothing but the inputs of a run.
+func (o Options) OnCPU() bool {
+	list, err := parseProvider(o)
+	if err != nil {
+		return false
+	}
+	_, is := list[0].(cpu)
+	return is
+}
+
+// Int8 reports whether o names cpu,int8. [Open] runs a graph as it is: whoever opens a session by
+// this provider writes its products as those of integers, see [rewrite.Int8].
+func (o Options) Int8() bool { return o.Provider == "cpu,int8" }
 
 // CheckProvider returns an *onnx.ArgumentError where [Open] would for what o says of a provider.
 func CheckProvider(o Options) error {
@@ -74,8 +91,10 @@ func ProviderName(text string) string {
 func Tolerance(provider string) float64 {
 	place, precision, _ := strings.Cut(provider, ",")
 	switch {
-	case place == "cpu":
+	case provider == "cpu":
 		return 0
+	case precision == "int8":
+		return 0.3
 	case strings.HasPrefix(place, "cuda"):
 		return 0.01 // it multiplies float32 in TF32
 	case precision == "f32":
@@ -102,9 +121,15 @@ func kind(p provider) string {
 }
 
 // cpu is always available; the runtime adds it by itself.
-type cpu struct{}
+type cpu struct{ int8 bool }
 
-func (cpu) name() string                                                  { return "cpu" }
+func (c cpu) name() string {
+	if c.int8 {
+		return "cpu,int8"
+	}
+	return "cpu"
+}
+
 func (cpu) configure(context.Context, Options, *ort.SessionOptions) error { return nil }
 
 // cuda runs on one NVIDIA device. Operators that it lacks run on the CPU, in the

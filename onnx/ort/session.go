@@ -108,7 +108,8 @@ func (s *Session) openWithin(ctx context.Context, model []byte, inputs, outputs 
 // open creates the runtime's session with one provider.
 func (s *Session) open(ctx context.Context, model []byte, inputs, outputs []string, p provider, o Options) error {
 	s.guard = nil
-	if p != (cpu{}) {
+	_, onCPU := p.(cpu)
+	if !onCPU {
 		s.guard = saveSignals()
 		defer s.guard.restore()
 	}
@@ -123,7 +124,7 @@ func (s *Session) open(ctx context.Context, model []byte, inputs, outputs []stri
 	d, err := ort.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, opts)
 	switch {
 	case err == nil:
-	case p != (cpu{}) && strings.Contains(strings.ToLower(err.Error()), kind(p)):
+	case !onCPU && strings.Contains(strings.ToLower(err.Error()), kind(p)):
 		// A device that can't be used fails only here, at its first use.
 		return badProvider(p, err)
 	default:

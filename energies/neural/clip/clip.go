@@ -134,18 +134,13 @@ func (c *Model) session(ctx context.Context, key graphKey, build func() (*onnx.M
 	return c.sessions.Get(ctx, key, build, c.opts.Runtime)
 }
 
-// onCPU reports whether the model is known, before a session is opened, to run on the CPU.
-func (c *Model) onCPU() bool {
-	return c.opts.Runtime.Provider == "" || c.opts.Runtime.Provider == "cpu"
-}
-
 // texts returns how many of n texts of t tokens go into one run.
 func (c *Model) texts(n, t int) int {
 	if c.text.alone {
 		return min(n, 1)
 	}
 	limit := c.opts.MaxBatch
-	if limit == 0 && c.onCPU() {
+	if limit == 0 && c.opts.Runtime.OnCPU() {
 		limit = max(1, session.CacheTokens/t)
 	}
 	if limit <= 0 || limit > n {

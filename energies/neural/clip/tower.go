@@ -80,7 +80,7 @@ func newTower(m *onnx.Model, kind string, o Options, check func(*tower) error) (
 	if err := rewrite.Simplify(w.model); err != nil {
 		return nil, err
 	}
-	w.alone = session.MixesRows(g)
+	w.alone = session.MixesRows(g, o.Runtime)
 	vals, err := shape.Infer(w.model)
 	if err != nil {
 		return nil, err

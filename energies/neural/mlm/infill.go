@@ -146,7 +146,7 @@ func (e uncached) Answer(ctx context.Context, q energies.Query) error {
 // multiple of the number of workers, so that runs have similar sizes.
 func (e *Infill) parts(p product, chains, each int) int {
 	limit := e.m.opts.MaxBatch
-	if limit == 0 && e.m.opts.onCPU() {
+	if limit == 0 && e.m.opts.Runtime.OnCPU() {
 		limit = max(1, session.CacheTokens/len(e.text.IDs))
 	}
 	if e.m.alone {

@@ -85,7 +85,7 @@ func (o *Options) defaults() error {
 	if o.Remember == 0 {
 		o.Remember = 64 << 20
 	}
-	if !o.onCPU() {
+	if !o.Runtime.OnCPU() {
 		o.Remember = -1
 	}
 	switch {
@@ -102,9 +102,6 @@ func (o *Options) defaults() error {
 	}
 	return nil
 }
-
-// onCPU reports whether the CPU provider is requested; the session may not be open yet.
-func (o *Options) onCPU() bool { return o.Runtime.Provider == "" || o.Runtime.Provider == "cpu" }
 
 // Model is a masked language model, prepared for use as an energy. Any number of texts share its
 // sessions. It is safe for concurrent use.
@@ -170,10 +167,10 @@ func New(m *onnx.Model, o Options) (*Model, error) {
 		return nil, neural.BadOption("mask id", fmt.Sprint(o.MaskID), fmt.Sprintf("an id below the model's vocabulary of %d", vocab))
 	}
 	workers := 1
-	if o.onCPU() {
+	if o.Runtime.OnCPU() {
 		workers = cmp.Or(o.Runtime.Threads, runtime.NumCPU())
 	}
-	return &Model{opts: o, model: m, part: p, vocab: vocab, alone: session.MixesRows(m.Graph), workers: workers, sessions: map[product]*session.Session{}}, nil
+	return &Model{opts: o, model: m, part: p, vocab: vocab, alone: session.MixesRows(m.Graph, o.Runtime), workers: workers, sessions: map[product]*session.Session{}}, nil
 }
 
 // Vocabulary returns the number of words that the model scores.

@@ -26,9 +26,9 @@ type Draft struct {
 }
 
 // short are names for the providers that serve as drafts most often.
-var short = map[string]string{"bf16": "openvino:cpu,bf16"}
+var short = map[string]string{"bf16": "openvino:cpu,bf16", "int8": "cpu,int8"}
 
-// Parse reads a draft: "bf16", a provider, or else the name of a model; "" is none. o has the
+// Parse reads a draft: "int8", "bf16", a provider, or else the name of a model; "" is none. o has the
 // model's own provider, which cannot be the draft. The error is to follow the name of the option.
 func Parse(text string, o ort.Options) (Draft, error) {
 	if text == "" {

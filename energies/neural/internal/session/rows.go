@@ -16,10 +16,10 @@ import (
 const CacheTokens = 768
 
 // MixesRows reports whether a model quantises with scales computed in each run over all rows
-// (DynamicQuantizeLinear). The result of a row then depends on the other rows of the run, so each run
-// must contain a single chain.
-func MixesRows(g *onnx.Graph) bool {
-	return slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool { return strings.HasPrefix(n.Op, "DynamicQuantize") })
+// (DynamicQuantizeLinear), by itself or on the provider. The result of a row then depends on the other
+// rows of the run, so each run must contain a single chain.
+func MixesRows(g *onnx.Graph, o ort.Options) bool {
+	return o.Int8() || slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool { return strings.HasPrefix(n.Op, "DynamicQuantize") })
 }
 
 // AllowedBias returns the tensor added to scores before a softmax, [list, value]: 0, or -Inf for a

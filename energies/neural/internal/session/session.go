@@ -59,6 +59,12 @@ func (s *Session) Update() {
 
 // open is Open without the comparison.
 func open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
+	if o.Int8() {
+		g = g.Clone()
+		if _, err := rewrite.Int8(g); err != nil {
+			return nil, err
+		}
+	}
 	proto, dir, err := onnx.EncodeReferencing(g)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,163 @@
+package rewrite
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// int8Least is the number of elements below which a weight is left as it is: reading x three times
+// to round it costs more than the product.
+const int8Least = 1 << 13
+
+// Int8 rewrites products of float32 matrices with constant ones to products of integers, in place:
+//
+//	x·W = (sx·(q(x) - z))·(sW ∘ q(W)),
+//
+// with 7 bits for q(W), symmetric, a scale for each column, and 8 bits for q(x), with a scale and a
+// zero point that each run finds for all of x (DynamicQuantizeLinear): rows of a run then depend on
+// each other. Operators are those of ONNX, which the CPU provider of the runtime fuses. MatMul and
+// Gemm are rewritten whose second factor is an initializer of two dimensions or its transpose, with
+// at least 2^13 elements. It returns the number of products that were rewritten.
+//
+// On processors with AVX2 and without VNNI the runtime adds pairs of products in 16 bits and
+// saturates: with 8 bits for W many sums would.
+func Int8(m *onnx.Model) (int, error) {
+	q := &quantizer{m: m, writers: map[string]*onnx.Node{}, rounded: map[string]string{}, weights: map[string]*columns{}}
+	for _, n := range m.Graph.Nodes {
+		for _, v := range n.Outputs {
+			q.writers[v] = n
+		}
+	}
+	for _, n := range m.Graph.Nodes {
+		if err := q.node(n); err != nil {
+			return 0, err
+		}
+	}
+	m.Graph.Nodes = q.nodes
+	Prune(m.Graph)
+	return q.count, nil
+}
+
+// quantizer is a rewriting by Int8 under way.
+type quantizer struct {
+	m       *onnx.Model
+	nodes   []*onnx.Node
+	writers map[string]*onnx.Node
+	rounded map[string]string   // x: the prefix of its rounded form
+	weights map[string]*columns // by name, and how they are read
+	count   int
+}
+
+// columns names the rounded form of a weight; nil in the map where there is none.
+type columns struct{ codes, scale string }
+
+func (q *quantizer) node(n *onnx.Node) error {
+	w, err := q.weight(n)
+	if err != nil {
+		return err
+	}
+	if w == nil {
+		q.nodes = append(q.nodes, n)
+		return nil
+	}
+	q.count++
+	x, y := n.Inputs[0], n.Outputs[0]
+	from, ok := q.rounded[x]
+	if !ok {
+		from = fmt.Sprintf("gradhop/int8/%d", len(q.rounded))
+		q.rounded[x] = from
+		q.op("DynamicQuantizeLinear", []string{x}, from+"/x", from+"/scale", from+"/zero")
+	}
+	name := fmt.Sprintf("gradhop/int8/y%d", q.count)
+	q.op("MatMulInteger", []string{from + "/x", w.codes, from + "/zero"}, name+"/sum")
+	q.op("Cast", []string{name + "/sum"}, name+"/float").Attrs = []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Float))}
+	q.op("Mul", []string{from + "/scale", w.scale}, name+"/scale")
+	product := y
+	if n.In(2) != "" {
+		product = name + "/product"
+	}
+	q.op("Mul", []string{name + "/float", name + "/scale"}, product)
+	if n.In(2) != "" {
+		q.op("Add", []string{product, n.In(2)}, y)
+	}
+	return nil
+}
+
+// op appends a node.
+func (q *quantizer) op(op string, in []string, out ...string) *onnx.Node {
+	n := &onnx.Node{Op: op, Name: out[0], Inputs: in, Outputs: out}
+	q.nodes = append(q.nodes, n)
+	return n
+}
+
+// weight returns the rounded second factor of a product, or nil where n is none that is rewritten.
+func (q *quantizer) weight(n *onnx.Node) (*columns, error) {
+	transposed := false
+	switch {
+	case n.Domain != "" || len(n.Inputs) < 2:
+		return nil, nil
+	case n.Op == "MatMul":
+	case n.Op == "Gemm" && n.Int("transA", 0) == 0 && n.Float("alpha", 1) == 1 && n.Float("beta", 1) == 1:
+		transposed = n.Int("transB", 0) == 1
+	default:
+		return nil, nil
+	}
+	name := n.Inputs[1]
+	if by := q.writers[name]; by != nil && by.Domain == "" && by.Op == "Transpose" {
+		name, transposed = by.Inputs[0], !transposed // of two dimensions: checked below
+	}
+	key := fmt.Sprint(name, transposed)
+	if w, ok := q.weights[key]; ok {
+		return w, nil
+	}
+	t := q.m.Graph.Initializer(name)
+	if t == nil || t.Type != onnx.Float || len(t.Dims) != 2 || t.Dims[0]*t.Dims[1] < int8Least {
+		return nil, nil
+	}
+	t, err := q.m.Resolve(t)
+	if err != nil {
+		return nil, err
+	}
+	x, err := t.Floats()
+	if err != nil {
+		return nil, err
+	}
+	w := &columns{fmt.Sprintf("gradhop/int8/w%d", len(q.weights)), fmt.Sprintf("gradhop/int8/w%d/scale", len(q.weights))}
+	codes, scale, ok := roundColumns(x, int(t.Dims[0]), int(t.Dims[1]), transposed)
+	if !ok {
+		w = nil
+	} else {
+		q.m.Graph.Initializers = append(q.m.Graph.Initializers, &onnx.Tensor{Name: w.codes, Type: onnx.Int8, Dims: []int64{int64(len(x) / len(scale)), int64(len(scale))}, Raw: codes, Offset: -1},
+			onnx.NewFloat(w.scale, []int64{int64(len(scale))}, scale))
+	}
+	q.weights[key] = w
+	return w, nil
+}
+
+// roundColumns rounds a matrix, or its transpose, to int8 with a scale for each column. It reports
+// false for one with an element that is not finite.
+func roundColumns(x []float32, rows, cols int, transposed bool) (codes []byte, scale []float32, ok bool) {
+	const most = 63
+	at := func(i, j int) int { return i*cols + j }
+	if transposed {
+		rows, cols = cols, rows
+		at = func(i, j int) int { return j*rows + i }
+	}
+	codes, scale = make([]byte, len(x)), make([]float32, cols)
+	for j := range scale {
+		top := 0.0
+		for i := range rows {
+			top = max(top, math.Abs(float64(x[at(i, j)]))) // NaN stays
+		}
+		if top-top != 0 {
+			return nil, nil, false
+		}
+		scale[j] = float32(max(top, math.SmallestNonzeroFloat32*most) / most)
+		for i := range rows {
+			codes[i*cols+j] = byte(int8(math.RoundToEven(float64(x[at(i, j)]) / float64(scale[j]))))
+		}
+	}
+	return codes, scale, true
+}
