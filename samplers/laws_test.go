@@ -15,9 +15,9 @@ import (
 func TestKernels(t *testing.T) {
 	samplertest.Registry(t, map[string]samplertest.Law{
 		"acs":         acsLaw,
-		"avg":         hamiltonianLaw(0),
+		"avg":         hamiltonianLaw(0, false),
 		"block-gibbs": blockGibbsLaw,
-		"dhams":       hamiltonianLaw(0.9),
+		"dhams":       hamiltonianLaw(0.9, false),
 		"dlmc":        dlmcLaw,
 		"dmala":       dmalaLaw,
 		"dream":       dreamLaw(dmalaLaw),
@@ -32,6 +32,8 @@ func TestKernels(t *testing.T) {
 		"hamming":     hammingLaw,
 		"lb":          lbLaw,
 		"pas":         pasLaw,
+		"pavg":        hamiltonianLaw(0, true),
+		"pdhams":      hamiltonianLaw(0.9, true),
 		"rwm":         rwmLaw,
 		"sgdld":       sgdldLaw,
 		"tempering":   temperingLaw,

@@ -66,7 +66,7 @@ func TestSettings(t *testing.T) {
 
 // A zero that was given is a setting or an error, never another number.
 func TestZeroSettings(t *testing.T) {
-	settings := map[string]bool{"sgdld batch": true, "sgdld average": true} // the others are refused
+	settings := map[string]bool{"sgdld batch": true, "sgdld average": true, "dhams correction": true, "pdhams correction": true} // the others are refused
 	space := &energies.Space{Sites: 2, Values: 3}
 	seen := 0
 	for _, name := range Names() {
