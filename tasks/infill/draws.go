@@ -3,6 +3,7 @@ package infill
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/rng"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/internal/draft"
 )
 
 // useStart is the use of the random streams that initial states are drawn from.
@@ -29,7 +31,10 @@ type DrawOptions struct {
 	// Draft is a cheap stand-in for the model, by which Sampler proposes and the model accepts, so
 	// that draws remain those of the model: the same model on another provider, as
 	// "openvino:cpu,bf16" or "bf16" for short, or the name of another model of the same vocabulary,
-	// as for [Open]; "" is none. See samplers.TwoStage, whose options are then among Options.
+	// as for [Open]; "int8" is the model with products of integers, "" is none. See
+	// samplers.TwoStage, whose options are then among Options. [Model.Fill] takes "auto" too, also
+	// for the option draft-steps: it measures on the first text what gives the most effective draws
+	// in a second.
 	Draft string
 	// Chains is the number of chains, which run as one batch.
 	Chains int
@@ -89,7 +94,23 @@ func (o *DrawOptions) Check() error {
 	if err != nil {
 		return err
 	}
+	if draft.IsAuto(o.Draft, o.Options) {
+		if o.Draft == "" || o.Sampler == draft.TwoStage {
+			return badOption("draft", "auto is for --draft and --draft-steps around another sampler than two-stage")
+		}
+		set = maps.Clone(set)
+		delete(set, "draft-steps")
+	}
 	return r.Check(answers, set)
+}
+
+// chainIDs are the numbers of n chains.
+func chainIDs(n int) []int64 {
+	ids := make([]int64, n)
+	for k := range ids {
+		ids[k] = int64(k)
+	}
+	return ids
 }
 
 // sweep is the number of steps of the sampler in which it makes as many moves as there are blanks.
@@ -153,10 +174,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]int64, o.Chains)
-	for k := range ids {
-		ids[k] = int64(k)
-	}
+	ids := chainIDs(o.Chains)
 	each := o.sweep(len(p.Blanks))
 	best, t, out := NewBest(p, top), &trace{}, &Draws{}
 	sweeps := 0

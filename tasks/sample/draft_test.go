@@ -98,3 +98,45 @@ func TestDraftRefused(t *testing.T) {
 		t.Errorf("a useless draft is not reported: %s", text)
 	}
 }
+
+// TestDraftAuto: "auto" measures, and records what it chose for the run to continue with: a draft, or
+// none, and the number of draft steps of a draft that is given.
+func TestDraftAuto(t *testing.T) {
+	o := small(t)
+	o.Draft, o.Settings = "auto", map[string]string{"draft-steps": "2"}
+	var lines []string
+	o.Log = func(line string) { lines = append(lines, line) }
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if log := strings.Join(lines, "\n"); !strings.Contains(log, "no draft: ") || !strings.Contains(log, "2 draft steps: ") || strings.Contains(log, "4 draft steps: ") {
+		t.Errorf("log %s", log)
+	}
+	saved, err := Load("run")
+	if err != nil || saved.Draft == "auto" || (saved.Draft == "") != (saved.Settings["draft-steps"] == "") {
+		t.Errorf("draft %q, settings %v are recorded: %v", saved.Draft, saved.Settings, err)
+	}
+	saved.Draft, saved.Version = "auto", "v0"
+	if _, err := Run(t.Context(), saved); err != nil {
+		t.Errorf("resumed by auto: %v", err)
+	}
+	o = drafted(t, -40)
+	o.Settings["draft-steps"] = "auto"
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if saved, err = Load("run"); err != nil || saved.Draft != "draft.onnx" || saved.Settings["draft-steps"] == "auto" {
+		t.Errorf("draft %q, settings %v are recorded: %v", saved.Draft, saved.Settings, err)
+	}
+	for want, change := range map[string]func(*Options){
+		"name the sampler that moves on the draft instead": func(o *Options) { o.Draft, o.Sampler = "auto", "two-stage" },
+		"draft-steps auto: it needs --draft":               func(o *Options) { o.Draft = "" },
+	} {
+		bad := o
+		bad.Out, bad.Settings = "other", map[string]string{"draft-steps": "auto"}
+		change(&bad)
+		if _, err := Run(t.Context(), bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func SamplerFlag(cmd *cobra.Command, name *string, what string) {
 
 // DraftFlag defines --draft; model says what it takes besides a provider.
 func DraftFlag(fs *pflag.FlagSet, draft *string, model string) {
-	fs.StringVar(draft, "draft", *draft, "propose by a cheap `DRAFT` of the model and accept by the model, so that draws stay exact: bf16 or another provider, as openvino:gpu,f16, or "+model)
+	fs.StringVar(draft, "draft", *draft, "propose by a cheap `DRAFT` of the model and accept by the model, so that draws stay exact: int8, bf16 or another provider, as openvino:gpu,f16, or "+model+"; sample and infill take auto, which measures")
 }
 
 // Int defines a flag for an integer of at least least.

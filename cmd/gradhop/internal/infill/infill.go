@@ -245,6 +245,7 @@ func (o *options) fill(ctx context.Context, m *task.Model, text string, line int
 	o.Progress = func(stage string, done, total int, note string) {
 		bar.Show(label+stage, int64(done), int64(total), note)
 	}
+	o.Log = func(line string) { bar.Clear(); o.app.Logf("%s%s", label, line) }
 	doc, err := m.Fill(ctx, text, o.Options)
 	if err == nil && doc.Diagnostics != nil && !doc.Diagnostics.Mixed() {
 		o.app.Logf("%s%s", label, doc.Diagnostics.Verdict)
