@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/known"
@@ -18,7 +17,7 @@ import (
 // allPairs runs every sampler that targets exp(U) on every energy of known form.
 var allPairs = Experiment{
 	Name:  "all-pairs",
-	Doc:   "every exact sampler on every energy of known form: effective draws per evaluation and per second",
+	Doc:   "every exact sampler on every energy of known form: effective draws per evaluation and per second of processor time",
 	Paper: "none: a page for choosing a sampler",
 	run:   runAllPairs,
 }
@@ -29,9 +28,9 @@ var pairEnergies = []string{
 }
 
 func runAllPairs(ctx context.Context, s Settings) (*Result, error) {
-	list, warmup, steps, limit := pairEnergies, 500, 2000, 20*time.Second
+	list, warmup, steps, limit := pairEnergies, 500, 1500, 3.0
 	if s.Quick {
-		list, warmup, steps, limit = []string{"ising:4x4,0.3", "potts:3x3,3,0.6"}, 20, 40, time.Minute
+		list, warmup, steps, limit = []string{"ising:4x4,0.3", "potts:3x3,3,0.6"}, 20, 40, 60.0
 	}
 	var names []string
 	for _, name := range samplers.Names() {
@@ -40,7 +39,7 @@ func runAllPairs(ctx context.Context, s Settings) (*Result, error) {
 		}
 	}
 	out := &Result{Header: []string{"energy", "sampler", "steps", "acceptance", "sites_changed", "ess", "evaluations", "ess_per_1000_evaluations", "ess_per_second", "rhat"}}
-	rows := map[string][]float64{} // ESS per second by energy, NaN where there is none
+	perSecond, perEvaluation := make([][]float64, len(names)), make([][]float64, len(names)) // [sampler][energy], NaN where there is none
 	for k, text := range list {
 		e, err := known.Parse(text)
 		if err != nil {
@@ -51,38 +50,41 @@ func runAllPairs(ctx context.Context, s Settings) (*Result, error) {
 			p, err := runPair(ctx, e, name, warmup, steps, limit, s.Seed)
 			var lacks *energies.UnsupportedError
 			if errors.As(err, &lacks) {
-				rows[text] = append(rows[text], math.NaN())
+				perSecond[j], perEvaluation[j] = append(perSecond[j], math.NaN()), append(perEvaluation[j], math.NaN())
 				continue
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s on %s: %w", name, text, err)
 			}
-			rows[text] = append(rows[text], p.ess/p.seconds)
+			perSecond[j] = append(perSecond[j], p.ess/p.seconds)
+			perEvaluation[j] = append(perEvaluation[j], 1000*p.ess/float64(p.evaluations))
 			out.Rows = append(out.Rows, []string{strings.ReplaceAll(text, ",", " "), name, fmt.Sprint(p.steps), short(p.acceptance), short(p.hops), short(p.ess),
 				fmt.Sprint(p.evaluations), short(1000 * p.ess / float64(p.evaluations)), short(p.ess / p.seconds), short(p.rhat)})
 		}
 	}
-	figure := Figure{Name: "ess", Title: "effective draws per second", X: "number of the sampler in the table", Y: "ESS per second", LogY: true}
-	for _, text := range list {
-		line := Line{Name: text}
-		for j, v := range rows[text] {
-			if v > 0 {
-				line.X, line.Y = append(line.X, float64(j)), append(line.Y, v)
+	used := func(rows [][]float64) *HeatMap { // without samplers that no energy serves
+		m := &HeatMap{Columns: list}
+		for j, row := range rows {
+			if slices.ContainsFunc(row, func(v float64) bool { return !math.IsNaN(v) }) {
+				m.Rows, m.Values = append(m.Rows, names[j]), append(m.Values, row)
 			}
 		}
-		figure.Lines = append(figure.Lines, line)
+		return m
 	}
-	out.Figures = []Figure{figure}
-	for _, text := range list {
+	out.Figures = []Figure{
+		{Name: "second", Title: "effective draws a second of processor time, each column against its best", Map: used(perSecond)},
+		{Name: "evaluation", Title: "effective draws per 1000 evaluations, each column against its best", Map: used(perEvaluation)},
+	}
+	for k, text := range list {
 		best := 0
-		for j, v := range rows[text] {
-			if v > rows[text][best] || math.IsNaN(rows[text][best]) {
+		for j, row := range perSecond {
+			if row[k] > perSecond[best][k] || math.IsNaN(perSecond[best][k]) {
 				best = j
 			}
 		}
-		dmala := rows[text][slices.Index(names, "dmala")]
+		of := func(name string) float64 { return perSecond[slices.Index(names, name)][k] }
 		out.Claims = append(out.Claims, Claim{"a sampler informed by U or its gradient makes more effective draws a second than rwm on " + text,
-			fmt.Sprintf("best %s %.3g a second, dmala %.3g, rwm %.3g", names[best], rows[text][best], dmala, rows[text][slices.Index(names, "rwm")]), names[best] != "rwm"})
+			fmt.Sprintf("best %s %.3g a second, dmala %.3g, rwm %.3g", names[best], perSecond[best][k], of("dmala"), of("rwm")), names[best] != "rwm"})
 	}
 	return out, nil
 }
@@ -96,9 +98,9 @@ type pair struct {
 	seconds                float64
 }
 
-// runPair runs eight chains until steps or a time limit is reached. Only what follows warm-up
+// runPair runs eight chains until steps or a limit in processor seconds is reached. Only what follows warm-up
 // counts.
-func runPair(ctx context.Context, e energies.Oracle, name string, warmup, steps int, limit time.Duration, seed uint64) (pair, error) {
+func runPair(ctx context.Context, e energies.Oracle, name string, warmup, steps int, limit float64, seed uint64) (pair, error) {
 	const chains = 8
 	k, err := samplers.New(name, e, nil)
 	if err != nil {
@@ -106,11 +108,10 @@ func runPair(ctx context.Context, e energies.Oracle, name string, warmup, steps 
 	}
 	fixed := samplers.RandomCodes(e.Space(), seed+1, []int64{0}).Codes
 	u, far := make([][]float64, chains), make([][]float64, chains)
-	var start time.Time
-	var before int64
+	clock, before := newClock(), int64(0)
 	watch := samplers.ObserverFunc(func(s *samplers.State, _ *samplers.Info) error {
 		if s.Step <= int64(warmup) {
-			start, before = time.Now(), s.Evaluations.Total()
+			clock, before = newClock(), s.Evaluations.Total()
 			return nil
 		}
 		for c := range chains {
@@ -122,7 +123,7 @@ func runPair(ctx context.Context, e energies.Oracle, name string, warmup, steps 
 			}
 			u[c], far[c] = append(u[c], s.U[c]), append(far[c], float64(differ))
 		}
-		if time.Since(start) > limit {
+		if clock() > limit {
 			return samplers.ErrStop
 		}
 		return nil
@@ -131,7 +132,7 @@ func runPair(ctx context.Context, e energies.Oracle, name string, warmup, steps 
 	if err != nil {
 		return pair{}, err
 	}
-	p := pair{steps: len(u[0]), evaluations: r.State.Evaluations.Total() - before, seconds: time.Since(start).Seconds()}
+	p := pair{steps: len(u[0]), evaluations: r.State.Evaluations.Total() - before, seconds: clock()}
 	p.ess = min(diag.ESSBulk(u), diag.ESSBulk(far))
 	p.rhat = max(diag.RHat(u), diag.RHat(far))
 	for c := range chains {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -38,7 +37,7 @@ type Experiment struct {
 }
 
 // experiments lists all experiments, sorted by name.
-var experiments = []Experiment{allPairs, gaussianBernoulli, ising, learnIsing, logistic, maxcut, precondition, rbmSamples, theory}
+var experiments = []Experiment{allPairs, cost, gaussianBernoulli, ising, learnIsing, logistic, maxcut, precondition, rbmSamples, theory}
 
 // Experiments returns all experiments, sorted by name.
 func Experiments() []Experiment { return slices.Clone(experiments) }
@@ -106,10 +105,4 @@ func (r *Result) WriteCSV(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// newClock returns a function that gives the seconds since newClock was called.
-func newClock() func() float64 {
-	start := time.Now()
-	return func() float64 { return time.Since(start).Seconds() }
 }

@@ -4,6 +4,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -21,6 +22,8 @@ type Figure struct {
 	// LogX and LogY ask for logarithmic axes; all numbers on them must be positive.
 	LogX, LogY bool
 	Lines      []Line
+	// Map, if not nil, is drawn instead of lines.
+	Map *HeatMap
 	// Image, if not nil, is the figure; the other fields but Name are then not used.
 	Image image.Image
 }
@@ -36,12 +39,15 @@ func (f Figure) WritePNG(w io.Writer) error {
 	if f.Image != nil {
 		return png.Encode(w, f.Image)
 	}
+	if f.Map != nil {
+		return f.writeMap(w)
+	}
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
-	p.Legend.Top = true
+	p.Legend.Left, p.Legend.Top = f.emptiest()
 	for axis, log := range map[*plot.Axis]bool{&p.X: f.LogX, &p.Y: f.LogY} {
 		if log {
-			axis.Scale, axis.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+			axis.Scale, axis.Tick.Marker = plot.LogScale{}, logTicks{}
 		}
 	}
 	p.Add(plotter.NewGrid())
@@ -58,10 +64,67 @@ func (f Figure) WritePNG(w io.Writer) error {
 		p.Add(l, s)
 		p.Legend.Add(line.Name, l, s)
 	}
-	image, err := p.WriterTo(9*vg.Inch, 6*vg.Inch, "png")
+	return writePlot(w, p, 9*vg.Inch, 6*vg.Inch)
+}
+
+// emptiest returns the corner that is farthest from all points, for the legend.
+func (f Figure) emptiest() (left, top bool) {
+	scaled := func(log bool, of func(Line) []float64) [][]float64 { // to between 0 and 1, [line][point]
+		lo, hi, all := math.Inf(1), math.Inf(-1), make([][]float64, len(f.Lines))
+		for k, line := range f.Lines {
+			for _, v := range of(line) {
+				if log {
+					v = math.Log(v)
+				}
+				lo, hi, all[k] = min(lo, v), max(hi, v), append(all[k], v)
+			}
+		}
+		for _, list := range all {
+			for i, v := range list {
+				list[i] = (v - lo) / max(hi-lo, 1e-300)
+			}
+		}
+		return all
+	}
+	x, y := scaled(f.LogX, func(l Line) []float64 { return l.X }), scaled(f.LogY, func(l Line) []float64 { return l.Y })
+	best := -1.0
+	for corner := range 4 {
+		nearest := math.Inf(1)
+		for k := range x {
+			for i := range x[k] {
+				nearest = min(nearest, math.Hypot(x[k][i]-float64(corner%2), y[k][i]-float64(corner/2)))
+			}
+		}
+		if nearest > best {
+			best, left, top = nearest, corner%2 == 0, corner/2 == 1
+		}
+	}
+	return left, top
+}
+
+func writePlot(w io.Writer, p *plot.Plot, width, height vg.Length) error {
+	image, err := p.WriterTo(width, height, "png")
 	if err != nil {
 		return err
 	}
 	_, err = image.WriteTo(w)
 	return err
+}
+
+// logTicks labels powers of ten, and where there are few of them, twice and five times these.
+type logTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (logTicks) Ticks(lo, hi float64) []plot.Tick {
+	var list []plot.Tick
+	for power := math.Floor(math.Log10(lo)); power <= math.Log10(hi); power++ {
+		for first := 1.0; first < 10; first++ {
+			tick := plot.Tick{Value: first * math.Pow(10, power)}
+			if first == 1 || hi < 100*lo && (first == 2 || first == 5) {
+				tick.Label = short(tick.Value)
+			}
+			list = append(list, tick)
+		}
+	}
+	return list
 }

@@ -78,7 +78,7 @@ func runIsing(ctx context.Context, s Settings) (*Result, error) {
 	moves.Lines = []Line{hops, acceptance}
 	errorFigure := Figure{Name: "error", Title: fmt.Sprintf("Ising lattice %dx%d, coupling 0.2, field 0.2, %d chains", side, side, chains), X: "step", Y: "log RMSE of the means of sites", LogX: true}
 	timeFigure := errorFigure
-	timeFigure.Name, timeFigure.X = "error-seconds", "seconds"
+	timeFigure.Name, timeFigure.X = "error-seconds", "processor seconds"
 	last := map[string]float64{}
 	for k, x := range isingSamplers {
 		s.progress(x.label, len(isingSteps)+k, total)
@@ -94,7 +94,7 @@ func runIsing(ctx context.Context, s Settings) (*Result, error) {
 		errorFigure.Lines = append(errorFigure.Lines, line)
 		timeFigure.Lines = append(timeFigure.Lines, Line{Name: x.label, X: run.seconds, Y: run.logRMSE})
 	}
-	essFigure := Figure{Name: "ess", Title: fmt.Sprintf("Ising lattice %dx%d without a field; critical coupling 0.4407", side, side), X: "coupling", Y: "effective draws a second", LogY: true}
+	essFigure := Figure{Name: "ess", Title: fmt.Sprintf("Ising lattice %dx%d without a field; critical coupling 0.4407", side, side), X: "coupling", Y: "effective draws a processor second", LogY: true}
 	ess, perEvaluation := map[string]*Line{}, map[string][]float64{}
 	for k, coupling := range couplings {
 		s.progress(fmt.Sprintf("coupling %g", coupling), len(isingSteps)+len(isingSamplers)+k, total)

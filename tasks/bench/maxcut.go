@@ -44,14 +44,14 @@ func runMaxcut(ctx context.Context, s Settings) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	chains, steps := 16, 4000
+	chains, steps := 16, 2000
 	if s.Quick {
 		chains, steps = 4, 200
 	}
 	out := &Result{Header: []string{"graph", "sites", "best_known", "sampler", "step", "seconds", "mean_best", "best", "ratio"}}
 	reached := map[string]float64{} // least ratio over graphs by sampler
 	for g, x := range graphs {
-		figure := Figure{Name: x.name, Title: fmt.Sprintf("cuts of %s, %d sites, %d chains", x.name, x.graph.Sites, chains), X: "seconds", Y: "mean over chains of the best cut / best known", LogX: true}
+		figure := Figure{Name: x.name, Title: fmt.Sprintf("cuts of %s, %d sites, %d chains", x.name, x.graph.Sites, chains), X: "processor seconds", Y: "mean over chains of the best cut / best known", LogX: true}
 		var runs []*cutRun
 		for k, name := range cutSamplers {
 			s.progress(name+" on "+x.name, g*len(cutSamplers)+k, len(graphs)*len(cutSamplers))

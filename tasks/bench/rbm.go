@@ -36,7 +36,7 @@ var machineSamplers = []struct {
 const blockGibbs = "block Gibbs"
 
 func runRBM(ctx context.Context, s Settings) (*Result, error) {
-	side, hidden, updates, chains, truth, burn, steps := 28, 500, 600, 100, 500, 2000, 3000
+	side, hidden, updates, chains, truth, burn, steps := 28, 500, 600, 100, 300, 500, 600
 	if s.Quick {
 		side, hidden, updates, chains, truth, burn, steps = 6, 16, 200, 20, 100, 100, 100
 	}
@@ -54,7 +54,7 @@ func runRBM(ctx context.Context, s Settings) (*Result, error) {
 	out := &Result{Header: []string{"sampler", "step", "seconds", "log_mmd", "acceptance", "sites_changed"}}
 	bySteps := Figure{Name: "steps", Title: fmt.Sprintf("RBM of %d sites and %d hidden units, %d chains", d, hidden, chains), X: "step", Y: "log MMD from block Gibbs", LogX: true}
 	bySeconds := bySteps
-	bySeconds.Name, bySeconds.X = "seconds", "seconds"
+	bySeconds.Name, bySeconds.X = "seconds", "processor seconds"
 	grids := []Figure{grid("data", m, data[:d*min(len(data)/d, chains)], side)}
 	last := map[string]float64{}
 	all := append(machineSamplers[:len(machineSamplers):len(machineSamplers)], struct {
