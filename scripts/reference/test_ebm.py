@@ -10,6 +10,7 @@ import pytest
 import scipy.io
 import torch
 from ebm_resnet import ResNet
+from omniglot import reduced
 from onnx import numpy_helper
 from PIL import Image
 
@@ -95,3 +96,14 @@ def test_matlab(gradhop):
         scipy.io.savemat(want.parent / f"{dtype}.mat", {"data": matrix.numpy().astype(dtype), "names": np.array([["a"]], dtype=object)}, do_compression=compressed)
         out = train(run, "new.onnx", dtype, 1, "--data", f"{dtype}.mat:data")
         assert (out / "model.onnx").read_bytes() == (want / "model.onnx").read_bytes(), dtype
+
+
+def test_omniglot():
+    """A reduced pixel is the mean of its area, so the ink stays the same."""
+    drawing = np.zeros((1, 56, 56), bool)
+    drawing[0, 10:12, 20:21] = True
+    want = np.zeros((1, 28, 28))
+    want[0, 5, 10] = 128
+    np.testing.assert_array_equal(reduced(drawing), want)
+    drawings = np.random.default_rng(1).random((3, 105, 105)) < 0.3
+    np.testing.assert_allclose(reduced(drawings).mean((1, 2)) / 255, drawings.mean((1, 2)), atol=1e-3)

@@ -176,6 +176,14 @@ func TestRefused(t *testing.T) {
 			m.Graph.Nodes = append(m.Graph.Nodes, &onnx.Node{Op: "BatchNormalization", Name: "bn", Inputs: []string{"x", "x", "x", "x", "x"}, Outputs: []string{"y"}})
 			return m
 		}(), ebm.Settings{}, "batch statistics"},
+		"no rule": {func() *onnx.Model {
+			m := mlp()
+			last := m.Graph.Nodes[len(m.Graph.Nodes)-1]
+			last.Outputs = []string{"v"}
+			m.Graph.Nodes = append(m.Graph.Nodes, &onnx.Node{Op: "Own", Domain: "some.domain", Name: "last", Inputs: []string{"v"}, Outputs: []string{"U"}})
+			m.Opsets["some.domain"] = 1
+			return m
+		}(), ebm.Settings{}, "some.domain"},
 	} {
 		_, err := ebm.New(context.Background(), c.model, d, c.s)
 		var code interface{ ExitCode() int }
