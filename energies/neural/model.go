@@ -84,8 +84,9 @@ var (
 // NewModel prepares a model for use as an energy. m is not changed. float16 weights are widened.
 //
 // Errors are *onnx.ArgumentError for options, unknown names and missing inputs, *energies.SpaceError,
-// *MismatchError if the input does not match the space or the output is not one number per chain, and
-// those of package onnx. A model that cannot be differentiated (see [grad.Append]) computes U only;
+// *MismatchError if the input does not match the space or the output is not one number per chain,
+// *ort.UnavailableError for the provider cpu,int8 where the model has no large product, and those of
+// package onnx. A model that cannot be differentiated (see [grad.Append]) computes U only;
 // Capabilities gives the reason.
 func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if o.Temperature == 0 {
@@ -124,7 +125,22 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := e.checkOutput(); err != nil {
 		return nil, err
 	}
+	if err := e.checkInt8(); err != nil {
+		return nil, err
+	}
 	return e, e.checkGradient()
+}
+
+// checkInt8 refuses the provider cpu,int8 for a model that it would run as cpu does.
+func (e *Model) checkInt8() error {
+	if !e.opts.Runtime.Int8() {
+		return nil
+	}
+	n, err := rewrite.Int8(e.model.Clone())
+	if err == nil && n == 0 {
+		err = &ort.UnavailableError{What: "provider cpu,int8 rounds large products with constant matrices, and the model has none", Do: "use another provider"}
+	}
+	return err
 }
 
 // checkOutput rejects an output whose shape is not one number per chain, such as a mean over the batch,

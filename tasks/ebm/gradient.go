@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
@@ -20,8 +21,7 @@ import (
 // With c = 1/n for data and -1/n for samples this is the gradient of the log-likelihood
 // by persistent contrastive divergence (Tieleman 2008), less the magnitude penalty.
 type objective struct {
-	session *ort.Session
-	inputs  []string
+	session *neural.Session
 	state   string
 	grads   [][]float32
 	shapes  [][]int64
@@ -71,17 +71,7 @@ func newObjective(ctx context.Context, m *onnx.Model, input, output string, nega
 	if m, j.weights, err = ort.Arrange(ctx, r.Model, w.inputs(), o); err != nil {
 		return nil, err
 	}
-	proto, dir, err := onnx.EncodeReferencing(m)
-	if err != nil {
-		return nil, err
-	}
-	if dir != "" {
-		o.ExternalDir = dir
-	}
-	for _, v := range m.Graph.Inputs {
-		j.inputs = append(j.inputs, v.Name)
-	}
-	j.session, err = ort.Open(ctx, proto, j.inputs, outputs, o)
+	j.session, err = neural.OpenSession(ctx, m, o)
 	return j, err
 }
 
@@ -92,16 +82,12 @@ func (j *objective) run(ctx context.Context, x *ort.Tensor, c []float32) (u []fl
 	all := maps.Clone(j.weights.Inputs)
 	all[j.state] = x
 	all[coefficients] = &ort.Tensor{Shape: []int64{int64(len(c))}, Data: c}
-	var in []*ort.Tensor
-	for _, name := range j.inputs {
-		in = append(in, all[name])
-	}
 	u = make([]float32, len(c))
 	out := []*ort.Tensor{{Shape: []int64{int64(len(c))}, Data: u}}
 	for k := range j.grads {
 		out = append(out, &ort.Tensor{Shape: j.shapes[k], Data: j.grads[k]})
 	}
-	err = j.session.Run(ctx, in, out)
+	err = j.session.Run(ctx, all, out)
 	return u, j.grads, err
 }
 
