@@ -78,7 +78,7 @@ func Arrange(ctx context.Context, m *onnx.Model, weights map[string]*Tensor, o O
 			return nil, nil, err
 		}
 	}
-	parts, inputs, err := w.open(trials[0].Graph, trials[1].Graph)
+	parts, inputs, err := w.expose(trials[0].Graph, trials[1].Graph)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,9 +147,9 @@ func optimised(ctx context.Context, m *onnx.Model, weights map[string]*Tensor, n
 	return onnx.Decode(b)
 }
 
-// open makes inputs of those initialisers of the trials' graphs that are copied from
+// expose makes inputs of those initialisers of the trials' graphs that are copied from
 // weights.
-func (w *Weights) open(a, b *onnx.Graph) (parts []part, inputs map[string]*Tensor, err error) {
+func (w *Weights) expose(a, b *onnx.Graph) (parts []part, inputs map[string]*Tensor, err error) {
 	inputs = map[string]*Tensor{}
 	for _, t := range a.Initializers {
 		u := b.Initializer(t.Name)
