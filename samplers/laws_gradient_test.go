@@ -110,7 +110,7 @@ func hamiltonianLaw(keep float64, curved bool) samplertest.Law {
 		return k
 	}
 	if curved && keep > 0 {
-		law.Variants = []samplers.Settings{{}, {"correction": "0"}, {"correction": "1"}}
+		law.Variants = []samplers.Settings{{}, {"correction": "1"}}
 	}
 	return law
 }
@@ -300,21 +300,21 @@ func (h *hamiltonian) step(p *samplertest.Problem, k int) int {
 	for left -= q[0]; left > 0 && to < len(q)-1; left -= q[to] {
 		to++
 	}
-	moved, change := make([]float64, len(before)), make([]float64, len(before))
-	for j := range moved {
-		moved[j] = e.vectors[to][j] - e.vectors[k][j]
-		change[j] = e.gradients[to][j] - e.gradients[k][j]
+	after := make([]float64, len(before))
+	floats.SubTo(after, e.kVectors[to], e.kVectors[k])
+	floats.Sub(after, before)
+	if h.correction > 0 {
+		moved, change := make([]float64, len(before)), make([]float64, len(before))
+		floats.SubTo(moved, e.vectors[to], e.vectors[k])
+		floats.SubTo(change, e.gradients[to], e.gradients[k])
+		floats.Sub(change, times(e.second, moved))
+		floats.AddScaled(after, h.correction, times(e.damped, change))
 	}
-	floats.Sub(change, times(e.second, moved))
-	pushed, corrected := times(e.k, moved), times(e.damped, change)
-	after, reversed := make([]float64, len(before)), make([]float64, len(before))
-	for j := range after {
-		after[j] = pushed[j] - before[j] + h.correction*corrected[j]
-		reversed[j] = -after[j]
-	}
-	kinetic := floats.Dot(before, times(e.inverse, before))/2 - floats.Dot(after, times(e.inverse, after))/2
-	if p.Law.P[to] > 0 && h.u() < math.Exp(kinetic)*p.Law.P[to]*e.proposal(to, reversed)[k]/(p.Law.P[k]*q[to]) {
-		h.momentum = times(e.root, times(e.inverse, after))
+	next := times(e.root, times(e.inverse, after))
+	kinetic := floats.Dot(h.momentum, h.momentum)/2 - floats.Dot(next, next)/2
+	floats.Scale(-1, after)
+	if p.Law.P[to] > 0 && h.u() < math.Exp(kinetic)*p.Law.P[to]*e.proposal(to, after)[k]/(p.Law.P[k]*q[to]) {
+		h.momentum = next
 		return to
 	}
 	for j := range h.momentum {

@@ -70,7 +70,7 @@ func NewPAVG(e energies.Energy, o AVGOptions) (*DHAMS, error) {
 // withCurvature gives the kernel a matrix to estimate, unless that is too large.
 func (k *DHAMS) withCurvature(name string) (*DHAMS, error) {
 	if n := numbers(k.Oracle.Space()); n > mostNumbers {
-		return nil, &OptionError{name, "state", strconv.Itoa(n) + " numbers", fmt.Sprintf("at most %d, since a matrix has all their pairs", mostNumbers)}
+		return nil, &OptionError{name, "state", strconv.Itoa(n) + " numbers", fmt.Sprintf("at most %d, since a matrix has all their pairs; dhams and avg have no matrix", mostNumbers)}
 	}
 	k.curvature = &curvature{}
 	return k, nil

@@ -214,7 +214,7 @@ func dreamLaw(inner samplertest.Law) samplertest.Law {
 		return law
 	}
 	return samplertest.Law{
-		Spread: true, Few: true, Levels: true,
+		Spread: true, Few: true, Dense: true, Levels: true,
 		Variants: []samplers.Settings{{}, {"hottest": "0.2", "swap-intensity": "0.7"}, {"balance": "barker"}},
 		Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 			return after(func(int64) *samplertest.Problem { return p }, set, step, 1, k)

@@ -46,11 +46,9 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		return []form{{"model", energies.ModelConditional}}
 	case r.Needs == gradient && set["batch"] != "":
 		return []form{{"terms", tilt | estimate | energies.Temper}, {"terms, gradient", estimate}}
-	case l.Dense:
-		return []form{{"gradient", gradient}}
 	case r.Needs == gradient:
 		list := []form{{"gradient", gradient}}
-		if set["balance"] == "" || set["balance"] == "sqrt" { // tilts serve the square root alone
+		if !l.Dense && (set["balance"] == "" || set["balance"] == "sqrt") { // tilts serve the square root alone
 			list = append(list, form{"tilt", tilt})
 			if annealed {
 				list = append(list, form{"tempered", tilt | energies.Temper})
