@@ -52,7 +52,7 @@ func NewPAS(e energies.Energy, o PASOptions) (*Metropolis, error) {
 	if err != nil {
 		return nil, err
 	}
-	tuner := &Tuner{Var: pathVar, Start: float64(max(o.PathLength, 1)), Min: 1, Max: float64(e.Space().Sites)}
+	tuner := &Tuner{Var: pathVar, Start: float64(max(o.PathLength, 1)), Min: 1, Max: mostChanges(e.Space().Sites)}
 	paths := &paths{}
 	k := &Metropolis{Evaluator: eval, Proposal: paths, Prepare: paths.prepare}
 	k.adapt(tuner, o.PathLength == 0)

@@ -21,7 +21,8 @@ const radiusVar = "radius"
 
 // RWMOptions are the options of NewRWM; the zero value has the defaults.
 type RWMOptions struct {
-	// Radius is the number of sites that change; 0 adapts its mean in warm-up to an
+	// Radius is the number of sites that change; with two values an even one never changes the
+	// parity of the number of sites with code 1. 0 adapts its mean in warm-up to an
 	// acceptance of 0.234 (Roberts, Gelman and Gilks 1997), from 1.
 	Radius int `flag:"radius" default:"adapted in warm-up, from 1" doc:"sites that a step proposes to change"`
 }
@@ -44,7 +45,7 @@ func NewRWM(e energies.Energy, o RWMOptions) (*Metropolis, error) {
 			p.free = append(p.free, i)
 		}
 	}
-	tuner := &Tuner{Var: radiusVar, Start: float64(max(o.Radius, 1)), Target: 0.234, Min: 1, Max: float64(max(len(p.free), 1))}
+	tuner := &Tuner{Var: radiusVar, Start: float64(max(o.Radius, 1)), Target: 0.234, Min: 1, Max: mostChanges(len(p.free))}
 	k := &Metropolis{Evaluator: eval, Proposal: p}
 	k.adapt(tuner, o.Radius == 0)
 	return k, nil

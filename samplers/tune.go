@@ -66,6 +66,10 @@ func (t *Tuner) Tune(s *State, accept []float64, last bool) {
 	}
 }
 
+// mostChanges is the maximum of a tuned mean number of sites that change, of d. It is not d: with two
+// values a chain that changes all sites in every step alternates between two states.
+func mostChanges(d int) float64 { return max(1, float64(d)-0.5) }
+
 // checkPositive returns an *OptionError unless the value of an option is positive and finite.
 func checkPositive(sampler, option string, value float64) error {
 	if value > 0 && !math.IsInf(value, 1) {

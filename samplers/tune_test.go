@@ -34,6 +34,33 @@ func TestAdaptationReachesTarget(t *testing.T) {
 	}
 }
 
+// TestTunedChangesReachAllStates tunes the number of changes on a uniform law, where every proposal is
+// accepted and the number grows to its maximum. The chain must still reach all states.
+func TestTunedChangesReachAllStates(t *testing.T) {
+	e := ring{&energies.Space{Sites: 4, Values: 2, Kind: energies.Binary}, 0}
+	for _, name := range []string{"rwm", "pas"} {
+		k, err := New(name, e, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[[4]int32]bool{}
+		_, err = Run(context.Background(), Config{Kernel: k, Chains: 1, Warmup: 300, Steps: 1000, Seed: 5, Observers: []Observer{
+			ObserverFunc(func(s *State, _ *Info) error {
+				if !s.Warmup {
+					seen[[4]int32(s.X.Codes)] = true
+				}
+				return nil
+			}),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) != 16 {
+			t.Errorf("%s: %d states of 16 seen after tuning", name, len(seen))
+		}
+	}
+}
+
 // ring couples neighbours on a circle: U = k·Σ_i (x_i + x_{i+1} - 1)²·4 with a
 // gradient taken term by term.
 type ring struct {

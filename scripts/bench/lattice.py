@@ -40,15 +40,17 @@ class Job:
     step_size: float  # 0: the sampler has none
     rivals: dict[str, float]
     runtime: bool = False  # gradhop runs the energy's ONNX form
+    sweeps: int = 1  # of a step of gibbs
 
     def __str__(self) -> str:
-        return f"{self.sampler}, {self.energy}"
+        return f"{self.sampler}{f' x {self.sweeps}' if self.sweeps > 1 else ''}, {self.energy}"
 
 
 def jobs(lattice: str, machine: str) -> list[Job]:
     return [
         Job("dmala", f"ising:{lattice},0.3", 0.8, {"torch": 10, "discs": 3}),
         Job("gibbs", f"ising:{lattice},0.3", 0, {"thrml": 5}),
+        Job("gibbs", f"ising:{lattice},0.3", 0, {"thrml": 5}, sweeps=10),
         Job("dmala", f"rbm:{machine},1", 0.2, {"torch": 3, "discs": 3}, runtime=True),
         Job("gibbs", f"rbm-joint:{machine},1", 0, {"torch": 3}),
     ]
@@ -137,7 +139,7 @@ def main() -> None:
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--blocks", type=int, default=5, help="blocks of each program")
     p.add_argument("--seconds", type=float, default=1, help="length of a block, about")
-    p.add_argument("--record", type=int, default=500, help="iterations from which ESS is estimated")
+    p.add_argument("--record", type=int, default=300, help="iterations from which ESS is estimated")
     p.add_argument("--only", default="", help="only jobs whose name contains this text")
     p.add_argument("--quick", action="store_true", help="tiny energies, to see that it works; targets mean nothing then")
     a = p.parse_args()
@@ -163,7 +165,7 @@ def main() -> None:
             for library in job.rivals:
                 python = sys.executable if library == "torch" else a.jax
                 if python:
-                    commands[library] = [python, str(HERE / "rivals.py"), library, job.sampler, energy, str(job.step_size), str(CHAINS)]
+                    commands[library] = [python, str(HERE / "rivals.py"), library, job.sampler, energy, str(job.step_size), str(CHAINS), str(job.sweeps)]
             report(job, measure(commands, a, folder))
 
 

@@ -1,13 +1,13 @@
 """The rivals of lattice.py. Each reads lines "STEPS FILE", makes so many steps, writes U of all chains after each step to FILE
 as float32, [step, chain], unless FILE is "-", and answers with a line of JSON.
 
-    rivals.py torch dmala ENERGY STEP_SIZE CHAINS  PyTorch, the authors' algorithm: two values and two gradients of U in a step
-    rivals.py discs dmala ENERGY STEP_SIZE CHAINS  JAX, DISCS' algorithm: jitted, a value and a gradient of two states in a step
-    rivals.py torch gibbs ENERGY STEP_SIZE CHAINS  PyTorch, block Gibbs between the layers of an RBM; U is that of both layers
-    rivals.py thrml gibbs ENERGY STEP_SIZE CHAINS  thrml, Gibbs by the two colours of a lattice
+    rivals.py torch dmala ENERGY STEP_SIZE CHAINS SWEEPS  PyTorch, the authors' algorithm: two values and two gradients of U in a step
+    rivals.py discs dmala ENERGY STEP_SIZE CHAINS SWEEPS  JAX, DISCS' algorithm: jitted, a value and a gradient of two states in a step
+    rivals.py torch gibbs ENERGY STEP_SIZE CHAINS SWEEPS  PyTorch, block Gibbs between the layers of an RBM; U is that of both layers
+    rivals.py thrml gibbs ENERGY STEP_SIZE CHAINS SWEEPS  thrml, Gibbs by the two colours of a lattice
 
 ENERGY is ising:20x20,0.3 (periodic, coupling 0.3), or rbm:784x500,FILE, where FILE has the weights [hidden, site] and the biases
-of sites and of hidden units, in float32. Programs were written by us from the papers and the projects' descriptions.
+of sites and of hidden units, in float32. A step of thrml makes SWEEPS sweeps. Programs were written by us from the papers and the projects' descriptions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Energy:
         return j
 
 
-def torch_program(sampler, e, step_size, chains):
+def torch_program(sampler, e, step_size, chains, _):
     import torch
     import torch.nn.functional as f
 
@@ -109,7 +109,7 @@ def torch_program(sampler, e, step_size, chains):
     return run
 
 
-def discs_program(_, e, step_size, chains):
+def discs_program(_, e, step_size, chains, __):
     import jax
     import jax.numpy as jnp
 
@@ -156,7 +156,7 @@ def discs_program(_, e, step_size, chains):
     return run
 
 
-def thrml_program(_, e, __, chains):
+def thrml_program(_, e, __, chains, sweeps):
     import jax
     import jax.numpy as jnp
     from thrml.block_management import Block
@@ -175,7 +175,7 @@ def thrml_program(_, e, __, chains):
 
     def make(steps, record):
         """Steps that return the last state, or all states."""
-        schedule = SamplingSchedule(0, steps, 1) if record else SamplingSchedule(steps - 1, 1, 1)
+        schedule = SamplingSchedule(0, steps, sweeps) if record else SamplingSchedule(steps * sweeps - 1, 1, 1)
         return jax.jit(jax.vmap(lambda k, s: sample_states(k, program, schedule, s, [], blocks)))
 
     compiled = {}
@@ -201,8 +201,8 @@ PROGRAMS = {"torch": torch_program, "discs": discs_program, "thrml": thrml_progr
 
 
 def main():
-    library, sampler, energy, step_size, chains = sys.argv[1:]
-    run = PROGRAMS[library](sampler, Energy(energy), float(step_size), int(chains))
+    library, sampler, energy, step_size, chains, sweeps = sys.argv[1:]
+    run = PROGRAMS[library](sampler, Energy(energy), float(step_size), int(chains), int(sweeps))
     for line in sys.stdin:
         steps, path = line.split()
         start = time.perf_counter()

@@ -43,7 +43,7 @@ def test_torch_targets_the_law(sampler, energy, step_size, tmp_path):
     if energy.startswith("rbm"):
         energy += f"{tmp_path}/weights"
         np.random.default_rng(2).normal(0, 0.5, 8 * 4 + 8 + 4).astype(np.float32).tofile(tmp_path / "weights")
-    command = [sys.executable, str(HERE / "rivals.py"), "torch", sampler, energy, str(step_size), str(chains)]
+    command = [sys.executable, str(HERE / "rivals.py"), "torch", sampler, energy, str(step_size), str(chains), "1"]
     out = subprocess.run(command, input=f"{steps} -\n{steps} {tmp_path}/u\n", capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert all(json.loads(line)["seconds"] > 0 for line in out.stdout.splitlines())
     u = np.fromfile(tmp_path / "u", np.float32).reshape(steps, chains)

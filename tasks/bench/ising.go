@@ -43,7 +43,7 @@ func isingModel(side int, coupling, field float64) (*pairwise.Model, error) {
 
 func runIsing(ctx context.Context, s Settings) (*Result, error) {
 	// The paper's U = a·xᵀWx + b·Σx with a = 0.1, b = 0.2, in which every pair counts twice.
-	side, steps, chains, truth := 20, 1500, 50, 20_000
+	side, steps, chains, truth := 20, 1000, 32, 20_000
 	couplings := []float64{0.1, 0.2, 0.3, 0.4407, 0.5}
 	if s.Quick {
 		side, steps, chains, truth, couplings = 5, 80, 10, 800, []float64{0.2}

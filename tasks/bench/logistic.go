@@ -36,7 +36,7 @@ var selectors = []struct {
 }
 
 func runLogistic(ctx context.Context, s Settings) (*Result, error) {
-	variables, data, batch, passes, chains := 18, 20_000, 125, 64, 16
+	variables, data, batch, passes, chains := 18, 20_000, 1000, 128, 16
 	if s.Quick {
 		variables, data, batch, passes, chains = 8, 1000, 50, 30, 4
 	}

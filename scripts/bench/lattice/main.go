@@ -33,6 +33,7 @@ func run() error {
 	energy := flag.String("energy", "ising:20x20,0.3", "energy")
 	sampler := flag.String("sampler", "dmala", "sampler")
 	step := flag.String("step-size", "", "its step size")
+	sweeps := flag.Int("sweeps", 1, "sweeps in a step of gibbs")
 	chains := flag.Int("chains", 100, "number of chains")
 	runtime := flag.Bool("runtime", false, "run the energy's ONNX form")
 	weights := flag.String("weights", "", "file for the weights and biases of an RBM, float32")
@@ -45,6 +46,9 @@ func run() error {
 		return err
 	}
 	set := samplers.Settings{}
+	if *sampler == "gibbs" {
+		set["updates"] = fmt.Sprint(*sweeps * e.Space().Sites)
+	}
 	if *step != "" {
 		set["step-size"] = *step
 	}
