@@ -117,8 +117,11 @@ func (o *options) settle(cmd *cobra.Command) error {
 	if o.Search.TimeLimit < 0 {
 		return app.Usagef("--time-limit %v: want 0 or more", o.Search.TimeLimit)
 	}
-	if o.Draws == 0 && (len(o.Sampling.Options) > 0 || o.Sampling.Draft != "" && o.resume == "") {
-		return app.Usagef("options of a sampler and --draft are for --draws")
+	switch {
+	case o.Draws == 0 && len(o.Sampling.Options) > 0:
+		return app.Usagef("options of a sampler are for --draws")
+	case o.Draws == 0 && o.Sampling.Draft != "" && o.resume == "":
+		return app.Usagef("--draft is for --draws")
 	}
 	if o.resume != "" {
 		if err := o.recall(cmd.Flags()); err != nil {
