@@ -156,7 +156,7 @@ def main() -> None:
             if a.only not in str(job):
                 continue
             weights, energy = f"{folder}/weights", job.energy
-            commands = {"gradhop": [ours, "-sampler", job.sampler, "-energy", energy, "-chains", str(CHAINS), "-weights", weights]}
+            commands = {"gradhop": [ours, "-sampler", job.sampler, "-energy", energy, "-chains", str(CHAINS), "-sweeps", str(job.sweeps), "-weights", weights]}
             if energy.startswith("rbm"):  # the rivals take its weights
                 energy = "rbm:" + energy.split(":")[1].split(",")[0] + "," + weights
             commands["gradhop"] += ["-runtime"] * job.runtime
