@@ -199,7 +199,7 @@ func (p *Form) proposals() (Proposals, error) {
 }
 
 // Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1180
-// steps for search, 1 and 120 for gcg, 1 and 700 for mtm, 8 and 500 for other samplers.
+// steps for search, 1 and 120 for gcg, 1 and 700 for mtm after its start, 8 and 500 for other samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
 	Sampler string            `json:"sampler"`
@@ -216,6 +216,10 @@ type Search struct {
 	// Steps and Warmup are numbers of steps.
 	Steps  int `json:"steps"`
 	Warmup int `json:"warmup"`
+	// Start is the number of the first steps of warm-up that are those of PEZ; the sampler goes on
+	// from the best prompt that each chain visited in them. 0 means 1000 for mtm and none for
+	// others, below 0 none. Warmup is at least Start. Several models have no PEZ.
+	Start int `json:"start,omitempty"`
 	// Beta is a schedule of the inverse temperature, as samplers.ParseSchedule reads it.
 	Beta string `json:"beta,omitempty"`
 	// ImageBatch is the number of targets that each step of a stochastic sampler draws; 0
@@ -274,6 +278,10 @@ func (s *Search) Fill() {
 	if s.steps() == 0 {
 		s.Steps = steps
 	}
+	if s.Sampler == "mtm" && s.Start == 0 {
+		s.Start = 1000
+	}
+	s.Warmup = max(s.Warmup, s.Start)
 }
 
 // Check returns an *onnx.ArgumentError for settings that no model can make right.
@@ -283,6 +291,8 @@ func (s *Search) Check() error {
 		return badInput("chains", "%d; want 1 or more", s.Chains)
 	case s.Steps < 0 || s.Warmup < 0 || s.Steps+s.Warmup == 0:
 		return badInput("steps and warmup", "%d and %d; want 0 or more each, and not both 0", s.Steps, s.Warmup)
+	case s.Start > 0 && optimises(s.Sampler):
+		return badInput("start", "%s is no sampler: its own options say how it begins", s.Sampler)
 	case s.Top < 1:
 		return badInput("top", "%d; want 1 or more", s.Top)
 	case s.Patience < 0:

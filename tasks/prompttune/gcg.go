@@ -88,11 +88,7 @@ func NewGCG(e energies.Energy, o GCGOptions) (*GCG, error) {
 	if err := o.check("gcg", sites); err != nil {
 		return nil, err
 	}
-	k := &GCG{o: o, Base: samplers.Base{Oracle: oracle, Specs: []samplers.VarSpec{
-		{Name: bestVar, Shape: []int{sites}},
-		{Name: scoreVar, Start: -math.MaxFloat64},
-		{Name: stalledVar},
-	}}}
+	k := &GCG{o: o, Base: samplers.Base{Oracle: oracle, Specs: append(bestSpecs(sites), samplers.VarSpec{Name: stalledVar})}}
 	return k, e.Space().Check()
 }
 
@@ -113,6 +109,11 @@ func (k *GCG) Init(ctx context.Context, s *samplers.State) error {
 	// their last step. Those that are taken again on resuming are not counted.
 	stalled := s.Var(stalledVar)
 	return k.refresh(ctx, s, &samplers.Info{}, func(c int) bool { return stalled[c] > 0 })
+}
+
+// bestSpecs declares the best state of a chain.
+func bestSpecs(sites int) []samplers.VarSpec {
+	return []samplers.VarSpec{{Name: bestVar, Shape: []int{sites}}, {Name: scoreVar, Start: -math.MaxFloat64}}
 }
 
 // remember makes the state of each chain its best state if it is.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
@@ -34,19 +35,22 @@ type HybridOptions struct {
 	Perturb    int `flag:"perturb" default:"1" doc:"blanks that a restart changes"`
 }
 
-// Hybrid is an optimiser: PEZ for some steps, then GCG from the best state that PEZ visited,
-// with restarts from the best state so far. PEZ goes far in few evaluations, GCG goes on
-// where PEZ circles. Energies without embeddings, such as sums of models, begin with GCG.
+// Hybrid makes steps of PEZ, then those of another kernel from the best state that PEZ visited.
+// PEZ goes far in few evaluations; GCG improves where PEZ circles, and a sampler that starts
+// where PEZ has been needs no warm-up of its own. Before the other kernel's first step nothing
+// else is changed, so an exact one stays exact: its draws begin after the steps of PEZ.
 type Hybrid struct {
-	samplers.Base
-	pez   *PEZ // nil for none
-	gcg   *GCG
+	pez   *PEZ
+	then  samplers.Kernel
 	steps int64 // of PEZ
+	specs []samplers.VarSpec
+	begun bool // then is initialised
 }
 
 var _ samplers.Kernel = (*Hybrid)(nil)
 
-// NewHybrid returns the kernel for e. Errors are those of NewPEZ and NewGCG.
+// NewHybrid returns PEZ followed by GCG for e. Energies without embeddings, such as sums of
+// models, begin with GCG. Errors are those of NewPEZ and NewGCG.
 func NewHybrid(e energies.Energy, o HybridOptions) (*Hybrid, error) {
 	if o.PEZSteps > 1<<30 || o.PEZSteps < -1 {
 		return nil, &samplers.OptionError{Sampler: "search", Option: "pez-steps", Value: fmt.Sprint(o.PEZSteps), Reason: "must be a number of steps"}
@@ -55,25 +59,42 @@ func NewHybrid(e energies.Energy, o HybridOptions) (*Hybrid, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Hybrid{gcg: gcg, steps: int64(max(0, cmp.Or(o.PEZSteps, 1000)))}
-	k.Base = samplers.Base{Oracle: gcg.Oracle, Specs: gcg.Specs}
-	if _, ok := e.(Embedded); !ok || k.steps == 0 {
+	return startWithPEZ(e, gcg, max(0, cmp.Or(o.PEZSteps, 1000)), PEZOptions{LearningRate: o.LearningRate, WeightDecay: o.WeightDecay})
+}
+
+// startWithPEZ puts steps of PEZ on e before those of a kernel, none where e has no
+// embeddings. Errors are those of NewPEZ.
+func startWithPEZ(e energies.Energy, then samplers.Kernel, steps int, o PEZOptions) (*Hybrid, error) {
+	k := &Hybrid{then: then, steps: int64(steps), specs: then.Vars()}
+	if _, ok := e.(Embedded); !ok || steps == 0 {
 		k.steps = 0
 		return k, nil
 	}
-	if k.pez, err = NewPEZ(e, PEZOptions{LearningRate: o.LearningRate, WeightDecay: o.WeightDecay}); err != nil {
+	var err error
+	if k.pez, err = NewPEZ(e, o); err != nil {
 		return nil, err
 	}
-	// Each part keeps the variables of both.
-	k.Specs = append(k.Specs, k.pez.Specs...)
-	k.gcg.Specs, k.pez.Specs = k.Specs, k.Specs
+	k.specs = slices.Concat(k.specs, k.pez.Specs)
+	for _, v := range bestSpecs(e.Space().Sites) {
+		if !slices.ContainsFunc(k.specs, func(has samplers.VarSpec) bool { return has.Name == v.Name }) {
+			k.specs = append(k.specs, v)
+		}
+	}
+	k.pez.Specs = k.specs
 	return k, nil
 }
 
+// Energy implements samplers.Kernel.
+func (k *Hybrid) Energy() energies.Oracle { return k.then.Energy() }
+
+// Vars implements samplers.Kernel.
+func (k *Hybrid) Vars() []samplers.VarSpec { return k.specs }
+
 // Init implements samplers.Kernel.
 func (k *Hybrid) Init(ctx context.Context, s *samplers.State) error {
+	k.begun = false
 	if s.Step >= k.steps {
-		return k.gcg.Init(ctx, s)
+		return k.begin(ctx, s)
 	}
 	if err := k.pez.Init(ctx, s); err != nil {
 		return err
@@ -82,10 +103,32 @@ func (k *Hybrid) Init(ctx context.Context, s *samplers.State) error {
 	return nil
 }
 
+// begin initialises the kernel after PEZ. The variables of PEZ stay.
+func (k *Hybrid) begin(ctx context.Context, s *samplers.State) error {
+	kept := s.Vars
+	err := k.then.Init(ctx, s)
+	own := s.Vars
+	s.Vars = kept
+	if err != nil {
+		return err
+	}
+	s.Declare(k.specs)
+	for _, v := range own {
+		copy(s.Var(v.Name), v.Data)
+	}
+	k.begun = true
+	return nil
+}
+
 // Step implements samplers.Kernel.
 func (k *Hybrid) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if s.Step >= k.steps {
-		return k.gcg.Step(ctx, s, info)
+		if !k.begun {
+			if err := k.begin(ctx, s); err != nil {
+				return err
+			}
+		}
+		return k.then.Step(ctx, s, info)
 	}
 	if err := k.pez.Step(ctx, s, info); err != nil {
 		return err
@@ -102,4 +145,11 @@ func (k *Hybrid) Step(ctx context.Context, s *samplers.State, info *samplers.Inf
 		}
 	}
 	return nil
+}
+
+// Tune implements samplers.Kernel.
+func (k *Hybrid) Tune(s *samplers.State, info *samplers.Info, last bool) {
+	if s.Step > k.steps {
+		k.then.Tune(s, info, last)
+	}
 }

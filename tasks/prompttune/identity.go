@@ -30,6 +30,9 @@ func (k *keeper) header(r *Task, search *Finder, d *Document) (store.Header, err
 	if search.Config.InverseTemperature != nil {
 		h.Settings["beta"] = samplers.PinSchedule(s.Beta, k.o.Search.steps())
 	}
+	if start := k.o.Search.Start; start > 0 {
+		h.Settings["init"] = fmt.Sprintf("pez@%d", start)
+	}
 	for name, value := range s.SamplerOptions {
 		h.Settings[name] = value
 	}

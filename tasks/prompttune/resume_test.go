@@ -31,8 +31,8 @@ var kinds = map[string]func(*job){
 		o.Search.Sampler, o.Search.Beta, o.Form.Tokens = "search", "", "all"
 		o.Search.Options = samplers.Settings{"pez-steps": "5", "candidates": "7", "restart": "1"}
 	},
-	"tempering": func(o *job) { // replicas, and candidates chosen by exact U
-		o.Search.Sampler, o.Search.Options = "tempering", samplers.Settings{"inner": "mtm", "tries": "4", "levels": "2"}
+	"tempering": func(o *job) { // PEZ, then replicas, and candidates chosen by exact U
+		o.Search.Start, o.Search.Sampler, o.Search.Options = 5, "tempering", samplers.Settings{"inner": "mtm", "tries": "4", "levels": "2"}
 	},
 	"pez": func(o *job) { o.Search.Sampler = "pez" }, // embeddings and moments
 }

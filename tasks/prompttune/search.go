@@ -154,6 +154,11 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Start > 0 {
+		if kernel, err = startWithPEZ(energy, kernel, s.Start, PEZOptions{}); err != nil {
+			return nil, err
+		}
+	}
 	r := &Finder{search: s, stopped: StoppedSteps}
 	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
 	if !optimises(reg.Name) {

@@ -1,0 +1,103 @@
+package prompttune
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// unitRows is bumpy with unit vectors as embeddings.
+type unitRows struct{ *bumpy }
+
+func (e unitRows) Width() int { return e.space.Values }
+
+func (e unitRows) Embed(rows []float32, x energies.Batch) {
+	for r, v := range x.Codes {
+		rows[r*e.space.Values+int(v)] = 1
+	}
+}
+
+func (e unitRows) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return e.LogDensityGrad(ctx, u, g, x)
+}
+
+func (e unitRows) Nearest(_ context.Context, codes []int32, rows []float32) error {
+	for r := range codes {
+		row := rows[r*e.space.Values:][:e.space.Values]
+		codes[r] = slices.MaxFunc(e.space.AllowedAt(0), func(a, b int32) int {
+			return int(math.Copysign(1, float64(row[a]-row[b])))
+		})
+	}
+	return nil
+}
+
+// TestStartWithPEZ: after its steps of PEZ, a chain stands where U was highest, and every later
+// step is that of the sampler alone from there.
+func TestStartWithPEZ(t *testing.T) {
+	const start, steps = 6, 30
+	e := unitRows{newBumpy()}
+	mtm := func() samplers.Kernel {
+		k, err := samplers.New("mtm", e, samplers.Settings{"tries": "3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	k, err := startWithPEZ(e, mtm(), start, PEZOptions{LearningRate: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := samplers.Config{Kernel: k, Chains: 5, Steps: steps, Seed: 4, InverseTemperature: func(int64) float64 { return 2 }}
+	best, moved := slices.Repeat([]float64{math.Inf(-1)}, cfg.Chains), false
+	var from samplers.Snapshot
+	var path [][]int32
+	see := func(s *samplers.State) {
+		for c := range best {
+			best[c] = max(best[c], e.value(s.X.Chain(c)))
+		}
+	}
+	cfg.Observers = []samplers.Observer{samplers.ObserverFunc(func(s *samplers.State, _ *samplers.Info) error {
+		switch {
+		case s.Step < start:
+			see(s)
+		case s.Step == start:
+			from = samplers.Snapshot{Seed: s.Seed, Step: s.Step, ChainIDs: s.ChainIDs, Codes: slices.Clone(s.X.Codes)}
+			for c := range best {
+				if u := e.value(s.X.Chain(c)); u < best[c] || u != s.U[c] {
+					t.Errorf("chain %d starts from %v with U = %v; PEZ visited %v", c, u, s.U[c], best[c])
+				}
+			}
+		default:
+			path = append(path, slices.Clone(s.X.Codes))
+			moved = moved || !slices.Equal(s.X.Codes, from.Codes)
+		}
+		return nil
+	})}
+	loop, err := samplers.NewLoop(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	see(loop.State())
+	for !loop.Done() {
+		if err := loop.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !moved {
+		t.Error("the sampler never moved: the test sees nothing")
+	}
+	cfg.Kernel, cfg.Resume = mtm(), &from
+	cfg.Observers = []samplers.Observer{samplers.ObserverFunc(func(s *samplers.State, _ *samplers.Info) error {
+		if want := path[s.Step-start-1]; !slices.Equal(s.X.Codes, want) {
+			t.Errorf("step %d: %v, alone %v", s.Step, want, s.X.Codes)
+		}
+		return nil
+	})}
+	if _, err := samplers.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+}
