@@ -199,7 +199,7 @@ func (p *Form) proposals() (Proposals, error) {
 }
 
 // Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1180
-// steps for search, 1 and 120 for gcg, 1 and 700 for mtm after its start, 8 and 500 for other samplers.
+// steps for search, 1 and 120 for gcg, 1 and 300 for mtm after its start, 8 and 500 for other samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
 	Sampler string            `json:"sampler"`
@@ -252,12 +252,14 @@ func (s *Search) moving() string { return cmp.Or(s.Options["inner"], s.Sampler) 
 
 // promptOptions are options of samplers whose own defaults suit other energies: changes of a
 // word move a cosine by hundredths, there are thousands of words, and gradients mislead.
-var promptOptions = map[string]samplers.Settings{"mtm": {"tries": "8", "sharpness": "0.02"}}
+var promptOptions = map[string]samplers.Settings{"mtm": {"tries": "16", "sharpness": "0.004"}}
 
-// beta is the schedule, or the default one: a constant for mtm, which needs no warming up.
+// beta is the schedule, or the default one: a constant for mtm, which starts from a good prompt. A
+// site is free to 1/β or so below the best prompt, which adds up in long prompts: 5000 keeps 16
+// blanks within 0.01 of it.
 func (s *Search) beta() string {
 	if s.Beta == "" && s.moving() == "mtm" {
-		return "1000"
+		return "5000"
 	}
 	return cmp.Or(s.Beta, "1..1000")
 }
@@ -272,7 +274,7 @@ func (s *Search) Fill() {
 	case "gcg":
 		chains, steps = 1, 120
 	case "mtm":
-		chains, steps = 1, 700
+		chains, steps = 1, 300
 	}
 	s.Chains = cmp.Or(s.Chains, chains)
 	if s.steps() == 0 {

@@ -64,6 +64,7 @@ type Settings struct {
 	ChainIDs       []int64           `json:"chain_ids,omitempty"` // where they are part of a larger run
 	Steps          int               `json:"steps"`
 	Warmup         int               `json:"warmup"`
+	Start          int               `json:"start,omitempty"` // steps of PEZ among those of warm-up
 	Top            int               `json:"top"`
 	Patience       int               `json:"patience"`
 	Evaluations    int64             `json:"evaluations"`
@@ -141,7 +142,7 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 			Template: r.Problem.Template.String(), Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens),
 			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
 			Draft: r.draftName, Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
-			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
+			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Start: max(0, s.Start), Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
 			Provider: cmp.Or(o.Goal.Runtime.Provider, "cpu"),
 		},
 		Estimates: search.Estimates, Models: r.models, Images: r.sets, Texts: r.texts, Results: []Prompt{},

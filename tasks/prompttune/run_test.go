@@ -228,7 +228,7 @@ func lastLine(out *bytes.Buffer) []byte {
 func TestPromptOptions(t *testing.T) {
 	s := Search{Sampler: "tempering", Options: samplers.Settings{"inner": "mtm", "tries": "5"}}
 	_, options, err := s.registration()
-	if err != nil || options["tries"] != "5" || options["sharpness"] != promptOptions["mtm"]["sharpness"] || s.beta() != "1000" {
+	if err != nil || options["tries"] != "5" || options["sharpness"] != promptOptions["mtm"]["sharpness"] || s.beta() != "5000" {
 		t.Errorf("%v, beta %s, %v", options, s.beta(), err)
 	}
 	s = Search{Sampler: "dmala", Beta: "7"}

@@ -155,7 +155,7 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 		return nil, err
 	}
 	if s.Start > 0 {
-		if kernel, err = startWithPEZ(energy, kernel, s.Start, PEZOptions{}); err != nil {
+		if kernel, err = startWithPEZ(p.Energy, kernel, s.Start, PEZOptions{}); err != nil {
 			return nil, err
 		}
 	}

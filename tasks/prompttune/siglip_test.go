@@ -159,11 +159,28 @@ func TestSigLIPOfOpenCLIP(t *testing.T) {
 	}
 }
 
-func TestSigLIPWithoutTokenizer(t *testing.T) {
-	files, src := siglip(t, false)
-	delete(files, "tokenizer.json")
-	files["spiece.model"] = &fstest.MapFile{Data: []byte("x")}
-	if _, err := Load(src, clip.Options{}); err == nil || !strings.Contains(err.Error(), "spiece.model") || !strings.Contains(err.Error(), "tokenizer.json") {
-		t.Errorf("%v", err)
+// TestSigLIPWithoutParts: what a folder lacks is named.
+func TestSigLIPWithoutParts(t *testing.T) {
+	for part, names := range map[string][]string{
+		"tokenizer.json":        {"spiece.model", "tokenizer.json"},
+		"config.json":           {"text_model.onnx", "pooler_output", "config.json"},
+		"vision_model.onnx":     {"vision tower"},
+		"processor_config.json": {"preprocessor_config.json"},
+	} {
+		files, src := siglip(t, false)
+		delete(files, part)
+		files["spiece.model"] = &fstest.MapFile{Data: []byte("x")}
+		if part == "vision_model.onnx" {
+			src.Vision = ""
+		}
+		m, err := Load(src, clip.Options{Runtime: ort.Options{Threads: 1}})
+		if err == nil {
+			_, err = m.preprocessor()
+		}
+		for _, name := range names {
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("without %s: %v; want it to name %s", part, err, name)
+			}
+		}
 	}
 }

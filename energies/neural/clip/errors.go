@@ -2,6 +2,7 @@ package clip
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gradhop/gradhop/energies/neural"
@@ -40,8 +41,11 @@ func missingProjection(file, tower string, have []string) error {
 	if tower == visionTower {
 		class = "CLIPVisionModelWithProjection"
 	}
-	return notCLIP("%s has the outputs %s but no %s; export it with its projection (%s)",
-		fileName(file), strings.Join(have, ", "), outputOf[tower], class)
+	s := fmt.Sprintf("%s has the outputs %s but no %s; export it with its projection (%s)", fileName(file), strings.Join(have, ", "), outputOf[tower], class)
+	if slices.Contains(have, "pooler_output") {
+		s += ", or, if it is a SigLIP, add its config.json"
+	}
+	return notCLIP("%s", s)
 }
 
 // unknownToken reports an id that is not in the vocabulary.
