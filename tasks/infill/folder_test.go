@@ -17,14 +17,14 @@ import (
 // TestFolder: the folder of a run holds every sweep, of which the sentences are a part, and a
 // few draws are enough to judge mixing.
 func TestFolder(t *testing.T) {
-	o := Options{Draws: 6, Sampling: DefaultDraws(6), Folder: filepath.Join(t.TempDir(), "run"), Version: "test"}
+	o := Options{Draws: 4, Sampling: DefaultDraws(4), Folder: filepath.Join(t.TempDir(), "run"), Version: "test"}
 	o.Sampling.Seed = 5
 	m := load(t)
 	d, err := m.Fill(t.Context(), "the [MASK] [MASK] on", o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.HasPrefix(d.Diagnostics.Verdict, "not known") || len(d.Draws) != 6 {
+	if strings.HasPrefix(d.Diagnostics.Verdict, "not known") || len(d.Draws) != 4 {
 		t.Errorf("%d draws, verdict %q", len(d.Draws), d.Diagnostics.Verdict)
 	}
 	if damage, err := store.Verify(o.Folder); err != nil || len(damage) > 0 {
