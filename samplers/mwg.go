@@ -16,7 +16,7 @@ func init() {
 		Paper: "Tierney 1994, section 2.3 (independence proposals); the proposal of Wang, Cho 2019 (arXiv:1902.04094)",
 		Needs: energies.ModelConditional,
 
-		Reversible: true, // a sequence of steps with its sites in a random direction; see TwoStage
+		Reversible: true, // a sequence of steps in the order that TwoStage chooses
 	}, NewMetropolisWithinGibbs)
 }
 
@@ -137,7 +137,7 @@ func (k *MetropolisWithinGibbs) choose(s *State) {
 	for c, first := range g.site {
 		block := append(k.sites[len(k.sites):], first)
 		if k.block > 1 {
-			s.Stream(&g.stream, c, UseSite)
+			s.Stream(&g.stream, c, UseBlock) // not UseSite, which a scan in TwoStage has used
 		}
 		for len(block) < k.block {
 			if i := g.stream.IntN(d); !slices.Contains(block, i) {

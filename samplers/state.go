@@ -11,15 +11,16 @@ import (
 // What random numbers are for: the last word of a stream's key. A use keeps its
 // number for ever, since draws depend on it. Other packages take numbers from 1000 on.
 const (
-	UseInit     uint32 = 1 // initial codes
-	UseProposal uint32 = 2 // proposed values
-	UseAccept   uint32 = 3 // Metropolis decision
-	UseSite     uint32 = 4 // choice of a site
-	UseBatch    uint32 = 5 // terms of a minibatch
-	UseSwap     uint32 = 6 // swaps of replicas
-	UseMomentum uint32 = 7 // auxiliary variables
-	UseReverse  uint32 = 8 // candidates of the reverse move
-	UseStage    uint32 = 9 // second decision about a proposal
+	UseInit     uint32 = 1  // initial codes
+	UseProposal uint32 = 2  // proposed values
+	UseAccept   uint32 = 3  // Metropolis decision
+	UseSite     uint32 = 4  // choice of a site
+	UseBatch    uint32 = 5  // terms of a minibatch
+	UseSwap     uint32 = 6  // swaps of replicas
+	UseMomentum uint32 = 7  // auxiliary variables
+	UseReverse  uint32 = 8  // candidates of the reverse move
+	UseStage    uint32 = 9  // second decision about a proposal
+	UseBlock    uint32 = 10 // sites that are redrawn with the one that the scan chose
 )
 
 // State is where a batch of chains stands. What a restart needs is in X, Vars, Step,
