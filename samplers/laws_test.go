@@ -306,9 +306,9 @@ var gibbsModelLaw = samplertest.Law{
 // mwgLaw accepts or rejects a draw of one site, or of two one after the other, from the model's
 // conditional. The second site of a block is hidden from the model while the first is drawn.
 var mwgLaw = samplertest.Law{
-	Variants: []samplers.Settings{{}, {"scan": "random"}, {"block": "1"}, {"block": "1", "scan": "random"}},
+	Variants: []samplers.Settings{{}, {"scan": "random"}, {"block": "1"}, {"block": "2"}, {"block": "2", "scan": "random"}},
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
-		if set["block"] != "1" {
+		if set["block"] == "2" || set["block"] == "" && p.Space().Sites == 2 {
 			return pairRow(p, set, step, k)
 		}
 		return samplertest.Metropolis(p, k, func(from, to int) float64 {

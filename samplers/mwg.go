@@ -25,8 +25,9 @@ type MetropolisWithinGibbsOptions struct {
 	// Scan is SystematicScan (the default) or RandomScan.
 	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
 	// Block is the number of sites that a step redraws together, all of them if there are fewer; 0
-	// means 2. The scan chooses the first, the others are uniform.
-	Block int `flag:"block" default:"2" doc:"sites that are redrawn together"`
+	// means 2 if there are two sites, and 1 elsewhere: with more sites, blocks of two lose to single
+	// sites at the same cost. The scan chooses the first, the others are uniform.
+	Block int `flag:"block" default:"2 with two sites, else 1" doc:"sites that are redrawn together"`
 }
 
 // MetropolisWithinGibbs redraws b sites B = i_1, ..., i_b a step. It proposes values one
@@ -67,10 +68,14 @@ func NewMetropolisWithinGibbs(e energies.Energy, o MetropolisWithinGibbsOptions)
 	if o.Block < 0 {
 		return nil, &OptionError{"mwg", "block", strconv.Itoa(o.Block), "must be positive"}
 	}
+	sites := e.Space().Sites
 	if o.Block == 0 {
-		o.Block = 2
+		o.Block = 1
+		if sites == 2 {
+			o.Block = 2
+		}
 	}
-	return &MetropolisWithinGibbs{Base: k.Base, gibbs: *k, block: min(o.Block, e.Space().Sites)}, nil
+	return &MetropolisWithinGibbs{Base: k.Base, gibbs: *k, block: min(o.Block, sites)}, nil
 }
 
 // Step implements Kernel.
