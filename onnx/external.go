@@ -34,6 +34,20 @@ func (m *Model) Data(t *Tensor) ([]byte, error) {
 	return b, err
 }
 
+// CheckExternal finds initialisers of the main graph whose data in other files are missing or too short
+// before a session is opened on them. The error is that of Data. Large files are mapped, not read.
+func (m *Model) CheckExternal() error {
+	for _, t := range m.Graph.Initializers {
+		if t.External == nil {
+			continue
+		}
+		if _, err := m.Data(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Resolve returns t, or a copy with the data in Raw if the data is external.
 func (m *Model) Resolve(t *Tensor) (*Tensor, error) {
 	if t.External == nil {

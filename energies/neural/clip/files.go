@@ -38,15 +38,7 @@ func (f Files) load(name string) (*onnx.Model, error) {
 	}
 	// Weights in other files that are missing or too short are found now, before a session
 	// is opened on them. Large files are mapped, not read.
-	for _, t := range m.Graph.Initializers {
-		if t.External == nil {
-			continue
-		}
-		if _, err := m.Data(t); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m, m.CheckExternal()
 }
 
 // Open reads the files of a CLIP or SigLIP model and makes it ready. Where o does not bound the

@@ -55,13 +55,5 @@ func open(src models.Model) (m *onnx.Model, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range m.Graph.Initializers {
-		if t.External == nil {
-			continue
-		}
-		if _, err := m.Data(t); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m, m.CheckExternal()
 }
