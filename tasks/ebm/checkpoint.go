@@ -47,7 +47,7 @@ func writeChecked(path string, v any) error {
 }
 
 // readChecked reads into v what writeChecked wrote. Errors are those of reading the file,
-// or *Error.
+// or *onnx.ArgumentError.
 func readChecked(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func readChecked(path string, v any) error {
 }
 
 // Restore continues from a checkpoint of a run with the same identity. Errors are those
-// of reading the file, or *Error.
+// of reading the file, or *onnx.ArgumentError.
 func (t *Trainer) Restore(path, identity string) error {
 	c, err := readCheckpoint(path)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *Trainer) Restore(path, identity string) error {
 
 // AdoptBuffer starts the persistent chains where those of another run stand, whose
 // checkpoint is at path. Chains that the other run lacks stay as they are. Errors are
-// those of reading the file, or *Error.
+// those of reading the file, or *onnx.ArgumentError.
 func (t *Trainer) AdoptBuffer(path string) error {
 	c, err := readCheckpoint(path)
 	if err != nil {

@@ -19,7 +19,7 @@ type Clamped struct {
 }
 
 // Clamp fixes every site that free does not mark, [site], at its value in rows, [row,
-// site]. The error is an *Error.
+// site]. The error is an *onnx.ArgumentError.
 func Clamp(e energies.Energy, free []bool, rows []int32) (*Clamped, error) {
 	s := e.Space()
 	if len(free) != s.Sites || len(rows) == 0 || len(rows)%s.Sites != 0 {

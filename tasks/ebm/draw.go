@@ -28,7 +28,7 @@ type DrawSettings struct {
 }
 
 // Draw runs chains on e and returns their last states, and the frames, [frame][chain,
-// site], the last states included. Errors are *Error or those of samplers.
+// site], the last states included. Errors are *onnx.ArgumentError or those of samplers.
 func Draw(ctx context.Context, e energies.Energy, s DrawSettings) (last energies.Batch, frames [][]int32, err error) {
 	if s.Chains < 1 || s.Steps < 1 || s.Frames < 0 || s.Frames > s.Steps {
 		return last, nil, inputError("%d chains, %d steps and %d frames: chains and steps must be at least 1, frames at most the steps", s.Chains, s.Steps, s.Frames)

@@ -25,6 +25,8 @@ const (
 	ModelFile = "model.onnx"
 	// LogFile has a line an update.
 	LogFile = "log.csv"
+	// CurvesFile is the drawing of LogFile; see [WriteCurves].
+	CurvesFile = "curves.png"
 	// SamplesFile shows the samples of the last update.
 	SamplesFile    = "samples.png"
 	checkpointFile = "checkpoint"
@@ -65,7 +67,7 @@ type Describe struct {
 }
 
 // Start prepares the folder: a new one, or, to resume, one whose run has the same model,
-// data and settings. version is the program's. Errors are *Error.
+// data and settings. version is the program's. Errors are *onnx.ArgumentError.
 func (r *Run) Start(resume bool, version string) error {
 	if r.Every == 0 {
 		r.Every = 500
@@ -174,22 +176,38 @@ func logLine(w io.Writer, p Progress) error {
 
 // save writes the checkpoint, then what is made from it.
 func (r *Run) save() error {
-	t := r.Trainer
-	if err := t.Save(r.path(checkpointFile), r.identity); err != nil {
-		return runError("%s: %v; earlier checkpoints are whole", r.Dir, err)
+	for _, write := range []func() error{
+		func() error { return r.Trainer.Save(r.path(checkpointFile), r.identity) },
+		func() error { return onnx.Save(r.Trainer.Model(true), r.path(ModelFile), onnx.SaveOptions{}) },
+		r.drawCurves,
+		r.drawSamples,
+	} {
+		if err := write(); err != nil {
+			return runError("%s: %w; the checkpoint in it is whole: resume the run", r.Dir, err)
+		}
 	}
-	if err := onnx.Save(t.Model(true), r.path(ModelFile), onnx.SaveOptions{}); err != nil {
+	return nil
+}
+
+func (r *Run) drawCurves() error {
+	if r.Trainer.Updates() == 0 {
+		return nil
+	}
+	log, err := os.ReadFile(r.path(LogFile))
+	if err != nil {
 		return err
 	}
+	return atomicfile.Write(r.path(CurvesFile), func(w io.Writer) error { return WriteCurves(w, bytes.NewReader(log)) })
+}
+
+func (r *Run) drawSamples() error {
+	t := r.Trainer
 	if r.Height == 0 || t.Samples() == nil {
 		return nil
 	}
 	n := min(len(t.Samples())/t.Space().Sites, 64)
-	var b bytes.Buffer
-	if err := png.Encode(&b, Enlarge(Grid(t.Space(), t.Samples()[:n*t.Space().Sites], r.Height, r.Width), 2)); err != nil {
-		return err
-	}
-	return write(r.path(SamplesFile), b.Bytes())
+	grid := Enlarge(Grid(t.Space(), t.Samples()[:n*t.Space().Sites], r.Height, r.Width), 2)
+	return atomicfile.Write(r.path(SamplesFile), func(w io.Writer) error { return png.Encode(w, grid) })
 }
 
 // write writes a file whole or not at all.

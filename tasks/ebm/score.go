@@ -125,7 +125,7 @@ func (s *ScoreSettings) fill() error {
 //
 // With from not nil, [chain, site] states that are exact draws of exp(U), it runs in
 // reverse (Burda, Grosse and Salakhutdinov 2015): then E[1/w] = 1/Z and the mean
-// log weight is an upper bound in expectation. Errors are *Error or those of samplers.
+// log weight is an upper bound in expectation. Errors are *onnx.ArgumentError or those of samplers.
 func AIS(ctx context.Context, e energies.Energy, from []int32, s ScoreSettings) (*Score, error) {
 	start := time.Now()
 	space := e.Space()

@@ -150,7 +150,7 @@ type Progress struct {
 }
 
 // New prepares the training of m, which is not changed. A base distribution (see
-// [network.Base]) that is all zero takes the data's marginals. Errors are *Error, those of
+// [network.Base]) that is all zero takes the data's marginals. Errors are *onnx.ArgumentError, those of
 // neural.NewModel and of grad.Append.
 func New(ctx context.Context, m *onnx.Model, data *dataset.Data, s Settings) (*Trainer, error) {
 	if err := s.fill(); err != nil {
@@ -279,7 +279,7 @@ func (t *Trainer) Close() error {
 }
 
 // Step makes one update. After an error the weights are as before, and the same update
-// can be tried again. A number that is not finite is an *Error with exit code 1.
+// can be tried again. U beyond 2^24 nats, or a number that is not finite, is an error.
 func (t *Trainer) Step(ctx context.Context) (Progress, error) {
 	start := time.Now()
 	p := Progress{Update: t.moments.Updates + 1}
@@ -330,8 +330,8 @@ func (t *Trainer) Step(ctx context.Context) (Progress, error) {
 			p.Samples += float64(v) / float64(n)
 		}
 	}
-	if name := t.nonFinite(u, g); name != "" {
-		return p, runError("training diverged in update %d: %s is not finite; lower the learning rate, clip gradients, or raise the magnitude penalty", p.Update, name)
+	if why := t.diverged(u, g); why != "" {
+		return p, runError("training diverged in update %d: %s; lower the learning rate, clip gradients, or raise the magnitude penalty", p.Update, why)
 	}
 	p.Norm = t.moments.ascend(&t.s.Optimizer, t.weights, g)
 	for i, slot := range slots {
@@ -368,15 +368,19 @@ func (t *Trainer) begin(update int64, data []int32) (slots []int, codes []int32)
 	return slots, codes
 }
 
-// nonFinite names the first quantity with NaN or Inf, or returns "".
-func (t *Trainer) nonFinite(u []float32, g [][]float32) string {
-	bad := func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }
-	if slices.ContainsFunc(u, bad) {
-		return "U"
+// mostU is the largest |U| in nats at which a float32 tells states one nat apart.
+const mostU = 1 << 24
+
+// diverged says which quantity shows that training diverged, or returns "".
+func (t *Trainer) diverged(u []float32, g [][]float32) string {
+	for _, v := range u {
+		if !(math.Abs(float64(v)) <= mostU) {
+			return fmt.Sprintf("U is %.2g nats", v)
+		}
 	}
 	for k, part := range g {
-		if slices.ContainsFunc(part, bad) {
-			return fmt.Sprintf("the gradient by %q", t.weights.Names[k])
+		if slices.ContainsFunc(part, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
+			return fmt.Sprintf("the gradient by %q is not finite", t.weights.Names[k])
 		}
 	}
 	return ""

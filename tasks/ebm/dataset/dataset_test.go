@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/sbinet/npyio/npz"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
@@ -42,7 +43,7 @@ func TestLoad(t *testing.T) {
 	space := energies.Space{Sites: 4, Values: 2, Kind: energies.Binary}
 	idx := []byte{0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 255, 200, 10, 255, 0, 0, 130}
 	archive := filepath.Join(t.TempDir(), "a.npz")
-	if err := npz.Write(archive, map[string]any{"x": []float64{0, 1, 1, 0, 1, 0, 0, 1}, "y": []int64{7}}); err != nil {
+	if err := npz.Write(archive, map[string]any{"x": mat.NewDense(2, 4, []float64{0, 1, 1, 0, 1, 0, 0, 1}), "y": []int64{7}}); err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
@@ -139,7 +140,10 @@ func TestRefused(t *testing.T) {
 		"outside":       {put(t, "a.txt", []byte("0 1\n0 2")), binary, dataset.Exact, "row 1, site 1: 2 is not a value"},
 		"fraction":      {put(t, "a.txt", []byte("0 0.5")), ordinal, dataset.Exact, "0.5 is not a value"},
 		"below":         {put(t, "a.txt", []byte("0 -2")), ordinal, dataset.Exact, "-2 is not a value"},
-		"width":         {put(t, "a.txt", []byte("0 1 1")), binary, dataset.Exact, "rows of 2 sites"},
+		"width":         {put(t, "a.txt", []byte("0 1 1")), binary, dataset.Exact, "a row has 3 numbers, but the space has 2 sites"},
+		"half a row":    {put(t, "a.txt", []byte("0\n1\n")), binary, dataset.Exact, "a row has 1 numbers"},
+		"two rows":      {put(t, "a.idx", []byte{0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 4, 1, 0, 1, 0}), binary, dataset.Threshold, "a row has 4 numbers"},
+		"spin":          {put(t, "a.txt", []byte("0 1")), energies.Space{Sites: 2, Values: 2, Kind: energies.Spin}, dataset.Exact, "spins are -1 and 1"},
 		"grey ordinal":  {put(t, "a.txt", []byte("0 1")), ordinal, dataset.Static, "needs a binary or spin space"},
 		"level":         {put(t, "a.txt", []byte("0 3")), binary, dataset.Static, "outside 0..1"},
 		"short idx":     {put(t, "a.idx", []byte{0, 0, 8, 2, 0, 0, 0, 9, 0, 0, 0, 2, 1}), binary, dataset.Threshold, "holds 1 of 18 bytes"},

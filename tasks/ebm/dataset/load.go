@@ -44,7 +44,7 @@ func Load(path string, space *energies.Space, b Binarization, seed uint64) (*Dat
 func read(path string, sites int) (numbers []float64, highest float64, err error) {
 	file, array, isArray := strings.Cut(path, ".npz:")
 	if isArray {
-		return readNPZ(file+".npz", array)
+		return readNPZ(file+".npz", array, sites)
 	}
 	if file, array, isArray = strings.Cut(path, ".mat:"); isArray {
 		return readMatlab(file+".mat", array, sites)
@@ -58,18 +58,37 @@ func read(path string, sites int) (numbers []float64, highest float64, err error
 	case info.IsDir():
 		return readFolder(path, sites)
 	case strings.HasSuffix(base, ".npz"):
-		return readNPZ(path, "")
+		return readNPZ(path, "", sites)
 	case strings.HasSuffix(base, ".npy"):
-		return readNPY(path)
+		return readNPY(path, sites)
 	case strings.HasSuffix(base, ".mat"):
 		return readMatlab(path, "", sites)
 	case strings.Contains(base, "idx") && strings.HasSuffix(base, "ubyte"), strings.HasSuffix(base, ".idx"):
-		return readIDX(path)
+		return readIDX(path, sites)
 	}
-	return readText(path)
+	return readText(path, sites)
 }
 
-func readNPZ(path, array string) ([]float64, float64, error) {
+// checkShape refuses an array whose rows, along its first axis, are not of as many numbers as
+// there are sites. An array of one axis is one row.
+func checkShape(path string, sites int, shape []int) error {
+	rows, width := 1, 1
+	if len(shape) > 1 {
+		rows, shape = shape[0], shape[1:]
+	}
+	for _, n := range shape {
+		width *= n
+	}
+	switch {
+	case rows == 0 || width == 0:
+		return bad(path, "has no rows")
+	case width != sites:
+		return bad(path, "a row has %d numbers, but the space has %d sites", width, sites)
+	}
+	return nil
+}
+
+func readNPZ(path, array string, sites int) ([]float64, float64, error) {
 	z, err := npz.Open(path)
 	if err != nil {
 		return nil, 0, bad(path, "is not a NumPy archive: %v", err)
@@ -90,10 +109,10 @@ func readNPZ(path, array string) ([]float64, float64, error) {
 	if h == nil {
 		return nil, 0, bad(path, "array %q has no readable header", array)
 	}
-	return numbersOf(path, h, func(p any) error { return z.Read(keys[at], p) })
+	return numbersOf(path, sites, h, func(p any) error { return z.Read(keys[at], p) })
 }
 
-func readNPY(path string) ([]float64, float64, error) {
+func readNPY(path string, sites int) ([]float64, float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, bad(path, "%v", err)
@@ -103,16 +122,19 @@ func readNPY(path string) ([]float64, float64, error) {
 	if err != nil {
 		return nil, 0, bad(path, "is not a NumPy array: %v", err)
 	}
-	return numbersOf(path, &r.Header, r.Read)
+	return numbersOf(path, sites, &r.Header, r.Read)
 }
 
-func numbersOf(path string, h *npy.Header, read func(any) error) ([]float64, float64, error) {
+func numbersOf(path string, sites int, h *npy.Header, read func(any) error) ([]float64, float64, error) {
 	size := 1
 	for _, d := range h.Descr.Shape {
 		if d < 0 || size > maxNumbers/max(d, 1) {
 			return nil, 0, bad(path, "an array of shape %v is too large; at most %d numbers are read", h.Descr.Shape, maxNumbers)
 		}
 		size *= d
+	}
+	if err := checkShape(path, sites, h.Descr.Shape); err != nil {
+		return nil, 0, err
 	}
 	if h.Descr.Fortran {
 		return nil, 0, bad(path, "the array is in column order; save it with numpy.ascontiguousarray")
@@ -163,7 +185,7 @@ func convert[T any](read func(any) error, f func(T) float64) ([]float64, error) 
 
 // readIDX reads the format of MNIST: two zero bytes, a type (8: unsigned byte), a rank,
 // sizes as big-endian numbers, and the data.
-func readIDX(path string) ([]float64, float64, error) {
+func readIDX(path string, sites int) ([]float64, float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, bad(path, "%v", err)
@@ -183,12 +205,15 @@ func readIDX(path string) ([]float64, float64, error) {
 	if err := binary.Read(r, binary.BigEndian, sizes); err != nil {
 		return nil, 0, bad(path, "ends within its sizes")
 	}
-	total := 1
+	total, shape := 1, []int{}
 	for _, n := range sizes {
 		if n == 0 || total > maxNumbers/int(n) {
 			return nil, 0, bad(path, "sizes %v: empty, or more than %d numbers", sizes, maxNumbers)
 		}
-		total *= int(n)
+		total, shape = total*int(n), append(shape, int(n))
+	}
+	if err := checkShape(path, sites, shape); err != nil {
+		return nil, 0, err
 	}
 	data, err := io.ReadAll(io.LimitReader(r, int64(total)))
 	if err != nil || len(data) != total {
@@ -222,7 +247,7 @@ func readFolder(path string, sites int) ([]float64, float64, error) {
 	return out, 255, nil
 }
 
-func readText(path string) ([]float64, float64, error) {
+func readText(path string, sites int) ([]float64, float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, bad(path, "%v", err)
@@ -258,5 +283,5 @@ func readText(path string) ([]float64, float64, error) {
 	if len(out) == 0 {
 		return nil, 0, bad(path, "is empty")
 	}
-	return out, 1, nil
+	return out, 1, checkShape(path, sites, []int{len(out) / width, width})
 }

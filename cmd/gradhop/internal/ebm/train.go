@@ -37,7 +37,7 @@ Data: a NumPy file (FILE.npz:ARRAY, FILE.npy), a MATLAB file (FILE.mat:ARRAY), a
 as MNIST's, also gzipped, a folder of images, or a text file with a row a line.
 
 The folder holds model.onnx (averaged weights with --ema), log.csv (a line an update),
-samples.png and a checkpoint. After an interruption or a kill the same command with
+curves.png (a drawing of it), samples.png and a checkpoint. After an interruption or a kill the same command with
 --resume continues; the weights are those of a run that was never stopped, to the bit.`,
 		Example: `  gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/`,
 		Args:    app.Args("one model"),
@@ -94,7 +94,7 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 	}
 	file, err := modelfile.Open(path)
 	if err != nil {
-		return err
+		return app.Classify(err)
 	}
 	data, err := dataset.Load(o.data, &space, o.binarize, o.Seed)
 	if err != nil {
