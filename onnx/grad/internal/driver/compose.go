@@ -18,7 +18,7 @@ import (
 //
 // Recognised are LayerNormalization, the same decomposed as exporters for older
 // sets write it, Gelu, the decomposed erf form of Gelu, and x·sigmoid(αx), which is
-// called swish, SiLU or quick GELU. With x̂ and 1/σ at hand the gradient of a
+// called swish, SiLU or quick GELU; α may be a tensor. With x̂ and 1/σ at hand the gradient of a
 // normalisation is eight operators instead of about twenty; and on CPU the composite
 // is faster than the runtime's fused kernel.
 func Compose(m *onnx.Model) (map[Value]build.Mark, error) {
@@ -61,9 +61,7 @@ func Compose(m *onnx.Model) (map[Value]build.Mark, error) {
 		case n.Domain == "" && n.Op == "Mul":
 			if x, ok := c.decomposedGelu(n); ok {
 				c.gelu(x, n.Outputs[0])
-			} else if x, alpha, ok := c.decomposedSwish(n); ok {
-				c.swish(x, n.Outputs[0], alpha)
-			} else {
+			} else if !c.decomposedSwish(n) {
 				c.out = append(c.out, n)
 			}
 		default:

@@ -6,16 +6,24 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Values of a mark of a swish y = x·sigmoid(αx): x, s = sigmoid(αx), αx·s.
-const markSwish = "swish"
+// Values of a mark of a swish y = x·sigmoid(αx): x, s = sigmoid(αx), αx·s, or, where α is
+// a tensor, x, s, α.
+const markSwish, markSloped = "swish", "sloped swish"
 
 func init() {
 	// dx = dy·(s + αx·s·(1-s))
 	composites[markSwish] = func(b *build.Builder, _ Value, m build.Mark, dy Value) Value {
 		s, t := m.Values[1], m.Values[2]
 		return b.Mul(dy, b.Add(s, b.Mul(t, b.Sub(b.Scalar(1, s), s))))
+	}
+	// dx = dy·(s + α·y·(1-s)), two products fewer than the rules of the parts. It leaves out
+	// dα, so the driver takes it only where α is a constant.
+	composites[markSloped] = func(b *build.Builder, y Value, m build.Mark, dy Value) Value {
+		s, alpha := m.Values[1], m.Values[2]
+		return b.Mul(dy, b.Add(s, b.Mul(b.Mul(y, b.Sub(b.Scalar(1, s), s)), alpha)))
 	}
 }
 
@@ -40,28 +48,35 @@ func (c *composer) swish(x, y Value, alpha float64) {
 }
 
 // decomposedSwish recognises, in either order of each product, Mul(x, Sigmoid(x)) and
-// Mul(x, Sigmoid(Mul(x, α))), and returns x and α. For an α so far from one that αx or
-// 1/α would leave the range of floats there are rules of the parts.
-func (c *composer) decomposedSwish(n *onnx.Node) (x Value, alpha float64, ok bool) {
+// Mul(x, Sigmoid(Mul(x, α))), where α does not give the product another shape than x has.
+// It writes a swish whose α is a number anew, and marks others.
+func (c *composer) decomposedSwish(n *onnx.Node) bool {
+	y := n.Outputs[0]
 	for i := range 2 {
 		x, s := n.Inputs[i], c.writer[n.Inputs[1-i]]
 		if s == nil || s.Op != "Sigmoid" || s.Domain != "" || !c.usable(x) {
 			continue
 		}
-		alpha := 1.0
-		if arg := c.writer[s.Inputs[0]]; s.Inputs[0] != x {
-			if arg == nil || arg.Op != "Mul" || arg.Domain != "" || !slices.Contains(arg.Inputs, x) {
-				continue
-			}
-			k := 1 - slices.Index(arg.Inputs, x)
-			alpha = c.scalar(arg.Inputs[k])
-			if c.vals[arg.Inputs[k]].Rank() > c.vals[x].Rank() {
-				continue // which gives the product more dimensions than x has
-			}
+		if s.Inputs[0] == x {
+			c.swish(x, y, 1)
+			return true
 		}
-		if a := math.Abs(alpha); a > 1e-3 && a < 1e3 {
-			return x, alpha, true
+		arg := c.writer[s.Inputs[0]]
+		if arg == nil || arg.Op != "Mul" || arg.Domain != "" || !slices.Contains(arg.Inputs, x) {
+			continue
 		}
+		scaled, alpha := c.vals[s.Inputs[0]], arg.Inputs[1-slices.Index(arg.Inputs, x)]
+		if scaled == nil || !scaled.Known || !shape.SameShape(scaled.Shape, c.vals[x].Shape) {
+			continue
+		}
+		// Far from one, αx or 1/α would leave the range of floats.
+		if a := c.scalar(alpha); math.Abs(a) > 1e-3 && math.Abs(a) < 1e3 {
+			c.swish(x, y, a)
+			return true
+		}
+		c.out = append(c.out, n)
+		c.marks[y] = build.Mark{Kind: markSloped, Values: []Value{x, n.Inputs[1-i], alpha}}
+		return true
 	}
-	return "", 0, false
+	return false
 }

@@ -257,7 +257,7 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	if StraightThrough[OpKey{n.Domain, n.Op}] {
 		p.straight = append(p.straight, n)
 	}
-	if mark, ok := b.Marked(n.Outputs[0]); ok && p.reach[mark.Values[0]] && composites[mark.Kind] != nil {
+	if mark, ok := b.Marked(n.Outputs[0]); ok && p.reach[mark.Values[0]] && composites[mark.Kind] != nil && !(mark.Kind == markSloped && p.reach[mark.Values[2]]) {
 		return p.add(n, mark.Values[0], composites[mark.Kind](b, n.Outputs[0], mark, dy[0]))
 	}
 	node := Node{Node: n, need: make([]bool, len(n.Inputs))}
