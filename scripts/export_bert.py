@@ -98,6 +98,7 @@ def load_model(source: str, attention: str | None = None):
     model = BertForMaskedLM(config).eval()
     stored = onnx.load(folder / "model.onnx").graph.initializer
     state = {t.name.removesuffix(".f16"): torch.from_numpy(numpy_helper.to_array(t).astype("f4")) for t in stored}
+    state |= {n.removesuffix(".i8"): p * state[n.removesuffix("i8") + "scale"] for n, p in state.items() if n.endswith(".i8")}
     known = {n: p for n, p in state.items() if n in model.state_dict()}
     missing, _ = model.load_state_dict(known, strict=False)
     model.tie_weights()

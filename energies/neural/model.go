@@ -125,22 +125,10 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := e.checkOutput(); err != nil {
 		return nil, err
 	}
-	if err := e.checkInt8(); err != nil {
+	if err := session.CheckInt8(m, o.Runtime); err != nil {
 		return nil, err
 	}
 	return e, e.checkGradient()
-}
-
-// checkInt8 refuses the provider cpu,int8 for a model that it would run as cpu does.
-func (e *Model) checkInt8() error {
-	if !e.opts.Runtime.Int8() {
-		return nil
-	}
-	n, err := rewrite.Int8(e.model.Clone())
-	if err == nil && n == 0 {
-		err = &ort.UnavailableError{What: "provider cpu,int8 rounds large products with constant matrices, and the model has none", Do: "use another provider"}
-	}
-	return err
 }
 
 // checkOutput rejects an output whose shape is not one number per chain, such as a mean over the batch,

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -102,4 +103,25 @@ func integers(x, w []float32, in, out int, b []float32) []float64 {
 		}
 	}
 	return y
+}
+
+// TestDecodeWeights: a weight stored as codes with a scale for each row becomes the matrix that they
+// stand for; a sum, and a product with one scale a column, stay.
+func TestDecodeWeights(t *testing.T) {
+	m := chain("Cast codes -> whole", "Mul whole,scale -> w", "MatMul x,w -> y", "Cast codes -> again", "Mul again,across -> v", "MatMul x,v -> z")
+	for _, k := range []int{0, 3} {
+		m.Graph.Nodes[k].Attrs = []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Float))}
+	}
+	m.Graph.Initializers = []*onnx.Tensor{{Name: "codes", Type: onnx.Int8, Dims: []int64{2, 3}, Raw: []byte{1, 0xff, 0x80, 0x7f, 0, 2}, Offset: -1},
+		onnx.NewFloat("scale", []int64{2, 1}, []float32{0.5, 3}), onnx.NewFloat("across", []int64{1, 3}, []float32{1, 2, 3})}
+	m.Graph.Outputs = append(m.Graph.Outputs, &onnx.ValueInfo{Name: "z"})
+	if err := DecodeWeights(m); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := floats(t, m, "w"), []float32{0.5, -0.5, -64, 381, 0, 6}; !slices.Equal(got, want) {
+		t.Errorf("the weight is %v, want %v", got, want)
+	}
+	if n := len(m.Graph.Nodes); n != 4 || m.Graph.Initializer("scale") != nil {
+		t.Errorf("%d nodes are left, want 4; the scale is there: %v", n, m.Graph.Initializer("scale") != nil)
+	}
 }

@@ -1,6 +1,6 @@
 """PyTorch programs that the benchmark compares with: DMALA on the pll energy of a text, or on a CLIP prompt.
 
-    bench_torch.py --spec FILE --program authors|best|compiled
+    bench_torch.py --spec FILE --program authors|best|compiled|autocast|autocast-compiled
 
 authors   what the published sampler code does: every step computes energy and gradient at x and at x'
           anew (two forward-and-backward passes, two forward passes), transformers' model, plain.py,
@@ -8,9 +8,10 @@ authors   what the published sampler code does: every step computes energy and g
 best      the same chain with everything we know: best.py and best_clip.py, (U, tilt) of the current
           state kept
 compiled  best, compiled by inductor
+autocast  best under bfloat16 autocast, the matrices stored in bfloat16: its chains have another law
 
 Lines on stdin: "use N" starts N chains anew, "check" computes U and the tilt of their initial state,
-"steps N" makes N steps and times them. Answers are lines of JSON.
+"steps N" makes N steps, times them and answers the draws. Answers are lines of JSON.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tower import load_tower
 from export_bert import load_model
 
 BLOCK = 256
+KEPT = {"place", "fixed", "mask", "others"}  # what is added, or multiplies elementwise
 
 
 class Authors:
@@ -65,10 +67,11 @@ class Authors:
         y = forward.sample()
         backward = self.proposal(y)
         with torch.no_grad():
-            du = self.energy(self.one_hot(y)) - self.energy(self.one_hot(self.x))
-            ratio = du + backward.log_prob(self.x).sum(1) - forward.log_prob(y).sum(1)
+            u, v = self.energy(self.one_hot(self.x)), self.energy(self.one_hot(y))
+            ratio = v - u + backward.log_prob(self.x).sum(1) - forward.log_prob(y).sum(1)
             accept = ratio.exp().clamp(max=1)
-            self.x = torch.where((torch.rand(len(y)) < accept)[:, None], y, self.x)
+            taken = torch.rand(len(y)) < accept
+            self.x, self.u = torch.where(taken[:, None], y, self.x), torch.where(taken, v, u)
         return accept.mean().item()
 
     def check(self):
@@ -158,22 +161,33 @@ class Cached:
         return self.u, self.p.gather(1, self.x.view(-1, 1)).log().view_as(self.x)
 
 
+def halve(module) -> None:
+    """Stores the matrices in bfloat16, as autocast does in every step anew."""
+    for part in module.modules():
+        for name, v in part.named_buffers(recurse=False):
+            if v.dtype == torch.float32 and v.ndim > 1 and name not in KEPT:
+                setattr(part, name, v.bfloat16())
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--spec", type=Path, required=True)
-    p.add_argument("--program", choices=["authors", "best", "compiled"], required=True)
+    p.add_argument("--program", choices=["authors", "best", "compiled", "autocast", "autocast-compiled"], required=True)
     a = p.parse_args()
     spec = json.loads(a.spec.read_text())
     torch.set_num_threads(spec["threads"])
     torch.manual_seed(spec["seed"])
-    compiled = a.program == "compiled"
-    clip = load_tower, Clip, functools.partial(BestClip, packed=not compiled)
+    compiled, autocast = a.program.endswith("compiled"), a.program.startswith("autocast")
+    clip = load_tower, Clip, functools.partial(BestClip, packed=not compiled and not autocast)
     load, plain, best = clip if spec["form"] == "clip" else (load_model, Pll, Best)
     model = load(spec["model"], "sdpa")
     program = Authors(plain(model, spec), spec) if a.program == "authors" else Cached(best, model, spec, compiled)
+    if autocast:
+        for rival in program.programs.values():
+            halve(rival)
     mode = torch.enable_grad if a.program == "authors" else torch.no_grad if compiled else torch.inference_mode
     del model
-    with mode():
+    with mode(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         print(json.dumps({"ready": f"torch {torch.__version__}"}), flush=True)
         for line in sys.stdin:
             command, *rest = line.split()
@@ -184,11 +198,13 @@ def main() -> None:
                 u, tilt = program.check()
                 print(json.dumps({"u": u.tolist(), "tilt": tilt.tolist()}), flush=True)
                 continue
-            start, used, accept, n = time.perf_counter(), time.process_time(), 0.0, int(rest[0])
+            start, used, accept, n, draws = time.perf_counter(), time.process_time(), 0.0, int(rest[0]), []
             for _ in range(n):
                 accept += program.step() / n
+                draws.append((program.u, program.x))
             spent, used = time.perf_counter() - start, time.process_time() - used
-            print(json.dumps({"steps": n, "seconds": spent, "cpu": used, "accept": accept}), flush=True)
+            u, codes = [d[0].tolist() for d in draws], [d[1].view(-1).tolist() for d in draws]
+            print(json.dumps({"steps": n, "seconds": spent, "cpu": used, "accept": accept, "u": u, "codes": codes}), flush=True)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ class Best(Blocks):
         return torch.native_layer_norm(x, [x.shape[-1]], w, b, self.eps)
 
     def norm_back(self, dy, x, stats, w, b):
-        return aten.native_layer_norm_backward(dy, x, [x.shape[-1]], *stats, w, b, [True, False, False])[0]
+        return aten.native_layer_norm_backward(dy.to(x.dtype), x, [x.shape[-1]], *stats, w, b, [True, False, False])[0]
 
     def attend(self, q, k, v):
         """q [n, head, rows, d]; the second result is what the backward pass needs."""
@@ -169,7 +169,7 @@ class Best(Blocks):
         u = linear(x, self.dense, self.dense_b)
         g = torch.nn.functional.gelu(u)
         y, *sh = self.norm(g, self.nh, self.nh_b)
-        scores = linear(y, self.table, self.head_b)
+        scores = linear(y, self.table, self.head_b).float()
         flat = codes.reshape(-1)
         log_z = torch.logsumexp(scores, dim=1)
         total = (scores.gather(1, flat[:, None])[:, 0] - log_z).view(c, k).sum(1)

@@ -105,7 +105,7 @@ class BestClip(Blocks):
         return torch.native_layer_norm(x, [x.shape[-1]], None, None, self.eps)
 
     def norm_back(self, dy, x, stats):
-        return aten.native_layer_norm_backward(dy, x, [x.shape[-1]], *stats, None, None, [True, False, False])[0]
+        return aten.native_layer_norm_backward(dy.to(x.dtype), x, [x.shape[-1]], *stats, None, None, [True, False, False])[0]
 
     def attend(self, w, q, k, v, mask):
         """q [n, head, row, d] is scaled; k and v are put behind those of the rows before."""
@@ -167,7 +167,7 @@ class BestClip(Blocks):
         do, d = self.rest_back(w, d, more)
         dq, dk, dv = (self.join(y) for y in self.attend_back(self.split(do, n), kept, None))
         da = w.kv.back(torch.cat([dk, dv], dim=1)).index_add_(0, end, w.q.back(dq))
-        d = self.norm_back(da, x, stats).index_add_(0, end, d)
+        d = self.norm_back(da, x, stats).index_add_(0, end, d.to(x.dtype))
         for w in reversed(self.layers[:-1]):
             x, stats, kept, more = tape.pop()
             do, d = self.rest_back(w, d, more)
@@ -182,13 +182,13 @@ class BestClip(Blocks):
         n, t = len(codes), len(self.fixed)
         start = torch.arange(n)[:, None] * t
         wanted, end = (start + self.blanks).view(-1), start[:, 0] + t - 1
-        x = self.fixed.repeat(n, 1).index_add_(0, wanted, self.table.w[codes.reshape(-1)])
+        x = self.fixed.repeat(n, 1).index_add_(0, wanted, self.table.w[codes.reshape(-1)].float())
         x, tape = self.encode(x, end, n)
         y, *stats = self.norm(x)
-        e = self.project(y)
+        e = self.project(y).float()
         length = torch.linalg.vector_norm(e, dim=1, keepdim=True)
         e = e / length
-        u = e @ self.target
+        u = (e * self.target).sum(1)
         d = (self.target - u[:, None] * e) / length
         d = self.encode_back(self.norm_back(self.project.back(d), x, stats), tape, end, wanted, n)
-        return u, torch.softmax(self.table(d / 2), dim=1)
+        return u, torch.softmax(self.table(d / 2).float(), dim=1)

@@ -1,19 +1,29 @@
-"""Compares DMALA in Go with two PyTorch programs, in one run.
+"""Compares samplers in Go with PyTorch programs, in one run.
 
-    run.py [--quick] [--models built-in,base] [--chains 1,25] [--minutes 3]
+    run.py [--quick] [--models built-in,base] [--chains 1,25] [--programs LIST] [--minutes 3]
     run.py [--quick] --models clip [--chains 1,8]
 
-The same chain law on the same weights: under a masked language model the energy pll, 4 blanks, 24
-tokens; under CLIP's text tower the cosine with a random target, 8 blanks between begin and end of
-text. All programs stay alive and take turns in short blocks, so that whatever else slows the machine
-slows all alike; a step's time is the median over blocks. "cpu ms" is what a step's threads use of the
-processor; with --threads 1 it is what to compare on a machine that has other work. First it is checked
-that all agree on U and on the proposal.
+DMALA on the same weights: under a masked language model the energy pll, 4 blanks, 24 tokens; under
+CLIP's text tower the cosine with a random target, 8 blanks between begin and end of text. All programs
+stay alive and take turns in short blocks, so that whatever else slows the machine slows all alike.
+First it is checked that all agree on U and on the proposal.
 
-  ours      samplers.DMALA on energies/neural, onnxruntime
-  authors   bench_torch.py, as published sampler code works
-  best      bench_torch.py, with all we know
-  compiled  the same, compiled by torch's inductor; where that fails it is left out
+  ours         samplers.DMALA on energies/neural, onnxruntime
+  bf16:K       the same model in bfloat16 through OpenVINO as a draft: K steps of DMALA on it, then the
+               model in float32 accepts or rejects (samplers.TwoStage); exact
+  int8:K       the same with products of integers on the stock runtime
+  authors      bench_torch.py, as published sampler code works
+  best         bench_torch.py, with all we know
+  compiled     the same, compiled by torch's inductor; where that fails it is left out
+  autocast, autocast-compiled
+               these two in bfloat16 by autocast: not exact
+
+  steps/s      of the sampler, the median of the blocks; a step on a draft counts as one
+  cpu ms       what a step's threads use of the processor: with --threads 1 it is what to compare on a
+               machine that has other work
+  ESS          effective draws a step, of U and of the blank that mixes worst (the indicator of the most
+               frequent word). Programs whose chains have the same law share them
+  /s, /cpu s   effective draws in a second, and in a second of processor time
 """
 
 from __future__ import annotations
@@ -31,12 +41,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+from lattice import effective
 from tower import random_tower, save_tower
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILT_IN = ROOT / "models/data/bert-books"
-TORCH = ["authors", "best", "compiled"]
+TORCH = ["authors", "best", "compiled", "autocast", "autocast-compiled"]
+PROGRAMS = ["ours", "bf16:1", "bf16:4", "int8:4", *TORCH]
 SLOW = 2.0  # seconds a step
 LENGTH, BLANKS = 24, [3, 9, 14, 20]
 PROMPT, WEIGHT = 8, 100.0  # blanks of a prompt; of its cosine, as CLIP's own temperature has it
@@ -123,21 +135,36 @@ def task(model: str, folder: Path, counts: list[int], threads: int, quick: bool)
     raise SystemExit(f"bench: no model called {model}; there are built-in, base and clip")
 
 
+def draft_steps(name: str) -> int:
+    """Steps of the sampler in one step of a program."""
+    return int(name.partition(":")[2] or 1)
+
+
+def law(name: str) -> str:
+    """Chains of programs with the same one have the same law."""
+    return name if ":" in name else "autocast" if "autocast" in name else "float32"
+
+
 def agree(name: str, want: dict, have: dict) -> None:
-    """U to 1e-4, the log of the proposal's probability to 1e-3."""
-    for key, limit in (("u", 1e-4), ("tilt", 1e-3)):
+    """U to 1e-4, the log of the proposal's probability to 1e-3, relative; in low precision 0.05 and 0.1. A draft shows its own proposal."""
+    for key, limit, low in (("u", 1e-4, 0.05), ("tilt", 1e-3, 0.1)):
         a, b = np.array(want[key]), np.array(have[key])
         off = np.abs(a - b).max() / max(1, np.abs(a).max())
-        if not off < limit:
+        if not off < (low if law(name) != "float32" and (key == "tilt" or ":" not in name) else limit):
             raise SystemExit(f"bench: {name} computes another {key}: relative difference {off:.1e}")
 
 
-def launch(ours: str, spec: Path, threads: int, rivals: list[str]) -> dict[str, Program]:
+def launch(ours: str, spec: Path, threads: int, names: list[str]) -> dict[str, Program]:
     """All programs, with their models loaded."""
     env = {**os.environ, "OMP_NUM_THREADS": str(threads), "GOMAXPROCS": str(threads)}
-    programs = {"ours": Program([ours, "--spec", str(spec)], env)}
-    for name in rivals:
-        command = [sys.executable, str(HERE / "bench_torch.py"), "--spec", str(spec), "--program", name]
+    programs = {}
+    for name in names:
+        command = [ours, "--spec", str(spec)]
+        if name in TORCH:
+            command = [sys.executable, str(HERE / "bench_torch.py"), "--spec", str(spec), "--program", name]
+        elif ":" in name:
+            draft, _, steps = name.partition(":")
+            command += ["--draft", draft, "--draft-steps", steps]
         programs[name] = Program(command, env)
     for p in programs.values():
         p.ready = p.read()["ready"]
@@ -150,9 +177,9 @@ def start(programs: dict[str, Program], chains: int) -> None:
         try:
             p.how = p.ask(f"use {chains}")["how"]
         except RuntimeError as e:
-            if name != "compiled":
+            if not name.endswith("compiled"):
                 raise
-            print(f"compiled is left out, torch.compile failed: {str(e).strip().splitlines()[-1]}", flush=True)
+            print(f"{name} is left out, torch.compile failed: {str(e).strip().splitlines()[-1]}", flush=True)
             programs.pop(name).close()
     want = programs["ours"].ask("check")
     for name, p in programs.items():
@@ -177,14 +204,32 @@ def measure(programs: dict[str, Program], seconds: float, block: float) -> dict[
                 continue
             time.sleep(0.2)  # idle threads of the previous program stop spinning
             blocks[name].append(p.ask(f"steps {steps[name]}"))
-    out = {}
+    out, mixed = {}, mixing(blocks)
     for name, done in blocks.items():
-        out[name] = {k: statistics.median(b[key] / b["steps"] for b in done) for k, key in (("step", "seconds"), ("cpu", "cpu"))}
+        out[name] = {k: statistics.median(b[key] / b["steps"] for b in done) / draft_steps(name) for k, key in (("step", "seconds"), ("cpu", "cpu"))}
         out[name]["blocks"] = len(done)
+        out[name]["ess"] = [e / draft_steps(name) for e in mixed[law(name)]]
         for key in ("accept", "outside", "evaluations"):
             if key in done[0]:
                 out[name][key] = statistics.mean(b[key] for b in done)
     return out
+
+
+def mixing(blocks: dict[str, list]) -> dict[str, list[float]]:
+    """Effective draws in one step of a program, of U and of the worst blank, by law: the mean over programs, weighted by their steps."""
+    found = {}
+    for name, done in blocks.items():
+        u, codes = (np.concatenate([b[key] for b in done]) for key in ("u", "codes"))
+        burn = len(u) // 5
+        u, codes = u[burn:], codes[burn:].reshape(len(u) - burn, u.shape[1], -1)
+        ess = [effective(u), min(effective(codes[:, :, i] == mode(codes[:, :, i])) for i in range(codes.shape[2]))]
+        found.setdefault(law(name), []).append((len(u), ess))
+    return {k: np.average([e for _, e in v], axis=0, weights=[n for n, _ in v]).tolist() for k, v in found.items()}
+
+
+def mode(x: np.ndarray) -> int:
+    values, counts = np.unique(x, return_counts=True)
+    return values[counts.argmax()]
 
 
 def overhead(spec: Path, chains: int, threads: int) -> float:
@@ -201,11 +246,20 @@ def report(model: str, chains: int, programs: dict[str, Program], result: dict[s
     ours = result["ours"]["step"]
     for name, r in result.items():
         ratio = "" if name == "ours" else f"{r['step'] / ours:6.2f}x"
-        print(f"{model:10} {chains:6} {name:9} {1 / r['step']:9.2f} {r['step'] * 1e3:10.1f} {ratio:>8} {r['cpu'] * 1e3:8.1f} {r['accept']:7.2f} {r['blocks']:7}  {programs[name].how}")
-    best = min(result[n]["step"] for n in result if n in ("best", "compiled"))
+        u, worst = r["ess"]
+        print(f"{model:10} {chains:6} {name:17} {1 / r['step']:8.2f} {r['step'] * 1e3:10.1f} {ratio:>8} {r['cpu'] * 1e3:8.1f} {r['accept']:7.2f} {u:7.3f} {worst:7.3f} "
+              f"{u / r['step']:8.2f} {worst / r['step']:8.2f} {u / r['cpu']:8.2f} {worst / r['cpu']:8.2f} {r['blocks']:7}  {programs[name].how}")  # fmt: skip
     o = result["ours"]["outside"]
-    print(f"{'':10} ours against authors {result['authors']['step'] / ours:.1f}x, against the better of the others {best / ours:.2f}x; "
-          f"{result['ours']['evaluations']:.0f} evaluation a step; outside the runtime {100 * (o + (1 - o) * inside):.1f}% of a step", flush=True)  # fmt: skip
+    print(f"{'':10} ours: {result['ours']['evaluations']:.0f} evaluation a step; outside the runtime {100 * (o + (1 - o) * inside):.1f}% of a step")
+    best = {kind: [n for n in names if n in result] for kind, names in (("float32", ["best", "compiled"]), ("bfloat16", ["autocast", "autocast-compiled"]))}
+    for name, r in result.items():
+        for kind, names in best.items():
+            if names and name not in TORCH:
+                rate = lambda n, k, by: result[n]["ess"][k] / result[n][by]  # noqa: E731
+                gain = [r["ess"][k] / r[by] / max(rate(n, k, by) for n in names) for by in ("step", "cpu") for k in (0, 1)]
+                step = [min(result[n][by] for n in names) / r[by] for by in ("step", "cpu")]
+                print(f"{'':10} {name} against the better PyTorch in {kind}: steps {step[0]:.2f}x, by cpu {step[1]:.2f}x; ESS of U {gain[0]:.2f}x, by cpu {gain[2]:.2f}x; "
+                      f"of the worst blank {gain[1]:.2f}x, by cpu {gain[3]:.2f}x", flush=True)  # fmt: skip
 
 
 def describe(programs: dict[str, Program], threads: int) -> None:
@@ -215,7 +269,8 @@ def describe(programs: dict[str, Program], threads: int) -> None:
     load = os.getloadavg()[0]
     print(f"{datetime.date.today()}, {names[0] if names else platform.processor()}, {os.cpu_count()} cores, {threads} threads each, load {load:.1f} at the start")
     print(f"{go}, " + "; ".join(f"{n}: {p.ready}" for n, p in programs.items()))
-    print(f"{'model':10} {'chains':>6} {'program':9} {'steps/s':>9} {'ms a step':>10} {'ours is':>8} {'cpu ms':>8} {'accept':>7} {'blocks':>7}  with")
+    print(f"{'model':10} {'chains':>6} {'program':17} {'steps/s':>8} {'ms a step':>10} {'ours is':>8} {'cpu ms':>8} {'accept':>7} {'ESS U':>7} {'worst':>7} "
+          f"{'U/s':>8} {'worst/s':>8} {'U/cpu s':>8} {'w./cpu s':>8} {'blocks':>7}  with")  # fmt: skip
 
 
 def main() -> None:
@@ -224,24 +279,32 @@ def main() -> None:
     p.add_argument("--chains", default="1,25")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--minutes", type=float, default=3, help="of measuring, shared by all sizes")
+    p.add_argument("--programs", default=",".join(PROGRAMS), help="ours is always one of them")
+    p.add_argument("--sampler", default="", help="in place of dmala: gwg, for programs in Go")
+    p.add_argument("--block", type=float, default=1, help="seconds of a block, about")
     p.add_argument("--quick", action="store_true", help="a small model instead of base, little measuring, no compiling")
     a = p.parse_args()
     models, counts = a.models.split(","), [int(c) for c in a.chains.split(",")]
+    names = ["ours", *(n for n in a.programs.split(",") if n != "ours")]
+    if a.quick:
+        a.block, names = 0.2, [n for n in names if not n.endswith("compiled") and not n.startswith("bf16")]
+    if a.sampler:
+        names = [n for n in names if n not in TORCH]
     each = 2 if a.quick else a.minutes * 60 / (len(models) * len(counts))
     with tempfile.TemporaryDirectory() as temporary:
         folder, told = Path(temporary), False
         subprocess.run(["go", "build", "-o", str(folder / "ours"), "./scripts/bench/ours"], cwd=ROOT, check=True)
         for model in models:
             spec = folder / "spec.json"
-            spec.write_text(json.dumps(task(model, folder, counts, a.threads, a.quick)))
-            programs = launch(str(folder / "ours"), spec, a.threads, TORCH[:2] if a.quick else TORCH)
+            spec.write_text(json.dumps(task(model, folder, counts, a.threads, a.quick) | {"sampler": a.sampler}))
+            programs = launch(str(folder / "ours"), spec, a.threads, names)
             try:
                 if not told:
                     describe(programs, a.threads)
                     told = True
                 for chains in counts:
                     start(programs, chains)
-                    report("small" if a.quick and model != "built-in" else model, chains, programs, measure(programs, each, 0.2 if a.quick else 1.0), overhead(spec, chains, a.threads))
+                    report("small" if a.quick and model != "built-in" else model, chains, programs, measure(programs, each, a.block), overhead(spec, chains, a.threads))
             finally:
                 for program in programs.values():
                     program.close()

@@ -2,14 +2,19 @@ package infill
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -118,5 +123,41 @@ func TestDraftRecord(t *testing.T) {
 		if _, err := m.Fill(t.Context(), saved.Text, again); !errors.As(err, new(*store.MismatchError)) {
 			t.Errorf("draft %q: %v", other, err)
 		}
+	}
+}
+
+// TestBuiltInDraft: int8 rounds the built-in model, whose file stores weights as integers with scales.
+func TestBuiltInDraft(t *testing.T) {
+	src, err := models.Open(t.Context(), models.Default, hub.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Load(src, mlm.Options{Runtime: ort.Options{Threads: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	p, err := m.Text("the cat sat on the [MASK]", TextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := m.draft(t.Context(), "int8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := d.Text(p.Text, p.words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := [2]float64{}
+	for k, p := range []*Problem{p, q} {
+		x := energies.NewBatch(p.Energy.Space(), 1)
+		x.Codes[0] = p.Energy.Space().Allowed[0][0]
+		if err := p.Energy.LogDensity(t.Context(), u[k:k+1], x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := math.Abs(u[0] - u[1]); d == 0 || d > 3 {
+		t.Errorf("U is %g, of the draft %g", u[0], u[1])
 	}
 }

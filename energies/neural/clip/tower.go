@@ -80,6 +80,11 @@ func newTower(m *onnx.Model, kind string, o Options, check func(*tower) error) (
 	if err := rewrite.Simplify(w.model); err != nil {
 		return nil, err
 	}
+	if kind == textTower {
+		if err := session.CheckInt8(w.model, o.Runtime); err != nil {
+			return nil, err
+		}
+	}
 	w.alone = session.MixesRows(g, o.Runtime)
 	vals, err := shape.Infer(w.model)
 	if err != nil {

@@ -139,8 +139,9 @@ const (
 // and optionally token_type_ids, [batch, sequence], and output logits, [batch, sequence, vocabulary].
 // float16 weights are widened. m is not changed.
 //
-// Errors are *onnx.ArgumentError, *neural.ModelError for other inputs or outputs, and those of package
-// onnx.
+// Errors are *onnx.ArgumentError, *neural.ModelError for other inputs or outputs,
+// *ort.UnavailableError for the provider cpu,int8 where the model has no large product, and those of
+// package onnx.
 func New(m *onnx.Model, o Options) (*Model, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -157,6 +158,9 @@ func New(m *onnx.Model, o Options) (*Model, error) {
 		return nil, err
 	}
 	if err := rewrite.Simplify(m); err != nil {
+		return nil, err
+	}
+	if err := session.CheckInt8(m, o.Runtime); err != nil {
 		return nil, err
 	}
 	p, vocab, err := findParts(m)

@@ -1,11 +1,14 @@
-// Command ours is the Go side of scripts/bench: DMALA on the energy of a text or of a
-// prompt, driven by lines on stdin. "use N" starts N chains anew, "check" answers U and the tilt of
-// their initial state, "steps N" makes N steps and times them; answers are lines of
-// JSON.
+// Command ours is the Go side of scripts/bench: a sampler on the energy of a text or of a prompt,
+// driven by lines on stdin. "use N" starts N chains anew, "check" answers U and the tilt of their
+// initial state, "steps N" makes N steps, times them and answers the draws. Answers are lines of JSON.
+//
+// With -draft NAME, as bf16 or int8, a step is -draft-steps steps of the sampler on the same model in
+// that precision, which the model in float32 then accepts or rejects; "check" answers the draft's tilt.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,18 +52,26 @@ type spec struct {
 	StepSize float64 `json:"step_size"`
 	Threads  int
 	Seed     uint64
-	// Sampler is "" for DMALA or "pez", for prompts.
+	// Sampler is "", for dmala, gwg or, for prompts, pez.
 	Sampler string
+
+	draft      string // the provider of the draft, or ""
+	draftSteps int
+}
+
+// clock adds up the time spent in energies.
+type clock struct {
+	spent time.Duration
+	calls int
 }
 
 // timed measures the time spent in an energy.
 type timed struct {
 	energies.Oracle
-	spent time.Duration
-	calls int
+	*clock
 }
 
-func (t *timed) Answer(ctx context.Context, q energies.Query) error {
+func (t timed) Answer(ctx context.Context, q energies.Query) error {
 	start := time.Now()
 	defer func() {
 		t.spent += time.Since(start)
@@ -68,6 +79,9 @@ func (t *timed) Answer(ctx context.Context, q energies.Query) error {
 	}()
 	return t.Oracle.Answer(ctx, q)
 }
+
+// providers are those of the drafts.
+var providers = map[string]string{"": "", "bf16": "openvino:cpu,bf16", "int8": "cpu,int8"}
 
 // endless is more steps than a benchmark makes.
 const endless = 1 << 40
@@ -81,20 +95,32 @@ func main() {
 
 func run(in io.Reader, out io.Writer) error {
 	path := flag.String("spec", "", "file with the task")
+	draft := flag.String("draft", "", "bf16 or int8")
+	draftSteps := flag.Int("draft-steps", 1, "steps on the draft for each evaluation of the model")
 	flag.Parse()
 	data, err := os.ReadFile(*path)
 	if err != nil {
 		return err
 	}
-	var s spec
+	s := spec{draftSteps: *draftSteps}
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
 	}
-	model, energy, err := s.energy()
+	s.draft = providers[*draft]
+	energy, err := s.energy("")
 	if err != nil {
 		return err
 	}
-	defer model.Close()
+	if s.draft != "" {
+		d, err := s.energy(s.draft)
+		if err != nil {
+			return err
+		}
+		d.clock = energy.clock
+		if energy.Oracle, err = energies.WithDraft(energy, d); err != nil {
+			return err
+		}
+	}
 	answer := json.NewEncoder(out)
 	if err := answer.Encode(map[string]any{"ready": "onnxruntime " + library.Pinned}); err != nil {
 		return err
@@ -109,7 +135,7 @@ func run(in io.Reader, out io.Writer) error {
 		case "use":
 			init = slices.Concat(s.Init[argument]...)
 			loop, err = s.start(ctx, energy, init)
-			result = map[string]any{"how": "standard operators"}
+			result = map[string]any{"how": cmp.Or(s.draft, "standard operators")}
 		case "check":
 			result, err = check(ctx, energy, init)
 		case "steps":
@@ -131,53 +157,71 @@ func run(in io.Reader, out io.Writer) error {
 }
 
 // start evaluates the initial states of a run.
-func (s *spec) start(ctx context.Context, e *timed, init []int32) (*samplers.Loop, error) {
-	var kernel samplers.Kernel
-	var err error
+func (s *spec) start(ctx context.Context, e timed, init []int32) (*samplers.Loop, error) {
 	if s.Sampler == "pez" {
-		kernel, err = prompttune.NewPEZ(e.Oracle, prompttune.PEZOptions{}) // it is not timed apart
-	} else {
-		kernel, err = samplers.NewDMALA(e, samplers.DMALAOptions{StepSize: s.StepSize})
+		kernel, err := prompttune.NewPEZ(e.Oracle, prompttune.PEZOptions{}) // it is not timed apart
+		if err != nil {
+			return nil, err
+		}
+		return samplers.NewLoop(ctx, samplers.Config{Kernel: kernel, Init: init, Steps: endless, Seed: s.Seed})
 	}
+	name, set := cmp.Or(s.Sampler, "dmala"), samplers.Settings{}
+	if name == "dmala" {
+		set["step-size"] = strconv.FormatFloat(s.StepSize, 'g', -1, 64)
+	}
+	if s.draft != "" {
+		set["inner"], set["draft-steps"], name = name, strconv.Itoa(s.draftSteps), "two-stage"
+	}
+	r, err := samplers.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := r.New(e, set)
 	if err != nil {
 		return nil, err
 	}
 	return samplers.NewLoop(ctx, samplers.Config{Kernel: kernel, Init: init, Steps: endless, Seed: s.Seed})
 }
 
-// energy returns the energy and the model that it runs.
-func (s *spec) energy() (io.Closer, *timed, error) {
+// energy opens the model on a provider; it stays open until the program ends.
+func (s *spec) energy(provider string) (timed, error) {
+	runtime := ort.Options{Threads: s.Threads, Provider: provider}
+	var e energies.Oracle
 	if s.Form == "clip" {
-		return s.prompt()
+		files := clip.Files{FS: os.DirFS(s.Model), Dir: s.Model, Text: "text_model.onnx"}
+		model, err := clip.Open(files, clip.Options{Runtime: runtime})
+		if err != nil {
+			return timed{}, err
+		}
+		text := clip.Text{IDs: s.IDs, Blanks: s.Blanks, Tokens: s.Allowed}
+		e, err = model.Prompt(text, clip.Targets{Vectors: [][]float32{s.Target}, Weights: []float64{s.Weight}})
+		return timed{e, &clock{}}, err
 	}
 	m, err := onnx.Load(filepath.Join(s.Model, "model.onnx"))
 	if err != nil {
-		return nil, nil, err
+		return timed{}, err
 	}
-	model, err := mlm.New(m, mlm.Options{Form: s.Form, MaskID: s.MaskID, Remember: s.Remember, Runtime: ort.Options{Threads: s.Threads}})
+	model, err := mlm.New(m, mlm.Options{Form: s.Form, MaskID: s.MaskID, Remember: s.Remember, Runtime: runtime})
 	if err != nil {
-		return nil, nil, err
+		return timed{}, err
 	}
-	e, err := model.Infill(mlm.Text{IDs: s.IDs, Blanks: s.Blanks, Allowed: [][]int32{s.Allowed}})
-	return model, &timed{Oracle: e}, err
-}
-
-func (s *spec) prompt() (io.Closer, *timed, error) {
-	files := clip.Files{FS: os.DirFS(s.Model), Dir: s.Model, Text: "text_model.onnx"}
-	model, err := clip.Open(files, clip.Options{Runtime: ort.Options{Threads: s.Threads}})
-	if err != nil {
-		return nil, nil, err
-	}
-	text := clip.Text{IDs: s.IDs, Blanks: s.Blanks, Tokens: s.Allowed}
-	e, err := model.Prompt(text, clip.Targets{Vectors: [][]float32{s.Target}, Weights: []float64{s.Weight}})
-	return model, &timed{Oracle: e}, err
+	e, err = model.Infill(mlm.Text{IDs: s.IDs, Blanks: s.Blanks, Allowed: [][]int32{s.Allowed}})
+	return timed{e, &clock{}}, err
 }
 
 // check returns U of each chain and the log of the tilt of each current word.
 func check(ctx context.Context, e energies.Oracle, codes []int32) (any, error) {
 	x := energies.Batch{Space: e.Space(), Codes: codes}
 	u, p := make([]float64, x.Chains()), make([]float32, len(codes)*e.Space().Values)
-	if err := e.Answer(ctx, energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p}); err != nil {
+	q := energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p}
+	if draft := e.Capabilities().Draft; draft != nil {
+		q.U = make([]float64, x.Chains())
+		if err := draft.Answer(ctx, q); err != nil {
+			return nil, err
+		}
+		q = energies.Query{Want: energies.Density, X: x, U: u}
+	}
+	if err := e.Answer(ctx, q); err != nil {
 		return nil, err
 	}
 	tilt := make([][]float64, x.Chains())
@@ -188,20 +232,24 @@ func check(ctx context.Context, e energies.Oracle, codes []int32) (any, error) {
 	return map[string]any{"u": u, "tilt": tilt}, nil
 }
 
-// steps makes n steps. Acceptance is that of these steps alone; outside is the share
-// of their time that the sampler spent, not the energy.
-func steps(ctx context.Context, loop *samplers.Loop, e *timed, n int) (any, error) {
+// steps makes n steps and returns the draws, [step, chain]. Acceptance is that of these steps alone;
+// outside is the share of their time that the sampler spent, not the energy.
+func steps(ctx context.Context, loop *samplers.Loop, e timed, n int) (any, error) {
 	before := loop.Result()
 	accepted := 0.0
 	for _, a := range before.Acceptance {
 		accepted -= a * float64(before.Kept)
 	}
 	e.spent, e.calls = 0, 0
+	var u [][]float64
+	var codes [][]int32
 	start, used := time.Now(), processTime()
 	for range n {
 		if err := loop.Step(ctx); err != nil {
 			return nil, err
 		}
+		s := loop.State()
+		u, codes = append(u, slices.Clone(s.U)), append(codes, slices.Clone(s.X.Codes))
 	}
 	spent, used := time.Since(start), processTime()-used
 	after := loop.Result()
@@ -209,7 +257,7 @@ func steps(ctx context.Context, loop *samplers.Loop, e *timed, n int) (any, erro
 		accepted += a * float64(after.Kept)
 	}
 	return map[string]any{
-		"steps": n, "seconds": spent.Seconds(), "cpu": used.Seconds(), "accept": accepted / float64(n*len(after.Acceptance)),
+		"steps": n, "seconds": spent.Seconds(), "cpu": used.Seconds(), "accept": accepted / float64(n*len(after.Acceptance)), "u": u, "codes": codes,
 		"evaluations": float64(e.calls) / float64(n), "outside": 1 - e.spent.Seconds()/spent.Seconds(),
 	}, nil
 }

@@ -60,11 +60,14 @@ const (
 // gain is how much better than no draft a draft must be.
 const gain = 1.1
 
-// Choose returns the draft and the settings of the run. Each draft is measured with 1, 2, 4, ...
-// steps on it (or the number that the settings give) until more of them are no better. The measure
-// is the effective number of draws of U in a second of time, so that the choice differs from
-// machine to machine, and a run has to record it. Where draft is Auto, no draft is a choice too; one
-// whose provider is not there, or computes the model wrongly, is not.
+// Choose returns the draft and the settings of the run. It measures each draft with 1, 2, 4, ... steps
+// on it, or with the number that the settings give, until more steps are no better. Where draft is
+// Auto, no draft is a choice too. A draft is left out if its provider is missing or computes the model
+// wrongly.
+//
+// The measure is the effective number of draws of U in a second by the clock, not of processor time:
+// users wait by the clock, and an int8 draft keeps one core busy where the model in float32 uses all.
+// The choice depends on the machine and on what else it does, so a run records it.
 func (p *Pilot) Choose(ctx context.Context, draft string, o ort.Options) (string, samplers.Settings, error) {
 	drafts, best, chosen, steps := []string{draft}, 0.0, draft, 0
 	if draft == Auto {

@@ -25,8 +25,14 @@ type Session struct {
 // Open encodes a rewritten model, leaving weights in the user's file where possible, and opens a
 // session. The first run compares a provider other than the CPU's with it, so g must not be modified.
 func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
-	if strings.HasPrefix(o.Provider, "openvino") {
+	openvino := strings.HasPrefix(o.Provider, "openvino")
+	if openvino || o.Int8() {
 		g = g.Clone()
+		if err := rewrite.DecodeWeights(g); err != nil {
+			return nil, err
+		}
+	}
+	if openvino {
 		rewrite.OwnWeights(g)
 	}
 	s, err := open(ctx, g, o)
@@ -133,4 +139,21 @@ func Signature(g *onnx.Graph) string {
 		out = append(out, v.Name)
 	}
 	return fmt.Sprintf("inputs %s and outputs %s", strings.Join(in, ", "), strings.Join(out, ", "))
+}
+
+// CheckInt8 returns an *ort.UnavailableError where o names the provider cpu,int8, which would run m as
+// cpu does.
+func CheckInt8(m *onnx.Model, o ort.Options) error {
+	if !o.Int8() {
+		return nil
+	}
+	m = m.Clone()
+	if err := rewrite.DecodeWeights(m); err != nil {
+		return err
+	}
+	n, err := rewrite.Int8(m)
+	if err == nil && n == 0 {
+		err = &ort.UnavailableError{What: "provider cpu,int8 rounds large products with constant matrices, and the model has none", Do: "use another provider"}
+	}
+	return err
 }

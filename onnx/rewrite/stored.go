@@ -1,0 +1,51 @@
+package rewrite
+
+import "github.com/gradhop/gradhop/onnx"
+
+// DecodeWeights replaces matrices that m stores as 8-bit integers with a scale for each row,
+// Mul(Cast(codes), scale), by the float32 matrices that they stand for, in place. The runtime does so
+// itself, but [Int8] and [OwnWeights] look for weights that are constants of the file.
+func DecodeWeights(m *onnx.Model) error {
+	codes := map[string]*onnx.Tensor{} // by the name of the Cast's output
+	for _, n := range m.Graph.Nodes {
+		switch {
+		case n.Domain != "":
+		case n.Op == "Cast" && onnx.DataType(n.Int("to", 0)) == onnx.Float:
+			if t := m.Graph.Initializer(n.Inputs[0]); t != nil && t.Type == onnx.Int8 && len(t.Dims) == 2 {
+				codes[n.Outputs[0]] = t
+			}
+		case n.Op == "Mul" && codes[n.Inputs[0]] != nil:
+			t, scale := codes[n.Inputs[0]], m.Graph.Initializer(n.Inputs[1])
+			if scale == nil || scale.Type != onnx.Float || len(scale.Dims) != 2 || scale.Dims[0] != t.Dims[0] || scale.Dims[1] != 1 {
+				continue
+			}
+			t, err := m.Resolve(t)
+			if err != nil {
+				return err
+			}
+			if scale, err = m.Resolve(scale); err != nil {
+				return err
+			}
+			factor, err := scale.Floats()
+			if err != nil {
+				return err
+			}
+			cols := int(t.Dims[1])
+			w := make([]float32, len(factor)*cols)
+			for k, c := range t.Raw[:len(w)] {
+				w[k] = float32(int8(c)) * factor[k/cols]
+			}
+			m.Graph.Initializers = append(m.Graph.Initializers, onnx.NewFloat(n.Outputs[0], t.Dims, w))
+			n.Op = "" // removed below
+		}
+	}
+	kept := m.Graph.Nodes[:0]
+	for _, n := range m.Graph.Nodes {
+		if n.Op != "" {
+			kept = append(kept, n)
+		}
+	}
+	m.Graph.Nodes = kept
+	Prune(m.Graph)
+	return nil
+}
