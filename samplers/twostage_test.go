@@ -176,3 +176,61 @@ func TestTwoStageCounts(t *testing.T) {
 		t.Errorf("%+v evaluations; %d moves", got, moved)
 	}
 }
+
+// failing answers so many queries, and then none.
+type failing struct {
+	energies.Oracle
+	left int
+	err  error
+}
+
+func (f *failing) Answer(ctx context.Context, q energies.Query) error {
+	if f.left--; f.left < 0 {
+		return f.err
+	}
+	return f.Oracle.Answer(ctx, q)
+}
+
+func (f *failing) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return f.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+}
+
+// TestTwoStageFails: a draft or a model that fails during a run ends it with its error. The run does
+// not go on with the other one, and its state is that after the last whole step.
+func TestTwoStageFails(t *testing.T) {
+	fields, err := independent.New(energies.Space{Sites: 3, Values: 2, Kind: energies.Binary}, []float64{0.5, 0.5, 0.2, 0.8, 0.9, 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact := energies.AsOracle(fields)
+	run := func(model, draft, steps int) (*samplers.Result, error) {
+		broken := errors.New("device lost")
+		e, err := energies.WithDraft(&failing{exact, model, broken}, &failing{exact, draft, broken})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := samplers.New("two-stage", e, samplers.Settings{"draft-steps": "3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := samplers.Run(t.Context(), samplers.Config{Kernel: k, Chains: 2, Steps: steps, Seed: 7})
+		if err != nil && !errors.Is(err, broken) {
+			t.Errorf("the run ends with %v", err)
+		}
+		return r, err
+	}
+	const many = 1 << 20
+	for name, left := range map[string][2]int{"draft": {many, 26}, "model": {6, many}} {
+		r, err := run(left[0], left[1], 50)
+		if err == nil || r.Steps < 2 || r.Steps > 20 {
+			t.Fatalf("%s: %d steps: %v", name, r.Steps, err)
+		}
+		want, err := run(many, many, int(r.Steps))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(r.State.X.Codes, want.State.X.Codes) || !slices.Equal(r.State.U, want.State.U) {
+			t.Errorf("%s: after %d steps codes %v, U %v, want %v, %v", name, r.Steps, r.State.X.Codes, r.State.U, want.State.X.Codes, want.State.U)
+		}
+	}
+}

@@ -222,7 +222,8 @@ def mixing(blocks: dict[str, list]) -> dict[str, list[float]]:
         u, codes = (np.concatenate([b[key] for b in done]) for key in ("u", "codes"))
         burn = len(u) // 5
         u, codes = u[burn:], codes[burn:].reshape(len(u) - burn, u.shape[1], -1)
-        ess = [effective(u), min(effective(codes[:, :, i] == mode(codes[:, :, i])) for i in range(codes.shape[2]))]
+        words = [codes[:, :, i] == mode(codes[:, :, i]) for i in range(codes.shape[2])]
+        ess = [min((effective(x) if x.any() and not x.all() else 0.0 for x in part), default=0.0) for part in ([u - u[0, 0]], words)]
         found.setdefault(law(name), []).append((len(u), ess))
     return {k: np.average([e for _, e in v], axis=0, weights=[n for n, _ in v]).tolist() for k, v in found.items()}
 
@@ -255,8 +256,7 @@ def report(model: str, chains: int, programs: dict[str, Program], result: dict[s
     for name, r in result.items():
         for kind, names in best.items():
             if names and name not in TORCH:
-                rate = lambda n, k, by: result[n]["ess"][k] / result[n][by]  # noqa: E731
-                gain = [r["ess"][k] / r[by] / max(rate(n, k, by) for n in names) for by in ("step", "cpu") for k in (0, 1)]
+                gain = [r["ess"][k] / r[by] / max(result[n]["ess"][k] / result[n][by] for n in names) for by in ("step", "cpu") for k in (0, 1)]
                 step = [min(result[n][by] for n in names) / r[by] for by in ("step", "cpu")]
                 print(f"{'':10} {name} against the better PyTorch in {kind}: steps {step[0]:.2f}x, by cpu {step[1]:.2f}x; ESS of U {gain[0]:.2f}x, by cpu {gain[2]:.2f}x; "
                       f"of the worst blank {gain[1]:.2f}x, by cpu {gain[3]:.2f}x", flush=True)  # fmt: skip

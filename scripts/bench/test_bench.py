@@ -1,5 +1,6 @@
 """The rivals in the benchmark compute the energy that they are timed on, and draw from its proposal."""
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -29,8 +30,8 @@ class Case:
         program.use(self.spec["init"])
         return program
 
-    def cached(self) -> bench_torch.Cached:
-        program = bench_torch.Cached(self.best, self.model, self.spec, False)
+    def cached(self, **how) -> bench_torch.Cached:
+        program = bench_torch.Cached(functools.partial(self.best, **how), self.model, self.spec, False)
         program.use(self.spec["init"])
         return program
 
@@ -70,6 +71,18 @@ def test_best_computes_what_autograd_computes(case, attention):
     torch.testing.assert_close(p, want, rtol=1e-4, atol=1e-7)
     for a, b in zip(authors.check(), case.cached().check(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_autocast_rounds_little(case):
+    """U and tilt in bfloat16 are near those in float32, and not equal to them."""
+    how = {"packed": False} if case.best is BestClip else {}
+    with torch.inference_mode():
+        (u, p), rounded = (case.cached(**how).evaluate(case.x), case.cached(**how))
+        bench_torch.halve(rounded.evaluate)
+        with torch.autocast("cpu", torch.bfloat16):
+            v, q = rounded.evaluate(case.x)
+    assert 0 < (u - v).abs().max() < 0.2
+    assert 0 < (p.log() - q.log())[p > 0].abs().max() < 0.2
 
 
 @pytest.mark.parametrize("blanks", [[1, 2, 3], [3, 5, 7]])
@@ -124,4 +137,4 @@ def test_prompts_agree():
     command = [sys.executable, str(Path(__file__).with_name("run.py")), "--quick", "--models", "clip", "--chains", "1,3", "--threads", "1"]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows = [line.split()[:3] for line in out.splitlines() if line.startswith("small")]
-    assert rows == [["small", c, name] for c in ("1", "3") for name in ("ours", "authors", "best")]
+    assert rows == [["small", c, name] for c in ("1", "3") for name in ("ours", "int8:4", "authors", "best", "autocast")]

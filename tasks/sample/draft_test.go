@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx/ort/orttest"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -67,6 +68,59 @@ func TestDraftIdentity(t *testing.T) {
 	o.Draft, o.Settings = "", nil
 	if _, err := Run(t.Context(), o); !errors.As(err, &other) {
 		t.Errorf("without a draft: %v", err)
+	}
+}
+
+// TestDraftMerge: runs with other drafts, or on other providers, are not merged.
+func TestDraftMerge(t *testing.T) {
+	o := drafted(t, 0.5)
+	o.ChainIDs, o.Chains = "0-1", 2
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.ChainIDs, o.Out = "2-3", "same"
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeScaled("draft.onnx", 0.6); err != nil {
+		t.Fatal(err)
+	}
+	o.Out = "other"
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Merge("both", []string{"run", "same"}, false); err != nil {
+		t.Errorf("with the same draft: %v", err)
+	}
+	var other *store.MismatchError
+	if _, err := Merge("mixed", []string{"run", "other"}, false); !errors.As(err, &other) || other.Field != "settings.draft" {
+		t.Errorf("with another draft: %v", err)
+	}
+}
+
+// TestProviderIdentity: a run is not continued on another provider, nor merged with one on it.
+func TestProviderIdentity(t *testing.T) {
+	orttest.OpenVINO(t)
+	o := small(t)
+	o.ChainIDs, o.Chains = "0-1", 2
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.ChainIDs, o.Out, o.Provider = "2-3", "other", "openvino"
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var other *store.MismatchError
+	if _, err := Merge("mixed", []string{"run", "other"}, false); !errors.As(err, &other) {
+		t.Errorf("merged: %v", err)
+	}
+	o, err := Load("run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Version, o.Provider = "v0", "openvino"
+	if _, err := Run(t.Context(), o); !errors.As(err, &other) || !strings.Contains(err.Error(), "openvino") {
+		t.Errorf("resumed: %v", err)
 	}
 }
 
