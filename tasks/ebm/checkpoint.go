@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/gob"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -86,23 +87,20 @@ func (t *Trainer) Restore(path, identity string) error {
 	return nil
 }
 
-// AdoptBuffer starts the persistent chains where those of another run stand, whose
-// checkpoint is at path. Chains that the other run lacks stay as they are. Errors are
-// those of reading the file, or *onnx.ArgumentError.
-func (t *Trainer) AdoptBuffer(path string) error {
-	c, err := readCheckpoint(path)
+// Buffer returns the persistent chains of the training run in folder dir, [chain, site]. The
+// error is an *onnx.ArgumentError.
+func Buffer(dir string, space *energies.Space) ([]int32, error) {
+	c, err := readCheckpoint(filepath.Join(dir, checkpointFile))
 	if err != nil {
-		return err
+		return nil, inputError("buffer of %s: %v", dir, err)
 	}
-	d := t.data.Space.Sites
-	if len(c.Buffer) == 0 || len(t.buffer) == 0 || len(c.Last)%d != 0 || len(c.Buffer)%d != 0 {
-		return inputError("the buffer of checkpoint %s does not fit: it has %d numbers, and a state has %d sites", path, len(c.Buffer), d)
+	if len(c.Buffer) == 0 || len(c.Last)%space.Sites != 0 || len(c.Buffer)%space.Sites != 0 {
+		return nil, inputError("buffer of %s: it has %d numbers, which does not fit a space of %d sites", dir, len(c.Buffer), space.Sites)
 	}
-	if err := t.data.Space.CheckBatch(energies.Batch{Space: t.data.Space, Codes: c.Buffer}); err != nil {
-		return inputError("the buffer of checkpoint %s: %v", path, err)
+	if err := space.CheckBatch(energies.Batch{Space: space, Codes: c.Buffer}); err != nil {
+		return nil, inputError("buffer of %s: %v", dir, err)
 	}
-	copy(t.buffer, c.Buffer)
-	return nil
+	return c.Buffer, nil
 }
 
 // readCheckpoint reads a checkpoint of training.

@@ -48,6 +48,27 @@ func Clamp(e energies.Energy, free []bool, rows []int32) (*Clamped, error) {
 	return c, nil
 }
 
+// Half marks the sites of an image, [site], that are free where one half of it is kept: the
+// top, bottom, left or right. The error is an *onnx.ArgumentError.
+func Half(keep string, height, width int) (free []bool, err error) {
+	for i := range height * width {
+		y, x := i/width, i%width
+		switch keep {
+		case "top":
+			free = append(free, y >= height/2)
+		case "bottom":
+			free = append(free, y < height/2)
+		case "left":
+			free = append(free, x >= width/2)
+		case "right":
+			free = append(free, x < width/2)
+		default:
+			return nil, inputError("half %q of an image: want top, bottom, left or right", keep)
+		}
+	}
+	return free, nil
+}
+
 // Space returns the states of the free sites.
 func (c *Clamped) Space() *energies.Space { return &c.space }
 

@@ -101,9 +101,14 @@ func (r *Run) Start(resume bool, version string) error {
 			return inputError("%s: %v", r.Dir, err)
 		}
 		if r.BufferFrom != "" {
-			if err := t.AdoptBuffer(filepath.Join(r.BufferFrom, checkpointFile)); err != nil {
-				return inputError("buffer of %s: %v", r.BufferFrom, err)
+			chains, err := Buffer(r.BufferFrom, t.data.Space)
+			if err != nil {
+				return err
 			}
+			if t.buffer == nil {
+				return inputError("chains start at the data, so those of %s have no use", r.BufferFrom)
+			}
+			copy(t.buffer, chains) // chains that the other run lacks stay as they are
 		}
 		// The first checkpoint holds the buffer, which may come from another run.
 		if err := t.Save(r.path(checkpointFile), r.identity); err != nil {

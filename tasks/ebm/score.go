@@ -9,6 +9,7 @@ import (
 	"github.com/gradhop/gradhop/energies/independent"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/rng"
+	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
 
 // Names of the schedules of inverse temperatures.
@@ -323,4 +324,29 @@ func logMeanExp(w []float64, chosen []int) (mean, ess float64) {
 		square += v * v
 	}
 	return most + math.Log(sum/float64(len(chosen))), sum * sum / square
+}
+
+// MeanU returns the mean of U in nats over the rows of data, and its standard error. Less
+// log Z, it is the mean log-likelihood. Errors are those of e, or of a U that is not a number.
+func MeanU(ctx context.Context, e energies.Energy, data *dataset.Data) (mean, se float64, err error) {
+	const batch = 256
+	square := 0.0
+	for lo := 0; lo < data.Rows; lo += batch {
+		x := energies.NewBatch(e.Space(), min(batch, data.Rows-lo))
+		for c := range x.Chains() {
+			data.Row(x.Chain(c), lo+c, 0)
+		}
+		u := make([]float64, x.Chains())
+		if err := e.LogDensity(ctx, u, x); err != nil {
+			return 0, 0, err
+		}
+		for _, v := range u {
+			mean += v / float64(data.Rows)
+			square += v * v / float64(data.Rows)
+		}
+	}
+	if math.IsNaN(mean) {
+		return 0, 0, runError("U of the data is not a number")
+	}
+	return mean, math.Sqrt(max(0, square-mean*mean) / float64(data.Rows)), nil
 }

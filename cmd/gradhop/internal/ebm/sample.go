@@ -7,7 +7,6 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +21,9 @@ import (
 type sampleOptions struct {
 	model
 	ebm.DrawSettings
-	data, from, keep, out, gif, image string
-	binarize                          dataset.Binarization
-	scale                             int
+	data, from, bufferFrom, keep, out, gif, image string
+	binarize                                      dataset.Binarization
+	scale                                         int
 }
 
 func newSample(a *app.App) *cobra.Command {
@@ -35,9 +34,9 @@ func newSample(a *app.App) *cobra.Command {
 		Long: `Draw states of a model and write them as a grid of images. MODEL is an ONNX file with
 --space, or a folder with model.onnx and ebm.json, or a built-in model (default: ` + models.DefaultEBM + `).
 
-Chains start at the model's base distribution, at uniform states, or at rows of --data.
-With --keep a part of each row stays fixed and the rest is drawn given it (in-painting).
-To keep the draws themselves, use gradhop sample.`,
+Chains start at the model's base distribution, at uniform states, at rows of --data, or at
+the persistent chains of a training run. With --keep a part of each row of --data stays fixed and
+the rest is drawn given it (in-painting). To keep the draws themselves, use gradhop sample.`,
 		Example: `  gradhop ebm sample -o digits.png
   gradhop ebm sample run/model.onnx --space binary:784 --chains 64 -o digits.png
   gradhop ebm sample run/model.onnx --space binary:784 --chains 8 --data t10k-images-idx3-ubyte.gz --binarize static --keep top -o halves.png`,
@@ -52,6 +51,7 @@ To keep the draws themselves, use gradhop sample.`,
 	o.from = "base"
 	app.Choice(cmd, &o.from, "start", "where chains start without --data; a model without a base distribution starts uniform", "base", "uniform")
 	f.StringVar(&o.data, "data", "", "`file` or folder of states to start from")
+	f.StringVar(&o.bufferFrom, "buffer-from", "", "`folder` of a training run whose persistent chains go on")
 	binarizeFlag(cmd, &o.binarize)
 	app.Choice(cmd, &o.keep, "keep", "part of the data that stays fixed", "top", "bottom", "left", "right")
 	f.StringVar(&o.image, "image", "", "`HxW` pixels (default: a square)")
@@ -71,6 +71,8 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) erro
 		return app.Usagef("--scale %d: want 1 to 64", o.scale)
 	case o.keep != "" && o.data == "":
 		return app.Usagef("--keep needs --data")
+	case o.bufferFrom != "" && o.data != "":
+		return app.Usagef("--data and --buffer-from both say where chains start; give one")
 	}
 	model, err := o.open(ctx, a, args)
 	if err != nil {
@@ -100,6 +102,15 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) erro
 		if e, complete, err = o.start(model, &space, height, width); err != nil {
 			return err
 		}
+	}
+	if o.bufferFrom != "" {
+		if o.Start, err = ebm.Buffer(o.bufferFrom, &space); err != nil {
+			return err
+		}
+		if n := len(o.Start) / space.Sites; n < o.Chains {
+			return app.Usagef("%s has %d persistent chains; --chains %d is more", o.bufferFrom, n, o.Chains)
+		}
+		o.Start = o.Start[:o.Chains*space.Sites]
 	}
 	if o.gif != "" {
 		o.Frames = min(50, o.Steps)
@@ -155,21 +166,9 @@ func (o *sampleOptions) start(model energies.Energy, space *energies.Space, heig
 		o.Start = rows
 		return model, func(x energies.Batch) energies.Batch { return x }, nil
 	}
-	free := make([]bool, space.Sites)
-	for i := range free {
-		y, x := i/width, i%width
-		switch strings.ToLower(o.keep) {
-		case "top":
-			free[i] = y >= height/2
-		case "bottom":
-			free[i] = y < height/2
-		case "left":
-			free[i] = x >= width/2
-		case "right":
-			free[i] = x < width/2
-		default:
-			return nil, nil, app.Usagef("--keep %q: want top, bottom, left or right", o.keep)
-		}
+	free, err := ebm.Half(o.keep, height, width)
+	if err != nil {
+		return nil, nil, err
 	}
 	c, err := ebm.Clamp(model, free, rows)
 	if err != nil {

@@ -2,15 +2,12 @@ package ebm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/tasks/ebm"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
@@ -109,7 +106,7 @@ func (o *scoreOptions) run(ctx context.Context, a *app.App, args []string) error
 	r := result{Score: score, Reverse: back, Collapsed: score.Collapsed(), Model: e.name, SHA256: e.sha256, Space: space.String(),
 		Sampler: o.Sampler, Schedule: o.Schedule, Seed: o.Seed, Gradhop: app.Version()}
 	if o.data != "" {
-		mean, se, err := meanU(ctx, e.Model, data)
+		mean, se, err := ebm.MeanU(ctx, e, data)
 		if err != nil {
 			return err
 		}
@@ -154,28 +151,4 @@ func (o *scoreOptions) anneal(ctx context.Context, a *app.App, e *opened) (forwa
 	}
 	back, err = ebm.AIS(ctx, e, forward.States, s)
 	return forward, back, err
-}
-
-// meanU returns the mean of U over the rows of data, and its standard error.
-func meanU(ctx context.Context, e *neural.Model, data *dataset.Data) (mean, se float64, err error) {
-	const batch = 256
-	square := 0.0
-	for lo := 0; lo < data.Rows; lo += batch {
-		x := energies.NewBatch(e.Space(), min(batch, data.Rows-lo))
-		for c := range x.Chains() {
-			data.Row(x.Chain(c), lo+c, 0)
-		}
-		u := make([]float64, x.Chains())
-		if err := e.LogDensity(ctx, u, x); err != nil {
-			return 0, 0, err
-		}
-		for _, v := range u {
-			mean += v / float64(data.Rows)
-			square += v * v / float64(data.Rows)
-		}
-	}
-	if math.IsNaN(mean) {
-		return 0, 0, errors.New("ebm: U of the data is not a number")
-	}
-	return mean, math.Sqrt(max(0, square-mean*mean) / float64(data.Rows)), nil
 }

@@ -37,8 +37,9 @@ Data: a NumPy file (FILE.npz:ARRAY, FILE.npy), a MATLAB file (FILE.mat:ARRAY), a
 as MNIST's, also gzipped, a folder of images, or a text file with a row a line.
 
 The folder holds model.onnx (averaged weights with --ema), log.csv (a line an update),
-curves.png (a drawing of it), samples.png and a checkpoint. After an interruption or a kill the same command with
---resume continues; the weights are those of a run that was never stopped, to the bit.`,
+curves.png (a drawing of it), samples.png and a checkpoint. After an interruption or a kill
+the same command with --resume continues; the weights are those of a run that was never
+stopped, to the bit.`,
 		Example: `  gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/`,
 		Args:    app.Args("one model"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
