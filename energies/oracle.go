@@ -25,8 +25,7 @@ const (
 	Conditional
 	// ModelConditional queries LogP, the model's own prediction of one site given the others, such as
 	// that of a masked language model. It need not be a conditional of exp(U): sampling from it
-	// (pseudo-Gibbs) has no known stationary distribution. A code of -1 hides another site from the
-	// model.
+	// (pseudo-Gibbs) has no known stationary distribution.
 	ModelConditional
 	// Estimate queries unbiased estimates of U and Grad from the minibatches Terms, for an energy that
 	// is a sum over data, U(x) = Σ_j ψ_j(x), or whose exp(U) is a mean: see Capabilities.Quenched

@@ -207,13 +207,11 @@ func (k *Gibbs) scan(s *State, number int64) {
 func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Counts) error {
 	values := s.X.Space.Values
 	k.scan(s, number)
-	var err error
+	conditionals := k.enumerate
 	if k.ask != 0 {
-		err = k.given(ctx, s, k.next.X, count)
-	} else {
-		err = k.enumerate(ctx, s, count)
+		conditionals = k.given
 	}
-	if err != nil {
+	if err := conditionals(ctx, s, count); err != nil {
 		return err
 	}
 	k.weight = resize(k.weight, values)
@@ -270,15 +268,15 @@ func (p *gibbsPart) add(s *State, c int, x []int32) {
 	p.chain = append(p.chain, c)
 }
 
-// given fills k.lp from the conditional that the energy offers at the states x, site by site,
+// given fills k.lp from the conditional that the energy offers, site by site,
 // since chains may be at different ones.
-func (k *Gibbs) given(ctx context.Context, s *State, x energies.Batch, count *Counts) error {
+func (k *Gibbs) given(ctx context.Context, s *State, count *Counts) error {
 	p, values := &k.part, s.X.Space.Values
 	for site := range s.X.Space.Sites {
 		p.reset(s.X.Space)
 		for c, i := range k.site {
 			if i == site {
-				p.add(s, c, x.Chain(c))
+				p.add(s, c, k.next.X.Chain(c))
 			}
 		}
 		if len(p.chain) == 0 {

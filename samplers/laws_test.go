@@ -3,7 +3,6 @@ package samplers_test
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -18,6 +17,7 @@ func TestKernels(t *testing.T) {
 		"acs":         acsLaw,
 		"avg":         hamiltonianLaw(0, false),
 		"block-gibbs": blockGibbsLaw,
+		"darting":     dartingLaw,
 		"dhams":       hamiltonianLaw(0.9, false),
 		"dlmc":        dlmcLaw,
 		"dmala":       dmalaLaw,
@@ -303,55 +303,14 @@ var gibbsModelLaw = samplertest.Law{
 	},
 }
 
-// mwgLaw accepts or rejects a draw of one site, or of two one after the other, from the model's
-// conditional. The second site of a block is hidden from the model while the first is drawn.
+// mwgLaw accepts or rejects one site's draw from the model's conditional.
 var mwgLaw = samplertest.Law{
-	Variants: []samplers.Settings{{}, {"scan": "random"}, {"block": "1"}, {"block": "2"}, {"block": "2", "scan": "random"}},
+	Variants: []samplers.Settings{{}, {"scan": "random"}},
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
-		if set["block"] == "2" || set["block"] == "" && p.Space().Sites == 2 {
-			return pairRow(p, set, step, k)
-		}
 		return samplertest.Metropolis(p, k, func(from, to int) float64 {
 			return siteUpdates(p, set, step, from, 1, func(k, i int, v int32) float64 {
 				return math.Exp(p.Beta() * p.ModelLogit(p.Law.X.Chain(k), i, v))
 			})[to]
 		})
 	},
-}
-
-// pairRow is the mean of the rows of a Metropolis step for each ordered pair of sites that may be chosen.
-func pairRow(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
-	row, d, pairs := make([]float64, p.Law.Len()), p.Space().Sites, 0.0
-	share := func(x []int32, i int) float64 { // of the value that x has at i
-		sum := 0.0
-		for _, v := range p.Values(i) {
-			sum += math.Exp(p.Beta() * (p.ModelLogit(x, i, v) - p.ModelLogit(x, i, x[i])))
-		}
-		return 1 / sum
-	}
-	for i := range d {
-		for j := range d {
-			if i == j || set["scan"] != "random" && int(step)%d != i {
-				continue
-			}
-			pairs++
-			for to, mass := range samplertest.Metropolis(p, k, func(from, to int) float64 {
-				old, x := p.Law.X.Chain(from), slices.Clone(p.Law.X.Chain(to))
-				for m := range x {
-					if m != i && m != j && x[m] != old[m] {
-						return 0
-					}
-				}
-				second := share(x, j)
-				x[j] = -1
-				return second * share(x, i)
-			}) {
-				row[to] += mass
-			}
-		}
-	}
-	for to := range row {
-		row[to] /= pairs
-	}
-	return row
 }

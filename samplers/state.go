@@ -20,7 +20,7 @@ const (
 	UseMomentum uint32 = 7  // auxiliary variables
 	UseReverse  uint32 = 8  // candidates of the reverse move
 	UseStage    uint32 = 9  // second decision about a proposal
-	UseBlock    uint32 = 10 // sites that are redrawn with the one that the scan chose
+	UseJump     uint32 = 10 // jumps between known states
 )
 
 // State is where a batch of chains stands. What a restart needs is in X, Vars, Step,

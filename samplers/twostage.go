@@ -45,9 +45,8 @@ type TwoStageOptions struct {
 // so a good draft is accepted nearly always, however large k is.
 //
 // An inner mwg with a systematic scan visits k sites in turn, forwards or backwards with
-// probability ½ each, from a uniformly random one. The other sites of a block do not depend on the
-// direction. The reverse of a sequence of blocks then has its probability, so that the k steps
-// together are reversible.
+// probability ½ each, from a uniformly random one. The reverse of a sequence of sites then has its
+// probability, so that the k steps together are reversible.
 //
 // Ũ and its gradient at x are those computed when x was entered: a draft whose rounding depends
 // on the batch is a function of the state and of the chain's place, which a run keeps.

@@ -47,6 +47,9 @@ type DrawOptions struct {
 	Steps, Warmup, Thin int
 	// Init is where chains start.
 	Init Start
+	// Jumps is the number of the best fillings of a search among which chains of mwg without a draft
+	// jump (see samplers.Darting), at most 500; 0 means that they do not. Other samplers ignore it.
+	Jumps int
 	// Seed is that of all random numbers.
 	Seed uint64
 
@@ -55,9 +58,9 @@ type DrawOptions struct {
 
 // DefaultDraws returns the settings by which n sentences are drawn: Metropolis within Gibbs
 // with the model's prediction as proposal, in 4 chains that start from the fillings that a
-// search found best; see README.md for the measurement.
+// search found best and jump among them; see README.md for the measurement.
 func DefaultDraws(n int) DrawOptions {
-	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 4, Init: StartSearch}
+	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 4, Init: StartSearch, Jumps: mostFound}
 	o.spread(n)
 	o.Warmup = max(10, o.Steps/4)
 	return o
@@ -87,6 +90,8 @@ func (o *DrawOptions) Check() error {
 	switch {
 	case o.Chains < 1 || o.Chains > 1<<20:
 		return badOption("chains", "%d: want 1 to 2^20", o.Chains)
+	case o.Jumps < 0 || o.Jumps > mostFound:
+		return badOption("jumps", "%d: want 0 to %d", o.Jumps, mostFound)
 	case o.Steps < 0 || o.Warmup < 0 || o.Steps+o.Warmup == 0 || o.Thin < 0:
 		return badOption("sweeps, warmup and thin", "%d, %d and %d: want 0 or more each, and not both sweeps and warmup 0", o.Steps, o.Warmup, o.Thin)
 	}
@@ -124,6 +129,14 @@ func (o *DrawOptions) sweep(blanks int) int {
 		return blanks
 	}
 	return (blanks + k - 1) / k
+}
+
+// jumps is Jumps where the sampler can jump.
+func (o *DrawOptions) jumps() int {
+	if o.Sampler != "mwg" || o.Draft != "" {
+		return 0
+	}
+	return o.Jumps
 }
 
 // Draws is what a run of chains came to.
@@ -173,6 +186,17 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	kernel, err := reg.New(energy, set)
 	if err != nil {
 		return nil, err
+	}
+	if n := o.jumps(); n > 0 {
+		known, u, err := p.found(ctx)
+		if err != nil {
+			return nil, err
+		}
+		n = min(n, len(u))
+		known.Codes = known.Codes[:n*len(p.Blanks)]
+		if kernel, err = samplers.NewDarting(kernel, known, u[:n]); err != nil {
+			return nil, err
+		}
 	}
 	ids := chainIDs(o.Chains)
 	each := o.sweep(len(p.Blanks))

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
@@ -195,5 +196,31 @@ func TestVerdict(t *testing.T) {
 	}
 	if r, _ := tr.density(); r.Finite() {
 		t.Errorf("R-hat of chains that never move is %v, want NA", r)
+	}
+}
+
+// TestFound compares the log-densities of the fillings that chains jump among with those of the energy, to the
+// bit: a run that is resumed computes them anew.
+func TestFound(t *testing.T) {
+	for _, form := range []mlm.Form{mlm.PLL, mlm.PLLRaw, mlm.MRF} {
+		m, err := tinyWith(t, mlm.Options{Form: form, Temperature: 0.7}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Text("a [MASK] and a [MASK] ran", TextOptions{NoRepeat: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, u, err := p.found(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := make([]float64, x.Chains())
+		if err := p.target(energies.ModelConditional).(energies.Energy).LogDensity(t.Context(), fresh, x); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(u, fresh) || len(u) < 20 {
+			t.Errorf("%s: %d fillings with U %v; the energy says %v", form, len(u), u, fresh)
+		}
 	}
 }

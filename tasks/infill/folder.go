@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/samplers"
@@ -143,6 +144,9 @@ func (f *folder) header(c samplers.Config) store.Header {
 		"text": d.Input, "energy": string(d.Settings.Energy), "mask-embedding": string(d.Settings.MaskEmbedding),
 		"temperature": fmt.Sprint(d.Settings.Temperature), "gradient": string(s.Gradient), "init": string(s.Init),
 		"provider": d.Settings.Provider, "no-repeat": fmt.Sprint(d.Settings.NoRepeat),
+	}
+	if n := s.Jumps; n > 0 {
+		h.Settings["jumps"] = strconv.Itoa(n)
 	}
 	if s.Draft != "" {
 		h.Settings["draft"] = s.Draft

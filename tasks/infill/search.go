@@ -92,6 +92,7 @@ type search struct {
 	t    *predictions
 	seen map[string]bool // fillings that were tried
 	pool []filling       // best first
+	keep int             // size of the pool, at least o.Pool
 }
 
 // filling is a state of the space with its U, not divided by the temperature.
@@ -99,6 +100,7 @@ type filling struct {
 	codes    []int32
 	u        float64
 	expanded bool
+	density  float64 // U of the energy, temperature included; 0 under pll
 }
 
 // Search looks for the fillings with the highest U. The first is the most probable word of
@@ -135,7 +137,7 @@ func (p *Problem) Search(ctx context.Context, o SearchOptions) (*Answer, error) 
 
 func (p *Problem) newSearch(o SearchOptions) *search {
 	o.defaults(len(p.Blanks))
-	return &search{p: p, o: o, t: newPredictions(p, max(keptWords, o.Top)), seen: map[string]bool{}}
+	return &search{p: p, o: o, t: newPredictions(p, max(keptWords, o.Top)), seen: map[string]bool{}, keep: o.Pool}
 }
 
 // search fills the pool. The first filling comes also where limited ends before it.
@@ -280,7 +282,7 @@ func (s *search) beam(ctx context.Context, stage string, width int, order []int)
 // tried, until there is none among the best of the pool, as many as improve says.
 func (s *search) climb(ctx context.Context, improve int) error {
 	for {
-		s.pool = s.pool[:min(len(s.pool), s.o.Pool)]
+		s.pool = s.pool[:min(len(s.pool), s.keep)]
 		best := s.pool[:min(len(s.pool), improve)]
 		at := slices.IndexFunc(best, func(x filling) bool { return !x.expanded })
 		if at < 0 {
@@ -368,8 +370,8 @@ func (s *search) evaluate(ctx context.Context, trials []trial) error {
 		return s.densities(ctx, left)
 	}
 	floor := math.Inf(-1)
-	if len(s.pool) >= s.o.Pool && !s.o.PerWord {
-		floor = s.pool[s.o.Pool-1].u
+	if len(s.pool) >= s.keep && !s.o.PerWord {
+		floor = s.pool[s.keep-1].u
 	}
 	for round := range s.p.Blanks {
 		qs := make([]query, len(left))
@@ -418,7 +420,7 @@ func (s *search) densities(ctx context.Context, trials []*trial) error {
 		return err
 	}
 	for k, t := range trials {
-		s.pool = append(s.pool, filling{codes: t.codes, u: u[k] * s.p.m.mlm.Temperature()})
+		s.pool = append(s.pool, filling{codes: t.codes, u: u[k] * s.p.m.mlm.Temperature(), density: u[k]})
 	}
 	s.sort()
 	return nil

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 )
 
 // Start is how the states that chains start from are chosen.
@@ -69,20 +70,54 @@ func (p *Problem) Starts(ctx context.Context, how Start, chains []int64, uniform
 
 // startsFromSearch draws one of the fillings that a search found for each chain.
 func (p *Problem) startsFromSearch(ctx context.Context, chains []int64, uniforms func(chain int64) func() float64) ([]int32, error) {
-	s := p.newSearch(SearchOptions{Top: 20})
-	if err := s.search(ctx, ctx); err != nil {
+	found, u, err := p.found(ctx)
+	if err != nil {
 		return nil, err
 	}
-	cumulative, sum := make([]float64, len(s.pool)), 0.0
-	for k, x := range s.pool {
-		sum += math.Exp((x.u - s.pool[0].u) / p.m.Temperature())
+	cumulative, sum := make([]float64, len(u)), 0.0
+	for k := range u {
+		sum += math.Exp(u[k] - u[0])
 		cumulative[k] = sum
 	}
 	var codes []int32
 	for _, id := range chains {
-		codes = append(codes, s.pool[inverse(cumulative, uniforms(id)())].codes...)
+		codes = append(codes, found.Chain(inverse(cumulative, uniforms(id)()))...)
 	}
 	return codes, nil
+}
+
+// mostFound is the largest number of fillings that found returns.
+const mostFound = 500
+
+// found returns the best fillings that a search evaluated, best first, with U as the energy has it.
+// The search runs once for each text.
+func (p *Problem) found(ctx context.Context) (x energies.Batch, u []float64, err error) {
+	if p.foundU == nil {
+		s := p.newSearch(SearchOptions{Top: 20})
+		s.keep = mostFound
+		if err := s.search(ctx, ctx); err != nil {
+			return x, nil, err
+		}
+		p.foundX = energies.Batch{Space: p.Energy.Space()}
+		for _, f := range s.pool {
+			p.foundX.Codes, p.foundU = append(p.foundX.Codes, f.codes...), append(p.foundU, s.density(f))
+		}
+	}
+	return p.foundX, p.foundU, nil
+}
+
+// density is U of a filling to the bit: terms are added in the order of the blanks.
+func (s *search) density(f filling) float64 {
+	if s.p.m.Form() != mlm.PLL {
+		return f.density
+	}
+	sum := 0.0
+	for i, w := range f.codes {
+		q := query{f.codes, i, w}
+		lp, _ := s.t.at(q).logProb(w)
+		sum += lp
+	}
+	return sum / s.p.m.Temperature()
 }
 
 // predictions asks the model for each blank while all are masked, and returns the

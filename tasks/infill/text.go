@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/tokenize"
 )
@@ -52,6 +53,9 @@ type Problem struct {
 	tokens   []tokenize.Token
 	noRepeat bool
 	beside   [][]int32 // words right before and behind each blank, for noRepeat
+
+	foundX energies.Batch // see found
+	foundU []float64
 }
 
 // Text reads a text with blanks. Errors are of type *InputError.

@@ -271,8 +271,8 @@ func (e *Infill) conditional(lp []float64, site int, row []float32) {
 
 // Predict calls each for every chain c of x, in increasing order, with the model's log-probabilities of
 // all values at blank sites[c] while that blank is masked: lp is [value], in nats, not divided by the
-// temperature. The code at sites[c] is ignored. Other blanks that are not filled yet have the mask
-// token or a negative code. each must not retain lp.
+// temperature. The code at sites[c] is ignored. Other blanks that are not filled yet may hold the mask
+// token. each must not retain lp.
 func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, each func(c int, lp []float32)) error {
 	s, err := e.m.session(ctx, conditional)
 	if err != nil {
@@ -313,9 +313,6 @@ func (e *Infill) predict(ctx context.Context, s *session.Session, out []float32,
 		}
 		for i, p := range e.text.Blanks {
 			seq[p] = int64(x.Chain(c)[i])
-			if seq[p] < 0 {
-				seq[p] = int64(e.m.opts.MaskID)
-			}
 		}
 		rows[c] = int64(e.text.Blanks[sites[c]])
 		seq[rows[c]] = int64(e.m.opts.MaskID)

@@ -56,11 +56,6 @@ func (p predicted) Answer(ctx context.Context, q energies.Query) error {
 		return nil
 	case energies.ModelConditional:
 		x := energies.Batch{Space: p.space, Codes: slices.Clone(q.X.Codes)}
-		for j, code := range x.Codes {
-			if code < 0 {
-				x.Codes[j] = hidden
-			}
-		}
 		for c := range n {
 			x.Chain(c)[q.Site] = -1
 		}
@@ -81,9 +76,6 @@ func (p predicted) predictions(ctx context.Context, x energies.Batch) ([]float32
 	rows := make([]float32, n*p.space.Values)
 	return rows, p.rows.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: make([]float64, n), Grad: rows})
 }
-
-// hidden is the code of a masked site that is not predicted.
-const hidden = -2
 
 // masked answers, as a gradient, with the log-probabilities at the one site of each state
 // whose code is -1, so that a Memo can keep them.

@@ -1,0 +1,102 @@
+package samplers
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+// Darting lets chains jump between states whose U is known beforehand, such as the best that a
+// search found. After each step of an inner kernel, a chain whose state is in the list A draws
+// its next state from the target restricted to A,
+//
+//	P(y|x) = π(y)^β / Σ_{a∈A} π(a)^β   for x, y in A,
+//
+// and one whose state is not in A stays. Both steps leave π^β invariant, so their composition does.
+// A jump evaluates nothing, however far apart the states are. The gain is the larger the more of the
+// target's mass A has.
+//
+// It is darting Monte Carlo (Sminchisescu, Welling 2007, Generalized Darting Monte Carlo) with
+// regions of one state each.
+type Darting struct {
+	Kernel
+	known energies.Batch // A
+	u     []float64      // of its states
+	top   float64        // the largest of them
+	at    map[string]int // the place of a state in A
+
+	stream rng.Stream
+	weight []float64
+	key    []byte
+}
+
+var _ Kernel = (*Darting)(nil)
+
+// NewDarting returns the kernel. known has the states of A, [state, site], which must be distinct, and u their
+// log-densities, [state], in nats: those that the energy of inner returns, to the bit, or a run that is
+// resumed will differ in the last digits. inner must keep nothing of a state but U, as mwg, gibbs-model
+// and gibbs do: Init fails for kernels with gradients. Errors are *OptionError.
+func NewDarting(inner Kernel, known energies.Batch, u []float64) (*Darting, error) {
+	states := &OptionError{"darting", "known", "", "must have distinct states and a log-density for each"}
+	if known.Chains() != len(u) {
+		return nil, states
+	}
+	k := &Darting{Kernel: inner, known: known, u: u, top: math.Inf(-1), at: map[string]int{}, weight: make([]float64, len(u))}
+	for j, v := range u {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, &OptionError{"darting", "u", strconv.FormatFloat(v, 'g', -1, 64), "must be finite"}
+		}
+		k.at[k.keyOf(known.Chain(j))] = j
+		k.top = max(k.top, v)
+	}
+	if len(k.at) != len(u) {
+		return nil, states
+	}
+	return k, nil
+}
+
+func (k *Darting) keyOf(x []int32) string {
+	k.key = k.key[:0]
+	for _, v := range x {
+		k.key = binary.LittleEndian.AppendUint32(k.key, uint32(v))
+	}
+	return string(k.key)
+}
+
+// Init implements Kernel.
+func (k *Darting) Init(ctx context.Context, s *State) error {
+	if err := k.Kernel.Init(ctx, s); err != nil {
+		return err
+	}
+	if s.Grad != nil || s.Tilt != nil || s.levels != nil || s.inner != nil {
+		return &OptionError{"darting", "inner", "", "must be a sampler that keeps nothing of a state but its log-density"}
+	}
+	return nil
+}
+
+// Step implements Kernel. Info counts the sites that a jump changes as hops; acceptance is that of the inner kernel.
+func (k *Darting) Step(ctx context.Context, s *State, info *Info) error {
+	if err := k.Kernel.Step(ctx, s, info); err != nil {
+		return err
+	}
+	for c := range s.Chains() {
+		x := s.X.Chain(c)
+		if _, known := k.at[k.keyOf(x)]; !known {
+			continue
+		}
+		beta := s.InverseTemperature(c)
+		for j, u := range k.u {
+			k.weight[j] = math.Exp(beta * (u - k.top))
+		}
+		s.Stream(&k.stream, c, UseJump)
+		to := k.stream.Categorical(k.weight)
+		info.Hops[c] += hops(x, k.known.Chain(to))
+		copy(x, k.known.Chain(to))
+		s.U[c] = k.u[to]
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package samplers_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/table"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/samplertest"
+)
+
+// Darting has no place in the registry, since its list comes from a program. The suite gets it under a name.
+func init() {
+	samplers.Register(samplers.Registration{Name: "darting", Needs: energies.ModelConditional},
+		func(e energies.Energy, _ struct{}) (*samplers.Darting, error) {
+			inner, err := samplers.NewMetropolisWithinGibbs(e, samplers.MetropolisWithinGibbsOptions{})
+			if err != nil {
+				return nil, err
+			}
+			known, u, err := everyThird(e)
+			if err != nil {
+				return nil, err
+			}
+			return samplers.NewDarting(inner, known, u)
+		})
+}
+
+// listed says whether a state of positive probability is on the list of the tests.
+func listed(x []int32) bool {
+	sum := int32(0)
+	for i, v := range x {
+		sum += int32(i+1) * v
+	}
+	return sum%3 == 0
+}
+
+// everyThird returns the listed states with their log-densities.
+func everyThird(e energies.Energy) (energies.Batch, []float64, error) {
+	all, err := table.Enumerate(context.Background(), e)
+	if err != nil {
+		return energies.Batch{}, nil, err
+	}
+	known, kept := energies.Batch{Space: e.Space()}, []float64(nil)
+	for k, u := range all.U {
+		if x := all.X.Chain(k); listed(x) && !math.IsInf(u, 0) && !math.IsNaN(u) {
+			known.Codes, kept = append(known.Codes, x...), append(kept, u)
+		}
+	}
+	return known, kept, nil
+}
+
+// dartingLaw is a step of mwg, and then a draw from the listed states in proportion to their
+// probabilities, where it led to one of them.
+var dartingLaw = samplertest.Law{
+	Few: true,
+	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		row := mwgLaw.Row(p, set, step, k)
+		arrived, mass := 0.0, 0.0
+		for to, q := range row {
+			if listed(p.Law.X.Chain(to)) && p.Law.P[to] > 0 {
+				arrived, mass = arrived+q, mass+p.Law.P[to]
+				row[to] = 0
+			}
+		}
+		for to := range row {
+			if listed(p.Law.X.Chain(to)) {
+				row[to] += arrived * p.Law.P[to] / mass
+			}
+		}
+		return row
+	},
+}
+
+func TestDartingRefuses(t *testing.T) {
+	e := &hill{energies.Space{Sites: 2, Values: 3}}
+	inner, err := samplers.New("rwm", e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string]struct {
+		codes []int32
+		u     []float64
+	}{
+		"twice":      {[]int32{0, 1, 0, 1}, []float64{1, 1}},
+		"not finite": {[]int32{0, 1}, []float64{math.Inf(-1)}},
+		"too few":    {[]int32{0, 1, 1, 1}, []float64{1}},
+		"too many":   {[]int32{0, 1}, []float64{1, 2}},
+	} {
+		_, err := samplers.NewDarting(inner, energies.Batch{Space: e.Space(), Codes: bad.codes}, bad.u)
+		if _, ok := errors.AsType[*samplers.OptionError](err); !ok {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	p := samplertest.Problems(t)[0]
+	informed, err := samplers.New("gwg", p.Energy, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := samplers.NewDarting(informed, energies.Batch{Space: p.Space()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(p.Space(), 1)}, ChainIDs: []int64{0}}
+	if err := k.Init(context.Background(), s); err == nil {
+		t.Error("a sampler with gradients is taken")
+	}
+}
