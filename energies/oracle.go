@@ -83,6 +83,13 @@ type Capabilities struct {
 	// Colours lists the sites of each colour, in increasing order, if the energy answers Block. Sites
 	// of a colour are conditionally independent given the others. It must not be modified.
 	Colours [][]int32
+	// Baseline means that Block queries for the last colour fill U with the log-density of the state
+	// whose sites of this colour have code 0. Adding LogP of their codes minus LogP of code 0, in the
+	// order of the sites, gives what Density returns, to the bit.
+	Baseline bool
+	// Divisible means that parts of a batch, queried at once by several goroutines, take no longer than
+	// the whole batch in one query.
+	Divisible bool
 	// Draft is a cheap stand-in for the energy over the same space, or nil; see [WithDraft].
 	Draft Oracle
 }

@@ -3,33 +3,57 @@ package energies
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
-// serialWork is the number of elements below which parallel execution does not pay.
-const serialWork = 1 << 14
+const (
+	// serialWork is the number of elements below which parallel execution does not pay.
+	serialWork = 1 << 14
+	// rangesEach is the number of ranges for each worker. Workers take them as they become free: one
+	// that wakes up late, or shares its processor with another program, takes fewer.
+	rangesEach = 4
+)
 
-// task is a range for a function of [Parallel].
-type task struct {
-	f              func(worker, lo, hi int)
-	worker, lo, hi int
-	done           *sync.WaitGroup
+// job is a call of [Parallel].
+type job struct {
+	f         func(worker, lo, hi int)
+	n, ranges int
+	next      atomic.Int64 // range to take
+	done      sync.WaitGroup
+}
+
+// work processes ranges until none is left.
+func (j *job) work(worker int) {
+	for {
+		k := int(j.next.Add(1)) - 1
+		if k >= j.ranges {
+			return
+		}
+		j.f(worker, k*j.n/j.ranges, (k+1)*j.n/j.ranges)
+	}
+}
+
+// share is the part of a worker in a job.
+type share struct {
+	job    *job
+	worker int
 }
 
 // helpers is the queue of the worker goroutines, one fewer than processors, started on first use.
-var helpers = sync.OnceValue(func() chan<- task {
-	tasks := make(chan task)
+var helpers = sync.OnceValue(func() chan<- share {
+	shares := make(chan share)
 	for range runtime.GOMAXPROCS(0) - 1 {
 		go func() {
-			for t := range tasks {
-				t.f(t.worker, t.lo, t.hi)
-				t.done.Done()
+			for s := range shares {
+				s.job.work(s.worker)
+				s.job.done.Done()
 			}
 		}()
 	}
-	return tasks
+	return shares
 })
 
-var waits = sync.Pool{New: func() any { return new(sync.WaitGroup) }}
+var jobs = sync.Pool{New: func() any { return new(job) }}
 
 // Parallel calls f on ranges that cover [0, n), each with the index of a worker. It uses all processors
 // if work, the total number of elements, is large enough. The result of f for an element must not
@@ -40,18 +64,19 @@ func Parallel(n, work int, f func(worker, lo, hi int)) {
 		f(0, 0, n)
 		return
 	}
-	tasks, done := helpers(), waits.Get().(*sync.WaitGroup)
+	j := jobs.Get().(*job)
+	j.f, j.n, j.ranges = f, n, min(n, rangesEach*workers)
+	j.next.Store(0)
 	for w := 1; w < workers; w++ {
-		t := task{f, w, w * n / workers, (w + 1) * n / workers, done}
-		done.Add(1)
+		j.done.Add(1)
 		select {
-		case tasks <- t:
+		case helpers() <- share{j, w}:
 		default: // all are busy, for example in a nested call
-			f(t.worker, t.lo, t.hi)
-			done.Done()
+			j.done.Done()
 		}
 	}
-	f(0, 0, n/workers)
-	done.Wait()
-	waits.Put(done)
+	j.work(0)
+	j.done.Wait()
+	j.f = nil
+	jobs.Put(j)
 }

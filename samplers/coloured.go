@@ -6,93 +6,156 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/logistic"
 )
 
-// A sweep of coloured Gibbs asks for the conditionals of all sites of a colour in all chains in
-// one query, then draws these sites, chains in parallel. A chain draws a sweep from one stream.
+// A sweep of coloured Gibbs asks for the conditionals of all sites of a colour in one query, then draws
+// these sites. Each worker takes some chains through all colours and sweeps of a step. A chain draws a
+// sweep from one stream.
 
-// colourJob is one colour of a sweep.
+// colourJob makes steps of coloured Gibbs.
 type colourJob struct {
-	workers Workers
-	draw    func(w *Worker, c int)
-	kernel  *Gibbs
-	state   *State
-	sites   []int32
-	first   bool     // colour of the sweep
-	number  int64    // of the sweep in the whole run
-	streams []Worker // one a chain, which keeps its place between colours
-	bad     []bool   // chains whose conditional was not finite
+	workers  Workers
+	part     func(w *Worker, lo, hi int)
+	kernel   *Gibbs
+	state    *State
+	ctx      context.Context
+	most     int      // sites of the largest colour
+	whole    bool     // the energy prefers all chains in one query
+	baseline bool     // the last conditionals give U
+	streams  []Worker // one a chain, which keeps its place between colours
+	failed   firstError
 }
 
-func (j *colourJob) init() { j.draw = j.chain }
+func (j *colourJob) init(can energies.Capabilities) {
+	j.part, j.whole, j.baseline = j.sweep, !can.Divisible, can.Baseline
+	for _, sites := range can.Colours {
+		j.most = max(j.most, len(sites))
+	}
+}
 
-// sweeps makes a step of coloured Gibbs.
-func (k *Gibbs) sweeps(ctx context.Context, s *State, info *Info) error {
-	j, n, values := &k.colour, s.Chains(), s.X.Space.Values
-	perStep := int64(k.updates / s.X.Space.Sites)
-	j.kernel, j.state = k, s
+// step makes a step of all chains.
+func (j *colourJob) step(ctx context.Context, k *Gibbs, s *State, info *Info) error {
+	n := s.Chains()
+	j.kernel, j.state, j.ctx = k, s, ctx
 	if len(j.streams) < n {
 		j.streams = make([]Worker, n)
 	}
-	j.bad = resize(j.bad, n)
-	clear(j.bad)
-	for sweep := range perStep {
-		j.number = s.Step*perStep + sweep
-		for colour, sites := range k.colours {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			k.lp = resize(k.lp, n*len(sites)*values)
-			q := energies.Query{Want: energies.Block, X: k.next.X, Sites: sites, LogP: k.lp}
-			if err := k.Oracle.Answer(ctx, q); err != nil {
-				return err
-			}
-			j.first, j.sites = colour == 0, sites
-			j.workers.Each(s, j.draw)
-		}
+	k.lp = resize(k.lp, n*j.most*s.X.Space.Values)
+	if j.whole {
+		j.sweep(nil, 0, n)
+	} else {
+		j.workers.Parts(s, j.part)
+	}
+	if err := j.failed.take(); err != nil {
+		return err
 	}
 	for c := range n {
 		info.Accept[c], info.Accepted[c] = 1, true
-		if j.bad[c] && !s.RejectNonFinite {
-			return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(k.next.X.Chain(c))}
-		}
 	}
 	info.Evaluations.Conditional = int64(n * k.updates)
-	if err := k.evaluateMoved(ctx, s, info); err != nil {
-		return err
+	if !j.baseline {
+		info.Evaluations.Density = int64(n)
 	}
 	s.Commit(&k.next, info)
 	return nil
 }
 
-// chain draws the sites of the colour in chain c.
-func (j *colourJob) chain(w *Worker, c int) {
-	k, s := j.kernel, j.state
-	stream, values := &j.streams[c].Stream, s.X.Space.Values
-	if j.first {
-		stream.Reset(s.Seed, s.ChainIDs[c], j.number, UseProposal)
+// sweep makes the sweeps of the chains in [lo, hi).
+func (j *colourJob) sweep(_ *Worker, lo, hi int) {
+	if err := j.sweeps(lo, hi); err != nil {
+		j.failed.add(lo, err)
 	}
-	x, beta := k.next.X.Chain(c), s.InverseTemperature(c)
-	lp := k.lp[c*len(j.sites)*values : (c+1)*len(j.sites)*values]
-	if values == 2 {
-		for m, site := range j.sites {
-			t := beta * (lp[2*m+1] - lp[2*m])
-			if t-t != 0 {
-				if isZero(lp[2*m]) == isZero(lp[2*m+1]) || nonFinite(lp[2*m]) || nonFinite(lp[2*m+1]) {
-					j.bad[c] = true
-					continue
+}
+
+func (j *colourJob) sweeps(lo, hi int) error {
+	k, s := j.kernel, j.state
+	x, u, values := k.next.X.Slice(lo, hi), k.next.U[lo:hi], s.X.Space.Values
+	perStep := int64(k.updates / s.X.Space.Sites)
+	for sweep := range perStep {
+		for colour, sites := range k.colours {
+			if err := j.ctx.Err(); err != nil {
+				return err
+			}
+			row := len(sites) * values
+			lp := k.lp[lo*j.most*values:][:(hi-lo)*row]
+			q := energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: lp}
+			if j.baseline && colour == len(k.colours)-1 {
+				q.U = u
+			}
+			if err := k.Oracle.Answer(j.ctx, q); err != nil {
+				return err
+			}
+			for c := lo; c < hi; c++ {
+				if colour == 0 {
+					j.streams[c].Reset(s.Seed, s.ChainIDs[c], s.Step*perStep+sweep, UseProposal)
+				}
+				if !j.draw(c, sites, lp[(c-lo)*row:(c-lo+1)*row]) && !s.RejectNonFinite {
+					return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(k.next.X.Chain(c))}
 				}
 			}
-			x[site] = drawSigmoid(stream.Float64(), t)
+			if q.U != nil {
+				for c := range u {
+					u[c] = raise(u[c], sites, x.Chain(c), lp[c*row:(c+1)*row])
+				}
+			}
 		}
-		return
 	}
-	weight := w.Row(values)
-	for m, site := range j.sites {
+	if !j.baseline {
+		if err := k.Oracle.LogDensity(j.ctx, u, x); err != nil {
+			return err
+		}
+	}
+	return s.rejectPart(&k.next, lo, hi)
+}
+
+// raise returns U of a state, given its log-conditionals and U of the state with code 0 at the sites.
+func raise(u float64, sites, x []int32, lp []float64) float64 {
+	values := len(lp) / len(sites)
+	for m, site := range sites {
+		u += lp[m*values+int(x[site])] - lp[m*values]
+	}
+	return u
+}
+
+// draw draws the sites of a colour in chain c from their log-conditionals. It returns false if one of
+// them is not finite; its site is left as it is.
+func (j *colourJob) draw(c int, sites []int32, lp []float64) bool {
+	s, stream := j.state, &j.streams[c]
+	x, beta, values, good := j.kernel.next.X.Chain(c), s.InverseTemperature(c), s.X.Space.Values, true
+	if values == 2 {
+		return drawOdds(x, sites, lp, beta, stream)
+	}
+	weight := stream.Row(values)
+	for m, site := range sites {
 		if !exponentiate(weight, lp[m*values:(m+1)*values], beta) {
-			j.bad[c] = true
+			good = false
 			continue
 		}
 		x[site] = int32(stream.Categorical(weight))
 	}
+	return good
+}
+
+// drawOdds is draw for two values. Most sites need 16 random bits.
+func drawOdds(x, sites []int32, lp []float64, beta float64, w *Worker) bool {
+	good, bits := true, uint64(0)
+	for m, site := range sites {
+		if m%4 == 0 {
+			bits = w.Uint64()
+		}
+		r, pair := uint32(bits&0xffff), lp[2*m:2*m+2:2*m+2]
+		bits >>= 16
+		t := beta * (pair[1] - pair[0])
+		v, decided := logistic.DrawBits(r, t)
+		if !decided {
+			if t-t != 0 && (isZero(pair[0]) == isZero(pair[1]) || nonFinite(pair[0]) || nonFinite(pair[1])) {
+				good = false
+				continue
+			}
+			v = logistic.Draw((float64(r)+w.Float64())*0x1p-16, t)
+		}
+		x[site] = v
+	}
+	return good
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/logistic"
 )
 
 func init() {
@@ -180,7 +181,7 @@ func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	if scale == nil && !isOrdinal(sp) {
 		return l.drawSites(w, s, c, next, penalty)
 	}
-	ordinal, logq, norm := isOrdinal(sp), 0.0, newSoftplusSum()
+	ordinal, logq, norm := isOrdinal(sp), 0.0, logistic.NewSum()
 	row := w.Row(sp.Values)
 	for i, cur := range s.X.Chain(c) {
 		next[i] = cur
@@ -193,8 +194,8 @@ func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 		} else {
 			t = s.LogLeave(c, i) - penalty
 		}
-		norm.add(t)
-		if drawSigmoid(w.Float64(), t) == 0 {
+		norm.Add(t)
+		if logistic.Draw(w.Float64(), t) == 0 {
 			continue
 		}
 		if u := w.Float64(); ordinal {
@@ -208,21 +209,18 @@ func (l langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	if l.scales != nil {
 		l.scales.note(s, c, next)
 	}
-	return logq - norm.value()
+	return logq - norm.Value()
 }
 
 // drawSites is Draw where all sites have one penalty.
 func (l langevin) drawSites(w *Worker, s *State, c int, next []int32, penalty float64) float64 {
-	logq, two := 0.0, s.X.Space.Values == 2
-	leaves := s.LogLeaves(c)
+	if s.X.Space.Values == 2 {
+		return l.drawPairs(w, s, c, next, penalty)
+	}
+	logq := 0.0
 	copy(next, s.X.Chain(c))
-	for i, leave := range leaves {
-		switch {
-		case drawSigmoid(w.Float64(), leave-penalty) == 0:
-		case two:
-			next[i] = 1 - next[i]
-			logq += leave - penalty
-		default:
+	for i, leave := range s.LogLeaves(c) {
+		if logistic.Draw(w.Float64(), leave-penalty) == 1 {
 			next[i] = s.Pick(c, i, w.Float64())
 			logq += s.LogWeight(c, i, next[i]) - penalty
 		}
@@ -231,6 +229,27 @@ func (l langevin) drawSites(w *Worker, s *State, c int, next []int32, penalty fl
 		return 0
 	}
 	return logq - s.logNormaliser(c, penalty)
+}
+
+// drawPairs is drawSites for two values. A site is drawn by comparing 16 random bits with its
+// probability to change, and more bits where they are equal.
+func (l langevin) drawPairs(w *Worker, s *State, c int, next []int32, penalty float64) float64 {
+	logq, bits := -s.logNormaliser(c, penalty), uint64(0)
+	x, leaves := s.X.Chain(c), s.LogLeaves(c)
+	copy(next, x)
+	for i, p := range s.flips[c*len(x) : (c+1)*len(x)] {
+		if i%4 == 0 {
+			bits = w.Uint64()
+		}
+		r, scaled := int32(bits&0xffff), p*(1<<16)
+		high := int32(scaled)
+		bits >>= 16
+		if r < high || r == high && w.Float64() < scaled-float64(high) {
+			next[i] = 1 - x[i]
+			logq += leaves[i] - penalty
+		}
+	}
+	return logq
 }
 
 // LogReverse implements Proposal.
@@ -247,36 +266,33 @@ func (l langevin) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 		}
 		return logq
 	}
-	ordinal, logq, norm := isOrdinal(sp), 0.0, newSoftplusSum()
+	ordinal, logq, norm := isOrdinal(sp), 0.0, logistic.NewSum()
 	row := w.Row(sp.Values)
 	for i, cur := range next.X.Chain(c) {
 		if scale != nil {
 			penalty = sp.SquaredDistance(0, 1)/(2*alpha*scale[i]) + next.balance.Log(0)
 		}
 		if ordinal {
-			norm.add(l.ordinal(row, next, c, i, penalty))
+			norm.Add(l.ordinal(row, next, c, i, penalty))
 			if x[i] != cur {
 				logq += row[x[i]]
 			}
 			continue
 		}
-		norm.add(next.LogLeave(c, i) - penalty)
+		norm.Add(next.LogLeave(c, i) - penalty)
 		if x[i] != cur {
 			logq += next.LogWeight(c, i, x[i]) - penalty
 		}
 	}
-	return logq - norm.value()
+	return logq - norm.Value()
 }
 
 // logNormaliser is Σ_i log(1 + exp(LogLeave_i - penalty)) of chain c, computed once for each
-// state and penalty.
+// state and penalty. It fills the probabilities p.flips too.
 func (p *Point) logNormaliser(c int, penalty float64) float64 {
 	if at := &p.norms[c]; at.penalty != penalty || !at.known {
-		norm := newSoftplusSum()
-		for _, leave := range p.LogLeaves(c) {
-			norm.add(leave - penalty)
-		}
-		*at = normaliser{norm.value(), penalty, true}
+		leaves := p.LogLeaves(c)
+		*at = normaliser{logistic.Sigmoids(p.flips[c*len(leaves):(c+1)*len(leaves)], leaves, penalty), penalty, true}
 	}
 	return p.norms[c].value
 }
@@ -315,46 +331,3 @@ func pickLog(row []float64, total, u float64) int32 {
 	}
 	return int32(last)
 }
-
-// softplusSum is Σ log(1+e^t) over many t, with one logarithm for hundreds of them: the
-// sum of max(t, 0) and the logarithm of Π (1+e^-|t|), whose factors are at most 2. Its
-// absolute error is some 1e-16 a term.
-type softplusSum struct{ linear, product float64 }
-
-func newSoftplusSum() softplusSum { return softplusSum{product: 1} }
-
-// add adds log(1+e^t).
-func (s *softplusSum) add(t float64) {
-	s.linear += max(t, 0)
-	if s.product *= 1 + expMinus(math.Abs(t)); s.product > 0x1p1000 {
-		s.linear, s.product = s.linear+math.Log(s.product), 1
-	}
-}
-
-func (s *softplusSum) value() float64 { return s.linear + math.Log(s.product) }
-
-// expMinus returns e^-y for y ≥ 0, for adding it to 1: below 2⁻⁵³ it is 0, elsewhere its relative
-// error is some 1e-16. It is NaN where y is.
-func expMinus(y float64) float64 {
-	if !(y < expReach) {
-		if y >= expReach {
-			return 0
-		}
-		return y // NaN
-	}
-	k := int(y * expBins)
-	r := y - float64(k)*(1.0/expBins)
-	return expTable[k] * (1 - r*(1-r*(1.0/2-r*(1.0/6-r*(1.0/24-r*(1.0/120-r*(1.0/720)))))))
-}
-
-const (
-	expReach = 37
-	expBins  = 64
-)
-
-var expTable = func() (table [expReach * expBins]float64) {
-	for k := range table {
-		table[k] = math.Exp(-float64(k) / expBins)
-	}
-	return table
-}()

@@ -101,7 +101,7 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 		return nil, &OptionError{"gibbs", "updates", strconv.Itoa(o.Updates), "a coloured scan makes whole sweeps: want a multiple of the number of sites, " + strconv.Itoa(sites)}
 	case (o.Scan == "" || o.Scan == ColouredScan) && can.Answers.Has(energies.Block) && whole:
 		k.ask, k.colours, k.updates = energies.Block, can.Colours, max(o.Updates, sites)
-		k.colour.init()
+		k.colour.init(can)
 		k.level.odds, k.level.packing = can.Odds, newPacking(can.Pairs, can.Colours)
 	}
 	return k, nil
@@ -150,13 +150,13 @@ func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	info.Reset(n)
 	k.next.like(s.X)
 	k.next.U = resize(k.next.U, n)
-	copy(k.next.X.Codes, s.X.Codes)
-	copy(k.next.U, s.U)
 	if k.level.odds != nil {
 		return k.level.step(ctx, k, s, info)
 	}
+	copy(k.next.X.Codes, s.X.Codes)
+	copy(k.next.U, s.U)
 	if k.colours != nil {
-		return k.sweeps(ctx, s, info)
+		return k.colour.step(ctx, k, s, info)
 	}
 	k.lp = resize(k.lp, n*s.X.Space.Values)
 	for j := range int64(k.updates) {

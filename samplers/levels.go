@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/logistic"
 )
 
 // Where an energy answers [energies.Level], a site is in one of few classes, by its log-odds and its
@@ -33,7 +34,7 @@ func (t *threshold) draw(bits uint32) int32 {
 }
 
 // tie is 1 with probability p, given 16 bits equal to high.
-func (t *threshold) tie(w *Worker) int32 { return below(w.Float64(), t.rest) }
+func (t *threshold) tie(w *Worker) int32 { return logistic.Below(w.Float64(), t.rest) }
 
 // levelMove is what the Langevin proposal does with sites of a class.
 type levelMove struct {
@@ -126,6 +127,7 @@ type levelJob struct {
 	sweep   func(w *Worker, c int)
 	kernel  *Gibbs
 	state   *State
+	info    *Info
 	ctx     context.Context
 	odds    []float64
 	tables  []levelThresholds // [chain]
@@ -149,11 +151,14 @@ func (j *levelJob) step(ctx context.Context, k *Gibbs, s *State, info *Info) err
 		}
 	}
 	if j.packing != nil {
-		j.preparePacked(s)
-	} else if len(j.tables) < n {
-		j.tables = append(j.tables, make([]levelThresholds, n-len(j.tables))...)
+		j.preparePacked(s, &k.next)
+	} else {
+		copy(k.next.X.Codes, s.X.Codes)
+		if len(j.tables) < n {
+			j.tables = append(j.tables, make([]levelThresholds, n-len(j.tables))...)
+		}
 	}
-	j.kernel, j.state, j.ctx, j.errs = k, s, ctx, resize(j.errs, n)
+	j.kernel, j.state, j.info, j.ctx, j.errs = k, s, info, ctx, resize(j.errs, n)
 	j.workers.Each(s, j.sweep)
 	for c, err := range j.errs {
 		if err != nil {

@@ -36,7 +36,7 @@ type MetropolisWithinGibbsOptions struct {
 // one prediction and one evaluation at the proposal.
 type MetropolisWithinGibbs struct {
 	Base
-	gibbs Gibbs
+	gibbs *Gibbs
 	logQ  []float64 // log q(x|x') - log q(x'|x), [chain]
 }
 
@@ -51,7 +51,7 @@ func NewMetropolisWithinGibbs(e energies.Energy, o MetropolisWithinGibbsOptions)
 	if k.ask = energies.ModelConditional; !k.Oracle.Capabilities().Answers.Has(k.ask) {
 		return nil, &energies.UnsupportedError{Who: "samplers: mwg", Want: k.ask}
 	}
-	return &MetropolisWithinGibbs{Base: k.Base, gibbs: *k}, nil
+	return &MetropolisWithinGibbs{Base: k.Base, gibbs: k}, nil
 }
 
 // Step implements Kernel.
@@ -59,7 +59,7 @@ func (k *MetropolisWithinGibbs) Step(ctx context.Context, s *State, info *Info) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	g, n := &k.gibbs, s.Chains()
+	g, n := k.gibbs, s.Chains()
 	info.Reset(n)
 	g.next.like(s.X)
 	g.next.U = resize(g.next.U, n)
@@ -80,7 +80,7 @@ func (k *MetropolisWithinGibbs) Step(ctx context.Context, s *State, info *Info) 
 
 // propose draws one site of every chain and fills k.logQ.
 func (k *MetropolisWithinGibbs) propose(ctx context.Context, s *State, info *Info) error {
-	g, values := &k.gibbs, s.X.Space.Values
+	g, values := k.gibbs, s.X.Space.Values
 	g.scan(s, s.Step)
 	g.lp = resize(g.lp, s.Chains()*values)
 	if err := g.given(ctx, s, &info.Evaluations); err != nil {

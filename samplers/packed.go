@@ -95,9 +95,19 @@ func newPackedOdds(odds []float64, beta float64) *packedOdds {
 	return t
 }
 
-// preparePacked makes the table of each chain. Chains at one temperature share it.
-func (j *levelJob) preparePacked(s *State) {
-	n := s.Chains()
+// preparePacked makes the table of each chain, and packs its codes where s lacks them in this form.
+// Chains at one temperature share a table.
+func (j *levelJob) preparePacked(s *State, next *Point) {
+	n, p := s.Chains(), j.packing
+	if s.packed == nil {
+		s.packed = make([]uint64, 2*n*p.size)
+		for c := range n {
+			for colour, state := range p.of(&s.Point, c) {
+				p.pack(state, p.colours[colour], s.X.Chain(c))
+			}
+		}
+	}
+	next.packed = resize(next.packed, len(s.packed)) // the padding of new memory is zero, and stays so
 	if len(j.packed) < n {
 		j.packed = append(j.packed, make([]*packedOdds, n-len(j.packed))...)
 	}
@@ -117,10 +127,8 @@ func (j *levelJob) preparePacked(s *State) {
 func (j *levelJob) packedChain(w *Worker, c int) {
 	k, s, p := j.kernel, j.state, j.packing
 	x := k.next.X.Chain(c)
-	all := w.Words(2 * p.size)
-	clear(all)
-	state := [2][]uint64{all[:p.size], all[p.size:]}
-	p.pack(state[1], p.colours[1], x) // the first colour is redrawn from the second alone
+	old, state := p.of(&s.Point, c), p.of(&k.next, c)
+	copy(state[1], old[1]) // the first colour is redrawn from the second alone
 	var ones, edges int
 	perStep := int64(k.updates / len(x))
 	for sweep := range perStep {
@@ -131,8 +139,17 @@ func (j *levelJob) packedChain(w *Worker, c int) {
 	}
 	for colour, sites := range p.colours {
 		p.unpack(x, sites, state[colour])
+		for w, v := range state[colour] {
+			j.info.Hops[c] += bits.OnesCount64(v ^ old[colour][w])
+		}
 	}
 	k.next.U[c] = p.pairs.Density(ones, edges)
+}
+
+// of returns the packed codes of both colours of chain c.
+func (p *packing) of(at *Point, c int) [2][]uint64 {
+	all := at.packed[2*c*p.size : 2*(c+1)*p.size]
+	return [2][]uint64{all[:p.size], all[p.size:]}
 }
 
 // draw redraws the sites of a colour. It returns the number that have code 1, and the number of their

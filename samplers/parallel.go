@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"runtime"
+	"sync"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -13,7 +14,6 @@ type Worker struct {
 	rng.Stream
 	row   []float64
 	bytes []uint8
-	words []uint64
 }
 
 // Row returns scratch of length n, with unspecified contents.
@@ -28,35 +28,65 @@ func (w *Worker) Bytes(n int) []uint8 {
 	return w.bytes
 }
 
-// Words returns scratch of length n, with unspecified contents.
-func (w *Worker) Words(n int) []uint64 {
-	w.words = resize(w.words, n)
-	return w.words
-}
-
 // Workers calls functions for every chain of a state, in parallel where that pays. The
 // zero value is ready for use.
 type Workers struct {
-	list []Worker
-	f    func(w *Worker, c int)
-	run  func(worker, lo, hi int)
+	list  []Worker
+	each  func(w *Worker, c int)
+	part  func(w *Worker, lo, hi int)
+	parts func(w *Worker, lo, hi int) // ws.chains
+	run   func(worker, lo, hi int)    // ws.ranges
 }
 
 // Each calls f for every chain of s. What f computes must not depend on the worker. It allocates
 // nothing after the first call, if f is kept from call to call.
 func (ws *Workers) Each(s *State, f func(w *Worker, c int)) {
+	if ws.parts == nil {
+		ws.parts = ws.chains
+	}
+	ws.each = f
+	ws.Parts(s, ws.parts)
+}
+
+// Parts is Each for ranges of chains, [lo, hi).
+func (ws *Workers) Parts(s *State, f func(w *Worker, lo, hi int)) {
 	if p := runtime.GOMAXPROCS(0); len(ws.list) < p {
 		ws.list = make([]Worker, p)
 	}
 	if ws.run == nil {
-		ws.run = ws.chains
+		ws.run = ws.ranges
 	}
-	ws.f = f
+	ws.part = f
 	energies.Parallel(s.Chains(), len(s.X.Codes)*min(s.X.Space.Values, blockLen), ws.run)
 }
 
-func (ws *Workers) chains(worker, lo, hi int) {
+func (ws *Workers) ranges(worker, lo, hi int) { ws.part(&ws.list[worker], lo, hi) }
+
+func (ws *Workers) chains(w *Worker, lo, hi int) {
 	for c := lo; c < hi; c++ {
-		ws.f(&ws.list[worker], c)
+		ws.each(w, c)
 	}
+}
+
+// firstError keeps, of errors that workers met, that of the first chains. The zero value has none.
+type firstError struct {
+	mu  sync.Mutex
+	at  int
+	err error
+}
+
+// add adds the error of the chains from lo on.
+func (f *firstError) add(lo int, err error) {
+	f.mu.Lock()
+	if f.err == nil || lo < f.at {
+		f.at, f.err = lo, err
+	}
+	f.mu.Unlock()
+}
+
+// take returns the error and forgets it.
+func (f *firstError) take() error {
+	err := f.err
+	f.err = nil
+	return err
 }

@@ -32,7 +32,9 @@ type Point struct {
 	leave   []float64    // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
 	block   []float64    // sums of Tilt over blocks without x_i, [chain, site, block]
 	norms   []normaliser // of the Langevin proposal, [chain]
+	flips   []float64    // probability of the Langevin proposal to change a site, [chain, site], as norms
 	levels  []uint8      // [chain, site], of kernels that work by levels; nil for others
+	packed  []uint64     // X in bits, [chain, word], of kernels that need it; nil for others
 }
 
 // smallestTilt replaces the tilt of a current value that underflowed, in
@@ -171,15 +173,21 @@ func (p *Point) PickSite(w *Worker, c int, u float64) (site int, total float64) 
 	return site, math.Log(sum) + top
 }
 
-// sum fills what is derived from Tilt or Grad, each row from itself alone.
-func (p *Point) sum(job *sums) {
-	rows, values := len(p.X.Codes), p.X.Space.Values
-	p.leave = resize(p.leave, rows)
+// room makes room for what is derived from Tilt or Grad.
+func (p *Point) room() {
+	rows := len(p.X.Codes)
+	p.leave, p.flips = resize(p.leave, rows), resize(p.flips, rows)
 	p.norms = resize(p.norms, p.X.Chains())
 	clear(p.norms)
 	if p.Tilt != nil {
-		p.block = resize(p.block, rows*blocks(values))
+		p.block = resize(p.block, rows*blocks(p.X.Space.Values))
 	}
+}
+
+// sum fills what is derived from Tilt or Grad, each row from itself alone.
+func (p *Point) sum(job *sums) {
+	rows, values := len(p.X.Codes), p.X.Space.Values
+	p.room()
 	if job.run == nil {
 		job.run = job.rows
 	}
@@ -200,17 +208,30 @@ func (s *sums) rows(_, lo, hi int) { s.p.sumRows(lo, hi) }
 func (p *Point) sumRows(lo, hi int) {
 	sp := p.X.Space
 	values := sp.Values
+	if values == 2 && p.Tilt == nil && len(sp.Allowed) == 0 {
+		p.pairRows(lo, hi)
+		return
+	}
 	for r := lo; r < hi; r++ {
 		cur := p.X.Codes[r]
 		switch {
 		case p.Tilt != nil:
 			p.leave[r] = p.sumTilt(r, cur)
-		case values == 2 && len(sp.Allowed) == 0: // one other value: nothing to sum
-			g := p.Grad[2*r : 2*r+2]
-			d := p.betaOf(r) * (float64(g[1-cur]) - float64(g[cur]))
-			p.leave[r] = p.balance.Log(d) + 0*d
 		default:
 			p.leave[r] = p.sumGrad(r, cur)
+		}
+	}
+}
+
+// pairRows is sumRows for two values: there is one other value, and nothing to sum.
+func (p *Point) pairRows(lo, hi int) {
+	codes, leave, g := p.X.Codes[lo:hi], p.leave[lo:hi], p.Grad[2*lo:2*hi]
+	for k, cur := range codes {
+		pair := g[2*k : 2*k+2 : 2*k+2]
+		toOne := p.betaOf(lo+k) * (float64(pair[1]) - float64(pair[0]))
+		d := math.Float64frombits(math.Float64bits(toOne) ^ uint64(cur)<<63) // with the sign for the code
+		if leave[k] = d / 2; p.balance != Sqrt {
+			leave[k] = p.balance.Log(d) + 0*d
 		}
 	}
 }
@@ -267,7 +288,9 @@ func (p *Point) copyChain(c int, src *Point, j int) {
 	copySpan(p.leave, src.leave, c, j, d)
 	copySpan(p.beta, src.beta, c, j, 1)
 	copySpan(p.norms, src.norms, c, j, 1)
+	copySpan(p.flips, src.flips, c, j, d)
 	copySpan(p.levels, src.levels, c, j, d)
+	copySpan(p.packed, src.packed, c, j, len(p.packed)/p.X.Chains())
 	if p.Tilt != nil {
 		copySpan(p.block, src.block, c, j, d*blocks(values))
 	}
@@ -357,25 +380,66 @@ func (e *Evaluator) count(to *Counts, n int) {
 // Evaluate fills p at the states p.X, in one evaluation. beta is State.Beta: in runs that
 // have one the gradient itself is kept, which serves at every β. On error p is undefined.
 func (e *Evaluator) Evaluate(ctx context.Context, p *Point, beta []float64) error {
+	e.reserve(p, beta)
+	if err := e.answer(ctx, p, 0, p.X.Chains()); err != nil || !e.informed || e.levels {
+		return err
+	}
+	return e.temper(ctx, p, beta)
+}
+
+// divisible says that parts of a batch may be evaluated by [Evaluator.evaluatePart].
+func (e *Evaluator) divisible() bool {
+	return !e.tilts && !e.tempers && e.Oracle.Capabilities().Divisible
+}
+
+// preparePart makes room in p for calls of evaluatePart.
+func (e *Evaluator) preparePart(p *Point, beta []float64) {
+	e.reserve(p, beta)
+	if e.informed && !e.levels {
+		e.weigh(p, beta)
+		p.room()
+	}
+}
+
+// evaluatePart does what Evaluate does for the chains in [lo, hi).
+func (e *Evaluator) evaluatePart(ctx context.Context, p *Point, lo, hi int) error {
+	err := e.answer(ctx, p, lo, hi)
+	if d := p.X.Space.Sites; err == nil && e.informed && !e.levels {
+		p.sumRows(lo*d, hi*d)
+	}
+	return err
+}
+
+// reserve makes room for what the energy answers.
+func (e *Evaluator) reserve(p *Point, beta []float64) {
 	p.U = resize(p.U, p.X.Chains())
-	q := energies.Query{Want: energies.Density, X: p.X, U: p.U}
 	n := len(p.X.Codes) * p.X.Space.Values
 	switch {
 	case !e.informed:
 	case e.levels:
 		p.levels = resize(p.levels, len(p.X.Codes))
-		q.Want, q.Levels = energies.Level, p.levels
 	case e.tilts && beta == nil:
 		p.Tilt, p.Grad = resize(p.Tilt, n), nil
-		q.Want, q.Tilt = energies.Tilt, p.Tilt
 	default:
 		p.Grad = resize(p.Grad, n)
-		q.Want, q.Grad = energies.Gradient, p.Grad
 	}
-	if err := e.Oracle.Answer(ctx, q); err != nil || !e.informed || e.levels {
-		return err
+}
+
+// answer asks the energy for what reserve made room for, for the chains in [lo, hi).
+func (e *Evaluator) answer(ctx context.Context, p *Point, lo, hi int) error {
+	q := energies.Query{Want: energies.Density, X: p.X.Slice(lo, hi), U: p.U[lo:hi]}
+	d := p.X.Space.Sites
+	n := d * p.X.Space.Values
+	switch {
+	case !e.informed:
+	case e.levels:
+		q.Want, q.Levels = energies.Level, p.levels[lo*d:hi*d]
+	case p.Grad == nil:
+		q.Want, q.Tilt = energies.Tilt, p.Tilt[lo*n:hi*n]
+	default:
+		q.Want, q.Grad = energies.Gradient, p.Grad[lo*n:hi*n]
 	}
-	return e.temper(ctx, p, beta)
+	return e.Oracle.Answer(ctx, q)
 }
 
 // temper fills all that p derives from its gradient at inverse temperatures beta, by the
@@ -398,14 +462,19 @@ func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error 
 	default:
 		p.Tilt = nil
 	}
+	e.weigh(p, beta)
+	p.sum(&e.sums)
+	return nil
+}
+
+// weigh sets the parameters of the first-order weights of p.
+func (e *Evaluator) weigh(p *Point, beta []float64) {
 	p.balance, p.sharp = e.balance, e.sharp
 	if beta == nil {
 		p.beta = nil
 	} else {
 		p.beta = append(p.beta[:0], beta...)
 	}
-	p.sum(&e.sums)
-	return nil
 }
 
 // Refresh brings the weights of s to the β of the step about to be made.
@@ -428,7 +497,12 @@ func (e *Evaluator) Refresh(ctx context.Context, s *State) error {
 // Reject decides what becomes of proposals in p that cannot be states: an error, or, with
 // s.RejectNonFinite, U = -Inf, which every kernel rejects.
 func (s *State) Reject(p *Point) error {
-	for c := range s.Chains() {
+	return s.rejectPart(p, 0, s.Chains())
+}
+
+// rejectPart is Reject for the chains in [lo, hi).
+func (s *State) rejectPart(p *Point, lo, hi int) error {
+	for c := lo; c < hi; c++ {
 		err := p.check(c, s.ChainIDs[c], s.Step)
 		if err == nil {
 			continue

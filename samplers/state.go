@@ -134,7 +134,9 @@ func (s *State) Commit(next *Point, info *Info) {
 			continue
 		}
 		taken++
-		info.Hops[c] += hops(s.X.Chain(c), next.X.Chain(c))
+		if info.Hops[c] == 0 { // not counted yet
+			info.Hops[c] = hops(s.X.Chain(c), next.X.Chain(c))
+		}
 	}
 	copied := true // the group that is copied: accepted proposals
 	if 2*taken > len(info.Accepted) {

@@ -366,7 +366,9 @@ func (s *State) exchange(spare *Point, a, b int) {
 	swapSpan(p.leave, a, b, one(1))
 	swapSpan(p.block, a, b, one(blocks(sp.Values)))
 	swapSpan(p.norms, a, b, 1)
+	swapSpan(p.flips, a, b, one(1))
 	swapSpan(p.levels, a, b, one(1))
+	swapSpan(p.packed, a, b, len(p.packed)/p.X.Chains())
 }
 
 // swapSpan swaps the a-th and b-th spans of n elements, unless x is nil.

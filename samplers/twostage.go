@@ -265,4 +265,5 @@ func (p *Point) copyOf(src *Point) {
 	p.U, p.Grad, p.Tilt = append(p.U[:0], src.U...), own(p.Grad, src.Grad), own(p.Tilt, src.Tilt)
 	p.balance, p.beta = src.balance, append(p.beta[:0], src.beta...)
 	p.leave, p.block, p.norms = append(p.leave[:0], src.leave...), append(p.block[:0], src.block...), append(p.norms[:0], src.norms...)
+	p.flips, p.levels, p.packed = append(p.flips[:0], src.flips...), append(p.levels[:0], src.levels...), append(p.packed[:0], src.packed...)
 }

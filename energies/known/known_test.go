@@ -414,3 +414,50 @@ func checkLevels(t *testing.T, text string, e energies.Oracle, all *table.Enumer
 		}
 	}
 }
+
+// TestSumOfLattices: a sum of lattices has other log-odds than its terms, so it does not offer theirs.
+func TestSumOfLattices(t *testing.T) {
+	e, err := Parse("ising:3x3,0.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := energies.NewSum(energies.Term{Weight: 0.5, Energy: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if can := sum.Capabilities().Answers; can.Has(energies.Level) || !can.Has(energies.Gradient) {
+		t.Errorf("a sum answers %s", can)
+	}
+}
+
+// TestBaseline: U that an RBM adds to the conditionals of its last layer leads to U of the state, to
+// the bit.
+func TestBaseline(t *testing.T) {
+	e, err := Parse("rbm-joint:40x30,2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	can := e.Capabilities()
+	sites := can.Colours[len(can.Colours)-1]
+	const chains = 5
+	x := energies.NewBatch(e.Space(), chains)
+	for k := range x.Codes {
+		x.Codes[k] = int32(k * k % 7 & 1)
+	}
+	u, want, lp := make([]float64, chains), make([]float64, chains), make([]float64, 2*chains*len(sites))
+	if err := e.Answer(t.Context(), energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: lp, U: u}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.LogDensity(t.Context(), want, x); err != nil {
+		t.Fatal(err)
+	}
+	for c := range chains {
+		for k, i := range sites {
+			pair := lp[2*(c*len(sites)+k):]
+			u[c] += pair[x.Chain(c)[i]] - pair[0]
+		}
+		if u[c] != want[c] || !can.Baseline {
+			t.Errorf("chain %d: U is %v, want %v", c, u[c], want[c])
+		}
+	}
+}

@@ -82,7 +82,7 @@ func (m *Model) Offset() float64 { return m.offset }
 
 // Capabilities implements energies.Oracle.
 func (m *Model) Capabilities() energies.Capabilities {
-	c := energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
+	c := energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours, Divisible: true}
 	if m.levels != nil {
 		c.Answers |= energies.Level
 		c.Odds, c.Pairs = m.levels.odds, m.levels.pairs

@@ -3,9 +3,6 @@ package rbm
 import (
 	"context"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-
 	"github.com/gradhop/gradhop/energies"
 )
 
@@ -28,9 +25,9 @@ var _ energies.Oracle = (*Joint)(nil)
 func (m *Model) Joint() *Joint {
 	j := &Joint{space: &energies.Space{Sites: m.space.Sites + m.weight.Rows, Values: 2, Kind: energies.Binary}, m: m, colours: make([][]int32, 2)}
 	for i := range j.space.Sites {
-		layer := 0
+		layer := VisibleLayer
 		if i >= m.space.Sites {
-			layer = 1
+			layer = HiddenLayer
 		}
 		j.colours[layer] = append(j.colours[layer], int32(i))
 	}
@@ -45,7 +42,7 @@ func (j *Joint) Machine() *Model { return j.m }
 
 // Capabilities implements energies.Oracle.
 func (j *Joint) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: j.colours}
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: j.colours, Baseline: true, Divisible: true}
 }
 
 // LogDensity implements energies.Energy.
@@ -63,49 +60,16 @@ func (j *Joint) Answer(ctx context.Context, q energies.Query) error {
 	if !j.Capabilities().Answers.Has(q.Want) {
 		return &energies.UnsupportedError{Want: q.Want}
 	}
-	n, d, h := q.X.Chains(), j.m.space.Sites, j.m.weight.Rows
-	energies.Parallel(n, n*d*h, func(_, lo, hi int) {
-		switch q.Want {
-		case energies.Conditional:
+	return j.m.parallel(ctx, q.X, func(lo, hi int) error {
+		switch {
+		case q.Want == energies.Conditional:
 			j.conditional(q, lo, hi)
-		case energies.Block:
-			layer := 0
-			if int(q.Sites[0]) >= d {
-				layer = 1
-			}
-			logits := j.fields(q.X, lo, hi, layer).Data
-			for k, t := range logits {
-				at := lo*len(q.Sites) + k
-				q.LogP[2*at], q.LogP[2*at+1] = 0, t
-			}
-		default:
-			j.density(q, lo, hi)
+			return nil
+		case j.m.fast != nil:
+			return layers(ctx, j, j.m.fast.Inputs, q, lo, hi)
 		}
+		return layers(ctx, j, j.m.inputs, q, lo, hi)
 	})
-	return ctx.Err()
-}
-
-// fields returns what U gains when a unit of a layer (0 visible, 1 hidden) is switched on, given
-// the other layer, for the chains in [lo, hi): [chain, unit].
-func (j *Joint) fields(x energies.Batch, lo, hi, layer int) blas64.General {
-	d, h := j.m.space.Sites, j.m.weight.Rows
-	own, other, from, bias, transpose := h, d, 0, j.m.hidden, blas.Trans
-	if layer == 0 {
-		own, other, from, bias, transpose = d, h, d, j.m.bias, blas.NoTrans
-	}
-	given, out := dense(hi-lo, other), dense(hi-lo, own)
-	for c := range hi - lo {
-		copy(out.Data[c*own:], bias)
-		for k, v := range x.Chain(lo + c)[from : from+other] {
-			given.Data[c*other+k] = float64(v)
-		}
-	}
-	blas64.Gemm(blas.NoTrans, transpose, 1, given, j.m.weight, 1, out)
-	return out
-}
-
-func dense(rows, cols int) blas64.General {
-	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
 }
 
 // conditional answers for one site of the chains in [lo, hi).
@@ -128,31 +92,72 @@ func (j *Joint) conditional(q energies.Query, lo, hi int) {
 	}
 }
 
-// density answers Density and Gradient for the chains in [lo, hi).
-func (j *Joint) density(q energies.Query, lo, hi int) {
-	d, h := j.m.space.Sites, j.m.weight.Rows
-	hidden := j.fields(q.X, lo, hi, 1).Data
-	for c := lo; c < hi; c++ {
-		u, x := 0.0, q.X.Chain(c)
-		for i, v := range x[:d] {
-			u += j.m.bias[i] * float64(v)
+// layers answers Block, Density and Gradient for the chains in [lo, hi), with products of type T.
+func layers[T float](ctx context.Context, j *Joint, inputs inputs[T], q energies.Query, lo, hi int) error {
+	n, d, h := hi-lo, j.m.space.Sites, j.m.weight.Rows
+	buffer := take[T](2 * n * (d + h))
+	defer give(buffer)
+	units := [2][]T{(*buffer)[:n*d], (*buffer)[n*d : n*(d+h)]}
+	input := [2][]T{(*buffer)[n*(d+h) : n*(2*d+h)], (*buffer)[n*(2*d+h):]}
+	// ask computes the inputs of a layer.
+	ask := func(layer int) error {
+		from, to := d, d+h
+		if layer == HiddenLayer {
+			from, to = 0, d
 		}
+		given := units[1-layer]
+		for c := range n {
+			row := given[c*(to-from) : (c+1)*(to-from)]
+			for k, v := range q.X.Chain(lo + c)[from:to] {
+				row[k] = T(v)
+			}
+		}
+		return inputs(ctx, layer, input[layer], given)
+	}
+	if q.Want == energies.Block {
+		layer := VisibleLayer
+		if int(q.Sites[0]) >= d {
+			layer = HiddenLayer
+		}
+		if err := ask(layer); err != nil {
+			return err
+		}
+		if layer == HiddenLayer && q.U != nil {
+			for c := lo; c < hi; c++ {
+				q.U[c] = j.m.linear(q.X.Chain(c)[:d])
+			}
+		}
+		lp := q.LogP[2*lo*len(q.Sites):]
+		for k, t := range input[layer] {
+			lp[2*k], lp[2*k+1] = 0, float64(t)
+		}
+		return nil
+	}
+	if err := ask(HiddenLayer); err != nil {
+		return err
+	}
+	for c := range n {
+		x := q.X.Chain(lo + c)
+		u := j.m.linear(x[:d])
 		for k, z := range x[d:] {
-			u += hidden[(c-lo)*h+k] * float64(z)
+			u += float64(input[HiddenLayer][c*h+k]) * float64(z)
 		}
-		q.U[c] = u
+		q.U[lo+c] = u
 	}
 	if q.Want == energies.Density {
-		return
+		return nil
 	}
-	visible := j.fields(q.X, lo, hi, 0).Data
-	for c := range hi - lo {
-		g := q.Grad[2*(lo+c)*(d+h) : 2*(lo+c+1)*(d+h)]
-		for i, t := range visible[c*d : (c+1)*d] {
+	if err := ask(VisibleLayer); err != nil {
+		return err
+	}
+	for c := range n {
+		g := q.Grad[2*(lo+c)*(d+h):]
+		for i, t := range input[VisibleLayer][c*d : (c+1)*d] {
 			g[2*i], g[2*i+1] = 0, float32(t)
 		}
-		for k, t := range hidden[c*h : (c+1)*h] {
+		for k, t := range input[HiddenLayer][c*h : (c+1)*h] {
 			g[2*(d+k)], g[2*(d+k)+1] = 0, float32(t)
 		}
 	}
+	return nil
 }

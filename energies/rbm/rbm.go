@@ -6,23 +6,23 @@ package rbm
 import (
 	"context"
 	"fmt"
-	"math"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/logistic"
 )
 
 // Model is an RBM. It is immutable and safe for concurrent use.
 type Model struct {
 	space  *energies.Space
-	weight blas64.General // [hidden, site]
+	weight blas64.General // W, [hidden, site]
 	bias   []float64      // b, [site]
 	hidden []float64      // c, [hidden]
+	fast   Products       // nil: products in float64 by gonum
 }
 
-var _ energies.Differentiable = (*Model)(nil)
+var _ energies.Oracle = (*Model)(nil)
 
 // New returns the machine with weights W, [hidden, site], and biases b, [site], and c, [hidden]. The
 // slices are retained. The error is an *energies.SpaceError.
@@ -32,9 +32,25 @@ func New(weight, bias, hidden []float64) (*Model, error) {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("RBM with %d weights for %d sites and %d hidden units", len(weight), d, h)}
 	}
 	return &Model{
-		&energies.Space{Sites: d, Values: 2, Kind: energies.Binary},
-		blas64.General{Rows: h, Cols: d, Stride: d, Data: weight}, bias, hidden,
+		space:  &energies.Space{Sites: d, Values: 2, Kind: energies.Binary},
+		weight: blas64.General{Rows: h, Cols: d, Stride: d, Data: weight}, bias: bias, hidden: hidden,
 	}, nil
+}
+
+// Capabilities implements energies.Oracle.
+func (m *Model) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient, Divisible: true}
+}
+
+// Answer implements energies.Oracle.
+func (m *Model) Answer(ctx context.Context, q energies.Query) error {
+	switch q.Want {
+	case energies.Density:
+		return m.LogDensity(ctx, q.U, q.X)
+	case energies.Gradient:
+		return m.LogDensityGrad(ctx, q.U, q.Grad, q.X)
+	}
+	return &energies.UnsupportedError{Want: q.Want}
 }
 
 // Space implements energies.Energy.
@@ -45,52 +61,56 @@ func (m *Model) Weights() (weight, bias, hidden []float64) { return m.weight.Dat
 
 // LogDensity implements energies.Energy.
 func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return m.evaluate(ctx, u, nil, x)
+	return m.LogDensityGrad(ctx, u, nil, x)
 }
 
 // LogDensityGrad implements energies.Differentiable: ∂U/∂onehot[i,1] = b_i + Σ_k W_ki·sigmoid(c_k +
 // W_kᵀx), and 0 for value 0.
 func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return m.evaluate(ctx, u, g, x)
+	return m.parallel(ctx, x, func(lo, hi int) error {
+		if m.fast != nil {
+			return evaluate(ctx, m, m.fast.Inputs, u, g, x, lo, hi)
+		}
+		return evaluate(ctx, m, m.inputs, u, g, x, lo, hi)
+	})
 }
 
-func (m *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	n, d, h := x.Chains(), m.space.Sites, m.weight.Rows
-	energies.Parallel(n, n*d*h, func(_, lo, hi int) {
-		rows := hi - lo
-		state := blas64.General{Rows: rows, Cols: d, Stride: d, Data: make([]float64, rows*d)}
-		for k, v := range x.Codes[lo*d : hi*d] {
-			state.Data[k] = float64(v)
-		}
-		input := blas64.General{Rows: rows, Cols: h, Stride: h, Data: make([]float64, rows*h)}
-		for c := range rows {
-			copy(input.Data[c*h:], m.hidden)
-		}
-		blas64.Gemm(blas.NoTrans, blas.Trans, 1, state, m.weight, 1, input)
-		for c := range rows {
-			sum := 0.0
-			for i, v := range state.Data[c*d : (c+1)*d] {
-				sum += m.bias[i] * v
-			}
-			for k, t := range input.Data[c*h : (c+1)*h] {
-				e := math.Exp(-math.Abs(t))
-				sum += max(t, 0) + math.Log1p(e)
-				if input.Data[c*h+k] = 1 / (1 + e); t < 0 {
-					input.Data[c*h+k] = e / (1 + e)
-				}
-			}
-			u[lo+c] = sum
-		}
-		if g == nil {
-			return
-		}
-		for c := range rows {
-			copy(state.Data[c*d:], m.bias)
-		}
-		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, input, m.weight, 1, state)
-		for k, t := range state.Data {
-			g[2*(lo*d+k)], g[2*(lo*d+k)+1] = 0, float32(t)
-		}
-	})
-	return ctx.Err()
+// evaluate answers for the chains in [lo, hi), with products of type T.
+func evaluate[T float](ctx context.Context, m *Model, inputs inputs[T], u []float64, g []float32, x energies.Batch, lo, hi int) error {
+	n, d, h := hi-lo, m.space.Sites, len(m.hidden)
+	buffer := take[T](n * (d + h))
+	defer give(buffer)
+	state, input := (*buffer)[:n*d], (*buffer)[n*d:]
+	for k, v := range x.Codes[lo*d : hi*d] {
+		state[k] = T(v)
+	}
+	if err := inputs(ctx, HiddenLayer, input, state); err != nil {
+		return err
+	}
+	for c := range n {
+		row := input[c*h : (c+1)*h]
+		u[lo+c] = m.linear(x.Chain(lo+c)) + logistic.Sigmoids(row, row, 0)
+	}
+	if g == nil {
+		return nil
+	}
+	if err := inputs(ctx, VisibleLayer, state, input); err != nil {
+		return err
+	}
+	g = g[2*lo*d : 2*hi*d]
+	for k, t := range state {
+		pair := g[2*k : 2*k+2 : 2*k+2]
+		pair[0], pair[1] = 0, float32(t)
+	}
+	return nil
+}
+
+// linear returns bᵀx.
+func (m *Model) linear(x []int32) float64 {
+	one, other := 0.0, 0.0 // two sums in turn hide the latency of the addition
+	bias := m.bias[:len(x)]
+	for i, v := range x {
+		one, other = other, one+bias[i]*float64(v)
+	}
+	return one + other
 }

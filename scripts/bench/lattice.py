@@ -39,7 +39,6 @@ class Job:
     energy: str
     step_size: float  # 0: the sampler has none
     rivals: dict[str, float]
-    runtime: bool = False  # gradhop runs the energy's ONNX form
     sweeps: int = 1  # of a step of gibbs
 
     def __str__(self) -> str:
@@ -51,7 +50,7 @@ def jobs(lattice: str, machine: str) -> list[Job]:
         Job("dmala", f"ising:{lattice},0.3", 0.8, {"torch": 10, "discs": 3}),
         Job("gibbs", f"ising:{lattice},0.3", 0, {"thrml": 5}),
         Job("gibbs", f"ising:{lattice},0.3", 0, {"thrml": 5}, sweeps=10),
-        Job("dmala", f"rbm:{machine},1", 0.2, {"torch": 3, "discs": 3}, runtime=True),
+        Job("dmala", f"rbm:{machine},1", 0.2, {"torch": 3, "discs": 3}),
         Job("gibbs", f"rbm-joint:{machine},1", 0, {"torch": 3}),
     ]
 
@@ -159,7 +158,6 @@ def main() -> None:
             commands = {"gradhop": [ours, "-sampler", job.sampler, "-energy", energy, "-chains", str(CHAINS), "-sweeps", str(job.sweeps), "-weights", weights]}
             if energy.startswith("rbm"):  # the rivals take its weights
                 energy = "rbm:" + energy.split(":")[1].split(",")[0] + "," + weights
-            commands["gradhop"] += ["-runtime"] * job.runtime
             if job.step_size:
                 commands["gradhop"] += ["-step-size", str(job.step_size)]
             for library in job.rivals:

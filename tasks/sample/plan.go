@@ -26,9 +26,11 @@ type plan struct {
 	energy energies.Oracle
 	model  *neural.Model // nil for an energy of known form
 	draft  *neural.Model // nil without one
-	kernel samplers.Kernel
-	config samplers.Config
-	header store.Header
+	// products are those of a large RBM, or nil.
+	products *neural.Products
+	kernel   samplers.Kernel
+	config   samplers.Config
+	header   store.Header
 	// picture is the layout of states as images, or nil.
 	picture *export.Picture
 }
@@ -54,7 +56,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	p.header.Settings = map[string]string{"on-nonfinite": o.OnNonFinite, "pool-warmup": strconv.FormatBool(o.PoolWarmup)}
 	var m *onnx.Model
 	if o.Energy != "" {
-		err = p.known(ids)
+		err = p.known(ctx, ids)
 	} else {
 		m, err = p.open(ctx, ids)
 	}
@@ -87,17 +89,30 @@ func (p *plan) close() {
 			m.Close()
 		}
 	}
+	p.products.Close()
 }
 
-// known sets the energy to one of known form.
-func (p *plan) known(ids []int64) error {
+// known sets the energy to one of known form. Large RBMs use the runtime.
+func (p *plan) known(ctx context.Context, ids []int64) error {
 	e, err := known.Parse(p.o.Energy)
 	if err != nil {
 		return err
 	}
-	p.energy, p.header.Model, p.header.ModelSHA256 = e, e.Text, e.SHA256
+	p.header.Model, p.header.ModelSHA256 = e.Text, e.SHA256
 	p.header.Settings["energy"], p.header.Settings["space"] = e.Text, e.Space().String()
-	return fits(len(ids), e.Space())
+	if err := fits(len(ids), e.Space()); err != nil {
+		return err
+	}
+	runtime := p.o.Runtime
+	runtime.Provider = ""
+	fast, products, err := neural.Accelerate(ctx, e.Energy, runtime)
+	if err != nil {
+		return err
+	}
+	if p.energy, p.products = energies.AsOracle(fast), products; products != nil {
+		p.header.Versions = draft.Versions(runtime, "cpu", "")
+	}
+	return nil
 }
 
 // open opens the model and reads its options.

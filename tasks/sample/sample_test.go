@@ -119,8 +119,20 @@ func checkLaw(t *testing.T, s *store.Summary) {
 // TestSplitAndResume: parts of a run that were interrupted, resumed and merged leave the
 // same files as one process, but for times.
 func TestSplitAndResume(t *testing.T) {
-	o := small(t)
-	o.Write = []string{"csv", "npz", "png"}
+	t.Run("model", func(t *testing.T) {
+		o := small(t)
+		o.Write = []string{"csv", "npz", "png"}
+		splitAndResume(t, o)
+	})
+	t.Run("RBM by the runtime", func(t *testing.T) {
+		o := small(t)
+		o.Model, o.Space, o.Energy, o.Steps = "", "", "rbm:130x128,1", 40
+		splitAndResume(t, o)
+	})
+}
+
+func splitAndResume(t *testing.T, o Options) {
+	t.Helper()
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/export"
 	"github.com/gradhop/gradhop/energies/known"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/rbm"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 )
 
@@ -35,7 +34,6 @@ func run() error {
 	step := flag.String("step-size", "", "its step size")
 	sweeps := flag.Int("sweeps", 1, "sweeps in a step of gibbs")
 	chains := flag.Int("chains", 100, "number of chains")
-	runtime := flag.Bool("runtime", false, "run the energy's ONNX form")
 	weights := flag.String("weights", "", "file for the weights and biases of an RBM, float32")
 	flag.Parse()
 	e, err := known.Parse(*energy)
@@ -52,21 +50,16 @@ func run() error {
 	if *step != "" {
 		set["step-size"] = *step
 	}
-	target := energies.Energy(e)
-	if *runtime {
-		model, err := export.Model(e, false)
-		if err != nil {
-			return err
-		}
-		if target, err = neural.NewModel(model, neural.ModelOptions{Space: *e.Space()}); err != nil {
-			return err
-		}
+	ctx := context.Background()
+	target, products, err := neural.Accelerate(ctx, e.Energy, ort.Options{})
+	if err != nil {
+		return err
 	}
+	defer products.Close()
 	k, err := samplers.New(*sampler, target, set)
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
 	loop, err := samplers.NewLoop(ctx, samplers.Config{Kernel: k, Chains: *chains, Steps: 1 << 40})
 	if err != nil {
 		return err

@@ -1,0 +1,110 @@
+package neural
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/energies/rbm"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// Products computes the products of an RBM by the runtime, which multiplies about twenty times as fast
+// as gonum does in float64. It is safe for concurrent use; each product uses one thread.
+type Products struct {
+	layers [2]*session.Session
+	widths [2]int
+}
+
+var _ rbm.Products = (*Products)(nil)
+
+// NewProducts opens sessions with the weights of m as constants. o.Threads is ignored. Errors are those
+// of [OpenSession].
+func NewProducts(ctx context.Context, m *rbm.Model, o ort.Options) (*Products, error) {
+	weight, bias, hidden := m.Weights()
+	d, h := int64(len(bias)), int64(len(hidden))
+	o.Threads = 1
+	p := &Products{widths: [2]int{len(bias), len(hidden)}}
+	for layer, bias := range [][]float64{bias, hidden} {
+		g := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "product"}}
+		b, err := build.New(g, "", nil)
+		if err != nil {
+			return nil, err
+		}
+		w := b.Const(onnx.NewFloat("", []int64{h, d}, narrow(weight)))
+		if layer == rbm.HiddenLayer {
+			w = b.Transpose(w, 1, 0)
+		}
+		given := b.Input("given", onnx.Float, shape.Sym("row"), shape.D(int64(p.widths[1-layer])))
+		b.Output("input", b.Add(b.MatMul(given, w), b.Const(onnx.NewFloat("", []int64{int64(len(bias))}, narrow(bias)))))
+		if err := b.Err(); err != nil {
+			return nil, err
+		}
+		if p.layers[layer], err = session.Open(ctx, g, o); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	return p, nil
+}
+
+func narrow(x []float64) []float32 {
+	y := make([]float32, len(x))
+	for k, v := range x {
+		y[k] = float32(v)
+	}
+	return y
+}
+
+// Accelerate returns e with its products computed by the runtime where that pays: if e is an RBM, in
+// one of its two forms, with enough weights. Close the products after use. Other energies are returned
+// as they are, with nil. Errors are those of [NewProducts].
+func Accelerate(ctx context.Context, e energies.Energy, o ort.Options) (energies.Energy, *Products, error) {
+	m, ok := e.(*rbm.Model)
+	joint, both := e.(*rbm.Joint)
+	if both {
+		m = joint.Machine()
+	}
+	if !ok && !both {
+		return e, nil, nil
+	}
+	if weight, _, _ := m.Weights(); len(weight) < fewWeights {
+		return e, nil, nil
+	}
+	p, err := NewProducts(ctx, m, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m = m.With(p); both {
+		return m.Joint(), p, nil
+	}
+	return m, p, nil
+}
+
+// fewWeights is the number of weights below which the runtime is not used.
+const fewWeights = 1 << 14
+
+// Inputs implements rbm.Products.
+func (p *Products) Inputs(ctx context.Context, layer int, out, given []float32) error {
+	own, other := p.widths[layer], p.widths[1-layer]
+	rows := int64(len(out) / own)
+	in := map[string]*ort.Tensor{"given": {Shape: []int64{rows, int64(other)}, Data: given}}
+	return p.layers[layer].Run(ctx, in, []*ort.Tensor{{Shape: []int64{rows, int64(own)}, Data: out}})
+}
+
+// Close releases the sessions. It does nothing if p is nil.
+func (p *Products) Close() error {
+	if p == nil {
+		return nil
+	}
+	var all error
+	for _, s := range p.layers {
+		if s != nil {
+			all = errors.Join(all, s.Close())
+		}
+	}
+	return all
+}

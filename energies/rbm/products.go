@@ -1,0 +1,91 @@
+package rbm
+
+import (
+	"context"
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// Layers of a machine.
+const (
+	VisibleLayer = 0 // x, the sites
+	HiddenLayer  = 1 // z, the hidden units
+)
+
+// Products computes the products of a machine with its weights, in float32. It is safe for concurrent
+// use. A row of a result does not depend on the other rows, to the bit.
+type Products interface {
+	// Inputs sets out, [row, unit of layer], to the input of each unit given the units of the other
+	// layer, [row, unit]: c + Wx for HiddenLayer, b + Wᵀz for VisibleLayer.
+	Inputs(ctx context.Context, layer int, out, given []float32) error
+}
+
+// With returns m with its products computed by p, which must have the weights of m. U and the gradient
+// then have the precision of float32.
+func (m *Model) With(p Products) *Model {
+	fast := *m
+	fast.fast = p
+	return &fast
+}
+
+type float interface{ float32 | float64 }
+
+// inputs is the method of Products, for numbers of type T.
+type inputs[T float] func(ctx context.Context, layer int, out, given []T) error
+
+// inputs computes in float64.
+func (m *Model) inputs(_ context.Context, layer int, out, given []float64) error {
+	bias, transpose := m.hidden, blas.Trans
+	if layer == VisibleLayer {
+		bias, transpose = m.bias, blas.NoTrans
+	}
+	n := len(out) / len(bias)
+	for c := range n {
+		copy(out[c*len(bias):], bias)
+	}
+	rows := func(x []float64) blas64.General {
+		return blas64.General{Rows: n, Cols: len(x) / n, Stride: len(x) / n, Data: x}
+	}
+	blas64.Gemm(blas.NoTrans, transpose, 1, rows(given), m.weight, 1, rows(out))
+	return nil
+}
+
+// fewRows is the number of rows up to which a product is not divided: it reads all weights anyway.
+const fewRows = 16
+
+// parallel calls f on ranges of the chains of x and returns one of its errors.
+func (m *Model) parallel(ctx context.Context, x energies.Batch, f func(lo, hi int) error) error {
+	var mu sync.Mutex
+	var failed error
+	n := x.Chains()
+	energies.Parallel((n+fewRows-1)/fewRows, n*len(m.weight.Data), func(_, lo, hi int) {
+		if err := f(lo*fewRows, min(hi*fewRows, n)); err != nil {
+			mu.Lock()
+			failed = err
+			mu.Unlock()
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	return ctx.Err()
+}
+
+var buffers sync.Pool // of *[]float32 and *[]float64
+
+// take returns a buffer of n numbers with unspecified contents.
+func take[T float](n int) *[]T {
+	b, ok := buffers.Get().(*[]T)
+	if !ok || cap(*b) < n {
+		b = new([]T)
+		*b = make([]T, n)
+	}
+	*b = (*b)[:n]
+	return b
+}
+
+func give[T float](b *[]T) { buffers.Put(b) }
