@@ -131,3 +131,27 @@ func TestSwishFarOut(t *testing.T) {
 		}
 	}
 }
+
+// TestSwishOfImages: the gradient of a swish with a factor a channel, in float32, is what
+// differences of the function say.
+func TestSwishOfImages(t *testing.T) {
+	alpha, points := []float64{0.5, 1, -2}, []float64{-30, -4, -1, 0, 0.5, 3, 12, 60, -0.1, 7, -7, 1}
+	g := gradtest.NewGen(18, onnx.Float, false, 1)
+	x := g.Input("x", onnx.Float, shape.Sym("n"), shape.D(3), shape.D(2), shape.D(2))
+	a := g.Const(onnx.NewFloat("", []int64{3, 1, 1}, []float32{0.5, 1, -2}))
+	g.Output("y", g.Mul(x, sigmoid(g, g.Mul(x, a))))
+	r, err := grad.Append(g.Model(), grad.Options{Of: "y", Wrt: []string{"x"}, Reduce: grad.ReduceSum})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := gradtest.Run(r.Model, gradtest.Feeds{"x": gradtest.Tensor(onnx.Float, []int64{1, 3, 2, 2}, points)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range gradtest.Float64s(got["grad/x"]) {
+		s, h := swish{alpha: alpha[i/4]}, 1e-4
+		if want := (s.at(points[i]+h) - s.at(points[i]-h)) / (2 * h); !(math.Abs(v-want) < 1e-5) {
+			t.Errorf("factor %g: the slope at %g is %g, want %g", s.alpha, points[i], v, want)
+		}
+	}
+}

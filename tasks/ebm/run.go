@@ -25,7 +25,8 @@ const (
 	ModelFile = "model.onnx"
 	// LogFile has a line an update.
 	LogFile = "log.csv"
-	// CurvesFile is the drawing of LogFile; see [WriteCurves].
+	// CurvesFile is the drawing of LogFile, made when training ends or is stopped; see
+	// [WriteCurves].
 	CurvesFile = "curves.png"
 	// SamplesFile shows the samples of the last update.
 	SamplesFile    = "samples.png"
@@ -151,7 +152,7 @@ func (r *Run) Train(ctx context.Context, updates int) error {
 	for r.Trainer.Updates() < updates {
 		p, err := r.Trainer.Step(ctx)
 		if ctx.Err() != nil {
-			return errors.Join(ctx.Err(), r.save())
+			return errors.Join(ctx.Err(), r.save(), r.drawCurves())
 		}
 		if err != nil {
 			return fmt.Errorf("%w; the last checkpoint is of update %d, in %s", err, saved, r.Dir)
@@ -169,7 +170,7 @@ func (r *Run) Train(ctx context.Context, updates int) error {
 			saved = p.Update
 		}
 	}
-	return r.save()
+	return errors.Join(r.save(), r.drawCurves())
 }
 
 func logLine(w io.Writer, p Progress) error {
@@ -184,7 +185,6 @@ func (r *Run) save() error {
 	for _, write := range []func() error{
 		func() error { return r.Trainer.Save(r.path(checkpointFile), r.identity) },
 		func() error { return onnx.Save(r.Trainer.Model(true), r.path(ModelFile), onnx.SaveOptions{}) },
-		r.drawCurves,
 		r.drawSamples,
 	} {
 		if err := write(); err != nil {
@@ -194,15 +194,19 @@ func (r *Run) save() error {
 	return nil
 }
 
+// drawCurves writes CurvesFile. As that takes a tenth of a second, it is done at the end only.
 func (r *Run) drawCurves() error {
 	if r.Trainer.Updates() == 0 {
 		return nil
 	}
 	log, err := os.ReadFile(r.path(LogFile))
-	if err != nil {
-		return err
+	if err == nil {
+		err = atomicfile.Write(r.path(CurvesFile), func(w io.Writer) error { return WriteCurves(w, bytes.NewReader(log)) })
 	}
-	return atomicfile.Write(r.path(CurvesFile), func(w io.Writer) error { return WriteCurves(w, bytes.NewReader(log)) })
+	if err != nil {
+		return runError("%w", err)
+	}
+	return nil
 }
 
 func (r *Run) drawSamples() error {

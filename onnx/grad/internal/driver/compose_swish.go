@@ -19,12 +19,25 @@ func init() {
 		s, t := m.Values[1], m.Values[2]
 		return b.Mul(dy, b.Add(s, b.Mul(t, b.Sub(b.Scalar(1, s), s))))
 	}
-	// dx = dy·(s + α·y·(1-s)), two products fewer than the rules of the parts. It leaves out
+	// dx = dy·(s + α·(y - y·s)), two products fewer than the rules of the parts. It leaves out
 	// dα, so the driver takes it only where α is a constant.
 	composites[markSloped] = func(b *build.Builder, y Value, m build.Mark, dy Value) Value {
 		s, alpha := m.Values[1], m.Values[2]
-		return b.Mul(dy, b.Add(s, b.Mul(b.Mul(y, b.Sub(b.Scalar(1, s), s)), alpha)))
+		return b.Mul(dy, b.Add(s, b.Mul(less(b, y, b.Mul(y, s)), alpha)))
 	}
+}
+
+// less returns x - y. For images in float32 it is x + (-1)·y with a factor a channel: the
+// runtime keeps images in its blocked layout through sums and products of such kinds, but
+// not through Sub.
+func less(b *build.Builder, x, y Value) Value {
+	if dims, ok := b.Shape(x); ok && len(dims) == 4 && b.Info(x).Type == onnx.Float {
+		if c, ok := dims[1].Const(); ok {
+			minus := onnx.NewFloat("", []int64{c, 1, 1}, slices.Repeat([]float32{-1}, int(c)))
+			return b.Add(b.Mul(y, b.Const(minus)), x)
+		}
+	}
+	return b.Sub(x, y)
 }
 
 // swish appends y = x·sigmoid(αx) and marks it. It is written as αx·s/α: the quotient
