@@ -31,43 +31,68 @@ type float interface{ float32 | float64 }
 // Sigmoids sets p[k] to 1/(1+e^-(t[k]-shift)), with an absolute error of about 1e-16, and returns Σ
 // log(1+e^(t[k]-shift)). p and t have equal lengths and may be the same slice.
 func Sigmoids[T float](p, t []T, shift float64) float64 {
-	linear, product := 0.0, 1.0
+	sum := 0.0
+	p = p[:len(t)]
+	for len(t) > block {
+		sum += sigmoids(p[:block], t[:block], shift)
+		p, t = p[block:], t[block:]
+	}
+	return sum + sigmoids(p, t, shift)
+}
+
+// block is a number of factors up to 2 whose product is finite.
+const block = 512
+
+// sigmoids is Sigmoids for up to block terms: log(1+e^y) = (y+|y|)/2 + log(1+e^-|y|). It has no branch
+// on the sign of y, which could not be predicted.
+func sigmoids[T float](p, t []T, shift float64) float64 {
+	twice, product := 0.0, 1.0
 	p = p[:len(t)]
 	for k, x := range t {
 		y := float64(x) - shift
-		e := expMinus(math.Abs(y))
-		f := 1 + e
-		linear += max(y, 0)
-		if product *= f; product > mostProduct {
-			linear, product = linear+math.Log(product), 1
+		a := math.Abs(y)
+		if !(a < expReach) { // e^-a is 0 beside 1
+			twice += 2 * max(y, 0)
+			p[k] = T(1 / (1 + math.Exp(-y)))
+			continue
 		}
-		top := [2]float64{1, e} // a branch on the sign could not be predicted
+		e := expNear(a)
+		f := 1 + e
+		twice += y + a
+		product *= f
+		top := [2]float64{1, e}
 		p[k] = T(top[math.Float64bits(y)>>63] / f)
 	}
-	return linear + math.Log(product)
+	return twice/2 + math.Log(product)
 }
 
 // expMinus returns e^-y for y ≥ 0, for adding it to 1: below 2⁻⁵³ it is 0, elsewhere its relative
 // error is about 1e-16. It is NaN where y is.
 func expMinus(y float64) float64 {
-	if !(y < expReach) {
-		if y >= expReach {
-			return 0
-		}
-		return y // NaN
+	switch {
+	case y < expReach:
+		return expNear(y)
+	case y >= expReach:
+		return 0
 	}
-	k := int(y * expBins)
-	r := y - float64(k)*(1.0/expBins)
-	return expTable[k] * (1 - r*(1-r*(1.0/2-r*(1.0/6-r*(1.0/24-r*(1.0/120-r*(1.0/720)))))))
+	return y // NaN
+}
+
+// expNear is expMinus below expReach: e^-y = e^-(n/bins)·e^-r for the nearest n.
+func expNear(y float64) float64 {
+	n := int(y*expBins + 0.5)
+	r := y - float64(n)*(1.0/expBins)
+	e := expTable[uint(n)%uint(len(expTable))]
+	return e - e*(r*(1-r*(1.0/2-r*(1.0/6-r*(1.0/24))))) // the last product is small, and so is its rounding
 }
 
 const (
 	expReach = 37
-	expBins  = 64
+	expBins  = 512
 )
 
-var expTable = func() (table [expReach * expBins]float64) {
-	for k := range table {
+var expTable = func() (table [1 << 15]float64) { // 37·512 entries are used; a power of two needs no division
+	for k := range expReach*expBins + 1 {
 		table[k] = math.Exp(-float64(k) / expBins)
 	}
 	return table
