@@ -29,6 +29,8 @@ type TwoStageOptions struct {
 	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves on the draft; it takes the other options"`
 	// DraftSteps is the number k of its steps for each evaluation of the energy; 0 means 4.
 	DraftSteps int `flag:"draft-steps" default:"4" doc:"number of steps on the draft for each evaluation of the energy"`
+	// Stages is 2, or 1 to take only the gradient from the draft; 0 means 2.
+	Stages int `flag:"stages" default:"2" doc:"1 takes only the gradient from the draft: each step proposes by it and is accepted by the energy"`
 	// Options are those of the inner sampler.
 	Options Settings `flag:"*"`
 }
@@ -51,12 +53,15 @@ type TwoStageOptions struct {
 // Ũ and its gradient at x are those computed when x was entered: a draft whose rounding depends
 // on the batch is a function of the state and of the chain's place, which a run keeps.
 //
-// Left out: inner kernels that are not reversible (momentum, schedules of the step size) and the
-// one-stage form, the gradient of the draft with the U of the energy.
+// With one stage, a step is that of the inner kernel with the gradient of the draft and the U of the
+// energy. Its Metropolis ratio has the same gradients in both directions, so exp(βU) is invariant. A
+// step costs one evaluation of each, also where the draft alone would have rejected.
+//
+// Left out: inner kernels that are not reversible (momentum, schedules of the step size).
 type TwoStage struct {
 	Base
 	inner Kernel
-	steps int
+	steps int // 0 with one stage
 
 	info   Info // of the inner kernel's last step
 	before Point
@@ -94,6 +99,16 @@ func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
 		return bad("step-schedule", o.Options["step-schedule"], "the draft steps of a step must be alike")
 	case draft == nil:
 		return nil, &energies.UnsupportedError{Who: "two-stage", Want: energies.Drafted}
+	case o.Stages < 0 || o.Stages > 2:
+		return bad("stages", strconv.Itoa(o.Stages), "want 1 or 2")
+	case o.Stages == 1 && r.Needs != energies.Gradient:
+		return bad("inner", o.Inner, "with one stage it must propose by the gradient, as dmala or gwg")
+	case o.Stages == 1:
+		inner, err := r.New(draftGradient{oracle, draft}, o.Options)
+		if err != nil {
+			return nil, err
+		}
+		return &TwoStage{Base: Base{Oracle: oracle, Specs: inner.Vars()}, inner: inner}, nil
 	}
 	inner, err := r.New(draft, o.Options)
 	if err != nil {
@@ -117,6 +132,9 @@ func reversible() string {
 
 // Init implements Kernel.
 func (k *TwoStage) Init(ctx context.Context, s *State) error {
+	if k.steps == 0 {
+		return k.inner.Init(ctx, s)
+	}
 	if err := k.Base.Init(ctx, s); err != nil {
 		return err
 	}
@@ -147,6 +165,9 @@ func blameDraft(err error, step int64) error {
 
 // Step implements Kernel.
 func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
+	if k.steps == 0 {
+		return k.inner.Step(ctx, s, info)
+	}
 	in := s.inner
 	info.Reset(s.Chains())
 	in.Beta, in.Warmup, in.RejectNonFinite = s.Beta, s.Warmup, s.RejectNonFinite
@@ -247,7 +268,11 @@ func (k *TwoStage) decide(s *State, info *Info, j, c int) {
 }
 
 // Tune implements Kernel: the inner sampler adapts to the acceptance of the first stage.
-func (k *TwoStage) Tune(s *State, _ *Info, last bool) {
+func (k *TwoStage) Tune(s *State, info *Info, last bool) {
+	if k.steps == 0 {
+		k.inner.Tune(s, info, last)
+		return
+	}
 	k.info.Accept = append(k.info.Accept[:0], k.passed...)
 	k.inner.Tune(s.inner, &k.info, last)
 }
@@ -266,4 +291,31 @@ func (p *Point) copyOf(src *Point) {
 	p.balance, p.beta = src.balance, append(p.beta[:0], src.beta...)
 	p.leave, p.block, p.norms = append(p.leave[:0], src.leave...), append(p.block[:0], src.block...), append(p.norms[:0], src.norms...)
 	p.flips, p.levels, p.packed = append(p.flips[:0], src.flips...), append(p.levels[:0], src.levels...), append(p.packed[:0], src.packed...)
+}
+
+// draftGradient has the U of an energy and the gradient of its draft.
+type draftGradient struct{ energy, draft energies.Oracle }
+
+func (e draftGradient) Space() *energies.Space { return e.energy.Space() }
+
+// Capabilities implements energies.Oracle.
+func (e draftGradient) Capabilities() energies.Capabilities {
+	c := e.draft.Capabilities()
+	c.Answers &= energies.Density | energies.Gradient | energies.Tilt | energies.Temper
+	return c
+}
+
+// LogDensity implements energies.Energy.
+func (e draftGradient) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.energy.LogDensity(ctx, u, x)
+}
+
+// Answer implements energies.Oracle.
+func (e draftGradient) Answer(ctx context.Context, q energies.Query) error {
+	if q.Want != energies.Density {
+		if err := e.draft.Answer(ctx, q); err != nil || q.Want == energies.Temper {
+			return err
+		}
+	}
+	return e.energy.LogDensity(ctx, q.U, q.X)
 }

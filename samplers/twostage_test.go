@@ -15,16 +15,20 @@ import (
 	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
-// twoStageLaw makes k steps by the inner sampler's law on the draft, then accepts the whole by the
+// twoStageLaw, with one stage, is the inner sampler's law with the draft's gradient. Else it makes k steps by the inner sampler's law on the draft, then accepts the whole by the
 // ratio of π to the draft's law.
 var twoStageLaw = samplertest.Law{
 	Few: true,
 	Variants: []samplers.Settings{
 		{"inner": "dmala", "draft-steps": "1"}, {"inner": "gwg", "draft-steps": "3"}, {"inner": "dmala", "draft-steps": "2", "balance": "barker"},
 		{"inner": "mwg", "draft-steps": "3"}, {"inner": "mtm", "draft-steps": "2", "tries": "2"},
+		{"inner": "dmala", "stages": "1"}, {"inner": "gwg", "stages": "1"},
 	},
 	Spread: true,
-	Row: func(p *samplertest.Problem, set samplers.Settings, _ int64, k int) []float64 {
+	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+		if set["stages"] == "1" {
+			return innerLaws[set["inner"]].Row(p.DraftGradient(set["form"]), set, step, k)
+		}
 		rows := twoStageRows(p, set)
 		q := rows.draft.Law.P
 		row := make([]float64, len(q))
@@ -127,6 +131,8 @@ func TestTwoStageOptions(t *testing.T) {
 		"inner \"gibbs\": must be a reversible sampler: dlmc, dmala, gwg, mtm, mwg, ncg, pas, rwm": {"inner": "gibbs"},
 		"inner \"dula\": must be a reversible sampler":                                             {"inner": "dula"},
 		"draft-steps \"-1\": must be at least 1":                                                   {"draft-steps": "-1"},
+		"stages \"3\": want 1 or 2":                                                                {"stages": "3"},
+		"inner \"mwg\": with one stage it must propose by the gradient":                            {"inner": "mwg", "stages": "1"},
 		"step-schedule \"1..0.1@9\": the draft steps of a step must be alike":                      {"step-schedule": "1..0.1@9"},
 	} {
 		var bad *samplers.OptionError

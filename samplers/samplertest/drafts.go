@@ -66,13 +66,19 @@ func isDraft(form string) bool { return strings.HasPrefix(form, "draft ") }
 
 // Draft returns the problem whose energy is the draft of a form, at the inverse temperature of p.
 func (p *Problem) Draft(form string) (*Problem, error) {
-	q := *p
+	q := p.DraftGradient(form)
 	q.Energy = draft{oracle{p.Energy, p, energies.Density | energies.Gradient}, form}
+	var err error
+	q.Law, err = table.Enumerate(context.Background(), power{q.Energy, p.beta})
+	return q, err
+}
+
+// DraftGradient returns p with the gradient of the draft of a form.
+func (p *Problem) DraftGradient(form string) *Problem {
+	q := *p
 	q.Gradient = make([]float64, len(p.Gradient))
 	for k, g := range p.Gradient {
 		q.Gradient[k] = drafts[form] * g
 	}
-	var err error
-	q.Law, err = table.Enumerate(context.Background(), power{q.Energy, p.beta})
-	return &q, err
+	return &q
 }

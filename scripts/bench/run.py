@@ -256,7 +256,7 @@ def report(model: str, chains: int, programs: dict[str, Program], result: dict[s
     for name, r in result.items():
         for kind, names in best.items():
             if names and name not in TORCH:
-                gain = [r["ess"][k] / r[by] / max(result[n]["ess"][k] / result[n][by] for n in names) for by in ("step", "cpu") for k in (0, 1)]
+                gain = [r["ess"][k] / r[by] / max(max(result[n]["ess"][k], 1e-9) / result[n][by] for n in names) for by in ("step", "cpu") for k in (0, 1)]
                 step = [min(result[n][by] for n in names) / r[by] for by in ("step", "cpu")]
                 print(f"{'':10} {name} against the better PyTorch in {kind}: steps {step[0]:.2f}x, by cpu {step[1]:.2f}x; ESS of U {gain[0]:.2f}x, by cpu {gain[2]:.2f}x; "
                       f"of the worst blank {gain[1]:.2f}x, by cpu {gain[3]:.2f}x", flush=True)  # fmt: skip

@@ -276,7 +276,7 @@ func passes(c samplers.Counts) int64 { return c.Total() + c.Gradient }
 func (r *Finder) diagnose(s *samplers.State, seconds float64) Diagnostics {
 	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.Scored(), Seconds: seconds}
 	d.Acceptance, d.Hops = r.tally.means()
-	if r.search.Draft != "" {
+	if s.Var(samplers.DraftAcceptanceVar) != nil {
 		first, second := r.tally.stages.Rejected()
 		d.DraftRejected, d.ModelRejected = new(diag.Number(first)), new(diag.Number(second))
 	}

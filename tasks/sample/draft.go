@@ -130,7 +130,9 @@ func (p *plan) watchDraft() samplers.Observer {
 		warmed, ended := s.Step == int64(p.o.Warmup), s.Step == int64(p.o.Warmup+p.o.Steps)
 		if ended || warmed && stages.Useless() {
 			first, second := stages.Rejected()
-			p.o.log(samplers.DescribeStages(p.o.Draft, first, second))
+			if line := samplers.DescribeStages(p.o.Draft, first, second); line != "" {
+				p.o.log(line)
+			}
 		}
 		if warmed {
 			stages = samplers.Stages{}
