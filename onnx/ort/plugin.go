@@ -34,7 +34,7 @@ func parsePlugin(o Options, kind, device string, hasDevice bool, precision strin
 	case kind == "plugin" && hasPrecision:
 		return nil, badArgument("Provider", o.Provider, "no precision: a provider option sets it")
 	case kind == "plugin" && o.ProviderLibrary == "":
-		return nil, badArgument("Provider", o.Provider, "the library of the plug-in, by ProviderLibrary")
+		return nil, badArgument("Provider", o.Provider, "its library too: give --provider-library FILE")
 	case kind == "openvino" && !hasPrecision:
 		p.precision = "f32"
 	case kind == "openvino":
@@ -94,12 +94,16 @@ func (p plugin) configure(ctx context.Context, o Options, opts *ort.SessionOptio
 // loadPlugin loads the library of a plug-in, fetched where it must be, and returns the
 // runtime's names of its providers.
 func loadPlugin(ctx context.Context, o Options) ([]string, error) {
-	file := o.ProviderLibrary
-	if file == "" {
-		var err error
-		if file, err = library.FindOpenVINO(ctx, o.Search()); err != nil {
+	if o.ProviderLibrary != "" {
+		file, err := filepath.Abs(o.ProviderLibrary) // the runtime looks beside its own library
+		if err != nil {
 			return nil, err
 		}
+		return register(file)
+	}
+	file, err := library.FindOpenVINO(ctx, o.Search())
+	if err != nil {
+		return nil, err
 	}
 	return register(file)
 }

@@ -125,7 +125,7 @@ class BestClip(Blocks):
             dq, dk, dv = aten._scaled_dot_product_flash_attention_for_cpu_backward(do, *tape, 0.0, False, attn_mask=mask, scale=1.0)
             return dq, dk[:, :, first:], dv[:, :, first:]
         q, k, v, p = tape
-        ds = aten._softmax_backward_data(do @ v.transpose(-1, -2), p, -1, p.dtype)
+        ds = aten._softmax_backward_data((do @ v.transpose(-1, -2)).to(p.dtype), p, -1, p.dtype)
         return ds @ k, ds[..., first:].transpose(-1, -2) @ q, p[..., first:].transpose(-1, -2) @ do
 
     def rest(self, w, x, o):

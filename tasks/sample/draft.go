@@ -2,6 +2,7 @@ package sample
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -115,7 +116,7 @@ func (p *plan) openDraft(m *onnx.Model, mo neural.ModelOptions) error {
 		mo.Runtime.Provider, p.header.Settings["draft"] = d.Provider, d.Provider
 	}
 	if p.draft, err = neural.NewModel(m, mo); err != nil {
-		return explain(err)
+		return fmt.Errorf("draft %s: %w", p.o.Draft, explain(err))
 	}
 	p.energy, err = energies.WithDraft(p.model, p.draft)
 	return err
