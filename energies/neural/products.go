@@ -84,7 +84,7 @@ func Accelerate(ctx context.Context, e energies.Energy, o ort.Options) (energies
 	return m, p, nil
 }
 
-// fewWeights is the number of weights below which the runtime is not used.
+// fewWeights is the number of weights below which products in float64 by gonum are fast enough.
 const fewWeights = 1 << 14
 
 // Inputs implements rbm.Products.

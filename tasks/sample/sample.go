@@ -29,7 +29,8 @@ type Options struct {
 	Negate      bool    `json:"negate,omitempty"`
 	Temperature float64 `json:"temperature"`
 	// Energy is an energy of known form, used instead of a model: see [known.Parse]. Model, Input,
-	// Output, Negate, Space, Allow, Feed and Bind must then be empty.
+	// Output, Negate, Space, Allow, Feed and Bind must then be empty. An RBM with many weights needs the
+	// runtime; see [neural.Accelerate].
 	Energy string `json:"energy,omitempty"`
 	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the allowed values, one
 	// list for all sites or one per site; "" allows every value.
