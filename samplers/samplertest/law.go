@@ -82,7 +82,7 @@ func (l Law) after(at func(step int64) *Problem, set samplers.Settings, first in
 }
 
 // referenceDraws is the number of draws that represent a law without rows.
-const referenceDraws = 6000
+const referenceDraws = 4000
 
 // against compares counts of states with the law after n steps from state k.
 func (c *testCase) against(f *family, name string, counts []int, first int64, n, k int) {

@@ -154,7 +154,7 @@ func nonFinite(f *family, c *testCase) {
 		for range 20 {
 			start = append(start, c.p.Law.X.Chain(states[j])...)
 		}
-		cfg := samplers.Config{Kernel: c.kernel(f.t, c.p.Energy, false), Init: start, Steps: 60, Seed: 11}
+		cfg := samplers.Config{Kernel: c.kernel(f.t, c.p.Energy, false), Init: start, Steps: 30, Seed: 11}
 		if c.anneal != nil {
 			cfg.InverseTemperature = c.anneal.beta
 		}
