@@ -110,7 +110,7 @@ func TestKilledAnywhere(t *testing.T) {
 			whole := filepath.Join(t.TempDir(), "whole")
 			j.run(t, whole, Options{Every: -1})
 			r := rand.New(rand.NewPCG(1, uint64(len(name))))
-			for k := range 8 { // of each job: 40 runs, 120 lives at most
+			for k := range 5 { // of each job: 30 runs, 120 lives at most
 				dir := filepath.Join(t.TempDir(), fmt.Sprint(k))
 				o := Options{Every: time.Duration(1+r.IntN(20000)) * time.Microsecond}
 				kills := 0

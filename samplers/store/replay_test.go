@@ -31,6 +31,9 @@ func TestReplay(t *testing.T) {
 	defer func(n int) { replayBytes = n }(replayBytes)
 	for name, space := range spaces {
 		for _, sampler := range []string{"dmala", "sgdld"} {
+			if sampler == "sgdld" && name != "ordinal" {
+				continue // its weights do not depend on the space
+			}
 			t.Run(name+"/"+sampler, func(t *testing.T) {
 				j := job{space: space, sampler: sampler, chains: []int64{2, 5, 6}, steps: 700, warmup: 41, thin: 2, saveWarm: true}
 				replayBytes = 300 * 3 * (4*space.Sites + 40) // blocks of 300 draws
