@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
 )
 
 // TestLatticeDraws compares the mean of s_i s_j of neighbours on a 3x3 lattice with its
@@ -80,7 +81,7 @@ func TestExperiments(t *testing.T) {
 				tables[k] = tables[0]
 				continue
 			}
-			r, err := Run(context.Background(), e.Name, Settings{Quick: true, Seed: 3})
+			r, err := Run(context.Background(), e.Name, Settings{Quick: true, Seed: 3, Runtime: ort.Options{Threads: 1}})
 			if err != nil {
 				t.Fatalf("%s: %v", e.Name, err)
 			}

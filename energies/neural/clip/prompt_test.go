@@ -173,7 +173,7 @@ func TestPromptBatches(t *testing.T) {
 		for _, o := range c.options {
 			model := openCLIP(t, r.files(t, c.model), o)
 			for n, p := range r.prompts(model) {
-				got := promptProducts(t, r, model, p, 13)
+				got := promptProducts(t, r, model, p, 7)
 				if first[n] == nil {
 					first[n] = got
 				}
