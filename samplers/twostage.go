@@ -302,6 +302,7 @@ func (e draftGradient) Space() *energies.Space { return e.energy.Space() }
 func (e draftGradient) Capabilities() energies.Capabilities {
 	c := e.draft.Capabilities()
 	c.Answers &= energies.Density | energies.Gradient | energies.Tilt | energies.Temper
+	c.Divisible = c.Divisible && e.energy.Capabilities().Divisible
 	return c
 }
 
