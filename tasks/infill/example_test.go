@@ -27,5 +27,5 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(a.Sentences[0].Text)
-	// Output: She opens the door and comes into the room.
+	// Output: She opened the door and went into the room.
 }
