@@ -56,10 +56,10 @@ test: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test: export TMPDIR := $(MEMORY)
 endif
 
-# lint vets all packages with more checks than go test does.
+# lint vets all packages with more checks than go test does. Without debug information tests link in half the time.
 test: lint
-	go test -vet=off -timeout 10m ./...
-	go test -vet=off -race -timeout 10m -run '$(RACE_TESTS)' $(RACE_PACKAGES) | tee >(cat >&2) | { ! grep -F 'no tests to run'; }
+	go test -vet=off -ldflags=-w -timeout 10m ./...
+	go test -vet=off -ldflags=-w -race -timeout 10m -run '$(RACE_TESTS)' $(RACE_PACKAGES) | tee >(cat >&2) | { ! grep -F 'no tests to run'; }
 
 lint:
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \
