@@ -124,4 +124,11 @@ func TestDecodeWeights(t *testing.T) {
 	if n := len(m.Graph.Nodes); n != 4 || m.Graph.Initializer("scale") != nil {
 		t.Errorf("%d nodes are left, want 4; the scale is there: %v", n, m.Graph.Initializer("scale") != nil)
 	}
+	short := chain("Cast codes -> whole", "Mul whole,scale -> w", "MatMul x,w -> y")
+	short.Graph.Nodes[0].Attrs = []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Float))}
+	short.Graph.Initializers = []*onnx.Tensor{{Name: "codes", Type: onnx.Int8, Dims: []int64{2, 3}, Raw: []byte{1, 2, 3, 4, 5}, Offset: -1},
+		onnx.NewFloat("scale", []int64{2, 1}, []float32{0.5, 3})}
+	if err := DecodeWeights(short); err == nil {
+		t.Error("codes that are cut off are taken")
+	}
 }

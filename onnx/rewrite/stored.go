@@ -4,17 +4,18 @@ import "github.com/gradhop/gradhop/onnx"
 
 // DecodeWeights replaces matrices that m stores as 8-bit integers with a scale for each row,
 // Mul(Cast(codes), scale), by the float32 matrices that they stand for, in place. The runtime does so
-// itself, but [Int8] and [OwnWeights] look for weights that are constants of the file.
+// itself, but [Int8] and [OwnWeights] look for weights that are constants of the file. Errors are those of
+// [onnx.Tensor.Int64s] and [onnx.Model.Resolve].
 func DecodeWeights(m *onnx.Model) error {
 	codes := map[string]*onnx.Tensor{} // by the name of the Cast's output
 	for _, n := range m.Graph.Nodes {
 		switch {
-		case n.Domain != "":
+		case n.Domain != "" || len(n.Inputs) == 0:
 		case n.Op == "Cast" && onnx.DataType(n.Int("to", 0)) == onnx.Float:
 			if t := m.Graph.Initializer(n.Inputs[0]); t != nil && t.Type == onnx.Int8 && len(t.Dims) == 2 {
 				codes[n.Outputs[0]] = t
 			}
-		case n.Op == "Mul" && codes[n.Inputs[0]] != nil:
+		case n.Op == "Mul" && len(n.Inputs) == 2 && codes[n.Inputs[0]] != nil:
 			t, scale := codes[n.Inputs[0]], m.Graph.Initializer(n.Inputs[1])
 			if scale == nil || scale.Type != onnx.Float || len(scale.Dims) != 2 || scale.Dims[0] != t.Dims[0] || scale.Dims[1] != 1 {
 				continue
@@ -30,10 +31,13 @@ func DecodeWeights(m *onnx.Model) error {
 			if err != nil {
 				return err
 			}
-			cols := int(t.Dims[1])
-			w := make([]float32, len(factor)*cols)
-			for k, c := range t.Raw[:len(w)] {
-				w[k] = float32(int8(c)) * factor[k/cols]
+			list, err := t.Int64s()
+			if err != nil {
+				return err
+			}
+			w := make([]float32, len(list))
+			for k, c := range list {
+				w[k] = float32(c) * factor[k/int(t.Dims[1])]
 			}
 			m.Graph.Initializers = append(m.Graph.Initializers, onnx.NewFloat(n.Outputs[0], t.Dims, w))
 			n.Op = "" // removed below
