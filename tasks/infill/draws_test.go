@@ -224,3 +224,19 @@ func TestFound(t *testing.T) {
 		}
 	}
 }
+
+// TestJumps: a chain on the list jumps in every step, so it changes more blanks; other samplers ignore the option.
+func TestJumps(t *testing.T) {
+	const text = "a [MASK] and a [MASK] ran"
+	hops := func(sampler string, jumps int) diag.Number {
+		o := DefaultDraws(100)
+		o.Sampler, o.Jumps, o.Seed = sampler, jumps, 3
+		return draw(t, load(t), text, o).Diagnostics.Hops
+	}
+	if with, without := hops("mwg", mostFound), hops("mwg", 0); with < 1.2*without {
+		t.Errorf("%v blanks change in a step with jumps, %v without", with, without)
+	}
+	if with, without := hops("gwg", mostFound), hops("gwg", 0); with != without {
+		t.Errorf("gwg: %v blanks change in a step with jumps, %v without", with, without)
+	}
+}
