@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/graph"
 	"github.com/gradhop/gradhop/energies/independent"
+	"github.com/gradhop/gradhop/energies/pairwise"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
-// twoStageLaw, with one stage, is the inner sampler's law with the draft's gradient. Else it makes k steps by the inner sampler's law on the draft, then accepts the whole by the
-// ratio of π to the draft's law.
+// twoStageLaw makes k steps by the inner sampler's law on the draft, and accepts the whole by the ratio of π to
+// the draft's law. With one stage it is the inner sampler's law with the gradient of the draft.
 var twoStageLaw = samplertest.Law{
 	Few: true,
 	Variants: []samplers.Settings{
@@ -238,5 +240,62 @@ func TestTwoStageFails(t *testing.T) {
 		if !slices.Equal(r.State.X.Codes, want.State.X.Codes) || !slices.Equal(r.State.U, want.State.U) {
 			t.Errorf("%s: after %d steps codes %v, U %v, want %v, %v", name, r.Steps, r.State.X.Codes, r.State.U, want.State.X.Codes, want.State.U)
 		}
+	}
+}
+
+// TestTwoStageLevels: after a rejection by the model, what is kept of the old state is what Init finds there, also for
+// drafts that work by levels. Else a run draws other states than one that is initialised before every step.
+func TestTwoStageLevels(t *testing.T) {
+	run := func(fresh bool) (codes []int32, rejected int) {
+		var models []energies.Oracle
+		for _, coupling := range []float64{0.9, -0.4} { // the draft is wrong, so that the model rejects
+			g, err := graph.New(4, []graph.Edge{{I: 0, J: 1, Weight: coupling}, {I: 1, J: 2, Weight: coupling}, {I: 2, J: 3, Weight: coupling}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := pairwise.Ising(g, 0.3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			models = append(models, m)
+		}
+		if !models[1].Capabilities().Answers.Has(energies.Level) {
+			t.Fatal("the draft has no levels")
+		}
+		e, err := energies.WithDraft(models[0], models[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := samplers.New("two-stage", e, samplers.Settings{"draft-steps": "2", "step-size": "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(e.Space(), 8)}, Seed: 5, ChainIDs: []int64{0, 1, 2, 3, 4, 5, 6, 7}}
+		var info samplers.Info
+		for step := range 60 {
+			if step == 0 || fresh {
+				if err := k.Init(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := k.Step(t.Context(), s, &info); err != nil {
+				t.Fatal(err)
+			}
+			codes = append(codes, s.X.Codes...)
+			for _, ok := range info.Accepted {
+				if !ok {
+					rejected++
+				}
+			}
+		}
+		return codes, rejected
+	}
+	kept, rejected := run(false)
+	fresh, _ := run(true)
+	if rejected < 20 {
+		t.Errorf("%d rejections: the test sees nothing", rejected)
+	}
+	if !slices.Equal(kept, fresh) {
+		t.Error("a run draws other states than one that is initialised before every step")
 	}
 }
