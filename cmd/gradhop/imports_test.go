@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"samplers/store":         {"energies", "samplers", "samplers/store", "onnx/atomicfile"},
 	"models":                 {"models/hub", "onnx"},
 	"models/hub":             {"models/hub", "onnx/atomicfile"},
-	"tasks":                  {"tasks", "tasks/textmetrics", "energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/grad/gradcheck", "onnx/ort", "onnx/atomicfile", "tokenize", "models", "models/hub", "samplers", "samplers/store"},
+	"tasks":                  {"tasks", "tasks/textmetrics", "energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/grad/gradcheck", "onnx/ort", "onnx/ort/library", "onnx/atomicfile", "tokenize", "models", "models/hub", "samplers", "samplers/store"},
 	"tasks/textmetrics":      {},
 	"cmd/gradhop":            {"*"},
 	"scripts":                {"*"},

@@ -51,12 +51,12 @@ func badModel(session string, err error) error {
 }
 
 // badProvider is the error for an execution provider that the library or the machine lacks.
-func badProvider(p provider, err error) error {
+func badProvider(p provider, o Options, err error) error {
 	var own *UnavailableError
 	if errors.As(err, &own) {
 		return err
 	}
-	bad := &UnavailableError{What: fmt.Sprintf("provider %s can't be used with %s", p.name(), Library()), Err: cause(err), Do: "use --provider cpu"}
+	bad := &UnavailableError{What: fmt.Sprintf("provider %s can't be used with %s", p.name(), Library()), Err: cause(err), Do: o.WithoutProvider()}
 	if kind(p) == "cuda" {
 		bad.Do += ", or name a GPU build of onnxruntime (with CUDA and cuDNN installed) by GRADHOP_ORT_LIB"
 	}

@@ -1,6 +1,10 @@
 package ort
 
-import "github.com/gradhop/gradhop/onnx/ort/library"
+import (
+	"cmp"
+
+	"github.com/gradhop/gradhop/onnx/ort/library"
+)
 
 // Options say which library to use and how a session runs. The zero value
 // searches for the library, fetches it if there is none, and runs on the CPU
@@ -22,6 +26,8 @@ type Options struct {
 	ProviderLibrary string
 	// ProviderOptions are passed to the provider "plugin" as they are.
 	ProviderOptions map[string]string
+	// Advice ends errors about a provider that cannot be used: what to do; "" means "use --provider cpu".
+	Advice string
 	// Threads is the number of threads that one run uses inside an operator.
 	// 0 means one for each core.
 	Threads int
@@ -50,6 +56,9 @@ func (o Options) name() string {
 	}
 	return o.Name
 }
+
+// WithoutProvider is what to do about a provider that cannot be used: Advice, or to use the provider cpu.
+func (o Options) WithoutProvider() string { return cmp.Or(o.Advice, "use --provider cpu") }
 
 // Search returns the options that say which library to use.
 func (o Options) Search() library.Options {

@@ -123,7 +123,7 @@ func LoadProvider(ctx context.Context, o Options) error {
 		return nil
 	}
 	if _, err := loadPlugin(ctx, o); err != nil {
-		return badProvider(list[0], err)
+		return badProvider(list[0], o, err)
 	}
 	return nil
 }

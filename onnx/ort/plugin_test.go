@@ -55,10 +55,12 @@ func TestOpenVINO(t *testing.T) {
 	}
 	for _, device := range []string{"gpu", "npu"} {
 		kinds := slices.ContainsFunc(Devices(), func(d Device) bool { return d.Kind == device })
-		_, err := Open(bg, m, []string{"x"}, []string{"y"}, Options{Provider: "openvino:" + device, NoFetch: true})
-		var bad *UnavailableError
-		if !kinds && (!errors.As(err, &bad) || !strings.Contains(err.Error(), "there is no device "+device+"; the plug-in finds: cpu")) {
-			t.Errorf("%s: %v", device, err)
+		for advice, want := range map[string]string{"": "use --provider cpu", "name another --draft": "name another --draft"} {
+			_, err := Open(bg, m, []string{"x"}, []string{"y"}, Options{Provider: "openvino:" + device, NoFetch: true, Advice: advice})
+			var bad *UnavailableError
+			if !kinds && (!errors.As(err, &bad) || !strings.HasSuffix(err.Error(), "there is no device "+device+"; the plug-in finds: cpu; "+want)) {
+				t.Errorf("%s: %v", device, err)
+			}
 		}
 	}
 }

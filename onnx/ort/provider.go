@@ -86,8 +86,9 @@ func ProviderName(text string) string {
 }
 
 // Tolerance is the largest error that the precision of a provider, given by its name in full,
-// explains: of each output, relative to its largest entry. It is 0 for the CPU provider, with
-// which the others are compared, and that of bf16 where the precision is not known.
+// explains: of each output, relative to its largest entry. A provider's results may differ that much from
+// those of the CPU provider, and from its own for the same chains in another order. It is 0 for the CPU
+// provider, with which the others are compared, and that of bf16 where the precision is not known.
 func Tolerance(provider string) float64 {
 	place, precision, _ := strings.Cut(provider, ",")
 	switch {

@@ -119,14 +119,14 @@ func (s *Session) open(ctx context.Context, model []byte, inputs, outputs []stri
 	}
 	defer opts.Destroy()
 	if err := p.configure(ctx, o, opts); err != nil {
-		return badProvider(p, err)
+		return badProvider(p, o, err)
 	}
 	d, err := ort.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, opts)
 	switch {
 	case err == nil:
 	case !onCPU && strings.Contains(strings.ToLower(err.Error()), kind(p)):
 		// A device that can't be used fails only here, at its first use.
-		return badProvider(p, err)
+		return badProvider(p, o, err)
 	default:
 		return badModel(s.title, err)
 	}

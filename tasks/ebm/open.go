@@ -12,6 +12,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tasks/ebm/network"
+	"github.com/gradhop/gradhop/tasks/internal/firstrun"
 	"github.com/gradhop/gradhop/tasks/sample"
 )
 
@@ -34,7 +35,7 @@ func Load(m models.EBM) (*onnx.Model, energies.Space, error) {
 	return model, space, err
 }
 
-// Try evaluates U of one state of the model, to see that it runs here. Errors are those of
+// Try evaluates U and its gradient at a few states, to see that the model runs here. Errors are those of
 // Load and of neural.
 func Try(ctx context.Context, m models.EBM, o ort.Options) error {
 	model, space, err := Load(m)
@@ -46,12 +47,8 @@ func Try(ctx context.Context, m models.EBM, o ort.Options) error {
 		return err
 	}
 	defer e.Close()
-	u := make([]float64, 1)
-	if err := e.LogDensity(ctx, u, energies.NewBatch(&space, 1)); err != nil {
-		return err
-	}
-	if math.IsNaN(u[0]) || math.IsInf(u[0], 0) {
-		return runError("model %s: U is %v at the first state", m.Name, u[0])
+	if err := firstrun.Evaluate(ctx, e); err != nil {
+		return fmt.Errorf("ebm: model %s: %w", m.Name, err)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (m *Model) draft(ctx context.Context, text string) (*Model, error) {
 	}
 	src, o := m.Source, m.options
 	if is.Model == "" {
-		o.Runtime.Provider = is.Provider
+		o.Runtime = is.On(o.Runtime)
 	} else if src, err = models.Open(ctx, is.Model, m.hub); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/internal/firstrun"
 	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
@@ -104,11 +105,14 @@ func (m *Model) Temperature() float64 { return m.mlm.Temperature() }
 // Sequences returns the number of sequences that went through the model so far.
 func (m *Model) Sequences() int64 { return m.mlm.Sequences() }
 
-// Try evaluates one state of a short text, so that errors of the model, the runtime or
-// its provider show.
+// Try evaluates a few states of a short text, with gradients, and searches among them, so that errors of
+// the model, the runtime or its provider show.
 func (m *Model) Try(ctx context.Context) error {
 	p, err := m.Text(m.Mask(), TextOptions{})
 	if err != nil {
+		return err
+	}
+	if err := firstrun.Evaluate(ctx, p.Energy); err != nil {
 		return err
 	}
 	_, err = p.Search(ctx, SearchOptions{Top: 1, Beam: 1, Pool: 1, Moves: 1})

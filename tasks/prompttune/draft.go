@@ -35,7 +35,7 @@ func (r *Task) openDraft(ctx context.Context, o *Config) error {
 			return err
 		}
 		r.draftName = fmt.Sprintf("%s sha256:%s", r.draft.models[0].Name, r.draft.models[0].TextSHA256)
-	} else if err := r.copyTo(r.draft, is.Provider, &o.Goal); err != nil {
+	} else if err := r.copyTo(r.draft, is.On(o.Goal.Runtime), o.Goal.MaxBatch); err != nil {
 		return err
 	} else {
 		r.draftName = is.Provider
@@ -65,12 +65,11 @@ func (r *Task) loadDraft(ctx context.Context, g *Goal, ev *Events, name string) 
 	return r.encode(ctx, g, ev, sets, files, texts)
 }
 
-// copyTo gives d the models of r on another provider, with the targets that r encoded.
-func (r *Task) copyTo(d *Task, provider string, g *Goal) error {
-	rt := g.Runtime
-	rt.Provider, rt.Progress = provider, nil
+// copyTo gives d the models of r with other options of the runtime, and with the targets that r encoded.
+func (r *Task) copyTo(d *Task, rt ort.Options, maxBatch int) error {
+	rt.Progress = nil
 	for _, m := range r.members {
-		same, err := Load(m.Model.Source, clip.Options{MaxBatch: g.MaxBatch, Runtime: rt})
+		same, err := Load(m.Model.Source, clip.Options{MaxBatch: maxBatch, Runtime: rt})
 		if err != nil {
 			return err
 		}

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/tasks/internal/firstrun"
 	"github.com/gradhop/gradhop/tasks/pictures"
 	cliptok "github.com/gradhop/gradhop/tokenize/clip"
 )
@@ -100,8 +100,8 @@ func (m *Model) MaxTokens() int { return m.limit }
 // Sequences returns the number of texts that went through the model so far.
 func (m *Model) Sequences() int64 { return m.clip.Sequences() }
 
-// Try evaluates one prompt, and one picture where there is a vision tower, so that whatever
-// is wrong with the model, the runtime or its provider shows.
+// Try evaluates a few prompts with gradients, and one picture where there is a vision tower, so that
+// errors of the model, the runtime or its provider show.
 func (m *Model) Try(ctx context.Context) error {
 	var t Targets
 	if m.clip.HasVision() {
@@ -129,8 +129,7 @@ func (m *Model) Try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x := energies.NewBatch(p.Energy.Space(), 1)
-	return p.Energy.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: make([]float64, 1), Grad: make([]float32, x.Space.Values)})
+	return firstrun.Evaluate(ctx, p.Energy)
 }
 
 // Close frees the runtime's sessions. Problems of m must not be used after it.

@@ -113,7 +113,7 @@ func (p *plan) openDraft(m *onnx.Model, mo neural.ModelOptions) error {
 		}
 		p.header.Settings["draft"] = filepath.Base(d.Model) + " sha256:" + digest
 	} else {
-		mo.Runtime.Provider, p.header.Settings["draft"] = d.Provider, d.Provider
+		mo.Runtime, p.header.Settings["draft"] = d.On(mo.Runtime), d.Provider
 	}
 	if p.draft, err = neural.NewModel(m, mo); err != nil {
 		return fmt.Errorf("draft %s: %w", p.o.Draft, explain(err))

@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
+	"github.com/gradhop/gradhop/tasks/internal/firstrun"
 )
 
 // Run starts the run in Options.Out, or continues that in Options.Resume. It returns the summary, which
@@ -61,6 +62,21 @@ func Run(ctx context.Context, o Options) (*store.Summary, error) {
 	}
 	s, failed := p.finish(dir, err == nil)
 	return s, errors.Join(err, failed)
+}
+
+// Try evaluates U, and its gradient if there is one, at four random states of the model of o, whose other
+// options are not looked at; see Run for the errors.
+func Try(ctx context.Context, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	p := &plan{o: &o}
+	p.header.Settings = map[string]string{}
+	defer p.close()
+	if _, err := p.open(ctx, make([]int64, firstrun.States)); err != nil {
+		return err
+	}
+	return p.explainStart(firstrun.Evaluate(ctx, p.energy))
 }
 
 // begin opens the folder and creates the loop. The first evaluation tests the model before the folder

@@ -25,6 +25,12 @@ type Draft struct {
 	Model string
 }
 
+// On returns the options of the runtime for a draft that is the model itself on another provider.
+func (d Draft) On(o ort.Options) ort.Options {
+	o.Provider, o.Advice = d.Provider, "name another --draft"
+	return o
+}
+
 // short are names for the providers that serve as drafts most often.
 var short = map[string]string{"bf16": "openvino:cpu,bf16", "int8": "cpu,int8"}
 

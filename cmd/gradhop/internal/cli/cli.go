@@ -76,7 +76,7 @@ func commands(a *app.App) []*cobra.Command {
 		gradient.New(a),
 		inspect.New(a),
 		ops.New(a),
-		doctor.New(a, nil),
+		doctor.New(a),
 		version.New(a),
 	}
 }

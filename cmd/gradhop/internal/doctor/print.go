@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/tasks/doctor"
 )
 
-func (r Report) text(w io.Writer) error {
+// text prints a report.
+func text(w io.Writer, r doctor.Report) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		for k, a := range args {
@@ -18,7 +20,7 @@ func (r Report) text(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("gradhop", "%s (%s, %s)", r.Gradhop, r.Go, r.Platform)
+	row("gradhop", "%s (%s, %s)", app.Version(), r.Go, r.Platform)
 	if r.BFloat16 == "" {
 		row("processor", "no bfloat16 products")
 	} else {
@@ -41,7 +43,7 @@ func (r Report) text(w io.Writer) error {
 		if k == 0 {
 			name = "  tried"
 		}
-		row(name, "%s", t.text)
+		row(name, "%s", t.String())
 	}
 	for _, m := range r.Models {
 		switch {

@@ -3,7 +3,9 @@ package session
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -19,15 +21,20 @@ type verification struct {
 }
 
 // verify runs the graph once with the CPU provider too, on the inputs of the first run, and
-// compares all outputs. A sampler with a wrong gradient is slow, and one with a wrong U draws
-// from another distribution, so a provider that computes either wrongly is refused: the error
-// is an *ort.UnavailableError that names the output and the first node that differs.
+// compares all outputs; then it runs the chains in reverse order. A sampler with a wrong gradient is
+// slow, and one with a wrong U draws from another distribution, so a provider that computes either
+// wrongly is refused: the error is an *ort.UnavailableError that names the output and the first node
+// that differs.
 func (v *verification) verify(ctx context.Context, s *Session, in map[string]*ort.Tensor) error {
 	have := make([]*ort.Tensor, len(v.graph.Graph.Outputs))
 	if err := s.run(ctx, in, have); err != nil {
 		return err
 	}
 	bad, err := v.compare(ctx, v.graph, in, have, 0)
+	if err == nil && bad == "" {
+		in = v.reverse(in, have)
+		bad, err = v.compareReversed(ctx, s, in, have)
+	}
 	if err != nil || bad == "" {
 		return err
 	}
@@ -39,12 +46,60 @@ func (v *verification) verify(ctx context.Context, s *Session, in map[string]*or
 	if title == "" {
 		title = "the model"
 	}
-	return &ort.UnavailableError{What: fmt.Sprintf("provider %s computes %s wrongly: %s; %s", v.provider, title, bad, where), Do: "use --provider cpu, or another precision"}
+	return &ort.UnavailableError{What: fmt.Sprintf("provider %s computes %s wrongly: %s; %s", v.provider, title, bad, where), Do: v.options.WithoutProvider() + ", or another precision"}
+}
+
+// reverse returns the inputs with the chains in reverse order. The first output has one row for each
+// chain. An input with an open first dimension has as many rows, or a block of rows for each chain.
+func (v *verification) reverse(in map[string]*ort.Tensor, have []*ort.Tensor) map[string]*ort.Tensor {
+	moved := maps.Clone(in)
+	for _, info := range v.graph.Graph.Inputs {
+		if dims := info.Type.Shape; len(dims) > 0 && dims[0].Value < 0 && in[info.Name] != nil {
+			moved[info.Name] = reversed(in[info.Name], have[0])
+		}
+	}
+	return moved
+}
+
+// reversed returns t with its blocks of rows, one for each row of u, in reverse order, and t itself if
+// it has no such blocks.
+func reversed(t, u *ort.Tensor) *ort.Tensor {
+	if len(t.Shape) == 0 || len(u.Shape) == 0 || u.Shape[0] < 2 || t.Shape[0]%u.Shape[0] != 0 {
+		return t
+	}
+	chains, from := int(u.Shape[0]), reflect.ValueOf(t.Data)
+	to, block := reflect.MakeSlice(from.Type(), from.Len(), from.Len()), from.Len()/chains
+	for lo := 0; lo < from.Len() && block > 0; lo += block {
+		reflect.Copy(to.Slice(lo, lo+block), from.Slice(from.Len()-lo-block, from.Len()-lo))
+	}
+	return &ort.Tensor{Shape: t.Shape, Data: to.Interface()}
+}
+
+// compareReversed runs the session on chains in reverse order. The outputs must be those of the first
+// run, have, in reverse order. If not, the graph may mix chains, or another size may be a multiple of the
+// number of chains; then the results of the CPU provider decide.
+func (v *verification) compareReversed(ctx context.Context, s *Session, in map[string]*ort.Tensor, have []*ort.Tensor) (string, error) {
+	again := make([]*ort.Tensor, len(have))
+	if err := s.run(ctx, in, again); err != nil {
+		return "", err
+	}
+	want := make([]*ort.Tensor, len(have))
+	for k, t := range have {
+		want[k] = reversed(t, have[0])
+	}
+	bad := v.difference(v.graph, want, again, 0, "before")
+	if bad == "" {
+		return "", nil
+	}
+	wrong, err := v.compare(ctx, v.graph, in, again, 0)
+	if err != nil || wrong == "" {
+		return "", err
+	}
+	return "with chains in reverse order " + bad, nil
 }
 
 // compare returns the largest difference between outputs, from number first on, and those of
-// the CPU provider, "" where all are within the tolerance. Errors are relative to the largest
-// entry of an output; of U, a number a chain, to 1 nat where that is larger.
+// the CPU provider; see difference.
 func (v *verification) compare(ctx context.Context, g *onnx.Model, in map[string]*ort.Tensor, have []*ort.Tensor, first int) (string, error) {
 	cpu := v.options
 	cpu.Provider, cpu.ProviderLibrary, cpu.ProviderOptions = "cpu", "", nil
@@ -52,12 +107,19 @@ func (v *verification) compare(ctx context.Context, g *onnx.Model, in map[string
 	if err != nil {
 		return "", err
 	}
+	return v.difference(g, want, have, first, "on cpu"), nil
+}
+
+// difference describes the largest difference of have from want, whose origin is given, in the outputs
+// from number first on. It is "" where all are within the tolerance. Errors are relative to the largest
+// entry of an output; of U, a number a chain, to 1 nat where that is larger.
+func (v *verification) difference(g *onnx.Model, want, have []*ort.Tensor, first int, origin string) string {
 	bound := ort.Tolerance(v.provider)
 	for k, out := range g.Graph.Outputs[first:] {
 		k += first
 		a, b := numbers(want[k]), numbers(have[k])
 		if len(a) != len(b) {
-			return fmt.Sprintf("output %q has shape %v, on cpu %v", out.Name, have[k].Shape, want[k].Shape), nil
+			return fmt.Sprintf("output %q has shape %v, %s %v", out.Name, have[k].Shape, origin, want[k].Shape)
 		}
 		scale := 0.0
 		if len(want[k].Shape) <= 1 {
@@ -70,19 +132,19 @@ func (v *verification) compare(ctx context.Context, g *onnx.Model, in map[string
 		}
 		worst, at := 0.0, 0
 		for i := range a {
-			if off := difference(a[i], b[i]) / max(scale, math.SmallestNonzeroFloat32); off > worst {
+			if off := distance(a[i], b[i]) / max(scale, math.SmallestNonzeroFloat32); off > worst {
 				worst, at = off, i
 			}
 		}
 		if worst > bound {
-			return fmt.Sprintf("output %q at %d is %.6g, on cpu %.6g (relative error %.2g, at most %.2g is allowed)", out.Name, at, b[at], a[at], worst, bound), nil
+			return fmt.Sprintf("output %q at %d is %.6g, %s %.6g (relative error %.2g, at most %.2g is allowed)", out.Name, at, b[at], origin, a[at], worst, bound)
 		}
 	}
-	return "", nil
+	return ""
 }
 
-// difference is |a - b|, 0 where both are the same infinity or NaN, infinite where one is.
-func difference(a, b float64) float64 {
+// distance is |a - b|, 0 where both are the same infinity or NaN, infinite where one is.
+func distance(a, b float64) float64 {
 	if a == b || math.IsNaN(a) && math.IsNaN(b) {
 		return 0
 	}

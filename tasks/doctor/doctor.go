@@ -1,0 +1,214 @@
+// Package doctor finds out whether the program can run on this machine: which runtime library it uses
+// and how that was found, the devices of a provider, and whether models work on that provider.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gradhop/gradhop/energies/neural/clip"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/library"
+	"github.com/gradhop/gradhop/tasks/ebm"
+	"github.com/gradhop/gradhop/tasks/infill"
+	"github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/sample"
+)
+
+// Options are what to examine.
+type Options struct {
+	// Model is an ONNX file, whose name ends in .onnx, or what package models opens: a built-in name, a
+	// folder, or owner/name on the hub; "" means all built-in models.
+	Model string
+	// File describes the states of an ONNX file: its Space, and Input, Output, Feed and Bind where the
+	// model needs them.
+	File sample.Options
+	// Runtime names the provider. Runtime.NoFetch and Hub.Offline forbid downloads.
+	Runtime ort.Options
+	Hub     hub.Options
+}
+
+// Report is what was found.
+type Report struct {
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	// BFloat16 names the processor's instructions for products of bfloat16 numbers, or is "".
+	BFloat16 string  `json:"bfloat16"`
+	Library  Library `json:"onnxruntime"`
+	Models   []Check `json:"models"`
+	OK       bool    `json:"ok"`
+}
+
+// Library is the runtime library, or why there is none.
+type Library struct {
+	Version string `json:"version,omitempty"`
+	Path    string `json:"path,omitempty"`
+	How     string `json:"how,omitempty"`
+	// Providers are those that it was built with; a machine may lack what they need.
+	Providers []string `json:"built_with,omitempty"`
+	// Devices are those of the plug-in provider in Options.Runtime.
+	Devices []ort.Device `json:"devices,omitempty"`
+	Tried   []Tried      `json:"tried,omitempty"` // without success
+	Error   string       `json:"error,omitempty"`
+}
+
+// Tried is a place where no usable library was.
+type Tried struct {
+	How   string `json:"how"`
+	Path  string `json:"path"`
+	Error string `json:"error"`
+	text  string
+}
+
+// String returns the place and the error on one line.
+func (t Tried) String() string { return t.text }
+
+// Check is a model that was tried.
+type Check struct {
+	Name     string  `json:"name"`
+	Summary  string  `json:"summary,omitempty"` // of a built-in model
+	SHA256   string  `json:"sha256,omitempty"`  // of a CLIP, that of its text tower
+	Licence  string  `json:"licence,omitempty"`
+	Provider string  `json:"provider"`
+	Seconds  float64 `json:"seconds,omitempty"` // to load it and to evaluate it; 0 if it was not tried
+	Error    string  `json:"error,omitempty"`
+}
+
+// Examine finds the library and evaluates U and gradients of the models at a few states. On a provider
+// other than cpu, the results are compared with those of cpu. The error is the first in the report: that
+// of the library, else of a model.
+func Examine(ctx context.Context, o Options) (Report, error) {
+	r := Report{Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, BFloat16: ort.BFloat16()}
+	failed := r.Library.find(ctx, o.Runtime)
+	usable := failed == nil
+	names := []string{o.Model}
+	if o.Model == "" {
+		names = models.BuiltIn()
+	}
+	for _, name := range names {
+		c := Check{Name: name, Provider: o.Runtime.Provider}
+		if err := c.check(ctx, &o, usable); err != nil {
+			if c.Error = err.Error(); failed == nil {
+				failed = err
+			}
+		}
+		r.Models = append(r.Models, c)
+	}
+	r.OK = failed == nil
+	return r, failed
+}
+
+// find fills in l.
+func (l *Library) find(ctx context.Context, rt ort.Options) error {
+	found, err := library.Find(ctx, rt.Search())
+	var tried []library.Attempt
+	var none *library.UnavailableError
+	switch {
+	case err == nil:
+		tried = found.Tried
+		err = ort.LoadProvider(ctx, rt)
+	case errors.As(err, &none) && none.Tried != nil:
+		// The report lists the places tried.
+		tried = none.Tried
+		err = &library.UnavailableError{What: none.What, Do: "gradhop doctor --fetch downloads one"}
+	}
+	for _, a := range tried {
+		l.Tried = append(l.Tried, Tried{How: a.How, Path: a.Path, Error: fmt.Sprint(a.Err), text: a.String()})
+	}
+	if err != nil {
+		l.Error = err.Error()
+		return err
+	}
+	l.Version, l.Path, l.How, l.Providers = found.Version, found.Path, found.How, ort.Providers()
+	for _, d := range ort.Devices() {
+		if !slices.Contains(l.Providers, d.Provider) {
+			l.Devices = append(l.Devices, d)
+		}
+	}
+	return nil
+}
+
+// check fills in c. Without a library it only looks at the files.
+func (c *Check) check(ctx context.Context, o *Options, usable bool) error {
+	try, err := c.open(ctx, o)
+	if err != nil || !usable {
+		return err
+	}
+	began := time.Now()
+	if err := try(); err != nil {
+		return err
+	}
+	c.Seconds = time.Since(began).Seconds()
+	return nil
+}
+
+// open finds the files of a model, fills in what they are, and returns what evaluates the model.
+func (c *Check) open(ctx context.Context, o *Options) (try func() error, err error) {
+	rt := o.Runtime
+	rt.Progress = nil
+	if strings.HasSuffix(c.Name, ".onnx") {
+		f := o.File
+		f.Model, f.Runtime, f.Provider = c.Name, rt, rt.Provider
+		m, err := onnx.Load(c.Name)
+		if err != nil {
+			return nil, err
+		}
+		c.SHA256, err = onnx.Digest(m)
+		return func() error { return sample.Try(ctx, f) }, err
+	}
+	name, folder := c.Name, ""
+	if towers, e := models.OpenTowers(ctx, name, o.Hub); e == nil && isCLIP(towers) {
+		c.Name, c.SHA256, folder = towers.Name, towers.TextSHA256, towers.Dir
+		try = func() error { return tryCLIP(ctx, towers, rt) }
+	} else if m, e := models.OpenEBM(ctx, name, o.Hub); e == nil {
+		c.Name, c.SHA256, folder = m.Name, m.SHA256, m.Dir
+		try = func() error { return ebm.Try(ctx, m, rt) }
+	} else {
+		m, err := models.Open(ctx, name, o.Hub)
+		if err != nil {
+			return nil, err
+		}
+		c.Name, c.SHA256, folder = m.Name, m.SHA256, m.Dir
+		try = func() error { return tryMLM(ctx, m, rt) }
+	}
+	if e, ok := models.Describe(c.Name); ok && folder == "" {
+		c.Licence, c.Summary = e.Licence, e.Summary
+	}
+	return try, nil
+}
+
+// isCLIP tells a CLIP in one file from a masked language model.
+func isCLIP(t models.Towers) bool {
+	_, err := fs.Stat(t.FS, "preprocessor_config.json")
+	return err == nil || t.Text != t.Vision
+}
+
+// tryMLM evaluates a masked language model.
+func tryMLM(ctx context.Context, src models.Model, rt ort.Options) (err error) {
+	m, err := infill.Load(src, mlm.Options{Runtime: rt})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return m.Try(ctx)
+}
+
+// tryCLIP evaluates both towers of a CLIP.
+func tryCLIP(ctx context.Context, src models.Towers, rt ort.Options) (err error) {
+	m, err := prompttune.Load(src, clip.Options{Runtime: rt})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return m.Try(ctx)
+}

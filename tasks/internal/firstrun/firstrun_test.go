@@ -1,0 +1,52 @@
+package firstrun
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// recorder is an energy that records what it is asked and answers U.
+type recorder struct {
+	space energies.Space
+	u     float64
+	asked []energies.Capability
+	x     energies.Batch
+}
+
+func (r *recorder) Space() *energies.Space { return &r.space }
+
+func (r *recorder) Capabilities() energies.Capabilities {
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
+}
+
+func (r *recorder) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return r.Answer(ctx, energies.Query{Want: energies.Density, U: u, X: x})
+}
+
+func (r *recorder) Answer(_ context.Context, q energies.Query) error {
+	r.asked, r.x = append(r.asked, q.Want), q.X
+	for c := range q.U {
+		q.U[c] = r.u
+	}
+	return nil
+}
+
+// TestEvaluate: U and the gradient are asked, at different states in one batch, and NaN is an error.
+func TestEvaluate(t *testing.T) {
+	for u, wrong := range map[float64]bool{1: false, math.Inf(-1): false, math.Inf(1): true, math.NaN(): true} {
+		r := &recorder{space: energies.Space{Sites: 20, Values: 2}, u: u}
+		if err := Evaluate(t.Context(), r); wrong != (err != nil) {
+			t.Errorf("U %g: %v", u, err)
+		}
+		if !wrong && !slices.Equal(r.asked, []energies.Capability{energies.Density, energies.Gradient}) {
+			t.Errorf("U %g: asked %v", u, r.asked)
+		}
+		if r.x.Chains() < 2 || slices.Equal(r.x.Chain(0), r.x.Chain(1)) {
+			t.Errorf("states %v", r.x.Codes)
+		}
+	}
+}
