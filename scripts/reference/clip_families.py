@@ -14,14 +14,17 @@ import dataclasses
 import io
 import json
 import pathlib
+import random
 import re
 import string
 import sys
+import unicodedata
 from collections.abc import Callable
 
 import clip_models as models
 import clip_quantised
 import clip_reference as ref
+import ftfy
 import numpy as np
 import onnx
 import onnxruntime
@@ -34,12 +37,14 @@ import transformers
 from open_clip.push_to_hf_hub import save_config_for_hf
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
-from tokenize_samples import PLAIN
+from tokenize_clip_samples import CAPTIONS, CLIP_HARD
+from tokenize_samples import HARD, PLAIN
 
 TEXTS = ["a photo of a cat", "The Old house, near  the lane!", "caf\u00e9 42"]
 TEMPLATE = "the _ of the _"
 WORDS = ["old", "house", "door", "table", "she", "letter", "book", "and"]
 SIDE, LENGTH, PATCH = 16, 14, 8
+MARKS = [*string.punctuation, *string.ascii_uppercase, *"\u2018\u2019\u201c\u201d\u2026\u2014\u00a0\u3000\uff01\uff21\uff3f\u00c9\u0130\t\n\x0b", "_ _", " ", "  "]
 
 
 @dataclasses.dataclass
@@ -53,6 +58,7 @@ class Model:
     text: Callable = models.text_vectors
     image: Callable = models.image_vectors
     dtype: torch.dtype = torch.float64
+    lines: list[str] = dataclasses.field(default_factory=list)  # texts to compare in their tokens only
 
 
 def corpus() -> list[str]:
@@ -167,7 +173,9 @@ def published(folder: pathlib.Path):
 def openclip(folder: pathlib.Path, layout: str, **text) -> Model:
     """A model of open_clip: "hub" is the folder of its own function with towers in onnx/, "parts" has a folder for each tower."""
     siglip = bool(text)
-    tok = t5(folder) if siglip else open_clip.SimpleTokenizer()
+    clean = text.get("tokenizer_kwargs")
+    tok = (gemma if clean else t5)(folder) if siglip else open_clip.SimpleTokenizer()
+    pad = tok.pad_token_id if siglip else 0
     config = {"embed_dim": 12, "vision_cfg": {"image_size": SIDE, "patch_size": PATCH, "width": 16, "head_width": 4, "layers": 2},
               "text_cfg": {"context_length": 77, "vocab_size": len(tok) if siglip else tok.vocab_size, "width": 16, "heads": 4, "layers": 2, **text}}  # fmt: skip
     module = models.randomise((open_clip.CustomTextCLIP if siglip else open_clip.CLIP)(**config, quick_gelu=layout == "parts"), 9)
@@ -196,7 +204,27 @@ def openclip(folder: pathlib.Path, layout: str, **text) -> Model:
         module, (lambda text: tok(text)["input_ids"]) if siglip else lambda text: [tok.sot_token_id, *tok.encode(text), tok.eot_token_id],
         lambda image: image_transform_v2(PreprocessCfg(**open_clip.get_model_preprocess_cfg(module) | {"size": SIDE}), is_train=False)(image).numpy(),
         lambda module: (module.text if siglip else module).token_embedding,
-        lambda module, ids: module.encode_text(padded(ids, 1 if siglip else 0, length)), lambda module, pixels: module.encode_image(pixels))  # fmt: skip
+        lambda module, ids: module.encode_text(padded(ids, pad, length)), lambda module, pixels: module.encode_image(pixels))  # fmt: skip
+
+
+def cleaned(folder: pathlib.Path) -> Model:
+    """SigLIP 2 of open_clip, whose tokenizer takes texts without punctuation and capitals."""
+    clean = {"clean": "canonicalize"}
+    got = openclip(folder, "hub", context_length=LENGTH, no_causal_mask=True, proj_bias=True, pool_type="last", pad_id=0, norm_kwargs={"eps": 1e-6}, tokenizer_kwargs=clean)
+    tok = open_clip.tokenizer.HFTokenizer(str(folder), context_length=4096, **clean)
+    got.tokens = lambda text: [int(i) for i in tok(text)[0] if i != tok.tokenizer.pad_token_id]
+    rng = random.Random(5)
+    given = [line.strip() for line in [*PLAIN, *HARD, *CAPTIONS, *CLIP_HARD]]
+    given += ["".join(c + rng.choice(MARKS) if rng.random() < 0.3 else c for c in line) for line in [*PLAIN, *CAPTIONS] * 3]
+    got.lines = [line for line in given if canonical(line)]
+    return got
+
+
+def canonical(line: str) -> bool:
+    """Whether the program cleans a line as open_clip does. Repairs of wrong decoding, HTML entities, ligatures and the final sigma are not made, and Unicode versions differ."""
+    some = ftfy.TextFixerConfig(unescape_html=False, remove_terminal_escapes=False, fix_encoding=False, fix_latin_ligatures=False, fix_surrogates=False, fix_c1_controls=False)
+    known = all(c not in "\u03a3\U00011935" and unicodedata.category(c) != "Cn" for c in line)
+    return known and open_clip.tokenizer.basic_clean(line) == ftfy.fix_text(line, some).strip()
 
 
 class Call(torch.nn.Module):
@@ -240,6 +268,7 @@ FAMILIES: dict[str, Callable[[pathlib.Path], Model]] = {
     "openclip": lambda f: openclip(f, "hub"),
     "openclip-parts": lambda f: openclip(f, "parts"),
     "openclip-siglip": lambda f: openclip(f, "hub", context_length=LENGTH, no_causal_mask=True, proj_bias=True, pool_type="last", pad_id=1, norm_kwargs={"eps": 1e-6}),
+    "openclip-canonical": cleaned,
 }
 
 
@@ -285,7 +314,7 @@ def expected(m: Model, folder: pathlib.Path, name: str) -> dict:
     finally:
         torch.set_default_dtype(torch.float32)
     return {"name": name, "texts": TEXTS, "ids": ids, "text_vectors": flat(texts), "files": files, "pixels": flat(np.stack(pixels)),
-            "image_vectors": flat(images), "template": TEMPLATE, "words": WORDS, "tokens": tokens, "states": states,
+            "lines": [{"text": line, "ids": m.tokens(line)} for line in m.lines], "image_vectors": flat(images), "template": TEMPLATE, "words": WORDS, "tokens": tokens, "states": states,
             "u": [u for u, _ in got], "grad": flat(torch.stack([g for _, g in got]))}  # fmt: skip
 
 

@@ -19,10 +19,14 @@ import (
 
 // family is what scripts/reference/clip_families.py expects of a folder.
 type family struct {
-	Name         string
-	Texts        []string
-	IDs          [][]int32
-	TextVectors  []float32 `json:"text_vectors"`
+	Name        string
+	Texts       []string
+	IDs         [][]int32
+	TextVectors []float32 `json:"text_vectors"`
+	Lines       []struct {
+		Text string
+		IDs  []int32
+	}
 	Files        []string
 	Pixels       []float32
 	ImageVectors []float32 `json:"image_vectors"`
@@ -84,6 +88,15 @@ func (want *family) compare(t *testing.T, dir string) {
 		}
 		if ids = m.vocabulary.whole(ids); !slices.Equal(ids, want.IDs[k]) {
 			t.Errorf("%q has tokens %v, want %v", text, ids, want.IDs[k])
+		}
+	}
+	for _, l := range want.Lines {
+		ids, err := m.vocabulary.plain(l.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids = m.vocabulary.whole(ids); !slices.Equal(ids, l.IDs) {
+			t.Errorf("%q has tokens %v, want %v", l.Text, ids, l.IDs)
 		}
 	}
 	var goal Targets

@@ -67,6 +67,10 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 	if err != nil {
 		return fail(err)
 	}
+	files := clip.Files{FS: src.FS, Dir: src.Dir, Text: src.Text, Vision: src.Vision}
+	if tok.Canonicalize, err = files.Canonicalizes(); err != nil {
+		return fail(err)
+	}
 	m.vocabulary = vocabulary{tok}
 	// Read when it is wanted: who gives words, or wants all, needs no list.
 	m.listed = sync.OnceValues(func() ([]int32, error) { return listedWords(src.FS, m.vocabulary) })
@@ -74,7 +78,7 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 		o.Runtime.Name = src.Name
 	}
 	o.PadID = tok.Pad
-	m.clip, err = clip.Open(clip.Files{FS: src.FS, Dir: src.Dir, Text: src.Text, Vision: src.Vision}, o)
+	m.clip, err = clip.Open(files, o)
 	var option *onnx.ArgumentError
 	if errors.As(err, &option) {
 		return nil, err

@@ -159,6 +159,35 @@ func TestSigLIPOfOpenCLIP(t *testing.T) {
 	}
 }
 
+// TestCanonicalText: where OpenCLIP's settings say so, texts lose punctuation and capitals, also between
+// the blanks of a template. Otherwise they keep both, which the vocabulary lacks.
+func TestCanonicalText(t *testing.T) {
+	for _, clean := range []string{"canonicalize", "whitespace"} {
+		files, src := siglip(t, true)
+		delete(files, "config.json")
+		files["open_clip_config.json"] = &fstest.MapFile{Data: fmt.Appendf(nil, `{"model_cfg": {"text_cfg": {"context_length": 12, "no_causal_mask": true, "tokenizer_kwargs": {"clean": %q}}}}`, clean)}
+		m, err := Load(src, clip.Options{Runtime: ort.Options{Threads: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		template, err := ParseTemplate("_ Waa,  wBa! _")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, blanks, err := template.encode(m.vocabulary)
+		if clean != "canonicalize" {
+			if err == nil || !strings.Contains(err.Error(), "<unk>") {
+				t.Errorf("%s: error %v, want one about <unk>", clean, err)
+			}
+			continue
+		}
+		want := m.vocabulary.must(t, "▁waa", "▁wba")
+		if err != nil || !slices.Equal(ids[blanks[0]+1:blanks[1]], want) {
+			t.Errorf("%s: tokens %v, %v, want %v between the blanks", clean, ids, err, want)
+		}
+	}
+}
+
 // TestSigLIPWithoutParts: what a folder lacks is named.
 func TestSigLIPWithoutParts(t *testing.T) {
 	for part, names := range map[string][]string{

@@ -34,7 +34,7 @@ func ParseImageSet(arg string) (ImageSet, error) {
 // needs a weight behind it.
 func ParseTextTarget(arg string) (TextTarget, error) {
 	text, weight, err := weighted(arg)
-	return TextTarget{text, weight}, err
+	return TextTarget{strings.TrimSpace(text), weight}, err
 }
 
 // weighted cuts ":number" off the end. A weight is finite and not zero; it is 1 where none

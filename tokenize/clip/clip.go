@@ -7,6 +7,7 @@ package clip
 import (
 	"fmt"
 	"io/fs"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode"
@@ -30,6 +31,9 @@ type Tokenizer struct {
 	// SOT and EOT are the ids of the start and end tokens placed around a text. SOT is -1 for
 	// SigLIP, which has none.
 	SOT, EOT int32
+	// Canonicalize makes Encode remove punctuation and capitals first, as open_clip does for SigLIP.
+	// See canonical. It is false after Load.
+	Canonicalize bool
 
 	prefixed bool // pieces carry wordBegin
 }
@@ -87,6 +91,21 @@ func wordOf(t *hf.Tokenizer) int32 {
 		}
 	}
 	return -1
+}
+
+// Encode implements tokenize.Tokenizer.
+func (c *Tokenizer) Encode(text string) ([]tokenize.Token, error) {
+	if err := aligned.CheckUTF8(text); err != nil || !c.Canonicalize {
+		return c.Tokenizer.Encode(text)
+	}
+	chars := canonical(aligned.Of(text, 0))
+	tokens, err := c.Tokenizer.Encode(aligned.String(chars))
+	at := aligned.Offsets(chars)
+	for i, k := range tokens {
+		first, end := sort.SearchInts(at, k.Start), sort.SearchInts(at, k.End)
+		tokens[i].Start, tokens[i].End = chars[first].Start, chars[max(first, end-1)].End
+	}
+	return tokens, err
 }
 
 // Decode implements tokenize.Tokenizer. Invalid UTF-8 becomes U+FFFD, each word end becomes a space,

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -94,11 +95,24 @@ type config struct {
 type openCLIP struct {
 	Length      int  `json:"context_length"`
 	AllTextRead bool `json:"no_causal_mask"`
+	Tokenizer   struct {
+		Clean string `json:"clean"`
+	} `json:"tokenizer_kwargs"`
 }
 
 // readsPadding reports whether a model is a SigLIP.
 func (c *config) readsPadding() bool {
 	return strings.HasPrefix(c.Type, "siglip") || c.OpenCLIP.AllTextRead || c.Hub.OpenCLIP.AllTextRead
+}
+
+// Canonicalizes reports whether OpenCLIP's settings of a model ask for texts without punctuation and
+// capitals, see package tokenize/clip. The error is that of a file that cannot be read.
+func (f Files) Canonicalizes() (bool, error) {
+	c, err := f.config()
+	if err != nil {
+		return false, err
+	}
+	return slices.Contains([]string{c.OpenCLIP.Tokenizer.Clean, c.Hub.OpenCLIP.Tokenizer.Clean}, "canonicalize"), nil
 }
 
 // longest is the longest text, 0 where the file does not say. Files lack what is the default
