@@ -109,6 +109,21 @@ func TestNoProjection(t *testing.T) {
 	wantError[*neural.ModelError](t, err, "vision_model.onnx", "last_hidden_state", "image_embeds", "CLIPVisionModelWithProjection")
 }
 
+// naFlex gives a vision tower the inputs of a SigLIP 2 NaFlex: the size of each image in patches, too.
+func naFlex(g *onnx.Graph) {
+	shapes := *g.Inputs[0]
+	shapes.Name = "spatial_shapes"
+	for _, n := range g.Nodes {
+		for i, v := range n.Inputs {
+			if v == g.Inputs[0].Name {
+				n.Inputs[i] = "patches"
+			}
+		}
+	}
+	g.Nodes = append(g.Nodes, &onnx.Node{Op: "Add", Inputs: []string{g.Inputs[0].Name, shapes.Name}, Outputs: []string{"patches"}})
+	g.Inputs = append(g.Inputs, &shapes)
+}
+
 // TestNotCLIP: other models and other interfaces, each with its reason.
 func TestNotCLIP(t *testing.T) {
 	good := func() *onnx.Model { return loadTower(t, "bad/table.onnx", nil) }
@@ -134,6 +149,7 @@ func TestNotCLIP(t *testing.T) {
 		"integer pixels":       {good(), loadTower(t, split+"vision_model.onnx", elem(onnx.Int64)), "floats are wanted"},
 		"one colour":           {good(), loadTower(t, split+"vision_model.onnx", func(g *onnx.Graph) { g.Inputs[0].Type.Shape[1].Value = 1 }), "3 are wanted"},
 		"flat pixels":          {good(), loadTower(t, split+"vision_model.onnx", dims(2)), "height and width"},
+		"NaFlex":               {good(), loadTower(t, split+"vision_model.onnx", naFlex), "NaFlex (input spatial_shapes) is not supported yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := clip.New(c.text, c.vision, clip.Options{})

@@ -28,6 +28,11 @@ func newVisionModel(m *onnx.Model, o Options) (*visionModel, error) {
 
 // inputs checks the input of the vision tower.
 func (m *visionModel) inputs(w *tower) error {
+	for _, name := range []string{"spatial_shapes", "pixel_attention_mask"} {
+		if w.model.Graph.Input(name) != nil {
+			return w.bad("SigLIP 2 NaFlex (input " + name + ") is not supported yet; use a SigLIP 2 of fixed resolution")
+		}
+	}
 	v := w.model.Graph.Input(inPixels)
 	if v == nil {
 		return w.bad(w.out + " depends on no input called pixel_values")
