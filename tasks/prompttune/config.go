@@ -199,7 +199,7 @@ func (p *Form) proposals() (Proposals, error) {
 }
 
 // Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1180
-// steps for search, 1 and 120 for gcg, 1 and 300 for mtm after its start, 8 and 500 for other samplers.
+// steps for search, 1 and 120 for gcg, 1 and 170 for mtm after its start, 8 and 500 for other samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
 	Sampler string            `json:"sampler"`
@@ -216,9 +216,9 @@ type Search struct {
 	// Steps and Warmup are numbers of steps.
 	Steps  int `json:"steps"`
 	Warmup int `json:"warmup"`
-	// Start is the number of the first steps of warm-up that are those of PEZ; the sampler goes on
-	// from the best prompt that each chain visited in them. 0 means 1000 for mtm and none for
-	// others, below 0 none. Warmup is at least Start. Several models have no PEZ.
+	// Start is the number of the first steps of warm-up that are those of search: 1000 of PEZ, then
+	// GCG. The sampler starts from the best prompt that each chain visited in them. 0 means 1100 for
+	// mtm and none for others, below 0 none. Warmup is at least Start. Several models have no PEZ.
 	Start int `json:"start,omitempty"`
 	// Beta is a schedule of the inverse temperature, as samplers.ParseSchedule reads it.
 	Beta string `json:"beta,omitempty"`
@@ -268,20 +268,20 @@ func (s *Search) beta() string {
 func (s *Search) Fill() {
 	s.Sampler, s.Top = cmp.Or(s.Sampler, DefaultSampler), cmp.Or(s.Top, 5)
 	chains, steps := 8, 500
-	switch s.Sampler {
+	switch s.moving() {
 	case "search":
 		chains, steps = 1, 1180
 	case "gcg":
 		chains, steps = 1, 120
 	case "mtm":
-		chains, steps = 1, 300
+		chains, steps = 1, 170
 	}
 	s.Chains = cmp.Or(s.Chains, chains)
 	if s.steps() == 0 {
 		s.Steps = steps
 	}
-	if s.Sampler == "mtm" && s.Start == 0 {
-		s.Start = 1000
+	if s.moving() == "mtm" && s.Start == 0 {
+		s.Start = 1100
 	}
 	s.Warmup = max(s.Warmup, s.Start)
 }

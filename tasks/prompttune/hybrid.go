@@ -35,16 +35,16 @@ type HybridOptions struct {
 	Perturb    int `flag:"perturb" default:"1" doc:"blanks that a restart changes"`
 }
 
-// Hybrid makes steps of PEZ, then those of another kernel from the best state that PEZ visited.
-// PEZ goes far in few evaluations; GCG improves where PEZ circles, and a sampler that starts
-// where PEZ has been needs no warm-up of its own. Before the other kernel's first step nothing
-// else is changed, so an exact one stays exact: its draws begin after the steps of PEZ.
+// Hybrid makes steps of one kernel, then those of another from the best state that the first
+// visited. PEZ goes far in few evaluations, GCG improves where PEZ circles, and a sampler that
+// starts where both have been needs no warm-up of its own. Before the second kernel's first step
+// nothing else is changed, so an exact one stays exact: its draws begin after the steps of the
+// first.
 type Hybrid struct {
-	pez   *PEZ
-	then  samplers.Kernel
-	steps int64 // of PEZ
-	specs []samplers.VarSpec
-	begun bool // then is initialised
+	first, then samplers.Kernel
+	steps       int64 // of first
+	specs       []samplers.VarSpec
+	begun       bool // then is initialised
 }
 
 var _ samplers.Kernel = (*Hybrid)(nil)
@@ -59,29 +59,25 @@ func NewHybrid(e energies.Energy, o HybridOptions) (*Hybrid, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startWithPEZ(e, gcg, max(0, cmp.Or(o.PEZSteps, 1000)), PEZOptions{LearningRate: o.LearningRate, WeightDecay: o.WeightDecay})
-}
-
-// startWithPEZ puts steps of PEZ on e before those of a kernel, none where e has no
-// embeddings. Errors are those of NewPEZ.
-func startWithPEZ(e energies.Energy, then samplers.Kernel, steps int, o PEZOptions) (*Hybrid, error) {
-	k := &Hybrid{then: then, steps: int64(steps), specs: then.Vars()}
-	if _, ok := e.(Embedded); !ok || steps == 0 {
-		k.steps = 0
-		return k, nil
+	if _, ok := e.(Embedded); !ok || o.PEZSteps < 0 {
+		return newHybrid(gcg, 0, gcg), nil
 	}
-	var err error
-	if k.pez, err = NewPEZ(e, o); err != nil {
+	pez, err := NewPEZ(e, PEZOptions{LearningRate: o.LearningRate, WeightDecay: o.WeightDecay})
+	if err != nil {
 		return nil, err
 	}
-	k.specs = slices.Concat(k.specs, k.pez.Specs)
-	for _, v := range bestSpecs(e.Space().Sites) {
+	return newHybrid(pez, cmp.Or(o.PEZSteps, 1000), gcg), nil
+}
+
+// newHybrid puts steps of one kernel before those of another. They share variables of one name.
+func newHybrid(first samplers.Kernel, steps int, then samplers.Kernel) *Hybrid {
+	k := &Hybrid{first: first, then: then, steps: int64(steps)}
+	for _, v := range slices.Concat(then.Vars(), first.Vars(), bestSpecs(then.Energy().Space().Sites)) {
 		if !slices.ContainsFunc(k.specs, func(has samplers.VarSpec) bool { return has.Name == v.Name }) {
 			k.specs = append(k.specs, v)
 		}
 	}
-	k.pez.Specs = k.specs
-	return k, nil
+	return k
 }
 
 // Energy implements samplers.Kernel.
@@ -92,21 +88,20 @@ func (k *Hybrid) Vars() []samplers.VarSpec { return k.specs }
 
 // Init implements samplers.Kernel.
 func (k *Hybrid) Init(ctx context.Context, s *samplers.State) error {
-	k.begun = false
-	if s.Step >= k.steps {
-		return k.begin(ctx, s)
+	if k.begun = s.Step >= k.steps; k.begun {
+		return k.start(ctx, s, k.then)
 	}
-	if err := k.pez.Init(ctx, s); err != nil {
+	if err := k.start(ctx, s, k.first); err != nil {
 		return err
 	}
 	remember(s)
 	return nil
 }
 
-// begin initialises the kernel after PEZ. The variables of PEZ stay.
-func (k *Hybrid) begin(ctx context.Context, s *samplers.State) error {
+// start initialises one of the kernels. The variables of the other stay.
+func (k *Hybrid) start(ctx context.Context, s *samplers.State, kernel samplers.Kernel) error {
 	kept := s.Vars
-	err := k.then.Init(ctx, s)
+	err := kernel.Init(ctx, s)
 	own := s.Vars
 	s.Vars = kept
 	if err != nil {
@@ -116,7 +111,6 @@ func (k *Hybrid) begin(ctx context.Context, s *samplers.State) error {
 	for _, v := range own {
 		copy(s.Var(v.Name), v.Data)
 	}
-	k.begun = true
 	return nil
 }
 
@@ -124,13 +118,14 @@ func (k *Hybrid) begin(ctx context.Context, s *samplers.State) error {
 func (k *Hybrid) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if s.Step >= k.steps {
 		if !k.begun {
-			if err := k.begin(ctx, s); err != nil {
+			if err := k.start(ctx, s, k.then); err != nil {
 				return err
 			}
+			k.begun = true
 		}
 		return k.then.Step(ctx, s, info)
 	}
-	if err := k.pez.Step(ctx, s, info); err != nil {
+	if err := k.first.Step(ctx, s, info); err != nil {
 		return err
 	}
 	remember(s)

@@ -35,9 +35,9 @@ func (e unitRows) Nearest(_ context.Context, codes []int32, rows []float32) erro
 	return nil
 }
 
-// TestStartWithPEZ: after its steps of PEZ, a chain stands where U was highest, and every later
-// step is that of the sampler alone from there.
-func TestStartWithPEZ(t *testing.T) {
+// TestStartWithSearch: after its steps of PEZ and GCG, a chain stands where U was highest, and every
+// later step is that of the sampler alone from there.
+func TestStartWithSearch(t *testing.T) {
 	const start, steps = 6, 30
 	e := unitRows{newBumpy()}
 	mtm := func() samplers.Kernel {
@@ -47,10 +47,11 @@ func TestStartWithPEZ(t *testing.T) {
 		}
 		return k
 	}
-	k, err := startWithPEZ(e, mtm(), start, PEZOptions{LearningRate: 0.5})
+	search, err := NewHybrid(e, HybridOptions{PEZSteps: start / 2, LearningRate: 0.5, Candidates: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
+	k := newHybrid(search, start, mtm())
 	cfg := samplers.Config{Kernel: k, Chains: 5, Steps: steps, Seed: 4, InverseTemperature: func(int64) float64 { return 2 }}
 	best, moved := slices.Repeat([]float64{math.Inf(-1)}, cfg.Chains), false
 	var from samplers.Snapshot
@@ -68,7 +69,7 @@ func TestStartWithPEZ(t *testing.T) {
 			from = samplers.Snapshot{Seed: s.Seed, Step: s.Step, ChainIDs: s.ChainIDs, Codes: slices.Clone(s.X.Codes)}
 			for c := range best {
 				if u := e.value(s.X.Chain(c)); u < best[c] || u != s.U[c] {
-					t.Errorf("chain %d starts from %v with U = %v; PEZ visited %v", c, u, s.U[c], best[c])
+					t.Errorf("chain %d starts from %v with U = %v; the search visited %v", c, u, s.U[c], best[c])
 				}
 			}
 		default:

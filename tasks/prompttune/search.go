@@ -155,9 +155,11 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 		return nil, err
 	}
 	if s.Start > 0 {
-		if kernel, err = startWithPEZ(p.Energy, kernel, s.Start, PEZOptions{}); err != nil {
+		first, err := NewHybrid(p.Rescored(), HybridOptions{})
+		if err != nil {
 			return nil, err
 		}
+		kernel = newHybrid(first, s.Start, kernel)
 	}
 	r := &Finder{search: s, stopped: StoppedSteps}
 	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
