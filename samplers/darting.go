@@ -72,7 +72,7 @@ func (k *Darting) Init(ctx context.Context, s *State) error {
 	if err := k.Kernel.Init(ctx, s); err != nil {
 		return err
 	}
-	if s.Grad != nil || s.Tilt != nil || s.levels != nil || s.inner != nil {
+	if s.Grad != nil || s.Tilt != nil || s.levels != nil || s.packed != nil || s.inner != nil {
 		return &OptionError{"darting", "inner", "", "must be a sampler that keeps nothing of a state but its log-density"}
 	}
 	return nil

@@ -128,7 +128,12 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 	if can := k.Oracle.Capabilities(); can.Answers.Has(energies.Level) && !o.Dense && o.Factors == nil && !o.Precondition {
 		k.levels = true
 		l := &levelLangevin{schedule: schedule, balance: balance, odds: can.Odds, distance: e.Space().SquaredDistance(0, 1)}
-		k.Proposal, k.Prepare = l, l.prepare
+		if p := newPacking(can.Pairs, e.Space().Sites, nil); p != nil {
+			k.packed = newPackedLangevin(*l, p, &k.next)
+			k.Proposal, k.Prepare = k.packed, k.packed.prepare
+		} else {
+			k.Proposal, k.Prepare = l, l.prepare
+		}
 		return k, nil
 	}
 	proposal := langevin{schedule: schedule, fixed: o.Factors}

@@ -102,7 +102,10 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	case (o.Scan == "" || o.Scan == ColouredScan) && can.Answers.Has(energies.Block) && whole:
 		k.ask, k.colours, k.updates = energies.Block, can.Colours, max(o.Updates, sites)
 		k.colour.init(can)
-		k.level.odds, k.level.packing = can.Odds, newPacking(can.Pairs, can.Colours)
+		k.level.odds = can.Odds
+		if p := newPacking(can.Pairs, sites, can.Colours); p != nil {
+			k.level.packed = &packedGibbs{packing: p, odds: can.Odds}
+		}
 	}
 	return k, nil
 }
@@ -142,6 +145,15 @@ func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 		k.all = append(k.all, v)
 	}
 	return k, nil
+}
+
+// Init implements Kernel.
+func (k *Gibbs) Init(ctx context.Context, s *State) error {
+	err := k.Base.Init(ctx, s)
+	if err == nil && k.level.packed != nil {
+		k.level.packed.init(s)
+	}
+	return err
 }
 
 // Step implements Kernel.

@@ -64,22 +64,32 @@ func (l *levelLangevin) prepare(s *State) {
 	}
 }
 
-// moves returns the table of chain c.
-func (l *levelLangevin) moves(s *State, c int) []levelMove {
-	alpha, beta, t := s.Var(StepSizeVar)[c], s.InverseTemperature(c), &l.chains[c]
+// alpha returns the step size of chain c.
+func (l *levelLangevin) alpha(s *State, c int) float64 {
+	alpha := s.Var(StepSizeVar)[c]
 	if l.schedule != nil {
 		alpha *= l.schedule(s.Step)
 	}
+	return alpha
+}
+
+// change returns the log-odds of changing a site and the log-probability of not changing it, given the
+// log-odds of its other code.
+func (l *levelLangevin) change(odds, alpha, beta float64) (leave, stay float64) {
+	leave = l.balance.Log(beta*odds) - l.distance/(2*alpha) - l.balance.Log(0)
+	return leave, -max(leave, 0) - math.Log1p(math.Exp(-math.Abs(leave)))
+}
+
+// moves returns the table of chain c.
+func (l *levelLangevin) moves(s *State, c int) []levelMove {
+	alpha, beta, t := l.alpha(s, c), s.InverseTemperature(c), &l.chains[c]
 	if t.move != nil && t.alpha == alpha && t.beta == beta {
 		return t.move
 	}
 	t.alpha, t.beta, t.move = alpha, beta, resize(t.move, 2*len(l.odds))
-	penalty := l.distance/(2*alpha) + l.balance.Log(0)
 	for k := range t.move {
-		odds := beta * l.odds[k/2] * float64(1-2*(k%2))
-		leave := l.balance.Log(odds) - penalty
-		rest := math.Log1p(math.Exp(-math.Abs(leave)))
-		t.move[k] = levelMove{newThreshold(1 / (1 + math.Exp(-leave))), [2]float64{-max(leave, 0) - rest, min(leave, 0) - rest}}
+		leave, stay := l.change(l.odds[k/2]*float64(1-2*(k%2)), alpha, beta)
+		t.move[k] = levelMove{newThreshold(1 / (1 + math.Exp(-leave))), [2]float64{stay, stay + leave}}
 	}
 	return t.move
 }
@@ -131,8 +141,7 @@ type levelJob struct {
 	ctx     context.Context
 	odds    []float64
 	tables  []levelThresholds // [chain]
-	packing *packing          // nil: site by site
-	packed  []*packedOdds     // [chain]
+	packed  *packedGibbs      // nil: site by site
 	errs    []error           // [chain]
 }
 
@@ -146,12 +155,12 @@ type levelThresholds struct {
 func (j *levelJob) step(ctx context.Context, k *Gibbs, s *State, info *Info) error {
 	n := s.Chains()
 	if j.sweep == nil {
-		if j.sweep = j.chain; j.packing != nil {
+		if j.sweep = j.chain; j.packed != nil {
 			j.sweep = j.packedChain
 		}
 	}
-	if j.packing != nil {
-		j.preparePacked(s, &k.next)
+	if j.packed != nil {
+		j.packed.prepare(s, &k.next)
 	} else {
 		copy(k.next.X.Codes, s.X.Codes)
 		if len(j.tables) < n {
@@ -211,4 +220,18 @@ func (j *levelJob) chain(w *Worker, c int) {
 		}
 	}
 	j.errs[c] = k.Oracle.LogDensity(j.ctx, k.next.U[c:c+1], at)
+}
+
+// packedChain makes the sweeps of chain c.
+func (j *levelJob) packedChain(w *Worker, c int) {
+	k, s, x := j.kernel, j.state, j.kernel.next.X.Chain(c)
+	state := j.packed.of(&k.next, c)
+	copy(state, j.packed.of(&s.Point, c))
+	perStep := int64(k.updates / len(x))
+	for sweep := range perStep {
+		w.Reset(s.Seed, s.ChainIDs[c], s.Step*perStep+sweep, UseProposal)
+		k.next.U[c] = j.packed.sweep(w, c, state)
+	}
+	j.packed.unpack(x, state)
+	j.info.Hops[c] = s.hops(&k.next, c)
 }

@@ -129,7 +129,7 @@ func (k *Metropolis) decideChain(w *Worker, c int) {
 		s.Metropolis(&w.Stream, k.info, c, logRatio)
 	}
 	if k.info.Accepted[c] {
-		k.info.Hops[c] = hops(s.X.Chain(c), k.next.X.Chain(c))
+		k.info.Hops[c] = s.hops(&k.next, c)
 	}
 }
 

@@ -2,214 +2,256 @@ package samplers
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// On a torus and other graphs with two colours whose neighbours stand in few relative positions, coloured
-// Gibbs redraws 64 sites of a chain at once (multi-spin coding: Zorn, Herrmann and Rebbi 1981). A word
-// holds the codes of 64 sites of a colour. Shifted words of the other colour, added bit by bit, give the
-// numbers of neighbours with code 1, which are the levels of the sites. A site gets code 1 if a uniform
-// number is below the probability of its level: 64 such numbers are compared bit by bit, from the most
-// significant bit on, until all comparisons are decided, which takes about 7 random words.
+// On a torus and other graphs whose neighbours stand in few relative positions, coloured Gibbs and the
+// Langevin proposal draw 64 sites of a chain at once (multi-spin coding: Zorn, Herrmann and Rebbi 1981).
+// A word holds the codes of 64 sites. Shifted words, added bit by bit, give the numbers of neighbours,
+// and with them the class of each site: a class is a set of sites with one probability. A site gets bit 1
+// if a uniform number is below the probability of its class: 64 such numbers are compared bit by bit,
+// from the most significant bit on, until all comparisons are decided, which takes about 7 random words.
 
-// packing says how the sites of a graph lie in words.
+// packing says how the sites of a chain lie in words: in their order, or one colour after the other.
 type packing struct {
-	colours [][]int32 // bit k%64 of word k/64 of colour c is the code of site colours[c][k]
-	links   [2][]link // from the sites of a colour to those of the other
-	pairs   *energies.Pairs
-	pad     int // words before and after those of a colour, so that shifts stay in range
-	size    int // words of a colour, with padding
+	pairs *energies.Pairs
+	sites int
+	size  int // words of a chain
+	// With two colours, sites 2k and 2k+1 differ in colour and are bit k of their colours. Bit k of swap
+	// says that site 2k has the second colour. Nil: sites are in their order.
+	swap []uint64
+	near [][]shifted // [word]
+	used []uint64    // the bits that are sites, [word]
 }
 
-// link is a relative position of neighbours: that of bit k is bit k + 64·word + shift of the other colour.
-type link struct {
-	word  int
-	shift uint
-	mask  []uint64 // the sites that have such a neighbour
+// shifted gives sites of a word one of their neighbours: bits of the word (low>>shift | high<<(64-shift)).
+type shifted struct {
+	low, high int
+	shift     uint
+	mask      uint64 // the sites that have such a neighbour
 }
 
 const (
-	mostLinks  = 16 // beyond, site by site is as fast
+	mostShifts = 16 // a word, in the mean; beyond, site by site is as fast
 	mostDegree = 7  // numbers of neighbours have three bits
 )
 
-// newPacking returns nil if the energy does not lend itself to it.
-func newPacking(p *energies.Pairs, colours [][]int32) *packing {
-	if p == nil || len(colours) != 2 || p.Degree > mostDegree {
+// newPacking returns nil if the energy does not lend itself to it. colours are two, or nil for sites in
+// their order.
+func newPacking(p *energies.Pairs, sites int, colours [][]int32) *packing {
+	if p == nil || p.Degree > mostDegree {
 		return nil
 	}
-	k := &packing{colours: colours, pairs: p}
-	place := make([]int, len(colours[0])+len(colours[1])) // [site]
-	for _, sites := range colours {
-		for m, i := range sites {
-			place[i] = m
-		}
+	k := &packing{pairs: p, sites: sites, size: words(sites)}
+	if colours != nil && !k.divide(colours) {
+		return nil
 	}
-	for c, sites := range colours {
-		at := map[int]int{} // by distance, the index in links
-		for m, i := range sites {
-			for _, j := range p.To[int(i)*p.Degree : (int(i)+1)*p.Degree] {
-				distance := place[j] - m
-				n, seen := at[distance]
-				if !seen {
-					if n = len(k.links[c]); n == mostLinks {
-						return nil
-					}
-					word := distance >> 6
-					k.links[c] = append(k.links[c], link{word, uint(distance & 63), make([]uint64, words(len(sites)))})
-					k.pad = max(k.pad, word+1, -word)
-					at[distance] = n
-				}
-				k.links[c][n].mask[m/64] |= 1 << (m % 64)
+	k.near, k.used = make([][]shifted, k.size), make([]uint64, k.size)
+	count := 0
+	for i := range sites {
+		at := k.place(i)
+		word, bit := at/64, uint64(1)<<(at%64)
+		k.used[word] |= bit
+		for _, j := range p.To[i*p.Degree : (i+1)*p.Degree] {
+			distance, n := k.place(int(j))-at, 0
+			low, shift, list := word+distance>>6, uint(distance&63), k.near[word]
+			for n < len(list) && (list[n].low != low || list[n].shift != shift || list[n].mask&bit != 0) {
+				n++
 			}
+			if n == len(list) {
+				k.near[word] = append(list, shifted{low: low, high: low + 1, shift: shift})
+				count++
+			}
+			k.near[word][n].mask |= bit
 		}
 	}
-	k.size = 2*k.pad + max(words(len(colours[0])), words(len(colours[1])))
+	for _, list := range k.near {
+		for n := range list { // words outside are masked out, so any other may be read
+			list[n].low, list[n].high = min(max(list[n].low, 0), k.size-1), min(list[n].high, k.size-1)
+		}
+	}
+	if count > mostShifts*k.size {
+		return nil
+	}
 	return k
+}
+
+// divide sets the order of two colours, if it is as swap wants it.
+func (p *packing) divide(colours [][]int32) bool {
+	if len(colours) != 2 || 2*len(colours[0]) != p.sites || len(colours[1]) != len(colours[0]) {
+		return false
+	}
+	half := words(p.sites / 2)
+	p.size, p.swap = 2*half, make([]uint64, half)
+	for k, i := range colours[0] {
+		if int(i)/2 != k || int(colours[1][k])/2 != k {
+			return false
+		}
+		p.swap[k/64] |= uint64(i&1) << (k % 64)
+	}
+	return true
 }
 
 // words is the number of words for so many bits.
 func words(n int) int { return (n + 63) / 64 }
 
-// packedOdds has the probabilities of code 1 at an inverse temperature: bit b, counted from the most
-// significant one, of that of level l is set if bit[b][l] is all ones, and not set if it is zero.
-type packedOdds struct {
-	beta float64
-	bit  [64][mostDegree + 1]uint64
+// place is the number of the bit of site i.
+func (p *packing) place(i int) int {
+	if p.swap == nil {
+		return i
+	}
+	k := i / 2
+	colour := int(p.swap[k/64]>>(k%64)&1) ^ i&1
+	return colour*64*len(p.swap) + k
 }
 
-func newPackedOdds(odds []float64, beta float64) *packedOdds {
-	t := &packedOdds{beta: beta}
-	for level, x := range odds {
-		p := uint64(math.MaxUint64)
-		if scaled := math.Ldexp(1/(1+math.Exp(-beta*x)), 64); scaled < 1<<64 {
-			p = uint64(scaled)
-		}
-		for b := range t.bit {
-			t.bit[b][level] = -(p >> (63 - b) & 1)
-		}
+// of returns the words of chain c.
+func (p *packing) of(at *Point, c int) []uint64 { return at.packed[c*p.size : (c+1)*p.size] }
+
+// pack writes the codes of a chain to words.
+func (p *packing) pack(to []uint64, x []int32) {
+	clear(to)
+	for i, v := range x {
+		at := p.place(i)
+		to[at/64] |= uint64(v) << (at % 64)
 	}
-	return t
 }
 
-// preparePacked makes the table of each chain, and packs its codes where s lacks them in this form.
-// Chains at one temperature share a table.
-func (j *levelJob) preparePacked(s *State, next *Point) {
-	n, p := s.Chains(), j.packing
-	if s.packed == nil {
-		s.packed = make([]uint64, 2*n*p.size)
-		for c := range n {
-			for colour, state := range p.of(&s.Point, c) {
-				p.pack(state, p.colours[colour], s.X.Chain(c))
-			}
+// unpack writes words to the codes of a chain.
+func (p *packing) unpack(x []int32, from []uint64) {
+	for w := 0; len(x) > 0; w++ {
+		v, part := p.inOrder(from, w), x[:min(len(x), 64)]
+		x = x[len(part):]
+		for len(part) >= 8 {
+			*(*[8]int32)(part) = codesOfByte[v&255]
+			part, v = part[8:], v>>8
 		}
-	}
-	next.packed = resize(next.packed, len(s.packed)) // the padding of new memory is zero, and stays so
-	if len(j.packed) < n {
-		j.packed = append(j.packed, make([]*packedOdds, n-len(j.packed))...)
-	}
-	for c := range n {
-		beta := s.InverseTemperature(c)
-		switch {
-		case j.packed[c] != nil && j.packed[c].beta == beta:
-		case c > 0 && j.packed[c-1].beta == beta:
-			j.packed[c] = j.packed[c-1]
-		default:
-			j.packed[c] = newPackedOdds(j.odds, beta)
+		for k := range part {
+			part[k] = int32(v >> k & 1)
 		}
 	}
 }
 
-// packedChain makes the sweeps of chain c.
-func (j *levelJob) packedChain(w *Worker, c int) {
-	k, s, p := j.kernel, j.state, j.packing
-	x := k.next.X.Chain(c)
-	old, state := p.of(&s.Point, c), p.of(&k.next, c)
-	copy(state[1], old[1]) // the first colour is redrawn from the second alone
-	var ones, edges int
-	perStep := int64(k.updates / len(x))
-	for sweep := range perStep {
-		w.Reset(s.Seed, s.ChainIDs[c], s.Step*perStep+sweep, UseProposal)
-		ones, _ = p.draw(state, 0, j.packed[c], &w.Stream)
-		more, both := p.draw(state, 1, j.packed[c], &w.Stream)
-		ones, edges = ones+more, both // every edge has one end of the second colour
-	}
-	for colour, sites := range p.colours {
-		p.unpack(x, sites, state[colour])
-		for w, v := range state[colour] {
-			j.info.Hops[c] += bits.OnesCount64(v ^ old[colour][w])
+// codesOfByte has the bits of each byte.
+var codesOfByte = func() (codes [256][8]int32) {
+	for v := range codes {
+		for k := range codes[v] {
+			codes[v][k] = int32(v >> k & 1)
 		}
 	}
-	k.next.U[c] = p.pairs.Density(ones, edges)
+	return codes
+}()
+
+// inOrder returns word w of the codes in the order of the sites.
+func (p *packing) inOrder(from []uint64, w int) uint64 {
+	if p.swap == nil {
+		return from[w]
+	}
+	even, odd := from[w/2], from[w/2+len(p.swap)]
+	d := (even ^ odd) & p.swap[w/2]
+	half := 32 * (w % 2)
+	return spread((even^d)>>half) | spread((odd^d)>>half)<<1
 }
 
-// of returns the packed codes of both colours of chain c.
-func (p *packing) of(at *Point, c int) [2][]uint64 {
-	all := at.packed[2*c*p.size : 2*(c+1)*p.size]
-	return [2][]uint64{all[:p.size], all[p.size:]}
+// spread moves bit k to bit 2k, for k < 32.
+func spread(v uint64) uint64 {
+	v &= 1<<32 - 1
+	v = (v | v<<16) & 0x0000ffff0000ffff
+	v = (v | v<<8) & 0x00ff00ff00ff00ff
+	v = (v | v<<4) & 0x0f0f0f0f0f0f0f0f
+	v = (v | v<<2) & 0x3333333333333333
+	return (v | v<<1) & 0x5555555555555555
 }
 
-// draw redraws the sites of a colour. It returns the number that have code 1, and the number of their
-// neighbours that have it too.
-func (p *packing) draw(state [2][]uint64, colour int, t *packedOdds, r *rng.Stream) (ones, edges int) {
-	own, other, links, left := state[colour][p.pad:], state[1-colour], p.links[colour], len(p.colours[colour])
-	for w := 0; left > 0; w, left = w+1, left-64 {
-		var n0, n1, n2 uint64 // bits of the numbers of neighbours with code 1
-		for l := range links {
-			link := &links[l]
-			from := other[w+p.pad+link.word:]
-			b := (from[0]>>link.shift | from[1]<<1<<(63-link.shift)) & link.mask[w]
-			carry := n0 & b
-			n0 ^= b
-			n2 |= n1 & carry
-			n1 ^= carry
-		}
-		l0, l1, l2, l3 := ^(n0 | n1 | n2), n0&^(n1|n2), n1&^(n0|n2), n0&n1&^n2
-		l4, l5, l6, l7 := n2&^(n0|n1), n0&n2&^n1, n1&n2&^n0, n0&n1&n2
-		x, open := uint64(0), ^uint64(0)
-		if left < 64 {
-			open >>= 64 - left
-		}
-		for b := 0; open != 0 && b < 64; b++ {
-			row := &t.bit[b]
-			threshold := l0&row[0] | l1&row[1] | l2&row[2] | l3&row[3] | l4&row[4]
-			if p.pairs.Degree > 4 {
-				threshold |= l5&row[5] | l6&row[6] | l7&row[7]
-			}
-			u := r.Uint64()
-			x |= open & threshold &^ u
-			open &^= threshold ^ u
-		}
-		own[w] = x
-		ones += bits.OnesCount64(x)
-		edges += bits.OnesCount64(x&n0) + 2*bits.OnesCount64(x&n1) + 4*bits.OnesCount64(x&n2)
+// neighbours returns the bits of the numbers of neighbours of the sites of word w whose code differs from
+// that of the site in from: with 0, of those with code 1; with the complement of the word, of those that
+// agree with the site.
+func (p *packing) neighbours(state []uint64, w int, from uint64) (n0, n1, n2 uint64) {
+	near := p.near[w]
+	for k := range near {
+		at := &near[k]
+		b := ((state[at.low]>>(at.shift&63) | state[at.high]<<1<<(63-at.shift&63)) ^ from) & at.mask
+		carry := n0 & b
+		n0 ^= b
+		n2 |= n1 & carry
+		n1 ^= carry
 	}
-	return ones, edges
+	return n0, n1, n2
 }
 
-// pack writes the codes of sites to words.
-func (p *packing) pack(to []uint64, sites, x []int32) {
-	for w := p.pad; len(sites) > 0; w++ {
-		n := min(len(sites), 64)
-		v := uint64(0)
-		for k, i := range sites[:n] {
-			v |= uint64(x[i]) << k
-		}
-		to[w], sites = v, sites[n:]
+// byNumber writes for each number of neighbours the sites that have it.
+func byNumber(to *[mostClasses]uint64, n0, n1, n2, used uint64) {
+	none, one, two, three := used&^(n0|n1), n0&^n1, n1&^n0, n0&n1
+	to[0], to[1], to[2], to[3] = none&^n2, one&^n2, two&^n2, three&^n2
+	to[4], to[5], to[6], to[7] = none&n2, one&n2, two&n2, three&n2
+}
+
+// mostClasses is for numbers of neighbours times codes.
+const mostClasses = 2 * (mostDegree + 1)
+
+// classTable has the probability of bit 1 for each class, at a step size and an inverse temperature.
+type classTable struct {
+	alpha, beta float64
+	// Bit b of the probability, counted from the most significant one, is set if bit[b] is all ones,
+	// and not set if that is zero.
+	bit [64][mostClasses]uint64
+	// Of the Langevin proposal: the log-probability of bit 0, and the log-odds of bit 1.
+	stay, odds [mostClasses]float64
+}
+
+// set sets the probability of a class.
+func (t *classTable) set(class int, probability float64) {
+	p := uint64(math.MaxUint64)
+	if scaled := math.Ldexp(probability, 64); scaled < 1<<64 {
+		p = uint64(scaled)
+	}
+	for b := range t.bit {
+		t.bit[b][class] = -(p >> (63 - b) & 1)
 	}
 }
 
-// unpack writes words to the codes of sites.
-func (p *packing) unpack(x, sites []int32, from []uint64) {
-	for w := p.pad; len(sites) > 0; w++ {
-		n, v := min(len(sites), 64), from[w]
-		for _, i := range sites[:n] {
-			x[i] = int32(v & 1)
-			v >>= 1
-		}
-		sites = sites[n:]
+// classTables are those of all chains. Chains with equal parameters, one after the other, share a table.
+type classTables struct {
+	list []classTable
+	at   []int // [chain]
+}
+
+// reserve makes room for n chains.
+func (t *classTables) reserve(n int) {
+	if len(t.list) < n {
+		t.list, t.at = make([]classTable, n), make([]int, n)
 	}
+}
+
+// of returns the table of chain c.
+func (t *classTables) of(c int) *classTable { return &t.list[t.at[c]] }
+
+// stale chooses the table of chain c, after those of the chains before it, and says that it must be filled.
+func (t *classTables) stale(c int, alpha, beta float64) bool {
+	if c > 0 && t.of(c-1).alpha == alpha && t.of(c-1).beta == beta {
+		t.at[c] = t.at[c-1]
+		return false
+	}
+	t.at[c] = c
+	own := t.of(c)
+	fits := own.alpha == alpha && own.beta == beta
+	own.alpha, own.beta = alpha, beta
+	return !fits
+}
+
+// draw returns bits for the sites in used, given the sites of each class.
+func (t *classTable) draw(classes []uint64, used uint64, r *rng.Stream) uint64 {
+	x := uint64(0)
+	for b := 0; used != 0 && b < 64; b++ {
+		threshold, row := uint64(0), t.bit[b][:len(classes)]
+		for k, sites := range classes {
+			threshold |= sites & row[k]
+		}
+		u := r.Uint64()
+		x |= used & threshold &^ u
+		used &^= threshold ^ u
+	}
+	return x
 }

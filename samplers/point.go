@@ -35,6 +35,7 @@ type Point struct {
 	flips   []float64    // probability of the Langevin proposal to change a site, [chain, site], as norms
 	levels  []uint8      // [chain, site], of kernels that work by levels; nil for others
 	packed  []uint64     // X in bits, [chain, word], of kernels that need it; nil for others
+	classes []uint64     // of packedLangevin, [chain, word]; nil for others
 }
 
 // smallestTilt replaces the tilt of a current value that underflowed, in
@@ -291,6 +292,7 @@ func (p *Point) copyChain(c int, src *Point, j int) {
 	copySpan(p.flips, src.flips, c, j, d)
 	copySpan(p.levels, src.levels, c, j, d)
 	copySpan(p.packed, src.packed, c, j, len(p.packed)/p.X.Chains())
+	copySpan(p.classes, src.classes, c, j, len(p.classes)/p.X.Chains())
 	if p.Tilt != nil {
 		copySpan(p.block, src.block, c, j, d*blocks(values))
 	}
@@ -306,8 +308,9 @@ func copySpan[T any](dst, src []T, c, j, n int) {
 // Evaluator evaluates an energy as kernels need it. The zero value is not usable.
 type Evaluator struct {
 	Base
-	informed bool // by the gradient, or
-	levels   bool // by the levels of log-odds
+	informed bool            // by the gradient, or
+	levels   bool            // by the levels of log-odds
+	packed   *packedLangevin // which evaluates proposals itself; nil for other kernels
 	balance  Balance
 	sharp    float64   // factor of β in the weights
 	tilts    bool      // the energy computes tilts, at β = 1
@@ -389,7 +392,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, p *Point, beta []float64) erro
 
 // divisible says that parts of a batch may be evaluated by [Evaluator.evaluatePart].
 func (e *Evaluator) divisible() bool {
-	return !e.tilts && !e.tempers && e.Oracle.Capabilities().Divisible
+	return e.packed != nil || !e.tilts && !e.tempers && e.Oracle.Capabilities().Divisible
 }
 
 // preparePart makes room in p for calls of evaluatePart.
@@ -403,6 +406,9 @@ func (e *Evaluator) preparePart(p *Point, beta []float64) {
 
 // evaluatePart does what Evaluate does for the chains in [lo, hi).
 func (e *Evaluator) evaluatePart(ctx context.Context, p *Point, lo, hi int) error {
+	if e.packed != nil {
+		return ctx.Err()
+	}
 	err := e.answer(ctx, p, lo, hi)
 	if d := p.X.Space.Sites; err == nil && e.informed && !e.levels {
 		p.sumRows(lo*d, hi*d)
@@ -416,6 +422,8 @@ func (e *Evaluator) reserve(p *Point, beta []float64) {
 	n := len(p.X.Codes) * p.X.Space.Values
 	switch {
 	case !e.informed:
+	case e.packed != nil:
+		e.packed.reserve(p)
 	case e.levels:
 		p.levels = resize(p.levels, len(p.X.Codes))
 	case e.tilts && beta == nil:
@@ -427,6 +435,12 @@ func (e *Evaluator) reserve(p *Point, beta []float64) {
 
 // answer asks the energy for what reserve made room for, for the chains in [lo, hi).
 func (e *Evaluator) answer(ctx context.Context, p *Point, lo, hi int) error {
+	if e.packed != nil {
+		for c := lo; c < hi; c++ {
+			e.packed.fill(p, c)
+		}
+		return ctx.Err()
+	}
 	q := energies.Query{Want: energies.Density, X: p.X.Slice(lo, hi), U: p.U[lo:hi]}
 	d := p.X.Space.Sites
 	n := d * p.X.Space.Values

@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -135,7 +136,7 @@ func (s *State) Commit(next *Point, info *Info) {
 		}
 		taken++
 		if info.Hops[c] == 0 { // not counted yet
-			info.Hops[c] = hops(s.X.Chain(c), next.X.Chain(c))
+			info.Hops[c] = s.hops(next, c)
 		}
 	}
 	copied := true // the group that is copied: accepted proposals
@@ -150,6 +151,19 @@ func (s *State) Commit(next *Point, info *Info) {
 	}
 	s.Step++
 	s.Evaluations.add(info.Evaluations)
+}
+
+// hops counts the sites of chain c at which s and next differ.
+func (s *State) hops(next *Point, c int) int {
+	if s.packed == nil {
+		return hops(s.X.Chain(c), next.X.Chain(c))
+	}
+	n, size := 0, len(s.packed)/s.Chains()
+	y := next.packed[c*size : (c+1)*size]
+	for w, x := range s.packed[c*size : (c+1)*size] {
+		n += bits.OnesCount64(x ^ y[w])
+	}
+	return n
 }
 
 // hops counts the sites at which two states differ.

@@ -369,6 +369,7 @@ func (s *State) exchange(spare *Point, a, b int) {
 	swapSpan(p.flips, a, b, one(1))
 	swapSpan(p.levels, a, b, one(1))
 	swapSpan(p.packed, a, b, len(p.packed)/p.X.Chains())
+	swapSpan(p.classes, a, b, len(p.classes)/p.X.Chains())
 }
 
 // swapSpan swaps the a-th and b-th spans of n elements, unless x is nil.

@@ -291,6 +291,7 @@ func (p *Point) copyOf(src *Point) {
 	p.balance, p.beta = src.balance, append(p.beta[:0], src.beta...)
 	p.leave, p.block, p.norms = append(p.leave[:0], src.leave...), append(p.block[:0], src.block...), append(p.norms[:0], src.norms...)
 	p.flips, p.levels, p.packed = append(p.flips[:0], src.flips...), append(p.levels[:0], src.levels...), append(p.packed[:0], src.packed...)
+	p.classes = append(p.classes[:0], src.classes...)
 }
 
 // draftGradient has the U of an energy and the gradient of its draft.

@@ -31,11 +31,17 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		}
 		return list
 	}
+	if p.packed() {
+		if inner := set["inner"]; !l.Levels || inner != "" && inner != "dmala" {
+			return nil
+		}
+		return []form{{"packed", energies.Gradient | energies.Level}}
+	}
 	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
 	if inner, err := samplers.Lookup(set["inner"]); err == nil {
 		if r = inner; r.Needs == gradient { // replicas always have temperatures
 			list := []form{{"gradient", gradient}, {"tempered", tilt | energies.Temper}}
-			if l.Levels && inner.Name == "dmala" && energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Level) {
+			if l.Levels && inner.Name == "dmala" && p.capabilities().Answers.Has(energies.Level) {
 				list = append(list, form{"levels", gradient | energies.Level})
 			}
 			return list
@@ -54,13 +60,13 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 				list = append(list, form{"tempered", tilt | energies.Temper})
 			}
 		}
-		if l.Levels && energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Level) {
+		if l.Levels && p.capabilities().Answers.Has(energies.Level) {
 			list = append(list, form{"levels", gradient | energies.Level})
 		}
 		return list
 	}
 	list := []form{{"density", 0}}
-	if r.Name == "gibbs" && energies.AsOracle(p.Energy).Capabilities().Answers.Has(energies.Conditional) {
+	if r.Name == "gibbs" && p.capabilities().Answers.Has(energies.Conditional) {
 		list = append(list, form{"conditional", energies.Conditional})
 	}
 	return list
@@ -88,7 +94,8 @@ func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
 }
 
 func (o oracle) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: o.can, Terms: Terms, Odds: energies.AsOracle(o.p.Energy).Capabilities().Odds}
+	of := o.p.capabilities()
+	return energies.Capabilities{Answers: o.can, Terms: Terms, Odds: of.Odds, Pairs: of.Pairs}
 }
 
 func (o oracle) Answer(ctx context.Context, q energies.Query) error {

@@ -36,6 +36,15 @@ func (p *Problem) Beta() float64 { return p.beta }
 // Space returns the problem's space.
 func (p *Problem) Space() *energies.Space { return p.Energy.Space() }
 
+// capabilities are those of the energy.
+func (p *Problem) capabilities() energies.Capabilities {
+	return energies.AsOracle(p.Energy).Capabilities()
+}
+
+// packed says that the problem is there for kernels that pack the sites of regular graphs into words, and
+// for no others.
+func (p *Problem) packed() bool { return p.capabilities().Pairs != nil }
+
 // D returns g[i,v] - g[i,x_i] at state k.
 func (p *Problem) D(k, i int, v int32) float64 {
 	sp := p.Space()
@@ -76,7 +85,7 @@ func (p *Problem) ModelLogit(x []int32, i int, v int32) float64 {
 
 // Problems returns the targets for testing kernels. They include every kind of space, allowed lists for
 // one and for several sites, states of probability zero, and energies whose first-order estimates are
-// exact (potts; ising, which also answers Level), exact for one site only (table) and inexact (net).
+// exact (potts; ising, which also answers Level; a ring of it, which also has Pairs), exact for one site only (table) and inexact (net).
 func Problems(t testing.TB) []*Problem {
 	t.Helper()
 	space := func(kind energies.Kind, d, s int, allowed ...[]int32) *energies.Space {
@@ -119,6 +128,11 @@ func Problems(t testing.TB) []*Problem {
 		t.Fatal(err)
 	}
 	ising, err := pairwise.Ising(path, 0.4)
+	circle, wrong := graph.Lattice([]int{4}, 0.5, true)
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
+	ring, wrong := pairwise.Ising(circle, -0.3)
 	return []*Problem{
 		build("ising", 2.5, ising, err),
 		randomPotts("potts categorical", 1.2, space(energies.Categorical, 3, 3)),
@@ -130,6 +144,7 @@ func Problems(t testing.TB) []*Problem {
 		randomNet("net categorical, allowed", 1, space(energies.Categorical, 2, 6, []int32{0, 1, 4, 5})),
 		randomTable("table categorical, zeros", 1.5, space(energies.Categorical, 2, 4), 3, 9),
 		randomTable("table spin", 2, space(energies.Spin, 3, 2)),
+		build("ising ring", 3, ring, wrong),
 	}
 }
 
