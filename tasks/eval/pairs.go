@@ -94,13 +94,16 @@ type PairsResult struct {
 	All Accuracy `json:"all"`
 	// Categories are in alphabetical order; empty if the pairs have none.
 	Categories []Accuracy `json:"categories,omitempty"`
+	// Interrupted reports that only the first pairs were scored.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // pairsAtOnce is the number of pairs scored together, which limits memory.
 const pairsAtOnce = 500
 
 // Pairs scores pairs with a model. progress, which may be nil, is called with the number of pairs done.
-// Errors are *FileError for a sentence that cannot be scored, or those of the runtime.
+// Errors are *FileError for a sentence that cannot be scored, or those of the runtime. Where ctx ends
+// after some pairs, the result of these comes with its error.
 func Pairs(ctx context.Context, m *infill.Model, file string, pairs []Pair, progress func(done int)) (*PairsResult, error) {
 	r := &PairsResult{}
 	index := map[string]int{}
@@ -111,6 +114,10 @@ func Pairs(ctx context.Context, m *infill.Model, file string, pairs []Pair, prog
 			texts = append(texts, infill.Text{Text: p.Good}, infill.Text{Text: p.Bad})
 		}
 		scores, errs, err := m.Score(ctx, texts)
+		if err != nil && ctx.Err() != nil && done > 0 {
+			r.Interrupted = true
+			return r.sorted(), ctx.Err()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -139,6 +146,10 @@ func Pairs(ctx context.Context, m *infill.Model, file string, pairs []Pair, prog
 			progress(min(done+pairsAtOnce, len(pairs)))
 		}
 	}
+	return r.sorted(), nil
+}
+
+func (r *PairsResult) sorted() *PairsResult {
 	slices.SortFunc(r.Categories, func(a, b Accuracy) int { return cmp.Compare(a.Category, b.Category) })
-	return r, nil
+	return r
 }

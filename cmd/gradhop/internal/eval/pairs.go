@@ -59,8 +59,12 @@ func (o *pairsOptions) run(ctx context.Context, file string) error {
 		r, err := eval.Pairs(ctx, m, file, pairs, func(done int) {
 			bar.Show("scoring", int64(done), int64(len(pairs)), fmt.Sprintf("%d of %d pairs", done, len(pairs)))
 		})
-		if err != nil {
+		if r == nil {
 			return nil, err
+		}
+		end := ""
+		if r.Interrupted {
+			end = fmt.Sprintf("; interrupted: %d of %d pairs scored", r.All.Pairs, len(pairs))
 		}
 		result := struct {
 			Gradhop string         `json:"gradhop"`
@@ -70,7 +74,7 @@ func (o *pairsOptions) run(ctx context.Context, file string) error {
 		}{app.Version(), m.ID(), m.Form(), r}
 		rows := func() [][]string { return eval.PairsTable(r) }
 		return &table{result, rows, func() string {
-			return app.Aligned(rows()) + fmt.Sprintf("# %s of %s\n", m.Form(), m.ID())
-		}}, nil
+			return app.Aligned(rows()) + fmt.Sprintf("# %s of %s%s\n", m.Form(), m.ID(), end)
+		}}, err
 	})
 }
