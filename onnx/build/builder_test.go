@@ -158,7 +158,7 @@ func TestBuilderScalars(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := gradtest.Float64s(g.Feeds[x])
+		want := g.Feeds[x].Float64s()
 		all := make([]float64, len(want))
 		for i, v := range want {
 			all[i] = 0.1*v + 2

@@ -260,14 +260,14 @@ func (r *reference) compare(t *testing.T, a array, got *ort.Tensor, shape []int6
 		size = max(size, math.Abs(w))
 	}
 	at := 0
-	for i, x := range gradtest.Float64s(got) {
+	for i, x := range got.Float64s() {
 		if d := math.Abs(x - want[i]); d > diff || math.IsNaN(d) {
 			diff, at = d, i
 		}
 	}
 	t.Logf("%s: worst error %.1e of %.3g", a.Name, diff/size, size)
 	if !(diff <= r.Tolerance*size) {
-		t.Errorf("%s[%d] = %v, want %v; the tolerance is %.0e of %v", a.Name, at, gradtest.Float64s(got)[at], want[at], r.Tolerance, size)
+		t.Errorf("%s[%d] = %v, want %v; the tolerance is %.0e of %v", a.Name, at, got.Float64s()[at], want[at], r.Tolerance, size)
 	}
 }
 
@@ -304,7 +304,7 @@ func (a array) tensor(t *testing.T) *ort.Tensor {
 
 func (a array) float64s(t *testing.T) []float64 {
 	t.Helper()
-	return gradtest.Float64s(a.tensor(t))
+	return a.tensor(t).Float64s()
 }
 
 func (a array) bytes(t *testing.T) []byte {

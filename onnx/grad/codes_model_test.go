@@ -127,7 +127,7 @@ func (c codesCase) check(t *testing.T, elem onnx.DataType, symbolic bool) {
 	}
 	x := encoding(codes)
 	y0 := at(x)
-	seed := make([]float64, len(gradtest.Float64s(y0)))
+	seed := make([]float64, len(y0.Float64s()))
 	for i := range seed {
 		seed[i] = h.Signed()
 	}
@@ -139,13 +139,13 @@ func (c codesCase) check(t *testing.T, elem onnx.DataType, symbolic bool) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, listing(m))
 	}
-	if got := gradtest.Float64s(out["y"]); !slices.EqualFunc(got, gradtest.Float64s(y0), func(a, b float64) bool { return math.Abs(a-b) < 1e-6 }) {
+	if got := out["y"].Float64s(); !slices.EqualFunc(got, y0.Float64s(), func(a, b float64) bool { return math.Abs(a-b) < 1e-6 }) {
 		t.Fatalf("the two models differ: %v and %v", got, y0.Data)
 	}
 	if !slices.Equal(out["dx"].Shape, append(slices.Clone(c.shape), words)) {
 		t.Fatalf("the gradient has shape %v", out["dx"].Shape)
 	}
-	got := gradtest.Float64s(out["dx"])
+	got := out["dx"].Float64s()
 	const step = 1e-3
 	tol := max(c.tol, 1e-8)
 	for k := range x {
@@ -153,7 +153,7 @@ func (c codesCase) check(t *testing.T, elem onnx.DataType, symbolic bool) {
 		for _, s := range []struct{ at, weight float64 }{{2, -1}, {1, 8}, {-1, -8}, {-2, 1}} {
 			moved := slices.Clone(x)
 			moved[k] += s.at * step
-			for i, v := range gradtest.Float64s(at(moved)) {
+			for i, v := range at(moved).Float64s() {
 				want += s.weight * v * seed[i] / (12 * step)
 			}
 		}

@@ -101,7 +101,7 @@ func TestSwish(t *testing.T) {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 		for name, f := range want {
-			for i, v := range gradtest.Float64s(got[name]) {
+			for i, v := range got[name].Float64s() {
 				if w := f(points[i]); !(math.Abs(v-w) < 1e-7) {
 					t.Errorf("%s: %s at %g is %.10f, want %.10f", s.name, name, points[i], v, w)
 				}
@@ -124,7 +124,7 @@ func TestSwishFarOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, v := range gradtest.Float64s(got["grad/x"]) {
+		for i, v := range got["grad/x"].Float64s() {
 			if want := float64(i / 3); !(math.Abs(v-want) < 1e-30) {
 				t.Errorf("%s: the slope at %g is %g, want %g", s.name, points[i], v, want)
 			}
@@ -148,7 +148,7 @@ func TestSwishOfImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, v := range gradtest.Float64s(got["grad/x"]) {
+	for i, v := range got["grad/x"].Float64s() {
 		s, h := swish{alpha: alpha[i/4]}, 1e-4
 		if want := (s.at(points[i]+h) - s.at(points[i]-h)) / (2 * h); !(math.Abs(v-want) < 1e-5) {
 			t.Errorf("factor %g: the slope at %g is %g, want %g", s.alpha, points[i], v, want)

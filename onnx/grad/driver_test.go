@@ -87,10 +87,10 @@ func TestWrt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uu, xx, ww := gradtest.Float64s(g.Feeds[u]), gradtest.Float64s(g.Feeds[x]), []float64{0.5, -1, 2}
+	uu, xx, ww := g.Feeds[u].Float64s(), g.Feeds[x].Float64s(), []float64{0.5, -1, 2}
 	for i := range uu {
 		for name, want := range map[string]float64{"dy": uu[i], "dw": uu[i] * math.Exp(xx[i]), "dmid": uu[i] * ww[i]} {
-			if got := gradtest.Float64s(out[name])[i]; math.Abs(got-want) > 1e-12 {
+			if got := out[name].Float64s()[i]; math.Abs(got-want) > 1e-12 {
 				t.Errorf("%s[%d] = %v, want %v", name, i, got, want)
 			}
 		}
@@ -169,7 +169,7 @@ func TestInfinite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range gradtest.Float64s(out["dx"]) {
+		for _, v := range out["dx"].Float64s() {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				t.Errorf("case %d: gradient %v", i, out["dx"].Data)
 			}

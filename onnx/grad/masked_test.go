@@ -71,7 +71,7 @@ func TestMasked(t *testing.T) {
 				continue
 			}
 			for order, d := range out {
-				for i, v := range gradtest.Float64s(d) {
+				for i, v := range d.Float64s() {
 					if math.IsNaN(v) || math.IsInf(v, 0) || hidden[i%4] && v != 0 {
 						t.Errorf("%s, %s: %s gradient %v", name, how, order, d.Data)
 						break
@@ -160,7 +160,7 @@ func TestHalf(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", half, err)
 				}
-				d := gradtest.Float64s(out["d"])
+				d := out["d"].Float64s()
 				if half == onnx.Float {
 					want = d
 					continue

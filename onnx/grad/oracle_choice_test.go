@@ -83,7 +83,7 @@ func mod(g *gradtest.Gen) {
 	dims, count := g.Numbers(full)
 	b := g.Fixed(full, g.Signed)
 	g.Wrt = append(g.Wrt, b)
-	divisor, x := gradtest.Float64s(g.Feeds[b]), make([]float64, count)
+	divisor, x := g.Feeds[b].Float64s(), make([]float64, count)
 	for i := range x {
 		x[i] = divisor[i] * (float64(g.Between(-3, 3)) + 0.1 + 0.8*g.R.Float64())
 	}
@@ -116,7 +116,7 @@ func gradientAt(t *testing.T, opset int64, op string, attrs []*onnx.Attribute, x
 	}
 	var res [][]float64
 	for i := range dx {
-		res = append(res, gradtest.Float64s(out[[]string{"d0", "d1", "d2"}[i]]))
+		res = append(res, out[[]string{"d0", "d1", "d2"}[i]].Float64s())
 	}
 	return res
 }

@@ -150,7 +150,7 @@ func closeTo(got, want *ort.Tensor, tol float64) error {
 	if got == nil || !slices.Equal(got.Shape, want.Shape) {
 		return fmt.Errorf("got %v, want shape %v", got, want.Shape)
 	}
-	a, b := gradtest.Float64s(got), gradtest.Float64s(want)
+	a, b := got.Float64s(), want.Float64s()
 	scale := 1.0
 	for _, v := range b {
 		if !math.IsInf(v, 0) {

@@ -299,7 +299,7 @@ func narrowWeights(g *gradtest.Gen, t onnx.DataType, shape []shape.Dim) build.Va
 	return integers(g, t, dims, v)
 }
 
-func single(g *gradtest.Gen, v build.Value) float64 { return gradtest.Float64s(g.Feeds[v])[0] }
+func single(g *gradtest.Gen, v build.Value) float64 { return g.Feeds[v].Float64s()[0] }
 
 // quantisedConv has a bias or none, and weights with one scale or one a channel.
 func quantisedConv(g *gradtest.Gen) {

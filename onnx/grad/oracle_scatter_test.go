@@ -117,7 +117,7 @@ func TestScatterTies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]float64{"dx": {5, 2}, "du": {2, 2, 0}} {
-		if got := gradtest.Float64s(out[name]); !slices.Equal(got, want) {
+		if got := out[name].Float64s(); !slices.Equal(got, want) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}

@@ -109,7 +109,7 @@ func TestQuantisedTable(t *testing.T) {
 			t.Errorf("%s: %v", op, err)
 			continue
 		}
-		d, du := gradtest.Float64s(out["d"]), gradtest.Float64s(g.Feeds[u])
+		d, du := out["d"].Float64s(), g.Feeds[u].Float64s()
 		if !slices.Equal(out["d"].Shape, []int64{2, 2, 4}) {
 			t.Errorf("%s: shape %v", op, out["d"].Shape)
 			continue
@@ -169,11 +169,11 @@ func TestStraightThroughNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"y", "energy"} {
-		if !slices.Equal(gradtest.Float64s(before[name]), gradtest.Float64s(after[name])) {
+		if !slices.Equal(before[name].Float64s(), after[name].Float64s()) {
 			t.Errorf("%s changed from %v to %v", name, before[name].Data, after[name].Data)
 		}
 	}
-	if d := gradtest.Float64s(after["grad/"+x]); !slices.ContainsFunc(d, func(v float64) bool { return math.Abs(v) > 1e-4 }) {
+	if d := after["grad/"+x].Float64s(); !slices.ContainsFunc(d, func(v float64) bool { return math.Abs(v) > 1e-4 }) {
 		t.Errorf("the gradient is %v", d)
 	}
 }

@@ -25,6 +25,42 @@ type element interface {
 	float32 | float64 | int64 | int32 | bool | uint8 | int8
 }
 
+// Float64s returns the elements as numbers, with 1 for true; nil where Data is of no type listed
+// there. For a []float64 it is Data itself.
+func (t *Tensor) Float64s() []float64 {
+	switch d := t.Data.(type) {
+	case []float64:
+		return d
+	case []float32:
+		return widen(d)
+	case []int64:
+		return widen(d)
+	case []int32:
+		return widen(d)
+	case []uint8:
+		return widen(d)
+	case []int8:
+		return widen(d)
+	case []bool:
+		out := make([]float64, len(d))
+		for i, v := range d {
+			if v {
+				out[i] = 1
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+func widen[T float32 | int64 | int32 | uint8 | int8](d []T) []float64 {
+	out := make([]float64, len(d))
+	for i, v := range d {
+		out[i] = float64(v)
+	}
+	return out
+}
+
 // A bound is a Tensor handed to the runtime for one run.
 type bound struct {
 	value ort.Value

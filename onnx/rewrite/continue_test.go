@@ -135,9 +135,9 @@ func (g *causalGraph) continued(x, y value, early, last int64) (rows, want *ort.
 		return g.Feed(onnx.Int64, []shape.Dim{shape.Sym(name)}, &ort.Tensor{Shape: []int64{hi - lo}, Data: list})
 	}
 	k := rewrite.KnownRows{From: x, Axis: 1, Rows: g.seq, Outer: shape.D(1), Early: numbers(0, early), Late: numbers(early, last+1), Varies: []value{g.ids}, Prefix: "kept/"}
-	late := pickRows(gradtest.Tensor(onnx.Double, g.Feeds[x].Shape, gradtest.Float64s(g.Feeds[x])), g.Feeds[k.Late], false)
+	late := pickRows(gradtest.Tensor(onnx.Double, g.Feeds[x].Shape, g.Feeds[x].Float64s()), g.Feeds[k.Late], false)
 	dims, _ := g.Builder.Shape(k.Late)
-	k.Next = g.Feed(onnx.Float, []shape.Dim{g.batch, dims[0], g.width}, gradtest.Tensor(onnx.Float, late.Shape, gradtest.Float64s(late)))
+	k.Next = g.Feed(onnx.Float, []shape.Dim{g.batch, dims[0], g.width}, gradtest.Tensor(onnx.Float, late.Shape, late.Float64s()))
 	c, ok := rewrite.ContinueRows(g.Builder, y, k)
 	if !ok {
 		return nil, nil, fmt.Errorf("rows are not continued: %v", g.Err())
@@ -179,7 +179,7 @@ func firstRows(x *ort.Tensor, axis int, rows int64) *ort.Tensor {
 		inner *= d
 	}
 	var out []float64
-	for k, v := range gradtest.Float64s(x) {
+	for k, v := range x.Float64s() {
 		if int64(k)/inner%x.Shape[axis] < rows {
 			out = append(out, v)
 		}

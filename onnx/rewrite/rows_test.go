@@ -130,7 +130,7 @@ func TestSelectRows(t *testing.T) {
 // pickRows is the slow transcription: rows of [batch, positions, width].
 func pickRows(whole, idx *ort.Tensor, perBatch bool) *ort.Tensor {
 	b, n, w := whole.Shape[0], whole.Shape[1], whole.Shape[2]
-	data, at := gradtest.Float64s(whole), idx.Data.([]int64)
+	data, at := whole.Float64s(), idx.Data.([]int64)
 	count := idx.Shape[len(idx.Shape)-1]
 	var out []float64
 	for i := range b {

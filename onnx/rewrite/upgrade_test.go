@@ -165,7 +165,7 @@ func sameFeeds(got, want gradtest.Feeds) error {
 		if fmt.Sprintf("%T %v", y.Data, y.Shape) != fmt.Sprintf("%T %v", w.Data, w.Shape) {
 			return fmt.Errorf("%s is %T %v, want %T %v", name, y.Data, y.Shape, w.Data, w.Shape)
 		}
-		a, b := gradtest.Float64s(y), gradtest.Float64s(w)
+		a, b := y.Float64s(), w.Float64s()
 		for i := range a {
 			if a[i] != b[i] && !(math.IsNaN(a[i]) && math.IsNaN(b[i])) {
 				return fmt.Errorf("%s[%d] is %v, want %v", name, i, a[i], b[i])

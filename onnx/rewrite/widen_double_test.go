@@ -56,7 +56,7 @@ func TestWidenDouble(t *testing.T) {
 	if err := onnx.Check(m); err != nil {
 		t.Fatal(err)
 	}
-	g.Feeds[x] = gradtest.Tensor(onnx.Double, []int64{3}, gradtest.Float64s(g.Feeds[x]))
+	g.Feeds[x] = gradtest.Tensor(onnx.Double, []int64{3}, g.Feeds[x].Float64s())
 	got, err := gradtest.Run(m, g.Feeds)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestWidenDouble(t *testing.T) {
 	if !ok {
 		t.Fatalf("the output is %T", got["y"].Data)
 	}
-	for i, v := range gradtest.Float64s(want["y"]) {
+	for i, v := range want["y"].Float64s() {
 		if math.Abs(d[i]-v) > 1e-5 {
 			t.Errorf("%v, want %v", d, want["y"].Data)
 		}

@@ -56,7 +56,7 @@ func (d *differ) values(v []float64, t float64) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return numbers(out[output]), nil
+	return out[output].Float64s(), nil
 }
 
 // rounded says that the model whose gradient is checked rounds.

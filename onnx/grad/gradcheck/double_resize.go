@@ -89,8 +89,8 @@ func (e *emitter) stretch(n *onnx.Node, from, to int64, scale float64) ([]float6
 	}
 	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": e.opset}, Graph: g}
 	got, err := e.run(m, []string{"y"}, feeds{"x": tensor(onnx.Float, []int64{from, 1, from, 1}, units)})
-	if err != nil || int64(len(numbers(got["y"]))) != from*to {
+	if err != nil || int64(len(got["y"].Float64s())) != from*to {
 		return nil, false
 	}
-	return numbers(got["y"]), true
+	return got["y"].Float64s(), true
 }

@@ -98,13 +98,13 @@ func TestDouble(t *testing.T) {
 			}
 			feeds := gradtest.Feeds{}
 			for k, f := range g.Feeds {
-				feeds[k] = gradtest.Tensor(onnx.Double, f.Shape, gradtest.Float64s(f))
+				feeds[k] = gradtest.Tensor(onnx.Double, f.Shape, f.Float64s())
 			}
 			got, err := gradtest.Run(m, feeds)
 			if err != nil {
 				t.Fatal(op, err)
 			}
-			a, b := gradtest.Float64s(got[v]), gradtest.Float64s(want[v])
+			a, b := got[v].Float64s(), want[v].Float64s()
 			if !slices.Equal(got[v].Shape, want[v].Shape) {
 				t.Errorf("%s, case %d: shape %v, want %v", op, i, got[v].Shape, want[v].Shape)
 				continue
@@ -138,7 +138,7 @@ func TestErf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, v := range gradtest.Float64s(got["y"]) {
+	for i, v := range got["y"].Float64s() {
 		if math.Abs(v-math.Erf(at[i])) > 1e-14 {
 			t.Errorf("erf(%v) = %v, want %v", at[i], v, math.Erf(at[i]))
 		}

@@ -72,7 +72,7 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 			asInput(m.Graph, t)
 		default:
 			x := c.feed[w]
-			f.variable[w] = variable{w, x.Shape, numbers(x)}
+			f.variable[w] = variable{w, x.Shape, x.Float64s()}
 		}
 	}
 	flatten(m, c.of)
@@ -89,12 +89,12 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 		f.close()
 		return nil, err
 	}
-	f.weights = make([]float64, len(numbers(y[output])))
+	f.weights = make([]float64, len(y[output].Float64s()))
 	for i := range f.weights {
 		f.weights[i] = 1
 	}
 	if c.res.Seed != "" {
-		copy(f.weights, numbers(c.feed[c.res.Seed]))
+		copy(f.weights, c.feed[c.res.Seed].Float64s())
 	}
 	return f, nil
 }
@@ -237,8 +237,8 @@ func (c *checker) fix(m *onnx.Model, f feeds) {
 func wideFeeds(f feeds) feeds {
 	out := feeds{}
 	for k, t := range f {
-		if d, ok := t.Data.([]float32); ok {
-			t = &ort.Tensor{Shape: t.Shape, Data: widen(d)}
+		if _, ok := t.Data.([]float32); ok {
+			t = &ort.Tensor{Shape: t.Shape, Data: t.Float64s()}
 		}
 		out[k] = t
 	}

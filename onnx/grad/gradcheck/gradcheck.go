@@ -231,7 +231,7 @@ func (c *checker) same(m, after *onnx.Model) (feeds, error) {
 	if !slices.Equal(a.Shape, b.Shape) {
 		return nil, fmt.Errorf("gradcheck: output %q has shape %v, and %v with gradients beside it", c.of, a.Shape, b.Shape)
 	}
-	c.rep.Output = distance(numbers(b), numbers(a), 0)
+	c.rep.Output = distance(b.Float64s(), a.Float64s(), 0)
 	return got, nil
 }
 
@@ -280,11 +280,11 @@ func (c *checker) compare(after *onnx.Model, native feeds) error {
 		d := &differ{c: c, f: f, p: eps, input: f.variable[w], seed: c.rng.Uint64(), parts: parts[i]}
 		t := g[c.res.Grads[i]]
 		in := Input{Name: w, OneHot: codes[w], Shape: t.Shape}
-		if err := d.check(&in, numbers(t)); err != nil {
+		if err := d.check(&in, t.Float64s()); err != nil {
 			return err
 		}
 		if wide != nil && wide.grads != nil {
-			in.Float32 = distance(numbers(native[c.res.Grads[i]]), numbers(t), cancelled*parts[i])
+			in.Float32 = distance(native[c.res.Grads[i]].Float64s(), t.Float64s(), cancelled*parts[i])
 			in.Passed = in.Passed && in.Float32 <= forwardTolerance
 		}
 		c.rep.Inputs = append(c.rep.Inputs, in)
@@ -302,7 +302,7 @@ const cancelled = 1e-3
 func (c *checker) parts(g feeds) []float64 {
 	out := make([]float64, len(c.wrt))
 	for i := range out {
-		out[i] = norm(numbers(g[c.res.Grads[i]]))
+		out[i] = norm(g[c.res.Grads[i]].Float64s())
 	}
 	if c.res.Seed != "" || c.original == nil {
 		return out // the weights are random already
@@ -318,7 +318,7 @@ func (c *checker) parts(g feeds) []float64 {
 		return out
 	}
 	rng := rand.New(rand.NewPCG(c.o.Seed, 3))
-	signs := make([]float64, len(numbers(y[c.of])))
+	signs := make([]float64, len(y[c.of].Float64s()))
 	for i := range signs {
 		signs[i] = float64(2*rng.IntN(2) - 1)
 	}
@@ -329,7 +329,7 @@ func (c *checker) parts(g feeds) []float64 {
 		return out
 	}
 	for i := range out {
-		if n := norm(numbers(got[r.Grads[i]])); !math.IsNaN(n) && !math.IsInf(n, 0) {
+		if n := norm(got[r.Grads[i]].Float64s()); !math.IsNaN(n) && !math.IsInf(n, 0) {
 			out[i] = max(out[i], n)
 		}
 	}

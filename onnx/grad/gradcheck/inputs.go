@@ -39,7 +39,7 @@ func (c *checker) fill(m, after *onnx.Model) error {
 			if c.ctx.Err() != nil {
 				return c.ctx.Err()
 			}
-			if err == nil && !finite(numbers(out[c.of])) {
+			if err == nil && !finite(out[c.of].Float64s()) {
 				err = errors.New("the output is not finite")
 			}
 			if err == nil {
@@ -74,7 +74,7 @@ func (c *checker) fed(m, after *onnx.Model) error {
 		if t == nil {
 			continue
 		}
-		if c.feed[v.Name] = tensor(v.Type.Elem, t.Shape, numbers(t)); c.feed[v.Name] == nil {
+		if c.feed[v.Name] = tensor(v.Type.Elem, t.Shape, t.Float64s()); c.feed[v.Name] == nil {
 			return unsupported("input %q is of type %s", v.Name, v.Type.Elem)
 		}
 	}
@@ -82,7 +82,7 @@ func (c *checker) fed(m, after *onnx.Model) error {
 	if err != nil {
 		return err
 	}
-	if !finite(numbers(out[c.of])) {
+	if !finite(out[c.of].Float64s()) {
 		return doesNotRun(errors.New("the output is not finite"))
 	}
 	c.drawSeed(after, out[c.of])
@@ -103,7 +103,7 @@ func (c *checker) drawSeed(after *onnx.Model, y *ort.Tensor) {
 	if c.res.Seed == "" {
 		return
 	}
-	v := make([]float64, len(numbers(y)))
+	v := make([]float64, len(y.Float64s()))
 	for i := range v {
 		v[i] = c.rng.NormFloat64()
 	}

@@ -38,7 +38,7 @@ var indexAt = map[string]int{"Gather": 1, "GatherElements": 1, "GatherND": 1, "O
 // given length, and adds what they make of every look-up.
 func (c *checker) relax(m *onnx.Model, w string, length int64) (variable, error) {
 	x := c.feed[w]
-	n := int64(len(numbers(x)))
+	n := int64(len(x.Float64s()))
 	v := variable{name: "gradcheck/onehot/" + w, shape: []int64{n, length}, at: make([]float64, n*length)}
 	found, err := c.lookups(m, w)
 	if err != nil {

@@ -70,41 +70,6 @@ func run(ctx context.Context, m *onnx.Model, outputs []string, f feeds, o ort.Op
 	return p.run(ctx, f)
 }
 
-// numbers returns the elements of a tensor of numbers or truth values.
-func numbers(t *ort.Tensor) []float64 {
-	switch d := t.Data.(type) {
-	case []float64:
-		return d
-	case []float32:
-		return widen(d)
-	case []int64:
-		return widen(d)
-	case []int32:
-		return widen(d)
-	case []uint8:
-		return widen(d)
-	case []int8:
-		return widen(d)
-	case []bool:
-		out := make([]float64, len(d))
-		for i, v := range d {
-			if v {
-				out[i] = 1
-			}
-		}
-		return out
-	}
-	return nil
-}
-
-func widen[T float32 | int64 | int32 | uint8 | int8](d []T) []float64 {
-	out := make([]float64, len(d))
-	for i, v := range d {
-		out[i] = float64(v)
-	}
-	return out
-}
-
 // tensor returns numbers in an element type that the binding carries, or nil.
 func tensor(t onnx.DataType, shape []int64, v []float64) *ort.Tensor {
 	out := &ort.Tensor{Shape: shape}

@@ -127,7 +127,7 @@ func (c *checker) rebase(m *onnx.Model, list []rounding, f feeds, o ort.Options)
 	}
 	base := map[string]*onnx.Tensor{}
 	for _, r := range list {
-		base[r.base] = onnx.NewDouble(r.base, integers(got[shapeOf+r.exact]), numbers(got[flatOf+r.exact]))
+		base[r.base] = onnx.NewDouble(r.base, integers(got[shapeOf+r.exact]), got[flatOf+r.exact].Float64s())
 	}
 	for i, t := range m.Graph.Initializers {
 		if b := base[t.Name]; b != nil {
@@ -190,7 +190,7 @@ func (c *checker) roundings(m *onnx.Model, vals shape.Values) (map[string]measur
 		if v == "" {
 			return nil
 		}
-		return onnx.NewFloat("", integers(got[shapeOf+v]), convert[float32](numbers(got[flatOf+v])))
+		return onnx.NewFloat("", integers(got[shapeOf+v]), convert[float32](got[flatOf+v].Float64s()))
 	}
 	out := map[string]measurement{}
 	for name, at := range places {

@@ -92,7 +92,7 @@ func (c *checker) trace(way *probe, w string, list []lookup) error {
 		}
 	}
 	x := c.feed[w]
-	count := int64(len(numbers(x)))
+	count := int64(len(x.Float64s()))
 	var seen [2]feeds
 	for k := range seen {
 		codes := make([]float64, count)
@@ -109,7 +109,7 @@ func (c *checker) trace(way *probe, w string, list []lookup) error {
 	for i := range list {
 		l := &list[i]
 		v := l.node.Inputs[l.index]
-		a, b := numbers(seen[0][flatOf+marked(v)]), numbers(seen[1][flatOf+marked(v)])
+		a, b := seen[0][flatOf+marked(v)].Float64s(), seen[1][flatOf+marked(v)].Float64s()
 		l.base = integers(seen[0][flatOf+v])
 		l.shape = integers(seen[0][shapeOf+v])
 		if t := seen[0][shapeOf+l.node.Inputs[0]]; t != nil {
@@ -126,7 +126,7 @@ func (c *checker) trace(way *probe, w string, list []lookup) error {
 	return nil
 }
 
-func integers(t *ort.Tensor) []int64 { return convert[int64](numbers(t)) }
+func integers(t *ort.Tensor) []int64 { return convert[int64](t.Float64s()) }
 
 // probe is a copy of a model that returns values on the way as vectors, and their
 // shapes: the binding wants to know beforehand which of them are scalars.

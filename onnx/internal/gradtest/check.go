@@ -118,7 +118,7 @@ func (g *Gen) backward(forward *evaluated, k int) (*evaluated, error) {
 		if !ok || !g.matches(dims, y.Shape) {
 			return nil, fmt.Errorf("output %q was inferred as %s and has %v", o, shape.String(dims), y.Shape)
 		}
-		u := make([]float64, len(Float64s(y)))
+		u := make([]float64, len(y.Float64s()))
 		for j := range u {
 			u[j] = g.Signed()
 		}
@@ -241,7 +241,7 @@ func (g *Gen) compare(forward, gradient *evaluated, seeds []build.Value) error {
 	// Rounding of the outputs bounds what differences can tell.
 	p, noise := g.precision(), 0.0
 	for i, s := range seeds {
-		noise += absDot(Float64s(g.Feeds[s]), Float64s(forward.at[fmt.Sprintf("y%d", i)]))
+		noise += absDot(g.Feeds[s].Float64s(), forward.at[fmt.Sprintf("y%d", i)].Float64s())
 	}
 	for i, w := range g.Wrt {
 		d := gradient.at[fmt.Sprintf("y%d", i)]
@@ -249,7 +249,7 @@ func (g *Gen) compare(forward, gradient *evaluated, seeds []build.Value) error {
 		if !slices.Equal(d.Shape, x.Shape) {
 			return fmt.Errorf("the gradient by %q has shape %v, the input %v", w, d.Shape, x.Shape)
 		}
-		if err := g.direction(forward.program, w, x, Float64s(d), seeds, p, noise); err != nil {
+		if err := g.direction(forward.program, w, x, d.Float64s(), seeds, p, noise); err != nil {
 			return err
 		}
 	}
@@ -269,7 +269,7 @@ func (g *Gen) direction(f *Program, w build.Value, x *ort.Tensor, d []float64, s
 	}
 	terms := map[build.Value][]float64{}
 	for _, step := range []struct{ at, weight float64 }{{2, -1}, {1, 8}, {-1, -8}, {-2, 1}} {
-		moved := slices.Clone(Float64s(x))
+		moved := slices.Clone(x.Float64s())
 		for i := range moved {
 			moved[i] += step.at * p.h * v[i]
 		}
@@ -283,7 +283,7 @@ func (g *Gen) direction(f *Program, w build.Value, x *ort.Tensor, d []float64, s
 			return err
 		}
 		for i, s := range seeds {
-			y, u := Float64s(out[fmt.Sprintf("y%d", i)]), Float64s(g.Feeds[s])
+			y, u := out[fmt.Sprintf("y%d", i)].Float64s(), g.Feeds[s].Float64s()
 			if terms[s] == nil {
 				terms[s] = make([]float64, len(u))
 			}

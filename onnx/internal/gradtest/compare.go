@@ -60,7 +60,7 @@ func sameValue(g *Gen, info *shape.Info, y *ort.Tensor, exact bool) error {
 	if !same {
 		return fmt.Errorf("inferred %s, the run gives %v", shape.String(info.Shape), y.Shape)
 	}
-	values := Float64s(y)
+	values := y.Float64s()
 	if info.Ints != nil && len(info.Ints) != len(values) || info.Floats != nil && len(info.Floats) != len(values) {
 		return fmt.Errorf("%d or %d elements inferred, the run gives %v", len(info.Ints), len(info.Floats), values)
 	}
@@ -81,7 +81,7 @@ func Near(got, want *ort.Tensor, tol float64) error {
 	if !slices.Equal(got.Shape, want.Shape) {
 		return fmt.Errorf("shape %v, want %v", got.Shape, want.Shape)
 	}
-	a, b := Float64s(got), Float64s(want)
+	a, b := got.Float64s(), want.Float64s()
 	for i := range a {
 		if d := math.Abs(a[i] - b[i]); !(d <= tol*(1+math.Abs(b[i]))) && a[i] != b[i] {
 			return fmt.Errorf("element %d is %v, want %v", i, a[i], b[i])

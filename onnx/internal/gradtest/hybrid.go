@@ -181,7 +181,7 @@ func (p *Program) runSteps(f Feeds) (Feeds, error) {
 				return nil, fmt.Errorf("gradtest: %s reads %q, which is not there", s.node.Label(), v)
 			}
 			if v != "" {
-				in[i] = &Array{t.Shape, Float64s(t)}
+				in[i] = &Array{t.Shape, t.Float64s()}
 			}
 		}
 		y, err := references[s.node.Op](s.node, in)
@@ -208,7 +208,7 @@ func constantsOf(m *onnx.Model) (Feeds, error) {
 		} else {
 			var ints []int64
 			ints, err = t.Int64s()
-			v = widen(ints)
+			v = (&ort.Tensor{Data: ints}).Float64s()
 		}
 		if err != nil {
 			return nil, err
@@ -241,7 +241,7 @@ func sameInFloat(m *onnx.Model, f, want Feeds) error {
 		if !slices.Equal(w.Shape, y.Shape) {
 			return fmt.Errorf("in float32 the runtime gives %s of shape %v, the reference %v", name, y.Shape, w.Shape)
 		}
-		a, b := Float64s(w), Float64s(y)
+		a, b := w.Float64s(), y.Float64s()
 		scale := 1.0
 		for _, v := range a {
 			scale = max(scale, math.Abs(v))

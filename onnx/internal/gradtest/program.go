@@ -103,8 +103,8 @@ func (p *Program) Run(f Feeds) (Feeds, error) {
 func widened(f Feeds) Feeds {
 	out := Feeds{}
 	for k, t := range f {
-		if d, ok := t.Data.([]float32); ok {
-			t = &ort.Tensor{Shape: t.Shape, Data: widen(d)}
+		if _, ok := t.Data.([]float32); ok {
+			t = &ort.Tensor{Shape: t.Shape, Data: t.Float64s()}
 		}
 		out[k] = t
 	}
@@ -119,41 +119,6 @@ func Run(m *onnx.Model, f Feeds) (Feeds, error) {
 	}
 	defer p.Close()
 	return p.Run(f)
-}
-
-// Float64s returns the elements of a tensor of numbers or truth values.
-func Float64s(t *ort.Tensor) []float64 {
-	switch d := t.Data.(type) {
-	case []float64:
-		return d
-	case []float32:
-		return widen(d)
-	case []int64:
-		return widen(d)
-	case []int32:
-		return widen(d)
-	case []uint8:
-		return widen(d)
-	case []int8:
-		return widen(d)
-	case []bool:
-		out := make([]float64, len(d))
-		for i, v := range d {
-			if v {
-				out[i] = 1
-			}
-		}
-		return out
-	}
-	panic(fmt.Sprintf("gradtest: %T holds no numbers", t.Data))
-}
-
-func widen[T float32 | int64 | int32 | uint8 | int8](d []T) []float64 {
-	out := make([]float64, len(d))
-	for i, v := range d {
-		out[i] = float64(v)
-	}
-	return out
 }
 
 // Tensor returns a tensor of floats of the given type.
