@@ -58,8 +58,8 @@ type Settings struct {
 	Sampler        string            `json:"sampler"`
 	Exact          bool              `json:"sampler_exact"`
 	SamplerOptions map[string]string `json:"sampler_options"`
-	Beta           string            `json:"beta"`        // "1" where the sampler knows no temperature
-	ImageBatch     int               `json:"image_batch"` // 0: all, the exact mean
+	Beta           string            `json:"beta,omitempty"` // "" for optimisers, which have no temperature
+	ImageBatch     int               `json:"image_batch"`    // 0: all, the exact mean
 	Chains         int               `json:"chains"`
 	ChainIDs       []int64           `json:"chain_ids,omitempty"` // where they are part of a larger run
 	Steps          int               `json:"steps"`
@@ -122,9 +122,6 @@ type Diagnostics struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// noBeta is the schedule of samplers that know no temperature.
-const noBeta = "1"
-
 // shownBeta is the schedule without the step at which a range ends where that is the last.
 func (s *Search) shownBeta() string {
 	if base, _, ok := strings.Cut(s.beta(), "@"); ok && samplers.PinSchedule(base, s.steps()) == s.beta() {
@@ -148,7 +145,7 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 		Estimates: search.Estimates, Models: r.models, Images: r.sets, Texts: r.texts, Results: []Prompt{},
 	}
 	if search.Config.InverseTemperature == nil {
-		d.Settings.Beta = noBeta
+		d.Settings.Beta = ""
 	}
 	if r.language != nil {
 		d.Settings.Fluency, d.Settings.FluencyModel = r.fluency, r.language.Source.Name
@@ -188,10 +185,13 @@ func (d *Document) Targets() string {
 	return strings.Join(parts, " and ")
 }
 
-// NotExact warns that a sampler does not target exp(beta U), and is "" for one that does.
+// NotExact warns that a method does not draw from exp(beta U), and is "" for one that does.
 func NotExact(r samplers.Registration) string {
 	if r.Exact {
 		return ""
+	}
+	if optimises(r.Name) {
+		return r.Name + " is an optimiser: its prompts are not draws from exp(beta U)"
 	}
 	return r.Name + " does not target exp(beta U)"
 }

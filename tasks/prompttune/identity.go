@@ -31,7 +31,7 @@ func (k *keeper) header(r *Task, search *Finder, d *Document) (store.Header, err
 		h.Settings["beta"] = samplers.PinSchedule(s.Beta, k.o.Search.steps())
 	}
 	if start := k.o.Search.Start; start > 0 {
-		h.Settings["init"] = fmt.Sprintf("pez@%d", start)
+		h.Settings["init"] = fmt.Sprintf("search@%d", start)
 	}
 	for name, value := range s.SamplerOptions {
 		h.Settings[name] = value

@@ -177,7 +177,9 @@ func settings(d *prompttune.Document) []pages.Setting {
 			add(k, "%s", v)
 		}
 	}
-	add("beta", "%s", s.Beta)
+	if s.Beta != "" {
+		add("beta", "%s", s.Beta)
+	}
 	if s.ImageBatch > 0 {
 		add("pictures and texts of a step", "%d", s.ImageBatch)
 	}

@@ -81,13 +81,17 @@ func text(d *task.Document) string {
 	for _, m := range d.Models {
 		models = append(models, fmt.Sprintf("%s (sha256 %.12s)", m.Name, m.TextSHA256))
 	}
-	n.Add("%s on %s by %s: %d tokens for %d blanks, beta %s, %d chains, seed %d", s.Sampler, d.Targets(), strings.Join(models, ", "),
-		s.Proposed, strings.Count(s.Template, "_"), s.Beta, s.Chains, d.Seed)
+	beta, moves := "", "" // which an optimiser has not
+	if s.Beta != "" {
+		beta, moves = ", beta "+s.Beta, fmt.Sprintf(" acceptance %s, hops %s,", g.Acceptance.Text(2), g.Hops.Text(2))
+	}
+	n.Add("%s on %s by %s: %d tokens for %d blanks%s, chains %d, seed %d", s.Sampler, d.Targets(), strings.Join(models, ", "),
+		s.Proposed, strings.Count(s.Template, "_"), beta, s.Chains, d.Seed)
 	scored := ""
 	if g.Rescored > 0 {
 		scored = fmt.Sprintf(" (%d of them of texts scored apart)", g.Rescored)
 	}
-	n.Add("%d steps: acceptance %s, hops %s, %d%s evaluations in %.1f s", g.Steps, g.Acceptance.Text(2), g.Hops.Text(2), g.Evaluations.Total()+g.Rescored, scored, g.Seconds)
+	n.Add("%d steps:%s %d%s evaluations in %.1f s", g.Steps, moves, g.Evaluations.Total()+g.Rescored, scored, g.Seconds)
 	if g.DraftRejected != nil {
 		n.Add("%s", samplers.DescribeStages(s.Draft, float64(*g.DraftRejected), float64(*g.ModelRejected)))
 	}
@@ -105,10 +109,14 @@ func baseline(n *app.Notes, d *task.Document) {
 	case d.Score() == "U":
 		n.Add("the numbers are U, the mean of the cosines by weight, of which some are negative")
 	}
-	for _, r := range d.Baseline {
-		n.Add("plain words: %.4f  %s", r.U, r.Text)
+	without := ""
+	if d.Settings.Fluency > 0 {
+		without = " (without fluency)"
 	}
-	if len(d.Baseline) > 0 && len(d.Results) > 0 && d.Baseline[0].U >= d.Results[0].U {
+	for _, r := range d.Baseline {
+		n.Add("plain words%s: %.4f  %s", without, r.U, r.Text)
+	}
+	if len(d.Baseline) > 0 && len(d.Results) > 0 && d.Baseline[0].U >= d.Results[0].U-d.Settings.Fluency*d.Results[0].Fluency {
 		n.Add("plain words score as well as the prompts that were found")
 	}
 }

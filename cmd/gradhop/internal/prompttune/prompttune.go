@@ -35,16 +35,15 @@ func (o *options) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prompt-tune --images FOLDER [flags]",
 		Short: "Find text prompts for pictures with a CLIP",
-		Long: `Find prompts that a CLIP places near a set of pictures: sample the tokens at the blanks
-of a prompt from exp(beta U), where U is the mean cosine between the prompt and the
-pictures, and print the best distinct prompts with their cosine.
+		Long: `Find prompts that a CLIP model places near a set of pictures. U is the mean cosine between a
+prompt and the pictures. The default method looks for the highest U; --sampler mtm draws
+prompts from exp(beta U). The best distinct prompts are printed with their U.
 
-With several targets U is a weighted sum: the weight of a set is divided among its
-pictures, a text counts once, and a negative weight repels. With several models U is their
-weighted mean; their vocabularies must be the same.
+With several targets U is the mean of their cosines by weight. The weight of a set is
+divided among its pictures, a text counts once, and a negative weight repels. With several
+models U is their weighted mean; their vocabularies must be the same.
 
-The cosine that is printed is that of the printed text, encoded again. beta may grow with
-the step t, as in 0.1t.
+U is that of the printed text, encoded again. beta may grow with the step t, as in 0.1t.
 
 With --out a run that was interrupted or killed continues with --resume FOLDER, which needs
 no other flag; its draws and prompts are those of a run that was never stopped. Models and

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
 // parse returns the options of a command line.
@@ -121,3 +122,16 @@ func TestOutputFails(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+// TestPlainWords compares plain words, which have no fluency, with prompts without theirs.
+func TestPlainWords(t *testing.T) {
+	const verdict = "plain words score as well"
+	for u, want := range map[float64]bool{0.40: true, 0.50: false} { // without fluency
+		d := &task.Document{Settings: task.Settings{Fluency: 0.01}}
+		d.Results = []task.Prompt{{Text: "a b", U: u - 0.2, Fluency: -20, Cosine: u}}
+		d.Baseline = []task.Prompt{{Text: "cat", U: 0.45, Cosine: 0.45}}
+		if got := text(d); strings.Contains(got, verdict) != want || !strings.Contains(got, "plain words (without fluency): 0.4500  cat") {
+			t.Errorf("prompt with %v, plain word with 0.45: %s", u, got)
+		}
+	}
+}
