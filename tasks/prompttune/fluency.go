@@ -220,8 +220,8 @@ func (e *fluentEmbedded) LogDensity(ctx context.Context, u []float64, x energies
 }
 
 // EmbeddingGrad implements Embedded.
-func (e *fluentEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	if err := e.Embedded.EmbeddingGrad(ctx, u, g, x); err != nil {
+func (e *fluentEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	if err := e.Embedded.EmbeddingGrad(ctx, u, g, x, terms); err != nil {
 		return err
 	}
 	f := make([]float64, len(u))

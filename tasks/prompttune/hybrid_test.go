@@ -21,7 +21,7 @@ func (e unitRows) Embed(rows []float32, x energies.Batch) {
 	}
 }
 
-func (e unitRows) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+func (e unitRows) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, _ [][]int32) error {
 	return e.LogDensityGrad(ctx, u, g, x)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/rng"
 )
 
 func init() {
@@ -27,8 +28,9 @@ type Embedded interface {
 	// Embed writes the rows of codes, [chain, site], to e ([chain, site, width]).
 	Embed(e []float32, x energies.Batch)
 	// EmbeddingGrad writes U to u ([chain]) and the gradient of U with respect to the
-	// embeddings of x to g ([chain, site, width]). Same rules as LogDensity.
-	EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error
+	// embeddings of x to g ([chain, site, width]), or estimates of both from the terms listed for
+	// each chain, as energies.Estimate; nil means all terms. Same rules as LogDensity.
+	EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error
 	// Nearest writes to codes ([chain, site]) the allowed value of each site whose row has
 	// the largest cosine with e ([chain, site, width]); the lowest code among equals.
 	Nearest(ctx context.Context, codes []int32, e []float32) error
@@ -40,6 +42,8 @@ type PEZOptions struct {
 	LearningRate float64 `flag:"lr" default:"0.1" doc:"learning rate"`
 	// WeightDecay is that of AdamW; 0 means 0.1, and a negative number none.
 	WeightDecay float64 `flag:"weight-decay" zero:"-1" default:"0.1" doc:"weight decay, apart from the gradient"`
+	// Batch is the number of targets that each step draws without replacement; 0 means all.
+	Batch int `flag:"batch" default:"0: all" doc:"targets drawn in each step"`
 }
 
 // The other settings of AdamW, as torch.optim.AdamW has them by default.
@@ -59,9 +63,10 @@ const (
 //	m ← 0.9·m + 0.1·g,  v ← 0.999·v + 0.001·g²
 //	P ← P - lr·m̂/(√v̂ + 10⁻⁸),  m̂ = m/(1-0.9ᵗ),  v̂ = v/(1-0.999ᵗ)
 //
-// Nothing is random but where a chain starts. β hardly matters, since AdamW divides it out
+// Nothing is random but where a chain starts, and the targets of a step with Batch, for which U and
+// g are estimates. β hardly matters, since AdamW divides it out
 // unless it changes. U may fall: an observer keeps the best state. A step costs one
-// evaluation where the state changed and none elsewhere. A state of probability zero, or
+// evaluation where the state changed or Batch is set, and none elsewhere. A state of probability zero, or
 // one that is rejected, is not entered while P goes on. P, m or v beyond float32, as with a
 // huge learning rate, is a *samplers.NonFiniteError.
 //
@@ -71,6 +76,7 @@ type PEZ struct {
 	samplers.Base
 	energy    Embedded
 	lr, decay float64
+	batch     int
 
 	own   []float64 // P, m and v of the step being made, [chain, 3, site, width]
 	part  []float32 // P, [chain, site, width]
@@ -98,7 +104,10 @@ func NewPEZ(e energies.Energy, o PEZOptions) (*PEZ, error) {
 	case o.WeightDecay-o.WeightDecay != 0:
 		return nil, &samplers.OptionError{Sampler: "pez", Option: "weight-decay", Value: fmt.Sprint(o.WeightDecay), Reason: "must be finite"}
 	}
-	k := &PEZ{energy: emb, lr: o.LearningRate, decay: o.WeightDecay}
+	if can := energies.AsOracle(e).Capabilities(); o.Batch < 0 || o.Batch > can.Terms {
+		return nil, &samplers.OptionError{Sampler: "pez", Option: "batch", Value: fmt.Sprint(o.Batch), Reason: fmt.Sprintf("must be from 0 to the %d targets", can.Terms)}
+	}
+	k := &PEZ{energy: emb, lr: o.LearningRate, decay: o.WeightDecay, batch: o.Batch}
 	if k.lr == 0 {
 		k.lr = 0.1
 	}
@@ -130,7 +139,11 @@ func (k *PEZ) Init(ctx context.Context, s *samplers.State) error {
 	g := s.Var(gradientVar)
 	grad := make([]float32, len(g))
 	s.Point = samplers.Point{X: s.X, U: make([]float64, n)}
-	if err := k.energy.EmbeddingGrad(ctx, s.U, grad, s.X); err != nil {
+	all := make([]int, n)
+	for c := range all {
+		all[c] = c
+	}
+	if err := k.energy.EmbeddingGrad(ctx, s.U, grad, s.X, k.minibatches(s, all, s.Step)); err != nil {
 		return err
 	}
 	widen(g, grad)
@@ -144,6 +157,28 @@ func (k *PEZ) Init(ctx context.Context, s *samplers.State) error {
 		}
 	}
 	return nil
+}
+
+// minibatches draws the targets of some chains at the state that a step leads to; nil where all are used.
+func (k *PEZ) minibatches(s *samplers.State, chains []int, step int64) [][]int32 {
+	if k.batch == 0 {
+		return nil
+	}
+	lists := make([][]int32, len(chains))
+	order := make([]int32, k.Oracle.Capabilities().Terms)
+	var r rng.Stream
+	for j, c := range chains {
+		r.Reset(s.Seed, s.ChainIDs[c], step, samplers.UseBatch)
+		for i := range order {
+			order[i] = int32(i)
+		}
+		for i := range k.batch { // Fisher and Yates as far as needed
+			at := i + r.IntN(len(order)-i)
+			order[i], order[at] = order[at], order[i]
+		}
+		lists[j] = slices.Clone(order[:k.batch])
+	}
+	return lists
 }
 
 func widen(to []float64, from []float32) {
@@ -221,7 +256,7 @@ func (k *PEZ) descend(own, g []float64, beta float64, t int64) bool {
 	return true
 }
 
-// arrive moves the chains whose projection is another state, after evaluating all of these.
+// arrive moves the chains whose projection is another state, and takes the new targets of others.
 // s is unchanged on error.
 func (k *PEZ) arrive(ctx context.Context, s *samplers.State, info *samplers.Info, row int) error {
 	d := s.X.Space.Sites
@@ -229,7 +264,7 @@ func (k *PEZ) arrive(ctx context.Context, s *samplers.State, info *samplers.Info
 	var chains []int
 	for c := range info.Accept {
 		info.Accept[c], info.Accepted[c] = 1, true
-		if to := k.codes[c*d : (c+1)*d]; !slices.Equal(s.X.Chain(c), to) {
+		if to := k.codes[c*d : (c+1)*d]; k.batch > 0 || !slices.Equal(s.X.Chain(c), to) {
 			chains, x.Codes, x.IDs = append(chains, c), append(x.Codes, to...), append(x.IDs, s.ChainIDs[c])
 		}
 	}
@@ -237,7 +272,7 @@ func (k *PEZ) arrive(ctx context.Context, s *samplers.State, info *samplers.Info
 		return nil
 	}
 	u, grad := make([]float64, len(chains)), make([]float32, len(chains)*row)
-	if err := k.energy.EmbeddingGrad(ctx, u, grad, x); err != nil {
+	if err := k.energy.EmbeddingGrad(ctx, u, grad, x, k.minibatches(s, chains, s.Step+1)); err != nil {
 		return err
 	}
 	info.Evaluations.Gradient = int64(len(chains))

@@ -39,10 +39,10 @@ func (e *units) Embed(rows []float32, x energies.Batch) {
 }
 
 func (e *units) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return e.EmbeddingGrad(ctx, u, make([]float32, len(x.Codes)*e.Width()), x)
+	return e.EmbeddingGrad(ctx, u, make([]float32, len(x.Codes)*e.Width()), x, nil)
 }
 
-func (e *units) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+func (e *units) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, _ [][]int32) error {
 	for c := range u {
 		u[c] = 0
 		sum := make([]float64, len(x.Chain(c))*e.Width())
@@ -224,6 +224,55 @@ func TestPEZIsScaleFree(t *testing.T) {
 		if math.Abs(p-aux[1][k]) > 1e-5 {
 			t.Errorf("embeddings %v at β = 1, %v at 400", aux[0], aux[1])
 			break
+		}
+	}
+}
+
+// someTerms is a probe with five targets.
+type someTerms struct{ embeddedProbe }
+
+func (someTerms) Capabilities() energies.Capabilities {
+	can := promptCan
+	can.Terms = 5
+	return can
+}
+
+// TestPEZMinibatches: lists are without repeats, have every target equally often, and differ between
+// chains and steps.
+func TestPEZMinibatches(t *testing.T) {
+	k, err := NewPEZ(someTerms{}, PEZOptions{Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &samplers.State{Seed: 1, ChainIDs: []int64{0, 7}}
+	const steps = 2000
+	var counts [5]float64
+	same := 0
+	for step := range int64(steps) {
+		lists := k.minibatches(s, []int{0, 1}, step)
+		if slices.Equal(lists[0], lists[1]) {
+			same++
+		}
+		for _, list := range lists {
+			if len(list) != 2 || list[0] == list[1] {
+				t.Fatalf("list %v", list)
+			}
+			counts[list[0]]++
+			counts[list[1]]++
+		}
+	}
+	for term, n := range counts { // binomial: two lists a step, which have a term with probability 2/5
+		if z := (n - 2*steps*0.4) / math.Sqrt(2*steps*0.4*0.6); math.Abs(z) > 4 {
+			t.Errorf("target %d is in %.0f of %d lists (z = %.1f)", term, n, 2*steps, z)
+		}
+	}
+	if z := (float64(same) - steps*0.05) / math.Sqrt(steps*0.05*0.95); math.Abs(z) > 4 { // 20 ordered pairs
+		t.Errorf("two chains have the same list in %d of %d steps (z = %.1f)", same, steps, z)
+	}
+	var bad *samplers.OptionError
+	for _, n := range []int{-1, 6} {
+		if _, err := NewPEZ(someTerms{}, PEZOptions{Batch: n}); !errors.As(err, &bad) || bad.Option != "batch" {
+			t.Errorf("batch %d: %v", n, err)
 		}
 	}
 }

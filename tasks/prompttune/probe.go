@@ -27,7 +27,7 @@ type embeddedProbe struct{ probe }
 
 func (embeddedProbe) Width() int                      { return 1 }
 func (embeddedProbe) Embed([]float32, energies.Batch) {}
-func (embeddedProbe) EmbeddingGrad(context.Context, []float64, []float32, energies.Batch) error {
+func (embeddedProbe) EmbeddingGrad(context.Context, []float64, []float32, energies.Batch, [][]int32) error {
 	return nil
 }
 func (embeddedProbe) Nearest(context.Context, []int32, []float32) error { return nil }

@@ -88,8 +88,8 @@ func (r *rescoredEmbedded) Width() int { return r.Embedded.Width() }
 func (r *rescoredEmbedded) Embed(e []float32, x energies.Batch) { r.Embedded.Embed(e, x) }
 
 // EmbeddingGrad implements Embedded.
-func (r *rescoredEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	if err := r.Embedded.EmbeddingGrad(ctx, u, g, x); err != nil {
+func (r *rescoredEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	if err := r.Embedded.EmbeddingGrad(ctx, u, g, x, terms); err != nil {
 		return err
 	}
 	return r.correct(ctx, u, x)

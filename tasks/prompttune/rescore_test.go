@@ -52,7 +52,7 @@ func TestRescored(t *testing.T) {
 	}
 	emb := e.(Embedded)
 	again, g := make([]float64, 60), make([]float32, len(x.Codes)*max(emb.Width(), e.Space().Values))
-	if err := emb.EmbeddingGrad(t.Context(), again, g[:len(x.Codes)*emb.Width()], x); err != nil {
+	if err := emb.EmbeddingGrad(t.Context(), again, g[:len(x.Codes)*emb.Width()], x, nil); err != nil {
 		t.Fatal(err)
 	}
 	query := energies.Query{Want: energies.Gradient, X: x, U: make([]float64, 60), Grad: g[:len(x.Codes)*e.Space().Values]}

@@ -34,7 +34,7 @@ var kinds = map[string]func(*job){
 	"tempering": func(o *job) { // PEZ, then replicas, and candidates chosen by exact U
 		o.Search.Start, o.Search.Sampler, o.Search.Options = 5, "tempering", samplers.Settings{"inner": "mtm", "tries": "4", "levels": "2"}
 	},
-	"pez": func(o *job) { o.Search.Sampler = "pez" }, // embeddings and moments
+	"pez batch": func(o *job) { o.Search.Sampler, o.Search.ImageBatch = "pez", 1 }, // embeddings and moments
 }
 
 // steps of a whole run, and those after which it is stopped.

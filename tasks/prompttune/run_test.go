@@ -192,8 +192,14 @@ func TestWeights(t *testing.T) {
 
 // TestEstimates scores every text of a run whose U is a noisy one.
 func TestEstimates(t *testing.T) {
+	for _, sampler := range []string{"sgdld", "pez"} {
+		t.Run(sampler, func(t *testing.T) { testEstimates(t, sampler) })
+	}
+}
+
+func testEstimates(t *testing.T, sampler string) {
 	o, out := small(t)
-	o.Search.Sampler, o.Search.ImageBatch, o.Search.Steps = "sgdld", 1, 10
+	o.Search.Sampler, o.Search.ImageBatch, o.Search.Steps = sampler, 1, 10
 	if err := launch(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (s *Search) registration() (samplers.Registration, samplers.Settings, error
 	}
 	switch {
 	case !has:
-		return reg, nil, badInput("image batch", "%s always uses all images; sgdld can draw some", reg.Name)
+		return reg, nil, badInput("image batch", "%s always uses all images; sgdld and pez can draw some", reg.Name)
 	case options[batchFlag] != "":
 		return reg, nil, badInput("image batch", "it means the same as the option %s of the sampler: give one of them", batchFlag)
 	}

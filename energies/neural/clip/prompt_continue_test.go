@@ -109,7 +109,7 @@ func compareBeginning(t *testing.T, name string, c *Model, x text, kept bool) *P
 		}
 		batch := energies.Batch{Space: e.Space(), Codes: []int32{2, 1, 0, 3, 1, 1}}
 		u, g := make([]float64, 3), make([]float32, 6*e.Width())
-		if err := e.EmbeddingGrad(t.Context(), u, g, batch); err != nil {
+		if err := e.EmbeddingGrad(t.Context(), u, g, batch, nil); err != nil {
 			t.Fatal(name, err)
 		}
 		if p := prefixOf(t, e); (p != nil) != (kept && !whole) {
@@ -153,7 +153,7 @@ func TestPrefixInputsAreBounded(t *testing.T) {
 	var first []float64
 	for _, chains := range []int{5, 2, 9, 5} {
 		u, g := make([]float64, chains), make([]float32, 2*chains*e.Width())
-		if err := e.EmbeddingGrad(t.Context(), u, g, energies.NewBatch(e.Space(), chains)); err != nil {
+		if err := e.EmbeddingGrad(t.Context(), u, g, energies.NewBatch(e.Space(), chains), nil); err != nil {
 			t.Fatal(err)
 		}
 		if p := prefixOf(t, e); p.texts != chains || len(p.inputs) != len(p.kept)+2 {

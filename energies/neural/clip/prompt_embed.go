@@ -20,8 +20,16 @@ func (e *Prompt) Embed(to []float32, x energies.Batch) {
 }
 
 // EmbeddingGrad writes U and its gradient by the embeddings at the blanks; for optimisers in the embedding space.
-func (e *Prompt) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return e.slopes(ctx, u, g, x, e.whole)
+// With terms both are estimates from the targets of each chain's list, see [energies.Estimate]; nil means all targets.
+func (e *Prompt) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	goal := e.whole
+	if terms != nil {
+		var err error
+		if goal, err = e.some(x, terms); err != nil {
+			return err
+		}
+	}
+	return e.slopes(ctx, u, g, x, goal)
 }
 
 // Nearest writes the allowed values whose rows have the largest cosine with points of the

@@ -152,7 +152,7 @@ func TestPoolings(t *testing.T) {
 		if err := e.LogDensity(t.Context(), plain, x); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.EmbeddingGrad(t.Context(), u, g, x); err != nil {
+		if err := e.EmbeddingGrad(t.Context(), u, g, x, nil); err != nil {
 			t.Fatal(err)
 		}
 		return plain, u, g

@@ -90,18 +90,27 @@ func (e *Prompt) tilt(ctx context.Context, p, g []float32, beta []float64) error
 // estimateGrad writes U and its gradient, estimated from some of the targets of each
 // chain; see [energies.Estimate].
 func (e *Prompt) estimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+	goal, err := e.some(x, batch)
+	if err != nil {
+		return err
+	}
+	return e.gradient(ctx, u, g, x, goal)
+}
+
+// some returns the goal of each chain where it sees the targets of its list only.
+func (e *Prompt) some(x energies.Batch, batch [][]int32) (func(c int) []float64, error) {
 	goals := make([][]float64, x.Chains())
 	if len(batch) != len(goals) {
-		return neural.BadOption("batch", fmt.Sprintf("%d lists for %d chains", len(batch), len(goals)), "one a chain")
+		return nil, neural.BadOption("batch", fmt.Sprintf("%d lists for %d chains", len(batch), len(goals)), "one a chain")
 	}
 	for c, list := range batch {
 		goals[c] = make([]float64, e.c.text.width)
 		if len(list) == 0 {
-			return neural.BadOption("batch", "no target", "at least one a chain")
+			return nil, neural.BadOption("batch", "no target", "at least one a chain")
 		}
 		for _, j := range list {
 			if j < 0 || int(j) >= len(e.terms) {
-				return neural.BadOption("batch", fmt.Sprint(j), fmt.Sprintf("targets below %d", len(e.terms)))
+				return nil, neural.BadOption("batch", fmt.Sprint(j), fmt.Sprintf("targets below %d", len(e.terms)))
 			}
 			w := e.omega[j] * float64(len(e.terms)) / float64(len(list))
 			for k, v := range e.terms[j] {
@@ -109,7 +118,7 @@ func (e *Prompt) estimateGrad(ctx context.Context, u []float64, g []float32, x e
 			}
 		}
 	}
-	return e.gradient(ctx, u, g, x, func(c int) []float64 { return goals[c] })
+	return func(c int) []float64 { return goals[c] }, nil
 }
 
 // whole is the goal of every chain where no target is left out.

@@ -144,7 +144,7 @@ func (r *clipReference) prompts(c *clip.Model) []clipPrompt {
 func embeddingGrad(t testing.TB, e *clip.Prompt, x energies.Batch) neuraltest.Product {
 	t.Helper()
 	p := neuraltest.Product{U: make([]float64, x.Chains()), Grad: make([]float32, len(x.Codes)*e.Width())}
-	if err := e.EmbeddingGrad(context.Background(), p.U, p.Grad, x); err != nil {
+	if err := e.EmbeddingGrad(context.Background(), p.U, p.Grad, x, nil); err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -42,7 +42,7 @@ evaluation of the gradient a step. A prompt counts with the cosine of its text, 
 again; texts that must be evaluated only for that are counted separately, as "scored".
 
 A sampler may carry options of its own, as in sgdld:no-cache or sgdld:batch=4:jump=single;
-options given as flags go to every sampler that has them. --image-batch goes to sgdld.`,
+options given as flags go to every sampler that has them. --image-batch goes to sgdld and pez.`,
 		Example: `  gradhop eval prompt-tune --images pictures/ --lengths 4,8,16,32 --repeats 10 --seed 1
   gradhop eval prompt-tune --images pictures/ --samplers dmala,gwg --lengths 8 --steps 3000 --format csv`,
 		Args: app.NoArgs("pictures are named by --images"),
@@ -69,7 +69,7 @@ options given as flags go to every sampler that has them. --image-batch goes to 
 		case "length", "template", "sampler", "chains", "top", "patience", "time-limit":
 			return
 		case "image-batch":
-			flag.Usage = "`number` of targets that each step of sgdld draws; 0 for all, the exact mean, for which its cache has no use"
+			flag.Usage = "`number` of targets that each step of sgdld and pez draws; 0 for all, the exact mean, for which the cache of sgdld has no use"
 		case "steps":
 			flag.Usage = "`number` of steps after warm-up"
 		case "beta":
