@@ -84,9 +84,11 @@ type Capabilities struct {
 	// of a colour are conditionally independent given the others. It must not be modified.
 	Colours [][]int32
 	// Baseline means that Block queries for the last colour fill U with the log-density of the state
-	// whose sites of this colour have code 0. Adding LogP of their codes minus LogP of code 0, in the
-	// order of the sites, gives what Density returns, to the bit.
+	// whose sites of this colour have code 0. Adding LogP of their codes minus LogP of code 0 (or Odds of
+	// code 1), in the order of the sites, gives what Density returns, to the bit.
 	Baseline bool
+	// Logistic means that Block queries fill Probability and Odds in place of LogP, for two-valued sites.
+	Logistic bool
 	// Divisible means that parts of a batch, queried at once by several goroutines, take no longer than
 	// the whole batch in one query.
 	Divisible bool
@@ -121,7 +123,7 @@ type Query struct {
 	// row sums to one up to float32 rounding. It may underflow to zero where ½g is 87 nats below its
 	// maximum.
 	Tilt []float32
-	// Beta holds inverse temperatures for Temper, [chain].
+	// Beta holds inverse temperatures for Temper, [chain], and for Block if Capabilities.Logistic is set.
 	Beta []float64
 	// Site is the site of a conditional. LogP receives the log-probabilities up to a constant per chain
 	// in nats, [chain, value], -Inf for values that are not allowed. For Block, Sites is a colour and
@@ -129,6 +131,10 @@ type Query struct {
 	Site  int
 	Sites []int32
 	LogP  []float64
+	// Odds and Probability receive, if Capabilities.Logistic is set, the conditional log-odds of code 1 in
+	// nats and the conditional probability of code 1 at the inverse temperatures Beta, [chain, index in
+	// Sites].
+	Odds, Probability []float32
 	// Levels receives the index in Capabilities.Odds of the log-odds of every site, [chain, site], and
 	// U is filled too. If Sites is not nil, it is [chain, index in Sites].
 	Levels []uint8

@@ -20,15 +20,19 @@ type colourJob struct {
 	kernel   *Gibbs
 	state    *State
 	ctx      context.Context
-	most     int      // sites of the largest colour
-	whole    bool     // the energy prefers all chains in one query
-	baseline bool     // the last conditionals give U
-	streams  []Worker // one a chain, which keeps its place between colours
+	most     int       // sites of the largest colour
+	whole    bool      // the energy prefers all chains in one query
+	baseline bool      // the last conditionals give U
+	logistic bool      // the energy computes probabilities of code 1
+	odds     []float32 // of code 1, at β = 1, and
+	one      []float32 // its probabilities, [chain, index]
+	betas    []float64 // [chain]
+	streams  []Worker  // one a chain, which keeps its place between colours
 	failed   firstError
 }
 
 func (j *colourJob) init(can energies.Capabilities) {
-	j.part, j.whole, j.baseline = j.sweep, !can.Divisible, can.Baseline
+	j.part, j.whole, j.baseline, j.logistic = j.sweep, !can.Divisible, can.Baseline, can.Logistic
 	for _, sites := range can.Colours {
 		j.most = max(j.most, len(sites))
 	}
@@ -41,7 +45,14 @@ func (j *colourJob) step(ctx context.Context, k *Gibbs, s *State, info *Info) er
 	if len(j.streams) < n {
 		j.streams = make([]Worker, n)
 	}
-	k.lp = resize(k.lp, n*j.most*s.X.Space.Values)
+	if j.logistic {
+		j.odds, j.one, j.betas = resize(j.odds, n*j.most), resize(j.one, n*j.most), resize(j.betas, n)
+		for c := range n {
+			j.betas[c] = s.InverseTemperature(c)
+		}
+	} else {
+		k.lp = resize(k.lp, n*j.most*s.X.Space.Values)
+	}
 	if j.whole {
 		j.sweep(nil, 0, n)
 	} else {
@@ -77,11 +88,14 @@ func (j *colourJob) sweeps(lo, hi int) error {
 			if err := j.ctx.Err(); err != nil {
 				return err
 			}
-			row := len(sites) * values
-			lp := k.lp[lo*j.most*values:][:(hi-lo)*row]
-			q := energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: lp}
+			q := energies.Query{Want: energies.Block, X: x, Sites: sites}
 			if j.baseline && colour == len(k.colours)-1 {
 				q.U = u
+			}
+			if row := len(sites); j.logistic {
+				q.Odds, q.Probability, q.Beta = j.odds[lo*j.most:][:(hi-lo)*row], j.one[lo*j.most:][:(hi-lo)*row], j.betas[lo:hi]
+			} else {
+				q.LogP = k.lp[lo*j.most*values:][:(hi-lo)*row*values]
 			}
 			if err := k.Oracle.Answer(j.ctx, q); err != nil {
 				return err
@@ -90,13 +104,8 @@ func (j *colourJob) sweeps(lo, hi int) error {
 				if colour == 0 {
 					j.streams[c].Reset(s.Seed, s.ChainIDs[c], s.Step*perStep+sweep, UseProposal)
 				}
-				if !j.draw(c, sites, lp[(c-lo)*row:(c-lo+1)*row]) && !s.RejectNonFinite {
+				if !j.draw(c, c-lo, &q) && !s.RejectNonFinite {
 					return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(k.next.X.Chain(c))}
-				}
-			}
-			if q.U != nil {
-				for c := range u {
-					u[c] = raise(u[c], sites, x.Chain(c), lp[c*row:(c+1)*row])
 				}
 			}
 		}
@@ -109,23 +118,39 @@ func (j *colourJob) sweeps(lo, hi int) error {
 	return s.rejectPart(&k.next, lo, hi)
 }
 
-// raise returns U of a state, given its log-conditionals and U of the state with code 0 at the sites.
-func raise(u float64, sites, x []int32, lp []float64) float64 {
-	values := len(lp) / len(sites)
-	for m, site := range sites {
-		u += lp[m*values+int(x[site])] - lp[m*values]
+// draw draws the sites of a colour in chain c from the answer to q, in which it has row at, and completes U if
+// q asks for that. It returns false if a conditional is not finite; its site is left as it is.
+func (j *colourJob) draw(c, at int, q *energies.Query) bool {
+	s, stream, n := j.state, &j.streams[c], len(q.Sites)
+	x, beta, values, good := j.kernel.next.X.Chain(c), s.InverseTemperature(c), s.X.Space.Values, true
+	if j.logistic {
+		good = drawProbabilities(x, q.Sites, q.Probability[at*n:(at+1)*n], stream)
+		if q.U != nil {
+			u := q.U[at]
+			for m, t := range q.Odds[at*n : (at+1)*n] {
+				u += float64(t) * float64(x[q.Sites[m]])
+			}
+			q.U[at] = u
+		}
+		return good
 	}
-	return u
+	lp := q.LogP[at*n*values : (at+1)*n*values]
+	if values == 2 {
+		good = drawOdds(x, q.Sites, lp, beta, stream)
+	} else {
+		good = drawRows(x, q.Sites, lp, beta, stream)
+	}
+	if q.U != nil {
+		for m, site := range q.Sites {
+			q.U[at] += lp[m*values+int(x[site])] - lp[m*values]
+		}
+	}
+	return good
 }
 
-// draw draws the sites of a colour in chain c from their log-conditionals. It returns false if one of
-// them is not finite; its site is left as it is.
-func (j *colourJob) draw(c int, sites []int32, lp []float64) bool {
-	s, stream := j.state, &j.streams[c]
-	x, beta, values, good := j.kernel.next.X.Chain(c), s.InverseTemperature(c), s.X.Space.Values, true
-	if values == 2 {
-		return drawOdds(x, sites, lp, beta, stream)
-	}
+// drawRows draws sites from their log-conditionals, [index, value].
+func drawRows(x, sites []int32, lp []float64, beta float64, stream *Worker) bool {
+	values, good := len(lp)/len(sites), true
 	weight := stream.Row(values)
 	for m, site := range sites {
 		if !exponentiate(weight, lp[m*values:(m+1)*values], beta) {
@@ -135,6 +160,26 @@ func (j *colourJob) draw(c int, sites []int32, lp []float64) bool {
 		x[site] = int32(stream.Categorical(weight))
 	}
 	return good
+}
+
+// drawProbabilities draws two-valued sites from the probabilities of code 1, as drawOdds does.
+func drawProbabilities(x, sites []int32, p []float32, w *Worker) bool {
+	bits, strange := uint64(0), float32(0)
+	for m, site := range sites {
+		if m%4 == 0 {
+			bits = w.Uint64()
+		}
+		r, scaled := int32(bits&0xffff), p[m]*(1<<16)
+		bits >>= 16
+		high := int32(scaled)
+		strange += 0 * scaled // NaN remains
+		v := int32(uint32(r-high) >> 31)
+		if r == high {
+			v = logistic.Below(w.Float64(), float64(scaled-float32(high)))
+		}
+		x[site] = v
+	}
+	return strange == 0
 }
 
 // drawOdds is draw for two values. Most sites need 16 random bits.

@@ -237,24 +237,31 @@ func (l langevin) drawSites(w *Worker, s *State, c int, next []int32, penalty fl
 }
 
 // drawPairs is drawSites for two values. A site is drawn by comparing 16 random bits with its
-// probability to change, and more bits where they are equal.
+// probability to change, and more bits where they are equal. There is no branch on what is drawn, which
+// could not be predicted.
 func (l langevin) drawPairs(w *Worker, s *State, c int, next []int32, penalty float64) float64 {
 	logq, bits := -s.logNormaliser(c, penalty), uint64(0)
-	x, leaves := s.X.Chain(c), s.LogLeaves(c)
-	copy(next, x)
-	for i, p := range s.flips[c*len(x) : (c+1)*len(x)] {
+	x, leaves := s.X.Chain(c)[:len(next)], s.LogLeaves(c)[:len(next)]
+	for i, p := range s.flips[c*len(x) : (c+1)*len(x)][:len(next)] {
 		if i%4 == 0 {
 			bits = w.Uint64()
 		}
 		r, scaled := int32(bits&0xffff), p*(1<<16)
 		high := int32(scaled)
 		bits >>= 16
-		if r < high || r == high && w.Float64() < scaled-float64(high) {
-			next[i] = 1 - x[i]
-			logq += leaves[i] - penalty
+		flip := int32(uint32(r-high) >> 31) // 1 if r is below
+		if r == high {
+			flip = logistic.Below(w.Float64(), scaled-float64(high))
 		}
+		next[i] = x[i] ^ flip
+		logq += only(flip, leaves[i]-penalty)
 	}
 	return logq
+}
+
+// only returns x if flip is 1, and 0 if it is 0, without a branch.
+func only(flip int32, x float64) float64 {
+	return math.Float64frombits(math.Float64bits(x) & -uint64(flip))
 }
 
 // LogReverse implements Proposal.
@@ -264,6 +271,13 @@ func (l langevin) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 	penalty := sp.SquaredDistance(0, 1)/(2*alpha) + next.balance.Log(0)
 	if scale == nil && !isOrdinal(sp) {
 		logq := -next.logNormaliser(c, penalty)
+		if sp.Values == 2 {
+			y, leaves := next.X.Chain(c)[:len(x)], next.LogLeaves(c)[:len(x)]
+			for i, v := range x {
+				logq += only(v^y[i], leaves[i]-penalty)
+			}
+			return logq
+		}
 		for i, cur := range next.X.Chain(c) {
 			if x[i] != cur {
 				logq += next.LogWeight(c, i, x[i]) - penalty

@@ -13,8 +13,9 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Products computes the products of an RBM by the runtime, which multiplies about twenty times as fast
-// as gonum does in float64. It is safe for concurrent use; each product uses one thread.
+// Products computes the layers of an RBM by the runtime, which multiplies about twenty times as fast as
+// gonum does in float64, and computes logistic functions of many numbers at once. It is safe for
+// concurrent use; each layer uses one thread.
 type Products struct {
 	layers [2]*session.Session
 	widths [2]int
@@ -40,7 +41,10 @@ func NewProducts(ctx context.Context, m *rbm.Model, o ort.Options) (*Products, e
 			w = b.Transpose(w, 1, 0)
 		}
 		given := b.Input("given", onnx.Float, shape.Sym("row"), shape.D(int64(p.widths[1-layer])))
-		b.Output("input", b.Add(b.MatMul(given, w), b.Const(onnx.NewFloat("", []int64{int64(len(bias))}, narrow(bias)))))
+		scale := b.Input("scale", onnx.Float, shape.Sym("row"), shape.D(1))
+		input := b.Add(b.MatMul(given, w), b.Const(onnx.NewFloat("", []int64{int64(len(bias))}, narrow(bias))))
+		b.Output("input", input)
+		b.Output("probability", b.Op("Sigmoid", []build.Value{b.Mul(input, scale)}))
 		if err := b.Err(); err != nil {
 			return nil, err
 		}
@@ -87,12 +91,14 @@ func Accelerate(ctx context.Context, e energies.Energy, o ort.Options) (energies
 // fewWeights is the number of weights below which products in float64 by gonum are fast enough.
 const fewWeights = 1 << 14
 
-// Inputs implements rbm.Products.
-func (p *Products) Inputs(ctx context.Context, layer int, out, given []float32) error {
-	own, other := p.widths[layer], p.widths[1-layer]
-	rows := int64(len(out) / own)
-	in := map[string]*ort.Tensor{"given": {Shape: []int64{rows, int64(other)}, Data: given}}
-	return p.layers[layer].Run(ctx, in, []*ort.Tensor{{Shape: []int64{rows, int64(own)}, Data: out}})
+// Layer implements rbm.Products.
+func (p *Products) Layer(ctx context.Context, layer int, input, probability, scale, given []float32) error {
+	rows := int64(len(scale))
+	of := func(width int, data []float32) *ort.Tensor {
+		return &ort.Tensor{Shape: []int64{rows, int64(width)}, Data: data}
+	}
+	in := map[string]*ort.Tensor{"given": of(p.widths[1-layer], given), "scale": of(1, scale)}
+	return p.layers[layer].Run(ctx, in, []*ort.Tensor{of(p.widths[layer], input), of(p.widths[layer], probability)})
 }
 
 // Close releases the sessions. It does nothing if p is nil.

@@ -75,11 +75,25 @@ func answers(t *testing.T, e energies.Differentiable, x energies.Batch) []float6
 	oracle := energies.AsOracle(e)
 	var blocks [][]float64
 	for _, sites := range oracle.Capabilities().Colours {
-		lp := make([]float64, 2*n*len(sites))
-		if err := oracle.Answer(t.Context(), energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: lp}); err != nil {
+		m := n * len(sites)
+		q := energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: make([]float64, 2*m), Odds: make([]float32, m), Probability: make([]float32, m)}
+		for c := range n {
+			q.Beta = append(q.Beta, float64(1+x.Chain(c)[0])) // 1 or 2
+		}
+		if err := oracle.Answer(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
-		blocks = append(blocks, lp)
+		block := make([]float64, 0, 2*m)
+		for k := range m {
+			odds, p := q.LogP[2*k+1]-q.LogP[2*k], float64(q.Probability[k])
+			if oracle.Capabilities().Logistic {
+				odds = float64(q.Odds[k])
+			} else {
+				p = 1 / (1 + math.Exp(-q.Beta[k/len(sites)]*odds))
+			}
+			block = append(block, odds, p)
+		}
+		blocks = append(blocks, block)
 	}
 	var all []float64
 	for c := range n {

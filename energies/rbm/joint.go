@@ -42,7 +42,7 @@ func (j *Joint) Machine() *Model { return j.m }
 
 // Capabilities implements energies.Oracle.
 func (j *Joint) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: j.colours, Baseline: true, Divisible: true}
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: j.colours, Baseline: true, Divisible: true, Logistic: j.m.fast != nil}
 }
 
 // LogDensity implements energies.Energy.
@@ -65,10 +65,12 @@ func (j *Joint) Answer(ctx context.Context, q energies.Query) error {
 		case q.Want == energies.Conditional:
 			j.conditional(q, lo, hi)
 			return nil
+		case q.Want == energies.Block && j.m.fast != nil:
+			return j.block(ctx, q, lo, hi)
 		case j.m.fast != nil:
-			return layers(ctx, j, j.m.fast.Inputs, q, lo, hi)
+			return layers(ctx, j, j.m.fast.Layer, q, lo, hi)
 		}
-		return layers(ctx, j, j.m.inputs, q, lo, hi)
+		return layers(ctx, j, j.m.layer, q, lo, hi)
 	})
 }
 
@@ -92,33 +94,75 @@ func (j *Joint) conditional(q energies.Query, lo, hi int) {
 	}
 }
 
-// layers answers Block, Density and Gradient for the chains in [lo, hi), with products of type T.
-func layers[T float](ctx context.Context, j *Joint, inputs inputs[T], q energies.Query, lo, hi int) error {
-	n, d, h := hi-lo, j.m.space.Sites, j.m.weight.Rows
-	buffer := take[T](2 * n * (d + h))
+// layerOf returns the layer that sites belong to.
+func (j *Joint) layerOf(sites []int32) int {
+	if int(sites[0]) >= j.m.space.Sites {
+		return HiddenLayer
+	}
+	return VisibleLayer
+}
+
+// codes writes those of the layer other than layer, [chain, unit].
+func codes[T float](to []T, j *Joint, layer int, x energies.Batch) {
+	from, end := j.m.space.Sites, j.space.Sites
+	if layer == HiddenLayer {
+		from, end = 0, from
+	}
+	for c := range x.Chains() {
+		row := to[c*(end-from) : (c+1)*(end-from)]
+		for k, v := range x.Chain(c)[from:end] {
+			row[k] = T(v)
+		}
+	}
+}
+
+// block answers Block by the runtime for the chains in [lo, hi).
+func (j *Joint) block(ctx context.Context, q energies.Query, lo, hi int) error {
+	layer, n, d := j.layerOf(q.Sites), hi-lo, j.m.space.Sites
+	other, at := j.space.Sites-len(q.Sites), lo*len(q.Sites)
+	buffer := take[float32](n * (1 + other))
 	defer give(buffer)
-	units := [2][]T{(*buffer)[:n*d], (*buffer)[n*d : n*(d+h)]}
-	input := [2][]T{(*buffer)[n*(d+h) : n*(2*d+h)], (*buffer)[n*(2*d+h):]}
-	// ask computes the inputs of a layer.
+	scale, given := (*buffer)[:n], (*buffer)[n:]
+	for c := range n {
+		scale[c] = float32(q.Beta[lo+c])
+	}
+	codes(given, j, layer, q.X.Slice(lo, hi))
+	to := hi * len(q.Sites)
+	if err := j.m.fast.Layer(ctx, layer, q.Odds[at:to], q.Probability[at:to], scale, given); err != nil {
+		return err
+	}
+	if layer == HiddenLayer && q.U != nil {
+		for c := lo; c < hi; c++ {
+			q.U[c] = j.m.linear(q.X.Chain(c)[:d])
+		}
+	}
+	return nil
+}
+
+// layers answers Block, Density and Gradient for the chains in [lo, hi), with layers of type T.
+func layers[T float](ctx context.Context, j *Joint, of layerOf[T], q energies.Query, lo, hi int) error {
+	n, d, h := hi-lo, j.m.space.Sites, j.m.weight.Rows
+	buffer := take[T](n * (1 + 3*(d+h)))
+	defer give(buffer)
+	scale, rest := (*buffer)[:n], (*buffer)[n:]
+	// part cuts a buffer for each layer off rest.
+	part := func() [2][]T {
+		both := [2][]T{rest[:n*d], rest[n*d : n*(d+h)]}
+		rest = rest[n*(d+h):]
+		return both
+	}
+	units, input, probability := part(), part(), part()
+	for c := range scale {
+		scale[c] = 1
+	}
+	// ask computes a layer.
 	ask := func(layer int) error {
-		from, to := d, d+h
-		if layer == HiddenLayer {
-			from, to = 0, d
-		}
 		given := units[1-layer]
-		for c := range n {
-			row := given[c*(to-from) : (c+1)*(to-from)]
-			for k, v := range q.X.Chain(lo + c)[from:to] {
-				row[k] = T(v)
-			}
-		}
-		return inputs(ctx, layer, input[layer], given)
+		codes(given, j, layer, q.X.Slice(lo, hi))
+		return of(ctx, layer, input[layer], probability[layer], scale, given)
 	}
 	if q.Want == energies.Block {
-		layer := VisibleLayer
-		if int(q.Sites[0]) >= d {
-			layer = HiddenLayer
-		}
+		layer := j.layerOf(q.Sites)
 		if err := ask(layer); err != nil {
 			return err
 		}

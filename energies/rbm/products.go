@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/logistic"
 )
 
 // Layers of a machine.
@@ -16,12 +17,13 @@ const (
 	HiddenLayer  = 1 // z, the hidden units
 )
 
-// Products computes the products of a machine with its weights, in float32. It is safe for concurrent
-// use. A row of a result does not depend on the other rows, to the bit.
+// Products computes the layers of a machine in float32. It is safe for concurrent use. A row of a result
+// does not depend on the other rows, to the bit.
 type Products interface {
-	// Inputs sets out, [row, unit of layer], to the input of each unit given the units of the other
-	// layer, [row, unit]: c + Wx for HiddenLayer, b + Wᵀz for VisibleLayer.
-	Inputs(ctx context.Context, layer int, out, given []float32) error
+	// Layer sets input, [row, unit of layer], to the input of each unit given the units of the other
+	// layer, [row, unit]: c + Wx for HiddenLayer, b + Wᵀz for VisibleLayer. It sets probability, of the
+	// same shape, to 1/(1 + exp(-scale·input)), where scale is [row].
+	Layer(ctx context.Context, layer int, input, probability, scale, given []float32) error
 }
 
 // With returns m with its products computed by p, which must have the weights of m. U and the gradient
@@ -34,23 +36,27 @@ func (m *Model) With(p Products) *Model {
 
 type float interface{ float32 | float64 }
 
-// inputs is the method of Products, for numbers of type T.
-type inputs[T float] func(ctx context.Context, layer int, out, given []T) error
+// layerOf is the method of Products, for numbers of type T.
+type layerOf[T float] func(ctx context.Context, layer int, input, probability, scale, given []T) error
 
-// inputs computes in float64.
-func (m *Model) inputs(_ context.Context, layer int, out, given []float64) error {
+// layer computes in float64.
+func (m *Model) layer(_ context.Context, layer int, input, probability, scale, given []float64) error {
 	bias, transpose := m.hidden, blas.Trans
 	if layer == VisibleLayer {
 		bias, transpose = m.bias, blas.NoTrans
 	}
-	n := len(out) / len(bias)
+	n, width := len(scale), len(bias)
 	for c := range n {
-		copy(out[c*len(bias):], bias)
+		copy(input[c*width:], bias)
 	}
 	rows := func(x []float64) blas64.General {
 		return blas64.General{Rows: n, Cols: len(x) / n, Stride: len(x) / n, Data: x}
 	}
-	blas64.Gemm(blas.NoTrans, transpose, 1, rows(given), m.weight, 1, rows(out))
+	blas64.Gemm(blas.NoTrans, transpose, 1, rows(given), m.weight, 1, rows(input))
+	for k, t := range input {
+		probability[k] = scale[k/width] * t
+	}
+	logistic.Sigmoids(probability, probability, 0)
 	return nil
 }
 

@@ -6,11 +6,11 @@ package rbm
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/logistic"
 )
 
 // Model is an RBM. It is immutable and safe for concurrent use.
@@ -69,32 +69,35 @@ func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) e
 func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return m.parallel(ctx, x, func(lo, hi int) error {
 		if m.fast != nil {
-			return evaluate(ctx, m, m.fast.Inputs, u, g, x, lo, hi)
+			return evaluate(ctx, m, m.fast.Layer, u, g, x, lo, hi)
 		}
-		return evaluate(ctx, m, m.inputs, u, g, x, lo, hi)
+		return evaluate(ctx, m, m.layer, u, g, x, lo, hi)
 	})
 }
 
-// evaluate answers for the chains in [lo, hi), with products of type T.
-func evaluate[T float](ctx context.Context, m *Model, inputs inputs[T], u []float64, g []float32, x energies.Batch, lo, hi int) error {
+// evaluate answers for the chains in [lo, hi), with layers of type T.
+func evaluate[T float](ctx context.Context, m *Model, layer layerOf[T], u []float64, g []float32, x energies.Batch, lo, hi int) error {
 	n, d, h := hi-lo, m.space.Sites, len(m.hidden)
-	buffer := take[T](n * (d + h))
+	buffer := take[T](n * (1 + d + 2*max(d, h)))
 	defer give(buffer)
-	state, input := (*buffer)[:n*d], (*buffer)[n*d:]
+	scale, state, rest := (*buffer)[:n], (*buffer)[n:n*(1+d)], (*buffer)[n*(1+d):]
+	input, probability := rest[:n*h], rest[n*max(d, h):][:n*h]
+	for c := range scale {
+		scale[c] = 1
+	}
 	for k, v := range x.Codes[lo*d : hi*d] {
 		state[k] = T(v)
 	}
-	if err := inputs(ctx, HiddenLayer, input, state); err != nil {
+	if err := layer(ctx, HiddenLayer, input, probability, scale, state); err != nil {
 		return err
 	}
 	for c := range n {
-		row := input[c*h : (c+1)*h]
-		u[lo+c] = m.linear(x.Chain(lo+c)) + logistic.Sigmoids(row, row, 0)
+		u[lo+c] = m.linear(x.Chain(lo+c)) + softplus(input[c*h:(c+1)*h], probability[c*h:(c+1)*h])
 	}
 	if g == nil {
 		return nil
 	}
-	if err := inputs(ctx, VisibleLayer, state, input); err != nil {
+	if err := layer(ctx, VisibleLayer, state, rest[:n*d], scale, probability); err != nil {
 		return err
 	}
 	g = g[2*lo*d : 2*hi*d]
@@ -103,6 +106,26 @@ func evaluate[T float](ctx context.Context, m *Model, inputs inputs[T], u []floa
 		pair[0], pair[1] = 0, float32(t)
 	}
 	return nil
+}
+
+// softplus returns Σ log(1+e^t), given the logistic function p of each t: log(1+e^t) is max(t, 0) minus the
+// logarithm of the larger one of p and 1-p. Half of the factors are multiplied in turn with the other half,
+// which hides the latency of the multiplication.
+func softplus[T float](t, p []T) float64 {
+	sum := 0.0
+	p = p[:len(t)]
+	for len(t) > 0 {
+		n := min(len(t), 512) // the product of so many factors from 1/2 to 1 is no less than 2^-512
+		twice, one, other := 0.0, 1.0, 1.0 // max(t, 0) is (t+|t|)/2, without a branch
+		for k, x := range t[:n] {
+			y := float64(x)
+			twice += y + math.Abs(y)
+			one, other = other, one*(0.5+math.Abs(float64(p[k])-0.5))
+		}
+		sum += twice/2 - math.Log(one*other)
+		t, p = t[n:], p[n:]
+	}
+	return sum
 }
 
 // linear returns bᵀx.
