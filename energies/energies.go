@@ -16,7 +16,6 @@
 // caches one; both are Oracles.
 //
 // Sub-packages hold energies of known form; energies/neural holds energies that run an ONNX model.
-// run an ONNX model.
 package energies
 
 import "context"

@@ -21,6 +21,8 @@ type Model struct {
 	terms int
 	logp  []float64 // log sigmoid(-a) and log sigmoid(a), [term, site, value]
 	odds  []float64 // e^a, [term, site]
+
+	divided *energies.Divided
 }
 
 var _ energies.Oracle = (*Model)(nil)
@@ -34,7 +36,8 @@ func New(sites int, a []float64) (*Model, error) {
 	if sites < 1 || len(a) == 0 || len(a)%sites != 0 {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("a mixture over %d sites with %d log-odds", sites, len(a))}
 	}
-	m := &Model{&energies.Space{Sites: sites, Values: 2, Kind: energies.Binary}, len(a) / sites, make([]float64, 2*len(a)), make([]float64, len(a))}
+	m := &Model{space: &energies.Space{Sites: sites, Values: 2, Kind: energies.Binary}, terms: len(a) / sites, logp: make([]float64, 2*len(a)), odds: make([]float64, len(a))}
+	m.divided = energies.NewDivided(m.answer)
 	for k, t := range a {
 		if !(math.Abs(t) <= maxLogit) {
 			return nil, &energies.SpaceError{Site: k % sites, Reason: fmt.Sprintf("term %d of a mixture has log-odds %g; want -700 to 700", k/sites, t)}
@@ -115,29 +118,38 @@ func (m *Model) Answer(ctx context.Context, q energies.Query) error {
 	if !m.Capabilities().Answers.Has(q.Want) {
 		return &energies.UnsupportedError{Want: q.Want}
 	}
-	d, count := m.space.Sites, m.terms
+	count := m.count(&q)
+	return m.divided.Answer(ctx, q, 1, len(q.X.Codes)*count, count+m.space.Sites)
+}
+
+// count is the number of terms that each state of a query needs.
+func (m *Model) count(q *energies.Query) int {
 	if q.Want == energies.Estimate {
-		count = len(q.Terms[0])
+		return len(q.Terms[0])
 	}
-	energies.Parallel(q.X.Chains(), len(q.X.Codes)*count, func(_, lo, hi int) {
-		logs, flips := make([]float64, count), make([]float64, d)
-		for c := lo; c < hi; c++ {
-			terms := []int32(nil) // all
-			if q.Want == energies.Estimate {
-				terms = q.Terms[c]
-			}
-			if q.Want == energies.Density {
-				q.U[c] = m.mean(logs, nil, q.X.Chain(c), terms)
-				continue
-			}
-			q.U[c] = m.mean(logs, flips, q.X.Chain(c), terms)
-			for i, v := range q.X.Chain(c) {
-				g := q.Grad[2*(c*d+i) : 2*(c*d+i)+2]
-				g[v], g[1-v] = float32(q.U[c]), float32(flips[i])
-			}
+	return m.terms
+}
+
+// answer answers the query for chains lo to hi-1.
+func (m *Model) answer(_ context.Context, q *energies.Query, scratch []float64, lo, hi int) error {
+	d, count := m.space.Sites, m.count(q)
+	logs, flips := scratch[:count], scratch[count:]
+	for c := lo; c < hi; c++ {
+		terms := []int32(nil) // all
+		if q.Want == energies.Estimate {
+			terms = q.Terms[c]
 		}
-	})
-	return ctx.Err()
+		if q.Want == energies.Density {
+			q.U[c] = m.mean(logs, nil, q.X.Chain(c), terms)
+			continue
+		}
+		q.U[c] = m.mean(logs, flips, q.X.Chain(c), terms)
+		for i, v := range q.X.Chain(c) {
+			g := q.Grad[2*(c*d+i) : 2*(c*d+i)+2]
+			g[v], g[1-v] = float32(q.U[c]), float32(flips[i])
+		}
+	}
+	return nil
 }
 
 // mean returns the logarithm of the mean of ψ_j(x) over terms, nil being all. It writes the same at

@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/graph"
@@ -28,10 +27,10 @@ type Model struct {
 	near    graph.Neighbours
 	colours [][]int32
 	// The field at a site is base + Σ scale·w_j·code_j with codes 0 and 1.
-	base   []float64
-	scale  float64
-	levels *levels // nil: no Level
-	jobs   sync.Pool
+	base    []float64
+	scale   float64
+	levels  *levels // nil: no Level
+	divided *energies.Divided
 }
 
 var _ energies.Oracle = (*Model)(nil)
@@ -60,11 +59,7 @@ func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*
 		}
 	}
 	m.levels = m.newLevels()
-	m.jobs.New = func() any {
-		j := &job{m: m}
-		j.run = j.rows
-		return j
-	}
+	m.divided = energies.NewDivided(m.answer)
 	return m, m.space.Check()
 }
 
@@ -129,24 +124,11 @@ func (m *Model) Answer(ctx context.Context, q energies.Query) error {
 	if !m.Capabilities().Answers.Has(q.Want) {
 		return &energies.UnsupportedError{Want: q.Want}
 	}
-	j := m.jobs.Get().(*job)
-	j.q = q
-	energies.Parallel(q.X.Chains(), len(q.X.Codes), j.run)
-	j.q = energies.Query{}
-	m.jobs.Put(j)
-	return ctx.Err()
+	return m.divided.Answer(ctx, q, 1, len(q.X.Codes), 0)
 }
 
-// job is a query processed by parallel workers.
-type job struct {
-	m   *Model
-	q   energies.Query
-	run func(worker, lo, hi int)
-}
-
-// rows answers the query for chains lo to hi-1.
-func (j *job) rows(_, lo, hi int) {
-	m, q := j.m, &j.q
+// answer answers the query for chains lo to hi-1.
+func (m *Model) answer(_ context.Context, q *energies.Query, _ []float64, lo, hi int) error {
 	d := m.space.Sites
 	for c := lo; c < hi; c++ {
 		x := q.X.Chain(c)
@@ -174,6 +156,7 @@ func (j *job) rows(_, lo, hi int) {
 			}
 		}
 	}
+	return nil
 }
 
 // odds sets lp to the log-conditional of site i up to a constant.

@@ -17,6 +17,7 @@ type OnGraph struct {
 	graph   *graph.Graph
 	near    graph.Neighbours
 	colours [][]int32
+	divided *energies.Divided
 }
 
 var _ energies.Oracle = (*OnGraph)(nil)
@@ -24,7 +25,8 @@ var _ energies.Oracle = (*OnGraph)(nil)
 // NewOnGraph returns the model with the given number of values per site. The error is an
 // *energies.SpaceError.
 func NewOnGraph(g *graph.Graph, values int) (*OnGraph, error) {
-	m := &OnGraph{&energies.Space{Sites: g.Sites, Values: values}, g, g.Neighbours(), g.Colours()}
+	m := &OnGraph{space: &energies.Space{Sites: g.Sites, Values: values}, graph: g, near: g.Neighbours(), colours: g.Colours()}
+	m.divided = energies.NewDivided(m.answer)
 	return m, m.space.Check()
 }
 
@@ -54,23 +56,26 @@ func (m *OnGraph) Answer(ctx context.Context, q energies.Query) error {
 	if !m.Capabilities().Answers.Has(q.Want) {
 		return &energies.UnsupportedError{Want: q.Want}
 	}
+	return m.divided.Answer(ctx, q, 1, len(q.X.Codes)*m.space.Values, 0)
+}
+
+// answer answers the query for chains lo to hi-1.
+func (m *OnGraph) answer(_ context.Context, q *energies.Query, _ []float64, lo, hi int) error {
 	s, n := m.space.Values, len(q.Sites)
-	energies.Parallel(q.X.Chains(), len(q.X.Codes)*s, func(_, lo, hi int) {
-		for c := lo; c < hi; c++ {
-			x := q.X.Chain(c)
-			switch q.Want {
-			case energies.Conditional:
-				m.votes(q.LogP[c*s:(c+1)*s], x, q.Site)
-			case energies.Block:
-				for k, i := range q.Sites {
-					m.votes(q.LogP[(c*n+k)*s:(c*n+k+1)*s], x, int(i))
-				}
-			default:
-				q.U[c] = m.slopes(x, q.Grad, c)
+	for c := lo; c < hi; c++ {
+		x := q.X.Chain(c)
+		switch q.Want {
+		case energies.Conditional:
+			m.votes(q.LogP[c*s:(c+1)*s], x, q.Site)
+		case energies.Block:
+			for k, i := range q.Sites {
+				m.votes(q.LogP[(c*n+k)*s:(c*n+k+1)*s], x, int(i))
 			}
+		default:
+			q.U[c] = m.slopes(x, q.Grad, c)
 		}
-	})
-	return ctx.Err()
+	}
+	return nil
 }
 
 // votes sets lp to the contribution to U of site i with each value.

@@ -17,6 +17,7 @@ type Joint struct {
 	space   *energies.Space
 	m       *Model
 	colours [][]int32 // visible, hidden
+	divided *energies.Divided
 }
 
 var _ energies.Oracle = (*Joint)(nil)
@@ -31,6 +32,7 @@ func (m *Model) Joint() *Joint {
 		}
 		j.colours[layer] = append(j.colours[layer], int32(i))
 	}
+	j.divided = energies.NewDivided(j.answer)
 	return j
 }
 
@@ -60,22 +62,25 @@ func (j *Joint) Answer(ctx context.Context, q energies.Query) error {
 	if !j.Capabilities().Answers.Has(q.Want) {
 		return &energies.UnsupportedError{Want: q.Want}
 	}
-	return j.m.parallel(ctx, q.X, func(lo, hi int) error {
-		switch {
-		case q.Want == energies.Conditional:
-			j.conditional(q, lo, hi)
-			return nil
-		case q.Want == energies.Block && j.m.fast != nil:
-			return j.block(ctx, q, lo, hi)
-		case j.m.fast != nil:
-			return layers(ctx, j, j.m.fast.Layer, q, lo, hi)
-		}
-		return layers(ctx, j, j.m.layer, q, lo, hi)
-	})
+	return j.divided.Answer(ctx, q, fewRows, q.X.Chains()*len(j.m.weight.Data), 0)
+}
+
+// answer answers for the chains in [lo, hi).
+func (j *Joint) answer(ctx context.Context, q *energies.Query, _ []float64, lo, hi int) error {
+	switch {
+	case q.Want == energies.Conditional:
+		j.conditional(q, lo, hi)
+		return nil
+	case q.Want == energies.Block && j.m.fast != nil:
+		return j.block(ctx, q, lo, hi)
+	case j.m.fast != nil:
+		return layers(ctx, j, j.m.fast, q, lo, hi)
+	}
+	return layers(ctx, j, exact{j.m}, q, lo, hi)
 }
 
 // conditional answers for one site of the chains in [lo, hi).
-func (j *Joint) conditional(q energies.Query, lo, hi int) {
+func (j *Joint) conditional(q *energies.Query, lo, hi int) {
 	d, h := j.m.space.Sites, j.m.weight.Rows
 	for c := lo; c < hi; c++ {
 		x, t := q.X.Chain(c), 0.0
@@ -117,7 +122,7 @@ func codes[T float](to []T, j *Joint, layer int, x energies.Batch) {
 }
 
 // block answers Block by the runtime for the chains in [lo, hi).
-func (j *Joint) block(ctx context.Context, q energies.Query, lo, hi int) error {
+func (j *Joint) block(ctx context.Context, q *energies.Query, lo, hi int) error {
 	layer, n, d := j.layerOf(q.Sites), hi-lo, j.m.space.Sites
 	other, at := j.space.Sites-len(q.Sites), lo*len(q.Sites)
 	buffer := take[float32](n * (1 + other))
@@ -140,7 +145,7 @@ func (j *Joint) block(ctx context.Context, q energies.Query, lo, hi int) error {
 }
 
 // layers answers Block, Density and Gradient for the chains in [lo, hi), with layers of type T.
-func layers[T float](ctx context.Context, j *Joint, of layerOf[T], q energies.Query, lo, hi int) error {
+func layers[T float](ctx context.Context, j *Joint, of layersOf[T], q *energies.Query, lo, hi int) error {
 	n, d, h := hi-lo, j.m.space.Sites, j.m.weight.Rows
 	buffer := take[T](n * (1 + 3*(d+h)))
 	defer give(buffer)
@@ -159,7 +164,7 @@ func layers[T float](ctx context.Context, j *Joint, of layerOf[T], q energies.Qu
 	ask := func(layer int) error {
 		given := units[1-layer]
 		codes(given, j, layer, q.X.Slice(lo, hi))
-		return of(ctx, layer, input[layer], probability[layer], scale, given)
+		return of.Layer(ctx, layer, input[layer], probability[layer], scale, given)
 	}
 	if q.Want == energies.Block {
 		layer := j.layerOf(q.Sites)

@@ -31,16 +31,22 @@ type Products interface {
 func (m *Model) With(p Products) *Model {
 	fast := *m
 	fast.fast = p
+	fast.divided = energies.NewDivided(fast.answer)
 	return &fast
 }
 
 type float interface{ float32 | float64 }
 
-// layerOf is the method of Products, for numbers of type T.
-type layerOf[T float] func(ctx context.Context, layer int, input, probability, scale, given []T) error
+// layersOf is Products for numbers of type T.
+type layersOf[T float] interface {
+	Layer(ctx context.Context, layer int, input, probability, scale, given []T) error
+}
 
-// layer computes in float64.
-func (m *Model) layer(_ context.Context, layer int, input, probability, scale, given []float64) error {
+// exact computes layers in float64.
+type exact struct{ *Model }
+
+// Layer implements layersOf.
+func (m exact) Layer(_ context.Context, layer int, input, probability, scale, given []float64) error {
 	bias, transpose := m.hidden, blas.Trans
 	if layer == VisibleLayer {
 		bias, transpose = m.bias, blas.NoTrans
@@ -62,24 +68,6 @@ func (m *Model) layer(_ context.Context, layer int, input, probability, scale, g
 
 // fewRows is the number of rows up to which a product is not divided: it reads all weights anyway.
 const fewRows = 16
-
-// parallel calls f on ranges of the chains of x and returns one of its errors.
-func (m *Model) parallel(ctx context.Context, x energies.Batch, f func(lo, hi int) error) error {
-	var mu sync.Mutex
-	var failed error
-	n := x.Chains()
-	energies.Parallel((n+fewRows-1)/fewRows, n*len(m.weight.Data), func(_, lo, hi int) {
-		if err := f(lo*fewRows, min(hi*fewRows, n)); err != nil {
-			mu.Lock()
-			failed = err
-			mu.Unlock()
-		}
-	})
-	if failed != nil {
-		return failed
-	}
-	return ctx.Err()
-}
 
 var buffers sync.Pool // of *[]float32 and *[]float64
 

@@ -20,6 +20,8 @@ type Model struct {
 	bias   []float64      // b, [site]
 	hidden []float64      // c, [hidden]
 	fast   Products       // nil: products in float64 by gonum
+
+	divided *energies.Divided
 }
 
 var _ energies.Oracle = (*Model)(nil)
@@ -31,10 +33,12 @@ func New(weight, bias, hidden []float64) (*Model, error) {
 	if d == 0 || h == 0 || len(weight) != d*h {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("RBM with %d weights for %d sites and %d hidden units", len(weight), d, h)}
 	}
-	return &Model{
+	m := &Model{
 		space:  &energies.Space{Sites: d, Values: 2, Kind: energies.Binary},
 		weight: blas64.General{Rows: h, Cols: d, Stride: d, Data: weight}, bias: bias, hidden: hidden,
-	}, nil
+	}
+	m.divided = energies.NewDivided(m.answer)
+	return m, nil
 }
 
 // Capabilities implements energies.Oracle.
@@ -67,16 +71,20 @@ func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) e
 // LogDensityGrad implements energies.Differentiable: ∂U/∂onehot[i,1] = b_i + Σ_k W_ki·sigmoid(c_k +
 // W_kᵀx), and 0 for value 0.
 func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return m.parallel(ctx, x, func(lo, hi int) error {
-		if m.fast != nil {
-			return evaluate(ctx, m, m.fast.Layer, u, g, x, lo, hi)
-		}
-		return evaluate(ctx, m, m.layer, u, g, x, lo, hi)
-	})
+	q := energies.Query{X: x, U: u, Grad: g}
+	return m.divided.Answer(ctx, q, fewRows, x.Chains()*len(m.weight.Data), 0)
+}
+
+// answer answers for the chains in [lo, hi).
+func (m *Model) answer(ctx context.Context, q *energies.Query, _ []float64, lo, hi int) error {
+	if m.fast != nil {
+		return evaluate(ctx, m, m.fast, q.U, q.Grad, q.X, lo, hi)
+	}
+	return evaluate(ctx, m, exact{m}, q.U, q.Grad, q.X, lo, hi)
 }
 
 // evaluate answers for the chains in [lo, hi), with layers of type T.
-func evaluate[T float](ctx context.Context, m *Model, layer layerOf[T], u []float64, g []float32, x energies.Batch, lo, hi int) error {
+func evaluate[T float](ctx context.Context, m *Model, layers layersOf[T], u []float64, g []float32, x energies.Batch, lo, hi int) error {
 	n, d, h := hi-lo, m.space.Sites, len(m.hidden)
 	buffer := take[T](n * (1 + d + 2*max(d, h)))
 	defer give(buffer)
@@ -88,7 +96,7 @@ func evaluate[T float](ctx context.Context, m *Model, layer layerOf[T], u []floa
 	for k, v := range x.Codes[lo*d : hi*d] {
 		state[k] = T(v)
 	}
-	if err := layer(ctx, HiddenLayer, input, probability, scale, state); err != nil {
+	if err := layers.Layer(ctx, HiddenLayer, input, probability, scale, state); err != nil {
 		return err
 	}
 	for c := range n {
@@ -97,7 +105,7 @@ func evaluate[T float](ctx context.Context, m *Model, layer layerOf[T], u []floa
 	if g == nil {
 		return nil
 	}
-	if err := layer(ctx, VisibleLayer, state, rest[:n*d], scale, probability); err != nil {
+	if err := layers.Layer(ctx, VisibleLayer, state, rest[:n*d], scale, probability); err != nil {
 		return err
 	}
 	g = g[2*lo*d : 2*hi*d]
@@ -115,7 +123,7 @@ func softplus[T float](t, p []T) float64 {
 	sum := 0.0
 	p = p[:len(t)]
 	for len(t) > 0 {
-		n := min(len(t), 512) // the product of so many factors from 1/2 to 1 is no less than 2^-512
+		n := min(len(t), 512)              // the product of so many factors from 1/2 to 1 is no less than 2^-512
 		twice, one, other := 0.0, 1.0, 1.0 // max(t, 0) is (t+|t|)/2, without a branch
 		for k, x := range t[:n] {
 			y := float64(x)

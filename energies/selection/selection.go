@@ -19,6 +19,8 @@ type Model struct {
 	space *energies.Space
 	x     []float64 // [datum, variable]
 	y     []bool
+
+	divided *energies.Divided
 }
 
 var _ energies.Oracle = (*Model)(nil)
@@ -29,7 +31,9 @@ func New(x []float64, y []bool) (*Model, error) {
 	if len(y) == 0 || len(x)%len(y) != 0 || len(x) == 0 {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("variable selection with %d numbers for %d data", len(x), len(y))}
 	}
-	return &Model{&energies.Space{Sites: len(x) / len(y), Values: 2, Kind: energies.Binary}, x, y}, nil
+	m := &Model{space: &energies.Space{Sites: len(x) / len(y), Values: 2, Kind: energies.Binary}, x: x, y: y}
+	m.divided = energies.NewDivided(m.answer)
+	return m, nil
 }
 
 // Simulate draws the data of Sun et al. (2023), appendix C.2: rows N(0, (I + 11ᵀ)/d) of d = variables/2
@@ -76,32 +80,34 @@ func (m *Model) Answer(ctx context.Context, q energies.Query) error {
 	if !m.Capabilities().Answers.Has(q.Want) {
 		return &energies.UnsupportedError{Want: q.Want}
 	}
-	d := m.space.Sites
-	energies.Parallel(q.X.Chains(), len(q.X.Codes)*len(m.y), func(_, lo, hi int) {
-		slope := make([]float64, d)
-		for c := lo; c < hi; c++ {
-			clear(slope)
-			u, share, row := 0.0, 1.0, q.X.Chain(c)
-			if q.Want == energies.Estimate {
-				share = float64(len(m.y)) / float64(len(q.Terms[c]))
-				for _, j := range q.Terms[c] {
-					u += m.term(slope, row, int(j))
-				}
-			} else {
-				for j := range m.y {
-					u += m.term(slope, row, j)
-				}
+	return m.divided.Answer(ctx, q, 1, len(q.X.Codes)*len(m.y), m.space.Sites)
+}
+
+// answer answers the query for chains lo to hi-1.
+func (m *Model) answer(_ context.Context, q *energies.Query, slope []float64, lo, hi int) error {
+	d := len(slope)
+	for c := lo; c < hi; c++ {
+		clear(slope)
+		u, share, row := 0.0, 1.0, q.X.Chain(c)
+		if q.Want == energies.Estimate {
+			share = float64(len(m.y)) / float64(len(q.Terms[c]))
+			for _, j := range q.Terms[c] {
+				u += m.term(slope, row, int(j))
 			}
-			q.U[c] = share * u
-			if q.Want == energies.Density {
-				continue
-			}
-			for i, t := range slope {
-				q.Grad[2*(c*d+i)], q.Grad[2*(c*d+i)+1] = 0, float32(share*t)
+		} else {
+			for j := range m.y {
+				u += m.term(slope, row, j)
 			}
 		}
-	})
-	return ctx.Err()
+		q.U[c] = share * u
+		if q.Want == energies.Density {
+			continue
+		}
+		for i, t := range slope {
+			q.Grad[2*(c*d+i)], q.Grad[2*(c*d+i)+1] = 0, float32(share*t)
+		}
+	}
+	return nil
 }
 
 // term returns the contribution of datum j to U and adds its gradient to slope.
