@@ -31,8 +31,8 @@ type ModelOptions struct {
 	// its name in the file, may be given for one chain and is then repeated.
 	Fixed map[string]*ort.Tensor
 	// Weights means that the fixed float32 inputs that are not repeated are weights in training. They
-	// are kept in the runtime's layout for constants; see [ort.Arrange]. Their values are read at first
-	// use and by [Model.Update].
+	// are kept in the runtime's layout for constants (see [ort.Arrange]), or are constants of a session
+	// of a plug-in, which [Model.Update] opens anew. Their values are read at first use and by Update.
 	Weights bool
 	// Bind sets named dimensions of the inputs to numbers; see [rewrite.Bind].
 	Bind map[string]int64
@@ -231,12 +231,16 @@ func (e *Model) Close() error {
 }
 
 // Update reads the values of the weights anew (see ModelOptions.Weights). No evaluation may be under way.
-func (e *Model) Update() {
+// Errors are those of ort.Open.
+func (e *Model) Update(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.sessions {
-		s.Update()
+		if err := s.Update(ctx); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // StraightThrough returns the names of the rounding nodes that the gradient treats as the identity, as

@@ -66,6 +66,23 @@ func (o Options) OnCPU() bool {
 	return is
 }
 
+// Plugin reports whether o names a plug-in, openvino or plugin. Plug-ins compile a model when a
+// session opens, and convolutions are slow, or cannot be compiled, where their weights are inputs.
+func (o Options) Plugin() bool {
+	list, err := parseProvider(o)
+	if err != nil {
+		return false
+	}
+	_, is := list[0].(plugin)
+	return is
+}
+
+// CPU returns the same options for the provider cpu.
+func (o Options) CPU() Options {
+	o.Provider, o.ProviderLibrary, o.ProviderOptions = "cpu", "", nil
+	return o
+}
+
 // Int8 reports whether o names cpu,int8. [Open] runs a graph as it is: whoever opens a session by
 // this provider writes its products as those of integers, see [rewrite.Int8].
 func (o Options) Int8() bool { return o.Provider == "cpu,int8" }

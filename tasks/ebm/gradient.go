@@ -30,8 +30,13 @@ type objective struct {
 
 const coefficients = "objective/c"
 
-// newObjective appends the objective and its gradient to m, whose weights are inputs.
+// newObjective appends the objective and its gradient to m, whose weights are inputs. Where o names a
+// plug-in, the objective runs on the provider cpu: plug-ins want constant weights, and opening a session
+// for one run of the objective costs more than it saves.
 func newObjective(ctx context.Context, m *onnx.Model, input, output string, negate bool, magnitude float64, w *Weights, o ort.Options) (*objective, error) {
+	if o.Plugin() {
+		o = o.CPU()
+	}
 	m = m.Clone()
 	b, err := build.New(m, "objective/", nil)
 	if err != nil {

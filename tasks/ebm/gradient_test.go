@@ -8,6 +8,7 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/orttest"
 	"github.com/gradhop/gradhop/samplers/rng"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 	"github.com/gradhop/gradhop/tasks/ebm/network"
@@ -91,8 +92,16 @@ func TestWeightGradient(t *testing.T) {
 }
 
 // The sampler's energy follows the weights: after updates it has the U and the gradient of
-// the trained model opened anew.
+// the trained model opened anew, also on a plug-in, whose session has the weights as constants.
 func TestEnergyFollowsWeights(t *testing.T) {
+	t.Run("cpu", func(t *testing.T) { followsWeights(t, ort.Options{Threads: 1}) })
+	t.Run("openvino", func(t *testing.T) {
+		orttest.OpenVINO(t)
+		followsWeights(t, ort.Options{Provider: "openvino:cpu,f32", Threads: 1, NoFetch: true})
+	})
+}
+
+func followsWeights(t *testing.T, runtime ort.Options) {
 	space := energies.Space{Sites: 64, Values: 2, Kind: energies.Binary}
 	numbers := make([]float64, 64*6)
 	var r rng.Stream
@@ -108,7 +117,7 @@ func TestEnergyFollowsWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := New(context.Background(), m, d, Settings{Batch: 4, Buffer: 8, Steps: 3, Optimizer: Optimizer{LearningRate: 0.05}, Runtime: ort.Options{Threads: 1}})
+	tr, err := New(context.Background(), m, d, Settings{Batch: 4, Buffer: 8, Steps: 3, Optimizer: Optimizer{LearningRate: 0.05}, Runtime: runtime})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +138,9 @@ func TestEnergyFollowsWeights(t *testing.T) {
 		if _, err := tr.Step(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		tr.energy.Update() // as the next step does
+		if err := tr.energy.Update(t.Context()); err != nil { // as the next step does
+			t.Fatal(err)
+		}
 		fresh, err := neural.NewModel(tr.Model(false), neural.ModelOptions{Space: space, Runtime: ort.Options{Threads: 1}})
 		if err != nil {
 			t.Fatal(err)

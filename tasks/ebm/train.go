@@ -294,7 +294,9 @@ func (t *Trainer) Step(ctx context.Context) (Progress, error) {
 	}
 	slots, begin := t.begin(update, positive.Codes)
 	r.Reset(t.s.Seed, 0, update, useSample)
-	t.energy.Update()
+	if err := t.energy.Update(ctx); err != nil {
+		return p, err
+	}
 	run, err := samplers.Run(ctx, samplers.Config{Kernel: t.kernel, Init: begin, Chains: n, Steps: t.s.Steps, Seed: r.Uint64()})
 	if err != nil {
 		return p, err

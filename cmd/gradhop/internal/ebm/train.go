@@ -39,7 +39,11 @@ as MNIST's, also gzipped, a folder of images, or a text file with a row a line.
 The folder holds model.onnx (averaged weights with --ema), log.csv (a line an update),
 curves.png (a drawing of it), samples.png and a checkpoint. After an interruption or a kill
 the same command with --resume continues; the weights are those of a run that was never
-stopped, to the bit.`,
+stopped, to the bit.
+
+With --provider openvino:cpu,bf16 or another plug-in, the chains run on it; the gradient by
+the weights stays on cpu. Each update compiles the model with its new weights, about as long
+as ten sampler steps of 16 chains take, so this pays for many steps or many chains.`,
 		Example: `  gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/`,
 		Args:    app.Args("one model"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },

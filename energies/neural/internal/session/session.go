@@ -4,6 +4,8 @@ package session
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +18,8 @@ import (
 type Session struct {
 	session *ort.Session
 	inputs  []string
-	weights *ort.Weights // nil without
+	weights *ort.Weights                            // nil without
+	reopen  func(context.Context) (*Session, error) // nil unless weights are constants of the session
 
 	mu     sync.Mutex
 	verify *verification // nil: done, or on the CPU provider
@@ -43,8 +46,23 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 }
 
 // OpenWeights is Open for a model in training: the given inputs are weights, whose elements change
-// between runs; see [Session.Update].
+// between runs; see [Session.Update]. A plug-in gets them as constants.
 func OpenWeights(ctx context.Context, g *onnx.Model, weights map[string]*ort.Tensor, o ort.Options) (*Session, error) {
+	if o.Plugin() && len(weights) > 0 {
+		reopen := func(ctx context.Context) (*Session, error) {
+			fixed := g.Clone()
+			for _, name := range slices.Sorted(maps.Keys(weights)) {
+				t := weights[name]
+				rewrite.Fix(fixed.Graph, onnx.NewFloat(name, t.Shape, t.Data.([]float32)))
+			}
+			return Open(ctx, fixed, o)
+		}
+		s, err := reopen(ctx)
+		if err == nil {
+			s.reopen = reopen
+		}
+		return s, err
+	}
 	g, w, err := ort.Arrange(ctx, g, weights, o)
 	if err != nil {
 		return nil, err
@@ -56,11 +74,25 @@ func OpenWeights(ctx context.Context, g *onnx.Model, weights map[string]*ort.Ten
 	return s, err
 }
 
-// Update reads the elements of the weights anew.
-func (s *Session) Update() {
+// Update reads the elements of the weights anew. Where they are constants, it opens the session
+// anew; a provider that was verified is not verified again. No run may be under way.
+func (s *Session) Update(ctx context.Context) error {
 	if s.weights != nil {
 		s.weights.Update()
 	}
+	if s.reopen == nil {
+		return nil
+	}
+	next, err := s.reopen(ctx)
+	if err != nil {
+		return err
+	}
+	if s.verify != nil {
+		s.verify = next.verify
+	}
+	old := s.session
+	s.session, s.inputs = next.session, next.inputs
+	return old.Close()
 }
 
 // open is Open without the comparison.

@@ -101,9 +101,7 @@ func (v *verification) compareReversed(ctx context.Context, s *Session, in map[s
 // compare returns the largest difference between outputs, from number first on, and those of
 // the CPU provider; see difference.
 func (v *verification) compare(ctx context.Context, g *onnx.Model, in map[string]*ort.Tensor, have []*ort.Tensor, first int) (string, error) {
-	cpu := v.options
-	cpu.Provider, cpu.ProviderLibrary, cpu.ProviderOptions = "cpu", "", nil
-	want, err := runOnce(ctx, g, cpu, in)
+	want, err := runOnce(ctx, g, v.options.CPU(), in)
 	if err != nil {
 		return "", err
 	}
