@@ -36,6 +36,9 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 		}
 	}
 	if openvino {
+		if err := rewrite.TurnKernels(g); err != nil {
+			return nil, err
+		}
 		rewrite.OwnWeights(g)
 	}
 	s, err := open(ctx, g, o)

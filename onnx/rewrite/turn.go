@@ -1,0 +1,66 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// TurnKernels writes transposed convolutions of stride 1 as convolutions, in place: the kernel is turned
+// round along every spatial axis, and its input and output channels are exchanged. Those in groups, with
+// output padding or with more padding than the kernel reaches stay. Errors are those of shape inference.
+//
+// OpenVINO 1.8.1 needs it: in bf16 and f16 it computes everything behind the last convolution or product
+// in f32, and does not count transposed convolutions. The gradient by the pixels of an image ends with
+// one, so that its largest layers would be computed in f32.
+func TurnKernels(m *onnx.Model) error {
+	nodes := slices.Clone(m.Graph.Nodes)
+	if !slices.ContainsFunc(nodes, func(n *onnx.Node) bool { return n.Op == "ConvTranspose" }) {
+		return nil
+	}
+	b, err := build.New(m, "turned/", nil)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		more, _ := n.Ints("output_padding")
+		if n.Op != "ConvTranspose" || n.Domain != "" || n.Int("group", 1) != 1 || len(more) > 0 && slices.Max(more) > 0 {
+			continue
+		}
+		x, okX := b.Shape(n.In(0))
+		w, okW := b.Shape(n.In(1))
+		if !okX || !okW {
+			continue
+		}
+		windows, err := shape.Transposes(n, x, w)
+		if err != nil {
+			return err
+		}
+		turnKernel(b, n, windows)
+	}
+	Sort(m)
+	return b.Err()
+}
+
+// turnKernel is TurnKernels for one node. Without windows, the size of the kernel is not known.
+func turnKernel(b *build.Builder, n *onnx.Node, windows []shape.Transposed) {
+	var starts, ends, axes, begin, end, dilations []int64
+	perm := []int64{1, 0}
+	for i, w := range windows {
+		axis := int64(2 + i)
+		starts, ends, axes, perm = append(starts, -1), append(ends, -w.Kernel-1), append(axes, axis), append(perm, axis)
+		begin, end = append(begin, w.Extent()-1-w.Begin), append(end, w.Extent()-1-w.End)
+		dilations = append(dilations, w.Dilation)
+		if w.Stride != 1 || min(begin[i], end[i]) < 0 {
+			return
+		}
+	}
+	if windows == nil {
+		return
+	}
+	kernel := b.Op("Slice", []build.Value{n.In(1), b.Ints(starts...), b.Ints(ends...), b.Ints(axes...), b.Ints(starts...)})
+	n.Op, n.Inputs[1] = "Conv", b.Transpose(kernel, perm...)
+	n.Attrs = []*onnx.Attribute{onnx.IntsAttr("pads", slices.Concat(begin, end)...), onnx.IntsAttr("dilations", dilations...)}
+}
