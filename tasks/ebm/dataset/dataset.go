@@ -99,11 +99,11 @@ func (d *Data) put(k int, x, highest float64, b Binarization, stream *rng.Stream
 		if x != math.Round(x) || code != math.Round(code) || code < 0 || code > math.MaxInt32 || !d.Space.Allows(site, int32(code)) {
 			switch d.Space.Kind {
 			case energies.Spin:
-				return fmt.Sprintf("%v is not a value of %s: spins are -1 and 1; grey levels need a binarization", x, d.Space)
+				return fmt.Sprintf("%.6g is not a value of %s: spins are -1 and 1; grey levels need a binarization", x, d.Space)
 			case energies.Binary:
-				return fmt.Sprintf("%v is not a value of %s; grey levels need a binarization", x, d.Space)
+				return fmt.Sprintf("%.6g is not a value of %s; grey levels need a binarization", x, d.Space)
 			}
-			return fmt.Sprintf("%v is not a value of %s", x, d.Space)
+			return fmt.Sprintf("%.6g is not a value of %s", x, d.Space)
 		}
 		d.codes[k] = int32(code)
 		return ""

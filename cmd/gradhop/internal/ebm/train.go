@@ -127,8 +127,8 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 	}
 	err = r.Train(ctx, o.updates)
 	bar.Clear()
-	if last.Update == 0 {
-		return err
+	if last.Update == 0 || err != nil && ctx.Err() == nil {
+		return err // there may be no model
 	}
 	_, e := fmt.Fprintf(a.Out, "%s: update %d of %d, %s\nmodel %s/%s, seed %d, %d trainable numbers, %d rows of data\n",
 		o.out, t.Updates(), o.updates, describe(last), o.out, ebm.ModelFile, o.Seed, t.Weights().Count(), data.Rows)
