@@ -1,11 +1,13 @@
-"""Updates of an energy-based ResNet: gradhop beside the authors' algorithm and the best PyTorch, in one run.
+"""An energy-based ResNet, trained and sampled: gradhop beside the authors' algorithm and the best PyTorch, in one run.
 
 An update is persistent contrastive divergence: STEPS steps of DMALA for BATCH chains, the gradient of mean U(data) - mean U(samples)
-by the weights, and Adam. All use the same network and the same number of threads, and float32 but for the last: with bfloat16
-by autocast, values and gradients are rounded. Printed are CPU seconds (user and system), which
-other programs on the machine change little. The first update is not counted: it compiles and warms up.
+by the weights, and Adam. Sampling is DMALA alone, with fixed weights. All programs use the same network, the same sampler and the same
+number of threads. "bfloat16" is autocast in PyTorch and OpenVINO's kernels in gradhop; both round values and gradients.
 
-    python scripts/bench/ebm.py --width 64 --depth 8 --batch 16 --steps 10
+Printed are CPU seconds (user and system), which other programs on the machine change little, and seconds by the clock. What
+happens once, such as compilation, is not counted.
+
+    python scripts/bench/ebm.py --width 64 --depth 8 --batch 16 --steps 40
 """
 
 from __future__ import annotations
@@ -71,82 +73,130 @@ def cached(net, x, steps):
     return x
 
 
-def torch_updates(step, layout, compiled, model, data, o, half=False):
-    """CPU seconds of an update in torch."""
-    torch.manual_seed(0)
-    with torch.autocast("cpu", torch.bfloat16, enabled=half):
-        return timed_updates(step, layout, compiled, model, data, o)
+class Times:
+    """CPU seconds and seconds by the clock since a start."""
+
+    def __init__(self, cpu):
+        self.cpu, self.start = cpu, (cpu(), time.perf_counter())
+
+    def since(self):
+        return np.array([self.cpu() - self.start[0], time.perf_counter() - self.start[1]])
 
 
-def timed_updates(step, layout, compiled, model, data, o):
-    net = ResNet(SIDE, o.width, o.depth).read(model).to(memory_format=layout)
-    run = torch.compile(net) if compiled else net
-    optimizer = torch.optim.Adam(net.parameters(), RATE, maximize=True)
-    x = torch.randint(0, 2, (o.batch, SIDE**2)).float()
-    for k in range(o.updates + 1):
-        if k == 1:
-            start = time.process_time()
+class Torch:
+    """Training and sampling in PyTorch."""
+
+    def __init__(self, step, layout=torch.contiguous_format, compiled=False, half=False):
+        self.step, self.layout, self.compiled, self.half = step, layout, compiled, half
+
+    def measure(self, o):
+        """Times of an update and of a step of sampling."""
+        torch.manual_seed(0)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.half):
+            return self.run(o)
+
+    def run(self, o):
+        net = ResNet(SIDE, o.width, o.depth).read(o.model).to(memory_format=self.layout)
+        run = torch.compile(net) if self.compiled else net
+        optimizer = torch.optim.Adam(net.parameters(), RATE, maximize=True)
+        x = torch.randint(0, 2, (o.batch, SIDE**2)).float()
+        for k in range(o.updates + 1):
+            if k == 1:  # the first one compiles and warms up
+                times = Times(time.process_time)
+            net.requires_grad_(False)
+            x = self.step(run, x, o.steps)
+            net.requires_grad_(True)
+            optimizer.zero_grad()
+            rows = o.data[torch.randint(0, len(o.data), (o.batch,))]
+            (run(rows).mean() - run(x).mean()).backward()
+            optimizer.step()
+        update = times.since() / o.updates
         net.requires_grad_(False)
-        x = step(run, x, o.steps)
-        net.requires_grad_(True)
-        optimizer.zero_grad()
-        rows = data[torch.randint(0, len(data), (o.batch,))]
-        (run(rows).mean() - run(x).mean()).backward()
-        optimizer.step()
-    return (time.process_time() - start) / o.updates
+
+        def draw(steps):
+            times = Times(time.process_time)
+            self.step(run, x, steps)
+            return times.since()
+
+        return update, (draw(1 + o.draws) - draw(1)) / o.draws
 
 
-def ours(program, model, o, folder):
-    """CPU seconds of an update of gradhop: a longer run less a run of one update."""
+class Gradhop:
+    """Training and sampling by the program; times are those of a longer run less those of a short one."""
 
-    def run(updates):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with tempfile.TemporaryDirectory(dir=folder) as out:
-            subprocess.run([program, "ebm", "train", model, "--space", f"binary:{SIDE**2}", "--data", folder / "data.npy", "--out", f"{out}/run", "--buffer", str(o.batch),
-                            "--batch-size", str(o.batch), "--steps", str(o.steps), "--step-size", str(ALPHA), "--learning-rate", str(RATE),
-                            "--updates", str(updates), "--threads", str(o.threads), "--quiet"], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    def __init__(self, provider):
+        self.provider = provider
 
-    return (run(1 + o.updates) - run(1)) / o.updates
+    def command(self, o, *args):
+        def children():
+            r = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return r.ru_utime + r.ru_stime
+
+        with tempfile.TemporaryDirectory(dir=o.folder) as out:
+            times = Times(children)
+            subprocess.run([o.program, "ebm", args[0], o.model, "--space", f"binary:{SIDE**2}", "--step-size", str(ALPHA), "--threads", str(o.threads),
+                            "--provider", self.provider, "--quiet", "--out", f"{out}/out", *map(str, args[1:])], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+            return times.since()
+
+    def measure(self, o):
+        def train(updates):
+            return self.command(o, "train", "--data", o.folder / "data.npy", "--buffer", o.batch, "--batch-size", o.batch, "--steps", o.steps, "--learning-rate", RATE,
+                                "--updates", updates)  # fmt: skip
+
+        def draw(steps):
+            return self.command(o, "sample", "--start", "uniform", "--chains", o.batch, "--steps", steps)
+
+        return (train(1 + o.updates) - train(1)) / o.updates, (draw(1 + o.draws) - draw(1)) / o.draws
+
+
+def programs(o):
+    last = torch.channels_last
+    list_ = {
+        "gradhop": Gradhop("cpu"),
+        "authors' algorithm, torch": Torch(authors),
+        "cached, torch": Torch(cached),
+        "cached, channels last, torch": Torch(cached, last),
+        "cached, channels last, compiled torch": Torch(cached, last, compiled=True),
+        "gradhop, bfloat16": Gradhop("openvino:cpu,bf16"),
+        "cached, channels last, torch, bfloat16": Torch(cached, last, half=True),
+        "cached, channels last, compiled torch, bfloat16": Torch(cached, last, compiled=True, half=True),
+    }
+    return {name: p for name, p in list_.items() if not (o.no_compile and "compiled" in name or o.no_bfloat16 and "bfloat16" in name)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, value in {"width": 64, "depth": 8, "batch": 16, "steps": 10, "updates": 4, "threads": 1, "blocks": 3}.items():
+    for name, value in {"width": 64, "depth": 8, "batch": 16, "steps": 40, "updates": 2, "draws": 40, "threads": 1, "blocks": 3}.items():
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--no-bfloat16", action="store_true", help="leave bfloat16 out, for processors without its products")
     o = parser.parse_args()
     torch.set_num_threads(o.threads)
     os.environ["OMP_NUM_THREADS"] = str(o.threads)
     with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        program, model = folder / "gradhop", folder / "resnet.onnx"
-        subprocess.run(["go", "build", "-o", program, "./cmd/gradhop"], cwd=ROOT, check=True)
-        subprocess.run([program, "ebm", "new", "resnet", "--space", f"binary:{SIDE**2}", "--width", str(o.width), "--depth", str(o.depth), "-o", model], check=True,
+        o.folder = Path(folder)
+        o.program, o.model = o.folder / "gradhop", o.folder / "resnet.onnx"
+        subprocess.run(["go", "build", "-o", o.program, "./cmd/gradhop"], cwd=ROOT, check=True)
+        subprocess.run([o.program, "ebm", "new", "resnet", "--space", f"binary:{SIDE**2}", "--width", str(o.width), "--depth", str(o.depth), "-o", o.model], check=True,
                        stdout=subprocess.DEVNULL)  # fmt: skip
         data = np.random.default_rng(0).integers(0, 2, (200, SIDE**2), dtype=np.uint8)
-        np.save(folder / "data.npy", data)
-        data = torch.tensor(data, dtype=torch.float32)
-        plain, last = torch.contiguous_format, torch.channels_last
-        programs = {
-            "gradhop": lambda: ours(program, model, o, folder),
-            "authors' algorithm, torch": lambda: torch_updates(authors, plain, False, model, data, o),
-            "cached, torch": lambda: torch_updates(cached, plain, False, model, data, o),
-            "cached, channels last, torch": lambda: torch_updates(cached, last, False, model, data, o),
-        }
-        if not o.no_compile:
-            programs["cached, channels last, compiled torch"] = lambda: torch_updates(cached, last, True, model, data, o)
-        programs["cached, channels last, torch, bfloat16"] = lambda: torch_updates(cached, last, False, model, data, o, half=True)
-        seconds = {name: [] for name in programs}
+        np.save(o.folder / "data.npy", data)
+        o.data = torch.tensor(data, dtype=torch.float32)
+        measured = {name: [] for name in programs(o)}
         for _ in range(o.blocks):  # in turn
-            for name, measure in programs.items():
-                seconds[name].append(measure())
-        first = float(np.median(seconds["gradhop"]))
-        print(f"ResNet {o.width} x {o.depth}, {o.batch} chains, {o.steps} steps an update, {o.threads} threads; CPU seconds an update, median of {o.blocks}")
-        for name, list_ in seconds.items():
-            s = float(np.median(list_))
-            print(f"{name:40} {s:8.3f} s   {o.batch * o.steps / s:8.1f} sampler steps a CPU second   {s / first:5.2f} x gradhop")
+            for name, p in programs(o).items():
+                measured[name].append(p.measure(o))
+    times = {name: np.median(list_, axis=0) for name, list_ in measured.items()}  # [update or step, CPU or clock]
+    print(f"ResNet {o.width} x {o.depth}, {o.batch} chains, {o.steps} steps an update, {o.threads} threads, medians of {o.blocks}")
+    print("in brackets: times the seconds of gradhop, and of gradhop in bfloat16")
+    print(f"{'':48}" + "".join(f"{head:>24}" for head in ("update, CPU s", "clock s", "sampler step, CPU ms", "clock ms")))
+    for name, list_ in times.items():
+        cells = ""
+        for what, clock in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            ours = [times[n][what, clock] for n in times if n.startswith("gradhop")]
+            ratios = ", ".join(f"{list_[what, clock] / s:.2f}" for s in ours)
+            cells += f"{list_[what, clock] * (1, 1e3)[what]:10.3f} ({ratios})".rjust(24)
+        print(f"{name:48}{cells}")
 
 
 if __name__ == "__main__":
