@@ -98,9 +98,16 @@ func (k *Hybrid) Init(ctx context.Context, s *samplers.State) error {
 	return nil
 }
 
-// start initialises one of the kernels. The variables of the other stay.
+// start initialises one of the kernels. Other variables stay. The second kernel begins without
+// variables of its own: until then they are declared, but have no value.
 func (k *Hybrid) start(ctx context.Context, s *samplers.State, kernel samplers.Kernel) error {
 	kept := s.Vars
+	if kernel == k.then && s.Step == k.steps {
+		own := k.then.Vars()
+		s.Vars = slices.DeleteFunc(slices.Clone(kept), func(v samplers.Var) bool {
+			return v.Name != bestVar && v.Name != scoreVar && slices.ContainsFunc(own, func(o samplers.VarSpec) bool { return o.Name == v.Name })
+		})
+	}
 	err := kernel.Init(ctx, s)
 	own := s.Vars
 	s.Vars = kept
@@ -110,6 +117,11 @@ func (k *Hybrid) start(ctx context.Context, s *samplers.State, kernel samplers.K
 	s.Declare(k.specs)
 	for _, v := range own {
 		copy(s.Var(v.Name), v.Data)
+	}
+	for _, v := range kept { // of a Hybrid around this one
+		if s.Var(v.Name) == nil {
+			s.Vars = append(s.Vars, v)
+		}
 	}
 	return nil
 }

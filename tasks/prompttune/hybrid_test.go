@@ -36,22 +36,30 @@ func (e unitRows) Nearest(_ context.Context, codes []int32, rows []float32) erro
 }
 
 // TestStartWithSearch: after its steps of PEZ and GCG, a chain stands where U was highest, and every
-// later step is that of the sampler alone from there.
+// later step is that of the sampler alone from there, also of one with variables.
 func TestStartWithSearch(t *testing.T) {
+	for name, set := range map[string]samplers.Settings{"mtm": {"tries": "3"}, "tempering": {"inner": "mtm", "tries": "3", "levels": "2"}} {
+		for pez, kind := range map[int]string{3: "PEZ and GCG", 6: "PEZ"} {
+			t.Run(name+" after "+kind, func(t *testing.T) { testStart(t, name, set, pez) })
+		}
+	}
+}
+
+func testStart(t *testing.T, name string, set samplers.Settings, pez int) {
 	const start, steps = 6, 30
 	e := unitRows{newBumpy()}
-	mtm := func() samplers.Kernel {
-		k, err := samplers.New("mtm", e, samplers.Settings{"tries": "3"})
+	sampler := func() samplers.Kernel {
+		k, err := samplers.New(name, e, set)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return k
 	}
-	search, err := NewHybrid(e, HybridOptions{PEZSteps: start / 2, LearningRate: 0.5, Candidates: 2})
+	search, err := NewHybrid(e, HybridOptions{PEZSteps: pez, LearningRate: 0.5, Candidates: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newHybrid(search, start, mtm())
+	k := newHybrid(search, start, sampler())
 	cfg := samplers.Config{Kernel: k, Chains: 5, Steps: steps, Seed: 4, InverseTemperature: func(int64) float64 { return 2 }}
 	best, moved := slices.Repeat([]float64{math.Inf(-1)}, cfg.Chains), false
 	var from samplers.Snapshot
@@ -91,7 +99,13 @@ func TestStartWithSearch(t *testing.T) {
 	if !moved {
 		t.Error("the sampler never moved: the test sees nothing")
 	}
-	cfg.Kernel, cfg.Resume = mtm(), &from
+	alone := &samplers.State{Seed: from.Seed, Step: from.Step, ChainIDs: from.ChainIDs}
+	alone.X = energies.Batch{Space: e.Space(), Codes: from.Codes, IDs: from.ChainIDs}
+	if err := sampler().Init(t.Context(), alone); err != nil {
+		t.Fatal(err)
+	}
+	from = alone.Snapshot()
+	cfg.Kernel, cfg.Resume = sampler(), &from
 	cfg.Observers = []samplers.Observer{samplers.ObserverFunc(func(s *samplers.State, _ *samplers.Info) error {
 		if want := path[s.Step-start-1]; !slices.Equal(s.X.Codes, want) {
 			t.Errorf("step %d: %v, alone %v", s.Step, want, s.X.Codes)
