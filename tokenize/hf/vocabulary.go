@@ -47,7 +47,7 @@ func readVocabulary(fsys fs.FS, s *settings) (*pipeline, error) {
 				"write one with AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER) of transformers")
 		}
 	}
-	return nil, files.Missing(files.TokenizerJSON, files.VocabTxt)
+	return nil, files.Missing(files.TokenizerJSON, files.VocabTxt+" nor "+files.VocabJSON)
 }
 
 // raw encodes v as JSON.
