@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx/ort/internal/librarytest"
 	"github.com/gradhop/gradhop/onnx/ort/orttest"
 )
 
@@ -61,6 +62,35 @@ func TestOpenVINO(t *testing.T) {
 			if !kinds && (!errors.As(err, &bad) || !strings.HasSuffix(err.Error(), "there is no device "+device+"; the plug-in finds: cpu; "+want)) {
 				t.Errorf("%s: %v", device, err)
 			}
+		}
+	}
+}
+
+// TestPluginOtherInterface: a library that is no plug-in, and a plug-in for a later runtime.
+func TestPluginOtherInterface(t *testing.T) {
+	later := `#include <stddef.h>
+		struct base { void **(*api)(unsigned); };
+		void *CreateEpFactories(const char *name, struct base *b, void *log, void **list, size_t room, size_t *n) {
+			void *(*status)(int, const char *) = b->api(1)[0];
+			return b->api(999) ? 0 : status(1, "needs version 999 of the interface");
+		}
+		void *ReleaseEpFactory(void *f) { return 0; }`
+	dir := t.TempDir()
+	src, plugin := filepath.Join(dir, "later.c"), filepath.Join(dir, "later.so")
+	if err := os.WriteFile(src, []byte(later), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := exec.Command("cc", "-shared", "-fPIC", "-o", plugin, src).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
+	for file, want := range map[string]string{
+		plugin: "needs version 999 of the interface; use --provider cpu",
+		librarytest.Fake(t, filepath.Join(dir, "fake.so"), "1.29.0"): "CreateEpFactories",
+	} {
+		_, err := Open(bg, unary("Exp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Provider: "plugin", ProviderLibrary: file, NoFetch: true})
+		var bad *UnavailableError
+		if !errors.As(err, &bad) || bad.ExitCode() != 3 || !strings.Contains(err.Error(), file+" can't be loaded as a provider library: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func parseProvider(o Options) ([]provider, error) {
 			return []provider{cuda{device: int(n)}}, nil
 		}
 	}
-	return bad("cpu, cuda, cuda:N, auto, openvino[:DEVICE][,PRECISION] or plugin[:DEVICE]")
+	return bad("cpu[,int8], cuda, cuda:N, auto, openvino[:DEVICE][,PRECISION] or plugin[:DEVICE]")
 }
 
 // OnCPU reports whether o names the runtime's own provider, cpu or cpu,int8, whose results

@@ -26,7 +26,7 @@ func TestOpenErrors(t *testing.T) {
 		"no inputs":     {good, nil, []string{"c"}, Options{}, `ort: inputs: want at least one name`},
 		"no outputs":    {good, []string{"a"}, nil, Options{}, `ort: outputs: want at least one name`},
 		"threads":       {good, []string{"a", "b"}, []string{"c"}, Options{Threads: -1}, `ort: Threads "-1": want 0 or more`},
-		"provider":      {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "tpu"}, `ort: Provider "tpu": want cpu, cuda, cuda:N, auto, openvino`},
+		"provider":      {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "tpu"}, `ort: Provider "tpu": want cpu[,int8], cuda, cuda:N, auto, openvino`},
 		"precision":     {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino:cpu,f8"}, `ort: Provider "openvino:cpu,f8": want a precision: bf16, f16, f32`},
 		"no precision":  {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino,"}, `ort: Provider "openvino,": want a precision: bf16, f16, f32`},
 		"plug-in":       {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino:tpu"}, `ort: Provider "openvino:tpu": want a device: cpu, gpu or npu`},

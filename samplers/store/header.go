@@ -169,7 +169,7 @@ func (h Header) check() error {
 type field struct{ name, value string }
 
 // fields returns the entries that must agree between runs that belong together. Model is excluded,
-// since a file may be moved.
+// since a file may be moved. Versions follow Settings, which decide what libraries a run uses.
 func (h Header) fields() []field {
 	list := []field{
 		{"format", strconv.Itoa(h.Format)},
@@ -187,11 +187,11 @@ func (h Header) fields() []field {
 		{"save_warmup", strconv.FormatBool(h.SaveWarmup)},
 		{"gradhop", strconv.Quote(h.Gradhop)},
 	}
-	for _, k := range slices.Sorted(maps.Keys(h.Versions)) {
-		list = append(list, field{"versions." + k, strconv.Quote(h.Versions[k])})
-	}
 	for _, k := range slices.Sorted(maps.Keys(h.Settings)) {
 		list = append(list, field{"settings." + k, strconv.Quote(h.Settings[k])})
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Versions)) {
+		list = append(list, field{"versions." + k, strconv.Quote(h.Versions[k])})
 	}
 	return list
 }

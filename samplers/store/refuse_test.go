@@ -31,7 +31,7 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 		"seed":                 func(h *Header) { h.Seed++ },
 		"model_sha256":         func(h *Header) { h.ModelSHA256 = "0e" },
 		"sampler":              func(h *Header) { h.Sampler = "gwg" },
-		"settings.init":        func(h *Header) { h.Settings["init"] = "zeros" },
+		"settings.init":        func(h *Header) { h.Settings["init"], h.Versions = "zeros", nil }, // settings come first
 		"settings.balance":     func(h *Header) { h.Settings["balance"] = "sqrt" },
 		"versions.onnxruntime": func(h *Header) { h.Versions["onnxruntime"] = "1.30.0" },
 		"versions.cuda":        func(h *Header) { h.Versions["cuda"] = "12" },
