@@ -6,7 +6,8 @@
 // A METHOD is SAMPLER:CHAINS:OPTION=VALUE,...:BETA:STEPS, of which all but the first may be left
 // out. Sets are folders of models/pictures. It runs in the folder of the repository. Runs that
 // the file of -csv has are not made again, so that a later call can add seeds or methods; a
-// change of a method's defaults needs a new file.
+// change of a method's defaults needs a new file. The tables show mean, standard deviation and
+// number of all runs that the file has; -seeds 0 makes none.
 package main
 
 import (
@@ -81,11 +82,13 @@ func main() {
 			fmt.Printf("| %s |", set)
 			for _, method := range methods {
 				var best []float64
-				for seed := range *seeds {
-					best = append(best, results[cell{set, length, method, *evaluations, strconv.Itoa(seed)}].cosine)
+				for c, r := range results {
+					if seed := c.seed; c == (cell{set, length, method, *evaluations, seed}) {
+						best = append(best, r.cosine)
+					}
 				}
 				mean, sd := stat.MeanStdDev(best, nil)
-				fmt.Printf(" %.3f ± %.3f |", mean, sd)
+				fmt.Printf(" %.3f ± %.3f (%d) |", mean, sd, len(best))
 			}
 			fmt.Println()
 		}
