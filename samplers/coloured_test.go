@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/energies/graph"
 	"github.com/gradhop/gradhop/energies/known"
 	"github.com/gradhop/gradhop/energies/pairwise"
+	"github.com/gradhop/gradhop/energies/rbm"
 	"github.com/gradhop/gradhop/energies/table"
 	"github.com/gradhop/gradhop/samplers"
 )
@@ -79,7 +80,14 @@ func TestColouredGibbs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts, "levels": levels, "ring": ring, "cube": cube} {
+	// Probabilities in float32, as the runtime computes them.
+	weights := loops{w: []float64{0.8, -0.5, 0.3, -0.7, 0.6, 1.1}, bias: [2][]float64{{0.2, -0.4, 0.1}, {-0.3, 0.5}}}
+	machine, err := rbm.New(weights.w, weights.bias[rbm.VisibleLayer], weights.bias[rbm.HiddenLayer])
+	if err != nil {
+		t.Fatal(err)
+	}
+	joint := machine.With(weights).Joint()
+	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts, "levels": levels, "ring": ring, "cube": cube, "rbm": joint} {
 		for _, beta := range []float64{1, 1.7} {
 			law, err := table.Enumerate(context.Background(), scaledEnergy{e, beta})
 			if err != nil {
@@ -96,6 +104,10 @@ func TestColouredGibbs(t *testing.T) {
 			r, err := samplers.Run(context.Background(), cfg)
 			if err != nil {
 				t.Fatal(err)
+			}
+			u := make([]float64, chains)
+			if err := e.LogDensity(context.Background(), u, r.State.X); err != nil || !slices.Equal(u, r.State.U) {
+				t.Errorf("%s, β = %v: U of the new states differs from that of the energy (%v)", name, beta, err)
 			}
 			colours := e.Capabilities().Colours
 			want := make([]float64, law.Len())
@@ -120,6 +132,31 @@ func TestColouredGibbs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// loops computes the layers of an RBM in plain loops.
+type loops struct {
+	w    []float64    // [hidden, site]
+	bias [2][]float64 // [layer]
+}
+
+// Layer implements rbm.Products.
+func (l loops) Layer(_ context.Context, layer int, input, probability, scale, given []float32) error {
+	own, other, sites := len(l.bias[layer]), len(l.bias[1-layer]), len(l.bias[rbm.VisibleLayer])
+	for c, factor := range scale {
+		for k, t := range l.bias[layer] {
+			for j := range other {
+				at := k*sites + j
+				if layer == rbm.VisibleLayer {
+					at = j*sites + k
+				}
+				t += l.w[at] * float64(given[c*other+j])
+			}
+			input[c*own+k] = float32(t)
+			probability[c*own+k] = float32(1 / (1 + math.Exp(-float64(factor)*t)))
+		}
+	}
+	return nil
 }
 
 // TestPackedGibbs draws one sweep of many chains on lattices of many words and compares each site with
