@@ -35,7 +35,7 @@ func Evaluate(ctx context.Context, e energies.Oracle) error {
 		}
 		for _, u := range q.U {
 			if math.IsNaN(u) || math.IsInf(u, 1) {
-				return fmt.Errorf("U is %v at a random state", u)
+				return fmt.Errorf("at a random state U is %v", u)
 			}
 		}
 	}
