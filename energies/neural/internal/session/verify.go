@@ -115,7 +115,7 @@ func (v *verification) difference(g *onnx.Model, want, have []*ort.Tensor, first
 	bound := ort.Tolerance(v.provider)
 	for k, out := range g.Graph.Outputs[first:] {
 		k += first
-		a, b := numbers(want[k]), numbers(have[k])
+		a, b := want[k].Float64s(), have[k].Float64s()
 		if len(a) != len(b) {
 			return fmt.Sprintf("output %q has shape %v, %s %v", out.Name, have[k].Shape, origin, want[k].Shape)
 		}
@@ -150,21 +150,6 @@ func distance(a, b float64) float64 {
 		return d
 	}
 	return math.Inf(1)
-}
-
-// numbers are the elements of a tensor of floating-point numbers; nil of others.
-func numbers(t *ort.Tensor) []float64 {
-	switch d := t.Data.(type) {
-	case []float64:
-		return d
-	case []float32:
-		list := make([]float64, len(d))
-		for i, x := range d {
-			list[i] = float64(x)
-		}
-		return list
-	}
-	return nil
 }
 
 // bisect searches the first node, in the order of the graph, whose result differs when it is
