@@ -3,6 +3,7 @@ package neural
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
@@ -17,6 +18,7 @@ import (
 // gonum does in float64, and computes logistic functions of many numbers at once. It is safe for
 // concurrent use; each layer uses one thread.
 type Products struct {
+	inputs [2]*session.Session // of each layer, without probabilities
 	layers [2]*session.Session
 	widths [2]int
 }
@@ -31,25 +33,31 @@ func NewProducts(ctx context.Context, m *rbm.Model, o ort.Options) (*Products, e
 	o.Threads = 1
 	p := &Products{widths: [2]int{len(bias), len(hidden)}}
 	for layer, bias := range [][]float64{bias, hidden} {
-		g := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "product"}}
-		b, err := build.New(g, "", nil)
-		if err != nil {
-			return nil, err
-		}
-		w := b.Const(onnx.NewFloat("", []int64{h, d}, narrow(weight)))
-		if layer == rbm.HiddenLayer {
-			w = b.Transpose(w, 1, 0)
-		}
-		given := b.Input("given", onnx.Float, shape.Sym("row"), shape.D(int64(p.widths[1-layer])))
-		scale := b.Input("scale", onnx.Float, shape.Sym("row"), shape.D(1))
-		input := b.Add(b.MatMul(given, w), b.Const(onnx.NewFloat("", []int64{int64(len(bias))}, narrow(bias))))
-		b.Output("input", input)
-		b.Output("probability", b.Op("Sigmoid", []build.Value{b.Mul(input, scale)}))
-		if err := b.Err(); err != nil {
-			return nil, err
-		}
-		if p.layers[layer], err = session.Open(ctx, g, o); err != nil {
-			return nil, errors.Join(err, p.Close())
+		for _, inputs := range []bool{true, false} {
+			g := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "product"}}
+			b, err := build.New(g, "", nil)
+			if err != nil {
+				return nil, err
+			}
+			w := b.Const(onnx.NewFloat("", []int64{h, d}, narrow(weight)))
+			if layer == rbm.HiddenLayer {
+				w = b.Transpose(w, 1, 0)
+			}
+			given := b.Input("given", onnx.Float, shape.Sym("row"), shape.D(int64(p.widths[1-layer])))
+			input := b.Add(b.MatMul(given, w), b.Const(onnx.NewFloat("", []int64{int64(len(bias))}, narrow(bias))))
+			b.Output("input", input)
+			to := &p.inputs[layer]
+			if !inputs {
+				scale := b.Input("scale", onnx.Float, shape.Sym("row"), shape.D(1))
+				b.Output("probability", b.Op("Sigmoid", []build.Value{b.Mul(input, scale)}))
+				to = &p.layers[layer]
+			}
+			if err := b.Err(); err != nil {
+				return nil, err
+			}
+			if *to, err = session.Open(ctx, g, o); err != nil {
+				return nil, errors.Join(err, p.Close())
+			}
 		}
 	}
 	return p, nil
@@ -97,7 +105,11 @@ func (p *Products) Layer(ctx context.Context, layer int, input, probability, sca
 	of := func(width int, data []float32) *ort.Tensor {
 		return &ort.Tensor{Shape: []int64{rows, int64(width)}, Data: data}
 	}
-	in := map[string]*ort.Tensor{"given": of(p.widths[1-layer], given), "scale": of(1, scale)}
+	in := map[string]*ort.Tensor{"given": of(p.widths[1-layer], given)}
+	if probability == nil {
+		return p.inputs[layer].Run(ctx, in, []*ort.Tensor{of(p.widths[layer], input)})
+	}
+	in["scale"] = of(1, scale)
 	return p.layers[layer].Run(ctx, in, []*ort.Tensor{of(p.widths[layer], input), of(p.widths[layer], probability)})
 }
 
@@ -107,7 +119,7 @@ func (p *Products) Close() error {
 		return nil
 	}
 	var all error
-	for _, s := range p.layers {
+	for _, s := range slices.Concat(p.inputs[:], p.layers[:]) {
 		if s != nil {
 			all = errors.Join(all, s.Close())
 		}

@@ -147,7 +147,7 @@ func (j *Joint) block(ctx context.Context, q *energies.Query, lo, hi int) error 
 // layers answers Block, Density and Gradient for the chains in [lo, hi), with layers of type T.
 func layers[T float](ctx context.Context, j *Joint, of layersOf[T], q *energies.Query, lo, hi int) error {
 	n, d, h := hi-lo, j.m.space.Sites, j.m.weight.Rows
-	buffer := take[T](n * (1 + 3*(d+h)))
+	buffer := take[T](n * (1 + 2*(d+h)))
 	defer give(buffer)
 	scale, rest := (*buffer)[:n], (*buffer)[n:]
 	// part cuts a buffer for each layer off rest.
@@ -156,15 +156,12 @@ func layers[T float](ctx context.Context, j *Joint, of layersOf[T], q *energies.
 		rest = rest[n*(d+h):]
 		return both
 	}
-	units, input, probability := part(), part(), part()
-	for c := range scale {
-		scale[c] = 1
-	}
-	// ask computes a layer.
+	units, input := part(), part()
+	// ask computes the inputs of a layer. Without probabilities, scale only says how many rows there are.
 	ask := func(layer int) error {
 		given := units[1-layer]
 		codes(given, j, layer, q.X.Slice(lo, hi))
-		return of.Layer(ctx, layer, input[layer], probability[layer], scale, given)
+		return of.Layer(ctx, layer, input[layer], nil, scale, given)
 	}
 	if q.Want == energies.Block {
 		layer := j.layerOf(q.Sites)

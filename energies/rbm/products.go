@@ -22,7 +22,7 @@ const (
 type Products interface {
 	// Layer sets input, [row, unit of layer], to the input of each unit given the units of the other
 	// layer, [row, unit]: c + Wx for HiddenLayer, b + Wᵀz for VisibleLayer. It sets probability, of the
-	// same shape, to 1/(1 + exp(-scale·input)), where scale is [row].
+	// same shape, to 1/(1 + exp(-scale·input)), where scale is [row]; if it is nil, it is not computed.
 	Layer(ctx context.Context, layer int, input, probability, scale, given []float32) error
 }
 
@@ -59,8 +59,8 @@ func (m exact) Layer(_ context.Context, layer int, input, probability, scale, gi
 		return blas64.General{Rows: n, Cols: len(x) / n, Stride: len(x) / n, Data: x}
 	}
 	blas64.Gemm(blas.NoTrans, transpose, 1, rows(given), m.weight, 1, rows(input))
-	for k, t := range input {
-		probability[k] = scale[k/width] * t
+	for k := range probability {
+		probability[k] = scale[k/width] * input[k]
 	}
 	logistic.Sigmoids(probability, probability, 0)
 	return nil

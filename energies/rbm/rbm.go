@@ -86,10 +86,10 @@ func (m *Model) answer(ctx context.Context, q *energies.Query, _ []float64, lo, 
 // evaluate answers for the chains in [lo, hi), with layers of type T.
 func evaluate[T float](ctx context.Context, m *Model, layers layersOf[T], u []float64, g []float32, x energies.Batch, lo, hi int) error {
 	n, d, h := hi-lo, m.space.Sites, len(m.hidden)
-	buffer := take[T](n * (1 + d + 2*max(d, h)))
+	buffer := take[T](n * (1 + d + 2*h))
 	defer give(buffer)
 	scale, state, rest := (*buffer)[:n], (*buffer)[n:n*(1+d)], (*buffer)[n*(1+d):]
-	input, probability := rest[:n*h], rest[n*max(d, h):][:n*h]
+	input, probability := rest[:n*h], rest[n*h:]
 	for c := range scale {
 		scale[c] = 1
 	}
@@ -105,7 +105,7 @@ func evaluate[T float](ctx context.Context, m *Model, layers layersOf[T], u []fl
 	if g == nil {
 		return nil
 	}
-	if err := layers.Layer(ctx, VisibleLayer, state, rest[:n*d], scale, probability); err != nil {
+	if err := layers.Layer(ctx, VisibleLayer, state, nil, scale, probability); err != nil {
 		return err
 	}
 	g = g[2*lo*d : 2*hi*d]
