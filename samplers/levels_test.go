@@ -34,3 +34,22 @@ func TestThreshold(t *testing.T) {
 		t.Errorf("%d of %d ties, probability %v", ones, n, x.rest)
 	}
 }
+
+// TestDrawProbabilitiesIndependent counts pairs of neighbouring sites that both get code 1, at a probability
+// so small that the lower half of the 16 bits of a site decides: sites that share bits would be dependent.
+func TestDrawProbabilitiesIndependent(t *testing.T) {
+	const rounds, p = 3_000_000, 1.0 / 512
+	x, sites, both := make([]int32, 4), []int32{0, 1, 2, 3}, 0
+	var w Worker
+	w.Reset(1, 0, 0, UseProposal)
+	for range rounds {
+		if !drawProbabilities(x, sites, []float32{p, p, p, p}, &w) {
+			t.Fatal("a finite probability was refused")
+		}
+		both += int(x[0]&x[1] + x[1]&x[2] + x[2]&x[3])
+	}
+	want := 3 * rounds * p * p
+	if z := (float64(both) - want) / math.Sqrt(want); math.Abs(z) > 4.5 {
+		t.Errorf("%d pairs of ones, %.1f expected: z = %.1f", both, want, z)
+	}
+}
