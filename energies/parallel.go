@@ -89,8 +89,8 @@ type Divided struct {
 	spare  sync.Pool
 }
 
-// NewDivided returns what answers by calling answer for ranges [lo, hi) of the chains of a query, which it
-// must not retain. The contents of scratch are unspecified.
+// NewDivided returns a Divided that calls answer for ranges [lo, hi) of the chains of a query. answer must
+// retain neither the query nor scratch, whose contents are unspecified.
 func NewDivided(answer func(ctx context.Context, q *Query, scratch []float64, lo, hi int) error) *Divided {
 	d := &Divided{answer: answer}
 	d.spare.New = func() any {

@@ -25,8 +25,8 @@ type element interface {
 	float32 | float64 | int64 | int32 | bool | uint8 | int8
 }
 
-// Float64s returns the elements as numbers, with 1 for true; nil where Data is of no type listed
-// there. For a []float64 it is Data itself.
+// Float64s returns the elements as numbers, with 1 for true. It returns Data itself if that is a
+// []float64, and nil if Data has none of the types listed there.
 func (t *Tensor) Float64s() []float64 {
 	switch d := t.Data.(type) {
 	case []float64:

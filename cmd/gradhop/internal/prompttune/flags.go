@@ -45,7 +45,7 @@ func AddSearchFlags(cmd *cobra.Command, s *task.Search) {
 	app.Int(f, &s.Chains, "chains", s.Chains, 1, "`number` of chains, all in one batch (default: 1 for search, gcg and mtm, 8 for other samplers)")
 	f.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up (default: 1180 for search, 120 for gcg, 170 for mtm, 500 for other samplers)")
 	f.IntVar(&s.Warmup, "warmup", s.Warmup, "`number` of warm-up steps, in which the sampler is tuned")
-	f.IntVar(&s.Start, "start", s.Start, "`number` of steps of search (1000 of PEZ, then GCG), part of warm-up, from whose best prompt the sampler starts; -1 for none (default: 1100 for mtm, none for others)")
+	f.IntVar(&s.Start, "start", s.Start, "`number` of search steps before the sampler, 1000 of PEZ and then GCG; the sampler starts at the best prompt found; -1 for none (default: 1100 for mtm, none for others)")
 	f.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000 (1..1000@500: over the first 500); without it mtm uses 5000, other samplers 1..1000")
 	f.IntVar(&s.ImageBatch, "image-batch", s.ImageBatch, "`number` of targets that each step of a stochastic sampler draws (default: all, the exact mean)")
 	app.Int(f, &s.Top, "top", s.Top, 1, "`number` of distinct prompts to keep")
