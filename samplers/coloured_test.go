@@ -153,7 +153,9 @@ func (l loops) Layer(_ context.Context, layer int, input, probability, scale, gi
 				t += l.w[at] * float64(given[c*other+j])
 			}
 			input[c*own+k] = float32(t)
-			probability[c*own+k] = float32(1 / (1 + math.Exp(-float64(factor)*t)))
+			if probability != nil {
+				probability[c*own+k] = float32(1 / (1 + math.Exp(-float64(factor)*t)))
+			}
 		}
 	}
 	return nil
