@@ -11,6 +11,9 @@
 # make bench-lattice samplers on an Ising lattice and an RBM beside PyTorch, JAX and thrml
 # make bench-prompt  the same for prompts under a text tower of ViT-B/32's size
 
+# For the Python side. The program does this itself.
+export ORT_DISABLE_TELEMETRY := 1
+
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:

@@ -20,7 +20,8 @@ var loaded struct {
 
 // Init finds the library by [library.Find], loads it and initialises it. Once it has
 // succeeded, further calls do nothing; naming another file in o.Library is then an error.
-// After an error it may be called again. Only Library, Progress and NoFetch of o are used.
+// After an error it may be called again. It switches off onnxruntime's usage reports, by
+// ORT_DISABLE_TELEMETRY in the process's environment. Only Library, Progress and NoFetch of o are used.
 // Errors: *UnavailableError, or that of a context that is done.
 func Init(ctx context.Context, o Options) error {
 	loaded.Lock()
@@ -35,12 +36,16 @@ func Init(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	// Official builds since 1.29 send usage data to Microsoft and keep a device's id in the user's
+	// cache folder. For Linux and macOS this variable prevents both; it must be set before the library starts.
+	if err := os.Setenv("ORT_DISABLE_TELEMETRY", "1"); err != nil {
+		return fmt.Errorf("onnx/ort: usage data of onnxruntime can't be switched off: %w", err)
+	}
 	ort.SetSharedLibraryPath(lib.Path)
 	if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {
 		return &UnavailableError{What: fmt.Sprintf("%s (from %s) can't be loaded as an onnxruntime library", lib.Path, lib.How), Err: cause(err)}
 	}
-	// Official builds for Windows report usage unless told not to. A build without that
-	// feature returns an error, which is fine too.
+	// For Windows. A build without that feature returns an error, which is fine too.
 	_ = ort.DisableTelemetry()
 	loaded.lib = lib
 	return nil
