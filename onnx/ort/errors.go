@@ -17,15 +17,31 @@ var ErrClosed = errors.New("ort: the session is closed")
 // machine: exit code 3.
 type UnavailableError = library.UnavailableError
 
-// A RunError reports that the runtime failed in a run.
+// A RunError reports that the runtime failed in a run. Nothing is run again on another provider.
 type RunError struct {
-	Session string // [Options.Name]
-	Err     error
+	Session  string // [Options.Name]
+	Provider string // [Session.Provider]
+	Err      error
 }
 
-func (e *RunError) Error() string { return fmt.Sprintf("ort: %s: run failed: %v", e.Session, e.Err) }
+func (e *RunError) Error() string {
+	if e.onCPU() {
+		return fmt.Sprintf("ort: %s: run failed: %v", e.Session, e.Err)
+	}
+	return fmt.Sprintf("ort: %s: run failed on provider %s: %v", e.Session, e.Provider, e.Err)
+}
 
 func (e *RunError) Unwrap() error { return e.Err }
+
+// ExitCode returns 1 for the runtime's own provider, and 3 for another, which may have lost its device.
+func (e *RunError) ExitCode() int {
+	if e.onCPU() {
+		return 1
+	}
+	return 3
+}
+
+func (e *RunError) onCPU() bool { return e.Provider == "" || Options{Provider: e.Provider}.OnCPU() }
 
 // badArgument is the error for an option or argument that can never be right.
 func badArgument(name, value, want string) error {

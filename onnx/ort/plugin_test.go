@@ -66,6 +66,21 @@ func TestOpenVINO(t *testing.T) {
 	}
 }
 
+// TestProviderFailsInRun: a run that fails on a plug-in ends with one line that names it, and is not repeated on the CPU.
+func TestProviderFailsInRun(t *testing.T) {
+	orttest.OpenVINO(t)
+	s := open(t, unary("Exp", elemFloat32, "N"), "x", "y", Options{Name: "growth", Provider: "openvino:cpu,f32", Threads: 1, NoFetch: true})
+	short := []*Tensor{{[]int64{2}, []float32{7, 7}}}
+	err := s.Run(bg, []*Tensor{{[]int64{3}, []float32{0, 1, -2}}}, short)
+	var bad *RunError
+	if !errors.As(err, &bad) || bad.ExitCode() != 3 || !strings.HasPrefix(err.Error(), "ort: growth: run failed on provider openvino:cpu,f32: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+	if out := short[0].Data.([]float32); !slices.Equal(out, []float32{7, 7}) {
+		t.Errorf("results %v come from elsewhere", out)
+	}
+}
+
 // TestPluginOtherInterface: a library that is no plug-in, and a plug-in for a later runtime.
 func TestPluginOtherInterface(t *testing.T) {
 	later := `#include <stddef.h>

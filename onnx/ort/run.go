@@ -113,7 +113,7 @@ func (c *call) run(ctx context.Context) error {
 	if ctx.Done() != nil {
 		var err error
 		if opts, err = c.s.takeOptions(); err != nil {
-			return &RunError{Session: c.s.title, Err: cause(err)}
+			return &RunError{c.s.title, c.s.provider, cause(err)}
 		}
 		ended := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() {
@@ -149,7 +149,7 @@ func (c *call) run(ctx context.Context) error {
 	case strings.HasSuffix(err.Error(), ort.ZeroShapeLengthError.Error()):
 		err = fmt.Errorf("an output is a scalar, which the model does not declare: give it Data of one element")
 	}
-	return &RunError{Session: c.s.title, Err: cause(err)}
+	return &RunError{c.s.title, c.s.provider, cause(err)}
 }
 
 // deliver fills the outputs that had no data.
