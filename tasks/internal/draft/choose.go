@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // Auto is the draft, or the number of draft steps, that a task chooses by measuring.
@@ -48,7 +50,14 @@ type Pilot struct {
 	// Log takes a line for each measurement.
 	Log func(line string)
 
-	measured uint64 // measurements so far
+	measured uint64    // measurements so far
+	u        []float64 // U of all their chains after every step
+}
+
+// A measurement is of one sampler.
+type measurement struct {
+	jump float64 // mean squared change of U in a step
+	time float64 // seconds of a step, divided by the number of chains
 }
 
 // Steps of each measurement, after as many in which the sampler is tuned.
@@ -65,21 +74,22 @@ const gain = 1.1
 // Auto, no draft is a choice too. A draft is left out if its provider is missing or computes the model
 // wrongly.
 //
-// The measure is the effective number of draws of U in a second by the clock, not of processor time:
-// users wait by the clock, and an int8 draft keeps one core busy where the model in float32 uses all.
+// The measure is the effective number of draws of U in a second by the clock, estimated from the squared
+// jumps of U: see rate. It is not that of processor time: users wait by the clock, and an int8 draft
+// keeps one core busy where the model in float32 uses all.
 // The choice depends on the machine and on what else it does, so a run records it.
 func (p *Pilot) Choose(ctx context.Context, draft string, o ort.Options) (string, samplers.Settings, error) {
-	drafts, best, chosen, steps := []string{draft}, 0.0, draft, 0
+	drafts, chosen, steps := []string{draft}, draft, 0
+	var best, plain measurement
 	if draft == Auto {
 		drafts, chosen = Candidates(ctx, o), ""
-		rate, err := p.measure(ctx, "", 0)
-		if err != nil {
+		var err error
+		if plain, err = p.measure(ctx, "", 0); err != nil {
 			return "", nil, err
 		}
-		best = gain * rate
 	}
 	for _, name := range drafts {
-		k, rate, err := p.tune(ctx, name)
+		k, m, err := p.tune(ctx, name)
 		missing := (*ort.UnavailableError)(nil)
 		if draft == Auto && errors.As(err, &missing) && ctx.Err() == nil {
 			p.Log(fmt.Sprintf("draft %s: %v", name, err))
@@ -88,8 +98,8 @@ func (p *Pilot) Choose(ctx context.Context, draft string, o ort.Options) (string
 		if err != nil {
 			return "", nil, err
 		}
-		if rate > best || steps == 0 && draft != Auto {
-			best, chosen, steps = rate, name, k
+		if r := p.rate(m); r > p.rate(best) && r > gain*p.rate(plain) || steps == 0 && draft != Auto {
+			best, chosen, steps = m, name, k
 		}
 	}
 	set := maps.Clone(p.Settings)
@@ -106,8 +116,21 @@ func (p *Pilot) Choose(ctx context.Context, draft string, o ort.Options) (string
 	return chosen, set, nil
 }
 
-// tune returns the best number of steps on a draft, and its rate.
-func (p *Pilot) tune(ctx context.Context, draft string) (steps int, best float64, err error) {
+// rate returns effective draws of U in a second. Chains of 40 steps are too short to estimate them from
+// autocorrelations: where a draw takes 200 steps they show six draws in place of one, for every number of
+// draft steps. The squared jumps give the correlation ρ of successive draws, 1 - jump/(2·variance), and
+// (1-ρ)/(1+ρ) is the share of effective draws if U is an autoregressive process of order one. All
+// measurements have the same variance, since their chains have the same law.
+func (p *Pilot) rate(m measurement) float64 {
+	if m.jump == 0 {
+		return 0
+	}
+	rho := max(0, 1-m.jump/(2*stat.Variance(p.u, nil)))
+	return (1 - rho) / (1 + rho) / m.time
+}
+
+// tune returns the best number of steps on a draft, and its measurement.
+func (p *Pilot) tune(ctx context.Context, draft string) (steps int, best measurement, err error) {
 	if text := p.Settings[stepsOption]; text != "" && text != Auto {
 		steps, err = strconv.Atoi(text)
 		if err == nil {
@@ -116,21 +139,20 @@ func (p *Pilot) tune(ctx context.Context, draft string) (steps int, best float64
 		return steps, best, err
 	}
 	for k := 1; k <= 64; k *= 2 {
-		rate, err := p.measure(ctx, draft, k)
+		m, err := p.measure(ctx, draft, k)
 		if err != nil {
-			return 0, 0, err
+			return 0, best, err
 		}
-		if steps > 0 && rate <= best {
+		if steps > 0 && p.rate(m) <= p.rate(best) {
 			break
 		}
-		steps, best = k, rate
+		steps, best = k, m
 	}
 	return steps, best, nil
 }
 
-// measure returns the effective draws of U in a second with k steps on a draft, 0 where the chains
-// do not move.
-func (p *Pilot) measure(ctx context.Context, draft string, k int) (float64, error) {
+// measure runs chains with k steps on a draft.
+func (p *Pilot) measure(ctx context.Context, draft string, k int) (m measurement, err error) {
 	set := maps.Clone(p.Settings)
 	if set == nil {
 		set = samplers.Settings{}
@@ -140,19 +162,19 @@ func (p *Pilot) measure(ctx context.Context, draft string, k int) (float64, erro
 	}
 	name, set, err := Sampler(draft, p.Sampler, set)
 	if err != nil {
-		return 0, err
+		return m, err
 	}
 	reg, err := samplers.Lookup(name)
 	if err != nil {
-		return 0, err
+		return m, err
 	}
 	energy, err := p.Energy(ctx, draft, reg, set)
 	if err != nil {
-		return 0, err
+		return m, err
 	}
 	c := p.Config
 	if c.Kernel, err = reg.New(energy, set); err != nil {
-		return 0, err
+		return m, err
 	}
 	p.measured++
 	c.Thin, c.Steps, c.Seed = 1, measuring, c.Seed+p.measured<<32 // no random number is used twice
@@ -161,44 +183,42 @@ func (p *Pilot) measure(ctx context.Context, draft string, k int) (float64, erro
 	} else {
 		c.Warmup = tuning
 	}
-	rate, stages, err := p.run(ctx, c)
+	m, stages, err := p.run(ctx, c)
 	if err != nil {
-		return 0, err
+		return m, err
 	}
 	first, second := stages.Rejected()
 	line := samplers.DescribeStages(draft, first, second)
 	if draft == "" {
-		p.Log(fmt.Sprintf("no draft: %.3g effective draws of U a second", rate))
+		p.Log(fmt.Sprintf("no draft: %.3g effective draws of U a second", p.rate(m)))
 	} else {
-		p.Log(fmt.Sprintf("%d draft steps: %.3g effective draws of U a second; %s", k, rate, line))
+		p.Log(fmt.Sprintf("%d draft steps: %.3g effective draws of U a second; %s", k, p.rate(m), line))
 	}
-	return rate, nil
+	return m, nil
 }
 
 // run makes the steps of a measurement and keeps where they lead.
-func (p *Pilot) run(ctx context.Context, c samplers.Config) (rate float64, stages samplers.Stages, err error) {
-	var u [][]float64
+func (p *Pilot) run(ctx context.Context, c samplers.Config) (m measurement, stages samplers.Stages, err error) {
+	var last []float64
 	var began time.Time
+	jumps := 0.0
 	c.Observers = []samplers.Observer{samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {
 		if !info.Keep {
-			began = time.Now()
+			last, began = slices.Clone(s.U), time.Now()
 			return nil
 		}
 		for c, v := range s.U {
-			if c == len(u) {
-				u = append(u, nil)
-			}
-			u[c] = append(u[c], v)
+			jumps += (v - last[c]) * (v - last[c])
 		}
+		copy(last, s.U)
+		p.u = append(p.u, s.U...)
 		return stages.Observe(s, info)
 	})}
 	r, err := samplers.Run(ctx, c)
 	if err != nil {
-		return 0, stages, err
+		return m, stages, err
 	}
 	p.Config.Init = r.State.X.Codes
-	if n := diag.ESSBulk(u); n > 0 { // not NaN, of chains that do not move
-		rate = n / time.Since(began).Seconds()
-	}
-	return rate, stages, nil
+	draws := float64(measuring * len(last))
+	return measurement{jumps / draws, time.Since(began).Seconds() / draws}, stages, nil
 }
