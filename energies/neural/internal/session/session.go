@@ -100,9 +100,15 @@ func (s *Session) Update(ctx context.Context) error {
 
 // open is Open without the comparison.
 func open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
-	if o.Int8() {
+	if o.OnCPU() {
 		g = g.Clone()
-		if _, err := rewrite.Int8(g); err != nil {
+		var err error
+		if o.Int8() {
+			_, err = rewrite.Int8(g)
+		} else {
+			err = rewrite.Fuse(g)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
