@@ -201,25 +201,31 @@ func (j *levelJob) chain(w *Worker, c int) {
 	for sweep := range perStep {
 		w.Reset(s.Seed, s.ChainIDs[c], s.Step*perStep+sweep, UseProposal)
 		for _, sites := range k.colours {
-			levels, bits := w.Bytes(len(sites)), uint64(0)
+			levels := w.Bytes(len(sites))
 			if j.errs[c] = k.Oracle.Answer(j.ctx, energies.Query{Want: energies.Level, X: at, Sites: sites, Levels: levels}); j.errs[c] != nil {
 				return
 			}
-			for m, site := range sites {
-				if m%4 == 0 {
-					bits = w.Uint64()
-				}
-				t := &one[levels[m]]
-				v := t.draw(uint32(bits & 0xffff))
-				if uint32(bits&0xffff) == t.high {
-					v = t.tie(w)
-				}
-				at.Codes[site] = v
-				bits >>= 16
-			}
+			drawLevels(at.Codes, sites, levels, one, w)
 		}
 	}
 	j.errs[c] = k.Oracle.LogDensity(j.ctx, k.next.U[c:c+1], at)
+}
+
+// drawLevels draws sites from the thresholds of their levels, [index].
+func drawLevels(x, sites []int32, levels []uint8, one []threshold, w *Worker) {
+	bits := uint64(0)
+	for m, site := range sites {
+		if m%4 == 0 {
+			bits = w.Uint64()
+		}
+		t := &one[levels[m]]
+		v := t.draw(uint32(bits & 0xffff))
+		if uint32(bits&0xffff) == t.high {
+			v = t.tie(w)
+		}
+		x[site] = v
+		bits >>= 16
+	}
 }
 
 // packedChain makes the sweeps of chain c.
