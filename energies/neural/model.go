@@ -37,7 +37,8 @@ type ModelOptions struct {
 	// Bind sets named dimensions of the inputs to numbers; see [rewrite.Bind].
 	Bind map[string]int64
 	// MaxBatch is the maximum number of rows in one run of the model, rounded up to a multiple of four;
-	// 0 means no limit. A model with a constant batch dimension always uses that number.
+	// 0 means no limit. A model with a constant batch dimension always uses that number. On CPU, several
+	// runs may be under way, one for each thread.
 	MaxBatch int
 	// OneByOne runs the model on one chain at a time, for models whose rows interact, for example
 	// through a mean over the batch; see [energies.CheckRows].
@@ -56,9 +57,9 @@ type ModelOptions struct {
 //
 // On CPU, if the model treats the rows of a batch equally and independently and the batch has IDs, the
 // result for a chain does not depend on the other chains, to the bit. Results then depend neither on
-// MaxBatch nor on how chains are distributed over processes. For this, a model that quantises with
-// scales computed in each run (DynamicQuantizeLinear) runs on one chain at a time. A Model is safe for
-// concurrent use.
+// MaxBatch nor on how chains are distributed over threads and processes. For this, a model that
+// quantises with scales computed in each run (DynamicQuantizeLinear) runs on one chain at a time. A
+// Model is safe for concurrent use.
 type Model struct {
 	opts   ModelOptions
 	model  *onnx.Model
@@ -67,13 +68,20 @@ type Model struct {
 
 	noGradient error // nil: the gradient exists, and the next four fields describe it
 	gradient   *grad.Result
-	straight   []string // nodes whose rounding the gradient ignores
-	hot        int      // values of the one-hot gradient, at least Space.Values
-	double     bool     // the gradient is float64
+	straight   []string         // nodes whose rounding the gradient ignores
+	hot        int              // values of the one-hot gradient, at least Space.Values
+	double     bool             // the gradient is float64
+	parts      [2]session.Parts // how batches are divided for U, and for U and gradient
 
 	mu       sync.Mutex
-	sessions map[bool]*session.Session // keyed by whether the gradient is computed
-	slopes   sync.Pool                 // *ort.Tensor, buffers for gradients
+	sessions map[product]*session.Session
+	slopes   sync.Pool // *ort.Tensor, buffers for gradients
+}
+
+// product is what a session computes, and how.
+type product struct {
+	gradient bool
+	single   bool // on one thread, several runs at once
 }
 
 var (
@@ -110,7 +118,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := rewrite.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
-	e := &Model{opts: o, model: m, alone: o.OneByOne || session.MixesRows(m.Graph, o.Runtime), sessions: map[bool]*session.Session{}}
+	e := &Model{opts: o, model: m, alone: o.OneByOne || session.MixesRows(m.Graph, o.Runtime), sessions: map[product]*session.Session{}}
 	e.opts.Space = space
 	if err := e.names(); err != nil {
 		return nil, err
@@ -138,6 +146,7 @@ func (e *Model) checkOutput() error {
 	if err != nil {
 		return err
 	}
+	e.parts[0] = e.divided(vals)
 	info := vals[e.opts.Output]
 	if info == nil || !info.Known {
 		return nil
@@ -288,6 +297,7 @@ func (e *Model) checkGradient() error {
 	if err != nil {
 		return err
 	}
+	e.parts[1] = e.divided(vals)
 	e.double = vals[r.Grads[0]].Type == onnx.Double
 	if !e.layout.integer {
 		return nil
@@ -302,15 +312,15 @@ func (e *Model) checkGradient() error {
 	return nil
 }
 
-// session returns the session with or without the gradient, opened on first use.
-func (e *Model) session(ctx context.Context, gradient bool) (*session.Session, error) {
+// session returns the session of a product, opened on first use.
+func (e *Model) session(ctx context.Context, p product) (*session.Session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s := e.sessions[gradient]; s != nil {
+	if s := e.sessions[p]; s != nil {
 		return s, nil
 	}
 	g, outputs := e.model.Clone(), []string{e.opts.Output}
-	if gradient {
+	if p.gradient {
 		if e.gradient == nil {
 			return nil, &energies.UnsupportedError{Want: energies.Gradient, Err: e.noGradient}
 		}
@@ -328,11 +338,15 @@ func (e *Model) session(ctx context.Context, gradient bool) (*session.Session, e
 			weights[name] = t
 		}
 	}
-	s, err := session.OpenWeights(ctx, g, weights, e.opts.Runtime)
+	o := e.opts.Runtime
+	if p.single {
+		o.Threads = 1
+	}
+	s, err := session.OpenWeights(ctx, g, weights, o)
 	if err != nil {
 		return nil, err
 	}
-	e.sessions[gradient] = s
+	e.sessions[p] = s
 	return s, nil
 }
 
@@ -346,24 +360,40 @@ func (e *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return e.evaluate(ctx, u, g, x)
 }
 
-// evaluate runs the model on as many chains at a time as allowed.
+// divided returns how batches are divided, given the types of the values of the model or its gradient.
+func (e *Model) divided(vals shape.Values) session.Parts {
+	if e.alone || e.layout.batch > 0 {
+		return session.Parts{}
+	}
+	return session.NewParts(vals, e.opts.Input, e.opts.Runtime)
+}
+
+// evaluate runs the model on parts of the batch.
 func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	s, err := e.session(ctx, g != nil)
+	divide, chains := e.parts[0], x.Chains()
+	if g != nil {
+		divide = e.parts[1]
+	}
+	parts := divide.Count(chains)
+	s, err := e.session(ctx, product{g != nil, parts > 1 && divide.Workers > 1})
 	if err != nil {
 		return err
 	}
 	width := e.opts.Space.Sites * e.opts.Space.Values
-	for lo := 0; lo < x.Chains(); {
-		p := e.place(x, lo)
-		hi := lo + len(p.at)
-		var part []float32
-		if g != nil {
-			part = g[lo*width : hi*width]
+	return session.Parallel(parts, divide.Workers, func(k int) error {
+		lo, end := divide.Range(chains, k, parts)
+		for lo < end {
+			p := e.place(x.Slice(lo, end))
+			hi := lo + len(p.at)
+			var part []float32
+			if g != nil {
+				part = g[lo*width : hi*width]
+			}
+			if err := e.run(ctx, s, p, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
+				return err
+			}
+			lo = hi
 		}
-		if err := e.run(ctx, s, p, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
-			return err
-		}
-		lo = hi
-	}
-	return nil
+		return nil
+	})
 }

@@ -1,13 +1,16 @@
 package neural
 
-import "github.com/gradhop/gradhop/energies"
+import (
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+)
 
 // The last bits of a result can depend on the row in the batch: kernels of the runtime treat elements
 // that do not fill a vector of four floats differently, and the sum over a row starts at the next
 // multiple of 16 bytes. So a batch is padded to a multiple of four rows, and the number of a chain
 // determines its row modulo four. Results then do not depend on batch composition, to the bit, and a
 // run split into parts gives the same draws.
-const rowBlock = 4
+const rowBlock = session.RowBlock
 
 // placement assigns chains to rows in one run of the model.
 type placement struct {
@@ -18,8 +21,8 @@ type placement struct {
 // element returns the index in [row, site] of element k of [chain, site].
 func (p placement) element(k, sites int) int { return p.at[k/sites]*sites + k%sites }
 
-// place assigns rows to the chains from lo on, as many as fit into one run.
-func (e *Model) place(x energies.Batch, lo int) placement {
+// place assigns rows to the first chains, as many as fit into one run.
+func (e *Model) place(x energies.Batch) placement {
 	block, capacity := rowBlock, e.layout.batch
 	if e.alone {
 		return placement{at: []int{0}, rows: max(1, capacity)}
@@ -34,8 +37,8 @@ func (e *Model) place(x energies.Batch, lo int) placement {
 	for k := range next {
 		next[k] = k
 	}
-	for c := lo; c < x.Chains(); c++ {
-		kind := (c - lo) % block
+	for c := range x.Chains() {
+		kind := c % block
 		if x.IDs != nil {
 			kind = int(x.IDs[c] % int64(block))
 		}

@@ -197,17 +197,25 @@ func (e *Model) slope(shape []int64) *ort.Tensor {
 	if e.layout.integer {
 		shape = append(slices.Clone(shape), int64(e.hot))
 	}
-	if t, ok := e.slopes.Get().(*ort.Tensor); ok && slices.Equal(t.Shape, shape) {
-		return t
-	}
 	n := 1
 	for _, d := range shape {
 		n *= int(d)
 	}
-	if e.double {
-		return &ort.Tensor{Shape: shape, Data: make([]float64, n)}
+	t, ok := e.slopes.Get().(*ort.Tensor)
+	if !ok {
+		t = &ort.Tensor{Data: []float32(nil)}
+		if e.double {
+			t.Data = []float64(nil)
+		}
 	}
-	return &ort.Tensor{Shape: shape, Data: make([]float32, n)}
+	t.Shape = shape
+	switch d := t.Data.(type) {
+	case []float32:
+		t.Data = slices.Grow(d[:0], n)[:n]
+	case []float64:
+		t.Data = slices.Grow(d[:0], n)[:n]
+	}
+	return t
 }
 
 // state returns the input tensor of the chains; unused rows repeat the first chain.

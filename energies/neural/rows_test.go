@@ -2,13 +2,16 @@ package neural_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/internal/neuraltest"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 	"github.com/gradhop/gradhop/samplers"
 )
@@ -20,7 +23,9 @@ func bits(t *testing.T, o neural.ModelOptions, f func(b *build.Builder, x build.
 	t.Helper()
 	b := newBuilder(t)
 	b.Output("score", b.ReduceSum(f(b, b.Input("x", onnx.Float, shape.Sym("n"), shape.D(4))), []int64{1}, false))
-	o.Space, o.Runtime = fourBits, one
+	if o.Space = fourBits; o.Runtime.Threads == 0 {
+		o.Runtime = one
+	}
 	e, err := neural.NewModel(done(t, b), o)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +60,44 @@ func TestRowsThatInteract(t *testing.T) {
 			if c.interact != errors.As(err, &rows) || !c.interact && err != nil || c.interact && rows.Alone == rows.Among {
 				t.Errorf("%s, %s: %v", name, want, err)
 			}
+		}
+	}
+}
+
+// TestParts: results are the same to the bit for every number of threads and every limit on the rows of
+// a run, and for a chain alone. The model's activations are so large that batches are divided.
+func TestParts(t *testing.T) {
+	const width = 1 << 16
+	var w [width]float32
+	for i := range w {
+		w[i] = float32(i%97)/97 - 0.4
+	}
+	wide := func(b *build.Builder, x build.Value) build.Value {
+		x = b.Mul(b.Reshape(x, b.Ints(-1, 4, 1)), b.Const(onnx.NewFloat("", []int64{width}, w[:])))
+		return b.ReduceMean(b.Op("Sigmoid", []build.Value{x}), []int64{2}, false)
+	}
+	ids := []int64{5, 0, 3, 2, 9, 13, 7, 6, 8, 1, 21}
+	x := samplers.RandomCodes(&fourBits, 3, ids)
+	x.IDs = ids
+	var want neuraltest.Product
+	for k, o := range []neural.ModelOptions{{Runtime: one}, {Runtime: ort.Options{Threads: 2}}, {Runtime: ort.Options{Threads: 3}, MaxBatch: 4}} {
+		e := bits(t, o, wide)
+		got := neuraltest.Evaluate(t, e.LogDensityGrad, x)
+		u := make([]float64, len(ids))
+		if err := e.LogDensity(t.Context(), u, x); err != nil {
+			t.Fatal(err)
+		}
+		if k == 0 {
+			want = got
+			for c := range ids {
+				alone := neuraltest.Evaluate(t, e.LogDensityGrad, x.Slice(c, c+1))
+				if alone.U[0] != got.U[c] || !slices.Equal(alone.Grad, got.Grad[c*8:c*8+8]) {
+					t.Errorf("chain %d has U %v alone and %v among others", c, alone.U[0], got.U[c])
+				}
+			}
+		}
+		if !slices.Equal(got.U, want.U) || !slices.Equal(got.Grad, want.Grad) || !slices.Equal(u, want.U) {
+			t.Errorf("%+v: U %v and %v, want %v", o, got.U, u, want.U)
 		}
 	}
 }

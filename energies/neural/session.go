@@ -6,6 +6,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // Session runs a rewritten model: Run takes inputs by name and outputs in order.
@@ -16,4 +17,13 @@ type Session = session.Session
 // *ort.UnavailableError where it computes something else. Other errors are those of ort.Open.
 func OpenSession(ctx context.Context, m *onnx.Model, o ort.Options) (*Session, error) {
 	return session.Open(ctx, m, o)
+}
+
+// Parts divides a batch into runs on the CPU, where that is faster.
+type Parts = session.Parts
+
+// NewParts returns how to divide a batch of the named input, from the types of a model's values. Runs of
+// parts are best made on one thread each.
+func NewParts(vals shape.Values, input string, o ort.Options) Parts {
+	return session.NewParts(vals, input, o)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/onnx/shape"
+	"golang.org/x/sync/errgroup"
 )
 
 // objective is a session that computes U of a batch and, by the weights, the gradient of
@@ -20,20 +21,26 @@ import (
 //
 // With c = 1/n for data and -1/n for samples this is the gradient of the log-likelihood
 // by persistent contrastive divergence (Tieleman 2008), less the magnitude penalty.
+//
+// It is the sum over parts of the batch, in a fixed order that does not depend on the number of threads.
 type objective struct {
 	session *neural.Session
+	encode  func(energies.Batch) *ort.Tensor
 	state   string
-	grads   [][]float32
-	shapes  [][]int64
 	weights *ort.Weights
+	parts   neural.Parts
+	total   [][]float32   // the gradient, [weight][number]
+	grads   [][][]float32 // those of the parts that run at once
+	shapes  [][]int64
 }
 
 const coefficients = "objective/c"
 
-// newObjective appends the objective and its gradient to m, whose weights are inputs. Where o names a
+// newObjective appends the objective and its gradient to m, whose weights are inputs. Where s names a
 // plug-in, the objective runs on the provider cpu: plug-ins want constant weights, and opening a session
 // for one run of the objective costs more than it saves.
-func newObjective(ctx context.Context, m *onnx.Model, input, output string, negate bool, magnitude float64, w *Weights, o ort.Options) (*objective, error) {
+func newObjective(ctx context.Context, m *onnx.Model, w *Weights, s *Settings, encode func(energies.Batch) *ort.Tensor) (*objective, error) {
+	o := s.Runtime
 	if o.Plugin() {
 		o = o.CPU()
 	}
@@ -43,14 +50,14 @@ func newObjective(ctx context.Context, m *onnx.Model, input, output string, nega
 		return nil, err
 	}
 	c := b.Input(coefficients, onnx.Float, shape.Sym("objective_batch"))
-	u := b.Reshape(output, b.Ints(-1))
-	if negate {
+	u := b.Reshape(s.Output, b.Ints(-1))
+	if s.Negate {
 		u = b.Neg(u)
 	}
 	total := b.ReduceSum(b.Mul(c, u), []int64{0}, false)
-	if magnitude > 0 {
+	if s.Magnitude > 0 {
 		square := b.Mul(b.Op("Abs", []build.Value{c}), b.Mul(u, u))
-		total = b.Sub(total, b.Scale(b.ReduceSum(square, []int64{0}, false), magnitude))
+		total = b.Sub(total, b.Scale(b.ReduceSum(square, []int64{0}, false), s.Magnitude))
 	}
 	b.Output("objective/U", u)
 	b.Output("objective/total", total)
@@ -68,9 +75,20 @@ func newObjective(ctx context.Context, m *onnx.Model, input, output string, nega
 		g.Outputs = append(g.Outputs, &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: onnx.Float}})
 	}
 	rewrite.Prune(g)
-	j := &objective{state: input}
+	vals, err := shape.Infer(r.Model)
+	if err != nil {
+		return nil, err
+	}
+	j := &objective{encode: encode, state: s.Input, parts: neural.NewParts(vals, s.Input, o)}
+	atOnce := 1
+	if n := j.parts.Fixed(2 * s.Batch); n > 1 {
+		atOnce, o.Threads = min(n, j.parts.Workers), 1
+	}
+	j.total, j.grads = w.zeros(), make([][][]float32, atOnce)
+	for k := range j.grads {
+		j.grads[k] = w.zeros()
+	}
 	for _, t := range w.Tensors {
-		j.grads = append(j.grads, make([]float32, len(t.Data.([]float32))))
 		j.shapes = append(j.shapes, t.Shape)
 	}
 	if m, j.weights, err = ort.Arrange(ctx, r.Model, w.inputs(), o); err != nil {
@@ -80,20 +98,49 @@ func newObjective(ctx context.Context, m *onnx.Model, input, output string, nega
 	return j, err
 }
 
-// run evaluates the objective at states laid out by encode. The gradients, [weight][number],
-// are valid until the next call; u is [chain].
-func (j *objective) run(ctx context.Context, x *ort.Tensor, c []float32) (u []float32, g [][]float32, err error) {
+// run evaluates the objective. The gradients, [weight][number], are valid until the next call; u is
+// [chain].
+func (j *objective) run(ctx context.Context, x energies.Batch, c []float32) (u []float32, g [][]float32, err error) {
 	j.weights.Update()
-	all := maps.Clone(j.weights.Inputs)
-	all[j.state] = x
-	all[coefficients] = &ort.Tensor{Shape: []int64{int64(len(c))}, Data: c}
 	u = make([]float32, len(c))
-	out := []*ort.Tensor{{Shape: []int64{int64(len(c))}, Data: u}}
-	for k := range j.grads {
-		out = append(out, &ort.Tensor{Shape: j.shapes[k], Data: j.grads[k]})
+	for _, d := range j.total {
+		clear(d)
 	}
-	err = j.session.Run(ctx, all, out)
-	return u, j.grads, err
+	parts := j.parts.Fixed(len(c))
+	for first := 0; first < parts; first += len(j.grads) {
+		wave := j.grads[:min(len(j.grads), parts-first)]
+		var group errgroup.Group
+		for k, grads := range wave {
+			group.Go(func() error {
+				lo, hi := j.parts.Range(len(c), first+k, parts)
+				return j.part(ctx, x.Slice(lo, hi), c[lo:hi], u[lo:hi], grads)
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, nil, err
+		}
+		for _, grads := range wave {
+			for k, d := range grads {
+				for i, v := range d {
+					j.total[k][i] += v
+				}
+			}
+		}
+	}
+	return u, j.total, nil
+}
+
+// part is run for a part of the batch. It writes u and the gradients.
+func (j *objective) part(ctx context.Context, x energies.Batch, c, u []float32, grads [][]float32) error {
+	rows := []int64{int64(len(c))}
+	in := maps.Clone(j.weights.Inputs)
+	in[j.state] = j.encode(x)
+	in[coefficients] = &ort.Tensor{Shape: rows, Data: c}
+	out := []*ort.Tensor{{Shape: rows, Data: u}}
+	for k, d := range grads {
+		out = append(out, &ort.Tensor{Shape: j.shapes[k], Data: d})
+	}
+	return j.session.Run(ctx, in, out)
 }
 
 // joined returns the two batches as one.

@@ -50,12 +50,9 @@ func (s *Optimizer) rate(update int) float64 {
 }
 
 func newMoments(w *Weights, ema bool) *moments {
-	o := &moments{}
-	for k := range w.Names {
-		n := len(w.Data(k))
-		o.M = append(o.M, make([]float32, n))
-		o.V = append(o.V, make([]float32, n))
-		if ema {
+	o := &moments{M: w.zeros(), V: w.zeros()}
+	if ema {
+		for k := range w.Names {
 			o.Average = append(o.Average, append([]float32(nil), w.Data(k)...))
 		}
 	}

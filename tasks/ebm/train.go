@@ -185,7 +185,7 @@ func New(ctx context.Context, m *onnx.Model, data *dataset.Data, s Settings) (*T
 	if t.kernel, err = samplers.New(s.Sampler, t.energy, s.Options); err != nil {
 		return nil, err
 	}
-	t.objective, err = newObjective(ctx, open, t.s.Input, t.s.Output, s.Negate, s.Magnitude, w, s.Runtime)
+	t.objective, err = newObjective(ctx, open, w, &t.s, t.energy.Encode)
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +321,7 @@ func (t *Trainer) Step(ctx context.Context) (Progress, error) {
 			c[i] = -c[i]
 		}
 	}
-	u, g, err := t.objective.run(ctx, t.energy.Encode(joined(positive, negative)), c)
+	u, g, err := t.objective.run(ctx, joined(positive, negative), c)
 	if err != nil {
 		return p, err
 	}

@@ -43,6 +43,15 @@ func (w *Weights) inputs() map[string]*ort.Tensor {
 	return in
 }
 
+// zeros returns a zero for each trainable number, [weight][number].
+func (w *Weights) zeros() [][]float32 {
+	z := make([][]float32, len(w.Tensors))
+	for k := range z {
+		z[k] = make([]float32, len(w.Data(k)))
+	}
+	return z
+}
+
 // clone copies the values.
 func (w *Weights) clone() *Weights {
 	c := &Weights{Names: w.Names}

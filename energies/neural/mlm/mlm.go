@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
@@ -227,18 +225,14 @@ func (m *Model) session(ctx context.Context, p product) (*session.Session, error
 	return s, nil
 }
 
-// parallel calls run for parts 0 to n-1 of a job and returns the first error. Runs of graphs with a
+// parallel calls run for parts 0 to n-1 of a job and returns one of the errors. Runs of graphs with a
 // backward pass are sequential.
 func (m *Model) parallel(n int, p product, run func(part int) error) error {
-	var g errgroup.Group
-	g.SetLimit(1)
+	workers := 1
 	if p.forward() {
-		g.SetLimit(m.workers)
+		workers = m.workers
 	}
-	for part := range n {
-		g.Go(func() error { return run(part) })
-	}
-	return g.Wait()
+	return session.Parallel(n, workers, run)
 }
 
 // textInputs returns the model's own inputs for n sequences of t tokens without padding, and adds n to
