@@ -18,14 +18,17 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the widest beams: by default 160, or 4,000 divided by the number of
-	// blanks where that is less, but at least 4. Beams of a 16th and a quarter of it come first.
+	// Beam is the width of the widest beams: by default 80, or 2,000 divided by the number of
+	// blanks where that is less, but at least 4. Beams of a 16th and a quarter of it come first
+	// where these are 8 or more.
 	Beam int
 	// Pool is the number of best fillings whose neighbours are visited, 10 by default and
 	// at least Top.
 	Pool int
 	// Moves is the number of neighbours of a filling that are tried, 20 by default.
 	Moves int
+	// NoPairs changes one word at a time only, not also two neighbouring words together.
+	NoPairs bool
 	// PerWord ranks sentences by U divided by the number of words filled in.
 	PerWord bool
 	// TimeLimit ends the search with the best sentences so far, the most probable word of every
@@ -38,7 +41,7 @@ type SearchOptions struct {
 
 // Progress says how far a search is.
 type Progress struct {
-	// Stage is "first fill", "neighbours", or as "beam of 40 from the left".
+	// Stage is "first fill", "neighbours", "pairs of blanks", or as "beam of 40 from the left".
 	Stage string
 	// Done and Total count the blanks of a beam, or the fillings of the pool.
 	Done, Total int
@@ -65,7 +68,7 @@ func (o *SearchOptions) defaults(blanks int) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		o.Beam = max(4, min(160, 4000/blanks))
+		o.Beam = max(4, min(80, 2000/blanks))
 	}
 	if o.Pool == 0 {
 		o.Pool = 10
@@ -106,7 +109,8 @@ type filling struct {
 // Search looks for the fillings with the highest U. The first is the most probable word of
 // every blank on its own. Then beams fill the blanks from the left and from the right, narrow
 // ones first, and the best fillings are improved word by word with the model's predictions
-// until the neighbours of all of the best o.Pool have been visited.
+// until the neighbours of all of the best o.Pool have been visited. Last, neighbouring blanks of
+// the best filling are refilled two at a time, as long as that finds a better one.
 //
 // A search that ctx or the time limit cuts short returns the best of what it has, without
 // an error once there is a filling with its U. Errors are those of the runtime and, before
@@ -188,7 +192,7 @@ func (s *search) first(ctx, limited context.Context) error {
 func (s *search) run(ctx context.Context) error {
 	for narrower := 16; narrower >= 1; narrower /= 4 {
 		width := s.o.Beam / narrower
-		if width < 2 && narrower > 1 {
+		if width < 8 && narrower > 1 {
 			continue
 		}
 		if err := s.beams(ctx, width); err != nil {
@@ -205,7 +209,10 @@ func (s *search) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if s.o.NoPairs {
+		return nil
+	}
+	return s.pairs(ctx)
 }
 
 // beams evaluates the fillings that beams of a width find from both sides.
@@ -335,9 +342,7 @@ func (s *search) neighbours(ctx context.Context, codes []int32) ([]trial, error)
 			continue
 		}
 		// The nearest blanks change the most.
-		order := indices(len(y))
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance(a, m.site), distance(b, m.site)) })
-		out = append(out, trial{codes: y, order: order, expect: terms})
+		out = append(out, trial{codes: y, order: nearest(len(y), m.site), expect: terms})
 		if len(out) == s.o.Moves {
 			break
 		}
@@ -475,4 +480,9 @@ func indices(n int) []int {
 	return out
 }
 
-func distance(a, b int) int { return max(a-b, b-a) }
+// nearest returns the indices below n, those nearest to i first.
+func nearest(n, i int) []int {
+	order := indices(n)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(max(a-i, i-a), max(b-i, i-b)) })
+	return order
+}

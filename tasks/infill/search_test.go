@@ -73,6 +73,28 @@ func TestSearchFindsBest(t *testing.T) {
 	}
 }
 
+// TestPairs: where changes of one word stay at a filling, changes of two neighbouring words find the
+// best.
+func TestPairs(t *testing.T) {
+	m := load(t)
+	for _, text := range []string{"he [MASK] [MASK] .", "[MASK] [MASK] the"} {
+		p, err := m.Text(text, TextOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := enumerate(t, p)[0].u
+		for _, single := range []bool{true, false} {
+			a, err := p.Search(context.Background(), SearchOptions{Top: 1, Beam: 1, Pool: 1, NoPairs: single})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gap := best - float64(a.Sentences[0].LogP); single != (gap > 1e-4) {
+				t.Errorf("%s, without pairs %v: %q is %v nats below the best", text, single, a.Sentences[0].Text, gap)
+			}
+		}
+	}
+}
+
 // TestSearchConstraints compares constrained searches with constrained enumeration.
 func TestSearchConstraints(t *testing.T) {
 	m := load(t)

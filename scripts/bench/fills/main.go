@@ -138,8 +138,8 @@ func methods() []*method {
 	list := []*method{
 		{name: "default", run: search(infill.SearchOptions{})},
 		{name: "argmax of every blank", run: argmax},
-		{name: "greedy sweeps", run: search(infill.SearchOptions{Top: 1, Beam: 1, Pool: 1})},
-		{name: "beam 40, sweeps", run: search(infill.SearchOptions{Top: 1, Beam: 40, Pool: 1})},
+		{name: "greedy sweeps", run: search(infill.SearchOptions{Top: 1, Beam: 1, Pool: 1, NoPairs: true})},
+		{name: "beam 40, sweeps", run: search(infill.SearchOptions{Top: 1, Beam: 40, Pool: 1, NoPairs: true})},
 	}
 	if *beam > 0 {
 		list = append(list, &method{name: "variant", run: search(infill.SearchOptions{Beam: *beam, Pool: *pool, Moves: *moves})})

@@ -1,0 +1,116 @@
+package infill
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// pairTrials is the number of fillings that are evaluated for each order of each pair of blanks.
+const pairTrials = 10
+
+// pairSlack is how far the log-probability of a new pair of words may be below that of the present
+// pair, in nats, each the sum for the first word with both blanks masked and for the second word after
+// it.
+const pairSlack = 2
+
+// pairs refills neighbouring blanks of the best filling two at a time, and improves the pool, until
+// the best filling stays. Changes of one word cannot reach a filling in which two words depend on each
+// other.
+func (s *search) pairs(ctx context.Context) error {
+	for before := ""; ; {
+		best := s.pool[0].codes
+		if before == stateKey(best) {
+			return nil
+		}
+		before = stateKey(best)
+		s.show("pairs of blanks", 0, len(best)-1)
+		trials, err := s.refills(ctx, best)
+		if err != nil {
+			return err
+		}
+		if err := s.evaluate(ctx, trials); err != nil {
+			return err
+		}
+		if err := s.climb(ctx, s.o.Pool); err != nil {
+			return err
+		}
+	}
+}
+
+// refill is an order in which two blanks are filled anew.
+type refill struct {
+	first, second int
+	open          query   // both masked
+	least         float64 // log-probability that the new words need
+	after         []query // the first filled, the second masked
+	lp            []float64
+}
+
+// refills returns the most probable new words of all neighbouring pairs of blanks.
+func (s *search) refills(ctx context.Context, codes []int32) ([]trial, error) {
+	var list []refill
+	var ask []query
+	for i := 1; i < len(codes); i++ {
+		for _, r := range []refill{{first: i - 1, second: i}, {first: i, second: i - 1}} {
+			masked := slices.Clone(codes)
+			masked[r.first], masked[r.second] = s.p.m.tok.Mask, s.p.m.tok.Mask
+			r.open = query{masked, r.first, codes[r.first]}
+			list = append(list, r)
+			ask = append(ask, r.open, query{codes, r.second, codes[r.second]})
+		}
+	}
+	if err := s.t.ask(ctx, ask); err != nil {
+		return nil, err
+	}
+	var seconds []query
+	for k := range list {
+		r := &list[k]
+		now, _ := s.t.at(r.open).logProb(codes[r.first])
+		then, _ := s.t.at(ask[2*k+1]).logProb(codes[r.second])
+		r.least = now + then - pairSlack
+		for _, c := range s.t.at(r.open).top {
+			if c.lp > r.least && s.p.admits(r.open.codes, r.first, c.word) {
+				y := slices.Clone(r.open.codes)
+				y[r.first] = c.word
+				r.after, r.lp = append(r.after, query{y, r.second, -1}), append(r.lp, c.lp)
+			}
+		}
+		seconds = append(seconds, r.after...)
+	}
+	if err := s.t.ask(ctx, seconds); err != nil {
+		return nil, err
+	}
+	var trials []trial
+	for _, r := range list {
+		trials = append(trials, s.refilled(r)...)
+	}
+	return trials, nil
+}
+
+// refilled returns the most probable new fillings of one pair.
+func (s *search) refilled(r refill) []trial {
+	type pair struct {
+		codes []int32
+		lp    float64
+	}
+	var pairs []pair
+	for k, q := range r.after {
+		for _, c := range s.t.at(q).top {
+			if lp := r.lp[k] + c.lp; lp > r.least && s.p.admits(q.codes, r.second, c.word) {
+				y := slices.Clone(q.codes)
+				y[r.second] = c.word
+				if !s.seen[stateKey(y)] {
+					pairs = append(pairs, pair{y, lp})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.lp, a.lp) })
+	var out []trial
+	for _, x := range pairs[:min(len(pairs), pairTrials)] {
+		// The prediction at the second blank is known, and its neighbours change the most.
+		out = append(out, trial{codes: x.codes, order: nearest(len(x.codes), r.second)})
+	}
+	return out
+}
