@@ -21,10 +21,8 @@ const (
 )
 
 // trainMachine trains an RBM by contrastive divergence with one step (Hinton 2002) on minibatches of
-// 100 data, by gradient ascent with rate 0.1 (the paper has Adam), and returns its data too, [datum,
-// site].
+// 100 data, by Adam with rate 0.001 as in the paper, and returns its data too, [datum, site].
 func trainMachine(ctx context.Context, s Settings, side, hidden, updates int) (*rbm.Model, []int32, error) {
-	const rate = 0.1
 	d := side * side
 	data, err := machineData(s, side)
 	if err != nil {
@@ -32,7 +30,12 @@ func trainMachine(ctx context.Context, s Settings, side, hidden, updates int) (*
 	}
 	var r rng.Stream
 	r.Reset(s.Seed, 0, 0, useTrainer)
-	weight, bias, offsets := make([]float64, hidden*d), make([]float64, d), make([]float64, hidden)
+	all := make([]float64, hidden*d+d+hidden)
+	ascent, gradient := newAdam(len(all)), make([]float64, len(all))
+	split := func(x []float64) (weight, bias, offsets []float64) {
+		return x[:hidden*d], x[hidden*d : hidden*d+d], x[hidden*d+d:]
+	}
+	weight, bias, offsets := split(all)
 	for k := range weight {
 		weight[k] = 0.01 * r.Normal()
 	}
@@ -59,12 +62,14 @@ func trainMachine(ctx context.Context, s Settings, side, hidden, updates int) (*
 			copy(x.Chain(c), data[row*d:(row+1)*d])
 		}
 		// Up, down, up: gradients of the data minus those of the reconstruction.
-		for sign, step := 1.0, rate/float64(x.Chains()); ; sign = -1 {
+		clear(gradient)
+		slopes, biasSlopes, offsetSlopes := split(gradient)
+		for sign := 1.0; ; sign = -1 {
 			p, err := layer(ctx, j, x, 1)
 			if err != nil {
 				return nil, nil, err
 			}
-			ascend(weight, bias, offsets, x, p, sign*step)
+			addGradient(slopes, biasSlopes, offsetSlopes, x, p, sign/float64(x.Chains()))
 			if sign < 0 {
 				break
 			}
@@ -75,6 +80,7 @@ func trainMachine(ctx context.Context, s Settings, side, hidden, updates int) (*
 			}
 			drawUnits(x, j.Capabilities().Colours[0], q, &r)
 		}
+		ascent.step(all, gradient)
 	}
 	m, err := rbm.New(weight, bias, offsets)
 	return m, data, err
@@ -104,8 +110,28 @@ func drawUnits(x energies.Batch, sites []int32, p []float64, r *rng.Stream) {
 	}
 }
 
-// ascend adds step times the gradient of Σ_c E[U(x_c, z)] over z with probabilities p, [chain, unit].
-func ascend(weight, bias, offsets []float64, x energies.Batch, p []float64, step float64) {
+// adam maximises by the method of Kingma and Ba (2015) with its default decay rates.
+type adam struct {
+	mean, square []float64
+	steps        float64
+}
+
+func newAdam(n int) *adam { return &adam{mean: make([]float64, n), square: make([]float64, n)} }
+
+// step moves x, given the gradient there.
+func (a *adam) step(x, gradient []float64) {
+	const rate, decay, squareDecay = 0.001, 0.9, 0.999
+	a.steps++
+	unbias, squareUnbias := 1/(1-math.Pow(decay, a.steps)), 1/(1-math.Pow(squareDecay, a.steps))
+	for k, g := range gradient {
+		a.mean[k] += (1 - decay) * (g - a.mean[k])
+		a.square[k] += (1 - squareDecay) * (g*g - a.square[k])
+		x[k] += rate * a.mean[k] * unbias / (math.Sqrt(a.square[k]*squareUnbias) + 1e-8)
+	}
+}
+
+// addGradient adds step times the gradient of Σ_c E[U(x_c, z)] over z with probabilities p, [chain, unit].
+func addGradient(weight, bias, offsets []float64, x energies.Batch, p []float64, step float64) {
 	n, d, h := x.Chains(), len(bias), len(offsets)
 	state := blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}
 	for c := range n {

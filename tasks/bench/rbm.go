@@ -36,7 +36,7 @@ var machineSamplers = []struct {
 const blockGibbs = "block Gibbs"
 
 func runRBM(ctx context.Context, s Settings) (*Result, error) {
-	side, hidden, updates, chains, truth, burn, steps := 28, 200, 500, 64, 200, 300, 500
+	side, hidden, updates, chains, truth, burn, steps := 28, 500, 600, 64, 200, 300, 500
 	if s.Quick {
 		side, hidden, updates, chains, truth, burn, steps = 6, 16, 200, 20, 100, 100, 100
 	}
