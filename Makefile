@@ -102,7 +102,7 @@ bench-lattice: $(STAMP) $(JAX_STAMP)
 	$(PY) scripts/bench/lattice.py --jax $(JAX_VENV)/bin/python
 
 bench-prompt: build $(STAMP)
-	$(PY) scripts/bench/run.py --models clip --chains 1,8
+	$(PY) scripts/bench/run.py --only clip --chains 1,8
 	$(PY) scripts/bench/pez.py
 
 clean:

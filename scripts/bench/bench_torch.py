@@ -1,6 +1,8 @@
 """PyTorch programs that the benchmark compares with: DMALA on the pll energy of a text, or on a CLIP prompt.
 
-    bench_torch.py --spec FILE --program authors|best|compiled|autocast|autocast-compiled
+    bench_torch.py --spec FILE --programs authors|best|compiled|autocast|autocast-compiled[,...]
+
+Programs of one process share the memory of the weights; autocast takes a process without the first three.
 
 authors   what the published sampler code does: every step computes energy and gradient at x and at x'
           anew (two forward-and-backward passes, two forward passes), transformers' model, plain.py,
@@ -10,8 +12,8 @@ best      the same chain with everything we know: best.py and best_clip.py, (U, 
 compiled  best, compiled by inductor
 autocast  best under bfloat16 autocast, the matrices stored in bfloat16: its chains have another law
 
-Lines on stdin: "use N" starts N chains anew, "check" computes U and the tilt of their initial state,
-"steps N" makes N steps, times them and answers the draws. Answers are lines of JSON.
+Lines on stdin: "use N PROGRAM" starts N chains at the states that the file has then, "check N
+PROGRAM" computes U and the tilt of these, "steps N PROGRAM" makes N steps, times them and answers the draws. Answers are lines of JSON.
 """
 
 from __future__ import annotations
@@ -169,42 +171,57 @@ def halve(module) -> None:
                 setattr(part, name, v.bfloat16())
 
 
+def open_program(name: str, model, spec: dict):
+    compiled, autocast = name.endswith("compiled"), name.startswith("autocast")
+    plain, best = Pll, Best
+    if spec["form"] == "clip":
+        plain, best = Clip, functools.partial(BestClip, packed=not compiled and not autocast)
+    if name == "authors":
+        return Authors(plain(model, spec), spec)
+    program = Cached(best, model, spec, compiled)
+    if autocast:
+        for rival in program.programs.values():
+            halve(rival)
+    return program
+
+
+def answer(program, command: str, argument: str, spec: Path) -> dict:
+    if command == "use":
+        return {"how": program.use(json.loads(spec.read_text())["init"][argument])}
+    if command == "check":
+        u, tilt = program.check()
+        return {"u": u.tolist(), "tilt": tilt.tolist()}
+    start, used, accept, n, draws = time.perf_counter(), time.process_time(), 0.0, int(argument), []
+    for _ in range(n):
+        accept += program.step() / n
+        draws.append((program.u, program.x))
+    spent, used = time.perf_counter() - start, time.process_time() - used
+    u, codes = [d[0].tolist() for d in draws], [d[1].view(-1).tolist() for d in draws]
+    return {"steps": n, "seconds": spent, "cpu": used, "accept": accept, "u": u, "codes": codes}
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--spec", type=Path, required=True)
-    p.add_argument("--program", choices=["authors", "best", "compiled", "autocast", "autocast-compiled"], required=True)
+    p.add_argument("--programs", required=True)
     a = p.parse_args()
     spec = json.loads(a.spec.read_text())
     torch.set_num_threads(spec["threads"])
     torch.manual_seed(spec["seed"])
-    compiled, autocast = a.program.endswith("compiled"), a.program.startswith("autocast")
-    clip = load_tower, Clip, functools.partial(BestClip, packed=not compiled and not autocast)
-    load, plain, best = clip if spec["form"] == "clip" else (load_model, Pll, Best)
-    model = load(spec["model"], "sdpa")
-    program = Authors(plain(model, spec), spec) if a.program == "authors" else Cached(best, model, spec, compiled)
-    if autocast:
-        for rival in program.programs.values():
-            halve(rival)
-    mode = torch.enable_grad if a.program == "authors" else torch.no_grad if compiled else torch.inference_mode
+    model = (load_tower if spec["form"] == "clip" else load_model)(spec["model"], "sdpa")
+    with torch.no_grad():
+        programs = {name: open_program(name, model, spec) for name in a.programs.split(",")}
     del model
-    with mode(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        print(json.dumps({"ready": f"torch {torch.__version__}"}), flush=True)
-        for line in sys.stdin:
-            command, *rest = line.split()
-            if command == "use":
-                print(json.dumps({"how": program.use(spec["init"][rest[0]])}), flush=True)
-                continue
-            if command == "check":
-                u, tilt = program.check()
-                print(json.dumps({"u": u.tolist(), "tilt": tilt.tolist()}), flush=True)
-                continue
-            start, used, accept, n, draws = time.perf_counter(), time.process_time(), 0.0, int(rest[0]), []
-            for _ in range(n):
-                accept += program.step() / n
-                draws.append((program.u, program.x))
-            spent, used = time.perf_counter() - start, time.process_time() - used
-            u, codes = [d[0].tolist() for d in draws], [d[1].view(-1).tolist() for d in draws]
-            print(json.dumps({"steps": n, "seconds": spent, "cpu": used, "accept": accept, "u": u, "codes": codes}), flush=True)
+    print(json.dumps({"ready": f"torch {torch.__version__}"}), flush=True)
+    for line in sys.stdin:
+        command, argument, name = line.split()
+        mode = torch.enable_grad if name == "authors" else torch.no_grad if name.endswith("compiled") else torch.inference_mode
+        with mode(), torch.autocast("cpu", torch.bfloat16, enabled=name.startswith("autocast")):
+            try:
+                result = answer(programs[name], command, argument, a.spec)
+            except RuntimeError as e:  # the compiler's; the other programs go on
+                result = {"error": str(e)}
+            print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Compares samplers in Go with PyTorch programs, in one run.
 
-    run.py [--quick] [--models built-in,base] [--chains 1,25] [--programs LIST] [--minutes 3]
-    run.py [--quick] --models clip [--chains 1,8]
+    run.py [--quick] [--only built-in,base,clip] [--chains 1,25] [--programs LIST] [--minutes 5] [--record 200]
 
 DMALA on the same weights: under a masked language model the energy pll, 4 blanks, 24 tokens; under
 CLIP's text tower the cosine with a random target, 8 blanks between begin and end of text. All programs
@@ -19,16 +18,19 @@ First it is checked that all agree on U and on the proposal.
                these two in bfloat16 by autocast: not exact
 
   steps/s      of the sampler, the median of the blocks; a step on a draft counts as one
-  cpu ms       what a step's threads use of the processor: with --threads 1 it is what to compare on a
-               machine that has other work
-  ESS          effective draws a step, of U and of the blank that mixes worst (the indicator of the most
-               frequent word). Programs whose chains have the same law share them
-  /s, /cpu s   effective draws in a second, and in a second of processor time
+  cpu ms       what a step's threads use of the processor, the mean of all steps: with --threads 1 it is what
+               to compare on a machine that has other work
+  ESS          effective draws a step of one chain, of U and of the blank that mixes worst (the indicator of
+               a random half of the words). They are estimated from chains recorded before the blocks:
+               one set of chains without a draft, as samplers of the same kernel have the same law (in
+               bfloat16 it differs by rounding), and one for each draft and K
+  /s, /cpu s   effective draws of all chains in a second, and in a second of processor time
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import datetime
 import json
 import os
@@ -48,14 +50,19 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILT_IN = ROOT / "models/data/bert-books"
 TORCH = ["authors", "best", "compiled", "autocast", "autocast-compiled"]
-PROGRAMS = ["ours", "bf16:1", "bf16:4", "int8:4", *TORCH]
+PROGRAMS = ["ours", "bf16:1", "bf16:4", "int8:1", "int8:4", *TORCH]
+RIVALS = {"float32": ["best", "compiled"], "bfloat16": ["autocast", "autocast-compiled"]}
+WANTED = {"base": {"float32": 3, "bfloat16": 1}, "built-in": {"float32": 2}, "clip": {"float32": 2}}  # times the better rival
+RECORDED = 4  # chains
 SLOW = 2.0  # seconds a step
 LENGTH, BLANKS = 24, [3, 9, 14, 20]
 PROMPT, WEIGHT = 8, 100.0  # blanks of a prompt; of its cosine, as CLIP's own temperature has it
 
 
 class Program:
-    """A process that answers lines with lines of JSON."""
+    """A process that answers lines with lines of JSON. It may serve several programs, told apart by `part`."""
+
+    part = ""
 
     def __init__(self, command: list[str], env: dict) -> None:
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115, it lives as long as the process
@@ -68,10 +75,13 @@ class Program:
             self.process.wait()
             self.log.seek(0)
             raise RuntimeError(self.log.read()[-2000:])
-        return json.loads(line)
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
 
     def ask(self, command: str) -> dict:
-        self.process.stdin.write(command + "\n")
+        self.process.stdin.write(f"{command} {self.part}\n")
         self.process.stdin.flush()
         return self.read()
 
@@ -141,8 +151,8 @@ def draft_steps(name: str) -> int:
 
 
 def law(name: str) -> str:
-    """Chains of programs with the same one have the same law."""
-    return name if ":" in name else "autocast" if "autocast" in name else "float32"
+    """Chains of programs with the same one have the same law, but for rounding."""
+    return name if ":" in name else "ours"
 
 
 def agree(name: str, want: dict, have: dict) -> None:
@@ -150,29 +160,57 @@ def agree(name: str, want: dict, have: dict) -> None:
     for key, limit, low in (("u", 1e-4, 0.05), ("tilt", 1e-3, 0.1)):
         a, b = np.array(want[key]), np.array(have[key])
         off = np.abs(a - b).max() / max(1, np.abs(a).max())
-        if not off < (low if law(name) != "float32" and (key == "tilt" or ":" not in name) else limit):
+        if not off < (low if "autocast" in name or ":" in name and key == "tilt" else limit):
             raise SystemExit(f"bench: {name} computes another {key}: relative difference {off:.1e}")
+
+
+def process_of(name: str) -> str:
+    """Programs with the same one share a process, and the memory of the model."""
+    return name.partition(":")[0] if ":" in name else "autocast" if "autocast" in name else "torch" if name in TORCH else name
 
 
 def launch(ours: str, spec: Path, threads: int, names: list[str]) -> dict[str, Program]:
     """All programs, with their models loaded."""
     env = {**os.environ, "OMP_NUM_THREADS": str(threads), "GOMAXPROCS": str(threads)}
-    programs = {}
+    processes, programs = {}, {}
     for name in names:
+        group = process_of(name)
         command = [ours, "--spec", str(spec)]
         if name in TORCH:
-            command = [sys.executable, str(HERE / "bench_torch.py"), "--spec", str(spec), "--program", name]
+            command = [sys.executable, str(HERE / "bench_torch.py"), "--spec", str(spec), "--programs", ",".join(n for n in names if process_of(n) == group)]
         elif ":" in name:
-            draft, _, steps = name.partition(":")
-            command += ["--draft", draft, "--draft-steps", steps]
-        programs[name] = Program(command, env)
-    for p in programs.values():
-        p.ready = p.read()["ready"]
+            command += ["--draft", group]
+        if group not in processes:
+            processes[group] = Program(command, env)
+        programs[name] = copy.copy(processes[group])
+        programs[name].part = name if name in TORCH else str(draft_steps(name))
+    ready = {group: p.read()["ready"] for group, p in processes.items()}
+    for name, p in programs.items():
+        p.ready = ready[process_of(name)]
     return programs
 
 
-def start(programs: dict[str, Program], chains: int) -> None:
-    """Starts the chains, one program after the other: they try what is fastest."""
+def record(programs: dict[str, Program], spec: Path, counts: list[int], steps: int) -> dict[str, list[float]]:
+    """Effective draws in a step of one chain by law, of U and of the worst blank. Leaves initial states in the spec from which all chains start."""
+    drafts = [n for n in programs if ":" in n]
+    task, fastest = json.loads(spec.read_text()), drafts[0] if drafts else "ours"
+    programs[fastest].ask(f"use {RECORDED}")
+    last = programs[fastest].ask(f"steps {max(1, steps // 2 // draft_steps(fastest))}")["codes"][-1]
+    states = np.reshape(last, (RECORDED, -1))
+    task["init"] = {n: np.resize(states, (n, states.shape[1])).tolist() for n in (RECORDED, *counts)}
+    spec.write_text(json.dumps(task))
+    found = {}
+    for name in ["ours", *drafts]:
+        programs[name].ask(f"use {RECORDED}")
+        n = max(8, steps // draft_steps(name))
+        draws = effective_draws(programs[name].ask(f"steps {n}"))
+        found[name] = [e / (n * draft_steps(name) * RECORDED) for e in draws]
+        print(f"# {name}: {RECORDED} chains x {n} x {draft_steps(name)} steps are worth {draws[0]:.1f} draws for U, {draws[1]:.1f} for the worst blank", flush=True)
+    return found
+
+
+def start(programs: dict[str, Program], chains: int, check: bool) -> None:
+    """Starts the chains, one program after the other: they try what is fastest. Compares what they compute."""
     for name, p in list(programs.items()):
         try:
             p.how = p.ask(f"use {chains}")["how"]
@@ -180,57 +218,52 @@ def start(programs: dict[str, Program], chains: int) -> None:
             if not name.endswith("compiled"):
                 raise
             print(f"{name} is left out, torch.compile failed: {str(e).strip().splitlines()[-1]}", flush=True)
-            programs.pop(name).close()
-    want = programs["ours"].ask("check")
-    for name, p in programs.items():
-        agree(name, want, p.ask("check"))
+            del programs[name]
+    want = programs["ours"].ask(f"check {chains}") if check else None
+    for name, p in programs.items() if check else ():
+        agree(name, want, p.ask(f"check {chains}"))
 
 
 def measure(programs: dict[str, Program], seconds: float, block: float) -> dict[str, dict]:
-    """Blocks in turn until time is up, three at least; two of a program that takes long."""
+    """Blocks in turn until time is up, three at least; two of programs that take long."""
     end = time.monotonic() + seconds
     steps, blocks = {}, {name: [] for name in programs}
     for name, p in programs.items():
         first = p.ask("steps 1")
         if first["seconds"] > SLOW:
-            blocks[name].append(first)  # warmed up by the check; too dear to be thrown away
+            blocks[name].append(first)  # too dear to be thrown away
         else:
             first = p.ask("steps 1")
         steps[name] = max(1, round(block / first["seconds"]))
-    while time.monotonic() < end or len(blocks["ours"]) < 3:
+    while time.monotonic() < end or len(blocks["ours"]) < (2 if steps["ours"] == 1 else 3):
         for name, p in programs.items():
             slow = statistics.median(b["seconds"] for b in blocks[name]) > 5 * SLOW if blocks[name] else False
             if name != "ours" and slow and len(blocks[name]) > 1 and len(blocks["ours"]) % 4:
                 continue
             time.sleep(0.2)  # idle threads of the previous program stop spinning
             blocks[name].append(p.ask(f"steps {steps[name]}"))
-    out, mixed = {}, mixing(blocks)
+    out = {}
     for name, done in blocks.items():
-        out[name] = {k: statistics.median(b[key] / b["steps"] for b in done) / draft_steps(name) for k, key in (("step", "seconds"), ("cpu", "cpu"))}
-        out[name]["blocks"] = len(done)
-        out[name]["ess"] = [e / draft_steps(name) for e in mixed[law(name)]]
+        steps_made = draft_steps(name) * sum(b["steps"] for b in done)
+        out[name] = {"step": statistics.median(b["seconds"] / b["steps"] for b in done) / draft_steps(name), "cpu": sum(b["cpu"] for b in done) / steps_made, "blocks": len(done)}
         for key in ("accept", "outside", "evaluations"):
             if key in done[0]:
                 out[name][key] = statistics.mean(b[key] for b in done)
     return out
 
 
-def mixing(blocks: dict[str, list]) -> dict[str, list[float]]:
-    """Effective draws in one step of a program, of U and of the worst blank, by law: the mean over programs, weighted by their steps."""
-    found = {}
-    for name, done in blocks.items():
-        u, codes = (np.concatenate([b[key] for b in done]) for key in ("u", "codes"))
-        burn = len(u) // 5
-        u, codes = u[burn:], codes[burn:].reshape(len(u) - burn, u.shape[1], -1)
-        words = [codes[:, :, i] == mode(codes[:, :, i]) for i in range(codes.shape[2])]
-        ess = [min((effective(x) if x.any() and not x.all() else 0.0 for x in part), default=0.0) for part in ([u - u[0, 0]], words)]
-        found.setdefault(law(name), []).append((len(u), ess))
-    return {k: np.average([e for _, e in v], axis=0, weights=[n for n, _ in v]).tolist() for k, v in found.items()}
+def effective_draws(block: dict) -> tuple[float, float]:
+    """Effective draws in a recorded block of chains, of U and of the worst blank; 0 where nothing moved."""
+    u, n = np.array(block["u"]), len(block["u"])
+    codes = np.reshape(block["codes"], (*u.shape, -1))
+    half = np.random.default_rng(0).random(codes.max() + 1) < 0.5
+    words = [half[codes[:, :, i]].astype(float) for i in range(codes.shape[2])]
+    return n * moving(u - u[0, 0]), n * min(moving(x) for x in words)
 
 
-def mode(x: np.ndarray) -> int:
-    values, counts = np.unique(x, return_counts=True)
-    return values[counts.argmax()]
+def moving(x: np.ndarray) -> float:
+    """Effective draws in a step, 0 of chains that never changed."""
+    return effective(x) if (x != x[0, 0]).any() else 0.0
 
 
 def overhead(spec: Path, chains: int, threads: int) -> float:
@@ -247,19 +280,30 @@ def report(model: str, chains: int, programs: dict[str, Program], result: dict[s
     ours = result["ours"]["step"]
     for name, r in result.items():
         ratio = "" if name == "ours" else f"{r['step'] / ours:6.2f}x"
-        u, worst = r["ess"]
-        print(f"{model:10} {chains:6} {name:17} {1 / r['step']:8.2f} {r['step'] * 1e3:10.1f} {ratio:>8} {r['cpu'] * 1e3:8.1f} {r['accept']:7.2f} {u:7.3f} {worst:7.3f} "
+        u, worst = (chains * e for e in r["ess"])
+        print(f"{model:10} {chains:6} {name:17} {1 / r['step']:8.2f} {r['step'] * 1e3:10.1f} {ratio:>8} {r['cpu'] * 1e3:8.1f} {r['accept']:7.2f} {r['ess'][0]:7.3f} {r['ess'][1]:7.3f} "
               f"{u / r['step']:8.2f} {worst / r['step']:8.2f} {u / r['cpu']:8.2f} {worst / r['cpu']:8.2f} {r['blocks']:7}  {programs[name].how}")  # fmt: skip
     o = result["ours"]["outside"]
-    print(f"{'':10} ours: {result['ours']['evaluations']:.0f} evaluation a step; outside the runtime {100 * (o + (1 - o) * inside):.1f}% of a step")
-    best = {kind: [n for n in names if n in result] for kind, names in (("float32", ["best", "compiled"]), ("bfloat16", ["autocast", "autocast-compiled"]))}
-    for name, r in result.items():
-        for kind, names in best.items():
-            if names and name not in TORCH:
-                gain = [r["ess"][k] / r[by] / max(max(result[n]["ess"][k], 1e-9) / result[n][by] for n in names) for by in ("step", "cpu") for k in (0, 1)]
-                step = [min(result[n][by] for n in names) / r[by] for by in ("step", "cpu")]
-                print(f"{'':10} {name} against the better PyTorch in {kind}: steps {step[0]:.2f}x, by cpu {step[1]:.2f}x; ESS of U {gain[0]:.2f}x, by cpu {gain[2]:.2f}x; "
-                      f"of the worst blank {gain[1]:.2f}x, by cpu {gain[3]:.2f}x", flush=True)  # fmt: skip
+    print(f"{'':10} ours: {result['ours']['evaluations']:.0f} evaluation a step; outside the runtime {100 * (o + (1 - o) * inside):.1f}% of a step", flush=True)
+
+
+def verdict(model: str, chains: int, result: dict[str, dict]) -> None:
+    """Our steps and effective draws in a second, over those of the better PyTorch program, by the clock and by processor time."""
+    for kind, names in RIVALS.items():
+        best, rivals, wanted = {}, [result[n] for n in names if n in result], WANTED.get(model, {}).get(kind)
+        for name in result if rivals else ():
+            if name in TORCH:
+                continue
+            ratios = []
+            for by in ("step", "cpu"):
+                fastest = min(r[by] for r in rivals) / result[name][by]
+                gain = [a / max(b, 1e-9) for a, b in zip(result[name]["ess"], rivals[0]["ess"], strict=True)]
+                ratios += [fastest, fastest * gain[0], fastest * gain[1]]
+            best[name] = min(ratios[4:])
+            print(f"{model:10} {chains:6} {name:10} {kind:10}" + "".join(f"{r:9.2f}x" for r in ratios))
+        if wanted and best:
+            name = max(best, key=best.get)
+            print(f"{'':18} against {kind} {wanted}x are wanted: {'met' if best[name] >= wanted else 'missed'} by {name}, {best[name]:.2f}x by processor time")
 
 
 def describe(programs: dict[str, Program], threads: int) -> None:
@@ -275,39 +319,50 @@ def describe(programs: dict[str, Program], threads: int) -> None:
 
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--models", default="built-in,base", help="of built-in, base and clip")
+    p.add_argument("--only", default="built-in,base,clip", help="models: of built-in, base and clip")
     p.add_argument("--chains", default="1,25")
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--minutes", type=float, default=3, help="of measuring, shared by all sizes")
+    p.add_argument("--minutes", type=float, default=5, help="of measuring, shared by all sizes, after the chains are recorded")
     p.add_argument("--programs", default=",".join(PROGRAMS), help="ours is always one of them")
+    p.add_argument("--record", type=int, default=200, help=f"steps of {RECORDED} chains from which effective draws are estimated")
     p.add_argument("--sampler", default="", help="in place of dmala: gwg, for programs in Go")
     p.add_argument("--block", type=float, default=1, help="seconds of a block, about")
     p.add_argument("--quick", action="store_true", help="a small model instead of base, little measuring, no compiling")
     a = p.parse_args()
-    models, counts = a.models.split(","), [int(c) for c in a.chains.split(",")]
+    models, counts = a.only.split(","), [int(c) for c in a.chains.split(",")]
     names = ["ours", *(n for n in a.programs.split(",") if n != "ours")]
     if a.quick:
-        a.block, names = 0.2, [n for n in names if not n.endswith("compiled") and not n.startswith("bf16")]
+        a.block, a.record, names = 0.2, 20, [n for n in names if not n.endswith("compiled") and not n.startswith("bf16")]
     if a.sampler:
         names = [n for n in names if n not in TORCH]
     each = 2 if a.quick else a.minutes * 60 / (len(models) * len(counts))
+    results = []
     with tempfile.TemporaryDirectory() as temporary:
-        folder, told = Path(temporary), False
+        folder = Path(temporary)
         subprocess.run(["go", "build", "-o", str(folder / "ours"), "./scripts/bench/ours"], cwd=ROOT, check=True)
         for model in models:
             spec = folder / "spec.json"
-            spec.write_text(json.dumps(task(model, folder, counts, a.threads, a.quick) | {"sampler": a.sampler}))
+            spec.write_text(json.dumps(task(model, folder, [RECORDED, *counts], a.threads, a.quick) | {"sampler": a.sampler}))
             programs = launch(str(folder / "ours"), spec, a.threads, names)
             try:
-                if not told:
+                if model == models[0]:
                     describe(programs, a.threads)
-                    told = True
+                ess = record(programs, spec, counts, a.record)
                 for chains in counts:
-                    start(programs, chains)
-                    report("small" if a.quick and model != "built-in" else model, chains, programs, measure(programs, each, a.block), overhead(spec, chains, a.threads))
+                    start(programs, chains, check=chains == counts[0])
+                    result = measure(programs, each, a.block)
+                    for name, r in result.items():
+                        r["ess"] = ess[law(name)]
+                    label = "small" if a.quick and model != "built-in" else model
+                    report(label, chains, programs, result, overhead(spec, chains, a.threads))
+                    results.append((label, chains, result))
             finally:
                 for program in programs.values():
                     program.close()
+    print("\nours over the better PyTorch program" + " " * 11 + "by the clock" + " " * 18 + "by processor time")
+    print(f"{'model':10} {'chains':>6} {'program':10} {'PyTorch':10}" + f"{'steps':>10}{'ESS U':>10}{'worst':>10}" * 2)
+    for label, chains, result in results:
+        verdict(label, chains, result)
 
 
 if __name__ == "__main__":

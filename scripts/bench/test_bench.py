@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import bench_torch
+import numpy as np
 import pytest
+import run
 import torch
 from best import Best
 from best_clip import BestClip
@@ -134,7 +136,20 @@ def test_gradients_agree():
 
 def test_prompts_agree():
     """The benchmark of prompts runs, and stops where Go and the PyTorch programs differ in U or tilt."""
-    command = [sys.executable, str(Path(__file__).with_name("run.py")), "--quick", "--models", "clip", "--chains", "1,3", "--threads", "1"]
+    command = [sys.executable, str(Path(__file__).with_name("run.py")), "--quick", "--only", "clip", "--chains", "1,3", "--threads", "1"]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    rows = [line.split()[:3] for line in out.splitlines() if line.startswith("small")]
-    assert rows == [["small", c, name] for c in ("1", "3") for name in ("ours", "int8:4", "authors", "best", "autocast")]
+    rows = [line.split()[:4] for line in out.splitlines() if line.startswith("small")]
+    ours = ["ours", "int8:1", "int8:4"]
+    assert [r[:3] for r in rows[:12]] == [["small", c, name] for c in "13" for name in (*ours, "authors", "best", "autocast")]
+    assert rows[12:] == [["small", c, name, kind] for c in "13" for kind in ("float32", "bfloat16") for name in ours]
+
+
+def test_effective_draws_of_recorded_chains():
+    """Independent draws count in full, and chains in which a blank never changes are worth nothing for it."""
+    rng, steps, chains = np.random.default_rng(3), 4000, 2
+    u, codes = rng.standard_normal((steps, chains)), rng.integers(0, 50, (steps, chains, 3))
+    block = {"u": u.tolist(), "codes": codes.reshape(steps, -1).tolist()}
+    assert run.effective_draws(block) == pytest.approx((steps * chains, steps * chains), rel=0.1)
+    codes[:, :, 1] = 7
+    block["codes"] = codes.reshape(steps, -1).tolist()
+    assert run.effective_draws(block)[1] == 0

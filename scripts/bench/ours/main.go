@@ -1,9 +1,11 @@
 // Command ours is the Go side of scripts/bench: a sampler on the energy of a text or of a prompt,
-// driven by lines on stdin. "use N" starts N chains anew, "check" answers U and the tilt of their
-// initial state, "steps N" makes N steps, times them and answers the draws. Answers are lines of JSON.
+// driven by lines on stdin. "use N K" starts N chains at the states that the file has then, "check N K"
+// answers U and the tilt of these, "steps N K" makes N steps, times them and answers the draws. Answers
+// are lines of JSON.
 //
-// With -draft NAME, as bf16 or int8, a step is -draft-steps steps of the sampler on the same model in
-// that precision, which the model in float32 then accepts or rejects; "check" answers the draft's tilt.
+// With -draft NAME, as bf16 or int8, a step is K steps of the sampler on the same model in that
+// precision, which the model in float32 then accepts or rejects; "check" answers the draft's tilt.
+// Each K has chains of its own. Without a draft K is ignored.
 package main
 
 import (
@@ -55,8 +57,7 @@ type spec struct {
 	// Sampler is "", for dmala, gwg or, for prompts, pez.
 	Sampler string
 
-	draft      string // the provider of the draft, or ""
-	draftSteps int
+	draft string // the provider of the draft, or ""
 }
 
 // clock adds up the time spent in energies.
@@ -96,14 +97,9 @@ func main() {
 func run(in io.Reader, out io.Writer) error {
 	path := flag.String("spec", "", "file with the task")
 	draft := flag.String("draft", "", "bf16 or int8")
-	draftSteps := flag.Int("draft-steps", 1, "steps on the draft for each evaluation of the model")
 	flag.Parse()
-	data, err := os.ReadFile(*path)
-	if err != nil {
-		return err
-	}
-	s := spec{draftSteps: *draftSteps}
-	if err := json.Unmarshal(data, &s); err != nil {
+	var s spec
+	if err := s.read(*path); err != nil {
 		return err
 	}
 	s.draft = providers[*draft]
@@ -126,22 +122,26 @@ func run(in io.Reader, out io.Writer) error {
 		return err
 	}
 	ctx := context.Background()
-	var loop *samplers.Loop
+	loops := map[string]*samplers.Loop{} // by the number of draft steps
 	var init []int32
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		command, argument, _ := strings.Cut(lines.Text(), " ")
+		words := append(strings.Fields(lines.Text()), "", "", "")
+		command, argument, draftSteps := words[0], words[1], words[2]
 		var result any
 		switch command {
 		case "use":
+			if err := s.read(*path); err != nil {
+				return err
+			}
 			init = slices.Concat(s.Init[argument]...)
-			loop, err = s.start(ctx, energy, init)
+			loops[draftSteps], err = s.start(ctx, energy, init, draftSteps)
 			result = map[string]any{"how": cmp.Or(s.draft, "standard operators")}
 		case "check":
 			result, err = check(ctx, energy, init)
 		case "steps":
 			var n int
 			if n, err = strconv.Atoi(argument); err == nil {
-				result, err = steps(ctx, loop, energy, n)
+				result, err = steps(ctx, loops[draftSteps], energy, n)
 			}
 		default:
 			err = errors.New("unknown command: " + lines.Text())
@@ -156,8 +156,17 @@ func run(in io.Reader, out io.Writer) error {
 	return nil
 }
 
+// read reads the file with the task.
+func (s *spec) read(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, s)
+}
+
 // start evaluates the initial states of a run.
-func (s *spec) start(ctx context.Context, e timed, init []int32) (*samplers.Loop, error) {
+func (s *spec) start(ctx context.Context, e timed, init []int32, draftSteps string) (*samplers.Loop, error) {
 	if s.Sampler == "pez" {
 		kernel, err := prompttune.NewPEZ(e.Oracle, prompttune.PEZOptions{}) // it is not timed apart
 		if err != nil {
@@ -170,7 +179,7 @@ func (s *spec) start(ctx context.Context, e timed, init []int32) (*samplers.Loop
 		set["step-size"] = strconv.FormatFloat(s.StepSize, 'g', -1, 64)
 	}
 	if s.draft != "" {
-		set["inner"], set["draft-steps"], name = name, strconv.Itoa(s.draftSteps), "two-stage"
+		set["inner"], set["draft-steps"], name = name, draftSteps, "two-stage"
 	}
 	r, err := samplers.Lookup(name)
 	if err != nil {
