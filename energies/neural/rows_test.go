@@ -64,9 +64,9 @@ func TestRowsThatInteract(t *testing.T) {
 	}
 }
 
-// TestParts: results are the same to the bit for every number of threads and every limit on the rows of
+// TestPartsInParallel: results are the same to the bit for every number of threads and every limit on the rows of
 // a run, and for a chain alone. The model's activations are so large that batches are divided.
-func TestParts(t *testing.T) {
+func TestPartsInParallel(t *testing.T) {
 	const width = 1 << 16
 	var w [width]float32
 	for i := range w {

@@ -99,7 +99,7 @@ func TestWeightGradient(t *testing.T) {
 
 // The gradient of a batch that is divided is the same to the bit for every number of threads, and the sum
 // of those of its halves.
-func TestWeightGradientParts(t *testing.T) {
+func TestWeightGradientInParallel(t *testing.T) {
 	space := energies.Space{Sites: 784, Values: 2, Kind: energies.Binary}
 	d, x := randomData(t, &space, 300)
 	m, err := network.New("resnet", network.Options{Space: space, Width: 8, Depth: 1, Seed: 2})
