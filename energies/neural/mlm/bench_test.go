@@ -46,7 +46,7 @@ func BenchmarkTilt(b *testing.B) {
 	}
 	e := s.energy(b)
 	x := energies.Batch{Space: e.Space(), Codes: slices.Concat(s.Init[os.Getenv("GRADHOP_BENCH_CHAINS")]...)}
-	session, err := e.m.session(context.Background(), withTilt)
+	session, err := e.m.session(context.Background(), withTilt, false)
 	if err != nil {
 		b.Fatal(err)
 	}

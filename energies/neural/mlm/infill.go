@@ -143,7 +143,8 @@ func (e uncached) Answer(ctx context.Context, q energies.Query) error {
 }
 
 // parts returns the number of runs for a number of chains with each sequences per chain. It is a
-// multiple of the number of workers, so that runs have similar sizes.
+// multiple of the number of workers, so that runs have similar sizes. Fewer chains than workers go into
+// one run on all threads if there is a backward pass.
 func (e *Infill) parts(p product, chains, each int) int {
 	limit := e.m.opts.MaxBatch
 	if limit == 0 && e.m.opts.Runtime.OnCPU() {
@@ -157,7 +158,7 @@ func (e *Infill) parts(p product, chains, each int) int {
 		whole := max(1, limit/each) // chains per run
 		parts = (chains + whole - 1) / whole
 	}
-	if w := e.m.workers; p.forward() {
+	if w := e.m.workers; p.forward() || chains >= w {
 		parts = min(chains, (parts+w-1)/w*w)
 	}
 	return parts
@@ -165,17 +166,20 @@ func (e *Infill) parts(p product, chains, each int) int {
 
 // batches runs the model on as many chains at a time as MaxBatch allows.
 func (e *Infill) batches(ctx context.Context, p product, u []float64, g []float32, x energies.Batch) error {
-	s, err := e.m.session(ctx, p)
-	if err != nil {
-		return err
-	}
 	each := 1
 	if e.perSite() {
 		each = e.space.Sites
 	}
 	row := e.space.Sites * e.space.Values
-	parts, n := e.parts(p, x.Chains(), each), x.Chains()
-	return e.m.parallel(parts, p, func(k int) error {
+	parts, n, workers := e.parts(p, x.Chains(), each), x.Chains(), e.m.workers
+	if parts < workers && !p.forward() {
+		workers = 1
+	}
+	s, err := e.m.session(ctx, p, workers > 1)
+	if err != nil {
+		return err
+	}
+	return session.Parallel(parts, workers, func(k int) error {
 		lo, hi := k*n/parts, (k+1)*n/parts
 		var out []float32
 		if len(g) > 0 {
@@ -274,7 +278,7 @@ func (e *Infill) conditional(lp []float64, site int, row []float32) {
 // temperature. The code at sites[c] is ignored. Other blanks that are not filled yet may hold the mask
 // token. each must not retain lp.
 func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, each func(c int, lp []float32)) error {
-	s, err := e.m.session(ctx, conditional)
+	s, err := e.m.session(ctx, conditional, e.m.workers > 1)
 	if err != nil {
 		return err
 	}
@@ -288,7 +292,7 @@ func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, eac
 		if need := (at(last) - from) * v; len(out) < need {
 			out = make([]float32, need)
 		}
-		if err := e.m.parallel(last-first, conditional, func(k int) error {
+		if err := session.Parallel(last-first, e.m.workers, func(k int) error {
 			lo, hi := at(first+k), at(first+k+1)
 			return e.predict(ctx, s, out[(lo-from)*v:(hi-from)*v], sites[lo:hi], x.Slice(lo, hi))
 		}); err != nil {

@@ -38,7 +38,7 @@ func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position
 			}
 		}
 	}
-	s, err := m.session(ctx, scoreOnly)
+	s, err := m.session(ctx, scoreOnly, m.workers > 1)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position
 		each := min(m.sequencesAtOnce(len(positions[order[0]].IDs)), (n+m.workers-1)/m.workers)
 		runs, order = slices.AppendSeq(runs, slices.Chunk(order[:n], each)), order[n:]
 	}
-	return m.parallel(len(runs), scoreOnly, func(k int) error { return m.terms(ctx, s, terms, positions, runs[k]) })
+	return session.Parallel(len(runs), m.workers, func(k int) error { return m.terms(ctx, s, terms, positions, runs[k]) })
 }
 
 // sequencesAtOnce returns the largest number of sequences of t tokens in one run.
