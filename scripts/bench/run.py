@@ -81,7 +81,7 @@ class Program:
         return answer
 
     def ask(self, command: str) -> dict:
-        self.process.stdin.write(f"{command} {self.part}\n")
+        self.process.stdin.write(f"{command} {self.part}".rstrip() + "\n")
         self.process.stdin.flush()
         return self.read()
 
