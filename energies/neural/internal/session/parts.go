@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// RowBlock is the number of rows of which the rows of a run are a multiple; see [Parts].
+// RowBlock is the number to a multiple of which the rows of a run are padded; see [Parts].
 const RowBlock = 4
 
 // cacheBytes is the size of the largest activation of a run that the processor's cache still holds,
@@ -36,10 +36,7 @@ func NewParts(vals shape.Values, input string, o ort.Options) Parts {
 	if !o.OnCPU() || x.Rank() < 1 {
 		return Parts{}
 	}
-	p := Parts{Workers: o.Threads}
-	if p.Workers == 0 {
-		p.Workers = runtime.NumCPU()
-	}
+	p := Parts{Workers: cmp.Or(o.Threads, runtime.NumCPU())}
 	batch := x.Shape[0].String()
 	var activation, weight int64 // elements in a row, elements
 	for _, v := range vals {
