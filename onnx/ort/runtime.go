@@ -39,7 +39,7 @@ func Init(ctx context.Context, o Options) error {
 	// Official builds since 1.29 send usage data to Microsoft and keep a device's id in the user's
 	// cache folder. For Linux and macOS this variable prevents both; it must be set before the library starts.
 	if err := os.Setenv("ORT_DISABLE_TELEMETRY", "1"); err != nil {
-		return fmt.Errorf("onnx/ort: usage data of onnxruntime can't be switched off: %w", err)
+		return fmt.Errorf("ort: onnxruntime's usage reports can't be switched off: %w", err)
 	}
 	ort.SetSharedLibraryPath(lib.Path)
 	if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {

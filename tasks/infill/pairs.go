@@ -9,9 +9,9 @@ import (
 // pairTrials is the number of fillings that are evaluated for each order of each pair of blanks.
 const pairTrials = 10
 
-// pairSlack is how far the log-probability of a new pair of words may be below that of the present
-// pair, in nats, each the sum for the first word with both blanks masked and for the second word after
-// it.
+// pairSlack is the largest loss of log-probability, in nats, at which a new pair of words is tried. The
+// log-probability of a pair is that of its first word with both blanks masked, plus that of its second
+// word with the first filled in.
 const pairSlack = 2
 
 // pairs refills neighbouring blanks of the best filling two at a time, and improves the pool, until
