@@ -2,8 +2,8 @@ package session
 
 import (
 	"cmp"
+	"context"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
@@ -95,26 +95,18 @@ func (Parts) Range(rows, k, parts int) (lo, hi int) {
 	return k * blocks / parts * RowBlock, min((k+1)*blocks/parts*RowBlock, rows)
 }
 
-// Parallel calls run for parts 0 to n-1, each worker for one after the other, and returns one of the errors.
-// After an error no other part is begun.
+// Parallel calls run for parts 0 to n-1, at most workers at once, and returns the first error. After an error no
+// other part is begun.
 func Parallel(n, workers int, run func(part int) error) error {
-	var next atomic.Int64
-	var others errgroup.Group
-	work := func() error {
-		for {
-			k := int(next.Add(1)) - 1
-			if k >= n {
+	g, ctx := errgroup.WithContext(context.Background())
+	g.SetLimit(max(1, workers)) // 0 for a batch that is one run
+	for k := range n {
+		g.Go(func() error {
+			if ctx.Err() != nil {
 				return nil
 			}
-			if err := run(k); err != nil {
-				next.Store(int64(n))
-				return err
-			}
-		}
+			return run(k)
+		})
 	}
-	for range min(n, workers) - 1 {
-		others.Go(work)
-	}
-	err := work()
-	return cmp.Or(others.Wait(), err)
+	return g.Wait()
 }
