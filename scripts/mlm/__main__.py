@@ -7,7 +7,8 @@ figures, are also written as small files. On another machine training resumes fr
 step join makes whole files of them.
 
 To finish a long run at any checkpoint, copy its work folder and run there: train export --minutes M
---decay-minutes D, where M is the last value in the column "minutes" of log.csv plus D.
+--decay-minutes D, where M is the last value in the column "minutes" of log.csv plus D. The mean of such branches
+(export --mean) is a better model than each of them (Wortsman et al. 2022, arXiv:2203.05482).
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--layers", type=int, default=0, help="layers of the network (default: those of --start, or 4)")
     p.add_argument("--held-out", type=int, default=12, help="books set aside for evaluation")
     p.add_argument("--average", action="store_true", help="export the averaged weights (for an unfinished run)")
+    p.add_argument("--mean", type=Path, nargs="*", default=[], metavar="WORK", help="export the mean of these folders' checkpoints, branches of one run")
     p.add_argument("--limit", type=int, default=500, help="reference sentences scored a file; 0 for all")
     p.add_argument("--rows", type=int, default=1024, help="held-out rows scored; 0 for none")
     p.add_argument("--threads", type=int, default=2, help="threads of the evaluation")
@@ -142,9 +144,12 @@ def export_step(a: argparse.Namespace) -> None:
     from .export import difference, export
     from .model import MaskedLM
 
-    state = torch.load(need(a.work / "checkpoint.pt", "checkpoint"), map_location="cpu", weights_only=True)
-    model = MaskedLM(Shape(**state["shape"]))
-    model.load_state_dict(state["average" if a.average else "model"])
+    key = "average" if a.average else "model"
+    states = [torch.load(need(f / "checkpoint.pt", "checkpoint"), map_location="cpu", weights_only=True) for f in a.mean or [a.work]]
+    if any((s["shape"], s["vocab"]) != (states[0]["shape"], states[0]["vocab"]) for s in states):
+        raise RecipeError("mlm: --mean needs checkpoints of one size and one vocabulary")
+    model = MaskedLM(Shape(**states[0]["shape"]))
+    model.load_state_dict({k: sum(s[key][k] for s in states) / len(states) for k in states[0][key]})
     path = export(model.hf_state(), model.shape, a.work, a.out)
     gap = difference(a.out, model.shape)
     print(f"{path}: {path.stat().st_size} bytes, largest difference from transformers {gap:.1e}")

@@ -141,6 +141,25 @@ def test_file_is_a_plain_bert_in_int8(folder: Path) -> None:
     assert config["model_type"] == "bert" and config["vocab_size"] == len(vocab)
 
 
+def test_export_of_a_mean(folder: Path, tmp_path: Path) -> None:
+    import torch
+
+    from scripts.mlm.export import read_weights
+
+    state = torch.load(folder / "checkpoint.pt", weights_only=True)
+    state["model"] = {k: 2 * w for k, w in state["model"].items()}
+    torch.save(state, tmp_path / "checkpoint.pt")
+    flags = ["export", "--tiny", "--work", str(folder), "--out", str(tmp_path / "model")]
+    driver.run([*flags, "--mean", str(folder), str(tmp_path)])
+    one, mean = read_weights(folder / "model"), read_weights(tmp_path / "model")
+    for name, w in one.items():
+        assert torch.allclose(mean[name], 1.5 * w, atol=0.02 * w.abs().max().item()), name
+
+    torch.save(state | {"vocab": "another"}, tmp_path / "checkpoint.pt")
+    with pytest.raises(RecipeError, match="one vocabulary"):
+        driver.run([*flags, "--mean", str(folder), str(tmp_path)])
+
+
 def test_split_is_by_book_and_figures_are_complete(folder: Path) -> None:
     counts = json.loads((folder / "counts.json").read_text("utf-8"))
     assert counts["train_books"] == 6 and len(counts["held_out_books"]) == 2
