@@ -232,14 +232,34 @@ func (m *Model) session(ctx context.Context, p product, single bool) (*session.S
 	return s, nil
 }
 
-// textInputs returns the model's own inputs for n sequences of t tokens without padding, and adds n to
-// the sequence counter.
+// textInputs returns the model's own inputs for n sequences of t tokens without padding, in full and for
+// the distinct pairs of token and position. It adds n to the sequence counter.
 func (m *Model) textInputs(ids []int64, n, t int) map[string]*ort.Tensor {
 	m.sequences.Add(int64(n))
-	shape := []int64{int64(n), int64(t)}
 	in := map[string]*ort.Tensor{}
+	m.own(in, "", ids, int64(n), int64(t))
+	var tokens, positions []int64
+	pairs, known := make([]int64, n*t), map[[2]int64]int64{}
+	for i, id := range ids {
+		pair := [2]int64{id, int64(i % t)}
+		k, ok := known[pair]
+		if !ok {
+			k = int64(len(tokens))
+			known[pair] = k
+			tokens, positions = append(tokens, id), append(positions, pair[1])
+		}
+		pairs[i] = k
+	}
+	m.own(in, inDistinct, tokens, 1, int64(len(tokens)))
+	in[inPositions] = &ort.Tensor{Shape: []int64{int64(len(tokens))}, Data: positions}
+	in[inPairs] = &ort.Tensor{Shape: []int64{int64(n), int64(t)}, Data: pairs}
+	return in
+}
+
+// own adds the model's own inputs, with a prefix to their names, for tokens of one shape.
+func (m *Model) own(in map[string]*ort.Tensor, prefix string, ids []int64, shape ...int64) {
 	for _, v := range m.model.Graph.Inputs {
-		fill := make([]int64, n*t)
+		fill := make([]int64, len(ids))
 		switch v.Name {
 		case inIDs:
 			fill = ids
@@ -248,14 +268,14 @@ func (m *Model) textInputs(ids []int64, n, t int) map[string]*ort.Tensor {
 				fill[i] = 1
 			}
 		}
-		in[v.Name] = &ort.Tensor{Shape: shape, Data: fill}
+		x := &ort.Tensor{Shape: shape, Data: fill}
 		if v.Type.Elem == onnx.Int32 {
 			narrow := make([]int32, len(fill))
 			for i, x := range fill {
 				narrow[i] = int32(x)
 			}
-			in[v.Name].Data = narrow
+			x.Data = narrow
 		}
+		in[prefix+v.Name] = x
 	}
-	return in
 }

@@ -1,6 +1,8 @@
 package mlm
 
 import (
+	"slices"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
@@ -10,13 +12,16 @@ import (
 
 // Names of the inputs and outputs that the rewriting adds.
 const (
-	inRows   = "gradhop/rows"   // [batch, 1] (pll) or [blanks] (mrf): positions whose logits are read
-	inBlanks = "gradhop/blanks" // [blanks]: positions of the blanks
-	inWords  = "gradhop/words"  // [chains, blanks]: ids at the blanks
-	inOthers = "gradhop/others" // [blanks, blanks]: 0 on the diagonal, 1 elsewhere
-	inBias   = "gradhop/bias"   // [1 or blanks, vocabulary]: 0 where allowed, -Inf elsewhere
-	outSite  = "gradhop/site"   // [chains, blanks]: the terms of U
-	outGrad  = "gradhop/grad"   // [chains, blanks, vocabulary]
+	inRows      = "gradhop/rows"      // [batch, 1] (pll) or [blanks] (mrf): positions whose logits are read
+	inBlanks    = "gradhop/blanks"    // [blanks]: positions of the blanks
+	inWords     = "gradhop/words"     // [chains, blanks]: ids at the blanks
+	inOthers    = "gradhop/others"    // [blanks, blanks]: 0 on the diagonal, 1 elsewhere
+	inBias      = "gradhop/bias"      // [1 or blanks, vocabulary]: 0 where allowed, -Inf elsewhere
+	inDistinct  = "gradhop/distinct/" // before an input's name, [1, pair]: its elements at the distinct pairs of token and position
+	inPositions = "gradhop/positions" // [pair]: the position of each pair
+	inPairs     = "gradhop/pairs"     // [batch, sequence]: the pair of each token
+	outSite     = "gradhop/site"      // [chains, blanks]: the terms of U
+	outGrad     = "gradhop/grad"      // [chains, blanks, vocabulary]
 )
 
 // graph is a graph being rewritten.
@@ -62,8 +67,14 @@ func (m *Model) rewrite(p product) (*onnx.Model, error) {
 	if b.Writer("gradhop/embedded") != nil {
 		g.part.embedded = "gradhop/embedded"
 	}
+	if p.forward() {
+		g.distinct(batch)
+	}
 	model.Graph.Outputs = nil
 	g.head(perSite, p)
+	if p.forward() && perSite {
+		rewrite.OneRow(b)
+	}
 	switch p {
 	case conditional:
 		b.Output(outGrad, g.terms)
@@ -107,6 +118,15 @@ func zeroMasked(model *onnx.Model, part parts, mask int32) {
 			&onnx.Node{Op: "Mul", Inputs: []string{part.embedded, unit + "3"}, Outputs: []string{out}})
 	}
 	model.Graph.Nodes = nodes
+}
+
+// distinct computes the part of the model before attention for the distinct pairs of token and position.
+func (g *graph) distinct(batch shape.Dim) {
+	inputs := map[build.Value]build.Value{}
+	for _, v := range slices.Clone(g.Model().Graph.Inputs) {
+		inputs[v.Name] = g.Input(inDistinct+v.Name, v.Type.Elem, shape.D(1), shape.Sym("pairs"))
+	}
+	rewrite.Distinct(g.Builder, inputs, g.Input(inPositions, onnx.Int64, shape.Sym("pairs")), g.Input(inPairs, onnx.Int64, batch, shape.Sym(symSeq)))
 }
 
 // head restricts the logits to the rows that are read and computes the terms of U.
