@@ -31,6 +31,9 @@ type Options struct {
 	// Threads is the number of threads that one run uses inside an operator.
 	// 0 means one for each core.
 	Threads int
+	// Runs is the number of runs that OpenVINO makes at once on the device cpu, each with Threads threads.
+	// 0 means 1: others wait. The other providers make as many at once as are asked for.
+	Runs int
 	// ExternalDir is the folder of the model's external data, needed when a
 	// model's weights are in files of their own. "" means none.
 	ExternalDir string

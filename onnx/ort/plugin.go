@@ -145,9 +145,13 @@ func (p plugin) settings(o Options) (map[string]string, error) {
 	if p.kind == "plugin" {
 		return o.ProviderOptions, nil
 	}
-	config := map[string]string{"INFERENCE_PRECISION_HINT": p.precision, "NUM_STREAMS": "1"}
+	runs := 1
+	if p.device == "cpu" {
+		runs = max(runs, o.Runs)
+	}
+	config := map[string]string{"INFERENCE_PRECISION_HINT": p.precision, "NUM_STREAMS": strconv.Itoa(runs)}
 	if p.device == "cpu" && o.Threads > 0 {
-		config["INFERENCE_NUM_THREADS"] = strconv.Itoa(o.Threads)
+		config["INFERENCE_NUM_THREADS"] = strconv.Itoa(runs * o.Threads)
 	}
 	text, err := json.Marshal(map[string]any{strings.ToUpper(p.device): config})
 	return map[string]string{"load_config": string(text)}, err

@@ -158,3 +158,16 @@ func TestDeviceSlots(t *testing.T) {
 		t.Errorf("%v\n%s", err, msg)
 	}
 }
+
+// TestOpenVINOSettings: runs at once have a stream and threads of their own, on the processor alone.
+func TestOpenVINOSettings(t *testing.T) {
+	for device, want := range map[string]string{
+		"cpu": `{"CPU":{"INFERENCE_NUM_THREADS":"6","INFERENCE_PRECISION_HINT":"bf16","NUM_STREAMS":"3"}}`,
+		"gpu": `{"GPU":{"INFERENCE_PRECISION_HINT":"bf16","NUM_STREAMS":"1"}}`,
+	} {
+		got, err := plugin{"openvino", device, "bf16"}.settings(Options{Threads: 2, Runs: 3})
+		if err != nil || got["load_config"] != want {
+			t.Errorf("%s: %s, %v; want %s", device, got["load_config"], err, want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/internal/neuraltest"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/ort/orttest"
 )
 
 const bertDir = "testdata/bert"
@@ -185,5 +186,23 @@ func TestModelConditional(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestOpenVINORunsAtOnce: on OpenVINO too, batches are divided between threads, and results are those of
+// the CPU provider. One chain is not divided.
+func TestOpenVINORunsAtOnce(t *testing.T) {
+	orttest.OpenVINO(t)
+	r, file := bert(t, "dynamo-20")
+	evaluate := func(provider string) (out []neuraltest.Product) {
+		o := ort.Options{Threads: 2, Provider: provider, NoFetch: true}
+		e, _ := r.energyOf(t, openModel(t, file, mlm.Options{Form: mlm.PLL, MaskID: r.MaskID, Runtime: o}), r.Texts[1])
+		for _, chains := range []int{1, 13} {
+			out = append(out, neuraltest.Evaluate(t, e.LogDensityGrad, neuraltest.ManyChains(e.Space(), chains)))
+		}
+		return out
+	}
+	if d := neuraltest.Difference(evaluate("openvino"), evaluate("cpu")); !(d < 1e-3) {
+		t.Errorf("results differ by %g", d)
 	}
 }

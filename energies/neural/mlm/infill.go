@@ -172,7 +172,7 @@ func (e *Infill) batches(ctx context.Context, p product, u []float64, g []float3
 	}
 	row := e.space.Sites * e.space.Values
 	parts, n, workers := e.parts(p, x.Chains(), each), x.Chains(), e.m.workers
-	if parts < workers && !p.forward() {
+	if parts < workers && (!p.forward() || e.m.opts.Runtime.Plugin()) {
 		workers = 1
 	}
 	s, err := e.m.session(ctx, p, workers > 1)

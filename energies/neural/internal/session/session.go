@@ -39,6 +39,11 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 		if err := rewrite.TurnKernels(g); err != nil {
 			return nil, err
 		}
+		if ort.ProviderName(o.Provider) == "openvino:cpu,bf16" {
+			if err := rewrite.SplitHidden(g); err != nil {
+				return nil, err
+			}
+		}
 		rewrite.OwnWeights(g)
 	}
 	s, err := open(ctx, g, o)
