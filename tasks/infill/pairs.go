@@ -14,18 +14,19 @@ const pairTrials = 10
 // word with the first filled in.
 const pairSlack = 2
 
-// pairs refills neighbouring blanks of the best filling two at a time, and improves the pool, until
-// the best filling stays. Changes of one word cannot reach a filling in which two words depend on each
-// other.
-func (s *search) pairs(ctx context.Context) error {
+// tripleBeam is the width of the beams that refill three blanks.
+const tripleBeam = 10
+
+// refine evaluates new fillings of the best one and improves the pool, until the best filling stays.
+// Changes of one word cannot reach a filling in which words depend on each other.
+func (s *search) refine(ctx context.Context, fillings func(context.Context, []int32) ([]trial, error)) error {
 	for before := ""; ; {
 		best := s.pool[0].codes
 		if before == stateKey(best) {
 			return nil
 		}
 		before = stateKey(best)
-		s.show("pairs of blanks", 0, len(best)-1)
-		trials, err := s.refills(ctx, best)
+		trials, err := fillings(ctx, best)
 		if err != nil {
 			return err
 		}
@@ -38,6 +39,24 @@ func (s *search) pairs(ctx context.Context) error {
 	}
 }
 
+// triples refills each three neighbouring blanks by narrow beams from both sides.
+func (s *search) triples(ctx context.Context, codes []int32) (trials []trial, err error) {
+	for i := range len(codes) - 2 {
+		for _, order := range [][]int{{i, i + 1, i + 2}, {i + 2, i + 1, i}} {
+			masked := slices.Clone(codes)
+			for _, k := range order {
+				masked[k] = s.p.m.tok.Mask
+			}
+			list, err := s.beam(ctx, "three blanks", tripleBeam, masked, order)
+			if err != nil {
+				return nil, err
+			}
+			trials = append(trials, list...)
+		}
+	}
+	return trials, nil
+}
+
 // refill is an order in which two blanks are filled anew.
 type refill struct {
 	first, second int
@@ -47,8 +66,9 @@ type refill struct {
 	lp            []float64
 }
 
-// refills returns the most probable new words of all neighbouring pairs of blanks.
-func (s *search) refills(ctx context.Context, codes []int32) ([]trial, error) {
+// pairs returns the most probable new words of all neighbouring pairs of blanks.
+func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
+	s.show("pairs of blanks", 0, len(codes)-1)
 	var list []refill
 	var ask []query
 	for i := 1; i < len(codes); i++ {

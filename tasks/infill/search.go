@@ -18,16 +18,16 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the widest beams: by default 80, or 2,000 divided by the number of
+	// Beam is the width of the widest beams: by default 40, or 2,000 divided by the number of
 	// blanks where that is less, but at least 4. Beams of a 16th and a quarter of it come first
 	// where these are 8 or more.
 	Beam int
-	// Pool is the number of best fillings whose neighbours are visited, 10 by default and
+	// Pool is the number of best fillings whose neighbours are visited, 5 by default and
 	// at least Top.
 	Pool int
-	// Moves is the number of neighbours of a filling that are tried, 20 by default.
+	// Moves is the number of neighbours of a filling that are tried, 10 by default.
 	Moves int
-	// NoPairs changes one word at a time only, not also two neighbouring words together.
+	// NoPairs changes one word at a time only, not also two or three neighbouring words together.
 	NoPairs bool
 	// PerWord ranks sentences by U divided by the number of words filled in.
 	PerWord bool
@@ -41,7 +41,7 @@ type SearchOptions struct {
 
 // Progress says how far a search is.
 type Progress struct {
-	// Stage is "first fill", "neighbours", "pairs of blanks", or as "beam of 40 from the left".
+	// Stage is "first fill", "neighbours", "pairs of blanks", "three blanks", or as "beam of 40 from the left".
 	Stage string
 	// Done and Total count the blanks of a beam, or the fillings of the pool.
 	Done, Total int
@@ -68,13 +68,13 @@ func (o *SearchOptions) defaults(blanks int) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		o.Beam = max(4, min(80, 2000/blanks))
+		o.Beam = max(4, min(40, 2000/blanks))
 	}
 	if o.Pool == 0 {
-		o.Pool = 10
+		o.Pool = 5
 	}
 	if o.Moves == 0 {
-		o.Moves = 20
+		o.Moves = 10
 	}
 	o.Pool = max(o.Pool, o.Top)
 	o.Beam = max(o.Beam, o.Top)
@@ -110,7 +110,7 @@ type filling struct {
 // every blank on its own. Then beams fill the blanks from the left and from the right, narrow
 // ones first, and the best fillings are improved word by word with the model's predictions
 // until the neighbours of all of the best o.Pool have been visited. Last, neighbouring blanks of
-// the best filling are refilled two at a time, as long as that finds a better one.
+// the best filling are refilled two at a time, then three at a time, as long as that finds a better one.
 //
 // A search that ctx or the time limit cuts short returns the best of what it has, without
 // an error once there is a filling with its U. Errors are those of the runtime and, before
@@ -212,26 +212,24 @@ func (s *search) run(ctx context.Context) error {
 	if s.o.NoPairs {
 		return nil
 	}
-	return s.pairs(ctx)
+	if err := s.refine(ctx, s.pairs); err != nil {
+		return err
+	}
+	return s.refine(ctx, s.triples)
 }
 
 // beams evaluates the fillings that beams of a width find from both sides.
 func (s *search) beams(ctx context.Context, width int) error {
 	order := indices(len(s.p.Blanks))
 	for _, side := range []string{"left", "right"} {
-		list, err := s.beam(ctx, fmt.Sprintf("beam of %d from the %s", width, side), width, order)
+		trials, err := s.beam(ctx, fmt.Sprintf("beam of %d from the %s", width, side), width, s.p.masked(), order)
 		if err != nil {
 			return err
-		}
-		// A beam knows the prediction at its last blank already.
-		slices.Reverse(order)
-		var trials []trial
-		for _, codes := range list {
-			trials = append(trials, trial{codes: codes, order: slices.Clone(order)})
 		}
 		if err := s.evaluate(ctx, trials); err != nil {
 			return err
 		}
+		slices.Reverse(order)
 		if len(order) == 1 {
 			break
 		}
@@ -239,14 +237,14 @@ func (s *search) beams(ctx context.Context, width int) error {
 	return nil
 }
 
-// beam fills the blanks in the given order and returns the fillings, as many as the width,
-// with the highest sum of log-probabilities, each taken while the blanks behind it are masked.
-func (s *search) beam(ctx context.Context, stage string, width int, order []int) ([][]int32, error) {
+// beam fills blanks of codes, which are masked, in the given order. It returns the fillings, as many as
+// the width, with the highest sum of log-probabilities, each taken while the blanks behind it are masked.
+func (s *search) beam(ctx context.Context, stage string, width int, codes []int32, order []int) ([]trial, error) {
 	type partial struct {
 		codes []int32
 		lp    float64
 	}
-	list := []partial{{s.p.masked(), 0}}
+	list := []partial{{codes, 0}}
 	for done, site := range order {
 		s.show(stage, done, len(order))
 		qs := make([]query, len(list))
@@ -278,9 +276,10 @@ func (s *search) beam(ctx context.Context, stage string, width int, order []int)
 		}
 		list = next
 	}
-	out := make([][]int32, len(list))
+	out := make([]trial, len(list))
 	for i, b := range list {
-		out[i] = b.codes
+		// The prediction at the last blank is known, and its neighbours change the most.
+		out[i] = trial{codes: b.codes, order: nearest(len(codes), order[len(order)-1])}
 	}
 	return out, nil
 }
