@@ -39,7 +39,7 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 		if err := rewrite.TurnKernels(g); err != nil {
 			return nil, err
 		}
-		if ort.ProviderName(o.Provider) == "openvino:cpu,bf16" {
+		if ort.ProviderName(o.Provider) == "openvino:cpu,bf16" && o.Threads == 1 {
 			if err := rewrite.SplitHidden(g); err != nil {
 				return nil, err
 			}
