@@ -18,14 +18,14 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the widest beams: by default 40, or 2,000 divided by the number of
+	// Beam is the width of the widest beams: by default 80, or 2,000 divided by the number of
 	// blanks where that is less, but at least 4. Beams of a 16th and a quarter of it come first
 	// where these are 8 or more.
 	Beam int
-	// Pool is the number of best fillings whose neighbours are visited, 5 by default and
+	// Pool is the number of best fillings whose neighbours are visited, 10 by default and
 	// at least Top.
 	Pool int
-	// Moves is the number of neighbours of a filling that are tried, 10 by default.
+	// Moves is the number of neighbours of a filling that are tried, 20 by default.
 	Moves int
 	// NoPairs changes one word at a time only, not also two or three neighbouring words together.
 	NoPairs bool
@@ -68,13 +68,13 @@ func (o *SearchOptions) defaults(blanks int) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		o.Beam = max(4, min(40, 2000/blanks))
+		o.Beam = max(4, min(80, 2000/blanks))
 	}
 	if o.Pool == 0 {
-		o.Pool = 5
+		o.Pool = 10
 	}
 	if o.Moves == 0 {
-		o.Moves = 10
+		o.Moves = 20
 	}
 	o.Pool = max(o.Pool, o.Top)
 	o.Beam = max(o.Beam, o.Top)
