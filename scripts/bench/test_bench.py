@@ -139,7 +139,7 @@ def test_prompts_agree():
     command = [sys.executable, str(Path(__file__).with_name("run.py")), "--quick", "--only", "clip", "--chains", "1,3", "--threads", "1"]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows = [line.split()[:4] for line in out.splitlines() if line.startswith("small")]
-    ours = ["ours", "int8:1", "int8:4"]
+    ours = ["ours", "int8:1", "int8:8"]
     assert [r[:3] for r in rows[:12]] == [["small", c, name] for c in "13" for name in (*ours, "authors", "best", "autocast")]
     assert rows[12:] == [["small", c, name, kind] for c in "13" for kind in ("float32", "bfloat16") for name in ours]
 
