@@ -93,8 +93,10 @@ const mostFound = 500
 // The search runs once for each text.
 func (p *Problem) found(ctx context.Context) (x energies.Batch, u []float64, err error) {
 	if p.foundU == nil {
-		// Beams are wider than by default for more fillings, not for a better one.
-		s := p.newSearch(SearchOptions{Top: 20, Beam: max(8, min(160, 4000/len(p.Blanks)))})
+		o := SearchOptions{Top: 20}
+		o.defaults(len(p.Blanks))
+		o.Beam *= 2 // for more fillings, not for a better one
+		s := p.newSearch(o)
 		s.keep = mostFound
 		if err := s.search(ctx, ctx); err != nil {
 			return x, nil, err
