@@ -15,7 +15,7 @@ const pairTrials = 10
 const pairSlack = 2
 
 // tripleBeam is the width of the beams that refill three blanks.
-const tripleBeam = 10
+const tripleBeam = 5
 
 // refine evaluates new fillings of the best one and improves the pool, until the best filling stays.
 // Changes of one word cannot reach a filling in which words depend on each other.

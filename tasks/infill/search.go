@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -18,9 +17,8 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the widest beams: by default 80, or 2,000 divided by the number of
-	// blanks where that is less, but at least 4. Beams of a 16th and a quarter of it come first
-	// where these are 8 or more.
+	// Beam is the width of the beams: by default 40, or 1,000 divided by the number of blanks where
+	// that is less, but at least 4. Beams of an eighth of it come first where that is 2 or more.
 	Beam int
 	// Pool is the number of best fillings whose neighbours are visited, 10 by default and
 	// at least Top.
@@ -68,7 +66,7 @@ func (o *SearchOptions) defaults(blanks int) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		o.Beam = max(4, min(80, 2000/blanks))
+		o.Beam = max(4, min(40, 1000/blanks))
 	}
 	if o.Pool == 0 {
 		o.Pool = 10
@@ -83,10 +81,6 @@ func (o *SearchOptions) defaults(blanks int) {
 // keptWords is the number of words kept of each prediction: those that beams and moves
 // choose from.
 const keptWords = 40
-
-// slack is how far above the sum of the expected terms U may be, in nats: a neighbour
-// whose U is expected to miss the pool by more is given up.
-const slack = 1.5
 
 // search is a search under way.
 type search struct {
@@ -158,7 +152,7 @@ var errTimeLimit = errors.New("infill: time limit")
 // answer early.
 func (s *search) first(ctx, limited context.Context) error {
 	s.show("first fill", 0, 1)
-	masked := s.p.masked()
+	masked := s.p.Masked()
 	var qs []query
 	for i := range masked {
 		qs = append(qs, query{masked, i, -1})
@@ -186,28 +180,26 @@ func (s *search) first(ctx, limited context.Context) error {
 	return err
 }
 
-// run looks for fillings by beams that become wider, so that a search that is cut short has
-// good ones early: what a narrow beam asked the model is cached for the next. Only the best
-// filling of narrow beams is improved, the best o.Pool of the widest.
+// run looks for fillings by narrow beams and then by wide ones, so that a search that is cut short has
+// a good one early: what narrow beams asked the model is cached for wide ones. Only the best
+// filling of narrow beams is improved, the best o.Pool of wide ones.
 func (s *search) run(ctx context.Context) error {
-	for narrower := 16; narrower >= 1; narrower /= 4 {
-		width := s.o.Beam / narrower
-		if width < 8 && narrower > 1 {
-			continue
-		}
-		if err := s.beams(ctx, width); err != nil {
+	if narrow := s.o.Beam / 8; narrow > 1 {
+		if err := s.beams(ctx, narrow); err != nil {
 			return err
 		}
-		if len(s.pool) == 0 && narrower == 1 { // a wider beam may find one before
-			return &InputError{Reason: "no filling meets the constraints"}
-		}
-		improve := 1
-		if narrower == 1 {
-			improve = s.o.Pool
-		}
-		if err := s.climb(ctx, improve); err != nil {
+		if err := s.climb(ctx, 1); err != nil {
 			return err
 		}
+	}
+	if err := s.beams(ctx, s.o.Beam); err != nil {
+		return err
+	}
+	if len(s.pool) == 0 { // narrow beams may find one where wide ones do not
+		return &InputError{Reason: "no filling meets the constraints"}
+	}
+	if err := s.climb(ctx, s.o.Pool); err != nil {
+		return err
 	}
 	if s.o.NoPairs {
 		return nil
@@ -216,72 +208,6 @@ func (s *search) run(ctx context.Context) error {
 		return err
 	}
 	return s.refine(ctx, s.triples)
-}
-
-// beams evaluates the fillings that beams of a width find from both sides.
-func (s *search) beams(ctx context.Context, width int) error {
-	order := indices(len(s.p.Blanks))
-	for _, side := range []string{"left", "right"} {
-		trials, err := s.beam(ctx, fmt.Sprintf("beam of %d from the %s", width, side), width, s.p.masked(), order)
-		if err != nil {
-			return err
-		}
-		if err := s.evaluate(ctx, trials); err != nil {
-			return err
-		}
-		slices.Reverse(order)
-		if len(order) == 1 {
-			break
-		}
-	}
-	return nil
-}
-
-// beam fills blanks of codes, which are masked, in the given order. It returns the fillings, as many as
-// the width, with the highest sum of log-probabilities, each taken while the blanks behind it are masked.
-func (s *search) beam(ctx context.Context, stage string, width int, codes []int32, order []int) ([]trial, error) {
-	type partial struct {
-		codes []int32
-		lp    float64
-	}
-	list := []partial{{codes, 0}}
-	for done, site := range order {
-		s.show(stage, done, len(order))
-		qs := make([]query, len(list))
-		for i, b := range list {
-			qs[i] = query{b.codes, site, -1}
-		}
-		if err := s.t.ask(ctx, qs); err != nil {
-			return nil, err
-		}
-		type step struct {
-			from int
-			word int32
-			lp   float64
-		}
-		var steps []step
-		for i, b := range list {
-			for _, c := range s.t.at(qs[i]).top {
-				if s.p.admits(b.codes, site, c.word) {
-					steps = append(steps, step{i, c.word, b.lp + c.lp})
-				}
-			}
-		}
-		slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.lp, a.lp) })
-		next := make([]partial, min(width, len(steps)))
-		for k := range next {
-			codes := slices.Clone(list[steps[k].from].codes)
-			codes[site] = steps[k].word
-			next[k] = partial{codes, steps[k].lp}
-		}
-		list = next
-	}
-	out := make([]trial, len(list))
-	for i, b := range list {
-		// The prediction at the last blank is known, and its neighbours change the most.
-		out[i] = trial{codes: b.codes, order: nearest(len(codes), order[len(order)-1])}
-	}
-	return out, nil
 }
 
 // climb tries the most promising neighbours of the best filling whose neighbours were not
@@ -353,14 +279,14 @@ func (s *search) neighbours(ctx context.Context, codes []int32) ([]trial, error)
 type trial struct {
 	codes  []int32
 	order  []int     // blanks, in the order in which their terms are computed
-	expect []float64 // expected terms, by blank; nil where nothing is expected
+	expect []float64 // expected terms, by blank; nil where nothing is known of them
 	sum    float64   // of the terms computed
 }
 
 // evaluate computes U of fillings not tried before and adds them to the pool.
 //
-// Under pll U is a sum of log-probabilities, so the terms known so far bound it from above.
-// A filling is given up when its U cannot be, or is not expected to be, in the pool.
+// Under pll U is a sum of log-probabilities, so the terms known so far bound it from above. A
+// filling is given up when it is not in the pool even if the other terms are as expected, or 0.
 func (s *search) evaluate(ctx context.Context, trials []trial) error {
 	var left []*trial
 	for k := range trials {
@@ -392,12 +318,11 @@ func (s *search) evaluate(ctx context.Context, trials []trial) error {
 			x.sum += lp
 			bound := x.sum
 			if x.expect != nil {
-				bound += slack
 				for _, j := range x.order[round+1:] {
 					bound += x.expect[j]
 				}
 			}
-			if min(bound, x.sum) > floor {
+			if bound > floor {
 				kept = append(kept, x)
 			}
 		}

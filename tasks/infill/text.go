@@ -197,8 +197,8 @@ func (m *Model) restrict(list []int32, o TextOptions) ([]int32, error) {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// masked is the state whose blanks are all masked. It is no state of the space.
-func (p *Problem) masked() []int32 {
+// Masked is the state whose blanks are all masked, [site]. It is no state of the space, but Energy.Predict takes it.
+func (p *Problem) Masked() []int32 {
 	out := make([]int32, len(p.Blanks))
 	for i := range out {
 		out[i] = p.m.tok.Mask
