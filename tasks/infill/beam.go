@@ -45,20 +45,24 @@ func (s *search) beams(ctx context.Context, width int) error {
 //
 // Two things set it apart from a beam over the log-probabilities of one word after the other, and let it find as much
 // as one that is several times as wide. The term of a word is computed again when the next word is there, as
-// in U: words that belong together ("point of view") are unlikely one by one. And of the partial fillings
-// with the same last two words only the best is kept, as in Viterbi's algorithm; else most differ in
-// words further back, which the moves of the search change at less cost.
+// in U: words that belong together ("point of view") are unlikely one by one. And of partial fillings with the same
+// last word only one is kept, as in Viterbi's algorithm; else most differ in words further back,
+// which the moves of the search change at less cost.
 func (s *search) beam(ctx context.Context, stage string, width int, codes []int32, order []int) ([]trial, error) {
 	list := []partial{{codes: codes, terms: make([]float64, len(codes))}}
 	for done, site := range order {
 		s.show(stage, done, len(order))
-		before, last := order[max(0, done-1)], done == len(order)-1
 		children, err := s.children(ctx, list, site)
 		if err != nil {
 			return nil, err
 		}
-		if !last {
-			children = first(children, 2, func(c child) [2]int32 { return [2]int32{list[c.of].codes[before], c.word} })
+		if done < len(order)-1 {
+			seen := map[int32]bool{}
+			children = slices.DeleteFunc(children, func(c child) bool {
+				repeated := seen[c.word]
+				seen[c.word] = true
+				return repeated
+			})
 		}
 		next := make([]partial, min(len(children), 2*width))
 		for i, c := range children[:len(next)] {
@@ -67,12 +71,9 @@ func (s *search) beam(ctx context.Context, stage string, width int, codes []int3
 			next[i] = partial{codes, terms, c.sum}
 		}
 		if done > 0 {
-			if err := s.rescore(ctx, next, before); err != nil {
+			if err := s.rescore(ctx, next, order[done-1]); err != nil {
 				return nil, err
 			}
-		}
-		if !last {
-			next = first(next, 1, func(x partial) [2]int32 { return [2]int32{x.codes[before], x.codes[site]} })
 		}
 		list = next[:min(len(next), width)]
 	}
@@ -122,13 +123,4 @@ func (s *search) rescore(ctx context.Context, list []partial, site int) error {
 	}
 	slices.SortStableFunc(list, func(a, b partial) int { return cmp.Compare(b.sum, a.sum) })
 	return nil
-}
-
-// first returns, of the elements with the same key, the first n.
-func first[T any](list []T, n int, key func(T) [2]int32) []T {
-	seen := map[[2]int32]int{}
-	return slices.DeleteFunc(list, func(x T) bool {
-		seen[key(x)]++
-		return seen[key(x)] > n
-	})
 }

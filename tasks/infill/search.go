@@ -17,13 +17,13 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the beams: by default 40, or 1,000 divided by the number of blanks where
-	// that is less, but at least 4. Beams of an eighth of it come first where that is 2 or more.
+	// Beam is the width of the beams: by default 40, or 240 divided by the number of blanks where
+	// that is less, but at least 8. Beams of an eighth of it come first where that is 2 or more.
 	Beam int
-	// Pool is the number of best fillings whose neighbours are visited, 10 by default and
+	// Pool is the number of best fillings whose neighbours are visited, 30 by default and
 	// at least Top.
 	Pool int
-	// Moves is the number of neighbours of a filling that are tried, 20 by default.
+	// Moves is the number of neighbours of a filling that are tried, 30 by default.
 	Moves int
 	// NoPairs changes one word at a time only, not also two or three neighbouring words together.
 	NoPairs bool
@@ -66,13 +66,13 @@ func (o *SearchOptions) defaults(blanks int) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		o.Beam = max(4, min(40, 1000/blanks))
+		o.Beam = max(8, min(40, 240/blanks))
 	}
 	if o.Pool == 0 {
-		o.Pool = 10
+		o.Pool = 30
 	}
 	if o.Moves == 0 {
-		o.Moves = 20
+		o.Moves = 30
 	}
 	o.Pool = max(o.Pool, o.Top)
 	o.Beam = max(o.Beam, o.Top)
