@@ -72,10 +72,7 @@ func (k *Darting) Init(ctx context.Context, s *State) error {
 	if err := k.Kernel.Init(ctx, s); err != nil {
 		return err
 	}
-	if s.Grad != nil || s.Tilt != nil || s.levels != nil || s.packed != nil || s.inner != nil {
-		return &OptionError{"darting", "inner", "", "must be a sampler that keeps nothing of a state but its log-density"}
-	}
-	return nil
+	return onlyU("darting", s)
 }
 
 // Step implements Kernel. Info counts the sites that a jump changes as hops; acceptance is that of the inner kernel.
