@@ -72,7 +72,10 @@ func (k *Darting) Init(ctx context.Context, s *State) error {
 	if err := k.Kernel.Init(ctx, s); err != nil {
 		return err
 	}
-	return onlyU("darting", s)
+	if s.Grad != nil || s.Tilt != nil || s.levels != nil || s.packed != nil || s.inner != nil {
+		return &OptionError{"darting", "inner", "", "must be a sampler that keeps nothing of a state but its log-density"}
+	}
+	return nil
 }
 
 // Step implements Kernel. Info counts the sites that a jump changes as hops; acceptance is that of the inner kernel.

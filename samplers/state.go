@@ -22,7 +22,6 @@ const (
 	UseReverse  uint32 = 8  // candidates of the reverse move
 	UseStage    uint32 = 9  // second decision about a proposal
 	UseJump     uint32 = 10 // jumps between known states
-	UseWhole    uint32 = 11 // proposals of whole states
 )
 
 // State is where a batch of chains stands. What a restart needs is in X, Vars, Step,

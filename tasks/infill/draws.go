@@ -50,10 +50,6 @@ type DrawOptions struct {
 	// Jumps is the number of the best fillings of a search among which chains of mwg without a draft
 	// jump (see samplers.Darting), at most 500; 0 means that they do not. Other samplers ignore it.
 	Jumps int
-	// Whole is the number of sweeps after which chains of mwg without a draft propose whole new sentences,
-	// drawn word by word (see samplers.Independence); 0 means never. Other samplers, and texts with a single
-	// blank, ignore it.
-	Whole int
 	// Seed is that of all random numbers.
 	Seed uint64
 
@@ -62,9 +58,9 @@ type DrawOptions struct {
 
 // DefaultDraws returns the settings by which n sentences are drawn: Metropolis within Gibbs
 // with the model's prediction as proposal, in 4 chains that start from the fillings that a
-// search found best, jump among them, and propose a whole new sentence after every sweep; see README.md for the measurement.
+// search found best and jump among them; see README.md for the measurement.
 func DefaultDraws(n int) DrawOptions {
-	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 4, Init: StartSearch, Jumps: mostFound, Whole: 1}
+	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 4, Init: StartSearch, Jumps: mostFound}
 	o.spread(n)
 	o.Warmup = max(10, o.Steps/4)
 	return o
@@ -96,8 +92,6 @@ func (o *DrawOptions) Check() error {
 		return badOption("chains", "%d: want 1 to 2^20", o.Chains)
 	case o.Jumps < 0 || o.Jumps > mostFound:
 		return badOption("jumps", "%d: want 0 to %d", o.Jumps, mostFound)
-	case o.Whole < 0:
-		return badOption("whole", "%d: want 0 or more", o.Whole)
 	case o.Steps < 0 || o.Warmup < 0 || o.Steps+o.Warmup == 0 || o.Thin < 0:
 		return badOption("sweeps, warmup and thin", "%d, %d and %d: want 0 or more each, and not both sweeps and warmup 0", o.Steps, o.Warmup, o.Thin)
 	}
@@ -143,14 +137,6 @@ func (o *DrawOptions) jumps() int {
 		return 0
 	}
 	return o.Jumps
-}
-
-// whole is Whole where the sampler proposes whole sentences.
-func (o *DrawOptions) whole() int {
-	if o.Sampler != "mwg" || o.Draft != "" {
-		return 0
-	}
-	return o.Whole
 }
 
 // Draws is what a run of chains came to.
@@ -201,12 +187,6 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	if err != nil {
 		return nil, err
 	}
-	each := o.sweep(len(p.Blanks))
-	if n := o.whole(); n > 0 && len(p.Blanks) > 1 {
-		if kernel, err = samplers.NewIndependence(kernel, wordByWord{p}, n*each); err != nil {
-			return nil, err
-		}
-	}
 	if n := o.jumps(); n > 0 {
 		known, u, err := p.found(ctx)
 		if err != nil {
@@ -219,6 +199,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 		}
 	}
 	ids := chainIDs(o.Chains)
+	each := o.sweep(len(p.Blanks))
 	best, t, out := NewBest(p, top), &trace{}, &Draws{}
 	sweeps := 0
 	config := samplers.Config{

@@ -117,7 +117,6 @@ type Sampling struct {
 	Thin     int               `json:"thin"`   // sweeps for each draw
 	Init     Start             `json:"init"`
 	Jumps    int               `json:"jumps"` // fillings of a search among which chains jump
-	Whole    int               `json:"whole"` // sweeps after which whole sentences are proposed
 	Seed     uint64            `json:"seed"`
 }
 
@@ -138,7 +137,7 @@ func (m *Model) record(o *Options) Settings {
 	}
 	if reg, set, err := o.Sampling.sampler(); o.Draws > 0 && err == nil {
 		d := o.Sampling
-		s.Sampling = &Sampling{o.Draws, reg.Name, d.Draft, reg.Exact, reg.Settings(set), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Steps, d.Warmup, d.Thin, d.Init, d.jumps(), d.whole(), d.Seed}
+		s.Sampling = &Sampling{o.Draws, reg.Name, d.Draft, reg.Exact, reg.Settings(set), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Steps, d.Warmup, d.Thin, d.Init, d.jumps(), d.Seed}
 	}
 	return s
 }

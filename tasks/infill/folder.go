@@ -148,9 +148,6 @@ func (f *folder) header(c samplers.Config) store.Header {
 	if n := s.Jumps; n > 0 {
 		h.Settings["jumps"] = strconv.Itoa(n)
 	}
-	if n := s.Whole; n > 0 {
-		h.Settings["whole"] = strconv.Itoa(n)
-	}
 	if s.Draft != "" {
 		h.Settings["draft"] = s.Draft
 	}

@@ -104,7 +104,6 @@ func (o *options) command() *cobra.Command {
 	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: a quarter of its sweeps, at least 10)")
 	app.Choice(cmd, &o.Sampling.Init, "init", "where chains start: at the fillings that a search finds, at draws from the prediction with all blanks masked, at its most probable words, or at random", "search", "mask", "argmax", "random")
 	app.Int(f, &o.Sampling.Jumps, "jumps", o.Sampling.Jumps, 0, "`number` of the best fillings of a search among which chains jump; 0 for none (mwg without a draft; other samplers do not jump)")
-	app.Int(f, &o.Sampling.Whole, "whole", o.Sampling.Whole, 0, "`number` of sweeps after which chains propose a whole new sentence; 0 for never (mwg without a draft; other samplers do not)")
 	app.SeedFlag(f, &o.Sampling.Seed)
 	app.Format(cmd, &o.format, "text", "json", "jsonl")
 	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); with --draws, NAME/ is the folder of a run to make, in the format of sample")
