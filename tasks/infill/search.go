@@ -78,8 +78,8 @@ func (o *SearchOptions) defaults(blanks int) {
 	o.Beam = max(o.Beam, o.Top)
 }
 
-// keptWords is the number of words kept of each prediction: those that beams and moves
-// choose from.
+// keptWords is the least number of words kept of each prediction: those that beams and moves
+// choose from. Wider beams keep as many as their width.
 const keptWords = 40
 
 // search is a search under way.
@@ -135,7 +135,7 @@ func (p *Problem) Search(ctx context.Context, o SearchOptions) (*Answer, error) 
 
 func (p *Problem) newSearch(o SearchOptions) *search {
 	o.defaults(len(p.Blanks))
-	return &search{p: p, o: o, t: newPredictions(p, max(keptWords, o.Top)), seen: map[string]bool{}, keep: o.Pool}
+	return &search{p: p, o: o, t: newPredictions(p, max(keptWords, o.Top, o.Beam)), seen: map[string]bool{}, keep: o.Pool}
 }
 
 // search fills the pool. The first filling comes also where limited ends before it.

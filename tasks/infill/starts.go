@@ -95,7 +95,7 @@ func (p *Problem) found(ctx context.Context) (x energies.Batch, u []float64, err
 	if p.foundU == nil {
 		o := SearchOptions{Top: 20}
 		o.defaults(len(p.Blanks))
-		o.Beam *= 2 // for more fillings, not for a better one
+		o.Beam = max(o.Beam, min(160, 640/len(p.Blanks))) // for more fillings, not for a better one
 		s := p.newSearch(o)
 		s.keep = mostFound
 		if err := s.search(ctx, ctx); err != nil {
