@@ -38,7 +38,7 @@ var (
 	pool      = flag.Int("pool", 30, "pool of the method \"variant\"")
 	moves     = flag.Int("moves", 30, "moves of the method \"variant\"")
 	every     = flag.Int("every", 10, "run the costly ones of -reference on each `n`-th sentence")
-	steps     = flag.Int("steps", 2000, "steps of the samplers of -reference")
+	steps     = flag.Int("steps", 2000, "sweeps of the samplers of -reference")
 	stride    = flag.Int("stride", 1, "measure each `n`-th sentence only")
 	offset    = flag.Int("offset", 0, "begin at this sentence")
 	threads   = flag.Int("threads", 0, "threads of the runtime; 0 for all cores")
@@ -153,7 +153,7 @@ func methods() []*method {
 		&method{name: "default, four times as wide", only: sometimes, run: search(infill.SearchOptions{Beam: 160, Pool: 50, Moves: 40})})
 	for _, name := range samplers.Names() {
 		o := infill.DefaultDraws(*steps * 4)
-		o.Sampler, o.Chains, o.Steps, o.Init = name, 4, *steps, infill.StartMask
+		o.Sampler, o.Chains, o.Steps, o.Init, o.Jumps = name, 4, *steps, infill.StartMask, 0
 		if o.Check() != nil || name == "gibbs" { // which evaluates every word of the vocabulary
 			continue
 		}
