@@ -132,12 +132,19 @@ func LoadProvider(ctx context.Context, o Options) error {
 // where o names that provider; else "".
 func PluginVersion(o Options) string {
 	switch {
-	case !strings.HasPrefix(o.Provider, "openvino"):
+	case !o.OpenVINO("", ""):
 		return ""
 	case o.ProviderLibrary != "":
 		return filepath.Base(o.ProviderLibrary)
 	}
 	return library.OpenVINO
+}
+
+// OpenVINO reports whether o names that provider with the device and precision; "" stands for any.
+func (o Options) OpenVINO(device, precision string) bool {
+	kind, rest, _ := strings.Cut(ProviderName(o.Provider), ":")
+	d, p, _ := strings.Cut(rest, ",")
+	return kind == "openvino" && (device == "" || device == d) && (precision == "" || precision == p)
 }
 
 // settings are the options of the provider.

@@ -171,3 +171,18 @@ func TestOpenVINOSettings(t *testing.T) {
 		}
 	}
 }
+
+func TestOptionsOpenVINO(t *testing.T) {
+	for _, c := range []struct {
+		provider, device, precision string
+		want                        bool
+	}{
+		{"openvino", "", "", true}, {"openvino", "cpu", "f32", true}, {"openvino", "cpu", "bf16", false},
+		{"openvino:cpu,bf16", "cpu", "bf16", true}, {"openvino:gpu,f16", "cpu", "", false}, {"openvino:gpu,f16", "", "f16", true},
+		{"cpu", "cpu", "", false}, {"plugin:cpu", "", "", false}, {"", "", "", false}, {"openvinos", "", "", false},
+	} {
+		if got := (Options{Provider: c.provider}).OpenVINO(c.device, c.precision); got != c.want {
+			t.Errorf("%q, device %q and precision %q: %v", c.provider, c.device, c.precision, got)
+		}
+	}
+}

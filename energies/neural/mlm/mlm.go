@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -176,7 +175,7 @@ func New(m *onnx.Model, o Options) (*Model, error) {
 		return nil, neural.BadOption("mask id", fmt.Sprint(o.MaskID), fmt.Sprintf("an id below the model's vocabulary of %d", vocab))
 	}
 	workers := 1
-	if o.Runtime.OnCPU() || strings.HasPrefix(ort.ProviderName(o.Runtime.Provider), "openvino:cpu") {
+	if o.Runtime.OnCPU() || o.Runtime.OpenVINO("cpu", "") {
 		workers = cmp.Or(o.Runtime.Threads, runtime.NumCPU())
 	}
 	return &Model{opts: o, model: m, part: p, vocab: vocab, alone: session.MixesRows(m.Graph, o.Runtime), workers: workers, sessions: map[graphKey]*session.Session{}}, nil

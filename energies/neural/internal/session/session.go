@@ -28,7 +28,7 @@ type Session struct {
 // Open encodes a rewritten model, leaving weights in the user's file where possible, and opens a
 // session. The first run compares a provider other than the CPU's with it, so g must not be modified.
 func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
-	openvino := strings.HasPrefix(o.Provider, "openvino")
+	openvino := o.OpenVINO("", "")
 	if openvino || o.Int8() {
 		g = g.Clone()
 		if err := rewrite.DecodeWeights(g); err != nil {
@@ -39,7 +39,7 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 		if err := rewrite.TurnKernels(g); err != nil {
 			return nil, err
 		}
-		if ort.ProviderName(o.Provider) == "openvino:cpu,bf16" && o.Threads == 1 {
+		if o.OpenVINO("cpu", "bf16") && o.Threads == 1 {
 			if err := rewrite.SplitHidden(g); err != nil {
 				return nil, err
 			}
