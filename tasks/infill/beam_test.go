@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/gradhop/gradhop/energies"
 )
 
@@ -21,12 +23,6 @@ func TestBeam(t *testing.T) {
 			t.Fatal(err)
 		}
 		return list
-	}
-	sum := func(x []float64) (total float64) {
-		for _, v := range x {
-			total += v
-		}
-		return total
 	}
 	p, err := m.Text("he [MASK] [MASK] .", TextOptions{})
 	if err != nil {
@@ -43,11 +39,11 @@ func TestBeam(t *testing.T) {
 			t.Fatal(err)
 		}
 		for c, y := range list {
-			if got := sum(y.expect); math.Abs(got-u[c]) > 1e-4 {
+			if got := floats.Sum(y.expect); math.Abs(got-u[c]) > 1e-4 {
 				t.Errorf("order %v: %v is expected to have %v, U is %v", order, y.codes, got, u[c])
 			}
 		}
-		if len(list) != 30 || !slices.IsSortedFunc(list, func(a, b trial) int { return cmp.Compare(sum(b.expect), sum(a.expect)) }) {
+		if len(list) != 30 || !slices.IsSortedFunc(list, func(a, b trial) int { return cmp.Compare(floats.Sum(b.expect), floats.Sum(a.expect)) }) {
 			t.Errorf("order %v: %d fillings, the best not first", order, len(list))
 		}
 	}

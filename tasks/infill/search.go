@@ -286,7 +286,7 @@ type trial struct {
 // evaluate computes U of fillings not tried before and adds them to the pool.
 //
 // Under pll U is a sum of log-probabilities, so the terms known so far bound it from above. A
-// filling is given up when it is not in the pool even if the other terms are as expected, or 0.
+// filling is given up once it cannot enter the pool with its other terms as expected, 0 where nothing is known of them.
 func (s *search) evaluate(ctx context.Context, trials []trial) error {
 	var left []*trial
 	for k := range trials {

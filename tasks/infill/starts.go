@@ -93,10 +93,8 @@ const mostFound = 500
 // The search runs once for each text.
 func (p *Problem) found(ctx context.Context) (x energies.Batch, u []float64, err error) {
 	if p.foundU == nil {
-		o := SearchOptions{Top: 20}
-		o.defaults(len(p.Blanks))
-		o.Beam = max(o.Beam, min(160, 640/len(p.Blanks))) // for more fillings, not for a better one
-		s := p.newSearch(o)
+		// Beams are wider than by default for more fillings, not for a better one.
+		s := p.newSearch(SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks))})
 		s.keep = mostFound
 		if err := s.search(ctx, ctx); err != nil {
 			return x, nil, err

@@ -49,10 +49,11 @@ func chainRule(ctx context.Context, p *infill.Problem, width int) ([][]int32, er
 		}
 		var next []partial
 		err := p.Energy.Predict(ctx, slices.Repeat([]int{site}, len(list)), x, func(c int, lp []float32) {
-			least := slices.Max(lp) - 15 // nats; sorting the rest would take longer than the model does
+			allowed := x.Space.AllowedAt(site)
+			best := slices.MaxFunc(allowed, func(a, b int32) int { return cmp.Compare(lp[a], lp[b]) })
 			var words []int32
-			for _, w := range x.Space.AllowedAt(site) {
-				if lp[w] > least {
+			for _, w := range allowed {
+				if lp[w] > lp[best]-15 { // nats; sorting the rest would take longer than the model does
 					words = append(words, w)
 				}
 			}
