@@ -73,6 +73,26 @@ func TestSearchFindsBest(t *testing.T) {
 	}
 }
 
+// TestPool: the neighbours of all fillings of the pool are visited.
+func TestPool(t *testing.T) {
+	p, err := load(t).Text("he [MASK] [MASK] [MASK] .", TextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ctx := p.newSearch(SearchOptions{Top: 1, Pool: 8, NoPairs: true}), context.Background()
+	if err := s.search(ctx, ctx); err != nil {
+		t.Fatal(err)
+	}
+	for k, x := range s.pool {
+		if !x.expanded {
+			t.Errorf("number %d of %d was not visited", k, len(s.pool))
+		}
+	}
+	if len(s.pool) != 8 {
+		t.Errorf("a pool of %d, want 8", len(s.pool))
+	}
+}
+
 // TestPairs: where changes of one word stay at a filling, changes of two neighbouring words find the
 // best.
 func TestPairs(t *testing.T) {
