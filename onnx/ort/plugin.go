@@ -105,7 +105,11 @@ func loadPlugin(ctx context.Context, o Options) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return register(file)
+	names, err := register(file)
+	if errors.Is(err, errNoDevice) {
+		err = fmt.Errorf("%w: it serves processors and GPUs by Intel", err)
+	}
+	return names, err
 }
 
 // LoadProvider loads the provider that o names, if it is a plug-in, so that [Devices] lists its
@@ -164,6 +168,8 @@ func (p plugin) settings(o Options) (map[string]string, error) {
 	return map[string]string{"load_config": string(text)}, err
 }
 
+var errNoDevice = errors.New("finds no device on this machine")
+
 // registered has the names of the providers of each plug-in library in use, by its path.
 var registered = struct {
 	sync.Mutex
@@ -192,7 +198,7 @@ func register(file string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, errors.New(file + " finds no device on this machine")
+		return nil, fmt.Errorf("%s %w", file, errNoDevice)
 	}
 	registered.names[file] = names
 	return names, nil

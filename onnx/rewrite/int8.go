@@ -140,23 +140,37 @@ func (q *quantizer) weight(n *onnx.Node) (*columns, error) {
 // false for one with an element that is not finite.
 func roundColumns(x []float32, rows, cols int, transposed bool) (codes []byte, scale []float32, ok bool) {
 	const most = 63
-	at := func(i, j int) int { return i*cols + j }
+	n := cols
 	if transposed {
-		rows, cols = cols, rows
-		at = func(i, j int) int { return j*rows + i }
+		n = rows
 	}
-	codes, scale = make([]byte, len(x)), make([]float32, cols)
-	for j := range scale {
-		top := 0.0
-		for i := range rows {
-			top = max(top, math.Abs(float64(x[at(i, j)]))) // NaN stays
+	column := func(i, j int) int { // of the element in row i and column j of x as it is stored
+		if transposed {
+			return i
 		}
-		if top-top != 0 {
+		return j
+	}
+	top := make([]float64, n)
+	for i := range rows {
+		for j, v := range x[i*cols : (i+1)*cols] {
+			k := column(i, j)
+			top[k] = max(top[k], math.Abs(float64(v))) // NaN stays
+		}
+	}
+	codes, scale = make([]byte, len(x)), make([]float32, n)
+	for k, t := range top {
+		if t-t != 0 {
 			return nil, nil, false
 		}
-		scale[j] = float32(max(top, math.SmallestNonzeroFloat32*most) / most)
-		for i := range rows {
-			codes[i*cols+j] = byte(int8(math.RoundToEven(float64(x[at(i, j)]) / float64(scale[j]))))
+		scale[k] = float32(max(t, math.SmallestNonzeroFloat32*most) / most)
+	}
+	for i := range rows {
+		for j, v := range x[i*cols : (i+1)*cols] {
+			at := i*cols + j
+			if transposed {
+				at = j*rows + i
+			}
+			codes[at] = byte(int8(math.RoundToEven(float64(v) / float64(scale[column(i, j)]))))
 		}
 	}
 	return codes, scale, true

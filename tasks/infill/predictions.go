@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
 )
 
 // candidate is a word for a blank with the model's log-probability, in nats.
@@ -36,15 +37,15 @@ func (p *prediction) logProb(word int32) (float64, bool) {
 // one blank masked; the word at that blank takes no part, so neighbouring states share
 // predictions. It is not safe for concurrent use.
 type predictions struct {
-	p     *Problem
-	width int // words kept of each prediction
-	known map[string]*prediction
+	energy *mlm.Infill
+	width  int // words kept of each prediction
+	known  map[string]*prediction
 	// sequences counts those that went through the model.
 	sequences int
 }
 
-func newPredictions(p *Problem, width int) *predictions {
-	return &predictions{p: p, width: width, known: map[string]*prediction{}}
+func newPredictions(e *mlm.Infill, width int) *predictions {
+	return &predictions{energy: e, width: width, known: map[string]*prediction{}}
 }
 
 // query asks for the prediction at one blank of a state. word is one whose
@@ -82,7 +83,7 @@ func (t *predictions) at(q query) *prediction {
 
 // ask runs the model, in one batch, on the queries that the cache cannot answer.
 func (t *predictions) ask(ctx context.Context, queries []query) error {
-	space := t.p.Energy.Space()
+	space := t.energy.Space()
 	x := energies.Batch{Space: space}
 	var sites []int
 	var keys []string
@@ -109,7 +110,7 @@ func (t *predictions) ask(ctx context.Context, queries []query) error {
 		return ctx.Err()
 	}
 	t.sequences += len(keys)
-	return t.p.Energy.Predict(ctx, sites, x, func(c int, lp []float32) {
+	return t.energy.Predict(ctx, sites, x, func(c int, lp []float32) {
 		old := t.known[keys[c]]
 		if old == nil {
 			old = &prediction{top: t.best(sites[c], lp)}
@@ -131,7 +132,7 @@ func (t *predictions) ask(ctx context.Context, queries []query) error {
 func (t *predictions) best(site int, lp []float32) []candidate {
 	var top []candidate
 	least := math.Inf(-1)
-	for _, w := range t.p.Energy.Space().AllowedAt(site) {
+	for _, w := range t.energy.Space().AllowedAt(site) {
 		l := float64(lp[w])
 		if len(top) == t.width && l <= least {
 			continue

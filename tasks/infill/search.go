@@ -17,8 +17,9 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the beams: by default 40, or 240 divided by the number of blanks where
-	// that is less, but at least 8. Beams of an eighth of it come first where that is 2 or more.
+	// Beam is the width of the beams: by default 320 divided by the number of blanks, from 12 to 160; two
+	// thirds of that where there are no rough predictions. Beams of an eighth of it come first where that
+	// is 2 or more.
 	Beam int
 	// Pool is the number of best fillings whose neighbours are visited, 30 by default and
 	// at least Top.
@@ -35,6 +36,8 @@ type SearchOptions struct {
 	TimeLimit time.Duration
 	// Progress, which may be nil, is called between runs of the model.
 	Progress func(Progress)
+
+	keep int // size of the pool, at least Pool
 }
 
 // Progress says how far a search is.
@@ -61,12 +64,14 @@ type Answer struct {
 	Stopped string
 }
 
-func (o *SearchOptions) defaults(blanks int) {
+func (o *SearchOptions) defaults(blanks int, rough bool) {
 	if o.Top == 0 {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		o.Beam = max(8, min(40, 240/blanks))
+		if o.Beam = max(12, min(160, 320/blanks)); !rough {
+			o.Beam = o.Beam * 2 / 3
+		}
 	}
 	if o.Pool == 0 {
 		o.Pool = 30
@@ -76,11 +81,16 @@ func (o *SearchOptions) defaults(blanks int) {
 	}
 	o.Pool = max(o.Pool, o.Top)
 	o.Beam = max(o.Beam, o.Top)
+	o.keep = max(o.keep, o.Pool)
 }
 
 // keptWords is the least number of words kept of each prediction: those that beams and moves
 // choose from. Wider beams keep as many as their width.
 const keptWords = 40
+
+// roughBlanks is the number of blanks from which a search looks for fillings by rough predictions.
+// With fewer, opening another session takes longer than the search.
+const roughBlanks = 3
 
 // search is a search under way.
 type search struct {
@@ -89,7 +99,9 @@ type search struct {
 	t    *predictions
 	seen map[string]bool // fillings that were tried
 	pool []filling       // best first
-	keep int             // size of the pool, at least o.Pool
+
+	rough *search // looks for fillings by rough predictions; nil where there are none
+	told  *search // the one of these two whose pool has the best filling that progress reports
 }
 
 // filling is a state of the space with its U, not divided by the temperature.
@@ -105,6 +117,10 @@ type filling struct {
 // ones first, and the best fillings are improved word by word with the model's predictions
 // until the neighbours of all of the best o.Pool have been visited. Last, neighbouring blanks of
 // the best filling are refilled two at a time, then three at a time, as long as that finds a better one.
+//
+// From three blanks on, on the CPU provider and under pll, all this is done with rough predictions
+// ([mlm.Infill.Rounded]), which cost less. U of the best o.Pool that they find is then computed in
+// full, and the best of these is improved word by word.
 //
 // A search that ctx or the time limit cuts short returns the best of what it has, without
 // an error once there is a filling with its U. Errors are those of the runtime and, before
@@ -134,8 +150,22 @@ func (p *Problem) Search(ctx context.Context, o SearchOptions) (*Answer, error) 
 }
 
 func (p *Problem) newSearch(o SearchOptions) *search {
-	o.defaults(len(p.Blanks))
-	return &search{p: p, o: o, t: newPredictions(p, max(keptWords, o.Top, o.Beam)), seen: map[string]bool{}, keep: o.Pool}
+	rounded, ok := p.Energy.Rounded()
+	ok = ok && p.m.Form() == mlm.PLL && len(p.Blanks) >= roughBlanks
+	o.defaults(len(p.Blanks), ok)
+	s := p.searchBy(p.Energy, o)
+	if ok {
+		s.rough = p.searchBy(rounded, o)
+		s.rough.told = s
+	}
+	return s
+}
+
+// searchBy returns a search with the predictions of e.
+func (p *Problem) searchBy(e *mlm.Infill, o SearchOptions) *search {
+	s := &search{p: p, o: o, t: newPredictions(e, max(keptWords, o.Top, o.Beam)), seen: map[string]bool{}}
+	s.told = s
+	return s
 }
 
 // search fills the pool. The first filling comes also where limited ends before it.
@@ -184,37 +214,69 @@ func (s *search) first(ctx, limited context.Context) error {
 // a good one early: what narrow beams asked the model is cached for wide ones. Only the best
 // filling of narrow beams is improved, the best o.Pool of wide ones.
 func (s *search) run(ctx context.Context) error {
-	if narrow := s.o.Beam / 8; narrow > 1 {
-		if err := s.beams(ctx, narrow); err != nil {
+	look := cmp.Or(s.rough, s)
+	then := func(err error) error { // the best so far are evaluated in case that the search is cut short
+		if err != nil {
 			return err
 		}
-		if err := s.climb(ctx, 1); err != nil {
+		return s.take(ctx, s.o.Top)
+	}
+	if look != s && len(s.pool) > 0 {
+		if err := look.evaluate(ctx, []trial{{codes: s.pool[0].codes, order: indices(len(s.p.Blanks))}}); err != nil {
 			return err
 		}
 	}
-	if err := s.beams(ctx, s.o.Beam); err != nil {
+	if narrow := look.o.Beam / 8; narrow > 1 {
+		if err := look.beams(ctx, narrow); err != nil {
+			return err
+		}
+		if err := then(look.climb(ctx, 1)); err != nil {
+			return err
+		}
+	}
+	if err := then(look.beams(ctx, look.o.Beam)); err != nil {
 		return err
 	}
-	if len(s.pool) == 0 { // narrow beams may find one where wide ones do not
+	if len(look.pool) == 0 { // narrow beams may find one where wide ones do not
 		return &InputError{Reason: "no filling meets the constraints"}
 	}
-	if err := s.climb(ctx, s.o.Pool); err != nil {
+	if err := then(look.climb(ctx, look.o.Pool)); err != nil {
 		return err
 	}
-	if s.o.NoPairs {
+	if !s.o.NoPairs {
+		if err := then(look.refine(ctx, look.pairs)); err != nil {
+			return err
+		}
+		if err := look.refine(ctx, look.triples); err != nil {
+			return err
+		}
+	}
+	if look == s {
 		return nil
 	}
-	if err := s.refine(ctx, s.pairs); err != nil {
+	if err := s.take(ctx, s.o.keep); err != nil {
 		return err
 	}
-	return s.refine(ctx, s.triples)
+	return s.climb(ctx, 1)
+}
+
+// take evaluates the best n fillings that rough predictions found, if there are any.
+func (s *search) take(ctx context.Context, n int) error {
+	if s.rough == nil {
+		return nil
+	}
+	var trials []trial
+	for _, f := range s.rough.pool[:min(n, len(s.rough.pool))] {
+		trials = append(trials, trial{codes: f.codes, order: indices(len(f.codes))})
+	}
+	return s.evaluate(ctx, trials)
 }
 
 // climb tries the most promising neighbours of the best filling whose neighbours were not
 // tried, until there is none among the best of the pool, as many as improve says.
 func (s *search) climb(ctx context.Context, improve int) error {
 	for {
-		s.pool = s.pool[:min(len(s.pool), s.keep)]
+		s.pool = s.pool[:min(len(s.pool), s.o.keep)]
 		best := s.pool[:min(len(s.pool), improve)]
 		at := slices.IndexFunc(best, func(x filling) bool { return !x.expanded })
 		if at < 0 {
@@ -300,8 +362,8 @@ func (s *search) evaluate(ctx context.Context, trials []trial) error {
 		return s.densities(ctx, left)
 	}
 	floor := math.Inf(-1)
-	if len(s.pool) >= s.keep && !s.o.PerWord {
-		floor = s.pool[s.keep-1].u
+	if len(s.pool) >= s.o.keep && !s.o.PerWord {
+		floor = s.pool[s.o.keep-1].u
 	}
 	for round := range s.p.Blanks {
 		qs := make([]query, len(left))
@@ -372,9 +434,9 @@ func (s *search) show(stage string, done, total int) {
 		return
 	}
 	p := Progress{Stage: stage, Done: done, Total: total, U: math.NaN()}
-	if len(s.pool) > 0 {
-		p.Best, _ = s.p.Render(s.pool[0].codes)
-		p.U = s.pool[0].u
+	if pool := s.told.pool; len(pool) > 0 {
+		p.Best, _ = s.p.Render(pool[0].codes)
+		p.U = pool[0].u
 	}
 	s.o.Progress(p)
 }

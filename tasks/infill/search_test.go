@@ -83,12 +83,12 @@ func TestPool(t *testing.T) {
 	if err := s.search(ctx, ctx); err != nil {
 		t.Fatal(err)
 	}
-	for k, x := range s.pool {
+	for k, x := range s.rough.pool {
 		if !x.expanded {
 			t.Errorf("number %d of %d was not visited", k, len(s.pool))
 		}
 	}
-	if len(s.pool) != 8 {
+	if len(s.pool) != 8 || !s.pool[0].expanded {
 		t.Errorf("a pool of %d, want 8", len(s.pool))
 	}
 }

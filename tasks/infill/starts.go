@@ -94,8 +94,7 @@ const mostFound = 500
 func (p *Problem) found(ctx context.Context) (x energies.Batch, u []float64, err error) {
 	if p.foundU == nil {
 		// Beams are wider than by default for more fillings, not for a better one.
-		s := p.newSearch(SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks))})
-		s.keep = mostFound
+		s := p.newSearch(SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks)), keep: mostFound})
 		if err := s.search(ctx, ctx); err != nil {
 			return x, nil, err
 		}

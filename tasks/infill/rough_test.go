@@ -1,0 +1,107 @@
+package infill
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx/ort"
+)
+
+// builtIn opens a text of the built-in model, whose products are large enough to be rounded.
+func builtIn(t *testing.T, threads int) *Problem {
+	t.Helper()
+	m, err := Open(t.Context(), models.Default, hub.Options{}, mlm.Options{Runtime: ort.Options{Threads: threads}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	p, err := m.Text("the [MASK] of the [MASK] was [MASK] by the king .", TextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// misses are the differences between U in a pool and U of the energy.
+func misses(t *testing.T, p *Problem, pool []filling) []float64 {
+	t.Helper()
+	x, u := energies.Batch{Space: p.Energy.Space()}, make([]float64, len(pool))
+	for _, f := range pool {
+		x.Codes = append(x.Codes, f.codes...)
+	}
+	if err := p.Energy.LogDensity(t.Context(), u, x); err != nil {
+		t.Fatal(err)
+	}
+	for k, f := range pool {
+		u[k] = math.Abs(u[k] - f.u)
+	}
+	return u
+}
+
+// TestRough searches with rough predictions. U of what it returns is that of the energy, and nothing
+// depends on the number of threads.
+func TestRough(t *testing.T) {
+	var one *search
+	for threads := 1; threads <= 2; threads++ {
+		p := builtIn(t, threads)
+		if r, ok := p.Energy.Rounded(); ok {
+			if _, ok = r.Rounded(); ok {
+				t.Error("a rounded energy is rounded again")
+			}
+		}
+		s := p.newSearch(SearchOptions{Beam: 32, Pool: 8})
+		if err := s.search(t.Context(), t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s.rough == nil || s.t.sequences > s.rough.t.sequences/2 {
+			t.Fatal("the search is not rough")
+		}
+		if most := slices.Max(misses(t, p, s.rough.pool)); most == 0 || most > 1 {
+			t.Errorf("rough predictions of U err by %v nats", most)
+		}
+		if most := slices.Max(misses(t, p, s.pool)); most > 1e-4 {
+			t.Errorf("U of a filling is off by %v", most)
+		}
+		for _, f := range s.rough.pool {
+			if !s.seen[stateKey(f.codes)] {
+				t.Errorf("%v was not evaluated", f.codes)
+			}
+		}
+		if one == nil {
+			one = s
+		} else if !reflect.DeepEqual(s.pool, one.pool) || !reflect.DeepEqual(s.rough.t.known, one.rough.t.known) {
+			t.Errorf("two threads find %v, one finds %v", s.sentences(), one.sentences())
+		}
+	}
+}
+
+// TestRoughStops: a search that is cut short has evaluated the best that rough predictions have found.
+func TestRoughStops(t *testing.T) {
+	p := builtIn(t, 1)
+	for _, stage := range []string{"beam of 16 from the left", "neighbours", "pairs of blanks", "three blanks"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var best []filling // before the stage
+		s := p.newSearch(SearchOptions{Top: 3, Beam: 16, Pool: 8})
+		s.rough.o.Progress = func(x Progress) {
+			if x.Stage == stage && best == nil && (stage != "neighbours" || x.Total == 8) {
+				best = slices.Clone(s.rough.pool[:3])
+				cancel()
+			}
+		}
+		if err := s.search(ctx, ctx); err == nil || best == nil {
+			t.Fatalf("%s: %v", stage, err)
+		}
+		for _, f := range best {
+			if !s.seen[stateKey(f.codes)] {
+				t.Errorf("cut short at %q: %v was not evaluated", stage, f.codes)
+			}
+		}
+	}
+}
