@@ -27,5 +27,5 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(a.Sentences[0].Text)
-	// Output: She opened the door and went into the room.
+	// Output: She opens the door and goes into the room.
 }
