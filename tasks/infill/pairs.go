@@ -26,17 +26,22 @@ func (s *search) refine(ctx context.Context, fillings func(context.Context, []in
 			return nil
 		}
 		before = stateKey(best)
-		trials, err := fillings(ctx, best)
-		if err != nil {
-			return err
-		}
-		if err := s.evaluate(ctx, trials); err != nil {
-			return err
-		}
-		if err := s.climb(ctx, s.o.Pool); err != nil {
+		if err := s.refill(ctx, best, fillings); err != nil {
 			return err
 		}
 	}
+}
+
+// refill evaluates new fillings of one and improves the pool.
+func (s *search) refill(ctx context.Context, codes []int32, fillings func(context.Context, []int32) ([]trial, error)) error {
+	trials, err := fillings(ctx, codes)
+	if err != nil {
+		return err
+	}
+	if err := s.evaluate(ctx, trials); err != nil {
+		return err
+	}
+	return s.climb(ctx, s.o.Pool)
 }
 
 // triples refills each three neighbouring blanks by narrow beams from both sides.
@@ -57,8 +62,8 @@ func (s *search) triples(ctx context.Context, codes []int32) (trials []trial, er
 	return trials, nil
 }
 
-// refill is an order in which two blanks are filled anew.
-type refill struct {
+// pairOrder is an order in which two blanks are filled anew.
+type pairOrder struct {
 	first, second int
 	open          query   // both masked
 	least         float64 // log-probability that the new words need
@@ -69,10 +74,10 @@ type refill struct {
 // pairs returns the most probable new words of all neighbouring pairs of blanks.
 func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
 	s.show("pairs of blanks", 0, len(codes)-1)
-	var list []refill
+	var list []pairOrder
 	var ask []query
 	for i := 1; i < len(codes); i++ {
-		for _, r := range []refill{{first: i - 1, second: i}, {first: i, second: i - 1}} {
+		for _, r := range []pairOrder{{first: i - 1, second: i}, {first: i, second: i - 1}} {
 			masked := slices.Clone(codes)
 			masked[r.first], masked[r.second] = s.p.m.tok.Mask, s.p.m.tok.Mask
 			r.open = query{masked, r.first, codes[r.first]}
@@ -109,7 +114,7 @@ func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
 }
 
 // refilled returns the most probable new fillings of one pair.
-func (s *search) refilled(r refill) []trial {
+func (s *search) refilled(r pairOrder) []trial {
 	type pair struct {
 		codes []int32
 		lp    float64

@@ -105,3 +105,21 @@ func TestRoughStops(t *testing.T) {
 		}
 	}
 }
+
+// TestRoughPairs: pairs of the best filling are refilled also where rough predictions think another one
+// the best. Here the filling below is two words away from the best but for it.
+func TestRoughPairs(t *testing.T) {
+	p := builtIn(t, 1)
+	s := p.newSearch(SearchOptions{})
+	if err := s.search(t.Context(), t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x := energies.Batch{Space: p.Energy.Space(), Codes: ids(t, p.m, "voice", "king", "heard")}
+	u := make([]float64, 1)
+	if err := p.Energy.LogDensity(t.Context(), u, x); err != nil {
+		t.Fatal(err)
+	}
+	if s.pool[0].u < u[0]-1e-4 {
+		t.Errorf("found %v, but a filling known by name has U = %v", s.sentences()[0], u[0])
+	}
+}

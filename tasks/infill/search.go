@@ -254,10 +254,22 @@ func (s *search) run(ctx context.Context) error {
 	if look == s {
 		return nil
 	}
-	if err := s.take(ctx, s.o.keep); err != nil {
-		return err
+	for before := ""; ; {
+		if err := s.take(ctx, s.o.keep); err != nil {
+			return err
+		}
+		if err := s.climb(ctx, 1); err != nil {
+			return err
+		}
+		best := s.pool[0].codes
+		if s.o.NoPairs || before == stateKey(best) {
+			return nil
+		}
+		before = stateKey(best)
+		if err := look.refill(ctx, best, look.pairs); err != nil { // the best of rough predictions may be another
+			return err
+		}
 	}
-	return s.climb(ctx, 1)
 }
 
 // take evaluates the best n fillings that rough predictions found, if there are any.

@@ -93,8 +93,11 @@ const mostFound = 500
 // The search runs once for each text.
 func (p *Problem) found(ctx context.Context) (x energies.Batch, u []float64, err error) {
 	if p.foundU == nil {
-		// Beams are wider than by default for more fillings, not for a better one.
-		s := p.newSearch(SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks)), keep: mostFound})
+		// Beams are wider than by default for more fillings, not for a better one. Rough predictions
+		// would save little time, and lists that they choose let chains mix less.
+		o := SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks)), keep: mostFound}
+		o.defaults(len(p.Blanks), false)
+		s := p.searchBy(p.Energy, o)
 		if err := s.search(ctx, ctx); err != nil {
 			return x, nil, err
 		}
