@@ -62,12 +62,12 @@ type DrawOptions struct {
 func DefaultDraws(n int) DrawOptions {
 	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 4, Init: StartSearch, Jumps: mostFound}
 	o.spread(n)
-	o.Warmup = max(10, o.Steps/4)
+	o.Warmup = max(10, o.Steps/8)
 	return o
 }
 
 // minSweeps is the number of sweeps of each chain from which diagnostics can judge mixing.
-const minSweeps = 100
+const minSweeps = 200
 
 // spread sets Steps and Thin to those that yield n sentences and can be judged.
 func (o *DrawOptions) spread(n int) {

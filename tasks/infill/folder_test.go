@@ -80,7 +80,7 @@ func TestResume(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := options("interrupted")
 	o.Progress = func(stage string, done, _ int, _ string) {
-		if stage == "sampling" && done == 100 {
+		if stage == "sampling" && done == 200 {
 			if err := os.CopyFS(filepath.Join(dir, "killed"), os.DirFS(o.Folder)); err != nil {
 				t.Error(err)
 			}

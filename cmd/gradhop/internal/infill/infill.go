@@ -101,7 +101,7 @@ func (o *options) command() *cobra.Command {
 	app.SamplerFlag(cmd, &o.Sampling.Sampler, "sampler for --draws")
 	app.DraftFlag(f, &o.Sampling.Draft, "a model of the same vocabulary as for --model")
 	app.Int(f, &o.Sampling.Chains, "chains", o.Sampling.Chains, 1, "`number` of chains for --draws, all in one batch")
-	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: a quarter of its sweeps, at least 10)")
+	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: an eighth of its sweeps, at least 10)")
 	app.Choice(cmd, &o.Sampling.Init, "init", "where chains start: at the fillings that a search finds, at draws from the prediction with all blanks masked, at its most probable words, or at random", "search", "mask", "argmax", "random")
 	app.Int(f, &o.Sampling.Jumps, "jumps", o.Sampling.Jumps, 0, "`number` of the best fillings of a search among which chains jump; 0 for none (mwg without a draft; other samplers do not jump)")
 	app.SeedFlag(f, &o.Sampling.Seed)
