@@ -17,16 +17,16 @@ import (
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the beams: by default 320 divided by the number of blanks, from 12 to 160; two
-	// thirds of that where there are no rough predictions. Beams of an eighth of it come first where that
-	// is 2 or more.
+	// Beam is the width of the beams: by default 1000 divided by the square of the number of blanks, at
+	// most 160, and at least 200 divided by their number and 8; two thirds of that where there are no rough
+	// predictions. Beams of an eighth of it come first where that is 2 or more.
 	Beam int
-	// Pool is the number of best fillings whose neighbours are visited, 30 by default and
+	// Pool is the number of best fillings whose neighbours are visited, 20 by default and
 	// at least Top.
 	Pool int
-	// Moves is the number of neighbours of a filling that are tried, 30 by default.
+	// Moves is the number of neighbours of a filling that are tried, 20 by default.
 	Moves int
-	// NoPairs changes one word at a time only, not also two or three neighbouring words together.
+	// NoPairs changes one word at a time only, not also two neighbouring words together.
 	NoPairs bool
 	// PerWord ranks sentences by U divided by the number of words filled in.
 	PerWord bool
@@ -42,7 +42,7 @@ type SearchOptions struct {
 
 // Progress says how far a search is.
 type Progress struct {
-	// Stage is "first fill", "neighbours", "pairs of blanks", "three blanks", or as "beam of 40 from the left".
+	// Stage is "first fill", "neighbours", "pairs of blanks", or as "beam of 40 from the left".
 	Stage string
 	// Done and Total count the blanks of a beam, or the fillings of the pool.
 	Done, Total int
@@ -69,15 +69,15 @@ func (o *SearchOptions) defaults(blanks int, rough bool) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		if o.Beam = max(12, min(160, 320/blanks)); !rough {
+		if o.Beam = max(8, 200/blanks, min(160, 1000/(blanks*blanks))); !rough {
 			o.Beam = o.Beam * 2 / 3
 		}
 	}
 	if o.Pool == 0 {
-		o.Pool = 30
+		o.Pool = 20
 	}
 	if o.Moves == 0 {
-		o.Moves = 30
+		o.Moves = 20
 	}
 	o.Pool = max(o.Pool, o.Top)
 	o.Beam = max(o.Beam, o.Top)
@@ -85,8 +85,8 @@ func (o *SearchOptions) defaults(blanks int, rough bool) {
 }
 
 // keptWords is the least number of words kept of each prediction: those that beams and moves
-// choose from. Wider beams keep as many as their width.
-const keptWords = 40
+// choose from.
+const keptWords = 200
 
 // roughBlanks is the number of blanks from which a search looks for fillings by rough predictions.
 // With fewer, opening another session takes longer than the search.
@@ -116,11 +116,11 @@ type filling struct {
 // every blank on its own. Then beams fill the blanks from the left and from the right, narrow
 // ones first, and the best fillings are improved word by word with the model's predictions
 // until the neighbours of all of the best o.Pool have been visited. Last, neighbouring blanks of
-// the best filling are refilled two at a time, then three at a time, as long as that finds a better one.
+// the best filling are refilled two at a time, as long as that finds a better one.
 //
 // From three blanks on, on the CPU provider and under pll, all this is done with rough predictions
 // ([mlm.Infill.Rounded]), which cost less. U of the best o.Pool that they find is then computed in
-// full, and the best of these is improved word by word.
+// full, and the best of these is improved word by word, before pairs of it are refilled and after.
 //
 // A search that ctx or the time limit cuts short returns the best of what it has, without
 // an error once there is a filling with its U. Errors are those of the runtime and, before
@@ -243,16 +243,10 @@ func (s *search) run(ctx context.Context) error {
 	if err := then(look.climb(ctx, look.o.Pool)); err != nil {
 		return err
 	}
-	if !s.o.NoPairs {
-		if err := then(look.refine(ctx, look.pairs)); err != nil {
+	if look != s && !s.o.NoPairs {
+		if err := then(look.refill(ctx, look.pool[0].codes)); err != nil {
 			return err
 		}
-		if err := look.refine(ctx, look.triples); err != nil {
-			return err
-		}
-	}
-	if look == s {
-		return nil
 	}
 	for before := ""; ; {
 		if err := s.take(ctx, s.o.keep); err != nil {
@@ -261,12 +255,12 @@ func (s *search) run(ctx context.Context) error {
 		if err := s.climb(ctx, 1); err != nil {
 			return err
 		}
-		best := s.pool[0].codes
+		best := s.pool[0].codes // that of rough predictions may be another
 		if s.o.NoPairs || before == stateKey(best) {
 			return nil
 		}
 		before = stateKey(best)
-		if err := look.refill(ctx, best, look.pairs); err != nil { // the best of rough predictions may be another
+		if err := look.refill(ctx, best); err != nil {
 			return err
 		}
 	}
@@ -335,8 +329,7 @@ func (s *search) neighbours(ctx context.Context, codes []int32) ([]trial, error)
 	slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(b.gain, a.gain) })
 	var out []trial
 	for _, m := range moves {
-		y := slices.Clone(codes)
-		y[m.site] = m.word
+		y := with(codes, m.site, m.word)
 		if s.seen[stateKey(y)] {
 			continue
 		}

@@ -115,32 +115,6 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestTriples: where changes of two neighbouring words stay at a filling, changes of three find a better one.
-func TestTriples(t *testing.T) {
-	m, ctx := load(t), context.Background()
-	for _, text := range []string{"[MASK] [MASK] [MASK] the", "[MASK] [MASK] [MASK] on the"} {
-		p, err := m.Text(text, TextOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := p.newSearch(SearchOptions{Top: 1, Beam: 1, Pool: 1, NoPairs: true})
-		if err := errors.Join(s.search(ctx, ctx), s.refine(ctx, s.pairs)); err != nil {
-			t.Fatal(err)
-		}
-		before := s.pool[0].u
-		if err := s.refine(ctx, s.triples); err != nil {
-			t.Fatal(err)
-		}
-		best, u := s.pool[0], make([]float64, 1)
-		if err := p.Energy.LogDensity(ctx, u, energies.Batch{Space: p.Energy.Space(), Codes: best.codes}); err != nil {
-			t.Fatal(err)
-		}
-		if best.u < before+1 || math.Abs(best.u-u[0]) > 1e-4 {
-			t.Errorf("%s: U is %v after pairs, %v after triples, %v evaluated again", text, before, best.u, u[0])
-		}
-	}
-}
-
 // TestSearchConstraints compares constrained searches with constrained enumeration.
 func TestSearchConstraints(t *testing.T) {
 	m := load(t)

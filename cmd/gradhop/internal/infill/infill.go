@@ -94,7 +94,7 @@ func (o *options) command() *cobra.Command {
 	f.StringSliceVar(&o.Words.Allow, "allow", nil, "`words` to fill in, separated by commas; each must be one token (default: all)")
 	f.StringSliceVar(&o.Words.Block, "block", nil, "`words` not to fill in")
 	f.DurationVar(&o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit")
-	app.Int(f, &o.Search.Beam, "beam", 0, 0, "`width` of the beams of the search (default: 320 divided by the number of blanks)")
+	app.Int(f, &o.Search.Beam, "beam", 0, 0, "`width` of the beams of the search (default: about 110 for up to 3 blanks, less for more)")
 	o.energy.AddFlags(cmd)
 	app.Int(f, &o.Draws, "draws", 0, 0, "`number` of sentences to draw at random, instead of searching for the best")
 	o.Sampling = task.DefaultDraws(0)
