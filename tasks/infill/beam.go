@@ -7,10 +7,6 @@ import (
 	"slices"
 )
 
-// beamWords is the least number of words that follow a partial filling. Wider beams try as many as their
-// width.
-const beamWords = 40
-
 // partial is a filling of the blanks that a beam has reached; those behind them are masked.
 type partial struct {
 	codes []int32
@@ -100,8 +96,7 @@ func (s *search) children(ctx context.Context, list []partial, site int) ([]chil
 	}
 	var out []child
 	for i, x := range list {
-		top := s.t.at(qs[i]).top
-		for _, c := range top[:min(len(top), max(beamWords, s.o.Beam))] {
+		for _, c := range s.t.at(qs[i]).top {
 			if s.p.admits(x.codes, site, c.word) {
 				out = append(out, child{i, c.word, c.lp, x.sum + c.lp})
 			}

@@ -37,7 +37,8 @@ type SearchOptions struct {
 	// Progress, which may be nil, is called between runs of the model.
 	Progress func(Progress)
 
-	keep int // size of the pool, at least Pool
+	keep     int  // size of the pool, at least Pool
+	allPairs bool // see pairOrders
 }
 
 // Progress says how far a search is.
@@ -85,8 +86,8 @@ func (o *SearchOptions) defaults(blanks int, rough bool) {
 }
 
 // keptWords is the least number of words kept of each prediction: those that beams and moves
-// choose from.
-const keptWords = 200
+// choose from. Wider beams keep as many as their width.
+const keptWords = 40
 
 // roughBlanks is the number of blanks from which a search looks for fillings by rough predictions.
 // With fewer, opening another session takes longer than the search.
