@@ -9,9 +9,12 @@ import (
 // pairWords divided by the number of blanks is the number of first words that are tried for a pair.
 const pairWords = 600
 
-// allPairWords is the number of first words that are tried for all pairs together, where these are more than
-// neighbours.
-const allPairWords = 1800
+// allPairWords is the number of first words that are tried for all pairs in both orders together.
+// Texts of more than allPairBlanks blanks have too many pairs for that.
+const (
+	allPairWords  = 1800
+	allPairBlanks = 8
+)
 
 // pairSeconds is the number of words tried in the second blank of a pair for each in the first.
 const pairSeconds = 5
@@ -30,9 +33,9 @@ func (s *search) pairOrders(blanks int) (list []pairOrder, words int) {
 		}
 	}
 	if s.o.allPairs {
-		return list, allPairWords / max(1, len(list))
+		return list, max(1, allPairWords/max(1, len(list)))
 	}
-	return list, pairWords / blanks
+	return list, max(1, pairWords/blanks)
 }
 
 // refill evaluates pairs of a filling and improves the pool. Changes of one word cannot reach a

@@ -115,6 +115,19 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// TestPairOrders: every pair has at least one first word, however many blanks there are.
+func TestPairOrders(t *testing.T) {
+	for _, c := range []struct {
+		blanks, pairs int
+		all           bool
+	}{{1, 0, false}, {1, 0, true}, {2, 1, false}, {2, 2, true}, {4, 3, false}, {4, 12, true}, {1000, 999, false}} {
+		s := search{o: SearchOptions{allPairs: c.all}}
+		if list, words := s.pairOrders(c.blanks); len(list) != c.pairs || words < 1 {
+			t.Errorf("%+v: %d pairs and %d first words", c, len(list), words)
+		}
+	}
+}
+
 // TestSearchConstraints compares constrained searches with constrained enumeration.
 func TestSearchConstraints(t *testing.T) {
 	m := load(t)
