@@ -39,7 +39,7 @@ build:
 	go build -trimpath -ldflags "-s -w" -o bin/gradhop ./cmd/gradhop
 
 demo: build
-	bin/gradhop infill "$(SENTENCE)"
+	bin/gradhop infill --no-punctuation "$(SENTENCE)"
 
 fills: build
 	bin/gradhop infill --top 2 --file scripts/mlm/sentences.txt
