@@ -18,7 +18,7 @@ type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
 	// Beam is the width of the beams: by default 1000 divided by the square of the number of blanks, at
-	// most 160, and at least 200 divided by their number and 8; two thirds of that where there are no rough
+	// most 160, and at least 230 divided by their number and 9; two thirds of that where there are no rough
 	// predictions. Beams of an eighth of it come first where that is 2 or more.
 	Beam int
 	// Pool is the number of best fillings whose neighbours are visited, 20 by default and
@@ -70,7 +70,7 @@ func (o *SearchOptions) defaults(blanks int, rough bool) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		if o.Beam = max(8, 200/blanks, min(160, 1000/(blanks*blanks))); !rough {
+		if o.Beam = max(9, 230/blanks, min(160, 1000/(blanks*blanks))); !rough {
 			o.Beam = o.Beam * 2 / 3
 		}
 	}
