@@ -85,7 +85,7 @@ func TestPool(t *testing.T) {
 	}
 	for k, x := range s.rough.pool {
 		if !x.expanded {
-			t.Errorf("number %d of %d was not visited", k, len(s.pool))
+			t.Errorf("number %d of %d was not visited", k, len(s.rough.pool))
 		}
 	}
 	if len(s.pool) != 8 || !s.pool[0].expanded {
