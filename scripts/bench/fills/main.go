@@ -150,7 +150,7 @@ func methods() []*method {
 	sometimes := func(line int) bool { return line%*every == 0 }
 	list = append(list,
 		&method{name: "beam of 200, 30 swept", run: plain(200, 30)},
-		&method{name: "default, four times as wide", only: sometimes, run: search(infill.SearchOptions{Beam: 240, Pool: 50, Moves: 40})})
+		&method{name: "beams of 240, pool of 50", only: sometimes, run: search(infill.SearchOptions{Beam: 240, Pool: 50, Moves: 40})})
 	for _, name := range samplers.Names() {
 		o := infill.DefaultDraws(*steps * 4)
 		o.Sampler, o.Chains, o.Steps, o.Init, o.Jumps = name, 4, *steps, infill.StartMask, 0
