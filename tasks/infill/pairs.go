@@ -6,36 +6,45 @@ import (
 	"slices"
 )
 
-// pairWords divided by the number of blanks is the number of first words that are tried for a pair.
-const pairWords = 600
-
-// allPairWords is the number of first words that are tried for all pairs in both orders together.
-// Texts of more than allPairBlanks blanks have too many pairs for that.
+// pairWords divided by the number of blanks is the number of first words that are tried for two
+// neighbouring blanks, farWords divided by it that for two others. bothOrdersWords is the number for all
+// pairs in both orders together.
 const (
-	allPairWords  = 1800
-	allPairBlanks = 8
+	pairWords       = 600
+	farWords        = 100
+	bothOrdersWords = 1800
 )
+
+// farBlanks is the number of blanks up to which pairs are refilled that are not neighbours. Longer texts
+// have too many.
+const farBlanks = 8
 
 // pairSeconds is the number of words tried in the second blank of a pair for each in the first.
 const pairSeconds = 5
 
-// pairOrder names two blanks of which the first is filled before the second.
-type pairOrder struct{ first, second int }
+// pair names two blanks of which the first is filled before the second, with as many words as words says.
+type pair struct{ first, second, words int }
 
-// pairOrders returns the pairs that are refilled, neighbouring blanks from the left to the right or all pairs in
-// both orders, and the number of first words for each.
-func (s *search) pairOrders(blanks int) (list []pairOrder, words int) {
+// pairsOf returns the pairs that are refilled: those from the left to the right, neighbours with more words, or
+// those in both orders with the same number.
+func (s *search) pairsOf(blanks int) []pair {
+	var list []pair
 	for i := range blanks {
 		for j := range blanks {
-			if j == i+1 || s.o.allPairs && i != j {
-				list = append(list, pairOrder{i, j})
+			switch {
+			case j == i+1:
+				list = append(list, pair{i, j, max(1, pairWords/blanks)})
+			case blanks <= farBlanks && (j > i || s.o.bothOrders && j < i):
+				list = append(list, pair{i, j, farWords / blanks})
 			}
 		}
 	}
-	if s.o.allPairs {
-		return list, max(1, allPairWords/max(1, len(list)))
+	if s.o.bothOrders && blanks <= farBlanks {
+		for k := range list {
+			list[k].words = bothOrdersWords / len(list)
+		}
 	}
-	return list, max(1, pairWords/blanks)
+	return list
 }
 
 // refill evaluates pairs of a filling and improves the pool. Changes of one word cannot reach a
@@ -55,15 +64,17 @@ func (s *search) refill(ctx context.Context, codes []int32) error {
 // probable in the second. An opening quotation mark is unlikely while the closing one is masked, but once both
 // are there each makes the other likely, and U has both terms.
 func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
-	s.show("pairs of blanks", 0, len(codes)-1)
-	orders, words := s.pairOrders(len(codes))
+	blanks := s.pairsOf(len(codes))
+	s.show("pairs of blanks", 0, len(blanks))
 	var now, open []query
 	for i, w := range codes {
 		now = append(now, query{codes, i, w})
 	}
-	for _, o := range orders {
+	words := 0
+	for _, b := range blanks {
 		mask := s.p.m.tok.Mask
-		open = append(open, query{with(with(codes, o.first, mask), o.second, mask), o.first, -1})
+		open = append(open, query{with(with(codes, b.first, mask), b.second, mask), b.first, -1})
+		words = max(words, b.words)
 	}
 	firsts := newPredictions(s.t.energy, words)
 	if err := errors.Join(s.t.ask(ctx, now), firsts.ask(ctx, open)); err != nil {
@@ -74,12 +85,13 @@ func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
 		terms[i], _ = s.t.at(q).logProb(q.word)
 	}
 	var seconds []query
-	var of []pairOrder
+	var of []pair
 	for k, q := range open {
-		for _, c := range firsts.at(q).top {
+		top := firsts.at(q).top
+		for _, c := range top[:min(len(top), blanks[k].words)] {
 			if s.p.admits(q.codes, q.site, c.word) {
-				seconds = append(seconds, query{with(q.codes, q.site, c.word), orders[k].second, -1})
-				of = append(of, orders[k])
+				seconds = append(seconds, query{with(q.codes, q.site, c.word), blanks[k].second, -1})
+				of = append(of, blanks[k])
 			}
 		}
 	}

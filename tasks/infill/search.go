@@ -26,7 +26,7 @@ type SearchOptions struct {
 	Pool int
 	// Moves is the number of neighbours of a filling that are tried, 20 by default.
 	Moves int
-	// NoPairs changes one word at a time only, not also two neighbouring words together.
+	// NoPairs changes one word at a time only, not also two words together.
 	NoPairs bool
 	// PerWord ranks sentences by U divided by the number of words filled in.
 	PerWord bool
@@ -37,8 +37,8 @@ type SearchOptions struct {
 	// Progress, which may be nil, is called between runs of the model.
 	Progress func(Progress)
 
-	keep     int  // size of the pool, at least Pool
-	allPairs bool // see pairOrders
+	keep       int  // size of the pool, at least Pool
+	bothOrders bool // see pairsOf
 }
 
 // Progress says how far a search is.
@@ -116,8 +116,8 @@ type filling struct {
 // Search looks for the fillings with the highest U. The first is the most probable word of
 // every blank on its own. Then beams fill the blanks from the left and from the right, narrow
 // ones first, and the best fillings are improved word by word with the model's predictions
-// until the neighbours of all of the best o.Pool have been visited. Last, neighbouring blanks of
-// the best filling are refilled two at a time, as long as that finds a better one.
+// until the neighbours of all of the best o.Pool have been visited. Last, the blanks of the best
+// filling are refilled two at a time, as long as that finds a better one.
 //
 // From three blanks on, on the CPU provider and under pll, all this is done with rough predictions
 // ([mlm.Infill.Rounded]), which cost less. U of the best o.Pool that they find is then computed in

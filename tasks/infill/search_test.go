@@ -115,15 +115,22 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestPairOrders: every pair has at least one first word, however many blanks there are.
-func TestPairOrders(t *testing.T) {
+// TestPairsOf: every pair has at least one first word, however many blanks there are.
+func TestPairsOf(t *testing.T) {
 	for _, c := range []struct {
 		blanks, pairs int
-		all           bool
-	}{{1, 0, false}, {1, 0, true}, {2, 1, false}, {2, 2, true}, {4, 3, false}, {4, 12, true}, {1000, 999, false}} {
-		s := search{o: SearchOptions{allPairs: c.all}}
-		if list, words := s.pairOrders(c.blanks); len(list) != c.pairs || words < 1 {
-			t.Errorf("%+v: %d pairs and %d first words", c, len(list), words)
+		bothOrders    bool
+	}{{1, 0, false}, {1, 0, true}, {2, 1, false}, {2, 2, true}, {4, 6, false}, {4, 12, true}, {8, 28, false}, {8, 56, true}, {1000, 999, false}, {1000, 999, true}} {
+		s := search{o: SearchOptions{bothOrders: c.bothOrders}}
+		seen := map[[2]int]bool{}
+		for _, b := range s.pairsOf(c.blanks) {
+			seen[[2]int{b.first, b.second}] = true
+			if b.words < 1 || b.first == b.second || b.first > b.second && !c.bothOrders {
+				t.Errorf("%+v: %+v", c, b)
+			}
+		}
+		if len(seen) != c.pairs {
+			t.Errorf("%+v: %d pairs", c, len(seen))
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (p *Problem) found(ctx context.Context) (x energies.Batch, u []float64, err
 	if p.foundU == nil {
 		// Beams and pool are wider than by default for more fillings, not for a better one. Rough predictions
 		// would save little time, and lists that they choose let chains mix less.
-		o := SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks)), Pool: 30, Moves: 30, keep: mostFound, allPairs: len(p.Blanks) <= allPairBlanks}
+		o := SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks)), Pool: 30, Moves: 30, keep: mostFound, bothOrders: true}
 		o.defaults(len(p.Blanks), false)
 		s := p.searchBy(p.Energy, o)
 		if err := s.search(ctx, ctx); err != nil {
