@@ -147,7 +147,7 @@ func methods() []*method {
 	if !*reference {
 		return list
 	}
-	sometimes := func(line int) bool { return line%*every == 0 }
+	sometimes := func(line int) bool { return line%*every == *every-1 }
 	list = append(list,
 		&method{name: "beam of 200, 30 swept", run: plain(200, 30)},
 		&method{name: "beams of 240, pool of 50", only: sometimes, run: search(infill.SearchOptions{Beam: 240, Pool: 50, Moves: 40})})
