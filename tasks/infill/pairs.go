@@ -15,33 +15,32 @@ const (
 	bothOrdersWords = 1800
 )
 
-// farBlanks is the number of blanks up to which pairs are refilled that are not neighbours. Longer texts
+// farBlanks is the largest number of blanks of texts in which pairs are refilled that are not neighbours. Longer texts
 // have too many.
 const farBlanks = 8
 
 // pairSeconds is the number of words tried in the second blank of a pair for each in the first.
 const pairSeconds = 5
 
-// pair names two blanks of which the first is filled before the second, with as many words as words says.
+// pair names two blanks. The first is filled before the second; words is the number of words tried in it.
 type pair struct{ first, second, words int }
 
-// pairsOf returns the pairs that are refilled: those from the left to the right, neighbours with more words, or
-// those in both orders with the same number.
+// pairsOf returns the pairs that are refilled: from the left to the right, neighbours with more words than others, or
+// in both orders, all with the same number.
 func (s *search) pairsOf(blanks int) []pair {
 	var list []pair
+	far := blanks <= farBlanks
 	for i := range blanks {
 		for j := range blanks {
 			switch {
+			case i == j:
+			case far && s.o.bothOrders:
+				list = append(list, pair{i, j, bothOrdersWords / (blanks * (blanks - 1))})
 			case j == i+1:
 				list = append(list, pair{i, j, max(1, pairWords/blanks)})
-			case blanks <= farBlanks && (j > i || s.o.bothOrders && j < i):
+			case far && j > i:
 				list = append(list, pair{i, j, farWords / blanks})
 			}
-		}
-	}
-	if s.o.bothOrders && blanks <= farBlanks {
-		for k := range list {
-			list[k].words = bothOrdersWords / len(list)
 		}
 	}
 	return list
