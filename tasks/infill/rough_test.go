@@ -138,3 +138,34 @@ func TestRoughPairs(t *testing.T) {
 		}
 	}
 }
+
+// TestPairWords: the first blank of a pair gets as many words as the pair says, the second pairSeconds for each.
+func TestPairWords(t *testing.T) {
+	p := builtIn(t, 1)
+	s := p.newSearch(SearchOptions{}).rough
+	codes := ids(t, p.m, "voice", "king", "heard")
+	trials, err := s.pairs(t.Context(), codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	firsts := map[[2]int]map[int32]int{} // by pair and first word, the number of second words
+	for _, x := range trials {
+		// The second blank comes first, since its term is known, and then the first.
+		at := [2]int{x.order[1], x.order[0]}
+		if firsts[at] == nil {
+			firsts[at] = map[int32]int{}
+		}
+		firsts[at][x.codes[at[0]]]++
+	}
+	for _, b := range s.pairsOf(len(codes)) {
+		of := firsts[[2]int{b.first, b.second}]
+		if len(of) != b.words {
+			t.Errorf("%+v has %d first words", b, len(of))
+		}
+		for w, n := range of {
+			if n != pairSeconds {
+				t.Errorf("%+v has %d second words for %d", b, n, w)
+			}
+		}
+	}
+}
