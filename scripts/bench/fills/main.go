@@ -38,7 +38,8 @@ var (
 	pool      = flag.Int("pool", 20, "pool of the method \"variant\"")
 	moves     = flag.Int("moves", 20, "moves of the method \"variant\"")
 	every     = flag.Int("every", 10, "run the costly ones of -reference on each `n`-th sentence")
-	steps     = flag.Int("steps", 2000, "sweeps of the samplers of -reference")
+	chosen    = flag.String("samplers", strings.Join(samplers.Names(), ","), "`names` of the samplers of -reference")
+	steps     = flag.Int("steps", 2000, "steps of one blank of each chain of the samplers, after an eighth as many sweeps of warm-up, which count too")
 	stride    = flag.Int("stride", 1, "measure each `n`-th sentence only")
 	offset    = flag.Int("offset", 0, "begin at this sentence")
 	threads   = flag.Int("threads", 0, "threads of the runtime; 0 for all cores")
@@ -78,6 +79,11 @@ func run(ctx context.Context) error {
 		return err
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for _, name := range strings.Split(*chosen, ",") {
+		if _, err := samplers.Lookup(name); err != nil {
+			return err
+		}
+	}
 	table, err := read(*best)
 	if err != nil {
 		return err
@@ -151,7 +157,7 @@ func methods() []*method {
 	list = append(list,
 		&method{name: "beam of 200, 30 swept", run: plain(200, 30)},
 		&method{name: "beams of 240, pool of 50", only: sometimes, run: search(infill.SearchOptions{Beam: 240, Pool: 50, Moves: 40})})
-	for _, name := range samplers.Names() {
+	for _, name := range strings.Split(*chosen, ",") {
 		o := infill.DefaultDraws(*steps * 4)
 		o.Sampler, o.Chains, o.Steps, o.Init, o.Jumps = name, 4, *steps, infill.StartMask, 0
 		if o.Check() != nil || name == "gibbs" { // which evaluates every word of the vocabulary
@@ -159,6 +165,8 @@ func methods() []*method {
 		}
 		list = append(list, &method{name: name, only: sometimes,
 			run: func(ctx context.Context, p *infill.Problem) (float64, string, error) {
+				o := o
+				o.Steps = max(1, *steps/len(p.Blanks))
 				d, err := p.Draw(ctx, o, 1, nil)
 				if err != nil {
 					return 0, "", err
