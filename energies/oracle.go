@@ -33,9 +33,6 @@ const (
 	Estimate
 	// Block queries LogP of all sites of one colour; see Capabilities.Colours.
 	Block
-	// Level asks a two-valued energy whose sites have few distinct log-odds which of them each
-	// site has: see Capabilities.Odds.
-	Level
 	// Drafted is not a query: it says that Capabilities.Draft is there.
 	Drafted
 )
@@ -43,7 +40,7 @@ const (
 var capabilityNames = []string{
 	"a log-density", "a gradient", "a tilt", "a tilt at any temperature", "full conditionals",
 	"conditionals of the model's own", "minibatches of its terms", "conditionals of whole colours",
-	"levels of log-odds", "a draft",
+	"a draft",
 }
 
 // Has reports whether c contains every capability of d.
@@ -68,12 +65,6 @@ type Capabilities struct {
 	Answers Capability
 	// Terms is the number of terms, at least 1, if the energy answers Estimate.
 	Terms int
-	// Odds lists the possible log-odds U(x with x_i = 1) - U(x with x_i = 0) of sites in nats, at most
-	// 256, if the energy answers Level. It must not be modified.
-	Odds []float64
-	// Pairs is set if the energy answers Level and the level of every site is the number of its
-	// neighbours with code 1.
-	Pairs *Pairs
 	// Quenched means that the terms are densities, exp(U(x)) = (1/T)·Σ_j ψ_j(x). Estimate then returns
 	// logarithms of the mean ψ̂ over a minibatch: U = log ψ̂(x), and Grad[c,i,v] = log ψ̂ at the state
 	// with v at site i. Average estimates before taking the logarithm.
@@ -83,28 +74,8 @@ type Capabilities struct {
 	// Colours lists the sites of each colour, in increasing order, if the energy answers Block. Sites
 	// of a colour are conditionally independent given the others. It must not be modified.
 	Colours [][]int32
-	// Baseline means that Block queries for the last colour fill U with the log-density of the state
-	// whose sites of this colour have code 0. Adding LogP of their codes minus LogP of code 0 (or Odds of
-	// code 1), in the order of the sites, gives what Density returns, to the bit.
-	Baseline bool
-	// Logistic means that Block queries fill Probability and Odds in place of LogP, for two-valued sites.
-	Logistic bool
-	// Divisible means that parts of a batch, queried at once by several goroutines, take no longer than
-	// the whole batch in one query.
-	Divisible bool
 	// Draft is a cheap stand-in for the energy over the same space, or nil; see [WithDraft].
 	Draft Oracle
-}
-
-// Pairs describes a two-valued energy with one coupling and one field, on a graph whose sites all have
-// the same number of neighbours, such as a torus. It must not be modified.
-type Pairs struct {
-	// Degree is the number of neighbours of a site. Those of site i are To[i·Degree:(i+1)·Degree].
-	Degree int
-	To     []int32
-	// Density returns U, in nats, of a state in which so many sites have code 1, and so many edges
-	// have it at both ends. It is the value that Density queries return, to the bit.
-	Density func(ones, edges int) float64
 }
 
 // Query is one query about every state of a batch. The energy fills the slices that Want requires and
@@ -123,7 +94,7 @@ type Query struct {
 	// row sums to one up to float32 rounding. It may underflow to zero where ½g is 87 nats below its
 	// maximum.
 	Tilt []float32
-	// Beta holds inverse temperatures for Temper, [chain], and for Block if Capabilities.Logistic is set.
+	// Beta holds inverse temperatures for Temper, [chain].
 	Beta []float64
 	// Site is the site of a conditional. LogP receives the log-probabilities up to a constant per chain
 	// in nats, [chain, value], -Inf for values that are not allowed. For Block, Sites is a colour and
@@ -131,13 +102,6 @@ type Query struct {
 	Site  int
 	Sites []int32
 	LogP  []float64
-	// Odds and Probability receive, if Capabilities.Logistic is set, the conditional log-odds of code 1 in
-	// nats and the conditional probability of code 1 at the inverse temperatures Beta, [chain, index in
-	// Sites].
-	Odds, Probability []float32
-	// Levels receives the index in Capabilities.Odds of the log-odds of every site, [chain, site], and
-	// U is filled too. If Sites is not nil, it is [chain, index in Sites].
-	Levels []uint8
 	// Terms holds the minibatch of each chain as indices of terms, which may repeat. The estimate is
 	// (T/b)·Σ_{j in Terms[c]} ψ_j(x_c), where T is the number of terms and b the length of Terms[c].
 	Terms [][]int32
@@ -164,6 +128,18 @@ func AsOracle(e Energy) Oracle {
 		return o
 	}
 	return plain{e}
+}
+
+// Unwrap returns what is below e's methods Unwrap() Energy, if it has one, and so on: an energy of known form below
+// its description, for example.
+func Unwrap(e Energy) Energy {
+	for {
+		w, ok := e.(interface{ Unwrap() Energy })
+		if !ok {
+			return e
+		}
+		e = w.Unwrap()
+	}
 }
 
 // plain adapts an Energy to an Oracle.

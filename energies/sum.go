@@ -17,7 +17,7 @@ type Term struct {
 // π_k^{w_k} (Hinton 2002). A sum of one term is that energy at inverse temperature w. A state with
 // probability zero under any term has probability zero, whatever the sign of the weight.
 //
-// A sum answers the queries that every term answers, except ModelConditional, Block and Level. It answers
+// A sum answers the queries that every term answers, except ModelConditional and Block. It answers
 // Temper and Tilt if one of its terms answers Temper and allows the same values as the sum; that term
 // computes the softmax. It answers Estimate if all terms have the same number of data terms and none is
 // quenched; data terms are then sampled jointly by index.
@@ -37,7 +37,7 @@ func NewSum(terms ...Term) (*Sum, error) {
 	if len(terms) == 0 {
 		return nil, &SpaceError{-1, "a sum without terms"}
 	}
-	s := &Sum{terms: slices.Clone(terms), can: Capabilities{Answers: ^(ModelConditional | Block | Level | Drafted)}}
+	s := &Sum{terms: slices.Clone(terms), can: Capabilities{Answers: ^(ModelConditional | Block | Drafted)}}
 	for k, t := range terms {
 		if t.Energy == nil {
 			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum is nil", k)}

@@ -126,6 +126,7 @@ func (c *checker) functions(m *Model) {
 	}
 }
 
+// Label returns "function DOMAIN.NAME", for messages.
 func (f *Function) Label() string {
 	return fmt.Sprintf("function %s", strings.TrimPrefix(f.Domain+"."+f.Name, "."))
 }

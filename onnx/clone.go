@@ -23,6 +23,7 @@ func (m *Model) Clone() *Model {
 	return &c
 }
 
+// Clone returns a copy of the graph with its own nodes; initialisers are shared. The clone of nil is nil.
 func (g *Graph) Clone() *Graph {
 	if g == nil {
 		return nil

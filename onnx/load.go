@@ -14,7 +14,8 @@ import (
 // Large files are mapped, so that only the weights that are used take memory. Mapped bytes are
 // read-only: writing to the Raw of a loaded tensor crashes the process. A mapping is never released,
 // since tensors of other models may refer to it; loading an unchanged file again reuses it. Replacing a
-// mapped file (as [Save] does) is safe, truncating it is not.
+// mapped file (as [Save] does) is safe. Truncating it ends the process by SIGBUS, or as
+// [ort.ExitOnTruncation] says.
 func Load(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {

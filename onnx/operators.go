@@ -52,13 +52,6 @@ func Operator(domain, op string) (OperatorInfo, bool) {
 	return l.all[i], true
 }
 
-// Known reports whether operator set opset has the operator, possibly deprecated.
-func Known(domain, op string, opset int64) bool {
-	info, _ := Operator(domain, op)
-	since, _ := info.At(opset)
-	return since > 0
-}
-
 type operatorIndex struct {
 	all   []OperatorInfo
 	index map[[2]string]int

@@ -7,7 +7,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-func TestKnown(t *testing.T) {
+func TestOperatorAt(t *testing.T) {
 	tests := []struct {
 		domain, op string
 		opset      int64
@@ -18,8 +18,9 @@ func TestKnown(t *testing.T) {
 		{"com.microsoft", "Gelu", 1, false}, {"", "Relu", 0, false},
 	}
 	for _, c := range tests {
-		if got := onnx.Known(c.domain, c.op, c.opset); got != c.want {
-			t.Errorf("Known(%q, %q, %d) is %v", c.domain, c.op, c.opset, got)
+		info, _ := onnx.Operator(c.domain, c.op)
+		if since, _ := info.At(c.opset); (since > 0) != c.want {
+			t.Errorf("%q %q is in set %d since %d", c.domain, c.op, c.opset, since)
 		}
 	}
 }

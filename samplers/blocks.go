@@ -37,7 +37,7 @@ type BlockGibbsOptions struct {
 // HammingOptions are the options of NewHamming; the zero value has the defaults.
 type HammingOptions struct {
 	// Block is the number of uniform sites that may change; 0 means 10, or all if fewer.
-	Block int `flag:"block" default:"10" doc:"sites that may change in a step"`
+	Block int `flag:"block" default:"10, or all if fewer" doc:"sites that may change in a step"`
 	// Radius is the number of sites at which members of a ball may differ from its centre;
 	// 0 means 1.
 	Radius int `flag:"radius" default:"1" doc:"sites at which a state may differ from the centre of a ball"`

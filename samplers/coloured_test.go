@@ -2,6 +2,7 @@ package samplers_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -66,8 +67,8 @@ func TestColouredGibbs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One coupling and one field: sites have levels, of three numbers of neighbours.
-	levels, err := pairwise.Ising(&graph.Graph{Sites: 4, Edges: []graph.Edge{{I: 0, J: 1, Weight: 0.6}, {I: 0, J: 2, Weight: 0.6}, {I: 0, J: 3, Weight: 0.6}, {I: 1, J: 2, Weight: 0.6}}}, 0.3)
+	// One coupling and one field, but three numbers of neighbours.
+	degrees, err := pairwise.Ising(&graph.Graph{Sites: 4, Edges: []graph.Edge{{I: 0, J: 1, Weight: 0.6}, {I: 0, J: 2, Weight: 0.6}, {I: 0, J: 3, Weight: 0.6}, {I: 1, J: 2, Weight: 0.6}}}, 0.3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,13 +88,13 @@ func TestColouredGibbs(t *testing.T) {
 		t.Fatal(err)
 	}
 	joint := machine.With(weights).Joint()
-	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts, "levels": levels, "ring": ring, "cube": cube, "rbm": joint} {
+	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts, "degrees": degrees, "ring": ring, "cube": cube, "rbm": joint} {
 		for _, beta := range []float64{1, 1.7} {
 			law, err := table.Enumerate(context.Background(), scaledEnergy{e, beta})
 			if err != nil {
 				t.Fatal(err)
 			}
-			k, err := samplers.NewGibbs(e, samplers.GibbsOptions{Updates: 2 * e.Space().Sites})
+			k, err := samplers.New("gibbs", e, samplers.Settings{"updates": fmt.Sprint(2 * e.Space().Sites)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +173,7 @@ func TestPackedGibbs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, err := samplers.NewGibbs(e, samplers.GibbsOptions{})
+		k, err := samplers.New("gibbs", e, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

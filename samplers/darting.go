@@ -72,7 +72,7 @@ func (k *Darting) Init(ctx context.Context, s *State) error {
 	if err := k.Kernel.Init(ctx, s); err != nil {
 		return err
 	}
-	if s.Grad != nil || s.Tilt != nil || s.levels != nil || s.packed != nil || s.inner != nil {
+	if s.Informed() || s.inner != nil {
 		return &OptionError{"darting", "inner", "", "must be a sampler that keeps nothing of a state but its log-density"}
 	}
 	return nil
@@ -97,6 +97,7 @@ func (k *Darting) Step(ctx context.Context, s *State, info *Info) error {
 		info.Hops[c] += hops(x, k.known.Chain(to))
 		copy(x, k.known.Chain(to))
 		s.U[c] = k.u[to]
+		s.Edits++
 	}
 	return nil
 }

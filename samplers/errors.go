@@ -60,8 +60,9 @@ func (e *OptionError) Error() string {
 // ExitCode is 2: bad usage or input.
 func (*OptionError) ExitCode() int { return 2 }
 
-// unknown reports a name that is not among the known ones, and the nearest of these.
-func unknown(sampler, what, name string, known []string) *OptionError {
+// UnknownName reports the name of something (what) that is not among the known ones, and the nearest
+// of these; sampler is "" or the sampler that it is an option of.
+func UnknownName(sampler, what, name string, known []string) *OptionError {
 	slices.Sort(known)
 	best, nearest := max(1, len(name)/3)+1, ""
 	for _, k := range known {

@@ -62,7 +62,6 @@ type Gibbs struct {
 
 	colours [][]int32 // nil: one site at a time
 	colour  colourJob
-	level   levelJob // where the energy has levels
 
 	next   Point
 	site   []int     // to draw, [chain]
@@ -101,11 +100,6 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 		return nil, &OptionError{"gibbs", "updates", strconv.Itoa(o.Updates), "a coloured scan makes whole sweeps: want a multiple of the number of sites, " + strconv.Itoa(sites)}
 	case (o.Scan == "" || o.Scan == ColouredScan) && can.Answers.Has(energies.Block) && whole:
 		k.ask, k.colours, k.updates = energies.Block, can.Colours, max(o.Updates, sites)
-		k.colour.init(can)
-		k.level.odds = can.Odds
-		if p := newPacking(can.Pairs, sites, can.Colours); p != nil {
-			k.level.packed = &packedGibbs{packing: p, odds: can.Odds}
-		}
 	}
 	return k, nil
 }
@@ -147,13 +141,12 @@ func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	return k, nil
 }
 
-// Init implements Kernel.
-func (k *Gibbs) Init(ctx context.Context, s *State) error {
-	err := k.Base.Init(ctx, s)
-	if err == nil && k.level.packed != nil {
-		k.level.packed.init(s)
+// Sweeps returns the number of sweeps, colour by colour, in a step; 0 with another scan.
+func (k *Gibbs) Sweeps() int {
+	if k.colours == nil {
+		return 0
 	}
-	return err
+	return k.updates / k.Oracle.Space().Sites
 }
 
 // Step implements Kernel.
@@ -162,9 +155,6 @@ func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	info.Reset(n)
 	k.next.like(s.X)
 	k.next.U = resize(k.next.U, n)
-	if k.level.odds != nil {
-		return k.level.step(ctx, k, s, info)
-	}
 	copy(k.next.X.Codes, s.X.Codes)
 	copy(k.next.U, s.U)
 	if k.colours != nil {

@@ -6,8 +6,10 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/samplertest"
+	_ "github.com/gradhop/gradhop/samplers/special"
 )
 
 // TestKernels runs the suite on every registered sampler. A new sampler adds its
@@ -120,7 +122,6 @@ var balances = []samplers.Settings{{}, {"balance": "barker"}, {"balance": "min"}
 
 var dmalaLaw = func() samplertest.Law {
 	law := metropolis(langevin)
-	law.Levels = true
 	law.Variants = append(balances[:4:4], samplers.Settings{"step-schedule": "cycle:2..0.5@3"}, samplers.Settings{"precondition": "true"})
 	law.Preset = func(p *samplertest.Problem, set samplers.Settings, s *samplers.State) {
 		if set["precondition"] == "" {
@@ -136,7 +137,7 @@ var dmalaLaw = func() samplertest.Law {
 }()
 
 var dulaLaw = samplertest.Law{
-	Spread: true, Levels: true, Variants: dmalaLaw.Variants[:5],
+	Spread: true, Variants: dmalaLaw.Variants[:5],
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
 		for to := range row {
@@ -276,10 +277,32 @@ func siteUpdates(p *samplertest.Problem, set samplers.Settings, step int64, k, u
 
 var gibbsVariants = []samplers.Settings{{}, {"scan": "random"}, {"updates": "2"}}
 
+// colouredSweeps is the row of one or two sweeps colour by colour.
+func colouredSweeps(p *samplertest.Problem, set samplers.Settings, k int) []float64 {
+	colours, row := energies.AsOracle(p.Energy).Capabilities().Colours, make([]float64, p.Law.Len())
+	row[k] = 1
+	for range number(set, "updates", p.Space().Sites) / p.Space().Sites {
+		next := make([]float64, len(row))
+		for from, mass := range row {
+			if mass == 0 {
+				continue
+			}
+			for to, q := range colouredRow(p.Law, colours, from) {
+				next[to] += mass * q
+			}
+		}
+		row = next
+	}
+	return row
+}
+
 var gibbsLaw = samplertest.Law{
 	Variants: gibbsVariants,
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		updates := 1
+		if set["form"] == "special" {
+			return colouredSweeps(p, set, k)
+		}
 		if set["form"] == "conditional" {
 			updates = p.Space().Sites
 		}

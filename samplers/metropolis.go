@@ -39,11 +39,8 @@ type Metropolis struct {
 	workers Workers
 	// What the workers call, bound once: a closure a step would be an allocation a step.
 	draw, decide func(w *Worker, c int)
-	part         func(w *Worker, lo, hi int)
 	state        *State
 	info         *Info
-	ctx          context.Context
-	failed       firstError
 }
 
 var _ Kernel = (*Metropolis)(nil)
@@ -58,58 +55,25 @@ func (k *Metropolis) Step(ctx context.Context, s *State, info *Info) error {
 		return err
 	}
 	if k.draw == nil {
-		k.draw, k.decide, k.part = k.drawChain, k.decideChain, k.stepPart
+		k.draw, k.decide = k.drawChain, k.decideChain
 	}
-	k.state, k.info, k.ctx = s, info, ctx
+	k.state, k.info = s, info
 	k.next.like(s.X)
 	k.forward = resize(k.forward, s.Chains())
 	if k.Prepare != nil {
 		k.Prepare(s)
 	}
-	if err := k.move(); err != nil {
-		return err
-	}
-	k.count(&info.Evaluations, s.Chains())
-	s.Commit(&k.next, info)
-	return nil
-}
-
-// move draws, evaluates and decides. Where the energy allows, each worker takes some chains through all
-// of it: waking workers up three times would take as long as a step of a small energy.
-func (k *Metropolis) move() error {
-	s := k.state
-	if k.divisible() {
-		k.preparePart(&k.next, s.Beta)
-		k.workers.Parts(s, k.part)
-		return k.failed.take()
-	}
 	k.workers.Each(s, k.draw)
-	if err := k.Evaluate(k.ctx, &k.next, s.Beta); err != nil {
+	if err := k.Evaluate(ctx, &k.next, s.Beta); err != nil {
 		return err
 	}
 	if err := s.Reject(&k.next); err != nil {
 		return err
 	}
 	k.workers.Each(s, k.decide)
+	k.count(&info.Evaluations, s.Chains())
+	s.Commit(&k.next, info)
 	return nil
-}
-
-// stepPart makes the step of the chains in [lo, hi).
-func (k *Metropolis) stepPart(w *Worker, lo, hi int) {
-	for c := lo; c < hi; c++ {
-		k.drawChain(w, c)
-	}
-	err := k.evaluatePart(k.ctx, &k.next, lo, hi)
-	if err == nil {
-		err = k.state.rejectPart(&k.next, lo, hi)
-	}
-	if err != nil {
-		k.failed.add(lo, err)
-		return
-	}
-	for c := lo; c < hi; c++ {
-		k.decideChain(w, c)
-	}
 }
 
 func (k *Metropolis) drawChain(w *Worker, c int) {
@@ -125,11 +89,7 @@ func (k *Metropolis) decideChain(w *Worker, c int) {
 	case k.Unadjusted:
 		k.info.Accept[c], k.info.Accepted[c] = 1, true
 	default:
-		logRatio := s.DeltaU(c, u) + k.Proposal.LogReverse(w, s, c, &k.next) - k.forward[c]
-		s.Metropolis(&w.Stream, k.info, c, logRatio)
-	}
-	if k.info.Accepted[c] {
-		k.info.Hops[c] = s.hops(&k.next, c)
+		s.Metropolis(&w.Stream, k.info, c, s.DeltaU(c, u)+k.Proposal.LogReverse(w, s, c, &k.next)-k.forward[c])
 	}
 }
 
@@ -141,9 +101,6 @@ func (k *Metropolis) adapt(t *Tuner, adapts bool) {
 		k.Specs = k.Specs[:1]
 	}
 }
-
-// Vars implements Kernel.
-func (k *Metropolis) Vars() []VarSpec { return k.Specs }
 
 // Tune implements Kernel.
 func (k *Metropolis) Tune(s *State, info *Info, last bool) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,9 @@ import (
 // Flag describes one option of a sampler, read from a field of its option
 // struct: `flag:"step-size" default:"0.4" choices:"a,b" doc:"..."`. Fields
 // without a flag tag are for Go callers only. Fields are float64, int, bool or
-// string, and their zero value means the default; where zero is a setting of its own, the
+// string. A missing setting gets the tag default if that is a value of the field, for a string
+// one word; a default in several words, as "adapted in warm-up", leaves the zero value, with
+// which the sampler chooses. Where zero is a setting of its own, the
 // tag zero has the value that says so, as `zero:"-1"`. Without it the text 0 is an error,
 // lest it pass for another number, unless the default begins with 0 itself, as in
 // `default:"0: all"`. A field of type Settings with the tag `flag:"*"` receives the settings
@@ -28,10 +31,16 @@ type Flag struct {
 // Settings are options by flag name, as text.
 type Settings map[string]string
 
+// flagsOf panics for a tag that is misspelt or has no meaning.
 func flagsOf[O any]() []Flag {
 	var flags []Flag
-	for f := range fields(reflect.TypeFor[O]()) {
-		if f.Tag.Get("flag") == "*" {
+	t := reflect.TypeFor[O]()
+	for k := range t.NumField() {
+		f := t.Field(k)
+		if reason := badTag(f); reason != "" {
+			panic(fmt.Sprintf("samplers: field %s of %v: %s", f.Name, t, reason))
+		}
+		if f.Tag.Get("flag") == "" || f.Tag.Get("flag") == "*" {
 			continue
 		}
 		var choices []string
@@ -43,6 +52,39 @@ func flagsOf[O any]() []Flag {
 		})
 	}
 	return flags
+}
+
+// tagPair is the first pair of a struct tag, tagKeys what may stand there.
+var (
+	tagPair = regexp.MustCompile(`^ *([^ ":]+):("(?:[^"\\]|\\.)*")`)
+	tagKeys = []string{"flag", "default", "choices", "zero", "doc"}
+)
+
+// badTag says what is wrong with the tags of a field.
+func badTag(f reflect.StructField) string {
+	var keys []string
+	for rest := string(f.Tag); rest != ""; {
+		m := tagPair.FindStringSubmatch(rest)
+		if m == nil {
+			return fmt.Sprintf("the tag %s is not of the form key:\"value\"", rest)
+		}
+		if !slices.Contains(tagKeys, m[1]) {
+			return fmt.Sprintf("unknown tag %s; the tags are %s", m[1], strings.Join(tagKeys, ", "))
+		}
+		keys, rest = append(keys, m[1]), rest[len(m[0]):]
+	}
+	if len(keys) > 0 && !slices.Contains(keys, "flag") {
+		return "tags, but no flag"
+	}
+	if len(keys) == 0 || f.Tag.Get("flag") == "*" {
+		return ""
+	}
+	value := f.Tag.Get("default")
+	reason := set(reflect.New(f.Type).Elem(), f, value) // panics for a type that no setting has
+	if reason == "" || strings.Contains(value, " ") || value == "none" {
+		return ""
+	}
+	return fmt.Sprintf("default %q: %s", value, reason)
 }
 
 // fields yields the fields of t that have a flag.
@@ -71,6 +113,9 @@ func (s Settings) decode(sampler string, o any) error {
 		known = append(known, name)
 		text, ok := s[name]
 		if !ok {
+			if word := f.Tag.Get("default"); !strings.Contains(word, " ") && number(word) != 0 {
+				set(v.FieldByIndex(f.Index), f, word) // words leave the zero value
+			}
 			continue
 		}
 		if reason := set(v.FieldByIndex(f.Index), f, text); reason != "" {
@@ -83,7 +128,7 @@ func (s Settings) decode(sampler string, o any) error {
 		case rest != nil:
 			rest[name] = s[name]
 		default:
-			return unknown(sampler, "option", name, known)
+			return UnknownName(sampler, "option", name, known)
 		}
 	}
 	return nil
@@ -97,7 +142,9 @@ func set(v reflect.Value, f reflect.StructField, text string) string {
 		if err != nil {
 			return "not a number"
 		}
-		if z := f.Tag.Get("zero"); x == 0 && z != "" {
+		if z := f.Tag.Get("zero"); z != "" && x == number(z) {
+			return "must not be negative"
+		} else if x == 0 && z != "" {
 			v.SetFloat(number(z))
 			return ""
 		}
@@ -109,6 +156,12 @@ func set(v reflect.Value, f reflect.StructField, text string) string {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return "not an integer"
+		}
+		if z := f.Tag.Get("zero"); z != "" && float64(n) == number(z) {
+			return "must not be negative"
+		} else if n == 0 && z != "" {
+			v.SetInt(int64(number(z)))
+			return ""
 		}
 		if n == 0 && number(f.Tag.Get("default")) != 0 {
 			return notZero

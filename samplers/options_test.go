@@ -3,6 +3,7 @@ package samplers
 import (
 	"errors"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -139,7 +140,7 @@ func TestMessages(t *testing.T) {
 		&NonFiniteError{3, 7, "log-density", math.NaN(), long},
 		&NonFiniteError{3, 7, "gradient", 1, []int32{1}},
 		&NonFiniteError{3, 7, "log-density", math.Inf(-1), long},
-		unknown("x", "option", "y", nil),
+		UnknownName("x", "option", "y", nil),
 		&OptionError{"a", "b", "c", "d"},
 		&energies.UnsupportedError{Who: "samplers: dmala", Want: energies.Gradient},
 		&OptionError{Option: "Chains", Reason: "none"},
@@ -149,4 +150,67 @@ func TestMessages(t *testing.T) {
 			t.Errorf("message %q", s)
 		}
 	}
+}
+
+// TestDefaultTags registers a sampler whose default stands in its tag alone.
+func TestDefaultTags(t *testing.T) {
+	type options struct {
+		Size  float64 `flag:"size" default:"0.25" doc:"size of a step"`
+		Every int     `flag:"every" default:"3 or more" doc:"steps"`
+		Order string  `flag:"order" default:"up" choices:"up,down" doc:"order"`
+		Fast  bool    `flag:"fast" default:"true" doc:"speed"`
+	}
+	var got options
+	e := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
+	build := func(e energies.Energy, o options) (*Metropolis, error) { got = o; return NewDMALA(e, DMALAOptions{}) }
+	Register(Registration{Name: "tagged", Doc: "a test", Paper: "none", Bias: "a test"}, build)
+	defer func() { delete(registry.byName, "tagged") }()
+	for _, c := range []struct {
+		given Settings
+		want  options
+	}{{nil, options{0.25, 0, "up", true}}, {Settings{"size": "2", "every": "5", "order": "down", "fast": "false"}, options{2, 5, "down", false}}} {
+		if _, err := New("tagged", e, c.given); err != nil || got != c.want {
+			t.Errorf("%v: %+v, %v; want %+v", c.given, got, err, c.want)
+		}
+	}
+}
+
+// TestTagsAreChecked registers option structs with a mistake in a tag.
+func TestTagsAreChecked(t *testing.T) {
+	for want, register := range map[string]func(Registration){
+		"unknown tag defualt": bad[struct {
+			A int `flag:"a" defualt:"3" doc:"a"`
+		}],
+		"tags, but no flag": bad[struct {
+			A int `default:"3" doc:"a"`
+		}],
+		`default "middle": not one of`: bad[struct {
+			A string `flag:"a" default:"middle" choices:"up,down"`
+		}],
+		`default "3.5": not an integer`: bad[struct {
+			A int `flag:"a" default:"3.5" doc:"a"`
+		}],
+		"unsupported type": bad[struct {
+			A []int `flag:"a" default:"3" doc:"a"`
+		}],
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, want) {
+					t.Errorf("panic %q; want %q", said, want)
+				}
+			}()
+			register(Registration{Name: "mistaken"})
+		}()
+	}
+	if got := badTag(reflect.StructField{Name: "A", Tag: `flag:"a" doc: "a"`}); !strings.Contains(got, "not of the form") {
+		t.Errorf("a tag of bad form: %q", got)
+	}
+	if _, err := Lookup("mistaken"); err == nil {
+		t.Error("a sampler with a mistaken tag is registered")
+	}
+}
+
+func bad[O any](r Registration) {
+	Register(r, func(e energies.Energy, _ O) (*Metropolis, error) { return NewDMALA(e, DMALAOptions{}) })
 }

@@ -21,7 +21,7 @@ func TestPackedLangevin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gibbs, err := samplers.NewGibbs(e, samplers.GibbsOptions{})
+		gibbs, err := samplers.New("gibbs", e, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

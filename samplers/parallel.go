@@ -2,7 +2,6 @@ package samplers
 
 import (
 	"runtime"
-	"sync"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -13,7 +12,8 @@ type Worker struct {
 	// Stream draws; whoever uses it positions it first.
 	rng.Stream
 	row   []float64
-	bytes []uint8
+	words []uint64
+	bits  uint64
 }
 
 // Row returns scratch of length n, with unspecified contents.
@@ -22,10 +22,24 @@ func (w *Worker) Row(n int) []float64 {
 	return w.row
 }
 
-// Bytes returns scratch of length n, with unspecified contents.
-func (w *Worker) Bytes(n int) []uint8 {
-	w.bytes = resize(w.bytes, n)
-	return w.bytes
+// Below is true with probability p, for i = 0, 1, 2, ... in turn. 16 random bits decide nearly always.
+func (w *Worker) Below(i int, p float64) bool {
+	if i%4 == 0 {
+		w.bits = w.Uint64()
+	}
+	r, scaled := int32(w.bits&0xffff), p*(1<<16)
+	w.bits >>= 16
+	high := int32(scaled)
+	if r == high {
+		return w.Float64() < scaled-float64(high)
+	}
+	return r < high
+}
+
+// Words returns scratch of length n, with unspecified contents.
+func (w *Worker) Words(n int) []uint64 {
+	w.words = resize(w.words, n)
+	return w.words
 }
 
 // Workers calls functions for every chain of a state, in parallel where that pays. The
@@ -48,6 +62,9 @@ func (ws *Workers) Each(s *State, f func(w *Worker, c int)) {
 	ws.Parts(s, ws.parts)
 }
 
+// mostWork bounds what a site counts for, in values: most of them cost nothing where it does not change.
+const mostWork = 256
+
 // Parts is Each for ranges of chains, [lo, hi).
 func (ws *Workers) Parts(s *State, f func(w *Worker, lo, hi int)) {
 	if p := runtime.GOMAXPROCS(0); len(ws.list) < p {
@@ -57,7 +74,7 @@ func (ws *Workers) Parts(s *State, f func(w *Worker, lo, hi int)) {
 		ws.run = ws.ranges
 	}
 	ws.part = f
-	energies.Parallel(s.Chains(), len(s.X.Codes)*min(s.X.Space.Values, blockLen), ws.run)
+	energies.Parallel(s.Chains(), len(s.X.Codes)*min(s.X.Space.Values, mostWork), ws.run)
 }
 
 func (ws *Workers) ranges(worker, lo, hi int) { ws.part(&ws.list[worker], lo, hi) }
@@ -66,27 +83,4 @@ func (ws *Workers) chains(w *Worker, lo, hi int) {
 	for c := lo; c < hi; c++ {
 		ws.each(w, c)
 	}
-}
-
-// firstError keeps, of errors that workers met, that of the first chains. The zero value has none.
-type firstError struct {
-	mu  sync.Mutex
-	at  int
-	err error
-}
-
-// add adds the error of the chains from lo on.
-func (f *firstError) add(lo int, err error) {
-	f.mu.Lock()
-	if f.err == nil || lo < f.at {
-		f.at, f.err = lo, err
-	}
-	f.mu.Unlock()
-}
-
-// take returns the error and forgets it.
-func (f *firstError) take() error {
-	err := f.err
-	f.err = nil
-	return err
 }

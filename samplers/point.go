@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/logistic"
 )
 
 // Point is a batch of states with what a kernel knows of the energy at each: U and, for
@@ -27,20 +28,28 @@ type Point struct {
 	Tilt []float32
 
 	balance Balance
-	sharp   float64      // factor of β in the weights
-	beta    []float64    // of the weights, [chain]; nil: 1
-	leave   []float64    // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
-	block   []float64    // sums of Tilt over blocks without x_i, [chain, site, block]
-	norms   []normaliser // of the Langevin proposal, [chain]
-	flips   []float64    // probability of the Langevin proposal to change a site, [chain, site], as norms
-	levels  []uint8      // [chain, site], of kernels that work by levels; nil for others
-	packed  []uint64     // X in bits, [chain, word], of kernels that need it; nil for others
-	classes []uint64     // of packedLangevin, [chain, word]; nil for others
+	beta    []float64 // factor of the gradient in the weights, [chain]
+	leave   []float64 // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
+	flips   []float64 // of sigmoids, [chain, site], and
+	norms   []norm    // [chain]
 }
 
-// smallestTilt replaces the tilt of a current value that underflowed, in
-// forward and backward probabilities alike, so that ratios to it stay finite.
-const smallestTilt = math.SmallestNonzeroFloat32
+// norm is what sigmoids returned for a shift.
+type norm struct {
+	value, shift float64
+	known        bool
+}
+
+// sigmoids returns 1/(1+exp(shift-LogLeave)) of the sites of chain c, [site], and Σ log(1+exp(LogLeave-shift)),
+// computed once for each state and shift: a tenth of a step of an RBM.
+func (p *Point) sigmoids(c int, shift float64) ([]float64, float64) {
+	leaves, at := p.LogLeaves(c), &p.norms[c]
+	flips := p.flips[c*len(leaves) : (c+1)*len(leaves)]
+	if !at.known || at.shift != shift {
+		*at = norm{logistic.Sigmoids(flips, leaves, shift), shift, true}
+	}
+	return flips, at.value
+}
 
 // Informed reports whether p has first-order weights.
 func (p *Point) Informed() bool { return p.leave != nil }
@@ -68,18 +77,10 @@ func (p *Point) logWeight(r int, cur, v int32) float64 {
 	values := p.X.Space.Values
 	if p.Tilt == nil {
 		row := p.Grad[r*values : (r+1)*values]
-		return p.balance.Log(p.betaOf(r) * (float64(row[v]) - float64(row[cur])))
+		return p.balance.Log(p.beta[r/p.X.Space.Sites] * (float64(row[v]) - float64(row[cur])))
 	}
 	row := p.Tilt[r*values : (r+1)*values]
 	return math.Log(float64(row[v])) - math.Log(float64(max(row[cur], smallestTilt)))
-}
-
-// betaOf is the factor of the gradient in the weights in row r = (chain, site).
-func (p *Point) betaOf(r int) float64 {
-	if p.beta == nil {
-		return p.sharp
-	}
-	return p.sharp * p.beta[r/p.X.Space.Sites]
 }
 
 // LogWeights writes log w[i,v] of every value to row, [value]: -Inf for the current value
@@ -97,7 +98,7 @@ func (p *Point) LogWeights(row []float64, c, i int) {
 // row, [value]: 0 for the current value, -Inf for those that are not allowed. It needs Grad.
 func (p *Point) LogRatios(row []float64, c, i int) {
 	r := c*p.X.Space.Sites + i
-	cur, beta := p.X.Codes[r], p.betaOf(r)
+	cur, beta := p.X.Codes[r], p.beta[c]
 	g := p.Grad[r*len(row) : (r+1)*len(row)]
 	for v := range row {
 		row[v] = math.Inf(-1)
@@ -174,26 +175,16 @@ func (p *Point) PickSite(w *Worker, c int, u float64) (site int, total float64) 
 	return site, math.Log(sum) + top
 }
 
-// room makes room for what is derived from Tilt or Grad.
-func (p *Point) room() {
-	rows := len(p.X.Codes)
-	p.leave, p.flips = resize(p.leave, rows), resize(p.flips, rows)
-	p.norms = resize(p.norms, p.X.Chains())
-	clear(p.norms)
-	if p.Tilt != nil {
-		p.block = resize(p.block, rows*blocks(p.X.Space.Values))
-	}
-}
-
 // sum fills what is derived from Tilt or Grad, each row from itself alone.
 func (p *Point) sum(job *sums) {
-	rows, values := len(p.X.Codes), p.X.Space.Values
-	p.room()
+	rows := len(p.X.Codes)
+	p.leave, p.flips, p.norms = resize(p.leave, rows), resize(p.flips, rows), resize(p.norms, p.X.Chains())
+	clear(p.norms)
 	if job.run == nil {
 		job.run = job.rows
 	}
 	job.p = p
-	energies.Parallel(rows, rows*values, job.run)
+	energies.Parallel(rows, rows*p.X.Space.Values, job.run)
 	job.p = nil
 }
 
@@ -203,36 +194,29 @@ type sums struct {
 	run func(worker, lo, hi int)
 }
 
-func (s *sums) rows(_, lo, hi int) { s.p.sumRows(lo, hi) }
-
-// sumRows is sum for the rows (chain, site) in [lo, hi).
-func (p *Point) sumRows(lo, hi int) {
-	sp := p.X.Space
-	values := sp.Values
-	if values == 2 && p.Tilt == nil && len(sp.Allowed) == 0 {
-		p.pairRows(lo, hi)
+func (s *sums) rows(_, lo, hi int) {
+	p := s.p
+	if sp := p.X.Space; sp.Values == 2 && len(sp.Allowed) == 0 && p.Tilt == nil {
+		p.pairs(lo, hi)
 		return
 	}
 	for r := lo; r < hi; r++ {
-		cur := p.X.Codes[r]
-		switch {
-		case p.Tilt != nil:
+		if cur := p.X.Codes[r]; p.Tilt != nil {
 			p.leave[r] = p.sumTilt(r, cur)
-		default:
+		} else {
 			p.leave[r] = p.sumGrad(r, cur)
 		}
 	}
 }
 
-// pairRows is sumRows for two values: there is one other value, and nothing to sum.
-func (p *Point) pairRows(lo, hi int) {
-	codes, leave, g := p.X.Codes[lo:hi], p.leave[lo:hi], p.Grad[2*lo:2*hi]
-	for k, cur := range codes {
-		pair := g[2*k : 2*k+2 : 2*k+2]
-		toOne := p.betaOf(lo+k) * (float64(pair[1]) - float64(pair[0]))
-		d := math.Float64frombits(math.Float64bits(toOne) ^ uint64(cur)<<63) // with the sign for the code
-		if leave[k] = d / 2; p.balance != Sqrt {
-			leave[k] = p.balance.Log(d) + 0*d
+// pairs is rows for two values: there is one other value, and nothing to sum.
+func (p *Point) pairs(lo, hi int) {
+	d := p.X.Space.Sites
+	for r := lo; r < hi; r++ {
+		pair, sign := p.Grad[2*r:2*r+2:2*r+2], float64(1-2*p.X.Codes[r])
+		gain := p.beta[r/d] * sign * (float64(pair[1]) - float64(pair[0]))
+		if p.leave[r] = gain / 2; p.balance != Sqrt {
+			p.leave[r] = p.balance.Log(gain) + 0*gain
 		}
 	}
 }
@@ -241,7 +225,7 @@ func (p *Point) pairRows(lo, hi int) {
 // finite where a gradient is not, although weights may hide that.
 func (p *Point) sumGrad(r int, cur int32) float64 {
 	values, site := p.X.Space.Values, r%p.X.Space.Sites
-	g, beta := p.Grad[r*values:(r+1)*values], p.betaOf(r)
+	g, beta := p.Grad[r*values:(r+1)*values], p.beta[r/p.X.Space.Sites]
 	top, sum, strange := math.Inf(-1), 0.0, 0*float64(g[cur])
 	p.each(site, cur, func(v int32) {
 		strange += 0 * float64(g[v])
@@ -281,36 +265,70 @@ func (p *Point) like(x energies.Batch) {
 
 // copyChain copies chain j of src, which keeps the same things, to chain c.
 func (p *Point) copyChain(c int, src *Point, j int) {
-	d, values := p.X.Space.Sites, p.X.Space.Values
-	copySpan(p.X.Codes, src.X.Codes, c, j, d)
-	copySpan(p.U, src.U, c, j, 1)
-	copySpan(p.Grad, src.Grad, c, j, d*values)
-	copySpan(p.Tilt, src.Tilt, c, j, d*values)
-	copySpan(p.leave, src.leave, c, j, d)
-	copySpan(p.beta, src.beta, c, j, 1)
-	copySpan(p.norms, src.norms, c, j, 1)
-	copySpan(p.flips, src.flips, c, j, d)
-	copySpan(p.levels, src.levels, c, j, d)
-	copySpan(p.packed, src.packed, c, j, len(p.packed)/p.X.Chains())
-	copySpan(p.classes, src.classes, c, j, len(p.classes)/p.X.Chains())
-	if p.Tilt != nil {
-		copySpan(p.block, src.block, c, j, d*blocks(values))
+	to, from := p.view(c), src.view(j)
+	to.set(&from)
+}
+
+// view returns chain c, sharing memory with p.
+func (p *Point) view(c int) Point {
+	d := p.X.Space.Sites
+	n := d * p.X.Space.Values
+	return Point{
+		X: p.X.Slice(c, c+1), U: span(p.U, c, 1), Grad: span(p.Grad, c, n), Tilt: span(p.Tilt, c, n),
+		balance: p.balance, beta: span(p.beta, c, 1), leave: span(p.leave, c, d),
+		flips: span(p.flips, c, d), norms: span(p.norms, c, 1),
 	}
 }
 
-// copySpan copies the j-th span of n elements of src to the c-th of dst, unless dst is nil.
-func copySpan[T any](dst, src []T, c, j, n int) {
-	if dst != nil {
-		copy(dst[c*n:(c+1)*n], src[j*n:(j+1)*n])
+// span returns the c-th span of n elements, or nil.
+func span[T any](x []T, c, n int) []T {
+	if len(x) == 0 {
+		return nil
 	}
+	return x[c*n : (c+1)*n]
+}
+
+// set copies src, which is of the same size, except what p lacks.
+func (p *Point) set(src *Point) {
+	copy(p.X.Codes, src.X.Codes)
+	copy(p.U, src.U)
+	copy(p.Grad, src.Grad)
+	copy(p.Tilt, src.Tilt)
+	copy(p.beta, src.beta)
+	copy(p.leave, src.leave)
+	copy(p.flips, src.flips)
+	copy(p.norms, src.norms)
+}
+
+// copyOf makes p a copy of src in memory of its own.
+func (p *Point) copyOf(src *Point) {
+	p.like(src.X)
+	p.U, p.Grad, p.Tilt = sized(p.U, src.U), sized(p.Grad, src.Grad), sized(p.Tilt, src.Tilt)
+	p.balance, p.beta, p.leave = src.balance, sized(p.beta, src.beta), sized(p.leave, src.leave)
+	p.flips, p.norms = sized(p.flips, src.flips), sized(p.norms, src.norms)
+	p.set(src)
+}
+
+// sized returns own with the length of other, or nil if that is nil.
+func sized[T any](own, other []T) []T {
+	if other == nil {
+		return nil
+	}
+	return resize(own, len(other))
+}
+
+// exchange swaps what chains a and b have in p, with the help of a spare point.
+func (p *Point) exchange(spare *Point, a, b int) {
+	one := p.view(a)
+	spare.copyOf(&one)
+	p.copyChain(a, p, b)
+	p.copyChain(b, spare, 0)
 }
 
 // Evaluator evaluates an energy as kernels need it. The zero value is not usable.
 type Evaluator struct {
 	Base
-	informed bool            // by the gradient, or
-	levels   bool            // by the levels of log-odds
-	packed   *packedLangevin // which evaluates proposals itself; nil for other kernels
+	informed bool // by the gradient
 	balance  Balance
 	sharp    float64   // factor of β in the weights
 	tilts    bool      // the energy computes tilts, at β = 1
@@ -383,91 +401,37 @@ func (e *Evaluator) count(to *Counts, n int) {
 // Evaluate fills p at the states p.X, in one evaluation. beta is State.Beta: in runs that
 // have one the gradient itself is kept, which serves at every β. On error p is undefined.
 func (e *Evaluator) Evaluate(ctx context.Context, p *Point, beta []float64) error {
-	e.reserve(p, beta)
-	if err := e.answer(ctx, p, 0, p.X.Chains()); err != nil || !e.informed || e.levels {
+	p.U = resize(p.U, p.X.Chains())
+	q := energies.Query{Want: energies.Density, X: p.X, U: p.U}
+	n := len(p.X.Codes) * p.X.Space.Values
+	switch {
+	case !e.informed:
+		return e.Oracle.Answer(ctx, q)
+	case e.tilts && beta == nil:
+		p.Tilt, p.Grad = resize(p.Tilt, n), nil
+		q.Want, q.Tilt = energies.Tilt, p.Tilt
+	default:
+		p.Grad = resize(p.Grad, n)
+		q.Want, q.Grad = energies.Gradient, p.Grad
+	}
+	if err := e.Oracle.Answer(ctx, q); err != nil {
 		return err
 	}
 	return e.temper(ctx, p, beta)
 }
 
-// divisible says that parts of a batch may be evaluated by [Evaluator.evaluatePart].
-func (e *Evaluator) divisible() bool {
-	return e.packed != nil || !e.tilts && !e.tempers && e.Oracle.Capabilities().Divisible
-}
-
-// preparePart makes room in p for calls of evaluatePart.
-func (e *Evaluator) preparePart(p *Point, beta []float64) {
-	e.reserve(p, beta)
-	if e.informed && !e.levels {
-		e.weigh(p, beta)
-		p.room()
-	}
-}
-
-// evaluatePart does what Evaluate does for the chains in [lo, hi).
-func (e *Evaluator) evaluatePart(ctx context.Context, p *Point, lo, hi int) error {
-	if e.packed != nil {
-		return ctx.Err()
-	}
-	err := e.answer(ctx, p, lo, hi)
-	if d := p.X.Space.Sites; err == nil && e.informed && !e.levels {
-		p.sumRows(lo*d, hi*d)
-	}
-	return err
-}
-
-// reserve makes room for what the energy answers.
-func (e *Evaluator) reserve(p *Point, beta []float64) {
-	p.U = resize(p.U, p.X.Chains())
-	n := len(p.X.Codes) * p.X.Space.Values
-	switch {
-	case !e.informed:
-	case e.packed != nil:
-		e.packed.reserve(p)
-	case e.levels:
-		p.levels = resize(p.levels, len(p.X.Codes))
-	case e.tilts && beta == nil:
-		p.Tilt, p.Grad = resize(p.Tilt, n), nil
-	default:
-		p.Grad = resize(p.Grad, n)
-	}
-}
-
-// answer asks the energy for what reserve made room for, for the chains in [lo, hi).
-func (e *Evaluator) answer(ctx context.Context, p *Point, lo, hi int) error {
-	if e.packed != nil {
-		for c := lo; c < hi; c++ {
-			e.packed.fill(p, c)
-		}
-		return ctx.Err()
-	}
-	q := energies.Query{Want: energies.Density, X: p.X.Slice(lo, hi), U: p.U[lo:hi]}
-	d := p.X.Space.Sites
-	n := d * p.X.Space.Values
-	switch {
-	case !e.informed:
-	case e.levels:
-		q.Want, q.Levels = energies.Level, p.levels[lo*d:hi*d]
-	case p.Grad == nil:
-		q.Want, q.Tilt = energies.Tilt, p.Tilt[lo*n:hi*n]
-	default:
-		q.Want, q.Grad = energies.Gradient, p.Grad[lo*n:hi*n]
-	}
-	return e.Oracle.Answer(ctx, q)
-}
-
 // temper fills all that p derives from its gradient at inverse temperatures beta, by the
 // energy's own softmax where it has one. On error p is as before.
 func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error {
+	e.factors = resize(e.factors, p.X.Chains())
+	for c := range e.factors {
+		if e.factors[c] = e.sharp; beta != nil {
+			e.factors[c] *= beta[c]
+		}
+	}
 	switch {
 	case p.Grad == nil: // the energy tilts at β = 1
 	case e.tempers:
-		e.factors = resize(e.factors, p.X.Chains())
-		for c := range e.factors {
-			if e.factors[c] = e.sharp; beta != nil {
-				e.factors[c] *= beta[c]
-			}
-		}
 		e.spare = resize(e.spare, len(p.Grad))
 		if err := e.Oracle.Answer(ctx, energies.Query{Want: energies.Temper, X: p.X, Grad: p.Grad, Tilt: e.spare, Beta: e.factors}); err != nil {
 			return err
@@ -476,24 +440,18 @@ func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error 
 	default:
 		p.Tilt = nil
 	}
-	e.weigh(p, beta)
+	p.balance, p.beta, e.factors = e.balance, e.factors, p.beta
 	p.sum(&e.sums)
 	return nil
 }
 
-// weigh sets the parameters of the first-order weights of p.
-func (e *Evaluator) weigh(p *Point, beta []float64) {
-	p.balance, p.sharp = e.balance, e.sharp
-	if beta == nil {
-		p.beta = nil
-	} else {
-		p.beta = append(p.beta[:0], beta...)
-	}
-}
-
 // Refresh brings the weights of s to the β of the step about to be made.
 func (e *Evaluator) Refresh(ctx context.Context, s *State) error {
-	if !e.informed || e.levels || slices.Equal(s.beta, s.Beta) {
+	stale := false
+	for c, beta := range s.beta {
+		stale = stale || beta != e.sharp*s.InverseTemperature(c)
+	}
+	if !stale {
 		return nil
 	}
 	if err := e.temper(ctx, &s.Point, s.Beta); err != nil {
@@ -501,7 +459,7 @@ func (e *Evaluator) Refresh(ctx context.Context, s *State) error {
 	}
 	for c := range s.Chains() {
 		if err := s.check(c, s.ChainIDs[c], s.Step); err != nil { // finite at another β
-			s.beta = s.beta[:0] // another attempt tempers again
+			s.beta[c] = math.NaN() // another attempt tempers again
 			return err
 		}
 	}
@@ -511,12 +469,7 @@ func (e *Evaluator) Refresh(ctx context.Context, s *State) error {
 // Reject decides what becomes of proposals in p that cannot be states: an error, or, with
 // s.RejectNonFinite, U = -Inf, which every kernel rejects.
 func (s *State) Reject(p *Point) error {
-	return s.rejectPart(p, 0, s.Chains())
-}
-
-// rejectPart is Reject for the chains in [lo, hi).
-func (s *State) rejectPart(p *Point, lo, hi int) error {
-	for c := lo; c < hi; c++ {
+	for c := range s.Chains() {
 		err := p.check(c, s.ChainIDs[c], s.Step)
 		if err == nil {
 			continue

@@ -1,5 +1,7 @@
 package samplers
 
+import "math"
+
 // product is a proposal that draws every site on its own, given log-weights of its values.
 type product struct {
 	// weigh fills row, [value], with log-weights of the values of site i of chain c at p, the
@@ -27,4 +29,19 @@ func (q product) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 		logq += row[v] - logSumExp(row)
 	}
 	return logq
+}
+
+// pickLog returns the value at which the cumulative share of the log-weights in row, whose
+// log-sum is total, passes u.
+func pickLog(row []float64, total, u float64) int32 {
+	last := 0
+	for v, t := range row {
+		if w := math.Exp(t - total); w > 0 {
+			last = v
+			if u -= w; u < 0 {
+				break
+			}
+		}
+	}
+	return int32(last)
 }

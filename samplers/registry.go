@@ -106,10 +106,9 @@ var registry = struct {
 	byName map[string]Registration
 }{byName: map[string]Registration{}}
 
-// Register adds a sampler whose options are the struct type O, read from
-// [Settings] by the tags of its fields (see [Flag]). It is called from init
-// functions and panics where the name is taken.
-func Register[O any, K Kernel](r Registration, build func(energies.Energy, O) (K, error)) {
+// Describe completes a registration of a sampler whose options are the struct type O, read from
+// [Settings] by the tags of its fields (see [Flag]). It panics where a tag of O is misspelt.
+func Describe[O any, K Kernel](r Registration, build func(energies.Energy, O) (K, error)) Registration {
 	r.Flags, r.Exact = flagsOf[O](), r.Bias == ""
 	r.build = func(e energies.Energy, s Settings) (Kernel, error) {
 		var o O
@@ -120,8 +119,20 @@ func Register[O any, K Kernel](r Registration, build func(energies.Energy, O) (K
 		if err != nil {
 			return nil, err
 		}
+		for _, special := range specialists {
+			if faster := special(k); faster != nil {
+				return faster, nil
+			}
+		}
 		return k, nil
 	}
+	return r
+}
+
+// Register adds a sampler, completed by [Describe]. It is called from init functions and panics
+// where the name is taken.
+func Register[O any, K Kernel](r Registration, build func(energies.Energy, O) (K, error)) {
+	r = Describe(r, build)
 	registry.Lock()
 	defer registry.Unlock()
 	if _, taken := registry.byName[r.Name]; taken {
@@ -129,6 +140,17 @@ func Register[O any, K Kernel](r Registration, build func(energies.Energy, O) (K
 	}
 	registry.byName[r.Name] = r
 }
+
+// Specialist returns another implementation of a kernel, which serves its energy alone and is faster there, or nil
+// where it has none. The kernel it is given has checked the options, and tunes and describes the parameters. The
+// other one makes steps of the same law, and need not draw the same states.
+type Specialist func(general Kernel) Kernel
+
+var specialists []Specialist
+
+// Specialize adds a specialist, which [New] asks for every kernel that it builds. It is called from init functions;
+// package special has ours.
+func Specialize(s Specialist) { specialists = append(specialists, s) }
 
 // Names returns the names of all samplers, sorted.
 func Names() []string {
@@ -148,7 +170,7 @@ func Lookup(name string) (Registration, error) {
 	r, ok := registry.byName[name]
 	registry.RUnlock()
 	if !ok {
-		return Registration{}, unknown("", "sampler", name, Names())
+		return Registration{}, UnknownName("", "sampler", name, Names())
 	}
 	return r, nil
 }

@@ -72,6 +72,9 @@ func (l *Loop) Step(ctx context.Context) error {
 		return nil
 	}
 	s, warmup := l.state, int64(l.cfg.Warmup)
+	if err := ctx.Err(); err != nil { // which steps without an evaluation do not see
+		return fmt.Errorf("samplers: step %d: %w", s.Step, err)
+	}
 	s.Warmup = s.Step < warmup
 	if err := l.cfg.setBeta(s, s.Step); err != nil {
 		return err

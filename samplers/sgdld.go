@@ -37,7 +37,7 @@ type SGDLDOptions struct {
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 	// Polyak is the schedule of h_t, about the number of moves in a step: see
 	// ParsePolyak. "" means 1.
-	Polyak string `flag:"polyak" default:"1" doc:"moves per step h: a number, or sampling[:min], facility[:min], axc[:min], decay:a,b,min"`
+	Polyak string `flag:"polyak" default:"1 without a fixed step" doc:"moves per step h: a number, or sampling[:min], facility[:min], axc[:min], decay:a,b,min"`
 	// PolyakFunc is h_t of any other form, by the number of the step from 0 on, for every
 	// step and the one after the last; Polyak must be "" then.
 	PolyakFunc func(step int64) float64

@@ -2,7 +2,6 @@ package samplers
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -51,6 +50,9 @@ type State struct {
 	// RejectNonFinite treats states whose U or gradient is NaN or +Inf as states
 	// of probability zero, instead of failing with a *NonFiniteError.
 	RejectNonFinite bool
+	// Edits counts changes of codes that were made between steps and not by the kernel, as swaps of replicas:
+	// what a kernel keeps of a state outside of Point is then out of date.
+	Edits int64
 	// Evaluations counts the states evaluated since and including Init.
 	Evaluations Counts
 
@@ -136,7 +138,7 @@ func (s *State) Commit(next *Point, info *Info) {
 		}
 		taken++
 		if info.Hops[c] == 0 { // not counted yet
-			info.Hops[c] = s.hops(next, c)
+			info.Hops[c] = hops(s.X.Chain(c), next.X.Chain(c))
 		}
 	}
 	copied := true // the group that is copied: accepted proposals
@@ -149,21 +151,13 @@ func (s *State) Commit(next *Point, info *Info) {
 			s.copyChain(c, next, c)
 		}
 	}
-	s.Step++
-	s.Evaluations.add(info.Evaluations)
+	s.Advance(info)
 }
 
-// hops counts the sites of chain c at which s and next differ.
-func (s *State) hops(next *Point, c int) int {
-	if s.packed == nil {
-		return hops(s.X.Chain(c), next.X.Chain(c))
-	}
-	n, size := 0, len(s.packed)/s.Chains()
-	y := next.packed[c*size : (c+1)*size]
-	for w, x := range s.packed[c*size : (c+1)*size] {
-		n += bits.OnesCount64(x ^ y[w])
-	}
-	return n
+// Advance ends a step of a kernel that has moved the chains itself: it advances s.Step and counts evaluations.
+func (s *State) Advance(info *Info) {
+	s.Step++
+	s.Evaluations.add(info.Evaluations)
 }
 
 // hops counts the sites at which two states differ.

@@ -48,9 +48,9 @@ type TemperingOptions struct {
 	// Inner is the sampler of every level; "" means dmala. It must leave exp(U) invariant.
 	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves every replica; it takes the other options"`
 	// Levels is the number of levels, the chain's own included; 0 means 5.
-	Levels int `flag:"levels" default:"5" doc:"number of inverse temperatures, 1 included"`
+	Levels int `flag:"levels" default:"5 without a ladder" doc:"number of inverse temperatures, 1 included"`
 	// Hottest is the lowest inverse temperature; 0 means 0.1.
-	Hottest float64 `flag:"hottest" default:"0.1" doc:"lowest inverse temperature, below 1"`
+	Hottest float64 `flag:"hottest" default:"0.1 without a ladder" doc:"lowest inverse temperature, below 1"`
 	// Ladder lists the inverse temperatures, from 1 down, with commas; "" tunes them in
 	// warm-up to equal swap rates between 1 and Hottest, from a geometric ladder.
 	Ladder string `flag:"ladder" default:"tuned in warm-up" doc:"inverse temperatures from 1 down, with commas, as 1,0.6,0.3"`
@@ -315,7 +315,7 @@ func (k *Tempering) swap(s, in *State, c int, rates []float64) {
 			continue
 		}
 		in.exchange(&k.spare, c*l+a, c*l+a+1)
-		in.beta = in.beta[:0] // weights are those of another β now
+		in.Edits++
 		origin[a], origin[a+1] = origin[a+1], origin[a]
 	}
 	if origin[0] == fromHot {
@@ -352,34 +352,6 @@ func (k *Tempering) Tune(s *State, _ *Info, last bool) {
 		for a, g := range gaps[:l-2] {
 			ladder[a+1] = ladder[a] - g/total*(1-hottest)
 		}
-	}
-}
-
-// exchange swaps what chains a and b have in s, with the help of a spare point.
-func (s *State) exchange(spare *Point, a, b int) {
-	sp, p := s.X.Space, &s.Point
-	one := func(n int) int { return n * sp.Sites }
-	swapSpan(p.X.Codes, a, b, one(1))
-	swapSpan(p.U, a, b, 1)
-	swapSpan(p.Grad, a, b, one(sp.Values))
-	swapSpan(p.Tilt, a, b, one(sp.Values))
-	swapSpan(p.leave, a, b, one(1))
-	swapSpan(p.block, a, b, one(blocks(sp.Values)))
-	swapSpan(p.norms, a, b, 1)
-	swapSpan(p.flips, a, b, one(1))
-	swapSpan(p.levels, a, b, one(1))
-	swapSpan(p.packed, a, b, len(p.packed)/p.X.Chains())
-	swapSpan(p.classes, a, b, len(p.classes)/p.X.Chains())
-}
-
-// swapSpan swaps the a-th and b-th spans of n elements, unless x is nil.
-func swapSpan[T any](x []T, a, b, n int) {
-	if x == nil {
-		return
-	}
-	x, y := x[a*n:(a+1)*n], x[b*n:(b+1)*n]
-	for i := range x {
-		x[i], y[i] = y[i], x[i]
 	}
 }
 

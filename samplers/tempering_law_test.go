@@ -13,7 +13,7 @@ import (
 
 // temperingLaw follows the joint law of all levels: a table over products of states.
 var temperingLaw = samplertest.Law{
-	Spread: true, Levels: true,
+	Spread: true,
 	Variants: []samplers.Settings{
 		{"inner": "dmala", "ladder": "1,0.5"}, {"inner": "gwg", "ladder": "1,0.6,0.2"}, {"inner": "gibbs", "ladder": "1,0.3"},
 		{"inner": "mtm", "tries": "2", "ladder": "1,0.4"},
@@ -214,7 +214,7 @@ func dreamLaw(inner samplertest.Law) samplertest.Law {
 		return law
 	}
 	return samplertest.Law{
-		Spread: true, Few: true, Dense: true, Levels: true,
+		Spread: true, Few: true, Dense: true,
 		Variants: []samplers.Settings{{}, {"hottest": "0.2", "swap-intensity": "0.7"}, {"balance": "barker"}},
 		Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 			return after(func(int64) *samplertest.Problem { return p }, set, step, 1, k)

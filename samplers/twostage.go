@@ -186,6 +186,7 @@ func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
 	if err != nil {
 		for c := range s.Chains() {
 			in.copyChain(c, &k.before, c)
+			in.Edits++
 		}
 		return err
 	}
@@ -260,6 +261,7 @@ func (k *TwoStage) decide(s *State, info *Info, j, c int) {
 	info.Accepted[c] = k.stream.Float64() < info.Accept[c]
 	if !info.Accepted[c] {
 		in.copyChain(c, &k.before, c)
+		in.Edits++
 		return
 	}
 	info.Hops[c] = hops(s.X.Chain(c), in.X.Chain(c))
@@ -277,23 +279,6 @@ func (k *TwoStage) Tune(s *State, info *Info, last bool) {
 	k.inner.Tune(s.inner, &k.info, last)
 }
 
-// copyOf makes p a copy of src in memory of its own.
-func (p *Point) copyOf(src *Point) {
-	own := func(to, from []float32) []float32 {
-		if from == nil {
-			return nil
-		}
-		return append(to[:0], from...)
-	}
-	p.like(src.X)
-	copy(p.X.Codes, src.X.Codes)
-	p.U, p.Grad, p.Tilt = append(p.U[:0], src.U...), own(p.Grad, src.Grad), own(p.Tilt, src.Tilt)
-	p.balance, p.beta = src.balance, append(p.beta[:0], src.beta...)
-	p.leave, p.block, p.norms = append(p.leave[:0], src.leave...), append(p.block[:0], src.block...), append(p.norms[:0], src.norms...)
-	p.flips, p.levels, p.packed = append(p.flips[:0], src.flips...), append(p.levels[:0], src.levels...), append(p.packed[:0], src.packed...)
-	p.classes = append(p.classes[:0], src.classes...)
-}
-
 // draftGradient has the U of an energy and the gradient of its draft.
 type draftGradient struct{ energy, draft energies.Oracle }
 
@@ -303,7 +288,6 @@ func (e draftGradient) Space() *energies.Space { return e.energy.Space() }
 func (e draftGradient) Capabilities() energies.Capabilities {
 	c := e.draft.Capabilities()
 	c.Answers &= energies.Density | energies.Gradient | energies.Tilt | energies.Temper
-	c.Divisible = c.Divisible && e.energy.Capabilities().Divisible
 	return c
 }
 

@@ -12,12 +12,11 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// TestPickFollowsWeights draws from rows wider than a block, tilted and dense,
-// with the current value in the first, a middle and the last block, and compares
-// both the frequencies of blocks and every value's log-weight with the weights
-// by their definition.
+// TestPickFollowsWeights draws from wide rows, tilted and dense, with the current value
+// first, in the middle and last, and compares both frequencies and every value's
+// log-weight with the weights by their definition.
 func TestPickFollowsWeights(t *testing.T) {
-	const values, n = 3*blockLen + 17, 20_000
+	const values, n = 785, 20_000
 	for _, kind := range []energies.Kind{energies.Categorical, energies.Ordinal} {
 		for _, cur := range []int32{0, 300, values - 1} {
 			for _, tilted := range []bool{true, false} {
@@ -30,7 +29,7 @@ func TestPickFollowsWeights(t *testing.T) {
 }
 
 func testPick(t *testing.T, f *siteFields, cur int32, tilted bool, n int) {
-	const alpha = 20000 // wide enough that every ordinal block is reached
+	const alpha = 20000 // wide enough that every ordinal value is reached
 	values, sp := f.space.Values, f.space
 	g, err := NewInformed("test", f, Sqrt, !tilted)
 	if err != nil {
@@ -41,9 +40,9 @@ func testPick(t *testing.T, f *siteFields, cur int32, tilted bool, n int) {
 		t.Fatal(err)
 	}
 	row := make([]float64, values)
-	rest, ordinal := l.LogLeave(0, 0), isOrdinal(sp)
+	rest, ordinal := l.LogLeave(0, 0), ordinal(sp)
 	if ordinal {
-		rest = langevin{}.ordinal(row, &l, 0, 0, 1.0/(2*alpha))
+		rest = (&Langevin{}).weigh(row, &l, 0, 0, 1.0/(2*alpha))
 	}
 	want, sum := make([]float64, values), 0.0
 	for v := range int32(values) {

@@ -32,19 +32,3 @@ type Tokenizer interface {
 	// ID returns the id of a vocabulary entry, and whether it exists.
 	ID(piece string) (int32, bool)
 }
-
-// RoundTrip decodes ids and encodes the text again. It returns the text, and whether its tokens equal
-// ids. If not, a model that reads the text sees other tokens than ids.
-func RoundTrip(t Tokenizer, ids []int32) (text string, same bool) {
-	text = t.Decode(ids)
-	tokens, err := t.Encode(text)
-	if err != nil || len(tokens) != len(ids) {
-		return text, false
-	}
-	for i, k := range tokens {
-		if k.ID != ids[i] {
-			return text, false
-		}
-	}
-	return text, true
-}

@@ -4,10 +4,13 @@ package main
 import (
 	"os"
 
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/cli"
+	"github.com/gradhop/gradhop/onnx/ort"
 )
 
 func main() {
-	code := cli.Main(os.Args[1:])
+	ort.ExitOnTruncation("gradhop: a model's file was truncated while it was in use; put the whole file back and start again\n")
+	code := cli.Main(app.New(), os.Args[1:])
 	os.Exit(code)
 }

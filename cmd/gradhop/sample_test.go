@@ -177,7 +177,8 @@ func process(t testing.TB, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command("gradhop", append(args, "--quiet", "--ort-lib", lib.Path)...)
+	c := exec.Command("gradhop", append(args, "--quiet")...)
+	c.Env = append(os.Environ(), "GRADHOP_ORT_LIB="+lib.Path)
 	var errs bytes.Buffer
 	c.Stderr = &errs
 	t.Cleanup(func() {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,10 +31,9 @@ func TestMain(m *testing.M) {
 // program is the program with one thread for the model unless its arguments say otherwise:
 // small models take as long, and threads that wait for work take the time of other tests.
 func program() {
-	if args := os.Args[1:]; len(args) > 0 && args[0] != "__complete" {
-		os.Args = slices.Concat(os.Args[:1], []string{"--threads", "1"}, args)
-	}
-	main()
+	a := app.New()
+	a.Threads = 1
+	os.Exit(cli.Main(a, os.Args[1:]))
 }
 
 // TestScripts runs every script in testdata. Each has the folder $TINY: a random model

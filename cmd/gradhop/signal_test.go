@@ -54,6 +54,7 @@ func TestSignalEndsEveryPhase(t *testing.T) {
 	const million = "1000000"
 	for name, args := range map[string][]string{
 		"sampling":             {"sample", path("pair.onnx"), "--space", "binary:12", "--steps", million, "--out", path("sample")},
+		"sampling bits":        {"sample", "--energy", "ising:200x200,0.3", "--sampler", "gibbs", "--chains", "64", "--steps", "100000", "--out", path("bits")},
 		"warming up":           {"sample", path("pair.onnx"), "--space", "binary:12", "--warmup", million, "--out", path("warm")},
 		"reading and checking": {"inspect", path("long.onnx")},
 		"rewriting":            {"grad", path("long.onnx"), "--wrt", "x", "-o", path("g.onnx")},

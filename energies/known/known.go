@@ -8,6 +8,8 @@
 //	categorical:10x5         independent uniform sites of 5 values
 //	gaussian-bernoulli:4     the model of Sun et al. (2023), eq. 28
 //	quenched:4x65536,1       the same as a mean over 65536 draws of its Gaussian variable, of seed 1
+//	facility:15x30,1,200     facility location: 15 facilities, 30 customers, random demands, simulated with seed 1; temperature 200
+//	facility:cap41.txt,0.5,9 the problem in a file at temperature 9, with demands that vary by half: see [facility.Read]
 //	fhmm:100x10,1            factorial hidden Markov model, 100 times, 10 chains, simulated with seed 1
 //	logistic:18x1000,1       variable selection with 18 variables and 1000 data, simulated with seed 1
 //	rbm:784x500,1            RBM of 784 sites and 500 hidden units, random weights of seed 1
@@ -28,10 +30,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/facility"
 	"github.com/gradhop/gradhop/energies/graph"
 	"github.com/gradhop/gradhop/energies/independent"
 	"github.com/gradhop/gradhop/energies/mixture"
@@ -52,11 +56,15 @@ type Named struct {
 	SHA256 string
 }
 
+// Unwrap returns n.Energy.
+func (n *Named) Unwrap() energies.Energy { return n.Energy }
+
 // form is a family of energies.
 type form struct {
 	name, usage string
 	file        bool // the part after the colon may be a graph file
 	most        int  // maximum number of numbers after the first part
+	size        func(p *part) Size
 	make        func(p *part) (energies.Energy, error)
 }
 
@@ -102,7 +110,7 @@ func (p *part) graph(factor float64) (*graph.Graph, error) {
 }
 
 var forms = []form{
-	{"bernoulli", "bernoulli:SITES,PROBABILITY", false, 1, func(p *part) (energies.Energy, error) {
+	{"bernoulli", "bernoulli:SITES,PROBABILITY", false, 1, func(p *part) Size { return Size{p.dim(0), 2, 96 * p.dim(0)} }, func(p *part) (energies.Energy, error) {
 		if len(p.dims) != 1 {
 			return nil, errForm
 		}
@@ -113,27 +121,33 @@ var forms = []form{
 		}
 		return independent.New(energies.Space{Sites: p.dims[0], Values: 2, Kind: energies.Binary}, table)
 	}},
-	{"categorical", "categorical:SITESxVALUES", false, 0, func(p *part) (energies.Energy, error) {
+	{"categorical", "categorical:SITESxVALUES", false, 0, func(p *part) Size { return Size{p.dim(0), p.dim(1), 16 * p.dim(0) * p.dim(1)} }, func(p *part) (energies.Energy, error) {
 		d, s, err := p.dim2()
 		if err != nil {
 			return nil, err
 		}
 		return independent.New(energies.Space{Sites: d, Values: s}, nil)
 	}},
-	{"fhmm", "fhmm:TIMESxCHAINS,SEED", false, 1, func(p *part) (energies.Energy, error) {
+	{"facility", "facility:FACILITIESxCUSTOMERS,SEED,TEMPERATURE[,SCENARIOS] or facility:FILE,SPREAD,TEMPERATURE[,SCENARIOS]", true, 3, func(p *part) Size {
+		return Size{p.dim(0) + p.dim(1), p.dim(0), 16 * p.dim(0) * p.dim(1)}
+	}, func(p *part) (energies.Energy, error) { return facilities(p) }},
+	{"fhmm", "fhmm:TIMESxCHAINS,SEED", false, 1, func(p *part) Size {
+		sites := p.dim(0) * p.dim(1)
+		return ofGraph(sites, 2, sites*(p.dim(1)+1)/2)
+	}, func(p *part) (energies.Energy, error) {
 		times, chains, err := p.dim2()
 		if err != nil {
 			return nil, err
 		}
 		return simulateHMM(times, chains, uint64(p.number(0, 0))).Model()
 	}},
-	{"gaussian-bernoulli", "gaussian-bernoulli:SITES", false, 0, func(p *part) (energies.Energy, error) {
+	{"gaussian-bernoulli", "gaussian-bernoulli:SITES", false, 0, func(p *part) Size { return ofGraph(p.dim(0), 2, p.dim(0)*p.dim(0)/2) }, func(p *part) (energies.Energy, error) {
 		if len(p.dims) != 1 {
 			return nil, errForm
 		}
 		return pairwise.GaussianBernoulli(p.dims[0])
 	}},
-	{"ising", "ising:LxL,COUPLING[,FIELD] or ising:FILE,COUPLING[,FIELD]", true, 2, func(p *part) (energies.Energy, error) {
+	{"ising", "ising:LxL,COUPLING[,FIELD] or ising:FILE,COUPLING[,FIELD]", true, 2, func(p *part) Size { return p.lattice(2) }, func(p *part) (energies.Energy, error) {
 		if len(p.numbers) == 0 {
 			return nil, errForm
 		}
@@ -143,28 +157,28 @@ var forms = []form{
 		}
 		return pairwise.Ising(g, p.number(1, 0))
 	}},
-	{"logistic", "logistic:VARIABLESxDATA,SEED", false, 1, func(p *part) (energies.Energy, error) {
+	{"logistic", "logistic:VARIABLESxDATA,SEED", false, 1, func(p *part) Size { return Size{p.dim(0), 2, 8 * p.dim(0) * p.dim(1)} }, func(p *part) (energies.Energy, error) {
 		variables, data, err := p.dim2()
 		if err != nil {
 			return nil, err
 		}
 		return selection.Simulate(variables, data, uint64(p.number(0, 0)))
 	}},
-	{"maxcut", "maxcut:FILE,BETA", true, 1, func(p *part) (energies.Energy, error) {
+	{"maxcut", "maxcut:FILE,BETA", true, 1, func(p *part) Size { return p.lattice(2) }, func(p *part) (energies.Energy, error) {
 		g, err := p.graph(1)
 		if err != nil {
 			return nil, err
 		}
 		return pairwise.MaxCut(g, p.number(0, 1))
 	}},
-	{"mis", "mis:FILE,BETA[,PENALTY]", true, 2, func(p *part) (energies.Energy, error) {
+	{"mis", "mis:FILE,BETA[,PENALTY]", true, 2, func(p *part) Size { return p.lattice(2) }, func(p *part) (energies.Energy, error) {
 		g, err := p.graph(1)
 		if err != nil {
 			return nil, err
 		}
 		return pairwise.IndependentSet(g, p.number(0, 1), p.number(1, 1.1))
 	}},
-	{"potts", "potts:LxL,VALUES,COUPLING or potts:FILE,VALUES,COUPLING", true, 2, func(p *part) (energies.Energy, error) {
+	{"potts", "potts:LxL,VALUES,COUPLING or potts:FILE,VALUES,COUPLING", true, 2, func(p *part) Size { return p.lattice(p.number(0, 2)) }, func(p *part) (energies.Energy, error) {
 		if len(p.numbers) != 2 || p.numbers[0] != math.Trunc(p.numbers[0]) || p.numbers[0] > 1<<20 {
 			return nil, errForm
 		}
@@ -174,21 +188,49 @@ var forms = []form{
 		}
 		return potts.NewOnGraph(g, int(p.numbers[0]))
 	}},
-	{"quenched", "quenched:SITESxTERMS,SEED", false, 1, func(p *part) (energies.Energy, error) {
+	{"quenched", "quenched:SITESxTERMS,SEED", false, 1, func(p *part) Size { return Size{p.dim(0), 2, 32 * p.dim(0) * p.dim(1)} }, func(p *part) (energies.Energy, error) {
 		d, terms, err := p.dim2()
 		if err != nil {
 			return nil, err
 		}
 		return mixture.GaussianBernoulli(d, terms, uint64(p.number(0, 0)))
 	}},
-	{"rbm", "rbm:SITESxHIDDEN,SEED", false, 1, func(p *part) (energies.Energy, error) { return randomMachine(p) }},
-	{"rbm-joint", "rbm-joint:SITESxHIDDEN,SEED", false, 1, func(p *part) (energies.Energy, error) {
+	{"rbm", "rbm:SITESxHIDDEN,SEED", false, 1, func(p *part) Size { return Size{p.dim(0), 2, rbmWeight * p.dim(0) * p.dim(1)} }, func(p *part) (energies.Energy, error) { return randomMachine(p) }},
+	{"rbm-joint", "rbm-joint:SITESxHIDDEN,SEED", false, 1, func(p *part) Size { return Size{p.dim(0) + p.dim(1), 2, rbmWeight * p.dim(0) * p.dim(1)} }, func(p *part) (energies.Energy, error) {
 		m, err := randomMachine(p)
 		if err != nil {
 			return nil, err
 		}
 		return m.Joint(), nil
 	}},
+}
+
+// manyScenarios is the number of demands that the mean of a facility location problem is taken over.
+const manyScenarios = 1024
+
+// facilities simulates or reads a facility location problem.
+func facilities(p *part) (energies.Energy, error) {
+	scenarios := p.number(2, manyScenarios)
+	if len(p.numbers) < 2 || scenarios != math.Trunc(scenarios) || scenarios < 1 || scenarios > math.MaxInt32 {
+		return nil, errForm
+	}
+	if p.path == "" {
+		n, m, err := p.dim2()
+		if err != nil {
+			return nil, err
+		}
+		problem, err := facility.Simulate(n, m, uint64(p.number(0, 0)))
+		if err != nil {
+			return nil, err
+		}
+		return facility.New(problem, p.numbers[1], int(scenarios), uint64(p.number(0, 0)))
+	}
+	problem, err := facility.Open(p.path)
+	if err != nil {
+		return nil, err
+	}
+	problem.Spread = p.number(0, 0)
+	return facility.New(problem, p.numbers[1], int(scenarios), 0)
 }
 
 // randomMachine draws the weights of an RBM.
@@ -246,28 +288,35 @@ func Forms() []string {
 // Parse returns the energy described by text. Errors are *energies.DefinitionError,
 // *energies.SpaceError, or those of [graph.Open] and the file system.
 func Parse(text string) (*Named, error) {
-	name, rest, _ := strings.Cut(text, ":")
-	for _, f := range forms {
-		if f.name != name {
-			continue
-		}
-		p, err := parse(f, rest)
-		if err != nil {
-			return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: err.Error()}
-		}
-		e, err := f.make(p)
-		if errors.Is(err, errForm) {
-			return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: "want " + f.usage}
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: err.Error()}
-		}
-		if err != nil {
-			return nil, err
-		}
-		return named(e, text, p.path)
+	f, p, err := find(text)
+	if err != nil {
+		return nil, err
 	}
-	return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: "unknown form; want one of\n  " + strings.Join(Forms(), "\n  ")}
+	e, err := f.make(p)
+	if errors.Is(err, errForm) {
+		return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: "want " + f.usage}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: err.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return named(e, text, p.path)
+}
+
+// find parses a description. Errors are *energies.DefinitionError.
+func find(text string) (form, *part, error) {
+	name, rest, _ := strings.Cut(text, ":")
+	reason := "unknown form; want one of\n  " + strings.Join(Forms(), "\n  ")
+	if k := slices.IndexFunc(forms, func(f form) bool { return f.name == name }); k >= 0 {
+		p, err := parse(forms[k], rest)
+		if err == nil {
+			return forms[k], p, nil
+		}
+		reason = err.Error()
+	}
+	return form{}, nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: reason}
 }
 
 // parse parses the text after the colon.
@@ -316,13 +365,8 @@ func named(e energies.Energy, text, path string) (*Named, error) {
 
 // Path returns the file that text refers to, or "".
 func Path(text string) string {
-	name, rest, _ := strings.Cut(text, ":")
-	for _, f := range forms {
-		if f.name == name {
-			if p, err := parse(f, rest); err == nil {
-				return p.path
-			}
-		}
+	if _, p, err := find(text); err == nil {
+		return p.path
 	}
 	return ""
 }

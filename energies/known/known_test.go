@@ -239,9 +239,6 @@ func checkChanges(t *testing.T, text string, e energies.Oracle, all *table.Enume
 			}
 		}
 	}
-	if can.Answers.Has(energies.Level) {
-		checkLevels(t, text, e, all, change)
-	}
 	for _, sites := range can.Colours { // no two of a colour interact
 		for _, i := range sites {
 			for _, j := range sites {
@@ -380,84 +377,5 @@ func TestGraphFiles(t *testing.T) {
 	torus, err := graph.Lattice([]int{4, 6}, 1, true)
 	if err != nil || len(torus.Edges) != 48 || len(torus.Colours()) != 2 {
 		t.Errorf("torus: %v", err)
-	}
-}
-
-// checkLevels: the log-odds of a site's level are the difference of U, for all sites and for some; and
-// U that comes with them is U.
-func checkLevels(t *testing.T, text string, e energies.Oracle, all *table.Enumeration, change func(k, i int, v int32) float64) {
-	t.Helper()
-	d, n, odds := e.Space().Sites, all.Len(), e.Capabilities().Odds
-	for _, sites := range [][]int32{nil, {int32(d - 1), 0}} {
-		q := energies.Query{Want: energies.Level, X: all.X, Sites: sites, U: make([]float64, n)}
-		if sites == nil {
-			for i := range int32(d) {
-				sites = append(sites, i)
-			}
-		} else {
-			q.U = nil
-		}
-		q.Levels = make([]uint8, n*len(sites))
-		if err := e.Answer(context.Background(), q); err != nil {
-			t.Fatal(err)
-		}
-		for k := range n {
-			if q.U != nil && q.U[k] != all.U[k] {
-				t.Fatalf("%s, state %v: U with levels %v, without %v", text, all.X.Chain(k), q.U[k], all.U[k])
-			}
-			for m, i := range sites {
-				want := change(k, int(i), 1) - change(k, int(i), 0)
-				if got := odds[q.Levels[k*len(sites)+m]]; math.Abs(got-want) > 1e-10 {
-					t.Fatalf("%s, state %v, site %d: log-odds %v, want %v", text, all.X.Chain(k), i, got, want)
-				}
-			}
-		}
-	}
-}
-
-// TestSumOfLattices: a sum of lattices has other log-odds than its terms, so it does not offer theirs.
-func TestSumOfLattices(t *testing.T) {
-	e, err := Parse("ising:3x3,0.3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := energies.NewSum(energies.Term{Weight: 0.5, Energy: e})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if can := sum.Capabilities().Answers; can.Has(energies.Level) || !can.Has(energies.Gradient) {
-		t.Errorf("a sum answers %s", can)
-	}
-}
-
-// TestBaseline: U that an RBM adds to the conditionals of its last layer leads to U of the state, to
-// the bit.
-func TestBaseline(t *testing.T) {
-	e, err := Parse("rbm-joint:40x30,2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	can := e.Capabilities()
-	sites := can.Colours[len(can.Colours)-1]
-	const chains = 5
-	x := energies.NewBatch(e.Space(), chains)
-	for k := range x.Codes {
-		x.Codes[k] = int32(k * k % 7 & 1)
-	}
-	u, want, lp := make([]float64, chains), make([]float64, chains), make([]float64, 2*chains*len(sites))
-	if err := e.Answer(t.Context(), energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: lp, U: u}); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.LogDensity(t.Context(), want, x); err != nil {
-		t.Fatal(err)
-	}
-	for c := range chains {
-		for k, i := range sites {
-			pair := lp[2*(c*len(sites)+k):]
-			u[c] += pair[x.Chain(c)[i]] - pair[0]
-		}
-		if u[c] != want[c] || !can.Baseline {
-			t.Errorf("chain %d: U is %v, want %v", c, u[c], want[c])
-		}
 	}
 }

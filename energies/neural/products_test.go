@@ -60,6 +60,40 @@ func TestProducts(t *testing.T) {
 	}
 }
 
+// layerOf returns what the runtime computes of the layer of e that begins with a site, at inverse temperatures 1 and 2,
+// and nil for an energy without products. U of the inputs of hidden units must be u, to the bit.
+func layerOf(t *testing.T, e energies.Differentiable, first int, x energies.Batch, u []float64) (odds, probability []float32) {
+	t.Helper()
+	j, ok := e.(*rbm.Joint)
+	if !ok || j.Machine().Products() == nil {
+		return nil, nil
+	}
+	n, d := x.Chains(), x.Space.Sites
+	split := d - j.Hidden()
+	layer, own, other := rbm.VisibleLayer, [2]int{0, split}, [2]int{split, d}
+	if first > 0 {
+		layer, own, other = rbm.HiddenLayer, other, own
+	}
+	var given, scale []float32
+	for c := range n {
+		scale = append(scale, float32(1+x.Chain(c)[0]))
+		for _, v := range x.Chain(c)[other[0]:other[1]] {
+			given = append(given, float32(v))
+		}
+	}
+	size := own[1] - own[0]
+	odds, probability = make([]float32, n*size), make([]float32, n*size)
+	if err := j.Machine().Products().Layer(t.Context(), layer, odds, probability, scale, given); err != nil {
+		t.Fatal(err)
+	}
+	for c := range n {
+		if got := j.Density(x.Chain(c), odds[c*size:]); layer == rbm.HiddenLayer && got != u[c] {
+			t.Errorf("chain %d: U of the inputs of hidden units is %v, want %v", c, got, u[c])
+		}
+	}
+	return odds, probability
+}
+
 // answers returns U, the gradient and the conditionals of both layers, [chain, number].
 func answers(t *testing.T, e energies.Differentiable, x energies.Batch) []float64 {
 	t.Helper()
@@ -76,22 +110,18 @@ func answers(t *testing.T, e energies.Differentiable, x energies.Batch) []float6
 	var blocks [][]float64
 	for _, sites := range oracle.Capabilities().Colours {
 		m := n * len(sites)
-		q := energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: make([]float64, 2*m), Odds: make([]float32, m), Probability: make([]float32, m)}
-		for c := range n {
-			q.Beta = append(q.Beta, float64(1+x.Chain(c)[0])) // 1 or 2
-		}
+		q := energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: make([]float64, 2*m)}
 		if err := oracle.Answer(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
+		odds, probability := layerOf(t, e, int(sites[0]), x, alone)
 		block := make([]float64, 0, 2*m)
 		for k := range m {
-			odds, p := q.LogP[2*k+1]-q.LogP[2*k], float64(q.Probability[k])
-			if oracle.Capabilities().Logistic {
-				odds = float64(q.Odds[k])
-			} else {
-				p = 1 / (1 + math.Exp(-q.Beta[k/len(sites)]*odds))
+			t, p := q.LogP[2*k+1]-q.LogP[2*k], 0.0
+			if p = 1 / (1 + math.Exp(-float64(1+x.Chain(k / len(sites))[0])*t)); odds != nil {
+				t, p = float64(odds[k]), float64(probability[k])
 			}
-			block = append(block, odds, p)
+			block = append(block, t, p)
 		}
 		blocks = append(blocks, block)
 	}

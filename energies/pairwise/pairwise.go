@@ -17,8 +17,7 @@ import (
 )
 
 // Model is a pairwise energy. It is immutable and safe for concurrent use. It answers Conditional,
-// Block and Gradient; the gradient gives exact differences for changes of one site. It answers Level if
-// all couplings are equal and all fields are equal.
+// Block and Gradient; the gradient gives exact differences for changes of one site.
 type Model struct {
 	space   *energies.Space
 	graph   *graph.Graph
@@ -29,7 +28,7 @@ type Model struct {
 	// The field at a site is base + Σ scale·w_j·code_j with codes 0 and 1.
 	base    []float64
 	scale   float64
-	levels  *levels // nil: no Level
+	regular *Regular // nil: U is a sum over sites
 	divided *energies.Divided
 }
 
@@ -58,7 +57,7 @@ func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*
 			m.base[e.J] -= e.Weight
 		}
 	}
-	m.levels = m.newLevels()
+	m.regular = m.newRegular()
 	m.divided = energies.NewDivided(m.answer)
 	return m, m.space.Check()
 }
@@ -77,12 +76,7 @@ func (m *Model) Offset() float64 { return m.offset }
 
 // Capabilities implements energies.Oracle.
 func (m *Model) Capabilities() energies.Capabilities {
-	c := energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours, Divisible: true}
-	if m.levels != nil {
-		c.Answers |= energies.Level
-		c.Odds, c.Pairs = m.levels.odds, m.levels.pairs
-	}
-	return c
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
 }
 
 // local returns h_i + Σ_j J_ij·s_j: the change of U when s_i changes from 0 to 1, or half of it from -1
@@ -142,18 +136,8 @@ func (m *Model) answer(_ context.Context, q *energies.Query, _ []float64, lo, hi
 			}
 		case energies.Gradient:
 			q.U[c] = m.slopes(x, q.Grad[2*c*d:2*(c+1)*d])
-		case energies.Level:
-			if q.Sites != nil {
-				m.levels.of(q.Levels[c*len(q.Sites):(c+1)*len(q.Sites)], x, q.Sites)
-			} else {
-				q.U[c] = m.levels.all(q.Levels[c*d:(c+1)*d], x)
-			}
 		default:
-			if m.levels != nil {
-				q.U[c] = m.levels.density(x)
-			} else {
-				q.U[c] = m.slopes(x, nil)
-			}
+			q.U[c] = m.slopes(x, nil)
 		}
 	}
 	return nil
@@ -161,17 +145,13 @@ func (m *Model) answer(_ context.Context, q *energies.Query, _ []float64, lo, hi
 
 // odds sets lp to the log-conditional of site i up to a constant.
 func (m *Model) odds(lp []float64, x []int32, i int) {
-	if lp[0] = 0; m.levels != nil {
-		lp[1] = m.levels.odds[m.levels.at(x, int32(i))]
-	} else {
-		lp[1] = m.scale * m.local(x, i)
-	}
+	lp[0], lp[1] = 0, m.scale*m.local(x, i)
 }
 
 // slopes returns U of x and, unless g is nil, sets g, [site, value], to its gradient.
 func (m *Model) slopes(x []int32, g []float32) float64 {
-	if m.levels != nil {
-		return m.levels.slopes(x, g)
+	if m.regular != nil && g == nil {
+		return m.regular.density(x)
 	}
 	u := 0.0
 	for i, v := range x {
@@ -180,6 +160,9 @@ func (m *Model) slopes(x []int32, g []float32) float64 {
 		if g != nil {
 			g[2*i], g[2*i+1] = float32(m.number(0)*f), float32(f)
 		}
+	}
+	if m.regular != nil {
+		return m.regular.density(x)
 	}
 	return m.offset + u/2
 }

@@ -38,7 +38,7 @@ func (m *OnGraph) Graph() *graph.Graph { return m.graph }
 
 // Capabilities implements energies.Oracle.
 func (m *OnGraph) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours, Divisible: true}
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
 }
 
 // LogDensity implements energies.Energy.

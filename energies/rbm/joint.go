@@ -42,9 +42,24 @@ func (j *Joint) Space() *energies.Space { return j.space }
 // Machine returns the machine whose hidden units j keeps.
 func (j *Joint) Machine() *Model { return j.m }
 
+// Hidden returns the number of hidden units, which are the last sites.
+func (j *Joint) Hidden() int { return j.m.weight.Rows }
+
+// Density returns U of a state, given the inputs of its hidden units, as LogDensity does.
+func (j *Joint) Density(x []int32, hidden []float32) float64 { return density(j.m, x, hidden) }
+
+func density[T float](m *Model, x []int32, hidden []T) float64 {
+	d := m.space.Sites
+	u := m.linear(x[:d])
+	for k, z := range x[d:] {
+		u += float64(hidden[k]) * float64(z)
+	}
+	return u
+}
+
 // Capabilities implements energies.Oracle.
 func (j *Joint) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: j.colours, Baseline: true, Divisible: true, Logistic: j.m.fast != nil}
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: j.colours}
 }
 
 // LogDensity implements energies.Energy.
@@ -71,8 +86,6 @@ func (j *Joint) answer(ctx context.Context, q *energies.Query, _ []float64, lo, 
 	case q.Want == energies.Conditional:
 		j.conditional(q, lo, hi)
 		return nil
-	case q.Want == energies.Block && j.m.fast != nil:
-		return j.block(ctx, q, lo, hi)
 	case j.m.fast != nil:
 		return layers(ctx, j, j.m.fast, q, lo, hi)
 	}
@@ -121,29 +134,6 @@ func codes[T float](to []T, j *Joint, layer int, x energies.Batch) {
 	}
 }
 
-// block answers Block by the runtime for the chains in [lo, hi).
-func (j *Joint) block(ctx context.Context, q *energies.Query, lo, hi int) error {
-	layer, n, d := j.layerOf(q.Sites), hi-lo, j.m.space.Sites
-	other, at := j.space.Sites-len(q.Sites), lo*len(q.Sites)
-	buffer := take[float32](n * (1 + other))
-	defer give(buffer)
-	scale, given := (*buffer)[:n], (*buffer)[n:]
-	for c := range n {
-		scale[c] = float32(q.Beta[lo+c])
-	}
-	codes(given, j, layer, q.X.Slice(lo, hi))
-	to := hi * len(q.Sites)
-	if err := j.m.fast.Layer(ctx, layer, q.Odds[at:to], q.Probability[at:to], scale, given); err != nil {
-		return err
-	}
-	if layer == HiddenLayer && q.U != nil {
-		for c := lo; c < hi; c++ {
-			q.U[c] = j.m.linear(q.X.Chain(c)[:d])
-		}
-	}
-	return nil
-}
-
 // layers answers Block, Density and Gradient for the chains in [lo, hi), with layers of type T.
 func layers[T float](ctx context.Context, j *Joint, of layersOf[T], q *energies.Query, lo, hi int) error {
 	n, d, h := hi-lo, j.m.space.Sites, j.m.weight.Rows
@@ -168,11 +158,6 @@ func layers[T float](ctx context.Context, j *Joint, of layersOf[T], q *energies.
 		if err := ask(layer); err != nil {
 			return err
 		}
-		if layer == HiddenLayer && q.U != nil {
-			for c := lo; c < hi; c++ {
-				q.U[c] = j.m.linear(q.X.Chain(c)[:d])
-			}
-		}
 		lp := q.LogP[2*lo*len(q.Sites):]
 		for k, t := range input[layer] {
 			lp[2*k], lp[2*k+1] = 0, float64(t)
@@ -183,12 +168,7 @@ func layers[T float](ctx context.Context, j *Joint, of layersOf[T], q *energies.
 		return err
 	}
 	for c := range n {
-		x := q.X.Chain(lo + c)
-		u := j.m.linear(x[:d])
-		for k, z := range x[d:] {
-			u += float64(input[HiddenLayer][c*h+k]) * float64(z)
-		}
-		q.U[lo+c] = u
+		q.U[lo+c] = density(j.m, q.X.Chain(lo+c), input[HiddenLayer][c*h:(c+1)*h])
 	}
 	if q.Want == energies.Density {
 		return nil

@@ -35,6 +35,9 @@ func (m *Model) With(p Products) *Model {
 	return &fast
 }
 
+// Products returns those given to With, or nil.
+func (m *Model) Products() Products { return m.fast }
+
 type float interface{ float32 | float64 }
 
 // layersOf is Products for numbers of type T.

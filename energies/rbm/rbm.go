@@ -43,7 +43,7 @@ func New(weight, bias, hidden []float64) (*Model, error) {
 
 // Capabilities implements energies.Oracle.
 func (m *Model) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient, Divisible: true}
+	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
 }
 
 // Answer implements energies.Oracle.

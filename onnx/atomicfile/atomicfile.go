@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // File is a file that is being written beside the one that it is to replace.
@@ -29,6 +30,15 @@ func Create(path string, mode os.FileMode) (*File, error) {
 		if !errors.Is(err, os.ErrExist) {
 			return nil, err
 		}
+	}
+}
+
+// Sweep removes the files that Create left in a folder when processes were killed. No process may be
+// writing there. It ignores errors: what stays does no harm.
+func Sweep(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, ".*."+strings.Repeat("[0-9a-f]", 8)))
+	for _, path := range left {
+		_ = os.Remove(path)
 	}
 }
 

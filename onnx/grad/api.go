@@ -1,3 +1,16 @@
+// Package grad computes gradients of ONNX models by graph rewriting: a model
+// goes in, and a model that also returns the gradient comes out, written in
+// standard operators only, so that any runtime runs it. [grad.Append] does the whole
+// job on a file; [Backward] is its inner step, for those who build graphs.
+//
+// It is reverse-mode differentiation (Griewank and Walther 2008, ch. 3) on the
+// nodes of the file. A [Rule] is the vector-Jacobian product of one operator,
+// registered by domain, name and first operator-set version; an [Expansion] writes
+// an operator by others. The driver undoes broadcasting, adds up contributions and
+// checks shapes once for all rules. Three kinds of operator are kept apart: those
+// with a rule or an expansion, those whose gradient is zero by nature (Shape,
+// ArgMax, comparisons), and unknown ones. All unknown operators on the way from
+// the input to the output are reported together.
 package grad
 
 import (

@@ -70,7 +70,7 @@ import (
 	"unsafe"
 )
 
-// A Device is one on which a provider of the loaded libraries runs.
+// Device is one on which a provider of the loaded libraries runs.
 type Device struct {
 	// Provider is the runtime's name of the provider, as "OpenVINOExecutionProvider".
 	Provider string `json:"provider"`

@@ -17,7 +17,7 @@ var ErrClosed = errors.New("ort: the session is closed")
 // machine: exit code 3.
 type UnavailableError = library.UnavailableError
 
-// A RunError reports that the runtime failed in a run. Nothing is run again on another provider.
+// RunError reports that the runtime failed in a run. Nothing is run again on another provider.
 type RunError struct {
 	Session  string // [Options.Name]
 	Provider string // [Session.Provider]

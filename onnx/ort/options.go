@@ -48,6 +48,11 @@ type Options struct {
 	ProfilePrefix string
 	// optimised is a file for the optimised model; see Arrange.
 	optimised string
+	// asWritten opens a model whose products saturate here; see Saturates.
+	asWritten bool
+	// Warn is told of a model whose results may be wrong here, see [Saturates]: once for each session
+	// that is opened. nil means that nobody is told.
+	Warn func(text string)
 	// Progress and NoFetch are those of [library.Options].
 	Progress func(stage string, done, total int64)
 	NoFetch  bool

@@ -13,7 +13,7 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// A Session is an opened model. Its methods may be called from any number of
+// Session is an opened model. Its methods may be called from any number of
 // goroutines at once; each run uses the runtime's shared pool of threads.
 type Session struct {
 	title    string
@@ -112,6 +112,12 @@ func (s *Session) open(ctx context.Context, model []byte, inputs, outputs []stri
 	if !onCPU {
 		s.guard = saveSignals()
 		defer s.guard.restore()
+	}
+	if onCPU && !o.asWritten {
+		var err error
+		if model, err = exact(ctx, model, o); err != nil {
+			return badModel(s.title, err)
+		}
 	}
 	opts, err := sessionOptions(o)
 	if err != nil {

@@ -67,6 +67,7 @@ func Infer(m *onnx.Model) (Values, error) {
 	return inf.Vals, nil
 }
 
+// Inference is the state of shape inference over a model. Vals has what is known of each value.
 type Inference struct {
 	m      *onnx.Model
 	Vals   Values
@@ -75,6 +76,8 @@ type Inference struct {
 	fresh  int
 }
 
+// NewInference returns the state before the first node: shapes of initialisers and inputs, with names of dimensions
+// replaced as bind says.
 func NewInference(m *onnx.Model, bind map[string]Dim) *Inference {
 	inf := &Inference{m: m, Vals: make(Values, len(m.Graph.Nodes)+len(m.Graph.Initializers)), stated: map[string]*onnx.ValueInfo{}, bind: bind}
 	for _, t := range m.Graph.Initializers {

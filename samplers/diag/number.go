@@ -20,6 +20,15 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*n = NA
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(n))
+}
+
 // Text returns n with the given number of decimals.
 func (n Number) Text(decimals int) string {
 	if !n.Finite() {

@@ -31,20 +31,21 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		}
 		return list
 	}
-	if p.packed() {
-		if inner := set["inner"]; !l.Levels || inner != "" && inner != "dmala" {
+	if p.Special != nil {
+		for _, general := range []string{"precondition", "scan", "updates"} { // these options are left to the general kernels
+			if set[general] != "" {
+				return nil
+			}
+		}
+		if !slices.Contains(p.Special, r.Name) && !slices.Contains(p.Special, set["inner"]) {
 			return nil
 		}
-		return []form{{"packed", energies.Gradient | energies.Level}}
+		return []form{{name: special}}
 	}
 	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
 	if inner, err := samplers.Lookup(set["inner"]); err == nil {
 		if r = inner; r.Needs == gradient { // replicas always have temperatures
-			list := []form{{"gradient", gradient}, {"tempered", tilt | energies.Temper}}
-			if l.Levels && inner.Name == "dmala" && p.capabilities().Answers.Has(energies.Level) {
-				list = append(list, form{"levels", gradient | energies.Level})
-			}
-			return list
+			return []form{{"gradient", gradient}, {"tempered", tilt | energies.Temper}}
 		}
 	}
 	switch {
@@ -60,13 +61,10 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 				list = append(list, form{"tempered", tilt | energies.Temper})
 			}
 		}
-		if l.Levels && p.capabilities().Answers.Has(energies.Level) {
-			list = append(list, form{"levels", gradient | energies.Level})
-		}
 		return list
 	}
 	list := []form{{"density", 0}}
-	if r.Name == "gibbs" && p.capabilities().Answers.Has(energies.Conditional) {
+	if r.Name == "gibbs" && p.answers(energies.Conditional) {
 		list = append(list, form{"conditional", energies.Conditional})
 	}
 	return list
@@ -79,8 +77,14 @@ type oracle struct {
 	can                     energies.Capability
 }
 
+// special is the form of an energy as it is, for kernels of its own.
+const special = "special"
+
 // energy presents base in the form; p is the problem it belongs to.
 func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
+	if f.name == special {
+		return p.Energy
+	}
 	e := oracle{base, p, energies.Density | f.can}
 	if !isDraft(f.name) {
 		return e
@@ -94,8 +98,7 @@ func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
 }
 
 func (o oracle) Capabilities() energies.Capabilities {
-	of := o.p.capabilities()
-	return energies.Capabilities{Answers: o.can, Terms: Terms, Odds: of.Odds, Pairs: of.Pairs}
+	return energies.Capabilities{Answers: o.can, Terms: Terms}
 }
 
 func (o oracle) Answer(ctx context.Context, q energies.Query) error {
@@ -117,11 +120,6 @@ func (o oracle) Answer(ctx context.Context, q energies.Query) error {
 		return ctx.Err()
 	case energies.Estimate:
 		return o.estimate(ctx, q)
-	case energies.Level:
-		if err := energies.AsOracle(o.p.Energy).Answer(ctx, q); err != nil {
-			return err
-		}
-		return o.LogDensity(ctx, q.U, q.X)
 	case energies.ModelConditional:
 		s := q.X.Space.Values
 		for c := range q.X.Chains() {

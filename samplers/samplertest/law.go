@@ -15,7 +15,7 @@ import (
 type Law struct {
 	// Row returns the probability of every state of p.Law after step number step from state k, for a
 	// kernel with the given settings. The setting "form" describes the capabilities of the energy:
-	// "gradient", "tilt", "tempered", "terms", "density", "conditional" or "model".
+	// "gradient", "tilt", "tempered", "terms", "density", "conditional", "model" or "special".
 	Row func(p *Problem, set samplers.Settings, step int64, k int) []float64
 	// After returns the law after n steps from state k, the first having number first, for kernels with
 	// memory beyond their state; at returns the problem of each step. Nil means the product of rows.
@@ -27,8 +27,6 @@ type Law struct {
 	Preset func(p *Problem, set samplers.Settings, s *samplers.State)
 	// Dense means that the kernel reads the gradient itself in every form.
 	Dense bool
-	// Levels says that it works by energies.Level where the energy offers that.
-	Levels bool
 	// Few runs the suite on a third of the problems.
 	Few bool
 	// Auxiliary sets the auxiliary variables in s.Vars to a draw from their stationary distribution,

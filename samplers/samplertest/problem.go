@@ -9,6 +9,7 @@ import (
 	"github.com/gradhop/gradhop/energies/graph"
 	"github.com/gradhop/gradhop/energies/pairwise"
 	"github.com/gradhop/gradhop/energies/potts"
+	"github.com/gradhop/gradhop/energies/rbm"
 	"github.com/gradhop/gradhop/energies/table"
 	"github.com/gradhop/gradhop/samplers/rng"
 )
@@ -26,6 +27,9 @@ type Problem struct {
 	Alpha float64
 	// Gradient is ∂U/∂onehot at every state, [state, site, value].
 	Gradient []float64
+	// Special lists the samplers that have an implementation of their own for Energy, in package special, and
+	// are tested with that alone; nil means that the problem is for all others.
+	Special []string
 
 	beta float64 // of all fields above
 }
@@ -36,14 +40,10 @@ func (p *Problem) Beta() float64 { return p.beta }
 // Space returns the problem's space.
 func (p *Problem) Space() *energies.Space { return p.Energy.Space() }
 
-// capabilities are those of the energy.
-func (p *Problem) capabilities() energies.Capabilities {
-	return energies.AsOracle(p.Energy).Capabilities()
+// answers reports whether the energy answers a query.
+func (p *Problem) answers(c energies.Capability) bool {
+	return energies.AsOracle(p.Energy).Capabilities().Answers.Has(c)
 }
-
-// packed says that the problem is there for kernels that pack the sites of regular graphs into words, and
-// for no others.
-func (p *Problem) packed() bool { return p.capabilities().Pairs != nil }
 
 // D returns g[i,v] - g[i,x_i] at state k.
 func (p *Problem) D(k, i int, v int32) float64 {
@@ -85,7 +85,7 @@ func (p *Problem) ModelLogit(x []int32, i int, v int32) float64 {
 
 // Problems returns the targets for testing kernels. They include every kind of space, allowed lists for
 // one and for several sites, states of probability zero, and energies whose first-order estimates are
-// exact (potts; ising, which also answers Level; a ring of it, which also has Pairs), exact for one site only (table) and inexact (net).
+// exact (potts, ising), exact for one site only (table) and inexact (net).
 func Problems(t testing.TB) []*Problem {
 	t.Helper()
 	space := func(kind energies.Kind, d, s int, allowed ...[]int32) *energies.Space {
@@ -133,6 +133,17 @@ func Problems(t testing.TB) []*Problem {
 		t.Fatal(wrong)
 	}
 	ring, wrong := pairwise.Ising(circle, -0.3)
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
+	machine, wrong := rbm.New(normals(4, 6, 0.9), normals(5, 3, 0.4), normals(6, 2, 0.5))
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
+	special := func(p *Problem, samplers ...string) *Problem {
+		p.Special = samplers
+		return p
+	}
 	return []*Problem{
 		build("ising", 2.5, ising, err),
 		randomPotts("potts categorical", 1.2, space(energies.Categorical, 3, 3)),
@@ -144,8 +155,32 @@ func Problems(t testing.TB) []*Problem {
 		randomNet("net categorical, allowed", 1, space(energies.Categorical, 2, 6, []int32{0, 1, 4, 5})),
 		randomTable("table categorical, zeros", 1.5, space(energies.Categorical, 2, 4), 3, 9),
 		randomTable("table spin", 2, space(energies.Spin, 3, 2)),
-		build("ising ring", 3, ring, wrong),
+		special(build("ising ring", 3, ring, wrong), "dmala", "dula", "ncg", "gibbs"),
+		special(build("rbm", 1, machine.With(layers{machine}).Joint(), nil), "gibbs"),
 	}
+}
+
+// layers computes the layers of an RBM in plain loops.
+type layers struct{ m *rbm.Model }
+
+// Layer implements rbm.Products.
+func (l layers) Layer(_ context.Context, layer int, input, probability, scale, given []float32) error {
+	w, visible, hidden := l.m.Weights()
+	bias, across, along := visible, len(visible), 1 // steps in w from unit to unit of the other layer, and of this one
+	if layer == rbm.HiddenLayer {
+		bias, across, along = hidden, 1, len(visible)
+	}
+	for k := range input {
+		c, unit := k/len(bias), k%len(bias)
+		t := bias[unit]
+		for j, v := range given[c*len(given)/len(scale) : (c+1)*len(given)/len(scale)] {
+			t += w[unit*along+j*across] * float64(v)
+		}
+		if input[k] = float32(t); probability != nil {
+			probability[k] = float32(1 / (1 + math.Exp(-float64(scale[c])*t)))
+		}
+	}
+	return nil
 }
 
 // normals returns n normal numbers times scale; each stream is fixed.

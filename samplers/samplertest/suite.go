@@ -2,9 +2,11 @@ package samplertest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
@@ -45,7 +47,7 @@ func Run(t *testing.T, name string, law Law) {
 	problems := Problems(t)
 	var cases []*testCase
 	for j, p := range problems {
-		third := func(v int) bool { return (j+v)%3 == 0 || p.packed() }
+		third := func(v int) bool { return (j+v)%3 == 0 || p.Special != nil }
 		if law.Few && !third(0) {
 			continue
 		}
@@ -134,6 +136,9 @@ func (c *testCase) kernel(t *testing.T, base energies.Differentiable, adapt bool
 	k, err := c.New(c.form.energy(c.p, base), set)
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
+	}
+	if own := strings.HasPrefix(fmt.Sprintf("%T", k), "*special."); own != (c.form.name == special) && c.Name != "tempering" {
+		t.Fatalf("%s: the kernel is a %T", c.name, k)
 	}
 	return k
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // Tally holds running sums over all steps, thinned or not, and over all processes that worked on the
@@ -26,6 +27,33 @@ type Tally struct {
 	Hops   []int64   `json:"hops"`
 	// Seconds is the total time that Writers were open.
 	Seconds float64 `json:"seconds"`
+}
+
+// Add adds a step.
+func (t *Tally) Add(s *samplers.State, info *samplers.Info) {
+	if s.Warmup {
+		return
+	}
+	if t.Accept == nil {
+		t.Accept, t.Hops = make([]float64, s.Chains()), make([]int64, s.Chains())
+	}
+	t.Kept++
+	for c := range t.Accept {
+		t.Accept[c] += info.Accept[c]
+		t.Hops[c] += int64(info.Hops[c])
+	}
+}
+
+// Means returns the mean acceptance probability and the mean number of changed sites of a step, NaN
+// without steps.
+func (t *Tally) Means() (accept, hops diag.Number) {
+	a, h := 0.0, int64(0)
+	for c := range t.Accept {
+		a += t.Accept[c]
+		h += t.Hops[c]
+	}
+	n := float64(t.Kept) * float64(len(t.Accept))
+	return diag.Number(a / n), diag.Number(float64(h) / n)
 }
 
 // checkpoint is the state needed to resume.

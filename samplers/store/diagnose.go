@@ -20,18 +20,17 @@ import (
 type Row struct {
 	// Name is "lp" for the log-density or "x[3]" for the value of site 3 (from 0). In a categorical
 	// space it is "x[3]=17" for the indicator that the site has its most frequent value, or the value
-	// with most weight, since means of codes are meaningless. For a CmdStan file it is the column, with
-	// x.1 written as "x[1]".
-	Name    string `json:"name"`
-	Mean    Number `json:"mean"`
-	SD      Number `json:"sd"`
-	Q5      Number `json:"q5"`
-	Median  Number `json:"median"`
-	Q95     Number `json:"q95"`
-	MCSE    Number `json:"mcse_mean"`
-	ESSBulk Number `json:"ess_bulk"`
-	ESSTail Number `json:"ess_tail"`
-	RHat    Number `json:"rhat"`
+	// with most weight, since means of codes are meaningless.
+	Name    string      `json:"name"`
+	Mean    diag.Number `json:"mean"`
+	SD      diag.Number `json:"sd"`
+	Q5      diag.Number `json:"q5"`
+	Median  diag.Number `json:"median"`
+	Q95     diag.Number `json:"q95"`
+	MCSE    diag.Number `json:"mcse_mean"`
+	ESSBulk diag.Number `json:"ess_bulk"`
+	ESSTail diag.Number `json:"ess_tail"`
+	RHat    diag.Number `json:"rhat"`
 }
 
 // Table is the table of diagnostics of a run.
@@ -40,8 +39,8 @@ type Table struct {
 	Draws  int `json:"draws"` // of each chain
 	// Weighted means that draws have weights. WeightESS is then diag.WeightESS, which ignores
 	// autocorrelation.
-	Weighted  bool   `json:"weighted,omitempty"`
-	WeightESS Number `json:"weight_ess,omitempty"`
+	Weighted  bool        `json:"weighted,omitempty"`
+	WeightESS diag.Number `json:"weight_ess,omitempty"`
 	// Rows start with lp. Sites follow in order; if there are more than TableOptions.Rows, only the
 	// worst-mixed ones are listed, worst first.
 	Rows []Row `json:"rows"`
@@ -97,16 +96,16 @@ func summarize(name string, chains, weights [][]float64) Row {
 		s = diag.SummarizeWeighted(chains, weights)
 	}
 	r := Row{
-		Name: name, Mean: Number(s.Mean), SD: Number(s.SD), MCSE: Number(s.MCSE),
-		ESSBulk: Number(s.ESSBulk), ESSTail: Number(s.ESSTail), RHat: Number(s.RHat),
+		Name: name, Mean: diag.Number(s.Mean), SD: diag.Number(s.SD), MCSE: diag.Number(s.MCSE),
+		ESSBulk: diag.Number(s.ESSBulk), ESSTail: diag.Number(s.ESSTail), RHat: diag.Number(s.RHat),
 	}
-	r.Q5, r.Median, r.Q95 = Number(math.NaN()), Number(math.NaN()), Number(math.NaN())
-	if !r.Mean.finite() {
+	r.Q5, r.Median, r.Q95 = diag.NA, diag.NA, diag.NA
+	if !r.Mean.Finite() {
 		return r
 	}
 	if weights != nil {
 		q := diag.QuantilesWeighted(chains, weights, 0.05, 0.5, 0.95)
-		r.Q5, r.Median, r.Q95 = Number(q[0]), Number(q[1]), Number(q[2])
+		r.Q5, r.Median, r.Q95 = diag.Number(q[0]), diag.Number(q[1]), diag.Number(q[2])
 		return r
 	}
 	all := slices.Concat(chains...)
@@ -116,13 +115,13 @@ func summarize(name string, chains, weights [][]float64) Row {
 }
 
 // quantile returns the p-quantile of sorted numbers, interpolated (type 7).
-func quantile(sorted []float64, p float64) Number {
+func quantile(sorted []float64, p float64) diag.Number {
 	at := p * float64(len(sorted)-1)
 	k := int(at)
 	if k+1 >= len(sorted) {
-		return Number(sorted[len(sorted)-1])
+		return diag.Number(sorted[len(sorted)-1])
 	}
-	return Number(sorted[k] + (at-float64(k))*(sorted[k+1]-sorted[k]))
+	return diag.Number(sorted[k] + (at-float64(k))*(sorted[k+1]-sorted[k]))
 }
 
 // warn adds warnings about the rows, and about varying sites that are not listed.
@@ -132,7 +131,7 @@ func (t *Table) warn(rest []site) {
 	among := "in all draws"
 	if t.Weighted {
 		t.Note += " " + Weighed
-		if among += " with weight"; !t.WeightESS.finite() {
+		if among += " with weight"; !t.WeightESS.Finite() {
 			return // weigh has added the warning
 		}
 	}
@@ -146,11 +145,11 @@ func (t *Table) warn(rest []site) {
 	var infinite, constant, stuck []string
 	for _, r := range t.Rows {
 		switch {
-		case !r.Mean.finite():
+		case !r.Mean.Finite():
 			infinite = append(infinite, r.Name)
 		case r.SD == 0:
 			constant = append(constant, r.Name)
-		case !r.ESSBulk.finite():
+		case !r.ESSBulk.Finite():
 			stuck = append(stuck, r.Name)
 		}
 	}
@@ -219,7 +218,7 @@ func (t *Table) beyond(rest []site, f func(rhat, ess float64) (float64, bool)) (
 // effective sample size.
 func badness(a, b Row) int {
 	key := func(r Row) float64 {
-		if !r.RHat.finite() {
+		if !r.RHat.Finite() {
 			return math.Inf(1)
 		}
 		return float64(r.RHat)
@@ -276,73 +275,6 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 		}
 		rest = slices.DeleteFunc(sites, func(s site) bool { return s.constant || shown[s.index] })
 		slices.SortStableFunc(rest, func(a, b site) int { return cmp.Compare(b.rhat, a.rhat) })
-	}
-	t.Rows = append(t.Rows, rows...)
-	t.warn(rest)
-	return t, nil
-}
-
-// Columns is a source of draws from another program or file format.
-type Columns struct {
-	Chains, Draws int
-	// Names and Places are the names and column indices in the table. LP and Weight are the columns of
-	// log-density and weights, negative if there are none.
-	Names      []string
-	Places     []int
-	LP, Weight int
-	// Read returns columns by index: [column][chain][draw].
-	Read func(places ...int) ([][][]float64, error)
-}
-
-// DiagnoseColumns computes the table of draws that are not in a run's folder. If there are more columns
-// than TableOptions.Rows, the worst-mixed ones are listed. Errors are those of Read.
-func DiagnoseColumns(in Columns, o TableOptions) (*Table, error) {
-	t := &Table{Chains: in.Chains, Draws: in.Draws, Sites: len(in.Names)}
-	var weights [][]float64
-	if in.Weight >= 0 {
-		values, err := in.Read(in.Weight)
-		if err != nil {
-			return nil, err
-		}
-		weights = values[0]
-		t.weigh(weights)
-	}
-	if in.LP >= 0 {
-		values, err := in.Read(in.LP)
-		if err != nil {
-			return nil, err
-		}
-		t.Rows = append(t.Rows, summarize(LogDensity, values[0], weights))
-	}
-	var rows []Row
-	each := max(1, o.bytes()/(8*max(t.Chains*t.Draws, 1)))
-	for lo := 0; lo < len(in.Places); lo += each {
-		hi := min(lo+each, len(in.Places))
-		values, err := in.Read(in.Places[lo:hi]...)
-		if err != nil {
-			return nil, err
-		}
-		for k, name := range in.Names[lo:hi] {
-			rows = append(rows, summarize(name, values[k], weights))
-		}
-	}
-	for _, r := range rows {
-		if r.SD == 0 {
-			t.Constant++
-		}
-	}
-	var rest []site
-	if most := o.rows(); most >= 0 && len(rows) > most {
-		moving := slices.DeleteFunc(rows, func(r Row) bool { return r.SD == 0 })
-		slices.SortStableFunc(moving, badness)
-		rows = moving[:min(most, len(moving))]
-		for _, r := range moving[len(rows):] {
-			s := site{rhat: float64(r.RHat), ess: float64(min(r.ESSBulk, r.ESSTail))}
-			if !r.RHat.finite() {
-				s.rhat = math.Inf(1)
-			}
-			rest = append(rest, s)
-		}
 	}
 	t.Rows = append(t.Rows, rows...)
 	t.warn(rest)

@@ -218,7 +218,7 @@ func TestNotAvailable(t *testing.T) {
 		}
 		na := false
 		for _, row := range table.Rows {
-			na = na || !row.RHat.finite()
+			na = na || !row.RHat.Finite()
 		}
 		if !na {
 			t.Errorf("%s: no R-hat is NA: %+v", name, table.Rows)

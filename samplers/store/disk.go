@@ -53,8 +53,8 @@ type folder struct {
 	loose []string
 }
 
-// maxLoose limits the list of files to sync.
-const maxLoose = 4096
+// maxLoose limits the list of files to sync, so that syncing does not delay the end of an interrupted run.
+const maxLoose = 128
 
 // write writes a file atomically. The next settle syncs it.
 func (f *folder) write(path string, data []byte) error {

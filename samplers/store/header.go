@@ -18,6 +18,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
 
 // Names in the folder of a run.
@@ -36,7 +37,7 @@ const (
 const format = 2
 
 // Header describes a run. It is stored in gradhop.json. A run can be resumed or merged only with an
-// equal Header, except for Steps, ChainIDs, Files and Model.
+// equal Header, except for Steps, ChainIDs and Model.
 type Header struct {
 	// Format is the version of the folder layout, set by Create.
 	Format int `json:"format"`
@@ -67,9 +68,6 @@ type Header struct {
 	Thin   int `json:"thin"`
 	// SaveWarmup also saves the states of warm-up.
 	SaveWarmup bool `json:"save_warmup"`
-	// Files lists sealed files (see [WriteSealed]) that the program keeps in the folder. [Verify]
-	// reports missing ones; summary.json is expected only for a finished run.
-	Files []string `json:"files,omitempty"`
 }
 
 // Space is an energies.Space without its allowed values.
@@ -239,7 +237,7 @@ func readHeader(dir string) (Header, error) {
 	if h.Format > 0 && h.Format < format {
 		return h, &Error{Path: path, Reason: fmt.Sprintf("format %d of gradhop %s, and this version reads format %d: read or finish the run with that version, or run it again", h.Format, h.Gradhop, format)}
 	}
-	if err := unseal(text); err != nil {
+	if err := checksums.Unseal(text); err != nil {
 		return h, &Error{Path: path, Reason: "damaged", Err: err}
 	}
 	if h.Format != format {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/gradhop/gradhop/samplers/store/checksums"
 	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
@@ -146,6 +147,9 @@ func assemble(dir string, h Header, chains []part) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return CannotWrite(dir, err)
 	}
+	if err := checksums.Create(dir); err != nil {
+		return CannotWrite(dir, err)
+	}
 	b := newBackend(dir, system{}, h)
 	if err := b.create(); err != nil {
 		return err
@@ -179,7 +183,7 @@ func assemble(dir string, h Header, chains []part) error {
 			return err
 		}
 	}
-	return b.commit(markerName, seal(h))
+	return b.mark()
 }
 
 // copy copies a chunk of another run.

@@ -8,14 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/gofrs/flock"
 
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
 
-// Create creates and locks the folder of a new run. It must be empty or not exist. Errors are *Error.
+// Create creates and locks the folder of a new run. It must be empty, not exist, or be left by a
+// process that was killed before the run began. Errors are *Error.
 func Create(dir string, h Header, o Options) (*Writer, error) { return create(dir, h, o, system{}) }
 
 func create(dir string, h Header, o Options, d disk) (*Writer, error) {
@@ -35,13 +39,9 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = Vacant(dir)
 	b := newBackend(dir, d, h)
-	if err == nil {
-		err = b.commit(markerName, seal(h))
-	}
-	if err == nil {
-		err = b.create()
+	if err = Vacant(dir); err == nil {
+		err = b.begin(o.Files)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
@@ -49,9 +49,42 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	return newWriter(h, o, lock, b), nil
 }
 
-// Resume locks the folder of a run, verifies every file needed to continue, and truncates the run to
-// its last checkpoint. If draws or that checkpoint are damaged, it goes back to the last checkpoint
-// before the damage, or to the start, and the same draws are made again; see [Writer.Damage].
+// begin writes what describes the run, gradhop.json last: without it there is no run, and the folder
+// is vacant.
+func (b *backend) begin(files map[string]any) error {
+	atomicfile.Sweep(b.dir)
+	if err := checksums.Create(b.dir); err != nil {
+		return CannotWrite(b.dir, err)
+	}
+	if err := WriteFiles(b.dir, files); err != nil {
+		return err
+	}
+	if err := b.create(); err != nil {
+		return err
+	}
+	return b.mark()
+}
+
+// mark writes gradhop.json.
+func (b *backend) mark() error {
+	var failed error
+	err := checksums.Update(b.dir, checksums.Files{Whole: []string{markerName}}, func() error {
+		failed = b.commit(markerName, checksums.Seal(b.header))
+		return failed
+	})
+	if err == nil {
+		err = checksums.Begin(b.dir)
+	}
+	if failed == nil && err != nil {
+		failed = CannotWrite(b.dir, err)
+	}
+	return failed
+}
+
+// Resume locks the folder of a run, verifies every file, and truncates the run to its last checkpoint.
+// If draws or that checkpoint are damaged, it goes back to the last checkpoint before the damage, or to
+// the start, and the same draws are made again. Other damaged files are written again or, if they are
+// results, removed; see [Writer.Damage]. Damage of gradhop.json or of checksums.json is an error.
 //
 // The snapshot returned is for samplers.Config.Resume; nil means from the start. h.Steps may differ
 // from the folder's, but must not be below the steps already made. Errors are *Error and
@@ -68,6 +101,9 @@ func resume(dir string, h Header, o Options, d disk) (*Writer, *samplers.Snapsho
 	there, err := readHeader(dir)
 	if err != nil {
 		return nil, nil, err
+	}
+	if faults := checksums.Check(dir); len(faults) > 0 && faults[0].File == checksums.Name {
+		return nil, nil, &Error{Path: filepath.Join(dir, checksums.Name), Reason: "damaged: put back a copy; the draws can still be read", Err: faults[0].Err}
 	}
 	if err := there.matches(dir, h); err != nil {
 		return nil, nil, err
@@ -96,18 +132,17 @@ func takeUp(dir string, there, h Header, o Options, lock *flock.Flock, d disk) (
 	if c != nil && c.Snapshot.Step > total {
 		return nil, nil, &Error{Path: dir, Reason: fmt.Sprintf("the run has made %d steps after warm-up, more than the %d requested; request at least as many", c.Snapshot.Step-int64(h.Warmup), h.Steps)}
 	}
-	h.Files = there.Files
 	b := newBackend(dir, d, h)
 	if there.Steps != h.Steps || there.Model != h.Model {
-		if err := b.commit(markerName, seal(h)); err != nil {
+		if err := b.mark(); err != nil {
 			return nil, nil, err
 		}
 	}
-	if c == nil || c.Snapshot.Step < total {
-		if err := b.remove(summaryName); err != nil { // describes fewer draws
-			return nil, nil, err
-		}
+	spoiled, err := b.renew(o, c == nil || c.Snapshot.Step < total)
+	if err != nil {
+		return nil, nil, err
 	}
+	damage = append(damage, spoiled...)
 	if c == nil {
 		err = b.create()
 	} else {
@@ -122,6 +157,36 @@ func takeUp(dir string, there, h Header, o Options, lock *flock.Flock, d disk) (
 	}
 	w.next, w.tally, w.before = c.Snapshot.Step+1, c.Tally, c.Tally.Seconds
 	return w, &c.Snapshot, nil
+}
+
+// renew writes the files that describe the run again where they differ, and removes the others that
+// are damaged: the end of the run makes them again. Files that grow stay: their readers check lines. If there are more steps to make, results go too.
+func (b *backend) renew(o Options, more bool) (damage []Damage, err error) {
+	atomicfile.Sweep(b.dir)
+	var old checksums.Files
+	if more {
+		old.Whole = append(o.Results, summaryName)
+	}
+	for _, f := range checksums.Check(b.dir) {
+		damage = append(damage, Damage{File: f.File, Reason: cause(f.Err).Error()})
+		if f.Grows {
+			old.Growing = append(old.Growing, f.File)
+		} else {
+			old.Whole = append(old.Whole, f.File)
+		}
+	}
+	err = checksums.Update(b.dir, old, func() error {
+		for _, name := range old.Whole {
+			if err := b.remove(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, CannotWrite(b.dir, err)
+	}
+	return damage, WriteFiles(b.dir, o.Files)
 }
 
 // acquire locks a run's folder.
@@ -157,11 +222,14 @@ func Vacant(dir string) error {
 		}
 		return &Error{Path: dir, Reason: "cannot be read", Err: err}
 	}
-	if Begun(dir) {
+	if Begun(dir) || checksums.Exists(dir) && !checksums.Unbegun(dir) {
 		return &Error{Path: dir, Reason: "contains a run already; resume it, or choose another folder"}
 	}
+	if checksums.Unbegun(dir) { // left by a Create that was killed
+		return nil
+	}
 	for _, e := range entries {
-		if e.Name() != lockName && e.Name() != tempName { // left by a Create that was killed
+		if e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+checksums.Name) {
 			return foreign
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
 
 func small() job {
@@ -199,7 +200,7 @@ func TestFormats(t *testing.T) {
 	}
 	for says, text := range map[string][]byte{
 		"format 1 of gradhop v0.0-test, and this version reads format 2": plain,
-		"use a later version": seal(later),
+		"use a later version": checksums.Seal(later),
 		"damaged":             []byte(strings.Replace(files(t, dir)[markerName], `"seed": 9223372036854775813`, `"seed": 9223372036854775812`, 1)),
 	} {
 		if err := os.WriteFile(path, text, 0o644); err != nil {

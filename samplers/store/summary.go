@@ -3,10 +3,9 @@ package store
 import (
 	"errors"
 	"io/fs"
-	"math"
-	"path/filepath"
 
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // Summary is the content of summary.json. Runs with equal settings differ only in Seconds.
@@ -21,18 +20,16 @@ type Summary struct {
 	// Acceptance is the mean acceptance probability and Hops the mean number of changed sites over all
 	// steps after warm-up; Final holds the last values of the recorded variables, such as tuned
 	// parameters. Each is [chain], in the order of chain_ids.
-	Acceptance []Number            `json:"acceptance"`
-	Hops       []Number            `json:"hops"`
-	Final      map[string][]Number `json:"final,omitempty"`
+	Acceptance []diag.Number            `json:"acceptance"`
+	Hops       []diag.Number            `json:"hops"`
+	Final      map[string][]diag.Number `json:"final,omitempty"`
 	// MeanAcceptance and MeanHops are averages over chains.
-	MeanAcceptance Number `json:"mean_acceptance"`
-	MeanHops       Number `json:"mean_hops"`
+	MeanAcceptance diag.Number `json:"mean_acceptance"`
+	MeanHops       diag.Number `json:"mean_hops"`
 	// Evaluations counts evaluated states, warm-up included.
 	Evaluations samplers.Counts `json:"evaluations"`
 	// Seconds is the total time of all processes that wrote the run.
 	Seconds float64 `json:"seconds"`
-	// Exports maps exported files, by path in the folder, to their SHA-256 in hex.
-	Exports map[string]string `json:"exports,omitempty"`
 	// Diagnostics is the table of Diagnose; nil if it was not computed.
 	Diagnostics *Table `json:"diagnostics,omitempty"`
 }
@@ -55,31 +52,20 @@ func Totals(r *Reader) *Summary {
 	s := &Summary{Header: r.header, Finished: r.Finished(), StepsMade: r.Step(), Draws: r.Draws(Sampling), Seconds: tally.Seconds}
 	if p := r.Snapshot(); p != nil {
 		s.Evaluations = p.Evaluations
-		s.Final = map[string][]Number{}
+		s.Final = map[string][]diag.Number{}
 		for _, name := range r.header.Vars {
 			for _, x := range p.Var(name) {
-				s.Final[name] = append(s.Final[name], Number(x))
+				s.Final[name] = append(s.Final[name], diag.Number(x))
 			}
 		}
 	}
 	kept := float64(tally.Kept)
 	for c := range tally.Accept {
-		s.Acceptance = append(s.Acceptance, Number(tally.Accept[c]/kept)) // NaN without steps
-		s.Hops = append(s.Hops, Number(float64(tally.Hops[c])/kept))
+		s.Acceptance = append(s.Acceptance, diag.Number(tally.Accept[c]/kept)) // NaN without steps
+		s.Hops = append(s.Hops, diag.Number(float64(tally.Hops[c])/kept))
 	}
-	s.MeanAcceptance, s.MeanHops = average(s.Acceptance), average(s.Hops)
+	s.MeanAcceptance, s.MeanHops = tally.Means()
 	return s
-}
-
-func average(list []Number) Number {
-	sum := Number(0)
-	for _, n := range list {
-		sum += n
-	}
-	if len(list) == 0 {
-		return Number(math.NaN())
-	}
-	return sum / Number(len(list))
 }
 
 // Write writes summary.json to a run's folder.
@@ -87,7 +73,7 @@ func (s *Summary) Write(dir string) error {
 	if s.Diagnostics != nil && s.Diagnostics.Warnings == nil {
 		s.Diagnostics.Warnings = []string{}
 	}
-	return WriteSealed(dir, summaryName, s)
+	return WriteFiles(dir, map[string]any{summaryName: s})
 }
 
 // WriteSummary computes and writes the summary of the run in dir. Call it after Writer.Close.
@@ -106,24 +92,9 @@ func WriteSummary(dir string, o TableOptions) (*Summary, error) {
 // ReadSummary reads summary.json, nil if it does not exist. Errors are *Error.
 func ReadSummary(dir string) (*Summary, error) {
 	s := &Summary{}
-	if err := ReadSealed(dir, summaryName, s); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		return nil, err
+	err := ReadFile(dir, summaryName, s)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	return s, nil
-}
-
-// AddExport records the SHA-256 of a file in the run's folder dir, for [Verify].
-func (s *Summary) AddExport(dir, name string) error {
-	sum, err := digest(filepath.Join(dir, name))
-	if err != nil {
-		return &Error{Path: filepath.Join(dir, name), Reason: "cannot be read", Err: err}
-	}
-	if s.Exports == nil {
-		s.Exports = map[string]string{}
-	}
-	s.Exports[filepath.ToSlash(name)] = sum
-	return nil
+	return s, err
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // WriteText writes the table as text: rows, warnings, then the note. The standard error determines the
@@ -43,7 +45,7 @@ func (t *Table) hidden() int {
 // decimals returns the number of decimals that shows the standard error of the mean.
 func (r Row) decimals() int {
 	d := 2
-	for limit := Number(0.1); d < 6 && r.MCSE > 0 && r.MCSE < limit; limit /= 10 {
+	for limit := diag.Number(0.1); d < 6 && r.MCSE > 0 && r.MCSE < limit; limit /= 10 {
 		d++
 	}
 	return d

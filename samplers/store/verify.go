@@ -2,11 +2,8 @@ package store
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,7 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/gradhop/gradhop/samplers/store/checksums"
 	"github.com/gradhop/gradhop/samplers/store/zarr"
 )
 
@@ -31,6 +30,11 @@ type Damage struct {
 	Last   int64   `json:"last_step,omitempty"`
 }
 
+// OfSteps reports whether steps are lost with the file: it has draws or is a checkpoint.
+func (d Damage) OfSteps() bool {
+	return len(d.Chains) > 0 || strings.HasPrefix(d.File, checkpointName)
+}
+
 // String returns one line.
 func (d Damage) String() string {
 	if len(d.Chains) == 0 {
@@ -40,16 +44,20 @@ func (d Damage) String() string {
 }
 
 // Verify checks every file that a run has written: the chunks of all draws and their metadata, the
-// checkpoints, the sealed files and the exports listed in summary.json. It ignores the lock and files
-// that the run did not write. It lists damage but does not repair it: [Resume] makes lost draws again.
-// The error is an *Error if there is no run or a process is writing to it.
+// checkpoints, and the files listed in checksums.json, which are all others. It ignores the lock and
+// files that the run did not write. A folder that has nothing but such files, as one of training, is
+// checked too. It lists damage but does not repair it: [Resume] makes lost draws again. The error is an
+// *Error if there is no run or a process is writing to it.
 func Verify(dir string) ([]Damage, error) {
-	h, err := readHeader(dir)
-	var bad *Error
-	if errors.As(err, &bad) && bad.Path == filepath.Join(dir, markerName) {
-		return []Damage{{File: markerName, Reason: describe(bad)}}, nil
-	}
-	if err != nil {
+	switch {
+	case Begun(dir):
+	case checksums.Unbegun(dir):
+		return nil, &Error{Path: dir, Reason: "holds no run yet: the process was killed before it began; start it again"}
+	case !checksums.Exists(dir):
+		if _, err := os.Stat(dir); err == nil {
+			return nil, &Error{Path: dir, Reason: "not a run folder: it has neither " + markerName + " nor " + checksums.Name}
+		}
+		_, err := readHeader(dir)
 		return nil, err
 	}
 	lock, err := acquire(dir)
@@ -57,12 +65,22 @@ func Verify(dir string) ([]Damage, error) {
 		return nil, err
 	}
 	defer func() { _ = lock.Unlock() }() // closing the file releases it in any case
-	v := &verifier{dir: dir, header: h}
+	v := &verifier{dir: dir}
+	for _, f := range checksums.Check(dir) {
+		v.add(f.File, f.Err)
+	}
+	v.header, err = readHeader(dir)
+	if slices.ContainsFunc(v.found, func(d Damage) bool { return d.File == markerName }) || !Begun(dir) {
+		return v.found, nil
+	}
+	if err != nil {
+		v.add(markerName, err)
+		return v.found, nil
+	}
 	point := v.checkpoints()
 	v.metadata(point)
 	v.chunks()
 	v.coordinates()
-	v.sealed(point != nil && point.Snapshot.Step >= int64(h.Warmup+h.Steps))
 	return v.found, nil
 }
 
@@ -195,45 +213,6 @@ func (v *verifier) coordinates() {
 	}
 }
 
-// sealed checks the sealed files and the exports listed in the summary.
-func (v *verifier) sealed(finished bool) {
-	for _, name := range v.header.Files {
-		text, err := os.ReadFile(filepath.Join(v.dir, name))
-		if errors.Is(err, fs.ErrNotExist) && name == summaryName && !finished {
-			continue
-		}
-		if err == nil {
-			err = unseal(text)
-		}
-		v.add(name, err)
-	}
-	s, err := ReadSummary(v.dir)
-	if err != nil || s == nil {
-		return // reported above if the run requires one
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Exports)) {
-		sum, err := digest(filepath.Join(v.dir, name))
-		if err == nil && sum != s.Exports[name] {
-			err = errors.New("its checksum differs from that in " + summaryName)
-		}
-		v.add(name, err)
-	}
-}
-
-// digest returns the SHA-256 of a file in hex.
-func digest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
-}
-
 // intact returns an error if a chunk's file is missing or damaged.
 func intact(path string) error {
 	file, err := os.ReadFile(path)
@@ -260,6 +239,11 @@ func lastGood(dir string, h Header) (*checkpoint, []Damage, error) {
 	}
 	if len(points) == 0 {
 		return nil, v.found, nil
+	}
+	for _, step := range points[0].Earlier {
+		if !slices.Contains(names, earlierPath(step)) {
+			v.add(earlierPath(step), errors.New("missing"))
+		}
 	}
 	v.draws[Sampling], v.draws[Warmup] = h.Draws(points[0].Snapshot.Step)
 	v.chunks()

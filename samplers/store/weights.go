@@ -28,8 +28,8 @@ func (t *Table) weigh(weights [][]float64) {
 	if weights == nil {
 		return
 	}
-	t.Weighted, t.WeightESS = true, Number(diag.WeightESS(weights))
-	if !t.WeightESS.finite() {
+	t.Weighted, t.WeightESS = true, diag.Number(diag.WeightESS(weights))
+	if !t.WeightESS.Finite() {
 		if t.Draws > 0 {
 			t.Warnings = append(t.Warnings, "weights are NaN, infinite or negative, or none is positive: all statistics are NA")
 		}

@@ -181,7 +181,7 @@ func TestBadWeights(t *testing.T) {
 		if !strings.Contains(strings.Join(table.Warnings, "\n"), c.says) || !strings.Contains(table.Note, Weighed) {
 			t.Errorf("%s: warnings %q", what, table.Warnings)
 		}
-		if row := table.Rows[1]; what != "heavy" && (row.MCSE.finite() || row.ESSBulk.finite() || row.RHat.finite() || what != "one" && row.Mean.finite()) {
+		if row := table.Rows[1]; what != "heavy" && (row.MCSE.Finite() || row.ESSBulk.Finite() || row.RHat.Finite() || what != "one" && row.Mean.Finite()) {
 			t.Errorf("%s: %+v", what, row)
 		}
 	}

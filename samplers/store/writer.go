@@ -14,6 +14,11 @@ import (
 
 // Options configures a Writer. Draws do not depend on them.
 type Options struct {
+	// Files are JSON files that describe the run, by name; see [WriteFiles]. They are written before
+	// the run begins.
+	Files map[string]any
+	// Results are files that Resume removes if steps are to be made, as it does summary.json.
+	Results []string
 	// Every is the time between checkpoints; 0 means half a minute, or fifty times the duration of a
 	// checkpoint if that is longer. Negative means that only Checkpoint and Close write checkpoints.
 	Every time.Duration
@@ -139,13 +144,7 @@ func (w *Writer) Observe(s *samplers.State, info *samplers.Info) error {
 		return err
 	}
 	w.state, w.next = s, s.Step+1
-	if !s.Warmup {
-		w.tally.Kept++
-		for c := range w.tally.Accept {
-			w.tally.Accept[c] += info.Accept[c]
-			w.tally.Hops[c] += int64(info.Hops[c])
-		}
-	}
+	w.tally.Add(s, info)
 	if info.Keep || s.Warmup && s.Step%int64(w.header.Thin) == 0 {
 		w.record(s, info)
 	}

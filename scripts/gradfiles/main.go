@@ -1,4 +1,4 @@
-// Gradfiles checks the gradients of every ONNX file below some folders by finite
+// Command gradfiles checks the gradients of every ONNX file below some folders by finite
 // differences, and writes a table of the verdicts:
 //
 //	go run ./scripts/gradfiles NAME=FOLDER... > table.md

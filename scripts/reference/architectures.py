@@ -29,7 +29,7 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-import onnxruntime
+import sessions
 import torch
 from onnx import numpy_helper
 from torch import nn
@@ -119,9 +119,7 @@ def worst(have: np.ndarray, want: np.ndarray) -> float:
 
 
 def forward(path: pathlib.Path, inputs: dict[str, np.ndarray]) -> np.ndarray:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = sessions.exact(path)
     return session.run([OF], {i.name: inputs[i.name] for i in session.get_inputs()})[0]
 
 

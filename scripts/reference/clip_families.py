@@ -27,10 +27,10 @@ import clip_reference as ref
 import ftfy
 import numpy as np
 import onnx
-import onnxruntime
 import open_clip
 import pictures
 import sentencepiece
+import sessions
 import tokenizers
 import torch
 import transformers
@@ -250,7 +250,7 @@ def quantised(folder: pathlib.Path, make) -> Model:
         onnx.save(file, path.with_stem(f"{kind}_quantized"))
         if kind == "text_model":
             got.module = clip_quantised.straight_through(got.module, plain, file)
-    session = onnxruntime.InferenceSession(file.SerializeToString())
+    session = sessions.exact(file.SerializeToString())
     got.image = lambda _module, pixels: torch.tensor(np.concatenate([session.run(None, {"pixel_values": row[None].numpy()})[-1] for row in pixels]))
     got.dtype = torch.float32  # as the file computes: near a half, float64 rounds to other integers
     return got

@@ -1,6 +1,6 @@
 """Reference paths of PEZ (Wen et al. 2023, algorithm 1), by torch.optim.AdamW.
 
-pez_reference.py           write tasks/prompttune/testdata/pez.json
+pez_reference.py           write tasks/prompttune/search/testdata/pez.json
 pez_reference.py --check   compute again; exit 1 if the file differs
 
 The energy is U(e) = sum_j c_j tanh(b_j + sum_i A[i, j] . e_i) of the embeddings e_i at the sites. A case has its numbers,
@@ -14,7 +14,7 @@ import sys
 import stored
 import torch
 
-FIXTURE = "tasks/prompttune/testdata/pez.json"
+FIXTURE = "tasks/prompttune/search/testdata/pez.json"
 MADE_BY = "scripts/reference/pez_reference.py"
 STEPS = 50
 SITES, VALUES, WIDTH, UNITS = 3, 12, 4, 3

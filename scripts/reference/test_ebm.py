@@ -25,7 +25,8 @@ def gradhop(tmp_path_factory):
     subprocess.run(["go", "build", "-o", folder / "gradhop", "./cmd/gradhop"], cwd=ROOT, check=True)
 
     def run(*args) -> pathlib.Path:
-        subprocess.run([folder / "gradhop", "ebm", *map(str, args), "--quiet", "--threads", "1"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        threads = [] if args[0] == "new" else ["--threads", "1"]
+        subprocess.run([folder / "gradhop", "ebm", *map(str, args), "--quiet", *threads], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         return folder
 
     run("new", "resnet", "--space", f"binary:{SIDE**2}", "--width", WIDTH, "--depth", DEPTH, "--seed", 3, "-o", "new.onnx")

@@ -7,8 +7,8 @@ import subprocess
 import architectures
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+import sessions
 
 ROOT = architectures.FOLDER.parents[3]
 NAMES = sorted(p.stem for p in architectures.FOLDER.glob("*.json"))
@@ -22,12 +22,6 @@ def gradhop(tmp_path_factory):
     path = tmp_path_factory.mktemp("bin") / "gradhop"
     subprocess.run([go, "build", "-o", path, "./cmd/gradhop"], cwd=ROOT, check=True)
     return path
-
-
-def session(path):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,7 +41,7 @@ def test_gradient_model_equals_autograd(gradhop, tmp_path, name):
 
     entries = reference["inputs"] + ([reference["seed"]] if reference["seed"] else [])
     feeds = {e["name"]: architectures.unpack(e) for e in entries}
-    run = session(out)
+    run = sessions.exact(out)
     results = run.run(None, {i.name: feeds[i.name] for i in run.get_inputs()})
     results = dict(zip([o.name for o in run.get_outputs()], results, strict=True))
     for want in [reference["output"], *reference["grads"]]:

@@ -121,15 +121,14 @@ def test_weights(weighted, read):
     assert np.array_equal(csv.sample_stats["weight"], known["weight"])
 
 
-@pytest.mark.parametrize("table", ["table", "csv_table"])
-def test_weighted_diagnostics(weighted, table):
+def test_weighted_diagnostics(weighted):
     """Means, deviations and quantiles are those of NumPy and of the empirical law, errors those of ArviZ for the
     series that a ratio of means comes to."""
     _, known = weighted
     w = known["weight"] / known["weight"].mean()
-    assert known[table]["weighted"] is True
-    assert known[table]["weight_ess"] == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=1e-9)
-    for k, row in enumerate(known[table]["rows"]):
+    assert known["table"]["weighted"] is True
+    assert known["table"]["weight_ess"] == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=1e-9)
+    for k, row in enumerate(known["table"]["rows"]):
         x = known["lp"] if k == 0 else known["x"][:, :, k - 1].astype(float)
         mean = np.average(x, weights=w)
         assert close(row["mean"], mean), row["name"]
@@ -147,11 +146,9 @@ def close(got, want):
     return (got is None and math.isnan(want)) or got == pytest.approx(want, rel=1e-8, abs=1e-8)
 
 
-@pytest.mark.parametrize("table", ["table", "csv_table"])
-def test_diagnostics_are_those_of_arviz(run, table):
-    """A CSV file does not say that its numbers are categories: there the codes are compared."""
+def test_diagnostics_are_those_of_arviz(run):
     _, path, _, known = run
-    rows = known[table]["rows"]
+    rows = known["table"]["rows"]
     data = inference_data(path)
     assert len(rows) == 1 + known["x"].shape[2] and rows[0]["name"] == "lp"
     for row in rows:
@@ -159,7 +156,7 @@ def test_diagnostics_are_those_of_arviz(run, table):
             x = data.sample_stats.lp.values
         else:
             site, value = re.fullmatch(r"x\[(\d+)\](?:=(\d+))?", row["name"]).groups()
-            x = data.posterior.x.values[:, :, int(site) - (table == "csv_table")].astype(float)
+            x = data.posterior.x.values[:, :, int(site)].astype(float)
             if value is not None:
                 counts = np.bincount(x.astype(int).ravel())
                 assert int(value) == counts.argmax()

@@ -234,6 +234,8 @@ def write_full(out, data=None):
         write_lines(out / name, rows)
         for f in files:
             shutil.copyfile(known / f, out / name / f)
+    # The fixtures' vocabulary has capitals: without settings gradhop would not lower-case.
+    (out / "vocab-txt" / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     return [out / "tokenizer-json", out / "vocab-txt"]
 
 

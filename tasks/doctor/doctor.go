@@ -54,6 +54,9 @@ type Library struct {
 	Version string `json:"version,omitempty"`
 	Path    string `json:"path,omitempty"`
 	How     string `json:"how,omitempty"`
+	// Saturates says that its sums of products of uint8 and int8 are wrong on this processor, so that
+	// models are run with uint8 in place of int8. See [ort.Saturates].
+	Saturates bool `json:"saturates,omitempty"`
 	// Providers are those that it was built with; a machine may lack what they need.
 	Providers []string `json:"built_with,omitempty"`
 	// Devices are those of the plug-in provider in Options.Runtime.
@@ -82,6 +85,8 @@ type Check struct {
 	Provider string  `json:"provider"`
 	Seconds  float64 `json:"seconds,omitempty"` // to load it and to evaluate it; 0 if it was not tried
 	Error    string  `json:"error,omitempty"`
+	// Warning says where results may be wrong on this processor, or is "".
+	Warning string `json:"warning,omitempty"`
 }
 
 // Examine finds the library and evaluates U and gradients of the models at a few states. On a provider
@@ -116,7 +121,9 @@ func (l *Library) find(ctx context.Context, rt ort.Options) error {
 	switch {
 	case err == nil:
 		tried = found.Tried
-		err = ort.LoadProvider(ctx, rt)
+		if err = ort.LoadProvider(ctx, rt); err == nil {
+			l.Saturates, err = ort.Saturates(ctx, rt)
+		}
 	case errors.As(err, &none) && none.Tried != nil:
 		// The report lists the places tried.
 		tried = none.Tried
@@ -155,7 +162,7 @@ func (c *Check) check(ctx context.Context, o *Options, usable bool) error {
 // open finds the files of a model, fills in what they are, and returns what evaluates the model.
 func (c *Check) open(ctx context.Context, o *Options) (try func() error, err error) {
 	rt := o.Runtime
-	rt.Progress = nil
+	rt.Progress, rt.Warn = nil, func(text string) { c.Warning = text }
 	if strings.HasSuffix(c.Name, ".onnx") {
 		f := o.File
 		f.Model, f.Runtime, f.Provider = c.Name, rt, rt.Provider

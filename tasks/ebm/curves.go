@@ -14,24 +14,29 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// curve is a column of the log and how it is drawn.
-type curve struct {
-	column, label string
-	factor        float64
+// curve is a column of the log and its name in the legend.
+type curve struct{ column, label string }
+
+// panel has curves of one unit, which the title of its vertical axis names.
+type panel struct {
+	title  string
+	curves []curve
 }
 
 // panels are the drawings of [WriteCurves], from the top.
-var panels = [][]curve{
-	{{"data_u", "U of data, nats", 1}, {"samples_u", "U of samples, nats", 1}},
-	{{"gap", "U of data less U of samples, nats", 1}, {"hops", "sites changed a step", 1}, {"accept", "10 x acceptance", 10}},
+var panels = []panel{
+	{"U, nats", []curve{{"data_u", "data"}, {"samples_u", "samples"}}},
+	{"data less samples, nats", []curve{{"gap", ""}}},
+	{"sites changed a step", []curve{{"hops", ""}}},
+	{"acceptance", []curve{{"accept", ""}}},
 }
 
 // mostPoints is the number of points in a curve; more updates are averaged.
 const mostPoints = 100
 
-// WriteCurves draws the log of a training ([LogFile]) as a PNG of 700 by 600 pixels: above,
-// U of data and of samples; below, their difference, the number of sites that a sampler step
-// changes, and the acceptance. The error is an *onnx.ArgumentError: the log has no such columns or no updates.
+// WriteCurves draws the log of a training ([LogFile]) as a PNG of 700 by 900 pixels, one unit
+// a panel: U of data and of samples, their difference, the number of sites that a sampler
+// step changes, and the acceptance. The error is an *onnx.ArgumentError: the log has no such columns or no updates.
 func WriteCurves(w io.Writer, log io.Reader) error {
 	rows, err := csv.NewReader(log).ReadAll()
 	if err != nil || len(rows) == 0 {
@@ -42,9 +47,10 @@ func WriteCurves(w io.Writer, log io.Reader) error {
 	var drawn [][]*plot.Plot
 	for _, panel := range panels {
 		p := plot.New()
-		p.X.Label.Text, p.Legend.Top = "update", panel[0].column == "gap"
+		p.X.Label.Text, p.Y.Label.Text = "update", panel.title
+		p.X.Tick.Marker = updateTicks{}
 		p.Add(plotter.NewGrid())
-		for k, c := range panel {
+		for k, c := range panel.curves {
 			points, err := c.points(head, rows)
 			if err != nil {
 				return err
@@ -55,17 +61,34 @@ func WriteCurves(w io.Writer, log io.Reader) error {
 			}
 			line.Color, line.Width = colours[k], vg.Points(1.5)
 			p.Add(line)
-			p.Legend.Add(c.label, line)
+			if c.label != "" {
+				p.Legend.Add(c.label, line)
+			}
+		}
+		p.Legend.Top, p.Legend.Padding = true, vg.Points(3)
+		if len(panel.curves) > 1 { // room for the legend above the lines
+			p.Y.Max += 0.3 * (p.Y.Max - p.Y.Min)
 		}
 		drawn = append(drawn, []*plot.Plot{p})
 	}
-	img := vgimg.NewWith(vgimg.UseWH(7*vg.Inch, 6*vg.Inch), vgimg.UseDPI(100))
+	img := vgimg.NewWith(vgimg.UseWH(7*vg.Inch, 9*vg.Inch), vgimg.UseDPI(100))
 	tiles := draw.Tiles{Rows: len(drawn), Cols: 1, PadY: vg.Points(8), PadTop: vg.Points(4), PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(12)}
 	for i, canvases := range plot.Align(drawn, tiles, draw.New(img)) {
 		drawn[i][0].Draw(canvases[0])
 	}
 	_, err = vgimg.PngCanvas{Canvas: img}.WriteTo(w)
 	return err
+}
+
+// updateTicks are the usual ticks, with a label at the last update in place of those so
+// near that the two would touch.
+type updateTicks struct{}
+
+func (updateTicks) Ticks(low, high float64) []plot.Tick {
+	ticks := slices.DeleteFunc(plot.DefaultTicks{}.Ticks(low, high), func(t plot.Tick) bool {
+		return high-t.Value < (high-low)/10
+	})
+	return append(ticks, plot.Tick{Value: high, Label: strconv.FormatFloat(high, 'f', -1, 64)})
 }
 
 // points returns at most mostPoints means of equally many updates.
@@ -83,7 +106,7 @@ func (c curve) points(head []string, rows [][]string) (plotter.XYs, error) {
 			if err != nil || err2 != nil {
 				return nil, inputError("the log of a training, update %q: %q is not a number", row[x], row[y])
 			}
-			mean.X, mean.Y = u, mean.Y+c.factor*v/float64(len(part))
+			mean.X, mean.Y = u, mean.Y+v/float64(len(part))
 		}
 		points = append(points, mean)
 	}

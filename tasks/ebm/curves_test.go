@@ -6,6 +6,7 @@ import (
 	"image/png"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,6 +47,22 @@ func TestWriteCurves(t *testing.T) {
 	for name, log := range map[string]string{"empty": "", "column": "update,gap\n1,2\n", "number": "update,data_u,samples_u,gap,accept,hops\n1,x,2,3,4,5\n"} {
 		if err := ebm.WriteCurves(&drawn, strings.NewReader(log)); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// The axis ends with a label at the last update, which no other one touches.
+func TestUpdateTicks(t *testing.T) {
+	for _, last := range []float64{30, 8000, 1234} {
+		ticks := ebm.UpdateTicks{}.Ticks(1, last)
+		end := ticks[len(ticks)-1]
+		if end.Value != last || end.Label != strconv.Itoa(int(last)) {
+			t.Errorf("last tick %v, want %v", end, last)
+		}
+		for _, tick := range ticks[:len(ticks)-1] {
+			if tick.Value > last-(last-1)/10 {
+				t.Errorf("tick at %v touches the last, %v", tick.Value, last)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package ebm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,13 +11,17 @@ import (
 	"fmt"
 	"image/png"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/atomicfile"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // Files of a run's folder.
@@ -52,6 +57,8 @@ type Run struct {
 	BufferFrom string
 	// Observe, if not nil, is called after every update.
 	Observe func(Progress)
+	// Log, if not nil, takes lines about damaged files.
+	Log func(line string)
 
 	identity string
 }
@@ -90,40 +97,65 @@ func (r *Run) Start(resume bool, version string) error {
 	}
 	hash := sha256.Sum256(id)
 	r.identity = hex.EncodeToString(hash[:])
-	_, statErr := os.Stat(r.path(runFile))
-	exists := statErr == nil
-	switch {
-	case exists && !resume:
-		return inputError("%s already holds a run; resume it or name another folder", r.Dir)
-	case !exists && resume:
-		return inputError("%s holds no run to resume", r.Dir)
-	case !exists:
-		if err := os.MkdirAll(r.Dir, 0o777); err != nil {
-			return inputError("%s: %v", r.Dir, err)
+	var chains []int32
+	if r.BufferFrom != "" && !resume {
+		if t.buffer == nil {
+			return inputError("chains start at the data, so those of %s have no use", r.BufferFrom)
 		}
-		if r.BufferFrom != "" {
-			chains, err := Buffer(r.BufferFrom, t.data.Space)
-			if err != nil {
-				return err
-			}
-			if t.buffer == nil {
-				return inputError("chains start at the data, so those of %s have no use", r.BufferFrom)
-			}
-			copy(t.buffer, chains) // chains that the other run lacks stay as they are
+		if chains, err = Buffer(r.BufferFrom, t.data.Space); err != nil {
+			return err
 		}
-		// The first checkpoint holds the buffer, which may come from another run.
-		if err := t.Save(r.path(checkpointFile), r.identity); err != nil {
-			return runError("%s: %v", r.Dir, err)
-		}
+	}
+	resumes, damaged, err := run.Folder(r.Dir, runFile, resume, r.Log)
+	if err != nil {
+		return err
+	}
+	if resumes {
+		return r.takeUp(damaged, append(text, '\n'))
+	}
+	copy(t.buffer, chains) // chains that the other run lacks stay as they are
+	err = r.update([]string{checkpointFile, runFile}, func() error {
 		if err := write(r.path(LogFile), []byte(logHead)); err != nil {
 			return err
 		}
+		// The first checkpoint holds the buffer, which may come from another run.
+		if err := t.Save(r.path(checkpointFile), r.identity); err != nil {
+			return err
+		}
 		return write(r.path(runFile), append(text, '\n'))
-	}
-	if err := t.Restore(r.path(checkpointFile), r.identity); err != nil {
+	})
+	return cmp.Or(err, checksums.Begin(r.Dir))
+}
+
+// takeUp continues from the checkpoint. A log that is damaged is set aside, and a damaged description,
+// which the settings given determine, is written again.
+func (r *Run) takeUp(damaged []string, description []byte) error {
+	if err := r.Trainer.Restore(r.path(checkpointFile), r.identity); err != nil {
 		return err
 	}
-	return r.trimLog()
+	err := r.update([]string{runFile}, func() error {
+		if slices.Contains(damaged, runFile) {
+			if err := write(r.path(runFile), description); err != nil {
+				return err
+			}
+		}
+		if slices.Contains(damaged, LogFile) {
+			if err := os.Rename(r.path(LogFile), r.path(LogFile+".damaged")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return write(r.path(LogFile), []byte(logHead))
+		}
+		return r.trimLog()
+	})
+	return cmp.Or(err, checksums.Begin(r.Dir))
+}
+
+// update writes files of the folder, and their checksums and that of the log.
+func (r *Run) update(files []string, write func() error) error {
+	if err := checksums.Update(r.Dir, checksums.Files{Whole: files, Growing: []string{LogFile}}, write); err != nil {
+		return runError("%s: %w", r.Dir, err)
+	}
+	return nil
 }
 
 func (r *Run) path(name string) string { return filepath.Join(r.Dir, name) }
@@ -132,11 +164,17 @@ func (r *Run) path(name string) string { return filepath.Join(r.Dir, name) }
 func (r *Run) trimLog() error {
 	data, err := os.ReadFile(r.path(LogFile))
 	if err != nil {
-		return inputError("%v", err)
+		return err
 	}
-	lines := strings.SplitAfter(string(data), "\n")
-	keep := min(r.Trainer.Updates()+1, len(lines))
-	return write(r.path(LogFile), []byte(strings.Join(lines[:keep], "")))
+	kept := ""
+	for line := range strings.Lines(string(data)) {
+		number, _, _ := strings.Cut(line, ",")
+		if n, err := strconv.Atoi(number); err == nil && (n > r.Trainer.Updates() || !strings.HasSuffix(line, "\n")) {
+			break
+		}
+		kept += line
+	}
+	return write(r.path(LogFile), []byte(kept))
 }
 
 // Train makes updates until there are that many in all, and writes the model. When ctx
@@ -182,14 +220,17 @@ func logLine(w io.Writer, p Progress) error {
 
 // save writes the checkpoint, then what is made from it.
 func (r *Run) save() error {
-	for _, write := range []func() error{
-		func() error { return r.Trainer.Save(r.path(checkpointFile), r.identity) },
-		func() error { return onnx.Save(r.Trainer.Model(true), r.path(ModelFile), onnx.SaveOptions{}) },
-		r.drawSamples,
-	} {
-		if err := write(); err != nil {
-			return runError("%s: %w; the checkpoint in it is whole: resume the run", r.Dir, err)
+	err := r.update([]string{checkpointFile, ModelFile, SamplesFile}, func() error {
+		if err := r.Trainer.Save(r.path(checkpointFile), r.identity); err != nil {
+			return err
 		}
+		if err := onnx.Save(r.Trainer.Model(true), r.path(ModelFile), onnx.SaveOptions{}); err != nil {
+			return err
+		}
+		return r.drawSamples()
+	})
+	if err != nil {
+		return fmt.Errorf("%w; the checkpoint in it is whole: resume the run", err)
 	}
 	return nil
 }
@@ -200,13 +241,12 @@ func (r *Run) drawCurves() error {
 		return nil
 	}
 	log, err := os.ReadFile(r.path(LogFile))
-	if err == nil {
-		err = atomicfile.Write(r.path(CurvesFile), func(w io.Writer) error { return WriteCurves(w, bytes.NewReader(log)) })
-	}
 	if err != nil {
 		return runError("%w", err)
 	}
-	return nil
+	return r.update([]string{CurvesFile}, func() error {
+		return atomicfile.Write(r.path(CurvesFile), func(w io.Writer) error { return WriteCurves(w, bytes.NewReader(log)) })
+	})
 }
 
 func (r *Run) drawSamples() error {
@@ -215,8 +255,8 @@ func (r *Run) drawSamples() error {
 		return nil
 	}
 	n := min(len(t.Samples())/t.Space().Sites, 64)
-	grid := Enlarge(Grid(t.Space(), t.Samples()[:n*t.Space().Sites], r.Height, r.Width), 2)
-	return atomicfile.Write(r.path(SamplesFile), func(w io.Writer) error { return png.Encode(w, grid) })
+	grid := Grid(t.Space(), t.Samples()[:n*t.Space().Sites], r.Height, r.Width)
+	return atomicfile.Write(r.path(SamplesFile), func(w io.Writer) error { return png.Encode(w, Enlarge(grid, VisibleScale(grid))) })
 }
 
 // write writes a file whole or not at all.

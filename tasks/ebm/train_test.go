@@ -165,6 +165,7 @@ func TestRefused(t *testing.T) {
 		want  string
 	}{
 		"frozen":   {mlp(), ebm.Settings{Freeze: []string{"*"}}, "no trainable weights"},
+		"no match": {mlp(), ebm.Settings{Freeze: []string{"nosuch"}}, "no weight has such a name"},
 		"pattern":  {mlp(), ebm.Settings{Freeze: []string{"["}}, "freeze pattern"},
 		"output":   {mlp(), ebm.Settings{Output: "V"}, "V"},
 		"sampler":  {mlp(), ebm.Settings{Sampler: "nuts"}, "nuts"},

@@ -80,6 +80,11 @@ func extract(m *onnx.Model, output string, freeze []string) (*onnx.Model, *Weigh
 			return nil, nil, inputError("%s depends on batch statistics, so one state's energy would depend on the others; replace it by another normalisation, or fold it into the weights", n.Label())
 		}
 	}
+	for _, p := range freeze {
+		if !slices.ContainsFunc(m.Graph.Initializers, func(t *onnx.Tensor) bool { ok, err := path.Match(p, t.Name); return ok || err != nil }) {
+			return nil, nil, inputError("freeze pattern %q: no weight has such a name; the weights are %s", p, onnx.List(initializers(m)))
+		}
+	}
 	var names []string
 	for _, t := range m.Graph.Initializers {
 		frozen, err := matches(t.Name, freeze)
@@ -132,6 +137,13 @@ func differentiable(m *onnx.Model, output string, names []string) ([]grad.Path, 
 		return nil, nil // nil would stand for every input
 	}
 	return grad.Paths(m, []string{output}, names)
+}
+
+func initializers(m *onnx.Model) (names []string) {
+	for _, t := range m.Graph.Initializers {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 func matches(name string, patterns []string) (bool, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/rng"
-	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // useStart is the use of the random streams that initial states are drawn from.
@@ -62,8 +62,16 @@ type DrawOptions struct {
 func DefaultDraws(n int) DrawOptions {
 	o := DrawOptions{Sampler: "mwg", Options: samplers.Settings{}, Chains: 4, Init: StartSearch, Jumps: mostFound}
 	o.spread(n)
-	o.Warmup = max(10, o.Steps/8)
+	o.Warmup = o.DefaultWarmup()
 	return o
+}
+
+// DefaultWarmup is 10 sweeps for mwg, which has nothing to tune, and an eighth of Steps, at least 10, for other samplers.
+func (o *DrawOptions) DefaultWarmup() int {
+	if o.Sampler == "mwg" && o.Draft == "" {
+		return 10
+	}
+	return max(10, o.Steps/8)
 }
 
 // minSweeps is the number of sweeps of each chain from which diagnostics can judge mixing.
@@ -167,11 +175,16 @@ func (o DrawOptions) Starts(ctx context.Context, p *Problem, ids []int64) ([]int
 }
 
 // Draw runs chains on the fillings of the text and keeps the best top distinct sentences
-// that they visit. progress, which may be nil, is called after every step.
+// that they visit. progress, which may be nil, is called with each phase and how far it is: the search
+// for starts in sequences, then warm-up and draws in steps of the sampler.
 //
-// Where ctx ends while chains run, the draws so far come with its error and Interrupted
-// set. Other errors are those of Check, of the runtime or of the sampler.
-func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress func(done, total int)) (*Draws, error) {
+// Where ctx ends early, the draws so far come with its error and Interrupted set; where it ends during the search
+// of a run that is not kept, there are none. Other errors are those of Check, of the runtime or of the sampler.
+func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress func(phase string, done, total int)) (*Draws, error) {
+	began := time.Now()
+	if progress == nil {
+		progress = func(string, int, int) {}
+	}
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -187,15 +200,22 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	if err != nil {
 		return nil, err
 	}
-	if n := o.jumps(); n > 0 {
-		known, u, err := p.found(ctx)
-		if err != nil {
+	if n := o.jumps(); n > 0 || o.Init == StartSearch && p.foundU == nil {
+		f, err := p.found(ctx, func(done int) {
+			if done <= startSequences { // later it goes on between steps
+				progress("search for starts", done, startSequences)
+			}
+		})
+		defer f.stop()
+		switch {
+		case err != nil && ctx.Err() != nil && p.foundU != nil && o.folder == nil:
+			return &Draws{Interrupted: true, Diagnostics: newDiagnostics(o.Chains, time.Since(began).Seconds())}, err
+		case err != nil:
 			return nil, err
-		}
-		n = min(n, len(u))
-		known.Codes = known.Codes[:n*len(p.Blanks)]
-		if kernel, err = samplers.NewDarting(kernel, known, u[:n]); err != nil {
-			return nil, err
+		case n > 0:
+			// The search gets half again as much as the chains need at most, which redraw one blank a step.
+			share := 3 * o.Chains * (o.Warmup + o.Steps) * len(p.Blanks) * max(1, len(p.Blanks)-1) / 2
+			kernel = &jumping{Kernel: kernel, f: f, most: n, share: share}
 		}
 	}
 	ids := chainIDs(o.Chains)
@@ -215,21 +235,26 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 			return nil
 		})},
 	}
-	loop, earlier, err := o.folder.begin(ctx, config, func() ([]int32, error) { return o.Starts(ctx, p, ids) })
+	before := time.Since(began)
+	r, err := o.folder.begin(ctx, config, func() ([]int32, error) { return o.Starts(ctx, p, ids) })
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	for !loop.Done() && err == nil {
-		if err = loop.Step(ctx); err == nil && progress != nil {
-			progress(int(loop.State().Step), (o.Warmup+o.Steps)*each)
+	for !r.Loop.Done() && err == nil {
+		if err = r.Loop.Step(ctx); err != nil {
+			break
+		}
+		if done := int(r.Loop.State().Step) - config.Warmup; done <= 0 {
+			progress("warm-up", done+config.Warmup, config.Warmup)
+		} else {
+			progress("draws", done, config.Steps)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	out.Best, out.Interrupted = best.Sentences(), err != nil
-	out.Diagnostics = diagnose(loop, t, earlier, time.Since(began))
+	out.Diagnostics = diagnose(r, t, before)
 	return out, err
 }
 
@@ -305,7 +330,7 @@ type Diagnostics struct {
 	// Evaluations is the number of states evaluated, warm-up and the states that chains
 	// start from included.
 	Evaluations int64 `json:"evaluations"`
-	// Seconds is the time of all steps, without loading the model.
+	// Seconds is the time of the search for starts and of all steps, without loading the model.
 	Seconds float64 `json:"seconds"`
 }
 
@@ -314,45 +339,50 @@ func (d *Diagnostics) Mixed() bool { return d.Verdict == verdictMixed }
 
 const verdictMixed = "mixed"
 
-// diagnose sums up a run of which earlier processes made the part that a tally tells of.
-func diagnose(loop *samplers.Loop, t *trace, earlier store.Tally, took time.Duration) Diagnostics {
-	r := loop.Result()
-	d := Diagnostics{Steps: r.Kept + earlier.Kept, Evaluations: r.State.Evaluations.Total(), Seconds: earlier.Seconds + took.Seconds()}
-	d.Acceptance, d.Hops, d.StepSize = diag.NA, diag.NA, diag.NA
-	if d.Steps > 0 {
-		accept, hops := 0.0, 0.0
-		for c := range r.Acceptance {
-			accept += r.Acceptance[c] * float64(r.Kept)
-			hops += r.Hops[c] * float64(r.Kept)
-			if earlier.Kept > 0 {
-				accept, hops = accept+earlier.Accept[c], hops+float64(earlier.Hops[c])
-			}
-		}
-		all := float64(d.Steps) * float64(len(r.Acceptance))
-		d.Acceptance, d.Hops = diag.Number(accept/all), diag.Number(hops/all)
-	}
-	if sizes := slices.Clone(r.State.Var(samplers.StepSizeVar)); len(sizes) > 0 {
+// newDiagnostics are those of chains that have made no step.
+func newDiagnostics(chains int, seconds float64) Diagnostics {
+	d := Diagnostics{Acceptance: diag.NA, Hops: diag.NA, StepSize: diag.NA, RHat: diag.NA, ESSBulk: diag.NA, RHatBlanks: diag.NA, ESSBlanks: diag.NA, Seconds: seconds}
+	d.Verdict = d.verdict(chains)
+	return d
+}
+
+// diagnose sums up a run, which took some seconds before its first step.
+func diagnose(r *run.Run, t *trace, before time.Duration) Diagnostics {
+	s, tally := r.Loop.State(), r.Tally()
+	d := newDiagnostics(s.Chains(), before.Seconds()+tally.Seconds)
+	d.Steps, d.Evaluations = tally.Kept, s.Evaluations.Total()
+	d.Acceptance, d.Hops = tally.Means()
+	if sizes := slices.Clone(s.Var(samplers.StepSizeVar)); len(sizes) > 0 {
 		slices.Sort(sizes)
 		d.StepSize = diag.Number((sizes[len(sizes)/2] + sizes[(len(sizes)-1)/2]) / 2)
 	}
-	if rates := r.State.Var(samplers.DraftAcceptanceVar); rates != nil {
+	if rates := s.Var(samplers.DraftAcceptanceVar); rates != nil {
 		first, second := t.stages.Rejected()
 		d.DraftRejected, d.ModelRejected = new(diag.Number(first)), new(diag.Number(second))
 	}
 	d.RHat, d.ESSBulk = t.density()
 	d.RHatBlanks, d.ESSBlanks = t.blanks()
-	d.Verdict = d.verdict()
+	d.Verdict = d.verdict(s.Chains())
 	return d
 }
 
 // maxRHat is the R-hat up to which chains count as mixed.
 const maxRHat = 1.05
 
-func (d *Diagnostics) verdict() string {
+// leastSteps is the number of steps from which halves of chains have a variance.
+const leastSteps = 4
+
+func (d *Diagnostics) verdict(chains int) string {
 	worst := max(d.RHat, d.RHatBlanks)
 	switch {
+	case d.Steps == 0:
+		return "not known: there are no draws"
+	case chains == 1:
+		return "not known: R-hat compares chains, and there is one; try more chains"
+	case d.Steps < leastSteps:
+		return fmt.Sprintf("not known: %d steps are too few to judge; try more draws", d.Steps)
 	case !worst.Finite(): // NaN where one of the two is
-		return "not known: a single chain, too few draws, or chains that never move; try more chains or draws"
+		return fmt.Sprintf("not known: a blank never changes in the %d chains, but differs between them; try more draws or a higher temperature", chains)
 	case worst < maxRHat:
 		return verdictMixed
 	}

@@ -80,14 +80,16 @@ func TestDrawInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := p.Draw(ctx, short(), 5, func(done, total int) {
-		if total != 18 {
-			t.Errorf("%d steps in all, want 18", total)
-		}
-		if done == 10 {
+	phases := map[string]int{}
+	d, err := p.Draw(ctx, short(), 5, func(phase string, done, total int) {
+		phases[phase] = total
+		if phase == "draws" && done == 4 {
 			cancel()
 		}
 	})
+	if phases["warm-up"] != 6 || phases["draws"] != 12 {
+		t.Errorf("phases %v, want 6 steps of warm-up and 12 of draws", phases)
+	}
 	if !errors.Is(err, context.Canceled) || d == nil || !d.Interrupted || d.Diagnostics.Steps != 4 || len(d.Sentences) != 16 || len(d.Best) == 0 {
 		t.Fatalf("%+v, %v", d, err)
 	}
@@ -180,13 +182,15 @@ func TestVerdict(t *testing.T) {
 		d    Diagnostics
 		want string
 	}{
-		{Diagnostics{RHat: 1.01, RHatBlanks: 1.02}, "mixed"},
-		{Diagnostics{RHat: 1.01, RHatBlanks: diag.NA}, "not known"},
-		{Diagnostics{RHat: diag.NA, RHatBlanks: diag.NA}, "not known"},
-		{Diagnostics{RHat: 1.01, RHatBlanks: 2.31}, "not mixed: R-hat 2.31"},
-		{Diagnostics{RHat: 1.2, RHatBlanks: 1.01}, "not mixed: R-hat 1.20"},
+		{Diagnostics{Steps: 9, RHat: 1.01, RHatBlanks: 1.02}, "mixed"},
+		{Diagnostics{Steps: 9, RHat: 1.01, RHatBlanks: diag.NA}, "not known: a blank never changes in the 4 chains"},
+		{Diagnostics{Steps: 9, RHat: diag.NA, RHatBlanks: diag.NA}, "not known: a blank never changes in the 4 chains"},
+		{Diagnostics{Steps: 3, RHat: diag.NA, RHatBlanks: diag.NA}, "not known: 3 steps"},
+		{newDiagnostics(4, 0), "not known: there are no draws"},
+		{Diagnostics{Steps: 9, RHat: 1.01, RHatBlanks: 2.31}, "not mixed: R-hat 2.31"},
+		{Diagnostics{Steps: 9, RHat: 1.2, RHatBlanks: 1.01}, "not mixed: R-hat 1.20"},
 	} {
-		if got := c.d.verdict(); !strings.HasPrefix(got, c.want) {
+		if got := c.d.verdict(4); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.d, got, c.want)
 		}
 	}
@@ -211,10 +215,12 @@ func TestFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, u, err := p.found(t.Context())
+		f, err := p.found(t.Context(), func(int) {})
+		defer f.stop()
 		if err != nil {
 			t.Fatal(err)
 		}
+		x, u := f.list(mostFound)
 		fresh := make([]float64, x.Chains())
 		if err := p.target(energies.ModelConditional).(energies.Energy).LogDensity(t.Context(), fresh, x); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ type Options struct {
 	Version string
 	// Progress, which may be nil, is told how far the work on a text is.
 	Progress func(stage string, done, total int, note string)
-	// Log, which may be nil, takes a line for each measurement of a draft.
+	// Log, which may be nil, takes a line for each measurement of a draft, and lines about the run in Folder.
 	Log func(line string)
 }
 
@@ -60,7 +60,8 @@ type Document struct {
 	// Error says why there is no result.
 	Error  string  `json:"error,omitempty"`
 	Blanks []Blank `json:"blanks,omitempty"`
-	// Results are the best distinct sentences, best first, and Search says what they cost.
+	// Results are the best distinct sentences, best first, and Search says what they cost. A run that ends before
+	// its first draw has those that the search for starts found.
 	Results []Sentence `json:"results,omitempty"`
 	Search  *Cost      `json:"search,omitempty"`
 	// Draws are the sentences drawn, and Diagnostics say whether the chains have mixed.
@@ -183,14 +184,21 @@ func (d *Document) fill(ctx context.Context, p *Problem, o Options) error {
 			return err
 		}
 		o.Sampling.folder = f
-		draws, err := p.Draw(ctx, o.Sampling, 0, func(done, total int) {
-			progress("sampling", done, total, fmt.Sprintf("%d of %d steps", done, total))
+		draws, err := p.Draw(ctx, o.Sampling, 0, func(phase string, done, total int) {
+			note := ""
+			if phase == "draws" {
+				note = fmt.Sprintf("%d of %d draws", o.Draws*done/total, o.Draws)
+			}
+			progress(phase, done, total, note)
 		})
 		if draws != nil { // the last step may have more than were asked for
 			d.Blanks, d.Draws, d.Diagnostics = p.Blanks, draws.Sentences[:min(o.Draws, len(draws.Sentences))], &draws.Diagnostics
+			if len(d.Draws) == 0 && p.foundU != nil {
+				d.Results = p.bestFound(cmp.Or(o.Search.Top, 5))
+			}
 		}
 		d.Interrupted = err != nil && draws != nil
-		return errors.Join(err, f.close())
+		return errors.Join(err, f.close(err))
 	}
 	o.Search.Progress = func(p Progress) { progress(p.Stage, p.Done, p.Total, p.Best) }
 	a, err := p.Search(ctx, o.Search)

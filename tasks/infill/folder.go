@@ -10,7 +10,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
-	"github.com/gradhop/gradhop/tasks/internal/record"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // Files that the folder of a run has besides those of package store.
@@ -42,29 +42,22 @@ type Saved struct {
 }
 
 // LoadSaved reads what the run in a folder was begun with, to resume it. The path of a model
-// leads from the present folder. Errors: *store.Error, one that matches fs.ErrNotExist where
-// the process was killed at once; *InputError for the run of another task.
+// leads from the present folder. Errors: *store.Error.
 func LoadSaved(dir string) (Saved, error) {
 	var s Saved
-	name, moved, err := record.Load(dir, &s)
-	switch {
-	case err != nil:
-		return s, err
-	case name != command:
-		return s, badOption("resume", "%s is a run of gradhop %s, which continues it: gradhop %s --resume %s", dir, name, name, dir)
+	moved, err := run.Recall(dir, command, &s)
+	if err == nil {
+		s.Model, s.Sampling.Draft = moved(s.Model), moved(s.Sampling.Draft)
 	}
-	s.Model, s.Sampling.Draft = moved(s.Model), moved(s.Sampling.Draft)
-	return s, nil
+	return s, err
 }
 
 // folder keeps the draws of a text.
 type folder struct {
-	dir    string
-	resume bool // the run that is there continues
-	saved  Saved
-	w      *store.Writer
-	d      *Document
-	p      *Problem
+	plan run.Plan
+	run  *run.Run // once it has begun
+	d    *Document
+	p    *Problem
 }
 
 // newFolder returns nil where the options name no folder. It refuses an occupied one.
@@ -72,65 +65,41 @@ func newFolder(d *Document, p *Problem, o *Options) (*folder, error) {
 	if o.Folder == "" {
 		return nil, nil
 	}
-	if !o.Resume {
-		if err := store.Vacant(o.Folder); err != nil { // before the search
-			return nil, err
-		}
-	}
 	m, s := p.m, d.Settings
-	return &folder{dir: o.Folder, resume: o.Resume, d: d, p: p, saved: Saved{
-		m.ref, m.options.Runtime.Provider, s.Energy, s.MaskEmbedding, s.Sampling.Gradient, s.Temperature, p.Text, o.Words, o.Draws, o.Sampling,
-	}}, nil
+	pieces := make([]string, p.Energy.Space().Values)
+	for id := range pieces {
+		pieces[id] = m.tok.Piece(int32(id))
+	}
+	begun := *d
+	begun.Interrupted = true // until it ends
+	f := &folder{d: d, p: p, plan: run.Plan{
+		Dir: o.Folder, Resume: o.Resume, Command: command, Options: Saved{
+			m.ref, m.options.Runtime.Provider, s.Energy, s.MaskEmbedding, s.Sampling.Gradient, s.Temperature, p.Text, o.Words, o.Draws, o.Sampling,
+		},
+		Log:   o.Log,
+		Files: map[string]any{TokensFile: Tokens{pieces}, DocumentFile: begun},
+	}}
+	return f, f.plan.Vacant() // before the search
 }
 
-// begin makes the loop of a run and its folder, or takes up the run that is there and shows
-// its draws to the observers. starts returns the states that chains start from. The tally is
-// that of earlier processes. Chains that cannot start leave no folder.
-func (f *folder) begin(ctx context.Context, c samplers.Config, starts func() ([]int32, error)) (loop *samplers.Loop, t store.Tally, err error) {
-	if f != nil && f.resume {
-		return f.takeUp(ctx, c, starts)
-	}
-	if c.Init, err = starts(); err != nil {
-		return nil, t, err
-	}
+// begin begins the run of chains, or takes up the one that is there and shows its draws to the
+// observers. starts returns the states that chains start from. f may be nil.
+func (f *folder) begin(ctx context.Context, c samplers.Config, starts func() ([]int32, error)) (*run.Run, error) {
 	if f == nil {
-		loop, err = samplers.NewLoop(ctx, c)
-		return loop, t, err
+		return run.Begin(ctx, run.Plan{Config: c, Start: starts})
 	}
-	c.Observers = append([]samplers.Observer{f}, c.Observers...)
-	if loop, err = samplers.NewLoop(ctx, c); err != nil {
-		return nil, t, err
-	}
-	if f.w, err = store.Create(f.dir, f.header(c), store.Options{}); err != nil {
-		return nil, t, err
-	}
-	return loop, t, f.describe()
-}
-
-func (f *folder) takeUp(ctx context.Context, c samplers.Config, starts func() ([]int32, error)) (loop *samplers.Loop, t store.Tally, err error) {
-	if f.w, c.Resume, err = store.Resume(f.dir, f.header(c), store.Options{}); err != nil {
-		return nil, t, err
-	}
-	r, err := store.Open(f.dir)
-	if err != nil {
-		return nil, t, err
-	}
-	t = r.Tally()
-	for _, o := range c.Observers {
-		if err := r.Replay(f.p.Energy.Space(), o); err != nil {
-			return nil, t, err
+	f.plan.Config, f.plan.Start, f.plan.Header, f.plan.Sweep = c, starts, f.header(c), c.Thin
+	f.plan.Replay = func(r *store.Reader) error {
+		for _, o := range c.Observers {
+			if err := r.Replay(f.p.Energy.Space(), o); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	if c.Resume == nil { // killed before the first checkpoint
-		if c.Init, err = starts(); err != nil {
-			return nil, t, err
-		}
-	}
-	c.Observers = append([]samplers.Observer{f}, c.Observers...)
-	if loop, err = samplers.NewLoop(ctx, c); err != nil {
-		return nil, t, err
-	}
-	return loop, t, f.describe()
+	var err error
+	f.run, err = run.Begin(ctx, f.plan)
+	return f.run, err
 }
 
 // header says what the run is.
@@ -152,49 +121,14 @@ func (f *folder) header(c samplers.Config) store.Header {
 		h.Settings["draft"] = s.Draft
 	}
 	maps.Copy(h.Settings, s.Options)
-	h.Files = []string{DocumentFile, TokensFile, record.Name}
 	return h
 }
 
-// describe writes what the codes stand for, what the run is so far, and what it was begun
-// with.
-func (f *folder) describe() error {
-	pieces := make([]string, f.p.Energy.Space().Values)
-	for id := range pieces {
-		pieces[id] = f.p.m.tok.Piece(int32(id))
-	}
-	if err := store.WriteSealed(f.dir, TokensFile, Tokens{pieces}); err != nil {
-		return err
-	}
-	begun := *f.d
-	begun.Interrupted = true // until it ends
-	if err := store.WriteSealed(f.dir, DocumentFile, begun); err != nil {
-		return err
-	}
-	return record.Save(f.dir, command, f.saved)
-}
-
-// Observe implements samplers.Observer.
-func (f *folder) Observe(s *samplers.State, info *samplers.Info) error { return f.w.Observe(s, info) }
-
-// close ends the run and writes its document and summary.
-func (f *folder) close() error {
-	if f == nil || f.w == nil {
+// close ends the run, which cause ended early unless it is nil, and writes its document and summary.
+func (f *folder) close(cause error) error {
+	if f == nil || f.run == nil {
 		return nil
 	}
-	if err := f.w.Close(); err != nil {
-		return err
-	}
-	if err := store.WriteSealed(f.dir, DocumentFile, f.d); err != nil {
-		return err
-	}
-	r, err := store.Open(f.dir)
-	if err != nil || r.Draws(store.Sampling) == 0 {
-		return err
-	}
-	summary, err := store.Summarize(r, store.TableOptions{})
-	if err != nil {
-		return err
-	}
-	return summary.Write(f.dir)
+	_, err := f.run.Close(cause, map[string]any{DocumentFile: f.d})
+	return err
 }

@@ -38,7 +38,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("%d draws of each chain, header %+v", r.Draws(store.Sampling), h)
 	}
 	var tokens Tokens
-	if err := store.ReadSealed(o.Folder, TokensFile, &tokens); err != nil {
+	if err := store.ReadFile(o.Folder, TokensFile, &tokens); err != nil {
 		t.Fatal(err)
 	}
 	for chain, s := range d.Draws { // one of each chain: the last sweep
@@ -80,7 +80,7 @@ func TestResume(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := options("interrupted")
 	o.Progress = func(stage string, done, _ int, _ string) {
-		if stage == "sampling" && done == 200 {
+		if stage == "draws" && done == 150 {
 			if err := os.CopyFS(filepath.Join(dir, "killed"), os.DirFS(o.Folder)); err != nil {
 				t.Error(err)
 			}
@@ -93,7 +93,7 @@ func TestResume(t *testing.T) {
 	for _, name := range []string{"interrupted", "killed"} {
 		run := filepath.Join(dir, name)
 		var begun Document
-		if err := store.ReadSealed(run, DocumentFile, &begun); err != nil || !begun.Interrupted {
+		if err := store.ReadFile(run, DocumentFile, &begun); err != nil || !begun.Interrupted {
 			t.Errorf("%s: the document does not say that the run is not complete: %v", name, err)
 		}
 		s, err := LoadSaved(run)

@@ -152,7 +152,7 @@ func TestRender(t *testing.T) {
 	}{
 		{"The  [MASK]\tSat ,", []string{"cat"}, "The  cat\tSat ,"},
 		{"[MASK]", []string{"dog"}, "dog"},
-		{"é[MASK][MASK]é", []string{"cat", "dog"}, "é cat dog é"},
+		{"thé[MASK][MASK]thé", []string{"cat", "dog"}, "thé cat dog thé"},
 		{"he [MASK] [MASK] .", []string{"walk", "##ed"}, "he walked ."},
 		{"he [MASK]\u00a0 [MASK] [MASK] .", []string{"walk", "##er", "##s"}, "he walkers ."},
 	} {

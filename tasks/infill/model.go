@@ -21,6 +21,9 @@ import (
 type Model struct {
 	// Source is where it was read from.
 	Source models.Model
+	// Warn, which may be nil, takes a line about a text that is read, such as that some of its tokens are unknown.
+	// It is set before the model is used.
+	Warn func(line string)
 
 	ref string // as Open was given
 	tok *hf.Tokenizer

@@ -42,7 +42,12 @@ type predictions struct {
 	known  map[string]*prediction
 	// sequences counts those that went through the model.
 	sequences int
+	// pause, which may be nil, is called between runs of the model, of some atOnce sequences each then.
+	pause func() error
 }
+
+// atOnce is the number of sequences in one call of the model between two pauses.
+const atOnce = 48
 
 func newPredictions(e *mlm.Infill, width int) *predictions {
 	return &predictions{energy: e, width: width, known: map[string]*prediction{}}
@@ -109,8 +114,23 @@ func (t *predictions) ask(ctx context.Context, queries []query) error {
 	if len(keys) == 0 {
 		return ctx.Err()
 	}
+	size := len(keys)
+	if t.pause != nil {
+		size = atOnce
+	}
+	for lo := 0; lo < len(keys); lo += size {
+		hi := min(lo+size, len(keys))
+		if err := t.run(ctx, keys[lo:hi], sites[lo:hi], x.Slice(lo, hi), need); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs the model on states with a masked site, and keeps the predictions with the words needed.
+func (t *predictions) run(ctx context.Context, keys []string, sites []int, x energies.Batch, need map[string][]int32) error {
 	t.sequences += len(keys)
-	return t.energy.Predict(ctx, sites, x, func(c int, lp []float32) {
+	err := t.energy.Predict(ctx, sites, x, func(c int, lp []float32) {
 		old := t.known[keys[c]]
 		if old == nil {
 			old = &prediction{top: t.best(sites[c], lp)}
@@ -125,6 +145,10 @@ func (t *predictions) ask(ctx context.Context, queries []query) error {
 			}
 		}
 	})
+	if err == nil && t.pause != nil {
+		err = t.pause()
+	}
+	return err
 }
 
 // best returns the t.width most probable allowed words, best first; the lowest id first

@@ -13,8 +13,8 @@ type Sentence struct {
 	// Text is the text with its blanks filled, Fills what went into them.
 	Text  string   `json:"text"`
 	Fills []string `json:"fills"`
-	// LogP is the log-density in nats, not normalised and not divided by the temperature.
-	LogP diag.Number `json:"logp"`
+	// LogP is the log-density of the blanks in nats, not normalised and not divided by the temperature.
+	LogP diag.Number `json:"logp_blanks"`
 	// PerWord is LogP divided by the number of words filled in.
 	PerWord diag.Number `json:"logp_per_word"`
 	// Differs says that the model reads Text as other tokens than those that were scored,

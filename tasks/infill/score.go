@@ -13,22 +13,37 @@ import (
 
 // Text is a text to score.
 type Text struct {
+	// Text may mark words as fillings of blanks: in "the [MASK=door] is shut" only the term of "door" is
+	// added up, which gives U of [Problem] for "the [MASK] is shut" with that filling. The mark is the model's mask
+	// token with "=" and the word before its last character.
 	Text string `json:"text"`
 	// Words are the words whose terms are added up, split at white space and counted
 	// from 1; none means all.
 	Words []int `json:"words"`
 }
 
+// Scope says which tokens of a text a score is the sum of.
+type Scope string
+
+const (
+	WholeText   Scope = "text"   // all
+	ListedWords Scope = "words"  // those of Text.Words
+	Blanks      Scope = "blanks" // those that are marked as fillings
+)
+
 // Score is the log-density of a text.
 type Score struct {
-	Text string `json:"text"`
-	// LogP is the sum of the terms, in nats, not normalised: under pll the
+	// Text is the text without marks.
+	Text  string
+	Scope Scope
+	// LogP is the sum of the terms, in nats, not normalised: under pll and for a whole text the
 	// pseudo-log-likelihood of Salazar et al. (2020).
-	LogP diag.Number `json:"logp"`
+	LogP diag.Number
 	// PerToken is LogP divided by the number of tokens.
-	PerToken diag.Number `json:"logp_per_token"`
-	// Tokens are those that were scored.
-	Tokens []TokenScore `json:"tokens"`
+	PerToken diag.Number
+	// Tokens are those that were scored, of Of tokens of the text.
+	Tokens []TokenScore
+	Of     int
 }
 
 // TokenScore is the term of one token.
@@ -47,17 +62,14 @@ func (m *Model) Score(ctx context.Context, texts []Text) (scores []Score, errs [
 	var positions []mlm.Position
 	counts, first := make([]int, len(texts)), map[string]int{}
 	for k, t := range texts {
-		scores[k].Text = t.Text
 		if _, again := first[t.key()]; again {
 			continue
 		}
 		first[t.key()] = k
-		list, err := m.positions(t)
-		if err != nil {
-			errs[k] = err
-			continue
+		var list []mlm.Position
+		if scores[k], list, errs[k] = m.read(t); errs[k] == nil {
+			positions, counts[k] = append(positions, list...), len(list)
 		}
-		positions, counts[k] = append(positions, list...), len(list)
 	}
 	terms := make([]float64, len(positions))
 	if err := m.mlm.Terms(ctx, terms, positions); err != nil {
@@ -80,30 +92,106 @@ func (m *Model) Score(ctx context.Context, texts []Text) (scores []Score, errs [
 
 func (t Text) key() string { return fmt.Sprint(t.Words, t.Text) }
 
-// positions returns the tokens of a text that are scored.
-func (m *Model) positions(t Text) ([]mlm.Position, error) {
+// read returns a score without numbers, and the tokens whose terms make it up.
+func (m *Model) read(t Text) (s Score, list []mlm.Position, err error) {
 	text := strings.TrimPrefix(t.Text, "\ufeff")
+	masked, fills, err := m.cutMarks(text)
+	switch {
+	case err != nil:
+	case fills == nil:
+		s, list, err = m.unmarked(text, t.Words)
+	case len(t.Words) > 0:
+		err = badText("it has marked words and a list of words: give one of them")
+	default:
+		s, list, err = m.marked(masked, fills)
+	}
+	return s, list, err
+}
+
+// cutMarks replaces marks, as "[MASK=door]", by mask tokens and returns what they are filled with.
+func (m *Model) cutMarks(text string) (masked string, fills []string, err error) {
+	mask := m.Mask()
+	start, end := mask[:len(mask)-1]+"=", mask[len(mask)-1:]
+	for {
+		before, rest, found := strings.Cut(text, start)
+		masked += before
+		if strings.Contains(before, mask) {
+			return "", nil, badText("the text has a blank, which has no score; mark what fills it, as in %sword%s", start, end)
+		}
+		if !found {
+			return masked, fills, nil
+		}
+		fill, rest, closed := strings.Cut(rest, end)
+		if !closed {
+			return "", nil, badText("%s%s: want %s behind the word", start, fill, end)
+		}
+		masked, fills, text = masked+mask, append(fills, fill), rest
+	}
+}
+
+// marked returns the tokens of a text at its blanks, which are filled.
+func (m *Model) marked(text string, fills []string) (s Score, list []mlm.Position, err error) {
+	p, err := m.Text(text, TextOptions{})
+	if err != nil {
+		return s, nil, err
+	}
+	codes := make([]int32, len(fills))
+	ids := slices.Clone(m.tok.Begin)
+	for _, k := range p.tokens {
+		ids = append(ids, k.ID)
+	}
+	for i, word := range fills {
+		if codes[i], err = p.code(i, word); err != nil {
+			return s, nil, err
+		}
+		ids[p.Blanks[i].Token] = codes[i]
+	}
+	ids = append(ids, m.tok.End...)
+	for _, b := range p.Blanks {
+		list = append(list, mlm.Position{IDs: ids, At: b.Token})
+	}
+	filled, _ := p.Render(codes)
+	return Score{Text: filled, Scope: Blanks, Of: len(p.tokens)}, list, nil
+}
+
+// code returns the id of a word at a blank, as printed or as the vocabulary spells it ("##ing").
+func (p *Problem) code(site int, word string) (int32, error) {
+	for _, list := range [][]int32{p.Energy.Space().AllowedAt(site), p.m.pieces} {
+		for _, id := range list {
+			if p.m.tok.Text(id) == p.m.spelled(word) || p.m.tok.Piece(id) == word {
+				return id, nil
+			}
+		}
+	}
+	return 0, badText("%q, marked as a filling, is not one token of the model", word)
+}
+
+// unmarked returns the tokens of a text, or of some of its words.
+func (m *Model) unmarked(text string, which []int) (s Score, list []mlm.Position, err error) {
 	tokens, ids, err := m.encode(text)
 	if err != nil {
-		return nil, err
+		return s, nil, err
+	}
+	s = Score{Text: text, Scope: WholeText, Of: len(tokens)}
+	if len(which) > 0 {
+		s.Scope = ListedWords
 	}
 	spans := words(text)
-	for _, w := range t.Words {
+	for _, w := range which {
 		if w < 1 || w > len(spans) {
-			return nil, badText("word %d: the text has %d words", w, len(spans))
+			return s, nil, badText("word %d: the text has %d words", w, len(spans))
 		}
 	}
-	var out []mlm.Position
 	for i, k := range tokens {
 		in := func(w int) bool { return k.Start < spans[w-1][1] && k.End > spans[w-1][0] }
-		if len(t.Words) == 0 || slices.ContainsFunc(t.Words, in) {
-			out = append(out, mlm.Position{IDs: ids, At: len(m.tok.Begin) + i})
+		if len(which) == 0 || slices.ContainsFunc(which, in) {
+			list = append(list, mlm.Position{IDs: ids, At: len(m.tok.Begin) + i})
 		}
 	}
-	if len(out) == 0 {
-		return nil, badText("the text has no token to score")
+	if len(list) == 0 {
+		return s, nil, badText("the text has no token to score")
 	}
-	return out, nil
+	return s, list, nil
 }
 
 // words returns the bytes [start, end) of each word of a text.

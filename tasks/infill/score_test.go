@@ -102,3 +102,35 @@ func TestScoreEqual(t *testing.T) {
 		t.Errorf("%d sequences, want %d", n, once)
 	}
 }
+
+// TestScoreMarks: marked words score what a search and draws say of the same filling.
+func TestScoreMarks(t *testing.T) {
+	for _, form := range []mlm.Form{mlm.PLL, mlm.PLLRaw, mlm.MRF} {
+		m, err := tinyWith(t, mlm.Options{Form: form}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Text("The [MASK] [MASK] on [MASK].", TextOptions{Pieces: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := p.Search(t.Context(), SearchOptions{Top: 8, Beam: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []Text
+		for _, s := range a.Sentences {
+			f := s.Fills
+			texts = append(texts, Text{Text: "The [MASK=" + f[0] + "] [MASK=" + f[1] + "] on [MASK=" + f[2] + "]."})
+		}
+		scores, errs, err := m.Score(t.Context(), texts)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+		for k, s := range a.Sentences {
+			if got := scores[k]; math.Abs(float64(got.LogP-s.LogP)) > 1e-4 || got.Text != s.Text || got.Scope != Blanks || len(got.Tokens) != 3 {
+				t.Errorf("%s: score %+v, infill %+v", form, got, s)
+			}
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/neural/mlm"
 )
 
 // Start is how the states that chains start from are chosen.
@@ -70,57 +69,23 @@ func (p *Problem) Starts(ctx context.Context, how Start, chains []int64, uniform
 
 // startsFromSearch draws one of the fillings that a search found for each chain.
 func (p *Problem) startsFromSearch(ctx context.Context, chains []int64, uniforms func(chain int64) func() float64) ([]int32, error) {
-	found, u, err := p.found(ctx)
-	if err != nil {
-		return nil, err
+	if p.foundU == nil {
+		f, err := p.found(ctx, func(int) {})
+		f.stop()
+		if err != nil {
+			return nil, err
+		}
 	}
-	cumulative, sum := make([]float64, len(u)), 0.0
-	for k := range u {
-		sum += math.Exp(u[k] - u[0])
+	cumulative, sum := make([]float64, len(p.foundU)), 0.0
+	for k, u := range p.foundU {
+		sum += math.Exp(u - p.foundU[0])
 		cumulative[k] = sum
 	}
 	var codes []int32
 	for _, id := range chains {
-		codes = append(codes, found.Chain(inverse(cumulative, uniforms(id)()))...)
+		codes = append(codes, p.foundX.Chain(inverse(cumulative, uniforms(id)()))...)
 	}
 	return codes, nil
-}
-
-// mostFound is the largest number of fillings that found returns.
-const mostFound = 500
-
-// found returns the best fillings that a search evaluated, best first, with U as the energy has it.
-// The search runs once for each text.
-func (p *Problem) found(ctx context.Context) (x energies.Batch, u []float64, err error) {
-	if p.foundU == nil {
-		// Beams and pool are wider than by default for more fillings, not for a better one. Rough predictions
-		// would save little time, and lists that they choose let chains mix less.
-		o := SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks)), Pool: 30, Moves: 30, keep: mostFound, bothOrders: true}
-		o.defaults(len(p.Blanks), false)
-		s := p.searchBy(p.Energy, o)
-		if err := s.search(ctx, ctx); err != nil {
-			return x, nil, err
-		}
-		p.foundX = energies.Batch{Space: p.Energy.Space()}
-		for _, f := range s.pool {
-			p.foundX.Codes, p.foundU = append(p.foundX.Codes, f.codes...), append(p.foundU, s.density(f))
-		}
-	}
-	return p.foundX, p.foundU, nil
-}
-
-// density is U of a filling to the bit: terms are added in the order of the blanks.
-func (s *search) density(f filling) float64 {
-	if s.p.m.Form() != mlm.PLL {
-		return f.density
-	}
-	sum := 0.0
-	for i, w := range f.codes {
-		q := query{f.codes, i, w}
-		lp, _ := s.t.at(q).logProb(w)
-		sum += lp
-	}
-	return sum / s.p.m.Temperature()
 }
 
 // predictions asks the model for each blank while all are masked, and returns the

@@ -115,6 +115,14 @@ func (m *Model) encode(text string) ([]tokenize.Token, []int32, error) {
 	case strings.TrimSpace(text) == "":
 		return nil, nil, badText("the text is empty")
 	}
+	if u := m.tok.Unknown(text, list); u != nil {
+		if u.Most() {
+			return nil, nil, &InputError{Reason: u.Error(), Err: u}
+		}
+		if m.Warn != nil {
+			m.Warn(u.Error())
+		}
+	}
 	ids := slices.Clone(m.tok.Begin)
 	for _, k := range list {
 		ids = append(ids, k.ID)
@@ -155,21 +163,23 @@ func (p *Problem) allowed(o TextOptions) ([][]int32, error) {
 	return out, nil
 }
 
+// spelled returns a word as the vocabulary prints it.
+func (m *Model) spelled(word string) string {
+	if m.lowers {
+		word = strings.ToLower(word)
+	}
+	return strings.TrimSpace(word)
+}
+
 // restrict removes from list what the options forbid.
 func (m *Model) restrict(list []int32, o TextOptions) ([]int32, error) {
-	spelled := func(word string) string {
-		if m.lowers {
-			word = strings.ToLower(word)
-		}
-		return strings.TrimSpace(word)
-	}
 	block := map[string]bool{}
 	for _, w := range o.Block {
-		block[spelled(w)] = true
+		block[m.spelled(w)] = true
 	}
 	allow := map[string]bool{}
 	for _, w := range o.Allow {
-		allow[spelled(w)] = false // until it is found
+		allow[m.spelled(w)] = false // until it is found
 	}
 	var out []int32
 	for _, id := range list {
@@ -185,7 +195,7 @@ func (m *Model) restrict(list []int32, o TextOptions) ([]int32, error) {
 		out = append(out, id)
 	}
 	for _, w := range o.Allow {
-		if !allow[spelled(w)] {
+		if !allow[m.spelled(w)] {
 			return nil, badOption("allowed word", "%q is not one token of the model", w)
 		}
 	}

@@ -90,19 +90,25 @@ type Check struct {
 	Tolerance diag.Number      `json:"tolerance"`
 	Sizes     map[string]int64 `json:"sizes,omitempty"`
 	Output    diag.Number      `json:"output_difference"`
-	Inputs    []CheckedInput   `json:"inputs"`
+	// OutputAllowed is the largest Output that passes.
+	OutputAllowed diag.Number    `json:"output_allowed"`
+	Inputs        []CheckedInput `json:"inputs"`
 }
 
 // CheckedInput is the result of a check for the gradient of one input.
 type CheckedInput struct {
-	Name     string      `json:"name"`
-	Passed   bool        `json:"passed"`
-	OneHot   bool        `json:"one_hot"`
-	Shape    []int64     `json:"shape"`
-	Compared int         `json:"compared"`
-	SetAside int         `json:"set_aside"`
-	Float32  diag.Number `json:"float32_difference"`
-	Worst    Worst       `json:"worst"`
+	Name     string  `json:"name"`
+	Passed   bool    `json:"passed"`
+	OneHot   bool    `json:"one_hot"`
+	Shape    []int64 `json:"shape"`
+	Compared int     `json:"compared"`
+	SetAside int     `json:"set_aside"`
+	// Evaluations counts the runs of the model. CutShort means that more comparisons would have taken
+	// too long.
+	Evaluations int         `json:"evaluations"`
+	CutShort    bool        `json:"cut_short"`
+	Float32     diag.Number `json:"float32_difference"`
+	Worst       Worst       `json:"worst"`
 }
 
 // Worst is the comparison with the largest relative error.
@@ -191,11 +197,11 @@ func (f *File) document(o *GradOptions, r *grad.Result) *GradDocument {
 
 func newCheck(r *gradcheck.Report) *Check {
 	n := func(x float64) diag.Number { return diag.Number(x) }
-	c := &Check{Passed: r.Passed, Seed: r.Seed, Precision: r.Precision, Why: r.Why, Tolerance: n(r.Tolerance), Sizes: r.Sizes, Output: n(r.Output)}
+	c := &Check{Passed: r.Passed, Seed: r.Seed, Precision: r.Precision, Why: r.Why, Tolerance: n(r.Tolerance), Sizes: r.Sizes, Output: n(r.Output), OutputAllowed: n(r.OutputAllowed)}
 	for _, in := range r.Inputs {
 		w := in.Worst
 		c.Inputs = append(c.Inputs, CheckedInput{Name: in.Name, Passed: in.Passed, OneHot: in.OneHot, Shape: in.Shape, Compared: in.Compared,
-			SetAside: in.SetAside, Float32: n(in.Float32), Worst: Worst{n(w.Absolute), n(w.Relative), w.Index, n(w.Gradient), n(w.Difference), n(w.Allowed)}})
+			SetAside: in.SetAside, Evaluations: in.Evaluations, CutShort: in.CutShort, Float32: n(in.Float32), Worst: Worst{n(w.Absolute), n(w.Relative), w.Index, n(w.Gradient), n(w.Difference), n(w.Allowed)}})
 	}
 	return c
 }

@@ -157,10 +157,7 @@ var decoders = map[string]decoder{
 			if err := checkScans(jpegdec.Scans(data), c); err != nil {
 				return nil, err
 			}
-			m, err := jpegdec.Decode(data)
-			if err != nil {
-				m, err = jpegs.Decode(bytes.NewReader(data))
-			}
+			m, err := jpegs.Decode(bytes.NewReader(data))
 			return convert(m, err, jpegdec.Chroma)
 		},
 		lacks: is[jpegs.UnsupportedError],

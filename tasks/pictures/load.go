@@ -129,16 +129,3 @@ func fits(name string, data []byte, limits Limits) error {
 	}
 	return err
 }
-
-// Load collects the results of [Stream] in a slice, in the order of paths. workers 0 means one per
-// core; progress may be nil. Unusable files are included with their Err. The error is that of ctx.
-func Load(ctx context.Context, paths []string, pre *Preprocessor, workers int, progress func(done, total int)) ([]Loaded, error) {
-	all := make([]Loaded, 0, len(paths))
-	for l := range Stream(ctx, paths, pre, Options{Workers: workers, Progress: progress}) {
-		all = append(all, l)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return all, nil
-}

@@ -34,7 +34,7 @@ func TestLoad(t *testing.T) {
 	}
 	for _, workers := range []int{0, 1, 3, 64} {
 		var steps []int
-		all, err := Load(t.Context(), paths, pre, workers, func(done, total int) {
+		all, err := loadAll(t.Context(), paths, pre, workers, func(done, total int) {
 			if total != len(paths) {
 				t.Errorf("total %d", total)
 			}
@@ -70,7 +70,7 @@ func TestLoad(t *testing.T) {
 			}
 		}
 	}
-	if all, err := Load(t.Context(), nil, pre, 0, nil); err != nil || len(all) != 0 {
+	if all, err := loadAll(t.Context(), nil, pre, 0, nil); err != nil || len(all) != 0 {
 		t.Errorf("no paths: %v, %v", all, err)
 	}
 }
@@ -167,7 +167,7 @@ func TestLoadCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var once sync.Once
-	all, err := Load(ctx, paths, pre, 2, func(done, _ int) {
+	all, err := loadAll(ctx, paths, pre, 2, func(done, _ int) {
 		if done == 5 {
 			once.Do(cancel)
 		}
@@ -175,4 +175,15 @@ func TestLoadCancelled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || all != nil {
 		t.Errorf("%d results, %v", len(all), err)
 	}
+}
+
+// loadAll collects the results of Stream.
+func loadAll(ctx context.Context, paths []string, pre *Preprocessor, workers int, progress func(done, total int)) (all []Loaded, err error) {
+	for l := range Stream(ctx, paths, pre, Options{Workers: workers, Progress: progress}) {
+		all = append(all, l)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
 }

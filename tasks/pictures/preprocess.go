@@ -48,7 +48,7 @@ func (p *Preprocessor) Size() (height, width int) { return p.height, p.width }
 func (p *Preprocessor) Values() int { return 3 * p.height * p.width }
 
 // decoding must be increased when a new version of this package decodes a file to different pixels.
-const decoding = 2
+const decoding = 3
 
 // Digest identifies the preprocessing, as 64 hex digits: two preprocessors with equal digests give
 // equal pixels.

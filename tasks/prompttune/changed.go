@@ -54,7 +54,7 @@ func (l *pictureList) shown(p picture) string {
 }
 
 // explain says why the run that was asked for is not the one in the folder.
-func (k *keeper) explain(err error, r *Task) error {
+func (o *Config) explain(err error, r *Task) error {
 	var m *store.MismatchError
 	if !errors.As(err, &m) {
 		return err
@@ -72,7 +72,7 @@ func (k *keeper) explain(err error, r *Task) error {
 	case "space.values", "settings.tokens":
 		why = "other words may be proposed than when the run was begun (--tokens, --allow, --block and their files)"
 	case "settings.targets":
-		why = r.changed(k.o.Resume) + " since the run was begun"
+		why = r.changed(o.Resume) + " since the run was begun"
 	default:
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // Config is what [Run] does. Zero fields mean the defaults.
@@ -198,7 +199,7 @@ func (p *Form) proposals() (Proposals, error) {
 	return out, nil
 }
 
-// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1180
+// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1000
 // steps for search, 1 and 120 for gcg, 1 and 170 for mtm after its start, 8 and 500 for other samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
@@ -216,8 +217,8 @@ type Search struct {
 	// Steps and Warmup are numbers of steps.
 	Steps  int `json:"steps"`
 	Warmup int `json:"warmup"`
-	// Start is the number of the first steps of warm-up that are those of search: 1000 of PEZ, then
-	// GCG. The sampler starts from the best prompt that each chain visited in them. 0 means 1100 for
+	// Start is the number of the first steps of warm-up that are those of search: 200 of PEZ, then
+	// sweeps. The sampler starts from the best prompt that each chain visited in them. 0 means 300 for
 	// mtm and none for others, below 0 none. Warmup is at least Start. Several models have no PEZ.
 	Start int `json:"start,omitempty"`
 	// Beta is a schedule of the inverse temperature, as samplers.ParseSchedule reads it.
@@ -270,7 +271,7 @@ func (s *Search) Fill() {
 	chains, steps := 8, 500
 	switch s.moving() {
 	case "search":
-		chains, steps = 1, 1180
+		chains, steps = 1, 1000
 	case "gcg":
 		chains, steps = 1, 120
 	case "mtm":
@@ -281,7 +282,7 @@ func (s *Search) Fill() {
 		s.Steps = steps
 	}
 	if s.moving() == "mtm" && s.Start == 0 {
-		s.Start = 1100
+		s.Start = 300
 	}
 	s.Warmup = max(s.Warmup, s.Start)
 }
@@ -293,7 +294,7 @@ func (s *Search) Check() error {
 		return badInput("chains", "%d; want 1 or more", s.Chains)
 	case s.Steps < 0 || s.Warmup < 0 || s.Steps+s.Warmup == 0:
 		return badInput("steps and warmup", "%d and %d; want 0 or more each, and not both 0", s.Steps, s.Warmup)
-	case s.Start > 0 && optimises(s.Sampler):
+	case s.Start > 0 && search.IgnoresBeta(s.Sampler):
 		return badInput("start", "%s is no sampler: its own options say how it begins", s.Sampler)
 	case s.Top < 1:
 		return badInput("top", "%d; want 1 or more", s.Top)

@@ -9,6 +9,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // Document is what a run came to, with all that is needed to make it again. It is the
@@ -190,7 +191,7 @@ func NotExact(r samplers.Registration) string {
 	if r.Exact {
 		return ""
 	}
-	if optimises(r.Name) {
+	if search.Optimises(r.Name) {
 		return r.Name + " is an optimiser: its prompts are not draws from exp(beta U)"
 	}
 	return r.Name + " does not target exp(beta U)"

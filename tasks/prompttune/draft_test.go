@@ -75,13 +75,13 @@ func TestDraftRecord(t *testing.T) {
 func TestDraftRefused(t *testing.T) {
 	base := drafted(t)
 	for want, change := range map[string]func(*job){
-		"draft: cpu: the model itself runs on cpu":     func(o *job) { o.Search.Draft = "cpu" },
-		"draft: openvino:cpu,f8: want a precision":     func(o *job) { o.Search.Draft = "openvino:cpu,f8" },
-		"sampler two-stage: it needs --draft":          func(o *job) { o.Search.Draft, o.Search.Sampler = "", "two-stage" },
-		`inner "search": must be a reversible sampler`: func(o *job) { o.Search.Sampler = "search" },
-		"the model has none; name another --draft":     func(o *job) { o.Search.Draft = "int8" },
-		"they have different vocabularies":             func(o *job) { o.Search.Draft = "clip-pictures" },
-		"it is not a folder":                           func(o *job) { o.Search.Draft = "./absent" },
+		"draft: cpu: the model itself runs on cpu":                                  func(o *job) { o.Search.Draft = "cpu" },
+		"draft: openvino:cpu,f8: want a precision":                                  func(o *job) { o.Search.Draft = "openvino:cpu,f8" },
+		"sampler two-stage: it needs --draft":                                       func(o *job) { o.Search.Draft, o.Search.Sampler = "", "two-stage" },
+		`search is an optimiser, which accepts nothing; name a sampler such as mtm`: func(o *job) { o.Search.Sampler = "search" },
+		"the model has none; name another --draft":                                  func(o *job) { o.Search.Draft = "int8" },
+		"they have different vocabularies":                                          func(o *job) { o.Search.Draft = "clip-pictures" },
+		"it is not a folder":                                                        func(o *job) { o.Search.Draft = "./absent" },
 	} {
 		bad := *base
 		change(&bad)

@@ -21,5 +21,5 @@ func Example() {
 	best := found.Results[0]
 	fmt.Printf("%.2f  %s\n", best.Cosine, best.Text)
 	// Output:
-	// 0.48  grinning face cat
+	// 0.49  leopard face cat
 }

@@ -124,12 +124,8 @@ func (want *family) compareImages(t *testing.T, m *Model, dir string) [][]float3
 	for k, name := range want.Files {
 		paths[k] = filepath.Join(dir, name)
 	}
-	loaded, err := pictures.Load(t.Context(), paths, pre, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var pixels []float32
-	for _, l := range loaded {
+	for l := range pictures.Stream(t.Context(), paths, pre, pictures.Options{Workers: 1}) {
 		if l.Err != nil {
 			t.Fatal(l.Err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/tasks/internal/language"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
 
@@ -91,7 +92,7 @@ func (p *Problem) AddFluency(l *Language, weight float64) error {
 	if err != nil {
 		return err
 	}
-	if e, ok := p.Energy.(Embedded); ok {
+	if e, ok := p.Energy.(search.Embedded); ok {
 		p.Energy = &fluentEmbedded{Sum: sum, Embedded: e, f: f, weight: weight}
 	} else {
 		p.Energy = sum
@@ -196,30 +197,14 @@ func (f *fluency) Answer(ctx context.Context, q energies.Query) error {
 // gradient by embeddings that of the first, since the second has other embeddings.
 type fluentEmbedded struct {
 	*energies.Sum
-	Embedded
+	search.Embedded
 	f      *fluency
 	weight float64
 }
 
-var _ Embedded = (*fluentEmbedded)(nil)
+var _ search.Embedded = (*fluentEmbedded)(nil)
 
-// Space implements energies.Energy.
-func (e *fluentEmbedded) Space() *energies.Space { return e.Sum.Space() }
-
-// Capabilities implements energies.Oracle.
-func (e *fluentEmbedded) Capabilities() energies.Capabilities { return e.Sum.Capabilities() }
-
-// Answer implements energies.Oracle.
-func (e *fluentEmbedded) Answer(ctx context.Context, q energies.Query) error {
-	return e.Sum.Answer(ctx, q)
-}
-
-// LogDensity implements energies.Energy.
-func (e *fluentEmbedded) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return e.Sum.LogDensity(ctx, u, x)
-}
-
-// EmbeddingGrad implements Embedded.
+// EmbeddingGrad implements search.Embedded.
 func (e *fluentEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
 	if err := e.Embedded.EmbeddingGrad(ctx, u, g, x, terms); err != nil {
 		return err

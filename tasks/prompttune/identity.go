@@ -17,7 +17,7 @@ import (
 )
 
 // header says what a run is: whatever its draws depend on.
-func (k *keeper) header(r *Task, search *Finder, d *Document) (store.Header, error) {
+func (o *Config) header(r *Task, search *Finder, d *Document) (store.Header, error) {
 	h := store.HeaderOf(search.Config)
 	s := d.Settings
 	h.Gradhop, h.Versions, h.Sampler = d.Gradhop, d.Versions, s.Sampler
@@ -28,9 +28,9 @@ func (k *keeper) header(r *Task, search *Finder, d *Document) (store.Header, err
 		"image-batch": strconv.Itoa(s.ImageBatch), "provider": s.Provider, "init": "random",
 	}
 	if search.Config.InverseTemperature != nil {
-		h.Settings["beta"] = samplers.PinSchedule(s.Beta, k.o.Search.steps())
+		h.Settings["beta"] = samplers.PinSchedule(s.Beta, o.Search.steps())
 	}
-	if start := k.o.Search.Start; start > 0 {
+	if start := o.Search.Start; start > 0 {
 		h.Settings["init"] = fmt.Sprintf("search@%d", start)
 	}
 	for name, value := range s.SamplerOptions {

@@ -2,15 +2,15 @@ package prompttune
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/gradhop/gradhop/onnx/atomicfile"
+	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/tasks/internal/record"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // command is the name of the task in the record of a run.
@@ -28,24 +28,20 @@ type recorded struct {
 	Inside bool   `json:"page_inside,omitempty"`
 }
 
-// save writes the options into the folder of the run. beta is the schedule with the step at
-// which a range ends: steps that are made keep their temperature when the run is made
-// longer.
-func (o *Config) save(beta string) error {
-	r := recorded{Goal: o.Goal, Form: o.Form, Search: o.Search, Provider: o.Goal.Runtime.Provider, Page: o.Page}
-	if beta != "" {
-		r.Search.Beta = beta
+// recorded returns the options to record. The schedule has the step at which a range ends: steps that
+// are made keep their temperature when the run is made longer. search may be nil, for Merge.
+func (o *Config) recorded(search *Finder) (r recorded, err error) {
+	r = recorded{Goal: o.Goal, Form: o.Form, Search: o.Search, Provider: o.Goal.Runtime.Provider, Page: o.Page}
+	if search != nil && search.Config.InverseTemperature != nil {
+		r.Search.Beta = samplers.PinSchedule(o.Search.beta(), o.Search.steps())
 	}
 	switch r.Inside = o.PageInside(); {
 	case r.Inside:
 		r.Page = filepath.Base(o.Page)
 	case r.Page != "":
-		var err error
-		if r.Page, err = filepath.Abs(o.Page); err != nil {
-			return err
-		}
+		r.Page, err = filepath.Abs(o.Page)
 	}
-	return record.Save(o.folder(), command, r)
+	return r, err
 }
 
 // PageInside reports whether the page is in the folder of the run.
@@ -55,17 +51,12 @@ func (o *Config) PageInside() bool {
 }
 
 // Saved reads what the run in a folder was begun with, to continue it: Goal, Form, Search,
-// Page and Resume are set. Paths of files lead from the present folder. Errors: *store.Error,
-// one that matches fs.ErrNotExist where the run has no options because a process was killed
-// at once; *onnx.ArgumentError for the run of another task.
+// Page and Resume are set. Paths of files lead from the present folder. Errors: *store.Error.
 func Saved(dir string) (Config, error) {
 	var r recorded
-	name, moved, err := record.Load(dir, &r)
+	moved, err := run.Recall(dir, command, &r)
 	if err != nil {
 		return Config{}, err
-	}
-	if name != command {
-		return Config{}, badInput("resume", "%s is a run of gradhop %s, which continues it: gradhop %s --resume %s", dir, name, name, dir)
 	}
 	c := Config{Goal: r.Goal, Form: r.Form, Search: r.Search, Page: r.Page, Resume: dir}
 	c.Goal.Runtime.Provider = r.Provider
@@ -117,47 +108,48 @@ func Merge(out string, parts []string, partial bool) error {
 	if ids[len(ids)-1] != int64(len(ids)-1) {
 		c.Search.ChainIDs = ids
 	}
+	files := map[string]any{}
 	for _, name := range []string{TokensFile, TargetsFile} {
-		if err := join(out, name, parts[:1]); err != nil {
+		if files[name], err = join(name, parts[:1]); err != nil {
 			return err
 		}
 	}
-	if err := join(out, ScoresFile, parts); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	c.Resume, c.Page = out, "" // the page of the parts is not that of the whole
+	options, err := c.recorded(nil)
+	if err != nil {
 		return err
 	}
-	c.Resume, c.Page = out, "" // the page of the parts is not that of the whole
-	return c.save("")
+	scores, err := join(ScoresFile, parts)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = errors.Join(store.WriteFiles(out, files), run.Record(out, command, options))
+	if err != nil || scores == nil {
+		return err
+	}
+	return checksums.Update(out, checksums.Files{Growing: []string{ScoresFile}}, func() error {
+		return os.WriteFile(filepath.Join(out, ScoresFile), scores, 0o644)
+	})
 }
 
-// join writes a file into the folder of a joint run: the lines that its parts have in
-// theirs. A part may lack it where others have it.
-func join(out, name string, parts []string) error {
-	var all []byte
+// join returns the lines that parts of a joint run have in a file. A part may lack it where others
+// have it.
+func join(name string, parts []string) (all []byte, err error) {
 	var missing error
 	for _, part := range parts {
-		path := filepath.Join(part, name)
-		text, err := os.ReadFile(path)
+		text, err := checksums.Read(part, name)
 		if err != nil {
-			missing = &store.Error{Path: path, Reason: "cannot be read", Err: err}
+			missing = &store.Error{Path: filepath.Join(part, name), Reason: "cannot be used", Err: err}
+			if !errors.Is(err, fs.ErrNotExist) {
+				return nil, missing
+			}
 		}
 		if all = append(all, text...); len(text) > 0 && text[len(text)-1] != '\n' {
 			all = append(all, '\n') // a line that a kill cut off
 		}
 	}
 	if len(all) == 0 {
-		return missing
+		return nil, missing
 	}
-	return writeFile(filepath.Join(out, name), all)
-}
-
-// writeFile writes a file of a run's folder, whole or not at all. Errors: *store.Error.
-func writeFile(path string, text []byte) error {
-	err := atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
-	if err != nil {
-		return store.CannotWrite(path, err)
-	}
-	return nil
+	return all, nil
 }

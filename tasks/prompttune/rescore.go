@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // blockedPenalty is how much lower U of a prompt with a blocked word is: an optimiser leaves
@@ -15,7 +16,7 @@ const blockedPenalty = 100
 // much lower U. The gradient is that of the state's own tokens.
 func (p *Problem) Rescored() energies.Energy {
 	r := &rescored{energies.AsOracle(p.Energy), p}
-	if e, ok := p.Energy.(Embedded); ok {
+	if e, ok := p.Energy.(search.Embedded); ok {
 		return &rescoredEmbedded{r, e}
 	}
 	return r
@@ -29,12 +30,12 @@ type rescored struct {
 // rescoredEmbedded is the same for an energy with embeddings.
 type rescoredEmbedded struct {
 	*rescored
-	Embedded Embedded
+	search.Embedded
 }
 
 var (
 	_ energies.Oracle = (*rescored)(nil)
-	_ Embedded        = (*rescoredEmbedded)(nil)
+	_ search.Embedded = (*rescoredEmbedded)(nil)
 )
 
 // LogDensity implements energies.Energy.
@@ -81,21 +82,10 @@ func (r *rescored) correct(ctx context.Context, u []float64, x energies.Batch) e
 	return nil
 }
 
-// Width implements Embedded.
-func (r *rescoredEmbedded) Width() int { return r.Embedded.Width() }
-
-// Embed implements Embedded.
-func (r *rescoredEmbedded) Embed(e []float32, x energies.Batch) { r.Embedded.Embed(e, x) }
-
-// EmbeddingGrad implements Embedded.
+// EmbeddingGrad implements search.Embedded.
 func (r *rescoredEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
 	if err := r.Embedded.EmbeddingGrad(ctx, u, g, x, terms); err != nil {
 		return err
 	}
 	return r.correct(ctx, u, x)
-}
-
-// Nearest implements Embedded.
-func (r *rescoredEmbedded) Nearest(ctx context.Context, codes []int32, e []float32) error {
-	return r.Embedded.Nearest(ctx, codes, e)
 }

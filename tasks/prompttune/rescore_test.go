@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // TestRescored: U of every state is that of its text, encoded again, by each way to ask for
@@ -50,7 +51,7 @@ func TestRescored(t *testing.T) {
 	if changed < 5 {
 		t.Errorf("only %d texts encode to other tokens: this test shows little", changed)
 	}
-	emb := e.(Embedded)
+	emb := e.(search.Embedded)
 	again, g := make([]float64, 60), make([]float32, len(x.Codes)*max(emb.Width(), e.Space().Values))
 	if err := emb.EmbeddingGrad(t.Context(), again, g[:len(x.Codes)*emb.Width()], x, nil); err != nil {
 		t.Fatal(err)

@@ -27,9 +27,9 @@ var kinds = map[string]func(*job){
 	"models": func(o *job) { // step sizes, two models
 		o.Search.Warmup, o.Goal.Models = 7, []string{o.Goal.Models[0], o.Goal.Models[0] + ":3"}
 	},
-	"search": func(o *job) { // PEZ, GCG and restarts
+	"search": func(o *job) { // PEZ, then climbs from several starts
 		o.Search.Sampler, o.Search.Beta, o.Form.Tokens = "search", "", "all"
-		o.Search.Options = samplers.Settings{"pez-steps": "5", "candidates": "7", "restart": "1"}
+		o.Search.Options = samplers.Settings{"pez-steps": "5", "words": "7"}
 	},
 	"tempering": func(o *job) { // PEZ, then replicas, and candidates chosen by exact U
 		o.Search.Start, o.Search.Sampler, o.Search.Options = 5, "tempering", samplers.Settings{"inner": "mtm", "tries": "4", "levels": "2"}

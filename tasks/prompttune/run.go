@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // Run finds prompts, or goes on with the run in c.Resume. An interruption or a failure comes
@@ -27,9 +28,16 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	if err := o.Search.Try(max(1, len(o.Goal.Models))); err != nil {
 		return nil, err
 	}
-	keep, err := o.newKeeper()
-	if err != nil {
-		return nil, err
+	var kept *scores // nil without a folder
+	if dir := o.folder(); dir != "" {
+		if err := (&run.Plan{Dir: dir, Resume: o.Resume != ""}).Vacant(); err != nil {
+			return nil, err
+		}
+		if kept, err = openScores(dir); err != nil {
+			return nil, err
+		}
+		o.Search.Scores = kept
+		defer func() { err = errors.Join(err, kept.close()) }()
 	}
 	task, err := Open(ctx, &o.Goal, &o.Form, &o.Events)
 	if err != nil {
@@ -48,25 +56,30 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	}
 	doc = o.record(task, reg, search)
 	o.watch(search)
-	loop, err := keep.start(ctx, task, search, doc)
+	r, err := o.begin(ctx, task, search, doc, kept)
 	if err != nil {
 		return nil, err
 	}
 	if begun := o.Events.Begun; begun != nil {
 		if err := begun(ctx, task); err != nil {
-			return nil, errors.Join(err, keep.abandon())
+			_, failed := r.Close(err, nil)
+			return nil, errors.Join(err, failed)
 		}
 	}
-	stopped, took, err := search.Steps(ctx, loop)
+	stopped, _, err := search.Steps(ctx, r.Loop)
 	doc.Results, doc.Stopped = search.Best.Prompts(), stopped
-	if e := o.compare(context.WithoutCancel(ctx), task, doc); e != nil {
-		return doc, errors.Join(err, e, keep.fail(err))
+	doc.Diagnostics = search.diagnose(r.Loop.State(), r.Tally().Seconds)
+	var results map[string]any
+	e := o.compare(context.WithoutCancel(ctx), task, doc)
+	if e == nil && stopped != StoppedFailed {
+		results = map[string]any{ResultsFile: doc}
 	}
-	doc.Diagnostics = search.diagnose(loop.State(), keep.before+took.Seconds())
-	if stopped == StoppedFailed {
-		err = errors.Join(err, keep.fail(err))
-	} else {
-		err = errors.Join(err, keep.end(doc))
+	if stopped == StoppedTime || stopped == StoppedEvaluations {
+		r.Stopped(nil)
+	}
+	_, failed := r.Close(errors.Join(err, e), results)
+	if err = errors.Join(err, e, failed); e != nil {
+		return doc, err
 	}
 	if finished := o.Events.Finished; finished != nil {
 		err = errors.Join(err, finished(context.WithoutCancel(ctx), task, doc))

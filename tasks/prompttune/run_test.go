@@ -237,7 +237,7 @@ func TestPromptOptions(t *testing.T) {
 	if err != nil || options["tries"] != "5" || options["sharpness"] != promptOptions["mtm"]["sharpness"] || s.beta() != "5000" {
 		t.Errorf("%v, beta %s, %v", options, s.beta(), err)
 	}
-	if s.Fill(); s.Chains != 1 || s.Start != 1100 || s.Warmup != 1100 {
+	if s.Fill(); s.Chains != 1 || s.Start != 300 || s.Warmup != 300 {
 		t.Errorf("%d chains, %d steps of search, %d of warm-up", s.Chains, s.Start, s.Warmup)
 	}
 	s = Search{Sampler: "dmala", Beta: "7"}

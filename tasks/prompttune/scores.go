@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
 
 // scores keeps the cosines of texts that were evaluated apart from the chains in a file of
@@ -104,14 +105,14 @@ func (s *scores) Put(texts []string, cosines []float64) error {
 // forget frees the memory of what was read.
 func (s *scores) forget() { s.known = nil }
 
-// close closes the file.
+// close closes the file and records its checksum.
 func (s *scores) close() error {
 	if s == nil || s.file == nil {
 		return nil
 	}
-	if err := s.file.Close(); err != nil {
+	err := checksums.Update(filepath.Dir(s.path), checksums.Files{Growing: []string{ScoresFile}}, s.file.Close)
+	if s.file = nil; err != nil {
 		return store.CannotWrite(s.path, err)
 	}
-	s.file = nil
 	return nil
 }

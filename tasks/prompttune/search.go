@@ -12,21 +12,22 @@ import (
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
-
-// optimises reports whether a method looks for the best prompt and does not sample.
-func optimises(name string) bool { return name == "search" || name == "gcg" }
 
 // batchFlag is the option of stochastic samplers that --image-batch sets.
 const batchFlag = "batch"
 
 // registration returns the sampler and its options.
 func (s *Search) registration() (samplers.Registration, samplers.Settings, error) {
+	if s.Draft != "" && search.Optimises(s.moving()) {
+		return samplers.Registration{}, nil, badInput("draft", "%s is an optimiser, which accepts nothing; name a sampler such as mtm", s.moving())
+	}
 	name, options, err := draft.Sampler(s.Draft, s.Sampler, promptOptions[s.moving()])
 	if err != nil {
 		return samplers.Registration{}, nil, badInput("sampler "+s.Sampler, "%w", err)
 	}
-	reg, err := samplers.Lookup(name)
+	reg, err := search.Lookup(name)
 	if err != nil {
 		return reg, nil, err
 	}
@@ -62,17 +63,7 @@ func (s *Search) Try(models int) error {
 	if _, err := samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
 		return err
 	}
-	var e energies.Energy = embeddedProbe{}
-	if models > 1 {
-		e = probe{}
-	}
-	if s.Draft != "" {
-		if e, err = energies.WithDraft(e, e); err != nil {
-			return err
-		}
-	}
-	_, err = reg.New(e, options)
-	return err
+	return search.Check(reg, models, options)
 }
 
 // Finder is a search that is ready to begin.
@@ -147,7 +138,7 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 			return nil, err
 		}
 	}
-	if optimises(reg.Name) {
+	if search.IgnoresBeta(reg.Name) {
 		energy = p.Rescored()
 	}
 	kernel, err := reg.New(energy, options)
@@ -155,15 +146,15 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 		return nil, err
 	}
 	if s.Start > 0 {
-		first, err := NewHybrid(p.Rescored(), HybridOptions{})
+		first, err := search.New(p.Rescored(), search.Options{})
 		if err != nil {
 			return nil, err
 		}
-		kernel = newHybrid(first, s.Start, kernel)
+		kernel = search.Then(first, s.Start, kernel)
 	}
 	r := &Finder{search: s, stopped: StoppedSteps}
 	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
-	if !optimises(reg.Name) {
+	if !search.IgnoresBeta(reg.Name) {
 		if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
 			return nil, err
 		}

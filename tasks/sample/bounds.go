@@ -7,24 +7,39 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/known"
 )
 
 // mostChains is the maximum number of chains of one process.
 const mostChains = 1 << 24
 
 // fits returns an *OptionError if the states and gradients of a run exceed the memory of the machine.
-// It is called before any allocation.
-func fits(chains int, s *energies.Space) error {
+// It is called before any allocation. sites and values are those of the space.
+func fits(chains int, sites, values float64) error {
 	// Each chain has at least its codes and two gradients of 4 bytes per value, of the current state
 	// and of the proposal. Integer products could overflow.
-	need := float64(chains) * (64 + float64(s.Sites)*(16+8*float64(s.Values)))
-	have := memory()
-	if need <= have {
+	need := float64(chains) * (64 + sites*(16+8*values))
+	if need <= memory() {
 		return nil
 	}
-	return &OptionError{"chains", strconv.Itoa(chains), fmt.Sprintf("chains of %d sites with %d values need %s of memory, and this machine has %s; use fewer chains or a smaller space",
-		s.Sites, s.Values, gigabytes(need), gigabytes(have))}
+	return &OptionError{"chains", strconv.Itoa(chains), fmt.Sprintf("chains of %.0f sites with %.0f values need %s; use fewer chains or a smaller space", sites, values, excess(need))}
+}
+
+// fitsEnergy does the same for an energy of known form.
+func fitsEnergy(chains int, text string) error {
+	size, err := known.SizeOf(text)
+	if err != nil {
+		return err
+	}
+	if size.Bytes > memory() {
+		return &OptionError{"energy", text, "it needs " + excess(size.Bytes) + "; use a smaller one"}
+	}
+	return fits(chains, size.Sites, size.Values)
+}
+
+// excess says that bytes are too many.
+func excess(bytes float64) string {
+	return fmt.Sprintf("%s of memory, and this machine has %s", gigabytes(bytes), gigabytes(memory()))
 }
 
 func gigabytes(n float64) string { return strconv.FormatFloat(n/1e9, 'g', 3, 64) + " GB" }

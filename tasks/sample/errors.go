@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -86,12 +85,12 @@ func (p *plan) explainNonFinite(err error, dir string) error {
 	}
 	where := "state " + p.write(e.State)
 	if dir != "" {
-		path := filepath.Join(dir, "nonfinite.json")
+		const name = "nonfinite.json"
 		text, _ := json.Marshal([][]int64{p.numbers(e.State)}) // lists of integers cannot fail
-		if failed := os.WriteFile(path, append(text, '\n'), 0o644); failed != nil {
-			return errors.Join(err, store.CannotWrite(path, failed))
+		if failed := store.WriteFiles(dir, map[string]any{name: append(text, '\n')}); failed != nil {
+			return errors.Join(err, failed)
 		}
-		where += ", saved in " + path
+		where += ", saved in " + filepath.Join(dir, name)
 	}
 	return fmt.Errorf("sample: chain %d, step %d: %s at %s; on-nonfinite reject treats such states as impossible", e.Chain, e.Step, what, where)
 }

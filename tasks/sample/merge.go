@@ -8,7 +8,7 @@ import (
 
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
-	"github.com/gradhop/gradhop/tasks/internal/record"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // Merge joins runs of different chains into the folder out, as store.Merge does. It also writes the
@@ -24,7 +24,7 @@ func Merge(out string, parts []string, partial bool) (*store.Summary, error) {
 	}
 	o, err := Load(parts[0])
 	if errors.Is(err, fs.ErrNotExist) { // created by a library
-		return summarize(r, nil, nil)
+		return store.WriteSummary(out, store.TableOptions{})
 	}
 	if err != nil {
 		return nil, err
@@ -38,17 +38,17 @@ func Merge(out string, parts []string, partial bool) (*store.Summary, error) {
 		}
 		o.ChainIDs = strings.Join(list, ",")
 	}
-	if err := record.Save(out, command, o); err != nil {
+	if err := run.Record(out, command, o); err != nil {
 		return nil, err
 	}
 	pic, err := PictureOf(r, o.Picture)
-	switch {
-	case err != nil || r.Draws(store.Sampling) == 0:
-		return nil, err
-	case !r.Finished():
-		return summarize(r, nil, nil)
+	if err == nil && r.Finished() {
+		err = exportDraws(r, o.forms(r.Header(), pic), pic)
 	}
-	return summarize(r, o.forms(r.Header(), pic), pic)
+	if err != nil || r.Draws(store.Sampling) == 0 {
+		return nil, err
+	}
+	return store.WriteSummary(out, store.TableOptions{})
 }
 
 // PictureOf returns the image layout for the states of a run, for a size as in Options.Picture; nil for

@@ -17,7 +17,6 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
-	"github.com/gradhop/gradhop/tasks/internal/record"
 )
 
 // plan is a run that is ready to start.
@@ -94,13 +93,16 @@ func (p *plan) close() {
 
 // known sets the energy to one of known form. Large RBMs use the runtime.
 func (p *plan) known(ctx context.Context, ids []int64) error {
+	if err := fitsEnergy(len(ids), p.o.Energy); err != nil {
+		return err
+	}
 	e, err := known.Parse(p.o.Energy)
 	if err != nil {
 		return err
 	}
 	p.header.Model, p.header.ModelSHA256 = e.Text, e.SHA256
 	p.header.Settings["energy"], p.header.Settings["space"] = e.Text, e.Space().String()
-	if err := fits(len(ids), e.Space()); err != nil {
+	if err := fits(len(ids), float64(e.Space().Sites), float64(e.Space().Values)); err != nil {
 		return err
 	}
 	runtime := p.o.Runtime
@@ -132,7 +134,7 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 			return nil, err
 		}
 	}
-	if err := fits(len(ids), &space); err != nil {
+	if err := fits(len(ids), float64(space.Sites), float64(space.Values)); err != nil {
 		return nil, err
 	}
 	m, err := onnx.Load(o.Model)
@@ -308,7 +310,6 @@ func (p *plan) chains(ids []int64) error {
 	h := store.HeaderOf(p.config)
 	h.Gradhop, h.Versions, h.Model, h.ModelSHA256 = p.header.Gradhop, p.header.Versions, p.header.Model, p.header.ModelSHA256
 	h.Sampler, h.Settings, h.SaveWarmup = p.header.Sampler, p.header.Settings, o.SaveWarmup
-	h.Files = []string{record.Name, "summary.json"}
 	p.header = h
 	return nil
 }

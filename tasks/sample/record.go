@@ -5,33 +5,29 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/energies/known"
-	"github.com/gradhop/gradhop/tasks/internal/record"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // command is the name of the task in the record of a run.
 const command = "sample"
 
-// save writes the options of a run, including the image size, to its folder.
-func (p *plan) save(dir string) error {
+// recorded returns the options to record, including the image size.
+func (p *plan) recorded() Options {
 	o := *p.o
 	if pic := p.picture; pic != nil {
 		o.Picture = fmt.Sprintf("%dx%dx%d", pic.Height, pic.Width, pic.Channels)
 	}
-	return record.Save(dir, command, o)
+	return o
 }
 
 // Load reads the options of the run in a folder, for continuing it: Resume is set. Paths of files are
-// converted to the current folder. Errors are *store.Error, *OptionError for the run of another task,
-// and one that matches fs.ErrNotExist if the run has no options, because a library created it or the
-// process was killed at once.
+// converted to the current folder. Errors are *store.Error; one matches fs.ErrNotExist if the run has
+// no options because a library created it.
 func Load(dir string) (Options, error) {
 	o := Defaults()
-	name, moved, err := record.Load(dir, &o)
+	moved, err := run.Recall(dir, command, &o)
 	if err != nil {
 		return o, err
-	}
-	if name != command {
-		return o, &OptionError{"resume", dir, "this is a run of gradhop " + name + "; resume it by gradhop " + name + " --resume " + dir}
 	}
 	o.Resume = dir
 	o.Model, o.Allow, o.Init = moved(o.Model), moved(o.Allow), moved(o.Init)

@@ -8,9 +8,12 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	_ "github.com/gradhop/gradhop/samplers/special"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
 	"github.com/gradhop/gradhop/samplers/store/export"
 	"github.com/gradhop/gradhop/tasks/internal/firstrun"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // Run starts the run in Options.Out, or continues that in Options.Resume. It returns the summary, which
@@ -29,38 +32,39 @@ func Run(ctx context.Context, o Options) (*store.Summary, error) {
 		return nil, err
 	}
 	defer p.close()
-	var w *store.Writer
-	p.config.Observers = []samplers.Observer{
-		samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error { return w.Observe(s, info) }),
-	}
 	if o.Progress != nil {
 		p.config.Observers = append(p.config.Observers, p.progress())
 	}
 	if p.draft != nil {
 		p.config.Observers = append(p.config.Observers, p.watchDraft())
 	}
-	dir, loop, err := p.begin(ctx, &w)
+	dir := o.Out + o.Resume // one of them is ""
+	r, err := run.Begin(ctx, run.Plan{
+		Dir: dir, Resume: o.Resume != "", Command: command, Options: p.recorded(), Header: p.header, Every: o.Every, Config: p.config, Log: o.log,
+		Ready: func() error {
+			err := p.checkRows(ctx)
+			if err == nil {
+				o.log(fmt.Sprintf("%s: seed %d", dir, o.Seed))
+			}
+			return err
+		},
+	})
 	if err != nil {
-		return nil, err
+		return nil, p.explainStart(err)
 	}
-	if err := p.save(dir); err != nil {
-		return nil, errors.Join(err, w.Close())
+	for err == nil && !r.Loop.Done() {
+		err = r.Loop.Step(ctx)
 	}
-	for err == nil && !loop.Done() {
-		err = loop.Step(ctx)
-	}
-	if e := w.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		again := ""
-		if value := new(samplers.NonFiniteError); !errors.As(err, &value) { // resuming would fail again
-			again = "; it can be resumed"
+	s, failed := r.Close(err, nil)
+	if err == nil && failed == nil {
+		var all *store.Reader
+		if all, failed = store.Open(dir); failed == nil {
+			failed = exportDraws(all, o.forms(all.Header(), p.picture), p.picture)
 		}
-		o.log(fmt.Sprintf("%s: stopped after step %d of %d%s", dir, loop.State().Step, o.Warmup+o.Steps, again))
+	}
+	if err != nil {
 		err = p.explainNonFinite(err, dir)
 	}
-	s, failed := p.finish(dir, err == nil)
 	return s, errors.Join(err, failed)
 }
 
@@ -77,29 +81,6 @@ func Try(ctx context.Context, o Options) error {
 		return err
 	}
 	return p.explainStart(firstrun.Evaluate(ctx, p.energy))
-}
-
-// begin opens the folder and creates the loop. The first evaluation tests the model before the folder
-// is created.
-func (p *plan) begin(ctx context.Context, w **store.Writer) (dir string, loop *samplers.Loop, err error) {
-	o := p.o
-	if o.Resume != "" {
-		return p.resume(ctx, w)
-	}
-	if err := store.Vacant(o.Out); err != nil {
-		return "", nil, err
-	}
-	if loop, err = samplers.NewLoop(ctx, p.config); err != nil {
-		return "", nil, p.explainStart(err)
-	}
-	if err := p.checkRows(ctx); err != nil {
-		return "", nil, err
-	}
-	if *w, err = store.Create(o.Out, p.header, store.Options{Every: o.Every}); err != nil {
-		return "", nil, err
-	}
-	o.log(fmt.Sprintf("%s: seed %d", o.Out, o.Seed))
-	return o.Out, loop, nil
 }
 
 // rowStates is the number of states for comparing batched with single evaluation.
@@ -127,35 +108,6 @@ func (p *plan) checkRows(ctx context.Context) error {
 	return p.explainStart(err)
 }
 
-// resume opens the folder of an existing run.
-func (p *plan) resume(ctx context.Context, w **store.Writer) (dir string, loop *samplers.Loop, err error) {
-	o := p.o
-	var from *samplers.Snapshot
-	if *w, from, err = store.Resume(o.Resume, p.header, store.Options{Every: o.Every}); err != nil {
-		return "", nil, err
-	}
-	step := int64(0)
-	if from != nil {
-		p.config.Resume, p.config.Init, step = from, nil, from.Step
-	}
-	damage := (*w).Damage()
-	for _, d := range damage {
-		o.log(fmt.Sprintf("%s: %s", o.Resume, d))
-	}
-	switch total := int64(o.Warmup + o.Steps); {
-	case len(damage) > 0:
-		o.log(fmt.Sprintf("%s: damaged; steps after %d of %d are made again", o.Resume, step, total))
-	case step == total:
-		o.log(fmt.Sprintf("%s: all %d steps have been made; use a larger --steps for more", o.Resume, step))
-	case step > 0:
-		o.log(fmt.Sprintf("%s: continuing after step %d of %d", o.Resume, step, total))
-	}
-	if loop, err = samplers.NewLoop(ctx, p.config); err != nil {
-		return "", nil, errors.Join(p.explainStart(err), (*w).Close())
-	}
-	return o.Resume, loop, nil
-}
-
 // progress returns an observer that reports every step.
 func (p *plan) progress() samplers.Observer {
 	total := int64(p.o.Warmup + p.o.Steps)
@@ -167,34 +119,6 @@ func (p *plan) progress() samplers.Observer {
 		p.o.Progress(Progress{s.Step, total, s.Warmup, accept})
 		return nil
 	})
-}
-
-// quickValues is the number of values whose diagnostics take a fraction of a second.
-const quickValues = 1 << 19
-
-// finish writes the exported files and the summary. An interrupted run must end at once, so diagnostics
-// of many draws are skipped.
-func (p *plan) finish(dir string, complete bool) (*store.Summary, error) {
-	r, err := store.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if !complete {
-		values := r.Draws(store.Sampling) * r.Chains() * (r.Header().Space.Sites + 1)
-		if values == 0 {
-			return nil, nil
-		}
-		if values > quickValues {
-			p.o.log(fmt.Sprintf("%s: diagnostics skipped; gradhop diagnose %s computes them", dir, dir))
-			s := store.Totals(r)
-			return s, s.Write(dir)
-		}
-	}
-	var forms []string
-	if complete {
-		forms = p.o.forms(r.Header(), p.picture)
-	}
-	return summarize(r, forms, p.picture)
 }
 
 // forms returns the formats to export.
@@ -212,40 +136,37 @@ func (o *Options) forms(h store.Header, pic *export.Picture) []string {
 	return list
 }
 
-// summarize exports the draws and returns the summary with the list of exported files.
-func summarize(r *store.Reader, forms []string, pic *export.Picture) (*store.Summary, error) {
-	s, err := store.Summarize(r, store.TableOptions{})
-	if err != nil {
-		return nil, err
-	}
-	dir := r.Dir()
+// exportDraws writes the draws of a run in the given formats, with checksums, to its folder.
+func exportDraws(r *store.Reader, forms []string, pic *export.Picture) error {
+	var names []string
 	for _, form := range forms {
-		var names []string
 		switch form {
 		case "csv":
-			paths, err := export.WriteCSV(r, filepath.Join(dir, "csv"))
-			if err != nil {
-				return nil, err
+			for _, id := range r.Header().ChainIDs {
+				names = append(names, fmt.Sprintf("csv/draws-%d.csv", id))
 			}
-			for _, path := range paths {
-				names = append(names, filepath.Join("csv", filepath.Base(path)))
-			}
-		case "npz":
-			names, err = []string{"draws.npz"}, export.WriteNPZ(r, filepath.Join(dir, "draws.npz"))
-		case "png":
-			if pic == nil {
-				pic = &export.Picture{}
-			}
-			names, err = []string{"draws.png"}, export.WritePNG(r, filepath.Join(dir, "draws.png"), *pic)
-		}
-		for _, name := range names {
-			if err == nil {
-				err = s.AddExport(dir, name)
-			}
-		}
-		if err != nil {
-			return nil, err
+		case "npz", "png":
+			names = append(names, "draws."+form)
 		}
 	}
-	return s, s.Write(dir)
+	dir := r.Dir()
+	return checksums.Update(dir, checksums.Files{Whole: names}, func() (err error) {
+		for _, form := range forms {
+			switch form {
+			case "csv":
+				_, err = export.WriteCSV(r, filepath.Join(dir, "csv"))
+			case "npz":
+				err = export.WriteNPZ(r, filepath.Join(dir, "draws.npz"))
+			case "png":
+				if pic == nil {
+					pic = &export.Picture{}
+				}
+				err = export.WritePNG(r, filepath.Join(dir, "draws.png"), *pic)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

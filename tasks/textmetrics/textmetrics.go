@@ -76,11 +76,6 @@ type Options struct {
 	MixPerRef int
 }
 
-// Compute scores samples with the zero Options.
-func Compute(samples [][]string, refs []Refs) Report {
-	return Options{}.Compute(samples, refs)
-}
-
 // Compute scores samples against each set of references and against themselves. It does not retain or
 // modify its arguments. Its time is linear in the number of words.
 func (o Options) Compute(samples [][]string, refs []Refs) Report {

@@ -113,7 +113,7 @@ func TestComputeEqualsDefinition(t *testing.T) {
 
 func TestMixIsOptional(t *testing.T) {
 	samples := split([]string{"a b c d e"})
-	r := Compute(samples, []Refs{{"r", samples}})
+	r := Options{}.Compute(samples, []Refs{{"r", samples}})
 	if r.Mix != nil || r.Refs[0].BLEU != 100 || r.Refs[0].Name != "r" {
 		t.Errorf("got %+v", r)
 	}

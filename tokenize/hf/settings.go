@@ -10,11 +10,12 @@ import (
 
 // settings holds the contents of the JSON files beside the vocabulary.
 type settings struct {
-	class  string                     // transformers class name, such as "BertTokenizer"
-	tokens map[string]string          // "mask_token" -> "[MASK]"; "" if the file says null
-	given  map[string]json.RawMessage // tokenizer_config.json
-	model  string                     // model_type in config.json, such as "deberta-v2"
-	maxLen int
+	class      string                     // transformers class name, such as "BertTokenizer"
+	tokens     map[string]string          // "mask_token" -> "[MASK]"; "" if the file says null
+	given      map[string]json.RawMessage // tokenizer_config.json
+	configured bool                       // there is a tokenizer_config.json
+	model      string                     // model_type in config.json, such as "deberta-v2"
+	maxLen     int
 }
 
 // offsetPositions lists the model types whose first positions are reserved for padding.
@@ -26,9 +27,11 @@ func readSettings(fsys fs.FS) (*settings, error) {
 	// tokenizer_config.json overrides special_tokens_map.json.
 	for _, file := range []string{files.SpecialTokensMap, files.TokenizerConfig} {
 		s.given = map[string]json.RawMessage{}
-		if _, err := files.ReadJSON(fsys, file, &s.given); err != nil {
+		ok, err := files.ReadJSON(fsys, file, &s.given)
+		if err != nil {
 			return nil, err
 		}
+		s.configured = ok
 		for _, name := range []string{"mask_token", "pad_token", "unk_token", "cls_token", "sep_token", "bos_token", "eos_token"} {
 			data, ok := s.given[name]
 			if !ok {

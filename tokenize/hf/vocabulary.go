@@ -96,12 +96,23 @@ func bert(v files.Vocabulary, s *settings) (*pipeline, error) {
 	}
 	return &pipeline{
 		file:          v.File,
-		Normalizer:    raw(object{"type": "BertNormalizer"}),
+		Normalizer:    raw(object{"type": "BertNormalizer", "lowercase": s.configured || !hasCapitals(v.IDs)}),
 		PreTokenizer:  raw(object{"type": "BertPreTokenizer"}),
 		PostProcessor: raw(around(v.IDs, s.tokens["cls_token"], s.tokens["sep_token"])),
 		Decoder:       raw(object{"type": "WordPiece", "prefix": "##"}),
 		Model:         model.Spec{Typed: files.Typed{Type: "WordPiece"}, Unk: s.tokens["unk_token"], IDs: v.IDs},
 	}, nil
+}
+
+// hasCapitals reports whether a vocabulary has capital letters. They would be unreachable if the tokenizer lower-cased,
+// which is the default of transformers for a folder without tokenizer_config.json.
+func hasCapitals(ids files.PieceIDs) bool {
+	for r := 'A'; r <= 'Z'; r++ {
+		if ids.Has(string(r)) {
+			return true
+		}
+	}
+	return false
 }
 
 // esm returns the tokenizer of ESM-2 and of nucleotide models: every piece matches its spelling in the

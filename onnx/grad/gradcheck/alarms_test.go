@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sbinet/npyio/npz"
@@ -191,5 +192,117 @@ func TestFeed(t *testing.T) {
 	var none *onnx.UnsupportedError
 	if !errors.As(err, &none) || none.ExitCode() != 2 {
 		t.Errorf("an input that is not fed: %v", err)
+	}
+}
+
+// TestNoElements: the gradient by an input without elements has nothing to be wrong.
+func TestNoElements(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Dims(0, 3)...)
+	w := n.Input("w", onnx.Float, shape.Dims(3)...)
+	m := n.done(n.ReduceSum(n.Mul(x, w), []int64{0, 1}, false))
+	rep := checked(t, m, grad.Options{Wrt: []string{"x", "w"}}, gradcheck.Options{})
+	if rep.Inputs[0].Compared != 0 || rep.Inputs[1].Compared == 0 {
+		t.Errorf("%+v", rep.Inputs)
+	}
+}
+
+// TestTinyGradient: what is lost in the rounding of the output is not compared relatively.
+func TestTinyGradient(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Dims(2, 3)...)
+	h := n.Op("Tanh", []build.Value{n.Scale(x, 1e-18)})
+	m := n.done(n.Add(n.ReduceSum(h, []int64{1}, false), n.Scalar(1, h)))
+	checked(t, m, grad.Options{Wrt: []string{"x"}}, gradcheck.Options{})
+}
+
+// TestPlaces: integers that say where to write are drawn without repeats: which of two values
+// stays at one place is not defined.
+func TestPlaces(t *testing.T) {
+	for op, build := range map[string]func(n net, x build.Value) build.Value{
+		"ScatterND": func(n net, x build.Value) build.Value {
+			return n.Op("ScatterND", []build.Value{n.weights(4, 5), n.Input("at", onnx.Int64, shape.Dims(6, 2)...), x})
+		},
+		"ScatterElements": func(n net, x build.Value) build.Value {
+			return n.Op("ScatterElements", []build.Value{n.weights(8), n.Input("at", onnx.Int64, shape.Dims(6)...), x}, onnx.IntAttr("axis", 0))
+		},
+		"MaxUnpool": func(n net, x build.Value) build.Value {
+			cells := n.Reshape(x, n.Ints(1, 1, 2, 3))
+			return n.Op("MaxUnpool", []build.Value{cells, n.Input("at", onnx.Int64, shape.Dims(1, 1, 2, 3)...)},
+				onnx.IntsAttr("kernel_shape", 2, 2), onnx.IntsAttr("strides", 2, 2))
+		},
+	} {
+		n := newNet(t, 17)
+		y := build(n, n.Input("x", onnx.Float, shape.Dims(6)...))
+		m := n.done(n.Op("Tanh", []string{n.Op("Exp", []string{y})}))
+		if rep := checked(t, m, grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}, gradcheck.Options{}); t.Failed() {
+			t.Fatalf("%s: %+v", op, rep)
+		}
+	}
+}
+
+// TestInaccurateOriginal: a model of which float32 leaves nothing, and which the runtime
+// computes in another order with gradients beside it, is compared in float64. Another output
+// is still found.
+func TestInaccurateOriginal(t *testing.T) {
+	for _, off := range []float64{0, 100} {
+		n := newNet(t, 17)
+		x := n.Input("x", onnx.Float, shape.Dims(3)...)
+		big := n.Add(x, n.Scalar(3e3, x))
+		m := n.done(n.Add(n.Sub(n.Mul(big, big), n.Scalar(9e6, x)), n.Scale(x, -6e3)))
+		o := grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}
+		r, err := grad.Append(m, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The same function, written in a better order.
+		b, err := build.New(r.Model, "better/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		better := b.Add(b.Mul("x", "x"), b.Scalar(off, "x"))
+		for _, node := range r.Model.Graph.Nodes {
+			for i, v := range node.Outputs {
+				if v == "y" {
+					node.Outputs[i] = "worse"
+				}
+			}
+		}
+		r.Model.Graph.Nodes = append(r.Model.Graph.Nodes, &onnx.Node{Op: "Identity", Inputs: []string{better}, Outputs: []string{"y"}})
+		rep, err := gradcheck.Check(context.Background(), m, o, r, gradcheck.Options{Runtime: single})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := rep.Output <= rep.OutputAllowed; same != (off == 0) {
+			t.Errorf("an output that is off by %v: differs by %v, %v allowed", off, rep.Output, rep.OutputAllowed)
+		}
+	}
+}
+
+// TestBudget: comparisons end when the budget is spent, which is said; a model
+// of too many nodes is refused.
+func TestBudget(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Dims(1, 4)...)
+	m := n.done(n.MatMul(n.Op("Tanh", []build.Value{x}), n.weights(4, 1)))
+	rep := checked(t, m, grad.Options{Wrt: []string{"x"}}, gradcheck.Options{Directions: 300, Evaluations: 60})
+	if in := rep.Inputs[0]; !in.CutShort || in.Compared < 2 || in.Compared > 20 || in.Evaluations > 84 {
+		t.Errorf("%+v", rep)
+	}
+	n = newNet(t, 17)
+	y := n.Input("x", onnx.Float, shape.Dims(2)...)
+	for range 8000 {
+		y = n.Op("Tanh", []build.Value{y})
+	}
+	m = n.done(y)
+	o := grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}
+	r, err := grad.Append(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = gradcheck.Check(context.Background(), m, o, r, gradcheck.Options{Runtime: single})
+	var none *onnx.UnsupportedError
+	if !errors.As(err, &none) || !strings.Contains(err.Error(), "30000") {
+		t.Errorf("too many nodes: %v", err)
 	}
 }

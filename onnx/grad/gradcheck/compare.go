@@ -12,18 +12,23 @@ const tries = 4
 
 // check compares g, the gradient by the input of d, and fills in in.
 func (d *differ) check(in *Input, g []float64) error {
+	in.Passed = true
+	if len(g) == 0 {
+		return nil // there is nothing to be wrong
+	}
+	d.left = d.budget
+	defer func() { in.Evaluations = d.budget - d.left }()
 	d.scale = d.size()
 	if err := d.measure(); err != nil {
 		return err
 	}
 	r := rand.New(rand.NewPCG(d.seed, 2))
-	in.Passed = true
 	// Along the gradient there is most to see; across it are the mistakes that it
 	// does not show.
 	if err := d.judge(in, g, unit(slices.Clone(g)), nil); err != nil {
 		return err
 	}
-	for judged, k := 0, 0; judged < d.c.o.Directions && k < tries*d.c.o.Directions; k++ {
+	for judged, k := 0, 0; judged < d.c.o.Directions && k < tries*d.c.o.Directions && !d.spent(in); k++ {
 		before := in.SetAside
 		if err := d.judge(in, g, d.direction(r), nil); err != nil {
 			return err
@@ -32,7 +37,7 @@ func (d *differ) check(in *Input, g []float64) error {
 			judged++
 		}
 	}
-	for judged, k := 0, 0; judged < d.c.o.Entries && k < tries*d.c.o.Entries; k++ {
+	for judged, k := 0, 0; judged < d.c.o.Entries && k < tries*d.c.o.Entries && !d.spent(in); k++ {
 		at := r.IntN(len(g))
 		if k == 0 {
 			at = largest(g)
@@ -50,6 +55,12 @@ func (d *differ) check(in *Input, g []float64) error {
 	// A check that could judge nothing has not passed.
 	in.Passed = in.Passed && in.SetAside < in.Compared
 	return nil
+}
+
+// spent reports whether the budget of evaluations is, and notes it in in.
+func (d *differ) spent(in *Input) bool {
+	in.CutShort = in.CutShort || d.left <= 0
+	return in.CutShort
 }
 
 // size returns what a step of length one is for this input: the root mean square of
@@ -108,7 +119,7 @@ func (d *differ) one(g, v []float64) (Comparison, bool, error) {
 	}
 	// A direction of length one sees of the gradient about its norm over √n.
 	typical = max(math.Sqrt(typical), math.Sqrt(norm/float64(len(g))), math.Abs(got))
-	typical = max(typical, cancelled*d.parts/math.Sqrt(float64(len(g))))
+	typical = max(typical, cancelled*d.parts/math.Sqrt(float64(len(g))), d.p.floor*d.out/d.scale)
 	e, err := d.derivative(v, typical)
 	if err != nil {
 		return Comparison{}, false, err
@@ -126,10 +137,13 @@ func (d *differ) one(g, v []float64) (Comparison, bool, error) {
 }
 
 // locate halves the direction v, along which the gradient is wrong as c says, to the
-// entry that contributes most, and compares that one.
+// entry that contributes most, and compares that one. It may take a second budget.
 func (d *differ) locate(in *Input, g, v []float64, c Comparison) (Comparison, error) {
 	lo, hi := 0, len(v)
 	for hi-lo > 1 {
+		if d.left < -d.budget {
+			return c, nil
+		}
 		mid := (lo + hi) / 2
 		var wrong [2]float64
 		for k, at := range [][2]int{{lo, mid}, {mid, hi}} {

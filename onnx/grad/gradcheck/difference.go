@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/gradhop/gradhop/onnx/internal/reference"
 )
 
 // precision is what differences in an element type are worth. Steps are lengths of
@@ -18,15 +20,19 @@ type precision struct {
 	// margin is how often the estimated error of a difference is allowed: it is rough
 	// where steps are long.
 	margin float64
-	agree  int     // steps that must agree with the next
-	tiny   float64 // for noise: too short for a function to curve along it
+	agree  int // steps that must agree with the next
+	// floor is how large a derivative is at least taken to be, relative to the output: what
+	// is smaller is lost in the rounding of the output, for the longest step too.
+	floor float64
+	work  float64 // of all evaluations together, in the units of [checker.work]
+	tiny  float64 // for noise: too short for a function to curve along it
 }
 
 var (
 	precision64 = precision{name: "float64", tolerance: Tolerance64, resolved: Tolerance64,
-		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9, agree: 1, margin: 1}
+		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9, agree: 1, margin: 1, floor: 1e-8, work: 4e10}
 	precision32 = precision{name: "float32", tolerance: Tolerance32, resolved: 2e-2,
-		steps: []float64{1, 0.3, 0.1, 0.05, 0.02, 0.01}, tiny: 1e-3, agree: 2, margin: 3}
+		steps: []float64{1, 0.3, 0.1, 0.05, 0.02, 0.01}, tiny: 1e-3, agree: 2, margin: 3, floor: 1e-5, work: 1e12}
 )
 
 // differ takes differences by one input.
@@ -39,20 +45,24 @@ type differ struct {
 	noise float64
 	scale float64 // of the elements of the input
 	parts float64 // the norm of the gradient, if elements of the output did not cancel
+	out   float64 // the norm of the weighted output
+	// budget is how many evaluations a check may take, and left those not taken yet.
+	budget, left int
 }
 
 // values returns the output at the input moved by t·v.
 func (d *differ) values(v []float64, t float64) ([]float64, error) {
+	d.left--
 	x := slices.Clone(d.input.at)
 	for i, e := range v {
 		x[i] += t * e
 	}
-	f := feeds{}
+	f := reference.Feeds{}
 	for k, u := range d.f.feed {
 		f[k] = u
 	}
-	f[d.input.name] = tensor(d.f.elem, d.input.shape, x)
-	out, err := d.f.run(d.c.ctx, f)
+	f[d.input.name] = reference.Tensor(d.f.elem, d.input.shape, x)
+	out, err := d.f.Run(d.c.ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +83,11 @@ func (d *differ) measure() error {
 	if err != nil {
 		return err
 	}
+	weighted := slices.Clone(base)
+	for i, w := range d.f.weights {
+		weighted[i] *= w
+	}
+	d.out = norm(weighted)
 	lengths := []float64{d.p.tiny}
 	if d.p.name == precision64.name {
 		lengths = append(lengths, coarse*d.p.tiny)

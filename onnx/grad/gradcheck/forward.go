@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/internal/reference"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // output is the name of the flattened output that differences are taken of.
@@ -24,8 +26,9 @@ type variable struct {
 
 // forward is a program whose output is differentiated numerically.
 type forward struct {
-	*program
-	feed     feeds
+	*reference.Program
+	model    *onnx.Model
+	feed     reference.Feeds
 	variable map[string]variable // by what the gradient is by
 	elem     onnx.DataType
 	weights  []float64 // of the elements of the output
@@ -34,9 +37,9 @@ type forward struct {
 
 // forward opens the part of after that computes the output, with everything that the
 // gradient is by as an input: initialisers, and the one-hot encoding of codes.
-func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool) (*forward, error) {
+func (c *checker) forward(after *onnx.Model, native reference.Feeds, codes map[string]bool) (*forward, error) {
 	m := deepClone(after)
-	f := &forward{feed: feeds{}, variable: map[string]variable{}, elem: onnx.Float}
+	f := &forward{feed: reference.Feeds{}, variable: map[string]variable{}, elem: onnx.Float}
 	for k, t := range c.feed {
 		f.feed[k] = t
 	}
@@ -57,7 +60,7 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 				return nil, err
 			}
 			f.variable[w] = v
-			f.feed[v.name] = tensor(onnx.Float, v.shape, v.at)
+			f.feed[v.name] = reference.Tensor(onnx.Float, v.shape, v.at)
 		case t != nil:
 			t, err := m.Resolve(t)
 			if err != nil {
@@ -68,7 +71,7 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 				return nil, err
 			}
 			f.variable[w] = variable{w, t.Dims, at}
-			f.feed[w] = tensor(t.Type, t.Dims, at)
+			f.feed[w] = reference.Tensor(t.Type, t.Dims, at)
 			asInput(m.Graph, t)
 		default:
 			x := c.feed[w]
@@ -79,14 +82,14 @@ func (c *checker) forward(after *onnx.Model, native feeds, codes map[string]bool
 	if v := m.Graph.Outputs[0]; v.Type.Elem == onnx.Double {
 		f.elem = onnx.Double
 	}
-	p, err := open(c.ctx, m, []string{output}, c.o.Runtime)
+	p, err := reference.Open(c.ctx, m, []string{output}, c.o.Runtime)
 	if err != nil {
 		return nil, err
 	}
-	f.program = p
-	y, err := f.run(c.ctx, f.feed)
+	f.Program, f.model = p, m
+	y, err := f.Run(c.ctx, f.feed)
 	if err != nil {
-		f.close()
+		f.Close()
 		return nil, err
 	}
 	f.weights = make([]float64, len(y[output].Float64s()))
@@ -125,15 +128,66 @@ func flatten(m *onnx.Model, of string) {
 // wide is the model in float64. Grads is nil where only the way forward runs so.
 type wide struct {
 	forward *forward
-	grads   feeds
+	grads   reference.Feeds
 }
 
 // maxWide bounds the weights of a model that is widened: they travel in one message.
-const maxWide = 1 << 30
+// maxWideWork bounds the work of one evaluation.
+const (
+	maxWide     = 1 << 30
+	maxWideWork = 1e9
+)
+
+// leastEvaluations are allowed for each input, however long they take: to measure the noise,
+// and for one difference.
+const leastEvaluations = 40
+
+// work estimates what one evaluation of f takes, in multiplications: those of products and
+// convolutions, some for each other element, and many for each node.
+func (c *checker) work(f *forward) float64 {
+	const element, node = 10, 1e4
+	m := deepClone(f.model)
+	c.fix(m, f.feed)
+	total := node * float64(len(m.Graph.Nodes))
+	vals, err := shape.Infer(m)
+	if err != nil {
+		return total
+	}
+	size := func(v string, from int) float64 {
+		n := 1.0
+		if i := vals[v]; i != nil && i.Known {
+			for _, d := range i.Shape[min(from, len(i.Shape)):] {
+				k, _ := d.Const()
+				n *= float64(k)
+			}
+		}
+		return n
+	}
+	for _, n := range m.Graph.Nodes {
+		y := size(n.Out(0), 0)
+		switch n.Op {
+		case "Conv":
+			total += y * size(n.In(1), 1)
+		case "ConvTranspose":
+			total += size(n.In(0), 0) * size(n.In(1), 1)
+		case "MatMul", "Gemm":
+			if a := vals[n.In(0)]; a != nil && a.Rank() > 0 {
+				total += y * size(n.In(0), a.Rank()-1)
+			}
+		default:
+			total += element * y
+		}
+	}
+	return total
+}
 
 // widened opens forward and backward in float64 and runs them, or returns nil where
 // that cannot be; the report then says why.
-func (c *checker) widened(after *onnx.Model, f *forward, native feeds) (*wide, error) {
+func (c *checker) widened(after *onnx.Model, f *forward, work float64) (*wide, error) {
+	if work > maxWideWork {
+		c.rep.Why = fmt.Sprintf("one evaluation takes about %.2g multiplications, and float64 is for at most %.2g", work, maxWideWork)
+		return nil, nil
+	}
 	size := int64(0)
 	for _, t := range after.Graph.Initializers {
 		n, _ := t.Elements()
@@ -161,7 +215,7 @@ func reason(err error) string {
 		op, _, _ = strings.Cut(op, "(")
 		return "the runtime has no float64 kernel for " + op
 	}
-	if _, op, ok := strings.Cut(s, "of operator ("); ok && strings.Contains(s, "'tensor(double)'") {
+	if _, op, ok := strings.Cut(s, "of operator ("); ok && strings.Contains(s, "'reference.Tensor(double)'") {
 		op, _, _ = strings.Cut(op, ")")
 		return op + " has no float64 form"
 	}
@@ -181,30 +235,30 @@ func reason(err error) string {
 func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 	m := deepClone(f.model)
 	c.fix(m, f.feed)
-	if err := c.double(m); err != nil {
+	if _, err := rewrite.WidenDouble(m); err != nil {
 		return nil, err
 	}
 	unoptimized := c.o.Runtime
 	unoptimized.Unoptimized = true
-	if err := c.rebase(m, f.rounded, wideFeeds(f.feed), unoptimized); err != nil {
+	if err := c.rebase(m, f.rounded, reference.Wide(f.feed), unoptimized); err != nil {
 		return nil, err
 	}
-	p, err := open(c.ctx, m, []string{output}, unoptimized)
+	p, err := reference.Open(c.ctx, m, []string{output}, unoptimized)
 	if err != nil {
 		return nil, err
 	}
 	ff := *f
-	ff.program, ff.feed, ff.elem = p, wideFeeds(f.feed), onnx.Double
-	if _, err := ff.run(c.ctx, ff.feed); err != nil {
-		p.close()
+	ff.Program, ff.feed, ff.elem = p, reference.Wide(f.feed), onnx.Double
+	if _, err := ff.Run(c.ctx, ff.feed); err != nil {
+		p.Close()
 		return nil, err
 	}
 	back := deepClone(after)
 	c.fix(back, c.feed)
-	err = c.double(back)
+	_, err = rewrite.WidenDouble(back)
 	w := &wide{forward: &ff}
 	if err == nil {
-		w.grads, err = run(c.ctx, back, c.res.Grads, wideFeeds(c.feed), unoptimized)
+		w.grads, err = reference.Run(c.ctx, back, c.res.Grads, reference.Wide(c.feed), unoptimized)
 	}
 	if err != nil {
 		c.rep.Why = "the gradient itself is in float32: " + reason(err)
@@ -214,7 +268,7 @@ func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 
 // fix states the sizes that m is run with, so that all that follows from them is
 // known.
-func (c *checker) fix(m *onnx.Model, f feeds) {
+func (c *checker) fix(m *onnx.Model, f reference.Feeds) {
 	for _, v := range m.Graph.Inputs {
 		t := f[v.Name]
 		if t == nil {
@@ -232,15 +286,4 @@ func (c *checker) fix(m *onnx.Model, f feeds) {
 			v.Type.Shape[i] = onnx.ShapeDim{Value: -1}
 		}
 	}
-}
-
-func wideFeeds(f feeds) feeds {
-	out := feeds{}
-	for k, t := range f {
-		if _, ok := t.Data.([]float32); ok {
-			t = &ort.Tensor{Shape: t.Shape, Data: t.Float64s()}
-		}
-		out[k] = t
-	}
-	return out
 }

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/internal/reference"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // The sizes that open dimensions are tried with, until the model runs: two rows, and
@@ -35,7 +38,7 @@ func (c *checker) fill(m, after *onnx.Model) error {
 			if err != nil {
 				return err
 			}
-			out, err := run(c.ctx, m, []string{c.of}, f, c.o.Runtime)
+			out, err := reference.Run(c.ctx, m, []string{c.of}, f, c.o.Runtime)
 			if c.ctx.Err() != nil {
 				return c.ctx.Err()
 			}
@@ -65,7 +68,7 @@ func (c *checker) fill(m, after *onnx.Model) error {
 
 // fed takes the inputs that the caller gave.
 func (c *checker) fed(m, after *onnx.Model) error {
-	c.feed = feeds{}
+	c.feed = reference.Feeds{}
 	for _, v := range m.Graph.Inputs {
 		t := c.o.Feed[v.Name]
 		if t == nil && m.Graph.Initializer(v.Name) == nil {
@@ -74,11 +77,11 @@ func (c *checker) fed(m, after *onnx.Model) error {
 		if t == nil {
 			continue
 		}
-		if c.feed[v.Name] = tensor(v.Type.Elem, t.Shape, t.Float64s()); c.feed[v.Name] == nil {
+		if c.feed[v.Name] = reference.Tensor(v.Type.Elem, t.Shape, t.Float64s()); c.feed[v.Name] == nil {
 			return unsupported("input %q is of type %s", v.Name, v.Type.Elem)
 		}
 	}
-	out, err := run(c.ctx, m, []string{c.of}, c.feed, c.o.Runtime)
+	out, err := reference.Run(c.ctx, m, []string{c.of}, c.feed, c.o.Runtime)
 	if err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (c *checker) drawSeed(after *onnx.Model, y *ort.Tensor) {
 	for i := range v {
 		v[i] = c.rng.NormFloat64()
 	}
-	c.feed[c.res.Seed] = tensor(after.Graph.Input(c.res.Seed).Type.Elem, y.Shape, v)
+	c.feed[c.res.Seed] = reference.Tensor(after.Graph.Input(c.res.Seed).Type.Elem, y.Shape, v)
 }
 
 // tables returns the lengths of the tables that integer inputs index.
@@ -127,8 +130,8 @@ func (c *checker) tables(m *onnx.Model) map[string]int64 {
 
 // draw returns random inputs, and whether any dimension was open. It notes in named
 // the sizes of open dimensions.
-func (c *checker) draw(m *onnx.Model, tables map[string]int64, size int64, positive bool, named map[string]int64) (f feeds, open bool, err error) {
-	f = feeds{}
+func (c *checker) draw(m *onnx.Model, tables map[string]int64, size int64, positive bool, named map[string]int64) (f reference.Feeds, open bool, err error) {
+	f = reference.Feeds{}
 	c.settle(m, size, named)
 	for _, v := range m.Graph.Inputs {
 		if m.Graph.Initializer(v.Name) != nil {
@@ -156,7 +159,10 @@ func (c *checker) draw(m *onnx.Model, tables map[string]int64, size int64, posit
 		for i := range x {
 			x[i] = c.number(v, tables[v.Name], positive)
 		}
-		if f[v.Name] = tensor(v.Type.Elem, shape, x); f[v.Name] == nil {
+		if v.Type.Elem == onnx.Int64 || v.Type.Elem == onnx.Int32 {
+			c.places(m, v.Name, shape, named, x)
+		}
+		if f[v.Name] = reference.Tensor(v.Type.Elem, shape, x); f[v.Name] == nil {
 			return nil, false, unsupported("input %q is of type %s", v.Name, v.Type.Elem)
 		}
 	}
@@ -178,6 +184,51 @@ func (c *checker) number(v *onnx.ValueInfo, table int64, positive bool) float64 
 		return 0.1 + 0.8*c.rng.Float64()
 	}
 	return c.rng.NormFloat64()
+}
+
+// places fills in x, of the given shape, if input v says where a node of m writes: different
+// places, as it is not defined which of two values stays at the same one.
+func (c *checker) places(m *onnx.Model, v string, dims []int64, named map[string]int64, x []float64) {
+	i := slices.IndexFunc(m.Graph.Nodes, func(n *onnx.Node) bool {
+		return n.Domain == "" && n.In(1) == v && (n.Op == "ScatterND" || n.Op == "ScatterElements" || n.Op == "Scatter" || n.Op == "MaxUnpool")
+	})
+	if i < 0 || len(dims) == 0 {
+		return
+	}
+	n := m.Graph.Nodes[i]
+	switch n.Op {
+	case "MaxUnpool":
+		for i := range x {
+			x[i] = float64(i)
+		}
+	case "ScatterND":
+		vals, err := shape.Infer(m)
+		last := int(dims[len(dims)-1])
+		if err != nil || vals[n.In(0)].Rank() < last {
+			return
+		}
+		for i := range x {
+			row, size := i/last, 1
+			for k := last - 1; k >= i%last; k-- {
+				row /= size
+				d, _ := vals[n.In(0)].Shape[k].Bind(named).Const()
+				size = max(int(d), 1)
+			}
+			x[i] = float64(row % size)
+		}
+	default:
+		axis := n.Int("axis", 0)
+		if axis < 0 {
+			axis += int64(len(dims))
+		}
+		if axis < 0 || axis >= int64(len(dims)) {
+			return
+		}
+		inner := product(dims[axis+1:])
+		for i := range x {
+			x[i] = float64(int64(i) / inner % dims[axis])
+		}
+	}
 }
 
 // key names an open dimension as onnx.Bind does.

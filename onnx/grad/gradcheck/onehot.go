@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/internal/reference"
 )
 
 // A look-up picks entries of a table by codes. With O the one-hot encoding of the
@@ -50,7 +51,7 @@ func (c *checker) relax(m *onnx.Model, w string, length int64) (variable, error)
 	e := &emitter{g: m.Graph, prefix: v.name}
 	m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: v.name, Type: onnx.Type{Elem: onnx.Float, HasShape: true,
 		Shape: []onnx.ShapeDim{{Value: n}, {Value: length}}}})
-	c.feed[v.name] = tensor(onnx.Float, v.shape, v.at) // the look-ups of another input are traced through it
+	c.feed[v.name] = reference.Tensor(onnx.Float, v.shape, v.at) // the look-ups of another input are traced through it
 	by := map[*onnx.Node]lookup{}
 	for _, l := range found {
 		by[l.node] = l
@@ -87,8 +88,6 @@ type emitter struct {
 	nodes  []*onnx.Node
 	prefix string
 	count  int
-	opset  int64
-	run    func(m *onnx.Model, outputs []string, f feeds) (feeds, error)
 }
 
 // node appends a node and returns the name of its output, out or a new one.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/internal/reference"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
@@ -106,7 +107,7 @@ func (c *checker) smooth(m *onnx.Model) ([]rounding, error) {
 
 // rebase computes the base of each rounding in m, the smooth model in float64, at the inputs
 // f. Every exact value is computed from the codes of those before it, as the model does.
-func (c *checker) rebase(m *onnx.Model, list []rounding, f feeds, o ort.Options) error {
+func (c *checker) rebase(m *onnx.Model, list []rounding, f reference.Feeds, o ort.Options) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -190,7 +191,7 @@ func (c *checker) roundings(m *onnx.Model, vals shape.Values) (map[string]measur
 		if v == "" {
 			return nil
 		}
-		return onnx.NewFloat("", integers(got[shapeOf+v]), convert[float32](got[flatOf+v].Float64s()))
+		return onnx.NewFloat("", integers(got[shapeOf+v]), reference.Tensor(onnx.Float, nil, got[flatOf+v].Float64s()).Data.([]float32))
 	}
 	out := map[string]measurement{}
 	for name, at := range places {

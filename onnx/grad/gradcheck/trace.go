@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/internal/reference"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/onnx/shape"
@@ -93,14 +94,14 @@ func (c *checker) trace(way *probe, w string, list []lookup) error {
 	}
 	x := c.feed[w]
 	count := int64(len(x.Float64s()))
-	var seen [2]feeds
+	var seen [2]reference.Feeds
 	for k := range seen {
 		codes := make([]float64, count)
 		for i := range codes {
 			codes[i] = float64((k+1)*mark + i)
 		}
 		f := maps.Clone(c.feed)
-		f[marked(w)] = tensor(way.m.Graph.Input(marked(w)).Type.Elem, x.Shape, codes)
+		f[marked(w)] = reference.Tensor(way.m.Graph.Input(marked(w)).Type.Elem, x.Shape, codes)
 		var err error
 		if seen[k], err = way.run(c, f); err != nil {
 			return unsupported("the codes of %q cannot be followed: %v", w, err)
@@ -126,7 +127,9 @@ func (c *checker) trace(way *probe, w string, list []lookup) error {
 	return nil
 }
 
-func integers(t *ort.Tensor) []int64 { return convert[int64](t.Float64s()) }
+func integers(t *ort.Tensor) []int64 {
+	return reference.Tensor(onnx.Int64, nil, t.Float64s()).Data.([]int64)
+}
 
 // probe is a copy of a model that returns values on the way as vectors, and their
 // shapes: the binding wants to know beforehand which of them are scalars.
@@ -171,10 +174,12 @@ func (p *probe) watch(v string) {
 	p.output(flatOf+v, &onnx.Node{Op: "Reshape", Inputs: []string{v, all}})
 }
 
-func (p *probe) run(c *checker, f feeds) (feeds, error) { return p.runWith(c, f, c.o.Runtime) }
+func (p *probe) run(c *checker, f reference.Feeds) (reference.Feeds, error) {
+	return p.runWith(c, f, c.o.Runtime)
+}
 
 // runWith is run with a runtime of its own.
-func (p *probe) runWith(c *checker, f feeds, o ort.Options) (feeds, error) {
+func (p *probe) runWith(c *checker, f reference.Feeds, o ort.Options) (reference.Feeds, error) {
 	if p.names == nil {
 		return nil, nil
 	}
@@ -188,5 +193,5 @@ func (p *probe) runWith(c *checker, f feeds, o ort.Options) (feeds, error) {
 		}
 	}
 	rewrite.Prune(p.m.Graph)
-	return run(c.ctx, p.m, p.names, f, o)
+	return reference.Run(c.ctx, p.m, p.names, f, o)
 }

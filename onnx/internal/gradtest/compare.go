@@ -77,6 +77,7 @@ func sameValue(g *Gen, info *shape.Info, y *ort.Tensor, exact bool) error {
 	return nil
 }
 
+// Near returns an error where an element of got is farther than tol·(1 + |w|) from that of want, w.
 func Near(got, want *ort.Tensor, tol float64) error {
 	if !slices.Equal(got.Shape, want.Shape) {
 		return fmt.Errorf("shape %v, want %v", got.Shape, want.Shape)

@@ -3,112 +3,40 @@ package gradtest
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/internal/reference"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
 // Feeds are the inputs of a run, by name.
-type Feeds map[string]*ort.Tensor
+type Feeds = reference.Feeds
 
-// Program is a model opened in the runtime, with all its outputs.
+// Program is a model that is ready to run, with all its outputs.
 type Program struct {
-	s       *ort.Session
-	inputs  []string
-	outputs []string
-	// steps are the parts of a model that the runtime cannot run whole in double.
-	steps     []step
-	constants Feeds
-	// wide says that floats are fed in double whatever they are.
-	wide bool
+	*reference.Program
+	wide bool // floats are fed in double whatever they are
 }
 
 // Open opens m on one thread, as it is written: to fuse its operators takes longer than all
-// runs, and fused ones compute less exactly in double. In a model of type double, operators
-// for which the runtime has float32 only are computed in Go.
+// runs, and fused ones compute less exactly in double.
 func Open(m *onnx.Model) (*Program, error) {
-	steps, err := hybridOf(m)
-	if steps == nil || err != nil {
-		if err != nil {
-			return nil, err
-		}
-		return open(m)
-	}
-	p := &Program{steps: steps}
+	var outputs []string
 	for _, v := range m.Graph.Outputs {
-		p.outputs = append(p.outputs, v.Name)
+		outputs = append(outputs, v.Name)
 	}
-	p.constants, err = constantsOf(m)
-	return p, err
+	p, err := reference.Open(context.Background(), m, outputs, ort.Options{Threads: 1, Unoptimized: true})
+	return &Program{Program: p}, err
 }
-
-func open(m *onnx.Model) (*Program, error) {
-	raw, err := onnx.Encode(m)
-	if err != nil {
-		return nil, err
-	}
-	p := &Program{}
-	for _, v := range m.Graph.Inputs {
-		if m.Graph.Initializer(v.Name) == nil {
-			p.inputs = append(p.inputs, v.Name)
-		}
-	}
-	for _, v := range m.Graph.Outputs {
-		p.outputs = append(p.outputs, v.Name)
-	}
-	p.s, err = ort.Open(context.Background(), raw, p.inputs, p.outputs, ort.Options{Threads: 1, Unoptimized: true})
-	return p, err
-}
-
-// Close frees the session.
-func (p *Program) Close() {
-	if p.s != nil {
-		_ = p.s.Close()
-	}
-	for _, s := range p.steps {
-		if s.run != nil {
-			s.run.Close()
-		}
-	}
-}
-
-// Hybrid reports whether some operators are computed in Go.
-func (p *Program) Hybrid() bool { return p.steps != nil }
 
 // Run returns the outputs by name.
 func (p *Program) Run(f Feeds) (Feeds, error) {
 	if p.wide {
-		f = widened(f)
+		f = reference.Wide(f)
 	}
-	if p.steps != nil {
-		return p.runSteps(f)
-	}
-	in := make([]*ort.Tensor, len(p.inputs))
-	for i, name := range p.inputs {
-		if in[i] = f[name]; in[i] == nil {
-			return nil, fmt.Errorf("gradtest: input %q was not fed", name)
-		}
-	}
-	out := make([]*ort.Tensor, len(p.outputs))
-	if err := p.s.Run(context.Background(), in, out); err != nil {
-		return nil, err
-	}
-	res := Feeds{}
-	for i, name := range p.outputs {
-		res[name] = out[i]
-	}
-	return res, nil
-}
-
-func widened(f Feeds) Feeds {
-	out := Feeds{}
-	for k, t := range f {
-		if _, ok := t.Data.([]float32); ok {
-			t = &ort.Tensor{Shape: t.Shape, Data: t.Float64s()}
-		}
-		out[k] = t
-	}
-	return out
+	return p.Program.Run(context.Background(), f)
 }
 
 // Run opens m, runs it once and closes it.
@@ -121,14 +49,91 @@ func Run(m *onnx.Model, f Feeds) (Feeds, error) {
 	return p.Run(f)
 }
 
-// Tensor returns a tensor of floats of the given type.
+// Tensor returns a tensor of the given type.
 func Tensor(t onnx.DataType, shape []int64, v []float64) *ort.Tensor {
-	if t == onnx.Double {
-		return &ort.Tensor{Shape: shape, Data: v}
+	return reference.Tensor(t, shape, v)
+}
+
+// floatTolerance bounds the difference of a float32 run from the same in float64,
+// relative to the largest number of the output.
+const floatTolerance = 2e-5
+
+// sameInFloat runs a hybrid model whole, in float32 in the runtime, and compares
+// what it gives with want.
+func sameInFloat(m *onnx.Model, f, want Feeds) error {
+	feeds := Feeds{}
+	for k, t := range f {
+		if d, ok := t.Data.([]float64); ok {
+			t = Tensor(onnx.Float, t.Shape, d)
+		}
+		feeds[k] = t
 	}
-	d := make([]float32, len(v))
-	for i, x := range v {
-		d[i] = float32(x)
+	got, err := Run(narrow(m), feeds)
+	if err != nil {
+		return fmt.Errorf("in float32: %w", err)
 	}
-	return &ort.Tensor{Shape: shape, Data: d}
+	for name, w := range want {
+		y := got[name]
+		if !slices.Equal(w.Shape, y.Shape) {
+			return fmt.Errorf("in float32 the runtime gives %s of shape %v, the reference %v", name, y.Shape, w.Shape)
+		}
+		a, b := w.Float64s(), y.Float64s()
+		scale := 1.0
+		for _, v := range a {
+			scale = max(scale, math.Abs(v))
+		}
+		for i := range a {
+			if !(math.Abs(a[i]-b[i]) <= floatTolerance*scale) {
+				return fmt.Errorf("in float32 the runtime gives %s[%d] of %v as %.9g, the reference %.9g", name, i, w.Shape, b[i], a[i])
+			}
+		}
+	}
+	return nil
+}
+
+// narrow returns m with float32 in place of float64.
+func narrow(m *onnx.Model) *onnx.Model {
+	m = m.Clone()
+	tensor := func(t *onnx.Tensor) *onnx.Tensor {
+		if t == nil || t.Type != onnx.Double {
+			return t
+		}
+		v, err := t.Float64s()
+		if err != nil {
+			panic(err) // the tensor was made in memory
+		}
+		out := make([]float32, len(v))
+		for i, x := range v {
+			out[i] = float32(x)
+		}
+		return onnx.NewFloat(t.Name, t.Dims, out)
+	}
+	for i, t := range m.Graph.Initializers {
+		m.Graph.Initializers[i] = tensor(t)
+	}
+	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs, m.Graph.ValueInfos} {
+		for i, v := range list {
+			if v.Type.Elem == onnx.Double {
+				c := *v
+				c.Type.Elem = onnx.Float
+				list[i] = &c
+			}
+		}
+	}
+	for i, n := range m.Graph.Nodes {
+		c := *n
+		c.Attrs = slices.Clone(n.Attrs)
+		for k, a := range c.Attrs {
+			b := *a
+			if a.T != nil {
+				b.T = tensor(a.T)
+			}
+			if n.Op == "Cast" && a.Name == "to" && onnx.DataType(a.I) == onnx.Double {
+				b.I = int64(onnx.Float)
+			}
+			c.Attrs[k] = &b
+		}
+		m.Graph.Nodes[i] = &c
+	}
+	return m
 }

@@ -65,7 +65,7 @@ func (l *Library) API() unsafe.Pointer { return l.api() }
 // fail on a machine without its driver or device.
 func (l *Library) Providers() []string { return l.providers() }
 
-// An Attempt is one place or source that was tried without success.
+// Attempt is one place or source that was tried without success.
 type Attempt struct {
 	// How is "--ort-lib", the name of an environment variable, "beside the executable",
 	// "cache", "system", "upstream", "npm" or "pip".

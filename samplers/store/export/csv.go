@@ -1,5 +1,5 @@
 // Package export writes the draws of a run in the formats of other programs, CmdStan's
-// CSV, NumPy's NPZ and PNG pictures, and reads CmdStan's files.
+// CSV, NumPy's NPZ and PNG pictures.
 package export
 
 import (
@@ -46,7 +46,7 @@ func WriteCSV(r *store.Reader, dir string) ([]string, error) {
 	var paths []string
 	for c, id := range r.Header().ChainIDs {
 		path := filepath.Join(dir, fmt.Sprintf("draws-%d.csv", id))
-		if err := writeWhole(path, func(w io.Writer) error { return WriteCSVChain(r, w, c) }); err != nil {
+		if err := writeWhole(path, func(w io.Writer) error { return writeChain(r, w, c) }); err != nil {
 			return paths, err
 		}
 		paths = append(paths, path)
@@ -54,8 +54,8 @@ func WriteCSV(r *store.Reader, dir string) ([]string, error) {
 	return paths, nil
 }
 
-// WriteCSVChain writes one chain, given by its index in Header.ChainIDs, in the format of WriteCSV.
-func WriteCSVChain(r *store.Reader, out io.Writer, chain int) error {
+// writeChain writes one chain, given by its index in Header.ChainIDs, in the format of WriteCSV.
+func writeChain(r *store.Reader, out io.Writer, chain int) error {
 	w := bufio.NewWriterSize(out, 1<<16)
 	csvHead(r, w, chain)
 	for _, p := range []store.Phase{store.Warmup, store.Sampling} {

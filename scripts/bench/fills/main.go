@@ -1,4 +1,4 @@
-// Fills measures how often infilling finds the best filling of a sentence, and what it
+// Command fills measures how often infilling finds the best filling of a sentence, and what it
 // costs, against simpler methods. Run it by make bench-fills.
 //
 // The best filling known for each sentence is in best.tsv: the highest U that any method

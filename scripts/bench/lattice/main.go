@@ -19,6 +19,7 @@ import (
 	"github.com/gradhop/gradhop/energies/rbm"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
+	_ "github.com/gradhop/gradhop/samplers/special"
 )
 
 func main() {

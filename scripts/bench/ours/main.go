@@ -33,7 +33,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/ort/library"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // spec is the task, as scripts/bench/run.py writes it for all programs.
@@ -168,7 +168,7 @@ func (s *spec) read(path string) error {
 // start evaluates the initial states of a run.
 func (s *spec) start(ctx context.Context, e timed, init []int32, draftSteps string) (*samplers.Loop, error) {
 	if s.Sampler == "pez" {
-		kernel, err := prompttune.NewPEZ(e.Oracle, prompttune.PEZOptions{}) // it is not timed apart
+		kernel, err := search.NewPEZ(e.Oracle, search.PEZOptions{}) // it is not timed apart
 		if err != nil {
 			return nil, err
 		}

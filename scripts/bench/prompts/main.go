@@ -50,7 +50,7 @@ func main() {
 	flag.Parse()
 	methods := flag.Args()
 	if len(methods) == 0 {
-		methods = []string{"search", "gcg", "pez:8", "mtm", "gwg"}
+		methods = []string{"search", "gcg", "pez:8"}
 	}
 	results, err := read(*file)
 	if err != nil {

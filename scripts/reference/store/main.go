@@ -71,8 +71,8 @@ func write(dir string, space *energies.Space, sampler string) error {
 	return describe(dir, &draws)
 }
 
-// describe writes what Go knows of a run: draws as codes, diagnostics by the run
-// and by its CSV files, and the run in other formats.
+// describe writes what Go knows of a run: draws as codes, diagnostics, and the run
+// in other formats.
 func describe(dir string, draws *samplers.Recorder) error {
 	r, err := store.Open(filepath.Join(dir, "run"))
 	if err != nil {
@@ -82,22 +82,13 @@ func describe(dir string, draws *samplers.Recorder) error {
 	if err != nil {
 		return err
 	}
-	paths, err := export.WriteCSV(r, filepath.Join(dir, "csv"))
-	if err != nil {
-		return err
-	}
-	files, err := export.OpenCmdStan(paths...)
-	if err != nil {
-		return err
-	}
-	again, err := files.Diagnose(store.TableOptions{})
-	if err != nil {
+	if _, err := export.WriteCSV(r, filepath.Join(dir, "csv")); err != nil {
 		return err
 	}
 	if err := export.WriteNPZ(r, filepath.Join(dir, "draws.npz")); err != nil {
 		return err
 	}
-	text, err := json.Marshal(map[string]any{"codes": draws.Codes, "lp": draws.U, "accept": draws.Accept, "hops": draws.Hops, "weight": draws.Vars[samplers.WeightVar], "table": table, "csv_table": again})
+	text, err := json.Marshal(map[string]any{"codes": draws.Codes, "lp": draws.U, "accept": draws.Accept, "hops": draws.Hops, "weight": draws.Vars[samplers.WeightVar], "table": table})
 	if err != nil {
 		return err
 	}

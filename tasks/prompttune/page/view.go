@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/pages"
 	"github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 //go:embed page.html
@@ -74,7 +74,7 @@ func (p *Page) gather(ctx context.Context, r *prompttune.Task, d *prompttune.Doc
 	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
 		g.Warnings = append(g.Warnings, "No prompt was found: every one that was visited is blocked or does not round-trip.")
 	}
-	if reg, err := samplers.Lookup(d.Settings.Sampler); err == nil && !reg.Exact {
+	if reg, err := search.Lookup(d.Settings.Sampler); err == nil && !reg.Exact {
 		g.Warnings = append(g.Warnings, prompttune.NotExact(reg))
 	}
 	for _, x := range p.improved {

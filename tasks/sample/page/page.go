@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/export"
 	"github.com/gradhop/gradhop/tasks/pages"
@@ -211,7 +212,7 @@ func (p *view) list(r *store.Reader) error {
 }
 
 // percent formats a fraction as a percentage.
-func percent(x store.Number) string {
+func percent(x diag.Number) string {
 	if x != x {
 		return "NA"
 	}

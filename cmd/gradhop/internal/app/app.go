@@ -3,14 +3,18 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -38,7 +42,28 @@ type App struct {
 	// Quiet suppresses everything except data and errors.
 	Quiet bool
 
+	// OnProgress, if it is not nil, receives progress in place of the progress line.
+	OnProgress func(Progress)
+
+	rules    map[*cobra.Command][]Rule
 	graceful atomic.Bool
+	warned   sync.Map // warnings of Runtime that were printed
+	models   *kept    // of commands that share models; nil: each command opens its own
+}
+
+// Progress is the state of a command.
+type Progress struct {
+	Label string `json:"label"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"` // 0 if unknown
+	Note  string `json:"note,omitempty"`
+}
+
+// Child returns an App with other streams, none of them a terminal. It has the runtime flags of a as defaults
+// and shares its models.
+func (a *App) Child(in io.Reader, out, err io.Writer) *App {
+	return &App{In: in, Out: out, Err: err, models: a.models, Library: a.Library, Provider: a.Provider, ProviderLibrary: a.ProviderLibrary,
+		ProviderOptions: maps.Clone(a.ProviderOptions), Threads: a.Threads, Offline: a.Offline, Quiet: a.Quiet}
 }
 
 // Graceful declares that from now on the command itself ends soon after a signal and keeps its results.
@@ -61,19 +86,19 @@ func New() *App {
 
 // AddFlags defines the persistent flags.
 func (a *App) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&a.Library, "ort-lib", "", "onnxruntime library, a `file` (default: search for one, or fetch it; see gradhop doctor)")
-	fs.StringVar(&a.Provider, "provider", "cpu", "where models run: `cpu|cuda|cuda:N|auto`, openvino[:cpu|gpu|npu][,f32|bf16|f16], or plugin[:cpu|gpu|npu] for --provider-library")
-	fs.StringVar(&a.ProviderLibrary, "provider-library", "", "library of the provider openvino or plugin, a `file` (default: that of openvino is fetched once)")
-	fs.StringToStringVar(&a.ProviderOptions, "provider-option", nil, "an option of the provider plugin, `KEY=VALUE`; may be repeated")
-	fs.IntVar(&a.Threads, "threads", 0, "`number` of threads for the model, 0 for one per core")
-	fs.BoolVar(&a.Offline, "offline", false, "do not download; use models and libraries on this machine only")
-	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "print only data and errors")
+	fs.StringVar(&a.Library, "ort-lib", a.Library, "onnxruntime library, a `file` (default: search for one, or fetch it; see gradhop doctor)")
+	fs.StringVar(&a.Provider, "provider", cmp.Or(a.Provider, "cpu"), "where models run: `cpu|cuda|cuda:N|auto`, openvino[:cpu|gpu|npu][,f32|bf16|f16], or plugin[:cpu|gpu|npu] for --provider-library")
+	fs.StringVar(&a.ProviderLibrary, "provider-library", a.ProviderLibrary, "library of the provider openvino or plugin, a `file` (default: that of openvino is fetched once)")
+	fs.StringToStringVar(&a.ProviderOptions, "provider-option", a.ProviderOptions, "an option of the provider plugin, `KEY=VALUE`; may be repeated")
+	Int(fs, &a.Threads, "threads", a.Threads, 0, "`number` of threads for the model, 0 for one per core")
+	fs.BoolVar(&a.Offline, "offline", a.Offline, "do not download; use models and libraries on this machine only")
+	fs.BoolVarP(&a.Quiet, "quiet", "q", a.Quiet, "print only data and errors")
 }
 
 // Check returns an error for invalid persistent flags. The number of threads is limited because every
 // session starts its own.
 func (a *App) Check() error {
-	if most := max(64, 4*runtime.NumCPU()); a.Threads < 0 || a.Threads > most {
+	if most := max(64, 4*runtime.NumCPU()); a.Threads > most {
 		return Usagef("--threads %d: want 0 to %d", a.Threads, most)
 	}
 	var bad *onnx.ArgumentError
@@ -87,6 +112,11 @@ func (a *App) Check() error {
 func (a *App) Runtime() ort.Options {
 	o := ort.Options{Library: a.Library, Provider: a.Provider, ProviderLibrary: a.ProviderLibrary, ProviderOptions: a.ProviderOptions,
 		Threads: a.Threads, NoFetch: a.Offline}
+	o.Warn = func(text string) {
+		if _, said := a.warned.LoadOrStore(text, true); !said {
+			a.Logf("warning: %s", text)
+		}
+	}
 	if a.Quiet {
 		return o
 	}
@@ -150,16 +180,29 @@ func (a *App) NewBar() *Bar { return &Bar{app: a} }
 
 // Show redraws the line, at most ten times a second.
 func (b *Bar) Show(label string, done, total int64, note string) {
+	if report := b.app.OnProgress; report != nil && b.due(done, total) {
+		report(Progress{label, done, total, note})
+	}
 	if b.app.ErrTerminal && !b.app.Quiet {
 		b.show(label, done, total, note)
 	}
 }
 
 func (b *Bar) show(label string, done, total int64, note string) {
-	if now := time.Now(); now.Sub(b.shown) >= 100*time.Millisecond || done >= total && total > 0 {
-		b.shown, b.drawn = now, true
+	if b.due(done, total) {
+		b.drawn = true
 		fmt.Fprintf(b.app.Err, "\r\x1b[K%s", line(Plain(label), done, total, Plain(note), b.app.Columns))
 	}
+}
+
+// due reports whether a state is to be shown, and notes the time.
+func (b *Bar) due(done, total int64) bool {
+	now := time.Now()
+	if now.Sub(b.shown) < 100*time.Millisecond && (done < total || total <= 0) {
+		return false
+	}
+	b.shown = now
+	return true
 }
 
 // Clear removes the line.

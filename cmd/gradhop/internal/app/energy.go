@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tasks/infill"
 )
 
@@ -20,7 +22,7 @@ type Energy struct {
 func (e *Energy) AddFlags(cmd *cobra.Command) {
 	e.AddModelFlags(cmd)
 	Choice(cmd, &e.Gradient, "gradient", "gradient used by proposals: direct skips the backward pass", string(mlm.ExactGradient), string(mlm.DirectGradient))
-	cmd.Flags().Float64Var(&e.Temperature, "temperature", 1, "divide the log-density by this `number`")
+	Float(cmd.Flags(), &e.Temperature, "temperature", 1, Positive, "divide the log-density by this `number`")
 }
 
 // AddModelFlags defines the flags for an energy that is not sampled.
@@ -30,23 +32,42 @@ func (e *Energy) AddModelFlags(cmd *cobra.Command) {
 	f.StringVar(&e.Model, "model", models.Default, "`name` of a built-in model, folder with model.onnx, config.json and a tokenizer, or owner/name[@revision][#variant] on the Hugging Face Hub")
 	Choice(cmd, &e.Form, "energy", "form of the energy", string(mlm.PLL), string(mlm.PLLRaw), string(mlm.MRF))
 	Choice(cmd, &e.MaskEmbedding, "mask-embedding", "embedding of a masked blank: the mask token's, or zero", string(mlm.MaskToken), string(mlm.MaskZero))
-	f.IntVar(&e.MaxBatch, "max-batch", 0, "maximum `number` of sequences in one run of the model; 0 for as many as fit into the processor's cache, -1 for no limit")
+	Int(f, &e.MaxBatch, "max-batch", 0, -1, "maximum `number` of sequences in one run of the model; 0 for as many as fit into the processor's cache, -1 for no limit")
 	CompleteModels(cmd, models.MLMs())
 }
 
-// Check returns an error for an invalid temperature.
-func (e *Energy) Check() error {
-	if !(e.Temperature > 0) {
-		return Usagef("--temperature %v: want a number above zero", e.Temperature)
-	}
-	return nil
-}
-
-// Open opens the model and the runtime.
-func (e *Energy) Open(ctx context.Context, a *App) (*infill.Model, error) {
-	if err := e.Check(); err != nil {
-		return nil, err
+// Open opens the model and the runtime. The caller must call release in place of the model's Close.
+func (e *Energy) Open(ctx context.Context, a *App) (m *infill.Model, release func() error, err error) {
+	e.Runtime = ort.Options{} // it has the progress of one command
+	key := fmt.Sprintf("%+v %s %s %s %v %d", *e, a.Library, a.Provider, a.ProviderLibrary, a.ProviderOptions, a.Threads)
+	if m := a.models.get(key); m != nil {
+		m.Warn = a.warn()
+		return m, func() error { return nil }, nil
 	}
 	e.Runtime = a.Runtime()
-	return infill.Open(ctx, e.Model, a.Hub(), e.Options)
+	m, err = infill.Open(ctx, e.Model, a.Hub(), e.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.Warn = a.warn()
+	if a.models == nil {
+		return m, m.Close, nil
+	}
+	return m, func() error { return nil }, a.models.put(key, m)
+}
+
+// mostWarnings is the number of warnings about texts that are shown.
+const mostWarnings = 5
+
+// warn returns a function that shows the first warnings.
+func (a *App) warn() func(line string) {
+	n := 0
+	return func(line string) {
+		switch n++; {
+		case n <= mostWarnings:
+			a.Logf("warning: %s", line)
+		case n == mostWarnings+1:
+			a.Logf("warning: there are more such texts")
+		}
+	}
 }

@@ -5,18 +5,18 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // Complete sets the shell completions of a flag's value.
@@ -30,52 +30,28 @@ func CompleteModels(cmd *cobra.Command, names []string) {
 	_ = cmd.RegisterFlagCompletionFunc("model", cobra.FixedCompletions(names, cobra.ShellCompDirectiveFilterDirs))
 }
 
-// SamplerFlag defines --sampler with default *name.
-func SamplerFlag(cmd *cobra.Command, name *string, what string) {
+// SamplerFlag defines --sampler with default *name, one of the samplers or of names.
+func SamplerFlag(cmd *cobra.Command, name *string, what string, names ...string) {
 	cmd.Flags().StringVar(name, "sampler", *name, "`name` of the "+what+"; gradhop samplers lists them")
-	Complete(cmd, "sampler", samplers.Names()...)
+	Complete(cmd, "sampler", append(samplers.Names(), names...)...)
+}
+
+// UsesGradient reports whether a sampler or an optimiser reads gradients.
+func UsesGradient(sampler string) bool {
+	r, err := search.Lookup(sampler)
+	return err != nil || r.Needs.Has(energies.Gradient)
+}
+
+// HasOption reports whether a sampler or an optimiser has an option.
+func HasOption(sampler, option string) bool {
+	r, err := search.Lookup(sampler)
+	return err != nil || slices.ContainsFunc(r.Flags, func(f samplers.Flag) bool { return f.Name == option })
 }
 
 // DraftFlag defines --draft; model says what it takes besides a provider.
 func DraftFlag(fs *pflag.FlagSet, draft *string, model string) {
 	fs.StringVar(draft, "draft", *draft, "propose by a cheap `DRAFT` of the model and accept by the model, so that draws stay exact: int8, bf16 or another provider, as openvino:gpu,f16, or "+model+"; sample and infill take auto, which measures")
 }
-
-// Int defines a flag for an integer of at least least.
-func Int(fs *pflag.FlagSet, n *int, name string, value, least int, usage string) {
-	*n = value
-	fs.Var(&integer{n, least}, name, usage)
-}
-
-// integer is the value of such a flag.
-type integer struct {
-	n     *int
-	least int
-}
-
-// Set implements pflag.Value.
-func (i *integer) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return err
-	}
-	if n < i.least {
-		return fmt.Errorf("want %d or more", i.least)
-	}
-	*i.n = n
-	return nil
-}
-
-// String implements pflag.Value.
-func (i *integer) String() string {
-	if i.n == nil {
-		return "0"
-	}
-	return strconv.Itoa(*i.n)
-}
-
-// Type implements pflag.Value.
-func (*integer) Type() string { return "int" }
 
 // Args requires one argument; what describes it in the error, such as "one model".
 func Args(what string) cobra.PositionalArgs {
@@ -160,20 +136,21 @@ func reapply(fs *pflag.FlagSet, load func() error) error {
 // samplerOption annotates the flags that are options of samplers with the names of these samplers.
 const samplerOption = "sampler-option"
 
-// SamplerFlags defines a flag for each option of a registered sampler; values are stored in set.
+// SamplerFlags defines a flag for each option of a registered sampler and of others; values are stored in set.
 // Samplers share flags of equal names; whether the selected sampler has the option is checked when it
-// is built. An option with the name of an existing flag becomes --sampler-NAME. Help lists these flags
-// in a separate group.
-func SamplerFlags(fs *pflag.FlagSet, set *samplers.Settings) {
+// is built. An option with the name of an existing flag becomes --sampler-NAME. Help does not list
+// these flags.
+func SamplerFlags(fs *pflag.FlagSet, set *samplers.Settings, others ...samplers.Registration) {
 	flags, takers := map[string]samplers.Flag{}, map[string][]string{}
 	for _, name := range samplers.Names() {
-		r, err := samplers.Lookup(name)
-		if err != nil {
-			continue // cannot happen for a registered name
+		if r, err := samplers.Lookup(name); err == nil { // as for every registered name
+			others = append(others, r)
 		}
+	}
+	for _, r := range others {
 		for _, f := range r.Flags {
 			flags[f.Name] = f
-			takers[f.Name] = append(takers[f.Name], name)
+			takers[f.Name] = append(takers[f.Name], r.Name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
@@ -187,27 +164,6 @@ func SamplerFlags(fs *pflag.FlagSet, set *samplers.Settings) {
 			f.NoOptDefVal = "true"
 		}
 	}
-}
-
-// SamplerUsage returns the help group of sampler options, or "" if the command has none.
-func SamplerUsage(cmd *cobra.Command) string {
-	lists := map[string][]string{}
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		for _, name := range f.Annotations[samplerOption] {
-			lists[name] = append(lists[name], "--"+f.Name)
-		}
-	})
-	if len(lists) == 0 {
-		return ""
-	}
-	text := "\n\nSampler options (gradhop samplers NAME explains them):"
-	for _, name := range slices.Sorted(maps.Keys(lists)) {
-		if r, err := samplers.Lookup(name); err != nil || strings.HasPrefix(r.Bias, "none") && cmd.Name() != "prompt-tune" {
-			continue // an optimiser, for prompts only
-		}
-		text += "\n  " + name + strings.Repeat(" ", max(1, 14-len(name))) + strings.Join(lists[name], " ")
-	}
-	return text
 }
 
 // option is a flag that sets an option of a sampler.

@@ -110,8 +110,15 @@ func Columns(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// Notes collects lines printed below a table, each after "#".
+// Notes collects lines about a result, each after "#".
 type Notes struct{ strings.Builder }
 
 // Add adds a line.
 func (n *Notes) Add(format string, args ...any) { fmt.Fprintf(n, "# "+format+"\n", args...) }
+
+// Print writes notes to Err, as what is no data, unless Quiet is set.
+func (a *App) Print(n *Notes) {
+	if !a.Quiet {
+		fmt.Fprint(a.Err, n.String())
+	}
+}

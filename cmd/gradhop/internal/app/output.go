@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
@@ -52,16 +50,6 @@ func (e *OutputError) ExitCode() int {
 
 // Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }
-
-// Unwritable converts an error due to a full disk to an *OutputError; other errors about a folder stay
-// usage errors.
-func Unwritable(dir string, err error) error {
-	var failed *fs.PathError
-	if !errors.As(err, &failed) || errors.Is(err, syscall.ENOSPC) {
-		return err
-	}
-	return &OutputError{Path: dir, Before: true, Err: failed}
-}
 
 // Create opens the output path, or standard output if path is "" or "-". It returns an *OutputError at
 // once if the path cannot be written.

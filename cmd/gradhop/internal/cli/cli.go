@@ -2,17 +2,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/bench"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/diagnose"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/doctor"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/ebm"
@@ -27,15 +27,15 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/report"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/score"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/serve"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/verify"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/version"
 )
 
 // Main runs the program with arguments and returns its exit code.
-func Main(args []string) int {
+func Main(a *app.App, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a := app.New()
 	context.AfterFunc(ctx, func() {
 		stop() // a second signal ends the program at once
 		time.Sleep(grace)
@@ -67,7 +67,6 @@ func commands(a *app.App) []*cobra.Command {
 		eval.New(a),
 		sample.New(a),
 		ebm.New(a),
-		bench.New(a),
 		diagnose.New(a),
 		report.New(a),
 		merge.New(a),
@@ -76,6 +75,7 @@ func commands(a *app.App) []*cobra.Command {
 		gradient.New(a),
 		inspect.New(a),
 		ops.New(a),
+		serve.New(a, Run),
 		doctor.New(a),
 		version.New(a),
 	}
@@ -99,16 +99,14 @@ then is printed).`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.Check() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cmp.Or(a.Check(), a.CheckFlags(cmd)) },
 	}
 	root.SetVersionTemplate("gradhop {{.Version}}\n")
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return app.Usage(flagError(err)) })
-	cobra.AddTemplateFunc("samplerOptions", app.SamplerUsage)
-	const inherited = "{{if .HasAvailableInheritedFlags}}"
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), inherited, "{{samplerOptions .}}"+inherited, 1))
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(cmd.OutOrStdout(), a.Help(cmd)) })
 	a.AddFlags(root.PersistentFlags())
 	root.AddCommand(commands(a)...)
 	return root

@@ -58,9 +58,6 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// wanted describes the values of a flag type.
-var wanted = map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more", "float64": "a number"}
-
 // flagError returns a one-line error with the flag, its value and the reason.
 func flagError(err error) error {
 	var bad *pflag.InvalidValueError
@@ -74,8 +71,8 @@ func flagError(err error) error {
 	var number *strconv.NumError
 	if errors.As(cause, &number) {
 		cause = number.Err
-		if want, ok := wanted[bad.GetFlag().Value.Type()]; ok && cause == strconv.ErrSyntax {
-			cause = errors.New("want " + want)
+		if cause == strconv.ErrSyntax {
+			cause = errors.New("want a whole number, 0 or more")
 		}
 	}
 	return fmt.Errorf("--%s %s: %w", bad.GetFlag().Name, value, cause)

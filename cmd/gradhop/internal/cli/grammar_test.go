@@ -104,8 +104,8 @@ func leaves(c *cobra.Command) (list []*cobra.Command) {
 }
 
 // line generates a command line: flags of a command with values that are mostly extreme.
-func line(r *rand.Rand, root *cobra.Command) []string {
-	all := leaves(root)
+func line(r *rand.Rand, a *app.App) []string {
+	all := leaves(newRoot(a))
 	c := all[r.IntN(len(all))]
 	args := strings.Fields(c.CommandPath())[1:]
 	for range r.IntN(3) {
@@ -113,7 +113,7 @@ func line(r *rand.Rand, root *cobra.Command) []string {
 	}
 	var flags []*pflag.Flag
 	add := func(f *pflag.Flag) {
-		if !slices.Contains(skipped, f.Name) {
+		if !slices.Contains(skipped, f.Name) && (a.Declared(c, f.Name) || r.IntN(10) == 0) {
 			flags = append(flags, f)
 		}
 	}
@@ -126,14 +126,17 @@ func line(r *rand.Rand, root *cobra.Command) []string {
 			args = append(args, "a [MASK] b")
 		}
 	}
-	for range r.IntN(few) {
+	for range r.IntN(min(few, len(flags)+1)) {
 		f := flags[r.IntN(len(flags))]
 		args = append(args, "--"+f.Name+"="+value(r, f))
 	}
 	if f := c.Flag("model"); f != nil { // the built-in models take seconds
 		args = append(args, "--model=tiny")
 	}
-	return append(args, "--offline")
+	if a.Declared(c, "offline") {
+		args = append(args, "--offline")
+	}
+	return args
 }
 
 // TestCommandLines runs random command lines, each interrupted after a moment: it then ends,
@@ -146,7 +149,7 @@ func TestCommandLines(t *testing.T) {
 	for k := range lines {
 		var out, errs bytes.Buffer
 		a := &app.App{In: strings.NewReader("a [MASK]\n"), Out: &out, Err: &errs}
-		args := line(r, newRoot(a))
+		args := line(r, a)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), limit, context.Canceled)
 		done := make(chan int, 1)
 		go func() {

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,6 +54,7 @@ does not work.`,
 		},
 	}
 	f := cmd.Flags()
+	f.SortFlags = false
 	f.BoolVar(&o.fetch, "fetch", false, "download the library and the model if they are not here")
 	f.StringVar(&o.File.Space, "space", "", "the states of an ONNX file, a `SPACE` as for gradhop sample")
 	f.StringVar(&o.File.Input, "input", "", "`name` of the input that takes the state (default: the only one)")
@@ -60,6 +62,9 @@ does not work.`,
 	f.StringArrayVar(&o.File.Feed, "feed", nil, "another input of the file, `NAME=FILE` with a .npy or JSON file; may be repeated")
 	f.StringArrayVar(&o.File.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")
 	app.Format(cmd, &o.format, "text", "json")
+	a.Declare(cmd, app.Always("format", app.RuntimeFlags),
+		app.Idle("with --offline", func() bool { return a.Offline }, "fetch"),
+		app.Idle("without an ONNX file", func() bool { return !strings.HasSuffix(f.Arg(0), ".onnx") }, "space", "input", "output", "feed", "bind"))
 	return cmd
 }
 

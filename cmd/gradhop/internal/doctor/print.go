@@ -32,6 +32,9 @@ func text(w io.Writer, r doctor.Report) error {
 		row("  library", "%s", l.Path)
 		row("  found", "%s", l.How)
 		row("  built with", "%s", strings.Join(l.Providers, ", "))
+		if l.Saturates {
+			row("  rewrites", "int8 weights as uint8: without VNNI instructions its sums of uint8·int8 products are wrong")
+		}
 		for _, d := range l.Devices {
 			row("  device", "%s %s, %s: %s, version %s", d.Provider, d.Kind, d.Name, strings.Join(d.Precisions, " "), d.Version)
 		}
@@ -53,6 +56,9 @@ func text(w io.Writer, r doctor.Report) error {
 			row("model", "%s (sha256 %.12s), not tried: there is no library", m.Name, m.SHA256)
 		default:
 			row("model", "%s (sha256 %.12s) works on %s, ready in %.1f s", m.Name, m.SHA256, m.Provider, m.Seconds)
+		}
+		if m.Warning != "" {
+			row("  warning", "%s", m.Warning)
 		}
 		if m.Summary != "" {
 			row("  what", "%s", m.Summary)

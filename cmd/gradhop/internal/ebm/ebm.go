@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -183,9 +184,16 @@ func newNew(a *app.App) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&space, "space", "", "the states, a `SPACE`: binary:D, spin:D or categorical:DxS; required")
 	f.StringVar(&image, "image", "", "`HxW` pixels (default: a square)")
-	f.IntVar(&o.Width, "width", 0, "`number` of channels or hidden units (default: the paper's)")
-	f.IntVar(&o.Depth, "depth", 0, "`number` of residual blocks or hidden layers (default: the paper's)")
+	app.Int(f, &o.Width, "width", 0, 1, "`number` of channels or hidden units (default: the paper's)")
+	app.Int(f, &o.Depth, "depth", 0, 1, "`number` of residual blocks or hidden layers (default: the paper's)")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines the weights")
 	f.StringVarP(&out, "out", "o", "", "`file` to write")
+	kind := func(kinds ...string) func() bool {
+		return func() bool { return cmd.Flags().NArg() > 0 && slices.Contains(kinds, cmd.Flags().Arg(0)) }
+	}
+	a.Declare(cmd, app.Always("space", "seed", "out"),
+		app.Idle("on this kind", kind("mlp", "rbm", "ising"), "image"),
+		app.Idle("on this kind", kind("ising"), "width"),
+		app.Idle("on this kind", kind("conv", "rbm", "ising"), "depth"))
 	return cmd
 }

@@ -36,7 +36,8 @@ func newSample(a *app.App) *cobra.Command {
 
 Chains start at the model's base distribution, at uniform states, at rows of --data, or at
 the persistent chains of a training run. With --keep a part of each row of --data stays fixed and
-the rest is drawn given it (in-painting). To keep the draws themselves, use gradhop sample.`,
+the rest is drawn given it (in-painting); the images of a chain are what is kept, the completion
+and the row itself, in this order. To keep the draws themselves, use gradhop sample.`,
 		Example: `  gradhop ebm sample -o digits.png
   gradhop ebm sample run/model.onnx --space binary:784 --chains 64 -o digits.png
   gradhop ebm sample run/model.onnx --space binary:784 --chains 8 --data t10k-images-idx3-ubyte.gz --binarize static --keep top -o halves.png`,
@@ -45,8 +46,8 @@ the rest is drawn given it (in-painting). To keep the draws themselves, use grad
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	f.IntVar(&o.Chains, "chains", 64, "`number` of chains, one image each")
-	f.IntVar(&o.Steps, "steps", 0, "`number` of steps (default: the model's, or 500)")
+	app.Int(f, &o.Chains, "chains", 64, 1, "`number` of chains, one image each")
+	app.Int(f, &o.Steps, "steps", 0, 1, "`number` of steps (default: the model's, or 500)")
 	app.SamplerFlag(cmd, &o.Sampler, "sampler (default: the model's, or dmala)")
 	o.from = "base"
 	app.Choice(cmd, &o.from, "start", "where chains start without --data; a model without a base distribution starts uniform", "base", "uniform")
@@ -55,11 +56,16 @@ the rest is drawn given it (in-painting). To keep the draws themselves, use grad
 	binarizeFlag(cmd, &o.binarize)
 	app.Choice(cmd, &o.keep, "keep", "part of the data that stays fixed", "top", "bottom", "left", "right")
 	f.StringVar(&o.image, "image", "", "`HxW` pixels (default: a square)")
-	f.IntVar(&o.scale, "scale", 2, "side of a pixel, a `number`")
+	app.Int(f, &o.scale, "scale", 0, 1, "side of a pixel, a `number` (default: one that makes the picture 400 wide or more)")
 	f.StringVarP(&o.out, "out", "o", "", "PNG `file` to write; required")
 	f.StringVar(&o.gif, "gif", "", "GIF `file` with 50 states of the chains")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
 	app.SamplerFlags(f, &o.Options)
+	app.Common(cmd, "space", "chains", "steps", "sampler", "data", "keep", "image", "out", "seed")
+	a.Declare(cmd,
+		app.Always("space", "input", "output", "negate", "chains", "steps", "sampler", "data", "buffer-from", "image", "scale", "out", "gif", "seed", app.SamplerOptions, app.RuntimeFlags),
+		app.Idle("with --data or --buffer-from", func() bool { return o.data != "" && o.keep == "" || o.bufferFrom != "" }, "start"),
+		app.Idle("without --data", func() bool { return o.data == "" }, "binarize", "keep"))
 	return cmd
 }
 
@@ -67,10 +73,8 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) erro
 	switch {
 	case o.out == "":
 		return app.Usagef("no file for the images: give -o")
-	case o.scale < 1 || o.scale > 64:
+	case o.scale > 64:
 		return app.Usagef("--scale %d: want 1 to 64", o.scale)
-	case o.keep != "" && o.data == "":
-		return app.Usagef("--keep needs --data")
 	case o.bufferFrom != "" && o.data != "":
 		return app.Usagef("--data and --buffer-from both say where chains start; give one")
 	}
@@ -97,9 +101,9 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) erro
 		return app.Usagef("%s is not a square image; give --image", o.space)
 	}
 	var e energies.Energy = model
-	complete := func(x energies.Batch) energies.Batch { return x }
+	picture := func(x energies.Batch) *image.Paletted { return ebm.Grid(&space, x.Codes, height, width) }
 	if o.data != "" {
-		if e, complete, err = o.start(model, &space, height, width); err != nil {
+		if e, picture, err = o.start(model, &space, height, width); err != nil {
 			return err
 		}
 	}
@@ -120,7 +124,8 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) erro
 		return err
 	}
 	draw := func(codes []int32) *image.Paletted {
-		return ebm.Enlarge(ebm.Grid(&space, complete(energies.Batch{Space: e.Space(), Codes: codes}).Codes, height, width), o.scale)
+		im := picture(energies.Batch{Space: e.Space(), Codes: codes})
+		return ebm.Enlarge(im, cmp.Or(o.scale, ebm.VisibleScale(im)))
 	}
 	if o.gif != "" {
 		var pictures []*image.Paletted
@@ -149,8 +154,8 @@ func (o *sampleOptions) defaults(m models.EBM) {
 }
 
 // start reads the initial states. With --keep it returns the conditional distribution of the rest,
-// whose chains start at random.
-func (o *sampleOptions) start(model energies.Energy, space *energies.Space, height, width int) (energies.Energy, func(energies.Batch) energies.Batch, error) {
+// whose chains start at random. The function returned draws states.
+func (o *sampleOptions) start(model energies.Energy, space *energies.Space, height, width int) (energies.Energy, func(energies.Batch) *image.Paletted, error) {
 	data, err := dataset.Load(o.data, space, o.binarize, o.Seed)
 	if err != nil {
 		return nil, nil, err
@@ -164,7 +169,7 @@ func (o *sampleOptions) start(model energies.Energy, space *energies.Space, heig
 	}
 	if o.keep == "" {
 		o.Start = rows
-		return model, func(x energies.Batch) energies.Batch { return x }, nil
+		return model, func(x energies.Batch) *image.Paletted { return ebm.Grid(space, x.Codes, height, width) }, nil
 	}
 	free, err := ebm.Half(o.keep, height, width)
 	if err != nil {
@@ -183,7 +188,9 @@ func (o *sampleOptions) start(model energies.Energy, space *energies.Space, heig
 		}
 		o.Base = base
 	}
-	return c, c.Complete, nil
+	return c, func(x energies.Batch) *image.Paletted {
+		return ebm.GridOfCompletions(space, rows, free, c.Complete(x).Codes, height, width)
+	}, nil
 }
 
 // write writes a file atomically.

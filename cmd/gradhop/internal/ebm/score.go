@@ -60,12 +60,12 @@ levels brings them closer to the model. Where few weights dominate, a warning sa
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	f.IntVar(&o.Chains, "chains", 100, "`number` of chains, one weight each")
-	f.IntVar(&o.Levels, "levels", 1000, "`number` of inverse temperatures")
+	app.Int(f, &o.Chains, "chains", 100, 2, "`number` of chains, one weight each")
+	app.Int(f, &o.Levels, "levels", 1000, 1, "`number` of inverse temperatures")
 	o.Schedule, o.Sampler = ebm.Linear, "gwg"
 	app.Choice(cmd, &o.Schedule, "schedule", "spacing of the levels; adaptive makes a pilot run", ebm.Linear, ebm.Sigmoid, ebm.Adaptive)
 	app.SamplerFlag(cmd, &o.Sampler, "sampler, which must be exact")
-	f.IntVar(&o.Steps, "steps", 1, "`number` of steps per level")
+	app.Int(f, &o.Steps, "steps", 1, 1, "`number` of steps per level")
 	f.BoolVar(&o.reverse, "reverse", false, "also anneal back from the last states, for an upper bound, valid if these are draws of the model")
 	f.StringVar(&o.Checkpoint, "checkpoint", "", "`file` for a checkpoint every 100 levels; the same command resumes from it")
 	f.StringVar(&o.base, "base", "", "`file` or folder with data whose marginals chains start from (default: the model's base distribution, or uniform)")
@@ -74,6 +74,10 @@ levels brings them closer to the model. Where few weights dominate, a warning sa
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
 	app.Format(cmd, &o.format, "text", "json")
 	app.SamplerFlags(f, &o.Options)
+	app.Common(cmd, "space", "chains", "levels", "schedule", "base", "data", "binarize", "seed", "format")
+	a.Declare(cmd,
+		app.Always("space", "input", "output", "negate", "chains", "levels", "schedule", "sampler", "steps", "reverse", "checkpoint", "base", "data", "seed", "format", app.SamplerOptions, app.RuntimeFlags),
+		app.Idle("without --data or --base", func() bool { return o.data+o.base == "" }, "binarize"))
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -54,30 +55,37 @@ as ten sampler steps of 16 chains take, so this pays for many steps or many chai
 	binarizeFlag(cmd, &o.binarize)
 	f.StringVarP(&o.out, "out", "o", "", "`folder` of the run; required")
 	f.BoolVar(&o.resume, "resume", false, "continue the run in --out")
-	f.IntVar(&o.updates, "updates", 10000, "`number` of updates in all")
-	f.IntVar(&o.every, "checkpoint-every", 500, "`number` of updates between checkpoints")
-	f.IntVar(&o.Batch, "batch-size", 100, "`number` of data, and of samples, in an update")
+	app.Int(f, &o.updates, "updates", 10000, 1, "`number` of updates in all")
+	app.Int(f, &o.every, "checkpoint-every", 500, 1, "`number` of updates between checkpoints")
+	app.Int(f, &o.Batch, "batch-size", 100, 1, "`number` of data, and of samples, in an update")
 	o.chainsFrom = "buffer"
 	app.Choice(cmd, &o.chainsFrom, "chains-from", "where the chains of an update start: data is contrastive divergence (CD), buffer persistent (PCD)", "buffer", "data")
 	app.Int(f, &o.Buffer, "buffer", 10000, 1, "`number` of persistent chains")
 	f.StringVar(&o.bufferFrom, "buffer-from", "", "`folder` of a run whose persistent chains are the initial ones")
-	f.Float64Var(&o.Fresh, "fresh", 0, "`probability` that a persistent chain is restarted from the data's marginals")
+	app.Float(f, &o.Fresh, "fresh", 0, app.Probability, "`probability` that a persistent chain is restarted from the data's marginals")
 	o.Sampler = "dmala"
 	app.SamplerFlag(cmd, &o.Sampler, "sampler")
-	f.IntVar(&o.Steps, "steps", 40, "`number` of sampler steps in an update")
-	f.Float64Var(&o.Optimizer.LearningRate, "learning-rate", 1e-4, "learning rate of Adam")
-	f.IntVar(&o.Optimizer.Warmup, "learning-rate-warmup", 0, "`number` of updates over which the learning rate increases")
-	f.IntVar(&o.Optimizer.HalfLife, "learning-rate-half-life", 0, "`number` of updates after which the learning rate is halved (default: constant)")
+	app.Int(f, &o.Steps, "steps", 40, 1, "`number` of sampler steps in an update")
+	app.Float(f, &o.Optimizer.LearningRate, "learning-rate", 1e-4, app.Positive, "learning rate of Adam")
+	app.Int(f, &o.Optimizer.Warmup, "learning-rate-warmup", 0, 0, "`number` of updates over which the learning rate increases")
+	app.Int(f, &o.Optimizer.HalfLife, "learning-rate-half-life", 0, 0, "`number` of updates after which the learning rate is halved (default: constant)")
 	f.BoolVar(&o.Optimizer.NoMomentum, "no-momentum", false, "set Adam's beta1 to 0, against oscillation of U")
-	f.Float64Var(&o.Optimizer.Clip, "clip", 0, "maximum norm of the gradient (default: none)")
-	f.Float64Var(&o.Optimizer.WeightDecay, "decay", 0, "weight decay of AdamW")
-	f.Float64Var(&o.Optimizer.L1, "l1", 0, "penalty on absolute weights")
-	f.Float64Var(&o.Optimizer.EMA, "ema", 0, "decay of the weights' moving average, such as 0.999 (default: no average)")
-	f.Float64Var(&o.Magnitude, "magnitude", 0, "penalty on U²")
+	app.Float(f, &o.Optimizer.Clip, "clip", 0, app.NonNegative, "maximum norm of the gradient (default: none)")
+	app.Float(f, &o.Optimizer.WeightDecay, "decay", 0, app.NonNegative, "weight decay of AdamW")
+	app.Float(f, &o.Optimizer.L1, "l1", 0, app.NonNegative, "penalty on absolute weights")
+	app.Float(f, &o.Optimizer.EMA, "ema", 0, app.Decay, "decay of the weights' moving average, such as 0.999 (default: no average)")
+	app.Float(f, &o.Magnitude, "magnitude", 0, app.NonNegative, "penalty on U²")
 	f.StringArrayVar(&o.Freeze, "freeze", nil, "weights to keep fixed, a `PATTERN` of names; may be repeated")
 	f.StringVar(&o.image, "image", "", "`HxW` pixels in samples.png (default: a square)")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
 	app.SamplerFlags(f, &o.Options)
+	app.Common(cmd, "space", "data", "binarize", "out", "resume", "updates", "batch-size", "sampler", "steps", "learning-rate", "seed")
+	a.Declare(cmd,
+		app.Always("space", "input", "output", "negate", "data", "binarize", "out", "resume", "updates", "checkpoint-every", "batch-size", "chains-from", "sampler", "steps",
+			"learning-rate", "learning-rate-warmup", "learning-rate-half-life", "no-momentum", "clip", "decay", "l1", "ema", "magnitude", "freeze", "image", "seed",
+			app.SamplerOptions, app.RuntimeFlags),
+		app.Idle("with --chains-from data", func() bool { return o.chainsFrom == "data" }, "buffer", "buffer-from", "fresh"),
+		app.Idle("with --resume", func() bool { return o.resume }, "buffer-from"))
 	return cmd
 }
 
@@ -87,8 +95,6 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 		return app.Usagef("no data: give --data")
 	case o.out == "":
 		return app.Usagef("no folder for the run: give --out")
-	case o.updates < 1 || o.every < 1:
-		return app.Usagef("--updates %d and --checkpoint-every %d must be at least 1", o.updates, o.every)
 	}
 	if o.chainsFrom == "data" {
 		o.Buffer = -1
@@ -122,6 +128,7 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 		last = p
 		bar.Show("training", int64(p.Update), int64(o.updates), describe(p))
 	}
+	r.Log = func(line string) { a.Logf("%s", line) }
 	if err := r.Start(o.resume, app.Version()); err != nil {
 		return err
 	}
@@ -130,8 +137,8 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 	if last.Update == 0 || err != nil && ctx.Err() == nil {
 		return err // there may be no model
 	}
-	_, e := fmt.Fprintf(a.Out, "%s: update %d of %d, %s\nmodel %s/%s, seed %d, %d trainable numbers, %d rows of data\n",
-		o.out, t.Updates(), o.updates, describe(last), o.out, ebm.ModelFile, o.Seed, t.Weights().Count(), data.Rows)
+	_, e := fmt.Fprintf(a.Out, "%s: update %d of %d, %s\nmodel %s, seed %d, %d trainable numbers, %d rows of data\n",
+		o.out, t.Updates(), o.updates, describe(last), filepath.Join(o.out, ebm.ModelFile), o.Seed, t.Weights().Count(), data.Rows)
 	return errors.Join(err, e)
 }
 

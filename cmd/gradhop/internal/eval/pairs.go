@@ -39,6 +39,8 @@ files of BLiMP. - is standard input.`,
 	cmd.Flags().SortFlags = false
 	o.energy.AddModelFlags(cmd)
 	o.addFlags(cmd)
+	a.Declare(cmd, app.Always("model", "energy", "max-batch", "format", "out", app.RuntimeFlags),
+		app.Idle("with --energy mrf", func() bool { return o.energy.Form == mlm.MRF }, "mask-embedding"))
 	return cmd
 }
 
@@ -49,11 +51,11 @@ func (o *pairsOptions) run(ctx context.Context, file string) error {
 		return err
 	}
 	return o.output.run(func() (_ *table, err error) {
-		m, err := o.energy.Open(ctx, o.app)
+		m, release, err := o.energy.Open(ctx, o.app)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, m.Close()) }()
+		defer func() { err = errors.Join(err, release()) }()
 		bar := o.app.NewBar()
 		defer bar.Clear()
 		r, err := eval.Pairs(ctx, m, file, pairs, func(done int) {
@@ -73,8 +75,9 @@ func (o *pairsOptions) run(ctx context.Context, file string) error {
 			*eval.PairsResult
 		}{app.Version(), m.ID(), m.Form(), r}
 		rows := func() [][]string { return eval.PairsTable(r) }
-		return &table{result, rows, func() string {
-			return app.Aligned(rows()) + fmt.Sprintf("# %s of %s%s\n", m.Form(), m.ID(), end)
+		return &table{result, rows, func(n *app.Notes) string {
+			n.Add("%s of %s%s", m.Form(), m.ID(), end)
+			return app.Aligned(rows())
 		}}, err
 	})
 }

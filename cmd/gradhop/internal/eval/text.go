@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -42,6 +41,7 @@ of all their occurrences in the sentences.`,
 	cmd.Flags().SortFlags = false
 	refsFlags(cmd, &o.refs, &o.mix, 2500, "also compare with")
 	o.addFlags(cmd)
+	a.Declare(cmd, app.Always("refs", "format", "out"), app.Idle("with one file of references", oneRef(&o.refs), "mix"))
 	return cmd
 }
 
@@ -67,9 +67,9 @@ func (o *textOptions) run(file string) error {
 		rows := func() [][]string {
 			return metrics(r, 4, "against", "sentences", "bleu", "unique_1", "unique_2", "unique_3", "unique_4")
 		}
-		return &table{result, rows, func() string {
-			return app.Aligned(metrics(r, 2, "", "sentences", "BLEU", "unique 1-grams", "2-grams", "3-grams", "4-grams")) +
-				fmt.Sprintf("# %d sentences of %d words in all; all numbers in percent\n", r.Sentences, r.Tokens)
+		return &table{result, rows, func(n *app.Notes) string {
+			n.Add("%d sentences of %d words in all; all numbers in percent", r.Sentences, r.Tokens)
+			return app.Aligned(metrics(r, 2, "", "sentences", "BLEU", "unique 1-grams", "2-grams", "3-grams", "4-grams"))
 		}}, nil
 	})
 }

@@ -61,6 +61,7 @@ checked; in both cases nothing is written.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
+	f.SortFlags = false
 	f.StringVar(&o.Of, "of", "", "the `output` to differentiate (default: the only one)")
 	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate with respect to")
 	f.StringVarP(&o.Out, "out", "o", "", "write the model to this `file`; optional with --check")
@@ -72,6 +73,9 @@ checked; in both cases nothing is written.`,
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` that determines the random inputs of --check")
 	f.StringVar(&o.Feed, "feed", "", "take the inputs of --check from this `FILE.npz`, by name")
 	app.Format(cmd, &o.format, "text", "json")
+	a.Declare(cmd, app.Always("of", "wrt", "out", "reduce", "bind", "check", "format"),
+		app.Idle("without -o", func() bool { return o.Out == "" }, "weights"),
+		app.Idle("without --check", func() bool { return !o.Check }, "seed", "feed", app.RuntimeFlags))
 	return cmd
 }
 
@@ -83,8 +87,6 @@ func (o *options) validate(path string) error {
 		}
 	}
 	switch {
-	case o.Feed != "" && !o.Check:
-		return app.Usagef("--feed needs --check")
 	case o.Out == "" && !o.Check:
 		return app.Usagef("give the file to write with -o, or --check")
 	case o.Out == "":

@@ -50,8 +50,12 @@ func checkRows(c *modelfile.Check, row func(name, format string, args ...any)) {
 	if sizes != nil {
 		row("  sizes", "%s", strings.Join(sizes, " "))
 	}
-	row("  output", "differs from the original's by %.2g, relative", float64(c.Output))
+	row("  output", "differs from the original's by %.2g, relative; %.2g allowed", float64(c.Output), float64(c.OutputAllowed))
 	for _, in := range c.Inputs {
+		if in.Compared == 0 {
+			row("  by "+in.Name, "the gradient has no elements")
+			continue
+		}
 		row("  by "+in.Name, "worst error %.2g of %.2g allowed, %.2g relative, %s", float64(in.Worst.Absolute), float64(in.Worst.Allowed),
 			float64(in.Worst.Relative), place(in))
 		judged := fmt.Sprintf("%d of %d comparisons judged", in.Compared-in.SetAside, in.Compared)
@@ -60,6 +64,9 @@ func checkRows(c *modelfile.Check, row func(name, format string, args ...any)) {
 		}
 		if in.SetAside > 0 {
 			judged += fmt.Sprintf("; %d set aside, at kinks or lost in rounding", in.SetAside)
+		}
+		if in.CutShort {
+			judged += fmt.Sprintf("; more would have taken too long: stopped after %d evaluations", in.Evaluations)
 		}
 		if in.Float32 > 0 {
 			judged += fmt.Sprintf("; in float32 the gradient differs by %.2g", float64(in.Float32))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -33,8 +34,8 @@ const long = `Fill every [MASK] of a text with words that a masked language mode
 
 Without --draws, search for the fillings with the highest log-density and print the best
 sentences. A search gives the same sentences every time, unless it reaches its time limit.
-With --draws, draw sentences at random in proportion to their density and say whether the
-chains have mixed. --out NAME/ then keeps the draws as a run; if it is interrupted or killed,
+With --draws, draw sentences at random in proportion to their density, print each with the
+number of its draws, and say whether the chains have mixed; json and jsonl keep every draw. --out NAME/ then keeps the draws as a run; if it is interrupted or killed,
 --resume NAME/ continues it with the same draws as if nothing had happened.
 
 The text is the argument, or the lines of --file, or the lines of standard input. Each line
@@ -93,7 +94,7 @@ func (o *options) command() *cobra.Command {
 	f.BoolVar(&o.Words.Pieces, "pieces", false, `fill in pieces too, such as "##ing", which continue the word before them`)
 	f.StringSliceVar(&o.Words.Allow, "allow", nil, "`words` to fill in, separated by commas; each must be one token (default: all)")
 	f.StringSliceVar(&o.Words.Block, "block", nil, "`words` not to fill in")
-	f.DurationVar(&o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit")
+	app.Duration(f, &o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit")
 	app.Int(f, &o.Search.Beam, "beam", 0, 0, "`width` of the beams of the search (default: about 110 for up to 3 blanks, less for more)")
 	o.energy.AddFlags(cmd)
 	app.Int(f, &o.Draws, "draws", 0, 0, "`number` of sentences to draw at random, instead of searching for the best")
@@ -101,7 +102,7 @@ func (o *options) command() *cobra.Command {
 	app.SamplerFlag(cmd, &o.Sampling.Sampler, "sampler for --draws")
 	app.DraftFlag(f, &o.Sampling.Draft, "a model of the same vocabulary as for --model")
 	app.Int(f, &o.Sampling.Chains, "chains", o.Sampling.Chains, 1, "`number` of chains for --draws, all in one batch")
-	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: an eighth of its sweeps, at least 10)")
+	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: 10 for mwg, else an eighth of its sweeps, at least 10)")
 	app.Choice(cmd, &o.Sampling.Init, "init", "where chains start: at the fillings that a search finds, at draws from the prediction with all blanks masked, at its most probable words, or at random", "search", "mask", "argmax", "random")
 	app.Int(f, &o.Sampling.Jumps, "jumps", o.Sampling.Jumps, 0, "`number` of the best fillings of a search among which chains jump; 0 for none (mwg without a draft; other samplers do not jump)")
 	app.SeedFlag(f, &o.Sampling.Seed)
@@ -109,21 +110,21 @@ func (o *options) command() *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); with --draws, NAME/ is the folder of a run to make, in the format of sample")
 	f.StringVar(&o.resume, "resume", "", "continue the run in this `folder`, which --draws with --out NAME/ made; its flags are remembered")
 	app.SamplerFlags(f, &o.Sampling.Options)
+	app.Common(cmd, "file", "top", "no-punctuation", "no-repeat", "model", "draws", "seed", "format", "out", "resume")
+	search := func() bool { return o.Draws == 0 && o.resume == "" }
+	o.app.Declare(cmd,
+		app.Always("file", "no-punctuation", "no-repeat", "pieces", "allow", "block", "model", "energy", "mask-embedding", "max-batch", "draws", "format", "out", "resume", app.RuntimeFlags),
+		app.Idle("with --draws", func() bool { return o.Draws > 0 }, "top", "rank", "time-limit", "beam"),
+		app.Idle("with --resume", func() bool { return o.resume != "" }, "top", "rank", "time-limit", "beam"),
+		app.Idle("without --draws", search, "temperature", "gradient", "sampler", "draft", "chains", "warmup", "init", "jumps", "seed", app.SamplerOptions),
+		app.Idle("with a sampler that uses no gradient", func() bool { return !app.UsesGradient(o.Sampling.Sampler) && o.resume == "" }, "gradient"),
+		app.Idle("with another sampler than mwg, or with --draft", func() bool { return o.Sampling.Sampler != "mwg" || o.Sampling.Draft != "" }, "jumps"))
 	return cmd
 }
 
 // settle checks the flags and completes the options.
 func (o *options) settle(cmd *cobra.Command) error {
 	o.Version, o.Search.PerWord = app.Version(), o.rank == "per-word"
-	if o.Search.TimeLimit < 0 {
-		return app.Usagef("--time-limit %v: want 0 or more", o.Search.TimeLimit)
-	}
-	switch {
-	case o.Draws == 0 && len(o.Sampling.Options) > 0:
-		return app.Usagef("options of a sampler are for --draws")
-	case o.Draws == 0 && o.Sampling.Draft != "" && o.resume == "":
-		return app.Usagef("--draft is for --draws")
-	}
 	if o.resume != "" {
 		if err := o.recall(cmd.Flags()); err != nil {
 			return err
@@ -136,11 +137,12 @@ func (o *options) settle(cmd *cobra.Command) error {
 		}
 		o.Folder, o.out = o.out, ""
 	}
-	if !cmd.Flags().Changed("warmup") {
-		o.Sampling.Warmup = task.DefaultDraws(o.Draws).Warmup
-	}
 	app.Seed(cmd.Flags(), &o.Sampling.Seed)
-	return o.Check()
+	err := o.Check() // which sets the number of steps
+	if !cmd.Flags().Changed("warmup") {
+		o.Sampling.Warmup = o.Sampling.DefaultWarmup()
+	}
+	return err
 }
 
 // recall reads what the run in o.resume was begun with. Flags that are given now replace it.
@@ -159,7 +161,7 @@ func (o *options) recall(flags *pflag.FlagSet) error {
 		return nil
 	})
 	if err == nil && !known {
-		err = app.Usagef("%s: its options are lost; begin another run", o.resume)
+		err = app.Usagef("%s: command.json is missing; begin another run", o.resume)
 	}
 	o.Folder, o.Resume = o.resume, true
 	return app.Flagged(err)
@@ -177,13 +179,13 @@ func (o *options) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer out.Discard()
-	m, err := o.energy.Open(ctx, o.app)
+	m, release, err := o.energy.Open(ctx, o.app)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
+	defer func() { err = errors.Join(err, release()) }()
 	o.app.Graceful()
-	print := &printer{format: o.format, array: o.format == "json" && o.File != "", w: out}
+	print := &printer{app: o.app, format: o.format, array: o.format == "json" && o.File != "", w: out}
 	err = o.fillAll(ctx, m, texts, print)
 	if err != nil && print.printed == 0 {
 		return err
@@ -246,18 +248,39 @@ func (o *options) fill(ctx context.Context, m *task.Model, text string, line int
 	}
 	bar := o.app.NewBar()
 	defer bar.Clear()
+	var left timeLeft
 	o.Progress = func(stage string, done, total int, note string) {
+		if o.Draws > 0 {
+			note += left.of(stage, done, total, time.Now())
+		}
 		bar.Show(label+stage, int64(done), int64(total), note)
 	}
 	o.Log = func(line string) { bar.Clear(); o.app.Logf("%s%s", label, line) }
 	doc, err := m.Fill(ctx, text, o.Options)
-	if err == nil && doc.Diagnostics != nil && !doc.Diagnostics.Mixed() {
+	if err == nil && o.format != "text" && doc.Diagnostics != nil && !doc.Diagnostics.Mixed() {
 		o.app.Logf("%s%s", label, doc.Diagnostics.Verdict)
 	}
-	if o.Folder != "" && doc.Interrupted {
-		o.app.Logf("%s: stopped after %d of %d sweeps; gradhop infill --resume %s continues it", o.Folder, doc.Diagnostics.Steps/int64(len(doc.Blanks)), o.Sampling.Steps, o.Folder)
-	}
 	return doc, err
+}
+
+// timeLeft estimates how long the present stage of a run still takes.
+type timeLeft struct {
+	stage string
+	first int // what was done when it began
+	began time.Time
+}
+
+// of returns a note, "" until there is something to judge by.
+func (l *timeLeft) of(stage string, done, total int, now time.Time) string {
+	if stage != l.stage {
+		*l = timeLeft{stage, done, now}
+	}
+	took := now.Sub(l.began)
+	if took < time.Second/2 || done <= l.first || done >= total {
+		return ""
+	}
+	left := took.Seconds() * float64(total-done) / float64(done-l.first)
+	return fmt.Sprintf("  %.0f s left", math.Ceil(left))
 }
 
 // ofText reports whether another text may do better: the settings, the model and the

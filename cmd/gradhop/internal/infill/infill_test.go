@@ -59,7 +59,6 @@ func TestArguments(t *testing.T) {
 		"no text at a terminal":  {true, nil, "no text"},
 		"two arguments":          {false, []string{"a", "[MASK]"}, "quotes"},
 		"an argument and a file": {false, []string{"a", "--file", "b"}, "not both"},
-		"an option of a sampler": {false, []string{"a", "--step-size", "1"}, "--draws"},
 	} {
 		_, err := parse(&app.App{InTerminal: c.terminal}, c.args...)
 		var usage *app.Error

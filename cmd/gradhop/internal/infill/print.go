@@ -2,9 +2,12 @@ package infill
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
@@ -12,8 +15,10 @@ import (
 	task "github.com/gradhop/gradhop/tasks/infill"
 )
 
-// printer writes documents in one of the formats, each as soon as it is there.
+// printer writes documents in one of the formats, each as soon as it is there. What is no data goes to
+// standard error.
 type printer struct {
+	app     *app.App
 	format  string
 	array   bool // the output is one JSON array
 	w       io.Writer
@@ -33,7 +38,10 @@ func (p *printer) document(d *task.Document) error {
 	if p.printed > 0 {
 		sep = "\n"
 	}
-	return p.write(sep + text(d))
+	data, above, below := text(d)
+	p.app.Print(&above)
+	defer p.app.Print(&below)
+	return p.write(sep + data)
 }
 
 func (p *printer) json(v any) error {
@@ -78,27 +86,36 @@ func (p *printer) write(text string) error {
 	return err
 }
 
-// text writes a document for people.
-func text(d *task.Document) string {
-	var b strings.Builder
+// text returns a document for people: a line for each sentence, and the notes.
+func text(d *task.Document) (data string, above, below app.Notes) {
 	if d.Line > 0 {
-		fmt.Fprintf(&b, "# line %d: %s\n", d.Line, d.Input)
+		above.Add("line %d: %s", d.Line, app.Plain(d.Input))
 	}
-	sentences := d.Results
-	for _, draw := range d.Draws {
-		sentences = append(sentences, draw.Sentence)
+	label := fmt.Sprintf("U of the blanks (%s, nats)  sentence", d.Settings.Energy)
+	list := make([]counted, len(d.Results))
+	for k, s := range d.Results {
+		list[k].Sentence = s
 	}
+	if len(d.Draws) > 0 {
+		label, list = "draws  "+label, count(d.Draws)
+	}
+	if len(list) > 0 {
+		above.Add("%s", label)
+	}
+	var b strings.Builder
 	differs := false
-	for _, s := range sentences {
+	for _, s := range list {
+		if s.draws > 0 {
+			fmt.Fprintf(&b, "%6s", strconv.Itoa(s.draws)+"x")
+		}
 		mark := ""
 		if s.Differs {
 			mark, differs = " *", true
 		}
 		fmt.Fprintf(&b, "%9s  %s%s\n", s.LogP.Text(3), s.Text, mark)
 	}
-	var n app.Notes
 	if differs {
-		n.Add("* the model reads this text as other tokens than those that were scored")
+		below.Add("* the model reads this text as other tokens than those that were scored")
 	}
 	of := fmt.Sprintf("%s of %s", d.Settings.Energy, d.Model)
 	if s := d.Search; s != nil {
@@ -106,17 +123,47 @@ func text(d *task.Document) string {
 		if s.Stopped != "" {
 			stopped = "stopped early: " + s.Stopped + "; "
 		}
-		n.Add("%s%s, %d sequences in %.1f s", stopped, of, s.Sequences, s.Seconds)
+		below.Add("%s%s, %d sequences in %.1f s", stopped, of, s.Sequences, s.Seconds)
 	} else {
-		diagnostics(&n, d, of)
+		diagnostics(&below, d, of)
 	}
-	return b.String() + n.String()
+	return b.String(), above, below
+}
+
+// counted is a sentence with the number of times that it was drawn, 0 for one that a search found.
+type counted struct {
+	task.Sentence
+	draws int
+}
+
+// count returns the distinct sentences of draws, the most frequent first. One that was drawn as
+// different tokens has its largest U.
+func count(draws []task.Draw) (list []counted) {
+	at := map[string]int{}
+	for _, d := range draws {
+		k, known := at[d.Text]
+		if !known {
+			k = len(list)
+			at[d.Text], list = k, append(list, counted{Sentence: d.Sentence})
+		}
+		if c := &list[k]; d.LogP > c.LogP {
+			c.Sentence = d.Sentence
+		}
+		list[k].draws++
+	}
+	slices.SortStableFunc(list, func(a, b counted) int {
+		return cmp.Or(cmp.Compare(b.draws, a.draws), cmp.Compare(b.LogP, a.LogP), cmp.Compare(a.Text, b.Text))
+	})
+	return list
 }
 
 // diagnostics are the notes of draws.
 func diagnostics(n *app.Notes, d *task.Document, of string) {
 	g, s := d.Diagnostics, d.Settings.Sampling
-	if d.Interrupted {
+	switch {
+	case d.Interrupted && len(d.Draws) == 0:
+		n.Add("interrupted before the first draw: these are the best sentences that the search for starts had found")
+	case d.Interrupted:
 		n.Add("interrupted after %d of %d sweeps", g.Steps/int64(len(d.Blanks)), s.Sweeps)
 	}
 	n.Add("%s", g.Verdict)

@@ -65,7 +65,7 @@ func TestProgress(t *testing.T) {
 		if err := o.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(stderr.String(), "225 of 225 steps"); got != isTerminal {
+		if got := strings.Contains(stderr.String(), "800 of 800 draws"); got != isTerminal {
 			t.Errorf("terminal %v: standard error %q", isTerminal, stderr.String())
 		}
 		if isTerminal && !strings.HasSuffix(stderr.String(), "\r\x1b[K") {

@@ -36,9 +36,11 @@ Nothing is run.`,
 		},
 	}
 	f := cmd.Flags()
+	f.SortFlags = false
 	f.StringVar(&o.Of, "of", "", "the `output` to differentiate (default: each)")
 	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate with respect to (default: each input)")
 	f.BoolVar(&o.Hash, "hash", false, "also compute the sha256 of weight files")
 	app.Format(cmd, &format, "text", "json")
+	a.Declare(cmd, app.Always("of", "wrt", "hash", "format"))
 	return cmd
 }

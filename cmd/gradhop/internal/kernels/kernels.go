@@ -2,9 +2,10 @@
 package kernels
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // New returns the command.
@@ -20,10 +22,10 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "samplers [name...]",
 		Short: "Print a table of the samplers, or the options of some",
-		Long: `Print a table of the samplers that --sampler takes: what each needs of the energy, the
-distribution that it leaves invariant, its options (tuned in warm-up where marked *) and the
-paper. With names, print these samplers with their options.`,
-		ValidArgsFunction: cobra.FixedCompletions(samplers.Names(), cobra.ShellCompDirectiveNoFileComp),
+		Long: `Print a table of the samplers that --sampler takes: what each needs of the energy besides U, the
+distribution that it leaves invariant, and the paper. With names, print these samplers, or methods of
+prompt-tune such as search, with their options, which are flags of every command with --sampler.`,
+		ValidArgsFunction: cobra.FixedCompletions(search.Names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
 			list, err := lookup(args)
 			if err != nil {
@@ -39,6 +41,7 @@ paper. With names, print these samplers with their options.`,
 		},
 	}
 	app.Format(cmd, &format, "text", "json")
+	a.Declare(cmd, app.Always("format"))
 	return cmd
 }
 
@@ -49,7 +52,7 @@ func lookup(names []string) ([]samplers.Registration, error) {
 	}
 	var list []samplers.Registration
 	for _, n := range names {
-		r, err := samplers.Lookup(n)
+		r, err := search.Lookup(n)
 		if err != nil {
 			return nil, err
 		}
@@ -60,33 +63,31 @@ func lookup(names []string) ([]samplers.Registration, error) {
 
 // table prints one line a sampler.
 func table(w io.Writer, list []samplers.Registration) error {
-	rows := [][]string{{"SAMPLER", "NEEDS", "INVARIANT", "OPTIONS (* TUNED)", "PAPER"}}
+	rows := [][]string{{"SAMPLER", "NEEDS, BESIDES U", "INVARIANT", "PAPER"}}
 	for _, r := range list {
 		invariant, _, _ := strings.Cut(r.Invariant(), ";")
 		invariant, _, _ = strings.Cut(invariant, ":")
-		rows = append(rows, []string{r.Name, needs(r), invariant, options(r), r.Paper})
+		rows = append(rows, []string{r.Name, cmp.Or(strings.TrimPrefix(r.Needs.String(), "nothing"), "-"), invariant, short(r.Paper)})
 	}
 	return app.Columns(w, rows)
 }
 
+var cited = regexp.MustCompile(`^(.*?) (\d{4})\b`)
+
+// short returns the first citation: authors and year.
+func short(paper string) string {
+	m := cited.FindStringSubmatch(paper)
+	if m == nil {
+		return paper
+	}
+	if names := strings.Split(m[1], ", "); len(names) > 2 {
+		m[1] = names[0] + " et al."
+	}
+	return m[1] + " " + m[2]
+}
+
 // needs says what a sampler asks of the energy.
 func needs(r samplers.Registration) string { return (energies.Density | r.Needs).String() }
-
-// options lists the names of a sampler's options, those that warm-up tunes with a star.
-func options(r samplers.Registration) string {
-	var names []string
-	for _, f := range r.Flags {
-		name := f.Name
-		if slices.Contains(strings.Split(r.Tunes, ","), name) {
-			name += "*"
-		}
-		names = append(names, name)
-	}
-	if names == nil {
-		return "-"
-	}
-	return strings.Join(names, " ")
-}
 
 // details prints samplers with their options.
 func details(w io.Writer, list []samplers.Registration) error {

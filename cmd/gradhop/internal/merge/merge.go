@@ -48,11 +48,19 @@ the folder with --resume FOLDER; prompt-tune then prints the best prompts of all
 			if search {
 				a.Logf("gradhop prompt-tune --resume %s prints the best prompts of all chains, and writes them to %s", out, prompttune.ResultsFile)
 			}
-			return nil
+			if r.Draws(store.Sampling) == 0 {
+				return nil
+			}
+			t, err := store.Diagnose(r, store.TableOptions{})
+			if err != nil {
+				return err
+			}
+			return t.WriteText(a.Out)
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "new `folder` for the joint run")
 	cmd.Flags().BoolVar(&partial, "partial", false, "allow missing chain numbers between 0 and the last one")
+	a.Declare(cmd, app.Always("out", "partial"))
 	return cmd
 }
 

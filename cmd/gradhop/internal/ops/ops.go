@@ -36,6 +36,7 @@ anywhere but between the output and an input that are asked for.`,
 		},
 	}
 	app.Format(cmd, &format, "text", "json")
+	a.Declare(cmd, app.Always("format"))
 	return cmd
 }
 

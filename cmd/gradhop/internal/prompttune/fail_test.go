@@ -1,6 +1,7 @@
 package prompttune
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -44,13 +45,14 @@ func TestFolderFails(t *testing.T) {
 	for _, format := range []string{"jsonl", "json", "text"} {
 		t.Run(format, func(t *testing.T) {
 			o, out := tiny(t)
+			var notes bytes.Buffer
 			o.Out, o.Page = filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "page.html")
 			o.Every, o.Search.Steps, o.format = 1, 100_000_000, format // a checkpoint whenever there is none under way
 			lose := func() { unwritable(t, o.Out) }
 			if format == "jsonl" {
 				o.app.Out = &tripwire{out, lose}
 			} else {
-				o.app.Err, o.app.ErrTerminal = &tripwire{io.Discard, lose}, true // the progress line
+				o.app.Err, o.app.ErrTerminal = &tripwire{&notes, lose}, true // the progress line
 			}
 			err := o.run(t.Context())
 			var full *store.Error
@@ -64,8 +66,8 @@ func TestFolderFails(t *testing.T) {
 			}
 			if format == "text" {
 				best, _, _ := strings.Cut(text, "\n")
-				if !strings.Contains(text, "\n# failed after ") || strings.HasPrefix(best, "#") || !strings.Contains(string(page), strings.Fields(best)[1]) {
-					t.Errorf("standard output %q", text)
+				if !strings.Contains(notes.String(), "# failed after ") || !strings.Contains(string(page), strings.Fields(best)[1]) {
+					t.Errorf("standard output %q, standard error %q", text, notes.String())
 				}
 				return
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/models"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // AddGoalFlags defines the flags about targets and models.
@@ -15,18 +16,28 @@ func AddGoalFlags(cmd *cobra.Command, g *task.Goal) {
 	f.StringArrayVar(&g.Images, "images", nil, "target images: `FOLDER[:WEIGHT]` or one file; may be repeated, and a negative weight repels")
 	f.StringArrayVar(&g.Texts, "target-text", nil, "target `TEXT[:WEIGHT]`; may be repeated")
 	f.StringArrayVar(&g.Models, "model", nil, "built-in CLIP, folder, or owner/name[@revision][#variant] on the Hugging Face Hub, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
-	f.Float64Var(&g.Fluency, "fluency", 0, "add `WEIGHT` times the log-density of the prompt's words under a masked language model, in nats, to U, as 0.01 (default: nothing)")
+	app.Float(f, &g.Fluency, "fluency", 0, app.NonNegative, "add `WEIGHT` times the log-density of the prompt's words under a masked language model, in nats, to U, as 0.01 (default: nothing)")
 	f.StringVar(&g.FluencyModel, "fluency-model", "", "masked language model of --fluency: `NAME` as of --model in infill (default: the built-in one)")
 	f.BoolVar(&g.NoImageCache, "no-image-cache", false, "encode all images again and keep no vectors (default: keep the last 256 MiB of vectors in the cache folder)")
-	f.Int64Var(&g.MaxPixels, "max-pixels", 0, "largest `number` of pixels of an image (default: 67,108,864)")
-	f.IntVar(&g.MaxBatch, "max-batch", 0, "largest `number` of chains in one run of a model, to save memory (default: all)")
+	app.Int(f, &g.MaxPixels, "max-pixels", 0, 0, "largest `number` of pixels of an image (default: 67,108,864)")
+	app.Int(f, &g.MaxBatch, "max-batch", 0, 0, "largest `number` of chains in one run of a model, to save memory (default: all)")
 	app.CompleteModels(cmd, models.CLIPs())
+}
+
+// DeclareGoal declares the flags of AddGoalFlags and rules of others. resumed reports whether a run is
+// continued, whose targets are remembered.
+func DeclareGoal(a *app.App, cmd *cobra.Command, g *task.Goal, resumed func() bool, rules ...app.Rule) {
+	a.Declare(cmd, append(rules,
+		app.Always("images", "target-text", "model", "fluency", "max-batch", app.RuntimeFlags),
+		app.Idle("without --fluency", func() bool { return g.Fluency == 0 && !resumed() }, "fluency-model"),
+		app.Idle("without --images", func() bool { return len(g.Images) == 0 && !resumed() }, "no-image-cache", "max-pixels"))...)
 }
 
 // AddFormFlags defines the flags about the form of prompts.
 func AddFormFlags(cmd *cobra.Command, p *task.Form) {
 	f := cmd.Flags()
-	f.IntVarP(&p.Length, "length", "l", 8, "`number` of blanks of the prompt, one token each")
+	app.Int(f, &p.Length, "length", 8, 1, "`number` of blanks of the prompt, one token each")
+	f.Lookup("length").Shorthand = "l"
 	f.StringVar(&p.Prefix, "prefix", "", "fixed `text` before the blanks")
 	f.StringVar(&p.Suffix, "suffix", "", "fixed `text` after the blanks")
 	f.StringVar(&p.Template, "template", "", "fixed words with _ for each blank, as `TEXT`, instead of --length, --prefix and --suffix")
@@ -41,26 +52,24 @@ func AddFormFlags(cmd *cobra.Command, p *task.Form) {
 // samplers. Their defaults are the values that s has.
 func AddSearchFlags(cmd *cobra.Command, s *task.Search) {
 	f := cmd.Flags()
-	app.SamplerFlag(cmd, &s.Sampler, "search method or sampler")
+	app.SamplerFlag(cmd, &s.Sampler, "search method or sampler", search.Names()...)
 	app.Int(f, &s.Chains, "chains", s.Chains, 1, "`number` of chains, all in one batch (default: 1 for search, gcg and mtm, 8 for other samplers)")
-	f.IntVar(&s.Steps, "steps", s.Steps, "`number` of steps after warm-up (default: 1180 for search, 120 for gcg, 170 for mtm, 500 for other samplers)")
-	f.IntVar(&s.Warmup, "warmup", s.Warmup, "`number` of warm-up steps, in which the sampler is tuned")
-	f.IntVar(&s.Start, "start", s.Start, "`number` of search steps before the sampler, 1000 of PEZ and then GCG; the sampler starts at the best prompt found; -1 for none (default: 1100 for mtm, none for others)")
+	app.Int(f, &s.Steps, "steps", s.Steps, 0, "`number` of steps after warm-up (default: 1000 for search, 120 for gcg, 170 for mtm, 500 for other samplers)")
+	app.Int(f, &s.Warmup, "warmup", s.Warmup, 0, "`number` of warm-up steps, in which the sampler is tuned")
+	app.Int(f, &s.Start, "start", s.Start, -1, "`number` of search steps before the sampler, 200 of PEZ and then sweeps; the sampler starts at the best prompt found; -1 for none (default: 300 for mtm, none for others)")
 	f.StringVar(&s.Beta, "beta", s.Beta, "inverse temperature: a number, a `SCHEDULE` in the step t as 0.1t, or a range over all steps as 1..1000 (1..1000@500: over the first 500); without it mtm uses 5000, other samplers 1..1000")
-	f.IntVar(&s.ImageBatch, "image-batch", s.ImageBatch, "`number` of targets that each step of a stochastic sampler draws (default: all, the exact mean)")
+	app.Int(f, &s.ImageBatch, "image-batch", s.ImageBatch, 0, "`number` of targets that each step of a stochastic sampler draws (default: all, the exact mean)")
 	app.Int(f, &s.Top, "top", s.Top, 1, "`number` of distinct prompts to keep")
 	f.BoolVar(&s.Interrogate, "interrogate", false, "also rank single words, alone and in \"a photo of a _\", as a baseline")
-	f.IntVar(&s.Patience, "patience", 0, "stop after this `number` of steps without a better prompt (default: never)")
-	f.Int64Var(&s.Evaluations, "evaluations", 0, "stop after this `number` of evaluations of the models, a gradient counted as two (default: never)")
-	f.DurationVar(&s.TimeLimit, "time-limit", 0, "stop after this `time`, as 2m (default: never)")
+	app.Int(f, &s.Patience, "patience", 0, 0, "stop after this `number` of steps without a better prompt (default: never)")
+	app.Int(f, &s.Evaluations, "evaluations", 0, 0, "stop after this `number` of evaluations of the models, a gradient counted as two (default: never)")
+	app.Duration(f, &s.TimeLimit, "time-limit", 0, "stop after this `time`, as 2m (default: never)")
 }
 
 // given checks flags that must not be zero, and sets those whose default depends on others.
 func given(fs *pflag.FlagSet, p *task.Form, s *task.Search) error {
 	if !fs.Changed("length") {
 		p.Length = 0
-	} else if p.Length < 1 {
-		return app.Usagef("--length %d: want 1 or more", p.Length)
 	}
 	if fs.Changed("steps") && s.Steps+s.Warmup == 0 {
 		return app.Usagef("--steps 0 --warmup 0: want one of them above 0")

@@ -8,10 +8,12 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
 // printer writes to standard output in one of the formats.
 type printer struct {
+	app    *app.App
 	format string
 	w      io.Writer
 	failed bool // w cannot be written any more
@@ -33,7 +35,9 @@ func (p *printer) end(d *task.Document) error {
 	case "jsonl":
 		return p.json(d, "")
 	}
-	return p.write(text(d))
+	var n app.Notes
+	defer p.app.Print(&n)
+	return p.write(text(d, &n))
 }
 
 func (p *printer) json(v any, indent string) error {
@@ -52,26 +56,25 @@ func (p *printer) write(text string) error {
 	return nil
 }
 
-// text writes the document for people.
-func text(d *task.Document) string {
+// text returns the prompts for people, and adds notes about the run.
+func text(d *task.Document, n *app.Notes) string {
 	var b strings.Builder
-	var n app.Notes
 	for _, r := range d.Results {
 		fmt.Fprintf(&b, "%8.4f  %s\n", r.U, r.Text)
 	}
 	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
 		n.Add("no prompt was found: every one that was visited is blocked or does not round-trip")
 	}
-	baseline(&n, d)
+	baseline(n, d)
 	s, g := d.Settings, d.Diagnostics
 	all := s.Warmup + s.Steps
 	switch d.Stopped {
 	case task.StoppedPatience:
 		n.Add("stopped after %d of %d steps: no better prompt in the last %d", g.Steps, all, s.Patience)
 	case task.StoppedEvaluations:
-		n.Add("stopped after %d of %d steps: the limit of %d evaluations", g.Steps, all, s.Evaluations)
+		n.Add("stopped after %d of %d steps: --evaluations %d", g.Steps, all, s.Evaluations)
 	case task.StoppedTime:
-		n.Add("stopped after %d of %d steps: the time limit of %s", g.Steps, all, s.TimeLimit)
+		n.Add("stopped after %d of %d steps: --time-limit %s", g.Steps, all, s.TimeLimit)
 	case task.StoppedInterrupted:
 		n.Add("interrupted after %d of %d steps", g.Steps, all)
 	case task.StoppedFailed:
@@ -95,10 +98,10 @@ func text(d *task.Document) string {
 	if g.DraftRejected != nil {
 		n.Add("%s", samplers.DescribeStages(s.Draft, float64(*g.DraftRejected), float64(*g.ModelRejected)))
 	}
-	if reg, err := samplers.Lookup(s.Sampler); err == nil && !reg.Exact {
+	if reg, err := search.Lookup(s.Sampler); err == nil && !reg.Exact {
 		n.Add("%s", task.NotExact(reg))
 	}
-	return b.String() + n.String()
+	return b.String()
 }
 
 // baseline notes the best plain words, and whether they score as well as the best prompt.

@@ -13,6 +13,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
+	"github.com/gradhop/gradhop/tasks/prompttune/search"
 	"github.com/gradhop/gradhop/tasks/sample"
 )
 
@@ -85,9 +86,27 @@ into one, whose best prompts --resume finds. --patience needs all chains in one 
 	f.StringVar(&o.Resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
 	f.BoolVar(&o.keep, "continue", false, "begin the run in --out, or continue the one that is there")
 	f.StringVar(&o.chainIDs, "chain-ids", "", "run only these of a larger run's chains, numbered from 0: `LIST` as 0-3,7")
-	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints of --out (default: 30s, or fifty times what one takes)")
-	app.SamplerFlags(f, &o.Search.Options)
+	app.Duration(f, &o.Every, "checkpoint-every", 0, "`time` between checkpoints of --out (default: 30s, or fifty times what one takes)")
+	app.SamplerFlags(f, &o.Search.Options, search.Optimisers()...)
+	app.Common(cmd, "images", "target-text", "model", "length", "template", "block", "steps", "sampler", "top", "time-limit", "seed", "out", "resume", "report", "format")
+	o.declare(cmd)
 	return cmd
+}
+
+// declare says when flags count.
+func (o *options) declare(cmd *cobra.Command) {
+	f := cmd.Flags()
+	resumed := func() bool { return o.Resume != "" } // whose other flags are remembered
+	DeclareGoal(o.app, cmd, &o.Goal, resumed,
+		app.Always("length", "prefix", "suffix", "template", "block", "round-trip", "sampler", "steps", "warmup", "top", "interrogate", "patience", "evaluations",
+			"time-limit", "seed", "format", "out", "report", "resume", "continue", "chain-ids", app.SamplerOptions),
+		app.Idle("with --allow", func() bool { return len(o.Form.Allow) > 0 }, "tokens"),
+		app.Always("allow"),
+		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains"),
+		app.Idle("with this sampler, which is an optimiser", func() bool { return !resumed() && search.Optimises(o.Search.Sampler) }, "start", "draft"),
+		app.Idle("with this sampler, which is an optimiser", func() bool { return !resumed() && search.IgnoresBeta(o.Search.Sampler) }, "beta"),
+		app.Idle("with this sampler, which uses all images in each step", func() bool { return !resumed() && !app.HasOption(o.Search.Sampler, "batch") }, "image-batch"),
+		app.Idle("without --out", func() bool { return o.Out == "" && !resumed() }, "checkpoint-every"))
 }
 
 // settle completes the options: those of a run to continue, from its folder.
@@ -134,7 +153,7 @@ func (o *options) recall(fs *pflag.FlagSet) error {
 		return err
 	})
 	if err == nil && !known && len(o.Goal.Images)+len(o.Goal.Texts) == 0 {
-		err = app.Usagef("%s: its options are lost; give pictures or texts and all other flags again", o.Resume)
+		err = app.Usagef("%s: command.json is missing; give pictures or texts and all other flags again", o.Resume)
 	}
 	if fs.Changed("provider") {
 		o.Goal.Runtime.Provider = o.app.Provider
@@ -145,14 +164,14 @@ func (o *options) recall(fs *pflag.FlagSet) error {
 // run finds prompts. What was found until an interruption or a failure is printed.
 func (o *options) run(ctx context.Context) error {
 	report := &report{o: o}
-	if !o.PageInside() || o.Resume != "" { // else its folder is not there yet
+	if !o.PageInside() { // else its folder is not there yet, or is about to be tidied
 		if err := report.open(); err != nil {
 			return err
 		}
 	}
 	defer report.discard()
 	bar := o.app.NewBar()
-	print := &printer{format: o.format, w: o.app.Out}
+	print := &printer{app: o.app, format: o.format, w: o.app.Out}
 	o.Events = o.events(print, report, bar)
 	doc, err := task.Run(ctx, o.Config)
 	bar.Clear()

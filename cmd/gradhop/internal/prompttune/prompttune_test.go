@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := o.Search; s.Beta != "" || o.format != "text" || o.Out != "" || o.Form.Length != 0 || o.Form.Tokens != "listed" ||
-		s.Sampler != "search" || s.Chains != 1 || s.Steps != 1180 || s.Top != 5 || s.Patience != 0 || len(s.Options) != 0 {
+		s.Sampler != "search" || s.Chains != 1 || s.Steps != 1000 || s.Top != 5 || s.Patience != 0 || len(s.Options) != 0 {
 		t.Errorf("defaults %+v", o.Config)
 	}
 	if err := o.Search.Check(); err != nil {
@@ -84,7 +84,7 @@ func TestLive(t *testing.T) {
 		if live := strings.Contains(seen.String(), best); best == "" || live != c.live || strings.Contains(seen.String(), "best ") != c.live {
 			t.Errorf("%+v: standard output %q, standard error %q", c, out, seen.String())
 		}
-		if n := strings.Count(out.String(), "\n"); n != 5+3 {
+		if n := strings.Count(out.String(), "\n"); n != 5 {
 			t.Errorf("%+v: %d lines on standard output", c, n)
 		}
 	}
@@ -104,7 +104,7 @@ func TestResumeLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := strings.Contains(seen.String(), "\n  ") || strings.HasPrefix(seen.String(), "  ")
-	if shown || !strings.Contains(seen.String(), "all 11 steps are made") || !strings.Contains(seen.String(), "reading ") {
+	if shown || !strings.Contains(seen.String(), "all 11 steps have been made") || !strings.Contains(seen.String(), "reading ") {
 		t.Errorf("standard error %q", seen.String())
 	}
 }
@@ -130,7 +130,9 @@ func TestPlainWords(t *testing.T) {
 		d := &task.Document{Settings: task.Settings{Fluency: 0.01}}
 		d.Results = []task.Prompt{{Text: "a b", U: u - 0.2, Fluency: -20, Cosine: u}}
 		d.Baseline = []task.Prompt{{Text: "cat", U: 0.45, Cosine: 0.45}}
-		if got := text(d); strings.Contains(got, verdict) != want || !strings.Contains(got, "plain words (without fluency): 0.4500  cat") {
+		var n app.Notes
+		text(d, &n)
+		if got := n.String(); strings.Contains(got, verdict) != want || !strings.Contains(got, "plain words (without fluency): 0.4500  cat") {
 			t.Errorf("prompt with %v, plain word with 0.45: %s", u, got)
 		}
 	}

@@ -49,6 +49,7 @@ no script.`,
 	f := cmd.Flags()
 	f.StringVarP(&out, "out", "o", "", "`file` to write, - for standard output (default: report.html in the folder of the run)")
 	f.StringVar(&o.Picture, "picture", "", "size of states as pictures, `HxW` or HxWxC (default: that of the run, if it has one)")
-	f.IntVar(&o.Table.Rows, "rows", 0, "maximum `number` of sites in the table, -1 for all (default: 32)")
+	app.Int(f, &o.Table.Rows, "rows", 0, -1, "maximum `number` of sites in the table, -1 for all (default: 32)")
+	a.Declare(cmd, app.Always("out", "picture", "rows"))
 	return cmd
 }

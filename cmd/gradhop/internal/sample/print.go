@@ -11,7 +11,7 @@ import (
 func printSummary(w io.Writer, dir string, s *store.Summary) error {
 	state := "complete"
 	if !s.Finished {
-		state = fmt.Sprintf("stopped after step %d of %d", s.StepsMade, s.Warmup+s.Steps)
+		state = fmt.Sprintf("stopped after step %d of %d, warm-up included", s.StepsMade, s.Warmup+s.Steps)
 	}
 	_, err := fmt.Fprintf(w, `%s: %s, %s
 model %s (sha256 %.12s), gradhop %s, seed %d

@@ -73,14 +73,14 @@ folders.`,
 			return o.run(cmd.Context(), a)
 		},
 	}
-	o.addFlags(cmd)
+	o.addFlags(a, cmd)
 	app.Complete(cmd, "init", "random", "zeros")
 	app.Complete(cmd, "on-nonfinite", "fail", "reject")
 	app.Complete(cmd, "write", "csv", "npz", "png", "none")
 	return cmd
 }
 
-func (o *options) addFlags(cmd *cobra.Command) {
+func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.Space, "space", "", "the states, a `SPACE` as above; needed with a model")
@@ -88,19 +88,19 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.Input, "input", "", "`name` of the input that takes the state (default: the only one)")
 	f.StringVar(&o.Output, "output", "", "`name` of the output that is the log-density (default: the only one)")
 	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
-	f.Float64Var(&o.Temperature, "temperature", o.Temperature, "divide the log-density by this `number`")
+	app.Float(f, &o.Temperature, "temperature", o.Temperature, app.Positive, "divide the log-density by this `number`")
 	f.StringVar(&o.Allow, "allow", "", "allowed values, in a JSON `file`: one list for all sites, or one per site")
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
 	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")
-	f.IntVar(&o.MaxBatch, "max-batch", 0, "maximum `number` of chains in one run of the model, to save memory (default: all)")
+	app.Int(f, &o.MaxBatch, "max-batch", 0, 0, "maximum `number` of chains in one run of the model, to save memory (default: all)")
 	f.BoolVar(&o.OneByOne, "one-by-one", false, "run the model on one chain at a time, for models whose batch rows interact")
 	app.SamplerFlag(cmd, &o.Sampler, "sampler")
 	app.DraftFlag(f, &o.Draft, "another .onnx file over the same space")
-	f.IntVar(&o.Chains, "chains", o.Chains, "`number` of chains, all in one batch")
+	app.Int(f, &o.Chains, "chains", o.Chains, 1, "`number` of chains, all in one batch")
 	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these chains of a larger run, numbered from 0: `LIST` such as 0-31,40")
-	f.IntVar(&o.Steps, "steps", o.Steps, "`number` of steps after warm-up")
-	f.IntVar(&o.Warmup, "warmup", o.Warmup, "`number` of tuning steps before")
-	f.IntVar(&o.Thin, "thin", o.Thin, "keep every `N`-th step as a draw")
+	app.Int(f, &o.Steps, "steps", o.Steps, 1, "`number` of steps after warm-up")
+	app.Int(f, &o.Warmup, "warmup", o.Warmup, 0, "`number` of tuning steps before")
+	app.Int(f, &o.Thin, "thin", o.Thin, 1, "keep every `N`-th step as a draw")
 	app.SeedFlag(f, &o.Seed)
 	f.StringVar(&o.Init, "init", o.Init, "where chains start: random, zeros, or a `FILE` of states (.npy or JSON, [chain, site])")
 	f.BoolVar(&o.PoolWarmup, "pool-warmup", false, "tune one step size for all chains; the run can then not be split")
@@ -111,9 +111,25 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.SaveWarmup, "save-warmup", false, "also keep the states of warm-up")
 	f.StringSliceVar(&o.Write, "write", nil, "additional `FORMATS` of the draws: csv (CmdStan's), npz, png, or none (default: csv up to 64 sites, png for pictures)")
 	f.StringVar(&o.Picture, "picture", "", "states are pictures of `HxW` or HxWxC (default: from the model's input)")
-	f.DurationVar(&o.Every, "checkpoint-every", 0, "`time` between checkpoints (default: 30s, or fifty times the duration of one)")
+	app.Duration(f, &o.Every, "checkpoint-every", 0, "`time` between checkpoints (default: 30s, or fifty times the duration of one)")
 	app.Format(cmd, &o.format, "text", "json")
 	app.SamplerFlags(f, &o.Settings)
+	app.Common(cmd, "space", "energy", "negate", "sampler", "chains", "steps", "warmup", "thin", "seed", "out", "resume", "write", "picture", "format")
+	o.declare(a, cmd)
+}
+
+// declare says when flags count.
+func (o *options) declare(a *app.App, cmd *cobra.Command) {
+	f := cmd.Flags()
+	energy := func() bool { return o.Energy != "" }
+	a.Declare(cmd,
+		app.Always("energy", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
+			"checkpoint-every", "format", app.SamplerOptions),
+		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "bind", "max-batch", "one-by-one", "draft",
+			"provider", "provider-library", "provider-option"),
+		app.Idle("with an --energy of this form, which runs no model", func() bool { return energy() && !strings.HasPrefix(o.Energy, "rbm:") }, "ort-lib", "threads", "offline"),
+		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains"),
+		app.Idle("with --warmup 0", func() bool { return o.Warmup == 0 }, "pool-warmup", "save-warmup"))
 }
 
 // settle completes the options, for a run to continue from its folder.
@@ -160,7 +176,7 @@ func (o *options) recall(flags *pflag.FlagSet) error {
 	})
 	o.Resume, o.Out, o.Model = dir, "", cmp.Or(model, o.Model)
 	if err == nil && !recalled && o.Model == "" && o.Energy == "" {
-		err = app.Usagef("%s: its options are lost; give the model and all other flags again", dir)
+		err = app.Usagef("%s: command.json is missing; give the model and all other flags again", dir)
 	}
 	return err
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/tasks/infill"
 )
 
@@ -24,6 +26,8 @@ type options struct {
 	words  []int
 	format string
 	out    string
+
+	labelled bool // the columns were
 }
 
 // New returns the command.
@@ -41,9 +45,13 @@ that begins with { is a JSON object with text and optionally words, the words to
 split at white space and counted from 1. If a line fails, the error is reported and the
 next lines are still scored; the exit code is then 1.
 
-Each line printed has the log-density, the log-density divided by the number of tokens,
-and the text, separated by tabs; jsonl has the tokens too.`,
+With words marked as in "the old man sat by the [MASK=door] .", only their terms are added up.
+This is the number that gradhop infill prints for "the old man sat by the [MASK] ." filled so.
+
+Each line printed has the log-density U, U divided by the number of tokens in it, this
+number of the tokens of the text, and the text, separated by tabs; jsonl has each token.`,
 		Example: `  gradhop score "She opened the door."
+  gradhop score "She opened the [MASK=door]."
   gradhop score --words 2 "She opened the door."
   gradhop score --file sentences.txt --format jsonl --out scores.jsonl`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
@@ -55,6 +63,9 @@ and the text, separated by tabs; jsonl has the tokens too.`,
 	o.energy.AddModelFlags(cmd)
 	app.Format(cmd, &o.format, "text", "jsonl")
 	app.OutFlag(f, &o.out)
+	app.Common(cmd, "file", "words", "model", "format", "out")
+	a.Declare(cmd, app.Always("file", "words", "model", "energy", "max-batch", "format", "out", app.RuntimeFlags),
+		app.Idle("with --energy mrf", func() bool { return o.energy.Form == mlm.MRF }, "mask-embedding"))
 	return cmd
 }
 
@@ -80,11 +91,11 @@ func (o *options) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer out.Discard()
-	m, err := o.energy.Open(ctx, o.app)
+	m, release, err := o.energy.Open(ctx, o.app)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
+	defer func() { err = errors.Join(err, release()) }()
 	var failed, of int
 	for {
 		batch, end := o.read(ctx, lines)
@@ -151,13 +162,37 @@ func (o *options) score(ctx context.Context, m *infill.Model, lines *app.Lines, 
 
 func (o *options) print(out io.Writer, line int, s infill.Score) error {
 	if o.format == "text" {
-		_, err := fmt.Fprintf(out, "%s\t%s\t%s\n", s.LogP.Text(4), s.PerToken.Text(4), s.Text)
+		if !o.labelled {
+			o.labelled = true
+			var label app.Notes
+			label.Add("U (%s, nats)\tU per token\ttokens in U\ttext", o.energy.Form)
+			o.app.Print(&label)
+		}
+		_, err := fmt.Fprintf(out, "%s\t%s\t%d of %d\t%s\n", s.LogP.Text(4), s.PerToken.Text(4), len(s.Tokens), s.Of, s.Text)
 		return err
 	}
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
-	return e.Encode(struct {
-		Line int `json:"line,omitempty"`
-		infill.Score
-	}{line, s})
+	j := scoreJSON{Line: line, Text: s.Text, PerToken: s.PerToken, Tokens: s.Tokens, Of: s.Of}
+	switch s.Scope {
+	case infill.WholeText:
+		j.Whole = &s.LogP
+	case infill.ListedWords:
+		j.Words = &s.LogP
+	case infill.Blanks:
+		j.Blanks = &s.LogP
+	}
+	return e.Encode(j)
+}
+
+// scoreJSON is a line of jsonl. The sum is called after the tokens that it is over.
+type scoreJSON struct {
+	Line     int                 `json:"line,omitempty"`
+	Text     string              `json:"text"`
+	Whole    *diag.Number        `json:"logp_text,omitempty"`
+	Words    *diag.Number        `json:"logp_words,omitempty"`
+	Blanks   *diag.Number        `json:"logp_blanks,omitempty"`
+	PerToken diag.Number         `json:"logp_per_token"`
+	Tokens   []infill.TokenScore `json:"tokens"`
+	Of       int                 `json:"tokens_of_text"`
 }

@@ -46,5 +46,6 @@ gradhop sample --resume RUN makes damaged draws again.`,
 		},
 	}
 	app.Format(cmd, &format, "text", "json")
+	a.Declare(cmd, app.Always("format"))
 	return cmd
 }

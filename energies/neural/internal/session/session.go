@@ -39,11 +39,6 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 		if err := rewrite.TurnKernels(g); err != nil {
 			return nil, err
 		}
-		if o.OpenVINO("cpu", "bf16") && o.Threads == 1 {
-			if err := rewrite.SplitHidden(g); err != nil {
-				return nil, err
-			}
-		}
 		rewrite.OwnWeights(g)
 	}
 	s, err := open(ctx, g, o)

@@ -74,6 +74,8 @@ func LayerNormParts(b *build.Builder, x Value, axes []int64, eps float64) (hat, 
 	return b.Mul(c, inv), inv
 }
 
+// LayerNormBackward returns the gradient by x of x̂, where d is that by x̂ and hat and inv are
+// those of [LayerNormParts].
 func LayerNormBackward(b *build.Builder, d, hat, inv Value, axes []int64) Value {
 	m := b.ReduceMean(d, axes, true)
 	h := b.ReduceMean(b.Mul(d, hat), axes, true)
@@ -86,6 +88,7 @@ var TwoOverSqrtPi = 2 / math.Sqrt(math.Pi)
 // Contrib is the domain of the operators that the runtime's optimiser writes.
 const Contrib = "com.microsoft"
 
+// Names returns the names of list, in order.
 func Names(list []*onnx.ValueInfo) []string {
 	out := make([]string, len(list))
 	for i, v := range list {

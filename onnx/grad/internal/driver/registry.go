@@ -34,6 +34,8 @@ type Option func(*versioned)
 // rule without it takes that of the first; the driver refuses any other.
 func AllOutputs(v *versioned) { v.allOutputs = true }
 
+// Known holds the rules of operators by version, Zeros the operators whose gradient is zero, and StraightThrough
+// those through whose rounding gradients pass.
 var (
 	Known           = map[OpKey][]versioned{}
 	Zeros           = map[OpKey]bool{}
@@ -130,6 +132,7 @@ func init() {
 		"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Hardmax")
 }
 
+// String returns the operator, with its domain in front outside the standard.
 func (k OpKey) String() string {
 	if k.Domain == "" {
 		return k.Op

@@ -14,7 +14,7 @@ func Gelu(b *build.Builder, x driver.Value) driver.Value {
 	return b.Scale(b.Mul(x, p), 0.5)
 }
 
-// y = ½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), with the bias added to x first.
+// FastGelu: y = ½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), with the bias added to x first.
 func FastGelu(b *build.Builder, n *onnx.Node) []driver.Value {
 	x := n.In(0)
 	if n.In(1) != "" {
@@ -30,7 +30,7 @@ func geluTanh(b *build.Builder, x driver.Value) driver.Value {
 	return b.Add(half, b.Mul(half, b.Op("Tanh", []driver.Value{u})))
 }
 
-// y = x·sigmoid(α·x)
+// QuickGelu: y = x·sigmoid(α·x)
 func QuickGelu(b *build.Builder, n *onnx.Node) []driver.Value {
 	x := n.In(0)
 	return []driver.Value{b.Mul(x, b.Op("Sigmoid", []driver.Value{b.Scale(x, float64(n.Float("alpha", 1.702)))}))}

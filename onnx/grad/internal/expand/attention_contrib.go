@@ -7,7 +7,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// The runtime's Attention: input·weights + bias gives queries, keys and values side by
+// ContribAttention is the runtime's Attention: input·weights + bias gives queries, keys and values side by
 // side. Outputs: y, and all keys and values stacked.
 func ContribAttention(b *build.Builder, n *onnx.Node) []driver.Value {
 	switch {
@@ -111,7 +111,7 @@ func maskOf(b *build.Builder, n *onnx.Node, mask, q, k driver.Value) []driver.Va
 	return nil
 }
 
-// MultiHeadAttention: queries, keys and values flat, packed [batch, length, heads, 3,
+// MultiHead is MultiHeadAttention: queries, keys and values flat, packed [batch, length, heads, 3,
 // size], keys and values packed, or keys and values with an axis of heads already. A
 // bias is added to those that are flat. Outputs: y, all keys, all values.
 func MultiHead(b *build.Builder, n *onnx.Node) []driver.Value {

@@ -7,7 +7,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// GroupQueryAttention is causal; queries, keys and values come apart or side by side.
+// GroupQuery is GroupQueryAttention, which is causal; queries, keys and values come apart or side by side.
 // Outputs: y, all keys, all values. It is written for a whole text at once: every
 // entry of the batch is as long as the longest, or padded behind its end, where what
 // the operator returns means nothing. A past of keys may have a length that is a

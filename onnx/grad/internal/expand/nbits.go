@@ -8,7 +8,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
-// Y = A·Wᵀ (+ bias), W [N, K] being stored in blocks of a few bits an element, with a
+// MatMulNBits: Y = A·Wᵀ (+ bias), W [N, K] being stored in blocks of a few bits an element, with a
 // scale and a zero point for each block. W must be a constant: it becomes one of
 // floating-point numbers, as the runtime itself computes with where accuracy_level
 // allows no less.

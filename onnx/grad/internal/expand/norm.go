@@ -7,7 +7,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// s = input + skip (+ bias); y = LayerNormalization(s, γ, β). Outputs: y, the mean
+// SkipLayerNorm: s = input + skip (+ bias); y = LayerNormalization(s, γ, β). Outputs: y, the mean
 // of s, 1/σ, s.
 func SkipLayerNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	s := skipSum(b, n, 4)
@@ -22,7 +22,7 @@ func SkipLayerNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	return out
 }
 
-// The same without a mean: y = s/√(mean s² + ε)·γ. The standard has no output for
+// SkipSimplified is SkipLayerNorm without a mean: y = s/√(mean s² + ε)·γ. The standard has no output for
 // the mean, and the runtime writes none.
 func SkipSimplified(b *build.Builder, n *onnx.Node) []driver.Value {
 	s := skipSum(b, n, 3)
@@ -39,7 +39,7 @@ func skipSum(b *build.Builder, n *onnx.Node, bias int) driver.Value {
 	return b.Add(x, n.In(1))
 }
 
-// y = x/√(mean x² + ε)·γ over the axes from axis on; 1/√… is the second output.
+// Simplified: y = x/√(mean x² + ε)·γ over the axes from axis on; 1/√… is the second output.
 func Simplified(b *build.Builder, n *onnx.Node) []driver.Value {
 	x := n.In(0)
 	rank, ok := driver.RankOf(b, n, x)
@@ -62,7 +62,7 @@ func lastLayerNorm(b *build.Builder, x, gamma, beta driver.Value, eps float32) d
 	return b.Op("LayerNormalization", []driver.Value{x, gamma, beta}, onnx.IntAttr("axis", -1), onnx.FloatAttr("epsilon", eps))
 }
 
-// y = LayerNormalization(word[ids] + position[position ids] + segment[segments]).
+// Embed: y = LayerNormalization(word[ids] + position[position ids] + segment[segments]).
 // Outputs: y, the number of ones in each row of the mask, the sum before the norm.
 func Embed(b *build.Builder, n *onnx.Node) []driver.Value {
 	ids, mask := n.In(0), n.In(7)

@@ -9,7 +9,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
-// Y = α·A'·B', where ' moves axis 0 behind the batch axes (transBatch) and then
+// FusedMatMul: Y = α·A'·B', where ' moves axis 0 behind the batch axes (transBatch) and then
 // exchanges the last two (trans).
 func FusedMatMul(b *build.Builder, n *onnx.Node) []driver.Value {
 	var in [2]driver.Value
@@ -35,7 +35,7 @@ func FusedMatMul(b *build.Builder, n *onnx.Node) []driver.Value {
 	return []driver.Value{b.Scale(b.MatMul(in[0], in[1]), float64(n.Float("alpha", 1)))}
 }
 
-// Y = activation(α·A'·B' + β·C)
+// FusedGemm: Y = activation(α·A'·B' + β·C)
 func FusedGemm(b *build.Builder, n *onnx.Node) []driver.Value {
 	var plain, activation []*onnx.Attribute
 	for _, a := range n.Attrs {
@@ -51,7 +51,7 @@ func FusedGemm(b *build.Builder, n *onnx.Node) []driver.Value {
 	return activate(b, n, y, activation)
 }
 
-// Y = activation(Conv(X, W, B) + Z)
+// FusedConv: Y = activation(Conv(X, W, B) + Z)
 func FusedConv(b *build.Builder, n *onnx.Node) []driver.Value {
 	plain := slices.DeleteFunc(slices.Clone(n.Attrs), func(a *onnx.Attribute) bool { return strings.HasPrefix(a.Name, "activation") })
 	y := b.Op("Conv", []driver.Value{n.In(0), n.In(1), n.In(2)}, plain...)

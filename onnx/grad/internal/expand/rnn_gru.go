@@ -6,7 +6,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// gruCell: gates in the order z, r, h, and
+// GruCell: gates in the order z, r, h, and
 //
 //	h = (1 - z)·g(a) + z·h₋₁,
 //	a = x·W_hᵀ + b_w + r·(h₋₁·R_hᵀ + b_r)   with linear_before_reset,

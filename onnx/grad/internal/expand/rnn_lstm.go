@@ -5,7 +5,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
-// rnnCell: h = f(z). dz = dh·f'(z), dh₋₁ = dz·R.
+// RnnCell: h = f(z). dz = dh·f'(z), dh₋₁ = dz·R.
 func RnnCell(d *direction) recurrentGrads {
 	b := d.b
 	z := d.gates()
@@ -39,7 +39,7 @@ func (d *direction) step(t int, carry driver.Value) driver.Value {
 	return d.zero()
 }
 
-// lstmCell: gates in the order i, o, f, c,
+// LstmCell: gates in the order i, o, f, c,
 //
 //	i = f(z_i + p_i·C₋₁), f = f(z_f + p_f·C₋₁), C = f·C₋₁ + i·g(z_c)
 //	o = f(z_o + p_o·C),   h = o·h(C)

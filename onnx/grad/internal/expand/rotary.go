@@ -7,7 +7,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// RotaryEmbedding of the standard: x [batch, heads, length, size] or [batch, length,
+// Rotary is RotaryEmbedding of the standard: x [batch, heads, length, size] or [batch, length,
 // heads·size], cosines and sines [batch, length, half] or, with position codes, tables
 // [·, half].
 func Rotary(b *build.Builder, n *onnx.Node) []driver.Value {
@@ -18,7 +18,7 @@ func Rotary(b *build.Builder, n *onnx.Node) []driver.Value {
 	return []driver.Value{rotateInput(b, n, n.In(0), cos, sin, n.Int("rotary_embedding_dim", 0), n.Int("interleaved", 0) != 0)}
 }
 
-// The runtime's own: tables always, and position codes [batch, length], or [1] with
+// ContribRotary is the runtime's own RotaryEmbedding: tables always, and position codes [batch, length], or [1] with
 // the code of the first position.
 func ContribRotary(b *build.Builder, n *onnx.Node) []driver.Value {
 	x, at := n.In(0), n.In(1)

@@ -10,7 +10,7 @@ import (
 // Quantised operators of the runtime's own domain, written with those of the standard:
 // the products stay products of integers.
 
-// The runtime's operators took types of 16 bits before those of the standard did.
+// StandardQuantise is for the runtime's operators, which took types of 16 bits before those of the standard did.
 func StandardQuantise(b *build.Builder, n *onnx.Node) []driver.Value {
 	t := b.Info(n.In(0)).Type
 	if n.Op == "QuantizeLinear" {
@@ -37,13 +37,13 @@ func scaled(b *build.Builder, y, sa, sb, bias driver.Value) driver.Value {
 	return y
 }
 
-// Y = a_s·b_s·(A - a_z)·(B - b_z) + bias
+// MatMulIntegerToFloat: Y = a_s·b_s·(A - a_z)·(B - b_z) + bias
 func MatMulIntegerToFloat(b *build.Builder, n *onnx.Node) []driver.Value {
 	y := b.Op("MatMulInteger", []driver.Value{n.In(0), n.In(1), n.In(4), n.In(5)})
 	return []driver.Value{scaled(b, y, n.In(2), n.In(3), n.In(6))}
 }
 
-// The same with A quantised by its range.
+// DynamicQuantizeMatMul is MatMulIntegerToFloat with A quantised by its range.
 func DynamicQuantizeMatMul(b *build.Builder, n *onnx.Node) []driver.Value {
 	a := b.OpN("", "DynamicQuantizeLinear", 3, []driver.Value{n.In(0)})
 	if a == nil {
@@ -53,7 +53,7 @@ func DynamicQuantizeMatMul(b *build.Builder, n *onnx.Node) []driver.Value {
 	return []driver.Value{scaled(b, y, a[1], n.In(2), n.In(4))}
 }
 
-// Y = α·a_s·b_s·((A' - a_z)·(B' - b_z) + C), quantised again where y_s is given, with '
+// QGemm: Y = α·a_s·b_s·((A' - a_z)·(B' - b_z) + C), quantised again where y_s is given, with '
 // for the transposes asked for.
 func QGemm(b *build.Builder, n *onnx.Node) []driver.Value {
 	side := func(i int, name string) driver.Value {
@@ -73,7 +73,7 @@ func QGemm(b *build.Builder, n *onnx.Node) []driver.Value {
 	return []driver.Value{y}
 }
 
-// Attention of dequantised inputs and weights, as the operator defines itself.
+// QAttention is Attention of dequantised inputs and weights, as the operator defines itself.
 func QAttention(b *build.Builder, n *onnx.Node) []driver.Value {
 	x := b.Op("DequantizeLinear", []driver.Value{n.In(0), n.In(3), n.In(6)})
 	w := b.Op("DequantizeLinear", []driver.Value{n.In(1), n.In(4), n.In(7)}, onnx.IntAttr("axis", 1))

@@ -19,7 +19,7 @@ func quantisedAs(b *build.Builder, y, scale, zero driver.Value) driver.Value {
 	return b.Op("QuantizeLinear", []driver.Value{y, scale, zero})
 }
 
-// Inputs: scale and zero point of the output, then codes, scale and zero point of each
+// QLinearConcat reads scale and zero point of the output, then codes, scale and zero point of each
 // part.
 func QLinearConcat(b *build.Builder, n *onnx.Node) []driver.Value {
 	var parts []driver.Value

@@ -22,7 +22,7 @@ func twinOf(b *build.Builder, n driver.Node, dy []driver.Value) twin {
 	return twin{b, n, driver.TypeOf(b, dy)}
 }
 
-// y = saturate(round(x/s) + z): dx = dy/s, ds = -dy·x/s², both 0 where saturated: more
+// Quantize: y = saturate(round(x/s) + z): dx = dy/s, ds = -dy·x/s², both 0 where saturated: more
 // than half a step outside the range of the type.
 func Quantize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	w := twinOf(b, n, dy)
@@ -30,14 +30,14 @@ func Quantize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value
 	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
 }
 
-// y = (x - z)·s: dx = dy·s, ds = dy·(x - z)
+// Dequantize: y = (x - z)·s: dx = dy·s, ds = dy·(x - z)
 func Dequantize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	w := twinOf(b, n, dy)
 	y := w.dequantize(w.in(0), w.in(1), w.in(2), n.In(0), n.Int("axis", 1))
 	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
 }
 
-// y = round(x/s) + z with s and z from the range of x: dx = dy/s. That they depend on
+// DynamicQuantize: y = round(x/s) + z with s and z from the range of x: dx = dy/s. That they depend on
 // x is left out, as the range moves with two elements only.
 func DynamicQuantize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	scale := n.Out(1)
@@ -49,14 +49,14 @@ func DynamicQuantize(b *build.Builder, n driver.Node, dy []driver.Value) []drive
 	return []driver.Value{b.Div(dy[0], b.Cast(scale, b.Info(dy[0]).Type))}
 }
 
-// Y = (A - a)·(B - b)
+// MatMulInteger: Y = (A - a)·(B - b)
 func MatMulInteger(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	w := twinOf(b, n, dy)
 	y := b.MatMul(w.minus(w.in(0), w.rows(2)), w.minus(w.in(1), w.in(3)))
 	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
 }
 
-// Y = Conv(x - a, w - b), where b is one number or one for each channel of Y
+// ConvInteger: Y = Conv(x - a, w - b), where b is one number or one for each channel of Y
 func ConvInteger(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	w := twinOf(b, n, dy)
 	kernel := w.minus(w.in(1), w.along(w.in(3), n.In(1), 0))
@@ -64,7 +64,7 @@ func ConvInteger(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Va
 	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
 }
 
-// Y = saturate(round((a_s·(a - a_z))·(b_s·(b - b_z))/y_s) + y_z)
+// QLinearMatMul: Y = saturate(round((a_s·(a - a_z))·(b_s·(b - b_z))/y_s) + y_z)
 func QLinearMatMul(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	w := twinOf(b, n, dy)
 	left := b.Mul(w.minus(w.in(0), w.rows(2)), w.rows(1))
@@ -73,7 +73,7 @@ func QLinearMatMul(b *build.Builder, n driver.Node, dy []driver.Value) []driver.
 	return driver.Nested(b, n, []driver.Value{y}, dy[:1])
 }
 
-// Y = saturate(round(Conv(x_s·(x - x_z), w_s·(w - w_z), x_s·w_s·B)/y_s) + y_z)
+// QLinearConv: Y = saturate(round(Conv(x_s·(x - x_z), w_s·(w - w_z), x_s·w_s·B)/y_s) + y_z)
 func QLinearConv(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	w := twinOf(b, n, dy)
 	x := b.Mul(w.minus(w.in(0), w.in(2)), w.in(1))

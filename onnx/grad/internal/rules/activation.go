@@ -17,6 +17,7 @@ func Elementwise(op string, derivative func(b *build.Builder, x, y driver.Value)
 	}, op)
 }
 
+// Reciprocal returns 1/x.
 func Reciprocal(b *build.Builder, x driver.Value) driver.Value {
 	return b.Op("Reciprocal", []driver.Value{x})
 }
@@ -32,11 +33,12 @@ func OneMinusSquare(b *build.Builder, x driver.Value) driver.Value {
 	return b.Mul(b.Sub(one, x), b.Add(x, one))
 }
 
+// OnePlusSquare returns 1 + x².
 func OnePlusSquare(b *build.Builder, x driver.Value) driver.Value {
 	return b.Add(b.Mul(x, x), b.Scalar(1, x))
 }
 
-// ruleGelu: y = x·Φ(x) gives Φ(x) + x·φ(x); approximate="tanh" gives, with
+// Gelu: y = x·Φ(x) gives Φ(x) + x·φ(x); approximate="tanh" gives, with
 // u = √(2/π)(x + 0.044715x³) and t = tanh u, ½(1+t) + ½x(1-t²)u'.
 func Gelu(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x := n.In(0)
@@ -56,7 +58,7 @@ func Gelu(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{b.Mul(dy[0], b.Add(cdf, b.Mul(x, pdf)))}
 }
 
-// y = x·s, s = sigmoid(αx): dx = dy·(s + αy(1-s))
+// Swish: y = x·s, s = sigmoid(αx): dx = dy·(s + αy(1-s))
 func Swish(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x, alpha := n.In(0), float64(n.Float("alpha", 1))
 	s := b.Op("Sigmoid", []driver.Value{b.Scale(x, alpha)})

@@ -31,13 +31,13 @@ func negative(b *build.Builder, x driver.Value) driver.Value {
 	return keep(b, compare(b, "Less", x, 0), x)
 }
 
-// y = x < 0 ? αx : x
+// LeakyRelu: y = x < 0 ? αx : x
 func LeakyRelu(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	below := compare(b, "Less", n.In(0), 0)
 	return []driver.Value{pick(b, below, b.Scale(dy[0], float64(n.Float("alpha", 0.01))), dy[0])}
 }
 
-// y = x < 0 ? s·x : x: ds = dy·x where x < 0
+// PRelu: y = x < 0 ? s·x : x: ds = dy·x where x < 0
 func PRelu(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x := n.In(0)
 	dx := make([]driver.Value, 2)
@@ -58,35 +58,35 @@ func belowZero(b *build.Builder, op string, x, dy driver.Value, k, a, above floa
 	return b.Mul(dy, pick(b, below, b.Scale(e, k), b.Scalar(above, x)))
 }
 
-// y = x < 0 ? α(eˣ-1) : x
+// Elu: y = x < 0 ? α(eˣ-1) : x
 func Elu(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{belowZero(b, "Less", n.In(0), dy[0], float64(n.Float("alpha", 1)), 1, 1)}
 }
 
-// y = γ(x ≤ 0 ? αeˣ-α : x)
+// Selu: y = γ(x ≤ 0 ? αeˣ-α : x)
 func Selu(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	alpha, gamma := float64(n.Float("alpha", 1.67326319217681884765625)), float64(n.Float("gamma", 1.05070102214813232421875))
 	return []driver.Value{belowZero(b, "LessOrEqual", n.In(0), dy[0], alpha*gamma, 1, gamma)}
 }
 
-// y = max(0, x) + min(0, α(exp(x/α)-1))
+// Celu: y = max(0, x) + min(0, α(exp(x/α)-1))
 func Celu(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{belowZero(b, "Less", n.In(0), dy[0], 1, float64(n.Float("alpha", 1)), 1)}
 }
 
-// y = x > α ? x : 0
+// ThresholdedRelu: y = x > α ? x : 0
 func ThresholdedRelu(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{keep(b, compare(b, "Greater", n.In(0), float64(n.Float("alpha", 1))), dy[0])}
 }
 
-// y = max(0, min(1, αx + β))
+// HardSigmoid: y = max(0, min(1, αx + β))
 func HardSigmoid(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	y := n.Out(0)
 	inside := b.Op("And", []driver.Value{compare(b, "Greater", y, 0), compare(b, "Less", y, 1)})
 	return []driver.Value{keep(b, inside, b.Scale(dy[0], float64(n.Float("alpha", 0.2))))}
 }
 
-// y = x·max(0, min(1, x/6 + ½)): 0 up to -3, 1 from 3 on, x/3 + ½ between
+// HardSwish: y = x·max(0, min(1, x/6 + ½)): 0 up to -3, 1 from 3 on, x/3 + ½ between
 func HardSwish(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x := n.In(0)
 	slope := b.Add(b.Scale(x, 1.0/3), b.Scalar(0.5, x))
@@ -94,7 +94,7 @@ func HardSwish(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Valu
 	return []driver.Value{b.Mul(dy[0], keep(b, compare(b, "Greater", x, -3), from))}
 }
 
-// y = x + bias below -λ, x - bias above λ, 0 between
+// Shrink: y = x + bias below -λ, x - bias above λ, 0 between
 func Shrink(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	lambda := float64(n.Float("lambd", 0.5))
 	out := b.Op("Or", []driver.Value{compare(b, "Less", n.In(0), -lambda), compare(b, "Greater", n.In(0), lambda)})

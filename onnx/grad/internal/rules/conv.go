@@ -46,7 +46,7 @@ func unknownWindows(b *build.Builder, n driver.Node) {
 	b.Fail(driver.BadShape(n.Label(), n.In(0), "unknown windows", shape.String(dims)))
 }
 
-// y = x∗w + β. dx is the transposed convolution of dy, dw the convolution of x with
+// Conv: y = x∗w + β. dx is the transposed convolution of dy, dw the convolution of x with
 // dy along the batch, dβ = Σ dy.
 func Conv(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x, w := n.In(0), n.In(1)

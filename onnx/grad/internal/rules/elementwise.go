@@ -6,15 +6,15 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
-// y = x
+// Identity: y = x
 func Identity(_ *build.Builder, _ driver.Node, dy []driver.Value) []driver.Value { return dy[:1] }
 
-// y = a + b: da = dy, db = dy
+// Add: y = a + b: da = dy, db = dy
 func Add(_ *build.Builder, _ driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{dy[0], dy[0]}
 }
 
-// y = a - b: da = dy, db = -dy
+// Sub: y = a - b: da = dy, db = -dy
 func Sub(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	dx := []driver.Value{dy[0], ""}
 	if n.Need(1) {
@@ -23,7 +23,7 @@ func Sub(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return dx
 }
 
-// y = a·b: da = dy·b, db = dy·a
+// Mul: y = a·b: da = dy·b, db = dy·a
 func Mul(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	dx := make([]driver.Value, 2)
 	for i := range dx {
@@ -34,7 +34,7 @@ func Mul(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return dx
 }
 
-// y = a/b: da = dy/b, db = -dy·y/b
+// Div: y = a/b: da = dy/b, db = -dy·y/b
 func Div(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	dx := make([]driver.Value, 2)
 	q := b.Div(dy[0], n.In(1))
@@ -47,12 +47,12 @@ func Div(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return dx
 }
 
-// y = -x
+// Neg: y = -x
 func Neg(b *build.Builder, _ driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{b.Neg(dy[0])}
 }
 
-// y = a^p: da = dy·p·a^(p-1), dp = dy·y·log a. Where a is 0 the latter is taken as 0,
+// Pow: y = a^p: da = dy·p·a^(p-1), dp = dy·y·log a. Where a is 0 the latter is taken as 0,
 // and so is the former where p is 0 too; a negative a has no derivative by p, and gives
 // NaN. Constant exponents 0, 1, 2, 3 and ½ need no power.
 func Pow(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
@@ -108,7 +108,7 @@ func constant(b *build.Builder, v driver.Value) (float64, bool) {
 	return append(list, 0)[0], len(list) > 0
 }
 
-// A cast between floating-point types passes the gradient, in the input's type. That of
+// Cast, between floating-point types, passes the gradient, in the input's type. That of
 // integers that stand for numbers stays in floating point.
 func Cast(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	if t := b.Info(n.In(0)).Type; !t.IsFloat() && t != onnx.Undefined {
@@ -117,7 +117,7 @@ func Cast(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{b.Cast(dy[0], b.Info(n.In(0)).Type)}
 }
 
-// y = c ? a : b
+// Where: y = c ? a : b
 func Where(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	zero := b.Scalar(0, dy[0])
 	dx := make([]driver.Value, 3)
@@ -138,7 +138,7 @@ func Dropout(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value 
 	return dy[:1]
 }
 
-// y = Σ inputs
+// Sum: y = Σ inputs
 func Sum(_ *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	dx := make([]driver.Value, len(n.Inputs))
 	for i := range dx {
@@ -147,7 +147,7 @@ func Sum(_ *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return dx
 }
 
-// y = Σ inputs / their number
+// Mean: y = Σ inputs / their number
 func Mean(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	d := b.Div(dy[0], b.Scalar(float64(len(n.Inputs)), dy[0]))
 	dx := make([]driver.Value, len(n.Inputs))

@@ -9,7 +9,7 @@ import (
 // share the gradient equally, as torch does; at a bound of Clip the number itself gets
 // it.
 
-// y = max or min of the inputs: those equal to y share dy.
+// Extremum: y = max or min of the inputs: those equal to y share dy.
 func Extremum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	dx := make([]driver.Value, len(n.Inputs))
 	if len(dx) == 1 {
@@ -48,7 +48,7 @@ func Extremum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value
 	return dx
 }
 
-// y = min(max(x, low), high): dx = dy where low ≤ x ≤ high; d low = Σ dy where x < low
+// Clip: y = min(max(x, low), high): dx = dy where low ≤ x ≤ high; d low = Σ dy where x < low
 // ≤ high; d high = Σ dy where x > high or low > high. Bounds may be left out.
 func Clip(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x, low, high := n.In(0), n.In(1), n.In(2)
@@ -86,7 +86,7 @@ func Clip(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return dx[:len(n.Inputs)]
 }
 
-// y = a - k·b for an integer k: da = dy, db = -dy·k
+// Mod: y = a - k·b for an integer k: da = dy, db = -dy·k
 func Mod(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	dx := []driver.Value{dy[0], ""}
 	if n.Need(1) {

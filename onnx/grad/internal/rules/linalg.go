@@ -11,7 +11,7 @@ import (
 // (n-1)² elements each.
 const maxDet = 32
 
-// y = det X: dX[i, j] = dy·(-1)^(i+j)·det(X without row i and column j). The runtime
+// Det: y = det X: dX[i, j] = dy·(-1)^(i+j)·det(X without row i and column j). The runtime
 // computes these determinants with pivots, so that singular matrices do no harm; an
 // inverse, which is faster, the standard does not have. n is at most 32.
 func Det(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {

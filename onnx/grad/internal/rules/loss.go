@@ -6,13 +6,13 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
-// log_prob = log softmax over the classes, loss = its negative log-likelihood.
+// CrossEntropy: log_prob = log softmax over the classes, loss = its negative log-likelihood.
 func CrossEntropy(b *build.Builder, n *onnx.Node) []driver.Value {
 	p := b.Op("LogSoftmax", []driver.Value{n.In(0)}, onnx.IntAttr("axis", 1))
 	return []driver.Value{LikelihoodLoss(b, n, p), p}
 }
 
-// likelihoodLoss: with log-probabilities p[n, c, …], classes t[n, …] and weights w_c
+// LikelihoodLoss: with log-probabilities p[n, c, …], classes t[n, …] and weights w_c
 // (1 where none are given, 0 for the class to be ignored) the loss is -w_t·p[n, t, …],
 // or the sum of it, or that divided by the sum of all w_t.
 func LikelihoodLoss(b *build.Builder, n *onnx.Node, p driver.Value) driver.Value {

@@ -6,7 +6,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Y = A·B: dA = dY·Bᵀ, dB = Aᵀ·dY. Where B is a matrix under a batch of A, the
+// MatMul: Y = A·B: dA = dY·Bᵀ, dB = Aᵀ·dY. Where B is a matrix under a batch of A, the
 // batch axes become rows first, so that dB is one product and no sum of many.
 //
 // Transposes are left to the runtime: of activations it folds them into the product,
@@ -58,7 +58,7 @@ func asInt(v bool) int64 {
 	return 0
 }
 
-// Y = α·A'·B' + β·C, where ' is an optional transpose.
+// Gemm: Y = α·A'·B' + β·C, where ' is an optional transpose.
 func Gemm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	alpha, beta := float64(n.Float("alpha", 1)), float64(n.Float("beta", 1))
 	ta, tb := n.Int("transA", 0) != 0, n.Int("transB", 0) != 0

@@ -22,7 +22,7 @@ func perChannel(b *build.Builder, v driver.Value, rank int) driver.Value {
 	return b.Unsqueeze(v, axes...)
 }
 
-// y = (x-μ)·k + β with k = γ/√(v+ε), all given per channel: dx = dy·k, dγ = Σ dy·x̂,
+// BatchNorm: y = (x-μ)·k + β with k = γ/√(v+ε), all given per channel: dx = dy·k, dγ = Σ dy·x̂,
 // dβ = Σ dy, dμ = -k·Σ dy, dv = -½·k/(v+ε)·Σ dy·(x-μ).
 func BatchNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	if n.Int("training_mode", 0) != 0 || n.Out(1) != "" {
@@ -66,7 +66,7 @@ func normalised(b *build.Builder, x driver.Value, axes []int64, eps float64) dri
 	return hat
 }
 
-// InstanceNormalization: y = x̂·γ + β, over the spatial axes.
+// InstanceNorm is InstanceNormalization: y = x̂·γ + β, over the spatial axes.
 func InstanceNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	x := n.In(0)
 	rank := b.Info(x).Rank()
@@ -78,7 +78,7 @@ func InstanceNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	return []driver.Value{b.Add(b.Mul(hat, perChannel(b, n.In(1), rank)), perChannel(b, n.In(2), rank))}
 }
 
-// GroupNormalization: the same over groups of channels. Scale and bias are one number
+// GroupNorm is GroupNormalization: the same over groups of channels. Scale and bias are one number
 // a channel, or, before operator set 21, a group.
 func GroupNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	x := n.In(0)
@@ -105,7 +105,7 @@ func GroupNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	return []driver.Value{b.Reshape(y, b.DynamicShape(dims, x))}
 }
 
-// MeanVarianceNormalization: y = x̂ over axes. The standard adds 1e-9 to the deviation;
+// MeanVarianceNorm is MeanVarianceNormalization: y = x̂ over axes. The standard adds 1e-9 to the deviation;
 // its square added to the variance does the same where that is zero.
 func MeanVarianceNorm(b *build.Builder, n *onnx.Node) []driver.Value {
 	axes, given := n.Ints("axes")
@@ -155,7 +155,7 @@ func LRN(b *build.Builder, n *onnx.Node) []driver.Value {
 	return []driver.Value{b.Mul(x, b.Op("Pow", []driver.Value{base, b.Scalar(-beta, x)}))}
 }
 
-// y = x̂·γ with x̂ = x/√(mean x² + ε) over the last axes: with d = dy·γ,
+// RMSNorm: y = x̂·γ with x̂ = x/√(mean x² + ε) over the last axes: with d = dy·γ,
 // dx = (d - x̂·mean(d·x̂))/√(mean x² + ε), dγ = Σ dy·x̂.
 func RMSNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x, scale := n.In(0), n.In(1)

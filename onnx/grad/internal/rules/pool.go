@@ -182,7 +182,7 @@ func enlarge(b *build.Builder, d driver.Value, times []int64) driver.Value {
 		onnx.StringAttr("coordinate_transformation_mode", "asymmetric"), onnx.StringAttr("nearest_mode", "floor"))
 }
 
-// y = Σ x / count over each window: dx = the sum of dy/count over the windows that
+// AveragePool: y = Σ x / count over each window: dx = the sum of dy/count over the windows that
 // hold x. The count is that of the entries inside x, or inside its padding.
 func AveragePool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	p, ok := poolingOf(b, n)

@@ -8,7 +8,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
-// y = (Σ |x|ᵖ)^(1/p) over each window: dx = sign x·|x|ᵖ⁻¹ · the sum of dy·y^(1-p)
+// LpPool: y = (Σ |x|ᵖ)^(1/p) over each window: dx = sign x·|x|ᵖ⁻¹ · the sum of dy·y^(1-p)
 // over the windows that hold x.
 func LpPool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	p, ok := poolingOf(b, n)
@@ -19,7 +19,7 @@ func LpPool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{lpBackward(b, n, dy[0], order, p.spread)}
 }
 
-// The same over all of each plane.
+// GlobalLpPool is LpPool over all of each plane.
 func GlobalLpPool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{lpBackward(b, n, dy[0], n.Int("p", 2), func(d driver.Value) driver.Value { return d })}
 }

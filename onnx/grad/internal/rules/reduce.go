@@ -98,7 +98,7 @@ func unknownAxes(b *build.Builder, n driver.Node) []driver.Value {
 	return nil
 }
 
-// y = Σ x: dx = dy, repeated.
+// ReduceSum: y = Σ x: dx = dy, repeated.
 func ReduceSum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
@@ -107,7 +107,7 @@ func ReduceSum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Valu
 	return r.full(r.spread(dy[0]))
 }
 
-// y = mean x: dx = dy/count, repeated.
+// ReduceMean: y = mean x: dx = dy/count, repeated.
 func ReduceMean(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
@@ -140,20 +140,20 @@ func repeat(b *build.Builder, d, x driver.Value) driver.Value {
 // axisOf returns the axis that Softmax normalises over.
 func axisOf(n driver.Node) []int64 { return []int64{n.Int("axis", -1)} }
 
-// y = softmax x: dx = y·(dy - Σ dy·y)
+// Softmax: y = softmax x: dx = y·(dy - Σ dy·y)
 func Softmax(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	y := n.Out(0)
 	dot := b.ReduceSum(b.Mul(dy[0], y), axisOf(n), true)
 	return []driver.Value{b.Mul(y, b.Sub(dy[0], dot))}
 }
 
-// y = log softmax x: dx = dy - exp(y)·Σ dy
+// LogSoftmax: y = log softmax x: dx = dy - exp(y)·Σ dy
 func LogSoftmax(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	sum := b.ReduceSum(dy[0], axisOf(n), true)
 	return []driver.Value{b.Sub(dy[0], b.Mul(b.Op("Exp", []driver.Value{n.Out(0)}), sum))}
 }
 
-// y = x̂·γ + β with x̂ = (x-μ)/σ over the last axes: with d = dy·γ,
+// LayerNorm: y = x̂·γ + β with x̂ = (x-μ)/σ over the last axes: with d = dy·γ,
 // dx = (d - mean d - x̂·mean(d·x̂))/σ, dγ = Σ dy·x̂, dβ = Σ dy. The statistics are
 // the operator's own second and third output where it has them.
 func LayerNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {

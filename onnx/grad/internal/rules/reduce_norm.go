@@ -8,7 +8,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
-// y = max or min x: the elements that are equal to y share dy equally, as with torch's
+// ReduceExtremum: y = max or min x: the elements that are equal to y share dy equally, as with torch's
 // amax.
 func ReduceExtremum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
@@ -20,7 +20,7 @@ func ReduceExtremum(b *build.Builder, n driver.Node, dy []driver.Value) []driver
 	return r.full(keep(b, best, b.Div(r.spread(dy[0]), count)))
 }
 
-// y = Σ|x|: dx = dy·sign x
+// ReduceL1: y = Σ|x|: dx = dy·sign x
 func ReduceL1(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
@@ -29,7 +29,7 @@ func ReduceL1(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value
 	return r.full(b.Mul(r.spread(dy[0]), b.Op("Sign", []driver.Value{n.In(0)})))
 }
 
-// y = √Σx²: dx = x·dy/y, 0 where y is 0.
+// ReduceL2: y = √Σx²: dx = x·dy/y, 0 where y is 0.
 func ReduceL2(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
@@ -44,7 +44,7 @@ func inverse(b *build.Builder, v driver.Value) driver.Value {
 	return pick(b, zero, b.Scalar(0, v), Reciprocal(b, pick(b, zero, b.Scalar(1, v), v)))
 }
 
-// y = Σx²: dx = 2x·dy
+// ReduceSumSquare: y = Σx²: dx = 2x·dy
 func ReduceSumSquare(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
@@ -53,7 +53,7 @@ func ReduceSumSquare(b *build.Builder, n driver.Node, dy []driver.Value) []drive
 	return r.full(b.Mul(n.In(0), r.spread(b.Scale(dy[0], 2))))
 }
 
-// y = log Σx: dx = dy/Σx
+// ReduceLogSum: y = log Σx: dx = dy/Σx
 func ReduceLogSum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
@@ -62,7 +62,7 @@ func ReduceLogSum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.V
 	return r.full(b.Div(r.spread(dy[0]), r.again("ReduceSum", n.In(0))))
 }
 
-// y = log Σeˣ: dx = dy·exp(x-y), which cannot overflow. Where all of x is -∞ the
+// ReduceLogSumExp: y = log Σeˣ: dx = dy·exp(x-y), which cannot overflow. Where all of x is -∞ the
 // gradient is 0.
 func ReduceLogSumExp(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
@@ -74,7 +74,7 @@ func ReduceLogSumExp(b *build.Builder, n driver.Node, dy []driver.Value) []drive
 	return r.full(b.Mul(r.spread(dy[0]), b.Op("Exp", []driver.Value{b.Sub(n.In(0), y)})))
 }
 
-// y = x/‖x‖ by the p-norm along an axis: dx = (dy - ‖x‖'·Σ dy·y)/‖x‖, where the
+// LpNorm: y = x/‖x‖ by the p-norm along an axis: dx = (dy - ‖x‖'·Σ dy·y)/‖x‖, where the
 // derivative of the norm is y for p = 2 and sign x for p = 1. It is 0 where x is.
 func LpNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x, y := n.In(0), n.Out(0)
@@ -88,7 +88,7 @@ func LpNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{b.Mul(b.Sub(dy[0], b.Mul(slope, dot)), inverse(b, norm))}
 }
 
-// y_i = Σ_{j≤i} x_j (j < i with exclusive): the same sum of dy from the other end.
+// CumSum: y_i = Σ_{j≤i} x_j (j < i with exclusive): the same sum of dy from the other end.
 func CumSum(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return []driver.Value{b.Op("CumSum", []driver.Value{dy[0], n.In(1)},
 		onnx.IntAttr("exclusive", n.Int("exclusive", 0)), onnx.IntAttr("reverse", 1-n.Int("reverse", 0)))}

@@ -9,7 +9,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// y = Πx: dx_i = dy·Π_{j≠i} x_j, without a division, so that zeros do no harm, in the
+// ReduceProd: y = Πx: dx_i = dy·Π_{j≠i} x_j, without a division, so that zeros do no harm, in the
 // gradient of the gradient either. Where the number of factors is known it is the
 // gradient of a tree of products, which costs a few times the product itself;
 // otherwise the products of all but one are written out, at the square of the number.
@@ -23,6 +23,9 @@ func ReduceProd(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Val
 	}
 	if len(r.axes) == 0 {
 		return dy[:1]
+	}
+	if r.size.Is(0) {
+		return []driver.Value{n.In(0)} // without elements, as the gradient is
 	}
 	if count, ok := r.size.Const(); ok {
 		return driver.Nested(b, n, []driver.Value{productTree(b, r.gathered(n.In(0)), count)}, []driver.Value{r.flat(dy[0])})
@@ -78,7 +81,7 @@ func (r *reduction) flat(d driver.Value) driver.Value {
 	return r.b.Squeeze(d, r.axes...)
 }
 
-// productTree multiplies the count entries of the last axis by halves.
+// productTree multiplies the count entries, at least one, of the last axis by halves.
 func productTree(b *build.Builder, x driver.Value, count int64) driver.Value {
 	for ; count > 1; count = (count + 1) / 2 {
 		half := count / 2
@@ -90,9 +93,6 @@ func productTree(b *build.Builder, x driver.Value, count int64) driver.Value {
 		if len(parts) == 3 {
 			x = b.Op("Concat", []driver.Value{x, parts[2]}, onnx.IntAttr("axis", -1))
 		}
-	}
-	if count == 0 { // the product of nothing is 1; it has no gradient
-		return b.Op("ReduceProd", []driver.Value{x, b.Ints(-1)}, onnx.IntAttr("keepdims", 0))
 	}
 	return b.Squeeze(x, -1)
 }

@@ -45,7 +45,7 @@ func ScatterElements(b *build.Builder, n driver.Node, dy []driver.Value) []drive
 	})
 }
 
-// With y = x but y_j = x_j ∘ u_i ∘ … for the updates i that go to j, ∘ being the
+// Scatter: With y = x but y_j = x_j ∘ u_i ∘ … for the updates i that go to j, ∘ being the
 // reduction: the data and every update get dy_j times the derivative of that product
 // by them.
 func Scatter(b *build.Builder, n driver.Node, dy driver.Value, s scatterer) []driver.Value {

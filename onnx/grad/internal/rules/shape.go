@@ -9,7 +9,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Operators that only rename the dimensions: dx is dy in the shape of x.
+// BackToShape is for operators that only rename the dimensions: dx is dy in the shape of x.
 func BackToShape(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x := n.In(0)
 	dims, ok := b.Shape(x)

@@ -1,3 +1,2 @@
-// Package jpeg decodes JPEG files as libjpeg-turbo does, bit for bit. Unusual files are left
-// to image/jpeg. Without it, cosines of single images move by up to 6e-3.
+// Package jpeg adds to image/jpeg the chroma upsampling and colours of libjpeg-turbo, and counts scans.
 package jpeg

@@ -1,0 +1,166 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Help returns the help of a command, wrapped at the width of the terminal.
+func (a *App) Help(cmd *cobra.Command) string {
+	width := cmp.Or(max(a.Columns-1, 0), 99) // a full line would wrap
+	var b strings.Builder
+	b.WriteString(Wrap(cmp.Or(cmd.Long, cmd.Short), width) + "\n\nUsage:\n")
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				b.WriteString(Wrap(fmt.Sprintf("  %-*s  %s", cmd.Commands()[0].NamePadding(), c.Name(), c.Short), width) + "\n")
+			}
+		}
+	} else {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasExample() {
+		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
+	}
+	b.WriteString(a.flagGroups(cmd, width))
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n%s COMMAND --help describes a command.\n", cmd.CommandPath())
+	}
+	return b.String()
+}
+
+// flagGroups lists the flags of a command: common ones, the others, and those of every command.
+func (a *App) flagGroups(cmd *cobra.Command, width int) string {
+	own, expert, runtime, every := newGroup(), newGroup(), newGroup(), newGroup()
+	marked, options := false, false
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { marked = marked || f.Annotations[common] != nil })
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		switch {
+		case f.Annotations[samplerOption] != nil:
+			options = true
+		case slices.Contains(runtimeFlags, f.Name):
+			if a.Declared(cmd, f.Name) {
+				runtime.AddFlag(f)
+			}
+		case f.Name == "quiet" || f.Name == "help" || f.Name == "version":
+			every.AddFlag(f)
+		case marked && f.Annotations[common] == nil:
+			expert.AddFlag(f)
+		default:
+			own.AddFlag(f)
+		}
+	})
+	var b strings.Builder
+	for _, g := range []struct {
+		title string
+		flags *pflag.FlagSet
+	}{{"Flags", own}, {"Expert flags", expert}, {"Flags of the runtime", runtime}, {"Flags of every command", every}} {
+		if text := usages(g.flags, width); text != "" {
+			b.WriteString("\n" + g.title + ":\n" + text)
+		}
+	}
+	if options {
+		b.WriteString("\n" + Wrap("A sampler has options of its own, which are flags too: gradhop samplers NAME lists them.", width) + "\n")
+	}
+	return b.String()
+}
+
+// usages describes flags, each below its name where this is long.
+func usages(flags *pflag.FlagSet, width int) string {
+	const most = 26
+	var b strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		value, text := pflag.UnquoteUsage(f)
+		head := "      --" + f.Name
+		if f.Shorthand != "" {
+			head = "  -" + f.Shorthand + ", --" + f.Name
+		}
+		if value != "" {
+			head += " " + value
+		}
+		switch f.DefValue {
+		case "", "0", "false", "[]":
+		default:
+			text += " (default " + strings.Trim(f.DefValue, "[]") + ")"
+		}
+		if len(head) > most {
+			b.WriteString(head + "\n")
+			head = ""
+		}
+		b.WriteString(hanging(fmt.Sprintf("%-*s  ", most, head)+text, most+2, width) + "\n")
+	})
+	return b.String()
+}
+
+func newGroup() *pflag.FlagSet {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SortFlags = false
+	return fs
+}
+
+// Wrap breaks paragraphs into lines of at most width characters. Lines that begin with a space are
+// kept and continue below their second column, where they have one: text after two spaces.
+func Wrap(text string, width int) string {
+	var out []string
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for k := 0; k < len(lines); k++ {
+		line, hang := lines[k], column(lines[k])
+		for ; k+1 < len(lines) && continues(lines[k+1], line, hang); k++ {
+			line += " " + strings.TrimSpace(lines[k+1])
+		}
+		out = append(out, hanging(line, hang, width))
+	}
+	return strings.Join(out, "\n")
+}
+
+// hanging breaks a line at spaces; further lines are indented by hang.
+func hanging(line string, hang, width int) string {
+	var out []string
+	for utf8.RuneCountInString(line) > width {
+		cut := lastSpace(line, width)
+		if cut <= hang || strings.TrimSpace(line[:cut]) == "" {
+			break // one long word
+		}
+		out = append(out, strings.TrimRight(line[:cut], " "))
+		line = strings.Repeat(" ", hang) + strings.TrimLeft(line[cut:], " ")
+	}
+	return strings.Join(append(out, line), "\n")
+}
+
+// continues reports whether next belongs to the paragraph or row that line begins.
+func continues(next, line string, hang int) bool {
+	indent := len(next) - len(strings.TrimLeft(next, " "))
+	return strings.TrimSpace(line) != "" && indent < len(next) && indent == hang && (hang == 0 || hang > len(line)-len(strings.TrimLeft(line, " ")))
+}
+
+// column returns where the second column of an indented line begins, or the end of its indent.
+func column(line string) int {
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	if indent == 0 {
+		return 0
+	}
+	if gap := strings.Index(line[indent:], "  "); gap >= 0 {
+		rest := line[indent+gap:]
+		return indent + gap + len(rest) - len(strings.TrimLeft(rest, " "))
+	}
+	return indent
+}
+
+// lastSpace returns the index of the last space within the first width+1 characters, or 0.
+func lastSpace(line string, width int) int {
+	end := len(line)
+	for n := range line {
+		if utf8.RuneCountInString(line[:n]) > width {
+			end = n
+			break
+		}
+	}
+	return max(strings.LastIndexByte(line[:end], ' '), 0)
+}

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Int defines a flag for an integer of at least least.
+func Int[T int | int64](fs *pflag.FlagSet, n *T, name string, value, least T, usage string) {
+	define(fs, n, name, value, usage, number[T]{
+		kind: "int",
+		parse: func(text string) (T, error) {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err == nil && int64(T(n)) != n {
+				err = strconv.ErrRange
+			}
+			return T(n), err
+		},
+		accept: func(n T) bool { return n >= least },
+		form:   "want a whole number",
+		want:   fmt.Sprintf("want %d or more", least),
+	})
+}
+
+// Bounds are the numbers that a flag takes. They are finite.
+type Bounds struct {
+	want string
+	has  func(float64) bool
+}
+
+// Bounds of numbers.
+var (
+	Positive    = Bounds{"want a number above zero", func(x float64) bool { return x > 0 }}
+	NonNegative = Bounds{"want 0 or more", func(x float64) bool { return x >= 0 }}
+	Probability = Bounds{"want a number from 0 to 1", func(x float64) bool { return x >= 0 && x <= 1 }}
+	Decay       = Bounds{"want 0 or more, below 1", func(x float64) bool { return x >= 0 && x < 1 }}
+)
+
+// Float defines a flag for a finite number within bounds.
+func Float(fs *pflag.FlagSet, x *float64, name string, value float64, b Bounds, usage string) {
+	define(fs, x, name, value, usage, number[float64]{
+		kind:   "float",
+		parse:  func(text string) (float64, error) { return strconv.ParseFloat(text, 64) },
+		accept: func(x float64) bool { return x-x == 0 && b.has(x) },
+		form:   "want a number",
+		want:   b.want,
+	})
+}
+
+// Duration defines a flag for a time of 0 or more.
+func Duration(fs *pflag.FlagSet, d *time.Duration, name string, value time.Duration, usage string) {
+	define(fs, d, name, value, usage, number[time.Duration]{
+		kind:   "duration",
+		parse:  time.ParseDuration,
+		accept: func(d time.Duration) bool { return d >= 0 },
+		form:   "want a time, as 30s or 5m",
+		want:   "want 0 or more",
+	})
+}
+
+// number is the value of such a flag.
+type number[T int | int64 | float64 | time.Duration] struct {
+	value  *T
+	kind   string
+	parse  func(string) (T, error)
+	accept func(T) bool
+	form   string // error for a text that is no such value
+	want   string // error for a value out of range
+}
+
+func define[T int | int64 | float64 | time.Duration](fs *pflag.FlagSet, p *T, name string, value T, usage string, n number[T]) {
+	*p, n.value = value, p
+	fs.Var(&n, name, usage)
+}
+
+// Set implements pflag.Value.
+func (n *number[T]) Set(text string) error {
+	v, err := n.parse(text)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return errors.New("value out of range")
+	case err != nil:
+		return errors.New(n.form)
+	case !n.accept(v):
+		return errors.New(n.want)
+	}
+	*n.value = v
+	return nil
+}
+
+// String implements pflag.Value.
+func (n *number[T]) String() string {
+	if n.value == nil || *n.value == 0 {
+		return "0"
+	}
+	return fmt.Sprint(*n.value)
+}
+
+// Type implements pflag.Value.
+func (n *number[T]) Type() string { return n.kind }

@@ -1,0 +1,130 @@
+package experiment
+
+import (
+	"image"
+	"image/png"
+	"io"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/gradhop/gradhop/tasks/pages"
+)
+
+// Figure is a drawing of lines over one pair of axes, or an image.
+type Figure struct {
+	// Name tells the figures of an experiment apart.
+	Name        string
+	Title, X, Y string
+	// LogX and LogY ask for logarithmic axes; all numbers on them must be positive.
+	LogX, LogY bool
+	Lines      []Line
+	// Map, if not nil, is drawn instead of lines.
+	Map *HeatMap
+	// Image, if not nil, is the figure; the other fields but Name are then not used.
+	Image image.Image
+}
+
+// Line is a named line through points with increasing X.
+type Line struct {
+	Name string
+	X, Y []float64
+}
+
+// WritePNG draws the figure, lines on 900 by 600 pixels.
+func (f Figure) WritePNG(w io.Writer) error {
+	if f.Image != nil {
+		return png.Encode(w, f.Image)
+	}
+	if f.Map != nil {
+		return f.writeMap(w)
+	}
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
+	p.Legend.Left, p.Legend.Top = f.emptiest()
+	for axis, log := range map[*plot.Axis]bool{&p.X: f.LogX, &p.Y: f.LogY} {
+		if log {
+			axis.Scale, axis.Tick.Marker = plot.LogScale{}, logTicks{}
+		}
+	}
+	p.Add(plotter.NewGrid())
+	for k, line := range f.Lines {
+		points := make(plotter.XYs, len(line.X))
+		for i := range points {
+			points[i] = plotter.XY{X: line.X[i], Y: line.Y[i]}
+		}
+		l, s, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
+		}
+		l.Color, s.Color, s.Shape = pages.Colour(k), pages.Colour(k), draw.CircleGlyph{}
+		p.Add(l, s)
+		p.Legend.Add(line.Name, l, s)
+	}
+	return writePlot(w, p, 9*vg.Inch, 6*vg.Inch)
+}
+
+// emptiest returns the corner that is farthest from all points, for the legend.
+func (f Figure) emptiest() (left, top bool) {
+	scaled := func(log bool, of func(Line) []float64) [][]float64 { // to between 0 and 1, [line][point]
+		lo, hi, all := math.Inf(1), math.Inf(-1), make([][]float64, len(f.Lines))
+		for k, line := range f.Lines {
+			for _, v := range of(line) {
+				if log {
+					v = math.Log(v)
+				}
+				lo, hi, all[k] = min(lo, v), max(hi, v), append(all[k], v)
+			}
+		}
+		for _, list := range all {
+			for i, v := range list {
+				list[i] = (v - lo) / max(hi-lo, 1e-300)
+			}
+		}
+		return all
+	}
+	x, y := scaled(f.LogX, func(l Line) []float64 { return l.X }), scaled(f.LogY, func(l Line) []float64 { return l.Y })
+	best := -1.0
+	for corner := range 4 {
+		nearest := math.Inf(1)
+		for k := range x {
+			for i := range x[k] {
+				nearest = min(nearest, math.Hypot(x[k][i]-float64(corner%2), y[k][i]-float64(corner/2)))
+			}
+		}
+		if nearest > best {
+			best, left, top = nearest, corner%2 == 0, corner/2 == 1
+		}
+	}
+	return left, top
+}
+
+func writePlot(w io.Writer, p *plot.Plot, width, height vg.Length) error {
+	image, err := p.WriterTo(width, height, "png")
+	if err != nil {
+		return err
+	}
+	_, err = image.WriteTo(w)
+	return err
+}
+
+// logTicks labels powers of ten, and where there are few of them, twice and five times these.
+type logTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (logTicks) Ticks(lo, hi float64) []plot.Tick {
+	var list []plot.Tick
+	for power := math.Floor(math.Log10(lo)); power <= math.Log10(hi); power++ {
+		for first := 1.0; first < 10; first++ {
+			tick := plot.Tick{Value: first * math.Pow(10, power)}
+			if first == 1 || hi < 100*lo && (first == 2 || first == 5) {
+				tick.Label = short(tick.Value)
+			}
+			list = append(list, tick)
+		}
+	}
+	return list
+}

@@ -1,0 +1,193 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/mixture"
+	"github.com/gradhop/gradhop/energies/table"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+// gaussianBernoulli compares SGDLD, with and without its cache, with Gibbs on minibatches of a
+// quenched model. The exact law is that of all terms.
+var gaussianBernoulli = Experiment{
+	Name:  "gaussian-bernoulli",
+	Doc:   "SGDLD on the quenched Gaussian-Bernoulli model: total variation against the Polyak step, with and without cache",
+	Paper: "Sun, Dai, Dai, Zhou, Schuurmans 2023, section 6.1, figures 2 and 5",
+	run:   runGaussianBernoulli,
+}
+
+func runGaussianBernoulli(ctx context.Context, s Settings) (*Result, error) {
+	terms, chains, steps, repeats := 1<<15, 64, 6000, 4
+	batches, polyak := []int{1, 2, 4, 8}, []float64{0.1, 0.2, 0.4, 0.8, 1.6}
+	if s.Quick {
+		terms, chains, steps, repeats, batches, polyak = 1<<12, 16, 1000, 2, []int{1, 4}, []float64{0.2, 0.8}
+	}
+	e, err := mixture.GaussianBernoulli(4, terms, s.Seed)
+	if err != nil {
+		return nil, err
+	}
+	law, err := table.Enumerate(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Header: []string{"sampler", "batch", "polyak", "total_variation", "noise"}}
+	figures := map[int]*Figure{}
+	values := map[string][]variation{} // by sampler and batch, [polyak]
+	total, done := len(batches)*(2*len(polyak)+1), 0
+	for _, b := range batches {
+		figure := &Figure{Name: fmt.Sprintf("batch%d", b), Title: fmt.Sprintf("Gaussian-Bernoulli model, minibatches of %d", b), X: "Polyak step", Y: "total variation", LogX: true, LogY: true}
+		figures[b] = figure
+		for _, form := range []string{"sgdld", "sgdld-noC"} {
+			line := Line{Name: form}
+			for _, h := range polyak {
+				s.progress(fmt.Sprintf("%s, batch %d, Polyak step %g", form, b, h), done, total)
+				done++
+				// Few states change at a small Polyak step: more steps make up for it.
+				longer := steps * int(math.Ceil(min(4, max(1, 0.4/h))))
+				v, err := variationOf(law, repeats, func(r int) ([]float64, error) {
+					return quenchedLaw(ctx, e, law, samplers.SGDLDOptions{Batch: b, Polyak: short(h), NoCache: form != "sgdld"}, chains/repeats, longer, s.Seed+uint64(r))
+				})
+				if err != nil {
+					return nil, err
+				}
+				out.Rows = append(out.Rows, []string{form, fmt.Sprint(b), short(h), short(v.tv), short(v.noise)})
+				line.X, line.Y = append(line.X, h), append(line.Y, v.tv)
+				values[fmt.Sprint(form, b)] = append(values[fmt.Sprint(form, b)], v)
+			}
+			figure.Lines = append(figure.Lines, line)
+		}
+		s.progress(fmt.Sprintf("Gibbs, batch %d", b), done, total)
+		done++
+		v, err := variationOf(law, repeats, func(r int) ([]float64, error) {
+			return minibatchGibbs(ctx, e, law, b, chains/repeats, steps, s.Seed+uint64(r))
+		})
+		if err != nil {
+			return nil, err
+		}
+		out.Rows = append(out.Rows, []string{"gibbs", fmt.Sprint(b), "", short(v.tv), short(v.noise)})
+		values[fmt.Sprint("gibbs", b)] = []variation{v}
+		figure.Lines = append(figure.Lines, Line{Name: "Gibbs", X: []float64{polyak[0], polyak[len(polyak)-1]}, Y: []float64{v.tv, v.tv}})
+	}
+	for _, b := range batches {
+		out.Figures = append(out.Figures, *figures[b])
+	}
+	out.Claims = quenchedClaims(batches, polyak, values)
+	return out, nil
+}
+
+// quenchedClaims are those of section 6.1, in its order. A difference within the noise speaks neither
+// for a claim nor against it.
+func quenchedClaims(batches []int, polyak []float64, values map[string][]variation) []Claim {
+	last := len(polyak) - 1
+	beatsGibbs, beatsNoCache, falls, stays := true, true, true, true
+	var gibbs, cache, step, noCache string
+	for _, b := range batches {
+		with, without, other := values[fmt.Sprint("sgdld", b)], values[fmt.Sprint("sgdld-noC", b)], values[fmt.Sprint("gibbs", b)][0]
+		beatsGibbs = beatsGibbs && with[0].below(other)
+		for k := range polyak {
+			beatsNoCache = beatsNoCache && with[k].below(without[k])
+		}
+		falls, stays = falls && with[0].below(with[last]), stays && without[0].tv > 0.8*without[last].tv
+		gibbs += fmt.Sprintf("batch %d: %.4f, Gibbs %.4f; ", b, with[0].tv, other.tv)
+		cache += fmt.Sprintf("batch %d: %.4f and %.4f; ", b, with[0].tv, without[0].tv)
+		step += fmt.Sprintf("batch %d: %.4f to %.4f; ", b, with[last].tv, with[0].tv)
+		noCache += fmt.Sprintf("batch %d: %.4f to %.4f; ", b, without[last].tv, without[0].tv)
+	}
+	at := fmt.Sprintf("at h = %g; ", polyak[0])
+	span := fmt.Sprintf("from h = %g to %g; ", polyak[last], polyak[0])
+	trim := func(s string) string { return s[:len(s)-2] }
+	return []Claim{
+		{"SGDLD has a smaller total variation than Gibbs", trim(at + gibbs), beatsGibbs},
+		{"SGDLD has a smaller total variation than SGDLD without cache at every Polyak step and batch size", trim(at + cache), beatsNoCache},
+		{"the total variation of SGDLD falls with the Polyak step", trim(span + step), falls},
+		{"that of SGDLD without cache does not", trim(span + noCache), stays},
+	}
+}
+
+// variation is a total variation and the size of its noise.
+type variation struct{ tv, noise float64 }
+
+// below reports whether v is smaller than w, or larger by less than the noise of both.
+func (v variation) below(w variation) bool { return v.tv < w.tv+math.Hypot(v.noise, w.noise) }
+
+// variationOf returns the total variation between the law and the mean of the laws that f estimates in n
+// repeats. Its noise is half the ℓ1 norm of the standard errors of that mean.
+func variationOf(law *table.Enumeration, n int, f func(r int) ([]float64, error)) (variation, error) {
+	mean, square := make([]float64, law.Len()), make([]float64, law.Len())
+	for r := range n {
+		mass, err := f(r)
+		if err != nil {
+			return variation{}, err
+		}
+		for x, p := range mass {
+			mean[x], square[x] = mean[x]+p/float64(n), square[x]+p*p/float64(n)
+		}
+	}
+	v := variation{tv: distance(mean, law.P) / 2}
+	for x := range mean {
+		v.noise += math.Sqrt(max(square[x]-mean[x]*mean[x], 0)/float64(n-1)) / 2
+	}
+	return v, nil
+}
+
+// quenchedLaw is the law of weighted draws, after a fifth of the steps as warm-up.
+func quenchedLaw(ctx context.Context, e energies.Energy, law *table.Enumeration, o samplers.SGDLDOptions, chains, steps int, seed uint64) ([]float64, error) {
+	k, err := samplers.NewSGDLD(e, o)
+	if err != nil {
+		return nil, err
+	}
+	mass, total := make([]float64, law.Len()), 0.0
+	_, err = samplers.Run(ctx, samplers.Config{Kernel: k, Chains: chains, Warmup: steps / 5, Steps: steps, Seed: seed, Observers: []samplers.Observer{
+		samplers.ObserverFunc(func(s *samplers.State, _ *samplers.Info) error {
+			if s.Warmup {
+				return nil
+			}
+			for c, w := range s.Var(samplers.WeightVar) {
+				mass[law.Find(s.X.Chain(c))] += w
+				total += w
+			}
+			return nil
+		}),
+	}})
+	for k := range mass {
+		mass[k] /= total
+	}
+	return mass, err
+}
+
+// useMinibatch draws for minibatchGibbs.
+const useMinibatch uint32 = 2
+
+// minibatchGibbs is the paper's baseline: each step redraws a uniform site from the conditional of
+// the mean over a minibatch. It returns the law of its draws.
+func minibatchGibbs(ctx context.Context, e *mixture.Model, law *table.Enumeration, batch, chains, steps int, seed uint64) ([]float64, error) {
+	mass := make([]float64, law.Len())
+	terms, d := e.Capabilities().Terms, e.Space().Sites
+	q := energies.Query{Want: energies.Estimate, X: energies.NewBatch(e.Space(), 1), U: make([]float64, 1), Grad: make([]float32, 2*d), Terms: [][]int32{make([]int32, batch)}}
+	var r rng.Stream
+	for c := range chains {
+		r.Reset(seed, int64(c), 0, useMinibatch)
+		for step := range steps + steps/5 {
+			for j := range q.Terms[0] {
+				q.Terms[0][j] = int32(r.IntN(terms))
+			}
+			if err := e.Answer(ctx, q); err != nil {
+				return nil, err
+			}
+			i := r.IntN(d)
+			q.X.Codes[i] = 0
+			if r.Float64() < 1/(1+math.Exp(float64(q.Grad[2*i]-q.Grad[2*i+1]))) {
+				q.X.Codes[i] = 1
+			}
+			if step >= steps/5 {
+				mass[law.Find(q.X.Codes)] += 1 / float64(chains*steps)
+			}
+		}
+	}
+	return mass, nil
+}

@@ -1,0 +1,147 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/prompttune"
+)
+
+// promptTuning looks for prompts of several lengths. Every repeat is a chain from random tokens; each step
+// evaluates one gradient.
+var promptTuning = Experiment{
+	Name:  "prompts",
+	Doc:   "prompts for a set of images: mean and standard deviation over repeats of the best cosine, by sampler and length",
+	Paper: "Sun, Dai, Dai, Zhou, Schuurmans 2023, table 3",
+	Files: "a folder of images",
+	run:   runPrompts,
+}
+
+// promptSamplers are those of table 3, and dmala.
+var promptSamplers = []struct {
+	label, name string
+	set         samplers.Settings
+	batch       int // images that a step draws
+}{
+	{"sgdld", "sgdld", samplers.Settings{}, 1},
+	{"sgdld without cache", "sgdld", samplers.Settings{"no-cache": "true"}, 1},
+	{"pez", "pez", samplers.Settings{}, 1},
+	{"dmala", "dmala", samplers.Settings{}, 0},
+}
+
+func runPrompts(ctx context.Context, s Settings) (_ *Result, err error) {
+	lengths, repeats, steps := []int{4, 8, 16, 32}, 10, 1000
+	if s.Quick {
+		lengths, repeats, steps = []int{2, 3}, 2, 4
+	}
+	goal := prompttune.Goal{Runtime: s.Runtime}
+	switch {
+	case len(s.Files) == 1:
+		goal.Images = s.Files
+	case s.Quick && len(s.Files) == 0:
+		goal.Texts = []string{"a picture of a cat"}
+	default:
+		return nil, &UsageError{"prompts wants one folder of images"}
+	}
+	if s.Model != "" {
+		goal.Models = []string{s.Model}
+	} else {
+		goal.Models = []string{models.DefaultCLIP}
+	}
+	form := prompttune.Form{Length: slices.Max(lengths)}
+	task, err := prompttune.Open(ctx, &goal, &form, &prompttune.Events{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, task.Close()) }()
+	out := &Result{Header: []string{"sampler", "length", "repeat", "cosine", "text", "gradients", "seconds"}}
+	figure := Figure{Name: "cosine", Title: fmt.Sprintf("%d repeats of %d steps", repeats, steps), X: "blanks", Y: "mean of the best cosines", LogX: true}
+	means, worst, best := map[string][]float64{}, map[string]string{}, 0
+	for k, x := range promptSamplers {
+		line := Line{Name: x.label}
+		for j, n := range lengths {
+			s.progress(fmt.Sprintf("%s, %d blanks", x.label, n), k*len(lengths)+j, len(promptSamplers)*len(lengths))
+			form.Length = n
+			p, err := task.With(&form)
+			if err != nil {
+				return nil, err
+			}
+			search := prompttune.Search{Sampler: x.name, Options: x.set, Chains: repeats, Steps: steps, Beta: "0.3t", ImageBatch: x.batch, Top: 1, Seed: s.Seed}
+			if len(goal.Images) == 0 {
+				search.ImageBatch = 0
+			}
+			cosines, rows, err := searchPrompts(ctx, p, &search)
+			if err != nil {
+				return nil, err
+			}
+			for r, row := range rows {
+				out.Rows = append(out.Rows, append([]string{x.label, fmt.Sprint(n), fmt.Sprint(r)}, row...))
+			}
+			mean, sd := stat.MeanStdDev(cosines, nil)
+			line.X, line.Y = append(line.X, float64(n)), append(line.Y, mean)
+			means[x.label] = append(means[x.label], mean)
+			worst[x.label] += fmt.Sprintf(" %.4f ± %.4f", mean, sd)
+		}
+		figure.Lines = append(figure.Lines, line)
+	}
+	for j := range lengths {
+		if means["sgdld"][j] > max(means["pez"][j], means["sgdld without cache"][j]) {
+			best++
+		}
+	}
+	out.Figures = []Figure{figure}
+	text := ""
+	for _, x := range promptSamplers {
+		text += "; " + x.label + worst[x.label]
+	}
+	out.Claims = []Claim{{fmt.Sprintf("SGDLD finds a better prompt than PEZ, and than without its cache, at every length of %v", lengths), text[2:], best == len(lengths)}}
+	return out, nil
+}
+
+// searchPrompts runs the repeats of a sampler and returns the best cosine of each, and cells of the table.
+func searchPrompts(ctx context.Context, p *prompttune.Problem, o *prompttune.Search) (cosines []float64, rows [][]string, err error) {
+	f, err := prompttune.NewFinder(p, o, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	var best []*prompttune.Best // of each chain
+	for range o.Chains {
+		best = append(best, prompttune.NewBest(p, prompttune.BestOptions{Keep: 1, Estimates: f.Estimates}))
+	}
+	f.Config.Observers = []samplers.Observer{samplers.ObserverFunc(func(s *samplers.State, _ *samplers.Info) error {
+		for c, b := range best {
+			if _, err := b.Add(ctx, s.Step, s.ChainIDs[c:c+1], s.InverseTemperature(0), s.U[c:c+1], s.X.Slice(c, c+1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})}
+	loop, err := f.Loop(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	began := time.Now()
+	for !loop.Done() {
+		if err := loop.Step(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	seconds := time.Since(began).Seconds()
+	for _, b := range best {
+		cosine, text := math.NaN(), ""
+		if list := b.Prompts(); len(list) > 0 {
+			cosine, text = list[0].U, list[0].Text
+		}
+		cosines = append(cosines, cosine)
+		rows = append(rows, []string{short(cosine), fmt.Sprintf("%q", text), fmt.Sprint(loop.State().Evaluations.Gradient), short(seconds)})
+	}
+	return cosines, rows, nil
+}

@@ -1,0 +1,2 @@
+// Package expand writes operators by others, through whose rules gradients pass.
+package expand

@@ -1,0 +1,231 @@
+// Package checksums keeps the SHA-256 of the files in a folder in one of them, checksums.json.
+//
+// The list is written atomically, and its first field is the SHA-256 of the rest. While files are
+// written it does not mention them, so it is true of the folder whenever a process is killed: a file
+// that is listed and differs is damaged.
+package checksums
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx/atomicfile"
+)
+
+// Name is the file with the list.
+const Name = "checksums.json"
+
+// Files are names of files relative to the folder, with slashes.
+type Files struct {
+	// Whole are files that are replaced, never changed.
+	Whole []string
+	// Growing are files to which a process appends: what they have now must stay.
+	Growing []string
+}
+
+// entry describes a file.
+type entry struct {
+	SHA256 string `json:"sha256"` // of the first Size bytes
+	Size   int64  `json:"size"`
+	Grows  bool   `json:"grows,omitempty"` // more may follow
+}
+
+// list is the content of checksums.json.
+type list struct {
+	Begun bool             `json:"begun"` // see Begin
+	Files map[string]entry `json:"files"`
+}
+
+// read returns the list of a folder.
+func read(dir string) (list, error) {
+	var l list
+	text, err := os.ReadFile(filepath.Join(dir, Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, errors.New("missing")
+	}
+	if err == nil {
+		err = Unseal(text)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &l)
+	}
+	return l, err
+}
+
+func (l list) write(dir string) error { return replace(filepath.Join(dir, Name), Seal(l)) }
+
+// replace replaces a file.
+func replace(path string, text []byte) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// Create starts an empty list, in place of the one that may be there.
+func Create(dir string) error { return list{Files: map[string]entry{}}.write(dir) }
+
+// Exists reports whether a folder has a list.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, Name))
+	return err == nil
+}
+
+// Begin records that all files are there without which a run cannot be resumed.
+func Begin(dir string) error {
+	l, err := read(dir)
+	if err != nil || l.Begun {
+		return err
+	}
+	l.Begun = true
+	return l.write(dir)
+}
+
+// Unbegun reports whether a folder has a list, and a process was killed before Begin.
+func Unbegun(dir string) bool {
+	l, err := read(dir)
+	return err == nil && !l.Begun
+}
+
+// Update calls write, which replaces or removes the given files, and lists those that are there
+// afterwards. Errors are those of write, of the file system, or of a damaged list.
+func Update(dir string, files Files, write func() error) error {
+	l, err := read(dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, Name), err)
+	}
+	all, before := slices.Concat(files.Whole, files.Growing), len(l.Files)
+	for _, name := range all {
+		delete(l.Files, name)
+	}
+	if len(l.Files) < before {
+		if err := l.write(dir); err != nil {
+			return err
+		}
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	for _, name := range all {
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		e := entry{Grows: slices.Contains(files.Growing, name)}
+		e.SHA256, e.Size, err = digest(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		l.Files[name] = e
+	}
+	return l.write(dir)
+}
+
+// Write replaces files by the given contents. A file that has its content already is left alone.
+func Write(dir string, files map[string][]byte) error {
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if text, err := Read(dir, name); err != nil || !bytes.Equal(text, files[name]) {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return Update(dir, Files{Whole: changed}, func() error {
+		for _, name := range changed {
+			if err := replace(filepath.Join(dir, name), files[name]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Read returns a file. The error says that it is damaged, or is that of the file system; a file that
+// is not listed cannot be checked, and is an error that matches fs.ErrNotExist if it does not exist.
+func Read(dir, name string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name)) // before the list, which may be replaced now
+	if err != nil {
+		return nil, err
+	}
+	l, err := read(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	if e, ok := l.Files[name]; ok {
+		err = e.compare(bytes.NewReader(text), int64(len(text)))
+	}
+	return text, err
+}
+
+// Fault is a file that is damaged or missing.
+type Fault struct {
+	File  string
+	Grows bool
+	Err   error
+}
+
+// Check returns the listed files that are damaged, the list itself among them.
+func Check(dir string) []Fault {
+	l, err := read(dir)
+	if err != nil {
+		return []Fault{{File: Name, Err: err}}
+	}
+	var found []Fault
+	for _, name := range slices.Sorted(maps.Keys(l.Files)) {
+		if err := l.Files[name].check(filepath.Join(dir, name)); err != nil {
+			found = append(found, Fault{name, l.Files[name].Grows, err})
+		}
+	}
+	return found
+}
+
+// check compares a file with its entry.
+func (e entry) check(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("missing")
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return e.compare(f, info.Size())
+}
+
+// compare compares the size bytes of a file with its entry.
+func (e entry) compare(f io.Reader, size int64) error {
+	if size < e.Size || size > e.Size && !e.Grows {
+		return fmt.Errorf("%d bytes in place of %d", size, e.Size)
+	}
+	sum, _, err := digest(io.LimitReader(f, e.Size))
+	if err == nil && sum != e.SHA256 {
+		err = errors.New("checksum mismatch")
+	}
+	return err
+}
+
+// digest returns the SHA-256, in hex, and the number of the bytes of a file.
+func digest(f io.Reader) (string, int64, error) {
+	sum := sha256.New()
+	n, err := io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), n, err
+}

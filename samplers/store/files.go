@@ -1,0 +1,60 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/gradhop/gradhop/samplers/store/checksums"
+)
+
+// WriteFiles writes values as JSON files of a run's folder, each atomically, with their checksums; a
+// []byte is written as it is. Errors are *Error.
+func WriteFiles(dir string, files map[string]any) error {
+	texts, err := encode(files)
+	if err == nil {
+		err = checksums.Write(dir, texts)
+	}
+	if err != nil {
+		return CannotWrite(dir, err)
+	}
+	return nil
+}
+
+// encode returns values as JSON.
+func encode(files map[string]any) (map[string][]byte, error) {
+	texts := map[string][]byte{}
+	for name, v := range files {
+		if text, ok := v.([]byte); ok {
+			texts[name] = text
+			continue
+		}
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(v); err != nil {
+			return nil, err
+		}
+		texts[name] = b.Bytes()
+	}
+	return texts, nil
+}
+
+// ReadFile decodes a file that WriteFiles wrote. Errors are *Error; for a missing file it matches
+// fs.ErrNotExist.
+func ReadFile(dir, name string, v any) error {
+	text, err := checksums.Read(dir, name)
+	if err == nil {
+		err = json.Unmarshal(text, v)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Error{Path: filepath.Join(dir, name), Reason: "cannot be read", Err: err}
+	}
+	if err != nil {
+		return &Error{Path: filepath.Join(dir, name), Reason: "damaged", Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+"""What requests return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A text whose blanks are filled."""
+
+    text: str
+    fills: list[str]
+    logp: float
+    """log-density of the blanks in nats, not normalised"""
+
+
+@dataclass(frozen=True)
+class Fillings(Sequence[Filling]):
+    """The fillings of one text, the most probable first; or the draws, in order."""
+
+    input: str
+    results: list[Filling] = field(default_factory=list)
+    error: str | None = None
+    """why this text could not be filled, if it could not"""
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """everything that the program says: settings, seed, versions, the model's sha256"""
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.results[k]
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+
+@dataclass(frozen=True)
+class Score:
+    """The log-density of a text."""
+
+    text: str
+    logp: float
+    """in nats, not normalised: of the whole text, or of the words that are listed or marked as fillings"""
+    logp_per_token: float
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """everything that the program says, the tokens among it"""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt for images."""
+
+    text: str
+    score: float
+    """mean cosine between the text and the images"""
+    document: dict[str, Any] = field(default_factory=dict, repr=False)

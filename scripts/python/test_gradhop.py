@@ -1,0 +1,111 @@
+"""The Python package against the program that the repository builds."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+import gradhop
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bin") / "gradhop"
+    subprocess.run(["go", "build", "-o", path, "./cmd/gradhop"], cwd=ROOT, check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADHOP", str(path))
+        yield str(path)
+
+
+@pytest.fixture(scope="module")
+def live(program):
+    with gradhop.Sampler() as s:
+        yield s
+
+
+def test_infill_and_score_equal_the_program(program, live):
+    text = "the old man sat by the [MASK] ."
+    printed = subprocess.run([program, "infill", "--top", "2", text], capture_output=True, encoding="utf-8", check=True)
+    want = [line.split(None, 1)[1] for line in printed.stdout.splitlines() if "old man" in line]
+    assert [f.text for f in live.infill(text, top=2)] == want
+    both = live.score(["She opened the door.", want[0]])
+    assert [s.text for s in both] == ["She opened the door.", want[0]]
+    assert live.score(want[0]).logp == pytest.approx(both[1].logp, rel=1e-6)
+    assert gradhop.score(want[0]) == live.score(want[0])
+
+
+def test_models_stay_open(live, tmp_path):
+    folder = shutil.copytree(ROOT / "models" / "data" / "bert-books", tmp_path / "model")
+    before = live.score("She opened the door.", model=str(folder))
+    shutil.rmtree(folder)
+    assert live.score("She opened the door.", model=str(folder)) == before
+    with pytest.raises(gradhop.Error, match="model"):
+        gradhop.score("She opened the door.", model=str(folder))
+
+
+def test_a_bad_text_among_good_ones(live):
+    found = live.infill(["a [MASK] day .", "no blank", "a [MASK] night ."], top=1)
+    assert [f.error is None for f in found] == [True, False, True]
+    assert found[2][0].text.startswith("a ")
+
+
+def test_errors_are_the_program_s_lines(live):
+    with pytest.raises(gradhop.InputError, match="unknown flag: --nosuch"):
+        live.infill("a [MASK] day .", nosuch=1)
+    with pytest.raises(ValueError, match="text 1: want one line"):
+        live.score(["one", "two\nthree"])
+    with pytest.raises(gradhop.Error, match="nowhere"):
+        live.score("a day .", model="./nowhere")
+    assert live.score("a day .").logp < 0  # the process lives
+
+
+def test_sample_known_energy_and_module(live):
+    torch = pytest.importorskip("torch", reason="torch is in scripts/requirements.txt")
+
+    class Field(torch.nn.Module):
+        def forward(self, x):
+            return (x * torch.tensor([2.0, -2.0, 0.0])).sum(1)
+
+    tree = live.sample(Field(), space="binary:3", chains=8, steps=500, seed=1)
+    x = tree["posterior"]["x"].values
+    assert x.shape == (8, 500, 3)
+    got = x.reshape(-1, 3).mean(0)
+    want = 1 / (1 + np.exp([-2.0, 2.0, 0.0]))
+    assert np.abs(got - want).max() < 0.05
+    again = live.sample(energy="bernoulli:3,0.2", chains=2, steps=10, seed=1)
+    same = live.sample(energy="bernoulli:3,0.2", chains=2, steps=10, seed=1)
+    assert np.array_equal(again["posterior"]["x"].values, same["posterior"]["x"].values)
+
+
+def test_grad(live, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="onnx is in scripts/requirements.txt")
+    node = onnx.helper.make_node("ReduceSumSquare", ["x"], ["energy"], axes=[1], keepdims=0)
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([node], "g", [info("x", 1, ["n", 3])], [info("energy", 1, ["n"])])
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
+    out = gradhop.grad(path, of="energy", wrt="x")
+    import onnxruntime
+
+    x = np.array([[1.0, -2.0, 3.0]], np.float32)
+    got = dict(zip(("energy", "grad/x"), onnxruntime.InferenceSession(out).run(["energy", "grad/x"], {"x": x})))
+    assert np.allclose(got["grad/x"], 2 * x)
+
+
+def test_interrupt_cancels_the_request(live):
+    threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        live.sample(energy="ising:4x4,0.3", sampler="gibbs", chains=2, steps=10_000_000, thin=1000, seed=1)
+    assert time.monotonic() - start < 30
+    assert live.score("a day .").logp < 0

@@ -1,0 +1,4 @@
+package ebm
+
+// UpdateTicks is updateTicks, for tests.
+type UpdateTicks = updateTicks

@@ -1,0 +1,157 @@
+package infill
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// mostFound is the largest number of fillings among which chains start and jump.
+const mostFound = 500
+
+// startSequences is the number of sequences that the search for starts may run through the model before
+// the chains start.
+const startSequences = 1000
+
+// growSequences is the number of sequences that the search may run for each sweep of the chains.
+const growSequences = 192
+
+// growSteps is the number of steps of the chains after which the search goes on and the list of fillings
+// among which they jump is renewed.
+const growSteps = 8
+
+// finder is a search that runs a number of sequences at a time. What it has found after a number of sequences
+// depends on the text only.
+type finder struct {
+	s      *search
+	budget int // sequences that it may run
+	next   func() (error, bool)
+	stop   func() // frees it
+	done   bool
+}
+
+// find begins the search for starts. It does not run the model yet.
+func (p *Problem) find(ctx context.Context, progress func(sequences int)) *finder {
+	// Beams and pool are wider than by default for more fillings, not for a better one. Rough predictions
+	// would save little time, and lists that they choose let chains mix less.
+	o := SearchOptions{Top: 20, Beam: min(160, 640/len(p.Blanks)), Pool: 30, Moves: 30, keep: mostFound, bothOrders: true}
+	o.defaults(len(p.Blanks), false)
+	f := &finder{s: p.searchBy(p.Energy, o)}
+	f.next, f.stop = iter.Pull(func(yield func(error) bool) {
+		f.s.t.pause = func() error {
+			progress(f.s.t.sequences)
+			for f.s.t.sequences >= f.budget {
+				if !yield(nil) {
+					return context.Canceled
+				}
+			}
+			return nil
+		}
+		if err := f.s.search(ctx, ctx); err != nil {
+			yield(err)
+		}
+	})
+	return f
+}
+
+// run lets the search run until it has used a number of sequences in all and, at the least, found a filling.
+func (f *finder) run(sequences int) error {
+	for !f.done && (f.s.t.sequences < sequences || len(f.s.pool) == 0) {
+		f.budget = max(sequences, f.s.t.sequences+1)
+		err, more := f.next()
+		if err != nil {
+			return err
+		}
+		f.done = !more
+	}
+	return nil
+}
+
+// list returns the best n fillings found, best first, with U as the energy has it.
+func (f *finder) list(n int) (x energies.Batch, u []float64) {
+	x = energies.Batch{Space: f.s.p.Energy.Space()}
+	for _, found := range f.s.pool[:min(n, len(f.s.pool))] {
+		x.Codes, u = append(x.Codes, found.codes...), append(u, f.s.density(found))
+	}
+	return x, u
+}
+
+// found begins the search for starts and sets the fillings that chains start from. The search goes on as the finder is run,
+// and progress is called with the sequences used. The finder must be stopped, also after an error.
+func (p *Problem) found(ctx context.Context, progress func(sequences int)) (*finder, error) {
+	f := p.find(ctx, progress)
+	err := f.run(startSequences)
+	if len(f.s.pool) > 0 {
+		p.foundX, p.foundU = f.list(mostFound)
+	}
+	return f, err
+}
+
+// bestFound returns the best distinct sentences among the fillings that chains start from.
+func (p *Problem) bestFound(top int) (list []Sentence) {
+	best := NewBest(p, top)
+	best.Add(0, chainIDs(len(p.foundU)), p.foundU, p.foundX)
+	for _, v := range best.Sentences() {
+		list = append(list, v.Sentence)
+	}
+	return list
+}
+
+// jumping lets chains jump among the fillings that a search has found, which goes on while they run. The list at
+// a step depends on the number of the step and on the text, not on the chains, so each step leaves exp(U)
+// invariant as samplers.Darting does.
+type jumping struct {
+	samplers.Kernel // the one of single steps
+	darting         *samplers.Darting
+	f               *finder
+	most            int // fillings in the list
+	share           int // sequences that the search may run in all, besides those before the start
+}
+
+// Init implements samplers.Kernel.
+func (k *jumping) Init(ctx context.Context, s *samplers.State) error {
+	if err := k.grow(s.Step); err != nil {
+		return err
+	}
+	return k.darting.Init(ctx, s)
+}
+
+// Step implements samplers.Kernel.
+func (k *jumping) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+	if s.Step%growSteps == 0 && !k.f.done {
+		if err := errors.Join(ctx.Err(), k.grow(s.Step)); err != nil {
+			return err
+		}
+	}
+	return k.darting.Step(ctx, s, info)
+}
+
+// grow lets the search do what it does before the step behind step, and renews the list.
+func (k *jumping) grow(step int64) error {
+	steps := int(step - step%growSteps)
+	if err := k.f.run(startSequences + min(growSequences*steps/len(k.f.s.p.Blanks), k.share)); err != nil {
+		return err
+	}
+	x, u := k.f.list(k.most)
+	var err error
+	k.darting, err = samplers.NewDarting(k.Kernel, x, u)
+	return err
+}
+
+// density is U of a filling to the bit: terms are added in the order of the blanks.
+func (s *search) density(f filling) float64 {
+	if s.p.m.Form() != mlm.PLL {
+		return f.density
+	}
+	sum := 0.0
+	for i, w := range f.codes {
+		q := query{f.codes, i, w}
+		lp, _ := s.t.at(q).logProb(w)
+		sum += lp
+	}
+	return sum / s.p.m.Temperature()
+}

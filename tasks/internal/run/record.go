@@ -1,0 +1,76 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
+)
+
+// CommandFile has the options with which a run was begun.
+const CommandFile = "command.json"
+
+// command is the content of CommandFile.
+type command struct {
+	// Command is the task, as the command line calls it.
+	Command string `json:"command"`
+	// Folder is the current folder of the process that began the run: relative paths in Options start
+	// there.
+	Folder  string `json:"folder"`
+	Options any    `json:"options"`
+}
+
+// options are those of the store.
+func (r *Run) options() (store.Options, error) {
+	files := map[string]any{}
+	for name, v := range r.p.Files {
+		files[name] = v
+	}
+	var err error
+	files[CommandFile], err = record(r.p.Command, r.p.Options)
+	return store.Options{Every: r.p.Every, Files: files, Results: r.p.Results}, err
+}
+
+func record(task string, options any) (command, error) {
+	here, err := os.Getwd()
+	return command{task, here, options}, err
+}
+
+// Record writes the options of a run that was not begun here, such as a joint one.
+func Record(dir, task string, options any) error {
+	c, err := record(task, options)
+	if err != nil {
+		return err
+	}
+	return store.WriteFiles(dir, map[string]any{CommandFile: c})
+}
+
+// Recall reads the options of the run of a task in a folder into options, a pointer. moved turns a path
+// in them to one that leads from the current folder; it leaves a text as it is that names no file.
+// Errors are *store.Error, for a run of another task too; one that matches fs.ErrNotExist if a library
+// made the run.
+func Recall(dir, task string, options any) (moved func(path string) string, err error) {
+	c := command{Options: options}
+	if err := store.ReadFile(dir, CommandFile, &c); err != nil {
+		if _, e := store.Open(dir); e != nil && !store.Begun(dir) && !checksums.Unbegun(dir) {
+			return nil, e // which says what the folder lacks
+		}
+		return nil, err
+	}
+	if c.Command != task {
+		return nil, &store.Error{Path: dir, Reason: fmt.Sprintf("a run of gradhop %s; resume it by gradhop %s --resume %s", c.Command, c.Command, dir)}
+	}
+	here, err := os.Getwd()
+	return func(path string) string {
+		if path == "" || filepath.IsAbs(path) || err == nil && here == c.Folder {
+			return path
+		}
+		full := filepath.Join(c.Folder, path)
+		if _, err := os.Stat(full); err != nil {
+			return path
+		}
+		return full
+	}, nil
+}

@@ -1,0 +1,244 @@
+// Package run is the life of a run of chains whose draws are kept in a folder: it is created, or
+// recalled and resumed; it replays what was drawn, records its steps, and closes with its results.
+//
+// The policy for errors is one for all tasks. A run that cannot start leaves no folder. What a run
+// needs and cannot make again (gradhop.json, command.json, checksums.json) must be whole; other damaged
+// files are named in the log and made again. A run that ends early keeps what it has done.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
+)
+
+// Plan says what a run is. Zero fields that have no comment are as in samplers.Config and store.Header.
+type Plan struct {
+	// Dir is the folder; "" keeps nothing.
+	Dir string
+	// Resume continues the run in Dir.
+	Resume bool
+	// Command and Options are what [Recall] reads.
+	Command string
+	Options any
+	// Files are further JSON files that describe the run, by name.
+	Files map[string]any
+	// Results are files that Close is to write. When the run resumes with steps to make they go.
+	Results []string
+	// Header describes the run, and Every is the time between checkpoints.
+	Header store.Header
+	Every  time.Duration
+	Config samplers.Config
+	// Start returns the initial states of chains that do not resume; nil means Config.Init.
+	Start func() ([]int32, error)
+	// Ready is called after the first evaluation, before a new folder is made; nil does nothing.
+	Ready func() error
+	// Replay reads the draws of a run that resumes; nil does not.
+	Replay func(*store.Reader) error
+	// Sweep is the number of steps of a sweep, by which messages count; 0 means that they count steps.
+	Sweep int
+	// Log takes lines about the run; nil takes none.
+	Log func(line string)
+}
+
+// Run is a run in progress.
+type Run struct {
+	// Loop makes the steps.
+	Loop *samplers.Loop
+
+	p       Plan
+	w       *store.Writer // nil without a folder
+	tally   store.Tally   // without a folder
+	before  float64       // seconds of earlier processes
+	started time.Time
+}
+
+// Vacant returns the error that Begin would return for a folder that is in use. Call it before
+// expensive work.
+func (p *Plan) Vacant() error {
+	if p.Dir == "" || p.Resume {
+		return nil
+	}
+	return store.Vacant(p.Dir)
+}
+
+// Begin makes the first evaluation and then the folder, or continues the run in the folder. Errors are
+// *store.Error, *store.MismatchError, those of samplers.NewLoop and of the functions of p.
+func Begin(ctx context.Context, p Plan) (*Run, error) {
+	r := &Run{p: p, started: time.Now()}
+	if p.Log == nil {
+		r.p.Log = func(string) {}
+	}
+	r.p.Config.Observers = append([]samplers.Observer{samplers.ObserverFunc(r.observe)}, p.Config.Observers...)
+	if p.Resume && !checksums.Unbegun(p.Dir) {
+		if err := r.resume(ctx); err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+	if p.Dir != "" {
+		if err := store.Vacant(p.Dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.start(ctx); err != nil {
+		return nil, err
+	}
+	if p.Ready != nil {
+		if err := p.Ready(); err != nil {
+			return nil, err
+		}
+	}
+	if p.Dir == "" {
+		return r, nil
+	}
+	o, err := r.options()
+	if err == nil {
+		r.w, err = store.Create(p.Dir, p.Header, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// observe records a step before others see it: a step that was made is kept, whatever fails.
+func (r *Run) observe(s *samplers.State, info *samplers.Info) error {
+	if r.w == nil {
+		r.tally.Add(s, info)
+		return nil
+	}
+	return r.w.Observe(s, info)
+}
+
+// start sets the initial states and makes the first evaluation.
+func (r *Run) start(ctx context.Context) (err error) {
+	c := &r.p.Config
+	if c.Resume == nil && r.p.Start != nil {
+		if c.Init, err = r.p.Start(); err != nil {
+			return err
+		}
+	}
+	r.Loop, err = samplers.NewLoop(ctx, *c)
+	return err
+}
+
+// resume continues the run in the folder.
+func (r *Run) resume(ctx context.Context) error {
+	o, err := r.options()
+	if err != nil {
+		return err
+	}
+	p := &r.p
+	if r.w, p.Config.Resume, err = store.Resume(p.Dir, p.Header, o); err != nil {
+		return err
+	}
+	r.before = r.w.Tally().Seconds
+	if err = r.takeUp(ctx); err != nil {
+		return errors.Join(err, r.w.Close())
+	}
+	return nil
+}
+
+// takeUp replays the draws and makes the first evaluation.
+func (r *Run) takeUp(ctx context.Context) error {
+	p := &r.p
+	damage, step := r.w.Damage(), int64(0)
+	if p.Config.Resume != nil {
+		step, p.Config.Init = p.Config.Resume.Step, nil
+	}
+	lost := false
+	for _, d := range damage {
+		p.Log(fmt.Sprintf("%s: %s", p.Dir, d))
+		lost = lost || d.OfSteps()
+	}
+	switch {
+	case lost:
+		p.Log(fmt.Sprintf("%s: damaged; what follows %s is made again", p.Dir, p.progress(step)))
+	case step == int64(p.Header.Warmup+p.Header.Steps) && p.Sweep == 0:
+		p.Log(fmt.Sprintf("%s: all %d steps have been made; ask for more to continue", p.Dir, p.Header.Steps))
+	case step > 0:
+		p.Log(fmt.Sprintf("%s: continuing after %s", p.Dir, p.progress(step)))
+	}
+	if p.Replay != nil {
+		reader, err := store.Open(p.Dir)
+		if err == nil {
+			err = p.Replay(reader)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.start(ctx)
+}
+
+// progress says how far a run is.
+func (p *Plan) progress(step int64) string {
+	unit, total := "step", int64(p.Header.Warmup+p.Header.Steps)
+	if p.Sweep > 0 {
+		unit, step, total = "sweep", step/int64(p.Sweep), total/int64(p.Sweep)
+	}
+	text := fmt.Sprintf("%s %d of %d", unit, step, total)
+	if p.Header.Warmup > 0 {
+		text += ", warm-up included"
+	}
+	return text
+}
+
+// Tally returns the sums over all steps, and the time from Begin on, of earlier processes too.
+func (r *Run) Tally() store.Tally {
+	t := r.tally
+	if r.w != nil {
+		t = r.w.Tally()
+	}
+	t.Seconds = r.before + time.Since(r.started).Seconds()
+	return t
+}
+
+// Stopped logs that the run ended early.
+func (r *Run) Stopped(cause error) {
+	p, again := &r.p, "; --resume "+r.p.Dir+" continues it"
+	if value := new(samplers.NonFiniteError); errors.As(cause, &value) { // which would come again
+		again = ""
+	}
+	if p.Dir != "" {
+		p.Log(fmt.Sprintf("%s: stopped after %s%s", p.Dir, p.progress(r.Loop.State().Step), again))
+	}
+}
+
+// Close closes the folder of a run that ended by cause, nil for one that has done what it was to do,
+// and writes results and the summary, whose diagnostics are left out where they would delay the end of
+// an interrupted run. Without draws there is no summary.
+func (r *Run) Close(cause error, results map[string]any) (*store.Summary, error) {
+	if r.w == nil {
+		return nil, nil
+	}
+	if err := r.w.Close(); err != nil {
+		return nil, err
+	}
+	p := &r.p
+	if cause != nil {
+		r.Stopped(cause)
+	}
+	if err := store.WriteFiles(p.Dir, results); err != nil {
+		return nil, err
+	}
+	reader, err := store.Open(p.Dir)
+	if err != nil || reader.Draws(store.Sampling) == 0 {
+		return nil, err
+	}
+	if cause != nil && reader.Draws(store.Sampling)*reader.Chains()*(p.Header.Space.Sites+1) > quickValues {
+		p.Log(fmt.Sprintf("%s: diagnostics skipped; gradhop diagnose %s computes them", p.Dir, p.Dir))
+		s := store.Totals(reader)
+		return s, s.Write(p.Dir)
+	}
+	return store.WriteSummary(p.Dir, store.TableOptions{})
+}
+
+// quickValues is the number of values whose diagnostics take a fraction of a second.
+const quickValues = 1 << 19

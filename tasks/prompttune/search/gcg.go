@@ -1,0 +1,294 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+// GCGOptions are the options of GCG; the zero value has the defaults.
+type GCGOptions struct {
+	// Candidates is the number of changes that a step evaluates; 0 means 64.
+	Candidates int `flag:"candidates" default:"64" doc:"changes evaluated in a step"`
+	// TopK is the number of values of largest gradient at each site that changes are drawn
+	// from; 0 means 256.
+	TopK int `flag:"top-k" default:"256" doc:"changes go to the k tokens of largest gradient at each blank"`
+}
+
+// check returns a *samplers.OptionError, and fills in defaults.
+func (o *GCGOptions) check() error {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"candidates", o.Candidates}, {"top-k", o.TopK}} {
+		if f.value < 0 || f.value > 1<<20 {
+			return &samplers.OptionError{Sampler: "gcg", Option: f.name, Value: fmt.Sprint(f.value), Reason: "must be from 0 to 1048576"}
+		}
+	}
+	o.Candidates, o.TopK = cmp.Or(o.Candidates, 64), cmp.Or(o.TopK, 256)
+	return nil
+}
+
+// GCG is the greedy coordinate gradient optimiser (Zou et al. 2023, algorithm 1). A step of a
+// chain takes the gradient of U at its state, lists the TopK values of largest gradient at
+// each site, draws Candidates different changes of one site to one of these values, and
+// evaluates them all. It moves to the best if that has a higher U than the state; the paper
+// moves always.
+//
+// A step costs Candidates evaluations of U, and one of the gradient where the state changed.
+// β is immaterial. The best state so far, its U and the steps since are variables.
+type GCG struct {
+	samplers.Base
+	o GCGOptions
+
+	// The gradient's largest values of the states in codes, kept across steps.
+	codes []int32   // [chain, site]
+	top   [][]int32 // [chain·site][at most TopK], without the current value
+}
+
+// Variables of GCG.
+const (
+	bestVar    = "best"       // codes of the best state, [site]
+	scoreVar   = "best_score" // its U
+	stalledVar = "stalled"    // steps since the chain found a better state
+)
+
+var _ samplers.Kernel = (*GCG)(nil)
+
+// NewGCG returns the kernel for e, which must have a gradient. Errors are
+// *samplers.OptionError, *energies.UnsupportedError or *energies.SpaceError.
+func NewGCG(e energies.Energy, o GCGOptions) (*GCG, error) {
+	oracle := energies.AsOracle(e)
+	if !oracle.Capabilities().Answers.Has(energies.Gradient) {
+		return nil, &energies.UnsupportedError{Who: "gcg", Want: energies.Gradient}
+	}
+	sites := e.Space().Sites
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	k := &GCG{o: o, Base: samplers.Base{Oracle: oracle, Specs: append(bestSpecs(sites), samplers.VarSpec{Name: stalledVar})}}
+	return k, e.Space().Check()
+}
+
+// Init implements samplers.Kernel.
+func (k *GCG) Init(ctx context.Context, s *samplers.State) error {
+	s.Declare(k.Specs)
+	s.Point = samplers.Point{X: s.X, U: make([]float64, s.Chains())}
+	k.codes = nil
+	if err := k.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
+		return err
+	}
+	s.Evaluations.Density += int64(s.Chains())
+	if err := s.CheckInit(); err != nil {
+		return err
+	}
+	remember(s)
+	// A run that was never stopped has the gradients of the chains that did not move in
+	// their last step. Those that are taken again on resuming are not counted.
+	stalled := s.Var(stalledVar)
+	return k.refresh(ctx, s, &samplers.Info{}, func(c int) bool { return stalled[c] > 0 })
+}
+
+// bestSpecs declares the best state of a chain.
+func bestSpecs(sites int) []samplers.VarSpec {
+	return []samplers.VarSpec{{Name: bestVar, Shape: []int{sites}}, {Name: scoreVar, Start: -math.MaxFloat64}}
+}
+
+// remember makes the state of each chain its best state if U is higher there by more than rounding.
+func remember(s *samplers.State) {
+	best, score := s.Var(bestVar), s.Var(scoreVar)
+	for c, u := range s.U {
+		if u > score[c]+tolerance {
+			score[c] = u
+			for i, v := range s.X.Chain(c) {
+				best[c*s.X.Space.Sites+i] = float64(v)
+			}
+		}
+	}
+}
+
+// Step implements samplers.Kernel.
+func (k *GCG) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+	n, d := s.Chains(), s.X.Space.Sites
+	info.Reset(n)
+	if err := k.refresh(ctx, s, info, func(int) bool { return true }); err != nil {
+		return err
+	}
+	next, u, err := k.improve(ctx, s, info)
+	if err != nil {
+		return err
+	}
+	stalled := s.Var(stalledVar)
+	for c := range n {
+		if stalled[c]++; !(u[c] > s.U[c]) {
+			continue
+		}
+		stalled[c] = 0
+		info.Accept[c], info.Accepted[c] = 1, true
+		for i, v := range next.Chain(c) {
+			if s.X.Codes[c*d+i] != v {
+				info.Hops[c]++
+			}
+		}
+		copy(s.X.Chain(c), next.Chain(c))
+		s.U[c] = u[c]
+	}
+	remember(s)
+	s.Step++
+	s.Evaluations.Density += info.Evaluations.Density
+	s.Evaluations.Gradient += info.Evaluations.Gradient
+	return nil
+}
+
+// refresh takes the gradient of the chains, of those that are due, whose state is not the one
+// it was taken at.
+func (k *GCG) refresh(ctx context.Context, s *samplers.State, info *samplers.Info, due func(chain int) bool) error {
+	n, d, values := s.Chains(), s.X.Space.Sites, s.X.Space.Values
+	if len(k.codes) != n*d {
+		k.codes, k.top = slices.Repeat([]int32{-1}, n*d), make([][]int32, n*d)
+	}
+	x := energies.Batch{Space: s.X.Space}
+	var chains []int
+	for c := range n {
+		if own := s.X.Chain(c); due(c) && !slices.Equal(own, k.codes[c*d:(c+1)*d]) {
+			chains, x.Codes, x.IDs = append(chains, c), append(x.Codes, own...), append(x.IDs, s.ChainIDs[c])
+		}
+	}
+	if len(chains) == 0 {
+		return nil
+	}
+	u, grad := make([]float64, len(chains)), make([]float32, len(x.Codes)*values)
+	if err := k.Oracle.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: grad}); err != nil {
+		return err
+	}
+	info.Evaluations.Gradient += int64(len(chains))
+	for j, c := range chains {
+		if err := checkGradient(s, c, x.Chain(j), u[j], grad[j*d*values:(j+1)*d*values]); err != nil {
+			return err
+		}
+		for i, v := range x.Chain(j) {
+			r := j*d + i
+			k.top[c*d+i] = largest(k.top[c*d+i][:0], grad[r*values:(r+1)*values], s.X.Space.AllowedAt(i), v, k.o.TopK)
+		}
+		copy(k.codes[c*d:], x.Chain(j))
+	}
+	return nil
+}
+
+// largest returns the at most n values other than cur with the largest entries of row, of
+// those allowed (nil: all), in increasing order of the values. list is memory.
+func largest(list []int32, row []float32, allowed []int32, cur int32, n int) []int32 {
+	less := func(a, b int32) bool { return row[a] < row[b] || row[a] == row[b] && a > b }
+	sink := func(i int) { // list is a heap whose root is the least
+		for {
+			child := 2*i + 1
+			if child+1 < len(list) && less(list[child+1], list[child]) {
+				child++
+			}
+			if child >= len(list) || !less(list[child], list[i]) {
+				return
+			}
+			list[i], list[child] = list[child], list[i]
+			i = child
+		}
+	}
+	add := func(v int32) {
+		switch {
+		case v == cur:
+		case len(list) < n:
+			if list = append(list, v); len(list) == n {
+				for i := n/2 - 1; i >= 0; i-- {
+					sink(i)
+				}
+			}
+		case less(list[0], v):
+			list[0] = v
+			sink(0)
+		}
+	}
+	if allowed == nil {
+		for v := range int32(len(row)) {
+			add(v)
+		}
+	}
+	for _, v := range allowed {
+		add(v)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// improve returns the best candidate of each chain and its U, -Inf where there is none.
+func (k *GCG) improve(ctx context.Context, s *samplers.State, info *samplers.Info) (energies.Batch, []float64, error) {
+	n, d := s.Chains(), s.X.Space.Sites
+	x := energies.Batch{Space: s.X.Space}
+	var owner []int
+	var r rng.Stream
+	for c := range n {
+		s.Stream(&r, c, samplers.UseProposal)
+		for _, m := range k.changes(&r, c*d, d) {
+			owner, x.IDs = append(owner, c), append(x.IDs, s.ChainIDs[c])
+			x.Codes = append(x.Codes, s.X.Chain(c)...)
+			x.Codes[len(x.Codes)-d+m.site] = m.value
+		}
+	}
+	next, best := s.X.Clone(), slices.Repeat([]float64{math.Inf(-1)}, n)
+	if len(owner) == 0 {
+		return next, best, nil
+	}
+	u := make([]float64, len(owner))
+	if err := k.Oracle.LogDensity(ctx, u, x); err != nil {
+		return next, nil, err
+	}
+	info.Evaluations.Density += int64(len(u))
+	for j, c := range owner {
+		if err := checkGradient(s, c, x.Chain(j), u[j], nil); err != nil {
+			if !s.RejectNonFinite {
+				return next, nil, err
+			}
+			continue
+		}
+		if u[j] > best[c] {
+			best[c] = u[j]
+			copy(next.Chain(c), x.Chain(j))
+		}
+	}
+	return next, best, nil
+}
+
+// change is a value at a site.
+type change struct {
+	site  int
+	value int32
+}
+
+// changes draws different changes of the chain whose first row of top is given, all if they
+// are few (Floyd's algorithm).
+func (k *GCG) changes(r *rng.Stream, row, d int) []change {
+	all := 0
+	for _, list := range k.top[row : row+d] {
+		all += len(list)
+	}
+	n := min(k.o.Candidates, all)
+	drawn := make(map[int]bool, n)
+	out := make([]change, 0, n)
+	for last := all - n; last < all; last++ {
+		at := r.IntN(last + 1)
+		if drawn[at] {
+			at = last
+		}
+		drawn[at] = true
+		i := 0
+		for ; at >= len(k.top[row+i]); i++ {
+			at -= len(k.top[row+i])
+		}
+		out = append(out, change{i, k.top[row+i][at]})
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package search
+
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// optimisers are the methods that look for the highest U and are no samplers.
+var optimisers = []samplers.Registration{
+	samplers.Describe(samplers.Registration{
+		Name:  "gcg",
+		Doc:   "greedy coordinate gradient: the best of many single-token changes that the gradient proposes",
+		Paper: "Zou et al. 2023 (arXiv:2307.15043), algorithm 1",
+		Bias:  "none: an optimiser, not a sampler",
+		Needs: energies.Gradient,
+	}, NewGCG),
+	samplers.Describe(samplers.Registration{
+		Name:  "pez",
+		Doc:   "hard prompts made easy: AdamW on embeddings, each state the nearest values",
+		Paper: "Wen et al. 2023 (arXiv:2302.03668), algorithm 1",
+		Bias:  "none: an optimiser, not a sampler",
+	}, NewPEZ),
+	samplers.Describe(samplers.Registration{
+		Name:  "search",
+		Doc:   "PEZ, then sweeps of one blank after the other, again and again from new starts",
+		Paper: "Wen et al. 2023 (arXiv:2302.03668)",
+		Bias:  "none: an optimiser, not a sampler",
+		Needs: energies.Gradient,
+	}, New),
+}
+
+// Optimisers returns the methods that are no samplers, by name.
+func Optimisers() []samplers.Registration { return slices.Clone(optimisers) }
+
+// Optimises reports whether a method is one of Optimisers.
+func Optimises(name string) bool {
+	return slices.ContainsFunc(optimisers, func(r samplers.Registration) bool { return r.Name == name })
+}
+
+// IgnoresBeta reports whether a method has no inverse temperature. PEZ has one: AdamW divides it out
+// unless it changes.
+func IgnoresBeta(name string) bool { return name != "pez" && Optimises(name) }
+
+// Names returns the names of all methods, samplers included, sorted.
+func Names() []string {
+	names := samplers.Names()
+	for _, r := range optimisers {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Lookup returns the method called name: an optimiser, or a sampler of package samplers. The error is a
+// *samplers.OptionError that names the methods like it.
+func Lookup(name string) (samplers.Registration, error) {
+	for _, r := range optimisers {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	if slices.Contains(samplers.Names(), name) {
+		return samplers.Lookup(name)
+	}
+	return samplers.Registration{}, samplers.UnknownName("", "sampler", name, Names())
+}

@@ -1,0 +1,277 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+// PEZOptions are the options of PEZ; the zero value has the defaults.
+type PEZOptions struct {
+	// LearningRate is that of AdamW; 0 means 0.1.
+	LearningRate float64 `flag:"lr" default:"0.1" doc:"learning rate"`
+	// WeightDecay is that of AdamW; 0 means 0.1, and a negative number none.
+	WeightDecay float64 `flag:"weight-decay" zero:"-1" default:"0.1" doc:"weight decay, apart from the gradient"`
+	// Batch is the number of targets that each step draws without replacement; 0 means all.
+	Batch int `flag:"batch" default:"0: all" doc:"targets drawn in each step"`
+}
+
+// The other settings of AdamW, as torch.optim.AdamW has them by default.
+const (
+	adamBeta1 = 0.9
+	adamBeta2 = 0.999
+	adamEps   = 1e-8
+)
+
+// PEZ optimises prompts in the embedding space (Wen et al. 2023, algorithm 1), the
+// baseline of prompt tuning. Each chain has an embedding P of every site, at first the
+// rows of its initial codes; its state is their projection, the allowed values whose rows
+// have the largest cosine with P. A step takes the gradient of -β·U at the state's own
+// rows and applies it to P by AdamW (Loshchilov and Hutter 2019):
+//
+//	P ← P·(1 - lr·decay)
+//	m ← 0.9·m + 0.1·g,  v ← 0.999·v + 0.001·g²
+//	P ← P - lr·m̂/(√v̂ + 10⁻⁸),  m̂ = m/(1-0.9ᵗ),  v̂ = v/(1-0.999ᵗ)
+//
+// Nothing is random but where a chain starts, and the targets of a step with Batch, for which U and
+// g are estimates. β hardly matters, since AdamW divides it out
+// unless it changes. U may fall: an observer keeps the best state. A step costs one
+// evaluation where the state changed or Batch is set, and none elsewhere. A state of probability zero, or
+// one that is rejected, is not entered while P goes on. P, m or v beyond float32, as with a
+// huge learning rate, is a *samplers.NonFiniteError.
+//
+// P, m and v are the variable pezVar, rounded to float32; beganVar is the step at which t
+// began.
+type PEZ struct {
+	samplers.Base
+	energy    Embedded
+	lr, decay float64
+	batch     int
+
+	own   []float64 // P, m and v of the step being made, [chain, 3, site, width]
+	part  []float32 // P, [chain, site, width]
+	codes []int32   // their projection, [chain, site]
+}
+
+// Variables of PEZ.
+const (
+	pezVar      = "embedding"          // P, m and v, [3, site, width]
+	beganVar    = "began"              // [1]
+	gradientVar = "embedding_gradient" // ∂U/∂embedding at the state, [site, width]
+)
+
+var _ samplers.Kernel = (*PEZ)(nil)
+
+// NewPEZ returns the kernel for e, which must be Embedded. Errors are *samplers.OptionError
+// or *energies.SpaceError.
+func NewPEZ(e energies.Energy, o PEZOptions) (*PEZ, error) {
+	emb, ok := e.(Embedded)
+	switch {
+	case !ok:
+		return nil, &samplers.OptionError{Sampler: "pez", Option: "energy", Reason: "needs a single model with one embedding for each token"}
+	case !(o.LearningRate >= 0) || math.IsInf(o.LearningRate, 1):
+		return nil, &samplers.OptionError{Sampler: "pez", Option: "lr", Value: fmt.Sprint(o.LearningRate), Reason: "must be positive and finite"}
+	case o.WeightDecay-o.WeightDecay != 0:
+		return nil, &samplers.OptionError{Sampler: "pez", Option: "weight-decay", Value: fmt.Sprint(o.WeightDecay), Reason: "must be finite"}
+	}
+	if can := energies.AsOracle(e).Capabilities(); o.Batch < 0 || o.Batch > can.Terms {
+		return nil, &samplers.OptionError{Sampler: "pez", Option: "batch", Value: fmt.Sprint(o.Batch), Reason: fmt.Sprintf("must be from 0 to the %d targets", can.Terms)}
+	}
+	k := &PEZ{energy: emb, lr: o.LearningRate, decay: o.WeightDecay, batch: o.Batch}
+	if k.lr == 0 {
+		k.lr = 0.1
+	}
+	if k.decay == 0 {
+		k.decay = 0.1
+	}
+	k.decay = max(k.decay, 0)
+	sites, width := e.Space().Sites, emb.Width()
+	k.Base = samplers.Base{Oracle: energies.AsOracle(e), Specs: []samplers.VarSpec{
+		{Name: pezVar, Shape: []int{3, sites, width}},
+		{Name: beganVar},
+		{Name: gradientVar, Shape: []int{sites, width}, Derived: true},
+	}}
+	return k, e.Space().Check()
+}
+
+// Init implements samplers.Kernel. Where s lacks P, m and v it starts from the rows of s.X.
+func (k *PEZ) Init(ctx context.Context, s *samplers.State) error {
+	n := s.Chains()
+	if s.Declare(k.Specs) {
+		own, began := s.Var(pezVar), s.Var(beganVar)
+		rows := make([]float32, len(own)/3)
+		k.energy.Embed(rows, s.X)
+		for c := range n {
+			began[c] = float64(s.Step)
+			widen(own[3*c*len(rows)/n:], rows[c*len(rows)/n:(c+1)*len(rows)/n])
+		}
+	}
+	g := s.Var(gradientVar)
+	grad := make([]float32, len(g))
+	s.Point = samplers.Point{X: s.X, U: make([]float64, n)}
+	all := make([]int, n)
+	for c := range all {
+		all[c] = c
+	}
+	if err := k.energy.EmbeddingGrad(ctx, s.U, grad, s.X, k.minibatches(s, all, s.Step)); err != nil {
+		return err
+	}
+	widen(g, grad)
+	s.Evaluations.Gradient += int64(n)
+	if err := s.CheckInit(); err != nil {
+		return err
+	}
+	for c := range n {
+		if err := checkGradient(s, c, s.X.Chain(c), s.U[c], grad[c*len(grad)/n:(c+1)*len(grad)/n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// minibatches draws the targets of some chains at the state that a step leads to; nil where all are used.
+func (k *PEZ) minibatches(s *samplers.State, chains []int, step int64) [][]int32 {
+	if k.batch == 0 {
+		return nil
+	}
+	lists := make([][]int32, len(chains))
+	order := make([]int32, k.Oracle.Capabilities().Terms)
+	var r rng.Stream
+	for j, c := range chains {
+		r.Reset(s.Seed, s.ChainIDs[c], step, samplers.UseBatch)
+		for i := range order {
+			order[i] = int32(i)
+		}
+		for i := range k.batch { // Fisher and Yates as far as needed
+			at := i + r.IntN(len(order)-i)
+			order[i], order[at] = order[at], order[i]
+		}
+		lists[j] = slices.Clone(order[:k.batch])
+	}
+	return lists
+}
+
+func widen(to []float64, from []float32) {
+	for k, v := range from {
+		to[k] = float64(v)
+	}
+}
+
+// checkGradient returns a *samplers.NonFiniteError where U is NaN or +Inf, or the gradient
+// of a possible state is not finite.
+func checkGradient(s *samplers.State, c int, x []int32, u float64, grad []float32) error {
+	bad := &samplers.NonFiniteError{Chain: s.ChainIDs[c], Step: s.Step, What: "log-density", Value: u, State: slices.Clone(x)}
+	if math.IsNaN(u) || math.IsInf(u, 1) {
+		return bad
+	}
+	for _, g := range grad {
+		if g-g != 0 && !math.IsInf(u, -1) {
+			bad.What = "gradient"
+			return bad
+		}
+	}
+	return nil
+}
+
+// Step implements samplers.Kernel.
+func (k *PEZ) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	n := s.Chains()
+	info.Reset(n)
+	own, began, grad := s.Var(pezVar), s.Var(beganVar), s.Var(gradientVar)
+	row := len(grad) / n
+	k.own = append(k.own[:0], own...)
+	k.part = slices.Grow(k.part[:0], n*row)[:n*row]
+	for c := range n {
+		mine := k.own[3*c*row : 3*(c+1)*row]
+		if !k.descend(mine, grad[c*row:(c+1)*row], s.InverseTemperature(c), s.Step-int64(began[c])+1) {
+			return &samplers.NonFiniteError{Chain: s.ChainIDs[c], Step: s.Step, What: "embedding", Value: s.U[c], State: slices.Clone(s.X.Chain(c))}
+		}
+		for j, p := range mine[:row] {
+			k.part[c*row+j] = float32(p)
+		}
+	}
+	k.codes = slices.Grow(k.codes[:0], len(s.X.Codes))[:len(s.X.Codes)]
+	if err := k.energy.Nearest(ctx, k.codes, k.part); err != nil {
+		return err
+	}
+	if err := k.arrive(ctx, s, info, row); err != nil {
+		return err
+	}
+	copy(own, k.own)
+	s.Step++
+	s.Evaluations.Gradient += info.Evaluations.Gradient
+	return nil
+}
+
+// descend makes step t of AdamW on P, m and v in own, g the gradient of U. It reports
+// whether all are still numbers in float32.
+func (k *PEZ) descend(own, g []float64, beta float64, t int64) bool {
+	p, m, v := own[:len(g)], own[len(g):2*len(g)], own[2*len(g):]
+	bias1, bias2 := 1-math.Pow(adamBeta1, float64(t)), 1-math.Pow(adamBeta2, float64(t))
+	for j, up := range g {
+		down := -beta * up
+		mj := adamBeta1*m[j] + (1-adamBeta1)*down
+		vj := adamBeta2*v[j] + (1-adamBeta2)*down*down
+		m[j], v[j] = float64(float32(mj)), float64(float32(vj))
+		p[j] = float64(float32(p[j]*(1-k.lr*k.decay) - k.lr*(mj/bias1)/(math.Sqrt(vj/bias2)+adamEps)))
+	}
+	for _, x := range own {
+		if x-x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// arrive moves the chains whose projection is another state, and takes the new targets of others.
+// s is unchanged on error.
+func (k *PEZ) arrive(ctx context.Context, s *samplers.State, info *samplers.Info, row int) error {
+	d := s.X.Space.Sites
+	x := energies.Batch{Space: s.X.Space}
+	var chains []int
+	for c := range info.Accept {
+		info.Accept[c], info.Accepted[c] = 1, true
+		if to := k.codes[c*d : (c+1)*d]; k.batch > 0 || !slices.Equal(s.X.Chain(c), to) {
+			chains, x.Codes, x.IDs = append(chains, c), append(x.Codes, to...), append(x.IDs, s.ChainIDs[c])
+		}
+	}
+	if len(chains) == 0 {
+		return nil
+	}
+	u, grad := make([]float64, len(chains)), make([]float32, len(chains)*row)
+	if err := k.energy.EmbeddingGrad(ctx, u, grad, x, k.minibatches(s, chains, s.Step+1)); err != nil {
+		return err
+	}
+	info.Evaluations.Gradient = int64(len(chains))
+	for j, c := range chains {
+		err := checkGradient(s, c, x.Chain(j), u[j], grad[j*row:(j+1)*row])
+		if err != nil && !s.RejectNonFinite {
+			return err
+		}
+		if err != nil || math.IsInf(u[j], -1) {
+			info.Accept[c], info.Accepted[c] = 0, false
+		}
+	}
+	for j, c := range chains {
+		if !info.Accepted[c] {
+			continue
+		}
+		for i, v := range x.Chain(j) {
+			if s.X.Chain(c)[i] != v {
+				info.Hops[c]++
+			}
+		}
+		copy(s.X.Chain(c), x.Chain(j))
+		s.U[c] = u[j]
+		widen(s.Var(gradientVar)[c*row:], grad[j*row:(j+1)*row])
+	}
+	return nil
+}

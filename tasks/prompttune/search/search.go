@@ -1,0 +1,42 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Options are the options of the default search; the zero value has the defaults.
+type Options struct {
+	// PEZSteps is the number of steps of PEZ; 0 means 200, and a negative number none.
+	PEZSteps int `flag:"pez-steps" zero:"-1" default:"200" doc:"steps of PEZ, before the sweeps"`
+	// LearningRate and WeightDecay are those of PEZOptions.
+	LearningRate float64 `flag:"lr" default:"0.1" doc:"learning rate"`
+	WeightDecay  float64 `flag:"weight-decay" zero:"-1" default:"0.1" doc:"weight decay, apart from the gradient"`
+	// Words is the number of values of a short list; 0 means 150.
+	Words int `flag:"words" default:"150" doc:"words that climbs after the first try at each blank: those of the best prompts so far"`
+	// TopK is the length of a wide list where it has not all values; 0 means 256.
+	TopK int `flag:"top-k" default:"256" doc:"changes go to the k tokens of largest gradient at each blank"`
+}
+
+// New returns PEZ followed by Sweeps for e. Energies without embeddings, such as sums of models,
+// begin with Sweeps. Errors are those of NewPEZ and NewSweeps.
+func New(e energies.Energy, o Options) (samplers.Kernel, error) {
+	if o.PEZSteps > 1<<30 || o.PEZSteps < -1 {
+		return nil, &samplers.OptionError{Sampler: "search", Option: "pez-steps", Value: fmt.Sprint(o.PEZSteps), Reason: "must be a number of steps"}
+	}
+	sweeps, err := NewSweeps(e, o)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := e.(Embedded); !ok || o.PEZSteps < 0 {
+		return sweeps, nil
+	}
+	pez, err := NewPEZ(e, PEZOptions{LearningRate: o.LearningRate, WeightDecay: o.WeightDecay})
+	if err != nil {
+		return nil, err
+	}
+	return Then(pez, cmp.Or(o.PEZSteps, 200), sweeps), nil
+}

@@ -1,0 +1,113 @@
+package search
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Sequence makes steps of one kernel, then those of another from the best state that the first
+// visited. A sampler that starts there needs no warm-up of its own. Nothing else is changed before the
+// second kernel's first step, so its draws, which begin after the steps of the first, stay exact.
+type Sequence struct {
+	first, then samplers.Kernel
+	steps       int64 // of first
+	specs       []samplers.VarSpec
+	begun       bool // then is initialised
+}
+
+var _ samplers.Kernel = (*Sequence)(nil)
+
+// Then puts steps of one kernel before those of another. They share variables of one name.
+func Then(first samplers.Kernel, steps int, then samplers.Kernel) *Sequence {
+	k := &Sequence{first: first, then: then, steps: int64(steps)}
+	for _, v := range slices.Concat(then.Vars(), first.Vars(), bestSpecs(then.Energy().Space().Sites)) {
+		if !slices.ContainsFunc(k.specs, func(has samplers.VarSpec) bool { return has.Name == v.Name }) {
+			k.specs = append(k.specs, v)
+		}
+	}
+	return k
+}
+
+// Energy implements samplers.Kernel.
+func (k *Sequence) Energy() energies.Oracle { return k.then.Energy() }
+
+// Vars implements samplers.Kernel.
+func (k *Sequence) Vars() []samplers.VarSpec { return k.specs }
+
+// Init implements samplers.Kernel.
+func (k *Sequence) Init(ctx context.Context, s *samplers.State) error {
+	if k.begun = s.Step >= k.steps; k.begun {
+		return k.start(ctx, s, k.then)
+	}
+	if err := k.start(ctx, s, k.first); err != nil {
+		return err
+	}
+	remember(s)
+	return nil
+}
+
+// start initialises one of the kernels. Other variables stay. The second kernel begins without
+// variables of its own: until then they are declared, but have no value.
+func (k *Sequence) start(ctx context.Context, s *samplers.State, kernel samplers.Kernel) error {
+	kept := s.Vars
+	if kernel == k.then && s.Step == k.steps {
+		own := k.then.Vars()
+		s.Vars = slices.DeleteFunc(slices.Clone(kept), func(v samplers.Var) bool {
+			return v.Name != bestVar && v.Name != scoreVar && slices.ContainsFunc(own, func(o samplers.VarSpec) bool { return o.Name == v.Name })
+		})
+	}
+	err := kernel.Init(ctx, s)
+	own := s.Vars
+	s.Vars = kept
+	if err != nil {
+		return err
+	}
+	s.Declare(k.specs)
+	for _, v := range own {
+		copy(s.Var(v.Name), v.Data)
+	}
+	for _, v := range kept { // of a Sequence around this one
+		if s.Var(v.Name) == nil {
+			s.Vars = append(s.Vars, v)
+		}
+	}
+	return nil
+}
+
+// Step implements samplers.Kernel.
+func (k *Sequence) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+	if s.Step >= k.steps {
+		if !k.begun {
+			if err := k.start(ctx, s, k.then); err != nil {
+				return err
+			}
+			k.begun = true
+		}
+		return k.then.Step(ctx, s, info)
+	}
+	if err := k.first.Step(ctx, s, info); err != nil {
+		return err
+	}
+	remember(s)
+	if s.Step < k.steps {
+		return nil
+	}
+	best, score := s.Var(bestVar), s.Var(scoreVar)
+	for c := range s.U {
+		s.U[c] = score[c]
+		for i := range s.X.Chain(c) {
+			s.X.Chain(c)[i] = int32(best[c*s.X.Space.Sites+i])
+		}
+	}
+	return nil
+}
+
+// Tune implements samplers.Kernel.
+func (k *Sequence) Tune(s *samplers.State, info *samplers.Info, last bool) {
+	if s.Step > k.steps {
+		k.then.Tune(s, info, last)
+	}
+}
