@@ -44,9 +44,11 @@ def train(run, model, out, updates, *more) -> pathlib.Path:
 
 
 def samples(path) -> torch.Tensor:
-    """The states in a grid of images that are enlarged twice and have a border of one pixel."""
-    grid = np.array(Image.open(path).convert("L"))[::2, ::2]
+    """The states in a grid of images with a border of one pixel, all of it enlarged."""
     columns = int(np.ceil(np.sqrt(BATCH)))
+    picture = Image.open(path).convert("L")
+    scale = picture.width // (columns * (SIDE + 1) + 1)
+    grid = np.array(picture)[::scale, ::scale]
     tiles = [grid[k // columns * (SIDE + 1) + 1 :, k % columns * (SIDE + 1) + 1 :][:SIDE, :SIDE].reshape(-1) for k in range(BATCH)]
     return torch.tensor(np.stack(tiles) > 128, dtype=torch.float32)
 
