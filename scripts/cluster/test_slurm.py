@@ -1,0 +1,101 @@
+"""Array jobs on a real Slurm give the draws of one process, byte for byte, also when a task is killed."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import slurm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = pathlib.Path(__file__).with_name("chains.sbatch")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "gradhop"
+    subprocess.run(["go", "build", "-o", path, "./cmd/gradhop"], cwd=ROOT, check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    try:
+        slurm.install()
+    except slurm.NoSlurmError as e:
+        if os.environ.get("CI"):
+            pytest.fail(f"no Slurm, which is required here: {e}")
+        pytest.skip(f"no Slurm: {e}")
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm")) as c:
+        yield c
+
+
+def processes(folder):
+    """The processes that write to the folder."""
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"--out" in command and str(folder).encode() in command and not command[0].endswith(b"bash"):
+                yield int(entry.name)
+
+
+def restarts(cluster, job):
+    """How often the tasks of a job were queued again."""
+    text = cluster.run("scontrol", "--oneliner", "show", "job", job)
+    return sorted(int(word.removeprefix("Restarts=")) for word in text.split() if word.startswith("Restarts="))
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+SAMPLE = ["sample", "--steps", "60000", "--thin", "100", "--seed", "1", "--checkpoint-every", "1s", "--threads", "1", "--space", "binary:64"]
+PROMPTS = ["prompt-tune", "--images", ROOT / "models/pictures/cats", "--length", "3", "--sampler", "dmala", "--start", "0", "--warmup", "50",
+           "--steps", "1000", "--seed", "1", "--checkpoint-every", "1s", "--threads", "1"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("run", "sent"), [(SAMPLE, signal.SIGKILL), (SAMPLE, signal.SIGTERM), (PROMPTS, signal.SIGKILL)], ids=["killed", "preempted", "prompts"])
+def test_array(cluster, program, tmp_path, run, sent):
+    """One of three tasks is stopped in its middle, goes on, and the joined run is that of one process."""
+    command = [program, *run]
+    if run is SAMPLE:
+        command.append(tmp_path / "energy.onnx")
+        subprocess.run([program, "ebm", "new", "mlp", "--space", "binary:64", "--width", "64", "-o", command[-1], "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    (tmp_path / "run").mkdir()
+    job = cluster.submit("--array=0-2", "--output", tmp_path / "log-%a.txt", SCRIPT, 2, tmp_path / "run", *command)
+    part = tmp_path / "run" / "part-0001"
+    stopped = []
+
+    def under_way():
+        stopped[:] = processes(part)
+        return stopped and (part / "checkpoint").exists()
+
+    cluster.wait(under_way, 120, "a checkpoint of task 1")
+    if sent == signal.SIGTERM:
+        cluster.run("scancel", "--batch", "--signal=TERM", f"{job}_1")
+    else:
+        os.kill(stopped[0], sent)
+    cluster.wait(lambda: restarts(cluster, job) == [0, 0, 1], 120, "task 1 in the queue again")
+    cluster.run("scontrol", "update", f"JobId={job}_1", "StartTime=now")  # Slurm starts it two minutes later by itself
+    states = cluster.finish(job, 300)
+    logs = {path.name: path.read_text() for path in tmp_path.glob("log-*.txt")}
+    assert states == ["COMPLETED"] * 3, logs
+    subprocess.run([program, "merge", *sorted((tmp_path / "run").glob("part-*")), "--out", tmp_path / "joint", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "--chains", "6", "--out", tmp_path / "whole", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    joint, whole = files(tmp_path / "joint" / "draws.zarr"), files(tmp_path / "whole" / "draws.zarr")
+    assert joint.keys() == whole.keys()
+    assert [name for name in joint if joint[name] != whole[name]] == []
+
+
+def test_no_shared_folder(cluster, tmp_path):
+    """A folder that a node does not see is one line, and the task is not queued again."""
+    job = cluster.submit("--array=0-0", "--output", tmp_path / "log.txt", SCRIPT, 2, tmp_path / "missing", "gradhop", "sample")
+    assert cluster.finish(job, 60) == ["FAILED"]
+    assert (tmp_path / "log.txt").read_text() == f"{os.uname().nodename}: no folder {tmp_path}/missing: make it before the job, where all nodes see it\n"
