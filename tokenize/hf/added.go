@@ -50,7 +50,7 @@ func (a added) find(text string) (found []match) {
 		if t.SingleWord {
 			before, _ := utf8.DecodeLastRuneInString(text[:start])
 			after, _ := utf8.DecodeRuneInString(text[end:])
-			if start > 0 && unicode.Is(aligned.Word, before) || end < len(text) && unicode.Is(aligned.Word, after) {
+			if start > 0 && aligned.Word.Has(before) || end < len(text) && aligned.Word.Has(after) {
 				continue
 			}
 		}

@@ -138,6 +138,6 @@ func (t *Tokenizer) needsSpace(left, right string, id int32) bool {
 	if left == "" || unicode.IsSpace(l) || unicode.IsSpace(r) || t.IsContinuation(id) {
 		return false
 	}
-	alone := func(r rune) bool { return unicode.In(r, aligned.Punctuation, aligned.Ideograph) }
+	alone := func(r rune) bool { return aligned.Punctuation.Has(r) || aligned.Ideograph.Has(r) }
 	return t.marked || !alone(l) && !alone(r)
 }

@@ -100,8 +100,8 @@ func lowerRune(r rune) rune {
 }
 
 // Remove returns chars without the characters of class.
-func Remove(chars []Char, class *unicode.RangeTable) []Char {
-	return slices.DeleteFunc(slices.Clone(chars), func(c Char) bool { return unicode.Is(class, c.R) })
+func Remove(chars []Char, class Class) []Char {
+	return slices.DeleteFunc(slices.Clone(chars), func(c Char) bool { return class.Has(c.R) })
 }
 
 // Prepend inserts text before chars, which must not be empty. The inserted characters have the offsets

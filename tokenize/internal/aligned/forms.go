@@ -8,10 +8,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lateDecomposition is a character that Go's tables decompose and the reference, which uses an older
-// Unicode version, does not.
-const lateDecomposition = 0x11938
-
 // NFD returns the canonical decomposition of chars.
 func NFD(chars []Char) []Char { return Transform(chars, decomposed(chars, canonical)) }
 
@@ -25,14 +21,14 @@ func NFKD(chars []Char) []Char { return Transform(chars, decomposed(chars, compa
 func NFKC(chars []Char) []Char { return Transform(chars, recompose(decomposed(chars, compatible))) }
 
 func canonical(r rune) string {
-	if r < 0xC0 || r == lateDecomposition {
+	if r < 0xC0 || unicode.Is(lateForms, r) {
 		return ""
 	}
 	return norm.NFD.String(string(r))
 }
 
 func compatible(r rune) string {
-	if !unicode.Is(Compatible, r) {
+	if r < 0xA0 || unicode.Is(lateForms, r) {
 		return ""
 	}
 	return norm.NFKD.String(string(r))
@@ -95,12 +91,12 @@ func pairRune(a, b rune) (rune, bool) {
 	var in, out [4 * utf8.UTFMax]byte
 	pair := norm.NFC.Append(out[:0], utf8.AppendRune(utf8.AppendRune(in[:0], a), b)...)
 	r, n := utf8.DecodeRune(pair)
-	return r, n == len(pair) && r != lateDecomposition
+	return r, n == len(pair) && !unicode.Is(lateForms, r)
 }
 
 // class returns the canonical combining class of r, 0 for a starter.
 func class(r rune) uint8 {
-	if !unicode.Is(Combining, r) {
+	if unicode.Is(lateMarks, r) {
 		return 0
 	}
 	var buf [utf8.UTFMax]byte

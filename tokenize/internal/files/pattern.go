@@ -125,16 +125,14 @@ func withClasses(pattern string) string {
 
 // classes maps each class to its members as written between brackets.
 var classes = sync.OnceValue(func() map[string]string {
-	list := map[string]string{}
-	for name, table := range map[string]*unicode.RangeTable{`\s`: aligned.Blank, `\p{L}`: aligned.Letter, `\p{N}`: aligned.Number} {
-		var in strings.Builder
-		for _, r := range table.R16 {
-			fmt.Fprintf(&in, `\x{%X}-\x{%X}`, r.Lo, r.Hi)
+	list := map[string]string{`\s`: `\t-\r\x{85}\pZ`, `\p{L}`: `\pL`, `\p{N}`: `\pN`}
+	for name, late := range map[string]*unicode.RangeTable{`\p{L}`: aligned.LateLetter, `\p{N}`: aligned.LateNumber} {
+		for _, r := range late.R16 {
+			list[name] += fmt.Sprintf(`\x{%X}-\x{%X}`, r.Lo, r.Hi)
 		}
-		for _, r := range table.R32 {
-			fmt.Fprintf(&in, `\x{%X}-\x{%X}`, r.Lo, r.Hi)
+		for _, r := range late.R32 {
+			list[name] += fmt.Sprintf(`\x{%X}-\x{%X}`, r.Lo, r.Hi)
 		}
-		list[name] = in.String()
 	}
 	return list
 })

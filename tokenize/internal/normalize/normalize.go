@@ -151,7 +151,7 @@ func (b BERT) Normalize(chars []aligned.Char) []aligned.Char {
 	ascii := true
 	for _, c := range chars {
 		if b.Clean {
-			if unicode.Is(aligned.Dropped, c.R) {
+			if aligned.Dropped.Has(c.R) {
 				continue
 			}
 			if unicode.IsSpace(c.R) {
@@ -159,7 +159,7 @@ func (b BERT) Normalize(chars []aligned.Char) []aligned.Char {
 			}
 		}
 		ascii = ascii && c.R < 0x80
-		if b.Ideographs && unicode.Is(aligned.Ideograph, c.R) {
+		if b.Ideographs && aligned.Ideograph.Has(c.R) {
 			space := c
 			space.R = ' '
 			out = append(out, space, c, space)

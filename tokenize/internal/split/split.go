@@ -102,8 +102,8 @@ func read(data json.RawMessage) (list []Func, err error) {
 	return nil, files.Unsupported("pre_tokenizer %s", c.Type)
 }
 
-func isPunctuation(r rune) bool { return unicode.Is(aligned.Punctuation, r) }
-func isNumber(r rune) bool      { return unicode.Is(aligned.Number, r) }
+func isPunctuation(r rune) bool { return aligned.Punctuation.Has(r) }
+func isNumber(r rune) bool      { return aligned.Number.Has(r) }
 
 // class splits at every character of a class.
 func class(is func(rune) bool, b Behavior) Func {
@@ -122,7 +122,7 @@ func class(is func(rune) bool, b Behavior) Func {
 func words(text []aligned.Char) (out [][]aligned.Char) {
 	start := 0
 	for i := range text {
-		if i > 0 && unicode.Is(aligned.Word, text[i].R) != unicode.Is(aligned.Word, text[i-1].R) {
+		if i > 0 && aligned.Word.Has(text[i].R) != aligned.Word.Has(text[i-1].R) {
 			out = append(out, text[start:i])
 			start = i
 		}
