@@ -117,8 +117,6 @@ def test_weights(weighted, read):
     assert np.array_equal(data.posterior.x, known["x"]) and np.array_equal(data.sample_stats.weight, known["weight"])
     with np.load(path / "draws.npz") as z:
         assert np.array_equal(z["weight"], known["weight"]) and z["warmup_weight"].shape == (len(CHAINS), WARMUP)
-    csv = az.from_cmdstan(posterior=sorted(str(p) for p in (path / "csv").glob("*.csv")), save_warmup=True)
-    assert np.array_equal(csv.sample_stats["weight"], known["weight"])
 
 
 def test_weighted_diagnostics(weighted):
@@ -168,17 +166,6 @@ def test_diagnostics_are_those_of_arviz(run):
         assert close(row["mean"], x.mean()) and close(row["sd"], x.std(ddof=1)), row["name"]
         for name, p in (("q5", 0.05), ("median", 0.5), ("q95", 0.95)):
             assert close(row[name], np.quantile(x, p)), (row["name"], name)
-
-
-def test_cmdstan_files(run):
-    _, path, _, known = run
-    files = sorted(str(p) for p in (path / "csv").glob("*.csv"))
-    assert [pathlib.Path(f).name for f in files] == [f"draws-{c}.csv" for c in CHAINS]
-    data = az.from_cmdstan(posterior=files, save_warmup=True)
-    assert np.array_equal(data.posterior.x, known["x"])
-    assert np.array_equal(data.sample_stats.lp, known["lp"])
-    assert np.array_equal(data.sample_stats.acceptance_rate, known["accept"])
-    assert data.warmup_posterior.x.shape == (len(CHAINS), WARMUP, known["x"].shape[2])
 
 
 def test_damage(folder, tmp_path):

@@ -127,9 +127,6 @@ func (o *Options) forms(h store.Header, pic *export.Picture) []string {
 		return o.Write
 	}
 	var list []string
-	if h.Space.Sites <= export.CSVWidth {
-		list = append(list, "csv")
-	}
 	if pic != nil {
 		list = append(list, "png")
 	}
@@ -141,10 +138,6 @@ func exportDraws(r *store.Reader, forms []string, pic *export.Picture) error {
 	var names []string
 	for _, form := range forms {
 		switch form {
-		case "csv":
-			for _, id := range r.Header().ChainIDs {
-				names = append(names, fmt.Sprintf("csv/draws-%d.csv", id))
-			}
 		case "npz", "png":
 			names = append(names, "draws."+form)
 		}
@@ -153,8 +146,6 @@ func exportDraws(r *store.Reader, forms []string, pic *export.Picture) error {
 	return checksums.Update(dir, checksums.Files{Whole: names}, func() (err error) {
 		for _, form := range forms {
 			switch form {
-			case "csv":
-				_, err = export.WriteCSV(r, filepath.Join(dir, "csv"))
 			case "npz":
 				err = export.WriteNPZ(r, filepath.Join(dir, "draws.npz"))
 			case "png":

@@ -77,8 +77,7 @@ type Options struct {
 
 	// SaveWarmup also saves the states of warm-up.
 	SaveWarmup bool `json:"save-warmup,omitempty"`
-	// Write lists formats to export: csv, npz, png, or none. Empty means csv for up to export.CSVWidth
-	// sites, and png if states are images.
+	// Write lists formats to export: npz, png, or none. Empty means png if states are images.
 	Write []string `json:"write,omitempty"`
 	// Picture is the size of states as images, HxW or HxWxC; "" uses the shape of the model's input.
 	Picture string `json:"picture,omitempty"`
@@ -147,8 +146,8 @@ func (o *Options) Check() error {
 		return &OptionError{"pool-warmup", "", "it makes chains dependent, so it cannot be combined with chain-ids"}
 	}
 	for _, w := range o.Write {
-		if w != "csv" && w != "npz" && w != "png" && w != "none" {
-			return &OptionError{"write", strconv.Quote(w), "want csv, npz, png or none"}
+		if w != "npz" && w != "png" && w != "none" {
+			return &OptionError{"write", strconv.Quote(w), "want npz, png or none"}
 		}
 	}
 	_, err := o.checkDraft()

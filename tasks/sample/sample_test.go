@@ -119,7 +119,7 @@ func checkLaw(t *testing.T, s *store.Summary) {
 func TestSplitAndResume(t *testing.T) {
 	t.Run("model", func(t *testing.T) {
 		o := small(t)
-		o.Write = []string{"csv", "npz", "png"}
+		o.Write = []string{"npz", "png"}
 		splitAndResume(t, o)
 	})
 	t.Run("RBM by the runtime", func(t *testing.T) {

@@ -1,13 +1,16 @@
+// Package export writes the draws of a run as NumPy's NPZ and as PNG pictures.
 package export
 
 import (
 	"archive/zip"
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/gradhop/gradhop/onnx/atomicfile"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -81,4 +84,14 @@ func npyHead(dtype string, shape ...int) []byte {
 	dict += strings.Repeat(" ", 63-(fixed+len(dict))%64) + "\n"
 	head := append([]byte("\x93NUMPY\x01\x00"), byte(len(dict)), byte(len(dict)>>8))
 	return append(head, dict...)
+}
+
+// writeWhole writes a file atomically.
+func writeWhole(path string, body func(io.Writer) error) error {
+	err := atomicfile.Write(path, body)
+	var bad *store.Error
+	if err != nil && !errors.As(err, &bad) { // the error names the file that cannot be read
+		return store.CannotWrite(path, err)
+	}
+	return err
 }

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
 func TestPictureGrid(t *testing.T) {
 	space := &energies.Space{Sites: 12, Values: 256, Kind: energies.Ordinal}
-	r := fake(t, space, []int64{0, 1, 2}, 5, 0, func(k, c, i int) int32 { return int32(10*i + k + c) }, nil)
+	r := fake(t, space, []int64{0, 1, 2}, 5, 0, func(k, c, i int) int32 { return int32(10*i + k + c) })
 	path := filepath.Join(t.TempDir(), "grid.png")
 	if err := WritePNG(r, path, Picture{Scale: 3}); err != nil { // 3 channels of 2 by 2
 		t.Fatal(err)
@@ -75,4 +76,41 @@ func TestPictureResolve(t *testing.T) {
 			t.Errorf("%+v of %+v: %v", c.p, c.space, err)
 		}
 	}
+}
+
+// fake writes a run whose draws are as told: value(step, chain, site) is a code.
+func fake(t *testing.T, space *energies.Space, chains []int64, steps, warmup int, value func(k, c, i int) int32) *store.Reader {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	h := store.Header{
+		Gradhop: "v0", Space: store.SpaceOf(space), Sampler: "none", ChainIDs: chains, Steps: steps, Warmup: warmup, Thin: 1, SaveWarmup: true,
+	}
+	w, err := store.Create(dir, h, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(chains)
+	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(space, n)}, ChainIDs: chains}
+	s.U = make([]float64, n)
+	for k := range warmup + steps {
+		info := &samplers.Info{}
+		info.Reset(n)
+		s.Step, s.Warmup, info.Keep = int64(k+1), k < warmup, k >= warmup
+		for c := range n {
+			for i := range space.Sites {
+				s.X.Chain(c)[i] = value(k, c, i)
+			}
+		}
+		if err := w.Observe(s, info); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

@@ -82,9 +82,6 @@ func describe(dir string, draws *samplers.Recorder) error {
 	if err != nil {
 		return err
 	}
-	if _, err := export.WriteCSV(r, filepath.Join(dir, "csv")); err != nil {
-		return err
-	}
 	if err := export.WriteNPZ(r, filepath.Join(dir, "draws.npz")); err != nil {
 		return err
 	}

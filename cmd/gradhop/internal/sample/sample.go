@@ -76,7 +76,7 @@ folders.`,
 	o.addFlags(a, cmd)
 	app.Complete(cmd, "init", "random", "zeros")
 	app.Complete(cmd, "on-nonfinite", "fail", "reject")
-	app.Complete(cmd, "write", "csv", "npz", "png", "none")
+	app.Complete(cmd, "write", "npz", "png", "none")
 	return cmd
 }
 
@@ -109,7 +109,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f.StringVar(&o.Resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
 	f.BoolVar(&o.keep, "continue", false, "start the run in --out, or continue an existing one")
 	f.BoolVar(&o.SaveWarmup, "save-warmup", false, "also keep the states of warm-up")
-	f.StringSliceVar(&o.Write, "write", nil, "additional `FORMATS` of the draws: csv (CmdStan's), npz, png, or none (default: csv up to 64 sites, png for pictures)")
+	f.StringSliceVar(&o.Write, "write", nil, "additional `FORMATS` of the draws: npz, png, or none (default: png for pictures)")
 	f.StringVar(&o.Picture, "picture", "", "states are pictures of `HxW` or HxWxC (default: from the model's input)")
 	app.Duration(f, &o.Every, "checkpoint-every", 0, "`time` between checkpoints (default: 30s, or fifty times the duration of one)")
 	app.Format(cmd, &o.format, "text", "json")
