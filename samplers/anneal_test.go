@@ -143,7 +143,7 @@ func TestAnnealingErrors(t *testing.T) {
 		change func(*Snapshot)
 	}{
 		{"sgdld", Settings{"batch": "1"}, func(s *Snapshot) { s.Vars = nil }},
-		{"sgdld", Settings{"batch": "1", "no-cache": "true"}, func(s *Snapshot) { s.Vars = []Var{{VarSpec{Name: cacheStartVar}, []float64{0}}} }},
+		{"sgdld", Settings{"batch": "1", "no-cache": "true"}, func(s *Snapshot) { s.Vars = []Var{{VarSpec{Name: CacheStartVar}, []float64{0}}} }},
 		{"dmala", nil, func(s *Snapshot) { s.Vars[0].Name = "radius" }},
 	} {
 		k := kernel(t, c.name, noisy, c.set)

@@ -176,9 +176,13 @@ func (c *Config) setBeta(s *State, step int64) error {
 	if !(beta >= 0 && beta <= maxBeta) {
 		return &OptionError{Option: "InverseTemperature", Reason: fmt.Sprintf("%g at step %d; must be from 0 to %g", beta, step, maxBeta)}
 	}
-	s.Beta = resize(s.Beta, s.Chains())
+	next := beta
+	if step+1 < int64(c.Warmup+c.Steps) {
+		next = c.InverseTemperature(step + 1) // checked when it is due
+	}
+	s.Beta, s.nextBeta = resize(s.Beta, s.Chains()), resize(s.nextBeta, s.Chains())
 	for k := range s.Beta {
-		s.Beta[k] = beta
+		s.Beta[k], s.nextBeta[k] = beta, next
 	}
 	return nil
 }

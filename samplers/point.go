@@ -226,6 +226,12 @@ func (p *Point) pairs(lo, hi int) {
 func (p *Point) sumGrad(r int, cur int32) float64 {
 	values, site := p.X.Space.Values, r%p.X.Space.Sites
 	g, beta := p.Grad[r*values:(r+1)*values], p.beta[r/p.X.Space.Sites]
+	if list := p.X.Space.AllowedAt(site); p.balance == Sqrt && (list == nil || len(list) == values) {
+		sum := logistic.NewSumExp[float32](beta/2, float64(g[cur]))
+		sum.Add(g[:cur])
+		sum.Add(g[cur+1:])
+		return sum.Value()
+	}
 	top, sum, strange := math.Inf(-1), 0.0, 0*float64(g[cur])
 	p.each(site, cur, func(v int32) {
 		strange += 0 * float64(g[v])

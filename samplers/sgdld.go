@@ -106,6 +106,7 @@ type SGDLD struct {
 	est     estimate
 	retry   estimate
 	order   []int // 0..terms-1
+	pooling pooling
 	workers Workers
 	// What Each calls, bound once, and what it reads.
 	jump    func(w *Worker, c int)
@@ -115,8 +116,8 @@ type SGDLD struct {
 
 var _ Kernel = (*SGDLD)(nil)
 
-// cacheStartVar is the step of the first minibatch in a chain's cache.
-const cacheStartVar = "cache_start"
+// CacheStartVar is the step of the first minibatch in a chain's cache.
+const CacheStartVar = "cache_start"
 
 // Variables with an average: the gradient, [site, value], and the number of states in it.
 const (
@@ -144,7 +145,7 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	}
 	k.Specs = []VarSpec{{Name: WeightVar, Record: true, Derived: true}}
 	if k.caches {
-		k.Specs = append(k.Specs, VarSpec{Name: cacheStartVar})
+		k.Specs = append(k.Specs, VarSpec{Name: CacheStartVar})
 	}
 	if k.factor > 0 {
 		sp := e.Space()
@@ -193,7 +194,7 @@ func (k *SGDLD) Vars() []VarSpec { return k.Specs }
 // Init implements Kernel.
 func (k *SGDLD) Init(ctx context.Context, s *State) error {
 	if s.Declare(k.Specs) && k.caches {
-		start := s.Var(cacheStartVar)
+		start := s.Var(CacheStartVar)
 		for c := range start {
 			start[c] = float64(s.Step)
 		}
@@ -359,7 +360,7 @@ func (k *SGDLD) commit(s *State, info *Info) {
 		}
 	}
 	if k.caches {
-		start := s.Var(cacheStartVar)
+		start := s.Var(CacheStartVar)
 		for c, step := range k.first {
 			start[c] = float64(step)
 		}
@@ -386,10 +387,8 @@ func (k *SGDLD) weigh(s *State) error {
 	}
 	weight := s.Var(WeightVar)
 	for c := range weight {
-		weight[c] = h
-		if k.polyak != nil {
-			logWeight := math.Log(h) - s.LogLeaveAny(c)
-			weight[c] = math.Exp(min(max(logWeight, -weightRange), weightRange))
+		if weight[c] = h; k.polyak != nil {
+			weight[c] = k.Weight(k.LogTime(h, s.LogLeaveAny(c)))
 		}
 	}
 	return nil

@@ -50,25 +50,48 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Point, st
 	if err := k.Oracle.Answer(ctx, energies.Query{Want: energies.Estimate, X: e.X, U: e.U, Grad: e.Grad, Terms: e.batch[:n]}); err != nil {
 		return err
 	}
-	for j, c := range e.chains {
-		count := step - k.first[c] + 1
-		if count == 1 {
-			continue
-		}
-		mean, share := old.Grad[c*row:(c+1)*row], 1/float32(count)
-		if k.quenched {
-			e.U[j] = logMean(old.U[c], e.U[j], float64(count))
-			for v, o := range mean {
-				e.Grad[j*row+v] = float32(logMean(float64(o), float64(e.Grad[j*row+v]), float64(count)))
-			}
-			continue
-		}
-		e.U[j] = old.U[c] + (e.U[j]-old.U[c])/float64(count)
-		for v, o := range mean { // the running mean
-			e.Grad[j*row+v] = o + (e.Grad[j*row+v]-o)*share
+	if k.pooling.run == nil {
+		k.pooling.run = k.poolRange
+	}
+	k.pooling.last, k.pooling.old, k.pooling.step = e, old, step
+	energies.Parallel(n, n*row, k.pooling.run)
+	return nil
+}
+
+// pooling is what poolRange reads, and itself as a function that workers call.
+type pooling struct {
+	last *estimate
+	old  *Point // [chain]
+	step int64
+	run  func(worker, lo, hi int)
+}
+
+// poolRange pools the chains at positions lo to hi-1 of the last estimate.
+func (k *SGDLD) poolRange(_, lo, hi int) {
+	e, old := k.pooling.last, k.pooling.old
+	row := e.X.Space.Sites * e.X.Space.Values
+	for j := lo; j < hi; j++ {
+		c := e.chains[j]
+		if count := k.pooling.step - k.first[c] + 1; count > 1 {
+			k.pool(&e.U[j], e.Grad[j*row:(j+1)*row], old.U[c], old.Grad[c*row:(c+1)*row], float64(count))
 		}
 	}
-	return nil
+}
+
+// pool replaces U and gradient of the last of count minibatches by those of all, given those of the others.
+func (k *SGDLD) pool(u *float64, grad []float32, oldU float64, old []float32, count float64) {
+	if k.quenched {
+		*u = logMean(oldU, *u, count)
+		for v, o := range old {
+			grad[v] = float32(logMean(float64(o), float64(grad[v]), count))
+		}
+		return
+	}
+	*u = oldU + (*u-oldU)/count
+	share := 1 / float32(count)
+	for v, o := range old[:len(grad)] {
+		grad[v] = o + (grad[v]-o)*share
+	}
 }
 
 // logMean is the logarithm of the mean of n numbers, given that of the first n-1 and the last.
@@ -99,7 +122,7 @@ func (k *SGDLD) draw(terms []int32, stream *rng.Stream, seed uint64, id, step in
 func (k *SGDLD) replay(ctx context.Context, s *State) error {
 	n, start := s.Chains(), s.Step
 	k.first = resize(k.first, n)
-	begun := s.Var(cacheStartVar)
+	begun := s.Var(CacheStartVar)
 	for c := range k.first {
 		k.first[c] = s.Step
 		if k.caches {
@@ -135,7 +158,7 @@ func (k *SGDLD) arrive(ctx context.Context, s *State, info *Info) error {
 	e, n := &k.est, s.Chains()
 	e.chains = e.chains[:0]
 	k.first = resize(k.first, n)
-	begun := s.Var(cacheStartVar)
+	begun := s.Var(CacheStartVar)
 	for c := range n {
 		moved := !slices.Equal(s.X.Chain(c), k.next.X.Chain(c))
 		k.first[c] = s.Step + 1
@@ -180,7 +203,7 @@ func (e *estimate) checkAt(j int, id, step int64, stays bool) error {
 // turnBack keeps the chains in k.retry where they were, with a minibatch more.
 func (k *SGDLD) turnBack(ctx context.Context, s *State, info *Info) error {
 	e, back := &k.est, &k.retry
-	begun := s.Var(cacheStartVar)
+	begun := s.Var(CacheStartVar)
 	for _, c := range back.chains {
 		copy(k.next.X.Chain(c), s.X.Chain(c))
 		info.Accept[c], info.Accepted[c] = 0, false

@@ -18,14 +18,14 @@ func TestCachesLastAsLongAsStates(t *testing.T) {
 	stayed, moved, back := 0, 0, 0
 	watch := ObserverFunc(func(s *State, info *Info) error {
 		for c := range s.Chains() {
-			since := int64(s.Var(cacheStartVar)[c])
+			since := int64(s.Var(CacheStartVar)[c])
 			switch {
 			case !slices.Equal(s.X.Chain(c), old.Codes[2*c:2*c+2]):
 				if moved++; since != s.Step {
 					t.Errorf("step %d, chain %d: a new state gathers since step %d", s.Step, c, since)
 				}
-			case since != int64(old.Var(cacheStartVar)[c]):
-				t.Errorf("step %d, chain %d: a state gathers since step %d, and since %d before", s.Step, c, since, int64(old.Var(cacheStartVar)[c]))
+			case since != int64(old.Var(CacheStartVar)[c]):
+				t.Errorf("step %d, chain %d: a state gathers since step %d, and since %d before", s.Step, c, since, int64(old.Var(CacheStartVar)[c]))
 			case !info.Accepted[c]:
 				back++
 			default:

@@ -159,7 +159,7 @@ func TestSGDLDReplaysCaches(t *testing.T) {
 	for _, a := range asked {
 		evaluated += len(a)
 	}
-	begun := snapshot.Var(cacheStartVar)
+	begun := snapshot.Var(CacheStartVar)
 	for _, since := range begun {
 		want += int(snapshot.Step) - int(since) + 1
 	}

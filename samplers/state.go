@@ -37,6 +37,9 @@ type State struct {
 	// set before Kernel.Init and before each step. The target of chain c is π^β_c ∝
 	// exp(β_c·U). Nil means 1 throughout. U is that of β = 1 always.
 	Beta []float64
+	// nextBeta is Beta of the step after the one about to be made, for kernels that compute weights once for
+	// both; nil where Beta is not known in advance.
+	nextBeta []float64
 	// Step is the number of steps made so far, warm-up included, and the number
 	// of the next one in the names of its random streams.
 	Step int64
@@ -104,6 +107,15 @@ func (s *State) InverseTemperature(c int) float64 {
 		return 1
 	}
 	return s.Beta[c]
+}
+
+// NextInverseTemperature returns β of chain c in the step after the one being made, where that is known in advance; or else
+// InverseTemperature.
+func (s *State) NextInverseTemperature(c int) float64 {
+	if s.nextBeta == nil {
+		return s.InverseTemperature(c)
+	}
+	return s.nextBeta[c]
 }
 
 // DeltaU returns β·(u - U) of chain c for a proposal with log-density u; -Inf where it

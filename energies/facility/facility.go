@@ -66,6 +66,12 @@ func New(p *Problem, temperature float64, scenarios int, seed uint64) (*Model, e
 // Problem returns the problem, which must not be modified.
 func (m *Model) Problem() *Problem { return m.problem }
 
+// Temperature returns the temperature, in units of cost.
+func (m *Model) Temperature() float64 { return 1 / m.beta }
+
+// Demands sets d, [customer], to the demands of a scenario, from 0 on.
+func (m *Model) Demands(d []float64, scenario int32) { m.problem.Demands(d, m.seed, uint64(scenario)) }
+
 // Space implements energies.Energy. Its sites are the facilities, with the values 0 (closed) and 1 (open),
 // and the customers, with the facilities as values.
 func (m *Model) Space() *energies.Space { return m.space }
@@ -120,7 +126,7 @@ func (m *Model) answer(ctx context.Context, q *energies.Query, scratch []float64
 			if q.Want == energies.Estimate {
 				scenario = int(q.Terms[c][k])
 			}
-			m.problem.Demands(demands, m.seed, uint64(scenario))
+			m.Demands(demands, int32(scenario))
 			total += m.problem.differences(g, rest, state, demands, m.beta/float64(count))
 			if err := ctx.Err(); err != nil {
 				return err

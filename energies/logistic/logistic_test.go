@@ -114,3 +114,47 @@ func TestDrawBits(t *testing.T) {
 		t.Errorf("a share of %.3f is not decided", share)
 	}
 }
+
+// TestSumExp compares with the definition, in float64 after subtracting the greatest term, over scales at which all,
+// some and one of the terms count, and finds what is not finite.
+func TestSumExp(t *testing.T) {
+	list := make([]float32, 1000)
+	for k := range list {
+		list[k] = float32(300 * math.Sin(float64(k)*float64(k)))
+	}
+	for _, scale := range []float64{0, 1e-3, 0.1, 1, 1e6} {
+		const from = 12.5
+		s, top, want := NewSumExp[float32](scale, from), math.Inf(-1), 0.0
+		s.Add(list[:400])
+		s.Add(list[400:])
+		for _, x := range list {
+			top = max(top, scale*(float64(x)-from))
+		}
+		for _, x := range list {
+			want += math.Exp(scale*(float64(x)-from) - top)
+		}
+		want = math.Log(want) + top
+		if got := s.Value(); math.Abs(got-want) > 1e-13*(1+math.Abs(want)) {
+			t.Errorf("scale %g: %.17g, want %.17g", scale, got, want)
+		}
+	}
+	empty := NewSumExp[float32](1, 0)
+	if got := empty.Value(); !math.IsInf(got, -1) {
+		t.Errorf("without terms: %g", got)
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, at := range []int{-1, 0, 500, 999} {
+			from, terms := 0.0, append([]float32(nil), list...)
+			if at < 0 {
+				from = bad
+			} else {
+				terms[at] = float32(bad)
+			}
+			s := NewSumExp[float32](1, from)
+			s.Add(terms)
+			if got := s.Value(); !math.IsNaN(got) && !math.IsInf(got, 1) {
+				t.Errorf("%g at %d: %g", bad, at, got)
+			}
+		}
+	}
+}

@@ -1,6 +1,6 @@
 // Package special has forms of samplers that serve one kind of energy alone, and make the same steps faster than
-// the general ones do: dmala, dula, ncg and Gibbs by colours on lattices, 64 sites at once, and block Gibbs on
-// restricted Boltzmann machines whose layers the runtime computes. Import it for its effect on [samplers.New]:
+// the general ones do: dmala, dula, ncg and Gibbs by colours on lattices, 64 sites at once, block Gibbs on
+// restricted Boltzmann machines whose layers the runtime computes, and sgdld on facility location. Import it for its effect on [samplers.New]:
 //
 //	import _ "github.com/gradhop/gradhop/samplers/special"
 //
@@ -9,6 +9,7 @@ package special
 
 import (
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/facility"
 	"github.com/gradhop/gradhop/energies/pairwise"
 	"github.com/gradhop/gradhop/energies/rbm"
 	"github.com/gradhop/gradhop/samplers"
@@ -35,6 +36,10 @@ func specialize(general samplers.Kernel) samplers.Kernel {
 			if p := newPacking(lattice, e.Space().Sites, true); p != nil && k.Sweeps() > 0 {
 				return newGibbs(k, p)
 			}
+		}
+	case *facility.Model:
+		if k, ok := general.(*samplers.SGDLD); ok && k.Sitewise() {
+			return newLocating(k, e)
 		}
 	case *rbm.Joint:
 		if k, ok := general.(*samplers.Gibbs); ok && k.Sweeps() > 0 && e.Machine().Products() != nil {

@@ -1,0 +1,80 @@
+package facility
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// Plan is a solution of a [Problem] with its cost.
+type Plan struct {
+	// Cost is the mean over a number of scenarios, and Error its standard error.
+	Cost      float64 `json:"cost"`
+	Error     float64 `json:"standard_error"`
+	Scenarios int     `json:"scenarios"`
+	// Open lists the open facilities, from 0, and Facility has the one that serves each customer.
+	Open     []int32 `json:"open"`
+	Facility []int32 `json:"facility_of_customer"`
+}
+
+// fresh is the first scenario of Plans, past those of every energy.
+const fresh = 1 << 32
+
+// planParts is the number of parts of the scenarios that Plans works on at once.
+const planParts = 16
+
+// Plans returns the plans of states, [state][site], with their costs under the same scenarios, at least 1, which no
+// energy has: set, from 0, tells them from those of another call.
+func (p *Problem) Plans(states [][]int32, scenarios int, seed uint64, set int) []Plan {
+	n, d := p.Facilities(), p.Customers()
+	first := fresh + uint64(set)*uint64(scenarios)
+	var sums [planParts][][2]float64
+	energies.Parallel(planParts, len(states)*scenarios*d, func(_, lo, hi int) {
+		demands, scratch := make([]float64, d), make([]float64, scratchPerFacility*n)
+		for part := lo; part < hi; part++ {
+			sums[part] = make([][2]float64, len(states))
+			for k := part * scenarios / planParts; k < (part+1)*scenarios/planParts; k++ {
+				p.Demands(demands, seed, first+uint64(k))
+				for j, state := range states {
+					cost := p.differences(nil, scratch, state, demands, 0)
+					sums[part][j][0] += cost
+					sums[part][j][1] += cost * cost
+				}
+			}
+		}
+	})
+	plans := make([]Plan, len(states))
+	for j, state := range states {
+		sum, square := 0.0, 0.0
+		for _, part := range sums {
+			sum, square = sum+part[j][0], square+part[j][1]
+		}
+		mean := sum / float64(scenarios)
+		plan := Plan{Cost: mean, Scenarios: scenarios, Open: []int32{}, Facility: append([]int32(nil), state[n:]...)}
+		plan.Error = math.Sqrt(max(square/float64(scenarios)-mean*mean, 0) / float64(scenarios))
+		for i, open := range state[:n] {
+			if open == 1 {
+				plan.Open = append(plan.Open, int32(i))
+			}
+		}
+		plans[j] = plan
+	}
+	return plans
+}
+
+// State returns the state of a plan, [site], or nil if it is not one of p.
+func (p *Problem) State(plan Plan) []int32 {
+	n := p.Facilities()
+	state := make([]int32, n+p.Customers())
+	ok := len(plan.Facility) == p.Customers() && copy(state[n:], plan.Facility) >= 0
+	for _, i := range append(plan.Open, plan.Facility...) {
+		ok = ok && i >= 0 && int(i) < n
+	}
+	if !ok {
+		return nil
+	}
+	for _, i := range plan.Open {
+		state[i] = 1
+	}
+	return state
+}
