@@ -56,8 +56,8 @@ def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-SAMPLE = ["sample", "--steps", "60000", "--thin", "100", "--seed", "1", "--checkpoint-every", "1s", "--threads", "1", "--space", "binary:64"]
-PROMPTS = ["prompt-tune", "--images", ROOT / "models/pictures/cats", "--length", "3", "--sampler", "dmala", "--start", "0", "--warmup", "50",
+SAMPLE = ["sample", "--chains", "6", "--steps", "60000", "--thin", "100", "--seed", "1", "--checkpoint-every", "1s", "--threads", "1", "--space", "binary:64"]
+PROMPTS = ["prompt-tune", "--chains", "6", "--images", ROOT / "models/pictures/cats", "--length", "3", "--sampler", "dmala", "--start", "0", "--warmup", "50",
            "--steps", "1000", "--seed", "1", "--checkpoint-every", "1s", "--threads", "1"]  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_array(cluster, program, tmp_path, run, sent):
         command.append(tmp_path / "energy.onnx")
         subprocess.run([program, "ebm", "new", "mlp", "--space", "binary:64", "--width", "64", "-o", command[-1], "--quiet"], check=True, stdout=subprocess.DEVNULL)
     (tmp_path / "run").mkdir()
-    job = cluster.submit("--array=0-2", "--output", tmp_path / "log-%a.txt", SCRIPT, 2, tmp_path / "run", *command)
+    job = cluster.submit("--array=0-2", "--output", tmp_path / "log-%a.txt", SCRIPT, tmp_path / "run", *command)
     part = tmp_path / "run" / "part-0001"
     stopped = []
 
@@ -88,7 +88,7 @@ def test_array(cluster, program, tmp_path, run, sent):
     logs = {path.name: path.read_text() for path in tmp_path.glob("log-*.txt")}
     assert states == ["COMPLETED"] * 3, logs
     subprocess.run([program, "merge", *sorted((tmp_path / "run").glob("part-*")), "--out", tmp_path / "joint", "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([*command, "--chains", "6", "--out", tmp_path / "whole", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "--out", tmp_path / "whole", "--quiet"], check=True, stdout=subprocess.DEVNULL)
     joint, whole = files(tmp_path / "joint" / "draws.zarr"), files(tmp_path / "whole" / "draws.zarr")
     assert joint.keys() == whole.keys()
     assert [name for name in joint if joint[name] != whole[name]] == []
@@ -96,6 +96,6 @@ def test_array(cluster, program, tmp_path, run, sent):
 
 def test_no_shared_folder(cluster, tmp_path):
     """A folder that a node does not see is one line, and the task is not queued again."""
-    job = cluster.submit("--array=0-0", "--output", tmp_path / "log.txt", SCRIPT, 2, tmp_path / "missing", "gradhop", "sample")
+    job = cluster.submit("--array=0-0", "--output", tmp_path / "log.txt", SCRIPT, tmp_path / "missing", "gradhop", "sample")
     assert cluster.finish(job, 60) == ["FAILED"]
     assert (tmp_path / "log.txt").read_text() == f"{os.uname().nodename}: no folder {tmp_path}/missing: make it before the job, where all nodes see it\n"

@@ -22,8 +22,8 @@ folder, with the same bytes in its draws as if one process had run all chains. T
 must have the same model, seed and settings, be at the same step, and together have
 the chains from 0 on without a gap or an overlap. The command that made them continues
 the folder with --resume FOLDER; prompt-tune then prints the best prompts of all chains.`,
-		Example: `  gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 0-31 --out run-a/
-  gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 32-63 --out run-b/
+		Example: `  gradhop sample ebm.onnx --space binary:784 --seed 1 --chains 64 --shard 0/2 --out run-a/
+  gradhop sample ebm.onnx --space binary:784 --seed 1 --chains 64 --shard 1/2 --out run-b/
   gradhop merge run-a/ run-b/ --out run/
   gradhop merge prompts-a/ prompts-b/ --out prompts/ && gradhop prompt-tune --resume prompts/`,
 		Args: func(_ *cobra.Command, args []string) error {

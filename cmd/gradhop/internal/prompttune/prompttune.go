@@ -23,6 +23,7 @@ type options struct {
 	task.Config
 	format   string
 	chainIDs string // "" for all
+	shard    string // as --shard takes it, "" for all
 	keep     bool   // --continue
 }
 
@@ -56,14 +57,14 @@ A run that --patience ended continues only with a larger --patience. --time-limi
 of one process: a run that it stopped is not complete, and --resume gives it as much time
 again.
 
-Chains are independent: --chain-ids runs some of them, and gradhop merge joins the folders
-into one, whose best prompts --resume finds. --patience needs all chains in one process.`,
+Chains are independent: --shard or --chain-ids runs some of them, and gradhop merge joins
+the folders into one, whose best prompts --resume finds. --patience needs all chains in one process.`,
 		Example: `  gradhop prompt-tune --images pictures/ --length 8
   gradhop prompt-tune --images cats/ --images dogs/:-0.5 --template "a photo of _ _ in the snow"
   gradhop prompt-tune --target-text "a very long prompt that is to become a short one" --length 3
   gradhop prompt-tune --model ./clip-vit-base-patch32 --images pictures/ --block words.txt --out run/
   gradhop prompt-tune --resume run/ --steps 2000
-  gradhop prompt-tune --images pictures/ --chain-ids 0-3 --seed 1 --out run-a/`,
+  gradhop prompt-tune --images pictures/ --chains 8 --shard 0/2 --seed 1 --out run-a/`,
 		Args: app.NoArgs("pictures are named by --images"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.settle(cmd.Flags()); err != nil {
@@ -86,6 +87,7 @@ into one, whose best prompts --resume finds. --patience needs all chains in one 
 	f.StringVar(&o.Resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
 	f.BoolVar(&o.keep, "continue", false, "begin the run in --out, or continue the one that is there")
 	f.StringVar(&o.chainIDs, "chain-ids", "", "run only these of a larger run's chains, numbered from 0: `LIST` as 0-3,7")
+	app.ShardFlag(f, &o.shard)
 	app.Duration(f, &o.Every, "checkpoint-every", 0, "`time` between checkpoints of --out (default: 30s, or fifty times what one takes)")
 	app.SamplerFlags(f, &o.Search.Options, search.Optimisers()...)
 	app.Common(cmd, "images", "target-text", "model", "length", "template", "block", "steps", "sampler", "top", "time-limit", "seed", "out", "resume", "report", "format")
@@ -102,7 +104,8 @@ func (o *options) declare(cmd *cobra.Command) {
 			"time-limit", "seed", "format", "out", "report", "resume", "continue", "chain-ids", app.SamplerOptions),
 		app.Idle("with --allow", func() bool { return len(o.Form.Allow) > 0 }, "tokens"),
 		app.Always("allow"),
-		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains"),
+		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains", "shard"),
+		app.Idle("with --resume", resumed, "shard"),
 		app.Idle("with this sampler, which is an optimiser", func() bool { return !resumed() && search.Optimises(o.Search.Sampler) }, "start", "draft"),
 		app.Idle("with this sampler, which is an optimiser", func() bool { return !resumed() && search.IgnoresBeta(o.Search.Sampler) }, "beta"),
 		app.Idle("with this sampler, which uses all images in each step", func() bool { return !resumed() && !app.HasOption(o.Search.Sampler, "batch") }, "image-batch"),
@@ -127,6 +130,12 @@ func (o *options) settle(fs *pflag.FlagSet) error {
 	}
 	if o.Resume != "" {
 		if err := o.recall(fs); err != nil {
+			return err
+		}
+	}
+	if o.shard != "" {
+		var err error
+		if o.chainIDs, err = app.Shard(o.shard, o.Search.Chains); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,8 @@ import (
 // options are the flags of the command.
 type options struct {
 	task.Options
-	keep   bool // --continue
+	keep   bool   // --continue
+	shard  string // as --shard takes it, "" for all chains
 	format string
 }
 
@@ -50,13 +51,13 @@ list of edges "I J WEIGHT" with sites from 0. SEED determines what is simulated.
 
 --resume FOLDER continues a run that was interrupted or killed, with the same draws as if
 nothing had happened. It needs no other flag. With a larger --steps it extends a complete
-run. Chains are independent: --chain-ids runs some of them, and gradhop merge joins the
-folders.`,
+run. Chains are independent: --shard or --chain-ids runs some of them, and gradhop merge
+joins the folders.`,
 		Example: `  gradhop sample ebm.onnx --space binary:784 --out run/
   gradhop sample potts.onnx --input x --output energy --negate --space categorical:64x21 --sampler gwg --out run/
   gradhop sample --energy ising:20x20,0.3 --sampler gibbs --out run/
   gradhop sample --resume run/ --steps 5000
-  gradhop sample ebm.onnx --space binary:784 --seed 1 --chain-ids 0-31 --out run-a/`,
+  gradhop sample ebm.onnx --space binary:784 --seed 1 --chains 64 --shard 0/2 --out run-a/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return app.Usagef("%d arguments; want one model", len(args))
@@ -98,6 +99,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	app.DraftFlag(f, &o.Draft, "another .onnx file over the same space")
 	app.Int(f, &o.Chains, "chains", o.Chains, 1, "`number` of chains, all in one batch")
 	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these chains of a larger run, numbered from 0: `LIST` such as 0-31,40")
+	app.ShardFlag(f, &o.shard)
 	app.Int(f, &o.Steps, "steps", o.Steps, 1, "`number` of steps after warm-up")
 	app.Int(f, &o.Warmup, "warmup", o.Warmup, 0, "`number` of tuning steps before")
 	app.Int(f, &o.Thin, "thin", o.Thin, 1, "keep every `N`-th step as a draw")
@@ -128,7 +130,8 @@ func (o *options) declare(a *app.App, cmd *cobra.Command) {
 		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "bind", "max-batch", "one-by-one", "draft",
 			"provider", "provider-library", "provider-option"),
 		app.Idle("with an --energy of this form, which runs no model", func() bool { return energy() && !strings.HasPrefix(o.Energy, "rbm:") }, "ort-lib", "threads", "offline"),
-		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains"),
+		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains", "shard"),
+		app.Idle("with --resume", func() bool { return o.Resume != "" }, "shard"),
 		app.Idle("with --warmup 0", func() bool { return o.Warmup == 0 }, "pool-warmup", "save-warmup"))
 }
 
@@ -153,6 +156,12 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 		}
 	} else {
 		app.Seed(flags, &o.Seed)
+	}
+	if o.shard != "" {
+		var err error
+		if o.ChainIDs, err = app.Shard(o.shard, o.Chains); err != nil {
+			return err
+		}
 	}
 	if o.Model == "" && o.Energy == "" {
 		return app.Usagef("no model: give an ONNX file, an --energy, or a run with --resume")
