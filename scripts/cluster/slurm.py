@@ -5,12 +5,10 @@ Everything that it writes is below one folder, and it ends with the with stateme
 
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import time
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 CONFIG = """ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
@@ -43,22 +41,6 @@ NodeName=one NodeHostname={host} NodeAddr=127.0.0.1 Port={one} CPUs=1
 NodeName=two NodeHostname={host} NodeAddr=127.0.0.1 Port={two} CPUs=1
 PartitionName=all Nodes=one,two Default=YES MaxTime=INFINITE State=UP
 """
-
-
-class NoSlurmError(Exception):
-    """Slurm is not installed and could not be. The message says why."""
-
-
-def install():
-    """Install Slurm and munge if they are missing, which needs root and apt-get."""
-    if all(map(shutil.which, PROGRAMS)):
-        return
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise NoSlurmError("no slurmctld, slurmd and munged, and apt-get cannot be run as root")
-    for args in (("update",), ("install", "--yes", "--no-install-recommends", "slurm-wlm", "munge")):
-        done = subprocess.run(["apt-get", "--quiet", *args], env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"), text=True, capture_output=True, check=False)
-        if done.returncode:
-            raise NoSlurmError((done.stderr.strip().splitlines() or ["apt-get failed"])[-1])
 
 
 def free_ports(n):
