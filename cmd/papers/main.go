@@ -31,6 +31,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVarP(&out, "out", "o", "", "`folder` for NAME.csv and NAME-FIGURE.png (default: print the table)")
 	f.StringVar(&s.Model, "model", "", "`name` of the model of infill and prompts, as gradhop takes it (default: the built-in one)")
 	f.BoolVar(&s.Quick, "quick", false, "a small version, to see that it works")
+	f.IntVar(&s.Instances, "instances", 0, "`number` of problems of a size in facility, and of graphs in approximate-computing (default: the paper's)")
+	f.IntVar(&s.Chains, "chains", 0, "`number` of chains in facility (default: the paper's)")
+	f.IntVar(&s.Steps, "steps", 0, "`number` of steps there (default: the paper's)")
+	f.StringVar(&s.Size, "size", "", "the only `size` in facility, as 15x30 (default: all)")
 	f.Uint64Var(&s.Seed, "seed", 0, "`number` that determines all random numbers")
 	f.IntVar(&s.Runtime.Threads, "threads", 0, "`number` of threads for models, 0 for one per core")
 	f.Usage = func() {
@@ -105,6 +109,9 @@ func write(folder, name string, r *experiment.Result) error {
 		return errors.Join(body(f), f.Close())
 	}
 	err := file(name+".csv", r.WriteCSV)
+	for name, text := range r.Files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), text, 0o666))
+	}
 	for _, f := range r.Figures {
 		err = errors.Join(err, file(name+"-"+f.Name+".png", f.WritePNG))
 	}

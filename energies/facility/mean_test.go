@@ -114,6 +114,27 @@ func TestPlans(t *testing.T) {
 		}
 		sum, square, errors = sum+plans[0].Cost, square+plans[0].Cost*plans[0].Cost, errors+plans[0].Error/repeats
 	}
+	for _, state := range states {
+		const few = 50
+		scenarios, before := make([]int32, few), slices.Clone(state)
+		for k := range scenarios {
+			scenarios[k] = int32(k)
+		}
+		p.Improve(state, few, 1)
+		here := meanCost(m, state, scenarios, 1)
+		if here >= meanCost(m, before, scenarios, 1) {
+			t.Errorf("%v became %v, which costs no less", before, state)
+		}
+		for i, old := range state {
+			for _, v := range m.Space().AllowedAt(i) {
+				state[i] = v
+				if c := meanCost(m, state, scenarios, 1); c < here-1e-3 {
+					t.Errorf("site %d to %d lowers the cost from %v to %v", i, v, here, c)
+				}
+			}
+			state[i] = old
+		}
+	}
 	spread := math.Sqrt((square - sum*sum/repeats) / (repeats - 1))
 	if math.Abs(spread/errors-1) > 4/math.Sqrt(2*repeats) {
 		t.Errorf("the mean standard error is %v, the deviation of repetitions %v", errors, spread)

@@ -78,3 +78,21 @@ func (p *Problem) State(plan Plan) []int32 {
 	}
 	return state
 }
+
+// Improve changes a state, [site], one site at a time, as long as that lowers the mean cost over a number of scenarios,
+// which Plans does not have: no change of one site improves the result under them.
+func (p *Problem) Improve(state []int32, scenarios int, seed uint64) {
+	mean, demands := &NewMeans(p, 1)[0], make([]float64, p.Customers())
+	for {
+		mean.Reset(state)
+		for k := range scenarios {
+			p.Demands(demands, seed, uint64(k))
+			mean.Add(demands)
+		}
+		i, v, change := mean.Steepest()
+		if !(change < -1e-9*mean.Cost()) {
+			return
+		}
+		state[i] = v
+	}
+}

@@ -307,6 +307,9 @@ func (p *plan) chains(ids []int64) error {
 		Kernel: p.kernel, ChainIDs: ids, Init: codes, Steps: o.Steps, Warmup: o.Warmup, Thin: o.Thin, Seed: o.Seed,
 		PoolWarmup: o.PoolWarmup, RejectNonFinite: o.OnNonFinite == "reject",
 	}
+	if err := p.anneal(); err != nil {
+		return err
+	}
 	h := store.HeaderOf(p.config)
 	h.Gradhop, h.Versions, h.Model, h.ModelSHA256 = p.header.Gradhop, p.header.Versions, p.header.Model, p.header.ModelSHA256
 	h.Sampler, h.Settings, h.SaveWarmup = p.header.Sampler, p.header.Settings, o.SaveWarmup

@@ -49,6 +49,9 @@ Spaces, with D sites:
 A pair of sides, as 20x20, is a periodic lattice. FILE is a graph in DIMACS or G-set format or a
 list of edges "I J WEIGHT" with sites from 0. SEED determines what is simulated.
 
+With --energy facility:... the best plan is printed as JSON: its mean cost, the open facilities
+and the facility of each customer; plan.json keeps it. With --sampler sgdld, the run anneals.
+
 --resume FOLDER continues a run that was interrupted or killed, with the same draws as if
 nothing had happened. It needs no other flag. With a larger --steps it extends a complete
 run. Chains are independent: --shard or --chain-ids runs some of them, and gradhop merge
@@ -56,6 +59,7 @@ joins the folders.`,
 		Example: `  gradhop sample ebm.onnx --space binary:784 --out run/
   gradhop sample potts.onnx --input x --output energy --negate --space categorical:64x21 --sampler gwg --out run/
   gradhop sample --energy ising:20x20,0.3 --sampler gibbs --out run/
+  gradhop sample --energy facility:cap41.txt,0.5,500 --sampler sgdld --batch 1 --out run/
   gradhop sample --resume run/ --steps 5000
   gradhop sample ebm.onnx --space binary:784 --seed 1 --chains 64 --shard 0/2 --out run-a/`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -104,6 +108,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	app.Int(f, &o.Warmup, "warmup", o.Warmup, 0, "`number` of tuning steps before")
 	app.Int(f, &o.Thin, "thin", o.Thin, 1, "keep every `N`-th step as a draw")
 	app.SeedFlag(f, &o.Seed)
+	f.StringVar(&o.Anneal, "anneal", "", "inverse temperature by step, a `SCHEDULE` such as 1..100, which is geometric (default: none; 1..20000 for facility location by sgdld)")
 	f.StringVar(&o.Init, "init", o.Init, "where chains start: random, zeros, or a `FILE` of states (.npy or JSON, [chain, site])")
 	f.BoolVar(&o.PoolWarmup, "pool-warmup", false, "tune one step size for all chains; the run can then not be split")
 	f.StringVar(&o.OnNonFinite, "on-nonfinite", o.OnNonFinite, "on NaN or +Inf from the model, `fail|reject`: end the run, or treat as probability zero")
@@ -125,7 +130,7 @@ func (o *options) declare(a *app.App, cmd *cobra.Command) {
 	f := cmd.Flags()
 	energy := func() bool { return o.Energy != "" }
 	a.Declare(cmd,
-		app.Always("energy", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
+		app.Always("energy", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
 			"checkpoint-every", "format", app.SamplerOptions),
 		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "bind", "max-batch", "one-by-one", "draft",
 			"provider", "provider-library", "provider-option"),
@@ -213,6 +218,10 @@ func (o *options) run(ctx context.Context, a *app.App) error {
 		if e == nil {
 			_, e = a.Out.Write(text)
 		}
+		return errors.Join(app.Flagged(err), e)
+	}
+	if plan, e := os.ReadFile(filepath.Join(dir, task.PlanFile)); e == nil {
+		_, e = a.Out.Write(plan)
 		return errors.Join(app.Flagged(err), e)
 	}
 	return errors.Join(app.Flagged(err), printSummary(a.Out, dir, s))

@@ -18,6 +18,10 @@ type Settings struct {
 	Quick bool
 	// Seed determines all random numbers.
 	Seed uint64
+	// Instances, Chains and Steps, where above zero, replace the paper's numbers in the experiments of stochastic
+	// programs; Size, where not "", is the only size of theirs.
+	Instances, Chains, Steps int
+	Size                     string
 	// Files are read by experiments that take some; without any they use what they generate.
 	Files []string
 	// Model is the name of the model, where the experiment has one; "" is the built-in one.
@@ -39,7 +43,7 @@ type Experiment struct {
 }
 
 // experiments lists all experiments, sorted by name.
-var experiments = []Experiment{allPairs, cost, gaussianBernoulli, infilling, ising, learnIsing, logistic, maxcut, precondition, promptTuning, rbmSamples, theory}
+var experiments = []Experiment{allPairs, cost, facilityLocation, gaussianBernoulli, infilling, ising, learnIsing, logistic, maxcut, precondition, promptTuning, rbmSamples, theory}
 
 // All returns all experiments, sorted by name.
 func All() []Experiment { return slices.Clone(experiments) }
@@ -88,6 +92,8 @@ type Result struct {
 	Rows   [][]string
 	// Figures are drawn from the table.
 	Figures []Figure
+	// Files are other files to keep, by name.
+	Files map[string][]byte
 	// Claims are the paper's, in the order of its text.
 	Claims []Claim
 }
