@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers/rng"
 )
 
 // TestLatticeDraws compares the mean of s_i s_j of neighbours on a 3x3 lattice with its
@@ -126,6 +127,42 @@ func TestExperiments(t *testing.T) {
 	for _, name := range []string{"maxcut", "rbm"} {
 		if _, err := Run(context.Background(), name, Settings{Files: []string{"missing"}, Quick: true}); err == nil || !strings.Contains(err.Error(), "missing") {
 			t.Errorf("%s of a file that is missing: %v", name, err)
+		}
+	}
+}
+
+// TestCircuit: the errors of all sets at once are those of one set at a time, by a loop from the last node to the first.
+func TestCircuit(t *testing.T) {
+	const draws = 40
+	c, _ := randomCircuit(5, 0)
+	all, err := c.errors(context.Background(), 5, 0, draws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := func(d *circuitDraw, units uint32) float64 {
+		y := make([]float64, 2*nodes+1)
+		copy(y[nodes:], d.inputs[:])
+		for k := nodes - 1; k >= 0; k-- {
+			y[k] = y[2*k+1] + y[2*k+2]
+			if c[k] {
+				y[k] = y[2*k+1] * y[2*k+2]
+			}
+			if units&(1<<k) != 0 {
+				y[k] *= d.factors[k]
+			}
+		}
+		return y[0]
+	}
+	for _, set := range []uint32{0, 1, 1 << 14, 0b101010101010101, 1<<15 - 1} {
+		var r rng.Stream
+		r.Reset(5, 0, 0, useErrors)
+		want, list := 0.0, make([]circuitDraw, draws)
+		for k := range list {
+			list[k] = drawCircuit(&r)
+			want += 100 * math.Abs(result(&list[k], set)/result(&list[k], 0)-1) / draws
+		}
+		if got := c.meanError(list, set); math.Abs(got-want) > 1e-9 || math.Abs(all[set]-want) > 1e-9 {
+			t.Errorf("set %b: error %v, and %v in the list of all; want %v", set, got, all[set], want)
 		}
 	}
 }

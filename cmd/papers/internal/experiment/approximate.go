@@ -1,0 +1,257 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+// approximateComputing places approximate units in circuits: a binary tree of 15 nodes, each an addition or a
+// multiplication with equal probability, over 16 inputs. The paper refers to Wang et al. (2022) for the rest, which is
+// chosen here: inputs are uniform on [0, 1], the graph is complete, and the result of an approximate unit is multiplied
+// by 1+e, e uniform on [-0.2, 0.2], whose mean absolute value is 10%. SGDLD moves one unit at a time, by
+// differences of the error under the draws of a step, of inputs and units.
+var approximateComputing = Experiment{
+	Name:  "approximate-computing",
+	Doc:   "3, 5 or 8 approximate units among 15: relative error by SGDLD with and without cache, and the optimum by enumeration",
+	Paper: "Sun, Dai, Dai, Zhou, Schuurmans 2023, section 6.4, table 2",
+	run:   runApproximate,
+}
+
+// unitCounts are the numbers of approximate units, with table 2: SGDLD without cache, with cache, and the optimum.
+var unitCounts = []struct {
+	units int
+	paper [3]float64
+}{{3, [3]float64{3.34, 2.95, 2.77}}, {5, [3]float64{5.26, 5.13, 4.74}}, {8, [3]float64{9.93, 9.81, 8.56}}}
+
+// nodes are 15 in heap order: the children of node i are 2i+1 and 2i+2, and those of the last 8 are inputs.
+const nodes = 15
+
+// circuitDraw has what is random: inputs and the factors of approximate units.
+type circuitDraw struct {
+	inputs  [nodes + 1]float64
+	factors [nodes]float64
+}
+
+// Uses of random numbers of approximate-computing.
+const (
+	useCircuit uint32 = iota + 20
+	useJumps
+	useErrors
+)
+
+func drawCircuit(r *rng.Stream) (d circuitDraw) {
+	for k := range d.inputs {
+		d.inputs[k] = r.Float64()
+	}
+	for k := range d.factors {
+		d.factors[k] = 0.8 + 0.4*r.Float64()
+	}
+	return d
+}
+
+// circuit says which nodes multiply.
+type circuit [nodes]bool
+
+// result is that of a node where the nodes in the set units are approximate.
+func (c *circuit) result(d *circuitDraw, node int, units uint32) float64 {
+	if node >= nodes {
+		return d.inputs[node-nodes]
+	}
+	return c.apply(d, node, units>>node&1 == 1, c.result(d, 2*node+1, units), c.result(d, 2*node+2, units))
+}
+
+// apply is the result of a node, given those of its children.
+func (c *circuit) apply(d *circuitDraw, node int, approximate bool, left, right float64) float64 {
+	y := left + right
+	if c[node] {
+		y = left * right
+	}
+	if approximate {
+		y *= d.factors[node]
+	}
+	return y
+}
+
+// meanError is the mean of relative errors, in percent.
+func (c *circuit) meanError(draws []circuitDraw, units uint32) float64 {
+	sum := 0.0
+	for k := range draws {
+		exact := c.result(&draws[k], 0, 0)
+		sum += 100 * math.Abs(c.result(&draws[k], 0, units)-exact) / exact
+	}
+	return sum / float64(len(draws))
+}
+
+// errors is the mean relative error of all sets of units, [set], over a number of draws.
+func (c *circuit) errors(ctx context.Context, seed uint64, id int64, draws int) ([]float64, error) {
+	mean := make([]float64, 1<<nodes)
+	var r rng.Stream
+	r.Reset(seed, id, 0, useErrors)
+	for range draws {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d := drawCircuit(&r)
+		sets, results := c.all(&d, 0)
+		exact := results[0]
+		for k, set := range sets {
+			mean[set] += 100 * math.Abs(results[k]-exact) / (exact * float64(draws))
+		}
+	}
+	return mean, nil
+}
+
+// all returns the results of a node for every set of approximate units at it and below, the empty one first. Those of
+// its two children are computed once.
+func (c *circuit) all(d *circuitDraw, node int) (sets []uint32, results []float64) {
+	if node >= nodes {
+		return []uint32{0}, []float64{d.inputs[node-nodes]}
+	}
+	left, l := c.all(d, 2*node+1)
+	right, r := c.all(d, 2*node+2)
+	for _, own := range []uint32{0, 1 << node} {
+		for i, a := range left {
+			for j, b := range right {
+				sets = append(sets, own|a|b)
+				results = append(results, c.apply(d, node, own != 0, l[i], r[j]))
+			}
+		}
+	}
+	return sets, results
+}
+
+// anneal makes steps of SGDLD from a random set of so many units, where a jump gives one unit's place to another node,
+// and returns the last set. The weights are square roots of ratios of probabilities; the temperature is 5·0.96^t, and
+// the Polyak step the paper's.
+func (c *circuit) anneal(seed uint64, id int64, units, steps, batch int, cache bool) (uint32, error) {
+	polyak, err := samplers.ParsePolyak("axc")
+	if err != nil {
+		return 0, err
+	}
+	var r rng.Stream
+	r.Reset(seed, id, int64(units), useJumps)
+	set := uint32(0)
+	for bits.OnesCount32(set) < units {
+		set |= 1 << r.IntN(nodes)
+	}
+	var neighbours []uint32
+	var sums, weights []float64
+	count, here := 0.0, 0.0
+	for step := range steps {
+		if count == 0 {
+			neighbours, here = neighbours[:0], 0
+			for i := range nodes {
+				for j := range nodes {
+					if set>>i&1 == 1 && set>>j&1 == 0 {
+						neighbours = append(neighbours, set&^(1<<i)|1<<j)
+					}
+				}
+			}
+			sums = make([]float64, len(neighbours))
+		}
+		draws := make([]circuitDraw, batch)
+		for b := range draws {
+			draws[b] = drawCircuit(&r)
+		}
+		here += c.meanError(draws, set)
+		count++
+		temperature, total := 5*math.Pow(0.96, float64(step+1)), 0.0
+		weights = weights[:0]
+		for k, next := range neighbours {
+			sums[k] += c.meanError(draws, next)
+			weights = append(weights, math.Exp(min((here-sums[k])/count/(2*temperature), 600)))
+			total += weights[k]
+		}
+		if total > 0 && r.Float64() < polyak(int64(step)) {
+			u, k := r.Float64()*total, 0
+			for k < len(weights)-1 && u >= weights[k] {
+				u -= weights[k]
+				k++
+			}
+			set, count = neighbours[k], 0
+		} else if !cache {
+			count, here = 0, 0
+		}
+	}
+	return set, nil
+}
+
+// batches are the numbers of draws by which a step estimates errors. The paper does not say its own: one evaluation of
+// the error may be of a batch of inputs.
+var batches = []int{1, 16}
+
+// placement has means over circuits of one number of units and one batch: errors without and with cache, of the
+// optimum, and of all sets; and the mean square of the difference of the first two.
+type placement struct {
+	noCache, cache, optimum, all, square float64
+}
+
+func runApproximate(ctx context.Context, s Settings) (*Result, error) {
+	circuits, draws, steps := 100, 2048, 200
+	if s.Quick {
+		circuits, draws = 4, 200
+	}
+	circuits, steps = cmp.Or(s.Instances, circuits), cmp.Or(s.Steps, steps)
+	out := &Result{Header: []string{"circuit", "multiplications", "units", "draws", "sgdld_noC", "sgdld", "optimum", "mean_of_all"}}
+	means := make([]placement, len(unitCounts)*len(batches))
+	share := 1 / float64(circuits)
+	for id := range circuits {
+		s.progress("circuits", id, circuits)
+		c, multiplications := randomCircuit(s.Seed, int64(id))
+		all, err := c.errors(ctx, s.Seed, int64(id), draws)
+		if err != nil {
+			return nil, err
+		}
+		for n, count := range unitCounts {
+			optimum, sum, sets := math.Inf(1), 0.0, 0.0
+			for set, e := range all {
+				if bits.OnesCount(uint(set)) == count.units {
+					optimum, sum, sets = min(optimum, e), sum+e, sets+1
+				}
+			}
+			for b, batch := range batches {
+				without, err := c.anneal(s.Seed, int64(id), count.units, steps, batch, false)
+				if err != nil {
+					return nil, err
+				}
+				with, err := c.anneal(s.Seed, int64(id), count.units, steps, batch, true)
+				if err != nil {
+					return nil, err
+				}
+				m, gain := &means[n*len(batches)+b], all[without]-all[with]
+				m.noCache, m.cache, m.optimum = m.noCache+share*all[without], m.cache+share*all[with], m.optimum+share*optimum
+				m.all, m.square = m.all+share*sum/sets, m.square+share*gain*gain
+				out.Rows = append(out.Rows, []string{fmt.Sprint(id), fmt.Sprint(multiplications), fmt.Sprint(count.units), fmt.Sprint(batch),
+					short(all[without]), short(all[with]), short(optimum), short(sum / sets)})
+			}
+		}
+	}
+	for k, m := range means {
+		count, where := unitCounts[k/len(batches)], fmt.Sprintf("with %d units and %d draws a step ", unitCounts[k/len(batches)].units, batches[k%len(batches)])
+		p, gain := count.paper, m.noCache-m.cache
+		out.Claims = append(out.Claims,
+			Claim{where + "SGDLD has a smaller error than without the cache",
+				fmt.Sprintf("%.2f%% and %.2f%%, difference %.2f ± %.2f (paper %.2f and %.2f); optimum %.2f (%.2f), mean of all sets %.2f",
+					m.cache, m.noCache, gain, math.Sqrt(max(m.square-gain*gain, 0)*share), p[1], p[0], m.optimum, p[2], m.all), gain > 0},
+			Claim{where + "it is as near to the optimum as in the paper", fmt.Sprintf("%.2f times the optimum (paper %.2f)", m.cache/m.optimum, p[1]/p[2]), m.cache/m.optimum <= p[1]/p[2]})
+	}
+	return out, nil
+}
+
+// randomCircuit draws a circuit, and counts its multiplications.
+func randomCircuit(seed uint64, id int64) (c circuit, multiplications int) {
+	var r rng.Stream
+	r.Reset(seed, id, 0, useCircuit)
+	for k := range c {
+		if c[k] = r.IntN(2) == 1; c[k] {
+			multiplications++
+		}
+	}
+	return c, multiplications
+}
