@@ -2,11 +2,8 @@ package grad
 
 import (
 	"cmp"
-	_ "embed"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
@@ -39,8 +36,6 @@ type Support struct {
 	// By names the operator that a newer set has in place of a removed one; models
 	// are upgraded before they are differentiated.
 	By string
-	// Oracle says what proves the rule, for operators that have one.
-	Oracle string
 }
 
 // Name returns the operator's name, with its domain unless that is the standard's.
@@ -92,7 +87,7 @@ func (s Support) rank() int {
 
 // support describes the operator k.
 func support(k driver.OpKey, since []int64) Support {
-	s := Support{Domain: k.Domain, Op: k.Op, Opsets: since, Gradient: HasNone, StraightThrough: driver.StraightThrough[k], Oracle: oracleTable()[k.String()]}
+	s := Support{Domain: k.Domain, Op: k.Op, Opsets: since, Gradient: HasNone, StraightThrough: driver.StraightThrough[k]}
 	switch {
 	case driver.Known[k] != nil:
 		s.Gradient = HasRule
@@ -101,30 +96,8 @@ func support(k driver.OpKey, since []int64) Support {
 	case k.Domain == "" && successors[k.Op] != "":
 		by := driver.OpKey{Domain: "", Op: successors[k.Op]}
 		if driver.Known[by] != nil {
-			s.Gradient, s.By, s.Oracle = HasRule, by.Op, oracleTable()[by.String()]
+			s.Gradient, s.By = HasRule, by.Op
 		}
 	}
 	return s
 }
-
-// oracles says what proves each rule. It is written by TestOracleTable, which keeps
-// it equal to what the tests do.
-//
-//go:embed oracles.tsv
-var oracles string
-
-var oracleTable = sync.OnceValue(func() map[string]string {
-	table := map[string]string{}
-	for line := range strings.Lines(oracles) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(line, "#") || line == "" {
-			continue
-		}
-		op, text, ok := strings.Cut(line, "\t")
-		if !ok {
-			panic(fmt.Sprintf("grad: oracles.tsv has the line %q", line))
-		}
-		table[op] = text
-	}
-	return table
-})

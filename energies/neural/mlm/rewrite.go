@@ -72,9 +72,6 @@ func (m *Model) rewrite(p product) (*onnx.Model, error) {
 	}
 	model.Graph.Outputs = nil
 	g.head(perSite, p)
-	if p.forward() && perSite {
-		rewrite.OneRow(b)
-	}
 	switch p {
 	case conditional:
 		b.Output(outGrad, g.terms)

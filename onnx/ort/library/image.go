@@ -3,7 +3,6 @@ package library
 import (
 	"debug/elf"
 	"debug/macho"
-	"debug/pe"
 	"fmt"
 	"os"
 	"runtime"
@@ -37,10 +36,7 @@ func checkImage(path string) error {
 // imageExtent returns the end of the last segment, and the processor that the
 // file is for and the one that it should be for.
 func imageExtent(path string) (end uint64, machine, want string, err error) {
-	switch runtime.GOOS {
-	case "windows":
-		return peExtent(path)
-	case "darwin":
+	if runtime.GOOS == "darwin" {
 		return machoExtent(path)
 	}
 	f, err := elf.Open(path)
@@ -82,17 +78,4 @@ func machoExtent(path string) (end uint64, machine, want string, err error) {
 	defer f.Close()
 	segments(f, 0)
 	return end, f.Cpu.String(), cpu.String(), nil
-}
-
-func peExtent(path string) (end uint64, machine, want string, err error) {
-	f, err := pe.Open(path)
-	if err != nil {
-		return 0, "", "", err
-	}
-	defer f.Close()
-	for _, s := range f.Sections {
-		end = max(end, uint64(s.Offset)+uint64(s.Size))
-	}
-	code := map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64, "arm64": pe.IMAGE_FILE_MACHINE_ARM64}[runtime.GOARCH]
-	return end, fmt.Sprintf("machine %#x", f.Machine), fmt.Sprintf("machine %#x", code), nil
 }

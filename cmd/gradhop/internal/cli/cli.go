@@ -22,7 +22,6 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/inspect"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/kernels"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/merge"
-	"github.com/gradhop/gradhop/cmd/gradhop/internal/ops"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/report"
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/sample"
@@ -74,7 +73,6 @@ func commands(a *app.App) []*cobra.Command {
 		kernels.New(a),
 		gradient.New(a),
 		inspect.New(a),
-		ops.New(a),
 		serve.New(a, Run),
 		doctor.New(a),
 		version.New(a),

@@ -64,7 +64,6 @@ var works = map[string]string{
 	"gradhop verify":   "verify run",
 	"gradhop merge":    "merge run --out=NEW",
 	"gradhop samplers": "samplers gwg",
-	"gradhop ops":      "ops",
 	"gradhop doctor":   "doctor",
 }
 

@@ -100,15 +100,9 @@ func (s *Session) Update(ctx context.Context) error {
 
 // open is Open without the comparison.
 func open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
-	if o.OnCPU() {
+	if o.Int8() {
 		g = g.Clone()
-		var err error
-		if o.Int8() {
-			_, err = rewrite.Int8(g)
-		} else {
-			err = rewrite.Fuse(g)
-		}
-		if err != nil {
+		if _, err := rewrite.Int8(g); err != nil {
 			return nil, err
 		}
 	}

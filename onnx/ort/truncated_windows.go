@@ -1,4 +1,0 @@
-package ort
-
-// ExitOnTruncation does nothing: Windows refuses to truncate a mapped file.
-func ExitOnTruncation(string) {}
