@@ -43,8 +43,8 @@ def runs(tmp_path_factory):
     pictures(folder / "far", [f"{k}.png" for k in range(5)], 3)
     (folder / "near" / "notes.txt").write_text("no picture")
     kinds = {
-        "four": ["--images", "four", "--no-image-cache", "--length", "3", "--steps", "60"],
-        "mixed": ["--images", "near", "--images", "far:-0.5", "--no-image-cache", "--target-text", "the cat on sand:2", "--target-text", "dog:-1",
+        "four": ["--images", "four", "--length", "3", "--steps", "60"],
+        "mixed": ["--images", "near", "--images", "far:-0.5", "--target-text", "the cat on sand:2", "--target-text", "dog:-1",
                   "--length", "10", "--steps", "900", "--chains", "16", "--top", "25", "--warmup", "20"],
         "texts": ["--target-text", "the cat on red sand", "--length", "2", "--steps", "40"],
     }

@@ -86,7 +86,6 @@ func BenchmarkLoad(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	v := OpenVectors(b.TempDir(), "model", pre, 512)
 	run := func(name string, o Options) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -101,10 +100,4 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	run("all cores", Options{})
 	run("one core", Options{Workers: 1})
-	for l := range Stream(b.Context(), paths, pre, Options{}) {
-		if err := v.Put(l.Sum, make([]float32, 512)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	run("known", Options{Known: v.Has})
 }

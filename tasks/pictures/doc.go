@@ -1,8 +1,7 @@
 // Package pictures reads images and preprocesses them for the image encoder of a CLIP model.
 //
 // [List] finds the files of a folder, [Decode] reads one, [ReadPreprocessor] reads a model's
-// preprocessor_config.json, [Stream] processes many files on all cores, and [Vectors] caches
-// the resulting embeddings on disk.
+// preprocessor_config.json, and [Stream] processes many files on all cores.
 //
 // # Decoding
 //

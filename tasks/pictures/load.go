@@ -2,7 +2,6 @@ package pictures
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"runtime"
 	"sync"
@@ -12,8 +11,7 @@ import (
 type Loaded struct {
 	File string
 	Sum  Sum // of its content; zero if it could not be read
-	// Pixels is [3, height, width], as written by [Preprocessor.Apply]; nil if Err is set or the image
-	// is Known.
+	// Pixels is [3, height, width], as written by [Preprocessor.Apply]; nil if Err is set.
 	Pixels []float32
 	// Err is an *Error if this file cannot be used, or the error of the context if it ended first.
 	Err error
@@ -25,10 +23,6 @@ type Options struct {
 	// hold at most as many pixels as two images of Limits.Pixels.
 	Workers int
 	Limits  Limits
-	// Known reports whether a file with this content need not be decoded; its Pixels are then nil.
-	// [Vectors.Has] is such a function. Limits apply to known files too, so that the cache does not
-	// affect which files are accepted. It is called concurrently. By default no file is known.
-	Known func(Sum) bool
 	// Progress is called after each file, in the goroutine of the loop.
 	Progress func(done, total int)
 }
@@ -107,25 +101,9 @@ func load(ctx context.Context, path string, pre *Preprocessor, o Options, space 
 		return l
 	}
 	l.Sum = sum
-	if o.Known != nil && o.Known(sum) {
-		l.Err = fits(path, data, o.Limits)
-		return l
-	}
 	l.Err = space.decode(ctx, path, data, o.Limits, func(m *Picture) {
 		l.Pixels = make([]float32, pre.Values())
 		pre.Apply(l.Pixels, m)
 	})
 	return l
-}
-
-// errFits stops a decoder after the size check.
-var errFits = errors.New("pictures: small enough")
-
-// fits checks the declared size of an image without decoding it.
-func fits(name string, data []byte, limits Limits) error {
-	_, err := decodeBytes(name, data, limits, func(int64) error { return errFits })
-	if err == errFits {
-		return nil
-	}
-	return err
 }

@@ -3,11 +3,11 @@ package pictures
 import (
 	"context"
 	"errors"
-	"maps"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -75,87 +75,42 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Files whose vectors are there are read but not decoded.
-func TestStreamKnown(t *testing.T) {
-	paths := mixed(t)
-	pre, err := read(`{"size": 16, "crop_size": 16}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := OpenVectors(t.TempDir(), "model", pre, 1)
-	decoded := func() (n int) {
-		for l := range Stream(t.Context(), paths, pre, Options{Known: v.Has}) {
-			if l.Pixels != nil {
-				n++
-				if err := v.Put(l.Sum, []float32{1}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		return n
-	}
-	if first, second := decoded(), decoded(); first != 5 || second != 0 {
-		t.Errorf("%d decoded, then %d", first, second)
-	}
-}
-
-// A limit leaves out the same files whether their vectors are there or not.
-func TestStreamKnownLimit(t *testing.T) {
-	paths := mixed(t)
-	pre, err := read(`{"size": 16, "crop_size": 16}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := map[string]int64{} // of those that can be read
-	for _, path := range paths {
-		if p, err := Decode(path, Limits{}); err == nil {
-			size[path] = int64(p.Width) * int64(p.Height)
-		}
-	}
-	sizes := slices.Sorted(maps.Values(size))
-	least, most := sizes[0], sizes[len(sizes)-1]
-	for _, limit := range []int64{0, most, most - 1, least, least - 1} {
-		var errs [2][]string
-		for k, known := range []bool{false, true} {
-			o := Options{Limits: Limits{Pixels: limit}, Known: func(Sum) bool { return known }}
-			for l := range Stream(t.Context(), paths, pre, o) {
-				text := ""
-				if e, ok := l.Err.(*Error); ok && e.Problem == TooLarge {
-					text = l.Err.Error()
-				}
-				errs[k] = append(errs[k], text)
-			}
-		}
-		if !slices.Equal(errs[0], errs[1]) {
-			t.Errorf("at most %d pixels: %q not known, %q known", limit, errs[0], errs[1])
-		}
-		for k, path := range paths {
-			if n, ok := size[path]; ok && (errs[1][k] != "") != (limit != 0 && n > limit) {
-				t.Errorf("%d pixels of at most %d: %q", n, limit, errs[1][k])
-			}
-		}
-	}
-}
-
-// The loop's pace bounds how far work goes ahead, and leaving the loop ends it.
+// The loop's pace bounds how far work goes ahead: of files that are removed while it waits, only those that
+// were read before are there. Leaving the loop ends the work.
 func TestStreamAhead(t *testing.T) {
-	one := mixed(t)[0]
-	paths := slices.Repeat([]string{one}, 200)
+	data, err := os.ReadFile(mixed(t)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	paths := make([]string, 200)
+	for i := range paths {
+		paths[i] = filepath.Join(dir, fmt.Sprint(i))
+		if err := os.WriteFile(paths[i], data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	pre, err := read(`{"size": 4, "crop_size": 4}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var begun atomic.Int64
-	n := 0
-	for range Stream(t.Context(), paths, pre, Options{Workers: 3, Known: func(Sum) bool { begun.Add(1); return false }}) {
-		n++
-		if n == 10 {
+	for range Stream(t.Context(), paths, pre, Options{Workers: 3}) {
+		break
+	}
+	n, there := 0, 0
+	for l := range Stream(t.Context(), paths, pre, Options{Workers: 3}) {
+		if l.Err == nil {
+			there++
+		}
+		if n++; n == 10 {
 			time.Sleep(50 * time.Millisecond)
-			break
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if b := begun.Load(); b < 10 || b > 10+2*3 {
-		t.Errorf("%d files begun for 10 taken", b)
+	if n != len(paths) || there < 10 || there > 10+2*3 {
+		t.Errorf("%d of %d files were read, 10 were taken", there, n)
 	}
 }
 

@@ -1,11 +1,5 @@
 package pictures
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-)
-
 // Preprocessor converts pictures to the input of an image encoder. It is immutable and safe for
 // concurrent use. Use [ReadPreprocessor] to make one.
 type Preprocessor struct {
@@ -46,16 +40,6 @@ func (p *Preprocessor) Size() (height, width int) { return p.height, p.width }
 
 // Values returns the number of values of a preprocessed picture, 3·height·width.
 func (p *Preprocessor) Values() int { return 3 * p.height * p.width }
-
-// decoding must be increased when a new version of this package decodes a file to different pixels.
-const decoding = 3
-
-// Digest identifies the preprocessing, as 64 hex digits: two preprocessors with equal digests give
-// equal pixels.
-func (p *Preprocessor) Digest() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "pictures %d %+v", decoding, p.s))
-	return hex.EncodeToString(sum[:])
-}
 
 // Apply writes the preprocessed picture, [3, height, width], to dst, whose length must be
 // [Preprocessor.Values].

@@ -16,7 +16,7 @@ func TestChanged(t *testing.T) {
 	o, _ := small(t)
 	dir := o.Goal.Models[0]
 	const pictures = "../pictures/testdata/"
-	o.Goal.NoImageCache, o.Goal.Images, o.Search.Steps, o.Search.Beta = true, []string{pictures + "rgb.png"}, 3, "5"
+	o.Goal.Images, o.Search.Steps, o.Search.Beta = []string{pictures + "rgb.png"}, 3, "5"
 	o.Out = filepath.Join(t.TempDir(), "run")
 	text, err := onnx.Load(filepath.Join(dir, "text_model.onnx"))
 	if err != nil {

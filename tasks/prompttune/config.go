@@ -77,8 +77,6 @@ type Goal struct {
 	// Problem.AddFluency.
 	Fluency      float64 `json:"fluency,omitempty"`
 	FluencyModel string  `json:"fluency-model,omitempty"`
-	// NoImageCache encodes all images again and keeps no vectors.
-	NoImageCache bool `json:"no-image-cache,omitempty"`
 	// MaxPixels bounds the pixels of an image; 0 is 67,108,864.
 	MaxPixels int64 `json:"max-pixels,omitempty"`
 	// MaxBatch bounds the chains in one run of a model; 0 is no bound.

@@ -11,7 +11,7 @@ import (
 // Tune a prompt: the words that the built-in CLIP places nearest to images of cats.
 func Example() {
 	found, err := prompttune.Run(context.Background(), prompttune.Config{
-		Goal:   prompttune.Goal{Images: []string{"../../models/pictures/cats"}, NoImageCache: true},
+		Goal:   prompttune.Goal{Images: []string{"../../models/pictures/cats"}},
 		Form:   prompttune.Form{Length: 3},
 		Search: prompttune.Search{Seed: 1, Evaluations: 300, Options: map[string]string{"pez-steps": "60"}},
 	})

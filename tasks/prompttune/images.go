@@ -11,8 +11,6 @@ import (
 // ImageOptions say how pictures are encoded. Zero fields have the defaults of package
 // pictures.
 type ImageOptions struct {
-	// Cache is the folder in which vectors are kept (see pictures.CacheDir); "" keeps none.
-	Cache   string
 	Workers int
 	Limits  pictures.Limits
 	// Progress is called after each file.
@@ -28,10 +26,6 @@ type Images struct {
 	Sums []pictures.Sum
 	// Skipped are those that could not be used.
 	Skipped []*pictures.Error
-	// Known is the number of vectors that were found in the cache.
-	Known int
-	// CacheError is the first error of writing to the cache, which changes no result.
-	CacheError error
 }
 
 // imageBatch is the number of pictures that go through the vision tower at once.
@@ -46,17 +40,8 @@ func (m *Model) Images(ctx context.Context, files []string, o ImageOptions) (*Im
 		return nil, err
 	}
 	e := &encoder{m: m, pre: pre, out: &Images{}}
-	so := pictures.Options{Workers: o.Workers, Limits: o.Limits, Progress: o.Progress}
-	if o.Cache != "" {
-		digest, err := m.digest()
-		if err != nil {
-			return nil, &neural.ModelError{Model: m.Source.Name, Err: err}
-		}
-		e.cache = pictures.OpenVectors(o.Cache, digest, pre, m.clip.Width())
-		so.Known = e.cache.Has
-	}
-	for l := range pictures.Stream(ctx, files, pre, so) {
-		if err := e.add(ctx, l, o.Limits); err != nil {
+	for l := range pictures.Stream(ctx, files, pre, pictures.Options{Workers: o.Workers, Limits: o.Limits, Progress: o.Progress}) {
+		if err := e.add(ctx, l); err != nil {
 			return nil, err
 		}
 	}
@@ -70,13 +55,12 @@ func (m *Model) Images(ctx context.Context, files []string, o ImageOptions) (*Im
 type encoder struct {
 	m      *Model
 	pre    *pictures.Preprocessor
-	cache  *pictures.Vectors
 	out    *Images
 	wait   []int // places in out of pictures that wait
 	pixels []float32
 }
 
-func (e *encoder) add(ctx context.Context, l pictures.Loaded, limits pictures.Limits) error {
+func (e *encoder) add(ctx context.Context, l pictures.Loaded) error {
 	if bad, ok := l.Err.(*pictures.Error); ok {
 		e.out.Skipped = append(e.out.Skipped, bad)
 		return nil
@@ -84,46 +68,12 @@ func (e *encoder) add(ctx context.Context, l pictures.Loaded, limits pictures.Li
 	if l.Err != nil {
 		return l.Err
 	}
-	var vector []float32
-	if l.Pixels == nil { // in the cache, a moment ago
-		var ok bool
-		if vector, ok = e.cache.Get(l.Sum); ok {
-			e.out.Known++
-		} else {
-			err := e.decode(&l, limits)
-			if bad, ok := err.(*pictures.Error); ok {
-				e.out.Skipped = append(e.out.Skipped, bad)
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	e.out.Files, e.out.Vectors, e.out.Sums = append(e.out.Files, l.File), append(e.out.Vectors, vector), append(e.out.Sums, l.Sum)
-	if vector != nil {
-		return nil
-	}
+	e.out.Files, e.out.Vectors, e.out.Sums = append(e.out.Files, l.File), append(e.out.Vectors, nil), append(e.out.Sums, l.Sum)
 	e.wait, e.pixels = append(e.wait, len(e.out.Files)-1), append(e.pixels, l.Pixels...)
 	if len(e.wait) < imageBatch {
 		return nil
 	}
 	return e.flush(ctx)
-}
-
-// decode reads a file that was known. It may have changed since, and its sum with it.
-func (e *encoder) decode(l *pictures.Loaded, limits pictures.Limits) error {
-	data, sum, err := pictures.Read(l.File, limits)
-	if err != nil {
-		return err
-	}
-	p, err := pictures.DecodeBytes(l.File, data, limits)
-	if err != nil {
-		return err
-	}
-	l.Sum, l.Pixels = sum, make([]float32, e.pre.Values())
-	e.pre.Apply(l.Pixels, p)
-	return nil
 }
 
 // flush encodes the pictures that wait.
@@ -141,9 +91,6 @@ func (e *encoder) flush(ctx context.Context) error {
 			return &neural.ModelError{Model: e.m.Source.Name, Err: fmt.Errorf("its vision tower returned NaN or Inf for %s; export the model again", e.out.Files[at])}
 		}
 		e.out.Vectors[at] = vectors[k]
-		if err := e.cache.Put(e.out.Sums[at], vectors[k]); err != nil && e.out.CacheError == nil {
-			e.out.CacheError = err
-		}
 	}
 	e.wait, e.pixels = e.wait[:0], e.pixels[:0]
 	return nil

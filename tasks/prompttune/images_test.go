@@ -29,7 +29,7 @@ func samples(t *testing.T) []string {
 	return slices.Insert(files, 2, "doc.go")
 }
 
-// TestImages encodes pictures one at a time, all at once, and from the cache.
+// TestImages encodes pictures one at a time and all at once.
 func TestImages(t *testing.T) {
 	m := open(t)
 	files := samples(t)
@@ -37,8 +37,8 @@ func TestImages(t *testing.T) {
 	for len(files) < 2*imageBatch {
 		files = append(files, files...)
 	}
-	cache, calls := t.TempDir(), 0
-	all, err := m.Images(t.Context(), files, ImageOptions{Cache: cache, Progress: func(done, total int) {
+	calls := 0
+	all, err := m.Images(t.Context(), files, ImageOptions{Progress: func(done, total int) {
 		if calls++; done != calls || total != len(files) {
 			t.Errorf("progress %d of %d in call %d", done, total, calls)
 		}
@@ -46,22 +46,15 @@ func TestImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if calls != len(files) || all.CacheError != nil || len(all.Skipped) == 0 || all.Skipped[0].File != "doc.go" {
-		t.Errorf("%d calls, %v, skipped %v", calls, all.CacheError, all.Skipped)
+	if calls != len(files) || len(all.Skipped) == 0 || all.Skipped[0].File != "doc.go" {
+		t.Errorf("%d calls, skipped %v", calls, all.Skipped)
 	}
 	if slices.Contains(all.Files, "doc.go") || len(all.Files)+len(all.Skipped) != len(files) || len(all.Vectors) != len(all.Files) || len(all.Sums) != len(all.Files) {
 		t.Fatalf("%d files, %d vectors, %d skipped", len(all.Files), len(all.Vectors), len(all.Skipped))
 	}
-	again, err := m.Images(t.Context(), files, ImageOptions{Cache: cache})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again.Known != len(all.Files) {
-		t.Errorf("%d of %d vectors came from the cache", again.Known, len(all.Files))
-	}
-	small, err := m.Images(t.Context(), files, ImageOptions{Cache: cache, Limits: pictures.Limits{Pixels: 1}})
+	small, err := m.Images(t.Context(), files, ImageOptions{Limits: pictures.Limits{Pixels: 1}})
 	if err != nil || len(small.Files) > 0 || len(small.Skipped) != len(files) {
-		t.Errorf("%d pictures of more than one pixel came from the cache (%v)", len(small.Files), err)
+		t.Errorf("%d pictures of more than one pixel were used (%v)", len(small.Files), err)
 	}
 	pre, err := m.preprocessor()
 	if err != nil {
@@ -84,42 +77,10 @@ func TestImages(t *testing.T) {
 				t.Fatalf("%s: %v, alone %v", file, all.Vectors[i], want[0])
 			}
 		}
-		if !slices.Equal(all.Vectors[i], again.Vectors[i]) {
-			t.Errorf("%s: another vector from the cache", file)
-		}
 	}
 }
 
-// TestChangedFile: a file whose vector was in the cache when it was read, and is not when it
-// is wanted, counts with what is in it now.
-func TestChangedFile(t *testing.T) {
-	m := open(t)
-	pre, err := m.preprocessor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := samples(t)
-	_, before, err := pictures.Read(files[0], pictures.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, now, err := pictures.Read(files[1], pictures.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &encoder{m: m, pre: pre, out: &Images{}, cache: pictures.OpenVectors(t.TempDir(), "model", pre, m.clip.Width())}
-	if err := e.add(t.Context(), pictures.Loaded{File: files[1], Sum: before}, pictures.Limits{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if e.cache.Has(before) || !e.cache.Has(now) || e.out.Sums[0] != now {
-		t.Errorf("the vector is kept under %s, want %s", e.out.Sums[0], now)
-	}
-}
-
-// TestVectorsThatAreNone: a tower whose weights are broken is named, and nothing is kept.
+// TestVectorsThatAreNone: a tower whose weights are broken is named.
 func TestVectorsThatAreNone(t *testing.T) {
 	src := folder(t, "split-dynamo-18")
 	file := src.FS.(fstest.MapFS)["vision_model.onnx"]
@@ -140,12 +101,8 @@ func TestVectorsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	cache := t.TempDir()
-	if _, err := m.Images(t.Context(), samples(t), ImageOptions{Cache: cache}); !is[*neural.ModelError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
+	if _, err := m.Images(t.Context(), samples(t), ImageOptions{}); !is[*neural.ModelError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
 		t.Errorf("error %v", err)
-	}
-	if kept, _ := filepath.Glob(cache + "/*/*"); len(kept) > 0 {
-		t.Errorf("%d vectors are kept", len(kept))
 	}
 }
 

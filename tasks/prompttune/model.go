@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -191,21 +190,4 @@ func (m *Model) preprocessor() (*pictures.Preprocessor, error) {
 		return fail(fmt.Errorf("%s makes pictures of %d x %d, and the vision tower takes %d x %d", preprocessorFiles[i], h, w, fh, fw))
 	}
 	return p, nil
-}
-
-// digest stands for all weights of the vision tower.
-func (m *Model) digest() (string, error) {
-	if m.Source.Dir == "" {
-		return m.Source.VisionSHA256, nil
-	}
-	file, err := onnx.Load(filepath.Join(m.Source.Dir, filepath.FromSlash(m.Source.Vision)))
-	if err != nil {
-		return "", err
-	}
-	for _, t := range file.Graph.Initializers {
-		if t.External != nil { // which the file's own sha256 does not know
-			return onnx.Digest(file)
-		}
-	}
-	return m.Source.VisionSHA256, nil
 }

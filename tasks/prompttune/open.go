@@ -166,12 +166,6 @@ func (r *Task) loaded() []*Model {
 // encodeImages gives every model the vectors of all sets.
 func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []ImageSet, files [][]string) error {
 	o := ImageOptions{Workers: g.Runtime.Threads, Limits: pictures.Limits{Pixels: g.MaxPixels}}
-	if !g.NoImageCache {
-		var err error
-		if o.Cache, err = pictures.CacheDir(); err != nil {
-			ev.log("%v: the vectors of pictures are not kept", err)
-		}
-	}
 	for k, s := range sets {
 		set := Set{Path: s.Path, Weight: s.Weight, Skipped: []Skipped{}}
 		for i := range r.members {
@@ -190,9 +184,6 @@ func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []Ima
 				}
 				set.Used = len(got.Files)
 				r.files, r.sums = append(r.files, got.Files), append(r.sums, got.Sums)
-			}
-			if got.CacheError != nil {
-				ev.log("%v", got.CacheError)
 			}
 			m.Targets.Images(got.Vectors, s.Weight)
 		}

@@ -172,7 +172,6 @@ func TestDraws(t *testing.T) {
 func TestWeights(t *testing.T) {
 	o, _ := small(t)
 	const pictures = "../pictures/testdata/"
-	o.Goal.NoImageCache = true
 	o.Goal.Images = []string{pictures + "rgb.png:3", pictures + "grey.png:-0.25"}
 	o.Goal.Models = []string{o.Goal.Models[0], o.Goal.Models[0] + ":3"}
 	r, err := Open(t.Context(), &o.Goal, &o.Form, &Events{})

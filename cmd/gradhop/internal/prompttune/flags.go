@@ -18,7 +18,6 @@ func AddGoalFlags(cmd *cobra.Command, g *task.Goal) {
 	f.StringArrayVar(&g.Models, "model", nil, "built-in CLIP, folder, or owner/name[@revision][#variant] on the Hugging Face Hub, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
 	app.Float(f, &g.Fluency, "fluency", 0, app.NonNegative, "add `WEIGHT` times the log-density of the prompt's words under a masked language model, in nats, to U, as 0.01 (default: nothing)")
 	f.StringVar(&g.FluencyModel, "fluency-model", "", "masked language model of --fluency: `NAME` as of --model in infill (default: the built-in one)")
-	f.BoolVar(&g.NoImageCache, "no-image-cache", false, "encode all images again and keep no vectors (default: keep the last 256 MiB of vectors in the cache folder)")
 	app.Int(f, &g.MaxPixels, "max-pixels", 0, 0, "largest `number` of pixels of an image (default: 67,108,864)")
 	app.Int(f, &g.MaxBatch, "max-batch", 0, 0, "largest `number` of chains in one run of a model, to save memory (default: all)")
 	app.CompleteModels(cmd, models.CLIPs())
@@ -30,7 +29,7 @@ func DeclareGoal(a *app.App, cmd *cobra.Command, g *task.Goal, resumed func() bo
 	a.Declare(cmd, append(rules,
 		app.Always("images", "target-text", "model", "fluency", "max-batch", app.RuntimeFlags),
 		app.Idle("without --fluency", func() bool { return g.Fluency == 0 && !resumed() }, "fluency-model"),
-		app.Idle("without --images", func() bool { return len(g.Images) == 0 && !resumed() }, "no-image-cache", "max-pixels"))...)
+		app.Idle("without --images", func() bool { return len(g.Images) == 0 && !resumed() }, "max-pixels"))...)
 }
 
 // AddFormFlags defines the flags about the form of prompts.
