@@ -201,6 +201,3 @@ func (e *UnsupportedError) Error() string {
 
 // Unwrap returns Err.
 func (e *UnsupportedError) Unwrap() error { return e.Err }
-
-// ExitCode returns 2: bad usage or input.
-func (*UnsupportedError) ExitCode() int { return 2 }

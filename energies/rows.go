@@ -20,9 +20,6 @@ func (e *RowsError) Error() string {
 	return fmt.Sprintf("energies: rows of a batch interact: %s of state %v is %g alone and %g in a batch; evaluate one chain at a time", e.What, e.State, e.Alone, e.Among)
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*RowsError) ExitCode() int { return 2 }
-
 // Maximal differences due to float32 rounding, relative to the largest value.
 const (
 	densityNoise  = 1e-4

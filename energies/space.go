@@ -87,9 +87,6 @@ func (e *SpaceError) Error() string {
 	return "energies: space: " + e.Reason
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*SpaceError) ExitCode() int { return 2 }
-
 // DefinitionError reports a description, a file or arguments that do not define an energy.
 type DefinitionError struct {
 	// What is the description or the kind of object, with the file name.
@@ -104,9 +101,6 @@ func (e *DefinitionError) Error() string {
 	}
 	return e.What + ": " + e.Reason
 }
-
-// ExitCode returns 2: bad usage or input.
-func (*DefinitionError) ExitCode() int { return 2 }
 
 // Check returns a *SpaceError if the space is invalid: numbers out of range, or lists of allowed codes
 // that are empty, unsorted or out of range.

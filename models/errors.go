@@ -12,20 +12,13 @@ type Error struct {
 	Model  string // the name, folder or repository
 	File   string // the file at fault, or ""
 	Reason string // what is wrong with Model, and what to do
+	// WrongKind means that Model is there and usable, but is no model of the kind that is needed.
+	WrongKind bool
 
 	missing bool // File is missing
-	usage   bool // the user must choose another model
 }
 
 func (e *Error) Error() string { return "models: " + e.Model + e.Reason }
-
-// ExitCode returns 2, bad usage, for a model of the wrong kind, else 3, runtime or model unavailable.
-func (e *Error) ExitCode() int {
-	if e.usage {
-		return 2
-	}
-	return 3
-}
 
 // Is reports whether target is fs.ErrNotExist and a file is missing.
 func (e *Error) Is(target error) bool { return target == fs.ErrNotExist && e.missing }
@@ -49,5 +42,5 @@ func missingFile(dir, file, hint string) *Error {
 // wrongKind returns the error for a model of the wrong kind. known lists the built-in models of the
 // kind wanted.
 func wrongKind(name, have, want string, known []string) error {
-	return &Error{Model: name, Reason: fmt.Sprintf(" is a %s; want a %s (built in: %s)", have, want, strings.Join(known, ", ")), usage: true}
+	return &Error{Model: name, Reason: fmt.Sprintf(" is a %s; want a %s (built in: %s)", have, want, strings.Join(known, ", ")), WrongKind: true}
 }

@@ -154,11 +154,12 @@ func TestOpenHubErrors(t *testing.T) {
 	} {
 		_, _, o := serve(t, strings.Fields(c.files)...)
 		_, err := Open(bg, c.ref, o)
-		var coded interface{ ExitCode() int }
+		var here *Error
+		var there *hub.Error
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s: %v, want %q", c.ref, c.files, err, c.want)
-		} else if !errors.As(err, &coded) && !strings.Contains(c.want, "config.json of") {
-			t.Errorf("%s of %s: %v has no exit code", c.ref, c.files, err)
+		} else if !errors.As(err, &here) && !errors.As(err, &there) && !strings.Contains(c.want, "config.json of") {
+			t.Errorf("%s of %s: %v is a %T", c.ref, c.files, err, err)
 		}
 		if got := downloaded(t, o.Cache); slices.Contains(got, "model.safetensors") {
 			t.Errorf("%s of %s: downloaded %v", c.ref, c.files, got)

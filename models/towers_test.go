@@ -63,7 +63,7 @@ func TestOpenTowersErrors(t *testing.T) {
 		t.Errorf("no folder: %v", err)
 	}
 	var kind *Error
-	if _, err := OpenTowers(bg, Default, hub.Options{}); !errors.As(err, &kind) || kind.ExitCode() != 2 || !strings.Contains(err.Error(), Default+" is a masked language model") {
+	if _, err := OpenTowers(bg, Default, hub.Options{}); !errors.As(err, &kind) || !kind.WrongKind || !strings.Contains(err.Error(), Default+" is a masked language model") {
 		t.Errorf("a masked language model: %v", err)
 	}
 	writeFile(t, filepath.Join(dir, "text_model.onnx"), "x")
@@ -104,7 +104,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: the vision tower differs from its checksum (%v)", name, err)
 		}
 		var kind *Error
-		if _, err := Open(bg, name, hub.Options{}); !errors.As(err, &kind) || kind.ExitCode() != 2 {
+		if _, err := Open(bg, name, hub.Options{}); !errors.As(err, &kind) || !kind.WrongKind {
 			t.Errorf("%s opened as a masked language model: %v", name, err)
 		}
 	}

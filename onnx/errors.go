@@ -24,9 +24,6 @@ type FormatError struct {
 // Error returns one line.
 func (e *FormatError) Error() string { return describe("", e.Path, e.Field, e.Reason, e.Offset) }
 
-// ExitCode returns 2: bad usage or input.
-func (*FormatError) ExitCode() int { return 2 }
-
 // UnsupportedError reports a feature that is not implemented. The file may be valid. It matches
 // [errors.ErrUnsupported].
 type UnsupportedError struct {
@@ -41,9 +38,6 @@ type UnsupportedError struct {
 func (e *UnsupportedError) Error() string {
 	return describe(e.Package, e.Path, e.Field, e.Reason, e.Offset)
 }
-
-// ExitCode returns 2: bad usage or input.
-func (*UnsupportedError) ExitCode() int { return 2 }
 
 // Is reports whether target is [errors.ErrUnsupported].
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
@@ -71,9 +65,6 @@ func (e *ArgumentError) Error() string {
 
 // Unwrap returns the cause.
 func (e *ArgumentError) Unwrap() error { return e.Err }
-
-// ExitCode returns 2: bad usage or input.
-func (*ArgumentError) ExitCode() int { return 2 }
 
 // NoSuchName returns the error for an input or output name that is not in have, or that is empty
 // although the choice is ambiguous.

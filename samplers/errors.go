@@ -57,9 +57,6 @@ func (e *OptionError) Error() string {
 	return msg + ": " + e.Reason
 }
 
-// ExitCode is 2: bad usage or input.
-func (*OptionError) ExitCode() int { return 2 }
-
 // UnknownName reports the name of something (what) that is not among the known ones, and the nearest
 // of these; sampler is "" or the sampler that it is an option of.
 func UnknownName(sampler, what, name string, known []string) *OptionError {

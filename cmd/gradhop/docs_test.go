@@ -13,7 +13,7 @@ import (
 
 // plainMethods are those of well-known interfaces, which need no documentation.
 var plainMethods = []string{"Error", "Unwrap", "String", "Is", "As", "Len", "Less", "Swap", "Close", "Write", "Read", "Set", "Type", "Ticks", "Dims", "X", "Y", "Z", "Colors",
-	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "ExitCode", "Space", "LogDensity", "LogDensityGrad", "Capabilities", "Answer"}
+	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "Space", "LogDensity", "LogDensityGrad", "Capabilities", "Answer"}
 
 // TestDocs: the documentation of every package opens with "Package NAME" or "Command NAME" and says what it is
 // for, and that of every exported name begins with the name. Names in a group may share the group's.

@@ -23,9 +23,6 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("neural: %s %q has shape %s: %s", e.Kind, e.Name, e.Shape, e.Reason)
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*MismatchError) ExitCode() int { return 2 }
-
 // notOnePerChain returns the error for an output that is not one number per chain.
 func notOnePerChain(name, shape string) error {
 	return &MismatchError{Kind: "output", Name: name, Shape: shape, Reason: "an energy must be one number per chain"}
@@ -46,9 +43,6 @@ func (e *ModelError) Error() string {
 
 // Unwrap returns the cause.
 func (e *ModelError) Unwrap() error { return e.Err }
-
-// ExitCode returns 3: the model is unavailable.
-func (*ModelError) ExitCode() int { return 3 }
 
 // BadOption returns the error for an option or argument that is out of range.
 func BadOption(option, value, want string) error {

@@ -36,9 +36,6 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitCode returns 3: runtime or model unavailable.
-func (e *Error) ExitCode() int { return 3 }
-
 // temporary is an error that may disappear: a broken connection or a busy server.
 type temporary struct {
 	err   error

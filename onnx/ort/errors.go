@@ -14,7 +14,7 @@ import (
 var ErrClosed = errors.New("ort: the session is closed")
 
 // UnavailableError reports that the library, a provider or a model cannot be used on this
-// machine: exit code 3.
+// machine.
 type UnavailableError = library.UnavailableError
 
 // RunError reports that the runtime failed in a run. Nothing is run again on another provider.
@@ -25,7 +25,7 @@ type RunError struct {
 }
 
 func (e *RunError) Error() string {
-	if e.onCPU() {
+	if e.OnCPU() {
 		return fmt.Sprintf("ort: %s: run failed: %v", e.Session, e.Err)
 	}
 	return fmt.Sprintf("ort: %s: run failed on provider %s: %v", e.Session, e.Provider, e.Err)
@@ -33,15 +33,8 @@ func (e *RunError) Error() string {
 
 func (e *RunError) Unwrap() error { return e.Err }
 
-// ExitCode returns 1 for the runtime's own provider, and 3 for another, which may have lost its device.
-func (e *RunError) ExitCode() int {
-	if e.onCPU() {
-		return 1
-	}
-	return 3
-}
-
-func (e *RunError) onCPU() bool { return e.Provider == "" || Options{Provider: e.Provider}.OnCPU() }
+// OnCPU reports whether the provider is the runtime's own, which loses no device.
+func (e *RunError) OnCPU() bool { return e.Provider == "" || Options{Provider: e.Provider}.OnCPU() }
 
 // badArgument is the error for an option or argument that can never be right.
 func badArgument(name, value, want string) error {

@@ -8,28 +8,18 @@ import (
 type Error struct {
 	// Path is the folder or file, or the field of a Header.
 	Path   string
-	Reason string
-	Err    error // the cause, or nil
-
-	write bool
+	Reason string // "" if the file cannot be written
+	Err    error  // the cause, or nil
 }
 
 func (e *Error) Error() string {
-	if e.write {
+	if e.Reason == "" {
 		return fmt.Sprintf("store: cannot write %s: %v", e.Path, cause(e.Err))
 	}
 	if e.Err == nil {
 		return fmt.Sprintf("store: %s: %s", e.Path, e.Reason)
 	}
 	return fmt.Sprintf("store: %s: %s: %v", e.Path, e.Reason, cause(e.Err))
-}
-
-// ExitCode returns 1, a failed run, if a file could not be written, otherwise 2, bad usage or input.
-func (e *Error) ExitCode() int {
-	if e.write {
-		return 1
-	}
-	return 2
 }
 
 // Unwrap returns the cause.
@@ -54,11 +44,8 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("store: %s is another run: %s is %s there, %s here", e.Dir, e.Field, e.There, e.Here)
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*MismatchError) ExitCode() int { return 2 }
-
 // CannotWrite returns the *Error for a file or folder that could not be written. If the disk is full,
 // it matches syscall.ENOSPC. Previous contents are unchanged.
 func CannotWrite(path string, err error) error {
-	return &Error{Path: path, Err: err, write: true}
+	return &Error{Path: path, Err: err}
 }

@@ -29,9 +29,6 @@ func (e *FileError) Error() string {
 	return s + ": " + e.Err.Error()
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*FileError) ExitCode() int { return 2 }
-
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 

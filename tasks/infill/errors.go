@@ -23,9 +23,6 @@ func (e *InputError) Error() string {
 // Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// ExitCode returns 2: bad usage or input.
-func (*InputError) ExitCode() int { return 2 }
-
 // OfText reports whether another text may do better.
 func (e *InputError) OfText() bool { return e.Option == "" }
 

@@ -41,9 +41,6 @@ func (e *Error) Error() string { return fmt.Sprintf("pictures: %s: %s", e.File, 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitCode returns 2: bad usage or input.
-func (*Error) ExitCode() int { return 2 }
-
 // unreadable returns the error for a file that cannot be read.
 func unreadable(file string, err error) error {
 	err = reason(err)

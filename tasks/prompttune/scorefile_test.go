@@ -72,7 +72,7 @@ func TestScoreFile(t *testing.T) {
 		t.Errorf("a folder in its place: %v", err)
 	}
 	var full *store.Error
-	if err := (&scores{path: path}).Put([]string{"a"}, []float64{1}); !errors.As(err, &full) || full.ExitCode() != 1 {
+	if err := (&scores{path: path}).Put([]string{"a"}, []float64{1}); !errors.As(err, &full) || full.Reason != "" {
 		t.Errorf("a folder in its place: %v", err)
 	}
 }

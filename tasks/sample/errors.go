@@ -28,9 +28,6 @@ func (e *OptionError) Error() string {
 	return "sample: " + strings.Join(strings.Fields(e.Option+" "+e.Value), " ") + ": " + e.Reason
 }
 
-// ExitCode returns 2: bad usage or input.
-func (*OptionError) ExitCode() int { return 2 }
-
 // cannotRead returns the error for a file that cannot be read.
 func cannotRead(path string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {

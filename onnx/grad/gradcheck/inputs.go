@@ -53,8 +53,9 @@ func (c *checker) fill(m, after *onnx.Model) error {
 				c.drawSeed(after, out[c.of])
 				return nil
 			}
-			var coded interface{ ExitCode() int }
-			if errors.As(err, &coded) && coded.ExitCode() == 3 {
+			var none *ort.UnavailableError
+			var ran *ort.RunError
+			if errors.As(err, &none) || errors.As(err, &ran) && !ran.OnCPU() {
 				return err // the runtime or the model is at fault: no input will help
 			}
 			last = err

@@ -35,9 +35,6 @@ func (e *UnavailableError) Error() string {
 	return s
 }
 
-// ExitCode returns 3: runtime or model unavailable.
-func (*UnavailableError) ExitCode() int { return 3 }
-
 // Unwrap returns the reason and the errors of all attempts.
 func (e *UnavailableError) Unwrap() []error {
 	var errs []error

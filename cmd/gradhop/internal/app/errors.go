@@ -6,6 +6,18 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/eval"
+	"github.com/gradhop/gradhop/tasks/infill"
+	"github.com/gradhop/gradhop/tasks/pictures"
 	"github.com/gradhop/gradhop/tasks/sample"
 )
 
@@ -17,9 +29,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// ExitCode returns Code.
-func (e *Error) ExitCode() int { return e.Code }
-
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
@@ -29,19 +38,62 @@ func Usage(err error) error { return &Error{2, err} }
 // Usagef is Usage with a formatted message.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// Classify adds an exit code to an error about a model file that has none: 3 if the file cannot be
-// read, 2 if its format is not supported.
-func Classify(err error) error {
-	var coded interface {
-		error
-		ExitCode() int
+// Exit codes.
+const (
+	Failed      = 1 // a run failed
+	BadInput    = 2 // flags or input cannot be used
+	Unavailable = 3 // the runtime library or the model cannot be used
+)
+
+// Code returns the exit code of an error, and whether its type, or that of an error that it wraps, has
+// one. The outermost counts.
+func Code(err error) (code int, ok bool) {
+	when := func(is bool, yes, no int) (int, bool) {
+		if is {
+			return yes, true
+		}
+		return no, true
 	}
+	switch e := err.(type) {
+	case *Error:
+		return e.Code, true
+	case *OutputError:
+		return when(e.Before, BadInput, Failed)
+	case *store.Error:
+		return when(e.Reason == "", Failed, BadInput)
+	case *models.Error:
+		return when(e.WrongKind, BadInput, Unavailable)
+	case *ort.RunError:
+		return when(e.OnCPU(), Failed, Unavailable)
+	case *ort.UnavailableError, *hub.Error, *neural.ModelError:
+		return Unavailable, true
+	case *onnx.FormatError, *onnx.UnsupportedError, *onnx.ArgumentError, *grad.NotDifferentiableError,
+		*energies.SpaceError, *energies.DefinitionError, *energies.RowsError, *energies.UnsupportedError, *neural.MismatchError,
+		*samplers.OptionError, *store.MismatchError,
+		*pictures.Error, *sample.OptionError, *infill.InputError, *eval.FileError:
+		return BadInput, true
+	case interface{ Unwrap() error }:
+		return Code(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if code, ok := Code(err); ok {
+				return code, ok
+			}
+		}
+	}
+	return 0, false
+}
+
+// Classify adds an exit code to an error about a model file that has none: Unavailable if the file cannot
+// be read, BadInput if its format is not supported.
+func Classify(err error) error {
 	var path *fs.PathError
-	switch {
-	case errors.As(err, &coded):
+	if _, ok := Code(err); ok {
 		return err
+	}
+	switch {
 	case errors.As(err, &path):
-		return &Error{3, err}
+		return &Error{Unavailable, err}
 	case errors.Is(err, errors.ErrUnsupported):
 		return Usage(err)
 	}

@@ -40,14 +40,6 @@ func (e *OutputError) Error() string {
 	return fmt.Sprintf("cannot write %s: %v", path, err)
 }
 
-// ExitCode returns 2 if nothing had been computed, else 1.
-func (e *OutputError) ExitCode() int {
-	if e.Before {
-		return 2
-	}
-	return 1
-}
-
 // Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }
 

@@ -13,11 +13,9 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 )
 
-// The exit codes determined here.
+// The exit codes beside those of app.
 const (
 	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2
 	exitInterrupted = 130
 )
 
@@ -32,30 +30,26 @@ func conclude(ctx context.Context, a *app.App, err error) int {
 		return code
 	}
 	a.Errorf("%s", firstLine(err))
-	if code == exitUsage {
+	if code == app.BadInput {
 		a.Logf("see gradhop --help")
 	}
 	return code
 }
 
-// exitCode is the only place where errors become exit codes. Errors can have a method ExitCode; the
-// outermost one applies.
+// exitCode returns the exit code of an error; app.Code knows the types.
 func exitCode(ctx context.Context, err error) int {
-	var coded interface {
-		error
-		ExitCode() int
-	}
+	code, ok := app.Code(err)
 	switch {
 	case err == nil:
 		return exitDone
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return exitInterrupted
-	case errors.As(err, &coded):
-		return coded.ExitCode()
+	case ok:
+		return code
 	case unknownCommand(err):
-		return exitUsage
+		return app.BadInput
 	}
-	return exitFailed
+	return app.Failed
 }
 
 // flagError returns a one-line error with the flag, its value and the reason.

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,11 +45,12 @@ func TestExitCode(t *testing.T) {
 		{bg, &onnx.ArgumentError{}, 2},
 		{bg, &samplers.OptionError{}, 2},
 		{bg, errors.New(`unknown command "x" for "gradhop"`), 2},
-		{bg, &store.Error{Err: fs.ErrNotExist}, 2},
+		{bg, &store.Error{Reason: "cannot be read", Err: fs.ErrNotExist}, 2},
 		{bg, &store.MismatchError{}, 2},
 		{bg, store.CannotWrite("", errors.New("full")), 1},
 		{bg, &ort.UnavailableError{}, 3},
 		{bg, &models.Error{}, 3},
+		{bg, &models.Error{WrongKind: true}, 2},
 		// A model whose options are wrong inside is the model's fault.
 		{bg, &neural.ModelError{Err: errors.New("x")}, 3},
 		{stopped, fmt.Errorf("samplers: step 3: %w", context.Canceled), 130},
@@ -62,6 +67,39 @@ func TestExitCode(t *testing.T) {
 				err = errors.Join(fmt.Errorf("while testing: %w", err))
 			}
 		}
+	}
+}
+
+// TestErrorTypes: app.Code knows every type of error that a library exports, but for those of failed runs.
+func TestErrorTypes(t *testing.T) {
+	table, err := os.ReadFile("../app/errors.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Those of tokenizers come inside a neural.ModelError.
+	failed := []string{"samplers.NonFiniteError", "tokenize.Error", "hf.Unknown"}
+	named := regexp.MustCompile(`(?m)^func \(\w* ?\*?([A-Z]\w*)\) Error\(\) string`)
+	n := 0
+	for _, root := range []string{"onnx", "tokenize", "energies", "samplers", "models", "tasks"} {
+		err := filepath.WalkDir(filepath.Join("../../../..", root), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/internal/") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range named.FindAllSubmatch(text, -1) {
+				name := strings.Replace(filepath.Base(filepath.Dir(path))+"."+string(m[1]), "library.", "ort.", 1)
+				if n++; !slices.Contains(failed, name) && !strings.Contains(string(table), "*"+name) {
+					t.Errorf("%s: app.Code does not know *%s", path, name)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d types of errors found", n)
 	}
 }
 

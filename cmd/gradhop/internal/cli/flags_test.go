@@ -130,7 +130,7 @@ func TestIdleFlags(t *testing.T) {
 			var out strings.Builder
 			a := &app.App{In: strings.NewReader(""), Out: io.Discard, Err: &out}
 			args := append(strings.Fields(command), strings.Fields(l[0])...)
-			if code := Run(context.Background(), a, args); code != exitUsage || !strings.HasPrefix(out.String(), "gradhop: "+l[1]+"\n") {
+			if code := Run(context.Background(), a, args); code != app.BadInput || !strings.HasPrefix(out.String(), "gradhop: "+l[1]+"\n") {
 				t.Errorf("%s %s: code %d, %s", command, l[0], code, out.String())
 			}
 			said["gradhop "+command+l[1][strings.Index(l[1], " has no"):]] = true

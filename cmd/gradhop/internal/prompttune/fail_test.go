@@ -56,7 +56,7 @@ func TestFolderFails(t *testing.T) {
 			}
 			err := o.run(t.Context())
 			var full *store.Error
-			if !errors.As(err, &full) || full.ExitCode() != 1 {
+			if !errors.As(err, &full) || full.Reason != "" {
 				t.Fatalf("error %v", err)
 			}
 			text := out.String()

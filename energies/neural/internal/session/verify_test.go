@@ -61,7 +61,7 @@ func TestVerifyPlanted(t *testing.T) {
 		switch {
 		case !wrong && (err != nil || s.verify != nil):
 			t.Errorf("scale %g: %v", scale, err)
-		case wrong && (!errors.As(err, &bad) || bad.ExitCode() != 3 || !strings.Contains(err.Error(), `provider openvino:cpu,bf16 computes twice wrongly: output "y" at `)):
+		case wrong && (!errors.As(err, &bad) || !strings.Contains(err.Error(), `provider openvino:cpu,bf16 computes twice wrongly: output "y" at `)):
 			t.Errorf("scale %g: %v", scale, err)
 		case wrong && !strings.Contains(err.Error(), "every node before it agrees when its result is read alone"):
 			t.Errorf("scale %g: %v", scale, err)

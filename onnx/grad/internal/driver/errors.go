@@ -51,9 +51,6 @@ type NotDifferentiableError struct {
 // Error returns one line.
 func (e *NotDifferentiableError) Error() string { return "grad: " + e.Reason }
 
-// ExitCode returns 2: bad usage or input.
-func (*NotDifferentiableError) ExitCode() int { return 2 }
-
 // Is reports whether target is [errors.ErrUnsupported] and the obstacle something that
 // this package lacks.
 func (e *NotDifferentiableError) Is(target error) bool {
