@@ -41,8 +41,7 @@ func (s *ScoreSettings) adapted(ctx context.Context, e energies.Energy, base *in
 	p := *s
 	p.Schedule, p.Chains, p.Levels, p.Checkpoint, p.Progress = Linear, pilotChains, max(10, s.Levels/10), "", nil
 	p.Seed ^= 0x9e3779b97f4a7c15 // other random numbers than the run's
-	a := &annealing{s: p, base: base, energy: e, log: make([]float64, p.Chains), x: energies.NewBatch(e.Space(), p.Chains)}
-	a.forget()
+	a := newAnnealing(p, e, base)
 	copy(a.x.Codes, drawBase(base, p.Chains, p.Seed))
 	var err error
 	if a.betas, err = p.betas(ctx, e, base); err != nil {

@@ -3,6 +3,7 @@ package ebm
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/gradhop/gradhop/energies"
@@ -24,15 +25,15 @@ type ScoreSettings struct {
 	// Base has the probabilities of the distribution to start from, [site, value]; nil
 	// is uniform.
 	Base []float64
-	// Chains is the number of weights; 0 means 100. Levels is the number of inverse
-	// temperatures above 0; 0 means 1,000.
+	// Chains is the number of weights; 0 means 64. Levels is the number of inverse
+	// temperatures above 0; 0 means 2,000.
 	Chains, Levels int
 	// Schedule is Linear (the default), Sigmoid, which is denser at both ends, or Adaptive,
 	// which is denser where a pilot run finds that U - log p₀ varies between chains.
 	Schedule string
 	// Sampler is a kernel that leaves exp(U) invariant, reversible for the reverse
-	// direction; "" means gwg. Options are its settings, Steps the number of its steps a
-	// level (0 means 1).
+	// direction; "" means dmala. Options are its settings, Steps the number of its steps a
+	// level (0 means 5).
 	Sampler string
 	Options samplers.Settings
 	Steps   int
@@ -53,18 +54,21 @@ const CheckpointEvery = 100
 
 // Score is an estimate of log Z = log Σ_x exp(U(x)).
 type Score struct {
-	// LogZ is the estimate in nats and StandardError that of LogZ, from 1,000 bootstrap
-	// samples of the weights.
+	// LogZ is the estimate in nats and StandardError that of LogZ, from the spread of the
+	// weights by first state.
 	LogZ          float64 `json:"log_z"`
 	StandardError float64 `json:"log_z_se"`
 	// Low is the mean log weight. Its expectation is at most log Z (at least, for a
 	// reverse run), by Jensen's inequality.
 	Low float64 `json:"mean_log_weight"`
-	// ESS is the effective sample size of the weights, (Σw)²/Σw².
+	// ESS is the effective sample size of the weights, (Σw)²/Σw², where chains that descend from
+	// one first state count as one.
 	ESS float64 `json:"weight_ess"`
-	// LogWeights are the chains' log weights.
+	// LogWeights are the chains' log weights, [chain], and Ancestors the chains in whose first states
+	// they began, [chain].
 	LogWeights []float64 `json:"log_weights"`
-	// States are the chains' last states, [chain, site].
+	Ancestors  []int     `json:"ancestors"`
+	// States are the chains' last states, resampled by weight, [chain, site].
 	States      []int32 `json:"-"`
 	Chains      int     `json:"chains"`
 	Levels      int     `json:"levels"`
@@ -72,15 +76,15 @@ type Score struct {
 	Seconds     float64 `json:"seconds"`
 }
 
-// Collapsed reports whether few weights dominate the estimate, whose standard error is
+// Collapsed reports whether few first states carry the estimate, whose standard error is
 // then not to be trusted.
-func (s *Score) Collapsed() bool { return s.ESS < math.Max(3, 0.05*float64(s.Chains)) }
+func (s *Score) Collapsed() bool { return s.ESS < math.Max(5, 0.05*float64(s.Chains)) }
 
 // Uses of random numbers in scoring.
 const (
-	useBase      uint32 = 11
-	useLevel     uint32 = 12
-	useBootstrap uint32 = 13
+	useBase     uint32 = 11
+	useLevel    uint32 = 12
+	useResample uint32 = 13
 )
 
 func (s *ScoreSettings) fill() error {
@@ -89,11 +93,11 @@ func (s *ScoreSettings) fill() error {
 			*v = to
 		}
 	}
-	def(&s.Chains, 100)
-	def(&s.Levels, 1000)
-	def(&s.Steps, 1)
+	def(&s.Chains, 64)
+	def(&s.Levels, 2000)
+	def(&s.Steps, 5)
 	if s.Sampler == "" {
-		s.Sampler = "gwg"
+		s.Sampler = "dmala"
 	}
 	s.Options = scanAtRandom(s.Sampler, s.Options)
 	if s.Schedule == "" {
@@ -111,8 +115,12 @@ func (s *ScoreSettings) fill() error {
 	if err != nil {
 		return err
 	}
+	switch s.Sampler {
+	case "tempering", "dream":
+		return inputError("sampler %q starts its replicas anew at every level, where they are not draws of their temperatures, so the weights would be wrong; use one without replicas, such as dmala", s.Sampler)
+	}
 	if !r.Exact {
-		return inputError("sampler %q does not leave exp(U) invariant, so the weights would be wrong; use an exact one, such as gwg or dmala", s.Sampler)
+		return inputError("sampler %q does not leave exp(U) invariant, so the weights would be wrong; use an exact one, such as dmala or gwg", s.Sampler)
 	}
 	return nil
 }
@@ -122,11 +130,15 @@ func (s *ScoreSettings) fill() error {
 //	U_β = (1-β)·log p₀ + β·U,  β from 0 to 1,
 //
 // where p₀ is a product of independent sites from which chains start. The weight of a
-// chain is w = Π_k exp((β_k - β_{k-1})·(U(x_k) - log p₀(x_k))), and E[w] = Z.
+// chain is w = Π_k exp((β_k - β_{k-1})·(U(x_k) - log p₀(x_k))), and E[w] = Z. When the effective
+// sample size of the weights falls below half of the chains, these are resampled by weight and go
+// on with equal weights (Del Moral, Doucet and Jasra 2006), which leaves the mean weight unbiased.
+// The standard error and [Score.ESS] take the chains that descend from one first state together
+// (Chan and Lai 2013): where most descend from few, the kernel was too slow for the number of levels.
 //
 // With from not nil, [chain, site] states that are exact draws of exp(U), it runs in
 // reverse (Burda, Grosse and Salakhutdinov 2015): then E[1/w] = 1/Z and the mean
-// log weight is an upper bound in expectation. Errors are *onnx.ArgumentError or those of samplers.
+// log weight is an upper bound in expectation; chains are not resampled. Errors are *onnx.ArgumentError or those of samplers.
 func AIS(ctx context.Context, e energies.Energy, from []int32, s ScoreSettings) (*Score, error) {
 	start := time.Now()
 	space := e.Space()
@@ -140,8 +152,8 @@ func AIS(ctx context.Context, e energies.Energy, from []int32, s ScoreSettings) 
 	if err != nil {
 		return nil, err
 	}
-	a := &annealing{s: s, base: base, energy: e, log: make([]float64, s.Chains), x: energies.NewBatch(space, s.Chains), reverse: from != nil}
-	a.forget()
+	a := newAnnealing(s, e, base)
+	a.reverse = from != nil
 	if copy(a.x.Codes, from); from == nil {
 		copy(a.x.Codes, drawBase(base, s.Chains, s.Seed))
 	}
@@ -159,8 +171,10 @@ func AIS(ctx context.Context, e energies.Energy, from []int32, s ScoreSettings) 
 	if err := a.run(ctx, identity); err != nil {
 		return nil, err
 	}
-	out := &Score{LogWeights: a.log, States: a.x.Codes, Chains: s.Chains, Levels: s.Levels, Evaluations: a.evaluations}
-	out.summarise(s.Seed, from != nil)
+	out := &Score{LogWeights: slices.Clone(a.log), Ancestors: slices.Clone(a.ancestors), Chains: s.Chains, Levels: s.Levels, Evaluations: a.evaluations}
+	out.summarise(from != nil)
+	a.resample()
+	out.States = a.x.Codes
 	out.Seconds = time.Since(start).Seconds()
 	return out, nil
 }
@@ -186,9 +200,20 @@ type annealing struct {
 	reverse     bool
 	done        int // levels
 	x           energies.Batch
-	log         []float64                  // [chain]
+	log         []float64                  // weights, [chain]
+	ancestors   []int                      // [chain]
 	spread      func(difference []float64) // if not nil, sees U - log p₀ of the chains at every level
 	evaluations int64
+}
+
+// newAnnealing returns a run whose first states are not set.
+func newAnnealing(s ScoreSettings, e energies.Energy, base *independent.Energy) *annealing {
+	a := &annealing{s: s, base: base, energy: e, log: make([]float64, s.Chains), ancestors: make([]int, s.Chains), x: energies.NewBatch(e.Space(), s.Chains)}
+	for c := range a.ancestors {
+		a.ancestors[c] = c
+	}
+	a.forget()
+	return a
 }
 
 // forget starts with an empty memory of states. Two states a chain, with gradients, are
@@ -210,6 +235,9 @@ func (a *annealing) run(ctx context.Context, identity string) error {
 			return err
 		}
 		a.done++
+		if _, ess := logMeanExp(a.log); !a.reverse && a.done < levels && ess < float64(len(a.log))/2 {
+			a.resample()
+		}
 		if a.s.Progress != nil {
 			a.s.Progress(a.done, levels)
 		}
@@ -272,6 +300,27 @@ func (a *annealing) level(ctx context.Context, x energies.Batch, from, to int, l
 	return nil
 }
 
+// resample replaces the chains by copies of them, as many of each as is its share of the weights,
+// rounded up or down (systematic resampling, Carpenter, Clifford and Fearnhead 1999), and gives
+// each copy the mean weight.
+func (a *annealing) resample() {
+	logMean, _ := logMeanExp(a.log)
+	var r rng.Stream
+	r.Reset(a.s.Seed, 0, int64(a.done), useResample)
+	x, ancestors := a.x.Clone(), slices.Clone(a.ancestors)
+	from, share, at := 0, math.Exp(a.log[0]-logMean), r.Float64()
+	weights := slices.Clone(a.log)
+	for to := range weights {
+		for share <= at && from < len(weights)-1 {
+			from++
+			share += math.Exp(weights[from] - logMean)
+		}
+		copy(a.x.Chain(to), x.Chain(from))
+		a.ancestors[to], a.log[to] = ancestors[from], logMean
+		at++
+	}
+}
+
 // gradientOf asks for U in the way that the kernel did, so that it is cached.
 func gradientOf(ctx context.Context, m *energies.Memo, u []float64, x energies.Batch) error {
 	if !m.Capabilities().Answers.Has(energies.Gradient) {
@@ -282,48 +331,34 @@ func gradientOf(ctx context.Context, m *energies.Memo, u []float64, x energies.B
 }
 
 // summarise fills in the estimates from the log weights.
-func (s *Score) summarise(seed uint64, reverse bool) {
-	sign := 1.0
+func (s *Score) summarise(reverse bool) {
+	sign, n := 1.0, float64(len(s.LogWeights))
 	if reverse {
 		sign = -1
 	}
-	n := len(s.LogWeights)
-	all := make([]int, n)
-	for c := range all {
-		all[c] = c
-		s.Low += sign * s.LogWeights[c] / float64(n)
+	logMean, _ := logMeanExp(s.LogWeights)
+	family := make([]float64, len(s.LogWeights)) // weights of the descendants, by first state
+	for c, w := range s.LogWeights {
+		s.Low += sign * w / n
+		family[s.Ancestors[c]] += math.Exp(w - logMean)
 	}
-	logMean, ess := logMeanExp(s.LogWeights, all)
-	s.LogZ, s.ESS = sign*logMean, ess
-	const samples = 1000
-	var r rng.Stream
-	r.Reset(seed, 0, 0, useBootstrap)
-	mean, square := 0.0, 0.0
-	for range samples {
-		for c := range all {
-			all[c] = r.IntN(n)
-		}
-		v, _ := logMeanExp(s.LogWeights, all)
-		mean += (v - logMean) / samples
-		square += (v - logMean) * (v - logMean) / samples
+	square := 0.0
+	for _, w := range family {
+		square += w * w
 	}
-	s.StandardError = math.Sqrt(math.Max(0, square-mean*mean))
+	s.LogZ, s.ESS = sign*logMean, n*n/square
+	s.StandardError = math.Sqrt(math.Max(0, (n/s.ESS-1)/(n-1)))
 }
 
-// logMeanExp returns log (1/n)Σ exp(w) over the chosen weights, and their effective
-// sample size.
-func logMeanExp(w []float64, chosen []int) (mean, ess float64) {
-	most := math.Inf(-1)
-	for _, c := range chosen {
-		most = math.Max(most, w[c])
-	}
-	sum, square := 0.0, 0.0
-	for _, c := range chosen {
-		v := math.Exp(w[c] - most)
+// logMeanExp returns log (1/n)Σ exp(w), and the effective sample size of the weights exp(w).
+func logMeanExp(w []float64) (mean, ess float64) {
+	most, sum, square := slices.Max(w), 0.0, 0.0
+	for _, v := range w {
+		v = math.Exp(v - most)
 		sum += v
 		square += v * v
 	}
-	return most + math.Log(sum/float64(len(chosen))), sum * sum / square
+	return most + math.Log(sum/float64(len(w))), sum * sum / square
 }
 
 // MeanU returns the mean of U in nats over the rows of data, and its standard error. Less

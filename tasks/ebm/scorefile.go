@@ -15,13 +15,14 @@ type scoreFile struct {
 	Done        int
 	Codes       []int32
 	Log         []float64
+	Ancestors   []int
 	Evaluations int64
 }
 
 // identity is the sha256 of all that determines the run's numbers.
 func (a *annealing) identity(from []int32) (string, error) {
 	s := a.s
-	b, err := json.Marshal([]any{s.Base, s.Chains, s.Levels, s.Schedule, s.Sampler, s.Options, s.Steps, s.Seed, s.Model, a.energy.Space().String(), from})
+	b, err := json.Marshal([]any{"resampled", s.Base, s.Chains, s.Levels, s.Schedule, s.Sampler, s.Options, s.Steps, s.Seed, s.Model, a.energy.Space().String(), from})
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +32,7 @@ func (a *annealing) identity(from []int32) (string, error) {
 
 // save writes the checkpoint: the file is whole or absent.
 func (a *annealing) save(identity string) error {
-	if err := writeChecked(a.s.Checkpoint, scoreFile{identity, a.betas, a.done, a.x.Codes, a.log, a.evaluations}); err != nil {
+	if err := writeChecked(a.s.Checkpoint, scoreFile{identity, a.betas, a.done, a.x.Codes, a.log, a.ancestors, a.evaluations}); err != nil {
 		return runError("checkpoint %s: %v", a.s.Checkpoint, err)
 	}
 	return nil
@@ -53,7 +54,7 @@ func (a *annealing) restore(identity string) (found bool, err error) {
 	if f.Identity != identity {
 		return false, inputError("checkpoint %s is of another run: its model or settings differ", a.s.Checkpoint)
 	}
-	a.betas, a.done, a.log, a.evaluations = f.Betas, f.Done, f.Log, f.Evaluations
+	a.betas, a.done, a.log, a.ancestors, a.evaluations = f.Betas, f.Done, f.Log, f.Ancestors, f.Evaluations
 	copy(a.x.Codes, f.Codes)
 	return true, nil
 }

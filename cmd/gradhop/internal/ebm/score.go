@@ -52,20 +52,21 @@ the mean log-likelihood of states, U - log Z, in nats.
 
 MODEL is an ONNX file with --space, or a folder with model.onnx and ebm.json, or a built-in
 model (default: ` + models.DefaultEBM + `). Chains start at the marginals of --base, at the base
-distribution of the model, or at uniform states where it has none. A larger number of
-levels brings them closer to the model. Where few weights dominate, a warning says so.`,
+distribution of the model, or at uniform states where it has none, and are resampled by
+weight on the way. A larger number of levels brings them closer to the model. Where most
+chains descend from few first states, a warning says so.`,
 		Example: `  gradhop ebm score run/model.onnx --space binary:784 --base train-images-idx3-ubyte.gz --data t10k-images-idx3-ubyte.gz --binarize static --levels 10000`,
 		Args:    atMostOne,
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args) },
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	app.Int(f, &o.Chains, "chains", 100, 2, "`number` of chains, one weight each")
-	app.Int(f, &o.Levels, "levels", 1000, 1, "`number` of inverse temperatures")
-	o.Schedule, o.Sampler = ebm.Linear, "gwg"
+	app.Int(f, &o.Chains, "chains", 64, 2, "`number` of chains, one weight each")
+	app.Int(f, &o.Levels, "levels", 2000, 1, "`number` of inverse temperatures")
+	o.Schedule, o.Sampler = ebm.Linear, "dmala"
 	app.Choice(cmd, &o.Schedule, "schedule", "spacing of the levels; adaptive makes a pilot run", ebm.Linear, ebm.Sigmoid, ebm.Adaptive)
 	app.SamplerFlag(cmd, &o.Sampler, "sampler, which must be exact")
-	app.Int(f, &o.Steps, "steps", 1, 1, "`number` of steps per level")
+	app.Int(f, &o.Steps, "steps", 5, 1, "`number` of steps per level")
 	f.BoolVar(&o.reverse, "reverse", false, "also anneal back from the last states, for an upper bound, valid if these are draws of the model")
 	f.StringVar(&o.Checkpoint, "checkpoint", "", "`file` for a checkpoint every 100 levels; the same command resumes from it")
 	f.StringVar(&o.base, "base", "", "`file` or folder with data whose marginals chains start from (default: the model's base distribution, or uniform)")
@@ -118,7 +119,7 @@ func (o *scoreOptions) run(ctx context.Context, a *app.App, args []string) error
 		r.LogLikelihood, r.LogLikelihoodError, r.Rows = &ll, &se, data.Rows
 	}
 	if r.Collapsed {
-		a.Logf("warning: %.1f effective weights of %d; the estimate and its standard error are unreliable, use more levels", score.ESS, score.Chains)
+		a.Logf("warning: %.1f effective weights of %d; the estimate and its standard error are unreliable and the estimate likely too low, use more levels", score.ESS, score.Chains)
 	}
 	if o.format == "json" {
 		return app.JSON(a.Out, r)
