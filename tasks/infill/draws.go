@@ -179,7 +179,7 @@ func (o DrawOptions) Starts(ctx context.Context, p *Problem, ids []int64) ([]int
 // for starts in sequences, then warm-up and draws in steps of the sampler.
 //
 // Where ctx ends early, the draws so far come with its error and Interrupted set; where it ends during the search
-// of a run that is not kept, there are none. Other errors are those of Check, of the runtime or of the sampler.
+// for starts, there are none. Other errors are those of Check, of the runtime or of the sampler.
 func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress func(phase string, done, total int)) (*Draws, error) {
 	began := time.Now()
 	if progress == nil {
@@ -208,7 +208,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 		})
 		defer f.stop()
 		switch {
-		case err != nil && ctx.Err() != nil && p.foundU != nil && o.folder == nil:
+		case err != nil && ctx.Err() != nil && p.foundU != nil:
 			return &Draws{Interrupted: true, Diagnostics: newDiagnostics(o.Chains, time.Since(began).Seconds())}, err
 		case err != nil:
 			return nil, err

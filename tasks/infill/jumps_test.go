@@ -3,6 +3,7 @@ package infill
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -51,18 +52,20 @@ func TestFinder(t *testing.T) {
 	}
 }
 
-// TestSearchForStartsInterrupted: a run that ends before its first draw has what the search had found.
+// TestSearchForStartsInterrupted: a run that ends before its first draw, kept or not, has what the search had found.
 func TestSearchForStartsInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	o := Options{Draws: 8, Sampling: DefaultDraws(8), Progress: func(stage string, done, _ int, _ string) {
-		if stage == "search for starts" && done > 100 {
-			cancel()
+	for _, folder := range []string{"", filepath.Join(t.TempDir(), "run")} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := Options{Draws: 8, Folder: folder, Sampling: DefaultDraws(8), Progress: func(stage string, done, _ int, _ string) {
+			if stage == "search for starts" && done > 100 {
+				cancel()
+			}
+		}}
+		o.Search.Top = 3
+		d, err := load(t).Fill(ctx, "the [MASK] [MASK] on [MASK]", o)
+		if !errors.Is(err, context.Canceled) || !d.Interrupted || d.Error != "" || len(d.Results) != 3 || len(d.Draws) != 0 || d.Diagnostics == nil {
+			t.Errorf("folder %q: %v, %+v", folder, err, d)
 		}
-	}}
-	o.Search.Top = 3
-	d, err := load(t).Fill(ctx, "the [MASK] [MASK] on [MASK]", o)
-	if !errors.Is(err, context.Canceled) || !d.Interrupted || d.Error != "" || len(d.Results) != 3 || len(d.Draws) != 0 || d.Diagnostics == nil {
-		t.Errorf("%v, %+v", err, d)
 	}
 }

@@ -53,6 +53,9 @@ type Progress struct {
 	U float64
 }
 
+// StoppedTime is [Answer.Stopped] of a search that reached its time limit.
+const StoppedTime = "time limit"
+
 // Answer is what a search found.
 type Answer struct {
 	// Sentences are the best distinct sentences, best first.
@@ -61,7 +64,7 @@ type Answer struct {
 	Sequences int64
 	// Seconds is the time of the search, without loading the model.
 	Seconds float64
-	// Stopped is "" for a complete search, else "time limit" or "interrupted".
+	// Stopped is "" for a complete search, else [StoppedTime] or "interrupted".
 	Stopped string
 }
 
@@ -144,7 +147,7 @@ func (p *Problem) Search(ctx context.Context, o SearchOptions) (*Answer, error) 
 	case ctx.Err() != nil:
 		a.Stopped = "interrupted"
 	default:
-		a.Stopped = "time limit"
+		a.Stopped = StoppedTime
 	}
 	a.Sentences = s.sentences()
 	return a, nil

@@ -43,7 +43,7 @@ type Curve struct {
 
 // Curves returns a drawing of curves, later ones on top, with axis labels x and y.
 func Curves(x, y string, curves []Curve) (template.HTML, error) {
-	p := newPlot(x, y)
+	p := NewPlot(x, y)
 	for _, c := range curves {
 		var points plotter.XYs
 		for i, v := range c.Y {
@@ -92,13 +92,15 @@ const letters = 14
 // Sans is the font of all text.
 var Sans = font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(letters)}
 
-func newPlot(x, y string) *plot.Plot {
+// NewPlot returns empty axes with these labels and a faint grid.
+func NewPlot(x, y string) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = x, y
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font, a.Tick.Label.Font = Sans, Sans
 		a.Tick.Marker, a.Tick.Length, a.Padding = ticks{}, vg.Points(4), vg.Points(2)
 	}
+	p.Title.TextStyle.Font, p.Legend.TextStyle.Font = Sans, Sans
 	p.BackgroundColor = color.White
 	grid := plotter.NewGrid()
 	faint := color.RGBA{0xe4, 0xe8, 0xed, 0xff}

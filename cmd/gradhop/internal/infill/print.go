@@ -120,7 +120,11 @@ func text(d *task.Document) (data string, above, below app.Notes) {
 	of := fmt.Sprintf("%s of %s", d.Settings.Energy, d.Model)
 	if s := d.Search; s != nil {
 		stopped := ""
-		if s.Stopped != "" {
+		switch s.Stopped {
+		case "":
+		case task.StoppedTime:
+			stopped = "stopped early by --time-limit; "
+		default:
 			stopped = "stopped early: " + s.Stopped + "; "
 		}
 		below.Add("%s%s, %d sequences in %.1f s", stopped, of, s.Sequences, s.Seconds)
@@ -162,7 +166,7 @@ func diagnostics(n *app.Notes, d *task.Document, of string) {
 	g, s := d.Diagnostics, d.Settings.Sampling
 	switch {
 	case d.Interrupted && len(d.Draws) == 0:
-		n.Add("interrupted before the first draw: these are the best sentences that the search for starts had found")
+		n.Add("interrupted in the search for starts: these are the best sentences that it had found")
 	case d.Interrupted:
 		n.Add("interrupted after %d of %d sweeps", g.Steps/int64(len(d.Blanks)), s.Sweeps)
 	}

@@ -42,15 +42,14 @@ func (f Figure) WritePNG(w io.Writer) error {
 	if f.Map != nil {
 		return f.writeMap(w)
 	}
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
+	p := pages.NewPlot(f.X, f.Y)
+	p.Title.Text = f.Title
 	p.Legend.Left, p.Legend.Top = f.emptiest()
 	for axis, log := range map[*plot.Axis]bool{&p.X: f.LogX, &p.Y: f.LogY} {
 		if log {
 			axis.Scale, axis.Tick.Marker = plot.LogScale{}, logTicks{}
 		}
 	}
-	p.Add(plotter.NewGrid())
 	for k, line := range f.Lines {
 		points := make(plotter.XYs, len(line.X))
 		for i := range points {

@@ -6,11 +6,12 @@ import (
 	"io"
 	"math"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/palette"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/gradhop/gradhop/tasks/pages"
 )
 
 // HeatMap is a table of positive numbers. Cells are coloured by the ratio to the largest number of their
@@ -62,7 +63,7 @@ var _ palette.Palette = ramp{}
 
 // writeMap draws the heat map of f.
 func (f Figure) writeMap(w io.Writer) error {
-	m, p := f.Map, plot.New()
+	m, p := f.Map, pages.NewPlot("", "")
 	p.Title.Text = f.Title
 	h := plotter.NewHeatMap(shades{m}, ramp{})
 	h.Min, h.Max, h.NaN = 0, 1, color.Gray{230}
@@ -85,6 +86,7 @@ func (f Figure) writeMap(w io.Writer) error {
 		return err
 	}
 	for k := range labels.TextStyle {
+		labels.TextStyle[k].Font = pages.Sans
 		labels.TextStyle[k].XAlign, labels.TextStyle[k].YAlign = draw.XCenter, draw.YCenter
 	}
 	p.Add(labels)

@@ -59,8 +59,9 @@ func runIsing(ctx context.Context, s Settings) (*Result, error) {
 		return nil, err
 	}
 	total := len(isingSamplers) + len(isingSteps) + len(couplings)
-	moves := Figure{Name: "moves", Title: "DMALA on an Ising lattice", X: "step size", Y: "a step", LogX: true, LogY: true}
-	hops, acceptance, bold := Line{Name: "sites changed"}, Line{Name: "acceptance"}, 0.0
+	moves := Figure{Name: "moves", Title: "DMALA on an Ising lattice", X: "step size", Y: "sites changed in a step", LogX: true, LogY: true}
+	accepted := Figure{Name: "acceptance", Title: moves.Title, X: moves.X, Y: "acceptance", LogX: true}
+	hops, acceptance, bold := Line{Name: "DMALA"}, Line{Name: "DMALA"}, 0.0
 	for k, alpha := range isingSteps {
 		s.progress(fmt.Sprintf("step size %g", alpha), k, total)
 		run, err := runLattice(ctx, e, "dmala", samplers.Settings{"step-size": short(alpha)}, steps/2, chains, s.Seed, nil)
@@ -76,7 +77,7 @@ func runIsing(ctx context.Context, s Settings) (*Result, error) {
 			bold = run.acceptance
 		}
 	}
-	moves.Lines = []Line{hops, acceptance}
+	moves.Lines, accepted.Lines = []Line{hops}, []Line{acceptance}
 	errorFigure := Figure{Name: "error", Title: fmt.Sprintf("Ising lattice %dx%d, coupling 0.2, field 0.2, %d chains", side, side, chains), X: "step", Y: "log RMSE of the means of sites", LogX: true}
 	timeFigure := errorFigure
 	timeFigure.Name, timeFigure.X = "error-seconds", "processor seconds"
@@ -119,7 +120,7 @@ func runIsing(ctx context.Context, s Settings) (*Result, error) {
 	for _, name := range []string{"gwg", "dmala", "pas", "tempering"} {
 		essFigure.Lines = append(essFigure.Lines, *ess[name])
 	}
-	out.Figures = []Figure{moves, errorFigure, timeFigure, essFigure}
+	out.Figures = []Figure{moves, accepted, errorFigure, timeFigure, essFigure}
 	out.Claims = []Claim{
 		{"DMALA changes five sites or more in a step and still accepts half of them", fmt.Sprintf("acceptance %.2f", bold), bold > 0.45},
 		{"by steps DMALA has the least error of one-site Gibbs, GWG, LB-1 and DULA", fmt.Sprintf("log RMSE %.2f; Gibbs %.2f, GWG %.2f, LB-1 %.2f, DULA %.2f", last["DMALA"], last["Gibbs one site"], last["GWG"], last["LB-1"], last["DULA"]),
