@@ -190,3 +190,61 @@ func TestAISResumes(t *testing.T) {
 		t.Errorf("another model's checkpoint: %v", err)
 	}
 }
+
+// On a machine whose hidden units can be enumerated, chains that are resampled come to log Z where there are
+// enough levels, and where there are too few the score says so: few first states are left.
+func TestAISCollapses(t *testing.T) {
+	const sites, hidden = 150, 8
+	space := energies.Space{Sites: sites, Values: 2, Kind: energies.Binary}
+	m, err := network.New("rbm", network.Options{Space: space, Width: hidden, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r rng.Stream
+	r.Reset(7, 0, 0, 0)
+	weights := map[string][]float32{}
+	for i, w := range m.Graph.Initializers {
+		if scale := map[string]float64{"weight": 1.6, "visible.bias": 1, "hidden.bias": 2}[w.Name]; scale > 0 {
+			old, err := w.Floats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := make([]float32, len(old))
+			for j := range v {
+				v[j] = float32(scale * (2*r.Float64() - 1))
+			}
+			m.Graph.Initializers[i], weights[w.Name] = onnx.NewFloat(w.Name, w.Dims, v), v
+		}
+	}
+	// log Z = log Σ_h exp(c·h) Π_i (1 + exp(b_i + Σ_j w_ij h_j))
+	u := make([]float64, 1<<hidden)
+	for h := range u {
+		for i := range sites {
+			field := float64(weights["visible.bias"][i])
+			for j := range hidden {
+				field += float64(h>>j&1) * float64(weights["weight"][i*hidden+j])
+			}
+			u[h] += math.Log1p(math.Exp(field))
+		}
+		for j, c := range weights["hidden.bias"] {
+			u[h] += float64(h>>j&1) * float64(c)
+		}
+	}
+	want := logSum(u)
+	e, err := neural.NewModel(m, neural.ModelOptions{Space: space})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, s := range []ebm.ScoreSettings{{Levels: 400, Seed: 1}, {Levels: 400, Seed: 2}, {Levels: 40, Steps: 1, Sampler: "gwg", Seed: 1}, {Levels: 40, Steps: 1, Sampler: "gwg", Seed: 2}} {
+		got, err := ebm.AIS(context.Background(), e, nil, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := (got.LogZ - want) / got.StandardError
+		t.Logf("%d levels: log Z %.3f ± %.3f, exact %.3f, z %.2f, weight ESS %.1f", s.Levels, got.LogZ, got.StandardError, want, z, got.ESS)
+		if collapsed := s.Levels == 40; got.Collapsed() != collapsed || !collapsed && math.Abs(z) > 4 {
+			t.Errorf("%d levels: log Z %.3f ± %.3f, exact %.3f, collapsed %v", s.Levels, got.LogZ, got.StandardError, want, got.Collapsed())
+		}
+	}
+}
