@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/gradhop/gradhop/onnx/atomicfile"
 )
@@ -160,10 +159,11 @@ func (s *Snapshot) explain(ctx context.Context, file string, err error) error {
 		return known
 	}
 	e := &Error{Ref: s.Ref, File: file, Reason: "download failed; the next run resumes it", Err: err}
+	full := func(code error) bool { return errors.Is(err, code) }
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case slices.ContainsFunc(diskFull, full):
 		e.Reason = "the disk of " + s.client.cache + " is full; free some space, or set HF_HUB_CACHE to another folder"
 	case errors.As(err, &path), errors.As(err, &link):
 		e.Reason = "the cache cannot be written; set HF_HUB_CACHE to another folder"

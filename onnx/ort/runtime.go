@@ -45,6 +45,8 @@ func Init(ctx context.Context, o Options) error {
 	if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {
 		return &UnavailableError{What: fmt.Sprintf("%s (from %s) can't be loaded as an onnxruntime library", lib.Path, lib.How), Err: cause(err)}
 	}
+	// For Windows. A build without that feature returns an error, which is fine too.
+	_ = ort.DisableTelemetry()
 	loaded.lib = lib
 	return nil
 }

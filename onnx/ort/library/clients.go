@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -78,7 +77,7 @@ func runClient(ctx context.Context, dir, name string, args ...string) error {
 	}
 	said := strings.Join(strings.Fields(out.String()), " ")
 	if strings.Contains(said, "ENOSPC") || strings.Contains(said, "No space left") {
-		err = syscall.ENOSPC
+		err = diskFull[0]
 	}
 	if len(said) > 300 {
 		said = "... " + strings.ToValidUTF8(said[len(said)-300:], "")

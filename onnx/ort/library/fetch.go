@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -126,7 +126,7 @@ func (f *fetcher) explain(s source, err error) error {
 	if _, ok := err.(*UnavailableError); ok {
 		return err
 	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if slices.ContainsFunc(diskFull, func(e error) bool { return errors.Is(err, e) }) {
 		return cannotWrite(s, f.dir, err)
 	}
 	return &UnavailableError{What: fmt.Sprintf("%s gave no %s", s.name, f.what(s)), Err: err}

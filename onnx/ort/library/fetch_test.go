@@ -314,7 +314,7 @@ func TestSweep(t *testing.T) {
 }
 
 func TestPins(t *testing.T) {
-	for _, p := range []string{"linux/amd64", "linux/arm64", "darwin/arm64"} {
+	for _, p := range []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"} {
 		list := pins[p]
 		if len(list) != 3 || list[0].name != "upstream" || list[1].name != "npm" || list[2].name != "pip" {
 			t.Errorf("%s: sources %v", p, list)

@@ -3,6 +3,7 @@ package library
 import (
 	"debug/elf"
 	"debug/macho"
+	"debug/pe"
 	"fmt"
 	"os"
 	"runtime"
@@ -36,7 +37,10 @@ func checkImage(path string) error {
 // imageExtent returns the end of the last segment, and the processor that the
 // file is for and the one that it should be for.
 func imageExtent(path string) (end uint64, machine, want string, err error) {
-	if runtime.GOOS == "darwin" {
+	switch runtime.GOOS {
+	case "windows":
+		return peExtent(path)
+	case "darwin":
 		return machoExtent(path)
 	}
 	f, err := elf.Open(path)
@@ -78,4 +82,17 @@ func machoExtent(path string) (end uint64, machine, want string, err error) {
 	defer f.Close()
 	segments(f, 0)
 	return end, f.Cpu.String(), cpu.String(), nil
+}
+
+func peExtent(path string) (end uint64, machine, want string, err error) {
+	f, err := pe.Open(path)
+	if err != nil {
+		return 0, "", "", err
+	}
+	defer f.Close()
+	for _, s := range f.Sections {
+		end = max(end, uint64(s.Offset)+uint64(s.Size))
+	}
+	code := map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64, "arm64": pe.IMAGE_FILE_MACHINE_ARM64}[runtime.GOARCH]
+	return end, fmt.Sprintf("machine %#x", f.Machine), fmt.Sprintf("machine %#x", code), nil
 }

@@ -69,6 +69,16 @@ var pins = map[string][]source{
 			"3a3814c041251d6a77fdf513fb282056538ee826d2f1178a0df3c549d3fff6ba",
 			"8ab8982e8fc0a3d5121bf95404dba7a15d70b7df49a8bab1ba481ff961d93dc8"),
 	},
+	"windows/amd64": {
+		upstream("win-x64", ".zip", "lib/onnxruntime.dll", 79645520,
+			"c9b4b7086b529ad814f428c1bad028e20a25d7dc0699836775faace4ab5b78b2",
+			"69d8e6d3879a3b4001cdc74c8ed9ccc7e7f799a5b847059738323404519ec471"),
+		npm("win32/x64/onnxruntime.dll",
+			"5e289b5494cc338d62806f2d24c24aa7cc09a00bbab0404d9169487a45e0053a"),
+		pip("win_amd64", "onnxruntime.dll", 14001407,
+			"4acf2b4948b7ede87221ca6332344b8facdc8059d6ac751a7d367d04532b02dd",
+			"f9013e824c1dbc5b1874ffdabeedfd1cad4e2dabd9d93528f6ec6d21c2980d00"),
+	},
 }
 
 func upstream(platform, ext, member string, bytes int64, archiveSHA, librarySHA string) source {

@@ -9,7 +9,10 @@ import (
 
 // libraryNames are the file names of the library, the plainest first.
 func libraryNames() []string {
-	if runtime.GOOS == "darwin" {
+	switch runtime.GOOS {
+	case "windows":
+		return []string{"onnxruntime.dll"}
+	case "darwin":
 		return []string{"libonnxruntime.dylib", "libonnxruntime.1.dylib", "libonnxruntime." + Pinned + ".dylib"}
 	}
 	return []string{"libonnxruntime.so", "libonnxruntime.so.1", "libonnxruntime.so." + Pinned}
@@ -25,7 +28,10 @@ var executable = os.Executable
 // systemDirs are usual folders of the library that the dynamic loader may not search.
 // Tests replace it.
 var systemDirs = func() []string {
-	if runtime.GOOS == "darwin" {
+	switch runtime.GOOS {
+	case "windows":
+		return nil // the loader looks wherever Windows keeps libraries
+	case "darwin":
 		return []string{"/opt/homebrew/lib", "/usr/local/lib", "/opt/local/lib"}
 	}
 	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]

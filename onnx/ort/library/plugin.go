@@ -28,6 +28,11 @@ var openVINOPins = map[string]source{
 		archiveSHA: "3832643158c8c187fcab6db661cde2a8c06a2b3559d95d0f2411ac0e51c5e924",
 		member:     openVINOFolder + "libonnxruntime_providers_openvino_plugin.so",
 		librarySHA: "99644306dea90173d2fac5e2ad8d10c9574ecf6e6e71ca30e426531abd5a717f"},
+	"windows/amd64": {name: "pip", spec: openVINOSpec, platform: "win_amd64", bytes: 75824318, beside: true,
+		archive:    openVINOWheel + "win_amd64.whl",
+		archiveSHA: "1acd878be173b02bb8b953460f2f59b121e5f6e47ebc6aad490c0590cf6718fb",
+		member:     openVINOFolder + "onnxruntime_providers_openvino_plugin.dll",
+		librarySHA: "ff8d1e432d5efd36132da91ac9e4e069db39ef29c4d6e059302b33dddb0e6613"},
 }
 
 // FindOpenVINO returns the path of the OpenVINO execution provider: a library beside the
