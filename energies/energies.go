@@ -10,10 +10,9 @@
 // g[i,v]-g[i,x_i] is the first-order estimate of the change of U when site i takes value v (Grathwohl
 // et al. 2021, eq. 3).
 //
-// A user-defined energy implements the two methods of [Energy], and LogDensityGrad ([Differentiable])
-// for gradient-based samplers. An energy that answers further queries, such as full conditionals,
-// implements [Oracle]. Samplers query every energy through [AsOracle]. [Sum] adds energies and [Memo]
-// caches one; both are Oracles.
+// A user-defined energy implements the two methods of [Energy], and those of the small interfaces that it can:
+// [Differentiable] for samplers by gradients, [Conditional] for Gibbs sampling, and so on. A sampler asks for the
+// interface that it needs by [As], once. [Sum] adds energies, [Memo] caches one and [WithDraft] adds a draft.
 //
 // Sub-packages hold energies of known form; energies/neural holds energies that run an ONNX model.
 package energies
@@ -27,15 +26,6 @@ type Energy interface {
 	// LogDensity sets u, [chain], to U of each chain of x in nats. It does not retain u or x. It is
 	// safe for concurrent use. On error u is undefined.
 	LogDensity(ctx context.Context, u []float64, x Batch) error
-}
-
-// Differentiable is an Energy with a gradient at the one-hot encoding.
-type Differentiable interface {
-	Energy
-	// LogDensityGrad sets u, [chain], to U and g, [chain, site, value] row-major, to ∂U/∂onehot.
-	// Entries of values that the space does not allow are unspecified but finite. Otherwise it behaves
-	// like LogDensity.
-	LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error
 }
 
 // Batch is a set of states in one Space, one per chain.

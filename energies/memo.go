@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Memo wraps an energy and caches its answers to Density, Gradient and Tilt. It evicts the least
+// Memo wraps an energy and caches its log-densities, gradients and tilts. It evicts the least
 // recently used states. Chains of a peaked energy revisit the same few states; a cached answer costs a
-// thousandth of a model run. Other queries are passed on.
+// thousandth of a model run. Whatever else the energy can is not cached.
 //
 // A Memo returns the same values as the energy if these do not depend on batch composition. It is safe
 // for concurrent use.
 type Memo struct {
-	Oracle
+	Energy
 	bytes int64 // capacity
 
 	mu    sync.Mutex
@@ -23,7 +23,10 @@ type Memo struct {
 	known map[string]*list.Element
 }
 
-var _ Oracle = (*Memo)(nil)
+var (
+	_ Differentiable = (*Memo)(nil)
+	_ Tilter         = (*Memo)(nil)
+)
 
 // memoEntry is the cached answer for one state: U and the gradient or tilt, [site, value].
 type memoEntry struct {
@@ -36,10 +39,16 @@ func (e *memoEntry) size() int64 { return int64(4*len(e.g) + 2*len(e.key) + 128)
 
 // NewMemo returns a cache of e that uses at most the given number of bytes.
 func NewMemo(e Energy, bytes int64) *Memo {
-	m := &Memo{Oracle: AsOracle(e), bytes: bytes}
+	m := &Memo{Energy: e, bytes: bytes}
 	m.Forget()
 	return m
 }
+
+// Unwrap returns the energy that is cached.
+func (m *Memo) Unwrap() Energy { return m.Energy }
+
+// Lacks says why there are no gradients or tilts; see [As].
+func (m *Memo) Lacks(c Capability) error { return Lacks(m.Energy, c) }
 
 // Forget empties the cache.
 func (m *Memo) Forget() {
@@ -50,56 +59,36 @@ func (m *Memo) Forget() {
 
 // LogDensity implements Energy.
 func (m *Memo) LogDensity(ctx context.Context, u []float64, x Batch) error {
-	return m.Answer(ctx, Query{Want: Density, X: x, U: u})
+	return m.recall(ctx, 0, u, nil, x, func(u []float64, _ []float32, x Batch) error { return m.Energy.LogDensity(ctx, u, x) })
 }
 
-// Answer implements Oracle. It copies cached answers and queries the energy once for each remaining
-// distinct state.
-func (m *Memo) Answer(ctx context.Context, q Query) error {
-	var g []float32
-	switch q.Want {
-	case Density:
-	case Gradient:
-		g = q.Grad
-	case Tilt:
-		g = q.Tilt
-	default:
-		return m.Oracle.Answer(ctx, q)
-	}
-	row := len(g) / max(1, len(q.U))
-	missing, keys, at := m.recall(q, g, row)
-	if len(keys) == 0 {
-		return ctx.Err()
-	}
-	fresh := Query{Want: q.Want, X: missing, U: make([]float64, len(keys))}
-	rows := make([]float32, len(keys)*row)
-	if q.Want == Gradient {
-		fresh.Grad = rows
-	} else {
-		fresh.Tilt = rows
-	}
-	if err := m.Oracle.Answer(ctx, fresh); err != nil {
+// LogDensityGrad implements Differentiable.
+func (m *Memo) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error {
+	e, err := As[Differentiable]("", m.Energy)
+	if err != nil {
 		return err
 	}
-	for i, key := range keys {
-		state := rows[i*row : (i+1)*row]
-		m.put(key, fresh.U[i], state)
-		for _, c := range at[i] {
-			q.U[c] = fresh.U[i]
-			copy(g[c*row:(c+1)*row], state)
-		}
-	}
-	return nil
+	return m.recall(ctx, Gradient, u, g, x, func(u []float64, g []float32, x Batch) error { return e.LogDensityGrad(ctx, u, g, x) })
 }
 
-// recall fills q from the cache. It returns the missing states, their keys, and for each of them the
-// chains in that state.
-func (m *Memo) recall(q Query, g []float32, row int) (missing Batch, keys []string, at [][]int) {
-	missing.Space = q.X.Space
-	index := map[string]int{}
-	for c := range q.U {
-		key := memoKey(q.Want, q.X.Chain(c))
-		if m.get(key, &q.U[c], g[c*row:(c+1)*row]) {
+// LogDensityTilt implements Tilter.
+func (m *Memo) LogDensityTilt(ctx context.Context, u []float64, p []float32, x Batch) error {
+	e, err := As[Tilter]("", m.Energy)
+	if err != nil {
+		return err
+	}
+	return m.recall(ctx, Tilt, u, p, x, func(u []float64, p []float32, x Batch) error { return e.LogDensityTilt(ctx, u, p, x) })
+}
+
+// recall copies cached answers to u and g, and asks once for each remaining distinct state.
+func (m *Memo) recall(ctx context.Context, what Capability, u []float64, g []float32, x Batch, ask func([]float64, []float32, Batch) error) error {
+	row := len(g) / max(1, len(u))
+	missing, index := Batch{Space: x.Space}, map[string]int{}
+	var keys []string
+	var at [][]int // the chains in each missing state
+	for c := range u {
+		key := memoKey(what, x.Chain(c))
+		if m.get(key, &u[c], g[c*row:(c+1)*row]) {
 			continue
 		}
 		i, ok := index[key]
@@ -107,17 +96,32 @@ func (m *Memo) recall(q Query, g []float32, row int) (missing Batch, keys []stri
 			i = len(keys)
 			index[key] = i
 			keys, at = append(keys, key), append(at, nil)
-			missing.Codes = append(missing.Codes, q.X.Chain(c)...)
-			if q.X.IDs != nil {
-				missing.IDs = append(missing.IDs, q.X.IDs[c])
+			missing.Codes = append(missing.Codes, x.Chain(c)...)
+			if x.IDs != nil {
+				missing.IDs = append(missing.IDs, x.IDs[c])
 			}
 		}
 		at[i] = append(at[i], c)
 	}
-	return missing, keys, at
+	if len(keys) == 0 {
+		return ctx.Err()
+	}
+	fresh, rows := make([]float64, len(keys)), make([]float32, len(keys)*row)
+	if err := ask(fresh, rows, missing); err != nil {
+		return err
+	}
+	for i, key := range keys {
+		state := rows[i*row : (i+1)*row]
+		m.put(key, fresh[i], state)
+		for _, c := range at[i] {
+			u[c] = fresh[i]
+			copy(g[c*row:(c+1)*row], state)
+		}
+	}
+	return nil
 }
 
-// memoKey returns the cache key of a state and a kind of query.
+// memoKey returns the cache key of a state and of what is kept of it beside U.
 func memoKey(want Capability, codes []int32) string {
 	k := make([]byte, 1, 1+4*len(codes))
 	k[0] = byte(want)

@@ -12,24 +12,60 @@ type counted struct {
 	seen [][]int32
 }
 
-func (e *counted) Answer(ctx context.Context, q Query) error {
-	e.seen = append(e.seen, slices.Clone(q.X.Codes))
-	if q.Want == Tilt {
-		q.Want, q.Grad = Gradient, q.Tilt
-		q.U = q.U[:len(q.U):len(q.U)]
-	}
-	return e.wide.Answer(ctx, q)
+func (e *counted) note(x Batch) { e.seen = append(e.seen, slices.Clone(x.Codes)) }
+
+func (e *counted) LogDensity(ctx context.Context, u []float64, x Batch) error {
+	e.note(x)
+	return e.wide.LogDensity(ctx, u, x)
+}
+
+func (e *counted) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error {
+	e.note(x)
+	return e.wide.LogDensityGrad(ctx, u, g, x)
+}
+
+func (e *counted) LogDensityTilt(ctx context.Context, u []float64, p []float32, x Batch) error {
+	return e.LogDensityGrad(ctx, u, p, x)
+}
+
+func (e *counted) LogConditional(ctx context.Context, lp []float64, site int, x Batch) error {
+	e.note(x)
+	return e.wide.LogConditional(ctx, lp, site, x)
 }
 
 func newCounted() *counted {
 	space := Space{Sites: 2, Values: 5}
-	return &counted{wide: wide{sloped{line{space, 0.3, -1}}, Capabilities{Answers: Density | Gradient | Tilt | Conditional}}}
+	return &counted{wide: wide{sloped{line{space, 0.3, -1}}, Gradient | Tilt | Conditionals, 0}}
+}
+
+// answer asks for U, and for what a capability names.
+func answer(t *testing.T, e Energy, want Capability, x Batch) (u []float64, g []float32) {
+	t.Helper()
+	u, g = make([]float64, x.Chains()), make([]float32, len(x.Codes)*x.Space.Values)
+	var err error
+	switch want {
+	case 0:
+		err = e.LogDensity(t.Context(), u, x)
+	case Gradient:
+		err = e.(Differentiable).LogDensityGrad(t.Context(), u, g, x)
+	case Tilt:
+		err = e.(Tilter).LogDensityTilt(t.Context(), u, g, x)
+	case Conditionals:
+		var c Conditional
+		if c, err = As[Conditional]("", e); err == nil {
+			err = c.LogConditional(t.Context(), make([]float64, len(u)*x.Space.Values), 0, x)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u, g
 }
 
 // A cached state gives the very numbers of the energy, whatever the size of the cache.
 func TestMemoChangesNothing(t *testing.T) {
 	plain := newCounted()
-	const chains, row = 7, 10
+	const chains = 7
 	for _, room := range []int64{1 << 20, 600, 10} {
 		m := NewMemo(newCounted(), room)
 		for step := range 6 {
@@ -37,22 +73,9 @@ func TestMemoChangesNothing(t *testing.T) {
 			for i := range x.Codes {
 				x.Codes[i] = int32((i*i + step*i/3) % 5)
 			}
-			for _, want := range []Capability{Density, Gradient, Tilt} {
-				ask := func(e Oracle) Query {
-					q := Query{Want: want, X: x, U: make([]float64, chains)}
-					switch want {
-					case Gradient:
-						q.Grad = make([]float32, chains*row)
-					case Tilt:
-						q.Tilt = make([]float32, chains*row)
-					}
-					if err := e.Answer(t.Context(), q); err != nil {
-						t.Fatal(err)
-					}
-					return q
-				}
-				got, fresh := ask(m), ask(plain)
-				if !slices.Equal(got.U, fresh.U) || !slices.Equal(got.Grad, fresh.Grad) || !slices.Equal(got.Tilt, fresh.Tilt) {
+			for _, want := range []Capability{0, Gradient, Tilt} {
+				gotU, got := answer(t, m, want, x)
+				if u, g := answer(t, plain, want, x); !slices.Equal(gotU, u) || !slices.Equal(got, g) {
 					t.Fatalf("room %d, step %d, %s: differs from a fresh evaluation", room, step, want)
 				}
 			}
@@ -78,23 +101,14 @@ func TestMemoSavesEvaluations(t *testing.T) {
 		{Tilt, false, nil},
 		{Gradient, false, []int32{1, 2, 3, 3, 1, 3}},
 		{Tilt, true, []int32{1, 2, 3, 3, 1, 3}},
-		{Conditional, false, x.Codes},
-		{Conditional, false, x.Codes},
+		{Conditionals, false, x.Codes},
+		{Conditionals, false, x.Codes},
 	} {
 		e.seen = nil
 		if c.forget {
 			m.Forget()
 		}
-		q := Query{Want: c.want, X: x}
-		switch c.want {
-		case Conditional:
-			q.LogP = make([]float64, 20)
-		default:
-			q.U, q.Grad, q.Tilt = make([]float64, 4), make([]float32, 40), make([]float32, 40)
-		}
-		if err := m.Answer(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
+		answer(t, m, c.want, x)
 		if got := slices.Concat(e.seen...); !slices.Equal(got, c.seen) {
 			t.Errorf("%s, forgotten %v: evaluated at %v, want %v", c.want, c.forget, got, c.seen)
 		}

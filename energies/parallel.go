@@ -85,63 +85,13 @@ func Parallel(n, work int, f func(worker, lo, hi int)) {
 	jobs.Put(j)
 }
 
-// Divided answers the queries of an energy in ranges of their chains, on all processors. It allocates
-// nothing once its memory has grown. It is safe for concurrent use.
-type Divided struct {
-	answer func(ctx context.Context, q *Query, scratch []float64, lo, hi int) error
-	spare  sync.Pool
-}
-
-// NewDivided returns a Divided that calls answer for ranges [lo, hi) of the chains of a query. answer must
-// retain neither the query nor scratch, whose contents are unspecified.
-func NewDivided(answer func(ctx context.Context, q *Query, scratch []float64, lo, hi int) error) *Divided {
-	d := &Divided{answer: answer}
-	d.spare.New = func() any {
-		j := &dividedQuery{of: d}
-		j.run = j.part
-		return j
-	}
-	return d
-}
-
-// Answer answers q in ranges of a multiple of unit chains, given the total number of elements that are
-// worked on, as [Parallel] takes it, and the number of elements of scratch of each call.
-func (d *Divided) Answer(ctx context.Context, q Query, unit, work, scratch int) error {
-	j := d.spare.Get().(*dividedQuery)
-	j.ctx, j.q, j.unit, j.size, j.err = ctx, q, unit, scratch, nil
-	if p := runtime.GOMAXPROCS(0); len(j.scratch) < p {
-		j.scratch = make([][]float64, p)
-	}
-	Parallel((q.X.Chains()+unit-1)/unit, work, j.run)
-	err := j.err
-	j.ctx, j.q = nil, Query{}
-	d.spare.Put(j)
-	if err != nil {
-		return err
-	}
+// Chains calls f for every chain of x, on all processors where the number of codes times work, the number of
+// elements that a code takes, is large enough. It returns ctx.Err().
+func Chains(ctx context.Context, x Batch, work int, f func(chain int)) error {
+	Parallel(x.Chains(), len(x.Codes)*work, func(_, lo, hi int) {
+		for c := lo; c < hi; c++ {
+			f(c)
+		}
+	})
 	return ctx.Err()
-}
-
-// dividedQuery is a query that workers answer.
-type dividedQuery struct {
-	of         *Divided
-	run        func(worker, lo, hi int)
-	ctx        context.Context
-	q          Query
-	unit, size int
-	scratch    [][]float64 // [worker]
-	mu         sync.Mutex
-	err        error // one of those met
-}
-
-func (j *dividedQuery) part(worker, lo, hi int) {
-	if cap(j.scratch[worker]) < j.size {
-		j.scratch[worker] = make([]float64, j.size)
-	}
-	err := j.of.answer(j.ctx, &j.q, j.scratch[worker][:j.size], lo*j.unit, min(hi*j.unit, j.q.X.Chains()))
-	if err != nil {
-		j.mu.Lock()
-		j.err = err
-		j.mu.Unlock()
-	}
 }

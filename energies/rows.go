@@ -28,47 +28,53 @@ const (
 
 // CheckRows compares U, and gradients if want is Gradient, of the states of x evaluated one by one and
 // in one batch in reverse order. It returns a *RowsError if they differ by more than rounding.
-func CheckRows(ctx context.Context, e Oracle, want Capability, x Batch) error {
-	n := x.Chains()
-	row := 0
+func CheckRows(ctx context.Context, e Energy, want Capability, x Batch) error {
+	n, row, slopes := x.Chains(), 0, Differentiable(nil)
 	if want == Gradient {
+		var err error
+		if slopes, err = As[Differentiable]("", e); err != nil {
+			return err
+		}
 		row = x.Space.Sites * x.Space.Values
 	}
-	ask := func(x Batch) (Query, error) {
-		q := Query{Want: want, X: x, U: make([]float64, x.Chains()), Grad: make([]float32, x.Chains()*row)}
-		return q, e.Answer(ctx, q)
+	ask := func(x Batch) (u []float64, g []float32, err error) {
+		u, g = make([]float64, x.Chains()), make([]float32, x.Chains()*row)
+		if slopes != nil {
+			return u, g, slopes.LogDensityGrad(ctx, u, g, x)
+		}
+		return u, g, e.LogDensity(ctx, u, x)
 	}
 	reversed := NewBatch(x.Space, n)
 	for c := range n {
 		copy(reversed.Chain(n-1-c), x.Chain(c))
 	}
-	among, err := ask(reversed)
+	amongU, amongG, err := ask(reversed)
 	if err != nil {
 		return err
 	}
 	topU, topG := 1.0, 1e-6
-	for _, u := range among.U {
+	for _, u := range amongU {
 		if !math.IsInf(u, 0) {
 			topU = max(topU, math.Abs(u))
 		}
 	}
-	for _, g := range among.Grad {
+	for _, g := range amongG {
 		topG = max(topG, math.Abs(float64(g)))
 	}
 	for c := range n {
-		alone, err := ask(x.Slice(c, c+1))
+		u, g, err := ask(x.Slice(c, c+1))
 		if err != nil {
 			return err
 		}
 		at := n - 1 - c
-		if u, v := alone.U[0], among.U[at]; u != v && math.Abs(u-v) > densityNoise*topU {
-			return &RowsError{"U", u, v, x.Chain(c)}
+		if v := amongU[at]; u[0] != v && math.Abs(u[0]-v) > densityNoise*topU {
+			return &RowsError{"U", u[0], v, x.Chain(c)}
 		}
-		if math.IsInf(alone.U[0], -1) {
+		if math.IsInf(u[0], -1) {
 			continue
 		}
-		for k, g := range alone.Grad {
-			if h := among.Grad[at*row+k]; math.Abs(float64(g)-float64(h)) > gradientNoise*topG {
+		for k, g := range g {
+			if h := amongG[at*row+k]; math.Abs(float64(g)-float64(h)) > gradientNoise*topG {
 				return &RowsError{"the gradient", float64(g), float64(h), x.Chain(c)}
 			}
 		}

@@ -17,19 +17,22 @@ type Term struct {
 // π_k^{w_k} (Hinton 2002). A sum of one term is that energy at inverse temperature w. A state with
 // probability zero under any term has probability zero, whatever the sign of the weight.
 //
-// A sum answers the queries that every term answers, except ModelConditional and Block. It answers
-// Temper and Tilt if one of its terms answers Temper and allows the same values as the sum; that term
-// computes the softmax. It answers Estimate if all terms have the same number of data terms and none is
-// quenched; data terms are then sampled jointly by index.
+// A sum can what every term can, but not predict, and has no colours or draft. It tilts if one of its terms
+// is a Temperer that allows the same values as the sum; that term computes the softmax. It estimates if all
+// terms have the same number of data terms and none is quenched; data terms are then sampled jointly by index.
 type Sum struct {
 	terms  []Term
-	parts  []Oracle
 	space  *Space
-	can    Capabilities
-	temper Oracle // nil: Temper is not supported
+	can    Capability
+	temper Temperer // nil: no tilts
 }
 
-var _ Oracle = (*Sum)(nil)
+var (
+	_ Tilter      = (*Sum)(nil)
+	_ Temperer    = (*Sum)(nil)
+	_ Conditional = (*Sum)(nil)
+	_ Minibatch   = (*Sum)(nil)
+)
 
 // NewSum returns the sum of terms. Their spaces must have the same numbers of sites and values and the
 // same kind. A value is allowed if every term allows it. The error is a *SpaceError.
@@ -37,7 +40,7 @@ func NewSum(terms ...Term) (*Sum, error) {
 	if len(terms) == 0 {
 		return nil, &SpaceError{-1, "a sum without terms"}
 	}
-	s := &Sum{terms: slices.Clone(terms), can: Capabilities{Answers: ^(ModelConditional | Block | Drafted)}}
+	s := &Sum{terms: slices.Clone(terms)}
 	for k, t := range terms {
 		if t.Energy == nil {
 			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum is nil", k)}
@@ -45,10 +48,9 @@ func NewSum(terms ...Term) (*Sum, error) {
 		if t.Weight-t.Weight != 0 {
 			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum has weight %g", k, t.Weight)}
 		}
-		part := AsOracle(t.Energy)
-		have, can := part.Space(), part.Capabilities()
+		have := t.Energy.Space()
 		if s.space == nil {
-			s.space, s.can.Terms = have, can.Terms
+			s.space = have
 		}
 		if have.Sites != s.space.Sites || have.Values != s.space.Values || have.Kind != s.space.Kind || have.Low != s.space.Low {
 			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum has the space %s, term 0 has %s", k, have, s.space)}
@@ -56,24 +58,27 @@ func NewSum(terms ...Term) (*Sum, error) {
 		joint := *s.space
 		joint.Allowed = both(s.space, have)
 		s.space = &joint
-		s.parts = append(s.parts, part)
-		s.can.Answers &= can.Answers
-		if can.Terms != s.can.Terms || can.Quenched {
-			s.can.Answers &^= Estimate
-		}
 	}
 	if err := s.space.Check(); err != nil {
 		return nil, err
 	}
-	s.can.Answers &^= Tilt
-	for _, part := range s.parts {
-		if s.can.Answers.Has(Temper|Gradient) && sameAllowed(part.Space(), s.space) {
-			s.temper = part
-			s.can.Answers |= Tilt
+	for _, c := range []Capability{Gradient, Conditionals, Minibatches} {
+		if !slices.ContainsFunc(terms, func(t Term) bool { return Lacks(t.Energy, c) != nil }) {
+			s.can |= c
 		}
 	}
-	if s.temper == nil {
-		s.can.Answers &^= Temper
+	for _, t := range terms {
+		part, err := As[Temperer]("", t.Energy)
+		if err == nil && s.can.Has(Gradient) && sameAllowed(part.Space(), s.space) {
+			s.temper = part
+			s.can |= Tilt | Temper
+		}
+		if s.can.Has(Minibatches) {
+			data, _ := As[Minibatch]("", t.Energy)
+			if _, quenched := data.(Quenched); quenched || data.Terms() != s.Terms() {
+				s.can &^= Minibatches
+			}
+		}
 	}
 	return s, nil
 }
@@ -117,44 +122,91 @@ func sameAllowed(a, b *Space) bool {
 // Space implements Energy.
 func (s *Sum) Space() *Space { return s.space }
 
-// Capabilities implements Oracle.
-func (s *Sum) Capabilities() Capabilities { return s.can }
+// Lacks implements what [As] asks for.
+func (s *Sum) Lacks(c Capability) error {
+	if s.can.Has(c) {
+		return nil
+	}
+	return &UnsupportedError{Want: c}
+}
 
 // LogDensity implements Energy.
 func (s *Sum) LogDensity(ctx context.Context, u []float64, x Batch) error {
-	return s.Answer(ctx, Query{Want: Density, X: x, U: u})
+	return s.add(u, nil, x, func(e Energy, u []float64, _ []float32, x Batch) error { return e.LogDensity(ctx, u, x) })
 }
 
-// Answer implements Oracle.
-func (s *Sum) Answer(ctx context.Context, q Query) error {
-	switch {
-	case !s.can.Answers.Has(q.Want):
-		return &UnsupportedError{Want: q.Want}
-	case q.Want == Temper:
-		q.X.Space = s.temper.Space()
-		return s.temper.Answer(ctx, q)
-	case q.Want == Tilt:
-		g := make([]float32, len(q.Tilt))
-		if err := s.Answer(ctx, Query{Want: Gradient, X: q.X, U: q.U, Grad: g}); err != nil {
+// LogDensityGrad implements Differentiable.
+func (s *Sum) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error {
+	return s.add(u, g, x, func(e Energy, u []float64, g []float32, x Batch) error {
+		part, err := As[Differentiable]("", e)
+		if err != nil {
 			return err
 		}
-		ones := slices.Repeat([]float64{1}, q.X.Chains())
-		return s.Answer(ctx, Query{Want: Temper, X: q.X, Grad: g, Tilt: q.Tilt, Beta: ones})
+		return part.LogDensityGrad(ctx, u, g, x)
+	})
+}
+
+// LogConditional implements Conditional.
+func (s *Sum) LogConditional(ctx context.Context, lp []float64, site int, x Batch) error {
+	return s.add(lp, nil, x, func(e Energy, lp []float64, _ []float32, x Batch) error {
+		part, err := As[Conditional]("", e)
+		if err != nil {
+			return err
+		}
+		return part.LogConditional(ctx, lp, site, x)
+	})
+}
+
+// Terms implements Minibatch.
+func (s *Sum) Terms() int {
+	part, err := As[Minibatch]("", s.terms[0].Energy)
+	if err != nil {
+		return 0
 	}
-	part := q
-	part.U, part.Grad, part.LogP = make([]float64, len(q.U)), make([]float32, len(q.Grad)), make([]float64, len(q.LogP))
-	clear(q.U)
-	clear(q.Grad)
-	clear(q.LogP)
-	for k, e := range s.parts {
-		part.X.Space = e.Space()
-		if err := e.Answer(ctx, part); err != nil {
+	return part.Terms()
+}
+
+// EstimateGrad implements Minibatch.
+func (s *Sum) EstimateGrad(ctx context.Context, u []float64, g []float32, x Batch, terms [][]int32) error {
+	return s.add(u, g, x, func(e Energy, u []float64, g []float32, x Batch) error {
+		part, err := As[Minibatch]("", e)
+		if err != nil {
 			return err
 		}
-		addLogs(q.U, part.U, s.terms[k].Weight)
-		addLogs(q.LogP, part.LogP, s.terms[k].Weight)
-		for i, v := range part.Grad {
-			q.Grad[i] += float32(s.terms[k].Weight) * v
+		return part.EstimateGrad(ctx, u, g, x, terms)
+	})
+}
+
+// Temper implements Temperer.
+func (s *Sum) Temper(ctx context.Context, p, g []float32, beta []float64) error {
+	if s.temper == nil {
+		return s.Lacks(Temper)
+	}
+	return s.temper.Temper(ctx, p, g, beta)
+}
+
+// LogDensityTilt implements Tilter.
+func (s *Sum) LogDensityTilt(ctx context.Context, u []float64, p []float32, x Batch) error {
+	g := make([]float32, len(p))
+	if err := s.LogDensityGrad(ctx, u, g, x); err != nil {
+		return err
+	}
+	return s.Temper(ctx, p, g, slices.Repeat([]float64{1}, len(u)))
+}
+
+// add sets u and g to weighted sums of what ask returns for each term.
+func (s *Sum) add(u []float64, g []float32, x Batch, ask func(e Energy, u []float64, g []float32, x Batch) error) error {
+	partU, partG := make([]float64, len(u)), make([]float32, len(g))
+	clear(u)
+	clear(g)
+	for _, t := range s.terms {
+		x.Space = t.Energy.Space()
+		if err := ask(t.Energy, partU, partG, x); err != nil {
+			return err
+		}
+		addLogs(u, partU, t.Weight)
+		for i, v := range partG {
+			g[i] += float32(t.Weight) * v
 		}
 	}
 	return nil

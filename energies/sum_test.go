@@ -51,7 +51,7 @@ func TestSum(t *testing.T) {
 	}
 	x := Batch{Space: e.Space(), Codes: []int32{0, 1, 1, 2}}
 	u, g := make([]float64, 2), make([]float32, 12)
-	if err := e.Answer(t.Context(), Query{Want: Gradient, X: x, U: u, Grad: g}); err != nil {
+	if err := e.LogDensityGrad(t.Context(), u, g, x); err != nil {
 		t.Fatal(err)
 	}
 	for c, want := range []float64{0.5, 1.5} { // (2 - 1.5)·Σx
@@ -77,11 +77,8 @@ func TestSumZero(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Capabilities().Answers != Density {
-		t.Errorf("a sum with a term that has U alone answers %s", e.Capabilities().Answers)
-	}
 	var lacks *UnsupportedError
-	if err := e.Answer(t.Context(), Query{Want: Gradient}); !errors.As(err, &lacks) || lacks.Want != Gradient {
+	if _, err := As[Differentiable]("", e); !errors.As(err, &lacks) || lacks.Want != Gradient {
 		t.Errorf("its gradient: %v", err)
 	}
 	u := make([]float64, 2)
@@ -117,103 +114,115 @@ func TestSumBad(t *testing.T) {
 	}
 }
 
-// wide is a sloped energy that answers more; what it answers tells who was asked.
+// wide is a sloped energy that can more; what it returns tells who was asked.
 type wide struct {
 	sloped
-	can Capabilities
+	can   Capability
+	terms int
 }
 
-func (w *wide) Capabilities() Capabilities { return w.can }
+func (w *wide) Lacks(c Capability) error {
+	if w.can.Has(c) {
+		return nil
+	}
+	return &UnsupportedError{Want: c}
+}
 
-func (w *wide) Answer(ctx context.Context, q Query) error {
-	switch q.Want {
-	case Gradient:
-		return w.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	case Temper:
-		for i := range q.Tilt {
-			q.Tilt[i] = float32(q.Beta[0])*q.Grad[i] + float32(w.slope)
-		}
-	case Estimate:
-		for c := range q.U {
-			q.U[c] = w.slope * float64(q.Terms[c][0])
-		}
-		return w.LogDensityGrad(ctx, make([]float64, len(q.U)), q.Grad, q.X)
-	case Conditional:
-		for k := range q.LogP {
-			q.LogP[k] = w.slope * float64(k%w.space.Values)
-			if !w.space.Allows(q.Site, int32(k%w.space.Values)) {
-				q.LogP[k] = math.Inf(-1)
-			}
-		}
-	default:
-		return w.LogDensity(ctx, q.U, q.X)
+func (w *wide) Terms() int { return w.terms }
+
+func (w *wide) LogDensityTilt(context.Context, []float64, []float32, Batch) error {
+	return errors.New("not to be asked")
+}
+
+func (w *wide) LogPrediction(context.Context, []float64, int, Batch) error {
+	return errors.New("not to be asked")
+}
+
+func (w *wide) Temper(_ context.Context, p, g []float32, beta []float64) error {
+	for i := range p {
+		p[i] = float32(beta[0])*g[i] + float32(w.slope)
 	}
 	return nil
 }
 
-// TestSumCapabilities: a sum answers what all its terms answer.
+func (w *wide) EstimateGrad(ctx context.Context, u []float64, g []float32, x Batch, terms [][]int32) error {
+	for c := range u {
+		u[c] = w.slope * float64(terms[c][0])
+	}
+	return w.LogDensityGrad(ctx, make([]float64, len(u)), g, x)
+}
+
+func (w *wide) LogConditional(_ context.Context, lp []float64, site int, _ Batch) error {
+	for k := range lp {
+		lp[k] = w.slope * float64(k%w.space.Values)
+		if !w.space.Allows(site, int32(k%w.space.Values)) {
+			lp[k] = math.Inf(-1)
+		}
+	}
+	return nil
+}
+
+// TestSumCapabilities: a sum can what all its terms can.
 func TestSumCapabilities(t *testing.T) {
 	space, narrow := Space{Sites: 1, Values: 3}, Space{Sites: 1, Values: 3, Allowed: [][]int32{{0, 2}}}
 	other := Space{Sites: 1, Values: 3, Allowed: [][]int32{{1, 2}}}
-	warm := func(s Space) Energy {
-		return &wide{sloped{line{s, 1, -1}}, Capabilities{Answers: Density | Gradient | Tilt | Temper | ModelConditional}}
-	}
-	loud := func(n int) Energy {
-		return &wide{sloped{line{space, 2, -1}}, Capabilities{Answers: Density | Gradient | Estimate, Terms: n}}
-	}
-	all := &wide{sloped{line{space, 3, -1}}, Capabilities{Answers: Density | Gradient | Tilt | Temper | Estimate | Conditional, Terms: 4}}
-	const grad, tilts = Density | Gradient, Density | Gradient | Tilt | Temper
+	const tilts = Gradient | Tilt | Temper
+	warm := func(s Space) Energy { return &wide{sloped{line{s, 1, -1}}, tilts | Predictions, 0} }
+	loud := func(n int) Energy { return &wide{sloped{line{space, 2, -1}}, Gradient | Minibatches, n} }
+	all := &wide{sloped{line{space, 3, -1}}, tilts | Minibatches | Conditionals, 4}
 	for name, c := range map[string]struct {
 		a, b Energy
 		want Capability
 	}{
 		"tilts":                  {warm(space), warm(space), tilts},
-		"one does not tilt":      {warm(space), &sloped{line{space, 1, -1}}, grad},
+		"one does not tilt":      {warm(space), &sloped{line{space, 1, -1}}, tilts},
 		"one allows less":        {warm(space), warm(narrow), tilts},
-		"estimates":              {loud(4), loud(4), grad | Estimate},
-		"other numbers of terms": {loud(4), loud(5), grad},
-		"one has no terms":       {warm(space), loud(4), grad},
-		"all":                    {all, all, tilts | Estimate | Conditional},
+		"estimates":              {loud(4), loud(4), Gradient | Minibatches},
+		"other numbers of terms": {loud(4), loud(5), Gradient},
+		"one has no terms":       {warm(space), loud(4), tilts},
+		"all":                    {all, all, tilts | Minibatches | Conditionals},
 		"all and tilts":          {all, warm(space), tilts},
-		"all and estimates":      {loud(4), all, grad | Estimate},
-		"no term allows as much": {warm(narrow), warm(other), grad},
+		"all and estimates":      {loud(4), all, tilts | Minibatches},
+		"no term allows as much": {warm(narrow), warm(other), Gradient},
+		"no gradient":            {&line{space, 1, -1}, all, 0},
 	} {
 		e, err := NewSum(Term{1, c.a}, Term{-2, c.b})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := e.Capabilities().Answers; got != c.want {
-			t.Errorf("%s: answers %s, want %s", name, got, c.want)
+		got := Capability(0)
+		for k := range abilities {
+			if Lacks(e, 1<<k) == nil {
+				got |= 1 << k
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: can %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// TestSumAnswers: the term that allows what the sum does computes the softmax of the sum's
+// TestSumOf: the term that allows what the sum does computes the softmax of the sum's
 // gradient; estimates use the same terms of every energy; conditionals add up.
-func TestSumAnswers(t *testing.T) {
+func TestSumOf(t *testing.T) {
 	narrow := Space{Sites: 1, Values: 3, Allowed: [][]int32{{0, 2}}}
-	can := Capabilities{Answers: Density | Gradient | Tilt | Temper | Estimate | Conditional, Terms: 9}
-	e, err := NewSum(Term{1, &wide{sloped{line{Space{Sites: 1, Values: 3}, 1, -1}}, can}}, Term{-2, &wide{sloped{line{narrow, 5, -1}}, can}})
+	const can = Gradient | Tilt | Temper | Minibatches | Conditionals
+	e, err := NewSum(Term{1, &wide{sloped{line{Space{Sites: 1, Values: 3}, 1, -1}}, can, 9}}, Term{-2, &wide{sloped{line{narrow, 5, -1}}, can, 9}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(q Query) Query {
-		q.X = Batch{Space: e.Space(), Codes: []int32{2}}
-		if err := e.Answer(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
-		return q
+	x := Batch{Space: e.Space(), Codes: []int32{2}}
+	u, lp, p := make([]float64, 1), make([]float64, 3), make([]float32, 3)
+	if err := e.Temper(t.Context(), p, []float32{1, 2, 3}, []float64{10}); err != nil || p[2] != 35 {
+		t.Errorf("tilt %v, want that of the second term, 10·g+5; error %v", p, err)
 	}
-	if q := ask(Query{Want: Temper, Grad: []float32{1, 2, 3}, Tilt: make([]float32, 3), Beta: []float64{10}}); q.Tilt[2] != 35 {
-		t.Errorf("tilt %v, want that of the second term, 10·g+5", q.Tilt)
+	if err := e.LogDensityTilt(t.Context(), u, p, x); err != nil || u[0] != -18 || p[2] != -13 {
+		t.Errorf("U %v and tilt %v, want (1-10)·2 and (1-10)·2+5; error %v", u, p, err)
 	}
-	if q := ask(Query{Want: Tilt, U: make([]float64, 1), Tilt: make([]float32, 3)}); q.U[0] != -18 || q.Tilt[2] != -13 {
-		t.Errorf("U %v and tilt %v, want (1-10)·2 and (1-10)·2+5", q.U, q.Tilt)
+	if err := e.EstimateGrad(t.Context(), u, p, x, [][]int32{{7}}); err != nil || u[0] != 7-70 || p[2] != -18 {
+		t.Errorf("estimate %v and gradient %v; error %v", u, p, err)
 	}
-	if q := ask(Query{Want: Estimate, U: make([]float64, 1), Grad: make([]float32, 3), Terms: [][]int32{{7}}}); q.U[0] != 7-70 || q.Grad[2] != -18 {
-		t.Errorf("estimate %v and gradient %v", q.U, q.Grad)
-	}
-	if q := ask(Query{Want: Conditional, LogP: make([]float64, 3)}); q.LogP[2] != -18 || !math.IsInf(q.LogP[1], -1) {
-		t.Errorf("conditional %v", q.LogP)
+	if err := e.LogConditional(t.Context(), lp, 0, x); err != nil || lp[2] != -18 || !math.IsInf(lp[1], -1) {
+		t.Errorf("conditional %v; error %v", lp, err)
 	}
 }

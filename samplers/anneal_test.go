@@ -17,21 +17,16 @@ type temperedFields struct {
 	grads, tilts *int
 }
 
-var _ energies.Oracle = temperedFields{}
+var _ energies.Temperer = temperedFields{}
 
-func (e temperedFields) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: e.siteFields.Capabilities().Answers | energies.Temper}
+func (e temperedFields) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	*e.grads++
+	return e.siteFields.LogDensityGrad(ctx, u, g, x)
 }
 
-func (e temperedFields) Answer(ctx context.Context, q energies.Query) error {
-	if q.Want == energies.Gradient {
-		*e.grads++
-	}
-	if q.Want != energies.Temper {
-		return e.siteFields.Answer(ctx, q)
-	}
+func (e temperedFields) Temper(_ context.Context, p, g []float32, betas []float64) error {
 	*e.tilts++
-	p, g, beta, s := q.Tilt, q.Grad, q.Beta[0], e.space.Values
+	beta, s := betas[0], e.space.Values
 	for r := range len(g) / s {
 		sum := 0.0
 		for v := range s {

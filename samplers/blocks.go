@@ -96,7 +96,7 @@ func newBlocks(name string, e energies.Energy, block, radius int, random bool) (
 	case radius < 1:
 		return nil, &OptionError{name, "radius", strconv.Itoa(radius), "must be positive"}
 	}
-	k := &Blocks{Base: Base{Oracle: energies.AsOracle(e)}, name: name, block: min(block, sp.Sites), random: random}
+	k := &Blocks{Base: Base{Target: e}, name: name, block: min(block, sp.Sites), random: random}
 	k.radius = min(radius, k.block)
 	if n := ballSize(k.block, k.radius, sp.Values); n > maxBall {
 		return nil, &OptionError{name, "block", strconv.Itoa(block), "a step would enumerate more than " + strconv.Itoa(maxBall) + " states for a chain; choose fewer sites"}
@@ -150,7 +150,7 @@ func (k *Blocks) draw(ctx context.Context, s *State, c int, info *Info) error {
 		k.ball.IDs = append(k.ball.IDs, s.ChainIDs[c])
 	}
 	k.u, k.weight = resize(k.u, n), resize(k.weight, n)
-	if err := k.Oracle.LogDensity(ctx, k.u, k.ball); err != nil {
+	if err := k.Target.LogDensity(ctx, k.u, k.ball); err != nil {
 		return err
 	}
 	info.Evaluations.Density += int64(n)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/logistic"
 )
 
@@ -30,15 +29,16 @@ func (j *colourJob) step(ctx context.Context, k *Gibbs, s *State, info *Info) er
 		j.draw = j.drawChain
 	}
 	j.kernel, j.state, j.finite = k, s, resize(j.finite, n)
-	colours := int64(len(k.colours))
+	all := k.coloured.Colours()
+	colours := int64(len(all))
 	perStep := int64(k.Sweeps()) * colours
 	for number := range perStep {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		j.sites, j.colour = k.colours[number%colours], s.Step*perStep+number
+		j.sites, j.colour = all[number%colours], s.Step*perStep+number
 		k.lp = resize(k.lp, n*len(j.sites)*s.X.Space.Values)
-		if err := k.Oracle.Answer(ctx, energies.Query{Want: energies.Block, X: k.next.X, Sites: j.sites, LogP: k.lp}); err != nil {
+		if err := k.coloured.LogConditionals(ctx, k.lp, j.sites, k.next.X); err != nil {
 			return err
 		}
 		j.workers.Each(s, j.draw)
@@ -46,7 +46,7 @@ func (j *colourJob) step(ctx context.Context, k *Gibbs, s *State, info *Info) er
 			return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(k.next.X.Chain(c))}
 		}
 	}
-	if err := k.Oracle.LogDensity(ctx, k.next.U, k.next.X); err != nil {
+	if err := k.Target.LogDensity(ctx, k.next.U, k.next.X); err != nil {
 		return err
 	}
 	if err := s.Reject(&k.next); err != nil {

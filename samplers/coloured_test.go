@@ -88,7 +88,7 @@ func TestColouredGibbs(t *testing.T) {
 		t.Fatal(err)
 	}
 	joint := machine.With(weights).Joint()
-	for name, e := range map[string]energies.Oracle{"spins": spins, "potts": potts, "degrees": degrees, "ring": ring, "cube": cube, "rbm": joint} {
+	for name, e := range map[string]energies.Energy{"spins": spins, "potts": potts, "degrees": degrees, "ring": ring, "cube": cube, "rbm": joint} {
 		for _, beta := range []float64{1, 1.7} {
 			law, err := table.Enumerate(context.Background(), scaledEnergy{e, beta})
 			if err != nil {
@@ -110,7 +110,11 @@ func TestColouredGibbs(t *testing.T) {
 			if err := e.LogDensity(context.Background(), u, r.State.X); err != nil || !slices.Equal(u, r.State.U) {
 				t.Errorf("%s, β = %v: U of the new states differs from that of the energy (%v)", name, beta, err)
 			}
-			colours := e.Capabilities().Colours
+			coloured, err := energies.As[energies.Coloured]("", e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			colours := coloured.Colours()
 			want := make([]float64, law.Len())
 			for middle, p := range colouredRow(law, colours, 0) {
 				for to, q := range colouredRow(law, colours, middle) {
@@ -187,9 +191,10 @@ func TestPackedGibbs(t *testing.T) {
 			t.Fatal(err)
 		}
 		given, worst, lp := energies.Batch{Space: x.Space, Codes: slices.Clone(x.Codes)}, 0.0, make([]float64, 2*chains)
-		for _, sites := range e.Capabilities().Colours {
+		model := e.Energy.(*pairwise.Model)
+		for _, sites := range model.Colours() {
 			for _, i := range sites {
-				if err := e.Answer(context.Background(), energies.Query{Want: energies.Conditional, X: given, Site: int(i), LogP: lp}); err != nil {
+				if err := model.LogConditional(context.Background(), lp, int(i), given); err != nil {
 					t.Fatal(err)
 				}
 				sum, weighted, variance, weightedVariance := 0.0, 0.0, 0.0, 0.0
@@ -231,14 +236,9 @@ func (e scaledEnergy) LogDensity(ctx context.Context, u []float64, x energies.Ba
 	return err
 }
 
-// TestKnownEnergiesAllocateNothing: kernels on energies of known form allocate nothing in a step, on all
-// processors. Products of RBMs allocate in gonum or the runtime.
-func TestKnownEnergiesAllocateNothing(t *testing.T) {
-	for energy, names := range map[string][]string{
-		"ising:20x20,0.3":   {"dmala", "dula", "gwg", "gibbs"},
-		"potts:10x10,3,0.6": {"dmala", "gibbs"},
-		"logistic:12x200,1": {"dmala"},
-	} {
+// TestLatticesAllocateNothing: kernels of a lattice's own allocate nothing in a step, on all processors.
+func TestLatticesAllocateNothing(t *testing.T) {
+	for energy, names := range map[string][]string{"ising:20x20,0.3": {"dmala", "dula", "ncg", "gibbs"}} {
 		e, err := known.Parse(energy)
 		if err != nil {
 			t.Fatal(err)

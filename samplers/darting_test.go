@@ -14,7 +14,7 @@ import (
 
 // Darting has no place in the registry, since its list comes from a program. The suite gets it under a name.
 func init() {
-	samplers.Register(samplers.Registration{Name: "darting", Doc: "mwg, then a draw of listed states", Paper: "Sminchisescu, Welling 2007", Needs: energies.ModelConditional},
+	samplers.Register(samplers.Registration{Name: "darting", Doc: "mwg, then a draw of listed states", Paper: "Sminchisescu, Welling 2007", Needs: energies.Predictions},
 		func(e energies.Energy, _ struct{}) (*samplers.Darting, error) {
 			inner, err := samplers.NewMetropolisWithinGibbs(e, samplers.MetropolisWithinGibbsOptions{})
 			if err != nil {

@@ -136,7 +136,7 @@ func (k *DHAMS) Init(ctx context.Context, s *State) error {
 		return err
 	}
 	if k.curvature != nil {
-		if err := k.curvature.estimate(ctx, k.Oracle, &s.Evaluations); err != nil {
+		if err := k.curvature.estimate(ctx, k.slopes, &s.Evaluations); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,10 @@ type steep struct {
 	scale float64
 }
 
-var _ energies.Oracle = steep{}
+var (
+	_ energies.Differentiable = steep{}
+	_ energies.Tilter         = steep{}
+)
 
 func (e steep) Space() *energies.Space { return e.space }
 
@@ -66,20 +69,6 @@ func (e steep) LogDensityTilt(ctx context.Context, u []float64, p []float32, x e
 		}
 	}
 	return e.LogDensity(ctx, u, x)
-}
-
-func (e steep) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Tilt}
-}
-
-func (e steep) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Gradient:
-		return e.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	case energies.Tilt:
-		return e.LogDensityTilt(ctx, q.U, q.Tilt, q.X)
-	}
-	return e.LogDensity(ctx, q.U, q.X)
 }
 
 // TestExactWhereTiltUnderflows starts from exact draws of a law on 25 states and

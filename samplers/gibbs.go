@@ -21,7 +21,7 @@ func init() {
 		Doc:   "pseudo-Gibbs: sites are drawn from the model's own prediction",
 		Paper: "Heckerman et al. 2000 (dependency networks); Wang, Cho 2019 (arXiv:1902.04094)",
 		Bias:  "no known distribution: the model's predictions need not be conditionals of exp(U)",
-		Needs: energies.ModelConditional,
+		Needs: energies.Predictions,
 	}, NewGibbsModel)
 }
 
@@ -37,7 +37,7 @@ const (
 
 // GibbsOptions are the options of Gibbs; the zero value has the defaults.
 type GibbsOptions struct {
-	// Scan is ColouredScan, which an energy has to offer ([energies.Block]), SystematicScan or
+	// Scan is ColouredScan, which an energy has to offer ([energies.Coloured]), SystematicScan or
 	// RandomScan; "" means the first where Updates allows, else the second.
 	Scan string `flag:"scan" default:"coloured where the energy has colours, else systematic" choices:"coloured,systematic,random" doc:"order of the sites"`
 	// Updates is the number of site updates in a step; 0 means as many as there are sites
@@ -50,18 +50,18 @@ type GibbsOptions struct {
 }
 
 // Gibbs draws one site after the other from its law given the others, and rejects nothing.
-// The conditional is the energy's own where it offers [energies.Conditional], else U at
+// The conditional is the energy's own where it is an [energies.Conditional], else U at
 // every other allowed value of the site, which costs that many evaluations an update. At
 // an inverse temperature β it is drawn from to the power β.
 type Gibbs struct {
 	Base
-	ask      energies.Capability // Conditional, ModelConditional, or 0: enumerate
+	given    func(ctx context.Context, lp []float64, site int, x energies.Batch) error // conditionals; nil: enumerate
 	random   bool
 	updates  int
 	maxBatch int
 
-	colours [][]int32 // nil: one site at a time
-	colour  colourJob
+	coloured energies.Coloured // nil: one site at a time
+	colour   colourJob
 
 	next   Point
 	site   []int     // to draw, [chain]
@@ -88,39 +88,50 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	if err != nil {
 		return nil, err
 	}
-	can, sites := k.Oracle.Capabilities(), e.Space().Sites
-	if k.ask = can.Answers & energies.Conditional; k.ask != 0 && o.Updates == 0 {
-		k.updates = sites
+	sites := e.Space().Sites
+	if c, err := energies.As[energies.Conditional]("", e); err == nil {
+		k.given = c.LogConditional
+		if o.Updates == 0 {
+			k.updates = sites
+		}
 	}
+	coloured, err := energies.As[energies.Coloured]("samplers: gibbs with a coloured scan", e)
 	whole := o.Updates%sites == 0
 	switch {
-	case o.Scan == ColouredScan && !can.Answers.Has(energies.Block):
-		return nil, &energies.UnsupportedError{Who: "samplers: gibbs with a coloured scan", Want: energies.Block}
+	case o.Scan == ColouredScan && err != nil:
+		return nil, err
 	case o.Scan == ColouredScan && !whole:
 		return nil, &OptionError{"gibbs", "updates", strconv.Itoa(o.Updates), "a coloured scan makes whole sweeps: want a multiple of the number of sites, " + strconv.Itoa(sites)}
-	case (o.Scan == "" || o.Scan == ColouredScan) && can.Answers.Has(energies.Block) && whole:
-		k.ask, k.colours, k.updates = energies.Block, can.Colours, max(o.Updates, sites)
+	case (o.Scan == "" || o.Scan == ColouredScan) && err == nil && whole:
+		k.coloured, k.updates = coloured, max(o.Updates, sites)
 	}
 	return k, nil
 }
 
-// NewGibbsModel returns the kernel that draws from [energies.ModelConditional], as published
+// NewGibbsModel returns the kernel that draws from the predictions of an [energies.Predictor], as published
 // Gibbs samplers for masked language models do. It leaves no known law invariant. A step
 // that ends in a state of probability zero is undone. Errors are those of NewGibbs and
 // *energies.UnsupportedError.
 func NewGibbsModel(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
-	k, err := newGibbs("gibbs-model", e, o)
+	return newPredicted("gibbs-model", e, o)
+}
+
+// newPredicted returns a kernel that draws from predictions.
+func newPredicted(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
+	k, err := newGibbs(name, e, o)
 	if err != nil {
 		return nil, err
 	}
-	if k.ask = energies.ModelConditional; !k.Oracle.Capabilities().Answers.Has(k.ask) {
-		return nil, &energies.UnsupportedError{Who: "samplers: gibbs-model", Want: k.ask}
+	p, err := energies.As[energies.Predictor]("samplers: "+name, e)
+	if err != nil {
+		return nil, err
 	}
+	k.given = p.LogPrediction
 	return k, nil
 }
 
 func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
-	k := &Gibbs{Base: Base{Oracle: energies.AsOracle(e)}, updates: max(o.Updates, 1), maxBatch: o.MaxBatch, random: o.Scan == RandomScan}
+	k := &Gibbs{Base: Base{Target: e}, updates: max(o.Updates, 1), maxBatch: o.MaxBatch, random: o.Scan == RandomScan}
 	if o.MaxBatch == 0 {
 		k.maxBatch = 4096
 	}
@@ -143,10 +154,10 @@ func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 
 // Sweeps returns the number of sweeps, colour by colour, in a step; 0 with another scan.
 func (k *Gibbs) Sweeps() int {
-	if k.colours == nil {
+	if k.coloured == nil {
 		return 0
 	}
-	return k.updates / k.Oracle.Space().Sites
+	return k.updates / k.Target.Space().Sites
 }
 
 // Step implements Kernel.
@@ -157,7 +168,7 @@ func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	k.next.U = resize(k.next.U, n)
 	copy(k.next.X.Codes, s.X.Codes)
 	copy(k.next.U, s.U)
-	if k.colours != nil {
+	if k.coloured != nil {
 		return k.colour.step(ctx, k, s, info)
 	}
 	k.lp = resize(k.lp, n*s.X.Space.Values)
@@ -172,7 +183,7 @@ func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
 	for c := range n {
 		info.Accept[c], info.Accepted[c] = 1, true
 	}
-	if k.ask != 0 {
+	if k.given != nil {
 		if err := k.evaluateMoved(ctx, s, info); err != nil {
 			return err
 		}
@@ -210,8 +221,8 @@ func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Count
 	values := s.X.Space.Values
 	k.scan(s, number)
 	conditionals := k.enumerate
-	if k.ask != 0 {
-		conditionals = k.given
+	if k.given != nil {
+		conditionals = k.conditionals
 	}
 	if err := conditionals(ctx, s, count); err != nil {
 		return err
@@ -228,7 +239,7 @@ func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Count
 		k.stream.Reset(s.Seed, s.ChainIDs[c], number, UseProposal)
 		v := k.stream.Categorical(k.weight)
 		k.next.X.Chain(c)[site] = int32(v)
-		if k.ask == 0 {
+		if k.given == nil {
 			k.next.U[c] = lp[v]
 		}
 	}
@@ -270,9 +281,9 @@ func (p *gibbsPart) add(s *State, c int, x []int32) {
 	p.chain = append(p.chain, c)
 }
 
-// given fills k.lp from the conditional that the energy offers, site by site,
+// conditionals fills k.lp from the conditional that the energy offers, site by site,
 // since chains may be at different ones.
-func (k *Gibbs) given(ctx context.Context, s *State, count *Counts) error {
+func (k *Gibbs) conditionals(ctx context.Context, s *State, count *Counts) error {
 	p, values := &k.part, s.X.Space.Values
 	for site := range s.X.Space.Sites {
 		p.reset(s.X.Space)
@@ -285,7 +296,7 @@ func (k *Gibbs) given(ctx context.Context, s *State, count *Counts) error {
 			continue
 		}
 		p.u = resize(p.u, len(p.chain)*values)
-		if err := k.Oracle.Answer(ctx, energies.Query{Want: k.ask, X: p.x, Site: site, LogP: p.u}); err != nil {
+		if err := k.given(ctx, p.u, site, p.x); err != nil {
 			return err
 		}
 		for j, c := range p.chain {
@@ -310,7 +321,7 @@ func (k *Gibbs) evaluateMoved(ctx context.Context, s *State, info *Info) error {
 		return nil
 	}
 	p.u = resize(p.u, len(p.chain))
-	if err := k.Oracle.LogDensity(ctx, p.u, p.x); err != nil {
+	if err := k.Target.LogDensity(ctx, p.u, p.x); err != nil {
 		return err
 	}
 	info.Evaluations.Density += int64(len(p.chain))
@@ -371,7 +382,7 @@ func (k *Gibbs) flush(ctx context.Context, s *State, count *Counts) error {
 		return err
 	}
 	p.u = resize(p.u, len(p.chain))
-	if err := k.Oracle.LogDensity(ctx, p.u, p.x); err != nil {
+	if err := k.Target.LogDensity(ctx, p.u, p.x); err != nil {
 		return err
 	}
 	count.Density += int64(len(p.chain))

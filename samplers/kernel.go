@@ -12,7 +12,7 @@ import (
 // [Metropolis], which needs only a [Proposal].
 type Kernel interface {
 	// Energy returns the energy that the kernel draws from.
-	Energy() energies.Oracle
+	Energy() energies.Energy
 	// Vars lists the named numbers that the kernel keeps in State.Vars.
 	Vars() []VarSpec
 	// Init declares the kernel's variables where s lacks them and recomputes what is
@@ -62,12 +62,12 @@ const (
 
 // Base has the methods of a Kernel other than Step.
 type Base struct {
-	Oracle energies.Oracle
+	Target energies.Energy
 	Specs  []VarSpec
 }
 
 // Energy implements Kernel.
-func (b *Base) Energy() energies.Oracle { return b.Oracle }
+func (b *Base) Energy() energies.Energy { return b.Target }
 
 // Vars implements Kernel.
 func (b *Base) Vars() []VarSpec { return b.Specs }
@@ -76,7 +76,7 @@ func (b *Base) Vars() []VarSpec { return b.Specs }
 func (b *Base) Init(ctx context.Context, s *State) error {
 	s.Declare(b.Specs)
 	s.Point = Point{X: s.X, U: resize(s.U, s.Chains())}
-	if err := b.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
+	if err := b.Target.LogDensity(ctx, s.U, s.X); err != nil {
 		return err
 	}
 	s.Evaluations.Density += int64(s.Chains())

@@ -279,7 +279,11 @@ var gibbsVariants = []samplers.Settings{{}, {"scan": "random"}, {"updates": "2"}
 
 // colouredSweeps is the row of one or two sweeps colour by colour.
 func colouredSweeps(p *samplertest.Problem, set samplers.Settings, k int) []float64 {
-	colours, row := energies.AsOracle(p.Energy).Capabilities().Colours, make([]float64, p.Law.Len())
+	coloured, err := energies.As[energies.Coloured]("", p.Energy)
+	if err != nil {
+		panic(err)
+	}
+	colours, row := coloured.Colours(), make([]float64, p.Law.Len())
 	row[k] = 1
 	for range number(set, "updates", p.Space().Sites) / p.Space().Sites {
 		next := make([]float64, len(row))

@@ -48,7 +48,7 @@ func NewLB(e energies.Energy, o LBOptions) (*LB, error) {
 	if o.MaxBatch == 0 {
 		o.MaxBatch = 4096
 	}
-	around := &neighbours{Oracle: energies.AsOracle(e), maxBatch: o.MaxBatch}
+	around := &neighbours{Energy: e, maxBatch: o.MaxBatch}
 	eval, err := NewInformed("lb", around, balance, true)
 	if err != nil {
 		return nil, err
@@ -68,9 +68,9 @@ func (k *LB) Step(ctx context.Context, s *State, info *Info) error {
 	return k.Metropolis.Step(ctx, s, info)
 }
 
-// neighbours answers as gradient what U gains by each change of one site.
+// neighbours has as gradient what U gains by each change of one site.
 type neighbours struct {
-	energies.Oracle
+	energies.Energy
 	maxBatch int
 	state    *State // of the step being made
 	part     energies.Batch
@@ -81,46 +81,41 @@ type neighbours struct {
 // impossible stands for -Inf in differences, which have to be finite.
 const impossible = -1e30
 
-// Capabilities implements energies.Oracle.
-func (*neighbours) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
-}
-
-// Answer implements energies.Oracle.
-func (e *neighbours) Answer(ctx context.Context, q energies.Query) error {
-	if err := e.LogDensity(ctx, q.U, q.X); err != nil || q.Want == energies.Density {
+// LogDensityGrad implements energies.Differentiable.
+func (e *neighbours) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	if err := e.LogDensity(ctx, u, x); err != nil {
 		return err
 	}
-	sp := q.X.Space
-	clear(q.Grad)
+	sp := x.Space
+	clear(g)
 	e.part = energies.Batch{Space: sp, Codes: e.part.Codes[:0], IDs: e.part.IDs[:0]}
 	e.at = e.at[:0]
-	for c := range q.U {
-		if isZero(q.U[c]) || nonFinite(q.U[c]) {
+	for c := range u {
+		if isZero(u[c]) || nonFinite(u[c]) {
 			continue
 		}
-		for i, cur := range q.X.Chain(c) {
+		for i, cur := range x.Chain(c) {
 			for v := range int32(sp.Values) {
 				if v == cur || !sp.Allows(i, v) {
 					continue
 				}
-				e.part.Codes = append(e.part.Codes, q.X.Chain(c)...)
+				e.part.Codes = append(e.part.Codes, x.Chain(c)...)
 				e.part.Codes[len(e.part.Codes)-sp.Sites+i] = v
 				e.part.IDs = append(e.part.IDs, e.state.ChainIDs[c])
 				e.at = append(e.at, (c*sp.Sites+i)*sp.Values+int(v))
 				if len(e.at) == e.maxBatch {
-					if err := e.flush(ctx, q); err != nil {
+					if err := e.flush(ctx, u, g, x.Space); err != nil {
 						return err
 					}
 				}
 			}
 		}
 	}
-	return e.flush(ctx, q)
+	return e.flush(ctx, u, g, x.Space)
 }
 
 // flush evaluates the states collected and empties the list.
-func (e *neighbours) flush(ctx context.Context, q energies.Query) error {
+func (e *neighbours) flush(ctx context.Context, from []float64, g []float32, sp *energies.Space) error {
 	if len(e.at) == 0 {
 		return nil
 	}
@@ -128,16 +123,16 @@ func (e *neighbours) flush(ctx context.Context, q energies.Query) error {
 	if err := e.LogDensity(ctx, e.u, e.part); err != nil {
 		return err
 	}
-	row := q.X.Space.Sites * q.X.Space.Values
+	row := sp.Sites * sp.Values
 	for j, k := range e.at {
 		c := k / row
 		switch u := e.u[j]; {
 		case nonFinite(u) && !e.state.RejectNonFinite:
 			return &NonFiniteError{e.state.ChainIDs[c], e.state.Step, "log-density", u, slices.Clone(e.part.Chain(j))}
 		case nonFinite(u) || isZero(u):
-			q.Grad[k] = impossible
+			g[k] = impossible
 		default:
-			q.Grad[k] = float32(u - q.U[c])
+			g[k] = float32(u - from[c])
 		}
 	}
 	e.part.Codes, e.part.IDs, e.at = e.part.Codes[:0], e.part.IDs[:0], e.at[:0]

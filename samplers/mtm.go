@@ -234,7 +234,7 @@ func (k *MTM) evaluate(ctx context.Context, s *State, p *Point, use uint32, info
 		}
 	}
 	if k.u = resize(k.u, len(k.at)); len(k.at) > 0 {
-		if err := k.Oracle.LogDensity(ctx, k.u, k.part); err != nil {
+		if err := k.Target.LogDensity(ctx, k.u, k.part); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ func init() {
 		Name:  "mwg",
 		Doc:   "Metropolis within Gibbs: one site a step, proposed from the model's own prediction",
 		Paper: "Tierney 1994, section 2.3 (independence proposals); the proposal of Wang, Cho 2019 (arXiv:1902.04094)",
-		Needs: energies.ModelConditional,
+		Needs: energies.Predictions,
 
 		Reversible: true, // a sequence of steps with its sites in a random direction; see TwoStage
 	}, NewMetropolisWithinGibbs)
@@ -44,12 +44,9 @@ var _ Kernel = (*MetropolisWithinGibbs)(nil)
 
 // NewMetropolisWithinGibbs returns the kernel for e. Errors are those of NewGibbsModel.
 func NewMetropolisWithinGibbs(e energies.Energy, o MetropolisWithinGibbsOptions) (*MetropolisWithinGibbs, error) {
-	k, err := newGibbs("mwg", e, GibbsOptions{Scan: o.Scan})
+	k, err := newPredicted("mwg", e, GibbsOptions{Scan: o.Scan})
 	if err != nil {
 		return nil, err
-	}
-	if k.ask = energies.ModelConditional; !k.Oracle.Capabilities().Answers.Has(k.ask) {
-		return nil, &energies.UnsupportedError{Who: "samplers: mwg", Want: k.ask}
 	}
 	return &MetropolisWithinGibbs{Base: k.Base, gibbs: k}, nil
 }
@@ -83,7 +80,7 @@ func (k *MetropolisWithinGibbs) propose(ctx context.Context, s *State, info *Inf
 	g, values := k.gibbs, s.X.Space.Values
 	g.scan(s, s.Step)
 	g.lp = resize(g.lp, s.Chains()*values)
-	if err := g.given(ctx, s, &info.Evaluations); err != nil {
+	if err := g.conditionals(ctx, s, &info.Evaluations); err != nil {
 		return err
 	}
 	g.weight = resize(g.weight, values)

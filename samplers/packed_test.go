@@ -94,11 +94,15 @@ func TestPackedLangevin(t *testing.T) {
 
 // logOddsOfChanges returns U, [chain], and the log-odds of the Langevin proposal to change each site, [chain,
 // site], of spins.
-func logOddsOfChanges(t *testing.T, e energies.Oracle, x energies.Batch, alpha float64) (u, leave []float64) {
+func logOddsOfChanges(t *testing.T, e energies.Energy, x energies.Batch, alpha float64) (u, leave []float64) {
 	t.Helper()
 	u, leave = make([]float64, x.Chains()), make([]float64, len(x.Codes))
 	g := make([]float32, 2*len(x.Codes))
-	if err := e.Answer(context.Background(), energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g}); err != nil {
+	slopes, err := energies.As[energies.Differentiable]("", e)
+	if err == nil {
+		err = slopes.LogDensityGrad(context.Background(), u, g, x)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	for k, v := range x.Codes {

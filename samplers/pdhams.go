@@ -69,7 +69,7 @@ func NewPAVG(e energies.Energy, o AVGOptions) (*DHAMS, error) {
 
 // withCurvature gives the kernel a matrix to estimate, unless that is too large.
 func (k *DHAMS) withCurvature(name string) (*DHAMS, error) {
-	if n := numbers(k.Oracle.Space()); n > mostNumbers {
+	if n := numbers(k.Target.Space()); n > mostNumbers {
 		return nil, &OptionError{name, "state", strconv.Itoa(n) + " numbers", fmt.Sprintf("at most %d, since a matrix has all their pairs; dhams and avg have no matrix", mostNumbers)}
 	}
 	k.curvature = &curvature{}
@@ -83,7 +83,7 @@ type curvature struct {
 }
 
 // estimate fills w from gradients of e, unless it is filled, and counts them.
-func (w *curvature) estimate(ctx context.Context, e energies.Oracle, count *Counts) error {
+func (w *curvature) estimate(ctx context.Context, e energies.Differentiable, count *Counts) error {
 	if w.values != nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (w *curvature) estimate(ctx context.Context, e energies.Oracle, count *Coun
 		}
 		g := make([]float32, size*len(changes))
 		count.Gradient += int64(len(changes))
-		return g, e.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: make([]float64, len(changes)), Grad: g})
+		return g, e.LogDensityGrad(ctx, make([]float64, len(changes)), g, x)
 	}
 	from, err := gradients([]change{{0, first[0]}})
 	if err != nil {

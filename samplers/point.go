@@ -334,41 +334,42 @@ func (p *Point) exchange(spare *Point, a, b int) {
 // Evaluator evaluates an energy as kernels need it. The zero value is not usable.
 type Evaluator struct {
 	Base
-	informed bool // by the gradient
-	balance  Balance
-	sharp    float64   // factor of β in the weights
-	tilts    bool      // the energy computes tilts, at β = 1
-	tempers  bool      // and at any β
-	spare    []float32 // for a tilt at another β
-	factors  []float64 // of the gradient, [chain]
-	sums     sums
+	slopes  energies.Differentiable // nil: U alone
+	tilt    energies.Tilter         // nil: the gradient itself, also at β = 1
+	temper  energies.Temperer       // nil: and elsewhere
+	balance Balance
+	sharp   float64   // factor of β in the weights
+	spare   []float32 // for a tilt at another β
+	factors []float64 // of the gradient, [chain]
+	sums    sums
 }
 
 // NewEvaluator returns an evaluator of U alone.
 func NewEvaluator(e energies.Energy) (Evaluator, error) {
-	return Evaluator{Base: Base{Oracle: energies.AsOracle(e)}}, e.Space().Check()
+	return Evaluator{Base: Base{Target: e}}, e.Space().Check()
 }
 
 // NewInformed returns an evaluator of U and first-order weights, for the named sampler. The
 // energy's own softmax is used where it has one, unless dense is set. Errors are
 // *energies.UnsupportedError and *energies.SpaceError.
 func NewInformed(sampler string, e energies.Energy, b Balance, dense bool) (Evaluator, error) {
-	o := energies.AsOracle(e)
-	can, reason := o.Capabilities().Answers, o.Capabilities().NoGradient
-	if !can.Has(energies.Gradient) {
-		return Evaluator{}, &energies.UnsupportedError{Who: "samplers: " + sampler, Want: energies.Gradient, Err: reason}
+	slopes, err := energies.As[energies.Differentiable]("samplers: "+sampler, e)
+	if err != nil {
+		return Evaluator{}, err
 	}
-	dense = dense || b != Sqrt
-	return Evaluator{
-		Base: Base{Oracle: o}, informed: true, balance: b, sharp: 1,
-		tilts: !dense && can.Has(energies.Tilt), tempers: !dense && can.Has(energies.Temper),
-	}, e.Space().Check()
+	k := Evaluator{Base: Base{Target: e}, slopes: slopes, balance: b, sharp: 1}
+	if !dense && b == Sqrt { // a missing tilt is no error
+		k.tilt, _ = energies.As[energies.Tilter]("", e)
+		k.temper, _ = energies.As[energies.Temperer]("", e)
+	}
+	return k, e.Space().Check()
 }
 
 // sharpen multiplies β by a factor in the first-order weights, and nowhere else.
 func (e *Evaluator) sharpen(factor float64) {
-	e.sharp = factor
-	e.tilts = e.tilts && factor == 1
+	if e.sharp = factor; factor != 1 {
+		e.tilt = nil
+	}
 }
 
 // Init implements Kernel.
@@ -397,7 +398,7 @@ func (s *State) CheckInit() error {
 
 // count adds n evaluations.
 func (e *Evaluator) count(to *Counts, n int) {
-	if e.informed {
+	if e.slopes != nil {
 		to.Gradient += int64(n)
 	} else {
 		to.Density += int64(n)
@@ -408,27 +409,26 @@ func (e *Evaluator) count(to *Counts, n int) {
 // have one the gradient itself is kept, which serves at every β. On error p is undefined.
 func (e *Evaluator) Evaluate(ctx context.Context, p *Point, beta []float64) error {
 	p.U = resize(p.U, p.X.Chains())
-	q := energies.Query{Want: energies.Density, X: p.X, U: p.U}
-	n := len(p.X.Codes) * p.X.Space.Values
+	n, err := len(p.X.Codes)*p.X.Space.Values, error(nil)
 	switch {
-	case !e.informed:
-		return e.Oracle.Answer(ctx, q)
-	case e.tilts && beta == nil:
+	case e.slopes == nil:
+		return e.Target.LogDensity(ctx, p.U, p.X)
+	case e.tilt != nil && beta == nil:
 		p.Tilt, p.Grad = resize(p.Tilt, n), nil
-		q.Want, q.Tilt = energies.Tilt, p.Tilt
+		err = e.tilt.LogDensityTilt(ctx, p.U, p.Tilt, p.X)
 	default:
 		p.Grad = resize(p.Grad, n)
-		q.Want, q.Grad = energies.Gradient, p.Grad
+		err = e.slopes.LogDensityGrad(ctx, p.U, p.Grad, p.X)
 	}
-	if err := e.Oracle.Answer(ctx, q); err != nil {
+	if err != nil {
 		return err
 	}
-	return e.temper(ctx, p, beta)
+	return e.weighPoint(ctx, p, beta)
 }
 
-// temper fills all that p derives from its gradient at inverse temperatures beta, by the
+// weighPoint fills all that p derives from its gradient at inverse temperatures beta, by the
 // energy's own softmax where it has one. On error p is as before.
-func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error {
+func (e *Evaluator) weighPoint(ctx context.Context, p *Point, beta []float64) error {
 	e.factors = resize(e.factors, p.X.Chains())
 	for c := range e.factors {
 		if e.factors[c] = e.sharp; beta != nil {
@@ -437,9 +437,9 @@ func (e *Evaluator) temper(ctx context.Context, p *Point, beta []float64) error 
 	}
 	switch {
 	case p.Grad == nil: // the energy tilts at β = 1
-	case e.tempers:
+	case e.temper != nil:
 		e.spare = resize(e.spare, len(p.Grad))
-		if err := e.Oracle.Answer(ctx, energies.Query{Want: energies.Temper, X: p.X, Grad: p.Grad, Tilt: e.spare, Beta: e.factors}); err != nil {
+		if err := e.temper.Temper(ctx, e.spare, p.Grad, e.factors); err != nil {
 			return err
 		}
 		p.Tilt, e.spare = e.spare, p.Tilt
@@ -460,7 +460,7 @@ func (e *Evaluator) Refresh(ctx context.Context, s *State) error {
 	if !stale {
 		return nil
 	}
-	if err := e.temper(ctx, &s.Point, s.Beta); err != nil {
+	if err := e.weighPoint(ctx, &s.Point, s.Beta); err != nil {
 		return err
 	}
 	for c := range s.Chains() {

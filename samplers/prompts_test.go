@@ -26,7 +26,7 @@ type prompts struct {
 	total []float32   // their sum over pictures, [state · site · value]
 }
 
-var _ energies.Oracle = (*prompts)(nil)
+var _ energies.Minibatch = (*prompts)(nil)
 
 func newPrompts(seed int64, scale, bend float64) *prompts {
 	var r rng.Stream
@@ -103,20 +103,7 @@ func norm(x []float64) float64 {
 
 func (p *prompts) Space() *energies.Space { return p.law.X.Space }
 
-func (p *prompts) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Estimate, Terms: pictures}
-}
-
-func (p *prompts) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Gradient:
-		return p.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	case energies.Estimate:
-		p.estimate(q.U, q.Grad, q.X, q.Terms)
-		return nil
-	}
-	return p.LogDensity(ctx, q.U, q.X)
-}
+func (p *prompts) Terms() int { return pictures }
 
 // state is the number of a chain's state.
 func (p *prompts) state(x []int32) int { return int(x[0])*promptWords + int(x[1]) }
@@ -140,7 +127,7 @@ func (p *prompts) LogDensityGrad(ctx context.Context, u []float64, g []float32, 
 	return p.LogDensity(ctx, u, x)
 }
 
-func (p *prompts) estimate(u []float64, g []float32, x energies.Batch, batch [][]int32) {
+func (p *prompts) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
 	const row = promptSites * promptWords
 	for c := range u {
 		k, share := p.state(x.Chain(c)), float32(pictures)/float32(len(batch[c]))
@@ -154,4 +141,5 @@ func (p *prompts) estimate(u []float64, g []float32, x energies.Batch, batch [][
 			}
 		}
 	}
+	return ctx.Err()
 }

@@ -45,9 +45,9 @@ func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
 	if _, lacks := err.(*energies.UnsupportedError); !lacks {
 		return k, err
 	}
-	can, works := energies.AsOracle(e).Capabilities().Answers, []string{}
+	works := []string{}
 	for _, name := range Names() {
-		if r, known := Lookup(name); known == nil && can.Has(r.Needs) && r.Exact && name != "tempering" { // which needs what its inner sampler does
+		if r, known := Lookup(name); known == nil && energies.Lacks(e, r.Needs) == nil && r.Exact && name != "tempering" { // which needs what its inner sampler does
 			works = append(works, name)
 		}
 	}
@@ -55,25 +55,41 @@ func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
 }
 
 // Check finds what is wrong with settings before there is an energy, given what the energy
-// will be able to answer; a draft answers the same. Errors are those of New.
-func (r Registration) Check(c energies.Capabilities, s Settings) error {
-	if r.Needs.Has(energies.Drafted) {
-		c.Draft = probe{c}
-		c.Answers |= energies.Drafted
-	}
-	_, err := r.New(probe{c}, s)
+// will be able to do; a draft can do the same. Errors are those of New.
+func (r Registration) Check(can energies.Capability, s Settings) error {
+	_, err := r.New(probe{can: can | r.Needs&energies.Draft}, s)
 	return err
 }
 
-// probe is an energy that is never evaluated.
-type probe struct{ can energies.Capabilities }
+// probe is an energy that is never evaluated, with all methods and whatever capabilities.
+type probe struct {
+	energies.Minibatch
+	energies.Tilter
+	energies.Temperer
+	energies.Conditional
+	energies.Predictor
+	can energies.Capability
+}
 
-func (probe) Space() *energies.Space                                      { return &energies.Space{Sites: 1, Values: 3} }
+// Space implements energies.Energy.
+func (probe) Space() *energies.Space { return &energies.Space{Sites: 1, Values: 3} }
+
+// LogDensity implements energies.Energy.
 func (probe) LogDensity(context.Context, []float64, energies.Batch) error { return nil }
-func (probe) Answer(context.Context, energies.Query) error                { return nil }
 
-// Capabilities implements energies.Oracle.
-func (p probe) Capabilities() energies.Capabilities { return p.can }
+// Terms implements energies.Minibatch; samplers make lists of that length.
+func (probe) Terms() int { return 1 << 20 }
+
+// Draft implements energies.Drafted.
+func (p probe) Draft() energies.Energy { return p }
+
+// Lacks implements what [energies.As] asks for.
+func (p probe) Lacks(c energies.Capability) error {
+	if p.can.Has(c) {
+		return nil
+	}
+	return &energies.UnsupportedError{Want: c}
+}
 
 // Invariant says in words what the invariant distribution is.
 func (r Registration) Invariant() string {

@@ -29,7 +29,7 @@ const (
 // SGDLDOptions are the options of SGDLD; the zero value has the defaults.
 type SGDLDOptions struct {
 	// Batch is the number of terms in a minibatch; 0 means the exact gradient, otherwise
-	// the energy must offer [energies.Estimate].
+	// the energy must be an [energies.Minibatch].
 	Batch int `flag:"batch" default:"0: the exact gradient" doc:"terms of the energy in each minibatch, drawn without replacement"`
 	// Jump is JumpSites (the default) or JumpSingle.
 	Jump string `flag:"jump" default:"sites" choices:"sites,single" doc:"which sites may move in one step"`
@@ -59,7 +59,7 @@ type SGDLDOptions struct {
 //
 //   - the cache, eq. 12: while a chain stays at x its gradient is the mean over all
 //     minibatches drawn there, so that the noise within the exponential averages out. Of a
-//     quenched energy ([energies.Capabilities]) it averages the densities of neighbours;
+//     quenched energy ([energies.Quenched]) it averages the densities of neighbours;
 //   - the Polyak step, eq. 14: ε_t = h_t/Z(x), Z the sum of the rates that leave x;
 //   - the weights, eq. 15: a state counts ε_t in estimates, the variable WeightVar, from
 //     e^-300 to e^300.
@@ -92,6 +92,7 @@ type SGDLDOptions struct {
 // minibatches again.
 type SGDLD struct {
 	Evaluator
+	data   energies.Minibatch
 	batch  int // 0: the exact gradient
 	caches bool
 	// The energy's terms are densities: estimates are averaged before the logarithm.
@@ -173,15 +174,15 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 		}
 	}
 	if o.Batch > 0 {
-		can := k.Oracle.Capabilities()
-		if !can.Answers.Has(energies.Estimate) {
-			return nil, &energies.UnsupportedError{Who: "samplers: sgdld with minibatches", Want: energies.Estimate}
+		if k.data, err = energies.As[energies.Minibatch]("samplers: sgdld with minibatches", e); err != nil {
+			return nil, err
 		}
-		if o.Batch > can.Terms {
-			return bad("batch", o.Batch, fmt.Sprintf("the energy has %d terms", can.Terms))
+		terms := k.data.Terms()
+		if o.Batch > terms {
+			return bad("batch", o.Batch, fmt.Sprintf("the energy has %d terms", terms))
 		}
-		k.quenched = can.Quenched
-		for j := range can.Terms {
+		_, k.quenched = k.data.(energies.Quenched)
+		for j := range terms {
 			k.order = append(k.order, j)
 		}
 	}
@@ -232,7 +233,7 @@ func (k *SGDLD) recall(ctx context.Context, s *State) error {
 			s.Grad[c*row+v] = float32(g)
 		}
 	}
-	return k.temper(ctx, &s.Point, s.Beta)
+	return k.weighPoint(ctx, &s.Point, s.Beta)
 }
 
 // keepAverage saves the average gradient of a chain, which has one state more.

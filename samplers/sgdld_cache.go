@@ -47,7 +47,7 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Point, st
 	for j, c := range e.chains {
 		k.draw(e.batch[j], &e.stream, s.Seed, s.ChainIDs[c], step)
 	}
-	if err := k.Oracle.Answer(ctx, energies.Query{Want: energies.Estimate, X: e.X, U: e.U, Grad: e.Grad, Terms: e.batch[:n]}); err != nil {
+	if err := k.data.EstimateGrad(ctx, e.U, e.Grad, e.X, e.batch[:n]); err != nil {
 		return err
 	}
 	if k.pooling.run == nil {
@@ -149,7 +149,7 @@ func (k *SGDLD) replay(ctx context.Context, s *State) error {
 		}
 		s.Evaluations.Gradient += int64(len(k.est.chains))
 	}
-	return k.temper(ctx, &s.Point, s.Beta)
+	return k.weighPoint(ctx, &s.Point, s.Beta)
 }
 
 // arrive evaluates the proposed states into k.est, or, where one cannot be a state,
@@ -253,5 +253,5 @@ func (k *SGDLD) evaluate(ctx context.Context, e *estimate, s *State, info *Info)
 		return err
 	}
 	k.average(e, s)
-	return k.temper(ctx, &e.Point, e.betas)
+	return k.weighPoint(ctx, &e.Point, e.betas)
 }

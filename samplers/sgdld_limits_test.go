@@ -55,9 +55,19 @@ func TestCachesLastAsLongAsStates(t *testing.T) {
 // noisyCliff has probability zero where the first site has the last value.
 type noisyCliff struct{ noisyFields }
 
-func (e noisyCliff) Answer(ctx context.Context, q energies.Query) error {
-	err := e.noisyFields.Answer(ctx, q)
-	u, x := q.U, q.X
+func (e noisyCliff) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.drop(u, x, e.noisyFields.LogDensity(ctx, u, x))
+}
+
+func (e noisyCliff) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return e.drop(u, x, e.noisyFields.LogDensityGrad(ctx, u, g, x))
+}
+
+func (e noisyCliff) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	return e.drop(u, x, e.noisyFields.EstimateGrad(ctx, u, g, x, terms))
+}
+
+func (e noisyCliff) drop(u []float64, x energies.Batch, err error) error {
 	for c := range u {
 		if int(x.Chain(c)[0]) == x.Space.Values-1 {
 			u[c] = math.Inf(-1)
@@ -119,9 +129,8 @@ type fading struct {
 	calls *int
 }
 
-func (e fading) Answer(ctx context.Context, q energies.Query) error {
-	err := e.noisyFields.Answer(ctx, q)
-	u := q.U
+func (e fading) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	err := e.noisyFields.EstimateGrad(ctx, u, g, x, terms)
 	if *e.calls++; *e.calls > 4 {
 		u[len(u)-1] = math.Inf(-1)
 	}

@@ -27,11 +27,11 @@ func TestQuenchedCache(t *testing.T) {
 	}
 	// Densities of the four terms at the state and its neighbours, [value at site 0..2, value].
 	densities := func(x []int32, j int32) (p []float64) {
-		q := energies.Query{Want: energies.Estimate, X: energies.Batch{Space: m.Space(), Codes: x}, U: make([]float64, 1), Grad: make([]float32, 6), Terms: [][]int32{{j}}}
-		if err := m.Answer(context.Background(), q); err != nil {
+		grad := make([]float32, 6)
+		if err := m.EstimateGrad(context.Background(), make([]float64, 1), grad, energies.Batch{Space: m.Space(), Codes: x}, [][]int32{{j}}); err != nil {
 			t.Fatal(err)
 		}
-		for _, g := range q.Grad {
+		for _, g := range grad {
 			p = append(p, math.Exp(float64(g)))
 		}
 		return p

@@ -19,20 +19,11 @@ type noisyFields struct {
 	seen  *[][][]int32 // minibatches asked for, [evaluation, chain]; nil: not kept
 }
 
-var _ energies.Oracle = noisyFields{}
+var _ energies.Minibatch = noisyFields{}
 
-func (e noisyFields) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: e.siteFields.Capabilities().Answers | energies.Estimate, Terms: e.terms}
-}
+func (e noisyFields) Terms() int { return e.terms }
 
-func (e noisyFields) Answer(ctx context.Context, q energies.Query) error {
-	if q.Want == energies.Estimate {
-		return e.estimate(ctx, q.U, q.Grad, q.X, q.Terms)
-	}
-	return e.siteFields.Answer(ctx, q)
-}
-
-func (e noisyFields) estimate(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+func (e noisyFields) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
 	if e.seen != nil {
 		var copied [][]int32
 		for _, b := range batch {
@@ -243,7 +234,7 @@ func TestSGDLDOptions(t *testing.T) {
 		t.Errorf("%v after %d steps", err, r.State.Step)
 	}
 	var lacks *energies.UnsupportedError
-	if _, err := New("sgdld", f, Settings{"batch": "1"}); !errors.As(err, &lacks) || lacks.Want != energies.Estimate {
+	if _, err := New("sgdld", f, Settings{"batch": "1"}); !errors.As(err, &lacks) || lacks.Want != energies.Minibatches {
 		t.Errorf("minibatches of an energy without terms: %v", err)
 	}
 }

@@ -130,8 +130,8 @@ func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
 
 // newTempering declares the variables of the kernel and of its inner one.
 func newTempering(inner Kernel, ladder []float64, tuned bool) *Tempering {
-	k := &Tempering{Base: Base{Oracle: inner.Energy()}, inner: inner, levels: len(ladder), tuned: tuned, ladder: ladder, intensity: 1, parities: 2}
-	l, d := k.levels, k.Oracle.Space().Sites
+	k := &Tempering{Base: Base{Target: inner.Energy()}, inner: inner, levels: len(ladder), tuned: tuned, ladder: ladder, intensity: 1, parities: 2}
+	l, d := k.levels, k.Target.Space().Sites
 	k.Specs = []VarSpec{
 		{Name: RoundTripsVar, Record: true}, {Name: SwapRateVar, Record: true},
 		{Name: LadderVar, Shape: []int{l}}, {Name: ReplicasVar, Shape: []int{l - 1, d}},

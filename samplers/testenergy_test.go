@@ -17,7 +17,10 @@ type siteFields struct {
 	p     []float32 // softmax(½h), [site, value]
 }
 
-var _ energies.Oracle = (*siteFields)(nil)
+var (
+	_ energies.Differentiable = (*siteFields)(nil)
+	_ energies.Tilter         = (*siteFields)(nil)
+)
 
 func newSiteFields(sp *energies.Space, scale float64) *siteFields {
 	var r rng.Stream
@@ -64,20 +67,6 @@ func (f *siteFields) LogDensityTilt(ctx context.Context, u []float64, p []float3
 		copy(p[c*len(f.p):], f.p)
 	}
 	return f.LogDensity(ctx, u, x)
-}
-
-func (f *siteFields) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Tilt}
-}
-
-func (f *siteFields) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Gradient:
-		return f.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	case energies.Tilt:
-		return f.LogDensityTilt(ctx, q.U, q.Tilt, q.X)
-	}
-	return f.LogDensity(ctx, q.U, q.X)
 }
 
 // dense hides the tilt of an energy.

@@ -15,7 +15,7 @@ func init() {
 		Name:  "two-stage",
 		Doc:   "steps of a reversible sampler on a cheap draft of the energy, which the energy itself then accepts or rejects",
 		Paper: "Christen, Fox 2005 (delayed acceptance, one draft step); Liu 2001, section 9.4.3 (surrogate transition)",
-		Needs: energies.Drafted,
+		Needs: energies.Draft,
 	}, NewTwoStage)
 }
 
@@ -79,8 +79,6 @@ func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
 	bad := func(option, value, reason string) (*TwoStage, error) {
 		return nil, &OptionError{"two-stage", option, value, reason}
 	}
-	oracle := energies.AsOracle(e)
-	draft := oracle.Capabilities().Draft
 	if o.Inner == "" {
 		o.Inner = "dmala"
 	}
@@ -97,24 +95,27 @@ func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
 		return bad("draft-steps", strconv.Itoa(o.DraftSteps), "must be at least 1")
 	case o.Options["step-schedule"] != "":
 		return bad("step-schedule", o.Options["step-schedule"], "the draft steps of a step must be alike")
-	case draft == nil:
-		return nil, &energies.UnsupportedError{Who: "two-stage", Want: energies.Drafted}
 	case o.Stages < 0 || o.Stages > 2:
 		return bad("stages", strconv.Itoa(o.Stages), "want 1 or 2")
 	case o.Stages == 1 && r.Needs != energies.Gradient:
 		return bad("inner", o.Inner, "with one stage it must propose by the gradient, as dmala or gwg")
-	case o.Stages == 1:
-		inner, err := r.New(draftGradient{oracle, draft}, o.Options)
-		if err != nil {
-			return nil, err
-		}
-		return &TwoStage{Base: Base{Oracle: oracle, Specs: inner.Vars()}, inner: inner}, nil
 	}
-	inner, err := r.New(draft, o.Options)
+	drafted, err := energies.As[energies.Drafted]("two-stage", e)
 	if err != nil {
 		return nil, err
 	}
-	k := &TwoStage{Base: Base{Oracle: oracle}, inner: inner, steps: o.DraftSteps}
+	if o.Stages == 1 {
+		inner, err := r.New(draftGradient{e, drafted.Draft()}, o.Options)
+		if err != nil {
+			return nil, err
+		}
+		return &TwoStage{Base: Base{Target: e, Specs: inner.Vars()}, inner: inner}, nil
+	}
+	inner, err := r.New(drafted.Draft(), o.Options)
+	if err != nil {
+		return nil, err
+	}
+	k := &TwoStage{Base: Base{Target: e}, inner: inner, steps: o.DraftSteps}
 	k.Specs = append(slices.Clone(inner.Vars()), VarSpec{Name: DraftAcceptanceVar, Record: true})
 	return k, e.Space().Check()
 }
@@ -237,7 +238,7 @@ func (k *TwoStage) evaluate(ctx context.Context, s *State) error {
 	if len(k.moved) == 0 {
 		return ctx.Err()
 	}
-	if err := k.Oracle.LogDensity(ctx, k.next.U, k.next.X); err != nil {
+	if err := k.Target.LogDensity(ctx, k.next.U, k.next.X); err != nil {
 		return err
 	}
 	for j, c := range k.moved {
@@ -280,28 +281,43 @@ func (k *TwoStage) Tune(s *State, info *Info, last bool) {
 }
 
 // draftGradient has the U of an energy and the gradient of its draft.
-type draftGradient struct{ energy, draft energies.Oracle }
-
-func (e draftGradient) Space() *energies.Space { return e.energy.Space() }
-
-// Capabilities implements energies.Oracle.
-func (e draftGradient) Capabilities() energies.Capabilities {
-	c := e.draft.Capabilities()
-	c.Answers &= energies.Density | energies.Gradient | energies.Tilt | energies.Temper
-	return c
+type draftGradient struct {
+	energies.Energy
+	draft energies.Energy
 }
 
-// LogDensity implements energies.Energy.
-func (e draftGradient) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return e.energy.LogDensity(ctx, u, x)
-}
+// Lacks implements what [energies.As] asks for.
+func (e draftGradient) Lacks(c energies.Capability) error { return energies.Lacks(e.draft, c) }
 
-// Answer implements energies.Oracle.
-func (e draftGradient) Answer(ctx context.Context, q energies.Query) error {
-	if q.Want != energies.Density {
-		if err := e.draft.Answer(ctx, q); err != nil || q.Want == energies.Temper {
-			return err
-		}
+// LogDensityGrad implements energies.Differentiable.
+func (e draftGradient) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	d, err := energies.As[energies.Differentiable]("", e.draft)
+	if err == nil {
+		err = d.LogDensityGrad(ctx, u, g, x)
 	}
-	return e.energy.LogDensity(ctx, q.U, q.X)
+	if err != nil {
+		return err
+	}
+	return e.LogDensity(ctx, u, x)
+}
+
+// LogDensityTilt implements energies.Tilter.
+func (e draftGradient) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
+	d, err := energies.As[energies.Tilter]("", e.draft)
+	if err == nil {
+		err = d.LogDensityTilt(ctx, u, p, x)
+	}
+	if err != nil {
+		return err
+	}
+	return e.LogDensity(ctx, u, x)
+}
+
+// Temper implements energies.Temperer.
+func (e draftGradient) Temper(ctx context.Context, p, g []float32, beta []float64) error {
+	d, err := energies.As[energies.Temperer]("", e.draft)
+	if err != nil {
+		return err
+	}
+	return d.Temper(ctx, p, g, beta)
 }

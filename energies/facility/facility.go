@@ -19,19 +19,16 @@ import (
 )
 
 // Model is the energy of a [Problem]. It is immutable and safe for concurrent use. Its gradient holds exact
-// differences: g[i,v] - g[i,x_i] = U(x with v at site i) - U(x). It answers Estimate with minibatches of
-// scenarios.
+// differences: g[i,v] - g[i,x_i] = U(x with v at site i) - U(x). Its terms are the scenarios.
 type Model struct {
 	problem   *Problem
 	space     *energies.Space
 	beta      float64 // 1/T
 	scenarios int
 	seed      uint64
-
-	divided *energies.Divided
 }
 
-var _ energies.Oracle = (*Model)(nil)
+var _ energies.Minibatch = (*Model)(nil)
 
 // New returns the energy of p at a temperature above zero, in units of cost, as the mean over a number of
 // scenarios, at least 1, which the seed determines. The error is an *energies.SpaceError.
@@ -58,9 +55,7 @@ func New(p *Problem, temperature float64, scenarios int, seed uint64) (*Model, e
 		}
 		sp.Allowed = append(sp.Allowed, allowed)
 	}
-	m := &Model{problem: p, space: sp, beta: 1 / temperature, scenarios: scenarios, seed: seed}
-	m.divided = energies.NewDivided(m.answer)
-	return m, nil
+	return &Model{problem: p, space: sp, beta: 1 / temperature, scenarios: scenarios, seed: seed}, nil
 }
 
 // Problem returns the problem, which must not be modified.
@@ -76,66 +71,46 @@ func (m *Model) Demands(d []float64, scenario int32) { m.problem.Demands(d, m.se
 // and the customers, with the facilities as values.
 func (m *Model) Space() *energies.Space { return m.space }
 
-// Capabilities implements energies.Oracle.
-func (m *Model) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Estimate, Terms: m.scenarios}
-}
+// Terms implements energies.Minibatch.
+func (m *Model) Terms() int { return m.scenarios }
 
 // LogDensity implements energies.Energy.
 func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+	return m.EstimateGrad(ctx, u, nil, x, make([][]int32, len(u)))
 }
 
-// Answer implements energies.Oracle.
-func (m *Model) Answer(ctx context.Context, q energies.Query) error {
-	if !m.Capabilities().Answers.Has(q.Want) {
-		return &energies.UnsupportedError{Want: q.Want}
-	}
-	scenarios := m.scenarios
-	if q.Want == energies.Estimate && len(q.Terms) > 0 {
-		scenarios = len(q.Terms[0])
-	}
-	n, d := m.problem.Facilities(), m.problem.Customers()
-	work := len(q.X.Codes) * scenarios
-	if q.Want != energies.Density {
-		work *= n
-	}
-	return m.divided.Answer(ctx, q, 1, work, d+scratchPerFacility*n)
+// LogDensityGrad implements energies.Differentiable.
+func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return m.EstimateGrad(ctx, u, g, x, make([][]int32, len(u)))
+}
+
+// EstimateGrad implements energies.Minibatch; nil stands for all terms, and a nil g for none.
+func (m *Model) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	row := m.space.Sites * m.space.Values
+	clear(g)
+	return energies.Chains(ctx, x, m.scenarios, func(c int) {
+		demands, scratch := make([]float64, m.problem.Customers()), make([]float64, scratchPerFacility*m.problem.Facilities())
+		count, total, slopes := len(terms[c]), 0.0, g
+		if terms[c] == nil {
+			count = m.scenarios
+		}
+		if g != nil {
+			slopes = g[c*row : (c+1)*row]
+		}
+		for k := 0; k < count && ctx.Err() == nil; k++ {
+			scenario := k
+			if terms[c] != nil {
+				scenario = int(terms[c][k])
+			}
+			m.Demands(demands, int32(scenario))
+			total += m.problem.differences(slopes, scratch, x.Chain(c), demands, m.beta/float64(count))
+		}
+		u[c] = -m.beta * total / float64(count)
+	})
 }
 
 // scratchPerFacility is the number of numbers that differences needs for each facility.
 const scratchPerFacility = 3
-
-// answer answers the query for chains lo to hi-1.
-func (m *Model) answer(ctx context.Context, q *energies.Query, scratch []float64, lo, hi int) error {
-	demands, rest := scratch[:m.problem.Customers()], scratch[m.problem.Customers():]
-	row := m.space.Sites * m.space.Values
-	for c := lo; c < hi; c++ {
-		count, state := m.scenarios, q.X.Chain(c)
-		if q.Want == energies.Estimate {
-			count = len(q.Terms[c])
-		}
-		var g []float32
-		if q.Want != energies.Density {
-			g = q.Grad[c*row : (c+1)*row]
-			clear(g)
-		}
-		total := 0.0
-		for k := range count {
-			scenario := k
-			if q.Want == energies.Estimate {
-				scenario = int(q.Terms[c][k])
-			}
-			m.Demands(demands, int32(scenario))
-			total += m.problem.differences(g, rest, state, demands, m.beta/float64(count))
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-		q.U[c] = -m.beta * total / float64(count)
-	}
-	return nil
-}
 
 // differences returns the cost of a state under demands d and, unless g, [site, value], is nil, adds to g
 // the decrease of the cost by each change of one site, times share. scratch has scratchPerFacility numbers

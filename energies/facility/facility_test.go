@@ -43,11 +43,12 @@ func TestDifferencesEqualCosts(t *testing.T) {
 	x := randomStates(m, 5, 2)
 	sp, batch := m.Space(), [][]int32{{0}, {2}, {1, 2}, {0, 1}, {2}}
 	for name, terms := range map[string][][]int32{"all scenarios": nil, "minibatches": batch} {
-		q := energies.Query{Want: energies.Gradient, X: x, U: make([]float64, 5), Grad: make([]float32, 5*sp.Sites*sp.Values)}
+		u, grad := make([]float64, 5), make([]float32, 5*sp.Sites*sp.Values)
+		err := m.LogDensityGrad(t.Context(), u, grad, x)
 		if terms != nil {
-			q.Want, q.Terms = energies.Estimate, terms
+			err = m.EstimateGrad(t.Context(), u, grad, x, terms)
 		}
-		if err := m.Answer(t.Context(), q); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 		for c := range 5 {
@@ -57,11 +58,11 @@ func TestDifferencesEqualCosts(t *testing.T) {
 			}
 			state := x.Chain(c)
 			here := -meanCost(m, state, list, seed) / temperature
-			if math.Abs(q.U[c]-here) > 1e-9*math.Abs(here) {
-				t.Errorf("%s: chain %d: U = %v, by the definition %v", name, c, q.U[c], here)
+			if math.Abs(u[c]-here) > 1e-9*math.Abs(here) {
+				t.Errorf("%s: chain %d: U = %v, by the definition %v", name, c, u[c], here)
 			}
 			for i := range sp.Sites {
-				g, old := q.Grad[(c*sp.Sites+i)*sp.Values:][:sp.Values], state[i]
+				g, old := grad[(c*sp.Sites+i)*sp.Values:][:sp.Values], state[i]
 				for _, v := range sp.AllowedAt(i) {
 					state[i] = v
 					want := -meanCost(m, state, list, seed)/temperature - here
@@ -147,12 +148,12 @@ func BenchmarkEstimate(b *testing.B) {
 		b.Fatal(err)
 	}
 	x := randomStates(m, 100, 1)
-	q := energies.Query{Want: energies.Estimate, X: x, U: make([]float64, 100), Grad: make([]float32, len(x.Codes)*100), Terms: make([][]int32, 100)}
-	for c := range q.Terms {
-		q.Terms[c] = []int32{int32(c)}
+	u, g, terms := make([]float64, 100), make([]float32, len(x.Codes)*100), make([][]int32, 100)
+	for c := range terms {
+		terms[c] = []int32{int32(c)}
 	}
 	for b.Loop() {
-		if err := m.Answer(b.Context(), q); err != nil {
+		if err := m.EstimateGrad(b.Context(), u, g, x, terms); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -47,9 +47,8 @@ import (
 
 // Named is an energy with its description.
 type Named struct {
-	energies.Oracle
 	// Energy has the concrete type of its package.
-	Energy energies.Energy
+	energies.Energy
 	// Text is the description, without the folder of a file.
 	Text string
 	// SHA256 identifies the energy: the hash of Text and of the file, if any.
@@ -349,7 +348,7 @@ func parse(f form, text string) (*part, error) {
 
 // named adds the description and the hash of an energy.
 func named(e energies.Energy, text, path string) (*Named, error) {
-	n, hash := &Named{Oracle: energies.AsOracle(e), Energy: e, Text: text}, sha256.New()
+	n, hash := &Named{Energy: e, Text: text}, sha256.New()
 	if path != "" {
 		file, err := os.ReadFile(path)
 		if err != nil {

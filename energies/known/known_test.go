@@ -195,33 +195,42 @@ func TestHiddenUnits(t *testing.T) {
 }
 
 // checkChanges: gradients and conditionals are the differences of U.
-func checkChanges(t *testing.T, text string, e energies.Oracle, all *table.Enumeration) {
+func checkChanges(t *testing.T, text string, e energies.Energy, all *table.Enumeration) {
 	t.Helper()
 	sp, n := e.Space(), all.Len()
-	s, can := sp.Values, e.Capabilities()
+	s := sp.Values
+	slopes, err := energies.As[energies.Differentiable]("", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditional, _ := energies.As[energies.Conditional]("", e)
+	coloured, _ := energies.As[energies.Coloured]("", e)
+	var lists [][]int32
+	if coloured != nil {
+		lists = coloured.Colours()
+	}
+	colours := lists
 	change := func(k, i int, v int32) float64 {
 		x := append([]int32(nil), all.X.Chain(k)...)
 		x[i] = v
 		return all.U[all.Find(x)] - all.U[k]
 	}
 	u, g := make([]float64, n), make([]float32, n*sp.Sites*s)
-	if err := e.Answer(context.Background(), energies.Query{Want: energies.Gradient, X: all.X, U: u, Grad: g}); err != nil {
+	if err := slopes.LogDensityGrad(context.Background(), u, g, all.X); err != nil {
 		t.Fatal(err)
 	}
-	lists := can.Colours
 	for i := range int32(sp.Sites) {
 		lists = append(lists, []int32{i})
 	}
 	for at, sites := range lists {
-		q := energies.Query{Want: energies.Block, X: all.X, Sites: sites, LogP: make([]float64, n*len(sites)*s)}
-		if at >= len(can.Colours) {
-			q.Want, q.Site = energies.Conditional, int(sites[0])
+		logp, err := make([]float64, n*len(sites)*s), error(nil)
+		if at < len(colours) {
+			err = coloured.LogConditionals(context.Background(), logp, sites, all.X)
+		} else if conditional != nil {
+			err = conditional.LogConditional(context.Background(), logp, int(sites[0]), all.X)
 		}
-		conditional := can.Answers.Has(q.Want)
-		if conditional {
-			if err := e.Answer(context.Background(), q); err != nil {
-				t.Fatal(err)
-			}
+		if err != nil {
+			t.Fatal(err)
 		}
 		for k := range n {
 			for m, i := range sites {
@@ -232,14 +241,14 @@ func checkChanges(t *testing.T, text string, e energies.Oracle, all *table.Enume
 						t.Fatalf("%s, state %v, site %d, value %d: gradient %v, want %v", text, all.X.Chain(k), i, v, d, want)
 					}
 					lp := (k*len(sites) + m) * s
-					if d := q.LogP[lp+int(v)] - q.LogP[lp+int(cur)]; conditional && math.Abs(d-want) > 1e-10 {
+					if d := logp[lp+int(v)] - logp[lp+int(cur)]; conditional != nil && math.Abs(d-want) > 1e-10 {
 						t.Fatalf("%s, state %v, site %d of %v, value %d: conditional %v, want %v", text, all.X.Chain(k), i, sites, v, d, want)
 					}
 				}
 			}
 		}
 	}
-	for _, sites := range can.Colours { // no two of a colour interact
+	for _, sites := range colours { // no two of a colour interact
 		for _, i := range sites {
 			for _, j := range sites {
 				if i == j {
@@ -257,12 +266,15 @@ func checkChanges(t *testing.T, text string, e energies.Oracle, all *table.Enume
 
 // checkSlope: U and its gradient by their definitions at real states, by finite differences of
 // a sum of softplus, which both energies are.
-func checkSlope(t *testing.T, text string, e energies.Oracle, all *table.Enumeration) {
+func checkSlope(t *testing.T, text string, e energies.Energy, all *table.Enumeration) {
 	t.Helper()
 	sp, n := e.Space(), all.Len()
 	u, g := make([]float64, n), make([]float32, 2*n*sp.Sites)
-	q := energies.Query{Want: energies.Gradient, X: all.X, U: u, Grad: g}
-	if err := e.Answer(context.Background(), q); err != nil {
+	slopes, err := energies.As[energies.Differentiable]("", e)
+	if err == nil {
+		err = slopes.LogDensityGrad(context.Background(), u, g, all.X)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	value := relaxed(e.(*Named).Energy)

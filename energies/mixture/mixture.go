@@ -14,18 +14,16 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Model is such a mixture. It is immutable and safe for concurrent use. It answers Gradient,
-// which is exact for single changes, and Estimate, of minibatches of its terms.
+// Model is such a mixture. It is immutable and safe for concurrent use. Its gradient is exact for single
+// changes.
 type Model struct {
 	space *energies.Space
 	terms int
 	logp  []float64 // log sigmoid(-a) and log sigmoid(a), [term, site, value]
 	odds  []float64 // e^a, [term, site]
-
-	divided *energies.Divided
 }
 
-var _ energies.Oracle = (*Model)(nil)
+var _ energies.Quenched = (*Model)(nil)
 
 // maxLogit bounds |a|, so that its exponential is a number.
 const maxLogit = 700
@@ -37,7 +35,6 @@ func New(sites int, a []float64) (*Model, error) {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("a mixture over %d sites with %d log-odds", sites, len(a))}
 	}
 	m := &Model{space: &energies.Space{Sites: sites, Values: 2, Kind: energies.Binary}, terms: len(a) / sites, logp: make([]float64, 2*len(a)), odds: make([]float64, len(a))}
-	m.divided = energies.NewDivided(m.answer)
 	for k, t := range a {
 		if !(math.Abs(t) <= maxLogit) {
 			return nil, &energies.SpaceError{Site: k % sites, Reason: fmt.Sprintf("term %d of a mixture has log-odds %g; want -700 to 700", k/sites, t)}
@@ -103,60 +100,43 @@ func GaussianBernoulli(sites, terms int, seed uint64) (*Model, error) {
 // Space implements energies.Energy.
 func (m *Model) Space() *energies.Space { return m.space }
 
-// Capabilities implements energies.Oracle.
-func (m *Model) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Estimate, Terms: m.terms, Quenched: true}
-}
+// Terms implements energies.Minibatch.
+func (m *Model) Terms() int { return m.terms }
+
+// Quenched implements energies.Quenched.
+func (*Model) Quenched() {}
 
 // LogDensity implements energies.Energy.
 func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+	return energies.Chains(ctx, x, m.terms, func(c int) { u[c] = m.mean(nil, x.Chain(c), nil) })
 }
 
-// Answer implements energies.Oracle.
-func (m *Model) Answer(ctx context.Context, q energies.Query) error {
-	if !m.Capabilities().Answers.Has(q.Want) {
-		return &energies.UnsupportedError{Want: q.Want}
-	}
-	count := m.count(&q)
-	return m.divided.Answer(ctx, q, 1, len(q.X.Codes)*count, count+m.space.Sites)
+// LogDensityGrad implements energies.Differentiable.
+func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return m.EstimateGrad(ctx, u, g, x, make([][]int32, len(u)))
 }
 
-// count is the number of terms that each state of a query needs.
-func (m *Model) count(q *energies.Query) int {
-	if q.Want == energies.Estimate {
-		return len(q.Terms[0])
-	}
-	return m.terms
-}
-
-// answer answers the query for chains lo to hi-1.
-func (m *Model) answer(_ context.Context, q *energies.Query, scratch []float64, lo, hi int) error {
-	d, count := m.space.Sites, m.count(q)
-	logs, flips := scratch[:count], scratch[count:]
-	for c := lo; c < hi; c++ {
-		terms := []int32(nil) // all
-		if q.Want == energies.Estimate {
-			terms = q.Terms[c]
+// EstimateGrad implements energies.Minibatch; nil stands for all terms.
+func (m *Model) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	d := m.space.Sites
+	return energies.Chains(ctx, x, m.terms, func(c int) {
+		flips := make([]float64, d)
+		u[c] = m.mean(flips, x.Chain(c), terms[c])
+		for i, v := range x.Chain(c) {
+			pair := g[2*(c*d+i) : 2*(c*d+i)+2]
+			pair[v], pair[1-v] = float32(u[c]), float32(flips[i])
 		}
-		if q.Want == energies.Density {
-			q.U[c] = m.mean(logs, nil, q.X.Chain(c), terms)
-			continue
-		}
-		q.U[c] = m.mean(logs, flips, q.X.Chain(c), terms)
-		for i, v := range q.X.Chain(c) {
-			g := q.Grad[2*(c*d+i) : 2*(c*d+i)+2]
-			g[v], g[1-v] = float32(q.U[c]), float32(flips[i])
-		}
-	}
-	return nil
+	})
 }
 
 // mean returns the logarithm of the mean of ψ_j(x) over terms, nil being all. It writes the same at
-// the states that differ from x at one site to flips, [site], unless flips is nil. logs is a buffer,
-// [term].
-func (m *Model) mean(logs, flips []float64, x []int32, terms []int32) float64 {
-	d, top := len(x), math.Inf(-1)
+// the states that differ from x at one site to flips, [site], unless flips is nil.
+func (m *Model) mean(flips []float64, x []int32, terms []int32) float64 {
+	d, top, count := len(x), math.Inf(-1), len(terms)
+	if terms == nil {
+		count = m.terms
+	}
+	logs := make([]float64, count)
 	term := func(k int) int {
 		if terms == nil {
 			return k

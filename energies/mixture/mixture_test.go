@@ -30,20 +30,24 @@ func TestAgainstDefinition(t *testing.T) {
 		return math.Log(sum / float64(len(terms)))
 	}
 	x := energies.Batch{Space: m.Space(), Codes: []int32{1, 0, 1, 0, 1, 1}}
-	for want, terms := range map[energies.Capability][]int32{energies.Gradient: {0, 1, 2}, energies.Estimate: {2, 0}} {
-		q := energies.Query{Want: want, X: x, U: make([]float64, 2), Grad: make([]float32, 12), Terms: [][]int32{terms, terms}}
-		if err := m.Answer(context.Background(), q); err != nil {
+	for want, terms := range map[string][]int32{"all": {0, 1, 2}, "some": {2, 0}} {
+		u, grad := make([]float64, 2), make([]float32, 12)
+		err := m.LogDensityGrad(t.Context(), u, grad, x)
+		if want == "some" {
+			err = m.EstimateGrad(t.Context(), u, grad, x, [][]int32{terms, terms})
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		for c := range 2 {
-			if w := mean(x.Chain(c), terms...); math.Abs(q.U[c]-w) > 1e-12 {
-				t.Errorf("%v, chain %d: U = %v, want %v", want, c, q.U[c], w)
+			if w := mean(x.Chain(c), terms...); math.Abs(u[c]-w) > 1e-12 {
+				t.Errorf("%v, chain %d: U = %v, want %v", want, c, u[c], w)
 			}
 			for i := range 3 {
 				for v := range int32(2) {
 					y := append([]int32(nil), x.Chain(c)...)
 					y[i] = v
-					if g, w := q.Grad[2*(3*c+i)+int(v)], mean(y, terms...); math.Abs(float64(g)-w) > 1e-6 {
+					if g, w := grad[2*(3*c+i)+int(v)], mean(y, terms...); math.Abs(float64(g)-w) > 1e-6 {
 						t.Errorf("%v, chain %d, site %d, value %d: %v, want %v", want, c, i, v, g, w)
 					}
 				}
@@ -71,13 +75,12 @@ func TestGaussianBernoulli(t *testing.T) {
 	for k := range want.Len() {
 		x := want.X.Slice(k, k+1)
 		sum, square := 0.0, 0.0
-		q := energies.Query{Want: energies.Estimate, X: x, U: make([]float64, 1), Grad: make([]float32, 8), Terms: [][]int32{{0}}}
+		u, grad := make([]float64, 1), make([]float32, 8)
 		for j := range int32(terms) {
-			q.Terms[0][0] = j
-			if err := m.Answer(context.Background(), q); err != nil {
+			if err := m.EstimateGrad(context.Background(), u, grad, x, [][]int32{{j}}); err != nil {
 				t.Fatal(err)
 			}
-			p := math.Exp(q.U[0])
+			p := math.Exp(u[0])
 			sum, square = sum+p, square+p*p
 		}
 		mean := sum / terms

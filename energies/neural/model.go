@@ -84,10 +84,7 @@ type product struct {
 	single   bool // on one thread, several runs at once
 }
 
-var (
-	_ energies.Differentiable = (*Model)(nil)
-	_ energies.Oracle         = (*Model)(nil)
-)
+var _ energies.Differentiable = (*Model)(nil)
 
 // NewModel prepares a model for use as an energy. m is not changed. float16 weights are widened.
 //
@@ -95,7 +92,7 @@ var (
 // *MismatchError if the input does not match the space or the output is not one number per chain,
 // *ort.UnavailableError for the provider cpu,int8 where the model has no large product, and those of
 // package onnx. A model that cannot be differentiated (see [grad.Append]) computes U only;
-// Capabilities gives the reason.
+// Lacks gives the reason.
 func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if o.Temperature == 0 {
 		o.Temperature = 1
@@ -256,23 +253,12 @@ func (e *Model) Update(ctx context.Context) error {
 // in quantised models. If there are any, the gradient is not exact.
 func (e *Model) StraightThrough() []string { return e.straight }
 
-// Capabilities implements energies.Oracle.
-func (e *Model) Capabilities() energies.Capabilities {
-	if e.noGradient != nil {
-		return energies.Capabilities{Answers: energies.Density, NoGradient: e.noGradient}
+// Lacks says why there is no gradient, if there is none; see [energies.As].
+func (e *Model) Lacks(c energies.Capability) error {
+	if c == energies.Gradient {
+		return e.noGradient
 	}
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
-}
-
-// Answer implements energies.Oracle.
-func (e *Model) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Density:
-		return e.evaluate(ctx, q.U, nil, q.X)
-	case energies.Gradient:
-		return e.evaluate(ctx, q.U, q.Grad, q.X)
-	}
-	return &energies.UnsupportedError{Want: q.Want}
+	return nil
 }
 
 // checkGradient determines the properties of the gradient. A model that cannot be differentiated is not

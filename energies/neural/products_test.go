@@ -106,18 +106,22 @@ func answers(t *testing.T, e energies.Differentiable, x energies.Batch) []float6
 	if err := e.LogDensity(context.Background(), alone, x); err != nil {
 		t.Fatal(err)
 	}
-	oracle := energies.AsOracle(e)
 	var blocks [][]float64
-	for _, sites := range oracle.Capabilities().Colours {
+	var colours [][]int32
+	coloured, ok := e.(energies.Coloured)
+	if ok {
+		colours = coloured.Colours()
+	}
+	for _, sites := range colours {
 		m := n * len(sites)
-		q := energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: make([]float64, 2*m)}
-		if err := oracle.Answer(t.Context(), q); err != nil {
+		lp := make([]float64, 2*m)
+		if err := coloured.LogConditionals(t.Context(), lp, sites, x); err != nil {
 			t.Fatal(err)
 		}
 		odds, probability := layerOf(t, e, int(sites[0]), x, alone)
 		block := make([]float64, 0, 2*m)
 		for k := range m {
-			t, p := q.LogP[2*k+1]-q.LogP[2*k], 0.0
+			t, p := lp[2*k+1]-lp[2*k], 0.0
 			if p = 1 / (1 + math.Exp(-float64(1+x.Chain(k / len(sites))[0])*t)); odds != nil {
 				t, p = float64(odds[k]), float64(probability[k])
 			}

@@ -54,7 +54,7 @@ func TestRowsThatInteract(t *testing.T) {
 		"one by one": {bits(t, neural.ModelOptions{OneByOne: true}, centred), false},
 		"honest":     {bits(t, neural.ModelOptions{}, weighted), false},
 	} {
-		for _, want := range []energies.Capability{energies.Density, energies.Gradient} {
+		for _, want := range []energies.Capability{0, energies.Gradient} {
 			var rows *energies.RowsError
 			err := energies.CheckRows(t.Context(), c.e, want, x)
 			if c.interact != errors.As(err, &rows) || !c.interact && err != nil || c.interact && rows.Alone == rows.Among {

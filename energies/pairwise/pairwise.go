@@ -16,8 +16,8 @@ import (
 	"github.com/gradhop/gradhop/energies/graph"
 )
 
-// Model is a pairwise energy. It is immutable and safe for concurrent use. It answers Conditional,
-// Block and Gradient; the gradient gives exact differences for changes of one site.
+// Model is a pairwise energy. It is immutable and safe for concurrent use. The gradient gives exact
+// differences for changes of one site.
 type Model struct {
 	space   *energies.Space
 	graph   *graph.Graph
@@ -29,10 +29,13 @@ type Model struct {
 	base    []float64
 	scale   float64
 	regular *Regular // nil: U is a sum over sites
-	divided *energies.Divided
 }
 
-var _ energies.Oracle = (*Model)(nil)
+var (
+	_ energies.Differentiable = (*Model)(nil)
+	_ energies.Conditional    = (*Model)(nil)
+	_ energies.Coloured       = (*Model)(nil)
+)
 
 // New returns the model of kind Binary or Spin with the weights of g as couplings J and fields h,
 // [site]; nil means zero. Errors are *energies.SpaceError.
@@ -58,7 +61,6 @@ func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*
 		}
 	}
 	m.regular = m.newRegular()
-	m.divided = energies.NewDivided(m.answer)
 	return m, m.space.Check()
 }
 
@@ -74,10 +76,8 @@ func (m *Model) Field() []float64 { return m.field }
 // Offset returns the constant term of U.
 func (m *Model) Offset() float64 { return m.offset }
 
-// Capabilities implements energies.Oracle.
-func (m *Model) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
-}
+// Colours implements energies.Coloured.
+func (m *Model) Colours() [][]int32 { return m.colours }
 
 // local returns h_i + Σ_j J_ij·s_j: the change of U when s_i changes from 0 to 1, or half of it from -1
 // to +1.
@@ -100,52 +100,28 @@ func (m *Model) number(code int32) float64 {
 
 // LogDensity implements energies.Energy.
 func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+	return energies.Chains(ctx, x, 1, func(c int) { u[c] = m.slopes(x.Chain(c), nil) })
 }
 
 // LogDensityGrad implements energies.Differentiable.
 func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return m.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
+	n := 2 * m.space.Sites
+	return energies.Chains(ctx, x, 1, func(c int) { u[c] = m.slopes(x.Chain(c), g[c*n:(c+1)*n]) })
 }
 
-// LogConditional implements the full conditional of a site; see [energies.AsOracle].
+// LogConditional implements energies.Conditional.
 func (m *Model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
-	return m.Answer(ctx, energies.Query{Want: energies.Conditional, X: x, Site: site, LogP: lp})
+	return m.LogConditionals(ctx, lp, []int32{int32(site)}, x)
 }
 
-// Answer implements energies.Oracle.
-func (m *Model) Answer(ctx context.Context, q energies.Query) error {
-	if !m.Capabilities().Answers.Has(q.Want) {
-		return &energies.UnsupportedError{Want: q.Want}
-	}
-	return m.divided.Answer(ctx, q, 1, len(q.X.Codes), 0)
-}
-
-// answer answers the query for chains lo to hi-1.
-func (m *Model) answer(_ context.Context, q *energies.Query, _ []float64, lo, hi int) error {
-	d := m.space.Sites
-	for c := lo; c < hi; c++ {
-		x := q.X.Chain(c)
-		switch q.Want {
-		case energies.Conditional:
-			m.odds(q.LogP[2*c:2*c+2], x, q.Site)
-		case energies.Block:
-			n := len(q.Sites)
-			for k, i := range q.Sites {
-				m.odds(q.LogP[2*(c*n+k):2*(c*n+k)+2], x, int(i))
-			}
-		case energies.Gradient:
-			q.U[c] = m.slopes(x, q.Grad[2*c*d:2*(c+1)*d])
-		default:
-			q.U[c] = m.slopes(x, nil)
+// LogConditionals implements energies.Coloured.
+func (m *Model) LogConditionals(ctx context.Context, lp []float64, sites []int32, x energies.Batch) error {
+	return energies.Chains(ctx, x, 1, func(c int) {
+		row := lp[2*c*len(sites):]
+		for k, i := range sites {
+			row[2*k], row[2*k+1] = 0, m.scale*m.local(x.Chain(c), int(i))
 		}
-	}
-	return nil
-}
-
-// odds sets lp to the log-conditional of site i up to a constant.
-func (m *Model) odds(lp []float64, x []int32, i int) {
-	lp[0], lp[1] = 0, m.scale*m.local(x, i)
+	})
 }
 
 // slopes returns U of x and, unless g is nil, sets g, [site, value], to its gradient.

@@ -17,16 +17,18 @@ type OnGraph struct {
 	graph   *graph.Graph
 	near    graph.Neighbours
 	colours [][]int32
-	divided *energies.Divided
 }
 
-var _ energies.Oracle = (*OnGraph)(nil)
+var (
+	_ energies.Differentiable = (*OnGraph)(nil)
+	_ energies.Conditional    = (*OnGraph)(nil)
+	_ energies.Coloured       = (*OnGraph)(nil)
+)
 
 // NewOnGraph returns the model with the given number of values per site. The error is an
 // *energies.SpaceError.
 func NewOnGraph(g *graph.Graph, values int) (*OnGraph, error) {
 	m := &OnGraph{space: &energies.Space{Sites: g.Sites, Values: values}, graph: g, near: g.Neighbours(), colours: g.Colours()}
-	m.divided = energies.NewDivided(m.answer)
 	return m, m.space.Check()
 }
 
@@ -36,46 +38,32 @@ func (m *OnGraph) Space() *energies.Space { return m.space }
 // Graph returns the couplings. It must not be modified.
 func (m *OnGraph) Graph() *graph.Graph { return m.graph }
 
-// Capabilities implements energies.Oracle.
-func (m *OnGraph) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: m.colours}
-}
+// Colours implements energies.Coloured.
+func (m *OnGraph) Colours() [][]int32 { return m.colours }
 
 // LogDensity implements energies.Energy.
 func (m *OnGraph) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+	return m.LogDensityGrad(ctx, u, nil, x)
 }
 
 // LogDensityGrad implements energies.Differentiable. U is linear in the one-hot code of each site.
 func (m *OnGraph) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return m.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
+	return energies.Chains(ctx, x, m.space.Values, func(c int) { u[c] = m.slopes(x.Chain(c), g, c) })
 }
 
-// Answer implements energies.Oracle.
-func (m *OnGraph) Answer(ctx context.Context, q energies.Query) error {
-	if !m.Capabilities().Answers.Has(q.Want) {
-		return &energies.UnsupportedError{Want: q.Want}
-	}
-	return m.divided.Answer(ctx, q, 1, len(q.X.Codes)*m.space.Values, 0)
+// LogConditional implements energies.Conditional.
+func (m *OnGraph) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+	return m.LogConditionals(ctx, lp, []int32{int32(site)}, x)
 }
 
-// answer answers the query for chains lo to hi-1.
-func (m *OnGraph) answer(_ context.Context, q *energies.Query, _ []float64, lo, hi int) error {
-	s, n := m.space.Values, len(q.Sites)
-	for c := lo; c < hi; c++ {
-		x := q.X.Chain(c)
-		switch q.Want {
-		case energies.Conditional:
-			m.votes(q.LogP[c*s:(c+1)*s], x, q.Site)
-		case energies.Block:
-			for k, i := range q.Sites {
-				m.votes(q.LogP[(c*n+k)*s:(c*n+k+1)*s], x, int(i))
-			}
-		default:
-			q.U[c] = m.slopes(x, q.Grad, c)
+// LogConditionals implements energies.Coloured.
+func (m *OnGraph) LogConditionals(ctx context.Context, lp []float64, sites []int32, x energies.Batch) error {
+	s, n := m.space.Values, len(sites)
+	return energies.Chains(ctx, x, s, func(c int) {
+		for k, i := range sites {
+			m.votes(lp[(c*n+k)*s:(c*n+k+1)*s], x.Chain(c), int(i))
 		}
-	}
-	return nil
+	})
 }
 
 // votes sets lp to the contribution to U of site i with each value.

@@ -108,7 +108,7 @@ func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return ctx.Err()
 }
 
-// LogConditional implements the full conditional of a site; see [energies.AsOracle].
+// LogConditional implements energies.Conditional.
 func (m *Model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	d, s := m.space.Sites, m.space.Values
 	for c := range x.Chains() {

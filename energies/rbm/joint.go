@@ -11,16 +11,19 @@ import (
 //	U(x, z) = bᵀx + cᵀz + zᵀWx,   x and z binary.
 //
 // Its sites are those of x, then those of z. It has two colours, the layers: coloured Gibbs draws
-// z given x and x given z, as block Gibbs for RBMs does (Hinton 2002). It answers Gradient, which
-// is exact for single changes, Conditional and Block. It is immutable and safe for concurrent use.
+// z given x and x given z, as block Gibbs for RBMs does (Hinton 2002). The gradient is exact for single
+// changes. It is immutable and safe for concurrent use.
 type Joint struct {
 	space   *energies.Space
 	m       *Model
 	colours [][]int32 // visible, hidden
-	divided *energies.Divided
 }
 
-var _ energies.Oracle = (*Joint)(nil)
+var (
+	_ energies.Differentiable = (*Joint)(nil)
+	_ energies.Conditional    = (*Joint)(nil)
+	_ energies.Coloured       = (*Joint)(nil)
+)
 
 // Joint returns m with its hidden units kept. It shares the weights of m.
 func (m *Model) Joint() *Joint {
@@ -32,7 +35,6 @@ func (m *Model) Joint() *Joint {
 		}
 		j.colours[layer] = append(j.colours[layer], int32(i))
 	}
-	j.divided = energies.NewDivided(j.answer)
 	return j
 }
 
@@ -57,133 +59,112 @@ func density[T float](m *Model, x []int32, hidden []T) float64 {
 	return u
 }
 
-// Capabilities implements energies.Oracle.
-func (j *Joint) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Conditional | energies.Block, Colours: j.colours}
-}
+// Colours implements energies.Coloured: the visible layer, and the hidden one.
+func (j *Joint) Colours() [][]int32 { return j.colours }
 
 // LogDensity implements energies.Energy.
 func (j *Joint) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return j.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+	return j.LogDensityGrad(ctx, u, nil, x)
 }
 
 // LogDensityGrad implements energies.Differentiable.
 func (j *Joint) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return j.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
+	return divide(ctx, x, len(j.m.weight.Data), func(lo, hi int) error {
+		if j.m.fast != nil {
+			return gradient(ctx, j, j.m.fast, u, g, x, lo, hi)
+		}
+		return gradient(ctx, j, exact{j.m}, u, g, x, lo, hi)
+	})
 }
 
-// Answer implements energies.Oracle.
-func (j *Joint) Answer(ctx context.Context, q energies.Query) error {
-	if !j.Capabilities().Answers.Has(q.Want) {
-		return &energies.UnsupportedError{Want: q.Want}
-	}
-	return j.divided.Answer(ctx, q, fewRows, q.X.Chains()*len(j.m.weight.Data), 0)
-}
-
-// answer answers for the chains in [lo, hi).
-func (j *Joint) answer(ctx context.Context, q *energies.Query, _ []float64, lo, hi int) error {
-	switch {
-	case q.Want == energies.Conditional:
-		j.conditional(q, lo, hi)
-		return nil
-	case j.m.fast != nil:
-		return layers(ctx, j, j.m.fast, q, lo, hi)
-	}
-	return layers(ctx, j, exact{j.m}, q, lo, hi)
-}
-
-// conditional answers for one site of the chains in [lo, hi).
-func (j *Joint) conditional(q *energies.Query, lo, hi int) {
-	d, h := j.m.space.Sites, j.m.weight.Rows
-	for c := lo; c < hi; c++ {
-		x, t := q.X.Chain(c), 0.0
-		if q.Site < d {
-			t = j.m.bias[q.Site]
+// LogConditional implements energies.Conditional.
+func (j *Joint) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+	d, h, w := j.m.space.Sites, j.m.weight.Rows, j.m.weight.Data
+	for c := range x.Chains() {
+		x, t := x.Chain(c), 0.0
+		if site < d {
+			t = j.m.bias[site]
 			for k := range h {
-				t += j.m.weight.Data[k*d+q.Site] * float64(x[d+k])
+				t += w[k*d+site] * float64(x[d+k])
 			}
 		} else {
-			t = j.m.hidden[q.Site-d]
-			for i, w := range j.m.weight.Data[(q.Site-d)*d : (q.Site-d+1)*d] {
+			t = j.m.hidden[site-d]
+			for i, w := range w[(site-d)*d : (site-d+1)*d] {
 				t += w * float64(x[i])
 			}
 		}
-		q.LogP[2*c], q.LogP[2*c+1] = 0, t
+		lp[2*c], lp[2*c+1] = 0, t
 	}
+	return ctx.Err()
 }
 
-// layerOf returns the layer that sites belong to.
-func (j *Joint) layerOf(sites []int32) int {
+// LogConditionals implements energies.Coloured.
+func (j *Joint) LogConditionals(ctx context.Context, lp []float64, sites []int32, x energies.Batch) error {
+	layer := VisibleLayer
 	if int(sites[0]) >= j.m.space.Sites {
-		return HiddenLayer
+		layer = HiddenLayer
 	}
-	return VisibleLayer
+	return divide(ctx, x, len(j.m.weight.Data), func(lo, hi int) error {
+		lp := lp[2*lo*len(sites) : 2*hi*len(sites)]
+		if j.m.fast != nil {
+			return odds(ctx, j, j.m.fast, lp, layer, x.Slice(lo, hi))
+		}
+		return odds(ctx, j, exact{j.m}, lp, layer, x.Slice(lo, hi))
+	})
 }
 
-// codes writes those of the layer other than layer, [chain, unit].
-func codes[T float](to []T, j *Joint, layer int, x energies.Batch) {
-	from, end := j.m.space.Sites, j.space.Sites
-	if layer == HiddenLayer {
-		from, end = 0, from
-	}
-	for c := range x.Chains() {
-		row := to[c*(end-from) : (c+1)*(end-from)]
-		for k, v := range x.Chain(c)[from:end] {
-			row[k] = T(v)
-		}
-	}
-}
-
-// layers answers Block, Density and Gradient for the chains in [lo, hi), with layers of type T.
-func layers[T float](ctx context.Context, j *Joint, of layersOf[T], q *energies.Query, lo, hi int) error {
-	n, d, h := hi-lo, j.m.space.Sites, j.m.weight.Rows
-	buffer := take[T](n * (1 + 2*(d+h)))
-	defer give(buffer)
-	scale, rest := (*buffer)[:n], (*buffer)[n:]
-	// part cuts a buffer for each layer off rest.
-	part := func() [2][]T {
-		both := [2][]T{rest[:n*d], rest[n*d : n*(d+h)]}
-		rest = rest[n*(d+h):]
-		return both
-	}
-	units, input := part(), part()
-	// ask computes the inputs of a layer. Without probabilities, scale only says how many rows there are.
-	ask := func(layer int) error {
-		given := units[1-layer]
-		codes(given, j, layer, q.X.Slice(lo, hi))
-		return of.Layer(ctx, layer, input[layer], nil, scale, given)
-	}
-	if q.Want == energies.Block {
-		layer := j.layerOf(q.Sites)
-		if err := ask(layer); err != nil {
-			return err
-		}
-		lp := q.LogP[2*lo*len(q.Sites):]
-		for k, t := range input[layer] {
+// odds sets lp to the log-conditionals of the units of a layer.
+func odds[T float](ctx context.Context, j *Joint, of layersOf[T], lp []float64, layer int, x energies.Batch) error {
+	return inputs(ctx, j, of, layer, x, func(input []T) {
+		for k, t := range input {
 			lp[2*k], lp[2*k+1] = 0, float64(t)
 		}
-		return nil
-	}
-	if err := ask(HiddenLayer); err != nil {
-		return err
-	}
-	for c := range n {
-		q.U[lo+c] = density(j.m, q.X.Chain(lo+c), input[HiddenLayer][c*h:(c+1)*h])
-	}
-	if q.Want == energies.Density {
-		return nil
-	}
-	if err := ask(VisibleLayer); err != nil {
-		return err
-	}
-	for c := range n {
-		g := q.Grad[2*(lo+c)*(d+h):]
-		for i, t := range input[VisibleLayer][c*d : (c+1)*d] {
-			g[2*i], g[2*i+1] = 0, float32(t)
-		}
-		for k, t := range input[HiddenLayer][c*h : (c+1)*h] {
-			g[2*(d+k)], g[2*(d+k)+1] = 0, float32(t)
+	})
+}
+
+// gradient computes U and, unless g is nil, the gradient of the chains in [lo, hi).
+func gradient[T float](ctx context.Context, j *Joint, of layersOf[T], u []float64, g []float32, x energies.Batch, lo, hi int) error {
+	d, h := j.m.space.Sites, j.m.weight.Rows
+	// slopes writes those of a layer of n units, from site first on.
+	slopes := func(input []T, first, n int) {
+		for k, t := range input {
+			at := 2 * ((lo+k/n)*(d+h) + first + k%n)
+			g[at], g[at+1] = 0, float32(t)
 		}
 	}
+	err := inputs(ctx, j, of, HiddenLayer, x.Slice(lo, hi), func(input []T) {
+		for c := range hi - lo {
+			u[lo+c] = density(j.m, x.Chain(lo+c), input[c*h:(c+1)*h])
+		}
+		if g != nil {
+			slopes(input, d, h)
+		}
+	})
+	if err != nil || g == nil {
+		return err
+	}
+	return inputs(ctx, j, of, VisibleLayer, x.Slice(lo, hi), func(input []T) { slopes(input, 0, d) })
+}
+
+// inputs calls use with the inputs of a layer given the other one, [chain, unit].
+func inputs[T float](ctx context.Context, j *Joint, of layersOf[T], layer int, x energies.Batch, use func(input []T)) error {
+	n, split, end := x.Chains(), j.m.space.Sites, j.space.Sites
+	own, from, to := split, split, end // units of the layer, and the sites of the other one
+	if layer == HiddenLayer {
+		own, from, to = end-split, 0, split
+	}
+	other := to - from
+	buffer := take[T](n * (1 + end))
+	defer give(buffer)
+	scale, given, input := (*buffer)[:n], (*buffer)[n:n*(1+other)], (*buffer)[n*(1+other):] // scale only says how many rows there are
+	for c := range n {
+		for k, v := range x.Chain(c)[from:to] {
+			given[c*other+k] = T(v)
+		}
+	}
+	if err := of.Layer(ctx, layer, input[:n*own], nil, scale, given); err != nil {
+		return err
+	}
+	use(input[:n*own])
 	return nil
 }

@@ -2,6 +2,7 @@ package rbm
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
@@ -31,7 +32,6 @@ type Products interface {
 func (m *Model) With(p Products) *Model {
 	fast := *m
 	fast.fast = p
-	fast.divided = energies.NewDivided(fast.answer)
 	return &fast
 }
 
@@ -71,6 +71,16 @@ func (m exact) Layer(_ context.Context, layer int, input, probability, scale, gi
 
 // fewRows is the number of rows up to which a product is not divided: it reads all weights anyway.
 const fewRows = 16
+
+// divide calls f for ranges of a multiple of fewRows chains, given the number of elements that a chain takes.
+func divide(ctx context.Context, x energies.Batch, work int, f func(lo, hi int) error) error {
+	n := x.Chains()
+	errs := make([]error, n)
+	energies.Parallel((n+fewRows-1)/fewRows, n*work, func(_, lo, hi int) {
+		errs[lo*fewRows] = f(lo*fewRows, min(hi*fewRows, n))
+	})
+	return errors.Join(append(errs, ctx.Err())...)
+}
 
 var buffers sync.Pool // of *[]float32 and *[]float64
 

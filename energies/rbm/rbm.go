@@ -20,11 +20,9 @@ type Model struct {
 	bias   []float64      // b, [site]
 	hidden []float64      // c, [hidden]
 	fast   Products       // nil: products in float64 by gonum
-
-	divided *energies.Divided
 }
 
-var _ energies.Oracle = (*Model)(nil)
+var _ energies.Differentiable = (*Model)(nil)
 
 // New returns the machine with weights W, [hidden, site], and biases b, [site], and c, [hidden]. The
 // slices are retained. The error is an *energies.SpaceError.
@@ -33,28 +31,10 @@ func New(weight, bias, hidden []float64) (*Model, error) {
 	if d == 0 || h == 0 || len(weight) != d*h {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("RBM with %d weights for %d sites and %d hidden units", len(weight), d, h)}
 	}
-	m := &Model{
+	return &Model{
 		space:  &energies.Space{Sites: d, Values: 2, Kind: energies.Binary},
 		weight: blas64.General{Rows: h, Cols: d, Stride: d, Data: weight}, bias: bias, hidden: hidden,
-	}
-	m.divided = energies.NewDivided(m.answer)
-	return m, nil
-}
-
-// Capabilities implements energies.Oracle.
-func (m *Model) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
-}
-
-// Answer implements energies.Oracle.
-func (m *Model) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Density:
-		return m.LogDensity(ctx, q.U, q.X)
-	case energies.Gradient:
-		return m.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	}
-	return &energies.UnsupportedError{Want: q.Want}
+	}, nil
 }
 
 // Space implements energies.Energy.
@@ -71,19 +51,15 @@ func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) e
 // LogDensityGrad implements energies.Differentiable: ∂U/∂onehot[i,1] = b_i + Σ_k W_ki·sigmoid(c_k +
 // W_kᵀx), and 0 for value 0.
 func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	q := energies.Query{X: x, U: u, Grad: g}
-	return m.divided.Answer(ctx, q, fewRows, x.Chains()*len(m.weight.Data), 0)
+	return divide(ctx, x, len(m.weight.Data), func(lo, hi int) error {
+		if m.fast != nil {
+			return evaluate(ctx, m, m.fast, u, g, x, lo, hi)
+		}
+		return evaluate(ctx, m, exact{m}, u, g, x, lo, hi)
+	})
 }
 
-// answer answers for the chains in [lo, hi).
-func (m *Model) answer(ctx context.Context, q *energies.Query, _ []float64, lo, hi int) error {
-	if m.fast != nil {
-		return evaluate(ctx, m, m.fast, q.U, q.Grad, q.X, lo, hi)
-	}
-	return evaluate(ctx, m, exact{m}, q.U, q.Grad, q.X, lo, hi)
-}
-
-// evaluate answers for the chains in [lo, hi), with layers of type T.
+// evaluate computes U and, unless g is nil, the gradient of the chains in [lo, hi), with layers of type T.
 func evaluate[T float](ctx context.Context, m *Model, layers layersOf[T], u []float64, g []float32, x energies.Batch, lo, hi int) error {
 	n, d, h := hi-lo, m.space.Sites, len(m.hidden)
 	buffer := take[T](n * (1 + d + 2*h))

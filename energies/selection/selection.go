@@ -13,17 +13,15 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Model is the posterior under a uniform prior. It is immutable and safe for concurrent use. It answers
-// Estimate with minibatches of the data.
+// Model is the posterior under a uniform prior. It is immutable and safe for concurrent use. Its terms are
+// the data.
 type Model struct {
 	space *energies.Space
 	x     []float64 // [datum, variable]
 	y     []bool
-
-	divided *energies.Divided
 }
 
-var _ energies.Oracle = (*Model)(nil)
+var _ energies.Minibatch = (*Model)(nil)
 
 // New returns the model of data x, [datum, variable], and y, [datum]. The slices are retained. The
 // error is an *energies.SpaceError.
@@ -32,7 +30,6 @@ func New(x []float64, y []bool) (*Model, error) {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("variable selection with %d numbers for %d data", len(x), len(y))}
 	}
 	m := &Model{space: &energies.Space{Sites: len(x) / len(y), Values: 2, Kind: energies.Binary}, x: x, y: y}
-	m.divided = energies.NewDivided(m.answer)
 	return m, nil
 }
 
@@ -65,49 +62,42 @@ func (m *Model) Space() *energies.Space { return m.space }
 // Data returns x, [datum, variable], and y, [datum], which must not be modified.
 func (m *Model) Data() (x []float64, y []bool) { return m.x, m.y }
 
-// Capabilities implements energies.Oracle.
-func (m *Model) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Estimate, Terms: len(m.y)}
-}
+// Terms implements energies.Minibatch.
+func (m *Model) Terms() int { return len(m.y) }
 
 // LogDensity implements energies.Energy.
 func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return m.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+	return m.EstimateGrad(ctx, u, nil, x, make([][]int32, len(u)))
 }
 
-// Answer implements energies.Oracle.
-func (m *Model) Answer(ctx context.Context, q energies.Query) error {
-	if !m.Capabilities().Answers.Has(q.Want) {
-		return &energies.UnsupportedError{Want: q.Want}
-	}
-	return m.divided.Answer(ctx, q, 1, len(q.X.Codes)*len(m.y), m.space.Sites)
+// LogDensityGrad implements energies.Differentiable.
+func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return m.EstimateGrad(ctx, u, g, x, make([][]int32, len(u)))
 }
 
-// answer answers the query for chains lo to hi-1.
-func (m *Model) answer(_ context.Context, q *energies.Query, slope []float64, lo, hi int) error {
-	d := len(slope)
-	for c := lo; c < hi; c++ {
-		clear(slope)
-		u, share, row := 0.0, 1.0, q.X.Chain(c)
-		if q.Want == energies.Estimate {
-			share = float64(len(m.y)) / float64(len(q.Terms[c]))
-			for _, j := range q.Terms[c] {
-				u += m.term(slope, row, int(j))
-			}
+// EstimateGrad implements energies.Minibatch; nil stands for all terms, and a nil g for none.
+func (m *Model) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	d := m.space.Sites
+	return energies.Chains(ctx, x, len(m.y), func(c int) {
+		slope, share, sum := make([]float64, d), 1.0, 0.0
+		for _, j := range terms[c] {
+			sum += m.term(slope, x.Chain(c), int(j))
+		}
+		if n := len(terms[c]); n > 0 {
+			share = float64(len(m.y)) / float64(n)
 		} else {
 			for j := range m.y {
-				u += m.term(slope, row, j)
+				sum += m.term(slope, x.Chain(c), j)
 			}
 		}
-		q.U[c] = share * u
-		if q.Want == energies.Density {
-			continue
+		u[c] = share * sum
+		if g == nil {
+			return
 		}
 		for i, t := range slope {
-			q.Grad[2*(c*d+i)], q.Grad[2*(c*d+i)+1] = 0, float32(share*t)
+			g[2*(c*d+i)], g[2*(c*d+i)+1] = 0, float32(share*t)
 		}
-	}
-	return nil
+	})
 }
 
 // term returns the contribution of datum j to U and adds its gradient to slope.

@@ -85,7 +85,7 @@ func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x
 	return ctx.Err()
 }
 
-// LogConditional implements the full conditional of a site; see [energies.AsOracle].
+// LogConditional implements energies.Conditional.
 func (e *Energy) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	s, stride := e.space.Values, len(e.logp)
 	for range site + 1 {

@@ -20,16 +20,6 @@ type draft struct {
 	name string
 }
 
-func (d draft) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Density:
-		return d.LogDensity(ctx, q.U, q.X)
-	case energies.Gradient:
-		return d.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	}
-	return d.oracle.Answer(ctx, q)
-}
-
 func (d draft) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	err := d.oracle.LogDensity(ctx, u, x)
 	d.change(u, nil, x)
@@ -67,7 +57,7 @@ func isDraft(form string) bool { return strings.HasPrefix(form, "draft ") }
 // Draft returns the problem whose energy is the draft of a form, at the inverse temperature of p.
 func (p *Problem) Draft(form string) (*Problem, error) {
 	q := p.DraftGradient(form)
-	q.Energy = draft{oracle{p.Energy, p, energies.Density | energies.Gradient}, form}
+	q.Energy = draft{oracle{p.Energy, p, energies.Gradient}, form}
 	var err error
 	q.Law, err = table.Enumerate(context.Background(), power{q.Energy, p.beta})
 	return q, err

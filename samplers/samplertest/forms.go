@@ -42,15 +42,15 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		}
 		return []form{{name: special}}
 	}
-	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Estimate
+	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Minibatches
 	if inner, err := samplers.Lookup(set["inner"]); err == nil {
 		if r = inner; r.Needs == gradient { // replicas always have temperatures
 			return []form{{"gradient", gradient}, {"tempered", tilt | energies.Temper}}
 		}
 	}
 	switch {
-	case r.Needs == energies.ModelConditional:
-		return []form{{"model", energies.ModelConditional}}
+	case r.Needs == energies.Predictions:
+		return []form{{"model", energies.Predictions}}
 	case r.Needs == gradient && set["batch"] != "":
 		return []form{{"terms", tilt | estimate | energies.Temper}, {"terms, gradient", estimate}}
 	case r.Needs == gradient:
@@ -64,13 +64,13 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		return list
 	}
 	list := []form{{"density", 0}}
-	if r.Name == "gibbs" && p.answers(energies.Conditional) {
-		list = append(list, form{"conditional", energies.Conditional})
+	if r.Name == "gibbs" && energies.Lacks(p.Energy, energies.Conditionals) == nil {
+		list = append(list, form{"conditional", energies.Conditionals})
 	}
 	return list
 }
 
-// oracle answers the queries of its form, using the problem's definitions.
+// oracle has the capabilities of its form, by the problem's definitions.
 type oracle struct {
 	energies.Differentiable // the problem's energy, possibly faulty
 	p                       *Problem
@@ -85,54 +85,51 @@ func (f form) energy(p *Problem, base energies.Differentiable) energies.Energy {
 	if f.name == special {
 		return p.Energy
 	}
-	e := oracle{base, p, energies.Density | f.can}
+	e := oracle{base, p, f.can}
 	if !isDraft(f.name) {
 		return e
 	}
-	e.can = energies.Density // the model itself need not answer more
-	drafted, err := energies.WithDraft(e, draft{oracle{base, p, energies.Density | f.can}, f.name})
+	drafted, err := energies.WithDraft(oracle{base, p, 0}, draft{e, f.name}) // the model itself need not do more
 	if err != nil {
 		panic(err) // one space
 	}
 	return drafted
 }
 
-func (o oracle) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: o.can, Terms: Terms}
+func (o oracle) Lacks(c energies.Capability) error {
+	if o.can.Has(c) {
+		return nil
+	}
+	return &energies.UnsupportedError{Want: c}
 }
 
-func (o oracle) Answer(ctx context.Context, q energies.Query) error {
-	if !o.can.Has(q.Want) {
-		return &energies.UnsupportedError{Want: q.Want}
-	}
-	switch q.Want {
-	case energies.Density:
-		return o.LogDensity(ctx, q.U, q.X)
-	case energies.Gradient:
-		return o.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	case energies.Tilt:
-		err := o.LogDensityGrad(ctx, q.U, q.Tilt, q.X)
-		o.softmax(q.Tilt, slices.Repeat([]float64{1}, len(q.U)))
-		return err
-	case energies.Temper:
-		copy(q.Tilt, q.Grad)
-		o.softmax(q.Tilt, q.Beta)
-		return ctx.Err()
-	case energies.Estimate:
-		return o.estimate(ctx, q)
-	case energies.ModelConditional:
-		s := q.X.Space.Values
-		for c := range q.X.Chains() {
-			for v := range int32(s) {
-				q.LogP[c*s+int(v)] = math.Inf(-1)
-				if q.X.Space.Allows(q.Site, v) {
-					q.LogP[c*s+int(v)] = o.p.ModelLogit(q.X.Chain(c), q.Site, v)
-				}
+func (o oracle) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
+	err := o.LogDensityGrad(ctx, u, p, x)
+	o.softmax(p, slices.Repeat([]float64{1}, len(u)))
+	return err
+}
+
+func (o oracle) Temper(ctx context.Context, p, g []float32, beta []float64) error {
+	copy(p, g)
+	o.softmax(p, beta)
+	return ctx.Err()
+}
+
+func (o oracle) LogPrediction(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+	s := x.Space.Values
+	for c := range x.Chains() {
+		for v := range int32(s) {
+			lp[c*s+int(v)] = math.Inf(-1)
+			if x.Space.Allows(site, v) {
+				lp[c*s+int(v)] = o.p.ModelLogit(x.Chain(c), site, v)
 			}
 		}
-		return ctx.Err()
 	}
-	return energies.AsOracle(o.p.Energy).Answer(ctx, q) // a conditional
+	return ctx.Err()
+}
+
+func (o oracle) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+	return o.p.Energy.(energies.Conditional).LogConditional(ctx, lp, site, x)
 }
 
 // softmax replaces rows g of each chain by softmax(½·β·g) as a runtime computes it: in float32, with

@@ -40,11 +40,6 @@ func (p *Problem) Beta() float64 { return p.beta }
 // Space returns the problem's space.
 func (p *Problem) Space() *energies.Space { return p.Energy.Space() }
 
-// answers reports whether the energy answers a query.
-func (p *Problem) answers(c energies.Capability) bool {
-	return energies.AsOracle(p.Energy).Capabilities().Answers.Has(c)
-}
-
 // D returns g[i,v] - g[i,x_i] at state k.
 func (p *Problem) D(k, i int, v int32) float64 {
 	sp := p.Space()
@@ -72,7 +67,7 @@ func (p *Problem) With(k, i int, v int32) int {
 }
 
 // ModelLogit returns an artificial model's prediction for value v of site i at state x, for
-// energies.ModelConditional. It is not a conditional of exp(U).
+// an energies.Predictor. It is not a conditional of exp(U).
 func (p *Problem) ModelLogit(x []int32, i int, v int32) float64 {
 	t := math.Sin(float64(1 + i + 2*int(v)))
 	for j, w := range x {

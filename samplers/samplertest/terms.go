@@ -30,19 +30,21 @@ func (p *Problem) EstimatedD(k, i int, v int32, batch []int) float64 {
 	return d
 }
 
-// estimate answers Estimate for the sum of ψ_j(x) = U(x)/Terms + Σ_i TermField(j, i, x_i).
-func (o oracle) estimate(ctx context.Context, q energies.Query) error {
-	if err := o.LogDensityGrad(ctx, q.U, q.Grad, q.X); err != nil {
+func (oracle) Terms() int { return Terms }
+
+// EstimateGrad is that of the sum of ψ_j(x) = U(x)/Terms + Σ_i TermField(j, i, x_i).
+func (o oracle) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	if err := o.LogDensityGrad(ctx, u, g, x); err != nil {
 		return err
 	}
-	d, s := q.X.Space.Sites, q.X.Space.Values
-	for c := range q.U {
-		share := Terms / float64(len(q.Terms[c]))
-		for _, j := range q.Terms[c] {
-			for i, cur := range q.X.Chain(c) {
-				q.U[c] += share * o.p.TermField(int(j), i, cur)
+	d, s := x.Space.Sites, x.Space.Values
+	for c := range u {
+		share := Terms / float64(len(terms[c]))
+		for _, j := range terms[c] {
+			for i, cur := range x.Chain(c) {
+				u[c] += share * o.p.TermField(int(j), i, cur)
 				for v := range s {
-					q.Grad[(c*d+i)*s+v] += float32(share * o.p.TermField(int(j), i, int32(v)))
+					g[(c*d+i)*s+v] += float32(share * o.p.TermField(int(j), i, int32(v)))
 				}
 			}
 		}

@@ -56,7 +56,7 @@ type replaced struct {
 }
 
 func replace(k samplers.Kernel) replaced {
-	return replaced{samplers.Base{Oracle: k.Energy(), Specs: k.Vars()}, k}
+	return replaced{samplers.Base{Target: k.Energy(), Specs: k.Vars()}, k}
 }
 
 // Tune implements samplers.Kernel.

@@ -18,7 +18,7 @@ import (
 // by site, and neighbours that like to agree.
 type rugged struct{ space *energies.Space }
 
-var _ energies.Oracle = rugged{}
+var _ energies.Minibatch = rugged{}
 
 func (e rugged) Space() *energies.Space { return e.space }
 
@@ -56,22 +56,10 @@ func (e rugged) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return e.LogDensity(ctx, u, x)
 }
 
-func (e rugged) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Estimate, Terms: 3}
-}
+func (rugged) Terms() int { return 3 }
 
-func (e rugged) Answer(ctx context.Context, q energies.Query) error {
-	if q.Want == energies.Estimate {
-		return e.estimate(ctx, q.U, q.Grad, q.X, q.Terms)
-	}
-	if q.Want == energies.Gradient {
-		return e.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	}
-	return e.LogDensity(ctx, q.U, q.X)
-}
-
-// estimate makes rugged a sum of three terms: shares of itself.
-func (e rugged) estimate(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+// EstimateGrad makes rugged a sum of three terms: shares of itself.
+func (e rugged) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
 	if err := e.LogDensityGrad(ctx, u, g, x); err != nil {
 		return err
 	}

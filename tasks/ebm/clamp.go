@@ -96,13 +96,18 @@ func (c *Clamped) LogDensity(ctx context.Context, u []float64, x energies.Batch)
 	return c.inner.LogDensity(ctx, u, c.Complete(x))
 }
 
-// LogDensityGrad writes U and its gradient by the free sites. The inner energy must be
-// differentiable.
+// Lacks says why there is no gradient, if the inner energy has none; see [energies.As].
+func (c *Clamped) Lacks(can energies.Capability) error { return energies.Lacks(c.inner, can) }
+
+// LogDensityGrad writes U and its gradient by the free sites.
 func (c *Clamped) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	s := c.inner.Space()
 	whole := make([]float32, x.Chains()*s.Sites*s.Values)
-	oracle := energies.AsOracle(c.inner)
-	if err := oracle.Answer(ctx, energies.Query{Want: energies.Gradient, X: c.Complete(x), U: u, Grad: whole}); err != nil {
+	inner, err := energies.As[energies.Differentiable]("", c.inner)
+	if err != nil {
+		return err
+	}
+	if err := inner.LogDensityGrad(ctx, u, whole, c.Complete(x)); err != nil {
 		return err
 	}
 	v := s.Values

@@ -323,11 +323,10 @@ func (a *annealing) resample() {
 
 // gradientOf asks for U in the way that the kernel did, so that it is cached.
 func gradientOf(ctx context.Context, m *energies.Memo, u []float64, x energies.Batch) error {
-	if !m.Capabilities().Answers.Has(energies.Gradient) {
+	if m.Lacks(energies.Gradient) != nil {
 		return m.LogDensity(ctx, u, x)
 	}
-	g := make([]float32, len(x.Codes)*x.Space.Values)
-	return m.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
+	return m.LogDensityGrad(ctx, u, make([]float32, len(x.Codes)*x.Space.Values), x)
 }
 
 // summarise fills in the estimates from the log weights.

@@ -55,7 +55,7 @@ func (p *Problem) chooseDraft(ctx context.Context, o *Options) error {
 		}
 		pilot := draft.Pilot{Sampler: d.Sampler, Settings: d.Options, Log: log,
 			Config: samplers.Config{ChainIDs: ids, Init: starts, Warmup: d.Warmup * len(p.Blanks), Seed: d.Seed},
-			Energy: func(ctx context.Context, name string, r samplers.Registration, set samplers.Settings) (energies.Oracle, error) {
+			Energy: func(ctx context.Context, name string, r samplers.Registration, set samplers.Settings) (energies.Energy, error) {
 				p.Energy.Forget() // no measurement profits from another
 				c := *d
 				c.Draft = name
@@ -130,7 +130,7 @@ func sameVocabulary(m, d *Model) error {
 }
 
 // energy is what the sampler r draws from, with the draft of the options.
-func (p *Problem) energy(ctx context.Context, o *DrawOptions, r samplers.Registration, set samplers.Settings) (energies.Oracle, error) {
+func (p *Problem) energy(ctx context.Context, o *DrawOptions, r samplers.Registration, set samplers.Settings) (energies.Energy, error) {
 	if o.Draft == "" {
 		return p.target(r.Needs), nil
 	}
@@ -146,7 +146,7 @@ func (p *Problem) energy(ctx context.Context, o *DrawOptions, r samplers.Registr
 	if err != nil {
 		return nil, err
 	}
-	return energies.WithDraft(p.target(energies.Density), q.target(inner.Needs))
+	return energies.WithDraft(p.target(0), q.target(inner.Needs))
 }
 
 // draftName names the draft in full: its provider, or the model with its checksum.

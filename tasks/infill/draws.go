@@ -85,7 +85,7 @@ func (o *DrawOptions) spread(n int) {
 }
 
 // answers is what the energy of a text with blanks answers.
-var answers = (*mlm.Infill)(nil).Capabilities()
+var answers = energies.Gradient | energies.Tilt | energies.Predictions
 
 // Check returns an error for settings that no text can make right: an *InputError, or that
 // of the sampler.
@@ -266,9 +266,9 @@ func (d *Draws) add(p *Problem, s *samplers.State) {
 
 // target is the energy with the constraint of NoRepeat, in the form that is the fastest for
 // what a sampler needs.
-func (p *Problem) target(needs energies.Capability) energies.Oracle {
-	var e energies.Oracle = p.Energy
-	if needs.Has(energies.ModelConditional) {
+func (p *Problem) target(needs energies.Capability) mlm.Filling {
+	e := mlm.Filling(p.Energy)
+	if needs.Has(energies.Predictions) {
 		e = p.Energy.Predicted()
 	}
 	if p.noRepeat {
@@ -279,29 +279,36 @@ func (p *Problem) target(needs energies.Capability) energies.Oracle {
 
 // distinct gives states that NoRepeat forbids the probability zero.
 type distinct struct {
-	energies.Oracle
+	mlm.Filling
 	p *Problem
 }
 
 // LogDensity implements energies.Energy.
 func (d distinct) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return d.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+	return d.forbid(u, x, d.Filling.LogDensity(ctx, u, x))
 }
 
-// Answer implements energies.Oracle.
-func (d distinct) Answer(ctx context.Context, q energies.Query) error {
-	if err := d.Oracle.Answer(ctx, q); err != nil {
-		return err
-	}
-	for c := range q.U {
-		codes := q.X.Chain(c)
+// LogDensityGrad implements energies.Differentiable.
+func (d distinct) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return d.forbid(u, x, d.Filling.LogDensityGrad(ctx, u, g, x))
+}
+
+// LogDensityTilt implements energies.Tilter.
+func (d distinct) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
+	return d.forbid(u, x, d.Filling.LogDensityTilt(ctx, u, p, x))
+}
+
+// forbid sets U of the forbidden states, unless there is an error.
+func (d distinct) forbid(u []float64, x energies.Batch, err error) error {
+	for c := range u {
+		codes := x.Chain(c)
 		for i, w := range codes {
-			if !d.p.admits(codes, i, w) {
-				q.U[c] = math.Inf(-1)
+			if err == nil && !d.p.admits(codes, i, w) {
+				u[c] = math.Inf(-1)
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 // Diagnostics sum a run up, over the steps after warm-up where not said otherwise.

@@ -160,7 +160,7 @@ func TestSamplers(t *testing.T) {
 		o := short()
 		o.Sampler = name
 		if err := o.Check(); err != nil {
-			if answers.Answers.Has(reg.Needs) && reg.Exact {
+			if answers.Has(reg.Needs) && reg.Exact {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
@@ -222,7 +222,7 @@ func TestFound(t *testing.T) {
 		}
 		x, u := f.list(mostFound)
 		fresh := make([]float64, x.Chains())
-		if err := p.target(energies.ModelConditional).(energies.Energy).LogDensity(t.Context(), fresh, x); err != nil {
+		if err := p.target(energies.Predictions).LogDensity(t.Context(), fresh, x); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(u, fresh) || len(u) < 20 {

@@ -244,7 +244,7 @@ func TestStartLaw(t *testing.T) {
 	masked := energies.Batch{Space: p.Energy.Space(), Codes: []int32{m.tok.Mask, m.tok.Mask}}
 	for site := range 2 {
 		lp := make([]float64, 80)
-		if err := p.Energy.LogModelConditional(context.Background(), lp, site, masked); err != nil {
+		if err := p.Energy.LogPrediction(context.Background(), lp, site, masked); err != nil {
 			t.Fatal(err)
 		}
 		total, chi, top := 0.0, 0.0, 0

@@ -98,7 +98,7 @@ func (p *Problem) predictions(ctx context.Context) (rows [][]float64, lists [][]
 	}
 	lp := make([]float64, sp.Values)
 	for i := range sp.Sites {
-		if err := p.Energy.LogModelConditional(ctx, lp, i, x); err != nil {
+		if err := p.Energy.LogPrediction(ctx, lp, i, x); err != nil {
 			return nil, nil, err
 		}
 		list, top := sp.AllowedAt(i), math.Inf(-1)

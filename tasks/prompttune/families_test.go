@@ -158,7 +158,7 @@ func (want *family) comparePrompts(t *testing.T, m *Model, goal Targets) {
 	}
 	words := len(want.Words)
 	u, grad := make([]float64, x.Chains()), make([]float32, len(x.Codes)*words)
-	if err := p.Energy.Answer(t.Context(), energies.Query{Want: energies.Gradient, X: x, U: u, Grad: grad}); err != nil {
+	if err := p.Energy.LogDensityGrad(t.Context(), u, grad, x); err != nil {
 		t.Fatal(err)
 	}
 	near(t, "U", u, want.U)

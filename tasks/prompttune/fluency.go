@@ -85,7 +85,7 @@ func (p *Problem) AddFluency(l *Language, weight float64) error {
 		return err
 	}
 	var err error
-	if f.Infill, err = l.mlm.Infill(text); err != nil {
+	if f.infill, err = l.mlm.Infill(text); err != nil {
 		return err
 	}
 	sum, err := energies.NewSum(energies.Term{Weight: 1, Energy: p.Energy}, energies.Term{Weight: weight, Energy: f})
@@ -146,24 +146,19 @@ func (p *Problem) fluencies(ctx context.Context, list []Prompt) error {
 
 // fluency is F on the states of a problem.
 type fluency struct {
-	*mlm.Infill
-	space *energies.Space
-	words []int32 // ids of the codes
+	infill *mlm.Infill
+	space  *energies.Space
+	words  []int32 // ids of the codes
 }
 
-var _ energies.Oracle = (*fluency)(nil)
+var _ energies.Differentiable = (*fluency)(nil)
 
 // Space implements energies.Energy.
 func (f *fluency) Space() *energies.Space { return f.space }
 
-// Capabilities implements energies.Oracle.
-func (f *fluency) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
-}
-
 // translate returns the states as the language model has them.
 func (f *fluency) translate(x energies.Batch) energies.Batch {
-	y := energies.Batch{Space: f.Infill.Space(), Codes: make([]int32, len(x.Codes)), IDs: x.IDs}
+	y := energies.Batch{Space: f.infill.Space(), Codes: make([]int32, len(x.Codes)), IDs: x.IDs}
 	for k, code := range x.Codes {
 		y.Codes[k] = f.words[code]
 	}
@@ -172,22 +167,19 @@ func (f *fluency) translate(x energies.Batch) energies.Batch {
 
 // LogDensity implements energies.Energy.
 func (f *fluency) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return f.Infill.LogDensity(ctx, u, f.translate(x))
+	return f.infill.LogDensity(ctx, u, f.translate(x))
 }
 
-// Answer implements energies.Oracle.
-func (f *fluency) Answer(ctx context.Context, q energies.Query) error {
-	if q.Want != energies.Gradient {
-		return f.LogDensity(ctx, q.U, q.X)
-	}
-	all := f.Infill.Space().Values
-	g := make([]float32, len(q.X.Codes)*all)
-	if err := f.Infill.LogDensityGrad(ctx, q.U, g, f.translate(q.X)); err != nil {
+// LogDensityGrad implements energies.Differentiable.
+func (f *fluency) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	all := f.infill.Space().Values
+	own := make([]float32, len(x.Codes)*all)
+	if err := f.infill.LogDensityGrad(ctx, u, own, f.translate(x)); err != nil {
 		return err
 	}
-	for r := range q.X.Codes {
+	for r := range x.Codes {
 		for v, id := range f.words {
-			q.Grad[r*len(f.words)+v] = g[r*all+int(id)]
+			g[r*len(f.words)+v] = own[r*all+int(id)]
 		}
 	}
 	return nil
@@ -203,6 +195,9 @@ type fluentEmbedded struct {
 }
 
 var _ search.Embedded = (*fluentEmbedded)(nil)
+
+// Terms implements search.Embedded.
+func (e *fluentEmbedded) Terms() int { return e.Embedded.Terms() }
 
 // EmbeddingGrad implements search.Embedded.
 func (e *fluentEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {

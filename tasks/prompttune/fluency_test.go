@@ -32,7 +32,7 @@ func TestFluency(t *testing.T) {
 	}
 	x := energies.Batch{Space: p.Energy.Space(), Codes: []int32{3, 70, 411, 9}}
 	u, g := make([]float64, 2), make([]float32, len(x.Codes)*len(p.Tokens))
-	if err := p.Energy.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g}); err != nil {
+	if err := p.Energy.LogDensityGrad(ctx, u, g, x); err != nil {
 		t.Fatal(err)
 	}
 	plain, err := NewProblem(p.members, p.Template, Proposals{Allow: texts(p)})
@@ -40,7 +40,7 @@ func TestFluency(t *testing.T) {
 		t.Fatal(err)
 	}
 	u0, g0 := make([]float64, 2), make([]float32, len(g))
-	if err := plain.Energy.Answer(ctx, energies.Query{Want: energies.Gradient, X: energies.Batch{Space: plain.Energy.Space(), Codes: x.Codes}, U: u0, Grad: g0}); err != nil {
+	if err := plain.Energy.LogDensityGrad(ctx, u0, g0, energies.Batch{Space: plain.Energy.Space(), Codes: x.Codes}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(plain.Tokens, p.Tokens) {

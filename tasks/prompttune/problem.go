@@ -29,7 +29,7 @@ type Problem struct {
 	From Choice
 	// Energy is U at inverse temperature 1: the weighted sum of the cosines, and what
 	// AddFluency adds to it.
-	Energy energies.Oracle
+	Energy energies.Differentiable
 
 	fluency float64  // weight of AddFluency; 0: not added
 	draft   *Problem // of a two-stage sampler, or nil

@@ -15,7 +15,7 @@ const blockedPenalty = 100
 // encoded again, also where the tokens are others; prompts that cannot be results have a
 // much lower U. The gradient is that of the state's own tokens.
 func (p *Problem) Rescored() energies.Energy {
-	r := &rescored{energies.AsOracle(p.Energy), p}
+	r := &rescored{p.Energy, p}
 	if e, ok := p.Energy.(search.Embedded); ok {
 		return &rescoredEmbedded{r, e}
 	}
@@ -23,7 +23,7 @@ func (p *Problem) Rescored() energies.Energy {
 }
 
 type rescored struct {
-	energies.Oracle
+	energies.Differentiable
 	p *Problem
 }
 
@@ -34,24 +34,24 @@ type rescoredEmbedded struct {
 }
 
 var (
-	_ energies.Oracle = (*rescored)(nil)
-	_ search.Embedded = (*rescoredEmbedded)(nil)
+	_ energies.Differentiable = (*rescored)(nil)
+	_ search.Embedded         = (*rescoredEmbedded)(nil)
 )
 
 // LogDensity implements energies.Energy.
 func (r *rescored) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	if err := r.Oracle.LogDensity(ctx, u, x); err != nil {
+	if err := r.Differentiable.LogDensity(ctx, u, x); err != nil {
 		return err
 	}
 	return r.correct(ctx, u, x)
 }
 
-// Answer implements energies.Oracle.
-func (r *rescored) Answer(ctx context.Context, q energies.Query) error {
-	if err := r.Oracle.Answer(ctx, q); err != nil || q.U == nil {
+// LogDensityGrad implements energies.Differentiable.
+func (r *rescored) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	if err := r.Differentiable.LogDensityGrad(ctx, u, g, x); err != nil {
 		return err
 	}
-	return r.correct(ctx, q.U, q.X)
+	return r.correct(ctx, u, x)
 }
 
 // correct replaces U of the states whose text encodes to other tokens.

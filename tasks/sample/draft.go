@@ -84,7 +84,7 @@ func (o *Options) chooseDraft(ctx context.Context) error {
 		return err
 	}
 	pilot := draft.Pilot{Sampler: o.Sampler, Settings: o.Settings, Config: plain.config, Log: o.log,
-		Energy: func(ctx context.Context, name string, _ samplers.Registration, _ samplers.Settings) (energies.Oracle, error) {
+		Energy: func(ctx context.Context, name string, _ samplers.Registration, _ samplers.Settings) (energies.Energy, error) {
 			p, err := with(ctx, name)
 			if err != nil {
 				return nil, err

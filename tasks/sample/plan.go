@@ -22,7 +22,7 @@ import (
 // plan is a run that is ready to start.
 type plan struct {
 	o      *Options
-	energy energies.Oracle
+	energy energies.Energy
 	model  *neural.Model // nil for an energy of known form
 	draft  *neural.Model // nil without one
 	// products are those of a large RBM, or nil.
@@ -111,7 +111,7 @@ func (p *plan) known(ctx context.Context, ids []int64) error {
 	if err != nil {
 		return err
 	}
-	if p.energy, p.products = energies.AsOracle(fast), products; products != nil {
+	if p.energy, p.products = fast, products; products != nil {
 		p.header.Versions = draft.Versions(runtime, "cpu", "")
 	}
 	return nil

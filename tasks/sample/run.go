@@ -91,7 +91,7 @@ func (p *plan) checkRows(ctx context.Context) error {
 	if p.o.OneByOne || p.model == nil {
 		return nil
 	}
-	want := energies.Density
+	want := energies.Capability(0)
 	if r, err := samplers.Lookup(p.header.Sampler); err == nil && r.Needs.Has(energies.Gradient) {
 		want = energies.Gradient
 	}

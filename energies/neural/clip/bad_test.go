@@ -283,7 +283,7 @@ func TestWrongPrompt(t *testing.T) {
 	}
 	x := energies.NewBatch(e.Space(), 1)
 	for _, batch := range [][][]int32{{}, {{}}, {{3}}, {{-1}}} {
-		wantError[*onnx.ArgumentError](t, e.Answer(t.Context(), energies.Query{Want: energies.Estimate, X: x, U: make([]float64, 1), Grad: make([]float32, 2), Terms: batch}))
+		wantError[*onnx.ArgumentError](t, e.EstimateGrad(t.Context(), make([]float64, 1), make([]float32, 2), x, batch))
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,11 @@ type Prompt struct {
 	prefix session.Lazy[struct{}, *prefixCache] // nil if positions before the first blank are not cached
 }
 
-var _ energies.Oracle = (*Prompt)(nil)
+var (
+	_ energies.Tilter    = (*Prompt)(nil)
+	_ energies.Temperer  = (*Prompt)(nil)
+	_ energies.Minibatch = (*Prompt)(nil)
+)
 
 // Prompt returns the energy of a text and its targets. Errors: *onnx.ArgumentError for
 // positions, vectors or weights outside their range, *energies.SpaceError for fewer than two

@@ -20,7 +20,7 @@ func (e *Prompt) Embed(to []float32, x energies.Batch) {
 }
 
 // EmbeddingGrad writes U and its gradient by the embeddings at the blanks; for optimisers in the embedding space.
-// With terms both are estimates from the targets of each chain's list, see [energies.Estimate]; nil means all targets.
+// With terms both are estimates from the targets of each chain's list, see [energies.Minibatch]; nil means all targets.
 func (e *Prompt) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
 	goal := e.whole
 	if terms != nil {

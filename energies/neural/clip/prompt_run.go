@@ -33,31 +33,10 @@ func (e *Prompt) LogDensityGrad(ctx context.Context, u []float64, g []float32, x
 	return e.gradient(ctx, u, g, x, e.whole)
 }
 
-// Capabilities implements energies.Oracle; the terms are the targets.
-func (e *Prompt) Capabilities() energies.Capabilities {
-	return energies.Capabilities{
-		Answers: energies.Density | energies.Gradient | energies.Tilt | energies.Temper | energies.Estimate, Terms: len(e.terms),
-	}
-}
+// Terms implements energies.Minibatch; the terms are the targets.
+func (e *Prompt) Terms() int { return len(e.terms) }
 
-// Answer implements energies.Oracle.
-func (e *Prompt) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Density:
-		return e.LogDensity(ctx, q.U, q.X)
-	case energies.Gradient:
-		return e.LogDensityGrad(ctx, q.U, q.Grad, q.X)
-	case energies.Tilt:
-		return e.LogDensityTilt(ctx, q.U, q.Tilt, q.X)
-	case energies.Temper:
-		return e.tilt(ctx, q.Tilt, q.Grad, q.Beta)
-	case energies.Estimate:
-		return e.estimateGrad(ctx, q.U, q.Grad, q.X, q.Terms)
-	}
-	return &energies.UnsupportedError{Want: q.Want}
-}
-
-// LogDensityTilt writes U and the softmax of half its gradient; see [energies.Tilt].
+// LogDensityTilt writes U and the softmax of half its gradient; see [energies.Tilter].
 func (e *Prompt) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
 	d := make([]float32, len(x.Codes)*e.c.text.embed)
 	if err := e.slopes(ctx, u, d, x, e.whole); err != nil {
@@ -70,8 +49,8 @@ func (e *Prompt) LogDensityTilt(ctx context.Context, u []float64, p []float32, x
 	return e.runHead(ctx, s, nil, d, e.c.text.embed, p)
 }
 
-// tilt writes the softmax of ½β·g; see [energies.Temper].
-func (e *Prompt) tilt(ctx context.Context, p, g []float32, beta []float64) error {
+// Temper writes the softmax of ½β·g; see [energies.Temperer].
+func (e *Prompt) Temper(ctx context.Context, p, g []float32, beta []float64) error {
 	s, err := e.head(ctx, "temper", e.temperGraph)
 	if err != nil {
 		return err
@@ -87,9 +66,9 @@ func (e *Prompt) tilt(ctx context.Context, p, g []float32, beta []float64) error
 	return e.runHead(ctx, s, in, g, e.space.Values, p)
 }
 
-// estimateGrad writes U and its gradient, estimated from some of the targets of each
-// chain; see [energies.Estimate].
-func (e *Prompt) estimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
+// EstimateGrad writes U and its gradient, estimated from some of the targets of each
+// chain; see [energies.Minibatch].
+func (e *Prompt) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, batch [][]int32) error {
 	goal, err := e.some(x, batch)
 	if err != nil {
 		return err

@@ -109,17 +109,17 @@ func TestEstimateGrad(t *testing.T) {
 			lists[c] = batch(c)
 		}
 		return neuraltest.Evaluate(t, func(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-			return e.Answer(ctx, energies.Query{Want: energies.Estimate, X: x, U: u, Grad: g, Terms: lists})
+			return e.EstimateGrad(ctx, u, g, x, lists)
 		}, x)
 	}
 	mean := neuraltest.Product{U: make([]float64, len(exact.U)), Grad: make([]float32, len(exact.Grad))}
-	for j := range e.Capabilities().Terms {
-		one := estimate(func(c int) []int32 { return []int32{int32((j + c) % e.Capabilities().Terms)} })
+	for j := range e.Terms() {
+		one := estimate(func(c int) []int32 { return []int32{int32((j + c) % e.Terms())} })
 		for k, v := range one.U {
-			mean.U[k] += v / float64(e.Capabilities().Terms)
+			mean.U[k] += v / float64(e.Terms())
 		}
 		for k, v := range one.Grad {
-			mean.Grad[k] += v / float32(e.Capabilities().Terms)
+			mean.Grad[k] += v / float32(e.Terms())
 		}
 		if d := neuraltest.Apart(one.Grad, exact.Grad, 1); d < 1e-2 {
 			t.Errorf("one target gives the whole gradient up to %.1e: this test shows nothing", d)
@@ -206,9 +206,9 @@ func promptProducts(t *testing.T, r *clipReference, model *clip.Model, p clipPro
 }
 
 // temper asks for the tilt of a gradient at one inverse temperature.
-func temper(e energies.Oracle, p, g []float32, beta float64, x energies.Batch) error {
+func temper(e energies.Temperer, p, g []float32, beta float64, x energies.Batch) error {
 	betas := slices.Repeat([]float64{beta}, x.Chains())
-	return e.Answer(context.Background(), energies.Query{Want: energies.Temper, X: x, Grad: g, Tilt: p, Beta: betas})
+	return e.Temper(context.Background(), p, g, betas)
 }
 
 // TestTiltIsTiltOfGradient: both ways to the same softmax agree, and no value that is not
@@ -300,8 +300,8 @@ func TestSumOfPrompts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := sum.Capabilities().Answers; !got.Has(energies.Tilt | energies.Temper | energies.Estimate) {
-		t.Fatalf("the sum answers only %s", got)
+	if err := energies.Lacks(sum, energies.Tilt|energies.Temper|energies.Minibatches); err != nil {
+		t.Fatal(err)
 	}
 	want := neuraltest.Product{U: make([]float64, x.Chains()), Grad: make([]float32, len(parts[0].Grad))}
 	for k, p := range parts {
@@ -312,15 +312,13 @@ func TestSumOfPrompts(t *testing.T) {
 			want.Grad[i] += float32(weights[k]) * v
 		}
 	}
-	got := neuraltest.Evaluate(t, func(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
-		return sum.Answer(ctx, energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p})
-	}, x)
+	got := neuraltest.Evaluate(t, sum.LogDensityTilt, x)
 	if d := max(neuraltest.Apart(got.U, want.U, 1), neuraltest.Apart(got.Grad, neuraltest.Tilts(want.Grad, x.Space), 1)); d > 1e-6 {
 		t.Errorf("the tilt of the sum is off by %.1e", d)
 	}
 	lists := slices.Repeat([][]int32{{0, 1, 2}}, x.Chains())
 	got = neuraltest.Evaluate(t, func(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-		return sum.Answer(ctx, energies.Query{Want: energies.Estimate, X: x, U: u, Grad: g, Terms: lists})
+		return sum.EstimateGrad(ctx, u, g, x, lists)
 	}, x)
 	if d := max(neuraltest.Apart(got.U, want.U, 1), neuraltest.Apart(got.Grad, want.Grad, 1)); d > 1e-6 {
 		t.Errorf("the estimate of the sum from all targets is off by %.1e", d)

@@ -38,7 +38,7 @@ func products(t *testing.T, e *mlm.Infill, x energies.Batch) []neuraltest.Produc
 		t.Fatal(err)
 	}
 	model := neuraltest.Product{U: make([]float64, x.Chains()*x.Space.Values)}
-	if err := e.LogModelConditional(context.Background(), model.U, x.Space.Sites-1, x); err != nil {
+	if err := e.LogPrediction(context.Background(), model.U, x.Space.Sites-1, x); err != nil {
 		t.Fatal(err)
 	}
 	return []neuraltest.Product{alone, neuraltest.Evaluate(t, e.LogDensityGrad, x), neuraltest.Evaluate(t, e.LogDensityTilt, x), model}
@@ -170,7 +170,7 @@ func TestModelConditional(t *testing.T) {
 				e, x := r.energyOf(t, m, text)
 				for site := range text.Blanks {
 					lp := make([]float64, x.Chains()*r.Vocabulary)
-					if err := e.LogModelConditional(context.Background(), lp, site, x); err != nil {
+					if err := e.LogPrediction(context.Background(), lp, site, x); err != nil {
 						t.Fatal(err)
 					}
 					for i, got := range lp {

@@ -14,11 +14,11 @@ func TestConcurrent(t *testing.T) {
 	e := memoEnergy(t, 0)
 	once := func(first int32) []float64 {
 		x := energies.Batch{Space: e.Space(), Codes: []int32{first, 8, 9, first, 7, 8}}
-		q := energies.Query{Want: energies.Gradient, X: x, U: make([]float64, 3), Grad: make([]float32, 3*2*e.Space().Values)}
-		if err := e.Answer(t.Context(), q); err != nil {
+		u := make([]float64, 3)
+		if err := e.LogDensityGrad(t.Context(), u, make([]float32, 3*2*e.Space().Values), x); err != nil {
 			t.Error(err)
 		}
-		return q.U
+		return u
 	}
 	want := [][]float64{once(7), once(10)}
 	var wg sync.WaitGroup

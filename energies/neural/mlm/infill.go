@@ -34,10 +34,16 @@ type Infill struct {
 	// Inputs that are the same in every run.
 	bias, others, blanks *ort.Tensor
 
-	model energies.Oracle // uncached, or a *energies.Memo of it
+	model evaluator // uncached, or a *energies.Memo of it
 }
 
-var _ energies.Oracle = (*Infill)(nil)
+// evaluator is what is cached.
+type evaluator interface {
+	energies.Differentiable
+	energies.Tilter
+}
+
+var _ Filling = (*Infill)(nil)
 
 // Infill returns the energy of a text. The error is an *onnx.ArgumentError if a position or id is out
 // of range, and an *energies.SpaceError if a list of allowed words is empty.
@@ -115,51 +121,38 @@ func (e *Infill) Forget() {
 
 // LogDensity implements energies.Energy.
 func (e *Infill) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return e.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+	return e.model.LogDensity(ctx, u, x)
 }
 
 // LogDensityGrad implements energies.Differentiable.
 func (e *Infill) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return e.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: g})
+	return e.model.LogDensityGrad(ctx, u, g, x)
 }
 
-// Capabilities implements energies.Oracle.
-func (e *Infill) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient | energies.Tilt | energies.ModelConditional}
-}
-
-// Answer implements energies.Oracle.
-func (e *Infill) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Density, energies.Gradient, energies.Tilt:
-		return e.model.Answer(ctx, q)
-	case energies.ModelConditional:
-		return e.LogModelConditional(ctx, q.LogP, q.Site, q.X)
-	}
-	return &energies.UnsupportedError{Want: q.Want}
-}
-
-// LogDensityTilt sets u to U and p, [chain, blank, word], to the softmax of half its gradient; see
-// [energies.Tilt].
+// LogDensityTilt implements energies.Tilter: p is [chain, blank, word].
 func (e *Infill) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
-	return e.Answer(ctx, energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p})
+	return e.model.LogDensityTilt(ctx, u, p, x)
 }
 
 // perSite reports whether each blank has its own sequence.
 func (e *Infill) perSite() bool { return e.m.opts.Form != MRF }
 
-// uncached answers every query by running the model.
+// uncached runs the model at every call.
 type uncached struct{ *Infill }
 
-// Answer implements energies.Oracle for the cacheable queries.
-func (e uncached) Answer(ctx context.Context, q energies.Query) error {
-	switch q.Want {
-	case energies.Gradient:
-		return e.batches(ctx, withGrad, q.U, q.Grad, q.X)
-	case energies.Tilt:
-		return e.batches(ctx, withTilt, q.U, q.Tilt, q.X)
-	}
-	return e.batches(ctx, scoreOnly, q.U, nil, q.X)
+// LogDensity implements energies.Energy.
+func (e uncached) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.batches(ctx, scoreOnly, u, nil, x)
+}
+
+// LogDensityGrad implements energies.Differentiable.
+func (e uncached) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return e.batches(ctx, withGrad, u, g, x)
+}
+
+// LogDensityTilt implements energies.Tilter.
+func (e uncached) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
+	return e.batches(ctx, withTilt, u, p, x)
 }
 
 // parts returns the number of runs for a number of chains with each sequences per chain. It is a
@@ -273,10 +266,10 @@ func (e *Infill) inputs(x energies.Batch) map[string]*ort.Tensor {
 	return in
 }
 
-// LogModelConditional sets lp to the model's own conditional of one site in each chain, divided by the
-// temperature; see [energies.ModelConditional]. Published Gibbs samplers for masked language models
+// LogPrediction implements energies.Predictor, by the model's own conditional divided by the temperature.
+// Published Gibbs samplers for masked language models
 // draw from it, although it is not a conditional of exp(U).
-func (e *Infill) LogModelConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+func (e *Infill) LogPrediction(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	sites := make([]int, x.Chains())
 	for c := range sites {
 		sites[c] = site

@@ -1,6 +1,7 @@
 package mlm
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -34,15 +35,19 @@ func TestCache(t *testing.T) {
 	x := energies.Batch{Space: cached.Space(), Codes: []int32{7, 8, 9, 9, 7, 8, 7, 9}}
 	row := cached.Space().Sites * cached.Space().Values
 	for _, want := range []energies.Capability{energies.Tilt, energies.Tilt, energies.Gradient} {
-		ask := func(e *Infill) energies.Query {
-			q := energies.Query{Want: want, X: x, U: make([]float64, 4), Grad: make([]float32, 4*row), Tilt: make([]float32, 4*row)}
-			if err := e.Answer(t.Context(), q); err != nil {
+		ask := func(e *Infill) (u []float64, g []float32) {
+			u, g = make([]float64, 4), make([]float32, 4*row)
+			answer := e.LogDensityGrad
+			if want == energies.Tilt {
+				answer = e.LogDensityTilt
+			}
+			if err := answer(t.Context(), u, g, x); err != nil {
 				t.Fatal(err)
 			}
-			return q
+			return u, g
 		}
-		got, fresh := ask(cached), ask(plain)
-		if !slices.Equal(got.U, fresh.U) || !slices.Equal(got.Grad, fresh.Grad) || !slices.Equal(got.Tilt, fresh.Tilt) {
+		gotU, got := ask(cached)
+		if u, g := ask(plain); !slices.Equal(gotU, u) || !slices.Equal(got, g) {
 			t.Errorf("%s: the cache changes results", want)
 		}
 	}
@@ -61,12 +66,10 @@ func TestPredicted(t *testing.T) {
 	x := energies.Batch{Space: e.Space(), Codes: []int32{7, 8, 9, 9, 7, 8, 7, 9}}
 	row := x.Space.Values
 	for _, site := range []int{0, 1} {
-		ask := func(o energies.Oracle) (u, lp []float64) {
+		ask := func(e Filling) (u, lp []float64) {
 			u, lp = make([]float64, 4), make([]float64, 4*row)
-			for _, q := range []energies.Query{{Want: energies.ModelConditional, X: x, Site: site, LogP: lp}, {Want: energies.Density, X: x, U: u}} {
-				if err := o.Answer(t.Context(), q); err != nil {
-					t.Fatal(err)
-				}
+			if err := errors.Join(e.LogPrediction(t.Context(), lp, site, x), e.LogDensity(t.Context(), u, x)); err != nil {
+				t.Fatal(err)
 			}
 			return u, lp
 		}

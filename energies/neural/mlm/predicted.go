@@ -7,86 +7,97 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Predicted returns the same energy for samplers that ask for predictions
-// ([energies.ModelConditional]). Under pll, U is a sum of predictions, so each is computed
-// once and kept, up to Options.Remember, for the next state and for the next site: a sampler
-// that proposes a word from the prediction at its site has that term of U already. The
+// Filling is the energy of the fillings of a text, in one of its forms: see [Infill.Predicted].
+type Filling interface {
+	energies.Differentiable
+	energies.Tilter
+	energies.Predictor
+}
+
+// Predicted returns the same energy for samplers that ask for predictions. Under pll, U is a sum of
+// predictions, so each is computed once and kept, up to Options.Remember, for the next state and for the
+// next site: a sampler that proposes a word from the prediction at its site has that term of U already. The
 // numbers are those of the Infill.
-func (e *Infill) Predicted() energies.Oracle {
+func (e *Infill) Predicted() Filling {
 	if e.m.opts.Form != PLL || e.m.opts.Remember < 0 {
 		return e
 	}
-	return energies.NewMemo(predicted{e, energies.NewMemo(masked{e}, e.m.opts.Remember)}, e.m.opts.Remember)
+	p := &predicted{Infill: e, rows: energies.NewMemo(masked{e}, e.m.opts.Remember)}
+	p.sums = energies.NewMemo(summed{p}, e.m.opts.Remember)
+	return p
 }
 
 // predicted computes U from predictions.
 type predicted struct {
 	*Infill
 	rows *energies.Memo // of a masked
+	sums *energies.Memo // of U
 }
 
 // LogDensity implements energies.Energy.
-func (p predicted) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return p.Answer(ctx, energies.Query{Want: energies.Density, X: x, U: u})
+func (p *predicted) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return p.sums.LogDensity(ctx, u, x)
 }
 
-// Answer implements energies.Oracle.
-func (p predicted) Answer(ctx context.Context, q energies.Query) error {
-	k, v, n := p.space.Sites, p.space.Values, q.X.Chains()
-	switch q.Want {
-	case energies.Density:
-		x := energies.Batch{Space: p.space, Codes: make([]int32, 0, n*k*k)}
-		for c := range n {
-			for site := range k {
-				x.Codes = append(x.Codes, q.X.Chain(c)...)
-				x.Codes[len(x.Codes)-k+site] = -1
-			}
-		}
-		rows, err := p.predictions(ctx, x)
-		if err != nil {
-			return err
-		}
-		for c := range n {
-			sum := 0.0
-			for site, word := range q.X.Chain(c) {
-				sum += float64(rows[(c*k+site)*v+int(word)])
-			}
-			q.U[c] = sum / p.m.opts.Temperature
-		}
-		return nil
-	case energies.ModelConditional:
-		x := energies.Batch{Space: p.space, Codes: slices.Clone(q.X.Codes)}
-		for c := range n {
-			x.Chain(c)[q.Site] = -1
-		}
-		rows, err := p.predictions(ctx, x)
-		for c := range n {
-			if err == nil {
-				p.conditional(q.LogP[c*v:(c+1)*v], q.Site, rows[c*v:(c+1)*v])
-			}
-		}
-		return err
+// LogPrediction implements energies.Predictor.
+func (p *predicted) LogPrediction(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+	v, y := p.space.Values, energies.Batch{Space: p.space, Codes: slices.Clone(x.Codes)}
+	for c := range x.Chains() {
+		y.Chain(c)[site] = -1
 	}
-	return p.Infill.Answer(ctx, q)
+	rows, err := p.predictions(ctx, y)
+	for c := range x.Chains() {
+		if err == nil {
+			p.conditional(lp[c*v:(c+1)*v], site, rows[c*v:(c+1)*v])
+		}
+	}
+	return err
 }
 
 // predictions returns the log-probabilities at the masked site of each state, [state, value].
-func (p predicted) predictions(ctx context.Context, x energies.Batch) ([]float32, error) {
+func (p *predicted) predictions(ctx context.Context, x energies.Batch) ([]float32, error) {
 	n := x.Chains()
 	rows := make([]float32, n*p.space.Values)
-	return rows, p.rows.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: make([]float64, n), Grad: rows})
+	return rows, p.rows.LogDensityGrad(ctx, make([]float64, n), rows, x)
 }
 
-// masked answers, as a gradient, with the log-probabilities at the one site of each state
+// summed computes U of a predicted without its cache.
+type summed struct{ *predicted }
+
+// LogDensity implements energies.Energy.
+func (p summed) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	k, v := p.space.Sites, p.space.Values
+	y := energies.Batch{Space: p.space, Codes: make([]int32, 0, k*len(x.Codes))}
+	for c := range u {
+		for site := range k {
+			y.Codes = append(y.Codes, x.Chain(c)...)
+			y.Codes[len(y.Codes)-k+site] = -1
+		}
+	}
+	rows, err := p.predictions(ctx, y)
+	if err != nil {
+		return err
+	}
+	for c := range u {
+		sum := 0.0
+		for site, word := range x.Chain(c) {
+			sum += float64(rows[(c*k+site)*v+int(word)])
+		}
+		u[c] = sum / p.m.opts.Temperature
+	}
+	return nil
+}
+
+// masked computes, as a gradient, the log-probabilities at the one site of each state
 // whose code is -1, so that a Memo can keep them.
 type masked struct{ *Infill }
 
-// Answer implements energies.Oracle.
-func (m masked) Answer(ctx context.Context, q energies.Query) error {
-	sites := make([]int, q.X.Chains())
+// LogDensityGrad implements energies.Differentiable.
+func (m masked) LogDensityGrad(ctx context.Context, _ []float64, g []float32, x energies.Batch) error {
+	sites := make([]int, x.Chains())
 	for c := range sites {
-		sites[c] = slices.Index(q.X.Chain(c), -1)
+		sites[c] = slices.Index(x.Chain(c), -1)
 	}
 	v := m.space.Values
-	return m.Predict(ctx, sites, q.X, func(c int, lp []float32) { copy(q.Grad[c*v:(c+1)*v], lp) })
+	return m.Predict(ctx, sites, x, func(c int, lp []float32) { copy(g[c*v:(c+1)*v], lp) })
 }

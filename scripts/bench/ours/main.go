@@ -66,19 +66,38 @@ type clock struct {
 	calls int
 }
 
-// timed measures the time spent in an energy.
+// model is an energy of a masked language model or of CLIP.
+type model interface {
+	energies.Differentiable
+	energies.Tilter
+}
+
+// timed measures the time spent in a model.
 type timed struct {
-	energies.Oracle
+	model
 	*clock
 }
 
-func (t timed) Answer(ctx context.Context, q energies.Query) error {
-	start := time.Now()
-	defer func() {
-		t.spent += time.Since(start)
-		t.calls++
-	}()
-	return t.Oracle.Answer(ctx, q)
+func (t timed) Unwrap() energies.Energy { return t.model }
+
+func (t timed) since(start time.Time) {
+	t.spent += time.Since(start)
+	t.calls++
+}
+
+func (t timed) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	defer t.since(time.Now())
+	return t.model.LogDensity(ctx, u, x)
+}
+
+func (t timed) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	defer t.since(time.Now())
+	return t.model.LogDensityGrad(ctx, u, g, x)
+}
+
+func (t timed) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
+	defer t.since(time.Now())
+	return t.model.LogDensityTilt(ctx, u, p, x)
 }
 
 // providers are those of the drafts.
@@ -107,13 +126,14 @@ func run(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	target, tilts := energies.Energy(energy), energies.Tilter(energy)
 	if s.draft != "" {
 		d, err := s.energy(s.draft)
 		if err != nil {
 			return err
 		}
-		d.clock = energy.clock
-		if energy.Oracle, err = energies.WithDraft(energy, d); err != nil {
+		d.clock, tilts = energy.clock, d
+		if target, err = energies.WithDraft(energy, d); err != nil {
 			return err
 		}
 	}
@@ -134,10 +154,10 @@ func run(in io.Reader, out io.Writer) error {
 				return err
 			}
 			init = slices.Concat(s.Init[argument]...)
-			loops[draftSteps], err = s.start(ctx, energy, init, draftSteps)
+			loops[draftSteps], err = s.start(ctx, target, init, draftSteps)
 			result = map[string]any{"how": cmp.Or(s.draft, "standard operators")}
 		case "check":
-			result, err = check(ctx, energy, init)
+			result, err = check(ctx, energy, tilts, init)
 		case "steps":
 			var n int
 			if n, err = strconv.Atoi(argument); err == nil {
@@ -166,9 +186,9 @@ func (s *spec) read(path string) error {
 }
 
 // start evaluates the initial states of a run.
-func (s *spec) start(ctx context.Context, e timed, init []int32, draftSteps string) (*samplers.Loop, error) {
+func (s *spec) start(ctx context.Context, e energies.Energy, init []int32, draftSteps string) (*samplers.Loop, error) {
 	if s.Sampler == "pez" {
-		kernel, err := search.NewPEZ(e.Oracle, search.PEZOptions{}) // it is not timed apart
+		kernel, err := search.NewPEZ(energies.Unwrap(e), search.PEZOptions{}) // it is not timed apart
 		if err != nil {
 			return nil, err
 		}
@@ -195,42 +215,38 @@ func (s *spec) start(ctx context.Context, e timed, init []int32, draftSteps stri
 // energy opens the model on a provider; it stays open until the program ends.
 func (s *spec) energy(provider string) (timed, error) {
 	runtime := ort.Options{Threads: s.Threads, Provider: provider}
-	var e energies.Oracle
+	var e model
 	if s.Form == "clip" {
 		files := clip.Files{FS: os.DirFS(s.Model), Dir: s.Model, Text: "text_model.onnx"}
-		model, err := clip.Open(files, clip.Options{Runtime: runtime})
+		towers, err := clip.Open(files, clip.Options{Runtime: runtime})
 		if err != nil {
 			return timed{}, err
 		}
 		text := clip.Text{IDs: s.IDs, Blanks: s.Blanks, Tokens: s.Allowed}
-		e, err = model.Prompt(text, clip.Targets{Vectors: [][]float32{s.Target}, Weights: []float64{s.Weight}})
+		e, err = towers.Prompt(text, clip.Targets{Vectors: [][]float32{s.Target}, Weights: []float64{s.Weight}})
 		return timed{e, &clock{}}, err
 	}
 	m, err := onnx.Load(filepath.Join(s.Model, "model.onnx"))
 	if err != nil {
 		return timed{}, err
 	}
-	model, err := mlm.New(m, mlm.Options{Form: s.Form, MaskID: s.MaskID, Remember: s.Remember, Runtime: runtime})
+	words, err := mlm.New(m, mlm.Options{Form: s.Form, MaskID: s.MaskID, Remember: s.Remember, Runtime: runtime})
 	if err != nil {
 		return timed{}, err
 	}
-	e, err = model.Infill(mlm.Text{IDs: s.IDs, Blanks: s.Blanks, Allowed: [][]int32{s.Allowed}})
+	e, err = words.Infill(mlm.Text{IDs: s.IDs, Blanks: s.Blanks, Allowed: [][]int32{s.Allowed}})
 	return timed{e, &clock{}}, err
 }
 
 // check returns U of each chain and the log of the tilt of each current word.
-func check(ctx context.Context, e energies.Oracle, codes []int32) (any, error) {
+func check(ctx context.Context, e timed, tilts energies.Tilter, codes []int32) (any, error) {
 	x := energies.Batch{Space: e.Space(), Codes: codes}
 	u, p := make([]float64, x.Chains()), make([]float32, len(codes)*e.Space().Values)
-	q := energies.Query{Want: energies.Tilt, X: x, U: u, Tilt: p}
-	if draft := e.Capabilities().Draft; draft != nil {
-		q.U = make([]float64, x.Chains())
-		if err := draft.Answer(ctx, q); err != nil {
-			return nil, err
-		}
-		q = energies.Query{Want: energies.Density, X: x, U: u}
+	err := tilts.LogDensityTilt(ctx, u, p, x)
+	if err == nil && tilts != energies.Tilter(e) { // U of the draft
+		err = e.LogDensity(ctx, u, x)
 	}
-	if err := e.Answer(ctx, q); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	tilt := make([][]float64, x.Chains())

@@ -43,7 +43,7 @@ type Pilot struct {
 	Sampler  string
 	Settings samplers.Settings
 	// Energy returns the energy with a draft; "" is none.
-	Energy func(ctx context.Context, draft string, r samplers.Registration, set samplers.Settings) (energies.Oracle, error)
+	Energy func(ctx context.Context, draft string, r samplers.Registration, set samplers.Settings) (energies.Energy, error)
 	// Config has the chains, Init and the seed of the run. Warmup steps come before the
 	// measurements: from where they lead, every candidate is measured.
 	Config samplers.Config

@@ -13,24 +13,24 @@ import (
 type recorder struct {
 	space energies.Space
 	u     float64
-	asked []energies.Capability
+	asked []string
 	x     energies.Batch
 }
 
 func (r *recorder) Space() *energies.Space { return &r.space }
 
-func (r *recorder) Capabilities() energies.Capabilities {
-	return energies.Capabilities{Answers: energies.Density | energies.Gradient}
+func (r *recorder) LogDensity(_ context.Context, u []float64, x energies.Batch) error {
+	return r.record("U", u, x)
 }
 
-func (r *recorder) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return r.Answer(ctx, energies.Query{Want: energies.Density, U: u, X: x})
+func (r *recorder) LogDensityGrad(_ context.Context, u []float64, _ []float32, x energies.Batch) error {
+	return r.record("gradient", u, x)
 }
 
-func (r *recorder) Answer(_ context.Context, q energies.Query) error {
-	r.asked, r.x = append(r.asked, q.Want), q.X
-	for c := range q.U {
-		q.U[c] = r.u
+func (r *recorder) record(what string, u []float64, x energies.Batch) error {
+	r.asked, r.x = append(r.asked, what), x
+	for c := range u {
+		u[c] = r.u
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func TestEvaluate(t *testing.T) {
 		if err := Evaluate(t.Context(), r); wrong != (err != nil) {
 			t.Errorf("U %g: %v", u, err)
 		}
-		if !wrong && !slices.Equal(r.asked, []energies.Capability{energies.Density, energies.Gradient}) {
+		if !wrong && !slices.Equal(r.asked, []string{"U", "gradient"}) {
 			t.Errorf("U %g: asked %v", u, r.asked)
 		}
 		if r.x.Chains() < 2 || slices.Equal(r.x.Chain(0), r.x.Chain(1)) {

@@ -45,7 +45,8 @@ func (o *GCGOptions) check() error {
 // β is immaterial. The best state so far, its U and the steps since are variables.
 type GCG struct {
 	samplers.Base
-	o GCGOptions
+	slopes energies.Differentiable
+	o      GCGOptions
 
 	// The gradient's largest values of the states in codes, kept across steps.
 	codes []int32   // [chain, site]
@@ -64,15 +65,15 @@ var _ samplers.Kernel = (*GCG)(nil)
 // NewGCG returns the kernel for e, which must have a gradient. Errors are
 // *samplers.OptionError, *energies.UnsupportedError or *energies.SpaceError.
 func NewGCG(e energies.Energy, o GCGOptions) (*GCG, error) {
-	oracle := energies.AsOracle(e)
-	if !oracle.Capabilities().Answers.Has(energies.Gradient) {
-		return nil, &energies.UnsupportedError{Who: "gcg", Want: energies.Gradient}
+	slopes, err := energies.As[energies.Differentiable]("gcg", e)
+	if err != nil {
+		return nil, err
 	}
 	sites := e.Space().Sites
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	k := &GCG{o: o, Base: samplers.Base{Oracle: oracle, Specs: append(bestSpecs(sites), samplers.VarSpec{Name: stalledVar})}}
+	k := &GCG{o: o, slopes: slopes, Base: samplers.Base{Target: e, Specs: append(bestSpecs(sites), samplers.VarSpec{Name: stalledVar})}}
 	return k, e.Space().Check()
 }
 
@@ -81,7 +82,7 @@ func (k *GCG) Init(ctx context.Context, s *samplers.State) error {
 	s.Declare(k.Specs)
 	s.Point = samplers.Point{X: s.X, U: make([]float64, s.Chains())}
 	k.codes = nil
-	if err := k.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
+	if err := k.Target.LogDensity(ctx, s.U, s.X); err != nil {
 		return err
 	}
 	s.Evaluations.Density += int64(s.Chains())
@@ -164,7 +165,7 @@ func (k *GCG) refresh(ctx context.Context, s *samplers.State, info *samplers.Inf
 		return nil
 	}
 	u, grad := make([]float64, len(chains)), make([]float32, len(x.Codes)*values)
-	if err := k.Oracle.Answer(ctx, energies.Query{Want: energies.Gradient, X: x, U: u, Grad: grad}); err != nil {
+	if err := k.slopes.LogDensityGrad(ctx, u, grad, x); err != nil {
 		return err
 	}
 	info.Evaluations.Gradient += int64(len(chains))
@@ -243,7 +244,7 @@ func (k *GCG) improve(ctx context.Context, s *samplers.State, info *samplers.Inf
 		return next, best, nil
 	}
 	u := make([]float64, len(owner))
-	if err := k.Oracle.LogDensity(ctx, u, x); err != nil {
+	if err := k.Target.LogDensity(ctx, u, x); err != nil {
 		return next, nil, err
 	}
 	info.Evaluations.Density += int64(len(u))

@@ -79,8 +79,8 @@ func NewPEZ(e energies.Energy, o PEZOptions) (*PEZ, error) {
 	case o.WeightDecay-o.WeightDecay != 0:
 		return nil, &samplers.OptionError{Sampler: "pez", Option: "weight-decay", Value: fmt.Sprint(o.WeightDecay), Reason: "must be finite"}
 	}
-	if can := energies.AsOracle(e).Capabilities(); o.Batch < 0 || o.Batch > can.Terms {
-		return nil, &samplers.OptionError{Sampler: "pez", Option: "batch", Value: fmt.Sprint(o.Batch), Reason: fmt.Sprintf("must be from 0 to the %d targets", can.Terms)}
+	if o.Batch < 0 || o.Batch > emb.Terms() {
+		return nil, &samplers.OptionError{Sampler: "pez", Option: "batch", Value: fmt.Sprint(o.Batch), Reason: fmt.Sprintf("must be from 0 to the %d targets", emb.Terms())}
 	}
 	k := &PEZ{energy: emb, lr: o.LearningRate, decay: o.WeightDecay, batch: o.Batch}
 	if k.lr == 0 {
@@ -91,7 +91,7 @@ func NewPEZ(e energies.Energy, o PEZOptions) (*PEZ, error) {
 	}
 	k.decay = max(k.decay, 0)
 	sites, width := e.Space().Sites, emb.Width()
-	k.Base = samplers.Base{Oracle: energies.AsOracle(e), Specs: []samplers.VarSpec{
+	k.Base = samplers.Base{Target: e, Specs: []samplers.VarSpec{
 		{Name: pezVar, Shape: []int{3, sites, width}},
 		{Name: beganVar},
 		{Name: gradientVar, Shape: []int{sites, width}, Derived: true},
@@ -140,7 +140,7 @@ func (k *PEZ) minibatches(s *samplers.State, chains []int, step int64) [][]int32
 		return nil
 	}
 	lists := make([][]int32, len(chains))
-	order := make([]int32, k.Oracle.Capabilities().Terms)
+	order := make([]int32, k.energy.Terms())
 	var r rng.Stream
 	for j, c := range chains {
 		r.Reset(s.Seed, s.ChainIDs[c], step, samplers.UseBatch)

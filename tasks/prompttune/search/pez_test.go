@@ -28,6 +28,7 @@ type units struct {
 var _ Embedded = (*units)(nil)
 
 func (e *units) Space() *energies.Space { return e.space }
+func (e *units) Terms() int             { return 1 }
 func (e *units) Width() int             { return len(e.Rows[0]) }
 
 func (e *units) Embed(rows []float32, x energies.Batch) {
@@ -240,11 +241,7 @@ func TestPEZIsScaleFree(t *testing.T) {
 // someTerms is a probe with five targets.
 type someTerms struct{ embeddedProbe }
 
-func (someTerms) Capabilities() energies.Capabilities {
-	can := probe{}.Capabilities()
-	can.Terms = 5
-	return can
-}
+func (someTerms) Terms() int { return 5 }
 
 // TestPEZMinibatches: lists are without repeats, have every target equally often, and differ between
 // chains and steps.

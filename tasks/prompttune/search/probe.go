@@ -11,7 +11,7 @@ import (
 // number of models. Errors are those of Registration.New.
 func Check(r samplers.Registration, models int, options samplers.Settings) error {
 	if !Optimises(r.Name) {
-		return r.Check(probe{}.Capabilities(), options)
+		return r.Check(energies.Gradient|energies.Tilt|energies.Temper|energies.Minibatches, options)
 	}
 	var e energies.Energy = embeddedProbe{}
 	if models > 1 {
@@ -26,19 +26,14 @@ type probe struct{}
 
 func (probe) Space() *energies.Space                                      { return &energies.Space{Sites: 1, Values: 3} }
 func (probe) LogDensity(context.Context, []float64, energies.Batch) error { return nil }
-func (probe) Answer(context.Context, energies.Query) error                { return nil }
-
-// Capabilities implements energies.Oracle. Terms is more pictures than any run has; samplers make lists
-// of that length.
-func (probe) Capabilities() energies.Capabilities {
-	return energies.Capabilities{
-		Answers: energies.Density | energies.Gradient | energies.Tilt | energies.Temper | energies.Estimate, Terms: 1 << 20,
-	}
+func (probe) LogDensityGrad(context.Context, []float64, []float32, energies.Batch) error {
+	return nil
 }
 
 // embeddedProbe is the same of one model, whose tokens have one embedding.
 type embeddedProbe struct{ probe }
 
+func (embeddedProbe) Terms() int                      { return 1 << 20 } // more pictures than any run has
 func (embeddedProbe) Width() int                      { return 1 }
 func (embeddedProbe) Embed([]float32, energies.Batch) {}
 func (embeddedProbe) EmbeddingGrad(context.Context, []float64, []float32, energies.Batch, [][]int32) error {

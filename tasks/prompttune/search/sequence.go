@@ -32,7 +32,7 @@ func Then(first samplers.Kernel, steps int, then samplers.Kernel) *Sequence {
 }
 
 // Energy implements samplers.Kernel.
-func (k *Sequence) Energy() energies.Oracle { return k.then.Energy() }
+func (k *Sequence) Energy() energies.Energy { return k.then.Energy() }
 
 // Vars implements samplers.Kernel.
 func (k *Sequence) Vars() []samplers.VarSpec { return k.specs }

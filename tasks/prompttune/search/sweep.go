@@ -78,7 +78,7 @@ func NewSweeps(e energies.Energy, o Options) (*Sweeps, error) {
 	}
 	space := e.Space()
 	k := &Sweeps{words: cmp.Or(o.Words, 150), grad: grad, all: space.Sites*space.Values <= wideRound}
-	k.Base = samplers.Base{Oracle: grad.Oracle, Specs: append(bestSpecs(space.Sites),
+	k.Base = samplers.Base{Target: e, Specs: append(bestSpecs(space.Sites),
 		samplers.VarSpec{Name: wordsVar, Shape: []int{space.Values}, Start: -math.MaxFloat64},
 		samplers.VarSpec{Name: stageVar}, samplers.VarSpec{Name: placeVar}, samplers.VarSpec{Name: idleVar}, samplers.VarSpec{Name: countVar},
 		samplers.VarSpec{Name: wideVar, Start: -math.MaxFloat64},
@@ -90,7 +90,7 @@ func NewSweeps(e energies.Energy, o Options) (*Sweeps, error) {
 func (k *Sweeps) Init(ctx context.Context, s *samplers.State) error {
 	s.Declare(k.Specs)
 	s.Point = samplers.Point{X: s.X, U: make([]float64, s.Chains())}
-	if err := k.Oracle.LogDensity(ctx, s.U, s.X); err != nil {
+	if err := k.Target.LogDensity(ctx, s.U, s.X); err != nil {
 		return err
 	}
 	s.Evaluations.Density += int64(s.Chains())
@@ -146,7 +146,7 @@ func (k *Sweeps) evaluate(ctx context.Context, s *samplers.State, u []float64, x
 	if len(u) == 0 {
 		return nil
 	}
-	if err := k.Oracle.LogDensity(ctx, u, x); err != nil {
+	if err := k.Target.LogDensity(ctx, u, x); err != nil {
 		return err
 	}
 	for j := range u {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
@@ -87,7 +86,12 @@ func short(paper string) string {
 }
 
 // needs says what a sampler asks of the energy.
-func needs(r samplers.Registration) string { return (energies.Density | r.Needs).String() }
+func needs(r samplers.Registration) string {
+	if r.Needs == 0 {
+		return "a log-density"
+	}
+	return "a log-density, " + r.Needs.String()
+}
 
 // details prints samplers with their options.
 func details(w io.Writer, list []samplers.Registration) error {

@@ -100,7 +100,7 @@ type pair struct {
 
 // runPair runs eight chains until steps or a limit in processor seconds is reached. Only what follows warm-up
 // counts.
-func runPair(ctx context.Context, e energies.Oracle, name string, warmup, steps int, limit float64, seed uint64) (pair, error) {
+func runPair(ctx context.Context, e energies.Energy, name string, warmup, steps int, limit float64, seed uint64) (pair, error) {
 	const chains = 8
 	k, err := samplers.New(name, e, nil)
 	if err != nil {

@@ -167,25 +167,25 @@ const useMinibatch uint32 = 2
 // the mean over a minibatch. It returns the law of its draws.
 func minibatchGibbs(ctx context.Context, e *mixture.Model, law *table.Enumeration, batch, chains, steps int, seed uint64) ([]float64, error) {
 	mass := make([]float64, law.Len())
-	terms, d := e.Capabilities().Terms, e.Space().Sites
-	q := energies.Query{Want: energies.Estimate, X: energies.NewBatch(e.Space(), 1), U: make([]float64, 1), Grad: make([]float32, 2*d), Terms: [][]int32{make([]int32, batch)}}
+	terms, d := e.Terms(), e.Space().Sites
+	x, u, g, list := energies.NewBatch(e.Space(), 1), make([]float64, 1), make([]float32, 2*d), make([]int32, batch)
 	var r rng.Stream
 	for c := range chains {
 		r.Reset(seed, int64(c), 0, useMinibatch)
 		for step := range steps + steps/5 {
-			for j := range q.Terms[0] {
-				q.Terms[0][j] = int32(r.IntN(terms))
+			for j := range list {
+				list[j] = int32(r.IntN(terms))
 			}
-			if err := e.Answer(ctx, q); err != nil {
+			if err := e.EstimateGrad(ctx, u, g, x, [][]int32{list}); err != nil {
 				return nil, err
 			}
 			i := r.IntN(d)
-			q.X.Codes[i] = 0
-			if r.Float64() < 1/(1+math.Exp(float64(q.Grad[2*i]-q.Grad[2*i+1]))) {
-				q.X.Codes[i] = 1
+			x.Codes[i] = 0
+			if r.Float64() < 1/(1+math.Exp(float64(g[2*i]-g[2*i+1]))) {
+				x.Codes[i] = 1
 			}
 			if step >= steps/5 {
-				mass[law.Find(q.X.Codes)] += 1 / float64(chains*steps)
+				mass[law.Find(x.Codes)] += 1 / float64(chains*steps)
 			}
 		}
 	}

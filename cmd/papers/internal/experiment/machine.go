@@ -73,12 +73,12 @@ func trainMachine(ctx context.Context, s Settings, side, hidden, updates int) (*
 			if sign < 0 {
 				break
 			}
-			drawUnits(x, j.Capabilities().Colours[1], p, &r)
+			drawUnits(x, j.Colours()[1], p, &r)
 			q, err := layer(ctx, j, x, 0)
 			if err != nil {
 				return nil, nil, err
 			}
-			drawUnits(x, j.Capabilities().Colours[0], q, &r)
+			drawUnits(x, j.Colours()[0], q, &r)
 		}
 		ascent.step(all, gradient)
 	}
@@ -88,12 +88,11 @@ func trainMachine(ctx context.Context, s Settings, side, hidden, updates int) (*
 
 // layer returns the probability that each unit of a layer is on given the other, [chain, unit].
 func layer(ctx context.Context, j *rbm.Joint, x energies.Batch, which int) ([]float64, error) {
-	sites := j.Capabilities().Colours[which]
-	q := energies.Query{Want: energies.Block, X: x, Sites: sites, LogP: make([]float64, 2*x.Chains()*len(sites))}
-	err := j.Answer(ctx, q)
-	p := make([]float64, x.Chains()*len(sites))
+	sites := j.Colours()[which]
+	lp, p := make([]float64, 2*x.Chains()*len(sites)), make([]float64, x.Chains()*len(sites))
+	err := j.LogConditionals(ctx, lp, sites, x)
 	for k := range p {
-		p[k] = 1 / (1 + math.Exp(q.LogP[2*k]-q.LogP[2*k+1]))
+		p[k] = 1 / (1 + math.Exp(lp[2*k]-lp[2*k+1]))
 	}
 	return p, err
 }

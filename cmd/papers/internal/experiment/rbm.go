@@ -63,9 +63,9 @@ func runRBM(ctx context.Context, s Settings) (*Result, error) {
 	}{blockGibbs, "gibbs", nil})
 	for k, x := range all {
 		s.progress(x.label, k+2, len(all)+2)
-		e := energies.Oracle(joint)
+		e := energies.Energy(joint)
 		if x.label != blockGibbs {
-			e = energies.AsOracle(m)
+			e = m
 		}
 		run, err := machineRun(ctx, e, x.name, x.set, exact, d, chains, steps, s.Seed)
 		if err != nil {
@@ -125,7 +125,7 @@ type machineCourse struct {
 
 // machineRun runs a sampler and measures the MMD of its states from exact ones; time spent measuring
 // is left out.
-func machineRun(ctx context.Context, e energies.Oracle, name string, set samplers.Settings, exact []int32, d, chains, steps int, seed uint64) (*machineCourse, error) {
+func machineRun(ctx context.Context, e energies.Energy, name string, set samplers.Settings, exact []int32, d, chains, steps int, seed uint64) (*machineCourse, error) {
 	k, err := samplers.New(name, e, set)
 	if err != nil {
 		return nil, err
