@@ -142,13 +142,15 @@ func (c *checker) declare(g *Graph, s *scope) {
 	}
 }
 
+// implied are the domains of operators that onnxruntime takes in their newest version where a model names none.
+var implied = map[string]bool{"com.microsoft": true, "com.microsoft.nchwc": true, "com.ms.internal.nhwc": true, "ai.onnx.ml": true}
+
 // nodeReads checks one node and returns its reads, those of its subgraphs included.
 func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
 	if n.Op == "" {
 		c.report(n.Label(), "", "no operator name")
 	}
-	// Runtimes accept their own operators without a version.
-	if c.opsets[n.Domain] <= 0 && !c.noOpset[n.Domain] && n.Domain != "com.microsoft" {
+	if c.opsets[n.Domain] <= 0 && !c.noOpset[n.Domain] && !implied[n.Domain] {
 		if c.noOpset == nil {
 			c.noOpset = map[string]bool{}
 		}

@@ -239,6 +239,17 @@ func init() {
 	// expansion: einsum
 	driver.RegisterExpansion("", "Einsum", 12, expand.Einsum)
 
+	// expansion: ml
+	driver.RegisterExpansion(expand.ML, "LinearRegressor", 1, expand.LinearRegressor)
+	driver.RegisterExpansion(expand.ML, "LinearClassifier", 1, expand.LinearClassifier)
+	driver.RegisterExpansion(expand.ML, "SVMRegressor", 1, expand.SVMRegressor)
+	driver.RegisterExpansion(expand.ML, "SVMClassifier", 1, expand.SVMClassifier)
+	driver.RegisterExpansion(expand.ML, "Scaler", 1, expand.Scaler)
+	driver.RegisterExpansion(expand.ML, "Normalizer", 1, expand.Normalizer)
+	driver.RegisterExpansion(expand.ML, "Imputer", 1, expand.Imputer)
+	driver.RegisterExpansion(expand.ML, "ArrayFeatureExtractor", 1, expand.ArrayFeatureExtractor)
+	driver.RegisterZero(expand.ML, "Binarizer", "LabelEncoder", "CategoryMapper", "OneHotEncoder", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
+
 	// expansion: nbits
 	driver.RegisterExpansion(driver.Contrib, "MatMulNBits", 1, expand.MatMulNBits)
 

@@ -157,7 +157,7 @@ func (inf *Inference) Node(n *onnx.Node) error {
 	}
 	var out []*Info
 	rule, ok := inferRules[n.Op]
-	if ok && (n.Domain == "" || n.Domain == "com.microsoft") {
+	if ok && (n.Domain == "" || n.Domain == "com.microsoft" || n.Domain == "ai.onnx.ml") {
 		var err error
 		if out, err = rule(inf, n, in); err != nil {
 			return &onnx.FormatError{Field: n.Label(), Offset: -1, Reason: err.Error()}
