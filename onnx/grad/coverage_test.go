@@ -28,7 +28,7 @@ func (o oracle) proof() string {
 	if o.single != "" {
 		s = "finite differences in float32 (" + o.single + ")"
 	}
-	if o.expanded != "" {
+	if o.expanded != "" || o.float {
 		s = "finite differences in float64 of what it is written by, which gives what the operator does in float32"
 	}
 	if o.twin {

@@ -30,6 +30,9 @@ type oracle struct {
 	// taken of its expansion, in double; TestExpansionsForward compares this with the
 	// operator, in float.
 	expanded string
+	// float says that the operator gives float whatever it reads. Differences are then taken
+	// of its expansion in double, and the gradient is computed in float.
+	float bool
 	// twin says that the operator quantises, which the runtime does in float only, and
 	// that differences are taken in double of the same without roundings.
 	twin bool
@@ -99,7 +102,7 @@ func TestRules(t *testing.T) {
 // the rule.
 func (o oracle) check(t *testing.T, opset int64) {
 	elem := onnx.Double
-	if o.single != "" || o.twin {
+	if o.single != "" || o.twin || o.float {
 		elem = onnx.Float
 	}
 	refused, count, order := 0, trials, o.order()
@@ -112,6 +115,9 @@ func (o oracle) check(t *testing.T, opset int64) {
 			g := gradtest.NewGen(opset, elem, symbolic, uint64(trial))
 			if o.expanded != "" {
 				g.Prepare = writeOut
+			}
+			if o.float {
+				g.Twin = writeOut
 			}
 			o.build(g)
 			return g

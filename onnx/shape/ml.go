@@ -11,8 +11,8 @@ import (
 func init() {
 	register(inferFloats, "Scaler", "Normalizer")
 	register(inferSame, "Imputer")
-	register(inferTargets, "LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor")
-	register(inferClassifier, "LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
+	register(inferTargets, "LinearRegressor", "SVMRegressor")
+	register(inferClassifier, "LinearClassifier", "SVMClassifier")
 	register(inferExtract, "ArrayFeatureExtractor")
 }
 
@@ -36,15 +36,14 @@ func (inf *Inference) samples(x *Info) Dim {
 }
 
 func inferTargets(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
-	count := D(max(n.Int("targets", 1), n.Int("n_targets", 1)))
-	return []*Info{{Type: onnx.Float, Known: true, Shape: []Dim{inf.samples(arg(in, 0)), count}}}, nil
+	return []*Info{{Type: onnx.Float, Known: true, Shape: []Dim{inf.samples(arg(in, 0)), D(n.Int("targets", 1))}}}, nil
 }
 
 // inferClassifier: a label and scores of each row. A support vector machine without probabilities has one score a
 // pair of classes, of two classes both.
 func inferClassifier(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	label, count := onnx.Int64, int64(0)
-	for _, name := range []string{"classlabels_ints", "classlabels_int64s", "classlabels_strings"} {
+	for _, name := range []string{"classlabels_ints", "classlabels_strings"} {
 		if a := n.Attr(name); a != nil && len(a.Strings) > 0 {
 			label, count = onnx.String, int64(len(a.Strings))
 		} else if a != nil && len(a.Ints) > 0 {

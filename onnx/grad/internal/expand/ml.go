@@ -104,7 +104,7 @@ func LinearRegressor(b *build.Builder, n *onnx.Node) []driver.Value {
 }
 
 // LinearClassifier: the label of the largest of the scores x·Wᵀ + b, and the scores. One score of two classes is
-// that of the second, s; the scores are then 1-s and s.
+// that of the second.
 func LinearClassifier(b *build.Builder, n *onnx.Node) []driver.Value {
 	bias := n.Attr("intercepts")
 	if bias == nil || len(bias.Floats) == 0 {
@@ -120,7 +120,15 @@ func LinearClassifier(b *build.Builder, n *onnx.Node) []driver.Value {
 		return driver.Refuse(b, n, "one score of %d classes has no rule", classes(n))
 	}
 	best := b.Cast(b.Squeeze(b.Op("Greater", []driver.Value{s, b.Scalar(0, s)}), 1), onnx.Int64)
-	return []driver.Value{labelsOf(b, n, best), columns(b, b.Sub(b.Scalar(1, s), s), s)}
+	return []driver.Value{labelsOf(b, n, best), bothScores(b, n, s)}
+}
+
+// bothScores returns the scores of two classes, where s is that of the second: 1-s and s, or σ(-s) and σ(s).
+func bothScores(b *build.Builder, n *onnx.Node, s driver.Value) driver.Value {
+	if n.Str("post_transform", "NONE") == "LOGISTIC" {
+		return b.Op("Sigmoid", []driver.Value{columns(b, b.Neg(s), s)})
+	}
+	return columns(b, b.Sub(b.Scalar(1, s), s), s)
 }
 
 // kernel returns k(x, v) of each row x with each of the rows v of a constant.
@@ -167,8 +175,8 @@ func SVMRegressor(b *build.Builder, n *onnx.Node) []driver.Value {
 }
 
 // SVMClassifier: the score of classes i < j is s_ij = Σ_{v of i} c_(j-1)v·k(x, v) + Σ_{v of j} c_iv·k(x, v) + ρ_ij.
-// For two classes the scores are -s and s, or with Platt's scaling the probabilities σ(-A·s - B) and the rest. The
-// label is what most pairs vote for.
+// For two classes the scores are -s and s, or with Platt's scaling the probabilities of r = σ(-A·s - B), as [couple]
+// gives them. The label is what most pairs vote for.
 func SVMClassifier(b *build.Builder, n *onnx.Node) []driver.Value {
 	count := classes(n)
 	supports, _ := n.Ints("vectors_per_class")
@@ -198,7 +206,7 @@ func SVMClassifier(b *build.Builder, n *onnx.Node) []driver.Value {
 	switch {
 	case prob:
 		f := b.Add(b.Mul(s, floatsOf(b, n, "prob_a", 1)), floatsOf(b, n, "prob_b", 1))
-		p := b.Op("Sigmoid", []driver.Value{b.Neg(f)})
+		p := couple(b, b.Op("Sigmoid", []driver.Value{b.Neg(f)}))
 		return []driver.Value{label, postTransform(b, n, columns(b, p, b.Sub(b.Scalar(1, p), p)))}
 	case count > 2:
 		return []driver.Value{label, postTransform(b, n, s)}
@@ -207,7 +215,27 @@ func SVMClassifier(b *build.Builder, n *onnx.Node) []driver.Value {
 	case post == "NONE":
 		return []driver.Value{label, columns(b, b.Neg(s), s)}
 	}
-	return []driver.Value{label, columns(b, b.Sub(b.Scalar(1, s), s), s)}
+	return []driver.Value{label, bothScores(b, n, s)}
+}
+
+// couple returns the probability p of the first of two classes, where r is that by Platt's scaling. It would be r,
+// but the runtime looks for it from ½ by the sweeps of Wu, Lin and Weng 2004 (eq. 44) and ends within 0.0025. With
+// a = 1-r and e = p-r a sweep takes e to f = e²/a / (1 + (e²-a·e)/a²), and that to -f²/r / (1 + (r·f+f²)/r²).
+func couple(b *build.Builder, r driver.Value) driver.Value {
+	const sweeps = 4 // more than any r needs
+	op := func(op string, in ...driver.Value) driver.Value { return b.Op(op, in) }
+	r = op("Clip", r, b.Scalar(1e-7, r), b.Scalar(1-1e-7, r))
+	one := b.Scalar(1, r)
+	a, e := b.Sub(one, r), b.Sub(b.Scalar(0.5, r), r)
+	for range sweeps {
+		off := b.Mul(op("Abs", e), op("Max", op("Abs", b.Sub(a, e)), op("Abs", b.Add(r, e))))
+		square := b.Mul(e, e)
+		f := b.Div(b.Div(square, a), b.Add(one, b.Div(b.Sub(square, b.Mul(a, e)), b.Mul(a, a))))
+		square = b.Mul(f, f)
+		next := b.Neg(b.Div(b.Div(square, r), b.Add(one, b.Div(b.Add(square, b.Mul(r, f)), b.Mul(r, r)))))
+		e = op("Where", op("Less", off, b.Scalar(0.0025, r)), e, next)
+	}
+	return b.Add(r, e)
 }
 
 // pairWeights returns the coefficients of the support vectors, [vector, pair], and for each pair which class gets
