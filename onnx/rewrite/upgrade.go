@@ -10,13 +10,13 @@ import (
 )
 
 // oldestUpgraded is the oldest supported opset.
-const oldestUpgraded = 7
+const oldestUpgraded = 1
 
 // Upgrade rewrites m in place to opset target with the same results. It handles attributes that became
 // inputs, renamed and removed operators, and changed defaults and semantics, in the main graph, in
 // subgraphs and in function bodies. A model at target or above is unchanged.
 //
-// It supports opsets 7 to 18. A model below, a target above, or a node without an equivalent in the
+// It supports opsets 1 to 18. A model below, a target above, or a node without an equivalent in the
 // newer opset is an *UnsupportedError, and m is unchanged. New constants become initialisers of the
 // main graph, or Constant nodes of a function. If the IR version rises from below 4, inputs that only
 // declare the type of an initialiser, as those versions required, are removed: no runtime let a caller
@@ -162,7 +162,13 @@ func (u *upgrader) graph(g *onnx.Graph, from int64) {
 		if u.err != nil {
 			return
 		}
-		out = append(out, u.node(n, from)...)
+		parts := u.node(n, from)
+		if from < 7 { // whose forms inference does not know
+			for _, p := range parts {
+				u.vals.Add(p)
+			}
+		}
+		out = append(out, parts...)
 	}
 	g.Nodes = out
 }
@@ -203,6 +209,7 @@ func (u *upgrader) tensor(n *onnx.Node, what string, t *onnx.Tensor) string {
 	}
 	name := u.fresh(n, what)
 	u.consts[key], u.made[name] = name, t
+	u.vals.Vals[name] = shape.TensorInfo(t)
 	if u.lines != nil {
 		*u.lines = append(*u.lines, &onnx.Node{Op: "Constant", Name: name, Outputs: []string{name}, Attrs: []*onnx.Attribute{onnx.TensorAttr("value", t)}})
 		return name

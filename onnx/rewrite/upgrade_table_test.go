@@ -8,7 +8,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// sameMeaning lists, for every operator set from 8 to 18, the operators that it
+// sameMeaning lists, for every operator set from 2 to 18, the operators that it
 // defines anew and whose older form means the same in it:
 //
 //	wider    more element types, or more shapes that broadcast
@@ -19,6 +19,10 @@ import (
 // The rest has a rule. The table was made by reading the differences of all
 // schemas of the standard's reference implementation.
 var sameMeaning = map[int64]struct{ wider, options, words string }{
+	// The third form of GRU has linear_before_reset, which was not there before.
+	3: {options: "GRU"},
+	6: {wider: "Gemm"},
+	7: {options: "AveragePool"},
 	8: {wider: "Max Mean Min Sum", options: "MaxPool"},
 	9: {wider: "Cast Constant Flatten Gemm Greater Less MatMul PRelu"},
 	// AveragePool and MaxPool got ceil_mode and dilations.

@@ -196,9 +196,9 @@ func TestUpgradeRefuses(t *testing.T) {
 		target int64
 		want   string
 	}{
-		"old":         {model(6, &onnx.Node{Op: "Relu", Inputs: []string{"x"}}), 18, "opset 6 is older than 7"},
+		"old":         {model(6, &onnx.Node{Op: "Dropout", Inputs: []string{"x"}}), 18, "it is in training mode"},
 		"new":         {model(13, &onnx.Node{Op: "Relu", Inputs: []string{"x"}}), 19, "18 at most, not to 19"},
-		"no version":  {model(0, &onnx.Node{Op: "Relu", Inputs: []string{"x"}}), 18, "older than 7"},
+		"no version":  {model(0, &onnx.Node{Op: "Relu", Inputs: []string{"x"}}), 18, "older than 1"},
 		"no pads":     {model(7, &onnx.Node{Op: "Pad", Inputs: []string{"x"}}), 18, "Pad node that writes \"y\": it has no pads"},
 		"no k":        {model(7, &onnx.Node{Op: "TopK", Inputs: []string{"x"}}), 18, "it has no k"},
 		"no starts":   {model(7, &onnx.Node{Op: "Slice", Inputs: []string{"x"}}), 18, "it has no starts or no ends"},
