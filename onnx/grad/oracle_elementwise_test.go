@@ -1,8 +1,12 @@
 package grad_test
 
 import (
+	"math"
+	"testing"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/internal/gradtest"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
@@ -155,6 +159,42 @@ func where(g *gradtest.Gen) {
 	c := g.Bools(shapes[0])
 	a, b := g.Float(shapes[1], g.Signed), g.Float(shapes[2], g.Signed)
 	g.Out(g.Op("Where", []build.Value{c, a, b}))
+}
+
+// TestDropoutTraining: the gradient is the mask and the scale of the same run, which its output shows.
+func TestDropoutTraining(t *testing.T) {
+	for _, ratio := range []float32{0, 0.25, 0.5} {
+		g := newGen(18)
+		x := g.Float(shape.Dims(8, 9), g.Signed)
+		on := g.Input("on", onnx.Bool)
+		g.Feeds["on"] = boolTensor(nil, []bool{ratio > 0})
+		y := g.OpN("", "Dropout", 1, in(x, g.Const(onnx.NewFloat("", nil, []float32{ratio})), on))[0]
+		dx, err := grad.Backward(g.Builder, in(y), in(x), in(x))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Output("y", y)
+		g.Output("dx", dx[0])
+		out, err := gradtest.Run(g.Model(), g.Feeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b, kept := out["y"].Float64s(), out["dx"].Float64s(), 0
+		for i, v := range g.Feeds[x].Float64s() {
+			if math.Abs(a[i]-b[i]) > 1e-6 { // with x itself as the seed
+				t.Fatalf("ratio %v: entry %d: the output is %v, its gradient times x %v", ratio, i, a[i], b[i])
+			}
+			if a[i] != 0 {
+				kept++
+				if want := v / (1 - float64(ratio)); math.Abs(a[i]-want) > 1e-6 {
+					t.Fatalf("ratio %v: entry %d is %v, not %v", ratio, i, a[i], want)
+				}
+			}
+		}
+		if dropped := 72 - kept; (dropped == 0) != (ratio == 0) {
+			t.Errorf("ratio %v: %d of 72 were dropped", ratio, dropped)
+		}
+	}
 }
 
 func dropout(g *gradtest.Gen) {

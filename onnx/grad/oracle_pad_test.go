@@ -64,6 +64,9 @@ func pad(g *gradtest.Gen) {
 	}
 	if onAxes {
 		in[3] = g.Ints(axes...)
+		if g.Coin() {
+			in[3] = feedInts(g, onnx.Int64, axes)
+		}
 	}
 	g.Out(g.Op("Pad", in, attrs...))
 }

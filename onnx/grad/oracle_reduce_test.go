@@ -1,10 +1,11 @@
 package grad_test
 
 import (
+	"testing"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/internal/gradtest"
-	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
@@ -78,14 +79,33 @@ func reduce(g *gradtest.Gen, op string, draw func() float64) {
 	case how == 1: // the axes behind one that is found by arithmetic
 		last := g.Op("Sub", in(g.Op("Size", in(g.Op("Shape", in(args[0])))), g.Const(onnx.NewInt64("", nil, []int64{1}))))
 		args = append(args, g.Unsqueeze(last, 0))
-	case how == 2 && op != "ReduceProd": // which asks for constant axes
-		dims := []int64{int64(len(axes))}
-		args = append(args, g.Feed(onnx.Int64, shape.Dims(dims...), &ort.Tensor{Shape: dims, Data: axes}))
-		attrs[0].I = 1
+	case how == 2:
+		if op == "ReduceProd" { // TestProductAtRunTime has zeros
+			args[0] = g.Add(args[0], g.Scalar(0.2, args[0]))
+		}
+		args = append(args, feedInts(g, onnx.Int64, axes))
 	default:
 		args = append(args, g.Ints(axes...))
 	}
 	g.Out(g.Op(op, args, attrs...))
+}
+
+// TestProductAtRunTime: none, one and two zeros among the factors, where the axes are known to the run only.
+func TestProductAtRunTime(t *testing.T) {
+	for zeros := range 3 {
+		g := gradtest.NewGen(18, onnx.Double, false, uint64(zeros))
+		left := zeros
+		x := g.Float(shape.Dims(2, 3, 2), func() float64 {
+			if left--; left >= 0 {
+				return 0
+			}
+			return g.Signed()
+		})
+		g.Out(x, g.Op("ReduceProd", in(x, feedInts(g, onnx.Int64, []int64{-1, 1})), onnx.IntAttr("keepdims", 0)))
+		if err := gradtest.Check(g, 1); err != nil {
+			t.Errorf("%d zeros: %v", zeros, err)
+		}
+	}
 }
 
 func lpNorm(g *gradtest.Gen) {

@@ -203,6 +203,9 @@ func slice(g *gradtest.Gen) {
 		bound = func(v []int64) build.Value { return feedInts(g, t, v) }
 	}
 	index := func(v []int64) build.Value { return g.Cast(g.Ints(v...), t) }
+	if g.R.IntN(4) == 0 {
+		index = bound
+	}
 	in := []build.Value{x, bound(starts), bound(ends), index(axes), index(steps)}
 	if !slices.ContainsFunc(steps, func(s int64) bool { return s != 1 }) && g.Coin() {
 		in = in[:4]

@@ -233,11 +233,19 @@ func Permutation(n *onnx.Node, rank int) ([]int, error) {
 	return perm, nil
 }
 
-func inferUnsqueeze(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+func inferUnsqueeze(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	axes, ok := AxesOf(n, in)
-	if x == nil || !ok || !x.Known {
+	if x == nil || !x.Known {
 		return nil, nil
+	}
+	if !ok {
+		some, known := count(arg(in, 1))
+		out := &Info{Type: x.Type, Known: known}
+		for range len(x.Shape) + some {
+			out.Shape = append(out.Shape, inf.symbol())
+		}
+		return []*Info{out}, nil
 	}
 	rank := len(x.Shape) + len(axes)
 	isNew := make([]bool, rank)

@@ -125,6 +125,15 @@ func inferGemm(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{{Type: a.Type, Known: true, Shape: []Dim{sa[0], sb[1]}}}, nil
 }
 
+// count returns the number of entries of a vector.
+func count(i *Info) (int, bool) {
+	if i.Rank() != 1 {
+		return 0, false
+	}
+	n, ok := i.Shape[0].Const()
+	return int(n), ok
+}
+
 func inferReduce(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	x := arg(in, 0)
 	if x == nil || !x.Known {
@@ -133,8 +142,11 @@ func inferReduce(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	axes, ok := AxesOf(n, in)
 	keep := n.Int("keepdims", 1) != 0
 	if !ok {
-		out := &Info{Type: x.Type, Known: keep}
-		for range x.Shape {
+		out, rank := &Info{Type: x.Type, Known: keep}, len(x.Shape)
+		if some, ok := count(arg(in, 1)); ok && !keep && some > 0 { // axes are distinct
+			out.Known, rank = true, max(0, rank-some)
+		}
+		for range rank {
 			out.Shape = append(out.Shape, inf.symbol())
 		}
 		return []*Info{out}, nil

@@ -94,19 +94,26 @@ func check(path string) (verdict, detail string) {
 	if err != nil {
 		return none, err.Error()
 	}
-	r, err := grad.Append(m, o)
-	if err != nil && o.Reduce == grad.ReduceRows {
-		o.Reduce = grad.ReduceSum
-		r, err = grad.Append(m, o)
-	}
+	r, err := appendAll(m, &o)
 	if err != nil {
 		return none, err.Error()
 	}
+	verdict, detail = compare(m, o, r, nil)
+	if verdict == unchecked { // its integers may have to be those of its test
+		if feed := testData(path, m); feed != nil {
+			return compare(m, o, r, feed)
+		}
+	}
+	return verdict, detail
+}
+
+// compare compares the gradients with differences, at random inputs or at those given.
+func compare(m *onnx.Model, o grad.Options, r *grad.Result, feed map[string]*ort.Tensor) (verdict, detail string) {
 	var worst float64
 	judged, compared := 0, 0
 	for seed := range *seeds {
 		ctx, cancel := context.WithTimeout(context.Background(), *limit)
-		rep, err := gradcheck.Check(ctx, m, o, r, gradcheck.Options{Seed: seed + 1, Runtime: ort.Options{Threads: *threads}})
+		rep, err := gradcheck.Check(ctx, m, o, r, gradcheck.Options{Seed: seed + 1, Feed: feed, Runtime: ort.Options{Threads: *threads}})
 		cancel()
 		if err != nil {
 			return unchecked, err.Error()
@@ -125,6 +132,25 @@ func check(path string) (verdict, detail string) {
 		}
 	}
 	return right, fmt.Sprintf("%s, %d of %d comparisons judged, worst relative error %.1g", detail, judged, compared, worst)
+}
+
+// appendAll appends the gradients that there are: the sum of the output where it is not one number a row, and no
+// inputs on which its value depends in no differentiable way.
+func appendAll(m *onnx.Model, o *grad.Options) (*grad.Result, error) {
+	for {
+		r, err := grad.Append(m, *o)
+		var missing *grad.NotDifferentiableError
+		switch {
+		case err == nil || !errors.As(err, &missing):
+			return r, err
+		case missing.Obstacle == grad.NotRows:
+			o.Reduce = grad.ReduceSum
+		case missing.Obstacle == grad.NoPath && len(o.Wrt) > 1:
+			o.Wrt = slices.DeleteFunc(o.Wrt, func(w string) bool { return w == missing.Value })
+		default:
+			return nil, err
+		}
+	}
 }
 
 // question returns the first output and all the inputs that it can be differentiated by.

@@ -130,12 +130,22 @@ func Where(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	return dx
 }
 
-// Dropout at inference is the identity.
+// Dropout at inference is the identity. In training y = x·mask/(1 - ratio), with the mask that this run drew: the
+// gradient is that of the same draw.
 func Dropout(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
-	if t := b.Info(n.In(2)).Ints; n.In(2) != "" && !(len(t) == 1 && t[0].Is(0)) {
-		b.Fail(driver.Refusal(driver.Training, n.Node, "it is in training mode; export the model for inference"))
+	on := b.Info(n.In(2)).Ints
+	if n.In(2) == "" || len(on) == 1 && on[0].Is(0) {
+		return dy[:1]
 	}
-	return dy[:1]
+	kept := b.Cast(b.Want(n.Node, 1), b.Info(dy[0]).Type)
+	ratio := b.Scalar(0.5, dy[0])
+	if n.In(1) != "" {
+		ratio = b.Cast(n.In(1), b.Info(dy[0]).Type)
+	}
+	if len(on) != 1 { // at inference nothing is scaled
+		ratio = pick(b, n.In(2), ratio, b.Scalar(0, dy[0]))
+	}
+	return []driver.Value{b.Mul(dy[0], b.Div(kept, b.Sub(b.Scalar(1, dy[0]), ratio)))}
 }
 
 // Sum: y = Σ inputs

@@ -20,6 +20,13 @@ func Pad(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", ""))
 		return nil
 	}
+	if _, known := intsOf(b, n.In(3)); n.In(3) != "" && !known {
+		dx, constant := placed(b, n, dy[0])
+		if n.Need(2) {
+			constant = b.ReshapeTo(constant, b.Info(n.In(2)).Shape, n.In(2))
+		}
+		return []driver.Value{dx, "", constant}
+	}
 	if n.Str("mode", "constant") != "constant" {
 		return []driver.Value{padBackward(b, n, dy[0], dims)}
 	}

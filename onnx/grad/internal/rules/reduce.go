@@ -9,9 +9,8 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// A reduction whose axes are computed at run time has a gradient all the same where it
-// keeps them: the same axes are then given to the reductions of the way back. Without
-// them nobody knows the rank of its output.
+// A reduction whose axes are computed at run time has a gradient all the same: the same
+// axes are given to what the way back consists of.
 
 // reduction describes a Reduce node.
 type reduction struct {
@@ -79,8 +78,7 @@ func (r *reduction) spread(d driver.Value) driver.Value {
 	case r.known:
 		return r.b.Unsqueeze(d, r.axes...)
 	}
-	unknownAxes(r.b, r.n)
-	return ""
+	return r.b.Op("Unsqueeze", []driver.Value{d, r.n.In(1)})
 }
 
 // full returns d, which broadcasts to the shape of the input, as its gradient.

@@ -11,15 +11,14 @@ import (
 
 // ReduceProd: y = Πx: dx_i = dy·Π_{j≠i} x_j, without a division, so that zeros do no harm, in the
 // gradient of the gradient either. Where the number of factors is known it is the
-// gradient of a tree of products, which costs a few times the product itself;
-// otherwise the products of all but one are written out, at the square of the number.
+// gradient of a tree of products, which costs a few times the product itself; where only the axes are known, the products of all but one are written out, at the square of the number.
 func ReduceProd(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	r, ok := reductionOf(b, n)
 	if !ok {
 		return nil
 	}
 	if !r.known {
-		return unknownAxes(b, n)
+		return r.full(r.quotient(dy[0]))
 	}
 	if len(r.axes) == 0 {
 		return dy[:1]
@@ -39,6 +38,18 @@ func ReduceProd(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Val
 	rest := pick(b, one, b.Scalar(1, x), b.Unsqueeze(x, -2))
 	rest = b.Op("ReduceProd", []driver.Value{rest, b.Ints(-1)}, onnx.IntAttr("keepdims", 0))
 	return []driver.Value{r.scattered(b.Mul(b.Unsqueeze(r.flat(dy[0]), -1), rest))}
+}
+
+// quotient is dy·y/x, where the axes are computed at run time. A single zero among the factors gets the product of the
+// others, which gradients of this gradient do not see.
+func (r *reduction) quotient(dy driver.Value) driver.Value {
+	b, x := r.b, r.n.In(0)
+	zero := compare(b, "Equal", x, 0)
+	factor := pick(b, zero, b.Scalar(1, x), x)
+	zeros := r.again("ReduceSum", b.Cast(zero, b.Info(x).Type))
+	product := b.Mul(r.spread(dy), r.again("ReduceProd", factor))
+	counted := pick(b, zero, b.Scalar(1, x), b.Scalar(0, x)) // the zeros that a term may have
+	return pick(b, b.Op("Equal", []driver.Value{zeros, counted}), b.Div(product, factor), b.Scalar(0, x))
 }
 
 // order returns the permutation that moves the reduced axes behind the others.

@@ -28,6 +28,10 @@ func Resize(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	if shape.SameShape(r.in, r.out) {
 		return []driver.Value{dy[0]} // the runtime copies then, whatever the mode
 	}
+	if n.Str("mode", "nearest") == "nearest" && n.Str("keep_aspect_ratio_policy", "stretch") != "stretch" {
+		dx, _ := placed(b, n, dy[0]) // the ratio is not known here
+		return []driver.Value{dx}
+	}
 	var err error
 	if r.axes, err = shape.ResizeAxes(n.Node, len(r.in)); err != nil {
 		b.Fail(err)

@@ -55,7 +55,7 @@ func padAxes(b *build.Builder, d driver.Value, pads []padding) driver.Value {
 // Slice: zeros in the shape of x, with dy where it came from. Runs of neighbours get
 // zeros around them, which costs one copy; backwards runs are turned first. Larger
 // steps are undone by zeros between the entries, or, where sizes are known at run time
-// only, by a scatter.
+// only, by a scatter, as are axes and steps that are computed.
 func Slice(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x := n.In(0)
 	dims, ok := driver.MustShape(b, n, x)
@@ -64,8 +64,8 @@ func Slice(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	}
 	cuts, ok := cutsOf(b, n, dims, dy[0])
 	if !ok {
-		b.Fail(driver.BadShape(n.Label(), x, "a slice whose axes or steps are computed", shape.String(dims)))
-		return nil
+		dx, _ := placed(b, n, dy[0])
+		return []driver.Value{dx}
 	}
 	d := dy[0]
 	var pads []padding
