@@ -243,6 +243,7 @@ def test_all_forms_give_the_same(forms, capsys):
             print("\n".join(f"{v:5}{k}" for k, v in sorted(count.items()) if k[0] == " "))
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong[:50])
     assert count["run"] >= 1690
+    assert count["upgraded, which alone runs"] >= 30
 
 
 @pytest.mark.parametrize("name", NETWORKS)
