@@ -48,6 +48,9 @@ type Space struct {
 	// Allowed lists the codes allowed at each site, in increasing order. Nil allows every code; a
 	// single list applies to every site; otherwise there is one list per site.
 	Allowed [][]int32
+	// Constraints hold for every state. Of two of them, one is about sites of the other, or they have no site in
+	// common; see [ParseConstraint].
+	Constraints []Constraint
 }
 
 // String returns the space in one word, such as binary:784, spin:16, categorical:64x21 or
@@ -130,7 +133,11 @@ func (s *Space) Check() error {
 			}
 		}
 	}
-	return nil
+	if len(s.Constraints) == 0 {
+		return nil
+	}
+	_, err := s.family()
+	return err
 }
 
 // AllowedAt returns the codes allowed at a site in increasing order, or nil if every code is allowed.
@@ -184,6 +191,11 @@ func (s *Space) CheckBatch(x Batch) error {
 	for k, v := range x.Codes {
 		if site := k % s.Sites; !s.Allows(site, v) {
 			return &SpaceError{site, fmt.Sprintf("chain %d has value %d, which is not allowed there", k/s.Sites, v)}
+		}
+	}
+	for c := range len(x.Codes) / s.Sites {
+		if state := x.Codes[c*s.Sites : (c+1)*s.Sites]; !s.Meets(state) {
+			return &SpaceError{-1, fmt.Sprintf("chain %d does not meet the constraints", c)}
 		}
 	}
 	return nil

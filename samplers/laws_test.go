@@ -37,6 +37,7 @@ func TestKernels(t *testing.T) {
 		"pas":         pasLaw,
 		"pavg":        hamiltonianLaw(0, true),
 		"pdhams":      hamiltonianLaw(0.9, true),
+		"exchange":    exchangeLaw,
 		"rwm":         rwmLaw,
 		"sgdld":       sgdldLaw,
 		"tempering":   temperingLaw,

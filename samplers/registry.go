@@ -27,6 +27,8 @@ type Registration struct {
 	// vary from step to step: what [TwoStage] needs of its inner sampler. That of mwg holds for a
 	// sequence of steps in the order of sites that TwoStage chooses.
 	Reversible bool
+	// Constrained says that steps keep the constraints of a space.
+	Constrained bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
 	Tunes string
 	// Needs is what it asks of the energy, besides U.
@@ -41,6 +43,15 @@ type Registration struct {
 // *energies.UnsupportedError, wrapped with the names of the samplers that e serves,
 // *OptionError or *energies.SpaceError.
 func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
+	if list := e.Space().Constraints; len(list) > 0 && !r.Constrained {
+		var keep []string
+		for _, name := range Names() {
+			if r, err := Lookup(name); err == nil && r.Constrained {
+				keep = append(keep, name)
+			}
+		}
+		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s does not keep constraint %s; samplers that do: %s", r.Name, list[0].Text, strings.Join(keep, ", "))}
+	}
 	k, err := r.build(e, s)
 	if _, lacks := err.(*energies.UnsupportedError); !lacks {
 		return k, err

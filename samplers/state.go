@@ -285,6 +285,9 @@ func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Bat
 	var stream rng.Stream
 	for c, id := range chainIDs {
 		stream.Reset(seed, id, 0, UseInit)
+		if len(sp.Constraints) > 0 && sp.Constrained(x.Chain(c), stream.IntN) == nil { // what cannot be met is found by Space.Check
+			continue
+		}
 		for i := range x.Chain(c) {
 			if list := sp.AllowedAt(i); list != nil {
 				x.Chain(c)[i] = list[stream.IntN(len(list))]

@@ -11,7 +11,7 @@ import (
 
 // Enumeration is the distribution of an energy, state by state.
 type Enumeration struct {
-	// X holds every allowed state, [state, site], in increasing order of Index.
+	// X holds every allowed state that meets the constraints of the space, [state, site], in increasing order of Index.
 	X energies.Batch
 	// U is the log-density and P the probability of each state, [state]; LogZ is log Σ exp(U).
 	U, P []float64
@@ -38,7 +38,8 @@ func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 			return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("at least %d states; an enumeration can have at most %d", n, MaxStates)}
 		}
 	}
-	w := &Enumeration{X: energies.NewBatch(sp, n), U: make([]float64, n), P: make([]float64, n), cdf: make([]float64, n)}
+	w := &Enumeration{X: energies.NewBatch(sp, n)}
+	states := w.X.Codes[:0]
 	for k := range n {
 		rest := k
 		for i := sp.Sites - 1; i >= 0; i-- {
@@ -52,8 +53,13 @@ func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 			}
 			rest /= values
 		}
-		w.index = append(w.index, Index(sp, w.X.Chain(k)))
+		if x := w.X.Chain(k); sp.Meets(x) {
+			w.index = append(w.index, Index(sp, x))
+			states = append(states, x...)
+		}
 	}
+	n = len(w.index)
+	w.X.Codes, w.U, w.P, w.cdf = states, make([]float64, n), make([]float64, n), make([]float64, n)
 	if err := e.LogDensity(ctx, w.U, w.X); err != nil {
 		return nil, err
 	}

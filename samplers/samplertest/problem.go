@@ -3,6 +3,7 @@ package samplertest
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
@@ -30,6 +31,8 @@ type Problem struct {
 	// Special lists the samplers that have an implementation of their own for Energy, in package special, and
 	// are tested with that alone; nil means that the problem is for all others.
 	Special []string
+	// Only lists the samplers that the problem is for; nil means all.
+	Only []string
 
 	beta float64 // of all fields above
 }
@@ -139,6 +142,19 @@ func Problems(t testing.TB) []*Problem {
 		p.Special = samplers
 		return p
 	}
+	constrained := func(name string, e energies.Differentiable, texts ...string) *Problem {
+		sp := *e.Space()
+		for _, text := range texts {
+			c, err := energies.ParseConstraint(&sp, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sp.Constraints = append(sp.Constraints, c)
+		}
+		p := build(name+", "+strings.Join(texts, ", "), 1, within{e, &sp}, sp.Check())
+		p.Only = []string{"exchange"}
+		return p
+	}
 	return []*Problem{
 		build("ising", 2.5, ising, err),
 		randomPotts("potts categorical", 1.2, space(energies.Categorical, 3, 3)),
@@ -150,10 +166,23 @@ func Problems(t testing.TB) []*Problem {
 		randomNet("net categorical, allowed", 1, space(energies.Categorical, 2, 6, []int32{0, 1, 4, 5})),
 		randomTable("table categorical, zeros", 1.5, space(energies.Categorical, 2, 4), 3, 9),
 		randomTable("table spin", 2, space(energies.Spin, 3, 2)),
+		constrained("net binary", newNet(space(energies.Binary, 5, 2)), "sum=2"),
+		constrained("net categorical", newNet(space(energies.Categorical, 3, 3)), "sum=3"),
+		constrained("net spin", newNet(space(energies.Spin, 5, 2)), "sum(0:4)<=2", "sum(1:3)=1"),
+		constrained("net ordinal, allowed", newNet(space(energies.Ordinal, 3, 6, []int32{1, 2, 3}, []int32{0, 1, 2, 3, 4, 5}, []int32{4})), "sum>=7", "sum(0:2)<=6"),
 		special(build("ising ring", 3, ring, wrong), "dmala", "dula", "ncg", "gibbs"),
 		special(build("rbm", 1, machine.With(layers{machine}).Joint(), nil), "gibbs"),
 	}
 }
+
+// within is an energy on a part of its space.
+type within struct {
+	energies.Differentiable
+	space *energies.Space
+}
+
+// Space implements energies.Energy.
+func (w within) Space() *energies.Space { return w.space }
 
 // layers computes the layers of an RBM in plain loops.
 type layers struct{ m *rbm.Model }

@@ -1,0 +1,100 @@
+package energies_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// TestConstrained draws states of constrained spaces: each meets the constraints, and every state that does, by
+// enumeration, is drawn.
+func TestConstrained(t *testing.T) {
+	for _, c := range []struct {
+		space energies.Space
+		texts []string
+		meets func(x []int32) bool
+	}{
+		{energies.Space{Sites: 5, Values: 2, Kind: energies.Binary}, []string{"sum=2"}, func(x []int32) bool { return x[0]+x[1]+x[2]+x[3]+x[4] == 2 }},
+		{energies.Space{Sites: 4, Values: 3}, []string{"sum(1:3) >= 3", "sum<=5"}, func(x []int32) bool { return x[1]+x[2] >= 3 && x[0]+x[1]+x[2]+x[3] <= 5 }},
+		{energies.Space{Sites: 4, Values: 4, Allowed: [][]int32{{1, 2}, {0, 1, 2, 3}, {3}, {0, 1}}}, []string{"sum(0:2)=3", "sum(2:4)=4"},
+			func(x []int32) bool { return x[0]+x[1] == 3 && x[2]+x[3] == 4 }},
+	} {
+		sp := c.space
+		for _, text := range c.texts {
+			constraint, err := energies.ParseConstraint(&sp, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sp.Constraints = append(sp.Constraints, constraint)
+		}
+		if err := sp.Check(); err != nil {
+			t.Fatal(err)
+		}
+		want, x := map[string]bool{}, make([]int32, sp.Sites)
+		var fill func(i int)
+		fill = func(i int) {
+			if i == sp.Sites {
+				if c.meets(x) != sp.Meets(x) {
+					t.Errorf("%v: state %v: Meets is %v", c.texts, x, sp.Meets(x))
+				}
+				if c.meets(x) {
+					want[fmt.Sprint(x)] = true
+				}
+				return
+			}
+			for v := range int32(sp.Values) {
+				if x[i] = v; sp.Allows(i, v) {
+					fill(i + 1)
+				}
+			}
+		}
+		fill(0)
+		r, seen := rand.New(rand.NewPCG(1, 2)), map[string]bool{}
+		for range 100 * len(want) {
+			if err := sp.Constrained(x, r.IntN); err != nil {
+				t.Fatal(err)
+			}
+			if seen[fmt.Sprint(x)] = true; !want[fmt.Sprint(x)] {
+				t.Fatalf("%v: drew %v", c.texts, x)
+			}
+		}
+		if len(seen) != len(want) {
+			t.Errorf("%v: %d of %d states drawn", c.texts, len(seen), len(want))
+		}
+	}
+}
+
+// TestBadConstraints: what cannot be read or met is named.
+func TestBadConstraints(t *testing.T) {
+	sp := energies.Space{Sites: 6, Values: 2, Kind: energies.Binary}
+	for _, text := range []string{"", "sum", "sum8", "sum=", "sum=x", "sum==2", "sum(0:9)=1", "sum(2:2)=1", "sum(1)=1", "x0+x1=1", "sum<2"} {
+		if _, err := energies.ParseConstraint(&sp, text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("constraint %q: want", text)) {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+	for _, c := range []struct{ texts, want string }{
+		{"sum=7", "no state meets constraint sum=7: the sum is from 0 to 6"},
+		{"sum(0:2)=2;sum<=1", "no state meets constraint sum<=1: the sum is from 2 to 6"},
+		{"sum(0:3)=1;sum(2:5)=1", "constraints sum(0:3)=1 and sum(2:5)=1 share some of their sites"},
+		{"sum=2;sum=3", "no state meets constraint sum=3: the sum is from 2 to 2"},
+	} {
+		bad := sp
+		for text := range strings.SplitSeq(c.texts, ";") {
+			constraint, err := energies.ParseConstraint(&sp, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad.Constraints = append(bad.Constraints, constraint)
+		}
+		if err := bad.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.texts, err, c.want)
+		}
+	}
+	gaps := energies.Space{Sites: 2, Values: 4, Allowed: [][]int32{{0, 2}}, Constraints: []energies.Constraint{{Last: 2, Most: 3, Text: "sum<=3"}}}
+	if err := gaps.Check(); err == nil || !strings.Contains(err.Error(), "without gaps") {
+		t.Errorf("gaps in the allowed codes: %v", err)
+	}
+}

@@ -1,0 +1,77 @@
+package samplers
+
+import "github.com/gradhop/gradhop/energies"
+
+func init() {
+	Register(Registration{
+		Name:        "exchange",
+		Doc:         "random-walk Metropolis of two sites: one takes another code, and a second one what that leaves of their sum",
+		Paper:       "Kawasaki 1966, for spins",
+		Reversible:  true,
+		Constrained: true,
+	}, NewExchange)
+}
+
+// ExchangeOptions are the options of NewExchange: there are none.
+type ExchangeOptions struct{}
+
+// NewExchange returns a Metropolis sampler that keeps the constraints of a space. A uniform site takes another uniform
+// code; in every second proposal, and in all where every site is in a sum that is fixed, a second uniform site takes the code that
+// leaves the sum of both as it was. A proposal outside the space changes nothing. It needs U alone. Errors
+// are *energies.SpaceError.
+func NewExchange(e energies.Energy, _ ExchangeOptions) (*Metropolis, error) {
+	eval, err := NewEvaluator(e)
+	if err != nil {
+		return nil, err
+	}
+	p, sp := exchange{}, e.Space()
+	held := make([]bool, sp.Sites)
+	for _, c := range sp.Constraints {
+		for i := c.First; i < c.Last; i++ {
+			held[i] = held[i] || c.Least == c.Most
+		}
+	}
+	for i := range held {
+		if list := sp.AllowedAt(i); list == nil || len(list) > 1 {
+			p.sites = append(p.sites, i)
+			p.free = p.free || !held[i]
+		}
+	}
+	return &Metropolis{Evaluator: eval, Proposal: p}, nil
+}
+
+// exchange is the proposal of NewExchange.
+type exchange struct {
+	sites []int // that have more than one code
+	free  bool  // some may change alone
+}
+
+// Draw implements Proposal.
+func (p exchange) Draw(w *Worker, s *State, c int, next []int32) float64 {
+	x, n := s.X.Chain(c), len(p.sites)
+	copy(next, x)
+	if n == 0 {
+		return 0
+	}
+	at := w.IntN(n)
+	i := p.sites[at]
+	next[i] = otherValue(w, s.X.Space, i, x[i])
+	if n > 1 && !(p.free && w.IntN(2) == 0) {
+		j := w.IntN(n - 1)
+		if j >= at {
+			j++
+		}
+		j = p.sites[j]
+		if next[j] += x[i] - next[i]; !s.X.Space.Allows(j, next[j]) {
+			copy(next, x)
+			return 0
+		}
+	}
+	if !s.X.Space.Meets(next) {
+		copy(next, x)
+	}
+	return 0
+}
+
+// LogReverse implements Proposal.
+func (exchange) LogReverse(*Worker, *State, int, *Point) float64 { return 0 }
