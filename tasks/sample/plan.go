@@ -68,6 +68,9 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.constrain(); err != nil {
+		return nil, err
+	}
 	if err := p.describe(registration, settings); err != nil {
 		return nil, err
 	}
@@ -178,6 +181,24 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	}
 	p.header.Versions = draft.Versions(runtime, o.Provider, p.header.Settings["draft"])
 	return m, nil
+}
+
+// constrain puts the energy on the states that meet the constraints.
+func (p *plan) constrain() error {
+	if len(p.o.Constraints) == 0 {
+		return nil
+	}
+	var list []energies.Constraint
+	for _, text := range p.o.Constraints {
+		c, err := energies.ParseConstraint(p.energy.Space(), text)
+		if err != nil {
+			return err
+		}
+		list = append(list, c)
+	}
+	e, err := energies.Constrain(p.energy, list...)
+	p.energy, p.header.Settings["constraint"] = energies.AsOracle(e), strings.Join(p.o.Constraints, "; ")
+	return err
 }
 
 // bind parses the option bind.

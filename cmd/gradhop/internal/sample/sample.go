@@ -95,6 +95,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
 	app.Float(f, &o.Temperature, "temperature", o.Temperature, app.Positive, "divide the log-density by this `number`")
 	f.StringVar(&o.Allow, "allow", "", "allowed values, in a JSON `file`: one list for all sites, or one per site")
+	f.StringArrayVar(&o.Constraints, "constraint", nil, "only states whose codes have this `SUM`: sum=8, or sum(0:16)<=5 for sites 0 to 15; may be repeated; --sampler exchange keeps it")
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
 	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")
 	app.Int(f, &o.MaxBatch, "max-batch", 0, 0, "maximum `number` of chains in one run of the model, to save memory (default: all)")
@@ -130,7 +131,7 @@ func (o *options) declare(a *app.App, cmd *cobra.Command) {
 	f := cmd.Flags()
 	energy := func() bool { return o.Energy != "" }
 	a.Declare(cmd,
-		app.Always("energy", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
+		app.Always("energy", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "constraint", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
 			"checkpoint-every", "format", app.SamplerOptions),
 		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "bind", "max-batch", "one-by-one", "draft",
 			"provider", "provider-library", "provider-option"),
