@@ -90,7 +90,7 @@ func (c *circuit) meanError(draws []circuitDraw, units uint32) float64 {
 
 // errors is the mean relative error of all sets of units, [set], over a number of draws.
 func (c *circuit) errors(ctx context.Context, seed uint64, id int64, draws int) ([]float64, error) {
-	mean := make([]float64, 1<<nodes)
+	sums, memory := make([]float64, 1<<nodes), make([][]float64, 2*nodes+1)
 	var r rng.Stream
 	r.Reset(seed, id, 0, useErrors)
 	for range draws {
@@ -98,32 +98,52 @@ func (c *circuit) errors(ctx context.Context, seed uint64, id int64, draws int) 
 			return nil, err
 		}
 		d := drawCircuit(&r)
-		sets, results := c.all(&d, 0)
-		exact := results[0]
-		for k, set := range sets {
-			mean[set] += 100 * math.Abs(results[k]-exact) / (exact * float64(draws))
+		results := c.all(&d, 0, memory)
+		scale := 100 / (results[0] * float64(draws))
+		for k, result := range results {
+			sums[k] += scale * math.Abs(result-results[0])
 		}
+	}
+	mean := make([]float64, 1<<nodes)
+	for k, set := range subsets(0) {
+		mean[set] = sums[k]
 	}
 	return mean, nil
 }
 
-// all returns the results of a node for every set of approximate units at it and below, the empty one first. Those of
-// its two children are computed once.
-func (c *circuit) all(d *circuitDraw, node int) (sets []uint32, results []float64) {
+// subsets lists the sets of approximate units at a node and below, in the order of circuit.all.
+func subsets(node int) (list []uint32) {
 	if node >= nodes {
-		return []uint32{0}, []float64{d.inputs[node-nodes]}
+		return []uint32{0}
 	}
-	left, l := c.all(d, 2*node+1)
-	right, r := c.all(d, 2*node+2)
 	for _, own := range []uint32{0, 1 << node} {
-		for i, a := range left {
-			for j, b := range right {
-				sets = append(sets, own|a|b)
-				results = append(results, c.apply(d, node, own != 0, l[i], r[j]))
+		for _, left := range subsets(2*node + 1) {
+			for _, right := range subsets(2*node + 2) {
+				list = append(list, own|left|right)
 			}
 		}
 	}
-	return sets, results
+	return list
+}
+
+// all returns the results of a node for every set of approximate units at it and below, the empty one first, in memory
+// of the node. Those of its two children are computed once.
+func (c *circuit) all(d *circuitDraw, node int, memory [][]float64) []float64 {
+	results := memory[node][:0]
+	if node >= nodes {
+		results = append(results, d.inputs[node-nodes])
+	} else {
+		left, right := c.all(d, 2*node+1, memory), c.all(d, 2*node+2, memory)
+		for _, approximate := range []bool{false, true} {
+			for _, l := range left {
+				for _, r := range right {
+					results = append(results, c.apply(d, node, approximate, l, r))
+				}
+			}
+		}
+	}
+	memory[node] = results
+	return results
 }
 
 // anneal makes steps of SGDLD from a random set of so many units, where a jump gives one unit's place to another node,
@@ -193,7 +213,7 @@ type placement struct {
 }
 
 func runApproximate(ctx context.Context, s Settings) (*Result, error) {
-	circuits, draws, steps := 100, 2048, 200
+	circuits, draws, steps := 100, 1024, 200
 	if s.Quick {
 		circuits, draws = 4, 200
 	}
