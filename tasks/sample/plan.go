@@ -197,7 +197,7 @@ func (p *plan) constrain() error {
 		list = append(list, c)
 	}
 	e, err := energies.Constrain(p.energy, list...)
-	p.energy, p.header.Settings["constraint"] = energies.AsOracle(e), strings.Join(p.o.Constraints, "; ")
+	p.energy, p.header.Settings["constraint"] = e, strings.Join(p.o.Constraints, "; ")
 	return err
 }
 
