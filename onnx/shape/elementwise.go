@@ -2,8 +2,9 @@ package shape
 
 import (
 	"fmt"
-	"github.com/gradhop/gradhop/onnx"
 	"math"
+
+	"github.com/gradhop/gradhop/onnx"
 )
 
 // inferRules maps each supported operator to its inference rule. The init functions of the other files
@@ -46,6 +47,13 @@ func inferSame(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 		if a := n.Attr("axis"); a != nil && x.Known && !(len(x.Shape) == 0 && a.I == 0) {
 			if _, err := Axis(a.I, len(x.Shape)); err != nil {
 				return nil, err
+			}
+		}
+	case "PRelu":
+		if slope := arg(in, 1); slope != nil && slope.Known && x.Known {
+			fit, err := Broadcast(x.Shape, slope.Shape)
+			if err != nil || len(fit) > len(x.Shape) {
+				return nil, fmt.Errorf("slope of shape %s does not broadcast to the input's %s", String(slope.Shape), String(x.Shape))
 			}
 		}
 	case "Identity":

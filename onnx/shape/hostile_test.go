@@ -160,6 +160,8 @@ func TestContradictions(t *testing.T) {
 		attrs []*onnx.Attribute
 	}{
 		"broadcast":   {"Add", [][]int64{{2, 3}, {4}}, nil},
+		"slope":       {"PRelu", [][]int64{{2, 3}, {2}}, nil},
+		"slope rank":  {"PRelu", [][]int64{{3}, {2, 3}}, nil},
 		"matmul":      {"MatMul", [][]int64{{2, 3}, {4, 5}}, nil},
 		"gemm":        {"Gemm", [][]int64{{2, 3}, {4, 5}}, nil},
 		"concat":      {"Concat", [][]int64{{2, 3}, {2, 4}}, []*onnx.Attribute{onnx.IntAttr("axis", 0)}},

@@ -8,6 +8,7 @@
 //	  draws.zarr/    draws and statistics, in the layout of ArviZ's InferenceData
 //	  checkpoint     state for resuming
 //	  summary.json   diagnostics and totals, written by WriteSummary
+//	  checksums.json SHA-256 of every file but those of draws and checkpoints, which have their own
 //	  lock           held while a process writes
 //
 // draws.zarr is Zarr version 2 with consolidated metadata. arviz.from_zarr and xarray.open_zarr read

@@ -19,6 +19,8 @@ import (
 type Language struct {
 	// Source is where it was read from.
 	Source models.Model
+	// Warn takes a warning of words of a template that the vocabulary lacks. It may be nil.
+	Warn func(format string, args ...any)
 
 	tok *hf.Tokenizer
 	mlm *mlm.Model
@@ -31,7 +33,7 @@ func LoadLanguage(src models.Model, o mlm.Options) (*Language, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Language{src, tok, m}, nil
+	return &Language{Source: src, tok: tok, mlm: m}, nil
 }
 
 // Close frees the runtime's sessions.
@@ -77,6 +79,9 @@ func (p *Problem) AddFluency(l *Language, weight float64) error {
 		}
 		text.IDs = append(text.IDs, ids...)
 	}
+	if err := l.warn(strings.Join(p.Template.between, " ")); err != nil {
+		return badInput(fmt.Sprintf("template %q", p.Template), "%s: %w", l.Source.Name, err)
+	}
 	text.IDs = append(text.IDs, l.tok.End...)
 	if n := l.tok.MaxLen; n > 0 && len(text.IDs) > n {
 		return tooLong("the prompt", len(text.IDs), n, len(text.Blanks))
@@ -98,6 +103,23 @@ func (p *Problem) AddFluency(l *Language, weight float64) error {
 		p.Energy = sum
 	}
 	p.fluency = weight
+	return nil
+}
+
+// warn warns of tokens that the vocabulary lacks, or returns an error where it lacks most of the text.
+func (l *Language) warn(text string) error {
+	tokens, err := l.tok.Encode(text)
+	if err != nil {
+		return err
+	}
+	u := l.tok.Unknown(text, tokens)
+	switch {
+	case u == nil:
+	case u.Most():
+		return u
+	case l.Warn != nil:
+		l.Warn("template: %s: %v", l.Source.Name, u)
+	}
 	return nil
 }
 

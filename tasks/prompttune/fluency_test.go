@@ -1,8 +1,10 @@
 package prompttune
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
@@ -116,6 +118,22 @@ func TestFluencyErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer task.Close()
+	var warned []string
+	l.Warn = func(format string, args ...any) { warned = append(warned, fmt.Sprintf(format, args...)) }
+	for text, want := range map[string]string{"a photo of a ☃ and _ _": "does not know 1 of 8 tokens", "☃ ☃ _ _": ""} {
+		warned = nil
+		task, err := Open(t.Context(), &Goal{Texts: []string{"a dog"}, Runtime: ort.Options{Threads: 1}}, &Form{Template: text}, &Events{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer task.Close()
+		switch err := task.Problem.AddFluency(l, 1); {
+		case want == "" && !is[*onnx.ArgumentError](err):
+			t.Errorf("%s: %v", text, err)
+		case want != "" && (err != nil || len(warned) != 1 || !strings.Contains(warned[0], want)):
+			t.Errorf("%s: %v, warned %q", text, err, warned)
+		}
+	}
 	for _, weight := range []float64{0, -1, math.Inf(1), math.NaN()} {
 		if err := task.Problem.AddFluency(l, weight); !is[*onnx.ArgumentError](err) {
 			t.Errorf("weight %g: %v", weight, err)

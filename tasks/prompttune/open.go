@@ -61,6 +61,9 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 	if err := r.load(ctx, g); err != nil {
 		return nil, err
 	}
+	if r.language != nil {
+		r.language.Warn = ev.log
+	}
 	// A problem without targets shows what is wrong with the prompt before anything is
 	// encoded.
 	if err := Check(r.loaded(), template, r.words); err != nil {

@@ -68,8 +68,6 @@ func operatorOf(b *build.Builder, op int, x, y, codes build.Value) build.Value {
 	switch name := binary[op-len(unary)]; name {
 	case "Concat":
 		return b.Op(name, []build.Value{x, y}, onnx.IntAttr("axis", 0))
-	case "PRelu":
-		return b.Op(name, []build.Value{x, b.Neg(x)}) // the slope must fit x, which inference does not check
 	case "Where":
 		return b.Op(name, []build.Value{b.Op("Greater", []build.Value{x, y}), x, y})
 	case "Gather":

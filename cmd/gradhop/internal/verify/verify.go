@@ -16,8 +16,8 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "Check every file of a run for damage",
-		Long: `Check every file of a run against its checksum: chunks of draws, metadata, checkpoints,
-settings, summary and exports. Standard output lists the damaged files, with the chains
+		Long: `Check every file of a run against its checksum: chunks of draws, metadata, checkpoints, and what
+checksums.json lists: settings, summary, exports, and all files of a training (ebm train). Standard output lists the damaged files, with the chains
 and steps of the draws in them. The exit code is 1 if there are any.
 gradhop sample --resume RUN makes damaged draws again.`,
 		Example: "  gradhop verify run/",
