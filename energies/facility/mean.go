@@ -12,8 +12,10 @@ import (
 // same demands. What a change costs at a closed facility is linear in the demand, and follows from the mean demands:
 // only open facilities keep a number for each customer. It is not safe for concurrent use.
 type Mean struct {
-	p     *Problem
-	order []int32 // facilities by the cost of a unit at them while they are closed, [customer, rank]
+	p *Problem
+	// Facilities by the cost of a unit at them while they are closed, and that cost, [customer, rank].
+	order []int32
+	units []float64
 
 	state []int32
 	count float64
@@ -31,17 +33,20 @@ type Mean struct {
 // NewMeans returns n means for p, without a state.
 func NewMeans(p *Problem, n int) []Mean {
 	facilities, customers := p.Facilities(), p.Customers()
-	order := make([]int32, 0, facilities*customers)
+	order, units := make([]int32, 0, facilities*customers), make([]float64, 0, facilities*customers)
 	for j := range customers {
 		closed := func(i int32) float64 { return p.Ship[j*facilities+int(i)] + p.Outsource[i] }
 		for i := range facilities {
 			order = append(order, int32(i))
 		}
 		slices.SortStableFunc(order[j*facilities:], func(a, b int32) int { return cmp.Compare(closed(a), closed(b)) })
+		for _, i := range order[j*facilities:] {
+			units = append(units, closed(i))
+		}
 	}
 	means := make([]Mean, n)
 	for k := range means {
-		means[k] = Mean{p: p, order: order, flip: make([]float64, facilities), demand: make([]float64, customers), relief: make([]float64, customers),
+		means[k] = Mean{p: p, order: order, units: units, flip: make([]float64, facilities), demand: make([]float64, customers), relief: make([]float64, customers),
 			rank: make([]int32, facilities), load: make([]float64, facilities), excess: make([]float64, facilities), row: make([]float64, facilities)}
 	}
 	return means
@@ -143,24 +148,32 @@ func (m *Mean) LogLeaves(leave []float64, scale float64) {
 	}
 	for j, from := range m.state[n:] {
 		demand, ship := m.demand[j], m.p.Ship[j*n:(j+1)*n]
-		row, least := m.row[:0], math.Inf(1)
+		row, least, at := m.row[:0], math.Inf(1), 0
 		for o, i := range m.open {
 			if i == from {
 				continue
 			}
 			change := ship[i]*demand + float64(m.added[o*len(m.demand)+j])
-			least, row = min(least, change), append(row, change)
+			if change < least {
+				least, at = change, len(row)
+			}
+			row = append(row, change)
 		}
-		for _, i := range m.order[j*n : (j+1)*n] {
+		units := m.units[j*n : (j+1)*n]
+		for k, i := range m.order[j*n : (j+1)*n] {
 			if m.state[i] == 1 || i == from {
 				continue
 			}
-			change := (ship[i] + m.p.Outsource[i]) * demand
+			change := units[k] * demand
+			if change < least {
+				least, at = change, len(row)
+			}
 			if scale*(change-least) > logistic.Reach {
 				break // as are all that follow, nothing beside the least
 			}
-			least, row = min(least, change), append(row, change)
+			row = append(row, change)
 		}
+		row[0], row[at] = row[at], row[0] // the greatest weight first spares exponentials
 		sum := logistic.NewSumExp[float64](-scale, m.stay(j))
 		sum.Add(row)
 		leave[n+j] = sum.Value()
