@@ -1,6 +1,7 @@
 package grad
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,7 +46,8 @@ type Options struct {
 type Result struct {
 	// Model has the outputs of the original, and after them the gradients.
 	Model *onnx.Model
-	// Of is the output that was differentiated.
+	// Of is the output that was differentiated. For maps of names to scores, which a ZipMap makes, it is the tensor of the
+	// scores, which is one more output then.
 	Of string
 	// Grads names the gradients, "grad/INPUT" for each of Wrt in order, or "grad2/INPUT"
 	// and so on where the model has names that begin with "grad/" itself. The gradient
@@ -173,6 +175,7 @@ func checkNames(m *onnx.Model, o *Options) error {
 	if !slices.Contains(outs, o.Of) {
 		return onnx.NoSuchName("grad", "output", o.Of, outs)
 	}
+	o.Of = cmp.Or(driver.MapOf(m, o.Of), o.Of)
 	have := driver.Names(m.Graph.Inputs)
 	for _, t := range m.Graph.Initializers {
 		have = append(have, t.Name)

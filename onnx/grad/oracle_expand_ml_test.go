@@ -3,15 +3,41 @@ package grad_test
 import (
 	"cmp"
 	"math"
+	"testing"
 
 	"github.com/gradhop/gradhop/onnx/internal/gradtest"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 const ml = "ai.onnx.ml"
+
+// TestZipMap: maps of names to scores are differentiated as the tensor that they are made of.
+func TestZipMap(t *testing.T) {
+	g := newGen(18)
+	x := g.Float(shape.Dims(2, 3), g.Signed)
+	p := mlOp(g, "LinearClassifier", 2, in(x), floatsAttr(g, "coefficients", 6), floatsAttr(g, "intercepts", 2),
+		onnx.IntsAttr("classlabels_ints", 0, 1), onnx.StringAttr("post_transform", "SOFTMAX"))
+	m := g.Model()
+	m.Graph.Nodes = append(m.Graph.Nodes, &onnx.Node{Op: "ZipMap", Domain: ml, Inputs: in(p), Outputs: in("maps"),
+		Attrs: []*onnx.Attribute{onnx.IntsAttr("classlabels_int64s", 0, 1)}})
+	m.Graph.Outputs = []*onnx.ValueInfo{{Name: "maps"}}
+	m.Graph.Inputs[0].Type.Elem = onnx.Float
+	r, err := grad.Append(m, grad.Options{Of: "maps", Wrt: in(x), Reduce: grad.ReduceNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Of != p || r.Model.Graph.Output(p) == nil || r.Model.Graph.Output("maps") == nil {
+		t.Errorf("differentiated %q, outputs %v", r.Of, r.Model.Graph.Outputs)
+	}
+	paths, err := grad.Paths(m, nil, nil)
+	if err != nil || len(paths) != 2 || paths[1].Of != p || paths[1].Err != nil {
+		t.Errorf("paths %+v, %v", paths, err)
+	}
+}
 
 func init() {
 	for op, build := range map[string]func(*gradtest.Gen){

@@ -234,9 +234,18 @@ func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result,
 			return nil, err
 		}
 	}
+	if m.Graph.Output(c.of) == nil { // the scores behind a map
+		m.Graph.Outputs = append(m.Graph.Outputs, &onnx.ValueInfo{Name: c.of, Type: onnx.Type{Elem: onnx.Float}})
+	}
 	m.Graph.Outputs = slices.DeleteFunc(m.Graph.Outputs, func(v *onnx.ValueInfo) bool { return v.Name != c.of })
 	rewrite.Prune(m.Graph)
+	// Maps and the like beside them do not run in float64.
+	after.Graph.Outputs = slices.DeleteFunc(after.Graph.Outputs, func(v *onnx.ValueInfo) bool {
+		return v.Name != c.of && !slices.Contains(res.Grads, v.Name)
+	})
+	rewrite.Prune(after.Graph)
 	c.original, c.asked = m, o
+	c.asked.Of = c.of // which may be behind a map
 	if err := c.fill(m, after); err != nil {
 		return nil, err
 	}

@@ -89,10 +89,31 @@ func Standardise(m *onnx.Model) error {
 			"it has %d nodes; gradients are taken of models of at most %d", n, maxNodes)}
 	}
 	rewrite.FoldIf(m)
+	exposeScores(m)
 	if err := rewrite.Upgrade(m, minOpset); err != nil {
 		return err
 	}
 	return ExpandAll(m, nil)
+}
+
+// exposeScores makes an output of each tensor that a ZipMap turns into maps of names to scores, in place: maps have no
+// gradient, what is in them has.
+func exposeScores(m *onnx.Model) {
+	for _, n := range m.Graph.Nodes {
+		if scores := MapOf(m, n.Out(0)); scores != "" && m.Graph.Output(scores) == nil {
+			m.Graph.Outputs = append(m.Graph.Outputs, &onnx.ValueInfo{Name: scores, Type: onnx.Type{Elem: onnx.Float}})
+		}
+	}
+}
+
+// MapOf returns the tensor whose columns a ZipMap that writes v gives names, or "".
+func MapOf(m *onnx.Model, v Value) Value {
+	for _, n := range m.Graph.Nodes {
+		if n.Op == "ZipMap" && n.Domain == "ai.onnx.ml" && n.Out(0) == v && v != "" {
+			return n.In(0)
+		}
+	}
+	return ""
 }
 
 // describe fills in the path from w, the only value that the pass is by, to o.
