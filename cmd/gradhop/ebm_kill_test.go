@@ -64,7 +64,7 @@ func TestEBMScoreKill(t *testing.T) {
 	if err := process(t, "ebm", "new", "mlp", "--space", "binary:16", "--width", "12", "-o", model).Run(); err != nil {
 		t.Fatal(err)
 	}
-	score := []string{"ebm", "score", model, "--space", "binary:16", "--chains", "20", "--levels", "4000", "--schedule", "adaptive", "--format", "json"}
+	score := []string{"ebm", "score", model, "--space", "binary:16", "--chains", "20", "--levels", "4000", "--steps", "1", "--schedule", "adaptive", "--format", "json"}
 	result := func(checkpoint string) map[string]any {
 		out, err := process(t, append(score, "--checkpoint", checkpoint)...).Output()
 		if err != nil {
