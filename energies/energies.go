@@ -17,7 +17,12 @@
 // Sub-packages hold energies of known form; energies/neural holds energies that run an ONNX model.
 package energies
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+)
 
 // Energy is an unnormalised log-density over the states of a Space.
 type Energy interface {
@@ -70,4 +75,219 @@ func (b Batch) Slice(lo, hi int) Batch {
 // Clone returns a copy whose codes are not shared with b.
 func (b Batch) Clone() Batch {
 	return Batch{Space: b.Space, Codes: append([]int32(nil), b.Codes...), IDs: append([]int64(nil), b.IDs...)}
+}
+
+// Kind is the meaning of the codes of a site. It determines the distance between two values in Langevin
+// proposals.
+type Kind uint8
+
+const (
+	// Categorical values are unordered, with one-hot coding: D² = 2 between any two.
+	Categorical Kind = iota
+	// Binary values are the numbers 0 and 1: D² = 1.
+	Binary
+	// Spin values are -1 (code 0) and +1 (code 1): D² = 4.
+	Spin
+	// Ordinal values are consecutive integers starting at Space.Low (code 0): D² = (v-w)².
+	Ordinal
+)
+
+// String returns the name of the kind in settings and flags.
+func (k Kind) String() string {
+	switch k {
+	case Categorical:
+		return "categorical"
+	case Binary:
+		return "binary"
+	case Spin:
+		return "spin"
+	case Ordinal:
+		return "ordinal"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Space is the set of states: Sites sites, each with a code in [0, Values).
+type Space struct {
+	// Sites is d, the number of sites, at least 1.
+	Sites int
+	// Values is S, the number of codes of a site, at least 2.
+	Values int
+	// Kind is the meaning of codes; the zero value is Categorical.
+	Kind Kind
+	// Low is the value of code 0 in an Ordinal space.
+	Low int
+	// Allowed lists the codes allowed at each site, in increasing order. Nil allows every code; a
+	// single list applies to every site; otherwise there is one list per site.
+	Allowed [][]int32
+	// Constraints hold for every state. Of two of them, one is about sites of the other, or they have no site in
+	// common; see [ParseConstraint].
+	Constraints []Constraint
+}
+
+// String returns the space in one word, such as binary:784, spin:16, categorical:64x21 or
+// ordinal:8:-2..2. Allowed values are not included.
+func (s *Space) String() string {
+	switch s.Kind {
+	case Categorical:
+		return fmt.Sprintf("categorical:%dx%d", s.Sites, s.Values)
+	case Ordinal:
+		return fmt.Sprintf("ordinal:%d:%d..%d", s.Sites, s.Low, s.Low+s.Values-1)
+	}
+	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
+}
+
+// Number returns the value of code v: -1 or +1 in a Spin space, v+Low in an Ordinal one, v in others.
+func (s *Space) Number(v int32) int {
+	switch s.Kind {
+	case Spin:
+		return 2*int(v) - 1
+	case Ordinal:
+		return s.Low + int(v)
+	}
+	return int(v)
+}
+
+// SpaceError reports an invalid Space, or a table that does not match its space.
+type SpaceError struct {
+	// Site is the invalid site, or -1 if the error concerns the whole space.
+	Site   int
+	Reason string
+}
+
+func (e *SpaceError) Error() string {
+	if e.Site >= 0 {
+		return fmt.Sprintf("energies: space: site %d: %s", e.Site, e.Reason)
+	}
+	return "energies: space: " + e.Reason
+}
+
+// DefinitionError reports a description, a file or arguments that do not define an energy.
+type DefinitionError struct {
+	// What is the description or the kind of object, with the file name.
+	What   string
+	Line   int // line number in the file from 1, or 0 if unknown
+	Reason string
+}
+
+func (e *DefinitionError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s, line %d: %s", e.What, e.Line, e.Reason)
+	}
+	return e.What + ": " + e.Reason
+}
+
+// Check returns a *SpaceError if the space is invalid: numbers out of range, or lists of allowed codes
+// that are empty, unsorted or out of range.
+func (s *Space) Check() error {
+	switch {
+	case s == nil:
+		return &SpaceError{-1, "nil space"}
+	case s.Sites < 1:
+		return &SpaceError{-1, fmt.Sprintf("%d sites; at least one is needed", s.Sites)}
+	case s.Values < 2:
+		return &SpaceError{-1, fmt.Sprintf("%d values per site; at least two are needed", s.Values)}
+	case (s.Kind == Binary || s.Kind == Spin) && s.Values != 2:
+		return &SpaceError{-1, fmt.Sprintf("%d values per site in a %s space; want two", s.Values, s.Kind)}
+	case len(s.Allowed) > 1 && len(s.Allowed) != s.Sites:
+		return &SpaceError{-1, fmt.Sprintf("%d allowed lists for %d sites", len(s.Allowed), s.Sites)}
+	}
+	for i, list := range s.Allowed {
+		if len(list) == 0 {
+			return &SpaceError{i, "no allowed value"}
+		}
+		for j, v := range list {
+			if v < 0 || int(v) >= s.Values {
+				return &SpaceError{i, fmt.Sprintf("allowed value %d is outside 0..%d", v, s.Values-1)}
+			}
+			if j > 0 && list[j-1] >= v {
+				return &SpaceError{i, "allowed values are not in increasing order"}
+			}
+		}
+	}
+	if len(s.Constraints) == 0 {
+		return nil
+	}
+	_, err := s.family()
+	return err
+}
+
+// AllowedAt returns the codes allowed at a site in increasing order, or nil if every code is allowed.
+// The result must not be modified.
+func (s *Space) AllowedAt(site int) []int32 {
+	switch len(s.Allowed) {
+	case 0:
+		return nil
+	case 1:
+		return s.Allowed[0]
+	}
+	return s.Allowed[site]
+}
+
+// Codes yields the codes allowed at a site in increasing order.
+func (s *Space) Codes(site int) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		if list := s.AllowedAt(site); list != nil {
+			for _, v := range list {
+				if !yield(v) {
+					return
+				}
+			}
+			return
+		}
+		for v := range int32(s.Values) {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Allows reports whether code v is allowed at a site.
+func (s *Space) Allows(site int, v int32) bool {
+	if v < 0 || int(v) >= s.Values {
+		return false
+	}
+	list := s.AllowedAt(site)
+	if list == nil {
+		return true
+	}
+	_, ok := slices.BinarySearch(list, v)
+	return ok
+}
+
+// SquaredDistance returns D² between two codes of a site: 1 for Binary, 4 for Spin, 2 for Categorical
+// (one-hot), (v-w)² for Ordinal, and 0 if they are equal.
+func (s *Space) SquaredDistance(v, w int32) float64 {
+	if v == w {
+		return 0
+	}
+	switch s.Kind {
+	case Binary:
+		return 1
+	case Spin:
+		return 4
+	case Ordinal:
+		d := float64(v) - float64(w)
+		return d * d
+	}
+	return 2
+}
+
+// CheckBatch returns a *SpaceError if a code of x is not allowed.
+func (s *Space) CheckBatch(x Batch) error {
+	if len(x.Codes)%s.Sites != 0 {
+		return &SpaceError{-1, fmt.Sprintf("%d codes do not divide into chains of %d sites", len(x.Codes), s.Sites)}
+	}
+	for k, v := range x.Codes {
+		if site := k % s.Sites; !s.Allows(site, v) {
+			return &SpaceError{site, fmt.Sprintf("chain %d has value %d, which is not allowed there", k/s.Sites, v)}
+		}
+	}
+	for c := range len(x.Codes) / s.Sites {
+		if state := x.Codes[c*s.Sites : (c+1)*s.Sites]; !s.Meets(state) {
+			return &SpaceError{-1, fmt.Sprintf("chain %d does not meet the constraints", c)}
+		}
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package samplers
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -42,7 +41,7 @@ type ACSOptions struct {
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func NewACS(e energies.Energy, o ACSOptions) (*Metropolis, error) {
 	bad := func(option string, value float64, reason string) (*Metropolis, error) {
-		return nil, &OptionError{"acs", option, strconv.FormatFloat(value, 'g', -1, 64), reason}
+		return nil, badOption("acs", option, value, reason)
 	}
 	eval, err := NewInformed("acs", e, Sqrt, true)
 	if err != nil {

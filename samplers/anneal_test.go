@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/settings"
 )
 
 // temperedFields counts what a kernel asks of siteFields.
@@ -51,7 +52,7 @@ func TestAnnealingCosts(t *testing.T) {
 		for text, perStep := range map[string]int{"2": 1, "0.1t": 2} {
 			var grads, tilts int
 			e := temperedFields{newSiteFields(&energies.Space{Sites: 3, Values: 5}, 3), &grads, &tilts}
-			beta, err := ParseSchedule(text, 20)
+			beta, err := settings.ParseSchedule(text, 20)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,68 +180,6 @@ func TestGradientsBeyondNumbersAtALaterBeta(t *testing.T) {
 			err := l.Step(context.Background())
 			if !errors.As(err, &bad) || bad.What != "gradient" || bad.Chain != 7 || bad.Step != 1 || l.State().Step != 1 || strings.Count(err.Error(), "step 1") != 1 {
 				t.Errorf("%s: %v", name, err)
-			}
-		}
-	}
-}
-
-func TestParseSchedule(t *testing.T) {
-	for text, want := range map[string][3]float64{ // steps 0, 50 and 100 of 101
-		"50":       {50, 50, 50},
-		"0":        {0, 0, 0},
-		"0.1t":     {0.1, 5.1, 10.1},
-		" 2 t":     {2, 102, 202},
-		"1..100":   {1, 10, 100},
-		"4 .. 1":   {4, 2, 1},
-		"1e-2..1":  {0.01, 0.1, 1},
-		"0.5..0.5": {0.5, 0.5, 0.5},
-		"1..9@51":  {1, 9, 9},
-		"1..9@101": {1, 3, 9},
-		"1..4@ 1":  {1, 4, 4},
-	} {
-		beta, err := ParseSchedule(text, 101)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		for k, step := range []int64{0, 50, 100} {
-			if math.Abs(beta(step)-want[k]) > 1e-9 {
-				t.Errorf("%q: %v at step %d, want %v", text, beta(step), step, want[k])
-			}
-		}
-	}
-	past, _ := ParseSchedule("1..100", 101)
-	short, _ := ParseSchedule("1..100", 1)
-	if past(500) != past(100) || short(0) != 1 {
-		t.Errorf("past the end %v, of one step %v", past(500), short(0))
-	}
-	for _, text := range []string{"", "t", "x", "-1", "-1t", "NaN", "Inf", "0..1", "1..0", "1..", "1..2..3", "1t..2", "1..2@", "1..2@0", "1..2@x", "1..2@5@6", "1@5", "0.1t@5", "1...5",
-		"cycle:5", "cycle:2..1", "cycle:2..1@0", "cycle:0..1@5", "1e16", "1..1e16", "2e14t", "1e-320..1", "1e15..1e-320"} {
-		var typed *OptionError
-		if _, err := ParseSchedule(text, 10); !errors.As(err, &typed) || typed.Value != text || !strings.Contains(err.Error(), "samplers: schedule") {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
-// TestPinSchedule: a schedule that is pinned is the same in a longer run.
-func TestPinSchedule(t *testing.T) {
-	for text, want := range map[string]string{"1..100": "1..100@40", " 4 .. 1 ": "4 .. 1@40", "1..100@7": "1..100@7", "50": "50", "0.1t": "0.1t"} {
-		pinned := PinSchedule(text, 40)
-		if pinned != want {
-			t.Errorf("%q became %q, want %q", text, pinned, want)
-		}
-		beta, err := ParseSchedule(text, 40)
-		if err != nil {
-			t.Fatal(err)
-		}
-		longer, err := ParseSchedule(pinned, 90)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for step := range int64(90) {
-			if beta(step) != longer(step) {
-				t.Errorf("%q: %g at step %d, %g in a longer run", text, beta(step), step, longer(step))
 			}
 		}
 	}

@@ -2,9 +2,8 @@ package samplers
 
 import (
 	"context"
-	"math"
+	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -66,7 +65,7 @@ var _ Kernel = (*Blocks)(nil)
 // NewBlockGibbs returns block Gibbs for e. Errors are *OptionError or *energies.SpaceError.
 func NewBlockGibbs(e energies.Energy, o BlockGibbsOptions) (*Blocks, error) {
 	if o.Scan != "" && o.Scan != SystematicScan && o.Scan != RandomScan {
-		return nil, &OptionError{"block-gibbs", "scan", o.Scan, "not one of systematic, random"}
+		return nil, badOption("block-gibbs", "scan", o.Scan, "not one of systematic, random")
 	}
 	if o.Block == 0 {
 		o.Block = 2
@@ -92,14 +91,14 @@ func newBlocks(name string, e energies.Energy, block, radius int, random bool) (
 	}
 	switch {
 	case block < 1:
-		return nil, &OptionError{name, "block", strconv.Itoa(block), "must be positive"}
+		return nil, badOption(name, "block", block, "must be positive")
 	case radius < 1:
-		return nil, &OptionError{name, "radius", strconv.Itoa(radius), "must be positive"}
+		return nil, badOption(name, "radius", radius, "must be positive")
 	}
 	k := &Blocks{Base: Base{Target: e}, name: name, block: min(block, sp.Sites), random: random}
 	k.radius = min(radius, k.block)
 	if n := ballSize(k.block, k.radius, sp.Values); n > maxBall {
-		return nil, &OptionError{name, "block", strconv.Itoa(block), "a step would enumerate more than " + strconv.Itoa(maxBall) + " states for a chain; choose fewer sites"}
+		return nil, badOption(name, "block", block, fmt.Sprintf("a step would enumerate more than %d states for a chain; choose fewer sites", maxBall))
 	}
 	return k, nil
 }
@@ -150,17 +149,8 @@ func (k *Blocks) draw(ctx context.Context, s *State, c int, info *Info) error {
 		k.ball.IDs = append(k.ball.IDs, s.ChainIDs[c])
 	}
 	k.u, k.weight = resize(k.u, n), resize(k.weight, n)
-	if err := k.Target.LogDensity(ctx, k.u, k.ball); err != nil {
+	if err := k.candidates(ctx, s, k.u, k.ball, &info.Evaluations); err != nil {
 		return err
-	}
-	info.Evaluations.Density += int64(n)
-	for j, u := range k.u {
-		if nonFinite(u) {
-			if !s.RejectNonFinite {
-				return &NonFiniteError{s.ChainIDs[c], s.Step, "log-density", u, slices.Clone(k.ball.Chain(j))}
-			}
-			k.u[j] = math.Inf(-1)
-		}
 	}
 	exponentiate(k.weight, k.u, s.InverseTemperature(c)) // the current state has probability
 	j := k.stream.Categorical(k.weight)
@@ -197,8 +187,8 @@ func (k *Blocks) enumerate(x []int32, j, left int) {
 	k.enumerate(x, j+1, left)
 	i := k.sites[j]
 	cur := x[i]
-	for v := range int32(k.ball.Space.Values) {
-		if v != cur && k.ball.Space.Allows(i, v) {
+	for v := range k.ball.Space.Codes(i) {
+		if v != cur {
 			x[i] = v
 			k.enumerate(x, j+1, left-1)
 		}

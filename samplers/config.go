@@ -34,7 +34,7 @@ type Config struct {
 	// InverseTemperature gives β of each step, whose target is then π^β ∝ exp(β·U): step
 	// is the number of the step about to be made, warm-up included, from 0 on (the t-th
 	// step of a paper that counts from 1 is step t-1). Nil means 1 throughout. U of states
-	// and draws remains that of β = 1. It must be from 0 to 1e15; see ParseSchedule.
+	// and draws remains that of β = 1. It must be from 0 to 1e15; see [settings.ParseSchedule].
 	InverseTemperature func(step int64) float64
 	// PoolWarmup shows Kernel.Tune the mean acceptance of all chains, so that they adapt
 	// one parameter together, which settles sooner. Chains are then no longer independent,
@@ -165,24 +165,4 @@ func (c *Config) state() *State {
 		s.X = RandomCodes(sp, c.Seed, c.ChainIDs)
 	}
 	return s
-}
-
-// setBeta sets s's inverse temperatures for step number step.
-func (c *Config) setBeta(s *State, step int64) error {
-	if c.InverseTemperature == nil {
-		return nil
-	}
-	beta := c.InverseTemperature(step)
-	if !(beta >= 0 && beta <= maxBeta) {
-		return &OptionError{Option: "InverseTemperature", Reason: fmt.Sprintf("%g at step %d; must be from 0 to %g", beta, step, maxBeta)}
-	}
-	next := beta
-	if step+1 < int64(c.Warmup+c.Steps) {
-		next = c.InverseTemperature(step + 1) // checked when it is due
-	}
-	s.Beta, s.nextBeta = resize(s.Beta, s.Chains()), resize(s.nextBeta, s.Chains())
-	for k := range s.Beta {
-		s.Beta[k], s.nextBeta[k] = beta, next
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -41,14 +40,14 @@ var _ Kernel = (*Darting)(nil)
 // resumed will differ in the last digits. inner must keep nothing of a state but U, as mwg, gibbs-model
 // and gibbs do: Init fails for kernels with gradients. Errors are *OptionError.
 func NewDarting(inner Kernel, known energies.Batch, u []float64) (*Darting, error) {
-	states := &OptionError{"darting", "known", "", "must have distinct states and a log-density for each"}
+	states := badOption("darting", "known", "", "must have distinct states and a log-density for each")
 	if known.Chains() != len(u) {
 		return nil, states
 	}
 	k := &Darting{Kernel: inner, known: known, u: u, top: math.Inf(-1), at: map[string]int{}, weight: make([]float64, len(u))}
 	for j, v := range u {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, &OptionError{"darting", "u", strconv.FormatFloat(v, 'g', -1, 64), "must be finite"}
+			return nil, badOption("darting", "u", v, "must be finite")
 		}
 		k.at[k.keyOf(known.Chain(j))] = j
 		k.top = max(k.top, v)
@@ -73,7 +72,7 @@ func (k *Darting) Init(ctx context.Context, s *State) error {
 		return err
 	}
 	if s.Informed() || s.inner != nil {
-		return &OptionError{"darting", "inner", "", "must be a sampler that keeps nothing of a state but its log-density"}
+		return badOption("darting", "inner", "", "must be a sampler that keeps nothing of a state but its log-density")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package samplers
 import (
 	"context"
 	"math"
-	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -87,7 +86,7 @@ func newHamiltonian(name string, e energies.Energy, o DHAMSOptions) (*DHAMS, err
 	case o.Persistence == 0:
 		o.Persistence = 0.9
 	case !(o.Persistence > 0 && o.Persistence < 1):
-		return nil, &OptionError{name, "persistence", strconv.FormatFloat(o.Persistence, 'g', -1, 64), "must be above 0 and below 1"}
+		return nil, badOption(name, "persistence", o.Persistence, "must be above 0 and below 1")
 	}
 	switch {
 	case o.Correction == 0:
@@ -95,7 +94,7 @@ func newHamiltonian(name string, e energies.Energy, o DHAMSOptions) (*DHAMS, err
 	case o.Correction == -1:
 		o.Correction = 0
 	case !(o.Correction > 0 && o.Correction <= 1):
-		return nil, &OptionError{name, "correction", strconv.FormatFloat(o.Correction, 'g', -1, 64), "must be from 0 to 1"}
+		return nil, badOption(name, "correction", o.Correction, "must be from 0 to 1")
 	}
 	return newDHAMS(name, e, o.StepSize, o.Persistence, o.Correction)
 }
@@ -296,27 +295,18 @@ func slopes(out []float64, sp *energies.Space, g, h []float32) {
 	clear(out)
 	for i := range sp.Sites {
 		g, h := g[i*sp.Values:(i+1)*sp.Values], h[i*sp.Values:(i+1)*sp.Values]
-		list, count := sp.AllowedAt(i), sp.Values
-		if list != nil {
-			count = len(list)
+		count, mean, middle := 0.0, 0.0, 0.0
+		for v := range sp.Codes(i) {
+			count++
+			mean += float64(g[v]) - float64(h[v])
+			middle += float64(v)
 		}
-		at := func(k int) (v int, d float64) {
-			if v = k; list != nil {
-				v = int(list[k])
-			}
-			return v, float64(g[v]) - float64(h[v])
-		}
-		mean, middle := 0.0, 0.0
-		for k := range count {
-			v, d := at(k)
-			mean += d / float64(count)
-			middle += float64(v) / float64(count)
-		}
+		mean, middle = mean/count, middle/count
 		across, square := 0.0, 0.0
-		for k := range count {
-			v, d := at(k)
+		for v := range sp.Codes(i) {
+			d := float64(g[v]) - float64(h[v])
 			if sp.Kind == energies.Categorical {
-				out[i*sp.Values+v] = d - mean
+				out[i*sp.Values+int(v)] = d - mean
 				continue
 			}
 			across += (float64(v) - middle) * d

@@ -56,7 +56,7 @@ func NewDLMC(e energies.Energy, o DLMCOptions) (*Metropolis, error) {
 		return nil, err
 	}
 	if o.Solver != "" && o.Solver != Interpolate && o.Solver != Euler {
-		return nil, &OptionError{"dlmc", "solver", o.Solver, "not one of interpolate, euler"}
+		return nil, badOption("dlmc", "solver", o.Solver, "not one of interpolate, euler")
 	}
 	eval, err := NewInformed("dlmc", e, balance, true)
 	if err != nil {

@@ -1,8 +1,11 @@
 package samplers
 
 import (
+	"fmt"
+
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/logistic"
+	"github.com/gradhop/gradhop/samplers/settings"
 )
 
 func init() {
@@ -26,11 +29,7 @@ type DMALAOptions struct {
 	StepSchedule string `flag:"step-schedule" default:"1" doc:"factor of the step size in step t: 1..0.1@500 falls to 0.1 in step 500, cycle:10..1@50 starts anew every 50 steps"`
 	Balance      string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 	Dense        bool   `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
-	// Precondition multiplies α by a factor of each site (appendix H of the paper), which
-	// warm-up adapts as it does α: the factor grows where proposals that change the site are
-	// accepted more often than TargetAcceptance. The factors' geometric mean stays 1.
-	Precondition bool `flag:"precondition" default:"false" doc:"adapt a step size for each site in warm-up"`
-	// Factors are those of DULAOptions; they exclude Precondition.
+	// Factors are those of DULAOptions.
 	Factors []float64
 }
 
@@ -49,7 +48,7 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 	if err != nil {
 		return nil, err
 	}
-	schedule, err := stepSchedule(name, o.StepSchedule)
+	schedule, err := settings.StepSchedule(name, o.StepSchedule)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +56,13 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFactors(name, o, e.Space().Sites); err != nil {
-		return nil, err
+	if n := len(o.Factors); n != 0 && n != e.Space().Sites {
+		return nil, badOption(name, "Factors", n, fmt.Sprintf("want one for each of %d sites", e.Space().Sites))
+	}
+	for _, f := range o.Factors {
+		if err := checkPositive(name, "Factors", f); err != nil {
+			return nil, err
+		}
 	}
 	tuner := &Tuner{Var: StepSizeVar, Start: o.StepSize}
 	if o.StepSize == 0 {
@@ -70,11 +74,6 @@ func newLangevin(name string, e energies.Energy, o DMALAOptions, start float64) 
 	l := &Langevin{Balance: balance, Dense: o.Dense, schedule: schedule, factors: o.Factors}
 	k := &Metropolis{Evaluator: eval, Proposal: l, Unadjusted: name == "dula" || name == "drexel"}
 	k.adapt(tuner, !k.Unadjusted && o.StepSize == 0)
-	if o.Precondition {
-		l.scales = &siteScales{}
-		k.Prepare, k.Adapt = l.scales.prepare, l.scales.adapt
-		k.Specs = append(k.Specs, VarSpec{Name: PreconditionerVar, Shape: []int{e.Space().Sites}, Start: 1}, VarSpec{Name: PreconditionerVar + "_tuning"})
-	}
 	return k, nil
 }
 
@@ -94,8 +93,7 @@ type Langevin struct {
 	// Dense says that the gradient itself is read.
 	Dense    bool
 	schedule func(step int64) float64 // factor of α; nil: 1
-	factors  []float64                // of α, [site]; nil: 1, or
-	scales   *siteScales              // adapted ones
+	factors  []float64                // of α, [site]; nil: 1
 }
 
 // StepSize returns α of chain c in the step that s is about to make.
@@ -108,14 +106,11 @@ func (l *Langevin) StepSize(s *State, c int) float64 {
 }
 
 // Uniform reports whether α is the same at all sites.
-func (l *Langevin) Uniform() bool { return l.factors == nil && l.scales == nil }
+func (l *Langevin) Uniform() bool { return l.factors == nil }
 
-// precision returns 1/(2α) of site i of chain c, given that of the chain.
-func (l *Langevin) precision(s *State, c, i int, whole float64) float64 {
-	switch {
-	case l.scales != nil:
-		return whole / s.Var(PreconditionerVar)[c*s.X.Space.Sites+i]
-	case l.factors != nil:
+// precision returns 1/(2α) of site i, given that of its chain.
+func (l *Langevin) precision(i int, whole float64) float64 {
+	if l.factors != nil {
 		return whole / l.factors[i]
 	}
 	return whole
@@ -132,7 +127,7 @@ func (l *Langevin) leave(w *Worker, s *State, p *Point, c int) (leaves []float64
 	scratch := w.Row(sp.Sites + sp.Values)
 	leaves, row := scratch[:sp.Sites], scratch[sp.Sites:]
 	for i, weight := range p.LogLeaves(c) {
-		precision := l.precision(s, c, i, whole)
+		precision := l.precision(i, whole)
 		if leaves[i] = weight - nearest*precision - start; ordinal(sp) { // D² differs between other values
 			leaves[i] = l.weigh(row, p, c, i, precision)
 		}
@@ -162,14 +157,11 @@ func (l *Langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 		}
 		if u := w.Float64(); ordinal(sp) {
 			row := leaves[sp.Sites : sp.Sites+sp.Values] // behind them in w
-			next[i] = pickLog(row, l.weigh(row, &s.Point, c, i, l.precision(s, c, i, whole)), u)
+			next[i] = pickLog(row, l.weigh(row, &s.Point, c, i, l.precision(i, whole)), u)
 		} else {
 			next[i] = s.Pick(c, i, u)
 		}
-		logq += l.change(s, &s.Point, c, i, next[i], whole)
-	}
-	if l.scales != nil {
-		l.scales.note(s, c, next)
+		logq += l.change(&s.Point, c, i, next[i], whole)
 	}
 	return logq
 }
@@ -180,16 +172,16 @@ func (l *Langevin) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 	x, logq, whole := s.X.Chain(c), -norm, 1/(2*l.StepSize(s, c))
 	for i, cur := range next.X.Chain(c) {
 		if x[i] != cur {
-			logq += l.change(s, next, c, i, x[i], whole)
+			logq += l.change(next, c, i, x[i], whole)
 		}
 	}
 	return logq
 }
 
 // change is the logarithm of q_i(v|x)/q_i(x_i|x) at p.
-func (l *Langevin) change(s *State, p *Point, c, i int, v int32, whole float64) float64 {
+func (l *Langevin) change(p *Point, c, i int, v int32, whole float64) float64 {
 	distance := p.X.Space.SquaredDistance(v, p.X.Chain(c)[i])
-	return p.LogWeight(c, i, v) - distance*l.precision(s, c, i, whole) - l.Balance.Log(0)
+	return p.LogWeight(c, i, v) - distance*l.precision(i, whole) - l.Balance.Log(0)
 }
 
 // ordinal says that D² differs between values other than the current one.

@@ -1,8 +1,6 @@
 package samplers
 
 import (
-	"strconv"
-
 	"github.com/gradhop/gradhop/energies"
 )
 
@@ -76,7 +74,7 @@ func NewDREXEL(e energies.Energy, o DREXELOptions) (*Tempering, error) {
 
 func newDREAM(name string, e energies.Energy, o DREAMOptions) (*Tempering, error) {
 	bad := func(option string, value float64, reason string) (*Tempering, error) {
-		return nil, &OptionError{name, option, strconv.FormatFloat(value, 'g', -1, 64), reason}
+		return nil, badOption(name, option, value, reason)
 	}
 	if o.Hottest == 0 {
 		o.Hottest = 0.5

@@ -2,11 +2,12 @@ package samplers
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/logistic"
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
@@ -44,9 +45,6 @@ type GibbsOptions struct {
 	// where the energy offers full conditionals, and 1 elsewhere. A coloured scan makes whole
 	// sweeps: a multiple of the number of sites.
 	Updates int `flag:"updates" default:"a sweep where conditionals are cheap, else 1" doc:"site updates in each step"`
-	// MaxBatch bounds the states in one evaluation when a conditional is
-	// enumerated; 0 means 4096. Draws do not depend on it.
-	MaxBatch int
 }
 
 // Gibbs draws one site after the other from its law given the others, and rejects nothing.
@@ -56,21 +54,22 @@ type GibbsOptions struct {
 type Gibbs struct {
 	Base
 	given    func(ctx context.Context, lp []float64, site int, x energies.Batch) error // conditionals; nil: enumerate
+	coloured energies.Coloured                                                         // nil: one site at a time
 	random   bool
 	updates  int
-	maxBatch int
 
-	coloured energies.Coloured // nil: one site at a time
-	colour   colourJob
-
-	next   Point
-	site   []int     // to draw, [chain]
-	lp     []float64 // log-conditional, [chain, value]
-	weight []float64 // its exponential up to a factor, [value]
-	all    []int32   // 0..Values-1
-	part   gibbsPart
-	stream rng.Stream
+	next    Point
+	site    []int     // to draw, [chain]
+	lp      []float64 // log-conditional, [chain, value], or those of a colour, [chain, site, value]
+	finite  []bool    // [chain]
+	weight  []float64 // its exponential up to a factor, [value]
+	part    gibbsPart
+	stream  rng.Stream
+	workers Workers
 }
+
+// maxBatch bounds the states in one evaluation when many are enumerated. Draws do not depend on it.
+const maxBatch = 4096
 
 var _ Kernel = (*Gibbs)(nil)
 
@@ -101,7 +100,7 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	case o.Scan == ColouredScan && err != nil:
 		return nil, err
 	case o.Scan == ColouredScan && !whole:
-		return nil, &OptionError{"gibbs", "updates", strconv.Itoa(o.Updates), "a coloured scan makes whole sweeps: want a multiple of the number of sites, " + strconv.Itoa(sites)}
+		return nil, badOption("gibbs", "updates", o.Updates, fmt.Sprintf("a coloured scan makes whole sweeps: want a multiple of the number of sites, %d", sites))
 	case (o.Scan == "" || o.Scan == ColouredScan) && err == nil && whole:
 		k.coloured, k.updates = coloured, max(o.Updates, sites)
 	}
@@ -131,25 +130,14 @@ func newPredicted(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error
 }
 
 func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
-	k := &Gibbs{Base: Base{Target: e}, updates: max(o.Updates, 1), maxBatch: o.MaxBatch, random: o.Scan == RandomScan}
-	if o.MaxBatch == 0 {
-		k.maxBatch = 4096
-	}
+	k := &Gibbs{Base: Base{Target: e}, updates: max(o.Updates, 1), random: o.Scan == RandomScan}
 	switch {
-	case k.maxBatch < 1:
-		return nil, &OptionError{name, "MaxBatch", strconv.Itoa(o.MaxBatch), "must be positive"}
 	case o.Updates < 0:
-		return nil, &OptionError{name, "updates", strconv.Itoa(o.Updates), "must be positive"}
+		return nil, badOption(name, "updates", o.Updates, "must be positive")
 	case !slices.Contains([]string{"", SystematicScan, RandomScan, ColouredScan}, o.Scan) || o.Scan == ColouredScan && name != "gibbs":
-		return nil, &OptionError{name, "scan", o.Scan, "not one of coloured (gibbs only), systematic, random"}
+		return nil, badOption(name, "scan", o.Scan, "not one of coloured (gibbs only), systematic, random")
 	}
-	if err := e.Space().Check(); err != nil {
-		return nil, err
-	}
-	for v := range int32(e.Space().Values) {
-		k.all = append(k.all, v)
-	}
-	return k, nil
+	return k, e.Space().Check()
 }
 
 // Sweeps returns the number of sweeps, colour by colour, in a step; 0 with another scan.
@@ -162,33 +150,78 @@ func (k *Gibbs) Sweeps() int {
 
 // Step implements Kernel.
 func (k *Gibbs) Step(ctx context.Context, s *State, info *Info) error {
-	n := s.Chains()
-	info.Reset(n)
-	k.next.like(s.X)
-	k.next.U = resize(k.next.U, n)
-	copy(k.next.X.Codes, s.X.Codes)
-	copy(k.next.U, s.U)
+	k.begin(s, info)
+	update, n := k.update, int64(k.updates)
 	if k.coloured != nil {
-		return k.colour.step(ctx, k, s, info)
+		update, n = k.updateColour, int64(k.Sweeps()*len(k.coloured.Colours()))
 	}
-	k.lp = resize(k.lp, n*s.X.Space.Values)
-	for j := range int64(k.updates) {
+	for j := range n {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := k.update(ctx, s, s.Step*int64(k.updates)+j, &info.Evaluations); err != nil {
+		if err := update(ctx, s, s.Step*n+j, &info.Evaluations); err != nil {
 			return err
 		}
 	}
-	for c := range n {
+	for c := range info.Accept {
 		info.Accept[c], info.Accepted[c] = 1, true
 	}
-	if k.given != nil {
+	if k.given != nil || k.coloured != nil {
 		if err := k.evaluateMoved(ctx, s, info); err != nil {
 			return err
 		}
 	}
 	s.Commit(&k.next, info)
+	return nil
+}
+
+// begin starts a step from the state of s.
+func (k *Gibbs) begin(s *State, info *Info) {
+	n := s.Chains()
+	info.Reset(n)
+	k.next.like(s.X)
+	k.next.U, k.lp, k.finite, k.weight = resize(k.next.U, n), resize(k.lp, n*s.X.Space.Values), resize(k.finite, n), resize(k.weight, s.X.Space.Values)
+	copy(k.next.X.Codes, s.X.Codes)
+	copy(k.next.U, s.U)
+}
+
+// strange returns an error for a chain without a finite conditional, unless it is to stay as it is.
+func (k *Gibbs) strange(s *State, c int) error {
+	if s.RejectNonFinite {
+		return nil
+	}
+	return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(k.next.X.Chain(c))}
+}
+
+// updateColour draws all sites of a colour, given their conditionals in all chains. number is that of the colour in
+// the whole run.
+func (k *Gibbs) updateColour(ctx context.Context, s *State, number int64, count *Counts) error {
+	colours := k.coloured.Colours()
+	sites, values := colours[number%int64(len(colours))], s.X.Space.Values
+	n := len(sites) * values
+	k.lp = resize(k.lp, s.Chains()*n)
+	if err := k.coloured.LogConditionals(ctx, k.lp, sites, k.next.X); err != nil {
+		return err
+	}
+	count.Conditional += int64(s.Chains() * len(sites))
+	k.workers.Each(s, func(w *Worker, c int) {
+		w.Reset(s.Seed, s.ChainIDs[c], number, UseProposal)
+		x, beta, weight, lp := k.next.X.Chain(c), s.InverseTemperature(c), w.Row(values), k.lp[c*n:(c+1)*n]
+		k.finite[c] = true
+		for m, site := range sites {
+			row := lp[m*values : (m+1)*values]
+			if values == 2 && math.Abs(row[1]-row[0]) <= math.MaxFloat64 { // the common case, at a third of the time
+				x[site] = logistic.Draw(w.Float64(), beta*(row[1]-row[0]))
+			} else if exponentiate(weight, row, beta) {
+				x[site] = int32(w.Categorical(weight))
+			} else {
+				k.finite[c] = false
+			}
+		}
+	})
+	if c := slices.Index(k.finite, false); c >= 0 {
+		return k.strange(s, c)
+	}
 	return nil
 }
 
@@ -227,12 +260,11 @@ func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Count
 	if err := conditionals(ctx, s, count); err != nil {
 		return err
 	}
-	k.weight = resize(k.weight, values)
 	for c, site := range k.site {
 		lp := k.lp[c*values : (c+1)*values]
 		if !exponentiate(k.weight, lp, s.InverseTemperature(c)) {
-			if !s.RejectNonFinite {
-				return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(k.next.X.Chain(c))}
+			if err := k.strange(s, c); err != nil {
+				return err
 			}
 			continue
 		}
@@ -317,22 +349,12 @@ func (k *Gibbs) evaluateMoved(ctx context.Context, s *State, info *Info) error {
 			p.add(s, c, k.next.X.Chain(c))
 		}
 	}
-	if len(p.chain) == 0 {
-		return nil
-	}
 	p.u = resize(p.u, len(p.chain))
-	if err := k.Target.LogDensity(ctx, p.u, p.x); err != nil {
+	if err := k.candidates(ctx, s, p.u, p.x, &info.Evaluations); err != nil {
 		return err
 	}
-	info.Evaluations.Density += int64(len(p.chain))
 	for j, c := range p.chain {
-		k.next.U[c] = p.u[j]
-	}
-	if err := s.Reject(&k.next); err != nil {
-		return err
-	}
-	for _, c := range p.chain {
-		if isZero(k.next.U[c]) { // the model's conditional may lead where π is zero
+		if k.next.U[c] = p.u[j]; isZero(p.u[j]) { // the model's conditional may lead where π is zero
 			info.Accept[c], info.Accepted[c] = 0, false
 		}
 	}
@@ -340,7 +362,7 @@ func (k *Gibbs) evaluateMoved(ctx context.Context, s *State, info *Info) error {
 }
 
 // enumerate fills k.lp with U at every allowed value of each chain's site, in
-// batches of at most k.maxBatch states. The current value's U is known.
+// batches of at most maxBatch states. The current value's U is known.
 func (k *Gibbs) enumerate(ctx context.Context, s *State, count *Counts) error {
 	sp, p := s.X.Space, &k.part
 	p.reset(sp)
@@ -350,18 +372,14 @@ func (k *Gibbs) enumerate(ctx context.Context, s *State, count *Counts) error {
 	for c, i := range k.site {
 		x := k.next.X.Chain(c)
 		k.lp[c*sp.Values+int(x[i])] = k.next.U[c]
-		list := sp.AllowedAt(i)
-		if list == nil {
-			list = k.all
-		}
-		for _, v := range list {
+		for v := range sp.Codes(i) {
 			if v == x[i] {
 				continue
 			}
 			p.add(s, c, x)
 			p.x.Codes[len(p.x.Codes)-sp.Sites+i] = v
 			p.value = append(p.value, v)
-			if len(p.chain) < k.maxBatch {
+			if len(p.chain) < maxBatch {
 				continue
 			}
 			if err := k.flush(ctx, s, count); err != nil {
@@ -375,26 +393,12 @@ func (k *Gibbs) enumerate(ctx context.Context, s *State, count *Counts) error {
 // flush evaluates the states collected in k.part and empties it.
 func (k *Gibbs) flush(ctx context.Context, s *State, count *Counts) error {
 	p := &k.part
-	if len(p.chain) == 0 {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	p.u = resize(p.u, len(p.chain))
-	if err := k.Target.LogDensity(ctx, p.u, p.x); err != nil {
+	if err := k.candidates(ctx, s, p.u, p.x, count); err != nil {
 		return err
 	}
-	count.Density += int64(len(p.chain))
 	for j, c := range p.chain {
-		u := p.u[j]
-		if nonFinite(u) {
-			if !s.RejectNonFinite {
-				return &NonFiniteError{s.ChainIDs[c], s.Step, "log-density", u, slices.Clone(p.x.Chain(j))}
-			}
-			u = math.Inf(-1)
-		}
-		k.lp[c*s.X.Space.Values+int(p.value[j])] = u
+		k.lp[c*s.X.Space.Values+int(p.value[j])] = p.u[j]
 	}
 	p.reset(s.X.Space)
 	return nil

@@ -3,7 +3,6 @@ package samplers
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -44,7 +43,7 @@ func NewGWG(e energies.Energy, o GWGOptions) (*Metropolis, error) {
 		return nil, err
 	}
 	if o.Changes < 0 {
-		return nil, &OptionError{"gwg", "changes", strconv.Itoa(o.Changes), "must be at least 1"}
+		return nil, badOption("gwg", "changes", o.Changes, "must be at least 1")
 	}
 	eval, err := NewInformed("gwg", e, balance, o.Dense)
 	if err != nil {

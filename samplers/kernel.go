@@ -2,6 +2,8 @@ package samplers
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -81,6 +83,28 @@ func (b *Base) Init(ctx context.Context, s *State) error {
 	}
 	s.Evaluations.Density += int64(s.Chains())
 	return s.CheckInit()
+}
+
+// candidates sets u, [state], to U of states that chains of s may move to, and counts them. x.IDs has the number of
+// the chain of each state. A U of NaN or +Inf is an error or, with s.RejectNonFinite, -Inf.
+func (b *Base) candidates(ctx context.Context, s *State, u []float64, x energies.Batch, count *Counts) error {
+	if len(u) == 0 {
+		return ctx.Err()
+	}
+	if err := b.Target.LogDensity(ctx, u, x); err != nil {
+		return err
+	}
+	count.Density += int64(len(u))
+	for j, v := range u {
+		if !nonFinite(v) {
+			continue
+		}
+		if !s.RejectNonFinite {
+			return &NonFiniteError{x.IDs[j], s.Step, "log-density", v, slices.Clone(x.Chain(j))}
+		}
+		u[j] = math.Inf(-1)
+	}
+	return nil
 }
 
 // Tune implements Kernel for kernels without parameters to adapt.

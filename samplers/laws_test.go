@@ -22,6 +22,7 @@ func TestKernels(t *testing.T) {
 		"darting":     dartingLaw,
 		"dhams":       hamiltonianLaw(0.9, false),
 		"dlmc":        dlmcLaw,
+		"factors":     factorsLaw,
 		"dmala":       dmalaLaw,
 		"dream":       dreamLaw(dmalaLaw),
 		"drexel":      dreamLaw(dulaLaw),
@@ -61,18 +62,20 @@ func balanced(set samplers.Settings, t float64) float64 {
 // langevin is q(to|from) of the discrete Langevin proposal as eq. 4 of Zhang,
 // Liu and Liu (2022) has it: a product over sites of a softmax over values.
 func langevin(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64 {
-	q, alpha := 1.0, p.Alpha
+	alpha := p.Alpha
 	if set["step-schedule"] == "cycle:2..0.5@3" {
 		alpha *= math.Max(1+math.Cos(math.Pi*float64(step%3)/3), 0.5)
 	}
+	return langevinAt(p, set, func(int) float64 { return alpha }, from, to)
+}
+
+// langevinAt is langevin with a step size for each site.
+func langevinAt(p *samplertest.Problem, set samplers.Settings, alpha func(site int) float64, from, to int) float64 {
+	q := 1.0
 	for i, target := range p.Law.X.Chain(to) {
 		current, sum, mine := p.Law.X.Chain(from)[i], 0.0, 0.0
-		factor := 1.0
-		if set["precondition"] == "true" {
-			factor = siteFactor(i)
-		}
 		for _, v := range p.Values(i) {
-			w := balanced(set, math.Exp(p.D(from, i, v))) * math.Exp(-squared(p, v, current)/(2*alpha*factor))
+			w := balanced(set, math.Exp(p.D(from, i, v))) * math.Exp(-squared(p, v, current)/(2*alpha(i)))
 			sum += w
 			if v == target {
 				mine = w
@@ -83,8 +86,27 @@ func langevin(p *samplertest.Problem, set samplers.Settings, step int64, from, t
 	return q
 }
 
-// siteFactor is the preconditioner that kernels are tested with.
+// siteFactor is the factor of the step size that DMALA is tested with. Factors are for programs, so the suite gets
+// such a kernel under a name.
 func siteFactor(i int) float64 { return 0.5 + 0.4*float64(i) }
+
+func init() {
+	type options struct {
+		StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"step size"`
+	}
+	samplers.Register(samplers.Registration{Name: "factors", Doc: "dmala with a step size for each site", Paper: "Zhang, Liu, Liu 2022, appendix H", Needs: energies.Gradient},
+		func(e energies.Energy, o options) (*samplers.Metropolis, error) {
+			var factors []float64
+			for i := range e.Space().Sites {
+				factors = append(factors, siteFactor(i))
+			}
+			return samplers.NewDMALA(e, samplers.DMALAOptions{StepSize: o.StepSize, Factors: factors})
+		})
+}
+
+var factorsLaw = metropolis(func(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
+	return langevinAt(p, set, func(i int) float64 { return siteFactor(i) * p.Alpha }, from, to)
+})
 
 // squared is D² of two codes, from the numbers or one-hot vectors they stand
 // for.
@@ -123,22 +145,12 @@ var balances = []samplers.Settings{{}, {"balance": "barker"}, {"balance": "min"}
 
 var dmalaLaw = func() samplertest.Law {
 	law := metropolis(langevin)
-	law.Variants = append(balances[:4:4], samplers.Settings{"step-schedule": "cycle:2..0.5@3"}, samplers.Settings{"precondition": "true"})
-	law.Preset = func(p *samplertest.Problem, set samplers.Settings, s *samplers.State) {
-		if set["precondition"] == "" {
-			return
-		}
-		v := samplers.Var{VarSpec: samplers.VarSpec{Name: samplers.PreconditionerVar}}
-		for k := range s.X.Codes {
-			v.Data = append(v.Data, siteFactor(k%p.Space().Sites))
-		}
-		s.Vars = []samplers.Var{v}
-	}
+	law.Variants = append(balances[:4:4], samplers.Settings{"step-schedule": "cycle:2..0.5@3"})
 	return law
 }()
 
 var dulaLaw = samplertest.Law{
-	Spread: true, Variants: dmalaLaw.Variants[:5],
+	Spread: true, Variants: dmalaLaw.Variants,
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
 		for to := range row {

@@ -2,7 +2,6 @@ package samplers
 
 import (
 	"context"
-	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -19,8 +18,6 @@ func init() {
 type LBOptions struct {
 	// Balance is that of DULAOptions.
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
-	// MaxBatch bounds the states in one evaluation; 0 means 4096. Draws do not depend on it.
-	MaxBatch int
 }
 
 // LB is the locally balanced sampler (Zanella 2020): the proposal of GWG,
@@ -42,13 +39,7 @@ func NewLB(e energies.Energy, o LBOptions) (*LB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.MaxBatch < 0 {
-		return nil, &OptionError{"lb", "MaxBatch", "negative", "must be positive"}
-	}
-	if o.MaxBatch == 0 {
-		o.MaxBatch = 4096
-	}
-	around := &neighbours{Energy: e, maxBatch: o.MaxBatch}
+	around := &neighbours{Base: Base{Target: e}}
 	eval, err := NewInformed("lb", around, balance, true)
 	if err != nil {
 		return nil, err
@@ -70,12 +61,19 @@ func (k *LB) Step(ctx context.Context, s *State, info *Info) error {
 
 // neighbours has as gradient what U gains by each change of one site.
 type neighbours struct {
-	energies.Energy
-	maxBatch int
-	state    *State // of the step being made
-	part     energies.Batch
-	at       []int // of each state in part, the index of its difference
-	u        []float64
+	Base
+	state *State // of the step being made
+	part  energies.Batch
+	at    []int // of each state in part, the index of its difference
+	u     []float64
+}
+
+// Space implements energies.Energy.
+func (e *neighbours) Space() *energies.Space { return e.Target.Space() }
+
+// LogDensity implements energies.Energy.
+func (e *neighbours) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.Target.LogDensity(ctx, u, x)
 }
 
 // impossible stands for -Inf in differences, which have to be finite.
@@ -95,15 +93,15 @@ func (e *neighbours) LogDensityGrad(ctx context.Context, u []float64, g []float3
 			continue
 		}
 		for i, cur := range x.Chain(c) {
-			for v := range int32(sp.Values) {
-				if v == cur || !sp.Allows(i, v) {
+			for v := range sp.Codes(i) {
+				if v == cur {
 					continue
 				}
 				e.part.Codes = append(e.part.Codes, x.Chain(c)...)
 				e.part.Codes[len(e.part.Codes)-sp.Sites+i] = v
 				e.part.IDs = append(e.part.IDs, e.state.ChainIDs[c])
 				e.at = append(e.at, (c*sp.Sites+i)*sp.Values+int(v))
-				if len(e.at) == e.maxBatch {
+				if len(e.at) == maxBatch {
 					if err := e.flush(ctx, u, g, x.Space); err != nil {
 						return err
 					}
@@ -116,23 +114,14 @@ func (e *neighbours) LogDensityGrad(ctx context.Context, u []float64, g []float3
 
 // flush evaluates the states collected and empties the list.
 func (e *neighbours) flush(ctx context.Context, from []float64, g []float32, sp *energies.Space) error {
-	if len(e.at) == 0 {
-		return nil
-	}
 	e.u = resize(e.u, len(e.at))
-	if err := e.LogDensity(ctx, e.u, e.part); err != nil {
+	if err := e.candidates(ctx, e.state, e.u, e.part, &Counts{}); err != nil {
 		return err
 	}
 	row := sp.Sites * sp.Values
 	for j, k := range e.at {
-		c := k / row
-		switch u := e.u[j]; {
-		case nonFinite(u) && !e.state.RejectNonFinite:
-			return &NonFiniteError{e.state.ChainIDs[c], e.state.Step, "log-density", u, slices.Clone(e.part.Chain(j))}
-		case nonFinite(u) || isZero(u):
-			g[k] = impossible
-		default:
-			g[k] = float32(u - from[c])
+		if g[k] = impossible; !isZero(e.u[j]) {
+			g[k] = float32(e.u[j] - from[k/row])
 		}
 	}
 	e.part.Codes, e.part.IDs, e.at = e.part.Codes[:0], e.part.IDs[:0], e.at[:0]

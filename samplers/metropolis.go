@@ -30,17 +30,10 @@ type Metropolis struct {
 	Prepare func(s *State)
 	// Tuner adapts a parameter of the proposal in warm-up; nil adapts nothing.
 	Tuner *Tuner
-	// Adapt, which may be nil, adapts other parameters after a step of warm-up, given the
-	// acceptance probabilities, [chain].
-	Adapt func(s *State, accept []float64)
 
 	next    Point
 	forward []float64 // log q(x'|x), [chain]
 	workers Workers
-	// What the workers call, bound once: a closure a step would be an allocation a step.
-	draw, decide func(w *Worker, c int)
-	state        *State
-	info         *Info
 }
 
 var _ Kernel = (*Metropolis)(nil)
@@ -54,42 +47,37 @@ func (k *Metropolis) Step(ctx context.Context, s *State, info *Info) error {
 	if err := k.Refresh(ctx, s); err != nil {
 		return err
 	}
-	if k.draw == nil {
-		k.draw, k.decide = k.drawChain, k.decideChain
-	}
-	k.state, k.info = s, info
 	k.next.like(s.X)
 	k.forward = resize(k.forward, s.Chains())
 	if k.Prepare != nil {
 		k.Prepare(s)
 	}
-	k.workers.Each(s, k.draw)
+	k.workers.Each(s, func(w *Worker, c int) {
+		s.Stream(&w.Stream, c, UseProposal)
+		k.forward[c] = k.Proposal.Draw(w, s, c, k.next.X.Chain(c))
+	})
 	if err := k.Evaluate(ctx, &k.next, s.Beta); err != nil {
 		return err
 	}
 	if err := s.Reject(&k.next); err != nil {
 		return err
 	}
-	k.workers.Each(s, k.decide)
+	k.workers.Each(s, func(w *Worker, c int) { k.decide(w, s, info, c) })
 	k.count(&info.Evaluations, s.Chains())
 	s.Commit(&k.next, info)
 	return nil
 }
 
-func (k *Metropolis) drawChain(w *Worker, c int) {
-	k.state.Stream(&w.Stream, c, UseProposal)
-	k.forward[c] = k.Proposal.Draw(w, k.state, c, k.next.X.Chain(c))
-}
-
-func (k *Metropolis) decideChain(w *Worker, c int) {
-	s, u := k.state, k.next.U[c]
+// decide accepts or rejects the proposal of chain c.
+func (k *Metropolis) decide(w *Worker, s *State, info *Info, c int) {
+	u := k.next.U[c]
 	switch {
 	case isZero(u):
-		s.Metropolis(&w.Stream, k.info, c, math.Inf(-1))
+		s.Metropolis(&w.Stream, info, c, math.Inf(-1))
 	case k.Unadjusted:
-		k.info.Accept[c], k.info.Accepted[c] = 1, true
+		info.Accept[c], info.Accepted[c] = 1, true
 	default:
-		s.Metropolis(&w.Stream, k.info, c, s.DeltaU(c, u)+k.Proposal.LogReverse(w, s, c, &k.next)-k.forward[c])
+		s.Metropolis(&w.Stream, info, c, s.DeltaU(c, u)+k.Proposal.LogReverse(w, s, c, &k.next)-k.forward[c])
 	}
 }
 
@@ -106,8 +94,5 @@ func (k *Metropolis) adapt(t *Tuner, adapts bool) {
 func (k *Metropolis) Tune(s *State, info *Info, last bool) {
 	if k.Tuner != nil {
 		k.Tuner.Tune(s, info.Accept, last)
-	}
-	if k.Adapt != nil {
-		k.Adapt(s, info.Accept)
 	}
 }

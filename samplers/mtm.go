@@ -3,7 +3,6 @@ package samplers
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -89,9 +88,9 @@ func NewMTM(e energies.Energy, o MTMOptions) (*MTM, error) {
 	case err != nil:
 		return nil, err
 	case o.Tries < 0 || o.Tries > 1<<16:
-		return nil, &OptionError{"mtm", "tries", fmt.Sprint(o.Tries), "must be from 1 to 65536"}
+		return nil, badOption("mtm", "tries", o.Tries, "must be from 1 to 65536")
 	case o.Sharpness < 0 || o.Sharpness > 1e6 || math.IsNaN(o.Sharpness):
-		return nil, &OptionError{"mtm", "sharpness", fmt.Sprint(o.Sharpness), "must be above 0 and at most 1e6"}
+		return nil, badOption("mtm", "sharpness", o.Sharpness, "must be above 0 and at most 1e6")
 	}
 	eval, err := NewInformed("mtm", e, Sqrt, false)
 	if err != nil {
@@ -124,8 +123,7 @@ func (k *MTM) Step(ctx context.Context, s *State, info *Info) error {
 		s.copyChain(m.chain, &k.next, m.row)
 		info.Hops[m.chain] = 1
 	}
-	s.Step++
-	s.Evaluations.add(info.Evaluations)
+	s.Advance(info)
 	return nil
 }
 
@@ -233,19 +231,12 @@ func (k *MTM) evaluate(ctx context.Context, s *State, p *Point, use uint32, info
 			k.at = append(k.at, &set[j])
 		}
 	}
-	if k.u = resize(k.u, len(k.at)); len(k.at) > 0 {
-		if err := k.Target.LogDensity(ctx, k.u, k.part); err != nil {
-			return err
-		}
+	k.u = resize(k.u, len(k.at))
+	if err := k.candidates(ctx, s, k.u, k.part, &info.Evaluations); err != nil {
+		return err
 	}
-	info.Evaluations.Density += int64(len(k.at))
 	for j, t := range k.at {
-		if t.u = k.u[j]; nonFinite(t.u) {
-			if !s.RejectNonFinite {
-				return &NonFiniteError{k.part.IDs[j], s.Step, "log-density", t.u, slices.Clone(k.part.Chain(j))}
-			}
-			t.u = math.Inf(-1)
-		}
+		t.u = k.u[j]
 	}
 	for _, m := range k.moves {
 		for j := range k.sets[m.chain] {

@@ -2,8 +2,6 @@ package samplers
 
 import (
 	"context"
-	"math"
-	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -56,19 +54,15 @@ func (k *MetropolisWithinGibbs) Step(ctx context.Context, s *State, info *Info) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	g, n := k.gibbs, s.Chains()
-	info.Reset(n)
-	g.next.like(s.X)
-	g.next.U = resize(g.next.U, n)
-	copy(g.next.X.Codes, s.X.Codes)
-	copy(g.next.U, s.U)
+	g := k.gibbs
+	g.begin(s, info)
 	if err := k.propose(ctx, s, info); err != nil {
 		return err
 	}
 	if err := g.evaluateMoved(ctx, s, info); err != nil {
 		return err
 	}
-	for c := range n {
+	for c := range s.Chains() {
 		s.Metropolis(&g.stream, info, c, s.DeltaU(c, g.next.U[c])+k.logQ[c])
 	}
 	s.Commit(&g.next, info)
@@ -79,18 +73,16 @@ func (k *MetropolisWithinGibbs) Step(ctx context.Context, s *State, info *Info) 
 func (k *MetropolisWithinGibbs) propose(ctx context.Context, s *State, info *Info) error {
 	g, values := k.gibbs, s.X.Space.Values
 	g.scan(s, s.Step)
-	g.lp = resize(g.lp, s.Chains()*values)
 	if err := g.conditionals(ctx, s, &info.Evaluations); err != nil {
 		return err
 	}
-	g.weight = resize(g.weight, values)
 	k.logQ = resize(k.logQ, s.Chains())
 	for c, site := range g.site {
 		lp, beta := g.lp[c*values:(c+1)*values], s.InverseTemperature(c)
 		k.logQ[c] = 0
 		if !exponentiate(g.weight, lp, beta) {
-			if !s.RejectNonFinite {
-				return &NonFiniteError{s.ChainIDs[c], s.Step, "conditional", math.NaN(), slices.Clone(s.X.Chain(c))}
+			if err := g.strange(s, c); err != nil {
+				return err
 			}
 			continue // stays
 		}

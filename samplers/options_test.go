@@ -3,11 +3,11 @@ package samplers
 import (
 	"errors"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/settings"
 )
 
 // onlyDensity hides all but U.
@@ -67,7 +67,7 @@ func TestSettings(t *testing.T) {
 
 // A zero that was given is a setting or an error, never another number.
 func TestZeroSettings(t *testing.T) {
-	settings := map[string]bool{"sgdld batch": true, "sgdld average": true, "dhams correction": true, "pdhams correction": true} // the others are refused
+	zeros := map[string]bool{"sgdld batch": true, "dhams correction": true, "pdhams correction": true} // the others are refused
 	space := &energies.Space{Sites: 2, Values: 3}
 	seen := 0
 	for _, name := range Names() {
@@ -88,7 +88,7 @@ func TestZeroSettings(t *testing.T) {
 				_, err := r.New(e, Settings{f.Name: zero})
 				var typed *OptionError
 				refused := errors.As(err, &typed) && typed.Option == f.Name && typed.Value == zero && strings.Contains(typed.Reason, "above zero")
-				if own := settings[name+" "+f.Name]; own && err != nil || !own && !refused {
+				if own := zeros[name+" "+f.Name]; own && err != nil || !own && !refused {
 					t.Errorf("%s: %s %s: error %v", name, f.Name, zero, err)
 				}
 			}
@@ -102,13 +102,18 @@ func TestZeroSettings(t *testing.T) {
 func TestGoOptions(t *testing.T) {
 	e := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
 	for name, build := range map[string]func() (*Gibbs, error){
-		"batch":   func() (*Gibbs, error) { return NewGibbs(e, GibbsOptions{MaxBatch: -1}) },
 		"scan":    func() (*Gibbs, error) { return NewGibbs(e, GibbsOptions{Scan: "x"}) },
 		"updates": func() (*Gibbs, error) { return NewGibbs(e, GibbsOptions{Updates: -1}) },
 	} {
 		var typed *OptionError
 		if _, err := build(); !errors.As(err, &typed) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, factors := range [][]float64{{1}, {1, 0}, {1, math.Inf(1)}} {
+		var typed *OptionError
+		if _, err := NewDMALA(e, DMALAOptions{Factors: factors}); !errors.As(err, &typed) || typed.Option != "Factors" {
+			t.Errorf("factors %v: %v", factors, err)
 		}
 	}
 	var space *energies.SpaceError
@@ -140,8 +145,8 @@ func TestMessages(t *testing.T) {
 		&NonFiniteError{3, 7, "log-density", math.NaN(), long},
 		&NonFiniteError{3, 7, "gradient", 1, []int32{1}},
 		&NonFiniteError{3, 7, "log-density", math.Inf(-1), long},
-		UnknownName("x", "option", "y", nil),
-		&OptionError{"a", "b", "c", "d"},
+		settings.UnknownName("x", "option", "y", nil),
+		&OptionError{Sampler: "a", Option: "b", Value: "c", Reason: "d"},
 		&energies.UnsupportedError{Who: "samplers: dmala", Want: energies.Gradient},
 		&OptionError{Option: "Chains", Reason: "none"},
 		ErrStop,
@@ -202,9 +207,6 @@ func TestTagsAreChecked(t *testing.T) {
 			}()
 			register(Registration{Name: "mistaken"})
 		}()
-	}
-	if got := badTag(reflect.StructField{Name: "A", Tag: `flag:"a" doc: "a"`}); !strings.Contains(got, "not of the form") {
-		t.Errorf("a tag of bad form: %q", got)
 	}
 	if _, err := Lookup("mistaken"); err == nil {
 		t.Error("a sampler with a mistaken tag is registered")

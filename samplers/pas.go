@@ -2,7 +2,6 @@ package samplers
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -46,7 +45,7 @@ func NewPAS(e energies.Energy, o PASOptions) (*Metropolis, error) {
 		return nil, err
 	}
 	if o.PathLength < 0 {
-		return nil, &OptionError{"pas", "path-length", strconv.Itoa(o.PathLength), "must be positive"}
+		return nil, badOption("pas", "path-length", o.PathLength, "must be positive")
 	}
 	eval, err := NewInformed("pas", e, balance, o.Dense)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -70,7 +69,7 @@ func NewPAVG(e energies.Energy, o AVGOptions) (*DHAMS, error) {
 // withCurvature gives the kernel a matrix to estimate, unless that is too large.
 func (k *DHAMS) withCurvature(name string) (*DHAMS, error) {
 	if n := numbers(k.Target.Space()); n > mostNumbers {
-		return nil, &OptionError{name, "state", strconv.Itoa(n) + " numbers", fmt.Sprintf("at most %d, since a matrix has all their pairs; dhams and avg have no matrix", mostNumbers)}
+		return nil, badOption(name, "state", fmt.Sprint(n, " numbers"), fmt.Sprintf("at most %d, since a matrix has all their pairs; dhams and avg have no matrix", mostNumbers))
 	}
 	k.curvature = &curvature{}
 	return k, nil
@@ -90,7 +89,7 @@ func (w *curvature) estimate(ctx context.Context, e energies.Differentiable, cou
 	sp := e.Space()
 	n, size, first := numbers(sp), sp.Sites*sp.Values, make([]int32, sp.Sites)
 	for i := range first {
-		first[i] = allowed(sp, i)[0]
+		first[i] = slices.Collect(sp.Codes(i))[0]
 	}
 	gradients := func(changes []change) ([]float32, error) {
 		x := energies.NewBatch(sp, len(changes))
@@ -127,22 +126,10 @@ func (w *curvature) estimate(ctx context.Context, e energies.Differentiable, cou
 	}
 	if sp.Kind == energies.Categorical {
 		for i := range sp.Sites {
-			centre(m, i*sp.Values, allowed(sp, i))
+			centre(m, i*sp.Values, slices.Collect(sp.Codes(i)))
 		}
 	}
 	return w.decompose(m)
-}
-
-// allowed lists the values of a site.
-func allowed(sp *energies.Space, i int) []int32 {
-	if list := sp.AllowedAt(i); list != nil {
-		return list
-	}
-	all := make([]int32, sp.Values)
-	for v := range all {
-		all[v] = int32(v)
-	}
-	return all
 }
 
 // curvatureChanges lists the changes of one site, from its lowest value, that columns of W are
@@ -150,7 +137,7 @@ func allowed(sp *energies.Space, i int) []int32 {
 func curvatureChanges(sp *energies.Space) []change {
 	var changes []change
 	for i := range sp.Sites {
-		others := allowed(sp, i)[1:]
+		others := slices.Collect(sp.Codes(i))[1:]
 		if sp.Kind != energies.Categorical && len(others) > 0 {
 			others = others[len(others)-1:]
 		}

@@ -9,35 +9,51 @@ import (
 	"github.com/gradhop/gradhop/energies/logistic"
 )
 
-// Point is a batch of states with what a kernel knows of the energy at each: U and, for
-// kernels informed by the gradient, the first-order weights
-//
-//	w[i,v] = g(exp(β·d[i,v])),   d[i,v] = ∂U/∂onehot[i,v] - ∂U/∂onehot[i,x_i],
-//
-// of changing site i to v, with a balancing function g (see [Balance]). The weights come
-// from the gradient, or, for g = √, from the energy's own softmax of half of it.
-type Point struct {
-	// X holds the states, [chain, site].
-	X energies.Batch
-	// U is the log-density, [chain], in nats.
-	U []float64
-	// Grad is ∂U/∂onehot at β = 1, [chain, site, value]; nil where Tilt serves alone or the
-	// kernel needs no gradient.
-	Grad []float32
-	// Tilt is softmax_v(½β·∂U/∂onehot), [chain, site, value]; nil where Grad serves.
-	Tilt []float32
+// Balance is a balancing function g, with g(t) = t·g(1/t): it turns the probability ratio
+// t of a change into its weight in a locally balanced proposal (Zanella 2020).
+type Balance uint8
 
-	balance Balance
-	beta    []float64 // factor of the gradient in the weights, [chain]
-	leave   []float64 // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
-	flips   []float64 // of sigmoids, [chain, site], and
-	norms   []norm    // [chain]
+const (
+	// Sqrt is √t, the default of every kernel. An energy's own softmax serves it alone.
+	Sqrt Balance = iota
+	// Barker is t/(1+t).
+	Barker
+	// Min is min(1, t).
+	Min
+	// Max is max(1, t).
+	Max
+)
+
+// balanceNames are the settings, in the order of the constants.
+var balanceNames = []string{"sqrt", "barker", "min", "max"}
+
+// String returns the name used in settings.
+func (b Balance) String() string { return balanceNames[b] }
+
+// parseBalance reads a setting; "" is Sqrt. The error is an *OptionError.
+func parseBalance(sampler, name string) (Balance, error) {
+	for k, n := range balanceNames {
+		if name == n || name == "" {
+			return Balance(k), nil
+		}
+	}
+	return 0, badOption(sampler, "balance", name, "not one of sqrt, barker, min, max")
 }
 
-// norm is what sigmoids returned for a shift.
-type norm struct {
-	value, shift float64
-	known        bool
+// Log returns log g(t) for log t.
+func (b Balance) Log(logt float64) float64 {
+	switch b {
+	case Barker:
+		if logt < 0 {
+			return logt - math.Log1p(math.Exp(logt))
+		}
+		return -math.Log1p(math.Exp(-logt))
+	case Min:
+		return min(0, logt)
+	case Max:
+		return max(0, logt)
+	}
+	return logt / 2
 }
 
 // sigmoids returns 1/(1+exp(shift-LogLeave)) of the sites of chain c, [site], and Σ log(1+exp(LogLeave-shift)),
@@ -91,37 +107,23 @@ func (p *Point) LogWeights(row []float64, c, i int) {
 	for v := range row {
 		row[v] = math.Inf(-1)
 	}
-	p.each(i, cur, func(v int32) { row[v] = p.logWeight(r, cur, v) })
+	for v := range p.X.Space.Codes(i) {
+		if v != cur {
+			row[v] = p.logWeight(r, cur, v)
+		}
+	}
 }
 
 // LogRatios writes β·d[i,v], the first-order log-ratio of probabilities, of every value to
 // row, [value]: 0 for the current value, -Inf for those that are not allowed. It needs Grad.
 func (p *Point) LogRatios(row []float64, c, i int) {
 	r := c*p.X.Space.Sites + i
-	cur, beta := p.X.Codes[r], p.beta[c]
-	g := p.Grad[r*len(row) : (r+1)*len(row)]
+	g, cur := p.Grad[r*len(row):(r+1)*len(row)], p.X.Codes[r]
 	for v := range row {
 		row[v] = math.Inf(-1)
 	}
-	row[cur] = 0
-	p.each(i, cur, func(v int32) { row[v] = beta * (float64(g[v]) - float64(g[cur])) })
-}
-
-// each calls f for the allowed values of site i other than cur.
-func (p *Point) each(i int, cur int32, f func(v int32)) {
-	list := p.X.Space.AllowedAt(i)
-	if list == nil {
-		for v := range int32(p.X.Space.Values) {
-			if v != cur {
-				f(v)
-			}
-		}
-		return
-	}
-	for _, v := range list {
-		if v != cur {
-			f(v)
-		}
+	for v := range p.X.Space.Codes(i) {
+		row[v] = p.beta[c] * (float64(g[v]) - float64(g[cur]))
 	}
 }
 
@@ -137,17 +139,18 @@ func (p *Point) Pick(c, i int, u float64) int32 {
 	case p.Tilt != nil:
 		return p.pickTilt(r, cur, u)
 	}
-	last, found := cur, false
-	p.each(i, cur, func(v int32) {
-		if found {
-			return
+	last := cur
+	for v := range sp.Codes(i) {
+		if v == cur {
+			continue
 		}
 		if w := math.Exp(p.logWeight(r, cur, v) - p.leave[r]); w > 0 {
 			last = v
-			u -= w
-			found = u < 0
+			if u -= w; u < 0 {
+				break
+			}
 		}
-	})
+	}
 	return last
 }
 
@@ -176,40 +179,26 @@ func (p *Point) PickSite(w *Worker, c int, u float64) (site int, total float64) 
 }
 
 // sum fills what is derived from Tilt or Grad, each row from itself alone.
-func (p *Point) sum(job *sums) {
-	rows := len(p.X.Codes)
+func (p *Point) sum() {
+	rows, sp := len(p.X.Codes), p.X.Space
 	p.leave, p.flips, p.norms = resize(p.leave, rows), resize(p.flips, rows), resize(p.norms, p.X.Chains())
 	clear(p.norms)
-	if job.run == nil {
-		job.run = job.rows
-	}
-	job.p = p
-	energies.Parallel(rows, rows*p.X.Space.Values, job.run)
-	job.p = nil
-}
-
-// sums is Point.sum as a function that workers call, kept so that a step allocates nothing.
-type sums struct {
-	p   *Point
-	run func(worker, lo, hi int)
-}
-
-func (s *sums) rows(_, lo, hi int) {
-	p := s.p
-	if sp := p.X.Space; sp.Values == 2 && len(sp.Allowed) == 0 && p.Tilt == nil {
-		p.pairs(lo, hi)
-		return
-	}
-	for r := lo; r < hi; r++ {
-		if cur := p.X.Codes[r]; p.Tilt != nil {
-			p.leave[r] = p.sumTilt(r, cur)
-		} else {
-			p.leave[r] = p.sumGrad(r, cur)
+	energies.Parallel(rows, rows*sp.Values, func(_, lo, hi int) {
+		if sp.Values == 2 && len(sp.Allowed) == 0 && p.Tilt == nil {
+			p.pairs(lo, hi)
+			return
 		}
-	}
+		for r := lo; r < hi; r++ {
+			if cur := p.X.Codes[r]; p.Tilt != nil {
+				p.leave[r] = p.sumTilt(r, cur)
+			} else {
+				p.leave[r] = p.sumGrad(r, cur)
+			}
+		}
+	})
 }
 
-// pairs is rows for two values: there is one other value, and nothing to sum.
+// pairs is sum for two values: there is one other value, and nothing to sum.
 func (p *Point) pairs(lo, hi int) {
 	d := p.X.Space.Sites
 	for r := lo; r < hi; r++ {
@@ -233,16 +222,20 @@ func (p *Point) sumGrad(r int, cur int32) float64 {
 		return sum.Value()
 	}
 	top, sum, strange := math.Inf(-1), 0.0, 0*float64(g[cur])
-	p.each(site, cur, func(v int32) {
-		strange += 0 * float64(g[v])
-		top = max(top, p.balance.Log(beta*(float64(g[v])-float64(g[cur]))))
-	})
+	for v := range p.X.Space.Codes(site) {
+		if v != cur {
+			strange += 0 * float64(g[v])
+			top = max(top, p.balance.Log(beta*(float64(g[v])-float64(g[cur]))))
+		}
+	}
 	if strange != 0 || math.IsInf(top, -1) {
 		return top + strange
 	}
-	p.each(site, cur, func(v int32) {
-		sum += math.Exp(p.balance.Log(beta*(float64(g[v])-float64(g[cur]))) - top)
-	})
+	for v := range p.X.Space.Codes(site) {
+		if v != cur {
+			sum += math.Exp(p.balance.Log(beta*(float64(g[v])-float64(g[cur]))) - top)
+		}
+	}
 	return math.Log(sum) + top
 }
 
@@ -264,71 +257,49 @@ func (p *Point) check(c int, id, step int64) error {
 	return nil
 }
 
-// like makes room for a proposal from x.
-func (p *Point) like(x energies.Batch) {
-	p.X = energies.Batch{Space: x.Space, Codes: resize(p.X.Codes, len(x.Codes)), IDs: x.IDs}
+// Reading a proposal off the energy's own softmax p = softmax(½β·g) instead of
+// the gradient saves an exponential per value. What is drawn from is the float32
+// row as it stands, with p_cur raised to smallestTilt where it underflowed; sums
+// are float64 in an order that depends on the row and its current value alone.
+
+// smallestTilt replaces the tilt of a current value that underflowed, in
+// forward and backward probabilities alike, so that ratios to it stay finite.
+const smallestTilt = math.SmallestNonzeroFloat32
+
+// sumTilt returns log Σ w[i,v] over v ≠ cur of row r.
+func (p *Point) sumTilt(r int, cur int32) float64 {
+	values := p.X.Space.Values
+	row := p.Tilt[r*values : (r+1)*values]
+	return math.Log(others(row, cur)) - math.Log(float64(max(row[cur], smallestTilt)))
 }
 
-// copyChain copies chain j of src, which keeps the same things, to chain c.
-func (p *Point) copyChain(c int, src *Point, j int) {
-	to, from := p.view(c), src.view(j)
-	to.set(&from)
-}
+// others is the sum of a row without its current value: leaving that out, rather than subtracting it
+// afterwards, keeps the sum right when it is nearly one.
+func others(row []float32, cur int32) float64 { return sum(row[:cur]) + sum(row[cur+1:]) }
 
-// view returns chain c, sharing memory with p.
-func (p *Point) view(c int) Point {
-	d := p.X.Space.Sites
-	n := d * p.X.Space.Values
-	return Point{
-		X: p.X.Slice(c, c+1), U: span(p.U, c, 1), Grad: span(p.Grad, c, n), Tilt: span(p.Tilt, c, n),
-		balance: p.balance, beta: span(p.beta, c, 1), leave: span(p.leave, c, d),
-		flips: span(p.flips, c, d), norms: span(p.norms, c, 1),
+func sum(p []float32) float64 {
+	t := 0.0
+	for _, x := range p {
+		t += float64(x)
 	}
+	return t
 }
 
-// span returns the c-th span of n elements, or nil.
-func span[T any](x []T, c, n int) []T {
-	if len(x) == 0 {
-		return nil
+// pickTilt is Pick on row r of Tilt.
+func (p *Point) pickTilt(r int, cur int32, u float64) int32 {
+	values := p.X.Space.Values
+	row := p.Tilt[r*values : (r+1)*values]
+	target, last := u*others(row, cur), cur
+	for v, weight := range row {
+		if weight == 0 || int32(v) == cur {
+			continue
+		}
+		last = int32(v)
+		if target -= float64(weight); target < 0 {
+			break
+		}
 	}
-	return x[c*n : (c+1)*n]
-}
-
-// set copies src, which is of the same size, except what p lacks.
-func (p *Point) set(src *Point) {
-	copy(p.X.Codes, src.X.Codes)
-	copy(p.U, src.U)
-	copy(p.Grad, src.Grad)
-	copy(p.Tilt, src.Tilt)
-	copy(p.beta, src.beta)
-	copy(p.leave, src.leave)
-	copy(p.flips, src.flips)
-	copy(p.norms, src.norms)
-}
-
-// copyOf makes p a copy of src in memory of its own.
-func (p *Point) copyOf(src *Point) {
-	p.like(src.X)
-	p.U, p.Grad, p.Tilt = sized(p.U, src.U), sized(p.Grad, src.Grad), sized(p.Tilt, src.Tilt)
-	p.balance, p.beta, p.leave = src.balance, sized(p.beta, src.beta), sized(p.leave, src.leave)
-	p.flips, p.norms = sized(p.flips, src.flips), sized(p.norms, src.norms)
-	p.set(src)
-}
-
-// sized returns own with the length of other, or nil if that is nil.
-func sized[T any](own, other []T) []T {
-	if other == nil {
-		return nil
-	}
-	return resize(own, len(other))
-}
-
-// exchange swaps what chains a and b have in p, with the help of a spare point.
-func (p *Point) exchange(spare *Point, a, b int) {
-	one := p.view(a)
-	spare.copyOf(&one)
-	p.copyChain(a, p, b)
-	p.copyChain(b, spare, 0)
+	return last
 }
 
 // Evaluator evaluates an energy as kernels need it. The zero value is not usable.
@@ -341,7 +312,6 @@ type Evaluator struct {
 	sharp   float64   // factor of β in the weights
 	spare   []float32 // for a tilt at another β
 	factors []float64 // of the gradient, [chain]
-	sums    sums
 }
 
 // NewEvaluator returns an evaluator of U alone.
@@ -447,7 +417,7 @@ func (e *Evaluator) weighPoint(ctx context.Context, p *Point, beta []float64) er
 		p.Tilt = nil
 	}
 	p.balance, p.beta, e.factors = e.balance, e.factors, p.beta
-	p.sum(&e.sums)
+	p.sum()
 	return nil
 }
 
@@ -502,7 +472,3 @@ func logSumExp(x []float64) float64 {
 	}
 	return math.Log(sum) + top
 }
-
-func isZero(u float64) bool { return math.IsInf(u, -1) }
-
-func nonFinite(u float64) bool { return math.IsNaN(u) || math.IsInf(u, 1) }

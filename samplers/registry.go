@@ -9,6 +9,17 @@ import (
 	"sync"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/settings"
+)
+
+// What is set as text; see package settings.
+type (
+	// Settings are options by flag name.
+	Settings = settings.Settings
+	// Flag describes an option.
+	Flag = settings.Flag
+	// OptionError reports a setting that cannot be used.
+	OptionError = settings.OptionError
 )
 
 // Registration describes a sampler that can be chosen by name.
@@ -134,12 +145,12 @@ var registry = struct {
 }{byName: map[string]Registration{}}
 
 // Describe completes a registration of a sampler whose options are the struct type O, read from
-// [Settings] by the tags of its fields (see [Flag]). It panics where a tag of O is misspelt.
+// [Settings] by the tags of its fields (see [settings.Flag]). It panics where a tag of O is misspelt.
 func Describe[O any, K Kernel](r Registration, build func(energies.Energy, O) (K, error)) Registration {
-	r.Flags, r.Exact = flagsOf[O](), r.Bias == ""
+	r.Flags, r.Exact = settings.FlagsOf[O](), r.Bias == ""
 	r.build = func(e energies.Energy, s Settings) (Kernel, error) {
 		var o O
-		if err := s.decode(r.Name, &o); err != nil {
+		if err := s.Decode(r.Name, &o); err != nil {
 			return nil, err
 		}
 		k, err := build(e, o)
@@ -197,7 +208,7 @@ func Lookup(name string) (Registration, error) {
 	r, ok := registry.byName[name]
 	registry.RUnlock()
 	if !ok {
-		return Registration{}, UnknownName("", "sampler", name, Names())
+		return Registration{}, settings.UnknownName("", "sampler", name, Names())
 	}
 	return r, nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/gradhop/gradhop/samplers/settings"
 )
 
 // Loop is a run in progress: a kernel, its state and what Config asks for.
@@ -102,6 +104,26 @@ func (l *Loop) Step(ctx context.Context) error {
 		} else if err != nil {
 			return fmt.Errorf("samplers: step %d: observer: %w", s.Step-1, err)
 		}
+	}
+	return nil
+}
+
+// setBeta sets s's inverse temperatures for step number step.
+func (c *Config) setBeta(s *State, step int64) error {
+	if c.InverseTemperature == nil {
+		return nil
+	}
+	beta := c.InverseTemperature(step)
+	if !(beta >= 0 && beta <= settings.MaxBeta) {
+		return &OptionError{Option: "InverseTemperature", Reason: fmt.Sprintf("%g at step %d; must be from 0 to %g", beta, step, settings.MaxBeta)}
+	}
+	next := beta
+	if step+1 < int64(c.Warmup+c.Steps) {
+		next = c.InverseTemperature(step + 1) // checked when it is due
+	}
+	s.Beta, s.nextBeta = resize(s.Beta, s.Chains()), resize(s.nextBeta, s.Chains())
+	for k := range s.Beta {
+		s.Beta[k], s.nextBeta[k] = beta, next
 	}
 	return nil
 }

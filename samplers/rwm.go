@@ -1,8 +1,6 @@
 package samplers
 
 import (
-	"strconv"
-
 	"github.com/gradhop/gradhop/energies"
 )
 
@@ -37,7 +35,7 @@ func NewRWM(e energies.Energy, o RWMOptions) (*Metropolis, error) {
 		return nil, err
 	}
 	if o.Radius < 0 {
-		return nil, &OptionError{"rwm", "radius", strconv.Itoa(o.Radius), "must be positive"}
+		return nil, badOption("rwm", "radius", o.Radius, "must be positive")
 	}
 	p := randomWalk{}
 	for i := range e.Space().Sites {

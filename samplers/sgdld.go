@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/settings"
 )
 
 func init() {
@@ -36,19 +37,13 @@ type SGDLDOptions struct {
 	// Balance is the balancing function of the rates; "" means sqrt.
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 	// Polyak is the schedule of h_t, about the number of moves in a step: see
-	// ParsePolyak. "" means 1.
+	// [settings.ParsePolyak]. "" means 1.
 	Polyak string `flag:"polyak" default:"1 without a fixed step" doc:"moves per step h: a number, or sampling[:min], facility[:min], axc[:min], decay:a,b,min"`
-	// PolyakFunc is h_t of any other form, by the number of the step from 0 on, for every
-	// step and the one after the last; Polyak must be "" then.
-	PolyakFunc func(step int64) float64
 	// FixedStep is the simulation time ε of every step, instead of h_t/Z; 0 means none.
 	// It is the ablation noP of the paper.
 	FixedStep float64 `flag:"fixed-step" default:"none" doc:"simulation time of every step, instead of h divided by the rate of jumps (ablation noP)"`
 	// NoCache forgets the minibatches of earlier steps: the ablation noC of the paper.
 	NoCache bool `flag:"no-cache" default:"false" doc:"estimate rates from the last minibatch alone (ablation noC)"`
-	// Average is the factor a of a moving average of gradients over the states of a chain; 0
-	// means none. It is not in the paper; see SGDLD.
-	Average float64 `flag:"average" default:"0: none" doc:"factor, below 1, of a moving average of gradients over states, as 0.9 (not in the paper)"`
 	// Dense reads the gradient itself where the energy offers its softmax.
 	Dense bool `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
 }
@@ -70,14 +65,6 @@ type SGDLDOptions struct {
 // rates, for a value in proportion to its rate, so that h_t may exceed 1 and the cache
 // serves at h_t = 1 too, where a single jump always leaves.
 //
-// Average, which the paper does not have, replaces the gradient g_n of the n-th state that a
-// chain evaluates by
-//
-//	Σ_k (1-a)·a^(n-k)·g_k / (1-a^n),   k = 1..n,
-//
-// which keeps going where single gradients mislead: a heuristic of optimisation. Draws do not
-// approach π then. There is no cache beside it.
-//
 // Draws follow π as h goes to zero where ratios are exact to first order; elsewhere, with a
 // fixed h or without the cache they are biased. No step is rejected, but a state of
 // probability zero is not entered. A step costs one evaluation, of the minibatch at the
@@ -97,7 +84,6 @@ type SGDLD struct {
 	caches bool
 	// The energy's terms are densities: estimates are averaged before the logarithm.
 	quenched bool
-	factor   float64 // SGDLDOptions.Average
 	single   bool
 	polyak   func(step int64) float64 // nil: fixed
 	fixed    float64
@@ -107,12 +93,7 @@ type SGDLD struct {
 	est     estimate
 	retry   estimate
 	order   []int // 0..terms-1
-	pooling pooling
 	workers Workers
-	// What Each calls, bound once, and what it reads.
-	jump    func(w *Worker, c int)
-	state   *State
-	logTime float64
 }
 
 var _ Kernel = (*SGDLD)(nil)
@@ -120,18 +101,12 @@ var _ Kernel = (*SGDLD)(nil)
 // CacheStartVar is the step of the first minibatch in a chain's cache.
 const CacheStartVar = "cache_start"
 
-// Variables with an average: the gradient, [site, value], and the number of states in it.
-const (
-	averageVar  = "average_gradient"
-	averagedVar = "averaged"
-)
-
 // NewSGDLD returns the kernel for e, which must have a gradient, and offer minibatches
 // where they are asked for. Errors are *energies.UnsupportedError, *OptionError or
 // *energies.SpaceError.
 func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	bad := func(option string, value any, reason string) (*SGDLD, error) {
-		return nil, &OptionError{"sgdld", option, fmt.Sprint(value), reason}
+		return nil, badOption("sgdld", option, value, reason)
 	}
 	if o.Jump != "" && o.Jump != JumpSites && o.Jump != JumpSingle {
 		return bad("jump", o.Jump, "not one of sites, single")
@@ -140,37 +115,27 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &SGDLD{batch: o.Batch, caches: o.Batch > 0 && !o.NoCache && o.Average == 0, factor: o.Average, single: o.Jump == JumpSingle, fixed: o.FixedStep}
-	if k.Evaluator, err = NewInformed("sgdld", e, balance, o.Dense || o.Average > 0); err != nil {
+	k := &SGDLD{batch: o.Batch, caches: o.Batch > 0 && !o.NoCache, single: o.Jump == JumpSingle, fixed: o.FixedStep}
+	if k.Evaluator, err = NewInformed("sgdld", e, balance, o.Dense); err != nil {
 		return nil, err
 	}
 	k.Specs = []VarSpec{{Name: WeightVar, Record: true, Derived: true}}
 	if k.caches {
 		k.Specs = append(k.Specs, VarSpec{Name: CacheStartVar})
 	}
-	if k.factor > 0 {
-		sp := e.Space()
-		k.Specs = append(k.Specs, VarSpec{Name: averageVar, Shape: []int{sp.Sites, sp.Values}}, VarSpec{Name: averagedVar})
-	}
 	switch {
-	case !(o.Average >= 0 && o.Average < 1):
-		return bad("average", o.Average, "must be from 0 to below 1")
 	case o.Batch < 0:
 		return bad("batch", o.Batch, "must not be negative")
 	case !(o.FixedStep >= 0) || math.IsInf(o.FixedStep, 1):
 		return bad("fixed-step", o.FixedStep, "must be positive and finite")
-	case o.FixedStep > 0 && (o.Polyak != "" || o.PolyakFunc != nil):
+	case o.FixedStep > 0 && o.Polyak != "":
 		return bad("fixed-step", o.FixedStep, "excludes the option polyak")
-	case o.Polyak != "" && o.PolyakFunc != nil:
-		return bad("polyak", o.Polyak, "excludes PolyakFunc")
-	case o.PolyakFunc != nil:
-		k.polyak = o.PolyakFunc
 	case o.FixedStep == 0:
-		if k.polyak, err = ParsePolyak(o.Polyak); err != nil {
+		if k.polyak, err = settings.ParsePolyak(o.Polyak); err != nil {
 			return bad("polyak", o.Polyak, err.(*OptionError).Reason)
 		}
-		if _, err := k.time(0); err != nil { // the largest, as none increases
-			return nil, err
+		if h := k.polyak(0); h > 1 && k.single { // the largest, as none increases
+			return bad("polyak", o.Polyak, fmt.Sprintf("h of step 0 is %.6g, a probability with jump=single, at most 1; jump=sites takes more", h))
 		}
 	}
 	if o.Batch > 0 {
@@ -189,9 +154,6 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	return k, nil
 }
 
-// Vars implements Kernel.
-func (k *SGDLD) Vars() []VarSpec { return k.Specs }
-
 // Init implements Kernel.
 func (k *SGDLD) Init(ctx context.Context, s *State) error {
 	if s.Declare(k.Specs) && k.caches {
@@ -208,56 +170,8 @@ func (k *SGDLD) Init(ctx context.Context, s *State) error {
 	} else if err := k.replay(ctx, s); err != nil {
 		return err
 	}
-	if err := k.recall(ctx, s); err != nil {
-		return err
-	}
-	if err := s.CheckInit(); err != nil {
-		return err
-	}
-	return k.weigh(s)
-}
-
-// recall puts the saved average in place of the gradient, or begins one.
-func (k *SGDLD) recall(ctx context.Context, s *State) error {
-	if k.factor == 0 {
-		return nil
-	}
-	average, averaged := s.Var(averageVar), s.Var(averagedVar)
-	row := s.X.Space.Sites * s.X.Space.Values
-	for c := range averaged {
-		if averaged[c] == 0 {
-			k.keepAverage(s, c)
-			continue
-		}
-		for v, g := range average[c*row : (c+1)*row] {
-			s.Grad[c*row+v] = float32(g)
-		}
-	}
-	return k.weighPoint(ctx, &s.Point, s.Beta)
-}
-
-// keepAverage saves the average gradient of a chain, which has one state more.
-func (k *SGDLD) keepAverage(s *State, c int) {
-	row := s.X.Space.Sites * s.X.Space.Values
-	for v, g := range s.Grad[c*row : (c+1)*row] {
-		s.Var(averageVar)[c*row+v] = float64(g)
-	}
-	s.Var(averagedVar)[c]++
-}
-
-// average replaces the gradients of e by averages with those of the states before.
-func (k *SGDLD) average(e *estimate, s *State) {
-	if k.factor == 0 {
-		return
-	}
-	row := s.X.Space.Sites * s.X.Space.Values
-	for j, c := range e.chains {
-		n := s.Var(averagedVar)[c]
-		share := float32((1 - k.factor) / (1 - math.Pow(k.factor, n+1)))
-		for v, old := range s.Grad[c*row : (c+1)*row] {
-			e.Grad[j*row+v] = old + (e.Grad[j*row+v]-old)*share
-		}
-	}
+	k.weigh(s)
+	return s.CheckInit()
 }
 
 // Step implements Kernel.
@@ -269,33 +183,23 @@ func (k *SGDLD) Step(ctx context.Context, s *State, info *Info) error {
 	if err := k.Refresh(ctx, s); err != nil {
 		return err
 	}
-	h, err := k.time(s.Step)
-	if err != nil {
-		return err
-	}
-	if _, err := k.time(s.Step + 1); err != nil { // weighs the states this step leads to
-		return err
-	}
 	k.next.like(s.X)
 	copy(k.next.X.Codes, s.X.Codes)
-	if k.state, k.logTime = s, math.Log(h); k.jump == nil {
-		k.jump = k.jumpChain
-	}
-	k.workers.Each(s, k.jump)
+	logTime := math.Log(k.time(s.Step))
+	k.workers.Each(s, func(w *Worker, c int) {
+		s.Stream(&w.Stream, c, UseProposal)
+		if k.single {
+			k.jumpSingle(w, s, c, logTime)
+		} else {
+			k.jumpSites(w, s, c, logTime)
+		}
+	})
 	if err := k.arrive(ctx, s, info); err != nil {
 		return err
 	}
 	k.commit(s, info)
-	return k.weigh(s)
-}
-
-func (k *SGDLD) jumpChain(w *Worker, c int) {
-	k.state.Stream(&w.Stream, c, UseProposal)
-	if k.single {
-		k.jumpSingle(w, k.state, c, k.logTime)
-	} else {
-		k.jumpSites(w, k.state, c, k.logTime)
-	}
+	k.weigh(s)
+	return nil
 }
 
 // jumpSites moves each site of chain c on its own: the process with its rates held
@@ -330,21 +234,11 @@ func (k *SGDLD) jumpSingle(w *Worker, s *State, c int, logTime float64) {
 }
 
 // time returns h of a step, or ε where that is fixed.
-func (k *SGDLD) time(step int64) (float64, error) {
+func (k *SGDLD) time(step int64) float64 {
 	if k.polyak == nil {
-		return k.fixed, nil
+		return k.fixed
 	}
-	h := k.polyak(step)
-	reason := ""
-	switch {
-	case !(h > 0) || math.IsInf(h, 1):
-		reason = fmt.Sprintf("h of step %d must be positive and finite", step)
-	case h > 1 && k.single:
-		reason = fmt.Sprintf("h of step %d is a probability with jump=single, at most 1; jump=sites takes more", step)
-	default:
-		return h, nil
-	}
-	return 0, &OptionError{"sgdld", "polyak", fmt.Sprintf("%.6g", h), reason}
+	return k.polyak(step)
 }
 
 // commit makes the states arrived at those of s.
@@ -366,13 +260,7 @@ func (k *SGDLD) commit(s *State, info *Info) {
 			start[c] = float64(step)
 		}
 	}
-	if k.factor > 0 {
-		for _, c := range k.est.chains {
-			k.keepAverage(s, c)
-		}
-	}
-	s.Step++
-	s.Evaluations.add(info.Evaluations)
+	s.Advance(info)
 }
 
 // weightRange bounds the logarithm of a weight, so that the sum of any number of them is a
@@ -381,16 +269,12 @@ func (k *SGDLD) commit(s *State, info *Info) {
 const weightRange = 300
 
 // weigh fills the weights with ε of the step to come.
-func (k *SGDLD) weigh(s *State) error {
-	h, err := k.time(s.Step)
-	if err != nil {
-		return err
-	}
+func (k *SGDLD) weigh(s *State) {
+	h := k.time(s.Step)
 	weight := s.Var(WeightVar)
 	for c := range weight {
 		if weight[c] = h; k.polyak != nil {
 			weight[c] = k.Weight(k.LogTime(h, s.LogLeaveAny(c)))
 		}
 	}
-	return nil
 }

@@ -50,32 +50,15 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Point, st
 	if err := k.data.EstimateGrad(ctx, e.U, e.Grad, e.X, e.batch[:n]); err != nil {
 		return err
 	}
-	if k.pooling.run == nil {
-		k.pooling.run = k.poolRange
-	}
-	k.pooling.last, k.pooling.old, k.pooling.step = e, old, step
-	energies.Parallel(n, n*row, k.pooling.run)
-	return nil
-}
-
-// pooling is what poolRange reads, and itself as a function that workers call.
-type pooling struct {
-	last *estimate
-	old  *Point // [chain]
-	step int64
-	run  func(worker, lo, hi int)
-}
-
-// poolRange pools the chains at positions lo to hi-1 of the last estimate.
-func (k *SGDLD) poolRange(_, lo, hi int) {
-	e, old := k.pooling.last, k.pooling.old
-	row := e.X.Space.Sites * e.X.Space.Values
-	for j := lo; j < hi; j++ {
-		c := e.chains[j]
-		if count := k.pooling.step - k.first[c] + 1; count > 1 {
-			k.pool(&e.U[j], e.Grad[j*row:(j+1)*row], old.U[c], old.Grad[c*row:(c+1)*row], float64(count))
+	energies.Parallel(n, n*row, func(_, lo, hi int) {
+		for j := lo; j < hi; j++ {
+			c := e.chains[j]
+			if count := step - k.first[c] + 1; count > 1 {
+				k.pool(&e.U[j], e.Grad[j*row:(j+1)*row], old.U[c], old.Grad[c*row:(c+1)*row], float64(count))
+			}
 		}
-	}
+	})
+	return nil
 }
 
 // pool replaces U and gradient of the last of count minibatches by those of all, given those of the others.
@@ -249,9 +232,7 @@ func (k *SGDLD) evaluate(ctx context.Context, e *estimate, s *State, info *Info)
 		if err := k.noisy(ctx, e, s, &s.Point, s.Step+1); err != nil {
 			return err
 		}
-	} else if err := k.Evaluate(ctx, &e.Point, e.betas); err != nil || k.factor == 0 {
-		return err
+		return k.weighPoint(ctx, &e.Point, e.betas)
 	}
-	k.average(e, s)
-	return k.weighPoint(ctx, &e.Point, e.betas)
+	return k.Evaluate(ctx, &e.Point, e.betas)
 }

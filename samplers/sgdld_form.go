@@ -8,9 +8,9 @@ import (
 
 // These methods serve forms of SGDLD that know one energy, as those of package special.
 
-// Sitewise reports whether k makes jumps of every site, by minibatches, with the weights √t and no average.
+// Sitewise reports whether k makes jumps of every site, by minibatches, with the weights √t.
 func (k *SGDLD) Sitewise() bool {
-	return k.batch > 0 && !k.single && k.factor == 0 && k.balance == Sqrt && !k.quenched
+	return k.batch > 0 && !k.single && k.balance == Sqrt && !k.quenched
 }
 
 // Batch returns the number of terms in a minibatch.
@@ -25,7 +25,7 @@ func (k *SGDLD) Minibatch(terms []int32, stream *rng.Stream, seed uint64, id, st
 }
 
 // Time returns h of a step, or its simulation time where that is fixed.
-func (k *SGDLD) Time(step int64) (float64, error) { return k.time(step) }
+func (k *SGDLD) Time(step int64) float64 { return k.time(step) }
 
 // LogTime returns the logarithm of the simulation time of a step with that Time, given LogLeaveAny.
 func (k *SGDLD) LogTime(time, logLeaveAny float64) float64 {

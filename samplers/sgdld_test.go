@@ -216,7 +216,6 @@ func TestSGDLDOptions(t *testing.T) {
 	}
 	var typed *OptionError
 	for name, o := range map[string]SGDLDOptions{
-		"polyak":  {Polyak: "1", PolyakFunc: func(int64) float64 { return 1 }},
 		"jump":    {Jump: "x"},
 		"balance": {Balance: "x"},
 	} {
@@ -224,50 +223,9 @@ func TestSGDLDOptions(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	// A schedule in Go is found out where it goes wrong, before the step.
-	k, err := NewSGDLD(e, SGDLDOptions{Jump: JumpSingle, PolyakFunc: func(step int64) float64 { return 0.3 * float64(step+1) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Run(context.Background(), Config{Kernel: k, Steps: 9})
-	if !errors.As(err, &typed) || r.State.Step != 2 || !strings.Contains(err.Error(), "h of step 3") {
-		t.Errorf("%v after %d steps", err, r.State.Step)
-	}
 	var lacks *energies.UnsupportedError
 	if _, err := New("sgdld", f, Settings{"batch": "1"}); !errors.As(err, &lacks) || lacks.Want != energies.Minibatches {
 		t.Errorf("minibatches of an energy without terms: %v", err)
-	}
-}
-
-func TestParsePolyak(t *testing.T) {
-	for text, want := range map[string][2]float64{ // after 1 and 10000 steps
-		"":                {1, 1},
-		"2.5":             {2.5, 2.5},
-		"sampling":        {3 / math.Sqrt(11), 0.1},
-		"sampling:0.6":    {3 / math.Sqrt(11), 0.6},
-		"facility":        {math.Sqrt(1000.0 / 101), math.Sqrt(1000.0 / 10100)},
-		"axc:0.01":        {math.Sqrt(3.0 / 11), math.Sqrt(3.0 / 10010)},
-		"decay:4,1,0.001": {math.Sqrt(2), math.Sqrt(4.0 / 10001)},
-	} {
-		h, err := ParsePolyak(text)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		for k, step := range []int64{0, 9999} {
-			if math.Abs(h(step)-want[k]) > 1e-12 {
-				t.Errorf("%q: %v at step %d, want %v", text, h(step), step, want[k])
-			}
-		}
-	}
-	if h, _ := ParsePolyak("facility"); h(20000) != 0.3 {
-		t.Errorf("floor %v", h(20000))
-	}
-	for _, text := range []string{"0", "-1", "NaN", "Inf", "constant", "sampling:", "sampling:0", "decay", "decay:1,2", "decay:1,2,x", "decay:1,2,3,4", "1:2"} {
-		var typed *OptionError
-		if _, err := ParsePolyak(text); !errors.As(err, &typed) || typed.Value != text {
-			t.Errorf("%q: %v", text, err)
-		}
 	}
 }
 
@@ -308,69 +266,5 @@ func TestWeights(t *testing.T) {
 	record.Vars[WeightVar] = nil
 	if got, all := record.Mean(func(x []int32) float64 { return 2 }), WeightedMean(nil, nil); got != 2 || !math.IsNaN(all) {
 		t.Errorf("mean of a constant %v, of nothing %v", got, all)
-	}
-}
-
-// TestAverage compares the gradient that a chain moves by with the weighted mean over all states
-// that it entered, and a run that was stopped with one that was not.
-func TestAverage(t *testing.T) {
-	const factor, steps, stop = 0.9, 40, 17
-	e := steep{&energies.Space{Sites: 2, Values: 5}, 3}
-	set := Settings{"average": "0.9", "polyak": "0.7"}
-	gradient := func(x []int32) []float64 {
-		g := make([]float64, 10)
-		for k := range g {
-			g[k] = float64(float32(e.slope(x, k/5, int32(k%5))))
-		}
-		return g
-	}
-	var entered [4][][]int32
-	var saved Snapshot
-	check := func(s *State, _ *Info) error {
-		if s.Step == stop {
-			saved = s.Snapshot()
-		}
-		for c := range s.Chains() {
-			if n := len(entered[c]); n == 0 || !slices.Equal(entered[c][n-1], s.X.Chain(c)) {
-				entered[c] = append(entered[c], slices.Clone(s.X.Chain(c)))
-			}
-			want, sum := make([]float64, 10), 0.0
-			for k, x := range entered[c] {
-				w := math.Pow(factor, float64(len(entered[c])-1-k))
-				sum += w
-				for v, g := range gradient(x) {
-					want[v] += w * g
-				}
-			}
-			for v := range want {
-				if got := float64(s.Grad[c*10+v]); math.Abs(got-want[v]/sum) > 1e-5 {
-					t.Fatalf("chain %d, step %d: gradient %v, want %v", c, s.Step, got, want[v]/sum)
-				}
-			}
-		}
-		return nil
-	}
-	cfg := Config{Kernel: kernel(t, "sgdld", e, set), Chains: 4, Steps: steps, Seed: 3}
-	for c, x := range RandomCodes(e.space, 3, []int64{0, 1, 2, 3}).Codes {
-		cfg.Init = append(cfg.Init, x)
-		if c%2 == 1 {
-			entered[c/2] = [][]int32{{cfg.Init[c-1], x}}
-		}
-	}
-	cfg.Observers = []Observer{ObserverFunc(check)}
-	whole, err := Run(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(entered[0]); n < 5 || n > steps-3 {
-		t.Errorf("%d states entered: the test sees nothing", n)
-	}
-	cfg.Kernel, cfg.Init, cfg.Observers, cfg.Resume = kernel(t, "sgdld", e, set), nil, nil, &saved
-	rest, err := Run(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(rest.State.X.Codes, whole.State.X.Codes) || !slices.Equal(rest.State.Grad, whole.State.Grad) {
-		t.Error("a resumed run ends elsewhere")
 	}
 }

@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -63,6 +64,89 @@ type State struct {
 	// sweep is the number of steps that must be reversible together, in the inner state of
 	// TwoStage; 0 elsewhere.
 	sweep int64
+}
+
+// Point is a batch of states with what a kernel knows of the energy at each: U and, for
+// kernels informed by the gradient, the first-order weights
+//
+//	w[i,v] = g(exp(β·d[i,v])),   d[i,v] = ∂U/∂onehot[i,v] - ∂U/∂onehot[i,x_i],
+//
+// of changing site i to v, with a balancing function g (see [Balance]). The weights come
+// from the gradient, or, for g = √, from the energy's own softmax of half of it.
+type Point struct {
+	// X holds the states, [chain, site].
+	X energies.Batch
+	// U is the log-density, [chain], in nats.
+	U []float64
+	// Grad is ∂U/∂onehot at β = 1, [chain, site, value]; nil where Tilt serves alone or the
+	// kernel needs no gradient.
+	Grad []float32
+	// Tilt is softmax_v(½β·∂U/∂onehot), [chain, site, value]; nil where Grad serves.
+	Tilt []float32
+
+	balance Balance
+	beta    []float64 // factor of the gradient in the weights, [chain]
+	leave   []float64 // log Σ w[i,v] over v ≠ x_i, [chain, site]; nil: no weights
+	flips   []float64 // of sigmoids, [chain, site], and
+	norms   []norm    // [chain]
+}
+
+// norm is what sigmoids returned for a shift.
+type norm struct {
+	value, shift float64
+	known        bool
+}
+
+// like makes room for a proposal from x.
+func (p *Point) like(x energies.Batch) {
+	p.X = energies.Batch{Space: x.Space, Codes: resize(p.X.Codes, len(x.Codes)), IDs: x.IDs}
+}
+
+// copyChain copies chain j of src, which keeps the same things, to chain c.
+func (p *Point) copyChain(c int, src *Point, j int) {
+	d := p.X.Space.Sites
+	copy(p.X.Chain(c), src.X.Chain(j))
+	copyRow(p.U, src.U, c, j, 1)
+	copyRow(p.Grad, src.Grad, c, j, d*p.X.Space.Values)
+	copyRow(p.Tilt, src.Tilt, c, j, d*p.X.Space.Values)
+	copyRow(p.beta, src.beta, c, j, 1)
+	copyRow(p.leave, src.leave, c, j, d)
+	copyRow(p.flips, src.flips, c, j, d)
+	copyRow(p.norms, src.norms, c, j, 1)
+}
+
+// copyRow copies row j of from to row c of to, unless there are none.
+func copyRow[T any](to, from []T, c, j, n int) {
+	if len(to) > 0 && len(from) > 0 {
+		copy(to[c*n:(c+1)*n], from[j*n:(j+1)*n])
+	}
+}
+
+// copyOf makes p a copy of the chains [lo, hi) of src in memory of its own.
+func (p *Point) copyOf(src *Point, lo, hi int) {
+	n, d := hi-lo, src.X.Space.Sites
+	p.like(src.X.Slice(lo, hi))
+	p.U, p.Grad, p.Tilt = sized(p.U, src.U, n), sized(p.Grad, src.Grad, n*d*src.X.Space.Values), sized(p.Tilt, src.Tilt, n*d*src.X.Space.Values)
+	p.balance, p.beta, p.leave = src.balance, sized(p.beta, src.beta, n), sized(p.leave, src.leave, n*d)
+	p.flips, p.norms = sized(p.flips, src.flips, n*d), sized(p.norms, src.norms, n)
+	for c := range n {
+		p.copyChain(c, src, lo+c)
+	}
+}
+
+// sized returns own with length n, or nil if other is nil.
+func sized[T any](own, other []T, n int) []T {
+	if other == nil {
+		return nil
+	}
+	return resize(own, n)
+}
+
+// exchange swaps what chains a and b have in p, with the help of a spare point.
+func (p *Point) exchange(spare *Point, a, b int) {
+	spare.copyOf(p, a, a+1)
+	p.copyChain(a, p, b)
+	p.copyChain(b, spare, 0)
 }
 
 // Var is a named array of numbers that a kernel keeps for each chain.
@@ -232,71 +316,62 @@ func (i *Info) Reset(n int) {
 	i.Keep = false
 }
 
-// Snapshot is what a restart needs of a State. Its numbers are exact in JSON
-// (Go writes a float64 so that it reads back as itself).
-type Snapshot struct {
-	Seed     uint64  `json:"seed"`
-	Step     int64   `json:"step"`
-	ChainIDs []int64 `json:"chain_ids"`
-	Codes    []int32 `json:"codes"` // [chain, site]
-	// Vars are the kernel's variables that are not derived.
-	Vars []Var `json:"vars,omitempty"`
-	// Evaluations goes on counting; the restart's own Init is not added.
-	Evaluations Counts `json:"evaluations"`
+// Worker is what one goroutine needs to draw for chains, one after the other.
+type Worker struct {
+	// Stream draws; whoever uses it positions it first.
+	rng.Stream
+	row   []float64
+	words []uint64
+	bits  uint64
 }
 
-// Snapshot returns a copy of what a restart needs, sharing no memory with s.
-func (s *State) Snapshot() Snapshot {
-	c := Snapshot{Seed: s.Seed, Step: s.Step, ChainIDs: slices.Clone(s.ChainIDs), Codes: slices.Clone(s.X.Codes), Evaluations: s.Evaluations}
-	for _, v := range s.Vars {
-		if !v.Derived {
-			c.Vars = append(c.Vars, Var{v.VarSpec, slices.Clone(v.Data)})
-		}
+// Row returns scratch of length n, with unspecified contents.
+func (w *Worker) Row(n int) []float64 {
+	w.row = resize(w.row, n)
+	return w.row
+}
+
+// Below is true with probability p, for i = 0, 1, 2, ... in turn. 16 random bits decide nearly always.
+func (w *Worker) Below(i int, p float64) bool {
+	if i%4 == 0 {
+		w.bits = w.Uint64()
 	}
-	return c
-}
-
-// Var returns the numbers of a variable, [chain, Shape...], or nil.
-func (c *Snapshot) Var(name string) []float64 {
-	s := State{Vars: c.Vars}
-	return s.Var(name)
-}
-
-// Append adds chain c of another snapshot of the same run to s.
-func (s *Snapshot) Append(from *Snapshot, c int) {
-	n := len(from.ChainIDs)
-	sites := len(from.Codes) / n
-	s.ChainIDs = append(s.ChainIDs, from.ChainIDs[c])
-	s.Codes = append(s.Codes, from.Codes[c*sites:(c+1)*sites]...)
-	for k, v := range from.Vars {
-		if k == len(s.Vars) {
-			s.Vars = append(s.Vars, Var{VarSpec: v.VarSpec})
-		}
-		size := len(v.Data) / n
-		s.Vars[k].Data = append(s.Vars[k].Data, v.Data[c*size:(c+1)*size]...)
+	r, scaled := int32(w.bits&0xffff), p*(1<<16)
+	w.bits >>= 16
+	high := int32(scaled)
+	if r == high {
+		return w.Float64() < scaled-float64(high)
 	}
+	return r < high
 }
 
-// RandomCodes returns a state for each chain whose sites are uniform over their
-// allowed values: what a run without initial codes starts from.
-func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Batch {
-	x := energies.NewBatch(sp, len(chainIDs))
-	x.IDs = chainIDs
-	var stream rng.Stream
-	for c, id := range chainIDs {
-		stream.Reset(seed, id, 0, UseInit)
-		if len(sp.Constraints) > 0 && sp.Constrained(x.Chain(c), stream.IntN) == nil { // what cannot be met is found by Space.Check
-			continue
+// Words returns scratch of length n, with unspecified contents.
+func (w *Worker) Words(n int) []uint64 {
+	w.words = resize(w.words, n)
+	return w.words
+}
+
+// Workers is the memory of the goroutines that draw for chains. The zero value is ready for use.
+type Workers []Worker
+
+// Each calls f for every chain of s, in parallel where that pays. What f computes must not depend on the worker.
+func (ws *Workers) Each(s *State, f func(w *Worker, c int)) {
+	ws.Parts(s, func(w *Worker, lo, hi int) {
+		for c := lo; c < hi; c++ {
+			f(w, c)
 		}
-		for i := range x.Chain(c) {
-			if list := sp.AllowedAt(i); list != nil {
-				x.Chain(c)[i] = list[stream.IntN(len(list))]
-			} else {
-				x.Chain(c)[i] = int32(stream.IntN(sp.Values))
-			}
-		}
+	})
+}
+
+// mostWork bounds what a site counts for, in values: most of them cost nothing where it does not change.
+const mostWork = 256
+
+// Parts is Each for ranges of chains, [lo, hi).
+func (ws *Workers) Parts(s *State, f func(w *Worker, lo, hi int)) {
+	if p := runtime.GOMAXPROCS(0); len(*ws) < p {
+		*ws = make(Workers, p)
 	}
-	return x
+	energies.Parallel(s.Chains(), len(s.X.Codes)*min(s.X.Space.Values, mostWork), func(worker, lo, hi int) { f(&(*ws)[worker], lo, hi) })
 }
 
 // resize returns s with length n, reallocated only where it must grow. The
@@ -307,3 +382,7 @@ func resize[T any](s []T, n int) []T {
 	}
 	return s[:n]
 }
+
+func isZero(u float64) bool { return math.IsInf(u, -1) }
+
+func nonFinite(u float64) bool { return math.IsNaN(u) || math.IsInf(u, 1) }

@@ -92,8 +92,8 @@ var _ Kernel = (*Tempering)(nil)
 // NewTempering returns the kernel for e. Errors are *OptionError and those of the inner
 // sampler.
 func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
-	bad := func(option, value, reason string) (*Tempering, error) {
-		return nil, &OptionError{"tempering", option, value, reason}
+	bad := func(option string, value any, reason string) (*Tempering, error) {
+		return nil, badOption("tempering", option, value, reason)
 	}
 	if o.Inner == "" {
 		o.Inner = "dmala"
@@ -112,9 +112,9 @@ func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
 	ladder, tuned := []float64(nil), false
 	switch {
 	case o.Levels != 0 && o.Levels < 2:
-		return bad("levels", strconv.Itoa(o.Levels), "must be at least 2")
+		return bad("levels", o.Levels, "must be at least 2")
 	case o.Hottest < 0 || o.Hottest >= 1 || math.IsNaN(o.Hottest):
-		return bad("hottest", strconv.FormatFloat(o.Hottest, 'g', -1, 64), "must be above 0 and below 1")
+		return bad("hottest", o.Hottest, "must be above 0 and below 1")
 	case o.Ladder != "":
 		if o.Levels != 0 || o.Hottest != 0 {
 			return bad("ladder", o.Ladder, "excludes the options levels and hottest")
@@ -170,12 +170,12 @@ func parseLadder(text string) ([]float64, error) {
 		b, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		first := len(ladder) == 0
 		if err != nil || first != (b == 1) || !(b >= 0) || !first && b >= ladder[len(ladder)-1] {
-			return nil, &OptionError{"tempering", "ladder", text, "want numbers that fall from 1, as 1,0.6,0.3"}
+			return nil, badOption("tempering", "ladder", text, "want numbers that fall from 1, as 1,0.6,0.3")
 		}
 		ladder = append(ladder, b)
 	}
 	if len(ladder) < 2 {
-		return nil, &OptionError{"tempering", "ladder", text, "want two levels at least"}
+		return nil, badOption("tempering", "ladder", text, "want two levels at least")
 	}
 	return ladder, nil
 }

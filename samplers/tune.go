@@ -2,7 +2,6 @@ package samplers
 
 import (
 	"math"
-	"strconv"
 )
 
 // TargetAcceptance is the acceptance probability to which step sizes are
@@ -75,5 +74,5 @@ func checkPositive(sampler, option string, value float64) error {
 	if value > 0 && !math.IsInf(value, 1) {
 		return nil
 	}
-	return &OptionError{sampler, option, strconv.FormatFloat(value, 'g', -1, 64), "must be positive and finite"}
+	return badOption(sampler, option, value, "must be positive and finite")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/rng"
@@ -76,8 +75,8 @@ var _ Kernel = (*TwoStage)(nil)
 // NewTwoStage returns the kernel for e, which must have a draft: see [energies.WithDraft]. Errors
 // are *OptionError, *energies.UnsupportedError and those of the inner sampler on the draft.
 func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
-	bad := func(option, value, reason string) (*TwoStage, error) {
-		return nil, &OptionError{"two-stage", option, value, reason}
+	bad := func(option string, value any, reason string) (*TwoStage, error) {
+		return nil, badOption("two-stage", option, value, reason)
 	}
 	if o.Inner == "" {
 		o.Inner = "dmala"
@@ -92,11 +91,11 @@ func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
 	case !r.Reversible:
 		return bad("inner", o.Inner, "must be a reversible sampler: "+reversible())
 	case o.DraftSteps < 1:
-		return bad("draft-steps", strconv.Itoa(o.DraftSteps), "must be at least 1")
+		return bad("draft-steps", o.DraftSteps, "must be at least 1")
 	case o.Options["step-schedule"] != "":
 		return bad("step-schedule", o.Options["step-schedule"], "the draft steps of a step must be alike")
 	case o.Stages < 0 || o.Stages > 2:
-		return bad("stages", strconv.Itoa(o.Stages), "want 1 or 2")
+		return bad("stages", o.Stages, "want 1 or 2")
 	case o.Stages == 1 && r.Needs != energies.Gradient:
 		return bad("inner", o.Inner, "with one stage it must propose by the gradient, as dmala or gwg")
 	}
@@ -179,10 +178,10 @@ func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
 			return blameDraft(err, s.Step)
 		}
 	}
-	k.before.copyOf(&in.Point)
+	k.before.copyOf(&in.Point, 0, in.Chains())
 	err := k.draft(ctx, s, info)
 	if err == nil {
-		err = k.evaluate(ctx, s)
+		err = k.evaluate(ctx, s, info)
 	}
 	if err != nil {
 		for c := range s.Chains() {
@@ -191,7 +190,6 @@ func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
 		}
 		return err
 	}
-	info.Evaluations.Density += int64(len(k.moved))
 	for c := range info.Accept {
 		info.Accept[c], info.Accepted[c] = 1, true
 	}
@@ -199,8 +197,7 @@ func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
 		k.decide(s, info, j, c)
 	}
 	copy(s.Var(DraftAcceptanceVar), k.passed)
-	s.Step++
-	s.Evaluations.add(info.Evaluations)
+	s.Advance(info)
 	return nil
 }
 
@@ -224,7 +221,7 @@ func (k *TwoStage) draft(ctx context.Context, s *State, info *Info) error {
 }
 
 // evaluate computes U where chains moved to.
-func (k *TwoStage) evaluate(ctx context.Context, s *State) error {
+func (k *TwoStage) evaluate(ctx context.Context, s *State, info *Info) error {
 	k.moved = k.moved[:0]
 	k.next.X = energies.Batch{Space: s.X.Space, Codes: k.next.X.Codes[:0], IDs: k.next.X.IDs[:0]}
 	for c := range s.Chains() {
@@ -235,22 +232,7 @@ func (k *TwoStage) evaluate(ctx context.Context, s *State) error {
 		}
 	}
 	k.next.U = resize(k.next.U, len(k.moved))
-	if len(k.moved) == 0 {
-		return ctx.Err()
-	}
-	if err := k.Target.LogDensity(ctx, k.next.U, k.next.X); err != nil {
-		return err
-	}
-	for j, c := range k.moved {
-		err := k.next.check(j, s.ChainIDs[c], s.Step)
-		if err != nil && !s.RejectNonFinite {
-			return err
-		}
-		if err != nil {
-			k.next.U[j] = math.Inf(-1)
-		}
-	}
-	return nil
+	return k.candidates(ctx, s, k.next.U, k.next.X, &info.Evaluations)
 }
 
 // decide accepts or rejects the j-th move, of chain c.

@@ -78,12 +78,6 @@ type Model struct {
 	slopes   sync.Pool // *ort.Tensor, buffers for gradients
 }
 
-// product is what a session computes, and how.
-type product struct {
-	gradient bool
-	single   bool // on one thread, several runs at once
-}
-
 var _ energies.Differentiable = (*Model)(nil)
 
 // NewModel prepares a model for use as an energy. m is not changed. float16 weights are widened.
@@ -298,88 +292,10 @@ func (e *Model) checkGradient() error {
 	return nil
 }
 
-// session returns the session of a product, opened on first use.
-func (e *Model) session(ctx context.Context, p product) (*session.Session, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s := e.sessions[p]; s != nil {
-		return s, nil
-	}
-	g, outputs := e.model.Clone(), []string{e.opts.Output}
-	if p.gradient {
-		if e.gradient == nil {
-			return nil, &energies.UnsupportedError{Want: energies.Gradient, Err: e.noGradient}
-		}
-		g, outputs = e.gradient.Model.Clone(), append(outputs, e.gradient.Grads[0])
-	}
-	var keep []*onnx.ValueInfo
-	for _, name := range outputs {
-		keep = append(keep, g.Graph.Output(name))
-	}
-	g.Graph.Outputs = keep
-	rewrite.Prune(g.Graph)
-	weights := map[string]*ort.Tensor{}
-	for name, t := range e.opts.Fixed {
-		if _, ok := t.Data.([]float32); ok && e.opts.Weights && g.Graph.Input(name) != nil && e.repeated(name, t, 2) == t {
-			weights[name] = t
-		}
-	}
-	o := e.opts.Runtime
-	if p.single {
-		o.Threads = 1
-	}
-	s, err := session.OpenWeights(ctx, g, weights, o)
-	if err != nil {
-		return nil, err
-	}
-	e.sessions[p] = s
-	return s, nil
-}
-
-// LogDensity implements energies.Energy.
-func (e *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return e.evaluate(ctx, u, nil, x)
-}
-
-// LogDensityGrad implements energies.Differentiable.
-func (e *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return e.evaluate(ctx, u, g, x)
-}
-
 // divided returns how batches are divided, given the types of the values of the model or its gradient.
 func (e *Model) divided(vals shape.Values) session.Parts {
 	if e.alone || e.layout.batch > 0 {
 		return session.Parts{}
 	}
 	return session.NewParts(vals, e.opts.Input, e.opts.Runtime)
-}
-
-// evaluate runs the model on parts of the batch.
-func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	divide, chains := e.parts[0], x.Chains()
-	if g != nil {
-		divide = e.parts[1]
-	}
-	parts := divide.Count(chains)
-	s, err := e.session(ctx, product{g != nil, parts > 1 && divide.Workers > 1})
-	if err != nil {
-		return err
-	}
-	width := e.opts.Space.Sites * e.opts.Space.Values
-	return session.Parallel(parts, divide.Workers, func(k int) error {
-		lo, end := divide.Range(chains, k, parts)
-		for lo < end {
-			p := e.place(x.Slice(lo, end))
-			hi := lo + len(p.at)
-			var part []float32
-			if g != nil {
-				part = g[lo*width : hi*width]
-			}
-			if err := e.run(ctx, s, p, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
-				return err
-			}
-			lo = hi
-		}
-		return nil
-	})
 }

@@ -9,153 +9,141 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/onnx/shape"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
-// layout is the format of the state in the model's input.
-type layout struct {
-	elem    onnx.DataType
-	batch   int     // chains per run, 0 for any number
-	axis    bool    // the input has a batch axis
-	symbol  string  // name of the batch dimension in the file, or ""
-	dims    []int64 // shape for one chain
-	integer bool    // integer codes
-	oneHot  bool
-	low     int // value of code 0 in an integer input
-	bind    map[string]int64
+// LogDensity implements energies.Energy.
+func (e *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.evaluate(ctx, u, nil, x)
 }
 
-// maxElements limits the size of one-hot batches for models with a constant batch size: each run
-// allocates them in full.
-const maxElements = 1 << 31
+// LogDensityGrad implements energies.Differentiable.
+func (e *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return e.evaluate(ctx, u, g, x)
+}
 
-// layoutOf matches the space with the declared shape of the input.
-func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
-	l := layout{elem: v.Type.Elem, axis: true}
-	shape := shapeText(v)
-	mismatch := func(format string, args ...any) (layout, error) {
-		return l, &MismatchError{s.String(), "input", v.Name, shape, fmt.Sprintf(format, args...)}
+// product is what a session computes, and how.
+type product struct {
+	gradient bool
+	single   bool // on one thread, several runs at once
+}
+
+// session returns the session of a product, opened on first use.
+func (e *Model) session(ctx context.Context, p product) (*session.Session, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s := e.sessions[p]; s != nil {
+		return s, nil
 	}
-	switch l.elem {
-	case onnx.Float, onnx.Double:
-		l.oneHot = s.Kind == energies.Categorical
-	case onnx.Int64, onnx.Int32:
-		l.integer = true
-		if s.Kind == energies.Spin {
-			return mismatch("integer inputs are indices, but spins are -1 and +1")
+	g, outputs := e.model.Clone(), []string{e.opts.Output}
+	if p.gradient {
+		if e.gradient == nil {
+			return nil, &energies.UnsupportedError{Want: energies.Gradient, Err: e.noGradient}
 		}
-		if s.Kind == energies.Ordinal {
-			if l.low = s.Low; l.low < 0 {
-				return mismatch("integer inputs are indices, but the smallest value is %d", l.low)
+		g, outputs = e.gradient.Model.Clone(), append(outputs, e.gradient.Grads[0])
+	}
+	var keep []*onnx.ValueInfo
+	for _, name := range outputs {
+		keep = append(keep, g.Graph.Output(name))
+	}
+	g.Graph.Outputs = keep
+	rewrite.Prune(g.Graph)
+	weights := map[string]*ort.Tensor{}
+	for name, t := range e.opts.Fixed {
+		if _, ok := t.Data.([]float32); ok && e.opts.Weights && g.Graph.Input(name) != nil && e.repeated(name, t, 2) == t {
+			weights[name] = t
+		}
+	}
+	o := e.opts.Runtime
+	if p.single {
+		o.Threads = 1
+	}
+	s, err := session.OpenWeights(ctx, g, weights, o)
+	if err != nil {
+		return nil, err
+	}
+	e.sessions[p] = s
+	return s, nil
+}
+
+// evaluate runs the model on parts of the batch.
+func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	divide, chains := e.parts[0], x.Chains()
+	if g != nil {
+		divide = e.parts[1]
+	}
+	parts := divide.Count(chains)
+	s, err := e.session(ctx, product{g != nil, parts > 1 && divide.Workers > 1})
+	if err != nil {
+		return err
+	}
+	width := e.opts.Space.Sites * e.opts.Space.Values
+	return session.Parallel(parts, divide.Workers, func(k int) error {
+		lo, end := divide.Range(chains, k, parts)
+		for lo < end {
+			p := e.place(x.Slice(lo, end))
+			hi := lo + len(p.at)
+			var part []float32
+			if g != nil {
+				part = g[lo*width : hi*width]
 			}
+			if err := e.run(ctx, s, p, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
+				return err
+			}
+			lo = hi
 		}
-	default:
-		return mismatch("its elements are %s; want float, double, int32 or int64", l.elem)
-	}
-	want := int64(s.Sites)
-	what := fmt.Sprintf("%d sites", s.Sites)
-	if l.oneHot {
-		want *= int64(s.Values)
-		what += fmt.Sprintf(" x %d values, one-hot,", s.Values)
-	}
-	if !v.Type.HasShape {
-		l.dims = []int64{int64(s.Sites)}
-		if l.oneHot {
-			l.dims = append(l.dims, int64(s.Values))
-		}
-		return l, nil
-	}
-	dims := v.Type.Shape
-	if whole, open := product64(dims); open < 0 && whole == want {
-		if len(dims) == 0 || dims[0].Value != 1 || len(dims) == 1 {
-			l.axis, l.batch = false, 1
-			l.dims = values(dims)
-			return l.settled(s, mismatch)
-		}
-	}
-	if len(dims) < 2 {
-		return mismatch("%s per chain need a batch axis and an axis of %d elements", what, want)
-	}
-	if n := dims[0].Value; n >= 0 {
-		if n > maxElements/max(int64(s.Sites)*int64(s.Values), 1) {
-			return mismatch("a batch of %d chains of %d sites and %d values is too large; export the model with an open batch dimension", n, s.Sites, s.Values)
-		}
-		l.batch = int(n)
-	}
-	l.symbol = dims[0].Param
-	rest, open := product64(dims[1:])
-	switch {
-	case open == several:
-		return mismatch("more than one dimension of a chain is symbolic; bind them to numbers")
-	case open >= 0 && rest > 0 && want%rest == 0:
-		dims = slices.Clone(dims)
-		key := dims[1+open].Param
-		if key == "" {
-			key = fmt.Sprintf("%s[%d]", v.Name, 1+open)
-		}
-		l.bind = map[string]int64{key: want / rest}
-		dims[1+open].Value = want / rest
-	case open >= 0:
-		return mismatch("%s are %d elements per chain, but the input has a multiple of %d", what, want, rest)
-	case rest != want:
-		return mismatch("%s are %d elements per chain, but the input has %d", what, want, rest)
-	}
-	l.dims = values(dims[1:])
-	return l.settled(s, mismatch)
+		return nil
+	})
 }
 
-// settled checks that one-hot rows are the last axis.
-func (l layout) settled(s *energies.Space, mismatch func(string, ...any) (layout, error)) (layout, error) {
-	if l.oneHot && len(l.dims) > 1 && l.dims[len(l.dims)-1] != int64(s.Values) {
-		return mismatch("one-hot rows need a last axis of %d values", s.Values)
-	}
-	return l, nil
+// The last bits of a result can depend on the row in the batch: kernels of the runtime treat elements
+// that do not fill a vector of four floats differently, and the sum over a row starts at the next
+// multiple of 16 bytes. So a batch is padded to a multiple of four rows, and the number of a chain
+// determines its row modulo four. Results then do not depend on batch composition, to the bit, and a
+// run split into parts gives the same draws.
+const rowBlock = session.RowBlock
+
+// placement assigns chains to rows in one run of the model.
+type placement struct {
+	at   []int // row of each chain, [chain]
+	rows int   // total number of rows
 }
 
-// several is the result of product64 for more than one symbolic dimension.
-const several = 1 << 30
+// element returns the index in [row, site] of element k of [chain, site].
+func (p placement) element(k, sites int) int { return p.at[k/sites]*sites + k%sites }
 
-// product64 returns the product of the constant dimensions and the index of the symbolic one, -1 if
-// none.
-func product64(dims []onnx.ShapeDim) (n int64, open int) {
-	n, open = 1, -1
-	for i, d := range dims {
-		switch {
-		case d.Value >= 0 && d.Param == "":
-			n *= d.Value
-		case open >= 0:
-			open = several
-		default:
-			open = i
+// place assigns rows to the first chains, as many as fit into one run.
+func (e *Model) place(x energies.Batch) placement {
+	block, capacity := rowBlock, e.layout.batch
+	if e.alone {
+		return placement{at: []int{0}, rows: max(1, capacity)}
+	}
+	if capacity > 0 {
+		block = min(block, capacity)
+	} else if e.opts.MaxBatch > 0 {
+		capacity = (e.opts.MaxBatch + block - 1) / block * block
+	}
+	var p placement
+	next := make([]int, block) // next free row modulo block
+	for k := range next {
+		next[k] = k
+	}
+	for c := range x.Chains() {
+		kind := c % block
+		if x.IDs != nil {
+			kind = int(x.IDs[c] % int64(block))
 		}
-	}
-	return n, open
-}
-
-func values(dims []onnx.ShapeDim) []int64 {
-	out := make([]int64, len(dims))
-	for i, d := range dims {
-		out[i] = d.Value
-	}
-	return out
-}
-
-func shapeText(v *onnx.ValueInfo) string {
-	if !v.Type.HasShape {
-		return "unknown"
-	}
-	var ds []shape.Dim
-	for _, d := range v.Type.Shape {
-		switch {
-		case d.Param != "":
-			ds = append(ds, shape.Sym(d.Param))
-		case d.Value >= 0:
-			ds = append(ds, shape.D(d.Value))
-		default:
-			ds = append(ds, shape.Sym("?"))
+		if capacity > 0 && next[kind] >= capacity {
+			break
 		}
+		p.at = append(p.at, next[kind])
+		p.rows = max(p.rows, next[kind]/block*block+block)
+		next[kind] += block
 	}
-	return shape.String(ds)
+	if e.layout.batch > 0 {
+		p.rows = e.layout.batch
+	}
+	return p
 }
 
 // run evaluates one batch.

@@ -32,7 +32,7 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		return list
 	}
 	if p.Special != nil {
-		for _, general := range []string{"precondition", "scan", "updates"} { // these options are left to the general kernels
+		for _, general := range []string{"scan", "updates"} { // these options are left to the general kernels
 			if set[general] != "" {
 				return nil
 			}

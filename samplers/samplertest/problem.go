@@ -3,6 +3,7 @@ package samplertest
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,14 +53,7 @@ func (p *Problem) D(k, i int, v int32) float64 {
 
 // Values returns the codes allowed at site i.
 func (p *Problem) Values(i int) []int32 {
-	if list := p.Space().AllowedAt(i); list != nil {
-		return list
-	}
-	var all []int32
-	for v := range int32(p.Space().Values) {
-		all = append(all, v)
-	}
-	return all
+	return slices.Collect(p.Space().Codes(i))
 }
 
 // With returns the index of state k with site i changed to v.

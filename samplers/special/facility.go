@@ -74,11 +74,9 @@ func (l *locating) Init(ctx context.Context, s *samplers.State) error {
 		l.sum(c, s.InverseTemperature(c))
 	}
 	l.state, l.step, l.edits = s, s.Step, s.Edits
-	var err error
-	if l.next, err = l.jumps.Time(s.Step); err == nil {
-		l.weigh(s)
-	}
-	return err
+	l.next = l.jumps.Time(s.Step)
+	l.weigh(s)
+	return nil
 }
 
 // add adds the minibatch of chain c to its mean.
@@ -115,19 +113,11 @@ func (l *locating) Step(ctx context.Context, s *samplers.State, info *samplers.I
 		}
 	}
 	info.Reset(s.Chains())
-	time, err := l.jumps.Time(s.Step)
-	if err != nil {
-		return err
-	}
-	next, err := l.jumps.Time(s.Step + 1)
-	if err != nil {
-		return err
-	}
 	var w samplers.Worker
 	for c := range s.Chains() {
 		l.jumps.Minibatch(l.terms[c], &w.Stream, s.Seed, s.ChainIDs[c], s.Step+1)
 	}
-	l.info, l.time, l.next = info, time, next
+	l.info, l.time, l.next = info, l.jumps.Time(s.Step), l.jumps.Time(s.Step+1)
 	l.workers.Each(s, l.chain)
 	info.Evaluations.Gradient = int64(s.Chains())
 	s.Advance(info)

@@ -57,7 +57,7 @@ func (t *Table) missed(h Header) {
 }
 
 // betaSetting is the setting with the inverse temperature of a run if it is not 1: a number, or a
-// schedule in the syntax of samplers.ParseSchedule.
+// schedule in the syntax of settings.ParseSchedule.
 const betaSetting = "beta"
 
 // moved warns if the target distribution changed during the run.

@@ -219,7 +219,7 @@ type Search struct {
 	// sweeps. The sampler starts from the best prompt that each chain visited in them. 0 means 300 for
 	// mtm and none for others, below 0 none. Warmup is at least Start. Several models have no PEZ.
 	Start int `json:"start,omitempty"`
-	// Beta is a schedule of the inverse temperature, as samplers.ParseSchedule reads it.
+	// Beta is a schedule of the inverse temperature, as settings.ParseSchedule reads it.
 	Beta string `json:"beta,omitempty"`
 	// ImageBatch is the number of targets that each step of a stochastic sampler draws; 0
 	// is all, the exact mean.

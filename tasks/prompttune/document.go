@@ -8,6 +8,7 @@ import (
 
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
+	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
@@ -125,7 +126,7 @@ type Diagnostics struct {
 
 // shownBeta is the schedule without the step at which a range ends where that is the last.
 func (s *Search) shownBeta() string {
-	if base, _, ok := strings.Cut(s.beta(), "@"); ok && samplers.PinSchedule(base, s.steps()) == s.beta() {
+	if base, _, ok := strings.Cut(s.beta(), "@"); ok && settings.PinSchedule(base, s.steps()) == s.beta() {
 		return base
 	}
 	return s.beta()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
@@ -28,7 +28,7 @@ func (o *Config) header(r *Task, search *Finder, d *Document) (store.Header, err
 		"image-batch": strconv.Itoa(s.ImageBatch), "provider": s.Provider, "init": "random",
 	}
 	if search.Config.InverseTemperature != nil {
-		h.Settings["beta"] = samplers.PinSchedule(s.Beta, o.Search.steps())
+		h.Settings["beta"] = settings.PinSchedule(s.Beta, o.Search.steps())
 	}
 	if start := o.Search.Start; start > 0 {
 		h.Settings["init"] = fmt.Sprintf("search@%d", start)

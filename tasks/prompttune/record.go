@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/checksums"
 	"github.com/gradhop/gradhop/tasks/internal/run"
@@ -33,7 +33,7 @@ type recorded struct {
 func (o *Config) recorded(search *Finder) (r recorded, err error) {
 	r = recorded{Goal: o.Goal, Form: o.Form, Search: o.Search, Provider: o.Goal.Runtime.Provider, Page: o.Page}
 	if search != nil && search.Config.InverseTemperature != nil {
-		r.Search.Beta = samplers.PinSchedule(o.Search.beta(), o.Search.steps())
+		r.Search.Beta = settings.PinSchedule(o.Search.beta(), o.Search.steps())
 	}
 	switch r.Inside = o.PageInside(); {
 	case r.Inside:

@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
+	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
@@ -60,7 +61,7 @@ func (s *Search) Try(models int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
+	if _, err := settings.ParseSchedule(s.beta(), s.steps()); err != nil {
 		return err
 	}
 	return search.Check(reg, models, options)
@@ -155,7 +156,7 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 	r := &Finder{search: s, stopped: StoppedSteps}
 	r.Config = samplers.Config{Kernel: kernel, Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Seed: s.Seed}
 	if !search.IgnoresBeta(reg.Name) {
-		if r.Config.InverseTemperature, err = samplers.ParseSchedule(s.beta(), s.steps()); err != nil {
+		if r.Config.InverseTemperature, err = settings.ParseSchedule(s.beta(), s.steps()); err != nil {
 			return nil, err
 		}
 	}

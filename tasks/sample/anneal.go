@@ -11,6 +11,7 @@ import (
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/facility"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
@@ -28,9 +29,9 @@ func (p *plan) anneal() error {
 	if o.Anneal == "" {
 		return nil
 	}
-	o.Anneal = samplers.PinSchedule(o.Anneal, o.Warmup+o.Steps)
+	o.Anneal = settings.PinSchedule(o.Anneal, o.Warmup+o.Steps)
 	var err error
-	p.config.InverseTemperature, err = samplers.ParseSchedule(o.Anneal, o.Warmup+o.Steps)
+	p.config.InverseTemperature, err = settings.ParseSchedule(o.Anneal, o.Warmup+o.Steps)
 	var bad *samplers.OptionError
 	if errors.As(err, &bad) {
 		return &OptionError{"anneal", bad.Value, bad.Reason}

@@ -61,7 +61,7 @@ type Options struct {
 	Thin   int `json:"thin"`
 	// Seed determines all random numbers.
 	Seed uint64 `json:"seed"`
-	// Anneal is a schedule of inverse temperatures, as samplers.ParseSchedule reads it, such as "1..100"; "" is none,
+	// Anneal is a schedule of inverse temperatures, as settings.ParseSchedule reads it, such as "1..100"; "" is none,
 	// but "1..20000" for facility location by sgdld. Draws of an annealed run are not of exp(U).
 	Anneal string `json:"anneal,omitempty"`
 	// Init selects the initial states: "random", "zeros", or a file of states, [chain, site].

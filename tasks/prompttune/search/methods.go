@@ -5,6 +5,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/settings"
 )
 
 // optimisers are the methods that look for the highest U and are no samplers.
@@ -64,5 +65,5 @@ func Lookup(name string) (samplers.Registration, error) {
 	if slices.Contains(samplers.Names(), name) {
 		return samplers.Lookup(name)
 	}
-	return samplers.Registration{}, samplers.UnknownName("", "sampler", name, Names())
+	return samplers.Registration{}, settings.UnknownName("", "sampler", name, Names())
 }

@@ -119,7 +119,7 @@ func Gather(dir string, o Options) (*Page, error) {
 }
 
 // law describes the distribution of a sampler's draws at inverse temperature beta, a number or a
-// schedule in the syntax of samplers.ParseSchedule; "" means 1.
+// schedule in the syntax of settings.ParseSchedule; "" means 1.
 func law(exact bool, beta string) string {
 	of := "exp(U)/Z"
 	if beta != "" && beta != "1" {

@@ -7,8 +7,8 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/rng"
+	"github.com/gradhop/gradhop/samplers/settings"
 )
 
 // approximateComputing places approximate units in circuits: a binary tree of 15 nodes, each an addition or a
@@ -150,7 +150,7 @@ func (c *circuit) all(d *circuitDraw, node int, memory [][]float64) []float64 {
 // and returns the last set. The weights are square roots of ratios of probabilities; the temperature is 5·0.96^t, and
 // the Polyak step the paper's.
 func (c *circuit) anneal(seed uint64, id int64, units, steps, batch int, cache bool) (uint32, error) {
-	polyak, err := samplers.ParsePolyak("axc")
+	polyak, err := settings.ParsePolyak("axc")
 	if err != nil {
 		return 0, err
 	}

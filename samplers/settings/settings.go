@@ -1,4 +1,6 @@
-package samplers
+// Package settings reads what users set as text: the options of samplers, by the tags of option structs, and schedules
+// of numbers that change from step to step.
+package settings
 
 import (
 	"fmt"
@@ -8,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // Flag describes one option of a sampler, read from a field of its option
@@ -31,14 +35,14 @@ type Flag struct {
 // Settings are options by flag name, as text.
 type Settings map[string]string
 
-// flagsOf panics for a tag that is misspelt or has no meaning.
-func flagsOf[O any]() []Flag {
+// FlagsOf returns the flags of an option struct. It panics for a tag that is misspelt or has no meaning.
+func FlagsOf[O any]() []Flag {
 	var flags []Flag
 	t := reflect.TypeFor[O]()
 	for k := range t.NumField() {
 		f := t.Field(k)
 		if reason := badTag(f); reason != "" {
-			panic(fmt.Sprintf("samplers: field %s of %v: %s", f.Name, t, reason))
+			panic(fmt.Sprintf("settings: field %s of %v: %s", f.Name, t, reason))
 		}
 		if f.Tag.Get("flag") == "" || f.Tag.Get("flag") == "*" {
 			continue
@@ -98,8 +102,8 @@ func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
 	}
 }
 
-// decode writes the settings into the option struct that o points to.
-func (s Settings) decode(sampler string, o any) error {
+// Decode writes the settings into the option struct that o points to. The error is an *OptionError.
+func (s Settings) Decode(sampler string, o any) error {
 	v := reflect.ValueOf(o).Elem()
 	var known []string
 	var rest Settings
@@ -179,7 +183,7 @@ func set(v reflect.Value, f reflect.StructField, text string) string {
 		}
 		v.SetString(text)
 	default:
-		panic(fmt.Sprintf("samplers: option %s has unsupported type %s", f.Name, f.Type))
+		panic(fmt.Sprintf("settings: option %s has unsupported type %s", f.Name, f.Type))
 	}
 	return ""
 }
@@ -195,4 +199,45 @@ func number(tag string) float64 {
 		return math.NaN()
 	}
 	return x
+}
+
+// OptionError reports a setting that cannot be used: an option of a sampler, a field of a
+// Config, a schedule or an unknown name.
+type OptionError struct {
+	Sampler string // "" where the setting is of no one sampler
+	Option  string
+	Value   string // as given; "" where there is no one value
+	Reason  string
+}
+
+func (e *OptionError) Error() string {
+	msg := "samplers: "
+	if e.Sampler != "" {
+		msg += e.Sampler + ": "
+	}
+	msg += e.Option
+	if e.Value != "" {
+		msg += fmt.Sprintf(" %q", e.Value)
+	}
+	return msg + ": " + e.Reason
+}
+
+// UnknownName reports the name of something (what) that is not among the known ones, and the nearest
+// of these; sampler is "" or the sampler that it is an option of.
+func UnknownName(sampler, what, name string, known []string) *OptionError {
+	slices.Sort(known)
+	best, nearest := max(1, len(name)/3)+1, ""
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), k); d < best {
+			best, nearest = d, k
+		}
+	}
+	reason := "known are " + strings.Join(known, ", ")
+	if len(known) == 0 {
+		reason = "there are none"
+	}
+	if nearest != "" {
+		reason = fmt.Sprintf("did you mean %q? (%s)", nearest, reason)
+	}
+	return &OptionError{sampler, "unknown " + what, name, reason}
 }

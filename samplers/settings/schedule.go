@@ -1,4 +1,4 @@
-package samplers
+package settings
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// maxBeta is the largest inverse temperature: with it β times a gradient, and its square,
+// MaxBeta is the largest inverse temperature: with it β times a gradient, and its square,
 // are still numbers in float32, in which kernels and energies hold them.
-const maxBeta = 1e15
+const MaxBeta = 1e15
 
 // schedule reports text that is no schedule.
 func badSchedule(text, reason string) error {
@@ -17,7 +17,7 @@ func badSchedule(text, reason string) error {
 }
 
 // ParseSchedule reads a number that depends on the step, such as an inverse temperature
-// (Config.InverseTemperature), for a run of that many steps, warm-up included:
+// (samplers.Config.InverseTemperature), for a run of that many steps, warm-up included:
 //
 //	50               β = 50 in every step
 //	0.1t             β_t = 0.1·t with t = 1, 2, ... (prompt tuning in Sun et al. 2023)
@@ -42,8 +42,8 @@ func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slope*float64(steps) > maxBeta {
-			return nil, badSchedule(text, fmt.Sprintf("must be at most %g, also in step %d", maxBeta, steps))
+		if slope*float64(steps) > MaxBeta {
+			return nil, badSchedule(text, fmt.Sprintf("must be at most %g, also in step %d", MaxBeta, steps))
 		}
 		return func(step int64) float64 { return slope * float64(step+1) }, nil
 	}
@@ -62,8 +62,8 @@ func scheduleNumber(text, part string) (float64, error) {
 		return 0, badSchedule(text, "want a number as 50, a slope as 0.1t or a range as 1..100")
 	case x < 0:
 		return 0, badSchedule(text, "must not be negative")
-	case x > maxBeta:
-		return 0, badSchedule(text, fmt.Sprintf("must be at most %g", maxBeta))
+	case x > MaxBeta:
+		return 0, badSchedule(text, fmt.Sprintf("must be at most %g", MaxBeta))
 	}
 	return x, nil
 }
@@ -113,10 +113,10 @@ func PinSchedule(text string, steps int) string {
 	return strings.TrimSpace(text) + "@" + strconv.Itoa(steps)
 }
 
-// stepSchedule reads the factor of a step size; "" is nil, a factor of 1. A range must name
+// StepSchedule reads the factor of a step size; "" and "1" are nil, a factor of 1. A range must name
 // its last step, since a kernel does not know how long a run is.
-func stepSchedule(sampler, text string) (func(step int64) float64, error) {
-	if text == "" {
+func StepSchedule(sampler, text string) (func(step int64) float64, error) {
+	if text == "" || text == "1" {
 		return nil, nil
 	}
 	bad := func(reason string) error { return &OptionError{sampler, "step-schedule", text, reason} }
