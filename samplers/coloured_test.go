@@ -236,37 +236,6 @@ func (e scaledEnergy) LogDensity(ctx context.Context, u []float64, x energies.Ba
 	return err
 }
 
-// TestLatticesAllocateNothing: kernels of a lattice's own allocate nothing in a step, on all processors.
-func TestLatticesAllocateNothing(t *testing.T) {
-	for energy, names := range map[string][]string{"ising:20x20,0.3": {"dmala", "dula", "ncg", "gibbs"}} {
-		e, err := known.Parse(energy)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			k, err := samplers.New(name, e, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := samplers.NewLoop(context.Background(), samplers.Config{Kernel: k, Chains: 100, Steps: 1 << 40})
-			if err != nil {
-				t.Fatal(err)
-			}
-			step := func() {
-				if err := l.Step(context.Background()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 5 {
-				step()
-			}
-			if n := testing.AllocsPerRun(20, step); n > 0 {
-				t.Errorf("%s on %s: %v allocations a step", name, energy, n)
-			}
-		}
-	}
-}
-
 // BenchmarkIsing measures a step of 100 chains on a 20 x 20 torus.
 func BenchmarkIsing(b *testing.B) {
 	e, err := known.Parse("ising:20x20,0.3")

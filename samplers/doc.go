@@ -16,7 +16,8 @@
 //
 // Most algorithms are a [Proposal]: Draw writes a proposal and returns its log-probability,
 // LogReverse returns that of the way back. [Metropolis] does the rest. [NewInformed] gives
-// it first-order weights of every change ([Point]), [NewEvaluator] gives it U alone. A
+// it first-order weights of every change ([Point]), [NewEvaluator] gives it U alone. Whatever else a
+// kernel needs of its energy it asks for once, when it is built ([energies.As]). A
 // [Tuner] adapts one parameter in warm-up. An algorithm that is no Metropolis kernel embeds
 // [Base] and implements Init and Step. Numbers that a kernel keeps for each chain are
 // variables of the state ([VarSpec]): they are saved, resumed, merged, recorded and shown
