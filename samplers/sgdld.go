@@ -135,7 +135,7 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 			return bad("polyak", o.Polyak, err.(*OptionError).Reason)
 		}
 		if h := k.polyak(0); h > 1 && k.single { // the largest, as none increases
-			return bad("polyak", o.Polyak, fmt.Sprintf("h of step 0 is %.6g, a probability with jump=single, at most 1; jump=sites takes more", h))
+			return bad("polyak", fmt.Sprintf("%.6g", h), "h of step 0 is a probability with jump=single, at most 1; jump=sites takes more")
 		}
 	}
 	if o.Batch > 0 {
