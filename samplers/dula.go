@@ -46,7 +46,7 @@ type DULAOptions struct {
 // because d[i,v] is only the first-order estimate of what U gains. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func NewDULA(e energies.Energy, o DULAOptions) (*Metropolis, error) {
-	return newLangevin("dula", e, DMALAOptions{StepSize: o.StepSize, StepSchedule: o.StepSchedule, Balance: o.Balance, Dense: o.Dense, Factors: o.Factors}, 0.1)
+	return newLangevin("dula", e, DMALAOptions(o), 0.1)
 }
 
 // NCGOptions are the options of NCG: those of DMALA that it shares.
