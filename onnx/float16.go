@@ -47,8 +47,8 @@ func Float16FromFloat32(f float32) uint16 {
 	return sign | uint16((frac+half-1+frac>>shift&1)>>shift)
 }
 
-// BFloat16ToFloat32 returns the value of the bfloat16 with the given bits.
-func BFloat16ToFloat32(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
+// bFloat16ToFloat32 returns the value of the bfloat16 with the given bits.
+func bFloat16ToFloat32(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
 
 // BFloat16FromFloat32 returns the bits of the bfloat16 nearest to f.
 func BFloat16FromFloat32(f float32) uint16 {

@@ -92,7 +92,7 @@ func (t *Tensor) Floats() ([]float32, error) {
 		case Float16:
 			v[i] = Float16ToFloat32(le.Uint16(t.Raw[2*i:]))
 		case BFloat16:
-			v[i] = BFloat16ToFloat32(le.Uint16(t.Raw[2*i:]))
+			v[i] = bFloat16ToFloat32(le.Uint16(t.Raw[2*i:]))
 		default:
 			return nil, t.not("floats")
 		}

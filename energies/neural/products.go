@@ -25,9 +25,9 @@ type Products struct {
 
 var _ rbm.Products = (*Products)(nil)
 
-// NewProducts opens sessions with the weights of m as constants. o.Threads is ignored. Errors are those
+// newProducts opens sessions with the weights of m as constants. o.Threads is ignored. Errors are those
 // of [OpenSession].
-func NewProducts(ctx context.Context, m *rbm.Model, o ort.Options) (*Products, error) {
+func newProducts(ctx context.Context, m *rbm.Model, o ort.Options) (*Products, error) {
 	weight, bias, hidden := m.Weights()
 	d, h := int64(len(bias)), int64(len(hidden))
 	o.Threads = 1
@@ -73,7 +73,7 @@ func narrow(x []float64) []float32 {
 
 // Accelerate returns e with its products computed by the runtime where that pays: if e is an RBM, in
 // one of its two forms, with enough weights. Close the products after use. Other energies are returned
-// as they are, with nil. Errors are those of [NewProducts].
+// as they are, with nil. Errors are those of [newProducts].
 func Accelerate(ctx context.Context, e energies.Energy, o ort.Options) (energies.Energy, *Products, error) {
 	m, ok := e.(*rbm.Model)
 	joint, both := e.(*rbm.Joint)
@@ -86,7 +86,7 @@ func Accelerate(ctx context.Context, e energies.Energy, o ort.Options) (energies
 	if weight, _, _ := m.Weights(); len(weight) < fewWeights {
 		return e, nil, nil
 	}
-	p, err := NewProducts(ctx, m, o)
+	p, err := newProducts(ctx, m, o)
 	if err != nil {
 		return nil, nil, err
 	}

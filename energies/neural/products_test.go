@@ -27,7 +27,7 @@ func TestProducts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProducts(t.Context(), exact, ort.Options{})
+	p, err := newProducts(t.Context(), exact, ort.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,8 +86,8 @@ type Accuracy struct {
 	Right    int    `json:"right"`
 }
 
-// Share returns Right divided by Pairs.
-func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.Pairs) }
+// share returns Right divided by Pairs.
+func (a Accuracy) share() float64 { return float64(a.Right) / float64(a.Pairs) }
 
 // PairsResult is the result of scoring pairs.
 type PairsResult struct {

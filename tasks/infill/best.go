@@ -33,8 +33,8 @@ type kept struct {
 	codes []int32
 }
 
-// NewBest returns a collector of the keep best sentences of p.
-func NewBest(p *Problem, keep int) *Best { return &Best{p: p, keep: keep} }
+// newBest returns a collector of the keep best sentences of p.
+func newBest(p *Problem, keep int) *Best { return &Best{p: p, keep: keep} }
 
 // Add shows the states of one step: x with log-densities u ([chain]), in chains with
 // the given numbers. It copies what it keeps. Steps must be shown in order.
@@ -53,7 +53,7 @@ func (b *Best) add(step, chain int64, u float64, codes []int32) {
 			return
 		}
 	}
-	n := kept{Visited{b.p.Sentence(codes, u*b.p.m.Temperature()), chain, step}, u, slices.Clone(codes)}
+	n := kept{Visited{b.p.Sentence(codes, u*b.p.m.temperature()), chain, step}, u, slices.Clone(codes)}
 	// Different pieces can give one text: its best spelling counts.
 	if i := slices.IndexFunc(b.list, func(k kept) bool { return k.Text == n.Text }); i >= 0 {
 		if u <= b.list[i].u {

@@ -21,7 +21,7 @@ func TestBest(t *testing.T) {
 	level := map[[2]int32]float64{} // few levels, so that there are ties
 	for trial := range 200 {
 		keep := trial % 7
-		best := NewBest(p, keep)
+		best := newBest(p, keep)
 		first := map[string]Visited{}
 		for step := range int64(10) {
 			x := energies.NewBatch(p.Energy.Space(), 4)

@@ -220,7 +220,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	}
 	ids := chainIDs(o.Chains)
 	each := o.sweep(len(p.Blanks))
-	best, t, out := NewBest(p, top), &trace{}, &Draws{}
+	best, t, out := newBest(p, top), &trace{}, &Draws{}
 	sweeps := 0
 	config := samplers.Config{
 		Kernel: kernel, Chains: o.Chains, ChainIDs: ids,
@@ -260,7 +260,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 
 func (d *Draws) add(p *Problem, s *samplers.State) {
 	for c, id := range s.ChainIDs {
-		d.Sentences = append(d.Sentences, Draw{p.Sentence(s.X.Chain(c), s.U[c]*p.m.Temperature()), id, s.Step})
+		d.Sentences = append(d.Sentences, Draw{p.Sentence(s.X.Chain(c), s.U[c]*p.m.temperature()), id, s.Step})
 	}
 }
 

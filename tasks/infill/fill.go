@@ -128,7 +128,7 @@ func (m *Model) ID() ModelID { return ModelID{m.Source.Name, m.Source.SHA256} }
 func (m *Model) record(o *Options) Settings {
 	e, w := m.options, o.Words
 	s := Settings{
-		Energy: m.Form(), MaskEmbedding: cmp.Or(e.MaskEmbedding, mlm.MaskToken), Temperature: m.Temperature(),
+		Energy: m.Form(), MaskEmbedding: cmp.Or(e.MaskEmbedding, mlm.MaskToken), Temperature: m.temperature(),
 		Top: o.Search.Top, Rank: "logp", Beam: o.Search.Beam,
 		NoPunctuation: w.NoPunctuation, NoRepeat: w.NoRepeat, Pieces: w.Pieces, Allow: w.Allow, Block: w.Block,
 		Provider: ort.ProviderName(e.Runtime.Provider),

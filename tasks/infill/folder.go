@@ -15,8 +15,8 @@ import (
 
 // Files that the folder of a run has besides those of package store.
 const (
-	DocumentFile = "infill.json" // the Document
-	TokensFile   = "tokens.json" // Tokens
+	documentFile = "infill.json" // the Document
+	tokensFile   = "tokens.json" // Tokens
 )
 
 // Tokens say what the codes of the draws stand for.
@@ -77,7 +77,7 @@ func newFolder(d *Document, p *Problem, o *Options) (*folder, error) {
 			m.ref, m.options.Runtime.Provider, s.Energy, s.MaskEmbedding, s.Sampling.Gradient, s.Temperature, p.Text, o.Words, o.Draws, o.Sampling,
 		},
 		Log:   o.Log,
-		Files: map[string]any{TokensFile: Tokens{pieces}, DocumentFile: begun},
+		Files: map[string]any{tokensFile: Tokens{pieces}, documentFile: begun},
 	}}
 	return f, f.plan.Vacant() // before the search
 }
@@ -129,6 +129,6 @@ func (f *folder) close(cause error) error {
 	if f == nil || f.run == nil {
 		return nil
 	}
-	_, err := f.run.Close(cause, map[string]any{DocumentFile: f.d})
+	_, err := f.run.Close(cause, map[string]any{documentFile: f.d})
 	return err
 }

@@ -38,7 +38,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("%d draws of each chain, header %+v", r.Draws(store.Sampling), h)
 	}
 	var tokens Tokens
-	if err := store.ReadFile(o.Folder, TokensFile, &tokens); err != nil {
+	if err := store.ReadFile(o.Folder, tokensFile, &tokens); err != nil {
 		t.Fatal(err)
 	}
 	for chain, s := range d.Draws { // one of each chain: the last sweep
@@ -54,9 +54,9 @@ func TestFolder(t *testing.T) {
 			t.Errorf("chain %d ends at %v, its sentence has %v", chain, words, s.Fills)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(o.Folder, DocumentFile))
+	text, err := os.ReadFile(filepath.Join(o.Folder, documentFile))
 	if err != nil || !json.Valid(text) || !strings.Contains(string(text), d.Draws[0].Text) {
-		t.Errorf("%s: %v\n%s", DocumentFile, err, text)
+		t.Errorf("%s: %v\n%s", documentFile, err, text)
 	}
 	if _, err := m.Fill(t.Context(), "the [MASK] [MASK] on", o); err == nil {
 		t.Error("a second run overwrote the first")
@@ -93,7 +93,7 @@ func TestResume(t *testing.T) {
 	for _, name := range []string{"interrupted", "killed"} {
 		run := filepath.Join(dir, name)
 		var begun Document
-		if err := store.ReadFile(run, DocumentFile, &begun); err != nil || !begun.Interrupted {
+		if err := store.ReadFile(run, documentFile, &begun); err != nil || !begun.Interrupted {
 			t.Errorf("%s: the document does not say that the run is not complete: %v", name, err)
 		}
 		s, err := LoadSaved(run)

@@ -93,7 +93,7 @@ func (p *Problem) found(ctx context.Context, progress func(sequences int)) (*fin
 
 // bestFound returns the best distinct sentences among the fillings that chains start from.
 func (p *Problem) bestFound(top int) (list []Sentence) {
-	best := NewBest(p, top)
+	best := newBest(p, top)
 	best.Add(0, chainIDs(len(p.foundU)), p.foundU, p.foundX)
 	for _, v := range best.Sentences() {
 		list = append(list, v.Sentence)
@@ -153,5 +153,5 @@ func (s *search) density(f filling) float64 {
 		lp, _ := s.t.at(q).logProb(w)
 		sum += lp
 	}
-	return sum / s.p.m.Temperature()
+	return sum / s.p.m.temperature()
 }

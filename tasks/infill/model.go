@@ -95,15 +95,11 @@ func lowerCases(t *hf.Tokenizer) bool {
 // Mask is how the model spells a blank, "[MASK]" as a rule.
 func (m *Model) Mask() string { return m.tok.Piece(m.tok.Mask) }
 
-// MaxTokens is the largest number of tokens that the model takes, with those around the
-// text; 0 where its files do not say.
-func (m *Model) MaxTokens() int { return m.tok.MaxLen }
-
 // Form is the form of the energy.
 func (m *Model) Form() mlm.Form { return m.mlm.Form() }
 
-// Temperature is what U is divided by.
-func (m *Model) Temperature() float64 { return m.mlm.Temperature() }
+// temperature is what U is divided by.
+func (m *Model) temperature() float64 { return m.mlm.Temperature() }
 
 // Sequences returns the number of sequences that went through the model so far.
 func (m *Model) Sequences() int64 { return m.mlm.Sequences() }

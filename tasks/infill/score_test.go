@@ -45,7 +45,7 @@ func TestScore(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := scores[k]
-			if want := u[0] * m.Temperature(); math.Abs(float64(s.LogP)-want) > 1e-4*float64(len(tokens)) || len(s.Tokens) != len(tokens) {
+			if want := u[0] * m.temperature(); math.Abs(float64(s.LogP)-want) > 1e-4*float64(len(tokens)) || len(s.Tokens) != len(tokens) {
 				t.Errorf("%s of %q: %v over %d tokens, want %v over %d", m.Form(), text, s.LogP, len(s.Tokens), want, len(tokens))
 			}
 			if math.Abs(float64(s.PerToken)-float64(s.LogP)/float64(len(tokens))) > 1e-9 {

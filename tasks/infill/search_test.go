@@ -34,7 +34,7 @@ func enumerate(t *testing.T, p *Problem) []filling {
 	}
 	var all []filling
 	for k, x := range list {
-		all = append(all, filling{codes: x, u: u[k] * p.m.Temperature()})
+		all = append(all, filling{codes: x, u: u[k] * p.m.temperature()})
 	}
 	slices.SortStableFunc(all, func(a, b filling) int { return cmp.Compare(b.u, a.u) })
 	return all
@@ -64,7 +64,7 @@ func TestSearchFindsBest(t *testing.T) {
 				break // whose predictions of masked blanks say little about U
 			}
 			if math.Abs(float64(s.LogP)-all[k].u) > 1e-4 {
-				t.Errorf("%s at temperature %v: number %d is %q, %.4f; the best there is has %.4f", m.Form(), m.Temperature(), k, s.Text, s.LogP, all[k].u)
+				t.Errorf("%s at temperature %v: number %d is %q, %.4f; the best there is has %.4f", m.Form(), m.temperature(), k, s.Text, s.LogP, all[k].u)
 			}
 			if math.Abs(float64(s.PerWord)-float64(s.LogP)/2) > 1e-9 {
 				t.Errorf("%v a word, %v for two", s.PerWord, s.LogP)

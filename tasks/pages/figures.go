@@ -19,7 +19,7 @@ import (
 // Limits of figures: number of lines, and points per line.
 const (
 	MostLines  = 12
-	MostPoints = 800
+	mostPoints = 800
 )
 
 // palette is the colour-blind safe palette of Okabe and Ito (2008), without yellow, which is faint on
@@ -71,7 +71,7 @@ func Lines(x, y string, rows [][]float64, from int) (template.HTML, error) {
 	curves := make([]Curve, len(rows))
 	for k, row := range rows {
 		curves[k].Colour, curves[k].Width = Colour(k), 1
-		width := max(1, (len(row)+MostPoints-1)/MostPoints)
+		width := max(1, (len(row)+mostPoints-1)/mostPoints)
 		for lo := 0; lo < len(row); lo += width {
 			part := row[lo:min(len(row), lo+width)]
 			sum := 0.0

@@ -38,9 +38,9 @@ func TestLines(t *testing.T) {
 			t.Errorf("%v: %v, %.60s", row, err, svg)
 		}
 	}
-	long := make([]float64, 10*MostPoints+1)
+	long := make([]float64, 10*mostPoints+1)
 	svg, err := Lines("x", "y", [][]float64{long}, 0)
-	if err != nil || strings.Count(string(svg), "L") > MostPoints+100 {
+	if err != nil || strings.Count(string(svg), "L") > mostPoints+100 {
 		t.Errorf("%v: a line of %d points", err, strings.Count(string(svg), "L"))
 	}
 }

@@ -62,7 +62,7 @@ func problem(t *testing.T, m *Model, pattern string, words Proposals) *Problem {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProblem([]Member{{Model: m, Weight: 1, Targets: targets(t, m)}}, template, words)
+	p, err := newProblem([]Member{{Model: m, Weight: 1, Targets: targets(t, m)}}, template, words)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (o *Config) explain(err error, r *Task) error {
 func (r *Task) changed(dir string) string {
 	const some = "pictures or texts have changed"
 	var old targetList
-	text, err := os.ReadFile(filepath.Join(dir, TargetsFile))
+	text, err := os.ReadFile(filepath.Join(dir, targetsFile))
 	if err != nil || json.Unmarshal(text, &old) != nil {
 		return some
 	}

@@ -34,8 +34,8 @@ func (p *Problem) Cosines(ctx context.Context, ids [][]int32) ([][]float64, erro
 	return out, nil
 }
 
-// MeanCosines fills in Prompt.Cosine: the mean over the targets of positive weight, by weight.
-func (p *Problem) MeanCosines(ctx context.Context, list []Prompt) error {
+// meanCosines fills in Prompt.Cosine: the mean over the targets of positive weight, by weight.
+func (p *Problem) meanCosines(ctx context.Context, list []Prompt) error {
 	ids := make([][]int32, len(list))
 	for i, x := range list {
 		ids[i] = x.IDs

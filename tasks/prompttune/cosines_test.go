@@ -19,7 +19,7 @@ func TestCosines(t *testing.T) {
 	for _, v := range goal.Vectors {
 		turned.Vectors = append(turned.Vectors, append(append([]float32{}, v[1:]...), v[0]))
 	}
-	p, err := NewProblem([]Member{{m, 0.25, goal}, {m, 0.75, turned}}, template, Proposals{})
+	p, err := newProblem([]Member{{m, 0.25, goal}, {m, 0.75, turned}}, template, Proposals{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (r *Task) copyTo(d *Task, rt ort.Options, maxBatch int) error {
 	if r.language == nil {
 		return nil
 	}
-	language, err := LoadLanguage(r.language.Source, mlm.Options{Runtime: rt})
+	language, err := loadLanguage(r.language.Source, mlm.Options{Runtime: rt})
 	d.language = language
 	return err
 }
@@ -91,7 +91,7 @@ func (p *Problem) with(r *Task) (*Problem, error) {
 	if err := q.build(); err != nil || r.language == nil {
 		return &q, err
 	}
-	return &q, q.AddFluency(r.language, r.fluency)
+	return &q, q.addFluency(r.language, r.fluency)
 }
 
 // closeDraft frees the sessions of the draft.

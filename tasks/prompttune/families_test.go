@@ -146,7 +146,7 @@ func (want *family) comparePrompts(t *testing.T, m *Model, goal Targets) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProblem([]Member{{Model: m, Weight: 1, Targets: goal}}, template, Proposals{Allow: want.Words})
+	p, err := newProblem([]Member{{Model: m, Weight: 1, Targets: goal}}, template, Proposals{Allow: want.Words})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,9 @@ type Language struct {
 	mlm *mlm.Model
 }
 
-// LoadLanguage reads a masked language model. o.MaskID is taken from the model. Errors are
+// loadLanguage reads a masked language model. o.MaskID is taken from the model. Errors are
 // *onnx.ArgumentError for an option and *neural.ModelError.
-func LoadLanguage(src models.Model, o mlm.Options) (*Language, error) {
+func loadLanguage(src models.Model, o mlm.Options) (*Language, error) {
 	tok, m, _, err := language.Load(src, o)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func LoadLanguage(src models.Model, o mlm.Options) (*Language, error) {
 // Close frees the runtime's sessions.
 func (l *Language) Close() error { return l.mlm.Close() }
 
-// AddFluency adds weight·F to U, where F is the pseudo-log-likelihood of the blanks of the
+// addFluency adds weight·F to U, where F is the pseudo-log-likelihood of the blanks of the
 // prompt's text under a masked language model l, in nats (Salazar et al. 2020):
 //
 //	F = Σ_i log f(word i | the text with word i masked).
@@ -48,7 +48,7 @@ func (l *Language) Close() error { return l.mlm.Close() }
 // proposed from now on, so that a blank is one token of both models, and a prompt whose text
 // encodes to other tokens is no result. Gradients go through both models. Errors:
 // *onnx.ArgumentError for the weight or where too few words are left.
-func (p *Problem) AddFluency(l *Language, weight float64) error {
+func (p *Problem) addFluency(l *Language, weight float64) error {
 	if !(weight > 0) || math.IsInf(weight, 1) {
 		return badInput("fluency", "%g; want a weight above zero", weight)
 	}

@@ -37,7 +37,7 @@ func TestFluency(t *testing.T) {
 	if err := p.Energy.LogDensityGrad(ctx, u, g, x); err != nil {
 		t.Fatal(err)
 	}
-	plain, err := NewProblem(p.members, p.Template, Proposals{Allow: texts(p)})
+	plain, err := newProblem(p.members, p.Template, Proposals{Allow: texts(p)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestFluencyErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := LoadLanguage(src, mlm.Options{Runtime: ort.Options{Threads: 1}})
+	l, err := loadLanguage(src, mlm.Options{Runtime: ort.Options{Threads: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestFluencyErrors(t *testing.T) {
 		}
 	}
 	for _, weight := range []float64{0, -1, math.Inf(1), math.NaN()} {
-		if err := task.Problem.AddFluency(l, weight); !is[*onnx.ArgumentError](err) {
+		if err := task.Problem.addFluency(l, weight); !is[*onnx.ArgumentError](err) {
 			t.Errorf("weight %g: %v", weight, err)
 		}
 	}

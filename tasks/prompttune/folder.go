@@ -12,8 +12,8 @@ import (
 // Files that Run adds to the folder of a run.
 const (
 	ResultsFile = "prompts.json" // the Document
-	TokensFile  = "tokens.json"  // what the numbers in the draws stand for
-	TargetsFile = "targets.json" // images and texts, to say what of them has changed
+	tokensFile  = "tokens.json"  // what the numbers in the draws stand for
+	targetsFile = "targets.json" // images and texts, to say what of them has changed
 )
 
 // folder is that of the run, "" for none.
@@ -46,7 +46,7 @@ func (o *Config) begin(ctx context.Context, r *Task, search *Finder, d *Document
 	}
 	p.Replay = func(from *store.Reader) error {
 		defer kept.forget()
-		return search.Replay(ctx, from)
+		return search.replay(ctx, from)
 	}
 	begun, err := run.Begin(ctx, p)
 	if err == nil && search.stopped == StoppedPatience && !begun.Loop.Done() {
@@ -66,7 +66,7 @@ func (r *Task) describe() (map[string]any, error) {
 		list[code] = token{id, r.Problem.Piece(int32(code))}
 	}
 	text, err := Encode(list, "")
-	return map[string]any{TokensFile: text, TargetsFile: r.listTargets()}, err
+	return map[string]any{tokensFile: text, targetsFile: r.listTargets()}, err
 }
 
 // Encode returns v as JSON with one final newline. It does not escape HTML.

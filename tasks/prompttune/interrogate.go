@@ -8,10 +8,10 @@ import (
 // interrogated are the templates that plain words are ranked in.
 var interrogated = []string{"_", "a photo of a _", "a picture of a _"}
 
-// Interrogate ranks every single word that may be proposed, alone and in templates such as
+// interrogate ranks every single word that may be proposed, alone and in templates such as
 // "a photo of a _", and returns the best: what a search has to beat. It costs an evaluation
 // for each word and template. Errors: those of the models and of ctx.
-func (t *Task) Interrogate(ctx context.Context, top int) ([]Prompt, error) {
+func (t *Task) interrogate(ctx context.Context, top int) ([]Prompt, error) {
 	p := t.Problem
 	var list []Prompt
 	var ids [][]int32
@@ -39,5 +39,5 @@ func (t *Task) Interrogate(ctx context.Context, top int) ([]Prompt, error) {
 	}
 	slices.SortStableFunc(list, compare)
 	list = list[:min(len(list), top)]
-	return list, p.MeanCosines(ctx, list)
+	return list, p.meanCosines(ctx, list)
 }

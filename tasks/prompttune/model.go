@@ -96,12 +96,12 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 	return m, nil
 }
 
-// MaxTokens is the largest number of tokens that the model takes, with the two around the
+// maxTokens is the largest number of tokens that the model takes, with the two around the
 // text; 0 where its files do not say.
-func (m *Model) MaxTokens() int { return m.limit }
+func (m *Model) maxTokens() int { return m.limit }
 
-// Sequences returns the number of texts that went through the model so far.
-func (m *Model) Sequences() int64 { return m.clip.Sequences() }
+// sequences returns the number of texts that went through the model so far.
+func (m *Model) sequences() int64 { return m.clip.Sequences() }
 
 // Try evaluates a few prompts with gradients, and one picture where there is a vision tower, so that
 // errors of the model, the runtime or its provider show.
@@ -128,7 +128,7 @@ func (m *Model) Try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := NewProblem([]Member{{Model: m, Weight: 1, Targets: t}}, template, Proposals{})
+	p, err := newProblem([]Member{{Model: m, Weight: 1, Targets: t}}, template, Proposals{})
 	if err != nil {
 		return err
 	}

@@ -102,11 +102,11 @@ func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []ImageSet,
 
 // problem builds the problem of a template.
 func (r *Task) problem(t *Template) (*Problem, error) {
-	p, err := NewProblem(r.members, t, r.words)
+	p, err := newProblem(r.members, t, r.words)
 	if err != nil || r.language == nil {
 		return p, err
 	}
-	return p, p.AddFluency(r.language, r.fluency)
+	return p, p.addFluency(r.language, r.fluency)
 }
 
 // list finds the files of the sets.
@@ -154,7 +154,7 @@ func (r *Task) load(ctx context.Context, g *Goal) error {
 		return err
 	}
 	r.fluency = g.Fluency
-	r.language, err = LoadLanguage(src, mlm.Options{Runtime: rt})
+	r.language, err = loadLanguage(src, mlm.Options{Runtime: rt})
 	return err
 }
 
@@ -210,9 +210,6 @@ func noImages(path string, skipped []Skipped) error {
 	return badInput("images", "none of the %d files of %s can be used; the first is %s", len(skipped), path, why(skipped[0]))
 }
 
-// Terms is the number of pictures and texts.
-func (r *Task) Terms() int { return len(r.members[0].Targets.Weights) }
-
 // Close frees the runtime's sessions.
 func (r *Task) Close() error {
 	err := r.closeDraft()
@@ -246,12 +243,3 @@ func (r *Task) From(p *Problem) string {
 	}
 	return p.From.String()
 }
-
-// Models are the models, Sets and Texts the targets, as results name them.
-func (r *Task) Models() []ModelID { return r.models }
-
-// Sets returns the sets of pictures.
-func (r *Task) Sets() []Set { return r.sets }
-
-// Texts returns the texts that are targets.
-func (r *Task) Texts() []Text { return r.texts }

@@ -41,10 +41,10 @@ type Problem struct {
 	limit   int     // tokens of the longest text, 0 where not known
 }
 
-// NewProblem builds the energy. There must be a member, and the vocabularies of several
+// newProblem builds the energy. There must be a member, and the vocabularies of several
 // must be the same. Errors: *onnx.ArgumentError, *neural.ModelError for a model's word list, those of
 // clip.Model.Prompt.
-func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error) {
+func newProblem(members []Member, t *Template, words Proposals) (*Problem, error) {
 	models := make([]*Model, len(members))
 	for i, m := range members {
 		models[i] = m.Model
@@ -60,7 +60,7 @@ func NewProblem(members []Member, t *Template, words Proposals) (*Problem, error
 	return p, p.build()
 }
 
-// Check finds what NewProblem would find wrong with a template and with word lists, before
+// Check finds what newProblem would find wrong with a template and with word lists, before
 // there are targets. Errors: *onnx.ArgumentError, *neural.ModelError for a model's word list.
 func Check(models []*Model, t *Template, words Proposals) error {
 	_, err := layOut(models, t, words)

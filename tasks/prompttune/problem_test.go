@@ -18,7 +18,7 @@ func TestEnsemble(t *testing.T) {
 	}
 	goal := targets(t, m)
 	other := Targets{Vectors: goal.Vectors[:1], Weights: []float64{2}}
-	p, err := NewProblem([]Member{{m, 0.25, goal}, {m, 0.75, other}}, template, Proposals{})
+	p, err := newProblem([]Member{{m, 0.25, goal}, {m, 0.75, other}}, template, Proposals{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestProblemErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewProblem([]Member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), c.says) {
+		if _, err := newProblem([]Member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", c.pattern, err)
 		}
 	}

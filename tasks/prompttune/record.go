@@ -109,7 +109,7 @@ func Merge(out string, parts []string, partial bool) error {
 		c.Search.ChainIDs = ids
 	}
 	files := map[string]any{}
-	for _, name := range []string{TokensFile, TargetsFile} {
+	for _, name := range []string{tokensFile, targetsFile} {
 		if files[name], err = join(name, parts[:1]); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func Merge(out string, parts []string, partial bool) error {
 	if err != nil {
 		return err
 	}
-	scores, err := join(ScoresFile, parts)
+	scores, err := join(scoresFile, parts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -127,8 +127,8 @@ func Merge(out string, parts []string, partial bool) error {
 	if err != nil || scores == nil {
 		return err
 	}
-	return checksums.Update(out, checksums.Files{Growing: []string{ScoresFile}}, func() error {
-		return os.WriteFile(filepath.Join(out, ScoresFile), scores, 0o644)
+	return checksums.Update(out, checksums.Files{Growing: []string{scoresFile}}, func() error {
+		return os.WriteFile(filepath.Join(out, scoresFile), scores, 0o644)
 	})
 }
 

@@ -89,7 +89,7 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 
 // compare fills in the mean cosines of the results, and the baseline if it is asked for.
 func (o *Config) compare(ctx context.Context, t *Task, d *Document) error {
-	if err := t.Problem.MeanCosines(ctx, d.Results); err != nil {
+	if err := t.Problem.meanCosines(ctx, d.Results); err != nil {
 		return err
 	}
 	if err := t.Problem.fluencies(ctx, d.Results); err != nil {
@@ -99,7 +99,7 @@ func (o *Config) compare(ctx context.Context, t *Task, d *Document) error {
 		return nil
 	}
 	var err error
-	d.Baseline, err = t.Interrogate(ctx, o.Search.Top)
+	d.Baseline, err = t.interrogate(ctx, o.Search.Top)
 	return err
 }
 

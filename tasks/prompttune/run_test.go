@@ -128,7 +128,7 @@ func TestDraws(t *testing.T) {
 		ID    int32
 		Piece string
 	}
-	text, err := os.ReadFile(filepath.Join(o.Out, TokensFile))
+	text, err := os.ReadFile(filepath.Join(o.Out, tokensFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ func TestScoreFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := outcome(t, o, out)
-	path := filepath.Join(o.Out, ScoresFile)
-	whole := read(t, o.Out, ScoresFile)
+	path := filepath.Join(o.Out, scoresFile)
+	whole := read(t, o.Out, scoresFile)
 	known := func() map[string]float64 {
 		s, err := openScores(o.Out)
 		if err != nil {

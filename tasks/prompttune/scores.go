@@ -32,12 +32,12 @@ type scores struct {
 
 var _ Scores = (*scores)(nil)
 
-// ScoresFile is the name of the file.
-const ScoresFile = "scores.txt"
+// scoresFile is the name of the file.
+const scoresFile = "scores.txt"
 
 // openScores reads the file of a run, where there is one. Errors: *store.Error.
 func openScores(dir string) (*scores, error) {
-	s := &scores{path: filepath.Join(dir, ScoresFile), known: map[string]float64{}}
+	s := &scores{path: filepath.Join(dir, scoresFile), known: map[string]float64{}}
 	text, err := os.ReadFile(s.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &store.Error{Path: s.path, Reason: "cannot be read", Err: err}
@@ -110,7 +110,7 @@ func (s *scores) close() error {
 	if s == nil || s.file == nil {
 		return nil
 	}
-	err := checksums.Update(filepath.Dir(s.path), checksums.Files{Growing: []string{ScoresFile}}, s.file.Close)
+	err := checksums.Update(filepath.Dir(s.path), checksums.Files{Growing: []string{scoresFile}}, s.file.Close)
 	if s.file = nil; err != nil {
 		return store.CannotWrite(s.path, err)
 	}

@@ -208,10 +208,10 @@ func (r *Finder) exhausted(step int64) bool {
 	return n > 0 && step-r.last >= n && step < int64(r.search.steps())
 }
 
-// Replay takes the steps of a stored run as if they were made now, so that all that is
+// replay takes the steps of a stored run as if they were made now, so that all that is
 // made of them is what it was, and takes up the run where it stands. A text whose cosine
 // is not U is scored again unless Search.Scores knows it. Errors: those of ctx, of the models and of store.Replay.
-func (r *Finder) Replay(ctx context.Context, from *store.Reader) error {
+func (r *Finder) replay(ctx context.Context, from *store.Reader) error {
 	r.ctx, r.past = ctx, true
 	defer func() { r.past = false }()
 	show := samplers.ObserverFunc(func(s *samplers.State, info *samplers.Info) error {

@@ -79,8 +79,8 @@ func TestSigLIP(t *testing.T) {
 	if err := m.Try(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if m.MaxTokens() != 12 {
-		t.Errorf("texts of up to %d tokens, want 12", m.MaxTokens())
+	if m.maxTokens() != 12 {
+		t.Errorf("texts of up to %d tokens, want 12", m.maxTokens())
 	}
 	vector, err := m.Text(ctx, "wab wcd")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestSigLIP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProblem([]Member{{Model: m, Weight: 1, Targets: goal}}, template, Proposals{})
+	p, err := newProblem([]Member{{Model: m, Weight: 1, Targets: goal}}, template, Proposals{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +154,8 @@ func TestSigLIPOfOpenCLIP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.MaxTokens() != 12 {
-		t.Errorf("texts of up to %d tokens, want 12", m.MaxTokens())
+	if m.maxTokens() != 12 {
+		t.Errorf("texts of up to %d tokens, want 12", m.maxTokens())
 	}
 }
 

@@ -29,9 +29,9 @@ type precision struct {
 }
 
 var (
-	precision64 = precision{name: "float64", tolerance: Tolerance64, resolved: Tolerance64,
+	precision64 = precision{name: "float64", tolerance: tolerance64, resolved: tolerance64,
 		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9, agree: 1, margin: 1, floor: 1e-8, work: 4e10}
-	precision32 = precision{name: "float32", tolerance: Tolerance32, resolved: 2e-2,
+	precision32 = precision{name: "float32", tolerance: tolerance32, resolved: 2e-2,
 		steps: []float64{1, 0.3, 0.1, 0.05, 0.02, 0.01}, tiny: 1e-3, agree: 2, margin: 3, floor: 1e-5, work: 1e12}
 )
 

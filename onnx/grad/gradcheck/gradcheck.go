@@ -53,13 +53,13 @@ type Options struct {
 	Runtime ort.Options
 }
 
-// Tolerance64 and Tolerance32 bound the relative error of a comparison, beyond what
+// tolerance64 and tolerance32 bound the relative error of a comparison, beyond what
 // the differences themselves are known to.
 const (
-	Tolerance64 = 1e-5
-	// ToleranceMixed is for gradients in float32 next to differences in float64.
-	ToleranceMixed = 1e-4
-	Tolerance32    = 2e-3
+	tolerance64 = 1e-5
+	// toleranceMixed is for gradients in float32 next to differences in float64.
+	toleranceMixed = 1e-4
+	tolerance32    = 2e-3
 )
 
 // forwardTolerance bounds the difference of outputs, and of gradients, that are
@@ -341,7 +341,7 @@ func (c *checker) compare(after *onnx.Model, native reference.Feeds) error {
 		if wide.grads != nil {
 			g = wide.grads
 		} else {
-			eps.tolerance, eps.resolved = ToleranceMixed, ToleranceMixed
+			eps.tolerance, eps.resolved = toleranceMixed, toleranceMixed
 		}
 	}
 	c.rep.Precision, c.rep.Tolerance = eps.name, eps.tolerance
