@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gradhop/gradhop/onnx/atomicfile"
+	"github.com/gradhop/gradhop/internal/atomicfile"
 )
 
 // SaveOptions tells [Save] where to store weights. With the zero value every tensor stays where it is:

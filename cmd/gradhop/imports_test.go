@@ -17,7 +17,7 @@ const module = "github.com/gradhop/gradhop"
 // package falls under its longest prefix. Only direct edges need a look: whatever
 // lies behind them is judged at its own package.
 var allowed = map[string][]string{
-	"onnx":                    {"onnx/atomicfile"},
+	"onnx":                    {"internal/atomicfile"},
 	"onnx/shape":              {"onnx"},
 	"onnx/unsigned":           {"onnx", "onnx/shape"},
 	"onnx/build":              {"onnx", "onnx/shape"},
@@ -27,16 +27,16 @@ var allowed = map[string][]string{
 	"onnx/internal/gradtest":  {"onnx", "onnx/internal/reference", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort"}, // proves rules by running them
 	"onnx/grad/gradcheck":     {"onnx", "onnx/internal/reference", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort"}, // checks users' models by running them
 	"onnx/ort":                {"onnx", "onnx/unsigned", "onnx/ort/library"},
-	"onnx/ort/library":        {"onnx/atomicfile"},
+	"onnx/ort/library":        {"internal/atomicfile"},
 	"tokenize":                {"tokenize"},
 	"energies":                {"energies"},
 	"energies/neural":         {"energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/ort"},
-	"onnx/atomicfile":         {},
+	"internal/atomicfile":     {},
 	"samplers":                {"energies", "samplers"},
-	"samplers/store":          {"energies", "samplers", "samplers/store", "onnx/atomicfile"},
+	"samplers/store":          {"energies", "samplers", "samplers/store", "internal/atomicfile"},
 	"models":                  {"models/hub", "onnx"},
-	"models/hub":              {"models/hub", "onnx/atomicfile"},
-	"tasks":                   {"tasks", "tasks/textmetrics", "energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/grad/gradcheck", "onnx/ort", "onnx/ort/library", "onnx/atomicfile", "tokenize", "models", "models/hub", "samplers", "samplers/store"},
+	"models/hub":              {"models/hub", "internal/atomicfile"},
+	"tasks":                   {"tasks", "tasks/textmetrics", "energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/grad/gradcheck", "onnx/ort", "onnx/ort/library", "internal/atomicfile", "tokenize", "models", "models/hub", "samplers", "samplers/store"},
 	"tasks/textmetrics":       {},
 	"cmd":                     {"*"},
 	"scripts":                 {"*"},

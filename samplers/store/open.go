@@ -13,7 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/gradhop/gradhop/onnx/atomicfile"
+	"github.com/gradhop/gradhop/internal/atomicfile"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store/checksums"
 )

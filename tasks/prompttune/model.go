@@ -96,13 +96,6 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 	return m, nil
 }
 
-// maxTokens is the largest number of tokens that the model takes, with the two around the
-// text; 0 where its files do not say.
-func (m *Model) maxTokens() int { return m.limit }
-
-// sequences returns the number of texts that went through the model so far.
-func (m *Model) sequences() int64 { return m.clip.Sequences() }
-
 // Try evaluates a few prompts with gradients, and one picture where there is a vision tower, so that
 // errors of the model, the runtime or its provider show.
 func (m *Model) Try(ctx context.Context) error {

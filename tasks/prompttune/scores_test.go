@@ -33,17 +33,17 @@ func TestScores(t *testing.T) {
 	alone := NewBest(p, BestOptions{Keep: 1000})
 	visit(t, p, alone, 0)
 	kept := &memory{known: map[string]float64{}}
-	before := m.sequences()
+	before := m.clip.Sequences()
 	first := NewBest(p, BestOptions{Keep: 1000, Scores: kept})
 	visit(t, p, first, 0)
-	between := m.sequences()
+	between := m.clip.Sequences()
 	second := NewBest(p, BestOptions{Keep: 1000, Scores: kept})
 	visit(t, p, second, 0)
 	if n := int64(len(kept.known)); n == 0 || n != first.Scored() || first.Scored() != second.Scored() || first.Scored() != alone.Scored() {
 		t.Errorf("%d texts are known; %d, %d and %d were scored", n, alone.Scored(), first.Scored(), second.Scored())
 	}
 	// Both go through the same states; only the first evaluates texts besides.
-	if saved := (between - before) - (m.sequences() - between); saved != first.Scored() {
+	if saved := (between - before) - (m.clip.Sequences() - between); saved != first.Scored() {
 		t.Errorf("%d texts less went through the model; %d were known", saved, first.Scored())
 	}
 	same := func(a, b Prompt) bool {

@@ -79,8 +79,8 @@ func TestSigLIP(t *testing.T) {
 	if err := m.Try(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if m.maxTokens() != 12 {
-		t.Errorf("texts of up to %d tokens, want 12", m.maxTokens())
+	if m.limit != 12 {
+		t.Errorf("texts of up to %d tokens, want 12", m.limit)
 	}
 	vector, err := m.Text(ctx, "wab wcd")
 	if err != nil {
@@ -154,8 +154,8 @@ func TestSigLIPOfOpenCLIP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.maxTokens() != 12 {
-		t.Errorf("texts of up to %d tokens, want 12", m.maxTokens())
+	if m.limit != 12 {
+		t.Errorf("texts of up to %d tokens, want 12", m.limit)
 	}
 }
 

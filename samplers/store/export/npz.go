@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gradhop/gradhop/onnx/atomicfile"
+	"github.com/gradhop/gradhop/internal/atomicfile"
 	"github.com/gradhop/gradhop/samplers/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/gradhop/gradhop/onnx/atomicfile"
+	"github.com/gradhop/gradhop/internal/atomicfile"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
