@@ -127,7 +127,7 @@ func TestFluencyErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer task.Close()
-		switch err := task.Problem.AddFluency(l, 1); {
+		switch err := task.Problem.addFluency(l, 1); {
 		case want == "" && !is[*onnx.ArgumentError](err):
 			t.Errorf("%s: %v", text, err)
 		case want != "" && (err != nil || len(warned) != 1 || !strings.Contains(warned[0], want)):
