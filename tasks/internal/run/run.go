@@ -177,17 +177,17 @@ func (r *Run) takeUp(ctx context.Context) error {
 	return r.start(ctx)
 }
 
-// progress says how far a run is.
+// progress says how far a run is, counting as its options do.
 func (p *Plan) progress(step int64) string {
-	unit, total := "step", int64(p.Header.Warmup+p.Header.Steps)
+	unit, per := "step", int64(1)
 	if p.Sweep > 0 {
-		unit, step, total = "sweep", step/int64(p.Sweep), total/int64(p.Sweep)
+		unit, per = "sweep", int64(p.Sweep)
 	}
-	text := fmt.Sprintf("%s %d of %d", unit, step, total)
-	if p.Header.Warmup > 0 {
-		text += ", warm-up included"
+	warmup, steps := int64(p.Header.Warmup)/per, int64(p.Header.Steps)/per
+	if step /= per; step < warmup {
+		return fmt.Sprintf("%s %d of %d of warm-up", unit, step, warmup)
 	}
-	return text
+	return fmt.Sprintf("%s %d of %d", unit, step-warmup, steps)
 }
 
 // Tally returns the sums over all steps, and the time from Begin on, of earlier processes too.
