@@ -70,7 +70,7 @@ func TestDraftRefused(t *testing.T) {
 		"draft: openvino,f8: want a precision":           func(o *DrawOptions) { o.Draft = "openvino,f8" },
 		"the model has none; name another --draft":       func(o *DrawOptions) { o.Draft = "int8" },
 		"sampler: two-stage: it needs --draft":           func(o *DrawOptions) { o.Draft, o.Sampler = "", "two-stage" },
-		"must be a reversible sampler: dlmc, dmala, gwg": func(o *DrawOptions) { o.Draft, o.Sampler = swapped, "gibbs-model" },
+		"must be a reversible sampler: dlmc, dmala, exchange, gwg": func(o *DrawOptions) { o.Draft, o.Sampler = swapped, "gibbs-model" },
 		`to tiny: give a draft with the tokenizer`:       func(o *DrawOptions) { o.Draft = swapped },
 		"has a vocabulary of 79 tokens, tiny has 80":     func(o *DrawOptions) { o.Draft = fewer },
 		"it is not a folder":                             func(o *DrawOptions) { o.Draft = "./absent" },
