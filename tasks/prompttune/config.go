@@ -197,7 +197,7 @@ func (p *Form) proposals() (Proposals, error) {
 	return out, nil
 }
 
-// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 1000
+// Search says how prompts are looked for. Zero fields mean the defaults: 1 chain and 550
 // steps for search, 1 and 120 for gcg, 1 and 170 for mtm after its start, 8 and 500 for other samplers.
 type Search struct {
 	// Sampler is a registered name, Options its settings.
@@ -269,7 +269,7 @@ func (s *Search) Fill() {
 	chains, steps := 8, 500
 	switch s.moving() {
 	case "search":
-		chains, steps = 1, 1000
+		chains, steps = 1, 550
 	case "gcg":
 		chains, steps = 1, 120
 	case "mtm":

@@ -27,7 +27,7 @@ var kinds = map[string]func(*job){
 	"models": func(o *job) { // step sizes, two models
 		o.Search.Warmup, o.Goal.Models = 7, []string{o.Goal.Models[0], o.Goal.Models[0] + ":3"}
 	},
-	"search": func(o *job) { // PEZ, then climbs from several starts
+	"search": func(o *job) { // PEZ, then sweeps
 		o.Search.Sampler, o.Search.Beta, o.Form.Tokens = "search", "", "all"
 		o.Search.Options = samplers.Settings{"pez-steps": "5", "words": "7"}
 	},

@@ -16,6 +16,7 @@ import (
 type bumpy struct {
 	space *energies.Space
 	flat  bool // U is 0 everywhere
+	ties  bool // U is rounded to tenths
 }
 
 func (e *bumpy) Space() *energies.Space { return e.space }
@@ -32,6 +33,9 @@ func (e *bumpy) value(x []int32) float64 {
 		if i > 0 {
 			u += 1.5 * math.Cos(float64(v)*2+float64(x[i-1])*5)
 		}
+	}
+	if e.ties {
+		u = math.Round(10*u) / 10
 	}
 	return u
 }

@@ -25,7 +25,7 @@ var optimisers = []samplers.Registration{
 	}, NewPEZ),
 	samplers.Describe(samplers.Registration{
 		Name:  "search",
-		Doc:   "PEZ, then sweeps of one blank after the other, again and again from new starts",
+		Doc:   "PEZ, then sweeps over the words of one blank, of the best prompts first",
 		Paper: "Wen et al. 2023 (arXiv:2302.03668)",
 		Bias:  "none: an optimiser, not a sampler",
 		Needs: energies.Gradient,

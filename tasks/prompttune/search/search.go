@@ -16,8 +16,8 @@ type Options struct {
 	LearningRate float64 `flag:"lr" default:"0.1" doc:"learning rate"`
 	WeightDecay  float64 `flag:"weight-decay" zero:"-1" default:"0.1" doc:"weight decay, apart from the gradient"`
 	// Words is the number of values of a short list; 0 means 150.
-	Words int `flag:"words" default:"150" doc:"words that climbs after the first try at each blank: those of the best prompts so far"`
-	// TopK is the length of a wide list where it has not all values; 0 means 256.
+	Words int `flag:"words" default:"150" doc:"words that sweeps after the first try at a blank: those of the best prompts so far"`
+	// TopK is the number of values of largest gradient that fill the lists at first; 0 means 256.
 	TopK int `flag:"top-k" default:"256" doc:"changes go to the k tokens of largest gradient at each blank"`
 }
 

@@ -16,52 +16,44 @@ const (
 	// tolerance is the difference of U that counts: cosines in float32 differ by less between
 	// processors, and an answer must not.
 	tolerance = 1e-6
-	// wideRound bounds the evaluations of one round over all sites with wide lists of all values.
+	// wideRound bounds the evaluations of one round over all values of all sites.
 	wideRound = 20_000
-	// sample is the number of values that a step of a rough climb evaluates, near how far below the
-	// best state, as a share of its U, one may end that a short climb follows.
-	sample = 40
-	near   = 0.02
+	// frontier is the number of states that wait for their sweeps, settled that of steps without a better
+	// state after which the best one is swept with wide lists.
+	frontier = 1024
+	settled  = 30
 )
 
-// Sweeps climbs to states that no change of one site and no move of one value to another site
-// improves, from a new state each time, and keeps the best.
+// Sweeps is a best-first search. A step of a chain sweeps one site: it takes the best state found so far
+// that has sites left to sweep, and evaluates every value of a list there. In its turn after the last site, it takes
+// one value out and puts it in elsewhere, all ways, or swaps two. Worse states get their turn, so that no
+// local maximum holds the search.
 //
-// A step of a chain is a sweep of one site: it evaluates every value of a list there and moves
-// to the best if U grows. After the last site it takes one value out and puts it in elsewhere, all
-// ways, or swaps two. The chain has climbed when a round of such steps changes nothing.
+// The list is short: the Words values that stood at the site in the best states evaluated so far. Two phases fill
+// these lists. At first the best state is swept with the TopK values of largest gradient, until no site
+// betters it. A best state that 30 steps of the search have not bettered is swept with all values once, or, where these
+// are more than 20,000 evaluations, with those of largest gradient as at first.
 //
-// Lists are wide, short or rough. A wide one has all values, or, where a round would take more than 20,000
-// evaluations, the TopK of largest gradient. A short one has the Words values that stood in the best states
-// evaluated so far, a rough one 40 of these, drawn at each step. The first climb uses wide lists. Each later one
-// starts from the best state with two, three or all sites redrawn, in turn, and uses rough lists. Where it ends
-// within 2% of the best U it goes on with short lists, and above the best U with wide ones. So the
-// best state of a complete climb is a local maximum over wide lists.
+// The 1,024 best states wait. Where none of them has sites left, the search starts again from a random state
+// of values on short lists.
 //
-// Differences of U below 1e-6 are ties, which the lowest code wins. β is immaterial.
+// Differences of U below 1e-6 are ties, which the lowest codes win: an answer must not depend on the last
+// bits of a processor's floats. β is immaterial.
 type Sweeps struct {
 	samplers.Base
 	words int  // in a short list
-	all   bool // wide lists have all values
-	grad  *GCG // lists of the largest gradient otherwise
+	all   bool // the round over all values is small enough
+	grad  *GCG // lists of the largest gradient
 }
 
 // Variables of Sweeps, beside the best state.
 const (
-	wordsVar = "words" // the largest U of a state with each value, [value]
-	stageVar = "stage" // one of the constants below
-	placeVar = "place" // the site of the next step; the number of sites stands for moves
-	idleVar  = "idle"  // steps of the climb since it last moved
-	countVar = "climb" // number of climbs ended
-	wideVar  = "wide"  // U where the last climb with wide lists ended
-)
-
-// Stages of a chain.
-const (
-	wideStage = iota
-	shortStage
-	roughStage
-	startStage // the next step starts a climb
+	wordsVar    = "words"    // the largest U of a state with each value at each site, [site, value]
+	frontierVar = "frontier" // states, the best first, [frontier, row]
+	idleVar     = "idle"     // steps since a better state was found
+	wideVar     = "wide"     // sites of the best state that were swept with wide lists: all values, or gradients
+	placeVar    = "place"    // sweeps with wide lists, of all states
+	climbedVar  = "climbed"  // 1 after the first phase
 )
 
 var _ samplers.Kernel = (*Sweeps)(nil)
@@ -79,9 +71,9 @@ func NewSweeps(e energies.Energy, o Options) (*Sweeps, error) {
 	space := e.Space()
 	k := &Sweeps{words: cmp.Or(o.Words, 150), grad: grad, all: space.Sites*space.Values <= wideRound}
 	k.Base = samplers.Base{Target: e, Specs: append(bestSpecs(space.Sites),
-		samplers.VarSpec{Name: wordsVar, Shape: []int{space.Values}, Start: -math.MaxFloat64},
-		samplers.VarSpec{Name: stageVar}, samplers.VarSpec{Name: placeVar}, samplers.VarSpec{Name: idleVar}, samplers.VarSpec{Name: countVar},
-		samplers.VarSpec{Name: wideVar, Start: -math.MaxFloat64},
+		samplers.VarSpec{Name: wordsVar, Shape: []int{space.Sites, space.Values}, Start: -math.MaxFloat64},
+		samplers.VarSpec{Name: frontierVar, Shape: []int{frontier, rowHead + space.Sites}, Start: -math.MaxFloat64},
+		samplers.VarSpec{Name: idleVar, Start: settled}, samplers.VarSpec{Name: wideVar}, samplers.VarSpec{Name: placeVar}, samplers.VarSpec{Name: climbedVar},
 	)}
 	return k, nil
 }
@@ -98,28 +90,47 @@ func (k *Sweeps) Init(ctx context.Context, s *samplers.State) error {
 		return err
 	}
 	remember(s)
+	for c := range s.U {
+		if rows := k.rows(s, c); rows.empty() {
+			rows.insert(s.U[c], s.X.Space.Sites, s.X.Chain(c))
+		}
+	}
 	k.grad.codes = nil
-	// Those of chains that did not move are not counted when a run goes on, see GCG.Init.
-	idle := s.Var(idleVar)
-	return k.grad.refresh(ctx, s, &samplers.Info{}, func(c int) bool { return k.asksGradient(s, c) && idle[c] > 0 })
+	// Gradients that an uninterrupted run has kept are not counted again, see GCG.Init.
+	wide := s.Var(wideVar)
+	return k.gradients(ctx, s, &samplers.Info{}, func(c int) bool { return wide[c] > 0 })
 }
 
-// asksGradient reports whether the next step of a chain takes the gradient.
-func (k *Sweeps) asksGradient(s *samplers.State, c int) bool {
-	return !k.all && s.Var(stageVar)[c] == wideStage && int(s.Var(placeVar)[c]) < s.X.Space.Sites
+// gradients lists the values of largest gradient at the best states of the chains that are due.
+func (k *Sweeps) gradients(ctx context.Context, s *samplers.State, info *samplers.Info, due func(chain int) bool) error {
+	best := *s
+	best.X = s.X.Clone()
+	for i, v := range s.Var(bestVar) {
+		best.X.Codes[i] = int32(v)
+	}
+	return k.grad.refresh(ctx, &best, info, func(c int) bool { return k.wide(s, c) && !k.whole(s, c) && due(c) })
 }
+
+// wide reports whether the next step of a chain sweeps the best state with a wide list.
+func (k *Sweeps) wide(s *samplers.State, c int) bool {
+	return int(s.Var(wideVar)[c]) < s.X.Space.Sites && s.Var(idleVar)[c] >= settled
+}
+
+// whole reports whether wide lists of a chain have all values.
+func (k *Sweeps) whole(s *samplers.State, c int) bool { return k.all && s.Var(climbedVar)[c] > 0 }
 
 // Step implements samplers.Kernel.
 func (k *Sweeps) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	n, d := s.Chains(), s.X.Space.Sites
 	info.Reset(n)
-	if err := k.grad.refresh(ctx, s, info, func(c int) bool { return k.asksGradient(s, c) }); err != nil {
+	if err := k.gradients(ctx, s, info, func(int) bool { return true }); err != nil {
 		return err
 	}
 	x := energies.Batch{Space: s.X.Space}
 	first := make([]int, n+1) // of the states of each chain
+	place, from := make([]int, n), make([][]float64, n)
 	for c := range n {
-		x.Codes = k.neighbours(x.Codes, s, c)
+		x.Codes, place[c], from[c] = k.neighbours(x.Codes, s, c)
 		first[c+1] = len(x.Codes) / d
 		x.IDs = append(x.IDs, slices.Repeat(s.ChainIDs[c:c+1], first[c+1]-first[c])...)
 	}
@@ -128,17 +139,45 @@ func (k *Sweeps) Step(ctx context.Context, s *samplers.State, info *samplers.Inf
 		return err
 	}
 	info.Evaluations.Density = int64(len(u))
+	before := slices.Clone(s.Var(scoreVar))
 	for c := range n {
-		k.advance(s, info, c, u[first[c]:first[c+1]], x.Codes[first[c]*d:first[c+1]*d])
+		switch {
+		case from[c] != nil:
+			from[c][rowSwept]++
+		case !k.wide(s, c):
+			k.rows(s, c).clear()
+		}
+		k.advance(s, info, c, place[c], u[first[c]:first[c+1]], x.Codes[first[c]*d:first[c+1]*d])
 	}
 	remember(s)
 	for c := range n {
-		k.turn(s, c)
+		k.turn(s, c, s.Var(scoreVar)[c] > before[c])
 	}
 	s.Step++
 	s.Evaluations.Density += info.Evaluations.Density
 	s.Evaluations.Gradient += info.Evaluations.Gradient
 	return nil
+}
+
+// turn counts a step of a chain, which may have found a better state.
+func (k *Sweeps) turn(s *samplers.State, c int, better bool) {
+	idle, wide, climbed := &s.Var(idleVar)[c], &s.Var(wideVar)[c], &s.Var(climbedVar)[c]
+	swept := k.wide(s, c)
+	if swept {
+		*wide++
+		s.Var(placeVar)[c]++
+	}
+	*idle++
+	switch {
+	case better:
+		if *wide = 0; !swept || k.whole(s, c) {
+			*idle = 0
+		}
+	case swept && int(*wide) == s.X.Space.Sites && *climbed == 0:
+		if *climbed = 1; k.all {
+			*idle, *wide = 0, 0
+		}
+	}
 }
 
 // evaluate writes U of candidates; one that is NaN or +Inf is an error, or is rejected.
@@ -160,33 +199,53 @@ func (k *Sweeps) evaluate(ctx context.Context, s *samplers.State, u []float64, x
 	return nil
 }
 
-// neighbours appends the states that the next step of a chain compares.
-func (k *Sweeps) neighbours(to []int32, s *samplers.State, c int) []int32 {
-	own, place, stage := s.X.Chain(c), int(s.Var(placeVar)[c]), s.Var(stageVar)[c]
-	switch {
-	case stage == startStage:
-		return k.start(to, s, c)
-	case place == len(own):
-		return moves(to, own)
+// neighbours appends the states that the next step of a chain evaluates, and returns their place and the row
+// of the frontier that they stem from, nil for the best state and for a start.
+func (k *Sweeps) neighbours(to []int32, s *samplers.State, c int) ([]int32, int, []float64) {
+	d := s.X.Space.Sites
+	if k.wide(s, c) {
+		site := int(s.Var(placeVar)[c]) % d
+		list := k.grad.top[c*d+site]
+		if k.whole(s, c) {
+			list = allowedAt(s.X.Space, site)
+		}
+		return sweep(to, integers(s.Var(bestVar)[c*d:(c+1)*d]), site, list), site, nil
 	}
-	var list []int32
-	switch {
-	case stage == shortStage:
-		list = slices.Sorted(slices.Values(k.short(s, c, place)))
-	case stage == roughStage:
-		list = k.rough(s, c, place)
-	case k.all:
-		list = allowedAt(s.X.Space, place)
-	default:
-		list = k.grad.top[c*len(own)+place]
+	row, place := k.rows(s, c).next()
+	if row == nil {
+		var r rng.Stream
+		s.Stream(&r, c, samplers.UseSite)
+		for site := range d {
+			list := k.short(s, c, site)
+			to = append(to, list[r.IntN(len(list))])
+		}
+		return to, d, nil
 	}
+	own := integers(row[rowHead:])
+	if place == d {
+		return moves(to, own), d, row
+	}
+	return sweep(to, own, place, k.short(s, c, place)), place, row
+}
+
+// sweep appends the states that have another value of the list at a site.
+func sweep(to, own []int32, site int, list []int32) []int32 {
 	for _, v := range list {
-		if v != own[place] {
+		if v != own[site] {
 			to = append(to, own...)
-			to[len(to)-len(own)+place] = v
+			to[len(to)-len(own)+site] = v
 		}
 	}
 	return to
+}
+
+// integers returns the codes of a variable.
+func integers(v []float64) []int32 {
+	codes := make([]int32, len(v))
+	for i, x := range v {
+		codes[i] = int32(x)
+	}
+	return codes
 }
 
 // allowedAt returns the values of a site.
@@ -201,51 +260,19 @@ func allowedAt(space *energies.Space, site int) []int32 {
 	return list
 }
 
-// short returns the short list of a site, the best value first.
+// short returns the short list of a site.
 func (k *Sweeps) short(s *samplers.State, c, site int) []int32 {
 	values := s.X.Space.Values
-	score := s.Var(wordsVar)[c*values : (c+1)*values]
+	at := (c*s.X.Space.Sites + site) * values
+	score := s.Var(wordsVar)[at : at+values]
 	list := slices.Clone(allowedAt(s.X.Space, site))
-	slices.SortFunc(list, func(v, w int32) int {
-		return cmp.Or(cmp.Compare(math.Round(score[w]/tolerance), math.Round(score[v]/tolerance)), cmp.Compare(v, w))
-	})
-	return list[:min(k.words, len(list))]
-}
-
-// rough returns a random part of the short list of a site.
-func (k *Sweeps) rough(s *samplers.State, c, site int) []int32 {
-	list := k.short(s, c, site)
-	var r rng.Stream
-	s.Stream(&r, c, samplers.UseProposal)
-	n := min(sample, len(list))
-	for i := range n {
-		at := i + r.IntN(len(list)-i)
-		list[i], list[at] = list[at], list[i]
+	slices.SortFunc(list, func(v, w int32) int { return cmp.Or(cmp.Compare(score[w], score[v]), cmp.Compare(v, w)) })
+	list = list[:min(k.words, len(list))]
+	for len(list) > 1 && score[list[len(list)-1]] == -math.MaxFloat64 { // never seen
+		list = list[:len(list)-1]
 	}
-	slices.Sort(list[:n])
-	return list[:n]
-}
-
-// start appends the state that a climb starts from.
-func (k *Sweeps) start(to []int32, s *samplers.State, c int) []int32 {
-	d := s.X.Space.Sites
-	var r rng.Stream
-	s.Stream(&r, c, samplers.UseSite)
-	kept := max(0, d-[]int{2, 3, d}[int(s.Var(countVar)[c])%3]) // sites of the best state that stay
-	order := make([]int, d)
-	for i := range order {
-		at := r.IntN(i + 1)
-		order[i], order[at] = order[at], i
-	}
-	from := len(to)
-	for _, v := range s.Var(bestVar)[c*d : (c+1)*d] {
-		to = append(to, int32(v))
-	}
-	for _, site := range order[kept:] {
-		list := k.short(s, c, site)
-		to[from+site] = list[r.IntN(len(list))]
-	}
-	return to
+	slices.Sort(list)
+	return list
 }
 
 // moves appends the states in which one value has moved to another site, those between giving way, or two
@@ -270,59 +297,32 @@ func moves(to, own []int32) []int32 {
 	return to
 }
 
-// advance learns from the candidates x of a chain, with U u, and moves to the best.
-func (k *Sweeps) advance(s *samplers.State, info *samplers.Info, c int, u []float64, x []int32) {
+// advance learns from the states x of a chain, with U u, that were found at a place, and moves to the best.
+func (k *Sweeps) advance(s *samplers.State, info *samplers.Info, c, place int, u []float64, x []int32) {
 	own := s.X.Chain(c)
 	d, values := len(own), s.X.Space.Values
-	score := s.Var(wordsVar)[c*values : (c+1)*values]
+	score := s.Var(wordsVar)[c*d*values : (c+1)*d*values]
+	rows := k.rows(s, c)
 	best := -1
-	for j, value := range u {
-		for _, v := range x[j*d : (j+1)*d] {
-			score[v] = max(score[v], value)
+	for j := range u {
+		state, rounded := x[j*d:(j+1)*d], math.Round(u[j]/tolerance)
+		for i, v := range state {
+			score[i*values+int(v)] = max(score[i*values+int(v)], rounded)
 		}
-		if best < 0 || value > u[best]+tolerance {
+		rows.insert(u[j], place, state)
+		if best < 0 || u[j] > u[best]+tolerance {
 			best = j
 		}
 	}
-	if best < 0 || s.Var(stageVar)[c] != startStage && !(u[best] > s.U[c]+tolerance) || math.IsInf(u[best], -1) {
+	if best < 0 || math.IsInf(u[best], -1) {
 		return
 	}
 	info.Accept[c], info.Accepted[c] = 1, true
-	to := x[best*d : (best+1)*d]
-	for i, v := range to {
+	for i, v := range x[best*d : (best+1)*d] {
 		if own[i] != v {
 			info.Hops[c]++
+			own[i] = v
 		}
 	}
-	copy(own, to)
 	s.U[c] = u[best]
-	s.Var(idleVar)[c] = -1
-}
-
-// turn chooses what the next step of a chain does.
-func (k *Sweeps) turn(s *samplers.State, c int) {
-	sites := s.X.Space.Sites
-	stage, place, idle, wide := &s.Var(stageVar)[c], &s.Var(placeVar)[c], &s.Var(idleVar)[c], &s.Var(wideVar)[c]
-	if *stage == startStage {
-		*stage, *place, *idle = roughStage, 0, 0
-		return
-	}
-	*place = float64((int(*place) + 1) % (sites + 1))
-	if *idle++; int(*idle) <= sites {
-		return
-	}
-	*idle = 0
-	best := s.Var(scoreVar)[c]
-	switch {
-	case *stage == roughStage && s.U[c] > best-near*math.Abs(best):
-		*stage = shortStage
-		return
-	case *stage == shortStage && s.U[c] >= best-tolerance && s.U[c] > *wide+tolerance: // a new best state
-		*stage = wideStage
-		return
-	case *stage == wideStage:
-		*wide = s.U[c]
-	}
-	*stage = startStage
-	s.Var(countVar)[c]++
 }

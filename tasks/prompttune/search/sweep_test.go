@@ -19,8 +19,8 @@ func (e *bumpy) allStates(f func(x []int32)) {
 	}
 }
 
-// sweep runs chains of Sweeps with wide lists of all values or of the largest gradients.
-func sweep(t *testing.T, e energies.Energy, all bool, steps int, ids []int64, from *samplers.Snapshot) *samplers.State {
+// sweepsOf runs chains of Sweeps with wide lists of all values or of the largest gradients.
+func sweepsOf(t *testing.T, e energies.Energy, all bool, steps int, ids []int64, from *samplers.Snapshot) *samplers.State {
 	t.Helper()
 	k, err := NewSweeps(e, Options{Words: 5, TopK: 4})
 	if err != nil {
@@ -51,65 +51,150 @@ func TestSweepsFindTheMaximum(t *testing.T) {
 		return n
 	}
 	for _, all := range []bool{true, false} {
-		s := sweep(t, e, all, 400, sixChains, nil)
+		s := sweepsOf(t, e, all, 400, sixChains, nil)
 		if n := found(s); n != len(sixChains) {
 			t.Errorf("wide lists of all values %v: %d of %d chains find the maximum %.4f: %v", all, n, len(sixChains), best, s.Var(scoreVar))
 		}
 	}
-	once := sweep(t, e, true, 20, sixChains, nil)
+	once := sweepsOf(t, e, true, 20, sixChains, nil)
 	if n := found(once); n == len(sixChains) {
 		t.Error("one climb finds the maximum: this test shows nothing")
 	}
 }
 
-// TestSweepsClimb: where the first climb ends, no value at any site, no move and no swap is better.
+// TestSweepsClimb: once the best state is swept with wide lists, no value at any site is better, and no move
+// and no swap.
 func TestSweepsClimb(t *testing.T) {
+	const chains = 20
 	e := newBumpy()
-	k, err := NewSweeps(e, Options{Words: 3})
+	k, err := NewSweeps(e, Options{Words: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	loop, err := samplers.NewLoop(t.Context(), samplers.Config{Kernel: k, Chains: 60, Steps: 100, Seed: 2})
+	loop, err := samplers.NewLoop(t.Context(), samplers.Config{Kernel: k, Chains: chains, Steps: 2 * settled, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make([]bool, 60)
-	for slices.Contains(ended, false) && !loop.Done() {
+	for !loop.Done() {
 		if err := loop.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s := loop.State()
-		for c, done := range ended {
-			if done || s.Var(stageVar)[c] != startStage {
-				continue
+	}
+	s, ended := loop.State(), 0
+	for c := range chains {
+		if s.Var(wideVar)[c] < 4 {
+			continue
+		}
+		ended++
+		at := integers(s.Var(bestVar)[4*c : 4*c+4])
+		u := e.value(at)
+		e.allStates(func(x []int32) {
+			changed := 0
+			for i := range x {
+				if x[i] != at[i] {
+					changed++
+				}
 			}
-			ended[c] = true
-			at, u := s.X.Chain(c), s.U[c]
-			e.allStates(func(x []int32) {
-				changed := 0
-				for i := range x {
-					if x[i] != at[i] {
-						changed++
-					}
-				}
-				if changed == 1 && e.value(x) > u+tolerance {
-					t.Errorf("chain %d ends its climb at %v (%.4f), and %v has %.4f", c, at, u, x, e.value(x))
-				}
-			})
-			for i := range at {
-				for j := range at {
-					swapped := slices.Clone(at)
-					swapped[i], swapped[j] = swapped[j], swapped[i]
-					moved := slices.Insert(slices.Delete(slices.Clone(at), i, i+1), j, at[i])
-					if u < e.value(swapped)-tolerance || u < e.value(moved)-tolerance {
-						t.Errorf("chain %d ends its climb at %v (%.4f): %v has %.4f, %v has %.4f", c, at, u, swapped, e.value(swapped), moved, e.value(moved))
-					}
+			if changed == 1 && e.value(x) > u+tolerance {
+				t.Errorf("chain %d ends at %v (%.4f), and %v has %.4f", c, at, u, x, e.value(x))
+			}
+		})
+		for i := range at {
+			for j := range at {
+				swapped := slices.Clone(at)
+				swapped[i], swapped[j] = swapped[j], swapped[i]
+				moved := slices.Insert(slices.Delete(slices.Clone(at), i, i+1), j, at[i])
+				if u < e.value(swapped)-tolerance || u < e.value(moved)-tolerance {
+					t.Errorf("chain %d ends at %v (%.4f): %v has %.4f, %v has %.4f", c, at, u, swapped, e.value(swapped), moved, e.value(moved))
 				}
 			}
 		}
 	}
-	if slices.Contains(ended, false) {
-		t.Errorf("some chains have not ended their first climb: %v", ended)
+	if ended < chains/2 {
+		t.Errorf("%d of %d chains have swept their best state", ended, chains)
+	}
+}
+
+// recorded keeps the states that are evaluated, until one is evaluated alone.
+type recorded struct {
+	*bumpy
+	seen    map[[3]int32]bool
+	batches int
+	again   bool
+}
+
+func (e *recorded) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	if e.batches++; len(u) == 1 && e.batches > 1 {
+		e.again = true
+	}
+	for c := range u {
+		if !e.again {
+			e.seen[[3]int32(x.Chain(c))] = true
+		}
+	}
+	return e.bumpy.LogDensity(ctx, u, x)
+}
+
+// TestSweepsRestart: the search starts again only after it has evaluated all states within its reach, here
+// every state of the space.
+func TestSweepsRestart(t *testing.T) {
+	e := &recorded{bumpy: newBumpy(), seen: map[[3]int32]bool{}}
+	e.space.Sites = 3
+	k, err := NewSweeps(e, Options{Words: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := samplers.Run(t.Context(), samplers.Config{Kernel: k, Chains: 1, Steps: 800, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if !e.again || len(e.seen) != 7*7*7 {
+		t.Errorf("restarted: %v, after %d of 343 states", e.again, len(e.seen))
+	}
+}
+
+// TestSweepsCount: of each state of the frontier, the places that it counts as swept have been evaluated.
+func TestSweepsCount(t *testing.T) {
+	e := &recorded{bumpy: newBumpy(), seen: map[[3]int32]bool{}}
+	e.space.Sites = 3
+	k, err := NewSweeps(e, Options{Words: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := samplers.Run(t.Context(), samplers.Config{Kernel: k, Chains: 1, Steps: 60, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, moved := k.rows(r.State, 0), 0
+	for n := 0; n < frontier && queue.at(n)[rowU] > -math.MaxFloat64; n++ {
+		row := queue.at(n)
+		own := integers(row[rowHead:])
+		for turn := range int(row[rowSwept]) {
+			place := (int(row[rowPlace]) + 1 + turn) % 4
+			var want [][]int32
+			if place == 3 {
+				moved++
+				for i := range own {
+					for j := range own {
+						want = append(want, slices.Insert(slices.Delete(slices.Clone(own), i, i+1), j, own[i]))
+					}
+				}
+				want = append(want, []int32{own[2], own[1], own[0]})
+			} else {
+				for _, v := range e.space.AllowedAt(place) {
+					x := slices.Clone(own)
+					x[place] = v
+					want = append(want, x)
+				}
+			}
+			for _, x := range want {
+				if !e.seen[[3]int32(x)] {
+					t.Errorf("%v has been swept at %d, but %v never evaluated", own, place, x)
+				}
+			}
+		}
+	}
+	if moved == 0 || e.again {
+		t.Errorf("%d states were moved, restarted: %v", moved, e.again)
 	}
 }
 
@@ -117,10 +202,10 @@ func TestSweepsClimb(t *testing.T) {
 // the run that was never stopped, its counts of evaluations included.
 func TestSweepsResume(t *testing.T) {
 	for _, all := range []bool{true, false} {
-		whole := sweep(t, newBumpy(), all, 120, sixChains, nil)
+		whole := sweepsOf(t, newBumpy(), all, 120, sixChains, nil)
 		for at := range 40 {
-			early := sweep(t, newBumpy(), all, at+1, sixChains, nil).Snapshot()
-			resumed := sweep(t, newBumpy(), all, 120, sixChains, &early)
+			early := sweepsOf(t, newBumpy(), all, at+1, sixChains, nil).Snapshot()
+			resumed := sweepsOf(t, newBumpy(), all, 120, sixChains, &early)
 			for c := range sixChains {
 				if !slices.Equal(resumed.X.Chain(c), whole.X.Chain(c)) || resumed.U[c] != whole.U[c] {
 					t.Fatalf("resumed after step %d: chain %d is at %v, want %v", at+1, c, resumed.X.Chain(c), whole.X.Chain(c))
@@ -132,7 +217,7 @@ func TestSweepsResume(t *testing.T) {
 				}
 			}
 		}
-		alone := sweep(t, newBumpy(), all, 120, sixChains[3:4], nil)
+		alone := sweepsOf(t, newBumpy(), all, 120, sixChains[3:4], nil)
 		if !slices.Equal(alone.X.Chain(0), whole.X.Chain(3)) {
 			t.Errorf("alone: chain 3 is at %v, want %v", alone.X.Chain(0), whole.X.Chain(3))
 		}
@@ -171,21 +256,23 @@ func (e noisy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x e
 	return err
 }
 
-// TestSweepsLastBit: rounding of another kind changes no step. Where all states are alike but for rounding, no
-// chain moves.
+// TestSweepsLastBit: rounding of another kind changes no step. Where all states are alike but for rounding, none
+// is better than the first.
 func TestSweepsLastBit(t *testing.T) {
-	for _, all := range []bool{true, false} {
-		want := sweep(t, newBumpy(), all, 200, sixChains, nil)
+	for k := range 4 {
+		all, e := k%2 == 0, newBumpy()
+		e.ties = k > 1
+		want := sweepsOf(t, e, all, 200, sixChains, nil)
 		for salt := range uint64(20) {
-			got := sweep(t, noisy{newBumpy(), salt + 1}, all, 200, sixChains, nil)
+			got := sweepsOf(t, noisy{e, salt + 1}, all, 200, sixChains, nil)
 			if !slices.Equal(got.X.Codes, want.X.Codes) || !slices.Equal(got.Var(bestVar), want.Var(bestVar)) {
 				t.Errorf("rounding %d: chains are at %v, best %v; want %v, best %v", salt, got.X.Codes, got.Var(bestVar), want.X.Codes, want.Var(bestVar))
 			}
 		}
 	}
-	flat := sweep(t, noisy{&bumpy{space: newBumpy().space, flat: true}, 1}, true, 5, sixChains, nil)
-	first := sweep(t, noisy{&bumpy{space: newBumpy().space, flat: true}, 1}, true, 1, sixChains, nil)
-	if !slices.Equal(flat.X.Codes, first.X.Codes) {
-		t.Errorf("where all states are alike, chains move from %v to %v", first.X.Codes, flat.X.Codes)
+	flat := sweepsOf(t, noisy{&bumpy{space: newBumpy().space, flat: true}, 1}, true, 5, sixChains, nil)
+	first := sweepsOf(t, noisy{&bumpy{space: newBumpy().space, flat: true}, 1}, true, 1, sixChains, nil)
+	if !slices.Equal(flat.Var(bestVar), first.Var(bestVar)) {
+		t.Errorf("where all states are alike, the best state goes from %v to %v", first.Var(bestVar), flat.Var(bestVar))
 	}
 }

@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := o.Search; s.Beta != "" || o.format != "text" || o.Out != "" || o.Form.Length != 0 || o.Form.Tokens != "listed" ||
-		s.Sampler != "search" || s.Chains != 1 || s.Steps != 1000 || s.Top != 5 || s.Patience != 0 || len(s.Options) != 0 {
+		s.Sampler != "search" || s.Chains != 1 || s.Steps != 550 || s.Top != 5 || s.Patience != 0 || len(s.Options) != 0 {
 		t.Errorf("defaults %+v", o.Config)
 	}
 	if err := o.Search.Check(); err != nil {

@@ -1,0 +1,97 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Entries of a row. A place is a site or, for moves, the number of sites.
+const (
+	rowU     = iota // U in multiples of tolerance
+	rowPlace        // where the state was found
+	rowSwept        // how many of the places after that, in turn, have been swept
+	rowHead         // the codes begin here
+)
+
+// rows is the frontier of a chain: states in decreasing order of U, then in that of their codes.
+type rows struct {
+	data  []float64
+	sites int
+}
+
+// rows returns the frontier of a chain.
+func (k *Sweeps) rows(s *samplers.State, c int) rows {
+	d := s.X.Space.Sites
+	n := frontier * (rowHead + d)
+	return rows{s.Var(frontierVar)[c*n : (c+1)*n], d}
+}
+
+func (r rows) at(k int) []float64 {
+	n := rowHead + r.sites
+	return r.data[k*n : (k+1)*n]
+}
+
+func (r rows) empty() bool { return r.data[rowU] == -math.MaxFloat64 }
+
+func (r rows) clear() {
+	for i := range r.data {
+		r.data[i] = -math.MaxFloat64
+	}
+}
+
+// insert adds a state that was found at a place, if it is new and among the best.
+func (r rows) insert(u float64, place int, codes []int32) {
+	n := rowHead + r.sites
+	row := make([]float64, 0, n)
+	row = append(row, math.Round(u/tolerance), float64(place), 0)
+	if !(row[rowU] > r.at(frontier - 1)[rowU]) {
+		return
+	}
+	for _, v := range codes {
+		row = append(row, float64(v))
+	}
+	k := sort.Search(frontier, func(k int) bool {
+		has := r.at(k)
+		return cmp.Or(cmp.Compare(row[rowU], has[rowU]), slices.Compare(has[rowHead:], row[rowHead:])) >= 0
+	})
+	if has := r.at(k); has[rowU] == row[rowU] && slices.Equal(has[rowHead:], row[rowHead:]) {
+		return
+	}
+	copy(r.data[(k+1)*n:], r.data[k*n:])
+	copy(r.at(k), row)
+}
+
+// next returns the best state with a place to sweep, and that place; nil where there is none. It counts places that
+// another state has swept as swept.
+func (r rows) next() (row []float64, place int) {
+	for k := 0; k < frontier && r.at(k)[rowU] > -math.MaxFloat64; k++ {
+		for row := r.at(k); int(row[rowSwept]) < r.sites; row[rowSwept]++ {
+			place := (int(row[rowPlace]) + 1 + int(row[rowSwept])) % (r.sites + 1)
+			if place == r.sites || !r.swept(row, place) {
+				return row, place
+			}
+		}
+	}
+	return nil, 0
+}
+
+// swept reports whether the states that differ from a row at a site alone have been evaluated, from another of them.
+func (r rows) swept(row []float64, site int) bool {
+	own := row[rowHead:]
+	for k := 0; k < frontier && r.at(k)[rowU] > -math.MaxFloat64; k++ {
+		has := r.at(k)
+		codes := has[rowHead:]
+		if codes[site] == own[site] || !slices.Equal(codes[:site], own[:site]) || !slices.Equal(codes[site+1:], own[site+1:]) {
+			continue
+		}
+		turn := (site - int(has[rowPlace]) + r.sites) % (r.sites + 1) // of this site
+		if turn < int(has[rowSwept]) || int(has[rowPlace]) == site {
+			return true
+		}
+	}
+	return false
+}
