@@ -3,6 +3,7 @@ package grad_test
 import (
 	"cmp"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx/internal/gradtest"
@@ -33,6 +34,12 @@ func TestZipMap(t *testing.T) {
 	if r.Of != p || r.Model.Graph.Output(p) == nil || r.Model.Graph.Output("maps") == nil {
 		t.Errorf("differentiated %q, outputs %v", r.Of, r.Model.Graph.Outputs)
 	}
+	m.Graph.Nodes[0].Op = "TreeEnsembleClassifier"
+	if _, err := grad.Append(m, grad.Options{Of: "maps", Wrt: in(x), Reduce: grad.ReduceSum}); obstacle(err, grad.NoPath) == nil ||
+		!strings.Contains(err.Error(), "the gradient is zero at ai.onnx.ml.TreeEnsembleClassifier node") {
+		t.Errorf("behind a tree ensemble: %v", err)
+	}
+	m.Graph.Nodes[0].Op = "LinearClassifier"
 	paths, err := grad.Paths(m, nil, nil)
 	if err != nil || len(paths) != 2 || paths[1].Of != p || paths[1].Err != nil {
 		t.Errorf("paths %+v, %v", paths, err)

@@ -65,7 +65,7 @@ func BackwardNodes(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, stra
 	}
 	for _, w := range wrt {
 		if p.Grads[w] == "" {
-			return nil, nil, noPath(w)
+			return nil, nil, p.noPath(w)
 		}
 		dx = append(dx, p.Grads[w])
 	}

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -83,10 +84,22 @@ func labels(nodes []*onnx.Node) string {
 	return strings.Join(s, "; ")
 }
 
-// noPath is the error for a value that the output does not depend on.
-func noPath(from Value) error {
-	return &NotDifferentiableError{Obstacle: NoPath, Value: from,
-		Reason: fmt.Sprintf("no differentiable path leads from %q to the output", from)}
+// noPath is the error for a value that no output asked for depends on. It names the nodes behind it whose gradient is
+// zero by nature.
+func (p *pass) noPath(from Value) error {
+	var zero []*onnx.Node
+	for _, n := range p.Nodes {
+		measured := n.Op == "Shape" && n.Domain == "" || n.Op == "Size" && n.Domain == ""
+		if IsZero(n.Domain, n.Op) && !measured && slices.ContainsFunc(reads(n), func(v Value) bool { return p.reach[v] }) {
+			zero = append(zero, n)
+		}
+	}
+	reason := fmt.Sprintf("no differentiable path leads from %q to the output", from)
+	if zero != nil {
+		const most = 3
+		reason += "; the gradient is zero at " + labels(zero[:min(len(zero), most)])
+	}
+	return &NotDifferentiableError{Obstacle: NoPath, Nodes: zero, Value: from, Reason: reason}
 }
 
 // NoGradientType is the error for a value of element type t.

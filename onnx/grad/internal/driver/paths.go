@@ -147,7 +147,7 @@ func (p *pass) describe(o, w string) Path {
 		}
 	}
 	if r.Nodes == 0 && o != w || r.Codes && r.Rows.Is(0) {
-		r.Err = noPath(w)
+		r.Err = p.noPath(w)
 	}
 	return r
 }
