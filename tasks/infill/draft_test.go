@@ -66,15 +66,15 @@ func TestDraftRefused(t *testing.T) {
 	swapped := wrongDraft(t, 1, func(v string) string { return strings.NewReplacer("cat\n", "dog\n", "dog\n", "cat\n").Replace(v) })
 	fewer := wrongDraft(t, 1, func(v string) string { return strings.Replace(v, "cat\n", "", 1) })
 	for want, change := range map[string]func(*DrawOptions){
-		"draft: cpu: the model itself runs on cpu":       func(o *DrawOptions) { o.Draft = "cpu" },
-		"draft: openvino,f8: want a precision":           func(o *DrawOptions) { o.Draft = "openvino,f8" },
-		"the model has none; name another --draft":       func(o *DrawOptions) { o.Draft = "int8" },
-		"sampler: two-stage: it needs --draft":           func(o *DrawOptions) { o.Draft, o.Sampler = "", "two-stage" },
+		"draft: cpu: the model itself runs on cpu":                 func(o *DrawOptions) { o.Draft = "cpu" },
+		"draft: openvino,f8: want a precision":                     func(o *DrawOptions) { o.Draft = "openvino,f8" },
+		"the model has none; name another --draft":                 func(o *DrawOptions) { o.Draft = "int8" },
+		"sampler: two-stage: it needs --draft":                     func(o *DrawOptions) { o.Draft, o.Sampler = "", "two-stage" },
 		"must be a reversible sampler: dlmc, dmala, exchange, gwg": func(o *DrawOptions) { o.Draft, o.Sampler = swapped, "gibbs-model" },
-		`to tiny: give a draft with the tokenizer`:       func(o *DrawOptions) { o.Draft = swapped },
-		"has a vocabulary of 79 tokens, tiny has 80":     func(o *DrawOptions) { o.Draft = fewer },
-		"it is not a folder":                             func(o *DrawOptions) { o.Draft = "./absent" },
-		`draft-steps "0.5"`:                              func(o *DrawOptions) { o.Draft, o.Options = swapped, samplers.Settings{"draft-steps": "0.5"} },
+		`to tiny: give a draft with the tokenizer`:                 func(o *DrawOptions) { o.Draft = swapped },
+		"has a vocabulary of 79 tokens, tiny has 80":               func(o *DrawOptions) { o.Draft = fewer },
+		"it is not a folder":                                       func(o *DrawOptions) { o.Draft = "./absent" },
+		`draft-steps "0.5"`:                                        func(o *DrawOptions) { o.Draft, o.Options = swapped, samplers.Settings{"draft-steps": "0.5"} },
 	} {
 		o := Options{Draws: 8, Sampling: DefaultDraws(8)}
 		change(&o.Sampling)
