@@ -77,9 +77,9 @@ func TestFixedShape(t *testing.T) {
 	}
 }
 
-// TestUnsupportedOperator: an operator without a gradient is no hindrance to U, and
+// TestZeroOperator: an operator whose gradient is zero is no hindrance to U, and
 // is named where a gradient is asked for.
-func TestUnsupportedOperator(t *testing.T) {
+func TestZeroOperator(t *testing.T) {
 	model, err := badModel(t, "operator", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +91,8 @@ func TestUnsupportedOperator(t *testing.T) {
 	x := energies.Batch{Space: e.Space(), Codes: []int32{5}}
 	err = e.LogDensityGrad(context.Background(), make([]float64, 1), make([]float32, e.Space().Values), x)
 	var missing *grad.NotDifferentiableError
-	if !errors.As(err, &missing) || missing.Obstacle != grad.NoRule || len(missing.Nodes) != 1 || missing.Nodes[0].Name != "strange" {
-		t.Errorf("got %T %v, want one of NoRule that names the node", err, err)
+	if !errors.As(err, &missing) || missing.Obstacle != grad.NoPath || len(missing.Nodes) != 1 || missing.Nodes[0].Name != "strange" {
+		t.Errorf("got %T %v, want one of NoPath that names the node", err, err)
 	}
 	if err := e.LogDensity(context.Background(), make([]float64, 1), x); err != nil {
 		t.Errorf("U alone: %v", err)

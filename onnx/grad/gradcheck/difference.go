@@ -22,7 +22,7 @@ type precision struct {
 	margin float64
 	agree  int // steps that must agree with the next
 	// floor is how large a derivative is at least taken to be, relative to the output: what
-	// is smaller is lost in the rounding of the output, for the longest step too.
+	// is smaller is lost in the rounding of the output, for the longest step that is judged too.
 	floor float64
 	work  float64 // of all evaluations together, in the units of [checker.work]
 	tiny  float64 // for noise: too short for a function to curve along it
@@ -30,7 +30,7 @@ type precision struct {
 
 var (
 	precision64 = precision{name: "float64", tolerance: tolerance64, resolved: tolerance64,
-		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9, agree: 1, margin: 1, floor: 1e-8, work: 4e10}
+		steps: []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}, tiny: 1e-9, agree: 1, margin: 1, floor: 2e-8, work: 4e10}
 	precision32 = precision{name: "float32", tolerance: tolerance32, resolved: 2e-2,
 		steps: []float64{1, 0.3, 0.1, 0.05, 0.02, 0.01}, tiny: 1e-3, agree: 2, margin: 3, floor: 1e-5, work: 1e12}
 )
@@ -91,7 +91,7 @@ func (d *differ) measure() error {
 	lengths := []float64{d.p.tiny}
 	if d.p.name == precision64.name {
 		lengths = append(lengths, coarse*d.p.tiny)
-		// Of an output that rounds to the same number everywhere, as a saturated tanh, no noise is seen.
+		// Of an output that rounds to the same number everywhere, as of a saturated tanh, no noise is seen.
 		d.noise = 0x1p-52 * d.out / math.Sqrt(12)
 	}
 	for _, h := range lengths {

@@ -13,7 +13,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/eval"
 	"github.com/gradhop/gradhop/tasks/infill"
@@ -69,7 +69,7 @@ func Code(err error) (code int, ok bool) {
 		return Unavailable, true
 	case *onnx.FormatError, *onnx.UnsupportedError, *onnx.ArgumentError, *grad.NotDifferentiableError,
 		*energies.SpaceError, *energies.DefinitionError, *energies.RowsError, *energies.UnsupportedError, *neural.MismatchError,
-		*samplers.OptionError, *store.MismatchError,
+		*settings.OptionError, *store.MismatchError,
 		*pictures.Error, *sample.OptionError, *infill.InputError, *eval.FileError:
 		return BadInput, true
 	case interface{ Unwrap() error }:

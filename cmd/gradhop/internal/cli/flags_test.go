@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -174,7 +175,8 @@ func TestHelp(t *testing.T) {
 			}
 			cmd.Flags().VisitAll(func(f *pflag.Flag) {
 				option := f.Annotations["sampler-option"] != nil
-				if listed := strings.Contains(out.String(), "--"+f.Name+" "); listed == option && (option || a.Declared(cmd, f.Name)) {
+				listed := regexp.MustCompile(`(?m)^ +(-\w, )?--` + f.Name + ` `).MatchString(out.String())
+				if listed == option && (option || a.Declared(cmd, f.Name)) {
 					t.Errorf("%s: --%s is listed: %v", cmd.CommandPath(), f.Name, listed)
 				}
 			})
