@@ -72,6 +72,7 @@ func Run(t *testing.T, name string, law Law) {
 		name string
 		run  func(*family, *testCase)
 	}{
+		{"reverse", reverse},
 		{"one step", oneStep},
 		{"several steps", severalSteps},
 		{"stationarity", stationarity},

@@ -1,0 +1,92 @@
+package samplers
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// TestReverseOfRemembered is the check "reverse" of samplertest for proposals that remember what they drew: with
+// the roles of x and x' exchanged, and what is remembered turned round, LogReverse returns log q(x'|x) of Draw.
+func TestReverseOfRemembered(t *testing.T) {
+	for _, kind := range []energies.Kind{energies.Binary, energies.Spin, energies.Categorical, energies.Ordinal} {
+		values := 2
+		if kind == energies.Categorical || kind == energies.Ordinal {
+			values = 5
+		}
+		tilted := steep{&energies.Space{Sites: 2, Values: values, Kind: kind}, 1}
+		for _, c := range []struct {
+			name string
+			set  Settings
+		}{
+			{"gwg", Settings{"changes": "3"}}, {"gwg", Settings{"changes": "2", "balance": "barker"}},
+			{"pas", Settings{"path-length": "1"}}, {"pas", Settings{"path-length": "2"}}, {"pas", Settings{"path-length": "2", "balance": "min"}},
+			{"avg", nil}, {"dhams", nil}, {"pavg", nil}, {"pdhams", nil},
+		} {
+			for _, e := range []energies.Energy{tilted, dense{tilted}} {
+				reverseOfRemembered(t, c.name, c.set, e)
+			}
+		}
+	}
+}
+
+func reverseOfRemembered(t *testing.T, name string, set Settings, e energies.Energy) {
+	k, err := New(name, e, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := k.(*Metropolis)
+	if !ok {
+		m = k.(*DHAMS).Metropolis
+	}
+	s := &State{Point: Point{X: energies.NewBatch(e.Space(), 40)}, Seed: 3}
+	for j := range s.X.Codes {
+		s.X.Codes[j] = int32(j * j % 7 % e.Space().Values)
+	}
+	for j := range s.X.Chains() {
+		s.ChainIDs = append(s.ChainIDs, int64(j))
+	}
+	if err := k.Init(context.Background(), s); err != nil {
+		t.Fatal(err)
+	}
+	m.Prepare(s)
+	back, forward, w := *s, make([]float64, s.Chains()), &Worker{}
+	back.Point = Point{X: energies.NewBatch(e.Space(), s.Chains())}
+	for j := range forward {
+		s.Stream(&w.Stream, j, UseProposal)
+		forward[j] = m.Proposal.Draw(w, s, j, back.X.Chain(j))
+	}
+	if slices.Equal(s.X.Codes, back.X.Codes) {
+		t.Errorf("%s %v: nothing moved", name, set)
+	}
+	if err := m.Evaluate(context.Background(), &back.Point, nil); err != nil {
+		t.Fatal(err)
+	}
+	for j, want := range forward {
+		switch p := m.Proposal.(type) {
+		case *paths:
+			slices.Reverse(p.site[j*p.sites:][:p.length[j]])
+		case *DHAMS:
+			want += p.turnBack(w, s, &back, j)
+		}
+		if got := m.Proposal.LogReverse(w, &back, j, &s.Point); !(math.Abs(got-want) <= 1e-9*(1+math.Abs(want))) {
+			t.Errorf("%s %v, %s, %T: from %v to %v Draw has log q = %v, LogReverse %v",
+				name, set, e.Space().Kind, e, s.X.Chain(j), back.X.Chain(j), want, got)
+			return
+		}
+	}
+}
+
+// turnBack gives the way back the momentum -u' for h, and returns (|u'|² - |h|²)/2, which LogReverse then adds.
+func (k *DHAMS) turnBack(w *Worker, s, back *State, c int) float64 {
+	k.LogReverse(w, s, c, &back.Point)
+	n, kinetic := numbers(s.X.Space), 0.0
+	for j := c * n; j < (c+1)*n; j++ {
+		kinetic += (k.after[j]*k.after[j] - k.half[j]*k.half[j]) / 2
+		k.half[j] = -k.after[j]
+	}
+	return kinetic
+}
