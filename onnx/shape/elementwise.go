@@ -52,7 +52,8 @@ func inferSame(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	case "PRelu":
 		if slope := arg(in, 1); slope != nil && slope.Known && x.Known {
 			fit, err := Broadcast(x.Shape, slope.Shape)
-			if err != nil || len(fit) > len(x.Shape) {
+			channels := len(slope.Shape) == 1 && len(x.Shape) > 1 && slope.Shape[0].Equal(x.Shape[1]) // before opset 7
+			if !channels && (err != nil || len(fit) > len(x.Shape)) {
 				return nil, fmt.Errorf("slope of shape %s does not broadcast to the input's %s", String(slope.Shape), String(x.Shape))
 			}
 		}

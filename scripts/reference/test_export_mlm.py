@@ -139,4 +139,4 @@ def test_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["export_mlm.py", "--model", str(source), "--out", str(out), "--dtype", "float16-weights"])
     export_mlm.main()
     assert "logits equal PyTorch's within" in capsys.readouterr().out
-    assert {"model.onnx", "config.json", "tokenizer.json", "vocab.txt"} <= {f.name for f in out.iterdir()}
+    assert {"model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"} <= {f.name for f in out.iterdir()}
