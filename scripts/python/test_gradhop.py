@@ -102,7 +102,10 @@ def test_grad(live, tmp_path):
     assert np.allclose(got["grad/x"], 2 * x)
 
 
-def test_interrupt_cancels_the_request(live):
+def test_interrupt_cancels_the_request(live, request):
+    # Where tests run in the background, Python starts with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
