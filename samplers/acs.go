@@ -13,11 +13,11 @@ func init() {
 		Paper: "Pynadath, Bhattacharya, Hariharan, Zhang 2024 (arXiv:2402.17699)",
 		Tunes: "step-size",
 		Needs: energies.Gradient,
-	}, NewACS)
+	}, newACS)
 }
 
-// ACSOptions are the options of ACS; the zero value has the defaults.
-type ACSOptions struct {
+// acsOptions are the options of ACS; the zero value has the defaults.
+type acsOptions struct {
 	// StepSize is the middle α of a cycle; 0 adapts it in warm-up to an acceptance of
 	// TargetAcceptance over a cycle, from that of DMALA.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"middle step size α of a cycle"`
@@ -29,7 +29,7 @@ type ACSOptions struct {
 	Peak float64 `flag:"peak" default:"0.8" doc:"balancing exponent at the largest step size, from 0.5 to 1"`
 }
 
-// NewACS returns DMALA on a cyclical schedule (Pynadath et al. 2024) for e, which must have a
+// newACS returns DMALA on a cyclical schedule (Pynadath et al. 2024) for e, which must have a
 // gradient. Step k = 0..s-1 of a cycle proposes
 //
 //	q_i(v|x) ∝ exp(b_k·β·d[i,v] - D²(v,x_i)/(2α_k))
@@ -39,7 +39,7 @@ type ACSOptions struct {
 // near globally balanced (b = 1), small ones locally balanced. Every step is corrected, so
 // any schedule is exact. Left out: tuning of the shape of the cycle. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
-func NewACS(e energies.Energy, o ACSOptions) (*Metropolis, error) {
+func newACS(e energies.Energy, o acsOptions) (*Metropolis, error) {
 	bad := func(option string, value float64, reason string) (*Metropolis, error) {
 		return nil, badOption("acs", option, value, reason)
 	}

@@ -14,27 +14,27 @@ func init() {
 		Name:  "block-gibbs",
 		Doc:   "block Gibbs: several sites a step from their joint law given the others, by enumeration",
 		Paper: "Jensen, Kong, Kjærulff 1995",
-	}, NewBlockGibbs)
+	}, newBlockGibbs)
 	Register(Registration{
 		Name:  "hamming",
 		Doc:   "Hamming ball: uniform blocks of sites, from the law restricted to a ball around a uniform neighbour",
 		Paper: "Titsias, Yau 2017 (arXiv:1504.08133)",
-	}, NewHamming)
+	}, newHamming)
 }
 
 // maxBall bounds the states that one step enumerates for a chain.
 const maxBall = 1 << 16
 
-// BlockGibbsOptions are the options of NewBlockGibbs; the zero value has the defaults.
-type BlockGibbsOptions struct {
+// blockGibbsOptions are the options of newBlockGibbs; the zero value has the defaults.
+type blockGibbsOptions struct {
 	// Block is the number of sites drawn together; 0 means 2.
 	Block int `flag:"block" default:"2" doc:"sites that are drawn together"`
 	// Scan is SystematicScan (the default: sites in turn) or RandomScan.
 	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
 }
 
-// HammingOptions are the options of NewHamming; the zero value has the defaults.
-type HammingOptions struct {
+// hammingOptions are the options of newHamming; the zero value has the defaults.
+type hammingOptions struct {
 	// Block is the number of uniform sites that may change; 0 means 10, or all if fewer.
 	Block int `flag:"block" default:"10, or all if fewer" doc:"sites that may change in a step"`
 	// Radius is the number of sites at which members of a ball may differ from its centre;
@@ -42,11 +42,11 @@ type HammingOptions struct {
 	Radius int `flag:"radius" default:"1" doc:"sites at which a state may differ from the centre of a ball"`
 }
 
-// Blocks draws some sites of a chain, its block, from π restricted to a set of their values:
+// blockGibbs draws some sites of a chain, its block, from π restricted to a set of their values:
 // all of them (block Gibbs), or a Hamming ball H_r(u) around a uniform u of H_r(x) (Titsias
 // and Yau 2017). Both leave π invariant without rejections. A step costs U of every member
 // of the set but the current state.
-type Blocks struct {
+type blockGibbs struct {
 	Base
 	block, radius int
 	random        bool
@@ -60,10 +60,10 @@ type Blocks struct {
 	stream rng.Stream
 }
 
-var _ Kernel = (*Blocks)(nil)
+var _ Kernel = (*blockGibbs)(nil)
 
-// NewBlockGibbs returns block Gibbs for e. Errors are *OptionError or *energies.SpaceError.
-func NewBlockGibbs(e energies.Energy, o BlockGibbsOptions) (*Blocks, error) {
+// newBlockGibbs returns block Gibbs for e. Errors are *OptionError or *energies.SpaceError.
+func newBlockGibbs(e energies.Energy, o blockGibbsOptions) (*blockGibbs, error) {
 	if o.Scan != "" && o.Scan != SystematicScan && o.Scan != RandomScan {
 		return nil, badOption("block-gibbs", "scan", o.Scan, "not one of systematic, random")
 	}
@@ -73,8 +73,8 @@ func NewBlockGibbs(e energies.Energy, o BlockGibbsOptions) (*Blocks, error) {
 	return newBlocks("block-gibbs", e, o.Block, o.Block, o.Scan == RandomScan)
 }
 
-// NewHamming returns the Hamming ball sampler for e. Errors are those of NewBlockGibbs.
-func NewHamming(e energies.Energy, o HammingOptions) (*Blocks, error) {
+// newHamming returns the Hamming ball sampler for e. Errors are those of newBlockGibbs.
+func newHamming(e energies.Energy, o hammingOptions) (*blockGibbs, error) {
 	if o.Block == 0 {
 		o.Block = 10
 	}
@@ -84,7 +84,7 @@ func NewHamming(e energies.Energy, o HammingOptions) (*Blocks, error) {
 	return newBlocks("hamming", e, o.Block, o.Radius, true)
 }
 
-func newBlocks(name string, e energies.Energy, block, radius int, random bool) (*Blocks, error) {
+func newBlocks(name string, e energies.Energy, block, radius int, random bool) (*blockGibbs, error) {
 	sp := e.Space()
 	if err := sp.Check(); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func newBlocks(name string, e energies.Energy, block, radius int, random bool) (
 	case radius < 1:
 		return nil, badOption(name, "radius", radius, "must be positive")
 	}
-	k := &Blocks{Base: Base{Target: e}, name: name, block: min(block, sp.Sites), random: random}
+	k := &blockGibbs{Base: Base{Target: e}, name: name, block: min(block, sp.Sites), random: random}
 	k.radius = min(radius, k.block)
 	if n := ballSize(k.block, k.radius, sp.Values); n > maxBall {
 		return nil, badOption(name, "block", block, fmt.Sprintf("a step would enumerate more than %d states for a chain; choose fewer sites", maxBall))
@@ -114,7 +114,7 @@ func ballSize(b, r, values int) float64 {
 }
 
 // Step implements Kernel.
-func (k *Blocks) Step(ctx context.Context, s *State, info *Info) error {
+func (k *blockGibbs) Step(ctx context.Context, s *State, info *Info) error {
 	info.Reset(s.Chains())
 	k.next.like(s.X)
 	k.next.U = resize(k.next.U, s.Chains())
@@ -132,7 +132,7 @@ func (k *Blocks) Step(ctx context.Context, s *State, info *Info) error {
 }
 
 // draw makes the step of chain c.
-func (k *Blocks) draw(ctx context.Context, s *State, c int, info *Info) error {
+func (k *blockGibbs) draw(ctx context.Context, s *State, c int, info *Info) error {
 	x := s.X.Chain(c)
 	k.choose(s, c)
 	s.Stream(&k.stream, c, UseProposal)
@@ -160,7 +160,7 @@ func (k *Blocks) draw(ctx context.Context, s *State, c int, info *Info) error {
 }
 
 // choose sets the sites of chain c's block: k.block of them, in turn or uniform.
-func (k *Blocks) choose(s *State, c int) {
+func (k *blockGibbs) choose(s *State, c int) {
 	d := s.X.Space.Sites
 	k.sites = k.sites[:0]
 	if !k.random {
@@ -179,7 +179,7 @@ func (k *Blocks) choose(s *State, c int) {
 
 // enumerate appends to k.ball the states that differ from x at up to left of the block's
 // sites from the j-th on. x is restored.
-func (k *Blocks) enumerate(x []int32, j, left int) {
+func (k *blockGibbs) enumerate(x []int32, j, left int) {
 	if j == len(k.sites) || left == 0 {
 		k.ball.Codes = append(k.ball.Codes, x...)
 		return

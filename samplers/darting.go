@@ -91,7 +91,7 @@ func (k *Darting) Step(ctx context.Context, s *State, info *Info) error {
 		for j, u := range k.u {
 			k.weight[j] = math.Exp(beta * (u - k.top))
 		}
-		s.Stream(&k.stream, c, UseJump)
+		s.Stream(&k.stream, c, useJump)
 		to := k.stream.Categorical(k.weight)
 		info.Hops[c] += hops(x, k.known.Chain(to))
 		copy(x, k.known.Chain(to))

@@ -16,7 +16,7 @@ import (
 func init() {
 	samplers.Register(samplers.Registration{Name: "darting", Doc: "mwg, then a draw of listed states", Paper: "Sminchisescu, Welling 2007", Needs: energies.Predictions},
 		func(e energies.Energy, _ struct{}) (*samplers.Darting, error) {
-			inner, err := samplers.NewMetropolisWithinGibbs(e, samplers.MetropolisWithinGibbsOptions{})
+			inner, err := samplers.New("mwg", e, nil)
 			if err != nil {
 				return nil, err
 			}

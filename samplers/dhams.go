@@ -15,29 +15,29 @@ func init() {
 		Paper: "Rhodes, Gutmann 2022 (arXiv:2208.00040); Titsias, Papaspiliopoulos 2018",
 		Tunes: "step-size",
 		Needs: energies.Gradient,
-	}, NewAVG)
+	}, newAVG)
 	Register(Registration{
 		Name:  "dhams",
 		Doc:   "discrete Hamiltonian-assisted Metropolis: a momentum persists from step to step; irreversible",
 		Paper: "Zhou, Tan 2025 (arXiv:2507.09807), V-DHAMS: without over-relaxation",
 		Tunes: "step-size",
 		Needs: energies.Gradient,
-	}, NewDHAMS)
+	}, newDHAMS)
 }
 
-// MomentumVar is the momentum of DHAMS, [site], or [site, value] in categorical spaces.
-const MomentumVar = "momentum"
+// momentumVar is the momentum of DHAMS, [site], or [site, value] in categorical spaces.
+const momentumVar = "momentum"
 
-// AVGOptions are the options of AVG; the zero value has the defaults.
-type AVGOptions struct {
+// avgOptions are the options of AVG; the zero value has the defaults.
+type avgOptions struct {
 	// StepSize is the standard deviation δ of the auxiliary variable; 0 adapts it in warm-up
 	// to an acceptance of TargetAcceptance, from half the distance of neighbouring values.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"standard deviation of the auxiliary variable"`
 }
 
-// DHAMSOptions are the options of DHAMS; the zero value has the defaults.
-type DHAMSOptions struct {
-	// StepSize is that of AVGOptions.
+// dhamsOptions are the options of DHAMS; the zero value has the defaults.
+type dhamsOptions struct {
+	// StepSize is that of avgOptions.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"standard deviation of the auxiliary variable"`
 	// Persistence is the share ε of the momentum that each step keeps, below 1; 0 means 0.9.
 	Persistence float64 `flag:"persistence" default:"0.9" doc:"share of the momentum that a step keeps, above 0 and below 1"`
@@ -45,7 +45,7 @@ type DHAMSOptions struct {
 	Correction float64 `flag:"correction" default:"0.25" zero:"-1" doc:"factor of the gradient correction of the momentum, from 0, which is none, to 1"`
 }
 
-// DHAMS samples the state together with a Gaussian momentum u, π(x)·N(u; 0, I) (Zhou and Tan
+// dhams samples the state together with a Gaussian momentum u, π(x)·N(u; 0, I) (Zhou and Tan
 // 2025). With s(x) the numbers, or one-hot codes, that x stands for, a step is
 //
 //	h  = ε·u + √(1-ε²)·noise
@@ -54,12 +54,12 @@ type DHAMSOptions struct {
 //
 // accepted with probability min(1, π(x')N(u')Q(x|x',-u') / (π(x)N(h)Q(x'|x,h))), else (x, -h).
 // In DHAMS L = I/δ, c = 1/δ² and r = β(∇U(x') - ∇U(x)), the change of the gradient; its
-// preconditioned form has a matrix, see [NewPDHAMS]. The step from (x', -u') that leads back to x
+// preconditioned form has a matrix, see newPDHAMS. The step from (x', -u') that leads back to x
 // ends with the momentum -h, so the kernel satisfies skew detailed balance. Where U is linear r is
 // zero and nothing is rejected. The published correction is φ·r with a number φ to be tuned; here φ
 // is κ·δ for small δ, so that it follows the step size, and falls again where δ exceeds the distance D
 // of neighbouring values. Without a momentum (ε = κ = 0) the kernel is AVG, which is reversible.
-type DHAMS struct {
+type dhams struct {
 	*Metropolis
 	keep, correction float64 // ε, κ
 	curvature        *curvature
@@ -67,21 +67,21 @@ type DHAMS struct {
 	half, after, push, moved, spare []float64
 }
 
-var _ Kernel = (*DHAMS)(nil)
+var _ Kernel = (*dhams)(nil)
 
-// NewAVG returns the auxiliary variable gradient sampler for e, which must have a gradient.
+// newAVG returns the auxiliary variable gradient sampler for e, which must have a gradient.
 // Errors are *energies.UnsupportedError, *OptionError or *energies.SpaceError.
-func NewAVG(e energies.Energy, o AVGOptions) (*DHAMS, error) {
-	return newDHAMS("avg", e, o.StepSize, 0, 0)
+func newAVG(e energies.Energy, o avgOptions) (*dhams, error) {
+	return buildDHAMS("avg", e, o.StepSize, 0, 0)
 }
 
-// NewDHAMS returns the kernel for e, which must have a gradient. Errors are those of NewAVG.
-func NewDHAMS(e energies.Energy, o DHAMSOptions) (*DHAMS, error) {
+// newDHAMS returns the kernel for e, which must have a gradient. Errors are those of newAVG.
+func newDHAMS(e energies.Energy, o dhamsOptions) (*dhams, error) {
 	return newHamiltonian("dhams", e, o)
 }
 
 // newHamiltonian checks the options of kernels with a momentum.
-func newHamiltonian(name string, e energies.Energy, o DHAMSOptions) (*DHAMS, error) {
+func newHamiltonian(name string, e energies.Energy, o dhamsOptions) (*dhams, error) {
 	switch {
 	case o.Persistence == 0:
 		o.Persistence = 0.9
@@ -96,10 +96,10 @@ func newHamiltonian(name string, e energies.Energy, o DHAMSOptions) (*DHAMS, err
 	case !(o.Correction > 0 && o.Correction <= 1):
 		return nil, badOption(name, "correction", o.Correction, "must be from 0 to 1")
 	}
-	return newDHAMS(name, e, o.StepSize, o.Persistence, o.Correction)
+	return buildDHAMS(name, e, o.StepSize, o.Persistence, o.Correction)
 }
 
-func newDHAMS(name string, e energies.Energy, step, keep, correction float64) (*DHAMS, error) {
+func buildDHAMS(name string, e energies.Energy, step, keep, correction float64) (*dhams, error) {
 	eval, err := NewInformed(name, e, Sqrt, true)
 	if err != nil {
 		return nil, err
@@ -111,11 +111,11 @@ func newDHAMS(name string, e energies.Energy, step, keep, correction float64) (*
 	if err := checkPositive(name, "step-size", tuner.Start); err != nil {
 		return nil, err
 	}
-	k := &DHAMS{Metropolis: &Metropolis{Evaluator: eval}, keep: keep, correction: correction}
+	k := &dhams{Metropolis: &Metropolis{Evaluator: eval}, keep: keep, correction: correction}
 	k.Proposal, k.Prepare = k, k.prepare
 	k.adapt(tuner, step == 0)
 	if keep > 0 {
-		k.Specs = append(k.Specs, VarSpec{Name: MomentumVar, Shape: []int{numbers(e.Space())}})
+		k.Specs = append(k.Specs, VarSpec{Name: momentumVar, Shape: []int{numbers(e.Space())}})
 	}
 	return k, nil
 }
@@ -129,8 +129,8 @@ func numbers(sp *energies.Space) int {
 }
 
 // Init implements Kernel. A momentum that a state lacks is drawn.
-func (k *DHAMS) Init(ctx context.Context, s *State) error {
-	lacks := k.keep > 0 && s.Var(MomentumVar) == nil
+func (k *dhams) Init(ctx context.Context, s *State) error {
+	lacks := k.keep > 0 && s.Var(momentumVar) == nil
 	if err := k.Metropolis.Init(ctx, s); err != nil {
 		return err
 	}
@@ -142,11 +142,11 @@ func (k *DHAMS) Init(ctx context.Context, s *State) error {
 	if !lacks {
 		return nil
 	}
-	u := s.Var(MomentumVar)
+	u := s.Var(momentumVar)
 	n := len(u) / s.Chains()
 	var stream rng.Stream
 	for c := range s.Chains() {
-		s.Stream(&stream, c, UseMomentum)
+		s.Stream(&stream, c, useMomentum)
 		for j := range n {
 			u[c*n+j] = stream.Normal()
 		}
@@ -155,11 +155,11 @@ func (k *DHAMS) Init(ctx context.Context, s *State) error {
 }
 
 // Step implements Kernel.
-func (k *DHAMS) Step(ctx context.Context, s *State, info *Info) error {
+func (k *dhams) Step(ctx context.Context, s *State, info *Info) error {
 	if err := k.Metropolis.Step(ctx, s, info); err != nil || k.keep == 0 {
 		return err
 	}
-	u, n := s.Var(MomentumVar), numbers(s.X.Space)
+	u, n := s.Var(momentumVar), numbers(s.X.Space)
 	for c, ok := range info.Accepted {
 		for j := c * n; j < (c+1)*n; j++ {
 			if u[j] = -k.half[j]; ok {
@@ -171,7 +171,7 @@ func (k *DHAMS) Step(ctx context.Context, s *State, info *Info) error {
 }
 
 // prepare makes room for a step.
-func (k *DHAMS) prepare(s *State) {
+func (k *dhams) prepare(s *State) {
 	for _, x := range []*[]float64{&k.half, &k.after, &k.push, &k.moved, &k.spare} {
 		*x = resize(*x, s.Chains()*numbers(s.X.Space))
 	}
@@ -184,7 +184,7 @@ type scales struct {
 }
 
 // scales returns those of chain c.
-func (k *DHAMS) scales(s *State, c int) scales {
+func (k *dhams) scales(s *State, c int) scales {
 	delta := s.Var(StepSizeVar)[c]
 	t := scales{beta: s.InverseTemperature(c), precision: 1 / (delta * delta), curvature: k.curvature}
 	t.c = t.precision
@@ -204,13 +204,13 @@ func (t *scales) curve(j int) (curve, root float64) {
 }
 
 // Draw implements Proposal.
-func (k *DHAMS) Draw(w *Worker, s *State, c int, next []int32) float64 {
+func (k *dhams) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	n, t := numbers(s.X.Space), k.scales(s, c)
 	half, push, spare := k.half[c*n:(c+1)*n], k.push[c*n:(c+1)*n], k.spare[c*n:(c+1)*n]
 	for j := range half {
 		half[j] = w.Normal()
 		if k.keep > 0 {
-			half[j] = k.keep*s.Var(MomentumVar)[c*n+j] + math.Sqrt(1-k.keep*k.keep)*half[j]
+			half[j] = k.keep*s.Var(momentumVar)[c*n+j] + math.Sqrt(1-k.keep*k.keep)*half[j]
 		}
 		_, root := t.curve(j)
 		spare[j] = root * half[j]
@@ -242,7 +242,7 @@ func weighPushed(row []float64, p *Point, chain, i int, push []float64, c float6
 }
 
 // LogReverse implements Proposal: log Q(x|x',-u') + log N(u') - log N(h).
-func (k *DHAMS) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
+func (k *dhams) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 	n, t := numbers(s.X.Space), k.scales(s, c)
 	half, after, push := k.half[c*n:(c+1)*n], k.after[c*n:(c+1)*n], k.push[c*n:(c+1)*n]
 	moved, spare := k.moved[c*n:(c+1)*n], k.spare[c*n:(c+1)*n]

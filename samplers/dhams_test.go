@@ -44,7 +44,7 @@ func TestSkewDetailedBalance(t *testing.T) {
 		curved     bool
 	}{{"dhams without correction", 0, false}, {"dhams", 0.25, false}, {"pdhams", 1, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			k, err := newDHAMS(c.name, e, 0.8, 1, c.correction)
+			k, err := buildDHAMS(c.name, e, 0.8, 1, c.correction)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestSkewDetailedBalance(t *testing.T) {
 }
 
 // skewDetailedBalance tests a kernel on three binary sites.
-func skewDetailedBalance(t *testing.T, k *DHAMS, e energies.Energy) {
+func skewDetailedBalance(t *testing.T, k *dhams, e energies.Energy) {
 	const chains = 40_000
 	s := &State{Point: Point{X: energies.NewBatch(e.Space(), chains)}, Seed: 6}
 	all := energies.NewBatch(e.Space(), 8)
@@ -82,7 +82,7 @@ func skewDetailedBalance(t *testing.T, k *DHAMS, e energies.Energy) {
 	}
 	// A cell is a state and the signs of two momenta; the last bit flips with both.
 	cell := func(c int) int {
-		x, p, at := s.X.Chain(c), s.Var(MomentumVar)[c*3:], 0
+		x, p, at := s.X.Chain(c), s.Var(momentumVar)[c*3:], 0
 		for i, v := range x {
 			at |= int(v) << i
 		}

@@ -14,22 +14,22 @@ func init() {
 		Tunes:      "time",
 		Needs:      energies.Gradient,
 		Reversible: true,
-	}, NewDLMC)
+	}, newDLMC)
 }
 
-// Solvers of DLMCOptions.
+// Solvers of dlmcOptions.
 const (
-	// Interpolate runs each value's jump to its end, the first-order conditional.
-	Interpolate = "interpolate"
-	// Euler makes one Euler step of the jump process.
-	Euler = "euler"
+	// interpolate runs each value's jump to its end, the first-order conditional.
+	interpolate = "interpolate"
+	// euler makes one Euler step of the jump process.
+	euler = "euler"
 )
 
 // timeVar is the time τ for which DLMC simulates.
 const timeVar = "time"
 
-// DLMCOptions are the options of DLMC; the zero value has the defaults.
-type DLMCOptions struct {
+// dlmcOptions are the options of DLMC; the zero value has the defaults.
+type dlmcOptions struct {
 	// Time is τ; 0 adapts it in warm-up, chain by chain, to an acceptance of
 	// TargetAcceptance, from 3 divided by the number of sites.
 	Time float64 `flag:"time" default:"adapted in warm-up" doc:"time τ for which the jump process is simulated"`
@@ -39,7 +39,7 @@ type DLMCOptions struct {
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 }
 
-// NewDLMC returns discrete Langevin Monte Carlo (Sun et al. 2023) for e, which must have a
+// newDLMC returns discrete Langevin Monte Carlo (Sun et al. 2023) for e, which must have a
 // gradient: a Metropolis kernel whose proposal moves every site i on its own. With the rates
 // w[i,v] = g(exp(β·d[i,v])) and the first-order conditional ν_i(v) ∝ exp(β·d[i,v]), site i
 // takes the value v ≠ x_i with probability
@@ -50,12 +50,12 @@ type DLMCOptions struct {
 // which are τ·w[i,v] for small τ and ν_i(v) for large. The time τ is the same in all states,
 // so that the step is exact. Errors are *energies.UnsupportedError, *OptionError or
 // *energies.SpaceError.
-func NewDLMC(e energies.Energy, o DLMCOptions) (*Metropolis, error) {
+func newDLMC(e energies.Energy, o dlmcOptions) (*Metropolis, error) {
 	balance, err := parseBalance("dlmc", o.Balance)
 	if err != nil {
 		return nil, err
 	}
-	if o.Solver != "" && o.Solver != Interpolate && o.Solver != Euler {
+	if o.Solver != "" && o.Solver != interpolate && o.Solver != euler {
 		return nil, badOption("dlmc", "solver", o.Solver, "not one of interpolate, euler")
 	}
 	eval, err := NewInformed("dlmc", e, balance, true)
@@ -69,7 +69,7 @@ func NewDLMC(e energies.Energy, o DLMCOptions) (*Metropolis, error) {
 	if err := checkPositive("dlmc", "time", tuner.Start); err != nil {
 		return nil, err
 	}
-	k := &Metropolis{Evaluator: eval, Proposal: product{jumps{o.Solver == Euler}.weigh}}
+	k := &Metropolis{Evaluator: eval, Proposal: product{jumps{o.Solver == euler}.weigh}}
 	k.adapt(tuner, o.Time == 0)
 	return k, nil
 }

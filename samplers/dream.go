@@ -12,21 +12,21 @@ func init() {
 		Paper: paper,
 		Tunes: "step-size,hot-step-size",
 		Needs: energies.Gradient,
-	}, NewDREAM)
+	}, newDREAM)
 	Register(Registration{
 		Name:  "drexel",
 		Doc:   "dula with a second, hotter replica that takes longer steps; the two swap states",
 		Paper: paper,
 		Bias:  "near exp(U); the bias falls with the step sizes, as that of dula",
 		Needs: energies.Gradient,
-	}, NewDREXEL)
+	}, newDREXEL)
 }
 
 // hotStepSizeVar is the step size of the hot replica.
 const hotStepSizeVar = "hot_step_size"
 
-// DREAMOptions are the options of DREAM; the zero value has the defaults.
-type DREAMOptions struct {
+// dreamOptions are the options of DREAM; the zero value has the defaults.
+type dreamOptions struct {
 	// StepSize is α_1, that of the chain; 0 adapts both step sizes in warm-up as DMALA does.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"step size α of the Langevin proposal"`
 	// HotStepSize is α_2, that of the hot replica, not below α_1; 0 means 2·α_1 where that is given.
@@ -39,8 +39,8 @@ type DREAMOptions struct {
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 }
 
-// DREXELOptions are those of DREAM, but no step size is adapted: 0 means that of DULA.
-type DREXELOptions struct {
+// drexelOptions are those of DREAM, but no step size is adapted: 0 means that of DULA.
+type drexelOptions struct {
 	StepSize      float64 `flag:"step-size" default:"0.1 binary or ordinal, 0.2 categorical, 0.4 spin" doc:"step size α of the Langevin proposal"`
 	HotStepSize   float64 `flag:"hot-step-size" default:"twice the step size" doc:"step size of the hot replica"`
 	Hottest       float64 `flag:"hottest" default:"0.5" doc:"lowest inverse temperature, below 1"`
@@ -48,8 +48,8 @@ type DREXELOptions struct {
 	Balance       string  `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 }
 
-// NewDREAM returns discrete replica exchange with adjusted Metropolis (Zheng et al. 2026) for e,
-// which must have a gradient: [Tempering] with two levels, at β_1 = 1 and β_2 = τ_1/τ_2, that DMALA
+// buildDREAM returns discrete replica exchange with adjusted Metropolis (Zheng et al. 2026) for e,
+// which must have a gradient: tempering with two levels, at β_1 = 1 and β_2 = τ_1/τ_2, that DMALA
 // moves with step sizes α_1 ≤ α_2. After each step they swap with probability
 //
 //	ρ·min(1, exp((β_1 - β_2)(U(x_2) - U(x_1)))),
@@ -59,21 +59,21 @@ type DREXELOptions struct {
 // not leave exp(U) invariant (enumerated on three spins, the chain is 0.06 to 0.13 in total variation
 // from it). Left out too: eq. 7, for minibatches. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
-func NewDREAM(e energies.Energy, o DREAMOptions) (*Tempering, error) {
-	return newDREAM("dream", e, o)
+func newDREAM(e energies.Energy, o dreamOptions) (*tempering, error) {
+	return buildDREAM("dream", e, o)
 }
 
-// NewDREXEL returns discrete replica exchange Langevin (Zheng et al. 2026) for e: DREAM with DULA in
-// place of DMALA, hence biased. Errors are those of NewDREAM.
-func NewDREXEL(e energies.Energy, o DREXELOptions) (*Tempering, error) {
+// newDREXEL returns discrete replica exchange Langevin (Zheng et al. 2026) for e: DREAM with DULA in
+// place of DMALA, hence biased. Errors are those of newDREAM.
+func newDREXEL(e energies.Energy, o drexelOptions) (*tempering, error) {
 	if o.StepSize == 0 {
 		o.StepSize = 0.1 * e.Space().SquaredDistance(0, 1)
 	}
-	return newDREAM("drexel", e, DREAMOptions(o))
+	return buildDREAM("drexel", e, dreamOptions(o))
 }
 
-func newDREAM(name string, e energies.Energy, o DREAMOptions) (*Tempering, error) {
-	bad := func(option string, value float64, reason string) (*Tempering, error) {
+func buildDREAM(name string, e energies.Energy, o dreamOptions) (*tempering, error) {
+	bad := func(option string, value float64, reason string) (*tempering, error) {
 		return nil, badOption(name, option, value, reason)
 	}
 	if o.Hottest == 0 {
@@ -101,7 +101,7 @@ func newDREAM(name string, e energies.Energy, o DREAMOptions) (*Tempering, error
 	if err != nil {
 		return nil, err
 	}
-	k := newTempering(inner, []float64{1, o.Hottest}, false)
+	k := newLadder(inner, []float64{1, o.Hottest}, false)
 	if k.intensity, k.parities = o.SwapIntensity, 1; o.StepSize != 0 {
 		k.steps = []float64{o.StepSize, o.HotStepSize}
 	}

@@ -17,7 +17,7 @@ func init() {
 		Tunes:      "step-size",
 		Needs:      energies.Gradient,
 		Reversible: true,
-	}, NewNCG)
+	}, newNCG)
 }
 
 // DULAOptions are the options of DULA; the zero value has the defaults.
@@ -49,13 +49,13 @@ func NewDULA(e energies.Energy, o DULAOptions) (*Metropolis, error) {
 	return newLangevin("dula", e, DMALAOptions(o), 0.1)
 }
 
-// NCGOptions are the options of NCG: those of DMALA that it shares.
-type NCGOptions struct {
+// ncgOptions are the options of NCG: those of DMALA that it shares.
+type ncgOptions struct {
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"step size α of the Langevin proposal"`
 }
 
-// NewNCG returns the norm-constrained gradient sampler (Rhodes and Gutmann 2022), whose
+// newNCG returns the norm-constrained gradient sampler (Rhodes and Gutmann 2022), whose
 // proposal is that of DMALA. Errors are those of NewDMALA.
-func NewNCG(e energies.Energy, o NCGOptions) (*Metropolis, error) {
+func newNCG(e energies.Energy, o ncgOptions) (*Metropolis, error) {
 	return newLangevin("ncg", e, DMALAOptions{StepSize: o.StepSize}, 0.2)
 }

@@ -9,17 +9,17 @@ func init() {
 		Paper:       "Kawasaki 1966, for spins",
 		Reversible:  true,
 		Constrained: true,
-	}, NewExchange)
+	}, newExchange)
 }
 
-// ExchangeOptions are the options of NewExchange: there are none.
-type ExchangeOptions struct{}
+// exchangeOptions are the options of newExchange: there are none.
+type exchangeOptions struct{}
 
-// NewExchange returns a Metropolis sampler that keeps the constraints of a space. A uniform site takes another uniform
+// newExchange returns a Metropolis sampler that keeps the constraints of a space. A uniform site takes another uniform
 // code; in every second proposal, and in all where every site is in a sum that is fixed, a second uniform site takes the code that
 // leaves the sum of both as it was. A proposal outside the space changes nothing. It needs U alone. Errors
 // are *energies.SpaceError.
-func NewExchange(e energies.Energy, _ ExchangeOptions) (*Metropolis, error) {
+func newExchange(e energies.Energy, _ exchangeOptions) (*Metropolis, error) {
 	eval, err := NewEvaluator(e)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func NewExchange(e energies.Energy, _ ExchangeOptions) (*Metropolis, error) {
 	return &Metropolis{Evaluator: eval, Proposal: p}, nil
 }
 
-// exchange is the proposal of NewExchange.
+// exchange is the proposal of newExchange.
 type exchange struct {
 	sites []int // that have more than one code
 	free  bool  // some may change alone

@@ -14,11 +14,11 @@ func init() {
 		Paper:      "Grathwohl, Swersky, Hashemi, Duvenaud, Maddison 2021 (arXiv:2102.04509), algorithm 1; k draws: their code",
 		Needs:      energies.Gradient,
 		Reversible: true,
-	}, NewGWG)
+	}, newGWG)
 }
 
-// GWGOptions are the options of GWG; the zero value has the defaults.
-type GWGOptions struct {
+// gwgOptions are the options of GWG; the zero value has the defaults.
+type gwgOptions struct {
 	// Changes is the number k of changes drawn in a step, at least 1; 0 means 1.
 	Changes int `flag:"changes" default:"1" doc:"changes drawn from one gradient (GWG-k); several may fall on one site"`
 	// Balance and Dense are those of DULAOptions.
@@ -26,7 +26,7 @@ type GWGOptions struct {
 	Dense   bool   `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
 }
 
-// NewGWG returns Gibbs with gradients (Grathwohl et al. 2021) for e, which must have a
+// newGWG returns Gibbs with gradients (Grathwohl et al. 2021) for e, which must have a
 // gradient: a Metropolis kernel of k changes, drawn independently from
 //
 //	q(i,v|x) ∝ g(exp(β·d[i,v]))   over all sites i and values v ≠ x_i,
@@ -37,7 +37,7 @@ type GWGOptions struct {
 // with the values x_i and x'_i exchanged: a one-to-one map of draws. On binary sites these are
 // the same changes, as in the authors' code; they leave other sites open. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
-func NewGWG(e energies.Energy, o GWGOptions) (*Metropolis, error) {
+func newGWG(e energies.Energy, o gwgOptions) (*Metropolis, error) {
 	balance, err := parseBalance("gwg", o.Balance)
 	if err != nil {
 		return nil, err

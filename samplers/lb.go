@@ -11,30 +11,30 @@ func init() {
 		Name:  "lb",
 		Doc:   "locally balanced: one site a step, site and value chosen by U of all neighbours",
 		Paper: "Zanella 2020 (arXiv:1711.07424)",
-	}, NewLB)
+	}, newLB)
 }
 
-// LBOptions are the options of LB; the zero value has the defaults.
-type LBOptions struct {
+// lbOptions are the options of LB; the zero value has the defaults.
+type lbOptions struct {
 	// Balance is that of DULAOptions.
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 }
 
-// LB is the locally balanced sampler (Zanella 2020): the proposal of GWG,
+// lb is the locally balanced sampler (Zanella 2020): the proposal of GWG,
 //
 //	q(i,v|x) ∝ g((π(x with x_i := v)/π(x))^β)   over all sites i and values v ≠ x_i,
 //
 // with exact ratios instead of first-order ones. A step costs U of all neighbours of the
 // proposal: Σ_i (S_i - 1) evaluations.
-type LB struct {
+type lb struct {
 	*Metropolis
 	around *neighbours
 }
 
-var _ Kernel = (*LB)(nil)
+var _ Kernel = (*lb)(nil)
 
-// NewLB returns the kernel for e. Errors are *OptionError or *energies.SpaceError.
-func NewLB(e energies.Energy, o LBOptions) (*LB, error) {
+// newLB returns the kernel for e. Errors are *OptionError or *energies.SpaceError.
+func newLB(e energies.Energy, o lbOptions) (*lb, error) {
 	balance, err := parseBalance("lb", o.Balance)
 	if err != nil {
 		return nil, err
@@ -44,17 +44,17 @@ func NewLB(e energies.Energy, o LBOptions) (*LB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &LB{&Metropolis{Evaluator: eval, Proposal: singleChange{}}, around}, nil
+	return &lb{&Metropolis{Evaluator: eval, Proposal: singleChange{}}, around}, nil
 }
 
 // Init implements Kernel.
-func (k *LB) Init(ctx context.Context, s *State) error {
+func (k *lb) Init(ctx context.Context, s *State) error {
 	k.around.state = s
 	return k.Metropolis.Init(ctx, s)
 }
 
 // Step implements Kernel.
-func (k *LB) Step(ctx context.Context, s *State, info *Info) error {
+func (k *lb) Step(ctx context.Context, s *State, info *Info) error {
 	k.around.state = s
 	return k.Metropolis.Step(ctx, s, info)
 }

@@ -17,11 +17,11 @@ func init() {
 		Needs: energies.Gradient,
 
 		Reversible: true,
-	}, NewMTM)
+	}, newMTM)
 }
 
-// MTMOptions are the options of MTM; the zero value has the defaults.
-type MTMOptions struct {
+// mtmOptions are the options of MTM; the zero value has the defaults.
+type mtmOptions struct {
 	// Tries is the number K of candidates; 0 means 32.
 	Tries int `flag:"tries" default:"32" doc:"candidates of a step"`
 	// Sharpness is the factor s of the gradient in the distribution of candidates; 0 means ½.
@@ -30,7 +30,7 @@ type MTMOptions struct {
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 }
 
-// MTM is multiple-try Metropolis (Liu, Liang, Wong 2000) over changes of one site. Candidates
+// mtm is multiple-try Metropolis (Liu, Liang, Wong 2000) over changes of one site. Candidates
 // y_1 ... y_K are drawn from
 //
 //	T(x,y) ∝ t(x,y) = exp(s·β·d[i,v])   over all sites i and values v ≠ x_i,
@@ -42,14 +42,14 @@ type MTMOptions struct {
 //	min(1, Σ_k w(x,y_k) / Σ_k w(y,x*_k)).
 //
 // T(x,y)·w(x,y) is symmetric up to π, as the paper asks. Both sums over K estimate the
-// normaliser of the locally balanced proposal with exact ratios (see [LB]), which the
+// normaliser of the locally balanced proposal with exact ratios (see lb), which the
 // kernel approaches as K grows; K = 1 is GWG with another exponent.
 //
 // A step costs U of the different candidates, one gradient at y, and U of the K-1 others. The
 // uniform number that decides is compared first with upper bounds of the ratio, since its
 // denominator is at least w(y,x): a step that is sure to be rejected ends before the gradient,
 // or before the second set, is evaluated. Info.Accept is such a bound then.
-type MTM struct {
+type mtm struct {
 	Evaluator
 	tries  int
 	choose Balance
@@ -78,11 +78,11 @@ type move struct {
 	logSum float64 // log Σ t(x,·)·Σ_k g/t of the candidates
 }
 
-var _ Kernel = (*MTM)(nil)
+var _ Kernel = (*mtm)(nil)
 
-// NewMTM returns the kernel for e, which must have a gradient. Errors are
+// newMTM returns the kernel for e, which must have a gradient. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
-func NewMTM(e energies.Energy, o MTMOptions) (*MTM, error) {
+func newMTM(e energies.Energy, o mtmOptions) (*mtm, error) {
 	balance, err := parseBalance("mtm", o.Balance)
 	switch {
 	case err != nil:
@@ -97,11 +97,11 @@ func NewMTM(e energies.Energy, o MTMOptions) (*MTM, error) {
 		return nil, err
 	}
 	eval.sharpen(2 * cmp.Or(o.Sharpness, 0.5)) // of √
-	return &MTM{Evaluator: eval, tries: cmp.Or(o.Tries, 32), choose: balance}, nil
+	return &mtm{Evaluator: eval, tries: cmp.Or(o.Tries, 32), choose: balance}, nil
 }
 
 // Step implements Kernel.
-func (k *MTM) Step(ctx context.Context, s *State, info *Info) error {
+func (k *mtm) Step(ctx context.Context, s *State, info *Info) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (k *MTM) Step(ctx context.Context, s *State, info *Info) error {
 }
 
 // forward draws and evaluates the candidates of every chain, and chooses one of each.
-func (k *MTM) forward(ctx context.Context, s *State, info *Info) error {
+func (k *mtm) forward(ctx context.Context, s *State, info *Info) error {
 	k.moves = k.moves[:0]
 	for c := range s.Chains() {
 		k.sets[c] = k.sets[c][:0]
@@ -152,7 +152,7 @@ func (k *MTM) forward(ctx context.Context, s *State, info *Info) error {
 }
 
 // evaluateMoves evaluates the gradient at the moves that are left.
-func (k *MTM) evaluateMoves(ctx context.Context, s *State, info *Info) error {
+func (k *mtm) evaluateMoves(ctx context.Context, s *State, info *Info) error {
 	if len(k.moves) == 0 {
 		return nil
 	}
@@ -194,8 +194,8 @@ func (k *MTM) evaluateMoves(ctx context.Context, s *State, info *Info) error {
 }
 
 // backward draws and evaluates the candidates of the moves that are left, and decides.
-func (k *MTM) backward(ctx context.Context, s *State, info *Info) error {
-	if err := k.evaluate(ctx, s, &k.next, UseReverse, info); err != nil {
+func (k *mtm) backward(ctx context.Context, s *State, info *Info) error {
+	if err := k.evaluate(ctx, s, &k.next, useReverse, info); err != nil {
 		return err
 	}
 	k.keep(s, info, func(m *move) float64 { return m.logSum - k.next.LogLeaveAny(m.row) - k.logSum(m.chain) })
@@ -203,7 +203,7 @@ func (k *MTM) backward(ctx context.Context, s *State, info *Info) error {
 }
 
 // keep drops the moves that are rejected at an upper bound of the log-ratio.
-func (k *MTM) keep(s *State, info *Info, bound func(m *move) float64) {
+func (k *mtm) keep(s *State, info *Info, bound func(m *move) float64) {
 	left := k.moves[:0]
 	for _, m := range k.moves {
 		if s.Metropolis(&k.worker.Stream, info, m.chain, bound(&m)); info.Accepted[m.chain] {
@@ -215,7 +215,7 @@ func (k *MTM) keep(s *State, info *Info, bound func(m *move) float64) {
 
 // evaluate fills the sets of the chains of all moves, up to K tries drawn from the weights of
 // the move's row of p, and evaluates and weighs them. Equal tries are evaluated once.
-func (k *MTM) evaluate(ctx context.Context, s *State, p *Point, use uint32, info *Info) error {
+func (k *mtm) evaluate(ctx context.Context, s *State, p *Point, use uint32, info *Info) error {
 	k.part = energies.Batch{Space: s.X.Space, Codes: k.part.Codes[:0], IDs: k.part.IDs[:0]}
 	k.at = k.at[:0]
 	for _, m := range k.moves {
@@ -249,7 +249,7 @@ func (k *MTM) evaluate(ctx context.Context, s *State, p *Point, use uint32, info
 }
 
 // draw fills the set of a chain.
-func (k *MTM) draw(p *Point, chain, row int) {
+func (k *mtm) draw(p *Point, chain, row int) {
 	if slices.Max(p.LogLeaves(row)) == math.Inf(-1) {
 		return
 	}
@@ -261,20 +261,20 @@ func (k *MTM) draw(p *Point, chain, row int) {
 }
 
 // first is the first try of a chain's set that is the same as try j.
-func (k *MTM) first(chain, j int) int {
+func (k *mtm) first(chain, j int) int {
 	set := k.sets[chain]
 	return slices.IndexFunc(set, func(t try) bool { return t.site == set[j].site && t.value == set[j].value })
 }
 
 // weigh sets log g/t of a change of a chain that stands where row of p does.
-func (k *MTM) weigh(s *State, p *Point, chain, row int, t *try) {
+func (k *mtm) weigh(s *State, p *Point, chain, row int, t *try) {
 	if t.logWeight = t.u; !isZero(t.u) {
 		t.logWeight = k.choose.Log(s.InverseTemperature(chain)*(t.u-p.U[row])) - p.LogWeight(row, t.site, t.value)
 	}
 }
 
 // logSum is log Σ_k g/t of a chain's set.
-func (k *MTM) logSum(chain int) float64 {
+func (k *mtm) logSum(chain int) float64 {
 	row := k.worker.Row(len(k.sets[chain]))
 	for j, t := range k.sets[chain] {
 		row[j] = t.logWeight
@@ -283,7 +283,7 @@ func (k *MTM) logSum(chain int) float64 {
 }
 
 // pick returns the try of a chain's set at which the cumulative share of weights passes u.
-func (k *MTM) pick(chain int, logSum, u float64) (chosen try) {
+func (k *mtm) pick(chain int, logSum, u float64) (chosen try) {
 	for _, t := range k.sets[chain] {
 		if w := math.Exp(t.logWeight - logSum); w > 0 {
 			chosen = t

@@ -13,17 +13,17 @@ func init() {
 		Paper: "Tierney 1994, section 2.3 (independence proposals); the proposal of Wang, Cho 2019 (arXiv:1902.04094)",
 		Needs: energies.Predictions,
 
-		Reversible: true, // a sequence of steps with its sites in a random direction; see TwoStage
-	}, NewMetropolisWithinGibbs)
+		Reversible: true, // a sequence of steps with its sites in a random direction; see two-stage
+	}, newWithinGibbs)
 }
 
-// MetropolisWithinGibbsOptions are the options; the zero value has the defaults.
-type MetropolisWithinGibbsOptions struct {
+// withinGibbsOptions are the options; the zero value has the defaults.
+type withinGibbsOptions struct {
 	// Scan is SystematicScan (the default) or RandomScan.
 	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
 }
 
-// MetropolisWithinGibbs updates one site i a step. It proposes a value from the model's
+// withinGibbs updates one site i a step. It proposes a value from the model's
 // prediction f(v | x_-i) to the power β, which does not depend on x_i, and accepts it with
 // probability
 //
@@ -32,25 +32,25 @@ type MetropolisWithinGibbsOptions struct {
 // Unlike the pseudo-Gibbs sampler that always accepts, it leaves exp(βU) invariant. Where
 // the model's predictions are nearly conditionals of exp(U) it rejects little. A step costs
 // one prediction and one evaluation at the proposal.
-type MetropolisWithinGibbs struct {
+type withinGibbs struct {
 	Base
 	gibbs *Gibbs
 	logQ  []float64 // log q(x|x') - log q(x'|x), [chain]
 }
 
-var _ Kernel = (*MetropolisWithinGibbs)(nil)
+var _ Kernel = (*withinGibbs)(nil)
 
-// NewMetropolisWithinGibbs returns the kernel for e. Errors are those of NewGibbsModel.
-func NewMetropolisWithinGibbs(e energies.Energy, o MetropolisWithinGibbsOptions) (*MetropolisWithinGibbs, error) {
+// newWithinGibbs returns the kernel for e. Errors are those of NewGibbsModel.
+func newWithinGibbs(e energies.Energy, o withinGibbsOptions) (*withinGibbs, error) {
 	k, err := newPredicted("mwg", e, GibbsOptions{Scan: o.Scan})
 	if err != nil {
 		return nil, err
 	}
-	return &MetropolisWithinGibbs{Base: k.Base, gibbs: k}, nil
+	return &withinGibbs{Base: k.Base, gibbs: k}, nil
 }
 
 // Step implements Kernel.
-func (k *MetropolisWithinGibbs) Step(ctx context.Context, s *State, info *Info) error {
+func (k *withinGibbs) Step(ctx context.Context, s *State, info *Info) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (k *MetropolisWithinGibbs) Step(ctx context.Context, s *State, info *Info) 
 }
 
 // propose draws one site of every chain and fills k.logQ.
-func (k *MetropolisWithinGibbs) propose(ctx context.Context, s *State, info *Info) error {
+func (k *withinGibbs) propose(ctx context.Context, s *State, info *Info) error {
 	g, values := k.gibbs, s.X.Space.Values
 	g.scan(s, s.Step)
 	if err := g.conditionals(ctx, s, &info.Evaluations); err != nil {

@@ -14,14 +14,14 @@ func init() {
 		Tunes:      "path-length",
 		Needs:      energies.Gradient,
 		Reversible: true,
-	}, NewPAS)
+	}, newPAS)
 }
 
 // pathVar is the mean number of sites in a path.
 const pathVar = "path_length"
 
-// PASOptions are the options of PAS; the zero value has the defaults.
-type PASOptions struct {
+// pasOptions are the options of PAS; the zero value has the defaults.
+type pasOptions struct {
 	// PathLength is the number of sites that change; 0 adapts its mean in warm-up to an
 	// acceptance of TargetAcceptance, from 1.
 	PathLength int `flag:"path-length" default:"adapted in warm-up, from 1" doc:"sites that a step proposes to change"`
@@ -30,7 +30,7 @@ type PASOptions struct {
 	Dense   bool   `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
 }
 
-// NewPAS returns the path auxiliary fast sampler (Sun et al. 2022) for e, which must have a
+// newPAS returns the path auxiliary fast sampler (Sun et al. 2022) for e, which must have a
 // gradient: a Metropolis kernel of R changes at distinct sites. With the weights w[i,v] at x
 // and r_i = Σ_v w[i,v], the path i_1, ..., i_R and its values have probability
 //
@@ -39,7 +39,7 @@ type PASOptions struct {
 // and the reverse is the path i_R, ..., i_1 with the weights at x'. A path length that is no
 // whole number means the next lower or higher one. Errors are *energies.UnsupportedError,
 // *OptionError or *energies.SpaceError.
-func NewPAS(e energies.Energy, o PASOptions) (*Metropolis, error) {
+func newPAS(e energies.Energy, o pasOptions) (*Metropolis, error) {
 	balance, err := parseBalance("pas", o.Balance)
 	if err != nil {
 		return nil, err

@@ -18,21 +18,21 @@ func init() {
 		Paper: "Rhodes, Gutmann 2022 (arXiv:2208.00040), PAVG; Gaussian integral: Zhang, Sutton, Storkey, Ghahramani 2012",
 		Tunes: "step-size",
 		Needs: energies.Gradient,
-	}, NewPAVG)
+	}, newPAVG)
 	Register(Registration{
 		Name:  "pdhams",
 		Doc:   "dhams with the matrix of second derivatives of U; irreversible, rejects nothing where U is quadratic",
 		Paper: "Zhou, Tan 2025 (arXiv:2507.21982), without over-relaxation",
 		Tunes: "step-size",
 		Needs: energies.Gradient,
-	}, NewPDHAMS)
+	}, newPDHAMS)
 }
 
 // mostNumbers bounds the matrix of second derivatives: its eigenvectors take a second.
 const mostNumbers = 1024
 
-// NewPDHAMS returns the preconditioned form of DHAMS (Zhou and Tan 2025) for e, which must have a
-// gradient: [DHAMS] with
+// newPDHAMS returns the preconditioned form of DHAMS (Zhou and Tan 2025) for e, which must have a
+// gradient: dhams with
 //
 //	LLᵀ = βW + c·I,   c = 1/δ² - the least eigenvalue of βW,   r = β(∇U(x') - ∇U(x) - W(s(x') - s(x))),
 //
@@ -46,8 +46,8 @@ const mostNumbers = 1024
 // differ from it at one site: exact for a quadratic U, else any matrix serves, since a step is
 // accepted or rejected with U itself. Kernel.Init evaluates them, once for a kernel. A state must not
 // have more than 1024 numbers: sites, or sites times values in categorical spaces. A step costs a
-// few products of a matrix of that size for each chain. Errors are those of NewAVG.
-func NewPDHAMS(e energies.Energy, o DHAMSOptions) (*DHAMS, error) {
+// few products of a matrix of that size for each chain. Errors are those of newAVG.
+func newPDHAMS(e energies.Energy, o dhamsOptions) (*dhams, error) {
 	k, err := newHamiltonian("pdhams", e, o)
 	if err != nil {
 		return nil, err
@@ -55,11 +55,11 @@ func NewPDHAMS(e energies.Energy, o DHAMSOptions) (*DHAMS, error) {
 	return k.withCurvature("pdhams")
 }
 
-// NewPAVG returns AVG with the matrix of [NewPDHAMS]: the form of the Langevin proposal for
+// newPAVG returns AVG with the matrix of newPDHAMS: the form of the Langevin proposal for
 // log-quadratic energies whose preconditioner is not diagonal. Without a momentum, z is drawn
-// anew in each step, and a step is reversible. Errors are those of NewAVG.
-func NewPAVG(e energies.Energy, o AVGOptions) (*DHAMS, error) {
-	k, err := newDHAMS("pavg", e, o.StepSize, 0, 0)
+// anew in each step, and a step is reversible. Errors are those of newAVG.
+func newPAVG(e energies.Energy, o avgOptions) (*dhams, error) {
+	k, err := buildDHAMS("pavg", e, o.StepSize, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func NewPAVG(e energies.Energy, o AVGOptions) (*DHAMS, error) {
 }
 
 // withCurvature gives the kernel a matrix to estimate, unless that is too large.
-func (k *DHAMS) withCurvature(name string) (*DHAMS, error) {
+func (k *dhams) withCurvature(name string) (*dhams, error) {
 	if n := numbers(k.Target.Space()); n > mostNumbers {
 		return nil, badOption(name, "state", fmt.Sprint(n, " numbers"), fmt.Sprintf("at most %d, since a matrix has all their pairs; dhams and avg have no matrix", mostNumbers))
 	}

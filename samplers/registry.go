@@ -35,8 +35,8 @@ type Registration struct {
 	Bias  string
 	Exact bool
 	// Reversible says that a step satisfies detailed balance with π, with options that do not
-	// vary from step to step: what [TwoStage] needs of its inner sampler. That of mwg holds for a
-	// sequence of steps in the order of sites that TwoStage chooses.
+	// vary from step to step: what two-stage needs of its inner sampler. That of mwg holds for a
+	// sequence of steps in the order of sites that two-stage chooses.
 	Reversible bool
 	// Constrained says that steps keep the constraints of a space.
 	Constrained bool

@@ -40,7 +40,7 @@ func reverseOfRemembered(t *testing.T, name string, set Settings, e energies.Ene
 	}
 	m, ok := k.(*Metropolis)
 	if !ok {
-		m = k.(*DHAMS).Metropolis
+		m = k.(*dhams).Metropolis
 	}
 	s := &State{Point: Point{X: energies.NewBatch(e.Space(), 40)}, Seed: 3}
 	for j := range s.X.Codes {
@@ -69,7 +69,7 @@ func reverseOfRemembered(t *testing.T, name string, set Settings, e energies.Ene
 		switch p := m.Proposal.(type) {
 		case *paths:
 			slices.Reverse(p.site[j*p.sites:][:p.length[j]])
-		case *DHAMS:
+		case *dhams:
 			want += p.turnBack(w, s, &back, j)
 		}
 		if got := m.Proposal.LogReverse(w, &back, j, &s.Point); !(math.Abs(got-want) <= 1e-9*(1+math.Abs(want))) {
@@ -81,7 +81,7 @@ func reverseOfRemembered(t *testing.T, name string, set Settings, e energies.Ene
 }
 
 // turnBack gives the way back the momentum -u' for h, and returns (|u'|² - |h|²)/2, which LogReverse then adds.
-func (k *DHAMS) turnBack(w *Worker, s, back *State, c int) float64 {
+func (k *dhams) turnBack(w *Worker, s, back *State, c int) float64 {
 	k.LogReverse(w, s, c, &back.Point)
 	n, kinetic := numbers(s.X.Space), 0.0
 	for j := c * n; j < (c+1)*n; j++ {

@@ -11,25 +11,25 @@ func init() {
 		Paper:      "Metropolis et al. 1953",
 		Tunes:      "radius",
 		Reversible: true,
-	}, NewRWM)
+	}, newRWM)
 }
 
 // radiusVar is the mean number of sites that a step proposes to change.
 const radiusVar = "radius"
 
-// RWMOptions are the options of NewRWM; the zero value has the defaults.
-type RWMOptions struct {
+// rwmOptions are the options of newRWM; the zero value has the defaults.
+type rwmOptions struct {
 	// Radius is the number of sites that change; with two values an even one never changes the
 	// parity of the number of sites with code 1. 0 adapts its mean in warm-up to an
 	// acceptance of 0.234 (Roberts, Gelman and Gilks 1997), from 1.
 	Radius int `flag:"radius" default:"adapted in warm-up, from 1" doc:"sites that a step proposes to change"`
 }
 
-// NewRWM returns random-walk Metropolis for e: R distinct uniform sites that have another
+// newRWM returns random-walk Metropolis for e: R distinct uniform sites that have another
 // value take a uniform one, which is a symmetric proposal. A radius r that is no whole
 // number means floor(r) or floor(r)+1 sites. It needs U alone. Errors are *OptionError or
 // *energies.SpaceError.
-func NewRWM(e energies.Energy, o RWMOptions) (*Metropolis, error) {
+func newRWM(e energies.Energy, o rwmOptions) (*Metropolis, error) {
 	eval, err := NewEvaluator(e)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func NewRWM(e energies.Energy, o RWMOptions) (*Metropolis, error) {
 	return k, nil
 }
 
-// randomWalk is the proposal of NewRWM.
+// randomWalk is the proposal of newRWM.
 type randomWalk struct{ free []int }
 
 // Draw implements Proposal.

@@ -59,7 +59,7 @@ func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Bat
 	x.IDs = chainIDs
 	var stream rng.Stream
 	for c, id := range chainIDs {
-		stream.Reset(seed, id, 0, UseInit)
+		stream.Reset(seed, id, 0, useInit)
 		if len(sp.Constraints) > 0 && sp.Constrained(x.Chain(c), stream.IntN) == nil { // what cannot be met is found by Space.Check
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Stages is an Observer of TwoStage that counts what each stage rejects. The zero value is ready.
+// Stages is an Observer of the sampler two-stage that counts what each stage rejects. The zero value is ready.
 type Stages struct {
 	steps, passed   float64 // on the draft
 	moves, accepted float64 // of chains that the draft moved

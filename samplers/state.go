@@ -12,16 +12,16 @@ import (
 // What random numbers are for: the last word of a stream's key. A use keeps its
 // number for ever, since draws depend on it. Other packages take numbers from 1000 on.
 const (
-	UseInit     uint32 = 1  // initial codes
+	useInit     uint32 = 1  // initial codes
 	UseProposal uint32 = 2  // proposed values
-	UseAccept   uint32 = 3  // Metropolis decision
+	useAccept   uint32 = 3  // Metropolis decision
 	UseSite     uint32 = 4  // choice of a site
 	UseBatch    uint32 = 5  // terms of a minibatch
-	UseSwap     uint32 = 6  // swaps of replicas
-	UseMomentum uint32 = 7  // auxiliary variables
-	UseReverse  uint32 = 8  // candidates of the reverse move
-	UseStage    uint32 = 9  // second decision about a proposal
-	UseJump     uint32 = 10 // jumps between known states
+	useSwap     uint32 = 6  // swaps of replicas
+	useMomentum uint32 = 7  // auxiliary variables
+	useReverse  uint32 = 8  // candidates of the reverse move
+	useStage    uint32 = 9  // second decision about a proposal
+	useJump     uint32 = 10 // jumps between known states
 )
 
 // State is where a batch of chains stands. What a restart needs is in X, Vars, Step,
@@ -60,9 +60,9 @@ type State struct {
 	// Evaluations counts the states evaluated since and including Init.
 	Evaluations Counts
 
-	inner *State // of the inner kernel, in Tempering and TwoStage
+	inner *State // of the inner kernel, in tempering and two-stage
 	// sweep is the number of steps that must be reversible together, in the inner state of
-	// TwoStage; 0 elsewhere.
+	// two-stage; 0 elsewhere.
 	sweep int64
 }
 
@@ -219,7 +219,7 @@ func (s *State) Stream(r *rng.Stream, c int, use uint32) {
 // Metropolis accepts the proposal of chain c with probability min(1, exp(logRatio)) and
 // fills info.Accept and info.Accepted.
 func (s *State) Metropolis(r *rng.Stream, info *Info, c int, logRatio float64) {
-	s.Stream(r, c, UseAccept)
+	s.Stream(r, c, useAccept)
 	info.Accept[c] = math.Exp(min(0, logRatio))
 	info.Accepted[c] = r.Float64() < info.Accept[c]
 }

@@ -16,16 +16,16 @@ func init() {
 		Doc:   "parallel tempering around another exact sampler: replicas at lower inverse temperatures swap states with the chain",
 		Paper: "Geyer 1991; even-odd swaps: Syed et al. 2022 (arXiv:1905.02939); around DMALA: arXiv:2502.19240",
 		Tunes: "ladder",
-	}, NewTempering)
+	}, newTempering)
 }
 
 // Variables of Tempering.
 const (
-	// RoundTripsVar counts the replicas that came back to the chain's own temperature from
+	// roundTripsVar counts the replicas that came back to the chain's own temperature from
 	// the hottest one.
-	RoundTripsVar = "round_trips"
-	// SwapRateVar is the mean probability of a swap of neighbouring levels in the last step.
-	SwapRateVar = "swap_rate"
+	roundTripsVar = "round_trips"
+	// swapRateVar is the mean probability of a swap of neighbouring levels in the last step.
+	swapRateVar = "swap_rate"
 	// LadderVar holds the inverse temperatures of the levels, [level], the first of which is 1.
 	LadderVar = "ladder"
 	// ReplicasVar holds the codes of the levels after the first, [level-1, site].
@@ -43,8 +43,8 @@ const (
 	fromHot
 )
 
-// TemperingOptions are the options of NewTempering; the zero value has the defaults.
-type TemperingOptions struct {
+// temperingOptions are the options of newTempering; the zero value has the defaults.
+type temperingOptions struct {
 	// Inner is the sampler of every level; "" means dmala. It must leave exp(U) invariant.
 	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves every replica; it takes the other options"`
 	// Levels is the number of levels, the chain's own included; 0 means 5.
@@ -58,7 +58,7 @@ type TemperingOptions struct {
 	Options Settings `flag:"*"`
 }
 
-// Tempering runs replicas of each chain at inverse temperatures 1 = β_0 > β_1 > ... with an
+// tempering runs replicas of each chain at inverse temperatures 1 = β_0 > β_1 > ... with an
 // inner kernel, then swaps the states of neighbouring levels with probability
 //
 //	min(1, exp((β_a - β_b)(U(x_b) - U(x_a)))),
@@ -68,7 +68,7 @@ type TemperingOptions struct {
 // levels. Warm-up moves the levels so that all pairs swap at the same rate. Replicas are
 // variables of the state: a chain and its replicas are one unit, which runs, resumes and
 // splits as any chain does. A step costs one inner step of every level.
-type Tempering struct {
+type tempering struct {
 	Base
 	inner  Kernel
 	levels int
@@ -87,12 +87,12 @@ type Tempering struct {
 	spare  Point
 }
 
-var _ Kernel = (*Tempering)(nil)
+var _ Kernel = (*tempering)(nil)
 
-// NewTempering returns the kernel for e. Errors are *OptionError and those of the inner
+// newLadder returns the kernel for e. Errors are *OptionError and those of the inner
 // sampler.
-func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
-	bad := func(option string, value any, reason string) (*Tempering, error) {
+func newTempering(e energies.Energy, o temperingOptions) (*tempering, error) {
+	bad := func(option string, value any, reason string) (*tempering, error) {
 		return nil, badOption("tempering", option, value, reason)
 	}
 	if o.Inner == "" {
@@ -125,15 +125,15 @@ func NewTempering(e energies.Energy, o TemperingOptions) (*Tempering, error) {
 	default:
 		ladder, tuned = geometric(max(o.Levels, 0), o.Hottest), true
 	}
-	return newTempering(inner, ladder, tuned), nil
+	return newLadder(inner, ladder, tuned), nil
 }
 
-// newTempering declares the variables of the kernel and of its inner one.
-func newTempering(inner Kernel, ladder []float64, tuned bool) *Tempering {
-	k := &Tempering{Base: Base{Target: inner.Energy()}, inner: inner, levels: len(ladder), tuned: tuned, ladder: ladder, intensity: 1, parities: 2}
+// newLadder declares the variables of the kernel and of its inner one.
+func newLadder(inner Kernel, ladder []float64, tuned bool) *tempering {
+	k := &tempering{Base: Base{Target: inner.Energy()}, inner: inner, levels: len(ladder), tuned: tuned, ladder: ladder, intensity: 1, parities: 2}
 	l, d := k.levels, k.Target.Space().Sites
 	k.Specs = []VarSpec{
-		{Name: RoundTripsVar, Record: true}, {Name: SwapRateVar, Record: true},
+		{Name: roundTripsVar, Record: true}, {Name: swapRateVar, Record: true},
 		{Name: LadderVar, Shape: []int{l}}, {Name: ReplicasVar, Shape: []int{l - 1, d}},
 		{Name: originVar, Shape: []int{l}}, {Name: swapVar, Shape: []int{l - 1}},
 	}
@@ -181,7 +181,7 @@ func parseLadder(text string) ([]float64, error) {
 }
 
 // Init implements Kernel. Replicas that a state lacks start where its chain stands.
-func (k *Tempering) Init(ctx context.Context, s *State) error {
+func (k *tempering) Init(ctx context.Context, s *State) error {
 	freshLadder, fresh := s.Var(LadderVar) == nil, s.Var(ReplicasVar) == nil
 	freshSteps := k.steps != nil && s.Var(levelPrefix+StepSizeVar) == nil
 	s.Declare(k.Specs)
@@ -237,7 +237,7 @@ func putCodes(to []float64, x []int32) {
 }
 
 // heat sets the inverse temperatures of the replicas in.
-func (k *Tempering) heat(s, in *State) {
+func (k *tempering) heat(s, in *State) {
 	ladder := s.Var(LadderVar)
 	for r := range in.Beta {
 		in.Beta[r] = ladder[r] * s.InverseTemperature(r/k.levels)
@@ -245,7 +245,7 @@ func (k *Tempering) heat(s, in *State) {
 }
 
 // blame names in an error the chain that a replica belongs to.
-func (k *Tempering) blame(err error) error {
+func (k *tempering) blame(err error) error {
 	if bad, ok := err.(*NonFiniteError); ok {
 		of := *bad
 		of.Chain /= int64(k.levels)
@@ -256,7 +256,7 @@ func (k *Tempering) blame(err error) error {
 
 // show copies to s what it shows of the replicas: the first level of each chain, and the codes
 // of the others.
-func (k *Tempering) show(s, in *State) {
+func (k *tempering) show(s, in *State) {
 	l, d, replicas := k.levels, s.X.Space.Sites, s.Var(ReplicasVar)
 	for c := range s.Chains() {
 		copy(s.X.Chain(c), in.X.Chain(c*l))
@@ -269,7 +269,7 @@ func (k *Tempering) show(s, in *State) {
 }
 
 // showSteps copies the step sizes of the levels to the variables that record them.
-func (k *Tempering) showSteps(s, in *State) {
+func (k *tempering) showSteps(s, in *State) {
 	for r, name := range k.recorded {
 		shown := s.Var(name)
 		for c := range shown {
@@ -279,7 +279,7 @@ func (k *Tempering) showSteps(s, in *State) {
 }
 
 // Step implements Kernel.
-func (k *Tempering) Step(ctx context.Context, s *State, info *Info) error {
+func (k *tempering) Step(ctx context.Context, s *State, info *Info) error {
 	in, l := s.inner, k.levels
 	in.Step, in.Warmup = s.Step, s.Warmup
 	info.Reset(s.Chains())
@@ -289,7 +289,7 @@ func (k *Tempering) Step(ctx context.Context, s *State, info *Info) error {
 	}
 	info.Evaluations, in.Evaluations = k.info.Evaluations, Counts{}
 	s.Evaluations.add(info.Evaluations)
-	swaps, rate := s.Var(swapVar), s.Var(SwapRateVar)
+	swaps, rate := s.Var(swapVar), s.Var(swapRateVar)
 	for c := range s.Chains() {
 		info.Accept[c], info.Accepted[c] = k.info.Accept[c*l], k.info.Accepted[c*l]
 		k.swap(s, in, c, swaps[c*(l-1):(c+1)*(l-1)])
@@ -302,10 +302,10 @@ func (k *Tempering) Step(ctx context.Context, s *State, info *Info) error {
 }
 
 // swap swaps levels of chain c and writes the probabilities, of all neighbours, to rates.
-func (k *Tempering) swap(s, in *State, c int, rates []float64) {
+func (k *tempering) swap(s, in *State, c int, rates []float64) {
 	l, odd := k.levels, int(s.Step%k.parities)
-	s.Stream(&k.stream, c, UseSwap)
-	origin, trips := s.Var(originVar)[c*l:(c+1)*l], s.Var(RoundTripsVar)
+	s.Stream(&k.stream, c, useSwap)
+	origin, trips := s.Var(originVar)[c*l:(c+1)*l], s.Var(roundTripsVar)
 	for a := range l - 1 {
 		i, j := c*l+a, c*l+a+1
 		rates[a] = k.intensity * math.Exp(min(0, (in.Beta[i]-in.Beta[j])*(in.U[j]-in.U[i])))
@@ -327,7 +327,7 @@ func (k *Tempering) swap(s, in *State, c int, rates []float64) {
 // Tune implements Kernel: the inner kernel adapts, and gaps β_l - β_{l+1} grow where swaps are
 // more frequent than between other levels, by stochastic approximation on their logarithms as
 // in [Tuner].
-func (k *Tempering) Tune(s *State, _ *Info, last bool) {
+func (k *tempering) Tune(s *State, _ *Info, last bool) {
 	in, l := s.inner, k.levels
 	k.inner.Tune(in, &k.info, last)
 	k.showSteps(s, in)
@@ -355,8 +355,8 @@ func (k *Tempering) Tune(s *State, _ *Info, last bool) {
 	}
 }
 
-// TunedLadder writes a chain's inverse temperatures as the option ladder takes them.
-func TunedLadder(s *State, c int) string {
+// tunedLadder writes a chain's inverse temperatures as the option ladder takes them.
+func tunedLadder(s *State, c int) string {
 	all := s.Var(LadderVar)
 	l := len(all) / s.Chains()
 	var parts []string

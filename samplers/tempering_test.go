@@ -14,7 +14,7 @@ import (
 // Given back as an option it is the same ladder.
 func TestLadderIsTunedToEqualRates(t *testing.T) {
 	sp := &energies.Space{Sites: 24, Values: 2, Kind: energies.Binary}
-	k, err := NewTempering(ring{sp, 0.4}, TemperingOptions{Inner: "gwg", Levels: 4})
+	k, err := newTempering(ring{sp, 0.4}, temperingOptions{Inner: "gwg", Levels: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestLadderIsTunedToEqualRates(t *testing.T) {
 		ObserverFunc(func(s *State, _ *Info) error {
 			switch {
 			case s.Step == warmup:
-				frozen = TunedLadder(s, 1)
+				frozen = tunedLadder(s, 1)
 			case !s.Warmup:
 				for j, rate := range s.Var(swapVar) {
 					sums[j%3] += rate / steps / chains
@@ -37,21 +37,21 @@ func TestLadderIsTunedToEqualRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("ladder %s, swap rates %.3f, round trips %v", frozen, sums, r.State.Var(RoundTripsVar))
+	t.Logf("ladder %s, swap rates %.3f, round trips %v", frozen, sums, r.State.Var(roundTripsVar))
 	for _, rate := range sums {
 		if math.Abs(rate-(sums[0]+sums[1]+sums[2])/3) > 0.03 {
 			t.Errorf("swap rates %.3f differ", sums)
 		}
 	}
-	if got := TunedLadder(r.State, 1); got != frozen {
+	if got := tunedLadder(r.State, 1); got != frozen {
 		t.Errorf("ladder %s moved to %s after warm-up", frozen, got)
 	}
-	for c, trips := range r.State.Var(RoundTripsVar) {
+	for c, trips := range r.State.Var(roundTripsVar) {
 		if trips < 3 {
 			t.Errorf("chain %d: %v round trips", c, trips)
 		}
 	}
-	again, err := NewTempering(ring{sp, 0.4}, TemperingOptions{Inner: "gwg", Ladder: frozen})
+	again, err := newTempering(ring{sp, 0.4}, temperingOptions{Inner: "gwg", Ladder: frozen})
 	if err != nil || len(again.ladder) != 4 || again.tuned {
 		t.Errorf("ladder %s as an option: %v, %v", frozen, again.ladder, err)
 	}
@@ -106,7 +106,7 @@ func TestDREAMOptions(t *testing.T) {
 		t.Errorf("without a gradient: %v", err)
 	}
 	// Nothing adapts step sizes that are given, and those of the two replicas differ.
-	k, err := NewDREAM(e, DREAMOptions{StepSize: 0.5, HotStepSize: 3})
+	k, err := newDREAM(e, dreamOptions{StepSize: 0.5, HotStepSize: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,15 +15,15 @@ func init() {
 		Doc:   "steps of a reversible sampler on a cheap draft of the energy, which the energy itself then accepts or rejects",
 		Paper: "Christen, Fox 2005 (delayed acceptance, one draft step); Liu 2001, section 9.4.3 (surrogate transition)",
 		Needs: energies.Draft,
-	}, NewTwoStage)
+	}, newTwoStage)
 }
 
-// DraftAcceptanceVar is the variable of TwoStage with the mean acceptance probability of the
+// DraftAcceptanceVar is the variable of the sampler two-stage with the mean acceptance probability of the
 // draft steps of the last step. Info.Accept has that of the second stage.
 const DraftAcceptanceVar = "draft_acceptance"
 
-// TwoStageOptions are the options of NewTwoStage; the zero value has the defaults.
-type TwoStageOptions struct {
+// twoStageOptions are the options of newTwoStage; the zero value has the defaults.
+type twoStageOptions struct {
 	// Inner is the sampler that moves on the draft; "" means dmala. It must be reversible.
 	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves on the draft; it takes the other options"`
 	// DraftSteps is the number k of its steps for each evaluation of the energy; 0 means 4.
@@ -34,7 +34,7 @@ type TwoStageOptions struct {
 	Options Settings `flag:"*"`
 }
 
-// TwoStage is the surrogate transition method (Liu 2001): from x, k steps of an inner kernel on a
+// twoStage is the surrogate transition method (Liu 2001): from x, k steps of an inner kernel on a
 // draft Ũ of the energy lead to y, which is accepted with probability
 //
 //	min(1, exp(β((U(y) - U(x)) - (Ũ(y) - Ũ(x))))).
@@ -57,7 +57,7 @@ type TwoStageOptions struct {
 // step costs one evaluation of each, also where the draft alone would have rejected.
 //
 // Left out: inner kernels that are not reversible (momentum, schedules of the step size).
-type TwoStage struct {
+type twoStage struct {
 	Base
 	inner Kernel
 	steps int // 0 with one stage
@@ -70,12 +70,12 @@ type TwoStage struct {
 	stream rng.Stream
 }
 
-var _ Kernel = (*TwoStage)(nil)
+var _ Kernel = (*twoStage)(nil)
 
-// NewTwoStage returns the kernel for e, which must have a draft: see [energies.WithDraft]. Errors
+// newTwoStage returns the kernel for e, which must have a draft: see [energies.WithDraft]. Errors
 // are *OptionError, *energies.UnsupportedError and those of the inner sampler on the draft.
-func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
-	bad := func(option string, value any, reason string) (*TwoStage, error) {
+func newTwoStage(e energies.Energy, o twoStageOptions) (*twoStage, error) {
+	bad := func(option string, value any, reason string) (*twoStage, error) {
 		return nil, badOption("two-stage", option, value, reason)
 	}
 	if o.Inner == "" {
@@ -108,18 +108,18 @@ func NewTwoStage(e energies.Energy, o TwoStageOptions) (*TwoStage, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &TwoStage{Base: Base{Target: e, Specs: inner.Vars()}, inner: inner}, nil
+		return &twoStage{Base: Base{Target: e, Specs: inner.Vars()}, inner: inner}, nil
 	}
 	inner, err := r.New(drafted.Draft(), o.Options)
 	if err != nil {
 		return nil, err
 	}
-	k := &TwoStage{Base: Base{Target: e}, inner: inner, steps: o.DraftSteps}
+	k := &twoStage{Base: Base{Target: e}, inner: inner, steps: o.DraftSteps}
 	k.Specs = append(slices.Clone(inner.Vars()), VarSpec{Name: DraftAcceptanceVar, Record: true})
 	return k, e.Space().Check()
 }
 
-// reversible lists the samplers that TwoStage takes.
+// reversible lists the samplers that two-stage takes.
 func reversible() string {
 	list := ""
 	for _, name := range Names() {
@@ -131,7 +131,7 @@ func reversible() string {
 }
 
 // Init implements Kernel.
-func (k *TwoStage) Init(ctx context.Context, s *State) error {
+func (k *twoStage) Init(ctx context.Context, s *State) error {
 	if k.steps == 0 {
 		return k.inner.Init(ctx, s)
 	}
@@ -164,7 +164,7 @@ func blameDraft(err error, step int64) error {
 }
 
 // Step implements Kernel.
-func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
+func (k *twoStage) Step(ctx context.Context, s *State, info *Info) error {
 	if k.steps == 0 {
 		return k.inner.Step(ctx, s, info)
 	}
@@ -202,7 +202,7 @@ func (k *TwoStage) Step(ctx context.Context, s *State, info *Info) error {
 }
 
 // draft makes the steps on the draft.
-func (k *TwoStage) draft(ctx context.Context, s *State, info *Info) error {
+func (k *twoStage) draft(ctx context.Context, s *State, info *Info) error {
 	in := s.inner
 	k.passed = resize(k.passed, s.Chains())
 	clear(k.passed)
@@ -221,7 +221,7 @@ func (k *TwoStage) draft(ctx context.Context, s *State, info *Info) error {
 }
 
 // evaluate computes U where chains moved to.
-func (k *TwoStage) evaluate(ctx context.Context, s *State, info *Info) error {
+func (k *twoStage) evaluate(ctx context.Context, s *State, info *Info) error {
 	k.moved = k.moved[:0]
 	k.next.X = energies.Batch{Space: s.X.Space, Codes: k.next.X.Codes[:0], IDs: k.next.X.IDs[:0]}
 	for c := range s.Chains() {
@@ -236,10 +236,10 @@ func (k *TwoStage) evaluate(ctx context.Context, s *State, info *Info) error {
 }
 
 // decide accepts or rejects the j-th move, of chain c.
-func (k *TwoStage) decide(s *State, info *Info, j, c int) {
+func (k *twoStage) decide(s *State, info *Info, j, c int) {
 	in, u := s.inner, k.next.U[j]
 	logRatio := s.DeltaU(c, u) - s.InverseTemperature(c)*(in.U[c]-k.before.U[c])
-	s.Stream(&k.stream, c, UseStage)
+	s.Stream(&k.stream, c, useStage)
 	info.Accept[c] = math.Exp(min(0, logRatio))
 	info.Accepted[c] = k.stream.Float64() < info.Accept[c]
 	if !info.Accepted[c] {
@@ -253,7 +253,7 @@ func (k *TwoStage) decide(s *State, info *Info, j, c int) {
 }
 
 // Tune implements Kernel: the inner sampler adapts to the acceptance of the first stage.
-func (k *TwoStage) Tune(s *State, info *Info, last bool) {
+func (k *twoStage) Tune(s *State, info *Info, last bool) {
 	if k.steps == 0 {
 		k.inner.Tune(s, info, last)
 		return

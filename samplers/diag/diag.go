@@ -24,7 +24,7 @@ type Summary struct {
 // Summarize computes a Summary. Mean and SD are NaN only if an entry is not finite or there are no
 // draws (for SD, fewer than two).
 func Summarize(chains [][]float64) Summary {
-	s := Summary{Mean: math.NaN(), SD: math.NaN(), MCSE: MCSEMean(chains), RHat: RHat(chains), ESSBulk: ESSBulk(chains), ESSTail: ESSTail(chains)}
+	s := Summary{Mean: math.NaN(), SD: math.NaN(), MCSE: mcseMean(chains), RHat: RHat(chains), ESSBulk: ESSBulk(chains), ESSTail: essTail(chains)}
 	if all := flatten(chains); len(all) > 0 && finite(all) {
 		s.Mean = mean(all)
 		if len(all) > 1 {
@@ -63,9 +63,9 @@ func potentialScale(chains [][]float64) float64 {
 	return math.Sqrt((n*variance(means)/within + n - 1) / n)
 }
 
-// MCSEMean returns the Monte Carlo standard error of the mean of all draws: their standard deviation
+// mcseMean returns the Monte Carlo standard error of the mean of all draws: their standard deviation
 // divided by the square root of their effective sample size, without rank normalisation.
-func MCSEMean(chains [][]float64) float64 {
+func mcseMean(chains [][]float64) float64 {
 	if !valid(chains) {
 		return math.NaN()
 	}

@@ -15,8 +15,8 @@ func ESSBulk(chains [][]float64) float64 {
 	return effectiveSize(normalScores(split(chains)))
 }
 
-// ESSTail returns the smaller of the effective sample sizes for the 5% and 95% quantiles (section 4.3).
-func ESSTail(chains [][]float64) float64 {
+// essTail returns the smaller of the effective sample sizes for the 5% and 95% quantiles (section 4.3).
+func essTail(chains [][]float64) float64 {
 	if !valid(chains) {
 		return math.NaN()
 	}

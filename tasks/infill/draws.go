@@ -32,7 +32,7 @@ type DrawOptions struct {
 	// that draws remain those of the model: the same model on another provider, as
 	// "openvino:cpu,bf16" or "bf16" for short, or the name of another model of the same vocabulary,
 	// as for [Open]; "int8" is the model with products of integers, "" is none. See
-	// samplers.TwoStage, whose options are then among Options. [Model.Fill] takes "auto" too, also
+	// the sampler two-stage, whose options are then among Options. [Model.Fill] takes "auto" too, also
 	// for the option draft-steps: it measures on the first text what gives the most effective draws
 	// in a second.
 	Draft string

@@ -77,7 +77,7 @@ type Options struct {
 	// "int8" for products of integers, or another file over the same space, *.onnx; "" is none.
 	// "auto" measures before the run which draft gives the most effective draws in a second, and
 	// whether one does better than none; the setting draft-steps may be "auto" too. What was
-	// chosen is recorded with the run. See samplers.TwoStage.
+	// chosen is recorded with the run. See the sampler two-stage.
 	Draft string `json:"draft,omitempty"`
 
 	// SaveWarmup also saves the states of warm-up.

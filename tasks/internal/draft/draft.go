@@ -1,5 +1,5 @@
 // Package draft reads the option by which a task runs two-stage samplers: a draft, which is a cheap
-// stand-in for the model. See samplers.TwoStage.
+// stand-in for the model. See the sampler two-stage.
 package draft
 
 import (
