@@ -7,7 +7,7 @@ func init() {
 		Name:  "dula",
 		Doc:   "discrete unadjusted Langevin: all sites move at once and no move is rejected",
 		Paper: "Zhang, Liu, Liu 2022 (arXiv:2206.09914), algorithm 1 without the Metropolis step",
-		Bias:  "near exp(U); the bias falls with the step size, to zero where U is linear in each site, else to a floor",
+		Bias:  "near exp(U); the bias falls with the step size, to zero where U is linear in each site, else to a floor; minibatches add to it",
 		Needs: energies.Gradient,
 	}, NewDULA)
 	Register(Registration{
@@ -33,6 +33,9 @@ type DULAOptions struct {
 	// Dense reads the gradient itself where the energy offers its softmax:
 	// slower, and the oracle that fast paths are tested against.
 	Dense bool `flag:"dense" default:"false" doc:"use the full gradient instead of the energy's own softmax (slower; for checks)"`
+	// Batch is the number of terms in a minibatch; 0 means the exact gradient, otherwise the energy must be an
+	// [energies.Minibatch].
+	Batch int `flag:"batch" default:"0: the exact gradient" doc:"terms of the energy in each minibatch, drawn without replacement"`
 	// Factors multiply α, [site] (appendix H of the paper); nil means 1. They are positive.
 	Factors []float64
 }
@@ -43,10 +46,22 @@ type DULAOptions struct {
 //
 // Its law differs from π. Where U is linear in the one-hot code of each site (as for
 // log-quadratic U, theorem 5.1) the bias vanishes with α; elsewhere it falls to a floor,
-// because d[i,v] is only the first-order estimate of what U gains. Errors are
-// *energies.UnsupportedError, *OptionError or *energies.SpaceError.
-func NewDULA(e energies.Energy, o DULAOptions) (*Metropolis, error) {
-	return newLangevin("dula", e, DMALAOptions(o), 0.1)
+// because d[i,v] is only the first-order estimate of what U gains.
+//
+// With minibatches (section 6 of the paper) the gradient is an estimate from terms that are drawn
+// anew in each step. Its noise within the exponential adds a bias, which falls as batches grow. U of
+// a state is then estimated from the minibatch too. Errors are *energies.UnsupportedError,
+// *OptionError or *energies.SpaceError.
+func NewDULA(e energies.Energy, o DULAOptions) (Kernel, error) {
+	k, err := newLangevin("dula", e, DMALAOptions{o.StepSize, o.StepSchedule, o.Balance, o.Dense, o.Factors}, 0.1)
+	if err != nil {
+		return nil, err
+	}
+	if o.Batch == 0 {
+		return k, nil
+	}
+	noisy := &SGDLD{Evaluator: k.Evaluator, langevin: k.Proposal.(*Langevin)}
+	return noisy, noisy.draws("dula", e, o.Batch)
 }
 
 // ncgOptions are the options of NCG: those of DMALA that it shares.

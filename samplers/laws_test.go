@@ -62,20 +62,25 @@ func balanced(set samplers.Settings, t float64) float64 {
 // langevin is q(to|from) of the discrete Langevin proposal as eq. 4 of Zhang,
 // Liu and Liu (2022) has it: a product over sites of a softmax over values.
 func langevin(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64 {
+	return langevinBatch(p, set, step, nil, from, to)
+}
+
+// langevinBatch is langevin with the gradient that a minibatch estimates, or the exact one for an empty one.
+func langevinBatch(p *samplertest.Problem, set samplers.Settings, step int64, batch []int, from, to int) float64 {
 	alpha := p.Alpha
 	if set["step-schedule"] == "cycle:2..0.5@3" {
 		alpha *= math.Max(1+math.Cos(math.Pi*float64(step%3)/3), 0.5)
 	}
-	return langevinAt(p, set, func(int) float64 { return alpha }, from, to)
+	return langevinAt(p, set, batch, func(int) float64 { return alpha }, from, to)
 }
 
 // langevinAt is langevin with a step size for each site.
-func langevinAt(p *samplertest.Problem, set samplers.Settings, alpha func(site int) float64, from, to int) float64 {
+func langevinAt(p *samplertest.Problem, set samplers.Settings, batch []int, alpha func(site int) float64, from, to int) float64 {
 	q := 1.0
 	for i, target := range p.Law.X.Chain(to) {
 		current, sum, mine := p.Law.X.Chain(from)[i], 0.0, 0.0
 		for _, v := range p.Values(i) {
-			w := balanced(set, math.Exp(p.D(from, i, v))) * math.Exp(-squared(p, v, current)/(2*alpha(i)))
+			w := balanced(set, math.Exp(p.EstimatedD(from, i, v, batch))) * math.Exp(-squared(p, v, current)/(2*alpha(i)))
 			sum += w
 			if v == target {
 				mine = w
@@ -105,7 +110,7 @@ func init() {
 }
 
 var factorsLaw = metropolis(func(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
-	return langevinAt(p, set, func(i int) float64 { return siteFactor(i) * p.Alpha }, from, to)
+	return langevinAt(p, set, nil, func(i int) float64 { return siteFactor(i) * p.Alpha }, from, to)
 })
 
 // squared is D² of two codes, from the numbers or one-hot vectors they stand
@@ -150,11 +155,15 @@ var dmalaLaw = func() samplertest.Law {
 }()
 
 var dulaLaw = samplertest.Law{
-	Spread: true, Variants: dmalaLaw.Variants,
+	Spread: true, Variants: append(dmalaLaw.Variants[:len(dmalaLaw.Variants):len(dmalaLaw.Variants)],
+		samplers.Settings{"batch": "1", "step-schedule": "cycle:2..0.5@3"}, samplers.Settings{"batch": "2", "balance": "barker"}),
 	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
 		for to := range row {
-			q := langevin(p, set, step, k, to)
+			q, batches := 0.0, minibatches(set)
+			for _, batch := range batches {
+				q += langevinBatch(p, set, step, batch, k, to) / float64(len(batches))
+			}
 			if p.Law.P[to] == 0 {
 				to = k // never moves to probability zero
 			}

@@ -87,6 +87,7 @@ type SGDLD struct {
 	single   bool
 	polyak   func(step int64) float64 // nil: fixed
 	fixed    float64
+	langevin *Langevin // the moves of dula with minibatches, in place of jumps; nil for SGDLD
 
 	next    Point   // proposed codes
 	first   []int64 // step of the first minibatch of each chain's cache, [chain]
@@ -115,7 +116,7 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &SGDLD{batch: o.Batch, caches: o.Batch > 0 && !o.NoCache, single: o.Jump == JumpSingle, fixed: o.FixedStep}
+	k := &SGDLD{caches: o.Batch > 0 && !o.NoCache, single: o.Jump == JumpSingle, fixed: o.FixedStep}
 	if k.Evaluator, err = NewInformed("sgdld", e, balance, o.Dense); err != nil {
 		return nil, err
 	}
@@ -124,8 +125,6 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 		k.Specs = append(k.Specs, VarSpec{Name: CacheStartVar})
 	}
 	switch {
-	case o.Batch < 0:
-		return bad("batch", o.Batch, "must not be negative")
 	case !(o.FixedStep >= 0) || math.IsInf(o.FixedStep, 1):
 		return bad("fixed-step", o.FixedStep, "must be positive and finite")
 	case o.FixedStep > 0 && o.Polyak != "":
@@ -138,20 +137,30 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 			return bad("polyak", fmt.Sprintf("%.6g", h), "h of step 0 is a probability with jump=single, at most 1; jump=sites takes more")
 		}
 	}
-	if o.Batch > 0 {
-		if k.data, err = energies.As[energies.Minibatch]("samplers: sgdld with minibatches", e); err != nil {
-			return nil, err
-		}
-		terms := k.data.Terms()
-		if o.Batch > terms {
-			return bad("batch", o.Batch, fmt.Sprintf("the energy has %d terms", terms))
-		}
-		_, k.quenched = k.data.(energies.Quenched)
-		for j := range terms {
-			k.order = append(k.order, j)
-		}
+	if o.Batch != 0 {
+		err = k.draws("sgdld", e, o.Batch)
 	}
-	return k, nil
+	return k, err
+}
+
+// draws makes k one that draws minibatches of e, for the named sampler.
+func (k *SGDLD) draws(sampler string, e energies.Energy, batch int) (err error) {
+	if batch < 0 {
+		return badOption(sampler, "batch", batch, "must not be negative")
+	}
+	if k.data, err = energies.As[energies.Minibatch]("samplers: "+sampler+" with minibatches", e); err != nil {
+		return err
+	}
+	terms := k.data.Terms()
+	if batch > terms {
+		return badOption(sampler, "batch", batch, fmt.Sprintf("the energy has %d terms", terms))
+	}
+	k.batch = batch
+	_, k.quenched = k.data.(energies.Quenched)
+	for j := range terms {
+		k.order = append(k.order, j)
+	}
+	return nil
 }
 
 // Init implements Kernel.
@@ -188,9 +197,12 @@ func (k *SGDLD) Step(ctx context.Context, s *State, info *Info) error {
 	logTime := math.Log(k.time(s.Step))
 	k.workers.Each(s, func(w *Worker, c int) {
 		s.Stream(&w.Stream, c, UseProposal)
-		if k.single {
+		switch {
+		case k.langevin != nil:
+			k.langevin.Draw(w, s, c, k.next.X.Chain(c))
+		case k.single:
 			k.jumpSingle(w, s, c, logTime)
-		} else {
+		default:
 			k.jumpSites(w, s, c, logTime)
 		}
 	})
@@ -270,6 +282,9 @@ const weightRange = 300
 
 // weigh fills the weights with ε of the step to come.
 func (k *SGDLD) weigh(s *State) {
+	if k.langevin != nil {
+		return
+	}
 	h := k.time(s.Step)
 	weight := s.Var(WeightVar)
 	for c := range weight {

@@ -44,9 +44,15 @@ func (e noisyFields) EstimateGrad(ctx context.Context, u []float64, g []float32,
 }
 
 func TestMinibatches(t *testing.T) {
+	for _, name := range []string{"dula", "sgdld"} {
+		t.Run(name, func(t *testing.T) { testMinibatches(t, name) })
+	}
+}
+
+func testMinibatches(t *testing.T, name string) {
 	f := newSiteFields(&energies.Space{Sites: 2, Values: 3}, 1)
 	var seen [][][]int32
-	cfg := Config{Kernel: kernel(t, "sgdld", noisyFields{f, 6, &seen}, Settings{"batch": "4"}), Chains: 3, Steps: 1999}
+	cfg := Config{Kernel: kernel(t, name, noisyFields{f, 6, &seen}, Settings{"batch": "4"}), Chains: 3, Steps: 1999}
 	if _, err := Run(context.Background(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +83,7 @@ func TestMinibatches(t *testing.T) {
 	}
 	// A run taken up asks for the very minibatches again, not for their complement.
 	var again [][][]int32
-	cfg.Kernel = kernel(t, "sgdld", noisyFields{f, 6, &again}, Settings{"batch": "4"})
+	cfg.Kernel = kernel(t, name, noisyFields{f, 6, &again}, Settings{"batch": "4"})
 	cfg.ChainIDs, cfg.Chains = []int64{2}, 0
 	if _, err := Run(context.Background(), cfg); err != nil {
 		t.Fatal(err)

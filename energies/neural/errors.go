@@ -23,6 +23,17 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("neural: %s %q has shape %s: %s", e.Kind, e.Name, e.Shape, e.Reason)
 }
 
+// TermsError reports a model that is no sum over the rows of its table: estimates of U from two parts of it do not have
+// the mean that the estimate from both together is, as where the model takes a mean over rows, or adds a prior.
+type TermsError struct {
+	// Together is the estimate from both parts as one, Apart the mean of their estimates, in nats.
+	Together, Apart float64
+}
+
+func (e *TermsError) Error() string {
+	return fmt.Sprintf("neural: the output is no sum over the rows of the table: U is estimated as %.6g from some rows and as %.6g from halves of them; add up rows, and divide a prior among them", e.Together, e.Apart)
+}
+
 // notOnePerChain returns the error for an output that is not one number per chain.
 func notOnePerChain(name, shape string) error {
 	return &MismatchError{Kind: "output", Name: name, Shape: shape, Reason: "an energy must be one number per chain"}

@@ -1,6 +1,7 @@
 package neural
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,12 @@ type ModelOptions struct {
 	// Fixed holds the model's other inputs. An input whose first dimension is the batch dimension, by
 	// its name in the file, may be given for one chain and is then repeated.
 	Fixed map[string]*ort.Tensor
+	// Data holds the inputs that are a table, [row, …] with equally many rows. The output must then be a sum over
+	// the rows that a run is given, whatever their number, of which U takes all; a prior is divided among the rows,
+	// log p(x)/N a row. See [Model.CheckTerms].
+	Data map[string]*ort.Tensor
+	// Rows is the maximum number of rows of Data in one run, which takes memory for each row and chain; 0 means 256.
+	Rows int
 	// Weights means that the fixed float32 inputs that are not repeated are weights in training. They
 	// are kept in the runtime's layout for constants (see [ort.Arrange]), or are constants of a session
 	// of a plug-in, which [Model.Update] opens anew. Their values are read at first use and by Update.
@@ -64,7 +71,9 @@ type Model struct {
 	opts   ModelOptions
 	model  *onnx.Model
 	layout layout
-	alone  bool // rows of a run interact; see session.MixesRows
+	alone  bool    // rows of a run interact; see session.MixesRows
+	rows   int     // of Data
+	order  []int32 // 0..rows-1
 
 	noGradient error // nil: the gradient exists, and the next four fields describe it
 	gradient   *grad.Result
@@ -118,7 +127,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if e.layout, err = layoutOf(m.Graph.Input(e.opts.Input), &e.opts.Space); err != nil {
 		return nil, err
 	}
-	if err := e.checkFixed(); err != nil {
+	if err := cmp.Or(e.checkFixed(), e.checkData()); err != nil {
 		return nil, err
 	}
 	if err := e.checkOutput(); err != nil {
@@ -158,7 +167,7 @@ func (e *Model) names() error {
 	g := e.model.Graph
 	var free, outs []string
 	for _, v := range g.Inputs {
-		if g.Initializer(v.Name) == nil && e.opts.Fixed[v.Name] == nil {
+		if g.Initializer(v.Name) == nil && e.opts.Fixed[v.Name] == nil && e.opts.Data[v.Name] == nil {
 			free = append(free, v.Name)
 		}
 	}
@@ -247,10 +256,13 @@ func (e *Model) Update(ctx context.Context) error {
 // in quantised models. If there are any, the gradient is not exact.
 func (e *Model) StraightThrough() []string { return e.straight }
 
-// Lacks says why there is no gradient, if there is none; see [energies.As].
+// Lacks says why there is no gradient, or that there are no minibatches without Data; see [energies.As].
 func (e *Model) Lacks(c energies.Capability) error {
-	if c == energies.Gradient {
+	switch {
+	case c.Has(energies.Gradient) && e.noGradient != nil:
 		return e.noGradient
+	case c.Has(energies.Minibatches) && e.rows == 0:
+		return &energies.UnsupportedError{Want: energies.Minibatches, Err: errors.New("the model has no table of data")}
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energi
 			if g != nil {
 				part = g[lo*width : hi*width]
 			}
-			if err := e.run(ctx, s, p, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
+			if err := e.runAll(ctx, s, p, u[lo:hi], part, x.Slice(lo, hi)); err != nil {
 				return err
 			}
 			lo = hi
@@ -146,12 +146,15 @@ func (e *Model) place(x energies.Batch) placement {
 	return p
 }
 
-// run evaluates one batch.
-func (e *Model) run(ctx context.Context, s *session.Session, p placement, u []float64, g []float32, x energies.Batch) error {
+// run evaluates one batch, on some rows of the table if there is one.
+func (e *Model) run(ctx context.Context, s *session.Session, p placement, u []float64, g []float32, x energies.Batch, rows []int32) error {
 	state := e.state(x, p)
 	in := map[string]*ort.Tensor{e.opts.Input: state}
 	for name, t := range e.opts.Fixed {
 		in[name] = e.repeated(name, t, p.rows)
+	}
+	for name, t := range e.opts.Data {
+		in[name] = picked(t, rows)
 	}
 	out := make([]*ort.Tensor, 1, 2)
 	if g != nil {

@@ -40,6 +40,9 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		if !slices.Contains(p.Special, r.Name) && !slices.Contains(p.Special, set["inner"]) {
 			return nil
 		}
+		if set["batch"] != "" && energies.Lacks(p.Energy, energies.Minibatches) != nil {
+			return nil
+		}
 		return []form{{name: special}}
 	}
 	const gradient, tilt, estimate = energies.Gradient, energies.Gradient | energies.Tilt, energies.Gradient | energies.Minibatches

@@ -68,6 +68,8 @@ type Header struct {
 	Thin   int `json:"thin"`
 	// SaveWarmup also saves the states of warm-up.
 	SaveWarmup bool `json:"save_warmup"`
+	// Rows is the number of rows of a table that one evaluation of a state reads; 0 without a table.
+	Rows int `json:"rows,omitempty"`
 }
 
 // Space is an energies.Space without its allowed values.

@@ -28,6 +28,8 @@ type Summary struct {
 	MeanHops       diag.Number `json:"mean_hops"`
 	// Evaluations counts evaluated states, warm-up included.
 	Evaluations samplers.Counts `json:"evaluations"`
+	// RowsRead is the number of rows of a table read by these; 0 without a table.
+	RowsRead int64 `json:"rows_read,omitempty"`
 	// Seconds is the total time of all processes that wrote the run.
 	Seconds float64 `json:"seconds"`
 	// Diagnostics is the table of Diagnose; nil if it was not computed.
@@ -51,7 +53,7 @@ func Totals(r *Reader) *Summary {
 	tally := r.Tally()
 	s := &Summary{Header: r.header, Finished: r.Finished(), StepsMade: r.Step(), Draws: r.Draws(Sampling), Seconds: tally.Seconds}
 	if p := r.Snapshot(); p != nil {
-		s.Evaluations = p.Evaluations
+		s.Evaluations, s.RowsRead = p.Evaluations, p.Evaluations.Total()*int64(r.header.Rows)
 		s.Final = map[string][]diag.Number{}
 		for _, name := range r.header.Vars {
 			for _, x := range p.Var(name) {

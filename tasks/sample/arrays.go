@@ -43,15 +43,19 @@ func readArray(path string) (*array, error) {
 	if err != nil {
 		return nil, &OptionError{"", path, err.Error()}
 	}
+	a.settle()
+	return a, nil
+}
+
+// settle sets ints.
+func (a *array) settle() {
 	a.ints = make([]int64, len(a.floats))
 	for i, x := range a.floats {
-		a.ints[i] = int64(x)
-		if float64(a.ints[i]) != x {
+		if a.ints[i] = int64(x); float64(a.ints[i]) != x {
 			a.ints = nil
-			break
+			return
 		}
 	}
-	return a, nil
 }
 
 func (a *array) npy(data []byte) (err error) {

@@ -27,6 +27,7 @@ type plan struct {
 	draft  *neural.Model // nil without one
 	// products are those of a large RBM, or nil.
 	products *neural.Products
+	draws    batch
 	kernel   samplers.Kernel
 	config   samplers.Config
 	header   store.Header
@@ -52,6 +53,9 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{o: o}
+	if p.draws, settings, err = o.batch(registration, settings); err != nil {
+		return nil, err
+	}
 	p.header.Settings = map[string]string{"on-nonfinite": o.OnNonFinite, "pool-warmup": strconv.FormatBool(o.PoolWarmup)}
 	var m *onnx.Model
 	if o.Energy != "" {
@@ -156,6 +160,9 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 		return nil, err
 	}
 	if mo.Fixed, err = o.feed(m, p.header.Settings); err != nil {
+		return nil, err
+	}
+	if err := p.openData(m, &mo); err != nil {
 		return nil, err
 	}
 	if p.model, err = neural.NewModel(m, mo); err != nil {
@@ -333,7 +340,7 @@ func (p *plan) chains(ids []int64) error {
 	}
 	h := store.HeaderOf(p.config)
 	h.Gradhop, h.Versions, h.Model, h.ModelSHA256 = p.header.Gradhop, p.header.Versions, p.header.Model, p.header.ModelSHA256
-	h.Sampler, h.Settings, h.SaveWarmup = p.header.Sampler, p.header.Settings, o.SaveWarmup
+	h.Sampler, h.Settings, h.SaveWarmup, h.Rows = p.header.Sampler, p.header.Settings, o.SaveWarmup, p.header.Rows
 	p.header = h
 	return nil
 }

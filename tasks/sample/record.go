@@ -30,7 +30,7 @@ func Load(dir string) (Options, error) {
 		return o, err
 	}
 	o.Resume = dir
-	o.Model, o.Allow, o.Init = moved(o.Model), moved(o.Allow), moved(o.Init)
+	o.Model, o.Allow, o.Init, o.Data = moved(o.Model), moved(o.Allow), moved(o.Init), moved(o.Data)
 	if strings.HasSuffix(o.Draft, ".onnx") {
 		o.Draft = moved(o.Draft)
 	}

@@ -86,20 +86,25 @@ func Try(ctx context.Context, o Options) error {
 // rowStates is the number of states for comparing batched with single evaluation.
 const rowStates = 5
 
-// checkRows rejects a model whose batch rows interact, unless it runs one chain at a time.
+// checkRows rejects a model that is no sum over the rows of its table, or whose batch rows interact, unless it runs one
+// chain at a time.
 func (p *plan) checkRows(ctx context.Context) error {
-	if p.o.OneByOne || p.model == nil {
+	if p.model == nil {
 		return nil
-	}
-	want := energies.Capability(0)
-	if r, err := samplers.Lookup(p.header.Sampler); err == nil && r.Needs.Has(energies.Gradient) {
-		want = energies.Gradient
 	}
 	ids := make([]int64, rowStates)
 	for k := range ids {
 		ids[k] = int64(k)
 	}
-	err := energies.CheckRows(ctx, p.energy, want, samplers.RandomCodes(p.energy.Space(), p.o.Seed, ids))
+	states := samplers.RandomCodes(p.energy.Space(), p.o.Seed, ids)
+	if err := p.checkTerms(ctx, states); err != nil || p.o.OneByOne {
+		return p.explainStart(err)
+	}
+	want := energies.Capability(0)
+	if r, err := samplers.Lookup(p.header.Sampler); err == nil && r.Needs.Has(energies.Gradient) {
+		want = energies.Gradient
+	}
+	err := energies.CheckRows(ctx, p.energy, want, states)
 	var rows *energies.RowsError
 	if errors.As(err, &rows) {
 		return &OptionError{"", p.o.Model, fmt.Sprintf("rows of a batch interact: at state %s, %s is %.9g alone and %.9g in a batch; --one-by-one evaluates one chain at a time",

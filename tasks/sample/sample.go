@@ -29,7 +29,7 @@ type Options struct {
 	Negate      bool    `json:"negate,omitempty"`
 	Temperature float64 `json:"temperature"`
 	// Energy is an energy of known form, used instead of a model: see [known.Parse]. Model, Input,
-	// Output, Negate, Space, Allow, Feed and Bind must then be empty. An RBM with many weights needs the
+	// Output, Negate, Space, Allow, Feed, Data and Bind must then be empty. An RBM with many weights needs the
 	// runtime; see [neural.Accelerate].
 	Energy string `json:"energy,omitempty"`
 	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the allowed values, one
@@ -42,6 +42,10 @@ type Options struct {
 	// dimensions.
 	Feed []string `json:"feed,omitempty"`
 	Bind []string `json:"bind,omitempty"`
+	// Data is a table that inputs of the model are fed with, an .npz file of arrays by the name of the input, [row, …], or
+	// a .csv file with a header, see [readTable]. The output must be a sum over the rows that are fed. The setting batch is
+	// the number of rows drawn for a step, or, of samplers that read all rows, that in one run of the model.
+	Data string `json:"data,omitempty"`
 	// MaxBatch is the maximum number of chains in one run of the model; 0 means no limit.
 	MaxBatch int `json:"max-batch,omitempty"`
 	// OneByOne runs the model on one chain at a time. Otherwise the run starts by checking that the
@@ -141,7 +145,7 @@ func (o *Options) Check() error {
 		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "want a number above zero"}
 	case o.OnNonFinite != "fail" && o.OnNonFinite != "reject":
 		return &OptionError{"on-nonfinite", strconv.Quote(o.OnNonFinite), "want fail or reject"}
-	case o.Energy != "" && (o.Model != "" || o.Space != "" || o.Allow != "" || o.Input+o.Output != "" || o.Negate || len(o.Feed)+len(o.Bind) > 0 || o.MaxBatch > 0 || o.OneByOne):
+	case o.Energy != "" && (o.Model != "" || o.Space != "" || o.Allow != "" || o.Input+o.Output != "" || o.Negate || len(o.Feed)+len(o.Bind)+len(o.Data) > 0 || o.MaxBatch > 0 || o.OneByOne):
 		return &OptionError{"energy", o.Energy, "an energy of known form cannot be combined with a model or a model's options"}
 	case o.Energy != "" && o.Temperature != 1:
 		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "an energy of known form has no temperature; change its coupling"}

@@ -13,10 +13,14 @@ func printSummary(w io.Writer, dir string, s *store.Summary) error {
 	if !s.Finished {
 		state = fmt.Sprintf("stopped after step %d of %d, warm-up included", s.StepsMade, s.Warmup+s.Steps)
 	}
+	rows := ""
+	if s.RowsRead > 0 {
+		rows = fmt.Sprintf(" that read %d rows", s.RowsRead)
+	}
 	_, err := fmt.Fprintf(w, `%s: %s, %s
 model %s (sha256 %.12s), gradhop %s, seed %d
-acceptance %s, %s sites changed per step, %d evaluations, %.2f s
-`, dir, s.Sampler, state, s.Model, s.ModelSHA256, s.Gradhop, s.Seed, s.MeanAcceptance.Text(3), s.MeanHops.Text(2), s.Evaluations.Total(), s.Seconds)
+acceptance %s, %s sites changed per step, %d evaluations%s, %.2f s
+`, dir, s.Sampler, state, s.Model, s.ModelSHA256, s.Gradhop, s.Seed, s.MeanAcceptance.Text(3), s.MeanHops.Text(2), s.Evaluations.Total(), rows, s.Seconds)
 	if err != nil || s.Diagnostics == nil {
 		return err
 	}

@@ -97,6 +97,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f.StringVar(&o.Allow, "allow", "", "allowed values, in a JSON `file`: one list for all sites, or one per site")
 	f.StringArrayVar(&o.Constraints, "constraint", nil, "only states whose codes have this `SUM`: sum=8, or sum(0:16)<=5 for sites 0 to 15; may be repeated; --sampler exchange keeps it")
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
+	f.StringVar(&o.Data, "data", "", "a `table` for inputs of the model by name, .npz, or .csv with a header: U is the sum over its rows; --batch N draws N rows a step, or with exact samplers reads N at a time")
 	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")
 	app.Int(f, &o.MaxBatch, "max-batch", 0, 0, "maximum `number` of chains in one run of the model, to save memory (default: all)")
 	f.BoolVar(&o.OneByOne, "one-by-one", false, "run the model on one chain at a time, for models whose batch rows interact")
@@ -133,7 +134,7 @@ func (o *options) declare(a *app.App, cmd *cobra.Command) {
 	a.Declare(cmd,
 		app.Always("energy", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "constraint", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
 			"checkpoint-every", "format", app.SamplerOptions),
-		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "bind", "max-batch", "one-by-one", "draft",
+		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "data", "bind", "max-batch", "one-by-one", "draft",
 			"provider", "provider-library", "provider-option"),
 		app.Idle("with an --energy of this form, which runs no model", func() bool { return energy() && !strings.HasPrefix(o.Energy, "rbm:") }, "ort-lib", "threads", "offline"),
 		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains", "shard"),

@@ -1,0 +1,83 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// batch says how a run reads the rows of its table.
+type batch struct {
+	rows  int  // the setting batch, 0 if it is not given
+	drawn bool // a step reads as many rows, drawn anew; else it reads all, in parts of as many
+}
+
+// batch reads the setting batch, and takes it out of those of a sampler that has none.
+func (o *Options) batch(r samplers.Registration, set samplers.Settings) (batch, samplers.Settings, error) {
+	text, given := set["batch"]
+	if o.Data == "" || !given {
+		return batch{}, set, nil
+	}
+	n, err := strconv.Atoi(text)
+	if slices.ContainsFunc(r.Flags, func(f samplers.Flag) bool { return f.Name == "batch" }) {
+		return batch{n, n > 0}, set, nil // which the sampler checks
+	}
+	if err != nil || n < 1 {
+		return batch{}, nil, &OptionError{"batch", text, "want a number of rows, at least 1"}
+	}
+	set = maps.Clone(set)
+	delete(set, "batch")
+	return batch{rows: n}, set, nil
+}
+
+// openData reads the table for the inputs of the model m into the options of the energy.
+func (p *plan) openData(m *onnx.Model, mo *neural.ModelOptions) error {
+	o := p.o
+	if o.Data == "" {
+		return nil
+	}
+	var inputs []*onnx.ValueInfo
+	for _, v := range m.Graph.Inputs {
+		if m.Graph.Initializer(v.Name) == nil && mo.Fixed[v.Name] == nil && v.Name != o.Input {
+			inputs = append(inputs, v)
+		}
+	}
+	t, err := readTable(o.Data)
+	if err != nil {
+		return err
+	}
+	if mo.Data, err = t.inputs(inputs, o.Input != ""); err != nil {
+		return err
+	}
+	if p.draws.rows > t.rows {
+		return &OptionError{"batch", strconv.Itoa(p.draws.rows), fmt.Sprintf("%s has %d rows", o.Data, t.rows)}
+	}
+	p.header.Settings["data"], p.header.Rows = "sha256:"+t.sha256, t.rows
+	if p.draws.drawn {
+		p.header.Rows = p.draws.rows
+		return nil
+	}
+	if mo.Rows = p.draws.rows; mo.Rows > 0 {
+		p.header.Settings["batch"] = strconv.Itoa(mo.Rows) // sums of other parts round otherwise
+	}
+	return nil
+}
+
+// checkTerms rejects a model that is no sum over the rows of its table.
+func (p *plan) checkTerms(ctx context.Context, x energies.Batch) error {
+	err := p.model.CheckTerms(ctx, x)
+	var terms *neural.TermsError
+	if errors.As(err, &terms) {
+		return &OptionError{"data", p.o.Data, fmt.Sprintf("the output of the model is no sum over rows: at one state it says %.6g of all rows by some of them, and %.6g by halves of these; add up rows, and divide a prior among them",
+			terms.Together, terms.Apart)}
+	}
+	return err
+}
