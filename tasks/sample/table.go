@@ -161,7 +161,7 @@ func (t *table) inputs(inputs []*onnx.ValueInfo, all bool) (map[string]*ort.Tens
 		fed[v.Name], err = t.block(rest...).tensor(t.path, v)
 		return fed, err
 	}
-	if all && len(lacking) > 0 || len(lacking) > 1 {
+	if all && len(lacking) > 0 || len(lacking) > 1 || len(fed) == 0 {
 		var names []string
 		for _, v := range lacking {
 			names = append(names, v.Name)

@@ -41,6 +41,7 @@ var named = map[string][]string{
 	"init":      {"random", "zeros", "mask", "argmax", "words.txt", "nowhere"},
 	"bind":      {"n=1", "n=0", "n=-1", "n=9223372036854775807", "n=1099511627776", "m=2", "n"},
 	"feed":      {"x=words.txt", "x=nowhere", "y=words.txt", "x"},
+	"data":      {"words.txt", "nowhere", "."},
 	"picture":   {"2x3", "0x0", "99999999999x99999999999", "2x3x1", "-2x-3", "6"},
 	"write":     {"npz", "npz,png", "none", "tiff"},
 	"format":    {"text", "json", "jsonl", "xml"},
