@@ -68,7 +68,7 @@ func Code(err error) (code int, ok bool) {
 	case *ort.UnavailableError, *hub.Error, *neural.ModelError:
 		return Unavailable, true
 	case *onnx.FormatError, *onnx.UnsupportedError, *onnx.ArgumentError, *grad.NotDifferentiableError,
-		*energies.SpaceError, *energies.DefinitionError, *energies.RowsError, *energies.UnsupportedError, *neural.MismatchError,
+		*energies.SpaceError, *energies.DefinitionError, *energies.RowsError, *energies.UnsupportedError, *neural.MismatchError, *neural.TermsError,
 		*settings.OptionError, *store.MismatchError,
 		*pictures.Error, *sample.OptionError, *infill.InputError, *eval.FileError:
 		return BadInput, true
