@@ -20,6 +20,10 @@ const startSequences = 1000
 // growSequences is the number of sequences that the search may run for each sweep of the chains.
 const growSequences = 192
 
+// quietSweeps is the number of sweeps before the search goes on: it takes longer than they do, and
+// the first draw waits for it.
+const quietSweeps = 5
+
 // growSteps is the number of steps of the chains after which the search goes on and the list of fillings
 // among which they jump is renewed.
 const growSteps = 8
@@ -132,7 +136,7 @@ func (k *jumping) Step(ctx context.Context, s *samplers.State, info *samplers.In
 
 // grow lets the search do what it does before the step behind step, and renews the list.
 func (k *jumping) grow(step int64) error {
-	steps := int(step - step%growSteps)
+	steps := max(0, int(step-step%growSteps)-quietSweeps*len(k.f.s.p.Blanks))
 	if err := k.f.run(startSequences + min(growSequences*steps/len(k.f.s.p.Blanks), k.share)); err != nil {
 		return err
 	}

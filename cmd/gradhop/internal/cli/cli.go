@@ -48,7 +48,7 @@ func Main(a *app.App, args []string) int {
 
 // Run runs a command of the program and returns its exit code.
 func Run(ctx context.Context, a *app.App, args []string) int {
-	root := newRoot(a)
+	root := NewRoot(a)
 	root.SetArgs(args)
 	return conclude(ctx, a, root.ExecuteContext(ctx))
 }
@@ -79,7 +79,8 @@ func commands(a *app.App) []*cobra.Command {
 	}
 }
 
-func newRoot(a *app.App) *cobra.Command {
+// NewRoot returns the program's command, with all others below it.
+func NewRoot(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gradhop",
 		Short: "Sample from neural energies over discrete inputs",

@@ -30,7 +30,7 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 func TestFlagsAreDeclared(t *testing.T) {
 	a := &app.App{}
 	seen := 0
-	walk(newRoot(a), func(cmd *cobra.Command) {
+	walk(NewRoot(a), func(cmd *cobra.Command) {
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			seen++
 			if !a.Declared(cmd, f.Name) {
@@ -49,7 +49,7 @@ func TestFlagsAreDeclared(t *testing.T) {
 
 // TestNumbersAreChecked gives every flag that takes a number what no flag takes.
 func TestNumbersAreChecked(t *testing.T) {
-	walk(newRoot(&app.App{}), func(cmd *cobra.Command) {
+	walk(NewRoot(&app.App{}), func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if kind := f.Value.Type(); !strings.HasPrefix(fmt.Sprintf("%T", f.Value), "*app.number") {
 				return
@@ -138,7 +138,7 @@ func TestIdleFlags(t *testing.T) {
 		}
 	}
 	a := &app.App{}
-	walk(newRoot(a), func(cmd *cobra.Command) {
+	walk(NewRoot(a), func(cmd *cobra.Command) {
 		for _, r := range a.Rules(cmd) {
 			if r.Mode != "" && !said[cmd.CommandPath()+" has no effect "+r.Mode] {
 				t.Errorf("%s has no test of flags that do nothing %s", cmd.CommandPath(), r.Mode)
@@ -157,7 +157,7 @@ func TestHelp(t *testing.T) {
 		if columns == 0 {
 			width = 100
 		}
-		walk(newRoot(a), func(cmd *cobra.Command) {
+		walk(NewRoot(a), func(cmd *cobra.Command) {
 			out.Reset()
 			args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
 			if code := Run(context.Background(), a, args); code != exitDone {

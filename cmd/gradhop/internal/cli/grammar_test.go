@@ -105,7 +105,7 @@ func leaves(c *cobra.Command) (list []*cobra.Command) {
 
 // line generates a command line: flags of a command with values that are mostly extreme.
 func line(r *rand.Rand, a *app.App) []string {
-	all := leaves(newRoot(a))
+	all := leaves(NewRoot(a))
 	c := all[r.IntN(len(all))]
 	args := strings.Fields(c.CommandPath())[1:]
 	for range r.IntN(3) {
