@@ -1,0 +1,62 @@
+"""What users install: the configuration of release archives, and go install without the repository."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import zipfile
+
+import jsonschema
+import yaml
+
+ROOT = pathlib.Path(__file__).parents[2]
+GORELEASER = "github.com/goreleaser/goreleaser/v2@v2.12.7"
+MODULE, VERSION = "github.com/gradhop/gradhop", "v0.0.1"
+
+
+def output(*command, **options):
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, **options).stdout
+
+
+def test_configuration():
+    """.goreleaser.yaml meets the schema that GoReleaser publishes; its source is enough for that."""
+    folder = json.loads(output("go", "mod", "download", "-json", GORELEASER, env=os.environ | {"GOFLAGS": "-mod=mod"}))["Dir"]
+    schema = json.loads(pathlib.Path(folder, "www/docs/static/schema.json").read_text())
+    config = yaml.safe_load((ROOT / ".goreleaser.yaml").read_text())
+    jsonschema.validate(config, schema)
+    systems = {(b["goos"][0], b["goarch"][0]) for b in config["builds"]}
+    assert systems == {("linux", "amd64"), ("linux", "arm64"), ("windows", "amd64"), ("darwin", "arm64")}
+    config["builds"][0]["goss"] = ["linux"]
+    try:
+        jsonschema.validate(config, schema)
+    except jsonschema.ValidationError:
+        return
+    raise AssertionError("a misspelt key passes")
+
+
+def test_go_install(tmp_path, request):
+    """go install from a proxy that has the files of the last commit builds a program that fills a blank."""
+    versions = tmp_path / "proxy" / MODULE / "@v"
+    versions.mkdir(parents=True)
+    (versions / "list").write_text(VERSION + "\n")
+    (versions / f"{VERSION}.info").write_text(json.dumps({"Version": VERSION}))
+    (versions / f"{VERSION}.mod").write_text(output("git", "show", "HEAD:go.mod"))
+    prefix = f"{MODULE}@{VERSION}/"
+    subprocess.run(["git", "archive", "--format=zip", f"--prefix={prefix}", "-o", versions / f"{VERSION}.zip", "HEAD"], cwd=ROOT, check=True)
+    with zipfile.ZipFile(versions / f"{VERSION}.zip") as z:
+        assert prefix + "go.mod" in z.namelist()
+    others, cache = (output("go", "env", name).strip() for name in ("GOPROXY", "GOMODCACHE"))
+    copies = [pathlib.Path(cache, f"{MODULE}@{VERSION}"), pathlib.Path(cache, "cache/download", MODULE)]
+    remove = lambda: [shutil.rmtree(c, ignore_errors=True) for c in copies]  # noqa: E731
+    remove()  # of another commit
+    request.addfinalizer(remove)
+    env = os.environ | {
+        "GOBIN": str(tmp_path / "bin"), "GOPROXY": f"{(tmp_path / 'proxy').as_uri()},{others}", "GONOSUMDB": MODULE, "GONOSUMCHECK": "1",
+        "GOFLAGS": "-mod=mod -modcacherw",
+    }  # fmt: skip
+    subprocess.run(["go", "install", f"{MODULE}/cmd/gradhop@{VERSION}"], cwd=tmp_path, env=env, check=True, capture_output=True, text=True)
+    program = tmp_path / "bin" / "gradhop"
+    assert VERSION in subprocess.run([program, "version"], check=True, capture_output=True, text=True).stdout
+    filled = subprocess.run([program, "infill", "--top", "1", "a [MASK] day ."], check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+    assert filled.strip().endswith("day .")
