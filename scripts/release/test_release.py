@@ -5,9 +5,11 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import zipfile
 
 import jsonschema
+import pytest
 import yaml
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -35,6 +37,14 @@ def test_configuration():
     raise AssertionError("a misspelt key passes")
 
 
+@pytest.mark.parametrize(("system", "processor", "target"), [("windows", "amd64", "x86_64-windows-gnu"), ("darwin", "arm64", "aarch64-macos")])
+def test_other_systems(system, processor, target):
+    """The program is vetted, and so compiled, for systems that this test does not run on."""
+    cc = f"{sys.executable} -m ziglang cc -target {target}"
+    env = os.environ | {"GOOS": system, "GOARCH": processor, "CGO_ENABLED": "1", "CC": cc}
+    subprocess.run(["go", "vet", "./cmd/gradhop/..."], cwd=ROOT, env=env, check=True)
+
+
 def test_go_install(tmp_path, request):
     """go install from a proxy that has the files of the last commit builds a program that fills a blank."""
     versions = tmp_path / "proxy" / MODULE / "@v"
@@ -48,9 +58,9 @@ def test_go_install(tmp_path, request):
         assert prefix + "go.mod" in z.namelist()
     others, cache = (output("go", "env", name).strip() for name in ("GOPROXY", "GOMODCACHE"))
     copies = [pathlib.Path(cache, f"{MODULE}@{VERSION}"), pathlib.Path(cache, "cache/download", MODULE)]
-    remove = lambda: [shutil.rmtree(c, ignore_errors=True) for c in copies]  # noqa: E731
-    remove()  # of another commit
-    request.addfinalizer(remove)
+    for copy in copies:  # of another commit, and that of this one
+        shutil.rmtree(copy, ignore_errors=True)
+        request.addfinalizer(lambda copy=copy: shutil.rmtree(copy, ignore_errors=True))
     env = os.environ | {
         "GOBIN": str(tmp_path / "bin"), "GOPROXY": f"{(tmp_path / 'proxy').as_uri()},{others}", "GONOSUMDB": MODULE, "GONOSUMCHECK": "1",
         "GOFLAGS": "-mod=mod -modcacherw",
