@@ -149,6 +149,19 @@ var gradModels = map[string]func() *onnx.Model{
 	"matrix": func() *onnx.Model {
 		return newSketch(18).in("x", onnx.Float, "batch", 6).weights("w", 6, 3).node("MatMul", "logits", "x", "w").out("logits", onnx.Float, "batch", 3).Model
 	},
+	// heads has two outputs and a branch that depends on the input rate.
+	"heads": func() *onnx.Model {
+		branch := func(op string) *onnx.Attribute {
+			g := &onnx.Graph{Name: op, Nodes: []*onnx.Node{{Op: op, Inputs: []string{"logits"}, Outputs: []string{"of" + op}}}, Outputs: []*onnx.ValueInfo{info("of"+op, onnx.Float)}}
+			return &onnx.Attribute{Name: map[string]string{"Tanh": "then_branch", "Bernoulli": "else_branch"}[op], Type: onnx.AttrGraph, G: g}
+		}
+		s := newSketch(18).in("x", onnx.Float, "batch", 6).in("rate", onnx.Int64).weights("w", 6, 3).node("MatMul", "logits", "x", "w").
+			node("Exp", "e", "x").with("ReduceSum", "total", []string{"e", "axes"}, onnx.IntAttr("keepdims", 0)).
+			node("Equal", "slow", "rate", "sixteen").with("If", "shaped", []string{"slow"}, branch("Tanh"), branch("Bernoulli")).
+			out("logits", onnx.Float, "batch", 3).out("total", onnx.Float, "batch").out("shaped", onnx.Float, "batch", 3)
+		s.Graph.Initializers = append(s.Graph.Initializers, onnx.NewInt64("axes", []int64{1}, []int64{1}), onnx.NewInt64("sixteen", nil, []int64{16000}))
+		return s.Model
+	},
 	"two": func() *onnx.Model {
 		s := energyOf(18).in("temperature", onnx.Float).node("Floor", "low", "x").out("low", onnx.Float, "batch", 6)
 		return s.in("names", onnx.String, 2).in("counts", onnx.Int64, "batch").

@@ -28,9 +28,36 @@ const (
 	ReduceNone
 )
 
+// Mode says what the model returns.
+type Mode int
+
+const (
+	// Gradient returns the outputs of the model and, after them, the gradients.
+	Gradient Mode = iota
+	// ValueAndGradient returns two outputs for an optimiser, and no others: "value", the number that
+	// was differentiated (one a row with ReduceRows, their sum with ReduceSum), and "gradient", by
+	// the only one of Wrt.
+	ValueAndGradient
+	// JVP is forward mode: for each of Wrt there is a new input "tangent/INPUT" of the shape of its
+	// gradient, and after the outputs of the model follows "jvp/OUTPUT", Σ J·tangent: the derivative
+	// of the output, of any shape, as the inputs move along the tangents. It is written as the
+	// gradient by u of <Jᵀu, tangent>, so that it needs no rules of its own, but rules of the
+	// operators that gradients are written in.
+	JVP
+	// HessianVector adds an input "vector/INPUT" for each of Wrt, and returns after the outputs of the
+	// model "hessian/INPUT", the product of the Hessian of the sum of the output with the vectors. It
+	// is written as the gradient of <gradient, vector>.
+	HessianVector
+)
+
 // Options says what to differentiate.
 type Options struct {
-	// Of is the output to differentiate; it may be left empty where there is one.
+	// Of is the output to differentiate; it may be left empty where there is one. It may also be
+	// entries of an output, indexed as in NumPy, such as "logits[:,3]" or "logits[0,-2:]"; their
+	// largest along the last axis, such as "logits[:,-1,:]@argmax", which is chosen anew in each run
+	// and counts as constant; or a weighted sum of such terms, such as "a:0.5,b[:,1]:2". A target
+	// that is not an output itself becomes one, of this name. With ReduceSum, each term of a sum is
+	// summed over its elements.
 	Of string
 	// Wrt are inputs or initialisers to differentiate by: floating-point ones, or
 	// integer inputs that index a table.
@@ -40,6 +67,59 @@ type Options struct {
 	// Bind gives numbers for named dimensions of the inputs, by name, and for unnamed
 	// ones, by "INPUT[AXIS]".
 	Bind map[string]int64
+	// Set fixes inputs to constants, by name: all elements are this number. The result does not have
+	// these inputs, and what follows from them alone, such as the branch of an If, is computed now.
+	Set map[string]float64
+	// Mode says what the model returns.
+	Mode Mode
+}
+
+// Apply changes m, in place, into the model that is differentiated: dimensions are bound, inputs are
+// fixed, and the target is an output. It returns the name of that output.
+func (o Options) Apply(m *onnx.Model) (string, error) {
+	if err := rewrite.Bind(m, o.Bind); err != nil {
+		return "", err
+	}
+	if err := rewrite.Set(m, o.Set); err != nil {
+		return "", err
+	}
+	of := o.Of
+	if outs := driver.Names(m.Graph.Outputs); of == "" && len(outs) == 1 {
+		of = outs[0]
+	} else if of == "" {
+		return "", onnx.NoSuchName("grad", "output", "", outs)
+	}
+	as := ""
+	if o.Mode == ValueAndGradient {
+		as = "value"
+	}
+	return driver.Target(m, of, as, o.Reduce == ReduceSum)
+}
+
+// check checks what does not depend on the model.
+func (o *Options) check() error {
+	bad := func(argument, value, reason string) error {
+		return &onnx.ArgumentError{Package: "grad", Argument: argument, Value: value, Reason: reason}
+	}
+	switch {
+	case o.Mode < Gradient || o.Mode > HessianVector:
+		return bad("mode", fmt.Sprint(int(o.Mode)), "there is no such mode")
+	case o.Mode == ValueAndGradient && len(o.Wrt) > 1:
+		return bad("input", o.Wrt[1], "a pair of value and gradient has one gradient; name one input")
+	case o.Mode != Gradient && o.Reduce == ReduceNone:
+		return bad("reduce", "none", "a vector is given from outside for gradients only")
+	case o.Mode == JVP && o.Reduce == ReduceSum:
+		return bad("reduce", "sum", "forward mode takes outputs of any shape as they are")
+	}
+	for i, w := range o.Wrt {
+		if _, fixed := o.Set[w]; fixed {
+			return bad("input", w, "it is fixed to a constant")
+		}
+		if slices.Contains(o.Wrt[:i], w) {
+			return bad("input", w, "it is asked for twice")
+		}
+	}
+	return nil
 }
 
 // Result is a model that returns gradients.
@@ -52,10 +132,13 @@ type Result struct {
 	// Grads names the gradients, "grad/INPUT" for each of Wrt in order, or "grad2/INPUT"
 	// and so on where the model has names that begin with "grad/" itself. The gradient
 	// by a floating-point value has its shape; that by integers, at their one-hot
-	// encoding, has one more axis, the length of the table.
+	// encoding, has one more axis, the length of the table. In other modes they are the outputs that
+	// [Mode] describes; JVP has one, of the shape of the output.
 	Grads []string
 	// Seed names the input that ReduceNone adds, or is empty.
 	Seed string
+	// Vectors names the inputs that JVP and HessianVector add, one for each of Wrt in order.
+	Vectors []string
 	// StraightThrough are the nodes whose rounding the gradient passes as if it were
 	// the identity: quantised models have no gradient otherwise.
 	StraightThrough []*onnx.Node
@@ -91,25 +174,109 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 		b.Mark(v, marks[v])
 	}
 	r := &Result{Model: m, Of: o.Of}
-	seed, err := seedOf(b, o, r)
+	if o.Mode == JVP {
+		err = forwardMode(b, o, r)
+	} else {
+		err = backwardMode(b, o, r, name)
+	}
 	if err != nil {
 		return nil, driver.Advise(m, err)
 	}
-	dx, straight, err := driver.BackwardNodes(b, []driver.Value{o.Of}, []driver.Value{seed}, o.Wrt)
-	if err != nil {
-		return nil, err
-	}
-	for i, w := range o.Wrt {
-		r.Grads = append(r.Grads, name+w)
-		b.Output(r.Grads[i], dx[i])
-	}
-	r.StraightThrough = straight
 	if err := b.Err(); err != nil {
 		return nil, err
+	}
+	if o.Mode == ValueAndGradient {
+		m.Graph.Outputs = []*onnx.ValueInfo{m.Graph.Output(o.Of), m.Graph.Output(r.Grads[0])}
 	}
 	b.StateShapes()
 	rewrite.Prune(m.Graph)
 	return r, onnx.Check(m)
+}
+
+// backwardMode appends gradients, or the products of the Hessian that are gradients of them.
+func backwardMode(b *build.Builder, o Options, r *Result, name string) error {
+	seed, err := seedOf(b, o, r)
+	if err != nil {
+		return err
+	}
+	dx, straight, err := driver.BackwardNodes(b, []driver.Value{o.Of}, []driver.Value{seed}, o.Wrt)
+	if err != nil {
+		return err
+	}
+	r.StraightThrough = straight
+	switch o.Mode {
+	case ValueAndGradient:
+		r.Grads = []string{"gradient"}
+	case HessianVector:
+		vectors, err := vectorsFor(b, o, r, "vector", dx)
+		if err != nil {
+			return err
+		}
+		if dx, err = driver.BackwardSecond(b, dx, vectors, o.Wrt); err != nil {
+			return err
+		}
+		name = driver.Level(b.Model().Graph, "hessian") + "/"
+		fallthrough
+	default:
+		for _, w := range o.Wrt {
+			r.Grads = append(r.Grads, name+w)
+		}
+	}
+	for i, g := range r.Grads {
+		b.Output(g, dx[i])
+	}
+	return nil
+}
+
+// forwardMode appends J·t: the gradient by u of <Jᵀu, t>, which is linear in u and so does not
+// depend on it. What still asks for the shape of u gets the output.
+func forwardMode(b *build.Builder, o Options, r *Result) error {
+	g := b.Model().Graph
+	dims, known := b.Shape(o.Of)
+	if !known {
+		return driver.BadShape("output", o.Of, "unknown rank", "a known one")
+	}
+	name := driver.Level(g, "jvp") + "/"
+	u := b.Input(name+o.Of+"/seed", b.Info(o.Of).Type, dims...)
+	dx, straight, err := driver.BackwardNodes(b, []driver.Value{o.Of}, []driver.Value{u}, o.Wrt)
+	if err != nil {
+		return err
+	}
+	r.StraightThrough = straight
+	tangents, err := vectorsFor(b, o, r, "tangent", dx)
+	if err != nil {
+		return err
+	}
+	y, err := driver.Backward(b, dx, tangents, []driver.Value{u})
+	if err != nil {
+		return err
+	}
+	r.Grads = []string{name + o.Of}
+	b.Output(r.Grads[0], y[0])
+	toOutput := func(v string) string {
+		if v == u {
+			return o.Of
+		}
+		return v
+	}
+	for _, n := range g.Nodes {
+		for i, v := range n.Inputs {
+			n.Inputs[i] = toOutput(v)
+		}
+		n.Captured(toOutput)
+	}
+	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == u })
+	return nil
+}
+
+// vectorsFor adds an input of the shape of each of dx, the gradients by o.Wrt.
+func vectorsFor(b *build.Builder, o Options, r *Result, base string, dx []driver.Value) ([]driver.Value, error) {
+	name := driver.Level(b.Model().Graph, base) + "/"
+	for i, w := range o.Wrt {
+		dims, _ := b.Shape(dx[i])
+		r.Vectors = append(r.Vectors, b.Input(name+w, b.Info(dx[i]).Type, dims...))
+	}
+	return r.Vectors, b.Err()
 }
 
 // prepare returns a copy of m in the form that rules read, and checks o against it.
@@ -119,9 +286,14 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}
-	if err := rewrite.Bind(m, o.Bind); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
+	of, err := o.Apply(m)
+	if err != nil {
+		return nil, err
+	}
+	o.Of = of
 	for _, step := range []func(*onnx.Model) error{
 		driver.Standardise,
 		func(m *onnx.Model) error { return checkNames(m, o) },
@@ -165,16 +337,6 @@ func expandPath(m *onnx.Model, o *Options) error {
 
 // checkNames checks that what o asks for is there and of a kind that has a gradient.
 func checkNames(m *onnx.Model, o *Options) error {
-	outs := driver.Names(m.Graph.Outputs)
-	if o.Of == "" {
-		if len(outs) != 1 {
-			return onnx.NoSuchName("grad", "output", "", outs)
-		}
-		o.Of = outs[0]
-	}
-	if !slices.Contains(outs, o.Of) {
-		return onnx.NoSuchName("grad", "output", o.Of, outs)
-	}
 	o.Of = cmp.Or(driver.MapOf(m, o.Of), o.Of)
 	have := driver.Names(m.Graph.Inputs)
 	for _, t := range m.Graph.Initializers {
@@ -183,12 +345,9 @@ func checkNames(m *onnx.Model, o *Options) error {
 	if len(o.Wrt) == 0 {
 		return onnx.NoSuchName("grad", "input", "", driver.Names(m.Graph.Inputs))
 	}
-	for i, w := range o.Wrt {
+	for _, w := range o.Wrt {
 		if !slices.Contains(have, w) {
 			return onnx.NoSuchName("grad", "input", w, have)
-		}
-		if slices.Contains(o.Wrt[:i], w) {
-			return &onnx.ArgumentError{Package: "grad", Argument: "input", Value: w, Reason: "it is asked for twice"}
 		}
 	}
 	vals, err := shape.Infer(m)

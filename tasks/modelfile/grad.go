@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gradhop/gradhop/onnx"
@@ -17,8 +18,8 @@ import (
 
 // GradOptions selects the gradients to add and the file to write.
 type GradOptions struct {
-	// Of is the output to differentiate, "" if there is only one. Wrt lists the inputs or initialisers
-	// to differentiate with respect to.
+	// Of is the output to differentiate, "" if there is only one, or a target in the notation of
+	// grad.Options. Wrt lists the inputs or initialisers to differentiate with respect to.
 	Of  string
 	Wrt []string
 	// Reduce is "" for an output of one number per row, "sum" to differentiate the sum of all elements,
@@ -26,6 +27,11 @@ type GradOptions struct {
 	Reduce string
 	// Bind sets the sizes of dimensions, as in grad.Options.
 	Bind map[string]int64
+	// Set fixes inputs to numbers, as in grad.Options.
+	Set map[string]string
+	// Mode is "" for gradients, "values" for a value and a gradient as the only outputs, "jvp" for
+	// Jacobian-vector products, or "hessian-vector" for Hessian-vector products. See grad.Mode.
+	Mode string
 	// Out is the file to write, "" for none.
 	Out string
 	// Weights selects where weights are stored: "keep" or "" leaves them where they are, "refer" refers
@@ -46,6 +52,35 @@ type GradOptions struct {
 
 var reductions = map[string]grad.Reduce{"": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}
 
+var modes = map[string]grad.Mode{"": grad.Gradient, "values": grad.ValueAndGradient, "jvp": grad.JVP, "hessian-vector": grad.HessianVector}
+
+// ask returns what the options ask for.
+func (o *GradOptions) ask() (grad.Options, error) {
+	ask := grad.Options{Of: o.Of, Wrt: o.Wrt, Bind: o.Bind}
+	var ok bool
+	if ask.Reduce, ok = reductions[o.Reduce]; !ok {
+		return ask, o.refuse("reduce", o.Reduce, "want sum or none")
+	}
+	if ask.Mode, ok = modes[o.Mode]; !ok {
+		return ask, o.refuse("mode", o.Mode, "want values, jvp or hessian-vector")
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Set)) {
+		text := map[string]string{"true": "1", "false": "0"}[o.Set[name]]
+		x, err := strconv.ParseFloat(cmp.Or(text, o.Set[name]), 64)
+		if err != nil {
+			return ask, o.refuse("set", name+"="+o.Set[name], "want a number, true or false")
+		}
+		if ask.Set == nil {
+			ask.Set = map[string]float64{}
+		}
+		ask.Set[name] = x
+	}
+	if o.Check && (ask.Mode == grad.JVP || ask.Mode == grad.HessianVector) {
+		return ask, o.refuse("check", "", "it compares gradients with differences; check the gradient without --%s", o.Mode)
+	}
+	return ask, nil
+}
+
 // refuse returns the error for an invalid option.
 func (o *GradOptions) refuse(option, value, format string, args ...any) error {
 	return &onnx.ArgumentError{Package: "modelfile", Argument: option, Value: value, Reason: fmt.Sprintf(format, args...)}
@@ -60,21 +95,26 @@ type GradDocument struct {
 		Opset  int64  `json:"opset"`
 	} `json:"model"`
 	// Out is "" if nothing was written.
-	Out             string           `json:"out,omitempty"`
-	Opset           int64            `json:"opset"`
-	Of              string           `json:"of"`
-	Reduce          string           `json:"reduce"` // "rows" for ""
-	Bind            map[string]int64 `json:"bind,omitempty"`
-	Seed            string           `json:"seed_input,omitempty"`
-	Gradients       []AddedGradient  `json:"gradients"`
-	StraightThrough []string         `json:"straight_through"`
-	Check           *Check           `json:"check,omitempty"`
+	Out    string            `json:"out,omitempty"`
+	Opset  int64             `json:"opset"`
+	Of     string            `json:"of"`
+	Reduce string            `json:"reduce"` // "rows" for ""
+	Mode   string            `json:"mode"`   // "gradient" for ""
+	Bind   map[string]int64  `json:"bind,omitempty"`
+	Set    map[string]string `json:"set,omitempty"`
+	Seed   string            `json:"seed_input,omitempty"`
+	// Vectors are the inputs that jvp and hessian-vector add.
+	Vectors         []string        `json:"vector_inputs,omitempty"`
+	Gradients       []AddedGradient `json:"gradients"`
+	StraightThrough []string        `json:"straight_through"`
+	Check           *Check          `json:"check,omitempty"`
 }
 
 // AddedGradient is an added output.
 type AddedGradient struct {
 	Name string `json:"name"`
-	Wrt  string `json:"wrt"`
+	// Wrt is empty for a Jacobian-vector product, which is a sum over all inputs.
+	Wrt string `json:"wrt,omitempty"`
 	// OneHot means that Wrt holds integers and the gradient is at their one-hot encoding.
 	OneHot bool   `json:"one_hot"`
 	Type   string `json:"type"`
@@ -127,9 +167,9 @@ type Worst struct {
 //
 // Errors are *onnx.ArgumentError for options, and those of packages onnx, grad, gradcheck and ort.
 func (f *File) AddGradients(ctx context.Context, o GradOptions) (*GradDocument, error) {
-	reduce, ok := reductions[o.Reduce]
-	if !ok {
-		return nil, o.refuse("reduce", o.Reduce, "want sum or none")
+	ask, err := o.ask()
+	if err != nil {
+		return nil, err
 	}
 	for _, e := range f.External() {
 		if e.Err != nil {
@@ -139,7 +179,6 @@ func (f *File) AddGradients(ctx context.Context, o GradOptions) (*GradDocument, 
 	if o.Out != "" && (Same(o.Out, f.Path) || f.holds(o.Out)) {
 		return nil, o.refuse("out", o.Out, "the file contains the model or its weights; choose another")
 	}
-	ask := grad.Options{Of: o.Of, Wrt: o.Wrt, Reduce: reduce, Bind: o.Bind}
 	r, err := grad.Append(f.Model, ask)
 	if err != nil {
 		return nil, err
@@ -181,15 +220,18 @@ func (f *File) check(ctx context.Context, o *GradOptions, ask grad.Options, r *g
 }
 
 func (f *File) document(o *GradOptions, r *grad.Result) *GradDocument {
-	d := &GradDocument{Gradhop: o.Version, Out: o.Out, Opset: r.Model.Opset(), Of: r.Of, Reduce: cmp.Or(o.Reduce, "rows"), Bind: o.Bind, Seed: r.Seed,
+	d := &GradDocument{Gradhop: o.Version, Out: o.Out, Opset: r.Model.Opset(), Of: r.Of, Reduce: cmp.Or(o.Reduce, "rows"), Mode: cmp.Or(o.Mode, "gradient"),
+		Bind: o.Bind, Set: o.Set, Seed: r.Seed, Vectors: r.Vectors,
 		StraightThrough: []string{}}
 	d.Model.Path, d.Model.SHA256, d.Model.Opset = f.Path, f.SHA256, f.Opset()
 	for i, name := range r.Grads {
 		v := r.Model.Graph.Output(name)
-		in := r.Model.Graph.Input(o.Wrt[i])
-		d.Gradients = append(d.Gradients, AddedGradient{
-			Name: name, Wrt: o.Wrt[i], Type: elementType(v.Type), Shape: dims(v.Type), OneHot: in != nil && !in.Type.Elem.IsFloat(),
-		})
+		g := AddedGradient{Name: name, Type: elementType(v.Type), Shape: dims(v.Type)}
+		if o.Mode != "jvp" {
+			in := r.Model.Graph.Input(o.Wrt[i])
+			g.Wrt, g.OneHot = o.Wrt[i], in != nil && !in.Type.Elem.IsFloat()
+		}
+		d.Gradients = append(d.Gradients, g)
 	}
 	d.StraightThrough = append(d.StraightThrough, labels(r.StraightThrough)...)
 	return d

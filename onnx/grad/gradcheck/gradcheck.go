@@ -218,8 +218,11 @@ func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result,
 	} else if n > manyNodes {
 		c.o.Runtime.Unoptimized = true
 	}
+	if o.Mode == grad.JVP || o.Mode == grad.HessianVector {
+		return nil, unsupported("products with the Jacobian and the Hessian are not checked; check the gradient")
+	}
 	m = deepClone(m)
-	if err := rewrite.Bind(m, o.Bind); err != nil {
+	if _, err := o.Apply(m); err != nil {
 		return nil, err
 	}
 	if m.Opset() < 7 { // the runtime lacks half of the older forms
@@ -244,8 +247,8 @@ func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result,
 		return v.Name != c.of && !slices.Contains(res.Grads, v.Name)
 	})
 	rewrite.Prune(after.Graph)
-	c.original, c.asked = m, o
-	c.asked.Of = c.of // which may be behind a map
+	c.original = m
+	c.asked = grad.Options{Of: c.of, Wrt: o.Wrt, Reduce: o.Reduce} // the rest is done
 	if err := c.fill(m, after); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,18 @@ depend on each other: each row of the gradient is that of its own number. For ot
 outputs, --reduce sum differentiates the sum of all elements, and --reduce none adds an
 input seed/OUTPUT and returns the product of this vector with the Jacobian.
 
+--of also takes entries of an output, indexed as in NumPy, the largest of them along the
+last axis (@argmax), and weighted sums:
+  --of 'logits[:,3]'   --of 'logits[:,-1,:]@argmax'   --of 'a:0.5,b[:,1]:2'
+Such a target becomes one more output, of this name. --set sr=16000 fixes an input to a
+constant and computes what follows from it, such as the branch of an If.
+
+Three flags replace the gradients by something else. --values: the only outputs are value
+and gradient, as optimisers want them. --jvp (forward mode): the model takes a vector
+tangent/INPUT for each input and returns the derivative jvp/OUTPUT along them, for outputs
+of any shape. --hessian-vector: it takes vector/INPUT and returns the product with the
+Hessian, hessian/INPUT.
+
 The gradient with respect to a floating-point input has the shape of the input. Integer
 inputs must index a table; their gradient is taken with respect to the one-hot encoding
 and has one more axis.
@@ -56,27 +69,50 @@ float32 and 2e-3 is allowed. The uncertainty of the differences is added. Differ
 a kink are not counted. The exit code is 1 if a gradient is wrong, and 2 if it cannot be
 checked; in both cases nothing is written.`,
 		Example: `  gradhop grad energy.onnx --of energy --wrt image -o energy.grad.onnx
-  gradhop grad bert.onnx --of logits --wrt input_ids --reduce none --check`,
+  gradhop grad bert.onnx --of logits --wrt input_ids --reduce none --check
+  gradhop grad classifier.onnx --of 'logits@argmax' --wrt image -o saliency.onnx
+  gradhop grad energy.onnx --wrt image --values -o step.onnx`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Of, "of", "", "the `output` to differentiate (default: the only one)")
+	f.StringVar(&o.Of, "of", "", "the `output` to differentiate, or entries or a sum of outputs (default: the only one)")
 	f.StringSliceVar(&o.Wrt, "wrt", nil, "the `inputs` or initialisers to differentiate with respect to")
 	f.StringVarP(&o.Out, "out", "o", "", "write the model to this `file`; optional with --check")
 	app.Choice(cmd, &o.Reduce, "reduce", "for an output of several numbers a row: differentiate their sum, or take a vector and return its product with the Jacobian", "sum", "none")
 	f.StringToInt64Var(&o.Bind, "bind", nil, "`sizes` for dimensions: NAME=8, or INPUT[AXIS]=8 for one without a name")
+	f.StringToStringVar(&o.Set, "set", nil, "fix inputs to `numbers`: NAME=16000; all elements of an input are the same")
+	for _, m := range []struct{ name, usage string }{
+		{"values", "return value and gradient, and nothing else"},
+		{"jvp", "return derivatives along given tangents: forward mode"},
+		{"hessian-vector", "return products of the Hessian with given vectors"},
+	} {
+		f.BoolFunc(m.name, m.usage, func(text string) error { return o.choose(m.name, text) })
+	}
 	o.Weights = "keep"
 	app.Choice(cmd, &o.Weights, "weights", "where to store the weights", "keep", "refer", "copy", "embed")
 	f.BoolVar(&o.Check, "check", false, "compare the gradients with finite differences on random inputs")
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` that determines the random inputs of --check")
 	f.StringVar(&o.Feed, "feed", "", "take the inputs of --check from this `FILE.npz`, by name")
 	app.Format(cmd, &o.format, "text", "json")
-	a.Declare(cmd, app.Always("of", "wrt", "out", "reduce", "bind", "check", "format"),
+	a.Declare(cmd, app.Always("of", "wrt", "out", "reduce", "bind", "set", "values", "jvp", "hessian-vector", "check", "format"),
 		app.Idle("without -o", func() bool { return o.Out == "" }, "weights"),
 		app.Idle("without --check", func() bool { return !o.Check }, "seed", "feed", app.RuntimeFlags))
 	return cmd
+}
+
+// choose sets the mode to that of a flag.
+func (o *options) choose(mode, text string) error {
+	on, err := strconv.ParseBool(text)
+	switch {
+	case err != nil || !on:
+		return err
+	case o.Mode != "" && o.Mode != mode:
+		return fmt.Errorf("--%s is given already", o.Mode)
+	}
+	o.Mode = mode
+	return nil
 }
 
 // validate checks the options that do not depend on the model.

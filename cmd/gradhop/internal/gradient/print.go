@@ -24,7 +24,14 @@ func rows(d *modelfile.GradDocument) (rows [][]string) {
 		if g.OneHot {
 			by = "the one-hot encoding of " + g.Wrt
 		}
-		row(g.Name, "%s %s: gradient of %s by %s", g.Type, g.Shape, what, by)
+		switch d.Mode {
+		case "jvp":
+			row(g.Name, "%s %s: derivative of %s along %s", g.Type, g.Shape, d.Of, strings.Join(d.Vectors, ", "))
+		case "hessian-vector":
+			row(g.Name, "%s %s: gradient by %s of Σ gradient of %s · %s", g.Type, g.Shape, by, what, strings.Join(d.Vectors, ", "))
+		default:
+			row(g.Name, "%s %s: gradient of %s by %s", g.Type, g.Shape, what, by)
+		}
 	}
 	if d.Check != nil {
 		checkRows(d.Check, row)

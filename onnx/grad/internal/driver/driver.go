@@ -52,16 +52,9 @@ func Backward(b *build.Builder, outs, seeds, wrt []Value) ([]Value, error) {
 // BackwardNodes is Backward that also returns the nodes through whose rounding the
 // gradient was passed.
 func BackwardNodes(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, straight []*onnx.Node, err error) {
-	if len(outs) != len(seeds) {
-		return nil, nil, fmt.Errorf("grad: %d outputs but %d seeds", len(outs), len(seeds))
-	}
-	if b.Opset() < minOpset {
-		return nil, nil, &NotDifferentiableError{Obstacle: NoForm,
-			Reason: fmt.Sprintf("the model is of operator set %d; upgrade it to %d first", b.Opset(), minOpset)}
-	}
-	p := NewPass(b, wrt)
-	if err := p.Run(outs, seeds); err != nil {
-		return nil, nil, Advise(b.Model(), err)
+	p, err := run(b, outs, seeds, wrt)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, w := range wrt {
 		if p.Grads[w] == "" {
@@ -70,6 +63,38 @@ func BackwardNodes(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, stra
 		dx = append(dx, p.Grads[w])
 	}
 	return dx, p.straight, b.Err()
+}
+
+// BackwardSecond is Backward where outs are gradients by wrt and seeds vectors of their shapes:
+// what no gradient depends on has a second derivative of zero.
+func BackwardSecond(b *build.Builder, outs, seeds, wrt []Value) (dx []Value, err error) {
+	p, err := run(b, outs, seeds, wrt)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range wrt {
+		d := p.Grads[w]
+		if d == "" {
+			d = b.Mul(seeds[i], b.Scalar(0, seeds[i]))
+		}
+		dx = append(dx, d)
+	}
+	return dx, b.Err()
+}
+
+func run(b *build.Builder, outs, seeds, wrt []Value) (*pass, error) {
+	if len(outs) != len(seeds) {
+		return nil, fmt.Errorf("grad: %d outputs but %d seeds", len(outs), len(seeds))
+	}
+	if b.Opset() < minOpset {
+		return nil, &NotDifferentiableError{Obstacle: NoForm,
+			Reason: fmt.Sprintf("the model is of operator set %d; upgrade it to %d first", b.Opset(), minOpset)}
+	}
+	p := NewPass(b, wrt)
+	if err := p.Run(outs, seeds); err != nil {
+		return nil, Advise(b.Model(), err)
+	}
+	return p, nil
 }
 
 // pass is one walk from outputs back to wrt.
