@@ -93,7 +93,7 @@ func (b *Builder) Err() error { return b.err }
 
 // Fail records err unless an earlier error is recorded.
 func (b *Builder) Fail(err error) {
-	if b.err == nil {
+	if b.err == nil && err != nil {
 		b.err = err
 	}
 }

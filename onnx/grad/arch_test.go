@@ -124,11 +124,14 @@ func (r *reference) feeds(t *testing.T) gradtest.Feeds {
 	return f
 }
 
+func (r *reference) reduce() grad.Reduce {
+	return map[string]grad.Reduce{"rows": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}[r.Reduce]
+}
+
 // gradient differentiates m; the result has nothing but standard operators.
 func (r *reference) gradient(t *testing.T, m *onnx.Model, bind map[string]int64) *grad.Result {
 	t.Helper()
-	reduce := map[string]grad.Reduce{"rows": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}
-	res, err := grad.Append(m, grad.Options{Of: r.Of, Wrt: r.Wrt, Reduce: reduce[r.Reduce], Bind: bind})
+	res, err := grad.Append(m, grad.Options{Of: r.Of, Wrt: r.Wrt, Reduce: r.reduce(), Bind: bind})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,18 +158,59 @@ func (r *reference) open(t *testing.T, m *onnx.Model, bind map[string]int64) fun
 	return openModel(t, res.Model, append([]string{res.Of}, res.Grads...), bind != nil)
 }
 
-// checkTwice differentiates the first gradient again: a Hessian-vector product.
+// checkTwice compares the product of the Hessian with a vector, and forward mode along that vector: per row, or
+// weighted with the seed, it is the product of the gradient with the vector.
 func (r *reference) checkTwice(t *testing.T, m *onnx.Model, feeds gradtest.Feeds) {
 	t.Helper()
-	once := r.gradient(t, m, nil)
-	twice, err := grad.Append(once.Model, grad.Options{Of: once.Grads[0], Wrt: r.Wrt[:1], Reduce: grad.ReduceNone})
+	feeds = maps.Clone(feeds)
+	var twice *grad.Result
+	var err error
+	if o := (grad.Options{Of: r.Of, Wrt: r.Wrt[:1]}); r.Reduce == "none" {
+		once := r.gradient(t, m, nil)
+		if twice, err = grad.Append(once.Model, grad.Options{Of: once.Grads[0], Wrt: r.Wrt[:1], Reduce: grad.ReduceNone}); err == nil {
+			feeds[twice.Seed] = r.Direction.tensor(t)
+		}
+	} else {
+		o.Mode, o.Reduce = grad.HessianVector, r.reduce()
+		if twice, err = grad.Append(m, o); err == nil {
+			feeds[twice.Vectors[0]] = r.Direction.tensor(t)
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	feeds = maps.Clone(feeds)
-	feeds[twice.Seed] = r.Direction.tensor(t)
 	got := openModel(t, twice.Model, twice.Grads, true)(feeds)
 	r.compare(t, *r.Product, got[twice.Grads[0]], r.Product.Shape)
+
+	ahead, err := grad.Append(m, grad.Options{Of: r.Of, Wrt: r.Wrt[:1], Mode: grad.JVP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds[ahead.Vectors[0]] = r.Direction.tensor(t)
+	y := openModel(t, ahead.Model, ahead.Grads, true)(feeds)[ahead.Grads[0]].Float64s()
+	if r.Seed != nil {
+		for i, u := range r.Seed.float64s(t) {
+			y[i] *= u
+		}
+	}
+	grads, v := r.Grads[0].float64s(t), r.Direction.float64s(t)
+	rows := 1
+	if r.Reduce == "rows" && r.Grads[0].Shape[0] == int64(len(y)) {
+		rows = len(y)
+	}
+	for i := range rows {
+		var have, want, size float64
+		for _, x := range y[i*len(y)/rows : (i+1)*len(y)/rows] {
+			have += x
+		}
+		for k := i * len(v) / rows; k < (i+1)*len(v)/rows; k++ {
+			want += grads[k] * v[k]
+			size += math.Abs(grads[k] * v[k])
+		}
+		if !(math.Abs(have-want) <= r.Tolerance*size) {
+			t.Errorf("jvp, row %d: %v, want %v; the tolerance is %.0e of %v", i, have, want, r.Tolerance, size)
+		}
+	}
 }
 
 // openModel opens a model of the folder on one thread and returns what runs it.

@@ -3,6 +3,7 @@ package grad
 import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad/internal/control"
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 	"github.com/gradhop/gradhop/onnx/grad/internal/expand"
 	"github.com/gradhop/gradhop/onnx/grad/internal/quant"
@@ -70,6 +71,11 @@ func init() {
 	driver.Standard(rules.HardSigmoid, "HardSigmoid")
 	driver.Standard(rules.HardSwish, "HardSwish")
 	driver.Standard(rules.Shrink, "Shrink")
+
+	// control
+	driver.Register("", "If", 1, control.If, driver.AllOutputs)
+	driver.Register("", "Scan", 9, control.Scan, driver.AllOutputs)
+	driver.Register("", "Loop", 1, control.Loop, driver.AllOutputs)
 
 	// conv
 	driver.Standard(rules.Conv, "Conv")

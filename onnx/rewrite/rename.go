@@ -10,6 +10,7 @@ import (
 type nameSet struct {
 	taken map[string]bool
 	next  map[string]int // next number to try for a base name
+	whole bool           // keep long names whole
 	// copied counts the nodes copied with new names, and the values that they read and write.
 	copied int
 }
@@ -34,7 +35,9 @@ func (n *nameSet) reserve(g *onnx.Graph) {
 
 // fresh returns an unused name, base or base with a number, and reserves it.
 func (n *nameSet) fresh(base string) string {
-	base = tail(base)
+	if !n.whole {
+		base = tail(base)
+	}
 	name := base
 	for n.taken[name] {
 		n.next[base] = max(n.next[base], 1) + 1
@@ -80,6 +83,15 @@ func eachName(g *onnx.Graph, f func(name string, read bool)) {
 			}
 		}
 	}
+}
+
+// Copy returns a copy of g in which every value that it or one of its subgraphs defines has a new name,
+// prefix and the old one; nodes keep theirs. Constant nodes of g become initialisers.
+func Copy(g *onnx.Graph, prefix string) *onnx.Graph {
+	names := &nameSet{taken: map[string]bool{"": true}, next: map[string]int{}, whole: true}
+	c := (&renames{}).graph(g, prefix, names)
+	constantsToInitializers(c)
+	return c
 }
 
 // renames maps old to new names of a graph and of its enclosing graphs.
@@ -169,7 +181,7 @@ func (r *renames) node(x *onnx.Node, prefix string, n *nameSet) *onnx.Node {
 	for i, a := range x.Attrs {
 		c.Attrs[i] = r.attribute(a, prefix, n)
 	}
-	if x.Name != "" && prefix != "" {
+	if x.Name != "" && prefix != "" && !n.whole {
 		c.Name = tail(prefix + x.Name)
 	}
 	n.copied += 1 + len(c.Inputs) + len(c.Outputs) + len(c.Attrs)

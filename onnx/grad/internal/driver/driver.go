@@ -20,13 +20,15 @@ type Value = build.Value
 // which n.Need is false are not looked at and should be left "".
 type Rule func(b *build.Builder, n Node, dy []Value) []Value
 
-// Node is a node under differentiation.
+// Node is a node under differentiation. Where it has subgraphs, Captured are the values that they read
+// from around it, and a rule returns their gradients after those of the inputs.
 type Node struct {
 	*onnx.Node
-	need []bool
+	Captured []Value
+	need     []bool
 }
 
-// Need reports whether anybody asks for the gradient of input i.
+// Need reports whether anybody asks for the gradient of input i; the captured values follow the inputs.
 func (n Node) Need(i int) bool { return i < len(n.need) && n.need[i] }
 
 // newestOpset is the newest operator set whose changes were compared with the rules: they
@@ -155,7 +157,7 @@ func (p *pass) mark(n *onnx.Node) {
 	if p.markRelaxed(n) {
 		return
 	}
-	carries := slices.ContainsFunc(n.Inputs, func(v Value) bool { return p.reach[v] && !p.isFloat(v) })
+	carries := slices.ContainsFunc(reads(n), func(v Value) bool { return p.reach[v] && !p.isFloat(v) })
 	for _, o := range n.Outputs {
 		t := p.b.Info(o).Type
 		switch {
@@ -192,6 +194,37 @@ func reads(n *onnx.Node) []Value {
 		}
 	}
 	return in
+}
+
+// captured returns the values that subgraphs of n read from around it.
+func captured(n *onnx.Node) []Value {
+	var list []Value
+	n.Captured(func(v string) string {
+		if v != "" && !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+		return v
+	})
+	return list
+}
+
+// Reaches reports whether v depends on one of wrt.
+func (p *pass) Reaches(v Value) bool { return p.reach[v] }
+
+// Asks returns the values whose gradients the gradients of outs need.
+func (p *pass) Asks(outs []Value) map[Value]bool {
+	wanted := map[Value]bool{}
+	for _, o := range outs {
+		wanted[o] = true
+	}
+	for _, n := range slices.Backward(p.Nodes) {
+		if p.passes(n) && slices.ContainsFunc(n.Outputs, func(v Value) bool { return wanted[v] && p.reach[v] }) {
+			for _, v := range reads(n) {
+				wanted[v] = true
+			}
+		}
+	}
+	return wanted
 }
 
 // Run walks from outs, whose gradients are seeds.
@@ -232,7 +265,8 @@ func (p *pass) Path(outs []Value) ([]bool, error) {
 			wanted[v] = true
 		}
 		switch {
-		case p.readsRelaxed(n) && !p.relaxable(n):
+		case p.readsRelaxed(n) && !p.relaxable(n),
+			slices.ContainsFunc(captured(n), func(v Value) bool { return p.relaxed[v] || p.hot[v] }):
 			missing = append(missing, n)
 		case p.computesWithCodes(n):
 			arithmetic = append(arithmetic, n)
@@ -274,7 +308,7 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	if mark, ok := b.Marked(n.Outputs[0]); ok && p.reach[mark.Values[0]] && composites[mark.Kind] != nil && !(mark.Kind == markSloped && p.reach[mark.Values[2]]) {
 		return p.add(n, mark.Values[0], composites[mark.Kind](b, n.Outputs[0], mark, dy[0]))
 	}
-	node := Node{Node: n, need: make([]bool, len(n.Inputs))}
+	node := Node{Node: n, Captured: captured(n), need: make([]bool, len(n.Inputs))}
 	for i, v := range n.Inputs {
 		node.need[i] = v != "" && p.reach[v] && (p.isFloat(v) || p.hot[v] || p.relaxed[v])
 		if p.hot[v] && n.Op == "Cast" {
@@ -285,6 +319,9 @@ func (p *pass) differentiate(n *onnx.Node) error {
 				return err
 			}
 		}
+	}
+	for _, v := range node.Captured {
+		node.need = append(node.need, p.reach[v] && (p.isFloat(v) || p.codes[v]))
 	}
 	if !slices.Contains(node.need, true) {
 		return b.Err()
@@ -304,14 +341,19 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	if err := b.Err(); err != nil {
 		return at(n, err)
 	}
-	if len(dx) > len(n.Inputs) {
-		return fmt.Errorf("grad: %s: the rule returned %d gradients for %d inputs", n.Label(), len(dx), len(n.Inputs))
+	read := slices.Concat(n.Inputs, node.Captured)
+	if len(dx) > len(read) {
+		return fmt.Errorf("grad: %s: the rule returned %d gradients for %d inputs", n.Label(), len(dx), len(read))
 	}
 	for i, d := range dx {
 		if d == "" || !node.need[i] {
 			continue
 		}
-		if err := p.add(n, n.Inputs[i], d); err != nil {
+		add := p.add
+		if p.codes[read[i]] {
+			add = p.addHot
+		}
+		if err := add(n, read[i], d); err != nil {
 			return err
 		}
 	}
