@@ -143,7 +143,7 @@ func ExampleCoverage() {
 	}
 	// Output:
 	// ArgMax [1 11 12 13] zero
-	// Loop [1 11 13 16 19 21 23 24 25] none
+	// Loop [1 11 13 16 19 21 23 24 25] rule
 	// Softmax [1 11 13] rule
 	// Upsample [1 7 9 10] rule
 }

@@ -1,45 +1,18 @@
 package grad_test
 
 import (
-	"strings"
-
 	"github.com/gradhop/gradhop/onnx/internal/gradtest"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// graphOf is a graph attribute: typed inputs such as "s" or "i:int64", names of outputs, and nodes as "y = Op a b".
-func graphOf(g *gradtest.Gen, attr, inputs, outputs string, nodes ...any) *onnx.Attribute {
-	types := map[string]onnx.DataType{"": g.Elem, "int64": onnx.Int64, "bool": onnx.Bool}
-	k := &onnx.Graph{Name: attr}
-	list := func(text string) (out []*onnx.ValueInfo) {
-		for _, f := range strings.Fields(text) {
-			name, kind, _ := strings.Cut(f, ":")
-			out = append(out, &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: types[kind], HasShape: kind != ""}})
-		}
-		return out
-	}
-	k.Inputs, k.Outputs = list(inputs), list(outputs)
-	for _, n := range nodes {
-		switch n := n.(type) {
-		case string:
-			f := strings.Fields(n)
-			k.Nodes = append(k.Nodes, &onnx.Node{Op: f[2], Name: f[0], Inputs: f[3:], Outputs: f[:1]})
-		case *onnx.Attribute:
-			last := k.Nodes[len(k.Nodes)-1]
-			last.Attrs = append(last.Attrs, n)
-		}
-	}
-	return &onnx.Attribute{Name: attr, Type: onnx.AttrGraph, G: k}
-}
-
 // branches of an If that both read x, and one of them w and another If. p begins their names.
 func branches(g *gradtest.Gen, p, x, w, c string) []*onnx.Attribute {
 	return []*onnx.Attribute{
-		graphOf(g, "then_branch", "", p+"t", p+"a = Mul "+x+" "+w, p+"t = Tanh "+p+"a"),
-		graphOf(g, "else_branch", "", p+"e", p+"b = Exp "+x, p+"d = If "+c,
-			graphOf(g, "then_branch", "", p+"f", p+"f = Mul "+p+"b "+x), graphOf(g, "else_branch", "", p+"h", p+"h = Sin "+p+"b"), p+"e = Neg "+p+"d"),
+		g.Graph("then_branch", "", p+"t", p+"a = Mul "+x+" "+w, p+"t = Tanh "+p+"a"),
+		g.Graph("else_branch", "", p+"e", p+"b = Exp "+x, p+"d = If "+c,
+			g.Graph("then_branch", "", p+"f", p+"f = Mul "+p+"b "+x), g.Graph("else_branch", "", p+"h", p+"h = Sin "+p+"b"), p+"e = Neg "+p+"d"),
 	}
 }
 
@@ -61,7 +34,7 @@ func init() {
 		h0, k0, x := g.Float([]shape.Dim{batch, hidden}, g.Signed), g.Float([]shape.Dim{batch, hidden}, g.Signed), g.Float(xs, g.Signed)
 		extra := g.Float([]shape.Dim{steps, batch, hidden}, g.Signed)
 		w, r := g.Float([]shape.Dim{in, hidden}, g.Signed), g.Float([]shape.Dim{hidden, hidden}, g.Signed)
-		body := graphOf(g, "body", "h k xt et", "h2 k2 y z", "a = MatMul xt "+w, "b = MatMul h "+r, "c = Add a b", "h2 = Tanh c",
+		body := g.Graph("body", "h k xt et", "h2 k2 y z", "a = MatMul xt "+w, "b = MatMul h "+r, "c = Add a b", "h2 = Tanh c",
 			"d = Mul h2 et", "k2 = Add k d", "y = Mul h2 k", "z = Mul h h")
 		attrs := []*onnx.Attribute{body, onnx.IntAttr("num_scan_inputs", 2), onnx.IntsAttr("scan_input_axes", int64(axis), 0),
 			onnx.IntsAttr("scan_input_directions", int64(g.Between(0, 1)), int64(g.Between(0, 1)))}
@@ -95,7 +68,7 @@ func buildLoop(g *gradtest.Gen) {
 	}[g.R.IntN(4)]()
 	limit := g.Const(onnx.NewInt64("", nil, []int64{n - 1}))
 	nodes := []any{"entry = Gather " + v + " i", "scaled = Mul p entry", "q = Add scaled q0", "before = Less i " + limit}
-	inner := graphOf(g, "body", "j:int64 going:bool u", "still:bool u2", "still = Identity going", "uu = Mul u "+w, "u2 = Sin uu")
+	inner := g.Graph("body", "j:int64 going:bool u", "still:bool u2", "still = Identity going", "uu = Mul u "+w, "u2 = Sin uu")
 	if g.Coin() {
 		two := g.Const(onnx.NewInt64("", nil, []int64{2}))
 		nodes = append(nodes, "p2 = Loop "+two+" on p", inner)
@@ -103,7 +76,7 @@ func buildLoop(g *gradtest.Gen) {
 		nodes = append(nodes, "p2 = If before", branches(g, "k", "p", w, "on")[0], branches(g, "k", "p", w, "on")[1])
 	}
 	nodes = append(nodes, "y = Mul p q", "proceed = Identity "+map[bool]string{true: "on", false: "before"}[count != ""])
-	body := graphOf(g, "body", "i:int64 on:bool p q0", "proceed:bool p2 q y", nodes...)
+	body := g.Graph("body", "i:int64 on:bool p q0", "proceed:bool p2 q y", nodes...)
 	yes := g.Const(onnx.NewBool("", nil, []bool{true}))
 	out := g.OpN("", "Loop", 3, []string{count, yes, x, w}, body)
 	g.Out(g.Refine(out[0], s), g.Refine(out[1], s), out[2])
