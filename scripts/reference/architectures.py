@@ -55,7 +55,8 @@ def export(case: Case) -> onnx.ModelProto:
             shapes = tuple({i: dims[a] for i, a in case.axes().get(n, {}).items()} for n in case.inputs)
             m = torch.onnx.export(case.net, args, dynamo=True, dynamic_shapes=shapes, verbose=False, **common).model_proto
         else:
-            torch.onnx.export(case.net, args, buffer, dynamo=False, dynamic_axes=case.axes(), **common)
+            net = torch.jit.script(case.net) if case.scripted else case.net
+            torch.onnx.export(net, args, buffer, dynamo=False, dynamic_axes=case.axes(), **common)
             m = onnx.load_from_string(buffer.getvalue())
     strip(m)
     return case.finish(m) if case.finish else m
@@ -164,12 +165,13 @@ def make(name: str, case: Case, folder: pathlib.Path) -> None:
 
 def cases() -> dict[str, Callable[[], Case]]:
     import architectures_images
+    import architectures_loops
     import architectures_rewritten
     import architectures_sequences
     import architectures_small
     import architectures_text
 
-    parts = [architectures_images, architectures_text, architectures_sequences, architectures_small, architectures_rewritten]
+    parts = [architectures_images, architectures_loops, architectures_text, architectures_sequences, architectures_small, architectures_rewritten]
     return {name: build for part in parts for name, build in part.CASES.items()}
 
 

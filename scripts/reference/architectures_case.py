@@ -24,6 +24,7 @@ class Case:
     wrt: list[str]  # inputs, or parameters by their name in the module
     opset: int
     dynamo: bool = False
+    scripted: bool = False  # branches and loops stay in the file
     reduce: str = "rows"  # what onnx/grad calls ReduceRows, ReduceSum, ReduceNone
     tables: dict[str, int] = dataclasses.field(default_factory=dict)  # sizes, by integer input
     free: dict[str, dict[int, str]] | None = None  # symbolic axes; default: the first of every input
