@@ -229,7 +229,7 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 // those of exact, however wrong the draft is. The error is a *SpaceError where the spaces differ.
 func WithDraft(exact, draft Energy) (Drafted, error) {
 	a, b := exact.Space(), draft.Space()
-	if a.Sites != b.Sites || a.Values != b.Values || a.Kind != b.Kind || a.Low != b.Low || !sameAllowed(a, b) {
+	if a.Sites != b.Sites || a.Values != b.Values || a.Kind != b.Kind || a.Low != b.Low || !sameAllowed(a, b) || a.Ball != b.Ball {
 		return nil, &SpaceError{-1, fmt.Sprintf("the draft has the space %s, the energy has %s, or they allow other values", b, a)}
 	}
 	return drafted{exact, draft}, nil

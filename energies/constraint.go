@@ -57,8 +57,11 @@ func ParseConstraint(sp *Space, text string) (Constraint, error) {
 	return c, nil
 }
 
-// Meets reports whether a state, [site], meets every constraint.
+// Meets reports whether a state, [site], meets every constraint and is in the ball of the space.
 func (s *Space) Meets(state []int32) bool {
+	if s.Ball != nil && s.Ball.Distance(state) > s.Ball.Radius {
+		return false
+	}
 	for _, c := range s.Constraints {
 		sum := 0
 		for _, v := range state[c.First:c.Last] {

@@ -123,6 +123,8 @@ type Space struct {
 	// Constraints hold for every state. Of two of them, one is about sites of the other, or they have no site in
 	// common; see [ParseConstraint].
 	Constraints []Constraint
+	// Ball holds every state; nil is no bound.
+	Ball *Ball
 }
 
 // String returns the space in one word, such as binary:784, spin:16, categorical:64x21 or
@@ -203,6 +205,11 @@ func (s *Space) Check() error {
 			if j > 0 && list[j-1] >= v {
 				return &SpaceError{i, "allowed values are not in increasing order"}
 			}
+		}
+	}
+	if s.Ball != nil {
+		if err := s.Ball.check(s); err != nil {
+			return err
 		}
 	}
 	if len(s.Constraints) == 0 {
@@ -286,7 +293,7 @@ func (s *Space) CheckBatch(x Batch) error {
 	}
 	for c := range len(x.Codes) / s.Sites {
 		if state := x.Codes[c*s.Sites : (c+1)*s.Sites]; !s.Meets(state) {
-			return &SpaceError{-1, fmt.Sprintf("chain %d does not meet the constraints", c)}
+			return &SpaceError{-1, fmt.Sprintf("chain %d does not meet the constraints, or has too many changes from the start", c)}
 		}
 	}
 	return nil

@@ -2,15 +2,19 @@ package energies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Term is an energy with its weight in a sum.
 type Term struct {
 	Weight float64
 	Energy Energy
+	// Name is for messages; "" is the number of the term, from 0.
+	Name string
 }
 
 // Sum is the weighted sum U = Σ_k w_k·U_k of energies on one space: the product of experts Π_k
@@ -25,6 +29,7 @@ type Sum struct {
 	space  *Space
 	can    Capability
 	temper Temperer // nil: no tilts
+	watch  func(x Batch, u []float64, parts [][]float64)
 }
 
 var (
@@ -41,19 +46,22 @@ func NewSum(terms ...Term) (*Sum, error) {
 		return nil, &SpaceError{-1, "a sum without terms"}
 	}
 	s := &Sum{terms: slices.Clone(terms)}
-	for k, t := range terms {
+	for k, t := range s.terms {
+		if t.Name == "" {
+			s.terms[k].Name = strconv.Itoa(k)
+		}
 		if t.Energy == nil {
-			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum is nil", k)}
+			return nil, &SpaceError{-1, fmt.Sprintf("term %s of a sum is nil", s.terms[k].Name)}
 		}
 		if t.Weight-t.Weight != 0 {
-			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum has weight %g", k, t.Weight)}
+			return nil, &SpaceError{-1, fmt.Sprintf("term %s of a sum has weight %g", s.terms[k].Name, t.Weight)}
 		}
 		have := t.Energy.Space()
 		if s.space == nil {
 			s.space = have
 		}
 		if have.Sites != s.space.Sites || have.Values != s.space.Values || have.Kind != s.space.Kind || have.Low != s.space.Low {
-			return nil, &SpaceError{-1, fmt.Sprintf("term %d of a sum has the space %s, term 0 has %s", k, have, s.space)}
+			return nil, &SpaceError{-1, fmt.Sprintf("terms of a sum are over different spaces: %s over %s, %s over %s", s.terms[0].Name, s.space, s.terms[k].Name, have)}
 		}
 		joint := *s.space
 		joint.Allowed = both(s.space, have)
@@ -127,17 +135,38 @@ func (s *Sum) Lacks(c Capability) error {
 	if s.can.Has(c) {
 		return nil
 	}
+	for _, t := range s.terms {
+		if err := Lacks(t.Energy, c); err != nil {
+			text := fmt.Sprintf("term %s lacks it", t.Name)
+			if why := reason(err); why != nil {
+				text += ": " + why.Error()
+			}
+			return &UnsupportedError{Want: c, Err: errors.New(text)}
+		}
+	}
 	return &UnsupportedError{Want: c}
+}
+
+// Watch has f called after every evaluation of U, with or without its gradient. parts, [term][chain], are w_k·U_k, whose
+// sum in the order of the terms is u to the bit; where a term is -Inf, so is u. f must not keep its arguments, and
+// concurrent evaluations call it at once. Call Watch before the first evaluation.
+func (s *Sum) Watch(f func(x Batch, u []float64, parts [][]float64)) { s.watch = f }
+
+// SetWeights changes the weights, [term], which must be finite. No evaluation may be under way.
+func (s *Sum) SetWeights(w []float64) {
+	for k := range s.terms {
+		s.terms[k].Weight = w[k]
+	}
 }
 
 // LogDensity implements Energy.
 func (s *Sum) LogDensity(ctx context.Context, u []float64, x Batch) error {
-	return s.add(u, nil, x, func(e Energy, u []float64, _ []float32, x Batch) error { return e.LogDensity(ctx, u, x) })
+	return s.add(s.watch, u, nil, x, func(e Energy, u []float64, _ []float32, x Batch) error { return e.LogDensity(ctx, u, x) })
 }
 
 // LogDensityGrad implements Differentiable.
 func (s *Sum) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error {
-	return s.add(u, g, x, func(e Energy, u []float64, g []float32, x Batch) error {
+	return s.add(s.watch, u, g, x, func(e Energy, u []float64, g []float32, x Batch) error {
 		part, err := As[Differentiable]("", e)
 		if err != nil {
 			return err
@@ -148,7 +177,7 @@ func (s *Sum) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Ba
 
 // LogConditional implements Conditional.
 func (s *Sum) LogConditional(ctx context.Context, lp []float64, site int, x Batch) error {
-	return s.add(lp, nil, x, func(e Energy, lp []float64, _ []float32, x Batch) error {
+	return s.add(nil, lp, nil, x, func(e Energy, lp []float64, _ []float32, x Batch) error {
 		part, err := As[Conditional]("", e)
 		if err != nil {
 			return err
@@ -168,7 +197,7 @@ func (s *Sum) Terms() int {
 
 // EstimateGrad implements Minibatch.
 func (s *Sum) EstimateGrad(ctx context.Context, u []float64, g []float32, x Batch, terms [][]int32) error {
-	return s.add(u, g, x, func(e Energy, u []float64, g []float32, x Batch) error {
+	return s.add(nil, u, g, x, func(e Energy, u []float64, g []float32, x Batch) error {
 		part, err := As[Minibatch]("", e)
 		if err != nil {
 			return err
@@ -194,31 +223,40 @@ func (s *Sum) LogDensityTilt(ctx context.Context, u []float64, p []float32, x Ba
 	return s.Temper(ctx, p, g, slices.Repeat([]float64{1}, len(u)))
 }
 
-// add sets u and g to weighted sums of what ask returns for each term.
-func (s *Sum) add(u []float64, g []float32, x Batch, ask func(e Energy, u []float64, g []float32, x Batch) error) error {
-	partU, partG := make([]float64, len(u)), make([]float32, len(g))
+// add sets u and g to weighted sums of what ask returns for each term, and shows the parts of u to watch unless it is nil.
+func (s *Sum) add(watch func(Batch, []float64, [][]float64), u []float64, g []float32, x Batch, ask func(e Energy, u []float64, g []float32, x Batch) error) error {
+	parts, partG := make([][]float64, len(s.terms)), make([]float32, len(g))
 	clear(u)
 	clear(g)
-	for _, t := range s.terms {
+	for k, t := range s.terms {
+		if k == 0 || watch != nil {
+			parts[k] = make([]float64, len(u))
+		} else {
+			parts[k] = parts[0]
+		}
 		x.Space = t.Energy.Space()
-		if err := ask(t.Energy, partU, partG, x); err != nil {
+		if err := ask(t.Energy, parts[k], partG, x); err != nil {
 			return err
 		}
-		addLogs(u, partU, t.Weight)
+		addLogs(u, parts[k], t.Weight)
 		for i, v := range partG {
 			g[i] += float32(t.Weight) * v
 		}
 	}
+	if watch != nil {
+		watch(x, u, parts)
+	}
 	return nil
 }
 
-// addLogs adds weighted log-densities; -Inf stays -Inf.
+// addLogs weighs log-densities and adds them up; -Inf stays -Inf.
 func addLogs(sum, part []float64, weight float64) {
 	for c, v := range part {
 		if math.IsInf(v, -1) {
 			sum[c] = v
-		} else {
-			sum[c] += weight * v
+			continue
 		}
+		part[c] = float64(weight * v) // rounded here, so that no processor fuses it with the sum
+		sum[c] += part[c]
 	}
 }

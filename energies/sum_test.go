@@ -42,7 +42,7 @@ func TestSum(t *testing.T) {
 	space := Space{Sites: 2, Values: 3}
 	a := &sloped{line{space, 2, -1}}
 	b := &sloped{line{Space{Sites: 2, Values: 3, Allowed: [][]int32{{0, 1}, {1, 2}}}, 0.5, -1}}
-	e, err := NewSum(Term{1, a}, Term{-3, b})
+	e, err := NewSum(Term{Weight: 1, Energy: a}, Term{Weight: -3, Energy: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestSum(t *testing.T) {
 // TestSumZero: a term's zero probability wins, also with a negative weight.
 func TestSumZero(t *testing.T) {
 	space := Space{Sites: 1, Values: 3}
-	e, err := NewSum(Term{1, &line{space, 1, -1}}, Term{-1, &line{space, 1, 2}})
+	e, err := NewSum(Term{Weight: 1, Energy: &line{space, 1, -1}}, Term{Weight: -1, Energy: &line{space, 1, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +95,10 @@ func TestSumBad(t *testing.T) {
 	ok := &line{space, 1, -1}
 	for name, terms := range map[string][]Term{
 		"none":   {},
-		"nil":    {{1, nil}},
-		"weight": {{math.NaN(), ok}},
-		"sites":  {{1, ok}, {1, &line{Space{Sites: 3, Values: 3}, 1, -1}}},
-		"kind":   {{1, ok}, {1, &line{Space{Sites: 2, Values: 3, Kind: Ordinal}, 1, -1}}},
+		"nil":    {{Weight: 1}},
+		"weight": {{Weight: math.NaN(), Energy: ok}},
+		"sites":  {{Weight: 1, Energy: ok}, {Weight: 1, Energy: &line{Space{Sites: 3, Values: 3}, 1, -1}}},
+		"kind":   {{Weight: 1, Energy: ok}, {Weight: 1, Energy: &line{Space{Sites: 2, Values: 3, Kind: Ordinal}, 1, -1}}},
 	} {
 		var e *SpaceError
 		if _, err := NewSum(terms...); !errors.As(err, &e) {
@@ -106,7 +106,7 @@ func TestSumBad(t *testing.T) {
 		}
 	}
 	narrow := func(v int32) Term {
-		return Term{1, &line{Space{Sites: 2, Values: 3, Allowed: [][]int32{{v}}}, 1, -1}}
+		return Term{Weight: 1, Energy: &line{Space{Sites: 2, Values: 3, Allowed: [][]int32{{v}}}, 1, -1}}
 	}
 	var s *SpaceError
 	if _, err := NewSum(narrow(0), narrow(1)); !errors.As(err, &s) {
@@ -186,7 +186,7 @@ func TestSumCapabilities(t *testing.T) {
 		"no term allows as much": {warm(narrow), warm(other), Gradient},
 		"no gradient":            {&line{space, 1, -1}, all, 0},
 	} {
-		e, err := NewSum(Term{1, c.a}, Term{-2, c.b})
+		e, err := NewSum(Term{Weight: 1, Energy: c.a}, Term{Weight: -2, Energy: c.b})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestSumCapabilities(t *testing.T) {
 func TestSumOf(t *testing.T) {
 	narrow := Space{Sites: 1, Values: 3, Allowed: [][]int32{{0, 2}}}
 	const can = Gradient | Tilt | Temper | Minibatches | Conditionals
-	e, err := NewSum(Term{1, &wide{sloped{line{Space{Sites: 1, Values: 3}, 1, -1}}, can, 9}}, Term{-2, &wide{sloped{line{narrow, 5, -1}}, can, 9}})
+	e, err := NewSum(Term{Weight: 1, Energy: &wide{sloped{line{Space{Sites: 1, Values: 3}, 1, -1}}, can, 9}}, Term{Weight: -2, Energy: &wide{sloped{line{narrow, 5, -1}}, can, 9}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ func init() {
 		Paper:       "Kawasaki 1966, for spins",
 		Reversible:  true,
 		Constrained: true,
+		Ball:        true,
 	}, newExchange)
 }
 

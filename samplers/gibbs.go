@@ -16,6 +16,7 @@ func init() {
 		Name:  "gibbs",
 		Doc:   "Gibbs: sites are drawn from their full conditionals, by enumeration where the energy has none to offer",
 		Paper: "Geman, Geman 1984",
+		Ball:  true,
 	}, NewGibbs)
 	Register(Registration{
 		Name:  "gibbs-model",
@@ -97,6 +98,10 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	coloured, err := energies.As[energies.Coloured]("samplers: gibbs with a coloured scan", e)
 	whole := o.Updates%sites == 0
 	switch {
+	case e.Space().Ball != nil: // in which all sites depend on each other
+		if o.Scan == ColouredScan {
+			return nil, badOption("gibbs", "scan", o.Scan, "sites of a colour are not independent in a ball")
+		}
 	case o.Scan == ColouredScan && err != nil:
 		return nil, err
 	case o.Scan == ColouredScan && !whole:
@@ -262,6 +267,9 @@ func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Count
 	}
 	for c, site := range k.site {
 		lp := k.lp[c*values : (c+1)*values]
+		if k.closed(c) {
+			continue
+		}
 		if !exponentiate(k.weight, lp, s.InverseTemperature(c)) {
 			if err := k.strange(s, c); err != nil {
 				return err
@@ -276,6 +284,12 @@ func (k *Gibbs) update(ctx context.Context, s *State, number int64, count *Count
 		}
 	}
 	return nil
+}
+
+// closed reports whether the site of chain c must keep its value for the state to stay in the ball of the space.
+func (k *Gibbs) closed(c int) bool {
+	x, ball := k.next.X.Chain(c), k.next.X.Space.Ball
+	return ball != nil && !ball.Open(x, ball.Distance(x), k.site[c])
 }
 
 // exponentiate writes exp(β·lp) up to a factor to w. It returns false where no
@@ -373,7 +387,7 @@ func (k *Gibbs) enumerate(ctx context.Context, s *State, count *Counts) error {
 		x := k.next.X.Chain(c)
 		k.lp[c*sp.Values+int(x[i])] = k.next.U[c]
 		for v := range sp.Codes(i) {
-			if v == x[i] {
+			if v == x[i] || k.closed(c) {
 				continue
 			}
 			p.add(s, c, x)

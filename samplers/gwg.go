@@ -14,6 +14,7 @@ func init() {
 		Paper:      "Grathwohl, Swersky, Hashemi, Duvenaud, Maddison 2021 (arXiv:2102.04509), algorithm 1; k draws: their code",
 		Needs:      energies.Gradient,
 		Reversible: true,
+		Ball:       true,
 	}, newGWG)
 }
 
@@ -35,7 +36,8 @@ type gwgOptions struct {
 // weight the chain stays. With k > 1 (GWG-k) a site takes the value that was drawn for it last,
 // and x' is accepted with the probability of the draws that lead back, those of the same sites
 // with the values x_i and x'_i exchanged: a one-to-one map of draws. On binary sites these are
-// the same changes, as in the authors' code; they leave other sites open. Errors are
+// the same changes, as in the authors' code; they leave other sites open. In a ball
+// (energies.Ball), q is over the changes that stay inside, at x and at x'. Errors are
 // *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func newGWG(e energies.Energy, o gwgOptions) (*Metropolis, error) {
 	balance, err := parseBalance("gwg", o.Balance)
@@ -44,6 +46,9 @@ func newGWG(e energies.Energy, o gwgOptions) (*Metropolis, error) {
 	}
 	if o.Changes < 0 {
 		return nil, badOption("gwg", "changes", o.Changes, "must be at least 1")
+	}
+	if o.Changes > 1 && e.Space().Ball != nil {
+		return nil, badOption("gwg", "changes", o.Changes, "several changes drawn from one gradient may lead out of the ball; pas keeps inside")
 	}
 	eval, err := NewInformed("gwg", e, balance, o.Dense)
 	if err != nil {
@@ -63,7 +68,7 @@ type singleChange struct{}
 // Draw implements Proposal.
 func (singleChange) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	copy(next, s.X.Chain(c))
-	if slices.Max(s.LogLeaves(c)) == math.Inf(-1) {
+	if math.IsInf(s.LogLeaveAny(c), -1) {
 		return 0
 	}
 	i, total := s.PickSite(w, c, w.Float64())

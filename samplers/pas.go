@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -14,6 +15,7 @@ func init() {
 		Tunes:      "path-length",
 		Needs:      energies.Gradient,
 		Reversible: true,
+		Ball:       true,
 	}, newPAS)
 }
 
@@ -37,8 +39,9 @@ type pasOptions struct {
 //	Π_k r_{i_k} / Σ_{j not in i_1..i_{k-1}} r_j · w[i_k,v_k] / r_{i_k},
 //
 // and the reverse is the path i_R, ..., i_1 with the weights at x'. A path length that is no
-// whole number means the next lower or higher one. Errors are *energies.UnsupportedError,
-// *OptionError or *energies.SpaceError.
+// whole number means the next lower or higher one. In a ball (energies.Ball) each site is drawn
+// among those whose change keeps the path inside; the reverse path visits the same states, and
+// is drawn likewise. Errors are *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func newPAS(e energies.Energy, o pasOptions) (*Metropolis, error) {
 	balance, err := parseBalance("pas", o.Balance)
 	if err != nil {
@@ -77,15 +80,17 @@ func (p *paths) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	x := s.X.Chain(c)
 	copy(next, x)
 	p.asked[c] = wholeNumber(w, s.Var(pathVar)[c])
-	left := w.Row(len(x)) // log r of the sites not yet in the path
+	scratch, ball := w.Row(2*len(x)), s.X.Space.Ball
+	left, row := scratch[:len(x)], scratch[len(x):] // log r of the sites not yet in the path
 	copy(left, s.LogLeaves(c))
 	logq := 0.0
 	for p.length[c] = 0; p.length[c] < min(p.asked[c], len(x)); p.length[c]++ {
-		total := logSumExp(left)
+		open := openLeaves(ball, next, row, left)
+		total := logSumExp(open)
 		if math.IsInf(total, -1) {
 			break
 		}
-		i := int(pickLog(left, total, w.Float64()))
+		i := int(pickLog(open, total, w.Float64()))
 		next[i] = s.Pick(c, i, w.Float64())
 		logq += s.LogWeight(c, i, next[i]) - total
 		p.site[c*p.sites+p.length[c]] = i
@@ -96,19 +101,26 @@ func (p *paths) Draw(w *Worker, s *State, c int, next []int32) float64 {
 
 // LogReverse implements Proposal.
 func (p *paths) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
-	x := s.X.Chain(c)
-	left := w.Row(len(x))
+	x, at, ball := s.X.Chain(c), next.X.Chain(c), s.X.Space.Ball
+	scratch := w.Row(2 * len(x))
+	left, row := scratch[:len(x)], scratch[len(x):]
 	copy(left, next.LogLeaves(c))
+	if ball != nil {
+		at = slices.Clone(at)
+	}
 	logq := 0.0
 	for k := p.length[c] - 1; k >= 0; k-- {
-		i, total := p.site[c*p.sites+k], logSumExp(left)
+		i := p.site[c*p.sites+k]
+		total := logSumExp(openLeaves(ball, at, row, left))
 		if math.IsInf(total, -1) {
 			return total // nothing leads back
 		}
 		logq += next.LogWeight(c, i, x[i]) - total
-		left[i] = math.Inf(-1)
+		if left[i] = math.Inf(-1); ball != nil {
+			at[i] = x[i]
+		}
 	}
-	if p.length[c] < min(p.asked[c], len(x)) && !math.IsInf(logSumExp(left), -1) {
+	if p.length[c] < min(p.asked[c], len(x)) && !math.IsInf(logSumExp(openLeaves(ball, at, row, left)), -1) {
 		return math.Inf(-1) // from there the path would be longer
 	}
 	return logq

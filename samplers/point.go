@@ -80,8 +80,30 @@ func (p *Point) LogLeaves(c int) []float64 {
 	return p.leave[c*d : (c+1)*d : (c+1)*d]
 }
 
-// LogLeaveAny returns log Σ w[i,v] over all sites i and values v ≠ x_i of chain c.
-func (p *Point) LogLeaveAny(c int) float64 { return logSumExp(p.LogLeaves(c)) }
+// LogLeaveAny returns log Σ w[i,v] over all sites i and values v ≠ x_i of chain c that the ball of the space leaves open.
+func (p *Point) LogLeaveAny(c int) float64 {
+	x := p.X.Chain(c)
+	return logSumExp(openLeaves(p.X.Space.Ball, x, nil, p.LogLeaves(c)))
+}
+
+// openLeaves returns the logarithms of leaving weights at x, [site], with -Inf where a change would lead out of the ball:
+// leaves itself where no site is closed, else row or new memory.
+func openLeaves(ball *energies.Ball, x []int32, row, leaves []float64) []float64 {
+	if ball == nil {
+		return leaves
+	}
+	distance := ball.Distance(x)
+	if distance < ball.Radius {
+		return leaves
+	}
+	row = append(row[:0], leaves...)
+	for i := range row {
+		if !ball.Open(x, distance, i) {
+			row[i] = math.Inf(-1)
+		}
+	}
+	return row
+}
 
 // LogWeight returns log w[i,v] of chain c; v must be allowed.
 func (p *Point) LogWeight(c, i int, v int32) float64 {
@@ -157,7 +179,7 @@ func (p *Point) Pick(c, i int, u float64) int32 {
 // PickSite draws a site of chain c in proportion to its leaving weight, at which the cumulative
 // share passes u, and returns LogLeaveAny too. It must not be called where that is -Inf.
 func (p *Point) PickSite(w *Worker, c int, u float64) (site int, total float64) {
-	leaves, top, sum := p.LogLeaves(c), math.Inf(-1), 0.0
+	leaves, top, sum := openLeaves(p.X.Space.Ball, p.X.Chain(c), nil, p.LogLeaves(c)), math.Inf(-1), 0.0
 	for _, leave := range leaves {
 		top = max(top, leave)
 	}

@@ -38,8 +38,8 @@ type Registration struct {
 	// vary from step to step: what two-stage needs of its inner sampler. That of mwg holds for a
 	// sequence of steps in the order of sites that two-stage chooses.
 	Reversible bool
-	// Constrained says that steps keep the constraints of a space.
-	Constrained bool
+	// Constrained says that steps keep the constraints of a space, and Ball that they stay in its ball.
+	Constrained, Ball bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
 	Tunes string
 	// Needs is what it asks of the energy, besides U.
@@ -54,14 +54,20 @@ type Registration struct {
 // *energies.UnsupportedError, wrapped with the names of the samplers that e serves,
 // *OptionError or *energies.SpaceError.
 func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
-	if list := e.Space().Constraints; len(list) > 0 && !r.Constrained {
-		var keep []string
+	cannot := func(what string, can func(Registration) bool) error {
+		var others []string
 		for _, name := range Names() {
-			if r, err := Lookup(name); err == nil && r.Constrained {
-				keep = append(keep, name)
+			if r, err := Lookup(name); err == nil && can(r) {
+				others = append(others, name)
 			}
 		}
-		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s does not keep constraint %s; samplers that do: %s", r.Name, list[0].Text, strings.Join(keep, ", "))}
+		return &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s does not %s; samplers that do: %s", r.Name, what, strings.Join(others, ", "))}
+	}
+	if list := e.Space().Constraints; len(list) > 0 && !r.Constrained {
+		return nil, cannot("keep constraint "+list[0].Text, func(r Registration) bool { return r.Constrained })
+	}
+	if ball := e.Space().Ball; ball != nil && !r.Ball {
+		return nil, cannot(fmt.Sprintf("stay within %d changes of the start", ball.Radius), func(r Registration) bool { return r.Ball })
 	}
 	k, err := r.build(e, s)
 	if _, lacks := err.(*energies.UnsupportedError); !lacks {
@@ -158,6 +164,9 @@ func Describe[O any, K Kernel](r Registration, build func(energies.Energy, O) (K
 			return nil, err
 		}
 		for _, special := range specialists {
+			if e.Space().Ball != nil {
+				break // which only the general kernels know
+			}
 			if faster := special(k); faster != nil {
 				return faster, nil
 			}

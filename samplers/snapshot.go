@@ -60,6 +60,10 @@ func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Bat
 	var stream rng.Stream
 	for c, id := range chainIDs {
 		stream.Reset(seed, id, 0, useInit)
+		if sp.Ball != nil {
+			sp.Ball.Draw(sp, x.Chain(c), stream.IntN)
+			continue
+		}
 		if len(sp.Constraints) > 0 && sp.Constrained(x.Chain(c), stream.IntN) == nil { // what cannot be met is found by Space.Check
 			continue
 		}

@@ -1,0 +1,74 @@
+package energies
+
+import "fmt"
+
+// Ball is the set of states that differ from Centre, [site], at Radius sites at most: sequences within some mutations
+// of a wild type.
+type Ball struct {
+	Centre []int32
+	Radius int
+}
+
+// Distance returns the number of sites at which x, [site], differs from the centre.
+func (b *Ball) Distance(x []int32) int {
+	n := 0
+	for i, v := range b.Centre {
+		if x[i] != v {
+			n++
+		}
+	}
+	return n
+}
+
+// Open reports whether site i of x, which has that distance from the centre, may take any other value: on the
+// boundary, only a site that differs already may.
+func (b *Ball) Open(x []int32, distance, i int) bool {
+	return b == nil || distance < b.Radius || x[i] != b.Centre[i]
+}
+
+// Draw sets state, [site], to a random one in the ball; every one has a positive probability. intN draws from 0 to n-1.
+func (b *Ball) Draw(s *Space, state []int32, intN func(n int) int) {
+	copy(state, b.Centre)
+	for range intN(b.Radius + 1) {
+		i := intN(s.Sites)
+		if state[i] = int32(intN(s.Values)); s.AllowedAt(i) != nil {
+			state[i] = s.AllowedAt(i)[intN(len(s.AllowedAt(i)))]
+		}
+	}
+}
+
+// check returns a *SpaceError unless the centre is a state of s and the ball holds others.
+func (b *Ball) check(s *Space) error {
+	if len(b.Centre) != s.Sites {
+		return &SpaceError{-1, fmt.Sprintf("a start of %d sites in a space of %d", len(b.Centre), s.Sites)}
+	}
+	if b.Radius < 1 {
+		return &SpaceError{-1, fmt.Sprintf("at most %d changes from the start; want 1 or more", b.Radius)}
+	}
+	for i, v := range b.Centre {
+		if !s.Allows(i, v) {
+			return &SpaceError{i, fmt.Sprintf("the start has value %d, which is not allowed there", v)}
+		}
+	}
+	return nil
+}
+
+// Within returns e on the states of a ball. What else e answers remains; samplers that stay in the ball say so (see
+// samplers.Registration). The error is a *SpaceError.
+func Within(e Energy, b *Ball) (Energy, error) {
+	sp := *e.Space()
+	sp.Ball = b
+	return within{e, &sp}, sp.Check()
+}
+
+// within is an energy on the states of a ball.
+type within struct {
+	Energy
+	space *Space
+}
+
+// Space implements Energy.
+func (w within) Space() *Space { return w.space }
+
+// Unwrap returns the energy on all states.
+func (w within) Unwrap() Energy { return w.Energy }
