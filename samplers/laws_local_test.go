@@ -136,27 +136,34 @@ func orders(list []int) [][]int {
 // another, and no other; 0 where the path would go on.
 func pathProbability(p *samplertest.Problem, set samplers.Settings, from, to int, path []int, length int) float64 {
 	weight := func(i int, v int32) float64 { return balanced(set, math.Exp(p.D(from, i, v))) }
-	leave := func(i int) float64 {
-		sum := 0.0
-		for _, v := range p.Values(i) {
-			if v != p.Law.X.Chain(from)[i] {
-				sum += weight(i, v)
-			}
-		}
-		return sum
+	at := slices.Clone(p.Law.X.Chain(from)) // after the changes so far
+	inside := func(i int, v int32) bool {
+		x := slices.Clone(at)
+		x[i] = v
+		return p.Law.Find(x) >= 0
 	}
 	rest := func(done int) float64 {
 		sum := 0.0
 		for i := range p.Space().Sites {
-			if !slices.Contains(path[:done], i) {
-				sum += leave(i)
+			if slices.Contains(path[:done], i) {
+				continue
+			}
+			for _, v := range p.Values(i) {
+				if v != at[i] && inside(i, v) {
+					sum += weight(i, v)
+				}
 			}
 		}
 		return sum
 	}
 	q := 1.0
 	for k, i := range path {
-		q *= weight(i, p.Law.X.Chain(to)[i]) / rest(k)
+		v := p.Law.X.Chain(to)[i]
+		if !inside(i, v) {
+			return 0
+		}
+		q *= weight(i, v) / rest(k)
+		at[i] = v
 	}
 	if len(path) < length && rest(len(path)) > 0 {
 		return 0

@@ -179,7 +179,7 @@ func singleChange(p *samplertest.Problem, set samplers.Settings, _ int64, from, 
 	sum, mine := 0.0, 0.0
 	for i, current := range p.Law.X.Chain(from) {
 		for _, v := range p.Values(i) {
-			if v == current {
+			if v == current || p.With(from, i, v) < 0 { // outside the space
 				continue
 			}
 			w := balanced(set, math.Exp(p.D(from, i, v)))
@@ -289,7 +289,9 @@ func siteUpdates(p *samplertest.Problem, set samplers.Settings, step int64, k, u
 					sum += w(from, i, v)
 				}
 				for _, v := range p.Values(i) {
-					row[p.With(from, i, v)] += share * w(from, i, v) / sum
+					if q := w(from, i, v); q > 0 {
+						row[p.With(from, i, v)] += share * q / sum
+					}
 				}
 			}
 		}
@@ -332,7 +334,12 @@ var gibbsLaw = samplertest.Law{
 		if set["form"] == "conditional" {
 			updates = p.Space().Sites
 		}
-		return siteUpdates(p, set, step, k, updates, func(k, i int, v int32) float64 { return p.Law.P[p.With(k, i, v)] })
+		return siteUpdates(p, set, step, k, updates, func(k, i int, v int32) float64 {
+			if p.With(k, i, v) < 0 {
+				return 0 // outside the space
+			}
+			return p.Law.P[p.With(k, i, v)]
+		})
 	},
 }
 

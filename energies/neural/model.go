@@ -21,8 +21,8 @@ import (
 type ModelOptions struct {
 	// Space is the set of states.
 	Space energies.Space
-	// Input is the name of the input that takes the state, Output that of the log-density. Each may be
-	// empty if the model has only one.
+	// Input is the name of the input that takes the state, Output that of the log-density, or an element of
+	// an output of several numbers per chain, as logits[1]. Each may be empty if the model has only one.
 	Input, Output string
 	// Negate means that the output is an energy E: U = -E.
 	Negate bool
@@ -116,6 +116,9 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 		return nil, err
 	}
 	if err := rewrite.Bind(m, o.Bind); err != nil {
+		return nil, err
+	}
+	if err := addElement(m, o.Output); err != nil {
 		return nil, err
 	}
 	e := &Model{opts: o, model: m, alone: o.OneByOne || session.MixesRows(m.Graph, o.Runtime), sessions: map[product]*session.Session{}}

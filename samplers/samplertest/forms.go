@@ -31,6 +31,9 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		}
 		return list
 	}
+	if p.Space().Ball != nil && set["changes"] != "" { // several changes from one gradient may lead outside
+		return nil
+	}
 	if p.Special != nil {
 		for _, general := range []string{"scan", "updates"} { // these options are left to the general kernels
 			if set[general] != "" {

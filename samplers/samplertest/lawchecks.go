@@ -97,7 +97,11 @@ func (c *testCase) run(f *family, s *samplers.State, k samplers.Kernel, steps in
 func (c *testCase) count(codes []int32) []int {
 	counts, sites := make([]int, c.p.Law.Len()), c.p.Space().Sites
 	for ; len(codes) > 0; codes = codes[sites:] {
-		counts[c.p.Law.Find(codes[:sites])]++
+		state := c.p.Law.Find(codes[:sites])
+		if state < 0 {
+			panic(fmt.Sprintf("samplertest: %s: state %v is outside the space", c.name, codes[:sites]))
+		}
+		counts[state]++
 	}
 	return counts
 }

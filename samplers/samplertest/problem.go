@@ -149,6 +149,35 @@ func Problems(t testing.TB) []*Problem {
 		p.Only = []string{"exchange"}
 		return p
 	}
+	// sum is a problem whose law and gradient are those of plain loops over the terms, and whose energy is a sum of
+	// package energies; the last term has no gradient if blind is set.
+	sum := func(name string, sp *energies.Space, blind bool, only []string, weights []float64, terms ...energies.Differentiable) *Problem {
+		var parts []energies.Term
+		for k, e := range terms {
+			parts = append(parts, energies.Term{Weight: weights[k], Energy: e})
+			if blind && k == len(terms)-1 {
+				parts[k].Energy = scored{e}
+			}
+		}
+		p := build(name, 1, summed{sp, weights, terms}, sp.Check())
+		whole, err := energies.NewSum(parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Energy, p.Only = inBall{whole, sp}, only
+		return p
+	}
+	three := space(energies.Categorical, 3, 3)
+	couple, err2 := potts.New(three, normals(7, 9, 1), normals(8, 81, 0.7))
+	field, err3 := potts.New(three, normals(9, 9, 1.2), normals(10, 81, 0.4))
+	if err2 != nil || err3 != nil {
+		t.Fatal(err2, err3)
+	}
+	ball := func(radius int, centre ...int32) *energies.Space {
+		sp := *three
+		sp.Ball = &energies.Ball{Centre: centre, Radius: radius}
+		return &sp
+	}
 	return []*Problem{
 		build("ising", 2.5, ising, err),
 		randomPotts("potts categorical", 1.2, space(energies.Categorical, 3, 3)),
@@ -164,6 +193,11 @@ func Problems(t testing.TB) []*Problem {
 		constrained("net categorical", newNet(space(energies.Categorical, 3, 3)), "sum=3"),
 		constrained("net spin", newNet(space(energies.Spin, 5, 2)), "sum(0:4)<=2", "sum(1:3)=1"),
 		constrained("net ordinal, allowed", newNet(space(energies.Ordinal, 3, 6, []int32{1, 2, 3}, []int32{0, 1, 2, 3, 4, 5}, []int32{4})), "sum>=7", "sum(0:2)<=6"),
+		sum("sum of two", three, false, nil, []float64{0.5, 1.5}, couple, newNet(three)),
+		sum("sum of three, one repels", three, false, nil, []float64{0.7, 1.2, -0.4}, newNet(three), couple, field),
+		sum("sum of two with conditionals, within 2", ball(2, 0, 2, 1), false, ballSamplers, []float64{2, -0.5}, couple, field),
+		sum("sum of three, within 1", ball(1, 1, 1, 0), false, ballSamplers, []float64{1, 0.6, 1.4}, newNet(three), couple, field),
+		sum("sum, one without gradient", three, true, scoreSamplers, []float64{0.8, 1.6}, couple, newNet(three)),
 		special(build("ising ring", 3, ring, wrong), "dmala", "dula", "ncg", "gibbs"),
 		special(build("rbm", 1, machine.With(layers{machine}).Joint(), nil), "gibbs"),
 	}

@@ -19,6 +19,9 @@ func (o *Options) checkDraft() (draft.Draft, error) {
 	if _, _, err := o.sampler(); err != nil || o.Draft == draft.Auto {
 		return draft.Draft{}, err
 	}
+	if len(o.Terms) > 0 { // each term has its own
+		return draft.Draft{}, nil
+	}
 	runtime := o.Runtime
 	runtime.Provider = o.Provider
 	d, err := draft.Parse(o.Draft, runtime)
@@ -118,8 +121,8 @@ func (p *plan) openDraft(m *onnx.Model, mo neural.ModelOptions) error {
 	if p.draft, err = neural.NewModel(m, mo); err != nil {
 		return fmt.Errorf("draft %s: %w", p.o.Draft, explain(err))
 	}
-	p.energy, err = energies.WithDraft(p.model, p.draft)
-	return err
+	p.draftEnergy = p.draft
+	return nil
 }
 
 // watchDraft reports a draft whose moves the model nearly always rejects, at the end of warm-up,

@@ -105,6 +105,9 @@ func (p *plan) numbers(codes []int32) []int64 {
 // write formats a state, abbreviated if it is long.
 func (p *plan) write(codes []int32) string {
 	const most = 32
+	if p.letters != nil {
+		return p.letters.decode(codes)
+	}
 	x := p.numbers(codes)
 	if len(x) <= most {
 		return fmt.Sprint(x)

@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,8 +24,19 @@ import (
 type plan struct {
 	o      *Options
 	energy energies.Energy
-	model  *neural.Model // nil for an energy of known form
+	model  *neural.Model // nil for an energy of known form, and for terms
 	draft  *neural.Model // nil without one
+	// draftEnergy is that of the draft, or nil.
+	draftEnergy energies.Energy
+	// parts are the terms of a sum, which terms has, and language is the model of one of them; nil elsewhere.
+	parts    []*plan
+	terms    samplers.Terms
+	language io.Closer
+	// letters, start, allowed and ball are those of a space of sequences, or nil.
+	letters letters
+	start   []int32
+	allowed [][]int32
+	ball    *energies.Ball
 	// products are those of a large RBM, or nil.
 	products *neural.Products
 	draws    batch
@@ -57,19 +69,28 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	p.header.Settings = map[string]string{"on-nonfinite": o.OnNonFinite, "pool-warmup": strconv.FormatBool(o.PoolWarmup)}
-	var m *onnx.Model
-	if o.Energy != "" {
-		err = p.known(ctx, ids)
-	} else {
-		m, err = p.open(ctx, ids)
-	}
 	done := false
 	defer func() {
 		if !done {
 			p.close()
 		}
 	}()
+	if err := p.sequences(); err != nil {
+		return nil, err
+	}
+	var m *onnx.Model
+	switch {
+	case len(o.Terms) > 0:
+		err = p.openTerms(ctx, ids)
+	case o.Energy != "":
+		err = p.known(ctx, ids)
+	default:
+		m, err = p.open(ctx, ids)
+	}
 	if err != nil {
+		return nil, err
+	}
+	if err := p.join(); err != nil {
 		return nil, err
 	}
 	if err := p.constrain(); err != nil {
@@ -96,6 +117,26 @@ func (p *plan) close() {
 		}
 	}
 	p.products.Close()
+	for _, part := range p.parts {
+		part.close()
+	}
+	if p.language != nil {
+		p.language.Close()
+	}
+}
+
+// join puts the energy and its draft in the ball of the space, and joins them.
+func (p *plan) join() error {
+	var err error
+	for _, e := range []*energies.Energy{&p.energy, &p.draftEnergy} {
+		if p.ball != nil && *e != nil && err == nil {
+			*e, err = energies.Within(*e, p.ball)
+		}
+	}
+	if err == nil && p.draftEnergy != nil {
+		p.energy, err = energies.WithDraft(p.energy, p.draftEnergy)
+	}
+	return err
 }
 
 // known sets the energy to one of known form. Large RBMs use the runtime.
@@ -124,10 +165,22 @@ func (p *plan) known(ctx context.Context, ids []int64) error {
 	return nil
 }
 
+// space returns the space of a model.
+func (p *plan) space() (energies.Space, error) {
+	space, err := ParseSpace(p.o.Space)
+	if err == nil && p.o.Allow != "" {
+		space.Allowed, err = readAllowed(p.o.Allow, &space)
+	}
+	if p.allowed != nil {
+		space.Allowed = p.allowed
+	}
+	return space, err
+}
+
 // open opens the model and reads its options.
 func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	o := p.o
-	space, err := ParseSpace(o.Space)
+	space, err := p.space()
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +188,6 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 		"space": o.Space, "negate": strconv.FormatBool(o.Negate), "temperature": strconv.FormatFloat(o.Temperature, 'g', -1, 64), "provider": ort.ProviderName(o.Provider),
 	} {
 		p.header.Settings[name] = text
-	}
-	if o.Allow != "" {
-		if space.Allowed, err = readAllowed(o.Allow, &space); err != nil {
-			return nil, err
-		}
 	}
 	if err := fits(len(ids), float64(space.Sites), float64(space.Values)); err != nil {
 		return nil, err
@@ -261,6 +309,7 @@ func (p *plan) describe(r samplers.Registration, settings samplers.Settings) err
 	if p.kernel, err = r.New(p.energy, settings); err != nil {
 		return err
 	}
+	p.record()
 	for _, f := range r.Flags {
 		p.header.Settings[f.Name] = f.Default
 	}
@@ -295,8 +344,17 @@ func (o *Options) ids() ([]int64, error) {
 // ParseIDs parses chain numbers such as "0-31,40" and returns them in increasing order. Errors are
 // *OptionError.
 func ParseIDs(text string) ([]int64, error) {
+	ids, err := parseRanges("chain-ids", text, mostChains)
+	if err == nil && len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		return nil, &OptionError{"chain-ids", strconv.Quote(text), "a chain is listed twice"}
+	}
+	return ids, err
+}
+
+// parseRanges parses at most that many numbers from 0 and ranges, and returns them in increasing order.
+func parseRanges(option, text string, most int64) ([]int64, error) {
 	bad := func(reason string) ([]int64, error) {
-		return nil, &OptionError{"chain-ids", strconv.Quote(text), reason}
+		return nil, &OptionError{option, strconv.Quote(text), reason}
 	}
 	var ids []int64
 	for part := range strings.SplitSeq(text, ",") {
@@ -309,24 +367,21 @@ func ParseIDs(text string) ([]int64, error) {
 		if err != nil || first < 0 || last < first {
 			return bad("want numbers and ranges, such as 0-31,40")
 		}
-		if last-first >= mostChains-int64(len(ids)) {
-			return bad(fmt.Sprintf("want at most %d chains", mostChains))
+		if last-first >= most-int64(len(ids)) {
+			return bad(fmt.Sprintf("want at most %d", most))
 		}
 		for id := first; id <= last; id++ {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
-	if len(slices.Compact(slices.Clone(ids))) != len(ids) {
-		return bad("a chain is listed twice")
-	}
 	return ids, nil
 }
 
 // chains sets the initial states and completes the header.
 func (p *plan) chains(ids []int64) error {
 	o := p.o
-	codes, identity, err := initial(o.Init, p.energy.Space(), ids)
+	codes, identity, err := p.initial(ids)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,16 @@ func Load(dir string) (Options, error) {
 	if path := known.Path(o.Energy); path != "" {
 		o.Energy = strings.Replace(o.Energy, path, moved(path), 1)
 	}
+	o.Start = moved(o.Start)
+	for k, text := range o.Terms {
+		if t := parseTerm(text); t.known {
+			if path := known.Path(t.source); path != "" {
+				o.Terms[k] = strings.Replace(text, path, moved(path), 1)
+			}
+		} else {
+			o.Terms[k] = moved(t.source) + strings.TrimPrefix(text, t.source)
+		}
+	}
 	for k, feed := range o.Feed {
 		name, path, _ := strings.Cut(feed, "=")
 		o.Feed[k] = name + "=" + moved(path)

@@ -89,6 +89,12 @@ const rowStates = 5
 // checkRows rejects a model that is no sum over the rows of its table, or whose batch rows interact, unless it runs one
 // chain at a time.
 func (p *plan) checkRows(ctx context.Context) error {
+	for _, part := range p.parts {
+		part.header.Sampler = p.header.Sampler
+		if err := part.checkRows(ctx); err != nil {
+			return err
+		}
+	}
 	if p.model == nil {
 		return nil
 	}
@@ -135,6 +141,9 @@ func (o *Options) forms(h store.Header, pic *export.Picture) []string {
 	if pic != nil {
 		list = append(list, "png")
 	}
+	if o.Alphabet != "" {
+		list = append(list, "fasta", "csv")
+	}
 	return list
 }
 
@@ -143,7 +152,7 @@ func exportDraws(r *store.Reader, forms []string, pic *export.Picture) error {
 	var names []string
 	for _, form := range forms {
 		switch form {
-		case "npz", "png":
+		case "npz", "png", "fasta", "csv":
 			names = append(names, "draws."+form)
 		}
 	}
@@ -158,6 +167,8 @@ func exportDraws(r *store.Reader, forms []string, pic *export.Picture) error {
 					pic = &export.Picture{}
 				}
 				err = export.WritePNG(r, filepath.Join(dir, "draws.png"), *pic)
+			case "fasta", "csv":
+				err = writeSequences(r, form)
 			}
 			if err != nil {
 				return err

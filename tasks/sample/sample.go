@@ -11,6 +11,7 @@ package sample
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,6 +33,19 @@ type Options struct {
 	// Output, Negate, Space, Allow, Feed, Data and Bind must then be empty. An RBM with many weights needs the
 	// runtime; see [neural.Accelerate].
 	Energy string `json:"energy,omitempty"`
+	// Terms are energies whose weighted sum is U, instead of Model or Energy: SOURCE[#OUTPUT][:WEIGHT], where SOURCE is an
+	// ONNX file, an energy of known form, or the folder of a masked language model of letters with OUTPUT pll or
+	// wild-type. WEIGHT is a finite number, 1 by default, or a schedule as settings.ParseSchedule reads it; a minus sign
+	// before it repels. Input and Feed that start with the name of a term and / are of that term alone, and Draft has
+	// TERM=DRAFT, with semicolons between them. See the page of the package for the names of terms.
+	Terms []string `json:"terms,omitempty"`
+	// Alphabet has a letter for each code: draws are then printed, read and stored as strings. Start is a FASTA file whose
+	// first sequence the next three are about; it determines Space. Keep lists positions from 1 that keep their
+	// letter, as "1-20,35". Within is the greatest number of changes from Start; 0 is no bound. Init may be "start".
+	Alphabet string `json:"alphabet,omitempty"`
+	Start    string `json:"start,omitempty"`
+	Keep     string `json:"keep,omitempty"`
+	Within   int    `json:"within,omitempty"`
 	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the allowed values, one
 	// list for all sites or one per site; "" allows every value.
 	Space string `json:"space"`
@@ -86,7 +100,8 @@ type Options struct {
 
 	// SaveWarmup also saves the states of warm-up.
 	SaveWarmup bool `json:"save-warmup,omitempty"`
-	// Write lists formats to export: npz, png, or none. Empty means png if states are images.
+	// Write lists formats to export: npz, png, fasta, csv, or none. Empty means png if states are images, and fasta and csv
+	// if they are sequences.
 	Write []string `json:"write,omitempty"`
 	// Picture is the size of states as images, HxW or HxWxC; "" uses the shape of the model's input.
 	Picture string `json:"picture,omitempty"`
@@ -149,14 +164,23 @@ func (o *Options) Check() error {
 		return &OptionError{"energy", o.Energy, "an energy of known form cannot be combined with a model or a model's options"}
 	case o.Energy != "" && o.Temperature != 1:
 		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "an energy of known form has no temperature; change its coupling"}
-	case o.Space == "" && o.Energy == "":
+	case len(o.Terms) > 0 && (o.Model != "" || o.Energy != ""):
+		return &OptionError{"term", o.Terms[0], "terms cannot be combined with a model or an energy: make that a term too"}
+	case len(o.Terms) > 0 && (o.Negate || o.Temperature != 1):
+		return &OptionError{"term", o.Terms[0], "terms have weights: negate by a negative one, divide by the temperature"}
+	case o.Within < 0:
+		return number("within", o.Within, "1 or more")
+	case o.Space == "" && o.Energy == "" && len(o.Terms) == 0 && o.Start == "":
 		return &OptionError{"space", "", "want " + spaceForms}
 	case o.PoolWarmup && o.ChainIDs != "":
 		return &OptionError{"pool-warmup", "", "it makes chains dependent, so it cannot be combined with chain-ids"}
 	}
 	for _, w := range o.Write {
-		if w != "npz" && w != "png" && w != "none" {
-			return &OptionError{"write", strconv.Quote(w), "want npz, png or none"}
+		if !slices.Contains([]string{"npz", "png", "fasta", "csv", "none"}, w) {
+			return &OptionError{"write", strconv.Quote(w), "want npz, png, fasta, csv or none"}
+		}
+		if (w == "fasta" || w == "csv") && o.Alphabet == "" {
+			return &OptionError{"write", w, "it needs an alphabet"}
 		}
 	}
 	_, err := o.checkDraft()

@@ -3,8 +3,11 @@ package sample
 import (
 	"fmt"
 	"io"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/gradhop/gradhop/samplers/store"
+	task "github.com/gradhop/gradhop/tasks/sample"
 )
 
 // printSummary prints the summary of a run as text.
@@ -26,4 +29,21 @@ acceptance %s, %s sites changed per step, %d evaluations%s, %.2f s
 	}
 	fmt.Fprintln(w)
 	return s.Diagnostics.WriteText(w)
+}
+
+// printBest prints the best distinct sequences of a run, with U and each term; nothing if its states are no sequences.
+func printBest(w io.Writer, dir string, n int) error {
+	best, names, err := task.Best(dir, n)
+	if err != nil || len(best) == 0 {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\n%s\tchanges\tsequence\n", strings.Join(names, "\t"))
+	for _, s := range best {
+		for _, v := range s.Values {
+			fmt.Fprintf(t, "%.4f\t", v)
+		}
+		fmt.Fprintf(t, "%s\t%s\n", s.Changes, s.Sequence)
+	}
+	return t.Flush()
 }

@@ -22,7 +22,8 @@ import (
 // options are the flags of the command.
 type options struct {
 	task.Options
-	keep   bool   // --continue
+	again  bool   // --continue
+	top    int    // sequences to print
 	shard  string // as --shard takes it, "" for all chains
 	format string
 }
@@ -31,8 +32,8 @@ type options struct {
 func New(a *app.App) *cobra.Command {
 	o := &options{Options: task.Defaults()}
 	cmd := &cobra.Command{
-		Use:   "sample MODEL.onnx --space SPACE --out FOLDER [flags]",
-		Short: "Sample from the energy that an ONNX model computes, or from one of known form",
+		Use:   "sample MODEL.onnx[#OUTPUT][:WEIGHT]... --space SPACE --out FOLDER [flags]",
+		Short: "Sample from the energy that ONNX models compute, or from one of known form",
 		Long: `Sample from exp(U), where U is what an ONNX model computes for a state: one number a
 chain. Draws and statistics of every step go to a folder, as Zarr in the layout of
 ArviZ's InferenceData. summary.json has the diagnostics; gradhop diagnose, report and
@@ -49,6 +50,19 @@ Spaces, with D sites:
 A pair of sides, as 20x20, is a periodic lattice. FILE is a graph in DIMACS or G-set format or a
 list of edges "I J WEIGHT" with sites from 0. SEED determines what is simulated.
 
+Several models, or one with a weight, are the terms of a sum: U = 1·lm + 5·fitness of
+lm.onnx:1 fitness.onnx:5. A term may be
+  model.onnx#logits[1]:2   an output, or an element of one
+  model.onnx:0.1..5@500    a schedule of the weight, as that of --anneal
+  ising:20x20,0.3:-0.5     an energy of known form; a negative weight repels
+  esm2/#pll:1              the pseudo-log-likelihood by a masked language model of letters
+  esm2/#wild-type:1        its wild-type marginal: one run of the model, no interactions of sites
+The value of each is recorded with every draw as term_NAME, NAME being that of the file. --input and
+--feed take TERM/NAME for one term alone, and --draft takes TERM=DRAFT;TERM=DRAFT.
+
+--alphabet makes states sequences, which --start begins and --keep and --within hold near it. Draws are
+written as FASTA and CSV with each term, and the best distinct ones are printed.
+
 With --energy facility:... the best plan is printed as JSON: its mean cost, the open facilities
 and the facility of each customer; plan.json keeps it. With --sampler sgdld, the run anneals.
 
@@ -59,18 +73,16 @@ joins the folders.`,
 		Example: `  gradhop sample ebm.onnx --space binary:784 --out run/
   gradhop sample potts.onnx --input x --output energy --negate --space categorical:64x21 --sampler gwg --out run/
   gradhop sample --energy ising:20x20,0.3 --sampler gibbs --out run/
+  gradhop sample lm.onnx:1 fitness.onnx:5 --space categorical:56x20 --sampler pas --out run/
+  gradhop sample fitness.onnx:5 esm2/#wild-type:1 --alphabet ACDEFGHIKLMNPQRSTVWY --start wild.fasta --within 4 --out run/
   gradhop sample --energy facility:cap41.txt,0.5,500 --sampler sgdld --batch 1 --out run/
   gradhop sample --resume run/ --steps 5000
   gradhop sample ebm.onnx --space binary:784 --seed 1 --chains 64 --shard 0/2 --out run-a/`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return app.Usagef("%d arguments; want one model", len(args))
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
+			if len(args) == 1 && !task.IsTerm(args[0]) {
 				o.Model = args[0]
+			} else if len(args) > 0 {
+				o.Terms = args
 			}
 			if err := o.settle(a, cmd.Flags()); err != nil {
 				return err
@@ -79,9 +91,9 @@ joins the folders.`,
 		},
 	}
 	o.addFlags(a, cmd)
-	app.Complete(cmd, "init", "random", "zeros")
+	app.Complete(cmd, "init", "random", "zeros", "start")
 	app.Complete(cmd, "on-nonfinite", "fail", "reject")
-	app.Complete(cmd, "write", "npz", "png", "none")
+	app.Complete(cmd, "write", "npz", "png", "fasta", "csv", "none")
 	return cmd
 }
 
@@ -95,6 +107,11 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
 	app.Float(f, &o.Temperature, "temperature", o.Temperature, app.Positive, "divide the log-density by this `number`")
 	f.StringVar(&o.Allow, "allow", "", "allowed values, in a JSON `file`: one list for all sites, or one per site")
+	f.StringVar(&o.Alphabet, "alphabet", "", "states are sequences of these `LETTERS`, such as ACDEFGHIKLMNPQRSTVWY")
+	f.StringVar(&o.Start, "start", "", "FASTA `file` of the sequence to start from; it determines the space")
+	f.StringVar(&o.Keep, "keep", "", "positions of the start that keep their letter, from 1: `LIST` such as 1-20,35")
+	app.Int(f, &o.Within, "within", 0, 1, "at most this `number` of changes from the start (default: no bound); samplers pas, gwg, gibbs and exchange stay within")
+	app.Int(f, &o.top, "top", 10, 0, "`number` of best distinct sequences to print")
 	f.StringArrayVar(&o.Constraints, "constraint", nil, "only states whose codes have this `SUM`: sum=8, or sum(0:16)<=5 for sites 0 to 15; may be repeated; --sampler exchange keeps it")
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
 	f.StringVar(&o.Data, "data", "", "a `table` for inputs of the model by name, .npz, or .csv with a header: U is a sum over its rows, of which the option batch of dula and sgdld draws some in each step; exact samplers read all, so many at a time")
@@ -111,14 +128,14 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	app.Int(f, &o.Thin, "thin", o.Thin, 1, "keep every `N`-th step as a draw")
 	app.SeedFlag(f, &o.Seed)
 	f.StringVar(&o.Anneal, "anneal", "", "inverse temperature by step, a `SCHEDULE` such as 1..100, which is geometric (default: none; 1..20000 for facility location by sgdld)")
-	f.StringVar(&o.Init, "init", o.Init, "where chains start: random, zeros, or a `FILE` of states (.npy or JSON, [chain, site])")
+	f.StringVar(&o.Init, "init", o.Init, "where chains start: random, zeros, start (the default with --start), or a `FILE` of states (.npy or JSON, [chain, site]; FASTA for sequences)")
 	f.BoolVar(&o.PoolWarmup, "pool-warmup", false, "tune one step size for all chains; the run can then not be split")
 	f.StringVar(&o.OnNonFinite, "on-nonfinite", o.OnNonFinite, "on NaN or +Inf from the model, `fail|reject`: end the run, or treat as probability zero")
 	f.StringVarP(&o.Out, "out", "o", "", "new `folder` for the draws")
 	f.StringVar(&o.Resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
-	f.BoolVar(&o.keep, "continue", false, "start the run in --out, or continue an existing one")
+	f.BoolVar(&o.again, "continue", false, "start the run in --out, or continue an existing one")
 	f.BoolVar(&o.SaveWarmup, "save-warmup", false, "also keep the states of warm-up")
-	f.StringSliceVar(&o.Write, "write", nil, "additional `FORMATS` of the draws: npz, png, or none (default: png for pictures)")
+	f.StringSliceVar(&o.Write, "write", nil, "additional `FORMATS` of the draws: npz, png, fasta, csv, or none (default: png for pictures, fasta and csv for sequences)")
 	f.StringVar(&o.Picture, "picture", "", "states are pictures of `HxW` or HxWxC (default: from the model's input)")
 	app.Duration(f, &o.Every, "checkpoint-every", 0, "`time` between checkpoints (default: 30s, or fifty times the duration of one)")
 	app.Format(cmd, &o.format, "text", "json")
@@ -132,7 +149,7 @@ func (o *options) declare(a *app.App, cmd *cobra.Command) {
 	f := cmd.Flags()
 	energy := func() bool { return o.Energy != "" }
 	a.Declare(cmd,
-		app.Always("energy", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "constraint", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
+		app.Always("energy", "alphabet", "start", "keep", "within", "top", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "constraint", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
 			"checkpoint-every", "format", app.SamplerOptions),
 		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "data", "bind", "max-batch", "one-by-one", "draft",
 			"provider", "provider-library", "provider-option"),
@@ -147,14 +164,14 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 	switch {
 	case o.Resume != "" && o.Out != "":
 		return app.Usagef("give either --out or --resume, not both")
-	case o.keep && o.Out == "":
+	case o.again && o.Out == "":
 		return app.Usagef("--continue needs --out; --resume needs nothing else")
 	case o.Resume == "" && o.Out == "":
 		return app.Usagef("no folder for the draws: give --out")
 	case flags.Changed("chain-ids") && o.ChainIDs == "":
 		return app.Usagef("--chain-ids is empty: want numbers and ranges, such as 0-31,40")
 	}
-	if o.keep && store.Begun(o.Out) {
+	if o.again && store.Begun(o.Out) {
 		o.Resume, o.Out = o.Out, ""
 	}
 	if o.Resume != "" {
@@ -163,6 +180,12 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 		}
 	} else {
 		app.Seed(flags, &o.Seed)
+		if o.Start != "" && !flags.Changed("init") {
+			o.Init = "start"
+		}
+		if o.Within > 0 && !flags.Changed("sampler") {
+			o.Sampler = "pas"
+		}
 	}
 	if o.shard != "" {
 		var err error
@@ -170,7 +193,7 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 			return err
 		}
 	}
-	if o.Model == "" && o.Energy == "" {
+	if o.Model == "" && o.Energy == "" && len(o.Terms) == 0 {
 		return app.Usagef("no model: give an ONNX file, an --energy, or a run with --resume")
 	}
 	if o.Resume == "" || flags.Changed("provider") {
@@ -182,7 +205,7 @@ func (o *options) settle(a *app.App, flags *pflag.FlagSet) error {
 
 // recall reads the options of the run in o.Resume. Flags given now override them.
 func (o *options) recall(flags *pflag.FlagSet) error {
-	dir, model := o.Resume, o.Model
+	dir, model, terms := o.Resume, o.Model, o.Terms
 	recalled, err := app.Recall(flags, dir, &o.Seed, func() error {
 		saved, err := task.Load(dir)
 		if err == nil {
@@ -191,7 +214,10 @@ func (o *options) recall(flags *pflag.FlagSet) error {
 		return err
 	})
 	o.Resume, o.Out, o.Model = dir, "", cmp.Or(model, o.Model)
-	if err == nil && !recalled && o.Model == "" && o.Energy == "" {
+	if len(terms) > 0 {
+		o.Terms = terms
+	}
+	if err == nil && !recalled && o.Model == "" && o.Energy == "" && len(o.Terms) == 0 {
 		err = app.Usagef("%s: command.json is missing; give the model and all other flags again", dir)
 	}
 	return err
@@ -226,5 +252,5 @@ func (o *options) run(ctx context.Context, a *app.App) error {
 		_, e = a.Out.Write(plan)
 		return errors.Join(app.Flagged(err), e)
 	}
-	return errors.Join(app.Flagged(err), printSummary(a.Out, dir, s))
+	return errors.Join(app.Flagged(err), printSummary(a.Out, dir, s), printBest(a.Out, dir, o.top))
 }
