@@ -1,6 +1,10 @@
 package samplers
 
-import "github.com/gradhop/gradhop/energies"
+import (
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+)
 
 func init() {
 	Register(Registration{
@@ -32,12 +36,8 @@ func newExchange(e energies.Energy, _ exchangeOptions) (*Metropolis, error) {
 			held[i] = held[i] || c.Least == c.Most
 		}
 	}
-	for i := range held {
-		if list := sp.AllowedAt(i); list == nil || len(list) > 1 {
-			p.sites = append(p.sites, i)
-			p.free = p.free || !held[i]
-		}
-	}
+	p.sites = freeSites(sp)
+	p.free = slices.ContainsFunc(p.sites, func(i int) bool { return !held[i] })
 	return &Metropolis{Evaluator: eval, Proposal: p}, nil
 }
 

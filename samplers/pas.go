@@ -1,6 +1,7 @@
 package samplers
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -54,7 +55,14 @@ func newPAS(e energies.Energy, o pasOptions) (*Metropolis, error) {
 	if err != nil {
 		return nil, err
 	}
-	tuner := &Tuner{Var: pathVar, Start: float64(max(o.PathLength, 1)), Min: 1, Max: mostChanges(e.Space().Sites)}
+	most := mostChanges(len(freeSites(e.Space())))
+	if ball := e.Space().Ball; ball != nil { // longer paths never end at the centre
+		if o.PathLength > ball.Radius {
+			return nil, badOption("pas", "path-length", o.PathLength, fmt.Sprintf("must be at most %d, the greatest number of changes", ball.Radius))
+		}
+		most = min(most, float64(ball.Radius)+0.5)
+	}
+	tuner := &Tuner{Var: pathVar, Start: float64(max(o.PathLength, 1)), Min: 1, Max: most}
 	paths := &paths{}
 	k := &Metropolis{Evaluator: eval, Proposal: paths, Prepare: paths.prepare}
 	k.adapt(tuner, o.PathLength == 0)

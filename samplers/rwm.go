@@ -37,12 +37,7 @@ func newRWM(e energies.Energy, o rwmOptions) (*Metropolis, error) {
 	if o.Radius < 0 {
 		return nil, badOption("rwm", "radius", o.Radius, "must be positive")
 	}
-	p := randomWalk{}
-	for i := range e.Space().Sites {
-		if list := e.Space().AllowedAt(i); list == nil || len(list) > 1 {
-			p.free = append(p.free, i)
-		}
-	}
+	p := randomWalk{freeSites(e.Space())}
 	tuner := &Tuner{Var: radiusVar, Start: float64(max(o.Radius, 1)), Target: 0.234, Min: 1, Max: mostChanges(len(p.free))}
 	k := &Metropolis{Evaluator: eval, Proposal: p}
 	k.adapt(tuner, o.Radius == 0)
@@ -69,6 +64,16 @@ func (p randomWalk) Draw(w *Worker, s *State, c int, next []int32) float64 {
 
 // LogReverse implements Proposal.
 func (randomWalk) LogReverse(*Worker, *State, int, *Point) float64 { return 0 }
+
+// freeSites returns the sites that have more than one value.
+func freeSites(sp *energies.Space) (free []int) {
+	for i := range sp.Sites {
+		if list := sp.AllowedAt(i); list == nil || len(list) > 1 {
+			free = append(free, i)
+		}
+	}
+	return free
+}
 
 // wholeNumber rounds x up or down at random, so that its mean is x.
 func wholeNumber(w *Worker, x float64) int { return int(x + w.Float64()) }

@@ -95,7 +95,7 @@ def language(seed=0):
         EsmConfig(
             vocab_size=len(ESM), mask_token_id=ESM.index("<mask>"), pad_token_id=1, hidden_size=320, num_hidden_layers=6, num_attention_heads=20,
             intermediate_size=1280, max_position_embeddings=1026, position_embedding_type="rotary", emb_layer_norm_before=False, token_dropout=False,
-            attn_implementation="eager", initializer_range=0.2,
+            attn_implementation="eager",
         )
     ).eval()
 

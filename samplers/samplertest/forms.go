@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
@@ -31,8 +32,8 @@ func (l Law) forms(r samplers.Registration, p *Problem, set samplers.Settings, a
 		}
 		return list
 	}
-	if p.Space().Ball != nil && set["changes"] != "" { // several changes from one gradient may lead outside
-		return nil
+	if ball := p.Space().Ball; ball != nil && (set["changes"] != "" || set["path-length"] > strconv.Itoa(ball.Radius)) {
+		return nil // several changes from one gradient may lead outside, and longer paths never end at the centre
 	}
 	if p.Special != nil {
 		for _, general := range []string{"scan", "updates"} { // these options are left to the general kernels

@@ -159,7 +159,19 @@ func (p *plan) known(ctx context.Context, ids []int64) error {
 	if err != nil {
 		return err
 	}
-	if p.energy, p.products = fast, products; products != nil {
+	p.energy, p.products = fast, products
+	if p.allowed != nil {
+		sp := *fast.Space()
+		sp.Allowed = p.allowed
+		codes := make([]int32, sp.Values)
+		for v := range codes {
+			codes[v] = int32(v)
+		}
+		if p.energy, err = energies.Recode(fast, &sp, codes); err != nil {
+			return err
+		}
+	}
+	if products != nil {
 		p.header.Versions = draft.Versions(runtime, "cpu", "")
 	}
 	return nil

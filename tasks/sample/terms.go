@@ -174,7 +174,7 @@ func (p *plan) openTerms(ctx context.Context, ids []int64) error {
 		if k > 0 {
 			first, here := p.parts[0].energy.Space(), part.energy.Space()
 			if first.String() != here.String() {
-				return &OptionError{"term", "", fmt.Sprintf("%s is over %s and %s over %s; terms of a sum need one space", list[0].source, first, t.source, here)}
+				return &OptionError{"", list[0].source, fmt.Sprintf("it is over %s, and %s over %s; terms of a sum need one space", first, t.source, here)}
 			}
 		}
 		for name, value := range part.header.Settings {

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"image/color"
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -12,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/pages"
@@ -42,6 +44,20 @@ func figures(r *store.Reader) ([]pages.Figure, error) {
 	svg, err := pages.Lines("draw", "U, nats", first(u), 0)
 	if err := add("Trace of U", "Log-density after warm-up, one line per chain."+shown, svg, err); err != nil {
 		return nil, err
+	}
+	for _, name := range r.Header().Vars {
+		term, found := strings.CutPrefix(name, samplers.TermPrefix)
+		if !found {
+			continue
+		}
+		x, err := r.Series(store.Sampling, name)
+		if err != nil {
+			return nil, err
+		}
+		svg, err := pages.Lines("draw", "weight · value, nats", first(x), 0)
+		if err := add("Term "+term, "What the term adds to U, one line per chain."+shown, svg, err); err != nil {
+			return nil, err
+		}
 	}
 	var acf [][]float64
 	for _, x := range first(u) {

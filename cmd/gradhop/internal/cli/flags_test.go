@@ -95,6 +95,7 @@ var idle = map[string][][2]string{
 	"eval pairs": {{`--energy mrf --mask-embedding zero x`, "--mask-embedding has no effect with --energy mrf"}},
 	"eval text":  {{`--refs a --mix 3 x`, "--mix has no effect with one file of references"}, {`--threads 2 x`, "--threads has no effect: gradhop eval text runs no model"}},
 	"sample": {
+		{`--space categorical:4x3 --keep 1 x`, "--keep has no effect without --alphabet"},
 		{`--energy ising:4x4,1 --provider auto`, "--provider has no effect with --energy"},
 		{`--energy ising:4x4,1 --threads 2`, "--threads has no effect with an --energy of this form, which runs no model"},
 		{`--space binary:4 --chains 1 --chain-ids 0-9 x`, "--chains has no effect with --chain-ids"},

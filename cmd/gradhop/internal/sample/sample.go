@@ -149,11 +149,12 @@ func (o *options) declare(a *app.App, cmd *cobra.Command) {
 	f := cmd.Flags()
 	energy := func() bool { return o.Energy != "" }
 	a.Declare(cmd,
-		app.Always("energy", "alphabet", "start", "keep", "within", "top", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "constraint", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
+		app.Always("energy", "alphabet", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "constraint", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
 			"checkpoint-every", "format", app.SamplerOptions),
 		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "data", "bind", "max-batch", "one-by-one", "draft",
 			"provider", "provider-library", "provider-option"),
 		app.Idle("with an --energy of this form, which runs no model", func() bool { return energy() && !strings.HasPrefix(o.Energy, "rbm:") }, "ort-lib", "threads", "offline"),
+		app.Idle("without --alphabet", func() bool { return o.Alphabet == "" && o.Resume == "" && !o.again }, "start", "keep", "within", "top"),
 		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains", "shard"),
 		app.Idle("with --resume", func() bool { return o.Resume != "" }, "shard"),
 		app.Idle("with --warmup 0", func() bool { return o.Warmup == 0 }, "pool-warmup", "save-warmup"))
