@@ -24,7 +24,7 @@ import torch
 WILD = "MTYKLILNGKTLKGETTTEAVDAATAEKVFKQYANDNGVDGEWTYDDATKTFTVTE"
 SITES = [38, 39, 40, 53]  # from 0
 ALPHABET = "ACDEFGHIKLMNPQRSTVWY"
-ESM = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>".split()
+ESM = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<null_1>", "<mask>"]
 
 
 def one_hot(sequences):
