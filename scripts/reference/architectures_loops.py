@@ -81,6 +81,28 @@ def scripted_branches(sign):
                 scripted=True, free={"x": {0: "batch"}})  # fmt: skip
 
 
+class Collect(nn.Module):
+    """Outputs of the steps in a list, which is stacked at the end."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(7, 4)
+
+    def forward(self, x):
+        h = torch.zeros(x.size(1), 4, dtype=x.dtype)
+        outs: list[torch.Tensor] = []
+        for t in range(x.size(0)):
+            h = torch.tanh(self.cell(torch.cat([x[t], h], 1)))
+            outs.append(h)
+        return torch.stack(outs, 1).softmax(1).square().sum((1, 2))
+
+
+def scripted_list():
+    net = weights(Collect())
+    about = "a scripted loop that collects a list"
+    return Case(about, net, {"x": normal(4, 2, 3)}, ["x", "cell.weight"], 17, scripted=True, free={"x": {0: "steps", 1: "batch"}})
+
+
 class Lstm(nn.Module):
     def __init__(self):
         super().__init__()
@@ -132,5 +154,6 @@ CASES = {
     "scripted-branch-first": lambda: scripted_branches(1),
     "scripted-branch-second": lambda: scripted_branches(-1),
     "scripted-cell": scripted_cell,
+    "scripted-list": scripted_list,
     "scripted-while": scripted_while,
 }

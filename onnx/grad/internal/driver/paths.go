@@ -93,6 +93,7 @@ func Standardise(m *onnx.Model) error {
 	if err := rewrite.Upgrade(m, minOpset); err != nil {
 		return err
 	}
+	rewrite.DropSequences(m)
 	return ExpandAll(m, nil)
 }
 

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"math"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
@@ -53,7 +55,7 @@ func Neg(b *build.Builder, _ driver.Node, dy []driver.Value) []driver.Value {
 }
 
 // Pow: y = a^p: da = dy·p·a^(p-1), dp = dy·y·log a. Where a is 0 the latter is taken as 0,
-// and so is the former where p is 0 too; a negative a has no derivative by p, and gives
+// and so is the former where p is 0 too, and where it is NaN; a negative a has no derivative by p, and gives
 // NaN. Constant exponents 0, 1, 2, 3 and ½ need no power.
 func Pow(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	x, p := n.In(0), n.In(1)
@@ -65,7 +67,7 @@ func Pow(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 			p = b.Cast(p, b.Info(x).Type)
 			none := b.Op("And", []driver.Value{compare(b, "Equal", x, 0), compare(b, "Equal", p, 0)})
 			low := pick(b, none, b.Scalar(1, x), b.Sub(p, b.Scalar(1, x)))
-			dx[0] = b.Mul(dy[0], b.Mul(p, b.Op("Pow", []driver.Value{x, low})))
+			dx[0] = b.Mul(dy[0], b.Mul(p, numberOrZero(b, b.Op("Pow", []driver.Value{x, low}))))
 		case k == 0:
 			dx[0] = b.Mul(dy[0], b.Scalar(0, x))
 		case k == 1:
@@ -77,7 +79,11 @@ func Pow(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 		case k == 0.5:
 			dx[0] = b.Div(b.Scale(dy[0], 0.5), n.Out(0))
 		default:
-			dx[0] = b.Mul(dy[0], b.Scale(b.Op("Pow", []driver.Value{x, b.Scalar(k-1, x)}), k))
+			low := b.Op("Pow", []driver.Value{x, b.Scalar(k-1, x)})
+			if k != math.Trunc(k) {
+				low = numberOrZero(b, low)
+			}
+			dx[0] = b.Mul(dy[0], b.Scale(low, k))
 		}
 	}
 	if n.Need(1) {
@@ -86,6 +92,12 @@ func Pow(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 		dx[1] = b.Cast(dp, b.Info(p).Type)
 	}
 	return dx
+}
+
+// numberOrZero returns v with zeros where it is NaN: a power of a negative number, which a model that goes on with
+// numbers has replaced, so that no gradient arrives there.
+func numberOrZero(b *build.Builder, v driver.Value) driver.Value {
+	return pick(b, b.Op("IsNaN", []driver.Value{v}), b.Scalar(0, v), v)
 }
 
 // constant returns the number that every element of v is known to be.
