@@ -112,7 +112,7 @@ func gather(parts []string) (h Header, chains []part, locks []*flock.Flock, err 
 		h.ChainIDs = append(h.ChainIDs, p.id)
 	}
 	for _, dir := range parts {
-		lock, err := acquire(dir)
+		lock, err := Lock(dir)
 		if err != nil {
 			return h, nil, locks, err
 		}

@@ -35,7 +35,7 @@ func create(dir string, h Header, o Options, d disk) (*Writer, error) {
 	} else if err != nil {
 		return nil, &Error{Path: dir, Reason: "cannot be created", Err: err}
 	}
-	lock, err := acquire(dir)
+	lock, err := Lock(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func resume(dir string, h Header, o Options, d disk) (*Writer, *samplers.Snapsho
 	if !slices.Equal(there.ChainIDs, h.ChainIDs) {
 		return nil, nil, &MismatchError{Dir: dir, Field: "chain_ids", There: ids(there.ChainIDs), Here: ids(h.ChainIDs)}
 	}
-	lock, err := acquire(dir)
+	lock, err := Lock(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,8 +189,8 @@ func (b *backend) renew(o Options, more bool) (damage []Damage, err error) {
 	return damage, WriteFiles(b.dir, o.Files)
 }
 
-// acquire locks a run's folder.
-func acquire(dir string) (*flock.Flock, error) {
+// Lock locks a run's folder for this process. The error is an *Error where another process has it.
+func Lock(dir string) (*flock.Flock, error) {
 	lock := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o644))
 	ok, err := lock.TryLock()
 	if err != nil {

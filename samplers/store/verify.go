@@ -60,7 +60,7 @@ func Verify(dir string) ([]Damage, error) {
 		_, err := readHeader(dir)
 		return nil, err
 	}
-	lock, err := acquire(dir)
+	lock, err := Lock(dir)
 	if err != nil {
 		return nil, err
 	}

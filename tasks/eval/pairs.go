@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/tasks/infill"
 )
 
@@ -43,7 +44,7 @@ func ReadPairs(path string, stdin io.Reader) ([]Pair, error) {
 		if len(text) == 0 {
 			continue
 		}
-		p, err := parsePair(text)
+		p, err := ParsePair(text)
 		if err != nil {
 			return nil, &FileError{Path: name, Line: line, Err: err}
 		}
@@ -58,7 +59,8 @@ func ReadPairs(path string, stdin io.Reader) ([]Pair, error) {
 	return pairs, nil
 }
 
-func parsePair(line []byte) (p Pair, err error) {
+// ParsePair reads a pair from a line that is not empty, as [ReadPairs] does.
+func ParsePair(line []byte) (p Pair, err error) {
 	if line[0] == '{' {
 		if err := json.Unmarshal(line, &p); err != nil {
 			return p, err
@@ -101,22 +103,63 @@ type PairsResult struct {
 // pairsAtOnce is the number of pairs scored together, which limits memory.
 const pairsAtOnce = 500
 
+// Judged is a pair with the log-densities of its sentences.
+type Judged struct {
+	Category string      `json:"category,omitempty"`
+	Good     diag.Number `json:"logp_good"`
+	Bad      diag.Number `json:"logp_bad"`
+	Right    bool        `json:"right"` // Good is above Bad
+}
+
+// Judge scores pairs with a model, all together. Where a sentence cannot be scored, the error stands in errs at the index of its
+// pair. err is that of the runtime or of ctx.
+func Judge(ctx context.Context, m *infill.Model, pairs []Pair) (judged []Judged, errs []error, err error) {
+	var texts []infill.Text
+	for _, p := range pairs {
+		texts = append(texts, infill.Text{Text: p.Good}, infill.Text{Text: p.Bad})
+	}
+	scores, bad, err := m.Score(ctx, texts)
+	if err != nil {
+		return nil, nil, err
+	}
+	for k, p := range pairs {
+		good, other := scores[2*k].LogP, scores[2*k+1].LogP
+		judged = append(judged, Judged{p.Category, good, other, good > other})
+		errs = append(errs, errors.Join(bad[2*k:2*k+2]...))
+	}
+	return judged, errs, nil
+}
+
+// Add counts a pair.
+func (r *PairsResult) Add(j Judged) {
+	r.All.add(j.Right)
+	if j.Category == "" {
+		return
+	}
+	i, known := slices.BinarySearchFunc(r.Categories, j.Category, func(a Accuracy, name string) int { return cmp.Compare(a.Category, name) })
+	if !known {
+		r.Categories = slices.Insert(r.Categories, i, Accuracy{Category: j.Category})
+	}
+	r.Categories[i].add(j.Right)
+}
+
+func (a *Accuracy) add(right bool) {
+	a.Pairs++
+	if right {
+		a.Right++
+	}
+}
+
 // Pairs scores pairs with a model. progress, which may be nil, is called with the number of pairs done.
 // Errors are *FileError for a sentence that cannot be scored, or those of the runtime. Where ctx ends
 // after some pairs, the result of these comes with its error.
 func Pairs(ctx context.Context, m *infill.Model, file string, pairs []Pair, progress func(done int)) (*PairsResult, error) {
 	r := &PairsResult{}
-	index := map[string]int{}
 	for done := 0; done < len(pairs); done += pairsAtOnce {
-		part := pairs[done:min(done+pairsAtOnce, len(pairs))]
-		var texts []infill.Text
-		for _, p := range part {
-			texts = append(texts, infill.Text{Text: p.Good}, infill.Text{Text: p.Bad})
-		}
-		scores, errs, err := m.Score(ctx, texts)
+		judged, errs, err := Judge(ctx, m, pairs[done:min(done+pairsAtOnce, len(pairs))])
 		if err != nil && ctx.Err() != nil && done > 0 {
 			r.Interrupted = true
-			return r.sorted(), ctx.Err()
+			return r, ctx.Err()
 		}
 		if err != nil {
 			return nil, err
@@ -124,32 +167,12 @@ func Pairs(ctx context.Context, m *infill.Model, file string, pairs []Pair, prog
 		if err := errors.Join(errs...); err != nil {
 			return nil, &FileError{Path: file, Err: err}
 		}
-		for k, p := range part {
-			right := 0
-			if scores[2*k].LogP > scores[2*k+1].LogP {
-				right = 1
-			}
-			r.All.Pairs, r.All.Right = r.All.Pairs+1, r.All.Right+right
-			if p.Category == "" {
-				continue
-			}
-			i, ok := index[p.Category]
-			if !ok {
-				i = len(r.Categories)
-				index[p.Category] = i
-				r.Categories = append(r.Categories, Accuracy{Category: p.Category})
-			}
-			c := &r.Categories[i]
-			c.Pairs, c.Right = c.Pairs+1, c.Right+right
+		for _, j := range judged {
+			r.Add(j)
 		}
 		if progress != nil {
 			progress(min(done+pairsAtOnce, len(pairs)))
 		}
 	}
-	return r.sorted(), nil
-}
-
-func (r *PairsResult) sorted() *PairsResult {
-	slices.SortFunc(r.Categories, func(a, b Accuracy) int { return cmp.Compare(a.Category, b.Category) })
-	return r
+	return r, nil
 }

@@ -172,6 +172,12 @@ func Read(dir, name string) ([]byte, error) {
 	return text, err
 }
 
+// Listed returns the names of the files in the list, in order.
+func Listed(dir string) ([]string, error) {
+	l, err := read(dir)
+	return slices.Sorted(maps.Keys(l.Files)), err
+}
+
 // Fault is a file that is damaged or missing.
 type Fault struct {
 	File  string

@@ -15,6 +15,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/corpus"
 	"github.com/gradhop/gradhop/tasks/eval"
 	"github.com/gradhop/gradhop/tasks/infill"
 	"github.com/gradhop/gradhop/tasks/pictures"
@@ -70,7 +71,7 @@ func Code(err error) (code int, ok bool) {
 	case *onnx.FormatError, *onnx.UnsupportedError, *onnx.ArgumentError, *grad.NotDifferentiableError,
 		*energies.SpaceError, *energies.DefinitionError, *energies.RowsError, *energies.UnsupportedError, *neural.MismatchError, *neural.TermsError,
 		*settings.OptionError, *store.MismatchError,
-		*pictures.Error, *sample.OptionError, *infill.InputError, *eval.FileError:
+		*pictures.Error, *sample.OptionError, *infill.InputError, *eval.FileError, *corpus.Error:
 		return BadInput, true
 	case interface{ Unwrap() error }:
 		return Code(e.Unwrap())

@@ -79,9 +79,15 @@ var idle = map[string][][2]string{
 		{`--draws 5 --top 3 x`, "--top has no effect with --draws"},
 		{`--resume run --beam 3`, "--beam has no effect with --resume"},
 		{`--draws 5 --gradient direct x`, "--gradient has no effect with a sampler that uses no gradient"},
+		{`--file x --out y --shard-lines 5`, "--shard-lines has no effect without --file and --out NAME/"},
+		{`--file x --out y/ --format json`, "--format has no effect with --file and --out NAME/"},
 		{`--draws 5 --sampler gibbs --jumps 5 x`, "--jumps has no effect with another sampler than mwg, or with --draft"},
 	},
-	"score": {{`--energy mrf --mask-embedding zero x`, "--mask-embedding has no effect with --energy mrf"}},
+	"score": {
+		{`--energy mrf --mask-embedding zero x`, "--mask-embedding has no effect with --energy mrf"},
+		{`--file x --out y --field z`, "--field has no effect without --file and --out NAME/"},
+		{`--file x --out y/ --format text`, "--format has no effect with --file and --out NAME/"},
+	},
 	"prompt-tune": {
 		{`--images x --fluency-model nosuch`, "--fluency-model has no effect without --fluency"},
 		{`--target-text x --max-pixels 9`, "--max-pixels has no effect without --images"},
@@ -92,8 +98,11 @@ var idle = map[string][][2]string{
 		{`--images x --sampler gwg --image-batch 2`, "--image-batch has no effect with this sampler, which uses all images in each step"},
 		{`--images x --checkpoint-every 5s`, "--checkpoint-every has no effect without --out"},
 	},
-	"eval pairs": {{`--energy mrf --mask-embedding zero x`, "--mask-embedding has no effect with --energy mrf"}},
-	"eval text":  {{`--refs a --mix 3 x`, "--mix has no effect with one file of references"}, {`--threads 2 x`, "--threads has no effect: gradhop eval text runs no model"}},
+	"eval pairs": {
+		{`--energy mrf --mask-embedding zero x`, "--mask-embedding has no effect with --energy mrf"},
+		{`x --shard-lines 5`, "--shard-lines has no effect without --file and --out NAME/"},
+	},
+	"eval text": {{`--refs a --mix 3 x`, "--mix has no effect with one file of references"}, {`--threads 2 x`, "--threads has no effect: gradhop eval text runs no model"}},
 	"sample": {
 		{`--space categorical:4x3 --keep 1 x`, "--keep has no effect without --alphabet"},
 		{`--energy ising:4x4,1 --provider auto`, "--provider has no effect with --energy"},

@@ -17,6 +17,8 @@ import (
 type pairsOptions struct {
 	output
 	energy app.Energy
+	file   string
+	corpus app.Corpus
 }
 
 // newPairs returns the command eval pairs.
@@ -30,17 +32,34 @@ category the share of pairs whose good sentence has the higher log-density.
 
 FILE has a pair on each line: the good sentence, the bad one, and optionally a category,
 separated by tabs; or a JSON object with sentence_good, sentence_bad and UID, as in the
-files of BLiMP. - is standard input.`,
+files of BLiMP. - is standard input.
+
+With --out NAME/, FILE may be larger than memory: see gradhop infill --help. The table is printed
+when all pairs are scored.`,
 		Example: `  gradhop eval pairs pairs.tsv
   cat blimp/*.jsonl | gradhop eval pairs - --format csv`,
-		Args: app.Args("one file of pairs, or - for standard input"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.file = args[0]
+			}
+			return app.Args("one file of pairs, or - for standard input")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !o.corpus.On() {
+				return o.run(cmd.Context(), o.file)
+			}
+			if err := o.corpus.Settle(); err != nil {
+				return err
+			}
+			return o.judgeCorpus(cmd.Context())
+		},
 	}
 	cmd.Flags().SortFlags = false
 	o.energy.AddModelFlags(cmd)
 	o.addFlags(cmd)
-	a.Declare(cmd, app.Always("model", "energy", "max-batch", "format", "out", app.RuntimeFlags),
-		app.Idle("with --energy mrf", func() bool { return o.energy.Form == mlm.MRF }, "mask-embedding"))
+	o.corpus.AddFlags(cmd, "pair", &o.file, &o.out, "sentence_good")
+	a.Declare(cmd, append(o.corpus.Rules(), app.Always("model", "energy", "max-batch", "format", "out", app.RuntimeFlags),
+		app.Idle("with --energy mrf", func() bool { return o.energy.Form == mlm.MRF }, "mask-embedding"))...)
 	return cmd
 }
 
@@ -68,16 +87,21 @@ func (o *pairsOptions) run(ctx context.Context, file string) error {
 		if r.Interrupted {
 			end = fmt.Sprintf("; interrupted: %d of %d pairs scored", r.All.Pairs, len(pairs))
 		}
-		result := struct {
-			Gradhop string         `json:"gradhop"`
-			Model   infill.ModelID `json:"model"`
-			Energy  mlm.Form       `json:"energy"`
-			*eval.PairsResult
-		}{app.Version(), m.ID(), m.Form(), r}
-		rows := func() [][]string { return eval.PairsTable(r) }
-		return &table{result, rows, func(n *app.Notes) string {
-			n.Add("%s of %s%s", m.Form(), m.ID(), end)
-			return app.Aligned(rows())
-		}}, err
+		return pairsTable(m, r, end), err
 	})
+}
+
+// pairsTable returns the table of a result; end is added to the note on the model.
+func pairsTable(m *infill.Model, r *eval.PairsResult, end string) *table {
+	result := struct {
+		Gradhop string         `json:"gradhop"`
+		Model   infill.ModelID `json:"model"`
+		Energy  mlm.Form       `json:"energy"`
+		*eval.PairsResult
+	}{app.Version(), m.ID(), m.Form(), r}
+	rows := func() [][]string { return eval.PairsTable(r) }
+	return &table{result, rows, func(n *app.Notes) string {
+		n.Add("%s of %s%s", m.Form(), m.ID(), end)
+		return app.Aligned(rows())
+	}}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/samplers"
 	task "github.com/gradhop/gradhop/tasks/infill"
 )
 
@@ -27,7 +26,7 @@ type options struct {
 	rank   string
 	format string
 	out    string
-	resume string
+	corpus app.Corpus
 }
 
 const long = `Fill every [MASK] of a text with words that a masked language model finds probable.
@@ -41,6 +40,11 @@ number of its draws, and say whether the chains have mixed; json and jsonl keep 
 The text is the argument, or the lines of --file, or the lines of standard input. Each line
 is computed independently. Empty lines are skipped. If a line fails, the error is reported
 and the next lines are still computed; the exit code is then 1.
+
+With --out NAME/, --file may be larger than memory: text, JSON lines or Parquet, also compressed
+by gzip or zstd. The folder gets a file of JSON lines for each --shard-lines lines, with the fields
+of the line and the field infill; cat NAME/shard-*.jsonl is all of them. --resume NAME/ continues
+after a kill, --shard K/N takes every N-th file, and gradhop merge joins such runs.
 
 The log-density of a filling, in nats and not normalised, is (--energy)
   pll      the sum over blanks of the log-probability of its word, with this blank masked
@@ -65,10 +69,14 @@ func (o *options) command() *cobra.Command {
   gradhop infill --draws 1000 --out run/ "He was [MASK] tired to [MASK]."
   gradhop infill --resume run/
   gradhop infill --file sentences.txt --format jsonl --out filled.jsonl
+  gradhop infill --file corpus.jsonl.gz --field sentence --top 1 --out filled/
   gradhop infill --model ./bert-base-uncased "Paris is the [MASK] of France."`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.settle(cmd); err != nil {
 				return err
+			}
+			if o.corpus.On() {
+				return o.fillCorpus(cmd.Context())
 			}
 			return o.run(cmd.Context())
 		},
@@ -76,16 +84,6 @@ func (o *options) command() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	o.AddFlags(o.app, cmd)
-	textArgs := cmd.Args
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if o.resume == "" {
-			return textArgs(cmd, args)
-		}
-		if len(args) > 0 || o.File != "" || o.out != "" {
-			return app.Usagef("--resume %s: the run has its text and its folder; give neither a text nor --out", o.resume)
-		}
-		return nil
-	}
 	app.Int(f, &o.Search.Top, "top", 5, 1, "`number` of sentences to print")
 	o.rank = "logp"
 	app.Choice(cmd, &o.rank, "rank", "order of the sentences: per-word is logp divided by the number of words filled in", "logp", "per-word")
@@ -94,7 +92,7 @@ func (o *options) command() *cobra.Command {
 	f.BoolVar(&o.Words.Pieces, "pieces", false, `fill in pieces too, such as "##ing", which continue the word before them`)
 	f.StringSliceVar(&o.Words.Allow, "allow", nil, "`words` to fill in, separated by commas; each must be one token (default: all)")
 	f.StringSliceVar(&o.Words.Block, "block", nil, "`words` not to fill in")
-	app.Duration(f, &o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit")
+	app.Duration(f, &o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit, the default with --file and --out NAME/")
 	app.Int(f, &o.Search.Beam, "beam", 0, 0, "`width` of the beams of the search (default: about 110 for up to 3 blanks, less for more)")
 	o.energy.AddFlags(cmd)
 	app.Int(f, &o.Draws, "draws", 0, 0, "`number` of sentences to draw at random, instead of searching for the best")
@@ -107,34 +105,43 @@ func (o *options) command() *cobra.Command {
 	app.Int(f, &o.Sampling.Jumps, "jumps", o.Sampling.Jumps, 0, "`number` of the best fillings of a search among which chains jump; 0 for none (mwg without a draft; other samplers do not jump)")
 	app.SeedFlag(f, &o.Sampling.Seed)
 	app.Format(cmd, &o.format, "text", "json", "jsonl")
-	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); with --draws, NAME/ is the folder of a run to make, in the format of sample")
-	f.StringVar(&o.resume, "resume", "", "continue the run in this `folder`, which --draws with --out NAME/ made; its flags are remembered")
+	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); NAME/ is the folder of a run to make, of --draws or over the lines of --file")
+	o.corpus.AddFlags(cmd, "infill", &o.File, &o.out, "text")
 	app.SamplerFlags(f, &o.Sampling.Options)
 	app.Common(cmd, "file", "top", "no-punctuation", "no-repeat", "model", "draws", "seed", "format", "out", "resume")
-	search := func() bool { return o.Draws == 0 && o.resume == "" }
-	o.app.Declare(cmd,
-		app.Always("file", "no-punctuation", "no-repeat", "pieces", "allow", "block", "model", "energy", "mask-embedding", "max-batch", "draws", "format", "out", "resume", app.RuntimeFlags),
+	search := func() bool { return o.Draws == 0 && (o.corpus.Resume == "" || o.corpus.On()) }
+	resumed := func() bool { return o.corpus.Resume != "" && !o.corpus.On() }
+	o.app.Declare(cmd, append(o.corpus.Rules("format"),
+		app.Always("file", "no-punctuation", "no-repeat", "pieces", "allow", "block", "model", "energy", "mask-embedding", "max-batch", "draws", "out", app.RuntimeFlags),
 		app.Idle("with --draws", func() bool { return o.Draws > 0 }, "top", "rank", "time-limit", "beam"),
-		app.Idle("with --resume", func() bool { return o.resume != "" }, "top", "rank", "time-limit", "beam"),
+		app.Idle("with --resume", resumed, "top", "rank", "time-limit", "beam"),
 		app.Idle("without --draws", search, "temperature", "gradient", "sampler", "draft", "chains", "warmup", "init", "jumps", "seed", app.SamplerOptions),
-		app.Idle("with a sampler that uses no gradient", func() bool { return !app.UsesGradient(o.Sampling.Sampler) && o.resume == "" }, "gradient"),
-		app.Idle("with another sampler than mwg, or with --draft", func() bool { return o.Sampling.Sampler != "mwg" || o.Sampling.Draft != "" }, "jumps"))
+		app.Idle("with a sampler that uses no gradient", func() bool { return !app.UsesGradient(o.Sampling.Sampler) && o.corpus.Resume == "" }, "gradient"),
+		app.Idle("with another sampler than mwg, or with --draft", func() bool { return o.Sampling.Sampler != "mwg" || o.Sampling.Draft != "" }, "jumps"))...)
 	return cmd
 }
 
 // settle checks the flags and completes the options.
 func (o *options) settle(cmd *cobra.Command) error {
-	o.Version, o.Search.PerWord = app.Version(), o.rank == "per-word"
-	if o.resume != "" {
+	o.Version = app.Version()
+	defer func() { o.Search.PerWord = o.rank == "per-word" }()
+	if o.corpus.On() {
+		if o.Draws > 0 {
+			return app.Usagef("--out %s: a run of --draws is of one text, given as the argument", o.out)
+		}
+		if err := o.corpus.Settle(); err != nil || cmd.Flags().Changed("time-limit") {
+			return err
+		}
+		o.Search.TimeLimit = 0 // results would depend on the speed
+		return nil
+	}
+	if o.corpus.Resume != "" {
 		if err := o.recall(cmd.Flags()); err != nil {
 			return err
 		}
 		return o.Check()
 	}
 	if strings.HasSuffix(o.out, "/") && o.Draws > 0 {
-		if o.File != "" {
-			return app.Usagef("--out %s: a run is of one text, given as the argument", o.out)
-		}
 		o.Folder, o.out = o.out, ""
 	}
 	app.Seed(cmd.Flags(), &o.Sampling.Seed)
@@ -145,10 +152,10 @@ func (o *options) settle(cmd *cobra.Command) error {
 	return err
 }
 
-// recall reads what the run in o.resume was begun with. Flags that are given now replace it.
+// recall reads what the run in o.corpus.Resume was begun with. Flags that are given now replace it.
 func (o *options) recall(flags *pflag.FlagSet) error {
-	known, err := app.Recall(flags, o.resume, &o.Sampling.Seed, func() error {
-		s, err := task.LoadSaved(o.resume)
+	known, err := app.Recall(flags, o.corpus.Resume, &o.Sampling.Seed, func() error {
+		s, err := task.LoadSaved(o.corpus.Resume)
 		if err != nil {
 			return err
 		}
@@ -161,9 +168,9 @@ func (o *options) recall(flags *pflag.FlagSet) error {
 		return nil
 	})
 	if err == nil && !known {
-		err = app.Usagef("%s: command.json is missing; begin another run", o.resume)
+		err = app.Usagef("%s: command.json is missing; begin another run", o.corpus.Resume)
 	}
-	o.Folder, o.Resume = o.resume, true
+	o.Folder, o.Resume = o.corpus.Resume, true
 	return app.Flagged(err)
 }
 
@@ -222,7 +229,7 @@ func (o *options) fillAll(ctx context.Context, m *task.Model, in *app.Lines, pri
 			known[text] = r
 		}
 		of++
-		broken := r.err != nil && (in.Name == "" || !ofText(r.err))
+		broken := r.err != nil && (in.Name == "" || !task.OfText(r.err))
 		if !broken || r.doc.Error == "" {
 			r.doc.Line = in.Number
 			if err := print.document(r.doc); err != nil {
@@ -281,12 +288,4 @@ func (l *timeLeft) of(stage string, done, total int, now time.Time) string {
 	}
 	left := took.Seconds() * float64(total-done) / float64(done-l.first)
 	return fmt.Sprintf("  %.0f s left", math.Ceil(left))
-}
-
-// ofText reports whether another text may do better: the settings, the model and the
-// runtime are not at fault.
-func ofText(err error) bool {
-	var input *task.InputError
-	var number *samplers.NonFiniteError
-	return errors.As(err, &input) && input.OfText() || errors.As(err, &number)
 }

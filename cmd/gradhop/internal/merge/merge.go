@@ -6,6 +6,7 @@ import (
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/corpus"
 	"github.com/gradhop/gradhop/tasks/prompttune"
 	"github.com/gradhop/gradhop/tasks/sample"
 )
@@ -21,10 +22,14 @@ func New(a *app.App) *cobra.Command {
 folder, with the same bytes in its draws as if one process had run all chains. The runs
 must have the same model, seed and settings, be at the same step, and together have
 the chains from 0 on without a gap or an overlap. The command that made them continues
-the folder with --resume FOLDER; prompt-tune then prints the best prompts of all chains.`,
+the folder with --resume FOLDER; prompt-tune then prints the best prompts of all chains.
+
+Runs over a corpus, of --file with --out and --shard, are joined to the folder of one run without
+--shard. Every part must be there and complete; what is missing is named.`,
 		Example: `  gradhop sample ebm.onnx --space binary:784 --seed 1 --chains 64 --shard 0/2 --out run-a/
   gradhop sample ebm.onnx --space binary:784 --seed 1 --chains 64 --shard 1/2 --out run-b/
   gradhop merge run-a/ run-b/ --out run/
+  gradhop merge filled-*/ --out filled/
   gradhop merge prompts-a/ prompts-b/ --out prompts/ && gradhop prompt-tune --resume prompts/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -36,6 +41,9 @@ the folder with --resume FOLDER; prompt-tune then prints the best prompts of all
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if corpus.Begun(args[0]) {
+				return joinCorpus(a, out, args, partial)
+			}
 			search, err := join(out, args, partial)
 			if err != nil {
 				return app.Flagged(err)
@@ -71,4 +79,16 @@ func join(out string, parts []string, partial bool) (search bool, err error) {
 	}
 	_, err = sample.Merge(out, parts, partial)
 	return false, err
+}
+
+// joinCorpus merges the parts of a run over a corpus.
+func joinCorpus(a *app.App, out string, parts []string, partial bool) error {
+	if partial {
+		return app.Usagef("--partial has no effect on runs over a corpus")
+	}
+	s, err := app.MergeCorpus(out, parts)
+	if err == nil {
+		a.Logf("%s: %d lines of %d run(s), %d failed", out, s.Records, len(parts), s.Failed)
+	}
+	return err
 }

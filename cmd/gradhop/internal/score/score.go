@@ -26,6 +26,7 @@ type options struct {
 	words  []int
 	format string
 	out    string
+	corpus app.Corpus
 
 	labelled bool // the columns were
 }
@@ -49,12 +50,22 @@ With words marked as in "the old man sat by the [MASK=door] .", only their terms
 This is the number that gradhop infill prints for "the old man sat by the [MASK] ." filled so.
 
 Each line printed has the log-density U, U divided by the number of tokens in it, this
-number of the tokens of the text, and the text, separated by tabs; jsonl has each token.`,
+number of the tokens of the text, and the text, separated by tabs; jsonl has each token.
+
+With --out NAME/, --file may be larger than memory: see gradhop infill --help.`,
 		Example: `  gradhop score "She opened the door."
   gradhop score "She opened the [MASK=door]."
   gradhop score --words 2 "She opened the door."
   gradhop score --file sentences.txt --format jsonl --out scores.jsonl`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !o.corpus.On() {
+				return o.run(cmd.Context())
+			}
+			if err := o.corpus.Settle(); err != nil {
+				return err
+			}
+			return o.scoreCorpus(cmd.Context())
+		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -63,9 +74,10 @@ number of the tokens of the text, and the text, separated by tabs; jsonl has eac
 	o.energy.AddModelFlags(cmd)
 	app.Format(cmd, &o.format, "text", "jsonl")
 	app.OutFlag(f, &o.out)
+	o.corpus.AddFlags(cmd, "score", &o.File, &o.out, "text")
 	app.Common(cmd, "file", "words", "model", "format", "out")
-	a.Declare(cmd, app.Always("file", "words", "model", "energy", "max-batch", "format", "out", app.RuntimeFlags),
-		app.Idle("with --energy mrf", func() bool { return o.energy.Form == mlm.MRF }, "mask-embedding"))
+	a.Declare(cmd, append(o.corpus.Rules("format"), app.Always("file", "words", "model", "energy", "max-batch", "out", app.RuntimeFlags),
+		app.Idle("with --energy mrf", func() bool { return o.energy.Form == mlm.MRF }, "mask-embedding"))...)
 	return cmd
 }
 
@@ -173,6 +185,11 @@ func (o *options) print(out io.Writer, line int, s infill.Score) error {
 	}
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
+	return e.Encode(newScoreJSON(int64(line), s))
+}
+
+// newScoreJSON returns the line of jsonl for a score.
+func newScoreJSON(line int64, s infill.Score) scoreJSON {
 	j := scoreJSON{Line: line, Text: s.Text, PerToken: s.PerToken, Tokens: s.Tokens, Of: s.Of}
 	switch s.Scope {
 	case infill.WholeText:
@@ -182,12 +199,12 @@ func (o *options) print(out io.Writer, line int, s infill.Score) error {
 	case infill.Blanks:
 		j.Blanks = &s.LogP
 	}
-	return e.Encode(j)
+	return j
 }
 
 // scoreJSON is a line of jsonl. The sum is called after the tokens that it is over.
 type scoreJSON struct {
-	Line     int                 `json:"line,omitempty"`
+	Line     int64               `json:"line,omitempty"`
 	Text     string              `json:"text"`
 	Whole    *diag.Number        `json:"logp_text,omitempty"`
 	Words    *diag.Number        `json:"logp_words,omitempty"`

@@ -1,0 +1,200 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gradhop/gradhop/tasks/corpus"
+)
+
+// Corpus holds the flags of a command that can run over a corpus into a folder.
+type Corpus struct {
+	// Resume is the folder of a run to continue.
+	Resume string
+
+	task        string
+	file, out   *string
+	field       string
+	block       int
+	shard       string
+	keep        bool
+	flags       *pflag.FlagSet
+	part, parts int64
+}
+
+// corpusCommand is what a run over a corpus records to be resumed: the file, and the flags that were given.
+type corpusCommand struct {
+	File  string              `json:"file"`
+	Flags map[string][]string `json:"flags"`
+}
+
+// passing are the flags that a run does not remember.
+var passing = []string{"file", "out", "resume", "continue", "quiet"}
+
+// AddFlags defines the flags, among them --resume. The corpus is *file, and *out the folder if it ends in a slash. field is the
+// default of --field.
+func (c *Corpus) AddFlags(cmd *cobra.Command, task string, file, out *string, field string) {
+	c.task, c.file, c.out, c.flags = task, file, out, cmd.Flags()
+	c.flags.StringVar(&c.field, "field", field, "with --out NAME/, `name` of the field with the text in JSON lines and Parquet")
+	Int(c.flags, &c.block, "shard-lines", 1000, 1, "with --out NAME/, `number` of lines in each file of results")
+	c.flags.StringVar(&c.shard, "shard", "", "with --out NAME/, take only every N-th block, `K/N` numbered from 0: 3/8 is the fourth of eight")
+	c.flags.BoolVar(&c.keep, "continue", false, "start the run in --out, or continue the one that is there")
+	c.flags.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
+	next := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case c.Resume == "":
+			return next(cmd, args)
+		case len(args) > 0 || *c.out != "" || *c.file != "" && !corpus.Begun(c.Resume):
+			return Usagef("--resume %s: the run has its text and its folder; give neither a text nor --out", c.Resume)
+		}
+		return nil
+	}
+}
+
+// Rules says when the flags count, and which others do not in a run over a corpus.
+func (c *Corpus) Rules(others ...string) []Rule {
+	rules := []Rule{Always("resume"), Idle("without --file and --out NAME/", func() bool { return !c.On() }, "field", "shard-lines", "shard", "continue")}
+	if len(others) > 0 {
+		rules = append(rules, Idle("with --file and --out NAME/", c.On, others...))
+	}
+	return rules
+}
+
+// On reports whether the flags ask for a run over a corpus.
+func (c *Corpus) On() bool {
+	return c.Resume != "" && corpus.Begun(c.Resume) || *c.file != "" && (strings.HasSuffix(*c.out, "/") || c.keep || c.shard != "")
+}
+
+// Settle completes the flags, from the run to continue if there is one.
+func (c *Corpus) Settle() error {
+	if *c.out == "" && c.Resume == "" {
+		return Usagef("no folder for the results: give --out")
+	}
+	if c.keep && corpus.Begun(*c.out) {
+		c.Resume = *c.out
+	}
+	if c.Resume != "" {
+		var was corpusCommand
+		moved, err := corpus.Recall(c.Resume, c.task, &was)
+		if err != nil {
+			return err
+		}
+		*c.file = cmp.Or(*c.file, moved(was.File))
+		for name, values := range was.Flags {
+			if f := c.flags.Lookup(name); f != nil && !f.Changed {
+				if err := setFlag(f, values, moved); err != nil {
+					return Usagef("%s: --%s: %w", c.Resume, name, err)
+				}
+				f.Changed = true
+			}
+		}
+	}
+	c.parts = 1
+	if c.shard != "" {
+		k, n, err := parseShard(c.shard)
+		if err != nil {
+			return err
+		}
+		c.part, c.parts = int64(k), int64(n)
+	}
+	return nil
+}
+
+// setFlag sets a flag to the values that getFlag returned.
+func setFlag(f *pflag.Flag, values []string, moved func(string) string) error {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return list.Replace(values)
+	}
+	value := values[0]
+	if f.Name == "model" || f.Name == "ort-lib" || f.Name == "provider-library" {
+		value = moved(value)
+	}
+	return f.Value.Set(value)
+}
+
+// command returns what the run records.
+func (c *Corpus) command() corpusCommand {
+	was := corpusCommand{*c.file, map[string][]string{}}
+	c.flags.Visit(func(f *pflag.Flag) {
+		was.Flags[f.Name] = []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			was.Flags[f.Name] = list.GetSlice()
+		}
+	})
+	for _, name := range passing {
+		delete(was.Flags, name)
+	}
+	return was
+}
+
+// MergeCorpus joins parts of a run over a corpus into a folder.
+func MergeCorpus(out string, parts []string) (*corpus.Summary, error) {
+	var was corpusCommand
+	return corpus.Merge(out, parts, &was, func(moved func(string) string) {
+		was.File = moved(was.File)
+		delete(was.Flags, "shard")
+	})
+}
+
+// Run runs work over the corpus, shows how far it is, and names the lines that fail. The folder is returned. Settings are those
+// that results depend on. A run with failed lines is an error with code 1.
+func (c *Corpus) Run(ctx context.Context, a *App, settings any, work corpus.Work) (dir string, err error) {
+	bar := a.NewBar()
+	defer bar.Clear()
+	dir = cmp.Or(c.Resume, *c.out)
+	o := corpus.Options{Task: c.task, Path: *c.file, Stdin: a.In, Field: c.field, Block: int64(c.block), Part: c.part, Parts: c.parts,
+		Dir: dir, Resume: c.Resume != "", Settings: settings, Command: c.command(), Version: Version(),
+		Log: func(line string) { bar.Clear(); a.Logf("%s", line) },
+		Failed: func(line int64, err error) {
+			bar.Clear()
+			a.Errorf("%s:%d: %v", *c.file, line, err)
+		},
+	}
+	if c.flags.Changed("field") {
+		o.Format = corpus.JSONL
+	}
+	var pace pace
+	o.Progress = func(done, total int64) { bar.Show(c.task, done, total, pace.note(done, total, time.Now())) }
+	s, err := corpus.Run(ctx, o, work)
+	bar.Clear()
+	if err != nil {
+		if ctx.Err() != nil {
+			a.Logf("%s: stopped; --resume %s continues it", dir, dir)
+		}
+		return dir, err
+	}
+	if s.Failed > 0 {
+		return dir, &Error{Code: 1, Err: fmt.Errorf("%s: %d of %d lines failed", dir, s.Failed, s.Records)}
+	}
+	a.Logf("%s: %d lines", dir, s.Records)
+	return dir, nil
+}
+
+// pace estimates how fast the lines of a corpus are done.
+type pace struct {
+	began time.Time
+	first int64 // lines that were done then
+}
+
+// note says how many lines are done, how many a second, and how long the rest takes.
+func (p *pace) note(done, total int64, now time.Time) string {
+	if p.began.IsZero() {
+		p.began, p.first = now, done
+	}
+	note := fmt.Sprintf("%d of %d lines", done, total)
+	if took := now.Sub(p.began).Seconds(); took > 0.5 && done > p.first {
+		rate := float64(done-p.first) / took
+		left := time.Duration(math.Ceil(float64(total-done)/rate)) * time.Second
+		note += fmt.Sprintf(", %s a second, %s left", strconv.FormatFloat(rate, 'f', 1, 64), left)
+	}
+	return note
+}

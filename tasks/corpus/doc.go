@@ -1,0 +1,47 @@
+// Package corpus runs a task over the lines of a file that may be larger than memory.
+//
+// A corpus is text, a line a record; JSON lines; or Parquet, a row a record. Text and JSON lines may be compressed by gzip
+// or zstd. What a file is, its content and its name say.
+//
+// Lines are taken in blocks of a fixed number. The results of block k are the file shard-k.jsonl of the folder of the run,
+// which is complete or absent: after a kill, [Run] with Resume computes the blocks that are missing. Each line of a shard is the
+// record as a JSON object with the result added in a field named after the task: its line number, what the task found, or an error.
+//
+// Part i of n ([Options].Part) has the blocks i, i+n, i+2n and so on. [Merge] joins the parts to the folder that one process
+// would have written, byte for byte.
+package corpus
+
+import "fmt"
+
+// Files of a run, besides the shards and checksums.json.
+const (
+	// HeaderFile has the [Header].
+	HeaderFile = "corpus.json"
+	// SummaryFile has the [Summary] of a complete run.
+	SummaryFile = "summary.json"
+	// InputFile is a copy of a corpus that could be read only once, such as standard input.
+	InputFile = "input"
+)
+
+// ShardName returns the name of the file with the results of a block, from 0.
+func ShardName(block int64) string { return fmt.Sprintf("shard-%06d.jsonl", block) }
+
+// Error reports a corpus that cannot be used.
+type Error struct {
+	// Path is the file.
+	Path string
+	// Reason says what is wrong and what to do.
+	Reason string
+	// Err is the cause, or nil.
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Path, e.Reason, e.Err)
+	}
+	return e.Path + ": " + e.Reason
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

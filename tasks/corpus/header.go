@@ -1,0 +1,130 @@
+package corpus
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
+	"github.com/gradhop/gradhop/tasks/internal/run"
+)
+
+// Header says what a run is.
+type Header struct {
+	Gradhop  string         `json:"gradhop"` // version
+	Task     string         `json:"task"`
+	Corpus   Identity       `json:"corpus"`
+	Block    int64          `json:"block"` // lines
+	Part     int64          `json:"part"`
+	Parts    int64          `json:"parts"`
+	Settings map[string]any `json:"settings"`
+}
+
+// blocks returns the number of blocks of the corpus.
+func (h *Header) blocks() int64 { return (h.Corpus.Lines + h.Block - 1) / h.Block }
+
+// own yields the blocks of the part, in order, and the number of lines in each.
+func (h *Header) own(yield func(block, lines int64) bool) {
+	for b := h.Part; b < h.blocks(); b += h.Parts {
+		if !yield(b, min(h.Block, h.Corpus.Lines-b*h.Block)) {
+			return
+		}
+	}
+}
+
+// Summary counts the records of a run.
+type Summary struct {
+	Records int64 `json:"records"` // empty lines are none
+	Failed  int64 `json:"failed"`
+}
+
+// plain returns a JSON object as it is read from a file.
+func plain(settings any) (m map[string]any, err error) {
+	text, err := json.Marshal(settings)
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	return m, err
+}
+
+// readHeader reads the header of a folder.
+func readHeader(dir string) (*Header, error) {
+	h := &Header{}
+	return h, store.ReadFile(dir, HeaderFile, h)
+}
+
+// begin writes the files that a run is resumed by.
+func (h *Header) begin(dir string, command any) error {
+	if err := run.Record(dir, commandName(h.Task), command); err != nil {
+		return err
+	}
+	if err := store.WriteFiles(dir, map[string]any{HeaderFile: h}); err != nil {
+		return err
+	}
+	return checksums.Begin(dir)
+}
+
+// same returns a *store.MismatchError that names what differs between h and the header of a folder.
+func (h *Header) same(there *Header, dir string) error {
+	differs := func(field, here, there string) error {
+		return &store.MismatchError{Dir: dir, Field: field, There: there, Here: here}
+	}
+	if a, b := h.Corpus, there.Corpus; a.SHA256 != b.SHA256 {
+		return &store.MismatchError{Dir: dir, Reason: fmt.Sprintf("the corpus has changed: its run was begun with %s of %d bytes, sha256 %.12s; this one, %s, has %d, sha256 %.12s", b.Name, b.Bytes, b.SHA256, a.Name, a.Bytes, a.SHA256)}
+	}
+	pairs := []struct {
+		field       string
+		here, there any
+	}{
+		{"task", h.Task, there.Task},
+		{"format", h.Corpus.Format, there.Corpus.Format},
+		{"field", h.Corpus.Field, there.Corpus.Field},
+		{"block", h.Block, there.Block},
+		{"parts", h.Parts, there.Parts},
+		{"part", h.Part, there.Part},
+	}
+	for _, p := range pairs {
+		if !reflect.DeepEqual(p.here, p.there) {
+			return differs(p.field, fmt.Sprint(p.here), fmt.Sprint(p.there))
+		}
+	}
+	all := maps.Clone(there.Settings)
+	maps.Copy(all, h.Settings)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !reflect.DeepEqual(h.Settings[name], there.Settings[name]) {
+			return differs("settings."+name, fmt.Sprint(h.Settings[name]), fmt.Sprint(there.Settings[name]))
+		}
+	}
+	return nil
+}
+
+// each calls f for the lines of all shards of a folder, in order, with the results of the task.
+func (h *Header) each(dir string, f func(result json.RawMessage) error) error {
+	for block := range h.own {
+		path := filepath.Join(dir, ShardName(block))
+		file, err := os.Open(path)
+		if err != nil {
+			return &store.Error{Path: path, Reason: "cannot be read", Err: cause(err)}
+		}
+		d := json.NewDecoder(bufio.NewReader(file))
+		for err == nil {
+			var line map[string]json.RawMessage
+			if err = d.Decode(&line); err == nil {
+				err = f(line[h.Task])
+			}
+		}
+		_ = file.Close()
+		if !errors.Is(err, io.EOF) {
+			return &store.Error{Path: path, Reason: "damaged", Err: err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,331 @@
+package corpus
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+)
+
+// Format is how the records of a corpus are written.
+type Format string
+
+// The formats.
+const (
+	Text    Format = "text"    // a record a line
+	JSONL   Format = "jsonl"   // a JSON object a line
+	Parquet Format = "parquet" // a record a row
+)
+
+// Record is one line of a corpus.
+type Record struct {
+	// Line is its number, from 1.
+	Line int64
+	// Text is the line of a text, or the field that was asked for.
+	Text string
+	// Fields are those of a JSON object or a row; nil for a line of text.
+	Fields map[string]json.RawMessage
+	// Err says why there is no Text.
+	Err error
+}
+
+// Identity says which corpus a run is of.
+type Identity struct {
+	Name   string `json:"name"` // without its folder
+	Format Format `json:"format"`
+	Field  string `json:"field,omitempty"`
+	SHA256 string `json:"sha256"` // of the file as it is
+	Bytes  int64  `json:"bytes"`
+	Lines  int64  `json:"lines"` // empty ones included
+}
+
+// reader reads the records of a file in order.
+type reader struct {
+	file   *os.File
+	format Format
+	field  string
+	unpack io.Closer // nil where nothing is compressed
+	lines  *bufio.Reader
+	rows   *parquet.GenericReader[any]
+	line   int64 // of the record read last
+}
+
+// peeked is the number of bytes by which the format of a file is judged.
+const peeked = 1 << 16
+
+// open opens a file. Where format is "" it is Parquet or compressed if its first bytes say so, and JSON lines if its name
+// or its first line does.
+func open(path, field string, format Format) (_ *reader, err error) {
+	fail := func(reason string, err error) (*reader, error) {
+		return nil, &Error{Path: path, Reason: reason, Err: err}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fail("cannot be read", cause(err))
+	}
+	r := &reader{file: f, field: field, format: format}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	raw := bufio.NewReaderSize(f, peeked)
+	magic, _ := raw.Peek(4)
+	name := strings.ToLower(filepath.Base(path))
+	var plain io.Reader = raw
+	switch {
+	case string(magic) == "PAR1":
+		r.format = Parquet
+		return r.openParquet(path)
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(raw)
+		if err != nil {
+			return fail("no gzip file", err)
+		}
+		plain, r.unpack, name = z, z, strings.TrimSuffix(name, ".gz")
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return fail("no zstd file", err)
+		}
+		plain, r.unpack, name = z, z.IOReadCloser(), strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".zstd")
+	}
+	r.lines = bufio.NewReaderSize(plain, peeked)
+	if r.format == "" {
+		r.format = Text
+		head, _ := r.lines.Peek(peeked)
+		first, _, _ := bytes.Cut(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("\n"))
+		if slices.Contains([]string{".jsonl", ".ndjson", ".json"}, filepath.Ext(name)) || json.Unmarshal(first, &map[string]any{}) == nil {
+			r.format = JSONL
+		}
+	}
+	return r, nil
+}
+
+func (r *reader) openParquet(path string) (*reader, error) {
+	info, err := r.file.Stat()
+	if err != nil {
+		return nil, &Error{Path: path, Reason: "cannot be read", Err: cause(err)}
+	}
+	p, err := parquet.OpenFile(r.file, info.Size())
+	if err != nil {
+		return nil, &Error{Path: path, Reason: "no whole Parquet file", Err: err}
+	}
+	r.rows = parquet.NewGenericReader[any](p)
+	return r, nil
+}
+
+func (r *reader) close() {
+	if r.rows != nil {
+		_ = r.rows.Close()
+	}
+	if r.unpack != nil {
+		_ = r.unpack.Close()
+	}
+	_ = r.file.Close()
+}
+
+// skip passes over n lines.
+func (r *reader) skip(n int64) error {
+	if r.rows != nil {
+		r.line += n
+		return r.rows.SeekToRow(r.line)
+	}
+	for ; n > 0; n-- {
+		if _, err := r.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next returns the next line of a text, without its end, or io.EOF.
+func (r *reader) next() ([]byte, error) {
+	line, err := r.lines.ReadBytes('\n')
+	if len(line) == 0 {
+		return nil, err
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if r.line++; r.line == 1 {
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil
+}
+
+// count reads the file to its end and returns the number of lines in it.
+func (r *reader) count() (int64, error) {
+	if r.rows != nil {
+		return r.rows.NumRows(), nil
+	}
+	for {
+		if _, err := r.next(); errors.Is(err, io.EOF) {
+			return r.line, nil
+		} else if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// read returns the records of the next n lines that are not empty, fewer at the end of the file.
+func (r *reader) read(n int64) ([]Record, error) {
+	var list []Record
+	if r.rows != nil {
+		rows := make([]any, n)
+		for len(rows) > 0 {
+			got, err := r.rows.Read(rows)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return nil, err
+			}
+			for _, row := range rows[:got] {
+				r.line++
+				text, err := json.Marshal(finite(row))
+				list = append(list, r.object(text, err))
+			}
+			if rows = rows[got:]; err != nil {
+				break
+			}
+		}
+		return list, nil
+	}
+	for ; n > 0; n-- {
+		line, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case len(bytes.TrimSpace(line)) == 0:
+		case r.format == JSONL:
+			list = append(list, r.object(line, nil))
+		default:
+			list = append(list, Record{Line: r.line, Text: string(line)})
+		}
+	}
+	return list, nil
+}
+
+// finite returns a value of a row with nil in place of numbers that JSON lacks.
+func finite(value any) any {
+	switch x := value.(type) {
+	case float64:
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil
+		}
+	case float32:
+		if finite(float64(x)) == nil {
+			return nil
+		}
+	case map[string]any:
+		for name := range x {
+			x[name] = finite(x[name])
+		}
+	case []any:
+		for k := range x {
+			x[k] = finite(x[k])
+		}
+	}
+	return value
+}
+
+// object returns the record of a JSON object.
+func (r *reader) object(text []byte, err error) Record {
+	rec := Record{Line: r.line, Err: err}
+	if err == nil {
+		if e := json.Unmarshal(text, &rec.Fields); e != nil || rec.Fields == nil {
+			rec.Fields = map[string]json.RawMessage{}
+			rec.Err = fmt.Errorf("no JSON object: %.60q", text)
+			return rec
+		}
+	}
+	value, is := rec.Fields[r.field]
+	switch {
+	case rec.Err != nil:
+	case !is:
+		rec.Err = &missing{r.field, slices.Sorted(maps.Keys(rec.Fields))}
+	case json.Unmarshal(value, &rec.Text) != nil || string(value) == "null":
+		rec.Err = fmt.Errorf("the field %q is no text: %.40s", r.field, value)
+	}
+	return rec
+}
+
+// missing is the error of a record that lacks the field.
+type missing struct {
+	field string
+	has   []string
+}
+
+func (e *missing) Error() string {
+	return fmt.Sprintf("no field %q; the record has %s", e.field, strings.Join(e.has, ", "))
+}
+
+// identify reads a file once and says what it is. The error is an *Error also for a corpus without lines or
+// whose first record lacks the field.
+func identify(path, field string, format Format) (Identity, error) {
+	unreadable := func(err error) (Identity, error) {
+		return Identity{}, &Error{Path: path, Reason: "cannot be read", Err: cause(err)}
+	}
+	r, err := open(path, field, format)
+	if err != nil {
+		return Identity{}, err
+	}
+	defer r.close()
+	id := Identity{Name: filepath.Base(path), Format: r.format}
+	if r.format != Text {
+		id.Field = field
+	}
+	if id.Lines, err = r.count(); err != nil {
+		return unreadable(err)
+	}
+	if _, err = r.file.Seek(0, io.SeekStart); err != nil {
+		return unreadable(err)
+	}
+	sum := sha256.New()
+	if id.Bytes, err = io.Copy(sum, r.file); err != nil {
+		return unreadable(err)
+	}
+	id.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	again, err := open(path, field, format)
+	if err != nil {
+		return Identity{}, err
+	}
+	defer again.close()
+	first, err := again.read(min(id.Lines, 1))
+	if err != nil {
+		return unreadable(err)
+	}
+	var lacks *missing
+	switch {
+	case id.Lines == 0:
+		return Identity{}, &Error{Path: path, Reason: "no line"}
+	case len(first) > 0 && errors.As(first[0].Err, &lacks):
+		return Identity{}, &Error{Path: path, Reason: "line 1", Err: lacks}
+	}
+	return id, nil
+}
+
+// cause returns an error without the path that it names.
+func cause(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

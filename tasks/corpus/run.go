@@ -1,0 +1,284 @@
+package corpus
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/gofrs/flock"
+
+	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/samplers/store/checksums"
+	"github.com/gradhop/gradhop/tasks/internal/run"
+)
+
+// Options say what [Run] does.
+type Options struct {
+	// Task names the command, such as "infill", and the field of its results.
+	Task string
+	// Path is the file. If it is "-" or no regular file, it is copied into the folder first: from Stdin, or from Path.
+	Path  string
+	Stdin io.Reader
+	// Format is that of the file, "" for what its content and its name say. Field is the field with the text of JSON
+	// objects and of rows.
+	Format Format
+	Field  string
+	// Block is the number of lines in a block. Part and Parts select the blocks Part, Part+Parts and so on; Parts 0 means 1.
+	Block       int64
+	Part, Parts int64
+	// Dir is the folder of the run. Resume continues the run there.
+	Dir    string
+	Resume bool
+	// Settings, a JSON object, are those that results depend on. Runs that are joined or resumed must agree in them.
+	Settings any
+	// Command is what [Recall] returns.
+	Command any
+	// Version is that of the program, for the record.
+	Version string
+	// Progress, which may be nil, is called with the number of lines of the part that are done. It is safe for concurrent use.
+	Progress func(done, total int64)
+	// Failed, which may be nil, is called for every record that fails.
+	Failed func(line int64, err error)
+	// Log, which may be nil, takes lines about the run.
+	Log func(line string)
+}
+
+// Result is what a task found for a record: a JSON object with the number of its line, or an error.
+type Result struct {
+	Value any
+	Err   error
+}
+
+// Work computes the results of records, in their order. It calls done with the number of records that it has finished since the
+// last call, from any goroutine. An error ends the run.
+type Work func(ctx context.Context, records []Record, done func(n int)) ([]Result, error)
+
+// commandName is the name of the task in the record of a run.
+func commandName(task string) string { return task + " of a corpus" }
+
+// Begun reports whether a folder has a run over a corpus.
+func Begun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, HeaderFile))
+	return err == nil
+}
+
+// Recall reads Options.Command of the run in a folder into command, a pointer. moved is as that of other
+// tasks: it turns a path to one that leads from the current folder. Errors are *store.Error.
+func Recall(dir, task string, command any) (moved func(path string) string, err error) {
+	return run.Recall(dir, commandName(task), command)
+}
+
+// Run computes the results of all records of a part, and returns the summary of the run.
+//
+// Errors are *Error for the corpus, *store.Error and *store.MismatchError for the folder, and those of work.
+func Run(ctx context.Context, o Options, work Work) (*Summary, error) {
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	lock, err := take(o.Dir, o.Resume)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Unlock() }() // closing the file releases it in any case
+	resumes, damaged, err := run.Folder(o.Dir, HeaderFile, o.Resume, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	path, err := o.input(resumes)
+	if err != nil {
+		return nil, err
+	}
+	h := Header{Gradhop: o.Version, Task: o.Task, Block: o.Block, Part: o.Part, Parts: max(1, o.Parts)}
+	if h.Settings, err = plain(o.Settings); err != nil {
+		return nil, err
+	}
+	if h.Corpus, err = identify(path, o.Field, o.Format); err != nil {
+		return nil, err
+	}
+	if resumes {
+		there, err := readHeader(o.Dir)
+		if err == nil {
+			err = h.same(there, o.Dir)
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else if err := h.begin(o.Dir, o.Command); err != nil {
+		return nil, err
+	}
+	if err := o.shards(ctx, &h, path, damaged, work); err != nil {
+		return nil, err
+	}
+	return summarize(o.Dir)
+}
+
+// take locks the folder of a run, which it makes unless the run is there already.
+func take(dir string, resume bool) (*flock.Flock, error) {
+	if _, err := os.Stat(dir); resume && err != nil {
+		return nil, &store.Error{Path: dir, Reason: "holds no run to resume"}
+	}
+	if !resume {
+		if err := store.Vacant(dir); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return nil, &store.Error{Path: dir, Reason: "cannot be created", Err: err}
+		}
+	}
+	return store.Lock(dir)
+}
+
+// input returns the path of the corpus, which it copies into the folder if it can be read only once.
+func (o *Options) input(resumes bool) (string, error) {
+	info, err := os.Stat(o.Path)
+	if o.Path != "-" && (err != nil || info.Mode().IsRegular()) {
+		return o.Path, nil // whose error is that of reading it
+	}
+	path := filepath.Join(o.Dir, InputFile)
+	if resumes {
+		return path, nil
+	}
+	from := o.Stdin
+	if o.Path != "-" {
+		f, err := os.Open(o.Path)
+		if err != nil {
+			return "", &Error{Path: o.Path, Reason: "cannot be read", Err: cause(err)}
+		}
+		defer f.Close()
+		from = f
+	}
+	err = checksums.Update(o.Dir, checksums.Files{Whole: []string{InputFile}}, func() error {
+		return atomicfile.Write(path, func(w io.Writer) error {
+			_, err := io.Copy(w, from)
+			return err
+		})
+	})
+	if err != nil {
+		return "", store.CannotWrite(path, err)
+	}
+	return path, nil
+}
+
+// shards computes the blocks of the part that are not there.
+func (o *Options) shards(ctx context.Context, h *Header, path string, damaged []string, work Work) error {
+	r, err := open(path, o.Field, o.Format)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	there, err := checksums.Listed(o.Dir)
+	if err != nil {
+		return &store.Error{Path: o.Dir, Reason: "damaged", Err: err}
+	}
+	var done, total, read int64
+	for _, n := range h.own {
+		total += n
+	}
+	for block, n := range h.own {
+		name := ShardName(block)
+		if _, is := slices.BinarySearch(there, name); is && !slices.Contains(damaged, name) {
+			done += n
+			continue
+		}
+		if err := r.skip(block*h.Block - read); err != nil {
+			return &Error{Path: path, Reason: "cannot be read", Err: cause(err)}
+		}
+		records, err := r.read(n)
+		if err != nil {
+			return &Error{Path: path, Reason: "cannot be read", Err: cause(err)}
+		}
+		read = block*h.Block + n
+		results, err := o.compute(ctx, records, work, func(finished int64) { o.show(done+min(finished, n), total) })
+		if err != nil {
+			return err
+		}
+		if err := o.write(name, records, results); err != nil {
+			return err
+		}
+		done += n
+		o.show(done, total)
+	}
+	return nil
+}
+
+// compute returns the results of records, those of bad ones included.
+func (o *Options) compute(ctx context.Context, records []Record, work Work, finished func(int64)) ([]Result, error) {
+	var good []Record
+	for _, r := range records {
+		if r.Err == nil {
+			good = append(good, r)
+		}
+	}
+	var n atomic.Int64
+	results, err := work(ctx, good, func(k int) { finished(n.Add(int64(k))) })
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Result, len(records))
+	for k, r := range records {
+		if all[k].Err = r.Err; r.Err == nil {
+			all[k], results = results[0], results[1:]
+		}
+		if all[k].Err != nil && o.Failed != nil {
+			o.Failed(r.Line, all[k].Err)
+		}
+	}
+	return all, nil
+}
+
+func (o *Options) show(done, total int64) {
+	if o.Progress != nil {
+		o.Progress(done, total)
+	}
+}
+
+// write writes a shard.
+func (o *Options) write(name string, records []Record, results []Result) error {
+	path := filepath.Join(o.Dir, name)
+	err := checksums.Update(o.Dir, checksums.Files{Whole: []string{name}}, func() error {
+		return atomicfile.Write(path, func(w io.Writer) error {
+			out := bufio.NewWriter(w)
+			e := json.NewEncoder(out)
+			e.SetEscapeHTML(false)
+			for k, r := range records {
+				if err := e.Encode(o.line(&r, results[k])); err != nil {
+					return err
+				}
+			}
+			return out.Flush()
+		})
+	})
+	if err != nil {
+		return store.CannotWrite(path, err)
+	}
+	return nil
+}
+
+// line is the line of a shard: the fields of the record, and the result in one named after the task.
+func (o *Options) line(r *Record, result Result) map[string]any {
+	line := map[string]any{}
+	if r.Fields == nil {
+		line["text"] = strings.ToValidUTF8(r.Text, "\ufffd")
+	}
+	for name, value := range r.Fields {
+		line[name] = value
+	}
+	line[o.Task] = result.Value
+	if result.Err != nil {
+		line[o.Task] = failure{r.Line, result.Err.Error()}
+	}
+	return line
+}
+
+// failure is the result of a record that failed.
+type failure struct {
+	Line  int64  `json:"line"`
+	Error string `json:"error"`
+}
