@@ -104,7 +104,12 @@ func Merge(out string, parts []string, command any, whole func(moved func(path s
 	for block := range joint.own {
 		names = append(names, ShardName(block))
 	}
-	err = checksums.Update(out, checksums.Files{Whole: names}, func() error {
+	err = checksums.Update(out, checksums.Files{Whole: append(names, InputFile)}, func() error {
+		if _, err := os.Stat(filepath.Join(parts[0], InputFile)); err == nil {
+			if err := copyFile(out, parts[0], InputFile); err != nil {
+				return err
+			}
+		}
 		for block := range joint.own {
 			if err := copyFile(out, from[block%n], ShardName(block)); err != nil {
 				return err

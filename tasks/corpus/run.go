@@ -63,10 +63,11 @@ type Work func(ctx context.Context, records []Record, done func(n int)) ([]Resul
 // commandName is the name of the task in the record of a run.
 func commandName(task string) string { return task + " of a corpus" }
 
-// Begun reports whether a folder has a run over a corpus.
+// Begun reports whether a folder has a run over a corpus, perhaps without its header, which was lost.
 func Begun(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, HeaderFile))
-	return err == nil
+	listed, _ := checksums.Listed(dir)
+	return err == nil || slices.Contains(listed, HeaderFile)
 }
 
 // Recall reads Options.Command of the run in a folder into command, a pointer. moved is as that of other
@@ -106,6 +107,9 @@ func Run(ctx context.Context, o Options, work Work) (*Summary, error) {
 		there, err := readHeader(o.Dir)
 		if err == nil {
 			err = h.same(there, o.Dir)
+		}
+		if err == nil {
+			err = checksums.Begin(o.Dir) // unless a process was killed before it could
 		}
 		if err != nil {
 			return nil, err

@@ -135,18 +135,13 @@ func (m *Model) marked(text string, fills []string) (s Score, list []mlm.Positio
 	if err != nil {
 		return s, nil, err
 	}
-	codes := make([]int32, len(fills))
-	ids := slices.Clone(m.tok.Begin)
-	for _, k := range p.tokens {
-		ids = append(ids, k.ID)
-	}
+	codes, ids := make([]int32, len(fills)), p.ids()
 	for i, word := range fills {
 		if codes[i], err = p.code(i, word); err != nil {
 			return s, nil, err
 		}
 		ids[p.Blanks[i].Token] = codes[i]
 	}
-	ids = append(ids, m.tok.End...)
 	for _, b := range p.Blanks {
 		list = append(list, mlm.Position{IDs: ids, At: b.Token})
 	}

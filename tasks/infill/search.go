@@ -93,8 +93,8 @@ func (o *SearchOptions) defaults(blanks int, rough bool) {
 const keptWords = 40
 
 // roughBlanks is the number of blanks from which a search looks for fillings by rough predictions.
-// With fewer, opening another session takes longer than the search.
-const roughBlanks = 3
+// With one, the search is one prediction.
+const roughBlanks = 2
 
 // search is a search under way.
 type search struct {
@@ -122,7 +122,7 @@ type filling struct {
 // until the neighbours of all of the best o.Pool have been visited. Last, the blanks of the best
 // filling are refilled two at a time, as long as that finds a better one.
 //
-// From three blanks on, on the CPU provider and under pll, all this is done with rough predictions
+// From two blanks on, on the CPU provider and under pll, all this is done with rough predictions
 // ([mlm.Infill.Rounded]), which cost less. U of the best o.Pool that they find is then computed in
 // full, and the best of these is improved word by word, before pairs of it are refilled and after.
 //
@@ -130,16 +130,20 @@ type filling struct {
 // an error once there is a filling with its U. Errors are those of the runtime and, before
 // that, of ctx.
 func (p *Problem) Search(ctx context.Context, o SearchOptions) (*Answer, error) {
-	s := p.newSearch(o)
-	began, before := time.Now(), p.m.Sequences()
+	return p.newSearch(o).answer(ctx)
+}
+
+// answer makes the search.
+func (s *search) answer(ctx context.Context) (*Answer, error) {
+	began, before := time.Now(), s.p.m.Sequences()
 	limited := ctx
-	if o.TimeLimit > 0 {
+	if s.o.TimeLimit > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeoutCause(ctx, o.TimeLimit, errTimeLimit)
+		limited, cancel = context.WithTimeoutCause(ctx, s.o.TimeLimit, errTimeLimit)
 		defer cancel()
 	}
 	err := s.search(ctx, limited)
-	a := &Answer{Sequences: p.m.Sequences() - before, Seconds: time.Since(began).Seconds()}
+	a := &Answer{Sequences: s.p.m.Sequences() - before, Seconds: time.Since(began).Seconds()}
 	switch {
 	case err == nil:
 	case len(s.pool) == 0 || limited.Err() == nil:
@@ -186,15 +190,11 @@ var errTimeLimit = errors.New("infill: time limit")
 // answer early.
 func (s *search) first(ctx, limited context.Context) error {
 	s.show("first fill", 0, 1)
-	masked := s.p.Masked()
-	var qs []query
-	for i := range masked {
-		qs = append(qs, query{masked, i, -1})
-	}
+	qs := s.p.open()
 	if err := s.t.ask(ctx, qs); err != nil {
 		return err
 	}
-	codes := slices.Clone(masked)
+	codes := s.p.Masked()
 	for i, q := range qs {
 		for _, c := range s.t.at(q).top {
 			if s.p.admits(codes, i, c.word) {
@@ -212,6 +212,15 @@ func (s *search) first(ctx, limited context.Context) error {
 		s.pool = []filling{{codes: codes, u: math.NaN()}}
 	}
 	return err
+}
+
+// open returns the queries of all blanks while all are masked.
+func (p *Problem) open() (qs []query) {
+	masked := p.Masked()
+	for i := range masked {
+		qs = append(qs, query{masked, i, -1})
+	}
+	return qs
 }
 
 // run looks for fillings by narrow beams and then by wide ones, so that a search that is cut short has

@@ -103,6 +103,15 @@ func (p *Problem) read() (t mlm.Text, err error) {
 	return t, nil
 }
 
+// ids returns the ids of the text's tokens, blanks masked, with those that stand around it.
+func (p *Problem) ids() []int32 {
+	ids := slices.Clone(p.m.tok.Begin)
+	for _, k := range p.tokens {
+		ids = append(ids, k.ID)
+	}
+	return append(ids, p.m.tok.End...)
+}
+
 // encode returns the tokens of a text, and their ids with those that stand around it.
 func (m *Model) encode(text string) ([]tokenize.Token, []int32, error) {
 	list, err := m.tok.Encode(text)

@@ -26,6 +26,20 @@ type Position struct {
 //
 // Errors are *onnx.ArgumentError for an index or id out of range, or those of the runtime.
 func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position) error {
+	masked := m.opts.Form != MRF
+	return m.positions(ctx, scoreOnly, positions, masked, 1, func(k int, out []float32) { terms[k] = float64(out[0]) })
+}
+
+// Predictions calls each for every position, from several goroutines, with the model's log-probabilities of all values
+// at positions[k] while that token is masked: lp is [value], in nats, not divided by the temperature, and not to be retained. They are
+// the numbers of [Infill.Predict], and errors are those of [Model.Terms].
+func (m *Model) Predictions(ctx context.Context, positions []Position, each func(k int, lp []float32)) error {
+	return m.positions(ctx, conditional, positions, true, m.vocab, each)
+}
+
+// positions runs the session of a product on positions, and calls each for every one with its output, of a given size.
+// masked says that the tokens there are masked.
+func (m *Model) positions(ctx context.Context, p product, positions []Position, masked bool, size int, each func(k int, out []float32)) error {
 	order := make([]int, len(positions))
 	for i, p := range positions {
 		order[i] = i
@@ -38,13 +52,13 @@ func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position
 			}
 		}
 	}
-	s, err := m.session(ctx, scoreOnly, m.workers > 1)
+	s, err := m.session(ctx, p, m.workers > 1)
 	if err != nil {
 		return err
 	}
 	// For the unmasked model, all texts of a run read the same rows.
 	group := func(i int) [2]int {
-		if m.opts.Form == MRF {
+		if !masked {
 			return [2]int{len(positions[i].IDs), positions[i].At}
 		}
 		return [2]int{len(positions[i].IDs), 0}
@@ -62,7 +76,15 @@ func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position
 		each := min(m.sequencesAtOnce(len(positions[order[0]].IDs)), (n+m.workers-1)/m.workers)
 		runs, order = slices.AppendSeq(runs, slices.Chunk(order[:n], each)), order[n:]
 	}
-	return session.Parallel(len(runs), m.workers, func(k int) error { return m.terms(ctx, s, terms, positions, runs[k]) })
+	return session.Parallel(len(runs), m.workers, func(k int) error {
+		out, err := m.run(ctx, s, positions, runs[k], masked, size)
+		if err == nil {
+			for at, i := range runs[k] {
+				each(i, out[at*size:(at+1)*size])
+			}
+		}
+		return err
+	})
 }
 
 // sequencesAtOnce returns the largest number of sequences of t tokens in one run.
@@ -76,14 +98,14 @@ func (m *Model) sequencesAtOnce(t int) int {
 	return max(1, session.CacheTokens/t)
 }
 
-// terms runs the model on positions of texts of equal length.
-func (m *Model) terms(ctx context.Context, s *session.Session, terms []float64, positions []Position, which []int) error {
+// run runs a session on positions of texts of equal length and returns its output, [position, size].
+func (m *Model) run(ctx context.Context, s *session.Session, positions []Position, which []int, masked bool, size int) ([]float32, error) {
 	n, t := len(which), len(positions[which[0]].IDs)
 	ids, rows, words := make([]int64, 0, n*t), make([]int64, n), make([]int64, n)
 	for k, i := range which {
 		p := positions[i]
 		for j, id := range p.IDs {
-			if j == p.At && m.opts.Form != MRF {
+			if j == p.At && masked {
 				id = m.opts.MaskID
 			}
 			ids = append(ids, int64(id))
@@ -94,12 +116,6 @@ func (m *Model) terms(ctx context.Context, s *session.Session, terms []float64, 
 	in[inRows] = &ort.Tensor{Shape: []int64{int64(n), 1}, Data: rows}
 	in[inBlanks] = &ort.Tensor{Shape: []int64{1}, Data: rows[:1]}
 	in[inWords] = &ort.Tensor{Shape: []int64{int64(n), 1}, Data: words}
-	out := make([]float32, n)
-	if err := s.Run(ctx, in, []*ort.Tensor{{Shape: []int64{int64(n), 1}, Data: out}}); err != nil {
-		return err
-	}
-	for k, i := range which {
-		terms[i] = float64(out[k])
-	}
-	return nil
+	out := make([]float32, n*size)
+	return out, s.Run(ctx, in, []*ort.Tensor{{Shape: []int64{int64(n), int64(size)}, Data: out}})
 }

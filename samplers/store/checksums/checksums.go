@@ -134,11 +134,13 @@ func Update(dir string, files Files, write func() error) error {
 	return l.write(dir)
 }
 
-// Write replaces files by the given contents. A file that has its content already is left alone.
+// Write replaces files by the given contents. A file that is listed and has its content already is left alone.
 func Write(dir string, files map[string][]byte) error {
+	l, _ := read(dir) // Update has its error
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if text, err := Read(dir, name); err != nil || !bytes.Equal(text, files[name]) {
+		_, listed := l.Files[name] // not if a process was killed before it could
+		if text, err := Read(dir, name); err != nil || !listed || !bytes.Equal(text, files[name]) {
 			changed = append(changed, name)
 		}
 	}

@@ -69,9 +69,9 @@ func (c *Corpus) Rules(others ...string) []Rule {
 	return rules
 }
 
-// On reports whether the flags ask for a run over a corpus.
+// On reports whether the flags ask for a run over a corpus. Runs of infill that are resumed may also be of one text.
 func (c *Corpus) On() bool {
-	return c.Resume != "" && corpus.Begun(c.Resume) || *c.file != "" && (strings.HasSuffix(*c.out, "/") || c.keep || c.shard != "")
+	return c.Resume != "" && (c.task != "infill" || corpus.Begun(c.Resume)) || *c.file != "" && (strings.HasSuffix(*c.out, "/") || c.keep || c.shard != "")
 }
 
 // Settle completes the flags, from the run to continue if there is one.
@@ -124,7 +124,10 @@ func setFlag(f *pflag.Flag, values []string, moved func(string) string) error {
 // command returns what the run records.
 func (c *Corpus) command() corpusCommand {
 	was := corpusCommand{*c.file, map[string][]string{}}
-	c.flags.Visit(func(f *pflag.Flag) {
+	c.flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed { // also by Settle
+			return
+		}
 		was.Flags[f.Name] = []string{f.Value.String()}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			was.Flags[f.Name] = list.GetSlice()
