@@ -52,7 +52,7 @@ func OpenEBM(ctx context.Context, ref string, o hub.Options) (EBM, error) {
 		return EBM{}, err
 	}
 	if src.entry != nil && src.entry.kind() != kindEBM {
-		return EBM{}, wrongKind(src.name, src.entry.kind(), kindEBM, EBMs())
+		return EBM{}, wrongKind(src.name, src.entry.kind(), kindEBM, ebms())
 	}
 	m := EBM{Name: src.name, FS: src.fs, Dir: src.dir, ONNX: src.first(src.variants(single))}
 	if m.ONNX == "" {

@@ -19,7 +19,7 @@ var slowFormats = []struct {
 	narrow func(float32) uint16
 }{
 	{"float16", slowFloat{5, 10}, Float16ToFloat32, Float16FromFloat32},
-	{"bfloat16", slowFloat{8, 7}, bFloat16ToFloat32, BFloat16FromFloat32},
+	{"bfloat16", slowFloat{8, 7}, bFloat16ToFloat32, bfloat16FromFloat32},
 }
 
 // value returns the magnitude of the finite number with the given bits.

@@ -42,7 +42,7 @@ func New(p *Problem, temperature float64, scenarios int, seed uint64) (*Model, e
 	if !(temperature > 0) || math.IsInf(temperature, 1) {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("facility location: temperature %v; it must be above zero", temperature)}
 	}
-	n := p.Facilities()
+	n := p.facilities()
 	sp := &energies.Space{Sites: n + p.Customers(), Values: n}
 	each := make([]int32, n)
 	for v := range each {
@@ -89,7 +89,7 @@ func (m *Model) EstimateGrad(ctx context.Context, u []float64, g []float32, x en
 	row := m.space.Sites * m.space.Values
 	clear(g)
 	return energies.Chains(ctx, x, m.scenarios, func(c int) {
-		demands, scratch := make([]float64, m.problem.Customers()), make([]float64, scratchPerFacility*m.problem.Facilities())
+		demands, scratch := make([]float64, m.problem.Customers()), make([]float64, scratchPerFacility*m.problem.facilities())
 		count, total, slopes := len(terms[c]), 0.0, g
 		if terms[c] == nil {
 			count = m.scenarios
@@ -116,7 +116,7 @@ const scratchPerFacility = 3
 // the decrease of the cost by each change of one site, times share. scratch has scratchPerFacility numbers
 // for each facility.
 func (p *Problem) differences(g []float32, scratch []float64, state []int32, d []float64, share float64) float64 {
-	n, cost := p.Facilities(), 0.0
+	n, cost := p.facilities(), 0.0
 	load, excess, outsourced := scratch[:n], scratch[n:2*n], scratch[2*n:3*n]
 	clear(load)
 	for j, i := range state[n:] {

@@ -13,7 +13,7 @@ import (
 // only open facilities keep a number for each customer. It is not safe for concurrent use.
 type Mean struct {
 	p *Problem
-	// Facilities by the cost of a unit at them while they are closed, and that cost, [customer, rank].
+	// facilities by the cost of a unit at them while they are closed, and that cost, [customer, rank].
 	order []int32
 	units []float64
 
@@ -32,7 +32,7 @@ type Mean struct {
 
 // NewMeans returns n means for p, without a state.
 func NewMeans(p *Problem, n int) []Mean {
-	facilities, customers := p.Facilities(), p.Customers()
+	facilities, customers := p.facilities(), p.Customers()
 	order, units := make([]int32, 0, facilities*customers), make([]float64, 0, facilities*customers)
 	for j := range customers {
 		closed := func(i int32) float64 { return p.Ship[j*facilities+int(i)] + p.Outsource[i] }
@@ -75,7 +75,7 @@ func (m *Mean) Reset(state []int32) {
 
 // Add adds a scenario with demands d, [customer].
 func (m *Mean) Add(d []float64) {
-	p, n := m.p, m.p.Facilities()
+	p, n := m.p, m.p.facilities()
 	served := m.state[n:]
 	m.count++
 	share := 1 / m.count
@@ -119,7 +119,7 @@ func (m *Mean) Cost() float64 { return m.cost }
 
 // Change returns the mean change of the cost where a site gets value v.
 func (m *Mean) Change(site int, v int32) float64 {
-	n := m.p.Facilities()
+	n := m.p.facilities()
 	switch {
 	case m.state[site] == v:
 		return 0
@@ -136,13 +136,13 @@ func (m *Mean) Change(site int, v int32) float64 {
 
 // stay is the mean cost that ends where a customer leaves.
 func (m *Mean) stay(j int) float64 {
-	n := m.p.Facilities()
+	n := m.p.facilities()
 	return m.p.Ship[j*n+int(m.state[n+j])]*m.demand[j] + m.relief[j]
 }
 
 // LogLeaves sets leave, [site], to log Σ_v e^(-scale·Change(site, v)) over the values other than the site's own.
 func (m *Mean) LogLeaves(leave []float64, scale float64) {
-	n := m.p.Facilities()
+	n := m.p.facilities()
 	for i, change := range m.flip {
 		leave[i] = -scale * change
 	}
@@ -183,7 +183,7 @@ func (m *Mean) LogLeaves(leave []float64, scale float64) {
 // Pick returns the value other than the site's own at which the cumulative share of e^(-scale·Change(site, v)) passes
 // u, from 0 to 1, given LogLeaves of the site.
 func (m *Mean) Pick(site int, scale, leave, u float64) int32 {
-	n, own := m.p.Facilities(), m.state[site]
+	n, own := m.p.facilities(), m.state[site]
 	if site < n {
 		return 1 - own
 	}
@@ -204,7 +204,7 @@ func (m *Mean) Pick(site int, scale, leave, u float64) int32 {
 
 // Steepest returns the change of one site whose mean cost is least, and that mean, which may be above zero.
 func (m *Mean) Steepest() (site int, value int32, change float64) {
-	n := m.p.Facilities()
+	n := m.p.facilities()
 	change = math.Inf(1)
 	try := func(i int, v int32) {
 		if c := m.Change(i, v); c < change && v != m.state[i] {

@@ -26,7 +26,7 @@ const planParts = 16
 // Plans returns the plans of states, [state][site], with their costs under the same scenarios, at least 1, which no
 // energy has: set, from 0, tells them from those of another call.
 func (p *Problem) Plans(states [][]int32, scenarios int, seed uint64, set int) []Plan {
-	n, d := p.Facilities(), p.Customers()
+	n, d := p.facilities(), p.Customers()
 	first := fresh + uint64(set)*uint64(scenarios)
 	var sums [planParts][][2]float64
 	energies.Parallel(planParts, len(states)*scenarios*d, func(_, lo, hi int) {
@@ -64,7 +64,7 @@ func (p *Problem) Plans(states [][]int32, scenarios int, seed uint64, set int) [
 
 // State returns the state of a plan, [site], or nil if it is not one of p.
 func (p *Problem) State(plan Plan) []int32 {
-	n := p.Facilities()
+	n := p.facilities()
 	state := make([]int32, n+p.Customers())
 	ok := len(plan.Facility) == p.Customers() && copy(state[n:], plan.Facility) >= 0
 	for _, i := range append(plan.Open, plan.Facility...) {

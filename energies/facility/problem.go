@@ -25,8 +25,8 @@ type Problem struct {
 	Spread float64
 }
 
-// Facilities returns the number of facilities.
-func (p *Problem) Facilities() int { return len(p.Open) }
+// facilities returns the number of facilities.
+func (p *Problem) facilities() int { return len(p.Open) }
 
 // Customers returns the number of customers.
 func (p *Problem) Customers() int { return len(p.Demand) }
@@ -37,7 +37,7 @@ func (p *Problem) Check() error {
 	bad := func(format string, args ...any) error {
 		return &energies.SpaceError{Site: -1, Reason: "facility location: " + fmt.Sprintf(format, args...)}
 	}
-	n, m := p.Facilities(), p.Customers()
+	n, m := p.facilities(), p.Customers()
 	switch {
 	case n < 2 || m < 1:
 		return bad("%d facilities and %d customers; at least two facilities and one customer are needed", n, m)
@@ -99,7 +99,7 @@ func (p *Problem) Demands(d []float64, seed, scenario uint64) {
 
 // Cost returns f(x, y; d), eq. 32 of the paper, of a state under demands d, [customer].
 func (p *Problem) Cost(state []int32, d []float64) float64 {
-	n, cost := p.Facilities(), 0.0
+	n, cost := p.facilities(), 0.0
 	excess := make([]float64, n)
 	for i, open := range state[:n] {
 		cost += p.Open[i] * float64(open)

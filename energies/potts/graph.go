@@ -7,12 +7,12 @@ import (
 	"github.com/gradhop/gradhop/energies/graph"
 )
 
-// OnGraph is the Potts model on a graph,
+// onGraph is the Potts model on a graph,
 //
 //	U(x) = Σ_{i<j} J_ij·[x_i = x_j],
 //
 // with the weights of the graph as J. It is immutable and safe for concurrent use.
-type OnGraph struct {
+type onGraph struct {
 	space   *energies.Space
 	graph   *graph.Graph
 	near    graph.Neighbours
@@ -20,44 +20,44 @@ type OnGraph struct {
 }
 
 var (
-	_ energies.Differentiable = (*OnGraph)(nil)
-	_ energies.Conditional    = (*OnGraph)(nil)
-	_ energies.Coloured       = (*OnGraph)(nil)
+	_ energies.Differentiable = (*onGraph)(nil)
+	_ energies.Conditional    = (*onGraph)(nil)
+	_ energies.Coloured       = (*onGraph)(nil)
 )
 
 // NewOnGraph returns the model with the given number of values per site. The error is an
 // *energies.SpaceError.
-func NewOnGraph(g *graph.Graph, values int) (*OnGraph, error) {
-	m := &OnGraph{space: &energies.Space{Sites: g.Sites, Values: values}, graph: g, near: g.Neighbours(), colours: g.Colours()}
+func NewOnGraph(g *graph.Graph, values int) (energies.Coloured, error) {
+	m := &onGraph{space: &energies.Space{Sites: g.Sites, Values: values}, graph: g, near: g.Neighbours(), colours: g.Colours()}
 	return m, m.space.Check()
 }
 
 // Space implements energies.Energy.
-func (m *OnGraph) Space() *energies.Space { return m.space }
+func (m *onGraph) Space() *energies.Space { return m.space }
 
 // Graph returns the couplings. It must not be modified.
-func (m *OnGraph) Graph() *graph.Graph { return m.graph }
+func (m *onGraph) Graph() *graph.Graph { return m.graph }
 
 // Colours implements energies.Coloured.
-func (m *OnGraph) Colours() [][]int32 { return m.colours }
+func (m *onGraph) Colours() [][]int32 { return m.colours }
 
 // LogDensity implements energies.Energy.
-func (m *OnGraph) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+func (m *onGraph) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return m.LogDensityGrad(ctx, u, nil, x)
 }
 
 // LogDensityGrad implements energies.Differentiable. U is linear in the one-hot code of each site.
-func (m *OnGraph) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+func (m *onGraph) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return energies.Chains(ctx, x, m.space.Values, func(c int) { u[c] = m.slopes(x.Chain(c), g, c) })
 }
 
 // LogConditional implements energies.Conditional.
-func (m *OnGraph) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+func (m *onGraph) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	return m.LogConditionals(ctx, lp, []int32{int32(site)}, x)
 }
 
 // LogConditionals implements energies.Coloured.
-func (m *OnGraph) LogConditionals(ctx context.Context, lp []float64, sites []int32, x energies.Batch) error {
+func (m *onGraph) LogConditionals(ctx context.Context, lp []float64, sites []int32, x energies.Batch) error {
 	s, n := m.space.Values, len(sites)
 	return energies.Chains(ctx, x, s, func(c int) {
 		for k, i := range sites {
@@ -67,7 +67,7 @@ func (m *OnGraph) LogConditionals(ctx context.Context, lp []float64, sites []int
 }
 
 // votes sets lp to the contribution to U of site i with each value.
-func (m *OnGraph) votes(lp []float64, x []int32, i int) {
+func (m *onGraph) votes(lp []float64, x []int32, i int) {
 	clear(lp)
 	for k := m.near.Start[i]; k < m.near.Start[i+1]; k++ {
 		lp[x[m.near.To[k]]] += m.near.Weight[k]
@@ -75,7 +75,7 @@ func (m *OnGraph) votes(lp []float64, x []int32, i int) {
 }
 
 // slopes returns U of chain c and, unless g is nil, sets g to its gradient.
-func (m *OnGraph) slopes(x []int32, g []float32, c int) float64 {
+func (m *onGraph) slopes(x []int32, g []float32, c int) float64 {
 	u, s := 0.0, m.space.Values
 	for i, v := range x {
 		if g != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Model is a Potts model. It is immutable and safe for concurrent use.
-type Model struct {
+// model is a Potts model. It is immutable and safe for concurrent use.
+type model struct {
 	space *energies.Space
 	field []float64 // [site, value]
 	// pair is J for both orders of each pair, zero on the diagonal, so that a gradient is a sum of d
@@ -23,7 +23,7 @@ type Model struct {
 	pair []float64
 }
 
-var _ energies.Differentiable = (*Model)(nil)
+var _ energies.Differentiable = (*model)(nil)
 
 // badTable returns the error for a table whose size does not match the space.
 func badTable(name string, got, want int) error {
@@ -33,7 +33,7 @@ func badTable(name string, got, want int) error {
 // New returns the model with fields h, [site, value], and couplings J, [site i, site j, value of i,
 // value of j], of which only i < j are read; nil means zero. Both are in nats, finite, and copied.
 // Errors are *energies.SpaceError.
-func New(sp *energies.Space, field, coupling []float64) (*Model, error) {
+func New(sp *energies.Space, field, coupling []float64) (energies.Differentiable, error) {
 	if err := sp.Check(); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func New(sp *energies.Space, field, coupling []float64) (*Model, error) {
 	if coupling != nil && len(coupling) != d*d*s*s {
 		return nil, badTable("coupling", len(coupling), d*d*s*s)
 	}
-	m := &Model{space: sp, field: make([]float64, d*s), pair: make([]float64, d*s*d*s)}
+	m := &model{space: sp, field: make([]float64, d*s), pair: make([]float64, d*s*d*s)}
 	copy(m.field, field)
 	if coupling == nil {
 		return m, nil
@@ -64,17 +64,17 @@ func New(sp *energies.Space, field, coupling []float64) (*Model, error) {
 }
 
 // Space implements energies.Energy.
-func (m *Model) Space() *energies.Space { return m.space }
+func (m *model) Space() *energies.Space { return m.space }
 
 // LogDensity implements energies.Energy.
-func (m *Model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+func (m *model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	for c := range u {
 		u[c] = m.logDensity(x.Chain(c))
 	}
 	return ctx.Err()
 }
 
-func (m *Model) logDensity(x []int32) float64 {
+func (m *model) logDensity(x []int32) float64 {
 	d, s := m.space.Sites, m.space.Values
 	u := 0.0
 	for j, w := range x {
@@ -89,7 +89,7 @@ func (m *Model) logDensity(x []int32) float64 {
 
 // LogDensityGrad implements energies.Differentiable. U is linear in the one-hot code of each site, so
 // g[i,v]-g[i,x_i] is exactly the change of U for x_i := v.
-func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+func (m *model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	d, s := m.space.Sites, m.space.Values
 	sum := make([]float64, d*s)
 	for c := range u {
@@ -109,7 +109,7 @@ func (m *Model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 }
 
 // LogConditional implements energies.Conditional.
-func (m *Model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
+func (m *model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	d, s := m.space.Sites, m.space.Values
 	for c := range x.Chains() {
 		for v := range s {

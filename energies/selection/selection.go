@@ -23,9 +23,9 @@ type Model struct {
 
 var _ energies.Minibatch = (*Model)(nil)
 
-// New returns the model of data x, [datum, variable], and y, [datum]. The slices are retained. The
+// newModel returns the model of data x, [datum, variable], and y, [datum]. The slices are retained. The
 // error is an *energies.SpaceError.
-func New(x []float64, y []bool) (*Model, error) {
+func newModel(x []float64, y []bool) (*Model, error) {
 	if len(y) == 0 || len(x)%len(y) != 0 || len(x) == 0 {
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("variable selection with %d numbers for %d data", len(x), len(y))}
 	}
@@ -53,7 +53,7 @@ func Simulate(variables, data int, seed uint64) (*Model, error) {
 		}
 		y[j] = r.Float64() < 1/(1+math.Exp(-t))
 	}
-	return New(x, y)
+	return newModel(x, y)
 }
 
 // Space implements energies.Energy.

@@ -81,8 +81,8 @@ func (d Dim) Add(e Dim) Dim {
 	return collect(append(slices.Clone(d.terms), e.terms...))
 }
 
-// Neg returns -d.
-func (d Dim) Neg() Dim {
+// neg returns -d.
+func (d Dim) neg() Dim {
 	out := slices.Clone(d.terms)
 	for i := range out {
 		out[i].coef = -out[i].coef
@@ -91,7 +91,7 @@ func (d Dim) Neg() Dim {
 }
 
 // Sub returns d - e.
-func (d Dim) Sub(e Dim) Dim { return d.Add(e.Neg()) }
+func (d Dim) Sub(e Dim) Dim { return d.Add(e.neg()) }
 
 // maxTerms and maxDegree limit polynomials, which otherwise grow to 2ⁿ terms in a graph of n products.
 const maxTerms, maxDegree = 1024, 64

@@ -43,7 +43,7 @@ func TestDim(t *testing.T) {
 		check("sum", a.Add(b), x+y)
 		check("difference", a.Sub(b), x-y)
 		check("product", a.Mul(b), x*y)
-		check("negative", a.Neg(), -x)
+		check("negative", a.neg(), -x)
 		check("product of a list", Product([]Dim{a, b, a}), x*y*x)
 		if q, ok := a.Mul(b).Quo(b); ok {
 			quotients++
@@ -90,7 +90,7 @@ func TestDimUnchanged(t *testing.T) {
 		a.Add(b)
 		a.Mul(b)
 		a.Sub(b)
-		a.Neg()
+		a.neg()
 		a.Quo(b)
 		a.Bind(values)
 		if a.String() != sa || b.String() != sb {
@@ -102,7 +102,7 @@ func TestDimUnchanged(t *testing.T) {
 func TestDimString(t *testing.T) {
 	b, s := Sym("batch"), Sym("sequence")
 	for want, d := range map[string]Dim{
-		"0": {}, "-3": D(-3), "batch": b, "-batch": b.Neg(), "2*batch*sequence + 1": b.Mul(s).Mul(D(2)).Add(D(1)),
+		"0": {}, "-3": D(-3), "batch": b, "-batch": b.neg(), "2*batch*sequence + 1": b.Mul(s).Mul(D(2)).Add(D(1)),
 		"sequence - batch": s.Sub(b), "batch*batch - 2": b.Mul(b).Sub(D(2)), "-2*batch - 1": b.Mul(D(-2)).Sub(D(1)),
 	} {
 		if d.String() != want {

@@ -61,7 +61,7 @@ func inferSame(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 		out.Ints, out.Floats = x.Ints, x.Floats
 	case "Neg":
 		for _, d := range x.Ints {
-			out.Ints = append(out.Ints, d.Neg())
+			out.Ints = append(out.Ints, d.neg())
 		}
 		out.Floats = mapFloats(x.Floats, func(v float64) float64 { return -v })
 	case "Sqrt":

@@ -60,7 +60,7 @@ func inferSlice(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	if x == nil || !x.Known {
 		return nil, nil
 	}
-	starts, ends, axes, steps, ok := SliceArgs(n, in, len(x.Shape))
+	starts, ends, axes, steps, ok := sliceArgs(n, in, len(x.Shape))
 	out := &Info{Type: x.Type, Known: true, Shape: slices.Clone(x.Shape)}
 	if !ok {
 		cut, some := ConstInts(arg(in, 3)) // other axes are unchanged
@@ -109,10 +109,10 @@ func inferSlice(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return []*Info{out}, nil
 }
 
-// SliceArgs returns the arguments of a Slice node, read from attributes (before opset 10) or inputs.
+// sliceArgs returns the arguments of a Slice node, read from attributes (before opset 10) or inputs.
 // Starts and ends may be symbolic. ok is false if an axis, a step or the number of arguments is
 // unknown.
-func SliceArgs(n *onnx.Node, in []*Info, rank int) (starts, ends []Dim, axes, steps []int64, ok bool) {
+func sliceArgs(n *onnx.Node, in []*Info, rank int) (starts, ends []Dim, axes, steps []int64, ok bool) {
 	if s, has := n.Ints("starts"); has {
 		e, _ := n.Ints("ends")
 		starts, ends = Dims(s...), Dims(e...)

@@ -219,7 +219,7 @@ func (b *backend) save(c *checkpoint) error {
 // restore continues a run from a checkpoint. It reads the draws of incomplete chunks, writes all
 // metadata again with the number of draws, and removes later draws.
 func (b *backend) restore(c *checkpoint) error {
-	b.draws[Sampling], b.draws[Warmup] = b.header.Draws(c.Snapshot.Step)
+	b.draws[Sampling], b.draws[Warmup] = b.header.numDraws(c.Snapshot.Step)
 	b.part = b.header.earlierPart(c.Snapshot.Step)
 	var d zarr.Decoder
 	for k := range b.series {

@@ -116,7 +116,7 @@ func heapAfter(b testing.TB, space *energies.Space, chains, steps int) int64 {
 			b.Fatal(err)
 		}
 	}
-	if err := w.Checkpoint(); err != nil {
+	if err := w.writeCheckpoint(); err != nil {
 		b.Fatal(err)
 	}
 	used := heap() - before

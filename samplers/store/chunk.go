@@ -31,11 +31,11 @@ func (s Space) line() line {
 // appendRow appends the values of variable v for a chain.
 func (s *slot) appendRow(b []byte, v variable, l line, chain int) []byte {
 	switch v.name {
-	case LogDensity:
+	case logDensityName:
 		return zarr.AppendFloat(b, s.u[chain])
-	case Acceptance:
+	case acceptanceName:
 		return zarr.AppendFloat(b, s.accept[chain])
-	case Hops:
+	case hopsName:
 		return v.kind.Append(b, int64(s.hops[chain]))
 	case xName:
 	default:

@@ -50,12 +50,12 @@ type Table struct {
 	Constant int `json:"constant"`
 	// Warnings are one sentence each.
 	Warnings []string `json:"warnings"`
-	// Note is [Blind], followed by [Weighed] if draws are weighted.
+	// Note is blind, followed by weighed if draws are weighted.
 	Note string `json:"note"`
 }
 
-// Blind states what diagnostics of mixing cannot detect.
-const Blind = "R-hat and effective sample sizes compare the chains with each other and with themselves. " +
+// blind states what diagnostics of mixing cannot detect.
+const blind = "R-hat and effective sample sizes compare the chains with each other and with themselves. " +
 	"They cannot detect a mode that no chain has visited, or an inexact sampler whose draws do not follow exp(U)."
 
 // TableOptions selects the contents of a table. Zero fields mean defaults.
@@ -127,10 +127,10 @@ func quantile(sorted []float64, p float64) diag.Number {
 // warn adds warnings about the rows, and about varying sites that are not listed.
 func (t *Table) warn(rest []site) {
 	add := func(format string, args ...any) { t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...)) }
-	t.Note = Blind
+	t.Note = blind
 	among := "in all draws"
 	if t.Weighted {
-		t.Note += " " + Weighed
+		t.Note += " " + weighed
 		if among += " with weight"; !t.WeightESS.Finite() {
 			return // weigh has added the warning
 		}
@@ -233,7 +233,7 @@ func badness(a, b Row) int {
 // Errors are *Error.
 func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	t := &Table{Chains: r.Chains(), Draws: r.Draws(Sampling), Sites: r.header.Space.Sites}
-	lp, err := r.Series(Sampling, LogDensity)
+	lp, err := r.Series(Sampling, logDensityName)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	t.weigh(weights)
 	t.missed(r.header)
 	t.moved(r.header)
-	t.Rows = append(t.Rows, summarize(LogDensity, lp, weights))
+	t.Rows = append(t.Rows, summarize(logDensityName, lp, weights))
 	lp = nil
 	sites, err := screen(r, weights, o.bytes())
 	if err != nil {

@@ -29,7 +29,7 @@ func fakeRun(t *testing.T, space *energies.Space, chains, draws int, value func(
 	dir := filepath.Join(t.TempDir(), "run")
 	h := Header{Gradhop: "v0", Space: SpaceOf(space), Sampler: "none", ChainIDs: chainIDs(0, int64(chains)), Steps: draws, Thin: 1}
 	if weight != nil {
-		h.Vars = []string{Weight}
+		h.Vars = []string{weightName}
 	}
 	w, err := Create(dir, h, Options{Every: -1})
 	if err != nil {
@@ -38,7 +38,7 @@ func fakeRun(t *testing.T, space *energies.Space, chains, draws int, value func(
 	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(space, chains)}, ChainIDs: h.ChainIDs}
 	s.U = make([]float64, chains)
 	if weight != nil {
-		s.Declare([]samplers.VarSpec{{Name: Weight, Record: true}})
+		s.Declare([]samplers.VarSpec{{Name: weightName, Record: true}})
 	}
 	var info samplers.Info
 	for k := range draws {
@@ -48,7 +48,7 @@ func fakeRun(t *testing.T, space *energies.Space, chains, draws int, value func(
 		for c := range chains {
 			s.U[c] = lp(k, c)
 			if weight != nil {
-				s.Var(Weight)[c] = weight(k, c)
+				s.Var(weightName)[c] = weight(k, c)
 			}
 			for i := range space.Sites {
 				s.X.Chain(c)[i] = value(k, c, i)
@@ -133,7 +133,7 @@ func TestWide(t *testing.T) {
 	if err := first.WriteText(text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"294 of 300 sites are not listed", "100 of 300 sites have the same value", "x[100]: constant within each chain but different", "NA", "R-hat above 1.01", Blind} {
+	for _, want := range []string{"294 of 300 sites are not listed", "100 of 300 sites have the same value", "x[100]: constant within each chain but different", "NA", "R-hat above 1.01", blind} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -101,7 +101,7 @@ func HeaderOf(cfg samplers.Config) Header {
 }
 
 // Weighted reports whether draws have weights.
-func (h Header) Weighted() bool { return slices.Contains(h.Vars, Weight) }
+func (h Header) Weighted() bool { return slices.Contains(h.Vars, weightName) }
 
 // SpaceOf describes s.
 func SpaceOf(s *energies.Space) Space {
@@ -132,9 +132,9 @@ func (s Space) Bounds() (lo, hi int) {
 	return 0, s.Values - 1
 }
 
-// Draws returns the number of draws per chain that a run has kept after the given number of steps,
+// numDraws returns the number of draws per chain that a run has kept after the given number of steps,
 // warm-up included, and how many of these are of warm-up.
-func (h Header) Draws(step int64) (draws, warmup int) {
+func (h Header) numDraws(step int64) (draws, warmup int) {
 	thin, w := int64(max(h.Thin, 1)), int64(h.Warmup)
 	return int(max(step-w, 0) / thin), int(min(step, w) / thin)
 }

@@ -48,11 +48,11 @@ func (p Phase) stats() string {
 // changed. They are followed by the recorded variables of the kernel, two of which are interpreted
 // here: the step size and the weight of the draw.
 const (
-	LogDensity = "lp"
-	Acceptance = "acceptance_rate"
-	Hops       = "n_hops"
-	StepSize   = samplers.StepSizeVar
-	Weight     = samplers.WeightVar
+	logDensityName = "lp"
+	acceptanceName = "acceptance_rate"
+	hopsName       = "n_hops"
+	stepSizeName   = samplers.StepSizeVar
+	weightName     = samplers.WeightVar
 )
 
 // xName is the array of states.
@@ -106,13 +106,13 @@ func layout(h Header) []variable {
 			all = append(all, x)
 		}
 		stat := variable{phase: p, group: p.stats(), kind: zarr.Float64, draws: statDraws}
-		for _, name := range append([]string{LogDensity, Acceptance, Hops}, h.Vars...) {
+		for _, name := range append([]string{logDensityName, acceptanceName, hopsName}, h.Vars...) {
 			v := stat
 			v.name = name
 			switch name {
-			case LogDensity:
+			case logDensityName:
 				v.units = "nats"
-			case Hops:
+			case hopsName:
 				v.kind = zarr.Int32
 			}
 			all = append(all, v)

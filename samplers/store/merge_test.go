@@ -53,7 +53,7 @@ func TestMergeIsTheWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := fmt.Sprintf("%+v", *r.Snapshot()), fmt.Sprintf("%+v", *w.Snapshot()); got != want {
+			if got, want := fmt.Sprintf("%+v", *r.snapshot()), fmt.Sprintf("%+v", *w.snapshot()); got != want {
 				t.Errorf("snapshot %s\nwant %s", got, want)
 			}
 			// The joint run goes on as the whole one does.
@@ -74,7 +74,7 @@ func TestMergeAfterKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := r.find(Sampling, LogDensity)
+	v := r.find(Sampling, logDensityName)
 	var d zarr.Decoder
 	rows, err := v.read(&d, parts[0], 1, 0)
 	if err != nil {

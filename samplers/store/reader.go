@@ -51,7 +51,7 @@ func (r *Reader) Header() Header { return r.header }
 // Chains returns the number of chains.
 func (r *Reader) Chains() int { return len(r.header.ChainIDs) }
 
-// Draws returns the number of draws per chain in a phase. States of warm-up may not be saved; see
+// numDraws returns the number of draws per chain in a phase. States of warm-up may not be saved; see
 // HasStates.
 func (r *Reader) Draws(p Phase) int { return r.draws[p] }
 
@@ -66,9 +66,9 @@ func (r *Reader) Step() int64 {
 // Finished reports whether all planned steps have been made.
 func (r *Reader) Finished() bool { return r.Step() >= int64(r.header.Warmup+r.header.Steps) }
 
-// Snapshot returns the current state of the chains, nil before the first checkpoint. It must not be
+// snapshot returns the current state of the chains, nil before the first checkpoint. It must not be
 // modified.
-func (r *Reader) Snapshot() *samplers.Snapshot {
+func (r *Reader) snapshot() *samplers.Snapshot {
 	if r.point == nil {
 		return nil
 	}
@@ -84,8 +84,8 @@ func (r *Reader) Tally() Tally {
 	return r.point.Tally
 }
 
-// HasStates reports whether states of the phase were saved.
-func (r *Reader) HasStates(p Phase) bool { return r.find(p, xName) != nil }
+// hasStates reports whether states of the phase were saved.
+func (r *Reader) hasStates(p Phase) bool { return r.find(p, xName) != nil }
 
 // Statistics returns the names of the statistics of the phase, nil if there are none.
 func (r *Reader) Statistics(p Phase) []string {

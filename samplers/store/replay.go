@@ -17,7 +17,7 @@ var replayBytes = 16 << 20
 // for the next draw. The error is that of the observer, including samplers.ErrStop, or an *Error.
 func (r *Reader) Replay(sp *energies.Space, o samplers.Observer) error {
 	for _, p := range []Phase{Warmup, Sampling} {
-		if !r.HasStates(p) {
+		if !r.hasStates(p) {
 			continue
 		}
 		if err := r.replay(p, sp, o); err != nil {
@@ -89,7 +89,7 @@ func (k *past) read(from, n int) (err error) {
 		each(v, func(row []byte) { out = append(out, v.kind.Number(row)) })
 		return out
 	}
-	k.u, k.accept, k.hops = numbers(LogDensity, k.u), numbers(Acceptance, k.accept), numbers(Hops, k.hops)
+	k.u, k.accept, k.hops = numbers(logDensityName, k.u), numbers(acceptanceName, k.accept), numbers(hopsName, k.hops)
 	for _, name := range k.r.header.Vars {
 		k.vars[name] = numbers(name, k.vars[name])
 	}

@@ -43,7 +43,7 @@ func TestRoundTrip(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Draws(Sampling) != want.Draws() || r.Draws(Warmup) != 4 || !r.Finished() || r.HasStates(Warmup) {
+				if r.Draws(Sampling) != want.Draws() || r.Draws(Warmup) != 4 || !r.Finished() || r.hasStates(Warmup) {
 					t.Fatalf("%d draws, %d of warm-up; want %d", r.Draws(Sampling), r.Draws(Warmup), want.Draws())
 				}
 				lo, _ := r.Header().Space.Bounds()
@@ -69,23 +69,23 @@ func TestRoundTrip(t *testing.T) {
 						t.Fatalf("chain %d: %d draws, last %v, %v", c, k, last, err)
 					}
 				}
-				for name, rows := range map[string][][]float64{LogDensity: want.ByChain(want.U), Acceptance: want.ByChain(want.Accept)} {
+				for name, rows := range map[string][][]float64{logDensityName: want.ByChain(want.U), acceptanceName: want.ByChain(want.Accept)} {
 					got, err := r.Series(Sampling, name)
 					if err != nil || fmt.Sprint(got) != fmt.Sprint(rows) {
 						t.Errorf("%s differs: %v", name, err)
 					}
 				}
 				for _, p := range []Phase{Sampling, Warmup} {
-					if has := slices.Contains(r.Statistics(p), Weight); has != (sampler == "sgdld") {
+					if has := slices.Contains(r.Statistics(p), weightName); has != (sampler == "sgdld") {
 						t.Errorf("weights of %s recorded: %v", p, has)
 					}
 				}
 				if sampler == "sgdld" {
-					if got, err := r.Series(Sampling, Weight); err != nil || fmt.Sprint(got) != fmt.Sprint(want.ByChain(want.Vars[Weight])) {
+					if got, err := r.Series(Sampling, weightName); err != nil || fmt.Sprint(got) != fmt.Sprint(want.ByChain(want.Vars[weightName])) {
 						t.Errorf("weights differ: %v", err)
 					}
 				}
-				if has := slices.Contains(r.Statistics(Sampling), StepSize); has != (sampler == "dmala") {
+				if has := slices.Contains(r.Statistics(Sampling), stepSizeName); has != (sampler == "dmala") {
 					t.Errorf("step size recorded: %v", has)
 				}
 			})
@@ -103,7 +103,7 @@ func TestTally(t *testing.T) {
 		t.Fatal(err)
 	}
 	tally := r.Tally()
-	hops, err := r.Series(Sampling, Hops)
+	hops, err := r.Series(Sampling, hopsName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestReadWhileWriting(t *testing.T) {
 		}
 		if len(seen) == 0 || r.Draws(Sampling) > seen[len(seen)-1].Draws(Sampling) {
 			seen = append(seen, r)
-			if lp, err := r.Series(Sampling, LogDensity); err != nil || len(lp[1]) != r.Draws(Sampling) {
+			if lp, err := r.Series(Sampling, logDensityName); err != nil || len(lp[1]) != r.Draws(Sampling) {
 				t.Fatalf("%d draws, %v", len(lp[1]), err)
 			}
 		}
@@ -153,7 +153,7 @@ func TestReadWhileWriting(t *testing.T) {
 		t.FailNow() // the run says why
 	}
 	for _, r := range seen { // those opened early read on what is there now
-		lp, err := r.Series(Sampling, LogDensity)
+		lp, err := r.Series(Sampling, logDensityName)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ type Summary struct {
 	Finished  bool  `json:"finished"`
 	StepsMade int64 `json:"steps_made"`
 	Draws     int   `json:"draws"`
-	// Acceptance is the mean acceptance probability and Hops the mean number of changed sites over all
+	// acceptanceName is the mean acceptance probability and Hops the mean number of changed sites over all
 	// steps after warm-up; Final holds the last values of the recorded variables, such as tuned
 	// parameters. Each is [chain], in the order of chain_ids.
 	Acceptance []diag.Number            `json:"acceptance"`
@@ -52,7 +52,7 @@ func Summarize(r *Reader, o TableOptions) (*Summary, error) {
 func Totals(r *Reader) *Summary {
 	tally := r.Tally()
 	s := &Summary{Header: r.header, Finished: r.Finished(), StepsMade: r.Step(), Draws: r.Draws(Sampling), Seconds: tally.Seconds}
-	if p := r.Snapshot(); p != nil {
+	if p := r.snapshot(); p != nil {
 		s.Evaluations, s.RowsRead = p.Evaluations, p.Evaluations.Total()*int64(r.header.Rows)
 		s.Final = map[string][]diag.Number{}
 		for _, name := range r.header.Vars {

@@ -13,7 +13,7 @@ import (
 // number of decimals of a mean. The first line mentions weights if there are any.
 func (t *Table) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%d chains, %d draws each%s\n", t.Chains, t.Draws, t.Heading())
+	fmt.Fprintf(&b, "%d chains, %d draws each%s\n", t.Chains, t.Draws, t.heading())
 	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tab, "\tmean\tsd\t5%\t50%\t95%\tmcse\tess bulk\tess tail\tr-hat\t")
 	for _, r := range t.Rows {
@@ -36,7 +36,7 @@ func (t *Table) WriteText(w io.Writer) error {
 // hidden returns the number of sites without a row.
 func (t *Table) hidden() int {
 	listed := len(t.Rows)
-	if listed > 0 && t.Rows[0].Name == LogDensity {
+	if listed > 0 && t.Rows[0].Name == logDensityName {
 		listed--
 	}
 	return t.Sites - listed

@@ -141,7 +141,7 @@ func (v *verifier) metadata(point *checkpoint) {
 	v.add(name, err)
 	if point != nil {
 		least := [2]int{}
-		least[Sampling], least[Warmup] = v.header.Draws(point.Snapshot.Step)
+		least[Sampling], least[Warmup] = v.header.numDraws(point.Snapshot.Step)
 		if err == nil && (shown[Sampling] < least[Sampling] || v.header.Warmup > 0 && shown[Warmup] < least[Warmup]) {
 			v.add(name, errors.New("it declares fewer draws than the checkpoint"))
 		}
@@ -245,7 +245,7 @@ func lastGood(dir string, h Header) (*checkpoint, []Damage, error) {
 			v.add(earlierPath(step), errors.New("missing"))
 		}
 	}
-	v.draws[Sampling], v.draws[Warmup] = h.Draws(points[0].Snapshot.Step)
+	v.draws[Sampling], v.draws[Warmup] = h.numDraws(points[0].Snapshot.Step)
 	v.chunks()
 	first := points[0].Snapshot.Step + 1
 	for _, d := range v.found {

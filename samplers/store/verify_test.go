@@ -36,7 +36,7 @@ func (o *often) Observe(s *samplers.State, _ *samplers.Info) error {
 	if s.Step%10 != 0 {
 		return nil
 	}
-	return o.w.Checkpoint()
+	return o.w.writeCheckpoint()
 }
 
 // commanded are the options of a run that has a file of its own.

@@ -8,8 +8,8 @@ import (
 	"github.com/gradhop/gradhop/samplers/diag"
 )
 
-// Weighed explains the statistics of a table with weights.
-const Weighed = "Draws are weighted: means, deviations and quantiles are weighted, errors and effective sample sizes refer to " +
+// weighed explains the statistics of a table with weights.
+const weighed = "Draws are weighted: means, deviations and quantiles are weighted, errors and effective sample sizes refer to " +
 	"weighted means, and R-hat compares the contributions of draws to them."
 
 // shareLimit is the largest share of a single draw in the total weight without a warning.
@@ -20,7 +20,7 @@ func (r *Reader) weights() ([][]float64, error) {
 	if !r.header.Weighted() {
 		return nil, nil
 	}
-	return r.Series(Sampling, Weight)
+	return r.Series(Sampling, weightName)
 }
 
 // weigh adds warnings about the weights; nil means equal weights.
@@ -68,9 +68,9 @@ func (t *Table) moved(h Header) {
 	}
 }
 
-// Heading returns the effective sample size of the weights as a suffix for the number of draws, or ""
+// heading returns the effective sample size of the weights as a suffix for the number of draws, or ""
 // without weights.
-func (t *Table) Heading() string {
+func (t *Table) heading() string {
 	if !t.Weighted {
 		return ""
 	}

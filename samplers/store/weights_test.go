@@ -54,7 +54,7 @@ func (e fields) moments() (means, deviations map[string]float64) {
 		means[name], deviations[name] = m/total, math.Sqrt(m2/total-m*m/total/total)
 		lp, lp2 = lp+u/total, lp2+u2/total-u*u/total/total
 	}
-	means[LogDensity], deviations[LogDensity] = lp, math.Sqrt(lp2)
+	means[logDensityName], deviations[logDensityName] = lp, math.Sqrt(lp2)
 	return means, deviations
 }
 
@@ -104,7 +104,7 @@ func TestWeightedSummary(t *testing.T) {
 	if !s.Weighted() || !table.Weighted || !(table.WeightESS > 1000 && table.WeightESS < 79000) || len(table.Rows) != 3 || len(table.Warnings) != 0 {
 		t.Fatalf("%+v", table)
 	}
-	lp, err := r.Series(Sampling, LogDensity)
+	lp, err := r.Series(Sampling, logDensityName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestWeightedSummary(t *testing.T) {
 	if err := table.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "4 chains, 20000 draws each, weighted: effective sample size of the weights ") || !strings.Contains(text.String(), Weighed) {
+	if !strings.Contains(text.String(), "4 chains, 20000 draws each, weighted: effective sample size of the weights ") || !strings.Contains(text.String(), weighed) {
 		t.Errorf("the text does not say that draws are weighted:\n%s", &text)
 	}
 }
@@ -178,7 +178,7 @@ func TestBadWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(strings.Join(table.Warnings, "\n"), c.says) || !strings.Contains(table.Note, Weighed) {
+		if !strings.Contains(strings.Join(table.Warnings, "\n"), c.says) || !strings.Contains(table.Note, weighed) {
 			t.Errorf("%s: warnings %q", what, table.Warnings)
 		}
 		if row := table.Rows[1]; what != "heavy" && (row.MCSE.Finite() || row.ESSBulk.Finite() || row.RHat.Finite() || what != "one" && row.Mean.Finite()) {

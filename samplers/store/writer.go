@@ -228,9 +228,9 @@ func (w *Writer) checkpoint() *checkpoint {
 // Damage returns the damage found when the run was resumed; see [Resume].
 func (w *Writer) Damage() []Damage { return w.damage }
 
-// Checkpoint writes a checkpoint of the last observed state and waits until it and all draws before it
+// writeCheckpoint writes a checkpoint of the last observed state and waits until it and all draws before it
 // are on disk. Before the first step it does nothing.
-func (w *Writer) Checkpoint() error {
+func (w *Writer) writeCheckpoint() error {
 	if err := w.failure(); err != nil || w.state == nil || w.closed {
 		return err
 	}
@@ -254,7 +254,7 @@ func (w *Writer) Close() error {
 	if w.closed {
 		return w.failure()
 	}
-	err := w.Checkpoint()
+	err := w.writeCheckpoint()
 	w.closed = true
 	close(w.queue)
 	<-w.done

@@ -63,8 +63,8 @@ type Run struct {
 	identity string
 }
 
-// Describe is what a run's folder says of it, beside the caller's own settings.
-type Describe struct {
+// describe is what a run's folder says of it, beside the caller's own settings.
+type describe struct {
 	Settings    Settings `json:"settings"`
 	ModelSHA256 string   `json:"model_sha256"`
 	DataSHA256  string   `json:"data_sha256"`
@@ -85,7 +85,7 @@ func (r *Run) Start(resume bool, version string) error {
 	if err != nil {
 		return err
 	}
-	d := Describe{t.s, sum, t.data.SHA256(), t.data.Rows, t.data.Space.String(), t.weights.Count(), version}
+	d := describe{t.s, sum, t.data.SHA256(), t.data.Rows, t.data.Space.String(), t.weights.Count(), version}
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return err
@@ -254,8 +254,8 @@ func (r *Run) drawSamples() error {
 	if r.Height == 0 || t.Samples() == nil {
 		return nil
 	}
-	n := min(len(t.Samples())/t.Space().Sites, 64)
-	grid := Grid(t.Space(), t.Samples()[:n*t.Space().Sites], r.Height, r.Width)
+	n := min(len(t.Samples())/t.space().Sites, 64)
+	grid := Grid(t.space(), t.Samples()[:n*t.space().Sites], r.Height, r.Width)
 	return atomicfile.Write(r.path(SamplesFile), func(w io.Writer) error { return png.Encode(w, Enlarge(grid, VisibleScale(grid))) })
 }
 

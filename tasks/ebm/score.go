@@ -49,8 +49,8 @@ type ScoreSettings struct {
 	Progress func(level, levels int)
 }
 
-// CheckpointEvery is the number of levels between checkpoints.
-const CheckpointEvery = 100
+// checkpointEvery is the number of levels between checkpoints.
+const checkpointEvery = 100
 
 // Score is an estimate of log Z = log Σ_x exp(U(x)).
 type Score struct {
@@ -241,7 +241,7 @@ func (a *annealing) run(ctx context.Context, identity string) error {
 		if a.s.Progress != nil {
 			a.s.Progress(a.done, levels)
 		}
-		if a.s.Checkpoint != "" && (a.done%CheckpointEvery == 0 || a.done == levels) {
+		if a.s.Checkpoint != "" && (a.done%checkpointEvery == 0 || a.done == levels) {
 			// What follows starts from memory that a resumed run has too: a model's U may
 			// depend, in its last bits, on the states that it is computed with.
 			a.forget()

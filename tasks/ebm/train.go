@@ -249,8 +249,8 @@ func (t *Trainer) fresh(x []int32, chain, update int64) {
 	}
 }
 
-// Space returns the states.
-func (t *Trainer) Space() *energies.Space { return t.data.Space }
+// space returns the states.
+func (t *Trainer) space() *energies.Space { return t.data.Space }
 
 // Weights returns the weights being trained, sharing memory.
 func (t *Trainer) Weights() *Weights { return t.weights }

@@ -70,7 +70,7 @@ func TestReadBad(t *testing.T) {
 	} {
 		_, err := read(text)
 		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Problem != BadSetting || !strings.Contains(e.Detail, field) || strings.Contains(err.Error(), "\n") {
+		if !ok || e.Problem != kindBadSetting || !strings.Contains(e.Detail, field) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %T %v, want a bad setting %q", text, err, err, field)
 		}
 	}
@@ -86,7 +86,7 @@ func TestReadUnsupported(t *testing.T) {
 		`{"do_center_crop": false, "do_resize": false, "size": {"height": 3, "width": 3}}`: "do_center_crop",
 	} {
 		_, err := read(text)
-		if e, ok := errors.AsType[*Error](err); !ok || e.Problem != Unsupported || !strings.HasPrefix(e.Detail, field) {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Problem != kindUnsupported || !strings.HasPrefix(e.Detail, field) {
 			t.Errorf("%s: %T %v, want %q to be unsupported", text, err, err, field)
 		}
 	}

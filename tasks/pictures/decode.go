@@ -56,8 +56,8 @@ type Sum [sha256.Size]byte
 
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
-// Read returns the content of an image file and its Sum. Errors are *Error.
-func Read(path string, limits Limits) ([]byte, Sum, error) {
+// readLimited returns the content of an image file and its Sum. Errors are *Error.
+func readLimited(path string, limits Limits) ([]byte, Sum, error) {
 	limits = limits.fill()
 	// Opening a pipe would block.
 	if st, err := os.Stat(path); err == nil && !st.IsDir() && !st.Mode().IsRegular() {
@@ -73,7 +73,7 @@ func Read(path string, limits Limits) ([]byte, Sum, error) {
 		return nil, Sum{}, unreadable(path, err)
 	}
 	if !st.IsDir() && st.Size() > limits.Bytes {
-		return nil, Sum{}, &Error{File: path, Problem: TooLarge, Detail: fmt.Sprintf("%d bytes, the limit is %d", st.Size(), limits.Bytes)}
+		return nil, Sum{}, &Error{File: path, Problem: kindTooLarge, Detail: fmt.Sprintf("%d bytes, the limit is %d", st.Size(), limits.Bytes)}
 	}
 	data := bytes.NewBuffer(make([]byte, 0, min(st.Size(), limits.Bytes)+bytes.MinRead))
 	if _, err := io.Copy(data, io.LimitReader(f, limits.Bytes)); err != nil {
@@ -84,15 +84,15 @@ func Read(path string, limits Limits) ([]byte, Sum, error) {
 
 // Decode reads an image file. Errors are *Error.
 func Decode(path string, limits Limits) (*Picture, error) {
-	data, _, err := Read(path, limits)
+	data, _, err := readLimited(path, limits)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeBytes(path, data, limits)
+	return decodeAs(path, data, limits)
 }
 
-// DecodeBytes is [Decode] for the contents of a file; errors refer to it by name.
-func DecodeBytes(name string, data []byte, limits Limits) (*Picture, error) {
+// decodeAs is [Decode] for the contents of a file; errors refer to it by name.
+func decodeAs(name string, data []byte, limits Limits) (*Picture, error) {
 	return decodeBytes(name, data, limits, func(int64) error { return nil })
 }
 
@@ -107,7 +107,7 @@ func decodeBytes(name string, data []byte, limits Limits, enter func(pixels int6
 		if len(data) == 0 {
 			detail = "the file is empty"
 		}
-		return nil, &Error{File: name, Problem: NotPicture, Detail: detail}
+		return nil, &Error{File: name, Problem: kindNotPicture, Detail: detail}
 	case !ok:
 		return nil, unsupportedFormat(name, format, nil)
 	}
@@ -130,9 +130,9 @@ func decodeBytes(name string, data []byte, limits Limits, enter func(pixels int6
 		return nil, unsupportedFormat(name, format, err)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || !complete(format, data) {
-		return nil, &Error{File: name, Problem: Truncated, Detail: fmt.Sprintf("the %s file is cut off", format), Err: err}
+		return nil, &Error{File: name, Problem: kindTruncated, Detail: fmt.Sprintf("the %s file is cut off", format), Err: err}
 	}
-	return nil, &Error{File: name, Problem: Damaged, Detail: fmt.Sprintf("the %s file is damaged: %v", format, err), Err: err}
+	return nil, &Error{File: name, Problem: kindDamaged, Detail: fmt.Sprintf("the %s file is damaged: %v", format, err), Err: err}
 }
 
 // decoder reads one format.
@@ -220,7 +220,7 @@ func (d decoder) decode(data []byte, limit int64, enter func(pixels int64) error
 		return nil, errors.New("the picture has no pixels")
 	}
 	if int64(c.Width) > limit/int64(c.Height) {
-		return nil, &Error{Problem: TooLarge, Detail: fmt.Sprintf("%d x %d pixels, the limit is %d pixels", c.Width, c.Height, limit)}
+		return nil, &Error{Problem: kindTooLarge, Detail: fmt.Sprintf("%d x %d pixels, the limit is %d pixels", c.Width, c.Height, limit)}
 	}
 	if err := enter(int64(c.Width) * int64(c.Height)); err != nil {
 		return nil, err

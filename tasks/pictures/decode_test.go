@@ -35,7 +35,7 @@ func fixture(t testing.TB, name string) []byte {
 // fails wants an error about a problem that names the file, in one line.
 func fails(t *testing.T, want Problem, data []byte) *Error {
 	t.Helper()
-	p, err := DecodeBytes("dir/a file", data, Limits{})
+	p, err := decodeAs("dir/a file", data, Limits{})
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Problem != want {
 		t.Fatalf("error %T %v, want problem %d", err, err, want)
@@ -48,9 +48,9 @@ func fails(t *testing.T, want Problem, data []byte) *Error {
 
 func TestNotImage(t *testing.T) {
 	for _, text := range []string{"", "B", "hello", "BMW builds cars and motorcycles", "\x00\x00\x00\x20ftypmp42....", strings.Repeat("\x00", 100)} {
-		fails(t, NotPicture, []byte(text))
+		fails(t, kindNotPicture, []byte(text))
 	}
-	if e := fails(t, NotPicture, nil); !strings.Contains(e.Error(), "empty") {
+	if e := fails(t, kindNotPicture, nil); !strings.Contains(e.Error(), "empty") {
 		t.Errorf("%v does not say that the file is empty", e)
 	}
 }
@@ -67,7 +67,7 @@ func TestFormatUnsupported(t *testing.T) {
 		"<?xml version=\"1.0\"?>\n<svg/>":                                    "SVG",
 		"8BPS\x00\x01":                                                       "Photoshop",
 	} {
-		if e := fails(t, Unsupported, []byte(text)); !strings.HasPrefix(e.Detail, want+" is not supported") {
+		if e := fails(t, kindUnsupported, []byte(text)); !strings.HasPrefix(e.Detail, want+" is not supported") {
 			t.Errorf("%q: %s, want %s", text, e.Detail, want)
 		}
 	}
@@ -83,7 +83,7 @@ func TestTruncated(t *testing.T) {
 			if name == "frames.webp" { // within the first of two frames
 				n = len(data) / 3
 			}
-			if e := fails(t, Truncated, data[:n]); e.Unwrap() == nil {
+			if e := fails(t, kindTruncated, data[:n]); e.Unwrap() == nil {
 				t.Error("no cause")
 			}
 		})
@@ -93,16 +93,16 @@ func TestTruncated(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	broken := bytes.Clone(fixture(t, "rgb.png"))
 	broken[bytes.Index(broken, []byte("IDAT"))+20] ^= 0x55
-	fails(t, Damaged, broken)
+	fails(t, kindDamaged, broken)
 
 	// A scan that ends too early.
 	for _, name := range []string{"420.jpg", "progressive.jpg"} {
 		data := fixture(t, name)
-		fails(t, Damaged, append(bytes.Clone(data[:len(data)-100]), 0xff, 0xd9))
+		fails(t, kindDamaged, append(bytes.Clone(data[:len(data)-100]), 0xff, 0xd9))
 	}
 
 	// Four colours in two bits a pixel, of which the palette has none.
-	fails(t, Damaged, bytes.Replace(fixture(t, "palette.png"), []byte("PLTE"), []byte("PLTX"), 1))
+	fails(t, kindDamaged, bytes.Replace(fixture(t, "palette.png"), []byte("PLTE"), []byte("PLTX"), 1))
 }
 
 // Each scan of a file goes through the whole picture; a few dozen are decoded, in a file of
@@ -124,10 +124,10 @@ func TestManyScans(t *testing.T) {
 		again := func(n int) []byte {
 			return slices.Concat(data[:from], bytes.Repeat(first, n), data[from:])
 		}
-		if p, err := DecodeBytes(name, again(40), Limits{}); err != nil || p.Width == 0 {
+		if p, err := decodeAs(name, again(40), Limits{}); err != nil || p.Width == 0 {
 			t.Errorf("%s with 40 scans more: %v", name, err)
 		}
-		e := fails(t, Unsupported, again(256))
+		e := fails(t, kindUnsupported, again(256))
 		if !strings.Contains(e.Error(), "scans") {
 			t.Errorf("%s: %v", name, e)
 		}
@@ -152,7 +152,7 @@ func TestManyScannedPixels(t *testing.T) {
 	from := bytes.Index(data, []byte{0xff, 0xda})
 	scan := data[from : bytes.Index(data[from+2:], []byte{0xff, 0xc4})+from+2]
 	began := time.Now()
-	e := fails(t, Unsupported, slices.Concat(data[:from], bytes.Repeat(scan, 20), data[from:]))
+	e := fails(t, kindUnsupported, slices.Concat(data[:from], bytes.Repeat(scan, 20), data[from:]))
 	if !strings.Contains(e.Detail, "scans of 8000 x 8000 pixels") || time.Since(began) > time.Second {
 		t.Errorf("after %v: %v", time.Since(began), e)
 	}
@@ -186,7 +186,7 @@ func gigantic(t testing.TB) map[string][]byte {
 func TestTooLarge(t *testing.T) {
 	for format, data := range gigantic(t) {
 		t.Run(format, func(t *testing.T) {
-			e := fails(t, TooLarge, data)
+			e := fails(t, kindTooLarge, data)
 			if side := map[bool]int{true: 16384, false: 60000}[format == webp]; e.Detail != fmt.Sprintf("%d x %d pixels, the limit is %d pixels", side, side, 64<<20) {
 				t.Errorf("%+v", e)
 			}
@@ -194,19 +194,19 @@ func TestTooLarge(t *testing.T) {
 	}
 	for _, side := range [][2]uint32{{1 << 30, 1 << 30}, {math.MaxInt32, math.MaxInt32}, {1 << 31, 1 << 31}, {math.MaxUint32, 1}, {1, math.MaxUint32}} {
 		data := sized(t, side[0], side[1])
-		if e := fails(t, TooLarge, data); e.Detail != fmt.Sprintf("%d x %d pixels, the limit is %d pixels", side[0], side[1], 64<<20) {
+		if e := fails(t, kindTooLarge, data); e.Detail != fmt.Sprintf("%d x %d pixels, the limit is %d pixels", side[0], side[1], 64<<20) {
 			t.Errorf("%d x %d: %+v", side[0], side[1], e)
 		}
 		// Nothing is allocated for what no limit keeps out.
-		if p, err := DecodeBytes("x", data, Limits{Pixels: math.MaxInt64}); err == nil {
+		if p, err := decodeAs("x", data, Limits{Pixels: math.MaxInt64}); err == nil {
 			t.Errorf("%d x %d without a limit: %d x %d", side[0], side[1], p.Width, p.Height)
 		}
 	}
-	fails(t, Damaged, sized(t, 0, math.MaxUint32))
-	if _, err := DecodeBytes("x", fixture(t, "rgb.png"), Limits{Pixels: 11*17 - 1}); err == nil {
+	fails(t, kindDamaged, sized(t, 0, math.MaxUint32))
+	if _, err := decodeAs("x", fixture(t, "rgb.png"), Limits{Pixels: 11*17 - 1}); err == nil {
 		t.Error("a limit of one pixel less is not kept")
 	}
-	if _, err := DecodeBytes("x", fixture(t, "rgb.png"), Limits{Pixels: 11 * 17}); err != nil {
+	if _, err := decodeAs("x", fixture(t, "rgb.png"), Limits{Pixels: 11 * 17}); err != nil {
 		t.Error(err)
 	}
 }
@@ -214,22 +214,22 @@ func TestTooLarge(t *testing.T) {
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.png")
-	if _, _, err := Read(path, Limits{}); !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), path) != 1 {
+	if _, _, err := readLimited(path, Limits{}); !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), path) != 1 {
 		t.Errorf("absent: %v", err)
 	}
 	if _, err := Decode(dir, Limits{}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a folder: %v", err)
-	} else if e, ok := errors.AsType[*Error](err); !ok || e.Problem != Unreadable {
+	} else if e, ok := errors.AsType[*Error](err); !ok || e.Problem != kindUnreadable {
 		t.Errorf("a folder: %T", err)
 	}
 	if err := os.WriteFile(path, make([]byte, 101), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := Read(path, Limits{Bytes: 100})
-	if e, ok := errors.AsType[*Error](err); !ok || e.Problem != TooLarge || e.Detail != "101 bytes, the limit is 100" {
+	_, _, err := readLimited(path, Limits{Bytes: 100})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Problem != kindTooLarge || e.Detail != "101 bytes, the limit is 100" {
 		t.Errorf("large: %v", err)
 	}
-	data, sum, err := Read(path, Limits{Bytes: 101})
+	data, sum, err := readLimited(path, Limits{Bytes: 101})
 	if err != nil || len(data) != 101 {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
@@ -253,14 +253,14 @@ func TestExtensionIsIgnored(t *testing.T) {
 // What the first frame of an animation does not cover is white.
 func TestOpenCanvas(t *testing.T) {
 	data := bytes.Clone(fixture(t, "rgb.gif"))
-	whole, err := DecodeBytes("x", data, Limits{})
+	whole, err := decodeAs("x", data, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	data[6], data[8] = data[6]+3, data[8]+2 // a canvas of 17 x 11 for a frame of 14 x 9
 	at := bytes.LastIndex(data, []byte{0x2c, 0, 0, 0, 0, 14, 0, 9, 0})
 	data[at+1], data[at+3] = 2, 1 // at (2, 1)
-	p, err := DecodeBytes("x", data, Limits{})
+	p, err := decodeAs("x", data, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func FuzzDecode(f *testing.F) {
 	values := make([]float32, pre.Values())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 1 << 16
-		p, err := DecodeBytes("x", data, Limits{Pixels: limit})
+		p, err := decodeAs("x", data, Limits{Pixels: limit})
 		if err != nil {
 			e, ok := errors.AsType[*Error](err)
 			if !ok {
@@ -325,13 +325,13 @@ func FuzzDecode(f *testing.F) {
 func TestFrameOverTheEdge(t *testing.T) {
 	data := fixture(t, "frames.webp")
 	at := bytes.Index(data, []byte("ANMF")) + 8
-	if _, err := DecodeBytes("x", data, Limits{}); err != nil {
+	if _, err := decodeAs("x", data, Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, field := range []int{at, at + 3} { // twice the number is the column, the row
 		over := bytes.Clone(data)
 		over[field] = 1
-		if e := fails(t, Damaged, over); !strings.Contains(e.Error(), "edge") {
+		if e := fails(t, kindDamaged, over); !strings.Contains(e.Error(), "edge") {
 			t.Errorf("byte %d: %v", field, e)
 		}
 	}
@@ -351,7 +351,7 @@ func TestAdobeRGB(t *testing.T) {
 		t.Fatal("444.jpg does not begin with a JFIF segment")
 	}
 	adobe := "\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"
-	p, err := DecodeBytes("x", slices.Concat(data[:2], []byte(adobe), data[2+len(jfif):]), Limits{})
+	p, err := decodeAs("x", slices.Concat(data[:2], []byte(adobe), data[2+len(jfif):]), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestHiddenAlpha(t *testing.T) {
 		t.Fatal(err)
 	}
 	data[bytes.Index(data, []byte("VP8L"))+12] &^= 0x10
-	p, err := DecodeBytes("x", data, Limits{})
+	p, err := decodeAs("x", data, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,22 +10,22 @@ import (
 type Problem int
 
 const (
-	// Unreadable is a file or folder that cannot be read, or is not a regular file.
-	Unreadable Problem = iota
+	// kindUnreadable is a file or folder that cannot be read, or is not a regular file.
+	kindUnreadable Problem = iota
 	// NoFiles is a folder without files.
 	NoFiles
-	// NotPicture is a file that is not in a known image format.
-	NotPicture
-	// Unsupported is a format, a feature of a format, or a setting that is not implemented.
-	Unsupported
-	// Truncated is an image file that ends early.
-	Truncated
-	// Damaged is an image file with invalid contents.
-	Damaged
-	// TooLarge is an image that exceeds Limits.
-	TooLarge
-	// BadSetting is an invalid setting in a preprocessor_config.json.
-	BadSetting
+	// kindNotPicture is a file that is not in a known image format.
+	kindNotPicture
+	// kindUnsupported is a format, a feature of a format, or a setting that is not implemented.
+	kindUnsupported
+	// kindTruncated is an image file that ends early.
+	kindTruncated
+	// kindDamaged is an image file with invalid contents.
+	kindDamaged
+	// kindTooLarge is an image that exceeds Limits.
+	kindTooLarge
+	// kindBadSetting is an invalid setting in a preprocessor_config.json.
+	kindBadSetting
 )
 
 // Error reports a file that cannot be used. Other files may be usable.
@@ -44,17 +44,17 @@ func (e *Error) Unwrap() error { return e.Err }
 // unreadable returns the error for a file that cannot be read.
 func unreadable(file string, err error) error {
 	err = reason(err)
-	return &Error{File: file, Problem: Unreadable, Detail: err.Error(), Err: err}
+	return &Error{File: file, Problem: kindUnreadable, Detail: err.Error(), Err: err}
 }
 
 // unsupportedFormat returns the error for an unsupported format or, if err is not nil, for an
 // unsupported feature of a format.
 func unsupportedFormat(file, format string, err error) error {
-	detail := fmt.Sprintf("%s is not supported; convert it to one of %s", format, strings.Join(Formats, ", "))
+	detail := fmt.Sprintf("%s is not supported; convert it to one of %s", format, strings.Join(formats, ", "))
 	if err != nil {
 		detail = fmt.Sprintf("this kind of %s is not supported: %v", format, err)
 	}
-	return &Error{File: file, Problem: Unsupported, Detail: detail, Err: err}
+	return &Error{File: file, Problem: kindUnsupported, Detail: detail, Err: err}
 }
 
 // settingsFile is the file name in errors about settings.
@@ -62,9 +62,9 @@ const settingsFile = "preprocessor_config.json"
 
 func badSetting(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &Error{File: settingsFile, Problem: BadSetting, Detail: err.Error(), Err: errors.Unwrap(err)}
+	return &Error{File: settingsFile, Problem: kindBadSetting, Detail: err.Error(), Err: errors.Unwrap(err)}
 }
 
 func unsupportedSetting(field string, value any, want string) error {
-	return &Error{File: settingsFile, Problem: Unsupported, Detail: fmt.Sprintf("%s %v is not supported: want %s", field, value, want)}
+	return &Error{File: settingsFile, Problem: kindUnsupported, Detail: fmt.Sprintf("%s %v is not supported: want %s", field, value, want)}
 }

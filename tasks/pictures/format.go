@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// Formats are the supported formats.
-var Formats = []string{"PNG", "JPEG", "WebP", "GIF"}
+// formats are the supported formats.
+var formats = []string{"PNG", "JPEG", "WebP", "GIF"}
 
 const (
 	png  = "PNG"

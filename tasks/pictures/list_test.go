@@ -67,7 +67,7 @@ func TestListNothing(t *testing.T) {
 		t.Errorf("%T %v", err, err)
 	}
 	_, err := List(filepath.Join(dir, "absent"))
-	if e, ok := errors.AsType[*Error](err); !ok || e.Problem != Unreadable || !errors.Is(err, fs.ErrNotExist) {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Problem != kindUnreadable || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%T %v", err, err)
 	}
 }

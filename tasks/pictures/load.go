@@ -95,7 +95,7 @@ func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) i
 // ends while waiting.
 func load(ctx context.Context, path string, pre *Preprocessor, o Options, space *room) Loaded {
 	l := Loaded{File: path}
-	data, sum, err := Read(path, o.Limits)
+	data, sum, err := readLimited(path, o.Limits)
 	if err != nil {
 		l.Err = err
 		return l

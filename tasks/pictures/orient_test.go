@@ -46,13 +46,13 @@ func TestLongOrientation(t *testing.T) {
 	if bytes.Count(data, short) != 1 {
 		t.Fatal("turned-6.jpg has no orientation of type SHORT")
 	}
-	upright, err := DecodeBytes("x", data, Limits{})
+	upright, err := decodeAs("x", data, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for value, turned := range map[string]bool{"\x00\x00\x00\x06": true, "\x00\x00\x00\x0a": false, "\xff\xff\xff\xff": false, "\x01\x00\x00\x06": false} {
 		long := bytes.Replace(data, short, []byte("\x01\x12\x00\x04\x00\x00\x00\x01"+value), 1)
-		p, err := DecodeBytes("x", long, Limits{})
+		p, err := decodeAs("x", long, Limits{})
 		if err != nil || (p.Width == upright.Width && bytes.Equal(p.Pix, upright.Pix)) != turned {
 			t.Errorf("value %x: %d x %d, %v", value, p.Width, p.Height, err)
 		}
@@ -66,7 +66,7 @@ func TestBrokenEXIF(t *testing.T) {
 	for i := at + 6; i < at+20; i++ {
 		data[i] = 0xff
 	}
-	if p, err := DecodeBytes("x", data, Limits{}); err != nil || p.Width != 22 || p.Height != 14 {
+	if p, err := decodeAs("x", data, Limits{}); err != nil || p.Width != 22 || p.Height != 14 {
 		t.Errorf("%v, %v", p, err)
 	}
 }

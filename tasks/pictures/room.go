@@ -59,7 +59,7 @@ func NewDecoder(limits Limits) *Decoder {
 // Decode calls use with the picture of a file. use must not retain it. Errors are those of [Decode], or
 // that of ctx if it ends while waiting; then use is not called.
 func (d *Decoder) Decode(ctx context.Context, path string, use func(*Picture)) error {
-	data, _, err := Read(path, d.limits)
+	data, _, err := readLimited(path, d.limits)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // Prompt is a prompt that a run has found.
 type Prompt struct {
-	// Text is the prompt as it is printed, IDs its tokens when it is encoded again,
+	// encodeText is the prompt as it is printed, IDs its tokens when it is encoded again,
 	// without those around it.
 	Text string  `json:"text"`
 	IDs  []int32 `json:"ids"`
@@ -159,7 +159,7 @@ func (b *Best) evaluate(ctx context.Context, list []Prompt, at []int, ids [][]in
 	if len(at) == 0 {
 		return nil
 	}
-	cosines, err := b.p.Score(ctx, ids)
+	cosines, err := b.p.scoreIDs(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -209,6 +209,6 @@ func (b *Best) bestCosine() float64 {
 // Prompts returns the prompts kept, the best first. The caller must not change them.
 func (b *Best) Prompts() []Prompt { return b.list }
 
-// Scored is the number of texts that were evaluated, by this process or, where Scores
+// numScored is the number of texts that were evaluated, by this process or, where Scores
 // knew them, by an earlier one.
-func (b *Best) Scored() int64 { return b.scored }
+func (b *Best) numScored() int64 { return b.scored }

@@ -56,24 +56,24 @@ func folder(t *testing.T, model string) models.Towers {
 }
 
 // problem is a template whose prompts are to be near to one text and far from another.
-func problem(t *testing.T, m *Model, pattern string, words Proposals) *Problem {
+func problem(t *testing.T, m *Model, pattern string, words proposals) *Problem {
 	t.Helper()
-	template, err := ParseTemplate(pattern)
+	template, err := parsePattern(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProblem([]Member{{Model: m, Weight: 1, Targets: targets(t, m)}}, template, words)
+	p, err := newProblem([]member{{Model: m, Weight: 1, Targets: targets(t, m)}}, template, words)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func targets(t *testing.T, m *Model) Targets {
+func targets(t *testing.T, m *Model) targetSet {
 	t.Helper()
-	var out Targets
+	var out targetSet
 	for text, weight := range map[string]float64{"the cat": 1, "red sand on ice": -0.5} {
-		v, err := m.Text(t.Context(), text)
+		v, err := m.encodeText(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func targets(t *testing.T, m *Model) Targets {
 
 // cosine scores a text by the definition: through the tokenizer and the text tower, one at
 // a time.
-func cosine(t *testing.T, m *Model, goal Targets, text string) float64 {
+func cosine(t *testing.T, m *Model, goal targetSet, text string) float64 {
 	t.Helper()
 	tokens, err := m.vocabulary.Encode(text)
 	if err != nil {
@@ -144,10 +144,10 @@ func TestCosineIsOfTheText(t *testing.T) {
 	m := open(t)
 	for _, c := range []struct {
 		name  string
-		words Proposals
+		words proposals
 		noise float64
 		round bool
-	}{{"words", Proposals{}, 0, false}, {"pieces", Proposals{From: AllTokens}, 0, false}, {"round trip", Proposals{From: AllTokens}, 0, true}, {"estimates", Proposals{}, 1, false}} {
+	}{{"words", proposals{}, 0, false}, {"pieces", proposals{From: fromTokens}, 0, false}, {"round trip", proposals{From: fromTokens}, 0, true}, {"estimates", proposals{}, 1, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			p := problem(t, m, "the _ _ on _", c.words)
 			b := NewBest(p, BestOptions{Keep: 1000, RoundTrip: c.round, Estimates: c.noise > 0})
@@ -158,7 +158,7 @@ func TestCosineIsOfTheText(t *testing.T) {
 				if want := cosine(t, m, goal, r.Text); math.Abs(r.U-want) > 1e-5 {
 					t.Errorf("%q has cosine %.6f, its text %.6f", r.Text, r.U, want)
 				}
-				if ids, err := p.Encode(r.Text); err != nil || !slices.Equal(ids, r.IDs) {
+				if ids, err := p.encode(r.Text); err != nil || !slices.Equal(ids, r.IDs) {
 					t.Errorf("%q has ids %v, its text %v", r.Text, r.IDs, ids)
 				}
 				if i > 0 && b.Prompts()[i-1].U < r.U {
@@ -172,14 +172,14 @@ func TestCosineIsOfTheText(t *testing.T) {
 					other++
 				}
 			}
-			if b.Scored() > int64(len(b.Prompts())) {
-				t.Errorf("%d texts were scored for %d prompts: some twice", b.Scored(), len(b.Prompts()))
+			if b.numScored() > int64(len(b.Prompts())) {
+				t.Errorf("%d texts were scored for %d prompts: some twice", b.numScored(), len(b.Prompts()))
 			}
 			if len(b.Prompts()) < 20 {
 				t.Fatalf("only %d prompts", len(b.Prompts()))
 			}
-			if pieces := c.words.From == AllTokens && !c.round; pieces != (other > 0) || (b.Scored() > 0) != (pieces || c.noise > 0) {
-				t.Errorf("%d prompts have other tokens than their chain, %d were scored", other, b.Scored())
+			if pieces := c.words.From == fromTokens && !c.round; pieces != (other > 0) || (b.numScored() > 0) != (pieces || c.noise > 0) {
+				t.Errorf("%d prompts have other tokens than their chain, %d were scored", other, b.numScored())
 			}
 		})
 	}
@@ -188,7 +188,7 @@ func TestCosineIsOfTheText(t *testing.T) {
 // TestBest keeps the first visits of the best texts.
 func TestBest(t *testing.T) {
 	m := open(t)
-	p := problem(t, m, "_ _", Proposals{Allow: []string{"cat", "dog", "sea"}, Block: []string{"cat sea"}})
+	p := problem(t, m, "_ _", proposals{Allow: []string{"cat", "dog", "sea"}, Block: []string{"cat sea"}})
 	codes := func(words ...string) []int32 {
 		out := make([]int32, len(words))
 		for i, id := range m.vocabulary.must(t, words...) {
@@ -234,7 +234,7 @@ func TestBest(t *testing.T) {
 // again.
 func TestTooLong(t *testing.T) {
 	m := open(t)
-	p := problem(t, m, "a a a a a a a a a a _ _", Proposals{From: AllTokens})
+	p := problem(t, m, "a a a a a a a a a a _ _", proposals{From: fromTokens})
 	b := NewBest(p, BestOptions{Keep: 100})
 	hats := int32(slices.Index(p.Tokens, m.vocabulary.must(t, "hats</w>")[0]))
 	cat := int32(slices.Index(p.Tokens, m.vocabulary.must(t, "cat</w>")[0]))
@@ -250,7 +250,7 @@ func TestTooLong(t *testing.T) {
 // TestCancelled looks at a step again after a context that ended.
 func TestCancelled(t *testing.T) {
 	m := open(t)
-	p := problem(t, m, "_ _", Proposals{From: AllTokens})
+	p := problem(t, m, "_ _", proposals{From: fromTokens})
 	b := NewBest(p, BestOptions{Keep: 3})
 	x := energies.NewBatch(p.Energy.Space(), 1) // letters, which join
 	ctx, cancel := context.WithCancel(t.Context())
@@ -258,7 +258,7 @@ func TestCancelled(t *testing.T) {
 	if _, err := b.Add(ctx, 1, []int64{0}, 1, []float64{0}, x); !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v", err)
 	}
-	if better, err := b.Add(t.Context(), 1, []int64{0}, 1, []float64{0}, x); err != nil || !better || b.Scored() != 1 {
-		t.Errorf("%v, %v, %d", better, err, b.Scored())
+	if better, err := b.Add(t.Context(), 1, []int64{0}, 1, []float64{0}, x); err != nil || !better || b.numScored() != 1 {
+		t.Errorf("%v, %v, %d", better, err, b.numScored())
 	}
 }

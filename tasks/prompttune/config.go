@@ -65,7 +65,7 @@ func (e *Events) progress(stage string, done, total int64, note string) {
 
 // Goal says what prompts are to be near to, by which models, and where these run.
 type Goal struct {
-	// Images are folders of images or single images, Texts are target texts, each with a
+	// imageVectors are folders of images or single images, Texts are target texts, each with a
 	// weight as NAME:WEIGHT or without one; see ParseImageSet and ParseTextTarget.
 	Images []string `json:"images,omitempty"`
 	Texts  []string `json:"target-text,omitempty"`
@@ -86,16 +86,16 @@ type Goal struct {
 }
 
 // parse reads the targets.
-func (g *Goal) parse() (sets []ImageSet, texts []TextTarget, err error) {
+func (g *Goal) parse() (sets []imageSet, texts []textTarget, err error) {
 	for _, arg := range g.Images {
-		s, err := ParseImageSet(arg)
+		s, err := parseImageSet(arg)
 		if err != nil {
 			return nil, nil, err
 		}
 		sets = append(sets, s)
 	}
 	for _, arg := range g.Texts {
-		x, err := ParseTextTarget(arg)
+		x, err := parseTextTarget(arg)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -111,7 +111,7 @@ func (g *Goal) parse() (sets []ImageSet, texts []TextTarget, err error) {
 		return nil, nil, badInput("targets", "none; name images or a text")
 	}
 	positive := func(w float64) bool { return w > 0 }
-	if !slices.ContainsFunc(sets, func(s ImageSet) bool { return positive(s.Weight) }) && !slices.ContainsFunc(texts, func(x TextTarget) bool { return positive(x.Weight) }) {
+	if !slices.ContainsFunc(sets, func(s imageSet) bool { return positive(s.Weight) }) && !slices.ContainsFunc(texts, func(x textTarget) bool { return positive(x.Weight) }) {
 		return nil, nil, badInput("targets", "every weight is negative; at least one must be positive")
 	}
 	return sets, texts, nil
@@ -153,7 +153,7 @@ type Form struct {
 	// Prefix and Suffix are fixed texts before and after the blanks.
 	Prefix string `json:"prefix,omitempty"`
 	Suffix string `json:"suffix,omitempty"`
-	// Template is fixed words with _ for each blank, in place of the three fields above.
+	// promptPattern is fixed words with _ for each blank, in place of the three fields above.
 	Template string `json:"template,omitempty"`
 	// Tokens names a Choice; "" means the first of Choices.
 	Tokens string `json:"tokens,omitempty"`
@@ -165,31 +165,31 @@ type Form struct {
 }
 
 // template returns the form of prompts.
-func (p *Form) template() (*Template, error) {
+func (p *Form) template() (*promptPattern, error) {
 	if p.Template == "" {
-		return Blanks(p.Prefix, cmp.Or(p.Length, 8), p.Suffix)
+		return newBlanks(p.Prefix, cmp.Or(p.Length, 8), p.Suffix)
 	}
 	if p.Prefix != "" || p.Suffix != "" || p.Length != 0 {
 		return nil, badInput("template", "it replaces length, prefix and suffix: leave them out")
 	}
-	return ParseTemplate(p.Template)
+	return parsePattern(p.Template)
 }
 
 // proposals reads the word lists.
-func (p *Form) proposals() (Proposals, error) {
-	from, ok := ParseChoice(cmp.Or(p.Tokens, choices[0]))
+func (p *Form) proposals() (proposals, error) {
+	from, ok := parseChoice(cmp.Or(p.Tokens, choices[0]))
 	if !ok {
-		return Proposals{}, badInput("tokens", "%q; want listed, words or all", p.Tokens)
+		return proposals{}, badInput("tokens", "%q; want listed, words or all", p.Tokens)
 	}
-	out := Proposals{From: from}
+	out := proposals{From: from}
 	for _, l := range []struct {
 		lists []string
 		words *[]string
 	}{{p.Allow, &out.Allow}, {p.Block, &out.Block}} {
 		for _, list := range l.lists {
-			words, err := ReadWords(list)
+			words, err := readWords(list)
 			if err != nil {
-				return Proposals{}, err
+				return proposals{}, err
 			}
 			*l.words = append(*l.words, words...)
 		}
@@ -212,7 +212,7 @@ type Search struct {
 	// 0 to Chains-1.
 	Chains   int     `json:"chains"`
 	ChainIDs []int64 `json:"chain-ids,omitempty"`
-	// Steps and Warmup are numbers of steps.
+	// steps and Warmup are numbers of steps.
 	Steps  int `json:"steps"`
 	Warmup int `json:"warmup"`
 	// Start is the number of the first steps of warm-up that are those of search: 200 of PEZ, then
@@ -285,7 +285,7 @@ func (s *Search) Fill() {
 	s.Warmup = max(s.Warmup, s.Start)
 }
 
-// Check returns an *onnx.ArgumentError for settings that no model can make right.
+// checkModels returns an *onnx.ArgumentError for settings that no model can make right.
 func (s *Search) Check() error {
 	switch {
 	case s.Chains < 1:

@@ -10,23 +10,23 @@ import (
 // and their weighted sum to the score.
 func TestCosines(t *testing.T) {
 	m := open(t)
-	template, err := ParseTemplate("the _")
+	template, err := parsePattern("the _")
 	if err != nil {
 		t.Fatal(err)
 	}
 	goal := targets(t, m)
-	turned := Targets{Weights: goal.Weights} // the same targets, as another model might see them
+	turned := targetSet{Weights: goal.Weights} // the same targets, as another model might see them
 	for _, v := range goal.Vectors {
 		turned.Vectors = append(turned.Vectors, append(append([]float32{}, v[1:]...), v[0]))
 	}
-	p, err := newProblem([]Member{{m, 0.25, goal}, {m, 0.75, turned}}, template, Proposals{})
+	p, err := newProblem([]member{{m, 0.25, goal}, {m, 0.75, turned}}, template, proposals{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	texts := []string{"the cat", "red ice", "a tree on sand"}
 	var ids [][]int32
 	for _, text := range texts {
-		id, err := p.Encode(text)
+		id, err := p.encode(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,14 +36,14 @@ func TestCosines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scores, err := p.Score(t.Context(), ids)
+	scores, err := p.scoreIDs(t.Context(), ids)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, text := range texts {
 		sum := 0.0
 		for j, w := range goal.Weights {
-			only := func(all Targets) Targets { return Targets{Vectors: all.Vectors[j : j+1], Weights: []float64{1}} }
+			only := func(all targetSet) targetSet { return targetSet{Vectors: all.Vectors[j : j+1], Weights: []float64{1}} }
 			want := 0.25*cosine(t, m, only(goal), text) + 0.75*cosine(t, m, only(turned), text)
 			if math.Abs(got[i][j]-want) > 1e-6 {
 				t.Errorf("%q and target %d: %.7f, want %.7f", text, j, got[i][j], want)

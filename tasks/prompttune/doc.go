@@ -3,7 +3,7 @@
 // [Run] does all of it: it reads models, encodes targets, searches, keeps the run in a
 // folder, and goes on with it. [Config] says what to look for; [Document] is the result.
 //
-// A prompt is a [Template]: fixed words and blanks, one token each. The tokens at the blanks
+// A prompt is fixed words and blanks, one token each. The tokens at the blanks
 // are the state of a chain, and U(x) = Σ_j ω_j cos(t(x), v_j) its log-density at inverse
 // temperature 1: t(x) is the vector of the whole prompt, v_j those of images and texts
 // (energies/neural/clip has the energy), and the |ω_j| add up to 1. The optimisers of package
@@ -18,7 +18,7 @@
 // may have words.txt (UTF-8, a word a line, lines that begin with # left out): then the
 // words in it that are one token are proposed. Without it, or if all words are asked for,
 // a token is proposed if it is a word of its own: it ends a word, and its text alone
-// encodes to it again. See [Proposals] for pieces of words, allow lists and block lists.
+// encodes to it again. See [Form] for pieces of words, allow lists and block lists.
 //
 // # What is scored
 //

@@ -97,7 +97,7 @@ type Skipped struct {
 	Error string `json:"error"`
 }
 
-// Text is a text as a target.
+// encodeText is a text as a target.
 type Text struct {
 	Text   string  `json:"text"`
 	Weight float64 `json:"weight"`
@@ -105,7 +105,7 @@ type Text struct {
 
 // Diagnostics sum a run up.
 type Diagnostics struct {
-	// Steps is the number of steps made, warm-up included.
+	// steps is the number of steps made, warm-up included.
 	Steps int64 `json:"steps"`
 	// Acceptance is the mean acceptance probability, Hops the mean number of blanks that a
 	// step changes, after warm-up.
@@ -116,7 +116,7 @@ type Diagnostics struct {
 	DraftRejected *diag.Number `json:"draft_rejected,omitempty"`
 	ModelRejected *diag.Number `json:"model_rejected,omitempty"`
 	// Evaluations counts states that went through the models for the chains, by kind, and
-	// Rescored texts that went through them because they encode to other tokens than the
+	// rescored texts that went through them because they encode to other tokens than the
 	// chain's. Each counts once, however many models there are.
 	Evaluations samplers.Counts `json:"evaluations"`
 	Rescored    int64           `json:"rescored"`
@@ -138,7 +138,7 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 	d := &Document{
 		Gradhop: o.Program, Versions: draft.Versions(o.Goal.Runtime, o.Goal.Runtime.Provider, r.draftName), Seed: s.Seed,
 		Settings: Settings{
-			Template: r.Problem.Template.String(), Tokens: r.From(r.Problem), Proposed: len(r.Problem.Tokens),
+			Template: r.Problem.Template.String(), Tokens: r.from(r.Problem), Proposed: len(r.Problem.Tokens),
 			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
 			Draft: r.draftName, Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
 			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Start: max(0, s.Start), Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
@@ -155,7 +155,7 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 	return d
 }
 
-// Score names the number of Prompt.U: "cosine", or "U" where a weight is negative or fluency
+// scoreIDs names the number of Prompt.U: "cosine", or "U" where a weight is negative or fluency
 // is added.
 func (d *Document) Score() string {
 	negative := slices.ContainsFunc(d.Images, func(s Set) bool { return s.Weight < 0 }) || slices.ContainsFunc(d.Texts, func(t Text) bool { return t.Weight < 0 })
@@ -165,7 +165,7 @@ func (d *Document) Score() string {
 	return "cosine"
 }
 
-// Targets counts images and texts.
+// targetSet counts images and texts.
 func (d *Document) Targets() string {
 	n := 0
 	for _, s := range d.Images {

@@ -73,7 +73,7 @@ func (r *Task) copyTo(d *Task, rt ort.Options, maxBatch int) error {
 		if err != nil {
 			return err
 		}
-		d.members = append(d.members, Member{Model: same, Weight: m.Weight, Targets: m.Targets})
+		d.members = append(d.members, member{Model: same, Weight: m.Weight, Targets: m.Targets})
 	}
 	if r.language == nil {
 		return nil

@@ -99,12 +99,12 @@ func (want *family) compare(t *testing.T, dir string) {
 			t.Errorf("%q has tokens %v, want %v", l.Text, ids, l.IDs)
 		}
 	}
-	var goal Targets
+	var goal targetSet
 	goal.Images(want.compareImages(t, m, dir), 1)
 	goal.Normalize()
 	var vectors []float32
 	for _, text := range want.Texts {
-		v, err := m.Text(t.Context(), text)
+		v, err := m.encodeText(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func (want *family) compareImages(t *testing.T, m *Model, dir string) [][]float3
 		pixels = append(pixels, l.Pixels...)
 	}
 	near(t, "pixels", pixels, want.Pixels)
-	got, err := m.Images(t.Context(), paths, ImageOptions{})
+	got, err := m.encodeImages(t.Context(), paths, imageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,12 +141,12 @@ func (want *family) compareImages(t *testing.T, m *Model, dir string) [][]float3
 }
 
 // comparePrompts tests U and its gradient.
-func (want *family) comparePrompts(t *testing.T, m *Model, goal Targets) {
-	template, err := ParseTemplate(want.Template)
+func (want *family) comparePrompts(t *testing.T, m *Model, goal targetSet) {
+	template, err := parsePattern(want.Template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProblem([]Member{{Model: m, Weight: 1, Targets: goal}}, template, Proposals{Allow: want.Words})
+	p, err := newProblem([]member{{Model: m, Weight: 1, Targets: goal}}, template, proposals{Allow: want.Words})
 	if err != nil {
 		t.Fatal(err)
 	}

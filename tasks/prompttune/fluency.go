@@ -15,8 +15,8 @@ import (
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
 
-// Language is a masked language model that judges how fluent prompts are.
-type Language struct {
+// languageModel is a masked language model that judges how fluent prompts are.
+type languageModel struct {
 	// Source is where it was read from.
 	Source models.Model
 	// Warn takes a warning of words of a template that the vocabulary lacks. It may be nil.
@@ -28,16 +28,16 @@ type Language struct {
 
 // loadLanguage reads a masked language model. o.MaskID is taken from the model. Errors are
 // *onnx.ArgumentError for an option and *neural.ModelError.
-func loadLanguage(src models.Model, o mlm.Options) (*Language, error) {
+func loadLanguage(src models.Model, o mlm.Options) (*languageModel, error) {
 	tok, m, _, err := language.Load(src, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Language{Source: src, tok: tok, mlm: m}, nil
+	return &languageModel{Source: src, tok: tok, mlm: m}, nil
 }
 
 // Close frees the runtime's sessions.
-func (l *Language) Close() error { return l.mlm.Close() }
+func (l *languageModel) Close() error { return l.mlm.Close() }
 
 // addFluency adds weight·F to U, where F is the pseudo-log-likelihood of the blanks of the
 // prompt's text under a masked language model l, in nats (Salazar et al. 2020):
@@ -48,7 +48,7 @@ func (l *Language) Close() error { return l.mlm.Close() }
 // proposed from now on, so that a blank is one token of both models, and a prompt whose text
 // encodes to other tokens is no result. Gradients go through both models. Errors:
 // *onnx.ArgumentError for the weight or where too few words are left.
-func (p *Problem) addFluency(l *Language, weight float64) error {
+func (p *Problem) addFluency(l *languageModel, weight float64) error {
 	if !(weight > 0) || math.IsInf(weight, 1) {
 		return badInput("fluency", "%g; want a weight above zero", weight)
 	}
@@ -107,7 +107,7 @@ func (p *Problem) addFluency(l *Language, weight float64) error {
 }
 
 // warn warns of tokens that the vocabulary lacks, or returns an error where it lacks most of the text.
-func (l *Language) warn(text string) error {
+func (l *languageModel) warn(text string) error {
 	tokens, err := l.tok.Encode(text)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (l *Language) warn(text string) error {
 }
 
 // encode returns the ids of a text, without those around it.
-func (l *Language) encode(text string) ([]int32, error) {
+func (l *languageModel) encode(text string) ([]int32, error) {
 	tokens, err := l.tok.Encode(text)
 	ids := make([]int32, len(tokens))
 	for i, t := range tokens {
@@ -134,13 +134,13 @@ func (l *Language) encode(text string) ([]int32, error) {
 }
 
 // checkWords makes sure that the text of a state encodes to the tokens of l that stand for it.
-func (p *Problem) checkWords(l *Language, words []int32, text mlm.Text) error {
+func (p *Problem) checkWords(l *languageModel, words []int32, text mlm.Text) error {
 	codes, want := make([]int32, len(text.Blanks)), slices.Clone(text.IDs)
 	for i, at := range text.Blanks {
 		codes[i] = int32(i % len(words))
 		want[at] = words[codes[i]]
 	}
-	ids, err := l.encode(p.Render(codes))
+	ids, err := l.encode(p.render(codes))
 	if err != nil || !slices.Equal(want, slices.Concat(l.tok.Begin, ids, l.tok.End)) {
 		return badInput(fmt.Sprintf("template %q", p.Template), "--fluency needs blanks that %s reads as words of their own, as in \"a photo of _ _\"", l.Source.Name)
 	}
@@ -156,7 +156,7 @@ func (p *Problem) fluencies(ctx context.Context, list []Prompt) error {
 	for i, x := range list {
 		ids[i] = x.IDs
 	}
-	scores, err := p.Score(ctx, ids)
+	scores, err := p.scoreIDs(ctx, ids)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestFluency(t *testing.T) {
 	if err := p.Energy.LogDensityGrad(ctx, u, g, x); err != nil {
 		t.Fatal(err)
 	}
-	plain, err := newProblem(p.members, p.Template, Proposals{Allow: texts(p)})
+	plain, err := newProblem(p.members, p.Template, proposals{Allow: texts(p)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestFluency(t *testing.T) {
 		t.Fatal("other tokens")
 	}
 	for c := range u {
-		text := p.Render(x.Chain(c))
+		text := p.render(x.Chain(c))
 		ids, err := l.encode(text)
 		if err != nil {
 			t.Fatal(err)
@@ -74,19 +74,19 @@ func TestFluency(t *testing.T) {
 		}
 		for i := range 2 {
 			for _, v := range []int32{0, 17, 250, x.Chain(c)[i]} {
-				id, err := l.encode(p.Piece(v)[:len(p.Piece(v))-len("</w>")])
+				id, err := l.encode(p.piece(v)[:len(p.piece(v))-len("</w>")])
 				if err != nil || len(id) != 1 {
-					t.Fatalf("%q: %v, %v", p.Piece(v), id, err)
+					t.Fatalf("%q: %v, %v", p.piece(v), id, err)
 				}
 				k := (c*2+i)*len(p.Tokens) + int(v)
 				if want := float64(g0[k]) + weight*float64(lg[i*values+int(id[0])]); math.Abs(float64(g[k])-want) > 1e-5*max(1, math.Abs(want)) {
-					t.Errorf("%q, blank %d, %q: gradient %v, want %v", text, i, p.Piece(v), g[k], want)
+					t.Errorf("%q, blank %d, %q: gradient %v, want %v", text, i, p.piece(v), g[k], want)
 				}
 			}
 		}
 	}
-	found := []Prompt{{Text: p.Render(x.Chain(0)), U: u[0]}}
-	if found[0].IDs, err = p.Encode(found[0].Text); err != nil {
+	found := []Prompt{{Text: p.render(x.Chain(0)), U: u[0]}}
+	if found[0].IDs, err = p.encode(found[0].Text); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.fluencies(ctx, found); err != nil || math.Abs(found[0].Fluency-(u[0]-u0[0])/weight) > 1e-3 {

@@ -63,13 +63,13 @@ func (r *Task) describe() (map[string]any, error) {
 	}
 	list := make([]token, len(r.Problem.Tokens))
 	for code, id := range r.Problem.Tokens {
-		list[code] = token{id, r.Problem.Piece(int32(code))}
+		list[code] = token{id, r.Problem.piece(int32(code))}
 	}
 	text, err := Encode(list, "")
 	return map[string]any{tokensFile: text, targetsFile: r.listTargets()}, err
 }
 
-// Encode returns v as JSON with one final newline. It does not escape HTML.
+// encode returns v as JSON with one final newline. It does not escape HTML.
 func Encode(v any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -111,7 +111,7 @@ func filesDigest(fsys fs.FS) (string, error) {
 func (r *Task) tokensDigest() string {
 	h := sha256.New()
 	for code, id := range r.Problem.Tokens {
-		fmt.Fprintf(h, "%d %q\n", id, r.Problem.Piece(int32(code)))
+		fmt.Fprintf(h, "%d %q\n", id, r.Problem.piece(int32(code)))
 	}
 	return sum(h)
 }

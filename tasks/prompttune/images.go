@@ -8,17 +8,17 @@ import (
 	"github.com/gradhop/gradhop/tasks/pictures"
 )
 
-// ImageOptions say how pictures are encoded. Zero fields have the defaults of package
+// imageOptions say how pictures are encoded. Zero fields have the defaults of package
 // pictures.
-type ImageOptions struct {
+type imageOptions struct {
 	Workers int
 	Limits  pictures.Limits
 	// Progress is called after each file.
 	Progress func(done, total int)
 }
 
-// Images is what became of a list of files.
-type Images struct {
+// imageVectors is what became of a list of files.
+type imageVectors struct {
 	// Files are those that were used, Vectors their unit vectors, [file, width].
 	Files   []string
 	Vectors [][]float32
@@ -31,15 +31,15 @@ type Images struct {
 // imageBatch is the number of pictures that go through the vision tower at once.
 const imageBatch = 16
 
-// Images encodes files, as pictures.List finds them. Errors: *neural.ModelError for a model
+// imageVectors encodes files, as pictures.List finds them. Errors: *neural.ModelError for a model
 // without a vision tower or without its settings, or whose vectors are not finite; those
 // of the runtime and of ctx.
-func (m *Model) Images(ctx context.Context, files []string, o ImageOptions) (*Images, error) {
+func (m *Model) encodeImages(ctx context.Context, files []string, o imageOptions) (*imageVectors, error) {
 	pre, err := m.preprocessor()
 	if err != nil {
 		return nil, err
 	}
-	e := &encoder{m: m, pre: pre, out: &Images{}}
+	e := &encoder{m: m, pre: pre, out: &imageVectors{}}
 	for l := range pictures.Stream(ctx, files, pre, pictures.Options{Workers: o.Workers, Limits: o.Limits, Progress: o.Progress}) {
 		if err := e.add(ctx, l); err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func (m *Model) Images(ctx context.Context, files []string, o ImageOptions) (*Im
 type encoder struct {
 	m      *Model
 	pre    *pictures.Preprocessor
-	out    *Images
+	out    *imageVectors
 	wait   []int // places in out of pictures that wait
 	pixels []float32
 }

@@ -38,7 +38,7 @@ func TestImages(t *testing.T) {
 		files = append(files, files...)
 	}
 	calls := 0
-	all, err := m.Images(t.Context(), files, ImageOptions{Progress: func(done, total int) {
+	all, err := m.encodeImages(t.Context(), files, imageOptions{Progress: func(done, total int) {
 		if calls++; done != calls || total != len(files) {
 			t.Errorf("progress %d of %d in call %d", done, total, calls)
 		}
@@ -52,7 +52,7 @@ func TestImages(t *testing.T) {
 	if slices.Contains(all.Files, "doc.go") || len(all.Files)+len(all.Skipped) != len(files) || len(all.Vectors) != len(all.Files) || len(all.Sums) != len(all.Files) {
 		t.Fatalf("%d files, %d vectors, %d skipped", len(all.Files), len(all.Vectors), len(all.Skipped))
 	}
-	small, err := m.Images(t.Context(), files, ImageOptions{Limits: pictures.Limits{Pixels: 1}})
+	small, err := m.encodeImages(t.Context(), files, imageOptions{Limits: pictures.Limits{Pixels: 1}})
 	if err != nil || len(small.Files) > 0 || len(small.Skipped) != len(files) {
 		t.Errorf("%d pictures of more than one pixel were used (%v)", len(small.Files), err)
 	}
@@ -101,7 +101,7 @@ func TestVectorsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if _, err := m.Images(t.Context(), samples(t), ImageOptions{}); !is[*neural.ModelError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
+	if _, err := m.encodeImages(t.Context(), samples(t), imageOptions{}); !is[*neural.ModelError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -128,7 +128,7 @@ func TestImagesErrors(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if _, err := m.Images(t.Context(), samples(t), ImageOptions{}); !c.is(err) || !is[*neural.ModelError](err) {
+		if _, err := m.encodeImages(t.Context(), samples(t), imageOptions{}); !c.is(err) || !is[*neural.ModelError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := m.Close(); err != nil {

@@ -16,7 +16,7 @@ func (t *Task) interrogate(ctx context.Context, top int) ([]Prompt, error) {
 	var list []Prompt
 	var ids [][]int32
 	for _, pattern := range interrogated {
-		template, err := ParseTemplate(pattern)
+		template, err := parsePattern(pattern)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +30,7 @@ func (t *Task) interrogate(ctx context.Context, top int) ([]Prompt, error) {
 			}
 		}
 	}
-	u, err := p.Score(ctx, ids)
+	u, err := p.scoreIDs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// ReadWords reads a word list: a file with a word a line, or words with commas between
+// readWords reads a word list: a file with a word a line, or words with commas between
 // them. What has a comma is words; what else has a path separator or a dot, or is the
 // name of a file that is there, is a file. Empty lines of a file are left out, and those
 // that begin with #. Errors: *onnx.ArgumentError.
-func ReadWords(list string) ([]string, error) {
+func readWords(list string) ([]string, error) {
 	if strings.Contains(list, ",") || !isFile(list) {
 		return trimmed(strings.Split(list, ","), list)
 	}

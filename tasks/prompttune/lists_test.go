@@ -41,8 +41,8 @@ func load(t *testing.T, src models.Towers) *Model {
 }
 
 // proposed returns the words of a problem without targets.
-func proposed(models []*Model, words Proposals) (string, Choice, error) {
-	template, err := Blanks("", 1, "")
+func proposed(models []*Model, words proposals) (string, wordChoice, error) {
+	template, err := newBlanks("", 1, "")
 	if err != nil {
 		return "", 0, err
 	}
@@ -63,30 +63,30 @@ func proposed(models []*Model, words Proposals) (string, Choice, error) {
 func TestListedWords(t *testing.T) {
 	const text = "\ufeff# words of a test\r\nsea\n\nhats\n Cat \r\n#dog\ncat\nsand"
 	one, other, none := listed(t, text), listed(t, "cat\nstone\nsea"), listed(t, "-")
-	all, from, err := proposed([]*Model{none}, Proposals{})
-	if err != nil || from != AllWords || !strings.Contains(" "+all+" ", " dog ") || strings.Contains(all, "hats") {
+	all, from, err := proposed([]*Model{none}, proposals{})
+	if err != nil || from != fromWords || !strings.Contains(" "+all+" ", " dog ") || strings.Contains(all, "hats") {
 		t.Fatalf("without a list: %q from %s, %v", all, from, err)
 	}
 	for name, c := range map[string]struct {
 		models []*Model
-		words  Proposals
+		words  proposals
 		want   string
-		from   Choice
+		from   wordChoice
 	}{
-		"a list":              {[]*Model{one}, Proposals{}, "cat sand sea", ListedWords},
-		"twice":               {[]*Model{one, one}, Proposals{}, "cat sand sea", ListedWords},
-		"two lists":           {[]*Model{one, other}, Proposals{}, "cat sea", ListedWords},
-		"the other way round": {[]*Model{other, one}, Proposals{}, "cat sea", ListedWords},
-		"one has a list":      {[]*Model{none, other}, Proposals{}, "cat sea stone", ListedWords},
-		"blocked":             {[]*Model{one}, Proposals{Block: []string{"Sand"}}, "cat sea", ListedWords},
-		"allowed":             {[]*Model{one}, Proposals{Allow: []string{"dog", "cat"}}, "cat dog", ListedWords},
-		"all words":           {[]*Model{one}, Proposals{From: AllWords}, all, AllWords},
+		"a list":              {[]*Model{one}, proposals{}, "cat sand sea", fromList},
+		"twice":               {[]*Model{one, one}, proposals{}, "cat sand sea", fromList},
+		"two lists":           {[]*Model{one, other}, proposals{}, "cat sea", fromList},
+		"the other way round": {[]*Model{other, one}, proposals{}, "cat sea", fromList},
+		"one has a list":      {[]*Model{none, other}, proposals{}, "cat sea stone", fromList},
+		"blocked":             {[]*Model{one}, proposals{Block: []string{"Sand"}}, "cat sea", fromList},
+		"allowed":             {[]*Model{one}, proposals{Allow: []string{"dog", "cat"}}, "cat dog", fromList},
+		"all words":           {[]*Model{one}, proposals{From: fromWords}, all, fromWords},
 	} {
 		if got, from, err := proposed(c.models, c.words); err != nil || got != c.want || from != c.from {
 			t.Errorf("%s: %q from %s, %v; want %q from %s", name, got, from, err, c.want, c.from)
 		}
 	}
-	if got, from, err := proposed([]*Model{one}, Proposals{From: AllTokens}); err != nil || from != AllTokens || len(got) <= len(all) {
+	if got, from, err := proposed([]*Model{one}, proposals{From: fromTokens}); err != nil || from != fromTokens || len(got) <= len(all) {
 		t.Errorf("all tokens: %q from %s, %v", got, from, err)
 	}
 }
@@ -104,13 +104,13 @@ func TestListedWordsErrors(t *testing.T) {
 		"a sentence": {"the cat\nthe dog\n", "none of its words is one token"},
 	} {
 		m := listed(t, c.text)
-		_, _, err := proposed([]*Model{m}, Proposals{})
+		_, _, err := proposed([]*Model{m}, proposals{})
 		var load *neural.ModelError
 		if !errors.As(err, &load) || load.Model != "tiny" || is[*onnx.ArgumentError](err) ||
 			!strings.HasPrefix(err.Error(), "model tiny: words.txt: "+c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
-		for _, words := range []Proposals{{From: AllWords}, {From: AllTokens}, {Allow: []string{"cat", "dog"}}} {
+		for _, words := range []proposals{{From: fromWords}, {From: fromTokens}, {Allow: []string{"cat", "dog"}}} {
 			if _, _, err := proposed([]*Model{m}, words); err != nil {
 				t.Errorf("%s, %+v: %v", name, words, err)
 			}
@@ -118,14 +118,14 @@ func TestListedWordsErrors(t *testing.T) {
 	}
 	src := folder(t, "split-dynamo-18")
 	src.FS.(fstest.MapFS)[wordsFile+"/cat"] = &fstest.MapFile{}
-	if _, _, err := proposed([]*Model{load(t, src)}, Proposals{}); !is[*neural.ModelError](err) ||
+	if _, _, err := proposed([]*Model{load(t, src)}, proposals{}); !is[*neural.ModelError](err) ||
 		strings.Count(err.Error(), wordsFile) != 1 {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, _, err := proposed([]*Model{listed(t, "cat")}, Proposals{}); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "leave 1 tokens") {
+	if _, _, err := proposed([]*Model{listed(t, "cat")}, proposals{}); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "leave 1 tokens") {
 		t.Errorf("one word: %v", err)
 	}
-	if _, _, err := proposed([]*Model{listed(t, "cat\nsea"), listed(t, "dog\nstone")}, Proposals{}); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "leave 0 tokens") {
+	if _, _, err := proposed([]*Model{listed(t, "cat\nsea"), listed(t, "dog\nstone")}, proposals{}); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "leave 0 tokens") {
 		t.Errorf("nothing in common: %v", err)
 	}
 }
@@ -135,13 +135,13 @@ func TestParseChoice(t *testing.T) {
 	if names := Choices(); !slices.Equal(names, []string{"listed", "words", "all"}) {
 		t.Errorf("choices %q", names)
 	}
-	for _, c := range []Choice{ListedWords, AllWords, AllTokens} {
-		if got, ok := ParseChoice(c.String()); !ok || got != c {
+	for _, c := range []wordChoice{fromList, fromWords, fromTokens} {
+		if got, ok := parseChoice(c.String()); !ok || got != c {
 			t.Errorf("%s: %v, %v", c, got, ok)
 		}
 	}
 	for _, name := range []string{"", "Listed", "some"} {
-		if _, ok := ParseChoice(name); ok {
+		if _, ok := parseChoice(name); ok {
 			t.Errorf("%q is taken", name)
 		}
 	}
@@ -160,8 +160,8 @@ func TestBuiltInWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := load(t, src)
-		got, from, err := proposed([]*Model{m}, Proposals{})
-		if err != nil || from != ListedWords {
+		got, from, err := proposed([]*Model{m}, proposals{})
+		if err != nil || from != fromList {
 			t.Fatalf("%s: from %s, %v", name, from, err)
 		}
 		_, want, _ := strings.Cut(strings.TrimSpace(string(text)), "\n") // without the comment

@@ -99,7 +99,7 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 // Try evaluates a few prompts with gradients, and one picture where there is a vision tower, so that
 // errors of the model, the runtime or its provider show.
 func (m *Model) Try(ctx context.Context) error {
-	var t Targets
+	var t targetSet
 	if m.clip.HasVision() {
 		pre, err := m.preprocessor()
 		if err != nil {
@@ -112,16 +112,16 @@ func (m *Model) Try(ctx context.Context) error {
 		}
 		t.Images(vectors, 1)
 	}
-	vector, err := m.Text(ctx, "")
+	vector, err := m.encodeText(ctx, "")
 	if err != nil {
 		return err
 	}
 	t.Text(vector, 1)
-	template, err := Blanks("", 1, "")
+	template, err := newBlanks("", 1, "")
 	if err != nil {
 		return err
 	}
-	p, err := newProblem([]Member{{Model: m, Weight: 1, Targets: t}}, template, Proposals{})
+	p, err := newProblem([]member{{Model: m, Weight: 1, Targets: t}}, template, proposals{})
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func (m *Model) Try(ctx context.Context) error {
 // Close frees the runtime's sessions. Problems of m must not be used after it.
 func (m *Model) Close() error { return m.clip.Close() }
 
-// Text returns the unit vector of a text. Errors: *onnx.ArgumentError for the text, those of the runtime.
-func (m *Model) Text(ctx context.Context, text string) ([]float32, error) {
+// encodeText returns the unit vector of a text. Errors: *onnx.ArgumentError for the text, those of the runtime.
+func (m *Model) encodeText(ctx context.Context, text string) ([]float32, error) {
 	ids, err := m.vocabulary.plain(text)
 	if err != nil {
 		return nil, badInput(fmt.Sprintf("target %q", text), "%w", err)

@@ -16,10 +16,10 @@ import (
 // Task is a problem ready to be searched: models read, pictures encoded.
 type Task struct {
 	Problem *Problem
-	members []Member
-	words   Proposals
+	members []member
+	words   proposals
 	// The model of fluency, nil where none is added, and its weight.
-	language *Language
+	language *languageModel
 	fluency  float64
 	// The draft of a two-stage sampler and its name in full; nil without one.
 	draft     *Task
@@ -66,7 +66,7 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 	}
 	// A problem without targets shows what is wrong with the prompt before anything is
 	// encoded.
-	if err := Check(r.loaded(), template, r.words); err != nil {
+	if err := checkModels(r.loaded(), template, r.words); err != nil {
 		return nil, err
 	}
 	if err := ort.Init(ctx, g.Runtime); err != nil {
@@ -80,13 +80,13 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 }
 
 // encode gives every model the vectors of all targets.
-func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []ImageSet, files [][]string, texts []TextTarget) error {
+func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []imageSet, files [][]string, texts []textTarget) error {
 	if err := r.encodeImages(ctx, g, ev, sets, files); err != nil {
 		return err
 	}
 	for _, x := range texts {
 		for i := range r.members {
-			vector, err := r.members[i].Model.Text(ctx, x.Text)
+			vector, err := r.members[i].Model.encodeText(ctx, x.Text)
 			if err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []ImageSet,
 }
 
 // problem builds the problem of a template.
-func (r *Task) problem(t *Template) (*Problem, error) {
+func (r *Task) problem(t *promptPattern) (*Problem, error) {
 	p, err := newProblem(r.members, t, r.words)
 	if err != nil || r.language == nil {
 		return p, err
@@ -110,7 +110,7 @@ func (r *Task) problem(t *Template) (*Problem, error) {
 }
 
 // list finds the files of the sets.
-func list(sets []ImageSet) ([][]string, error) {
+func list(sets []imageSet) ([][]string, error) {
 	files := make([][]string, len(sets))
 	for i, s := range sets {
 		var err error
@@ -143,7 +143,7 @@ func (r *Task) load(ctx context.Context, g *Goal) error {
 		if err != nil {
 			return err
 		}
-		r.members = append(r.members, Member{Model: m, Weight: weights[i]})
+		r.members = append(r.members, member{Model: m, Weight: weights[i]})
 		r.models = append(r.models, ModelID{Name: src.Name, TextSHA256: src.TextSHA256, VisionSHA256: src.VisionSHA256, Weight: weights[i]})
 	}
 	if g.Fluency == 0 {
@@ -167,8 +167,8 @@ func (r *Task) loaded() []*Model {
 }
 
 // encodeImages gives every model the vectors of all sets.
-func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []ImageSet, files [][]string) error {
-	o := ImageOptions{Workers: g.Runtime.Threads, Limits: pictures.Limits{Pixels: g.MaxPixels}}
+func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []imageSet, files [][]string) error {
+	o := imageOptions{Workers: g.Runtime.Threads, Limits: pictures.Limits{Pixels: g.MaxPixels}}
 	for k, s := range sets {
 		set := Set{Path: s.Path, Weight: s.Weight, Skipped: []Skipped{}}
 		for i := range r.members {
@@ -176,7 +176,7 @@ func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []Ima
 			o.Progress = func(done, total int) {
 				ev.progress("encoding "+s.Path, int64(done), int64(total), fmt.Sprintf("%d of %d files", done, total))
 			}
-			got, err := m.Model.Images(ctx, files[k], o)
+			got, err := m.Model.encodeImages(ctx, files[k], o)
 			if err != nil {
 				return err
 			}
@@ -235,9 +235,9 @@ func (r *Task) With(p *Form) (*Problem, error) {
 	return r.problem(template)
 }
 
-// From says where the tokens of a problem come from: the word lists of the models
+// from says where the tokens of a problem come from: the word lists of the models
 // ("listed"), the vocabulary ("words", "all") or the caller ("allow").
-func (r *Task) From(p *Problem) string {
+func (r *Task) from(p *Problem) string {
 	if r.words.Allow != nil {
 		return "allow"
 	}

@@ -9,33 +9,33 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/clip"
 )
 
-// Member is a model of a problem with its targets, which are vectors of this model.
-type Member struct {
+// member is a model of a problem with its targets, which are vectors of this model.
+type member struct {
 	Model *Model
 	// Weight is the model's share in U.
 	Weight  float64
-	Targets Targets
+	Targets targetSet
 }
 
 // Problem is the search for prompts: a template, the tokens that may stand at its blanks,
 // and the energy of the prompts that come about.
 type Problem struct {
-	Template *Template
+	Template *promptPattern
 	// Tokens are the ids that may be proposed, sorted: code k of the energy's space stands
 	// for Tokens[k], at every site. Site i is blank i.
 	Tokens []int32
-	// From is where Tokens come from: AllWords in place of ListedWords where no model has a
+	// from is where Tokens come from: AllWords in place of ListedWords where no model has a
 	// list. It means nothing where words were allowed one by one.
-	From Choice
+	From wordChoice
 	// Energy is U at inverse temperature 1: the weighted sum of the cosines, and what
 	// AddFluency adds to it.
 	Energy energies.Differentiable
 
 	fluency float64  // weight of AddFluency; 0: not added
 	draft   *Problem // of a two-stage sampler, or nil
-	members []Member
+	members []member
 	v       vocabulary
-	words   Proposals
+	words   proposals
 	ids     []int32 // of the template, the two around it included
 	blanks  []int   // places of the blanks in ids
 	limit   int     // tokens of the longest text, 0 where not known
@@ -44,7 +44,7 @@ type Problem struct {
 // newProblem builds the energy. There must be a member, and the vocabularies of several
 // must be the same. Errors: *onnx.ArgumentError, *neural.ModelError for a model's word list, those of
 // clip.Model.Prompt.
-func newProblem(members []Member, t *Template, words Proposals) (*Problem, error) {
+func newProblem(members []member, t *promptPattern, words proposals) (*Problem, error) {
 	models := make([]*Model, len(members))
 	for i, m := range members {
 		models[i] = m.Model
@@ -60,15 +60,15 @@ func newProblem(members []Member, t *Template, words Proposals) (*Problem, error
 	return p, p.build()
 }
 
-// Check finds what newProblem would find wrong with a template and with word lists, before
+// checkModels finds what newProblem would find wrong with a template and with word lists, before
 // there are targets. Errors: *onnx.ArgumentError, *neural.ModelError for a model's word list.
-func Check(models []*Model, t *Template, words Proposals) error {
+func checkModels(models []*Model, t *promptPattern, words proposals) error {
 	_, err := layOut(models, t, words)
 	return err
 }
 
 // layOut makes all of a problem but its energy.
-func layOut(models []*Model, t *Template, words Proposals) (*Problem, error) {
+func layOut(models []*Model, t *promptPattern, words proposals) (*Problem, error) {
 	p := &Problem{Template: t, v: models[0].vocabulary, words: words}
 	for _, m := range models {
 		if err := sameVocabulary(models[0], m); err != nil {
@@ -86,12 +86,12 @@ func layOut(models []*Model, t *Template, words Proposals) (*Problem, error) {
 		return nil, tooLong("the prompt", len(p.ids), p.limit, len(p.blanks))
 	}
 	var listed []int32
-	if p.From = words.From; words.Allow == nil && words.From == ListedWords {
+	if p.From = words.From; words.Allow == nil && words.From == fromList {
 		if listed, err = inCommon(models); err != nil {
 			return nil, err
 		}
 		if listed == nil {
-			p.From = AllWords
+			p.From = fromWords
 		}
 	}
 	if p.Tokens, err = words.tokens(p.v, listed); err != nil {
@@ -149,8 +149,8 @@ func sameVocabulary(a, b *Model) error {
 	return nil
 }
 
-// Render returns the text of a state.
-func (p *Problem) Render(codes []int32) string { return p.Template.render(p.v, p.tokens(codes)) }
+// render returns the text of a state.
+func (p *Problem) render(codes []int32) string { return p.Template.render(p.v, p.tokens(codes)) }
 
 // tokens returns the ids at the blanks of a state.
 func (p *Problem) tokens(codes []int32) []int32 {
@@ -180,9 +180,9 @@ func (p *Problem) blocks(text Prompt) bool {
 	return p.limit > 0 && len(p.v.whole(text.IDs)) > p.limit || p.words.blocks(text.Text)
 }
 
-// Score returns the weighted sum of the cosines of texts: U at inverse temperature 1 without
+// scoreIDs returns the weighted sum of the cosines of texts: U at inverse temperature 1 without
 // what AddFluency adds. ids are texts without the tokens around them.
-func (p *Problem) Score(ctx context.Context, ids [][]int32) ([]float64, error) {
+func (p *Problem) scoreIDs(ctx context.Context, ids [][]int32) ([]float64, error) {
 	whole := make([][]int32, len(ids))
 	for i, text := range ids {
 		whole[i] = p.v.whole(text)
@@ -200,8 +200,8 @@ func (p *Problem) Score(ctx context.Context, ids [][]int32) ([]float64, error) {
 	return out, nil
 }
 
-// Encode returns the ids of a text, without those around it.
-func (p *Problem) Encode(text string) ([]int32, error) { return p.v.plain(text) }
+// encode returns the ids of a text, without those around it.
+func (p *Problem) encode(text string) ([]int32, error) { return p.v.plain(text) }
 
-// Piece returns how the vocabulary spells what a code stands for.
-func (p *Problem) Piece(code int32) string { return p.v.Piece(p.Tokens[code]) }
+// piece returns how the vocabulary spells what a code stands for.
+func (p *Problem) piece(code int32) string { return p.v.Piece(p.Tokens[code]) }

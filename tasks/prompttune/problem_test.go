@@ -12,13 +12,13 @@ import (
 // TestEnsemble compares the energy of two models with that of each.
 func TestEnsemble(t *testing.T) {
 	m := open(t)
-	template, err := ParseTemplate("the _ on _")
+	template, err := parsePattern("the _ on _")
 	if err != nil {
 		t.Fatal(err)
 	}
 	goal := targets(t, m)
-	other := Targets{Vectors: goal.Vectors[:1], Weights: []float64{2}}
-	p, err := newProblem([]Member{{m, 0.25, goal}, {m, 0.75, other}}, template, Proposals{})
+	other := targetSet{Vectors: goal.Vectors[:1], Weights: []float64{2}}
+	p, err := newProblem([]member{{m, 0.25, goal}, {m, 0.75, other}}, template, proposals{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,15 +31,15 @@ func TestEnsemble(t *testing.T) {
 		t.Fatal(err)
 	}
 	for c := range u {
-		text := p.Render(x.Chain(c))
+		text := p.render(x.Chain(c))
 		if want := 0.25*cosine(t, m, goal, text) + 0.75*cosine(t, m, other, text); math.Abs(u[c]-want) > 1e-5 {
 			t.Errorf("%q: U %.6f, want %.6f", text, u[c], want)
 		}
-		ids, err := p.Encode(text)
+		ids, err := p.encode(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := p.Score(t.Context(), [][]int32{ids, ids}); err != nil || math.Abs(got[0]-u[c]) > 1e-5 || math.Abs(got[1]-u[c]) > 1e-5 {
+		if got, err := p.scoreIDs(t.Context(), [][]int32{ids, ids}); err != nil || math.Abs(got[0]-u[c]) > 1e-5 || math.Abs(got[1]-u[c]) > 1e-5 {
 			t.Errorf("%q: scored %v (%v), U %.6f", text, got, err, u[c])
 		}
 	}
@@ -49,35 +49,35 @@ func TestEnsemble(t *testing.T) {
 func TestProblemErrors(t *testing.T) {
 	m := open(t)
 	good := targets(t, m)
-	far := Targets{Vectors: good.Vectors, Weights: []float64{-1, -2}}
+	far := targetSet{Vectors: good.Vectors, Weights: []float64{-1, -2}}
 	for _, c := range []struct {
 		pattern string
-		words   Proposals
-		goal    Targets
+		words   proposals
+		goal    targetSet
 		is      func(error) bool
 		says    string
 	}{
-		{"the _ _ _ _ _ _ _ _ _ _ _ _", Proposals{}, good, is[*onnx.ArgumentError], "15 tokens including begin and end, the model takes 14: at most 11 blanks"},
-		{"a a a a a a a a a a a a a a _", Proposals{}, good, is[*onnx.ArgumentError], "the model takes 14"},
-		{"_", Proposals{Allow: []string{"hats"}}, good, is[*onnx.ArgumentError], `"hats": it is 4 tokens`},
-		{"_", Proposals{Allow: []string{"cat"}}, good, is[*onnx.ArgumentError], "leave 1 tokens"},
-		{"the cat _", Proposals{Block: []string{"Cat"}}, good, is[*onnx.ArgumentError], `the blocked word "Cat"`},
-		{"_", Proposals{}, Targets{}, is[*onnx.ArgumentError], "none"},
-		{"_", Proposals{}, far, is[*onnx.ArgumentError], "every weight is negative"},
+		{"the _ _ _ _ _ _ _ _ _ _ _ _", proposals{}, good, is[*onnx.ArgumentError], "15 tokens including begin and end, the model takes 14: at most 11 blanks"},
+		{"a a a a a a a a a a a a a a _", proposals{}, good, is[*onnx.ArgumentError], "the model takes 14"},
+		{"_", proposals{Allow: []string{"hats"}}, good, is[*onnx.ArgumentError], `"hats": it is 4 tokens`},
+		{"_", proposals{Allow: []string{"cat"}}, good, is[*onnx.ArgumentError], "leave 1 tokens"},
+		{"the cat _", proposals{Block: []string{"Cat"}}, good, is[*onnx.ArgumentError], `the blocked word "Cat"`},
+		{"_", proposals{}, targetSet{}, is[*onnx.ArgumentError], "none"},
+		{"_", proposals{}, far, is[*onnx.ArgumentError], "every weight is negative"},
 	} {
-		template, err := ParseTemplate(c.pattern)
+		template, err := parsePattern(c.pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newProblem([]Member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), c.says) {
+		if _, err := newProblem([]member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", c.pattern, err)
 		}
 	}
-	if _, err := m.Text(t.Context(), strings.Repeat("a ", 13)); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "the target text: it has 15 tokens") {
+	if _, err := m.encodeText(t.Context(), strings.Repeat("a ", 13)); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "the target text: it has 15 tokens") {
 		t.Errorf("a long text: %v", err)
 	}
 	for _, text := range []string{"the <|endoftext|>", "\xff"} {
-		if _, err := m.Text(t.Context(), text); !is[*onnx.ArgumentError](err) {
+		if _, err := m.encodeText(t.Context(), text); !is[*onnx.ArgumentError](err) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -86,13 +86,13 @@ func TestProblemErrors(t *testing.T) {
 // TestProposed makes sure that nothing but what may be proposed is in the space.
 func TestProposed(t *testing.T) {
 	m := open(t)
-	p := problem(t, m, "_ the _", Proposals{})
+	p := problem(t, m, "_ the _", proposals{})
 	if sp := p.Energy.Space(); sp.Sites != 2 || sp.Values != len(p.Tokens) || sp.Allowed != nil {
 		t.Errorf("space %s with %d tokens", sp, len(p.Tokens))
 	}
 	for code, id := range p.Tokens {
-		text := p.Render([]int32{int32(code), int32(code)})
-		if want := m.vocabulary.Text(id) + " the " + m.vocabulary.Text(id); m.vocabulary.IsSpecial(id) || text != want || p.Piece(int32(code)) != m.vocabulary.Piece(id) {
+		text := p.render([]int32{int32(code), int32(code)})
+		if want := m.vocabulary.Text(id) + " the " + m.vocabulary.Text(id); m.vocabulary.IsSpecial(id) || text != want || p.piece(int32(code)) != m.vocabulary.Piece(id) {
 			t.Errorf("code %d: %q, want %q", code, text, want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestProposed(t *testing.T) {
 
 // TestTargets spreads a set's weight over its pictures, and counts a text once.
 func TestTargets(t *testing.T) {
-	var g Targets
+	var g targetSet
 	g.Images([][]float32{{1, 0}, {0, 1}, {0, 1}, {0, 1}}, 2)
 	g.Text([]float32{-1, 0}, -0.5)
 	// cos with (3, 4): 0.6 for the first picture, 0.8 for the other three, -0.6 for the text.

@@ -11,10 +11,10 @@ import (
 // it at once.
 const blockedPenalty = 100
 
-// Rescored returns the energy that optimisers work on. Its U is that of the prompt's text,
+// rescored returns the energy that optimisers work on. Its U is that of the prompt's text,
 // encoded again, also where the tokens are others; prompts that cannot be results have a
 // much lower U. The gradient is that of the state's own tokens.
-func (p *Problem) Rescored() energies.Energy {
+func (p *Problem) rescored() energies.Energy {
 	r := &rescored{p.Energy, p}
 	if e, ok := p.Energy.(search.Embedded); ok {
 		return &rescoredEmbedded{r, e}
@@ -72,7 +72,7 @@ func (r *rescored) correct(ctx context.Context, u []float64, x energies.Batch) e
 	if len(ids) == 0 {
 		return nil
 	}
-	scores, err := r.p.Score(ctx, ids)
+	scores, err := r.p.scoreIDs(ctx, ids)
 	if err != nil {
 		return err
 	}

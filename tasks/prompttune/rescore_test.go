@@ -13,8 +13,8 @@ import (
 // it; blocked prompts are far below, and states that encode to their own tokens keep their U.
 func TestRescored(t *testing.T) {
 	m := open(t)
-	p := problem(t, m, "the _ _ on _", Proposals{From: AllTokens, Block: []string{"hats"}})
-	e := p.Rescored()
+	p := problem(t, m, "the _ _ on _", proposals{From: fromTokens, Block: []string{"hats"}})
+	e := p.rescored()
 	x := energies.NewBatch(e.Space(), 60)
 	for k := range x.Codes {
 		x.Codes[k] = int32((k*k + 5*k) % e.Space().Values)
@@ -32,7 +32,7 @@ func TestRescored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := p.Score(t.Context(), [][]int32{text.IDs})
+		want, err := p.scoreIDs(t.Context(), [][]int32{text.IDs})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,16 +95,16 @@ func TestScale(t *testing.T) {
 		}
 	}
 	for _, pattern := range interrogated {
-		template, err := ParseTemplate(pattern)
+		template, err := parsePattern(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, token := range task.Problem.Tokens {
-			ids, err := task.Problem.Encode(template.render(task.Problem.v, []int32{token}))
+			ids, err := task.Problem.encode(template.render(task.Problem.v, []int32{token}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u, err := task.Problem.Score(t.Context(), [][]int32{ids}); err != nil || u[0] > doc.Baseline[0].U+1e-6 {
+			if u, err := task.Problem.scoreIDs(t.Context(), [][]int32{ids}); err != nil || u[0] > doc.Baseline[0].U+1e-6 {
 				t.Errorf("%s with token %d has U %.6f, above the best of the baseline, %.6f (%v)", pattern, token, u[0], doc.Baseline[0].U, err)
 			}
 		}

@@ -66,7 +66,7 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 			return nil, errors.Join(err, failed)
 		}
 	}
-	stopped, _, err := search.Steps(ctx, r.Loop)
+	stopped, _, err := search.steps(ctx, r.Loop)
 	doc.Results, doc.Stopped = search.Best.Prompts(), stopped
 	doc.Diagnostics = search.diagnose(r.Loop.State(), r.Tally().Seconds)
 	var results map[string]any

@@ -29,7 +29,7 @@ func (m *memory) Put(texts []string, cosines []float64) error {
 // TestScores: what is known is not evaluated again, and counts all the same.
 func TestScores(t *testing.T) {
 	m := open(t)
-	p := problem(t, m, "the _ _ on _", Proposals{From: AllTokens})
+	p := problem(t, m, "the _ _ on _", proposals{From: fromTokens})
 	alone := NewBest(p, BestOptions{Keep: 1000})
 	visit(t, p, alone, 0)
 	kept := &memory{known: map[string]float64{}}
@@ -39,12 +39,12 @@ func TestScores(t *testing.T) {
 	between := m.clip.Sequences()
 	second := NewBest(p, BestOptions{Keep: 1000, Scores: kept})
 	visit(t, p, second, 0)
-	if n := int64(len(kept.known)); n == 0 || n != first.Scored() || first.Scored() != second.Scored() || first.Scored() != alone.Scored() {
-		t.Errorf("%d texts are known; %d, %d and %d were scored", n, alone.Scored(), first.Scored(), second.Scored())
+	if n := int64(len(kept.known)); n == 0 || n != first.numScored() || first.numScored() != second.numScored() || first.numScored() != alone.numScored() {
+		t.Errorf("%d texts are known; %d, %d and %d were scored", n, alone.numScored(), first.numScored(), second.numScored())
 	}
 	// Both go through the same states; only the first evaluates texts besides.
-	if saved := (between - before) - (m.clip.Sequences() - between); saved != first.Scored() {
-		t.Errorf("%d texts less went through the model; %d were known", saved, first.Scored())
+	if saved := (between - before) - (m.clip.Sequences() - between); saved != first.numScored() {
+		t.Errorf("%d texts less went through the model; %d were known", saved, first.numScored())
 	}
 	same := func(a, b Prompt) bool {
 		return a.Text == b.Text && a.U == b.U && a.Step == b.Step && a.Chain == b.Chain && a.LogP == b.LogP

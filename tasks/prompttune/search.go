@@ -140,14 +140,14 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 		}
 	}
 	if search.IgnoresBeta(reg.Name) {
-		energy = p.Rescored()
+		energy = p.rescored()
 	}
 	kernel, err := reg.New(energy, options)
 	if err != nil {
 		return nil, err
 	}
 	if s.Start > 0 {
-		first, err := search.New(p.Rescored(), search.Options{})
+		first, err := search.New(p.rescored(), search.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -240,16 +240,16 @@ func (r *Finder) Loop(ctx context.Context) (*samplers.Loop, error) {
 	return samplers.NewLoop(ctx, r.Config)
 }
 
-// Steps makes the steps, until there is a reason to stop; which one it was is returned
+// steps makes the steps, until there is a reason to stop; which one it was is returned
 // with an error too. The time limit is that of this call.
-func (r *Finder) Steps(ctx context.Context, loop *samplers.Loop) (stopped string, took time.Duration, err error) {
+func (r *Finder) steps(ctx context.Context, loop *samplers.Loop) (stopped string, took time.Duration, err error) {
 	r.ctx = ctx
 	began := time.Now()
 	for r.stopped == StoppedSteps && !loop.Done() {
 		if limit := r.search.TimeLimit; limit > 0 && time.Since(began) >= limit {
 			return StoppedTime, time.Since(began), nil
 		}
-		if limit := r.search.Evaluations; limit > 0 && passes(loop.State().Evaluations)+r.Best.Scored() >= limit {
+		if limit := r.search.Evaluations; limit > 0 && passes(loop.State().Evaluations)+r.Best.numScored() >= limit {
 			return StoppedEvaluations, time.Since(began), nil
 		}
 		if err := loop.Step(ctx); err != nil {
@@ -268,7 +268,7 @@ func passes(c samplers.Counts) int64 { return c.Total() + c.Gradient }
 
 // diagnose sums up what was done, by earlier processes in a number of seconds too.
 func (r *Finder) diagnose(s *samplers.State, seconds float64) Diagnostics {
-	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.Scored(), Seconds: seconds}
+	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.numScored(), Seconds: seconds}
 	d.Acceptance, d.Hops = r.tally.means()
 	if s.Var(samplers.DraftAcceptanceVar) != nil {
 		first, second := r.tally.stages.Rejected()

@@ -82,17 +82,17 @@ func TestSigLIP(t *testing.T) {
 	if m.limit != 12 {
 		t.Errorf("texts of up to %d tokens, want 12", m.limit)
 	}
-	vector, err := m.Text(ctx, "wab wcd")
+	vector, err := m.encodeText(ctx, "wab wcd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var goal Targets
+	var goal targetSet
 	goal.Text(vector, 1)
-	template, err := ParseTemplate("_ waa _")
+	template, err := parsePattern("_ waa _")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProblem([]Member{{Model: m, Weight: 1, Targets: goal}}, template, Proposals{})
+	p, err := newProblem([]member{{Model: m, Weight: 1, Targets: goal}}, template, proposals{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestSigLIP(t *testing.T) {
 		}
 		ids = append(ids, out.IDs)
 	}
-	want, err := p.Score(ctx, ids)
+	want, err := p.scoreIDs(ctx, ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,12 +134,12 @@ func TestSigLIPWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := (Proposals{From: AllWords}).tokens(m.vocabulary, nil)
+	ids, err := (proposals{From: fromWords}).tokens(m.vocabulary, nil)
 	if err != nil || len(ids) != 56 || slices.Contains(ids, 59) {
 		t.Errorf("%d tokens, %v", len(ids), err)
 	}
 	// Words are those inside a text: at its beginning they are other tokens here.
-	ids, err = (Proposals{Allow: []string{"wba", "waa"}}).tokens(m.vocabulary, nil)
+	ids, err = (proposals{Allow: []string{"wba", "waa"}}).tokens(m.vocabulary, nil)
 	if want := m.vocabulary.must(t, "▁waa", "▁wba"); err != nil || !slices.Equal(ids, want) {
 		t.Errorf("tokens %v, want %v; %v", ids, want, err)
 	}
@@ -170,7 +170,7 @@ func TestCanonicalText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		template, err := ParseTemplate("_ Waa,  wBa! _")
+		template, err := parsePattern("_ Waa,  wBa! _")
 		if err != nil {
 			t.Fatal(err)
 		}

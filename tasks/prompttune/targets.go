@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// ImageSet is a folder of pictures, or a single picture, that prompts are to be near to,
+// imageSet is a folder of pictures, or a single picture, that prompts are to be near to,
 // or far from where its weight is negative. The weight is spread evenly over the
 // pictures.
-type ImageSet struct {
+type imageSet struct {
 	Path   string
 	Weight float64
 }
 
-// TextTarget is a text that prompts are to be near to, or far from.
-type TextTarget struct {
+// textTarget is a text that prompts are to be near to, or far from.
+type textTarget struct {
 	Text   string
 	Weight float64
 }
 
-// ParseImageSet reads PATH or PATH:WEIGHT. A path that is there as it stands is never cut.
-func ParseImageSet(arg string) (ImageSet, error) {
+// parseImageSet reads PATH or PATH:WEIGHT. A path that is there as it stands is never cut.
+func parseImageSet(arg string) (imageSet, error) {
 	if _, err := os.Stat(arg); err == nil {
-		return ImageSet{arg, 1}, nil
+		return imageSet{arg, 1}, nil
 	}
 	path, weight, err := weighted(arg)
-	return ImageSet{path, weight}, err
+	return imageSet{path, weight}, err
 }
 
-// ParseTextTarget reads TEXT or TEXT:WEIGHT. A text that ends in a colon and a number
+// parseTextTarget reads TEXT or TEXT:WEIGHT. A text that ends in a colon and a number
 // needs a weight behind it.
-func ParseTextTarget(arg string) (TextTarget, error) {
+func parseTextTarget(arg string) (textTarget, error) {
 	text, weight, err := weighted(arg)
-	return TextTarget{strings.TrimSpace(text), weight}, err
+	return textTarget{strings.TrimSpace(text), weight}, err
 }
 
 // weighted cuts ":number" off the end. A weight is finite and not zero; it is 1 where none
@@ -55,28 +55,28 @@ func weighted(arg string) (string, float64, error) {
 	return name, weight, nil
 }
 
-// Targets are unit vectors with weights: what U(x) = Σ_j ω_j cos(t(x), v_j) is made of.
-type Targets struct {
+// targetSet are unit vectors with weights: what U(x) = Σ_j ω_j cos(t(x), v_j) is made of.
+type targetSet struct {
 	Vectors [][]float32 // [target, width]
 	Weights []float64   // [target]
 }
 
-// Images adds the vectors of a set's pictures, with the set's weight spread evenly.
-func (t *Targets) Images(vectors [][]float32, weight float64) {
+// imageVectors adds the vectors of a set's pictures, with the set's weight spread evenly.
+func (t *targetSet) Images(vectors [][]float32, weight float64) {
 	for _, v := range vectors {
 		t.Vectors = append(t.Vectors, v)
 		t.Weights = append(t.Weights, weight/float64(len(vectors)))
 	}
 }
 
-// Text adds the vector of a text.
-func (t *Targets) Text(vector []float32, weight float64) {
+// encodeText adds the vector of a text.
+func (t *targetSet) Text(vector []float32, weight float64) {
 	t.Vectors, t.Weights = append(t.Vectors, vector), append(t.Weights, weight)
 }
 
 // Normalize divides the weights by the sum of their absolute values, so that U is a weighted
 // mean of cosines, and an inverse temperature means the same for any number of targets.
-func (t *Targets) Normalize() {
+func (t *targetSet) Normalize() {
 	sum := 0.0
 	for _, w := range t.Weights {
 		sum += math.Abs(w)
@@ -87,7 +87,7 @@ func (t *Targets) Normalize() {
 }
 
 // check returns an *onnx.ArgumentError if there is nothing to come near to.
-func (t *Targets) check() error {
+func (t *targetSet) check() error {
 	if len(t.Vectors) == 0 {
 		return badInput("targets", "none; images or a text are needed")
 	}
@@ -100,7 +100,7 @@ func (t *Targets) check() error {
 }
 
 // score returns Σ_j ω_j cos(v, v_j) for a vector v of any length but zero.
-func (t *Targets) score(v []float32) float64 {
+func (t *targetSet) score(v []float32) float64 {
 	norm, sum := 0.0, 0.0
 	for _, x := range v {
 		norm += float64(x) * float64(x)

@@ -10,21 +10,21 @@ import (
 	"github.com/gradhop/gradhop/tokenize/clip"
 )
 
-// Template is a prompt with blanks: fixed words as they are printed, and places for one
+// promptPattern is a prompt with blanks: fixed words as they are printed, and places for one
 // token each.
-type Template struct {
+type promptPattern struct {
 	// between holds the fixed text before, between and after the blanks: one more than
 	// there are blanks.
 	between []string
 }
 
-// Blanks returns the template of n blanks between two fixed texts, either of which may
+// newBlanks returns the template of n blanks between two fixed texts, either of which may
 // be empty. It is an *onnx.ArgumentError if n is not positive.
-func Blanks(prefix string, n int, suffix string) (*Template, error) {
+func newBlanks(prefix string, n int, suffix string) (*promptPattern, error) {
 	if n < 1 {
 		return nil, badInput("template", "%d blanks; at least one is needed", n)
 	}
-	t := &Template{between: []string{""}}
+	t := &promptPattern{between: []string{""}}
 	if prefix = strings.TrimSpace(prefix); prefix != "" {
 		t.between[0] = prefix + " "
 	}
@@ -38,11 +38,11 @@ func Blanks(prefix string, n int, suffix string) (*Template, error) {
 	return t, nil
 }
 
-// ParseTemplate reads a pattern such as "a photo of _ _ in the snow": every _ that
+// parsePattern reads a pattern such as "a photo of _ _ in the snow": every _ that
 // touches neither a letter, a digit nor another _ is a blank. It is an *onnx.ArgumentError if
 // there is none.
-func ParseTemplate(pattern string) (*Template, error) {
-	t := &Template{}
+func parsePattern(pattern string) (*promptPattern, error) {
+	t := &promptPattern{}
 	from := 0
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] != '_' {
@@ -71,15 +71,15 @@ func ofWord(r rune) bool {
 	return r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// Blanks is the number of blanks.
-func (t *Template) Blanks() int { return len(t.between) - 1 }
+// newBlanks is the number of blanks.
+func (t *promptPattern) Blanks() int { return len(t.between) - 1 }
 
 // String writes the template as ParseTemplate reads it.
-func (t *Template) String() string { return strings.Join(t.between, "_") }
+func (t *promptPattern) String() string { return strings.Join(t.between, "_") }
 
 // encode returns the ids of the template between begin and end, with zero at the
 // blanks, and where the blanks are.
-func (t *Template) encode(v vocabulary) (ids []int32, blanks []int, err error) {
+func (t *promptPattern) encode(v vocabulary) (ids []int32, blanks []int, err error) {
 	ids = v.whole(nil)
 	ids = ids[:len(ids)-1]
 	for k, text := range t.between {
@@ -103,7 +103,7 @@ func (t *Template) encode(v vocabulary) (ids []int32, blanks []int, err error) {
 
 // render writes the prompt with tokens at the blanks. A token that does not end its word
 // joins what follows it, as it does when the whole is decoded.
-func (t *Template) render(v vocabulary, tokens []int32) string {
+func (t *promptPattern) render(v vocabulary, tokens []int32) string {
 	var out strings.Builder
 	joins := false
 	for k, text := range t.between {

@@ -50,7 +50,7 @@ func TestTemplate(t *testing.T) {
 		{"the_cat __ _", "", ""},
 		{"a _!", "a</w> _ !</w>", "a cat!"},
 	} {
-		m, err := ParseTemplate(c.pattern)
+		m, err := parsePattern(c.pattern)
 		if err != nil {
 			t.Errorf("%q: %v", c.pattern, err)
 			continue
@@ -98,7 +98,7 @@ func TestTemplate(t *testing.T) {
 
 func TestTemplatePieces(t *testing.T) {
 	v := tiny(t)
-	m, err := ParseTemplate("a _ _ on")
+	m, err := parsePattern("a _ _ on")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,21 +119,21 @@ func TestBlanks(t *testing.T) {
 		n              int
 		want           string
 	}{{"", "", 1, "_"}, {"the ", "on sand", 2, "the _ _ on sand"}, {"", "on", 3, "_ _ _ on"}, {"a _ b", "", 1, "a _ b _"}} {
-		m, err := Blanks(c.prefix, c.n, c.suffix)
+		m, err := newBlanks(c.prefix, c.n, c.suffix)
 		if err != nil || m.String() != c.want || m.Blanks() != c.n {
 			t.Errorf("%+v: %v, %v", c, m, err)
 		}
 	}
 	var bad *onnx.ArgumentError
-	if _, err := Blanks("a", 0, "b"); !errors.As(err, &bad) {
+	if _, err := newBlanks("a", 0, "b"); !errors.As(err, &bad) {
 		t.Errorf("no blanks: %v", err)
 	}
 	for _, pattern := range []string{"", "a cat", "snake_case", "__", "é_"} {
-		if _, err := ParseTemplate(pattern); !errors.As(err, &bad) {
+		if _, err := parsePattern(pattern); !errors.As(err, &bad) {
 			t.Errorf("%q: %v", pattern, err)
 		}
 	}
-	m, err := ParseTemplate("the \xff _")
+	m, err := parsePattern("the \xff _")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,41 +8,41 @@ import (
 	"unicode"
 )
 
-// Choice says what is proposed where no words are given.
-type Choice int
+// wordChoice says what is proposed where no words are given.
+type wordChoice int
 
 const (
-	// ListedWords proposes the words that the model's list has, or all that the lists of
+	// fromList proposes the words that the model's list has, or all that the lists of
 	// several models have in common; AllWords where there is no list.
-	ListedWords Choice = iota
-	// AllWords proposes every token that is a word of its own: it ends a word, and its
+	fromList wordChoice = iota
+	// fromWords proposes every token that is a word of its own: it ends a word, and its
 	// text alone encodes to it again.
-	AllWords
-	// AllTokens also proposes tokens that do not end a word, and those that are written
+	fromWords
+	// fromTokens also proposes tokens that do not end a word, and those that are written
 	// with other tokens when they stand alone.
-	AllTokens
+	fromTokens
 )
 
 // choices are the names of a Choice.
 var choices = [...]string{"listed", "words", "all"}
 
 // String returns the name that ParseChoice reads.
-func (c Choice) String() string { return choices[c] }
+func (c wordChoice) String() string { return choices[c] }
 
 // Choices returns the names that ParseChoice reads, the default first.
 func Choices() []string { return slices.Clone(choices[:]) }
 
-// ParseChoice reads "listed", "words" or "all"; ok is false for anything else.
-func ParseChoice(name string) (c Choice, ok bool) {
+// parseChoice reads "listed", "words" or "all"; ok is false for anything else.
+func parseChoice(name string) (c wordChoice, ok bool) {
 	i := slices.Index(choices[:], name)
-	return Choice(max(i, 0)), i >= 0
+	return wordChoice(max(i, 0)), i >= 0
 }
 
-// Proposals says which tokens may be proposed at blanks. The zero value proposes the
+// proposals says which tokens may be proposed at blanks. The zero value proposes the
 // words that the models list, or every token that is a word of its own.
-type Proposals struct {
-	// From is where the tokens are taken from unless Allow says so.
-	From Choice
+type proposals struct {
+	// from is where the tokens are taken from unless Allow says so.
+	From wordChoice
 	// Allow proposes these words and nothing else, whether a model lists them or not; each
 	// must be one token. Nil leaves it to From.
 	Allow []string
@@ -55,7 +55,7 @@ type Proposals struct {
 // tokens returns the ids that may be proposed, sorted. Special tokens never are, nor what
 // does not print. listed are the ids of the models' words, nil where there is no list, and
 // count where p asks for them. Errors: *onnx.ArgumentError.
-func (p Proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
+func (p proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 	blocked := map[int32]bool{}
 	for _, w := range p.Block {
 		ids, err := v.plain(w)
@@ -76,11 +76,11 @@ func (p Proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 			}
 			list = append(list, id)
 		}
-	case p.From == ListedWords && listed != nil:
+	case p.From == fromList && listed != nil:
 		list = slices.Clone(listed)
 	default:
 		for id := range int32(v.Size()) {
-			if v.proposable(id, p.From == AllTokens) {
+			if v.proposable(id, p.From == fromTokens) {
 				list = append(list, id)
 			}
 		}
@@ -143,10 +143,10 @@ func (v vocabulary) single(word string) (int32, error) {
 
 // blocks reports whether a text has a blocked word, or the words of a blocked phrase one
 // after the other.
-func (p Proposals) blocks(text string) bool { return p.blocked(text) != "" }
+func (p proposals) blocks(text string) bool { return p.blocked(text) != "" }
 
 // blocked returns the first blocked word that a text has, or "".
-func (p Proposals) blocked(text string) string {
+func (p proposals) blocked(text string) string {
 	have := words(text)
 	for _, w := range p.Block {
 		want := words(w)

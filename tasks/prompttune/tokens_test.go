@@ -23,7 +23,7 @@ func (v vocabulary) texts(ids []int32) string {
 // TestProposals says which tokens are proposed by the vocabulary's own words.
 func TestProposals(t *testing.T) {
 	v := tiny(t)
-	ids, err := Proposals{}.tokens(v, nil)
+	ids, err := proposals{}.tokens(v, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,19 +37,19 @@ func TestProposals(t *testing.T) {
 	if !slices.Equal(ids, want) {
 		t.Errorf("words: %s", v.texts(ids))
 	}
-	if ids, err = (Proposals{From: AllTokens}).tokens(v, nil); err != nil || len(ids) != v.Size()-2 || slices.Contains(ids, v.SOT) || slices.Contains(ids, v.EOT) {
+	if ids, err = (proposals{From: fromTokens}).tokens(v, nil); err != nil || len(ids) != v.Size()-2 || slices.Contains(ids, v.SOT) || slices.Contains(ids, v.EOT) {
 		t.Errorf("pieces: %s, %v", v.texts(ids), err)
 	}
-	ids, err = Proposals{Allow: []string{"Cat", "dog", "cat", "sea"}, Block: []string{"sea"}}.tokens(v, nil)
+	ids, err = proposals{Allow: []string{"Cat", "dog", "cat", "sea"}, Block: []string{"sea"}}.tokens(v, nil)
 	if err != nil || v.texts(ids) != "cat</w> dog</w>" {
 		t.Errorf("allow: %s, %v", v.texts(ids), err)
 	}
-	ids, err = Proposals{Block: []string{"THE", "on sand", "tone"}}.tokens(v, nil)
+	ids, err = proposals{Block: []string{"THE", "on sand", "tone"}}.tokens(v, nil)
 	if err != nil || len(ids) != len(want)-1 || slices.Contains(ids, v.must(t, "the</w>")[0]) {
 		t.Errorf("block: %s, %v", v.texts(ids), err)
 	}
 	// A piece that reads as a blocked word on its own goes too.
-	ids, err = Proposals{From: AllTokens, Block: []string{"do"}}.tokens(v, nil)
+	ids, err = proposals{From: fromTokens, Block: []string{"do"}}.tokens(v, nil)
 	if err != nil || slices.Contains(ids, v.must(t, "do")[0]) {
 		t.Errorf("a blocked piece is proposed: %s, %v", v.texts(ids), err)
 	}
@@ -57,12 +57,12 @@ func TestProposals(t *testing.T) {
 
 func TestProposalsErrors(t *testing.T) {
 	v := tiny(t)
-	_, err := Proposals{Allow: []string{"cat", "hats"}}.tokens(v, nil)
+	_, err := proposals{Allow: []string{"cat", "hats"}}.tokens(v, nil)
 	if !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), `"hats": it is 4 tokens ("h", "a", "t", "s")`) {
 		t.Errorf("a word of several tokens: %v", err)
 	}
 	for _, w := range []string{"<|endoftext|>", "\xff", " "} {
-		if _, err := (Proposals{Allow: []string{w}}).tokens(v, nil); !is[*onnx.ArgumentError](err) {
+		if _, err := (proposals{Allow: []string{w}}).tokens(v, nil); !is[*onnx.ArgumentError](err) {
 			t.Errorf("%q: %v", w, err)
 		}
 	}
@@ -74,14 +74,14 @@ func TestProposalsErrors(t *testing.T) {
 		{[]string{"cat", "dog"}, []string{"dog"}, 1},
 		{[]string{"cat", "dog"}, []string{"dog", "cat"}, 0},
 	} {
-		if _, err := (Proposals{Allow: c.allow, Block: c.block}).tokens(v, nil); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), fmt.Sprintf("leave %d tokens to propose (%d blocked)", c.left, len(c.block))) {
+		if _, err := (proposals{Allow: c.allow, Block: c.block}).tokens(v, nil); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), fmt.Sprintf("leave %d tokens to propose (%d blocked)", c.left, len(c.block))) {
 			t.Errorf("%v without %v: %v", c.allow, c.block, err)
 		}
 	}
 }
 
 func TestBlocks(t *testing.T) {
-	p := Proposals{Block: []string{"cat", "New York", "!"}}
+	p := proposals{Block: []string{"cat", "New York", "!"}}
 	for text, want := range map[string]bool{
 		"a cat": true, "a CAT, and": true, "cat": true, "cats": false, "concat": false, "a cat's": true,
 		"new york": true, "New, York": false, "york new": false, "in new york city": true, "new": false,
@@ -91,7 +91,7 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%q: %v", text, !want)
 		}
 	}
-	if (Proposals{}).blocks("anything") {
+	if (proposals{}).blocks("anything") {
 		t.Error("nothing is blocked without a list")
 	}
 }
@@ -112,14 +112,14 @@ func TestReadWords(t *testing.T) {
 	for list, want := range map[string]string{
 		file: "cat|two words|dog", "words": "cat|two words|dog", "words,cat": "words|cat", "cat": "cat", " cat , dog,": "cat|dog",
 	} {
-		got, err := ReadWords(list)
+		got, err := readWords(list)
 		if err != nil || strings.Join(got, "|") != want {
 			t.Errorf("%q: %q, %v", list, got, err)
 		}
 	}
 	var wrong *onnx.ArgumentError
 	for _, list := range []string{bad, empty, "", ",", "nowhere.txt", "no/where"} {
-		if _, err := ReadWords(list); !errors.As(err, &wrong) || len(list) > 1 && strings.Count(err.Error(), list) != 1 {
+		if _, err := readWords(list); !errors.As(err, &wrong) || len(list) > 1 && strings.Count(err.Error(), list) != 1 {
 			t.Errorf("%q: %v", list, err)
 		}
 	}
@@ -130,20 +130,20 @@ func TestParseTargets(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Skip(err) // such a name is not possible everywhere
 	}
-	for arg, want := range map[string]ImageSet{
+	for arg, want := range map[string]imageSet{
 		"cats": {"cats", 1}, "cats/:1.5": {"cats/", 1.5}, "dogs:-0.5": {"dogs", -0.5}, dir: {dir, 1}, dir + ":3": {dir, 3}, `c:\x`: {`c:\x`, 1},
 	} {
-		if got, err := ParseImageSet(arg); err != nil || got != want {
+		if got, err := parseImageSet(arg); err != nil || got != want {
 			t.Errorf("%q: %+v, %v", arg, got, err)
 		}
 	}
 	var bad *onnx.ArgumentError
 	for _, arg := range []string{"", ":2", "cats:0", "cats:NaN", "cats:-Inf"} {
-		if _, err := ParseImageSet(arg); !errors.As(err, &bad) {
+		if _, err := parseImageSet(arg); !errors.As(err, &bad) {
 			t.Errorf("%q: %v", arg, err)
 		}
 	}
-	if got, err := ParseTextTarget("at five: a cat:-2"); err != nil || got != (TextTarget{"at five: a cat", -2}) {
+	if got, err := parseTextTarget("at five: a cat:-2"); err != nil || got != (textTarget{"at five: a cat", -2}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

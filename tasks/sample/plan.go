@@ -49,7 +49,7 @@ type plan struct {
 
 // plan reads the files and opens the model.
 func (o *Options) plan(ctx context.Context) (*plan, error) {
-	if err := o.Check(); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	name, settings, err := o.sampler()

@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (*store.Summary, error) {
 // Try evaluates U, and its gradient if there is one, at four random states of the model of o, whose other
 // options are not looked at; see Run for the errors.
 func Try(ctx context.Context, o Options) error {
-	if err := o.Check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	p := &plan{o: &o}

@@ -137,8 +137,8 @@ func Defaults() Options {
 	}
 }
 
-// Check returns an *OptionError for settings that are invalid for every model.
-func (o *Options) Check() error {
+// check returns an *OptionError for settings that are invalid for every model.
+func (o *Options) check() error {
 	const most = 1 << 40 // steps, so that sums do not overflow
 	number := func(option string, n int, want string) error {
 		return &OptionError{option, strconv.Itoa(n), "want " + want}

@@ -24,15 +24,15 @@ func (t *Tokenizer) IsContinuation(id int32) bool { return !strings.HasPrefix(t.
 
 var unused = regexp.MustCompile(`^(\[unused\d+\]|<unused\d+>|<extra_id_\d+>|<null_\d+>|madeupword\d+|<.*>NOTUSED|<0x[0-9A-F]{2}>)$`)
 
-// IsUnused reports whether id is a spare entry such as [unused0], or a single byte such as <0x41>.
-func (t *Tokenizer) IsUnused(id int32) bool { return unused.MatchString(t.Piece(id)) }
+// isUnused reports whether id is a spare entry such as [unused0], or a single byte such as <0x41>.
+func (t *Tokenizer) isUnused(id int32) bool { return unused.MatchString(t.Piece(id)) }
 
 // Printable returns the ids that print as visible text, in increasing order. It excludes special and
 // unused ids, Unk, and pieces with control characters, inner spaces or partial characters.
 func (t *Tokenizer) Printable() (ids []int32) {
 	for id := range int32(len(t.list)) {
 		text := t.Text(id)
-		if text == "" || t.special[id] || id == t.Unk || t.IsUnused(id) {
+		if text == "" || t.special[id] || id == t.Unk || t.isUnused(id) {
 			continue
 		}
 		visible := func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != utf8.RuneError }
@@ -56,10 +56,10 @@ func (t *Tokenizer) Words(attached bool) []int32 {
 	return words
 }
 
-// Attached reports whether the mask tokens[i] follows other text without a space, as in "(<mask>)". A
+// attached reports whether the mask tokens[i] follows other text without a space, as in "(<mask>)". A
 // mask at the start of the text is attached unless the tokenizer adds a space there. A mask that
 // follows a mask is not attached.
-func (t *Tokenizer) Attached(text string, tokens []tokenize.Token, i int) bool {
+func (t *Tokenizer) attached(text string, tokens []tokenize.Token, i int) bool {
 	before, within := text[:tokens[i].Start], text[tokens[i].Start:tokens[i].End]
 	if strings.TrimLeftFunc(within, unicode.IsSpace) != within || i > 0 && t.isMask(tokens[i-1]) {
 		return false

@@ -25,7 +25,7 @@ func TestFill(t *testing.T) {
 				var ids []int32
 				for i, k := range tokens {
 					if k.ID == tok.Mask {
-						list := words[tok.Attached(text, tokens, i)]
+						list := words[tok.attached(text, tokens, i)]
 						ids = append(ids, list[rng.IntN(len(list))])
 					}
 				}
@@ -145,7 +145,7 @@ func TestAttached(t *testing.T) {
 		var got []bool
 		for i, k := range tokens {
 			if k.ID == tok.Mask {
-				got = append(got, tok.Attached(c.text, tokens, i))
+				got = append(got, tok.attached(c.text, tokens, i))
 			}
 		}
 		if !slices.Equal(got, c.want) {

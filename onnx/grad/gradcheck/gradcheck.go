@@ -120,7 +120,7 @@ func (r *Report) Err() error {
 		w := in.Worst
 		switch {
 		case in.Passed:
-		case !in.Judged():
+		case !in.judged():
 			open = unsupported("the gradient by %q could not be checked: none of %d finite differences can be trusted", in.Name, in.Compared)
 		case w.passed():
 			return fmt.Errorf("gradcheck: the gradient by %q differs by %.2g, relative, between float32 and float64; %.2g is allowed", in.Name, in.Float32, forwardTolerance)
@@ -141,9 +141,9 @@ func (r *Report) Err() error {
 
 func (r *Report) sameOutput() bool { return r.Output <= r.OutputAllowed }
 
-// Judged reports whether any comparison could be judged. An input for which none could has
+// judged reports whether any comparison could be judged. An input for which none could has
 // not passed, but nothing was found to be wrong with it either.
-func (in Input) Judged() bool { return in.SetAside < in.Compared }
+func (in Input) judged() bool { return in.SetAside < in.Compared }
 
 // Comparison is one difference and what the gradient says it should be.
 type Comparison struct {

@@ -188,7 +188,11 @@ func (s *spec) read(path string) error {
 // start evaluates the initial states of a run.
 func (s *spec) start(ctx context.Context, e energies.Energy, init []int32, draftSteps string) (*samplers.Loop, error) {
 	if s.Sampler == "pez" {
-		kernel, err := search.NewPEZ(energies.Unwrap(e), search.PEZOptions{}) // it is not timed apart
+		pez, err := search.Lookup("pez")
+		if err != nil {
+			return nil, err
+		}
+		kernel, err := pez.New(energies.Unwrap(e), nil) // it is not timed apart
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ type rows struct {
 }
 
 // rows returns the frontier of a chain.
-func (k *Sweeps) rows(s *samplers.State, c int) rows {
+func (k *sweeps) rows(s *samplers.State, c int) rows {
 	d := s.X.Space.Sites
 	n := frontier * (rowHead + d)
 	return rows{s.Var(frontierVar)[c*n : (c+1)*n], d}

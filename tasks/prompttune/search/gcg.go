@@ -12,8 +12,8 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// GCGOptions are the options of GCG; the zero value has the defaults.
-type GCGOptions struct {
+// gcgOptions are the options of GCG; the zero value has the defaults.
+type gcgOptions struct {
 	// Candidates is the number of changes that a step evaluates; 0 means 64.
 	Candidates int `flag:"candidates" default:"64" doc:"changes evaluated in a step"`
 	// TopK is the number of values of largest gradient at each site that changes are drawn
@@ -22,7 +22,7 @@ type GCGOptions struct {
 }
 
 // check returns a *samplers.OptionError, and fills in defaults.
-func (o *GCGOptions) check() error {
+func (o *gcgOptions) check() error {
 	for _, f := range []struct {
 		name  string
 		value int
@@ -35,7 +35,7 @@ func (o *GCGOptions) check() error {
 	return nil
 }
 
-// GCG is the greedy coordinate gradient optimiser (Zou et al. 2023, algorithm 1). A step of a
+// gcgKernel is the greedy coordinate gradient optimiser (Zou et al. 2023, algorithm 1). A step of a
 // chain takes the gradient of U at its state, lists the TopK values of largest gradient at
 // each site, draws Candidates different changes of one site to one of these values, and
 // evaluates them all. It moves to the best if that has a higher U than the state; the paper
@@ -43,10 +43,10 @@ func (o *GCGOptions) check() error {
 //
 // A step costs Candidates evaluations of U, and one of the gradient where the state changed.
 // β is immaterial. The best state so far, its U and the steps since are variables.
-type GCG struct {
+type gcgKernel struct {
 	samplers.Base
 	slopes energies.Differentiable
-	o      GCGOptions
+	o      gcgOptions
 
 	// The gradient's largest values of the states in codes, kept across steps.
 	codes []int32   // [chain, site]
@@ -60,11 +60,11 @@ const (
 	stalledVar = "stalled"    // steps since the chain found a better state
 )
 
-var _ samplers.Kernel = (*GCG)(nil)
+var _ samplers.Kernel = (*gcgKernel)(nil)
 
-// NewGCG returns the kernel for e, which must have a gradient. Errors are
+// newGCG returns the kernel for e, which must have a gradient. Errors are
 // *samplers.OptionError, *energies.UnsupportedError or *energies.SpaceError.
-func NewGCG(e energies.Energy, o GCGOptions) (*GCG, error) {
+func newGCG(e energies.Energy, o gcgOptions) (*gcgKernel, error) {
 	slopes, err := energies.As[energies.Differentiable]("gcg", e)
 	if err != nil {
 		return nil, err
@@ -73,12 +73,12 @@ func NewGCG(e energies.Energy, o GCGOptions) (*GCG, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	k := &GCG{o: o, slopes: slopes, Base: samplers.Base{Target: e, Specs: append(bestSpecs(sites), samplers.VarSpec{Name: stalledVar})}}
+	k := &gcgKernel{o: o, slopes: slopes, Base: samplers.Base{Target: e, Specs: append(bestSpecs(sites), samplers.VarSpec{Name: stalledVar})}}
 	return k, e.Space().Check()
 }
 
 // Init implements samplers.Kernel.
-func (k *GCG) Init(ctx context.Context, s *samplers.State) error {
+func (k *gcgKernel) Init(ctx context.Context, s *samplers.State) error {
 	s.Declare(k.Specs)
 	s.Point = samplers.Point{X: s.X, U: make([]float64, s.Chains())}
 	k.codes = nil
@@ -115,7 +115,7 @@ func remember(s *samplers.State) {
 }
 
 // Step implements samplers.Kernel.
-func (k *GCG) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+func (k *gcgKernel) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	n, d := s.Chains(), s.X.Space.Sites
 	info.Reset(n)
 	if err := k.refresh(ctx, s, info, func(int) bool { return true }); err != nil {
@@ -149,7 +149,7 @@ func (k *GCG) Step(ctx context.Context, s *samplers.State, info *samplers.Info) 
 
 // refresh takes the gradient of the chains, of those that are due, whose state is not the one
 // it was taken at.
-func (k *GCG) refresh(ctx context.Context, s *samplers.State, info *samplers.Info, due func(chain int) bool) error {
+func (k *gcgKernel) refresh(ctx context.Context, s *samplers.State, info *samplers.Info, due func(chain int) bool) error {
 	n, d, values := s.Chains(), s.X.Space.Sites, s.X.Space.Values
 	if len(k.codes) != n*d {
 		k.codes, k.top = slices.Repeat([]int32{-1}, n*d), make([][]int32, n*d)
@@ -226,7 +226,7 @@ func largest(list []int32, row []float32, allowed []int32, cur int32, n int) []i
 }
 
 // improve returns the best candidate of each chain and its U, -Inf where there is none.
-func (k *GCG) improve(ctx context.Context, s *samplers.State, info *samplers.Info) (energies.Batch, []float64, error) {
+func (k *gcgKernel) improve(ctx context.Context, s *samplers.State, info *samplers.Info) (energies.Batch, []float64, error) {
 	n, d := s.Chains(), s.X.Space.Sites
 	x := energies.Batch{Space: s.X.Space}
 	var owner []int
@@ -271,7 +271,7 @@ type change struct {
 
 // changes draws different changes of the chain whose first row of top is given, all if they
 // are few (Floyd's algorithm).
-func (k *GCG) changes(r *rng.Stream, row, d int) []change {
+func (k *gcgKernel) changes(r *rng.Stream, row, d int) []change {
 	all := 0
 	for _, list := range k.top[row : row+d] {
 		all += len(list)

@@ -66,7 +66,7 @@ func newBumpy() *bumpy {
 func TestGCGIsGreedy(t *testing.T) {
 	e := newBumpy()
 	const topK = 5
-	k, err := NewGCG(e, GCGOptions{Candidates: 1000, TopK: topK})
+	k, err := newGCG(e, gcgOptions{Candidates: 1000, TopK: topK})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,13 +16,13 @@ var optimisers = []samplers.Registration{
 		Paper: "Zou et al. 2023 (arXiv:2307.15043), algorithm 1",
 		Bias:  "none: an optimiser, not a sampler",
 		Needs: energies.Gradient,
-	}, NewGCG),
+	}, newGCG),
 	samplers.Describe(samplers.Registration{
 		Name:  "pez",
 		Doc:   "hard prompts made easy: AdamW on embeddings, each state the nearest values",
 		Paper: "Wen et al. 2023 (arXiv:2302.03668), algorithm 1",
 		Bias:  "none: an optimiser, not a sampler",
-	}, NewPEZ),
+	}, newPEZ),
 	samplers.Describe(samplers.Registration{
 		Name:  "search",
 		Doc:   "PEZ, then sweeps over the words of one blank, of the best prompts first",

@@ -11,8 +11,8 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// PEZOptions are the options of PEZ; the zero value has the defaults.
-type PEZOptions struct {
+// pezOptions are the options of PEZ; the zero value has the defaults.
+type pezOptions struct {
 	// LearningRate is that of AdamW; 0 means 0.1.
 	LearningRate float64 `flag:"lr" default:"0.1" doc:"learning rate"`
 	// WeightDecay is that of AdamW; 0 means 0.1, and a negative number none.
@@ -28,7 +28,7 @@ const (
 	adamEps   = 1e-8
 )
 
-// PEZ optimises prompts in the embedding space (Wen et al. 2023, algorithm 1), the
+// pezKernel optimises prompts in the embedding space (Wen et al. 2023, algorithm 1), the
 // baseline of prompt tuning. Each chain has an embedding P of every site, at first the
 // rows of its initial codes; its state is their projection, the allowed values whose rows
 // have the largest cosine with P. A step takes the gradient of -β·U at the state's own
@@ -47,7 +47,7 @@ const (
 //
 // P, m and v are the variable pezVar, rounded to float32; beganVar is the step at which t
 // began.
-type PEZ struct {
+type pezKernel struct {
 	samplers.Base
 	energy    Embedded
 	lr, decay float64
@@ -65,11 +65,11 @@ const (
 	gradientVar = "embedding_gradient" // ∂U/∂embedding at the state, [site, width]
 )
 
-var _ samplers.Kernel = (*PEZ)(nil)
+var _ samplers.Kernel = (*pezKernel)(nil)
 
-// NewPEZ returns the kernel for e, which must be Embedded. Errors are *samplers.OptionError
+// newPEZ returns the kernel for e, which must be Embedded. Errors are *samplers.OptionError
 // or *energies.SpaceError.
-func NewPEZ(e energies.Energy, o PEZOptions) (*PEZ, error) {
+func newPEZ(e energies.Energy, o pezOptions) (*pezKernel, error) {
 	emb, ok := e.(Embedded)
 	switch {
 	case !ok:
@@ -82,7 +82,7 @@ func NewPEZ(e energies.Energy, o PEZOptions) (*PEZ, error) {
 	if o.Batch < 0 || o.Batch > emb.Terms() {
 		return nil, &samplers.OptionError{Sampler: "pez", Option: "batch", Value: fmt.Sprint(o.Batch), Reason: fmt.Sprintf("must be from 0 to the %d targets", emb.Terms())}
 	}
-	k := &PEZ{energy: emb, lr: o.LearningRate, decay: o.WeightDecay, batch: o.Batch}
+	k := &pezKernel{energy: emb, lr: o.LearningRate, decay: o.WeightDecay, batch: o.Batch}
 	if k.lr == 0 {
 		k.lr = 0.1
 	}
@@ -100,7 +100,7 @@ func NewPEZ(e energies.Energy, o PEZOptions) (*PEZ, error) {
 }
 
 // Init implements samplers.Kernel. Where s lacks P, m and v it starts from the rows of s.X.
-func (k *PEZ) Init(ctx context.Context, s *samplers.State) error {
+func (k *pezKernel) Init(ctx context.Context, s *samplers.State) error {
 	n := s.Chains()
 	if s.Declare(k.Specs) {
 		own, began := s.Var(pezVar), s.Var(beganVar)
@@ -135,7 +135,7 @@ func (k *PEZ) Init(ctx context.Context, s *samplers.State) error {
 }
 
 // minibatches draws the targets of some chains at the state that a step leads to; nil where all are used.
-func (k *PEZ) minibatches(s *samplers.State, chains []int, step int64) [][]int32 {
+func (k *pezKernel) minibatches(s *samplers.State, chains []int, step int64) [][]int32 {
 	if k.batch == 0 {
 		return nil
 	}
@@ -179,7 +179,7 @@ func checkGradient(s *samplers.State, c int, x []int32, u float64, grad []float3
 }
 
 // Step implements samplers.Kernel.
-func (k *PEZ) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+func (k *pezKernel) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (k *PEZ) Step(ctx context.Context, s *samplers.State, info *samplers.Info) 
 
 // descend makes step t of AdamW on P, m and v in own, g the gradient of U. It reports
 // whether all are still numbers in float32.
-func (k *PEZ) descend(own, g []float64, beta float64, t int64) bool {
+func (k *pezKernel) descend(own, g []float64, beta float64, t int64) bool {
 	p, m, v := own[:len(g)], own[len(g):2*len(g)], own[2*len(g):]
 	bias1, bias2 := 1-math.Pow(adamBeta1, float64(t)), 1-math.Pow(adamBeta2, float64(t))
 	for j, up := range g {
@@ -233,7 +233,7 @@ func (k *PEZ) descend(own, g []float64, beta float64, t int64) bool {
 
 // arrive moves the chains whose projection is another state, and takes the new targets of others.
 // s is unchanged on error.
-func (k *PEZ) arrive(ctx context.Context, s *samplers.State, info *samplers.Info, row int) error {
+func (k *pezKernel) arrive(ctx context.Context, s *samplers.State, info *samplers.Info, row int) error {
 	d := s.X.Space.Sites
 	x := energies.Batch{Space: s.X.Space}
 	var chains []int

@@ -246,7 +246,7 @@ func (someTerms) Terms() int { return 5 }
 // TestPEZMinibatches: lists are without repeats, have every target equally often, and differ between
 // chains and steps.
 func TestPEZMinibatches(t *testing.T) {
-	k, err := NewPEZ(someTerms{}, PEZOptions{Batch: 2})
+	k, err := newPEZ(someTerms{}, pezOptions{Batch: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestPEZMinibatches(t *testing.T) {
 	}
 	var bad *samplers.OptionError
 	for _, n := range []int{-1, 6} {
-		if _, err := NewPEZ(someTerms{}, PEZOptions{Batch: n}); !errors.As(err, &bad) || bad.Option != "batch" {
+		if _, err := newPEZ(someTerms{}, pezOptions{Batch: n}); !errors.As(err, &bad) || bad.Option != "batch" {
 			t.Errorf("batch %d: %v", n, err)
 		}
 	}

@@ -27,14 +27,14 @@ func New(e energies.Energy, o Options) (samplers.Kernel, error) {
 	if o.PEZSteps > 1<<30 || o.PEZSteps < -1 {
 		return nil, &samplers.OptionError{Sampler: "search", Option: "pez-steps", Value: fmt.Sprint(o.PEZSteps), Reason: "must be a number of steps"}
 	}
-	sweeps, err := NewSweeps(e, o)
+	sweeps, err := newSweeps(e, o)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := e.(Embedded); !ok || o.PEZSteps < 0 {
 		return sweeps, nil
 	}
-	pez, err := NewPEZ(e, PEZOptions{LearningRate: o.LearningRate, WeightDecay: o.WeightDecay})
+	pez, err := newPEZ(e, pezOptions{LearningRate: o.LearningRate, WeightDecay: o.WeightDecay})
 	if err != nil {
 		return nil, err
 	}

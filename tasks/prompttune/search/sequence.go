@@ -8,21 +8,21 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// Sequence makes steps of one kernel, then those of another from the best state that the first
+// sequence makes steps of one kernel, then those of another from the best state that the first
 // visited. A sampler that starts there needs no warm-up of its own. Nothing else is changed before the
 // second kernel's first step, so its draws, which begin after the steps of the first, stay exact.
-type Sequence struct {
+type sequence struct {
 	first, then samplers.Kernel
 	steps       int64 // of first
 	specs       []samplers.VarSpec
 	begun       bool // then is initialised
 }
 
-var _ samplers.Kernel = (*Sequence)(nil)
+var _ samplers.Kernel = (*sequence)(nil)
 
 // Then puts steps of one kernel before those of another. They share variables of one name.
-func Then(first samplers.Kernel, steps int, then samplers.Kernel) *Sequence {
-	k := &Sequence{first: first, then: then, steps: int64(steps)}
+func Then(first samplers.Kernel, steps int, then samplers.Kernel) samplers.Kernel {
+	k := &sequence{first: first, then: then, steps: int64(steps)}
 	for _, v := range slices.Concat(then.Vars(), first.Vars(), bestSpecs(then.Energy().Space().Sites)) {
 		if !slices.ContainsFunc(k.specs, func(has samplers.VarSpec) bool { return has.Name == v.Name }) {
 			k.specs = append(k.specs, v)
@@ -32,13 +32,13 @@ func Then(first samplers.Kernel, steps int, then samplers.Kernel) *Sequence {
 }
 
 // Energy implements samplers.Kernel.
-func (k *Sequence) Energy() energies.Energy { return k.then.Energy() }
+func (k *sequence) Energy() energies.Energy { return k.then.Energy() }
 
 // Vars implements samplers.Kernel.
-func (k *Sequence) Vars() []samplers.VarSpec { return k.specs }
+func (k *sequence) Vars() []samplers.VarSpec { return k.specs }
 
 // Init implements samplers.Kernel.
-func (k *Sequence) Init(ctx context.Context, s *samplers.State) error {
+func (k *sequence) Init(ctx context.Context, s *samplers.State) error {
 	if k.begun = s.Step >= k.steps; k.begun {
 		return k.start(ctx, s, k.then)
 	}
@@ -51,7 +51,7 @@ func (k *Sequence) Init(ctx context.Context, s *samplers.State) error {
 
 // start initialises one of the kernels. Other variables stay. The second kernel begins without
 // variables of its own: until then they are declared, but have no value.
-func (k *Sequence) start(ctx context.Context, s *samplers.State, kernel samplers.Kernel) error {
+func (k *sequence) start(ctx context.Context, s *samplers.State, kernel samplers.Kernel) error {
 	kept := s.Vars
 	if kernel == k.then && s.Step == k.steps {
 		own := k.then.Vars()
@@ -78,7 +78,7 @@ func (k *Sequence) start(ctx context.Context, s *samplers.State, kernel samplers
 }
 
 // Step implements samplers.Kernel.
-func (k *Sequence) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+func (k *sequence) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if s.Step >= k.steps {
 		if !k.begun {
 			if err := k.start(ctx, s, k.then); err != nil {
@@ -106,7 +106,7 @@ func (k *Sequence) Step(ctx context.Context, s *samplers.State, info *samplers.I
 }
 
 // Tune implements samplers.Kernel.
-func (k *Sequence) Tune(s *samplers.State, info *samplers.Info, last bool) {
+func (k *sequence) Tune(s *samplers.State, info *samplers.Info, last bool) {
 	if s.Step > k.steps {
 		k.then.Tune(s, info, last)
 	}

@@ -24,7 +24,7 @@ const (
 	settled  = 30
 )
 
-// Sweeps is a best-first search. A step of a chain sweeps one site: it takes the best state found so far
+// sweeps is a best-first search. A step of a chain sweeps one site: it takes the best state found so far
 // that has sites left to sweep, and evaluates every value of a list there. In its turn after the last site, it takes
 // one value out and puts it in elsewhere, all ways, or swaps two. Worse states get their turn, so that no
 // local maximum holds the search.
@@ -39,11 +39,11 @@ const (
 //
 // Differences of U below 1e-6 are ties, which the lowest codes win: an answer must not depend on the last
 // bits of a processor's floats. β is immaterial.
-type Sweeps struct {
+type sweeps struct {
 	samplers.Base
-	words int  // in a short list
-	all   bool // the round over all values is small enough
-	grad  *GCG // lists of the largest gradient
+	words int        // in a short list
+	all   bool       // the round over all values is small enough
+	grad  *gcgKernel // lists of the largest gradient
 }
 
 // Variables of Sweeps, beside the best state.
@@ -56,20 +56,20 @@ const (
 	climbedVar  = "climbed"  // 1 after the first phase
 )
 
-var _ samplers.Kernel = (*Sweeps)(nil)
+var _ samplers.Kernel = (*sweeps)(nil)
 
-// NewSweeps returns the kernel for e. Errors are *samplers.OptionError,
+// newSweeps returns the kernel for e. Errors are *samplers.OptionError,
 // *energies.UnsupportedError or *energies.SpaceError.
-func NewSweeps(e energies.Energy, o Options) (*Sweeps, error) {
+func newSweeps(e energies.Energy, o Options) (*sweeps, error) {
 	if o.Words < 0 || o.Words == 1 {
 		return nil, &samplers.OptionError{Sampler: "search", Option: "words", Value: fmt.Sprint(o.Words), Reason: "must be 2 or more"}
 	}
-	grad, err := NewGCG(e, GCGOptions{TopK: o.TopK})
+	grad, err := newGCG(e, gcgOptions{TopK: o.TopK})
 	if err != nil {
 		return nil, err
 	}
 	space := e.Space()
-	k := &Sweeps{words: cmp.Or(o.Words, 150), grad: grad, all: space.Sites*space.Values <= wideRound}
+	k := &sweeps{words: cmp.Or(o.Words, 150), grad: grad, all: space.Sites*space.Values <= wideRound}
 	k.Base = samplers.Base{Target: e, Specs: append(bestSpecs(space.Sites),
 		samplers.VarSpec{Name: wordsVar, Shape: []int{space.Sites, space.Values}, Start: -math.MaxFloat64},
 		samplers.VarSpec{Name: frontierVar, Shape: []int{frontier, rowHead + space.Sites}, Start: -math.MaxFloat64},
@@ -79,7 +79,7 @@ func NewSweeps(e energies.Energy, o Options) (*Sweeps, error) {
 }
 
 // Init implements samplers.Kernel.
-func (k *Sweeps) Init(ctx context.Context, s *samplers.State) error {
+func (k *sweeps) Init(ctx context.Context, s *samplers.State) error {
 	s.Declare(k.Specs)
 	s.Point = samplers.Point{X: s.X, U: make([]float64, s.Chains())}
 	if err := k.Target.LogDensity(ctx, s.U, s.X); err != nil {
@@ -102,7 +102,7 @@ func (k *Sweeps) Init(ctx context.Context, s *samplers.State) error {
 }
 
 // gradients lists the values of largest gradient at the best states of the chains that are due.
-func (k *Sweeps) gradients(ctx context.Context, s *samplers.State, info *samplers.Info, due func(chain int) bool) error {
+func (k *sweeps) gradients(ctx context.Context, s *samplers.State, info *samplers.Info, due func(chain int) bool) error {
 	best := *s
 	best.X = s.X.Clone()
 	for i, v := range s.Var(bestVar) {
@@ -112,15 +112,15 @@ func (k *Sweeps) gradients(ctx context.Context, s *samplers.State, info *sampler
 }
 
 // wide reports whether the next step of a chain sweeps the best state with a wide list.
-func (k *Sweeps) wide(s *samplers.State, c int) bool {
+func (k *sweeps) wide(s *samplers.State, c int) bool {
 	return int(s.Var(wideVar)[c]) < s.X.Space.Sites && s.Var(idleVar)[c] >= settled
 }
 
 // whole reports whether wide lists of a chain have all values.
-func (k *Sweeps) whole(s *samplers.State, c int) bool { return k.all && s.Var(climbedVar)[c] > 0 }
+func (k *sweeps) whole(s *samplers.State, c int) bool { return k.all && s.Var(climbedVar)[c] > 0 }
 
 // Step implements samplers.Kernel.
-func (k *Sweeps) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
+func (k *sweeps) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	n, d := s.Chains(), s.X.Space.Sites
 	info.Reset(n)
 	if err := k.gradients(ctx, s, info, func(int) bool { return true }); err != nil {
@@ -160,7 +160,7 @@ func (k *Sweeps) Step(ctx context.Context, s *samplers.State, info *samplers.Inf
 }
 
 // turn counts a step of a chain, which may have found a better state.
-func (k *Sweeps) turn(s *samplers.State, c int, better bool) {
+func (k *sweeps) turn(s *samplers.State, c int, better bool) {
 	idle, wide, climbed := &s.Var(idleVar)[c], &s.Var(wideVar)[c], &s.Var(climbedVar)[c]
 	swept := k.wide(s, c)
 	if swept {
@@ -181,7 +181,7 @@ func (k *Sweeps) turn(s *samplers.State, c int, better bool) {
 }
 
 // evaluate writes U of candidates; one that is NaN or +Inf is an error, or is rejected.
-func (k *Sweeps) evaluate(ctx context.Context, s *samplers.State, u []float64, x energies.Batch) error {
+func (k *sweeps) evaluate(ctx context.Context, s *samplers.State, u []float64, x energies.Batch) error {
 	if len(u) == 0 {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (k *Sweeps) evaluate(ctx context.Context, s *samplers.State, u []float64, x
 
 // neighbours appends the states that the next step of a chain evaluates, and returns their place and the row
 // of the frontier that they stem from, nil for the best state and for a start.
-func (k *Sweeps) neighbours(to []int32, s *samplers.State, c int) ([]int32, int, []float64) {
+func (k *sweeps) neighbours(to []int32, s *samplers.State, c int) ([]int32, int, []float64) {
 	d := s.X.Space.Sites
 	if k.wide(s, c) {
 		site := int(s.Var(placeVar)[c]) % d
@@ -261,7 +261,7 @@ func allowedAt(space *energies.Space, site int) []int32 {
 }
 
 // short returns the short list of a site.
-func (k *Sweeps) short(s *samplers.State, c, site int) []int32 {
+func (k *sweeps) short(s *samplers.State, c, site int) []int32 {
 	values := s.X.Space.Values
 	at := (c*s.X.Space.Sites + site) * values
 	score := s.Var(wordsVar)[at : at+values]
@@ -298,7 +298,7 @@ func moves(to, own []int32) []int32 {
 }
 
 // advance learns from the states x of a chain, with U u, that were found at a place, and moves to the best.
-func (k *Sweeps) advance(s *samplers.State, info *samplers.Info, c, place int, u []float64, x []int32) {
+func (k *sweeps) advance(s *samplers.State, info *samplers.Info, c, place int, u []float64, x []int32) {
 	own := s.X.Chain(c)
 	d, values := len(own), s.X.Space.Values
 	score := s.Var(wordsVar)[c*d*values : (c+1)*d*values]

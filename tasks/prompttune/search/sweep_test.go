@@ -22,7 +22,7 @@ func (e *bumpy) allStates(f func(x []int32)) {
 // sweepsOf runs chains of Sweeps with wide lists of all values or of the largest gradients.
 func sweepsOf(t *testing.T, e energies.Energy, all bool, steps int, ids []int64, from *samplers.Snapshot) *samplers.State {
 	t.Helper()
-	k, err := NewSweeps(e, Options{Words: 5, TopK: 4})
+	k, err := newSweeps(e, Options{Words: 5, TopK: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestSweepsFindTheMaximum(t *testing.T) {
 func TestSweepsClimb(t *testing.T) {
 	const chains = 20
 	e := newBumpy()
-	k, err := NewSweeps(e, Options{Words: 2})
+	k, err := newSweeps(e, Options{Words: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func (e *recorded) LogDensity(ctx context.Context, u []float64, x energies.Batch
 func TestSweepsRestart(t *testing.T) {
 	e := &recorded{bumpy: newBumpy(), seen: map[[3]int32]bool{}}
 	e.space.Sites = 3
-	k, err := NewSweeps(e, Options{Words: 7})
+	k, err := newSweeps(e, Options{Words: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestSweepsRestart(t *testing.T) {
 func TestSweepsCount(t *testing.T) {
 	e := &recorded{bumpy: newBumpy(), seen: map[[3]int32]bool{}}
 	e.space.Sites = 3
-	k, err := NewSweeps(e, Options{Words: 7})
+	k, err := newSweeps(e, Options{Words: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
