@@ -31,7 +31,7 @@ func (s Space) line() line {
 // appendRow appends the values of variable v for a chain.
 func (s *slot) appendRow(b []byte, v variable, l line, chain int) []byte {
 	switch v.name {
-	case logDensityName:
+	case LogDensity:
 		return zarr.AppendFloat(b, s.u[chain])
 	case acceptanceName:
 		return zarr.AppendFloat(b, s.accept[chain])

@@ -233,7 +233,7 @@ func badness(a, b Row) int {
 // Errors are *Error.
 func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	t := &Table{Chains: r.Chains(), Draws: r.Draws(Sampling), Sites: r.header.Space.Sites}
-	lp, err := r.Series(Sampling, logDensityName)
+	lp, err := r.Series(Sampling, LogDensity)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func Diagnose(r *Reader, o TableOptions) (*Table, error) {
 	t.weigh(weights)
 	t.missed(r.header)
 	t.moved(r.header)
-	t.Rows = append(t.Rows, summarize(logDensityName, lp, weights))
+	t.Rows = append(t.Rows, summarize(LogDensity, lp, weights))
 	lp = nil
 	sites, err := screen(r, weights, o.bytes())
 	if err != nil {

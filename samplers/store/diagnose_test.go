@@ -29,7 +29,7 @@ func fakeRun(t *testing.T, space *energies.Space, chains, draws int, value func(
 	dir := filepath.Join(t.TempDir(), "run")
 	h := Header{Gradhop: "v0", Space: SpaceOf(space), Sampler: "none", ChainIDs: chainIDs(0, int64(chains)), Steps: draws, Thin: 1}
 	if weight != nil {
-		h.Vars = []string{weightName}
+		h.Vars = []string{Weight}
 	}
 	w, err := Create(dir, h, Options{Every: -1})
 	if err != nil {
@@ -38,7 +38,7 @@ func fakeRun(t *testing.T, space *energies.Space, chains, draws int, value func(
 	s := &samplers.State{Point: samplers.Point{X: energies.NewBatch(space, chains)}, ChainIDs: h.ChainIDs}
 	s.U = make([]float64, chains)
 	if weight != nil {
-		s.Declare([]samplers.VarSpec{{Name: weightName, Record: true}})
+		s.Declare([]samplers.VarSpec{{Name: Weight, Record: true}})
 	}
 	var info samplers.Info
 	for k := range draws {
@@ -48,7 +48,7 @@ func fakeRun(t *testing.T, space *energies.Space, chains, draws int, value func(
 		for c := range chains {
 			s.U[c] = lp(k, c)
 			if weight != nil {
-				s.Var(weightName)[c] = weight(k, c)
+				s.Var(Weight)[c] = weight(k, c)
 			}
 			for i := range space.Sites {
 				s.X.Chain(c)[i] = value(k, c, i)

@@ -101,7 +101,7 @@ func HeaderOf(cfg samplers.Config) Header {
 }
 
 // Weighted reports whether draws have weights.
-func (h Header) Weighted() bool { return slices.Contains(h.Vars, weightName) }
+func (h Header) Weighted() bool { return slices.Contains(h.Vars, Weight) }
 
 // SpaceOf describes s.
 func SpaceOf(s *energies.Space) Space {

@@ -48,11 +48,11 @@ func (p Phase) stats() string {
 // changed. They are followed by the recorded variables of the kernel, two of which are interpreted
 // here: the step size and the weight of the draw.
 const (
-	logDensityName = "lp"
+	LogDensity = "lp"
 	acceptanceName = "acceptance_rate"
 	hopsName       = "n_hops"
 	stepSizeName   = samplers.StepSizeVar
-	weightName     = samplers.WeightVar
+	Weight     = samplers.WeightVar
 )
 
 // xName is the array of states.
@@ -106,11 +106,11 @@ func layout(h Header) []variable {
 			all = append(all, x)
 		}
 		stat := variable{phase: p, group: p.stats(), kind: zarr.Float64, draws: statDraws}
-		for _, name := range append([]string{logDensityName, acceptanceName, hopsName}, h.Vars...) {
+		for _, name := range append([]string{LogDensity, acceptanceName, hopsName}, h.Vars...) {
 			v := stat
 			v.name = name
 			switch name {
-			case logDensityName:
+			case LogDensity:
 				v.units = "nats"
 			case hopsName:
 				v.kind = zarr.Int32

@@ -74,7 +74,7 @@ func TestMergeAfterKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := r.find(Sampling, logDensityName)
+	v := r.find(Sampling, LogDensity)
 	var d zarr.Decoder
 	rows, err := v.read(&d, parts[0], 1, 0)
 	if err != nil {

@@ -89,7 +89,7 @@ func (k *past) read(from, n int) (err error) {
 		each(v, func(row []byte) { out = append(out, v.kind.Number(row)) })
 		return out
 	}
-	k.u, k.accept, k.hops = numbers(logDensityName, k.u), numbers(acceptanceName, k.accept), numbers(hopsName, k.hops)
+	k.u, k.accept, k.hops = numbers(LogDensity, k.u), numbers(acceptanceName, k.accept), numbers(hopsName, k.hops)
 	for _, name := range k.r.header.Vars {
 		k.vars[name] = numbers(name, k.vars[name])
 	}

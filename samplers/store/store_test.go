@@ -69,19 +69,19 @@ func TestRoundTrip(t *testing.T) {
 						t.Fatalf("chain %d: %d draws, last %v, %v", c, k, last, err)
 					}
 				}
-				for name, rows := range map[string][][]float64{logDensityName: want.ByChain(want.U), acceptanceName: want.ByChain(want.Accept)} {
+				for name, rows := range map[string][][]float64{LogDensity: want.ByChain(want.U), acceptanceName: want.ByChain(want.Accept)} {
 					got, err := r.Series(Sampling, name)
 					if err != nil || fmt.Sprint(got) != fmt.Sprint(rows) {
 						t.Errorf("%s differs: %v", name, err)
 					}
 				}
 				for _, p := range []Phase{Sampling, Warmup} {
-					if has := slices.Contains(r.Statistics(p), weightName); has != (sampler == "sgdld") {
+					if has := slices.Contains(r.Statistics(p), Weight); has != (sampler == "sgdld") {
 						t.Errorf("weights of %s recorded: %v", p, has)
 					}
 				}
 				if sampler == "sgdld" {
-					if got, err := r.Series(Sampling, weightName); err != nil || fmt.Sprint(got) != fmt.Sprint(want.ByChain(want.Vars[weightName])) {
+					if got, err := r.Series(Sampling, Weight); err != nil || fmt.Sprint(got) != fmt.Sprint(want.ByChain(want.Vars[Weight])) {
 						t.Errorf("weights differ: %v", err)
 					}
 				}
@@ -144,7 +144,7 @@ func TestReadWhileWriting(t *testing.T) {
 		}
 		if len(seen) == 0 || r.Draws(Sampling) > seen[len(seen)-1].Draws(Sampling) {
 			seen = append(seen, r)
-			if lp, err := r.Series(Sampling, logDensityName); err != nil || len(lp[1]) != r.Draws(Sampling) {
+			if lp, err := r.Series(Sampling, LogDensity); err != nil || len(lp[1]) != r.Draws(Sampling) {
 				t.Fatalf("%d draws, %v", len(lp[1]), err)
 			}
 		}
@@ -153,7 +153,7 @@ func TestReadWhileWriting(t *testing.T) {
 		t.FailNow() // the run says why
 	}
 	for _, r := range seen { // those opened early read on what is there now
-		lp, err := r.Series(Sampling, logDensityName)
+		lp, err := r.Series(Sampling, LogDensity)
 		if err != nil {
 			t.Fatal(err)
 		}

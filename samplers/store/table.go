@@ -36,7 +36,7 @@ func (t *Table) WriteText(w io.Writer) error {
 // hidden returns the number of sites without a row.
 func (t *Table) hidden() int {
 	listed := len(t.Rows)
-	if listed > 0 && t.Rows[0].Name == logDensityName {
+	if listed > 0 && t.Rows[0].Name == LogDensity {
 		listed--
 	}
 	return t.Sites - listed

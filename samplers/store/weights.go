@@ -20,7 +20,7 @@ func (r *Reader) weights() ([][]float64, error) {
 	if !r.header.Weighted() {
 		return nil, nil
 	}
-	return r.Series(Sampling, weightName)
+	return r.Series(Sampling, Weight)
 }
 
 // weigh adds warnings about the weights; nil means equal weights.

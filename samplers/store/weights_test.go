@@ -54,7 +54,7 @@ func (e fields) moments() (means, deviations map[string]float64) {
 		means[name], deviations[name] = m/total, math.Sqrt(m2/total-m*m/total/total)
 		lp, lp2 = lp+u/total, lp2+u2/total-u*u/total/total
 	}
-	means[logDensityName], deviations[logDensityName] = lp, math.Sqrt(lp2)
+	means[LogDensity], deviations[LogDensity] = lp, math.Sqrt(lp2)
 	return means, deviations
 }
 
@@ -104,7 +104,7 @@ func TestWeightedSummary(t *testing.T) {
 	if !s.Weighted() || !table.Weighted || !(table.WeightESS > 1000 && table.WeightESS < 79000) || len(table.Rows) != 3 || len(table.Warnings) != 0 {
 		t.Fatalf("%+v", table)
 	}
-	lp, err := r.Series(Sampling, logDensityName)
+	lp, err := r.Series(Sampling, LogDensity)
 	if err != nil {
 		t.Fatal(err)
 	}
