@@ -48,11 +48,11 @@ func (p Phase) stats() string {
 // changed. They are followed by the recorded variables of the kernel, two of which are interpreted
 // here: the step size and the weight of the draw.
 const (
-	LogDensity = "lp"
+	LogDensity     = "lp"
 	acceptanceName = "acceptance_rate"
 	hopsName       = "n_hops"
 	stepSizeName   = samplers.StepSizeVar
-	Weight     = samplers.WeightVar
+	Weight         = samplers.WeightVar
 )
 
 // xName is the array of states.
