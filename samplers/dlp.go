@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/logistic"
+	"github.com/gradhop/gradhop/internal/logistic"
 	"github.com/gradhop/gradhop/samplers/settings"
 )
 

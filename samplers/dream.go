@@ -48,7 +48,7 @@ type drexelOptions struct {
 	Balance       string  `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
 }
 
-// buildDREAM returns discrete replica exchange with adjusted Metropolis (Zheng et al. 2026) for e,
+// newDREAM returns discrete replica exchange with adjusted Metropolis (Zheng et al. 2026) for e,
 // which must have a gradient: tempering with two levels, at β_1 = 1 and β_2 = τ_1/τ_2, that DMALA
 // moves with step sizes α_1 ≤ α_2. After each step they swap with probability
 //

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/logistic"
+	"github.com/gradhop/gradhop/internal/logistic"
 )
 
 // Balance is a balancing function g, with g(t) = t·g(1/t): it turns the probability ratio

@@ -90,7 +90,7 @@ type tempering struct {
 
 var _ Kernel = (*tempering)(nil)
 
-// newLadder returns the kernel for e. Errors are *OptionError and those of the inner
+// newTempering returns the kernel for e. Errors are *OptionError and those of the inner
 // sampler.
 func newTempering(e energies.Energy, o temperingOptions) (*tempering, error) {
 	bad := func(option string, value any, reason string) (*tempering, error) {

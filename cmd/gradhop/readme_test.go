@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gradhop/gradhop/models/hub/hubtest"
+	"github.com/gradhop/gradhop/internal/hubtest"
 	"github.com/gradhop/gradhop/onnx/ort/library"
 )
 

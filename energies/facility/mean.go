@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gradhop/gradhop/energies/logistic"
+	"github.com/gradhop/gradhop/internal/logistic"
 )
 
 // Mean is the mean cost of a state over scenarios, and the mean change of it by every change of one site, under the
@@ -13,7 +13,7 @@ import (
 // only open facilities keep a number for each customer. It is not safe for concurrent use.
 type Mean struct {
 	p *Problem
-	// facilities by the cost of a unit at them while they are closed, and that cost, [customer, rank].
+	// Facilities by the cost of a unit at them while they are closed, and that cost, [customer, rank].
 	order []int32
 	units []float64
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gradhop/gradhop/models/hub/hubtest"
+	"github.com/gradhop/gradhop/internal/hubtest"
 )
 
 var bg = context.Background()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/gradhop/gradhop/samplers/store/zarr"
+	"github.com/gradhop/gradhop/samplers/store/internal/zarr"
 )
 
 // series is a variable with the draws that do not fill a chunk yet.

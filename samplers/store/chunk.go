@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gradhop/gradhop/samplers/store/zarr"
+	"github.com/gradhop/gradhop/samplers/store/internal/zarr"
 )
 
 // slot is a draw of all chains in the queue to the disk.

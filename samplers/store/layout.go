@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/store/zarr"
+	"github.com/gradhop/gradhop/samplers/store/internal/zarr"
 )
 
 // Phase is a part of a run: warm-up or sampling.

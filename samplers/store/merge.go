@@ -13,8 +13,8 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/gradhop/gradhop/samplers/store/checksums"
-	"github.com/gradhop/gradhop/samplers/store/zarr"
+	"github.com/gradhop/gradhop/internal/checksums"
+	"github.com/gradhop/gradhop/samplers/store/internal/zarr"
 )
 
 // part is a chain of one of the runs to merge.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/store/zarr"
+	"github.com/gradhop/gradhop/samplers/store/internal/zarr"
 )
 
 // split runs chains 0-6 in four folders, of sizes that differ, and in one.

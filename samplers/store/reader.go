@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/store/zarr"
+	"github.com/gradhop/gradhop/samplers/store/internal/zarr"
 )
 
 // Reader reads a run, finished or not, as of its last checkpoint when Open was called. Its methods are
@@ -51,7 +51,7 @@ func (r *Reader) Header() Header { return r.header }
 // Chains returns the number of chains.
 func (r *Reader) Chains() int { return len(r.header.ChainIDs) }
 
-// numDraws returns the number of draws per chain in a phase. States of warm-up may not be saved; see
+// Draws returns the number of draws per chain in a phase. States of warm-up may not be saved; see
 // HasStates.
 func (r *Reader) Draws(p Phase) int { return r.draws[p] }
 

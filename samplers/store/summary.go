@@ -17,7 +17,7 @@ type Summary struct {
 	Finished  bool  `json:"finished"`
 	StepsMade int64 `json:"steps_made"`
 	Draws     int   `json:"draws"`
-	// acceptanceName is the mean acceptance probability and Hops the mean number of changed sites over all
+	// Acceptance is the mean acceptance probability and Hops the mean number of changed sites over all
 	// steps after warm-up; Final holds the last values of the recorded variables, such as tuned
 	// parameters. Each is [chain], in the order of chain_ids.
 	Acceptance []diag.Number            `json:"acceptance"`

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/samplers/store/checksums"
-	"github.com/gradhop/gradhop/samplers/store/zarr"
+	"github.com/gradhop/gradhop/internal/checksums"
+	"github.com/gradhop/gradhop/samplers/store/internal/zarr"
 )
 
 // Damage is a file of a run that is missing or corrupted.

@@ -14,8 +14,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/samplers/store/checksums"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 

@@ -69,7 +69,7 @@ func Half(keep string, height, width int) (free []bool, err error) {
 	return free, nil
 }
 
-// space returns the states of the free sites.
+// Space returns the states of the free sites.
 func (c *Clamped) Space() *energies.Space { return &c.space }
 
 // Complete returns the whole states that x stands for, [chain, site].

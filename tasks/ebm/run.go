@@ -19,8 +19,8 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/samplers/store/checksums"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 

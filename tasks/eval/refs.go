@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gradhop/gradhop/tasks/textmetrics"
+	"github.com/gradhop/gradhop/internal/textmetrics"
 )
 
 // ReadSentences reads a file by a function of package textmetrics. Path "-" is stdin. Errors are

@@ -11,7 +11,7 @@ import (
 
 // Prompt is a prompt that a run has found.
 type Prompt struct {
-	// encodeText is the prompt as it is printed, IDs its tokens when it is encoded again,
+	// Text is the prompt as it is printed, IDs its tokens when it is encoded again,
 	// without those around it.
 	Text string  `json:"text"`
 	IDs  []int32 `json:"ids"`

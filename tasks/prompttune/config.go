@@ -65,7 +65,7 @@ func (e *Events) progress(stage string, done, total int64, note string) {
 
 // Goal says what prompts are to be near to, by which models, and where these run.
 type Goal struct {
-	// imageVectors are folders of images or single images, Texts are target texts, each with a
+	// Images are folders of images or single images, Texts are target texts, each with a
 	// weight as NAME:WEIGHT or without one; see ParseImageSet and ParseTextTarget.
 	Images []string `json:"images,omitempty"`
 	Texts  []string `json:"target-text,omitempty"`
@@ -153,7 +153,7 @@ type Form struct {
 	// Prefix and Suffix are fixed texts before and after the blanks.
 	Prefix string `json:"prefix,omitempty"`
 	Suffix string `json:"suffix,omitempty"`
-	// promptPattern is fixed words with _ for each blank, in place of the three fields above.
+	// Template is fixed words with _ for each blank, in place of the three fields above.
 	Template string `json:"template,omitempty"`
 	// Tokens names a Choice; "" means the first of Choices.
 	Tokens string `json:"tokens,omitempty"`
@@ -212,7 +212,7 @@ type Search struct {
 	// 0 to Chains-1.
 	Chains   int     `json:"chains"`
 	ChainIDs []int64 `json:"chain-ids,omitempty"`
-	// steps and Warmup are numbers of steps.
+	// Steps and Warmup are numbers of steps.
 	Steps  int `json:"steps"`
 	Warmup int `json:"warmup"`
 	// Start is the number of the first steps of warm-up that are those of search: 200 of PEZ, then
@@ -285,7 +285,7 @@ func (s *Search) Fill() {
 	s.Warmup = max(s.Warmup, s.Start)
 }
 
-// checkModels returns an *onnx.ArgumentError for settings that no model can make right.
+// Check returns an *onnx.ArgumentError for settings that no model can make right.
 func (s *Search) Check() error {
 	switch {
 	case s.Chains < 1:

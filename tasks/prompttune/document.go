@@ -97,7 +97,7 @@ type Skipped struct {
 	Error string `json:"error"`
 }
 
-// encodeText is a text as a target.
+// Text is a text as a target.
 type Text struct {
 	Text   string  `json:"text"`
 	Weight float64 `json:"weight"`
@@ -105,7 +105,7 @@ type Text struct {
 
 // Diagnostics sum a run up.
 type Diagnostics struct {
-	// steps is the number of steps made, warm-up included.
+	// Steps is the number of steps made, warm-up included.
 	Steps int64 `json:"steps"`
 	// Acceptance is the mean acceptance probability, Hops the mean number of blanks that a
 	// step changes, after warm-up.
@@ -155,7 +155,7 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 	return d
 }
 
-// scoreIDs names the number of Prompt.U: "cosine", or "U" where a weight is negative or fluency
+// Score names the number of Prompt.U: "cosine", or "U" where a weight is negative or fluency
 // is added.
 func (d *Document) Score() string {
 	negative := slices.ContainsFunc(d.Images, func(s Set) bool { return s.Weight < 0 }) || slices.ContainsFunc(d.Texts, func(t Text) bool { return t.Weight < 0 })
@@ -165,7 +165,7 @@ func (d *Document) Score() string {
 	return "cosine"
 }
 
-// targetSet counts images and texts.
+// Targets counts images and texts.
 func (d *Document) Targets() string {
 	n := 0
 	for _, s := range d.Images {

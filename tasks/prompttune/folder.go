@@ -69,7 +69,7 @@ func (r *Task) describe() (map[string]any, error) {
 	return map[string]any{tokensFile: text, targetsFile: r.listTargets()}, err
 }
 
-// encode returns v as JSON with one final newline. It does not escape HTML.
+// Encode returns v as JSON with one final newline. It does not escape HTML.
 func Encode(v any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

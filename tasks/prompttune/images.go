@@ -31,7 +31,7 @@ type imageVectors struct {
 // imageBatch is the number of pictures that go through the vision tower at once.
 const imageBatch = 16
 
-// imageVectors encodes files, as pictures.List finds them. Errors: *neural.ModelError for a model
+// encodeImages encodes files, as pictures.List finds them. Errors: *neural.ModelError for a model
 // without a vision tower or without its settings, or whose vectors are not finite; those
 // of the runtime and of ctx.
 func (m *Model) encodeImages(ctx context.Context, files []string, o imageOptions) (*imageVectors, error) {

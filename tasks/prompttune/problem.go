@@ -24,7 +24,7 @@ type Problem struct {
 	// Tokens are the ids that may be proposed, sorted: code k of the energy's space stands
 	// for Tokens[k], at every site. Site i is blank i.
 	Tokens []int32
-	// from is where Tokens come from: AllWords in place of ListedWords where no model has a
+	// From is where Tokens come from: fromWords in place of fromList where no model has a
 	// list. It means nothing where words were allowed one by one.
 	From wordChoice
 	// Energy is U at inverse temperature 1: the weighted sum of the cosines, and what

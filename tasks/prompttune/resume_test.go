@@ -37,7 +37,7 @@ var kinds = map[string]func(*job){
 	"pez batch": func(o *job) { o.Search.Sampler, o.Search.ImageBatch = "pez", 1 }, // embeddings and moments
 }
 
-// steps of a whole run, and those after which it is stopped.
+// Steps of a whole run, and those after which it is stopped.
 const (
 	wholeSteps = 20
 	partSteps  = 8

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
 
 // scores keeps the cosines of texts that were evaluated apart from the chains in a file of

@@ -61,7 +61,7 @@ type targetSet struct {
 	Weights []float64   // [target]
 }
 
-// imageVectors adds the vectors of a set's pictures, with the set's weight spread evenly.
+// Images adds the vectors of a set's pictures, with the set's weight spread evenly.
 func (t *targetSet) Images(vectors [][]float32, weight float64) {
 	for _, v := range vectors {
 		t.Vectors = append(t.Vectors, v)
@@ -69,7 +69,7 @@ func (t *targetSet) Images(vectors [][]float32, weight float64) {
 	}
 }
 
-// encodeText adds the vector of a text.
+// Text adds the vector of a text.
 func (t *targetSet) Text(vector []float32, weight float64) {
 	t.Vectors, t.Weights = append(t.Vectors, vector), append(t.Weights, weight)
 }

@@ -71,7 +71,7 @@ func ofWord(r rune) bool {
 	return r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// newBlanks is the number of blanks.
+// Blanks is the number of blanks.
 func (t *promptPattern) Blanks() int { return len(t.between) - 1 }
 
 // String writes the template as ParseTemplate reads it.

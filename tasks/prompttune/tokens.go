@@ -13,7 +13,7 @@ type wordChoice int
 
 const (
 	// fromList proposes the words that the model's list has, or all that the lists of
-	// several models have in common; AllWords where there is no list.
+	// several models have in common; fromWords where there is no list.
 	fromList wordChoice = iota
 	// fromWords proposes every token that is a word of its own: it ends a word, and its
 	// text alone encodes to it again.
@@ -41,7 +41,7 @@ func parseChoice(name string) (c wordChoice, ok bool) {
 // proposals says which tokens may be proposed at blanks. The zero value proposes the
 // words that the models list, or every token that is a word of its own.
 type proposals struct {
-	// from is where the tokens are taken from unless Allow says so.
+	// From is where the tokens are taken from unless Allow says so.
 	From wordChoice
 	// Allow proposes these words and nothing else, whether a model lists them or not; each
 	// must be one token. Nil leaves it to From.

@@ -5,8 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
 
 // CommandFile has the options with which a run was begun.

@@ -12,9 +12,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/samplers/store/checksums"
 )
 
 // Plan says what a run is. Zero fields that have no comment are as in samplers.Config and store.Header.

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/gradhop/gradhop/tasks/pages"
+	"github.com/gradhop/gradhop/internal/pages"
 	"github.com/gradhop/gradhop/tasks/pictures"
 )
 

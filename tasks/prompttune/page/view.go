@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gradhop/gradhop/tasks/pages"
+	"github.com/gradhop/gradhop/internal/pages"
 	"github.com/gradhop/gradhop/tasks/prompttune"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/internal/textmetrics"
 	"github.com/gradhop/gradhop/tasks/eval"
-	"github.com/gradhop/gradhop/tasks/textmetrics"
 )
 
 // textOptions are the flags of eval text.

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/gradhop/gradhop/tasks/pages"
+	"github.com/gradhop/gradhop/internal/pages"
 )
 
 // HeatMap is a table of positive numbers. Cells are coloured by the ratio to the largest number of their

@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/internal/textmetrics"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/infill"
-	"github.com/gradhop/gradhop/tasks/textmetrics"
 )
 
 // infilling fills the blanks of sentences by samplers of a masked language model. The paper makes 50 steps in
