@@ -122,12 +122,14 @@ func (p *plan) sequences() error {
 		}
 		return nil
 	}
-	list, err := readFASTA(o.Start)
-	if err != nil {
-		return err
-	}
-	if p.start, err = p.letters.encode(o.Start, list[0]); err != nil {
-		return err
+	if p.start, err = p.letters.encode("", o.Start); err != nil { // no sequence, but a file
+		list, err := readFASTA(o.Start)
+		if err != nil {
+			return err
+		}
+		if p.start, err = p.letters.encode(o.Start, list[0]); err != nil {
+			return err
+		}
 	}
 	p.header.Settings["start"] = p.letters.decode(p.start)
 	space := fmt.Sprintf("categorical:%dx%d", len(p.start), len(p.letters))

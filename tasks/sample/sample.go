@@ -39,8 +39,8 @@ type Options struct {
 	// before it repels. Input and Feed that start with the name of a term and / are of that term alone, and Draft has
 	// TERM=DRAFT, with semicolons between them. See the page of the package for the names of terms.
 	Terms []string `json:"terms,omitempty"`
-	// Alphabet has a letter for each code: draws are then printed, read and stored as strings. Start is a FASTA file whose
-	// first sequence the next three are about; it determines Space. Keep lists positions from 1 that keep their
+	// Alphabet has a letter for each code: draws are then printed, read and stored as strings. Start is a sequence, or a
+	// FASTA file of which the first one counts, that the next two are about; it determines Space. Keep lists positions from 1 that keep their
 	// letter, as "1-20,35". Within is the greatest number of changes from Start; 0 is no bound. Init may be "start".
 	Alphabet string `json:"alphabet,omitempty"`
 	Start    string `json:"start,omitempty"`

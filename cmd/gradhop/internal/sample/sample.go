@@ -108,7 +108,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	app.Float(f, &o.Temperature, "temperature", o.Temperature, app.Positive, "divide the log-density by this `number`")
 	f.StringVar(&o.Allow, "allow", "", "allowed values, in a JSON `file`: one list for all sites, or one per site")
 	f.StringVar(&o.Alphabet, "alphabet", "", "states are sequences of these `LETTERS`, such as ACDEFGHIKLMNPQRSTVWY")
-	f.StringVar(&o.Start, "start", "", "FASTA `file` of the sequence to start from; it determines the space")
+	f.StringVar(&o.Start, "start", "", "the `SEQUENCE` to start from, or a FASTA file with it; it determines the space")
 	f.StringVar(&o.Keep, "keep", "", "positions of the start that keep their letter, from 1: `LIST` such as 1-20,35")
 	app.Int(f, &o.Within, "within", 0, 1, "at most this `number` of changes from the start (default: no bound); samplers pas, gwg, gibbs and exchange stay within")
 	app.Int(f, &o.top, "top", 10, 0, "`number` of best distinct sequences to print")
