@@ -1,0 +1,169 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/energies/neural/internal/session"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// Fill is the energy of the fillings of one text: a site for each blank, a value for each word of the vocabulary, and U as
+// [Model.LogDensities] has it. On the CPU provider the result for a state does not depend on the others of the batch, to
+// the bit.
+type Fill struct {
+	m      *Model
+	ids    []int64
+	blanks []int64
+	space  *energies.Space
+}
+
+var _ energies.Differentiable = (*Fill)(nil)
+
+// Fill returns the energy of a text: ids are its tokens, special ones included, those at blanks ignored; blanks are positions
+// in increasing order. s is the space, with a site for each blank and the words of the model's tokenizer as values.
+//
+// Errors are *onnx.ArgumentError for positions or ids out of range.
+func (m *Model) Fill(ids []int32, blanks []int, s *energies.Space) (*Fill, error) {
+	e := &Fill{m: m, space: s}
+	for _, id := range ids {
+		if id < 0 || int(id) >= s.Values {
+			return nil, neural.BadOption("token id", fmt.Sprint(id), fmt.Sprintf("an id below the %d values of the space", s.Values))
+		}
+		e.ids = append(e.ids, int64(id))
+	}
+	last := -1
+	for _, p := range blanks {
+		if p <= last || p >= len(ids) {
+			return nil, neural.BadOption("blank position", fmt.Sprint(p), fmt.Sprintf("increasing positions below %d", len(ids)))
+		}
+		last = p
+		e.blanks = append(e.blanks, int64(p))
+	}
+	switch {
+	case len(blanks) == 0 || len(blanks) != s.Sites:
+		return nil, neural.BadOption("blanks", fmt.Sprint(len(blanks)), fmt.Sprintf("the %d sites of the space, at least one", s.Sites))
+	case len(ids) < m.head.least():
+		return nil, neural.BadOption("text", fmt.Sprintf("%d tokens", len(ids)), fmt.Sprintf("at least %d", m.head.least()))
+	}
+	return e, nil
+}
+
+// Space implements energies.Energy.
+func (e *Fill) Space() *energies.Space { return e.space }
+
+// LogDensity implements energies.Energy.
+func (e *Fill) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.batches(ctx, u, nil, x)
+}
+
+// LogDensityGrad implements energies.Differentiable. An error of a model that has no gradient is a
+// *grad.NotDifferentiableError that names its operators.
+func (e *Fill) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	return e.batches(ctx, u, g, x)
+}
+
+func (e *Fill) batches(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	ids := slices.Repeat(e.ids, len(u))
+	for c := range u {
+		for i, p := range e.blanks {
+			ids[c*len(e.ids)+int(p)] = int64(x.Chain(c)[i])
+		}
+	}
+	return e.m.run(ctx, u, g, ids, e.blanks)
+}
+
+// run sets u, [text], and, unless it is nil, the gradient g, [text, blank, word], for texts of equal length.
+func (m *Model) run(ctx context.Context, u []float64, g []float32, ids []int64, blanks []int64) error {
+	s, err := m.sessions.Get(ctx, g != nil, func() (*onnx.Model, error) { return m.rewrite(g != nil) }, m.o.Runtime)
+	if err != nil {
+		return err
+	}
+	// In a run of several texts, sums over rows may differ in the last bit by where a text stands.
+	n, each := len(u), 1
+	if m.workers == 0 {
+		if each = n; m.o.MaxBatch > 0 {
+			each = m.o.MaxBatch
+		}
+	}
+	t, row := len(ids)/n, len(g)/n
+	return session.Parallel((n+each-1)/each, m.workers, func(k int) error {
+		lo, hi := k*each, min((k+1)*each, n)
+		return m.once(ctx, s, u[lo:hi], g[lo*row:hi*row], ids[lo*t:hi*t], blanks)
+	})
+}
+
+// once is run in one run of the model; g may be empty.
+func (m *Model) once(ctx context.Context, s *session.Session, u []float64, g []float32, ids []int64, blanks []int64) error {
+	n := len(u)
+	in := m.feed(ids, n, len(ids)/n)
+	each := m.head.feed(in, ids, n, len(ids)/n)
+	terms := make([]float32, n*each)
+	out := []*ort.Tensor{{Shape: []int64{int64(n), int64(each)}, Data: terms}}
+	if len(g) > 0 {
+		in[inBlanks] = &ort.Tensor{Shape: []int64{int64(len(blanks))}, Data: blanks}
+		m.head.at(in, blanks)
+		out = append(out, &ort.Tensor{Shape: []int64{int64(n), int64(len(blanks)), int64(len(g) / (n * len(blanks)))}, Data: g})
+	}
+	if err := s.Run(ctx, in, out); err != nil {
+		return err
+	}
+	for c := range u {
+		u[c] = 0
+		for _, v := range terms[c*each : (c+1)*each] {
+			u[c] += float64(v)
+		}
+	}
+	return nil
+}
+
+// rewrite returns the graph of the terms of U, and of the gradient.
+func (m *Model) rewrite(gradient bool) (*onnx.Model, error) {
+	model := m.model.Clone()
+	marks := map[build.Value]build.Mark{}
+	if gradient {
+		var err error
+		if marks, err = grad.Compose(model); err != nil {
+			return nil, err
+		}
+	}
+	b, err := build.New(model, "gradhop/", map[string]shape.Dim{"batch": shape.Sym("chains")})
+	if err != nil {
+		return nil, err
+	}
+	for v, k := range marks {
+		b.Mark(v, k)
+	}
+	terms, direct := m.head.write(b)
+	u := terms()
+	model.Graph.Outputs = nil
+	b.Output(outTerms, u)
+	if gradient {
+		ones := b.Add(b.Mul(u, b.Scalar(0, u)), b.Scalar(1, u))
+		d, err := grad.Backward(b, []build.Value{u}, []build.Value{ones}, []build.Value{inIDs})
+		if err != nil {
+			return nil, err
+		}
+		blanks := b.Input(inBlanks, onnx.Int64, shape.Sym("blanks"))
+		b.MarkUnique(blanks)
+		g := rewrite.SelectRows(b, d[0], 1, rewrite.Rows{Index: blanks, Count: shape.Sym("blanks")}, u)
+		if direct != nil {
+			g = b.Add(g, direct())
+		}
+		b.Output(outGrad, g)
+	}
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	rewrite.Prune(model.Graph)
+	rewrite.PruneInputs(model.Graph)
+	return model, nil
+}

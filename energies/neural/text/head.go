@@ -1,0 +1,128 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gradhop/gradhop/energies/neural"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// Names of the inputs and outputs that the rewriting adds.
+const (
+	inRead   = "gradhop/read"   // [read]: positions whose logits predict the next token
+	inNext   = "gradhop/next"   // [chains, read]: those tokens
+	inBlanks = "gradhop/blanks" // [blanks]: positions of the blanks
+	inBefore = "gradhop/before" // [blanks]: the read position before each blank
+	inHas    = "gradhop/has"    // [blanks, 1]: 0 where there is none
+	outTerms = "gradhop/terms"  // [chains, read], or [chains, 1]: what U is the sum of
+	outGrad  = "gradhop/grad"   // [chains, blanks, vocabulary]
+)
+
+// head turns the logits of a model into U.
+type head interface {
+	// check says whether logits are of the right shape.
+	check(logits *shape.Info) error
+	// least is the number of tokens that a text needs.
+	least() int
+	// write returns the terms of U, and the gradient of U with respect to the blanks that does not pass through the
+	// embedding, or "".
+	write(b *build.Builder) (terms, direct func() build.Value)
+	// feed adds the inputs that write asks for, for n texts of t tokens, and returns the number of terms.
+	feed(in map[string]*ort.Tensor, ids []int64, n, t int) int
+	// at adds those of the direct gradient.
+	at(in map[string]*ort.Tensor, blanks []int64)
+}
+
+// notOf is the error for logits of another shape.
+func notOf(what, want string, logits *shape.Info) error {
+	return &neural.ModelError{Err: fmt.Errorf("text: not a %s: logits have shape %s; want %s", what, shape.String(logits.Shape), want)}
+}
+
+// classifier takes the log-probability of a label.
+type classifier struct {
+	label int64
+	multi bool
+}
+
+func (h classifier) check(logits *shape.Info) error {
+	if logits.Rank() != 2 {
+		return notOf("classifier", "[batch, label]", logits)
+	}
+	if n, known := logits.Shape[1].Const(); h.label < 0 || known && h.label >= n {
+		return neural.BadOption("label", fmt.Sprint(h.label), fmt.Sprintf("one of the model's labels, 0 to %d", n-1))
+	}
+	return nil
+}
+
+func (classifier) least() int { return 1 }
+
+func (h classifier) write(b *build.Builder) (terms, direct func() build.Value) {
+	return func() build.Value {
+		if h.multi { // log σ(z) = -softplus(-z)
+			return b.Neg(b.Op("Softplus", []build.Value{b.Neg(b.Gather(outName, b.Ints(h.label), 1))}))
+		}
+		return b.Gather(b.Op("LogSoftmax", []build.Value{outName}, onnx.IntAttr("axis", 1)), b.Ints(h.label), 1)
+	}, nil
+}
+
+func (classifier) feed(map[string]*ort.Tensor, []int64, int, int) int { return 1 }
+
+func (classifier) at(map[string]*ort.Tensor, []int64) {}
+
+// causal takes the log-probabilities of all tokens but the first.
+type causal struct{}
+
+func (causal) check(logits *shape.Info) error {
+	if logits.Rank() != 3 {
+		return notOf("causal language model", "[batch, sequence, vocabulary]", logits)
+	}
+	return nil
+}
+
+func (causal) least() int { return 2 }
+
+func (causal) write(b *build.Builder) (terms, direct func() build.Value) {
+	chains, read, blanks := shape.Sym("chains"), shape.Sym("read"), shape.Sym("blanks")
+	index := b.Input(inRead, onnx.Int64, read)
+	b.MarkUnique(index)
+	logits := rewrite.SelectRows(b, outName, 1, rewrite.Rows{Index: index, Count: read})
+	lp := b.Op("LogSoftmax", []build.Value{logits}, onnx.IntAttr("axis", 2))
+	terms = func() build.Value {
+		next := b.Input(inNext, onnx.Int64, chains, read)
+		return b.Squeeze(b.Op("GatherElements", []build.Value{lp, b.Unsqueeze(next, 2)}, onnx.IntAttr("axis", 2)), 2)
+	}
+	direct = func() build.Value {
+		before, has := b.Input(inBefore, onnx.Int64, blanks), b.Input(inHas, onnx.Float, blanks, shape.D(1))
+		return b.Mul(b.Gather(lp, before, 1), has)
+	}
+	return terms, direct
+}
+
+func (causal) feed(in map[string]*ort.Tensor, ids []int64, n, t int) int {
+	read, next := make([]int64, t-1), make([]int64, 0, n*(t-1))
+	for i := range read {
+		read[i] = int64(i)
+	}
+	for row := range slices.Chunk(ids, t) {
+		next = append(next, row[1:]...)
+	}
+	in[inRead] = &ort.Tensor{Shape: []int64{int64(t - 1)}, Data: read}
+	in[inNext] = &ort.Tensor{Shape: []int64{int64(n), int64(t - 1)}, Data: next}
+	return t - 1
+}
+
+func (causal) at(in map[string]*ort.Tensor, blanks []int64) {
+	before, has := make([]int64, len(blanks)), make([]float32, len(blanks))
+	for i, p := range blanks {
+		if p > 0 {
+			before[i], has[i] = p-1, 1
+		}
+	}
+	in[inBefore] = &ort.Tensor{Shape: []int64{int64(len(blanks))}, Data: before}
+	in[inHas] = &ort.Tensor{Shape: []int64{int64(len(blanks)), 1}, Data: has}
+}
