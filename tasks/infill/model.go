@@ -8,6 +8,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/energies/neural/text"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
@@ -16,8 +17,8 @@ import (
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
 
-// Model is a masked language model with its tokenizer. Any number of texts share it.
-// It is safe for concurrent use.
+// Model is a language model with its tokenizer: a masked one, or a causal one, which [Model.Score] takes and nothing else.
+// Any number of texts share it. It is safe for concurrent use.
 type Model struct {
 	// Source is where it was read from.
 	Source models.Model
@@ -28,6 +29,8 @@ type Model struct {
 	ref string // as Open was given
 	tok *hf.Tokenizer
 	mlm *mlm.Model
+	// causal is nil for a masked model, which mlm is then.
+	causal *text.Model
 	// options are those that mlm was made with.
 	options mlm.Options
 	first   []int32 // ids that may be proposed at the beginning of a text, sorted
@@ -73,7 +76,10 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 func Load(src models.Model, o mlm.Options) (*Model, error) {
 	m := &Model{Source: src, drafts: map[string]*Model{}, chosen: map[string]choice{}}
 	var err error
-	if m.tok, m.mlm, m.options, err = language.Load(src, o); err != nil {
+	if m.tok, m.mlm, m.options, err = language.Load(src, o); errors.Is(err, language.ErrCausal) {
+		return m.loadCausal(o)
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Exporters pad vocabularies to a multiple of 64 or 128 rows.
@@ -93,20 +99,44 @@ func lowerCases(t *hf.Tokenizer) bool {
 }
 
 // Mask is how the model spells a blank, "[MASK]" as a rule.
-func (m *Model) Mask() string { return m.tok.Piece(m.tok.Mask) }
+func (m *Model) Mask() string {
+	if m.causal != nil {
+		return "[MASK]" // so that one is found, and refused
+	}
+	return m.tok.Piece(m.tok.Mask)
+}
 
 // Form is the form of the energy.
-func (m *Model) Form() mlm.Form { return m.mlm.Form() }
+func (m *Model) Form() mlm.Form {
+	if m.causal != nil {
+		return Causal
+	}
+	return m.mlm.Form()
+}
 
 // temperature is what U is divided by.
-func (m *Model) temperature() float64 { return m.mlm.Temperature() }
+func (m *Model) temperature() float64 {
+	if m.causal != nil {
+		return 1
+	}
+	return m.mlm.Temperature()
+}
 
 // Sequences returns the number of sequences that went through the model so far.
-func (m *Model) Sequences() int64 { return m.mlm.Sequences() }
+func (m *Model) Sequences() int64 {
+	if m.causal != nil {
+		return m.causal.Sequences()
+	}
+	return m.mlm.Sequences()
+}
 
 // Try evaluates a few states of a short text, with gradients, and searches among them, so that errors of
 // the model, the runtime or its provider show.
 func (m *Model) Try(ctx context.Context) error {
+	if m.causal != nil {
+		_, errs, err := m.Score(ctx, []Text{{Text: "a b"}})
+		return errors.Join(err, errs[0])
+	}
 	p, err := m.Text(m.Mask(), TextOptions{})
 	if err != nil {
 		return err
@@ -122,6 +152,9 @@ func (m *Model) Try(ctx context.Context) error {
 func (m *Model) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.causal != nil {
+		return m.causal.Close()
+	}
 	err := m.mlm.Close()
 	for _, d := range m.drafts {
 		err = errors.Join(err, d.Close())

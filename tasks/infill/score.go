@@ -72,7 +72,7 @@ func (m *Model) Score(ctx context.Context, texts []Text) (scores []Score, errs [
 		}
 	}
 	terms := make([]float64, len(positions))
-	if err := m.mlm.Terms(ctx, terms, positions); err != nil {
+	if err := m.terms(ctx, terms, positions); err != nil {
 		return nil, nil, err
 	}
 	for k := range scores {
@@ -179,6 +179,9 @@ func (m *Model) unmarked(text string, which []int) (s Score, list []mlm.Position
 	}
 	for i, k := range tokens {
 		in := func(w int) bool { return k.Start < spans[w-1][1] && k.End > spans[w-1][0] }
+		if m.causal != nil && len(m.tok.Begin)+i == 0 {
+			continue // nothing predicts the first token
+		}
 		if len(which) == 0 || slices.ContainsFunc(which, in) {
 			list = append(list, mlm.Position{IDs: ids, At: len(m.tok.Begin) + i})
 		}

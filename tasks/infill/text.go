@@ -9,6 +9,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tokenize"
 )
 
@@ -60,6 +61,9 @@ type Problem struct {
 
 // Text reads a text with blanks. Errors are of type *InputError.
 func (m *Model) Text(text string, o TextOptions) (*Problem, error) {
+	if m.causal != nil {
+		return nil, badOption("model", "%s: %v", m.Source.Name, language.ErrCausal)
+	}
 	p := &Problem{Text: strings.TrimPrefix(text, "\ufeff"), m: m, words: o, noRepeat: o.NoRepeat}
 	t, err := p.read()
 	if err != nil {

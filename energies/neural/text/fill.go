@@ -78,51 +78,53 @@ func (e *Fill) batches(ctx context.Context, u []float64, g []float32, x energies
 			ids[c*len(e.ids)+int(p)] = int64(x.Chain(c)[i])
 		}
 	}
-	return e.m.run(ctx, u, g, ids, e.blanks)
-}
-
-// run sets u, [text], and, unless it is nil, the gradient g, [text, blank, word], for texts of equal length.
-func (m *Model) run(ctx context.Context, u []float64, g []float32, ids []int64, blanks []int64) error {
-	s, err := m.sessions.Get(ctx, g != nil, func() (*onnx.Model, error) { return m.rewrite(g != nil) }, m.o.Runtime)
+	terms, err := e.m.run(ctx, len(u), g, ids, e.blanks)
 	if err != nil {
 		return err
 	}
+	row := len(terms) / len(u)
+	for c := range u {
+		u[c] = 0
+		for _, v := range terms[c*row : (c+1)*row] {
+			u[c] += float64(v)
+		}
+	}
+	return nil
+}
+
+// run returns the terms of U, [text, term], of n texts of equal length and sets, unless it is nil, the gradient g, [text,
+// blank, word].
+func (m *Model) run(ctx context.Context, n int, g []float32, ids []int64, blanks []int64) ([]float32, error) {
+	s, err := m.sessions.Get(ctx, g != nil, func() (*onnx.Model, error) { return m.rewrite(g != nil) }, m.o.Runtime)
+	if err != nil {
+		return nil, err
+	}
 	// In a run of several texts, sums over rows may differ in the last bit by where a text stands.
-	n, each := len(u), 1
+	each := 1
 	if m.workers == 0 {
 		if each = n; m.o.MaxBatch > 0 {
 			each = m.o.MaxBatch
 		}
 	}
-	t, row := len(ids)/n, len(g)/n
-	return session.Parallel((n+each-1)/each, m.workers, func(k int) error {
+	t, row, count := len(ids)/n, len(g)/n, m.head.terms(len(ids)/n)
+	terms := make([]float32, n*count)
+	return terms, session.Parallel((n+each-1)/each, m.workers, func(k int) error {
 		lo, hi := k*each, min((k+1)*each, n)
-		return m.once(ctx, s, u[lo:hi], g[lo*row:hi*row], ids[lo*t:hi*t], blanks)
+		return m.once(ctx, s, terms[lo*count:hi*count], g[lo*row:hi*row], ids[lo*t:hi*t], hi-lo, blanks)
 	})
 }
 
-// once is run in one run of the model; g may be empty.
-func (m *Model) once(ctx context.Context, s *session.Session, u []float64, g []float32, ids []int64, blanks []int64) error {
-	n := len(u)
+// once is run for n texts in one run of the model; g may be empty.
+func (m *Model) once(ctx context.Context, s *session.Session, terms, g []float32, ids []int64, n int, blanks []int64) error {
 	in := m.feed(ids, n, len(ids)/n)
-	each := m.head.feed(in, ids, n, len(ids)/n)
-	terms := make([]float32, n*each)
-	out := []*ort.Tensor{{Shape: []int64{int64(n), int64(each)}, Data: terms}}
+	m.head.feed(in, ids, n, len(ids)/n)
+	out := []*ort.Tensor{{Shape: []int64{int64(n), int64(len(terms) / n)}, Data: terms}}
 	if len(g) > 0 {
 		in[inBlanks] = &ort.Tensor{Shape: []int64{int64(len(blanks))}, Data: blanks}
 		m.head.at(in, blanks)
 		out = append(out, &ort.Tensor{Shape: []int64{int64(n), int64(len(blanks)), int64(len(g) / (n * len(blanks)))}, Data: g})
 	}
-	if err := s.Run(ctx, in, out); err != nil {
-		return err
-	}
-	for c := range u {
-		u[c] = 0
-		for _, v := range terms[c*each : (c+1)*each] {
-			u[c] += float64(v)
-		}
-	}
-	return nil
+	return s.Run(ctx, in, out)
 }
 
 // rewrite returns the graph of the terms of U, and of the gradient.

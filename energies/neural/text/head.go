@@ -32,8 +32,10 @@ type head interface {
 	// write returns the terms of U, and the gradient of U with respect to the blanks that does not pass through the
 	// embedding, or "".
 	write(b *build.Builder) (terms, direct func() build.Value)
-	// feed adds the inputs that write asks for, for n texts of t tokens, and returns the number of terms.
-	feed(in map[string]*ort.Tensor, ids []int64, n, t int) int
+	// terms is the number of terms of a text of t tokens.
+	terms(t int) int
+	// feed adds the inputs that write asks for, for n texts of t tokens.
+	feed(in map[string]*ort.Tensor, ids []int64, n, t int)
 	// at adds those of the direct gradient.
 	at(in map[string]*ort.Tensor, blanks []int64)
 }
@@ -70,7 +72,9 @@ func (h classifier) write(b *build.Builder) (terms, direct func() build.Value) {
 	}, nil
 }
 
-func (classifier) feed(map[string]*ort.Tensor, []int64, int, int) int { return 1 }
+func (classifier) terms(int) int { return 1 }
+
+func (classifier) feed(map[string]*ort.Tensor, []int64, int, int) {}
 
 func (classifier) at(map[string]*ort.Tensor, []int64) {}
 
@@ -103,7 +107,9 @@ func (causal) write(b *build.Builder) (terms, direct func() build.Value) {
 	return terms, direct
 }
 
-func (causal) feed(in map[string]*ort.Tensor, ids []int64, n, t int) int {
+func (causal) terms(t int) int { return t - 1 }
+
+func (causal) feed(in map[string]*ort.Tensor, ids []int64, n, t int) {
 	read, next := make([]int64, t-1), make([]int64, 0, n*(t-1))
 	for i := range read {
 		read[i] = int64(i)
@@ -113,7 +119,6 @@ func (causal) feed(in map[string]*ort.Tensor, ids []int64, n, t int) int {
 	}
 	in[inRead] = &ort.Tensor{Shape: []int64{int64(t - 1)}, Data: read}
 	in[inNext] = &ort.Tensor{Shape: []int64{int64(n), int64(t - 1)}, Data: next}
-	return t - 1
 }
 
 func (causal) at(in map[string]*ort.Tensor, blanks []int64) {

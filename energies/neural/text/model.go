@@ -184,6 +184,17 @@ func (m *Model) feed(ids []int64, n, t int) map[string]*ort.Tensor {
 //
 // Errors are *onnx.ArgumentError for a text without tokens, of one token for a causal model, and those of the runtime.
 func (m *Model) LogDensities(ctx context.Context, u []float64, texts [][]int32) error {
+	return m.Terms(ctx, texts, func(k int, terms []float32) {
+		u[k] = 0
+		for _, v := range terms {
+			u[k] += float64(v)
+		}
+	})
+}
+
+// Terms is [Model.LogDensities], but calls each with the terms of each text, in any order: for a causal model the
+// log-probabilities of its tokens from the second on. each must not retain terms.
+func (m *Model) Terms(ctx context.Context, texts [][]int32, each func(k int, terms []float32)) error {
 	order := make([]int, len(texts))
 	for k, ids := range texts {
 		order[k] = k
@@ -203,12 +214,13 @@ func (m *Model) LogDensities(ctx context.Context, u []float64, texts [][]int32) 
 				ids = append(ids, int64(id))
 			}
 		}
-		sums := make([]float64, n)
-		if err := m.run(ctx, sums, nil, ids, nil); err != nil {
+		terms, err := m.run(ctx, n, nil, ids, nil)
+		if err != nil {
 			return err
 		}
 		for i, k := range order[:n] {
-			u[k] = sums[i]
+			row := len(terms) / n
+			each(k, terms[i*row:(i+1)*row])
 		}
 		order = order[n:]
 	}

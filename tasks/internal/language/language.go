@@ -3,11 +3,17 @@
 package language
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/energies/neural/text"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/tokenize/hf"
@@ -26,6 +32,9 @@ func Load(src models.Model, o mlm.Options) (*hf.Tokenizer, *mlm.Model, mlm.Optio
 	if err != nil {
 		return fail(err)
 	}
+	if tok.Mask < 0 && Causal(src) {
+		return fail(ErrCausal)
+	}
 	if tok.Mask < 0 {
 		return fail(errors.New("the tokenizer has no mask token"))
 	}
@@ -42,6 +51,44 @@ func Load(src models.Model, o mlm.Options) (*hf.Tokenizer, *mlm.Model, mlm.Optio
 		return fail(err)
 	}
 	return tok, m, o, err
+}
+
+// ErrCausal is the error for a causal language model where a masked one is wanted.
+var ErrCausal = errors.New("it is a causal language model, which scores texts but fills no blanks")
+
+// Causal says whether a model's config.json names a causal language model.
+func Causal(src models.Model) bool {
+	var config struct {
+		Architectures []string `json:"architectures"`
+	}
+	data, err := fs.ReadFile(src.FS, "config.json")
+	if err != nil || json.Unmarshal(data, &config) != nil {
+		return false
+	}
+	return slices.ContainsFunc(config.Architectures, func(a string) bool {
+		return strings.HasSuffix(a, "ForCausalLM") || strings.HasSuffix(a, "LMHeadModel")
+	})
+}
+
+// LoadCausal is [Load] for a causal language model.
+func LoadCausal(src models.Model, o text.Options) (*hf.Tokenizer, *text.Model, error) {
+	fail := func(err error) (*hf.Tokenizer, *text.Model, error) {
+		return nil, nil, &neural.ModelError{Model: src.Name, Err: err}
+	}
+	tok, err := hf.Load(src.FS)
+	if err != nil {
+		return fail(err)
+	}
+	file, err := open(src)
+	if err != nil {
+		return fail(err)
+	}
+	o.Runtime.Name = cmp.Or(o.Runtime.Name, src.Name)
+	m, err := text.NewCausal(file, o)
+	if err != nil {
+		return fail(err)
+	}
+	return tok, m, nil
 }
 
 // open reads the ONNX file. External weights that are missing, too short or outside the model's

@@ -36,10 +36,12 @@ func New(a *app.App) *cobra.Command {
 	o := &options{app: a}
 	cmd := &cobra.Command{
 		Use:   `score [flags] "text"`,
-		Short: "Print the log-density of texts under a masked language model",
+		Short: "Print the log-density of texts under a language model",
 		Long: `Print the log-density of texts: the sum over tokens of the log-probability of each, masked
 alone (--energy pll, the pseudo-log-likelihood of Salazar et al. 2020), of its raw score
 (pll-raw), or of its raw score with nothing masked (mrf). It is in nats and not normalised.
+For a causal language model, as GPT-2, it is the sum of the log-probabilities of the tokens
+given those before them, and normalised; nothing predicts the first of them.
 
 The text is the argument, or the lines of --file, or the lines of standard input. A line
 that begins with { is a JSON object with text and optionally words, the words to score,
@@ -165,19 +167,19 @@ func (o *options) score(ctx context.Context, m *infill.Model, lines *app.Lines, 
 			o.app.Errorf("%s:%d: %v", lines.Name, batch[k].line, err)
 			continue
 		}
-		if err := o.print(out, batch[k].line, s); err != nil {
+		if err := o.print(out, m.Form(), batch[k].line, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *options) print(out io.Writer, line int, s infill.Score) error {
+func (o *options) print(out io.Writer, form mlm.Form, line int, s infill.Score) error {
 	if o.format == "text" {
 		if !o.labelled {
 			o.labelled = true
 			var label app.Notes
-			label.Add("U (%s, nats)\tU per token\ttokens in U\ttext", o.energy.Form)
+			label.Add("U (%s, nats)\tU per token\ttokens in U\ttext", form)
 			o.app.Print(&label)
 		}
 		_, err := fmt.Fprintf(out, "%s\t%s\t%d of %d\t%s\n", s.LogP.Text(4), s.PerToken.Text(4), len(s.Tokens), s.Of, s.Text)

@@ -1,0 +1,96 @@
+package infill
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
+)
+
+// tinyGPT2 writes a folder with a small GPT-2 of random weights and a vocabulary of 60 pieces: <|endoftext|>, a to z, the
+// same after a space, and seven signs.
+func tinyGPT2(t *testing.T) models.Model {
+	t.Helper()
+	dir := t.TempDir()
+	vocab, merges := map[string]int{"<|endoftext|>": 0}, []string{}
+	for c := 'a'; c <= 'z'; c++ {
+		vocab[string(c)], vocab["Ġ"+string(c)] = int(c-'a')+1, int(c-'a')+27
+		merges = append(merges, "Ġ "+string(c))
+	}
+	for i, sign := range strings.Split(". , ! ? ; : Ġ", " ") {
+		vocab[sign] = 53 + i
+	}
+	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
+	write := func(name string, v any) {
+		data, err := json.Marshal(v)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("tokenizer.json", map[string]any{
+		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "pre_tokenizer": level, "post_processor": level, "decoder": level,
+		"added_tokens": []any{map[string]any{"id": 0, "content": "<|endoftext|>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": true, "special": true}},
+		"model": map[string]any{"type": "BPE", "dropout": nil, "unk_token": "<|endoftext|>", "continuing_subword_prefix": "", "end_of_word_suffix": "",
+			"fuse_unk": false, "byte_fallback": false, "vocab": vocab, "merges": merges},
+	})
+	write("tokenizer_config.json", map[string]any{"tokenizer_class": "GPT2Tokenizer"})
+	write("config.json", map[string]any{"model_type": "gpt2", "architectures": []string{"GPT2LMHeadModel"}})
+	if err := os.CopyFS(dir, os.DirFS("../../energies/neural/text/testdata/gpt2")); err != nil {
+		t.Fatal(err)
+	}
+	src, err := models.Open(t.Context(), dir, hub.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// TestCausal: a causal model scores each token but the first given those before it, so that the scores of the beginnings
+// of a text differ by the term of the next token.
+func TestCausal(t *testing.T) {
+	m, err := Load(tinyGPT2(t), mlm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	scores, errs, err := m.Score(t.Context(), []Text{{Text: "ab c."}, {Text: "ab c"}, {Text: "ab c.", Words: []int{2}}, {Text: "a [MASK]"}, {Text: "a"}})
+	if err != nil || errs[0] != nil || errs[1] != nil || errs[2] != nil {
+		t.Fatal(err, errs)
+	}
+	direct := make([]float64, 1)
+	if err := m.causal.LogDensities(t.Context(), direct, [][]int32{{1, 2, 29, 53}}); err != nil {
+		t.Fatal(err)
+	}
+	whole, part, word := scores[0], scores[1], scores[2]
+	if d := math.Abs(float64(whole.LogP) - direct[0]); d > 1e-6 || whole.Of != 4 || len(whole.Tokens) != 3 || whole.Tokens[1].Token != "Ġc" {
+		t.Errorf("%+v, want U %g", whole, direct[0])
+	}
+	if d := float64(whole.LogP - part.LogP - whole.Tokens[2].LogP); math.Abs(d) > 1e-5 {
+		t.Errorf("a beginning differs by %g more than the next token", d)
+	}
+	if word.Scope != ListedWords || len(word.Tokens) != 2 || word.LogP != whole.Tokens[1].LogP+whole.Tokens[2].LogP {
+		t.Errorf("the second word: %+v", word)
+	}
+	var input *InputError
+	for _, err := range errs[3:] {
+		if !errors.As(err, &input) {
+			t.Errorf("%v, want an *InputError", err)
+		}
+	}
+	if _, err := m.Text("a [MASK]", TextOptions{}); !errors.As(err, &input) || !strings.Contains(err.Error(), "causal language model") {
+		t.Errorf("%v, want an error that says that it is a causal language model", err)
+	}
+	if _, err := Load(m.Source, mlm.Options{Form: mlm.MRF}); !errors.As(err, &input) {
+		t.Errorf("with another energy: %v", err)
+	}
+}
