@@ -116,7 +116,7 @@ type Diagnostics struct {
 	DraftRejected *diag.Number `json:"draft_rejected,omitempty"`
 	ModelRejected *diag.Number `json:"model_rejected,omitempty"`
 	// Evaluations counts states that went through the models for the chains, by kind, and
-	// rescored texts that went through them because they encode to other tokens than the
+	// Rescored texts that went through them because they encode to other tokens than the
 	// chain's. Each counts once, however many models there are.
 	Evaluations samplers.Counts `json:"evaluations"`
 	Rescored    int64           `json:"rescored"`
