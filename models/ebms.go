@@ -59,7 +59,7 @@ func OpenEBM(ctx context.Context, ref string, o hub.Options) (EBM, error) {
 		return EBM{}, src.missing(ctx, single[0])
 	}
 	if !src.has(ebmConfig) {
-		return EBM{}, missingFile(src.ref, ebmConfig, "for an energy in an ONNX file, name the file and give --space")
+		return EBM{}, missingFile(src.ref, ebmConfig, "for an energy in an ONNX file, name the file and its space")
 	}
 	if err := src.fetch(ctx, m.ONNX); err != nil {
 		return EBM{}, err

@@ -47,7 +47,7 @@ func DescribeStages(name string, draft, energy float64) string {
 	case math.IsNaN(energy):
 		return fmt.Sprintf("draft %s rejects all of its own steps", name)
 	case energy > useless:
-		advice = "; draws are exact, and come faster without --draft"
+		advice = "; draws are exact, and come faster without it"
 	}
 	return fmt.Sprintf("draft %s rejects %.1f%% of its own steps, the model then %.1f%% of its moves%s", name, 100*draft, 100*energy, advice)
 }

@@ -193,7 +193,7 @@ func TestOffline(t *testing.T) {
 	srv, c := start(t, repo)
 	off := client(t, Options{Endpoint: srv.URL, Offline: true})
 	var missing *Error
-	if _, err := fetch(bg, off, id); !errors.As(err, &missing) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "--offline") {
+	if _, err := fetch(bg, off, id); !errors.As(err, &missing) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "run once online") {
 		t.Errorf("an empty cache: %v", err)
 	}
 	if _, err := fetch(bg, c, id, "config.json"); err != nil {

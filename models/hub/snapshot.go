@@ -95,7 +95,7 @@ func (s *Snapshot) openCached() error {
 
 // missing returns the error for a file, or a whole repository, that is not in the cache.
 func (s *Snapshot) missing(file string) error {
-	e := &Error{Ref: s.Ref, File: file, Reason: "not in the cache " + s.client.cache + "; run once without --offline", Err: fs.ErrNotExist}
+	e := &Error{Ref: s.Ref, File: file, Reason: "not in the cache " + s.client.cache + "; run once online", Err: fs.ErrNotExist}
 	if s.lost != nil {
 		e.Reason = "not in the cache " + s.client.cache + ", and the hub at " + s.client.endpoint + " cannot be reached"
 		e.Err = s.lost

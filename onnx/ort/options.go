@@ -26,7 +26,7 @@ type Options struct {
 	ProviderLibrary string
 	// ProviderOptions are passed to the provider "plugin" as they are.
 	ProviderOptions map[string]string
-	// Advice ends errors about a provider that cannot be used: what to do; "" means "use --provider cpu".
+	// Advice ends errors about a provider that cannot be used: what to do; "" means "use the provider cpu".
 	Advice string
 	// Threads is the number of threads that one run uses inside an operator.
 	// 0 means one for each core.
@@ -66,7 +66,7 @@ func (o Options) name() string {
 }
 
 // WithoutProvider is what to do about a provider that cannot be used: Advice, or to use the provider cpu.
-func (o Options) WithoutProvider() string { return cmp.Or(o.Advice, "use --provider cpu") }
+func (o Options) WithoutProvider() string { return cmp.Or(o.Advice, "use the provider cpu") }
 
 // Search returns the options that say which library to use.
 func (o Options) Search() library.Options {

@@ -34,7 +34,7 @@ func parsePlugin(o Options, kind, device string, hasDevice bool, precision strin
 	case kind == "plugin" && hasPrecision:
 		return nil, badArgument("Provider", o.Provider, "no precision: a provider option sets it")
 	case kind == "plugin" && o.ProviderLibrary == "":
-		return nil, badArgument("Provider", o.Provider, "its library too: give --provider-library FILE")
+		return nil, badArgument("Provider", o.Provider, "its library too: give a provider library")
 	case kind == "openvino" && !hasPrecision:
 		p.precision = "f32"
 	case kind == "openvino":

@@ -56,7 +56,7 @@ func TestOpenVINO(t *testing.T) {
 	}
 	for _, device := range []string{"gpu", "npu"} {
 		kinds := slices.ContainsFunc(Devices(), func(d Device) bool { return d.Kind == device })
-		for advice, want := range map[string]string{"": "use --provider cpu", "name another --draft": "name another --draft"} {
+		for advice, want := range map[string]string{"": "use the provider cpu", "name another draft": "name another draft"} {
 			_, err := Open(bg, m, []string{"x"}, []string{"y"}, Options{Provider: "openvino:" + device, NoFetch: true, Advice: advice})
 			var bad *UnavailableError
 			if !kinds && (!errors.As(err, &bad) || !strings.HasSuffix(err.Error(), "there is no device "+device+"; the plug-in finds: cpu; "+want)) {
@@ -99,7 +99,7 @@ func TestPluginOtherInterface(t *testing.T) {
 		t.Fatalf("%v\n%s", err, msg)
 	}
 	for file, want := range map[string]string{
-		plugin: "needs version 999 of the interface; use --provider cpu",
+		plugin: "needs version 999 of the interface; use the provider cpu",
 		librarytest.Fake(t, filepath.Join(dir, "fake.so"), "1.29.0"): "CreateEpFactories",
 	} {
 		_, err := Open(bg, unary("Exp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Provider: "plugin", ProviderLibrary: file, NoFetch: true})

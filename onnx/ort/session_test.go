@@ -31,7 +31,7 @@ func TestOpenErrors(t *testing.T) {
 		"no precision":  {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino,"}, `ort: Provider "openvino,": want a precision: bf16, f16, f32`},
 		"plug-in":       {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino:tpu"}, `ort: Provider "openvino:tpu": want a device: cpu, gpu or npu`},
 		"cpu precision": {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "cpu,bf16"}, `ort: Provider "cpu,bf16": want cpu without a precision`},
-		"no plug-in":    {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "plugin"}, `ort: Provider "plugin": want its library too: give --provider-library FILE`},
+		"no plug-in":    {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "plugin"}, `ort: Provider "plugin": want its library too: give a provider library`},
 		"no provider":   {good, []string{"a", "b"}, []string{"c"}, Options{ProviderLibrary: "x.so"}, `ort: Provider: want openvino or plugin, for the library x.so`},
 		"option":        {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino", ProviderOptions: map[string]string{"a": "b"}}, `ort: Provider "openvino": want plugin, for provider options`},
 		"no such file":  {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "plugin", ProviderLibrary: "/nowhere/x.so"}, `ort: /nowhere/x.so can't be loaded as a provider library: there is no such file`},
@@ -76,7 +76,7 @@ func TestProviders(t *testing.T) {
 	if !errors.As(err, &pe) || !strings.HasPrefix(err.Error(), "ort: provider cuda:255 can't be used with "+Library()+": ") {
 		t.Fatalf("got %v", err)
 	}
-	if !strings.Contains(err.Error(), "--provider cpu") {
+	if !strings.Contains(err.Error(), "the provider cpu") {
 		t.Errorf("it does not say what to do: %v", err)
 	}
 }

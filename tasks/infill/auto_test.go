@@ -20,7 +20,7 @@ func TestDraftAuto(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if log := strings.Join(lines, "\n"); !strings.Contains(log, "no draft: ") || !strings.Contains(log, "draft int8: model tiny: ort: provider cpu,int8 rounds large products") || !strings.Contains(log, "with it and --seed 5 the run is repeated") {
+	if log := strings.Join(lines, "\n"); !strings.Contains(log, "no draft: ") || !strings.Contains(log, "draft int8: model tiny: ort: provider cpu,int8 rounds large products") || !strings.Contains(log, "with it and seed 5 the run is repeated") {
 		t.Errorf("log %s", log)
 	}
 	saved, err := LoadSaved(o.Folder)

@@ -109,7 +109,7 @@ func (o *DrawOptions) Check() error {
 	}
 	if draft.IsAuto(o.Draft, o.Options) {
 		if o.Draft == "" || o.Sampler == draft.TwoStage {
-			return badOption("draft", "auto is for --draft and --draft-steps around another sampler than two-stage")
+			return badOption("draft", "auto is for drafts of other samplers than two-stage")
 		}
 		set = maps.Clone(set)
 		delete(set, "draft-steps")

@@ -62,15 +62,15 @@ func (o *Config) explain(err error, r *Task) error {
 	why := ""
 	switch m.Field {
 	case "model_sha256":
-		why = "the model is another one than when the run was begun (--model)"
+		why = "the model is another one than when the run was begun"
 	case "settings.vision":
 		why = "the model's vision tower is another one than when the run was begun"
 	case "settings.model-files":
 		why = "the model's tokenizer, or how it wants its pictures, has changed since the run was begun"
 	case "space.sites":
-		why = fmt.Sprintf("the run's prompts have %s blanks, not %s (--length, --template)", m.There, m.Here)
+		why = fmt.Sprintf("the run's prompts have %s blanks, not %s", m.There, m.Here)
 	case "space.values", "settings.tokens":
-		why = "other words may be proposed than when the run was begun (--tokens, --allow, --block and their files)"
+		why = "other words may be proposed than when the run was begun (tokens, allowed and blocked words, and their files)"
 	case "settings.targets":
 		why = r.changed(o.Resume) + " since the run was begun"
 	default:
@@ -91,12 +91,12 @@ func (r *Task) changed(dir string) string {
 	}
 	now := r.listTargets()
 	if len(old.Sets) != len(now.Sets) {
-		return fmt.Sprintf("--images: %d sets have become %d", len(old.Sets), len(now.Sets))
+		return fmt.Sprintf("%d sets of images have become %d", len(old.Sets), len(now.Sets))
 	}
 	for k, a := range old.Sets {
 		b := now.Sets[k]
 		if a.Weight != b.Weight {
-			return fmt.Sprintf("--images %s: weight %g has become %g", b.Path, a.Weight, b.Weight)
+			return fmt.Sprintf("images %s: weight %g has become %g", b.Path, a.Weight, b.Weight)
 		}
 		had := map[string]string{}
 		for _, p := range a.Pictures {
@@ -119,7 +119,7 @@ func (r *Task) changed(dir string) string {
 		}
 	}
 	if fmt.Sprint(old.Texts) != fmt.Sprint(now.Texts) {
-		return "--target-text has changed"
+		return "a target text has changed"
 	}
 	return some
 }

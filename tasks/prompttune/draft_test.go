@@ -77,9 +77,9 @@ func TestDraftRefused(t *testing.T) {
 	for want, change := range map[string]func(*job){
 		"draft: cpu: the model itself runs on cpu":                                  func(o *job) { o.Search.Draft = "cpu" },
 		"draft: openvino:cpu,f8: want a precision":                                  func(o *job) { o.Search.Draft = "openvino:cpu,f8" },
-		"sampler two-stage: it needs --draft":                                       func(o *job) { o.Search.Draft, o.Search.Sampler = "", "two-stage" },
+		"sampler two-stage: it needs a draft":                                       func(o *job) { o.Search.Draft, o.Search.Sampler = "", "two-stage" },
 		`search is an optimiser, which accepts nothing; name a sampler such as mtm`: func(o *job) { o.Search.Sampler = "search" },
-		"the model has none; name another --draft":                                  func(o *job) { o.Search.Draft = "int8" },
+		"the model has none; name another draft":                                  func(o *job) { o.Search.Draft = "int8" },
 		"they have different vocabularies":                                          func(o *job) { o.Search.Draft = "clip-pictures" },
 		"it is not a folder":                                                        func(o *job) { o.Search.Draft = "./absent" },
 	} {

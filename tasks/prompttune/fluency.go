@@ -142,7 +142,7 @@ func (p *Problem) checkWords(l *languageModel, words []int32, text mlm.Text) err
 	}
 	ids, err := l.encode(p.render(codes))
 	if err != nil || !slices.Equal(want, slices.Concat(l.tok.Begin, ids, l.tok.End)) {
-		return badInput(fmt.Sprintf("template %q", p.Template), "--fluency needs blanks that %s reads as words of their own, as in \"a photo of _ _\"", l.Source.Name)
+		return badInput(fmt.Sprintf("template %q", p.Template), "fluency needs blanks that %s reads as words of their own, as in \"a photo of _ _\"", l.Source.Name)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (o *Config) begin(ctx context.Context, r *Task, search *Finder, d *Document
 	}
 	begun, err := run.Begin(ctx, p)
 	if err == nil && search.stopped == StoppedPatience && !begun.Loop.Done() {
-		o.Events.log("%s: no better prompt in the last %d steps; a larger --patience goes on, and 0 does to the end", p.Dir, o.Search.Patience)
+		o.Events.log("%s: no better prompt in the last %d steps; a larger patience goes on, and 0 does to the end", p.Dir, o.Search.Patience)
 	}
 	return begun, o.explain(err, r)
 }

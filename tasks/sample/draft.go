@@ -61,7 +61,7 @@ func (o *Options) chooseDraft(ctx context.Context) error {
 	case o.Sampler == draft.TwoStage:
 		return &OptionError{"sampler", o.Sampler, "name the sampler that moves on the draft instead"}
 	case o.Draft == "":
-		return &OptionError{"draft-steps", draft.Auto, "it needs --draft"}
+		return &OptionError{"draft-steps", draft.Auto, "it needs a draft"}
 	}
 	open := map[string]*plan{}
 	defer func() {

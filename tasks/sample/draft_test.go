@@ -131,10 +131,10 @@ func TestDraftRefused(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"draft cpu: the model itself runs on cpu":                                    func(o *Options) { o.Draft = "cpu" },
 		"draft tpu: want a provider, as openvino,bf16, or a file that ends in .onnx": func(o *Options) { o.Draft = "tpu" },
-		"sampler two-stage: it needs --draft":                                        func(o *Options) { o.Draft, o.Sampler = "", "two-stage" },
+		"sampler two-stage: it needs a draft":                                        func(o *Options) { o.Draft, o.Sampler = "", "two-stage" },
 		"must be a reversible sampler":                                               func(o *Options) { o.Sampler = "gibbs" },
 		"draft draft.onnx: an energy of known form has none":                         func(o *Options) { o.Energy, o.Model, o.Space = "ising:4x4,0.3", "", "" },
-		"the model has none; name another --draft":                                   func(o *Options) { o.Draft = "int8" },
+		"the model has none; name another draft":                                   func(o *Options) { o.Draft = "int8" },
 		"draft openvino:cpu,f8: want a precision":                                    func(o *Options) { o.Draft = "openvino:cpu,f8" },
 	} {
 		bad := o
@@ -149,7 +149,7 @@ func TestDraftRefused(t *testing.T) {
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(lines, "\n"); !strings.Contains(text, "% of its moves; draws are exact, and come faster without --draft") {
+	if text := strings.Join(lines, "\n"); !strings.Contains(text, "% of its moves; draws are exact, and come faster without it") {
 		t.Errorf("a useless draft is not reported: %s", text)
 	}
 }
@@ -185,7 +185,7 @@ func TestDraftAuto(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Options){
 		"name the sampler that moves on the draft instead": func(o *Options) { o.Draft, o.Sampler = "auto", "two-stage" },
-		"draft-steps auto: it needs --draft":               func(o *Options) { o.Draft = "" },
+		"draft-steps auto: it needs a draft":               func(o *Options) { o.Draft = "" },
 	} {
 		bad := o
 		bad.Out, bad.Settings = "other", map[string]string{"draft-steps": "auto"}

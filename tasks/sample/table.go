@@ -171,7 +171,7 @@ func (t *table) inputs(inputs []*onnx.ValueInfo, all bool) (map[string]*ort.Tens
 			have = "arrays " + strings.Join(slices.Sorted(maps.Keys(t.arrays)), ", ")
 		}
 		if !all {
-			hint = "; --input names the input that takes the state"
+			hint = "; name the input that takes the state"
 		}
 		return nil, &OptionError{"data", t.path, fmt.Sprintf("it has no values for the inputs %s, but %s%s", strings.Join(names, ", "), have, hint)}
 	}

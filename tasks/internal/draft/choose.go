@@ -107,12 +107,12 @@ func (p *Pilot) Choose(ctx context.Context, draft string, o ort.Options) (string
 		set = samplers.Settings{}
 	}
 	delete(set, stepsOption)
-	flags := "no --draft"
+	flags := "no draft"
 	if chosen != "" {
 		set[stepsOption] = strconv.Itoa(steps)
-		flags = fmt.Sprintf("--draft %s --draft-steps %d", chosen, steps)
+		flags = fmt.Sprintf("draft %s with draft-steps %d", chosen, steps)
 	}
-	p.Log(fmt.Sprintf("%s is the best measured; with it and --seed %d the run is repeated", flags, p.Config.Seed))
+	p.Log(fmt.Sprintf("%s is the best measured; with it and seed %d the run is repeated", flags, p.Config.Seed))
 	return chosen, set, nil
 }
 

@@ -27,7 +27,7 @@ type Draft struct {
 
 // On returns the options of the runtime for a draft that is the model itself on another provider.
 func (d Draft) On(o ort.Options) ort.Options {
-	o.Provider, o.Advice = d.Provider, "name another --draft"
+	o.Provider, o.Advice = d.Provider, "name another draft"
 	return o
 }
 
@@ -65,7 +65,7 @@ func Parse(text string, o ort.Options) (Draft, error) {
 func Sampler(draft, name string, set samplers.Settings) (string, samplers.Settings, error) {
 	switch {
 	case draft == "" && name == TwoStage:
-		return "", nil, errors.New("it needs --draft")
+		return "", nil, errors.New("it needs a draft")
 	case draft == "" || name == TwoStage:
 		return name, set, nil
 	}
