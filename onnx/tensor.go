@@ -167,8 +167,8 @@ func (t *Tensor) Int64s() ([]int64, error) {
 	return v, t.must(integer, "integers")
 }
 
-// bools returns the elements of a bool tensor.
-func (t *Tensor) bools() ([]bool, error) {
+// Bools returns the elements of a bool tensor.
+func (t *Tensor) Bools() ([]bool, error) {
 	n, err := t.Count()
 	if err != nil {
 		return nil, err

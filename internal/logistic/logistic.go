@@ -4,28 +4,6 @@ package logistic
 
 import "math"
 
-// Sum is Σ log(1+e^t) over many t, with one logarithm for hundreds of them: it keeps Σ max(t, 0) and
-// Π (1+e^-|t|), whose factors are at most 2. Its absolute error is about 1e-16 a term. Start from
-// [NewSum].
-type Sum struct{ linear, product float64 }
-
-// NewSum returns a sum without terms.
-func NewSum() Sum { return Sum{product: 1} }
-
-// Add adds log(1+e^t).
-func (s *Sum) Add(t float64) {
-	s.linear += max(t, 0)
-	if s.product *= 1 + expMinus(math.Abs(t)); s.product > mostProduct {
-		s.linear, s.product = s.linear+math.Log(s.product), 1
-	}
-}
-
-// mostProduct may be doubled without overflow.
-const mostProduct = 0x1p1000
-
-// Value returns the sum.
-func (s *Sum) Value() float64 { return s.linear + math.Log(s.product) }
-
 type float interface{ float32 | float64 }
 
 // Sigmoids sets p[k] to 1/(1+e^-(t[k]-shift)), with an absolute error of about 1e-16, and returns Σ
@@ -66,19 +44,7 @@ func sigmoids[T float](p, t []T, shift float64) float64 {
 	return twice/2 + math.Log(product)
 }
 
-// expMinus returns e^-y for y ≥ 0, for adding it to 1: below 2⁻⁵³ it is 0, elsewhere its relative
-// error is about 1e-16. It is NaN where y is.
-func expMinus(y float64) float64 {
-	switch {
-	case y < expReach:
-		return expNear(y)
-	case y >= expReach:
-		return 0
-	}
-	return y // NaN
-}
-
-// expNear is expMinus below expReach: e^-y = e^-(n/bins)·e^-r for the nearest n.
+// expNear returns e^-y for 0 ≤ y < expReach, with a relative error of about 1e-16: e^-y = e^-(n/bins)·e^-r for the nearest n.
 func expNear(y float64) float64 {
 	n := int(y*expBins + 0.5)
 	r := y - float64(n)*(1.0/expBins)

@@ -32,18 +32,6 @@ func Draw(u, t float64) int32 {
 	return Below(u, 1/(1+math.Exp(-t)))
 }
 
-// DrawBits is Draw for u = (r+v)/2^16 where r is a uniform number of 16 bits and v a uniform number in
-// (0, 1). decided is false in the few cases where the result depends on v.
-func DrawBits(r uint32, t float64) (x int32, decided bool) {
-	if t > -sigmoidReach && t < sigmoidReach {
-		bin := &sigmoidTable[uint((t+sigmoidReach)*sigmoidBins)%uint(len(sigmoidTable))]
-		low, high := float64(r)*0x1p-16, float64(r+1)*0x1p-16
-		a := Below(high, bin[0])
-		return a, a == Below(low, bin[1])
-	}
-	return 0, false
-}
-
 // Below is 1 where x < y, else 0.
 func Below(x, y float64) int32 {
 	b := int32(0)
