@@ -170,30 +170,6 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestHiddenUnits: the joint form of an RBM, summed over hidden units, is the RBM.
-func TestHiddenUnits(t *testing.T) {
-	laws := map[string]*table.Enumeration{}
-	for _, text := range []string{"rbm:4x3,2", "rbm-joint:4x3,2"} {
-		e, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if laws[text], err = table.Enumerate(context.Background(), e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	marginal, joint := laws["rbm:4x3,2"], laws["rbm-joint:4x3,2"]
-	sums := make([]float64, marginal.Len())
-	for k, p := range joint.P {
-		sums[marginal.Find(joint.X.Chain(k)[:4])] += p
-	}
-	for k, p := range marginal.P {
-		if math.Abs(sums[k]-p) > 1e-12 {
-			t.Errorf("state %v has probability %v, %v summed over hidden units", marginal.X.Chain(k), p, sums[k])
-		}
-	}
-}
-
 // checkChanges: gradients and conditionals are the differences of U.
 func checkChanges(t *testing.T, text string, e energies.Energy, all *table.Enumeration) {
 	t.Helper()
