@@ -24,7 +24,7 @@ func init() {
 		Paper: "Heckerman et al. 2000 (dependency networks); Wang, Cho 2019 (arXiv:1902.04094)",
 		Bias:  "no known distribution: the model's predictions need not be conditionals of exp(U)",
 		Needs: energies.Predictions,
-	}, NewGibbsModel)
+	}, newGibbsModel)
 }
 
 // Orders of GibbsOptions.
@@ -112,11 +112,11 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	return k, nil
 }
 
-// NewGibbsModel returns the kernel that draws from the predictions of an [energies.Predictor], as published
+// newGibbsModel returns the kernel that draws from the predictions of an [energies.Predictor], as published
 // Gibbs samplers for masked language models do. It leaves no known law invariant. A step
 // that ends in a state of probability zero is undone. Errors are those of NewGibbs and
 // *energies.UnsupportedError.
-func NewGibbsModel(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
+func newGibbsModel(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	return newPredicted("gibbs-model", e, o)
 }
 

@@ -67,15 +67,6 @@ func New(kind energies.Kind, g *graph.Graph, field []float64, offset float64) (*
 // Space implements energies.Energy.
 func (m *Model) Space() *energies.Space { return m.space }
 
-// Graph returns the couplings. It must not be modified.
-func (m *Model) Graph() *graph.Graph { return m.graph }
-
-// Field returns h, [site]. It must not be modified.
-func (m *Model) Field() []float64 { return m.field }
-
-// Offset returns the constant term of U.
-func (m *Model) Offset() float64 { return m.offset }
-
 // Colours implements energies.Coloured.
 func (m *Model) Colours() [][]int32 { return m.colours }
 

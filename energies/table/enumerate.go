@@ -21,10 +21,10 @@ type Enumeration struct {
 	cdf   []float64
 }
 
-// MaxStates is the maximal size of an enumeration.
-const MaxStates = 1 << 20
+// maxStates is the maximal size of an enumeration.
+const maxStates = 1 << 20
 
-// Enumerate evaluates e at every allowed state. Errors are *energies.SpaceError for more than MaxStates
+// Enumerate evaluates e at every allowed state. Errors are *energies.SpaceError for more than maxStates
 // states, and those of the energy.
 func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 	sp := e.Space()
@@ -34,8 +34,8 @@ func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 		if list := sp.AllowedAt(i); list != nil {
 			values = len(list)
 		}
-		if n *= values; n > MaxStates {
-			return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("at least %d states; an enumeration can have at most %d", n, MaxStates)}
+		if n *= values; n > maxStates {
+			return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("at least %d states; an enumeration can have at most %d", n, maxStates)}
 		}
 	}
 	w := &Enumeration{X: energies.NewBatch(sp, n)}
@@ -54,7 +54,7 @@ func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
 			rest /= values
 		}
 		if x := w.X.Chain(k); sp.Meets(x) {
-			w.index = append(w.index, Index(sp, x))
+			w.index = append(w.index, index(sp, x))
 			states = append(states, x...)
 		}
 	}
@@ -90,7 +90,7 @@ func (w *Enumeration) Len() int { return len(w.U) }
 
 // Find returns the position of state x in the enumeration, or -1 if x is not allowed.
 func (w *Enumeration) Find(x []int32) int {
-	k := Index(w.X.Space, x)
+	k := index(w.X.Space, x)
 	if j := sort.SearchInts(w.index, k); j < len(w.index) && w.index[j] == k {
 		return j
 	}

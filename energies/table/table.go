@@ -46,9 +46,9 @@ func New(sp *energies.Space, logp []float64) (*Energy, error) {
 	return e, nil
 }
 
-// Index returns the number of a state of sp, allowed or not: its codes read as digits, the first site
+// index returns the number of a state of sp, allowed or not: its codes read as digits, the first site
 // being the most significant.
-func Index(sp *energies.Space, x []int32) int {
+func index(sp *energies.Space, x []int32) int {
 	k := 0
 	for _, v := range x {
 		k = k*sp.Values + int(v)
@@ -62,7 +62,7 @@ func (e *Energy) Space() *energies.Space { return e.space }
 // LogDensity implements energies.Energy.
 func (e *Energy) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	for c := range u {
-		u[c] = e.logp[Index(e.space, x.Chain(c))]
+		u[c] = e.logp[index(e.space, x.Chain(c))]
 	}
 	return ctx.Err()
 }
@@ -72,7 +72,7 @@ func (e *Energy) LogDensity(ctx context.Context, u []float64, x energies.Batch) 
 func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	d, s := e.space.Sites, e.space.Values
 	for c := range u {
-		k := Index(e.space, x.Chain(c))
+		k := index(e.space, x.Chain(c))
 		u[c] = e.logp[k]
 		stride := len(e.logp)
 		for i, cur := range x.Chain(c) {
@@ -92,7 +92,7 @@ func (e *Energy) LogConditional(ctx context.Context, lp []float64, site int, x e
 		stride /= s
 	}
 	for c := range x.Chains() {
-		k, cur := Index(e.space, x.Chain(c)), int(x.Chain(c)[site])
+		k, cur := index(e.space, x.Chain(c)), int(x.Chain(c)[site])
 		for v := range s {
 			lp[c*s+v] = math.Inf(-1)
 			if e.space.Allows(site, int32(v)) {

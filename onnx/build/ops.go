@@ -95,7 +95,7 @@ func (b *Builder) ReshapeTo(x Value, to []shape.Dim, sources ...Value) Value {
 			return x
 		}
 	}
-	y := b.Reshape(x, b.ShapeValue(to, append([]Value{x}, sources...)...))
+	y := b.Reshape(x, b.shapeValue(to, append([]Value{x}, sources...)...))
 	return b.Refine(y, to) // inference may know less than to states
 }
 
@@ -119,10 +119,10 @@ func (b *Builder) Refine(v Value, dims []shape.Dim) Value {
 	return v
 }
 
-// ShapeValue returns an int64 vector with elements dims, for Reshape of sources[0]. Numbers become
+// shapeValue returns an int64 vector with elements dims, for Reshape of sources[0]. Numbers become
 // constants, a dimension equal to that of sources[0] at the same position becomes 0, and one other, the
 // one with most factors, becomes -1. The rest is computed from the shapes of sources at run time.
-func (b *Builder) ShapeValue(dims []shape.Dim, sources ...Value) Value {
+func (b *Builder) shapeValue(dims []shape.Dim, sources ...Value) Value {
 	var have []shape.Dim
 	if len(sources) > 0 {
 		have, _ = b.Shape(sources[0])

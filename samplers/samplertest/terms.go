@@ -10,9 +10,9 @@ import (
 // Terms is the number of terms of a problem for kernels that draw minibatches.
 const Terms = 3
 
-// TermField returns the deviation of term j: ∂ψ_j/∂onehot[i,v] = g[i,v]/Terms + TermField(j, i, v) at
+// termField returns the deviation of term j: ∂ψ_j/∂onehot[i,v] = g[i,v]/Terms + TermField(j, i, v) at
 // any state. The deviations sum to zero over the terms.
-func (p *Problem) TermField(j, i int, v int32) float64 {
+func (p *Problem) termField(j, i int, v int32) float64 {
 	f := func(j int) float64 { return 0.3 * math.Sin(float64(1+7*j+3*i+2*int(v)*(j+1))) }
 	mean := 0.0
 	for k := range Terms {
@@ -25,7 +25,7 @@ func (p *Problem) TermField(j, i int, v int32) float64 {
 func (p *Problem) EstimatedD(k, i int, v int32, batch []int) float64 {
 	d, cur := p.D(k, i, v), p.Law.X.Chain(k)[i]
 	for _, j := range batch {
-		d += Terms / float64(len(batch)) * (p.TermField(j, i, v) - p.TermField(j, i, cur))
+		d += Terms / float64(len(batch)) * (p.termField(j, i, v) - p.termField(j, i, cur))
 	}
 	return d
 }
@@ -42,9 +42,9 @@ func (o oracle) EstimateGrad(ctx context.Context, u []float64, g []float32, x en
 		share := Terms / float64(len(terms[c]))
 		for _, j := range terms[c] {
 			for i, cur := range x.Chain(c) {
-				u[c] += share * o.p.TermField(int(j), i, cur)
+				u[c] += share * o.p.termField(int(j), i, cur)
 				for v := range s {
-					g[(c*d+i)*s+v] += float32(share * o.p.TermField(int(j), i, int32(v)))
+					g[(c*d+i)*s+v] += float32(share * o.p.termField(int(j), i, int32(v)))
 				}
 			}
 		}
