@@ -271,6 +271,9 @@ func (p *Problem) target(needs energies.Capability) mlm.Filling {
 	if needs.Has(energies.Predictions) {
 		e = p.Energy.Predicted()
 	}
+	if len(p.terms) > 0 {
+		e = guided{e, p}
+	}
 	if p.noRepeat {
 		e = distinct{e, p}
 	}
@@ -282,6 +285,9 @@ type distinct struct {
 	mlm.Filling
 	p *Problem
 }
+
+// Lacks implements what energies.As asks for.
+func (d distinct) Lacks(c energies.Capability) error { return energies.Lacks(d.Filling, c) }
 
 // LogDensity implements energies.Energy.
 func (d distinct) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {

@@ -220,7 +220,10 @@ func TestFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, u := f.list(mostFound)
+		x, u, err := f.list(t.Context(), mostFound)
+		if err != nil {
+			t.Fatal(err)
+		}
 		fresh := make([]float64, x.Chains())
 		if err := p.target(energies.Predictions).LogDensity(t.Context(), fresh, x); err != nil {
 			t.Fatal(err)

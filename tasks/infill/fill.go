@@ -100,6 +100,7 @@ type Settings struct {
 	Allow         []string          `json:"allow,omitempty"`
 	Block         []string          `json:"block,omitempty"`
 	Provider      string            `json:"provider"`
+	Guides        []GuideID         `json:"guides,omitempty"`
 	Sampling      *Sampling         `json:"sampling,omitempty"`
 }
 
@@ -132,6 +133,9 @@ func (m *Model) record(o *Options) Settings {
 		Top: o.Search.Top, Rank: "logp", Beam: o.Search.Beam,
 		NoPunctuation: w.NoPunctuation, NoRepeat: w.NoRepeat, Pieces: w.Pieces, Allow: w.Allow, Block: w.Block,
 		Provider: ort.ProviderName(e.Runtime.Provider),
+	}
+	for _, g := range w.Guides {
+		s.Guides = append(s.Guides, g.GuideID)
 	}
 	if o.Search.PerWord {
 		s.Rank = "per-word"

@@ -37,6 +37,7 @@ type Saved struct {
 	Temperature   float64           `json:"temperature"`
 	Text          string            `json:"text"`
 	Words         TextOptions       `json:"words"`
+	Guides        []string          `json:"guides,omitempty"` // as for [OpenGuide]
 	Draws         int               `json:"draws"`
 	Sampling      DrawOptions       `json:"sampling"`
 }
@@ -48,6 +49,13 @@ func LoadSaved(dir string) (Saved, error) {
 	moved, err := run.Recall(dir, command, &s)
 	if err == nil {
 		s.Model, s.Sampling.Draft = moved(s.Model), moved(s.Sampling.Draft)
+		for k, ref := range s.Guides {
+			name, weight, _ := cutLast(ref, ":")
+			name, label, labelled := cutLast(name, "#")
+			if s.Guides[k] = moved(name) + ":" + weight; labelled {
+				s.Guides[k] = moved(name) + "#" + label + ":" + weight
+			}
+		}
 	}
 	return s, err
 }
@@ -70,11 +78,15 @@ func newFolder(d *Document, p *Problem, o *Options) (*folder, error) {
 	for id := range pieces {
 		pieces[id] = m.tok.Piece(int32(id))
 	}
+	var refs []string
+	for _, g := range o.Words.Guides {
+		refs = append(refs, g.Ref)
+	}
 	begun := *d
 	begun.Interrupted = true // until it ends
 	f := &folder{d: d, p: p, plan: run.Plan{
 		Dir: o.Folder, Resume: o.Resume, Command: command, Options: Saved{
-			m.ref, m.options.Runtime.Provider, s.Energy, s.MaskEmbedding, s.Sampling.Gradient, s.Temperature, p.Text, o.Words, o.Draws, o.Sampling,
+			m.ref, m.options.Runtime.Provider, s.Energy, s.MaskEmbedding, s.Sampling.Gradient, s.Temperature, p.Text, o.Words, refs, o.Draws, o.Sampling,
 		},
 		Log:   o.Log,
 		Files: map[string]any{tokensFile: Tokens{pieces}, documentFile: begun},
@@ -119,6 +131,9 @@ func (f *folder) header(c samplers.Config) store.Header {
 	}
 	if s.Draft != "" {
 		h.Settings["draft"] = s.Draft
+	}
+	for k, g := range d.Settings.Guides {
+		h.Settings[fmt.Sprintf("guide-%d", k)] = fmt.Sprintf("%s:%v sha256:%s", g.Term(), g.Weight, g.SHA256)
 	}
 	maps.Copy(h.Settings, s.Options)
 	return h

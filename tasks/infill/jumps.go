@@ -1,9 +1,11 @@
 package infill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
@@ -75,13 +77,25 @@ func (f *finder) run(sequences int) error {
 	return nil
 }
 
-// list returns the best n fillings found, best first, with U as the energy has it.
-func (f *finder) list(n int) (x energies.Batch, u []float64) {
+// list returns the n fillings that the masked model finds best, with U as the energy has it, best first.
+func (f *finder) list(ctx context.Context, n int) (x energies.Batch, u []float64, err error) {
 	x = energies.Batch{Space: f.s.p.Energy.Space()}
 	for _, found := range f.s.pool[:min(n, len(f.s.pool))] {
 		x.Codes, u = append(x.Codes, found.codes...), append(u, f.s.density(found))
 	}
-	return x, u
+	if len(f.s.p.terms) == 0 {
+		return x, u, nil
+	}
+	if err := f.s.p.addTerms(ctx, u, 1/f.s.p.m.temperature(), x); err != nil {
+		return x, nil, err
+	}
+	order, sorted := indices(len(u)), energies.Batch{Space: x.Space}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(u[b], u[a]) })
+	ranked := make([]float64, len(u))
+	for i, k := range order {
+		ranked[i], sorted.Codes = u[k], append(sorted.Codes, x.Chain(k)...)
+	}
+	return sorted, ranked, nil
 }
 
 // found begins the search for starts and sets the fillings that chains start from. The search goes on as the finder is run,
@@ -90,7 +104,10 @@ func (p *Problem) found(ctx context.Context, progress func(sequences int)) (*fin
 	f := p.find(ctx, progress)
 	err := f.run(startSequences)
 	if len(f.s.pool) > 0 {
-		p.foundX, p.foundU = f.list(mostFound)
+		x, u, e := f.list(ctx, mostFound)
+		if err = errors.Join(err, e); e == nil {
+			p.foundX, p.foundU = x, u
+		}
 	}
 	return f, err
 }
@@ -118,7 +135,7 @@ type jumping struct {
 
 // Init implements samplers.Kernel.
 func (k *jumping) Init(ctx context.Context, s *samplers.State) error {
-	if err := k.grow(s.Step); err != nil {
+	if err := k.grow(ctx, s.Step); err != nil {
 		return err
 	}
 	return k.darting.Init(ctx, s)
@@ -127,7 +144,7 @@ func (k *jumping) Init(ctx context.Context, s *samplers.State) error {
 // Step implements samplers.Kernel.
 func (k *jumping) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if s.Step%growSteps == 0 && !k.f.done {
-		if err := errors.Join(ctx.Err(), k.grow(s.Step)); err != nil {
+		if err := errors.Join(ctx.Err(), k.grow(ctx, s.Step)); err != nil {
 			return err
 		}
 	}
@@ -135,13 +152,15 @@ func (k *jumping) Step(ctx context.Context, s *samplers.State, info *samplers.In
 }
 
 // grow lets the search do what it does before the step behind step, and renews the list.
-func (k *jumping) grow(step int64) error {
+func (k *jumping) grow(ctx context.Context, step int64) error {
 	steps := max(0, int(step-step%growSteps)-quietSweeps*len(k.f.s.p.Blanks))
 	if err := k.f.run(startSequences + min(growSequences*steps/len(k.f.s.p.Blanks), k.share)); err != nil {
 		return err
 	}
-	x, u := k.f.list(k.most)
-	var err error
+	x, u, err := k.f.list(ctx, k.most)
+	if err != nil {
+		return err
+	}
 	k.darting, err = samplers.NewDarting(k.Kernel, x, u)
 	return err
 }

@@ -30,8 +30,11 @@ func TestFinder(t *testing.T) {
 		if err := once.run(n); err != nil {
 			t.Fatal(err)
 		}
-		x, u := often.list(mostFound)
-		y, v := once.list(mostFound)
+		x, u, err := often.list(t.Context(), mostFound)
+		y, v, err2 := once.list(t.Context(), mostFound)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
 		if !slices.Equal(x.Codes, y.Codes) || !slices.Equal(u, v) || often.done != once.done {
 			t.Fatalf("after %d sequences: %d fillings where the search stopped often, %d where it did once", n, len(u), len(v))
 		}

@@ -17,6 +17,8 @@ type Sentence struct {
 	LogP diag.Number `json:"logp_blanks"`
 	// PerWord is LogP divided by the number of words filled in.
 	PerWord diag.Number `json:"logp_per_word"`
+	// Terms are the terms of LogP by name, those of guides without their weights; nil without guides.
+	Terms map[string]diag.Number `json:"terms,omitempty"`
 	// Differs says that the model reads Text as other tokens than those that were scored,
 	// as where two pieces make up one word of the vocabulary.
 	Differs bool `json:"differs,omitempty"`
@@ -25,7 +27,7 @@ type Sentence struct {
 // Sentence returns a filling with its log-density u, in nats.
 func (p *Problem) Sentence(codes []int32, u float64) Sentence {
 	text, exact := p.Render(codes)
-	return Sentence{Text: text, Fills: p.Fills(codes), LogP: diag.Number(u), PerWord: diag.Number(u / float64(p.wordsFilled(codes))), Differs: !exact}
+	return Sentence{Text: text, Fills: p.Fills(codes), LogP: diag.Number(u), PerWord: diag.Number(u / float64(p.wordsFilled(codes))), Terms: p.parts(codes, u), Differs: !exact}
 }
 
 // Fills returns the words of a state, one a blank, as the vocabulary spells them.

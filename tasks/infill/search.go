@@ -143,6 +143,9 @@ func (s *search) answer(ctx context.Context) (*Answer, error) {
 		defer cancel()
 	}
 	err := s.search(ctx, limited)
+	if err == nil && len(s.p.terms) > 0 {
+		err = s.guide(limited)
+	}
 	a := &Answer{Sequences: s.p.m.Sequences() - before, Seconds: time.Since(began).Seconds()}
 	switch {
 	case err == nil:
@@ -161,6 +164,9 @@ func (p *Problem) newSearch(o SearchOptions) *search {
 	rounded, ok := p.Energy.Rounded()
 	ok = ok && p.m.Form() == mlm.PLL && len(p.Blanks) >= roughBlanks
 	o.defaults(len(p.Blanks), ok)
+	if len(p.terms) > 0 {
+		o.keep = max(o.keep, guidedPool)
+	}
 	s := p.searchBy(p.Energy, o)
 	if ok {
 		s.rough = p.searchBy(rounded, o)

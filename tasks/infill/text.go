@@ -27,6 +27,8 @@ type TextOptions struct {
 	Allow []string
 	// Block lists words that are not allowed.
 	Block []string
+	// Guides add terms to the log-density of the fillings.
+	Guides []*Guide `json:"-"`
 }
 
 // Blank is a mask token in a text.
@@ -46,7 +48,7 @@ type Problem struct {
 	Blanks []Blank
 	// Tokens is the number of tokens, those around the text included.
 	Tokens int
-	// Energy is the log-density of the fillings. It does not know of NoRepeat.
+	// Energy is the log-density of the fillings by the masked model. It does not know of NoRepeat and Guides.
 	Energy *mlm.Infill
 
 	m        *Model
@@ -54,6 +56,7 @@ type Problem struct {
 	tokens   []tokenize.Token
 	noRepeat bool
 	beside   [][]int32 // words right before and behind each blank, for noRepeat
+	terms    []*term   // of the guides
 
 	foundX energies.Batch // see found
 	foundU []float64
@@ -86,6 +89,11 @@ func (m *Model) Text(text string, o TextOptions) (*Problem, error) {
 	}
 	if p.Energy, err = m.mlm.Infill(t); err != nil {
 		return nil, err
+	}
+	for _, g := range o.Guides {
+		if err := p.guideBy(g); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }

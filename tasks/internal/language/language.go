@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gradhop/gradhop/energies/neural"
@@ -38,7 +39,7 @@ func Load(src models.Model, o mlm.Options) (*hf.Tokenizer, *mlm.Model, mlm.Optio
 	if tok.Mask < 0 {
 		return fail(errors.New("the tokenizer has no mask token"))
 	}
-	file, err := open(src)
+	file, err := openFile(src)
 	if err != nil {
 		return fail(err)
 	}
@@ -56,22 +57,54 @@ func Load(src models.Model, o mlm.Options) (*hf.Tokenizer, *mlm.Model, mlm.Optio
 // ErrCausal is the error for a causal language model where a masked one is wanted.
 var ErrCausal = errors.New("it is a causal language model, which scores texts but fills no blanks")
 
+// config is what config.json says of a model.
+type config struct {
+	Architectures []string          `json:"architectures"`
+	Labels        map[string]string `json:"id2label"`
+	Problem       string            `json:"problem_type"`
+}
+
+// configOf reads the config.json of a model; what cannot be read is empty.
+func configOf(src models.Model) (c config) {
+	if data, err := fs.ReadFile(src.FS, "config.json"); err == nil {
+		_ = json.Unmarshal(data, &c)
+	}
+	return c
+}
+
+// is says whether the name of an architecture ends so.
+func (c config) is(ends ...string) bool {
+	return slices.ContainsFunc(c.Architectures, func(a string) bool {
+		return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(a, end) })
+	})
+}
+
 // Causal says whether a model's config.json names a causal language model.
-func Causal(src models.Model) bool {
-	var config struct {
-		Architectures []string `json:"architectures"`
+func Causal(src models.Model) bool { return configOf(src).is("ForCausalLM", "LMHeadModel") }
+
+// Labels returns the labels of a classifier in the order of its logits, and whether they do not exclude each other. found is
+// false for another model.
+func Labels(src models.Model) (labels []string, multi, found bool) {
+	c := configOf(src)
+	for k := range len(c.Labels) {
+		labels = append(labels, c.Labels[strconv.Itoa(k)])
 	}
-	data, err := fs.ReadFile(src.FS, "config.json")
-	if err != nil || json.Unmarshal(data, &config) != nil {
-		return false
-	}
-	return slices.ContainsFunc(config.Architectures, func(a string) bool {
-		return strings.HasSuffix(a, "ForCausalLM") || strings.HasSuffix(a, "LMHeadModel")
+	return labels, c.Problem == "multi_label_classification", c.is("ForSequenceClassification") && len(labels) > 0
+}
+
+// LoadClassifier is [Load] for a classifier, whose energy is the log-probability of a label.
+func LoadClassifier(src models.Model, label int, multi bool, o text.Options) (*hf.Tokenizer, *text.Model, error) {
+	return load(src, o, func(m *onnx.Model, o text.Options) (*text.Model, error) {
+		return text.NewClassifier(m, label, multi, o)
 	})
 }
 
 // LoadCausal is [Load] for a causal language model.
 func LoadCausal(src models.Model, o text.Options) (*hf.Tokenizer, *text.Model, error) {
+	return load(src, o, text.NewCausal)
+}
+
+func load(src models.Model, o text.Options, open func(*onnx.Model, text.Options) (*text.Model, error)) (*hf.Tokenizer, *text.Model, error) {
 	fail := func(err error) (*hf.Tokenizer, *text.Model, error) {
 		return nil, nil, &neural.ModelError{Model: src.Name, Err: err}
 	}
@@ -79,21 +112,21 @@ func LoadCausal(src models.Model, o text.Options) (*hf.Tokenizer, *text.Model, e
 	if err != nil {
 		return fail(err)
 	}
-	file, err := open(src)
+	file, err := openFile(src)
 	if err != nil {
 		return fail(err)
 	}
 	o.Runtime.Name = cmp.Or(o.Runtime.Name, src.Name)
-	m, err := text.NewCausal(file, o)
+	m, err := open(file, o)
 	if err != nil {
 		return fail(err)
 	}
 	return tok, m, nil
 }
 
-// open reads the ONNX file. External weights that are missing, too short or outside the model's
+// openFile reads the ONNX file. External weights that are missing, too short or outside the model's
 // folder are reported here, not by a session later. Large files are mapped, not read.
-func open(src models.Model) (m *onnx.Model, err error) {
+func openFile(src models.Model) (m *onnx.Model, err error) {
 	if src.Dir != "" {
 		m, err = onnx.Load(filepath.Join(src.Dir, filepath.FromSlash(src.ONNX)))
 	} else {

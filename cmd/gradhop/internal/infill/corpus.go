@@ -17,7 +17,7 @@ type filled struct {
 
 // fillCorpus fills the lines of a corpus into a folder.
 func (o *options) fillCorpus(ctx context.Context) (err error) {
-	m, release, err := o.energy.Open(ctx, o.app)
+	m, release, err := o.open(ctx)
 	if err != nil {
 		return err
 	}

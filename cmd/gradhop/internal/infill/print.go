@@ -92,6 +92,9 @@ func text(d *task.Document) (data string, above, below app.Notes) {
 		above.Add("line %d: %s", d.Line, app.Plain(d.Input))
 	}
 	label := fmt.Sprintf("U of the blanks (%s, nats)  sentence", d.Settings.Energy)
+	if len(d.Settings.Guides) > 0 {
+		label = fmt.Sprintf("U of the blanks (%s and guides, nats)  sentence", d.Settings.Energy)
+	}
 	list := make([]counted, len(d.Results))
 	for k, s := range d.Results {
 		list[k].Sentence = s
@@ -118,6 +121,9 @@ func text(d *task.Document) (data string, above, below app.Notes) {
 		below.Add("* the model reads this text as other tokens than those that were scored")
 	}
 	of := fmt.Sprintf("%s of %s", d.Settings.Energy, d.Model)
+	for _, g := range d.Settings.Guides {
+		of += fmt.Sprintf(", guided by %v · %s (sha256 %.12s)", g.Weight, g.Term(), g.SHA256)
+	}
 	if s := d.Search; s != nil {
 		stopped := ""
 		switch s.Stopped {

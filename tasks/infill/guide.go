@@ -1,0 +1,276 @@
+package infill
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/energies/neural/text"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers/diag"
+	"github.com/gradhop/gradhop/tasks/internal/language"
+	"github.com/gradhop/gradhop/tokenize/hf"
+)
+
+// Guide is a model that adds a term to the log-density of fillings: U = U_mlm + Σ_k w_k·U_k, a product of experts (Hinton
+// 2002), where U_k is log p(label | text) of a classifier or log p(text) of a causal language model. A negative weight repels.
+//
+// With the vocabulary of the masked model a guide has a gradient with respect to the blanks. With another one the filled
+// text is encoded again, and samplers that need a gradient are refused.
+type Guide struct {
+	GuideID
+	Ref string // as OpenGuide was given
+
+	tok *hf.Tokenizer
+	m   *text.Model
+}
+
+// GuideID names a guide.
+type GuideID struct {
+	ModelID
+	Label  string  `json:"label,omitempty"` // of a classifier
+	Weight float64 `json:"weight"`
+}
+
+// Term is the name of the guide's term in [Sentence.Terms]: that of the model, with the label of a classifier behind "#".
+func (g GuideID) Term() string {
+	if g.Label == "" {
+		return g.Name
+	}
+	return g.Name + "#" + g.Label
+}
+
+// OpenGuide opens the guide that a reference MODEL[#LABEL]:WEIGHT names: a folder or a repository of the hub as for [Open],
+// a label of its config.json, and a number.
+//
+// Errors: *InputError for a reference that cannot be read, a weight that is not finite, or a label that the model does not
+// have; and those of [Open].
+func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (*Guide, error) {
+	at := strings.LastIndexByte(ref, ':')
+	weight, err := strconv.ParseFloat(ref[at+1:], 64)
+	if at < 1 || err != nil || weight-weight != 0 || weight == 0 {
+		return nil, badOption("guide", "%q: want MODEL:WEIGHT or MODEL#LABEL:WEIGHT, with a finite weight other than 0", ref)
+	}
+	name, label, _ := cutLast(ref[:at], "#")
+	src, err := models.Open(ctx, name, h)
+	if err != nil {
+		return nil, err
+	}
+	g := &Guide{GuideID: GuideID{ModelID{src.Name, src.SHA256}, "", weight}, Ref: ref}
+	library := o.Runtime
+	o.Runtime.Progress = nil
+	switch labels, multi, found := language.Labels(src); {
+	case language.Causal(src) && label == "":
+		g.tok, g.m, err = language.LoadCausal(src, o)
+	case !found:
+		err = badOption("guide", "%s is neither a classifier nor a causal language model, or a label was given to the latter", src.Name)
+	default:
+		k := slices.IndexFunc(labels, func(l string) bool { return strings.EqualFold(l, label) })
+		if k < 0 {
+			return nil, badOption("guide", "%s has no label %q; it has %s", src.Name, label, strings.Join(labels, ", "))
+		}
+		g.Label = labels[k]
+		g.tok, g.m, err = language.LoadClassifier(src, k, multi, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, ort.Init(ctx, library)
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// Close frees the runtime's sessions.
+func (g *Guide) Close() error { return g.m.Close() }
+
+// term is a guide on the fillings of one text.
+type term struct {
+	*Guide
+	fill  *text.Fill         // nil with another vocabulary
+	known map[string]float64 // U_k by filling
+}
+
+// mostKnown is the number of fillings whose terms are kept.
+const mostKnown = 1 << 17
+
+// guideBy makes a guide a term of p.
+func (p *Problem) guideBy(g *Guide) error {
+	t := &term{Guide: g, known: map[string]float64{}}
+	if sameTokens(p.m.tok, g.tok) {
+		ids, blanks := slices.Clone(g.tok.Begin), []int{}
+		for _, k := range p.tokens {
+			if k.Special && k.ID == p.m.tok.Mask {
+				blanks = append(blanks, len(ids))
+			}
+			ids = append(ids, k.ID)
+		}
+		var err error
+		if t.fill, err = g.m.Fill(append(ids, g.tok.End...), blanks, p.Energy.Space()); err != nil {
+			return err
+		}
+	}
+	p.terms = append(p.terms, t)
+	return nil
+}
+
+// sameTokens says whether two tokenizers have the same tokens with the same ids.
+func sameTokens(a, b *hf.Tokenizer) bool {
+	if a.Size() != b.Size() {
+		return false
+	}
+	for id := range int32(a.Size()) {
+		if a.Piece(id) != b.Piece(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// values sets u, [chain], to U_k of the fillings x.
+func (t *term) values(ctx context.Context, p *Problem, u []float64, x energies.Batch) error {
+	var missing []int
+	for c := range u {
+		v, ok := t.known[stateKey(x.Chain(c))]
+		if u[c] = v; !ok {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	fresh := make([]float64, len(missing))
+	var err error
+	if t.fill != nil {
+		y := energies.Batch{Space: x.Space}
+		for _, c := range missing {
+			y.Codes = append(y.Codes, x.Chain(c)...)
+		}
+		err = t.fill.LogDensity(ctx, fresh, y)
+	} else {
+		texts := make([][]int32, len(missing))
+		for k, c := range missing {
+			if texts[k], err = t.encode(p, x.Chain(c)); err != nil {
+				return err
+			}
+		}
+		err = t.m.LogDensities(ctx, fresh, texts)
+	}
+	if err != nil {
+		return err
+	}
+	if len(t.known) > mostKnown {
+		clear(t.known)
+	}
+	for k, c := range missing {
+		u[c] = fresh[k]
+		t.known[stateKey(x.Chain(c))] = fresh[k]
+	}
+	return nil
+}
+
+// encode returns the guide's tokens of a filled text.
+func (t *term) encode(p *Problem, codes []int32) ([]int32, error) {
+	filled, _ := p.Render(codes)
+	tokens, err := t.tok.Encode(filled)
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Clone(t.tok.Begin)
+	for _, k := range tokens {
+		ids = append(ids, k.ID)
+	}
+	ids = append(ids, t.tok.End...)
+	if n := t.tok.MaxLen; n > 0 && len(ids) > n {
+		return nil, badText("the text has %d tokens for the guide %s, which takes %d", len(ids), t.Name, n)
+	}
+	return ids, nil
+}
+
+// addTerms adds scale·Σ_k w_k·U_k to u, [chain].
+func (p *Problem) addTerms(ctx context.Context, u []float64, scale float64, x energies.Batch) error {
+	part := make([]float64, len(u))
+	for _, t := range p.terms {
+		if err := t.values(ctx, p, part, x); err != nil {
+			return err
+		}
+		for c := range u {
+			u[c] += scale * t.Weight * part[c]
+		}
+	}
+	return nil
+}
+
+// guided is the energy with the terms of the guides, divided by the temperature as the masked model's is.
+type guided struct {
+	mlm.Filling
+	p *Problem
+}
+
+// LogDensity implements energies.Energy.
+func (g guided) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	if err := g.Filling.LogDensity(ctx, u, x); err != nil {
+		return err
+	}
+	return g.p.addTerms(ctx, u, 1/g.p.m.temperature(), x)
+}
+
+// LogDensityGrad implements energies.Differentiable.
+func (g guided) LogDensityGrad(ctx context.Context, u []float64, d []float32, x energies.Batch) error {
+	if err := g.Filling.LogDensityGrad(ctx, u, d, x); err != nil {
+		return err
+	}
+	part, partD := make([]float64, len(u)), make([]float32, len(d))
+	for _, t := range g.p.terms {
+		if err := t.fill.LogDensityGrad(ctx, part, partD, x); err != nil {
+			return err
+		}
+		scale := t.Weight / g.p.m.temperature()
+		for i, v := range partD {
+			d[i] += float32(scale) * v
+		}
+	}
+	return g.p.addTerms(ctx, u, 1/g.p.m.temperature(), x)
+}
+
+// Lacks implements what energies.As asks for.
+func (g guided) Lacks(c energies.Capability) error {
+	if c.Has(energies.Tilt) {
+		return &energies.UnsupportedError{Want: c}
+	}
+	for _, t := range g.p.terms {
+		if t.fill == nil && c.Has(energies.Gradient) {
+			return &energies.UnsupportedError{Want: c, Err: fmt.Errorf("the guide %s has another vocabulary than %s", t.Name, g.p.m.Source.Name)}
+		}
+	}
+	return energies.Lacks(g.Filling, c)
+}
+
+// parts returns the terms of a filling with log-density u, not divided by the temperature, or nil without guides.
+func (p *Problem) parts(codes []int32, u float64) map[string]diag.Number {
+	if len(p.terms) == 0 {
+		return nil
+	}
+	out, x, part := map[string]diag.Number{}, energies.Batch{Space: p.Energy.Space(), Codes: codes}, make([]float64, 1)
+	for _, t := range p.terms {
+		if err := t.values(context.Background(), p, part, x); err != nil {
+			part[0] = math.NaN()
+		}
+		out[t.Term()] = diag.Number(part[0])
+		u -= t.Weight * part[0]
+	}
+	out[string(p.m.Form())] = diag.Number(u)
+	return out
+}
