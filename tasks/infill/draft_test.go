@@ -68,7 +68,7 @@ func TestDraftRefused(t *testing.T) {
 	for want, change := range map[string]func(*DrawOptions){
 		"draft: cpu: the model itself runs on cpu":                 func(o *DrawOptions) { o.Draft = "cpu" },
 		"draft: openvino,f8: want a precision":                     func(o *DrawOptions) { o.Draft = "openvino,f8" },
-		"the model has none; name another draft":                 func(o *DrawOptions) { o.Draft = "int8" },
+		"the model has none; name another draft":                   func(o *DrawOptions) { o.Draft = "int8" },
 		"sampler: two-stage: it needs a draft":                     func(o *DrawOptions) { o.Draft, o.Sampler = "", "two-stage" },
 		"must be a reversible sampler: dlmc, dmala, exchange, gwg": func(o *DrawOptions) { o.Draft, o.Sampler = swapped, "gibbs-model" },
 		`to tiny: give a draft with the tokenizer`:                 func(o *DrawOptions) { o.Draft = swapped },

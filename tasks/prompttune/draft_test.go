@@ -79,7 +79,7 @@ func TestDraftRefused(t *testing.T) {
 		"draft: openvino:cpu,f8: want a precision":                                  func(o *job) { o.Search.Draft = "openvino:cpu,f8" },
 		"sampler two-stage: it needs a draft":                                       func(o *job) { o.Search.Draft, o.Search.Sampler = "", "two-stage" },
 		`search is an optimiser, which accepts nothing; name a sampler such as mtm`: func(o *job) { o.Search.Sampler = "search" },
-		"the model has none; name another draft":                                  func(o *job) { o.Search.Draft = "int8" },
+		"the model has none; name another draft":                                    func(o *job) { o.Search.Draft = "int8" },
 		"they have different vocabularies":                                          func(o *job) { o.Search.Draft = "clip-pictures" },
 		"it is not a folder":                                                        func(o *job) { o.Search.Draft = "./absent" },
 	} {
