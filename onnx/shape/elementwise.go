@@ -53,7 +53,7 @@ func inferSame(_ *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 		if slope := arg(in, 1); slope != nil && slope.Known && x.Known {
 			fit, err := Broadcast(x.Shape, slope.Shape)
 			channels := len(slope.Shape) == 1 && len(x.Shape) > 1 && slope.Shape[0].Equal(x.Shape[1]) // before opset 7
-			if !channels && (err != nil || len(fit) > len(x.Shape)) {
+			if !channels && (err != nil || !oneWay(x.Shape, fit)) {
 				return nil, fmt.Errorf("slope of shape %s does not broadcast to the input's %s", String(slope.Shape), String(x.Shape))
 			}
 		}
@@ -362,4 +362,18 @@ func inferNormalization(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, erro
 		return []*Info{y, stat, stat}, nil
 	}
 	return []*Info{y}, nil
+}
+
+// oneWay reports whether a shape that x was broadcast to may be that of x.
+func oneWay(x, fit []Dim) bool {
+	for i, d := range fit {
+		if i >= len(x) {
+			return false
+		}
+		have, known := x[i].Const()
+		if want, constant := d.Const(); known && constant && have != want {
+			return false
+		}
+	}
+	return true
 }
