@@ -108,8 +108,12 @@ func Run(ctx context.Context, o Options, work Work) (*Summary, error) {
 		if err == nil {
 			err = h.same(there, o.Dir)
 		}
+		// A process may have been killed before it could list the header, or say that the run has begun.
+		if listed, _ := checksums.Listed(o.Dir); err == nil && !slices.Contains(listed, HeaderFile) {
+			err = store.WriteFiles(o.Dir, map[string]any{HeaderFile: there})
+		}
 		if err == nil {
-			err = checksums.Begin(o.Dir) // unless a process was killed before it could
+			err = checksums.Begin(o.Dir)
 		}
 		if err != nil {
 			return nil, err
