@@ -222,11 +222,11 @@ func Vacant(dir string) error {
 		}
 		return &Error{Path: dir, Reason: "cannot be read", Err: err}
 	}
-	if Begun(dir) || checksums.Exists(dir) && !checksums.Unbegun(dir) {
-		return &Error{Path: dir, Reason: "contains a run already; resume it, or choose another folder"}
-	}
-	if checksums.Unbegun(dir) { // left by a Create that was killed
+	if checksums.Unbegun(dir) { // left by a Create that was killed, which may have written its header
 		return nil
+	}
+	if Begun(dir) || checksums.Exists(dir) {
+		return &Error{Path: dir, Reason: "contains a run already; resume it, or choose another folder"}
 	}
 	for _, e := range entries {
 		if e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+checksums.Name) {
