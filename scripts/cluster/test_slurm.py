@@ -64,6 +64,16 @@ def test_array(cluster, program, tmp_path, run, sent):
     if run is SAMPLE:
         command.append(tmp_path / "energy.onnx")
         subprocess.run([program, "ebm", "new", "mlp", "--space", "binary:64", "--width", "64", "-o", command[-1], "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    array(cluster, tmp_path, command, "checkpoint", sent)
+    subprocess.run([program, "merge", *sorted((tmp_path / "run").glob("part-*")), "--out", tmp_path / "joint", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "--out", tmp_path / "whole", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    joint, whole = files(tmp_path / "joint" / "draws.zarr"), files(tmp_path / "whole" / "draws.zarr")
+    assert joint.keys() == whole.keys()
+    assert [name for name in joint if joint[name] != whole[name]] == []
+
+
+def array(cluster, tmp_path, command, begun, sent):
+    """Run a command as an array of three tasks. One is stopped when its folder has the file begun, and goes on."""
     (tmp_path / "run").mkdir()
     job = cluster.submit("--array=0-2", "--output", tmp_path / "log-%a.txt", SCRIPT, tmp_path / "run", *command)
     part = tmp_path / "run" / "part-0001"
@@ -71,9 +81,9 @@ def test_array(cluster, program, tmp_path, run, sent):
 
     def under_way():
         stopped[:] = processes(part)
-        return stopped and (part / "checkpoint").exists()
+        return stopped and (part / begun).exists()
 
-    cluster.wait(under_way, 120, "a checkpoint of task 1")
+    cluster.wait(under_way, 120, f"{begun} of task 1")
     if sent == signal.SIGTERM:
         cluster.run("scancel", "--batch", "--signal=TERM", f"{job}_1")
     else:
@@ -83,11 +93,22 @@ def test_array(cluster, program, tmp_path, run, sent):
     states = cluster.finish(job, 300)
     logs = {path.name: path.read_text() for path in tmp_path.glob("log-*.txt")}
     assert states == ["COMPLETED"] * 3, logs
-    subprocess.run([program, "merge", *sorted((tmp_path / "run").glob("part-*")), "--out", tmp_path / "joint", "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([*command, "--out", tmp_path / "whole", "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    joint, whole = files(tmp_path / "joint" / "draws.zarr"), files(tmp_path / "whole" / "draws.zarr")
-    assert joint.keys() == whole.keys()
-    assert [name for name in joint if joint[name] != whole[name]] == []
+
+
+def test_corpus(cluster, program, tmp_path):
+    """A file is filled by three tasks, one of which is killed: the joined folder is that of one process, byte for byte."""
+    lines = [f"the {a} man sat by the [MASK] and looked at the {b} [MASK] ." for a in ("old", "young", "tall") for b in ("red", "blue", "cold", "big", "new", "far")]
+    (tmp_path / "corpus.txt").write_text("\n".join(lines) + "\n")
+    command = [program, "infill", "--file", tmp_path / "corpus.txt", "--top", "1", "--shard-lines", "1", "--threads", "1"]
+    array(cluster, tmp_path, command, "shard-000001.jsonl", signal.SIGKILL)
+    subprocess.run([program, "merge", *sorted((tmp_path / "run").glob("part-*")), "--out", tmp_path / "joint"], check=True)
+    subprocess.run([*command, "--out", f"{tmp_path}/whole/", "--quiet"], check=True)
+    joint, whole = files(tmp_path / "joint"), files(tmp_path / "whole")
+    for folder in joint, whole:  # command.json has the current folder, checksums.json its checksum
+        for name in ("command.json", "checksums.json", "lock"):
+            folder.pop(pathlib.Path(name), None)
+    assert len(joint) == len(lines) + 2
+    assert joint == whole
 
 
 def test_no_shared_folder(cluster, tmp_path):
