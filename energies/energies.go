@@ -1,4 +1,4 @@
-// Package energies defines the interface between samplers and models: a discrete [Space], a [Batch] of
+// Package energies defines the interface between samplers and models: a [Space], a [Batch] of
 // chains of integer codes in it, and an [Energy], the unnormalised log-density of
 //
 //	π(x) ∝ exp(U(x)).
@@ -21,6 +21,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 )
 
@@ -90,6 +91,8 @@ const (
 	Spin
 	// Ordinal values are consecutive integers starting at Space.Low (code 0): D² = (v-w)².
 	Ordinal
+	// Real values are float32 numbers, of which a code is the bits; see [RealCode]. A gradient is ∂U/∂x, [chain, site].
+	Real
 )
 
 // String returns the name of the kind in settings and flags.
@@ -103,6 +106,8 @@ func (k Kind) String() string {
 		return "spin"
 	case Ordinal:
 		return "ordinal"
+	case Real:
+		return "real"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -111,7 +116,7 @@ func (k Kind) String() string {
 type Space struct {
 	// Sites is d, the number of sites, at least 1.
 	Sites int
-	// Values is S, the number of codes of a site, at least 2.
+	// Values is S, the number of codes of a site, at least 2; 1 in a Real space, as gradients have one number a site.
 	Values int
 	// Kind is the meaning of codes; the zero value is Categorical.
 	Kind Kind
@@ -127,8 +132,8 @@ type Space struct {
 	Ball *Ball
 }
 
-// String returns the space in one word, such as binary:784, spin:16, categorical:64x21 or
-// ordinal:8:-2..2. Allowed values are not included.
+// String returns the space in one word, such as binary:784, spin:16, categorical:64x21,
+// ordinal:8:-2..2 or real:10. Allowed values are not included.
 func (s *Space) String() string {
 	switch s.Kind {
 	case Categorical:
@@ -139,7 +144,20 @@ func (s *Space) String() string {
 	return fmt.Sprintf("%s:%d", s.Kind, s.Sites)
 }
 
-// Number returns the value of code v: -1 or +1 in a Spin space, v+Low in an Ordinal one, v in others.
+// Value returns the number that code v of any space stands for.
+func (s *Space) Value(v int32) float64 {
+	if s.Kind == Real {
+		return float64(math.Float32frombits(uint32(v)))
+	}
+	return float64(s.Number(v))
+}
+
+// RealCode returns the code of the finite float32 number nearest to x in a Real space. x is not NaN.
+func RealCode(x float64) int32 {
+	return int32(math.Float32bits(float32(min(max(x, -math.MaxFloat32), math.MaxFloat32))))
+}
+
+// Number returns the value of code v of a discrete space: -1 or +1 in a Spin space, v+Low in an Ordinal one, v in others.
 func (s *Space) Number(v int32) int {
 	switch s.Kind {
 	case Spin:
@@ -187,7 +205,9 @@ func (s *Space) Check() error {
 		return &SpaceError{-1, "nil space"}
 	case s.Sites < 1:
 		return &SpaceError{-1, fmt.Sprintf("%d sites; at least one is needed", s.Sites)}
-	case s.Values < 2:
+	case s.Kind == Real && (s.Values != 1 || len(s.Allowed) > 0 || len(s.Constraints) > 0):
+		return &SpaceError{-1, "a real space has one value per site, and neither lists of values nor sums of codes"}
+	case s.Values < 2 && s.Kind != Real:
 		return &SpaceError{-1, fmt.Sprintf("%d values per site; at least two are needed", s.Values)}
 	case (s.Kind == Binary || s.Kind == Spin) && s.Values != 2:
 		return &SpaceError{-1, fmt.Sprintf("%d values per site in a %s space; want two", s.Values, s.Kind)}
@@ -252,6 +272,10 @@ func (s *Space) Codes(site int) iter.Seq[int32] {
 
 // Allows reports whether code v is allowed at a site.
 func (s *Space) Allows(site int, v int32) bool {
+	if s.Kind == Real {
+		x := s.Value(v)
+		return x-x == 0
+	}
 	if v < 0 || int(v) >= s.Values {
 		return false
 	}
@@ -264,7 +288,7 @@ func (s *Space) Allows(site int, v int32) bool {
 }
 
 // SquaredDistance returns D² between two codes of a site: 1 for Binary, 4 for Spin, 2 for Categorical
-// (one-hot), (v-w)² for Ordinal, and 0 if they are equal.
+// (one-hot), (v-w)² for Ordinal and Real, and 0 if they are equal.
 func (s *Space) SquaredDistance(v, w int32) float64 {
 	if v == w {
 		return 0
@@ -276,6 +300,9 @@ func (s *Space) SquaredDistance(v, w int32) float64 {
 		return 4
 	case Ordinal:
 		d := float64(v) - float64(w)
+		return d * d
+	case Real:
+		d := s.Value(v) - s.Value(w)
 		return d * d
 	}
 	return 2

@@ -22,7 +22,7 @@ type Config struct {
 	// negative; nil means 0..Chains-1.
 	ChainIDs []int64
 	// Init holds the initial codes, [chain, site]; nil means a uniform draw of
-	// every site from its allowed values. It is copied.
+	// every site from its allowed values, or a standard normal one in a real space. It is copied.
 	Init []int32
 	// Steps is the number of steps after warm-up, Warmup that before; at least
 	// one of the two is positive. Parameters are adapted in warm-up only.

@@ -268,6 +268,13 @@ func (p *Point) check(c int, id, step int64) error {
 	if nonFinite(u) {
 		return &NonFiniteError{Chain: id, Step: step, What: "log-density", Value: u, State: slices.Clone(p.X.Chain(c))}
 	}
+	if d := p.X.Space.Sites; p.X.Space.Kind == energies.Real && !isZero(u) && len(p.Grad) > 0 {
+		for _, g := range p.Grad[c*d : (c+1)*d] {
+			if g-g != 0 {
+				return &NonFiniteError{Chain: id, Step: step, What: "gradient", Value: u, State: slices.Clone(p.X.Chain(c))}
+			}
+		}
+	}
 	if p.leave == nil || isZero(u) {
 		return nil
 	}
@@ -421,6 +428,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, p *Point, beta []float64) erro
 // weighPoint fills all that p derives from its gradient at inverse temperatures beta, by the
 // energy's own softmax where it has one. On error p is as before.
 func (e *Evaluator) weighPoint(ctx context.Context, p *Point, beta []float64) error {
+	if p.X.Space.Kind == energies.Real {
+		return nil // proposals read the gradient
+	}
 	e.factors = resize(e.factors, p.X.Chains())
 	for c := range e.factors {
 		if e.factors[c] = e.sharp; beta != nil {

@@ -38,6 +38,8 @@ type Registration struct {
 	// vary from step to step: what two-stage needs of its inner sampler. That of mwg holds for a
 	// sequence of steps in the order of sites that two-stage chooses.
 	Reversible bool
+	// Real says that it draws from real spaces, and from no other.
+	Real bool
 	// Constrained says that steps keep the constraints of a space, and Ball that they stay in its ball.
 	Constrained, Ball bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
@@ -54,6 +56,17 @@ type Registration struct {
 // *energies.UnsupportedError, wrapped with the names of the samplers that e serves,
 // *OptionError or *energies.SpaceError.
 func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
+	names := Names()
+	if e.Space().Kind == energies.Real {
+		names = RealNames()
+	}
+	if r.Real != (e.Space().Kind == energies.Real) {
+		draws := "discrete values"
+		if r.Real {
+			draws = "real numbers"
+		}
+		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s draws %s, but the states are of %s; samplers that do: %s", r.Name, draws, e.Space(), strings.Join(names, ", "))}
+	}
 	cannot := func(what string, can func(Registration) bool) error {
 		var others []string
 		for _, name := range Names() {
@@ -74,7 +87,7 @@ func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
 		return k, err
 	}
 	works := []string{}
-	for _, name := range Names() {
+	for _, name := range names {
 		if r, known := Lookup(name); known == nil && energies.Lacks(e, r.Needs) == nil && r.Exact && name != "tempering" { // which needs what its inner sampler does
 			works = append(works, name)
 		}
@@ -199,13 +212,20 @@ var specialists []Specialist
 // package special has ours.
 func Specialize(s Specialist) { specialists = append(specialists, s) }
 
-// Names returns the names of all samplers, sorted.
-func Names() []string {
+// Names returns the names of all samplers of discrete spaces, sorted.
+func Names() []string { return names(false) }
+
+// RealNames returns the names of all samplers of real spaces, sorted.
+func RealNames() []string { return names(true) }
+
+func names(real bool) []string {
 	registry.RLock()
 	defer registry.RUnlock()
 	names := make([]string, 0, len(registry.byName))
-	for name := range registry.byName {
-		names = append(names, name)
+	for name, r := range registry.byName {
+		if r.Real == real {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -217,7 +237,7 @@ func Lookup(name string) (Registration, error) {
 	r, ok := registry.byName[name]
 	registry.RUnlock()
 	if !ok {
-		return Registration{}, settings.UnknownName("", "sampler", name, Names())
+		return Registration{}, settings.UnknownName("", "sampler", name, append(Names(), RealNames()...))
 	}
 	return r, nil
 }

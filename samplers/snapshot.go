@@ -53,7 +53,7 @@ func (s *Snapshot) Append(from *Snapshot, c int) {
 }
 
 // RandomCodes returns a state for each chain whose sites are uniform over their
-// allowed values: what a run without initial codes starts from.
+// allowed values, or standard normal in a real space: what a run without initial codes starts from.
 func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Batch {
 	x := energies.NewBatch(sp, len(chainIDs))
 	x.IDs = chainIDs
@@ -68,7 +68,9 @@ func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Bat
 			continue
 		}
 		for i := range x.Chain(c) {
-			if list := sp.AllowedAt(i); list != nil {
+			if list := sp.AllowedAt(i); sp.Kind == energies.Real {
+				x.Chain(c)[i] = energies.RealCode(stream.Normal())
+			} else if list != nil {
 				x.Chain(c)[i] = list[stream.IntN(len(list))]
 			} else {
 				x.Chain(c)[i] = int32(stream.IntN(sp.Values))

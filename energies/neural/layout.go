@@ -41,6 +41,9 @@ func layoutOf(v *onnx.ValueInfo, s *energies.Space) (layout, error) {
 		if s.Kind == energies.Spin {
 			return mismatch("integer inputs are indices, but spins are -1 and +1")
 		}
+		if s.Kind == energies.Real {
+			return mismatch("its elements are %s; a real space needs float or double", l.elem)
+		}
 		if s.Kind == energies.Ordinal {
 			if l.low = s.Low; l.low < 0 {
 				return mismatch("integer inputs are indices, but the smallest value is %d", l.low)

@@ -57,7 +57,7 @@ type ModelOptions struct {
 // Model is the energy of an ONNX model that computes one number per chain.
 //
 // A floating-point input receives the numbers that the codes represent, [chain, …] with one element per
-// site: 0 and 1 (Binary), -1 and +1 (Spin), Low and up (Ordinal). For a Categorical space it receives
+// site: 0 and 1 (Binary), -1 and +1 (Spin), Low and up (Ordinal), real numbers (Real). For a Categorical space it receives
 // one-hot rows, [chain, …] with sites·values elements. An integer input receives codes (plus Low for
 // Ordinal), which the model must use only as indices. A model without a batch axis runs on one chain at
 // a time.

@@ -232,9 +232,9 @@ func (e *Model) state(x energies.Batch, p placement) *ort.Tensor {
 	case l.oneHot:
 		return &ort.Tensor{Shape: shape, Data: oneHot[float32](rows, s, row)}
 	case l.elem == onnx.Double:
-		return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float64 { return float64(s.Number(v)) })}
+		return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, s.Value)}
 	}
-	return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float32 { return float32(s.Number(v)) })}
+	return &ort.Tensor{Shape: shape, Data: fill(rows, s.Sites, row, func(v int32) float32 { return float32(s.Value(v)) })}
 }
 
 // Encode returns states in the format of the model's state input, one row each.
@@ -301,7 +301,7 @@ func (e *Model) repeated(name string, t *ort.Tensor, rows int) *ort.Tensor {
 }
 
 // spread converts the model's gradient to that of the one-hot encoding: for x = Σ_v number(v)·onehot_v
-// it is number(v)·∂U/∂x.
+// it is number(v)·∂U/∂x, and in a real space ∂U/∂x itself.
 func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor, sign float64) error {
 	s := &e.opts.Space
 	each := s.Sites
@@ -319,6 +319,9 @@ func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor
 		weight := make([]float64, s.Values)
 		for v := range weight {
 			weight[v] = sign * float64(s.Number(int32(v)))
+		}
+		if s.Kind == energies.Real {
+			weight[0] = sign
 		}
 		for k := range x.Codes {
 			at := d(p.element(k, s.Sites))

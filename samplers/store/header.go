@@ -121,7 +121,19 @@ func SpaceOf(s *energies.Space) Space {
 	return d
 }
 
-// Bounds returns the smallest and the largest value of x.
+// real reports whether x holds real numbers.
+func (s Space) real() bool { return s.Kind == energies.Real.String() }
+
+// Number returns the number that a value of x stands for, as States gives it: in a real space, the number with these
+// bits.
+func (s Space) Number(v int32) float64 {
+	if s.real() {
+		return float64(math.Float32frombits(uint32(v)))
+	}
+	return float64(v)
+}
+
+// Bounds returns the smallest and the largest value of x in a discrete space.
 func (s Space) Bounds() (lo, hi int) {
 	switch s.Kind {
 	case energies.Spin.String():
@@ -144,7 +156,7 @@ func (h Header) check() error {
 	lo, hi := h.Space.Bounds()
 	bad := func(field, reason string) error { return &Error{Path: field, Reason: reason} }
 	switch {
-	case h.Space.Sites < 1 || h.Space.Values < 2:
+	case h.Space.Sites < 1 || h.Space.Values < 2 && !h.Space.real():
 		return bad("space", fmt.Sprintf("%d sites of %d values", h.Space.Sites, h.Space.Values))
 	case lo < math.MinInt32 || hi > math.MaxInt32:
 		return bad("space", fmt.Sprintf("values %d..%d do not fit 32 bits", lo, hi))

@@ -101,7 +101,9 @@ func layout(h Header) []variable {
 		}
 		if p == Sampling || h.SaveWarmup {
 			x := variable{phase: p, group: p.posterior(), name: xName, sites: h.Space.Sites}
-			x.kind = zarr.Integer(h.Space.Bounds())
+			if x.kind = zarr.Integer(h.Space.Bounds()); h.Space.real() {
+				x.kind = zarr.Float32
+			}
 			x.draws = min(max(1, chunkBytes/x.rowBytes()), chunkDraws)
 			all = append(all, x)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // site is a site of a run with first estimates of its mixing.
@@ -13,6 +15,7 @@ type site struct {
 	indicator bool  // in a categorical space: use the indicator of the mode
 	mode      int32 // the most frequent value
 	constant  bool  // equal in all draws
+	number    func(v int32) float64
 	rhat      float64
 	ess       float64
 }
@@ -27,7 +30,7 @@ func (s site) name() string {
 // value returns the value used for diagnostics.
 func (s site) value(x []int32) float64 {
 	if !s.indicator {
-		return float64(x[s.index])
+		return s.number(x[s.index])
 	}
 	if x[s.index] == s.mode {
 		return 1
@@ -58,7 +61,16 @@ func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
 	sites := make([]site, r.header.Space.Sites)
 	indicator := r.header.Space.Kind == "categorical"
 	for i := range sites {
-		sites[i] = site{index: i, indicator: indicator}
+		sites[i] = site{index: i, indicator: indicator, number: r.header.Space.Number}
+	}
+	if r.header.Space.real() {
+		each := max(1, bytes/(8*max(r.Chains()*r.Draws(Sampling), 1)))
+		for at := 0; at < len(sites); at += each {
+			if err := screenReal(r, sites[at:min(at+each, len(sites))]); err != nil {
+				return nil, err
+			}
+		}
+		return sites, nil
 	}
 	values := hi - lo + 1
 	if indicator {
@@ -81,6 +93,16 @@ func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
 		}
 	}
 	return sites, nil
+}
+
+// screenReal sets constant, rhat and ess of sites with real values, which cannot be counted.
+func screenReal(r *Reader, sites []site) error {
+	columns, err := r.columns(sites)
+	for k := range columns {
+		s := diag.Summarize(columns[k])
+		sites[k].constant, sites[k].rhat, sites[k].ess = s.SD == 0, s.RHat, s.ESSBulk
+	}
+	return err
 }
 
 // findModes finds the most frequent value of each site, or the value with most weight; ties go to the

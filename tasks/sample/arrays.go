@@ -251,8 +251,8 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 		return nil, "", err
 	}
 	rows := int64(len(a.floats) / s.Sites)
-	if a.ints == nil || len(a.floats)%s.Sites != 0 || rows == 0 {
-		return nil, "", &OptionError{"init", how, fmt.Sprintf("shape %v; want integers, %d for each chain or once for all chains", a.shape, s.Sites)}
+	if a.ints == nil && s.Kind != energies.Real || len(a.floats)%s.Sites != 0 || rows == 0 {
+		return nil, "", &OptionError{"init", how, fmt.Sprintf("shape %v; want numbers of the space, %d for each chain or once for all chains", a.shape, s.Sites)}
 	}
 	for _, id := range ids {
 		row := id
@@ -261,6 +261,15 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 		}
 		if row >= rows {
 			return nil, "", &OptionError{"init", how, fmt.Sprintf("states for %d chains; chain %d has none", rows, id)}
+		}
+		if s.Kind == energies.Real {
+			for i, x := range a.floats[row*int64(s.Sites) : (row+1)*int64(s.Sites)] {
+				codes = append(codes, energies.RealCode(x))
+				if !s.Allows(i, codes[len(codes)-1]) {
+					return nil, "", &OptionError{"init", how, fmt.Sprintf("chain %d, site %d: %g is no finite float32 number", row, i, x)}
+				}
+			}
+			continue
 		}
 		for i, x := range a.ints[row*int64(s.Sites) : (row+1)*int64(s.Sites)] {
 			v := code(s, x)
@@ -275,6 +284,9 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 
 // zero returns the code of value 0 if the site allows it, or of its first value.
 func zero(s *energies.Space, site int) int32 {
+	if s.Kind == energies.Real {
+		return energies.RealCode(0)
+	}
 	if v := code(s, 0); v >= 0 && s.Allows(site, v) {
 		return v
 	}

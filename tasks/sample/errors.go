@@ -83,7 +83,7 @@ func (p *plan) explainNonFinite(err error, dir string) error {
 	where := "state " + p.write(e.State)
 	if dir != "" {
 		const name = "nonfinite.json"
-		text, _ := json.Marshal([][]int64{p.numbers(e.State)}) // lists of integers cannot fail
+		text, _ := json.Marshal([][]float64{p.numbers(e.State)}) // lists of finite numbers cannot fail
 		if failed := store.WriteFiles(dir, map[string]any{name: append(text, '\n')}); failed != nil {
 			return errors.Join(err, failed)
 		}
@@ -93,11 +93,11 @@ func (p *plan) explainNonFinite(err error, dir string) error {
 }
 
 // numbers returns the values of codes, as shown in draws and files.
-func (p *plan) numbers(codes []int32) []int64 {
+func (p *plan) numbers(codes []int32) []float64 {
 	s := p.energy.Space()
-	out := make([]int64, len(codes))
+	out := make([]float64, len(codes))
 	for i, v := range codes {
-		out[i] = int64(s.Number(v))
+		out[i] = s.Value(v)
 	}
 	return out
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-const spaceForms = "binary:D, spin:D, categorical:DxS or ordinal:D:LO..HI"
+const spaceForms = "binary:D, spin:D, categorical:DxS, ordinal:D:LO..HI or real:D"
 
 // ParseSpace parses a space: binary:D (values 0 and 1), spin:D (-1 and +1), categorical:DxS (codes
-// below S) or ordinal:D:LO..HI (integers), where D is the number of sites. Errors are *OptionError.
+// below S), ordinal:D:LO..HI (integers) or real:D (float32 numbers), where D is the number of sites. Errors are *OptionError.
 func ParseSpace(text string) (energies.Space, error) {
 	bad := func() (energies.Space, error) {
 		return energies.Space{}, &OptionError{"space", strconv.Quote(text), "want " + spaceForms}
@@ -24,6 +24,9 @@ func ParseSpace(text string) (energies.Space, error) {
 		if kind == "spin" {
 			s.Kind = energies.Spin
 		}
+		s.Sites, err = strconv.Atoi(rest)
+	case "real":
+		s.Kind, s.Values = energies.Real, 1
 		s.Sites, err = strconv.Atoi(rest)
 	case "categorical":
 		sites, values, ok := strings.Cut(rest, "x")

@@ -29,8 +29,8 @@ type Picture struct {
 // Resolve fills in the inferred fields for a space. It returns a *store.Error if its sites do not match
 // the image size or its values are not ordered.
 func (p Picture) Resolve(s store.Space) (Picture, error) {
-	if s.Kind == "categorical" {
-		return p, &store.Error{Path: "picture", Reason: "the values of a categorical space cannot be drawn as shades"}
+	if s.Kind == "categorical" || s.Kind == "real" {
+		return p, &store.Error{Path: "picture", Reason: "the values of a " + s.Kind + " space cannot be drawn as shades"}
 	}
 	if p.Channels == 0 {
 		p.Channels = 1

@@ -62,8 +62,8 @@ func Lookup(name string) (samplers.Registration, error) {
 			return r, nil
 		}
 	}
-	if slices.Contains(samplers.Names(), name) {
-		return samplers.Lookup(name)
+	if r, err := samplers.Lookup(name); err == nil {
+		return r, nil
 	}
 	return samplers.Registration{}, settings.UnknownName("", "sampler", name, Names())
 }

@@ -194,7 +194,7 @@ func (p *view) list(r *store.Reader) error {
 			if i > 0 {
 				text.WriteByte(' ')
 			}
-			text.WriteString(strconv.Itoa(int(v)))
+			text.WriteString(strconv.FormatFloat(h.Space.Number(v), 'g', 6, 64))
 		}
 		if len(x) > mostSites {
 			text.WriteString(" …")

@@ -33,7 +33,7 @@ func CompleteModels(cmd *cobra.Command, names []string) {
 // SamplerFlag defines --sampler with default *name, one of the samplers or of names.
 func SamplerFlag(cmd *cobra.Command, name *string, what string, names ...string) {
 	cmd.Flags().StringVar(name, "sampler", *name, "`name` of the "+what+"; gradhop samplers lists them")
-	Complete(cmd, "sampler", append(samplers.Names(), names...)...)
+	Complete(cmd, "sampler", slices.Concat(samplers.Names(), samplers.RealNames(), names)...)
 }
 
 // UsesGradient reports whether a sampler or an optimiser reads gradients.
@@ -142,7 +142,7 @@ const samplerOption = "sampler-option"
 // these flags.
 func SamplerFlags(fs *pflag.FlagSet, set *samplers.Settings, others ...samplers.Registration) {
 	flags, takers := map[string]samplers.Flag{}, map[string][]string{}
-	for _, name := range samplers.Names() {
+	for _, name := range append(samplers.Names(), samplers.RealNames()...) {
 		if r, err := samplers.Lookup(name); err == nil { // as for every registered name
 			others = append(others, r)
 		}

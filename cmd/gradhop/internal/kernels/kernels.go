@@ -47,7 +47,7 @@ prompt-tune such as search, with their options, which are flags of every command
 // lookup returns the named samplers, or all.
 func lookup(names []string) ([]samplers.Registration, error) {
 	if len(names) == 0 {
-		names = samplers.Names()
+		names = append(samplers.Names(), samplers.RealNames()...)
 	}
 	var list []samplers.Registration
 	for _, n := range names {

@@ -44,6 +44,7 @@ Spaces, with D sites:
   spin:D            -1 and +1
   categorical:DxS   integer inputs take codes below S, float inputs one-hot rows
   ordinal:D:LO..HI  whole numbers
+  real:D            float32 numbers, for --sampler mala and its like
 
 --energy takes an energy of known form in place of a model and a space:
   ` + strings.Join(known.Forms(), "\n  ") + `

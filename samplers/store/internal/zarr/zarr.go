@@ -24,6 +24,7 @@ const (
 	Int16   Kind = "<i2"
 	Int32   Kind = "<i4"
 	Int64   Kind = "<i8"
+	Float32 Kind = "<f4"
 	Float64 Kind = "<f8"
 )
 
@@ -45,7 +46,7 @@ func Integer(lo, hi int) Kind {
 // Size returns the size of a number in bytes.
 func (k Kind) Size() int { return int(k[2] - '0') }
 
-// Integer decodes the number at the start of b. k must be an integer type.
+// Integer decodes the number at the start of b, or the bits of a Float32. k must not be of eight bytes.
 func (k Kind) Integer(b []byte) int32 {
 	switch k {
 	case Uint8:
@@ -67,11 +68,13 @@ func (k Kind) Number(b []byte) float64 {
 		return math.Float64frombits(binary.LittleEndian.Uint64(b))
 	case Int64:
 		return float64(int64(binary.LittleEndian.Uint64(b)))
+	case Float32:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}
 	return float64(k.Integer(b))
 }
 
-// Append appends the integer v to b, truncated to the type.
+// Append appends the integer v to b, truncated to the type; of Float32, v is the bits.
 func (k Kind) Append(b []byte, v int64) []byte {
 	switch k.Size() {
 	case 1:
@@ -117,7 +120,7 @@ func (m Metadata) Array(path string, k Kind, shape, chunks []int, dims []string,
 		Chunks: chunks, Compressor: codec{ID: "crc32"}, Dtype: k, Filters: []codec{{"zlib", level}},
 		Order: "C", Shape: shape, Format: 2,
 	}
-	if k == Float64 {
+	if k == Float64 || k == Float32 {
 		nan := "NaN"
 		a.FillValue = &nan
 	}
