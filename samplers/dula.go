@@ -60,7 +60,7 @@ func NewDULA(e energies.Energy, o DULAOptions) (Kernel, error) {
 	if o.Batch == 0 {
 		return k, nil
 	}
-	noisy := &SGDLD{Evaluator: k.Evaluator, langevin: k.Proposal.(*Langevin)}
+	noisy := &SGDLD{Evaluator: k.Evaluator, moves: k.Proposal}
 	return noisy, noisy.draws("dula", e, o.Batch)
 }
 

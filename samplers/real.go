@@ -1,6 +1,7 @@
 package samplers
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
@@ -41,34 +42,62 @@ func tuneScales(s *State) {
 	}
 }
 
-// scaled is a Metropolis kernel of a real space whose proposal multiplies moves by scales.
-type scaled struct{ *Metropolis }
+// scaled is a kernel of a real space whose proposal multiplies moves by scales.
+type scaled struct{ Kernel }
 
-// newScaled builds the kernel of a proposal that needs the gradient. Its step size starts at start, or is step and not
-// adapted where that is not 0; target is the acceptance probability to which it is adapted.
+// newScaled builds the Metropolis kernel of a proposal that needs the gradient. Its step size starts at start, or is step
+// and not adapted where that is not 0; target is the acceptance probability to which it is adapted.
 func newScaled(name string, e energies.Energy, p Proposal, step, start, target float64) (*scaled, error) {
+	k, err := newMover(name, e, p, cmp.Or(step, start), target, step == 0)
+	return &scaled{k}, err
+}
+
+// newMover builds a Metropolis kernel with scales.
+func newMover(name string, e energies.Energy, p Proposal, step, target float64, adapts bool) (*Metropolis, error) {
 	eval, err := NewInformed(name, e, Sqrt, true)
 	if err != nil {
 		return nil, err
 	}
-	tuner := &Tuner{Var: StepSizeVar, Start: start, Target: target}
-	if step != 0 {
-		tuner.Start = step
+	k := &Metropolis{Evaluator: eval, Proposal: p}
+	k.adapt(&Tuner{Var: StepSizeVar, Start: step, Target: target}, adapts)
+	k.Specs = append(k.Specs, scaleSpecs(e.Space())...)
+	return k, checkPositive(name, "step-size", step)
+}
+
+// newNoisy builds a kernel that rejects nothing and may draw minibatches.
+func newNoisy(name string, e energies.Energy, p Proposal, o sgldOptions) (*scaled, error) {
+	switch {
+	case o.Form != vanillaForm && o.Form != correctedForm && o.Form != extremeForm:
+		return nil, badOption(name, "form", o.Form, "not one of vanilla, corrected, extreme")
+	case !(o.NoiseRate > 0 && o.NoiseRate <= 1):
+		return nil, badOption(name, "noise-rate", o.NoiseRate, "must be above zero, up to 1")
+	case o.Form == correctedForm && o.Batch == 1:
+		return nil, badOption(name, "batch", o.Batch, "the form corrected compares halves of a minibatch; want two terms or more")
 	}
-	if err := checkPositive(name, "step-size", tuner.Start); err != nil {
+	k, err := newMover(name, e, p, o.StepSize, 0, false)
+	if err != nil {
 		return nil, err
 	}
-	k := &scaled{&Metropolis{Evaluator: eval, Proposal: p}}
-	k.adapt(tuner, step == 0)
-	k.Specs = append(k.Specs, scaleSpecs(e.Space())...)
-	return k, nil
+	k.Unadjusted = true
+	if o.Batch == 0 {
+		return &scaled{k}, nil
+	}
+	noisy := &SGDLD{Evaluator: k.Evaluator, moves: p}
+	if o.Form == correctedForm {
+		noisy.noiseRate = o.NoiseRate
+		noisy.Specs = append(noisy.Specs, VarSpec{Name: noiseVar, Shape: []int{e.Space().Sites}})
+	}
+	return &scaled{noisy}, noisy.draws(name, e, o.Batch)
 }
 
 // Tune implements Kernel.
 func (k *scaled) Tune(s *State, info *Info, last bool) {
-	k.Metropolis.Tune(s, info, last)
+	k.Kernel.Tune(s, info, last)
 	tuneScales(s)
 }
+
+// noiseVar is the estimated variance of the gradient from a minibatch.
+const noiseVar = "gradient_noise"
 
 // reals are the numbers of chain c of a state, as moves need them: the gradient of β·U, and the standard deviation of a
 // move, which is the step size times the scale.
@@ -77,6 +106,7 @@ type reals struct {
 	x     []int32
 	grad  []float32
 	scale []float64
+	noise []float64 // of noiseVar; nil: none
 	step  float64
 	beta  float64
 }
@@ -84,7 +114,19 @@ type reals struct {
 // realsAt returns those of chain c at the point p, with step size and scales of s.
 func realsAt(s *State, p *Point, c int) reals {
 	d := p.X.Space.Sites
-	return reals{p.X.Space, p.X.Chain(c), p.Grad[c*d : (c+1)*d], s.Var(scaleVar)[c*d : (c+1)*d], s.Var(StepSizeVar)[c], s.InverseTemperature(c)}
+	r := reals{p.X.Space, p.X.Chain(c), p.Grad[c*d : (c+1)*d], s.Var(scaleVar)[c*d : (c+1)*d], nil, s.Var(StepSizeVar)[c], s.InverseTemperature(c)}
+	if noise := s.Var(noiseVar); noise != nil {
+		r.noise = noise[c*d : (c+1)*d]
+	}
+	return r
+}
+
+// variance returns the estimated variance of the slope at a site.
+func (r *reals) variance(i int) float64 {
+	if r.noise == nil {
+		return 0
+	}
+	return r.beta * r.beta * r.noise[i]
 }
 
 // at returns the number, the derivative of β·U, and the standard deviation of a move at a site.

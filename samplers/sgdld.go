@@ -87,7 +87,11 @@ type SGDLD struct {
 	single   bool
 	polyak   func(step int64) float64 // nil: fixed
 	fixed    float64
-	langevin *Langevin // the moves of dula with minibatches, in place of jumps; nil for SGDLD
+	// moves replace the jumps in samplers by minibatches that are not SGDLD, and accept every move; nil for SGDLD.
+	moves Proposal
+	// noiseRate is the weight of a minibatch in noiseVar, the estimate of the variance of the gradient, from halves of
+	// minibatches; 0 for samplers that need none.
+	noiseRate float64
 
 	next    Point   // proposed codes
 	first   []int64 // step of the first minibatch of each chain's cache, [chain]
@@ -165,7 +169,8 @@ func (k *SGDLD) draws(sampler string, e energies.Energy, batch int) (err error) 
 
 // Init implements Kernel.
 func (k *SGDLD) Init(ctx context.Context, s *State) error {
-	if s.Declare(k.Specs) && k.caches {
+	fresh := s.Declare(k.Specs)
+	if fresh && k.caches {
 		start := s.Var(CacheStartVar)
 		for c := range start {
 			start[c] = float64(s.Step)
@@ -178,6 +183,9 @@ func (k *SGDLD) Init(ctx context.Context, s *State) error {
 		k.count(&s.Evaluations, s.Chains())
 	} else if err := k.replay(ctx, s); err != nil {
 		return err
+	}
+	if fresh && k.noiseRate > 0 {
+		copy(s.Var(noiseVar), k.est.noise)
 	}
 	k.weigh(s)
 	return s.CheckInit()
@@ -198,8 +206,8 @@ func (k *SGDLD) Step(ctx context.Context, s *State, info *Info) error {
 	k.workers.Each(s, func(w *Worker, c int) {
 		s.Stream(&w.Stream, c, UseProposal)
 		switch {
-		case k.langevin != nil:
-			k.langevin.Draw(w, s, c, k.next.X.Chain(c))
+		case k.moves != nil:
+			k.moves.Draw(w, s, c, k.next.X.Chain(c))
 		case k.single:
 			k.jumpSingle(w, s, c, logTime)
 		default:
@@ -272,6 +280,11 @@ func (k *SGDLD) commit(s *State, info *Info) {
 			start[c] = float64(step)
 		}
 	}
+	if noise := s.Var(noiseVar); k.noiseRate > 0 {
+		for i, v := range k.est.noise {
+			noise[i] += k.noiseRate * (v - noise[i])
+		}
+	}
 	s.Advance(info)
 }
 
@@ -282,7 +295,7 @@ const weightRange = 300
 
 // weigh fills the weights with ε of the step to come.
 func (k *SGDLD) weigh(s *State) {
-	if k.langevin != nil {
+	if k.moves != nil {
 		return
 	}
 	h := k.time(s.Step)

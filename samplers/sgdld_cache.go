@@ -15,6 +15,7 @@ type estimate struct {
 	chains []int     // which, increasing
 	betas  []float64 // State.Beta of these; nil: 1
 	batch  [][]int32 // terms, [position, term]
+	noise  []float64 // variances of the gradient by halves of the batch, [position, site] in real spaces
 	stream rng.Stream
 }
 
@@ -47,6 +48,9 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Point, st
 	for j, c := range e.chains {
 		k.draw(e.batch[j], &e.stream, s.Seed, s.ChainIDs[c], step)
 	}
+	if k.noiseRate > 0 {
+		return k.halves(ctx, e, n)
+	}
 	if err := k.data.EstimateGrad(ctx, e.U, e.Grad, e.X, e.batch[:n]); err != nil {
 		return err
 	}
@@ -58,6 +62,38 @@ func (k *SGDLD) noisy(ctx context.Context, e *estimate, s *State, old *Point, st
 			}
 		}
 	})
+	return nil
+}
+
+// halves estimates U and gradient of n chains from the two halves of their minibatches, g = (a·g_a + b·g_b)/(a+b) with a
+// and b terms, and the variance of g from their difference,
+//
+//	(g_a - g_b)²·a·b/(a+b)²·(1 - (a+b)/T),
+//
+// whose mean is that variance for terms drawn from T without replacement.
+func (k *SGDLD) halves(ctx context.Context, e *estimate, n int) error {
+	a := k.batch / 2
+	first, second := make([][]int32, n), make([][]int32, n)
+	for j, list := range e.batch[:n] {
+		first[j], second[j] = list[:a], list[a:]
+	}
+	u, grad := make([]float64, n), make([]float32, len(e.Grad))
+	if err := k.data.EstimateGrad(ctx, u, grad, e.X, first); err != nil {
+		return err
+	}
+	if err := k.data.EstimateGrad(ctx, e.U, e.Grad, e.X, second); err != nil {
+		return err
+	}
+	share, all := float64(a)/float64(k.batch), float64(k.batch)/float64(len(k.order))
+	e.noise = resize(e.noise, len(grad))
+	for j, v := range u {
+		e.U[j] += share * (v - e.U[j])
+	}
+	for i, g := range grad {
+		rest := float64(g) - float64(e.Grad[i])
+		e.noise[i] = rest * rest * share * (1 - share) * (1 - all)
+		e.Grad[i] += float32(share * rest)
+	}
 	return nil
 }
 
@@ -217,6 +253,9 @@ func (k *SGDLD) turnBack(ctx context.Context, s *State, info *Info) error {
 			return err
 		}
 		e.copyChain(c, &back.Point, j) // e has every chain
+		if k.noiseRate > 0 {
+			copyRow(e.noise, back.noise, c, j, e.X.Space.Sites)
+		}
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // Sitewise reports whether k makes jumps of every site, by minibatches, with the weights √t.
 func (k *SGDLD) Sitewise() bool {
-	return k.batch > 0 && k.langevin == nil && !k.single && k.balance == Sqrt && !k.quenched
+	return k.batch > 0 && k.moves == nil && !k.single && k.balance == Sqrt && !k.quenched
 }
 
 // Batch returns the number of terms in a minibatch.

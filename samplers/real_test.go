@@ -1,0 +1,344 @@
+package samplers
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+// curve is a log-density of one number, up to a constant, and its derivative.
+type curve struct{ u, slope func(x float64) float64 }
+
+// curves are a normal law of mean 3 and standard deviation 50, a skewed one, the logarithm of a gamma variable of shape
+// 0.8, and a mixture of two normal laws.
+var curves = []curve{
+	{func(x float64) float64 { return -(x - 3) * (x - 3) / 5000 }, func(x float64) float64 { return -(x - 3) / 2500 }},
+	{func(x float64) float64 { return 0.8*x - math.Exp(x) }, func(x float64) float64 { return 0.8 - math.Exp(x) }},
+	{func(x float64) float64 { return logSumExp(mixtureTerms(x)) }, func(x float64) float64 {
+		terms := mixtureTerms(x)
+		first := 1 / (1 + math.Exp(terms[1]-terms[0]))
+		return -first*(x+1)/0.36 - (1-first)*(x-1.5)
+	}},
+}
+
+func mixtureTerms(x float64) []float64 {
+	return []float64{math.Log(0.3/0.6) - (x+1)*(x+1)/0.72, math.Log(0.7) - (x-1.5)*(x-1.5)/2}
+}
+
+// independent is the energy of a product of curves, [site]. Its terms add to the slope of the first what cancels over all.
+type independent struct {
+	space *energies.Space
+	of    []curve
+	lifts []float64 // of terms, whose sum is zero
+}
+
+func newIndependent(of ...curve) independent {
+	return independent{&energies.Space{Kind: energies.Real, Sites: len(of), Values: 1}, of, []float64{3, -1, 1.5, -3.5, 0}}
+}
+
+var _ energies.Minibatch = independent{}
+
+func (e independent) Space() *energies.Space { return e.space }
+func (e independent) Terms() int             { return len(e.lifts) }
+
+func (e independent) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
+	return e.LogDensityGrad(ctx, u, make([]float32, len(x.Codes)), x)
+}
+
+func (e independent) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
+	for c := range u {
+		u[c] = 0
+		for i, code := range x.Chain(c) {
+			u[c] += e.of[i].u(e.space.Value(code))
+			g[c*len(e.of)+i] = float32(e.of[i].slope(e.space.Value(code)))
+		}
+	}
+	return ctx.Err()
+}
+
+func (e independent) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	err := e.LogDensityGrad(ctx, u, g, x)
+	for c := range u {
+		for _, j := range terms[c] {
+			g[c*len(e.of)] += float32(float64(len(e.lifts)) * e.lifts[j] / float64(len(terms[c])))
+		}
+	}
+	return err
+}
+
+// grid is a table of the integral of a density, by the trapezoidal rule.
+type grid struct {
+	lo, step float64
+	sums     []float64
+}
+
+func integrate(lo, hi float64, density func(x float64) float64) grid {
+	const n = 8_000
+	g := grid{lo: lo, step: (hi - lo) / n, sums: make([]float64, n+1)}
+	last := density(lo)
+	for k := 1; k <= n; k++ {
+		next := density(lo + float64(k)*g.step)
+		g.sums[k], last = g.sums[k-1]+(last+next)/2*g.step, next
+	}
+	return g
+}
+
+func (g grid) total() float64 { return g.sums[len(g.sums)-1] }
+
+// share returns the share of the integral below x.
+func (g grid) share(x float64) float64 {
+	at := min(max((x-g.lo)/g.step, 0), float64(len(g.sums)-1))
+	k := min(int(at), len(g.sums)-2)
+	return (g.sums[k] + (at-float64(k))*(g.sums[k+1]-g.sums[k])) / g.total()
+}
+
+// smirnov returns Kolmogorov's bound on the p-value of a sample of a continuous law.
+func smirnov(sample []float64, law func(x float64) float64) float64 {
+	slices.Sort(sample)
+	n, most := float64(len(sample)), 0.0
+	for k, x := range sample {
+		most = max(most, math.Abs(law(x)-float64(k)/n), math.Abs(law(x)-float64(k+1)/n))
+	}
+	return 2 * math.Exp(-2*n*most*most)
+}
+
+// realLaw has the density of a proposal of one number with a slope, a standard deviation of moves and a variance of the
+// slope; scaled to moves, by the papers' formulas.
+type realLaw struct {
+	name    string
+	set     Settings
+	exact   bool
+	density func(move, slope, sd, variance float64) float64
+}
+
+func gauss(x, mean, sd float64) float64 {
+	return math.Exp(-(x-mean)*(x-mean)/(2*sd*sd)) / (sd * math.Sqrt(2*math.Pi))
+}
+
+// bimodal is the law of ±N(σ, (σ/10)²), with density and the probability of a sign.
+func bimodal(p func(w, slope, variance float64) float64) func(move, slope, sd, variance float64) float64 {
+	return func(move, slope, sd, variance float64) float64 {
+		return gauss(move, sd, sd/10)*p(move, slope, variance) + gauss(-move, sd, sd/10)*(1-p(-move, slope, variance))
+	}
+}
+
+func sign(x float64) float64 {
+	if x > 0 {
+		return 1
+	}
+	return 0
+}
+
+var realLaws = []realLaw{
+	{"mala", nil, true, func(move, slope, sd, _ float64) float64 { return gauss(move, sd*sd*slope/2, sd) }},
+	{"barker", nil, true, func(move, slope, sd, _ float64) float64 { return 2 * gauss(move, 0, sd) / (1 + math.Exp(-move*slope)) }},
+	{"sgld", nil, false, func(move, slope, sd, _ float64) float64 { return gauss(move, sd*sd*slope/2, sd) }},
+	{"sgld", Settings{"batch": "2"}, false, func(move, slope, sd, _ float64) float64 { return gauss(move, sd*sd*slope/2, sd) }},
+	{"sgld", Settings{"batch": "4", "form": "corrected"}, false, func(move, slope, sd, variance float64) float64 {
+		return gauss(move, sd*sd*slope/2, math.Sqrt(sd*sd-variance*sd*sd*sd*sd/4))
+	}},
+	{"sgbd", nil, false, bimodal(func(w, slope, _ float64) float64 { return 1 / (1 + math.Exp(-w*slope)) })},
+	{"sgbd", Settings{"batch": "3", "form": "vanilla"}, false, bimodal(func(w, slope, _ float64) float64 { return 1 / (1 + math.Exp(-w*slope)) })},
+	{"sgbd", Settings{"batch": "3"}, false, bimodal(func(w, slope, variance float64) float64 {
+		if w*w*variance >= 1.702*1.702 {
+			return sign(slope * w)
+		}
+		return 1 / (1 + math.Exp(-w*slope*1.702/math.Sqrt(1.702*1.702-variance*w*w)))
+	})},
+	{"sgbd", Settings{"batch": "2", "form": "extreme"}, false, bimodal(func(w, slope, _ float64) float64 { return sign(w * slope) })},
+}
+
+// batches lists the first and second halves of every minibatch of b among n terms, all as probable.
+func batches(n, b int) (list [][2][]int) {
+	var fill func(chosen []int)
+	fill = func(chosen []int) {
+		if len(chosen) == b {
+			list = append(list, [2][]int{slices.Clone(chosen[:b/2]), slices.Clone(chosen[b/2:])})
+			return
+		}
+		for j := range n {
+			if !slices.Contains(chosen, j) {
+				fill(append(chosen, j))
+			}
+		}
+	}
+	fill(nil)
+	return list
+}
+
+// TestRealSteps compares one step of many chains from points of every curve with the density of the step, by quadrature:
+// the share that stays, and the law of those that move.
+func TestRealSteps(t *testing.T) {
+	const chains, level = 20_000, 1e-3 / (2 * 9 * 3 * 2)
+	tested := map[string]bool{}
+	for _, law := range realLaws {
+		tested[law.name] = true
+		for k, target := range curves {
+			scale := []float64{40, 1.3, 0.8}[k]
+			for _, from := range [][]float64{{90, -30}, {-3, 1.2}, {0.1, 2.5}}[k] {
+				e := newIndependent(target)
+				step := []float64{0.7, 1.1}[k%2]
+				set := Settings{"step-size": fmt.Sprint(step)}
+				b := 0
+				for name, value := range law.set {
+					if set[name] = value; name == "batch" {
+						b = int(value[0] - '0')
+					}
+				}
+				if b > 0 { // the noise of a slope beside the curve's own
+					scale, step = 0.5, 0.6
+					set["step-size"] = fmt.Sprint(step)
+				}
+				start := make([]int32, chains)
+				for c := range start {
+					start[c] = energies.RealCode(from)
+				}
+				l, err := NewLoop(t.Context(), Config{Kernel: kernel(t, law.name, e, set), Init: start, Steps: 1, Seed: uint64(k)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for c := range l.state.Var(scaleVar) {
+					l.state.Var(scaleVar)[c] = scale
+				}
+				if err := l.Step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				x, sd := e.space.Value(start[0]), step*scale
+				density := func(move float64) float64 { return law.density(move, target.slope(x), sd, 0) }
+				if b > 0 {
+					all := batches(len(e.lifts), b)
+					density = func(move float64) float64 {
+						sum := 0.0
+						for _, halves := range all {
+							var g [2]float64
+							for h, half := range halves {
+								for _, j := range half {
+									g[h] += 5 * e.lifts[j] / float64(len(half))
+								}
+							}
+							a, n := float64(b/2), float64(b)
+							mean := (a*g[0] + (n-a)*g[1]) / n
+							variance := (g[0] - g[1]) * (g[0] - g[1]) * a * (n - a) / (n * n) * (1 - n/5)
+							sum += law.density(move, target.slope(x)+mean, sd, variance)
+						}
+						return sum / float64(len(all))
+					}
+				}
+				if law.exact {
+					proposal := density
+					density = func(move float64) float64 {
+						y := x + move
+						back := law.density(-move, target.slope(y), sd, 0) * math.Exp(target.u(y)-target.u(x))
+						return min(proposal(move), back)
+					}
+				}
+				reach := 8*sd + 4*sd*sd*(1+math.Abs(target.slope(x)))
+				g := integrate(-reach, reach, density)
+				if !law.exact && math.Abs(g.total()-1) > 1e-3 {
+					t.Fatalf("%s: the density of a step integrates to %v", law.name, g.total())
+				}
+				var moves []float64
+				for c := range chains {
+					if y := e.space.Value(l.state.X.Codes[c]); y != x {
+						moves = append(moves, y-x)
+					}
+				}
+				if p := min(g.total(), 1); law.exact {
+					if z := (float64(len(moves)) - chains*p) / math.Sqrt(chains*p*(1-p)); math.Abs(z) > 5 {
+						t.Errorf("%s %v, curve %d from %v: %d of %d move, want %.0f: z-score %.1f", law.name, law.set, k, from, len(moves), chains, chains*p, z)
+					}
+				}
+				if p := smirnov(moves, g.share); p < level {
+					t.Errorf("%s %v, curve %d from %v: moves have another law: p = %.2g", law.name, law.set, k, from, p)
+				}
+			}
+		}
+	}
+	for _, name := range RealNames() {
+		if !tested[name] {
+			t.Errorf("%s has no law in this test", name)
+		}
+	}
+}
+
+// TestRealLaws: the last states of independent chains of exact samplers, whose scales and step sizes warm-up has adapted
+// and which start far off, have the law of the target at every site, whatever the others are.
+func TestRealLaws(t *testing.T) {
+	const chains = 2000
+	e := newIndependent(curves...)
+	for _, law := range realLaws {
+		if !law.exact {
+			continue
+		}
+		l, err := NewLoop(t.Context(), Config{Kernel: kernel(t, law.name, e, nil), Chains: chains, Warmup: 400, Steps: 150, Seed: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !l.Done() {
+			if err := l.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, limits := range [][2]float64{{-500, 500}, {-40, 6}, {-10, 12}} {
+			g := integrate(limits[0], limits[1], func(x float64) float64 { return math.Exp(curves[i].u(x)) })
+			sample, mean := []float64{}, 0.0
+			for c := range chains {
+				sample = append(sample, e.space.Value(l.state.X.Chain(c)[i]))
+				mean += sample[c] / chains
+			}
+			if p := smirnov(sample, g.share); p < 1e-3/6 {
+				t.Errorf("%s: site %d has another law: p = %.2g, mean %.3f", law.name, i, p, mean)
+			}
+		}
+		scales := 0.0
+		for c := range chains {
+			scales += l.state.Var(scaleVar)[3*c] / chains
+		}
+		if accept := mean(l.Result().Acceptance); !(scales > 40 && scales < 60) || !(accept > 0.3 && accept < 0.7) {
+			t.Errorf("%s: the standard deviation 50 of a site was estimated as %.1f; acceptance %.2f", law.name, scales, accept)
+		}
+	}
+}
+
+// TestGradientNoise: the running estimate of the variance of the gradient has the variance over all minibatches as its
+// mean; a chain that stays where it is sees no other noise.
+func TestGradientNoise(t *testing.T) {
+	e := newIndependent(curves[1])
+	for _, b := range []int{2, 3, 4} {
+		want := 0.0
+		for _, halves := range batches(5, b) {
+			sum := 0.0
+			for _, j := range slices.Concat(halves[0], halves[1]) {
+				sum += 5 * e.lifts[j] / float64(b)
+			}
+			want += sum * sum / float64(len(batches(5, b)))
+		}
+		var mu sync.Mutex
+		var seen []float64
+		_, err := Run(t.Context(), Config{Kernel: kernel(t, "sgbd", e, Settings{"batch": string(rune('0' + b)), "step-size": "1e-6", "noise-rate": "0.5"}), Chains: 4, Steps: 4000, Observers: []Observer{
+			ObserverFunc(func(s *State, _ *Info) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if s.Step%20 == 0 { // as good as independent
+					seen = append(seen, s.Var(noiseVar)...)
+				}
+				return nil
+			}),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, square := mean(seen), 0.0
+		for _, v := range seen {
+			square += (v - got) * (v - got) / float64(len(seen))
+		}
+		if z := (got - want) / math.Sqrt(square/float64(len(seen))); math.Abs(z) > 4 {
+			t.Errorf("batches of %d: mean estimate %.3f, want %.3f: z-score %.1f", b, got, want, z)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package samplers
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "sgbd",
+		Doc:   "stochastic gradient Barker dynamics for real numbers, scaled by the standard deviation of each; no move is rejected",
+		Paper: "Mauri, Zanella 2024, algorithms 1 to 3 and section 3.4",
+		Bias:  "near exp(U); the bias falls with the step size, and minibatches add to it",
+		Needs: energies.Gradient,
+		Real:  true,
+	}, newSGBD)
+}
+
+// sgbdOptions are the options of SGBD; the zero value has the defaults.
+type sgbdOptions struct {
+	StepSize  float64 `flag:"step-size" default:"0.1" doc:"standard deviation σ of a move, in those of the site"`
+	Batch     int     `flag:"batch" default:"0: the exact gradient" doc:"terms of the energy in each minibatch, drawn without replacement"`
+	Form      string  `flag:"form" default:"corrected" choices:"vanilla,corrected,extreme" doc:"what is done about the noise of minibatches: nothing, allow for it by its estimate, or let it be all the noise there is"`
+	NoiseRate float64 `flag:"noise-rate" default:"0.05" doc:"weight of a minibatch in the running estimate of the noise of gradients, up to 1"`
+}
+
+// newSGBD returns stochastic gradient Barker dynamics for e, which must have a gradient and real numbers, and offer
+// minibatches where they are asked for: with scales s_i, which warm-up adapts, σ_i = σs_i, each site moves by
+// w_i ~ N(σ_i, (0.1σ_i)²) with probability p(α_i·β·ĝ_i, w_i), p(δ, w) = 1/(1+e^(-wδ)), else by -w_i. ĝ is the estimate
+// from a minibatch. α is 1 in the form vanilla (algorithm 2). In corrected (algorithm 3, eq. 8) it is
+//
+//	1.702/√(1.702² - β²τ_i²w_i²),
+//
+// where τ_i² is the estimated variance of ĝ_i, while the root is real, else infinite; in extreme it is infinite. The
+// paper estimates τ from the gradients of single terms; here it is from the two halves of a minibatch; see [SGDLD].
+// Every proposal is accepted unless it has probability zero. Errors are *energies.UnsupportedError, *OptionError or
+// *energies.SpaceError.
+func newSGBD(e energies.Energy, o sgbdOptions) (*scaled, error) {
+	return newNoisy("sgbd", e, sgbd{o.Form}, sgldOptions(o))
+}
+
+// sgbd is the proposal of newSGBD.
+type sgbd struct{ form string }
+
+// bowling is the factor by which the logistic distribution function is nearest to a normal one (remark 3 of the paper).
+const bowling = 1.702
+
+// Draw implements Proposal.
+func (k sgbd) Draw(w *Worker, s *State, c int, next []int32) float64 {
+	r := realsAt(s, &s.Point, c)
+	for i := range next {
+		x, slope, sd := r.at(i)
+		move := sd * (1 + 0.1*w.Normal())
+		t := move * slope
+		switch k.form {
+		case correctedForm:
+			t *= bowling / math.Sqrt(max(bowling*bowling-r.variance(i)*move*move, 0))
+		case extremeForm:
+			t *= math.Inf(1)
+		}
+		if w.Float64()*(1+math.Exp(-t)) > 1 || t != t && w.Float64() < 0.5 { // 0·∞ has no direction
+			move = -move
+		}
+		next[i] = energies.RealCode(x + move)
+	}
+	return 0
+}
+
+// LogReverse implements Proposal; no step is rejected.
+func (sgbd) LogReverse(*Worker, *State, int, *Point) float64 { return 0 }

@@ -1,0 +1,70 @@
+package samplers
+
+import (
+	"math"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "sgld",
+		Doc:   "stochastic gradient Langevin dynamics for real numbers, scaled by the standard deviation of each; no move is rejected",
+		Paper: "Welling, Teh 2011, eq. 4, with a fixed step; noise of the gradient as in Mauri, Zanella 2024",
+		Bias:  "near exp(U); the bias falls with the step size, and minibatches add to it",
+		Needs: energies.Gradient,
+		Real:  true,
+	}, newSGLD)
+}
+
+// Forms of samplers by noisy gradients.
+const (
+	vanillaForm   = "vanilla"
+	correctedForm = "corrected"
+	extremeForm   = "extreme"
+)
+
+// sgldOptions are the options of SGLD; the zero value has the defaults.
+type sgldOptions struct {
+	StepSize float64 `flag:"step-size" default:"0.1" doc:"standard deviation σ of a move, in those of the site"`
+	Batch    int     `flag:"batch" default:"0: the exact gradient" doc:"terms of the energy in each minibatch, drawn without replacement"`
+	Form     string  `flag:"form" default:"vanilla" choices:"vanilla,corrected,extreme" doc:"what is done about the noise of minibatches: nothing, allow for it by its estimate, or let it be all the noise there is"`
+	// NoiseRate is the weight of a minibatch in the estimate of the noise of gradients.
+	NoiseRate float64 `flag:"noise-rate" default:"0.05" doc:"weight of a minibatch in the running estimate of the noise of gradients, up to 1"`
+}
+
+// newSGLD returns stochastic gradient Langevin dynamics for e, which must have a gradient and real numbers, and offer
+// minibatches where they are asked for: with scales s_i, which warm-up adapts, σ_i = σs_i, and an estimate ĝ of the
+// gradient from a minibatch,
+//
+//	x'_i ~ N(x_i + ½σ_i²·β·ĝ_i, v_i·σ_i²).
+//
+// v is 1 in the form vanilla, max(0, 1 - β²τ_i²σ_i²/4) in corrected, where τ_i² is the estimated variance of ĝ_i, and 0
+// in extreme. Every proposal is accepted unless it has probability zero. Errors are *energies.UnsupportedError,
+// *OptionError or *energies.SpaceError.
+func newSGLD(e energies.Energy, o sgldOptions) (*scaled, error) {
+	return newNoisy("sgld", e, sgld{o.Form}, o)
+}
+
+// sgld is the proposal of newSGLD.
+type sgld struct{ form string }
+
+// Draw implements Proposal.
+func (k sgld) Draw(w *Worker, s *State, c int, next []int32) float64 {
+	r := realsAt(s, &s.Point, c)
+	for i := range next {
+		x, slope, sd := r.at(i)
+		left := 1.0
+		switch k.form {
+		case correctedForm:
+			left = max(0, 1-r.variance(i)*sd*sd/4)
+		case extremeForm:
+			left = 0
+		}
+		next[i] = energies.RealCode(x + sd*(sd/2*slope+math.Sqrt(left)*w.Normal()))
+	}
+	return 0
+}
+
+// LogReverse implements Proposal; no step is rejected.
+func (sgld) LogReverse(*Worker, *State, int, *Point) float64 { return 0 }
