@@ -62,6 +62,11 @@ func (k *Metropolis) Step(ctx context.Context, s *State, info *Info) error {
 	if err := s.Reject(&k.next); err != nil {
 		return err
 	}
+	if k.Unadjusted {
+		if err := s.diverged(&k.next); err != nil {
+			return err
+		}
+	}
 	k.workers.Each(s, func(w *Worker, c int) { k.decide(w, s, info, c) })
 	k.count(&info.Evaluations, s.Chains())
 	s.Commit(&k.next, info)

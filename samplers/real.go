@@ -3,6 +3,7 @@ package samplers
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 )
@@ -98,6 +99,21 @@ func (k *scaled) Tune(s *State, info *Info, last bool) {
 
 // noiseVar is the estimated variance of the gradient from a minibatch.
 const noiseVar = "gradient_noise"
+
+// diverged returns a *NonFiniteError for a chain of a real space that would enter a state of probability zero, which a
+// sampler that rejects nothing does where its step size is too large for the curvature of U. With s.RejectNonFinite it
+// returns nil, and the chain stays.
+func (s *State) diverged(next *Point) error {
+	if s.X.Space.Kind != energies.Real || s.RejectNonFinite {
+		return nil
+	}
+	for c, u := range next.U {
+		if isZero(u) {
+			return &NonFiniteError{Chain: s.ChainIDs[c], Step: s.Step, What: "log-density", Value: u, State: slices.Clone(next.X.Chain(c))}
+		}
+	}
+	return nil
+}
 
 // reals are the numbers of chain c of a state, as moves need them: the gradient of β·U, and the standard deviation of a
 // move, which is the step size times the scale.

@@ -192,6 +192,11 @@ func (k *SGDLD) arrive(ctx context.Context, s *State, info *Info) error {
 	if err := k.evaluate(ctx, e, s, info); err != nil {
 		return err
 	}
+	if len(e.chains) == s.Chains() {
+		if err := s.diverged(&e.Point); err != nil {
+			return err
+		}
+	}
 	back := k.retry.chains[:0]
 	for j, c := range e.chains {
 		stayed := slices.Equal(s.X.Chain(c), k.next.X.Chain(c))

@@ -214,3 +214,40 @@ func TestBadTable(t *testing.T) {
 		t.Errorf("minibatches of a model without a table: %v", err)
 	}
 }
+
+// TestRealSpace: a real space gives the model its numbers, and has the derivative by them as its gradient.
+func TestRealSpace(t *testing.T) {
+	q := newQuadratic(3)
+	for _, elem := range []onnx.DataType{onnx.Float, onnx.Double} {
+		e, err := neural.NewModel(q.model(t, elem, shape.Sym("N"), shape.D(3)), neural.ModelOptions{Space: energies.Space{Sites: 3, Values: 1, Kind: energies.Real}, Negate: true, Temperature: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		x, u, g := energies.NewBatch(e.Space(), 5), make([]float64, 5), make([]float32, 15)
+		for k := range x.Codes {
+			x.Codes[k] = energies.RealCode(math.Sin(float64(3*k)) * 4)
+		}
+		if err := e.LogDensityGrad(t.Context(), u, g, x); err != nil {
+			t.Fatal(err)
+		}
+		for c := range u {
+			z := make([]float64, 3)
+			for i, v := range x.Chain(c) {
+				z[i] = float64(math.Float32frombits(uint32(v)))
+			}
+			if want := -q.u(z) / 2; math.Abs(u[c]-want) > 1e-5*(1+math.Abs(want)) {
+				t.Errorf("U of %v is %v, want %v", z, u[c], want)
+			}
+			for i := range z {
+				if want := -q.slope(z, i) / 2; math.Abs(float64(g[3*c+i])-want) > 1e-5*(1+math.Abs(want)) {
+					t.Errorf("derivative %d at %v is %v, want %v", i, z, g[3*c+i], want)
+				}
+			}
+		}
+	}
+	var fit *neural.MismatchError
+	if _, err := neural.NewModel(q.model(t, onnx.Int64, shape.Sym("N"), shape.D(3)), neural.ModelOptions{Space: energies.Space{Sites: 3, Values: 1, Kind: energies.Real}}); !errors.As(err, &fit) {
+		t.Errorf("an integer input: %v", err)
+	}
+}

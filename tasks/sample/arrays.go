@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -264,10 +265,10 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 		}
 		if s.Kind == energies.Real {
 			for i, x := range a.floats[row*int64(s.Sites) : (row+1)*int64(s.Sites)] {
-				codes = append(codes, energies.RealCode(x))
-				if !s.Allows(i, codes[len(codes)-1]) {
+				if !(math.Abs(x) <= math.MaxFloat32) {
 					return nil, "", &OptionError{"init", how, fmt.Sprintf("chain %d, site %d: %g is no finite float32 number", row, i, x)}
 				}
+				codes = append(codes, energies.RealCode(x))
 			}
 			continue
 		}

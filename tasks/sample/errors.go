@@ -89,6 +89,9 @@ func (p *plan) explainNonFinite(err error, dir string) error {
 		}
 		where += ", saved in " + filepath.Join(dir, name)
 	}
+	if math.IsInf(e.Value, -1) {
+		return fmt.Errorf("sample: chain %d, step %d: the chain diverged, to probability zero at %s; choose a smaller step-size, or, if such states are meant to be impossible, on-nonfinite reject", e.Chain, e.Step, where)
+	}
 	return fmt.Errorf("sample: chain %d, step %d: %s at %s; on-nonfinite reject treats such states as impossible", e.Chain, e.Step, what, where)
 }
 
