@@ -1,4 +1,4 @@
-// Package samplers draws from energies over discrete states.
+// Package samplers draws from energies over discrete states, and over real numbers.
 //
 // A [Kernel] makes one step of a Markov chain for every chain of a batch. A [Loop]
 // (or [Run]) repeats it, lets it adapt its parameters in warm-up and calls observers.
@@ -47,6 +47,14 @@
 // d[i,v] is only the first-order estimate of what U gains. Draws of SGDLD have weights
 // ([WeightVar], [Recorder.Mean]): without them they represent the jumps, not the time spent
 // between them.
+//
+// # Real numbers
+//
+// States of a real space are float32 numbers; their codes are the bits, so that all that stores, copies, resumes and
+// merges states serves them too. Gradients are ∂U/∂x, [chain, site]. Samplers of real spaces ([RealNames]) draw from no
+// other. A Metropolis ratio takes the densities of proposals as if numbers were not rounded, which is exact up to the
+// rounding of densities. Each multiplies the moves of a site by a running standard deviation of that site, which
+// only warm-up adapts.
 //
 // # Temperature
 //

@@ -115,7 +115,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	app.Int(f, &o.top, "top", 10, 0, "`number` of best distinct sequences to print")
 	f.StringArrayVar(&o.Constraints, "constraint", nil, "only states whose codes have this `SUM`: sum=8, or sum(0:16)<=5 for sites 0 to 15; may be repeated; --sampler exchange keeps it")
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
-	f.StringVar(&o.Data, "data", "", "a `table` for inputs of the model by name, .npz, or .csv with a header: U is a sum over its rows, of which the option batch of dula and sgdld draws some in each step; exact samplers read all, so many at a time")
+	f.StringVar(&o.Data, "data", "", "a `table` for inputs of the model by name, .npz, or .csv with a header: U is a sum over its rows, of which the option batch of dula, sgdld, sgld and sgbd draws some in each step; exact samplers read all, so many at a time")
 	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")
 	app.Int(f, &o.MaxBatch, "max-batch", 0, 0, "maximum `number` of chains in one run of the model, to save memory (default: all)")
 	f.BoolVar(&o.OneByOne, "one-by-one", false, "run the model on one chain at a time, for models whose batch rows interact")
