@@ -29,6 +29,9 @@ func Gather(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 	// One axis in place of the axes of idx.
 	count := shape.Product(at)
 	mid := slices.Concat(dims[:axis], []shape.Dim{count}, dims[axis+1:])
+	if shape.Product(mid).Is(0) { // nothing was taken; the runtime's Expand makes ones of zeros
+		return []driver.Value{b.Zeros(dims, b.Info(dy[0]).Type, x)}
+	}
 	d := b.ReshapeTo(dy[0], mid, x, idx)
 	if list, ok := driver.Constants(b, idx); ok {
 		if dx, ok := gatherBack(b, d, list, axis, dims[axis], x); ok {
