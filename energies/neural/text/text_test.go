@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
@@ -145,6 +146,45 @@ func TestBatches(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestConcurrent: fillings of one model and whole texts, in several goroutines, get what they get alone. The race detector
+// sees what they share.
+func TestConcurrent(t *testing.T) {
+	m, ref := open(t, "gpt2-past", Options{Runtime: ort.Options{Threads: 2}})
+	text := ref.Texts[0]
+	s := &energies.Space{Sites: len(text.Blanks), Values: ref.Vocabulary}
+	e, err := m.Fill(text.IDs, text.Blanks, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := energies.Batch{Space: s, Codes: slices.Concat(text.Fillings...)}
+	once := func() (fills, texts []float64, grad []float32) {
+		fills, texts = make([]float64, x.Chains()), make([]float64, len(ref.Texts))
+		grad = make([]float32, len(x.Codes)*s.Values)
+		if err := e.LogDensityGrad(t.Context(), fills, grad, x); err != nil {
+			t.Error(err)
+		}
+		var ids [][]int32
+		for _, text := range ref.Texts {
+			ids = append(ids, text.IDs)
+		}
+		if err := m.LogDensities(t.Context(), texts, ids); err != nil {
+			t.Error(err)
+		}
+		return fills, texts, grad
+	}
+	var wg sync.WaitGroup
+	fills, texts, grad := once()
+	for range 4 {
+		wg.Go(func() {
+			f, u, g := once()
+			if !slices.Equal(f, fills) || !slices.Equal(u, texts) || !slices.Equal(g, grad) {
+				t.Error("results depend on concurrent evaluations")
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestErrors: what does not fit is refused by name.
