@@ -8,6 +8,7 @@ All use the same experts, weights, chains and wild type, and as many evaluations
 
 import argparse
 import csv
+import itertools
 import json
 import pathlib
 import resource
@@ -22,6 +23,7 @@ import onnxruntime
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import proteins
 
+NAMES = ["fitness", "lm"]
 HERE = pathlib.Path(__file__).parent
 SITES = {"all": list(range(len(proteins.WILD))), "four": proteins.SITES}
 
@@ -38,7 +40,7 @@ def gradhop(a, sites, within, sampler, weights):
     """Returns score and sequence, [step][chain], the seconds by the clock and of processors, and the number of evaluations."""
     steps = a.evaluations // a.chains
     with tempfile.TemporaryDirectory() as folder:
-        line = [a.gradhop, "sample", f"{a.experts}/fitness.onnx:{weights[0]}", f"{a.experts}/lm.onnx:{weights[1]}", "--alphabet", proteins.ALPHABET,
+        line = [a.gradhop, "sample", *[f"{a.experts}/{n}.onnx:{w}" for n, w in zip(NAMES, weights, strict=True) if w], "--alphabet", proteins.ALPHABET,
                 "--start", f"{a.experts}/wild.fasta", "--chains", str(a.chains), "--seed", str(a.seed), "--threads", str(a.threads),
                 "--warmup", str(steps // 5), "--sampler", sampler, "--quiet"]  # fmt: skip
         if within > 0:
@@ -73,7 +75,7 @@ class Score:
     def __init__(self, experts, weights, threads):
         o = onnxruntime.SessionOptions()
         o.intra_op_num_threads = threads
-        self.terms = [(w, onnxruntime.InferenceSession(f"{experts}/{n}.onnx", o)) for w, n in zip(weights, ["fitness", "lm"], strict=True)]
+        self.terms = [(w, onnxruntime.InferenceSession(f"{experts}/{n}.onnx", o)) for w, n in zip(weights, NAMES, strict=True) if w]
 
     def __call__(self, sequences):
         x = proteins.one_hot(sequences).numpy()
@@ -118,6 +120,23 @@ def judge(name, scores, sequences, fitness, count, origin):
     return row
 
 
+def law(a):
+    """Prints the mean score of draws of the predictor alone at the four sites, and that of all 160,000 states."""
+    weights = [a.weights[0], 0]
+    score = Score(a.experts, weights, a.threads)
+    wild = score([proteins.WILD])[0]
+    states = np.array_split(["".join(v) for v in itertools.product(proteins.ALPHABET, repeat=4)], 100)
+    u = np.concatenate([score([proteins.variant(v) for v in part]) for part in states]) - wild
+    p = np.exp(u - u.max())
+    print(json.dumps({"program": "enumeration", "mean score": round(float(u @ p / p.sum()), 3)}), flush=True)
+    runs = {"gradhop pas": lambda: gradhop(a, "four", -1, "pas", weights), "EvoProtGrad": lambda: rival(a, "four", -1, weights)}
+    for name, run in runs.items():
+        drawn, _, _, cpu, _, steps = run()
+        drawn = np.array(drawn)[steps // 5 :] - (wild if name != "EvoProtGrad" else 0)
+        ess = float(arviz.ess(drawn.T))
+        print(json.dumps({"program": name, "mean score": round(drawn.mean(), 3), "standard error": round(drawn.std() / ess**0.5, 3), "ess/s": round(ess / cpu, 1)}), flush=True)
+
+
 def main():
     """Prints a line of JSON for each program in each case."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -131,8 +150,12 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--weights", type=float, nargs=2, default=[5, 1])
     p.add_argument("--count", type=int, default=50, help="distinct sequences of best score that a program proposes")
+    p.add_argument("--programs", nargs="+", default=["pas", "gwg", "EvoProtGrad", "greedy"])
+    p.add_argument("--law", action="store_true", help="compare draws of the predictor alone with all 160,000 states")
     p.add_argument("--cases", nargs="+", default=["all", "four"])
     a = p.parse_args()
+    if a.law:
+        return law(a)
     measured, score = proteins.measured(a.data), Score(a.experts, a.weights, a.threads)
     wild = score([proteins.WILD])[0]
     for sites in a.cases:
@@ -142,13 +165,16 @@ def main():
             ("gradhop gwg", lambda: gradhop(a, sites, within, "gwg", a.weights), wild),  # noqa: B023
             ("EvoProtGrad", lambda: rival(a, sites, within, a.weights), 0),  # noqa: B023
         ]:
+            if name.split()[-1] not in a.programs:
+                continue
             u, x, seconds, cpu, evaluations, steps = run()
             row = judge(name, u, x, fitness, a.count, origin)
             ess = float(arviz.ess(np.array(u).T))
             row |= {"evaluations": evaluations, "seconds": round(seconds, 2), "cpu": round(cpu, 2), "steps/s": round(steps / cpu, 2), "ess/s": round(ess / cpu, 3)}
             print(json.dumps({"sites": sites} | row), flush=True)
-        u, x = greedy(a, sites, within, score)
-        print(json.dumps({"sites": sites} | judge("random, greedy", u, x, fitness, a.count, wild) | {"evaluations": a.evaluations}), flush=True)
+        if "greedy" in a.programs:
+            u, x = greedy(a, sites, within, score)
+            print(json.dumps({"sites": sites} | judge("random, greedy", u, x, fitness, a.count, wild) | {"evaluations": a.evaluations}), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import proteins
 
 
 def experts(folder, weights):
-    """Returns the predictor and the language model as experts."""
+    """Returns the predictor and the language model as experts, without those of weight 0."""
     from evo_prot_grad.experts.esm_expert import EsmExpert
     from evo_prot_grad.experts.onehot_downstream_regression_expert import OneHotDownstreamRegressionExpert
     from transformers import EsmTokenizer
@@ -30,10 +30,11 @@ def experts(folder, weights):
         file.write("\n".join(proteins.ESM) + "\n")
         file.flush()
         tokenizer = EsmTokenizer(file.name)
-    return [
+    both = [
         OneHotDownstreamRegressionExpert(weights[0], "attribute_value", net.eval(), "cpu"),
         EsmExpert(weights[1], "mutant_marginal", lm.eval(), tokenizer, "cpu"),
     ]
+    return [e for e, w in zip(both, weights, strict=True) if w]
 
 
 def main():
