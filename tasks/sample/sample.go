@@ -37,7 +37,8 @@ type Options struct {
 	// ONNX file, an energy of known form, or the folder of a masked language model of letters with OUTPUT pll or
 	// wild-type. WEIGHT is a finite number, 1 by default, or a schedule as settings.ParseSchedule reads it; a minus sign
 	// before it repels. Input and Feed that start with the name of a term and / are of that term alone, and Draft has
-	// TERM=DRAFT, with semicolons between them. See the page of the package for the names of terms.
+	// TERM=DRAFT, with semicolons between them. The name of a term is that of its file without .onnx, with _OUTPUT if it names
+	// one and _2 if it is the second of that name; other characters than letters, digits, dots and dashes become _.
 	Terms []string `json:"terms,omitempty"`
 	// Alphabet has a letter for each code: draws are then printed, read and stored as strings. Start is a sequence, or a
 	// FASTA file of which the first one counts, that the next two are about; it determines Space. Keep lists positions from 1 that keep their
