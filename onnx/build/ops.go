@@ -18,6 +18,10 @@ func (b *Builder) Mul(x, y Value) Value { return b.Op("Mul", []Value{x, y}) }
 // Div returns x / y, with broadcasting.
 func (b *Builder) Div(x, y Value) Value { return b.Op("Div", []Value{x, y}) }
 
+// Inverse returns 1/x. Not as Reciprocal, which some processors approximate for whole vectors and not for the
+// elements that are left over: the last bits of an element would depend on its place in the tensor.
+func (b *Builder) Inverse(x Value) Value { return b.Div(b.Scalar(1, x), x) }
+
 // Neg returns -x.
 func (b *Builder) Neg(x Value) Value { return b.Op("Neg", []Value{x}) }
 

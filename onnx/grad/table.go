@@ -13,7 +13,7 @@ import (
 func init() {
 	// activation
 	rules.Elementwise("Exp", func(b *build.Builder, _, y driver.Value) driver.Value { return y })
-	rules.Elementwise("Log", func(b *build.Builder, x, _ driver.Value) driver.Value { return rules.Reciprocal(b, x) })
+	rules.Elementwise("Log", func(b *build.Builder, x, _ driver.Value) driver.Value { return b.Inverse(x) })
 	rules.Elementwise("Sqrt", func(b *build.Builder, _, y driver.Value) driver.Value { return b.Div(b.Scalar(0.5, y), y) })
 	rules.Elementwise("Reciprocal", func(b *build.Builder, _, y driver.Value) driver.Value { return b.Neg(b.Mul(y, y)) })
 	rules.Elementwise("Tanh", func(b *build.Builder, _, y driver.Value) driver.Value { return b.Sub(b.Scalar(1, y), b.Mul(y, y)) })
@@ -31,7 +31,7 @@ func init() {
 		return b.Neg(rules.RootInverse(b, rules.OneMinusSquare(b, x)))
 	})
 	rules.Elementwise("Atan", func(b *build.Builder, x, _ driver.Value) driver.Value {
-		return rules.Reciprocal(b, rules.OnePlusSquare(b, x))
+		return b.Inverse(rules.OnePlusSquare(b, x))
 	})
 	rules.Elementwise("Asinh", func(b *build.Builder, x, _ driver.Value) driver.Value {
 		return rules.RootInverse(b, rules.OnePlusSquare(b, x))
@@ -40,10 +40,10 @@ func init() {
 		return rules.RootInverse(b, b.Neg(rules.OneMinusSquare(b, x)))
 	})
 	rules.Elementwise("Atanh", func(b *build.Builder, x, _ driver.Value) driver.Value {
-		return rules.Reciprocal(b, rules.OneMinusSquare(b, x))
+		return b.Inverse(rules.OneMinusSquare(b, x))
 	})
 	rules.Elementwise("Softsign", func(b *build.Builder, x, _ driver.Value) driver.Value { // (1+|x|)⁻²
-		r := rules.Reciprocal(b, b.Add(b.Op("Abs", []driver.Value{x}), b.Scalar(1, x)))
+		r := b.Inverse(b.Add(b.Op("Abs", []driver.Value{x}), b.Scalar(1, x)))
 		return b.Mul(r, r)
 	})
 	rules.Elementwise("Erf", func(b *build.Builder, x, _ driver.Value) driver.Value {

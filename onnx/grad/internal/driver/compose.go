@@ -182,7 +182,7 @@ func (c *composer) normaliseAs(hat, name, x, centred Value, axes []int64, eps fl
 	variance := c.mean(name+"/variance", square, axes)
 	shifted := c.emit("Add", name+"/shifted", []Value{variance, c.constant(name+"/epsilon", eps, x)})
 	sigma := c.emit("Sqrt", name+"/sigma", []Value{shifted})
-	inv := c.emit("Reciprocal", name+"/inverse", []Value{sigma})
+	inv := c.emit("Div", name+"/inverse", []Value{c.constant(name+"/one", 1, x), sigma}) // see build.Builder.Inverse
 	c.emit("Mul", hat, []Value{centred, inv})
 	c.marks[hat] = build.Mark{Kind: MarkNormalised, Values: []Value{x, inv}, Axes: axes}
 }

@@ -70,7 +70,7 @@ func AxesFrom(a int64, rank int) []int64 {
 func LayerNormParts(b *build.Builder, x Value, axes []int64, eps float64) (hat, inv Value) {
 	c := b.Sub(x, b.ReduceMean(x, axes, true))
 	v := b.ReduceMean(b.Mul(c, c), axes, true)
-	inv = b.Op("Reciprocal", []Value{b.Op("Sqrt", []Value{b.Add(v, b.Scalar(eps, v))})})
+	inv = b.Inverse(b.Op("Sqrt", []Value{b.Add(v, b.Scalar(eps, v))}))
 	return b.Mul(c, inv), inv
 }
 

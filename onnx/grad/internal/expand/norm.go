@@ -53,7 +53,7 @@ func Simplified(b *build.Builder, n *onnx.Node) []driver.Value {
 // rmsParts returns x/r and 1/r over axes, r² = mean x² + eps.
 func rmsParts(b *build.Builder, x driver.Value, axes []int64, eps float64) (hat, inv driver.Value) {
 	v := b.ReduceMean(b.Mul(x, x), axes, true)
-	inv = b.Op("Reciprocal", []driver.Value{b.Op("Sqrt", []driver.Value{b.Add(v, b.Scalar(eps, v))})})
+	inv = b.Inverse(b.Op("Sqrt", []driver.Value{b.Add(v, b.Scalar(eps, v))}))
 	return b.Mul(x, inv), inv
 }
 

@@ -17,14 +17,9 @@ func Elementwise(op string, derivative func(b *build.Builder, x, y driver.Value)
 	}, op)
 }
 
-// Reciprocal returns 1/x.
-func Reciprocal(b *build.Builder, x driver.Value) driver.Value {
-	return b.Op("Reciprocal", []driver.Value{x})
-}
-
 // RootInverse returns 1/√x.
 func RootInverse(b *build.Builder, x driver.Value) driver.Value {
-	return Reciprocal(b, b.Op("Sqrt", []driver.Value{x}))
+	return b.Inverse(b.Op("Sqrt", []driver.Value{x}))
 }
 
 // OneMinusSquare returns 1 - x² as (1-x)·(1+x), which is exact near ±1.

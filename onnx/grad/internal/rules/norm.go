@@ -36,7 +36,7 @@ func BatchNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Valu
 		return nil
 	}
 	shifted := b.Add(variance, b.Scalar(float64(n.Float("epsilon", 1e-5)), variance))
-	inv := b.Op("Reciprocal", []driver.Value{b.Op("Sqrt", []driver.Value{shifted})})
+	inv := b.Inverse(b.Op("Sqrt", []driver.Value{shifted}))
 	k := b.Mul(gamma, inv)
 	dx := make([]driver.Value, 5)
 	if n.Need(0) {
@@ -168,7 +168,7 @@ func RMSNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value 
 		axes = append(axes, a)
 	}
 	square := b.ReduceMean(b.Mul(x, x), axes, true)
-	inv := b.Op("Reciprocal", []driver.Value{b.Op("Sqrt", []driver.Value{b.Add(square, b.Scalar(float64(n.Float("epsilon", 1e-5)), x))})})
+	inv := b.Inverse(b.Op("Sqrt", []driver.Value{b.Add(square, b.Scalar(float64(n.Float("epsilon", 1e-5)), x))}))
 	hat := b.Mul(x, inv)
 	dx := make([]driver.Value, 2)
 	if n.Need(0) {

@@ -247,7 +247,7 @@ func (p *pooling) countsAtRun(like driver.Value, i int) driver.Value {
 	ones := b.Expand(constantLike(b, like, []int64{1, 1, 1}, []float64{1}), b.DynamicShape([]shape.Dim{shape.D(1), shape.D(1), p.in[2+i]}, p.x))
 	c := &convolution{group: 1, windows: p.windows[i : i+1]}
 	count := b.Op("Conv", []driver.Value{ones, onesKernel(b, like, []int64{w.Kernel})}, c.attrs(stride, dilation, []int64{w.Begin}, []int64{w.End})...)
-	inv := b.Op("Reciprocal", []driver.Value{count})
+	inv := b.Inverse(count)
 	if behind := int64(len(p.windows) - i - 1); behind > 0 {
 		var axes []int64
 		for a := range behind {

@@ -41,7 +41,7 @@ func ReduceL2(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value
 // inverse returns 1/v, and 0 where v is 0.
 func inverse(b *build.Builder, v driver.Value) driver.Value {
 	zero := compare(b, "Equal", v, 0)
-	return pick(b, zero, b.Scalar(0, v), Reciprocal(b, pick(b, zero, b.Scalar(1, v), v)))
+	return pick(b, zero, b.Scalar(0, v), b.Inverse(pick(b, zero, b.Scalar(1, v), v)))
 }
 
 // ReduceSumSquare: y = Σx²: dx = 2x·dy
