@@ -101,6 +101,7 @@ type Settings struct {
 	Block         []string          `json:"block,omitempty"`
 	Provider      string            `json:"provider"`
 	Guides        []GuideID         `json:"guides,omitempty"`
+	GuidesOnly    bool              `json:"guides_only,omitempty"` // Energy only proposes words
 	Sampling      *Sampling         `json:"sampling,omitempty"`
 }
 
@@ -131,7 +132,7 @@ func (m *Model) record(o *Options) Settings {
 	s := Settings{
 		Energy: m.Form(), MaskEmbedding: cmp.Or(e.MaskEmbedding, mlm.MaskToken), Temperature: m.temperature(),
 		Top: o.Search.Top, Rank: "logp", Beam: o.Search.Beam,
-		NoPunctuation: w.NoPunctuation, NoRepeat: w.NoRepeat, Pieces: w.Pieces, Allow: w.Allow, Block: w.Block,
+		NoPunctuation: w.NoPunctuation, NoRepeat: w.NoRepeat, Pieces: w.Pieces, Allow: w.Allow, Block: w.Block, GuidesOnly: w.GuidesOnly,
 		Provider: ort.ProviderName(e.Runtime.Provider),
 	}
 	for _, g := range w.Guides {

@@ -135,6 +135,9 @@ func (f *folder) header(c samplers.Config) store.Header {
 	for k, g := range d.Settings.Guides {
 		h.Settings[fmt.Sprintf("guide-%d", k)] = fmt.Sprintf("%s:%v sha256:%s", g.Term(), g.Weight, g.SHA256)
 	}
+	if d.Settings.GuidesOnly {
+		h.Settings["guides-only"] = "true"
+	}
 	maps.Copy(h.Settings, s.Options)
 	return h
 }

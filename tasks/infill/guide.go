@@ -110,15 +110,15 @@ const mostKnown = 1 << 17
 func (p *Problem) guideBy(g *Guide) error {
 	t := &term{Guide: g, known: map[string]float64{}}
 	if sameTokens(p.m.tok, g.tok) {
-		ids, blanks := slices.Clone(g.tok.Begin), []int{}
-		for _, k := range p.tokens {
-			if k.Special && k.ID == p.m.tok.Mask {
-				blanks = append(blanks, len(ids))
-			}
-			ids = append(ids, k.ID)
+		ids, err := g.wrap(p.m.inner(p.ids()))
+		if err != nil {
+			return err
 		}
-		var err error
-		if t.fill, err = g.m.Fill(append(ids, g.tok.End...), blanks, p.Energy.Space()); err != nil {
+		blanks := make([]int, len(p.Blanks))
+		for i, b := range p.Blanks {
+			blanks[i] = b.Token - len(p.m.tok.Begin) + len(g.tok.Begin)
+		}
+		if t.fill, err = g.m.Fill(ids, blanks, p.Energy.Space()); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,8 @@ func (t *term) values(ctx context.Context, p *Problem, u []float64, x energies.B
 	} else {
 		texts := make([][]int32, len(missing))
 		for k, c := range missing {
-			if texts[k], err = t.encode(p, x.Chain(c)); err != nil {
+			filled, _ := p.Render(x.Chain(c))
+			if texts[k], err = t.encode(filled); err != nil {
 				return err
 			}
 		}
@@ -181,23 +182,30 @@ func (t *term) values(ctx context.Context, p *Problem, u []float64, x energies.B
 	return nil
 }
 
-// encode returns the guide's tokens of a filled text.
-func (t *term) encode(p *Problem, codes []int32) ([]int32, error) {
-	filled, _ := p.Render(codes)
-	tokens, err := t.tok.Encode(filled)
+// encode returns the guide's tokens of a text.
+func (g *Guide) encode(text string) ([]int32, error) {
+	tokens, err := g.tok.Encode(text)
 	if err != nil {
 		return nil, err
 	}
-	ids := slices.Clone(t.tok.Begin)
+	var ids []int32
 	for _, k := range tokens {
 		ids = append(ids, k.ID)
 	}
-	ids = append(ids, t.tok.End...)
-	if n := t.tok.MaxLen; n > 0 && len(ids) > n {
-		return nil, badText("the text has %d tokens for the guide %s, which takes %d", len(ids), t.Name, n)
+	return g.wrap(ids)
+}
+
+// wrap returns the tokens of a text with those that the guide has around it.
+func (g *Guide) wrap(inner []int32) ([]int32, error) {
+	ids := slices.Concat(g.tok.Begin, inner, g.tok.End)
+	if n := g.tok.MaxLen; n > 0 && len(ids) > n {
+		return nil, badText("the text has %d tokens for the guide %s, which takes %d", len(ids), g.Name, n)
 	}
 	return ids, nil
 }
+
+// inner cuts off what stands around the tokens of a text.
+func (m *Model) inner(ids []int32) []int32 { return ids[len(m.tok.Begin) : len(ids)-len(m.tok.End)] }
 
 // addTerms adds scale·Σ_k w_k·U_k to u, [chain].
 func (p *Problem) addTerms(ctx context.Context, u []float64, scale float64, x energies.Batch) error {
@@ -213,7 +221,8 @@ func (p *Problem) addTerms(ctx context.Context, u []float64, scale float64, x en
 	return nil
 }
 
-// guided is the energy with the terms of the guides, divided by the temperature as the masked model's is.
+// guided is the energy with the terms of the guides, divided by the temperature as the masked model's is, or without the
+// masked model's, whose predictions it keeps.
 type guided struct {
 	mlm.Filling
 	p *Problem
@@ -221,7 +230,9 @@ type guided struct {
 
 // LogDensity implements energies.Energy.
 func (g guided) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	if err := g.Filling.LogDensity(ctx, u, x); err != nil {
+	if g.p.words.GuidesOnly {
+		clear(u)
+	} else if err := g.Filling.LogDensity(ctx, u, x); err != nil {
 		return err
 	}
 	return g.p.addTerms(ctx, u, 1/g.p.m.temperature(), x)
@@ -229,7 +240,10 @@ func (g guided) LogDensity(ctx context.Context, u []float64, x energies.Batch) e
 
 // LogDensityGrad implements energies.Differentiable.
 func (g guided) LogDensityGrad(ctx context.Context, u []float64, d []float32, x energies.Batch) error {
-	if err := g.Filling.LogDensityGrad(ctx, u, d, x); err != nil {
+	if g.p.words.GuidesOnly {
+		clear(u)
+		clear(d)
+	} else if err := g.Filling.LogDensityGrad(ctx, u, d, x); err != nil {
 		return err
 	}
 	part, partD := make([]float64, len(u)), make([]float32, len(d))
@@ -258,6 +272,41 @@ func (g guided) Lacks(c energies.Capability) error {
 	return energies.Lacks(g.Filling, c)
 }
 
+// addTo adds the guide's term to the scores of texts, whose tokens of m are ids, nil for those without a score. A text that
+// the guide cannot read gets an error.
+func (g *Guide) addTo(ctx context.Context, m *Model, scores []Score, errs []error, ids [][]int32) error {
+	same := sameTokens(m.tok, g.tok)
+	var texts [][]int32
+	var of []int
+	for k, list := range ids {
+		if list == nil {
+			continue
+		}
+		read, err := g.wrap(m.inner(list))
+		if !same {
+			read, err = g.encode(scores[k].Text)
+		}
+		if err != nil {
+			errs[k] = err
+			continue
+		}
+		texts, of = append(texts, read), append(of, k)
+	}
+	u := make([]float64, len(texts))
+	if err := g.m.LogDensities(ctx, u, texts); err != nil {
+		return err
+	}
+	for i, k := range of {
+		s := &scores[k]
+		if s.Terms == nil {
+			s.Terms = map[string]diag.Number{string(m.Form()): s.LogP}
+		}
+		s.Terms[g.Term()] = diag.Number(u[i])
+		s.LogP += diag.Number(g.Weight * u[i])
+	}
+	return nil
+}
+
 // parts returns the terms of a filling with log-density u, not divided by the temperature, or nil without guides.
 func (p *Problem) parts(codes []int32, u float64) map[string]diag.Number {
 	if len(p.terms) == 0 {
@@ -271,6 +320,8 @@ func (p *Problem) parts(codes []int32, u float64) map[string]diag.Number {
 		out[t.Term()] = diag.Number(part[0])
 		u -= t.Weight * part[0]
 	}
-	out[string(p.m.Form())] = diag.Number(u)
+	if !p.words.GuidesOnly {
+		out[string(p.m.Form())] = diag.Number(u)
+	}
 	return out
 }

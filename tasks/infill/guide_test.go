@@ -1,7 +1,9 @@
 package infill
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -225,19 +227,37 @@ func TestImprove(t *testing.T) {
 }
 
 // TestGuidedDraws: draws have the probabilities of exp(U), enumerated over six words, with jumps and by a sampler that uses
-// the gradient.
+// the gradient; also where U is that of the guide alone, which is then asked by itself.
 func TestGuidedDraws(t *testing.T) {
 	whole := builtIn(t, 1)
 	m, b := whole.m, newBag(t, whole)
 	words := []string{"table", "door", "window", "fire", "bed", "river"}
-	for _, c := range []struct{ ref, sampler string }{{b.dir + "#GOOD:1.5", "mwg"}, {b.dir + "#GOOD:1.5", "dmala"}, {tinyGPT2(t).Dir + ":0.2", "mwg"}} {
-		p, err := m.Text("the old man sat by the [MASK] .", TextOptions{Allow: words, Guides: []*Guide{openGuide(t, c.ref)}})
+	gpt2 := tinyGPT2(t).Dir
+	for _, c := range []struct {
+		ref, sampler string
+		alone        bool
+	}{
+		{b.dir + "#GOOD:1.5", "mwg", false}, {b.dir + "#GOOD:1.5", "dmala", false}, {gpt2 + ":0.2", "mwg", false},
+		{b.dir + "#GOOD:1.5", "dmala", true}, {gpt2 + ":1", "mwg", true},
+	} {
+		g := openGuide(t, c.ref)
+		p, err := m.Text("the old man sat by the [MASK] .", TextOptions{Allow: words, Guides: []*Guide{g}, GuidesOnly: c.alone})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e, list := p.target(0), p.Energy.Space().AllowedAt(0)
 		u := make([]float64, len(list))
-		if err := e.LogDensity(t.Context(), u, energies.Batch{Space: e.Space(), Codes: list}); err != nil {
+		if !c.alone {
+			err = e.LogDensity(t.Context(), u, energies.Batch{Space: e.Space(), Codes: list})
+		}
+		for k := range u {
+			if c.alone {
+				ids, e := g.encode("the old man sat by the " + m.tok.Piece(list[k]) + " .")
+				err = errors.Join(err, e, g.m.LogDensities(t.Context(), u[k:k+1], [][]int32{ids}))
+				u[k] *= g.Weight
+			}
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		sum := 0.0
@@ -260,11 +280,11 @@ func TestGuidedDraws(t *testing.T) {
 			p := math.Exp(u[k]-u[0]) / sum
 			// Chains of a few words mix within a few steps: 5 standard errors of a quarter of the draws.
 			if got := count[m.tok.Piece(w)] / n; math.Abs(got-p) > 5*math.Sqrt(p*(1-p)/(n/4)) {
-				t.Errorf("%s %s: %q in %.4f of the draws, want %.4f", c.sampler, c.ref, m.tok.Piece(w), got, p)
+				t.Errorf("%s %s, alone %v: %q in %.4f of the draws, want %.4f", c.sampler, c.ref, c.alone, m.tok.Piece(w), got, p)
 			}
 		}
 	}
-	p, err := m.Text("a [MASK] .", TextOptions{Guides: []*Guide{openGuide(t, tinyGPT2(t).Dir+":0.2")}})
+	p, err := m.Text("a [MASK] .", TextOptions{Guides: []*Guide{openGuide(t, gpt2+":0.2")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,10 +295,78 @@ func TestGuidedDraws(t *testing.T) {
 	}
 }
 
+// TestGuidedScore: the score of a text with marks is U of that filling, of which the guides have their terms, whatever
+// their vocabulary; that of a text is the sum of its terms.
+func TestGuidedScore(t *testing.T) {
+	whole := builtIn(t, 1)
+	m := whole.m
+	guides := []*Guide{openGuide(t, newBag(t, whole).dir+"#GOOD:2"), openGuide(t, tinyGPT2(t).Dir+":-0.3")}
+	p, err := m.Text("a [MASK] of [MASK] .", TextOptions{Guides: guides})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := p.Search(t.Context(), SearchOptions{Top: 1, Beam: 2, Pool: 1, Moves: 1, NoPairs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := a.Sentences[0]
+	marked := fmt.Sprintf("a [MASK=%s] of [MASK=%s] .", best.Fills[0], best.Fills[1])
+	texts := []Text{{Text: "of [MASK]"}, {Text: marked}, {Text: best.Text}, {Text: best.Text, Words: []int{2, 4}}, {Text: strings.Repeat("a ", 130)}, {Text: marked}}
+	scores, errs, err := m.Score(t.Context(), texts, guides...)
+	if err != nil || errs[0] == nil || errs[1] != nil || errs[2] != nil || errs[3] != nil || errs[4] == nil || errs[5] != nil {
+		t.Fatal(errs, err)
+	}
+	if scores[1].LogP != scores[5].LogP {
+		t.Errorf("the same text has %v and %v", scores[1].LogP, scores[5].LogP)
+	}
+	for k, s := range scores[1:4] {
+		sum := float64(s.Terms["pll"])
+		for _, g := range guides {
+			if d := float64(s.Terms[g.Term()] - best.Terms[g.Term()]); math.Abs(d) > 1e-5 {
+				t.Errorf("text %d: term %s is off by %g", k, g.Term(), d)
+			}
+			sum += g.Weight * float64(s.Terms[g.Term()])
+		}
+		if math.Abs(sum-float64(s.LogP)) > 1e-9 || k != 1 && math.Abs(float64(s.LogP-best.LogP)) > 1e-3 {
+			t.Errorf("text %d: U = %v, the terms %v add up to %g; the search has %v", k, s.LogP, s.Terms, sum, best.LogP)
+		}
+	}
+}
+
+// TestGuidedTimeLimit: what a search that is cut short returns has U with the guides.
+func TestGuidedTimeLimit(t *testing.T) {
+	whole := builtIn(t, 1)
+	g := openGuide(t, newBag(t, whole).dir+"#GOOD:2")
+	p, err := whole.m.Text("the [MASK] of the king was [MASK] .", TextOptions{Guides: []*Guide{g}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := p.Search(ctx, SearchOptions{Progress: func(now Progress) {
+		if now.Stage == "neighbours" {
+			cancel()
+		}
+	}})
+	if err != nil || a.Stopped != "interrupted" {
+		t.Fatal(a, err)
+	}
+	for _, s := range a.Sentences {
+		codes := ids(t, whole.m, s.Fills...)
+		u := make([]float64, 1)
+		err := p.target(0).LogDensity(t.Context(), u, energies.Batch{Space: p.Energy.Space(), Codes: codes})
+		if err != nil || math.Abs(u[0]-float64(s.LogP)) > 1e-4 {
+			t.Errorf("%q: U = %v, want %g; %v", s.Text, s.LogP, u[0], err)
+		}
+	}
+}
+
 // TestGuideErrors: a reference that names no guide is one line.
 func TestGuideErrors(t *testing.T) {
 	whole := builtIn(t, 1)
 	dir := newBag(t, whole).dir
+	if _, err := whole.m.Text("a [MASK] .", TextOptions{GuidesOnly: true}); err == nil || !strings.Contains(err.Error(), "guides") {
+		t.Errorf("guides alone, and none: %v", err)
+	}
 	for ref, want := range map[string]string{
 		dir:                        "want MODEL:WEIGHT",
 		dir + "#GOOD:nan":          "want MODEL:WEIGHT",

@@ -18,12 +18,35 @@ const (
 
 // guide ranks the fillings that the search found by U with the guides, and improves the best of them: each blank in turn
 // gets the best of the words that the prediction and, if all guides have one, the gradient of U say, until none is better.
-func (s *search) guide(ctx context.Context) error {
+// Where limited ends before the ranking is done, found being its error or nil, the best that are to be returned are ranked.
+func (s *search) guide(ctx, limited context.Context, found error) error {
+	if found == nil {
+		found = s.weigh(limited)
+	}
+	if found != nil {
+		if limited.Err() != nil && len(s.pool) > 0 {
+			s.pool = s.pool[:min(len(s.pool), s.o.Top)]
+			return cmp.Or(s.weigh(context.WithoutCancel(ctx)), found)
+		}
+		return found
+	}
+	for _, f := range slices.Clone(s.pool[:min(len(s.pool), guidedStarts)]) {
+		if err := s.improve(limited, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// weigh adds the terms of the guides to U of the pool.
+func (s *search) weigh(ctx context.Context) error {
 	x := energies.Batch{Space: s.p.Energy.Space()}
 	u := make([]float64, len(s.pool))
 	for k, f := range s.pool {
 		x.Codes = append(x.Codes, f.codes...)
-		u[k] = f.u
+		if u[k] = f.u; s.p.words.GuidesOnly {
+			u[k] = 0
+		}
 	}
 	if err := s.p.addTerms(ctx, u, 1, x); err != nil {
 		return err
@@ -33,11 +56,6 @@ func (s *search) guide(ctx context.Context) error {
 		s.seen[stateKey(s.pool[k].codes)] = true
 	}
 	s.sort()
-	for _, f := range slices.Clone(s.pool[:min(len(s.pool), guidedStarts)]) {
-		if err := s.improve(ctx, f); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -86,6 +86,9 @@ func (f *finder) list(ctx context.Context, n int) (x energies.Batch, u []float64
 	if len(f.s.p.terms) == 0 {
 		return x, u, nil
 	}
+	if f.s.p.words.GuidesOnly {
+		clear(u)
+	}
 	if err := f.s.p.addTerms(ctx, u, 1/f.s.p.m.temperature(), x); err != nil {
 		return x, nil, err
 	}

@@ -37,8 +37,10 @@ type Score struct {
 	Text  string
 	Scope Scope
 	// LogP is the sum of the terms, in nats, not normalised: under pll and for a whole text the
-	// pseudo-log-likelihood of Salazar et al. (2020).
+	// pseudo-log-likelihood of Salazar et al. (2020). Guides add their terms, which are of the whole text in any scope.
 	LogP diag.Number
+	// Terms are the terms of LogP by name, those of guides without their weights; nil without guides.
+	Terms map[string]diag.Number
 	// PerToken is LogP divided by the number of tokens.
 	PerToken diag.Number
 	// Tokens are those that were scored, of Of tokens of the text.
@@ -53,14 +55,14 @@ type TokenScore struct {
 }
 
 // Score computes the log-density of texts. All texts run through the model together, so
-// that one call for many texts is faster than many calls. Equal texts are computed once.
+// that one call for many texts is faster than many calls. Equal texts are computed once. Guides add terms.
 //
 // The scores have the order of the texts. Where a text cannot be scored, its error, an
 // *InputError, stands in errs at its index. err is that of the runtime or of ctx.
-func (m *Model) Score(ctx context.Context, texts []Text) (scores []Score, errs []error, err error) {
+func (m *Model) Score(ctx context.Context, texts []Text, guides ...*Guide) (scores []Score, errs []error, err error) {
 	scores, errs = make([]Score, len(texts)), make([]error, len(texts))
 	var positions []mlm.Position
-	counts, first := make([]int, len(texts)), map[string]int{}
+	counts, first, ids := make([]int, len(texts)), map[string]int{}, make([][]int32, len(texts))
 	for k, t := range texts {
 		if _, again := first[t.key()]; again {
 			continue
@@ -68,7 +70,7 @@ func (m *Model) Score(ctx context.Context, texts []Text) (scores []Score, errs [
 		first[t.key()] = k
 		var list []mlm.Position
 		if scores[k], list, errs[k] = m.read(t); errs[k] == nil {
-			positions, counts[k] = append(positions, list...), len(list)
+			positions, counts[k], ids[k] = append(positions, list...), len(list), list[0].IDs
 		}
 	}
 	terms := make([]float64, len(positions))
@@ -82,7 +84,14 @@ func (m *Model) Score(ctx context.Context, texts []Text) (scores []Score, errs [
 			s.LogP += diag.Number(terms[i])
 		}
 		positions, terms = positions[counts[k]:], terms[counts[k]:]
-		s.PerToken = s.LogP / diag.Number(counts[k])
+	}
+	for _, g := range guides {
+		if err := g.addTo(ctx, m, scores, errs, ids); err != nil {
+			return nil, nil, err
+		}
+	}
+	for k := range scores {
+		scores[k].PerToken = scores[k].LogP / diag.Number(counts[k])
 	}
 	for k, t := range texts {
 		scores[k], errs[k] = scores[first[t.key()]], errs[first[t.key()]]

@@ -143,8 +143,8 @@ func (s *search) answer(ctx context.Context) (*Answer, error) {
 		defer cancel()
 	}
 	err := s.search(ctx, limited)
-	if err == nil && len(s.p.terms) > 0 {
-		err = s.guide(limited)
+	if len(s.p.terms) > 0 {
+		err = s.guide(ctx, limited, err)
 	}
 	a := &Answer{Sequences: s.p.m.Sequences() - before, Seconds: time.Since(began).Seconds()}
 	switch {

@@ -29,6 +29,9 @@ type TextOptions struct {
 	Block []string
 	// Guides add terms to the log-density of the fillings.
 	Guides []*Guide `json:"-"`
+	// GuidesOnly makes the log-density that of the guides alone: the masked model only proposes words. With a causal
+	// language model of weight 1 as guide, draws are from its posterior of the blanks.
+	GuidesOnly bool `json:",omitempty"`
 }
 
 // Blank is a mask token in a text.
@@ -89,6 +92,9 @@ func (m *Model) Text(text string, o TextOptions) (*Problem, error) {
 	}
 	if p.Energy, err = m.mlm.Infill(t); err != nil {
 		return nil, err
+	}
+	if o.GuidesOnly && len(o.Guides) == 0 {
+		return nil, badOption("guides", "none, and the log-density is to be that of guides alone")
 	}
 	for _, g := range o.Guides {
 		if err := p.guideBy(g); err != nil {

@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/energies/neural/text"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tasks/infill"
@@ -14,7 +17,8 @@ import (
 
 // Energy holds the flags that select a masked language model and its energy.
 type Energy struct {
-	Model string // a reference for models.Open
+	Model  string   // a reference for models.Open
+	Guides []string // references for infill.OpenGuide
 	mlm.Options
 }
 
@@ -36,10 +40,38 @@ func (e *Energy) AddModelFlags(cmd *cobra.Command) {
 	CompleteModels(cmd, models.MLMs())
 }
 
+// AddGuideFlag defines --guide.
+func (e *Energy) AddGuideFlag(f *pflag.FlagSet) {
+	f.StringArrayVar(&e.Guides, "guide", nil, "add WEIGHT · log p(LABEL | text) of a classifier, a folder or a name as for --model, or WEIGHT · log p(text) of a causal language model, to the log-density: `MODEL[#LABEL]:WEIGHT`; may be repeated, and a negative weight repels")
+}
+
+// OpenGuided is [Energy.Open] with the guides.
+func (e *Energy) OpenGuided(ctx context.Context, a *App) (m *infill.Model, guides []*infill.Guide, release func() error, err error) {
+	m, closeModel, err := e.Open(ctx, a)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	release = func() error {
+		err := closeModel()
+		for _, g := range guides {
+			err = errors.Join(err, g.Close())
+		}
+		return err
+	}
+	for _, ref := range e.Guides {
+		g, err := infill.OpenGuide(ctx, ref, a.Hub(), text.Options{MaxBatch: max(0, e.MaxBatch), Runtime: a.Runtime()})
+		if err != nil {
+			return nil, nil, nil, errors.Join(err, release())
+		}
+		guides = append(guides, g)
+	}
+	return m, guides, release, nil
+}
+
 // Open opens the model and the runtime. The caller must call release in place of the model's Close.
 func (e *Energy) Open(ctx context.Context, a *App) (m *infill.Model, release func() error, err error) {
 	e.Runtime = ort.Options{} // it has the progress of one command
-	key := fmt.Sprintf("%+v %s %s %s %v %d", *e, a.Library, a.Provider, a.ProviderLibrary, a.ProviderOptions, a.Threads)
+	key := fmt.Sprintf("%s %+v %s %s %s %v %d", e.Model, e.Options, a.Library, a.Provider, a.ProviderLibrary, a.ProviderOptions, a.Threads)
 	if m := a.models.get(key); m != nil {
 		m.Warn = a.warn()
 		return m, func() error { return nil }, nil

@@ -76,6 +76,7 @@ var idle = map[string][][2]string{
 	"infill": {
 		{`--sampler nosuch x`, "--sampler has no effect without --draws"},
 		{`--step-size 1 x`, "--step-size has no effect without --draws"},
+		{`--guides-only x`, "--guides-only has no effect without --guide"},
 		{`--draws 5 --top 3 x`, "--top has no effect with --draws"},
 		{`--resume run --beam 3`, "--beam has no effect with --resume"},
 		{`--draws 5 --gradient direct x`, "--gradient has no effect with a sampler that uses no gradient"},

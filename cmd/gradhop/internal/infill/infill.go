@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	neuraltext "github.com/gradhop/gradhop/energies/neural/text"
 	task "github.com/gradhop/gradhop/tasks/infill"
 )
 
@@ -24,7 +23,6 @@ type options struct {
 	app.Texts
 	energy app.Energy
 	task.Options
-	guides []string // --guide
 	rank   string
 	format string
 	out    string
@@ -55,7 +53,8 @@ The log-density of a filling, in nats and not normalised, is (--energy)
   mrf      the sum over blanks of the raw score of its word, with all blanks filled
 With --guide it is the sum of that and of weighted terms, which json and jsonl print one by one.
 A guide with another vocabulary encodes each filled text again and serves samplers that need no
-gradient.`
+gradient. With --guides-only it is the sum of the weighted terms alone: blanks are drawn from the
+posterior of a causal language model by --guides-only --guide MODEL:1 --draws N.`
 
 // New returns the command.
 func New(a *app.App) *cobra.Command {
@@ -100,7 +99,8 @@ func (o *options) command() *cobra.Command {
 	f.StringSliceVar(&o.Words.Block, "block", nil, "`words` not to fill in")
 	app.Duration(f, &o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit, the default with --file and --out NAME/")
 	app.Int(f, &o.Search.Beam, "beam", 0, 0, "`width` of the beams of the search (default: about 110 for up to 3 blanks, less for more)")
-	f.StringArrayVar(&o.guides, "guide", nil, "add WEIGHT · log p(LABEL | text) of a classifier, a folder or a name as for --model, or WEIGHT · log p(text) of a causal language model, to the log-density: `MODEL[#LABEL]:WEIGHT`; may be repeated, and a negative weight repels")
+	o.energy.AddGuideFlag(f)
+	f.BoolVar(&o.Words.GuidesOnly, "guides-only", false, "the log-density is that of the guides alone; the model only proposes words")
 	o.energy.AddFlags(cmd)
 	app.Int(f, &o.Draws, "draws", 0, 0, "`number` of sentences to draw at random, instead of searching for the best")
 	o.Sampling = task.DefaultDraws(0)
@@ -115,11 +115,12 @@ func (o *options) command() *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); NAME/ is the folder of a run to make, of --draws or over the lines of --file")
 	o.corpus.AddFlags(cmd, "infill", &o.File, &o.out, "text")
 	app.SamplerFlags(f, &o.Sampling.Options)
-	app.Common(cmd, "file", "top", "no-punctuation", "no-repeat", "guide", "model", "draws", "seed", "format", "out", "resume")
+	app.Common(cmd, "file", "top", "no-punctuation", "no-repeat", "guide", "guides-only", "model", "draws", "seed", "format", "out", "resume")
 	search := func() bool { return o.Draws == 0 && (o.corpus.Resume == "" || o.corpus.On()) }
 	resumed := func() bool { return o.corpus.Resume != "" && !o.corpus.On() }
 	o.app.Declare(cmd, append(o.corpus.Rules("format"),
 		app.Always("file", "guide", "no-punctuation", "no-repeat", "pieces", "allow", "block", "model", "energy", "mask-embedding", "max-batch", "draws", "out", app.RuntimeFlags),
+		app.Idle("without --guide", func() bool { return len(o.energy.Guides) == 0 }, "guides-only"),
 		app.Idle("with --draws", func() bool { return o.Draws > 0 }, "top", "rank", "time-limit", "beam"),
 		app.Idle("with --resume", resumed, "top", "rank", "time-limit", "beam"),
 		app.Idle("without --draws", search, "temperature", "gradient", "sampler", "draft", "chains", "warmup", "init", "jumps", "seed", app.SamplerOptions),
@@ -168,7 +169,7 @@ func (o *options) recall(flags *pflag.FlagSet) error {
 		}
 		e := &o.energy
 		e.Model, e.Form, e.MaskEmbedding, e.Gradient, e.Temperature = s.Model, s.Energy, s.MaskEmbedding, s.Gradient, s.Temperature
-		o.Text, o.Words, o.guides, o.Draws, o.Sampling = s.Text, s.Words, s.Guides, s.Draws, s.Sampling
+		o.Text, o.Words, e.Guides, o.Draws, o.Sampling = s.Text, s.Words, s.Guides, s.Draws, s.Sampling
 		if !flags.Changed("provider") {
 			o.app.Provider = s.Provider
 		}
@@ -216,27 +217,8 @@ func (o *options) run(ctx context.Context) (err error) {
 
 // open opens the model and the guides. The caller must call release when it is done with them.
 func (o *options) open(ctx context.Context) (m *task.Model, release func() error, err error) {
-	m, release, err = o.energy.Open(ctx, o.app)
-	if err != nil {
-		return nil, nil, err
-	}
-	closeModel := release
-	o.Words.Guides = nil
-	release = func() error {
-		err := closeModel()
-		for _, g := range o.Words.Guides {
-			err = errors.Join(err, g.Close())
-		}
-		return err
-	}
-	for _, ref := range o.guides {
-		g, err := task.OpenGuide(ctx, ref, o.app.Hub(), neuraltext.Options{MaxBatch: max(0, o.energy.MaxBatch), Runtime: o.app.Runtime()})
-		if err != nil {
-			return nil, nil, errors.Join(err, release())
-		}
-		o.Words.Guides = append(o.Words.Guides, g)
-	}
-	return m, release, nil
+	m, o.Words.Guides, release, err = o.energy.OpenGuided(ctx, o.app)
+	return m, release, err
 }
 
 // fillAll fills every text and prints what comes of it. Equal lines are computed once.

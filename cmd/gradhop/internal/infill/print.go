@@ -91,10 +91,13 @@ func text(d *task.Document) (data string, above, below app.Notes) {
 	if d.Line > 0 {
 		above.Add("line %d: %s", d.Line, app.Plain(d.Input))
 	}
-	label := fmt.Sprintf("U of the blanks (%s, nats)  sentence", d.Settings.Energy)
-	if len(d.Settings.Guides) > 0 {
-		label = fmt.Sprintf("U of the blanks (%s and guides, nats)  sentence", d.Settings.Energy)
+	energy := string(d.Settings.Energy)
+	if d.Settings.GuidesOnly {
+		energy = "guides"
+	} else if len(d.Settings.Guides) > 0 {
+		energy += " and guides"
 	}
+	label := fmt.Sprintf("U of the blanks (%s, nats)  sentence", energy)
 	list := make([]counted, len(d.Results))
 	for k, s := range d.Results {
 		list[k].Sentence = s

@@ -13,24 +13,26 @@ import (
 
 // scoreCorpus scores the lines of a corpus into a folder.
 func (o *options) scoreCorpus(ctx context.Context) (err error) {
-	m, release, err := o.energy.Open(ctx, o.app)
+	m, guides, release, err := o.energy.OpenGuided(ctx, o.app)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	o.app.Graceful()
+	set := m.Settings(infill.Options{Words: infill.TextOptions{Guides: guides}})
 	settings := struct {
 		Model         string            `json:"model_sha256"`
 		Energy        mlm.Form          `json:"energy"`
 		MaskEmbedding mlm.MaskEmbedding `json:"mask_embedding"`
 		Words         []int             `json:"words,omitempty"`
 		Provider      string            `json:"provider"`
-	}{m.ID().SHA256, m.Form(), o.energy.MaskEmbedding, o.words, m.Settings(infill.Options{}).Provider}
+		Guides        []infill.GuideID  `json:"guides,omitempty"`
+	}{m.ID().SHA256, m.Form(), o.energy.MaskEmbedding, o.words, set.Provider, set.Guides}
 	_, err = o.corpus.Run(ctx, o.app, settings, func(ctx context.Context, records []corpus.Record, done func(int)) ([]corpus.Result, error) {
 		results := make([]corpus.Result, len(records))
 		for lo := 0; lo < len(records); lo += atOnce {
 			part := records[lo:min(lo+atOnce, len(records))]
-			if err := o.scorePart(ctx, m, part, results[lo:]); err != nil {
+			if err := o.scorePart(ctx, m, guides, part, results[lo:]); err != nil {
 				return nil, err
 			}
 			done(len(part))
@@ -41,7 +43,7 @@ func (o *options) scoreCorpus(ctx context.Context) (err error) {
 }
 
 // scorePart scores records together. Those with a field words are scored at these words.
-func (o *options) scorePart(ctx context.Context, m *infill.Model, records []corpus.Record, results []corpus.Result) error {
+func (o *options) scorePart(ctx context.Context, m *infill.Model, guides []*infill.Guide, records []corpus.Record, results []corpus.Result) error {
 	texts := make([]infill.Text, len(records))
 	for k, r := range records {
 		texts[k] = infill.Text{Text: r.Text, Words: o.words}
@@ -51,7 +53,7 @@ func (o *options) scorePart(ctx context.Context, m *infill.Model, records []corp
 			}
 		}
 	}
-	scores, errs, err := m.Score(ctx, texts)
+	scores, errs, err := m.Score(ctx, texts, guides...)
 	if err != nil {
 		return err
 	}

@@ -52,12 +52,14 @@ With words marked as in "the old man sat by the [MASK=door] .", only their terms
 This is the number that gradhop infill prints for "the old man sat by the [MASK] ." filled so.
 
 Each line printed has the log-density U, U divided by the number of tokens in it, this
-number of the tokens of the text, and the text, separated by tabs; jsonl has each token.
+number of the tokens of the text, and the text, separated by tabs; jsonl has each token. With
+--guide, U is the sum of that and of weighted terms of the whole text; they stand before the text.
 
 With --out NAME/, --file may be larger than memory: see gradhop infill --help.`,
 		Example: `  gradhop score "She opened the door."
   gradhop score "She opened the [MASK=door]."
   gradhop score --words 2 "She opened the door."
+  gradhop score --guide ./sentiment#positive:3 "a brilliant film ."
   gradhop score --file sentences.txt --format jsonl --out scores.jsonl`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !o.corpus.On() {
@@ -73,12 +75,13 @@ With --out NAME/, --file may be larger than memory: see gradhop infill --help.`,
 	f.SortFlags = false
 	o.AddFlags(a, cmd)
 	f.IntSliceVar(&o.words, "words", nil, "`numbers` of the words to score, counted from 1 (default: all)")
+	o.energy.AddGuideFlag(f)
 	o.energy.AddModelFlags(cmd)
 	app.Format(cmd, &o.format, "text", "jsonl")
 	app.OutFlag(f, &o.out)
 	o.corpus.AddFlags(cmd, "score", &o.File, &o.out, "text")
-	app.Common(cmd, "file", "words", "model", "format", "out")
-	a.Declare(cmd, append(o.corpus.Rules("format"), app.Always("file", "words", "model", "energy", "max-batch", "out", app.RuntimeFlags),
+	app.Common(cmd, "file", "words", "guide", "model", "format", "out")
+	a.Declare(cmd, append(o.corpus.Rules("format"), app.Always("file", "words", "guide", "model", "energy", "max-batch", "out", app.RuntimeFlags),
 		app.Idle("with --energy mrf", func() bool { return o.energy.Form == mlm.MRF }, "mask-embedding"))...)
 	return cmd
 }
@@ -105,7 +108,7 @@ func (o *options) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer out.Discard()
-	m, release, err := o.energy.Open(ctx, o.app)
+	m, guides, release, err := o.energy.OpenGuided(ctx, o.app)
 	if err != nil {
 		return err
 	}
@@ -117,7 +120,7 @@ func (o *options) run(ctx context.Context) (err error) {
 			return end
 		}
 		of += len(batch)
-		if err := o.score(ctx, m, lines, batch, out, &failed); err != nil {
+		if err := o.score(ctx, m, guides, lines, batch, out, &failed); err != nil {
 			return err
 		}
 		if end != nil {
@@ -149,12 +152,12 @@ func (o *options) read(ctx context.Context, lines *app.Lines) (batch []input, en
 	return batch, nil
 }
 
-func (o *options) score(ctx context.Context, m *infill.Model, lines *app.Lines, batch []input, out io.Writer, failed *int) error {
+func (o *options) score(ctx context.Context, m *infill.Model, guides []*infill.Guide, lines *app.Lines, batch []input, out io.Writer, failed *int) error {
 	var texts []infill.Text
 	for _, in := range batch {
 		texts = append(texts, in.Text)
 	}
-	scores, errs, err := m.Score(ctx, texts)
+	scores, errs, err := m.Score(ctx, texts, guides...)
 	if err != nil {
 		return err
 	}
@@ -167,22 +170,28 @@ func (o *options) score(ctx context.Context, m *infill.Model, lines *app.Lines, 
 			o.app.Errorf("%s:%d: %v", lines.Name, batch[k].line, err)
 			continue
 		}
-		if err := o.print(out, m.Form(), batch[k].line, s); err != nil {
+		if err := o.print(out, m.Form(), guides, batch[k].line, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *options) print(out io.Writer, form mlm.Form, line int, s infill.Score) error {
+func (o *options) print(out io.Writer, form mlm.Form, guides []*infill.Guide, line int, s infill.Score) error {
 	if o.format == "text" {
+		names, terms, and := "", "", ""
+		for _, g := range guides {
+			and = " and guides"
+			names += "\t" + g.Term()
+			terms += "\t" + s.Terms[g.Term()].Text(4)
+		}
 		if !o.labelled {
 			o.labelled = true
 			var label app.Notes
-			label.Add("U (%s, nats)\tU per token\ttokens in U\ttext", form)
+			label.Add("U (%s%s, nats)\tU per token\ttokens in U%s\ttext", form, and, names)
 			o.app.Print(&label)
 		}
-		_, err := fmt.Fprintf(out, "%s\t%s\t%d of %d\t%s\n", s.LogP.Text(4), s.PerToken.Text(4), len(s.Tokens), s.Of, s.Text)
+		_, err := fmt.Fprintf(out, "%s\t%s\t%d of %d%s\t%s\n", s.LogP.Text(4), s.PerToken.Text(4), len(s.Tokens), s.Of, terms, s.Text)
 		return err
 	}
 	e := json.NewEncoder(out)
@@ -192,7 +201,7 @@ func (o *options) print(out io.Writer, form mlm.Form, line int, s infill.Score) 
 
 // newScoreJSON returns the line of jsonl for a score.
 func newScoreJSON(line int64, s infill.Score) scoreJSON {
-	j := scoreJSON{Line: line, Text: s.Text, PerToken: s.PerToken, Tokens: s.Tokens, Of: s.Of}
+	j := scoreJSON{Line: line, Text: s.Text, Terms: s.Terms, PerToken: s.PerToken, Tokens: s.Tokens, Of: s.Of}
 	switch s.Scope {
 	case infill.WholeText:
 		j.Whole = &s.LogP
@@ -206,12 +215,13 @@ func newScoreJSON(line int64, s infill.Score) scoreJSON {
 
 // scoreJSON is a line of jsonl. The sum is called after the tokens that it is over.
 type scoreJSON struct {
-	Line     int64               `json:"line,omitempty"`
-	Text     string              `json:"text"`
-	Whole    *diag.Number        `json:"logp_text,omitempty"`
-	Words    *diag.Number        `json:"logp_words,omitempty"`
-	Blanks   *diag.Number        `json:"logp_blanks,omitempty"`
-	PerToken diag.Number         `json:"logp_per_token"`
-	Tokens   []infill.TokenScore `json:"tokens"`
-	Of       int                 `json:"tokens_of_text"`
+	Line     int64                  `json:"line,omitempty"`
+	Text     string                 `json:"text"`
+	Whole    *diag.Number           `json:"logp_text,omitempty"`
+	Words    *diag.Number           `json:"logp_words,omitempty"`
+	Blanks   *diag.Number           `json:"logp_blanks,omitempty"`
+	Terms    map[string]diag.Number `json:"terms,omitempty"` // with --guide
+	PerToken diag.Number            `json:"logp_per_token"`
+	Tokens   []infill.TokenScore    `json:"tokens"`
+	Of       int                    `json:"tokens_of_text"`
 }
