@@ -195,6 +195,7 @@ func init() {
 	// scatter
 	driver.Standard(rules.ScatterND, "ScatterND")
 	driver.Standard(rules.ScatterElements, "ScatterElements")
+	driver.RegisterExpansion("", "TensorScatter", 24, rules.TensorScatter)
 
 	// select
 	driver.Standard(rules.TopK, "TopK")
@@ -210,6 +211,10 @@ func init() {
 	driver.Standard(rules.Tile, "Tile")
 	driver.Standard(rules.Trilu, "Trilu")
 	driver.Standard(rules.ReverseSequence, "ReverseSequence")
+
+	// signal
+	driver.Register("", "DFT", 17, rules.DFT)
+	driver.RegisterExpansion("", "STFT", 17, rules.STFT)
 
 	// slice
 	driver.Standard(rules.Slice, "Slice")

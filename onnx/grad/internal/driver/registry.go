@@ -129,7 +129,8 @@ func named(m map[OpKey][]versioned) map[string]bool {
 func init() {
 	RegisterZero("", "Shape", "Size", "ArgMax", "ArgMin", "NonZero", "Equal", "Less", "Greater", "LessOrEqual",
 		"GreaterOrEqual", "Not", "And", "Or", "Xor", "IsNaN", "IsInf", "Sign", "Floor", "Ceil", "Round",
-		"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Hardmax")
+		"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Hardmax", "Bernoulli", "Multinomial",
+		"HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix")
 }
 
 // String returns the operator, with its domain in front outside the standard.
