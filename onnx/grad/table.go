@@ -192,6 +192,9 @@ func init() {
 	// resize
 	driver.Standard(rules.Resize, "Resize")
 
+	// roi
+	driver.RegisterExpansion("", "RoiAlign", 10, rules.RoiAlign)
+
 	// scatter
 	driver.Standard(rules.ScatterND, "ScatterND")
 	driver.Standard(rules.ScatterElements, "ScatterElements")
