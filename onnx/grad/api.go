@@ -61,8 +61,6 @@ const (
 	NotRows = driver.NotRows
 	// NotNumbers: the element type of the value has no gradient, or is unknown.
 	NotNumbers = driver.NotNumbers
-	// Training: a node runs in training mode.
-	Training = driver.Training
 )
 
 // Backward appends to b the gradients of Σ_k <seeds[k], outs[k]> with respect to each of

@@ -15,6 +15,13 @@ func init() {
 	oracles["com.microsoft.TransposeMatMul"] = oracle{build: func(g *gradtest.Gen) { fusedMatMul(g, "TransposeMatMul") }, single: noDouble}
 	oracles["com.microsoft.FusedGemm"] = oracle{build: func(g *gradtest.Gen) { fusedGemm(g, "Relu", "Tanh", "Sigmoid") }, expanded: noDouble}
 	oracles["com.microsoft.FusedConv"] = oracle{build: func(g *gradtest.Gen) { fusedConv(g, "Relu", "Tanh", "Sigmoid") }, expanded: noDouble}
+	oracles["com.microsoft.GemmFastGelu"] = oracle{build: gemmFastGelu, expanded: noKernel, defined: func(b *build.Builder, n *onnx.Node) []build.Value {
+		if n.Op != "GemmFastGelu" {
+			return nil
+		}
+		return b.OpN(contrib, "FastGelu", 1, in(b.MatMul(n.In(0), n.In(1)), n.In(2)))
+	}}
+	oracles["com.microsoft.NhwcConv"] = oracle{build: nhwcConv, expanded: noKernel, defined: sumOfProducts}
 	// The other activations have rules of their own.
 	forwards["com.microsoft.FusedGemm"] = func(g *gradtest.Gen) { fusedGemm(g, "LeakyRelu", "HardSigmoid") }
 	forwards["com.microsoft.FusedConv"] = func(g *gradtest.Gen) { fusedConv(g, "LeakyRelu", "HardSigmoid", "Clip") }
@@ -127,6 +134,59 @@ func fusedConv(g *gradtest.Gen, activations ...string) {
 		attrs = append(attrs, &onnx.Attribute{Name: "activation_params", Type: onnx.AttrFloats, Floats: []float32{-0.5, 1.5}})
 	}
 	g.Out(contribOp(g, "FusedConv", in, attrs...))
+}
+
+const noKernel = "the runtime has no kernel for the processor"
+
+func gemmFastGelu(g *gradtest.Gen) {
+	k, n := g.Dim(), g.Dim()
+	x := in(g.Float(append(g.RandShape(g.Between(1, 2)), k), g.Signed), g.Float([]shape.Dim{k, n}, g.Signed), "")
+	if g.Coin() {
+		x[2] = g.Float([]shape.Dim{n}, g.Signed)
+	}
+	g.Out(contribOp(g, "GemmFastGelu", x))
+}
+
+func nhwcConv(g *gradtest.Gen) {
+	group := int64(g.Between(1, 2))
+	x := in(g.Float([]shape.Dim{g.Dim(), shape.D(5), shape.D(6), shape.D(2 * group)}, g.Signed), g.Float(shape.Dims(3*group, 3, 2, 2), g.Signed))
+	if g.Coin() {
+		x = append(x, g.Float(shape.Dims(3*group), g.Signed))
+	}
+	g.Out(contribOp(g, "NhwcConv", x, onnx.IntAttr("group", group), onnx.IntsAttr("strides", 2, 1), onnx.IntsAttr("pads", 1, 0, 1, 0)))
+}
+
+// sumOfProducts writes the convolution of nhwcConv as a sum, over the places of its 3·2 kernel, of products of the
+// channels there.
+func sumOfProducts(b *build.Builder, n *onnx.Node) []build.Value {
+	if n.Op != "NhwcConv" {
+		return nil
+	}
+	groups := n.Int("group", 1)
+	x := b.Op("Pad", in(n.In(0), b.Ints(0, 1, 0, 0, 0, 1, 0, 0)))
+	part := func(v build.Value, axis, from, to, step int64) build.Value {
+		return b.Op("Slice", in(v, b.Ints(from), b.Ints(to), b.Ints(axis), b.Ints(step)))
+	}
+	var all []build.Value
+	for g := range groups {
+		var sum build.Value
+		for p := range int64(6) {
+			i, j := p/2, p%2
+			places := part(part(part(x, 3, 2*g, 2*g+2, 1), 1, i, i+5, 2), 2, j, j+5, 1)
+			w := part(part(part(n.In(1), 0, 3*g, 3*g+3, 1), 1, i, i+1, 1), 2, j, j+1, 1)
+			if y := b.MatMul(places, b.SwapLast(b.Squeeze(w, 1, 2))); sum == "" {
+				sum = y
+			} else {
+				sum = b.Add(sum, y)
+			}
+		}
+		all = append(all, sum)
+	}
+	y := b.Op("Concat", all, onnx.IntAttr("axis", 3))
+	if n.In(2) != "" {
+		y = b.Add(y, n.In(2))
+	}
+	return []build.Value{y}
 }
 
 func expandDims(g *gradtest.Gen) {

@@ -49,7 +49,7 @@ func TestExpansionsForward(t *testing.T) {
 						build = more
 					}
 					build(g)
-					if err := sameForward(g); err != nil && !(g.Symbolic && refusal(err)) {
+					if err := sameForward(g, o.defined); err != nil && !(g.Symbolic && refusal(err)) {
 						t.Errorf("opset %d, trial %d: %v\n%s", opset, trial, err, listing(g.Model()))
 					}
 				}
@@ -66,9 +66,9 @@ func domainOf(op string) (domain, name string) {
 	return "", op
 }
 
-// sameForward compares the run of g with that of its expansion, by the driver's
-// own pass.
-func sameForward(g *gradtest.Gen) error {
+// sameForward compares the run of g, or of its definition, with that of its expansion, by
+// the driver's own pass.
+func sameForward(g *gradtest.Gen, defined grad.Expansion) error {
 	if err := g.Err(); err != nil {
 		return err
 	}
@@ -76,7 +76,13 @@ func sameForward(g *gradtest.Gen) error {
 	for i, v := range g.Outs {
 		g.Output(fmt.Sprintf("out%d", i), v)
 	}
-	want, err := gradtest.Run(loose(m), g.Feeds)
+	native := loose(m)
+	if defined != nil {
+		if err := define(native, defined); err != nil {
+			return err
+		}
+	}
+	want, err := gradtest.Run(native, g.Feeds)
 	if err != nil {
 		return fmt.Errorf("the operator itself: %w", err)
 	}
@@ -112,6 +118,28 @@ func sameForward(g *gradtest.Gen) error {
 		}
 	}
 	return nil
+}
+
+// define replaces the nodes of m that how writes.
+func define(m *onnx.Model, how grad.Expansion) error {
+	nodes := m.Graph.Nodes
+	m.Graph.Nodes = nil
+	b, err := build.New(m, "defined/", nil)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		since := len(m.Graph.Nodes)
+		out := how(b, n)
+		if out == nil {
+			b.Append(n)
+			continue
+		}
+		for i, v := range out {
+			b.Rename(since, v, n.Out(i))
+		}
+	}
+	return b.Err()
 }
 
 // agrees reports whether an inferred shape can be that of a run, and is known where

@@ -36,6 +36,9 @@ type oracle struct {
 	// twin says that the operator quantises, which the runtime does in float only, and
 	// that differences are taken in double of the same without roundings.
 	twin bool
+	// defined, where the runtime has no kernel for the operator, or for some form of it, writes the
+	// operator in another way than its expansion does; nil where there is a kernel.
+	defined grad.Expansion
 	// once says why the gradient of the gradient is not checked.
 	once string
 }

@@ -26,17 +26,6 @@ func backwardOf(t *testing.T, build0 func(g *gradtest.Gen, x build.Value) build.
 	return err
 }
 
-// TestBatchNormTraining: statistics of the batch are for training.
-func TestBatchNormTraining(t *testing.T) {
-	err := backwardOf(t, func(g *gradtest.Gen, x build.Value) build.Value {
-		v := g.Fixed(shape.Dims(3), g.Positive)
-		return g.OpN("", "BatchNormalization", 3, []build.Value{x, v, v, v, v}, onnx.IntAttr("training_mode", 1))[0]
-	}, 2, 3, 4)
-	if obstacle(err, grad.Training) == nil {
-		t.Errorf("got %v, want one about training mode", err)
-	}
-}
-
 // TestHugeWindows: sizes that a file states are not taken on trust.
 func TestHugeWindows(t *testing.T) {
 	const huge = 1 << 30

@@ -278,6 +278,8 @@ func init() {
 	driver.RegisterExpansion(driver.Contrib, "TransposeMatMul", 1, expand.FusedMatMul)
 	driver.RegisterExpansion(driver.Contrib, "FusedGemm", 1, expand.FusedGemm)
 	driver.RegisterExpansion(driver.Contrib, "FusedConv", 1, expand.FusedConv)
+	driver.RegisterExpansion(driver.Contrib, "NhwcConv", 1, expand.NhwcConv)
+	driver.RegisterExpansion(driver.Contrib, "GemmFastGelu", 1, expand.GemmFastGelu)
 	driver.RegisterExpansion(driver.Contrib, "ExpandDims", 1, expand.ExpandDims)
 
 	// expansion: rnn gru

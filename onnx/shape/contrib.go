@@ -11,6 +11,8 @@ func init() {
 	register(inferMatMul, "FusedMatMul", "TransposeMatMul")
 	register(inferGemm, "FusedGemm")
 	register(inferConv, "FusedConv")
+	register(inferMatMul, "GemmFastGelu")
+	register(inferNhwcConv, "NhwcConv")
 	register(inferExpandDims, "ExpandDims")
 	register(inferSkipNorm, "SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 	register(inferSimplified, "SimplifiedLayerNormalization")
@@ -24,6 +26,24 @@ func fusedOperand(n *onnx.Node, side string, s []Dim) []Dim {
 		s = slices.Concat(s[1:r-1], s[:1], s[r-1:])
 	}
 	return swapLast(s, n.Int("trans"+side, 0) != 0)
+}
+
+// inferNhwcConv: as Conv with the channels last.
+func inferNhwcConv(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	turned := slices.Clone(in)
+	for i, x := range in[:min(2, len(in))] {
+		if x.Rank() < 3 {
+			return nil, nil
+		}
+		last := len(x.Shape) - 1
+		turned[i] = &Info{Type: x.Type, Known: true, Shape: slices.Concat(x.Shape[:1], x.Shape[last:], x.Shape[1:last])}
+	}
+	out, err := inferConv(inf, n, turned)
+	if err == nil && out != nil {
+		s := out[0].Shape
+		out[0].Shape = slices.Concat(s[:1], s[2:], s[1:2])
+	}
+	return out, err
 }
 
 func inferExpandDims(_ *Inference, _ *onnx.Node, in []*Info) ([]*Info, error) {

@@ -36,6 +36,11 @@ func SameAsRun(g *Gen, exact bool) error {
 		}
 		out.Graph.Outputs = append(out.Graph.Outputs, o)
 	}
+	if g.Prepare != nil {
+		if err := g.Prepare(out); err != nil {
+			return err
+		}
+	}
 	res, err := Run(out, g.Feeds)
 	if err != nil {
 		return err

@@ -30,8 +30,6 @@ const (
 	NotRows
 	// NotNumbers: the element type of the value has no gradient, or is unknown.
 	NotNumbers
-	// Training: a node runs in training mode, where its output is random.
-	Training
 )
 
 // NotDifferentiableError says why a model has no gradient. With NoRule, NoForm and

@@ -76,7 +76,7 @@ func packed(b *build.Builder, n *onnx.Node, all driver.Value) []driver.Value {
 // maskOf returns what a mask adds to the scores of q, [batch, heads, length, size], to
 // k: [batch, total] and [batch, length, total] hold 0 for what does not count; [batch]
 // holds the number of keys that do, and [2·batch] the ends and then the beginnings of
-// those that do.
+// those that do; [batch, 1, most, most] is for all positions that there can be.
 func maskOf(b *build.Builder, n *onnx.Node, mask, q, k driver.Value) []driver.Value {
 	if mask == "" || b.Err() != nil {
 		return nil
@@ -102,6 +102,10 @@ func maskOf(b *build.Builder, n *onnx.Node, mask, q, k driver.Value) []driver.Va
 		keep := b.Op("And", []driver.Value{b.Op("Less", []driver.Value{j, b.Unsqueeze(bounds[0], 1)}),
 			b.Op("GreaterOrEqual", []driver.Value{j, b.Unsqueeze(bounds[1], 1)})})
 		return []driver.Value{biasWhere(b, b.Unsqueeze(keep, 1, 2), what, q)}
+	case len(s) == 4 && s[1].Is(1): // [batch, 1, most, most], of which the last queries and the first keys are taken
+		past := total.Sub(sq[2])
+		mask = b.Squeeze(driver.Slice(b, driver.Slice(b, mask, 2, past, total, []driver.Value{q, k}), 3, shape.D(0), total, []driver.Value{k}), 1)
+		return []driver.Value{biasWhere(b, b.Unsqueeze(b.Cast(mask, onnx.Bool), 1), what, q)}
 	case len(s) == 2 || len(s) == 3:
 		keep := b.Cast(mask, onnx.Bool)
 		axes := []int64{1, 2}

@@ -42,7 +42,7 @@ func Attention(b *build.Builder, n *onnx.Node) []driver.Value {
 		if b.Info(mask).Type == onnx.Bool {
 			mask = biasWhere(b, mask, masked, q)
 		}
-		a.bias = append(a.bias, mask)
+		a.bias = append(a.bias, padded(b, mask, sk[2]))
 	}
 	if n.Int("is_causal", 0) != 0 {
 		a.bias = append(a.bias, causal(b, sq[2], sk[2], past, 0, q, q, k, n.In(4)))
@@ -63,6 +63,22 @@ func Attention(b *build.Builder, n *onnx.Node) []driver.Value {
 		out.y = joinHeads(b, out.y)
 	}
 	return []driver.Value{out.y, k, v, scores[mode]}
+}
+
+// padded returns a bias whose keys are fewer than the total, as it may be since version 24, with those left out masked.
+func padded(b *build.Builder, bias driver.Value, total shape.Dim) driver.Value {
+	s, _ := b.Shape(bias)
+	if len(s) == 0 {
+		return bias
+	}
+	have, known := s[len(s)-1].Const()
+	want, number := total.Const()
+	if !known || !number || have == 1 || have >= want {
+		return bias
+	}
+	pads := make([]int64, 2*len(s))
+	pads[len(pads)-1] = want - have
+	return b.Op("Pad", []driver.Value{bias, b.Ints(pads...), b.Scalar(masked, bias)})
 }
 
 // shorter returns the bias [batch, 1, 1, total] that leaves the first ends[i] of the

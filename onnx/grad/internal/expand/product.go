@@ -51,6 +51,29 @@ func FusedGemm(b *build.Builder, n *onnx.Node) []driver.Value {
 	return activate(b, n, y, activation)
 }
 
+// GemmFastGelu: Y = FastGelu(X·W + bias)
+func GemmFastGelu(b *build.Builder, n *onnx.Node) []driver.Value {
+	y := b.MatMul(n.In(0), n.In(1))
+	if n.In(2) != "" {
+		y = b.Add(y, n.In(2))
+	}
+	return []driver.Value{geluTanh(b, y)}
+}
+
+// NhwcConv is Conv of images, and weights, whose channels are the last axis.
+func NhwcConv(b *build.Builder, n *onnx.Node) []driver.Value {
+	rank, ok := driver.RankOf(b, n, n.In(0))
+	if !ok {
+		return nil
+	}
+	first, last := []int64{0, int64(rank) - 1}, []int64{0}
+	for a := int64(1); a < int64(rank)-1; a++ {
+		first, last = append(first, a), append(last, a+1)
+	}
+	in := []driver.Value{b.Transpose(n.In(0), first...), b.Transpose(n.In(1), first...), n.In(2)}
+	return []driver.Value{b.Transpose(b.Op("Conv", in, n.Attrs...), append(last, 1)...)}
+}
+
 // FusedConv: Y = activation(Conv(X, W, B) + Z)
 func FusedConv(b *build.Builder, n *onnx.Node) []driver.Value {
 	plain := slices.DeleteFunc(slices.Clone(n.Attrs), func(a *onnx.Attribute) bool { return strings.HasPrefix(a.Name, "activation") })

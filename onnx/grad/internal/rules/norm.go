@@ -23,17 +23,18 @@ func perChannel(b *build.Builder, v driver.Value, rank int) driver.Value {
 }
 
 // BatchNorm: y = (x-μ)·k + β with k = γ/√(v+ε), all given per channel: dx = dy·k, dγ = Σ dy·x̂,
-// dβ = Σ dy, dμ = -k·Σ dy, dv = -½·k/(v+ε)·Σ dy·(x-μ).
+// dβ = Σ dy, dμ = -k·Σ dy, dv = -½·k/(v+ε)·Σ dy·(x-μ). In training mean and variance are those of the batch.
 func BatchNorm(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
-	if n.Int("training_mode", 0) != 0 || n.Out(1) != "" {
-		b.Fail(driver.Refusal(driver.Training, n.Node, "it is in training mode; export the model for inference"))
-		return nil
-	}
 	x, gamma, mean, variance := n.In(0), n.In(1), n.In(3), n.In(4)
 	rank := b.Info(x).Rank()
 	if rank < 2 {
 		b.Fail(driver.BadShape(n.Label(), x, "unknown rank", "a batch of channels"))
 		return nil
+	}
+	if n.Int("training_mode", 0) != 0 || n.Out(1) != "" {
+		hat := normalised(b, x, append([]int64{0}, spatialAxes(rank)...), float64(n.Float("epsilon", 1e-5)))
+		y := b.Add(b.Mul(hat, perChannel(b, gamma, rank)), perChannel(b, n.In(2), rank))
+		return driver.Nested(b, n, []driver.Value{y}, dy[:1])
 	}
 	shifted := b.Add(variance, b.Scalar(float64(n.Float("epsilon", 1e-5)), variance))
 	inv := b.Inverse(b.Op("Sqrt", []driver.Value{shifted}))
