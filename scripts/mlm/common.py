@@ -27,11 +27,12 @@ class Shape:
     max_position_embeddings: int = 128
     type_vocab_size: int = 2
     layer_norm_eps: float = 1e-12
+    is_decoder: bool = False  # causal: a token sees itself and those before it
 
     def hf_config(self) -> dict:
         """The dictionary that transformers.BertConfig reads."""
         return {
-            "architectures": ["BertForMaskedLM"],
+            "architectures": ["BertLMHeadModel" if self.is_decoder else "BertForMaskedLM"],
             "model_type": "bert",
             **asdict(self),
             "hidden_act": "gelu",

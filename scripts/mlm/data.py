@@ -93,6 +93,17 @@ def mask(ids: np.ndarray, rate: float, inner: np.ndarray, rng: np.random.Generat
     return out, where, target
 
 
+def following(ids: np.ndarray, whole: np.ndarray) -> tuple:
+    """Targets of a causal model: the flat positions that have a next token, and these tokens.
+
+    whole [rows] is False where a row is cut inside a sentence; the [SEP] there is no target.
+    """
+    follows = np.zeros_like(ids)
+    follows[:, :-1] = ids[:, 1:]
+    where = np.flatnonzero((follows != PAD) & (whole[:, None] | (follows != SEP)))
+    return where, follows.reshape(-1)[where]
+
+
 def inner_pieces(vocab: list[str]) -> np.ndarray:
     """True for every piece that continues a word."""
     return np.asarray([p.startswith("##") for p in vocab])

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from .blimp import blimp
 from .common import CLS, MASK, SEP, need
-from .data import Corpus, inner_pieces, mask, read_vocab
+from .data import Corpus, following, inner_pieces, mask, read_vocab
 from .pseudo import Scorer, log_softmax, pseudo_perplexity
 
 DEMO = "he had not , after all , [MASK] me the chance but [MASK] abandoned me [MASK] ."
@@ -36,7 +36,8 @@ class Model:
         self.tokenizer = Tokenizer.from_file(str(need(folder / "tokenizer.json", "tokenizer")))
         self.vocab = read_vocab(folder)
         self.inner = inner_pieces(self.vocab)
-        self.positions = json.loads((folder / "config.json").read_text("utf-8"))["max_position_embeddings"]
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        self.positions, self.causal = config["max_position_embeddings"], config.get("is_decoder", False)
 
     def logits(self, ids: np.ndarray, live: np.ndarray | None = None) -> np.ndarray:
         live = np.ones_like(ids) if live is None else live.astype(np.int64)
@@ -73,6 +74,25 @@ def held_out(m: Model, stem: Path, *, length: int = 128, limit: int = 1024, seed
             rates = {k: round(float(v / count), 4) for k, v in (("top1", top1), ("top5", top5), ("loss", loss))}
             out[protocol][name] = rates | {"targets": int(count)}
     return out
+
+
+def next_tokens(m: Model, stem: Path, *, length: int = 128, limit: int = 1024, seed: int = 0) -> dict:
+    """Top-1, top-5 and loss of a causal model at the tokens of rows of whole sentences."""
+    corpus = Corpus(stem)
+    rng = np.random.default_rng(seed)
+    rows = corpus.rows(length, rng, single=0.0)
+    rows = rows[rng.permutation(len(rows))[:limit]]
+    sums, count = np.zeros(3), 0
+    for part in np.array_split(rows, -(-len(rows) // 16)):
+        ids, live = corpus.fill(part, length)
+        where, target = following(ids, np.isin(part[:, 1], corpus.marks))
+        scores = log_softmax(m.logits(ids, live).reshape(-1, len(m.vocab))[where])
+        own = scores[np.arange(len(where)), target]
+        rank = (scores > own[:, None]).sum(-1)
+        sums += [(rank < 1).sum(), (rank < 5).sum(), -own.sum()]
+        count += len(where)
+    rates = {k: round(float(v / count), 4) for k, v in zip(("top1", "top5", "loss"), sums, strict=True)}
+    return {"rows": len(rows), "length": length, **rates, "targets": count}
 
 
 def spell(pieces: list[str]) -> list[str]:
@@ -164,6 +184,8 @@ def evaluate(folder: Path, work: Path, infill: Path | None, *, rows: int = 1024,
     """
     m = Model(folder, threads)
     out: dict = {}
+    if m.causal:
+        return {"held_out": next_tokens(m, work / "held", length=min(128, m.positions), limit=rows), "speed": speed(m)}
     if rows:
         out["held_out"] = held_out(m, work / "held", length=min(128, m.positions), limit=rows)
         out["words"] = words(m, work / "held", limit=2 * rows)

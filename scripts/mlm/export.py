@@ -93,6 +93,12 @@ def build(weights: dict[str, np.ndarray], s: Shape) -> onnx.ModelProto:
     live = g.op("Cast", ["attention_mask"], "live", to=TensorProto.FLOAT)
     live = g.op("Unsqueeze", [live, g.constant([1, 2])], "live4")
     bias = g.op("Mul", [g.op("Sub", [g.constant(1.0), live], "dead"), g.constant(-10000.0)], "attention_bias")
+    if s.is_decoder:
+        end = g.op("Cast", [g.op("Squeeze", ["length"], "end")], "end.float", to=TensorProto.FLOAT)
+        at = g.op("Range", [g.constant(0.0), end, g.constant(1.0)], "at")
+        later = g.op("Less", [g.op("Unsqueeze", [at, g.constant([1])], "rows"), at], "later")
+        unseen = g.op("Mul", [g.op("Cast", [later], "later.float", to=TensorProto.FLOAT), g.constant(-10000.0)], "unseen")
+        bias = g.op("Add", [bias, unseen], "causal_bias")
     for i in range(s.num_hidden_layers):
         p = f"bert.encoder.layer.{i}."
         a = g.linear(attention(g, x, bias, s, p + "attention."), p + "attention.output.dense", p + "attended")
@@ -110,7 +116,7 @@ def build(weights: dict[str, np.ndarray], s: Shape) -> onnx.ModelProto:
     ins = [helper.make_tensor_value_info(n, TensorProto.INT64, axes)
            for n in ("input_ids", "attention_mask", "token_type_ids")]  # fmt: skip
     outs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [*axes, s.vocab_size])]
-    graph = helper.make_graph(g.nodes, "BertForMaskedLM", ins, outs, g.initializers)
+    graph = helper.make_graph(g.nodes, s.hf_config()["architectures"][0], ins, outs, g.initializers)
     opset = [helper.make_opsetid("", OPSET)]
     model = helper.make_model(graph, opset_imports=opset, ir_version=8, producer_name="gradhop")
     onnx.checker.check_model(model, full_check=True)
@@ -166,18 +172,18 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def hf_model(weights: dict[str, torch.Tensor], s: Shape) -> torch.nn.Module:
-    """transformers' BertForMaskedLM with these weights."""
-    from transformers import BertConfig, BertForMaskedLM
+    """transformers' BertForMaskedLM with these weights, or BertLMHeadModel."""
+    from transformers import BertConfig, BertForMaskedLM, BertLMHeadModel
 
     config = {k: v for k, v in s.hf_config().items() if k not in ("architectures", "model_type")}
-    model = BertForMaskedLM(BertConfig(**config)).eval()
+    model = (BertLMHeadModel if s.is_decoder else BertForMaskedLM)(BertConfig(**config)).eval()
     weights = dict(weights)
     weights["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"]
     weights["cls.predictions.decoder.bias"] = weights["cls.predictions.bias"]
     missing, unexpected = model.load_state_dict(weights, strict=False)
     wrong = [n for n in [*missing, *unexpected] if not n.endswith("position_ids")]
     if wrong:
-        raise ValueError(f"mlm: weights do not fit BertForMaskedLM: {wrong}")
+        raise ValueError(f"mlm: weights do not fit {type(model).__name__}: {wrong}")
     return model
 
 

@@ -1,6 +1,6 @@
-"""A lean BERT masked LM (post-norm, erf GELU, tied head) for fast pre-training.
+"""A lean BERT masked LM (post-norm, erf GELU, tied head) for fast pre-training, or a causal one.
 
-The arithmetic is that of transformers.BertForMaskedLM with token types all zero; `hf_state`
+The arithmetic is that of transformers.BertForMaskedLM, or BertLMHeadModel, with token types all zero; `hf_state`
 gives the weights under its names. Only what speeds up training differs: query, key and value
 are one matrix, and the vocabulary head runs at the masked positions alone.
 """
@@ -90,7 +90,8 @@ class MaskedLM(nn.Module):
         freq = frequencies(d)
         use = torch.linspace(0, len(freq) // 2, size // 2).long()  # the faster half tells neighbours apart
         gain = math.sqrt(9.0 * math.sqrt(size) / (size // 2))
-        for h, shift in zip(range(first.heads // 2), [-1, 1, -2, 2] * 4, strict=False):
+        shifts = [-1, -2] if self.shape.is_decoder else [-1, 1, -2, 2]
+        for h, shift in zip(range(first.heads // 2), shifts * 8, strict=False):
             q = torch.zeros(size, d)
             k = torch.zeros(size, d)
             for i, f in enumerate(use.tolist()):
@@ -107,6 +108,8 @@ class MaskedLM(nn.Module):
         x = self.word(ids) + self.position.weight[: ids.shape[1]] + self.kind.weight[0]
         x = self.norm(x)
         bias = torch.zeros(live.shape, dtype=x.dtype, device=x.device).masked_fill(~live, -1e4)[:, None, None]
+        if self.shape.is_decoder:
+            bias = bias + torch.full((ids.shape[1],) * 2, -1e4, dtype=x.dtype, device=x.device).triu(1)
         for layer in self.layers:
             x = layer(x, bias)
         return x

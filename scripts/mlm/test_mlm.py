@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import onnx
 from scripts.mlm import __main__ as driver
 from scripts.mlm.blimp import blimp
 from scripts.mlm.common import MASK, PAD, RecipeError
-from scripts.mlm.data import Corpus, mask
-from scripts.mlm.pseudo import Scorer
+from scripts.mlm.data import Corpus, following, mask
+from scripts.mlm.pseudo import Scorer, log_softmax
 from scripts.mlm.text import clean, penn, sentences
 
 WHO = ["the old man", "my sister", "the captain", "a child", "the doctor", "his wife"]
@@ -124,6 +125,44 @@ def test_export_loads_in_go(folder: Path) -> None:
             with torch.no_grad():
                 total += torch.log_softmax(hf(variant[None]).logits[0, at], -1)[words[i]].item()
         assert abs(total - r["logp_blanks"]) < 1e-3 * max(1, abs(total)), (r, total)
+
+
+def test_causal(folder: Path, tmp_path: Path) -> None:
+    """A decoder trained on the same text: its logits know no later token, and gradhop's score is their log-probability."""
+    from scripts.mlm.evaluate import Model
+
+    for f in folder.glob("*.[tsv]*"):
+        if f.suffix in (".tok", ".sent", ".txt"):
+            shutil.copy(f, tmp_path)
+    for f in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / f, tmp_path)
+    flags = ["--tiny", "--causal", "--seed", "3", "--work", str(tmp_path), "--workers", "1", "--rows", "8"]
+    driver.run(["train", "export", "evaluate", *flags])  # which compares the file with transformers
+    held = json.loads((tmp_path / "figures.json").read_text("utf-8"))["held_out"]
+    assert held["top5"] > held["top1"] > 0.4 and held["loss"] < 2.5
+    config = json.loads((tmp_path / "model" / "config.json").read_text("utf-8"))
+    assert config["architectures"] == ["BertLMHeadModel"] and config["is_decoder"]
+
+    m = Model(tmp_path / "model")
+    text = "the captain opened the door at night ."
+    ids = np.asarray([m.encode(text)])
+    other = ids.copy()
+    other[0, 5:] = 9
+    now, then = m.logits(ids)[0], m.logits(other)[0]
+    moved = np.abs(now - then).max(-1)
+    assert moved[:5].max() < 1e-4 and moved[5:].min() > 0.1
+    words = ids[0, 1:-1]  # [SEP] is no token of the text
+    want = log_softmax(now.astype(np.float64))[np.arange(len(words)), words].sum()
+    command = ["go", "run", "./cmd/gradhop", "score", "--model", str(tmp_path / "model"), "--format", "jsonl", "--threads", "1", text]
+    done = subprocess.run(command, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["logp_text"] == pytest.approx(want, abs=1e-3)
+
+
+def test_next_tokens_end_with_whole_sentences() -> None:
+    ids = np.asarray([[2, 7, 8, 3, 0], [2, 9, 6, 5, 3]])
+    where, target = following(ids, np.asarray([True, False]))
+    assert where.tolist() == [0, 1, 2, 5, 6, 7] and target.tolist() == [7, 8, 3, 9, 6, 5]
 
 
 def test_file_is_a_plain_bert_in_int8(folder: Path) -> None:

@@ -13,7 +13,7 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 
 from .common import RecipeError, Shape
-from .data import Corpus, Plan, inner_pieces, mask, read_vocab
+from .data import Corpus, Plan, following, inner_pieces, mask, read_vocab
 from .export import read_weights
 from .model import MaskedLM
 from .optim import Muon, adamw, matrices
@@ -165,6 +165,9 @@ class Worker:
         return min(1.0, (1 - self.progress()) / self.s.decay)
 
     def mask_rate(self) -> float:
+        """The share of the tokens that are targets."""
+        if self.s.shape.is_decoder:
+            return 1.0
         return self.s.mask_to + (self.s.mask_from - self.s.mask_to) * self.left()
 
     def take(self) -> int:
@@ -180,8 +183,11 @@ class Worker:
         """Adds block i's gradient; returns loss sum, right guesses (-1: not counted), targets."""
         length, spans = self.plan.block(i)
         ids, live = self.plan.corpus.fill(spans, length)
-        rng = np.random.default_rng([self.s.seed, 7, i])
-        hidden, where, target = mask(ids, self.mask_rate(), self.inner, rng, whole=i % 2 == 0, shown=self.s.shown)
+        if self.s.shape.is_decoder:
+            hidden, (where, target) = ids, following(ids, np.isin(spans[:, 1], self.plan.corpus.marks))
+        else:
+            rng = np.random.default_rng([self.s.seed, 7, i])
+            hidden, where, target = mask(ids, self.mask_rate(), self.inner, rng, whole=i % 2 == 0, shown=self.s.shown)
         with self.shared.lock:
             self.counters[TOKENS] += int(live.sum())
         t = [torch.from_numpy(a).to(self.device) for a in (hidden, live, where, target)]

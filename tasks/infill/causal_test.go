@@ -94,3 +94,29 @@ func TestCausal(t *testing.T) {
 		t.Errorf("with another energy: %v", err)
 	}
 }
+
+// TestCausalByName: config.json says what a model is, also where its tokenizer has a mask token.
+func TestCausalByName(t *testing.T) {
+	for name, want := range map[string]mlm.Form{"BertLMHeadModel": Causal, "RobertaForCausalLM": Causal, "BertForMaskedLM": mlm.PLL, "XLMWithLMHeadModel": mlm.PLL} {
+		dir := t.TempDir()
+		err := os.CopyFS(dir, os.DirFS("../../models/data/bert-books"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "bert", "architectures": ["`+name+`"]}`), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := models.Open(t.Context(), dir, hub.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Load(src, mlm.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Form() != want {
+			t.Errorf("%s: %s, want %s", name, m.Form(), want)
+		}
+		m.Close()
+	}
+}

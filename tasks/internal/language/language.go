@@ -33,7 +33,7 @@ func Load(src models.Model, o mlm.Options) (*hf.Tokenizer, *mlm.Model, mlm.Optio
 	if err != nil {
 		return fail(err)
 	}
-	if tok.Mask < 0 && Causal(src) {
+	if Causal(src) {
 		return fail(ErrCausal)
 	}
 	if tok.Mask < 0 {
@@ -79,8 +79,11 @@ func (c config) is(ends ...string) bool {
 	})
 }
 
-// Causal says whether a model's config.json names a causal language model.
-func Causal(src models.Model) bool { return configOf(src).is("ForCausalLM", "LMHeadModel") }
+// Causal says whether a model's config.json names a causal language model. Its tokenizer may have a mask token all the same.
+func Causal(src models.Model) bool {
+	c := configOf(src)
+	return c.is("ForCausalLM", "LMHeadModel") && !c.is("WithLMHeadModel") // XLM's, which is a masked one
+}
 
 // Labels returns the labels of a classifier in the order of its logits, and whether they do not exclude each other. found is
 // false for another model.
