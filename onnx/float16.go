@@ -49,12 +49,3 @@ func Float16FromFloat32(f float32) uint16 {
 
 // bFloat16ToFloat32 returns the value of the bfloat16 with the given bits.
 func bFloat16ToFloat32(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
-
-// bfloat16FromFloat32 returns the bits of the bfloat16 nearest to f.
-func bfloat16FromFloat32(f float32) uint16 {
-	b := math.Float32bits(f)
-	if b&0x7fffffff > 0x7f800000 { // NaN
-		return uint16(b>>16) | 0x40
-	}
-	return uint16((b + 0x7fff + b>>16&1) >> 16)
-}

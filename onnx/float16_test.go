@@ -161,3 +161,12 @@ func BenchmarkFloat16ToFloat32(b *testing.B) {
 	}
 	_ = sum
 }
+
+// bfloat16FromFloat32 returns the bits of the bfloat16 nearest to f.
+func bfloat16FromFloat32(f float32) uint16 {
+	b := math.Float32bits(f)
+	if b&0x7fffffff > 0x7f800000 { // NaN
+		return uint16(b>>16) | 0x40
+	}
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}

@@ -355,14 +355,3 @@ func (k *tempering) Tune(s *State, _ *Info, last bool) {
 		}
 	}
 }
-
-// tunedLadder writes a chain's inverse temperatures as the option ladder takes them.
-func tunedLadder(s *State, c int) string {
-	all := s.Var(LadderVar)
-	l := len(all) / s.Chains()
-	var parts []string
-	for _, b := range all[c*l : (c+1)*l] {
-		parts = append(parts, strconv.FormatFloat(b, 'g', 6, 64))
-	}
-	return strings.Join(parts, ",")
-}

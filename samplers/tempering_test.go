@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,4 +118,15 @@ func TestDREAMOptions(t *testing.T) {
 	if got := r.State.Var(levelPrefix + StepSizeVar); !slices.Equal(got, []float64{0.5, 3, 0.5, 3}) {
 		t.Errorf("step sizes %v", got)
 	}
+}
+
+// tunedLadder writes a chain's inverse temperatures as the option ladder takes them.
+func tunedLadder(s *State, c int) string {
+	all := s.Var(LadderVar)
+	l := len(all) / s.Chains()
+	var parts []string
+	for _, b := range all[c*l : (c+1)*l] {
+		parts = append(parts, strconv.FormatFloat(b, 'g', 6, 64))
+	}
+	return strings.Join(parts, ",")
 }

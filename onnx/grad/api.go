@@ -89,9 +89,6 @@ func RegisterZero(domain string, ops ...string) { driver.RegisterZero(domain, op
 // in front of those outside the standard set.
 func Operators() []string { return driver.Operators() }
 
-// IsZero reports whether the gradient of an operator is zero by declaration.
-func IsZero(domain, op string) bool { return driver.IsZero(domain, op) }
-
 // Paths describes, for each of the outputs of m named in of and each of the inputs named
 // in wrt, whether and how a gradient can pass.
 func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) { return driver.Paths(m, of, wrt) }

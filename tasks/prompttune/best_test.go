@@ -158,7 +158,7 @@ func TestCosineIsOfTheText(t *testing.T) {
 				if want := cosine(t, m, goal, r.Text); math.Abs(r.U-want) > 1e-5 {
 					t.Errorf("%q has cosine %.6f, its text %.6f", r.Text, r.U, want)
 				}
-				if ids, err := p.encode(r.Text); err != nil || !slices.Equal(ids, r.IDs) {
+				if ids, err := p.v.plain(r.Text); err != nil || !slices.Equal(ids, r.IDs) {
 					t.Errorf("%q has ids %v, its text %v", r.Text, r.IDs, ids)
 				}
 				if i > 0 && b.Prompts()[i-1].U < r.U {

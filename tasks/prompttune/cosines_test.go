@@ -26,7 +26,7 @@ func TestCosines(t *testing.T) {
 	texts := []string{"the cat", "red ice", "a tree on sand"}
 	var ids [][]int32
 	for _, text := range texts {
-		id, err := p.encode(text)
+		id, err := p.v.plain(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func TestFluency(t *testing.T) {
 		}
 	}
 	found := []Prompt{{Text: p.render(x.Chain(0)), U: u[0]}}
-	if found[0].IDs, err = p.encode(found[0].Text); err != nil {
+	if found[0].IDs, err = p.v.plain(found[0].Text); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.fluencies(ctx, found); err != nil || math.Abs(found[0].Fluency-(u[0]-u0[0])/weight) > 1e-3 {

@@ -39,7 +39,7 @@ func TestSearchFindsTheBest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, err := task.Problem.encode(row[3])
+		ids, err := task.Problem.v.plain(row[3])
 		if err != nil || len(ids) != blanks {
 			t.Fatalf("%q has tokens %d, %v; want %d blanks", row[3], ids, err, blanks)
 		}

@@ -200,8 +200,5 @@ func (p *Problem) scoreIDs(ctx context.Context, ids [][]int32) ([]float64, error
 	return out, nil
 }
 
-// encode returns the ids of a text, without those around it.
-func (p *Problem) encode(text string) ([]int32, error) { return p.v.plain(text) }
-
 // piece returns how the vocabulary spells what a code stands for.
 func (p *Problem) piece(code int32) string { return p.v.Piece(p.Tokens[code]) }

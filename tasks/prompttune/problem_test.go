@@ -35,7 +35,7 @@ func TestEnsemble(t *testing.T) {
 		if want := 0.25*cosine(t, m, goal, text) + 0.75*cosine(t, m, other, text); math.Abs(u[c]-want) > 1e-5 {
 			t.Errorf("%q: U %.6f, want %.6f", text, u[c], want)
 		}
-		ids, err := p.encode(text)
+		ids, err := p.v.plain(text)
 		if err != nil {
 			t.Fatal(err)
 		}

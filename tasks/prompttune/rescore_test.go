@@ -100,7 +100,7 @@ func TestScale(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, token := range task.Problem.Tokens {
-			ids, err := task.Problem.encode(template.render(task.Problem.v, []int32{token}))
+			ids, err := task.Problem.v.plain(template.render(task.Problem.v, []int32{token}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,20 +56,6 @@ func (t *Tokenizer) Words(attached bool) []int32 {
 	return words
 }
 
-// attached reports whether the mask tokens[i] follows other text without a space, as in "(<mask>)". A
-// mask at the start of the text is attached unless the tokenizer adds a space there. A mask that
-// follows a mask is not attached.
-func (t *Tokenizer) attached(text string, tokens []tokenize.Token, i int) bool {
-	before, within := text[:tokens[i].Start], text[tokens[i].Start:tokens[i].End]
-	if strings.TrimLeftFunc(within, unicode.IsSpace) != within || i > 0 && t.isMask(tokens[i-1]) {
-		return false
-	}
-	if before == "" {
-		return !t.prefix
-	}
-	return trimRight(before) == before
-}
-
 // Fill returns text with its masks replaced by ids, one id per mask in order; tokens must be the
 // encoding of text. Exact reports whether encoding the filled text gives tokens with the masks replaced
 // by ids, so that a model sees exactly what was scored.

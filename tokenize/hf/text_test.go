@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
+
+	"github.com/gradhop/gradhop/tokenize"
 )
 
 // TestFill fills masks beside all kinds of text with words, and wants the printed text to have the
@@ -152,4 +155,18 @@ func TestAttached(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.folder, got, c.want)
 		}
 	}
+}
+
+// attached reports whether the mask tokens[i] follows other text without a space, as in "(<mask>)". A
+// mask at the start of the text is attached unless the tokenizer adds a space there. A mask that
+// follows a mask is not attached.
+func (t *Tokenizer) attached(text string, tokens []tokenize.Token, i int) bool {
+	before, within := text[:tokens[i].Start], text[tokens[i].Start:tokens[i].End]
+	if strings.TrimLeftFunc(within, unicode.IsSpace) != within || i > 0 && t.isMask(tokens[i-1]) {
+		return false
+	}
+	if before == "" {
+		return !t.prefix
+	}
+	return trimRight(before) == before
 }
