@@ -146,8 +146,8 @@ func (inf *Inference) after(first, always *Info) *Info {
 func inferScan(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	g, count := subgraph(n, "body"), int(n.Int("num_scan_inputs", 0))
 	states := len(in) - count
-	if count < 1 || states < 0 {
-		return nil, nil
+	if count < 1 || states < 0 || len(in) != len(g.Inputs) {
+		return nil, nil // before operator set 9 an input of lengths came first, and all had a batch
 	}
 	axesIn, _ := n.Ints("scan_input_axes")
 	axesOut, _ := n.Ints("scan_output_axes")

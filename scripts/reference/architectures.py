@@ -55,6 +55,9 @@ def export(case: Case) -> onnx.ModelProto:
             shapes = tuple({i: dims[a] for i, a in case.axes().get(n, {}).items()} for n in case.inputs)
             m = torch.onnx.export(case.net, args, dynamo=True, dynamic_shapes=shapes, verbose=False, **common).model_proto
         else:
+            # A class that was compiled before in this process exports with other names.
+            torch.jit._recursive.concrete_type_store = torch.jit._recursive.ConcreteTypeStore()
+            torch.jit._state._clear_class_state()
             net = torch.jit.script(case.net) if case.scripted else case.net
             torch.onnx.export(net, args, buffer, dynamo=False, dynamic_axes=case.axes(), **common)
             m = onnx.load_from_string(buffer.getvalue())
