@@ -14,6 +14,11 @@ func ExpansionOf(domain, op string, opset int64) driver.Expansion {
 	return nil
 }
 
+// Otherwise reports whether an operator that has an expansion has a rule too, for forms that stay as they are.
+func Otherwise(domain, op string, opset int64) bool {
+	return driver.Lookup(domain, op, opset).Rule != nil
+}
+
 // HasExpansion reports whether an operator is written by others in any version.
 func HasExpansion(domain, op string) bool {
 	for _, v := range driver.Known[driver.OpKey{Domain: domain, Op: op}] {

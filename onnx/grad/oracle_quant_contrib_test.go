@@ -1,6 +1,10 @@
 package grad_test
 
 import (
+	"math"
+	"slices"
+	"testing"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/internal/gradtest"
@@ -10,13 +14,16 @@ import (
 func init() {
 	for op, build := range map[string]func(g *gradtest.Gen){
 		"QuantizeLinear": contribQuantize, "DequantizeLinear": contribQuantize, "MatMulIntegerToFloat": productToFloat,
-		"DynamicQuantizeMatMul": dynamicMatMul, "QGemm": quantisedGemm, "QAttention": quantisedAttention,
+		"DynamicQuantizeMatMul": dynamicMatMul, "DynamicQuantizeLSTM": dynamicLSTM, "QGemm": quantisedGemm, "QAttention": quantisedAttention,
 	} {
 		o := oracle{since: 11, twin: true, build: func(g *gradtest.Gen) {
 			g.Twin = func(m *onnx.Model) error { return floatTwin(m, nil) }
 			build(g)
 		}}
-		if op == "QAttention" {
+		switch op {
+		case "DynamicQuantizeLSTM":
+			o.once = "it is that of LSTM"
+		case "QAttention":
 			o.once = "in float32 too little is left of it; it is that of DequantizeLinear and Attention"
 		}
 		oracles[contrib+"."+op] = o
@@ -29,12 +36,14 @@ func contribQuantize(g *gradtest.Gen) {
 	_, count := g.Numbers(shape)
 	s := step(g)
 	x := make([]float64, count)
-	for i := range x {
-		x[i] = s * []float64{-135, 134, float64(g.Between(-100, 100))}[max(0, g.Between(-2, 2))]
+	t, z := []onnx.DataType{onnx.Int8, onnx.Uint8, onnx.Int16, onnx.Uint16}[g.Between(0, 3)], int64(g.Between(-2, 2))
+	lo, hi := gridRange(t)
+	if lo == 0 {
+		z += 128
 	}
-	t, z := onnx.Int8, int64(g.Between(-2, 2))
-	if g.Coin() {
-		t, z = onnx.Uint8, 128+z
+	for i := range x {
+		margin := math.Ceil(2 + (hi-lo)/100)
+		x[i] = s * []float64{lo - float64(z) - margin, hi - float64(z) + margin, float64(g.Between(-100, 100))}[max(0, g.Between(-2, 2))]
 	}
 	zero := integers(g, t, nil, []int64{z})
 	q := contribOp(g, "QuantizeLinear", in(floats(g, shape, x), floats(g, nil, []float64{s}), zero))
@@ -134,4 +143,87 @@ func quantisedAttention(g *gradtest.Gen) {
 		attrs = append(attrs, onnx.IntAttr("unidirectional", 1))
 	}
 	g.Out(contribOp(g, "QAttention", args, attrs...))
+}
+
+// dynamicLSTM takes one step, so that the states that it quantises are on a grid as its inputs are.
+func dynamicLSTM(g *gradtest.Gen) {
+	steps, hidden, input := int64(1), int64(g.Between(1, 3)), int64(g.Between(2, 3))
+	x, attrs, scales := quantisedLSTM(g, steps, hidden, input, g.Dim())
+	g.Twin = func(m *onnx.Model) error {
+		if err := floatTwin(m, scales); err != nil {
+			return err
+		}
+		return unroll(m)
+	}
+	g.Out(g.OpN(contrib, "DynamicQuantizeLSTM", 3, x, attrs...)...)
+}
+
+// quantisedLSTM returns inputs and attributes of a node, and the scales of the inputs that are quantised.
+func quantisedLSTM(g *gradtest.Gen, steps, hidden, input int64, batch shape.Dim) ([]build.Value, []*onnx.Attribute, map[build.Value]float64) {
+	direction := []string{"forward", "reverse", "bidirectional"}[g.R.IntN(3)]
+	dirs := int64(1)
+	if direction == "bidirectional" {
+		dirs = 2
+	}
+	first, s := ranged(g, []shape.Dim{shape.D(steps), batch, shape.D(input)})
+	scales := map[build.Value]float64{first: s}
+	x := make([]build.Value, 12)
+	x[0] = first
+	t, zero := eightBits(g), int64(0)
+	if t == onnx.Uint8 {
+		zero = int64(g.Between(95, 105))
+	}
+	for i, rows := range []int64{input, hidden} {
+		x[1+i] = smallWeights(g, t, shape.Dims(dirs, rows, 4*hidden))
+		of := shape.Dims(dirs)
+		if g.Coin() {
+			of = append(of, shape.D(4*hidden))
+		}
+		x[8+2*i] = g.Float(of, func() float64 { return g.Positive() / 50 })
+		dims, count := g.Numbers(of) // the runtime wants one zero point for all, and 0 for int8
+		x[9+2*i] = integers(g, t, dims, slices.Repeat([]int64{zero}, count))
+	}
+	if g.Coin() {
+		x[3] = g.Float(shape.Dims(dirs, 8*hidden), g.Signed)
+	}
+	if g.Coin() && dirs == 1 && hidden > 1 { // the runtime quantises the states of a direction
+		x[5], s = ranged(g, []shape.Dim{shape.D(1), batch, shape.D(hidden)})
+		scales[x[5]] = s
+	}
+	if g.Coin() {
+		x[6] = g.Float([]shape.Dim{shape.D(dirs), batch, shape.D(hidden)}, g.Signed)
+	}
+	if g.Coin() {
+		x[7] = g.Float(shape.Dims(dirs, 3*hidden), g.Signed)
+	}
+	return x, []*onnx.Attribute{onnx.IntAttr("hidden_size", hidden), onnx.StringAttr("direction", direction)}, scales
+}
+
+// TestDynamicQuantizeLSTM: over several steps, where states are rounded, the operator computes what the network that
+// its gradient is of does, but for a few steps of its grids, whose size is 1/128 for states.
+func TestDynamicQuantizeLSTM(t *testing.T) {
+	for trial := range 12 {
+		g := gradtest.NewGen(18, onnx.Float, false, uint64(trial))
+		x, attrs, scales := quantisedLSTM(g, 4, 3, 3, shape.D(2))
+		for i, v := range g.OpN(contrib, "DynamicQuantizeLSTM", 3, x, attrs...) {
+			g.Output([]string{"y", "h", "c"}[i], v)
+		}
+		m := g.Model()
+		got, err := gradtest.Run(loose(m), g.Feeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := floatTwin(m, scales); err != nil {
+			t.Fatal(err)
+		}
+		want, err := gradtest.Run(loose(m), g.Feeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, w := range want {
+			if err := closeTo(got[name], w, 4./128); err != nil {
+				t.Errorf("trial %d, %s: %v", trial, name, err)
+			}
+		}
+	}
 }

@@ -68,6 +68,15 @@ func floatTwin(m *onnx.Model, dynamic map[build.Value]float64) error {
 				args = append(args, b.Mul(b.Mul(w.in(8), w.in(1)), w.in(4)))
 			}
 			outs = in(w.saturate(b.Add(b.Div(b.Op("Conv", args, n.Attrs...), w.in(6)), w.in(7)), n.In(7)))
+		case "DynamicQuantizeLSTM":
+			weights := func(i, scale int) build.Value {
+				s, z := w.in(scale), w.in(scale+1)
+				for b.Info(s).Rank() < 3 {
+					s, z = b.Unsqueeze(s, 1), b.Unsqueeze(z, 1)
+				}
+				return b.Transpose(b.Mul(w.less(w.in(i), z), s), 0, 2, 1)
+			}
+			outs = b.OpN("", "LSTM", 3, append(in(n.In(0), weights(1, 8), weights(2, 10)), n.Inputs[3:8]...), n.Attrs...)
 		case "Add": // codes, which are floats here, and a bias of integers
 			if b.Info(n.In(0)).Type == b.Info(n.In(1)).Type {
 				b.Append(n)

@@ -157,13 +157,14 @@ func init() {
 	driver.RegisterStraightThrough("", "QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv")
 
 	// quant contrib
-	driver.RegisterExpansion(driver.Contrib, "QuantizeLinear", 1, quant.StandardQuantise)
-	driver.RegisterExpansion(driver.Contrib, "DequantizeLinear", 1, quant.StandardQuantise)
+	driver.RegisterExpansion(driver.Contrib, "QuantizeLinear", 1, quant.StandardQuantise, driver.Otherwise(quant.Quantize))
+	driver.RegisterExpansion(driver.Contrib, "DequantizeLinear", 1, quant.StandardQuantise, driver.Otherwise(quant.Dequantize))
 	driver.RegisterExpansion(driver.Contrib, "MatMulIntegerToFloat", 1, quant.MatMulIntegerToFloat)
 	driver.RegisterExpansion(driver.Contrib, "DynamicQuantizeMatMul", 1, quant.DynamicQuantizeMatMul)
 	driver.RegisterExpansion(driver.Contrib, "QGemm", 1, quant.QGemm)
 	driver.RegisterExpansion(driver.Contrib, "QAttention", 1, quant.QAttention)
-	driver.RegisterStraightThrough(driver.Contrib, "QuantizeLinear", "DynamicQuantizeMatMul", "QGemm")
+	driver.Register(driver.Contrib, "DynamicQuantizeLSTM", 1, quant.DynamicQuantizeLSTM, driver.AllOutputs)
+	driver.RegisterStraightThrough(driver.Contrib, "QuantizeLinear", "DynamicQuantizeMatMul", "QGemm", "DynamicQuantizeLSTM")
 
 	// quant linear
 	driver.RegisterExpansion(driver.Contrib, "QLinearAdd", 1, quant.Binary("Add"))

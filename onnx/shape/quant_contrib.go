@@ -6,6 +6,7 @@ func init() {
 	register(inferMatMulIntegerToFloat, "MatMulIntegerToFloat")
 	register(inferDynamicQuantizeMatMul, "DynamicQuantizeMatMul")
 	register(inferQGemm, "QGemm")
+	register(inferDynamicQuantizeLSTM, "DynamicQuantizeLSTM")
 	register(inferQAttention, "QAttention")
 }
 
@@ -15,6 +16,15 @@ func inferMatMulIntegerToFloat(inf *Inference, n *onnx.Node, in []*Info) ([]*Inf
 
 func inferDynamicQuantizeMatMul(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
 	return product(plainMatMul, inf, n, arg(in, 0), arg(in, 1), typeOf(in, 0, onnx.Float))
+}
+
+// inferDynamicQuantizeLSTM: as LSTM, with recurrence weights [directions, hidden, ·].
+func inferDynamicQuantizeLSTM(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, error) {
+	r := arg(in, 2)
+	if r.Rank() != 3 {
+		return nil, nil
+	}
+	return inferRecurrent(inf, n, []*Info{arg(in, 0), arg(in, 1), {Type: r.Type, Known: true, Shape: []Dim{r.Shape[0], r.Shape[2], r.Shape[1]}}})
 }
 
 // inferQGemm: codes if their scale is given, otherwise floats.

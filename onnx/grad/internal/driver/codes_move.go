@@ -47,7 +47,7 @@ func moved(b *build.Builder, n *onnx.Node, i int, dy []Value) Value {
 	}
 	twin.Outputs = b.OpN("", n.Op, len(n.Outputs), twin.Inputs, twin.Attrs...)
 	r := Lookup("", n.Op, b.Opset())
-	if b.Err() != nil || r == nil || r.rule == nil {
+	if b.Err() != nil || r == nil || r.Rule == nil {
 		b.Fail(noRule([]*onnx.Node{n}))
 		return ""
 	}
@@ -58,7 +58,7 @@ func moved(b *build.Builder, n *onnx.Node, i int, dy []Value) Value {
 	}
 	need := make([]bool, len(twin.Inputs))
 	need[i] = true
-	dx := r.rule(b, Node{Node: twin, need: need}, dy)
+	dx := r.Rule(b, Node{Node: twin, need: need}, dy)
 	if b.Err() != nil || i >= len(dx) {
 		return ""
 	}

@@ -330,10 +330,10 @@ func (p *pass) differentiate(n *onnx.Node) error {
 	switch {
 	case !r.allOutputs && (first > 0 || last > 0):
 		return NoOutput(n, last)
-	case r.Expansion != nil:
+	case r.Expansion != nil && (r.Rule == nil || b.Try(func() { r.Expansion(b, n) }) == nil):
 		return p.expand(node, r.Expansion, dy)
 	}
-	rule := r.rule
+	rule := r.Rule
 	if p.readsRelaxed(n) && !quantised[OpKey{n.Domain, n.Op}] {
 		rule = relaxedRule
 	}

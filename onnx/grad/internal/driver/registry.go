@@ -17,7 +17,7 @@ type OpKey struct{ Domain, Op string }
 // for.
 type versioned struct {
 	since      int64
-	rule       Rule
+	Rule       Rule
 	Expansion  Expansion
 	allOutputs bool
 }
@@ -34,6 +34,9 @@ type Option func(*versioned)
 // rule without it takes that of the first; the driver refuses any other.
 func AllOutputs(v *versioned) { v.allOutputs = true }
 
+// Otherwise gives an expansion a rule for the forms that it refuses.
+func Otherwise(rule Rule) Option { return func(v *versioned) { v.Rule = rule } }
+
 // Known holds the rules of operators by version, Zeros the operators whose gradient is zero, and StraightThrough
 // those through whose rounding gradients pass.
 var (
@@ -45,7 +48,7 @@ var (
 // Register adds the rule of an operator from version since of its set on. It
 // panics where that very version has one: registration is a programmer's act.
 func Register(domain, op string, since int64, rule Rule, opts ...Option) {
-	v := versioned{since: since, rule: rule}
+	v := versioned{since: since, Rule: rule}
 	for _, o := range opts {
 		o(&v)
 	}
@@ -54,8 +57,12 @@ func Register(domain, op string, since int64, rule Rule, opts ...Option) {
 
 // RegisterExpansion adds the expansion of an operator from version since of its
 // set on. Like [Register] it panics on a second one.
-func RegisterExpansion(domain, op string, since int64, e Expansion) {
-	register(OpKey{domain, op}, versioned{since: since, Expansion: e, allOutputs: true})
+func RegisterExpansion(domain, op string, since int64, e Expansion, opts ...Option) {
+	v := versioned{since: since, Expansion: e, allOutputs: true}
+	for _, o := range opts {
+		o(&v)
+	}
+	register(OpKey{domain, op}, v)
 }
 
 func register(k OpKey, v versioned) {

@@ -10,7 +10,8 @@ import (
 // Quantised operators of the runtime's own domain, written with those of the standard:
 // the products stay products of integers.
 
-// StandardQuantise is for the runtime's operators, which took types of 16 bits before those of the standard did.
+// StandardQuantise is for the runtime's operators. Those took types of 16 bits before the standard's did: such nodes
+// stay as they are.
 func StandardQuantise(b *build.Builder, n *onnx.Node) []driver.Value {
 	t := b.Info(n.In(0)).Type
 	if n.Op == "QuantizeLinear" {
@@ -51,6 +52,31 @@ func DynamicQuantizeMatMul(b *build.Builder, n *onnx.Node) []driver.Value {
 	}
 	y := b.Op("MatMulInteger", []driver.Value{a[0], n.In(1), a[2], n.In(3)})
 	return []driver.Value{scaled(b, y, a[1], n.In(2), n.In(4))}
+}
+
+// DynamicQuantizeLSTM multiplies with integer weights [directions, input, 4·hidden], and quantises inputs and states
+// by their range. Its gradient is that of LSTM with the weights as floats.
+func DynamicQuantizeLSTM(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+	w := twinOf(b, n, dy)
+	weights := func(i, scale int) driver.Value {
+		each := func(v driver.Value) driver.Value { // for a direction, or for each of its columns
+			if b.Info(v).Rank() == 1 {
+				return b.Unsqueeze(v, 1, 2)
+			}
+			return b.Unsqueeze(v, 1)
+		}
+		cast := func(i int) driver.Value { return b.Cast(n.In(i), w.t) }
+		return b.SwapLast(b.Mul(b.Sub(cast(i), each(cast(scale+1))), each(cast(scale))))
+	}
+	in := append([]driver.Value{n.In(0), weights(1, 8), weights(2, 10)}, n.Inputs[3:8]...)
+	all := b.OpN("", "LSTM", 3, in, n.Attrs...)
+	var outs, seeds []driver.Value
+	for i, d := range dy {
+		if d != "" && all != nil {
+			outs, seeds = append(outs, all[i]), append(seeds, d)
+		}
+	}
+	return driver.Nested(b, n, outs, seeds)
 }
 
 // QGemm: Y = α·a_s·b_s·((A' - a_z)·(B' - b_z) + C), quantised again where y_s is given, with '
