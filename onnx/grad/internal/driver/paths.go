@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -36,10 +37,11 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 	if err := onnx.Check(m); err != nil {
 		return nil, err
 	}
+	outs := Names(m.Graph.Outputs)
 	if err := Standardise(m); err != nil {
 		return nil, err
 	}
-	outs, ins := Names(m.Graph.Outputs), Names(m.Graph.Inputs)
+	ins := Names(m.Graph.Inputs)
 	if of == nil {
 		of = outs
 	}
@@ -65,7 +67,9 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 	var list []Path
 	for _, o := range of {
 		for _, w := range wrt {
-			list = append(list, passes[w].describe(o, w))
+			p := passes[w].describe(cmp.Or(MapOf(m, o), o), w)
+			p.Of = o
+			list = append(list, p)
 		}
 	}
 	return list, nil
