@@ -1,5 +1,6 @@
 // Command gradfiles checks the gradients of every ONNX file below some folders by finite
-// differences, and writes a table of the verdicts:
+// differences, and writes a table of what wrote the file, what was differentiated, the
+// verdict, the worst relative error and the seconds that it took:
 //
 //	go run ./scripts/gradfiles NAME=FOLDER... > table.md
 //
@@ -42,7 +43,10 @@ const (
 
 // row is the verdict about one file.
 type row struct {
-	origin, file, verdict, detail string
+	origin, file, exporter, target, verdict, detail string
+	opset                                           int64
+	worst                                           float64 // relative error
+	seconds                                         float64
 }
 
 func main() {
@@ -76,7 +80,9 @@ func walk(name, folder string) ([]row, error) {
 		if r.file, err = filepath.Rel(folder, path); err != nil {
 			return err
 		}
-		r.verdict, r.detail = check(path)
+		start := time.Now()
+		r.check(path)
+		r.seconds = time.Since(start).Seconds()
 		log.Printf("%s %s: %s, %s", name, r.file, r.verdict, r.detail)
 		rows = append(rows, r)
 		return nil
@@ -84,54 +90,72 @@ func walk(name, folder string) ([]row, error) {
 	return rows, err
 }
 
-// check returns the verdict about a file and what it rests on.
-func check(path string) (verdict, detail string) {
+// check fills in the verdict about a file and what it rests on.
+func (r *row) check(path string) {
 	m, err := onnx.Load(path)
 	if err != nil {
-		return none, err.Error()
+		r.verdict, r.detail = none, err.Error()
+		return
 	}
+	r.exporter, r.opset = strings.TrimSpace(m.ProducerName+" "+m.ProducerVersion), m.Opset()
 	o, err := question(m)
 	if err != nil {
-		return none, err.Error()
+		r.verdict, r.detail = none, err.Error()
+		return
 	}
-	r, err := appendAll(m, &o)
-	if err != nil {
-		return none, err.Error()
-	}
-	verdict, detail = compare(m, o, r, nil)
-	if verdict == unchecked { // its integers may have to be those of its test
+	r.compare(m, o, nil)
+	if r.verdict == unchecked { // its integers may have to be those of its test
 		if feed := testData(path, m); feed != nil {
-			return compare(m, o, r, feed)
+			r.compare(m, o, feed)
 		}
 	}
-	return verdict, detail
+	if r.verdict == unchecked { // the sum of probabilities is 1
+		before := *r
+		o.Of += "[:,0]"
+		if r.compare(m, o, nil); r.verdict != right && r.verdict != wrong {
+			*r = before
+		}
+	}
 }
 
 // compare compares the gradients with differences, at random inputs or at those given.
-func compare(m *onnx.Model, o grad.Options, r *grad.Result, feed map[string]*ort.Tensor) (verdict, detail string) {
-	var worst float64
+func (r *row) compare(m *onnx.Model, o grad.Options, feed map[string]*ort.Tensor) {
+	o.Wrt = slices.Clone(o.Wrt)
+	result, err := appendAll(m, &o)
+	if err != nil {
+		r.verdict, r.detail = none, err.Error()
+		return
+	}
+	r.target = o.Of + " by " + strings.Join(o.Wrt, ", ")
+	if o.Reduce == grad.ReduceSum {
+		r.target = "sum of " + r.target
+	}
+	r.worst = 0
 	judged, compared := 0, 0
 	for seed := range *seeds {
 		ctx, cancel := context.WithTimeout(context.Background(), *limit)
-		rep, err := gradcheck.Check(ctx, m, o, r, gradcheck.Options{Seed: seed + 1, Feed: feed, Runtime: ort.Options{Threads: *threads}})
+		rep, err := gradcheck.Check(ctx, m, o, result, gradcheck.Options{Seed: seed + 1, Feed: feed, Runtime: ort.Options{Threads: *threads}})
 		cancel()
 		if err != nil {
-			return unchecked, err.Error()
+			r.verdict, r.detail = unchecked, err.Error()
+			return
 		}
-		detail = rep.Precision
 		for _, in := range rep.Inputs {
 			judged, compared = judged+in.Compared-in.SetAside, compared+in.Compared
-			worst = max(worst, in.Worst.Relative)
+			r.worst = max(r.worst, in.Worst.Relative)
 		}
 		var unsupported *onnx.UnsupportedError
 		switch err := rep.Err(); {
 		case errors.As(err, &unsupported):
-			return unchecked, err.Error()
+			r.verdict, r.detail = unchecked, err.Error()
+			return
 		case err != nil:
-			return wrong, err.Error()
+			r.verdict, r.detail = wrong, err.Error()
+			return
 		}
+		r.detail = fmt.Sprintf("%s, %d of %d comparisons judged", rep.Precision, judged, compared)
 	}
-	return right, fmt.Sprintf("%s, %d of %d comparisons judged, worst relative error %.1g", detail, judged, compared, worst)
+	r.verdict = right
 }
 
 // appendAll appends the gradients that there are: the sum of the output where it is not one number a row, and no
@@ -183,13 +207,22 @@ func write(rows []row) []row {
 	}
 	fmt.Printf("%d files: %d right, %d wrong, %d cannot be checked, %d have no gradient.\n\n", len(rows),
 		count[right], count[wrong], count[unchecked], count[none])
-	fmt.Println("| origin | file | verdict | |\n| --- | --- | --- | --- |")
+	fmt.Println("| origin | file | exporter | operator set | differentiated | verdict | worst relative error | seconds | |\n" + strings.Repeat("| --- ", 9) + "|")
 	for _, r := range rows {
-		detail := []rune(strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(r.detail, "gradcheck: "), "grad: "), "|", "/"))
-		if len(detail) > 160 {
-			detail = append(detail[:160], '…')
+		worst := ""
+		if r.verdict == right {
+			worst = fmt.Sprintf("%.1g", r.worst)
 		}
-		fmt.Printf("| %s | %s | %s | %s |\n", r.origin, r.file, r.verdict, string(detail))
+		fmt.Printf("| %s | %s | %s | %d | %s | %s | %s | %.1f | %s |\n", r.origin, r.file, r.exporter, r.opset, cell(r.target), r.verdict, worst, r.seconds, cell(r.detail))
 	}
 	return rows
+}
+
+// cell returns text as it may stand in a table.
+func cell(text string) string {
+	short := []rune(strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(text, "gradcheck: "), "grad: "), "|", "/"))
+	if len(short) > 160 {
+		short = append(short[:160], '…')
+	}
+	return string(short)
 }
