@@ -28,7 +28,7 @@ class UnavailableError(Error):
 def error(code: int, log: list[str]) -> BaseException:
     """Return the exception of an exit code and the lines that the program printed."""
     lines = [line.removeprefix("gradhop: ") for line in log]
-    lines = [line for line in lines if line != "see gradhop --help"]
+    lines = [line for line in lines if not (line.startswith("see gradhop ") and line.endswith("--help"))]
     text = lines[-1] if lines else f"the program ended with code {code}"
     if code == 130:
         return KeyboardInterrupt(text)

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,6 +104,9 @@ func (a *App) Check() error {
 	}
 	var bad *onnx.ArgumentError
 	if errors.As(ort.CheckProvider(a.Runtime()), &bad) {
+		if strings.HasPrefix(a.Provider, "plugin") && a.ProviderLibrary == "" {
+			return Usagef("--provider %s: want its library too: give --provider-library", a.Provider)
+		}
 		return Usagef("--provider %s: %s", a.Provider, bad.Reason)
 	}
 	return nil

@@ -50,7 +50,8 @@ func Main(a *app.App, args []string) int {
 func Run(ctx context.Context, a *app.App, args []string) int {
 	root := NewRoot(a)
 	root.SetArgs(args)
-	return conclude(ctx, a, root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	return conclude(ctx, a, cmd.CommandPath(), err)
 }
 
 // grace is the time after a signal before the program exits, unless the command is ending itself; see

@@ -19,8 +19,8 @@ const (
 	exitInterrupted = 130
 )
 
-// conclude prints an error and returns its exit code.
-func conclude(ctx context.Context, a *app.App, err error) int {
+// conclude prints the error of a command and returns its exit code.
+func conclude(ctx context.Context, a *app.App, command string, err error) int {
 	if err == nil {
 		return exitDone
 	}
@@ -31,7 +31,7 @@ func conclude(ctx context.Context, a *app.App, err error) int {
 	}
 	a.Errorf("%s", firstLine(err))
 	if code == app.BadInput {
-		a.Logf("see gradhop --help")
+		a.Logf("see %s --help", command)
 	}
 	return code
 }

@@ -106,12 +106,12 @@ func TestErrorTypes(t *testing.T) {
 func TestReport(t *testing.T) {
 	var out strings.Builder
 	a := &app.App{Out: io.Discard, Err: &out}
-	if code := conclude(context.Background(), a, errors.New("one\ntwo")); code != 1 || out.String() != "gradhop: one; two\n" {
+	if code := conclude(context.Background(), a, "gradhop", errors.New("one\ntwo")); code != 1 || out.String() != "gradhop: one; two\n" {
 		t.Errorf("code %d, %q", code, out.String())
 	}
 	out.Reset()
 	a.Quiet = true
-	if code := conclude(context.Background(), a, app.Usagef("no")); code != 2 || out.String() != "gradhop: no\n" {
+	if code := conclude(context.Background(), a, "gradhop", app.Usagef("no")); code != 2 || out.String() != "gradhop: no\n" {
 		t.Errorf("code %d, %q", code, out.String())
 	}
 }

@@ -172,6 +172,9 @@ func (o *options) recall(fs *pflag.FlagSet) error {
 
 // run finds prompts. What was found until an interruption or a failure is printed.
 func (o *options) run(ctx context.Context) error {
+	if len(o.Goal.Images)+len(o.Goal.Texts) == 0 {
+		return app.Usagef("no targets: give --images or --target-text")
+	}
 	report := &report{o: o}
 	if !o.PageInside() { // else its folder is not there yet, or is about to be tidied
 		if err := report.open(); err != nil {
