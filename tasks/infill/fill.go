@@ -92,7 +92,7 @@ type Settings struct {
 	MaskEmbedding mlm.MaskEmbedding `json:"mask_embedding"`
 	Temperature   float64           `json:"temperature"`
 	Top           int               `json:"top,omitempty"`
-	Rank          string            `json:"rank"` // "logp" or "per-word"
+	Rank          Rank              `json:"rank"`
 	Beam          int               `json:"beam,omitempty"`
 	NoPunctuation bool              `json:"no_punctuation"`
 	NoRepeat      bool              `json:"no_repeat"`
@@ -131,15 +131,12 @@ func (m *Model) record(o *Options) Settings {
 	e, w := m.options, o.Words
 	s := Settings{
 		Energy: m.Form(), MaskEmbedding: cmp.Or(e.MaskEmbedding, mlm.MaskToken), Temperature: m.temperature(),
-		Top: o.Search.Top, Rank: "logp", Beam: o.Search.Beam,
+		Top: o.Search.Top, Rank: m.rank(o.Search.Rank, w), Beam: o.Search.Beam,
 		NoPunctuation: w.NoPunctuation, NoRepeat: w.NoRepeat, Pieces: w.Pieces, Allow: w.Allow, Block: w.Block, GuidesOnly: w.GuidesOnly,
 		Provider: ort.ProviderName(e.Runtime.Provider),
 	}
 	for _, g := range w.Guides {
 		s.Guides = append(s.Guides, g.GuideID)
-	}
-	if o.Search.PerWord {
-		s.Rank = "per-word"
 	}
 	if reg, set, err := o.Sampling.sampler(); o.Draws > 0 && err == nil {
 		d := o.Sampling

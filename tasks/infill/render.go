@@ -17,6 +17,8 @@ type Sentence struct {
 	LogP diag.Number `json:"logp_blanks"`
 	// PerWord is LogP divided by the number of words filled in.
 	PerWord diag.Number `json:"logp_per_word"`
+	// Chain is the number of [ByChain], in nats, where sentences are ordered by it.
+	Chain *diag.Number `json:"logp_chain,omitempty"`
 	// Terms are the terms of LogP by name, those of guides without their weights; nil without guides.
 	Terms map[string]diag.Number `json:"terms,omitempty"`
 	// Differs says that the model reads Text as other tokens than those that were scored,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // SearchOptions are the options of [Problem.Search]. Zero fields mean defaults, which
@@ -28,8 +29,8 @@ type SearchOptions struct {
 	Moves int
 	// NoPairs changes one word at a time only, not also two words together.
 	NoPairs bool
-	// PerWord ranks sentences by U divided by the number of words filled in.
-	PerWord bool
+	// Rank is the number that sentences are ordered by, U by default. A search that is cut short does not get to ByChain.
+	Rank Rank
 	// TimeLimit ends the search with the best sentences so far, the most probable word of every
 	// blank at least; 0 means no limit. A search that is not cut short gives the same
 	// sentences every time.
@@ -103,6 +104,8 @@ type search struct {
 	t    *predictions
 	seen map[string]bool // fillings that were tried
 	pool []filling       // best first
+	// ranked says that the pool is in the order of ByChain.
+	ranked bool
 
 	rough *search // looks for fillings by rough predictions; nil where there are none
 	told  *search // the one of these two whose pool has the best filling that progress reports
@@ -114,6 +117,7 @@ type filling struct {
 	u        float64
 	expanded bool
 	density  float64 // U of the energy, temperature included; 0 under pll
+	chain    float64 // see ByChain, where the pool is ranked
 }
 
 // Search looks for the fillings with the highest U. The first is the most probable word of
@@ -146,6 +150,9 @@ func (s *search) answer(ctx context.Context) (*Answer, error) {
 	if len(s.p.terms) > 0 {
 		err = s.guide(ctx, limited, err)
 	}
+	if err == nil && s.o.Rank == ByChain && len(s.p.Blanks) > 1 {
+		err = s.chainRule(limited)
+	}
 	a := &Answer{Sequences: s.p.m.Sequences() - before, Seconds: time.Since(began).Seconds()}
 	switch {
 	case err == nil:
@@ -166,6 +173,9 @@ func (p *Problem) newSearch(o SearchOptions) *search {
 	o.defaults(len(p.Blanks), ok)
 	if len(p.terms) > 0 {
 		o.keep = max(o.keep, guidedPool)
+	}
+	if o.Rank = p.m.rank(o.Rank, p.words); o.Rank == ByChain && len(p.Blanks) > 1 { // of one blank both are the same
+		o.keep = max(o.keep, chainPool)
 	}
 	s := p.searchBy(p.Energy, o)
 	if ok {
@@ -386,7 +396,7 @@ func (s *search) evaluate(ctx context.Context, trials []trial) error {
 		return s.densities(ctx, left)
 	}
 	floor := math.Inf(-1)
-	if len(s.pool) >= s.o.keep && !s.o.PerWord {
+	if len(s.pool) >= s.o.keep && s.o.Rank != ByWord {
 		floor = s.pool[s.o.keep-1].u
 	}
 	for round := range s.p.Blanks {
@@ -447,7 +457,7 @@ func (s *search) sort() {
 
 // rank is the number that fillings are ordered by.
 func (s *search) rank(x filling) float64 {
-	if s.o.PerWord {
+	if s.o.Rank == ByWord {
 		return x.u / float64(s.p.wordsFilled(x.codes))
 	}
 	return x.u
@@ -470,6 +480,9 @@ func (s *search) sentences() []Sentence {
 	var out []Sentence
 	for _, x := range s.pool {
 		n := s.p.Sentence(x.codes, x.u)
+		if s.ranked {
+			n.Chain = new(diag.Number(x.chain))
+		}
 		if !slices.ContainsFunc(out, func(k Sentence) bool { return k.Text == n.Text }) {
 			out = append(out, n)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -190,7 +191,7 @@ func TestPerWord(t *testing.T) {
 	for _, x := range enumerate(t, p) {
 		best = max(best, x.u/float64(p.wordsFilled(x.codes)))
 	}
-	a, err := p.Search(context.Background(), SearchOptions{PerWord: true, Pool: 50, Moves: 50})
+	a, err := p.Search(context.Background(), SearchOptions{Rank: ByWord, Pool: 50, Moves: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,5 +236,67 @@ func TestSearchStops(t *testing.T) {
 	cancel()
 	if _, err := p.Search(ctx, SearchOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("no time at all: %v", err)
+	}
+}
+
+// TestByChain: sentences are in the order of their log-probability by the chain rule, averaged over all orders of the blanks,
+// here of predictions one at a time; guides add their terms.
+func TestByChain(t *testing.T) {
+	m := load(t)
+	for _, text := range []string{"he [MASK] [MASK] .", "[MASK] [MASK] the [MASK]"} {
+		p, err := m.Text(text, TextOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := p.Search(t.Context(), SearchOptions{Top: 40, Rank: ByChain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Sentences) < 10 || len(a.Sentences) > chainPool {
+			t.Fatalf("%d sentences", len(a.Sentences))
+		}
+		n := len(p.Blanks)
+		var all func(masked []int32, codes []int32) (sum float64, orders int)
+		all = func(masked, codes []int32) (sum float64, orders int) {
+			for i, w := range masked {
+				if w != p.m.tok.Mask {
+					continue
+				}
+				lp := 0.0
+				err := p.Energy.Predict(t.Context(), []int{i}, energies.Batch{Space: p.Energy.Space(), Codes: masked}, func(_ int, row []float32) { lp = float64(row[codes[i]]) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, k := all(with(masked, i, codes[i]), codes)
+				sum, orders = sum+s+float64(max(k, 1))*lp, orders+max(k, 1)
+			}
+			return sum, orders
+		}
+		for k, s := range a.Sentences {
+			codes := ids(t, m, s.Fills...)
+			sum, orders := all(p.Masked(), codes)
+			if want := sum / float64(orders); math.Abs(float64(*s.Chain)-want) > 1e-4 {
+				t.Errorf("%q: %v by the chain rule, want %g, the mean over %d orders of %d blanks", s.Text, *s.Chain, want, orders, n)
+			}
+			if k > 0 && *s.Chain > *a.Sentences[k-1].Chain {
+				t.Errorf("%q comes after one of %v", s.Text, *a.Sentences[k-1].Chain)
+			}
+		}
+	}
+}
+
+// TestOrders: every order of up to three blanks once, and of more blanks permutations.
+func TestOrders(t *testing.T) {
+	for n, want := range []int{1, 1, 2, 6, chainOrders, chainOrders} {
+		seen := map[string]bool{}
+		for _, order := range ordersOf(n) {
+			if sorted := slices.Sorted(slices.Values(order)); !slices.Equal(sorted, indices(n)) {
+				t.Errorf("%d blanks: order %v", n, order)
+			}
+			seen[fmt.Sprint(order)] = true
+		}
+		if len(seen) != want {
+			t.Errorf("%d blanks: %d orders, want %d", n, len(seen), want)
+		}
 	}
 }

@@ -23,7 +23,6 @@ type options struct {
 	app.Texts
 	energy app.Energy
 	task.Options
-	rank   string
 	format string
 	out    string
 	corpus app.Corpus
@@ -90,8 +89,8 @@ func (o *options) command() *cobra.Command {
 	f.SortFlags = false
 	o.AddFlags(o.app, cmd)
 	app.Int(f, &o.Search.Top, "top", 5, 1, "`number` of sentences to print")
-	o.rank = "logp"
-	app.Choice(cmd, &o.rank, "rank", "order of the sentences: per-word is logp divided by the number of words filled in", "logp", "per-word")
+	o.Search.Rank = task.ByChain
+	app.Choice(cmd, &o.Search.Rank, "rank", "order of the sentences: by the chain rule averaged over orders of the blanks, by U (logp), or by U divided by the number of words filled in", string(task.ByChain), string(task.ByU), string(task.ByWord))
 	f.BoolVar(&o.Words.NoPunctuation, "no-punctuation", false, "fill in no punctuation")
 	f.BoolVar(&o.Words.NoRepeat, "no-repeat", false, "fill in no word twice, and none that is next to its blank")
 	f.BoolVar(&o.Words.Pieces, "pieces", false, `fill in pieces too, such as "##ing", which continue the word before them`)
@@ -132,7 +131,6 @@ func (o *options) command() *cobra.Command {
 // settle checks the flags and completes the options.
 func (o *options) settle(cmd *cobra.Command) error {
 	o.Version = app.Version()
-	defer func() { o.Search.PerWord = o.rank == "per-word" }()
 	if o.corpus.On() {
 		if o.Draws > 0 {
 			return app.Usagef("--out %s: a run of --draws is of one text, given as the argument", o.out)

@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := o.Sampling; s.Chains != 4 || s.Steps != 200 || s.Thin != 8 || s.Warmup != 25 || s.Options["step-size"] != "0.3" || s.Seed != 7 || !o.Search.PerWord {
+	if s := o.Sampling; s.Chains != 4 || s.Steps != 200 || s.Thin != 8 || s.Warmup != 25 || s.Options["step-size"] != "0.3" || s.Seed != 7 || o.Search.Rank != "per-word" {
 		t.Errorf("sampling %+v", s)
 	}
 }

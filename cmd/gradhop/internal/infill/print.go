@@ -98,6 +98,9 @@ func text(d *task.Document) (data string, above, below app.Notes) {
 		energy += " and guides"
 	}
 	label := fmt.Sprintf("U of the blanks (%s, nats)  sentence", energy)
+	if len(d.Results) > 0 && d.Results[0].Chain != nil {
+		label = "chain rule, " + label
+	}
 	list := make([]counted, len(d.Results))
 	for k, s := range d.Results {
 		list[k].Sentence = s
@@ -117,6 +120,9 @@ func text(d *task.Document) (data string, above, below app.Notes) {
 		mark := ""
 		if s.Differs {
 			mark, differs = " *", true
+		}
+		if s.Chain != nil {
+			fmt.Fprintf(&b, "%9s", s.Chain.Text(3))
 		}
 		fmt.Fprintf(&b, "%9s  %s%s\n", s.LogP.Text(3), s.Text, mark)
 	}
