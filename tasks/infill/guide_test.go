@@ -381,3 +381,35 @@ func TestGuideErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestGuidedChain: to the chain rule guides add what they add to U.
+func TestGuidedChain(t *testing.T) {
+	whole := builtIn(t, 1)
+	g := openGuide(t, newBag(t, whole).dir+"#GOOD:3")
+	const input = "the [MASK] of the king was [MASK] ."
+	var chain [2][]float64
+	for k, guides := range [][]*Guide{nil, {g}} {
+		p, err := whole.m.Text(input, TextOptions{Guides: guides})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := p.newSearch(SearchOptions{Rank: ByChain})
+		s.pool = []filling{{codes: ids(t, whole.m, "voice", "heard")}, {codes: ids(t, whole.m, "hand", "long")}}
+		if err := s.chainRule(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(s.pool, func(a, b filling) int { return int(a.codes[0] - b.codes[0]) })
+		for _, f := range s.pool {
+			term := 0.0
+			if len(guides) > 0 {
+				term = 3 * float64(p.parts(f.codes, 0)[g.Term()])
+			}
+			chain[k] = append(chain[k], f.chain-term)
+		}
+	}
+	for i := range chain[0] {
+		if math.Abs(chain[0][i]-chain[1][i]) > 1e-6 {
+			t.Errorf("%g without guides, %g with them but for their terms", chain[0][i], chain[1][i])
+		}
+	}
+}
