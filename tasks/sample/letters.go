@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -123,6 +125,10 @@ func (p *plan) sequences() error {
 		return nil
 	}
 	if p.start, err = p.letters.encode("", o.Start); err != nil { // no sequence, but a file
+		var letter *OptionError
+		if _, missing := os.Stat(o.Start); errors.As(err, &letter) && errors.Is(missing, fs.ErrNotExist) {
+			return &OptionError{"start", strconv.Quote(o.Start), "no such file, and as a sequence, " + letter.Reason}
+		}
 		list, err := readFASTA(o.Start)
 		if err != nil {
 			return err
