@@ -236,9 +236,10 @@ func TestGuidedDraws(t *testing.T) {
 	for _, c := range []struct {
 		ref, sampler string
 		alone        bool
+		jumps        int // among all six words they draw from exp(U) by themselves
 	}{
-		{b.dir + "#GOOD:1.5", "mwg", false}, {b.dir + "#GOOD:1.5", "dmala", false}, {gpt2 + ":0.2", "mwg", false},
-		{b.dir + "#GOOD:1.5", "dmala", true}, {gpt2 + ":1", "mwg", true},
+		{b.dir + "#GOOD:1.5", "mwg", false, 500}, {b.dir + "#GOOD:1.5", "dmala", false, 0}, {gpt2 + ":0.2", "mwg", false, 0},
+		{b.dir + "#GOOD:1.5", "dmala", true, 0}, {b.dir + "#GOOD:1.5", "mwg", true, 0}, {gpt2 + ":0.02", "mwg", true, 500},
 	} {
 		g := openGuide(t, c.ref)
 		p, err := m.Text("the old man sat by the [MASK] .", TextOptions{Allow: words, Guides: []*Guide{g}, GuidesOnly: c.alone})
@@ -265,7 +266,7 @@ func TestGuidedDraws(t *testing.T) {
 			sum += math.Exp(v - u[0])
 		}
 		o := DefaultDraws(1600)
-		o.Sampler, o.Seed, o.Options = c.sampler, 3, samplers.Settings{}
+		o.Sampler, o.Seed, o.Options, o.Jumps = c.sampler, 3, samplers.Settings{}, c.jumps
 		o.Warmup = o.DefaultWarmup()
 		draws, err := p.Draw(t.Context(), o, 0, nil)
 		if err != nil {
