@@ -151,13 +151,15 @@ var gradModels = map[string]func() *onnx.Model{
 	},
 	// heads has two outputs and a branch that depends on the input rate.
 	"heads": func() *onnx.Model {
-		branch := func(op string) *onnx.Attribute {
-			g := &onnx.Graph{Name: op, Nodes: []*onnx.Node{{Op: op, Inputs: []string{"logits"}, Outputs: []string{"of" + op}}}, Outputs: []*onnx.ValueInfo{info("of"+op, onnx.Float)}}
-			return &onnx.Attribute{Name: map[string]string{"Tanh": "then_branch", "Bernoulli": "else_branch"}[op], Type: onnx.AttrGraph, G: g}
+		branch := func(name string, nodes ...*onnx.Node) *onnx.Attribute {
+			return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, G: &onnx.Graph{Name: name, Nodes: nodes, Outputs: []*onnx.ValueInfo{info(name, onnx.Float)}}}
 		}
+		tanh := branch("then_branch", &onnx.Node{Op: "Tanh", Inputs: []string{"logits"}, Outputs: []string{"then_branch"}})
+		list := branch("else_branch", &onnx.Node{Op: "SequenceConstruct", Inputs: []string{"logits"}, Outputs: []string{"list"}},
+			&onnx.Node{Op: "ConcatFromSequence", Inputs: []string{"list"}, Outputs: []string{"else_branch"}, Attrs: []*onnx.Attribute{onnx.IntAttr("axis", 0)}})
 		s := newSketch(18).in("x", onnx.Float, "batch", 6).in("rate", onnx.Int64).weights("w", 6, 3).node("MatMul", "logits", "x", "w").
 			node("Exp", "e", "x").with("ReduceSum", "total", []string{"e", "axes"}, onnx.IntAttr("keepdims", 0)).
-			node("Equal", "slow", "rate", "sixteen").with("If", "shaped", []string{"slow"}, branch("Tanh"), branch("Bernoulli")).
+			node("Equal", "slow", "rate", "sixteen").with("If", "shaped", []string{"slow"}, tanh, list).
 			out("logits", onnx.Float, "batch", 3).out("total", onnx.Float, "batch").out("shaped", onnx.Float, "batch", 3)
 		s.Graph.Initializers = append(s.Graph.Initializers, onnx.NewInt64("axes", []int64{1}, []int64{1}), onnx.NewInt64("sixteen", nil, []int64{16000}))
 		return s.Model

@@ -402,6 +402,11 @@ func at(n *onnx.Node, err error) error {
 	if strings.Contains(err.Error(), n.Label()) {
 		return err
 	}
+	if refused, ok := err.(*NotDifferentiableError); ok {
+		full := *refused
+		full.Reason = n.Label() + ": " + full.Reason
+		return &full
+	}
 	return fmt.Errorf("grad: %s: %w", n.Label(), err)
 }
 

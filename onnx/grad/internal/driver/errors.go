@@ -136,7 +136,10 @@ func Advise(m *onnx.Model, err error) error {
 	if len(full.Open) > 0 {
 		advice = "bind the open dimensions of the inputs to numbers: " + onnx.List(full.Open)
 	}
-	full.Reason = strings.TrimPrefix(err.Error(), "grad: ") + "; " + advice
+	full.Reason = strings.TrimPrefix(err.Error(), "grad: ")
+	if !strings.HasSuffix(full.Reason, advice) { // a branch gives the advice first
+		full.Reason += "; " + advice
+	}
 	return &full
 }
 
