@@ -39,18 +39,14 @@ func TestEBMTrainKill(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for k := range kills {
-		args := append(train, "--out", run)
-		if k > 0 {
-			args = append(args, "--resume")
-		}
-		if !killWhen(t, process(t, args...), time.Duration(r.IntN(3000))*time.Microsecond, func() bool {
+		if !killWhen(t, process(t, append(train, "--out", run, "--continue")...), time.Duration(r.IntN(3000))*time.Microsecond, func() bool {
 			log, err := os.ReadFile(filepath.Join(run, ebm.LogFile))
 			return err == nil && strings.Count(string(log), "\n") > 50*(k+1)
 		}) {
 			t.Fatalf("the run ended before it was killed for time %d", k+1)
 		}
 	}
-	if err := process(t, append(train, "--out", run, "--resume")...).Run(); err != nil {
+	if err := process(t, "ebm", "train", "--resume", run).Run(); err != nil {
 		t.Fatal(err)
 	}
 	sameFile(t, filepath.Join(whole, ebm.ModelFile), filepath.Join(run, ebm.ModelFile))

@@ -73,7 +73,7 @@ func kindsOfRuns(t *testing.T) map[string]kind {
 			[]string{"score", "--model", tiny, "--file", lines, "--shard-lines", "7", "--out", "RUN/"},
 			[]string{"score", "--resume", "RUN"}, "checksums.json",
 		},
-		"ebm train": {train, append(slices.Clone(train), "--resume"), "log.csv"},
+		"ebm train": {train, []string{"ebm", "train", "--resume", "RUN"}, "log.csv"},
 	}
 }
 

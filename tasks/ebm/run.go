@@ -55,6 +55,8 @@ type Run struct {
 	// BufferFrom, if not empty, is the folder of a run whose persistent chains this one
 	// starts with.
 	BufferFrom string
+	// Command is what [Recall] returns.
+	Command any
 	// Observe, if not nil, is called after every update.
 	Observe func(Progress)
 	// Log, if not nil, takes lines about damaged files.
@@ -72,6 +74,18 @@ type describe struct {
 	Space       string   `json:"space"`
 	Weights     int      `json:"trainable_numbers"`
 	Version     string   `json:"version"`
+}
+
+// command is the task, as the command line calls it.
+const command = "ebm train"
+
+// Begun reports whether a folder holds a run, which may have been stopped before it was ready.
+func Begun(dir string) bool { return checksums.Exists(dir) }
+
+// Recall reads Run.Command of the run in a folder into options, a pointer. moved turns a path in it to
+// one that leads from the current folder. Errors are *store.Error.
+func Recall(dir string, options any) (moved func(path string) string, err error) {
+	return run.Recall(dir, command, options)
 }
 
 // Start prepares the folder: a new one, or, to resume, one whose run has the same model,
@@ -114,6 +128,9 @@ func (r *Run) Start(resume bool, version string) error {
 		return r.takeUp(damaged, append(text, '\n'))
 	}
 	copy(t.buffer, chains) // chains that the other run lacks stay as they are
+	if err := run.Record(r.Dir, command, r.Command); err != nil {
+		return err
+	}
 	err = r.update([]string{checkpointFile, runFile}, func() error {
 		if err := write(r.path(LogFile), []byte(logHead)); err != nil {
 			return err

@@ -32,12 +32,9 @@ type Corpus struct {
 
 // corpusCommand is what a run over a corpus records to be resumed: the file, and the flags that were given.
 type corpusCommand struct {
-	File  string              `json:"file"`
-	Flags map[string][]string `json:"flags"`
+	File  string `json:"file"`
+	Flags Flags  `json:"flags"`
 }
-
-// passing are the flags that a run does not remember.
-var passing = []string{"file", "out", "resume", "continue", "quiet"}
 
 // AddFlags defines the flags, among them --resume. The corpus is *file, and *out the folder if it ends in a slash. field is the
 // default of --field.
@@ -89,13 +86,8 @@ func (c *Corpus) Settle() error {
 			return err
 		}
 		*c.file = cmp.Or(*c.file, moved(was.File))
-		for name, values := range was.Flags {
-			if f := c.flags.Lookup(name); f != nil && !f.Changed {
-				if err := setFlag(f, values, moved); err != nil {
-					return Usagef("%s: --%s: %w", c.Resume, name, err)
-				}
-				f.Changed = true
-			}
+		if err := was.Flags.Restore(c.flags, moved, "model"); err != nil {
+			return Usagef("%s: %w", c.Resume, err)
 		}
 	}
 	c.parts = 1
@@ -109,34 +101,9 @@ func (c *Corpus) Settle() error {
 	return nil
 }
 
-// setFlag sets a flag to the values that getFlag returned.
-func setFlag(f *pflag.Flag, values []string, moved func(string) string) error {
-	if list, ok := f.Value.(pflag.SliceValue); ok {
-		return list.Replace(values)
-	}
-	value := values[0]
-	if f.Name == "model" || f.Name == "ort-lib" || f.Name == "provider-library" {
-		value = moved(value)
-	}
-	return f.Value.Set(value)
-}
-
 // command returns what the run records.
 func (c *Corpus) command() corpusCommand {
-	was := corpusCommand{*c.file, map[string][]string{}}
-	c.flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed { // also by Settle
-			return
-		}
-		was.Flags[f.Name] = []string{f.Value.String()}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			was.Flags[f.Name] = list.GetSlice()
-		}
-	})
-	for _, name := range passing {
-		delete(was.Flags, name)
-	}
-	return was
+	return corpusCommand{*c.file, Given(c.flags, "file", "out", "resume", "continue", "quiet")}
 }
 
 // MergeCorpus joins parts of a run over a corpus into a folder.

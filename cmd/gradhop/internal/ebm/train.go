@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
 	"github.com/gradhop/gradhop/tasks/ebm"
@@ -22,11 +24,19 @@ type trainOptions struct {
 	chainsFrom, bufferFrom string
 	binarize               dataset.Binarization
 	updates, every         int
-	resume                 bool
+	resume                 string
+	again                  bool // --continue
+}
+
+// trainCommand is what a run records to be resumed.
+type trainCommand struct {
+	Model string    `json:"model"`
+	Flags app.Flags `json:"flags"`
 }
 
 func newTrain(a *app.App) *cobra.Command {
 	o := &trainOptions{}
+	one := app.Args("one model")
 	cmd := &cobra.Command{
 		Use:   "train MODEL.onnx --space SPACE --data FILE --out RUN",
 		Short: "Train a model by (persistent) contrastive divergence",
@@ -38,23 +48,39 @@ Data: a NumPy file (FILE.npz:ARRAY, FILE.npy), a MATLAB file (FILE.mat:ARRAY), a
 as MNIST's, also gzipped, a folder of images, or a text file with a row a line.
 
 The folder holds model.onnx (averaged weights with --ema), log.csv (a line an update),
-curves.png (a drawing of it), samples.png and a checkpoint. After an interruption or a kill
-the same command with --resume continues; the weights are those of a run that was never
-stopped, to the bit.
+curves.png (a drawing of it), samples.png and a checkpoint. --resume RUN continues a run
+that was interrupted or killed, or makes more updates; the weights are those of a run that
+was never stopped, to the bit.
 
 With --provider openvino:cpu,bf16 or another plug-in, the chains run on it; the gradient by
 the weights stays on cpu. Each update compiles the model with its new weights, about as long
 as ten sampler steps of 16 chains take, so this pays for many steps or many chains.`,
-		Example: `  gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/`,
-		Args:    app.Args("one model"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), a, args[0]) },
+		Example: `  gradhop ebm train conv.onnx --space binary:784 --data train-images-idx3-ubyte.gz --binarize static --out run/
+  gradhop ebm train --resume run/ --updates 20000`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.settle(cmd.Flags(), &args); err != nil {
+				return err
+			}
+			c := trainCommand{args[0], app.Given(cmd.Flags(), "out", "resume", "continue", "quiet")}
+			return o.run(cmd.Context(), a, c)
+		},
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case o.resume == "":
+			return one(cmd, args)
+		case len(args) > 0 || o.out != "":
+			return app.Usagef("--resume %s: the run has its model and its folder; give neither a model nor --out", o.resume)
+		}
+		return nil
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
 	f.StringVar(&o.data, "data", "", "`file` or folder with the data; required")
 	binarizeFlag(cmd, &o.binarize)
 	f.StringVarP(&o.out, "out", "o", "", "`folder` of the run; required")
-	f.BoolVar(&o.resume, "resume", false, "continue the run in --out")
+	f.StringVar(&o.resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
+	f.BoolVar(&o.again, "continue", false, "start the run in --out, or continue the one that is there")
 	app.Int(f, &o.updates, "updates", 10000, 1, "`number` of updates in all")
 	app.Int(f, &o.every, "checkpoint-every", 500, 1, "`number` of updates between checkpoints")
 	app.Int(f, &o.Batch, "batch-size", 100, 1, "`number` of data, and of samples, in an update")
@@ -81,15 +107,41 @@ as ten sampler steps of 16 chains take, so this pays for many steps or many chai
 	app.SamplerFlags(f, &o.Options)
 	app.Common(cmd, "space", "data", "binarize", "out", "resume", "updates", "batch-size", "sampler", "steps", "learning-rate", "seed")
 	a.Declare(cmd,
-		app.Always("space", "input", "output", "negate", "data", "binarize", "out", "resume", "updates", "checkpoint-every", "batch-size", "chains-from", "sampler", "steps",
+		app.Always("space", "input", "output", "negate", "data", "binarize", "out", "resume", "continue", "updates", "checkpoint-every", "batch-size", "chains-from", "sampler", "steps",
 			"learning-rate", "learning-rate-warmup", "learning-rate-half-life", "no-momentum", "clip", "decay", "l1", "ema", "magnitude", "freeze", "image", "seed",
 			app.SamplerOptions, app.RuntimeFlags),
 		app.Idle("with --chains-from data", func() bool { return o.chainsFrom == "data" }, "buffer", "buffer-from", "fresh"),
-		app.Idle("with --resume", func() bool { return o.resume }, "buffer-from"))
+		app.Idle("with --resume", func() bool { return o.resume != "" }, "buffer-from"))
 	return cmd
 }
 
-func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
+// settle completes the flags and the model, those of the run to resume if there is one.
+func (o *trainOptions) settle(flags *pflag.FlagSet, args *[]string) error {
+	switch {
+	case o.resume == "" && o.again && ebm.Begun(o.out):
+		o.resume = o.out
+	case o.resume != "":
+		var was trainCommand
+		moved, err := ebm.Recall(o.resume, &was)
+		if err != nil {
+			return err
+		}
+		o.out, *args = o.resume, []string{moved(was.Model)}
+		delete(was.Flags, "buffer-from")   // the checkpoint has what came from there
+		data := func(path string) string { // also FILE:ARRAY
+			if i := strings.LastIndexByte(path, ':'); i > 1 {
+				return moved(path[:i]) + path[i:]
+			}
+			return moved(path)
+		}
+		if err := was.Flags.Restore(flags, data, "data"); err != nil {
+			return app.Usagef("%s: %w", o.resume, err)
+		}
+	}
+	return nil
+}
+
+func (o *trainOptions) run(ctx context.Context, a *app.App, c trainCommand) error {
 	switch {
 	case o.data == "":
 		return app.Usagef("no data: give --data")
@@ -103,7 +155,7 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 	if err != nil {
 		return err
 	}
-	file, err := modelfile.Open(path)
+	file, err := modelfile.Open(c.Model)
 	if err != nil {
 		return app.Classify(err)
 	}
@@ -118,7 +170,7 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 		return err
 	}
 	defer t.Close()
-	r := &ebm.Run{Trainer: t, Dir: o.out, Every: o.every, BufferFrom: o.bufferFrom}
+	r := &ebm.Run{Trainer: t, Dir: o.out, Every: o.every, BufferFrom: o.bufferFrom, Command: c}
 	if r.Height, r.Width, err = shapeOf(o.image, space.Sites); err != nil {
 		return err
 	}
@@ -129,8 +181,11 @@ func (o *trainOptions) run(ctx context.Context, a *app.App, path string) error {
 		bar.Show("training", int64(p.Update), int64(o.updates), describe(p))
 	}
 	r.Log = func(line string) { a.Logf("%s", line) }
-	if err := r.Start(o.resume, app.Version()); err != nil {
+	if err := r.Start(o.resume != "", app.Version()); err != nil {
 		return err
+	}
+	if n := t.Updates(); n > 0 && n >= o.updates {
+		a.Logf("%s: %d updates have been made; ask for more with --updates", o.out, n)
 	}
 	err = r.Train(ctx, o.updates)
 	bar.Clear()

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+)
+
+// Flags are flags that were given, with their values, for a run that is resumed.
+type Flags map[string][]string
+
+// Given returns the flags that were given or restored, except some.
+func Given(flags *pflag.FlagSet, except ...string) Flags {
+	given := Flags{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		switch list, ok := f.Value.(pflag.SliceValue); {
+		case !f.Changed || slices.Contains(except, f.Name): // VisitAll, as Restore is unseen by Visit
+		case ok:
+			given[f.Name] = list.GetSlice()
+		default:
+			given[f.Name] = []string{f.Value.String()}
+		}
+	})
+	return given
+}
+
+// Restore gives the flags again that are not given now. moved is applied to those that name the runtime
+// library and to paths, the names of others that hold a path.
+func (given Flags) Restore(flags *pflag.FlagSet, moved func(string) string, paths ...string) error {
+	paths = append(paths, "ort-lib", "provider-library")
+	for name, values := range given {
+		f := flags.Lookup(name)
+		if f == nil || f.Changed {
+			continue
+		}
+		var err error
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			err = list.Replace(values)
+		} else if slices.Contains(paths, name) {
+			err = f.Value.Set(moved(values[0]))
+		} else {
+			err = f.Value.Set(values[0])
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", name, err)
+		}
+		f.Changed = true
+	}
+	return nil
+}
