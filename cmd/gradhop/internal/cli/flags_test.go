@@ -115,7 +115,7 @@ var idle = map[string][][2]string{
 	"ebm new": {{`rbm --depth 3`, "--depth has no effect on this kind"}, {`ising --width 3`, "--width has no effect on this kind"}, {`mlp --image 4x4`, "--image has no effect on this kind"}},
 	"ebm train": {
 		{`x --chains-from data --fresh 0.1`, "--fresh has no effect with --chains-from data"},
-		{`x --resume --buffer-from y`, "--buffer-from has no effect with --resume"},
+		{`--resume x --buffer-from y`, "--buffer-from has no effect with --resume"},
 	},
 	"ebm sample": {
 		{`--keep top`, "--keep has no effect without --data"},
