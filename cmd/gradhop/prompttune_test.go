@@ -22,7 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/gradhop/gradhop/energies/neural/clip/cliptest"
+	"github.com/gradhop/gradhop/internal/cliptest"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort/library"
 )

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/onnx/unsigned"
+	"github.com/gradhop/gradhop/onnx/internal/unsigned"
 )
 
 // saturation is whether [Saturates], once that is known.

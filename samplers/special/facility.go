@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/gradhop/gradhop/energies/facility"
+	"github.com/gradhop/gradhop/internal/facility"
 	"github.com/gradhop/gradhop/internal/logistic"
 	"github.com/gradhop/gradhop/samplers"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gradhop/gradhop/energies/neural/clip/cliptest"
+	"github.com/gradhop/gradhop/internal/cliptest"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )

@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/mixture"
 	"github.com/gradhop/gradhop/energies/table"
+	"github.com/gradhop/gradhop/internal/mixture"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/rng"
 )

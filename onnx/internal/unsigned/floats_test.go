@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/internal/unsigned"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/onnx/unsigned"
 )
 
 // TestFloats: operators that round x themselves, and products between QuantizeLinear and
