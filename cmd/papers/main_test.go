@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 		{context.Background(), []string{"theory", "x"}, 2},
 		{context.Background(), []string{"theory", "--speed"}, 2},
 		{context.Background(), []string{"--help"}, 0},
-		{context.Background(), []string{"maxcut", "missing"}, 1},
+		{context.Background(), []string{"rbm", "missing"}, 1},
 		{stopped, []string{"theory", "--quick"}, 130},
 	} {
 		if code := run(c.ctx, c.args, io.Discard, io.Discard); code != c.want {

@@ -9,7 +9,8 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/diag"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // fake writes a run whose draws are as told: value(draw, chain, site) is a code.
@@ -140,7 +141,8 @@ func TestWide(t *testing.T) {
 	}
 }
 
-// TestScreenRHat: R-hat from counts is that of package diag.
+// TestScreenRHat: R-hat of the screening is the square root of the variance that between and within variances of
+// halves of chains estimate, over the mean variance within.
 func TestScreenRHat(t *testing.T) {
 	for _, n := range []int{4, 5, 100, 101} {
 		for _, values := range []int{2, 3, 9} {
@@ -159,10 +161,18 @@ func TestScreenRHat(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, s := range sites {
-				want := diag.RHat(columns[i])
-				if s.constant || math.IsNaN(want) || math.IsInf(s.rhat, 0) {
+				var means []float64
+				within := 0.0
+				for _, chain := range columns[i] {
+					for _, part := range [][]float64{chain[:n/2], chain[n-n/2:]} {
+						m, v := stat.MeanVariance(part, nil)
+						means, within = append(means, m), within+v/6
+					}
+				}
+				if s.constant || within == 0 {
 					continue
 				}
+				want := math.Sqrt(1 - 2/float64(n-n%2) + stat.Variance(means, nil)/within)
 				if math.Abs(s.rhat-want) > 1e-9*want {
 					t.Errorf("%d draws of %d values, site %d: %.12g, want %.12g", n, values, i, s.rhat, want)
 				}

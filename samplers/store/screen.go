@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // site is a site of a run with first estimates of its mixing.
@@ -63,18 +62,8 @@ func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
 	for i := range sites {
 		sites[i] = site{index: i, indicator: indicator, number: r.header.Space.Number}
 	}
-	if r.header.Space.real() {
-		each := max(1, bytes/(8*max(r.Chains()*r.Draws(Sampling), 1)))
-		for at := 0; at < len(sites); at += each {
-			if err := screenReal(r, sites[at:min(at+each, len(sites))]); err != nil {
-				return nil, err
-			}
-		}
-		return sites, nil
-	}
-	values := hi - lo + 1
 	if indicator {
-		size, find := 4, findModes[int32]
+		values, size, find := hi-lo+1, 4, findModes[int32]
 		if weights != nil {
 			size, find = 8, findModes[float64]
 		}
@@ -84,25 +73,14 @@ func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
 				return nil, err
 			}
 		}
-		lo, values = 0, 2
 	}
-	each := max(1, bytes/(r.Chains()*(2*4*values+batchBytes)))
+	each := max(1, bytes/(r.Chains()*chainBytes))
 	for at := 0; at < len(sites); at += each {
-		if err := look(r, sites[at:min(at+each, len(sites))], lo, values); err != nil {
+		if err := look(r, sites[at:min(at+each, len(sites))]); err != nil {
 			return nil, err
 		}
 	}
 	return sites, nil
-}
-
-// screenReal sets constant, rhat and ess of sites with real values, which cannot be counted.
-func screenReal(r *Reader, sites []site) error {
-	columns, err := r.columns(sites)
-	for k := range columns {
-		s := diag.Summarize(columns[k])
-		sites[k].constant, sites[k].rhat, sites[k].ess = s.SD == 0, s.RHat, s.ESSBulk
-	}
-	return err
 }
 
 // findModes finds the most frequent value of each site, or the value with most weight; ties go to the
@@ -135,19 +113,33 @@ func findModes[T int32 | float64](r *Reader, weights [][]float64, sites []site, 
 	return nil
 }
 
-// batch accumulates means of batches of draws of a chain.
-type batch struct{ sum, means, squares float64 }
+// moments are the first two of some numbers.
+type moments struct{ n, mean, squares float64 } // squares: the sum of squared distances from the mean
 
-const batchBytes = 24
+func (m *moments) add(v float64) {
+	m.n++
+	d := v - m.mean
+	m.mean += d / m.n
+	m.squares += d * (v - m.mean)
+}
 
-// look sets constant, rhat and ess. R-hat depends only on the value counts of each half of a chain. The
-// effective sample size is estimated from the variance of means over batches of √n draws.
-func look(r *Reader, sites []site, lo, values int) error {
+func (m moments) variance() float64 { return m.squares / (m.n - 1) }
+
+// chainMoments are those of a site in a chain: of its halves, of the means of its batches and of the batch under way.
+type chainMoments struct {
+	halves         [2]moments
+	batches, batch moments
+}
+
+const chainBytes = 8 * 12
+
+// look sets constant, rhat and ess. R-hat is that of the halves of chains without ranks. The effective sample size is
+// estimated from the variance of means over batches of √n draws.
+func look(r *Reader, sites []site) error {
 	n, chains := r.Draws(Sampling), r.Chains()
 	half, length := n/2, max(1, int(math.Sqrt(float64(n))))
-	counts := make([]int32, len(sites)*2*chains*values) // [site, half, value]
-	batches := make([]batch, len(sites)*chains)
-	first := make([]int, len(sites))
+	all := make([]chainMoments, len(sites)*chains) // [site, chain]
+	first := make([]float64, len(sites))
 	for k := range sites {
 		sites[k].constant = true
 	}
@@ -157,48 +149,46 @@ func look(r *Reader, sites []site, lo, values int) error {
 			if err != nil {
 				return err
 			}
-			part := -1 // the middle draw of an odd number is in neither half
-			if draw < half {
-				part = c
-			} else if draw >= n-half {
-				part = chains + c
-			}
 			for k := range sites {
-				v := int(sites[k].value(x)) - lo
+				v, m := sites[k].value(x), &all[k*chains+c]
 				if c == 0 && draw == 0 {
 					first[k] = v
-				} else if v != first[k] {
-					sites[k].constant = false
 				}
-				if part >= 0 {
-					counts[(k*2*chains+part)*values+v]++
+				sites[k].constant = sites[k].constant && v == first[k]
+				if draw < half {
+					m.halves[0].add(v)
+				} else if draw >= n-half { // the middle draw of an odd number is in neither half
+					m.halves[1].add(v)
 				}
-				b := &batches[k*chains+c]
-				b.sum += float64(v)
+				m.batch.add(v)
 				if (draw+1)%length == 0 {
-					m := b.sum / float64(length)
-					b.means, b.squares, b.sum = b.means+m, b.squares+m*m, 0
+					m.batches.add(m.batch.mean)
+					m.batch = moments{}
 				}
 			}
 			draw++
 		}
 	}
 	for k := range sites {
-		h := histogram{counts[k*2*chains*values : (k+1)*2*chains*values], values}
-		sites[k].rhat = h.rhat()
-		sites[k].ess = h.variance() * float64(n*chains) / batchVariance(batches[k*chains:(k+1)*chains], n/length, length)
+		var means, halves, batches moments
+		for _, m := range all[k*chains : (k+1)*chains] {
+			for _, h := range m.halves {
+				means.add(h.mean)
+				halves.add(h.variance())
+			}
+			batches.join(m.batches)
+		}
+		within, between := halves.mean, means.variance()
+		sites[k].rhat = math.Sqrt((between + within*float64(half-1)/float64(half)) / within)
+		sites[k].ess = (within + between) * float64(n*chains) / (batches.variance() * float64(length))
 	}
 	return nil
 }
 
-// batchVariance estimates the limit of n·Var(mean of n draws): the variance times the autocorrelation
-// time.
-func batchVariance(chains []batch, count, length int) float64 {
-	total := float64(count * len(chains))
-	sum, squares := 0.0, 0.0
-	for _, b := range chains {
-		sum, squares = sum+b.means, squares+b.squares
-	}
-	m := sum / total
-	return float64(length) * (squares - total*m*m) / (total - 1)
+// join adds the numbers of o.
+func (m *moments) join(o moments) {
+	n, d := m.n+o.n, o.mean-m.mean
+	m.squares += o.squares + d*d*m.n*o.n/max(n, 1)
+	m.mean += d * o.n / max(n, 1)
+	m.n = n
 }

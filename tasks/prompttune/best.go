@@ -42,17 +42,6 @@ type BestOptions struct {
 	RoundTrip bool
 	// Estimates says that the U that Add is given is a noisy one: every text is evaluated.
 	Estimates bool
-	// Scores keeps the cosines of texts that were evaluated, for a search that goes on; nil
-	// keeps none.
-	Scores Scores
-}
-
-// Scores keeps cosines of texts.
-type Scores interface {
-	// Get returns the cosine of a text, where it is known.
-	Get(text string) (cosine float64, ok bool)
-	// Put takes the cosines of texts that were evaluated.
-	Put(texts []string, cosines []float64) error
 }
 
 // Best keeps the best distinct prompts that a run visits, in memory that does not grow
@@ -129,47 +118,27 @@ func (b *Best) known(text string) bool {
 	return false
 }
 
-// score fills in the cosines of prompts, and evaluates the texts of those that are not
-// known.
+// score evaluates the texts of prompts.
 func (b *Best) score(ctx context.Context, list []Prompt) error {
-	var ids [][]int32
-	var texts []string
-	var at []int
-	for i, p := range list {
-		if b.o.Scores != nil {
-			if cosine, ok := b.o.Scores.Get(p.Text); ok {
-				list[i].U = cosine
-				continue
-			}
-		}
-		ids, texts, at = append(ids, p.IDs), append(texts, p.Text), append(at, i)
+	if len(list) == 0 {
+		return nil
 	}
-	if err := b.evaluate(ctx, list, at, ids, texts); err != nil {
+	var ids [][]int32
+	for _, p := range list {
+		ids = append(ids, p.IDs)
+	}
+	cosines, err := b.p.scoreIDs(ctx, ids)
+	if err != nil {
 		for _, p := range list {
 			delete(b.seen, p.Text)
 		}
 		return err
 	}
+	for i := range list {
+		list[i].U = cosines[i]
+	}
 	b.scored += int64(len(list))
 	return nil
-}
-
-// evaluate scores the prompts at some places of a list.
-func (b *Best) evaluate(ctx context.Context, list []Prompt, at []int, ids [][]int32, texts []string) error {
-	if len(at) == 0 {
-		return nil
-	}
-	cosines, err := b.p.scoreIDs(ctx, ids)
-	if err != nil {
-		return err
-	}
-	for k, i := range at {
-		list[i].U = cosines[k]
-	}
-	if b.o.Scores == nil {
-		return nil
-	}
-	return b.o.Scores.Put(texts, cosines)
 }
 
 // insert puts a prompt where it belongs in the list.
@@ -209,6 +178,5 @@ func (b *Best) bestCosine() float64 {
 // Prompts returns the prompts kept, the best first. The caller must not change them.
 func (b *Best) Prompts() []Prompt { return b.list }
 
-// numScored is the number of texts that were evaluated, by this process or, where Scores
-// knew them, by an earlier one.
+// numScored is the number of texts that were evaluated.
 func (b *Best) numScored() int64 { return b.scored }

@@ -236,8 +236,6 @@ type Search struct {
 	Interrogate bool `json:"interrogate,omitempty"`
 	// TimeLimit ends the run after a time; 0 never does.
 	TimeLimit time.Duration `json:"time-limit,omitempty"`
-	// Scores carries cosines from one process to the next; nil keeps none.
-	Scores Scores `json:"-"`
 }
 
 // steps is the number of all steps, warm-up included.

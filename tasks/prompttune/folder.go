@@ -26,7 +26,7 @@ func (o *Config) folder() string {
 
 // begin makes the first evaluation and the folder after it, or takes up the run of a folder, with all
 // that was made of its steps.
-func (o *Config) begin(ctx context.Context, r *Task, search *Finder, d *Document, kept *scores) (*run.Run, error) {
+func (o *Config) begin(ctx context.Context, r *Task, search *Finder, d *Document) (*run.Run, error) {
 	search.ctx = ctx
 	p := run.Plan{Config: search.Config}
 	if p.Dir = o.folder(); p.Dir == "" {
@@ -44,10 +44,7 @@ func (o *Config) begin(ctx context.Context, r *Task, search *Finder, d *Document
 	if p.Files, err = r.describe(); err != nil {
 		return nil, err
 	}
-	p.Replay = func(from *store.Reader) error {
-		defer kept.forget()
-		return search.replay(ctx, from)
-	}
+	p.Replay = func(from *store.Reader) error { return search.replay(ctx, from) }
 	begun, err := run.Begin(ctx, p)
 	if err == nil && search.stopped == StoppedPatience && !begun.Loop.Done() {
 		o.Events.log("%s: no better prompt in the last %d steps; a larger patience goes on, and 0 does to the end", p.Dir, o.Search.Patience)

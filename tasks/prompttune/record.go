@@ -2,8 +2,6 @@ package prompttune
 
 import (
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -110,8 +108,8 @@ func Merge(out string, parts []string, partial bool) error {
 	}
 	files := map[string]any{}
 	for _, name := range []string{tokensFile, targetsFile} {
-		if files[name], err = join(name, parts[:1]); err != nil {
-			return err
+		if files[name], err = checksums.Read(parts[0], name); err != nil {
+			return &store.Error{Path: filepath.Join(parts[0], name), Reason: "cannot be used", Err: err}
 		}
 	}
 	c.Resume, c.Page = out, "" // the page of the parts is not that of the whole
@@ -119,37 +117,5 @@ func Merge(out string, parts []string, partial bool) error {
 	if err != nil {
 		return err
 	}
-	scores, err := join(scoresFile, parts)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	err = errors.Join(store.WriteFiles(out, files), run.Record(out, command, options))
-	if err != nil || scores == nil {
-		return err
-	}
-	return checksums.Update(out, checksums.Files{Growing: []string{scoresFile}}, func() error {
-		return os.WriteFile(filepath.Join(out, scoresFile), scores, 0o644)
-	})
-}
-
-// join returns the lines that parts of a joint run have in a file. A part may lack it where others
-// have it.
-func join(name string, parts []string) (all []byte, err error) {
-	var missing error
-	for _, part := range parts {
-		text, err := checksums.Read(part, name)
-		if err != nil {
-			missing = &store.Error{Path: filepath.Join(part, name), Reason: "cannot be used", Err: err}
-			if !errors.Is(err, fs.ErrNotExist) {
-				return nil, missing
-			}
-		}
-		if all = append(all, text...); len(text) > 0 && text[len(text)-1] != '\n' {
-			all = append(all, '\n') // a line that a kill cut off
-		}
-	}
-	if len(all) == 0 {
-		return nil, missing
-	}
-	return all, nil
+	return errors.Join(store.WriteFiles(out, files), run.Record(out, command, options))
 }

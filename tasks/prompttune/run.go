@@ -28,16 +28,10 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	if err := o.Search.Try(max(1, len(o.Goal.Models))); err != nil {
 		return nil, err
 	}
-	var kept *scores // nil without a folder
 	if dir := o.folder(); dir != "" {
 		if err := (&run.Plan{Dir: dir, Resume: o.Resume != ""}).Vacant(); err != nil {
 			return nil, err
 		}
-		if kept, err = openScores(dir); err != nil {
-			return nil, err
-		}
-		o.Search.Scores = kept
-		defer func() { err = errors.Join(err, kept.close()) }()
 	}
 	task, err := Open(ctx, &o.Goal, &o.Form, &o.Events)
 	if err != nil {
@@ -56,7 +50,7 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	}
 	doc = o.record(task, reg, search)
 	o.watch(search)
-	r, err := o.begin(ctx, task, search, doc, kept)
+	r, err := o.begin(ctx, task, search, doc)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +62,7 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	}
 	stopped, _, err := search.steps(ctx, r.Loop)
 	doc.Results, doc.Stopped = search.Best.Prompts(), stopped
-	doc.Diagnostics = search.diagnose(r.Loop.State(), r.Tally().Seconds)
+	doc.Diagnostics = search.diagnose(r.Loop.State(), r.Tally())
 	var results map[string]any
 	e := o.compare(context.WithoutCancel(ctx), task, doc)
 	if e == nil && stopped != StoppedFailed {

@@ -87,44 +87,7 @@ type Finder struct {
 	stopped string
 	ctx     context.Context
 	past    bool // the steps shown were made before
-	tally   tally
-}
-
-// tally adds up the steps after warm-up, as package store does.
-type tally struct {
-	kept   int64
-	accept []float64 // [chain]
-	hops   []int64   // [chain]
-	stages samplers.Stages
-}
-
-func (t *tally) add(s *samplers.State, info *samplers.Info) error {
-	if s.Warmup {
-		return nil
-	}
-	if t.accept == nil {
-		t.accept, t.hops = make([]float64, s.Chains()), make([]int64, s.Chains())
-	}
-	t.kept++
-	for c := range t.accept {
-		t.accept[c] += info.Accept[c]
-		t.hops[c] += int64(info.Hops[c])
-	}
-	return t.stages.Observe(s, info)
-}
-
-// means returns the mean acceptance probability and number of changed sites.
-func (t *tally) means() (accept, hops diag.Number) {
-	if t.kept == 0 {
-		return diag.NA, diag.NA
-	}
-	a, h := 0.0, int64(0)
-	for c := range t.accept {
-		a += t.accept[c]
-		h += t.hops[c]
-	}
-	n := float64(t.kept) * float64(len(t.accept))
-	return diag.Number(a / n), diag.Number(float64(h) / n)
+	stages  samplers.Stages
 }
 
 // NewFinder builds the sampler. Errors are those of package samplers.
@@ -161,7 +124,7 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 		}
 	}
 	r.Options, r.Estimates = options, options[batchFlag] != "" && options[batchFlag] != "0"
-	r.Best = NewBest(p, BestOptions{Keep: s.Top, RoundTrip: roundTrip, Estimates: r.Estimates, Scores: s.Scores})
+	r.Best = NewBest(p, BestOptions{Keep: s.Top, RoundTrip: roundTrip, Estimates: r.Estimates})
 	r.Config.Observers = []samplers.Observer{samplers.ObserverFunc(r.observe)}
 	return r, nil
 }
@@ -180,8 +143,8 @@ func (r *Finder) observe(s *samplers.State, info *samplers.Info) error {
 
 // take collects the states of a step.
 func (r *Finder) take(s *samplers.State, info *samplers.Info) error {
-	if err := r.tally.add(s, info); err != nil {
-		return err
+	if !s.Warmup {
+		_ = r.stages.Observe(s, info) // it has no error
 	}
 	better, err := r.Best.Add(r.ctx, s.Step, s.ChainIDs, s.InverseTemperature(0), s.U, s.X)
 	if err != nil {
@@ -210,7 +173,7 @@ func (r *Finder) exhausted(step int64) bool {
 
 // replay takes the steps of a stored run as if they were made now, so that all that is
 // made of them is what it was, and takes up the run where it stands. A text whose cosine
-// is not U is scored again unless Search.Scores knows it. Errors: those of ctx, of the models and of store.Replay.
+// is not U is scored again. Errors: those of ctx, of the models and of store.Replay.
 func (r *Finder) replay(ctx context.Context, from *store.Reader) error {
 	r.ctx, r.past = ctx, true
 	defer func() { r.past = false }()
@@ -266,12 +229,12 @@ func (r *Finder) steps(ctx context.Context, loop *samplers.Loop) (stopped string
 // passes is the number of evaluations as Search.Evaluations counts them.
 func passes(c samplers.Counts) int64 { return c.Total() + c.Gradient }
 
-// diagnose sums up what was done, by earlier processes in a number of seconds too.
-func (r *Finder) diagnose(s *samplers.State, seconds float64) Diagnostics {
-	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.numScored(), Seconds: seconds}
-	d.Acceptance, d.Hops = r.tally.means()
+// diagnose sums up what was done, by earlier processes too.
+func (r *Finder) diagnose(s *samplers.State, t store.Tally) Diagnostics {
+	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.numScored(), Seconds: t.Seconds}
+	d.Acceptance, d.Hops = t.Means()
 	if s.Var(samplers.DraftAcceptanceVar) != nil {
-		first, second := r.tally.stages.Rejected()
+		first, second := r.stages.Rejected()
 		d.DraftRejected, d.ModelRejected = new(diag.Number(first)), new(diag.Number(second))
 	}
 	return d

@@ -22,8 +22,6 @@ type Figure struct {
 	// LogX and LogY ask for logarithmic axes; all numbers on them must be positive.
 	LogX, LogY bool
 	Lines      []Line
-	// Map, if not nil, is drawn instead of lines.
-	Map *HeatMap
 	// Image, if not nil, is the figure; the other fields but Name are then not used.
 	Image image.Image
 }
@@ -38,9 +36,6 @@ type Line struct {
 func (f Figure) WritePNG(w io.Writer) error {
 	if f.Image != nil {
 		return png.Encode(w, f.Image)
-	}
-	if f.Map != nil {
-		return f.writeMap(w)
 	}
 	p := pages.NewPlot(f.X, f.Y)
 	p.Title.Text = f.Title
@@ -63,7 +58,12 @@ func (f Figure) WritePNG(w io.Writer) error {
 		p.Add(l, s)
 		p.Legend.Add(line.Name, l, s)
 	}
-	return writePlot(w, p, 9*vg.Inch, 6*vg.Inch)
+	image, err := p.WriterTo(9*vg.Inch, 6*vg.Inch, "png")
+	if err != nil {
+		return err
+	}
+	_, err = image.WriteTo(w)
+	return err
 }
 
 // emptiest returns the corner that is farthest from all points, for the legend.
@@ -99,15 +99,6 @@ func (f Figure) emptiest() (left, top bool) {
 		}
 	}
 	return left, top
-}
-
-func writePlot(w io.Writer, p *plot.Plot, width, height vg.Length) error {
-	image, err := p.WriterTo(width, height, "png")
-	if err != nil {
-		return err
-	}
-	_, err = image.WriteTo(w)
-	return err
 }
 
 // logTicks labels powers of ten, and where there are few of them, twice and five times these.
