@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gradhop/gradhop/internal/hubtest"
-	"github.com/gradhop/gradhop/onnx/ort/library"
+	"github.com/gradhop/gradhop/internal/library"
 )
 
 // block is a fenced block of a Markdown file.

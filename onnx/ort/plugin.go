@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gradhop/gradhop/onnx/ort/library"
+	"github.com/gradhop/gradhop/internal/library"
 	ort "github.com/yalue/onnxruntime_go"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/internal/librarytest"
 	"github.com/gradhop/gradhop/internal/orttest"
-	"github.com/gradhop/gradhop/onnx/ort/internal/librarytest"
 )
 
 // TestOpenVINO: a session on the plug-in, in both precisions, and as a plug-in of any kind.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/gradhop/gradhop/onnx/ort/library"
+	"github.com/gradhop/gradhop/internal/library"
 	ort "github.com/yalue/onnxruntime_go"
 )
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/internal/checksums"
+	"github.com/gradhop/gradhop/internal/export"
 	"github.com/gradhop/gradhop/samplers"
 	_ "github.com/gradhop/gradhop/samplers/special"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/samplers/store/export"
 	"github.com/gradhop/gradhop/tasks/internal/firstrun"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )

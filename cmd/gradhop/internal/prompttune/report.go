@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/prompttune/page"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
-	"github.com/gradhop/gradhop/tasks/prompttune/page"
 )
 
 // report is the page of --report; without one it writes nothing.

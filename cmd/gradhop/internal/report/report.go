@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/tasks/sample/page"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/report/page"
 )
 
 // New returns the command.

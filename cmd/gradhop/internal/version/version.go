@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/onnx/ort/library"
+	"github.com/gradhop/gradhop/internal/library"
 )
 
 // New returns the command.

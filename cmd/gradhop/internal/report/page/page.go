@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gradhop/gradhop/internal/export"
 	"github.com/gradhop/gradhop/internal/pages"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/samplers/store/export"
 	"github.com/gradhop/gradhop/tasks/sample"
 )
 
