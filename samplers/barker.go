@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/internal/logistic"
 )
 
 func init() {
@@ -42,27 +43,24 @@ func (barker) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	for i := range next {
 		x, slope, sd := r.at(i)
 		move := sd * w.Normal()
-		if w.Float64()*(1+math.Exp(-move*slope)) > 1 {
-			move = -move
-		}
-		next[i] = energies.RealCode(x + move)
+		sign := 2*logistic.Draw(w.Float64(), move*slope) - 1
+		next[i] = energies.RealCode(x + float64(sign)*move)
 	}
-	return r.logBarker(next)
+	return r.logBarker(w, next)
 }
 
 // LogReverse implements Proposal.
-func (barker) LogReverse(_ *Worker, s *State, c int, next *Point) float64 {
+func (barker) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 	r := realsAt(s, next, c)
-	return r.logBarker(s.X.Chain(c))
+	return r.logBarker(w, s.X.Chain(c))
 }
 
 // logBarker is the logarithm of the density of a Barker proposal to y, up to a symmetric factor.
-func (r *reals) logBarker(y []int32) float64 {
-	sum := 0.0
+func (r *reals) logBarker(w *Worker, y []int32) float64 {
+	back := w.Row(len(y))
 	for i, code := range y {
 		x, slope, _ := r.at(i)
-		t := (x - r.space.Value(code)) * slope
-		sum -= max(t, 0) + math.Log1p(math.Exp(-math.Abs(t)))
+		back[i] = (x - r.space.Value(code)) * slope
 	}
-	return sum
+	return -logistic.Sigmoids(back, back, 0)
 }

@@ -275,7 +275,7 @@ func TestRealLaws(t *testing.T) {
 		if !law.exact {
 			continue
 		}
-		l, err := NewLoop(t.Context(), Config{Kernel: kernel(t, law.name, e, nil), Chains: chains, Warmup: 400, Steps: 150, Seed: 5})
+		l, err := NewLoop(t.Context(), Config{Kernel: kernel(t, law.name, e, nil), Chains: chains, Warmup: 400, Steps: 150, Seed: 5, RejectNonFinite: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/internal/logistic"
 )
 
 func init() {
@@ -59,10 +60,11 @@ func (k sgbd) Draw(w *Worker, s *State, c int, next []int32) float64 {
 		case extremeForm:
 			t *= math.Inf(1)
 		}
-		if w.Float64()*(1+math.Exp(-t)) > 1 || t != t && w.Float64() < 0.5 { // 0·∞ has no direction
-			move = -move
+		if t != t { // 0·∞ has no direction
+			t = 0
 		}
-		next[i] = energies.RealCode(x + move)
+		sign := 2*logistic.Draw(w.Float64(), t) - 1
+		next[i] = energies.RealCode(x + float64(sign)*move)
 	}
 	return 0
 }

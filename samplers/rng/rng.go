@@ -10,7 +10,6 @@ package rng
 
 import (
 	"encoding/binary"
-	"math"
 	"math/rand/v2"
 )
 
@@ -40,10 +39,8 @@ func (s *Stream) Float64() float64 {
 	return (float64(s.c.Uint64()>>12) + 0.5) * 0x1p-52
 }
 
-// Normal returns a standard normal number (Box and Muller 1958).
-func (s *Stream) Normal() float64 {
-	return math.Sqrt(-2*math.Log(s.Float64())) * math.Cos(2*math.Pi*s.Float64())
-}
+// Normal returns a standard normal number (by the ziggurat of math/rand/v2).
+func (s *Stream) Normal() float64 { return rand.New(&s.c).NormFloat64() }
 
 // IntN returns a uniform integer in [0, n), without bias. It panics if n < 1.
 func (s *Stream) IntN(n int) int {
