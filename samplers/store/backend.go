@@ -26,10 +26,6 @@ type backend struct {
 	// draws counts the draws added by phase, shown those declared in the metadata, and coords the
 	// chunks of the coordinate draw.
 	draws, shown, coords [2]int
-	// part is the last part of the run with a retained checkpoint; earlier lists the steps of the
-	// retained checkpoints.
-	part    int64
-	earlier []int64
 	// told maps metadata files to their last contents; most never change.
 	told map[string]string
 }
@@ -44,7 +40,7 @@ func newBackend(dir string, d disk, h Header) *backend {
 
 // create creates an empty draws.zarr.
 func (b *backend) create() error {
-	for _, name := range []string{checkpointName, earlierName, zarrName} {
+	for _, name := range []string{checkpointName, zarrName} {
 		if err := b.remove(name); err != nil {
 			return err
 		}
@@ -195,23 +191,9 @@ func (b *backend) save(c *checkpoint) error {
 			return err
 		}
 	}
-	part := b.header.earlierPart(c.Snapshot.Step)
-	keep := part > b.part
-	if keep {
-		b.part, b.earlier = part, append(b.earlier, c.Snapshot.Step)
-	}
-	c.Earlier = b.earlier
 	text, err := c.encode()
 	if err != nil {
 		return CannotWrite(checkpointName, err)
-	}
-	if keep {
-		if err := b.mkdir(earlierName); err != nil {
-			return err
-		}
-		if err := b.write(earlierPath(c.Snapshot.Step), text); err != nil {
-			return err
-		}
 	}
 	return b.commit(checkpointName, text)
 }
@@ -220,7 +202,6 @@ func (b *backend) save(c *checkpoint) error {
 // metadata again with the number of draws, and removes later draws.
 func (b *backend) restore(c *checkpoint) error {
 	b.draws[Sampling], b.draws[Warmup] = b.header.numDraws(c.Snapshot.Step)
-	b.part = b.header.earlierPart(c.Snapshot.Step)
 	var d zarr.Decoder
 	for k := range b.series {
 		s := &b.series[k]
@@ -243,9 +224,6 @@ func (b *backend) restore(c *checkpoint) error {
 	if err := b.describe(); err != nil {
 		return err
 	}
-	if err := b.revert(c); err != nil {
-		return err
-	}
 	for k := range b.series {
 		s := &b.series[k]
 		if err := b.prune(s.path(), (b.draws[s.phase]+s.draws-1)/s.draws); err != nil {
@@ -261,23 +239,4 @@ func (b *backend) restore(c *checkpoint) error {
 		}
 	}
 	return nil
-}
-
-// revert makes c the last checkpoint, and removes retained ones that are later or damaged.
-func (b *backend) revert(c *checkpoint) error {
-	b.earlier = nil
-	for _, step := range earlierPoints(b.dir) {
-		point, err := readCheckpoint(b.dir, earlierPath(step), b.header)
-		if err == nil && point != nil && step <= c.Snapshot.Step {
-			b.earlier = slices.Insert(b.earlier, 0, step)
-		} else if err := b.remove(earlierPath(step)); err != nil {
-			return err
-		}
-	}
-	c.Earlier = b.earlier
-	text, err := c.encode()
-	if err != nil {
-		return CannotWrite(checkpointName, err)
-	}
-	return b.commit(checkpointName, text)
 }

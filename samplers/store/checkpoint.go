@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
-	"strconv"
 
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
@@ -60,8 +57,6 @@ func (t *Tally) Means() (accept, hops diag.Number) {
 type checkpoint struct {
 	Snapshot samplers.Snapshot `json:"snapshot"`
 	Tally    Tally             `json:"tally"`
-	// Earlier lists the steps of the retained checkpoints.
-	Earlier []int64 `json:"earlier,omitempty"`
 }
 
 // The file is this line with the SHA-256 of the rest, followed by JSON.
@@ -99,33 +94,4 @@ func readCheckpoint(dir, name string, h Header) (*checkpoint, error) {
 		return nil, &Error{Path: path, Reason: "belongs to another run: it has other chains"}
 	}
 	return &c, nil
-}
-
-// earlierCount is the number of parts of a run. The first checkpoint in each part is retained, so that
-// a run with damaged draws need not start again.
-const earlierCount = 8
-
-// earlierPart returns the part of the run that contains step, from 0.
-func (h Header) earlierPart(step int64) int64 {
-	return min(earlierCount*step/int64(max(h.Warmup+h.Steps, 1)), earlierCount)
-}
-
-// earlierPath returns the file of a retained checkpoint.
-func earlierPath(step int64) string { return path.Join(earlierName, strconv.FormatInt(step, 10)) }
-
-// earlierPoints returns the steps of the retained checkpoints, latest first.
-func earlierPoints(dir string) []int64 {
-	entries, err := os.ReadDir(filepath.Join(dir, earlierName))
-	if err != nil {
-		return nil // none retained yet
-	}
-	var steps []int64
-	for _, e := range entries {
-		if step, err := strconv.ParseInt(e.Name(), 10, 64); err == nil {
-			steps = append(steps, step)
-		}
-	}
-	slices.Sort(steps)
-	slices.Reverse(steps)
-	return steps
 }

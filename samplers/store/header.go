@@ -26,7 +26,6 @@ const (
 	markerName     = "gradhop.json"
 	zarrName       = "draws.zarr"
 	checkpointName = "checkpoint"
-	earlierName    = "checkpoints"
 	summaryName    = "summary.json"
 	lockName       = "lock"
 	tempName       = "tmp"

@@ -82,8 +82,7 @@ func (b *backend) mark() error {
 }
 
 // Resume locks the folder of a run, verifies every file, and truncates the run to its last checkpoint.
-// If draws or that checkpoint are damaged, it goes back to the last checkpoint before the damage, or to
-// the start, and the same draws are made again. Other damaged files are written again or, if they are
+// If draws or that checkpoint are damaged, it goes back to the start, and the same draws are made again. Other damaged files are written again or, if they are
 // results, removed; see [Writer.Damage]. Damage of gradhop.json or of checksums.json is an error.
 //
 // The snapshot returned is for samplers.Config.Resume; nil means from the start. h.Steps may differ
@@ -124,10 +123,7 @@ func resume(dir string, h Header, o Options, d disk) (*Writer, *samplers.Snapsho
 
 // takeUp resumes a run whose folder is locked.
 func takeUp(dir string, there, h Header, o Options, lock *flock.Flock, d disk) (*Writer, *samplers.Snapshot, error) {
-	c, damage, err := lastGood(dir, there)
-	if err != nil {
-		return nil, nil, err
-	}
+	c, damage := lastGood(dir, there)
 	total := int64(h.Warmup + h.Steps)
 	if c != nil && c.Snapshot.Step > total {
 		return nil, nil, &Error{Path: dir, Reason: fmt.Sprintf("the run has made %d steps after warm-up, more than the %d requested; request at least as many", c.Snapshot.Step-int64(h.Warmup), h.Steps)}

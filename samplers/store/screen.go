@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
 )
 
 // site is a site of a run with first estimates of its mixing.

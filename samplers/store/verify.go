@@ -44,7 +44,7 @@ func (d Damage) String() string {
 }
 
 // Verify checks every file that a run has written: the chunks of all draws and their metadata, the
-// checkpoints, and the files listed in checksums.json, which are all others. It ignores the lock and
+// checkpoint, and the files listed in checksums.json, which are all others. It ignores the lock and
 // files that the run did not write. A folder that has nothing but such files, as one of training, is
 // checked too. It lists damage but does not repair it: [Resume] makes lost draws again. The error is an
 // *Error if there is no run or a process is writing to it.
@@ -77,7 +77,8 @@ func Verify(dir string) ([]Damage, error) {
 		v.add(markerName, err)
 		return v.found, nil
 	}
-	point := v.checkpoints()
+	point, err := readCheckpoint(dir, checkpointName, v.header)
+	v.add(checkpointName, err)
 	v.metadata(point)
 	v.chunks()
 	v.coordinates()
@@ -109,24 +110,6 @@ func (v *verifier) add(file string, err error) {
 		reason = describe(bad)
 	}
 	v.found = append(v.found, Damage{File: file, Reason: reason})
-}
-
-// checkpoints checks all checkpoints and returns the last one.
-func (v *verifier) checkpoints() *checkpoint {
-	point, err := readCheckpoint(v.dir, checkpointName, v.header)
-	v.add(checkpointName, err)
-	kept := earlierPoints(v.dir)
-	if point != nil {
-		kept = slices.Compact(slices.Sorted(slices.Values(append(kept, point.Earlier...))))
-	}
-	for _, step := range kept {
-		earlier, err := readCheckpoint(v.dir, earlierPath(step), v.header)
-		if err == nil && earlier == nil {
-			err = errors.New("missing")
-		}
-		v.add(earlierPath(step), err)
-	}
-	return point
 }
 
 // metadata checks that the metadata describes the run, and determines how many draws it declares. This
@@ -222,41 +205,17 @@ func intact(path string) error {
 	return zarr.Intact(file)
 }
 
-// lastGood returns the latest checkpoint with intact draws before it, or nil for the start of the run.
-// It also returns the damage that excluded later ones.
-func lastGood(dir string, h Header) (*checkpoint, []Damage, error) {
+// lastGood returns the checkpoint of a run, or nil for its start if the checkpoint or a draw before it is damaged. It
+// also returns the damage.
+func lastGood(dir string, h Header) (*checkpoint, []Damage) {
 	v := &verifier{dir: dir, header: h}
-	names := []string{checkpointName}
-	for _, step := range earlierPoints(dir) {
-		names = append(names, earlierPath(step))
+	point, err := readCheckpoint(dir, checkpointName, h)
+	if v.add(checkpointName, err); point == nil {
+		return nil, v.found
 	}
-	var points []*checkpoint // the last one first
-	for _, name := range names {
-		point, err := readCheckpoint(dir, name, h)
-		if v.add(name, err); point != nil {
-			points = append(points, point)
-		}
+	v.draws[Sampling], v.draws[Warmup] = h.numDraws(point.Snapshot.Step)
+	if v.chunks(); len(v.found) > 0 {
+		return nil, v.found
 	}
-	if len(points) == 0 {
-		return nil, v.found, nil
-	}
-	for _, step := range points[0].Earlier {
-		if !slices.Contains(names, earlierPath(step)) {
-			v.add(earlierPath(step), errors.New("missing"))
-		}
-	}
-	v.draws[Sampling], v.draws[Warmup] = h.numDraws(points[0].Snapshot.Step)
-	v.chunks()
-	first := points[0].Snapshot.Step + 1
-	for _, d := range v.found {
-		if len(d.Chains) > 0 {
-			first = min(first, d.First)
-		}
-	}
-	for _, point := range points {
-		if point.Snapshot.Step < first {
-			return point, v.found, nil
-		}
-	}
-	return nil, v.found, nil
+	return point, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// damaged is a run with every kind of file: chunks that are full and not, warm-up, earlier
-// checkpoints, a summary, a description and an export.
+// damaged is a run with every kind of file: chunks that are full and not, warm-up, a
+// checkpoint, a summary, a description and an export.
 func damaged(t *testing.T) (j job, dir string) {
 	t.Helper()
 	j = job{space: &energies.Space{Sites: 600, Values: 2, Kind: energies.Binary}, sampler: "dmala", chains: []int64{0, 1}, steps: 200, warmup: 120, thin: 1, saveWarm: true}
@@ -116,8 +116,8 @@ func TestDamageIsFound(t *testing.T) {
 	all := files(t, dir)
 	delete(all, lockName) // empty: nothing to damage
 	names := slices.Sorted(maps.Keys(all))
-	if len(names) < 50 || len(earlierPoints(dir)) != 8 {
-		t.Fatalf("%d files, %d earlier checkpoints", len(names), len(earlierPoints(dir)))
+	if len(names) < 50 {
+		t.Fatalf("%d files", len(names))
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	refused, readings, kinds := 0, 0, map[string]int{}
@@ -148,24 +148,15 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// TestDamageIsRepaired: a resumed run makes damaged draws again, from the last good
-// checkpoint, and ends with the bytes of one that was never damaged.
+// TestDamageIsRepaired: a resumed run with damaged draws makes all again, and ends with the bytes of one that was never damaged.
 func TestDamageIsRepaired(t *testing.T) {
 	j, dir := damaged(t)
 	whole := files(t, dir)
 	r := rand.New(rand.NewPCG(3, 4))
-	for name, from := range map[string]func(step int64) bool{
-		"draws.zarr/posterior/x/1.1.0":          func(step int64) bool { return step >= 120+80 && step <= 120+109 },
-		"draws.zarr/posterior/x/0.0.0":          func(step int64) bool { return step >= 80 && step <= 120 },
-		"draws.zarr/warmup_sample_stats/lp/1.0": func(step int64) bool { return step == 0 },
-		"draws.zarr/warmup_posterior/x/1.1.0":   func(step int64) bool { return step >= 80 && step <= 109 },
-		"draws.zarr/posterior/draw/0":           func(step int64) bool { return step == 320 },
-		"draws.zarr/sample_stats/.zattrs":       func(step int64) bool { return step == 320 },
-		"draws.zarr/.zmetadata":                 func(step int64) bool { return step == 320 },
-		"checkpoint":                            func(step int64) bool { return step == 320 }, // which was kept twice
-		"checkpoints/160":                       func(step int64) bool { return step == 320 },
-		"command.json":                          func(step int64) bool { return step == 320 },
-		"summary.json":                          func(step int64) bool { return step == 320 },
+	for name, want := range map[string]int64{ // the step from which the run goes on
+		"draws.zarr/posterior/x/1.1.0": 0, "draws.zarr/posterior/x/0.0.0": 0, "draws.zarr/warmup_sample_stats/lp/1.0": 0,
+		"draws.zarr/warmup_posterior/x/1.1.0": 0, "checkpoint": 0, "draws.zarr/posterior/draw/0": 320,
+		"draws.zarr/sample_stats/.zattrs": 320, "draws.zarr/.zmetadata": 320, "command.json": 320, "summary.json": 320,
 	} {
 		what := spoil(t, r, filepath.Join(dir, name), []byte(whole[name]))
 		w, snapshot, err := Resume(dir, j.header(t), commanded)
@@ -177,8 +168,8 @@ func TestDamageIsRepaired(t *testing.T) {
 		if snapshot != nil {
 			step = snapshot.Step
 		}
-		if !from(step) {
-			t.Errorf("%s, %s: the run goes on from step %d", name, what, step)
+		if step != want {
+			t.Errorf("%s, %s: the run goes on from step %d, want %d", name, what, step, want)
 		}
 		if (strings.Contains(name, ".0") || strings.HasSuffix(name, ".json")) && (len(w.Damage()) != 1 || w.Damage()[0].File != name) {
 			t.Errorf("%s, %s: said to be damaged: %v", name, what, w.Damage())
