@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gradhop/gradhop/energies/neural"
-	"github.com/gradhop/gradhop/tasks/pictures"
+	"github.com/gradhop/gradhop/internal/pictures"
 )
 
 // imageOptions say how pictures are encoded. Zero fields have the defaults of package

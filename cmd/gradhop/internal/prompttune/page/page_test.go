@@ -152,7 +152,7 @@ func TestPageOfAnyBytes(t *testing.T) {
 // TestThumbsConcurrent reads several files at a time. Of a picture that has become too
 // large, or is gone, the page has the name only.
 func TestThumbsConcurrent(t *testing.T) {
-	const dir = "../../../../../tasks/pictures/testdata/"
+	const dir = "../../../../../internal/pictures/testdata/"
 	small := Page{MaxPixels: 11 * 17, Workers: 2}
 	if err := small.read(t.Context(), []string{dir + "rgb.png", dir + "none.png"}); err != nil {
 		t.Fatal(err)

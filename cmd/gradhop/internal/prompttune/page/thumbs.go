@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/gradhop/gradhop/internal/pages"
-	"github.com/gradhop/gradhop/tasks/pictures"
+	"github.com/gradhop/gradhop/internal/pictures"
 )
 
 // Limits of the small pictures: edges in pixels, pictures of a set, and bytes past which a

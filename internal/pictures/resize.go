@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gradhop/gradhop/tasks/pictures/internal/ycbcr"
+	"github.com/gradhop/gradhop/internal/pictures/internal/ycbcr"
 )
 
 // kernel is a resampling filter.

@@ -15,8 +15,8 @@ import (
 
 	webps "golang.org/x/image/webp"
 
-	jpegdec "github.com/gradhop/gradhop/tasks/pictures/internal/jpeg"
-	webpdec "github.com/gradhop/gradhop/tasks/pictures/internal/webp"
+	jpegdec "github.com/gradhop/gradhop/internal/pictures/internal/jpeg"
+	webpdec "github.com/gradhop/gradhop/internal/pictures/internal/webp"
 )
 
 // Picture is an upright, opaque RGB image.

@@ -9,7 +9,7 @@ import (
 	"image"
 	"io"
 
-	"github.com/gradhop/gradhop/tasks/pictures/internal/ycbcr"
+	"github.com/gradhop/gradhop/internal/pictures/internal/ycbcr"
 	webps "golang.org/x/image/webp"
 )
 

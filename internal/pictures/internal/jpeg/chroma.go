@@ -3,7 +3,7 @@ package jpeg
 import (
 	"image"
 
-	"github.com/gradhop/gradhop/tasks/pictures/internal/ycbcr"
+	"github.com/gradhop/gradhop/internal/pictures/internal/ycbcr"
 )
 
 // Chroma upsamples and converts the planes of a JPEG file as libjpeg-turbo does.
