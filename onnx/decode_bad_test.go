@@ -136,7 +136,7 @@ func TestEncodeErrors(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		m.Graph.Initializers = append(m.Graph.Initializers, &Tensor{Name: name, Type: Uint8, Dims: []int64{1 << 30}, Raw: raw, Offset: -1})
 	}
-	if _, err := Encode(m); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "external data") {
+	if _, err := Encode(m); !errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), "external data") {
 		t.Error(err)
 	}
 }

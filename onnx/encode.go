@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ErrTooLarge reports a model over 2 GB, the size limit of a protocol buffer.
-var ErrTooLarge = errors.New("onnx: the model is over 2 GB: keep its weights in external data (SaveOptions.ExternalData)")
+// errTooLarge reports a model over 2 GB, the size limit of a protocol buffer.
+var errTooLarge = errors.New("onnx: the model is over 2 GB: keep its weights in external data (SaveOptions.ExternalData)")
 
 const maxEncoded = 1<<31 - 1
 
@@ -37,7 +37,7 @@ func encode(m *Model) (*writer, error) {
 		return nil, w.err
 	}
 	if w.size() > maxEncoded {
-		return nil, fmt.Errorf("%w (it has %d bytes)", ErrTooLarge, w.size())
+		return nil, fmt.Errorf("%w (it has %d bytes)", errTooLarge, w.size())
 	}
 	return w, nil
 }

@@ -167,22 +167,6 @@ func (t *Tensor) Int64s() ([]int64, error) {
 	return v, t.must(integer, "integers")
 }
 
-// Bools returns the elements of a bool tensor.
-func (t *Tensor) Bools() ([]bool, error) {
-	n, err := t.Count()
-	if err != nil {
-		return nil, err
-	}
-	if t.Type != Bool {
-		return nil, t.not("booleans")
-	}
-	v := make([]bool, n)
-	for i := range v {
-		v[i] = t.Raw[i] != 0
-	}
-	return v, nil
-}
-
 // Count returns the number of elements. It returns an error unless Raw holds exactly that many.
 func (t *Tensor) Count() (int, error) {
 	n, err := t.Elements()

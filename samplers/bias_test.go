@@ -75,7 +75,7 @@ func variation(t *testing.T, e energies.Energy, law *table.Enumeration, set samp
 // is the bias of ratios of first order.
 func TestMinibatchBiasFallsWithTheCache(t *testing.T) {
 	p := newPrompts(1, 8, 0.3)
-	for _, jump := range []string{samplers.JumpSingle, samplers.JumpSites} {
+	for _, jump := range []string{"single", "sites"} {
 		var tv, se [2][2]float64 // [without cache][h = 0.1]
 		for forget, text := range []string{"false", "true"} {
 			for k, h := range []string{"1", "0.1"} {

@@ -29,7 +29,7 @@ const maxBall = 1 << 16
 type blockGibbsOptions struct {
 	// Block is the number of sites drawn together; 0 means 2.
 	Block int `flag:"block" default:"2" doc:"sites that are drawn together"`
-	// Scan is SystematicScan (the default: sites in turn) or RandomScan.
+	// Scan is "systematic" (the default: sites in turn) or "random".
 	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
 }
 
@@ -64,13 +64,13 @@ var _ Kernel = (*blockGibbs)(nil)
 
 // newBlockGibbs returns block Gibbs for e. Errors are *OptionError or *energies.SpaceError.
 func newBlockGibbs(e energies.Energy, o blockGibbsOptions) (*blockGibbs, error) {
-	if o.Scan != "" && o.Scan != SystematicScan && o.Scan != RandomScan {
+	if o.Scan != "" && o.Scan != systematicScan && o.Scan != randomScan {
 		return nil, badOption("block-gibbs", "scan", o.Scan, "not one of systematic, random")
 	}
 	if o.Block == 0 {
 		o.Block = 2
 	}
-	return newBlocks("block-gibbs", e, o.Block, o.Block, o.Scan == RandomScan)
+	return newBlocks("block-gibbs", e, o.Block, o.Block, o.Scan == randomScan)
 }
 
 // newHamming returns the Hamming ball sampler for e. Errors are those of newBlockGibbs.

@@ -152,7 +152,7 @@ func (l *Langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	logq := -norm
 	copy(next, x)
 	for i, p := range leaves {
-		if !w.Below(i, p) {
+		if !w.below(i, p) {
 			continue
 		}
 		if u := w.Float64(); ordinal(sp) {

@@ -29,18 +29,18 @@ func init() {
 
 // Orders of GibbsOptions.
 const (
-	// ColouredScan draws all sites of a colour at once, colour by colour.
-	ColouredScan = "coloured"
-	// SystematicScan visits the sites in turn.
-	SystematicScan = "systematic"
-	// RandomScan visits uniform sites, each chain its own.
-	RandomScan = "random"
+	// colouredScan draws all sites of a colour at once, colour by colour.
+	colouredScan = "coloured"
+	// systematicScan visits the sites in turn.
+	systematicScan = "systematic"
+	// randomScan visits uniform sites, each chain its own.
+	randomScan = "random"
 )
 
 // GibbsOptions are the options of Gibbs; the zero value has the defaults.
 type GibbsOptions struct {
-	// Scan is ColouredScan, which an energy has to offer ([energies.Coloured]), SystematicScan or
-	// RandomScan; "" means the first where Updates allows, else the second.
+	// Scan is "coloured", which an energy has to offer ([energies.Coloured]), "systematic" or
+	// "random"; "" means the first where Updates allows, else the second.
 	Scan string `flag:"scan" default:"coloured where the energy has colours, else systematic" choices:"coloured,systematic,random" doc:"order of the sites"`
 	// Updates is the number of site updates in a step; 0 means as many as there are sites
 	// where the energy offers full conditionals, and 1 elsewhere. A coloured scan makes whole
@@ -99,14 +99,14 @@ func NewGibbs(e energies.Energy, o GibbsOptions) (*Gibbs, error) {
 	whole := o.Updates%sites == 0
 	switch {
 	case e.Space().Ball != nil: // in which all sites depend on each other
-		if o.Scan == ColouredScan {
+		if o.Scan == colouredScan {
 			return nil, badOption("gibbs", "scan", o.Scan, "sites of a colour are not independent in a ball")
 		}
-	case o.Scan == ColouredScan && err != nil:
+	case o.Scan == colouredScan && err != nil:
 		return nil, err
-	case o.Scan == ColouredScan && !whole:
+	case o.Scan == colouredScan && !whole:
 		return nil, badOption("gibbs", "updates", o.Updates, fmt.Sprintf("a coloured scan makes whole sweeps: want a multiple of the number of sites, %d", sites))
-	case (o.Scan == "" || o.Scan == ColouredScan) && err == nil && whole:
+	case (o.Scan == "" || o.Scan == colouredScan) && err == nil && whole:
 		k.coloured, k.updates = coloured, max(o.Updates, sites)
 	}
 	return k, nil
@@ -135,11 +135,11 @@ func newPredicted(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error
 }
 
 func newGibbs(name string, e energies.Energy, o GibbsOptions) (*Gibbs, error) {
-	k := &Gibbs{Base: Base{Target: e}, updates: max(o.Updates, 1), random: o.Scan == RandomScan}
+	k := &Gibbs{Base: Base{Target: e}, updates: max(o.Updates, 1), random: o.Scan == randomScan}
 	switch {
 	case o.Updates < 0:
 		return nil, badOption(name, "updates", o.Updates, "must be positive")
-	case !slices.Contains([]string{"", SystematicScan, RandomScan, ColouredScan}, o.Scan) || o.Scan == ColouredScan && name != "gibbs":
+	case !slices.Contains([]string{"", systematicScan, randomScan, colouredScan}, o.Scan) || o.Scan == colouredScan && name != "gibbs":
 		return nil, badOption(name, "scan", o.Scan, "not one of coloured (gibbs only), systematic, random")
 	}
 	return k, e.Space().Check()

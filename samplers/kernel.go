@@ -58,7 +58,7 @@ const (
 	// StepSizeVar is the step size α.
 	StepSizeVar = "step_size"
 	// WeightVar is the weight of a chain's state in estimates of expectations, positive
-	// and finite; see [WeightedMean]. Kernels without it weigh all draws equally.
+	// and finite; see [Recorder.Mean]. Kernels without it weigh all draws equally.
 	WeightVar = "weight"
 )
 

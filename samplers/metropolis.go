@@ -59,7 +59,7 @@ func (k *Metropolis) Step(ctx context.Context, s *State, info *Info) error {
 	if err := k.Evaluate(ctx, &k.next, s.Beta); err != nil {
 		return err
 	}
-	if err := s.Reject(&k.next); err != nil {
+	if err := s.reject(&k.next); err != nil {
 		return err
 	}
 	if k.Unadjusted {
@@ -88,7 +88,7 @@ func (k *Metropolis) decide(w *Worker, s *State, info *Info, c int) {
 
 // adapt declares the tuner's parameter, which warm-up adapts, or leaves at its start.
 func (k *Metropolis) adapt(t *Tuner, adapts bool) {
-	if k.Specs = t.Specs(); adapts {
+	if k.Specs = t.specs(); adapts {
 		k.Tuner = t
 	} else {
 		k.Specs = k.Specs[:1]

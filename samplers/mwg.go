@@ -19,7 +19,7 @@ func init() {
 
 // withinGibbsOptions are the options; the zero value has the defaults.
 type withinGibbsOptions struct {
-	// Scan is SystematicScan (the default) or RandomScan.
+	// Scan is "systematic" (the default) or "random".
 	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
 }
 

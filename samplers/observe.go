@@ -77,14 +77,14 @@ func (r *Recorder) Mean(f func(codes []int32) float64) float64 {
 			values = append(values, f(r.At(k, c)))
 		}
 	}
-	return WeightedMean(values, r.Vars[WeightVar])
+	return weightedMean(values, r.Vars[WeightVar])
 }
 
-// WeightedMean is Σ w·x / Σ w; nil weights are equal ones. It is NaN where there is no
+// weightedMean is Σ w·x / Σ w; nil weights are equal ones. It is NaN where there is no
 // value, and panics where weights are given in another number.
-func WeightedMean(x, w []float64) float64 {
+func weightedMean(x, w []float64) float64 {
 	if w != nil && len(w) != len(x) {
-		panic("samplers: WeightedMean of values and weights that differ in number")
+		panic("samplers: weightedMean of values and weights that differ in number")
 	}
 	sum, total := 0.0, 0.0
 	for k, v := range x {

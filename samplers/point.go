@@ -474,9 +474,9 @@ func (e *Evaluator) Refresh(ctx context.Context, s *State) error {
 	return nil
 }
 
-// Reject decides what becomes of proposals in p that cannot be states: an error, or, with
+// reject decides what becomes of proposals in p that cannot be states: an error, or, with
 // s.RejectNonFinite, U = -Inf, which every kernel rejects.
-func (s *State) Reject(p *Point) error {
+func (s *State) reject(p *Point) error {
 	for c := range s.Chains() {
 		err := p.check(c, s.ChainIDs[c], s.Step)
 		if err == nil {

@@ -21,10 +21,10 @@ func init() {
 
 // Values of SGDLDOptions.
 const (
-	// JumpSites lets every site move on its own.
-	JumpSites = "sites"
-	// JumpSingle moves one site at most.
-	JumpSingle = "single"
+	// jumpSites lets every site move on its own.
+	jumpSites = "sites"
+	// jumpSingle moves one site at most.
+	jumpSingle = "single"
 )
 
 // SGDLDOptions are the options of SGDLD; the zero value has the defaults.
@@ -32,7 +32,7 @@ type SGDLDOptions struct {
 	// Batch is the number of terms in a minibatch; 0 means the exact gradient, otherwise
 	// the energy must be an [energies.Minibatch].
 	Batch int `flag:"batch" default:"0: the exact gradient" doc:"terms of the energy in each minibatch, drawn without replacement"`
-	// Jump is JumpSites (the default) or JumpSingle.
+	// Jump is "sites" (the default) or "single".
 	Jump string `flag:"jump" default:"sites" choices:"sites,single" doc:"which sites may move in one step"`
 	// Balance is the balancing function of the rates; "" means sqrt.
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
@@ -59,9 +59,9 @@ type SGDLDOptions struct {
 //   - the weights, eq. 15: a state counts ε_t in estimates, the variable WeightVar, from
 //     e^-300 to e^300.
 //
-// A step moves under I + ε_t·R, in one of two forms. JumpSingle takes it as it stands:
+// A step moves under I + ε_t·R, in one of two forms. "single" takes it as it stands:
 // with probability h_t, at most 1, one site changes, to z with probability R(x,z)/Z.
-// JumpSites lets each site leave with probability 1 - exp(-ε_t·r_i), r_i the sum of its
+// "sites" lets each site leave with probability 1 - exp(-ε_t·r_i), r_i the sum of its
 // rates, for a value in proportion to its rate, so that h_t may exceed 1 and the cache
 // serves at h_t = 1 too, where a single jump always leaves.
 //
@@ -113,14 +113,14 @@ func NewSGDLD(e energies.Energy, o SGDLDOptions) (*SGDLD, error) {
 	bad := func(option string, value any, reason string) (*SGDLD, error) {
 		return nil, badOption("sgdld", option, value, reason)
 	}
-	if o.Jump != "" && o.Jump != JumpSites && o.Jump != JumpSingle {
+	if o.Jump != "" && o.Jump != jumpSites && o.Jump != jumpSingle {
 		return bad("jump", o.Jump, "not one of sites, single")
 	}
 	balance, err := parseBalance("sgdld", o.Balance)
 	if err != nil {
 		return nil, err
 	}
-	k := &SGDLD{caches: o.Batch > 0 && !o.NoCache, single: o.Jump == JumpSingle, fixed: o.FixedStep}
+	k := &SGDLD{caches: o.Batch > 0 && !o.NoCache, single: o.Jump == jumpSingle, fixed: o.FixedStep}
 	if k.Evaluator, err = NewInformed("sgdld", e, balance, o.Dense); err != nil {
 		return nil, err
 	}

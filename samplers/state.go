@@ -331,8 +331,8 @@ func (w *Worker) Row(n int) []float64 {
 	return w.row
 }
 
-// Below is true with probability p, for i = 0, 1, 2, ... in turn. 16 random bits decide nearly always.
-func (w *Worker) Below(i int, p float64) bool {
+// below is true with probability p, for i = 0, 1, 2, ... in turn. 16 random bits decide nearly always.
+func (w *Worker) below(i int, p float64) bool {
 	if i%4 == 0 {
 		w.bits = w.Uint64()
 	}

@@ -33,9 +33,9 @@ type Tuner struct {
 	Min, Max float64
 }
 
-// Specs declares the parameter, and the progress of the adaptation: the number of steps
+// specs declares the parameter, and the progress of the adaptation: the number of steps
 // seen and the mean.
-func (t *Tuner) Specs() []VarSpec {
+func (t *Tuner) specs() []VarSpec {
 	return []VarSpec{{Name: t.Var, Start: t.Start, Record: true}, {Name: t.Var + "_tuning", Shape: []int{2}}}
 }
 

@@ -135,7 +135,7 @@ func TestAdaptationStaysInBounds(t *testing.T) {
 	for _, a := range []float64{0, 1} {
 		tuner := Tuner{Var: StepSizeVar, Start: 0.4}
 		s := State{Point: Point{X: energies.NewBatch(&energies.Space{Sites: 1, Values: 2}, 1)}}
-		s.Declare(tuner.Specs())
+		s.Declare(tuner.specs())
 		for k := range 100_000 {
 			tuner.Tune(&s, []float64{a}, k == 99_999)
 		}

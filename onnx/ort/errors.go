@@ -65,7 +65,7 @@ func badProvider(p provider, o Options, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	bad := &UnavailableError{What: fmt.Sprintf("provider %s can't be used with %s", p.name(), Library()), Err: cause(err), Do: o.WithoutProvider()}
+	bad := &UnavailableError{What: fmt.Sprintf("provider %s can't be used with %s", p.name(), libraryPath()), Err: cause(err), Do: o.WithoutProvider()}
 	if kind(p) == "cuda" {
 		bad.Do += ", or name a GPU build of onnxruntime (with CUDA and cuDNN installed) by GRADHOP_ORT_LIB"
 	}

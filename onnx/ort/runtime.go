@@ -61,8 +61,8 @@ func Version() string {
 	return ""
 }
 
-// Library is the path of the library in use, or "" before [Init].
-func Library() string {
+// libraryPath is the path of the library in use, or "" before [Init].
+func libraryPath() string {
 	if lib := inUse(); lib != nil {
 		return lib.Path
 	}

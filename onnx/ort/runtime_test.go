@@ -18,7 +18,7 @@ func TestInitRefusedThenRight(t *testing.T) {
 	if !librarytest.InChild(t) {
 		return
 	}
-	if Version() != "" || Library() != "" || Providers() != nil {
+	if Version() != "" || libraryPath() != "" || Providers() != nil {
 		t.Error("something is loaded before Init")
 	}
 	real, err := library.Find(context.Background(), library.Options{})

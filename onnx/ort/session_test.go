@@ -35,7 +35,7 @@ func TestOpenErrors(t *testing.T) {
 		"no provider":   {good, []string{"a", "b"}, []string{"c"}, Options{ProviderLibrary: "x.so"}, `ort: Provider: want openvino or plugin, for the library x.so`},
 		"option":        {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino", ProviderOptions: map[string]string{"a": "b"}}, `ort: Provider "openvino": want plugin, for provider options`},
 		"no such file":  {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "plugin", ProviderLibrary: "/nowhere/x.so"}, `ort: /nowhere/x.so can't be loaded as a provider library: there is no such file`},
-		"no plug-in in": {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino", ProviderLibrary: Library()}, `ort: provider openvino:cpu,f32 can't be used with `},
+		"no plug-in in": {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino", ProviderLibrary: libraryPath()}, `ort: provider openvino:cpu,f32 can't be used with `},
 		"device":        {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "cuda:x"}, `ort: Provider "cuda:x"`},
 		"half":          {half, []string{"x"}, []string{"y"}, Options{}, `ort: session: input "x": it has type float16, which is not supported`},
 		"cut off":       {good[:len(good)-20], []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: it is not an ONNX model, or it is cut off`},
@@ -73,7 +73,7 @@ func TestProviders(t *testing.T) {
 	// Device 255 exists nowhere, so this fails with and without CUDA.
 	_, err := Open(context.Background(), m, []string{"x"}, []string{"y"}, Options{Provider: "cuda:255"})
 	var pe *UnavailableError
-	if !errors.As(err, &pe) || !strings.HasPrefix(err.Error(), "ort: provider cuda:255 can't be used with "+Library()+": ") {
+	if !errors.As(err, &pe) || !strings.HasPrefix(err.Error(), "ort: provider cuda:255 can't be used with "+libraryPath()+": ") {
 		t.Fatalf("got %v", err)
 	}
 	if !strings.Contains(err.Error(), "the provider cpu") {

@@ -29,13 +29,13 @@ func Registry(t *testing.T, laws map[string]Law) {
 			if !ok {
 				t.Fatalf("sampler %q has no reference law", name)
 			}
-			Run(t, name, law)
+			run(t, name, law)
 		})
 	}
 }
 
-// Run runs the suite on one sampler; the package comment lists the checks.
-func Run(t *testing.T, name string, law Law) {
+// run runs the suite on one sampler; the package comment lists the checks.
+func run(t *testing.T, name string, law Law) {
 	r, err := samplers.Lookup(name)
 	if err != nil {
 		t.Fatal(err)

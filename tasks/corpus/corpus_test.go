@@ -252,11 +252,11 @@ func TestStopped(t *testing.T) {
 				}
 			}
 			if len(seen) > before && r.IntN(3) == 0 { // a shard is damaged
-				last := ShardName((seen[len(seen)-1] - 1) / 3)
+				last := shardName((seen[len(seen)-1] - 1) / 3)
 				if err := os.WriteFile(filepath.Join(dir, last), []byte("x"), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				for len(seen) > 0 && ShardName((seen[len(seen)-1]-1)/3) == last {
+				for len(seen) > 0 && shardName((seen[len(seen)-1]-1)/3) == last {
 					seen = seen[:len(seen)-1]
 				}
 			}
@@ -339,11 +339,11 @@ func TestMerge(t *testing.T) {
 	a, b := filepath.Join(top, "part 0 of 3"), filepath.Join(top, "part 1 of 3")
 	other := write(t, "x.txt", []byte("other\n"))
 	short := part("short", 2, 3, nil)
-	if err := os.Remove(filepath.Join(short, ShardName(5))); err != nil {
+	if err := os.Remove(filepath.Join(short, shardName(5))); err != nil {
 		t.Fatal(err)
 	}
 	damaged := part("damaged", 1, 3, nil)
-	if err := os.WriteFile(filepath.Join(damaged, ShardName(4)), []byte("x"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(damaged, shardName(4)), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for want, parts := range map[string][]string{
@@ -353,8 +353,8 @@ func TestMerge(t *testing.T) {
 		"settings.a is 2 there, 1 here":             {a, part("settings", 1, 3, func(o *Options) { o.Settings = map[string]int{"a": 2} })},
 		"block is 4 there, 3 here":                  {a, part("block", 1, 3, func(o *Options) { o.Block = 4 })},
 		"the corpus has changed":                    {a, part("corpus", 1, 3, func(o *Options) { o.Path = other })},
-		ShardName(5) + ": missing":                  {a, b, short},
-		ShardName(4) + ": 1 bytes in place of":      {a, damaged},
+		shardName(5) + ": missing":                  {a, b, short},
+		shardName(4) + ": 1 bytes in place of":      {a, damaged},
 		"nowhere/corpus.json: cannot be read":       {a, filepath.Join(top, "nowhere")},
 		"contains a run already; resume it, or cho": {whole},
 	} {

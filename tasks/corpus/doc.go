@@ -15,16 +15,16 @@ import "fmt"
 
 // Files of a run, besides the shards and checksums.json.
 const (
-	// HeaderFile has the [Header].
-	HeaderFile = "corpus.json"
-	// SummaryFile has the [Summary] of a complete run.
-	SummaryFile = "summary.json"
-	// InputFile is a copy of a corpus that could be read only once, such as standard input.
-	InputFile = "input"
+	// headerFile has the [Header].
+	headerFile = "corpus.json"
+	// summaryFile has the [Summary] of a complete run.
+	summaryFile = "summary.json"
+	// inputFile is a copy of a corpus that could be read only once, such as standard input.
+	inputFile = "input"
 )
 
-// ShardName returns the name of the file with the results of a block, from 0.
-func ShardName(block int64) string { return fmt.Sprintf("shard-%06d.jsonl", block) }
+// shardName returns the name of the file with the results of a block, from 0.
+func shardName(block int64) string { return fmt.Sprintf("shard-%06d.jsonl", block) }
 
 // Error reports a corpus that cannot be used.
 type Error struct {

@@ -58,7 +58,7 @@ func plain(settings any) (m map[string]any, err error) {
 // readHeader reads the header of a folder.
 func readHeader(dir string) (*Header, error) {
 	h := &Header{}
-	return h, store.ReadFile(dir, HeaderFile, h)
+	return h, store.ReadFile(dir, headerFile, h)
 }
 
 // begin writes the files that a run is resumed by.
@@ -66,7 +66,7 @@ func (h *Header) begin(dir string, command any) error {
 	if err := run.Record(dir, commandName(h.Task), command); err != nil {
 		return err
 	}
-	if err := store.WriteFiles(dir, map[string]any{HeaderFile: h}); err != nil {
+	if err := store.WriteFiles(dir, map[string]any{headerFile: h}); err != nil {
 		return err
 	}
 	return checksums.Begin(dir)
@@ -109,7 +109,7 @@ func (h *Header) same(there *Header, dir string) error {
 // each calls f for the lines of all shards of a folder, in order, with the results of the task.
 func (h *Header) each(dir string, f func(result json.RawMessage) error) error {
 	for block := range h.own {
-		path := filepath.Join(dir, ShardName(block))
+		path := filepath.Join(dir, shardName(block))
 		file, err := os.Open(path)
 		if err != nil {
 			return &store.Error{Path: path, Reason: "cannot be read", Err: cause(err)}

@@ -45,7 +45,7 @@ func summarize(dir string) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, store.WriteFiles(dir, map[string]any{SummaryFile: s})
+	return s, store.WriteFiles(dir, map[string]any{summaryFile: s})
 }
 
 // Merge joins the parts of a run into a new folder, which is that of a run of one part. command is a pointer to what
@@ -102,16 +102,16 @@ func Merge(out string, parts []string, command any, whole func(moved func(path s
 	joint.Part, joint.Parts = 0, 1
 	var names []string
 	for block := range joint.own {
-		names = append(names, ShardName(block))
+		names = append(names, shardName(block))
 	}
-	err = checksums.Update(out, checksums.Files{Whole: append(names, InputFile)}, func() error {
-		if _, err := os.Stat(filepath.Join(parts[0], InputFile)); err == nil {
-			if err := copyFile(out, parts[0], InputFile); err != nil {
+	err = checksums.Update(out, checksums.Files{Whole: append(names, inputFile)}, func() error {
+		if _, err := os.Stat(filepath.Join(parts[0], inputFile)); err == nil {
+			if err := copyFile(out, parts[0], inputFile); err != nil {
 				return err
 			}
 		}
 		for block := range joint.own {
-			if err := copyFile(out, from[block%n], ShardName(block)); err != nil {
+			if err := copyFile(out, from[block%n], shardName(block)); err != nil {
 				return err
 			}
 		}
@@ -134,7 +134,7 @@ func complete(h *Header, dir string) error {
 	}
 	var lack []string
 	for block := range h.own {
-		name := ShardName(block)
+		name := shardName(block)
 		if _, is := slices.BinarySearch(there, name); !is {
 			lack = append(lack, name)
 		}

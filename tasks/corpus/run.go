@@ -65,9 +65,9 @@ func commandName(task string) string { return task + " of a corpus" }
 
 // Begun reports whether a folder has a run over a corpus, perhaps without its header, which was lost.
 func Begun(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, HeaderFile))
+	_, err := os.Stat(filepath.Join(dir, headerFile))
 	listed, _ := checksums.Listed(dir)
-	return err == nil || slices.Contains(listed, HeaderFile)
+	return err == nil || slices.Contains(listed, headerFile)
 }
 
 // Recall reads Options.Command of the run in a folder into command, a pointer. moved is as that of other
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options, work Work) (*Summary, error) {
 		return nil, err
 	}
 	defer func() { _ = lock.Unlock() }() // closing the file releases it in any case
-	resumes, damaged, err := run.Folder(o.Dir, HeaderFile, o.Resume, o.Log)
+	resumes, damaged, err := run.Folder(o.Dir, headerFile, o.Resume, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func Run(ctx context.Context, o Options, work Work) (*Summary, error) {
 			err = h.same(there, o.Dir)
 		}
 		// A process may have been killed before it could list the header, or say that the run has begun.
-		if listed, _ := checksums.Listed(o.Dir); err == nil && !slices.Contains(listed, HeaderFile) {
-			err = store.WriteFiles(o.Dir, map[string]any{HeaderFile: there})
+		if listed, _ := checksums.Listed(o.Dir); err == nil && !slices.Contains(listed, headerFile) {
+			err = store.WriteFiles(o.Dir, map[string]any{headerFile: there})
 		}
 		if err == nil {
 			err = checksums.Begin(o.Dir)
@@ -149,7 +149,7 @@ func (o *Options) input(resumes bool) (string, error) {
 	if o.Path != "-" && (err != nil || info.Mode().IsRegular()) {
 		return o.Path, nil // whose error is that of reading it
 	}
-	path := filepath.Join(o.Dir, InputFile)
+	path := filepath.Join(o.Dir, inputFile)
 	if resumes {
 		return path, nil
 	}
@@ -162,7 +162,7 @@ func (o *Options) input(resumes bool) (string, error) {
 		defer f.Close()
 		from = f
 	}
-	err = checksums.Update(o.Dir, checksums.Files{Whole: []string{InputFile}}, func() error {
+	err = checksums.Update(o.Dir, checksums.Files{Whole: []string{inputFile}}, func() error {
 		return atomicfile.Write(path, func(w io.Writer) error {
 			_, err := io.Copy(w, from)
 			return err
@@ -190,7 +190,7 @@ func (o *Options) shards(ctx context.Context, h *Header, path string, damaged []
 		total += n
 	}
 	for block, n := range h.own {
-		name := ShardName(block)
+		name := shardName(block)
 		if _, is := slices.BinarySearch(there, name); is && !slices.Contains(damaged, name) {
 			done += n
 			continue

@@ -23,7 +23,7 @@ type panel struct {
 	curves []curve
 }
 
-// panels are the drawings of [WriteCurves], from the top.
+// panels are the drawings of [writeCurves], from the top.
 var panels = []panel{
 	{"U, nats", []curve{{"data_u", "data"}, {"samples_u", "samples"}}},
 	{"data less samples, nats", []curve{{"gap", ""}}},
@@ -34,10 +34,10 @@ var panels = []panel{
 // mostPoints is the number of points in a curve; more updates are averaged.
 const mostPoints = 100
 
-// WriteCurves draws the log of a training ([LogFile]) as a PNG of 700 by 900 pixels, one unit
+// writeCurves draws the log of a training ([LogFile]) as a PNG of 700 by 900 pixels, one unit
 // a panel: U of data and of samples, their difference, the number of sites that a sampler
 // step changes, and the acceptance. The error is an *onnx.ArgumentError: the log has no such columns or no updates.
-func WriteCurves(w io.Writer, log io.Reader) error {
+func writeCurves(w io.Writer, log io.Reader) error {
 	rows, err := csv.NewReader(log).ReadAll()
 	if err != nil || len(rows) == 0 {
 		return inputError("the log of a training: no table: %v", err)

@@ -30,11 +30,11 @@ const (
 	ModelFile = "model.onnx"
 	// LogFile has a line an update.
 	LogFile = "log.csv"
-	// CurvesFile is the drawing of LogFile, made when training ends or is stopped; see
-	// [WriteCurves].
-	CurvesFile = "curves.png"
-	// SamplesFile shows the samples of the last update.
-	SamplesFile    = "samples.png"
+	// curvesFile is the drawing of LogFile, made when training ends or is stopped; see
+	// [writeCurves].
+	curvesFile = "curves.png"
+	// samplesFile shows the samples of the last update.
+	samplesFile    = "samples.png"
 	checkpointFile = "checkpoint"
 	runFile        = "run.json"
 )
@@ -50,7 +50,7 @@ type Run struct {
 	Dir string
 	// Every is the number of updates between checkpoints; 0 means 500.
 	Every int
-	// Height and Width arrange the sites in SamplesFile; 0 draws no picture.
+	// Height and Width arrange the sites in samplesFile; 0 draws no picture.
 	Height, Width int
 	// BufferFrom, if not empty, is the folder of a run whose persistent chains this one
 	// starts with.
@@ -237,7 +237,7 @@ func logLine(w io.Writer, p Progress) error {
 
 // save writes the checkpoint, then what is made from it.
 func (r *Run) save() error {
-	err := r.update([]string{checkpointFile, ModelFile, SamplesFile}, func() error {
+	err := r.update([]string{checkpointFile, ModelFile, samplesFile}, func() error {
 		if err := r.Trainer.Save(r.path(checkpointFile), r.identity); err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (r *Run) save() error {
 	return nil
 }
 
-// drawCurves writes CurvesFile. As that takes a tenth of a second, it is done at the end only.
+// drawCurves writes curvesFile. As that takes a tenth of a second, it is done at the end only.
 func (r *Run) drawCurves() error {
 	if r.Trainer.Updates() == 0 {
 		return nil
@@ -261,8 +261,8 @@ func (r *Run) drawCurves() error {
 	if err != nil {
 		return runError("%w", err)
 	}
-	return r.update([]string{CurvesFile}, func() error {
-		return atomicfile.Write(r.path(CurvesFile), func(w io.Writer) error { return WriteCurves(w, bytes.NewReader(log)) })
+	return r.update([]string{curvesFile}, func() error {
+		return atomicfile.Write(r.path(curvesFile), func(w io.Writer) error { return writeCurves(w, bytes.NewReader(log)) })
 	})
 }
 
@@ -273,7 +273,7 @@ func (r *Run) drawSamples() error {
 	}
 	n := min(len(t.Samples())/t.space().Sites, 64)
 	grid := Grid(t.space(), t.Samples()[:n*t.space().Sites], r.Height, r.Width)
-	return atomicfile.Write(r.path(SamplesFile), func(w io.Writer) error { return png.Encode(w, Enlarge(grid, VisibleScale(grid))) })
+	return atomicfile.Write(r.path(samplesFile), func(w io.Writer) error { return png.Encode(w, Enlarge(grid, VisibleScale(grid))) })
 }
 
 // write writes a file whole or not at all.

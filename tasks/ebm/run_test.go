@@ -50,7 +50,7 @@ func TestRunResumes(t *testing.T) {
 	if err := start(parts, true, 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{ebm.ModelFile, ebm.SamplesFile, ebm.CurvesFile} {
+	for _, name := range []string{ebm.ModelFile, "samples.png", "curves.png"} {
 		a, err := os.ReadFile(filepath.Join(whole, name))
 		if err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ type Filled struct {
 func OfText(err error) bool {
 	var input *InputError
 	var number *samplers.NonFiniteError
-	return errors.As(err, &input) && input.OfText() || errors.As(err, &number)
+	return errors.As(err, &input) && input.ofText() || errors.As(err, &number)
 }
 
 // Settings returns the settings that the results of o depend on.

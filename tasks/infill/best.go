@@ -16,12 +16,12 @@ type Visited struct {
 	Step  int64 `json:"step"`
 }
 
-// Best keeps the best distinct sentences that a run visits, in memory that does not
+// bestSentences keeps the best distinct sentences that a run visits, in memory that does not
 // grow with the run. Sentences are distinct when their texts are.
 //
 // They are ordered by U, the highest first, then by text. Of a text met several times
 // the first visit counts, by step and then by chain, with the U it had there.
-type Best struct {
+type bestSentences struct {
 	p    *Problem
 	keep int
 	list []kept
@@ -34,17 +34,17 @@ type kept struct {
 }
 
 // newBest returns a collector of the keep best sentences of p.
-func newBest(p *Problem, keep int) *Best { return &Best{p: p, keep: keep} }
+func newBest(p *Problem, keep int) *bestSentences { return &bestSentences{p: p, keep: keep} }
 
 // Add shows the states of one step: x with log-densities u ([chain]), in chains with
 // the given numbers. It copies what it keeps. Steps must be shown in order.
-func (b *Best) Add(step int64, chains []int64, u []float64, x energies.Batch) {
+func (b *bestSentences) Add(step int64, chains []int64, u []float64, x energies.Batch) {
 	for c, id := range chains {
 		b.add(step, id, u[c], x.Chain(c))
 	}
 }
 
-func (b *Best) add(step, chain int64, u float64, codes []int32) {
+func (b *bestSentences) add(step, chain int64, u float64, codes []int32) {
 	if b.keep < 1 || len(b.list) == b.keep && u < b.list[b.keep-1].u {
 		return
 	}
@@ -69,7 +69,7 @@ func (b *Best) add(step, chain int64, u float64, codes []int32) {
 }
 
 // Sentences returns the sentences kept, the best first.
-func (b *Best) Sentences() []Visited {
+func (b *bestSentences) Sentences() []Visited {
 	out := make([]Visited, len(b.list))
 	for i, k := range b.list {
 		out[i] = k.Visited

@@ -23,8 +23,8 @@ func (e *InputError) Error() string {
 // Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// OfText reports whether another text may do better.
-func (e *InputError) OfText() bool { return e.Option == "" }
+// ofText reports whether another text may do better.
+func (e *InputError) ofText() bool { return e.Option == "" }
 
 func badText(format string, args ...any) *InputError {
 	return &InputError{Reason: fmt.Sprintf(format, args...)}

@@ -134,7 +134,7 @@ func TestTextErrors(t *testing.T) {
 	} {
 		_, err := m.Text(c.text, TextOptions{})
 		var input *InputError
-		if !errors.As(err, &input) || !input.OfText() || !strings.Contains(err.Error(), c.say) {
+		if !errors.As(err, &input) || !input.ofText() || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%q: %v", c.text, err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestStarts(t *testing.T) {
 		}
 	}
 	var option *InputError
-	if _, err := p.Starts(bg, "middle", []int64{0}, streams); !errors.As(err, &option) || option.OfText() {
+	if _, err := p.Starts(bg, "middle", []int64{0}, streams); !errors.As(err, &option) || option.ofText() {
 		t.Errorf("unknown start: %v", err)
 	}
 }

@@ -165,7 +165,7 @@ func TestSearchConstraints(t *testing.T) {
 		}
 	}
 	var input *InputError
-	if _, err := m.Text("the [MASK]", TextOptions{Allow: []string{"xylophone"}}); !errors.As(err, &input) || input.OfText() || !strings.Contains(err.Error(), `"xylophone"`) {
+	if _, err := m.Text("the [MASK]", TextOptions{Allow: []string{"xylophone"}}); !errors.As(err, &input) || input.ofText() || !strings.Contains(err.Error(), `"xylophone"`) {
 		t.Errorf("a word that is no token: %v", err)
 	}
 	if _, err := m.Text("the [MASK]", TextOptions{Allow: []string{"cat"}, Block: []string{"cat"}}); !errors.As(err, &input) {

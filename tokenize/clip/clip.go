@@ -143,9 +143,6 @@ func (c *Tokenizer) EndsWord(id int32) bool {
 	return !c.IsSpecial(id) && strings.HasSuffix(c.Piece(id), wordEnd)
 }
 
-// IsFragment reports whether the bytes of id are not valid UTF-8, that is, part of a character.
-func (c *Tokenizer) IsFragment(id int32) bool { return !utf8.Valid(c.bytes(id)) }
-
 // IsPrintable reports whether id prints as visible characters. Special tokens, fragments, and pieces
 // with control characters, white space, U+FFFD or unassigned code points do not.
 func (c *Tokenizer) IsPrintable(id int32) bool {

@@ -69,10 +69,11 @@ func TestTokenText(t *testing.T) {
 		if c.EndsWord(id) != (strings.HasSuffix(p, "</w>") && !c.IsSpecial(id)) {
 			t.Errorf("EndsWord(%q) = %v", p, c.EndsWord(id))
 		}
-		if c.IsFragment(id) != strings.Contains(c.Text(id), "\ufffd") || c.IsFragment(id) && c.IsPrintable(id) {
-			t.Errorf("%q: fragment %v, printable %v", p, c.IsFragment(id), c.IsPrintable(id))
+		fragment := !utf8.Valid(c.bytes(id))
+		if fragment != strings.Contains(c.Text(id), "\ufffd") || fragment && c.IsPrintable(id) {
+			t.Errorf("%q: fragment %v, printable %v", p, fragment, c.IsPrintable(id))
 		}
-		if c.IsFragment(id) {
+		if fragment {
 			fragments++
 		}
 	}
@@ -89,7 +90,7 @@ func TestTokenText(t *testing.T) {
 		}
 	}
 	for _, id := range []int32{-1, int32(c.Size()), 1 << 30} {
-		if c.Piece(id) != "" || c.Text(id) != "" || c.EndsWord(id) || c.IsSpecial(id) || c.IsPrintable(id) || c.IsFragment(id) {
+		if c.Piece(id) != "" || c.Text(id) != "" || c.EndsWord(id) || c.IsSpecial(id) || c.IsPrintable(id) {
 			t.Errorf("%d is out of range and not nothing", id)
 		}
 	}

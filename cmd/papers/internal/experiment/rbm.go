@@ -105,7 +105,7 @@ func visible(codes []int32, sites, d int) []int32 {
 
 // lastStates returns the states of coloured Gibbs after so many sweeps.
 func lastStates(ctx context.Context, e energies.Energy, chains, sweeps int, seed uint64) ([]int32, error) {
-	k, err := samplers.NewGibbs(e, samplers.GibbsOptions{Scan: samplers.ColouredScan})
+	k, err := samplers.NewGibbs(e, samplers.GibbsOptions{Scan: "coloured"})
 	if err != nil {
 		return nil, err
 	}
