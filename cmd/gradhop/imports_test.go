@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"samplers/store":          {"energies", "samplers", "samplers/store", "internal/atomicfile", "internal/checksums"},
 	"models":                  {"models/hub", "onnx"},
 	"models/hub":              {"models/hub", "internal/atomicfile"},
-	"tasks":                   {"tasks", "energies/known", "samplers/special", "internal/export", "internal/facility", "internal/textmetrics", "internal/checksums", "internal/library", "internal/pictures", "energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/grad/gradcheck", "onnx/ort", "internal/atomicfile", "tokenize", "models", "models/hub", "samplers", "samplers/store"},
+	"tasks":                   {"tasks", "energies/known", "samplers/special", "internal/export", "internal/facility", "internal/textmetrics", "internal/checksums", "internal/pictures", "energies", "energies/neural", "onnx", "onnx/shape", "onnx/build", "onnx/rewrite", "onnx/grad", "onnx/grad/gradcheck", "onnx/ort", "internal/atomicfile", "tokenize", "models", "models/hub", "samplers", "samplers/store"},
 	"cmd":                     {"*"},
 	"scripts":                 {"*"},
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/tasks/doctor"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/doctor/examine"
 	"github.com/gradhop/gradhop/tasks/sample"
 )
 
 // options are the flags of the command.
 type options struct {
-	doctor.Options
+	examine.Options
 	fetch  bool
 	format string
 }
@@ -73,7 +73,7 @@ func (o *options) run(ctx context.Context, a *app.App) error {
 	o.Runtime, o.Hub = a.Runtime(), a.Hub()
 	o.Runtime.NoFetch = !o.fetch || a.Offline
 	o.Hub.Offline = o.Runtime.NoFetch
-	r, failed := doctor.Examine(ctx, o.Options)
+	r, failed := examine.Examine(ctx, o.Options)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -81,7 +81,7 @@ func (o *options) run(ctx context.Context, a *app.App) error {
 	if o.format == "json" {
 		err = app.JSON(a.Out, struct {
 			Gradhop string `json:"gradhop"`
-			doctor.Report
+			examine.Report
 		}{app.Version(), r})
 	} else {
 		err = text(a.Out, r)

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/tasks/doctor"
+	"github.com/gradhop/gradhop/cmd/gradhop/internal/doctor/examine"
 )
 
 // text prints a report.
-func text(w io.Writer, r doctor.Report) error {
+func text(w io.Writer, r examine.Report) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		for k, a := range args {

@@ -1,6 +1,6 @@
-// Package doctor finds out whether the program can run on this machine: which runtime library it uses
+// Package examine finds out whether the program can run on this machine: which runtime library it uses
 // and how that was found, the devices of a provider, and whether models work on that provider.
-package doctor
+package examine
 
 import (
 	"context"
