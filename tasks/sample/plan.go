@@ -90,6 +90,9 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if sp := p.energy.Space(); p.letters != nil && len(p.letters) != sp.Values {
+		return nil, &OptionError{"alphabet", o.Alphabet, fmt.Sprintf("%d letters; the space %s has %d values a site", len(p.letters), sp, sp.Values)}
+	}
 	if err := p.join(); err != nil {
 		return nil, err
 	}
