@@ -181,7 +181,7 @@ func diagnostics(n *app.Notes, d *task.Document, of string) {
 	g, s := d.Diagnostics, d.Settings.Sampling
 	switch {
 	case d.Interrupted && len(d.Draws) == 0:
-		n.Add("interrupted in the search for starts: these are the best sentences that it had found")
+		n.Add("interrupted before the first draw: these are the best sentences found so far")
 	case d.Interrupted:
 		n.Add("interrupted after %d of %d sweeps", g.Steps/int64(len(d.Blanks)), s.Sweeps)
 	}

@@ -105,8 +105,8 @@ func Standardise(m *onnx.Model) error {
 // gradient, what is in them has.
 func exposeScores(m *onnx.Model) {
 	for _, n := range m.Graph.Nodes {
-		if scores := MapOf(m, n.Out(0)); scores != "" && m.Graph.Output(scores) == nil {
-			m.Graph.Outputs = append(m.Graph.Outputs, &onnx.ValueInfo{Name: scores, Type: onnx.Type{Elem: onnx.Float}})
+		if zipMap(n) && m.Graph.Output(n.In(0)) == nil {
+			m.Graph.Outputs = append(m.Graph.Outputs, &onnx.ValueInfo{Name: n.In(0), Type: onnx.Type{Elem: onnx.Float}})
 		}
 	}
 }
@@ -114,12 +114,14 @@ func exposeScores(m *onnx.Model) {
 // MapOf returns the tensor whose columns a ZipMap that writes v gives names, or "".
 func MapOf(m *onnx.Model, v Value) Value {
 	for _, n := range m.Graph.Nodes {
-		if n.Op == "ZipMap" && n.Domain == "ai.onnx.ml" && n.Out(0) == v && v != "" {
+		if zipMap(n) && n.Out(0) == v && v != "" {
 			return n.In(0)
 		}
 	}
 	return ""
 }
+
+func zipMap(n *onnx.Node) bool { return n.Op == "ZipMap" && n.Domain == "ai.onnx.ml" }
 
 // describe fills in the path from w, the only value that the pass is by, to o.
 func (p *pass) describe(o, w string) Path {
