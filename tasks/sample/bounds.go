@@ -42,7 +42,7 @@ func excess(bytes float64) string {
 	return fmt.Sprintf("%s of memory, and this machine has %s", gigabytes(bytes), gigabytes(memory()))
 }
 
-func gigabytes(n float64) string { return strconv.FormatFloat(n/1e9, 'g', 3, 64) + " GB" }
+func gigabytes(n float64) string { return strconv.FormatFloat(n/1e9, 'f', 1, 64) + " GB" }
 
 // memory returns the memory of the machine in bytes, or 64 GiB if unknown.
 func memory() float64 {

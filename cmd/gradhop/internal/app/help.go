@@ -13,7 +13,7 @@ import (
 
 // Help returns the help of a command, wrapped at the width of the terminal.
 func (a *App) Help(cmd *cobra.Command) string {
-	width := cmp.Or(max(a.Columns-1, 0), 99) // a full line would wrap
+	width := a.Width()
 	var b strings.Builder
 	b.WriteString(Wrap(cmp.Or(cmd.Long, cmd.Short), width) + "\n\nUsage:\n")
 	if cmd.HasAvailableSubCommands() {
@@ -35,6 +35,9 @@ func (a *App) Help(cmd *cobra.Command) string {
 	}
 	return b.String()
 }
+
+// Width is that of wrapped text: the terminal's, less one since a full line would wrap.
+func (a *App) Width() int { return cmp.Or(max(a.Columns-1, 0), 99) }
 
 // flagGroups lists the flags of a command: common ones, the others, and those of every command.
 func (a *App) flagGroups(cmd *cobra.Command, width int) string {

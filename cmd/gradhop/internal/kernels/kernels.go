@@ -36,7 +36,7 @@ prompt-tune such as search, with their options, which are flags of every command
 			case len(args) == 0:
 				return table(a.Out, list)
 			}
-			return details(a.Out, list)
+			return details(a, list)
 		},
 	}
 	app.Format(cmd, &format, "text", "json")
@@ -94,7 +94,7 @@ func needs(r samplers.Registration) string {
 }
 
 // details prints samplers with their options.
-func details(w io.Writer, list []samplers.Registration) error {
+func details(a *app.App, list []samplers.Registration) error {
 	var b strings.Builder
 	for k, r := range list {
 		if k > 0 {
@@ -112,7 +112,7 @@ func details(w io.Writer, list []samplers.Registration) error {
 			fmt.Fprintf(&b, "  --%s %s\n      %s (default: %s)\n", f.Name, kind, f.Doc, f.Default)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := fmt.Fprintln(a.Out, app.Wrap(b.String(), a.Width()))
 	return err
 }
 
