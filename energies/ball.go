@@ -61,7 +61,6 @@ func Within(e Energy, b *Ball) (Energy, error) {
 	return within{e, &sp}, sp.Check()
 }
 
-// within is an energy on the states of a ball.
 type within struct {
 	Energy
 	space *Space

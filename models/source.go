@@ -81,7 +81,6 @@ func isDir(name string) bool {
 	return err == nil && st.IsDir()
 }
 
-// folderName returns a name for the model in dir.
 func folderName(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -127,7 +126,6 @@ func addVariant(names []string, variant string) []string {
 	return list
 }
 
-// missing returns the error for a source without the model file.
 func (s *source) missing(ctx context.Context, file string) error {
 	wanted := file
 	if s.variant != "" {
@@ -222,7 +220,6 @@ func (s *source) fetch(ctx context.Context, files ...string) error {
 	return nil
 }
 
-// external returns the weight files of a model file.
 func (s *source) external(file string) ([]string, error) {
 	m, err := onnx.Load(filepath.Join(s.dir, filepath.FromSlash(file)))
 	if err != nil {

@@ -79,7 +79,6 @@ func (c *checker) report(where, value, format string, args ...any) {
 	c.problems = append(c.problems, Problem{where, value, fmt.Sprintf(format, args...)})
 }
 
-// functions checks the bodies of the model-local functions.
 func (c *checker) functions(m *Model) {
 	type key struct{ domain, name, overload string }
 	byName := map[key]*Function{}

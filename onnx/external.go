@@ -156,7 +156,6 @@ func (m *Model) escape(t *Tensor, err error) error {
 	return err
 }
 
-// part reads the bytes of f that t refers to.
 func (m *Model) part(t *Tensor, f fs.File, need int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {

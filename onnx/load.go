@@ -66,7 +66,6 @@ func contents(f *os.File) ([]byte, error) {
 	return readAll(f, info.Size())
 }
 
-// readAll reads size bytes from the start of f.
 func readAll(f *os.File, size int64) ([]byte, error) {
 	if size != int64(int(size)) {
 		return nil, errors.New("too large for this machine")

@@ -14,7 +14,6 @@ import (
 // minMapped is the smallest size of a mapped file in bytes.
 const minMapped = 1 << 20
 
-// A fileKey identifies one version of a file.
 type fileKey struct {
 	dev, ino, size int64
 	changed        time.Time

@@ -16,7 +16,6 @@ func init() {
 	}, newACS)
 }
 
-// acsOptions are the options of ACS; the zero value has the defaults.
 type acsOptions struct {
 	// StepSize is the middle α of a cycle; 0 adapts it in warm-up to an acceptance of
 	// TargetAcceptance over a cycle, from that of DMALA.
@@ -77,7 +76,6 @@ func newACS(e energies.Energy, o acsOptions) (*Metropolis, error) {
 	return k, nil
 }
 
-// cycle is the schedule of ACS.
 type cycle struct {
 	steps        int
 	spread, peak float64

@@ -19,7 +19,6 @@ func init() {
 	}, newBarker)
 }
 
-// barkerOptions are the options of Barker; the zero value has the defaults.
 type barkerOptions struct {
 	// StepSize is σ; 0 adapts it in warm-up, chain by chain, to an acceptance of 0.4 (Livingstone and Zanella 2022,
 	// section 6), from 1.2·d^(-1/6).

@@ -25,7 +25,6 @@ func init() {
 // maxBall bounds the states that one step enumerates for a chain.
 const maxBall = 1 << 16
 
-// blockGibbsOptions are the options of newBlockGibbs; the zero value has the defaults.
 type blockGibbsOptions struct {
 	// Block is the number of sites drawn together; 0 means 2.
 	Block int `flag:"block" default:"2" doc:"sites that are drawn together"`
@@ -62,7 +61,6 @@ type blockGibbs struct {
 
 var _ Kernel = (*blockGibbs)(nil)
 
-// newBlockGibbs returns block Gibbs for e. Errors are *OptionError or *energies.SpaceError.
 func newBlockGibbs(e energies.Energy, o blockGibbsOptions) (*blockGibbs, error) {
 	if o.Scan != "" && o.Scan != systematicScan && o.Scan != randomScan {
 		return nil, badOption("block-gibbs", "scan", o.Scan, "not one of systematic, random")
@@ -73,7 +71,6 @@ func newBlockGibbs(e energies.Energy, o blockGibbsOptions) (*blockGibbs, error) 
 	return newBlocks("block-gibbs", e, o.Block, o.Block, o.Scan == randomScan)
 }
 
-// newHamming returns the Hamming ball sampler for e. Errors are those of newBlockGibbs.
 func newHamming(e energies.Energy, o hammingOptions) (*blockGibbs, error) {
 	if o.Block == 0 {
 		o.Block = 10

@@ -28,14 +28,12 @@ func init() {
 // momentumVar is the momentum of DHAMS, [site], or [site, value] in categorical spaces.
 const momentumVar = "momentum"
 
-// avgOptions are the options of AVG; the zero value has the defaults.
 type avgOptions struct {
 	// StepSize is the standard deviation δ of the auxiliary variable; 0 adapts it in warm-up
 	// to an acceptance of TargetAcceptance, from half the distance of neighbouring values.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"standard deviation of the auxiliary variable"`
 }
 
-// dhamsOptions are the options of DHAMS; the zero value has the defaults.
 type dhamsOptions struct {
 	// StepSize is that of avgOptions.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"standard deviation of the auxiliary variable"`

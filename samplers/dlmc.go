@@ -28,7 +28,6 @@ const (
 // timeVar is the time τ for which DLMC simulates.
 const timeVar = "time"
 
-// dlmcOptions are the options of DLMC; the zero value has the defaults.
 type dlmcOptions struct {
 	// Time is τ; 0 adapts it in warm-up, chain by chain, to an acceptance of
 	// TargetAcceptance, from 3 divided by the number of sites.

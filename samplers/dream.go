@@ -22,10 +22,8 @@ func init() {
 	}, newDREXEL)
 }
 
-// hotStepSizeVar is the step size of the hot replica.
 const hotStepSizeVar = "hot_step_size"
 
-// dreamOptions are the options of DREAM; the zero value has the defaults.
 type dreamOptions struct {
 	// StepSize is α_1, that of the chain; 0 adapts both step sizes in warm-up as DMALA does.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"step size α of the Langevin proposal"`

@@ -42,7 +42,6 @@ func codes(x []int32) string {
 	return fmt.Sprintf("%s ... %s (%d sites)", strings.TrimSuffix(head, "]"), strings.TrimPrefix(tail, "["), len(x))
 }
 
-// badOption reports an option of a sampler that cannot be used.
 func badOption(sampler, option string, value any, reason string) *OptionError {
 	return &OptionError{Sampler: sampler, Option: option, Value: fmt.Sprint(value), Reason: reason}
 }

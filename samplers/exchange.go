@@ -17,7 +17,6 @@ func init() {
 	}, newExchange)
 }
 
-// exchangeOptions are the options of newExchange: there are none.
 type exchangeOptions struct{}
 
 // newExchange returns a Metropolis sampler that keeps the constraints of a space. A uniform site takes another uniform

@@ -18,7 +18,6 @@ func init() {
 	}, newGWG)
 }
 
-// gwgOptions are the options of GWG; the zero value has the defaults.
 type gwgOptions struct {
 	// Changes is the number k of changes drawn in a step, at least 1; 0 means 1.
 	Changes int `flag:"changes" default:"1" doc:"changes drawn from one gradient (GWG-k); several may fall on one site"`
@@ -86,13 +85,11 @@ func (singleChange) LogReverse(_ *Worker, s *State, c int, next *Point) float64 
 	return 0 // the chain stays
 }
 
-// severalChanges is the proposal of GWG with several draws.
 type severalChanges struct {
 	draws int
 	drawn []change // [chain, draw]; the first site is -1 where nothing can change
 }
 
-// change sets a site to a value.
 type change struct{ site, value int32 }
 
 // prepare makes room for the draws of a step.

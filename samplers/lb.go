@@ -14,7 +14,6 @@ func init() {
 	}, newLB)
 }
 
-// lbOptions are the options of LB; the zero value has the defaults.
 type lbOptions struct {
 	// Balance is that of DULAOptions.
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`
@@ -33,7 +32,6 @@ type lb struct {
 
 var _ Kernel = (*lb)(nil)
 
-// newLB returns the kernel for e. Errors are *OptionError or *energies.SpaceError.
 func newLB(e energies.Energy, o lbOptions) (*lb, error) {
 	balance, err := parseBalance("lb", o.Balance)
 	if err != nil {

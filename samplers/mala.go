@@ -18,7 +18,6 @@ func init() {
 	}, newMALA)
 }
 
-// malaOptions are the options of MALA; the zero value has the defaults.
 type malaOptions struct {
 	// StepSize is σ; 0 adapts it in warm-up, chain by chain, to an acceptance of TargetAcceptance, from 1.6·d^(-1/6)
 	// (Roberts and Rosenthal 1998).

@@ -20,7 +20,6 @@ func init() {
 	}, newMTM)
 }
 
-// mtmOptions are the options of MTM; the zero value has the defaults.
 type mtmOptions struct {
 	// Tries is the number K of candidates; 0 means 32.
 	Tries int `flag:"tries" default:"32" doc:"candidates of a step"`
@@ -248,7 +247,6 @@ func (k *mtm) evaluate(ctx context.Context, s *State, p *Point, use uint32, info
 	return nil
 }
 
-// draw fills the set of a chain.
 func (k *mtm) draw(p *Point, chain, row int) {
 	if slices.Max(p.LogLeaves(row)) == math.Inf(-1) {
 		return

@@ -40,7 +40,6 @@ type withinGibbs struct {
 
 var _ Kernel = (*withinGibbs)(nil)
 
-// newWithinGibbs returns the kernel for e. Errors are those of newGibbsModel.
 func newWithinGibbs(e energies.Energy, o withinGibbsOptions) (*withinGibbs, error) {
 	k, err := newPredicted("mwg", e, GibbsOptions{Scan: o.Scan})
 	if err != nil {

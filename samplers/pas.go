@@ -23,7 +23,6 @@ func init() {
 // pathVar is the mean number of sites in a path.
 const pathVar = "path_length"
 
-// pasOptions are the options of PAS; the zero value has the defaults.
 type pasOptions struct {
 	// PathLength is the number of sites that change; 0 adapts its mean in warm-up to an
 	// acceptance of TargetAcceptance, from 1.
@@ -69,7 +68,6 @@ func newPAS(e energies.Energy, o pasOptions) (*Metropolis, error) {
 	return k, nil
 }
 
-// paths is the proposal of PAS.
 type paths struct {
 	site   []int // of each chain's path, in order, [chain, step]
 	length []int // of each chain's path, [chain]

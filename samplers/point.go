@@ -395,7 +395,6 @@ func (s *State) CheckInit() error {
 	return nil
 }
 
-// count adds n evaluations.
 func (e *Evaluator) count(to *Counts, n int) {
 	if e.slopes != nil {
 		to.Gradient += int64(n)

@@ -166,7 +166,6 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return l.Result(), nil
 }
 
-// mean returns the mean of x, which is not empty.
 func mean(x []float64) float64 {
 	sum := 0.0
 	for _, v := range x {

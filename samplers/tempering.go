@@ -90,8 +90,6 @@ type tempering struct {
 
 var _ Kernel = (*tempering)(nil)
 
-// newTempering returns the kernel for e. Errors are *OptionError and those of the inner
-// sampler.
 func newTempering(e energies.Energy, o temperingOptions) (*tempering, error) {
 	bad := func(option string, value any, reason string) (*tempering, error) {
 		return nil, badOption("tempering", option, value, reason)
@@ -129,7 +127,6 @@ func newTempering(e energies.Energy, o temperingOptions) (*tempering, error) {
 	return newLadder(inner, ladder, tuned), nil
 }
 
-// newLadder declares the variables of the kernel and of its inner one.
 func newLadder(inner Kernel, ladder []float64, tuned bool) *tempering {
 	k := &tempering{Base: Base{Target: inner.Energy()}, inner: inner, levels: len(ladder), tuned: tuned, ladder: ladder, intensity: 1, parities: 2}
 	l, d := k.levels, k.Target.Space().Sites
@@ -164,7 +161,6 @@ func geometric(levels int, hottest float64) []float64 {
 	return ladder
 }
 
-// parseLadder reads inverse temperatures.
 func parseLadder(text string) ([]float64, error) {
 	var ladder []float64
 	for part := range strings.SplitSeq(text, ",") {

@@ -69,7 +69,6 @@ func (t *Tuner) Tune(s *State, accept []float64, last bool) {
 // values a chain that changes all sites in every step alternates between two states.
 func mostChanges(d int) float64 { return max(1, float64(d)-0.5) }
 
-// checkPositive returns an *OptionError unless the value of an option is positive and finite.
 func checkPositive(sampler, option string, value float64) error {
 	if value > 0 && !math.IsInf(value, 1) {
 		return nil

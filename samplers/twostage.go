@@ -23,7 +23,6 @@ func init() {
 // draft steps of the last step. Info.Accept has that of the second stage.
 const DraftAcceptanceVar = "draft_acceptance"
 
-// twoStageOptions are the options of newTwoStage; the zero value has the defaults.
 type twoStageOptions struct {
 	// Inner is the sampler that moves on the draft; "" means dmala. It must be reversible.
 	Inner string `flag:"inner" default:"dmala" doc:"sampler that moves on the draft; it takes the other options"`
@@ -154,7 +153,6 @@ func (k *twoStage) Init(ctx context.Context, s *State) error {
 	return nil
 }
 
-// blameDraft says in an error that the draft is at fault.
 func blameDraft(err error, step int64) error {
 	if bad, ok := err.(*NonFiniteError); ok {
 		of := *bad
@@ -202,7 +200,6 @@ func (k *twoStage) Step(ctx context.Context, s *State, info *Info) error {
 	return nil
 }
 
-// draft makes the steps on the draft.
 func (k *twoStage) draft(ctx context.Context, s *State, info *Info) error {
 	in := s.inner
 	k.passed = resize(k.passed, s.Chains())

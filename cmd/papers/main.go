@@ -96,7 +96,6 @@ func report(ctx context.Context, name string, s experiment.Settings, out string,
 	return err
 }
 
-// write writes the files of a result.
 func write(folder, name string, r *experiment.Result) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err

@@ -94,7 +94,6 @@ func (p *parser) bad(l line, format string, args ...any) error {
 	return &energies.DefinitionError{What: "graph: " + p.name, Line: l.number, Reason: fmt.Sprintf(format, args...)}
 }
 
-// header parses the numbers of sites and edges.
 func (p *parser) header(l line, fields []string, edges int) error {
 	sites, err := strconv.Atoi(fields[0])
 	if err != nil || sites < 1 || sites > maxSites {
@@ -108,7 +107,6 @@ func (p *parser) header(l line, fields []string, edges int) error {
 	return nil
 }
 
-// edge parses one edge.
 func (p *parser) edge(l line) error {
 	fields := l.fields
 	if p.letter != "" {

@@ -58,7 +58,6 @@ type Named struct {
 // Unwrap returns n.Energy.
 func (n *Named) Unwrap() energies.Energy { return n.Energy }
 
-// form is a family of energies.
 type form struct {
 	name, usage string
 	file        bool // the part after the colon may be a graph file
@@ -75,7 +74,6 @@ type part struct {
 	numbers []float64
 }
 
-// number returns number k, or byDefault if it is missing.
 func (p *part) number(k int, byDefault float64) float64 {
 	if k < len(p.numbers) {
 		return p.numbers[k]
@@ -318,7 +316,6 @@ func find(text string) (form, *part, error) {
 	return form{}, nil, &energies.DefinitionError{What: fmt.Sprintf("energy %q", text), Reason: reason}
 }
 
-// parse parses the text after the colon.
 func parse(f form, text string) (*part, error) {
 	p, pieces := &part{}, strings.Split(text, ",")
 	bad := errors.New("want " + f.usage)

@@ -26,7 +26,6 @@ func (p *part) dim(k int) float64 {
 	return 1
 }
 
-// lattice returns the size of an energy on a torus.
 func (p *part) lattice(values float64) Size {
 	sites := 1.0
 	for k := range p.dims {

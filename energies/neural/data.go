@@ -128,7 +128,6 @@ func (e *Model) runAll(ctx context.Context, s *session.Session, p placement, u [
 	return nil
 }
 
-// picked returns the listed rows of t.
 func picked(t *ort.Tensor, list []int32) *ort.Tensor {
 	width := 1
 	for _, d := range t.Shape[1:] {

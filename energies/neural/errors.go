@@ -34,7 +34,6 @@ func (e *TermsError) Error() string {
 	return fmt.Sprintf("neural: the output is no sum over the rows of the table: U is estimated as %.6g from some rows and as %.6g from halves of them; add up rows, and divide a prior among them", e.Together, e.Apart)
 }
 
-// notOnePerChain returns the error for an output that is not one number per chain.
 func notOnePerChain(name, shape string) error {
 	return &MismatchError{Kind: "output", Name: name, Shape: shape, Reason: "an energy must be one number per chain"}
 }

@@ -66,7 +66,6 @@ func (e *Model) session(ctx context.Context, p product) (*session.Session, error
 	return s, nil
 }
 
-// evaluate runs the model on parts of the batch.
 func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	divide, chains := e.parts[0], x.Chains()
 	if g != nil {

@@ -81,7 +81,6 @@ func (m *Model) local(x []int32, i int) float64 {
 	return m.base[i] + m.scale*f
 }
 
-// number returns s for a code.
 func (m *Model) number(code int32) float64 {
 	if m.scale == 2 {
 		return float64(2*code - 1)

@@ -46,7 +46,6 @@ type list struct {
 	Files map[string]entry `json:"files"`
 }
 
-// read returns the list of a folder.
 func read(dir string) (list, error) {
 	var l list
 	text, err := os.ReadFile(filepath.Join(dir, Name))
@@ -64,7 +63,6 @@ func read(dir string) (list, error) {
 
 func (l list) write(dir string) error { return replace(filepath.Join(dir, Name), Seal(l)) }
 
-// replace replaces a file.
 func replace(path string, text []byte) error {
 	return atomicfile.Write(path, func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -219,7 +217,6 @@ func (e entry) check(path string) error {
 	return e.compare(f, info.Size())
 }
 
-// compare compares the size bytes of a file with its entry.
 func (e entry) compare(f io.Reader, size int64) error {
 	if size < e.Size || size > e.Size && !e.Grows {
 		return fmt.Errorf("%d bytes in place of %d", size, e.Size)

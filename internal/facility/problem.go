@@ -25,7 +25,6 @@ type Problem struct {
 	Spread float64
 }
 
-// facilities returns the number of facilities.
 func (p *Problem) facilities() int { return len(p.Open) }
 
 // Customers returns the number of customers.

@@ -104,7 +104,6 @@ func (w *words) next() (string, error) {
 	return word, nil
 }
 
-// number reads a number; what names it in errors.
 func (w *words) number(what string) float64 {
 	if w.err != nil {
 		return 0

@@ -176,7 +176,6 @@ func (s *Server) serveHub(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resolve responds to a file request with a redirect.
 func (s *Server) resolve(w http.ResponseWriter, r *http.Request, path string) {
 	repo, id, rest := s.find(w, r, path)
 	if repo == nil {

@@ -43,7 +43,6 @@ func defaults() settings {
 	}
 }
 
-// siglipDefaults returns the defaults of SiglipImageProcessor.
 func siglipDefaults() settings {
 	s := defaults()
 	s.Edge, s.Height, s.Width, s.Crop = 0, 224, 224, false
@@ -166,7 +165,6 @@ func (f *fields) text(name string) (text string) {
 	return text
 }
 
-// finish checks the settings as a whole.
 func (f *fields) finish(s settings) (*Preprocessor, error) {
 	if f.err != nil {
 		return nil, f.err

@@ -33,7 +33,6 @@ func convert(m image.Image, err error, ycc chroma) (*Picture, error) {
 	return p, nil
 }
 
-// rows converts images with interleaved pixels.
 func (p *Picture) rows(m image.Image) {
 	b, w := m.Bounds(), p.Width
 	for y := range p.Height {
@@ -120,7 +119,6 @@ func onCanvas(m image.Image, width, height int) *Picture {
 	return p
 }
 
-// onWhite places the picture on a white canvas.
 func (p *Picture) onWhite(width, height int, at image.Point) *Picture {
 	canvas := newPicture(width, height)
 	for i := range canvas.Pix {

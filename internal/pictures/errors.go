@@ -41,7 +41,6 @@ func (e *Error) Error() string { return fmt.Sprintf("pictures: %s: %s", e.File, 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// unreadable returns the error for a file that cannot be read.
 func unreadable(file string, err error) error {
 	err = reason(err)
 	return &Error{File: file, Problem: kindUnreadable, Detail: err.Error(), Err: err}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 )
 
-// formats are the supported formats.
 var formats = []string{"PNG", "JPEG", "WebP", "GIF"}
 
 const (

@@ -61,7 +61,6 @@ func List(path string) ([]string, error) {
 	return files, nil
 }
 
-// linkToFolder reports whether an entry is a link to a folder.
 func linkToFolder(path string, d fs.DirEntry) bool {
 	if d.Type()&fs.ModeSymlink == 0 {
 		return false

@@ -172,7 +172,6 @@ func (p *Picture) columnsFirst(out *Picture, across, down []window) {
 	}
 }
 
-// row resamples one row.
 func row(dst, src []byte, across []window) {
 	for i, w := range across {
 		r, g, b := int32(half), int32(half), int32(half)

@@ -13,7 +13,6 @@ type room struct {
 	free  *semaphore.Weighted
 }
 
-// newRoom returns a room for pictures of up to limit pixels.
 func newRoom(limit int64) *room {
 	return &room{limit, semaphore.NewWeighted(2 * limit)}
 }

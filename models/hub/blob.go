@@ -18,10 +18,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// blobPath returns the path of a file's contents in the cache.
 func (s *Snapshot) blobPath(r remote) string { return filepath.Join(s.repo(), "blobs", r.checksum) }
 
-// errChecksum reports contents that differ from the hub's checksum.
 var errChecksum = errors.New("the contents do not match the hub's checksum")
 
 // blob downloads the contents of a file into the cache, under a lock. report receives the number of

@@ -4,5 +4,4 @@ package hub
 
 import "syscall"
 
-// diskFull lists the errors of a full disk.
 var diskFull = []error{syscall.ENOSPC, syscall.EDQUOT}

@@ -116,7 +116,6 @@ func (c *Client) ask(ctx context.Context, method, address string, ref Ref, file 
 	return resp, err
 }
 
-// list requests the commit of a revision and the names of its files.
 func (c *Client) list(ctx context.Context, ref Ref) (commit string, files []string, err error) {
 	resp, err := c.ask(ctx, http.MethodGet, c.endpoint+"/api/models/"+ref.ID+"/revision/"+url.PathEscape(ref.Revision), ref, "")
 	if err != nil {
@@ -146,7 +145,6 @@ func (c *Client) list(ctx context.Context, ref Ref) (commit string, files []stri
 	return info.SHA, files, nil
 }
 
-// A remote is the hub's metadata of a file.
 type remote struct {
 	name     string
 	checksum string // SHA-256 or git's SHA-1 in hex; also the name of the blob

@@ -230,7 +230,6 @@ func (b *Builder) StateShapes() {
 	}
 }
 
-// state stores the shape of info in v.
 func state(v *onnx.ValueInfo, info *shape.Info) {
 	v.Type.HasShape, v.Type.Shape = info.Known, nil
 	for _, d := range info.Shape {
@@ -324,7 +323,6 @@ func (b *Builder) append(n *onnx.Node) {
 	}
 }
 
-// taken reports whether a value named name exists.
 func (b *Builder) taken(name string) bool {
 	_, ok := b.writer[name]
 	return ok
@@ -354,7 +352,6 @@ func TensorKey(t *onnx.Tensor) string {
 // random lists the nondeterministic operators, whose calls are never merged.
 var random = []string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 
-// nodeKey returns a key that identifies the result of a node.
 func nodeKey(domain, op string, in []Value, attrs []*onnx.Attribute, outputs int) string {
 	var s strings.Builder
 	s.WriteString(domain)

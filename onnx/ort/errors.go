@@ -47,8 +47,6 @@ func badTensor(session, kind, name, reason string) error {
 	return &onnx.ArgumentError{Package: "ort: " + session, Argument: kind, Value: name, Reason: reason}
 }
 
-// unsupportedType is the error for a tensor type that this package does not carry: an ONNX
-// or a Go type.
 func unsupportedType(session, kind, name, is string) error {
 	return &onnx.UnsupportedError{Package: "ort: " + session, Offset: -1, Field: fmt.Sprintf("%s %q", kind, name),
 		Reason: fmt.Sprintf("it has type %s, which is not supported: add a Cast to the model, to one of %s", is, supportedTypes)}

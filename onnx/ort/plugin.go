@@ -151,7 +151,6 @@ func (o Options) OpenVINO(device, precision string) bool {
 	return kind == "openvino" && (device == "" || device == d) && (precision == "" || precision == p)
 }
 
-// settings are the options of the provider.
 func (p plugin) settings(o Options) (map[string]string, error) {
 	if p.kind == "plugin" {
 		return o.ProviderOptions, nil

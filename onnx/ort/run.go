@@ -329,7 +329,6 @@ func elements(shape []int64) (int, bool) {
 	return int(n), true
 }
 
-// scalar makes data for a scalar of a declared type.
 func scalar(e elemType) any {
 	switch e {
 	case elemFloat64:

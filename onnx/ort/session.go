@@ -105,7 +105,6 @@ func (s *Session) openWithin(ctx context.Context, model []byte, inputs, outputs 
 	}
 }
 
-// open creates the runtime's session with one provider.
 func (s *Session) open(ctx context.Context, model []byte, inputs, outputs []string, p provider, o Options) error {
 	s.guard = nil
 	_, onCPU := p.(cpu)

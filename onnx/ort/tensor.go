@@ -13,7 +13,6 @@ type Tensor struct {
 	Data any
 }
 
-// element is what a Tensor can carry.
 type element interface {
 	float32 | float64 | int64 | int32 | bool | uint8 | int8
 }

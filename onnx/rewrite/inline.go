@@ -146,7 +146,6 @@ func sameForms(nodes []*onnx.Node, from, to int64) bool {
 	return same
 }
 
-// graph expands the calls in g at function depth depth.
 func (in *inliner) graph(g *onnx.Graph, depth int) error {
 	var out []*onnx.Node
 	for _, n := range g.Nodes {

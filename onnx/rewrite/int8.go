@@ -40,7 +40,6 @@ func Int8(m *onnx.Model) (int, error) {
 	return q.count, nil
 }
 
-// quantizer is a rewriting by Int8 under way.
 type quantizer struct {
 	m       *onnx.Model
 	nodes   []*onnx.Node
@@ -85,7 +84,6 @@ func (q *quantizer) node(n *onnx.Node) error {
 	return nil
 }
 
-// op appends a node.
 func (q *quantizer) op(op string, in []string, out ...string) *onnx.Node {
 	n := &onnx.Node{Op: op, Name: out[0], Inputs: in, Outputs: out}
 	q.nodes = append(q.nodes, n)

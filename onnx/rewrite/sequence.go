@@ -118,7 +118,6 @@ func (s *sequences) collect(n *onnx.Node) {
 	}
 }
 
-// replace replaces what reads sequences in g and its subgraphs.
 func (s *sequences) replace(g *onnx.Graph) {
 	var out []*onnx.Node
 	for _, n := range g.Nodes {

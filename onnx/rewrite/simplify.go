@@ -36,7 +36,6 @@ func Simplify(m *onnx.Model) error {
 	return sinkExpands(m, names)
 }
 
-// constantsToInitializers replaces Constant nodes by initialisers.
 func constantsToInitializers(g *onnx.Graph) {
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
 		if n.Op != "Constant" || n.Domain != "" || n.Out(0) == "" {
@@ -69,7 +68,6 @@ func substitute(g *onnx.Graph, by map[string]string) {
 	}
 }
 
-// outputNames returns the set of output names of g.
 func outputNames(g *onnx.Graph) map[string]bool {
 	out := make(map[string]bool, len(g.Outputs))
 	for _, v := range g.Outputs {

@@ -111,7 +111,6 @@ func (u *upgrader) body(nodes []*onnx.Node, from int64) []*onnx.Node {
 	return g.Nodes
 }
 
-// readable returns an error for an opset that is not supported.
 func (u *upgrader) readable(from int64, nodes []*onnx.Node, opsets map[string]int64) error {
 	standard := false
 	onnx.EachNode(nodes, func(n *onnx.Node) { standard = standard || n.Domain == "" })
@@ -223,7 +222,6 @@ func (u *upgrader) ints(n *onnx.Node, what string, v ...int64) string {
 	return u.tensor(n, what, onnx.NewInt64("", []int64{int64(len(v))}, v))
 }
 
-// constant returns the constant named name, or nil.
 func (u *upgrader) constant(name string) *onnx.Tensor {
 	if t := u.made[name]; t != nil {
 		return t

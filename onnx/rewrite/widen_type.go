@@ -83,7 +83,6 @@ var defaultTypes = map[string]string{
 	"HannWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
 }
 
-// defaults makes the default types of n explicit.
 func (w *widener) defaults(n *onnx.Node) {
 	if n.Domain != "" {
 		return

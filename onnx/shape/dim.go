@@ -81,7 +81,6 @@ func (d Dim) Add(e Dim) Dim {
 	return collect(append(slices.Clone(d.terms), e.terms...))
 }
 
-// neg returns -d.
 func (d Dim) neg() Dim {
 	out := slices.Clone(d.terms)
 	for i := range out {

@@ -38,7 +38,6 @@ func strided(x *Info, shape []Dim, base int64, strides []int64) []Dim {
 	return out
 }
 
-// rowMajor returns the row-major strides of shape.
 func rowMajor(shape []Dim) ([]int64, bool) {
 	sizes, ok := numbers(shape)
 	strides := make([]int64, len(sizes))

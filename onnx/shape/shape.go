@@ -93,7 +93,6 @@ func inferConstantOfShape(inf *Inference, n *onnx.Node, in []*Info) ([]*Info, er
 	return []*Info{out}, nil
 }
 
-// shapeFrom sets the shape of out to the elements of s.
 func (inf *Inference) shapeFrom(out *Info, s *Info) {
 	if s == nil {
 		return

@@ -201,7 +201,6 @@ func weightedSize(chains, weights [][]float64) float64 {
 	return weightedVariance(flatten(chains), flatten(weights)) / (variance(flatten(z)) / effectiveSize(z))
 }
 
-// sortedBy returns the indices that sort x.
 func sortedBy(x []float64) []int {
 	order := make([]int, len(x))
 	for k := range order {

@@ -51,7 +51,6 @@ func (d draft) change(u []float64, g []float32, x energies.Batch) {
 	}
 }
 
-// isDraft tells whether a form is one with a draft.
 func isDraft(form string) bool { return strings.HasPrefix(form, "draft ") }
 
 // Draft returns the problem whose energy is the draft of a form, at the inverse temperature of p.

@@ -11,7 +11,6 @@ import (
 // are still numbers in float32, in which kernels and energies hold them.
 const MaxBeta = 1e15
 
-// schedule reports text that is no schedule.
 func badSchedule(text, reason string) error {
 	return &OptionError{Option: "schedule", Value: text, Reason: reason}
 }
@@ -54,7 +53,6 @@ func ParseSchedule(text string, steps int) (func(step int64) float64, error) {
 	return func(int64) float64 { return value }, nil
 }
 
-// scheduleNumber reads one number of a schedule.
 func scheduleNumber(text, part string) (float64, error) {
 	x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 	switch {

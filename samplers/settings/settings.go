@@ -91,7 +91,6 @@ func badTag(f reflect.StructField) string {
 	return fmt.Sprintf("default %q: %s", value, reason)
 }
 
-// fields yields the fields of t that have a flag.
 func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
 		for k := range t.NumField() {

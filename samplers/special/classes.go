@@ -19,7 +19,6 @@ type classTable struct {
 	stay, odds [mostClasses]float64
 }
 
-// set sets the probability of a class.
 func (t *classTable) set(class int, probability float64) {
 	p := uint64(math.MaxUint64)
 	if scaled := math.Ldexp(probability, 64); scaled < 1<<64 {
@@ -43,7 +42,6 @@ func (t *classTables) reserve(n int) {
 	}
 }
 
-// of returns the table of chain c.
 func (t *classTables) of(c int) *classTable { return &t.list[t.at[c]] }
 
 // stale chooses the table of chain c, after those of the chains before it, and says that it must be filled.

@@ -148,7 +148,6 @@ func (t *classTable) logProposal(count []uint64, changed *[mostClasses]int) floa
 	return sum
 }
 
-// step makes a step of chain c.
 func (l *langevin) step(w *samplers.Worker, c int) {
 	s, info, t, n := l.state, l.info, l.tables.of(c), l.derived()
 	kept, next := l.kept[c*n:(c+1)*n], l.next[c*n:(c+1)*n]

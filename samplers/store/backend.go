@@ -112,7 +112,6 @@ func (b *backend) describe() error {
 	return b.write(path.Join(zarrName, zarr.ConsolidatedName), files.Consolidated())
 }
 
-// drawNumbers returns a chunk of the coordinate draw.
 func drawNumbers(chunk int) []int64 {
 	numbers := make([]int64, coordDraws)
 	for k := range numbers {
@@ -121,7 +120,6 @@ func drawNumbers(chunk int) []int64 {
 	return numbers
 }
 
-// groups returns the groups of a phase.
 func (b *backend) groups(p Phase) []string {
 	var list []string
 	for _, s := range b.series {

@@ -28,7 +28,6 @@ func (s Space) line() line {
 	return line{1, int32(lo)}
 }
 
-// appendRow appends the values of variable v for a chain.
 func (s *slot) appendRow(b []byte, v variable, l line, chain int) []byte {
 	switch v.name {
 	case LogDensity:

@@ -17,14 +17,12 @@ type disk interface {
 	Sync(path string) error
 }
 
-// file is an open file of a disk.
 type file interface {
 	io.Writer
 	Sync() error
 	Close() error
 }
 
-// system is the operating system's disk.
 type system struct{}
 
 func (system) Create(path string) (file, error) { return os.Create(path) }

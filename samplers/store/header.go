@@ -120,7 +120,6 @@ func SpaceOf(s *energies.Space) Space {
 	return d
 }
 
-// real reports whether x holds real numbers.
 func (s Space) real() bool { return s.Kind == energies.Real.String() }
 
 // Number returns the number that a value of x stands for, as States gives it: in a real space, the number with these

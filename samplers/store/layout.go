@@ -66,7 +66,6 @@ const (
 	coordDraws = 8192     // of the coordinate draw
 )
 
-// variable is an array of the store.
 type variable struct {
 	phase Phase
 	group string
@@ -80,10 +79,8 @@ type variable struct {
 // path returns the folder of the array relative to the run.
 func (v variable) path() string { return path.Join(zarrName, v.group, v.name) }
 
-// rowBytes returns the size of a draw.
 func (v variable) rowBytes() int { return v.kind.Size() * max(v.sites, 1) }
 
-// chunkPath returns the file of a chunk of a chain.
 func (v variable) chunkPath(chain, chunk int) string {
 	name := strconv.Itoa(chain) + "." + strconv.Itoa(chunk)
 	if v.sites > 0 {

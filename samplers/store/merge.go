@@ -209,7 +209,6 @@ func (b *backend) cut(v variable, chain int, from part, chunk, draws int) error 
 	return b.write(v.chunkPath(chain, chunk), b.encode.Encode(rows[:draws*v.rowBytes()], v.draws*v.rowBytes()))
 }
 
-// joinPoints joins the checkpoints of the chains' runs.
 func joinPoints(chains []part) *checkpoint {
 	first := chains[0].run.point
 	joint := &checkpoint{Snapshot: first.Snapshot}

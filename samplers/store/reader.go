@@ -84,7 +84,6 @@ func (r *Reader) Tally() Tally {
 	return r.point.Tally
 }
 
-// hasStates reports whether states of the phase were saved.
 func (r *Reader) hasStates(p Phase) bool { return r.find(p, xName) != nil }
 
 // Statistics returns the names of the statistics of the phase, nil if there are none.

@@ -120,7 +120,6 @@ func (k *past) each(v *variable, chain, from int, do func(row []byte)) error {
 	return nil
 }
 
-// show sets s and info to draw j.
 func (k *past) show(j int, s *samplers.State, info *samplers.Info) {
 	n := len(info.Accept)
 	pick := func(to *[]float64, all []float64) {

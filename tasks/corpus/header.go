@@ -28,7 +28,6 @@ type Header struct {
 	Settings map[string]any `json:"settings"`
 }
 
-// blocks returns the number of blocks of the corpus.
 func (h *Header) blocks() int64 { return (h.Corpus.Lines + h.Block - 1) / h.Block }
 
 // own yields the blocks of the part, in order, and the number of lines in each.
@@ -55,7 +54,6 @@ func plain(settings any) (m map[string]any, err error) {
 	return m, err
 }
 
-// readHeader reads the header of a folder.
 func readHeader(dir string) (*Header, error) {
 	h := &Header{}
 	return h, store.ReadFile(dir, headerFile, h)

@@ -245,7 +245,6 @@ func finite(value any) any {
 	return value
 }
 
-// object returns the record of a JSON object.
 func (r *reader) object(text []byte, err error) Record {
 	rec := Record{Line: r.line, Err: err}
 	if err == nil {

@@ -103,7 +103,6 @@ func Buffer(dir string, space *energies.Space) ([]int32, error) {
 	return c.Buffer, nil
 }
 
-// readCheckpoint reads a checkpoint of training.
 func readCheckpoint(path string) (*checkpoint, error) {
 	c := &checkpoint{}
 	if err := readChecked(path, c); err != nil {

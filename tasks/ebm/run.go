@@ -76,7 +76,6 @@ type describe struct {
 	Version     string   `json:"version"`
 }
 
-// command is the task, as the command line calls it.
 const command = "ebm train"
 
 // Begun reports whether a folder holds a run, which may have been stopped before it was ready.

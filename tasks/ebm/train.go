@@ -229,7 +229,6 @@ func fillBase(m *onnx.Model, space *energies.Space, p []float64) error {
 	return nil
 }
 
-// chain returns the codes of chain c of a list, [site].
 func (t *Trainer) chain(codes []int32, c int) []int32 {
 	d := t.data.Space.Sites
 	return codes[c*d : (c+1)*d]

@@ -34,7 +34,6 @@ func (w *Weights) Count() int {
 	return n
 }
 
-// inputs returns the weights by name, as a model's further inputs.
 func (w *Weights) inputs() map[string]*ort.Tensor {
 	in := map[string]*ort.Tensor{}
 	for k, name := range w.Names {

@@ -32,7 +32,6 @@ func (e *FileError) Error() string {
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// unreadable returns the error for a file that cannot be read.
 func unreadable(path string, err error) *FileError {
 	var p *os.PathError
 	if errors.As(err, &p) {

@@ -88,7 +88,6 @@ type Accuracy struct {
 	Right    int    `json:"right"`
 }
 
-// share returns Right divided by Pairs.
 func (a Accuracy) share() float64 { return float64(a.Right) / float64(a.Pairs) }
 
 // PairsResult is the result of scoring pairs.

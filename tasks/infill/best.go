@@ -33,7 +33,6 @@ type kept struct {
 	codes []int32
 }
 
-// newBest returns a collector of the keep best sentences of p.
 func newBest(p *Problem, keep int) *bestSentences { return &bestSentences{p: p, keep: keep} }
 
 // Add shows the states of one step: x with log-densities u ([chain]), in chains with

@@ -117,7 +117,6 @@ func (o *DrawOptions) Check() error {
 	return r.Check(answers, set)
 }
 
-// chainIDs are the numbers of n chains.
 func chainIDs(n int) []int64 {
 	ids := make([]int64, n)
 	for k := range ids {
@@ -139,7 +138,6 @@ func (o *DrawOptions) sweep(blanks int) int {
 	return (blanks + k - 1) / k
 }
 
-// jumps is Jumps where the sampler can jump.
 func (o *DrawOptions) jumps() int {
 	if o.Sampler != "mwg" || o.Draft != "" {
 		return 0

@@ -126,7 +126,6 @@ type Sampling struct {
 // ID names the model.
 func (m *Model) ID() ModelID { return ModelID{m.Source.Name, m.Source.SHA256} }
 
-// record returns the settings of a document.
 func (m *Model) record(o *Options) Settings {
 	e, w := m.options, o.Words
 	s := Settings{

@@ -106,7 +106,6 @@ type term struct {
 // mostKnown is the number of fillings whose terms are kept.
 const mostKnown = 1 << 17
 
-// guideBy makes a guide a term of p.
 func (p *Problem) guideBy(g *Guide) error {
 	t := &term{Guide: g, known: map[string]float64{}}
 	if sameTokens(p.m.tok, g.tok) {
@@ -126,7 +125,6 @@ func (p *Problem) guideBy(g *Guide) error {
 	return nil
 }
 
-// sameTokens says whether two tokenizers have the same tokens with the same ids.
 func sameTokens(a, b *hf.Tokenizer) bool {
 	if a.Size() != b.Size() {
 		return false
@@ -182,7 +180,6 @@ func (t *term) values(ctx context.Context, p *Problem, u []float64, x energies.B
 	return nil
 }
 
-// encode returns the guide's tokens of a text.
 func (g *Guide) encode(text string) ([]int32, error) {
 	tokens, err := g.tok.Encode(text)
 	if err != nil {

@@ -91,7 +91,6 @@ func Load(src models.Model, o mlm.Options) (*Model, error) {
 	return m, nil
 }
 
-// lowerCases reports whether a tokenizer lower-cases what it reads.
 func lowerCases(t *hf.Tokenizer) bool {
 	upper, err := t.Encode("A")
 	lower, err2 := t.Encode("a")

@@ -22,7 +22,6 @@ type prediction struct {
 	words map[int32]float64 // log-probabilities of other words that were asked for
 }
 
-// logProb returns the log-probability of a word, and whether it is known.
 func (p *prediction) logProb(word int32) (float64, bool) {
 	for _, c := range p.top {
 		if c.word == word {

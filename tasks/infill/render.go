@@ -57,7 +57,6 @@ func (p *Problem) Render(codes []int32) (text string, exact bool) {
 	return text, exact
 }
 
-// restoreCase gives the fills in a filled text capitals.
 func (p *Problem) restoreCase(filled string, codes []int32) string {
 	letters, capitals := p.letters()
 	if capitals == 0 {

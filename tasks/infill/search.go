@@ -137,7 +137,6 @@ func (p *Problem) Search(ctx context.Context, o SearchOptions) (*Answer, error) 
 	return p.newSearch(o).answer(ctx)
 }
 
-// answer makes the search.
 func (s *search) answer(ctx context.Context) (*Answer, error) {
 	began, before := time.Now(), s.p.m.Sequences()
 	limited := ctx
@@ -185,7 +184,6 @@ func (p *Problem) newSearch(o SearchOptions) *search {
 	return s
 }
 
-// searchBy returns a search with the predictions of e.
 func (p *Problem) searchBy(e *mlm.Infill, o SearchOptions) *search {
 	s := &search{p: p, o: o, t: newPredictions(e, max(keptWords, o.Top, o.Beam)), seen: map[string]bool{}}
 	s.told = s

@@ -198,7 +198,6 @@ func (m *Model) spelled(word string) string {
 	return strings.TrimSpace(word)
 }
 
-// restrict removes from list what the options forbid.
 func (m *Model) restrict(list []int32, o TextOptions) ([]int32, error) {
 	block := map[string]bool{}
 	for _, w := range o.Block {

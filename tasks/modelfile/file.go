@@ -44,7 +44,6 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// hash returns the SHA-256 of a file in hex, and its size.
 func hash(path string) (sum string, size int64, err error) {
 	r, err := os.Open(path)
 	if err != nil {
@@ -113,7 +112,6 @@ func tensors(g *onnx.Graph) []*onnx.Tensor {
 	return list
 }
 
-// at returns the path of a file that the model refers to.
 func (f *File) at(location string) string { return filepath.Join(f.Dir, filepath.FromSlash(location)) }
 
 // parameters counts the initialisers.

@@ -54,7 +54,6 @@ var reductions = map[string]grad.Reduce{"": grad.ReduceRows, "sum": grad.ReduceS
 
 var modes = map[string]grad.Mode{"": grad.Gradient, "values": grad.ValueAndGradient, "jvp": grad.JVP, "hessian-vector": grad.HessianVector}
 
-// ask returns what the options ask for.
 func (o *GradOptions) ask() (grad.Options, error) {
 	ask := grad.Options{Of: o.Of, Wrt: o.Wrt, Bind: o.Bind}
 	var ok bool
@@ -81,7 +80,6 @@ func (o *GradOptions) ask() (grad.Options, error) {
 	return ask, nil
 }
 
-// refuse returns the error for an invalid option.
 func (o *GradOptions) refuse(option, value, format string, args ...any) error {
 	return &onnx.ArgumentError{Package: "modelfile", Argument: option, Value: value, Reason: fmt.Sprintf(format, args...)}
 }

@@ -81,7 +81,6 @@ func (d Dims) String() string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// elementType returns the name of a value's element type.
 func elementType(t onnx.Type) string {
 	switch {
 	case t.Other != nil:

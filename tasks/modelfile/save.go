@@ -44,7 +44,6 @@ func (f *File) save(o *GradOptions, r *grad.Result) error {
 	return onnx.Save(m, o.Out, s)
 }
 
-// holds reports whether a file contains weights of the model.
 func (f *File) holds(path string) bool {
 	return slices.ContainsFunc(f.External(), func(e External) bool { return Same(path, f.at(e.File)) })
 }

@@ -16,7 +16,6 @@ type targetList struct {
 	Texts []Text        `json:"texts"`
 }
 
-// pictureList is a set of pictures.
 type pictureList struct {
 	Path     string    `json:"path"`
 	Weight   float64   `json:"weight"`
@@ -28,7 +27,6 @@ type picture struct {
 	SHA256 string `json:"sha256"`
 }
 
-// listTargets names the targets.
 func (r *Task) listTargets() targetList {
 	list := targetList{Sets: []pictureList{}, Texts: r.texts}
 	for k, s := range r.sets {

@@ -85,7 +85,6 @@ type Goal struct {
 	Hub      hub.Options `json:"-"`
 }
 
-// parse reads the targets.
 func (g *Goal) parse() (sets []imageSet, texts []textTarget, err error) {
 	for _, arg := range g.Images {
 		s, err := parseImageSet(arg)
@@ -164,7 +163,6 @@ type Form struct {
 	RoundTrip bool `json:"round-trip,omitempty"`
 }
 
-// template returns the form of prompts.
 func (p *Form) template() (*promptPattern, error) {
 	if p.Template == "" {
 		return newBlanks(p.Prefix, cmp.Or(p.Length, 8), p.Suffix)

@@ -147,7 +147,6 @@ func (p *Problem) checkWords(l *languageModel, words []int32, text mlm.Text) err
 	return nil
 }
 
-// fluencies fills in Prompt.Fluency.
 func (p *Problem) fluencies(ctx context.Context, list []Prompt) error {
 	if p.fluency == 0 {
 		return nil

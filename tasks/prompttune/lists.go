@@ -114,7 +114,6 @@ func inCommon(models []*Model) ([]int32, error) {
 	return all, nil
 }
 
-// isFile reports whether a list without a comma names a file.
 func isFile(list string) bool {
 	if strings.ContainsAny(list, `/.`) || strings.ContainsRune(list, filepath.Separator) {
 		return true

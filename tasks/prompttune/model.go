@@ -153,7 +153,6 @@ func (m *Model) encodeText(ctx context.Context, text string) ([]float32, error) 
 	return vectors[0], nil
 }
 
-// preprocessor reads how the model wants its pictures. Errors: *neural.ModelError.
 func (m *Model) preprocessor() (*pictures.Preprocessor, error) {
 	fail := func(err error) (*pictures.Preprocessor, error) {
 		return nil, &neural.ModelError{Model: m.Source.Name, Err: err}

@@ -11,7 +11,6 @@ import (
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
-// command is the name of the task in the record of a run.
 const command = "prompt-tune"
 
 // recorded is the part of a Config that is kept in the folder of a run.

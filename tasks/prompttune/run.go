@@ -97,7 +97,6 @@ func (o *Config) compare(ctx context.Context, t *Task, d *Document) error {
 	return err
 }
 
-// watch passes on what a search finds.
 func (o *Config) watch(search *Finder) {
 	search.Improved = o.Events.Improved
 	search.Stepped = func(s *samplers.State, _ *samplers.Info, past bool) {

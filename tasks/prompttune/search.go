@@ -19,7 +19,6 @@ import (
 // batchFlag is the option of stochastic samplers that --image-batch sets.
 const batchFlag = "batch"
 
-// registration returns the sampler and its options.
 func (s *Search) registration() (samplers.Registration, samplers.Settings, error) {
 	if s.Draft != "" && search.Optimises(s.moving()) {
 		return samplers.Registration{}, nil, badInput("draft", "%s is an optimiser, which accepts nothing; name a sampler such as mtm", s.moving())

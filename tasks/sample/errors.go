@@ -28,7 +28,6 @@ func (e *OptionError) Error() string {
 	return "sample: " + strings.Join(strings.Fields(e.Option+" "+e.Value), " ") + ": " + e.Reason
 }
 
-// cannotRead returns the error for a file that cannot be read.
 func cannotRead(path string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		err = p.Err

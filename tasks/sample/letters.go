@@ -26,7 +26,6 @@ import (
 // letters is an alphabet: letter v stands for code v.
 type letters []rune
 
-// parseAlphabet reads Options.Alphabet.
 func parseAlphabet(text string) (letters, error) {
 	a := letters(text)
 	for k, r := range a {
@@ -56,7 +55,6 @@ func (a letters) encode(file, sequence string) ([]int32, error) {
 	return codes, nil
 }
 
-// decode returns the sequence of codes.
 func (a letters) decode(codes []int32) string {
 	out := make([]rune, len(codes))
 	for i, v := range codes {

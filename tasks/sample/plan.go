@@ -180,7 +180,6 @@ func (p *plan) known(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// space returns the space of a model.
 func (p *plan) space() (energies.Space, error) {
 	space, err := ParseSpace(p.o.Space)
 	if err == nil && p.o.Allow != "" {
@@ -192,7 +191,6 @@ func (p *plan) space() (energies.Space, error) {
 	return space, err
 }
 
-// open opens the model and reads its options.
 func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	o := p.o
 	space, err := p.space()
@@ -271,7 +269,6 @@ func (p *plan) constrain() error {
 	return err
 }
 
-// bind parses the option bind.
 func (o *Options) bind(settings map[string]string) (map[string]int64, error) {
 	list, err := pairs("bind", o.Bind)
 	if err != nil {
@@ -289,7 +286,6 @@ func (o *Options) bind(settings map[string]string) (map[string]int64, error) {
 	return sizes, nil
 }
 
-// feed reads the files of the option feed.
 func (o *Options) feed(m *onnx.Model, settings map[string]string) (map[string]*ort.Tensor, error) {
 	list, err := pairs("feed", o.Feed)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
-// command is the name of the task in the record of a run.
 const command = "sample"
 
 // recorded returns the options to record, including the image size.

@@ -132,7 +132,6 @@ func (p *plan) progress() samplers.Observer {
 	})
 }
 
-// forms returns the formats to export.
 func (o *Options) forms(h store.Header, pic *export.Picture) []string {
 	if len(o.Write) > 0 {
 		return o.Write
@@ -147,7 +146,6 @@ func (o *Options) forms(h store.Header, pic *export.Picture) []string {
 	return list
 }
 
-// exportDraws writes the draws of a run in the given formats, with checksums, to its folder.
 func exportDraws(r *store.Reader, forms []string, pic *export.Picture) error {
 	var names []string
 	for _, form := range forms {

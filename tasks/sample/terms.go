@@ -217,7 +217,6 @@ func (p *plan) openTerms(ctx context.Context, ids []int64) error {
 	return err
 }
 
-// openTerm opens the energy of a term.
 func (p *plan) openTerm(ctx context.Context, t term, ids []int64) error {
 	if t.known {
 		return p.known(ctx, ids)

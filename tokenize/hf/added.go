@@ -9,7 +9,6 @@ import (
 	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
-// added finds added tokens in a text.
 type added struct {
 	literals *files.Literals
 	tokens   map[int32]files.AddedToken

@@ -58,7 +58,6 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 	return t, nil
 }
 
-// inFile sets the file name of a tokenize.Error that has none.
 func inFile(file string, err error) error {
 	var named *tokenize.Error
 	if errors.As(err, &named) {
@@ -165,7 +164,6 @@ func (c *pipeline) checkBytes(v files.Vocabulary) error {
 	return nil
 }
 
-// post is a post-processor.
 type post struct {
 	files.Typed
 	Processors  []json.RawMessage `json:"processors"`

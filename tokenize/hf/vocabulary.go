@@ -50,7 +50,6 @@ func readVocabulary(fsys fs.FS, s *settings) (*pipeline, error) {
 	return nil, files.Missing(files.TokenizerJSON, files.VocabTxt+" nor "+files.VocabJSON)
 }
 
-// raw encodes v as JSON.
 func raw(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -197,7 +196,6 @@ func byteLevel(fsys fs.FS, ids files.PieceIDs, s *settings) (*pipeline, error) {
 	return c, nil
 }
 
-// clip sets the components of CLIP.
 func (c *pipeline) clip() {
 	c.Model.Suffix = "</w>"
 	c.Normalizer = raw(object{"type": "Sequence", "normalizers": []any{

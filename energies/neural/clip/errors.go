@@ -48,7 +48,6 @@ func missingProjection(file, tower string, have []string) error {
 	return notCLIP("%s", s)
 }
 
-// unknownToken reports an id that is not in the vocabulary.
 func unknownToken(id int32, vocabulary int) error {
 	return neural.BadOption("token id", fmt.Sprint(id), fmt.Sprintf("an id inside the model's vocabulary of %d; is the tokenizer that of another model?", vocabulary))
 }

@@ -25,7 +25,6 @@ type Files struct {
 	Text, Vision string
 }
 
-// load reads one file.
 func (f Files) load(name string) (*onnx.Model, error) {
 	var m *onnx.Model
 	var err error

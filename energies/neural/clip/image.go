@@ -13,7 +13,6 @@ import (
 // gain no speed.
 const imageBatch = 16
 
-// visionModel is the vision tower.
 type visionModel struct {
 	*tower
 	height, across int // pixels, 0 where the file leaves them open
@@ -26,7 +25,6 @@ func newVisionModel(m *onnx.Model, o Options) (*visionModel, error) {
 	return v, err
 }
 
-// inputs checks the input of the vision tower.
 func (m *visionModel) inputs(w *tower) error {
 	for _, name := range []string{"spatial_shapes", "pixel_attention_mask"} {
 		if w.model.Graph.Input(name) != nil {

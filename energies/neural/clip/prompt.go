@@ -125,7 +125,6 @@ func (e *Prompt) checkText() error {
 	return nil
 }
 
-// setTargets checks the targets and adds them up.
 func (e *Prompt) setTargets(t Targets) error {
 	n, width := len(t.Vectors), e.c.text.width
 	if n == 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
-// textModel is the text tower.
 type textModel struct {
 	*tower
 	length   int         // tokens of every text where the file or the padding fixes them, else 0
@@ -44,7 +43,6 @@ func newTextModel(m *onnx.Model, o Options) (*textModel, error) {
 	return t, nil
 }
 
-// inputs checks the inputs of the text tower.
 func (t *textModel) inputs(w *tower) error {
 	for _, v := range w.model.Graph.Inputs {
 		if v.Name != inIDs && v.Name != inMask && v.Name != inPositions {

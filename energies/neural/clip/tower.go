@@ -161,7 +161,6 @@ func (w *tower) takes() bool {
 	return t.Elem.IsFloat() && len(t.Shape) == 4
 }
 
-// renameInput gives an input of a graph another name.
 func renameInput(g *onnx.Graph, from, to string) {
 	for _, v := range g.Inputs {
 		if v.Name == from {

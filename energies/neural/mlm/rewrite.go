@@ -24,7 +24,6 @@ const (
 	outGrad     = "gradhop/grad"      // [chains, blanks, vocabulary]
 )
 
-// graph is a graph being rewritten.
 type graph struct {
 	*build.Builder
 	m      *Model

@@ -105,7 +105,6 @@ func newModel(m *onnx.Model, h head, o Options) (*Model, error) {
 	return out, nil
 }
 
-// inputs checks and sets the shapes of the inputs of the model.
 func (m *Model) inputs() error {
 	g := m.model.Graph
 	bad := func(format string, args ...any) error {

@@ -73,7 +73,6 @@ func (d *differ) size() float64 {
 	return max(1, math.Sqrt(s/float64(max(len(d.input.at), 1))))
 }
 
-// judge makes one comparison.
 func (d *differ) judge(in *Input, g, v []float64, index []int64) error {
 	in.Compared++
 	c, known, err := d.one(g, v)

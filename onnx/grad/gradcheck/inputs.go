@@ -170,7 +170,6 @@ func (c *checker) draw(m *onnx.Model, tables map[string]int64, size int64, posit
 	return f, open, nil
 }
 
-// maxElements bounds an input.
 const maxElements = 1 << 27
 
 // number draws one element of an input: codes within their table, ones for masks

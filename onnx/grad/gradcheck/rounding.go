@@ -200,7 +200,6 @@ func (c *checker) roundings(m *onnx.Model, vals shape.Values) (map[string]measur
 	return out, nil
 }
 
-// float writes a Cast to float32.
 func (e *emitter) float(v string) string {
 	return e.with("Cast", "", []*onnx.Attribute{onnx.IntAttr("to", int64(onnx.Float))}, v)
 }

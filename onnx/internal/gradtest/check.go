@@ -231,7 +231,6 @@ func (g *Gen) matches(full []shape.Dim, dims []int64) bool {
 	})
 }
 
-// compare compares the gradient with differences of forward.
 func (g *Gen) compare(forward, gradient *evaluated, seeds []build.Value) error {
 	if gradient.program.Hybrid() {
 		if err := sameInFloat(gradient.model, g.Feeds, gradient.at); err != nil {

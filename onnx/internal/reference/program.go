@@ -174,7 +174,6 @@ func openPart(ctx context.Context, m *onnx.Model, vals shape.Values, nodes []*on
 	return p, reads, err
 }
 
-// keepConstants keeps the initialisers that n reads.
 func (p *Program) keepConstants(m *onnx.Model, n *onnx.Node) error {
 	for _, v := range n.Inputs {
 		t := m.Graph.Initializer(v)
@@ -261,7 +260,6 @@ func pick(names []string, all Feeds) (Feeds, error) {
 	return out, nil
 }
 
-// compute runs a node in Go.
 func (p *Program) compute(n *onnx.Node, all Feeds) (*Array, error) {
 	in := make([]*Array, len(n.Inputs))
 	for i, v := range n.Inputs {

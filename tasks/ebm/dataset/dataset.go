@@ -14,7 +14,6 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// bad is the error for a file whose data cannot be used.
 func bad(file, format string, args ...any) error {
 	return &onnx.ArgumentError{Package: "dataset", Argument: file, Reason: fmt.Sprintf(format, args...)}
 }

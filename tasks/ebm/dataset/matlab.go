@@ -196,7 +196,6 @@ func parseMatlab(b []byte, order binary.ByteOrder) (*matlabArray, error) {
 	return a, nil
 }
 
-// matlabNumber reads a number of a type in matlabSize.
 func matlabNumber(kind uint32, b []byte, order binary.ByteOrder) float64 {
 	switch kind {
 	case 1:

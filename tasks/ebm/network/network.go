@@ -42,7 +42,6 @@ type Options struct {
 	Seed uint64
 }
 
-// bad is the error for options that describe no network of a kind.
 func bad(kind, format string, args ...any) error {
 	return &onnx.ArgumentError{Package: "network", Argument: kind, Reason: fmt.Sprintf(format, args...)}
 }
@@ -135,7 +134,6 @@ func (n *net) input() build.Value {
 	return n.Reshape(x, n.Ints(-1, n.features()))
 }
 
-// base returns Σ_i base[i]·x_i, [batch].
 func (n *net) base(x build.Value) build.Value {
 	b := n.Initializer(onnx.NewFloat(Base, []int64{n.features(), 1}, make([]float32, n.features())))
 	return n.Reshape(n.MatMul(x, b), n.Ints(-1))
@@ -164,7 +162,6 @@ func (n *net) dense(name string, x build.Value, from, to int64) build.Value {
 	return n.Add(n.MatMul(x, w), n.uniform(name+".bias", from, to))
 }
 
-// swish is x·sigmoid(x).
 func (n *net) swish(x build.Value) build.Value { return n.Mul(x, n.Op("Sigmoid", []build.Value{x})) }
 
 // conv2d is a convolution with bias whose padding keeps the image size at stride 1.

@@ -54,7 +54,6 @@ type Pilot struct {
 	u        []float64 // U of all their chains after every step
 }
 
-// A measurement is of one sampler.
 type measurement struct {
 	jump float64 // mean squared change of U in a step
 	time float64 // seconds of a step, divided by the number of chains

@@ -22,7 +22,6 @@ type command struct {
 	Options any    `json:"options"`
 }
 
-// options are those of the store.
 func (r *Run) options() (store.Options, error) {
 	files := map[string]any{}
 	for name, v := range r.p.Files {

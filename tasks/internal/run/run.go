@@ -128,7 +128,6 @@ func (r *Run) start(ctx context.Context) (err error) {
 	return err
 }
 
-// resume continues the run in the folder.
 func (r *Run) resume(ctx context.Context) error {
 	o, err := r.options()
 	if err != nil {

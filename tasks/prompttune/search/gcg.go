@@ -12,7 +12,6 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// gcgOptions are the options of GCG; the zero value has the defaults.
 type gcgOptions struct {
 	// Candidates is the number of changes that a step evaluates; 0 means 64.
 	Candidates int `flag:"candidates" default:"64" doc:"changes evaluated in a step"`

@@ -11,7 +11,6 @@ import (
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
-// pezOptions are the options of PEZ; the zero value has the defaults.
 type pezOptions struct {
 	// LearningRate is that of AdamW; 0 means 0.1.
 	LearningRate float64 `flag:"lr" default:"0.1" doc:"learning rate"`

@@ -28,7 +28,6 @@ func Sequence(list []Func) Func {
 	}
 }
 
-// component is a pre-tokenizer in tokenizer.json.
 type component struct {
 	files.Typed
 	Parts       []json.RawMessage `json:"pretokenizers"`
@@ -105,7 +104,6 @@ func read(data json.RawMessage) (list []Func, err error) {
 func isPunctuation(r rune) bool { return aligned.Punctuation.Has(r) }
 func isNumber(r rune) bool      { return aligned.Number.Has(r) }
 
-// class splits at every character of a class.
 func class(is func(rune) bool, b Behavior) Func {
 	return func(text []aligned.Char) [][]aligned.Char {
 		var found [][2]int

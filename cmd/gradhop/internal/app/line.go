@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// barWidth is the width of the bar between the brackets.
 const barWidth = 24
 
 // line formats a progress line of at most columns characters.

@@ -26,7 +26,6 @@ const (
 	RuntimeFlags   = "flags of the runtime"
 )
 
-// runtimeFlags are the flags of RuntimeFlags; see App.AddFlags.
 var runtimeFlags = []string{"ort-lib", "provider", "provider-library", "provider-option", "threads", "offline"}
 
 // Always declares flags that count in every mode of a command.

@@ -25,7 +25,6 @@ func Shard(text string, chains int) (string, error) {
 	return fmt.Sprintf("%d-%d", k*chains/n, (k+1)*chains/n-1), nil
 }
 
-// parseShard reads K/N.
 func parseShard(text string) (k, n int, err error) {
 	part, of, _ := strings.Cut(text, "/")
 	k, err = strconv.Atoi(part)

@@ -19,7 +19,6 @@ const (
 	exitInterrupted = 130
 )
 
-// conclude prints the error of a command and returns its exit code.
 func conclude(ctx context.Context, a *app.App, command string, err error) int {
 	if err == nil {
 		return exitDone
@@ -36,7 +35,6 @@ func conclude(ctx context.Context, a *app.App, command string, err error) int {
 	return code
 }
 
-// exitCode returns the exit code of an error; app.Code knows the types.
 func exitCode(ctx context.Context, err error) int {
 	code, ok := app.Code(err)
 	switch {

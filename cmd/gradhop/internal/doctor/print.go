@@ -9,7 +9,6 @@ import (
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/doctor/examine"
 )
 
-// text prints a report.
 func text(w io.Writer, r examine.Report) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {

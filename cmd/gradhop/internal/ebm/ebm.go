@@ -119,7 +119,6 @@ func atMostOne(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// binarizeFlag defines --binarize.
 func binarizeFlag(cmd *cobra.Command, b *dataset.Binarization) {
 	*b = dataset.Exact
 	app.Choice(cmd, b, "binarize", "how grey levels become binary values", "none", "threshold", "static", "dynamic")

@@ -17,7 +17,6 @@ import (
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
 
-// sampleOptions are the flags of gradhop ebm sample.
 type sampleOptions struct {
 	model
 	ebm.DrawSettings

@@ -13,7 +13,6 @@ import (
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
 
-// scoreOptions are the flags of gradhop ebm score.
 type scoreOptions struct {
 	model
 	ebm.ScoreSettings
@@ -22,7 +21,6 @@ type scoreOptions struct {
 	reverse            bool
 }
 
-// result is the printed result.
 type result struct {
 	*ebm.Score
 	Collapsed bool `json:"collapsed"`

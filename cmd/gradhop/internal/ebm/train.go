@@ -16,7 +16,6 @@ import (
 	"github.com/gradhop/gradhop/tasks/modelfile"
 )
 
-// trainOptions are the flags of gradhop ebm train.
 type trainOptions struct {
 	model
 	ebm.Settings

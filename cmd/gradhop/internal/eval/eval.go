@@ -62,7 +62,6 @@ func (o *output) run(work func() (*table, error)) error {
 	return err
 }
 
-// refsFlags defines --refs and --mix.
 func refsFlags(cmd *cobra.Command, refs *[]string, mix *int, most int, what string) {
 	cmd.Flags().StringArrayVar(refs, "refs", nil, "`file` of reference sentences, one per line; may be repeated")
 	app.Int(cmd.Flags(), mix, "mix", most, 0, "with several references, "+what+" the first `n` sentences of each together; 0 for all")

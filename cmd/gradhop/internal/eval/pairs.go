@@ -13,7 +13,6 @@ import (
 	"github.com/gradhop/gradhop/tasks/infill"
 )
 
-// pairsOptions are the flags of eval pairs.
 type pairsOptions struct {
 	output
 	energy app.Energy
@@ -21,7 +20,6 @@ type pairsOptions struct {
 	corpus app.Corpus
 }
 
-// newPairs returns the command eval pairs.
 func newPairs(a *app.App) *cobra.Command {
 	o := &pairsOptions{output: output{app: a}}
 	cmd := &cobra.Command{
@@ -63,7 +61,6 @@ when all pairs are scored.`,
 	return cmd
 }
 
-// run scores the pairs of a file.
 func (o *pairsOptions) run(ctx context.Context, file string) error {
 	pairs, err := eval.ReadPairs(file, o.app.In)
 	if err != nil {

@@ -10,14 +10,12 @@ import (
 	"github.com/gradhop/gradhop/tasks/eval"
 )
 
-// textOptions are the flags of eval text.
 type textOptions struct {
 	output
 	refs []string
 	mix  int // sentences per reference file in the mixture; 0 means all
 }
 
-// newText returns the command eval text.
 func newText(a *app.App) *cobra.Command {
 	o := &textOptions{output: output{app: a}}
 	cmd := &cobra.Command{

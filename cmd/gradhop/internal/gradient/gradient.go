@@ -102,7 +102,6 @@ checked; in both cases nothing is written.`,
 	return cmd
 }
 
-// choose sets the mode to that of a flag.
 func (o *options) choose(mode, text string) error {
 	on, err := strconv.ParseBool(text)
 	switch {

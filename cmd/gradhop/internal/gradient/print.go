@@ -39,7 +39,6 @@ func rows(d *modelfile.GradDocument) (rows [][]string) {
 	return rows
 }
 
-// checkRows prints the check.
 func checkRows(c *modelfile.Check, row func(name, format string, args ...any)) {
 	verdict := "passed"
 	if !c.Passed {

@@ -15,7 +15,6 @@ type filled struct {
 	Stopped string          `json:"stopped,omitempty"` // as in task.Answer
 }
 
-// fillCorpus fills the lines of a corpus into a folder.
 func (o *options) fillCorpus(ctx context.Context) (err error) {
 	m, release, err := o.open(ctx)
 	if err != nil {

@@ -259,7 +259,6 @@ func (o *options) fillAll(ctx context.Context, m *task.Model, in *app.Lines, pri
 	return in.Outcome(failed, of)
 }
 
-// fill fills one text.
 func (o *options) fill(ctx context.Context, m *task.Model, text string, line int) (*task.Document, error) {
 	label := ""
 	if line > 0 {

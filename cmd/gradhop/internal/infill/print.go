@@ -176,7 +176,6 @@ func count(draws []task.Draw) (list []counted) {
 	return list
 }
 
-// diagnostics are the notes of draws.
 func diagnostics(n *app.Notes, d *task.Document, of string) {
 	g, s := d.Diagnostics, d.Settings.Sampling
 	switch {

@@ -11,7 +11,6 @@ import (
 	"github.com/gradhop/gradhop/tasks/modelfile"
 )
 
-// text prints the report as tables.
 func text(w io.Writer, r *modelfile.Report) error {
 	if err := app.Columns(w, facts(r)); err != nil {
 		return err

@@ -44,7 +44,6 @@ prompt-tune such as search, with their options, which are flags of every command
 	return cmd
 }
 
-// lookup returns the named samplers, or all.
 func lookup(names []string) ([]samplers.Registration, error) {
 	if len(names) == 0 {
 		names = append(samplers.Names(), samplers.RealNames()...)

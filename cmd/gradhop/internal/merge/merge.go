@@ -81,7 +81,6 @@ func join(out string, parts []string, partial bool) (search bool, err error) {
 	return false, err
 }
 
-// joinCorpus merges the parts of a run over a corpus.
 func joinCorpus(a *app.App, out string, parts []string, partial bool) error {
 	if partial {
 		return app.Usagef("--partial has no effect on runs over a corpus")

@@ -10,7 +10,6 @@ import (
 	task "github.com/gradhop/gradhop/tasks/sample"
 )
 
-// printSummary prints the summary of a run as text.
 func printSummary(w io.Writer, dir string, s *store.Summary) error {
 	state := "complete"
 	if !s.Finished {

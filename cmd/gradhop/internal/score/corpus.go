@@ -11,7 +11,6 @@ import (
 	"github.com/gradhop/gradhop/tasks/infill"
 )
 
-// scoreCorpus scores the lines of a corpus into a folder.
 func (o *options) scoreCorpus(ctx context.Context) (err error) {
 	m, guides, release, err := o.energy.OpenGuided(ctx, o.app)
 	if err != nil {

@@ -199,7 +199,6 @@ func (o *options) print(out io.Writer, form mlm.Form, guides []*infill.Guide, li
 	return e.Encode(newScoreJSON(int64(line), s))
 }
 
-// newScoreJSON returns the line of jsonl for a score.
 func newScoreJSON(line int64, s infill.Score) scoreJSON {
 	j := scoreJSON{Line: line, Text: s.Text, Terms: s.Terms, PerToken: s.PerToken, Tokens: s.Tokens, Of: s.Of}
 	switch s.Scope {

@@ -149,7 +149,6 @@ func (s *server) read(ctx context.Context, jobs chan<- job) error {
 	}
 }
 
-// queue adds a request to the jobs.
 func (s *server) queue(ctx context.Context, jobs chan<- job, r request) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
@@ -176,7 +175,6 @@ func (s *server) cancel(id int64) {
 	}
 }
 
-// send writes an answer.
 func (s *server) send(a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +207,6 @@ func (s *server) answer(j job) error {
 	return s.failed
 }
 
-// lineWriter calls write for each line that it is given.
 type lineWriter struct {
 	mu    sync.Mutex
 	write func(line string)

@@ -218,7 +218,6 @@ func annealFacilities(ctx context.Context, p *facility.Problem, r facilityRun, s
 	return states, logStep, nil
 }
 
-// useLocalSearch draws for searchLocally.
 const useLocalSearch uint32 = 6
 
 // searchLocally is the paper's stochastic local search: SGDLD's procedure with its cache, where a step makes the change
@@ -254,7 +253,6 @@ func searchLocally(ctx context.Context, p *facility.Problem, r facilityRun) ([][
 	return states, ctx.Err()
 }
 
-// readPlans reads the plans of a problem from files, and evaluates them.
 func readPlans(files []string, problem string, p *facility.Problem, demands int, seed uint64) ([]found, error) {
 	var list []found
 	for _, path := range files {

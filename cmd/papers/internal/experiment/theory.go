@@ -79,7 +79,6 @@ func runTheory(ctx context.Context, s Settings) (*Result, error) {
 	return out, oneSpin(ctx, s, out)
 }
 
-// theoryDraws returns numbers of chains and steps.
 func theoryDraws(s Settings) (chains, steps int) {
 	if s.Quick {
 		return 40, 200

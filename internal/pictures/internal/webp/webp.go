@@ -100,7 +100,6 @@ func find(chunks []chunk, id string) int {
 	return -1
 }
 
-// append writes the chunk at the end of a file.
 func (c chunk) append(file []byte) []byte {
 	file = append(file, c.id...)
 	file = binary.LittleEndian.AppendUint32(file, uint32(len(c.data)))

@@ -135,7 +135,6 @@ func zerosFor(b *build.Builder, v driver.Value, of *build.Builder, d driver.Valu
 	return z
 }
 
-// zerosOf returns zeros of a shape and type.
 func zerosOf(b *build.Builder, size driver.Value, t onnx.DataType) driver.Value {
 	zero := onnx.NewFloat("", []int64{1}, []float32{0})
 	if t == onnx.Double {

@@ -112,7 +112,6 @@ func freshPrefix(g *onnx.Graph, nodes []*onnx.Node, base string) string {
 	return base + "/"
 }
 
-// eachNode calls f on nodes and those of their subgraphs.
 func eachNode(nodes []*onnx.Node, f func(*onnx.Node)) {
 	for _, n := range nodes {
 		f(n)

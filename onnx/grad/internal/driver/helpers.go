@@ -51,7 +51,6 @@ func CountUp(b *build.Builder, size shape.Dim, sources ...Value) Value {
 	return b.Op("Range", []Value{whole(b, 0), b.Squeeze(b.DynamicShape([]shape.Dim{size}, sources...), 0), whole(b, 1)})
 }
 
-// whole returns an integer scalar.
 func whole(b *build.Builder, v int64) Value { return b.Const(onnx.NewInt64("", nil, []int64{v})) }
 
 // AxesFrom lists the axes from a, which may be negative, to the last.

@@ -83,7 +83,6 @@ func SumCopies(b *build.Builder, d, copies, v Value) Value {
 	return b.ReshapeTo(d, shape, v)
 }
 
-// shapeOf returns the shape of v as a vector.
 func shapeOf(b *build.Builder, v Value) Value {
 	if w := b.Writer(v); w != nil && w.Op == "ConstantOfShape" && w.Domain == "" {
 		return w.Inputs[0]

@@ -39,7 +39,6 @@ type attended struct {
 	product, capped, biased, weighted driver.Value
 }
 
-// write appends the nodes.
 func (a attention) write(b *build.Builder, n *onnx.Node) (out attended) {
 	sq, okQ := b.Shape(a.q)
 	sk, okK := b.Shape(a.k)
@@ -76,7 +75,6 @@ func (a attention) write(b *build.Builder, n *onnx.Node) (out attended) {
 	return out
 }
 
-// scaled returns q times the scale.
 func (a attention) scaled(b *build.Builder, size shape.Dim) driver.Value {
 	n, ok := size.Const()
 	switch {

@@ -73,7 +73,6 @@ func unreadGroupQuery(n *onnx.Node) string {
 	return ""
 }
 
-// groupPast returns the length of the past.
 func groupPast(b *build.Builder, n *onnx.Node) (shape.Dim, bool) {
 	if n.In(3) == "" {
 		return shape.D(0), true

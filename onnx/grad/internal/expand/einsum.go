@@ -247,7 +247,6 @@ func (e *einsum) order(o operand, labels []int) operand {
 	return operand{e.b.Transpose(o.v, perm...), labels}
 }
 
-// sizes returns the dimensions of labels.
 func (e *einsum) sizes(labels []int) []shape.Dim {
 	out := make([]shape.Dim, len(labels))
 	for k, l := range labels {

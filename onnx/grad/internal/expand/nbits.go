@@ -101,7 +101,6 @@ func zeroPoints(m *onnx.Model, name string, bits, rows, count int64) (func(row, 
 	}, err
 }
 
-// constantBytes returns the bytes of a constant of one byte an element.
 func constantBytes(m *onnx.Model, name string, want int64) ([]byte, error) {
 	t := m.Graph.Initializer(name)
 	if t == nil {
@@ -114,7 +113,6 @@ func constantBytes(m *onnx.Model, name string, want int64) ([]byte, error) {
 	return raw, err
 }
 
-// constantFloats returns the elements of a constant.
 func constantFloats(m *onnx.Model, name string, want int64) ([]float32, error) {
 	t := m.Graph.Initializer(name)
 	if t == nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// direction reads what belongs to direction i.
 func (r *recurrent) direction(i int) *direction {
 	b := r.b
 	d := &direction{recurrent: r, act: r.activators[i], reverse: i == 1 || r.n.Str("direction", "forward") == "reverse"}
@@ -164,7 +163,6 @@ func (d *direction) sum(v ...driver.Value) driver.Value {
 	return total
 }
 
-// zero is a state of zeros.
 func (d *direction) zero() driver.Value {
 	return d.b.Zeros([]shape.Dim{shape.D(1), d.batch, shape.D(d.hidden)}, d.elem, d.x)
 }

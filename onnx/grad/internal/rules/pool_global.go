@@ -50,7 +50,6 @@ func GlobalAveragePool(b *build.Builder, n *onnx.Node) []driver.Value {
 	return []driver.Value{b.ReduceMean(n.In(0), spatialAxes(rank), true)}
 }
 
-// spatialAxes returns the axes from 2 on.
 func spatialAxes(rank int) []int64 {
 	var axes []int64
 	for i := 2; i < rank; i++ {

@@ -210,7 +210,6 @@ func tryMLM(ctx context.Context, src models.Model, rt ort.Options) (err error) {
 	return m.Try(ctx)
 }
 
-// tryCLIP evaluates both towers of a CLIP.
 func tryCLIP(ctx context.Context, src models.Towers, rt ort.Options) (err error) {
 	m, err := prompttune.Load(src, clip.Options{Runtime: rt})
 	if err != nil {

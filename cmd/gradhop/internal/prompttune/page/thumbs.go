@@ -79,7 +79,6 @@ func (p *Page) read(ctx context.Context, files []string) error {
 	return ctx.Err()
 }
 
-// thumb reads a picture and makes it small.
 func thumb(ctx context.Context, from *pictures.Decoder, file string) template.URL {
 	var m *image.RGBA
 	if err := from.Decode(ctx, file, func(p *pictures.Picture) { m = p.Within(thumbSide).Image() }); err != nil {

@@ -68,7 +68,6 @@ func decimals(x float64) string { return minus(strconv.FormatFloat(x, 'f', 4, 64
 // minus is a number with the sign that is as wide as a plus.
 func minus(s string) string { return strings.Replace(s, "-", "\u2212", 1) }
 
-// gather makes the page.
 func (p *Page) gather(ctx context.Context, r *prompttune.Task, d *prompttune.Document) (*view, error) {
 	g := &view{Title: "Prompts for " + d.Targets(), Lead: clean(lead(d)), Score: d.Score(), Numbers: numbers(d), Settings: settings(d), Earlier: p.earlier, Version: d.Gradhop}
 	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
