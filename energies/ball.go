@@ -66,7 +66,6 @@ type within struct {
 	space *Space
 }
 
-// Space implements Energy.
 func (w within) Space() *Space { return w.space }
 
 // Unwrap returns the energy on all states.

@@ -240,7 +240,6 @@ type drafted struct {
 	draft Energy
 }
 
-// Draft implements Drafted.
 func (d drafted) Draft() Energy { return d.draft }
 
 // Unwrap returns the exact energy.

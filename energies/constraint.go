@@ -194,5 +194,4 @@ type constrained struct {
 	space *Space
 }
 
-// Space implements Energy.
 func (c constrained) Space() *Space { return c.space }

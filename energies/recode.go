@@ -29,7 +29,6 @@ func Recode(e Energy, s *Space, codes []int32) (Differentiable, error) {
 	return &recoded{e, s, codes}, s.Check()
 }
 
-// Space implements Energy.
 func (r *recoded) Space() *Space { return r.space }
 
 // Lacks implements what [As] asks for.
@@ -49,12 +48,10 @@ func (r *recoded) below(x Batch) Batch {
 	return y
 }
 
-// LogDensity implements Energy.
 func (r *recoded) LogDensity(ctx context.Context, u []float64, x Batch) error {
 	return r.Energy.LogDensity(ctx, u, r.below(x))
 }
 
-// LogDensityGrad implements Differentiable.
 func (r *recoded) LogDensityGrad(ctx context.Context, u []float64, g []float32, x Batch) error {
 	e, err := As[Differentiable]("", r.Energy)
 	if err != nil {

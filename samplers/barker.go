@@ -36,7 +36,6 @@ func newBarker(e energies.Energy, o barkerOptions) (*scaled, error) {
 // barker is the proposal of newBarker.
 type barker struct{}
 
-// Draw implements Proposal.
 func (barker) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	r := realsAt(s, &s.Point, c)
 	for i := range next {
@@ -48,7 +47,6 @@ func (barker) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	return r.logBarker(w, next)
 }
 
-// LogReverse implements Proposal.
 func (barker) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 	r := realsAt(s, next, c)
 	return r.logBarker(w, s.X.Chain(c))

@@ -110,7 +110,6 @@ func ballSize(b, r, values int) float64 {
 	return sum
 }
 
-// Step implements Kernel.
 func (k *blockGibbs) Step(ctx context.Context, s *State, info *Info) error {
 	info.Reset(s.Chains())
 	k.next.like(s.X)

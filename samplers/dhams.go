@@ -152,7 +152,6 @@ func (k *dhams) Init(ctx context.Context, s *State) error {
 	return nil
 }
 
-// Step implements Kernel.
 func (k *dhams) Step(ctx context.Context, s *State, info *Info) error {
 	if err := k.Metropolis.Step(ctx, s, info); err != nil || k.keep == 0 {
 		return err
@@ -201,7 +200,6 @@ func (t *scales) curve(j int) (curve, root float64) {
 	return curve, math.Sqrt(curve - t.beta*t.curvature.values[0] + t.precision)
 }
 
-// Draw implements Proposal.
 func (k *dhams) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	n, t := numbers(s.X.Space), k.scales(s, c)
 	half, push, spare := k.half[c*n:(c+1)*n], k.push[c*n:(c+1)*n], k.spare[c*n:(c+1)*n]

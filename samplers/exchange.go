@@ -46,7 +46,6 @@ type exchange struct {
 	free  bool  // some may change alone
 }
 
-// Draw implements Proposal.
 func (p exchange) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	x, n := s.X.Chain(c), len(p.sites)
 	copy(next, x)
@@ -73,5 +72,4 @@ func (p exchange) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	return 0
 }
 
-// LogReverse implements Proposal.
 func (exchange) LogReverse(*Worker, *State, int, *Point) float64 { return 0 }

@@ -64,7 +64,6 @@ func newGWG(e energies.Energy, o gwgOptions) (*Metropolis, error) {
 // singleChange is the proposal of GWG with one draw.
 type singleChange struct{}
 
-// Draw implements Proposal.
 func (singleChange) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	copy(next, s.X.Chain(c))
 	if math.IsInf(s.LogLeaveAny(c), -1) {
@@ -75,7 +74,6 @@ func (singleChange) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	return s.LogWeight(c, i, next[i]) - total
 }
 
-// LogReverse implements Proposal.
 func (singleChange) LogReverse(_ *Worker, s *State, c int, next *Point) float64 {
 	for i, v := range s.X.Chain(c) {
 		if v != next.X.Chain(c)[i] {
@@ -95,7 +93,6 @@ type change struct{ site, value int32 }
 // prepare makes room for the draws of a step.
 func (p *severalChanges) prepare(s *State) { p.drawn = resize(p.drawn, s.Chains()*p.draws) }
 
-// Draw implements Proposal.
 func (p *severalChanges) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	copy(next, s.X.Chain(c))
 	drawn := p.drawn[c*p.draws : (c+1)*p.draws]
@@ -112,7 +109,6 @@ func (p *severalChanges) Draw(w *Worker, s *State, c int, next []int32) float64 
 	return logq
 }
 
-// LogReverse implements Proposal.
 func (p *severalChanges) LogReverse(_ *Worker, s *State, c int, next *Point) float64 {
 	x, y, logq := s.X.Chain(c), next.X.Chain(c), 0.0
 	drawn := p.drawn[c*p.draws : (c+1)*p.draws]

@@ -45,13 +45,11 @@ func newLB(e energies.Energy, o lbOptions) (*lb, error) {
 	return &lb{&Metropolis{Evaluator: eval, Proposal: singleChange{}}, around}, nil
 }
 
-// Init implements Kernel.
 func (k *lb) Init(ctx context.Context, s *State) error {
 	k.around.state = s
 	return k.Metropolis.Init(ctx, s)
 }
 
-// Step implements Kernel.
 func (k *lb) Step(ctx context.Context, s *State, info *Info) error {
 	k.around.state = s
 	return k.Metropolis.Step(ctx, s, info)
@@ -66,10 +64,8 @@ type neighbours struct {
 	u     []float64
 }
 
-// Space implements energies.Energy.
 func (e *neighbours) Space() *energies.Space { return e.Target.Space() }
 
-// LogDensity implements energies.Energy.
 func (e *neighbours) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return e.Target.LogDensity(ctx, u, x)
 }
@@ -77,7 +73,6 @@ func (e *neighbours) LogDensity(ctx context.Context, u []float64, x energies.Bat
 // impossible stands for -Inf in differences, which have to be finite.
 const impossible = -1e30
 
-// LogDensityGrad implements energies.Differentiable.
 func (e *neighbours) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	if err := e.LogDensity(ctx, u, x); err != nil {
 		return err

@@ -37,7 +37,6 @@ func newMALA(e energies.Energy, o malaOptions) (*scaled, error) {
 // mala is the proposal of newMALA.
 type mala struct{}
 
-// Draw implements Proposal.
 func (mala) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	r := realsAt(s, &s.Point, c)
 	for i := range next {
@@ -47,7 +46,6 @@ func (mala) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	return r.logNormal(next)
 }
 
-// LogReverse implements Proposal.
 func (mala) LogReverse(_ *Worker, s *State, c int, next *Point) float64 {
 	r := realsAt(s, next, c)
 	return r.logNormal(s.X.Chain(c))

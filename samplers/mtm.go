@@ -99,7 +99,6 @@ func newMTM(e energies.Energy, o mtmOptions) (*mtm, error) {
 	return &mtm{Evaluator: eval, tries: cmp.Or(o.Tries, 32), choose: balance}, nil
 }
 
-// Step implements Kernel.
 func (k *mtm) Step(ctx context.Context, s *State, info *Info) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -48,7 +48,6 @@ func newWithinGibbs(e energies.Energy, o withinGibbsOptions) (*withinGibbs, erro
 	return &withinGibbs{Base: k.Base, gibbs: k}, nil
 }
 
-// Step implements Kernel.
 func (k *withinGibbs) Step(ctx context.Context, s *State, info *Info) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -81,7 +81,6 @@ func (p *paths) prepare(s *State) {
 	p.site, p.length, p.asked = resize(p.site, len(s.X.Codes)), resize(p.length, s.Chains()), resize(p.asked, s.Chains())
 }
 
-// Draw implements Proposal.
 func (p *paths) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	x := s.X.Chain(c)
 	copy(next, x)
@@ -105,7 +104,6 @@ func (p *paths) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	return logq
 }
 
-// LogReverse implements Proposal.
 func (p *paths) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 	x, at, ball := s.X.Chain(c), next.X.Chain(c), s.X.Space.Ball
 	scratch := w.Row(2 * len(x))

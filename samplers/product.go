@@ -9,7 +9,6 @@ type product struct {
 	weigh func(row []float64, s *State, p *Point, c, i int)
 }
 
-// Draw implements Proposal.
 func (q product) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	row, logq := w.Row(s.X.Space.Values), 0.0
 	for i := range next {
@@ -21,7 +20,6 @@ func (q product) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	return logq
 }
 
-// LogReverse implements Proposal.
 func (q product) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 	row, logq := w.Row(s.X.Space.Values), 0.0
 	for i, v := range s.X.Chain(c) {

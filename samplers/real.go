@@ -91,7 +91,6 @@ func newNoisy(name string, e energies.Energy, p Proposal, o sgldOptions) (*scale
 	return &scaled{noisy}, noisy.draws(name, e, o.Batch)
 }
 
-// Tune implements Kernel.
 func (k *scaled) Tune(s *State, info *Info, last bool) {
 	k.Kernel.Tune(s, info, last)
 	tuneScales(s)

@@ -112,16 +112,13 @@ type probe struct {
 	can energies.Capability
 }
 
-// Space implements energies.Energy.
 func (probe) Space() *energies.Space { return &energies.Space{Sites: 1, Values: 3} }
 
-// LogDensity implements energies.Energy.
 func (probe) LogDensity(context.Context, []float64, energies.Batch) error { return nil }
 
 // Terms implements energies.Minibatch; samplers make lists of that length.
 func (probe) Terms() int { return 1 << 20 }
 
-// Draft implements energies.Drafted.
 func (p probe) Draft() energies.Energy { return p }
 
 // Lacks implements what [energies.As] asks for.

@@ -47,7 +47,6 @@ func newRWM(e energies.Energy, o rwmOptions) (*Metropolis, error) {
 // randomWalk is the proposal of newRWM.
 type randomWalk struct{ free []int }
 
-// Draw implements Proposal.
 func (p randomWalk) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	x := s.X.Chain(c)
 	copy(next, x)
@@ -62,7 +61,6 @@ func (p randomWalk) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	return 0
 }
 
-// LogReverse implements Proposal.
 func (randomWalk) LogReverse(*Worker, *State, int, *Point) float64 { return 0 }
 
 // freeSites returns the sites that have more than one value.

@@ -46,7 +46,6 @@ type sgbd struct{ form string }
 // bowling is the factor by which the logistic distribution function is nearest to a normal one (remark 3 of the paper).
 const bowling = 1.702
 
-// Draw implements Proposal.
 func (k sgbd) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	r := realsAt(s, &s.Point, c)
 	for i := range next {

@@ -48,7 +48,6 @@ func newSGLD(e energies.Energy, o sgldOptions) (*scaled, error) {
 // sgld is the proposal of newSGLD.
 type sgld struct{ form string }
 
-// Draw implements Proposal.
 func (k sgld) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	r := realsAt(s, &s.Point, c)
 	for i := range next {

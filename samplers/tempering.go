@@ -275,7 +275,6 @@ func (k *tempering) showSteps(s, in *State) {
 	}
 }
 
-// Step implements Kernel.
 func (k *tempering) Step(ctx context.Context, s *State, info *Info) error {
 	in, l := s.inner, k.levels
 	in.Step, in.Warmup = s.Step, s.Warmup

@@ -74,7 +74,6 @@ func (k *termed) remember(x energies.Batch, u []float64, parts [][]float64) {
 	}
 }
 
-// Vars implements Kernel.
 func (k *termed) Vars() []VarSpec { return slices.Concat(k.Kernel.Vars(), k.specs) }
 
 // weigh sets the weights of a step and reports whether they changed.
@@ -95,7 +94,6 @@ func (k *termed) weigh(step int64) bool {
 	return true
 }
 
-// Init implements Kernel.
 func (k *termed) Init(ctx context.Context, s *State) error {
 	k.weigh(s.Step)
 	if err := k.Kernel.Init(ctx, s); err != nil {
@@ -105,7 +103,6 @@ func (k *termed) Init(ctx context.Context, s *State) error {
 	return k.record(ctx, s)
 }
 
-// Step implements Kernel.
 func (k *termed) Step(ctx context.Context, s *State, info *Info) error {
 	before := s.Evaluations
 	if k.weigh(s.Step) {

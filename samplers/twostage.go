@@ -130,7 +130,6 @@ func reversible() string {
 	return list[2:]
 }
 
-// Init implements Kernel.
 func (k *twoStage) Init(ctx context.Context, s *State) error {
 	if k.steps == 0 {
 		return k.inner.Init(ctx, s)
@@ -162,7 +161,6 @@ func blameDraft(err error, step int64) error {
 	return err
 }
 
-// Step implements Kernel.
 func (k *twoStage) Step(ctx context.Context, s *State, info *Info) error {
 	if k.steps == 0 {
 		return k.inner.Step(ctx, s, info)
@@ -269,7 +267,6 @@ type draftGradient struct {
 // Lacks implements what [energies.As] asks for.
 func (e draftGradient) Lacks(c energies.Capability) error { return energies.Lacks(e.draft, c) }
 
-// LogDensityGrad implements energies.Differentiable.
 func (e draftGradient) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	d, err := energies.As[energies.Differentiable]("", e.draft)
 	if err == nil {
@@ -281,7 +278,6 @@ func (e draftGradient) LogDensityGrad(ctx context.Context, u []float64, g []floa
 	return e.LogDensity(ctx, u, x)
 }
 
-// LogDensityTilt implements energies.Tilter.
 func (e draftGradient) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
 	d, err := energies.As[energies.Tilter]("", e.draft)
 	if err == nil {
@@ -293,7 +289,6 @@ func (e draftGradient) LogDensityTilt(ctx context.Context, u []float64, p []floa
 	return e.LogDensity(ctx, u, x)
 }
 
-// Temper implements energies.Temperer.
 func (e draftGradient) Temper(ctx context.Context, p, g []float32, beta []float64) error {
 	d, err := energies.As[energies.Temperer]("", e.draft)
 	if err != nil {

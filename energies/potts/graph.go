@@ -32,16 +32,13 @@ func NewOnGraph(g *graph.Graph, values int) (energies.Coloured, error) {
 	return m, m.space.Check()
 }
 
-// Space implements energies.Energy.
 func (m *onGraph) Space() *energies.Space { return m.space }
 
 // Graph returns the couplings. It must not be modified.
 func (m *onGraph) Graph() *graph.Graph { return m.graph }
 
-// Colours implements energies.Coloured.
 func (m *onGraph) Colours() [][]int32 { return m.colours }
 
-// LogDensity implements energies.Energy.
 func (m *onGraph) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return m.LogDensityGrad(ctx, u, nil, x)
 }
@@ -51,12 +48,10 @@ func (m *onGraph) LogDensityGrad(ctx context.Context, u []float64, g []float32, 
 	return energies.Chains(ctx, x, m.space.Values, func(c int) { u[c] = m.slopes(x.Chain(c), g, c) })
 }
 
-// LogConditional implements energies.Conditional.
 func (m *onGraph) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	return m.LogConditionals(ctx, lp, []int32{int32(site)}, x)
 }
 
-// LogConditionals implements energies.Coloured.
 func (m *onGraph) LogConditionals(ctx context.Context, lp []float64, sites []int32, x energies.Batch) error {
 	s, n := m.space.Values, len(sites)
 	return energies.Chains(ctx, x, s, func(c int) {

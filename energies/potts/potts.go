@@ -63,10 +63,8 @@ func New(sp *energies.Space, field, coupling []float64) (energies.Differentiable
 	return m, nil
 }
 
-// Space implements energies.Energy.
 func (m *model) Space() *energies.Space { return m.space }
 
-// LogDensity implements energies.Energy.
 func (m *model) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	for c := range u {
 		u[c] = m.logDensity(x.Chain(c))
@@ -108,7 +106,6 @@ func (m *model) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 	return ctx.Err()
 }
 
-// LogConditional implements energies.Conditional.
 func (m *model) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	d, s := m.space.Sites, m.space.Values
 	for c := range x.Chains() {

@@ -48,7 +48,6 @@ type layersOf[T float] interface {
 // exact computes layers in float64.
 type exact struct{ *Model }
 
-// Layer implements layersOf.
 func (m exact) Layer(_ context.Context, layer int, input, probability, scale, given []float64) error {
 	bias, transpose := m.hidden, blas.Trans
 	if layer == VisibleLayer {

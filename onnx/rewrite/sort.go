@@ -71,10 +71,8 @@ func (h lowest) Len() int           { return len(h) }
 func (h lowest) Less(i, j int) bool { return h[i] < h[j] }
 func (h lowest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push implements heap.Interface.
 func (h *lowest) Push(x any) { *h = append(*h, x.(int)) }
 
-// Pop implements heap.Interface.
 func (h *lowest) Pop() any {
 	old := *h
 	x := old[len(old)-1]

@@ -209,13 +209,11 @@ type within struct {
 	space *energies.Space
 }
 
-// Space implements energies.Energy.
 func (w within) Space() *energies.Space { return w.space }
 
 // layers computes the layers of an RBM in plain loops.
 type layers struct{ m *rbm.Model }
 
-// Layer implements rbm.Products.
 func (l layers) Layer(_ context.Context, layer int, input, probability, scale, given []float32) error {
 	w, visible, hidden := l.m.Weights()
 	bias, across, along := visible, len(visible), 1 // steps in w from unit to unit of the other layer, and of this one

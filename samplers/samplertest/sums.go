@@ -48,7 +48,6 @@ type inBall struct {
 	space *energies.Space
 }
 
-// Space implements energies.Energy.
 func (s inBall) Space() *energies.Space { return s.space }
 
 // ballSamplers are those that stay in a ball, and scoreSamplers some that need no gradient.

@@ -102,7 +102,6 @@ func (l *locating) sum(c int, beta float64) {
 
 func (l *locating) sites() int { return l.model.Space().Sites }
 
-// Step implements samplers.Kernel.
 func (l *locating) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if err := ctx.Err(); err != nil {
 		return err

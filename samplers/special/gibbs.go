@@ -27,7 +27,6 @@ func newGibbs(k *samplers.Gibbs, p *packing) *gibbs {
 	return g
 }
 
-// Step implements samplers.Kernel.
 func (g *gibbs) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -42,7 +42,6 @@ func newLangevin(k *samplers.Metropolis, proposal *samplers.Langevin, p *packing
 	return l
 }
 
-// Step implements samplers.Kernel.
 func (l *langevin) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if err := ctx.Err(); err != nil {
 		return err

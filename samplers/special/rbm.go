@@ -30,7 +30,6 @@ func newBlockGibbs(k *samplers.Gibbs, j *rbm.Joint) *blockGibbs {
 	return &blockGibbs{replaced: replace(k), joint: j, sweeps: int64(k.Sweeps())}
 }
 
-// Step implements samplers.Kernel.
 func (k *blockGibbs) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	n, d := s.Chains(), s.X.Space.Sites
 	info.Reset(n)

@@ -59,7 +59,6 @@ func replace(k samplers.Kernel) replaced {
 	return replaced{samplers.Base{Target: k.Energy(), Specs: k.Vars()}, k}
 }
 
-// Tune implements samplers.Kernel.
 func (r *replaced) Tune(s *samplers.State, info *samplers.Info, last bool) {
 	r.general.Tune(s, info, last)
 }

@@ -287,17 +287,14 @@ type distinct struct {
 // Lacks implements what energies.As asks for.
 func (d distinct) Lacks(c energies.Capability) error { return energies.Lacks(d.Filling, c) }
 
-// LogDensity implements energies.Energy.
 func (d distinct) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return d.forbid(u, x, d.Filling.LogDensity(ctx, u, x))
 }
 
-// LogDensityGrad implements energies.Differentiable.
 func (d distinct) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return d.forbid(u, x, d.Filling.LogDensityGrad(ctx, u, g, x))
 }
 
-// LogDensityTilt implements energies.Tilter.
 func (d distinct) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
 	return d.forbid(u, x, d.Filling.LogDensityTilt(ctx, u, p, x))
 }

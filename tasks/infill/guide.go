@@ -225,7 +225,6 @@ type guided struct {
 	p *Problem
 }
 
-// LogDensity implements energies.Energy.
 func (g guided) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	if g.p.words.GuidesOnly {
 		clear(u)
@@ -235,7 +234,6 @@ func (g guided) LogDensity(ctx context.Context, u []float64, x energies.Batch) e
 	return g.p.addTerms(ctx, u, 1/g.p.m.temperature(), x)
 }
 
-// LogDensityGrad implements energies.Differentiable.
 func (g guided) LogDensityGrad(ctx context.Context, u []float64, d []float32, x energies.Batch) error {
 	if g.p.words.GuidesOnly {
 		clear(u)

@@ -136,7 +136,6 @@ type jumping struct {
 	share           int // sequences that the search may run in all, besides those before the start
 }
 
-// Init implements samplers.Kernel.
 func (k *jumping) Init(ctx context.Context, s *samplers.State) error {
 	if err := k.grow(ctx, s.Step); err != nil {
 		return err
@@ -144,7 +143,6 @@ func (k *jumping) Init(ctx context.Context, s *samplers.State) error {
 	return k.darting.Init(ctx, s)
 }
 
-// Step implements samplers.Kernel.
 func (k *jumping) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if s.Step%growSteps == 0 && !k.f.done {
 		if err := errors.Join(ctx.Err(), k.grow(ctx, s.Step)); err != nil {

@@ -18,7 +18,6 @@ type trace struct {
 	stages samplers.Stages
 }
 
-// Observe implements samplers.Observer.
 func (t *trace) Observe(s *samplers.State, info *samplers.Info) error {
 	if !info.Keep {
 		return nil

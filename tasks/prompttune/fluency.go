@@ -174,7 +174,6 @@ type fluency struct {
 
 var _ energies.Differentiable = (*fluency)(nil)
 
-// Space implements energies.Energy.
 func (f *fluency) Space() *energies.Space { return f.space }
 
 // translate returns the states as the language model has them.
@@ -186,12 +185,10 @@ func (f *fluency) translate(x energies.Batch) energies.Batch {
 	return y
 }
 
-// LogDensity implements energies.Energy.
 func (f *fluency) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return f.infill.LogDensity(ctx, u, f.translate(x))
 }
 
-// LogDensityGrad implements energies.Differentiable.
 func (f *fluency) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	all := f.infill.Space().Values
 	own := make([]float32, len(x.Codes)*all)
@@ -217,10 +214,8 @@ type fluentEmbedded struct {
 
 var _ search.Embedded = (*fluentEmbedded)(nil)
 
-// Terms implements search.Embedded.
 func (e *fluentEmbedded) Terms() int { return e.Embedded.Terms() }
 
-// EmbeddingGrad implements search.Embedded.
 func (e *fluentEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
 	if err := e.Embedded.EmbeddingGrad(ctx, u, g, x, terms); err != nil {
 		return err

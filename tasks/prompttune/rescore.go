@@ -38,7 +38,6 @@ var (
 	_ search.Embedded         = (*rescoredEmbedded)(nil)
 )
 
-// LogDensity implements energies.Energy.
 func (r *rescored) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	if err := r.Differentiable.LogDensity(ctx, u, x); err != nil {
 		return err
@@ -46,7 +45,6 @@ func (r *rescored) LogDensity(ctx context.Context, u []float64, x energies.Batch
 	return r.correct(ctx, u, x)
 }
 
-// LogDensityGrad implements energies.Differentiable.
 func (r *rescored) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	if err := r.Differentiable.LogDensityGrad(ctx, u, g, x); err != nil {
 		return err
@@ -82,7 +80,6 @@ func (r *rescored) correct(ctx context.Context, u []float64, x energies.Batch) e
 	return nil
 }
 
-// EmbeddingGrad implements search.Embedded.
 func (r *rescoredEmbedded) EmbeddingGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
 	if err := r.Embedded.EmbeddingGrad(ctx, u, g, x, terms); err != nil {
 		return err

@@ -176,10 +176,8 @@ func marginals(ctx context.Context, e energies.Differentiable, space *energies.S
 	return a, nil
 }
 
-// Space implements energies.Energy.
 func (a *additive) Space() *energies.Space { return a.space }
 
-// LogDensity implements energies.Energy.
 func (a *additive) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	for c := range u {
 		u[c] = 0
@@ -190,7 +188,6 @@ func (a *additive) LogDensity(ctx context.Context, u []float64, x energies.Batch
 	return ctx.Err()
 }
 
-// LogDensityGrad implements energies.Differentiable.
 func (a *additive) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	for k := range g {
 		g[k] = float32(a.table[k%len(a.table)])
@@ -198,7 +195,6 @@ func (a *additive) LogDensityGrad(ctx context.Context, u []float64, g []float32,
 	return a.LogDensity(ctx, u, x)
 }
 
-// LogConditional implements energies.Conditional.
 func (a *additive) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	for k := range lp {
 		if lp[k] = math.Inf(-1); a.space.Allows(site, int32(k%a.space.Values)) {

@@ -246,7 +246,6 @@ type taggedID struct {
 	id   int32
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (t *taggedID) UnmarshalJSON(data []byte) error {
 	var pair []json.RawMessage
 	if err := json.Unmarshal(data, &pair); err != nil {

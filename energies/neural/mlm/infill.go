@@ -140,17 +140,14 @@ func (e *Infill) perSite() bool { return e.m.opts.Form != MRF }
 // uncached runs the model at every call.
 type uncached struct{ *Infill }
 
-// LogDensity implements energies.Energy.
 func (e uncached) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return e.batches(ctx, scoreOnly, u, nil, x)
 }
 
-// LogDensityGrad implements energies.Differentiable.
 func (e uncached) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
 	return e.batches(ctx, withGrad, u, g, x)
 }
 
-// LogDensityTilt implements energies.Tilter.
 func (e uncached) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
 	return e.batches(ctx, withTilt, u, p, x)
 }

@@ -34,12 +34,10 @@ type predicted struct {
 	sums *energies.Memo // of U
 }
 
-// LogDensity implements energies.Energy.
 func (p *predicted) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	return p.sums.LogDensity(ctx, u, x)
 }
 
-// LogPrediction implements energies.Predictor.
 func (p *predicted) LogPrediction(ctx context.Context, lp []float64, site int, x energies.Batch) error {
 	v, y := p.space.Values, energies.Batch{Space: p.space, Codes: slices.Clone(x.Codes)}
 	for c := range x.Chains() {
@@ -64,7 +62,6 @@ func (p *predicted) predictions(ctx context.Context, x energies.Batch) ([]float3
 // summed computes U of a predicted without its cache.
 type summed struct{ *predicted }
 
-// LogDensity implements energies.Energy.
 func (p summed) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
 	k, v := p.space.Sites, p.space.Values
 	y := energies.Batch{Space: p.space, Codes: make([]int32, 0, k*len(x.Codes))}
@@ -92,7 +89,6 @@ func (p summed) LogDensity(ctx context.Context, u []float64, x energies.Batch) e
 // whose code is -1, so that a Memo can keep them.
 type masked struct{ *Infill }
 
-// LogDensityGrad implements energies.Differentiable.
 func (m masked) LogDensityGrad(ctx context.Context, _ []float64, g []float32, x energies.Batch) error {
 	sites := make([]int, x.Chains())
 	for c := range sites {

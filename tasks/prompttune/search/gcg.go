@@ -76,7 +76,6 @@ func newGCG(e energies.Energy, o gcgOptions) (*gcgKernel, error) {
 	return k, e.Space().Check()
 }
 
-// Init implements samplers.Kernel.
 func (k *gcgKernel) Init(ctx context.Context, s *samplers.State) error {
 	s.Declare(k.Specs)
 	s.Point = samplers.Point{X: s.X, U: make([]float64, s.Chains())}
@@ -113,7 +112,6 @@ func remember(s *samplers.State) {
 	}
 }
 
-// Step implements samplers.Kernel.
 func (k *gcgKernel) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	n, d := s.Chains(), s.X.Space.Sites
 	info.Reset(n)

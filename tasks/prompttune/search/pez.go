@@ -177,7 +177,6 @@ func checkGradient(s *samplers.State, c int, x []int32, u float64, grad []float3
 	return nil
 }
 
-// Step implements samplers.Kernel.
 func (k *pezKernel) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -31,13 +31,10 @@ func Then(first samplers.Kernel, steps int, then samplers.Kernel) samplers.Kerne
 	return k
 }
 
-// Energy implements samplers.Kernel.
 func (k *sequence) Energy() energies.Energy { return k.then.Energy() }
 
-// Vars implements samplers.Kernel.
 func (k *sequence) Vars() []samplers.VarSpec { return k.specs }
 
-// Init implements samplers.Kernel.
 func (k *sequence) Init(ctx context.Context, s *samplers.State) error {
 	if k.begun = s.Step >= k.steps; k.begun {
 		return k.start(ctx, s, k.then)
@@ -77,7 +74,6 @@ func (k *sequence) start(ctx context.Context, s *samplers.State, kernel samplers
 	return nil
 }
 
-// Step implements samplers.Kernel.
 func (k *sequence) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if s.Step >= k.steps {
 		if !k.begun {
@@ -105,7 +101,6 @@ func (k *sequence) Step(ctx context.Context, s *samplers.State, info *samplers.I
 	return nil
 }
 
-// Tune implements samplers.Kernel.
 func (k *sequence) Tune(s *samplers.State, info *samplers.Info, last bool) {
 	if s.Step > k.steps {
 		k.then.Tune(s, info, last)

@@ -78,7 +78,6 @@ func newSweeps(e energies.Energy, o Options) (*sweeps, error) {
 	return k, nil
 }
 
-// Init implements samplers.Kernel.
 func (k *sweeps) Init(ctx context.Context, s *samplers.State) error {
 	s.Declare(k.Specs)
 	s.Point = samplers.Point{X: s.X, U: make([]float64, s.Chains())}
@@ -119,7 +118,6 @@ func (k *sweeps) wide(s *samplers.State, c int) bool {
 // whole reports whether wide lists of a chain have all values.
 func (k *sweeps) whole(s *samplers.State, c int) bool { return k.all && s.Var(climbedVar)[c] > 0 }
 
-// Step implements samplers.Kernel.
 func (k *sweeps) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	n, d := s.Chains(), s.X.Space.Sites
 	info.Reset(n)

@@ -172,7 +172,6 @@ type option struct {
 	flag samplers.Flag
 }
 
-// Set implements pflag.Value.
 func (o *option) Set(text string) error {
 	if *o.set == nil {
 		*o.set = samplers.Settings{}
@@ -181,7 +180,6 @@ func (o *option) Set(text string) error {
 	return nil
 }
 
-// String implements pflag.Value.
 func (o *option) String() string {
 	if o.set == nil {
 		return ""
@@ -189,5 +187,4 @@ func (o *option) String() string {
 	return (*o.set)[o.flag.Name]
 }
 
-// Type implements pflag.Value.
 func (o *option) Type() string { return strings.TrimSuffix(o.flag.Type, "64") }

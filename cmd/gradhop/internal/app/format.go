@@ -31,7 +31,6 @@ type choice[T ~string] struct {
 	words []string
 }
 
-// Set implements pflag.Value.
 func (c *choice[T]) Set(text string) error {
 	if !slices.Contains(c.words, text) {
 		last := len(c.words) - 1
@@ -41,7 +40,6 @@ func (c *choice[T]) Set(text string) error {
 	return nil
 }
 
-// String implements pflag.Value.
 func (c *choice[T]) String() string {
 	if c.value == nil {
 		return ""

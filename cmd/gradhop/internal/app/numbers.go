@@ -77,7 +77,6 @@ func define[T int | int64 | float64 | time.Duration](fs *pflag.FlagSet, p *T, na
 	fs.Var(&n, name, usage)
 }
 
-// Set implements pflag.Value.
 func (n *number[T]) Set(text string) error {
 	v, err := n.parse(text)
 	switch {
@@ -92,7 +91,6 @@ func (n *number[T]) Set(text string) error {
 	return nil
 }
 
-// String implements pflag.Value.
 func (n *number[T]) String() string {
 	if n.value == nil || *n.value == 0 {
 		return "0"
@@ -100,5 +98,4 @@ func (n *number[T]) String() string {
 	return fmt.Sprint(*n.value)
 }
 
-// Type implements pflag.Value.
 func (n *number[T]) Type() string { return n.kind }

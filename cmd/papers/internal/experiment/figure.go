@@ -104,7 +104,6 @@ func (f Figure) emptiest() (left, top bool) {
 // logTicks labels powers of ten, and where there are few of them, twice and five times these.
 type logTicks struct{}
 
-// Ticks implements plot.Ticker.
 func (logTicks) Ticks(lo, hi float64) []plot.Tick {
 	var list []plot.Tick
 	for power := math.Floor(math.Log10(lo)); power <= math.Log10(hi); power++ {
