@@ -61,7 +61,7 @@ func (p *report) end(ctx context.Context, t *task.Task, d *task.Document) error 
 	if p.out == nil || d.Stopped == task.StoppedFailed && len(d.Results) == 0 {
 		return nil
 	}
-	if err := p.page.Write(ctx, p.out, t, d); err != nil {
+	if err := p.page.Write(p.out, t, d); err != nil {
 		return err
 	}
 	return p.out.Commit()

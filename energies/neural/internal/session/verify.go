@@ -9,8 +9,6 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/onnx/rewrite"
-	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // verification is what it takes to compare a provider with the CPU provider on a graph.
@@ -23,14 +21,13 @@ type verification struct {
 // verify runs the graph once with the CPU provider too, on the inputs of the first run, and
 // compares all outputs; then it runs the chains in reverse order. A sampler with a wrong gradient is
 // slow, and one with a wrong U draws from another distribution, so a provider that computes either
-// wrongly is refused: the error is an *ort.UnavailableError that names the output and the first node
-// that differs.
+// wrongly is refused: the error is an *ort.UnavailableError that names the output.
 func (v *verification) verify(ctx context.Context, s *Session, in map[string]*ort.Tensor) error {
 	have := make([]*ort.Tensor, len(v.graph.Graph.Outputs))
 	if err := s.run(ctx, in, have); err != nil {
 		return err
 	}
-	bad, err := v.compare(ctx, v.graph, in, have, 0)
+	bad, err := v.compare(ctx, in, have)
 	if err == nil && bad == "" {
 		in = v.reverse(in, have)
 		bad, err = v.compareReversed(ctx, s, in, have)
@@ -38,15 +35,11 @@ func (v *verification) verify(ctx context.Context, s *Session, in map[string]*or
 	if err != nil || bad == "" {
 		return err
 	}
-	where, err := v.bisect(ctx, in)
-	if err != nil {
-		return err
-	}
 	title := v.options.Name
 	if title == "" {
 		title = "the model"
 	}
-	return &ort.UnavailableError{What: fmt.Sprintf("provider %s computes %s wrongly: %s; %s", v.provider, title, bad, where), Do: v.options.WithoutProvider() + ", or another precision"}
+	return &ort.UnavailableError{What: fmt.Sprintf("provider %s computes %s wrongly: %s", v.provider, title, bad), Do: v.options.WithoutProvider() + ", or another precision"}
 }
 
 // reverse returns the inputs with the chains in reverse order. The first output has one row for each
@@ -87,34 +80,36 @@ func (v *verification) compareReversed(ctx context.Context, s *Session, in map[s
 	for k, t := range have {
 		want[k] = reversed(t, have[0])
 	}
-	bad := v.difference(v.graph, want, again, 0, "before")
+	bad := v.difference(want, again, "before")
 	if bad == "" {
 		return "", nil
 	}
-	wrong, err := v.compare(ctx, v.graph, in, again, 0)
+	wrong, err := v.compare(ctx, in, again)
 	if err != nil || wrong == "" {
 		return "", err
 	}
 	return "with chains in reverse order " + bad, nil
 }
 
-// compare returns the largest difference between outputs, from number first on, and those of
-// the CPU provider; see difference.
-func (v *verification) compare(ctx context.Context, g *onnx.Model, in map[string]*ort.Tensor, have []*ort.Tensor, first int) (string, error) {
-	want, err := runOnce(ctx, g, v.options.CPU(), in)
+// compare returns the largest difference between outputs and those of the CPU provider; see difference.
+func (v *verification) compare(ctx context.Context, in map[string]*ort.Tensor, have []*ort.Tensor) (string, error) {
+	s, err := open(ctx, v.graph, v.options.CPU())
 	if err != nil {
 		return "", err
 	}
-	return v.difference(g, want, have, first, "on cpu"), nil
+	defer s.Close()
+	want := make([]*ort.Tensor, len(v.graph.Graph.Outputs))
+	if err := s.run(ctx, in, want); err != nil {
+		return "", err
+	}
+	return v.difference(want, have, "on cpu"), nil
 }
 
-// difference describes the largest difference of have from want, whose origin is given, in the outputs
-// from number first on. It is "" where all are within the tolerance. Errors are relative to the largest
+// difference describes the largest difference of have from want, whose origin is given, in the outputs. It is "" where all are within the tolerance. Errors are relative to the largest
 // entry of an output; of U, a number a chain, to 1 nat where that is larger.
-func (v *verification) difference(g *onnx.Model, want, have []*ort.Tensor, first int, origin string) string {
+func (v *verification) difference(want, have []*ort.Tensor, origin string) string {
 	bound := ort.Tolerance(v.provider)
-	for k, out := range g.Graph.Outputs[first:] {
-		k += first
+	for k, out := range v.graph.Graph.Outputs {
 		a, b := want[k].Float64s(), have[k].Float64s()
 		if len(a) != len(b) {
 			return fmt.Sprintf("output %q has shape %v, %s %v", out.Name, have[k].Shape, origin, want[k].Shape)
@@ -150,67 +145,4 @@ func distance(a, b float64) float64 {
 		return d
 	}
 	return math.Inf(1)
-}
-
-// bisect searches the first node, in the order of the graph, whose result differs when it is
-// read as an output too. Reading results keeps the provider from fusing nodes, so that the
-// difference may vanish; the search then says so.
-func (v *verification) bisect(ctx context.Context, in map[string]*ort.Tensor) (string, error) {
-	g := v.graph.Clone()
-	rewrite.Sort(g)
-	vals, err := shape.Infer(g)
-	if err != nil {
-		return "", err
-	}
-	type result struct {
-		node *onnx.Node
-		name string
-	}
-	var list []result
-	for _, n := range g.Graph.Nodes {
-		for _, name := range n.Outputs {
-			if info := vals[name]; info != nil && info.Type == onnx.Float && g.Graph.Output(name) == nil {
-				list = append(list, result{n, name})
-			}
-		}
-	}
-	last := len(g.Graph.Outputs)
-	differs := func(k int) (bool, error) {
-		one := g.Clone()
-		one.Graph.Outputs = append(one.Graph.Outputs, &onnx.ValueInfo{Name: list[k].name, Type: onnx.Type{Elem: onnx.Float}})
-		have, err := runOnce(ctx, one, v.options, in)
-		if err != nil {
-			return false, err
-		}
-		bad, err := v.compare(ctx, one, in, have, last)
-		return bad != "", err
-	}
-	lo, hi := 0, len(list)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		bad, err := differs(mid)
-		if err != nil {
-			return "", err
-		}
-		if bad {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	if lo == len(list) {
-		return "every node before it agrees when its result is read alone", nil
-	}
-	return "the first result that differs is that of " + list[lo].node.Label(), nil
-}
-
-// runOnce opens a graph, runs it and closes it.
-func runOnce(ctx context.Context, g *onnx.Model, o ort.Options, in map[string]*ort.Tensor) ([]*ort.Tensor, error) {
-	s, err := open(ctx, g, o)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	out := make([]*ort.Tensor, len(g.Graph.Outputs))
-	return out, s.run(ctx, in, out)
 }

@@ -53,9 +53,9 @@ func (p *Page) Stepped(s *samplers.State, found []prompttune.Prompt) {
 	p.trace.add(s.U, found, s.InverseTemperature(0))
 }
 
-// Write writes the page. Errors: those of the model, of w and of ctx.
-func (p *Page) Write(ctx context.Context, w io.Writer, t *prompttune.Task, d *prompttune.Document) error {
-	g, err := p.gather(ctx, t, d)
+// Write writes the page. Errors: those of w.
+func (p *Page) Write(w io.Writer, t *prompttune.Task, d *prompttune.Document) error {
+	g, err := p.gather(t, d)
 	if err != nil {
 		return err
 	}

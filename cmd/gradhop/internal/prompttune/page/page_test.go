@@ -2,10 +2,8 @@ package page
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -72,41 +70,6 @@ func average(x []float64) float64 {
 	return sum
 }
 
-// TestEnds looks at which pictures are shown beside a result.
-func TestEnds(t *testing.T) {
-	for n := range 9 {
-		var list []target
-		for k := range n {
-			list = append(list, target{fmt.Sprintf("dir/%d.png", k), float64(k*5%max(n, 1)) / 10})
-		}
-		var sorted []float64
-		for _, x := range list {
-			sorted = append(sorted, x.cosine)
-		}
-		slices.Sort(sorted)
-		groups := ends(list, false)
-		var all []string
-		seen := map[string]bool{}
-		for i, g := range groups {
-			for k, x := range g.Items {
-				want := sorted[n-1-k]
-				if i == 1 {
-					want = sorted[k]
-				}
-				if x.Cosine != decimals(want) || seen[x.File] {
-					t.Errorf("%d pictures: %s is %s in place %d of %q, want %.4f and no file twice", n, x.File, x.Cosine, k, g.Label, want)
-				}
-				seen[x.File] = true
-			}
-			all = append(all, fmt.Sprintf("%s %d", g.Label, len(g.Items)))
-		}
-		want := [][]string{nil, {"Pictures 1"}, {"Pictures 2"}, {"Pictures 3"}, {"Nearest 3", "Farthest 1"}, {"Nearest 3", "Farthest 2"}, {"Nearest 3", "Farthest 3"}, {"Nearest 3", "Farthest 3"}, {"Nearest 3", "Farthest 3"}}[n]
-		if !slices.Equal(all, want) {
-			t.Errorf("%d pictures: %q, want %q", n, all, want)
-		}
-	}
-}
-
 // TestImproved keeps the last improvements of a long run.
 func TestImproved(t *testing.T) {
 	p := &Page{}
@@ -125,12 +88,10 @@ func TestPageOfAnyBytes(t *testing.T) {
 	p := &Page{thumbs: thumbs{}}
 	g := &view{
 		Title: clean(nasty), Lead: clean(lead(d)), Settings: settings(d), Numbers: numbers(d), Improved: []shown{show(prompttune.Prompt{Text: nasty})},
-		Sets:  []setView{p.set(prompttune.Set{Path: nasty, Skipped: []prompttune.Skipped{{Error: nasty}}}, []string{nasty})},
-		Texts: []textView{{clean(nasty), "1"}},
-		Cards: []card{{Rank: 1, Result: show(prompttune.Prompt{Text: nasty}), Groups: ends([]target{{nasty, 1}}, true), Texts: []textCosine{{clean(nasty), "1", true}}}},
+		Sets:    []setView{p.set(prompttune.Set{Path: nasty, Skipped: []prompttune.Skipped{{Error: nasty}}}, []string{nasty})},
+		Texts:   []textView{{clean(nasty), "1"}},
+		Results: []shown{show(prompttune.Prompt{Text: nasty})},
 	}
-	// cards cleans the names of files after it has looked the pictures up.
-	g.Cards[0].Groups[0].Items[0].File = clean(nasty)
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, g); err != nil {
 		t.Fatal(err)

@@ -1,9 +1,9 @@
 package page
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
+	"html/template"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -27,7 +27,7 @@ type view struct {
 	Score    string // what the number of a result is: see prompttune.Document.Score
 	Warnings []string
 	Numbers  []pages.Setting
-	Cards    []card // the results, the best first
+	Results  []shown // the best first
 	Sets     []setView
 	Texts    []textView
 	Figures  []pages.Figure
@@ -53,9 +53,14 @@ type setView struct {
 	Path, Weight string
 	Away         bool
 	Used         int
-	Pictures     []neighbour // without cosines
-	More         int         // pictures that are not shown
+	Pictures     []picture
+	More         int // pictures that are not shown
 	Skipped      []string
+}
+
+type picture struct {
+	File, Name string
+	Src        template.URL
 }
 
 type textView struct{ Text, Weight string }
@@ -68,13 +73,16 @@ func decimals(x float64) string { return minus(strconv.FormatFloat(x, 'f', 4, 64
 // minus is a number with the sign that is as wide as a plus.
 func minus(s string) string { return strings.Replace(s, "-", "\u2212", 1) }
 
-func (p *Page) gather(ctx context.Context, r *prompttune.Task, d *prompttune.Document) (*view, error) {
+func (p *Page) gather(r *prompttune.Task, d *prompttune.Document) (*view, error) {
 	g := &view{Title: "Prompts for " + d.Targets(), Lead: clean(lead(d)), Score: d.Score(), Numbers: numbers(d), Settings: settings(d), Earlier: p.earlier, Version: d.Gradhop}
 	if len(d.Results) == 0 && d.Diagnostics.Steps > 0 {
 		g.Warnings = append(g.Warnings, "No prompt was found: every one that was visited is blocked or does not round-trip.")
 	}
 	if reg, err := search.Lookup(d.Settings.Sampler); err == nil && !reg.Exact {
 		g.Warnings = append(g.Warnings, prompttune.NotExact(reg))
+	}
+	for _, x := range d.Results {
+		g.Results = append(g.Results, show(x))
 	}
 	for _, x := range p.improved {
 		g.Improved = append(g.Improved, show(x))
@@ -86,10 +94,7 @@ func (p *Page) gather(ctx context.Context, r *prompttune.Task, d *prompttune.Doc
 		g.Sets = append(g.Sets, p.set(s, r.Files()[k]))
 	}
 	var err error
-	if g.Figures, err = p.trace.figures(d); err != nil {
-		return nil, err
-	}
-	g.Cards, err = p.cards(ctx, r, d)
+	g.Figures, err = p.trace.figures(d)
 	return g, err
 }
 
@@ -97,7 +102,7 @@ func (p *Page) gather(ctx context.Context, r *prompttune.Task, d *prompttune.Doc
 func (p *Page) set(s prompttune.Set, files []string) setView {
 	v := setView{Path: clean(s.Path), Weight: weight(s.Weight), Away: s.Weight < 0, Used: s.Used, More: max(0, len(files)-mostThumbs)}
 	for _, f := range files[:min(len(files), mostThumbs)] {
-		v.Pictures = append(v.Pictures, neighbour{File: clean(f), Name: clean(filepath.Base(f)), Src: p.thumbs[f]})
+		v.Pictures = append(v.Pictures, picture{clean(f), clean(filepath.Base(f)), p.thumbs[f]})
 	}
 	for _, x := range s.Skipped {
 		v.Skipped = append(v.Skipped, clean(strings.TrimPrefix(x.Error, "pictures: ")))
@@ -210,4 +215,15 @@ func some(words []string) string {
 		text += fmt.Sprintf(" and %d more", len(words)-most)
 	}
 	return text
+}
+
+// clean makes text of bytes that need not be any, for a page in UTF-8: what has no place
+// in HTML becomes a mark that shows.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
+			return '\ufffd'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\ufffd"))
 }
