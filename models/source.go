@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gradhop/gradhop/internal/advice"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx"
 )
@@ -188,7 +189,7 @@ func (s *source) exportHint(ctx context.Context) (string, error) {
 		return fmt.Sprintf("it has no ONNX file, and no script exports its architecture (%s)", strings.Join(config.Architectures, ", ")), nil
 	}
 	folder := path.Base(s.snapshot.Ref.ID)
-	return fmt.Sprintf("export it by: python scripts/export_mlm.py --model %s --out %s, and use --model ./%s", s.ref, folder, folder), nil
+	return advice.Export(s.ref, folder), nil
 }
 
 // fetch downloads model files, their companions and their weight files. It does nothing unless the

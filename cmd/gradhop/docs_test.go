@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,44 @@ func TestDocs(t *testing.T) {
 		if !ok {
 			t.Errorf("package %s has no documentation", dir)
 		}
+	}
+}
+
+// TestLibrariesNameNoFlags: advice about flags stands in cmd and in package advice.
+func TestLibrariesNameNoFlags(t *testing.T) {
+	flag := regexp.MustCompile(`(^|[ ("])--[a-z]`)
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if d.IsDir() && (name == "cmd" || name == "scripts" || name == "internal/advice" || strings.HasPrefix(d.Name(), ".") && name != ".") {
+			return fs.SkipDir
+		}
+		// The last is of npm and pip.
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || name == "internal/library/clients.go" {
+			return nil
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && flag.MatchString(text.Value) {
+				t.Errorf("%s: %s names a flag", files.Position(text.Pos()), text.Value)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unsafe"
+
+	"github.com/gradhop/gradhop/internal/advice"
 )
 
 const (
@@ -67,7 +69,7 @@ func (l *Library) Providers() []string { return l.providers() }
 
 // Attempt is one place or source that was tried without success.
 type Attempt struct {
-	// How is "--ort-lib", the name of an environment variable, "beside the executable",
+	// How is [advice.LibraryFlag], the name of an environment variable, "beside the executable",
 	// "cache", "system", "upstream", "npm" or "pip".
 	How string
 	// Path is the file or folder, or what was asked of the source.
@@ -132,7 +134,7 @@ func Find(ctx context.Context, o Options) (*Library, error) {
 // explicit returns the library that the user named, and by what.
 func explicit(o Options) (how, path string) {
 	if o.Path != "" {
-		return "--ort-lib", o.Path
+		return advice.LibraryFlag, o.Path
 	}
 	for _, env := range []string{envLib, envLibOther} {
 		if v := os.Getenv(env); v != "" {

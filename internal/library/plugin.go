@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+
+	"github.com/gradhop/gradhop/internal/advice"
 )
 
 // OpenVINO is the version of the OpenVINO execution provider that is fetched.
@@ -56,7 +58,7 @@ func FindOpenVINO(ctx context.Context, o Options) (string, error) {
 		return file, CheckPlugin(file)
 	}
 	if o.NoFetch {
-		return missing(errors.New("it is not in "+f.dir), "gradhop doctor --fetch --provider openvino downloads it, or name its library by --provider-library")
+		return missing(errors.New("it is not in "+f.dir), advice.FetchOpenVINO)
 	}
 	file, _, _, err := f.fetch(ctx)
 	if err != nil && ctx.Err() == nil {

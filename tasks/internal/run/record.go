@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gradhop/gradhop/internal/advice"
 	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -59,7 +60,7 @@ func Recall(dir, task string, options any) (moved func(path string) string, err 
 		return nil, err
 	}
 	if c.Command != task {
-		return nil, &store.Error{Path: dir, Reason: fmt.Sprintf("a run of gradhop %s; resume it by gradhop %s --resume %s", c.Command, c.Command, dir)}
+		return nil, &store.Error{Path: dir, Reason: fmt.Sprintf("a run of gradhop %s; %s", c.Command, advice.Resume(c.Command, dir))}
 	}
 	here, err := os.Getwd()
 	return func(path string) string {

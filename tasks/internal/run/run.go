@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gradhop/gradhop/internal/advice"
 	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
@@ -201,7 +202,7 @@ func (r *Run) Tally() store.Tally {
 
 // Stopped logs that the run ended early.
 func (r *Run) Stopped(cause error) {
-	p, again := &r.p, "; --resume "+r.p.Dir+" continues it"
+	p, again := &r.p, "; "+advice.Continue(r.p.Dir)
 	if value := new(samplers.NonFiniteError); errors.As(cause, &value) { // which would come again
 		again = ""
 	}
@@ -232,7 +233,7 @@ func (r *Run) Close(cause error, results map[string]any) (*store.Summary, error)
 		return nil, err
 	}
 	if cause != nil && reader.Draws(store.Sampling)*reader.Chains()*(p.Header.Space.Sites+1) > quickValues {
-		p.Log(fmt.Sprintf("%s: diagnostics skipped; gradhop diagnose %s computes them", p.Dir, p.Dir))
+		p.Log(fmt.Sprintf("%s: diagnostics skipped; %s", p.Dir, advice.Diagnose(p.Dir)))
 		s := store.Totals(reader)
 		return s, s.Write(p.Dir)
 	}

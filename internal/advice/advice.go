@@ -1,0 +1,27 @@
+// Package advice has the lines that tell users what to type. Libraries take them from here, so that flags and
+// commands of the program are named here and in cmd only.
+package advice
+
+import "fmt"
+
+// LibraryFlag is the flag that names the runtime library.
+const LibraryFlag = "--ort-lib"
+
+// FetchOpenVINO says how to get the OpenVINO provider.
+const FetchOpenVINO = "gradhop doctor --fetch --provider openvino downloads it, or name its library by --provider-library"
+
+// Continue says how to continue the run in a folder.
+func Continue(dir string) string { return fmt.Sprintf("--resume %s continues it", dir) }
+
+// Resume says which command resumes the run in a folder.
+func Resume(command, dir string) string {
+	return fmt.Sprintf("resume it by gradhop %s --resume %s", command, dir)
+}
+
+// Diagnose says how to get the diagnostics of the run in a folder.
+func Diagnose(dir string) string { return fmt.Sprintf("gradhop diagnose %s computes them", dir) }
+
+// Export says how to export a repository to a folder, and how to use it.
+func Export(repository, folder string) string {
+	return fmt.Sprintf("export it by: python scripts/export_mlm.py --model %s --out %s, and use --model ./%s", repository, folder, folder)
+}
