@@ -21,8 +21,11 @@ type Constraint struct {
 //	sum=8         the codes of all sites add up to 8
 //	sum(0:16)<=5  those of sites 0 to 15 to 5 at most; >= is at least
 //
-// The error is a *SpaceError.
+// In a mixed space they are about the discrete sites. The error is a *SpaceError.
 func ParseConstraint(sp *Space, text string) (Constraint, error) {
+	if sp.Discrete != nil {
+		sp = sp.Discrete
+	}
 	c := Constraint{Last: sp.Sites, Most: sp.Sites * sp.Values, Text: text}
 	bad := &SpaceError{-1, fmt.Sprintf("constraint %q: want sum=8, sum<=8, sum>=8, or sum(0:16)=8 for sites 0 to 15 of %d", text, sp.Sites)}
 	rest, isSum := strings.CutPrefix(strings.ReplaceAll(text, " ", ""), "sum")
@@ -59,6 +62,10 @@ func ParseConstraint(sp *Space, text string) (Constraint, error) {
 
 // Meets reports whether a state, [site], meets every constraint and is in the ball of the space.
 func (s *Space) Meets(state []int32) bool {
+	if s.Discrete != nil && len(s.Discrete.Constraints) > 0 {
+		codes := make([]int32, s.Discrete.Sites)
+		return s.TakeDiscrete(codes, state) && s.Discrete.Meets(codes)
+	}
 	if s.Ball != nil && s.Ball.Distance(state) > s.Ball.Radius {
 		return false
 	}
@@ -180,11 +187,15 @@ func (g *group) draw(s *Space, state []int32, total int, intN func(n int) int) {
 	}
 }
 
-// Constrain returns e on the states that meet the constraints: its U, and nothing else that e answers, since gradients
-// and conditionals are of changes of one site. The error is a *SpaceError.
+// Constrain returns e on the states that meet the constraints. The error is a *SpaceError.
 func Constrain(e Energy, list ...Constraint) (Energy, error) {
 	sp := *e.Space()
-	sp.Constraints = append(slices.Clone(sp.Constraints), list...)
+	held := &sp // which has the constraints
+	if sp.Discrete != nil {
+		discrete := *sp.Discrete
+		held, sp.Discrete = &discrete, &discrete
+	}
+	held.Constraints = append(slices.Clone(held.Constraints), list...)
 	return constrained{e, &sp}, sp.Check()
 }
 
@@ -196,3 +207,6 @@ type constrained struct {
 
 // Space implements Energy.
 func (c constrained) Space() *Space { return c.space }
+
+// Unwrap returns the energy of all states.
+func (c constrained) Unwrap() Energy { return c.Energy }

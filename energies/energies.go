@@ -130,11 +130,16 @@ type Space struct {
 	Constraints []Constraint
 	// Ball holds every state; nil is no bound.
 	Ball *Ball
+	// Discrete, in a Real space, makes it a mixed one: the first sites hold the numbers of this space; see [Mixed].
+	Discrete *Space
 }
 
 // String returns the space in one word, such as binary:784, spin:16, categorical:64x21,
-// ordinal:8:-2..2 or real:10. Allowed values are not included.
+// ordinal:8:-2..2, real:10 or binary:8+real:8. Allowed values are not included.
 func (s *Space) String() string {
+	if s.Discrete != nil {
+		return fmt.Sprintf("%s+real:%d", s.Discrete, s.Sites-s.Discrete.Sites)
+	}
 	switch s.Kind {
 	case Categorical:
 		return fmt.Sprintf("categorical:%dx%d", s.Sites, s.Values)
@@ -227,6 +232,9 @@ func (s *Space) Check() error {
 			}
 		}
 	}
+	if s.Discrete != nil {
+		return s.checkMixed()
+	}
 	if s.Ball != nil {
 		if err := s.Ball.check(s); err != nil {
 			return err
@@ -274,6 +282,10 @@ func (s *Space) Codes(site int) iter.Seq[int32] {
 func (s *Space) Allows(site int, v int32) bool {
 	if s.Kind == Real {
 		x := s.Value(v)
+		if site < s.DiscreteSites() {
+			v = s.Discrete.code(x)
+			return v >= 0 && s.Discrete.Allows(site, v)
+		}
 		return x-x == 0
 	}
 	if v < 0 || int(v) >= s.Values {

@@ -38,8 +38,8 @@ type Registration struct {
 	// vary from step to step: what two-stage needs of its inner sampler. That of mwg holds for a
 	// sequence of steps in the order of sites that two-stage chooses.
 	Reversible bool
-	// Real says that it draws from real spaces, and from no other.
-	Real bool
+	// Real says that it draws from real spaces, and from no other; with Mixed, from mixed ones alone.
+	Real, Mixed bool
 	// Constrained says that steps keep the constraints of a space, and Ball that they stay in its ball.
 	Constrained, Ball bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
@@ -56,14 +56,15 @@ type Registration struct {
 // *energies.UnsupportedError, wrapped with the names of the samplers that e serves,
 // *OptionError or *energies.SpaceError.
 func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
-	names := Names()
-	if e.Space().Kind == energies.Real {
-		names = RealNames()
-	}
-	if r.Real != (e.Space().Kind == energies.Real) {
+	real, mixed := e.Space().Kind == energies.Real, e.Space().Discrete != nil
+	names := names(func(r Registration) bool { return r.Real == real && r.Mixed == mixed })
+	if r.Real != real || r.Mixed != mixed {
 		draws := "discrete values"
 		if r.Real {
 			draws = "real numbers"
+		}
+		if r.Mixed {
+			draws = "discrete values and real numbers"
 		}
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s draws %s, but the states are of %s; samplers that do: %s", r.Name, draws, e.Space(), strings.Join(names, ", "))}
 	}
@@ -213,17 +214,17 @@ var specialists []Specialist
 func Specialize(s Specialist) { specialists = append(specialists, s) }
 
 // Names returns the names of all samplers of discrete spaces, sorted.
-func Names() []string { return names(false) }
+func Names() []string { return names(func(r Registration) bool { return !r.Real }) }
 
-// RealNames returns the names of all samplers of real spaces, sorted.
-func RealNames() []string { return names(true) }
+// RealNames returns the names of all samplers of real and mixed spaces, sorted.
+func RealNames() []string { return names(func(r Registration) bool { return r.Real }) }
 
-func names(real bool) []string {
+func names(which func(Registration) bool) []string {
 	registry.RLock()
 	defer registry.RUnlock()
 	names := make([]string, 0, len(registry.byName))
 	for name, r := range registry.byName {
-		if r.Real == real {
+		if which(r) {
 			names = append(names, name)
 		}
 	}
