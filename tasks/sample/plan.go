@@ -432,10 +432,11 @@ func (p *plan) pictures(m *onnx.Model) error {
 	if m == nil {
 		return nil
 	}
-	shape := m.Graph.Input(p.model.Input()).Type.Shape
-	if len(shape) != 4 {
+	in := m.Graph.Input(p.model.Input())
+	if in == nil || len(in.Type.Shape) != 4 { // two inputs are none of these
 		return nil
 	}
+	shape := in.Type.Shape
 	pic := export.Picture{Channels: int(shape[1].Value), Height: int(shape[2].Value), Width: int(shape[3].Value)}
 	if pic.Channels < 1 || pic.Height < 1 || pic.Width < 1 {
 		return nil

@@ -45,6 +45,8 @@ Spaces, with D sites:
   categorical:DxS   integer inputs take codes below S, float inputs one-hot rows
   ordinal:D:LO..HI  whole numbers
   real:D            float32 numbers, for --sampler mala and its like
+  SPACE+real:D      numbers of a binary, spin or ordinal space, then real ones, for --sampler mixed;
+                    the model has an input for each, as --input z,w, or one that takes both
 
 --energy takes an energy of known form in place of a model and a space:
   ` + strings.Join(known.Forms(), "\n  ") + `
@@ -103,7 +105,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&o.Space, "space", "", "the states, a `SPACE` as above; needed with a model")
 	f.StringVar(&o.Energy, "energy", "", "an `ENERGY` of known form as above, instead of a model")
-	f.StringVar(&o.Input, "input", "", "`name` of the input that takes the state (default: the only one)")
+	f.StringVar(&o.Input, "input", "", "`name` of the input that takes the state, of a mixed space two, as z,w (default: the only ones)")
 	f.StringVar(&o.Output, "output", "", "`name` of the output that is the log-density (default: the only one)")
 	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
 	app.Float(f, &o.Temperature, "temperature", o.Temperature, app.Positive, "divide the log-density by this `number`")
