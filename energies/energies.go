@@ -125,13 +125,14 @@ type Space struct {
 	// Allowed lists the codes allowed at each site, in increasing order. Nil allows every code; a
 	// single list applies to every site; otherwise there is one list per site.
 	Allowed [][]int32
-	// Constraints hold for every state. Of two of them, one is about sites of the other, or they have no site in
-	// common; see [ParseConstraint].
+	// Constraints hold for every state; see [ParseConstraint].
 	Constraints []Constraint
 	// Ball holds every state; nil is no bound.
 	Ball *Ball
 	// Discrete, in a Real space, makes it a mixed one: the first sites hold the numbers of this space; see [Mixed].
 	Discrete *Space
+
+	linear *linear // what Constrain has listed, or nil
 }
 
 // String returns the space in one word, such as binary:784, spin:16, categorical:64x21,
@@ -240,8 +241,17 @@ func (s *Space) Check() error {
 			return err
 		}
 	}
-	if len(s.Constraints) == 0 {
+	if len(s.Constraints) == 0 || s.linear != nil {
 		return nil
+	}
+	for _, c := range s.Constraints {
+		if c.First < 0 || c.Last > s.Sites || c.First >= c.Last || c.Weights != nil && len(c.Weights) != c.Last-c.First {
+			return &SpaceError{-1, fmt.Sprintf("constraint %s: it is about sites %d to %d of %d", c.Text, c.First, c.Last-1, s.Sites)}
+		}
+	}
+	if s.needsList() {
+		_, err := s.list()
+		return err
 	}
 	_, err := s.family()
 	return err
