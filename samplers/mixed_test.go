@@ -267,7 +267,7 @@ func TestBadMixed(t *testing.T) {
 		{"mixed", pair{sp}, Settings{"discrete": "tempering"}, "must be none of mixed, tempering"},
 		{"mixed", pair{sp}, Settings{"discrete": "dmala,step-size"}, "want a sampler, with options after commas"},
 		{"mixed", pair{sp}, Settings{"real": "mala,step-size=-1"}, "step-size"},
-		{"mixed", held, nil, "dmala does not keep constraint sum=1; samplers that do: exchange"},
+		{"mixed", held, nil, "dmala does not keep constraint sum=1; samplers that do: block-gibbs, exchange"},
 	} {
 		if _, err := New(c.name, c.e, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %v: %v; want %q", c.name, c.set, err, c.want)

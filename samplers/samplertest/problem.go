@@ -146,7 +146,7 @@ func Problems(t testing.TB) []*Problem {
 			sp.Constraints = append(sp.Constraints, c)
 		}
 		p := build(name+", "+strings.Join(texts, ", "), 1, within{e, &sp}, sp.Check())
-		p.Only = []string{"exchange"}
+		p.Only = []string{"exchange", "block-gibbs"}
 		return p
 	}
 	// sum is a problem whose law and gradient are those of plain loops over the terms, and whose energy is a sum of
