@@ -42,6 +42,8 @@ type Registration struct {
 	Real, Mixed bool
 	// Constrained says that steps keep the constraints of a space, and Ball that they stay in its ball.
 	Constrained, Ball bool
+	// Interacting says that a step of a chain depends on the other chains, so that a run cannot be split by chains.
+	Interacting bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
 	Tunes string
 	// Needs is what it asks of the energy, besides U.
@@ -57,7 +59,11 @@ type Registration struct {
 // *OptionError or *energies.SpaceError.
 func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
 	real, mixed := e.Space().Kind == energies.Real, e.Space().Discrete != nil
-	names := names(func(r Registration) bool { return r.Real == real && r.Mixed == mixed })
+	held := energies.Lacks(e, energies.Equation) == nil
+	kin := func(r Registration) bool {
+		return r.Real == real && r.Mixed == mixed && r.Needs.Has(energies.Equation) == held
+	}
+	names := namesOf(kin)
 	if r.Real != real || r.Mixed != mixed {
 		draws := "discrete values"
 		if r.Real {
@@ -68,20 +74,17 @@ func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
 		}
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s draws %s, but the states are of %s; samplers that do: %s", r.Name, draws, e.Space(), strings.Join(names, ", "))}
 	}
-	cannot := func(what string, can func(Registration) bool) error {
-		var others []string
-		for _, name := range Names() {
-			if r, err := Lookup(name); err == nil && can(r) {
-				others = append(others, name)
-			}
-		}
+	cannot := func(what string, others []string) error {
 		return &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s does not %s; samplers that do: %s", r.Name, what, strings.Join(others, ", "))}
 	}
+	if held && !r.Needs.Has(energies.Equation) {
+		return nil, cannot("keep the constraint g(x) = 0", names)
+	}
 	if list := e.Space().Constraints; len(list) > 0 && !r.Constrained {
-		return nil, cannot("keep constraint "+list[0].Text, func(r Registration) bool { return r.Constrained })
+		return nil, cannot("keep constraint "+list[0].Text, namesOf(func(r Registration) bool { return r.Constrained }))
 	}
 	if ball := e.Space().Ball; ball != nil && !r.Ball {
-		return nil, cannot(fmt.Sprintf("stay within %d changes of the start", ball.Radius), func(r Registration) bool { return r.Ball })
+		return nil, cannot(fmt.Sprintf("stay within %d changes of the start", ball.Radius), namesOf(func(r Registration) bool { return r.Ball }))
 	}
 	k, err := r.build(e, s)
 	if _, lacks := err.(*energies.UnsupportedError); !lacks {
@@ -214,12 +217,12 @@ var specialists []Specialist
 func Specialize(s Specialist) { specialists = append(specialists, s) }
 
 // Names returns the names of all samplers of discrete spaces, sorted.
-func Names() []string { return names(func(r Registration) bool { return !r.Real }) }
+func Names() []string { return namesOf(func(r Registration) bool { return !r.Real }) }
 
 // RealNames returns the names of all samplers of real and mixed spaces, sorted.
-func RealNames() []string { return names(func(r Registration) bool { return r.Real }) }
+func RealNames() []string { return namesOf(func(r Registration) bool { return r.Real }) }
 
-func names(which func(Registration) bool) []string {
+func namesOf(which func(Registration) bool) []string {
 	registry.RLock()
 	defer registry.RUnlock()
 	names := make([]string, 0, len(registry.byName))
