@@ -233,7 +233,7 @@ func TestBadSpikeSlab(t *testing.T) {
 		"input v: the model has no such input":                                                          func(o *Options) { o.Input = "z,v" },
 		"the discrete sites of a mixed space are numbers, binary, spin or ordinal, and not categorical": func(o *Options) { o.Space = "categorical:4x3+real:4" },
 		"site 2: 0.5 is not allowed in binary:4+real:4":                                                 func(o *Options) { o.Init = "half.json" },
-		"dmala does not keep constraint sum=1; samplers that do: block-gibbs, exchange":                              func(o *Options) { o.Constraints = []string{"sum=1"} },
+		"dmala does not keep constraint sum=1; samplers that do: block-gibbs, exchange":                 func(o *Options) { o.Constraints = []string{"sum=1"} },
 		"no state meets constraint sum=5: the sum is from 0 to 4":                                       func(o *Options) { o.Constraints = []string{"sum=5"} },
 	} {
 		bad := o
