@@ -102,7 +102,7 @@ func newBlocks(name string, e energies.Energy, block, radius int, random bool) (
 			least = energies.LinearMoves
 		}
 		if !random {
-			return nil, badOption(name, "scan", SystematicScan, "blocks in turn do not connect the states that meet constraint "+sp.Constraints[0].Text+"; want random")
+			return nil, badOption(name, "scan", systematicScan, "blocks in turn do not connect the states that meet constraint "+sp.Constraints[0].Text+"; want random")
 		}
 		if block < min(least, sp.Sites) {
 			return nil, badOption(name, "block", block, fmt.Sprintf("constraint %s needs moves of %d sites", sp.Constraints[0].Text, least))

@@ -228,7 +228,7 @@ func (k *surface) land(ctx context.Context, s *State, info *Info, eval *Evaluato
 	if err := eval.Evaluate(ctx, next, s.Beta); err != nil {
 		return err
 	}
-	if err := s.Reject(next); err != nil {
+	if err := s.reject(next); err != nil {
 		return err
 	}
 	if err := s.diverged(next); err != nil {

@@ -1,9 +1,12 @@
 package experiment
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"os"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -209,15 +212,14 @@ func readClasses(s Settings, train, tests int) (*classTable, error) {
 		if err != nil {
 			return nil, err
 		}
-		names, err := dataset.Load(s.Files[1], &energies.Space{Sites: 1, Values: 10, Kind: energies.Ordinal}, dataset.Exact, s.Seed)
+		names, err := readLabels(s.Files[1])
 		if err != nil {
 			return nil, err
 		}
-		pixels, name := make([]int32, 784), make([]int32, 1)
-		for k := range min(images.Rows, names.Rows) {
+		pixels := make([]int32, 784)
+		for k := range min(images.Rows, len(names)) {
 			images.Row(pixels, k, 0)
-			names.Row(name, k, 0)
-			labels = append(labels, int(name[0]))
+			labels = append(labels, int(names[k]))
 			for i := range 49 {
 				sum := 0.0
 				for j := range 16 {
@@ -241,4 +243,22 @@ func readClasses(s Settings, train, tests int) (*classTable, error) {
 		return nil, &UsageError{fmt.Sprintf("%d rows of classes 0 to 4; want %d", len(t.y), train+tests)}
 	}
 	return t, nil
+}
+
+// readLabels reads a compressed IDX file of one byte a row.
+func readLabels(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, &UsageError{path + ": " + err.Error()}
+	}
+	all, err := io.ReadAll(plain)
+	if err != nil || len(all) < 8 || string(all[:4]) != "\x00\x00\x08\x01" {
+		return nil, &UsageError{path + ": no labels, one byte a row, in IDX format"}
+	}
+	return all[8:], nil
 }

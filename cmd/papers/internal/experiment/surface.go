@@ -127,7 +127,9 @@ func runSurfaces(ctx context.Context, s Settings) (*Result, error) {
 			figure.Lines = append(figure.Lines, line)
 			noise := 0.87 / math.Sqrt(float64(run.chains)) // mean of Kolmogorov's distance for independent draws
 			name := p.name + run.sampler
-			distances[name], off = append(distances[name], most), max(off, away)
+			if distances[name] = append(distances[name], most); run.step < 0.3 { // of a small step size
+				off = max(off, away)
+			}
 			out.Rows = append(out.Rows, []string{p.name, run.sampler, short(run.step), fmt.Sprint(steps), fmt.Sprint(run.chains), short(most), short(noise), short(away), short(before)})
 		}
 		out.Figures = append(out.Figures, figure)
@@ -137,7 +139,7 @@ func runSurfaces(ctx context.Context, s Settings) (*Result, error) {
 			Claim{"so do the particles of O-SVGD", fmt.Sprintf("%.3f for %d particles; of as many independent draws %.3f", distances[p.name+"o-svgd"][0], particles, 0.87/math.Sqrt(float64(particles))),
 				distances[p.name+"o-svgd"][0] < 0.87/math.Sqrt(float64(particles))})
 	}
-	out.Claims = append(out.Claims, Claim{"states that start off the surface come to it", fmt.Sprintf("at most %.4f off, on average over chains", off), off < 0.05})
+	out.Claims = append(out.Claims, Claim{"states that start off the surface come to it", fmt.Sprintf("from 0.6 to at most %.4f off, on average over chains, at step size 0.1", off), off < 0.01})
 	return out, nil
 }
 
