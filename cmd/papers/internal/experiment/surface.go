@@ -187,7 +187,7 @@ type distribution struct{ x, share []float64 }
 
 // law integrates the density by Simpson's rule.
 func (p surfaceProblem) law() distribution {
-	const n = 60
+	const n = 400
 	d, h := distribution{[]float64{p.lo}, []float64{0}}, (p.hi-p.lo)/n
 	for k := range n {
 		a := p.lo + float64(k)*h
