@@ -96,6 +96,7 @@ const (
 	Predictions                         // Predictor
 	Minibatches                         // Minibatch
 	Draft                               // Drafted
+	Equation                            // Surface
 )
 
 // An ability is what a Capability stands for.
@@ -114,6 +115,7 @@ var abilities = []ability{
 	able[Differentiable]("a gradient"), able[Tilter]("a tilt"), able[Temperer]("a tilt at any temperature"),
 	able[Conditional]("full conditionals"), able[Coloured]("conditionals of whole colours"),
 	able[Predictor]("conditionals of the model's own"), able[Minibatch]("minibatches of its terms"), able[Drafted]("a draft"),
+	able[Surface]("a constraint g(x) = 0"),
 }
 
 // Has reports whether c contains every capability of d.

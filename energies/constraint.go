@@ -3,69 +3,126 @@ package energies
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Constraint bounds the sum of the codes of the sites from First to Last-1: it is from Least to Most.
+// Constraint bounds a weighted sum of the codes of the sites from First to Last-1: it is from Least to Most.
 type Constraint struct {
 	First, Last int
 	Least, Most int
+	// Weights are those of the sites, [Last-First]; nil means 1 for each.
+	Weights []int
 	// Text is the constraint as it was written.
 	Text string
 }
 
+// weight returns the weight of a site; 0 outside of the constraint.
+func (c *Constraint) weight(site int) int {
+	switch {
+	case site < c.First || site >= c.Last:
+		return 0
+	case c.Weights == nil:
+		return 1
+	}
+	return c.Weights[site-c.First]
+}
+
+// mostWeight bounds the numbers in a constraint, so that sums do not overflow.
+const mostWeight = 1 << 24
+
 // ParseConstraint reads a constraint of a space:
 //
-//	sum=8         the codes of all sites add up to 8
-//	sum(0:16)<=5  those of sites 0 to 15 to 5 at most; >= is at least
+//	sum=8                    the codes of all sites add up to 8
+//	sum(0:16)<=5             those of sites 0 to 15 to 5 at most; >= is at least
+//	2*x0+x3-sum(4:8)=1       a linear equation, with a weight of each site
 //
-// The error is a *SpaceError.
+// In a mixed space they are about the discrete sites. The error is a *SpaceError.
 func ParseConstraint(sp *Space, text string) (Constraint, error) {
-	c := Constraint{Last: sp.Sites, Most: sp.Sites * sp.Values, Text: text}
-	bad := &SpaceError{-1, fmt.Sprintf("constraint %q: want sum=8, sum<=8, sum>=8, or sum(0:16)=8 for sites 0 to 15 of %d", text, sp.Sites)}
-	rest, isSum := strings.CutPrefix(strings.ReplaceAll(text, " ", ""), "sum")
-	if !isSum {
+	if sp.Discrete != nil {
+		sp = sp.Discrete
+	}
+	c := Constraint{Text: text, Least: math.MinInt, Most: math.MaxInt}
+	bad := &SpaceError{-1, fmt.Sprintf("constraint %q: want sum=8, sum<=8, sum>=8, sum(0:16)=8 for sites 0 to 15 of %d, or weights, as 2*x0+x3-sum(4:8)=1", text, sp.Sites)}
+	parts := constraintForm.FindStringSubmatch(strings.ReplaceAll(text, " ", ""))
+	if parts == nil {
 		return c, bad
 	}
-	if inner, after, of := strings.Cut(rest, ")"); of {
-		rest = after
-		first, last, both := strings.Cut(strings.TrimPrefix(inner, "("), ":")
-		var wrong, too error
-		c.First, wrong = strconv.Atoi(first)
-		c.Last, too = strconv.Atoi(last)
-		if !both || wrong != nil || too != nil || c.First < 0 || c.Last > sp.Sites || c.First >= c.Last {
+	total, err := strconv.Atoi(parts[3])
+	if err != nil || max(total, -total) > mostWeight {
+		return c, bad
+	}
+	if parts[2] != ">=" {
+		c.Most = total
+	}
+	if parts[2] != "<=" {
+		c.Least = total
+	}
+	weights := make([]int, sp.Sites)
+	for _, term := range termForm.FindAllStringSubmatch(parts[1], -1) {
+		weight, first, last := 1, 0, sp.Sites
+		if term[2] != "" {
+			weight, err = strconv.Atoi(term[2])
+		}
+		if term[1] == "-" {
+			weight = -weight
+		}
+		number := func(text string, to *int) {
+			if text != "" && err == nil {
+				*to, err = strconv.Atoi(text)
+			}
+		}
+		number(term[4], &first)
+		number(term[5], &last)
+		if term[6] != "" {
+			number(term[6], &first)
+			last = first + 1
+		}
+		if err != nil || first >= last || last > sp.Sites || max(weight, -weight) > mostWeight {
 			return c, bad
 		}
+		for i := first; i < last; i++ {
+			if weights[i] += weight; max(weights[i], -weights[i]) > mostWeight {
+				return c, bad
+			}
+		}
 	}
-	number := strings.TrimLeft(rest, "<>=")
-	total, err := strconv.Atoi(number)
-	if err != nil {
+	for c.First < len(weights) && weights[c.First] == 0 {
+		c.First++
+	}
+	for c.Last = len(weights); c.Last > c.First && weights[c.Last-1] == 0; c.Last-- {
+	}
+	if weights = weights[c.First:c.Last]; len(weights) == 0 {
 		return c, bad
 	}
-	switch strings.TrimSuffix(rest, number) {
-	case "=":
-		c.Least, c.Most = total, total
-	case "<=":
-		c.Most = total
-	case ">=":
-		c.Least = total
-	default:
-		return c, bad
+	if slices.ContainsFunc(weights, func(w int) bool { return w != 1 }) {
+		c.Weights = weights
 	}
 	return c, nil
 }
 
+var (
+	termText       = `(?:[+-]?)(?:\d+\*)?(?:sum(?:\(\d+:\d+\))?|x\d+)`
+	constraintForm = regexp.MustCompile(`^(` + termText + `(?:[+-]` + strings.TrimPrefix(termText, `(?:[+-]?)`) + `)*)(<=|>=|=)(-?\d+)$`)
+	termForm       = regexp.MustCompile(`([+-]?)(?:(\d+)\*)?(?:(sum)(?:\((\d+):(\d+)\))?|x(\d+))`)
+)
+
 // Meets reports whether a state, [site], meets every constraint and is in the ball of the space.
 func (s *Space) Meets(state []int32) bool {
+	if s.Discrete != nil && len(s.Discrete.Constraints) > 0 {
+		codes := make([]int32, s.Discrete.Sites)
+		return s.TakeDiscrete(codes, state) && s.Discrete.Meets(codes)
+	}
 	if s.Ball != nil && s.Ball.Distance(state) > s.Ball.Radius {
 		return false
 	}
 	for _, c := range s.Constraints {
 		sum := 0
-		for _, v := range state[c.First:c.Last] {
-			sum += int(v)
+		for i := c.First; i < c.Last; i++ {
+			sum += c.weight(i) * int(state[i])
 		}
 		if sum < c.Least || sum > c.Most {
 			return false
@@ -74,7 +131,7 @@ func (s *Space) Meets(state []int32) bool {
 	return true
 }
 
-// group is a constraint with what is within it: other groups, and sites of no group within.
+// group is a constraint without weights, with what is within it: other groups, and sites of no group within.
 type group struct {
 	Constraint // Least and Most are those that can be met within the group
 	groups     []*group
@@ -91,18 +148,15 @@ func (s *Space) codes(site int) (least, most int, whole bool) {
 	return least, most, most-least == len(list)-1
 }
 
-// family returns a group of all sites, which holds the constraints as a tree. The error is a *SpaceError: constraints
-// that overlap without one being within the other, that no state meets, or on sites with gaps in their allowed codes,
-// so that moves of two sites could not reach every state.
+// family returns a group of all sites, which holds the constraints as a tree: of two of them one is within the other, or
+// they have no site in common, and allowed codes have no gaps, so that moves of two sites connect all states. The error is a
+// *SpaceError: a constraint that no state meets.
 func (s *Space) family() (*group, error) {
 	order := slices.Clone(s.Constraints)
 	slices.SortStableFunc(order, func(a, b Constraint) int { return cmp.Compare(a.Last-a.First, b.Last-b.First) })
 	var tops []*group // that hold no site in common
 	in := make([]bool, s.Sites)
 	for _, c := range append(order, Constraint{Last: s.Sites, Most: s.Sites * s.Values, Text: "all sites"}) {
-		if c.First < 0 || c.Last > s.Sites || c.First >= c.Last {
-			return nil, &SpaceError{-1, fmt.Sprintf("constraint %s: it is about sites %d to %d of %d", c.Text, c.First, c.Last-1, s.Sites)}
-		}
 		g, least, most := &group{Constraint: c}, 0, 0
 		var outside []*group
 		for _, t := range tops {
@@ -110,20 +164,15 @@ func (s *Space) family() (*group, error) {
 			case t.First >= c.First && t.Last <= c.Last:
 				g.groups = append(g.groups, t)
 				least, most = least+t.Least, most+t.Most
-			case t.Last <= c.First || t.First >= c.Last:
+			default: // apart
 				outside = append(outside, t)
-			default:
-				return nil, &SpaceError{-1, fmt.Sprintf("constraints %s and %s share some of their sites; want one within the other, or none in common", t.Text, c.Text)}
 			}
 		}
 		for i := c.First; i < c.Last; i++ {
 			if in[i] {
 				continue
 			}
-			lo, hi, whole := s.codes(i)
-			if !whole && len(s.Constraints) > 0 {
-				return nil, &SpaceError{i, "constraints need allowed codes without gaps"}
-			}
+			lo, hi, _ := s.codes(i)
 			in[i], least, most = true, least+lo, most+hi
 			g.sites = append(g.sites, i)
 		}
@@ -138,6 +187,22 @@ func (s *Space) family() (*group, error) {
 // Constrained sets state, [site], to a random one that meets every constraint; intN draws from 0 to n-1. Every such state
 // has a positive probability. The error is that of Check.
 func (s *Space) Constrained(state []int32, intN func(n int) int) error {
+	if s.needsList() {
+		l, err := s.linear, error(nil)
+		if l == nil {
+			if l, err = s.list(); err != nil {
+				return err
+			}
+		}
+		for i := range state {
+			list := slices.Collect(s.Codes(i))
+			state[i] = list[intN(len(list))]
+		}
+		for k, v := range l.states[intN(len(l.states))] {
+			state[l.sites[k]] = v
+		}
+		return nil
+	}
 	top, err := s.family()
 	if err == nil {
 		top.draw(s, state, top.Least+intN(top.Most-top.Least+1), intN)
@@ -180,11 +245,22 @@ func (g *group) draw(s *Space, state []int32, total int, intN func(n int) int) {
 	}
 }
 
-// Constrain returns e on the states that meet the constraints: its U, and nothing else that e answers, since gradients
-// and conditionals are of changes of one site. The error is a *SpaceError.
+// Constrain returns e on the states that meet the constraints. The error is a *SpaceError.
 func Constrain(e Energy, list ...Constraint) (Energy, error) {
 	sp := *e.Space()
-	sp.Constraints = append(slices.Clone(sp.Constraints), list...)
+	held := &sp // which has the constraints
+	if sp.Discrete != nil {
+		discrete := *sp.Discrete
+		held, sp.Discrete = &discrete, &discrete
+	}
+	held.Constraints = append(slices.Clone(held.Constraints), list...)
+	if held.linear = nil; held.needsList() {
+		l, err := held.list()
+		if err != nil {
+			return nil, err
+		}
+		held.linear = l
+	}
 	return constrained{e, &sp}, sp.Check()
 }
 
@@ -195,3 +271,6 @@ type constrained struct {
 }
 
 func (c constrained) Space() *Space { return c.space }
+
+// Unwrap returns the energy of all states.
+func (c constrained) Unwrap() Energy { return c.Energy }

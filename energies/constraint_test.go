@@ -21,6 +21,10 @@ func TestConstrained(t *testing.T) {
 		{energies.Space{Sites: 4, Values: 3}, []string{"sum(1:3) >= 3", "sum<=5"}, func(x []int32) bool { return x[1]+x[2] >= 3 && x[0]+x[1]+x[2]+x[3] <= 5 }},
 		{energies.Space{Sites: 4, Values: 4, Allowed: [][]int32{{1, 2}, {0, 1, 2, 3}, {3}, {0, 1}}}, []string{"sum(0:2)=3", "sum(2:4)=4"},
 			func(x []int32) bool { return x[0]+x[1] == 3 && x[2]+x[3] == 4 }},
+		{energies.Space{Sites: 5, Values: 3}, []string{"2*x0+x1-sum(2:4) = 1", "x4+x0>=1"}, func(x []int32) bool { return 2*x[0]+x[1]-x[2]-x[3] == 1 && x[4]+x[0] >= 1 }},
+		{energies.Space{Sites: 6, Values: 2, Kind: energies.Binary}, []string{"sum(0:3)=1", "sum(2:5)=1"}, func(x []int32) bool { return x[0]+x[1]+x[2] == 1 && x[2]+x[3]+x[4] == 1 }},
+		{energies.Space{Sites: 3, Values: 4, Allowed: [][]int32{{0, 2}}}, []string{"sum<=3"}, func(x []int32) bool { return x[0]+x[1]+x[2] <= 3 }},
+		{energies.Space{Sites: 4, Values: 2}, []string{"-3*x1+sum-x2>=-2"}, func(x []int32) bool { return x[0]-2*x[1]+x[3] >= -2 }},
 	} {
 		sp := c.space
 		for _, text := range c.texts {
@@ -70,7 +74,8 @@ func TestConstrained(t *testing.T) {
 // TestBadConstraints: what cannot be read or met is named.
 func TestBadConstraints(t *testing.T) {
 	sp := energies.Space{Sites: 6, Values: 2, Kind: energies.Binary}
-	for _, text := range []string{"", "sum", "sum8", "sum=", "sum=x", "sum==2", "sum(0:9)=1", "sum(2:2)=1", "sum(1)=1", "x0+x1=1", "sum<2"} {
+	for _, text := range []string{"", "sum", "sum8", "sum=", "sum=x", "sum==2", "sum(0:9)=1", "sum(2:2)=1", "sum(1)=1", "x0+x6=1", "sum<2", "x0-x0=0", "2x0=1", "x0=1=2",
+		"20000000*x0=1", "x0+=1", "99999999999999999999*x0=1"} {
 		if _, err := energies.ParseConstraint(&sp, text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("constraint %q: want", text)) {
 			t.Errorf("%q: error %v", text, err)
 		}
@@ -78,7 +83,9 @@ func TestBadConstraints(t *testing.T) {
 	for _, c := range []struct{ texts, want string }{
 		{"sum=7", "no state meets constraint sum=7: the sum is from 0 to 6"},
 		{"sum(0:2)=2;sum<=1", "no state meets constraint sum<=1: the sum is from 2 to 6"},
-		{"sum(0:3)=1;sum(2:5)=1", "constraints sum(0:3)=1 and sum(2:5)=1 share some of their sites"},
+		{"x0+x1=1;x1+x2=1;x0+x2=1", "no state meets constraints x0+x1=1, x1+x2=1, x0+x2=1 together"},
+		{"2*x0-x1=3", "no state meets constraint 2*x0-x1=3: the sum is from -1 to 2"},
+		{"x0-x1=0;x1-x2=0;x2-x3=0", "constraints x0-x1=0, x1-x2=0, x2-x3=0: moves of 3 sites or fewer do not lead from [0 0 0 0] to [1 1 1 1], codes of sites [0 1 2 3]"},
 		{"sum=2;sum=3", "no state meets constraint sum=3: the sum is from 2 to 2"},
 	} {
 		bad := sp
@@ -93,8 +100,8 @@ func TestBadConstraints(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", c.texts, err, c.want)
 		}
 	}
-	gaps := energies.Space{Sites: 2, Values: 4, Allowed: [][]int32{{0, 2}}, Constraints: []energies.Constraint{{Last: 2, Most: 3, Text: "sum<=3"}}}
-	if err := gaps.Check(); err == nil || !strings.Contains(err.Error(), "without gaps") {
-		t.Errorf("gaps in the allowed codes: %v", err)
+	large := energies.Space{Sites: 40, Values: 2, Kind: energies.Binary, Constraints: []energies.Constraint{{Last: 2, Least: 2, Most: 2, Weights: []int{2, 1}, Text: "2*x0+x1=2"}, {Last: 40, Most: 20, Text: "sum<=20"}}}
+	if err := large.Check(); err == nil || !strings.Contains(err.Error(), "too many to check that moves connect them") {
+		t.Errorf("too many states: %v", err)
 	}
 }

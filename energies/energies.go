@@ -125,16 +125,22 @@ type Space struct {
 	// Allowed lists the codes allowed at each site, in increasing order. Nil allows every code; a
 	// single list applies to every site; otherwise there is one list per site.
 	Allowed [][]int32
-	// Constraints hold for every state. Of two of them, one is about sites of the other, or they have no site in
-	// common; see [ParseConstraint].
+	// Constraints hold for every state; see [ParseConstraint].
 	Constraints []Constraint
 	// Ball holds every state; nil is no bound.
 	Ball *Ball
+	// Discrete, in a Real space, makes it a mixed one: the first sites hold the numbers of this space; see [Mixed].
+	Discrete *Space
+
+	linear *linear // what Constrain has listed, or nil
 }
 
 // String returns the space in one word, such as binary:784, spin:16, categorical:64x21,
-// ordinal:8:-2..2 or real:10. Allowed values are not included.
+// ordinal:8:-2..2, real:10 or binary:8+real:8. Allowed values are not included.
 func (s *Space) String() string {
+	if s.Discrete != nil {
+		return fmt.Sprintf("%s+real:%d", s.Discrete, s.Sites-s.Discrete.Sites)
+	}
 	switch s.Kind {
 	case Categorical:
 		return fmt.Sprintf("categorical:%dx%d", s.Sites, s.Values)
@@ -227,13 +233,25 @@ func (s *Space) Check() error {
 			}
 		}
 	}
+	if s.Discrete != nil {
+		return s.checkMixed()
+	}
 	if s.Ball != nil {
 		if err := s.Ball.check(s); err != nil {
 			return err
 		}
 	}
-	if len(s.Constraints) == 0 {
+	if len(s.Constraints) == 0 || s.linear != nil {
 		return nil
+	}
+	for _, c := range s.Constraints {
+		if c.First < 0 || c.Last > s.Sites || c.First >= c.Last || c.Weights != nil && len(c.Weights) != c.Last-c.First {
+			return &SpaceError{-1, fmt.Sprintf("constraint %s: it is about sites %d to %d of %d", c.Text, c.First, c.Last-1, s.Sites)}
+		}
+	}
+	if s.needsList() {
+		_, err := s.list()
+		return err
 	}
 	_, err := s.family()
 	return err
@@ -274,6 +292,10 @@ func (s *Space) Codes(site int) iter.Seq[int32] {
 func (s *Space) Allows(site int, v int32) bool {
 	if s.Kind == Real {
 		x := s.Value(v)
+		if site < s.DiscreteSites() {
+			v = s.Discrete.code(x)
+			return v >= 0 && s.Discrete.Allows(site, v)
+		}
 		return x-x == 0
 	}
 	if v < 0 || int(v) >= s.Values {

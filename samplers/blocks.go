@@ -11,9 +11,10 @@ import (
 
 func init() {
 	Register(Registration{
-		Name:  "block-gibbs",
-		Doc:   "block Gibbs: several sites a step from their joint law given the others, by enumeration",
-		Paper: "Jensen, Kong, Kjærulff 1995",
+		Name:        "block-gibbs",
+		Doc:         "block Gibbs: several sites a step from their joint law given the others, by enumeration",
+		Paper:       "Jensen, Kong, Kjærulff 1995",
+		Constrained: true,
 	}, newBlockGibbs)
 	Register(Registration{
 		Name:  "hamming",
@@ -91,6 +92,18 @@ func newBlocks(name string, e energies.Energy, block, radius int, random bool) (
 		return nil, badOption(name, "block", block, "must be positive")
 	case radius < 1:
 		return nil, badOption(name, "radius", radius, "must be positive")
+	}
+	if len(sp.Constraints) > 0 { // as many sites as it takes to get from each state to every other
+		least := 2
+		if sp.LinearSites() != nil {
+			least = energies.LinearMoves
+		}
+		if !random {
+			return nil, badOption(name, "scan", systematicScan, "blocks in turn do not connect the states that meet constraint "+sp.Constraints[0].Text+"; want random")
+		}
+		if block < min(least, sp.Sites) {
+			return nil, badOption(name, "block", block, fmt.Sprintf("constraint %s needs moves of %d sites", sp.Constraints[0].Text, least))
+		}
 	}
 	k := &blockGibbs{Base: Base{Target: e}, name: name, block: min(block, sp.Sites), random: random}
 	k.radius = min(radius, k.block)
@@ -173,11 +186,13 @@ func (k *blockGibbs) choose(s *State, c int) {
 	}
 }
 
-// enumerate appends to k.ball the states that differ from x at up to left of the block's
+// enumerate appends to k.ball the states that meet the constraints and differ from x at up to left of the block's
 // sites from the j-th on. x is restored.
 func (k *blockGibbs) enumerate(x []int32, j, left int) {
 	if j == len(k.sites) || left == 0 {
-		k.ball.Codes = append(k.ball.Codes, x...)
+		if k.ball.Space.Meets(x) {
+			k.ball.Codes = append(k.ball.Codes, x...)
+		}
 		return
 	}
 	k.enumerate(x, j+1, left)

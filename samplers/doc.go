@@ -56,6 +56,9 @@
 // rounding of densities. Each multiplies the moves of a site by a running standard deviation of that site, which
 // only warm-up adapts.
 //
+// A mixed space has discrete sites before the real ones ([energies.Mixed]), all of them stored as float32 numbers, so that
+// an energy sees numbers alone. The sampler mixed moves the two parts in turn, by a kernel for each.
+//
 // # Temperature
 //
 // Each chain has an inverse temperature β ([State.Beta], [Config.InverseTemperature]); its

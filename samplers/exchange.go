@@ -9,7 +9,7 @@ import (
 func init() {
 	Register(Registration{
 		Name:        "exchange",
-		Doc:         "random-walk Metropolis of two sites: one takes another code, and a second one what that leaves of their sum",
+		Doc:         "random-walk Metropolis that keeps constraints: a site takes another code, and a second one what that leaves of their sum",
 		Paper:       "Kawasaki 1966, for spins",
 		Reversible:  true,
 		Constrained: true,
@@ -21,8 +21,9 @@ type exchangeOptions struct{}
 
 // newExchange returns a Metropolis sampler that keeps the constraints of a space. A uniform site takes another uniform
 // code; in every second proposal, and in all where every site is in a sum that is fixed, a second uniform site takes the code that
-// leaves the sum of both as it was. A proposal outside the space changes nothing. It needs U alone. Errors
-// are *energies.SpaceError.
+// leaves the sum of both as it was. With weights, or sums that share some of their sites, one, two or three uniform sites,
+// the latter of those with constraints, take uniform other codes; see [energies.Space.LinearSites]. A proposal outside the
+// space changes nothing. It needs U alone. Errors are *energies.SpaceError.
 func newExchange(e energies.Energy, _ exchangeOptions) (*Metropolis, error) {
 	eval, err := NewEvaluator(e)
 	if err != nil {
@@ -36,6 +37,11 @@ func newExchange(e energies.Energy, _ exchangeOptions) (*Metropolis, error) {
 		}
 	}
 	p.sites = freeSites(sp)
+	for _, i := range sp.LinearSites() {
+		if slices.Contains(p.sites, i) {
+			p.linear = append(p.linear, i)
+		}
+	}
 	p.free = slices.ContainsFunc(p.sites, func(i int) bool { return !held[i] })
 	return &Metropolis{Evaluator: eval, Proposal: p}, nil
 }
@@ -44,12 +50,37 @@ func newExchange(e energies.Energy, _ exchangeOptions) (*Metropolis, error) {
 type exchange struct {
 	sites []int // that have more than one code
 	free  bool  // some may change alone
+	// linear are those of LinearSites among them.
+	linear []int
+}
+
+// drawLinear changes one site to another code, or two or three of the linear ones.
+func (p exchange) drawLinear(w *Worker, s *State, c int, next []int32) {
+	size, from := 1+w.IntN(min(energies.LinearMoves, len(p.linear))), p.linear
+	if size == 1 {
+		from = p.sites
+	}
+	var chosen [energies.LinearMoves]int
+	for k := range size {
+		i := from[w.IntN(len(from))]
+		for slices.Contains(chosen[:k], i) {
+			i = from[w.IntN(len(from))]
+		}
+		chosen[k] = i
+		next[i] = otherValue(w, s.X.Space, i, next[i])
+	}
 }
 
 func (p exchange) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	x, n := s.X.Chain(c), len(p.sites)
 	copy(next, x)
 	if n == 0 {
+		return 0
+	}
+	if len(p.linear) > 0 {
+		if p.drawLinear(w, s, c, next); !s.X.Space.Meets(next) {
+			copy(next, x)
+		}
 		return 0
 	}
 	at := w.IntN(n)

@@ -1,12 +1,17 @@
 package samplers_test
 
 import (
+	"slices"
+
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
 // exchangeLaw sums over the ways to get from one state to the other: one site alone, or two in either order.
 var exchangeLaw = metropolis(func(p *samplertest.Problem, _ samplers.Settings, _ int64, from, to int) float64 {
+	if linear := p.Space().LinearSites(); linear != nil {
+		return linearLaw(p, linear, from, to)
+	}
 	sites, loose := 0.0, false
 	for i := range p.Space().Sites {
 		if len(p.Values(i)) < 2 {
@@ -39,3 +44,37 @@ var exchangeLaw = metropolis(func(p *samplertest.Problem, _ samplers.Settings, _
 	}
 	return 0
 })
+
+// linearLaw is that of changes of one site of all, or of two or three of the linear ones, to codes that differ.
+func linearLaw(p *samplertest.Problem, linear []int, from, to int) float64 {
+	movable, all := map[int]bool{}, 0.0
+	for i := range p.Space().Sites {
+		if len(p.Values(i)) > 1 {
+			all++
+			movable[i] = slices.Contains(linear, i)
+		}
+	}
+	m := 0
+	for _, in := range movable {
+		if in {
+			m++
+		}
+	}
+	changed, codes := differing(p, from, to), 1.0
+	for _, i := range changed {
+		codes *= float64(len(p.Values(i)) - 1)
+		if !movable[i] && len(changed) > 1 {
+			return 0
+		}
+	}
+	sizes := float64(min(m, 3))
+	switch n := float64(m); len(changed) {
+	case 1:
+		return 1 / (sizes * all * codes)
+	case 2:
+		return 2 / (sizes * n * (n - 1) * codes)
+	case 3:
+		return 6 / (sizes * n * (n - 1) * (n - 2) * codes)
+	}
+	return 0
+}

@@ -38,10 +38,12 @@ type Registration struct {
 	// vary from step to step: what two-stage needs of its inner sampler. That of mwg holds for a
 	// sequence of steps in the order of sites that two-stage chooses.
 	Reversible bool
-	// Real says that it draws from real spaces, and from no other.
-	Real bool
+	// Real says that it draws from real spaces, and from no other; with Mixed, from mixed ones alone.
+	Real, Mixed bool
 	// Constrained says that steps keep the constraints of a space, and Ball that they stay in its ball.
 	Constrained, Ball bool
+	// Interacting says that a step of a chain depends on the other chains, so that a run cannot be split by chains.
+	Interacting bool
 	// Tunes names the options that warm-up tunes unless they are given, with commas.
 	Tunes string
 	// Needs is what it asks of the energy, besides U.
@@ -56,31 +58,33 @@ type Registration struct {
 // *energies.UnsupportedError, wrapped with the names of the samplers that e serves,
 // *OptionError or *energies.SpaceError.
 func (r Registration) New(e energies.Energy, s Settings) (Kernel, error) {
-	names := Names()
-	if e.Space().Kind == energies.Real {
-		names = RealNames()
+	real, mixed := e.Space().Kind == energies.Real, e.Space().Discrete != nil
+	held := energies.Lacks(e, energies.Equation) == nil
+	kin := func(r Registration) bool {
+		return r.Real == real && r.Mixed == mixed && r.Needs.Has(energies.Equation) == held
 	}
-	if r.Real != (e.Space().Kind == energies.Real) {
+	names := namesOf(kin)
+	if r.Real != real || r.Mixed != mixed {
 		draws := "discrete values"
 		if r.Real {
 			draws = "real numbers"
 		}
+		if r.Mixed {
+			draws = "discrete values and real numbers"
+		}
 		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s draws %s, but the states are of %s; samplers that do: %s", r.Name, draws, e.Space(), strings.Join(names, ", "))}
 	}
-	cannot := func(what string, can func(Registration) bool) error {
-		var others []string
-		for _, name := range Names() {
-			if r, err := Lookup(name); err == nil && can(r) {
-				others = append(others, name)
-			}
-		}
+	cannot := func(what string, others []string) error {
 		return &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("%s does not %s; samplers that do: %s", r.Name, what, strings.Join(others, ", "))}
 	}
+	if held && !r.Needs.Has(energies.Equation) {
+		return nil, cannot("keep the constraint g(x) = 0", names)
+	}
 	if list := e.Space().Constraints; len(list) > 0 && !r.Constrained {
-		return nil, cannot("keep constraint "+list[0].Text, func(r Registration) bool { return r.Constrained })
+		return nil, cannot("keep constraint "+list[0].Text, namesOf(func(r Registration) bool { return r.Constrained }))
 	}
 	if ball := e.Space().Ball; ball != nil && !r.Ball {
-		return nil, cannot(fmt.Sprintf("stay within %d changes of the start", ball.Radius), func(r Registration) bool { return r.Ball })
+		return nil, cannot(fmt.Sprintf("stay within %d changes of the start", ball.Radius), namesOf(func(r Registration) bool { return r.Ball }))
 	}
 	k, err := r.build(e, s)
 	if _, lacks := err.(*energies.UnsupportedError); !lacks {
@@ -210,17 +214,17 @@ var specialists []Specialist
 func Specialize(s Specialist) { specialists = append(specialists, s) }
 
 // Names returns the names of all samplers of discrete spaces, sorted.
-func Names() []string { return names(false) }
+func Names() []string { return namesOf(func(r Registration) bool { return !r.Real }) }
 
-// RealNames returns the names of all samplers of real spaces, sorted.
-func RealNames() []string { return names(true) }
+// RealNames returns the names of all samplers of real and mixed spaces, sorted.
+func RealNames() []string { return namesOf(func(r Registration) bool { return r.Real }) }
 
-func names(real bool) []string {
+func namesOf(which func(Registration) bool) []string {
 	registry.RLock()
 	defer registry.RUnlock()
 	names := make([]string, 0, len(registry.byName))
 	for name, r := range registry.byName {
-		if r.Real == real {
+		if which(r) {
 			names = append(names, name)
 		}
 	}

@@ -53,8 +53,19 @@ func (s *Snapshot) Append(from *Snapshot, c int) {
 }
 
 // RandomCodes returns a state for each chain whose sites are uniform over their
-// allowed values, or standard normal in a real space: what a run without initial codes starts from.
+// allowed values, or standard normal where they are real: what a run without initial codes starts from.
 func RandomCodes(sp *energies.Space, seed uint64, chainIDs []int64) energies.Batch {
+	if sp.Discrete != nil {
+		z := RandomCodes(sp.Discrete, seed, chainIDs)
+		rest := *sp
+		rest.Discrete = nil
+		x := RandomCodes(&rest, seed, chainIDs)
+		for c := range chainIDs {
+			sp.PutDiscrete(x.Chain(c), z.Chain(c))
+		}
+		x.Space = sp
+		return x
+	}
 	x := energies.NewBatch(sp, len(chainIDs))
 	x.IDs = chainIDs
 	var stream rng.Stream

@@ -60,7 +60,8 @@ type State struct {
 	// Evaluations counts the states evaluated since and including Init.
 	Evaluations Counts
 
-	inner *State // of the inner kernel, in tempering and two-stage
+	inner *State    // of the inner kernel, in tempering and two-stage
+	parts [2]*State // of the kernels of mixed
 	// sweep is the number of steps that must be reversible together, in the inner state of
 	// two-stage; 0 elsewhere.
 	sweep int64

@@ -11,11 +11,12 @@ import (
 
 func init() {
 	Register(Registration{
-		Name:  "two-stage",
-		Doc:   "steps of a reversible sampler on a cheap draft of the energy, which the energy itself then accepts or rejects",
-		Paper: "Christen, Fox 2005 (delayed acceptance, one draft step); Liu 2001, section 9.4.3 (surrogate transition)",
-		Needs: energies.Draft,
-		Ball:  true, // as its inner sampler
+		Name:        "two-stage",
+		Doc:         "steps of a reversible sampler on a cheap draft of the energy, which the energy itself then accepts or rejects",
+		Paper:       "Christen, Fox 2005 (delayed acceptance, one draft step); Liu 2001, section 9.4.3 (surrogate transition)",
+		Needs:       energies.Draft,
+		Ball:        true, // as its inner sampler, and
+		Constrained: true,
 	}, newTwoStage)
 }
 

@@ -22,7 +22,9 @@ type ModelOptions struct {
 	// Space is the set of states.
 	Space energies.Space
 	// Input is the name of the input that takes the state, Output that of the log-density, or an element of
-	// an output of several numbers per chain, as logits[1]. Each may be empty if the model has only one.
+	// an output of several numbers per chain, as logits[1]. Each may be empty if the model has only one. In a mixed
+	// space Input may be two names with a comma, of the input of the discrete sites and that of the real numbers, each
+	// [chain, number]; empty means the only two of the model, in its order.
 	Input, Output string
 	// Negate means that the output is an energy E: U = -E.
 	Negate bool
@@ -57,7 +59,7 @@ type ModelOptions struct {
 // Model is the energy of an ONNX model that computes one number per chain.
 //
 // A floating-point input receives the numbers that the codes represent, [chain, …] with one element per
-// site: 0 and 1 (Binary), -1 and +1 (Spin), Low and up (Ordinal), real numbers (Real). For a Categorical space it receives
+// site: 0 and 1 (Binary), -1 and +1 (Spin), Low and up (Ordinal), real numbers (Real and mixed spaces). For a Categorical space it receives
 // one-hot rows, [chain, …] with sites·values elements. An integer input receives codes (plus Low for
 // Ordinal), which the model must use only as indices. A model without a batch axis runs on one chain at
 // a time.
@@ -118,6 +120,10 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := rewrite.Bind(m, o.Bind); err != nil {
 		return nil, err
 	}
+	var err error
+	if o.Input, err = joinInputs(m, o.Input, &space, &o); err != nil {
+		return nil, err
+	}
 	if err := addElement(m, o.Output); err != nil {
 		return nil, err
 	}
@@ -126,7 +132,6 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := e.names(); err != nil {
 		return nil, err
 	}
-	var err error
 	if e.layout, err = layoutOf(m.Graph.Input(e.opts.Input), &e.opts.Space); err != nil {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func Problems(t testing.TB) []*Problem {
 			sp.Constraints = append(sp.Constraints, c)
 		}
 		p := build(name+", "+strings.Join(texts, ", "), 1, within{e, &sp}, sp.Check())
-		p.Only = []string{"exchange"}
+		p.Only = []string{"exchange", "block-gibbs"}
 		return p
 	}
 	// sum is a problem whose law and gradient are those of plain loops over the terms, and whose energy is a sum of
@@ -193,6 +193,9 @@ func Problems(t testing.TB) []*Problem {
 		constrained("net categorical", newNet(space(energies.Categorical, 3, 3)), "sum=3"),
 		constrained("net spin", newNet(space(energies.Spin, 5, 2)), "sum(0:4)<=2", "sum(1:3)=1"),
 		constrained("net ordinal, allowed", newNet(space(energies.Ordinal, 3, 6, []int32{1, 2, 3}, []int32{0, 1, 2, 3, 4, 5}, []int32{4})), "sum>=7", "sum(0:2)<=6"),
+		constrained("net binary", newNet(space(energies.Binary, 5, 2)), "2*x0+x1+x2=2", "x3-x2<=0"),
+		constrained("net ordinal", newNet(space(energies.Ordinal, 4, 3, []int32{0, 1, 2}, []int32{0, 2}, []int32{0, 1}, []int32{0, 1, 2})), "x0+x1-2*x2=0"),
+		constrained("net binary", newNet(space(energies.Binary, 5, 2)), "sum(0:3)=1", "sum(2:5)>=1"),
 		sum("sum of two", three, false, nil, []float64{0.5, 1.5}, couple, newNet(three)),
 		sum("sum of three, one repels", three, false, nil, []float64{0.7, 1.2, -0.4}, newNet(three), couple, field),
 		sum("sum of two with conditionals, within 2", ball(2, 0, 2, 1), false, ballSamplers, []float64{2, -0.5}, couple, field),

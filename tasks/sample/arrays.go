@@ -268,7 +268,11 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 				if !(math.Abs(x) <= math.MaxFloat32) {
 					return nil, "", &OptionError{"init", how, fmt.Sprintf("chain %d, site %d: %g is no finite float32 number", row, i, x)}
 				}
-				codes = append(codes, energies.RealCode(x))
+				v := energies.RealCode(x)
+				if !s.Allows(i, v) {
+					return nil, "", &OptionError{"init", how, fmt.Sprintf("chain %d, site %d: %g is not allowed in %s", row, i, x, s)}
+				}
+				codes = append(codes, v)
 			}
 			continue
 		}
@@ -285,6 +289,9 @@ func initial(how string, s *energies.Space, ids []int64) (codes []int32, identit
 
 // zero returns the code of value 0 if the site allows it, or of its first value.
 func zero(s *energies.Space, site int) int32 {
+	if site < s.DiscreteSites() {
+		return energies.RealCode(float64(s.Discrete.Number(zero(s.Discrete, site))))
+	}
 	if s.Kind == energies.Real {
 		return energies.RealCode(0)
 	}

@@ -26,6 +26,7 @@ type plan struct {
 	energy energies.Energy
 	model  *neural.Model // nil for an energy of known form, and for terms
 	draft  *neural.Model // nil without one
+	zero   *neural.Model // of a constraint g(x) = 0, or nil
 	// draftEnergy is that of the draft, or nil.
 	draftEnergy energies.Energy
 	// parts are the terms of a sum, which terms has, and language is the model of one of them; nil elsewhere.
@@ -59,6 +60,9 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	registration, err := samplers.Lookup(name)
 	if err != nil {
 		return nil, err
+	}
+	if registration.Interacting && o.ChainIDs != "" {
+		return nil, &OptionError{"chain-ids", o.ChainIDs, name + " moves each chain by where the others are: all run together"}
 	}
 	ids, err := o.ids()
 	if err != nil {
@@ -114,7 +118,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 
 // close releases the model.
 func (p *plan) close() {
-	for _, m := range []*neural.Model{p.model, p.draft} {
+	for _, m := range []*neural.Model{p.model, p.draft, p.zero} {
 		if m != nil {
 			m.Close()
 		}
@@ -249,24 +253,6 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	}
 	p.header.Versions = draft.Versions(runtime, o.Provider, p.header.Settings["draft"])
 	return m, nil
-}
-
-// constrain puts the energy on the states that meet the constraints.
-func (p *plan) constrain() error {
-	if len(p.o.Constraints) == 0 {
-		return nil
-	}
-	var list []energies.Constraint
-	for _, text := range p.o.Constraints {
-		c, err := energies.ParseConstraint(p.energy.Space(), text)
-		if err != nil {
-			return err
-		}
-		list = append(list, c)
-	}
-	e, err := energies.Constrain(p.energy, list...)
-	p.energy, p.header.Settings["constraint"] = e, strings.Join(p.o.Constraints, "; ")
-	return err
 }
 
 func (o *Options) bind(settings map[string]string) (map[string]int64, error) {
@@ -428,10 +414,11 @@ func (p *plan) pictures(m *onnx.Model) error {
 	if m == nil {
 		return nil
 	}
-	shape := m.Graph.Input(p.model.Input()).Type.Shape
-	if len(shape) != 4 {
+	in := m.Graph.Input(p.model.Input())
+	if in == nil || len(in.Type.Shape) != 4 { // two inputs are none of these
 		return nil
 	}
+	shape := in.Type.Shape
 	pic := export.Picture{Channels: int(shape[1].Value), Height: int(shape[2].Value), Width: int(shape[3].Value)}
 	if pic.Channels < 1 || pic.Height < 1 || pic.Width < 1 {
 		return nil

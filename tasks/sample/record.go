@@ -37,6 +37,7 @@ func Load(dir string) (Options, error) {
 		o.Energy = strings.Replace(o.Energy, path, moved(path), 1)
 	}
 	o.Start = moved(o.Start)
+	o.moveConstraints(moved)
 	for k, text := range o.Terms {
 		if t := parseTerm(text); t.known {
 			if path := known.Path(t.source); path != "" {

@@ -51,7 +51,8 @@ type Options struct {
 	// list for all sites or one per site; "" allows every value.
 	Space string `json:"space"`
 	Allow string `json:"allow,omitempty"`
-	// Constraints are those of the space, as energies.ParseConstraint reads them. The sampler has to keep them.
+	// Constraints are those of the space, as energies.ParseConstraint reads them, or, of real numbers, FILE.onnx[#OUTPUT]=0,
+	// where the model computes a number from the state. The sampler has to keep them.
 	Constraints []string `json:"constraint,omitempty"`
 	// Feed lists NAME=FILE for other inputs of the model (.npy or JSON), and Bind NAME=SIZE for named
 	// dimensions.

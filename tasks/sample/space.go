@@ -7,13 +7,28 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-const spaceForms = "binary:D, spin:D, categorical:DxS, ordinal:D:LO..HI or real:D"
+const spaceForms = "binary:D, spin:D, categorical:DxS, ordinal:D:LO..HI, real:D, or SPACE+real:D with discrete sites before real ones"
 
 // ParseSpace parses a space: binary:D (values 0 and 1), spin:D (-1 and +1), categorical:DxS (codes
-// below S), ordinal:D:LO..HI (integers) or real:D (float32 numbers), where D is the number of sites. Errors are *OptionError.
+// below S), ordinal:D:LO..HI (integers) or real:D (float32 numbers), where D is the number of sites, or a mixed one, as
+// binary:8+real:8. Errors are *OptionError.
 func ParseSpace(text string) (energies.Space, error) {
 	bad := func() (energies.Space, error) {
 		return energies.Space{}, &OptionError{"space", strconv.Quote(text), "want " + spaceForms}
+	}
+	if discrete, numbers, both := strings.Cut(text, "+real:"); both {
+		d, err := ParseSpace(discrete)
+		if err != nil {
+			return d, err
+		}
+		n, err := strconv.Atoi(numbers)
+		if err != nil {
+			return bad()
+		}
+		if d, err = energies.Mixed(d, n); err != nil {
+			return energies.Space{}, &OptionError{"space", strconv.Quote(text), err.Error()}
+		}
+		return d, nil
 	}
 	kind, rest, _ := strings.Cut(text, ":")
 	s := energies.Space{Values: 2}

@@ -45,6 +45,8 @@ Spaces, with D sites:
   categorical:DxS   integer inputs take codes below S, float inputs one-hot rows
   ordinal:D:LO..HI  whole numbers
   real:D            float32 numbers, for --sampler mala and its like
+  SPACE+real:D      numbers of a binary, spin or ordinal space, then real ones, for --sampler mixed;
+                    the model has an input for each, as --input z,w, or one that takes both
 
 --energy takes an energy of known form in place of a model and a space:
   ` + strings.Join(known.Forms(), "\n  ") + `
@@ -103,7 +105,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&o.Space, "space", "", "the states, a `SPACE` as above; needed with a model")
 	f.StringVar(&o.Energy, "energy", "", "an `ENERGY` of known form as above, instead of a model")
-	f.StringVar(&o.Input, "input", "", "`name` of the input that takes the state (default: the only one)")
+	f.StringVar(&o.Input, "input", "", "`name` of the input that takes the state, of a mixed space two, as z,w (default: the only ones)")
 	f.StringVar(&o.Output, "output", "", "`name` of the output that is the log-density (default: the only one)")
 	f.BoolVar(&o.Negate, "negate", false, "the output is an energy E: sample exp(-E)")
 	app.Float(f, &o.Temperature, "temperature", o.Temperature, app.Positive, "divide the log-density by this `number`")
@@ -113,7 +115,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f.StringVar(&o.Keep, "keep", "", "positions of the start that keep their letter, from 1: `LIST` such as 1-20,35")
 	app.Int(f, &o.Within, "within", 0, 1, "at most this `number` of changes from the start (default: no bound); samplers pas, gwg, gibbs and exchange stay within")
 	app.Int(f, &o.top, "top", 10, 0, "`number` of best distinct sequences to print")
-	f.StringArrayVar(&o.Constraints, "constraint", nil, "only states whose codes have this `SUM`: sum=8, or sum(0:16)<=5 for sites 0 to 15; may be repeated; --sampler exchange keeps it")
+	f.StringArrayVar(&o.Constraints, "constraint", nil, "only states whose codes have this `SUM`: sum=8, sum(0:16)<=5 for sites 0 to 15, or an equation, as 2*x0+x3-sum(4:8)=1; may be repeated; samplers exchange and block-gibbs keep it; of real numbers g.onnx=0, a model of them that is zero, for o-langevin and o-svgd")
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
 	f.StringVar(&o.Data, "data", "", "a `table` for inputs of the model by name, .npz, or .csv with a header: U is a sum over its rows, of which the option batch of dula, sgdld, sgld and sgbd draws some in each step; exact samplers read all, so many at a time")
 	f.StringArrayVar(&o.Bind, "bind", nil, "size of a named dimension of the inputs, `NAME=SIZE`; may be repeated")

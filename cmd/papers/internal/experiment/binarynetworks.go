@@ -61,6 +61,7 @@ type regressionTable struct {
 	name            string
 	features, train int
 	x, y            []float64
+	columns         []string // names of features, as sex=Male, of tables that were read
 }
 
 // Uses of random numbers of binary-networks.
@@ -137,11 +138,7 @@ func networkModel(features, hidden int) (*onnx.Model, error) {
 	f, h := int64(features), int64(hidden)
 	w := b.Input("weights", onnx.Float, shape.Sym("chain"), shape.D((f+2)*h+1))
 	x, y := b.Input("x", onnx.Float, shape.Sym("row"), shape.D(f)), b.Input("y", onnx.Float, shape.Sym("row"))
-	part := func(lo, hi int64, to ...int64) build.Value {
-		return b.Reshape(b.Op("Slice", []build.Value{w, b.Ints(lo), b.Ints(hi), b.Ints(1)}), b.Ints(to...))
-	}
-	unit := b.Op("Tanh", []build.Value{b.Add(b.MatMul(x, part(0, f*h, -1, f, h)), part(f*h, (f+1)*h, -1, 1, h))})
-	logit := b.Add(b.MatMul(unit, part((f+1)*h, (f+2)*h, -1, h, 1)), part((f+2)*h, (f+2)*h+1, -1, 1, 1))
+	logit := twoLayers(b, w, x, f, h, 1)
 	rest := b.Sub(b.Op("Sigmoid", []build.Value{b.Squeeze(logit, 2)}), y)
 	b.Output("error", b.ReduceSum(b.Mul(rest, rest), []int64{1}, false))
 	return b.Model(), b.Err()
@@ -158,13 +155,6 @@ func (t *regressionTable) sample(ctx context.Context, s Settings, hidden, chains
 	m, err := networkModel(t.features, hidden)
 	if err != nil {
 		return nil, err
-	}
-	narrow := func(x []float64) []float32 {
-		out := make([]float32, len(x))
-		for k, v := range x {
-			out[k] = float32(v)
-		}
-		return out
 	}
 	n := int64(t.train)
 	e, err := neural.NewModel(m, neural.ModelOptions{
@@ -399,7 +389,7 @@ func readRegression(path string) (*regressionTable, error) {
 			continue
 		}
 		if len(list) == 0 {
-			columns = append(columns, numbers)
+			columns, t.columns = append(columns, numbers), append(t.columns, name)
 		}
 		for _, word := range list {
 			hot := make([]float64, len(rows))
@@ -408,7 +398,7 @@ func readRegression(path string) (*regressionTable, error) {
 					hot[j] = 1
 				}
 			}
-			columns = append(columns, hot)
+			columns, t.columns = append(columns, hot), append(t.columns, name+"="+word)
 		}
 	}
 	t.features = len(columns)

@@ -19,7 +19,7 @@ type Settings struct {
 	// Seed determines all random numbers.
 	Seed uint64
 	// Instances, Chains and Steps, where above zero, replace the paper's numbers in the experiments of stochastic
-	// programs; Size, where not "", is the only size of theirs.
+	// programs and of networks; Size, where not "", is the only size of theirs.
 	Instances, Chains, Steps int
 	Size                     string
 	// Files are read by experiments that take some; without any they use what they generate.
@@ -43,7 +43,7 @@ type Experiment struct {
 }
 
 // experiments lists all experiments, sorted by name.
-var experiments = []Experiment{approximateComputing, binaryNetworks, facilityLocation, gaussianBernoulli, infilling, ising, learnIsing, logistic, precondition, promptTuning, rbmSamples, theory}
+var experiments = []Experiment{approximateComputing, binaryNetworks, facilityLocation, fairness, fitBound, gaussianBernoulli, infilling, ising, learnIsing, logistic, precondition, promptTuning, rbmSamples, surfaces, theory}
 
 // All returns all experiments, sorted by name.
 func All() []Experiment { return slices.Clone(experiments) }

@@ -1,0 +1,192 @@
+package energies
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Constraints that are not a tree of plain sums over codes without gaps, as linear equations with other weights, or sums
+// that share some of their sites, need moves of up to LinearMoves sites, which do not connect the states that meet every
+// such set. So these states are listed, and their connection is checked.
+const (
+	// LinearMoves is the greatest number of constrained sites that a move changes.
+	LinearMoves = 3
+	// mostListed bounds the states that are listed, of the constrained sites alone, and mostTried the partial states.
+	mostListed = 1 << 16
+	mostTried  = 1 << 24
+)
+
+// linear are the sites that constraints are about, in increasing order, and the states of these, [state, site], that meet them.
+type linear struct {
+	sites  []int
+	states [][]int32
+}
+
+// LinearSites returns the sites that constraints are about, in increasing order, where moves have to change up to
+// LinearMoves of them at once, each to any other code; nil where constraints are a tree of plain sums.
+func (s *Space) LinearSites() []int {
+	if !s.needsList() {
+		return nil
+	}
+	var sites []int
+	for i := range s.Sites {
+		if slices.ContainsFunc(s.Constraints, func(c Constraint) bool { return c.weight(i) != 0 }) {
+			sites = append(sites, i)
+		}
+	}
+	return sites
+}
+
+// needsList reports whether constraints are more than a tree of plain sums.
+func (s *Space) needsList() bool {
+	for k, c := range s.Constraints {
+		if c.Weights != nil {
+			return true
+		}
+		for _, d := range s.Constraints[:k] {
+			apart, in, around := d.Last <= c.First || d.First >= c.Last, d.First >= c.First && d.Last <= c.Last, c.First >= d.First && c.Last <= d.Last
+			if !apart && !in && !around {
+				return true
+			}
+		}
+	}
+	for i := range s.Sites {
+		if _, _, whole := s.codes(i); !whole && len(s.Constraints) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// list lists the states of the constrained sites and checks that moves connect them. The error is a *SpaceError.
+func (s *Space) list() (*linear, error) {
+	l := &linear{sites: s.LinearSites()}
+	left := make([][][2]int, len(l.sites)+1) // least and most of the sum of the sites from k on, [k, constraint]
+	for k := len(l.sites); k >= 0; k-- {
+		left[k] = make([][2]int, len(s.Constraints))
+		for j, c := range s.Constraints {
+			if k == len(l.sites) {
+				continue
+			}
+			w, lo, hi := c.weight(l.sites[k]), 1<<62, -1<<62
+			for v := range s.Codes(l.sites[k]) {
+				lo, hi = min(lo, w*int(v)), max(hi, w*int(v))
+			}
+			left[k][j] = [2]int{left[k+1][j][0] + lo, left[k+1][j][1] + hi}
+		}
+	}
+	for j, c := range s.Constraints {
+		if left[0][j][0] > c.Most || left[0][j][1] < c.Least {
+			return nil, &SpaceError{-1, fmt.Sprintf("no state meets constraint %s: the sum is from %d to %d", c.Text, left[0][j][0], left[0][j][1])}
+		}
+	}
+	state, sums, tried := make([]int32, len(l.sites)), make([]int, len(s.Constraints)), 0
+	var fill func(k int) bool
+	fill = func(k int) bool {
+		if tried++; tried > mostTried || len(l.states) > mostListed {
+			return false
+		}
+		for j, c := range s.Constraints {
+			if sums[j]+left[k][j][0] > c.Most || sums[j]+left[k][j][1] < c.Least {
+				return true
+			}
+		}
+		if k == len(state) {
+			l.states = append(l.states, slices.Clone(state))
+			return true
+		}
+		for v := range s.Codes(l.sites[k]) {
+			state[k] = v
+			for j, c := range s.Constraints {
+				sums[j] += c.weight(l.sites[k]) * int(v)
+			}
+			enough := fill(k + 1)
+			for j, c := range s.Constraints {
+				sums[j] -= c.weight(l.sites[k]) * int(v)
+			}
+			if !enough {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case !fill(0):
+		return nil, &SpaceError{-1, fmt.Sprintf("constraints %s: more than %d states of their %d sites meet them, too many to check that moves connect them; only sums without weights, one within the other or apart, may be larger", s.constraintTexts(), mostListed, len(l.sites))}
+	case len(l.states) == 0:
+		return nil, &SpaceError{-1, fmt.Sprintf("no state meets constraints %s together", s.constraintTexts())}
+	}
+	if a, b, ok := l.connected(); !ok {
+		return nil, &SpaceError{-1, fmt.Sprintf("constraints %s: moves of %d sites or fewer do not lead from %v to %v, codes of sites %v", s.constraintTexts(), LinearMoves, a, b, l.sites)}
+	}
+	return l, nil
+}
+
+// constraintTexts lists the constraints.
+func (s *Space) constraintTexts() string {
+	text := ""
+	for k, c := range s.Constraints {
+		if k > 0 {
+			text += ", "
+		}
+		text += c.Text
+	}
+	return text
+}
+
+// connected reports whether changes of up to LinearMoves sites lead from every state to every other; or else two that they do
+// not connect. States that agree on all sites but some are joined, for all choices of the latter.
+func (l *linear) connected() (a, b []int32, ok bool) {
+	parent, apart := make([]int, len(l.states)), len(l.states)
+	for k := range parent {
+		parent[k] = k
+	}
+	root := func(k int) int {
+		for parent[k] != k {
+			parent[k] = parent[parent[k]]
+			k = parent[k]
+		}
+		return k
+	}
+	join := func(open []int) {
+		first := map[string]int{}
+		key := make([]byte, 0, 4*len(l.sites))
+		for k, state := range l.states {
+			key = key[:0]
+			for i, v := range state {
+				if slices.Contains(open, i) {
+					v = -1
+				}
+				key = append(key, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
+			}
+			if j, known := first[string(key)]; !known {
+				first[string(key)] = k
+			} else if x, y := root(j), root(k); x != y {
+				parent[x] = y
+				apart--
+			}
+		}
+	}
+	var choose func(open []int, size int)
+	choose = func(open []int, size int) {
+		if len(open) == size && apart > 1 {
+			join(open)
+		}
+		from := 0
+		if len(open) > 0 {
+			from = open[len(open)-1] + 1
+		}
+		for i := from; i < len(l.sites) && len(open) < size && apart > 1; i++ {
+			choose(append(open[:len(open):len(open)], i), size)
+		}
+	}
+	for size := 1; size <= LinearMoves; size++ {
+		choose(nil, size)
+	}
+	for k, state := range l.states {
+		if root(k) != root(0) {
+			return l.states[0], state, false
+		}
+	}
+	return nil, nil, true
+}

@@ -1,0 +1,80 @@
+package neural
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/onnx"
+)
+
+// joinInputs gives a model of a mixed space with two inputs, [chain, discrete site] and [chain, number], a single one in
+// their place, [chain, site], which is called by both names with a comma. name has these names in that order; "" takes the
+// inputs that are free, if there are two. It returns the name of the input that takes the state.
+func joinInputs(m *onnx.Model, name string, s *energies.Space, o *ModelOptions) (string, error) {
+	if s.Discrete == nil {
+		return name, nil
+	}
+	if name == "" {
+		var free []string
+		for _, v := range m.Graph.Inputs {
+			if m.Graph.Initializer(v.Name) == nil && o.Fixed[v.Name] == nil && o.Data[v.Name] == nil {
+				free = append(free, v.Name)
+			}
+		}
+		if len(free) != 2 {
+			return name, nil
+		}
+		name = free[0] + "," + free[1]
+	}
+	first, second, both := strings.Cut(name, ",")
+	if !both {
+		return name, nil
+	}
+	var whole *onnx.ValueInfo
+	var nodes []*onnx.Node
+	for k, part := range []string{first, second} {
+		v := m.Graph.Input(part)
+		if v == nil {
+			var have []string
+			for _, v := range m.Graph.Inputs {
+				have = append(have, v.Name)
+			}
+			return "", onnx.NoSuchName("neural", "input", part, have)
+		}
+		lo, n := int64(0), int64(s.DiscreteSites())
+		if k == 1 {
+			lo, n = n, int64(s.Sites)-n
+		}
+		dims, mismatch := v.Type.Shape, ""
+		switch {
+		case v.Type.Elem != onnx.Float && v.Type.Elem != onnx.Double:
+			mismatch = fmt.Sprintf("its elements are %s; a mixed space needs float or double", v.Type.Elem)
+		case len(dims) != 2 || dims[1].Value >= 0 && dims[1].Value != n:
+			mismatch = fmt.Sprintf("%d numbers per chain need the shape [chain, %d]", n, n)
+		case whole != nil && whole.Type.Elem != v.Type.Elem:
+			mismatch = fmt.Sprintf("its elements are %s, and those of %s are %s", v.Type.Elem, first, whole.Type.Elem)
+		}
+		if mismatch != "" {
+			return "", &MismatchError{s.String(), "input", part, shapeText(v), mismatch}
+		}
+		if whole == nil {
+			whole = &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: v.Type.Elem, HasShape: true, Shape: []onnx.ShapeDim{dims[0], {Value: int64(s.Sites)}}}}
+		}
+		sites := make([]int64, n)
+		for i := range sites {
+			sites[i] = lo + int64(i)
+		}
+		at := onnx.NewInt64(name+"/"+part, []int64{n}, sites)
+		m.Graph.Initializers = append(m.Graph.Initializers, at)
+		nodes = append(nodes, &onnx.Node{Op: "Gather", Name: at.Name, Inputs: []string{name, at.Name}, Outputs: []string{part}, Attrs: []*onnx.Attribute{onnx.IntAttr("axis", 1)}})
+	}
+	inputs := []*onnx.ValueInfo{whole}
+	for _, v := range m.Graph.Inputs {
+		if v.Name != first && v.Name != second {
+			inputs = append(inputs, v)
+		}
+	}
+	m.Graph.Inputs, m.Graph.Nodes = inputs, append(nodes, m.Graph.Nodes...)
+	return name, nil
+}

@@ -1,0 +1,275 @@
+package samplers
+
+import (
+	"context"
+	"math"
+
+	"github.com/gradhop/gradhop/energies"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "o-langevin",
+		Doc:   "Langevin dynamics for real numbers on a surface g(x) = 0: moves along the surface, and back to it; no move is rejected",
+		Paper: "Zhang, Liu, Tong 2022 (arXiv:2210.06447), O-Langevin; the constraint as in Liu, Tong, Liu 2021",
+		Bias:  "near exp(U) given g(x) = 0; the bias falls with the step size",
+		Needs: energies.Gradient | energies.Equation,
+		Real:  true,
+	}, newOLangevin)
+}
+
+// oLangevinOptions are the options of newOLangevin; the zero value has the defaults.
+type oLangevinOptions struct {
+	StepSize float64 `flag:"step-size" default:"0.05" doc:"standard deviation σ of a move along the surface"`
+	// Pull is ηα, the share of g that a step removes.
+	Pull float64 `flag:"pull" default:"0.5" doc:"share of g that a step removes, up to 1"`
+}
+
+// oLangevin is the Langevin dynamics of the orthogonal-space gradient, with η = σ²/2:
+//
+//	dx = (v(x) + D∇(β·U) + ∇·D) dt + √2·D dW,   D = I - nnᵀ,   n = ∇g/|∇g|,   v = -ψ(g)·n/|∇g|,   ψ(g) = αg.
+//
+// It leaves exp(βU) given g(x) = 0 invariant. An Euler step y = x + η(D∇(βU) - D·Hn/|∇g|) + σDξ has the part of ∇·D along
+// the surface, by differences of ∇g for the Hessian H of g. The part across it is that by which noise bends off the
+// surface, so that it is found at y: x' = y - n·(g(y) - (1-ηα)g(x))/|∇g| has g as the equation has it, to second order.
+//
+// Left out: exponents of ψ other than one, and several constraints.
+type oLangevin struct {
+	Evaluator
+	surface
+	step float64
+
+	next    Point
+	workers Workers
+}
+
+var _ Kernel = (*oLangevin)(nil)
+
+// newOLangevin returns the kernel for e, a [energies.Surface] with a gradient. Errors are *energies.UnsupportedError,
+// *OptionError or *energies.SpaceError.
+func newOLangevin(e energies.Energy, o oLangevinOptions) (*oLangevin, error) {
+	k := &oLangevin{step: o.StepSize}
+	return k, k.open("o-langevin", e, &k.Evaluator, o.StepSize, o.Pull)
+}
+
+// Init implements Kernel.
+func (k *oLangevin) Init(ctx context.Context, s *State) error {
+	if err := k.Evaluator.Init(ctx, s); err != nil {
+		return err
+	}
+	return k.enter(ctx, s, &s.Point, s.Var(constraintVar), s.Var(normalVar))
+}
+
+// Step implements Kernel.
+func (k *oLangevin) Step(ctx context.Context, s *State, info *Info) error {
+	info.Reset(s.Chains())
+	if err := k.bend(ctx, s, nil); err != nil {
+		return err
+	}
+	sites := s.X.Space.Sites
+	k.workers.Each(s, func(w *Worker, c int) {
+		s.Stream(&w.Stream, c, UseProposal)
+		n, y := s.Var(normalVar)[c*sites:(c+1)*sites], k.y[c*sites:(c+1)*sites]
+		for i := range y {
+			y[i] = k.step*w.Normal() + k.step*k.step/2*(s.InverseTemperature(c)*float64(s.Grad[c*sites+i])-k.curl[c*sites+i])
+		}
+		project(y, n)
+		for i := range y {
+			y[i] += s.X.Space.Value(s.X.Chain(c)[i])
+		}
+	})
+	return k.land(ctx, s, info, &k.Evaluator, &k.next)
+}
+
+// Variables of samplers on a surface: g, and ∇g, [site].
+const (
+	constraintVar = "constraint"
+	normalVar     = "constraint_gradient"
+)
+
+// surface is what samplers on g(x) = 0 share: g, its derivatives at the states of a step, and the way back to it.
+type surface struct {
+	name string
+	zero energies.Differentiable
+	pull float64
+
+	y    []float64 // where a step leads along the surface, [chain, site]
+	curl []float64 // Hn/|∇g|, [chain, site]
+	// Of evaluations.
+	at    energies.Batch
+	value []float64
+	slope []float32
+	next  [2][]float64 // constraintVar and normalVar at the new state
+}
+
+// open checks the options and sets up the evaluator of U.
+func (k *surface) open(name string, e energies.Energy, eval *Evaluator, step, pull float64) error {
+	on, err := energies.As[energies.Surface]("samplers: "+name, e)
+	if err != nil {
+		return err
+	}
+	if *eval, err = NewInformed(name, e, Sqrt, true); err != nil {
+		return err
+	}
+	eval.Specs = []VarSpec{{Name: constraintVar, Record: true, Derived: true}, {Name: normalVar, Shape: []int{e.Space().Sites}, Derived: true}}
+	k.name, k.zero, k.pull = name, on.Zero(), pull
+	if !(pull > 0 && pull <= 1) {
+		return badOption(name, "pull", pull, "must be above 0, up to 1")
+	}
+	return checkPositive(name, "step-size", step)
+}
+
+// enter evaluates g at p, and writes it and its gradient to value and normal. A gradient of zero has no direction.
+func (k *surface) enter(ctx context.Context, s *State, p *Point, value, normal []float64) error {
+	k.slope = resize(k.slope, len(p.X.Codes))
+	if err := k.zero.LogDensityGrad(ctx, value, k.slope, p.X); err != nil {
+		return err
+	}
+	d := p.X.Space.Sites
+	for c, g := range value {
+		square := 0.0
+		for i, t := range k.slope[c*d : (c+1)*d] {
+			normal[c*d+i] = float64(t)
+			square += float64(t) * float64(t)
+		}
+		if g-g != 0 || !(square > 0) || math.IsInf(square, 0) {
+			return &NonFiniteError{s.ChainIDs[c], s.Step, "the direction of the constraint", square, p.X.Chain(c)}
+		}
+	}
+	return nil
+}
+
+// bend sets curl to Hn/|∇g| at the states of s, and trace, [chain], unless it is nil, to the trace of H, by central
+// differences of ∇g: along n, and along every coordinate, or one random direction in each step where there are many.
+func (k *surface) bend(ctx context.Context, s *State, trace []float64) error {
+	d, normals := s.X.Space.Sites, s.Var(normalVar)
+	k.curl, k.y = resize(k.curl, len(normals)), resize(k.y, len(normals))
+	for c := range s.Chains() {
+		copy(k.y[c*d:], normals[c*d:(c+1)*d])
+		scale(k.y[c*d:(c+1)*d], 1/norm2(normals[c*d:(c+1)*d]))
+	}
+	along := func(to, direction []float64) error { // H·direction
+		k.at = energies.Batch{Space: s.X.Space, Codes: resize(k.at.Codes, 2*len(s.X.Codes)), IDs: append(append(k.at.IDs[:0], s.ChainIDs...), s.ChainIDs...)}
+		for j, code := range s.X.Codes {
+			x := s.X.Space.Value(code)
+			k.at.Codes[j] = energies.RealCode(x + differenceStep*direction[j])
+			k.at.Codes[len(s.X.Codes)+j] = energies.RealCode(x - differenceStep*direction[j])
+		}
+		k.value, k.slope = resize(k.value, 2*s.Chains()), resize(k.slope, 2*len(s.X.Codes))
+		if err := k.zero.LogDensityGrad(ctx, k.value, k.slope, k.at); err != nil {
+			return err
+		}
+		for j := range to {
+			to[j] = (float64(k.slope[j]) - float64(k.slope[len(to)+j])) / (2 * differenceStep)
+		}
+		return nil
+	}
+	if err := along(k.curl, k.y); err != nil {
+		return err
+	}
+	for c := range s.Chains() {
+		scale(k.curl[c*d:(c+1)*d], 1/norm2(normals[c*d:(c+1)*d]))
+	}
+	if trace == nil {
+		return nil
+	}
+	clear(trace)
+	bent := make([]float64, len(k.y))
+	for j := range d {
+		clear(k.y)
+		for c := range s.Chains() {
+			if d <= mostCoordinates {
+				k.y[c*d+j] = 1
+				continue
+			}
+			var w Worker
+			s.Stream(&w.Stream, c, UseProposal)
+			for i := range d {
+				k.y[c*d+i] = float64(2*w.IntN(2) - 1)
+			}
+		}
+		if err := along(bent, k.y); err != nil {
+			return err
+		}
+		for c := range s.Chains() {
+			trace[c] += dot(bent[c*d:(c+1)*d], k.y[c*d:(c+1)*d])
+		}
+		if d > mostCoordinates {
+			break
+		}
+	}
+	return nil
+}
+
+// differenceStep is the step of differences of ∇g, for float32 numbers of about one.
+const differenceStep = 1.0 / 128
+
+// mostCoordinates is the greatest number of sites for which a trace has all its elements.
+const mostCoordinates = 16
+
+// land brings the states y back to the surface and enters them.
+func (k *surface) land(ctx context.Context, s *State, info *Info, eval *Evaluator, next *Point) error {
+	d := s.X.Space.Sites
+	next.like(s.X)
+	for j, y := range k.y {
+		next.X.Codes[j] = energies.RealCode(y)
+	}
+	k.value = resize(k.value, s.Chains())
+	if err := k.zero.LogDensity(ctx, k.value, next.X); err != nil {
+		return err
+	}
+	for c, g := range k.value {
+		n := s.Var(normalVar)[c*d : (c+1)*d]
+		share := (g - (1-k.pull)*s.Var(constraintVar)[c]) / dot(n, n)
+		for i := range n {
+			next.X.Chain(c)[i] = energies.RealCode(k.y[c*d+i] - share*n[i])
+		}
+	}
+	if err := eval.Evaluate(ctx, next, s.Beta); err != nil {
+		return err
+	}
+	if err := s.reject(next); err != nil {
+		return err
+	}
+	if err := s.diverged(next); err != nil {
+		return err
+	}
+	k.next[0], k.next[1] = resize(k.next[0], s.Chains()), resize(k.next[1], len(k.y))
+	if err := k.enter(ctx, s, next, k.next[0], k.next[1]); err != nil {
+		return err
+	}
+	for c, u := range next.U {
+		if info.Accepted[c] = !isZero(u); info.Accepted[c] {
+			info.Accept[c] = 1
+			s.Var(constraintVar)[c] = k.next[0][c]
+			copy(s.Var(normalVar)[c*d:(c+1)*d], k.next[1][c*d:(c+1)*d])
+		}
+	}
+	eval.count(&info.Evaluations, s.Chains())
+	s.Commit(next, info)
+	return nil
+}
+
+// project takes from v its part along n.
+func project(v, n []float64) {
+	share := dot(v, n) / dot(n, n)
+	for i := range v {
+		v[i] -= share * n[i]
+	}
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i, v := range a {
+		sum += v * b[i]
+	}
+	return sum
+}
+
+func norm2(a []float64) float64 { return math.Sqrt(dot(a, a)) }
+
+func scale(a []float64, factor float64) {
+	for i := range a {
+		a[i] *= factor
+	}
+}
