@@ -43,7 +43,7 @@ type Experiment struct {
 }
 
 // experiments lists all experiments, sorted by name.
-var experiments = []Experiment{approximateComputing, binaryNetworks, facilityLocation, gaussianBernoulli, infilling, ising, learnIsing, logistic, precondition, promptTuning, rbmSamples, theory}
+var experiments = []Experiment{approximateComputing, barker, barkerFactors, barkerICA, barkerLogistic, binaryNetworks, facilityLocation, gaussianBernoulli, infilling, ising, learnIsing, logistic, precondition, promptTuning, rbmSamples, theory}
 
 // All returns all experiments, sorted by name.
 func All() []Experiment { return slices.Clone(experiments) }
