@@ -9,6 +9,7 @@
 # make bench-grad    the same for gradients of networks
 # make bench-ebm     the same for the training of energy-based models
 # make bench-lattice samplers on an Ising lattice and an RBM beside PyTorch, JAX and thrml
+# make bench-barker  samplers of real numbers beside blackjax
 # make bench-prompt  the same for prompts under a text tower of ViT-B/32's size
 
 # For the Python side. The program does this itself.
@@ -33,7 +34,7 @@ RACE_PACKAGES := ./cmd/gradhop/internal/app ./energies/neural/... ./models/hub .
 	./tasks/ebm ./tasks/infill ./internal/pictures ./tasks/prompttune ./cmd/gradhop/internal/prompttune/page
 RACE_TESTS := Concurrent|Cancel|Close|Interrupted|Lazy|Parallel|Race|Room|While
 
-.PHONY: build demo fills demo-prompt demo-images test lint test-scripts bench bench-grad bench-ebm bench-lattice bench-prompt bench-fills clean
+.PHONY: build demo fills demo-prompt demo-images test lint test-scripts bench bench-grad bench-ebm bench-lattice bench-barker bench-prompt bench-fills clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o bin/gradhop ./cmd/gradhop
@@ -100,6 +101,9 @@ $(JAX_STAMP): scripts/bench/requirements-jax.txt
 
 bench-lattice: $(STAMP) $(JAX_STAMP)
 	$(PY) scripts/bench/lattice.py --jax $(JAX_VENV)/bin/python
+
+bench-barker: $(STAMP) $(JAX_STAMP)
+	$(PY) scripts/bench/lattice.py --jax $(JAX_VENV)/bin/python --only logistic
 
 bench-prompt: build $(STAMP)
 	$(PY) scripts/bench/run.py --only clip --chains 1,8

@@ -5,9 +5,11 @@ as float32, [step, chain], unless FILE is "-", and answers with a line of JSON.
     rivals.py discs dmala ENERGY STEP_SIZE CHAINS SWEEPS  JAX, DISCS' algorithm: jitted, a value and a gradient of two states in a step
     rivals.py torch gibbs ENERGY STEP_SIZE CHAINS SWEEPS  PyTorch, block Gibbs between the layers of an RBM; U is that of both layers
     rivals.py thrml gibbs ENERGY STEP_SIZE CHAINS SWEEPS  thrml, Gibbs by the two colours of a lattice
+    rivals.py blackjax SAMPLER ENERGY STEP_SIZE CHAINS SWEEPS  blackjax: mala, sgld with the exact gradient, or barker
 
 ENERGY is ising:20x20,0.3 (periodic, coupling 0.3), or rbm:784x500,FILE, where FILE has the weights [hidden, site] and the biases
-of sites and of hidden units, in float32. A step of thrml makes SWEEPS sweeps. Programs were written by us from the papers and the projects' descriptions.
+of sites and of hidden units, in float32, or logistic:1000x5000,FILE: the posterior of 1,000 coefficients given 5,000 rows and their
+labels, in FILE, of which the first coefficient is written in place of U. A step of thrml makes SWEEPS sweeps. Programs were written by us from the papers and the projects' descriptions.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ class Energy:
             self.low, self.rows, self.columns, self.coupling, self.sites = -1.0, rows, columns, float(last), rows * columns
             return
         self.low, self.sites = 0.0, rows
+        if name == "logistic":
+            data, labels = np.split(np.fromfile(last, np.float32), [rows * columns])
+            self.data, self.labels = data.reshape(columns, rows), labels
+            return
         w, b, c = np.split(np.fromfile(last, np.float32), [rows * columns, rows * columns + rows])
         self.weights = [w.reshape(columns, rows), b, c]
 
@@ -197,7 +203,46 @@ def thrml_program(_, e, __, chains, sweeps):
     return run
 
 
-PROGRAMS = {"torch": torch_program, "discs": discs_program, "thrml": thrml_program}
+def blackjax_program(sampler, e, step_size, chains, _):
+    import blackjax
+    import jax
+    import jax.numpy as jnp
+
+    data, labels = jnp.asarray(e.data), jnp.asarray(e.labels)
+
+    def density(x):
+        logits = data @ x
+        return labels @ logits - jax.nn.softplus(logits).sum() - x @ x / 2
+
+    states = jnp.zeros((chains, e.sites))
+    half = step_size**2 / 2  # a Langevin step of blackjax is half·∇U + √(2·half)·noise
+    if sampler == "sgld":
+        gradient = jax.grad(density)
+        kernel = blackjax.sgld(lambda x, _: gradient(x))
+        one = jax.vmap(lambda key, x: kernel.step(key, x, None, half))
+    else:
+        kernel = blackjax.mala(density, half) if sampler == "mala" else blackjax.barker_proposal(density, step_size)
+        states, one = jax.vmap(kernel.init)(states), jax.vmap(kernel.step)
+
+    def step(carry, _):
+        key, states = carry
+        key, draw = jax.random.split(key)
+        out = one(jax.random.split(draw, chains), states)
+        states = out if sampler == "sgld" else out[0]
+        return (key, states), (states if sampler == "sgld" else states.position)[:, 0]
+
+    advance = jax.jit(lambda carry, n: jax.lax.scan(step, carry, None, length=n), static_argnums=1)
+    carry = (jax.random.key(0), states)
+
+    def run(steps, _):
+        nonlocal carry
+        carry, values = advance(carry, steps)
+        return np.asarray(jax.block_until_ready(values))
+
+    return run
+
+
+PROGRAMS = {"torch": torch_program, "discs": discs_program, "thrml": thrml_program, "blackjax": blackjax_program}
 
 
 def main():

@@ -1,6 +1,6 @@
-// Command lattice is the Go side of scripts/bench/lattice.py: a sampler on an energy of known form,
-// driven by lines "STEPS FILE" on stdin. It makes STEPS steps, writes U of the chains after each to
-// FILE as float32, [step, chain], unless FILE is "-", and answers with a line of JSON.
+// Command lattice is the Go side of scripts/bench/lattice.py: a sampler on an energy of known form or on the posterior of a
+// logistic regression, driven by lines "STEPS FILE" on stdin. It makes STEPS steps, writes U of the chains after each, or
+// their first coefficient, to FILE as float32, [step, chain], unless FILE is "-", and answers with a line of JSON.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/known"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/rbm"
@@ -37,26 +38,21 @@ func run() error {
 	chains := flag.Int("chains", 100, "number of chains")
 	weights := flag.String("weights", "", "file for the weights and biases of an RBM, float32")
 	flag.Parse()
-	e, err := known.Parse(*energy)
+	ctx := context.Background()
+	target, err := open(ctx, *energy, *weights)
 	if err != nil {
-		return err
-	}
-	if err := writeWeights(*weights, e.Energy); err != nil {
 		return err
 	}
 	set := samplers.Settings{}
 	if *sampler == "gibbs" {
-		set["updates"] = fmt.Sprint(*sweeps * e.Space().Sites)
+		set["updates"] = fmt.Sprint(*sweeps * target.Space().Sites)
 	}
 	if *step != "" {
 		set["step-size"] = *step
 	}
-	ctx := context.Background()
-	target, products, err := neural.Accelerate(ctx, e.Energy, ort.Options{})
-	if err != nil {
-		return err
+	if *sampler == "gradient" {
+		return serve(gradients(ctx, target, *chains))
 	}
-	defer products.Close()
 	k, err := samplers.New(*sampler, target, set)
 	if err != nil {
 		return err
@@ -65,42 +61,65 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	return serve(func(record bool) ([]float32, error) {
+		if err := loop.Step(ctx); err != nil || !record {
+			return nil, err
+		}
+		s, row := loop.State(), make([]float32, *chains)
+		for c, u := range s.U {
+			if row[c] = float32(u); s.X.Space.Kind == energies.Real {
+				row[c] = float32(s.X.Space.Value(s.X.Chain(c)[0]))
+			}
+		}
+		return row, nil
+	})
+}
+
+// open returns the energy of that name, and writes its weights to a file.
+func open(ctx context.Context, name, weights string) (energies.Energy, error) {
+	var rows, coefficients int
+	if n, _ := fmt.Sscanf(name, "logistic:%dx%d", &coefficients, &rows); n == 2 {
+		return regression(coefficients, rows, weights)
+	}
+	e, err := known.Parse(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeWeights(weights, e.Energy); err != nil {
+		return nil, err
+	}
+	target, _, err := neural.Accelerate(ctx, e.Energy, ort.Options{})
+	return target, err
+}
+
+// serve makes steps as lines on stdin say. step returns what to record of its chains.
+func serve(step func(record bool) ([]float32, error)) error {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var steps int
 		var path string
 		if _, err := fmt.Sscan(lines.Text(), &steps, &path); err != nil {
 			return err
 		}
-		seconds, err := advance(ctx, loop, steps, path)
-		if err != nil {
-			return err
+		var record []float32
+		start := time.Now()
+		for range steps {
+			row, err := step(path != "-")
+			if err != nil {
+				return err
+			}
+			record = append(record, row...)
+		}
+		seconds := time.Since(start).Seconds()
+		if path != "-" {
+			if err := writeFloats(path, record); err != nil {
+				return err
+			}
 		}
 		if err := json.NewEncoder(os.Stdout).Encode(map[string]float64{"seconds": seconds}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// advance makes steps and returns the time they took.
-func advance(ctx context.Context, loop *samplers.Loop, steps int, path string) (seconds float64, err error) {
-	var record []float32
-	start := time.Now()
-	for range steps {
-		if err := loop.Step(ctx); err != nil {
-			return 0, err
-		}
-		if path != "-" {
-			for _, u := range loop.State().U {
-				record = append(record, float32(u))
-			}
-		}
-	}
-	seconds = time.Since(start).Seconds()
-	if path == "-" {
-		return seconds, nil
-	}
-	return seconds, writeFloats(path, record)
 }
 
 // writeWeights writes those of an RBM, so that other programs run the same one.

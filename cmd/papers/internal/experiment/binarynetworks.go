@@ -31,7 +31,7 @@ var binaryNetworks = Experiment{
 	Name:  "binary-networks",
 	Doc:   "weights ±1 of networks with one hidden layer by Gibbs, GWG, DULA and DMALA, DULA by minibatches: log-likelihood and test error",
 	Paper: "Zhang, Liu, Liu 2022, section 7.4 and appendix I.5, tables 2 and 4",
-	Files: "tables with a header and the target in the last column, .csv, as compas.csv and adult.csv; without, two are made",
+	Files: "tables with a header and the target in the last column, .csv, as compas.csv and adult.csv, beside two that are made",
 	many:  true,
 	run:   runBinaryNetworks,
 }
@@ -87,9 +87,6 @@ func runBinaryNetworks(ctx context.Context, s Settings) (*Result, error) {
 		steps = s.Steps
 	}
 	tables := []*regressionTable{friedmanTable(s.Seed, 5000), teacherTable(s.Seed, 5000)}
-	if len(s.Files) > 0 {
-		tables = nil
-	}
 	for _, path := range s.Files {
 		t, err := readRegression(path)
 		if err != nil {
@@ -98,6 +95,7 @@ func runBinaryNetworks(ctx context.Context, s Settings) (*Result, error) {
 		tables = append(tables, t)
 	}
 	out := &Result{Header: []string{"table", "rows", "sites", "sampler", "train_log_likelihood", "se", "test_rmse", "rows_read", "seconds", "paper_train_log_likelihood", "paper_test_rmse"}}
+	figure := Figure{Name: "batches", Title: "DULA by minibatches of rows", X: "rows in a step", Y: "training log-likelihood", LogX: true}
 	for k, t := range tables {
 		t.prepare(s.Seed, rows)
 		base := t.constant()
@@ -117,6 +115,15 @@ func runBinaryNetworks(ctx context.Context, s Settings) (*Result, error) {
 			}
 			out.Rows = append(out.Rows, row)
 		}
+		line := Line{Name: t.name}
+		for _, j := range []int{4, 5, 6, 2} { // DULA
+			read := weightSamplers[j].batch
+			if read == 0 {
+				read = t.train
+			}
+			line.X, line.Y = append(line.X, float64(read)), append(line.Y, found[j][0])
+		}
+		figure.Lines = append(figure.Lines, line)
 		likelihoods := fmt.Sprintf("%s: Gibbs %.4f, GWG %.4f, DULA %.4f, DMALA %.4f; of the best constant %.4f", t.name, found[0][0], found[1][0], found[2][0], found[3][0], -base[0])
 		errs := fmt.Sprintf("%s: Gibbs %.4f, GWG %.4f, DULA %.4f, DMALA %.4f; of the best constant %.4f", t.name, found[0][1], found[1][1], found[2][1], found[3][1], base[1])
 		batches := fmt.Sprintf("%s: %.4f, %.4f, %.4f with batches of 10, 100 and 500, %.4f with all rows", t.name, found[4][0], found[5][0], found[6][0], found[2][0])
@@ -125,6 +132,7 @@ func runBinaryNetworks(ctx context.Context, s Settings) (*Result, error) {
 			Claim{"DULA and DMALA have a smaller test error than Gibbs and GWG, but on COMPAS", errs, max(found[2][1], found[3][1]) < min(found[0][1], found[1][1])},
 			Claim{"the log-likelihood of DULA increases with the batch", batches, found[4][0] < found[5][0] && found[5][0] < found[6][0]})
 	}
+	out.Figures = []Figure{figure}
 	return out, nil
 }
 

@@ -43,7 +43,7 @@ type Experiment struct {
 }
 
 // experiments lists all experiments, sorted by name.
-var experiments = []Experiment{approximateComputing, binaryNetworks, facilityLocation, fairness, fitBound, gaussianBernoulli, infilling, ising, learnIsing, logistic, precondition, promptTuning, rbmSamples, surfaces, theory}
+var experiments = []Experiment{approximateComputing, barker, barkerFactors, barkerICA, barkerLogistic, binaryNetworks, facilityLocation, fairness, fitBound, gaussianBernoulli, infilling, ising, learnIsing, logistic, precondition, promptTuning, rbmSamples, surfaces, theory}
 
 // All returns all experiments, sorted by name.
 func All() []Experiment { return slices.Clone(experiments) }
