@@ -47,6 +47,8 @@ type Options struct {
 	Start    string `json:"start,omitempty"`
 	Keep     string `json:"keep,omitempty"`
 	Within   int    `json:"within,omitempty"`
+	// Improve is the number of states that a search from the best draws evaluates for better sequences; see BestFile.
+	Improve int `json:"improve,omitempty"`
 	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the allowed values, one
 	// list for all sites or one per site; "" allows every value.
 	Space string `json:"space"`
@@ -171,6 +173,8 @@ func (o *Options) check() error {
 		return &OptionError{"term", o.Terms[0], "terms have weights: negate by a negative one, divide by the temperature"}
 	case o.Within < 0:
 		return number("within", o.Within, "1 or more")
+	case o.Improve < 0:
+		return number("improve", o.Improve, "0 or more")
 	case o.Space == "" && o.Energy == "" && len(o.Terms) == 0 && o.Start == "":
 		return &OptionError{"space", "", "want " + spaceForms}
 	case o.PoolWarmup && o.ChainIDs != "":
