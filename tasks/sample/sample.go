@@ -168,9 +168,9 @@ func (o *Options) check() error {
 	case o.Energy != "" && o.Temperature != 1:
 		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "an energy of known form has no temperature; change its coupling"}
 	case len(o.Terms) > 0 && (o.Model != "" || o.Energy != ""):
-		return &OptionError{"term", o.Terms[0], "terms cannot be combined with a model or an energy: make that a term too"}
+		return &OptionError{"", o.Terms[0], "terms cannot be combined with a model or an energy: make that a term too"}
 	case len(o.Terms) > 0 && (o.Negate || o.Temperature != 1):
-		return &OptionError{"term", o.Terms[0], "terms have weights: negate by a negative one, divide by the temperature"}
+		return &OptionError{"", o.Terms[0], "terms have weights: negate by a negative one, divide by the temperature"}
 	case o.Within < 0:
 		return number("within", o.Within, "1 or more")
 	case o.Improve < 0:

@@ -62,7 +62,8 @@ The value of each is recorded with every draw as term_NAME, NAME being that of t
 --feed take TERM/NAME for one term alone, and --draft takes TERM=DRAFT;TERM=DRAFT.
 
 --alphabet makes states sequences, which --start begins and --keep and --within hold near it. Draws are
-written as FASTA and CSV with each term, and the best distinct ones are printed.
+written as FASTA and CSV with each term. The best distinct ones, and better ones that a search
+near them finds (--improve), are printed and written to best.csv.
 
 With --energy facility:... the best plan is printed as JSON: its mean cost, the open facilities
 and the facility of each customer; plan.json keeps it. With --sampler sgdld, the run anneals.
