@@ -23,14 +23,14 @@ const BestFile = "best.csv"
 const (
 	bestKept      = 1000 // sequences in BestFile
 	improveBatch  = 8    // states of an evaluation
-	improvePairs  = 24   // best changes of a state, of which pairs are tried too
+	improvePairs  = 24   // best changes of a state, each with one back to the start, where a ball is to have room for them
 	improveNearby = 200  // states near each that was evaluated that may be the next
 )
 
 // improve writes BestFile. Options.Improve states more are evaluated, with their gradient, best first: draws, and
-// those within one or two changes of a state that was evaluated, with the U that the gradient there predicts.
-// It trusts gradients as far as they were right before: δ is the best multiple of the predicted change. Without gradients
-// the states nearest to the best are next. Runs of some chains of a larger one, and weighted draws, are left as they are.
+// those one change from a state that was evaluated, with the U that the gradient there predicts; the last prediction counts.
+// Predicted changes are multiplied by what fits those made, of which each round halves the weight of earlier ones. Without
+// gradients the states nearest to the best are next. Runs of some chains of a larger one, and weighted draws, are left as they are.
 func (p *plan) improve(ctx context.Context, r *store.Reader) error {
 	names := columns(r.Header())
 	if p.letters == nil || p.o.Improve == 0 || p.o.ChainIDs != "" || slices.Contains(names, store.Weight) {
@@ -40,7 +40,7 @@ func (p *plan) improve(ctx context.Context, r *store.Reader) error {
 	if err != nil {
 		return err
 	}
-	s := &improvement{plan: p, space: p.energy.Space(), seen: map[string]bool{}}
+	s := &improvement{plan: p, space: p.energy.Space(), near: map[string]*candidate{}}
 	if s.slope, err = energies.As[energies.Differentiable]("", p.energy); err != nil {
 		s.slope = nil
 	}
@@ -52,7 +52,7 @@ func (p *plan) improve(ctx context.Context, r *store.Reader) error {
 		if err != nil {
 			return err
 		}
-		s.next, s.seen[b.Sequence] = append(s.next, candidate{codes: codes, from: b.Values[0]}), true
+		s.add(b.Sequence, candidate{codes: codes, from: b.Values[0]})
 	}
 	if p.terms.Weights != nil { // U of draws had other weights
 		best = nil
@@ -78,8 +78,8 @@ type improvement struct {
 	plan  *plan
 	slope energies.Differentiable // nil without a gradient
 	space *energies.Space
-	seen  map[string]bool // sequences that were candidates
-	next  []candidate
+	near  map[string]*candidate // by sequence; nil for those evaluated
+	next  []*candidate
 	found []Sequence
 	parts [][]float64 // of the last evaluation, [term][chain]; nil without terms
 
@@ -88,6 +88,7 @@ type improvement struct {
 
 // candidate is a state that may be evaluated.
 type candidate struct {
+	key   string
 	codes []int32
 	from  float64 // U of the state nearby
 	gain  float64 // predicted by the gradient there
@@ -104,12 +105,13 @@ func (s *improvement) trust() float64 {
 // round evaluates the n most promising candidates, and makes candidates of the states near them.
 func (s *improvement) round(ctx context.Context, n int) error {
 	trust := s.trust()
-	slices.SortStableFunc(s.next, func(a, b candidate) int { return cmp.Compare(b.from+trust*b.gain, a.from+trust*a.gain) })
+	slices.SortStableFunc(s.next, func(a, b *candidate) int { return cmp.Compare(b.from+trust*b.gain, a.from+trust*a.gain) })
 	now := slices.Clone(s.next[:min(n, len(s.next))])
 	s.next = s.next[len(now):]
 	x := energies.Batch{Space: s.space}
 	for _, c := range now {
 		x.Codes = append(x.Codes, c.codes...)
+		s.near[c.key] = nil
 	}
 	u, g := make([]float64, len(now)), []float32(nil)
 	if s.slope == nil {
@@ -122,6 +124,7 @@ func (s *improvement) round(ctx context.Context, n int) error {
 			return err
 		}
 	}
+	s.product, s.square = s.product/2, s.square/2
 	for k, c := range now {
 		if math.IsNaN(u[k]) || math.IsInf(u[k], 0) {
 			continue
@@ -134,12 +137,25 @@ func (s *improvement) round(ctx context.Context, n int) error {
 		if s.plan.start != nil {
 			changes, _ = s.plan.letters.changes(s.plan.start, c.codes)
 		}
-		s.found = append(s.found, Sequence{s.plan.letters.decode(c.codes), changes, values})
+		s.found = append(s.found, Sequence{c.key, changes, values})
 		s.product, s.square = s.product+c.gain*(u[k]-c.from), s.square+c.gain*c.gain
 		row := len(g) / len(now)
-		s.near(c.codes, u[k], g[k*row:(k+1)*row])
+		s.expand(c.codes, u[k], g[k*row:(k+1)*row])
 	}
 	return nil
+}
+
+// add makes a candidate of a state that was not evaluated, or replaces the prediction of one.
+func (s *improvement) add(key string, c candidate) {
+	c.key = key
+	old, known := s.near[key]
+	switch {
+	case !known:
+		s.near[key] = &c
+		s.next = append(s.next, &c)
+	case old != nil:
+		*old = c
+	}
 }
 
 // change sets a site to a value.
@@ -149,9 +165,9 @@ type change struct {
 	gain  float64
 }
 
-// near makes candidates of the states within two changes of x, whose gradient is g, empty for none.
-func (s *improvement) near(x []int32, u float64, g []float32) {
-	var all []change
+// expand makes candidates of the states near x, whose gradient is g, empty for none.
+func (s *improvement) expand(x []int32, u float64, g []float32) {
+	var all, back []change
 	for i, now := range x {
 		for v := range s.space.Codes(i) {
 			c := change{i, v, 0}
@@ -162,12 +178,15 @@ func (s *improvement) near(x []int32, u float64, g []float32) {
 			if v != now {
 				all = append(all, c)
 			}
+			if b := s.space.Ball; b != nil && v != now && v == b.Centre[i] {
+				back = append(back, c)
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(b.gain, a.gain) })
 	var list []candidate
 	try := func(changes ...change) {
-		c := candidate{slices.Clone(x), u, 0}
+		c := candidate{codes: slices.Clone(x), from: u}
 		for _, d := range changes {
 			c.codes[d.site] = d.value
 			c.gain += d.gain
@@ -176,26 +195,17 @@ func (s *improvement) near(x []int32, u float64, g []float32) {
 			list = append(list, c)
 		}
 	}
-	pairs := all[:min(len(all), improvePairs)]
-	for _, c := range all {
+	for k, c := range all {
 		try(c)
-		if b := s.space.Ball; b != nil && c.value == b.Centre[c.site] { // makes room for another one
-			pairs = append(slices.Clip(pairs), c)
-		}
-	}
-	for k, a := range pairs {
-		for _, b := range pairs[:k] {
-			if a.site != b.site {
-				try(a, b)
+		for _, b := range back {
+			if k < improvePairs && b.site != c.site {
+				try(b, c)
 			}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.gain, a.gain) })
 	for _, c := range list[:min(len(list), improveNearby)] {
-		if key := s.plan.letters.decode(c.codes); !s.seen[key] {
-			s.seen[key] = true
-			s.next = append(s.next, c)
-		}
+		s.add(s.plan.letters.decode(c.codes), c)
 	}
 }
 
