@@ -36,9 +36,10 @@ def spent(command):
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def gradhop(a, sites, within, sampler, weights):
-    """Returns score and sequence, [step][chain], the seconds by the clock and of processors, and the number of evaluations."""
-    steps = a.evaluations // a.chains
+def gradhop(a, sites, within, sampler, weights, improve=0):
+    """Returns score and sequence, [step][chain], the seconds by the clock and of processors, and the number of evaluations; of these, the search at
+    the end makes improve, and what it finds is a step more."""
+    steps = (a.evaluations - improve) // a.chains
     with tempfile.TemporaryDirectory() as folder:
         line = [a.gradhop, "sample", *[f"{a.experts}/{n}.onnx:{w}" for n, w in zip(NAMES, weights, strict=True) if w], "--alphabet", proteins.ALPHABET,
                 "--start", f"{a.experts}/wild.fasta", "--chains", str(a.chains), "--seed", str(a.seed), "--threads", str(a.threads),
@@ -48,14 +49,19 @@ def gradhop(a, sites, within, sampler, weights):
         if sites != "all":
             held = [i + 1 for i in range(len(proteins.WILD)) if i not in SITES[sites]]
             line += ["--keep", ",".join(map(str, held))]
-        start = spent([*line, "--steps", "1", "--warmup", "0", "--out", f"{folder}/one"])
-        cpu = spent([*line, "--steps", str(steps - steps // 5), "--out", f"{folder}/run"]) - start
+        start = spent([*line, "--steps", "1", "--warmup", "0", "--improve", "0", "--out", f"{folder}/one"])
+        cpu = spent([*line, "--steps", str(steps - steps // 5), "--improve", str(improve), "--out", f"{folder}/run"]) - start
         seconds = json.loads(pathlib.Path(folder, "run/summary.json").read_text())["seconds"]
         with open(f"{folder}/run/draws.csv") as file:
             rows = list(csv.DictReader(file))
         grid = [[r for r in rows if int(r["chain"]) == c] for c in range(a.chains)]
         score = [[float(r["lp"]) for r in step] for step in zip(*grid, strict=True)]
-        return score, [[r["sequence"] for r in step] for step in zip(*grid, strict=True)], seconds, cpu, a.chains * (steps + 1), steps
+        sequences = [[r["sequence"] for r in step] for step in zip(*grid, strict=True)]
+        if improve:
+            with open(f"{folder}/run/best.csv") as file:
+                rows = list(csv.DictReader(file))
+            score, sequences = [*score, [float(r["lp"]) for r in rows]], [*sequences, [r["sequence"] for r in rows]]
+        return score, sequences, seconds, cpu, a.chains * (steps + 1) + improve, steps
 
 
 def rival(a, sites, within, weights):
@@ -150,7 +156,7 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--weights", type=float, nargs=2, default=[5, 1])
     p.add_argument("--count", type=int, default=50, help="distinct sequences of best score that a program proposes")
-    p.add_argument("--programs", nargs="+", default=["pas", "gwg", "EvoProtGrad", "greedy"])
+    p.add_argument("--programs", nargs="+", default=["search", "pas", "gwg", "EvoProtGrad", "greedy"])
     p.add_argument("--law", action="store_true", help="compare draws of the predictor alone with all 160,000 states")
     p.add_argument("--cases", nargs="+", default=["all", "four"])
     a = p.parse_args()
@@ -161,6 +167,7 @@ def main():
     for sites in a.cases:
         within, fitness = (4, None) if sites == "all" else (-1, measured)
         for name, run, origin in [
+            ("gradhop search", lambda: gradhop(a, sites, within, "pas", a.weights, a.evaluations // 2), wild),  # noqa: B023
             ("gradhop pas", lambda: gradhop(a, sites, within, "pas", a.weights), wild),  # noqa: B023
             ("gradhop gwg", lambda: gradhop(a, sites, within, "gwg", a.weights), wild),  # noqa: B023
             ("EvoProtGrad", lambda: rival(a, sites, within, a.weights), 0),  # noqa: B023
@@ -169,8 +176,9 @@ def main():
                 continue
             u, x, seconds, cpu, evaluations, steps = run()
             row = judge(name, u, x, fitness, a.count, origin)
-            ess = float(arviz.ess(np.array(u).T))
-            row |= {"evaluations": evaluations, "seconds": round(seconds, 2), "cpu": round(cpu, 2), "steps/s": round(steps / cpu, 2), "ess/s": round(ess / cpu, 3)}
+            row |= {"seed": a.seed, "evaluations": evaluations, "seconds": round(seconds, 2), "cpu": round(cpu, 2)}
+            if "search" not in name:
+                row |= {"steps/s": round(steps / cpu, 2), "ess/s": round(float(arviz.ess(np.array(u).T)) / cpu, 3)}
             print(json.dumps({"sites": sites} | row), flush=True)
         if "greedy" in a.programs:
             u, x = greedy(a, sites, within, score)

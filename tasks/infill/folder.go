@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
+	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -50,11 +51,7 @@ func LoadSaved(dir string) (Saved, error) {
 	if err == nil {
 		s.Model, s.Sampling.Draft = moved(s.Model), moved(s.Sampling.Draft)
 		for k, ref := range s.Guides {
-			name, weight, _ := cutLast(ref, ":")
-			name, label, labelled := cutLast(name, "#")
-			if s.Guides[k] = moved(name) + ":" + weight; labelled {
-				s.Guides[k] = moved(name) + "#" + label + ":" + weight
-			}
+			s.Guides[k] = language.MoveGuide(ref, moved)
 		}
 	}
 	return s, err

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/energies/neural/text"
-	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers/diag"
@@ -33,64 +30,24 @@ type Guide struct {
 }
 
 // GuideID names a guide.
-type GuideID struct {
-	ModelID
-	Label  string  `json:"label,omitempty"` // of a classifier
-	Weight float64 `json:"weight"`
-}
-
-// Term is the name of the guide's term in [Sentence.Terms]: that of the model, with the label of a classifier behind "#".
-func (g GuideID) Term() string {
-	if g.Label == "" {
-		return g.Name
-	}
-	return g.Name + "#" + g.Label
-}
+type GuideID = language.GuideID
 
 // OpenGuide opens the guide that a reference MODEL[#LABEL]:WEIGHT names: a folder or a repository of the hub as for [Open],
 // a label of its config.json, and a number.
 //
-// Errors: *InputError for a reference that cannot be read, a weight that is not finite, or a label that the model does not
-// have; and those of [Open].
+// Errors: *onnx.ArgumentError for a reference that cannot be read, a weight that is not finite, or a label that the model
+// does not have; *InputError for a masked language model; and those of [Open].
 func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (*Guide, error) {
-	at := strings.LastIndexByte(ref, ':')
-	weight, err := strconv.ParseFloat(ref[at+1:], 64)
-	if at < 1 || err != nil || weight-weight != 0 || weight == 0 {
-		return nil, badOption("guide", "%q: want MODEL:WEIGHT or MODEL#LABEL:WEIGHT, with a finite weight other than 0", ref)
-	}
-	name, label, _ := cutLast(ref[:at], "#")
-	src, err := models.Open(ctx, name, h)
-	if err != nil {
-		return nil, err
-	}
-	g := &Guide{GuideID: GuideID{ModelID{src.Name, src.SHA256}, "", weight}, Ref: ref}
 	library := o.Runtime
 	o.Runtime.Progress = nil
-	switch labels, multi, found := language.Labels(src); {
-	case language.Causal(src) && label == "":
-		g.tok, g.m, err = language.LoadCausal(src, o)
-	case !found:
-		err = badOption("guide", "%s is neither a classifier nor a causal language model, or a label was given to the latter", src.Name)
-	default:
-		k := slices.IndexFunc(labels, func(l string) bool { return strings.EqualFold(l, label) })
-		if k < 0 {
-			return nil, badOption("guide", "%s has no label %q; it has %s", src.Name, label, strings.Join(labels, ", "))
-		}
-		g.Label = labels[k]
-		g.tok, g.m, err = language.LoadClassifier(src, k, multi, o)
-	}
+	g, err := language.OpenGuide(ctx, ref, h, o)
 	if err != nil {
 		return nil, err
 	}
-	return g, ort.Init(ctx, library)
-}
-
-// cutLast is strings.Cut at the last separator.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+	if g.Masked != nil {
+		return nil, badOption("guide", "%s is neither a classifier nor a causal language model", g.Name)
 	}
-	return s, "", false
+	return &Guide{g.GuideID, ref, g.Tok, g.Text}, ort.Init(ctx, library)
 }
 
 // Close frees the runtime's sessions.

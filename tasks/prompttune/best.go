@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/diag"
 )
 
 // Prompt is a prompt that a run has found.
@@ -16,11 +17,12 @@ type Prompt struct {
 	Text string  `json:"text"`
 	IDs  []int32 `json:"ids"`
 	// U is Σ_j ω_j cos(t, v_j) with t the vector of Text: of what is printed, also where the
-	// chain's tokens are others. The |ω_j| add up to 1. With Goal.Fluency, that times Fluency
-	// is added.
+	// chain's tokens are others. The |ω_j| add up to 1. Goal.Guides add
+	// their weighted terms.
 	U float64 `json:"u"`
-	// Fluency is F of Problem.AddFluency, in nats; 0 without it.
-	Fluency float64 `json:"fluency,omitempty"`
+	// Terms are the terms of U by name, those of guides in nats and without their weights; nil without guides. It is set in
+	// the results of a run.
+	Terms map[string]diag.Number `json:"terms,omitempty"`
 	// Cosine is the mean cosine with the targets of positive weight, by their weights: U
 	// where there are no others. It is set in the results of a run.
 	Cosine float64 `json:"cosine"`
@@ -82,7 +84,7 @@ func (b *Best) Add(ctx context.Context, step int64, chains []int64, beta float64
 		switch {
 		case err != nil:
 			return false, err
-		case !same && (b.o.RoundTrip || b.p.fluency > 0), b.p.blocks(p), (!same || b.o.Estimates) && b.known(p.Text):
+		case !same && (b.o.RoundTrip || len(b.p.judges) > 0), b.p.blocks(p), (!same || b.o.Estimates) && b.known(p.Text):
 			continue
 		}
 		p.Chain, p.Step, p.LogP, p.U, p.RoundTrip = id, step, beta*u[c], u[c], same

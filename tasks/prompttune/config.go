@@ -72,11 +72,9 @@ type Goal struct {
 	// Models are names for models.OpenTowers, each as NAME or NAME:WEIGHT; none means the
 	// built-in one.
 	Models []string `json:"model,omitempty"`
-	// Fluency is the weight of the fluency that is added to U, by the masked language model
-	// FluencyModel, a name for models.Open ("": the built-in one); 0 adds none. See
-	// Problem.AddFluency.
-	Fluency      float64 `json:"fluency,omitempty"`
-	FluencyModel string  `json:"fluency-model,omitempty"`
+	// Guides are models of text that add weighted terms to U, each MODEL[#LABEL]:WEIGHT: WEIGHT times the log-density of
+	// the words under a masked language model or of the text under a causal one, or log p(LABEL | text) of a classifier.
+	Guides []string `json:"guides,omitempty"`
 	// MaxPixels bounds the pixels of an image; 0 is 67,108,864.
 	MaxPixels int64 `json:"max-pixels,omitempty"`
 	// MaxBatch bounds the chains in one run of a model; 0 is no bound.
@@ -99,9 +97,6 @@ func (g *Goal) parse() (sets []imageSet, texts []textTarget, err error) {
 			return nil, nil, err
 		}
 		texts = append(texts, x)
-	}
-	if g.Fluency < 0 || g.Fluency-g.Fluency != 0 {
-		return nil, nil, badInput("fluency", "%g; want 0 or more", g.Fluency)
 	}
 	if g.MaxPixels < 0 {
 		return nil, nil, badInput("max pixels", "%d; want 1 or more", g.MaxPixels)

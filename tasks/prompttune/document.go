@@ -10,6 +10,7 @@ import (
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
+	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
@@ -54,8 +55,7 @@ type Settings struct {
 	Allow          []string          `json:"allow,omitempty"`
 	Block          []string          `json:"block,omitempty"`
 	RoundTrip      bool              `json:"round_trip"`
-	Fluency        float64           `json:"fluency,omitempty"` // weight of Prompt.Fluency in U
-	FluencyModel   string            `json:"fluency_model,omitempty"`
+	Guides         []GuideID         `json:"guides,omitempty"`
 	Draft          string            `json:"draft,omitempty"` // its name in full
 	Sampler        string            `json:"sampler"`
 	Exact          bool              `json:"sampler_exact"`
@@ -81,6 +81,9 @@ type ModelID struct {
 	VisionSHA256 string  `json:"vision_sha256,omitempty"`
 	Weight       float64 `json:"weight"`
 }
+
+// GuideID names a guide and its weight.
+type GuideID = language.GuideID
 
 // Set is a set of pictures.
 type Set struct {
@@ -149,17 +152,17 @@ func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Doc
 	if search.Config.InverseTemperature == nil {
 		d.Settings.Beta = ""
 	}
-	if r.language != nil {
-		d.Settings.Fluency, d.Settings.FluencyModel = r.fluency, r.language.Source.Name
+	for _, g := range r.guides {
+		d.Settings.Guides = append(d.Settings.Guides, g.GuideID)
 	}
 	return d
 }
 
-// Score names the number of Prompt.U: "cosine", or "U" where a weight is negative or fluency
-// is added.
+// Score names the number of Prompt.U: "cosine", or "U" where a weight is negative or a guide
+// adds to it.
 func (d *Document) Score() string {
 	negative := slices.ContainsFunc(d.Images, func(s Set) bool { return s.Weight < 0 }) || slices.ContainsFunc(d.Texts, func(t Text) bool { return t.Weight < 0 })
-	if negative || d.Settings.Fluency > 0 {
+	if negative || len(d.Settings.Guides) > 0 {
 		return "U"
 	}
 	return "cosine"

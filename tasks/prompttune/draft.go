@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gradhop/gradhop/energies/neural/clip"
-	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
 )
@@ -29,7 +28,7 @@ func (r *Task) openDraft(ctx context.Context, o *Config) error {
 	if err != nil || o.Search.Draft == "" {
 		return err
 	}
-	r.draft = &Task{words: r.words, language: r.language, fluency: r.fluency}
+	r.draft = &Task{words: r.words, guides: r.guides}
 	if is.Model != "" {
 		if err := r.draft.loadDraft(ctx, &o.Goal, &o.Events, is.Model); err != nil {
 			return err
@@ -50,7 +49,7 @@ func (r *Task) openDraft(ctx context.Context, o *Config) error {
 // loadDraft reads another model and encodes the targets by it.
 func (r *Task) loadDraft(ctx context.Context, g *Goal, ev *Events, name string) error {
 	other := *g
-	other.Models, other.Fluency = []string{name}, 0
+	other.Models, other.Guides = []string{name}, nil
 	sets, texts, err := g.parse()
 	if err != nil {
 		return err
@@ -75,12 +74,7 @@ func (r *Task) copyTo(d *Task, rt ort.Options, maxBatch int) error {
 		}
 		d.members = append(d.members, member{Model: same, Weight: m.Weight, Targets: m.Targets})
 	}
-	if r.language == nil {
-		return nil
-	}
-	language, err := loadLanguage(r.language.Source, mlm.Options{Runtime: rt})
-	d.language = language
-	return err
+	return nil
 }
 
 // with returns the problem on the models of another task of the same vocabulary: tokens and
@@ -88,10 +82,10 @@ func (r *Task) copyTo(d *Task, rt ort.Options, maxBatch int) error {
 func (p *Problem) with(r *Task) (*Problem, error) {
 	q := *p
 	q.members = r.members
-	if err := q.build(); err != nil || r.language == nil {
+	if err := q.build(); err != nil {
 		return &q, err
 	}
-	return &q, q.addFluency(r.language, r.fluency)
+	return &q, q.addGuides(r.guides, nil)
 }
 
 // closeDraft frees the sessions of the draft.
@@ -99,8 +93,6 @@ func (r *Task) closeDraft() error {
 	if r.draft == nil {
 		return nil
 	}
-	if r.draft.language == r.language {
-		r.draft.language = nil // r closes it
-	}
+	r.draft.guides = nil // r closes them
 	return r.draft.Close()
 }

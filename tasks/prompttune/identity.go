@@ -36,6 +36,9 @@ func (o *Config) header(r *Task, search *Finder, d *Document) (store.Header, err
 	for name, value := range s.SamplerOptions {
 		h.Settings[name] = value
 	}
+	for k, g := range s.Guides {
+		h.Settings[fmt.Sprintf("guide-%d", k)] = fmt.Sprintf("%s:%v sha256:%s", g.Term(), g.Weight, g.SHA256)
+	}
 	if r.draftName != "" {
 		h.Settings["draft"] = r.draftName
 	}

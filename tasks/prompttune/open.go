@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/energies/neural/clip"
-	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/energies/neural/text"
 	"github.com/gradhop/gradhop/internal/pictures"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/tasks/internal/language"
 )
 
 // Task is a problem ready to be searched: models read, pictures encoded.
@@ -18,9 +19,8 @@ type Task struct {
 	Problem *Problem
 	members []member
 	words   proposals
-	// The model of fluency, nil where none is added, and its weight.
-	language *languageModel
-	fluency  float64
+	guides  []*language.Guide
+	warn    func(format string, args ...any) // of a guide's vocabulary
 	// The draft of a two-stage sampler and its name in full; nil without one.
 	draft     *Task
 	draftName string
@@ -45,7 +45,7 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 	if err != nil {
 		return nil, err
 	}
-	r := &Task{sets: []Set{}, texts: []Text{}}
+	r := &Task{sets: []Set{}, texts: []Text{}, warn: ev.log}
 	if r.words, err = p.proposals(); err != nil {
 		return nil, err
 	}
@@ -60,9 +60,6 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 	}()
 	if err := r.load(ctx, g); err != nil {
 		return nil, err
-	}
-	if r.language != nil {
-		r.language.Warn = ev.log
 	}
 	// A problem without targets shows what is wrong with the prompt before anything is
 	// encoded.
@@ -103,10 +100,10 @@ func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []imageSet,
 // problem builds the problem of a template.
 func (r *Task) problem(t *promptPattern) (*Problem, error) {
 	p, err := newProblem(r.members, t, r.words)
-	if err != nil || r.language == nil {
+	if err != nil {
 		return p, err
 	}
-	return p, p.addFluency(r.language, r.fluency)
+	return p, p.addGuides(r.guides, r.warn)
 }
 
 // list finds the files of the sets.
@@ -146,16 +143,14 @@ func (r *Task) load(ctx context.Context, g *Goal) error {
 		r.members = append(r.members, member{Model: m, Weight: weights[i]})
 		r.models = append(r.models, ModelID{Name: src.Name, TextSHA256: src.TextSHA256, VisionSHA256: src.VisionSHA256, Weight: weights[i]})
 	}
-	if g.Fluency == 0 {
-		return nil
+	for _, ref := range g.Guides {
+		guide, err := language.OpenGuide(ctx, ref, g.Hub, text.Options{MaxBatch: g.MaxBatch, Runtime: rt})
+		if err != nil {
+			return err
+		}
+		r.guides = append(r.guides, guide)
 	}
-	src, err := models.Open(ctx, g.FluencyModel, g.Hub)
-	if err != nil {
-		return err
-	}
-	r.fluency = g.Fluency
-	r.language, err = loadLanguage(src, mlm.Options{Runtime: rt})
-	return err
+	return nil
 }
 
 func (r *Task) loaded() []*Model {
@@ -216,8 +211,8 @@ func (r *Task) Close() error {
 	for _, m := range r.members {
 		err = errors.Join(err, m.Model.Close())
 	}
-	if r.language != nil {
-		err = errors.Join(err, r.language.Close())
+	for _, g := range r.guides {
+		err = errors.Join(err, g.Close())
 	}
 	return err
 }

@@ -28,10 +28,10 @@ type Problem struct {
 	// list. It means nothing where words were allowed one by one.
 	From wordChoice
 	// Energy is U at inverse temperature 1: the weighted sum of the cosines, and what
-	// AddFluency adds to it.
+	// guides add to it.
 	Energy energies.Differentiable
 
-	fluency float64  // weight of AddFluency; 0: not added
+	judges  []*judge // the terms that guides add
 	draft   *Problem // of a two-stage sampler, or nil
 	members []member
 	v       vocabulary
@@ -181,7 +181,7 @@ func (p *Problem) blocks(text Prompt) bool {
 }
 
 // scoreIDs returns the weighted sum of the cosines of texts: U at inverse temperature 1 without
-// what AddFluency adds. ids are texts without the tokens around them.
+// what guides add. ids are texts without the tokens around them.
 func (p *Problem) scoreIDs(ctx context.Context, ids [][]int32) ([]float64, error) {
 	whole := make([][]int32, len(ids))
 	for i, text := range ids {

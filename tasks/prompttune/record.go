@@ -8,6 +8,7 @@ import (
 	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
+	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -69,7 +70,7 @@ func Saved(dir string) (Config, error) {
 	for _, list := range []struct {
 		args  []string
 		moved func(string) string
-	}{{c.Goal.Images, weighted}, {c.Goal.Models, weighted}, {c.Form.Allow, moved}, {c.Form.Block, moved}} {
+	}{{c.Goal.Images, weighted}, {c.Goal.Models, weighted}, {c.Goal.Guides, func(ref string) string { return language.MoveGuide(ref, moved) }}, {c.Form.Allow, moved}, {c.Form.Block, moved}} {
 		for k, arg := range list.args {
 			list.args[k] = list.moved(arg)
 		}

@@ -86,7 +86,7 @@ func (o *Config) compare(ctx context.Context, t *Task, d *Document) error {
 	if err := t.Problem.meanCosines(ctx, d.Results); err != nil {
 		return err
 	}
-	if err := t.Problem.fluencies(ctx, d.Results); err != nil {
+	if err := t.Problem.terms(ctx, d.Results); err != nil {
 		return err
 	}
 	if !o.Search.Interrogate {

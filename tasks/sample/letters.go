@@ -2,6 +2,7 @@ package sample
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/csv"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -331,20 +333,44 @@ type Sequence struct {
 	Values []float64
 }
 
-// Best returns the n distinct sequences of greatest U among the draws of the run in a folder, best first, and the names
-// of their values; nothing if its states are no sequences. Errors are *store.Error.
+// Best returns the n distinct sequences of greatest U of the run in a folder, best first, and the names of their values: those
+// of BestFile, or without it the best draws; nothing if its states are no sequences. Errors are *store.Error.
 func Best(dir string, n int) (best []Sequence, names []string, err error) {
 	r, err := store.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, _ := lettersOf(r.Header())
-	if a == nil {
+	if a, _ := lettersOf(r.Header()); a == nil {
 		return nil, nil, nil
 	}
+	names = columns(r.Header())
+	text, err := checksums.Read(dir, BestFile)
+	if !r.Finished() || errors.Is(err, fs.ErrNotExist) {
+		best, err = bestDraws(r, n)
+		return best, names, err
+	}
+	if err != nil {
+		return nil, nil, &store.Error{Path: filepath.Join(dir, BestFile), Reason: "cannot be used", Err: err}
+	}
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	for k := 1; k < len(rows) && k <= n; k++ {
+		row := rows[k]
+		b := Sequence{Changes: row[len(names)], Sequence: row[len(names)+1]}
+		for _, v := range row[:len(names)] {
+			number, e := strconv.ParseFloat(v, 64)
+			b.Values, err = append(b.Values, number), cmp.Or(err, e)
+		}
+		best = append(best, b)
+	}
+	return best, names, err
+}
+
+// bestDraws returns the n distinct draws of greatest U, best first.
+func bestDraws(r *store.Reader, n int) (best []Sequence, err error) {
+	a, _ := lettersOf(r.Header())
 	for s, err := range sequencesOf(r) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if len(best) == n && s.values[0] <= best[n-1].Values[0] {
 			continue
@@ -361,5 +387,5 @@ func Best(dir string, n int) (best []Sequence, names []string, err error) {
 		best = slices.Insert(best, at, Sequence{text, s.changes, slices.Clone(s.values)})
 		best = best[:min(n, len(best))]
 	}
-	return best, columns(r.Header()), nil
+	return best, nil
 }

@@ -47,6 +47,8 @@ type Options struct {
 	Start    string `json:"start,omitempty"`
 	Keep     string `json:"keep,omitempty"`
 	Within   int    `json:"within,omitempty"`
+	// Improve is the number of states that a search from the best draws evaluates for better sequences; see BestFile.
+	Improve int `json:"improve,omitempty"`
 	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the allowed values, one
 	// list for all sites or one per site; "" allows every value.
 	Space string `json:"space"`
@@ -167,11 +169,13 @@ func (o *Options) check() error {
 	case o.Energy != "" && o.Temperature != 1:
 		return &OptionError{"temperature", strconv.FormatFloat(o.Temperature, 'g', -1, 64), "an energy of known form has no temperature; change its coupling"}
 	case len(o.Terms) > 0 && (o.Model != "" || o.Energy != ""):
-		return &OptionError{"term", o.Terms[0], "terms cannot be combined with a model or an energy: make that a term too"}
+		return &OptionError{"", o.Terms[0], "terms cannot be combined with a model or an energy: make that a term too"}
 	case len(o.Terms) > 0 && (o.Negate || o.Temperature != 1):
-		return &OptionError{"term", o.Terms[0], "terms have weights: negate by a negative one, divide by the temperature"}
+		return &OptionError{"", o.Terms[0], "terms have weights: negate by a negative one, divide by the temperature"}
 	case o.Within < 0:
 		return number("within", o.Within, "1 or more")
+	case o.Improve < 0:
+		return number("improve", o.Improve, "0 or more")
 	case o.Space == "" && o.Energy == "" && len(o.Terms) == 0 && o.Start == "":
 		return &OptionError{"space", "", "want " + spaceForms}
 	case o.PoolWarmup && o.ChainIDs != "":

@@ -90,7 +90,6 @@ var idle = map[string][][2]string{
 		{`--file x --out y/ --format text`, "--format has no effect with --file and --out NAME/"},
 	},
 	"prompt-tune": {
-		{`--images x --fluency-model nosuch`, "--fluency-model has no effect without --fluency"},
 		{`--target-text x --max-pixels 9`, "--max-pixels has no effect without --images"},
 		{`--images x --allow a,b --tokens words`, "--tokens has no effect with --allow"},
 		{`--resume x --shard 0/2`, "--shard has no effect with --resume"},

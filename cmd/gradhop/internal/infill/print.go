@@ -131,7 +131,7 @@ func text(d *task.Document) (data string, above, below app.Notes) {
 	}
 	of := fmt.Sprintf("%s of %s", d.Settings.Energy, d.Model)
 	for _, g := range d.Settings.Guides {
-		of += fmt.Sprintf(", guided by %v · %s (sha256 %.12s)", g.Weight, g.Term(), g.SHA256)
+		of += fmt.Sprintf(", guided by %v", g)
 	}
 	if s := d.Search; s != nil {
 		stopped := ""

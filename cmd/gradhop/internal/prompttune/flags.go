@@ -1,6 +1,11 @@
 package prompttune
 
 import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -16,19 +21,43 @@ func AddGoalFlags(cmd *cobra.Command, g *task.Goal) {
 	f.StringArrayVar(&g.Images, "images", nil, "target images: `FOLDER[:WEIGHT]` or one file; may be repeated, and a negative weight repels")
 	f.StringArrayVar(&g.Texts, "target-text", nil, "target `TEXT[:WEIGHT]`; may be repeated")
 	f.StringArrayVar(&g.Models, "model", nil, "built-in CLIP, folder, or owner/name[@revision][#variant] on the Hugging Face Hub, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
-	app.Float(f, &g.Fluency, "fluency", 0, app.NonNegative, "add `WEIGHT` times the log-density of the prompt's words under a masked language model, in nats, to U, as 0.01 (default: nothing)")
-	f.StringVar(&g.FluencyModel, "fluency-model", "", "masked language model of --fluency: `NAME` as of --model in infill (default: the built-in one)")
+	f.StringArrayVar(&g.Guides, "guide", nil, "add WEIGHT times a term of a model of text, in nats, to U: the log-density of the words under a masked language model, as bert-books:0.01, that of the text under a causal one, or log p(LABEL | text) of a classifier, `MODEL[#LABEL]:WEIGHT`; may be repeated, and a negative weight repels")
+	f.Var(&fluency{guides: &g.Guides}, "fluency", "another way to write --guide bert-books:`WEIGHT`")
 	app.Int(f, &g.MaxPixels, "max-pixels", 0, 0, "largest `number` of pixels of an image (default: 67,108,864)")
 	app.Int(f, &g.MaxBatch, "max-batch", 0, 0, "largest `number` of chains in one run of a model, to save memory (default: all)")
 	app.CompleteModels(cmd, models.CLIPs())
+}
+
+// fluency is the value of --fluency, a guide by the built-in masked language model.
+type fluency struct {
+	guides *[]string
+	text   string
+}
+
+func (f *fluency) String() string { return f.text }
+
+// Type implements pflag.Value.
+func (f *fluency) Type() string { return "float" }
+
+// Set replaces the guide by the built-in model.
+func (f *fluency) Set(text string) error {
+	w, err := strconv.ParseFloat(text, 64)
+	if err != nil || w < 0 || w-w != 0 {
+		return errors.New("want a number, at least 0")
+	}
+	f.text = text
+	*f.guides = slices.DeleteFunc(*f.guides, func(ref string) bool { return strings.HasPrefix(ref, models.Default+":") })
+	if w > 0 {
+		*f.guides = append(*f.guides, models.Default+":"+text)
+	}
+	return nil
 }
 
 // DeclareGoal declares the flags of AddGoalFlags and rules of others. resumed reports whether a run is
 // continued, whose targets are remembered.
 func DeclareGoal(a *app.App, cmd *cobra.Command, g *task.Goal, resumed func() bool, rules ...app.Rule) {
 	a.Declare(cmd, append(rules,
-		app.Always("images", "target-text", "model", "fluency", "max-batch", app.RuntimeFlags),
-		app.Idle("without --fluency", func() bool { return g.Fluency == 0 && !resumed() }, "fluency-model"),
+		app.Always("images", "target-text", "model", "guide", "fluency", "max-batch", app.RuntimeFlags),
 		app.Idle("without --images", func() bool { return len(g.Images) == 0 && !resumed() }, "max-pixels"))...)
 }
 

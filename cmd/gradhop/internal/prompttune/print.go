@@ -104,22 +104,34 @@ func text(d *task.Document, n *app.Notes) string {
 	return b.String()
 }
 
-// baseline notes the best plain words, and whether they score as well as the best prompt.
+// baseline notes what the numbers are, the best plain words, and whether they score as well as the best prompt.
 func baseline(n *app.Notes, d *task.Document) {
+	guides, without := d.Settings.Guides, ""
+	if len(guides) > 0 {
+		without = " (without guides)"
+	}
 	switch {
-	case d.Settings.Fluency > 0 && len(d.Results) > 0:
-		n.Add("the numbers are U, the mean cosine plus %g times the fluency; the first prompt has cosine %.4f and fluency %.2f nats", d.Settings.Fluency, d.Results[0].Cosine, d.Results[0].Fluency)
+	case len(guides) > 0 && len(d.Results) > 0:
+		of, first := "", ""
+		for _, g := range guides {
+			of += fmt.Sprintf(" plus %v", g)
+			first += fmt.Sprintf(", %s %s nats", g.Term(), d.Results[0].Terms[g.Term()].Text(2))
+		}
+		n.Add("the numbers are U, the mean cosine%s; the first prompt has cosine %.4f%s", of, d.Results[0].Cosine, first)
 	case d.Score() == "U":
 		n.Add("the numbers are U, the mean of the cosines by weight, of which some are negative")
-	}
-	without := ""
-	if d.Settings.Fluency > 0 {
-		without = " (without fluency)"
 	}
 	for _, r := range d.Baseline {
 		n.Add("plain words%s: %.4f  %s", without, r.U, r.Text)
 	}
-	if len(d.Baseline) > 0 && len(d.Results) > 0 && d.Baseline[0].U >= d.Results[0].U-d.Settings.Fluency*d.Results[0].Fluency {
+	if len(d.Baseline) == 0 || len(d.Results) == 0 {
+		return
+	}
+	best := d.Results[0].U
+	for _, g := range guides {
+		best -= g.Weight * float64(d.Results[0].Terms[g.Term()])
+	}
+	if d.Baseline[0].U >= best {
 		n.Add("plain words score as well as the prompts that were found")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
+	"github.com/gradhop/gradhop/samplers/diag"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
 )
 
@@ -123,16 +124,16 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-// TestPlainWords compares plain words, which have no fluency, with prompts without theirs.
+// TestPlainWords compares plain words, which no guide judges, with prompts without theirs.
 func TestPlainWords(t *testing.T) {
 	const verdict = "plain words score as well"
-	for u, want := range map[float64]bool{0.40: true, 0.50: false} { // without fluency
-		d := &task.Document{Settings: task.Settings{Fluency: 0.01}}
-		d.Results = []task.Prompt{{Text: "a b", U: u - 0.2, Fluency: -20, Cosine: u}}
+	for u, want := range map[float64]bool{0.40: true, 0.50: false} { // without guides
+		d := &task.Document{Settings: task.Settings{Guides: []task.GuideID{{Name: "m", Weight: 0.01}}}}
+		d.Results = []task.Prompt{{Text: "a b", U: u - 0.2, Terms: map[string]diag.Number{"m": -20}, Cosine: u}}
 		d.Baseline = []task.Prompt{{Text: "cat", U: 0.45, Cosine: 0.45}}
 		var n app.Notes
 		text(d, &n)
-		if got := n.String(); strings.Contains(got, verdict) != want || !strings.Contains(got, "plain words (without fluency): 0.4500  cat") {
+		if got := n.String(); strings.Contains(got, verdict) != want || !strings.Contains(got, "plain words (without guides): 0.4500  cat") {
 			t.Errorf("prompt with %v, plain word with 0.45: %s", u, got)
 		}
 	}

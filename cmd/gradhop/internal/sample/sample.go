@@ -64,7 +64,8 @@ The value of each is recorded with every draw as term_NAME, NAME being that of t
 --feed take TERM/NAME for one term alone, and --draft takes TERM=DRAFT;TERM=DRAFT.
 
 --alphabet makes states sequences, which --start begins and --keep and --within hold near it. Draws are
-written as FASTA and CSV with each term, and the best distinct ones are printed.
+written as FASTA and CSV with each term. The best distinct ones, and better ones that a search
+near them finds (--improve), are printed and written to best.csv.
 
 With --energy facility:... the best plan is printed as JSON: its mean cost, the open facilities
 and the facility of each customer; plan.json keeps it. With --sampler sgdld, the run anneals.
@@ -114,6 +115,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	f.StringVar(&o.Start, "start", "", "the `SEQUENCE` to start from, or a FASTA file with it; it determines the space")
 	f.StringVar(&o.Keep, "keep", "", "positions of the start that keep their letter, from 1: `LIST` such as 1-20,35")
 	app.Int(f, &o.Within, "within", 0, 1, "at most this `number` of changes from the start (default: no bound); samplers pas, gwg, gibbs and exchange stay within")
+	app.Int(f, &o.Improve, "improve", 400, 0, "`number` of states near the best draws that a search evaluates at the end for better sequences, in best.csv")
 	app.Int(f, &o.top, "top", 10, 0, "`number` of best distinct sequences to print")
 	f.StringArrayVar(&o.Constraints, "constraint", nil, "only states whose codes have this `SUM`: sum=8, sum(0:16)<=5 for sites 0 to 15, or an equation, as 2*x0+x3-sum(4:8)=1; may be repeated; samplers exchange and block-gibbs keep it; of real numbers g.onnx=0, a model of them that is zero, for o-langevin and o-svgd")
 	f.StringArrayVar(&o.Feed, "feed", nil, "another input of the model, `NAME=FILE` with a .npy or JSON file; may be repeated")
@@ -157,7 +159,7 @@ func (o *options) declare(a *app.App, cmd *cobra.Command) {
 		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "data", "bind", "max-batch", "one-by-one", "draft",
 			"provider", "provider-library", "provider-option"),
 		app.Idle("with an --energy of this form, which runs no model", func() bool { return energy() && !strings.HasPrefix(o.Energy, "rbm:") }, "ort-lib", "threads", "offline"),
-		app.Idle("without --alphabet", func() bool { return o.Alphabet == "" && o.Resume == "" && !o.again }, "start", "keep", "within", "top"),
+		app.Idle("without --alphabet", func() bool { return o.Alphabet == "" && o.Resume == "" && !o.again }, "start", "keep", "within", "improve", "top"),
 		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains", "shard"),
 		app.Idle("with --resume", func() bool { return o.Resume != "" }, "shard"),
 		app.Idle("with --warmup 0", func() bool { return o.Warmup == 0 }, "pool-warmup", "save-warmup"))

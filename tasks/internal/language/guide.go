@@ -1,0 +1,108 @@
+package language
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/energies/neural/text"
+	"github.com/gradhop/gradhop/models"
+	"github.com/gradhop/gradhop/models/hub"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/tokenize/hf"
+)
+
+// Guide is a model that adds a weighted term to an energy of texts: log p(label | text) of a classifier, log p(text) of a
+// causal language model, or the pseudo-log-likelihood of a masked one.
+type Guide struct {
+	GuideID
+	Tok    *hf.Tokenizer
+	Text   *text.Model // a classifier or a causal language model, else nil
+	Masked *mlm.Model  // else nil
+}
+
+// GuideID names a guide.
+type GuideID struct {
+	Name   string  `json:"name"`
+	SHA256 string  `json:"sha256"`
+	Label  string  `json:"label,omitempty"` // of a classifier
+	Weight float64 `json:"weight"`
+}
+
+// Term is the name of the guide's term: that of the model, with the label of a classifier behind "#".
+func (g GuideID) Term() string {
+	if g.Label == "" {
+		return g.Name
+	}
+	return g.Name + "#" + g.Label
+}
+
+// String returns the weight, the term and the beginning of the model's checksum.
+func (g GuideID) String() string {
+	return fmt.Sprintf("%v · %s (sha256 %.12s)", g.Weight, g.Term(), g.SHA256)
+}
+
+// cutGuide cuts MODEL[#LABEL]:WEIGHT.
+func cutGuide(ref string) (model, label, weight string) {
+	if i := strings.LastIndexByte(ref, ':'); i >= 0 {
+		ref, weight = ref[:i], ref[i+1:]
+	}
+	if i := strings.LastIndexByte(ref, '#'); i >= 0 {
+		return ref[:i], ref[i+1:], weight
+	}
+	return ref, "", weight
+}
+
+// MoveGuide returns the reference of a guide whose model has moved.
+func MoveGuide(ref string, moved func(model string) string) string {
+	model, _, _ := cutGuide(ref)
+	return moved(model) + ref[len(model):]
+}
+
+// OpenGuide opens the guide that a reference MODEL[#LABEL]:WEIGHT names: a name for models.Open, a label of its config.json,
+// and a number. No session is opened yet.
+//
+// Errors: *onnx.ArgumentError for a reference that cannot be read, a weight that is not finite, or a label that the model
+// does not have; and those of [Load].
+func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (*Guide, error) {
+	bad := func(format string, args ...any) error {
+		return &onnx.ArgumentError{Package: "guide", Argument: strconv.Quote(ref), Reason: fmt.Sprintf(format, args...)}
+	}
+	name, label, number := cutGuide(ref)
+	weight, err := strconv.ParseFloat(number, 64)
+	if name == "" || err != nil || weight-weight != 0 || weight == 0 {
+		return nil, bad("want MODEL:WEIGHT or MODEL#LABEL:WEIGHT, with a finite weight other than 0")
+	}
+	src, err := models.Open(ctx, name, h)
+	if err != nil {
+		return nil, err
+	}
+	g := &Guide{GuideID: GuideID{src.Name, src.SHA256, "", weight}}
+	labels, multi, classifies := Labels(src)
+	k := slices.IndexFunc(labels, func(l string) bool { return strings.EqualFold(l, label) })
+	switch {
+	case classifies && k < 0:
+		err = bad("%s has no label %q; it has %s", src.Name, label, strings.Join(labels, ", "))
+	case classifies:
+		g.Label = labels[k]
+		g.Tok, g.Text, err = LoadClassifier(src, k, multi, o)
+	case label != "":
+		err = bad("%s is no classifier, and has no labels", src.Name)
+	case Causal(src):
+		g.Tok, g.Text, err = LoadCausal(src, o)
+	default:
+		g.Tok, g.Masked, _, err = Load(src, mlm.Options{MaxBatch: o.MaxBatch, Runtime: o.Runtime})
+	}
+	return g, err
+}
+
+// Close frees the runtime's sessions.
+func (g *Guide) Close() error {
+	if g.Masked != nil {
+		return g.Masked.Close()
+	}
+	return g.Text.Close()
+}

@@ -1,0 +1,233 @@
+package sample
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/internal/atomicfile"
+	"github.com/gradhop/gradhop/internal/checksums"
+	"github.com/gradhop/gradhop/samplers/store"
+)
+
+// BestFile has the best distinct sequences of a run, best first: of its draws, and of the search by Options.Improve. Its
+// columns are U, the terms, the changes from the start and the sequence.
+const BestFile = "best.csv"
+
+const (
+	bestKept      = 1000 // sequences in BestFile
+	improveBatch  = 8    // states of an evaluation
+	improvePairs  = 24   // best changes of a state, each with one back to the start, where a ball is to have room for them
+	improveNearby = 200  // states near each that was evaluated that may be the next
+)
+
+// improve writes BestFile. Options.Improve states more are evaluated, with their gradient, best first: draws, and
+// those one change from a state that was evaluated, with the U that the gradient there predicts; the last prediction counts.
+// Predicted changes are multiplied by what fits those made, of which each round halves the weight of earlier ones. Without
+// gradients the states nearest to the best are next. Runs of some chains of a larger one, and weighted draws, are left as they are.
+func (p *plan) improve(ctx context.Context, r *store.Reader) error {
+	names := columns(r.Header())
+	if p.letters == nil || p.o.Improve == 0 || p.o.ChainIDs != "" || slices.Contains(names, store.Weight) {
+		return nil
+	}
+	best, err := bestDraws(r, bestKept)
+	if err != nil {
+		return err
+	}
+	s := &improvement{plan: p, space: p.energy.Space(), near: map[string]*candidate{}}
+	if s.slope, err = energies.As[energies.Differentiable]("", p.energy); err != nil {
+		s.slope = nil
+	}
+	if p.terms.Sum != nil {
+		p.terms.Sum.Watch(func(_ energies.Batch, _ []float64, parts [][]float64) { s.parts = parts })
+	}
+	for _, b := range best {
+		codes, err := p.letters.encode("", b.Sequence)
+		if err != nil {
+			return err
+		}
+		s.add(b.Sequence, candidate{codes: codes, from: b.Values[0]})
+	}
+	if p.terms.Weights != nil { // U of draws had other weights
+		best = nil
+	}
+	for left := p.o.Improve; left > 0 && len(s.next) > 0; left -= improveBatch {
+		if err := s.round(ctx, min(left, improveBatch)); err != nil {
+			return p.explainNonFinite(err, r.Dir())
+		}
+	}
+	all := append(best, s.found...)
+	slices.SortStableFunc(all, func(a, b Sequence) int { return cmp.Compare(b.Values[0], a.Values[0]) })
+	listed := map[string]bool{}
+	all = slices.DeleteFunc(all, func(b Sequence) bool {
+		again := listed[b.Sequence]
+		listed[b.Sequence] = true
+		return again
+	})
+	return writeBest(r.Dir(), names, all[:min(len(all), bestKept)])
+}
+
+// improvement is a best-first search.
+type improvement struct {
+	plan  *plan
+	slope energies.Differentiable // nil without a gradient
+	space *energies.Space
+	near  map[string]*candidate // by sequence; nil for those evaluated
+	next  []*candidate
+	found []Sequence
+	parts [][]float64 // of the last evaluation, [term][chain]; nil without terms
+
+	product, square float64 // sums over changes made, of predicted times actual, and of predicted squared
+}
+
+// candidate is a state that may be evaluated.
+type candidate struct {
+	key   string
+	codes []int32
+	from  float64 // U of the state nearby
+	gain  float64 // predicted by the gradient there
+}
+
+// trust is what predicted changes are multiplied by.
+func (s *improvement) trust() float64 {
+	if s.square == 0 {
+		return 1
+	}
+	return min(1, max(0, s.product/s.square))
+}
+
+// round evaluates the n most promising candidates, and makes candidates of the states near them.
+func (s *improvement) round(ctx context.Context, n int) error {
+	trust := s.trust()
+	slices.SortStableFunc(s.next, func(a, b *candidate) int { return cmp.Compare(b.from+trust*b.gain, a.from+trust*a.gain) })
+	now := slices.Clone(s.next[:min(n, len(s.next))])
+	s.next = s.next[len(now):]
+	x := energies.Batch{Space: s.space}
+	for _, c := range now {
+		x.Codes = append(x.Codes, c.codes...)
+		s.near[c.key] = nil
+	}
+	u, g := make([]float64, len(now)), []float32(nil)
+	if s.slope == nil {
+		if err := s.plan.energy.LogDensity(ctx, u, x); err != nil {
+			return err
+		}
+	} else {
+		g = make([]float32, len(x.Codes)*s.space.Values)
+		if err := s.slope.LogDensityGrad(ctx, u, g, x); err != nil {
+			return err
+		}
+	}
+	s.product, s.square = s.product/2, s.square/2
+	for k, c := range now {
+		if math.IsNaN(u[k]) || math.IsInf(u[k], 0) {
+			continue
+		}
+		values := []float64{u[k]}
+		for _, part := range s.parts {
+			values = append(values, part[k])
+		}
+		changes := ""
+		if s.plan.start != nil {
+			changes, _ = s.plan.letters.changes(s.plan.start, c.codes)
+		}
+		s.found = append(s.found, Sequence{c.key, changes, values})
+		s.product, s.square = s.product+c.gain*(u[k]-c.from), s.square+c.gain*c.gain
+		row := len(g) / len(now)
+		s.expand(c.codes, u[k], g[k*row:(k+1)*row])
+	}
+	return nil
+}
+
+// add makes a candidate of a state that was not evaluated, or replaces the prediction of one.
+func (s *improvement) add(key string, c candidate) {
+	c.key = key
+	old, known := s.near[key]
+	switch {
+	case !known:
+		s.near[key] = &c
+		s.next = append(s.next, &c)
+	case old != nil:
+		*old = c
+	}
+}
+
+// change sets a site to a value.
+type change struct {
+	site  int
+	value int32
+	gain  float64
+}
+
+// expand makes candidates of the states near x, whose gradient is g, empty for none.
+func (s *improvement) expand(x []int32, u float64, g []float32) {
+	var all, back []change
+	for i, now := range x {
+		for v := range s.space.Codes(i) {
+			c := change{i, v, 0}
+			if len(g) > 0 {
+				row := g[i*s.space.Values:]
+				c.gain = float64(row[v]) - float64(row[now])
+			}
+			if v != now {
+				all = append(all, c)
+			}
+			if b := s.space.Ball; b != nil && v != now && v == b.Centre[i] {
+				back = append(back, c)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(b.gain, a.gain) })
+	var list []candidate
+	try := func(changes ...change) {
+		c := candidate{codes: slices.Clone(x), from: u}
+		for _, d := range changes {
+			c.codes[d.site] = d.value
+			c.gain += d.gain
+		}
+		if s.space.Meets(c.codes) {
+			list = append(list, c)
+		}
+	}
+	for k, c := range all {
+		try(c)
+		for _, b := range back {
+			if k < improvePairs && b.site != c.site {
+				try(b, c)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.gain, a.gain) })
+	for _, c := range list[:min(len(list), improveNearby)] {
+		s.add(s.plan.letters.decode(c.codes), c)
+	}
+}
+
+// writeBest writes BestFile.
+func writeBest(dir string, names []string, list []Sequence) error {
+	return checksums.Update(dir, checksums.Files{Whole: []string{BestFile}}, func() error {
+		return atomicfile.Write(filepath.Join(dir, BestFile), func(w io.Writer) error {
+			out := csv.NewWriter(w)
+			if err := out.Write(slices.Concat(names, []string{"changes", "sequence"})); err != nil {
+				return err
+			}
+			for _, b := range list {
+				var row []string
+				for _, v := range b.Values {
+					row = append(row, strconv.FormatFloat(v, 'g', -1, 64))
+				}
+				if err := out.Write(append(row, b.Changes, b.Sequence)); err != nil {
+					return err
+				}
+			}
+			out.Flush()
+			return out.Error()
+		})
+	})
+}
