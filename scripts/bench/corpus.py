@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Self
 
 import onnxruntime
 import torch
@@ -72,7 +73,7 @@ class Timer:
         usage = resource.getrusage(self.who)
         return usage.ru_utime + usage.ru_stime
 
-    def __enter__(self) -> Timer:
+    def __enter__(self) -> Self:
         self.clock, self.cpu = time.perf_counter(), self.used()
         return self
 

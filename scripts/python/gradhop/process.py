@@ -124,7 +124,7 @@ class Sampler:
         """Fill texts by a run over a corpus."""
         with tempfile.TemporaryDirectory() as folder:
             args = ["infill", "--file=-", "--field=text", f"--out={Path(folder, 'run')}/", *flags(options)]
-            log, code, _ = self._request(args, [json.dumps({"text": row}) for row in rows])
+            log, code, _ = self._request(args, [json.dumps({"text": row}) for row in rows], folder)
             found: list[Fillings] = []
             for shard in sorted(Path(folder, "run").glob("shard-*.jsonl")):
                 for line in shard.read_text(encoding="utf-8").rstrip("\n").split("\n"):
@@ -175,7 +175,7 @@ class Sampler:
             args += flags({"space": space, **options})
             if model is not None:
                 args.insert(1, str(onnx_file(model, space, folder)))
-            self._run(args)
+            self._run(args, hidden=folder)
             store = Path(out or Path(folder, "run"), "draws.zarr")
             with xarray.open_datatree(store, engine="zarr") as tree:
                 return tree.load()
@@ -187,14 +187,14 @@ class Sampler:
         self._run(["grad", str(path), f"--out={target}", *flags({"of": of, "wrt": wrt, **options})])
         return target
 
-    def _run(self, args: list[str], rows: list[str] | None = None) -> str:
-        log, code, out = self._request(args, rows)
+    def _run(self, args: list[str], rows: list[str] | None = None, hidden: str = "") -> str:
+        log, code, out = self._request(args, rows, hidden)
         if code != 0:
             raise error(code, log)
         return out
 
-    def _request(self, args: list[str], rows: list[str] | None = None) -> tuple[list[str], int, str]:
-        """Send a request and return its log, its exit code and its output."""
+    def _request(self, args: list[str], rows: list[str] | None = None, hidden: str = "") -> tuple[list[str], int, str]:
+        """Send a request and return its log, its exit code and its output. Lines of the log with hidden, a folder, are not shown."""
         with self._lock, Bar(self._progress) as bar:
             self._last += 1
             stdin = "".join(row + "\n" for row in rows or [])
@@ -212,7 +212,7 @@ class Sampler:
                     elif "code" in answer:
                         if answer["code"] == 0:
                             bar.clear()
-                            log = [line for line in log if tempfile.gettempdir() not in line]  # of folders that are gone
+                            log = [line for line in log if not hidden or hidden not in line]
                             print(*log, sep="\n", end="\n" if log else "", file=sys.stderr)
                         return log, answer["code"], answer["stdout"]
                 except KeyboardInterrupt:
