@@ -154,3 +154,20 @@ func TestImportGraphCatches(t *testing.T) {
 		}
 	}
 }
+
+// TestModulesOfInfill: a program that imports tasks/infill builds nothing of the modules for flags, plots and Parquet.
+func TestModulesOfInfill(t *testing.T) {
+	modules := func(pkg string) []string {
+		out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", module+pkg).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	whole, library := modules("/cmd/gradhop"), modules("/tasks/infill")
+	for _, path := range []string{"github.com/spf13/cobra", "gonum.org/v1/plot", "github.com/parquet-go/parquet-go"} {
+		if !slices.Contains(whole, path) || slices.Contains(library, path) {
+			t.Errorf("%s: used by the program %t, by tasks/infill %t", path, slices.Contains(whole, path), slices.Contains(library, path))
+		}
+	}
+}

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from .errors import InputError, RunError, UnavailableError, error
 from .progress import Bar
@@ -89,20 +89,28 @@ class Sampler:
         if self._process.poll() is None:
             self._process.communicate()
 
+    @overload
+    def infill(self, texts: str, model: str | None = None, top: int | None = None, **options: Any) -> Fillings: ...
+    @overload
+    def infill(
+        self, texts: Iterable[str], model: str | None = None, top: int | None = None, **options: Any
+    ) -> list[Fillings]: ...
     def infill(
         self, texts: str | Iterable[str], model: str | None = None, top: int | None = None, **options: Any
     ) -> Fillings | list[Fillings]:
         """Fill every ``[MASK]`` of the texts: the ``top`` most probable fillings, or with ``draws=N`` random ones.
 
         One text gives its :class:`Fillings`; several give a list. A text of several that cannot be filled has
-        its ``error`` set, and the others are filled.
+        its ``error`` set, and the others are filled. Searches of several texts share batches and have no time limit.
         """
         one = isinstance(texts, str)
-        rows = lines([texts] if one else texts)
+        rows = lines([texts] if isinstance(texts, str) else texts)
         options = {"model": model, "top": top, **options}
+        if not one and not options.get("draws"):
+            return self._fill(rows, options)
         log, code, out = self._request(["infill", "--file=-", "--format=jsonl", *flags(options)], rows)
         found: list[Fillings] = []
-        for document in map(json.loads, out.splitlines()):
+        for document in map(json.loads, out.rstrip("\n").split("\n") if out else []):
             results = [
                 Filling(r["text"], r["fills"], r["logp_blanks"])
                 for r in document.get("draws") or document.get("results") or []
@@ -112,13 +120,33 @@ class Sampler:
             raise error(code, log)
         return found[0] if one else found
 
+    def _fill(self, rows: list[str], options: dict[str, Any]) -> list[Fillings]:
+        """Fill texts by a run over a corpus."""
+        with tempfile.TemporaryDirectory() as folder:
+            args = ["infill", "--file=-", "--field=text", f"--out={Path(folder, 'run')}/", *flags(options)]
+            log, code, _ = self._request(args, [json.dumps({"text": row}) for row in rows], folder)
+            found: list[Fillings] = []
+            for shard in sorted(Path(folder, "run").glob("shard-*.jsonl")):
+                for line in shard.read_text(encoding="utf-8").rstrip("\n").split("\n"):
+                    document = json.loads(line)
+                    result = document["infill"]
+                    results = [Filling(r["text"], r["fills"], r["logp_blanks"]) for r in result.get("results") or []]
+                    found.append(Fillings(document["text"], results, result.get("error"), result))
+        if len(found) < len(rows):
+            raise error(code, log)
+        return found
+
+    @overload
+    def score(self, texts: str, model: str | None = None, **options: Any) -> Score: ...
+    @overload
+    def score(self, texts: Iterable[str], model: str | None = None, **options: Any) -> list[Score]: ...
     def score(self, texts: str | Iterable[str], model: str | None = None, **options: Any) -> Score | list[Score]:
         """Return the log-density of texts under a masked language model."""
         one = isinstance(texts, str)
-        rows = lines([texts] if one else texts)
+        rows = lines([texts] if isinstance(texts, str) else texts)
         args = ["score", "--file=-", "--format=jsonl", *flags({"model": model, **options})]
         out = self._run(args, rows)
-        documents = map(json.loads, out.splitlines())
+        documents = map(json.loads, out.rstrip("\n").split("\n") if out else [])
         found = [
             Score(d["text"], next(v for k, v in d.items() if k.startswith("logp_")), d["logp_per_token"], d)
             for d in documents
@@ -147,7 +175,7 @@ class Sampler:
             args += flags({"space": space, **options})
             if model is not None:
                 args.insert(1, str(onnx_file(model, space, folder)))
-            self._run(args)
+            self._run(args, hidden=folder)
             store = Path(out or Path(folder, "run"), "draws.zarr")
             with xarray.open_datatree(store, engine="zarr") as tree:
                 return tree.load()
@@ -159,14 +187,14 @@ class Sampler:
         self._run(["grad", str(path), f"--out={target}", *flags({"of": of, "wrt": wrt, **options})])
         return target
 
-    def _run(self, args: list[str], rows: list[str] | None = None) -> str:
-        log, code, out = self._request(args, rows)
+    def _run(self, args: list[str], rows: list[str] | None = None, hidden: str = "") -> str:
+        log, code, out = self._request(args, rows, hidden)
         if code != 0:
             raise error(code, log)
         return out
 
-    def _request(self, args: list[str], rows: list[str] | None = None) -> tuple[list[str], int, str]:
-        """Send a request and return its log, its exit code and its output."""
+    def _request(self, args: list[str], rows: list[str] | None = None, hidden: str = "") -> tuple[list[str], int, str]:
+        """Send a request and return its log, its exit code and its output. Lines of the log with hidden, a folder, are not shown."""
         with self._lock, Bar(self._progress) as bar:
             self._last += 1
             stdin = "".join(row + "\n" for row in rows or [])
@@ -184,6 +212,7 @@ class Sampler:
                     elif "code" in answer:
                         if answer["code"] == 0:
                             bar.clear()
+                            log = [line for line in log if not hidden or hidden not in line]
                             print(*log, sep="\n", end="\n" if log else "", file=sys.stderr)
                         return log, answer["code"], answer["stdout"]
                 except KeyboardInterrupt:
@@ -202,7 +231,8 @@ class Sampler:
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
             raise self._ended()
-        return json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def _ended(self) -> BaseException:
         """Return the error of a process that has ended."""
@@ -218,10 +248,7 @@ def onnx_file(model: Any, space: str | None, folder: str) -> Path:
     """Return an ONNX file: the one named, or a torch module exported into the folder."""
     if isinstance(model, (str, Path)):
         return Path(model)
-    try:
-        import torch
-    except ImportError:
-        torch = None
+    torch = sys.modules.get("torch")  # who has a module has imported it
     if torch is None or not isinstance(model, torch.nn.Module):
         raise InputError(f"model is of type {type(model).__name__}; want a path or a torch module")
     example = example_states(torch, space)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,13 @@ class Fillings(Sequence[Filling]):
     error: str | None = None
     """why this text could not be filled, if it could not"""
     document: dict[str, Any] = field(default_factory=dict, repr=False)
-    """everything that the program says: settings, seed, versions, the model's sha256"""
+    """everything that the program says: of one text, or of draws, also settings, seed, versions and the model's sha256"""
 
-    def __getitem__(self, k: Any) -> Any:
+    @overload
+    def __getitem__(self, k: int) -> Filling: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Filling]: ...
+    def __getitem__(self, k: int | slice) -> Filling | list[Filling]:
         return self.results[k]
 
     def __len__(self) -> int:
