@@ -204,6 +204,17 @@ func (c *checker) attribute(n *Node, a *Attribute) {
 
 // order reports cycles, and nodes placed before a node that they read from.
 func (c *checker) order(g *Graph, s *scope, reads [][]read) {
+	late := func(i int, r read) bool {
+		w := s.writer[r.value]
+		return w.node != nil && w.index >= i
+	}
+	sorted := true
+	for i := range g.Nodes {
+		sorted = sorted && !slices.ContainsFunc(reads[i], func(r read) bool { return late(i, r) })
+	}
+	if sorted {
+		return
+	}
 	// Kahn's algorithm: remove nodes whose inputs are ready. Nodes that remain are on or behind a
 	// cycle.
 	missing := make([]int, len(g.Nodes))
@@ -236,8 +247,8 @@ func (c *checker) order(g *Graph, s *scope, reads [][]read) {
 	}
 	for i := range g.Nodes {
 		for _, r := range reads[i] {
-			if w := s.writer[r.value]; w.node != nil && w.index >= i && missing[i] == 0 {
-				c.report(r.String(), r.value, "reads %q before %s writes it: nodes are not in topological order", r.value, w)
+			if missing[i] == 0 && late(i, r) {
+				c.report(r.String(), r.value, "reads %q before %s writes it: nodes are not in topological order", r.value, s.writer[r.value])
 			}
 		}
 	}

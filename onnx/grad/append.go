@@ -157,6 +157,9 @@ type Result struct {
 // fit, *onnx.FormatError and *onnx.UnsupportedError for the model, and
 // *NotDifferentiableError, which says why there is no gradient.
 func Append(m *onnx.Model, o Options) (*Result, error) {
+	if err := driver.CheckSize(m); err != nil {
+		return nil, err
+	}
 	m, err := prepare(m, &o)
 	if err != nil {
 		return nil, err

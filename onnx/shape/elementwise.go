@@ -115,7 +115,7 @@ func broadcastAll(in []*Info) (*Info, error) {
 	if len(in) == 0 || in[0] == nil {
 		return nil, nil
 	}
-	out := &Info{Type: in[0].Type, Known: true}
+	out := &Info{Type: in[0].Type, Known: true, Shape: in[0].Shape}
 	for _, x := range in {
 		if x == nil || !x.Known {
 			return &Info{Type: out.Type}, nil

@@ -274,10 +274,13 @@ func Axis(a int64, rank int) (int, error) {
 
 // Broadcast returns the shape that a and b broadcast to by the ONNX rule. Two different symbols give a
 // new symbol, since either may be 1 at run time. A symbol and a constant other than 1 give the
-// constant.
+// constant. The result may share memory with a or b.
 func Broadcast(a, b []Dim) ([]Dim, error) {
 	if len(a) < len(b) {
 		a, b = b, a
+	}
+	if len(b) == 0 || slices.EqualFunc(a, b, Dim.Equal) {
+		return slices.Clip(a), nil
 	}
 	out := append([]Dim(nil), a...)
 	for i := range b {

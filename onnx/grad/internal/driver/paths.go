@@ -79,6 +79,18 @@ func Paths(m *onnx.Model, of, wrt []string) ([]Path, error) {
 // 1.2 GB on an AMD EPYC of the Zen 4 generation.
 const maxNodes = 300000
 
+// CheckSize refuses models of too many nodes.
+func CheckSize(m *onnx.Model) error {
+	if m.Graph == nil {
+		return nil // which [onnx.Check] refuses
+	}
+	if n := len(m.Graph.Nodes); n > maxNodes {
+		return &onnx.UnsupportedError{Path: m.Path, Offset: -1, Reason: fmt.Sprintf(
+			"it has %d nodes; gradients are taken of models of at most %d", n, maxNodes)}
+	}
+	return nil
+}
+
 // Standardise brings m to the operators and forms that rules read, in place.
 func Standardise(m *onnx.Model) error {
 	if v := m.Opset(); v > newestOpset {
@@ -88,9 +100,8 @@ func Standardise(m *onnx.Model) error {
 	if err := rewrite.Inline(m); err != nil {
 		return err
 	}
-	if n := len(m.Graph.Nodes); n > maxNodes {
-		return &onnx.UnsupportedError{Path: m.Path, Offset: -1, Reason: fmt.Sprintf(
-			"it has %d nodes; gradients are taken of models of at most %d", n, maxNodes)}
+	if err := CheckSize(m); err != nil {
+		return err
 	}
 	rewrite.FoldIf(m)
 	exposeScores(m)
