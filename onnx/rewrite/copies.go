@@ -6,17 +6,17 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 )
 
-// OwnWeights gives every product and convolution a copy of its own of a weight that several
+// OwnWeights gives every product, convolution and transposition a copy of its own of a weight that several
 // use, as a gradient uses the weights of its model. The copies of one weight share its bytes in
-// m, and become copies in the file.
+// m, and become copies in the file. Errors are those of [onnx.Model.Resolve].
 //
-// OpenVINO 1.8.1 needs it: in float32 it packs a weight once, and where W and its transpose
+// OpenVINO needs it, 2026.4 too: in float32 it packs a weight once, and where W and its transpose
 // are both multiplied with, as in (x·Wᵀ)·W, it takes one for the other.
-func OwnWeights(m *onnx.Model) {
+func OwnWeights(m *onnx.Model) error {
 	used := map[string]bool{}
 	for _, n := range m.Graph.Nodes {
 		switch n.Op {
-		case "MatMul", "Gemm", "Conv", "ConvTranspose":
+		case "MatMul", "Gemm", "Conv", "ConvTranspose", "Transpose":
 		default:
 			continue
 		}
@@ -29,6 +29,10 @@ func OwnWeights(m *onnx.Model) {
 				used[name] = true
 				continue
 			}
+			w, err := m.Resolve(w)
+			if err != nil {
+				return err
+			}
 			own := *w
 			own.External, own.Offset = nil, -1 // one read from the same bytes is the same weight
 			own.Name = fmt.Sprintf("%s/copy_%d", name, len(m.Graph.Initializers))
@@ -36,4 +40,5 @@ func OwnWeights(m *onnx.Model) {
 			n.Inputs[i] = own.Name
 		}
 	}
+	return nil
 }

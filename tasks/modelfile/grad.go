@@ -35,7 +35,8 @@ type GradOptions struct {
 	// Out is the file to write, "" for none.
 	Out string
 	// Weights selects where weights are stored: "keep" or "" leaves them where they are, "refer" refers
-	// to the model's file, "copy" writes them to Out.data, and "embed" writes them to Out.
+	// to the model's file, "copy" writes them to Out.data, "embed" writes them to Out,
+	// and "own" does so with a copy for each product and convolution; see [rewrite.OwnWeights].
 	Weights string
 	// Check compares the gradients with finite differences at inputs drawn with Seed, or read from the
 	// NumPy archive Feed.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 // referred is the smallest size in bytes of a tensor that --weights refer leaves in the model's file.
@@ -26,7 +27,8 @@ func (f *File) save(o *GradOptions, r *grad.Result) error {
 	if o.Reduce != "" {
 		m.Metadata["gradhop.reduce"] = o.Reduce
 	}
-	s := onnx.SaveOptions{Embed: o.Weights == "embed"}
+	embed := o.Weights == "embed" || o.Weights == "own"
+	s := onnx.SaveOptions{Embed: embed}
 	switch o.Weights {
 	case "copy":
 		s.ExternalData = filepath.Base(o.Out) + ".data"
@@ -35,8 +37,13 @@ func (f *File) save(o *GradOptions, r *grad.Result) error {
 		}
 	case "refer":
 		m = f.refer(m)
+	case "own":
+		m = m.Clone()
+		if err := rewrite.OwnWeights(m); err != nil {
+			return err
+		}
 	}
-	if o.Weights != "copy" && o.Weights != "embed" {
+	if o.Weights != "copy" && !embed {
 		if err := reachable(o, m); err != nil {
 			return err
 		}

@@ -101,7 +101,9 @@ func run(in io.Reader, out io.Writer) error {
 func open(m *onnx.Model, outputs []string, o ort.Options) (*ort.Session, error) {
 	if strings.HasPrefix(o.Provider, "openvino") {
 		m = m.Clone()
-		rewrite.OwnWeights(m)
+		if err := rewrite.OwnWeights(m); err != nil {
+			return nil, err
+		}
 	}
 	raw, dir, err := onnx.EncodeReferencing(m)
 	if err != nil {

@@ -60,7 +60,9 @@ and has one more axis.
 --weights says where the weights are stored. keep: where they are now, in the model or in
 files beside it. refer: OUT.onnx refers to the weights inside MODEL.onnx. copy: they are
 written to OUT.onnx.data. embed: they are written into OUT.onnx, which must stay below
-2 GB. A model that refers to files must be in the same folder, or above it.
+2 GB. own: as embed, with a copy for each product and convolution, which OpenVINO needs: it
+confuses the two uses of a weight, forward and back. A model that refers to files must be
+in the same folder, or above it.
 
 --check compares the gradients with finite differences at random inputs, or at those of
 --feed. The differences are taken in float64, and a relative error of 1e-5 is allowed
@@ -91,7 +93,7 @@ checked; in both cases nothing is written.`,
 		f.BoolFunc(m.name, m.usage, func(text string) error { return o.choose(m.name, text) })
 	}
 	o.Weights = "keep"
-	app.Choice(cmd, &o.Weights, "weights", "where to store the weights", "keep", "refer", "copy", "embed")
+	app.Choice(cmd, &o.Weights, "weights", "where to store the weights", "keep", "refer", "copy", "embed", "own")
 	f.BoolVar(&o.Check, "check", false, "compare the gradients with finite differences on random inputs")
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` that determines the random inputs of --check")
 	f.StringVar(&o.Feed, "feed", "", "take the inputs of --check from this `FILE.npz`, by name")

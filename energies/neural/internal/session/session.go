@@ -43,7 +43,9 @@ func Open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
 		if err := rewrite.TurnKernels(g); err != nil {
 			return nil, err
 		}
-		rewrite.OwnWeights(g)
+		if err := rewrite.OwnWeights(g); err != nil {
+			return nil, err
+		}
 	}
 	s, err := open(ctx, g, o)
 	if err == nil && ort.Tolerance(s.session.Provider()) > 0 {

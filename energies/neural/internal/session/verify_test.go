@@ -152,7 +152,9 @@ func TestVerifyOpenVINO(t *testing.T) {
 // TestOwnWeights: copies are embedded, and the graph computes the same.
 func TestOwnWeights(t *testing.T) {
 	g := twice(1)
-	rewrite.OwnWeights(g)
+	if err := rewrite.OwnWeights(g); err != nil {
+		t.Fatal(err)
+	}
 	if len(g.Graph.Initializers) != 2 || g.Graph.Nodes[1].Inputs[1] == "w" || g.Graph.Nodes[0].Inputs[1] != "w" || g.Graph.Initializers[1].Offset != -1 {
 		t.Fatalf("initializers %d, inputs %v and %v", len(g.Graph.Initializers), g.Graph.Nodes[0].Inputs, g.Graph.Nodes[1].Inputs)
 	}
