@@ -83,6 +83,9 @@ func (o Options) Apply(m *onnx.Model) (string, error) {
 	if err := rewrite.Set(m, o.Set); err != nil {
 		return "", err
 	}
+	if len(o.Set) > 0 {
+		rewrite.FoldIf(m) // of two branches, the runtime would still compile both, and may end the process on it
+	}
 	of := o.Of
 	if outs := driver.Names(m.Graph.Outputs); of == "" && len(outs) == 1 {
 		of = outs[0]
@@ -300,7 +303,7 @@ func prepare(m *onnx.Model, o *Options) (*onnx.Model, error) {
 	for _, step := range []func(*onnx.Model) error{
 		driver.Standardise,
 		func(m *onnx.Model) error { return checkNames(m, o) },
-		rewrite.Simplify,
+		func(m *onnx.Model) error { return simplify(m, o) },
 		func(m *onnx.Model) error { return expandPath(m, o) },
 	} {
 		if err := step(m); err != nil {
@@ -335,7 +338,32 @@ func expandPath(m *onnx.Model, o *Options) error {
 	if err := driver.ExpandAll(m, func(n *onnx.Node) bool { return composite[n] }); err != nil {
 		return err
 	}
-	return rewrite.Simplify(m)
+	return simplify(m, o)
+}
+
+// simplify simplifies m. Initialisers to differentiate by are inputs meanwhile: what is computed from them
+// alone must not become constant.
+func simplify(m *onnx.Model, o *Options) error {
+	g := m.Graph
+	var held []*onnx.Tensor
+	var inputs []*onnx.ValueInfo
+	for _, w := range o.Wrt {
+		t := g.Initializer(w)
+		if t == nil || g.Input(w) != nil {
+			continue
+		}
+		v := &onnx.ValueInfo{Name: w, Type: onnx.Type{Elem: t.Type, HasShape: true}}
+		for _, d := range t.Dims {
+			v.Type.Shape = append(v.Type.Shape, onnx.ShapeDim{Value: d})
+		}
+		held, inputs = append(held, t), append(inputs, v)
+	}
+	g.Initializers = slices.DeleteFunc(g.Initializers, func(t *onnx.Tensor) bool { return slices.Contains(held, t) })
+	g.Inputs = append(g.Inputs, inputs...)
+	err := rewrite.Simplify(m)
+	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return slices.Contains(inputs, v) })
+	g.Initializers = append(g.Initializers, held...)
+	return err
 }
 
 // checkNames checks that what o asks for is there and of a kind that has a gradient.

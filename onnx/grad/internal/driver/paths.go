@@ -109,6 +109,7 @@ func Standardise(m *onnx.Model) error {
 		return err
 	}
 	rewrite.DropSequences(m)
+	rewrite.Columns(m)
 	return ExpandAll(m, nil)
 }
 
