@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"sync"
 
 	"github.com/gradhop/gradhop/energies"
@@ -111,6 +112,9 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	space := o.Space
 	if err := space.Check(); err != nil {
 		return nil, err
+	}
+	if m.Path != "" && o.Runtime.Name == "" {
+		o.Runtime.Name = filepath.Base(m.Path)
 	}
 	m = m.Clone()
 	rewrite.Sort(m)
