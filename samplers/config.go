@@ -36,10 +36,6 @@ type Config struct {
 	// step of a paper that counts from 1 is step t-1). Nil means 1 throughout. U of states
 	// and draws remains that of β = 1. It must be from 0 to 1e15; see [settings.ParseSchedule].
 	InverseTemperature func(step int64) float64
-	// PoolWarmup shows Kernel.Tune the mean acceptance of all chains, so that they adapt
-	// one parameter together, which settles sooner. Chains are then no longer independent,
-	// and a run cannot be split by chains.
-	PoolWarmup bool
 	// RejectNonFinite treats proposals with NaN or +Inf as having probability
 	// zero; the default is to fail with a *NonFiniteError.
 	RejectNonFinite bool

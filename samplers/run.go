@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/gradhop/gradhop/samplers/settings"
 )
@@ -89,11 +88,7 @@ func (l *Loop) Step(ctx context.Context) error {
 		return fmt.Errorf("samplers: step %d: %w", s.Step, err)
 	}
 	if s.Warmup {
-		seen := l.info
-		if l.cfg.PoolWarmup {
-			seen.Accept = slices.Repeat([]float64{mean(seen.Accept)}, len(seen.Accept))
-		}
-		l.cfg.Kernel.Tune(s, &seen, s.Step == warmup)
+		l.cfg.Kernel.Tune(s, &l.info, s.Step == warmup)
 	}
 	l.info.Keep = !s.Warmup && (s.Step-warmup)%int64(l.cfg.Thin) == 0
 	l.tally()

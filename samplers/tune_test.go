@@ -144,25 +144,3 @@ func TestAdaptationStaysInBounds(t *testing.T) {
 		}
 	}
 }
-
-// TestPoolWarmup: with pooling all chains have one step size, else each its own.
-func TestPoolWarmup(t *testing.T) {
-	sp := &energies.Space{Sites: 12, Values: 2, Kind: energies.Binary}
-	for _, pool := range []bool{false, true} {
-		k, err := NewDMALA(ring{sp, 0.3}, DMALAOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := Run(context.Background(), Config{Kernel: k, Chains: 3, Warmup: 40, Steps: 1, Seed: 5, PoolWarmup: pool})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := r.State.Var(StepSizeVar)
-		if same := a[0] == a[1] && a[1] == a[2]; same != pool {
-			t.Errorf("pooled %v: step sizes %v", pool, a)
-		}
-		if start := k.Tuner.Start; a[0] == start {
-			t.Errorf("pooled %v: not adapted", pool)
-		}
-	}
-}

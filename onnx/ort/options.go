@@ -18,14 +18,12 @@ type Options struct {
 	// Provider is "cpu", "cpu,int8" (see [Options.Int8]), "cuda" (the same as "cuda:0"), "cuda:N" for device N,
 	// "auto": cuda:0 if the library and the machine have it, else cpu;
 	// "openvino:DEVICE,PRECISION" for a device cpu (the default), gpu or npu and a precision
-	// f32 (the default), bf16 or f16; or "plugin:DEVICE" for the provider of ProviderLibrary.
+	// f32 (the default), bf16 or f16.
 	// "" means "cpu".
 	Provider string
-	// ProviderLibrary is the library of a plug-in provider; "" means the OpenVINO plug-in
-	// that is fetched once, see [library.FindOpenVINO].
+	// ProviderLibrary is the library of the OpenVINO plug-in; "" means that it is fetched once, see
+	// [library.FindOpenVINO].
 	ProviderLibrary string
-	// ProviderOptions are passed to the provider "plugin" as they are.
-	ProviderOptions map[string]string
 	// Advice ends errors about a provider that cannot be used: what to do; "" means "use the provider cpu".
 	Advice string
 	// Threads is the number of threads that one run uses inside an operator.

@@ -15,32 +15,26 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// A plugin is a provider in a library of its own, which the runtime loads.
+// A plugin is the provider OpenVINO, in a library of its own, which the runtime loads.
 type plugin struct {
-	kind      string // "openvino" or "plugin"
 	device    string // "cpu", "gpu" or "npu"
-	precision string // "f32", "bf16" or "f16"; "" is the provider's own choice
+	precision string // "f32", "bf16" or "f16"
 }
 
-// parsePlugin reads what follows the kind of a provider.
-func parsePlugin(o Options, kind, device string, hasDevice bool, precision string, hasPrecision bool) ([]provider, error) {
-	p := plugin{kind, "cpu", ""}
+// parsePlugin reads what follows "openvino".
+func parsePlugin(o Options, device string, hasDevice bool, precision string, hasPrecision bool) ([]provider, error) {
+	p := plugin{"cpu", "f32"}
 	if hasDevice {
 		p.device = device
+	}
+	if hasPrecision {
+		p.precision = precision
 	}
 	switch {
 	case !slices.Contains([]string{"cpu", "gpu", "npu"}, p.device):
 		return nil, badArgument("Provider", o.Provider, "a device: cpu, gpu or npu")
-	case kind == "plugin" && hasPrecision:
-		return nil, badArgument("Provider", o.Provider, "no precision: a provider option sets it")
-	case kind == "plugin" && o.ProviderLibrary == "":
-		return nil, badArgument("Provider", o.Provider, "its library too: give a provider library")
-	case kind == "openvino" && !hasPrecision:
-		p.precision = "f32"
-	case kind == "openvino":
-		if p.precision = precision; !slices.Contains(openVINOPrecisions, precision) {
-			return nil, badArgument("Provider", o.Provider, "a precision: "+strings.Join(openVINOPrecisions, ", "))
-		}
+	case !slices.Contains(openVINOPrecisions, p.precision):
+		return nil, badArgument("Provider", o.Provider, "a precision: "+strings.Join(openVINOPrecisions, ", "))
 	}
 	return []provider{p}, nil
 }
@@ -48,13 +42,7 @@ func parsePlugin(o Options, kind, device string, hasDevice bool, precision strin
 // openVINOPrecisions are the precisions of OpenVINO, by the names that it has for them too.
 var openVINOPrecisions = []string{"bf16", "f16", "f32"}
 
-func (p plugin) name() string {
-	name := p.kind + ":" + p.device
-	if p.precision != "" {
-		name += "," + p.precision
-	}
-	return name
-}
+func (p plugin) name() string { return "openvino:" + p.device + "," + p.precision }
 
 // configure loads the library, on first use, and adds its provider on the device.
 func (p plugin) configure(ctx context.Context, o Options, opts *ort.SessionOptions) error {
@@ -76,7 +64,7 @@ func (p plugin) configure(ctx context.Context, o Options, opts *ort.SessionOptio
 		if d.Kind != p.device || len(use) > 0 {
 			continue
 		}
-		if p.precision != "" && !slices.Contains(d.Precisions, p.precision) {
+		if !slices.Contains(d.Precisions, p.precision) {
 			return fmt.Errorf("the device %q does not compute in %s; it does in %s", d.Name, p.precision, strings.Join(d.Precisions, ", "))
 		}
 		use = append(use, handles[i])
@@ -152,9 +140,6 @@ func (o Options) OpenVINO(device, precision string) bool {
 }
 
 func (p plugin) settings(o Options) (map[string]string, error) {
-	if p.kind == "plugin" {
-		return o.ProviderOptions, nil
-	}
 	runs := 1
 	if p.device == "cpu" {
 		runs = max(runs, o.Runs)

@@ -102,7 +102,7 @@ func TestPluginOtherInterface(t *testing.T) {
 		plugin: "needs version 999 of the interface; use the provider cpu",
 		librarytest.Fake(t, filepath.Join(dir, "fake.so"), "1.29.0"): "CreateEpFactories",
 	} {
-		_, err := Open(bg, unary("Exp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Provider: "plugin", ProviderLibrary: file, NoFetch: true})
+		_, err := Open(bg, unary("Exp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Provider: "openvino", ProviderLibrary: file, NoFetch: true})
 		var bad *UnavailableError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), file+" can't be loaded as a provider library: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", file, err)
@@ -114,13 +114,13 @@ func TestPluginOtherInterface(t *testing.T) {
 func TestProviderNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "cpu", "cpu": "cpu", "cuda": "cuda:0", "auto": "auto", "openvino": "openvino:cpu,f32", "openvino,bf16": "openvino:cpu,bf16",
-		"openvino:gpu,f16": "openvino:gpu,f16", "plugin": "plugin:cpu", "tpu": "tpu",
+		"openvino:gpu,f16": "openvino:gpu,f16", "tpu": "tpu",
 	} {
 		if got := ProviderName(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
-	for name, want := range map[string]float64{"cpu": 0, "cuda:1": 0.01, "openvino:cpu,f32": 0.001, "openvino:gpu,f16": 0.02, "openvino:cpu,bf16": 0.1, "plugin:gpu": 0.1} {
+	for name, want := range map[string]float64{"cpu": 0, "cuda:1": 0.01, "openvino:cpu,f32": 0.001, "openvino:gpu,f16": 0.02, "openvino:cpu,bf16": 0.1} {
 		if got := Tolerance(name); got != want {
 			t.Errorf("%q has tolerance %g, want %g", name, got, want)
 		}
@@ -165,7 +165,7 @@ func TestOpenVINOSettings(t *testing.T) {
 		"cpu": `{"CPU":{"INFERENCE_NUM_THREADS":"6","INFERENCE_PRECISION_HINT":"bf16","NUM_STREAMS":"3"}}`,
 		"gpu": `{"GPU":{"INFERENCE_PRECISION_HINT":"bf16","NUM_STREAMS":"1"}}`,
 	} {
-		got, err := plugin{"openvino", device, "bf16"}.settings(Options{Threads: 2, Runs: 3})
+		got, err := plugin{device, "bf16"}.settings(Options{Threads: 2, Runs: 3})
 		if err != nil || got["load_config"] != want {
 			t.Errorf("%s: %s, %v; want %s", device, got["load_config"], err, want)
 		}
@@ -179,7 +179,7 @@ func TestOptionsOpenVINO(t *testing.T) {
 	}{
 		{"openvino", "", "", true}, {"openvino", "cpu", "f32", true}, {"openvino", "cpu", "bf16", false},
 		{"openvino:cpu,bf16", "cpu", "bf16", true}, {"openvino:gpu,f16", "cpu", "", false}, {"openvino:gpu,f16", "", "f16", true},
-		{"cpu", "cpu", "", false}, {"plugin:cpu", "", "", false}, {"", "", "", false}, {"openvinos", "", "", false},
+		{"cpu", "cpu", "", false}, {"", "", "", false}, {"openvinos", "", "", false},
 	} {
 		if got := (Options{Provider: c.provider}).OpenVINO(c.device, c.precision); got != c.want {
 			t.Errorf("%q, device %q and precision %q: %v", c.provider, c.device, c.precision, got)

@@ -26,17 +26,14 @@ type provider interface {
 func parseProvider(o Options) ([]provider, error) {
 	place, precision, hasPrecision := strings.Cut(o.Provider, ",")
 	kind, device, hasDevice := strings.Cut(place, ":")
-	isPlugin := kind == "openvino" || kind == "plugin"
 	bad := func(want string) ([]provider, error) {
 		return nil, badArgument("Provider", o.Provider, want)
 	}
 	switch {
-	case o.ProviderLibrary != "" && !isPlugin:
-		return bad("openvino or plugin, for the library " + o.ProviderLibrary)
-	case len(o.ProviderOptions) > 0 && kind != "plugin":
-		return bad("plugin, for provider options")
-	case isPlugin:
-		return parsePlugin(o, kind, device, hasDevice, precision, hasPrecision)
+	case o.ProviderLibrary != "" && kind != "openvino":
+		return bad("openvino, for the library " + o.ProviderLibrary)
+	case kind == "openvino":
+		return parsePlugin(o, device, hasDevice, precision, hasPrecision)
 	case o.Provider == "cpu,int8":
 		return []provider{cpu{int8: true}}, nil
 	case hasPrecision && slices.Contains([]string{"cpu", "cuda", "auto"}, kind):
@@ -52,7 +49,7 @@ func parseProvider(o Options) ([]provider, error) {
 			return []provider{cuda{device: int(n)}}, nil
 		}
 	}
-	return bad("cpu[,int8], cuda, cuda:N, auto, openvino[:DEVICE][,PRECISION] or plugin[:DEVICE]")
+	return bad("cpu[,int8], cuda, cuda:N, auto or openvino[:DEVICE][,PRECISION]")
 }
 
 // OnCPU reports whether o names the runtime's own provider, cpu or cpu,int8, whose results
@@ -66,7 +63,7 @@ func (o Options) OnCPU() bool {
 	return is
 }
 
-// Plugin reports whether o names a plug-in, openvino or plugin. Plug-ins compile a model when a
+// Plugin reports whether o names the plug-in openvino. It compiles a model when a
 // session opens, and convolutions are slow, or cannot be compiled, where their weights are inputs.
 func (o Options) Plugin() bool {
 	list, err := parseProvider(o)
@@ -79,7 +76,7 @@ func (o Options) Plugin() bool {
 
 // CPU returns the same options for the provider cpu.
 func (o Options) CPU() Options {
-	o.Provider, o.ProviderLibrary, o.ProviderOptions = "cpu", "", nil
+	o.Provider, o.ProviderLibrary = "cpu", ""
 	return o
 }
 
@@ -96,7 +93,7 @@ func CheckProvider(o Options) error {
 // ProviderName writes a provider in full: "openvino" is "openvino:cpu,f32". What cannot be
 // read is returned as it is; [Open] reports it.
 func ProviderName(text string) string {
-	if list, err := parseProvider(Options{Provider: text, ProviderLibrary: placeholder(text)}); err == nil && text != "auto" {
+	if list, err := parseProvider(Options{Provider: text}); err == nil && text != "auto" {
 		return list[0].name()
 	}
 	return text
@@ -121,14 +118,6 @@ func Tolerance(provider string) float64 {
 		return 0.02
 	}
 	return 0.1
-}
-
-// placeholder stands for the library that "plugin" needs.
-func placeholder(text string) string {
-	if strings.HasPrefix(text, "plugin") {
-		return "library"
-	}
-	return ""
 }
 
 // kind is the name of a provider without its device: the runtime's errors

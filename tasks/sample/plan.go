@@ -72,7 +72,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if p.draws, settings, err = o.batch(registration, settings); err != nil {
 		return nil, err
 	}
-	p.header.Settings = map[string]string{"on-nonfinite": o.OnNonFinite, "pool-warmup": strconv.FormatBool(o.PoolWarmup)}
+	p.header.Settings = map[string]string{"on-nonfinite": o.OnNonFinite}
 	done := false
 	defer func() {
 		if !done {
@@ -385,7 +385,7 @@ func (p *plan) chains(ids []int64) error {
 	p.header.Settings["init"] = identity
 	p.config = samplers.Config{
 		Kernel: p.kernel, ChainIDs: ids, Init: codes, Steps: o.Steps, Warmup: o.Warmup, Thin: o.Thin, Seed: o.Seed,
-		PoolWarmup: o.PoolWarmup, RejectNonFinite: o.OnNonFinite == "reject",
+		RejectNonFinite: o.OnNonFinite == "reject",
 	}
 	if err := p.anneal(); err != nil {
 		return err

@@ -88,8 +88,6 @@ type Options struct {
 	Anneal string `json:"anneal,omitempty"`
 	// Init selects the initial states: "random", "zeros", or a file of states, [chain, site].
 	Init string `json:"init"`
-	// PoolWarmup tunes one step size for all chains, which are then not independent.
-	PoolWarmup bool `json:"pool-warmup,omitempty"`
 	// OnNonFinite is "fail" or "reject"; "reject" gives NaN and +Inf probability zero.
 	OnNonFinite string `json:"on-nonfinite"`
 	// Provider is the execution provider, as in ort.Options.Provider.
@@ -178,8 +176,6 @@ func (o *Options) check() error {
 		return number("improve", o.Improve, "0 or more")
 	case o.Space == "" && o.Energy == "" && len(o.Terms) == 0 && o.Start == "":
 		return &OptionError{"space", "", "want " + spaceForms}
-	case o.PoolWarmup && o.ChainIDs != "":
-		return &OptionError{"pool-warmup", "", "it makes chains dependent, so it cannot be combined with chain-ids"}
 	}
 	for _, w := range o.Write {
 		if !slices.Contains([]string{"npz", "png", "fasta", "csv", "none"}, w) {

@@ -46,7 +46,7 @@ func Parse(text string, o ort.Options) (Draft, error) {
 	}
 	kind, _, _ := strings.Cut(name, ",")
 	kind, _, _ = strings.Cut(kind, ":")
-	if !slices.Contains([]string{"cpu", "cuda", "openvino", "plugin"}, kind) {
+	if !slices.Contains([]string{"cpu", "cuda", "openvino"}, kind) {
 		return Draft{Model: text}, nil
 	}
 	main := ort.ProviderName(o.Provider)

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,9 +32,8 @@ type App struct {
 	// Columns is the width of the terminal, 0 if unknown.
 	Columns int
 
-	// Library, Provider, ProviderLibrary, ProviderOptions and Threads are the runtime flags.
+	// Library, Provider, ProviderLibrary and Threads are the runtime flags.
 	Library, Provider, ProviderLibrary string
-	ProviderOptions                    map[string]string
 	Threads                            int
 	// Offline forbids downloads.
 	Offline bool
@@ -63,8 +60,7 @@ type Progress struct {
 // Child returns an App with other streams, none of them a terminal. It has the runtime flags of a as defaults
 // and shares its models.
 func (a *App) Child(in io.Reader, out, err io.Writer) *App {
-	return &App{In: in, Out: out, Err: err, models: a.models, Library: a.Library, Provider: a.Provider, ProviderLibrary: a.ProviderLibrary,
-		ProviderOptions: maps.Clone(a.ProviderOptions), Threads: a.Threads, Offline: a.Offline, Quiet: a.Quiet}
+	return &App{In: in, Out: out, Err: err, models: a.models, Library: a.Library, Provider: a.Provider, ProviderLibrary: a.ProviderLibrary, Threads: a.Threads, Offline: a.Offline, Quiet: a.Quiet}
 }
 
 // Graceful declares that from now on the command itself ends soon after a signal and keeps its results.
@@ -88,9 +84,8 @@ func New() *App {
 // AddFlags defines the persistent flags.
 func (a *App) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.Library, "ort-lib", a.Library, "onnxruntime library, a `file` (default: search for one, or fetch it; see gradhop doctor)")
-	fs.StringVar(&a.Provider, "provider", cmp.Or(a.Provider, "cpu"), "where models run: `cpu|cuda|cuda:N|auto`, openvino[:cpu|gpu|npu][,f32|bf16|f16], or plugin[:cpu|gpu|npu] for --provider-library")
-	fs.StringVar(&a.ProviderLibrary, "provider-library", a.ProviderLibrary, "library of the provider openvino or plugin, a `file` (default: that of openvino is fetched once)")
-	fs.StringToStringVar(&a.ProviderOptions, "provider-option", a.ProviderOptions, "an option of the provider plugin, `KEY=VALUE`; may be repeated")
+	fs.StringVar(&a.Provider, "provider", cmp.Or(a.Provider, "cpu"), "where models run: `cpu|cuda|cuda:N|auto` or openvino[:cpu|gpu|npu][,f32|bf16|f16]")
+	fs.StringVar(&a.ProviderLibrary, "provider-library", a.ProviderLibrary, "library of the provider openvino, a `file` (default: it is fetched once)")
 	Int(fs, &a.Threads, "threads", a.Threads, 0, "`number` of threads for the model, 0 for one per core")
 	fs.BoolVar(&a.Offline, "offline", a.Offline, "do not download; use models and libraries on this machine only")
 	fs.BoolVarP(&a.Quiet, "quiet", "q", a.Quiet, "print only data and errors")
@@ -104,9 +99,6 @@ func (a *App) Check() error {
 	}
 	var bad *onnx.ArgumentError
 	if errors.As(ort.CheckProvider(a.Runtime()), &bad) {
-		if strings.HasPrefix(a.Provider, "plugin") && a.ProviderLibrary == "" {
-			return Usagef("--provider %s: want its library too: give --provider-library", a.Provider)
-		}
 		return Usagef("--provider %s: %s", a.Provider, bad.Reason)
 	}
 	return nil
@@ -114,8 +106,7 @@ func (a *App) Check() error {
 
 // Runtime returns the runtime options of the flags. Fetching the library shows progress on Err.
 func (a *App) Runtime() ort.Options {
-	o := ort.Options{Library: a.Library, Provider: a.Provider, ProviderLibrary: a.ProviderLibrary, ProviderOptions: a.ProviderOptions,
-		Threads: a.Threads, NoFetch: a.Offline}
+	o := ort.Options{Library: a.Library, Provider: a.Provider, ProviderLibrary: a.ProviderLibrary, Threads: a.Threads, NoFetch: a.Offline}
 	o.Warn = func(text string) {
 		if _, said := a.warned.LoadOrStore(text, true); !said {
 			a.Logf("warning: %s", text)

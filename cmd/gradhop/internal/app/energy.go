@@ -71,7 +71,7 @@ func (e *Energy) OpenGuided(ctx context.Context, a *App) (m *infill.Model, guide
 // Open opens the model and the runtime. The caller must call release in place of the model's Close.
 func (e *Energy) Open(ctx context.Context, a *App) (m *infill.Model, release func() error, err error) {
 	e.Runtime = ort.Options{} // it has the progress of one command
-	key := fmt.Sprintf("%s %+v %s %s %s %v %d", e.Model, e.Options, a.Library, a.Provider, a.ProviderLibrary, a.ProviderOptions, a.Threads)
+	key := fmt.Sprintf("%s %+v %s %s %s %d", e.Model, e.Options, a.Library, a.Provider, a.ProviderLibrary, a.Threads)
 	if m := a.models.get(key); m != nil {
 		m.Warn = a.warn()
 		return m, func() error { return nil }, nil

@@ -26,7 +26,7 @@ const (
 	RuntimeFlags   = "flags of the runtime"
 )
 
-var runtimeFlags = []string{"ort-lib", "provider", "provider-library", "provider-option", "threads", "offline"}
+var runtimeFlags = []string{"ort-lib", "provider", "provider-library", "threads", "offline"}
 
 // Always declares flags that count in every mode of a command.
 func Always(names ...string) Rule { return Rule{Names: names} }

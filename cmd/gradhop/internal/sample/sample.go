@@ -134,7 +134,6 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	app.SeedFlag(f, &o.Seed)
 	f.StringVar(&o.Anneal, "anneal", "", "inverse temperature by step, a `SCHEDULE` such as 1..100, which is geometric (default: none; 1..20000 for facility location by sgdld)")
 	f.StringVar(&o.Init, "init", o.Init, "where chains start: random, zeros, start (the default with --start), or a `FILE` of states (.npy or JSON, [chain, site]; FASTA for sequences)")
-	f.BoolVar(&o.PoolWarmup, "pool-warmup", false, "tune one step size for all chains; the run can then not be split")
 	f.StringVar(&o.OnNonFinite, "on-nonfinite", o.OnNonFinite, "on NaN or +Inf from the model, `fail|reject`: end the run, or treat as probability zero")
 	f.StringVarP(&o.Out, "out", "o", "", "new `folder` for the draws")
 	f.StringVar(&o.Resume, "resume", "", "continue the run in this `folder`; its flags are remembered")
@@ -157,12 +156,12 @@ func (o *options) declare(a *app.App, cmd *cobra.Command) {
 		app.Always("energy", "alphabet", "sampler", "chain-ids", "steps", "warmup", "thin", "seed", "anneal", "constraint", "init", "on-nonfinite", "out", "resume", "continue", "write", "picture",
 			"checkpoint-every", "format", app.SamplerOptions),
 		app.Idle("with --energy", energy, "space", "input", "output", "negate", "temperature", "allow", "feed", "data", "bind", "max-batch", "one-by-one", "draft",
-			"provider", "provider-library", "provider-option"),
+			"provider", "provider-library"),
 		app.Idle("with an --energy of this form, which runs no model", func() bool { return energy() && !strings.HasPrefix(o.Energy, "rbm:") }, "ort-lib", "threads", "offline"),
 		app.Idle("without --alphabet", func() bool { return o.Alphabet == "" && o.Resume == "" && !o.again }, "start", "keep", "within", "improve", "top"),
 		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains", "shard"),
 		app.Idle("with --resume", func() bool { return o.Resume != "" }, "shard"),
-		app.Idle("with --warmup 0", func() bool { return o.Warmup == 0 }, "pool-warmup", "save-warmup"))
+		app.Idle("with --warmup 0", func() bool { return o.Warmup == 0 }, "save-warmup"))
 }
 
 // settle completes the options, for a run to continue from its folder.
