@@ -20,9 +20,9 @@ import (
 type sampleOptions struct {
 	model
 	ebm.DrawSettings
-	data, from, bufferFrom, keep, out, gif, image string
-	binarize                                      dataset.Binarization
-	scale                                         int
+	data, from, bufferFrom, keep, out, image string
+	binarize                                 dataset.Binarization
+	scale                                    int
 }
 
 func newSample(a *app.App) *cobra.Command {
@@ -57,12 +57,11 @@ and the row itself, in this order. To keep the draws themselves, use gradhop sam
 	f.StringVar(&o.image, "image", "", "`HxW` pixels (default: a square)")
 	app.Int(f, &o.scale, "scale", 0, 1, "side of a pixel, a `number` (default: one that makes the picture 400 wide or more)")
 	f.StringVarP(&o.out, "out", "o", "", "PNG `file` to write; required")
-	f.StringVar(&o.gif, "gif", "", "GIF `file` with 50 states of the chains")
 	f.Uint64Var(&o.Seed, "seed", 0, "`number` that determines all random numbers")
 	app.SamplerFlags(f, &o.Options)
 	app.Common(cmd, "space", "chains", "steps", "sampler", "data", "keep", "image", "out", "seed")
 	a.Declare(cmd,
-		app.Always("space", "input", "output", "negate", "chains", "steps", "sampler", "data", "buffer-from", "image", "scale", "out", "gif", "seed", app.SamplerOptions, app.RuntimeFlags),
+		app.Always("space", "input", "output", "negate", "chains", "steps", "sampler", "data", "buffer-from", "image", "scale", "out", "seed", app.SamplerOptions, app.RuntimeFlags),
 		app.Idle("with --data or --buffer-from", func() bool { return o.data != "" && o.keep == "" || o.bufferFrom != "" }, "start"),
 		app.Idle("without --data", func() bool { return o.data == "" }, "binarize", "keep"))
 	return cmd
@@ -115,27 +114,13 @@ func (o *sampleOptions) run(ctx context.Context, a *app.App, args []string) erro
 		}
 		o.Start = o.Start[:o.Chains*space.Sites]
 	}
-	if o.gif != "" {
-		o.Frames = min(50, o.Steps)
-	}
-	x, frames, err := ebm.Draw(ctx, e, o.DrawSettings)
+	x, err := ebm.Draw(ctx, e, o.DrawSettings)
 	if err != nil {
 		return err
 	}
-	draw := func(codes []int32) *image.Paletted {
-		im := picture(energies.Batch{Space: e.Space(), Codes: codes})
-		return ebm.Enlarge(im, cmp.Or(o.scale, ebm.VisibleScale(im)))
-	}
-	if o.gif != "" {
-		var pictures []*image.Paletted
-		for _, codes := range frames {
-			pictures = append(pictures, draw(codes))
-		}
-		if err := write(a, o.gif, func(w io.Writer) error { return ebm.WriteGIF(w, pictures) }); err != nil {
-			return err
-		}
-	}
-	if err := write(a, o.out, func(w io.Writer) error { return png.Encode(w, draw(x.Codes)) }); err != nil {
+	im := picture(x)
+	im = ebm.Enlarge(im, cmp.Or(o.scale, ebm.VisibleScale(im)))
+	if err := write(a, o.out, func(w io.Writer) error { return png.Encode(w, im) }); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.Out, "%s: %d states after %d steps of %s, seed %d\nmodel %s (sha256 %.12s), gradhop %s\n",
