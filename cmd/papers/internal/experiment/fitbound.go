@@ -103,7 +103,7 @@ func runFitBound(ctx context.Context, s Settings) (*Result, error) {
 		set           samplers.Settings
 	}{
 		{"sgld", "sgld", posterior, samplers.Settings{"step-size": "0.02"}}, {"sgld-tempered", "sgld", tempered, samplers.Settings{"step-size": "0.01"}},
-		{"o-langevin", "o-langevin", bounded, samplers.Settings{"step-size": "0.02", "pull": "0.1"}}, {"o-svgd", "o-svgd", bounded, samplers.Settings{"step-size": "0.0002", "pull": "0.1"}},
+		{"o-langevin", "o-langevin", bounded, samplers.Settings{"step-size": "0.01"}}, {"o-svgd", "o-svgd", bounded, samplers.Settings{"step-size": "0.0002", "pull": "0.1"}},
 	} {
 		s.progress(run.name, k, 4)
 		line := Line{Name: run.name}
