@@ -1,4 +1,4 @@
-"""Guided infilling beside rejection: tasks/infill/README.md has the results.
+"""Guided infilling beside rejection.
 
     python scripts/bench/guided.py rt-polarity.pos rt-polarity.neg WORK --gradhop bin/gradhop
 
@@ -79,7 +79,7 @@ def fill(a, sentences, *options):
     """Returns what gradhop infill says of each sentence, and processor seconds a sentence."""
     (a.work / "sentences.txt").write_text("\n".join(sentences) + "\n")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    line = [a.gradhop, "infill", "--model", str(a.model), "--file", str(a.work / "sentences.txt"), "--format", "jsonl", "--threads", "1", "--quiet", *options]
+    line = [a.gradhop, "infill", "--model", str(a.model), "--file", str(a.work / "sentences.txt"), "--format", "jsonl", "--threads", "1", "--time-limit", "1h", "--quiet", *options]
     out = subprocess.run(line, check=True, capture_output=True, text=True).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return [json.loads(row) for row in out.splitlines()], (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / len(sentences)
