@@ -18,7 +18,7 @@ func init() {
 
 type acsOptions struct {
 	// StepSize is the middle α of a cycle; 0 adapts it in warm-up to an acceptance of
-	// TargetAcceptance over a cycle, from that of DMALA.
+	// 0.574 over a cycle, from that of DMALA.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"middle step size α of a cycle"`
 	// Cycle is the number of steps in a cycle; 0 means 10.
 	Cycle int `flag:"cycle" default:"10" doc:"steps in a cycle"`

@@ -30,7 +30,7 @@ const momentumVar = "momentum"
 
 type avgOptions struct {
 	// StepSize is the standard deviation δ of the auxiliary variable; 0 adapts it in warm-up
-	// to an acceptance of TargetAcceptance, from half the distance of neighbouring values.
+	// to an acceptance of 0.574, from half the distance of neighbouring values.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"standard deviation of the auxiliary variable"`
 }
 

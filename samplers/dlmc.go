@@ -30,7 +30,7 @@ const timeVar = "time"
 
 type dlmcOptions struct {
 	// Time is τ; 0 adapts it in warm-up, chain by chain, to an acceptance of
-	// TargetAcceptance, from 3 divided by the number of sites.
+	// 0.574, from 3 divided by the number of sites.
 	Time float64 `flag:"time" default:"adapted in warm-up" doc:"time τ for which the jump process is simulated"`
 	// Solver is Interpolate (the default) or Euler.
 	Solver string `flag:"solver" default:"interpolate" choices:"interpolate,euler" doc:"how the jump process is simulated"`

@@ -22,7 +22,7 @@ func init() {
 // DMALAOptions are the options of DMALA; the zero value has the defaults.
 type DMALAOptions struct {
 	// StepSize is α, the same in every chain. 0 adapts it in warm-up, chain by chain, to an
-	// acceptance of TargetAcceptance, from 0.2·D² of neighbouring values (0.2 for binary
+	// acceptance of 0.574, from 0.2·D² of neighbouring values (0.2 for binary
 	// codes, as in the paper; 0.4 for categorical ones); without a warm-up it stays there.
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"step size α of the Langevin proposal"`
 	// StepSchedule, Balance and Dense are those of DULAOptions.

@@ -19,7 +19,7 @@ func init() {
 }
 
 type malaOptions struct {
-	// StepSize is σ; 0 adapts it in warm-up, chain by chain, to an acceptance of TargetAcceptance, from 1.6·d^(-1/6)
+	// StepSize is σ; 0 adapts it in warm-up, chain by chain, to an acceptance of 0.574, from 1.6·d^(-1/6)
 	// (Roberts and Rosenthal 1998).
 	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"standard deviation σ of a move, in those of the site"`
 }
@@ -31,7 +31,7 @@ type malaOptions struct {
 //
 // Errors are *energies.UnsupportedError, *OptionError or *energies.SpaceError.
 func newMALA(e energies.Energy, o malaOptions) (*scaled, error) {
-	return newScaled("mala", e, mala{}, o.StepSize, 1.6*math.Pow(float64(e.Space().Sites), -1./6), TargetAcceptance)
+	return newScaled("mala", e, mala{}, o.StepSize, 1.6*math.Pow(float64(e.Space().Sites), -1./6), targetAcceptance)
 }
 
 // mala is the proposal of newMALA.

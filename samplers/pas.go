@@ -25,7 +25,7 @@ const pathVar = "path_length"
 
 type pasOptions struct {
 	// PathLength is the number of sites that change; 0 adapts its mean in warm-up to an
-	// acceptance of TargetAcceptance, from 1.
+	// acceptance of 0.574, from 1.
 	PathLength int `flag:"path-length" default:"adapted in warm-up, from 1" doc:"sites that a step proposes to change"`
 	// Balance and Dense are those of DULAOptions.
 	Balance string `flag:"balance" default:"sqrt" choices:"sqrt,barker,min,max" doc:"balancing function g of the probability ratio t of a move: √t, t/(1+t), min(1,t) or max(1,t)"`

@@ -4,10 +4,10 @@ import (
 	"math"
 )
 
-// TargetAcceptance is the acceptance probability to which step sizes are
+// targetAcceptance is the acceptance probability to which step sizes are
 // adapted: the optimum for locally balanced proposals as the dimension grows
 // (Sun, Dai and Schuurmans 2022), the same as for the Langevin algorithm.
-const TargetAcceptance = 0.574
+const targetAcceptance = 0.574
 
 // tuneRange bounds a tuned parameter, relative to its start. At the upper end a step
 // size no longer matters, at the lower end nothing moves.
@@ -27,7 +27,7 @@ type Tuner struct {
 	// Var names the variable that holds the parameter, and Start is where it starts.
 	Var   string
 	Start float64
-	// Target is the acceptance probability; 0 means TargetAcceptance.
+	// Target is the acceptance probability; 0 means 0.574.
 	Target float64
 	// Min and Max bound the parameter; 0 means Start/10⁴ and Start·10⁴.
 	Min, Max float64
@@ -50,7 +50,7 @@ func (t *Tuner) Tune(s *State, accept []float64, last bool) {
 		hi = t.Start * tuneRange
 	}
 	if target == 0 {
-		target = TargetAcceptance
+		target = targetAcceptance
 	}
 	for c, a := range accept {
 		p := progress[2*c : 2*c+2]

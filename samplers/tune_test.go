@@ -27,7 +27,7 @@ func TestAdaptationReachesTarget(t *testing.T) {
 			t.Logf("coupling %v, chain %d: α %.3g, acceptance %.3f", coupling, c, alpha, a)
 			// The bound is reached where even the boldest proposal is accepted
 			// too often, as the weak coupling has it.
-			if math.Abs(a-TargetAcceptance) > 0.08 && !(a > TargetAcceptance && alpha > 100*start) {
+			if math.Abs(a-targetAcceptance) > 0.08 && !(a > targetAcceptance && alpha > 100*start) {
 				t.Errorf("coupling %v, chain %d: acceptance %.3f with step size %v", coupling, c, a, alpha)
 			}
 		}
