@@ -115,7 +115,7 @@ var abilities = []ability{
 	able[Differentiable]("a gradient"), able[Tilter]("a tilt"), able[Temperer]("a tilt at any temperature"),
 	able[Conditional]("full conditionals"), able[Coloured]("conditionals of whole colours"),
 	able[Predictor]("conditionals of the model's own"), able[Minibatch]("minibatches of its terms"), able[Drafted]("a draft"),
-	able[Surface]("a constraint g(x) = 0"),
+	able[Surface]("the surface g(x) = 0"),
 }
 
 // Has reports whether c contains every capability of d.

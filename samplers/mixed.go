@@ -13,7 +13,7 @@ func init() {
 	Register(Registration{
 		Name:  "mixed",
 		Doc:   "steps of a discrete sampler and of one of real numbers in turn, each given what the other has set",
-		Paper: "Metropolis within Gibbs: Tierney 1994, section 2.4",
+		Paper: "Tierney 1994, section 2.4, Metropolis within Gibbs",
 		Real:  true,
 		Mixed: true,
 	}, newMixed)

@@ -345,7 +345,7 @@ func TestBadSurface(t *testing.T) {
 		want string
 	}{
 		{"mala", on, nil, "mala does not keep the constraint g(x) = 0; samplers that do: o-langevin, o-svgd"},
-		{"o-langevin", newFormula(2, p.u), nil, "o-langevin needs a constraint g(x) = 0, which this energy does not provide"},
+		{"o-langevin", newFormula(2, p.u), nil, "o-langevin needs the surface g(x) = 0, which this energy does not provide"},
 		{"o-svgd", on, Settings{"pull": "1.5"}, "must be above 0, up to 1"},
 		{"o-langevin", on, Settings{"step-size": "-1"}, "step-size"},
 	} {

@@ -117,6 +117,7 @@ func TestRoughPairs(t *testing.T) {
 		fill []string
 	}{
 		{"the [MASK] of the [MASK] was [MASK] by the king .", []string{"voice", "king", "heard"}},
+		{"he had not , after all , [MASK] me the chance but [MASK] abandoned me [MASK] .", []string{"given", `"`, `"`}},
 		{"[MASK] presently went [MASK] and returned slowly to Scarhaven, meditating deeply on [MASK] [MASK] had heard.", []string{"she", ",", "what", "she"}},
 	} {
 		p, err := m.Text(c.text, TextOptions{})

@@ -50,7 +50,7 @@ func TestFile(t *testing.T) {
 	o.Runtime.Provider = "cpu,int8"
 	var bad *ort.UnavailableError
 	r, err := Examine(t.Context(), o)
-	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `provider cpu,int8 computes the model wrongly: output "u" at `) || r.OK || r.Models[0].Error != err.Error() {
+	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `provider cpu,int8 computes rounded.onnx wrongly: output "u" at `) || r.OK || r.Models[0].Error != err.Error() {
 		t.Errorf("cpu,int8: %v, %+v", err, r)
 	}
 }
