@@ -18,7 +18,7 @@ import (
 var fairness = Experiment{
 	Name:  "fairness",
 	Doc:   "income by a network whose prediction has no covariance with sex: O-Langevin and O-SVGD beside SGLD without constraint",
-	Paper: "Zhang, Liu, Tong 2022, section 5.2; the slides on constrained sampling",
+	Paper: "Zhang, Liu, Tong 2022; the slides on constrained sampling",
 	Files: "a table with a column sex of two words and the target in the last column, .csv, as adult.csv; without, one is made",
 	run:   runFairness,
 }

@@ -23,7 +23,7 @@ import (
 var fitBound = Experiment{
 	Name:  "fit-bound",
 	Doc:   "networks with a bound on the loss in place of trust in a prior: O-Langevin and O-SVGD beside SGLD and tempered SGLD",
-	Paper: "Zhang, Liu, Tong 2022, section 5.4; the slides on constrained sampling",
+	Paper: "Zhang, Liu, Tong 2022; the slides on constrained sampling",
 	Files: "images of 28x28 pixels and their labels, as MNIST's t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz; without, clusters of points",
 	many:  true,
 	run:   runFitBound,

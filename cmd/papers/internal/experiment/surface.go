@@ -15,7 +15,7 @@ import (
 var surfaces = Experiment{
 	Name:  "surfaces",
 	Doc:   "O-Langevin and O-SVGD on a parabola and a sphere, from states off them, against the exact laws",
-	Paper: "Zhang, Liu, Tong 2022, section 5.1; the slides on constrained sampling",
+	Paper: "Zhang, Liu, Tong 2022; the slides on constrained sampling",
 	run:   runSurfaces,
 }
 
