@@ -1,11 +1,11 @@
 """Says which runtimes compute the gradient files of the networks in onnx/grad/testdata/arch.
 
-    runtimes.py [--program gradhop] [--runtimes onnxruntime,web,openvino,tract] [--networks bert,resnet]
+    runtimes.py [--program gradhop] [--runtimes onnxruntime,web,openvino,tract,tvm] [--networks bert,resnet]
 
 Each network and its gradient file, as `gradhop grad --weights own` writes it, run in onnxruntime, in onnxruntime-web (the wasm of the npm
-package, in node), OpenVINO and tract. Gradients are compared with the stored ones of torch autograd in float64. The last
+package, in node), OpenVINO, tract and TVM. Gradients are compared with the stored ones of torch autograd in float64. The last
 list names the operators that the reduced build onnxruntime-mobile lacked; it has been replaced by full builds.
-Needs `pip install onnx onnxruntime openvino tract` and npm.
+Needs `pip install onnx onnxruntime openvino tract apache-tvm` and npm.
 """
 
 import argparse
@@ -25,10 +25,10 @@ ROOT = Path(__file__).resolve().parents[2]
 ARCH = ROOT / "onnx/grad/testdata/arch"
 WEB = "onnxruntime-web@1.30.0"
 TOLERANCE = 1e-3  # relative to the largest entry; half precision has its own
-# The operators of onnxruntime-mobile 1.18, the last release of the reduced build, of operator sets 12 to 17.
+# The operators of the standard in onnxruntime's mobile_package.required_operators.config, and Constant, which becomes an initialiser.
 MOBILE = """Abs Add And ArgMax ArgMin AveragePool Cast Ceil Clip Concat Constant ConstantOfShape Conv ConvTranspose Cos CumSum DepthToSpace
     DequantizeLinear Div DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gather GatherND Gemm GlobalAveragePool Greater GreaterOrEqual
-    HardSigmoid Identity If InstanceNormalization LRN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Loop MatMul MatMulInteger Max
+    Identity If InstanceNormalization LRN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Loop MatMul MatMulInteger Max
     MaxPool Mean Min Mul Neg NonMaxSuppression NonZero Not Or PRelu Pad Pow QLinearConv QLinearMatMul QuantizeLinear Range Reciprocal ReduceMax
     ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Resize ReverseSequence Round Scan ScatterND Shape Sigmoid Sin Size Slice Softmax
     SpaceToDepth Split Sqrt Squeeze Sub Sum Tanh ThresholdedRelu Tile TopK Transpose Unique Unsqueeze Where"""
@@ -83,14 +83,8 @@ class OpenVINO:
         return {n: a for port, a in out.items() for n in port.names}
 
 
-class Tract:
-    """tract in a process of its own, since it ends the process on some models."""
-
-    def __init__(self):
-        os.environ["RUST_BACKTRACE"] = "0"
-        import tract
-
-        self.tract, self.name = tract, f"tract {tract.version()}"
+class Apart:
+    """A runtime in a process of its own, since it ends the process on some models."""
 
     def run(self, model: Path, feeds: dict) -> dict:
         here, there = multiprocessing.Pipe(duplex=False)
@@ -108,24 +102,50 @@ class Tract:
         return answer
 
     def child(self, pipe, model: Path, feeds: dict) -> None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        for out in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out)
         try:
-            pipe.send(self.compute(model, feeds))
+            outputs = [o.name for o in onnx.load(model, load_external_data=False).graph.output]
+            pipe.send(dict(zip(outputs, self.compute(model, feeds))))
         except Exception as e:  # noqa: BLE001  whatever it throws is its verdict
             pipe.send(str(e))
 
-    def compute(self, model: Path, feeds: dict) -> dict:
+
+class Tract(Apart):
+    def __init__(self):
+        os.environ["RUST_BACKTRACE"] = "0"
+        import tract
+
+        self.tract, self.name = tract, f"tract {tract.version()}"
+
+    def compute(self, model: Path, feeds: dict) -> list:
         short = {"float32": "f32", "float16": "f16", "int64": "i64", "float64": "f64"}
         m = self.tract.onnx().load(model)
         names = [m.input_name(i) for i in range(m.input_count())]
         for i, n in enumerate(names):
             m.set_input_fact(i, ",".join([*map(str, feeds[n].shape), short[str(feeds[n].dtype)]]))
-        outputs = [o.name for o in onnx.load(model, load_external_data=False).graph.output]
-        result = m.into_model().into_runnable().run([feeds[n] for n in names])
-        return dict(zip(outputs, [r.to_numpy() for r in result]))
+        return [r.to_numpy() for r in m.into_model().into_runnable().run([feeds[n] for n in names])]
 
 
-RUNTIMES = {"onnxruntime": Native, "web": Web, "openvino": OpenVINO, "tract": Tract}
+class TVM(Apart):
+    def __init__(self):
+        import tvm
+
+        self.name = f"TVM {tvm.__version__}"
+
+    def compute(self, model: Path, feeds: dict) -> list:
+        import tvm
+        from tvm import relax
+        from tvm.relax.frontend.onnx import from_onnx
+
+        mod = from_onnx(onnx.load(model), shape_dict={n: list(a.shape) for n, a in feeds.items()}, dtype_dict={n: str(a.dtype) for n, a in feeds.items()})
+        names = [v.name for v in mod["main"].params]
+        main = relax.VirtualMachine(tvm.compile(mod, target="llvm"), tvm.cpu())["main"]
+        out = main(*[tvm.runtime.tensor(feeds[n]) for n in names])
+        return [r.numpy() for r in ([out] if hasattr(out, "numpy") else out)]
+
+
+RUNTIMES = {"onnxruntime": Native, "web": Web, "openvino": OpenVINO, "tract": Tract, "tvm": TVM}
 
 
 def reason(e: Exception) -> str:
