@@ -56,19 +56,6 @@ func (s *search) beam(ctx context.Context, stage string, width int, codes []int3
 		if err != nil {
 			return nil, err
 		}
-		least := s.floor(s.o.listed, marginMiddle)
-		switch done {
-		case 0:
-			least = s.floor(s.o.listed, marginFirst)
-		case len(order) - 1:
-			least = s.floor(s.o.listed, marginLast)
-		}
-		children = slices.DeleteFunc(children, func(c child) bool {
-			if done > 0 { // whose term is computed again
-				c.sum -= list[c.of].terms[order[done-1]]
-			}
-			return c.sum < least
-		})
 		if done < len(order)-1 {
 			seen := map[int32]bool{}
 			children = slices.DeleteFunc(children, func(c child) bool {
@@ -87,8 +74,6 @@ func (s *search) beam(ctx context.Context, stage string, width int, codes []int3
 			if err := s.rescore(ctx, next, order[done-1]); err != nil {
 				return nil, err
 			}
-			least := s.floor(s.o.listed, marginMiddle)
-			next = slices.DeleteFunc(next, func(x partial) bool { return x.sum < least })
 		}
 		list = next[:min(len(next), width)]
 	}

@@ -79,18 +79,16 @@ func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
 	if err := errors.Join(s.t.ask(ctx, now), firsts.ask(ctx, open)); err != nil {
 		return nil, err
 	}
-	terms, all := make([]float64, len(codes)), 0.0
+	terms := make([]float64, len(codes))
 	for i, q := range now {
 		terms[i], _ = s.t.at(q).logProb(q.word)
-		all += terms[i]
 	}
 	var seconds []query
 	var of []pair
-	leastFirst, leastLast := s.floor(s.o.listed, marginFirst), s.floor(s.o.listed, marginLast)
 	for k, q := range open {
-		top, others := firsts.at(q).top, all-terms[q.site]-terms[blanks[k].second]
+		top := firsts.at(q).top
 		for _, c := range top[:min(len(top), blanks[k].words)] {
-			if others+c.lp >= leastFirst && s.p.admits(q.codes, q.site, c.word) {
+			if s.p.admits(q.codes, q.site, c.word) {
 				seconds = append(seconds, query{with(q.codes, q.site, c.word), blanks[k].second, -1})
 				of = append(of, blanks[k])
 			}
@@ -101,7 +99,7 @@ func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
 	}
 	var trials []trial
 	for k, q := range seconds {
-		first, others := of[k].first, all-terms[of[k].first]-terms[q.site]
+		first := of[k].first
 		expect := slices.Clone(terms)
 		expect[first], expect[q.site] = 0, 0
 		// The prediction at the second blank is known, and the first changes the most.
@@ -109,7 +107,7 @@ func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
 		order = slices.Insert(order, 1, first)
 		left := pairSeconds
 		for _, c := range s.t.at(q).top {
-			if left > 0 && others+c.lp >= leastLast && s.p.admits(q.codes, q.site, c.word) {
+			if left > 0 && s.p.admits(q.codes, q.site, c.word) {
 				trials = append(trials, trial{codes: with(q.codes, q.site, c.word), order: order, expect: expect})
 				left--
 			}

@@ -39,7 +39,6 @@ type SearchOptions struct {
 	Progress func(Progress)
 
 	keep       int  // size of the pool, at least Pool
-	listed     int  // fillings that are to be found: Top, or as many as are taken from the pool
 	bothOrders bool // see pairsOf
 }
 
@@ -85,7 +84,6 @@ func (o *SearchOptions) defaults(blanks int, rough bool) {
 	if o.Moves == 0 {
 		o.Moves = 20
 	}
-	o.listed = max(o.listed, o.Top, o.keep)
 	o.Pool = max(o.Pool, o.Top)
 	o.Beam = max(o.Beam, o.Top)
 	o.keep = max(o.keep, o.Pool)
@@ -173,7 +171,7 @@ func (p *Problem) newSearch(o SearchOptions) *search {
 	ok = ok && p.m.Form() == mlm.PLL && len(p.Blanks) >= roughBlanks
 	o.defaults(len(p.Blanks), ok)
 	if len(p.terms) > 0 {
-		o.keep, o.listed = max(o.keep, guidedPool), max(o.listed, guidedPool)
+		o.keep = max(o.keep, guidedPool)
 	}
 	if o.Rank = p.m.rank(o.Rank, p.words); o.Rank == ByChain && len(p.Blanks) > 1 { // of one blank both are the same
 		o.keep = max(o.keep, chainPool)
@@ -301,11 +299,7 @@ func (s *search) take(ctx context.Context, n int) error {
 		return nil
 	}
 	var trials []trial
-	least := s.rough.floor(s.o.listed, marginRough)
 	for _, f := range s.rough.pool[:min(n, len(s.rough.pool))] {
-		if f.u < least {
-			break
-		}
 		trials = append(trials, trial{codes: f.codes, order: indices(len(f.codes))})
 	}
 	return s.evaluate(ctx, trials)
@@ -399,7 +393,10 @@ func (s *search) evaluate(ctx context.Context, trials []trial) error {
 	if s.p.m.Form() != mlm.PLL {
 		return s.densities(ctx, left)
 	}
-	floor := s.floor(s.o.keep, 0)
+	floor := math.Inf(-1)
+	if len(s.pool) >= s.o.keep && s.o.Rank != ByWord {
+		floor = s.pool[s.o.keep-1].u
+	}
 	for round := range s.p.Blanks {
 		qs := make([]query, len(left))
 		for k, x := range left {
@@ -431,24 +428,6 @@ func (s *search) evaluate(ctx context.Context, trials []trial) error {
 	s.sort()
 	return nil
 }
-
-// floor is U of the n-th best filling less a margin; -Inf where there are fewer, or where U and sums of
-// log-probabilities are not to be compared.
-func (s *search) floor(n int, margin float64) float64 {
-	if len(s.pool) < n || s.o.Rank == ByWord || s.p.m.Form() != mlm.PLL {
-		return math.Inf(-1)
-	}
-	return s.pool[n-1].u - margin
-}
-
-// Beams and pairs give up partial fillings whose terms add up to less than U of the worst filling that is to be found, by more nats
-// than these. Only the last term of all is a bound: others rise when more blanks are filled, as in "in order to".
-const (
-	marginFirst  = 7 // of one word, or one of a pair, with the next blank masked
-	marginMiddle = 5 // of several words while blanks are masked
-	marginLast   = 1 // of all words but one whose term is computed anew
-	marginRough  = 2 // of all words by rough predictions
-)
 
 // densities is evaluate for energies that are not sums of log-probabilities.
 func (s *search) densities(ctx context.Context, trials []*trial) error {
