@@ -1,9 +1,6 @@
 package sample
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"math"
 	"os"
 	"strings"
@@ -167,53 +164,7 @@ func TestSpikeSlab(t *testing.T) {
 			}
 		}
 	}
-	draws := func(run string) []byte {
-		t.Helper()
-		var all []byte
-		for _, chain := range []string{"0", "31"} {
-			text, err := os.ReadFile(run + "/draws.zarr/posterior/x/" + chain + ".0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, text...)
-		}
-		return all
-	}
-	stopped := o
-	stopped.Out = "stopped"
-	ctx, cancel := context.WithCancel(t.Context())
-	stopped.Progress = func(p Progress) {
-		if p.Step == 133 {
-			cancel()
-		}
-	}
-	if _, err := Run(ctx, stopped); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	stopped, err := Load("stopped")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped.Version = "v0"
-	if _, err := Run(t.Context(), stopped); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(draws("stopped"), draws("gibbs")) {
-		t.Error("a resumed run has other draws")
-	}
-	for _, part := range []string{"0-15", "16-31"} {
-		apart := o
-		apart.ChainIDs, apart.Out = part, "part-"+part
-		if _, err := Run(t.Context(), apart); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := Merge("merged", []string{"part-0-15", "part-16-31"}, false); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(draws("merged"), draws("gibbs")) {
-		t.Error("merged chains have other draws")
-	}
+	split(t, o, "gibbs", 133, []string{"0", "31"}, "0-15", "16-31")
 }
 
 // TestBadSpikeSlab: what a mixed space cannot be is named.

@@ -57,53 +57,7 @@ func TestRealSpace(t *testing.T) {
 			}
 		}
 	}
-	draws := func(run string) []byte {
-		t.Helper()
-		var all []byte
-		for _, chain := range []string{"0", "9", "15"} {
-			text, err := os.ReadFile(run + "/draws.zarr/posterior/x/" + chain + ".0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, text...)
-		}
-		return all
-	}
-	stopped := o
-	stopped.Out = "stopped"
-	ctx, cancel := context.WithCancel(t.Context())
-	stopped.Progress = func(p Progress) {
-		if p.Step == 233 {
-			cancel()
-		}
-	}
-	if _, err := Run(ctx, stopped); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	stopped, err := Load("stopped")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped.Version = "v0"
-	if _, err := Run(t.Context(), stopped); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(draws("stopped"), draws("mala")) {
-		t.Error("a resumed run has other draws")
-	}
-	for _, part := range []string{"0-8", "9-15"} {
-		apart := o
-		apart.ChainIDs, apart.Out = part, "part-"+part
-		if _, err := Run(t.Context(), apart); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := Merge("merged", []string{"part-0-8", "part-9-15"}, false); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(draws("merged"), draws("mala")) {
-		t.Error("merged chains have other draws")
-	}
+	split(t, o, "mala", 233, []string{"0", "9", "15"}, "0-8", "9-15")
 	r, err := store.Open("mala")
 	if err != nil {
 		t.Fatal(err)
@@ -157,5 +111,60 @@ func TestBadReal(t *testing.T) {
 		if _, err := Run(t.Context(), bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
 		}
+	}
+}
+
+// split compares the draws of chains in the run whole, made with o, with those of a run that is stopped in a step and resumed, and of
+// one whose chains are made in parts and merged.
+func split(t *testing.T, o Options, whole string, at int64, chains []string, parts ...string) {
+	t.Helper()
+	draws := func(run string) []byte {
+		t.Helper()
+		var all []byte
+		for _, chain := range chains {
+			text, err := os.ReadFile(run + "/draws.zarr/posterior/x/" + chain + ".0.0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, text...)
+		}
+		return all
+	}
+	stopped := o
+	stopped.Out = "stopped"
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped.Progress = func(p Progress) {
+		if p.Step == at {
+			cancel()
+		}
+	}
+	if _, err := Run(ctx, stopped); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	stopped, err := Load("stopped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped.Version = "v0"
+	if _, err := Run(t.Context(), stopped); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(draws("stopped"), draws(whole)) {
+		t.Error("a resumed run has other draws")
+	}
+	var merged []string
+	for _, part := range parts {
+		apart := o
+		apart.ChainIDs, apart.Out = part, "part-"+part
+		merged = append(merged, apart.Out)
+		if _, err := Run(t.Context(), apart); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Merge("merged", merged, false); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(draws("merged"), draws(whole)) {
+		t.Error("merged chains have other draws")
 	}
 }
