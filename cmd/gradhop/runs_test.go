@@ -190,7 +190,7 @@ func TestKilledEarly(t *testing.T) {
 			}
 			want := resultOf(t, filepath.Join(whole, k.result))
 			r := rand.New(rand.NewPCG(7, uint64(len(name))))
-			for life := range 4 {
+			for life := range 3 {
 				run := filepath.Join(t.TempDir(), "run")
 				killWhen(t, process(t, in(k.begin, run)...), time.Duration(r.IntN(10<<(2*life)))*time.Millisecond, func() bool {
 					_, err := os.Stat(run)

@@ -236,7 +236,7 @@ func TestAISCollapses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	for _, s := range []ebm.ScoreSettings{{Levels: 400, Seed: 1}, {Levels: 400, Seed: 2}, {Levels: 40, Steps: 1, Sampler: "gwg", Seed: 1}, {Levels: 40, Steps: 1, Sampler: "gwg", Seed: 2}} {
+	for _, s := range []ebm.ScoreSettings{{Levels: 400, Seed: 1}, {Levels: 40, Steps: 1, Sampler: "gwg", Seed: 1}, {Levels: 40, Steps: 1, Sampler: "gwg", Seed: 2}} {
 		got, err := ebm.AIS(context.Background(), e, nil, s)
 		if err != nil {
 			t.Fatal(err)

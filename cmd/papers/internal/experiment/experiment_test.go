@@ -69,7 +69,8 @@ func timeless(t *testing.T, table []byte) string {
 	return text.String()
 }
 
-// TestExperiments runs every experiment in its quick form, twice but for learn-ising: tables have a cell a
+// TestExperiments runs every experiment in its quick form, twice but for the three slow ones, whose training and
+// searches are repeated in the tests of tasks: tables have a cell a
 // column and are the same for the same seed, figures are images, and claims have figures.
 func TestExperiments(t *testing.T) {
 	names := []string{}
@@ -77,7 +78,7 @@ func TestExperiments(t *testing.T) {
 		names = append(names, e.Name)
 		var tables [2]string
 		for k := range tables {
-			if k > 0 && e.Name == "learn-ising" { // trains for seconds; tasks/ebm compares repeated trainings
+			if k > 0 && slices.Contains([]string{"infill", "learn-ising", "prompts"}, e.Name) {
 				tables[k] = tables[0]
 				continue
 			}
