@@ -10,7 +10,6 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
-	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -51,7 +50,7 @@ func LoadSaved(dir string) (Saved, error) {
 	if err == nil {
 		s.Model, s.Sampling.Draft = moved(s.Model), moved(s.Sampling.Draft)
 		for k, ref := range s.Guides {
-			s.Guides[k] = language.MoveGuide(ref, moved)
+			s.Guides[k] = moved(ref)
 		}
 	}
 	return s, err

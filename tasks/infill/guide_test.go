@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/text"
+	"github.com/gradhop/gradhop/internal/hubtest"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
@@ -373,8 +375,9 @@ func TestGuideErrors(t *testing.T) {
 		dir + "#GOOD:nan":          "want MODEL:WEIGHT",
 		dir + "#GOOD:0":            "want MODEL:WEIGHT",
 		dir + "#FINE:1":            `no label "FINE"; it has BAD, GOOD`,
-		dir + ":1":                 `no label ""`,
-		tinyGPT2(t).Dir + "#BAD:1": "is no classifier",
+		dir + ":1":                 "names no label of",
+		":1":                       "want MODEL:WEIGHT",
+		tinyGPT2(t).Dir + "#BAD:1": `no classifier with labels, and has no variant "BAD"`,
 		"bert-books:1":             "neither a classifier nor",
 	} {
 		_, err := OpenGuide(t.Context(), ref, hub.Options{}, text.Options{})
@@ -383,6 +386,40 @@ func TestGuideErrors(t *testing.T) {
 		if !errors.As(err, &input) && !errors.As(err, &argument) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", ref, err, want)
 		}
+	}
+}
+
+// TestGuideVariant: what stands before the label is a variant of a model of the hub, and alone it is one where there is one.
+func TestGuideVariant(t *testing.T) {
+	repo := &hubtest.Repo{Files: map[string][]byte{}}
+	dir := os.DirFS(newBag(t, builtIn(t, 1)).dir)
+	for _, name := range []string{"model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"} {
+		data, err := fs.ReadFile(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		repo.Files[strings.Replace(name, ".onnx", "_int8.onnx", 1)] = data
+	}
+	h := hub.Options{Endpoint: hubtest.New(t, map[string]*hubtest.Repo{"owner/bag": repo}).URL, Cache: t.TempDir()}
+	for ref, want := range map[string]string{
+		"owner/bag#int8#good:2": "",
+		"owner/bag#int8:2":      "names no label of owner/bag",
+		"owner/bag#good:2":      "variants of it (int8)",
+	} {
+		g, err := OpenGuide(t.Context(), ref, h, text.Options{Runtime: ort.Options{Threads: 1}})
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", ref, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := (GuideID{Name: "owner/bag@" + repo.Commit(), SHA256: repo.Checksum("model_int8.onnx"), Label: "GOOD", Weight: 2}); g.GuideID != id {
+			t.Errorf("%s is %+v, want %+v", ref, g.GuideID, id)
+		}
+		g.Close()
 	}
 }
 

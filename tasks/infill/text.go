@@ -165,6 +165,11 @@ func (m *Model) encode(text string) ([]tokenize.Token, []int32, error) {
 // each.
 func (p *Problem) allowed(o TextOptions) ([][]int32, error) {
 	m := p.m
+	for _, w := range o.Block {
+		if !slices.ContainsFunc(m.pieces, func(id int32) bool { return m.tok.Text(id) == m.spelled(w) }) {
+			return nil, badOption("blocked word", "%q is not one token of the model", w)
+		}
+	}
 	inside := m.inside
 	if o.Pieces {
 		inside = m.pieces

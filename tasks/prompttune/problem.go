@@ -35,7 +35,7 @@ type Problem struct {
 	draft   *Problem // of a two-stage sampler, or nil
 	members []member
 	v       vocabulary
-	words   proposals
+	blocked blockList
 	ids     []int32 // of the template, the two around it included
 	blanks  []int   // places of the blanks in ids
 	limit   int     // tokens of the longest text, 0 where not known
@@ -69,7 +69,7 @@ func checkModels(models []*Model, t *promptPattern, words proposals) error {
 
 // layOut makes all of a problem but its energy.
 func layOut(models []*Model, t *promptPattern, words proposals) (*Problem, error) {
-	p := &Problem{Template: t, v: models[0].vocabulary, words: words}
+	p := &Problem{Template: t, v: models[0].vocabulary, blocked: index(words.Block)}
 	for _, m := range models {
 		if err := sameVocabulary(models[0], m); err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func layOut(models []*Model, t *promptPattern, words proposals) (*Problem, error
 		return nil, err
 	}
 	for _, fixed := range t.between {
-		if w := words.blocked(fixed); w != "" {
+		if w := p.blocked.find(fixed); w != "" {
 			return nil, badInput(fmt.Sprintf("template %q", t), "it has the blocked word %q: no prompt could be a result", w)
 		}
 	}
@@ -177,7 +177,7 @@ func (p *Problem) prompt(codes []int32) (out Prompt, same bool, err error) {
 
 // blocks reports whether a text has a blocked word, or is longer than the models take.
 func (p *Problem) blocks(text Prompt) bool {
-	return p.limit > 0 && len(p.v.whole(text.IDs)) > p.limit || p.words.blocks(text.Text)
+	return p.limit > 0 && len(p.v.whole(text.IDs)) > p.limit || p.blocked.find(text.Text) != ""
 }
 
 // scoreIDs returns the weighted sum of the cosines of texts: U at inverse temperature 1 without

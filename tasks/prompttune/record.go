@@ -3,12 +3,10 @@ package prompttune
 import (
 	"errors"
 	"path/filepath"
-	"strings"
 
 	"github.com/gradhop/gradhop/internal/checksums"
 	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -58,21 +56,9 @@ func Saved(dir string) (Config, error) {
 	}
 	c := Config{Goal: r.Goal, Form: r.Form, Search: r.Search, Page: r.Page, Resume: dir}
 	c.Goal.Runtime.Provider = r.Provider
-	weighted := func(arg string) string { // NAME or NAME:WEIGHT
-		if full := moved(arg); full != arg {
-			return full
-		}
-		if i := strings.LastIndexByte(arg, ':'); i >= 0 {
-			return moved(arg[:i]) + arg[i:]
-		}
-		return arg
-	}
-	for _, list := range []struct {
-		args  []string
-		moved func(string) string
-	}{{c.Goal.Images, weighted}, {c.Goal.Models, weighted}, {c.Goal.Guides, func(ref string) string { return language.MoveGuide(ref, moved) }}, {c.Form.Allow, moved}, {c.Form.Block, moved}} {
-		for k, arg := range list.args {
-			list.args[k] = list.moved(arg)
+	for _, list := range [][]string{c.Goal.Images, c.Goal.Models, c.Goal.Guides, c.Form.Allow, c.Form.Block} {
+		for k, arg := range list {
+			list[k] = moved(arg)
 		}
 	}
 	c.Search.Draft = moved(c.Search.Draft)

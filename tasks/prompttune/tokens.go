@@ -87,9 +87,9 @@ func (p proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
-	before := len(list)
+	before, phrases := len(list), index(p.Block)
 	list = slices.DeleteFunc(list, func(id int32) bool {
-		return blocked[id] || len(p.Block) > 0 && p.blocks(v.Text(id))
+		return blocked[id] || phrases.find(v.Text(id)) != ""
 	})
 	if len(list) < 2 {
 		return nil, badInput("word lists", "they leave %d tokens to propose (%d blocked); at least two are needed", len(list), before-len(list))
@@ -141,18 +141,35 @@ func (v vocabulary) single(word string) (int32, error) {
 	return ids[0], nil
 }
 
-// blocks reports whether a text has a blocked word, or the words of a blocked phrase one
-// after the other.
-func (p proposals) blocks(text string) bool { return p.blocked(text) != "" }
+// blockList has the blocked phrases by their first words.
+type blockList map[string][]phrase
 
-// blocked returns the first blocked word that a text has, or "".
-func (p proposals) blocked(text string) string {
+// phrase is a word or several of a block list: as it was written, and as words splits it.
+type phrase struct {
+	written string
+	words   []string
+}
+
+func index(block []string) blockList {
+	b := blockList{}
+	for _, w := range block {
+		if list := words(w); len(list) > 0 {
+			b[list[0]] = append(b[list[0]], phrase{w, list})
+		}
+	}
+	return b
+}
+
+// find returns the first blocked phrase whose words a text has one after the other, or "".
+func (b blockList) find(text string) string {
+	if len(b) == 0 {
+		return ""
+	}
 	have := words(text)
-	for _, w := range p.Block {
-		want := words(w)
-		for i := 0; len(want) > 0 && i+len(want) <= len(have); i++ {
-			if slices.Equal(have[i:i+len(want)], want) {
-				return w
+	for i, first := range have {
+		for _, p := range b[first] {
+			if n := i + len(p.words); n <= len(have) && slices.Equal(have[i:n], p.words) {
+				return p.written
 			}
 		}
 	}

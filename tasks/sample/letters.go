@@ -120,7 +120,7 @@ func (p *plan) sequences() error {
 	p.header.Settings["alphabet"] = o.Alphabet
 	if o.Start == "" {
 		if o.Keep != "" || o.Within != 0 || o.Init == "start" {
-			return &OptionError{"start", "", "give the sequence that keep, within and init start are about"}
+			return &OptionError{"start", "", "want a sequence: keep, within and init start need one"}
 		}
 		return nil
 	}

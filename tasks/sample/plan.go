@@ -94,8 +94,14 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sp := p.energy.Space(); p.letters != nil && len(p.letters) != sp.Values {
+	switch sp := p.energy.Space(); {
+	case p.letters == nil:
+	case sp.Kind != energies.Categorical:
+		return nil, &OptionError{"alphabet", o.Alphabet, fmt.Sprintf("sequences are in a categorical space, not in %s", sp)}
+	case len(p.letters) != sp.Values:
 		return nil, &OptionError{"alphabet", o.Alphabet, fmt.Sprintf("%d letters; the space %s has %d values a site", len(p.letters), sp, sp.Values)}
+	case p.start != nil && len(p.start) != sp.Sites:
+		return nil, &OptionError{"start", o.Start, fmt.Sprintf("a sequence of %d letters; the space %s has %d sites", len(p.start), sp, sp.Sites)}
 	}
 	if err := p.join(); err != nil {
 		return nil, err

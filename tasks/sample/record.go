@@ -44,7 +44,7 @@ func Load(dir string) (Options, error) {
 				o.Terms[k] = strings.Replace(text, path, moved(path), 1)
 			}
 		} else {
-			o.Terms[k] = moved(t.source) + strings.TrimPrefix(text, t.source)
+			o.Terms[k] = moved(text)
 		}
 	}
 	for k, feed := range o.Feed {

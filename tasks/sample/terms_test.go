@@ -299,7 +299,7 @@ func TestSequencesBad(t *testing.T) {
 		{"ABCD", "wild.fasta", "", 1, "categorical:4x4"},
 		{"ABA", "wild.fasta", "", 1, "there twice"},
 		{"", "wild.fasta", "", 1, "needs an alphabet"},
-		{"ABC", "", "", 1, "give the sequence"},
+		{"ABC", "", "", 1, "want a sequence"},
 	} {
 		o.Alphabet, o.Start, o.Keep, o.Within = c.alphabet, c.start, c.keep, c.within
 		if c.alphabet == "ABCD" {

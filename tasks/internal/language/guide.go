@@ -2,6 +2,7 @@ package language
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,25 +46,19 @@ func (g GuideID) String() string {
 	return fmt.Sprintf("%v · %s (sha256 %.12s)", g.Weight, g.Term(), g.SHA256)
 }
 
-// cutGuide cuts MODEL[#LABEL]:WEIGHT.
-func cutGuide(ref string) (model, label, weight string) {
-	if i := strings.LastIndexByte(ref, ':'); i >= 0 {
-		ref, weight = ref[:i], ref[i+1:]
+// openModel opens the model that MODEL[#VARIANT][#LABEL] names. What is no variant is a label.
+func openModel(ctx context.Context, name string, h hub.Options) (src models.Model, label string, err error) {
+	src, err = models.Open(ctx, name, h)
+	var absent *models.Error
+	if i := strings.LastIndexByte(name, '#'); i >= 0 && errors.As(err, &absent) {
+		label = name[i+1:]
+		src, err = models.Open(ctx, name[:i], h)
 	}
-	if i := strings.LastIndexByte(ref, '#'); i >= 0 {
-		return ref[:i], ref[i+1:], weight
-	}
-	return ref, "", weight
+	return src, label, err
 }
 
-// MoveGuide returns the reference of a guide whose model has moved.
-func MoveGuide(ref string, moved func(model string) string) string {
-	model, _, _ := cutGuide(ref)
-	return moved(model) + ref[len(model):]
-}
-
-// OpenGuide opens the guide that a reference MODEL[#LABEL]:WEIGHT names: a name for models.Open, a label of its config.json,
-// and a number. No session is opened yet.
+// OpenGuide opens the guide that a reference MODEL[#VARIANT][#LABEL]:WEIGHT names: a name for models.Open, a label of its
+// config.json, and a number. No session is opened yet.
 //
 // Errors: *onnx.ArgumentError for a reference that cannot be read, a weight that is not finite, or a label that the model
 // does not have; and those of [Load].
@@ -71,12 +66,12 @@ func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (
 	bad := func(format string, args ...any) error {
 		return &onnx.ArgumentError{Package: "guide", Argument: strconv.Quote(ref), Reason: fmt.Sprintf(format, args...)}
 	}
-	name, label, number := cutGuide(ref)
-	weight, err := strconv.ParseFloat(number, 64)
-	if name == "" || err != nil || weight-weight != 0 || weight == 0 {
+	colon := max(strings.LastIndexByte(ref, ':'), 0)
+	weight, err := strconv.ParseFloat(strings.TrimPrefix(ref[colon:], ":"), 64)
+	if colon == 0 || err != nil || weight-weight != 0 || weight == 0 {
 		return nil, bad("want MODEL:WEIGHT or MODEL#LABEL:WEIGHT, with a finite weight other than 0")
 	}
-	src, err := models.Open(ctx, name, h)
+	src, label, err := openModel(ctx, ref[:colon], h)
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +79,15 @@ func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (
 	labels, multi, classifies := Labels(src)
 	k := slices.IndexFunc(labels, func(l string) bool { return strings.EqualFold(l, label) })
 	switch {
+	case classifies && label == "":
+		err = bad("it names no label of %s, which has %s: want MODEL#LABEL:WEIGHT", src.Name, strings.Join(labels, ", "))
 	case classifies && k < 0:
 		err = bad("%s has no label %q; it has %s", src.Name, label, strings.Join(labels, ", "))
 	case classifies:
 		g.Label = labels[k]
 		g.Tok, g.Text, err = LoadClassifier(src, k, multi, o)
 	case label != "":
-		err = bad("%s is no classifier, and has no labels", src.Name)
+		err = bad("%s is no classifier with labels, and has no variant %q", src.Name, label)
 	case Causal(src):
 		g.Tok, g.Text, err = LoadCausal(src, o)
 	default:

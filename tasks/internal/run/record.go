@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gradhop/gradhop/internal/advice"
 	"github.com/gradhop/gradhop/internal/checksums"
@@ -48,7 +49,8 @@ func Record(dir, task string, options any) error {
 }
 
 // Recall reads the options of the run of a task in a folder into options, a pointer. moved turns a path
-// in them to one that leads from the current folder; it leaves a text as it is that names no file.
+// in them to one that leads from the current folder, also one with more behind a colon or "#", as a weight; it leaves a text as
+// it is that names no file.
 // Errors are *store.Error, for a run of another task too; one that matches fs.ErrNotExist if a library
 // made the run.
 func Recall(dir, task string, options any) (moved func(path string) string, err error) {
@@ -67,10 +69,12 @@ func Recall(dir, task string, options any) (moved func(path string) string, err 
 		if path == "" || filepath.IsAbs(path) || err == nil && here == c.Folder {
 			return path
 		}
-		full := filepath.Join(c.Folder, path)
-		if _, err := os.Stat(full); err != nil {
-			return path
+		for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ":#") {
+			full := filepath.Join(c.Folder, path[:end])
+			if _, err := os.Stat(full); err == nil {
+				return full + path[end:]
+			}
 		}
-		return full
+		return path
 	}, nil
 }

@@ -86,7 +86,7 @@ func (c *Corpus) Settle() error {
 			return err
 		}
 		*c.file = cmp.Or(*c.file, moved(was.File))
-		if err := was.Flags.Restore(c.flags, moved, "model"); err != nil {
+		if err := was.Flags.Restore(c.flags, moved, "model", "guide"); err != nil {
 			return Usagef("%s: %w", c.Resume, err)
 		}
 	}

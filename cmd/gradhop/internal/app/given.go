@@ -34,11 +34,14 @@ func (given Flags) Restore(flags *pflag.FlagSet, moved func(string) string, path
 		if f == nil || f.Changed {
 			continue
 		}
+		if slices.Contains(paths, name) {
+			for k, path := range values {
+				values[k] = moved(path)
+			}
+		}
 		var err error
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			err = list.Replace(values)
-		} else if slices.Contains(paths, name) {
-			err = f.Value.Set(moved(values[0]))
 		} else {
 			err = f.Value.Set(values[0])
 		}

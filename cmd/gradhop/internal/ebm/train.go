@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -126,14 +125,8 @@ func (o *trainOptions) settle(flags *pflag.FlagSet, args *[]string) error {
 			return err
 		}
 		o.out, *args = o.resume, []string{moved(was.Model)}
-		delete(was.Flags, "buffer-from")   // the checkpoint has what came from there
-		data := func(path string) string { // also FILE:ARRAY
-			if i := strings.LastIndexByte(path, ':'); i > 1 {
-				return moved(path[:i]) + path[i:]
-			}
-			return moved(path)
-		}
-		if err := was.Flags.Restore(flags, data, "data"); err != nil {
+		delete(was.Flags, "buffer-from") // the checkpoint has what came from there
+		if err := was.Flags.Restore(flags, moved, "data"); err != nil {
 			return app.Usagef("%s: %w", o.resume, err)
 		}
 	}
