@@ -31,7 +31,6 @@ func TestKernels(t *testing.T) {
 		"mtm":         mtmLaw,
 		"mwg":         mwgLaw,
 		"ncg":         ncgLaw,
-		"hamming":     hammingLaw,
 		"lb":          lbLaw,
 		"pas":         pasLaw,
 		"exchange":    exchangeLaw,
