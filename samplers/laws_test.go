@@ -16,11 +16,9 @@ import (
 // law here, and fails the test until it does.
 func TestKernels(t *testing.T) {
 	samplertest.Registry(t, map[string]samplertest.Law{
-		"acs":         acsLaw,
-		"avg":         hamiltonianLaw(0, false),
+		"avg":         avgLaw,
 		"block-gibbs": blockGibbsLaw,
 		"darting":     dartingLaw,
-		"dhams":       hamiltonianLaw(0.9, false),
 		"dlmc":        dlmcLaw,
 		"factors":     factorsLaw,
 		"dmala":       dmalaLaw,
@@ -33,11 +31,8 @@ func TestKernels(t *testing.T) {
 		"mtm":         mtmLaw,
 		"mwg":         mwgLaw,
 		"ncg":         ncgLaw,
-		"hamming":     hammingLaw,
 		"lb":          lbLaw,
 		"pas":         pasLaw,
-		"pavg":        hamiltonianLaw(0, true),
-		"pdhams":      hamiltonianLaw(0.9, true),
 		"exchange":    exchangeLaw,
 		"rwm":         rwmLaw,
 		"sgdld":       sgdldLaw,

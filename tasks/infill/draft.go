@@ -21,58 +21,6 @@ func (o *DrawOptions) sampler() (samplers.Registration, samplers.Settings, error
 	return r, set, err
 }
 
-// choice is what measurements chose for "auto".
-type choice struct {
-	draft string
-	set   samplers.Settings
-}
-
-// chooseDraft replaces "auto" by what measurements on the first text say, or by what they said when
-// the run to continue was started.
-func (p *Problem) chooseDraft(ctx context.Context, o *Options) error {
-	d := &o.Sampling
-	switch {
-	case !draft.IsAuto(d.Draft, d.Options):
-		return nil
-	case o.Resume:
-		saved, err := LoadSaved(o.Folder)
-		d.Draft, d.Options = saved.Sampling.Draft, saved.Sampling.Options
-		return err
-	}
-	key := fmt.Sprint(d.Draft, d.Sampler, d.Options)
-	p.m.mu.Lock()
-	is, known := p.m.chosen[key]
-	p.m.mu.Unlock()
-	if !known {
-		log := o.Log
-		if log == nil {
-			log = func(string) {}
-		}
-		ids := chainIDs(d.Chains)
-		starts, err := d.Starts(ctx, p, ids)
-		if err != nil {
-			return err
-		}
-		pilot := draft.Pilot{Sampler: d.Sampler, Settings: d.Options, Log: log,
-			Config: samplers.Config{ChainIDs: ids, Init: starts, Warmup: d.Warmup * len(p.Blanks), Seed: d.Seed},
-			Energy: func(ctx context.Context, name string, r samplers.Registration, set samplers.Settings) (energies.Energy, error) {
-				p.Energy.Forget() // no measurement profits from another
-				c := *d
-				c.Draft = name
-				return p.energy(ctx, &c, r, set)
-			}}
-		if is.draft, is.set, err = pilot.Choose(ctx, d.Draft, p.m.options.Runtime); err != nil {
-			return err
-		}
-		p.Energy.Forget()
-		p.m.mu.Lock()
-		p.m.chosen[key] = is
-		p.m.mu.Unlock()
-	}
-	d.Draft, d.Options = is.draft, is.set
-	return nil
-}
-
 // parseDraft reads the option.
 func (m *Model) parseDraft(text string) (draft.Draft, error) {
 	d, err := draft.Parse(text, m.options.Runtime)

@@ -3,7 +3,6 @@ package infill
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/rng"
-	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -32,9 +30,7 @@ type DrawOptions struct {
 	// that draws remain those of the model: the same model on another provider, as
 	// "openvino:cpu,bf16" or "bf16" for short, or the name of another model of the same vocabulary,
 	// as for [Open]; "int8" is the model with products of integers, "" is none. See
-	// the sampler two-stage, whose options are then among Options. [Model.Fill] takes "auto" too, also
-	// for the option draft-steps: it measures on the first text what gives the most effective draws
-	// in a second.
+	// the sampler two-stage, whose options are then among Options.
 	Draft string
 	// Chains is the number of chains, which run as one batch.
 	Chains int
@@ -106,13 +102,6 @@ func (o *DrawOptions) Check() error {
 	r, set, err := o.sampler()
 	if err != nil {
 		return err
-	}
-	if draft.IsAuto(o.Draft, o.Options) {
-		if o.Draft == "" || o.Sampler == draft.TwoStage {
-			return badOption("draft", "auto is for drafts of other samplers than two-stage")
-		}
-		set = maps.Clone(set)
-		delete(set, "draft-steps")
 	}
 	return r.Check(answers, set)
 }

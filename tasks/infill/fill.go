@@ -30,7 +30,7 @@ type Options struct {
 	Version string
 	// Progress, which may be nil, is told how far the work on a text is.
 	Progress func(stage string, done, total int, note string)
-	// Log, which may be nil, takes a line for each measurement of a draft, and lines about the run in Folder.
+	// Log, which may be nil, takes lines about the run in Folder.
 	Log func(line string)
 }
 
@@ -155,10 +155,6 @@ func (m *Model) Fill(ctx context.Context, text string, o Options) (*Document, er
 	var p *Problem
 	if err == nil {
 		p, err = m.Text(text, o.Words)
-	}
-	if err == nil && o.Draws > 0 {
-		err = p.chooseDraft(ctx, &o)
-		d.Settings = m.record(&o)
 	}
 	if s := d.Settings.Sampling; err == nil && s != nil && s.Draft != "" {
 		s.Draft, err = m.draftName(ctx, s.Draft)

@@ -42,7 +42,6 @@ type Model struct {
 	hub    hub.Options
 	mu     sync.Mutex
 	drafts map[string]*Model // those that were used, by the text of the option
-	chosen map[string]choice // by the options that say "auto"
 }
 
 // Open finds a model by name, as [models.Open] does, and the runtime's library, fetching
@@ -74,7 +73,7 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 // Errors: *onnx.ArgumentError for an option, or a *neural.ModelError around those of packages
 // tokenize, onnx and mlm.
 func Load(src models.Model, o mlm.Options) (*Model, error) {
-	m := &Model{Source: src, drafts: map[string]*Model{}, chosen: map[string]choice{}}
+	m := &Model{Source: src, drafts: map[string]*Model{}}
 	var err error
 	if m.tok, m.mlm, m.options, err = language.Load(src, o); errors.Is(err, language.ErrCausal) {
 		return m.loadCausal(o)

@@ -63,9 +63,8 @@ func TestChanged(t *testing.T) {
 	if now, err := os.ReadFile(filepath.Join(o.Out, "gradhop.json")); err != nil || string(now) != string(marker) {
 		t.Errorf("the folder has changed: %v", err)
 	}
-	// A set of one picture is named by it.
 	again.Goal.Images = []string{pictures + "grey.png"}
-	if err := launch(t.Context(), &again); err == nil || err.Error() != o.Out+": "+again.Goal.Images[0]+" has come since the run was begun" {
+	if err := launch(t.Context(), &again); err == nil || err.Error() != o.Out+": pictures, target texts or their weights have changed since the run was begun" {
 		t.Errorf("another picture: %v", err)
 	}
 	again.Goal.Images = o.Goal.Images

@@ -11,9 +11,6 @@ import (
 
 // parseDraft reads Search.Draft, given where the models run.
 func (s *Search) parseDraft(o ort.Options) (draft.Draft, error) {
-	if draft.IsAuto(s.Draft, s.Options) {
-		return draft.Draft{}, badInput("draft", "auto measures draws of one distribution, which a search does not make; name a draft and a number of draft steps")
-	}
 	d, err := draft.Parse(s.Draft, o)
 	if err != nil {
 		return d, badInput("draft", "%s: %w", s.Draft, err)

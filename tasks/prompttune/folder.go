@@ -13,7 +13,6 @@ import (
 const (
 	ResultsFile = "prompts.json" // the Document
 	tokensFile  = "tokens.json"  // what the numbers in the draws stand for
-	targetsFile = "targets.json" // images and texts, to say what of them has changed
 )
 
 // folder is that of the run, "" for none.
@@ -49,7 +48,7 @@ func (o *Config) begin(ctx context.Context, r *Task, search *Finder, d *Document
 	if err == nil && search.stopped == StoppedPatience && !begun.Loop.Done() {
 		o.Events.log("%s: no better prompt in the last %d steps; a larger patience goes on, and 0 does to the end", p.Dir, o.Search.Patience)
 	}
-	return begun, o.explain(err, r)
+	return begun, explain(err)
 }
 
 // describe returns what the run's numbers stand for.
@@ -63,7 +62,7 @@ func (r *Task) describe() (map[string]any, error) {
 		list[code] = token{id, r.Problem.piece(int32(code))}
 	}
 	text, err := Encode(list, "")
-	return map[string]any{tokensFile: text, targetsFile: r.listTargets()}, err
+	return map[string]any{tokensFile: text}, err
 }
 
 // Encode returns v as JSON with one final newline. It does not escape HTML.

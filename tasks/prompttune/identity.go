@@ -71,6 +71,32 @@ func (o *Config) header(r *Task, search *Finder, d *Document) (store.Header, err
 	return h, nil
 }
 
+// explain says why the run that was asked for is not the one in the folder.
+func explain(err error) error {
+	var m *store.MismatchError
+	if !errors.As(err, &m) {
+		return err
+	}
+	in := *m
+	switch m.Field {
+	case "model_sha256":
+		in.Reason = "the model is another one than when the run was begun"
+	case "settings.vision":
+		in.Reason = "the model's vision tower is another one than when the run was begun"
+	case "settings.model-files":
+		in.Reason = "the model's tokenizer, or how it wants its pictures, has changed since the run was begun"
+	case "space.sites":
+		in.Reason = fmt.Sprintf("the run's prompts have %s blanks, not %s", m.There, m.Here)
+	case "space.values", "settings.tokens":
+		in.Reason = "other words may be proposed than when the run was begun (tokens, allowed and blocked words, and their files)"
+	case "settings.targets":
+		in.Reason = "pictures, target texts or their weights have changed since the run was begun"
+	default:
+		return err
+	}
+	return &in
+}
+
 func sum(h interface{ Sum([]byte) []byte }) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
 
 // weightsDigest is the sha256 of a tower's file, or that of all in it where it keeps

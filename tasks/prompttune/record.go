@@ -92,16 +92,14 @@ func Merge(out string, parts []string, partial bool) error {
 	if ids[len(ids)-1] != int64(len(ids)-1) {
 		c.Search.ChainIDs = ids
 	}
-	files := map[string]any{}
-	for _, name := range []string{tokensFile, targetsFile} {
-		if files[name], err = checksums.Read(parts[0], name); err != nil {
-			return &store.Error{Path: filepath.Join(parts[0], name), Reason: "cannot be used", Err: err}
-		}
+	tokens, err := checksums.Read(parts[0], tokensFile)
+	if err != nil {
+		return &store.Error{Path: filepath.Join(parts[0], tokensFile), Reason: "cannot be used", Err: err}
 	}
 	c.Resume, c.Page = out, "" // the page of the parts is not that of the whole
 	options, err := c.recorded(nil)
 	if err != nil {
 		return err
 	}
-	return errors.Join(store.WriteFiles(out, files), run.Record(out, command, options))
+	return errors.Join(store.WriteFiles(out, map[string]any{tokensFile: tokens}), run.Record(out, command, options))
 }

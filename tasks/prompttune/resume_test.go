@@ -77,7 +77,7 @@ func outcome(t *testing.T, o *job, out *bytes.Buffer) map[string]string {
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(out.String(), "\n"), "\n")
 	all["improvements"] = strings.Join(lines[:len(lines)-1], "")
-	for name, text := range map[string]string{"printed": lines[len(lines)-1], ResultsFile: "", tokensFile: "", targetsFile: "", "summary.json": ""} {
+	for name, text := range map[string]string{"printed": lines[len(lines)-1], ResultsFile: "", tokensFile: "", "summary.json": ""} {
 		if text == "" {
 			text = read(t, dir, name)
 		}
@@ -197,7 +197,7 @@ func TestResume(t *testing.T) {
 						t.Fatal(err)
 					}
 				case point != nil:
-					remove(t, dir, "checkpoint", tokensFile, targetsFile)
+					remove(t, dir, "checkpoint", tokensFile)
 				}
 				again, out = resumed(t, part, dir)
 				sameOutcome(t, what, outcome(t, again, out), want)

@@ -1,13 +1,10 @@
 package sample
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"strings"
 
-	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/samplers"
@@ -16,7 +13,7 @@ import (
 
 // checkDraft returns an *OptionError for a draft that no model can make right, and reads it.
 func (o *Options) checkDraft() (draft.Draft, error) {
-	if _, _, err := o.sampler(); err != nil || o.Draft == draft.Auto {
+	if _, _, err := o.sampler(); err != nil {
 		return draft.Draft{}, err
 	}
 	if len(o.Terms) > 0 { // each term has its own
@@ -44,60 +41,6 @@ func (o *Options) sampler() (string, samplers.Settings, error) {
 		return "", nil, &OptionError{"sampler", o.Sampler, err.Error()}
 	}
 	return name, set, nil
-}
-
-// chooseDraft replaces "auto" by what measurements say, or by what they said when the run to continue
-// was started.
-func (o *Options) chooseDraft(ctx context.Context) error {
-	switch {
-	case !draft.IsAuto(o.Draft, o.Settings):
-		return nil
-	case o.Resume != "":
-		saved, err := Load(o.Resume)
-		if err == nil {
-			o.Draft, o.Settings = saved.Draft, saved.Settings
-		}
-		return err
-	case o.Sampler == draft.TwoStage:
-		return &OptionError{"sampler", o.Sampler, "name the sampler that moves on the draft instead"}
-	case o.Draft == "":
-		return &OptionError{"draft-steps", draft.Auto, "it needs a draft"}
-	}
-	open := map[string]*plan{}
-	defer func() {
-		for _, p := range open {
-			p.close()
-		}
-	}()
-	with := func(ctx context.Context, name string) (*plan, error) {
-		if p := open[name]; p != nil {
-			return p, nil
-		}
-		c := *o
-		c.Draft, c.Settings, c.Log = name, maps.Clone(o.Settings), nil
-		delete(c.Settings, "draft-steps")
-		p, err := c.plan(ctx)
-		if err == nil {
-			open[name] = p
-		}
-		return p, err
-	}
-	plain, err := with(ctx, "")
-	if err != nil {
-		return err
-	}
-	pilot := draft.Pilot{Sampler: o.Sampler, Settings: o.Settings, Config: plain.config, Log: o.log,
-		Energy: func(ctx context.Context, name string, _ samplers.Registration, _ samplers.Settings) (energies.Energy, error) {
-			p, err := with(ctx, name)
-			if err != nil {
-				return nil, err
-			}
-			return p.energy, nil
-		}}
-	runtime := o.Runtime
-	runtime.Provider = o.Provider
-	o.Draft, o.Settings, err = pilot.Choose(ctx, o.Draft, runtime)
-	return err
 }
 
 // openDraft opens the draft of the model m, which mo describes, and joins it to the energy.

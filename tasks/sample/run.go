@@ -24,9 +24,6 @@ import (
 // take about a second or more. Errors are *OptionError, *store.Error, *store.MismatchError, and those
 // of the model, the runtime and the sampler.
 func Run(ctx context.Context, o Options) (*store.Summary, error) {
-	if err := o.chooseDraft(ctx); err != nil {
-		return nil, err
-	}
 	p, err := o.plan(ctx)
 	if err != nil {
 		return nil, err

@@ -95,9 +95,7 @@ type Options struct {
 	// Draft is a cheap stand-in for the model, by which the sampler proposes and the model
 	// accepts: the same model on another provider, as "openvino:cpu,bf16" or "bf16" for short, or
 	// "int8" for products of integers, or another file over the same space, *.onnx; "" is none.
-	// "auto" measures before the run which draft gives the most effective draws in a second, and
-	// whether one does better than none; the setting draft-steps may be "auto" too. What was
-	// chosen is recorded with the run. See the sampler two-stage.
+	// See the sampler two-stage.
 	Draft string `json:"draft,omitempty"`
 
 	// SaveWarmup also saves the states of warm-up.

@@ -3,7 +3,6 @@ package clip
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/gradhop/gradhop/energies/neural"
@@ -45,8 +44,6 @@ type Model struct {
 	sequences atomic.Int64
 
 	sessions session.Pool[graphKey]
-
-	continued func() (*continued, error) // the tower for texts with a common prefix, built once
 }
 
 // New prepares the towers of a CLIP or SigLIP model. The text tower has an integer input
@@ -80,7 +77,6 @@ func New(text, vision *onnx.Model, o Options) (*Model, error) {
 	if c.text, err = newTextModel(text, o); err != nil {
 		return nil, err
 	}
-	c.continued = sync.OnceValues(c.text.continued)
 	if vision == nil {
 		return c, nil
 	}

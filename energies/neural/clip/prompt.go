@@ -53,8 +53,6 @@ type Prompt struct {
 	goal  []float64   // Σ_j ω_j v_j
 	terms [][]float32 // v_j
 	omega []float64
-
-	prefix session.Lazy[struct{}, *prefixCache] // nil if positions before the first blank are not cached
 }
 
 var (

@@ -55,7 +55,7 @@ func BenchmarkPromptTilt(b *testing.B) {
 	if err := e.LogDensityTilt(ctx, u, p, x); err != nil { // which opens the sessions
 		b.Fatal(err)
 	}
-	tower, begin, err := e.tower(ctx)
+	tower, err := e.tower(ctx)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func BenchmarkPromptTilt(b *testing.B) {
 		start := time.Now()
 		goal := func(int) []float64 { return e.goal }
 		d := make([]float32, len(x.Codes)*t.embed)
-		in := e.inputs(x, begin, 0, n, n, goal)
+		in := e.inputs(x, 0, n, n, goal)
 		unit := make([]float32, n*t.width)
 		out := []*ort.Tensor{{Shape: []int64{int64(n), int64(t.width)}, Data: unit}, {Shape: []int64{int64(n), int64(k), int64(t.embed)}, Data: d}}
 		called := time.Now()

@@ -2,6 +2,7 @@ package clip
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
 	"github.com/gradhop/gradhop/onnx"
@@ -25,11 +26,10 @@ const (
 
 // slopes returns the text tower, cut open at its token embedding: it computes the unit
 // vector of the text and the gradient of its product with the target by the embeddings at
-// the blanks. The ids still go in, for the pooling at the end of text. With c, which may be
-// nil, it does so for texts that begin alike.
-func (t *textModel) slopes(c *continued) (*onnx.Model, error) {
+// the blanks. The ids still go in, for the pooling at the end of text.
+func (t *textModel) slopes() (*onnx.Model, error) {
 	batch, sequence, width := symbol(symBatch, t.batch), symbol(symSeq, t.length), shape.D(int64(t.embed))
-	m, opened := t.opened(c)
+	m := t.opened()
 	marks, err := grad.Compose(m)
 	if err != nil {
 		return nil, err
@@ -42,13 +42,7 @@ func (t *textModel) slopes(c *continued) (*onnx.Model, error) {
 		b.Mark(v, k)
 	}
 	m.Graph.Outputs = nil
-	var p *pool
-	if c != nil {
-		p = c.pool
-	} else {
-		p = findPool(b)
-	}
-	unit := unitRows(b, t.pooled(b, p))
+	unit := unitRows(b, t.pooled(b, findPool(b)))
 	b.Output(outUnit, unit)
 	target := b.Input(inTarget, onnx.Float, batch, shape.D(int64(t.width)))
 	u := b.ReduceSum(b.Mul(unit, target), []int64{1}, false)
@@ -56,12 +50,12 @@ func (t *textModel) slopes(c *continued) (*onnx.Model, error) {
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	d, err := grad.Backward(b, []build.Value{u}, []build.Value{ones}, []build.Value{opened})
+	d, err := grad.Backward(b, []build.Value{u}, []build.Value{ones}, []build.Value{t.embedded})
 	if err != nil {
 		return nil, err
 	}
 	at := d[0]
-	if t.flat && c == nil {
+	if t.flat {
 		at = b.ReshapeTo(at, []shape.Dim{batch, sequence, width}, inIDs, unit)
 	}
 	blanks := b.Input(inBlanks, onnx.Int64, shape.Sym(symBlanks))
@@ -69,6 +63,18 @@ func (t *textModel) slopes(c *continued) (*onnx.Model, error) {
 	// row, see doubleRows.
 	b.Output(outSlopes, b.Gather(at, blanks, 1))
 	return finish(b, batch)
+}
+
+// opened returns the tower cut open at its token embedding, which becomes an input under its own name.
+func (t *textModel) opened() *onnx.Model {
+	m := t.model.Clone()
+	m.Graph.Nodes = slices.DeleteFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, t.embedded) })
+	shape := []onnx.ShapeDim{openDim(symBatch, t.batch), openDim(symSeq, t.length), {Value: int64(t.embed)}}
+	if t.flat {
+		shape = []onnx.ShapeDim{openDim(symTokens, t.batch*t.length), shape[2]}
+	}
+	m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: t.embedded, Type: onnx.Type{Elem: onnx.Float, HasShape: true, Shape: shape}})
+	return m
 }
 
 func openDim(name string, fixed int) onnx.ShapeDim {

@@ -3,13 +3,11 @@ package clip
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/internal/session"
-	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
@@ -129,41 +127,21 @@ func (e *Prompt) gradient(ctx context.Context, u []float64, g []float32, x energ
 	return e.runHead(ctx, s, nil, d, e.c.text.embed, g)
 }
 
-// tower opens the graph of the gradient, and returns what is fed of the text's beginning
-// or nil.
-func (e *Prompt) tower(ctx context.Context) (*session.Session, *prefixCache, error) {
-	begin, err := e.prefixOf(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	t := e.c.text
-	if begin == nil {
-		s, err := e.c.session(ctx, graphKey{name: "slopes"}, func() (*onnx.Model, error) { return t.slopes(nil) })
-		return s, nil, err
-	}
-	s, err := e.c.session(ctx, graphKey{name: "continued slopes"}, func() (*onnx.Model, error) {
-		c, err := e.c.continued()
-		if err != nil {
-			return nil, err
-		}
-		return t.slopes(c)
-	})
-	return s, begin, err
+// tower opens the graph of the gradient.
+func (e *Prompt) tower(ctx context.Context) (*session.Session, error) {
+	return e.c.session(ctx, graphKey{name: "slopes"}, e.c.text.slopes)
 }
 
 // slopes writes U and ∂U/∂embedding, [chain, site, embed].
 func (e *Prompt) slopes(ctx context.Context, u []float64, d []float32, x energies.Batch, goal func(c int) []float64) error {
 	t := e.c.text
-	s, begin, err := e.tower(ctx)
+	s, err := e.tower(ctx)
 	if err != nil {
 		return err
 	}
-	tokens, each := t.tokens(len(e.text.IDs)), e.space.Sites*t.embed
-	if begin != nil {
-		tokens = begin.late
-	}
-	return e.c.parts(x.Chains(), tokens, func(lo, hi, rows int) error {
-		in := e.inputs(x, begin, lo, hi, rows, goal)
+	each := e.space.Sites * t.embed
+	return e.c.parts(x.Chains(), t.tokens(len(e.text.IDs)), func(lo, hi, rows int) error {
+		in := e.inputs(x, lo, hi, rows, goal)
 		unit, slope := make([]float32, rows*t.width), d[lo*each:hi*each]
 		if rows > hi-lo {
 			slope = make([]float32, rows*each)
@@ -180,14 +158,10 @@ func (e *Prompt) slopes(ctx context.Context, u []float64, d []float32, x energie
 }
 
 // inputs lays out the chains [lo, hi), the last one again in rows that are left over.
-func (e *Prompt) inputs(x energies.Batch, begin *prefixCache, lo, hi, rows int, goal func(c int) []float64) map[string]*ort.Tensor {
+func (e *Prompt) inputs(x energies.Batch, lo, hi, rows int, goal func(c int) []float64) map[string]*ort.Tensor {
 	t := e.c.text
 	tokens := t.tokens(len(e.text.IDs))
-	first, after := 0, tokens // positions whose embeddings are fed
-	if begin != nil {
-		first, after = begin.early, begin.early+begin.late
-	}
-	embedded := make([]float32, 0, rows*(after-first)*t.embed)
+	embedded := make([]float32, 0, rows*tokens*t.embed)
 	target := make([]float32, 0, rows*t.width)
 	texts := make([][]int32, rows)
 	for r := range rows {
@@ -195,9 +169,9 @@ func (e *Prompt) inputs(x energies.Batch, begin *prefixCache, lo, hi, rows int, 
 		codes := x.Chain(c)
 		texts[r] = e.IDs(codes)
 		from := len(embedded)
-		embedded = append(embedded, e.fixed[first*t.embed:after*t.embed]...)
+		embedded = append(embedded, e.fixed...)
 		for i, p := range e.text.Blanks {
-			copy(embedded[from+(p-first)*t.embed:], e.row(codes[i]))
+			copy(embedded[from+p*t.embed:], e.row(codes[i]))
 		}
 		for _, v := range goal(c) {
 			target = append(target, float32(v))
@@ -206,17 +180,13 @@ func (e *Prompt) inputs(x energies.Batch, begin *prefixCache, lo, hi, rows int, 
 	in := t.feed(rows, tokens, func(r int) []int32 { return texts[r] })
 	blanks := make([]int64, len(e.text.Blanks))
 	for i, p := range e.text.Blanks {
-		blanks[i] = int64(p - first)
+		blanks[i] = int64(p)
 	}
-	name, shape := t.embedded, []int64{int64(rows), int64(after - first), int64(t.embed)}
-	switch {
-	case begin != nil:
-		name = inNext
-		maps.Copy(in, begin.feed(rows))
-	case t.flat:
+	shape := []int64{int64(rows), int64(tokens), int64(t.embed)}
+	if t.flat {
 		shape = []int64{int64(rows * tokens), int64(t.embed)}
 	}
-	in[name] = &ort.Tensor{Shape: shape, Data: embedded}
+	in[t.embedded] = &ort.Tensor{Shape: shape, Data: embedded}
 	in[inTarget] = &ort.Tensor{Shape: []int64{int64(rows), int64(t.width)}, Data: target}
 	in[inBlanks] = &ort.Tensor{Shape: []int64{int64(len(blanks))}, Data: blanks}
 	return in
