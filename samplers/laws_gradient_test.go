@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/samplertest"
@@ -16,6 +17,21 @@ import (
 var ncgLaw = func() samplertest.Law {
 	law := metropolis(langevin)
 	law.Few = true
+	return law
+}()
+
+// acsLaw has a step size and a balancing exponent that fall along half a cosine.
+var acsLaw = func() samplertest.Law {
+	law := metropolis(func(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64 {
+		steps := number(set, "cycle", 10)
+		height := 0.5 + 0.5*math.Cos(math.Pi*float64(int(step)%steps)/float64(steps-1))
+		alpha, exponent := p.Alpha*math.Pow(16, height)/4, 0.5+0.3*height
+		return bySite(p, from, to, func(i int, v, current int32) float64 {
+			return math.Exp(exponent*p.D(from, i, v) - squared(p, v, current)/(2*alpha))
+		})
+	})
+	law.Variants = []samplers.Settings{{"cycle": "3"}, {}}
+	law.Dense, law.Few = true, true
 	return law
 }()
 
@@ -75,67 +91,28 @@ var dlmcLaw = func() samplertest.Law {
 	return law
 }()
 
-// avgLaw draws a copy z ~ N(s, δ²) of the vector s of a state (its numbers, or its one-hot codes), proposes states by the
-// expansion of U to first order times N(z; s', δ²), and accepts by the joint law of state and copy.
-var avgLaw = samplertest.Law{
-	Few: true, Dense: true, Spread: true,
-	Draw: func(at func(int64) *samplertest.Problem, _ samplers.Settings, first int64, n, k int, u func() float64) int {
+// hamiltonianLaw draws from the joint law of state and momentum, with vectors s: one-hot codes in
+// categorical spaces, one number a site in others. With a positive definite K, the momentum e has the
+// law N(0, K); y = K·s + e is the auxiliary variable; a proposal s' has the weight of U's expansion at
+// s times that of y given s'. K is 1/δ² for dhams and has second derivatives for pdhams.
+func hamiltonianLaw(keep float64, curved bool) samplertest.Law {
+	law := samplertest.Law{Few: keep == 0 || !curved, Dense: true, Spread: true}
+	law.Draw = func(at func(int64) *samplertest.Problem, set samplers.Settings, first int64, n, k int, u func() float64) int {
+		h := hamiltonian{keep: keep, curved: curved, u: u}
+		if h.correction = 0.25; keep == 0 {
+			h.correction = 0
+		} else if c, err := strconv.ParseFloat(set["correction"], 64); err == nil {
+			h.correction = c
+		}
 		for step := first; step < first+int64(n); step++ {
-			k = copyStep(at(step), k, u)
+			k = h.step(at(step), k)
 		}
 		return k
-	},
-}
-
-// copyStep moves from state k.
-func copyStep(p *samplertest.Problem, k int, u func() float64) int {
-	e := expandAll(p)
-	z := slices.Clone(e.vectors[k])
-	for j := range z {
-		z[j] += p.Alpha * math.Sqrt(-2*math.Log(u())) * math.Sin(2*math.Pi*u())
 	}
-	logp := func(k int) float64 { // log N(z; s, δ²) of the vector of a state
-		d := floats.Distance(z, e.vectors[k], 2)
-		return -d * d / (2 * p.Alpha * p.Alpha)
+	if curved && keep > 0 {
+		law.Variants = []samplers.Settings{{}, {"correction": "1"}}
 	}
-	proposal := func(from int) []float64 {
-		q := slices.Clone(e.expansions[from])
-		for to := range q {
-			q[to] += logp(to)
-		}
-		total := floats.LogSumExp(q)
-		for to := range q {
-			q[to] = math.Exp(q[to] - total)
-		}
-		return q
-	}
-	q, to, left := proposal(k), 0, u()
-	for left -= q[0]; left > 0 && to < len(q)-1; left -= q[to] {
-		to++
-	}
-	if ratio := math.Exp(logp(to)-logp(k)) * p.Law.P[to] / (p.Law.P[k] * q[to]); p.Law.P[to] > 0 && u() < ratio*proposal(to)[k] {
-		return to
-	}
-	return k
-}
-
-// expanded has the vectors that stand for the states of a problem, and the expansion of U at each of them, at all others.
-type expanded struct{ vectors, expansions [][]float64 }
-
-func expandAll(p *samplertest.Problem) expanded {
-	return remember([2]any{p, "expanded"}, func() expanded {
-		var e expanded
-		for from := range p.Law.Len() {
-			row := make([]float64, p.Law.Len())
-			for to := range row {
-				for i, v := range p.Law.X.Chain(to) {
-					row[to] += p.D(from, i, v)
-				}
-			}
-			e.expansions, e.vectors = append(e.expansions, row), append(e.vectors, embed(p, from))
-		}
-		return e
-	})
+	return law
 }
 
 // embed is the vector that stands for a state.
@@ -146,11 +123,222 @@ func embed(p *samplertest.Problem, k int) []float64 {
 			vector = append(vector, float64(p.Space().Number(v)))
 			continue
 		}
-		hot := make([]float64, p.Space().Values)
-		hot[v] = 1
-		vector = append(vector, hot...)
+		for w := range int32(p.Space().Values) {
+			hot := 0.0
+			if v == w {
+				hot = 1
+			}
+			vector = append(vector, hot)
+		}
 	}
 	return vector
+}
+
+// embedded is what a law needs of a problem again and again: the vectors of all states, the gradient
+// with respect to them, matrices by rows, and logarithms of weights.
+type embedded struct {
+	vectors, gradients [][]float64
+	second             [][]float64 // derivatives of U; zero for kernels without
+	k, inverse, root   [][]float64 // K, its inverse and its symmetric square root
+	damped             [][]float64 // the inverse of I + K⁻¹/D², of the gradient correction
+	kVectors           [][]float64 // K·s of all states
+	// Of each state from each: the expansion of U to second order at the first, less ½·s·K·s.
+	expansions [][]float64
+}
+
+func embedAll(p *samplertest.Problem, curved bool) embedded {
+	return remember([2]any{p, curved}, func() embedded {
+		var e embedded
+		for k := range p.Law.Len() {
+			e.vectors = append(e.vectors, embed(p, k))
+			e.gradients = append(e.gradients, gradientOf(p, k))
+		}
+		n := len(e.vectors[0])
+		second := mat.NewSymDense(n, nil)
+		if curved {
+			second = secondDerivatives(p, e.gradients)
+		}
+		var eigen mat.EigenSym
+		eigen.Factorize(second, false)
+		k, shift := mat.NewSymDense(n, nil), 1/(p.Alpha*p.Alpha)-eigen.Values(nil)[0]
+		k.CopySym(second)
+		for i := range n {
+			k.SetSym(i, i, k.At(i, i)+shift)
+		}
+		var inverse, root, vectors, damped mat.Dense
+		if err := inverse.Inverse(k); err != nil || !eigen.Factorize(k, true) {
+			panic(err)
+		}
+		eigen.VectorsTo(&vectors)
+		root.Apply(func(_, j int, v float64) float64 { return v * math.Sqrt(eigen.Values(nil)[j]) }, &vectors)
+		root.Mul(&root, vectors.T())
+		damped.Scale(1/squared(p, 0, 1), &inverse)
+		for i := range n {
+			damped.Set(i, i, damped.At(i, i)+1)
+		}
+		if err := damped.Inverse(&damped); err != nil {
+			panic(err)
+		}
+		e.damped = rowsOf(&damped)
+		e.second, e.k, e.inverse, e.root = rowsOf(second), rowsOf(k), rowsOf(&inverse), rowsOf(&root)
+		for from, s := range e.vectors {
+			e.kVectors = append(e.kVectors, times(e.k, s))
+			row, moved := make([]float64, p.Law.Len()), make([]float64, n)
+			for to, t := range e.vectors {
+				floats.SubTo(moved, t, s)
+				row[to] = floats.Dot(moved, times(e.second, moved))/2 - floats.Dot(t, times(e.k, t))/2
+				for i, v := range p.Law.X.Chain(to) {
+					row[to] += p.D(from, i, v)
+				}
+			}
+			e.expansions = append(e.expansions, row)
+		}
+		return e
+	})
+}
+
+func rowsOf(m mat.Matrix) [][]float64 {
+	n, _ := m.Dims()
+	rows := make([][]float64, n)
+	for i := range rows {
+		rows[i] = mat.Row(nil, i, m)
+	}
+	return rows
+}
+
+// times is a product of a matrix and a vector.
+func times(m [][]float64, x []float64) []float64 {
+	out := make([]float64, len(m))
+	for i, row := range m {
+		out[i] = floats.Dot(row, x)
+	}
+	return out
+}
+
+// gradientOf is the gradient at state k with respect to its vector, by differences of all pairs of
+// values of a site.
+func gradientOf(p *samplertest.Problem, k int) []float64 {
+	values := p.Space().Values
+	g := make([]float64, len(embed(p, k)))
+	for i := range p.Space().Sites {
+		across, square, count := 0.0, 0.0, float64(len(p.Values(i)))
+		for _, v := range p.Values(i) {
+			for _, w := range p.Values(i) {
+				d, run := p.D(k, i, v)-p.D(k, i, w), float64(p.Space().Number(v)-p.Space().Number(w))
+				across += run * d
+				square += run * run
+				if p.Space().Kind.String() == "categorical" {
+					g[i*values+int(v)] += d / count
+				}
+			}
+		}
+		if p.Space().Kind.String() != "categorical" && square > 0 {
+			g[i] = across / square
+		}
+	}
+	return g
+}
+
+// secondDerivatives are differences of gradients from the state of the lowest values.
+func secondDerivatives(p *samplertest.Problem, gradients [][]float64) *mat.SymDense {
+	values, n := p.Space().Values, len(gradients[0])
+	low := make([]int32, p.Space().Sites)
+	for i := range low {
+		low[i] = p.Values(i)[0]
+	}
+	base, m := p.Law.Find(low), mat.NewDense(n, n, nil)
+	for i := range low {
+		list := p.Values(i)
+		for _, v := range list {
+			for _, w := range list {
+				here, there := p.With(base, i, w), p.With(base, i, v)
+				for j := range n {
+					d := gradients[there][j] - gradients[here][j]
+					if p.Space().Kind.String() == "categorical" {
+						m.Set(j, i*values+int(v), m.At(j, i*values+int(v))+d/float64(len(list)))
+					} else if w == list[0] && v == list[len(list)-1] && v != w {
+						m.Set(j, i, d/float64(p.Space().Number(v)-p.Space().Number(w)))
+					}
+				}
+			}
+		}
+	}
+	sym := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range n {
+			sym.SetSym(i, j, (m.At(i, j)+m.At(j, i))/2)
+		}
+	}
+	return sym
+}
+
+// hamiltonian is a chain of avg, dhams, pavg or pdhams.
+type hamiltonian struct {
+	keep, correction float64
+	curved           bool
+	u                func() float64
+	momentum         []float64 // divided by the root of K, hence normal
+}
+
+func (h *hamiltonian) normal() float64 {
+	return math.Sqrt(-2*math.Log(h.u())) * math.Sin(2*math.Pi*h.u())
+}
+
+// step moves from state k.
+func (h *hamiltonian) step(p *samplertest.Problem, k int) int {
+	e := embedAll(p, h.curved)
+	if h.momentum == nil {
+		for range e.vectors[k] {
+			h.momentum = append(h.momentum, h.normal())
+		}
+	}
+	for j := range h.momentum {
+		h.momentum[j] = h.keep*h.momentum[j] + math.Sqrt(1-h.keep*h.keep)*h.normal()
+	}
+	before := times(e.root, h.momentum)
+	q, to, left := e.proposal(k, before), 0, h.u()
+	for left -= q[0]; left > 0 && to < len(q)-1; left -= q[to] {
+		to++
+	}
+	after := make([]float64, len(before))
+	floats.SubTo(after, e.kVectors[to], e.kVectors[k])
+	floats.Sub(after, before)
+	if h.correction > 0 {
+		moved, change := make([]float64, len(before)), make([]float64, len(before))
+		floats.SubTo(moved, e.vectors[to], e.vectors[k])
+		floats.SubTo(change, e.gradients[to], e.gradients[k])
+		floats.Sub(change, times(e.second, moved))
+		floats.AddScaled(after, h.correction, times(e.damped, change))
+	}
+	next := times(e.root, times(e.inverse, after))
+	kinetic := floats.Dot(h.momentum, h.momentum)/2 - floats.Dot(next, next)/2
+	floats.Scale(-1, after)
+	if p.Law.P[to] > 0 && h.u() < math.Exp(kinetic)*p.Law.P[to]*e.proposal(to, after)[k]/(p.Law.P[k]*q[to]) {
+		h.momentum = next
+		return to
+	}
+	for j := range h.momentum {
+		h.momentum[j] = -h.momentum[j]
+	}
+	return k
+}
+
+// proposal is the probability of each state given state k and its momentum: the expansion of U to
+// second order at k times N(y; K·s', K), y = K·s + momentum.
+func (e embedded) proposal(k int, momentum []float64) []float64 {
+	q, sum, top := make([]float64, len(e.vectors)), 0.0, math.Inf(-1)
+	y := make([]float64, len(momentum))
+	floats.AddTo(y, e.kVectors[k], momentum)
+	for to, s := range e.vectors {
+		q[to] = e.expansions[k][to] + floats.Dot(s, y)
+		top = math.Max(top, q[to])
+	}
+	for to := range q {
+		q[to] = math.Exp(q[to] - top)
+		sum += q[to]
+	}
+	floats.Scale(1/sum, q)
+	return q
 }
 
 // mtmLaw sums over all sets of candidates, forward and backward, and accepts as the general

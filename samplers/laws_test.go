@@ -16,9 +16,11 @@ import (
 // law here, and fails the test until it does.
 func TestKernels(t *testing.T) {
 	samplertest.Registry(t, map[string]samplertest.Law{
-		"avg":         avgLaw,
+		"acs":         acsLaw,
+		"avg":         hamiltonianLaw(0, false),
 		"block-gibbs": blockGibbsLaw,
 		"darting":     dartingLaw,
+		"dhams":       hamiltonianLaw(0.9, false),
 		"dlmc":        dlmcLaw,
 		"factors":     factorsLaw,
 		"dmala":       dmalaLaw,
@@ -33,6 +35,8 @@ func TestKernels(t *testing.T) {
 		"ncg":         ncgLaw,
 		"lb":          lbLaw,
 		"pas":         pasLaw,
+		"pavg":        hamiltonianLaw(0, true),
+		"pdhams":      hamiltonianLaw(0.9, true),
 		"exchange":    exchangeLaw,
 		"rwm":         rwmLaw,
 		"sgdld":       sgdldLaw,

@@ -43,8 +43,8 @@ const mixedCache = 64 << 20
 
 var _ Kernel = (*mixed)(nil)
 
-// unmixed are the samplers that have others inside.
-var unmixed = []string{"mixed", "tempering", "two-stage", "dream"}
+// unmixed are the samplers that have others inside, or a matrix of the energy that they estimate once.
+var unmixed = []string{"mixed", "tempering", "two-stage", "dream", "pavg", "pdhams"}
 
 // mixedNames are the prefixes of variables of the two kernels.
 var mixedNames = [2]string{"discrete_", "real_"}

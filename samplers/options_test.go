@@ -67,7 +67,7 @@ func TestSettings(t *testing.T) {
 
 // A zero that was given is a setting or an error, never another number.
 func TestZeroSettings(t *testing.T) {
-	zeros := map[string]bool{"dula batch": true, "sgdld batch": true} // the others are refused
+	zeros := map[string]bool{"dula batch": true, "sgdld batch": true, "dhams correction": true, "pdhams correction": true} // the others are refused
 	space := &energies.Space{Sites: 2, Values: 3}
 	seen := 0
 	for _, name := range Names() {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/gradhop/gradhop/energies"
 )
 
@@ -26,7 +24,7 @@ func TestReverseOfRemembered(t *testing.T) {
 		}{
 			{"gwg", Settings{"changes": "3"}}, {"gwg", Settings{"changes": "2", "balance": "barker"}},
 			{"pas", Settings{"path-length": "1"}}, {"pas", Settings{"path-length": "2"}}, {"pas", Settings{"path-length": "2", "balance": "min"}},
-			{"avg", nil},
+			{"avg", nil}, {"dhams", nil}, {"pavg", nil}, {"pdhams", nil},
 		} {
 			for _, e := range []energies.Energy{tilted, dense{tilted}} {
 				reverseOfRemembered(t, c.name, c.set, e)
@@ -40,7 +38,10 @@ func reverseOfRemembered(t *testing.T, name string, set Settings, e energies.Ene
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := k.(*Metropolis)
+	m, ok := k.(*Metropolis)
+	if !ok {
+		m = k.(*dhams).Metropolis
+	}
 	s := &State{Point: Point{X: energies.NewBatch(e.Space(), 40)}, Seed: 3}
 	for j := range s.X.Codes {
 		s.X.Codes[j] = int32(j * j % 7 % e.Space().Values)
@@ -68,7 +69,7 @@ func reverseOfRemembered(t *testing.T, name string, set Settings, e energies.Ene
 		switch p := m.Proposal.(type) {
 		case *paths:
 			slices.Reverse(p.site[j*p.sites:][:p.length[j]])
-		case *copies:
+		case *dhams:
 			want += p.turnBack(w, s, &back, j)
 		}
 		if got := m.Proposal.LogReverse(w, &back, j, &s.Point); !(math.Abs(got-want) <= 1e-9*(1+math.Abs(want))) {
@@ -79,9 +80,13 @@ func reverseOfRemembered(t *testing.T, name string, set Settings, e energies.Ene
 	}
 }
 
-// turnBack gives the way back the noise of the same copy about x', and returns (|noise'|² - |noise|²)/2, which LogReverse then adds.
-func (p *copies) turnBack(w *Worker, s, back *State, c int) float64 {
-	before := floats.Dot(p.of(s, c), p.of(s, c))
-	p.LogReverse(w, s, c, &back.Point)
-	return (floats.Dot(p.of(s, c), p.of(s, c)) - before) / 2
+// turnBack gives the way back the momentum -u' for h, and returns (|u'|² - |h|²)/2, which LogReverse then adds.
+func (k *dhams) turnBack(w *Worker, s, back *State, c int) float64 {
+	k.LogReverse(w, s, c, &back.Point)
+	n, kinetic := numbers(s.X.Space), 0.0
+	for j := c * n; j < (c+1)*n; j++ {
+		kinetic += (k.after[j]*k.after[j] - k.half[j]*k.half[j]) / 2
+		k.half[j] = -k.after[j]
+	}
+	return kinetic
 }

@@ -18,6 +18,7 @@ const (
 	UseSite     uint32 = 4  // choice of a site
 	UseBatch    uint32 = 5  // terms of a minibatch
 	useSwap     uint32 = 6  // swaps of replicas
+	useMomentum uint32 = 7  // auxiliary variables
 	useReverse  uint32 = 8  // candidates of the reverse move
 	useStage    uint32 = 9  // second decision about a proposal
 	useJump     uint32 = 10 // jumps between known states

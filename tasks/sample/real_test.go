@@ -92,7 +92,7 @@ func TestBadReal(t *testing.T) {
 	}
 	for want, change := range map[string]func(o *Options){
 		"gwg draws discrete values, but the states are of real:3; samplers that do: barker, mala, sgbd, sgld": func(o *Options) { o.Sampler = "gwg" },
-		"mala draws real numbers, but the states are of spin:3; samplers that do: avg":                        func(o *Options) { o.Space = "spin:3" },
+		"mala draws real numbers, but the states are of spin:3; samplers that do: acs":                        func(o *Options) { o.Space = "spin:3" },
 		"a real space has one value per site":                                                                 func(o *Options) { o.Constraints = []string{"sum=1"} },
 		"want binary:D":                                                                                       func(o *Options) { o.Space = "real:3:4" },
 		"-1 sites":                                                                                            func(o *Options) { o.Space = "real:-1" },

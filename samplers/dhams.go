@@ -1,0 +1,315 @@
+package samplers
+
+import (
+	"context"
+	"math"
+
+	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/samplers/rng"
+)
+
+func init() {
+	Register(Registration{
+		Name:  "avg",
+		Doc:   "auxiliary variable gradient: all sites move given a Gaussian copy of the state",
+		Paper: "Rhodes, Gutmann 2022 (arXiv:2208.00040); Titsias, Papaspiliopoulos 2018",
+		Tunes: "step-size",
+		Needs: energies.Gradient,
+	}, newAVG)
+	Register(Registration{
+		Name:  "dhams",
+		Doc:   "discrete Hamiltonian-assisted Metropolis: a momentum persists from step to step; irreversible",
+		Paper: "Zhou, Tan 2025 (arXiv:2507.09807), V-DHAMS: without over-relaxation",
+		Tunes: "step-size",
+		Needs: energies.Gradient,
+	}, newDHAMS)
+}
+
+// momentumVar is the momentum of DHAMS, [site], or [site, value] in categorical spaces.
+const momentumVar = "momentum"
+
+type avgOptions struct {
+	// StepSize is the standard deviation δ of the auxiliary variable; 0 adapts it in warm-up
+	// to an acceptance of 0.574, from half the distance of neighbouring values.
+	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"standard deviation of the auxiliary variable"`
+}
+
+type dhamsOptions struct {
+	// StepSize is that of avgOptions.
+	StepSize float64 `flag:"step-size" default:"adapted in warm-up" doc:"standard deviation of the auxiliary variable"`
+	// Persistence is the share ε of the momentum that each step keeps, below 1; 0 means 0.9.
+	Persistence float64 `flag:"persistence" default:"0.9" doc:"share of the momentum that a step keeps, above 0 and below 1"`
+	// Correction is the factor κ of the gradient correction, at most 1; 0 means ¼ and -1 none.
+	Correction float64 `flag:"correction" default:"0.25" zero:"-1" doc:"factor of the gradient correction of the momentum, from 0, which is none, to 1"`
+}
+
+// dhams samples the state together with a Gaussian momentum u, π(x)·N(u; 0, I) (Zhou and Tan
+// 2025). With s(x) the numbers, or one-hot codes, that x stands for, a step is
+//
+//	h  = ε·u + √(1-ε²)·noise
+//	x' ~ Π_i exp(β·d[i,x'_i] + (L·h)·s(x') - ½c·|s(x') - s(x)|²) / normaliser
+//	u' = Lᵀ(s(x') - s(x)) - h + κ·(LᵀL + I/D²)⁻¹Lᵀr
+//
+// accepted with probability min(1, π(x')N(u')Q(x|x',-u') / (π(x)N(h)Q(x'|x,h))), else (x, -h).
+// In DHAMS L = I/δ, c = 1/δ² and r = β(∇U(x') - ∇U(x)), the change of the gradient; its
+// preconditioned form has a matrix, see newPDHAMS. The step from (x', -u') that leads back to x
+// ends with the momentum -h, so the kernel satisfies skew detailed balance. Where U is linear r is
+// zero and nothing is rejected. The published correction is φ·r with a number φ to be tuned; here φ
+// is κ·δ for small δ, so that it follows the step size, and falls again where δ exceeds the distance D
+// of neighbouring values. Without a momentum (ε = κ = 0) the kernel is AVG, which is reversible.
+type dhams struct {
+	*Metropolis
+	keep, correction float64 // ε, κ
+	curvature        *curvature
+	// Of a step, [chain, number]: h, u', L·h or -L·u', s(x') - s(x), and scratch.
+	half, after, push, moved, spare []float64
+}
+
+var _ Kernel = (*dhams)(nil)
+
+// newAVG returns the auxiliary variable gradient sampler for e, which must have a gradient.
+// Errors are *energies.UnsupportedError, *OptionError or *energies.SpaceError.
+func newAVG(e energies.Energy, o avgOptions) (*dhams, error) {
+	return buildDHAMS("avg", e, o.StepSize, 0, 0)
+}
+
+// newDHAMS returns the kernel for e, which must have a gradient. Errors are those of newAVG.
+func newDHAMS(e energies.Energy, o dhamsOptions) (*dhams, error) {
+	return newHamiltonian("dhams", e, o)
+}
+
+// newHamiltonian checks the options of kernels with a momentum.
+func newHamiltonian(name string, e energies.Energy, o dhamsOptions) (*dhams, error) {
+	switch {
+	case o.Persistence == 0:
+		o.Persistence = 0.9
+	case !(o.Persistence > 0 && o.Persistence < 1):
+		return nil, badOption(name, "persistence", o.Persistence, "must be above 0 and below 1")
+	}
+	switch {
+	case o.Correction == 0:
+		o.Correction = 0.25
+	case o.Correction == -1:
+		o.Correction = 0
+	case !(o.Correction > 0 && o.Correction <= 1):
+		return nil, badOption(name, "correction", o.Correction, "must be from 0 to 1")
+	}
+	return buildDHAMS(name, e, o.StepSize, o.Persistence, o.Correction)
+}
+
+func buildDHAMS(name string, e energies.Energy, step, keep, correction float64) (*dhams, error) {
+	eval, err := NewInformed(name, e, Sqrt, true)
+	if err != nil {
+		return nil, err
+	}
+	tuner := &Tuner{Var: StepSizeVar, Start: step}
+	if step == 0 {
+		tuner.Start = math.Sqrt(e.Space().SquaredDistance(0, 1)) / 2
+	}
+	if err := checkPositive(name, "step-size", tuner.Start); err != nil {
+		return nil, err
+	}
+	k := &dhams{Metropolis: &Metropolis{Evaluator: eval}, keep: keep, correction: correction}
+	k.Proposal, k.Prepare = k, k.prepare
+	k.adapt(tuner, step == 0)
+	if keep > 0 {
+		k.Specs = append(k.Specs, VarSpec{Name: momentumVar, Shape: []int{numbers(e.Space())}})
+	}
+	return k, nil
+}
+
+// numbers is the length of s(x).
+func numbers(sp *energies.Space) int {
+	if sp.Kind == energies.Categorical {
+		return sp.Sites * sp.Values
+	}
+	return sp.Sites
+}
+
+// Init implements Kernel. A momentum that a state lacks is drawn.
+func (k *dhams) Init(ctx context.Context, s *State) error {
+	lacks := k.keep > 0 && s.Var(momentumVar) == nil
+	if err := k.Metropolis.Init(ctx, s); err != nil {
+		return err
+	}
+	if k.curvature != nil {
+		if err := k.curvature.estimate(ctx, k.slopes, &s.Evaluations); err != nil {
+			return err
+		}
+	}
+	if !lacks {
+		return nil
+	}
+	u := s.Var(momentumVar)
+	n := len(u) / s.Chains()
+	var stream rng.Stream
+	for c := range s.Chains() {
+		s.Stream(&stream, c, useMomentum)
+		for j := range n {
+			u[c*n+j] = stream.Normal()
+		}
+	}
+	return nil
+}
+
+func (k *dhams) Step(ctx context.Context, s *State, info *Info) error {
+	if err := k.Metropolis.Step(ctx, s, info); err != nil || k.keep == 0 {
+		return err
+	}
+	u, n := s.Var(momentumVar), numbers(s.X.Space)
+	for c, ok := range info.Accepted {
+		for j := c * n; j < (c+1)*n; j++ {
+			if u[j] = -k.half[j]; ok {
+				u[j] = k.after[j]
+			}
+		}
+	}
+	return nil
+}
+
+// prepare makes room for a step.
+func (k *dhams) prepare(s *State) {
+	for _, x := range []*[]float64{&k.half, &k.after, &k.push, &k.moved, &k.spare} {
+		*x = resize(*x, s.Chains()*numbers(s.X.Space))
+	}
+}
+
+// scales describe LLᵀ = βW + c·I, whose least eigenvalue is 1/δ².
+type scales struct {
+	c, beta, precision float64
+	curvature          *curvature
+}
+
+// scales returns those of chain c.
+func (k *dhams) scales(s *State, c int) scales {
+	delta := s.Var(StepSizeVar)[c]
+	t := scales{beta: s.InverseTemperature(c), precision: 1 / (delta * delta), curvature: k.curvature}
+	t.c = t.precision
+	if k.curvature != nil {
+		t.c -= t.beta * k.curvature.values[0]
+	}
+	return t
+}
+
+// curve returns the j-th eigenvalue of βW, and root that of L.
+func (t *scales) curve(j int) (curve, root float64) {
+	if t.curvature == nil {
+		return 0, math.Sqrt(t.precision)
+	}
+	curve = t.beta * t.curvature.values[j]
+	return curve, math.Sqrt(curve - t.beta*t.curvature.values[0] + t.precision)
+}
+
+func (k *dhams) Draw(w *Worker, s *State, c int, next []int32) float64 {
+	n, t := numbers(s.X.Space), k.scales(s, c)
+	half, push, spare := k.half[c*n:(c+1)*n], k.push[c*n:(c+1)*n], k.spare[c*n:(c+1)*n]
+	for j := range half {
+		half[j] = w.Normal()
+		if k.keep > 0 {
+			half[j] = k.keep*s.Var(momentumVar)[c*n+j] + math.Sqrt(1-k.keep*k.keep)*half[j]
+		}
+		_, root := t.curve(j)
+		spare[j] = root * half[j]
+	}
+	k.curvature.fromAxes(push, spare)
+	row, logq := w.Row(s.X.Space.Values), 0.0
+	for i := range next {
+		weighPushed(row, &s.Point, c, i, push, t.c)
+		total := logSumExp(row)
+		next[i] = pickLog(row, total, w.Float64())
+		logq += row[next[i]] - total
+	}
+	return logq
+}
+
+// weighPushed fills row with the log-weights of site i at p, relative to that of its value.
+func weighPushed(row []float64, p *Point, chain, i int, push []float64, c float64) {
+	sp, cur := p.X.Space, p.X.Chain(chain)[i]
+	p.LogRatios(row, chain, i)
+	for v := range row {
+		switch {
+		case sp.Kind != energies.Categorical:
+			d := float64(sp.Number(int32(v)) - sp.Number(cur))
+			row[v] += push[i]*d - c/2*d*d
+		case int32(v) != cur:
+			row[v] += push[i*sp.Values+v] - push[i*sp.Values+int(cur)] - c
+		}
+	}
+}
+
+// LogReverse implements Proposal: log Q(x|x',-u') + log N(u') - log N(h).
+func (k *dhams) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
+	n, t := numbers(s.X.Space), k.scales(s, c)
+	half, after, push := k.half[c*n:(c+1)*n], k.after[c*n:(c+1)*n], k.push[c*n:(c+1)*n]
+	moved, spare := k.moved[c*n:(c+1)*n], k.spare[c*n:(c+1)*n]
+	difference(push, s.X, next.X, c)
+	k.curvature.toAxes(moved, push)
+	if clear(after); k.correction != 0 {
+		size := s.X.Space.Sites * s.X.Space.Values
+		slopes(push, s.X.Space, next.Grad[c*size:(c+1)*size], s.Grad[c*size:(c+1)*size])
+		k.curvature.toAxes(after, push)
+	}
+	unit := 1 / s.X.Space.SquaredDistance(0, 1)
+	damp := func(root float64) float64 { return k.correction * root / (root*root + unit) }
+	logq := 0.0
+	for j, u := range half {
+		curve, root := t.curve(j)
+		after[j] = root*moved[j] - u + damp(root)*(t.beta*after[j]-curve*moved[j])
+		spare[j] = -root * after[j]
+		logq += (u*u - after[j]*after[j]) / 2
+	}
+	k.curvature.fromAxes(push, spare)
+	row := w.Row(s.X.Space.Values)
+	for i, v := range s.X.Chain(c) {
+		weighPushed(row, next, c, i, push, t.c)
+		logq += row[v] - logSumExp(row)
+	}
+	return logq
+}
+
+// difference writes s(y) - s(x) of chain c to out.
+func difference(out []float64, x, y energies.Batch, c int) {
+	sp := x.Space
+	clear(out)
+	for i, v := range x.Chain(c) {
+		w := y.Chain(c)[i]
+		switch {
+		case v == w:
+		case sp.Kind == energies.Categorical:
+			out[i*sp.Values+int(v)], out[i*sp.Values+int(w)] = -1, 1
+		default:
+			out[i] = float64(sp.Number(w) - sp.Number(v))
+		}
+	}
+}
+
+// slopes writes to out the gradient with respect to s of a function with the difference g - h of two
+// gradients as its gradient, [site, value]: the slope of a least-squares line through the values of
+// a site, or, in categorical spaces, the values less their mean, as adding a number to all means
+// nothing. Values that are not allowed do not count.
+func slopes(out []float64, sp *energies.Space, g, h []float32) {
+	clear(out)
+	for i := range sp.Sites {
+		g, h := g[i*sp.Values:(i+1)*sp.Values], h[i*sp.Values:(i+1)*sp.Values]
+		count, mean, middle := 0.0, 0.0, 0.0
+		for v := range sp.Codes(i) {
+			count++
+			mean += float64(g[v]) - float64(h[v])
+			middle += float64(v)
+		}
+		mean, middle = mean/count, middle/count
+		across, square := 0.0, 0.0
+		for v := range sp.Codes(i) {
+			d := float64(g[v]) - float64(h[v])
+			if sp.Kind == energies.Categorical {
+				out[i*sp.Values+int(v)] = d - mean
+				continue
+			}
+			across += (float64(v) - middle) * d
+			square += (float64(v) - middle) * (float64(v) - middle)
+		}
+		if square > 0 {
+			out[i] = across / square / float64(sp.Number(1)-sp.Number(0))
+		}
+	}
+}
