@@ -96,8 +96,8 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	}
 	switch sp := p.energy.Space(); {
 	case p.letters == nil:
-	case sp.Kind != energies.Categorical:
-		return nil, &OptionError{"alphabet", o.Alphabet, fmt.Sprintf("sequences are in a categorical space, not in %s", sp)}
+	case sp.Kind != energies.Categorical && sp.Kind != energies.Binary:
+		return nil, &OptionError{"alphabet", o.Alphabet, fmt.Sprintf("sequences are in a categorical or binary space, not in %s", sp)}
 	case len(p.letters) != sp.Values:
 		return nil, &OptionError{"alphabet", o.Alphabet, fmt.Sprintf("%d letters; the space %s has %d values a site", len(p.letters), sp, sp.Values)}
 	case p.start != nil && len(p.start) != sp.Sites:
