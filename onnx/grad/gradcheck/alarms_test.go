@@ -52,6 +52,23 @@ func TestFusedEpsilon(t *testing.T) {
 	}
 }
 
+// TestBranchOfInput: the runtime has no Conv in double, and one inside a branch is computed in float64 like any
+// other, where an input of integers decides on the branch.
+func TestBranchOfInput(t *testing.T) {
+	n := newNet(t, 17)
+	x, rate := n.Input("x", onnx.Float, shape.Dims(2, 3, 8)...), n.Input("rate", onnx.Int64)
+	branch := func(name string) *onnx.Attribute {
+		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, G: &onnx.Graph{Name: name, Outputs: []*onnx.ValueInfo{{Name: name + "/y", Type: onnx.Type{Elem: onnx.Float}}},
+			Nodes: []*onnx.Node{{Op: "Conv", Name: name, Inputs: []string{x, n.weights(4, 3, 3)}, Outputs: []string{name + "/y"}, Attrs: []*onnx.Attribute{onnx.IntsAttr("pads", 1, 1)}}}}}
+	}
+	fast := n.Op("Greater", []build.Value{rate, n.Const(onnx.NewInt64("", nil, []int64{2}))})
+	y := n.Op("If", []build.Value{fast}, branch("then_branch"), branch("else_branch"))
+	m := n.done(n.ReduceSum(n.Op("Tanh", []build.Value{y}), []int64{1, 2}, false))
+	if rep := checked(t, m, grad.Options{Wrt: []string{"x"}}, gradcheck.Options{}); rep.Precision != "float64" {
+		t.Errorf("it was checked in %s (%s)", rep.Precision, rep.Why)
+	}
+}
+
 // TestTwoIntegerInputs: the one-hot encodings of two inputs are moved in one model.
 func TestTwoIntegerInputs(t *testing.T) {
 	n := newNet(t, 17)
