@@ -132,23 +132,25 @@ func (f *Function) Label() string {
 
 // tensor checks that the data size of t agrees with its type and dimensions.
 func (c *checker) tensor(where string, t *Tensor) {
-	where = fmt.Sprintf("%s %q", where, t.Name)
 	size, known, err := t.dataSize()
 	n, _ := t.Elements()
+	report := func(format string, args ...any) {
+		c.report(fmt.Sprintf("%s %q", where, t.Name), t.Name, format, args...)
+	}
 	switch {
 	case err != nil:
-		c.report(where, t.Name, "invalid dimensions %v", t.Dims)
+		report("invalid dimensions %v", t.Dims)
 	case t.External != nil && t.External.Location == "":
-		c.report(where, t.Name, "external data without a file name")
+		report("external data without a file name")
 	case t.External != nil && known && t.External.Length >= 0 && t.External.Length != size:
-		c.report(where, t.Name, "external data has %d bytes, but %v elements of dimensions %v need %d", t.External.Length, t.Type, t.Dims, size)
+		report("external data has %d bytes, but %v elements of dimensions %v need %d", t.External.Length, t.Type, t.Dims, size)
 	case t.External != nil:
 	case t.Type == String && int64(len(t.Strings)) != n:
-		c.report(where, t.Name, "%d strings for dimensions %v", len(t.Strings), t.Dims)
+		report("%d strings for dimensions %v", len(t.Strings), t.Dims)
 	case t.Type == String:
 	case !known:
-		c.report(where, t.Name, "unknown element type number %d", int32(t.Type))
+		report("unknown element type number %d", int32(t.Type))
 	case int64(len(t.Raw)) != size:
-		c.report(where, t.Name, "data has %d bytes, but %v elements of dimensions %v need %d", len(t.Raw), t.Type, t.Dims, size)
+		report("data has %d bytes, but %v elements of dimensions %v need %d", len(t.Raw), t.Type, t.Dims, size)
 	}
 }

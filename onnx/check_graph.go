@@ -64,17 +64,30 @@ func (c *checker) graph(g *Graph, up *scope, depth int) []read {
 	}
 	c.declare(g, s)
 	var outer []read
-	reads := make([][]read, len(g.Nodes))
+	sorted := true
+	var reads []read
+	nested := map[*Node][]read{}
 	for i, n := range g.Nodes {
 		s.at = i
-		reads[i] = c.nodeReads(n, s, depth)
-		for _, r := range reads[i] {
-			if _, ok := s.writer[r.value]; !ok {
+		if more := c.node(n, s, depth); more != nil {
+			nested[n] = more
+		}
+		reads = append(inputReads(reads[:0], n), nested[n]...)
+		for _, r := range reads {
+			w, ok := s.writer[r.value]
+			if !ok {
 				outer = append(outer, r)
 			}
+			sorted = sorted && !w.late(i)
 		}
 	}
-	c.order(g, s, reads)
+	if !sorted {
+		all := make([][]read, len(g.Nodes))
+		for i, n := range g.Nodes {
+			all[i] = append(inputReads(nil, n), nested[n]...)
+		}
+		c.order(g, s, all)
+	}
 	for _, v := range g.Outputs {
 		if _, ok := s.writer[v.Name]; v.Name != "" && !ok {
 			outer = append(outer, read{value: v.Name, label: s.label + " as output"})
@@ -145,8 +158,18 @@ func (c *checker) declare(g *Graph, s *scope) {
 // implied are the domains of operators that onnxruntime takes in their newest version where a model names none.
 var implied = map[string]bool{"com.microsoft": true, "com.microsoft.nchwc": true, "com.ms.internal.nhwc": true, "ai.onnx.ml": true}
 
-// nodeReads checks one node and returns its reads, those of its subgraphs included.
-func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
+// inputReads appends to list the values that n reads as inputs.
+func inputReads(list []read, n *Node) []read {
+	for _, name := range n.Inputs {
+		if name != "" {
+			list = append(list, read{value: name, node: n})
+		}
+	}
+	return list
+}
+
+// node checks one node and returns what its subgraphs read.
+func (c *checker) node(n *Node, s *scope, depth int) []read {
 	if n.Op == "" {
 		c.report(n.Label(), "", "no operator name")
 	}
@@ -157,15 +180,10 @@ func (c *checker) nodeReads(n *Node, s *scope, depth int) []read {
 		c.noOpset[n.Domain] = true
 		c.report(n.Label(), "", "no opset version for domain %q", n.Domain)
 	}
-	reads := make([]read, 0, len(n.Inputs))
-	for _, name := range n.Inputs {
-		if name != "" {
-			reads = append(reads, read{value: name, node: n})
-		}
-	}
 	if len(n.Attrs) == 0 {
-		return reads
+		return nil
 	}
+	var reads []read
 	names := map[string]bool{}
 	standard, _ := Operator(n.Domain, n.Op)
 	for _, a := range n.Attrs {
@@ -202,19 +220,11 @@ func (c *checker) attribute(n *Node, a *Attribute) {
 	}
 }
 
+// late reports whether a value is written by node number i or later.
+func (w origin) late(i int) bool { return w.node != nil && w.index >= i }
+
 // order reports cycles, and nodes placed before a node that they read from.
 func (c *checker) order(g *Graph, s *scope, reads [][]read) {
-	late := func(i int, r read) bool {
-		w := s.writer[r.value]
-		return w.node != nil && w.index >= i
-	}
-	sorted := true
-	for i := range g.Nodes {
-		sorted = sorted && !slices.ContainsFunc(reads[i], func(r read) bool { return late(i, r) })
-	}
-	if sorted {
-		return
-	}
 	// Kahn's algorithm: remove nodes whose inputs are ready. Nodes that remain are on or behind a
 	// cycle.
 	missing := make([]int, len(g.Nodes))
@@ -247,7 +257,7 @@ func (c *checker) order(g *Graph, s *scope, reads [][]read) {
 	}
 	for i := range g.Nodes {
 		for _, r := range reads[i] {
-			if missing[i] == 0 && late(i, r) {
+			if missing[i] == 0 && s.writer[r.value].late(i) {
 				c.report(r.String(), r.value, "reads %q before %s writes it: nodes are not in topological order", r.value, s.writer[r.value])
 			}
 		}

@@ -270,7 +270,7 @@ func (b *Builder) Scalar(x float64, like Value) Value {
 
 // Op appends a node of the standard domain and returns its output.
 func (b *Builder) Op(op string, in []Value, attrs ...*onnx.Attribute) Value {
-	out := b.OpN("", op, 1, in, attrs...)
+	out := b.shareOp("", op, 1, in, attrs)
 	if out == nil {
 		return ""
 	}
@@ -279,6 +279,11 @@ func (b *Builder) Op(op string, in []Value, attrs ...*onnx.Attribute) Value {
 
 // OpN appends a node and returns its outputs, or returns the outputs of an existing equal node.
 func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*onnx.Attribute) []Value {
+	return slices.Clone(b.shareOp(domain, op, outputs, in, attrs))
+}
+
+// shareOp is OpN whose result is that of the node itself.
+func (b *Builder) shareOp(domain, op string, outputs int, in []Value, attrs []*onnx.Attribute) []Value {
 	if b.err != nil {
 		return nil
 	}
@@ -287,11 +292,11 @@ func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*onnx
 	}
 	key := nodeKey(domain, op, in, attrs, outputs)
 	if v, ok := b.shared[key]; ok && !slices.Contains(random, op) {
-		return slices.Clone(v)
+		return v
 	}
-	n := &onnx.Node{Op: op, Domain: domain, Inputs: slices.Clone(in), Attrs: attrs}
-	for range outputs {
-		n.Outputs = append(n.Outputs, b.name(op))
+	n := &onnx.Node{Op: op, Domain: domain, Inputs: slices.Clone(in), Attrs: attrs, Outputs: make([]Value, outputs)}
+	for i := range n.Outputs {
+		n.Outputs[i] = b.name(op)
 	}
 	n.Name = n.Outputs[0]
 	b.append(n)
@@ -299,7 +304,7 @@ func (b *Builder) OpN(domain, op string, outputs int, in []Value, attrs ...*onnx
 		return nil
 	}
 	b.shared[key] = n.Outputs
-	return slices.Clone(n.Outputs)
+	return n.Outputs
 }
 
 func (b *Builder) append(n *onnx.Node) {
@@ -328,13 +333,12 @@ func (b *Builder) taken(name string) bool {
 	return ok
 }
 
-// name returns an unused name.
+// name returns an unused name, another in each call.
 func (b *Builder) name(op string) string {
 	for {
 		b.count++
 		s := b.prefix + strings.ToLower(op) + "_" + strconv.Itoa(b.count)
 		if !b.taken(s) {
-			b.writer[s] = written{at: -1}
 			return s
 		}
 	}
@@ -353,7 +357,12 @@ func TensorKey(t *onnx.Tensor) string {
 var random = []string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 
 func nodeKey(domain, op string, in []Value, attrs []*onnx.Attribute, outputs int) string {
+	size := len(domain) + len(op) + 8
+	for _, v := range in {
+		size += len(v) + 1
+	}
 	var s strings.Builder
+	s.Grow(size)
 	s.WriteString(domain)
 	s.WriteByte(0)
 	s.WriteString(op)

@@ -60,6 +60,7 @@ func (k *Inner) Capture(v Value) Value {
 // Receive adds an input of the graph with a new name.
 func (k *Inner) Receive(info *shape.Info) Value {
 	v := k.name("input")
+	k.writer[v] = written{at: -1}
 	k.inf.Vals[v] = &shape.Info{Type: info.Type, Known: info.Known, Shape: slices.Clone(info.Shape)}
 	return v
 }

@@ -152,3 +152,41 @@ func (b *Builder) Want(n *onnx.Node, i int) Value {
 	b.writer[n.Outputs[i]] = written{by: n, at: slices.Index(b.m.Graph.Nodes, n)}
 	return n.Outputs[i]
 }
+
+// Replace makes outs the outputs of n, in order, and removes n. Nodes with index since or later compute
+// them from what n reads; they take its place in the order.
+func (b *Builder) Replace(n *onnx.Node, since int, outs []Value) {
+	for i, to := range n.Outputs {
+		if to != "" {
+			b.Rename(since, outs[i], to)
+		}
+	}
+	if b.err != nil {
+		return
+	}
+	from, inside := map[Value]bool{}, map[*onnx.Node]bool{}
+	for _, v := range n.Inputs {
+		from[v] = true
+	}
+	for _, k := range b.Between(from, n.Outputs) {
+		inside[k] = true
+	}
+	nodes := b.m.Graph.Nodes
+	place := slices.Index(nodes, n)
+	order, after := slices.Clone(nodes[:place]), []*onnx.Node{}
+	for _, k := range nodes[place+1:] {
+		if inside[k] {
+			order = append(order, k)
+		} else {
+			after = append(after, k)
+		}
+	}
+	b.m.Graph.Nodes = append(order, after...)
+	for i, k := range b.m.Graph.Nodes[place:] {
+		for _, o := range k.Outputs {
+			w := b.writer[o]
+			w.at = place + i
+			b.writer[o] = w
+		}
+	}
+}

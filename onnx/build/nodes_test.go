@@ -38,6 +38,38 @@ func TestBuilderRename(t *testing.T) {
 	}
 }
 
+// TestBuilderReplace: nodes written later take the place of one that was read before, with those of their
+// inputs that were written later too.
+func TestBuilderReplace(t *testing.T) {
+	g := gradtest.NewGen(18, onnx.Float, false, 1)
+	x := g.Float(shape.Dims(2, 3), g.Signed)
+	old := g.OpN("", "Softplus", 1, []value{x})[0]
+	n := g.Writer(old)
+	reader := g.Op("Neg", []value{old})
+	shared := g.Op("Exp", []value{x})
+	since := len(g.Model().Graph.Nodes)
+	sum := g.Add(g.Scalar(1, x), shared)
+	g.Op("Abs", []value{sum})
+	g.Replace(n, since, []value{g.Op("Log", []value{sum})})
+	var ops []string
+	for i, k := range g.Model().Graph.Nodes {
+		ops = append(ops, k.Op)
+		if got := g.Builder.Between(map[value]bool{x: true}, k.Outputs); got[len(got)-1] != k {
+			t.Errorf("node %d, %s, is not found where it stands", i, k.Op)
+		}
+	}
+	if want := []string{"Exp", "Add", "Log", "Neg", "Abs"}; !slices.Equal(ops, want) {
+		t.Errorf("the nodes are %v, not %v", ops, want)
+	}
+	if g.Writer(reader).Inputs[0] != old {
+		t.Error("the reader reads something else")
+	}
+	g.Out(old, reader)
+	if err := gradtest.SameAsRun(g, true); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestBuilderTry: what fails leaves nothing behind.
 func TestBuilderTry(t *testing.T) {
 	g := gradtest.NewGen(18, onnx.Float, false, 1)

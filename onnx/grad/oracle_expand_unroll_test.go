@@ -84,6 +84,45 @@ func TestUnrolled(t *testing.T) {
 	}
 }
 
+// TestRecurrentForward compares the steps that take the place of a recurrent node in a gradient model with
+// the runtime's kernels.
+func TestRecurrentForward(t *testing.T) {
+	for op := range recurrentSizes {
+		for trial := range 16 {
+			g := gradtest.NewGen(22, onnx.Float, trial%2 == 1, uint64(trial))
+			recurrent(g, op, trial >= 8)
+			for i, v := range g.Outs {
+				g.Output(fmt.Sprintf("out%d", i), v)
+			}
+			m := loose(g.Model())
+			r, err := grad.Append(m, grad.Options{Of: "out0", Wrt: []string{m.Graph.Inputs[0].Name}, Reduce: grad.ReduceSum})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(r.Model.Graph.Nodes, func(n *onnx.Node) bool { return n.Op == op }) {
+				t.Errorf("%s, trial %d: the node is still there", op, trial)
+			}
+			if err := grad.ExpandAll(m, nil); err != nil { // there is no kernel for the batch in front
+				t.Fatal(err)
+			}
+			want, err := gradtest.Run(m, g.Feeds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := gradtest.Run(r.Model, g.Feeds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range g.Outs {
+				name := fmt.Sprintf("out%d", i)
+				if err := closeTo(got[name], want[name], 1e-5); err != nil {
+					t.Errorf("%s, trial %d, %s: %v\n%s", op, trial, g.Outs[i], err, listing(g.Model()))
+				}
+			}
+		}
+	}
+}
+
 // TestBatchFirst compares nodes with the batch in front with the same, transposed by
 // hand.
 func TestBatchFirst(t *testing.T) {

@@ -251,8 +251,10 @@ func Prune(g *onnx.Graph) {
 	g.Nodes = kept
 	gone := map[string]bool{}
 	g.Initializers = slices.DeleteFunc(g.Initializers, func(t *onnx.Tensor) bool {
-		gone[t.Name] = !used[t.Name]
-		return gone[t.Name]
+		if !used[t.Name] {
+			gone[t.Name] = true
+		}
+		return !used[t.Name]
 	})
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return gone[v.Name] })
 	g.ValueInfos = slices.DeleteFunc(g.ValueInfos, func(v *onnx.ValueInfo) bool { return !used[v.Name] })

@@ -2,10 +2,11 @@
 // differences, and writes a table of what wrote the file, what was differentiated, the
 // verdict, the worst relative error and the seconds that it took:
 //
-//	go run ./scripts/gradfiles NAME=FOLDER... > table.md
+//	go run ./scripts/gradfiles [--set sr=16000] [--bind batch=1,sequence=576] NAME=FOLDER... > table.md
 //
-// NAME says in the table where the files of FOLDER come from. The exit code is 1 if a
-// gradient is wrong. onnx/grad/gradcheck/README.md has such a table.
+// NAME says in the table where the files of FOLDER come from. Inputs are fixed, and dimensions
+// bound, in the files that have them. The exit code is 1 if a gradient is wrong.
+// onnx/grad/gradcheck/README.md has such a table.
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,13 +27,38 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad"
 	"github.com/gradhop/gradhop/onnx/grad/gradcheck"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 )
 
 var (
 	seeds   = flag.Uint64("seeds", 2, "number of seeds, of which each gives other inputs and directions")
 	limit   = flag.Duration("limit", 2*time.Minute, "time for one file and seed")
 	threads = flag.Int("threads", 1, "threads of the runtime")
+	set     = map[string]float64{}
+	bind    = map[string]int64{}
 )
+
+func init() {
+	flag.Func("set", "inputs to fix to numbers, as NAME=16000,...", func(s string) error {
+		return pairs(s, set, func(n string) (float64, error) { return strconv.ParseFloat(n, 64) })
+	})
+	flag.Func("bind", "sizes of dimensions, as NAME=8,... or INPUT[AXIS]=8,...", func(s string) error {
+		return pairs(s, bind, func(n string) (int64, error) { return strconv.ParseInt(n, 10, 64) })
+	})
+}
+
+// pairs reads NAME=NUMBER,... into to.
+func pairs[T any](s string, to map[string]T, parse func(string) (T, error)) error {
+	for pair := range strings.SplitSeq(s, ",") {
+		name, number, _ := strings.Cut(pair, "=")
+		n, err := parse(number)
+		if err != nil {
+			return fmt.Errorf("%q is not NAME=NUMBER", pair)
+		}
+		to[name] = n
+	}
+	return nil
+}
 
 // The verdicts.
 const (
@@ -179,8 +206,26 @@ func appendAll(m *onnx.Model, o *grad.Options) (*grad.Result, error) {
 
 // question returns the first output and all the inputs that it can be differentiated by.
 func question(m *onnx.Model) (grad.Options, error) {
-	var o grad.Options
-	paths, err := grad.Paths(m, nil, nil)
+	o := grad.Options{Set: map[string]float64{}, Bind: map[string]int64{}}
+	for name, x := range set {
+		if m.Graph.Input(name) != nil {
+			o.Set[name] = x
+		}
+	}
+	open := rewrite.OpenDims(m)
+	for name, n := range bind {
+		if slices.Contains(open, name) {
+			o.Bind[name] = n
+		}
+	}
+	asked, fixed := m.Clone(), o
+	if len(m.Graph.Outputs) > 0 {
+		fixed.Of = m.Graph.Outputs[0].Name
+	}
+	if _, err := fixed.Apply(asked); err != nil {
+		return o, err
+	}
+	paths, err := grad.Paths(asked, nil, nil)
 	if err != nil {
 		return o, err
 	}

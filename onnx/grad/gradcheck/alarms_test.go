@@ -52,6 +52,57 @@ func TestFusedEpsilon(t *testing.T) {
 	}
 }
 
+// TestBranchOfInput: the runtime has no Conv in double, and one inside a branch is computed in float64 like any
+// other, where an input of integers decides on the branch.
+func TestBranchOfInput(t *testing.T) {
+	n := newNet(t, 17)
+	x, rate := n.Input("x", onnx.Float, shape.Dims(2, 3, 8)...), n.Input("rate", onnx.Int64)
+	branch := func(name string) *onnx.Attribute {
+		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, G: &onnx.Graph{Name: name, Outputs: []*onnx.ValueInfo{{Name: name + "/y", Type: onnx.Type{Elem: onnx.Float}}},
+			Nodes: []*onnx.Node{{Op: "Conv", Name: name, Inputs: []string{x, n.weights(4, 3, 3)}, Outputs: []string{name + "/y"}, Attrs: []*onnx.Attribute{onnx.IntsAttr("pads", 1, 1)}}}}}
+	}
+	fast := n.Op("Greater", []build.Value{rate, n.Const(onnx.NewInt64("", nil, []int64{2}))})
+	y := n.Op("If", []build.Value{fast}, branch("then_branch"), branch("else_branch"))
+	m := n.done(n.ReduceSum(n.Op("Tanh", []build.Value{y}), []int64{1, 2}, false))
+	if rep := checked(t, m, grad.Options{Wrt: []string{"x"}}, gradcheck.Options{}); rep.Precision != "float64" {
+		t.Errorf("it was checked in %s (%s)", rep.Precision, rep.Why)
+	}
+}
+
+// TestInfinite: where a derivative is infinite, as that of acosh is at 1, differences find no number and the entry is
+// set aside; the others are judged. An infinite gradient where there is a number is wrong.
+func TestInfinite(t *testing.T) {
+	for op, passes := range map[string]bool{"Acosh": true, "Sqrt": true, "Exp": false} {
+		n := newNet(t, 17)
+		x := n.Input("x", onnx.Float, shape.Dims(3)...)
+		m := n.done(n.Op(op, []build.Value{x}))
+		o := grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}
+		r, err := grad.Append(m, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := []float32{10, 2, 0}
+		switch op {
+		case "Acosh":
+			at[2] = 1
+		case "Exp":
+			g := r.Model.Graph
+			g.Output(r.Grads[0]).Name = "wrong"
+			g.Initializers = append(g.Initializers, onnx.NewFloat("by", []int64{3}, []float32{1, 1, 0}))
+			g.Nodes = append(g.Nodes, &onnx.Node{Op: "Div", Inputs: []string{r.Grads[0], "by"}, Outputs: []string{"wrong"}})
+			r.Grads[0] = "wrong"
+		}
+		feed := map[string]*ort.Tensor{"x": {Shape: []int64{3}, Data: at}}
+		rep, err := gradcheck.Check(context.Background(), m, o, r, gradcheck.Options{Feed: feed, Runtime: single})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in := rep.Inputs[0]; rep.Passed != passes || in.Compared-in.SetAside < 6 || passes && in.SetAside == 0 {
+			t.Errorf("%s: %+v", op, rep)
+		}
+	}
+}
+
 // TestTwoIntegerInputs: the one-hot encodings of two inputs are moved in one model.
 func TestTwoIntegerInputs(t *testing.T) {
 	n := newNet(t, 17)

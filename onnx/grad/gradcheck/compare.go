@@ -19,18 +19,18 @@ func (d *differ) check(in *Input, g []float64) error {
 	d.left = d.budget
 	defer func() { in.Evaluations = d.budget - d.left }()
 	d.scale = d.size()
-	if err := d.measure(); err != nil {
+	if err := d.measure(g); err != nil {
 		return err
 	}
 	r := rand.New(rand.NewPCG(d.seed, 2))
 	// Along the gradient there is most to see; across it are the mistakes that it
 	// does not show.
-	if err := d.judge(in, g, unit(slices.Clone(g)), nil); err != nil {
+	if err := d.judge(in, g, unit(d.bounded(g, slices.Clone(g))), nil); err != nil {
 		return err
 	}
 	for judged, k := 0, 0; judged < d.c.o.Directions && k < tries*d.c.o.Directions && !d.spent(in); k++ {
 		before := in.SetAside
-		if err := d.judge(in, g, d.direction(r), nil); err != nil {
+		if err := d.judge(in, g, unit(d.bounded(g, d.direction(r))), nil); err != nil {
 			return err
 		}
 		if in.SetAside == before {
@@ -55,6 +55,17 @@ func (d *differ) check(in *Input, g []float64) error {
 	// A check that could judge nothing has not passed.
 	in.Passed = in.Passed && in.SetAside < in.Compared
 	return nil
+}
+
+// bounded takes the entries out of v for which g is infinite, as the derivative of acosh is at 1. They are
+// compared on their own: a difference that can be judged there says that g is wrong.
+func (d *differ) bounded(g, v []float64) []float64 {
+	for i, x := range g {
+		if math.IsInf(x, 0) {
+			v[i] = 0
+		}
+	}
+	return v
 }
 
 // spent reports whether the budget of evaluations is, and notes it in in.
@@ -110,14 +121,20 @@ func worse(a, b Comparison) bool {
 
 // one compares the derivative along v, and reports whether it could be judged.
 func (d *differ) one(g, v []float64) (Comparison, bool, error) {
-	var got, typical, norm float64
+	var got, typical float64
 	for i := range g {
-		got += g[i] * v[i]
-		typical += g[i] * v[i] * g[i] * v[i]
-		norm += g[i] * g[i]
+		if v[i] != 0 { // zero times infinity is NaN
+			got += g[i] * v[i]
+		}
+		if !math.IsInf(g[i], 0) {
+			typical += g[i] * v[i] * g[i] * v[i]
+		}
 	}
 	// A direction of length one sees of the gradient about its norm over √n.
-	typical = max(math.Sqrt(typical), math.Sqrt(norm/float64(len(g))), math.Abs(got))
+	typical = max(math.Sqrt(typical), norm(g)/math.Sqrt(float64(len(g))))
+	if !math.IsInf(got, 0) {
+		typical = max(typical, math.Abs(got))
+	}
 	typical = max(typical, cancelled*d.parts/math.Sqrt(float64(len(g))), d.p.floor*d.out/d.scale)
 	e, err := d.derivative(v, typical)
 	if err != nil {

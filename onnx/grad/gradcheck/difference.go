@@ -76,9 +76,9 @@ func (d *differ) rounded() bool { return len(d.c.res.StraightThrough) > 0 }
 // kernels compute float64 values in float32, which on the first line are all equal.
 const coarse = 1e3
 
-// measure finds the standard deviation of the rounding of <weights, output> on two lengths.
-func (d *differ) measure() error {
-	v := d.direction(rand.New(rand.NewPCG(d.seed, 1)))
+// measure finds the standard deviation of the rounding of <weights, output> on two lengths. g is the gradient.
+func (d *differ) measure(g []float64) error {
+	v := unit(d.bounded(g, d.direction(rand.New(rand.NewPCG(d.seed, 1)))))
 	base, err := d.values(v, 0)
 	if err != nil {
 		return err

@@ -235,6 +235,7 @@ func reason(err error) string {
 func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 	m := deepClone(f.model)
 	c.fix(m, f.feed)
+	c.decide(m)
 	if _, err := rewrite.WidenDouble(m); err != nil {
 		return nil, err
 	}
@@ -255,6 +256,7 @@ func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 	}
 	back := deepClone(after)
 	c.fix(back, c.feed)
+	c.decide(back)
 	_, err = rewrite.WidenDouble(back)
 	w := &wide{forward: &ff}
 	if err == nil {
@@ -286,4 +288,31 @@ func (c *checker) fix(m *onnx.Model, f reference.Feeds) {
 			v.Type.Shape[i] = onnx.ShapeDim{Value: -1}
 		}
 	}
+}
+
+// decide makes constants of the integers and truth values that nothing is differentiated by, and replaces
+// each If that follows from them by the branch taken: inside a branch, what the runtime has in float32
+// only is not computed here.
+func (c *checker) decide(m *onnx.Model) {
+	if !slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.Op == "If" }) {
+		return
+	}
+	var known []*onnx.Tensor
+	for _, v := range m.Graph.Inputs {
+		t := c.feed[v.Name]
+		if t == nil || slices.Contains(c.wrt, v.Name) {
+			continue
+		}
+		switch x := t.Data.(type) {
+		case []int64:
+			known = append(known, onnx.NewInt64(v.Name, t.Shape, x))
+		case []int32:
+			known = append(known, onnx.NewInt32(v.Name, t.Shape, x))
+		case []bool:
+			known = append(known, onnx.NewBool(v.Name, t.Shape, x))
+		}
+	}
+	rewrite.Fix(m.Graph, known...)
+	rewrite.FoldIf(m)
+	rewrite.Prune(m.Graph)
 }

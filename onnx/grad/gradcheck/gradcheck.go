@@ -403,17 +403,20 @@ func (c *checker) parts(g reference.Feeds) []float64 {
 		return out
 	}
 	for i := range out {
-		if n := norm(got[r.Grads[i]].Float64s()); !math.IsNaN(n) && !math.IsInf(n, 0) {
+		if n := norm(got[r.Grads[i]].Float64s()); !math.IsNaN(n) {
 			out[i] = max(out[i], n)
 		}
 	}
 	return out
 }
 
+// norm returns the norm of v without its infinite entries.
 func norm(v []float64) float64 {
 	s := 0.0
 	for _, x := range v {
-		s += x * x
+		if !math.IsInf(x, 0) {
+			s += x * x
+		}
 	}
 	return math.Sqrt(s)
 }

@@ -121,7 +121,7 @@ func TestPasses(t *testing.T) {
 			x := n.Input("x", onnx.Float, shape.D(3), shape.D(2), shape.D(4))
 			y := n.OpN("", "GRU", 1, []build.Value{x, n.weights(1, 9, 4), n.weights(1, 9, 3)}, onnx.IntAttr("hidden_size", 3))
 			return n.done(n.ReduceSum(n.Mul(y[0], y[0]), []int64{0, 1, 3}, false))
-		}, grad.Options{Wrt: []string{"x"}}, "float32"},
+		}, grad.Options{Wrt: []string{"x"}}, "float64"},
 		"weights": {func(t *testing.T) *onnx.Model {
 			n := newNet(t, 17)
 			x := n.Input("x", onnx.Float, sym("n", "m")...)

@@ -21,8 +21,8 @@ var unofficial = map[string]bool{"SimplifiedLayerNormalization": true}
 // copied. After an error m is as before.
 func ExpandAll(m *onnx.Model, want func(n *onnx.Node) bool) error {
 	expansion := func(n *onnx.Node) Expansion {
-		if batchFirst(n) {
-			return expandBatchFirst
+		if BatchFirst(n) {
+			return ExpandBatchFirst
 		}
 		if n.Domain == "" && !unofficial[n.Op] && (want == nil || !want(n)) {
 			return nil

@@ -7,15 +7,15 @@ import (
 	"github.com/gradhop/gradhop/onnx/build"
 )
 
-// batchFirst reports whether n is a recurrent node with the batch in front, which the
+// BatchFirst reports whether n is a recurrent node with the batch in front, which the
 // runtime has no kernel for.
-func batchFirst(n *onnx.Node) bool {
+func BatchFirst(n *onnx.Node) bool {
 	return n.Domain == "" && (n.Op == "LSTM" || n.Op == "GRU" || n.Op == "RNN") && n.Int("layout", 0) != 0
 }
 
-// expandBatchFirst writes a recurrent node with the batch in front as one with the
+// ExpandBatchFirst writes a recurrent node with the batch in front as one with the
 // steps in front, between transposes.
-func expandBatchFirst(b *build.Builder, n *onnx.Node) []Value {
+func ExpandBatchFirst(b *build.Builder, n *onnx.Node) []Value {
 	in := slices.Clone(n.Inputs)
 	for _, i := range []int{0, 5, 6} {
 		if n.In(i) != "" {

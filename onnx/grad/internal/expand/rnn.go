@@ -7,19 +7,19 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// Recurrent networks keep the runtime's fused kernel forward. It returns every hidden
-// state h_t, so that the gates of all steps are one product X·Wᵀ + H₋₁·Rᵀ + b again,
-// H₋₁ being the states one step earlier. A cell is element-wise in its gates and the
-// state before: its Jacobian is diagonal, and all steps' diagonals come from one
-// backward pass over the cell, with ones for a seed. What remains of back-propagation
-// through time (Werbos 1990) is a short recurrence per step; the gradients of inputs
-// and weights are one product each.
+// A recurrent node is written out in steps, forward too: the runtime's kernel does not
+// return the gates, and to compute them again costs as much as the kernel takes. The
+// steps replace the node. A cell is element-wise in its gates and the state before: its
+// Jacobian is diagonal, and all steps' diagonals come from one backward pass over the
+// cell, with ones for a seed. What remains of back-propagation through time (Werbos
+// 1990) is a short recurrence per step; the products with the inputs, and the gradients
+// of inputs and weights, are one product each for all steps.
 //
 // Activations may be any that the standard lists, with clipping; sequences of
 // different lengths are masked; every output may have a gradient. The number of steps
 // must be known.
 
-// mostSteps bounds the steps that are written out: each takes about ten nodes.
+// mostSteps bounds the steps that are written out: each takes about twenty nodes.
 const mostSteps = 1 << 16
 
 // recurrent is what LSTM, GRU and RNN have in common.
@@ -31,7 +31,7 @@ type recurrent struct {
 	hidden int64
 	dirs   int
 	elem   onnx.DataType
-	x, y   driver.Value // [steps, batch, input], [steps, directions, batch, hidden]
+	x      driver.Value // [steps, batch, input]
 	// mask is 1 where a step belongs to the text, [steps, batch, 1], or "" where all do.
 	mask       driver.Value
 	dy         driver.Value // the gradient of y, or ""
@@ -47,7 +47,9 @@ type direction struct {
 	w, r      driver.Value // [gates·hidden, input], [gates·hidden, hidden]
 	wb, rb    driver.Value // [gates·hidden], or ""
 	h0, c0    driver.Value // [1, batch, hidden]
+	y         driver.Value // [steps, batch, hidden]
 	before    driver.Value // the states one step earlier, [steps, batch, hidden]
+	h, c      driver.Value // the last states, [1, batch, hidden]
 	dy        []driver.Value
 	dh, dc    driver.Value // gradients that come from behind the last step, or ""
 	peepholes []driver.Value
@@ -64,6 +66,17 @@ type recurrentGrads struct {
 // RecurrentRule returns a rule: cell does one direction.
 func RecurrentRule(activations []string, cell func(d *direction) recurrentGrads) driver.Rule {
 	return func(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
+		if driver.BatchFirst(n.Node) {
+			all := driver.ExpandBatchFirst(b, n.Node)
+			var outs, seeds []driver.Value
+			for i, d := range dy {
+				if d != "" && all != nil {
+					outs, seeds = append(outs, all[i]), append(seeds, d)
+				}
+			}
+			return driver.Nested(b, n, outs, seeds)
+		}
+		since := len(b.Model().Graph.Nodes)
 		r := readRecurrent(b, n, dy, activations)
 		if r == nil || b.Err() != nil {
 			return nil
@@ -80,7 +93,9 @@ func RecurrentRule(activations []string, cell func(d *direction) recurrentGrads)
 		if b.Err() != nil {
 			return nil
 		}
-		return r.collect(ds, parts)
+		dx := r.collect(ds, parts)
+		b.Replace(n.Node, since, r.outputs(ds))
+		return dx
 	}
 }
 
@@ -92,10 +107,6 @@ func readRecurrent(b *build.Builder, n driver.Node, dy []driver.Value, defaults 
 	if !ok || !okR || len(s) != 3 || len(sr) != 3 {
 		b.Fail(driver.BadShape(n.Label(), r.x, rankString(s, ok), "[steps, batch, input]"))
 		return nil
-	}
-	if n.Int("layout", 0) != 0 {
-		s = []shape.Dim{s[1], s[0], s[2]}
-		r.x = b.Transpose(r.x, 1, 0, 2)
 	}
 	r.batch = s[1]
 	if r.steps, ok = s[0].Const(); !ok || r.steps < 1 {
@@ -124,7 +135,6 @@ func readRecurrent(b *build.Builder, n driver.Node, dy []driver.Value, defaults 
 		keep := b.Op("Less", []driver.Value{b.Const(onnx.NewInt32("", []int64{r.steps, 1}, at)), b.Unsqueeze(lens, 0)})
 		r.mask = b.Unsqueeze(b.Cast(keep, r.elem), 2)
 	}
-	r.y = b.Want(n.Node, 0)
 	get := func(i int) driver.Value {
 		if i < len(dy) {
 			return dy[i]
@@ -132,22 +142,7 @@ func readRecurrent(b *build.Builder, n driver.Node, dy []driver.Value, defaults 
 		return ""
 	}
 	r.dy, r.dyh, r.dyc = get(0), get(1), get(2)
-	if n.Int("layout", 0) != 0 {
-		r.y = b.Transpose(r.y, 1, 2, 0, 3)
-		if r.dy != "" {
-			r.dy = b.Transpose(r.dy, 1, 2, 0, 3)
-		}
-		r.dyh, r.dyc = r.swap(r.dyh), r.swap(r.dyc)
-	}
 	return r
-}
-
-// swap exchanges the first two axes of a state, if there is one.
-func (r *recurrent) swap(v driver.Value) driver.Value {
-	if v == "" {
-		return ""
-	}
-	return r.b.Transpose(v, 1, 0, 2)
 }
 
 // pick returns the part of v that belongs to direction i, without the axis.
@@ -165,9 +160,6 @@ func (r *recurrent) pick(v driver.Value, axis int64, i int) driver.Value {
 func (r *recurrent) state(v driver.Value, i int) driver.Value {
 	if v == "" {
 		return r.b.Zeros([]shape.Dim{shape.D(1), r.batch, shape.D(r.hidden)}, r.elem, r.x)
-	}
-	if r.n.Int("layout", 0) != 0 {
-		v = r.swap(v)
 	}
 	if r.dirs == 1 {
 		return v

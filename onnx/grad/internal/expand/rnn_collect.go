@@ -14,19 +14,13 @@ func (r *recurrent) collect(ds []*direction, parts []recurrentGrads) []driver.Va
 		for i, p := range parts {
 			dx[0] = ds[i].sum(dx[0], b.MatMul(p.dzx, ds[i].w))
 		}
-		if n.Int("layout", 0) != 0 {
-			dx[0] = b.Transpose(dx[0], 1, 0, 2)
-		}
 	}
 	each := func(f func(d *direction, p recurrentGrads) driver.Value) driver.Value {
 		all := make([]driver.Value, len(parts))
 		for i, p := range parts {
 			all[i] = f(ds[i], p)
 		}
-		if len(all) == 1 {
-			return all[0]
-		}
-		return b.Op("Concat", all, onnx.IntAttr("axis", 0))
+		return r.together(all, 0)
 	}
 	if n.Need(1) {
 		dx[1] = each(func(d *direction, p recurrentGrads) driver.Value { return b.Unsqueeze(r.outer(p.dzx, d.x), 0) })
@@ -45,22 +39,40 @@ func (r *recurrent) collect(ds []*direction, parts []recurrentGrads) []driver.Va
 			return b.Unsqueeze(both, 0)
 		})
 	}
-	state := func(v driver.Value) driver.Value {
-		if n.Int("layout", 0) != 0 {
-			return r.swap(v)
-		}
-		return v
-	}
 	if n.Need(5) {
-		dx[5] = state(each(func(_ *direction, p recurrentGrads) driver.Value { return p.dh0 }))
+		dx[5] = each(func(_ *direction, p recurrentGrads) driver.Value { return p.dh0 })
 	}
 	if n.Need(6) {
-		dx[6] = state(each(func(_ *direction, p recurrentGrads) driver.Value { return p.dc0 }))
+		dx[6] = each(func(_ *direction, p recurrentGrads) driver.Value { return p.dc0 })
 	}
 	if n.Need(7) {
 		dx[7] = each(func(_ *direction, p recurrentGrads) driver.Value { return b.Unsqueeze(p.dp, 0) })
 	}
 	return dx[:len(n.Inputs)]
+}
+
+// outputs returns what the node returns.
+func (r *recurrent) outputs(ds []*direction) []driver.Value {
+	var y, h, c []driver.Value
+	for _, d := range ds {
+		y, h = append(y, r.b.Unsqueeze(d.y, 1)), append(h, d.h)
+		if d.c != "" {
+			c = append(c, d.c)
+		}
+	}
+	out := []driver.Value{r.together(y, 1), r.together(h, 0)}
+	if c != nil {
+		out = append(out, r.together(c, 0))
+	}
+	return out
+}
+
+// together joins the directions.
+func (r *recurrent) together(v []driver.Value, axis int64) driver.Value {
+	if len(v) == 1 {
+		return v[0]
+	}
+	return r.b.Op("Concat", v, onnx.IntAttr("axis", axis))
 }
 
 // outer returns Σ_{t, batch} dzᵀ·v, [gates·hidden, ·].

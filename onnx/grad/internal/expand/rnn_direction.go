@@ -16,8 +16,6 @@ func (r *recurrent) direction(i int) *direction {
 		d.wb, d.rb = halves(b, bias, 0)
 	}
 	d.h0 = r.state(r.n.In(5), i)
-	y := r.pick(r.y, 1, i)
-	d.before = d.earlier(y, d.h0, r.mask != "")
 	if dy := r.pick(r.dy, 1, i); dy != "" {
 		if r.mask != "" {
 			dy = b.Mul(dy, r.mask)
@@ -37,22 +35,32 @@ func (r *recurrent) direction(i int) *direction {
 	return d
 }
 
-// earlier returns the states one step before those in all, [steps, batch, hidden],
-// the first being initial. Where the runtime wrote zeros behind the end of a text, a
-// text read from its end begins.
-func (d *direction) earlier(all, initial driver.Value, masked bool) driver.Value {
+// forward writes the steps, of which each returns its state from the one before.
+func (d *direction) forward(step func(t int, h driver.Value) driver.Value) {
 	b := d.b
-	if d.steps == 1 {
-		return initial
+	y, before := make([]driver.Value, d.steps), make([]driver.Value, d.steps)
+	masks := d.pieces(d.mask)
+	d.h = d.h0
+	for _, t := range d.order() {
+		if b.Err() != nil {
+			return
+		}
+		before[t] = d.h
+		y[t] = step(t, d.h)
+		d.h = d.inText(masks, t, y[t], d.h)
+		if d.mask != "" {
+			y[t] = b.Mul(y[t], masks[t])
+		}
 	}
-	if !d.reverse {
-		return b.Op("Concat", []driver.Value{initial, driver.Slice(b, all, 0, shape.D(0), shape.D(d.steps-1), nil)}, onnx.IntAttr("axis", 0))
+	d.y, d.before = d.join(y), d.join(before)
+}
+
+// inText returns next within the text and before outside it.
+func (d *direction) inText(masks []driver.Value, t int, next, before driver.Value) driver.Value {
+	if d.mask == "" {
+		return next
 	}
-	rest := driver.Slice(b, all, 0, shape.D(1), shape.D(d.steps), nil)
-	if masked {
-		rest = b.Add(rest, b.Mul(b.Sub(b.Scalar(1, rest), driver.Slice(b, d.mask, 0, shape.D(1), shape.D(d.steps), nil)), initial))
-	}
-	return b.Op("Concat", []driver.Value{rest, initial}, onnx.IntAttr("axis", 0))
+	return d.b.Add(before, d.b.Mul(masks[t], d.b.Sub(next, before)))
 }
 
 // pieces splits along the axis of steps.
@@ -83,15 +91,17 @@ func (d *direction) order() []int {
 	return at
 }
 
-// gates returns x·wᵀ + before·rᵀ + biases.
-func (d *direction) gates() driver.Value {
-	b := d.b
-	z := b.Add(b.MatMul(d.x, b.SwapLast(d.w)), b.MatMul(d.before, b.SwapLast(d.r)))
-	if d.wb != "" {
-		z = b.Add(z, b.Add(d.wb, d.rb))
+// fromInput returns x·wᵀ + biases.
+func (d *direction) fromInput(biases ...driver.Value) driver.Value {
+	z := d.b.MatMul(d.x, d.b.SwapLast(d.w))
+	if bias := d.sum(biases...); bias != "" {
+		z = d.b.Add(z, bias)
 	}
 	return z
 }
+
+// fromState returns h·rᵀ.
+func (d *direction) fromState(h, r driver.Value) driver.Value { return d.b.MatMul(h, d.b.SwapLast(r)) }
 
 // parts splits gates along the last axis.
 func (d *direction) parts(z driver.Value, count int) []driver.Value {

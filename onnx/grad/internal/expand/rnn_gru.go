@@ -12,16 +12,22 @@ import (
 //	a = x·W_hᵀ + b_w + r·(h₋₁·R_hᵀ + b_r)   with linear_before_reset,
 //	a = x·W_hᵀ + (r·h₋₁)·R_hᵀ + b_w + b_r   without.
 func GruCell(d *direction) recurrentGrads {
-	b := d.b
-	fromX := b.MatMul(d.x, b.SwapLast(d.w))
-	if d.wb != "" {
-		fromX = b.Add(fromX, d.wb)
-	}
-	x := d.parts(fromX, 3)
+	x := d.parts(d.fromInput(d.wb), 3)
 	if d.n.Int("linear_before_reset", 0) != 0 {
 		return d.resetAfter(x)
 	}
 	return d.resetBefore(x)
+}
+
+// eachStep returns the gates of each step.
+func (d *direction) eachStep(x []driver.Value) [][]driver.Value {
+	out := make([][]driver.Value, d.steps)
+	for _, v := range x {
+		for t, piece := range d.pieces(v) {
+			out[t] = append(out[t], piece)
+		}
+	}
+	return out
 }
 
 // mix returns (1 - z)·g(a) + z·before.
@@ -35,13 +41,21 @@ func (d *direction) mix(z, a, before driver.Value) driver.Value {
 // dh·∂h/∂h₋₁, where q = h₋₁·R_hᵀ + b_r.
 func (d *direction) resetAfter(x []driver.Value) recurrentGrads {
 	b := d.b
-	fromH := b.MatMul(d.before, b.SwapLast(d.r))
-	if d.rb != "" {
-		fromH = b.Add(fromH, d.rb)
+	cell := func(x, q []driver.Value, before driver.Value) (h, az, ar driver.Value) {
+		az, ar = b.Add(x[0], q[0]), b.Add(x[1], q[1])
+		return d.mix(az, b.Add(x[2], b.Mul(d.act[0].apply(b, ar), q[2])), before), az, ar
 	}
-	q := d.parts(fromH, 3)
-	az, ar := b.Add(x[0], q[0]), b.Add(x[1], q[1])
-	h := d.mix(az, b.Add(x[2], b.Mul(d.act[0].apply(b, ar), q[2])), d.before)
+	xs, fromH := d.eachStep(x), make([]driver.Value, d.steps)
+	d.forward(func(t int, h driver.Value) driver.Value {
+		fromH[t] = d.fromState(h, d.r)
+		if d.rb != "" {
+			fromH[t] = b.Add(fromH[t], d.rb)
+		}
+		next, _, _ := cell(xs[t], d.parts(fromH[t], 3), h)
+		return next
+	})
+	q := d.parts(d.join(fromH), 3)
+	h, az, ar := cell(x, q, d.before)
 	k := d.diagonal(h, az, ar, x[2], q[2], d.before)
 	direct := k[4]
 	if d.mask != "" {
@@ -67,18 +81,23 @@ func (d *direction) resetBefore(x []driver.Value) recurrentGrads {
 	b := d.b
 	rzr := driver.Slice(b, d.r, 0, shape.D(0), shape.D(2*d.hidden), nil)
 	rh := driver.Slice(b, d.r, 0, shape.D(2*d.hidden), shape.D(3*d.hidden), nil)
-	fromH := d.parts(b.MatMul(d.before, b.SwapLast(rzr)), 2)
-	az, ar := b.Add(x[0], fromH[0]), b.Add(x[1], fromH[1])
-	var bias []driver.Value
 	if d.rb != "" {
-		bias = d.parts(d.rb, 3)
-		az, ar = b.Add(az, bias[0]), b.Add(ar, bias[1])
+		bias := d.parts(d.rb, 3)
+		for i := range x {
+			x[i] = b.Add(x[i], bias[i])
+		}
 	}
+	xs, fromH, us, as := d.eachStep(x), make([]driver.Value, d.steps), make([]driver.Value, d.steps), make([]driver.Value, d.steps)
+	d.forward(func(t int, h driver.Value) driver.Value {
+		fromH[t] = d.fromState(h, rzr)
+		q := d.parts(fromH[t], 2)
+		us[t] = b.Mul(d.act[0].apply(b, b.Add(xs[t][1], q[1])), h)
+		as[t] = b.Add(xs[t][2], d.fromState(us[t], rh))
+		return d.mix(b.Add(xs[t][0], q[0]), as[t], h)
+	})
+	q := d.parts(d.join(fromH), 2)
+	az, ar, a := b.Add(x[0], q[0]), b.Add(x[1], q[1]), d.join(as)
 	u := b.Mul(d.act[0].apply(b, ar), d.before)
-	a := b.Add(x[2], b.MatMul(u, b.SwapLast(rh)))
-	if bias != nil {
-		a = b.Add(a, bias[2])
-	}
 	kh := d.diagonal(d.mix(az, a, d.before), az, a, d.before)
 	ku := d.diagonal(u, ar, d.before)
 	direct := kh[2]

@@ -8,7 +8,12 @@ import (
 // RnnCell: h = f(z). dz = dh·f'(z), dh₋₁ = dz·R.
 func RnnCell(d *direction) recurrentGrads {
 	b := d.b
-	z := d.gates()
+	x, each := d.pieces(d.fromInput(d.wb, d.rb)), make([]driver.Value, d.steps)
+	d.forward(func(t int, h driver.Value) driver.Value {
+		each[t] = b.Add(x[t], d.fromState(h, d.r))
+		return d.act[0].apply(b, each[t])
+	})
+	z := d.join(each)
 	k := d.pieces(d.diagonal(d.act[0].apply(b, z), z)[0])
 	pass := d.passing()
 	dz, carry := make([]driver.Value, d.steps), d.dh
@@ -48,16 +53,19 @@ func (d *direction) step(t int, carry driver.Value) driver.Value {
 func LstmCell(d *direction) recurrentGrads {
 	b := d.b
 	d.c0 = d.state(d.n.In(6), d.index())
-	z := d.parts(d.gates(), 4)
-	c := d.cells(z)
-	before := d.earlier(c, d.c0, false)
+	gates, cells, earlier := make([]driver.Value, d.steps), make([]driver.Value, d.steps), make([]driver.Value, d.steps)
+	x, masks := d.pieces(d.fromInput(d.wb, d.rb)), d.pieces(d.mask)
+	d.c = d.c0
+	d.forward(func(t int, h driver.Value) driver.Value {
+		gates[t], earlier[t] = b.Add(x[t], d.fromState(h, d.r)), d.c
+		z := d.parts(gates[t], 4)
+		cells[t] = d.cell(z, d.c)
+		d.c = d.inText(masks, t, cells[t], d.c)
+		return d.output(z, cells[t])
+	})
+	z, c, before := d.parts(d.join(gates), 4), d.join(cells), d.join(earlier)
 	kc := d.diagonal(d.cell(z, before), z[0], z[2], z[3], before)
-	zo := z[1]
-	if d.peepholes != nil {
-		zo = b.Add(zo, b.Mul(d.peepholes[1], c))
-	}
-	h := b.Mul(d.act[0].apply(b, zo), d.act[2].write(b, c))
-	kh := d.diagonal(h, z[1], c)
+	kh := d.diagonal(d.output(z, c), z[1], c)
 	k, slope, through := d.pieces(d.beside(kc[0], kh[0], kc[1], kc[2])), d.pieces(kh[1]), kc[3]
 	pass := d.passing()
 	if pass != nil {
@@ -98,12 +106,6 @@ func (d *direction) index() int {
 
 // cell returns C from the gates and C₋₁.
 func (d *direction) cell(z []driver.Value, before driver.Value) driver.Value {
-	keep, add := d.cellParts(z, before)
-	return d.b.Add(d.b.Mul(keep, before), add)
-}
-
-// cellParts returns f and i·g.
-func (d *direction) cellParts(z []driver.Value, before driver.Value) (keep, add driver.Value) {
 	b := d.b
 	zi, zf := z[0], z[2]
 	if d.peepholes != nil {
@@ -111,48 +113,19 @@ func (d *direction) cellParts(z []driver.Value, before driver.Value) (keep, add 
 		zf = b.Add(zf, b.Mul(d.peepholes[2], before))
 	}
 	in := d.act[0].apply(b, zi)
-	if d.n.Int("input_forget", 0) != 0 {
-		keep = b.Sub(b.Scalar(1, in), in)
-	} else {
+	keep := b.Sub(b.Scalar(1, in), in)
+	if d.n.Int("input_forget", 0) == 0 {
 		keep = d.act[0].apply(b, zf)
 	}
-	return keep, b.Mul(in, d.act[1].apply(b, z[3]))
+	return b.Add(b.Mul(keep, before), b.Mul(in, d.act[1].apply(b, z[3])))
 }
 
-// cells returns C of all steps. Without peepholes its gates are known for all steps at
-// once, and a step is a product and a sum.
-func (d *direction) cells(z []driver.Value) driver.Value {
+// output returns h from the gates and C.
+func (d *direction) output(z []driver.Value, c driver.Value) driver.Value {
 	b := d.b
-	var keep, add []driver.Value
-	steps := make([][]driver.Value, 4)
-	masks := d.pieces(d.mask)
-	if d.peepholes == nil {
-		f, u := d.cellParts(z, "")
-		if d.mask != "" { // outside the text the cell stays
-			f = b.Add(b.Mul(f, d.mask), b.Sub(b.Scalar(1, f), d.mask))
-			u = b.Mul(u, d.mask)
-		}
-		keep, add = d.pieces(f), d.pieces(u)
-	} else {
-		for i := range z {
-			steps[i] = d.pieces(z[i])
-		}
+	zo := z[1]
+	if d.peepholes != nil {
+		zo = b.Add(zo, b.Mul(d.peepholes[1], c))
 	}
-	c, out := d.c0, make([]driver.Value, d.steps)
-	for _, t := range d.order() {
-		if b.Err() != nil {
-			return ""
-		}
-		if d.peepholes == nil {
-			c = b.Add(b.Mul(keep[t], c), add[t])
-		} else {
-			next := d.cell([]driver.Value{steps[0][t], steps[1][t], steps[2][t], steps[3][t]}, c)
-			if d.mask != "" {
-				next = b.Add(c, b.Mul(masks[t], b.Sub(next, c)))
-			}
-			c = next
-		}
-		out[t] = c
-	}
-	return d.join(out)
+	return b.Mul(d.act[0].apply(b, zo), d.act[2].write(b, c))
 }
