@@ -36,26 +36,22 @@ func newBarker(e energies.Energy, o barkerOptions) (*scaled, error) {
 // barker is the proposal of newBarker.
 type barker struct{}
 
+// Draw returns the logarithm of the density of the move up to a symmetric factor, as LogReverse does.
 func (barker) Draw(w *Worker, s *State, c int, next []int32) float64 {
-	r := realsAt(s, &s.Point, c)
+	r, back := realsAt(s, &s.Point, c), w.Row(len(next))
 	for i := range next {
 		x, slope, sd := r.at(i)
 		move := sd * w.Normal()
 		sign := 2*logistic.Draw(w.Float64(), move*slope) - 1
 		next[i] = energies.RealCode(x + float64(sign)*move)
+		back[i] = (x - r.space.Value(next[i])) * slope
 	}
-	return r.logBarker(w, next)
+	return -logistic.Sigmoids(back, back, 0)
 }
 
 func (barker) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
-	r := realsAt(s, next, c)
-	return r.logBarker(w, s.X.Chain(c))
-}
-
-// logBarker is the logarithm of the density of a Barker proposal to y, up to a symmetric factor.
-func (r *reals) logBarker(w *Worker, y []int32) float64 {
-	back := w.Row(len(y))
-	for i, code := range y {
+	r, back := realsAt(s, next, c), w.Row(len(next.X.Chain(c)))
+	for i, code := range s.X.Chain(c) {
 		x, slope, _ := r.at(i)
 		back[i] = (x - r.space.Value(code)) * slope
 	}

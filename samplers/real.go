@@ -146,5 +146,5 @@ func (r *reals) variance(i int) float64 {
 
 // at returns the number, the derivative of β·U, and the standard deviation of a move at a site.
 func (r *reals) at(i int) (x, slope, sd float64) {
-	return r.space.Value(r.x[i]), r.beta * float64(r.grad[i]), r.step * r.scale[i]
+	return float64(math.Float32frombits(uint32(r.x[i]))), r.beta * float64(r.grad[i]), r.step * r.scale[i]
 }

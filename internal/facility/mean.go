@@ -1,11 +1,8 @@
 package facility
 
 import (
-	"cmp"
 	"math"
 	"slices"
-
-	"github.com/gradhop/gradhop/internal/logistic"
 )
 
 // Mean is the mean cost of a state over scenarios, and the mean change of it by every change of one site, under the
@@ -13,19 +10,21 @@ import (
 // only open facilities keep a number for each customer. It is not safe for concurrent use.
 type Mean struct {
 	p *Problem
-	// Facilities by the cost of a unit at them while they are closed, and that cost, [customer, rank].
-	order []int32
-	units []float64
+	// The cost of a unit at a facility while it is closed, [customer, facility], and the least of it, [customer].
+	unit, cheapest []float64
 
 	state []int32
+	// Sums over the scenarios, whose number is count.
 	count float64
 	cost  float64
-	flip  []float64 // mean change by opening or closing, [facility]
-	// Of each customer: the mean demand, and the mean cost of outsourcing that ends where it leaves.
+	flip  []float64 // changes by opening or closing, [facility]
+	// Of each customer: the demand, and the cost of outsourcing that ends where it leaves.
 	demand, relief []float64
-	open           []int32   // open facilities
-	rank           []int32   // their positions in open, [facility]
-	added          []float32 // mean cost of outsourcing by a customer more, [position in open, customer]
+	added          []float32 // cost of outsourcing by a customer more, [rank of an open facility, customer]
+
+	places []int32 // the open facilities, then the others
+	open   int     // number of open ones
+	rank   []int32 // positions in places, [facility]
 
 	load, excess, row []float64 // scratch, [facility]
 }
@@ -33,20 +32,16 @@ type Mean struct {
 // NewMeans returns n means for p, without a state.
 func NewMeans(p *Problem, n int) []Mean {
 	facilities, customers := p.facilities(), p.Customers()
-	order, units := make([]int32, 0, facilities*customers), make([]float64, 0, facilities*customers)
-	for j := range customers {
-		closed := func(i int32) float64 { return p.Ship[j*facilities+int(i)] + p.Outsource[i] }
-		for i := range facilities {
-			order = append(order, int32(i))
-		}
-		slices.SortStableFunc(order[j*facilities:], func(a, b int32) int { return cmp.Compare(closed(a), closed(b)) })
-		for _, i := range order[j*facilities:] {
-			units = append(units, closed(i))
-		}
+	unit := make([]float64, len(p.Ship))
+	for k, ship := range p.Ship {
+		unit[k] = ship + p.Outsource[k%facilities]
 	}
-	means := make([]Mean, n)
+	cheapest, means := make([]float64, customers), make([]Mean, n)
+	for j := range cheapest {
+		cheapest[j] = slices.Min(unit[j*facilities : (j+1)*facilities])
+	}
 	for k := range means {
-		means[k] = Mean{p: p, order: order, units: units, flip: make([]float64, facilities), demand: make([]float64, customers), relief: make([]float64, customers),
+		means[k] = Mean{p: p, unit: unit, cheapest: cheapest, flip: make([]float64, facilities), demand: make([]float64, customers), relief: make([]float64, customers),
 			rank: make([]int32, facilities), load: make([]float64, facilities), excess: make([]float64, facilities), row: make([]float64, facilities)}
 	}
 	return means
@@ -55,67 +50,76 @@ func NewMeans(p *Problem, n int) []Mean {
 // Reset begins the mean of a state, [site].
 func (m *Mean) Reset(state []int32) {
 	m.state = append(m.state[:0], state...)
-	m.count, m.cost, m.open = 0, 0, m.open[:0]
-	for i := range m.flip {
-		if state[i] == 1 {
-			m.rank[i] = int32(len(m.open))
-			m.open = append(m.open, int32(i))
+	m.count, m.cost, m.places = 0, 0, m.places[:0]
+	for _, open := range []int32{1, 0} {
+		for i := range m.flip {
+			if state[i] == open {
+				m.rank[i] = int32(len(m.places))
+				m.places = append(m.places, int32(i))
+			}
+		}
+		if open == 1 {
+			m.open = len(m.places)
 		}
 	}
 	clear(m.flip)
 	clear(m.demand)
 	clear(m.relief)
-	if n := len(m.open) * len(m.demand); cap(m.added) < n {
-		m.added = make([]float32, n)
-	} else {
-		m.added = m.added[:n]
-		clear(m.added)
+	m.added = slices.Grow(m.added[:0], m.open*len(m.demand))[:m.open*len(m.demand)]
+	clear(m.added)
+	for j, own := range state[len(m.flip):] {
+		if k := int(m.rank[own]); k < m.open { // no weight for staying
+			m.added[k*len(m.demand)+j] = float32(math.Inf(1))
+		}
 	}
 }
 
 // Add adds a scenario with demands d, [customer].
 func (m *Mean) Add(d []float64) {
 	p, n := m.p, m.p.facilities()
-	served := m.state[n:]
+	served, greatest := m.state[n:], 0.0
 	m.count++
-	share := 1 / m.count
 	clear(m.load)
-	cost := 0.0
 	for j, i := range served {
 		m.load[i] += d[j]
-		cost += p.Ship[j*n+int(i)] * d[j]
+		m.cost += p.Ship[j*n+int(i)] * d[j]
+		greatest = max(greatest, d[j])
 	}
 	for i, load := range m.load {
-		without, with := p.Outsource[i]*load, p.Outsource[i]*max(load-p.Capacity[i], 0)
-		change := p.Open[i] + with - without
+		without, with := p.Outsource[i]*load, p.Open[i]+p.Outsource[i]*max(load-p.Capacity[i], 0)
 		if m.state[i] == 0 {
 			m.excess[i] = load
-			cost += without
+			m.cost += without
+			m.flip[i] += with - without
 		} else {
 			m.excess[i] = load - p.Capacity[i]
-			cost += p.Open[i] + with
-			change = -change
+			m.cost += with
+			m.flip[i] += without - with
 		}
-		m.flip[i] += (change - m.flip[i]) * share
 	}
-	m.cost += (cost - m.cost) * share
 	for j, i := range served {
 		e := m.excess[i]
-		m.demand[j] += (d[j] - m.demand[j]) * share
-		m.relief[j] += (p.Outsource[i]*(max(e, 0)-max(e-d[j], 0)) - m.relief[j]) * share
+		m.demand[j] += d[j]
+		m.relief[j] += p.Outsource[i] * (max(e, 0) - max(e-d[j], 0))
 	}
-	for o, i := range m.open {
+	for o, i := range m.places[:m.open] {
 		e, g := m.excess[i], p.Outsource[i]
-		here, added := max(e, 0), m.added[o*len(d):(o+1)*len(d)]
-		for j, x := range d {
-			mean := float64(added[j])
-			added[j] = float32(mean + (g*(max(e+x, 0)-here)-mean)*share)
+		added := m.added[o*len(d) : (o+1)*len(d)]
+		switch {
+		case e >= 0: // all of a customer more
+			for j, x := range d {
+				added[j] += float32(g * x)
+			}
+		case e+greatest > 0: // else there is room for anyone
+			for j, x := range d {
+				added[j] += float32(g * max(e+x, 0))
+			}
 		}
 	}
 }
 
 // Cost returns the mean cost of the state.
-func (m *Mean) Cost() float64 { return m.cost }
+func (m *Mean) Cost() float64 { return m.cost / m.count }
 
 // Change returns the mean change of the cost where a site gets value v.
 func (m *Mean) Change(site int, v int32) float64 {
@@ -124,77 +128,104 @@ func (m *Mean) Change(site int, v int32) float64 {
 	case m.state[site] == v:
 		return 0
 	case site < n:
-		return m.flip[site]
+		return m.flip[site] / m.count
 	}
 	j := site - n
-	change := m.p.Ship[j*n+int(v)]*m.demand[j] - m.stay(j)
+	cost := m.unit[j*n+int(v)] * m.demand[j]
 	if m.state[v] == 1 {
-		return change + float64(m.added[int(m.rank[v])*len(m.demand)+j])
+		cost = m.p.Ship[j*n+int(v)]*m.demand[j] + float64(m.added[int(m.rank[v])*len(m.demand)+j])
 	}
-	return change + m.p.Outsource[v]*m.demand[j]
+	return (cost - m.stay(j)) / m.count
 }
 
-// stay is the mean cost that ends where a customer leaves.
+// stay is the cost that ends where a customer leaves, summed over the scenarios.
 func (m *Mean) stay(j int) float64 {
 	n := m.p.facilities()
 	return m.p.Ship[j*n+int(m.state[n+j])]*m.demand[j] + m.relief[j]
 }
 
-// LogLeaves sets leave, [site], to log Σ_v e^(-scale·Change(site, v)) over the values other than the site's own.
-func (m *Mean) LogLeaves(leave []float64, scale float64) {
-	n := m.p.facilities()
-	for i, change := range m.flip {
-		leave[i] = -scale * change
+// costs returns what a customer costs at each of places, summed over the scenarios, +Inf at its own, and the least of it.
+// Closed facilities are left out where all of them cost more than that by reach. Nothing branches on costs, which could
+// not be predicted: as costs are not negative, their bits are in their order.
+func (m *Mean) costs(j int, reach float64) (row []float64, least float64) {
+	n, demand, own := len(m.places), m.demand[j], int(m.rank[m.state[len(m.places)+j]])
+	ship, unit, added := m.p.Ship[j*n:(j+1)*n], m.unit[j*n:(j+1)*n], m.added
+	places, row, lowest := m.places, m.row[:n], math.Float64bits(math.Inf(1))
+	for k, i := range places[:m.open] {
+		cost := ship[i]*demand + float64(added[k*len(m.demand)+j])
+		row[k] = cost
+		lowest = min(lowest, math.Float64bits(cost))
 	}
-	for j, from := range m.state[n:] {
-		demand, ship := m.demand[j], m.p.Ship[j*n:(j+1)*n]
-		row, least, at := m.row[:0], math.Inf(1), 0
-		for o, i := range m.open {
-			if i == from {
-				continue
-			}
-			change := ship[i]*demand + float64(m.added[o*len(m.demand)+j])
-			if change < least {
-				least, at = change, len(row)
-			}
-			row = append(row, change)
+	if m.cheapest[j]*demand >= math.Float64frombits(lowest)+reach {
+		return row[:m.open], math.Float64frombits(lowest)
+	}
+	for k := m.open; k < n; k++ {
+		cost := unit[places[k]] * demand
+		if k == own {
+			cost = math.Inf(1)
 		}
-		units := m.units[j*n : (j+1)*n]
-		for k, i := range m.order[j*n : (j+1)*n] {
-			if m.state[i] == 1 || i == from {
-				continue
+		row[k] = cost
+		lowest = min(lowest, math.Float64bits(cost))
+	}
+	return row, math.Float64frombits(lowest)
+}
+
+// Weights sums the weights e^(-scale·Change(site, v)) of the values other than a site's own: to sum·e^top, both [site],
+// with a relative error of about 1e-9 beside that of the changes.
+func (m *Mean) Weights(sum, top []float64, scale float64) {
+	scale /= m.count
+	for i, change := range m.flip {
+		sum[i], top[i] = 1, -scale*change
+	}
+	for j := range m.demand {
+		row, least := m.costs(j, expReach/scale)
+		bins, limit, total := scale*expBins, least+expReach/scale, 0.0
+		for _, cost := range row {
+			if cost < limit {
+				total += exp((cost - least) * bins)
 			}
-			change := units[k] * demand
-			if change < least {
-				least, at = change, len(row)
-			}
-			if scale*(change-least) > logistic.Reach {
-				break // as are all that follow, nothing beside the least
-			}
-			row = append(row, change)
 		}
-		row[0], row[at] = row[at], row[0] // the greatest weight first spares exponentials
-		sum := logistic.NewSumExp[float64](-scale, m.stay(j))
-		sum.Add(row)
-		leave[n+j] = sum.Value()
+		sum[len(m.flip)+j], top[len(m.flip)+j] = total, scale*(m.stay(j)-least)
 	}
 }
 
+const (
+	expReach = 23 // e^-23 is 1e-10
+	expBins  = 256
+)
+
+// expTable has e^-(k/expBins), up to expReach and beyond.
+var expTable = func() (table [1 << 13]float64) {
+	for k := range table {
+		table[k] = math.Exp(-float64(k) / expBins)
+	}
+	return table
+}()
+
+// exp returns e^-(t/expBins) for 0 ≤ t ≤ expReach·expBins, with a relative error of about 1e-9.
+func exp(t float64) float64 {
+	const shift = 1 << 52 // a number that is added to it is rounded, and in its last bits
+	n := t + shift
+	r := t - (n - shift)
+	return expTable[math.Float64bits(n)%uint64(len(expTable))] * (1 - r*(1.0/expBins-r*(0.5/expBins/expBins)))
+}
+
 // Pick returns the value other than the site's own at which the cumulative share of e^(-scale·Change(site, v)) passes
-// u, from 0 to 1, given LogLeaves of the site.
-func (m *Mean) Pick(site int, scale, leave, u float64) int32 {
+// u, from 0 to 1, given Weights of the site.
+func (m *Mean) Pick(site int, scale, sum, top, u float64) int32 {
 	n, own := m.p.facilities(), m.state[site]
 	if site < n {
 		return 1 - own
 	}
+	u *= sum
 	last := own
 	for v := range int32(n) {
 		if v == own {
 			continue
 		}
-		if share := math.Exp(-scale*m.Change(site, v) - leave); share > 0 {
+		if weight := math.Exp(-scale*m.Change(site, v) - top); weight > 0 {
 			last = v
-			if u -= share; u < 0 {
+			if u -= weight; u < 0 {
 				break
 			}
 		}
@@ -206,24 +237,16 @@ func (m *Mean) Pick(site int, scale, leave, u float64) int32 {
 func (m *Mean) Steepest() (site int, value int32, change float64) {
 	n := m.p.facilities()
 	change = math.Inf(1)
-	try := func(i int, v int32) {
-		if c := m.Change(i, v); c < change && v != m.state[i] {
-			site, value, change = i, v, c
+	for i, c := range m.flip {
+		if c < change {
+			site, value, change = i, 1-m.state[i], c
 		}
-	}
-	for i, own := range m.state[:n] {
-		try(i, 1-own)
 	}
 	for j := range m.demand {
-		for _, i := range m.open {
-			try(n+j, i)
-		}
-		for _, i := range m.order[j*n : (j+1)*n] {
-			if m.state[i] == 0 && i != m.state[n+j] {
-				try(n+j, i)
-				break // the others cost more
-			}
+		row, least := m.costs(j, 0)
+		if c := least - m.stay(j); c < change {
+			site, value, change = n+j, m.places[slices.Index(row, least)], c
 		}
 	}
-	return site, value, change
+	return site, value, change / m.count
 }

@@ -27,7 +27,7 @@ func TestMean(t *testing.T) {
 		x.Chain(3)[i], x.Chain(4)[i] = 0, 1
 	}
 	mean := &facility.NewMeans(p, 2)[1]
-	leave, d := make([]float64, 23), make([]float64, 14)
+	sums, tops, d := make([]float64, 23), make([]float64, 23), make([]float64, 14)
 	for c := range x.Chains() {
 		state, scenarios := x.Chain(c), []int32{7, 3, 50, int32(c)}
 		mean.Reset(state)
@@ -41,8 +41,8 @@ func TestMean(t *testing.T) {
 		}
 		steepest := math.Inf(1)
 		for _, scale := range []float64{1e-3, 0.05, 3} {
-			mean.LogLeaves(leave, scale)
-			for i := range leave {
+			mean.Weights(sums, tops, scale)
+			for i := range sums {
 				old, least := state[i], math.Inf(1)
 				changes := map[int32]float64{}
 				for _, v := range m.Space().AllowedAt(i) {
@@ -61,14 +61,14 @@ func TestMean(t *testing.T) {
 				for _, change := range changes {
 					sum += math.Exp(-scale * (change - least))
 				}
-				if want := math.Log(sum) - scale*least; math.Abs(leave[i]-want) > scale*rounding+1e-9 {
-					t.Errorf("chain %d, site %d, scale %v: log of the sum %v, by the definition %v", c, i, scale, leave[i], want)
+				if got, want := math.Log(sums[i])+tops[i], math.Log(sum)-scale*least; math.Abs(got-want) > scale*rounding+1e-9 {
+					t.Errorf("chain %d, site %d, scale %v: log of the sum %v, by the definition %v", c, i, scale, got, want)
 				}
 				// The values that a grid of shares picks, in order, are in proportion to the weights.
 				const grid = 2000
 				count := map[int32]float64{}
 				for k := range grid {
-					count[mean.Pick(i, scale, leave[i], (float64(k)+0.5)/grid)] += 1. / grid
+					count[mean.Pick(i, scale, sums[i], tops[i], (float64(k)+0.5)/grid)] += 1. / grid
 				}
 				for v, change := range changes {
 					if share := math.Exp(-scale*(change-least)) / sum; math.Abs(count[v]-share) > 2./grid+scale*rounding {
@@ -154,14 +154,14 @@ func BenchmarkMean(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	state, mean, leave, d := randomStates(m, 1, 1).Chain(0), &facility.NewMeans(p, 1)[0], make([]float64, 500), make([]float64, 400)
+	state, mean, sums, tops, d := randomStates(m, 1, 1).Chain(0), &facility.NewMeans(p, 1)[0], make([]float64, 500), make([]float64, 500), make([]float64, 400)
 	mean.Reset(state)
 	for _, temperature := range []float64{1000, 1} {
 		b.Run(fmt.Sprint(temperature), func(b *testing.B) {
 			for b.Loop() {
 				m.Demands(d, 0)
 				mean.Add(d)
-				mean.LogLeaves(leave, 0.5/temperature)
+				mean.Weights(sums, tops, 0.5/temperature)
 			}
 		})
 	}

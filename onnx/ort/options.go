@@ -27,7 +27,7 @@ type Options struct {
 	// Advice ends errors about a provider that cannot be used: what to do; "" means "use the provider cpu".
 	Advice string
 	// Threads is the number of threads that one run uses inside an operator.
-	// 0 means one for each core.
+	// 0 means one for each core, or for each of GOMAXPROCS where that is less than the machine has.
 	Threads int
 	// Runs is the number of runs that OpenVINO makes at once on the device cpu, each with Threads threads.
 	// 0 means 1: others wait. The other providers make as many at once as are asked for.

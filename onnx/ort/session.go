@@ -3,6 +3,8 @@ package ort
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,7 +159,7 @@ func sessionOptions(o Options) (*ort.SessionOptions, error) {
 	err = errors.Join(
 		// All that the log would say comes back as an error as well.
 		opts.SetLogSeverityLevel(ort.LoggingLevelFatal),
-		opts.SetIntraOpNumThreads(o.Threads),
+		opts.SetIntraOpNumThreads(o.threads()),
 	)
 	for k, v := range entries {
 		err = errors.Join(err, opts.AddSessionConfigEntry(k, v))
@@ -176,6 +178,16 @@ func sessionOptions(o Options) (*ort.SessionOptions, error) {
 		return nil, err
 	}
 	return opts, nil
+}
+
+// threads returns the number of threads of a run: 0, for the runtime's choice of one for each core of the machine, unless
+// this process has fewer processors to itself, which the runtime does not see and would crowd with threads that spin.
+func (o Options) threads() int {
+	machine, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*") // none but on Linux
+	if own := runtime.GOMAXPROCS(0); o.Threads == 0 && own < len(machine) {
+		return own
+	}
+	return o.Threads
 }
 
 // pick finds the named values among those of the model.

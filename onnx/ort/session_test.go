@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -147,5 +148,19 @@ func TestOpenHonoursContext(t *testing.T) {
 	}
 	if took := time.Since(begin); took > whole*3/4 {
 		t.Errorf("it took %v to return, of %v for the whole model", took, whole)
+	}
+}
+
+// TestThreads: a process that Go keeps to fewer processors than the machine has gets no more threads.
+func TestThreads(t *testing.T) {
+	if list, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*"); len(list) < 2 {
+		t.Skip("the machine shows no two processors")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if got := (Options{}).threads(); got != 1 {
+		t.Errorf("%d threads by default, want 1", got)
+	}
+	if got := (Options{Threads: 3}).threads(); got != 3 {
+		t.Errorf("%d threads, want 3", got)
 	}
 }

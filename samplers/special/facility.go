@@ -3,9 +3,9 @@ package special
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/gradhop/gradhop/internal/facility"
-	"github.com/gradhop/gradhop/internal/logistic"
 	"github.com/gradhop/gradhop/samplers"
 )
 
@@ -18,9 +18,10 @@ type locating struct {
 	model   *facility.Model
 	means   []facility.Mean // [chain]
 	terms   [][]int32       // minibatches of a step, [chain, term]
-	leave   []float64       // log Σ of the weights that leave a site, [chain, site]
-	leaves  []float64       // the same over all sites, [chain]
-	beta    []float64       // inverse temperature of both, [chain]
+	sums    []float64       // of the weights that leave a site: sum·e^top, [chain, site]
+	tops    []float64
+	leaves  []float64 // log Σ of these over all sites, [chain]
+	beta    []float64 // inverse temperature of both, [chain]
 	workers samplers.Workers
 	chain   func(w *samplers.Worker, c int) // of step, bound once
 	// What it reads: the state, and the times of this step and the next.
@@ -51,7 +52,8 @@ func (l *locating) Init(ctx context.Context, s *samplers.State) error {
 	if l.means = facility.NewMeans(l.model.Problem(), n); len(l.terms) < n {
 		l.terms = make([][]int32, n)
 	}
-	s.U, l.leave, l.leaves, l.beta = resize(s.U, n), resize(l.leave, len(s.X.Codes)), resize(l.leaves, n), resize(l.beta, n)
+	s.U, l.leaves, l.beta = resize(s.U, n), resize(l.leaves, n), resize(l.beta, n)
+	l.sums, l.tops = resize(l.sums, len(s.X.Codes)), resize(l.tops, len(s.X.Codes))
 	var w samplers.Worker
 	for c := range n {
 		if len(l.terms[c]) == 0 {
@@ -93,14 +95,20 @@ func (l *locating) scale(beta float64) float64 { return beta / 2 / l.model.Tempe
 
 // sum sums the weights of chain c at an inverse temperature.
 func (l *locating) sum(c int, beta float64) {
-	leave := l.leave[c*l.sites() : (c+1)*l.sites()]
-	l.means[c].LogLeaves(leave, l.scale(beta))
-	any := logistic.NewSumExp[float64](1, 0)
-	any.Add(leave)
-	l.leaves[c], l.beta[c] = any.Value(), beta
+	sums, tops := l.weights(c)
+	l.means[c].Weights(sums, tops, l.scale(beta))
+	top, total := slices.Max(tops), 0.0
+	for i, sum := range sums {
+		total += sum * math.Exp(tops[i]-top)
+	}
+	l.leaves[c], l.beta[c] = math.Log(total)+top, beta
 }
 
-func (l *locating) sites() int { return l.model.Space().Sites }
+// weights returns what sum found of chain c, [site].
+func (l *locating) weights(c int) (sums, tops []float64) {
+	d := l.model.Space().Sites
+	return l.sums[c*d : (c+1)*d], l.tops[c*d : (c+1)*d]
+}
 
 func (l *locating) Step(ctx context.Context, s *samplers.State, info *samplers.Info) error {
 	if err := ctx.Err(); err != nil {
@@ -131,11 +139,12 @@ func (l *locating) stepChain(w *samplers.Worker, c int) {
 	if beta := s.InverseTemperature(c); beta != l.beta[c] {
 		l.sum(c, beta)
 	}
-	leave, scale, logTime := l.leave[c*len(x):(c+1)*len(x)], l.scale(l.beta[c]), l.jumps.LogTime(l.time, l.leaves[c])
+	sums, tops := l.weights(c)
+	scale, logTime := l.scale(l.beta[c]), l.jumps.LogTime(l.time, l.leaves[c])
 	s.Stream(&w.Stream, c, samplers.UseProposal)
 	for i := range x {
-		if w.Float64() < -math.Expm1(-math.Exp(logTime+leave[i])) {
-			x[i] = mean.Pick(i, scale, leave[i], w.Float64())
+		if u, rate := w.Float64(), sums[i]*math.Exp(logTime+tops[i]); u < rate && u < -math.Expm1(-rate) {
+			x[i] = mean.Pick(i, scale, sums[i], tops[i], w.Float64())
 			l.info.Hops[c]++
 		}
 	}

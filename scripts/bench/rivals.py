@@ -8,7 +8,7 @@ as float32, [step, chain], unless FILE is "-", and answers with a line of JSON.
     rivals.py blackjax SAMPLER ENERGY STEP_SIZE CHAINS SWEEPS  blackjax: mala, sgld with the exact gradient, or barker
 
 ENERGY is ising:20x20,0.3 (periodic, coupling 0.3), or rbm:784x500,FILE, where FILE has the weights [hidden, site] and the biases
-of sites and of hidden units, in float32, or logistic:1000x5000,FILE: the posterior of 1,000 coefficients given 5,000 rows and their
+of sites and of hidden units, in float32, or logistic:1000x2000,FILE: the posterior of 1,000 coefficients given 2,000 rows and their
 labels, in FILE, of which the first coefficient is written in place of U. A step of thrml makes SWEEPS sweeps. Programs were written by us from the papers and the projects' descriptions.
 """
 
