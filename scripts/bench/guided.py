@@ -4,9 +4,9 @@
 
 Every twentieth review is kept apart. Of the others, one half trains the guide by scripts/sentiment.py, the other half the judge, which is wider.
 --sentences reviews that were kept apart get two to four blanks, in place of the words without which the guide's log-odds change most. They are filled for
-both labels with each weight of the guide, and by rejection: of the best 100 fillings that the search without a guide finds, and of 100 draws, the guide's
-best. Prints a line of JSON for each: the share of fillings that the judge and the guide call right, the mean log-density of the blanks by the language
-model, and processor seconds a filling; then some fillings.
+both labels with each weight of the guide, and by rejection: the guide's best of the 100 best fillings that the search without a guide finds, and of 100
+draws without a search. Prints a line of JSON for each: the share of fillings that the judge and the guide call right, the mean log-density of the blanks by
+the language model, and processor seconds a filling; then some fillings.
 """
 
 import argparse
@@ -124,7 +124,10 @@ def main():
                 answers, seconds = fill(a, sentences, *search, "1", *(["--guide", f"{a.work}/guide#{label}:{w}"] if w else []))
             best = [r["results"][0] for r in answers]
             row(f"weight {w:g}", label, [b["text"] for b in best], [b["terms"]["pll"] if w else b["logp_blanks"] for b in best], seconds)
-    for name, part, options in [("best 100", "results", [*search, "100"]), ("100 draws", "draws", ["--draws", "100", "--chains", "1", "--seed", str(a.seed)])]:
+    for name, part, options in [
+        ("best 100", "results", [*search, "100"]),
+        ("100 draws", "draws", ["--draws", "100", "--chains", "1", "--jumps", "0", "--init", "mask", "--seed", str(a.seed)]),
+    ]:
         answers, seconds = fill(a, sentences, *options)
         for k, label in enumerate(LABELS):
             best = [max(r[part], key=lambda d: guide([d["text"]])[0, k]) for r in answers]
