@@ -3,9 +3,10 @@
     python scripts/bench/guided.py rt-polarity.pos rt-polarity.neg WORK --gradhop bin/gradhop
 
 Every twentieth review is kept apart. Of the others, one half trains the guide by scripts/sentiment.py, the other half the judge, which is wider.
---sentences reviews that were kept apart get two to four blanks. They are filled for both labels with each weight of the guide, and by rejection: of 100
-draws without a guide, the guide's best. Prints a line of JSON for each: the share of fillings that the judge and the guide call right, the mean log-density
-of the blanks by the language model, and processor seconds a filling; then some fillings.
+--sentences reviews that were kept apart get two to four blanks, in place of the words without which the guide's log-odds change most. They are filled for
+both labels with each weight of the guide, and by rejection: the guide's best of the 100 best fillings that the search without a guide finds, and of 100
+draws without a search. Prints a line of JSON for each: the share of fillings that the judge and the guide call right, the mean log-density of the blanks by
+the language model, and processor seconds a filling; then some fillings.
 """
 
 import argparse
@@ -42,8 +43,8 @@ def train(a):
     return apart
 
 
-def blanked(lines, count, seed, known):
-    """Returns sentences with two to four blanks."""
+def blanked(lines, count, seed, known, guide):
+    """Returns sentences with two to four blanks, where the words matter most to the guide."""
     rng, out = random.Random(seed), []
     rng.shuffle(lines)
     for line in lines:
@@ -51,8 +52,9 @@ def blanked(lines, count, seed, known):
         sites = [i for i, w in enumerate(words) if w.isalpha() and len(w) > 2 and w in known]
         n = 2 + len(out) % 3
         if 8 <= len(words) <= 20 and len(sites) >= n + 2 and line.isascii():
-            for i in rng.sample(sites, n):
-                words[i] = "[MASK]"
+            odds = np.diff(guide([line, *(" ".join(words[:i] + words[i + 1 :]) for i in sites)]))[:, 0]
+            for k in np.argsort(-abs(odds[1:] - odds[0]), kind="stable")[:n]:
+                words[sites[k]] = "[MASK]"
             out.append(" ".join(words))
         if len(out) == count:
             return out
@@ -79,7 +81,7 @@ def fill(a, sentences, *options):
     """Returns what gradhop infill says of each sentence, and processor seconds a sentence."""
     (a.work / "sentences.txt").write_text("\n".join(sentences) + "\n")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    line = [a.gradhop, "infill", "--model", str(a.model), "--file", str(a.work / "sentences.txt"), "--format", "jsonl", "--threads", "1", "--time-limit", "1h", "--quiet", *options]
+    line = [a.gradhop, "infill", "--model", str(a.model), "--file", str(a.work / "sentences.txt"), "--format", "jsonl", "--threads", "1", "--quiet", *options]
     out = subprocess.run(line, check=True, capture_output=True, text=True).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return [json.loads(row) for row in out.splitlines()], (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / len(sentences)
@@ -99,8 +101,9 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     a = p.parse_args()
     a.work.mkdir(parents=True, exist_ok=True)
-    sentences = blanked(train(a), a.sentences, a.seed, AutoTokenizer.from_pretrained(a.model).get_vocab())
+    apart = train(a)
     guide, judge = Classifier(a.work / "guide"), Classifier(a.work / "judge")
+    sentences = blanked(apart, a.sentences, a.seed, AutoTokenizer.from_pretrained(a.model).get_vocab(), guide)
     shown = [[s] for s in sentences[: a.print]]
 
     def row(name, label, texts, density, seconds):
@@ -114,16 +117,21 @@ def main():
         for s, t in zip(shown, texts, strict=False):
             s.append(f"{name}, {label}: {t}")
 
+    search = ["--time-limit", "1h", "--top"]
     for w in a.weights:
         for label in LABELS:
             if w or label == LABELS[0]:
-                answers, seconds = fill(a, sentences, "--top", "1", *(["--guide", f"{a.work}/guide#{label}:{w}"] if w else []))
+                answers, seconds = fill(a, sentences, *search, "1", *(["--guide", f"{a.work}/guide#{label}:{w}"] if w else []))
             best = [r["results"][0] for r in answers]
             row(f"weight {w:g}", label, [b["text"] for b in best], [b["terms"]["pll"] if w else b["logp_blanks"] for b in best], seconds)
-    drawn, seconds = fill(a, sentences, "--draws", "100", "--chains", "1", "--seed", str(a.seed))
-    for k, label in enumerate(LABELS):
-        best = [max(r["draws"], key=lambda d: guide([d["text"]])[0, k]) for r in drawn]
-        row("best of 100 draws", label, [b["text"] for b in best], [b["logp_blanks"] for b in best], seconds)
+    for name, part, options in [
+        ("best 100", "results", [*search, "100"]),
+        ("100 draws", "draws", ["--draws", "100", "--chains", "1", "--jumps", "0", "--init", "mask", "--seed", str(a.seed)]),
+    ]:
+        answers, seconds = fill(a, sentences, *options)
+        for k, label in enumerate(LABELS):
+            best = [max(r[part], key=lambda d: guide([d["text"]])[0, k]) for r in answers]
+            row(f"best of {name}", label, [b["text"] for b in best], [b["logp_blanks"] for b in best], seconds)
     for s in shown:
         print("\n".join(s), end="\n\n")
 

@@ -175,6 +175,20 @@ func (p *Problem) addTerms(ctx context.Context, u []float64, scale float64, x en
 	return nil
 }
 
+// addSlopes adds the gradient of scale·Σ_k w_k·U_k to d, [chain, site, value]. All guides must have one.
+func (p *Problem) addSlopes(ctx context.Context, d []float32, scale float64, x energies.Batch) error {
+	part, partD := make([]float64, x.Chains()), make([]float32, len(d))
+	for _, t := range p.terms {
+		if err := t.fill.LogDensityGrad(ctx, part, partD, x); err != nil {
+			return err
+		}
+		for i, v := range partD {
+			d[i] += float32(scale*t.Weight) * v
+		}
+	}
+	return nil
+}
+
 // guided is the energy with the terms of the guides, divided by the temperature as the masked model's is, or without the
 // masked model's, whose predictions it keeps.
 type guided struct {
@@ -198,15 +212,8 @@ func (g guided) LogDensityGrad(ctx context.Context, u []float64, d []float32, x 
 	} else if err := g.Filling.LogDensityGrad(ctx, u, d, x); err != nil {
 		return err
 	}
-	part, partD := make([]float64, len(u)), make([]float32, len(d))
-	for _, t := range g.p.terms {
-		if err := t.fill.LogDensityGrad(ctx, part, partD, x); err != nil {
-			return err
-		}
-		scale := t.Weight / g.p.m.temperature()
-		for i, v := range partD {
-			d[i] += float32(scale) * v
-		}
+	if err := g.p.addSlopes(ctx, d, 1/g.p.m.temperature(), x); err != nil {
+		return err
 	}
 	return g.p.addTerms(ctx, u, 1/g.p.m.temperature(), x)
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// guidedPool is the number of fillings that a search keeps for the guides to choose from, and guidedStarts the number of
-// them that are then improved word by word.
+// guidedPool is the number of fillings that a search keeps for the guides to choose from, guidedStarts the number of
+// them that are then improved word by word, and guidedWords the number of words tried for each blank.
 const (
 	guidedPool   = 200
 	guidedStarts = 3
-	guidedWords  = 40 // tried for each blank, by the model's prediction and by the gradient each
+	guidedWords  = 60
 )
 
 // guide ranks the fillings that the search found by U with the guides, and improves the best of them: each blank in turn
-// gets the best of the words that the prediction and, if all guides have one, the gradient of U say, until none is better.
+// gets the best of the words that the prediction and, if all guides have one, their gradient propose, until none is better.
 // Where limited ends before the ranking is done, found being its error or nil, the best that are to be returned are ranked.
 func (s *search) guide(ctx, limited context.Context, found error) error {
 	if found == nil {
@@ -30,6 +30,7 @@ func (s *search) guide(ctx, limited context.Context, found error) error {
 		}
 		return found
 	}
+	s.o.keep = max(s.o.Pool, chainPool)
 	for _, f := range slices.Clone(s.pool[:min(len(s.pool), guidedStarts)]) {
 		if err := s.improve(limited, f); err != nil {
 			return err
@@ -51,6 +52,7 @@ func (s *search) weigh(ctx context.Context) error {
 	if err := s.p.addTerms(ctx, u, 1, x); err != nil {
 		return err
 	}
+	clear(s.seen) // what the masked model gave up the guides may find good
 	for k := range s.pool {
 		s.pool[k].u = u[k]
 		s.seen[stateKey(s.pool[k].codes)] = true
@@ -61,86 +63,69 @@ func (s *search) weigh(ctx context.Context) error {
 
 // improve sweeps the blanks of a filling until no word of the candidates is better.
 func (s *search) improve(ctx context.Context, f filling) error {
-	for better, round := true, 0; better; round++ {
+	for better := true; better; {
 		better = false
-		slopes, err := s.slopes(ctx, f.codes)
-		if err != nil {
-			return err
-		}
 		for i := range f.codes {
 			s.show("words by the guides", i, len(f.codes))
-			words, err := s.candidates(ctx, f.codes, i, slopes)
+			words, err := s.candidates(ctx, f.codes, i)
 			if err != nil {
 				return err
 			}
-			found, err := s.tryWords(ctx, f.codes, i, words)
-			if err != nil {
+			if err := s.tryWords(ctx, f.codes, i, words); err != nil {
 				return err
 			}
-			if len(found) > 0 && found[0].u > f.u {
-				f, better = found[0], true
+			word := func(x filling) bool { return slices.Equal(with(x.codes, i, f.codes[i]), f.codes) }
+			if k := slices.IndexFunc(s.pool, word); k >= 0 && s.pool[k].u > f.u {
+				f, better = s.pool[k], true
 			}
 		}
 	}
 	return nil
 }
 
-// slopes returns the gradient of U, [blank, word], or nil where a guide has none.
-func (s *search) slopes(ctx context.Context, codes []int32) ([]float32, error) {
-	for _, t := range s.p.terms {
-		if t.fill == nil {
-			return nil, nil
+// candidates returns the words to try at a blank: those of highest log-probability, given the others, and weighted gradient
+// of the guides, where all of them have one.
+func (s *search) candidates(ctx context.Context, codes []int32, site int) ([]int32, error) {
+	space := s.p.Energy.Space()
+	x, slopes := energies.Batch{Space: space, Codes: codes}, make([]float32, len(codes)*space.Values)
+	if energies.Lacks(guided{s.p.Energy, s.p}, energies.Gradient) == nil {
+		if err := s.p.addSlopes(ctx, slopes, 1, x); err != nil {
+			return nil, err
 		}
 	}
-	e := guided{s.p.Energy, s.p}
-	g := make([]float32, len(codes)*e.Space().Values)
-	return g, e.LogDensityGrad(ctx, make([]float64, 1), g, energies.Batch{Space: e.Space(), Codes: codes})
+	row, words := slopes[site*space.Values:][:space.Values], slices.Clone(space.AllowedAt(site))
+	err := s.p.Energy.Predict(ctx, []int{site}, x, func(_ int, lp []float32) {
+		for _, w := range words {
+			row[w] += lp[w]
+		}
+	})
+	slices.SortStableFunc(words, func(a, b int32) int { return cmp.Compare(row[b], row[a]) })
+	return words[:min(guidedWords, len(words))], err
 }
 
-// candidates returns the words to try at a blank.
-func (s *search) candidates(ctx context.Context, codes []int32, site int, slopes []float32) ([]int32, error) {
-	q := query{codes, site, -1}
-	if err := s.t.ask(ctx, []query{q}); err != nil {
-		return nil, err
-	}
-	var words []int32
-	for _, c := range s.t.at(q).top[:min(guidedWords, len(s.t.at(q).top))] {
-		words = append(words, c.word)
-	}
-	if slopes != nil {
-		row := slopes[site*s.p.Energy.Space().Values:]
-		list := slices.Clone(s.p.Energy.Space().AllowedAt(site))
-		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(row[b], row[a]) })
-		words = append(words, list[:min(guidedWords, len(list))]...)
-	}
-	return words, nil
-}
-
-// tryWords evaluates a filling with each of the words at a blank that was not seen, and returns these, best first.
-func (s *search) tryWords(ctx context.Context, codes []int32, site int, words []int32) ([]filling, error) {
+// tryWords evaluates a filling with each of the words at a blank that was not seen.
+func (s *search) tryWords(ctx context.Context, codes []int32, site int, words []int32) error {
 	x := energies.Batch{Space: s.p.Energy.Space()}
-	var found []filling
+	var trials []trial
 	for _, w := range words {
-		next := slices.Clone(codes)
-		next[site] = w
-		if s.seen[stateKey(next)] || !s.p.admits(codes, site, w) {
-			continue
+		if next := with(codes, site, w); !s.seen[stateKey(next)] && s.p.admits(codes, site, w) {
+			x.Codes, trials = append(x.Codes, next...), append(trials, trial{codes: next, order: nearest(len(next), site)})
 		}
-		s.seen[stateKey(next)] = true
-		x.Codes, found = append(x.Codes, next...), append(found, filling{codes: next})
 	}
-	u := make([]float64, len(found))
-	if len(found) == 0 {
-		return nil, nil
+	u := make([]float64, len(trials))
+	if err := s.p.addTerms(ctx, u, 1, x); err != nil {
+		return err
 	}
-	if err := (guided{s.p.Energy, s.p}).LogDensity(ctx, u, x); err != nil {
-		return nil, err
+	for k := range trials {
+		trials[k].sum = u[k]
 	}
-	for k := range found {
-		found[k].u = u[k] * s.p.m.temperature()
+	if !s.p.words.GuidesOnly {
+		return s.evaluate(ctx, trials)
 	}
-	s.pool = append(s.pool, found...)
+	for _, t := range trials {
+		s.seen[stateKey(t.codes)] = true
+		s.pool = append(s.pool, filling{codes: t.codes, u: t.sum})
+	}
 	s.sort()
-	slices.SortStableFunc(found, func(a, b filling) int { return cmp.Compare(b.u, a.u) })
-	return found, nil
+	return nil
 }

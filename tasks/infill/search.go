@@ -374,7 +374,7 @@ type trial struct {
 	codes  []int32
 	order  []int     // blanks, in the order in which their terms are computed
 	expect []float64 // expected terms, by blank; nil where nothing is known of them
-	sum    float64   // of the terms computed
+	sum    float64   // of the terms computed, those of guides included
 }
 
 // evaluate computes U of fillings not tried before and adds them to the pool.
@@ -443,7 +443,7 @@ func (s *search) densities(ctx context.Context, trials []*trial) error {
 		return err
 	}
 	for k, t := range trials {
-		s.pool = append(s.pool, filling{codes: t.codes, u: u[k] * s.p.m.mlm.Temperature(), density: u[k]})
+		s.pool = append(s.pool, filling{codes: t.codes, u: t.sum + u[k]*s.p.m.mlm.Temperature(), density: u[k]})
 	}
 	s.sort()
 	return nil
