@@ -1,10 +1,8 @@
 package samplers
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -18,10 +16,15 @@ func init() {
 		Paper:       "Jensen, Kong, Kjærulff 1995",
 		Constrained: true,
 	}, newBlockGibbs)
+	Register(Registration{
+		Name:  "hamming",
+		Doc:   "Hamming ball: uniform blocks of sites, from the law restricted to a ball around a uniform neighbour",
+		Paper: "Titsias, Yau 2017 (arXiv:1504.08133)",
+	}, newHamming)
 }
 
-// maxBlock bounds the states that one step enumerates for a chain.
-const maxBlock = 1 << 16
+// maxBall bounds the states that one step enumerates for a chain.
+const maxBall = 1 << 16
 
 type blockGibbsOptions struct {
 	// Block is the number of sites drawn together; 0 means 2.
@@ -30,16 +33,28 @@ type blockGibbsOptions struct {
 	Scan string `flag:"scan" default:"systematic" choices:"systematic,random" doc:"order of the sites"`
 }
 
-// blockGibbs draws some sites of a chain, its block, from π given the others, without rejections. A step costs U of every
-// state of the block but the current one.
+// hammingOptions are the options of newHamming; the zero value has the defaults.
+type hammingOptions struct {
+	// Block is the number of uniform sites that may change; 0 means 10, or all if fewer.
+	Block int `flag:"block" default:"10, or all if fewer" doc:"sites that may change in a step"`
+	// Radius is the number of sites at which members of a ball may differ from its centre;
+	// 0 means 1.
+	Radius int `flag:"radius" default:"1" doc:"sites at which a state may differ from the centre of a ball"`
+}
+
+// blockGibbs draws some sites of a chain, its block, from π restricted to a set of their values:
+// all of them (block Gibbs), or a Hamming ball H_r(u) around a uniform u of H_r(x) (Titsias
+// and Yau 2017). Both leave π invariant without rejections. A step costs U of every member
+// of the set but the current state.
 type blockGibbs struct {
 	Base
-	block  int
-	random bool
+	block, radius int
+	random        bool
+	name          string
 
 	next   Point
 	sites  []int
-	states energies.Batch // of the block
+	ball   energies.Batch // members of the set
 	u      []float64
 	weight []float64
 	stream rng.Stream
@@ -51,13 +66,32 @@ func newBlockGibbs(e energies.Energy, o blockGibbsOptions) (*blockGibbs, error) 
 	if o.Scan != "" && o.Scan != systematicScan && o.Scan != randomScan {
 		return nil, badOption("block-gibbs", "scan", o.Scan, "not one of systematic, random")
 	}
-	block, random := cmp.Or(o.Block, 2), o.Scan == randomScan
+	if o.Block == 0 {
+		o.Block = 2
+	}
+	return newBlocks("block-gibbs", e, o.Block, o.Block, o.Scan == randomScan)
+}
+
+func newHamming(e energies.Energy, o hammingOptions) (*blockGibbs, error) {
+	if o.Block == 0 {
+		o.Block = 10
+	}
+	if o.Radius == 0 {
+		o.Radius = 1
+	}
+	return newBlocks("hamming", e, o.Block, o.Radius, true)
+}
+
+func newBlocks(name string, e energies.Energy, block, radius int, random bool) (*blockGibbs, error) {
 	sp := e.Space()
 	if err := sp.Check(); err != nil {
 		return nil, err
 	}
-	if block < 1 {
-		return nil, badOption("block-gibbs", "block", block, "must be positive")
+	switch {
+	case block < 1:
+		return nil, badOption(name, "block", block, "must be positive")
+	case radius < 1:
+		return nil, badOption(name, "radius", radius, "must be positive")
 	}
 	if len(sp.Constraints) > 0 { // as many sites as it takes to get from each state to every other
 		least := 2
@@ -65,17 +99,28 @@ func newBlockGibbs(e energies.Energy, o blockGibbsOptions) (*blockGibbs, error) 
 			least = energies.LinearMoves
 		}
 		if !random {
-			return nil, badOption("block-gibbs", "scan", systematicScan, "blocks in turn do not connect the states that meet constraint "+sp.Constraints[0].Text+"; want random")
+			return nil, badOption(name, "scan", systematicScan, "blocks in turn do not connect the states that meet constraint "+sp.Constraints[0].Text+"; want random")
 		}
 		if block < min(least, sp.Sites) {
-			return nil, badOption("block-gibbs", "block", block, fmt.Sprintf("constraint %s needs moves of %d sites", sp.Constraints[0].Text, least))
+			return nil, badOption(name, "block", block, fmt.Sprintf("constraint %s needs moves of %d sites", sp.Constraints[0].Text, least))
 		}
 	}
-	k := &blockGibbs{Base: Base{Target: e}, block: min(block, sp.Sites), random: random}
-	if math.Pow(float64(sp.Values), float64(k.block)) > maxBlock {
-		return nil, badOption("block-gibbs", "block", block, fmt.Sprintf("a step would enumerate more than %d states for a chain; choose fewer sites", maxBlock))
+	k := &blockGibbs{Base: Base{Target: e}, name: name, block: min(block, sp.Sites), random: random}
+	k.radius = min(radius, k.block)
+	if n := ballSize(k.block, k.radius, sp.Values); n > maxBall {
+		return nil, badOption(name, "block", block, fmt.Sprintf("a step would enumerate more than %d states for a chain; choose fewer sites", maxBall))
 	}
 	return k, nil
+}
+
+// ballSize is Σ_{j≤r} C(b,j)·(S-1)^j, or more than maxBall.
+func ballSize(b, r, values int) float64 {
+	sum, term := 1.0, 1.0
+	for j := 1; j <= r; j++ {
+		term *= float64(b-j+1) / float64(j) * float64(values-1)
+		sum += term
+	}
+	return sum
 }
 
 func (k *blockGibbs) Step(ctx context.Context, s *State, info *Info) error {
@@ -100,19 +145,25 @@ func (k *blockGibbs) draw(ctx context.Context, s *State, c int, info *Info) erro
 	x := s.X.Chain(c)
 	k.choose(s, c)
 	s.Stream(&k.stream, c, UseProposal)
-	k.states = energies.Batch{Space: s.X.Space, Codes: k.states.Codes[:0], IDs: k.states.IDs[:0]}
-	k.enumerate(slices.Clone(x), 0)
-	n := k.states.Chains()
+	k.ball = energies.Batch{Space: s.X.Space, Codes: k.ball.Codes[:0], IDs: k.ball.IDs[:0]}
+	centre := x
+	if k.radius < k.block {
+		k.enumerate(slices.Clone(x), 0, k.radius)
+		centre = slices.Clone(k.ball.Chain(k.stream.IntN(k.ball.Chains())))
+		k.ball.Codes = k.ball.Codes[:0]
+	}
+	k.enumerate(slices.Clone(centre), 0, k.radius)
+	n := k.ball.Chains()
 	for range n {
-		k.states.IDs = append(k.states.IDs, s.ChainIDs[c])
+		k.ball.IDs = append(k.ball.IDs, s.ChainIDs[c])
 	}
 	k.u, k.weight = resize(k.u, n), resize(k.weight, n)
-	if err := k.candidates(ctx, s, k.u, k.states, &info.Evaluations); err != nil {
+	if err := k.candidates(ctx, s, k.u, k.ball, &info.Evaluations); err != nil {
 		return err
 	}
 	exponentiate(k.weight, k.u, s.InverseTemperature(c)) // the current state has probability
 	j := k.stream.Categorical(k.weight)
-	copy(k.next.X.Chain(c), k.states.Chain(j))
+	copy(k.next.X.Chain(c), k.ball.Chain(j))
 	k.next.U[c] = k.u[j]
 	return nil
 }
@@ -135,22 +186,22 @@ func (k *blockGibbs) choose(s *State, c int) {
 	}
 }
 
-// enumerate appends the states that meet the constraints and differ from x at the block's sites from the j-th on, x first
-// among those that agree with it so far. x is restored.
-func (k *blockGibbs) enumerate(x []int32, j int) {
-	if j == len(k.sites) {
-		if k.states.Space.Meets(x) {
-			k.states.Codes = append(k.states.Codes, x...)
+// enumerate appends to k.ball the states that meet the constraints and differ from x at up to left of the block's
+// sites from the j-th on. x is restored.
+func (k *blockGibbs) enumerate(x []int32, j, left int) {
+	if j == len(k.sites) || left == 0 {
+		if k.ball.Space.Meets(x) {
+			k.ball.Codes = append(k.ball.Codes, x...)
 		}
 		return
 	}
-	k.enumerate(x, j+1)
+	k.enumerate(x, j+1, left)
 	i := k.sites[j]
 	cur := x[i]
-	for v := range k.states.Space.Codes(i) {
+	for v := range k.ball.Space.Codes(i) {
 		if v != cur {
 			x[i] = v
-			k.enumerate(x, j+1)
+			k.enumerate(x, j+1, left-1)
 		}
 	}
 	x[i] = cur

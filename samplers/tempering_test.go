@@ -103,7 +103,7 @@ func TestDREAMOptions(t *testing.T) {
 			t.Errorf("%s %v: %v, want %q", c.name, c.set, err, c.says)
 		}
 	}
-	if _, err := New("dream", onlyDensity{e}, nil); err == nil || !strings.Contains(err.Error(), "dream needs a gradient") || !strings.Contains(err.Error(), "that it serves: block-gibbs, exchange, gibbs, lb, rwm") {
+	if _, err := New("dream", onlyDensity{e}, nil); err == nil || !strings.Contains(err.Error(), "dream needs a gradient") || !strings.Contains(err.Error(), "that it serves: block-gibbs, exchange, gibbs, hamming, lb, rwm") {
 		t.Errorf("without a gradient: %v", err)
 	}
 	// Nothing adapts step sizes that are given, and those of the two replicas differ.

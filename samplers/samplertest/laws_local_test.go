@@ -184,19 +184,35 @@ func blocks(p *Problem, set samplers.Settings, step int64, size int, random bool
 	return [][]int{block}
 }
 
-// blockLaw draws from the law of the states that differ from k in a block alone.
-func blockLaw(p *Problem, all [][]int, k int) []float64 {
+// ball lists the states that differ from one at up to r sites, all of them in a block.
+func ball(p *Problem, k int, block []int, r int) []int {
+	var members []int
+	for other := range p.Law.Len() {
+		sites := differing(p, k, other)
+		inside := len(sites) <= r
+		for _, i := range sites {
+			inside = inside && slices.Contains(block, i)
+		}
+		if inside {
+			members = append(members, other)
+		}
+	}
+	return members
+}
+
+// ballLaw draws from the law within a ball around a uniform member of the ball around x.
+func ballLaw(p *Problem, all [][]int, r, k int) []float64 {
 	row := make([]float64, p.Law.Len())
 	for _, block := range all {
-		sum, members := 0.0, []int(nil)
-		for other := range row {
-			if !slices.ContainsFunc(differing(p, k, other), func(i int) bool { return !slices.Contains(block, i) }) {
-				sum += p.Law.P[other]
-				members = append(members, other)
+		around := ball(p, k, block, r)
+		for _, centre := range around {
+			members, sum := ball(p, centre, block, r), 0.0
+			for _, m := range members {
+				sum += p.Law.P[m]
 			}
-		}
-		for _, m := range members {
-			row[m] += p.Law.P[m] / sum / float64(len(all))
+			for _, m := range members {
+				row[m] += p.Law.P[m] / sum / float64(len(around)*len(all))
+			}
 		}
 	}
 	return row
@@ -205,6 +221,14 @@ func blockLaw(p *Problem, all [][]int, k int) []float64 {
 var blockGibbsLaw = Law{
 	Variants: []samplers.Settings{{}, {"scan": "random"}, {"block": "3"}},
 	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
-		return blockLaw(p, blocks(p, set, step, number(set, "block", 2), set["scan"] == "random"), k)
+		n := number(set, "block", 2)
+		return ballLaw(p, blocks(p, set, step, n, set["scan"] == "random"), n, k)
+	},
+}
+
+var hammingLaw = Law{
+	Variants: []samplers.Settings{{}, {"block": "3", "radius": "2"}, {"block": "2"}},
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
+		return ballLaw(p, blocks(p, set, step, number(set, "block", 10), true), number(set, "radius", 1), k)
 	},
 }

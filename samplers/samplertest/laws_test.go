@@ -32,6 +32,7 @@ func TestKernels(t *testing.T) {
 		"mtm":         mtmLaw,
 		"mwg":         mwgLaw,
 		"ncg":         ncgLaw,
+		"hamming":     hammingLaw,
 		"lb":          lbLaw,
 		"pas":         pasLaw,
 		"pavg":        hamiltonianLaw(0, true),

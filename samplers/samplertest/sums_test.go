@@ -53,5 +53,5 @@ func (s inBall) Space() *energies.Space { return s.space }
 // ballSamplers are those that stay in a ball, and scoreSamplers some that need no gradient.
 var (
 	ballSamplers  = []string{"exchange", "gibbs", "gwg", "pas"}
-	scoreSamplers = []string{"block-gibbs", "exchange", "gibbs", "rwm"}
+	scoreSamplers = []string{"block-gibbs", "exchange", "gibbs", "hamming", "rwm"}
 )
