@@ -21,8 +21,8 @@
 // [Tuner] adapts one parameter in warm-up. An algorithm that is no Metropolis kernel embeds
 // [Base] and implements Init and Step. Numbers that a kernel keeps for each chain are
 // variables of the state ([VarSpec]): they are saved, resumed, merged, recorded and shown
-// by name. [Register] makes the kernel known under a name. Package samplertest proves its
-// law, given the transition probabilities.
+// by name. [Register] makes the kernel known under a name. Its law, given as transition
+// probabilities in the tests of package samplertest, is proved there.
 //
 // # Draws have names
 //

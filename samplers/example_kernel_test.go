@@ -41,8 +41,8 @@ func (h *hill) LogDensity(_ context.Context, u []float64, x energies.Batch) erro
 	return nil
 }
 
-// A kernel of one's own is a proposal. Register gives a kernel a name, and package
-// samplertest proves its law.
+// A kernel of one's own is a proposal. Register gives a kernel a name; then the tests
+// of package samplertest demand its law and prove it.
 func ExampleMetropolis() {
 	eval, err := samplers.NewEvaluator(&hill{energies.Space{Sites: 2, Values: 11, Kind: energies.Ordinal}})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package samplertest checks that samplers have the transition law they claim. It runs one suite over
-// every registered kernel, and fails for a kernel without a reference [Law].
+// Package samplertest holds the tests that samplers have the transition law they claim. One suite runs over
+// every registered kernel, and fails for a kernel without a reference law, which TestKernels lists.
 //
 // # Checks
 //
@@ -13,7 +13,7 @@
 //   - errors: a failed step leaves the state unchanged;
 //   - nonfinite: NaN is reported with chain and state, or rejected if requested.
 //
-// Every check runs on each problem of [Problems], with each set of capabilities that an energy may
+// Every check runs on each problem of Problems, with each set of capabilities that an energy may
 // have: gradient or tilt, density or conditional. Seeds are fixed, and thresholds are corrected for the
 // number of tests.
 //

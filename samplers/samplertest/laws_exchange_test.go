@@ -1,14 +1,13 @@
-package samplers_test
+package samplertest
 
 import (
 	"slices"
 
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
 // exchangeLaw sums over the ways to get from one state to the other: one site alone, or two in either order.
-var exchangeLaw = metropolis(func(p *samplertest.Problem, _ samplers.Settings, _ int64, from, to int) float64 {
+var exchangeLaw = metropolis(func(p *Problem, _ samplers.Settings, _ int64, from, to int) float64 {
 	if linear := p.Space().LinearSites(); linear != nil {
 		return linearLaw(p, linear, from, to)
 	}
@@ -46,7 +45,7 @@ var exchangeLaw = metropolis(func(p *samplertest.Problem, _ samplers.Settings, _
 })
 
 // linearLaw is that of changes of one site of all, or of two or three of the linear ones, to codes that differ.
-func linearLaw(p *samplertest.Problem, linear []int, from, to int) float64 {
+func linearLaw(p *Problem, linear []int, from, to int) float64 {
 	movable, all := map[int]bool{}, 0.0
 	for i := range p.Space().Sites {
 		if len(p.Values(i)) > 1 {

@@ -1,4 +1,4 @@
-package samplers_test
+package samplertest
 
 import (
 	"fmt"
@@ -8,14 +8,13 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/samplertest"
 	_ "github.com/gradhop/gradhop/samplers/special"
 )
 
 // TestKernels runs the suite on every registered sampler. A new sampler adds its
 // law here, and fails the test until it does.
 func TestKernels(t *testing.T) {
-	samplertest.Registry(t, map[string]samplertest.Law{
+	Registry(t, map[string]Law{
 		"acs":         acsLaw,
 		"avg":         hamiltonianLaw(0, false),
 		"block-gibbs": blockGibbsLaw,
@@ -61,12 +60,12 @@ func balanced(set samplers.Settings, t float64) float64 {
 
 // langevin is q(to|from) of the discrete Langevin proposal as eq. 4 of Zhang,
 // Liu and Liu (2022) has it: a product over sites of a softmax over values.
-func langevin(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64 {
+func langevin(p *Problem, set samplers.Settings, step int64, from, to int) float64 {
 	return langevinBatch(p, set, step, nil, from, to)
 }
 
 // langevinBatch is langevin with the gradient that a minibatch estimates, or the exact one for an empty one.
-func langevinBatch(p *samplertest.Problem, set samplers.Settings, step int64, batch []int, from, to int) float64 {
+func langevinBatch(p *Problem, set samplers.Settings, step int64, batch []int, from, to int) float64 {
 	alpha := p.Alpha
 	if set["step-schedule"] == "cycle:2..0.5@3" {
 		alpha *= math.Max(1+math.Cos(math.Pi*float64(step%3)/3), 0.5)
@@ -75,7 +74,7 @@ func langevinBatch(p *samplertest.Problem, set samplers.Settings, step int64, ba
 }
 
 // langevinAt is langevin with a step size for each site.
-func langevinAt(p *samplertest.Problem, set samplers.Settings, batch []int, alpha func(site int) float64, from, to int) float64 {
+func langevinAt(p *Problem, set samplers.Settings, batch []int, alpha func(site int) float64, from, to int) float64 {
 	q := 1.0
 	for i, target := range p.Law.X.Chain(to) {
 		current, sum, mine := p.Law.X.Chain(from)[i], 0.0, 0.0
@@ -109,13 +108,13 @@ func init() {
 		})
 }
 
-var factorsLaw = metropolis(func(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
+var factorsLaw = metropolis(func(p *Problem, set samplers.Settings, _ int64, from, to int) float64 {
 	return langevinAt(p, set, nil, func(i int) float64 { return siteFactor(i) * p.Alpha }, from, to)
 })
 
 // squared is D² of two codes, from the numbers or one-hot vectors they stand
 // for.
-func squared(p *samplertest.Problem, v, w int32) float64 {
+func squared(p *Problem, v, w int32) float64 {
 	sum := 0.0
 	switch p.Space().Kind.String() {
 	case "categorical":
@@ -139,25 +138,25 @@ func squared(p *samplertest.Problem, v, w int32) float64 {
 }
 
 // metropolis is the law of a kernel that corrects a proposal q.
-func metropolis(q func(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64) samplertest.Law {
-	return samplertest.Law{Spread: true, Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
-		return samplertest.Metropolis(p, k, func(from, to int) float64 { return q(p, set, step, from, to) })
+func metropolis(q func(p *Problem, set samplers.Settings, step int64, from, to int) float64) Law {
+	return Law{Spread: true, Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
+		return Metropolis(p, k, func(from, to int) float64 { return q(p, set, step, from, to) })
 	}}
 }
 
 // balances are the settings of kernels that have nothing else to vary.
 var balances = []samplers.Settings{{}, {"balance": "barker"}, {"balance": "min"}, {"balance": "max"}}
 
-var dmalaLaw = func() samplertest.Law {
+var dmalaLaw = func() Law {
 	law := metropolis(langevin)
 	law.Variants = append(balances[:4:4], samplers.Settings{"step-schedule": "cycle:2..0.5@3"})
 	return law
 }()
 
-var dulaLaw = samplertest.Law{
+var dulaLaw = Law{
 	Spread: true, Variants: append(dmalaLaw.Variants[:len(dmalaLaw.Variants):len(dmalaLaw.Variants)],
 		samplers.Settings{"batch": "1", "step-schedule": "cycle:2..0.5@3"}, samplers.Settings{"batch": "2", "balance": "barker"}),
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
 		for to := range row {
 			q, batches := 0.0, minibatches(set)
@@ -175,7 +174,7 @@ var dulaLaw = samplertest.Law{
 
 // singleChange is q(to|from) of Grathwohl et al. (2021), algorithm 1: a softmax
 // over every change of one site.
-func singleChange(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
+func singleChange(p *Problem, set samplers.Settings, _ int64, from, to int) float64 {
 	sum, mine := 0.0, 0.0
 	for i, current := range p.Law.X.Chain(from) {
 		for _, v := range p.Values(i) {
@@ -192,10 +191,10 @@ func singleChange(p *samplertest.Problem, set samplers.Settings, _ int64, from, 
 	return mine / sum
 }
 
-var gwgLaw = func() samplertest.Law {
+var gwgLaw = func() Law {
 	law := metropolis(singleChange)
 	row := law.Row
-	law.Row = func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	law.Row = func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		if draws := number(set, "changes", 1); draws > 1 {
 			return remember([3]any{p, fmt.Sprint(set), k}, func() []float64 { return severalChanges(p, set, draws, k) })
 		}
@@ -208,7 +207,7 @@ var gwgLaw = func() samplertest.Law {
 // severalChanges sums over all sequences of draws from state k, each accepted by the ratio to the
 // sequence that undoes it: a site goes back from its new value y to its old one x last, and draws
 // of it before that are the same, with x for y.
-func severalChanges(p *samplertest.Problem, set samplers.Settings, draws, k int) []float64 {
+func severalChanges(p *Problem, set samplers.Settings, draws, k int) []float64 {
 	type drawn struct {
 		site  int
 		value int32
@@ -263,7 +262,7 @@ func severalChanges(p *samplertest.Problem, set samplers.Settings, draws, k int)
 
 // siteUpdates is the row of a kernel that redraws sites, in turn or any with equal
 // probability, with weights w(state, site, value).
-func siteUpdates(p *samplertest.Problem, set samplers.Settings, step int64, k, updates int, w func(k, i int, v int32) float64) []float64 {
+func siteUpdates(p *Problem, set samplers.Settings, step int64, k, updates int, w func(k, i int, v int32) float64) []float64 {
 	row, d := make([]float64, p.Law.Len()), p.Space().Sites
 	row[k] = 1
 	if n, err := strconv.Atoi(set["updates"]); err == nil {
@@ -302,7 +301,7 @@ func siteUpdates(p *samplertest.Problem, set samplers.Settings, step int64, k, u
 var gibbsVariants = []samplers.Settings{{}, {"scan": "random"}, {"updates": "2"}}
 
 // colouredSweeps is the row of one or two sweeps colour by colour.
-func colouredSweeps(p *samplertest.Problem, set samplers.Settings, k int) []float64 {
+func colouredSweeps(p *Problem, set samplers.Settings, k int) []float64 {
 	coloured, err := energies.As[energies.Coloured]("", p.Energy)
 	if err != nil {
 		panic(err)
@@ -324,9 +323,9 @@ func colouredSweeps(p *samplertest.Problem, set samplers.Settings, k int) []floa
 	return row
 }
 
-var gibbsLaw = samplertest.Law{
+var gibbsLaw = Law{
 	Variants: gibbsVariants,
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		updates := 1
 		if set["form"] == "special" {
 			return colouredSweeps(p, set, k)
@@ -343,9 +342,9 @@ var gibbsLaw = samplertest.Law{
 	},
 }
 
-var gibbsModelLaw = samplertest.Law{
+var gibbsModelLaw = Law{
 	Variants: gibbsVariants,
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := siteUpdates(p, set, step, k, 1, func(k, i int, v int32) float64 {
 			return math.Exp(p.Beta() * p.ModelLogit(p.Law.X.Chain(k), i, v))
 		})
@@ -360,10 +359,10 @@ var gibbsModelLaw = samplertest.Law{
 }
 
 // mwgLaw accepts or rejects one site's draw from the model's conditional.
-var mwgLaw = samplertest.Law{
+var mwgLaw = Law{
 	Variants: []samplers.Settings{{}, {"scan": "random"}},
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
-		return samplertest.Metropolis(p, k, func(from, to int) float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
+		return Metropolis(p, k, func(from, to int) float64 {
 			return siteUpdates(p, set, step, from, 1, func(k, i int, v int32) float64 {
 				return math.Exp(p.Beta() * p.ModelLogit(p.Law.X.Chain(k), i, v))
 			})[to]

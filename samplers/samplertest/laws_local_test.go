@@ -1,4 +1,4 @@
-package samplers_test
+package samplertest
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
 // number is a setting, or what it is by default.
@@ -18,7 +17,7 @@ func number(set samplers.Settings, name string, byDefault int) int {
 }
 
 // differing lists the sites at which two states differ.
-func differing(p *samplertest.Problem, a, b int) []int {
+func differing(p *Problem, a, b int) []int {
 	var sites []int
 	for i, v := range p.Law.X.Chain(a) {
 		if v != p.Law.X.Chain(b)[i] {
@@ -45,8 +44,8 @@ func subsets(n, k int) [][]int {
 	return list
 }
 
-var rwmLaw = func() samplertest.Law {
-	law := metropolis(func(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
+var rwmLaw = func() Law {
+	law := metropolis(func(p *Problem, set samplers.Settings, _ int64, from, to int) float64 {
 		free := 0
 		for i := range p.Space().Sites {
 			if len(p.Values(i)) > 1 {
@@ -68,8 +67,8 @@ var rwmLaw = func() samplertest.Law {
 	return law
 }()
 
-var lbLaw = func() samplertest.Law {
-	law := metropolis(func(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
+var lbLaw = func() Law {
+	law := metropolis(func(p *Problem, set samplers.Settings, _ int64, from, to int) float64 {
 		sum, mine := 0.0, 0.0
 		for other := range p.Law.Len() {
 			if len(differing(p, from, other)) != 1 {
@@ -89,9 +88,9 @@ var lbLaw = func() samplertest.Law {
 
 // pasLaw sums over the ordered paths that lead from one state to another, each of which is
 // accepted on its own.
-var pasLaw = samplertest.Law{
+var pasLaw = Law{
 	Spread: true, Variants: []samplers.Settings{{}, {"path-length": "2"}, {"path-length": "3", "balance": "barker"}, {"path-length": "2", "balance": "max"}},
-	Row: func(p *samplertest.Problem, set samplers.Settings, _ int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, _ int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
 		length := number(set, "path-length", 1)
 		for to := range row {
@@ -134,7 +133,7 @@ func orders(list []int) [][]int {
 
 // pathProbability is that of changing the sites of a path in its order, from one state to
 // another, and no other; 0 where the path would go on.
-func pathProbability(p *samplertest.Problem, set samplers.Settings, from, to int, path []int, length int) float64 {
+func pathProbability(p *Problem, set samplers.Settings, from, to int, path []int, length int) float64 {
 	weight := func(i int, v int32) float64 { return balanced(set, math.Exp(p.D(from, i, v))) }
 	at := slices.Clone(p.Law.X.Chain(from)) // after the changes so far
 	inside := func(i int, v int32) bool {
@@ -172,7 +171,7 @@ func pathProbability(p *samplertest.Problem, set samplers.Settings, from, to int
 }
 
 // blocks lists the blocks that a step may draw, all as probable.
-func blocks(p *samplertest.Problem, set samplers.Settings, step int64, size int, random bool) [][]int {
+func blocks(p *Problem, set samplers.Settings, step int64, size int, random bool) [][]int {
 	d := p.Space().Sites
 	size = min(size, d)
 	if random {
@@ -186,7 +185,7 @@ func blocks(p *samplertest.Problem, set samplers.Settings, step int64, size int,
 }
 
 // ball lists the states that differ from one at up to r sites, all of them in a block.
-func ball(p *samplertest.Problem, k int, block []int, r int) []int {
+func ball(p *Problem, k int, block []int, r int) []int {
 	var members []int
 	for other := range p.Law.Len() {
 		sites := differing(p, k, other)
@@ -202,7 +201,7 @@ func ball(p *samplertest.Problem, k int, block []int, r int) []int {
 }
 
 // ballLaw draws from the law within a ball around a uniform member of the ball around x.
-func ballLaw(p *samplertest.Problem, all [][]int, r, k int) []float64 {
+func ballLaw(p *Problem, all [][]int, r, k int) []float64 {
 	row := make([]float64, p.Law.Len())
 	for _, block := range all {
 		around := ball(p, k, block, r)
@@ -219,17 +218,17 @@ func ballLaw(p *samplertest.Problem, all [][]int, r, k int) []float64 {
 	return row
 }
 
-var blockGibbsLaw = samplertest.Law{
+var blockGibbsLaw = Law{
 	Variants: []samplers.Settings{{}, {"scan": "random"}, {"block": "3"}},
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		n := number(set, "block", 2)
 		return ballLaw(p, blocks(p, set, step, n, set["scan"] == "random"), n, k)
 	},
 }
 
-var hammingLaw = samplertest.Law{
+var hammingLaw = Law{
 	Variants: []samplers.Settings{{}, {"block": "3", "radius": "2"}, {"block": "2"}},
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		return ballLaw(p, blocks(p, set, step, number(set, "block", 10), true), number(set, "radius", 1), k)
 	},
 }

@@ -1,10 +1,8 @@
-package samplers_test
+package samplertest
 
 import (
 	"math"
 	"testing"
-
-	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
 // TestBiasFloor: by enumeration, the bias of DULA vanishes with the step size where U is
@@ -12,7 +10,7 @@ import (
 // estimates misjudge even a change of one site.
 func TestBiasFloor(t *testing.T) {
 	bias := map[string][]float64{}
-	for _, p := range samplertest.Problems(t) {
+	for _, p := range Problems(t) {
 		if p.Name != "potts spin" && p.Name != "net binary" {
 			continue
 		}
@@ -33,7 +31,7 @@ func TestBiasFloor(t *testing.T) {
 
 // stationaryBias is the total variation between the stationary law of DULA and π, from
 // its transition matrix squared until it no longer changes.
-func stationaryBias(p *samplertest.Problem) float64 {
+func stationaryBias(p *Problem) float64 {
 	n := p.Law.Len()
 	matrix := make([][]float64, n)
 	for k := range matrix {

@@ -1,4 +1,4 @@
-package samplers_test
+package samplertest
 
 import (
 	"fmt"
@@ -7,11 +7,10 @@ import (
 	"strconv"
 
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
 // sgdldLaw is algorithm 1 of Sun et al. (2023), over every minibatch that may be drawn.
-var sgdldLaw = samplertest.Law{
+var sgdldLaw = Law{
 	Spread: true,
 	Variants: []samplers.Settings{
 		{},
@@ -24,7 +23,7 @@ var sgdldLaw = samplertest.Law{
 		{"fixed-step": "0.2", "batch": "2", "balance": "min"},
 		{"polyak": "0.4", "balance": "max"},
 	},
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := make([]float64, p.Law.Len())
 		for _, batch := range minibatches(set) {
 			for to, q := range sgdldRow(p, set, step, k, [][]int{batch}) {
@@ -33,7 +32,7 @@ var sgdldLaw = samplertest.Law{
 		}
 		return row
 	},
-	After: func(at func(int64) *samplertest.Problem, set samplers.Settings, first int64, n, k int) []float64 {
+	After: func(at func(int64) *Problem, set samplers.Settings, first int64, n, k int) []float64 {
 		type memory struct {
 			state int
 			cache string
@@ -81,9 +80,9 @@ var sgdldLaw = samplertest.Law{
 func minibatches(set samplers.Settings) [][]int {
 	b, _ := strconv.Atoi(set["batch"])
 	var list [][]int
-	for mask := range 1 << samplertest.Terms {
+	for mask := range 1 << Terms {
 		batch := []int{}
-		for j := range samplertest.Terms {
+		for j := range Terms {
 			if mask>>j&1 == 1 {
 				batch = append(batch, j)
 			}
@@ -97,7 +96,7 @@ func minibatches(set samplers.Settings) [][]int {
 
 // sgdldRow is the law of a step from state k whose cache has these minibatches. No
 // state of probability zero is entered.
-func sgdldRow(p *samplertest.Problem, set samplers.Settings, step int64, k int, cache [][]int) []float64 {
+func sgdldRow(p *Problem, set samplers.Settings, step int64, k int, cache [][]int) []float64 {
 	x := p.Law.X.Chain(k)
 	rate := func(i int, v int32) float64 {
 		d := 0.0

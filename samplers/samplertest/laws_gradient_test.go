@@ -1,4 +1,4 @@
-package samplers_test
+package samplertest
 
 import (
 	"fmt"
@@ -11,18 +11,17 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
-var ncgLaw = func() samplertest.Law {
+var ncgLaw = func() Law {
 	law := metropolis(langevin)
 	law.Few = true
 	return law
 }()
 
 // acsLaw has a step size and a balancing exponent that fall along half a cosine.
-var acsLaw = func() samplertest.Law {
-	law := metropolis(func(p *samplertest.Problem, set samplers.Settings, step int64, from, to int) float64 {
+var acsLaw = func() Law {
+	law := metropolis(func(p *Problem, set samplers.Settings, step int64, from, to int) float64 {
 		steps := number(set, "cycle", 10)
 		height := 0.5 + 0.5*math.Cos(math.Pi*float64(int(step)%steps)/float64(steps-1))
 		alpha, exponent := p.Alpha*math.Pow(16, height)/4, 0.5+0.3*height
@@ -36,7 +35,7 @@ var acsLaw = func() samplertest.Law {
 }()
 
 // bySite is the probability of a product of softmaxes with weights w.
-func bySite(p *samplertest.Problem, from, to int, w func(i int, v, current int32) float64) float64 {
+func bySite(p *Problem, from, to int, w func(i int, v, current int32) float64) float64 {
 	q := 1.0
 	for i, current := range p.Law.X.Chain(from) {
 		sum := 0.0
@@ -49,8 +48,8 @@ func bySite(p *samplertest.Problem, from, to int, w func(i int, v, current int32
 }
 
 // dlmcLaw moves every site with the probabilities of Sun et al. (2023), τ being p.Alpha/3.
-var dlmcLaw = func() samplertest.Law {
-	law := metropolis(func(p *samplertest.Problem, set samplers.Settings, _ int64, from, to int) float64 {
+var dlmcLaw = func() Law {
+	law := metropolis(func(p *Problem, set samplers.Settings, _ int64, from, to int) float64 {
 		q := 1.0
 		for i, current := range p.Law.X.Chain(from) {
 			sum, leave, mine := 0.0, 0.0, 0.0
@@ -81,7 +80,7 @@ var dlmcLaw = func() samplertest.Law {
 	})
 	law.Variants = []samplers.Settings{{}, {"solver": "euler"}, {"balance": "barker"}}
 	law.Dense = true
-	law.Preset = func(p *samplertest.Problem, _ samplers.Settings, s *samplers.State) {
+	law.Preset = func(p *Problem, _ samplers.Settings, s *samplers.State) {
 		v := samplers.Var{VarSpec: samplers.VarSpec{Name: "time"}}
 		for range s.Chains() {
 			v.Data = append(v.Data, p.Alpha/3)
@@ -95,9 +94,9 @@ var dlmcLaw = func() samplertest.Law {
 // categorical spaces, one number a site in others. With a positive definite K, the momentum e has the
 // law N(0, K); y = K·s + e is the auxiliary variable; a proposal s' has the weight of U's expansion at
 // s times that of y given s'. K is 1/δ² for dhams and has second derivatives for pdhams.
-func hamiltonianLaw(keep float64, curved bool) samplertest.Law {
-	law := samplertest.Law{Few: keep == 0 || !curved, Dense: true, Spread: true}
-	law.Draw = func(at func(int64) *samplertest.Problem, set samplers.Settings, first int64, n, k int, u func() float64) int {
+func hamiltonianLaw(keep float64, curved bool) Law {
+	law := Law{Few: keep == 0 || !curved, Dense: true, Spread: true}
+	law.Draw = func(at func(int64) *Problem, set samplers.Settings, first int64, n, k int, u func() float64) int {
 		h := hamiltonian{keep: keep, curved: curved, u: u}
 		if h.correction = 0.25; keep == 0 {
 			h.correction = 0
@@ -116,7 +115,7 @@ func hamiltonianLaw(keep float64, curved bool) samplertest.Law {
 }
 
 // embed is the vector that stands for a state.
-func embed(p *samplertest.Problem, k int) []float64 {
+func embed(p *Problem, k int) []float64 {
 	var vector []float64
 	for _, v := range p.Law.X.Chain(k) {
 		if p.Space().Kind.String() != "categorical" {
@@ -146,7 +145,7 @@ type embedded struct {
 	expansions [][]float64
 }
 
-func embedAll(p *samplertest.Problem, curved bool) embedded {
+func embedAll(p *Problem, curved bool) embedded {
 	return remember([2]any{p, curved}, func() embedded {
 		var e embedded
 		for k := range p.Law.Len() {
@@ -217,7 +216,7 @@ func times(m [][]float64, x []float64) []float64 {
 
 // gradientOf is the gradient at state k with respect to its vector, by differences of all pairs of
 // values of a site.
-func gradientOf(p *samplertest.Problem, k int) []float64 {
+func gradientOf(p *Problem, k int) []float64 {
 	values := p.Space().Values
 	g := make([]float64, len(embed(p, k)))
 	for i := range p.Space().Sites {
@@ -240,7 +239,7 @@ func gradientOf(p *samplertest.Problem, k int) []float64 {
 }
 
 // secondDerivatives are differences of gradients from the state of the lowest values.
-func secondDerivatives(p *samplertest.Problem, gradients [][]float64) *mat.SymDense {
+func secondDerivatives(p *Problem, gradients [][]float64) *mat.SymDense {
 	values, n := p.Space().Values, len(gradients[0])
 	low := make([]int32, p.Space().Sites)
 	for i := range low {
@@ -285,7 +284,7 @@ func (h *hamiltonian) normal() float64 {
 }
 
 // step moves from state k.
-func (h *hamiltonian) step(p *samplertest.Problem, k int) int {
+func (h *hamiltonian) step(p *Problem, k int) int {
 	e := embedAll(p, h.curved)
 	if h.momentum == nil {
 		for range e.vectors[k] {
@@ -344,13 +343,13 @@ func (e embedded) proposal(k int, momentum []float64) []float64 {
 // mtmLaw sums over all sets of candidates, forward and backward, and accepts as the general
 // formula has it: by the probabilities of drawing and of choosing a candidate in both
 // directions.
-var mtmLaw = samplertest.Law{
+var mtmLaw = Law{
 	Spread: true,
 	Variants: []samplers.Settings{
 		{"tries": "2"}, {"tries": "1", "sharpness": "1"}, {"tries": "3", "balance": "barker"},
 		{"tries": "2", "balance": "min"}, {"tries": "2", "balance": "max", "sharpness": "0.2"},
 	},
-	Row: func(p *samplertest.Problem, set samplers.Settings, _ int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, _ int64, k int) []float64 {
 		rows := remember([3]any{p, "mtm", fmt.Sprint(set)}, func() [][]float64 { return make([][]float64, p.Law.Len()) })
 		rowsMutex.Lock()
 		defer rowsMutex.Unlock()
@@ -364,7 +363,7 @@ var mtmLaw = samplertest.Law{
 var rowsMutex sync.Mutex
 
 // multipleTries is the row of state k of multiple-try Metropolis.
-func multipleTries(p *samplertest.Problem, set samplers.Settings, k int) []float64 {
+func multipleTries(p *Problem, set samplers.Settings, k int) []float64 {
 	tries := number(set, "tries", 32)
 	row, stay := make([]float64, p.Law.Len()), 1.0
 	here := candidates(p, set, k)
@@ -396,7 +395,7 @@ type candidate struct {
 }
 
 // candidates lists the neighbours of state k.
-func candidates(p *samplertest.Problem, set samplers.Settings, k int) []candidate {
+func candidates(p *Problem, set samplers.Settings, k int) []candidate {
 	sharpness, err := strconv.ParseFloat(set["sharpness"], 64)
 	if err != nil {
 		sharpness = 0.5

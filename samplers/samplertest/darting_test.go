@@ -1,4 +1,4 @@
-package samplers_test
+package samplertest
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/independent"
 	"github.com/gradhop/gradhop/energies/table"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
 // Darting has no place in the registry, since its list comes from a program. The suite gets it under a name.
@@ -54,9 +54,9 @@ func everyThird(e energies.Energy) (energies.Batch, []float64, error) {
 
 // dartingLaw is a step of mwg, and then a draw from the listed states in proportion to their
 // probabilities, where it led to one of them.
-var dartingLaw = samplertest.Law{
+var dartingLaw = Law{
 	Few: true,
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		row := mwgLaw.Row(p, set, step, k)
 		arrived, mass := 0.0, 0.0
 		for to, q := range row {
@@ -75,7 +75,10 @@ var dartingLaw = samplertest.Law{
 }
 
 func TestDartingRefuses(t *testing.T) {
-	e := &hill{energies.Space{Sites: 2, Values: 3}}
+	e, err := independent.New(energies.Space{Sites: 2, Values: 3}, []float64{0.2, 0.3, 0.5, 0.2, 0.3, 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
 	inner, err := samplers.New("rwm", e, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +97,7 @@ func TestDartingRefuses(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	p := samplertest.Problems(t)[0]
+	p := Problems(t)[0]
 	informed, err := samplers.New("gwg", p.Energy, nil)
 	if err != nil {
 		t.Fatal(err)

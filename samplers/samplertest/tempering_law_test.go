@@ -1,4 +1,4 @@
-package samplers_test
+package samplertest
 
 import (
 	"fmt"
@@ -8,25 +8,24 @@ import (
 	"sync"
 
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
 // temperingLaw follows the joint law of all levels: a table over products of states.
-var temperingLaw = samplertest.Law{
+var temperingLaw = Law{
 	Spread: true,
 	Variants: []samplers.Settings{
 		{"inner": "dmala", "ladder": "1,0.5"}, {"inner": "gwg", "ladder": "1,0.6,0.2"}, {"inner": "gibbs", "ladder": "1,0.3"},
 		{"inner": "mtm", "tries": "2", "ladder": "1,0.4"},
 	},
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
-		return temperingAfter(func(int64) *samplertest.Problem { return p }, set, step, 1, k)
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
+		return temperingAfter(func(int64) *Problem { return p }, set, step, 1, k)
 	},
 	After:     temperingAfter,
 	Auxiliary: drawReplicas,
 }
 
 // drawReplicas draws the replicas of each level from the law at its temperature.
-func drawReplicas(p *samplertest.Problem, set samplers.Settings, s *samplers.State, u func() float64) {
+func drawReplicas(p *Problem, set samplers.Settings, s *samplers.State, u func() float64) {
 	ladder, d := ladderOf(set), p.Space().Sites
 	replicas := samplers.Var{VarSpec: samplers.VarSpec{Name: samplers.ReplicasVar, Shape: []int{len(ladder) - 1, d}}}
 	for range s.Chains() {
@@ -41,7 +40,7 @@ func drawReplicas(p *samplertest.Problem, set samplers.Settings, s *samplers.Sta
 }
 
 // innerLaws are those of the samplers that tempering and two-stage are tested around.
-var innerLaws = map[string]samplertest.Law{"dmala": dmalaLaw, "gwg": gwgLaw, "gibbs": gibbsLaw, "mtm": mtmLaw, "mwg": mwgLaw}
+var innerLaws = map[string]Law{"dmala": dmalaLaw, "gwg": gwgLaw, "gibbs": gibbsLaw, "mtm": mtmLaw, "mwg": mwgLaw}
 
 // ladderOf reads the levels of tempering, or of dream and drexel.
 func ladderOf(set samplers.Settings) []float64 {
@@ -73,8 +72,8 @@ func remember[T any](key any, make func() T) T {
 	return v
 }
 
-func at(p *samplertest.Problem, beta float64) *samplertest.Problem {
-	return remember([2]any{p, beta}, func() *samplertest.Problem {
+func at(p *Problem, beta float64) *Problem {
+	return remember([2]any{p, beta}, func() *Problem {
 		q, err := p.At(beta)
 		if err != nil {
 			panic(err) // it has been enumerated at β = 1
@@ -85,7 +84,7 @@ func at(p *samplertest.Problem, beta float64) *samplertest.Problem {
 
 // temperingAfter is the law of level 0 after n steps of replicas that all start in state k. The
 // joint law is indexed by the levels' states as digits, level 0's the most significant.
-func temperingAfter(problem func(step int64) *samplertest.Problem, set samplers.Settings, first int64, n, k int) []float64 {
+func temperingAfter(problem func(step int64) *Problem, set samplers.Settings, first int64, n, k int) []float64 {
 	ladder, states := ladderOf(set), problem(first).Law.Len()
 	size, start := 1, 0
 	for range ladder {
@@ -112,7 +111,7 @@ func temperingAfter(problem func(step int64) *samplertest.Problem, set samplers.
 }
 
 // transitions are the rows of the inner kernel.
-func transitions(p *samplertest.Problem, set samplers.Settings, step int64) [][]float64 {
+func transitions(p *Problem, set samplers.Settings, step int64) [][]float64 {
 	return remember([4]any{p, set["inner"], set["form"], step % int64(p.Space().Sites)}, func() [][]float64 {
 		rows := make([][]float64, p.Law.Len())
 		for k := range rows {
@@ -139,7 +138,7 @@ func moveDigit(joint []float64, states, below int, rows [][]float64) []float64 {
 
 // swapDigits swaps levels a and a+1: of the pair (x, y), the probability of the exchange is
 // min(1, π_a(y)·π_b(x) / (π_a(x)·π_b(y))).
-func swapDigits(joint []float64, p *samplertest.Problem, ladder []float64, a int) []float64 {
+func swapDigits(joint []float64, p *Problem, ladder []float64, a int) []float64 {
 	states, low := p.Law.Len(), 1
 	for range ladder[a+2:] {
 		low *= states
@@ -160,8 +159,8 @@ func swapDigits(joint []float64, p *samplertest.Problem, ladder []float64, a int
 
 // dreamLaw is the joint law of two replicas that inner moves, the hot one with another step size. A
 // table has the probability of each pair of states.
-func dreamLaw(inner samplertest.Law) samplertest.Law {
-	after := func(problem func(step int64) *samplertest.Problem, set samplers.Settings, first int64, n, k int) []float64 {
+func dreamLaw(inner Law) Law {
+	after := func(problem func(step int64) *Problem, set samplers.Settings, first int64, n, k int) []float64 {
 		intensity, err := strconv.ParseFloat(set["swap-intensity"], 64)
 		if err != nil {
 			intensity = 1
@@ -172,12 +171,12 @@ func dreamLaw(inner samplertest.Law) samplertest.Law {
 		for step := first; step < first+int64(n); step++ {
 			cold := problem(step)
 			hot := at(cold, ladderOf(set)[1])
-			long := remember([2]any{hot, "long"}, func() *samplertest.Problem {
+			long := remember([2]any{hot, "long"}, func() *Problem {
 				q := *hot
 				q.Alpha = 2 * hot.Alpha
 				return &q
 			})
-			rows := func(p *samplertest.Problem) [][]float64 {
+			rows := func(p *Problem) [][]float64 {
 				return remember([3]any{p, fmt.Sprintf("%p", inner.Row), set["balance"]}, func() [][]float64 {
 					rows := make([][]float64, states)
 					for k := range rows {
@@ -213,11 +212,11 @@ func dreamLaw(inner samplertest.Law) samplertest.Law {
 		}
 		return law
 	}
-	return samplertest.Law{
+	return Law{
 		Spread: true, Few: true, Dense: true,
 		Variants: []samplers.Settings{{}, {"hottest": "0.2", "swap-intensity": "0.7"}, {"balance": "barker"}},
-		Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
-			return after(func(int64) *samplertest.Problem { return p }, set, step, 1, k)
+		Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
+			return after(func(int64) *Problem { return p }, set, step, 1, k)
 		},
 		After: after, Auxiliary: drawReplicas,
 	}

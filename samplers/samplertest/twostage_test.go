@@ -1,4 +1,4 @@
-package samplers_test
+package samplertest
 
 import (
 	"cmp"
@@ -15,12 +15,11 @@ import (
 	"github.com/gradhop/gradhop/energies/independent"
 	"github.com/gradhop/gradhop/energies/pairwise"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/samplertest"
 )
 
 // twoStageLaw makes k steps by the inner sampler's law on the draft, and accepts the whole by the ratio of π to
 // the draft's law. With one stage it is the inner sampler's law with the gradient of the draft.
-var twoStageLaw = samplertest.Law{
+var twoStageLaw = Law{
 	Few: true,
 	Variants: []samplers.Settings{
 		{"inner": "dmala", "draft-steps": "1"}, {"inner": "gwg", "draft-steps": "3"}, {"inner": "dmala", "draft-steps": "2", "balance": "barker"},
@@ -28,7 +27,7 @@ var twoStageLaw = samplertest.Law{
 		{"inner": "dmala", "stages": "1"}, {"inner": "gwg", "stages": "1"},
 	},
 	Spread: true,
-	Row: func(p *samplertest.Problem, set samplers.Settings, step int64, k int) []float64 {
+	Row: func(p *Problem, set samplers.Settings, step int64, k int) []float64 {
 		if set["stages"] == "1" {
 			return innerLaws[set["inner"]].Row(p.DraftGradient(set["form"]), set, step, k)
 		}
@@ -49,11 +48,11 @@ var twoStageLaw = samplertest.Law{
 
 // draftSteps are the probabilities of moves in k steps on a draft.
 type draftSteps struct {
-	draft *samplertest.Problem
+	draft *Problem
 	steps [][]float64
 }
 
-func twoStageRows(p *samplertest.Problem, set samplers.Settings) draftSteps {
+func twoStageRows(p *Problem, set samplers.Settings) draftSteps {
 	return remember([5]any{p, set["form"], set["inner"], set["draft-steps"], set["balance"]}, func() draftSteps {
 		draft, err := p.Draft(set["form"])
 		if err != nil {
@@ -85,7 +84,7 @@ func twoStageRows(p *samplertest.Problem, set samplers.Settings) draftSteps {
 }
 
 // after returns the distribution after one more step of the inner sampler.
-func after(p *samplertest.Problem, set samplers.Settings, step int64, now []float64) []float64 {
+func after(p *Problem, set samplers.Settings, step int64, now []float64) []float64 {
 	next := make([]float64, len(now))
 	for via, q := range now {
 		if q == 0 {
