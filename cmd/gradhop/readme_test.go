@@ -65,12 +65,16 @@ func (b block) commands() (list []string) {
 	return list
 }
 
-// TestReadme runs every command of the README, in its order, in one folder with the repository's
-// pictures, and compares the outputs that the README shows.
+// TestReadme runs every command of the README and of the page on sampling, in their order, in one folder with the
+// repository's pictures, and compares the outputs that the README shows.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
+	var pages []block
+	for _, page := range []string{"README.md", "tasks/sample/README.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, blocks(string(text))...)
 	}
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -101,7 +105,7 @@ func TestReadme(t *testing.T) {
 	repos["owner/tiny"].Files["onnx/model_int8.onnx"] = repos["owner/tiny"].Files["onnx/model.onnx"]
 	env := append(os.Environ(), "HF_ENDPOINT="+hubtest.New(t, repos).URL, "HF_HOME="+t.TempDir(), "HF_HUB_CACHE=", "HF_HUB_OFFLINE=", "GRADHOP_ORT_LIB="+lib.Path, "GRADHOP_CACHE="+t.TempDir(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	ran, printed := 0, ""
-	for _, b := range blocks(string(text)) {
+	for _, b := range pages {
 		commands := b.commands()
 		if b.info == "text" {
 			sameOutput(t, b, printed)
