@@ -25,7 +25,7 @@ type TextOptions struct {
 	NoRepeat bool
 	// Allow, if not empty, lists the words that are allowed; each must be one token.
 	Allow []string
-	// Block lists words that are not allowed.
+	// Block lists words that are not allowed; each must be one token.
 	Block []string
 	// Guides add terms to the log-density of the fillings.
 	Guides []*Guide `json:"-"`

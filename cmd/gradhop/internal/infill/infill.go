@@ -95,7 +95,7 @@ func (o *options) command() *cobra.Command {
 	f.BoolVar(&o.Words.NoRepeat, "no-repeat", false, "fill in no word twice, and none that is next to its blank")
 	f.BoolVar(&o.Words.Pieces, "pieces", false, `fill in pieces too, such as "##ing", which continue the word before them`)
 	f.StringSliceVar(&o.Words.Allow, "allow", nil, "`words` to fill in, separated by commas; each must be one token (default: all)")
-	f.StringSliceVar(&o.Words.Block, "block", nil, "`words` not to fill in")
+	f.StringSliceVar(&o.Words.Block, "block", nil, "`words` not to fill in; each must be one token")
 	app.Duration(f, &o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit, the default with --file and --out NAME/")
 	app.Int(f, &o.Search.Beam, "beam", 0, 0, "`width` of the beams of the search (default: about 110 for up to 3 blanks, less for more)")
 	o.energy.AddGuideFlag(f)
