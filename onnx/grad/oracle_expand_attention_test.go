@@ -1,9 +1,12 @@
 package grad_test
 
 import (
+	"testing"
+
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/internal/gradtest"
+	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
@@ -146,4 +149,16 @@ func contribRotary(g *gradtest.Gen) {
 		at = g.Indices(shape.Dims(1), 3, onnx.Int64, false)
 	}
 	g.Out(contribOp(g, "RotaryEmbedding", in(x, at, g.Float(table, g.Signed), g.Float(table, g.Signed)), attrs...))
+}
+
+// TestIntegerMask: a mask of integers is added as numbers.
+func TestIntegerMask(t *testing.T) {
+	g := gradtest.NewGen(23, onnx.Double, false, 1)
+	g.Prepare = writeOut
+	heads := shape.Dims(2, 2, 3, 4)
+	m := g.Feed(onnx.Int32, shape.Dims(3, 3), &ort.Tensor{Shape: []int64{3, 3}, Data: []int32{0, -2, 1, 3, 0, 0, -1, 1, 2}})
+	g.Out(g.Op("Attention", in(g.Float(heads, g.Signed), g.Float(heads, g.Signed), g.Float(heads, g.Signed), m)))
+	if err := gradtest.Check(g, 1); err != nil {
+		t.Error(err)
+	}
 }

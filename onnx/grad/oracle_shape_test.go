@@ -3,6 +3,7 @@ package grad_test
 import (
 	"math"
 	"slices"
+	"testing"
 
 	"github.com/gradhop/gradhop/onnx/internal/gradtest"
 
@@ -291,4 +292,17 @@ func reverseSequence(g *gradtest.Gen) {
 	x := g.Float(shape, g.Signed)
 	at := g.Feed(onnx.Int64, shape[batch:batch+1], &ort.Tensor{Shape: []int64{n}, Data: lens})
 	g.Out(g.Op("ReverseSequence", []build.Value{x, at}, onnx.IntAttr("batch_axis", int64(batch)), onnx.IntAttr("time_axis", int64(1-batch))))
+}
+
+// TestSliceOfNothing: one axis of a slice in steps takes nothing.
+func TestSliceOfNothing(t *testing.T) {
+	for _, step := range []int64{-1, 3} {
+		g := gradtest.NewGen(18, onnx.Double, false, 1)
+		x := g.Float(shape.Dims(5, 4), g.Signed)
+		y := g.Op("Slice", in(x, g.Ints(0, 3), g.Ints(5, 3), g.Ints(0, 1), g.Ints(2, step)))
+		g.Out(y)
+		if err := gradtest.Check(g, 1); err != nil {
+			t.Errorf("step %d: %v", step, err)
+		}
+	}
 }

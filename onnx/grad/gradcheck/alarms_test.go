@@ -103,6 +103,22 @@ func TestInfinite(t *testing.T) {
 	}
 }
 
+// TestRandomOutput: of a model that gives something else in each run nothing is said.
+func TestRandomOutput(t *testing.T) {
+	n := newNet(t, 17)
+	x := n.Input("x", onnx.Float, shape.Dims(2, 50)...)
+	m := n.done(n.OpN("", "Dropout", 1, []build.Value{x, n.Scalar(0.5, x), n.Const(onnx.NewBool("", nil, []bool{true}))})[0])
+	o := grad.Options{Wrt: []string{"x"}, Reduce: grad.ReduceSum}
+	r, err := grad.Append(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unsupported *onnx.UnsupportedError
+	if _, err := gradcheck.Check(context.Background(), m, o, r, gradcheck.Options{Runtime: single}); !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "random") {
+		t.Errorf("the check says %v", err)
+	}
+}
+
 // TestTwoIntegerInputs: the one-hot encodings of two inputs are moved in one model.
 func TestTwoIntegerInputs(t *testing.T) {
 	n := newNet(t, 17)

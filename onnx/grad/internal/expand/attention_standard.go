@@ -42,6 +42,7 @@ func Attention(b *build.Builder, n *onnx.Node) []driver.Value {
 		if b.Info(mask).Type == onnx.Bool {
 			mask = biasWhere(b, mask, masked, q)
 		}
+		mask = b.Cast(mask, b.Info(q).Type) // integers are allowed
 		a.bias = append(a.bias, padded(b, mask, sk[2]))
 	}
 	if n.Int("is_causal", 0) != 0 {

@@ -67,9 +67,15 @@ func Slice(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 		dx, _ := placed(b, n, dy[0])
 		return []driver.Value{dx}
 	}
+	if slices.ContainsFunc(cuts, func(c cut) bool { return c.size.Is(0) }) { // it takes nothing
+		return []driver.Value{b.Zeros(dims, b.Info(x).Type, x)}
+	}
 	d := dy[0]
 	var pads []padding
 	for _, c := range cuts {
+		if b.Err() != nil {
+			return nil
+		}
 		if c.step == -1 {
 			d = reversed(b, d, c.axis)
 		}
