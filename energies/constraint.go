@@ -46,7 +46,7 @@ func ParseConstraint(sp *Space, text string) (Constraint, error) {
 		sp = sp.Discrete
 	}
 	c := Constraint{Text: text, Least: math.MinInt, Most: math.MaxInt}
-	bad := &SpaceError{-1, fmt.Sprintf("constraint %q: want sum=8, sum<=8, sum>=8, sum(0:16)=8 for sites 0 to 15 of %d, or weights, as 2*x0+x3-sum(4:8)=1", text, sp.Sites)}
+	bad := &SpaceError{-1, fmt.Sprintf("constraint %q: want sum=8, sum<=8, sum>=8, sum(0:16)=8 for sites 0 to 15, or weights, as 2*x0+x3-sum(4:8)=1", text)}
 	parts := constraintForm.FindStringSubmatch(strings.ReplaceAll(text, " ", ""))
 	if parts == nil {
 		return c, bad
@@ -81,7 +81,10 @@ func ParseConstraint(sp *Space, text string) (Constraint, error) {
 			number(term[6], &first)
 			last = first + 1
 		}
-		if err != nil || first >= last || last > sp.Sites || max(weight, -weight) > mostWeight {
+		if err == nil && first < last && last > sp.Sites {
+			return c, &SpaceError{-1, fmt.Sprintf("constraint %q: it has site %d, and the space has sites 0 to %d", text, last-1, sp.Sites-1)}
+		}
+		if err != nil || first >= last || max(weight, -weight) > mostWeight {
 			return c, bad
 		}
 		for i := first; i < last; i++ {

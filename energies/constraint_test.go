@@ -74,16 +74,22 @@ func TestConstrained(t *testing.T) {
 // TestBadConstraints: what cannot be read or met is named.
 func TestBadConstraints(t *testing.T) {
 	sp := energies.Space{Sites: 6, Values: 2, Kind: energies.Binary}
-	for _, text := range []string{"", "sum", "sum8", "sum=", "sum=x", "sum==2", "sum(0:9)=1", "sum(2:2)=1", "sum(1)=1", "x0+x6=1", "sum<2", "x0-x0=0", "2x0=1", "x0=1=2",
+	for _, text := range []string{"", "sum", "sum8", "sum=", "sum=x", "sum==2", "sum(2:2)=1", "sum(1)=1", "sum<2", "x0-x0=0", "2x0=1", "x0=1=2",
 		"20000000*x0=1", "x0+=1", "99999999999999999999*x0=1"} {
 		if _, err := energies.ParseConstraint(&sp, text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("constraint %q: want", text)) {
 			t.Errorf("%q: error %v", text, err)
 		}
 	}
+	for text, site := range map[string]int{"sum(0:9)=1": 8, "x0+x6=1": 6} {
+		if _, err := energies.ParseConstraint(&sp, text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("constraint %q: it has site %d, and the space has sites 0 to 5", text, site)) {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
 	for _, c := range []struct{ texts, want string }{
+		{"2*x0+2*x1=1", "no state meets constraint 2*x0+2*x1=1"},
 		{"sum=7", "no state meets constraint sum=7: the sum is from 0 to 6"},
 		{"sum(0:2)=2;sum<=1", "no state meets constraint sum<=1: the sum is from 2 to 6"},
-		{"x0+x1=1;x1+x2=1;x0+x2=1", "no state meets constraints x0+x1=1, x1+x2=1, x0+x2=1 together"},
+		{"x0+x1=1;x1+x2=1;x0+x2=1", "no state meets constraints x0+x1=1, x1+x2=1, x0+x2=1"},
 		{"2*x0-x1=3", "no state meets constraint 2*x0-x1=3: the sum is from -1 to 2"},
 		{"x0-x1=0;x1-x2=0;x2-x3=0", "constraints x0-x1=0, x1-x2=0, x2-x3=0: moves of 3 sites or fewer do not lead from [0 0 0 0] to [1 1 1 1], codes of sites [0 1 2 3]"},
 		{"sum=2;sum=3", "no state meets constraint sum=3: the sum is from 2 to 2"},

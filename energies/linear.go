@@ -3,6 +3,7 @@ package energies
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Constraints that are not a tree of plain sums over codes without gaps, as linear equations with other weights, or sums
@@ -112,26 +113,26 @@ func (s *Space) list() (*linear, error) {
 	}
 	switch {
 	case !fill(0):
-		return nil, &SpaceError{-1, fmt.Sprintf("constraints %s: more than %d states of their %d sites meet them, too many to check that moves connect them; only sums without weights, one within the other or apart, may be larger", s.constraintTexts(), mostListed, len(l.sites))}
+		return nil, &SpaceError{-1, fmt.Sprintf("%s: more than %d states of the %d sites meet what is asked, too many to check that moves connect them; only sums without weights, one within the other or apart, may be larger", s.constraintTexts(), mostListed, len(l.sites))}
 	case len(l.states) == 0:
-		return nil, &SpaceError{-1, fmt.Sprintf("no state meets constraints %s together", s.constraintTexts())}
+		return nil, &SpaceError{-1, fmt.Sprintf("no state meets %s", s.constraintTexts())}
 	}
 	if a, b, ok := l.connected(); !ok {
-		return nil, &SpaceError{-1, fmt.Sprintf("constraints %s: moves of %d sites or fewer do not lead from %v to %v, codes of sites %v", s.constraintTexts(), LinearMoves, a, b, l.sites)}
+		return nil, &SpaceError{-1, fmt.Sprintf("%s: moves of %d sites or fewer do not lead from %v to %v, codes of sites %v", s.constraintTexts(), LinearMoves, a, b, l.sites)}
 	}
 	return l, nil
 }
 
-// constraintTexts lists the constraints.
+// constraintTexts names the constraints.
 func (s *Space) constraintTexts() string {
-	text := ""
-	for k, c := range s.Constraints {
-		if k > 0 {
-			text += ", "
-		}
-		text += c.Text
+	var texts []string
+	for _, c := range s.Constraints {
+		texts = append(texts, c.Text)
 	}
-	return text
+	if len(texts) == 1 {
+		return "constraint " + texts[0]
+	}
+	return "constraints " + strings.Join(texts, ", ")
 }
 
 // connected reports whether changes of up to LinearMoves sites lead from every state to every other; or else two that they do

@@ -2,6 +2,7 @@ package samplers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -342,4 +343,32 @@ func TestGradientNoise(t *testing.T) {
 			t.Errorf("batches of %d: mean estimate %.3f, want %.3f: z-score %.1f", b, got, want, z)
 		}
 	}
+}
+
+// TestDivergence: a chain in a state of probability zero by either half of its minibatch, or by both, has diverged.
+func TestDivergence(t *testing.T) {
+	for halves := 1; halves < 4; halves++ {
+		e := &edge{independent: newIndependent(curves[1]), halves: halves}
+		var bad *NonFiniteError
+		_, err := Run(t.Context(), Config{Kernel: kernel(t, "sgld", e, Settings{"batch": "4", "form": "corrected"}), Chains: 2, Steps: 9})
+		if !errors.As(err, &bad) || !isZero(bad.Value) || bad.Step != 2 {
+			t.Errorf("halves %02b: %v", halves, err)
+		}
+	}
+}
+
+// edge has probability zero from the fourth minibatch on, by those of its halves whose bits are set.
+type edge struct {
+	independent
+	halves, calls int
+}
+
+func (e *edge) EstimateGrad(ctx context.Context, u []float64, g []float32, x energies.Batch, terms [][]int32) error {
+	err := e.independent.EstimateGrad(ctx, u, g, x, terms)
+	if e.calls++; e.calls > 6 && e.halves>>(e.calls%2)&1 == 1 {
+		for c := range u {
+			u[c] = math.Inf(-1)
+		}
+	}
+	return err
 }

@@ -87,7 +87,7 @@ func (k *SGDLD) halves(ctx context.Context, e *estimate, n int) error {
 	share, all := float64(a)/float64(k.batch), float64(k.batch)/float64(len(k.order))
 	e.noise = resize(e.noise, len(grad))
 	for j, v := range u {
-		e.U[j] += share * (v - e.U[j])
+		e.U[j] = share*v + (1-share)*e.U[j] // -Inf where either is
 	}
 	for i, g := range grad {
 		rest := float64(g) - float64(e.Grad[i])

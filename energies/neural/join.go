@@ -13,6 +13,9 @@ import (
 // inputs that are free, if there are two. It returns the name of the input that takes the state.
 func joinInputs(m *onnx.Model, name string, s *energies.Space, o *ModelOptions) (string, error) {
 	if s.Discrete == nil {
+		if strings.Contains(name, ",") && m.Graph.Input(name) == nil {
+			return "", BadOption("input", name, "one input; two take the parts of a mixed space, as binary:8+real:8, and not of "+s.String())
+		}
 		return name, nil
 	}
 	if name == "" {

@@ -182,6 +182,7 @@ func TestBadSpikeSlab(t *testing.T) {
 		"mixed draws discrete values and real numbers, but the states are of binary:4":                  func(o *Options) { o.Model, o.Space = "pair.onnx", "binary:4" },
 		`input "z" of shape [n, 4]: 3 numbers per chain need the shape [chain, 3]`:                      func(o *Options) { o.Space = "binary:3+real:5" },
 		"input v: the model has no such input":                                                          func(o *Options) { o.Input = "z,v" },
+		"two take the parts of a mixed space, as binary:8+real:8, and not of real:8":                    func(o *Options) { o.Space, o.Input, o.Sampler = "real:8", "z,w", "mala" },
 		"the discrete sites of a mixed space are numbers, binary, spin or ordinal, and not categorical": func(o *Options) { o.Space = "categorical:4x3+real:4" },
 		"site 2: 0.5 is not allowed in binary:4+real:4":                                                 func(o *Options) { o.Init = "half.json" },
 		"dmala does not keep constraint sum=1; samplers that do: block-gibbs, exchange":                 func(o *Options) { o.Constraints = []string{"sum=1"} },

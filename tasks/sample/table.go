@@ -110,6 +110,10 @@ func (t *table) csv(data []byte) error {
 		if err == io.EOF {
 			return nil
 		}
+		if errors.Is(err, csv.ErrFieldCount) {
+			line, _ := r.FieldPos(0)
+			return fmt.Errorf("line %d: %d values for %d columns", line, len(record), len(t.header))
+		}
 		if err != nil {
 			return err // which names the line
 		}
