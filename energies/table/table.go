@@ -1,49 +1,107 @@
-// Package table handles spaces that are small enough to enumerate: an [Energy] given by a table of
-// log-densities, and the [Enumeration] of the distribution of any energy, a reference for testing
-// samplers.
+// Package table enumerates the distribution of an energy on a space that is small enough: a reference for testing samplers.
 package table
 
 import (
 	"context"
 	"fmt"
 	"math"
+	"sort"
 
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Energy is an arbitrary log-density, one number per state. Its gradient is that of the multilinear
-// extension U(z) = Σ_x U(x) Π_i z[i,x_i], so g[i,v] is U with x_i := v: differences are exact for one
-// site but not for several at once. It is immutable and safe for concurrent use.
-type Energy struct {
-	space  *energies.Space
-	logp   []float64
-	lowest float64 // smallest finite entry, used instead of -Inf in gradients
+// Enumeration is the distribution of an energy, state by state.
+type Enumeration struct {
+	// X holds every allowed state that meets the constraints of the space, [state, site], in increasing order of index.
+	X energies.Batch
+	// U is the log-density and P the probability of each state, [state]; LogZ is log Σ exp(U).
+	U, P []float64
+	LogZ float64
+
+	index []int // of each state, increasing
+	cdf   []float64
 }
 
-var _ energies.Differentiable = (*Energy)(nil)
+// maxStates is the maximal size of an enumeration.
+const maxStates = 1 << 20
 
-// New returns the energy with U(x) = logp[Index(sp, x)] in nats; -Inf means probability zero. Entries
-// of states that are not allowed are ignored. logp is retained. Errors are *energies.SpaceError.
-func New(sp *energies.Space, logp []float64) (*Energy, error) {
-	if err := sp.Check(); err != nil {
+// Enumerate evaluates e at every allowed state. Errors are *energies.SpaceError for more than maxStates
+// states, and those of the energy.
+func Enumerate(ctx context.Context, e energies.Energy) (*Enumeration, error) {
+	sp := e.Space()
+	n := 1
+	for i := range sp.Sites {
+		values := sp.Values
+		if list := sp.AllowedAt(i); list != nil {
+			values = len(list)
+		}
+		if n *= values; n > maxStates {
+			return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("at least %d states; an enumeration can have at most %d", n, maxStates)}
+		}
+	}
+	w := &Enumeration{X: energies.NewBatch(sp, n)}
+	states := w.X.Codes[:0]
+	for k := range n {
+		rest := k
+		for i := sp.Sites - 1; i >= 0; i-- {
+			values, list := sp.Values, sp.AllowedAt(i)
+			if list != nil {
+				values = len(list)
+			}
+			w.X.Chain(k)[i] = int32(rest % values)
+			if list != nil {
+				w.X.Chain(k)[i] = list[rest%values]
+			}
+			rest /= values
+		}
+		if x := w.X.Chain(k); sp.Meets(x) {
+			w.index = append(w.index, index(sp, x))
+			states = append(states, x...)
+		}
+	}
+	n = len(w.index)
+	w.X.Codes, w.U, w.P, w.cdf = states, make([]float64, n), make([]float64, n), make([]float64, n)
+	if err := e.LogDensity(ctx, w.U, w.X); err != nil {
 		return nil, err
 	}
-	want := 1
-	for range sp.Sites {
-		if want *= sp.Values; want > len(logp) {
-			break
-		}
+	w.normalise()
+	return w, nil
+}
+
+func (w *Enumeration) normalise() {
+	top := math.Inf(-1)
+	for _, u := range w.U {
+		top = max(top, u)
 	}
-	if len(logp) != want {
-		return nil, &energies.SpaceError{Site: -1, Reason: fmt.Sprintf("a table of %d states; the space has at least %d", len(logp), want)}
+	sum := 0.0
+	for _, u := range w.U {
+		sum += math.Exp(u - top)
 	}
-	e := &Energy{space: sp, logp: logp, lowest: math.Inf(1)}
-	for _, u := range logp {
-		if !math.IsInf(u, -1) {
-			e.lowest = min(e.lowest, u)
-		}
+	w.LogZ = top + math.Log(sum)
+	total := 0.0
+	for k, u := range w.U {
+		w.P[k] = math.Exp(u - w.LogZ)
+		total += w.P[k]
+		w.cdf[k] = total
 	}
-	return e, nil
+}
+
+// Len returns the number of states.
+func (w *Enumeration) Len() int { return len(w.U) }
+
+// Find returns the position of state x in the enumeration, or -1 if x is not allowed.
+func (w *Enumeration) Find(x []int32) int {
+	k := index(w.X.Space, x)
+	if j := sort.SearchInts(w.index, k); j < len(w.index) && w.index[j] == k {
+		return j
+	}
+	return -1
+}
+
+// Draw returns the position of the state at which the cumulative probability exceeds u in (0,1). For a
+// uniform u this is an exact sample.
+func (w *Enumeration) Draw(u float64) int {
+	return min(sort.Search(len(w.cdf), func(k int) bool { return w.cdf[k] > u }), len(w.cdf)-1)
 }
 
 // index returns the number of a state of sp, allowed or not: its codes read as digits, the first site
@@ -54,51 +112,4 @@ func index(sp *energies.Space, x []int32) int {
 		k = k*sp.Values + int(v)
 	}
 	return k
-}
-
-// Space implements energies.Energy.
-func (e *Energy) Space() *energies.Space { return e.space }
-
-// LogDensity implements energies.Energy.
-func (e *Energy) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	for c := range u {
-		u[c] = e.logp[index(e.space, x.Chain(c))]
-	}
-	return ctx.Err()
-}
-
-// LogDensityGrad implements energies.Differentiable. Entries of -Inf in the gradient are replaced by
-// the smallest finite entry of the table.
-func (e *Energy) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	d, s := e.space.Sites, e.space.Values
-	for c := range u {
-		k := index(e.space, x.Chain(c))
-		u[c] = e.logp[k]
-		stride := len(e.logp)
-		for i, cur := range x.Chain(c) {
-			stride /= s
-			for v := range s {
-				g[(c*d+i)*s+v] = float32(max(e.logp[k+(v-int(cur))*stride], e.lowest))
-			}
-		}
-	}
-	return ctx.Err()
-}
-
-// LogConditional implements energies.Conditional.
-func (e *Energy) LogConditional(ctx context.Context, lp []float64, site int, x energies.Batch) error {
-	s, stride := e.space.Values, len(e.logp)
-	for range site + 1 {
-		stride /= s
-	}
-	for c := range x.Chains() {
-		k, cur := index(e.space, x.Chain(c)), int(x.Chain(c)[site])
-		for v := range s {
-			lp[c*s+v] = math.Inf(-1)
-			if e.space.Allows(site, int32(v)) {
-				lp[c*s+v] = e.logp[k+(v-cur)*stride]
-			}
-		}
-	}
-	return ctx.Err()
 }

@@ -17,13 +17,6 @@ type Picture struct {
 	Height, Width int
 	// Channels is 1 (grey) or 3 (red, green, blue); 0 means 1, or 3 if only that makes a square.
 	Channels int
-	// Interleaved means that the channels of a pixel are adjacent, [height, width, channel]; the
-	// default is one plane per channel, as in PyTorch.
-	Interleaved bool
-	// Most is the maximum number of chains shown; 0 means 64.
-	Most int
-	// Scale is the size of a drawn pixel; 0 makes an image of about 64 pixels.
-	Scale int
 }
 
 // Resolve fills in the inferred fields for a space. It returns a *store.Error if its sites do not match
@@ -58,12 +51,6 @@ func (p Picture) Resolve(s store.Space) (Picture, error) {
 	if p.Height < 1 || pixels%p.Height != 0 || p.Width != pixels/p.Height || pixels*p.Channels != s.Sites { // a product may overflow
 		return p, &store.Error{Path: "picture", Reason: fmt.Sprintf("%d sites are not %d by %d pixels of %d channels", s.Sites, p.Height, p.Width, p.Channels)}
 	}
-	if p.Most <= 0 {
-		p.Most = 64
-	}
-	if p.Scale <= 0 {
-		p.Scale = max(1, 64/max(p.Height, p.Width))
-	}
 	return p, nil
 }
 
@@ -72,8 +59,11 @@ func square(n int) bool {
 	return root*root == n
 }
 
-// gap is the width of the lines between images.
-const gap = 2
+// most is the maximum number of chains shown, gap the width of the lines between their images.
+const most, gap = 64, 2
+
+// scale is the size of a drawn pixel, which makes an image of about 64 pixels.
+func (p Picture) scale() int { return max(1, 64/max(p.Height, p.Width)) }
 
 // Grid returns an image of the last draw of each chain, in rows. The lowest value of the space is
 // black, the highest white. Errors are *store.Error and *Error.
@@ -85,10 +75,10 @@ func Grid(r *store.Reader, p Picture) (image.Image, error) {
 	if r.Draws(store.Sampling) == 0 {
 		return nil, &store.Error{Path: "picture", Reason: "the run has no draws yet"}
 	}
-	n := min(r.Chains(), p.Most)
+	n := min(r.Chains(), most)
 	across := int(math.Ceil(math.Sqrt(float64(n))))
 	down := (n + across - 1) / across
-	wide, high := p.Width*p.Scale+gap, p.Height*p.Scale+gap
+	wide, high := p.Width*p.scale()+gap, p.Height*p.scale()+gap
 	img := image.NewRGBA(image.Rect(0, 0, across*wide+gap, down*high+gap))
 	for k := range img.Pix {
 		img.Pix[k] = 0x80
@@ -111,11 +101,9 @@ func Grid(r *store.Reader, p Picture) (image.Image, error) {
 func (p Picture) draw(img *image.RGBA, at image.Point, x []int32, lo, hi int) {
 	shade := func(row, col, channel int) uint8 {
 		k := (channel*p.Height+row)*p.Width + col
-		if p.Interleaved {
-			k = (row*p.Width+col)*p.Channels + channel
-		}
 		return uint8(math.Round(255 * float64(int(x[k])-lo) / float64(hi-lo)))
 	}
+	side := p.scale()
 	for row := range p.Height {
 		for col := range p.Width {
 			c := color.RGBA{shade(row, col, 0), 0, 0, 0xff}
@@ -123,8 +111,8 @@ func (p Picture) draw(img *image.RGBA, at image.Point, x []int32, lo, hi int) {
 			if p.Channels == 3 {
 				c.G, c.B = shade(row, col, 1), shade(row, col, 2)
 			}
-			for i := range p.Scale * p.Scale {
-				img.SetRGBA(at.X+col*p.Scale+i%p.Scale, at.Y+row*p.Scale+i/p.Scale, c)
+			for i := range side * side {
+				img.SetRGBA(at.X+col*side+i%side, at.Y+row*side+i/side, c)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ func TestPictureGrid(t *testing.T) {
 	space := &energies.Space{Sites: 12, Values: 256, Kind: energies.Ordinal}
 	r := fake(t, space, []int64{0, 1, 2}, 5, 0, func(k, c, i int) int32 { return int32(10*i + k + c) })
 	path := filepath.Join(t.TempDir(), "grid.png")
-	if err := WritePNG(r, path, Picture{Scale: 3}); err != nil { // 3 channels of 2 by 2
+	if err := WritePNG(r, path, Picture{}); err != nil { // 3 channels of 2 by 2
 		t.Fatal(err)
 	}
 	f, err := os.Open(path)
@@ -29,21 +29,13 @@ func TestPictureGrid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := img.Bounds(); b.Dx() != 2*(6+gap)+gap || b.Dy() != b.Dx() {
+	if b := img.Bounds(); b.Dx() != 2*(64+gap)+gap || b.Dy() != b.Dx() {
 		t.Errorf("%v", b)
 	}
 	// Chain 1, second row, first column: plane c has value 10·(4c+2) + 4 + 1.
-	at := img.At(gap+6+gap+1, gap+3+1)
+	at := img.At(gap+64+gap+1, gap+32+1)
 	if want := (color.RGBA{25, 65, 105, 255}); color.RGBAModel.Convert(at) != want {
 		t.Errorf("%v, want %v", at, want)
-	}
-	// Interleaved, channel c of that pixel is site 6+c.
-	img, err = Grid(r, Picture{Scale: 3, Interleaved: true, Channels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := img.At(gap+6+gap+1, gap+3+1), (color.RGBA{65, 75, 85, 255}); got != want {
-		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -52,10 +44,10 @@ func TestPictureResolve(t *testing.T) {
 		sites   int
 		p, want Picture
 	}{
-		{784, Picture{}, Picture{Height: 28, Width: 28, Channels: 1, Most: 64, Scale: 2}},
-		{3072, Picture{}, Picture{Height: 32, Width: 32, Channels: 3, Most: 64, Scale: 2}},
-		{6, Picture{Height: 2}, Picture{Height: 2, Width: 3, Channels: 1, Most: 64, Scale: 21}},
-		{18, Picture{Height: 2, Width: 3}, Picture{Height: 2, Width: 3, Channels: 3, Most: 64, Scale: 21}},
+		{784, Picture{}, Picture{Height: 28, Width: 28, Channels: 1}},
+		{3072, Picture{}, Picture{Height: 32, Width: 32, Channels: 3}},
+		{6, Picture{Height: 2}, Picture{Height: 2, Width: 3, Channels: 1}},
+		{18, Picture{Height: 2, Width: 3}, Picture{Height: 2, Width: 3, Channels: 3}},
 	} {
 		if got, err := c.p.Resolve(store.Space{Kind: "binary", Sites: c.sites, Values: 2}); err != nil || got != c.want {
 			t.Errorf("%d sites: %+v, %v", c.sites, got, err)

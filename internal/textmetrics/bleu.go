@@ -90,7 +90,7 @@ func (x *index) selfBLEU() Percent {
 // number as in NLTK, which gives about 1e-75 instead of 0.
 func (x *index) score(clip func(i int, e entry) int32, closest func(n int) int) Percent {
 	const smallest = 0x1p-1022
-	var match, all [MaxOrder]int
+	var match, all [maxOrder]int
 	c, r := 0, 0
 	for i, s := range x.sentences {
 		for _, e := range s {
@@ -111,7 +111,7 @@ func (x *index) score(clip func(i int, e entry) int32, closest func(n int) int) 
 		if match[n] > 0 {
 			p = float64(match[n]) / float64(all[n])
 		}
-		sum += math.Log(p) / MaxOrder
+		sum += math.Log(p) / maxOrder
 	}
 	if c <= r {
 		sum += 1 - float64(r)/float64(c)

@@ -3,7 +3,7 @@ package textmetrics
 import "math"
 
 // gram is an n-gram of word numbers; unused places hold no word.
-type gram [MaxOrder]int32
+type gram [maxOrder]int32
 
 const none = int32(-1)
 
@@ -16,7 +16,7 @@ type index struct {
 	count     []int32   // count of each n-gram over all samples
 	sentences [][]entry // distinct n-grams of each sample
 	lengths   []int     // number of words of each sample
-	total     [MaxOrder]int
+	total     [maxOrder]int
 	slot      []int32 // scratch of tally: 1 + position of an n-gram in the current list
 }
 
@@ -65,7 +65,7 @@ func (x *index) each(s []string, f func(n int, g gram)) {
 	}
 	for i := range ids {
 		g := gram{none, none, none, none}
-		for n := 0; n < MaxOrder && i+n < len(ids) && ids[i+n] != none; n++ {
+		for n := 0; n < maxOrder && i+n < len(ids) && ids[i+n] != none; n++ {
 			g[n] = ids[i+n]
 			f(n, g)
 		}
@@ -94,7 +94,7 @@ func (x *index) tally(s []string, list []entry) []entry {
 
 // unique returns, by order, the fraction of distinct n-grams that no reference of c has.
 func (x *index) unique(c *clips) ByOrder {
-	var n [MaxOrder]int
+	var n [maxOrder]int
 	for id, k := range c.most {
 		if k == 0 {
 			n[x.order[id]]++
@@ -105,7 +105,7 @@ func (x *index) unique(c *clips) ByOrder {
 
 // selfUnique returns, by order, the fraction of n-grams that occur once.
 func (x *index) selfUnique() ByOrder {
-	var n [MaxOrder]int
+	var n [maxOrder]int
 	for id, k := range x.count {
 		if k == 1 {
 			n[x.order[id]]++
@@ -114,7 +114,7 @@ func (x *index) selfUnique() ByOrder {
 	return x.share(n)
 }
 
-func (x *index) share(n [MaxOrder]int) (p ByOrder) {
+func (x *index) share(n [maxOrder]int) (p ByOrder) {
 	for i := range p {
 		if x.total[i] == 0 {
 			p[i] = Percent(math.NaN())

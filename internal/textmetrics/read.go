@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// ErrEmpty reports a file without sentences.
-var ErrEmpty = errors.New("textmetrics: no sentences")
+// errEmpty reports a file without sentences.
+var errEmpty = errors.New("textmetrics: no sentences")
 
 // ReadSentences reads one sentence per line, in lower case and split at white space. Lines without
-// words are skipped. Errors are ErrEmpty, one for text that is not UTF-8, or those of r.
+// words are skipped. Errors are errEmpty, one for text that is not UTF-8, or those of r.
 func ReadSentences(r io.Reader) ([][]string, error) {
 	var out [][]string
 	in := bufio.NewReader(r)
@@ -33,7 +33,7 @@ func ReadSentences(r io.Reader) ([][]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, ErrEmpty
+		return nil, errEmpty
 	}
 	return out, nil
 }

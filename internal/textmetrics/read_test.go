@@ -38,7 +38,7 @@ func TestReadErrors(t *testing.T) {
 		func(s string) error { _, err := ReadReferences(strings.NewReader(s)); return err },
 	} {
 		for _, text := range []string{"", "\n", " \t\n\n"} {
-			if err := read(text); !errors.Is(err, ErrEmpty) {
+			if err := read(text); !errors.Is(err, errEmpty) {
 				t.Errorf("%q: %v", text, err)
 			}
 		}

@@ -97,7 +97,7 @@ func slowCounts(n int, sentences ...[]string) map[string]int {
 
 func slowBLEU(refs [][][]string, samples [][]string) Percent {
 	logs, sampleLen, refLen, words := 0.0, 0, 0, 0
-	for n := 1; n <= MaxOrder; n++ {
+	for n := 1; n <= maxOrder; n++ {
 		match, all := 0, 0
 		for i, s := range samples {
 			total := 0

@@ -16,8 +16,8 @@ import (
 	"math"
 )
 
-// MaxOrder is the length of the longest n-grams counted.
-const MaxOrder = 4
+// maxOrder is the length of the longest n-grams counted.
+const maxOrder = 4
 
 // Refs is a named set of reference sentences.
 type Refs struct {
@@ -46,7 +46,7 @@ func (p *Percent) UnmarshalJSON(data []byte) error {
 }
 
 // ByOrder holds a value for each n-gram length, starting with single words.
-type ByOrder [MaxOrder]Percent
+type ByOrder [maxOrder]Percent
 
 // Report is the result of Compute.
 type Report struct {

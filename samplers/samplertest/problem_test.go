@@ -109,7 +109,7 @@ func Problems(t testing.TB) []*Problem {
 		for _, k := range zeros {
 			logp[k] = math.Inf(-1)
 		}
-		e, err := table.New(sp, logp)
+		e, err := newTable(sp, logp)
 		return build(name, alpha, e, err)
 	}
 	randomNet := func(name string, alpha float64, sp *energies.Space) *Problem {

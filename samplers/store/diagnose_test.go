@@ -240,7 +240,8 @@ func TestNotAvailable(t *testing.T) {
 		if err := s.Write(c.r.Dir()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if back, err := ReadSummary(c.r.Dir()); err != nil || fmt.Sprint(back.Diagnostics) != fmt.Sprint(s.Diagnostics) {
+		var back Summary
+		if err := ReadFile(c.r.Dir(), summaryName, &back); err != nil || fmt.Sprint(back.Diagnostics) != fmt.Sprint(s.Diagnostics) {
 			t.Errorf("%s: read back %v, %v", name, back, err)
 		}
 	}

@@ -1,9 +1,6 @@
 package store
 
 import (
-	"errors"
-	"io/fs"
-
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 )
@@ -89,14 +86,4 @@ func WriteSummary(dir string, o TableOptions) (*Summary, error) {
 		return nil, err
 	}
 	return s, s.Write(dir)
-}
-
-// ReadSummary reads summary.json, nil if it does not exist. Errors are *Error.
-func ReadSummary(dir string) (*Summary, error) {
-	s := &Summary{}
-	err := ReadFile(dir, summaryName, s)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return s, err
 }

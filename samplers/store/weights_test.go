@@ -95,8 +95,8 @@ func TestWeightedSummary(t *testing.T) {
 	if _, err := WriteSummary(r.Dir(), TableOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := ReadSummary(r.Dir())
-	if err != nil {
+	var s Summary
+	if err := ReadFile(r.Dir(), summaryName, &s); err != nil {
 		t.Fatal(err)
 	}
 	means, deviations := e.moments()

@@ -22,9 +22,6 @@ type Options struct {
 	// Every is the time between checkpoints; 0 means half a minute, or fifty times the duration of a
 	// checkpoint if that is longer. Negative means that only Checkpoint and Close write checkpoints.
 	Every time.Duration
-	// QueueBytes limits the memory of draws waiting to be written; 0 means 16 MiB. There is always room
-	// for two draws.
-	QueueBytes int
 }
 
 // Writer records a run in a folder. It is a samplers.Observer. Its methods must not be called
@@ -64,8 +61,8 @@ type message struct {
 
 const (
 	everyDefault = 30 * time.Second
-	queueDefault = 16 << 20
-	queueMost    = 256 // slots
+	queueBytes   = 16 << 20 // of draws that wait to be written; there is always room for two
+	queueMost    = 256      // slots
 )
 
 // newWriter starts the writing goroutine.
@@ -75,11 +72,8 @@ func newWriter(h Header, o Options, lock *flock.Flock, b *backend) *Writer {
 		header: h, options: o, lock: lock, back: b, began: time.Now(),
 		tally: Tally{Accept: make([]float64, n), Hops: make([]int64, n)}, done: make(chan struct{}),
 	}
-	if o.QueueBytes <= 0 {
-		w.options.QueueBytes = queueDefault
-	}
 	size := n * (4*h.Space.Sites + 4*8 + 4)
-	w.slots = min(max(2, w.options.QueueBytes/size), queueMost)
+	w.slots = min(max(2, queueBytes/size), queueMost)
 	w.queue, w.free = make(chan message, w.slots+1), make(chan *slot, w.slots)
 	for range w.slots {
 		w.free <- &slot{}

@@ -16,18 +16,18 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// BestFile has the best distinct sequences of a run, best first: of its draws, and of the search by Options.Improve. Its
+// bestFile has the best distinct sequences of a run, best first: of its draws, and of the search by Options.Improve. Its
 // columns are U, the terms, the changes from the start and the sequence.
-const BestFile = "best.csv"
+const bestFile = "best.csv"
 
 const (
-	bestKept      = 1000 // sequences in BestFile
+	bestKept      = 1000 // sequences in bestFile
 	improveBatch  = 8    // states of an evaluation
 	improvePairs  = 24   // best changes of a state, each with one back to the start, where a ball is to have room for them
 	improveNearby = 200  // states near each that was evaluated that may be the next
 )
 
-// improve writes BestFile. Options.Improve states more are evaluated, with their gradient, best first: draws, and
+// improve writes bestFile. Options.Improve states more are evaluated, with their gradient, best first: draws, and
 // those one change from a state that was evaluated, with the U that the gradient there predicts; the last prediction counts.
 // Predicted changes are multiplied by what fits those made, of which each round halves the weight of earlier ones. Without
 // gradients the states nearest to the best are next. Runs of some chains of a larger one, and weighted draws, are left as they are.
@@ -209,10 +209,10 @@ func (s *improvement) expand(x []int32, u float64, g []float32) {
 	}
 }
 
-// writeBest writes BestFile.
+// writeBest writes bestFile.
 func writeBest(dir string, names []string, list []Sequence) error {
-	return checksums.Update(dir, checksums.Files{Whole: []string{BestFile}}, func() error {
-		return atomicfile.Write(filepath.Join(dir, BestFile), func(w io.Writer) error {
+	return checksums.Update(dir, checksums.Files{Whole: []string{bestFile}}, func() error {
+		return atomicfile.Write(filepath.Join(dir, bestFile), func(w io.Writer) error {
 			out := csv.NewWriter(w)
 			if err := out.Write(slices.Concat(names, []string{"changes", "sequence"})); err != nil {
 				return err

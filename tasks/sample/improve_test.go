@@ -13,6 +13,9 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/known"
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
 )
 
 // TestImprove: a search of 300 states finds the greatest U of the 4,993 sequences within three changes, which a few draws do
@@ -64,7 +67,7 @@ func TestImprove(t *testing.T) {
 			if _, err := Run(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-			f, err := os.Open(filepath.Join("run", BestFile))
+			f, err := os.Open(filepath.Join("run", bestFile))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +108,7 @@ func TestImprove(t *testing.T) {
 			if err != nil || drawn[0].Values[0] > greatest-0.1 {
 				t.Errorf("the draws have %v already, of at most %v: %v", drawn, greatest, err)
 			}
-			if _, err := os.Stat(filepath.Join("drawn", BestFile)); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join("drawn", bestFile)); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a file without a search: %v", err)
 			}
 		})
@@ -114,8 +117,18 @@ func TestImprove(t *testing.T) {
 
 // TestImproveWithoutGradient: where a term has no gradient, the neighbours of the best are searched.
 func TestImproveWithoutGradient(t *testing.T) {
-	o := smallSum(t)
-	o.Terms, o.Sampler, o.Alphabet, o.Space, o.Init, o.Start, o.Steps, o.Warmup = []string{"columns.onnx#blind:0.7"}, "rwm", "AB", "binary:4", "zeros", "", 1, 0
+	o := small(t)
+	b, err := build.New(&onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "blind"}}, "n/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := b.Input("x", onnx.Float, shape.Sym("n"), shape.D(4), shape.D(2))
+	ones := b.Cast(b.Op("Greater", []build.Value{x, b.Scalar(0.5, x)}), onnx.Float)
+	b.Output("u", b.ReduceSum(b.Mul(ones, b.Const(onnx.NewFloat("", []int64{2}, []float32{0, 1}))), []int64{1, 2}, false))
+	if err := errors.Join(b.Err(), onnx.Save(b.Model(), "blind.onnx", onnx.SaveOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	o.Model, o.Terms, o.Sampler, o.Alphabet, o.Space, o.Init, o.Start, o.Steps, o.Warmup = "", []string{"blind.onnx:0.7"}, "rwm", "AB", "categorical:4x2", "zeros", "", 1, 0
 	o.Chains, o.Improve = 1, 40
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)

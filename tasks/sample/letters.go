@@ -334,7 +334,7 @@ type Sequence struct {
 }
 
 // Best returns the n distinct sequences of greatest U of the run in a folder, best first, and the names of their values: those
-// of BestFile, or without it the best draws; nothing if its states are no sequences. Errors are *store.Error.
+// of best.csv, or without it the best draws; nothing if its states are no sequences. Errors are *store.Error.
 func Best(dir string, n int) (best []Sequence, names []string, err error) {
 	r, err := store.Open(dir)
 	if err != nil {
@@ -344,13 +344,13 @@ func Best(dir string, n int) (best []Sequence, names []string, err error) {
 		return nil, nil, nil
 	}
 	names = columns(r.Header())
-	text, err := checksums.Read(dir, BestFile)
+	text, err := checksums.Read(dir, bestFile)
 	if !r.Finished() || errors.Is(err, fs.ErrNotExist) {
 		best, err = bestDraws(r, n)
 		return best, names, err
 	}
 	if err != nil {
-		return nil, nil, &store.Error{Path: filepath.Join(dir, BestFile), Reason: "cannot be used", Err: err}
+		return nil, nil, &store.Error{Path: filepath.Join(dir, bestFile), Reason: "cannot be used", Err: err}
 	}
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	for k := 1; k < len(rows) && k <= n; k++ {

@@ -47,7 +47,7 @@ type Options struct {
 	Start    string `json:"start,omitempty"`
 	Keep     string `json:"keep,omitempty"`
 	Within   int    `json:"within,omitempty"`
-	// Improve is the number of states that a search from the best draws evaluates for better sequences; see BestFile.
+	// Improve is the number of states that a search from the best draws evaluates for better sequences, written to best.csv.
 	Improve int `json:"improve,omitempty"`
 	// Space is the set of states: see [ParseSpace]. Allow is a JSON file with the allowed values, one
 	// list for all sites or one per site; "" allows every value.

@@ -223,7 +223,8 @@ func TestInterruptedWithManyDraws(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || s == nil || s.Draws != 50 || s.Finished || s.Diagnostics != nil || len(s.Hops) != o.Chains {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if kept, err := store.ReadSummary(o.Out); err != nil || kept.Draws != s.Draws || kept.Diagnostics != nil {
+	var kept store.Summary
+	if err := store.ReadFile(o.Out, "summary.json", &kept); err != nil || kept.Draws != s.Draws || kept.Diagnostics != nil {
 		t.Fatalf("%+v, %v", kept, err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 )
 
-// TwoStage is the name of the sampler that uses a draft.
-const TwoStage = "two-stage"
+// twoStage is the name of the sampler that uses a draft.
+const twoStage = "two-stage"
 
 // Draft is what the option names: one of the fields is set, or none.
 type Draft struct {
@@ -64,14 +64,14 @@ func Parse(text string, o ort.Options) (Draft, error) {
 // two-stage sampler around the one that is asked for. The error is to follow the name of the sampler.
 func Sampler(draft, name string, set samplers.Settings) (string, samplers.Settings, error) {
 	switch {
-	case draft == "" && name == TwoStage:
+	case draft == "" && name == twoStage:
 		return "", nil, errors.New("it needs a draft")
-	case draft == "" || name == TwoStage:
+	case draft == "" || name == twoStage:
 		return name, set, nil
 	}
 	all := samplers.Settings{"inner": name}
 	maps.Copy(all, set)
-	return TwoStage, all, nil
+	return twoStage, all, nil
 }
 
 // Versions are those of the runtime and of the plug-ins that the providers of a run come from.

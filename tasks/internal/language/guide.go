@@ -76,7 +76,7 @@ func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (
 		return nil, err
 	}
 	g := &Guide{GuideID: GuideID{src.Name, src.SHA256, "", weight}}
-	labels, multi, classifies := Labels(src)
+	labels, multi, classifies := labelsOf(src)
 	k := slices.IndexFunc(labels, func(l string) bool { return strings.EqualFold(l, label) })
 	switch {
 	case classifies && label == "":
@@ -85,10 +85,10 @@ func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (
 		err = bad("%s has no label %q; it has %s", src.Name, label, strings.Join(labels, ", "))
 	case classifies:
 		g.Label = labels[k]
-		g.Tok, g.Text, err = LoadClassifier(src, k, multi, o)
+		g.Tok, g.Text, err = loadClassifier(src, k, multi, o)
 	case label != "":
 		err = bad("%s is no classifier with labels, and has no variant %q", src.Name, label)
-	case Causal(src):
+	case causal(src):
 		g.Tok, g.Text, err = LoadCausal(src, o)
 	default:
 		g.Tok, g.Masked, _, err = Load(src, mlm.Options{MaxBatch: o.MaxBatch, Runtime: o.Runtime})

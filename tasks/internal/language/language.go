@@ -33,7 +33,7 @@ func Load(src models.Model, o mlm.Options) (*hf.Tokenizer, *mlm.Model, mlm.Optio
 	if err != nil {
 		return fail(err)
 	}
-	if Causal(src) {
+	if causal(src) {
 		return fail(ErrCausal)
 	}
 	if tok.Mask < 0 {
@@ -79,15 +79,15 @@ func (c config) is(ends ...string) bool {
 	})
 }
 
-// Causal says whether a model's config.json names a causal language model. Its tokenizer may have a mask token all the same.
-func Causal(src models.Model) bool {
+// causal says whether a model's config.json names a causal language model. Its tokenizer may have a mask token all the same.
+func causal(src models.Model) bool {
 	c := configOf(src)
 	return c.is("ForCausalLM", "LMHeadModel") && !c.is("WithLMHeadModel") // XLM's, which is a masked one
 }
 
-// Labels returns the labels of a classifier in the order of its logits, and whether they do not exclude each other. found is
+// labelsOf returns the labels of a classifier in the order of its logits, and whether they do not exclude each other. found is
 // false for another model.
-func Labels(src models.Model) (labels []string, multi, found bool) {
+func labelsOf(src models.Model) (labels []string, multi, found bool) {
 	c := configOf(src)
 	for k := range len(c.Labels) {
 		labels = append(labels, c.Labels[strconv.Itoa(k)])
@@ -95,8 +95,8 @@ func Labels(src models.Model) (labels []string, multi, found bool) {
 	return labels, c.Problem == "multi_label_classification", c.is("ForSequenceClassification") && len(labels) > 0
 }
 
-// LoadClassifier is [Load] for a classifier, whose energy is the log-probability of a label.
-func LoadClassifier(src models.Model, label int, multi bool, o text.Options) (*hf.Tokenizer, *text.Model, error) {
+// loadClassifier is [Load] for a classifier, whose energy is the log-probability of a label.
+func loadClassifier(src models.Model, label int, multi bool, o text.Options) (*hf.Tokenizer, *text.Model, error) {
 	return load(src, o, func(m *onnx.Model, o text.Options) (*text.Model, error) {
 		return text.NewClassifier(m, label, multi, o)
 	})

@@ -11,10 +11,10 @@ import (
 	"github.com/gradhop/gradhop/samplers/store"
 )
 
-// CommandFile has the options with which a run was begun.
-const CommandFile = "command.json"
+// commandFile has the options with which a run was begun.
+const commandFile = "command.json"
 
-// command is the content of CommandFile.
+// command is the content of commandFile.
 type command struct {
 	// Command is the task, as the command line calls it.
 	Command string `json:"command"`
@@ -30,7 +30,7 @@ func (r *Run) options() (store.Options, error) {
 		files[name] = v
 	}
 	var err error
-	files[CommandFile], err = record(r.p.Command, r.p.Options)
+	files[commandFile], err = record(r.p.Command, r.p.Options)
 	return store.Options{Every: r.p.Every, Files: files, Results: r.p.Results}, err
 }
 
@@ -45,7 +45,7 @@ func Record(dir, task string, options any) error {
 	if err != nil {
 		return err
 	}
-	return store.WriteFiles(dir, map[string]any{CommandFile: c})
+	return store.WriteFiles(dir, map[string]any{commandFile: c})
 }
 
 // Recall reads the options of the run of a task in a folder into options, a pointer. moved turns a path
@@ -55,7 +55,7 @@ func Record(dir, task string, options any) error {
 // made the run.
 func Recall(dir, task string, options any) (moved func(path string) string, err error) {
 	c := command{Options: options}
-	if err := store.ReadFile(dir, CommandFile, &c); err != nil {
+	if err := store.ReadFile(dir, commandFile, &c); err != nil {
 		if _, e := store.Open(dir); e != nil && !store.Begun(dir) && !checksums.Exists(dir) {
 			return nil, e // which says what the folder lacks
 		}
