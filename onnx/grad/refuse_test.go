@@ -44,6 +44,22 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestQuantisedSubgraph: a graph inside a node that reads quantised integers is refused for that, not for its operator.
+func TestQuantisedSubgraph(t *testing.T) {
+	g := newGen(18)
+	x := g.Input("x", onnx.Float, shape.D(3))
+	q := g.Op("QuantizeLinear", in(x, g.Const(onnx.NewFloat("", nil, []float32{0.1}))))
+	branch := func(name string) *onnx.Attribute {
+		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, G: &onnx.Graph{Name: name, Outputs: []*onnx.ValueInfo{{Name: name + "/y"}},
+			Nodes: []*onnx.Node{{Op: "Identity", Inputs: []string{q}, Outputs: []string{name + "/y"}}}}}
+	}
+	y := g.Op("DequantizeLinear", in(g.Op("If", in(g.Bools(nil)), branch("then_branch"), branch("else_branch")), g.Const(onnx.NewFloat("", nil, []float32{0.1}))))
+	_, err := grad.Backward(g.Builder, in(y), in(x), in(x))
+	if m := obstacle(err, grad.NoRule); m == nil || len(m.Nodes) != 1 || m.Nodes[0].Op != "If" || !strings.Contains(err.Error(), "where quantised integers are read: If node") {
+		t.Fatalf("got %v", err)
+	}
+}
+
 // TestMissingSubgraph: unknown operators in branches are reported like others.
 func TestMissingSubgraph(t *testing.T) {
 	g := newGen(18)

@@ -48,7 +48,7 @@ func moved(b *build.Builder, n *onnx.Node, i int, dy []Value) Value {
 	twin.Outputs = b.OpN("", n.Op, len(n.Outputs), twin.Inputs, twin.Attrs...)
 	r := Lookup("", n.Op, b.Opset())
 	if b.Err() != nil || r == nil || r.Rule == nil {
-		b.Fail(noRule([]*onnx.Node{n}))
+		b.Fail(noRule("", []*onnx.Node{n}))
 		return ""
 	}
 	for k, o := range twin.Outputs { // the symbols of the codes, so that dy tells sizes

@@ -254,7 +254,7 @@ func (p *pass) Path(outs []Value) ([]bool, error) {
 		wanted[o] = true
 	}
 	on := make([]bool, len(p.Nodes))
-	var missing, arithmetic []*onnx.Node
+	var missing, quantised, arithmetic []*onnx.Node
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
 		n := p.Nodes[i]
 		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return wanted[v] && p.reach[v] && !p.leaves[v] }) || !p.passes(n) {
@@ -267,7 +267,7 @@ func (p *pass) Path(outs []Value) ([]bool, error) {
 		switch {
 		case p.readsRelaxed(n) && !p.relaxable(n),
 			slices.ContainsFunc(captured(n), func(v Value) bool { return p.relaxed[v] || p.hot[v] }):
-			missing = append(missing, n)
+			quantised = append(quantised, n)
 		case p.computesWithCodes(n):
 			arithmetic = append(arithmetic, n)
 		case Lookup(n.Domain, n.Op, p.b.Model().Opsets[n.Domain]) == nil:
@@ -275,10 +275,13 @@ func (p *pass) Path(outs []Value) ([]bool, error) {
 		}
 	}
 	slices.Reverse(missing)
+	slices.Reverse(quantised)
 	slices.Reverse(arithmetic)
 	switch {
 	case missing != nil:
-		return nil, noRule(missing)
+		return nil, noRule("", missing)
+	case quantised != nil:
+		return nil, noRule(" where quantised integers are read", quantised)
 	case arithmetic != nil:
 		return nil, integerArithmetic(arithmetic)
 	}

@@ -61,10 +61,10 @@ func Refusal(o Obstacle, n *onnx.Node, format string, args ...any) error {
 	return &NotDifferentiableError{Obstacle: o, Nodes: []*onnx.Node{n}, Reason: n.Label() + ": " + fmt.Sprintf(format, args...)}
 }
 
-// noRule is the error for the nodes of a path that have no rule.
-func noRule(nodes []*onnx.Node) error {
+// noRule is the error for the nodes of a path that have no rule, or none in a case.
+func noRule(where string, nodes []*onnx.Node) error {
 	return &NotDifferentiableError{Obstacle: NoRule, Nodes: nodes,
-		Reason: fmt.Sprintf("no gradient rule for %d node(s) on the path: %s", len(nodes), labels(nodes))}
+		Reason: fmt.Sprintf("no gradient rule for %d node(s) on the path%s: %s", len(nodes), where, labels(nodes))}
 }
 
 // integerArithmetic is the error for the nodes of a path that compute with integers.
