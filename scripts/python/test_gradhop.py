@@ -102,6 +102,25 @@ def test_grad(live, tmp_path):
     assert np.allclose(got["grad/x"], 2 * x)
 
 
+def test_grad_of_a_module(live, tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is in scripts/requirements.txt")
+    import onnxruntime
+
+    class Pair(torch.nn.Module):
+        def forward(self, x, scale):
+            return (scale * x**3).sum(1)
+
+    x, scale = torch.randn(4, 3), torch.rand(4, 1)
+    out = live.grad(Pair(), of="energy", wrt="x", out=tmp_path / "pair.onnx", example=(x[:2], scale[:2]))
+    (got,) = onnxruntime.InferenceSession(out).run(["grad/x"], {"x": x.numpy(), "scale": scale.numpy()})
+    assert np.allclose(got, (3 * scale * x**2).numpy(), rtol=1e-5)
+    with pytest.raises(gradhop.InputError, match="a torch module needs out"):
+        live.grad(Pair(), example=(x, scale))
+    with pytest.raises(gradhop.InputError, match="model is of type int"):
+        live.grad(3, out=tmp_path / "out.onnx", example=x)
+    assert not (tmp_path / "out.onnx").exists()
+
+
 def test_interrupt_cancels_the_request(live, request):
     # Where tests run in the background, Python starts with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,6 +3,7 @@ package mlm
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
@@ -35,6 +36,8 @@ type Infill struct {
 	bias, others, blanks *ort.Tensor
 
 	model evaluator // uncached, or a *energies.Memo of it
+	// near is what predictions of a rounded energy are computed from, nil where they need all tokens.
+	near func() (*near, error)
 }
 
 // evaluator is what is cached.
@@ -93,7 +96,8 @@ func (m *Model) Infill(t Text) (*Infill, error) {
 const mixedTokens = 384
 
 // Rounded returns the energy of the same text with products of integers (provider cpu,int8), for
-// methods that compare many states and evaluate the best. A prediction takes 0.4 of the time. ok is
+// methods that compare many states and evaluate the best. Where most tokens are far from the blanks, Predict
+// computes those beside them only: attention reads of the others what they are while all blanks are masked. ok is
 // false unless the model runs on the CPU provider in float32.
 //
 // What it says of a state depends on the other states of the call, but not on the number of threads.
@@ -106,6 +110,7 @@ func (e *Infill) Rounded() (r *Infill, ok bool) {
 	c := *e
 	c.m = m
 	c.model = uncached{&c}
+	c.near = sync.OnceValues(func() (*near, error) { return c.nearOf(context.Background()) })
 	return &c, true
 }
 
@@ -155,16 +160,16 @@ func (e uncached) LogDensityTilt(ctx context.Context, u []float64, p []float32, 
 // parts returns the number of runs for a number of chains with each sequences per chain. It is a
 // multiple of the number of workers, so that runs have similar sizes. Fewer chains than workers go into
 // one run on all threads if there is a backward pass.
-func (e *Infill) parts(p product, chains, each int) int {
+func (e *Infill) parts(p product, chains, each, tokens int) int {
 	limit := e.m.opts.MaxBatch
 	if limit == 0 && e.m.opts.Runtime.OnCPU() {
-		limit = max(1, session.CacheTokens/len(e.text.IDs))
+		limit = max(1, session.CacheTokens/tokens)
 	}
 	switch {
 	case e.m.alone:
 		limit = 1
 	case e.m.mixed: // the same parts for any number of workers
-		limit = max(1, mixedTokens/len(e.text.IDs))
+		limit = max(1, mixedTokens/tokens)
 		return (chains + limit - 1) / limit
 	}
 	parts := 1
@@ -185,7 +190,7 @@ func (e *Infill) batches(ctx context.Context, p product, u []float64, g []float3
 		each = e.space.Sites
 	}
 	row := e.space.Sites * e.space.Values
-	parts, n, workers := e.parts(p, x.Chains(), each), x.Chains(), e.m.workers
+	parts, n, workers := e.parts(p, x.Chains(), each, len(e.text.IDs)), x.Chains(), e.m.workers
 	if parts < workers && (!p.forward() || e.m.opts.Runtime.Plugin()) {
 		workers = 1
 	}
@@ -292,12 +297,22 @@ func (e *Infill) conditional(lp []float64, site int, row []float32) {
 // temperature. The code at sites[c] is ignored. Other blanks that are not filled yet may hold the mask
 // token. each must not retain lp.
 func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, each func(c int, lp []float32)) error {
-	s, err := e.m.session(ctx, conditional, e.m.workers > 1)
+	p, tokens, near := conditional, len(e.text.IDs), (*near)(nil)
+	if e.near != nil {
+		var err error
+		if near, err = e.near(); err != nil {
+			return err
+		}
+	}
+	if near != nil {
+		p, tokens = nearby, len(near.tokens)
+	}
+	s, err := e.m.session(ctx, p, e.m.workers > 1)
 	if err != nil {
 		return err
 	}
 	v, n := e.space.Values, x.Chains()
-	parts := e.parts(conditional, n, 1)
+	parts := e.parts(p, n, 1, tokens)
 	at := func(k int) int { return k * n / parts } // first chain of part k
 	var out []float32
 	for first := 0; first < parts; first += e.m.workers { // all workers in parallel
@@ -308,7 +323,7 @@ func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, eac
 		}
 		if err := session.Parallel(last-first, e.m.workers, func(k int) error {
 			lo, hi := at(first+k), at(first+k+1)
-			return e.predict(ctx, s, out[(lo-from)*v:(hi-from)*v], sites[lo:hi], x.Slice(lo, hi))
+			return e.predict(ctx, s, near, out[(lo-from)*v:(hi-from)*v], sites[lo:hi], x.Slice(lo, hi))
 		}); err != nil {
 			return err
 		}
@@ -319,7 +334,7 @@ func (e *Infill) Predict(ctx context.Context, sites []int, x energies.Batch, eac
 	return nil
 }
 
-func (e *Infill) predict(ctx context.Context, s *session.Session, out []float32, sites []int, x energies.Batch) error {
+func (e *Infill) predict(ctx context.Context, s *session.Session, near *near, out []float32, sites []int, x energies.Batch) error {
 	chains, t := x.Chains(), len(e.text.IDs)
 	ids := make([]int64, chains*t)
 	rows := make([]int64, chains)
@@ -335,7 +350,12 @@ func (e *Infill) predict(ctx context.Context, s *session.Session, out []float32,
 		rows[c] = int64(e.text.Blanks[sites[c]])
 		seq[rows[c]] = int64(e.m.opts.MaskID)
 	}
-	in := e.m.textInputs(ids, chains, t)
+	var in map[string]*ort.Tensor
+	if near != nil {
+		in = e.m.nearInputs(near, ids, rows)
+	} else {
+		in = e.m.textInputs(ids, chains, t)
+	}
 	in[inRows] = &ort.Tensor{Shape: []int64{int64(chains), 1}, Data: rows}
 	in[inWords] = &ort.Tensor{Shape: []int64{int64(chains), 1}, Data: words}
 	return s.Run(ctx, in, []*ort.Tensor{{Shape: []int64{int64(chains), int64(e.space.Values)}, Data: out}})

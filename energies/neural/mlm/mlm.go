@@ -120,7 +120,8 @@ type Model struct {
 
 	mu       sync.Mutex
 	sessions map[graphKey]*session.Session
-	rounded  *Model // see Infill.Rounded; nil until it is asked for
+	rounded  *Model             // see Infill.Rounded; nil until it is asked for
+	nearby   func() *nearGraphs // of a rounded model
 }
 
 // graphKey names a session.
@@ -130,7 +131,7 @@ type graphKey struct {
 }
 
 // forward reports whether the graph of p has no backward pass.
-func (p product) forward() bool { return p == scoreOnly || p == conditional }
+func (p product) forward() bool { return p != withGrad && p != withTilt }
 
 // product is what a rewritten graph computes.
 type product int
@@ -140,6 +141,8 @@ const (
 	withGrad                   // terms of U and gradient
 	withTilt                   // terms of U and softmax of half the gradient
 	conditional                // log-probabilities at one masked blank
+	nearby                     // the same, from the tokens near the blanks; see near
+	keeping                    // what nearby needs of the other tokens
 )
 
 // New prepares a model in the format of Hugging Face exports: integer inputs input_ids, attention_mask
@@ -195,6 +198,7 @@ func (m *Model) round() *Model {
 		o.Runtime.Provider = "cpu,int8"
 		m.rounded = &Model{opts: o, model: m.model, part: m.part, vocab: m.vocab, mixed: true, workers: m.workers,
 			sequences: m.sequences, sessions: map[graphKey]*session.Session{}}
+		m.rounded.nearby = sync.OnceValue(m.rounded.nearGraphs)
 	}
 	return m.rounded
 }
@@ -237,7 +241,16 @@ func (m *Model) session(ctx context.Context, p product, single bool) (*session.S
 	if s := m.sessions[key]; s != nil {
 		return s, nil
 	}
-	g, err := m.rewrite(p)
+	var g *onnx.Model
+	var err error
+	switch p {
+	case nearby:
+		g = m.nearby().predict
+	case keeping:
+		g = m.nearby().keep
+	default:
+		g, err = m.rewrite(p)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -254,11 +267,9 @@ func (m *Model) session(ctx context.Context, p product, single bool) (*session.S
 }
 
 // textInputs returns the model's own inputs for n sequences of t tokens without padding, in full and for
-// the distinct pairs of token and position. It adds n to the sequence counter.
+// the distinct pairs of token and position.
 func (m *Model) textInputs(ids []int64, n, t int) map[string]*ort.Tensor {
-	m.sequences.Add(int64(n))
-	in := map[string]*ort.Tensor{}
-	m.own(in, "", ids, int64(n), int64(t))
+	in := m.ownInputs(ids, n, t)
 	var tokens, positions []int64
 	pairs, known := make([]int64, n*t), map[[2]int64]int64{}
 	for i, id := range ids {
@@ -274,6 +285,14 @@ func (m *Model) textInputs(ids []int64, n, t int) map[string]*ort.Tensor {
 	m.own(in, inDistinct, tokens, 1, int64(len(tokens)))
 	in[inPositions] = &ort.Tensor{Shape: []int64{int64(len(tokens))}, Data: positions}
 	in[inPairs] = &ort.Tensor{Shape: []int64{int64(n), int64(t)}, Data: pairs}
+	return in
+}
+
+// ownInputs returns the model's own inputs for n sequences of t tokens without padding. It adds n to the sequence counter.
+func (m *Model) ownInputs(ids []int64, n, t int) map[string]*ort.Tensor {
+	m.sequences.Add(int64(n))
+	in := map[string]*ort.Tensor{}
+	m.own(in, "", ids, int64(n), int64(t))
 	return in
 }
 

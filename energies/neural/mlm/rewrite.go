@@ -70,7 +70,7 @@ func (m *Model) rewrite(p product) (*onnx.Model, error) {
 		g.distinct(batch)
 	}
 	model.Graph.Outputs = nil
-	g.head(perSite, p)
+	g.head(outName, perSite, p)
 	switch p {
 	case conditional:
 		b.Output(outGrad, g.terms)
@@ -126,7 +126,7 @@ func (g *graph) distinct(batch shape.Dim) {
 }
 
 // head restricts the logits to the rows that are read and computes the terms of U.
-func (g *graph) head(perSite bool, p product) {
+func (g *graph) head(all build.Value, perSite bool, p product) {
 	g.words = g.Input(inWords, onnx.Int64, shape.Sym("chains"), shape.Sym("blanks"))
 	var rows rewrite.Rows
 	if perSite {
@@ -138,7 +138,7 @@ func (g *graph) head(perSite bool, p product) {
 		g.MarkUnique(g.blanks)
 		rows = rewrite.Rows{Index: g.blanks, Count: shape.Sym("blanks")}
 	}
-	logits := rewrite.SelectRows(g.Builder, outName, 1, rows)
+	logits := rewrite.SelectRows(g.Builder, all, 1, rows)
 	g.scores = g.Reshape(logits, g.Ints(-1, int64(g.m.vocab)))
 	g.hidden = logits
 	g.terms = g.scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -174,18 +175,28 @@ class Sampler:
             args = ["sample", "--format=json", f"--out={out or Path(folder, 'run')}"]
             args += flags({"space": space, **options})
             if model is not None:
-                args.insert(1, str(onnx_file(model, space, folder)))
+                args.insert(1, str(onnx_file(model, folder, "logp", space=space)))
             self._run(args, hidden=folder)
             store = Path(out or Path(folder, "run"), "draws.zarr")
             with xarray.open_datatree(store, engine="zarr") as tree:
                 return tree.load()
 
-    def grad(self, model: Any, of: str | None = None, wrt: str | None = None, out: Any = None, **options: Any) -> Path:
-        """Write a model with gradients and return its path: ``out``, or ``NAME.grad.onnx`` beside the model."""
-        path = Path(model)
-        target = Path(out) if out else path.with_suffix(".grad.onnx")
-        self._run(["grad", str(path), f"--out={target}", *flags({"of": of, "wrt": wrt, **options})])
-        return target
+    def grad(
+        self, model: Any, of: str | None = None, wrt: str | None = None, out: Any = None, example: Any = None, **options: Any
+    ) -> Path:
+        """Write a model with gradients and return its path: ``out``, or ``NAME.grad.onnx`` beside the model.
+
+        ``model`` is an ONNX file, or a torch module, which is exported. It needs ``out`` and ``example``: its input, or a tuple of
+        them, whose first axis is the batch. Inputs have the names of forward's parameters, the output that of ``of``, or ``y``.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            if not isinstance(model, (str, Path)) and (out is None or example is None):
+                raise InputError("a torch module needs out, the file to write, and example, its inputs")
+            path = onnx_file(model, folder, of or "y", example)
+            target = Path(out) if out else path.with_suffix(".grad.onnx")
+            args = ["grad", str(path), f"--out={target}", *flags({"of": of, "wrt": wrt, **options})]
+            self._run(args, hidden=folder)
+            return target
 
     def _run(self, args: list[str], rows: list[str] | None = None, hidden: str = "") -> str:
         log, code, out = self._request(args, rows, hidden)
@@ -244,19 +255,22 @@ class Sampler:
         return error(self._process.wait() or 1, said)
 
 
-def onnx_file(model: Any, space: str | None, folder: str) -> Path:
-    """Return an ONNX file: the one named, or a torch module exported into the folder."""
+def onnx_file(model: Any, folder: str, output: str, example: Any = None, space: str | None = None) -> Path:
+    """Return an ONNX file: the one named, or a torch module exported into the folder by example inputs, or states of a space."""
     if isinstance(model, (str, Path)):
         return Path(model)
     torch = sys.modules.get("torch")  # who has a module has imported it
     if torch is None or not isinstance(model, torch.nn.Module):
         raise InputError(f"model is of type {type(model).__name__}; want a path or a torch module")
-    example = example_states(torch, space)
+    if example is None:
+        example = example_states(torch, space)
+    example = example if isinstance(example, tuple) else (example,)
+    inputs = list(inspect.signature(model.forward).parameters)[: len(example)]
     path = Path(folder, "model.onnx")
-    axes = {"x": {0: "batch"}, "logp": {0: "batch"}}
+    axes = {name: {0: "batch"} for name in [*inputs, output]}
     model.eval()
     torch.onnx.export(
-        model, (example,), path, input_names=["x"], output_names=["logp"], dynamic_axes=axes, dynamo=False
+        model, example, path, input_names=inputs, output_names=[output], dynamic_axes=axes, dynamo=False
     )
     return path
 

@@ -1,0 +1,190 @@
+package mlm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// Names of inputs of the graph for tokens near blanks.
+const (
+	inNear = "gradhop/near"  // [near]: positions of these tokens
+	inFrom = "gradhop/from"  // [batch, sequence]: the row of each token among what is kept and, behind that, the tokens near blanks of all sequences
+	inKept = "gradhop/kept/" // [far, width]: keys or values of the other tokens
+)
+
+// nearGraphs compute predictions of which only the tokens near blanks take part, with keys and values of the others that keep gives.
+type nearGraphs struct {
+	predict, keep *onnx.Model
+	kept          []string // inputs of predict; outputs of keep are these at all tokens
+}
+
+// nearGraphs returns them, or nil where tokens depend on each other otherwise than in attention.
+func (m *Model) nearGraphs() *nearGraphs {
+	g := &nearGraphs{predict: m.model.Clone(), keep: m.model.Clone()}
+	if m.opts.MaskEmbedding == MaskZero {
+		return nil
+	}
+	batch := shape.Sym("chains").Mul(shape.Sym("blanks"))
+	b, err := build.New(g.predict, "gradhop/", map[string]shape.Dim{symBatch: batch})
+	if err != nil {
+		return nil
+	}
+	rows := rewrite.Rows{Index: b.Input(inNear, onnx.Int64, shape.Sym("near")), Count: shape.Sym("near")}
+	from := b.Input(inFrom, onnx.Int64, batch, shape.Sym(symSeq))
+	g.keep.Graph.Outputs = nil
+	for _, v := range attended(b) {
+		full, _ := b.Shape(v)
+		nodes := slices.Clone(g.predict.Graph.Nodes)
+		kept := b.Input(fmt.Sprint(inKept, len(g.kept)), onnx.Float, shape.Sym("far"), full[2])
+		near := b.ReshapeTo(rewrite.SelectRows(b, v, 1, rows), []shape.Dim{batch.Mul(shape.Sym("near")), full[2]}, inIDs, inNear)
+		all := b.Gather(b.Op("Concat", []build.Value{kept, near}, onnx.IntAttr("axis", 0)), from, 0)
+		if b.Err() != nil {
+			return nil
+		}
+		for _, n := range nodes {
+			for i, x := range n.Inputs {
+				if x == v {
+					n.Inputs[i] = all
+				}
+			}
+		}
+		rewrite.Sort(g.predict)
+		g.kept = append(g.kept, kept)
+		g.keep.Graph.Outputs = append(g.keep.Graph.Outputs, &onnx.ValueInfo{Name: v, Type: onnx.Type{Elem: onnx.Float}})
+	}
+	g.predict.Graph.Outputs = nil
+	h := &graph{Builder: b, m: m, part: m.part}
+	h.head(rewrite.SelectRows(b, outName, 1, rows), true, conditional)
+	b.Output(outGrad, h.terms)
+	if b.Err() != nil || len(g.kept) == 0 {
+		return nil
+	}
+	for _, v := range m.model.Graph.Inputs {
+		g.predict.Graph.Input(v.Name).Type.Shape[0].Param = batch.String() // the name that other inputs have, for the runtime's fusions
+	}
+	for _, x := range []*onnx.Graph{g.predict.Graph, g.keep.Graph} {
+		rewrite.Prune(x)
+		rewrite.PruneInputs(x)
+	}
+	return g
+}
+
+// attended returns the keys and values of attention, [batch, sequence, width], in the order of the graph: second factors of products of two
+// values that both depend on the tokens, before their heads are split.
+func attended(b *build.Builder) (list []build.Value) {
+	depends := map[build.Value]bool{inIDs: true}
+	ids, _ := b.Shape(inIDs)
+	for _, n := range b.Model().Graph.Nodes {
+		if n.Op != "Shape" && slices.ContainsFunc(n.Inputs, func(v build.Value) bool { return depends[v] }) {
+			for _, v := range n.Outputs {
+				depends[v] = true
+			}
+		}
+		if n.Op != "MatMul" || !depends[n.Inputs[0]] || !depends[n.Inputs[1]] {
+			continue
+		}
+		for v := n.Inputs[1]; ; {
+			dims, _ := b.Shape(v)
+			if len(dims) == 3 && dims[0].Equal(ids[0]) && dims[1].Equal(ids[1]) {
+				list = append(list, v)
+				break
+			}
+			by := b.Writer(v)
+			if by == nil {
+				break
+			}
+			at := slices.IndexFunc(by.Inputs, func(v build.Value) bool { return depends[v] })
+			if at < 0 {
+				break
+			}
+			v = by.Inputs[at]
+		}
+	}
+	return list
+}
+
+// near is what is known of a text while all its blanks are masked.
+type near struct {
+	tokens []int64 // near blanks
+	from   []int   // see inFrom, of one sequence; -1-k for the k-th token near blanks
+	kept   map[string]*ort.Tensor
+}
+
+// beside is the number of tokens on each side of a blank that are computed with it. On 36 sentences of two and three blanks, log-densities
+// had errors of 0.37 nats with none, 0.12 with one, 0.06 with two.
+const beside = 1
+
+// nearOf computes what is known of the text, or nil where most tokens are near blanks.
+func (e *Infill) nearOf(ctx context.Context) (*near, error) {
+	t := len(e.text.IDs)
+	n := &near{kept: map[string]*ort.Tensor{}}
+	ids := make([]int64, t)
+	for i, id := range e.text.IDs {
+		ids[i] = int64(id)
+		if slices.ContainsFunc(e.text.Blanks, func(p int) bool { return max(p-i, i-p) <= beside }) {
+			n.tokens = append(n.tokens, int64(i))
+			n.from = append(n.from, -len(n.tokens))
+		} else {
+			n.from = append(n.from, i-len(n.tokens))
+		}
+	}
+	if 2*len(n.tokens) > t {
+		return nil, nil
+	}
+	g := e.m.nearby()
+	if g == nil {
+		return nil, nil
+	}
+	s, err := e.m.session(ctx, keeping, e.m.workers > 1)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range e.text.Blanks {
+		ids[p] = int64(e.m.opts.MaskID)
+	}
+	out := make([]*ort.Tensor, len(g.kept))
+	if err := s.Run(ctx, e.m.ownInputs(ids, 1, t), out); err != nil {
+		return nil, err
+	}
+	for k, name := range g.kept {
+		data, width := out[k].Data.([]float32), int(out[k].Shape[2])
+		var rows []float32
+		for i, from := range n.from {
+			if from >= 0 {
+				rows = append(rows, data[i*width:(i+1)*width]...)
+			}
+		}
+		n.kept[name] = &ort.Tensor{Shape: []int64{int64(t - len(n.tokens)), int64(width)}, Data: rows}
+	}
+	return n, nil
+}
+
+// nearInputs returns the inputs of the graph for tokens near blanks, for sequences ids, [chain, token], of which the token at rows is
+// read. It replaces rows by their indices among these tokens.
+func (m *Model) nearInputs(n *near, ids, rows []int64) map[string]*ort.Tensor {
+	t := len(n.from)
+	in, index := m.ownInputs(ids, len(rows), t), make([]int64, len(ids))
+	for i := range index {
+		c, from := i/t, n.from[i%t]
+		if from < 0 {
+			from = t + (c-1)*len(n.tokens) - 1 - from
+		}
+		index[i] = int64(from)
+	}
+	for c, row := range rows {
+		rows[c] = int64(slices.Index(n.tokens, row))
+	}
+	in[inFrom] = &ort.Tensor{Shape: []int64{int64(len(rows)), int64(t)}, Data: index}
+	in[inNear] = &ort.Tensor{Shape: []int64{int64(len(n.tokens))}, Data: n.tokens}
+	for name, x := range n.kept {
+		in[name] = x
+	}
+	return in
+}
