@@ -35,6 +35,37 @@ func decode(b []byte, records int) (*Model, error) {
 	return nil, d.err
 }
 
+// DecodeInterface decodes only the inputs and outputs of the graph of an .onnx file: quickly, whatever else
+// is in it. Errors are those of [Decode].
+func DecodeInterface(b []byte) (inputs, outputs []*ValueInfo, err error) {
+	d, m := &decoder{left: maxRecords}, &modelInterface{}
+	receive(&scan{d: d, index: -1, b: b}, m)
+	if m.graph == nil && (m.version == 0 || d.err == nil) {
+		d.err = &FormatError{Offset: -1, Reason: notAModel(b)}
+	}
+	if d.err != nil {
+		return nil, nil, d.err
+	}
+	return m.graph.Inputs, m.graph.Outputs, nil
+}
+
+type modelInterface struct {
+	version int64
+	graph   *graphInterface
+}
+
+func (m *modelInterface) fields(c *codec) {
+	field(c, 1, &m.version, (*writer).int, (*scan).int)
+	one(c, 7, "graph", &m.graph)
+}
+
+type graphInterface Graph
+
+func (g *graphInterface) fields(c *codec) {
+	many(c, 11, "input", &g.Inputs)
+	many(c, 12, "output", &g.Outputs)
+}
+
 // notAModel returns the reason why b is not a model, judged by its first bytes.
 func notAModel(b []byte) string {
 	switch {
