@@ -2,7 +2,11 @@ package onnx
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Decode decodes the contents of an .onnx file.
@@ -18,7 +22,7 @@ func Decode(b []byte) (*Model, error) { return decode(b, maxRecords) }
 func decode(b []byte, records int) (*Model, error) {
 	d := &decoder{left: records}
 	m := &Model{Opsets: map[string]int64{}}
-	d.model(&scan{d: d, index: -1, b: b}, m)
+	receive(&scan{d: d, index: -1, b: b}, m)
 	if d.err == nil && m.Graph != nil {
 		return m, nil
 	}
@@ -29,6 +33,37 @@ func decode(b []byte, records int) (*Model, error) {
 		return nil, &FormatError{Offset: -1, Reason: "incomplete ONNX model: no graph"}
 	}
 	return nil, d.err
+}
+
+// DecodeInterface decodes only the inputs and outputs of the graph of an .onnx file: quickly, whatever else
+// is in it. Errors are those of [Decode].
+func DecodeInterface(b []byte) (inputs, outputs []*ValueInfo, err error) {
+	d, m := &decoder{left: maxRecords}, &modelInterface{}
+	receive(&scan{d: d, index: -1, b: b}, m)
+	if m.graph == nil && (m.version == 0 || d.err == nil) {
+		d.err = &FormatError{Offset: -1, Reason: notAModel(b)}
+	}
+	if d.err != nil {
+		return nil, nil, d.err
+	}
+	return m.graph.Inputs, m.graph.Outputs, nil
+}
+
+type modelInterface struct {
+	version int64
+	graph   *graphInterface
+}
+
+func (m *modelInterface) fields(c *codec) {
+	field(c, 1, &m.version, (*writer).int, (*scan).int)
+	one(c, 7, "graph", &m.graph)
+}
+
+type graphInterface Graph
+
+func (g *graphInterface) fields(c *codec) {
+	many(c, 11, "input", &g.Inputs)
+	many(c, 12, "output", &g.Outputs)
 }
 
 // notAModel returns the reason why b is not a model, judged by its first bytes.
@@ -42,145 +77,66 @@ func notAModel(b []byte) string {
 	return "not an ONNX model"
 }
 
-func (d *decoder) model(s *scan, m *Model) {
-	for s.next() {
-		switch s.num {
-		case 1:
-			m.IRVersion = s.int()
-		case 2:
-			m.ProducerName = s.text()
-		case 3:
-			m.ProducerVersion = s.text()
-		case 4:
-			m.Domain = s.text()
-		case 5:
-			m.ModelVersion = s.int()
-		case 6:
-			m.Doc = s.text()
-		case 7:
-			if m.Graph != nil {
-				s.fail("a second graph")
-			}
-			m.Graph = new(Graph)
-			d.graph(s.enter("graph", -1), m.Graph, 1)
-		case 8:
-			d.opset(s.enter("opset_import", len(m.Opsets)), m.Opsets)
-		case 14:
-			if m.Metadata == nil {
-				m.Metadata = map[string]string{}
-			}
-			k, v := d.entry(s.enter("metadata_props", len(m.Metadata)))
-			m.Metadata[k] = v
-		case 20, 26:
-			s.bytes()
-			s.keep(&m.Other)
-		case 25:
-			f := &Function{Opsets: map[string]int64{}}
-			m.Functions = append(m.Functions, f)
-			d.function(s.enter("functions", len(m.Functions)-1), f)
+func (m *Model) fields(c *codec) {
+	field(c, 1, &m.IRVersion, (*writer).int, (*scan).int)
+	c.text(2, &m.ProducerName)
+	c.text(3, &m.ProducerVersion)
+	c.text(4, &m.Domain)
+	if c.w == nil || m.ModelVersion != 0 {
+		field(c, 5, &m.ModelVersion, (*writer).int, (*scan).int)
+	}
+	c.text(6, &m.Doc)
+	one(c, 7, "graph", &m.Graph)
+	c.opsets(8, &m.Opsets)
+	c.entries(14, "metadata_props", &m.Metadata)
+	many(c, 25, "functions", &m.Functions)
+	c.other(&m.Other, 20, 26)
+}
+
+func (f *Function) fields(c *codec) {
+	c.text(1, &f.Name)
+	c.texts(4, &f.Inputs)
+	c.texts(5, &f.Outputs)
+	c.texts(6, &f.Attributes)
+	many(c, 7, "node", &f.Nodes)
+	c.text(8, &f.Doc)
+	c.opsets(9, &f.Opsets)
+	c.domain(10, &f.Domain)
+	many(c, 11, "attribute_proto", &f.AttributeProtos)
+	many(c, 12, "value_info", &f.ValueInfos)
+	c.text(13, &f.Overload)
+	c.other(&f.Other, 14)
+}
+
+func (f *Function) finish(*codec) {
+	if f.Opsets == nil {
+		f.Opsets = map[string]int64{}
+	}
+}
+
+func (g *Graph) fields(c *codec) {
+	if c.s != nil {
+		c.s.graphs = c.s.up.graphs + 1
+		if c.s.graphs > MaxNesting {
+			c.s.fail("graphs nested over %d deep", MaxNesting)
 		}
 	}
+	many(c, 1, "node", &g.Nodes)
+	c.text(2, &g.Name)
+	many(c, 5, "initializer", &g.Initializers)
+	c.text(10, &g.Doc)
+	many(c, 11, "input", &g.Inputs)
+	many(c, 12, "output", &g.Outputs)
+	many(c, 13, "value_info", &g.ValueInfos)
+	if c.reads(15) {
+		c.s.enter("sparse_initializer", -1).refuse("sparse initialisers are not supported")
+	}
+	c.other(&g.Other, 14, 16)
 }
 
-func (d *decoder) opset(s *scan, opsets map[string]int64) {
-	var domain string
-	var version int64
-	for s.next() {
-		switch s.num {
-		case 1:
-			domain = s.text()
-		case 2:
-			version = s.int()
-		}
-	}
-	opsets[standardDomain(domain)] = version
-}
-
-// standardDomain maps both names of the standard domain to "".
-func standardDomain(domain string) string {
-	if domain == "ai.onnx" {
-		return ""
-	}
-	return domain
-}
-
-func (d *decoder) entry(s *scan) (key, value string) {
-	for s.next() {
-		switch s.num {
-		case 1:
-			key = s.text()
-		case 2:
-			value = s.text()
-		}
-	}
-	return key, value
-}
-
-func (d *decoder) function(s *scan, f *Function) {
-	for s.next() {
-		switch s.num {
-		case 1:
-			f.Name = s.text()
-		case 4:
-			f.Inputs = append(f.Inputs, s.text())
-		case 5:
-			f.Outputs = append(f.Outputs, s.text())
-		case 6:
-			f.Attributes = append(f.Attributes, s.text())
-		case 7:
-			f.Nodes = append(f.Nodes, d.node(s.enter("node", len(f.Nodes)), 1))
-		case 8:
-			f.Doc = s.text()
-		case 9:
-			d.opset(s.enter("opset_import", len(f.Opsets)), f.Opsets)
-		case 10:
-			f.Domain = standardDomain(s.text())
-		case 11:
-			f.AttributeProtos = append(f.AttributeProtos, d.attribute(s.enter("attribute_proto", len(f.AttributeProtos)), 1))
-		case 12:
-			f.ValueInfos = append(f.ValueInfos, d.valueInfo(s.enter("value_info", len(f.ValueInfos))))
-		case 13:
-			f.Overload = s.text()
-		case 14:
-			s.bytes()
-			s.keep(&f.Other)
-		}
-	}
-}
-
-func (d *decoder) graph(s *scan, g *Graph, depth int) {
-	if depth > MaxNesting {
-		s.fail("graphs nested over %d deep", MaxNesting)
-	}
-	for s.next() {
-		switch s.num {
-		case 1:
-			g.Nodes = append(g.Nodes, d.node(s.enter("node", len(g.Nodes)), depth))
-		case 2:
-			g.Name = s.text()
-		case 5:
-			g.Initializers = append(g.Initializers, d.tensor(s.enter("initializer", len(g.Initializers))))
-		case 10:
-			g.Doc = s.text()
-		case 11:
-			g.Inputs = append(g.Inputs, d.valueInfo(s.enter("input", len(g.Inputs))))
-		case 12:
-			g.Outputs = append(g.Outputs, d.valueInfo(s.enter("output", len(g.Outputs))))
-		case 13:
-			g.ValueInfos = append(g.ValueInfos, d.valueInfo(s.enter("value_info", len(g.ValueInfos))))
-		case 14, 16:
-			s.bytes()
-			s.keep(&g.Other)
-		case 15:
-			s.enter("sparse_initializer", -1).refuse("sparse initialisers are not supported")
-		}
-	}
-	g.dropRepeated()
-}
-
-// dropRepeated removes repeated constants of one name. Like onnxruntime it keeps the last Constant node
+// finish removes repeated constants of one name. Like onnxruntime it keeps the last Constant node
 // that writes the name, else the last initialiser.
-func (g *Graph) dropRepeated() {
+func (g *Graph) finish(*codec) {
 	constant := func(n *Node) bool {
 		return n.Op == "Constant" && n.Domain == "" && len(n.Outputs) == 1 && n.Outputs[0] != ""
 	}
@@ -201,33 +157,195 @@ func (g *Graph) dropRepeated() {
 	g.Initializers = slices.DeleteFunc(g.Initializers, func(t *Tensor) bool { i++; return t.Name != "" && last[t.Name] != -i })
 }
 
-func (d *decoder) node(s *scan, depth int) *Node {
-	n := &Node{}
-	for s.next() {
-		switch s.num {
-		case 1:
-			n.Inputs = append(n.Inputs, s.text())
-		case 2:
-			n.Outputs = append(n.Outputs, s.text())
-		case 3:
-			n.Name = s.text()
-		case 4:
-			n.Op = s.text()
-		case 5:
-			n.Attrs = append(n.Attrs, d.attribute(s.enter("attribute", len(n.Attrs)), depth))
-		case 6:
-			n.Doc = s.text()
-		case 7:
-			n.Domain = standardDomain(s.text())
-		case 8:
-			n.Overload = s.text()
-		case 9, 10:
-			s.bytes()
-			s.keep(&n.Other)
-		}
-	}
+func (n *Node) fields(c *codec) {
+	c.texts(1, &n.Inputs)
+	c.texts(2, &n.Outputs)
+	c.text(3, &n.Name)
+	c.text(4, &n.Op)
+	many(c, 5, "attribute", &n.Attrs)
+	c.text(6, &n.Doc)
+	c.domain(7, &n.Domain)
+	c.text(8, &n.Overload)
+	c.other(&n.Other, 9, 10)
+}
+
+func (n *Node) finish(c *codec) {
 	if n.Op == "" {
-		s.fail("a node without an operator")
+		c.s.fail("a node without an operator")
 	}
-	return n
+}
+
+// Types whose values stay encoded in Attribute.Other.
+const (
+	AttrSparse     AttrType = 11
+	AttrSparses    AttrType = 12
+	AttrTypeProto  AttrType = 13
+	AttrTypeProtos AttrType = 14
+)
+
+// attrNames are the types as spelled in operators.tsv.
+var attrNames = [...]string{"undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings", "tensors",
+	"graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos"}
+
+// String returns the type in words, or "kind N" if N is unknown.
+func (t AttrType) String() string {
+	if t < 0 || int(t) >= len(attrNames) {
+		return fmt.Sprintf("kind %d", int32(t))
+	}
+	return strings.ReplaceAll(attrNames[t], "_", " ")
+}
+
+// holds reports whether field num, for values of one type, is read or to be written. A value is written
+// even if it is zero, since readers distinguish a zero from a missing value.
+func (a *Attribute) holds(c *codec, num protowire.Number, kind AttrType) bool {
+	if c.w != nil {
+		return a.Type == kind && a.RefName == ""
+	}
+	if !c.reads(num) {
+		return false
+	}
+	if c.seen != AttrUndefined && c.seen != kind {
+		c.s.fail("an attribute has values of kinds %d and %d", c.seen, kind)
+		return false
+	}
+	c.seen = kind
+	return true
+}
+
+func (a *Attribute) fields(c *codec) {
+	c.text(1, &a.Name)
+	if a.holds(c, 2, AttrFloat) {
+		field(c, 2, &a.F, (*writer).float, (*scan).float)
+	}
+	if a.holds(c, 3, AttrInt) {
+		field(c, 3, &a.I, (*writer).int, (*scan).int)
+	}
+	if a.holds(c, 4, AttrString) {
+		field(c, 4, &a.S, (*writer).bytes, (*scan).bytes)
+	}
+	if a.holds(c, 5, AttrTensor) {
+		one(c, 5, "t", &a.T)
+	}
+	if a.holds(c, 6, AttrGraph) {
+		one(c, 6, "g", &a.G)
+	}
+	if a.holds(c, 7, AttrFloats) {
+		list(c, 7, &a.Floats, (*writer).float, (*scan).floats)
+	}
+	if a.holds(c, 8, AttrInts) {
+		list(c, 8, &a.Ints, (*writer).int, (*scan).ints)
+	}
+	if a.holds(c, 9, AttrStrings) {
+		c.byteLists(9, &a.Strings)
+	}
+	if a.holds(c, 10, AttrTensors) {
+		many(c, 10, "tensors", &a.Tensors)
+	}
+	if a.holds(c, 11, AttrGraphs) {
+		many(c, 11, "graphs", &a.Graphs)
+	}
+	c.text(13, &a.Doc)
+	if a.holds(c, 14, AttrTypeProto) || a.holds(c, 15, AttrTypeProtos) {
+		c.other(&a.Other, 14, 15)
+	}
+	if c.w == nil || a.Type != AttrUndefined {
+		enum(c, 20, &a.Type)
+	}
+	c.text(21, &a.RefName)
+	if a.holds(c, 22, AttrSparse) || a.holds(c, 23, AttrSparses) {
+		c.other(&a.Other, 22, 23)
+	}
+}
+
+func (a *Attribute) finish(c *codec) {
+	if a.Type == AttrUndefined {
+		a.Type = c.seen // files of the first versions omit the type
+	}
+	switch {
+	case a.Name == "":
+		c.s.fail("an attribute without a name")
+	case c.seen != AttrUndefined && c.seen != a.Type:
+		c.s.fail("attribute %q of kind %d has a value of kind %d", a.Name, a.Type, c.seen)
+	case a.RefName == "" && (a.Type == AttrTensor && a.T == nil || a.Type == AttrGraph && a.G == nil):
+		c.s.fail("attribute %q has no value", a.Name)
+	}
+}
+
+func (v *ValueInfo) fields(c *codec) {
+	c.text(1, &v.Name)
+	switch t := &v.Type; {
+	case c.w != nil && t.Other != nil:
+		c.w.bytes(2, t.Other)
+	case c.w != nil && (t.Elem != Undefined || t.HasShape || t.Denotation != ""):
+		c.w.message(2, t)
+	case c.reads(2):
+		*t = Type{}
+		receive(c.s.enter("type", -1), t)
+	}
+	c.text(3, &v.Doc)
+	c.other(&v.Other, 4)
+}
+
+func (v *ValueInfo) finish(c *codec) {
+	if v.Name == "" {
+		c.s.fail("a value without a name")
+	}
+}
+
+func (t *Type) fields(c *codec) {
+	if c.w != nil && (t.Elem != Undefined || t.HasShape) {
+		c.w.message(1, (*tensorType)(t))
+	} else if c.reads(1) {
+		receive(c.s.enter("tensor_type", -1), (*tensorType)(t))
+	}
+	c.text(6, &t.Denotation)
+	if c.s != nil && slices.Contains([]protowire.Number{4, 5, 7, 8, 9}, c.s.num) {
+		c.s.bytes()
+		t.Other = c.s.b
+	}
+}
+
+func (t *Type) finish(*codec) {
+	if t.Other != nil {
+		*t = Type{Other: t.Other}
+	}
+}
+
+type tensorType Type
+
+func (t *tensorType) fields(c *codec) {
+	enum(c, 1, &t.Elem)
+	if c.w != nil && t.HasShape {
+		c.w.message(2, (*tensorShape)(t))
+	} else if c.reads(2) {
+		t.HasShape = true
+		receive(c.s.enter("shape", -1), (*tensorShape)(t))
+	}
+}
+
+type tensorShape Type
+
+func (t *tensorShape) fields(c *codec) {
+	if c.w != nil {
+		for i := range t.Shape {
+			c.w.message(1, &t.Shape[i])
+		}
+	} else if c.reads(1) {
+		t.Shape = append(t.Shape, ShapeDim{Value: -1})
+		receive(c.s.enter("dim", len(t.Shape)-1), &t.Shape[len(t.Shape)-1])
+	}
+}
+
+func (d *ShapeDim) fields(c *codec) {
+	switch {
+	case c.w != nil && d.Param != "":
+		c.w.string(2, d.Param)
+	case c.w != nil && d.Value >= 0:
+		c.w.int(1, d.Value)
+	case c.reads(1):
+		d.Value, d.Param = max(c.s.int(), -1), ""
+	case c.reads(2):
+		d.Value, d.Param = -1, c.s.text()
+	}
+	c.text(3, &d.Denotation)
 }

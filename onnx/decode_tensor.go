@@ -8,83 +8,118 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
+func (t *Tensor) fields(c *codec) {
+	list(c, 1, &t.Dims, (*writer).int, (*scan).ints)
+	enum(c, 2, &t.Type)
+	if c.w == nil {
+		t.data(c)
+	} else if t.External == nil {
+		c.byteLists(6, &t.Strings)
+	}
+	c.text(8, &t.Name)
+	if c.w != nil && t.Raw != nil && t.External == nil {
+		c.w.bytes(9, t.Raw)
+	}
+	c.text(12, &t.Doc)
+	if c.w != nil && t.External != nil {
+		t.External.write(c.w)
+	}
+	c.other(&t.Other, 16)
+}
+
+// tensorData collects the data of a tensor while it is read.
+type tensorData struct {
+	typed
+	raw, external bool
+	entries       External
+}
+
+// data reads the current field, if it is one of those that hold data or say where they are.
+func (t *Tensor) data(c *codec) {
+	if c.data == nil {
+		t.Offset = -1
+		c.data = &tensorData{typed: typed{offset: -1}, entries: External{Length: -1}}
+	}
+	switch s := c.s; s.num {
+	case 3:
+		s.refuse("tensors in segments are not supported")
+	case 4, 5, 7, 10, 11:
+		c.data.add(s)
+	case 6:
+		t.Strings = append(t.Strings, s.bytes())
+	case 9:
+		c.data.raw, t.Raw, t.Offset = true, s.bytes(), s.base+int64(s.at)
+	case 13:
+		in := s.enter("external_data", -1)
+		var e entry
+		receive(in, &e)
+		c.data.entries.set(in, e)
+	case 14:
+		c.data.external = s.int() == 1
+	}
+}
+
+func (t *Tensor) finish(c *codec) {
+	data := c.data
+	if data == nil {
+		data = &tensorData{}
+	}
+	switch s := c.s; {
+	case s.d.err != nil:
+	case t.Type == Undefined:
+		s.fail("tensor %q has no element type", t.Name)
+	case data.external && data.entries.Location == "":
+		s.fail("tensor %q has external data without a file name", t.Name)
+	case data.external:
+		t.External, t.Raw, t.Strings, t.Offset = &data.entries, nil, nil, -1
+	case t.Type == String:
+		t.Raw, t.Offset = nil, -1
+	case data.raw && len(data.b) > 0:
+		s.fail("tensor %q has its data twice", t.Name)
+	case !data.raw:
+		data.store(s, t)
+	}
+	if len(t.Raw) == 0 {
+		t.Offset = -1
+	}
+}
+
+// set reads one of the entries that describe e.
+func (e *External) set(s *scan, x entry) {
+	var err error
+	switch x.key {
+	case "location":
+		e.Location = x.value
+	case "offset":
+		e.Offset, err = strconv.ParseInt(x.value, 10, 64)
+	case "length":
+		e.Length, err = strconv.ParseInt(x.value, 10, 64)
+	case "checksum":
+		e.Checksum = x.value
+	}
+	if err != nil || e.Offset < 0 || e.Length < -1 {
+		s.fail("external data has %s %q", x.key, x.value)
+	}
+}
+
+func (e *External) write(w *writer) {
+	w.message(13, &entry{key: "location", value: e.Location})
+	w.message(13, &entry{key: "offset", value: strconv.FormatInt(e.Offset, 10)})
+	if e.Length >= 0 {
+		w.message(13, &entry{key: "length", value: strconv.FormatInt(e.Length, 10)})
+	}
+	if e.Checksum != "" {
+		w.message(13, &entry{key: "checksum", value: e.Checksum})
+	}
+	w.int(14, 1)
+}
+
 // typed collects tensor data from fields other than raw_data.
 type typed struct {
 	field  protowire.Number // field of the data: 4, 5, 7, 10 or 11
 	b      []byte           // little-endian numbers as wide as the field
 	offset int64            // position of b in the file, or -1
 	runs   int
-}
-
-func (d *decoder) tensor(s *scan) *Tensor {
-	t := &Tensor{Offset: -1}
-	data := typed{offset: -1}
-	raw, external := false, false
-	entries := External{Length: -1}
-	for s.next() {
-		switch s.num {
-		case 1:
-			t.Dims = s.ints(t.Dims)
-		case 2:
-			t.Type = DataType(s.int32())
-		case 3:
-			s.refuse("tensors in segments are not supported")
-		case 4, 5, 7, 10, 11:
-			data.add(s)
-		case 6:
-			t.Strings = append(t.Strings, s.bytes())
-		case 8:
-			t.Name = s.text()
-		case 9:
-			raw, t.Raw, t.Offset = true, s.bytes(), s.base+int64(s.at)
-		case 12:
-			t.Doc = s.text()
-		case 13:
-			d.external(s.enter("external_data", -1), &entries)
-		case 14:
-			external = s.int() == 1
-		case 16:
-			s.bytes()
-			s.keep(&t.Other)
-		}
-	}
-	switch {
-	case d.err != nil:
-	case t.Type == Undefined:
-		s.fail("tensor %q has no element type", t.Name)
-	case external && entries.Location == "":
-		s.fail("tensor %q has external data without a file name", t.Name)
-	case external:
-		t.External, t.Raw, t.Strings, t.Offset = &entries, nil, nil, -1
-	case t.Type == String:
-		t.Raw, t.Offset = nil, -1
-	case raw && len(data.b) > 0:
-		s.fail("tensor %q has its data twice", t.Name)
-	case !raw:
-		data.store(s, t)
-	}
-	if len(t.Raw) == 0 {
-		t.Offset = -1
-	}
-	return t
-}
-
-func (d *decoder) external(s *scan, e *External) {
-	key, value := d.entry(s)
-	var err error
-	switch key {
-	case "location":
-		e.Location = value
-	case "offset":
-		e.Offset, err = strconv.ParseInt(value, 10, 64)
-	case "length":
-		e.Length, err = strconv.ParseInt(value, 10, 64)
-	case "checksum":
-		e.Checksum = value
-	}
-	if err != nil || e.Offset < 0 || e.Length < -1 {
-		s.fail("external data has %s %q", key, value)
-	}
 }
 
 // add appends the numbers of the current field.
@@ -177,75 +212,4 @@ func (x *typed) store(s *scan, t *Tensor) {
 		copy(x.b[i*size:(i+1)*size], x.b[i*info.width:])
 	}
 	t.Raw = x.b[: n*size : n*size]
-}
-
-func (d *decoder) valueInfo(s *scan) *ValueInfo {
-	v := &ValueInfo{}
-	for s.next() {
-		switch s.num {
-		case 1:
-			v.Name = s.text()
-		case 2:
-			v.Type = Type{}
-			d.typeProto(s.enter("type", -1), &v.Type)
-		case 3:
-			v.Doc = s.text()
-		case 4:
-			s.bytes()
-			s.keep(&v.Other)
-		}
-	}
-	if v.Name == "" {
-		s.fail("a value without a name")
-	}
-	return v
-}
-
-func (d *decoder) typeProto(s *scan, t *Type) {
-	other := false
-	for s.next() {
-		switch s.num {
-		case 1:
-			d.tensorType(s.enter("tensor_type", -1), t)
-		case 6:
-			t.Denotation = s.text()
-		case 4, 5, 7, 8, 9:
-			s.bytes()
-			other = true
-		}
-	}
-	if other {
-		*t = Type{Other: s.b}
-	}
-}
-
-func (d *decoder) tensorType(s *scan, t *Type) {
-	for s.next() {
-		switch s.num {
-		case 1:
-			t.Elem = DataType(s.int32())
-		case 2:
-			t.HasShape = true
-			for shape := s.enter("shape", -1); shape.next(); {
-				if shape.num == 1 {
-					t.Shape = append(t.Shape, d.dim(shape.enter("dim", len(t.Shape))))
-				}
-			}
-		}
-	}
-}
-
-func (d *decoder) dim(s *scan) ShapeDim {
-	dim := ShapeDim{Value: -1}
-	for s.next() {
-		switch s.num {
-		case 1:
-			dim.Value, dim.Param = max(s.int(), -1), ""
-		case 2:
-			dim.Value, dim.Param = -1, s.text()
-		case 3:
-			dim.Denotation = s.text()
-		}
-	}
-	return dim
 }

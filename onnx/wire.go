@@ -32,10 +32,13 @@ type scan struct {
 	up    *scan
 	name  string // the field of up that contains this message
 	index int    // its index in a repeated field, or -1
-	b     []byte
-	base  int64 // position of b in the file
-	pos   int
+	// graphs counts the graphs that the message is in.
+	graphs int
+	b      []byte
+	base   int64 // position of b in the file
+	pos    int
 
+	codec codec // of the message
 	num   protowire.Number
 	typ   protowire.Type
 	u     uint64
@@ -137,7 +140,7 @@ func (s *scan) enter(name string, index int) *scan {
 	if s.d.left--; s.d.left < 0 {
 		s.fail("too many records in one model")
 	}
-	return &scan{d: s.d, up: s, name: name, index: index, b: s.data, base: s.base + int64(s.at)}
+	return &scan{d: s.d, up: s, name: name, index: index, graphs: s.graphs, b: s.data, base: s.base + int64(s.at)}
 }
 
 // bytes returns the payload, a part of the file.
@@ -153,16 +156,10 @@ func (s *scan) int() int64 {
 	return int64(s.u)
 }
 
-// int32 returns the low 32 bits, as protocol buffers define it.
-func (s *scan) int32() int32 { return int32(s.int()) }
-
 func (s *scan) float() float32 {
 	s.want(protowire.Fixed32Type)
 	return math.Float32frombits(uint32(s.u))
 }
-
-// keep appends the whole field to other.
-func (s *scan) keep(other *[]byte) { *other = append(*other, s.b[s.start:s.pos]...) }
 
 // ints appends the numbers of a packed or unpacked varint field.
 func (s *scan) ints(list []int64) []int64 {

@@ -36,8 +36,8 @@ type array struct {
 	Data  string
 }
 
-// reference is what autograd gave for a network.
-type reference struct {
+// autograd is what torch.autograd gave for a network.
+type autograd struct {
 	Of        string
 	Wrt       []string
 	Reduce    string
@@ -94,13 +94,13 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-func openArch(t *testing.T, file string) (*reference, *onnx.Model) {
+func openArch(t *testing.T, file string) (*autograd, *onnx.Model) {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := &reference{}
+	ref := &autograd{}
 	if err := json.Unmarshal(b, ref); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func openArch(t *testing.T, file string) (*reference, *onnx.Model) {
 }
 
 // feeds are the inputs of the reference, and the seed.
-func (r *reference) feeds(t *testing.T) gradtest.Feeds {
+func (r *autograd) feeds(t *testing.T) gradtest.Feeds {
 	t.Helper()
 	f := gradtest.Feeds{}
 	for _, a := range r.Inputs {
@@ -124,12 +124,12 @@ func (r *reference) feeds(t *testing.T) gradtest.Feeds {
 	return f
 }
 
-func (r *reference) reduce() grad.Reduce {
+func (r *autograd) reduce() grad.Reduce {
 	return map[string]grad.Reduce{"rows": grad.ReduceRows, "sum": grad.ReduceSum, "none": grad.ReduceNone}[r.Reduce]
 }
 
 // gradient differentiates m; the result has nothing but standard operators.
-func (r *reference) gradient(t *testing.T, m *onnx.Model, bind map[string]int64) *grad.Result {
+func (r *autograd) gradient(t *testing.T, m *onnx.Model, bind map[string]int64) *grad.Result {
 	t.Helper()
 	res, err := grad.Append(m, grad.Options{Of: r.Of, Wrt: r.Wrt, Reduce: r.reduce(), Bind: bind})
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *reference) gradient(t *testing.T, m *onnx.Model, bind map[string]int64)
 }
 
 // open differentiates m and returns what runs the result.
-func (r *reference) open(t *testing.T, m *onnx.Model, bind map[string]int64) func(gradtest.Feeds) gradtest.Feeds {
+func (r *autograd) open(t *testing.T, m *onnx.Model, bind map[string]int64) func(gradtest.Feeds) gradtest.Feeds {
 	t.Helper()
 	res := r.gradient(t, m, bind)
 	return openModel(t, res.Model, append([]string{res.Of}, res.Grads...), bind != nil)
@@ -160,7 +160,7 @@ func (r *reference) open(t *testing.T, m *onnx.Model, bind map[string]int64) fun
 
 // checkTwice compares the product of the Hessian with a vector, and forward mode along that vector: per row, or
 // weighted with the seed, it is the product of the gradient with the vector.
-func (r *reference) checkTwice(t *testing.T, m *onnx.Model, feeds gradtest.Feeds) {
+func (r *autograd) checkTwice(t *testing.T, m *onnx.Model, feeds gradtest.Feeds) {
 	t.Helper()
 	feeds = maps.Clone(feeds)
 	var twice *grad.Result
@@ -250,7 +250,7 @@ func openModel(t *testing.T, m *onnx.Model, outs []string, unoptimized bool) fun
 	}
 }
 
-func (r *reference) check(t *testing.T, got gradtest.Feeds) {
+func (r *autograd) check(t *testing.T, got gradtest.Feeds) {
 	t.Helper()
 	for _, a := range append([]array{r.Output}, r.Grads...) {
 		r.compare(t, a, got[a.Name], a.Shape)
@@ -259,7 +259,7 @@ func (r *reference) check(t *testing.T, got gradtest.Feeds) {
 
 // firstRow returns the inputs of the first sample, or nil where they are not the
 // first rows of all inputs, or samples depend on each other.
-func (r *reference) firstRow(m *onnx.Model, feeds gradtest.Feeds) gradtest.Feeds {
+func (r *autograd) firstRow(m *onnx.Model, feeds gradtest.Feeds) gradtest.Feeds {
 	if r.Reduce != "rows" || r.Straight || slices.ContainsFunc(r.Wrt, func(w string) bool { return m.Graph.Initializer(w) != nil }) {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (r *reference) firstRow(m *onnx.Model, feeds gradtest.Feeds) gradtest.Feeds
 	return one
 }
 
-func (r *reference) checkFirst(t *testing.T, got gradtest.Feeds) {
+func (r *autograd) checkFirst(t *testing.T, got gradtest.Feeds) {
 	t.Helper()
 	for _, a := range append([]array{r.Output}, r.Grads...) {
 		r.compare(t, a, got[a.Name], append([]int64{1}, a.Shape[1:]...))
@@ -292,7 +292,7 @@ func (r *reference) checkFirst(t *testing.T, got gradtest.Feeds) {
 
 // compare compares the first elements of a with got, of the given shape. It logs the
 // worst difference, and fails where it is above the tolerance.
-func (r *reference) compare(t *testing.T, a array, got *ort.Tensor, shape []int64) {
+func (r *autograd) compare(t *testing.T, a array, got *ort.Tensor, shape []int64) {
 	t.Helper()
 	if !slices.Equal(got.Shape, shape) {
 		t.Errorf("%s has shape %v, want %v", a.Name, got.Shape, shape)

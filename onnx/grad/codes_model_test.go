@@ -119,7 +119,7 @@ func (c codesCase) check(t *testing.T, elem onnx.DataType, symbolic bool) {
 	}
 	defer f.Close()
 	at := func(x []float64) *ort.Tensor {
-		out, err := f.Run(gradtest.Feeds{"o": {Shape: append(slices.Clone(c.shape), words), Data: x}})
+		out, err := f.Run(t.Context(), gradtest.Feeds{"o": {Shape: append(slices.Clone(c.shape), words), Data: x}})
 		if err != nil {
 			t.Fatal(err)
 		}

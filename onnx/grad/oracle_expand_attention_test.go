@@ -158,7 +158,7 @@ func TestIntegerMask(t *testing.T) {
 	heads := shape.Dims(2, 2, 3, 4)
 	m := g.Feed(onnx.Int32, shape.Dims(3, 3), &ort.Tensor{Shape: []int64{3, 3}, Data: []int32{0, -2, 1, 3, 0, 0, -1, 1, 2}})
 	g.Out(g.Op("Attention", in(g.Float(heads, g.Signed), g.Float(heads, g.Signed), g.Float(heads, g.Signed), m)))
-	if err := gradtest.Check(g, 1); err != nil {
+	if err := checkGradients(g, 1); err != nil {
 		t.Error(err)
 	}
 }

@@ -64,7 +64,7 @@ func badProvider(p provider, o Options, err error) error {
 		return err
 	}
 	bad := &UnavailableError{What: fmt.Sprintf("provider %s can't be used with %s", p.name(), libraryPath()), Err: cause(err), Do: o.WithoutProvider()}
-	if kind(p) == "cuda" {
+	if p.kind == "cuda" {
 		bad.Do += ", or name a GPU build of onnxruntime (with CUDA and cuDNN installed) by GRADHOP_ORT_LIB"
 	}
 	return bad

@@ -2,6 +2,7 @@ package ort
 
 import (
 	"context"
+	"github.com/gradhop/gradhop/onnx"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func (p proto) str(field protowire.Number, v string) proto { return p.bytes(fiel
 
 // value is a ValueInfoProto. dims is a list like "N 3", "" for a scalar, or "?"
 // for an undeclared shape.
-func value(name string, elem elemType, dims string) proto {
+func value(name string, elem onnx.DataType, dims string) proto {
 	tensor := proto{}.num(1, int(elem))
 	if dims != "?" {
 		var shape proto
@@ -72,14 +73,14 @@ func model(inputs, outputs []proto, nodes ...proto) []byte {
 }
 
 // unary is a model y = op(x), both with the given type and shape.
-func unary(op string, elem elemType, dims string) []byte {
+func unary(op string, elem onnx.DataType, dims string) []byte {
 	return model([]proto{value("x", elem, dims)}, []proto{value("y", elem, dims)}, node(op, "x", "y"))
 }
 
 // binary is a model c = op(a, b) of float32.
 func binary(op, a, b, c string) []byte {
-	return model([]proto{value("a", elemFloat32, a), value("b", elemFloat32, b)},
-		[]proto{value("c", elemFloat32, c)}, node(op, "a b", "c"))
+	return model([]proto{value("a", onnx.Float, a), value("b", onnx.Float, b)},
+		[]proto{value("c", onnx.Float, c)}, node(op, "a b", "c"))
 }
 
 // open opens a model and closes it when the test ends.

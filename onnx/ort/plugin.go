@@ -15,37 +15,8 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// A plugin is the provider OpenVINO, in a library of its own, which the runtime loads.
-type plugin struct {
-	device    string // "cpu", "gpu" or "npu"
-	precision string // "f32", "bf16" or "f16"
-}
-
-// parsePlugin reads what follows "openvino".
-func parsePlugin(o Options, device string, hasDevice bool, precision string, hasPrecision bool) ([]provider, error) {
-	p := plugin{"cpu", "f32"}
-	if hasDevice {
-		p.device = device
-	}
-	if hasPrecision {
-		p.precision = precision
-	}
-	switch {
-	case !slices.Contains([]string{"cpu", "gpu", "npu"}, p.device):
-		return nil, badArgument("Provider", o.Provider, "a device: cpu, gpu or npu")
-	case !slices.Contains(openVINOPrecisions, p.precision):
-		return nil, badArgument("Provider", o.Provider, "a precision: "+strings.Join(openVINOPrecisions, ", "))
-	}
-	return []provider{p}, nil
-}
-
-// openVINOPrecisions are the precisions of OpenVINO, by the names that it has for them too.
-var openVINOPrecisions = []string{"bf16", "f16", "f32"}
-
-func (p plugin) name() string { return "openvino:" + p.device + "," + p.precision }
-
-// configure loads the library, on first use, and adds its provider on the device.
-func (p plugin) configure(ctx context.Context, o Options, opts *ort.SessionOptions) error {
+// configurePlugin loads the library of the plug-in, on first use, and adds its provider on the device.
+func (p provider) configurePlugin(ctx context.Context, o Options, opts *ort.SessionOptions) error {
 	names, err := loadPlugin(ctx, o)
 	if err != nil {
 		return err
@@ -111,7 +82,7 @@ func LoadProvider(ctx context.Context, o Options) error {
 	if err := Init(ctx, o); err != nil {
 		return err
 	}
-	if _, ok := list[0].(plugin); !ok {
+	if !o.Plugin() {
 		return nil
 	}
 	if _, err := loadPlugin(ctx, o); err != nil {
@@ -134,12 +105,11 @@ func PluginVersion(o Options) string {
 
 // OpenVINO reports whether o names that provider with the device and precision; "" stands for any.
 func (o Options) OpenVINO(device, precision string) bool {
-	kind, rest, _ := strings.Cut(ProviderName(o.Provider), ":")
-	d, p, _ := strings.Cut(rest, ",")
-	return kind == "openvino" && (device == "" || device == d) && (precision == "" || precision == p)
+	list, err := parseProvider(o)
+	return err == nil && list[0].kind == "openvino" && (device == "" || device == list[0].device) && (precision == "" || precision == list[0].precision)
 }
 
-func (p plugin) settings(o Options) (map[string]string, error) {
+func (p provider) settings(o Options) (map[string]string, error) {
 	runs := 1
 	if p.device == "cpu" {
 		runs = max(runs, o.Runs)

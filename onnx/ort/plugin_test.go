@@ -3,6 +3,7 @@ package ort
 import (
 	"context"
 	"errors"
+	"github.com/gradhop/gradhop/onnx"
 	"math"
 	"os"
 	"os/exec"
@@ -19,7 +20,7 @@ import (
 // TestOpenVINO: a session on the plug-in, in both precisions, and as a plug-in of any kind.
 func TestOpenVINO(t *testing.T) {
 	orttest.OpenVINO(t)
-	m := unary("Exp", elemFloat32, "N")
+	m := unary("Exp", onnx.Float, "N")
 	if err := LoadProvider(bg, Options{Provider: "openvino", NoFetch: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestOpenVINO(t *testing.T) {
 // TestProviderFailsInRun: a run that fails on a plug-in ends with one line that names it, and is not repeated on the CPU.
 func TestProviderFailsInRun(t *testing.T) {
 	orttest.OpenVINO(t)
-	s := open(t, unary("Exp", elemFloat32, "N"), "x", "y", Options{Name: "growth", Provider: "openvino:cpu,f32", Threads: 1, NoFetch: true})
+	s := open(t, unary("Exp", onnx.Float, "N"), "x", "y", Options{Name: "growth", Provider: "openvino:cpu,f32", Threads: 1, NoFetch: true})
 	short := []*Tensor{{[]int64{2}, []float32{7, 7}}}
 	err := s.Run(bg, []*Tensor{{[]int64{3}, []float32{0, 1, -2}}}, short)
 	var bad *RunError
@@ -102,7 +103,7 @@ func TestPluginOtherInterface(t *testing.T) {
 		plugin: "needs version 999 of the interface; use the provider cpu",
 		librarytest.Fake(t, filepath.Join(dir, "fake.so"), "1.29.0"): "CreateEpFactories",
 	} {
-		_, err := Open(bg, unary("Exp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Provider: "openvino", ProviderLibrary: file, NoFetch: true})
+		_, err := Open(bg, unary("Exp", onnx.Float, "N"), []string{"x"}, []string{"y"}, Options{Provider: "openvino", ProviderLibrary: file, NoFetch: true})
 		var bad *UnavailableError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), file+" can't be loaded as a provider library: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", file, err)
@@ -165,7 +166,7 @@ func TestOpenVINOSettings(t *testing.T) {
 		"cpu": `{"CPU":{"INFERENCE_NUM_THREADS":"6","INFERENCE_PRECISION_HINT":"bf16","NUM_STREAMS":"3"}}`,
 		"gpu": `{"GPU":{"INFERENCE_PRECISION_HINT":"bf16","NUM_STREAMS":"1"}}`,
 	} {
-		got, err := plugin{device, "bf16"}.settings(Options{Threads: 2, Runs: 3})
+		got, err := provider{"openvino", device, "bf16"}.settings(Options{Threads: 2, Runs: 3})
 		if err != nil || got["load_config"] != want {
 			t.Errorf("%s: %s, %v; want %s", device, got["load_config"], err, want)
 		}

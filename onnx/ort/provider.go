@@ -3,7 +3,6 @@ package ort
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,15 +10,36 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// A provider is an execution provider. To add one, write a type with these two
-// methods and a case in parseProvider.
-type provider interface {
-	// name is what the user calls it, for instance "cuda:0".
-	name() string
-	// configure adds it to the options of a session. It fails when the library
-	// or the machine does not have it.
-	configure(context.Context, Options, *ort.SessionOptions) error
+// A provider is an execution provider: "cpu" (precision "" or "int8"), "cuda" (device a number) or
+// "openvino" (device cpu, gpu or npu).
+type provider struct{ kind, device, precision string }
+
+// name is what the user calls it, for instance "cuda:0".
+func (p provider) name() string {
+	name := p.kind
+	if p.device != "" {
+		name += ":" + p.device
+	}
+	if p.precision != "" {
+		name += "," + p.precision
+	}
+	return name
 }
+
+// configure adds the provider to the options of a session. It fails when the library or the machine does
+// not have it.
+func (p provider) configure(ctx context.Context, o Options, opts *ort.SessionOptions) error {
+	switch p.kind {
+	case "cuda":
+		return p.configureCUDA(opts)
+	case "openvino":
+		return p.configurePlugin(ctx, o, opts)
+	}
+	return nil // the runtime adds its own by itself
+}
+
+// openVINOPrecisions are the precisions of OpenVINO, by the names that it has for them too.
+var openVINOPrecisions = []string{"bf16", "f16", "f32"}
 
 // parseProvider turns [Options.Provider] into the providers to try, in order.
 // Only the error of the last one is reported.
@@ -33,46 +53,50 @@ func parseProvider(o Options) ([]provider, error) {
 	case o.ProviderLibrary != "" && kind != "openvino":
 		return bad("openvino, for the library " + o.ProviderLibrary)
 	case kind == "openvino":
-		return parsePlugin(o, device, hasDevice, precision, hasPrecision)
+		if !hasDevice {
+			device = "cpu"
+		}
+		if !hasPrecision {
+			precision = "f32"
+		}
+		switch {
+		case !slices.Contains([]string{"cpu", "gpu", "npu"}, device):
+			return bad("a device: cpu, gpu or npu")
+		case !slices.Contains(openVINOPrecisions, precision):
+			return bad("a precision: " + strings.Join(openVINOPrecisions, ", "))
+		}
+		return []provider{{kind, device, precision}}, nil
 	case o.Provider == "cpu,int8":
-		return []provider{cpu{int8: true}}, nil
+		return []provider{{"cpu", "", "int8"}}, nil
 	case hasPrecision && slices.Contains([]string{"cpu", "cuda", "auto"}, kind):
 		return bad(kind + " without a precision: it computes in f32; openvino computes in others, and cpu,int8 multiplies integers")
 	case place == "" || place == "cpu":
-		return []provider{cpu{}}, nil
+		return []provider{{kind: "cpu"}}, nil
 	case place == "auto":
-		return []provider{cuda{}, cpu{}}, nil
+		return []provider{{kind: "cuda", device: "0"}, {kind: "cpu"}}, nil
 	case kind == "cuda" && !hasDevice:
-		return []provider{cuda{}}, nil
+		return []provider{{kind: kind, device: "0"}}, nil
 	case kind == "cuda":
 		if n, err := strconv.ParseUint(device, 10, 8); err == nil {
-			return []provider{cuda{device: int(n)}}, nil
+			return []provider{{kind: kind, device: strconv.FormatUint(n, 10)}}, nil
 		}
 	}
 	return bad("cpu[,int8], cuda, cuda:N, auto or openvino[:DEVICE][,PRECISION]")
 }
 
+// names reports whether the provider that o tries first is of a kind.
+func (o Options) names(kind string) bool {
+	list, err := parseProvider(o)
+	return err == nil && list[0].kind == kind
+}
+
 // OnCPU reports whether o names the runtime's own provider, cpu or cpu,int8, whose results
 // depend on nothing but the inputs of a run.
-func (o Options) OnCPU() bool {
-	list, err := parseProvider(o)
-	if err != nil {
-		return false
-	}
-	_, is := list[0].(cpu)
-	return is
-}
+func (o Options) OnCPU() bool { return o.names("cpu") }
 
 // Plugin reports whether o names the plug-in openvino. It compiles a model when a
 // session opens, and convolutions are slow, or cannot be compiled, where their weights are inputs.
-func (o Options) Plugin() bool {
-	list, err := parseProvider(o)
-	if err != nil {
-		return false
-	}
-	_, is := list[0].(plugin)
-	return is
-}
+func (o Options) Plugin() bool { return o.names("openvino") }
 
 // CPU returns the same options for the provider cpu.
 func (o Options) CPU() Options {
@@ -120,32 +144,8 @@ func Tolerance(provider string) float64 {
 	return 0.1
 }
 
-// kind is the name of a provider without its device: the runtime's errors
-// contain it.
-func kind(p provider) string {
-	k, _, _ := strings.Cut(p.name(), ":")
-	return k
-}
-
-// cpu is always available; the runtime adds it by itself.
-type cpu struct{ int8 bool }
-
-func (c cpu) name() string {
-	if c.int8 {
-		return "cpu,int8"
-	}
-	return "cpu"
-}
-
-func (cpu) configure(context.Context, Options, *ort.SessionOptions) error { return nil }
-
-// cuda runs on one NVIDIA device. Operators that it lacks run on the CPU, in the
-// same session.
-type cuda struct{ device int }
-
-func (c cuda) name() string { return fmt.Sprintf("cuda:%d", c.device) }
-
-func (c cuda) configure(_ context.Context, _ Options, o *ort.SessionOptions) error {
+// configureCUDA runs on one NVIDIA device. Operators that CUDA lacks run on the CPU, in the same session.
+func (p provider) configureCUDA(o *ort.SessionOptions) error {
 	if !slices.Contains(Providers(), "CUDAExecutionProvider") {
 		return errors.New("the library is built without CUDA")
 	}
@@ -154,7 +154,7 @@ func (c cuda) configure(_ context.Context, _ Options, o *ort.SessionOptions) err
 		return err
 	}
 	defer opts.Destroy()
-	if err := opts.Update(map[string]string{"device_id": strconv.Itoa(c.device)}); err != nil {
+	if err := opts.Update(map[string]string{"device_id": p.device}); err != nil {
 		return err
 	}
 	return o.AppendExecutionProviderCUDA(opts)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 
+	"github.com/gradhop/gradhop/onnx"
 	ort "github.com/yalue/onnxruntime_go"
 )
 
@@ -66,22 +68,23 @@ func (c *call) bindAll(in, out []*Tensor) error {
 	c.values = make([]ort.Value, len(in)+len(out))
 	for i, t := range in {
 		if t == nil {
-			return c.misfit("input", &c.s.inputs[i], t, "no tensor was given")
+			return c.misfit("input", c.s.inputs[i], t, "no tensor was given")
 		}
-		b, why := bind(t, &c.s.inputs[i], &c.pin)
+		b, why := bind(t, c.s.inputs[i], &c.pin)
 		if why != "" {
-			return c.misfit("input", &c.s.inputs[i], t, why)
+			return c.misfit("input", c.s.inputs[i], t, why)
 		}
 		c.values[i] = b.value
 	}
 	for i, t := range out {
-		v := &c.s.outputs[i]
+		v := c.s.outputs[i]
 		if t == nil || t.Data == nil {
-			if !v.ranked || len(v.dims) > 0 || v.elem == 0 {
+			k := kindBy(v.Type.Elem)
+			if !v.Type.HasShape || len(v.Type.Shape) > 0 || k == nil {
 				continue
 			}
 			// The binding can't allocate scalars.
-			t = &Tensor{Data: scalar(v.elem)}
+			t = &Tensor{Data: k.one()}
 			if c.fresh == nil {
 				c.fresh = make([]*Tensor, len(out))
 			}
@@ -99,11 +102,11 @@ func (c *call) bindAll(in, out []*Tensor) error {
 	return nil
 }
 
-func (c *call) misfit(kind string, v *valueInfo, t *Tensor, why string) error {
+func (c *call) misfit(kind string, v *onnx.ValueInfo, t *Tensor, why string) error {
 	if why == unsupportedData {
-		return unsupportedType(c.s.title, kind, v.name, fmt.Sprintf("%T", t.Data))
+		return unsupportedType(c.s.title, kind, v.Name, fmt.Sprintf("%T", t.Data))
 	}
-	return badTensor(c.s.title, kind, v.name, why)
+	return badTensor(c.s.title, kind, v.Name, why)
 }
 
 // run calls the runtime, which stops when ctx is done.
@@ -164,7 +167,7 @@ func (c *call) deliver(out []*Tensor) error {
 		case c.fresh != nil && c.fresh[i] != nil:
 			got[i] = *c.fresh[i]
 		case !take(&got[i], c.values[len(c.s.inputs)+i]):
-			return unsupportedType(c.s.title, "output", c.s.outputs[i].name, "unknown")
+			return unsupportedType(c.s.title, "output", c.s.outputs[i].Name, "unknown")
 		}
 	}
 	for i, t := range out {
@@ -221,36 +224,25 @@ type bound struct {
 // with pin until the run is over: the runtime writes and reads there through a
 // pointer that the Go runtime does not know. It returns the reason when t does
 // not fit v.
-func bind(t *Tensor, v *valueInfo, pin *runtime.Pinner) (bound, string) {
-	switch d := t.Data.(type) {
-	case []float32:
-		return bindData(t.Shape, d, elemFloat32, v, pin)
-	case []float64:
-		return bindData(t.Shape, d, elemFloat64, v, pin)
-	case []int64:
-		return bindData(t.Shape, d, elemInt64, v, pin)
-	case []int32:
-		return bindData(t.Shape, d, elemInt32, v, pin)
-	case []bool:
-		return bindData(t.Shape, d, elemBool, v, pin)
-	case []uint8:
-		return bindData(t.Shape, d, elemUint8, v, pin)
-	case []int8:
-		return bindData(t.Shape, d, elemInt8, v, pin)
+func bind(t *Tensor, v *onnx.ValueInfo, pin *runtime.Pinner) (bound, string) {
+	i := slices.IndexFunc(kinds, func(k carried) bool { return k.is(t.Data) })
+	if i < 0 {
+		return bound{}, unsupportedData
 	}
-	return bound{}, unsupportedData
+	k := kinds[i]
+	if want := v.Type.Elem; want != onnx.Undefined && want != k.elem {
+		return bound{}, fmt.Sprintf("the data are %s, the model wants %s", k.name, typeName(want))
+	}
+	if why := fit(v.Type, t.Shape); why != "" {
+		return bound{}, why
+	}
+	return k.bind(t, pin)
 }
 
 // unsupportedData is the reason for which [Session.Run] returns an *onnx.UnsupportedError.
 const unsupportedData = "unsupported"
 
-func bindData[T element](shape []int64, data []T, elem elemType, v *valueInfo, pin *runtime.Pinner) (bound, string) {
-	if v.elem != 0 && v.elem != elem {
-		return bound{}, fmt.Sprintf("the data are %s, the model wants %s", elem, v.elem)
-	}
-	if why := v.fit(shape); why != "" {
-		return bound{}, why
-	}
+func bindData[T element](shape []int64, data []T, pin *runtime.Pinner) (bound, string) {
 	n, ok := elements(shape)
 	if !ok {
 		return bound{}, fmt.Sprintf("the shape %v is not one of a tensor", shape)
@@ -277,33 +269,16 @@ func bindData[T element](shape []int64, data []T, elem elemType, v *valueInfo, p
 }
 
 // fit compares a shape with the declared one and returns the difference, or "".
-func (v *valueInfo) fit(shape []int64) string {
-	if !v.ranked {
+func fit(want onnx.Type, shape []int64) string {
+	same := func(n int64, d onnx.ShapeDim) bool { return d.Value < 0 || d.Value == n }
+	if !want.HasShape || slices.EqualFunc(shape, want.Shape, same) {
 		return ""
 	}
-	ok := len(shape) == len(v.dims)
-	for i := 0; ok && i < len(shape); i++ {
-		ok = v.dims[i] < 0 || v.dims[i] == shape[i]
+	dims := make([]string, len(want.Shape))
+	for i, d := range want.Shape {
+		dims[i] = onnx.ShapeDim{Value: d.Value}.String()
 	}
-	if ok {
-		return ""
-	}
-	return fmt.Sprintf("the shape is %v, the model wants %s", shape, dimString(v.dims))
-}
-
-func dimString(dims []int64) string {
-	s := "["
-	for i, d := range dims {
-		if i > 0 {
-			s += " "
-		}
-		if d < 0 {
-			s += "?"
-		} else {
-			s += fmt.Sprint(d)
-		}
-	}
-	return s + "]"
+	return fmt.Sprintf("the shape is %v, the model wants %v", shape, dims)
 }
 
 // elements is the number of elements of a shape; false for negative sizes and
@@ -329,45 +304,14 @@ func elements(shape []int64) (int, bool) {
 	return int(n), true
 }
 
-func scalar(e elemType) any {
-	switch e {
-	case elemFloat64:
-		return make([]float64, 1)
-	case elemInt64:
-		return make([]int64, 1)
-	case elemInt32:
-		return make([]int32, 1)
-	case elemBool:
-		return make([]bool, 1)
-	case elemUint8:
-		return make([]uint8, 1)
-	case elemInt8:
-		return make([]int8, 1)
-	}
-	return make([]float32, 1)
-}
-
 // take moves a result that the runtime allocated into t. The binding has
 // already copied it to Go memory.
 func take(t *Tensor, v ort.Value) bool {
-	switch r := v.(type) {
-	case *ort.Tensor[float32]:
-		t.Data = r.GetData()
-	case *ort.Tensor[float64]:
-		t.Data = r.GetData()
-	case *ort.Tensor[int64]:
-		t.Data = r.GetData()
-	case *ort.Tensor[int32]:
-		t.Data = r.GetData()
-	case *ort.Tensor[bool]:
-		t.Data = r.GetData()
-	case *ort.Tensor[uint8]:
-		t.Data = r.GetData()
-	case *ort.Tensor[int8]:
-		t.Data = r.GetData()
-	default:
-		return false
+	for _, k := range kinds {
+		if t.Data = k.take(v); t.Data != nil {
+			t.Shape = v.GetShape()
+			return true
+		}
 	}
-	t.Shape = v.GetShape()
-	return true
+	return false
 }

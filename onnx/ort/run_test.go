@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/gradhop/gradhop/onnx"
 	"math"
 	"reflect"
 	"strings"
@@ -44,9 +45,9 @@ func TestRunInPlaceAndAllocated(t *testing.T) {
 }
 
 func TestRunEveryType(t *testing.T) {
-	for elem, data := range map[elemType]any{
-		elemFloat32: []float32{1, -2}, elemFloat64: []float64{1, -2}, elemInt64: []int64{1, -2},
-		elemInt32: []int32{1, -2}, elemBool: []bool{true, false}, elemUint8: []uint8{1, 2}, elemInt8: []int8{1, -2},
+	for elem, data := range map[onnx.DataType]any{
+		onnx.Float: []float32{1, -2}, onnx.Double: []float64{1, -2}, onnx.Int64: []int64{1, -2},
+		onnx.Int32: []int32{1, -2}, onnx.Bool: []bool{true, false}, onnx.Uint8: []uint8{1, 2}, onnx.Int8: []int8{1, -2},
 	} {
 		t.Run(elem.String(), func(t *testing.T) {
 			s := open(t, unary("Identity", elem, "N"), "x", "y", Options{})
@@ -88,7 +89,7 @@ func TestRunEveryType(t *testing.T) {
 }
 
 func TestRunUndeclaredScalar(t *testing.T) {
-	m := model([]proto{value("x", elemFloat32, "")}, []proto{value("y", elemFloat32, "?")}, node("Neg", "x", "y"))
+	m := model([]proto{value("x", onnx.Float, "")}, []proto{value("y", onnx.Float, "?")}, node("Neg", "x", "y"))
 	s := open(t, m, "x", "y", Options{Name: "odd"})
 	in := []*Tensor{{Data: []float32{3}}}
 	out := []*Tensor{{Data: []float32{0}}}
@@ -181,7 +182,7 @@ func longModel(steps int) []byte {
 		nodes = append(nodes, node("MatMul", last+" x", next))
 		last = next
 	}
-	return model([]proto{value("x", elemFloat32, "N N")}, []proto{value("y", elemFloat32, "N N")}, nodes...)
+	return model([]proto{value("x", onnx.Float, "N N")}, []proto{value("y", onnx.Float, "N N")}, nodes...)
 }
 
 func TestRunCancelled(t *testing.T) {
@@ -240,7 +241,7 @@ func BenchmarkRunOverhead(b *testing.B) {
 	for _, n := range []int64{1, 1 << 10, 1 << 20} {
 		for _, mode := range []string{"in-place", "in-place-ctx", "allocated"} {
 			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
-				s := open(b, unary("Identity", elemFloat32, "N"), "x", "y", Options{Threads: 1})
+				s := open(b, unary("Identity", onnx.Float, "N"), "x", "y", Options{Threads: 1})
 				ctx := bg
 				if mode == "in-place-ctx" {
 					c, cancel := context.WithCancel(bg)

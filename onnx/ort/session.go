@@ -20,8 +20,8 @@ import (
 type Session struct {
 	title    string
 	provider string
-	inputs   []valueInfo
-	outputs  []valueInfo
+	inputs   []*onnx.ValueInfo
+	outputs  []*onnx.ValueInfo
 	guard    *signalGuard // nil unless the provider changes signal handlers
 	runs     atomic.Int32 // runs after which guard was applied
 
@@ -58,7 +58,7 @@ func Open(ctx context.Context, model []byte, inputs, outputs []string, o Options
 	case len(outputs) == 0:
 		return nil, badArgument("outputs", "", "at least one name")
 	}
-	ins, outs, err := describe(model)
+	ins, outs, err := onnx.DecodeInterface(model)
 	if err != nil {
 		return nil, badModel(o.name(), err)
 	}
@@ -109,7 +109,7 @@ func (s *Session) openWithin(ctx context.Context, model []byte, inputs, outputs 
 
 func (s *Session) open(ctx context.Context, model []byte, inputs, outputs []string, p provider, o Options) error {
 	s.guard = nil
-	_, onCPU := p.(cpu)
+	onCPU := p.kind == "cpu"
 	if !onCPU {
 		s.guard = saveSignals()
 		defer s.guard.restore()
@@ -131,7 +131,7 @@ func (s *Session) open(ctx context.Context, model []byte, inputs, outputs []stri
 	d, err := ort.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, opts)
 	switch {
 	case err == nil:
-	case !onCPU && strings.Contains(strings.ToLower(err.Error()), kind(p)):
+	case !onCPU && strings.Contains(strings.ToLower(err.Error()), p.kind):
 		// A device that can't be used fails only here, at its first use.
 		return badProvider(p, o, err)
 	default:
@@ -191,19 +191,22 @@ func (o Options) threads() int {
 }
 
 // pick finds the named values among those of the model.
-func pick(title, kind string, names []string, have []valueInfo) ([]valueInfo, error) {
-	list := make([]valueInfo, len(names))
+func pick(title, kind string, names []string, have []*onnx.ValueInfo) ([]*onnx.ValueInfo, error) {
+	list := make([]*onnx.ValueInfo, len(names))
 	for i, n := range names {
-		j := slices.IndexFunc(have, func(v valueInfo) bool { return v.name == n })
+		j := slices.IndexFunc(have, func(v *onnx.ValueInfo) bool { return v.Name == n })
 		if j < 0 {
 			var names []string
 			for _, v := range have {
-				names = append(names, v.name)
+				names = append(names, v.Name)
 			}
 			return nil, onnx.NoSuchName("ort: "+title, kind, n, names)
 		}
-		if !have[j].elem.supported() {
-			return nil, unsupportedType(title, kind, n, have[j].elem.String())
+		switch t := have[j].Type; {
+		case t.Other != nil:
+			return nil, unsupportedType(title, kind, n, "sequence, map or the like")
+		case t.Elem != onnx.Undefined && kindBy(t.Elem) == nil: // the runtime judges one that is not declared
+			return nil, unsupportedType(title, kind, n, t.Elem.String())
 		}
 		list[i] = have[j]
 	}

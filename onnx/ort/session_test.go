@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/gradhop/gradhop/onnx"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -37,11 +38,11 @@ func TestOpenErrors(t *testing.T) {
 		"no plug-in in": {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino", ProviderLibrary: libraryPath()}, `ort: provider openvino:cpu,f32 can't be used with `},
 		"device":        {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "cuda:x"}, `ort: Provider "cuda:x"`},
 		"half":          {half, []string{"x"}, []string{"y"}, Options{}, `ort: session: input "x": it has type float16, which is not supported`},
-		"cut off":       {good[:len(good)-20], []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: it is not an ONNX model, or it is cut off`},
-		"empty":         {nil, []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: it is not an ONNX model`},
-		"text":          {[]byte("not a model"), []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: it is not an ONNX model`},
-		"bad operator":  {unary("NoSuchOp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Name: "m"}, `ort: m: the model can't be opened: `},
-		"auto, bad too": {unary("NoSuchOp", elemFloat32, "N"), []string{"x"}, []string{"y"}, Options{Name: "m", Provider: "auto"}, `ort: m: the model can't be opened: `},
+		"cut off":       {good[:len(good)-20], []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: onnx: cut short: field 7 needs `},
+		"empty":         {nil, []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: onnx: not an ONNX model`},
+		"text":          {[]byte("not a model"), []string{"a", "b"}, []string{"c"}, Options{}, `ort: session: the model can't be opened: onnx: not an ONNX model`},
+		"bad operator":  {unary("NoSuchOp", onnx.Float, "N"), []string{"x"}, []string{"y"}, Options{Name: "m"}, `ort: m: the model can't be opened: `},
+		"auto, bad too": {unary("NoSuchOp", onnx.Float, "N"), []string{"x"}, []string{"y"}, Options{Name: "m", Provider: "auto"}, `ort: m: the model can't be opened: `},
 	} {
 		s, err := Open(context.Background(), c.model, c.in, c.out, c.o)
 		if err == nil {
@@ -54,7 +55,7 @@ func TestOpenErrors(t *testing.T) {
 }
 
 func TestProviders(t *testing.T) {
-	m := unary("Identity", elemFloat32, "N")
+	m := unary("Identity", onnx.Float, "N")
 	for _, p := range []string{"", "cpu"} {
 		if s := open(t, m, "x", "y", Options{Provider: p}); s.Provider() != "cpu" {
 			t.Errorf("%q runs on %s", p, s.Provider())
@@ -83,7 +84,7 @@ func TestProviders(t *testing.T) {
 // TestProfileAndOptions: the options that have no visible result but a file.
 func TestProfileAndOptions(t *testing.T) {
 	prefix := filepath.Join(t.TempDir(), "run")
-	s := open(t, unary("Neg", elemFloat32, "N"), "x", "y", Options{ProfilePrefix: prefix, LowMemory: true, Threads: 2})
+	s := open(t, unary("Neg", onnx.Float, "N"), "x", "y", Options{ProfilePrefix: prefix, LowMemory: true, Threads: 2})
 	if err := s.Run(bg, []*Tensor{{[]int64{1}, []float32{1}}}, []*Tensor{nil}); err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +101,9 @@ func TestExternalData(t *testing.T) {
 		t.Fatal(err)
 	}
 	location := proto{}.str(1, "location").str(2, "w.bin")
-	w := proto{}.num(1, 2).num(2, int(elemFloat32)).str(8, "w").bytes(13, location).num(14, 1)
+	w := proto{}.num(1, 2).num(2, int(onnx.Float)).str(8, "w").bytes(13, location).num(14, 1)
 	g := proto{}.bytes(1, node("Add", "x w", "y")).str(2, "g").bytes(5, w).
-		bytes(11, value("x", elemFloat32, "2")).bytes(12, value("y", elemFloat32, "2"))
+		bytes(11, value("x", onnx.Float, "2")).bytes(12, value("y", onnx.Float, "2"))
 	m := proto{}.num(1, 8).bytes(7, g).bytes(8, proto{}.num(2, 13))
 
 	s := open(t, m, "x", "y", Options{ExternalDir: dir})
@@ -129,7 +130,7 @@ func TestOpenHonoursContext(t *testing.T) {
 		nodes = append(nodes, node("Exp", from, to))
 		from = to
 	}
-	m := model([]proto{value("x", elemFloat32, "2")}, []proto{value(from, elemFloat32, "2")}, nodes...)
+	m := model([]proto{value("x", onnx.Float, "2")}, []proto{value(from, onnx.Float, "2")}, nodes...)
 	if err := Init(t.Context(), Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,6 @@ type Tensor struct {
 	Data any
 }
 
-type element interface {
-	float32 | float64 | int64 | int32 | bool | uint8 | int8
-}
-
 // Float64s returns the elements as numbers, with 1 for true. It returns Data itself if that is a
 // []float64, and nil if Data has none of the types listed there.
 func (t *Tensor) Float64s() []float64 {

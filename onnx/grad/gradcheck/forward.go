@@ -38,7 +38,7 @@ type forward struct {
 // forward opens the part of after that computes the output, with everything that the
 // gradient is by as an input: initialisers, and the one-hot encoding of codes.
 func (c *checker) forward(after *onnx.Model, native reference.Feeds, codes map[string]bool) (*forward, error) {
-	m := deepClone(after)
+	m := after.Clone()
 	f := &forward{feed: reference.Feeds{}, variable: map[string]variable{}, elem: onnx.Float}
 	for k, t := range c.feed {
 		f.feed[k] = t
@@ -146,7 +146,7 @@ const leastEvaluations = 40
 // convolutions, some for each other element, and many for each node.
 func (c *checker) work(f *forward) float64 {
 	const element, node = 10, 1e4
-	m := deepClone(f.model)
+	m := f.model.Clone()
 	c.fix(m, f.feed)
 	total := node * float64(len(m.Graph.Nodes))
 	vals, err := shape.Infer(m)
@@ -233,7 +233,7 @@ func reason(err error) string {
 }
 
 func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
-	m := deepClone(f.model)
+	m := f.model.Clone()
 	c.fix(m, f.feed)
 	c.decide(m)
 	if _, err := rewrite.WidenDouble(m); err != nil {
@@ -254,7 +254,7 @@ func (c *checker) tryWide(after *onnx.Model, f *forward) (*wide, error) {
 		p.Close()
 		return nil, err
 	}
-	back := deepClone(after)
+	back := after.Clone()
 	c.fix(back, c.feed)
 	c.decide(back)
 	_, err = rewrite.WidenDouble(back)

@@ -221,7 +221,7 @@ func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result,
 	if o.Mode == grad.JVP || o.Mode == grad.HessianVector {
 		return nil, unsupported("products with the Jacobian and the Hessian are not checked; check the gradient")
 	}
-	m = deepClone(m)
+	m = m.Clone()
 	if _, err := o.Apply(m); err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result,
 			return nil, err
 		}
 	}
-	after := deepClone(res.Model)
+	after := res.Model.Clone()
 	// The binding carries no 16-bit floats, and in them there is little to compare.
 	for _, side := range []*onnx.Model{m, after} {
 		if _, err := rewrite.WidenFloat16(side); err != nil {
@@ -301,7 +301,7 @@ func (c *checker) same(m, after *onnx.Model) (reference.Feeds, error) {
 
 // exact returns the output of the original in float64, or nil where it does not run so.
 func (c *checker) exact(m *onnx.Model) []float64 {
-	m, o := deepClone(m), c.o.Runtime
+	m, o := m.Clone(), c.o.Runtime
 	o.Unoptimized = true
 	c.fix(m, c.feed)
 	if _, err := rewrite.WidenDouble(m); err != nil {

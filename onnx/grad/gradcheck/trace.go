@@ -144,7 +144,7 @@ const (
 )
 
 func probeOf(m *onnx.Model) *probe {
-	m = deepClone(m)
+	m = m.Clone()
 	m.Graph.Outputs = nil
 	return &probe{m: m}
 }

@@ -32,13 +32,13 @@ type Gen struct {
 	// are taken of: a quantised model into the same without its roundings. It is then
 	// run in double, and must give what the model itself gives at the point of the test.
 	Twin func(m *onnx.Model) error
-	// distinct are the values of MarkUnique.
-	distinct []build.Value
+	// Distinct are the values of MarkUnique.
+	Distinct []build.Value
 }
 
 // MarkUnique records that the indices in v are distinct.
 func (g *Gen) MarkUnique(v build.Value) {
-	g.distinct = append(g.distinct, v)
+	g.Distinct = append(g.Distinct, v)
 	g.Builder.MarkUnique(v)
 }
 

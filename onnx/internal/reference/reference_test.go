@@ -83,7 +83,7 @@ func TestOperators(t *testing.T) {
 			if err != nil {
 				t.Fatal(op, err)
 			}
-			got, err := p.Program.Run(t.Context(), reference.Wide(g.Feeds))
+			got, err := p.Run(t.Context(), reference.Wide(g.Feeds))
 			if err != nil {
 				t.Fatal(op, err)
 			}

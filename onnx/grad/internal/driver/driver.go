@@ -180,10 +180,7 @@ func (p *pass) isFloat(v Value) bool {
 func reads(n *onnx.Node) []Value {
 	in := n.Inputs
 	for _, a := range n.Attrs {
-		for _, g := range append([]*onnx.Graph{a.G}, a.Graphs...) {
-			if g == nil {
-				continue
-			}
+		for _, g := range a.Subgraphs() {
 			in = slices.Clone(in)
 			for _, inner := range g.Nodes {
 				in = append(in, reads(inner)...)

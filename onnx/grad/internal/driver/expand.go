@@ -99,7 +99,7 @@ func freshPrefix(g *onnx.Graph, nodes []*onnx.Node, base string) string {
 		for _, t := range g.Initializers {
 			see(t.Name)
 		}
-		eachNode(nodes, func(n *onnx.Node) {
+		onnx.EachNode(nodes, func(n *onnx.Node) {
 			for _, o := range n.Outputs {
 				see(o)
 			}
@@ -112,25 +112,12 @@ func freshPrefix(g *onnx.Graph, nodes []*onnx.Node, base string) string {
 	return base + "/"
 }
 
-func eachNode(nodes []*onnx.Node, f func(*onnx.Node)) {
-	for _, n := range nodes {
-		f(n)
-		for _, a := range n.Attrs {
-			for _, g := range append([]*onnx.Graph{a.G}, a.Graphs...) {
-				if g != nil {
-					eachNode(g.Nodes, f)
-				}
-			}
-		}
-	}
-}
-
 func usesDomain(m *onnx.Model, domain string) bool {
 	used := false
 	see := func(n *onnx.Node) { used = used || n.Domain == domain }
-	eachNode(m.Graph.Nodes, see)
+	onnx.EachNode(m.Graph.Nodes, see)
 	for _, f := range m.Functions {
-		eachNode(f.Nodes, see)
+		onnx.EachNode(f.Nodes, see)
 	}
 	return used
 }

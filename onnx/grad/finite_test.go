@@ -1,6 +1,7 @@
-package gradtest
+package grad_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,8 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/grad"
+	"github.com/gradhop/gradhop/onnx/internal/gradtest"
+	"github.com/gradhop/gradhop/onnx/internal/reference"
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/onnx/shape"
@@ -21,7 +24,7 @@ import (
 // 1e-6 for the same functions.
 type precision struct{ h, tol, eps float64 }
 
-func (g *Gen) precision() precision {
+func (g checked) precision() precision {
 	switch {
 	case g.Elem == onnx.Double:
 		return precision{h: 2e-4, tol: 1e-7, eps: 1e-15}
@@ -31,10 +34,11 @@ func (g *Gen) precision() precision {
 	return precision{h: 0.03, tol: 5e-4, eps: 5e-7}
 }
 
-// Check compares the gradients of <u, outs> by each of wrt with finite
+// checkGradients compares the gradients of <u, outs> by each of wrt with finite
 // differences, for a random u, and the shapes that inference states with those of
 // the run. Order 2 then does the same to the graph of the gradient itself.
-func Check(g *Gen, order int) error {
+func checkGradients(gen *gradtest.Gen, order int) error {
+	g := checked{gen}
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("building: %w", err)
 	}
@@ -78,16 +82,20 @@ func Check(g *Gen, order int) error {
 	return nil
 }
 
+// checked is an instance under test. For a random cotangent u and random directions v, <u, J v> by
+// central differences of the forward graph must equal <vjp(u), v> of the graph that [grad.Backward] writes.
+type checked struct{ *gradtest.Gen }
+
 // evaluated is a model with its outputs at the point of the test.
 type evaluated struct {
 	model   *onnx.Model
-	program *Program
-	at      Feeds
+	program *program
+	at      gradtest.Feeds
 }
 
 // upgrade brings the model to an operator set that rules read; the forward graph
 // that differences are taken of stays as it was built.
-func (g *Gen) upgrade() error {
+func (g checked) upgrade() error {
 	if g.Opset() >= 18 {
 		return nil
 	}
@@ -99,7 +107,7 @@ func (g *Gen) upgrade() error {
 	if err != nil {
 		return fmt.Errorf("upgraded: %w", err)
 	}
-	for _, v := range g.distinct {
+	for _, v := range g.Distinct {
 		b.MarkUnique(v)
 	}
 	g.Builder = b
@@ -110,7 +118,7 @@ func (g *Gen) upgrade() error {
 // forward. Afterwards the gradients are the outputs of g; inputs that no gradient depends on
 // are no longer differentiated by. It returns the graph of the gradient, nil where there is
 // none.
-func (g *Gen) backward(forward *evaluated, k int) (*evaluated, error) {
+func (g checked) backward(forward *evaluated, k int) (*evaluated, error) {
 	var seeds []build.Value
 	for i, o := range g.Outs {
 		dims, ok := g.Shape(o)
@@ -123,7 +131,7 @@ func (g *Gen) backward(forward *evaluated, k int) (*evaluated, error) {
 			u[j] = g.Signed()
 		}
 		name := fmt.Sprintf("u%d_%d", k, i)
-		g.Feeds[name] = Tensor(g.Elem, y.Shape, u)
+		g.Feeds[name] = gradtest.Tensor(g.Elem, y.Shape, u)
 		seeds = append(seeds, g.Input(name, g.Elem, dims...))
 	}
 	var dx []build.Value
@@ -160,19 +168,11 @@ func (g *Gen) backward(forward *evaluated, k int) (*evaluated, error) {
 }
 
 // openForward opens what differences are taken of.
-func (g *Gen) openForward(model *onnx.Model) (*evaluated, error) {
+func (g checked) openForward(model *onnx.Model) (*evaluated, error) {
 	if g.Twin == nil {
 		return g.evaluate(model, model, false)
 	}
-	// A copy through the file: widening writes into attributes, which clones share.
-	raw, err := onnx.Encode(model)
-	if err != nil {
-		return nil, err
-	}
-	m, err := onnx.Decode(raw)
-	if err != nil {
-		return nil, err
-	}
+	m := model.Clone()
 	if err := g.Twin(m); err != nil {
 		return nil, fmt.Errorf("twin: %w", err)
 	}
@@ -183,12 +183,12 @@ func (g *Gen) openForward(model *onnx.Model) (*evaluated, error) {
 }
 
 // evaluate opens run, which is model or its twin, and runs it.
-func (g *Gen) evaluate(model, run *onnx.Model, wide bool) (*evaluated, error) {
-	p, err := Open(run)
+func (g checked) evaluate(model, run *onnx.Model, wide bool) (*evaluated, error) {
+	opened, err := gradtest.Open(run)
 	if err != nil {
 		return nil, err
 	}
-	p.wide = wide
+	p := &program{opened, wide}
 	at, err := p.Run(g.Feeds)
 	if err != nil {
 		p.Close()
@@ -199,7 +199,7 @@ func (g *Gen) evaluate(model, run *onnx.Model, wide bool) (*evaluated, error) {
 
 // withOutputs returns a copy of the model with copies of values as outputs y0, y1…,
 // prepared for the runtime.
-func (g *Gen) withOutputs(values []build.Value) (*onnx.Model, error) {
+func (g checked) withOutputs(values []build.Value) (*onnx.Model, error) {
 	m := g.Model().Clone()
 	m.Graph.Outputs = nil
 	for i, v := range values {
@@ -224,14 +224,14 @@ func (g *Gen) withOutputs(values []build.Value) (*onnx.Model, error) {
 }
 
 // matches reports whether an inferred shape can be that of a run.
-func (g *Gen) matches(full []shape.Dim, dims []int64) bool {
+func (g checked) matches(full []shape.Dim, dims []int64) bool {
 	return slices.EqualFunc(full, dims, func(d shape.Dim, n int64) bool {
 		v, ok := d.Bind(g.Sizes).Const()
 		return !ok || v == n
 	})
 }
 
-func (g *Gen) compare(forward, gradient *evaluated, seeds []build.Value) error {
+func (g checked) compare(forward, gradient *evaluated, seeds []build.Value) error {
 	if gradient.program.Hybrid() {
 		if err := sameInFloat(gradient.model, g.Feeds, gradient.at); err != nil {
 			return fmt.Errorf("gradient graph: %w", err)
@@ -257,7 +257,7 @@ func (g *Gen) compare(forward, gradient *evaluated, seeds []build.Value) error {
 
 // direction compares <u, J v> with <d, v> for one random v: it finds any mistake but with
 // probability zero.
-func (g *Gen) direction(f *Program, w build.Value, x *ort.Tensor, d []float64, seeds []build.Value, p precision, noise float64) error {
+func (g checked) direction(f *program, w build.Value, x *ort.Tensor, d []float64, seeds []build.Value, p precision, noise float64) error {
 	v := make([]float64, len(d))
 	for i := range v {
 		v[i] = 2*g.R.Float64() - 1
@@ -272,11 +272,11 @@ func (g *Gen) direction(f *Program, w build.Value, x *ort.Tensor, d []float64, s
 		for i := range moved {
 			moved[i] += step.at * p.h * v[i]
 		}
-		feeds := Feeds{}
+		feeds := gradtest.Feeds{}
 		for k, t := range g.Feeds {
 			feeds[k] = t
 		}
-		feeds[w] = Tensor(elem, x.Shape, moved)
+		feeds[w] = gradtest.Tensor(elem, x.Shape, moved)
 		out, err := f.Run(feeds)
 		if err != nil {
 			return err
@@ -314,4 +314,102 @@ func absDot(a, b []float64) float64 {
 		s += math.Abs(a[i] * b[i])
 	}
 	return s
+}
+
+// program is an opened model; wide says that its floats are fed in double whatever they are.
+type program struct {
+	*reference.Program
+	wide bool
+}
+
+// Run returns the outputs by name.
+func (p *program) Run(f gradtest.Feeds) (gradtest.Feeds, error) {
+	if p.wide {
+		f = reference.Wide(f)
+	}
+	return p.Program.Run(context.Background(), f)
+}
+
+// floatTolerance bounds the difference of a float32 run from the same in float64,
+// relative to the largest number of the output.
+const floatTolerance = 2e-5
+
+// sameInFloat runs a hybrid model whole, in float32 in the runtime, and compares
+// what it gives with want.
+func sameInFloat(m *onnx.Model, f, want gradtest.Feeds) error {
+	feeds := gradtest.Feeds{}
+	for k, t := range f {
+		if d, ok := t.Data.([]float64); ok {
+			t = gradtest.Tensor(onnx.Float, t.Shape, d)
+		}
+		feeds[k] = t
+	}
+	got, err := gradtest.Run(narrow(m), feeds)
+	if err != nil {
+		return fmt.Errorf("in float32: %w", err)
+	}
+	for name, w := range want {
+		y := got[name]
+		if !slices.Equal(w.Shape, y.Shape) {
+			return fmt.Errorf("in float32 the runtime gives %s of shape %v, the reference %v", name, y.Shape, w.Shape)
+		}
+		a, b := w.Float64s(), y.Float64s()
+		scale := 1.0
+		for _, v := range a {
+			scale = max(scale, math.Abs(v))
+		}
+		for i := range a {
+			if !(math.Abs(a[i]-b[i]) <= floatTolerance*scale) {
+				return fmt.Errorf("in float32 the runtime gives %s[%d] of %v as %.9g, the reference %.9g", name, i, w.Shape, b[i], a[i])
+			}
+		}
+	}
+	return nil
+}
+
+// narrow returns m with float32 in place of float64.
+func narrow(m *onnx.Model) *onnx.Model {
+	m = m.Clone()
+	tensor := func(t *onnx.Tensor) *onnx.Tensor {
+		if t == nil || t.Type != onnx.Double {
+			return t
+		}
+		v, err := t.Float64s()
+		if err != nil {
+			panic(err) // the tensor was made in memory
+		}
+		out := make([]float32, len(v))
+		for i, x := range v {
+			out[i] = float32(x)
+		}
+		return onnx.NewFloat(t.Name, t.Dims, out)
+	}
+	for i, t := range m.Graph.Initializers {
+		m.Graph.Initializers[i] = tensor(t)
+	}
+	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs, m.Graph.ValueInfos} {
+		for i, v := range list {
+			if v.Type.Elem == onnx.Double {
+				c := *v
+				c.Type.Elem = onnx.Float
+				list[i] = &c
+			}
+		}
+	}
+	for i, n := range m.Graph.Nodes {
+		c := *n
+		c.Attrs = slices.Clone(n.Attrs)
+		for k, a := range c.Attrs {
+			b := *a
+			if a.T != nil {
+				b.T = tensor(a.T)
+			}
+			if n.Op == "Cast" && a.Name == "to" && onnx.DataType(a.I) == onnx.Double {
+				b.I = int64(onnx.Float)
+			}
+			c.Attrs[k] = &b
+		}
+		m.Graph.Nodes[i] = &c
+	}
+	return m
 }
