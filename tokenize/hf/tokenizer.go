@@ -13,8 +13,8 @@
 // implemented: removing spaces before punctuation on decoding, which loses information.
 //
 // The WordPiece model is that of github.com/sugarme/tokenizer. Its other components and those of
-// github.com/gomlx/go-huggingface (v0.4.3) are not used: ids and offsets of the 77 lines of testdata agree
-// with the reference on 73 and 12 lines of RoBERTa's kind, 52 and 0 of XLM-R's.
+// github.com/gomlx/go-huggingface (v0.4.3) are not used: ids and offsets of the lines in testdata agree
+// with the reference on 73 and 12 of 78 lines of RoBERTa's kind, 52 and 0 of 77 of XLM-R's.
 package hf
 
 import (
