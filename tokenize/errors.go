@@ -32,7 +32,20 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Unsupported returns the error for a well-formed file that needs the unimplemented feature what.
-func Unsupported(file, what string) error {
-	return &Error{File: file, Unsupported: true, Err: errors.New(what)}
+// Unsupported returns the error for a well-formed file that needs an unimplemented feature. InFile adds
+// the name of the file.
+func Unsupported(format string, args ...any) error {
+	return &Error{Unsupported: true, Err: fmt.Errorf(format, args...)}
+}
+
+// InFile returns err as an *Error about file, unless it names a file already.
+func InFile(file string, err error) error {
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+		return &Error{File: file, Err: err}
+	case e.File == "":
+		return &Error{File: file, Line: e.Line, Unsupported: e.Unsupported, Err: e.Err}
+	}
+	return e
 }

@@ -1,6 +1,6 @@
 """Reference values for the CLIP tokenizer of the Go package tokenize, from Hugging Face's libraries.
 
-    tokenize_clip.py             write tokenize/clip/testdata and tokenize/internal/aligned/testdata/clip.json
+    tokenize_clip.py             write tokenize/clip/testdata and tokenize/internal/aligned/patterns.json
     tokenize_clip.py --check     regenerate in memory; exit 1 if a file differs
     tokenize_clip.py --full OUT [DIR]
         write a folder for each way to load a tokenizer below OUT: its files and lines.jsonl, one
@@ -146,7 +146,7 @@ def fixture():
         rows.append(f'"{name}": [\n' + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases(tok, some, rng, decode)) + "\n]")
     body = json.dumps(head, indent=0)[:-2] + ',\n"cases": {\n' + ",\n".join(rows) + "\n}}\n"
     files = {f"tokenize/clip/testdata/{n}.json": made[n].to_str(pretty=False) + "\n" for n in ("own", "odd", "holes")}
-    return files | {"tokenize/clip/testdata/lines.json": body, "tokenize/internal/aligned/testdata/clip.json": tables()}
+    return files | {"tokenize/clip/testdata/lines.json": body, "tokenize/internal/aligned/patterns.json": tables()}
 
 
 def trained():

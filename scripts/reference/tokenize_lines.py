@@ -1,6 +1,6 @@
 """Reference values for the BERT in the Go package tokenize/hf, from Hugging Face's tokenizers library.
 
-    tokenize_lines.py             write tokenize/hf/testdata/bert and tokenize/internal/aligned/testdata
+    tokenize_lines.py             write tokenize/hf/testdata/bert and tokenize/internal/aligned/classes.json
     tokenize_lines.py --check     regenerate in memory; exit 1 if a file differs
     tokenize_lines.py --full OUT [DIR]
         write a folder for each way to load a tokenizer below OUT: its files and lines.jsonl, one
@@ -128,8 +128,8 @@ def ranges(member):
 
 def runs_file(made_by, classes):
     """JSON with the runs of each class on a line."""
-    head = [f'"made_by": {json.dumps(made_by)}', f'"library": "tokenizers {tokenizers.__version__}"']
-    return "{\n" + ",\n".join(head + [f"{json.dumps(name)}: {json.dumps(runs)}" for name, runs in classes.items()]) + "\n}\n"
+    head = [f'"made_by": {json.dumps(made_by)}', f'"library": "tokenizers {tokenizers.__version__}"', '"classes": {\n']
+    return "{\n" + ",\n".join(head) + ",\n".join(f"{json.dumps(name)}: {json.dumps(runs)}" for name, runs in classes.items()) + "\n}}\n"
 
 
 def tables():
@@ -177,7 +177,7 @@ def fixture():
         "tokenize/hf/testdata/bert/vocab.txt": "".join(p + "\n" for p in pieces),
         "tokenize/hf/testdata/bert/tokenizer.json": reference(pieces).to_str(pretty=False) + "\n",
         "tokenize/hf/testdata/bert/lines.json": body,
-        "tokenize/internal/aligned/testdata/lines.json": tables(),
+        "tokenize/internal/aligned/classes.json": tables(),
     }
 
 

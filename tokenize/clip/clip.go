@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"sort"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,8 +15,14 @@ import (
 	"github.com/gradhop/gradhop/tokenize"
 	"github.com/gradhop/gradhop/tokenize/hf"
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
+	"github.com/gradhop/gradhop/tokenize/internal/component"
 )
+
+const tokenizerJSON = "tokenizer.json"
+
+func unsupported(format string, args ...any) error {
+	return tokenize.InFile(tokenizerJSON, tokenize.Unsupported(format, args...))
+}
 
 // wordEnd is the suffix of a piece that ends a word, wordBegin the prefix of one that begins a word.
 const (
@@ -53,7 +58,7 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 	begin, end := t.Begin, t.End
 	if t.Suffix() != wordEnd {
 		if t.Decode([]int32{wordOf(t)}) == "" || len(begin) > 1 || len(end) != 1 {
-			return nil, files.Unsupported("not a CLIP tokenizer (no piece ends with %q), nor one of SigLIP or MetaCLIP 2 (pieces begin with %q, one token ends a text)", wordEnd, wordBegin)
+			return nil, unsupported("not a CLIP tokenizer (no piece ends with %q), nor one of SigLIP or MetaCLIP 2 (pieces begin with %q, one token ends a text)", wordEnd, wordBegin)
 		}
 		c.prefixed, c.SOT, c.EOT = true, -1, end[0]
 		if len(begin) == 1 {
@@ -68,13 +73,13 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 		for _, name := range []string{"<|startoftext|>", "<|endoftext|>"} {
 			id, ok := t.ID(name)
 			if !ok {
-				return nil, &tokenize.Error{File: files.TokenizerJSON, Err: fmt.Errorf("vocabulary has no %s", name)}
+				return nil, tokenize.InFile(tokenizerJSON, fmt.Errorf("vocabulary has no %s", name))
 			}
 			begin, end = end, []int32{id}
 		}
 	}
 	if len(begin) != 1 || len(end) != 1 || begin[0] == end[0] {
-		return nil, files.Unsupported("post_processor must add one token before the text and one after it")
+		return nil, unsupported("post_processor must add one token before the text and one after it")
 	}
 	c.SOT, c.EOT = begin[0], end[0]
 	if c.Pad < 0 {
@@ -124,10 +129,8 @@ func (c *Tokenizer) Text(id int32) string { return aligned.Lossy(c.bytes(id)) }
 // bytes returns the bytes of id without the word-end suffix or the word-begin prefix.
 func (c *Tokenizer) bytes(id int32) []byte {
 	if piece := c.Piece(id); c.prefixed {
-		if b, ok := strings.CutPrefix(piece, "<0x"); ok && len(piece) == 6 {
-			if n, err := strconv.ParseUint(strings.TrimSuffix(b, ">"), 16, 8); err == nil {
-				return []byte{byte(n)}
-			}
+		if b, ok := component.ByteOf(piece); ok {
+			return []byte{b}
 		}
 		return []byte(strings.ReplaceAll(strings.TrimPrefix(piece, wordBegin), wordBegin, " "))
 	}

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/gradhop/gradhop/tokenize"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
 	"github.com/gradhop/gradhop/tokenize/internal/reference"
 )
 
@@ -160,7 +159,7 @@ func TestMaxLen(t *testing.T) {
 		{`{"model_max_length": 77}`, `{"max_position_embeddings": 64}`, 64},
 	} {
 		fsys := fixtureFolder(t, "own")
-		for name, text := range map[string]string{files.TokenizerConfig: k.settings, files.Config: k.model} {
+		for name, text := range map[string]string{"tokenizer_config.json": k.settings, "config.json": k.model} {
 			fsys[name] = &fstest.MapFile{Data: []byte(text)}
 		}
 		if c := mustLoad(t, fsys); c.MaxLen != k.want {

@@ -7,7 +7,6 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/tokenize"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
 	"github.com/gradhop/gradhop/tokenize/internal/reference"
 )
 
@@ -43,8 +42,8 @@ func TestLoadErrors(t *testing.T) {
 		text string
 	}{
 		"empty folder": {reference.Folder(), nil, "found neither tokenizer.json nor vocab.txt"},
-		"no merges":    {withFile(t, files.MergesTxt, "-"), nil, "neither tokenizer.json nor merges.txt"},
-		"BERT":         {reference.Folder(files.VocabTxt, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"), unsupported, "not a CLIP tokenizer"},
+		"no merges":    {withFile(t, "merges.txt", "-"), nil, "neither tokenizer.json nor merges.txt"},
+		"BERT":         {reference.Folder("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"), unsupported, "not a CLIP tokenizer"},
 		"byte missing": {changed(t, func(_, m map[string]any) {
 			m["unk_token"] = nil
 			v := m["vocab"].(map[string]any)
@@ -55,10 +54,10 @@ func TestLoadErrors(t *testing.T) {
 		"other end":      {ends(eot, []any{"<|endoftext|>", 3}), format, `"<|endoftext|>" is listed twice`},
 		"foreign end":    {ends([]any{"[CLS]", 3}, eot), format, "no [CLS]"},
 		"one end":        {ends(eot, eot), unsupported, "post_processor must add one token before the text and one after it"},
-		"no ends":        {withFile(t, files.VocabJSON, `{"!</w>":0}`), format, "vocab.json: vocabulary has no <|"},
-		"merges unknown": {withFile(t, files.MergesTxt, "q z\n"), format, `merge "q" "z"`},
-		"vocab twice":    {withFile(t, files.VocabJSON, `{"a":0,"a":1}`), format, `vocab.json: "a"`},
-		"pad":            {withFile(t, files.TokenizerConfig, `{"pad_token": "[PAD]"}`), format, "no [PAD]"},
+		"no ends":        {withFile(t, "vocab.json", `{"!</w>":0}`), format, "vocab.json: vocabulary has no <|"},
+		"merges unknown": {withFile(t, "merges.txt", "q z\n"), format, `merge "q" "z"`},
+		"vocab twice":    {withFile(t, "vocab.json", `{"a":0,"a":1}`), format, `vocab.json: "a"`},
+		"pad":            {withFile(t, "tokenizer_config.json", `{"pad_token": "[PAD]"}`), format, "no [PAD]"},
 	} {
 		b, err := Load(c.fsys)
 		if b != nil {
@@ -72,7 +71,7 @@ func TestLoadErrors(t *testing.T) {
 func TestOtherForms(t *testing.T) {
 	ref := loadFixture(t)
 	crlf := fixtureFolder(t, "files")
-	crlf[files.MergesTxt].Data = []byte(strings.ReplaceAll(string(crlf[files.MergesTxt].Data), "\n", "\r\n"))
+	crlf["merges.txt"].Data = []byte(strings.ReplaceAll(string(crlf["merges.txt"].Data), "\n", "\r\n"))
 	for name, c := range map[string]struct {
 		fsys  fs.FS
 		cases string
@@ -85,7 +84,7 @@ func TestOtherForms(t *testing.T) {
 		"type left out":     {changed(t, func(_, m map[string]any) { delete(m, "type") }), "own"},
 		"no post-processor": {changed(t, func(f, _ map[string]any) { f["post_processor"] = nil }), "own"},
 		"CRLF":              {crlf, "files"},
-		"named in settings": {withFile(t, files.TokenizerConfig, `{"bos_token": {"content": "<|startoftext|>"}, "eos_token": "<|endoftext|>", "pad_token": "<|startoftext|>"}`), "files"},
+		"named in settings": {withFile(t, "tokenizer_config.json", `{"bos_token": {"content": "<|startoftext|>"}, "eos_token": "<|endoftext|>", "pad_token": "<|startoftext|>"}`), "files"},
 	} {
 		tok := mustLoad(t, c.fsys)
 		for _, k := range ref.Cases[c.cases] {

@@ -11,10 +11,8 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
-	"github.com/gradhop/gradhop/tokenize/internal/normalize"
+	"github.com/gradhop/gradhop/tokenize/internal/component"
 	"github.com/gradhop/gradhop/tokenize/internal/reference"
-	"github.com/gradhop/gradhop/tokenize/internal/split"
 )
 
 // fixture is testdata/clip/lines.json, made by scripts/reference/tokenize_clip.py.
@@ -46,7 +44,7 @@ func read(t testing.TB, name string) []byte {
 func fixtureFolder(t testing.TB, name string) fstest.MapFS {
 	t.Helper()
 	if name != "files" {
-		return fstest.MapFS{files.TokenizerJSON: {Data: read(t, name+".json")}}
+		return fstest.MapFS{"tokenizer.json": {Data: read(t, name+".json")}}
 	}
 	var file struct {
 		Model struct {
@@ -61,7 +59,7 @@ func fixtureFolder(t testing.TB, name string) fstest.MapFS {
 	for _, m := range file.Model.Merges {
 		merges += strings.Join(m, " ") + "\n"
 	}
-	return fstest.MapFS{files.VocabJSON: {Data: file.Model.Vocab}, files.MergesTxt: {Data: []byte(merges)}}
+	return fstest.MapFS{"vocab.json": {Data: file.Model.Vocab}, "merges.txt": {Data: []byte(merges)}}
 }
 
 func loadFixture(t testing.TB) fixture {
@@ -96,12 +94,12 @@ func TestEqualsReference(t *testing.T) {
 // TestEveryRune compares how every character of Unicode is normalised and split among others with
 // the reference, by a hash for each 4,096 code points.
 func TestEveryRune(t *testing.T) {
-	normal, err := normalize.Read([]byte(`{"type": "Sequence", "normalizers": [{"type": "NFC"},
+	normal, err := component.ReadNormalizer([]byte(`{"type": "Sequence", "normalizers": [{"type": "NFC"},
 		{"type": "Replace", "pattern": {"Regex": "\\s+"}, "content": " "}, {"type": "Lowercase"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	words, err := split.Read([]byte(`{"type": "Split", "behavior": "Removed", "invert": true,
+	words, err := component.ReadSplitter([]byte(`{"type": "Split", "behavior": "Removed", "invert": true,
 		"pattern": {"Regex": "'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,8 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
-	"github.com/gradhop/gradhop/tokenize/internal/normalize"
+	"github.com/gradhop/gradhop/tokenize/internal/component"
 	"github.com/gradhop/gradhop/tokenize/internal/reference"
-	"github.com/gradhop/gradhop/tokenize/internal/split"
 )
 
 // bertFixture is testdata/bert/lines.json, made by scripts/reference/tokenize_lines.py.
@@ -55,7 +53,7 @@ func loadBERT(t testing.TB) (f bertFixture) {
 // withNormalizer is the fixture's tokenizer.json with fields of its normalizer changed.
 func withNormalizer(t testing.TB, changes obj) fstest.MapFS {
 	t.Helper()
-	return reference.Changed(t, []byte(readBERT(t, files.TokenizerJSON)), func(file, _ obj) {
+	return reference.Changed(t, []byte(readBERT(t, "tokenizer.json")), func(file, _ obj) {
 		for k, v := range changes {
 			file["normalizer"].(obj)[k] = v
 		}
@@ -102,14 +100,14 @@ func TestBERTConfig(t *testing.T) {
 		{"whole_cjk", `{"tokenize_chinese_chars": false}`},
 	} {
 		opposite := withNormalizer(t, obj{"strip_accents": nil})
-		opposite[files.TokenizerConfig] = &fstest.MapFile{Data: []byte(c.config)}
-		vocab := reference.Folder(files.VocabTxt, readBERT(t, files.VocabTxt), files.TokenizerConfig, c.config)
+		opposite["tokenizer_config.json"] = &fstest.MapFile{Data: []byte(c.config)}
+		vocab := reference.Folder("vocab.txt", readBERT(t, "vocab.txt"), "tokenizer_config.json", c.config)
 		for _, fsys := range []fs.FS{vocab, opposite} {
 			compareAll(t, mustLoadFS(t, fsys), f.Cases[c.setting])
 		}
 	}
 	null := withNormalizer(t, obj{"strip_accents": false})
-	null[files.TokenizerConfig] = &fstest.MapFile{Data: []byte(`{"strip_accents": null}`)}
+	null["tokenizer_config.json"] = &fstest.MapFile{Data: []byte(`{"strip_accents": null}`)}
 	compareAll(t, mustLoadFS(t, null), f.Cases["uncased"])
 }
 
@@ -126,21 +124,21 @@ func TestBERTDecode(t *testing.T) {
 // follows another version of Unicode.
 func TestEveryRune(t *testing.T) {
 	f := loadBERT(t)
-	var norms []normalize.Func
+	var norms []component.Normalizer
 	for _, name := range settingNames {
 		var spec struct {
 			Normalizer json.RawMessage `json:"normalizer"`
 		}
-		if err := json.Unmarshal(withNormalizer(t, f.Settings[name])[files.TokenizerJSON].Data, &spec); err != nil {
+		if err := json.Unmarshal(withNormalizer(t, f.Settings[name])["tokenizer.json"].Data, &spec); err != nil {
 			t.Fatal(err)
 		}
-		n, err := normalize.Read(spec.Normalizer)
+		n, err := component.ReadNormalizer(spec.Normalizer)
 		if err != nil {
 			t.Fatal(err)
 		}
 		norms = append(norms, n)
 	}
-	words, err := split.Read([]byte(`{"type": "BertPreTokenizer"}`))
+	words, err := component.ReadSplitter([]byte(`{"type": "BertPreTokenizer"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +154,7 @@ func TestEveryRune(t *testing.T) {
 // TestOtherNames loads a vocabulary whose special tokens have other spellings, with an added token
 // beyond the model's own vocabulary.
 func TestOtherNames(t *testing.T) {
-	fsys := reference.Changed(t, []byte(readBERT(t, files.TokenizerJSON)), func(file, model obj) {
+	fsys := reference.Changed(t, []byte(readBERT(t, "tokenizer.json")), func(file, model obj) {
 		vocab := model["vocab"].(obj)
 		for _, name := range []string{"PAD", "UNK", "CLS", "SEP", "MASK"} {
 			vocab["<"+strings.ToLower(name)+">"] = vocab["["+name+"]"]
@@ -165,7 +163,7 @@ func TestOtherNames(t *testing.T) {
 		model["unk_token"] = "<unk>"
 		file["added_tokens"] = []any{obj{"id": len(vocab), "content": "<new>", "special": false}}
 	})
-	fsys[files.TokenizerConfig] = &fstest.MapFile{Data: []byte(
+	fsys["tokenizer_config.json"] = &fstest.MapFile{Data: []byte(
 		`{"cls_token": "<cls>", "sep_token": {"content": "<sep>"}, "mask_token": "<mask>", "pad_token": "<pad>", "unk_token": null}`)}
 	tok := mustLoadFS(t, fsys)
 	tokens, err := tok.Encode("x<mask><new>[MASK]")

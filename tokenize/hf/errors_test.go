@@ -9,7 +9,6 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/tokenize"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
 	"github.com/gradhop/gradhop/tokenize/internal/reference"
 )
 
@@ -30,8 +29,8 @@ func changed(t testing.TB, folder string, change func(file, model obj)) fstest.M
 	return reference.Changed(t, []byte(read(t, folder+"/tokenizer.json")), change)
 }
 
-// component is the fixture "roberta" with one component replaced.
-func component(t testing.TB, name string, value obj) fstest.MapFS {
+// withComponent is the fixture "roberta" with one component replaced.
+func withComponent(t testing.TB, name string, value obj) fstest.MapFS {
 	t.Helper()
 	return changed(t, "roberta", func(file, _ obj) { file[name] = value })
 }
@@ -60,37 +59,36 @@ func TestLoadErrors(t *testing.T) {
 		text string
 	}{
 		"empty folder":      {folder(), nil, "found neither tokenizer.json nor vocab.txt"},
-		"no merges":         {folder(files.VocabJSON, `{"a":0}`), nil, "neither tokenizer.json nor merges.txt"},
+		"no merges":         {folder("vocab.json", `{"a":0}`), nil, "neither tokenizer.json nor merges.txt"},
 		"SentencePiece":     {folder("spm.model", "x"), unsupported, "spm.model: unsupported: a SentencePiece model other than"},
-		"DeBERTa":           {folder("spm.model", "x", files.Config, `{"model_type": "deberta-v2"}`), format, "spm.model: not a SentencePiece model"},
-		"DeBERTa score":     {folder("spm.model", "\x0a\x08\x0a\x01a\x15\x00\x00\xc0\x7f", files.Config, `{"model_type": "deberta-v2"}`), format, `spm.model: piece 0, "a", has the score NaN`},
-		"DeBERTa without":   {folder("spm.model", "", files.Config, `{"model_type": "deberta-v2"}`), format, "spm.model: no pieces"},
-		"no mask":           {folder(files.VocabTxt, "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n"), format, "vocab.txt: vocabulary has no [MASK]"},
-		"no unknown":        {folder(files.VocabTxt, "[PAD]\n[MASK]\n[CLS]\n[SEP]\na\n"), format, "no [UNK]"},
-		"duplicate line":    {folder(files.VocabTxt, fiveSpecials+"a\nb\na\n"), format, `vocab.txt:8: "a" is listed twice, as 5 and 7`},
-		"empty vocabulary":  {folder(files.VocabTxt, "\n"), format, "vocab.txt: file is empty"},
-		"vocabulary bytes":  {folder(files.VocabTxt, fiveSpecials+"\xff\n"), format, "vocab.txt:6: not UTF-8"},
-		"json bytes":        {folder(files.TokenizerJSON, "{\"\xff\":1}"), format, "tokenizer.json: not UTF-8"},
-		"truncated json":    {folder(files.TokenizerJSON, whole[:len(whole)/2]), format, "tokenizer.json: unexpected end"},
-		"json list":         {folder(files.TokenizerJSON, "[]"), format, "tokenizer.json: "},
-		"no model":          {folder(files.TokenizerJSON, "{}"), format, "no model.vocab"},
-		"settings":          {folder(files.TokenizerConfig, `{"model_max_length": "long"}`), format, "tokenizer_config.json: "},
-		"token":             {folder(files.TokenizerConfig, `{"mask_token": 5}`), format, "tokenizer_config.json: "},
-		"lower case":        {folder(files.VocabTxt, fiveSpecials, files.TokenizerConfig, `{"do_lower_case": "yes"}`), format, "tokenizer_config.json: "},
-		"model settings":    {folder(files.Config, `{`), format, "config.json: "},
-		"named mask":        {folder(files.TokenizerJSON, whole, files.TokenizerConfig, `{"mask_token": "<m>"}`), format, "no <m>"},
-		"normalizer":        {component(t, "normalizer", obj{"type": "ByteLevel"}), unsupported, "tokenizer.json: unsupported: normalizer ByteLevel"},
-		"pre-tokenizer":     {component(t, "pre_tokenizer", obj{"type": "UnicodeScripts"}), unsupported, "pre_tokenizer UnicodeScripts"},
-		"behavior":          {component(t, "pre_tokenizer", obj{"type": "Split", "behavior": "Odd", "pattern": obj{"String": " "}}), unsupported, `behavior "Odd"`},
-		"regex":             {component(t, "pre_tokenizer", obj{"type": "Split", "behavior": "Isolated", "pattern": obj{"Regex": "a(?!b)"}}), unsupported, `regular expression "a(?!b)"`},
-		"anchor":            {component(t, "pre_tokenizer", obj{"type": "Split", "behavior": "Isolated", "pattern": obj{"Regex": "^a"}}), unsupported, `regular expression "^a"`},
-		"metaspace":         {component(t, "pre_tokenizer", obj{"type": "Metaspace", "replacement": "▁▁"}), unsupported, `replacement "▁▁"`},
-		"scheme":            {component(t, "pre_tokenizer", obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "odd"}), unsupported, `prepend_scheme "odd"`},
-		"post-processor":    {component(t, "post_processor", obj{"type": "Odd"}), unsupported, "post_processor Odd"},
-		"unknown end":       {component(t, "post_processor", obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "x"}}, obj{"Sequence": obj{}}}, "special_tokens": obj{"x": obj{"ids": []any{9999}}}}), format, "id 9999, which has no piece"},
-		"broken end":        {component(t, "post_processor", obj{"type": "BertProcessing", "cls": []any{"a"}}), format, "not a [name, id] pair"},
-		"decoder":           {component(t, "decoder", obj{"type": "CTC"}), unsupported, "decoder CTC"},
-		"charsmap":          {component(t, "normalizer", obj{"type": "Precompiled", "precompiled_charsmap": "AAAA"}), format, "precompiled_charsmap is broken"},
+		"DeBERTa":           {folder("spm.model", "x", "config.json", `{"model_type": "deberta-v2"}`), format, "spm.model: not a SentencePiece model"},
+		"DeBERTa score":     {folder("spm.model", "\x0a\x08\x0a\x01a\x15\x00\x00\xc0\x7f", "config.json", `{"model_type": "deberta-v2"}`), format, `spm.model: piece 0, "a", has the score NaN`},
+		"DeBERTa without":   {folder("spm.model", "", "config.json", `{"model_type": "deberta-v2"}`), format, "spm.model: no pieces"},
+		"no mask":           {folder("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n"), format, "vocab.txt: vocabulary has no [MASK]"},
+		"no unknown":        {folder("vocab.txt", "[PAD]\n[MASK]\n[CLS]\n[SEP]\na\n"), format, "no [UNK]"},
+		"duplicate line":    {folder("vocab.txt", fiveSpecials+"a\nb\na\n"), format, `vocab.txt:8: "a" is listed twice, as 5 and 7`},
+		"empty vocabulary":  {folder("vocab.txt", "\n"), format, "vocab.txt: file is empty"},
+		"vocabulary bytes":  {folder("vocab.txt", fiveSpecials+"\xff\n"), format, "vocab.txt:6: not UTF-8"},
+		"json bytes":        {folder("tokenizer.json", "{\"\xff\":1}"), format, "tokenizer.json: not UTF-8"},
+		"truncated json":    {folder("tokenizer.json", whole[:len(whole)/2]), format, "tokenizer.json: unexpected end"},
+		"json list":         {folder("tokenizer.json", "[]"), format, "tokenizer.json: "},
+		"no model":          {folder("tokenizer.json", "{}"), format, "no model.vocab"},
+		"settings":          {folder("tokenizer_config.json", `{"model_max_length": "long"}`), format, "tokenizer_config.json: "},
+		"token":             {folder("tokenizer_config.json", `{"mask_token": 5}`), format, "tokenizer_config.json: "},
+		"lower case":        {folder("vocab.txt", fiveSpecials, "tokenizer_config.json", `{"do_lower_case": "yes"}`), format, "tokenizer_config.json: "},
+		"model settings":    {folder("config.json", `{`), format, "config.json: "},
+		"named mask":        {folder("tokenizer.json", whole, "tokenizer_config.json", `{"mask_token": "<m>"}`), format, "no <m>"},
+		"normalizer":        {withComponent(t, "normalizer", obj{"type": "ByteLevel"}), unsupported, "tokenizer.json: unsupported: normalizer ByteLevel"},
+		"pre-tokenizer":     {withComponent(t, "pre_tokenizer", obj{"type": "UnicodeScripts"}), unsupported, "pre_tokenizer UnicodeScripts"},
+		"behavior":          {withComponent(t, "pre_tokenizer", obj{"type": "Split", "behavior": "Odd", "pattern": obj{"String": " "}}), unsupported, `behavior "Odd"`},
+		"regex":             {withComponent(t, "pre_tokenizer", obj{"type": "Split", "behavior": "Isolated", "pattern": obj{"Regex": "a(b"}}), unsupported, `regular expression "a(b"`},
+		"metaspace":         {withComponent(t, "pre_tokenizer", obj{"type": "Metaspace", "replacement": "▁▁"}), unsupported, `replacement "▁▁"`},
+		"scheme":            {withComponent(t, "pre_tokenizer", obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "odd"}), unsupported, `prepend_scheme "odd"`},
+		"post-processor":    {withComponent(t, "post_processor", obj{"type": "Odd"}), unsupported, "post_processor Odd"},
+		"unknown end":       {withComponent(t, "post_processor", obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "x"}}, obj{"Sequence": obj{}}}, "special_tokens": obj{"x": obj{"ids": []any{9999}}}}), format, "id 9999, which has no piece"},
+		"broken end":        {withComponent(t, "post_processor", obj{"type": "BertProcessing", "cls": []any{"a"}}), format, "not a [name, id] pair"},
+		"decoder":           {withComponent(t, "decoder", obj{"type": "CTC"}), unsupported, "decoder CTC"},
+		"charsmap":          {withComponent(t, "normalizer", obj{"type": "Precompiled", "precompiled_charsmap": "AAAA"}), format, "precompiled_charsmap is broken"},
 		"model":             {inModel(t, "roberta", "type", "Odd"), unsupported, "model Odd"},
 		"dropout":           {inModel(t, "roberta", "dropout", 0.1), unsupported, "BPE with dropout"},
 		"merge of three":    {inModel(t, "roberta", "merges", []any{"a b c"}), format, `merge "a b c" is not two pieces`},
@@ -99,7 +97,7 @@ func TestLoadErrors(t *testing.T) {
 		"byte missing":      {changed(t, "roberta", func(_, m obj) { v := m["vocab"].(obj); v["new"] = v["!"]; delete(v, "!") }), unsupported, `byte 0x21 has no piece "!"`},
 		"no unknown in BPE": {inModel(t, "roberta", "unk_token", "<?>"), format, "no <?>"},
 		"no prefix":         {inModel(t, "bert-cased", "continuing_subword_prefix", ""), unsupported, "empty continuing_subword_prefix"},
-		"vocab list":        {inModel(t, "bert-cased", "vocab", []any{1}), format, "vocab is not an object"},
+		"vocab list":        {inModel(t, "bert-cased", "vocab", []any{1}), format, "vocab is neither an object nor"},
 		"unigram unknown":   {inModel(t, "xlmr", "unk_id", nil), format, "unk_id is missing"},
 		"unigram row":       {inModel(t, "xlmr", "vocab", []any{[]any{"a", "b"}}), format, "piece 0: "},
 		"id is a word":      {inVocab(t, "a", "b"), format, `the id of "a" is not a number`},
@@ -108,9 +106,9 @@ func TestLoadErrors(t *testing.T) {
 		"negative id":       {inVocab(t, "a", -1), format, `"a" has id -1`},
 		"moved added token": {changed(t, "bert-cased", func(f, _ obj) { f["added_tokens"].([]any)[4].(obj)["id"] = 3 }), format, `"[MASK]" is listed twice, as 4 and 3`},
 		"empty added token": {changed(t, "bert-cased", func(f, _ obj) { f["added_tokens"].([]any)[4].(obj)["content"] = "" }), format, "added token without content"},
-		"duplicate key":     {folder(files.TokenizerJSON, strings.Replace(whole, `"vocab":{`, `"vocab":{"<s>":0,`, 1)), format, `"<s>" is listed twice`},
-		"merges line":       {folder(files.VocabJSON, `{"a":0}`, files.MergesTxt, "#version\nt h\nthe\n"), format, `merges.txt:3: merge "the" is not two pieces`},
-		"merges bytes":      {folder(files.VocabJSON, `{"a":0}`, files.MergesTxt, "#version\nt \xff\n"), format, "merges.txt:2: not UTF-8"},
+		"duplicate key":     {folder("tokenizer.json", strings.Replace(whole, `"vocab":{`, `"vocab":{"<s>":0,`, 1)), format, `"<s>" is listed twice`},
+		"merges line":       {folder("vocab.json", `{"a":0}`, "merges.txt", "#version\nt h\nthe\n"), format, `merges.txt:3: merge "the" is not two pieces`},
+		"merges bytes":      {folder("vocab.json", `{"a":0}`, "merges.txt", "#version\nt \xff\n"), format, "merges.txt:2: not UTF-8"},
 	} {
 		tok, err := Load(c.fsys)
 		if tok != nil {
@@ -142,7 +140,7 @@ func TestMaxLen(t *testing.T) {
 		{`{}`, `{"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}`, 512},
 		{`{}`, `{"model_type": "bert", "max_position_embeddings": 512, "pad_token_id": 0}`, 512},
 	} {
-		tok, err := Load(reference.Folder(files.VocabTxt, fiveSpecials, files.TokenizerConfig, c.settings, files.Config, c.model))
+		tok, err := Load(reference.Folder("vocab.txt", fiveSpecials, "tokenizer_config.json", c.settings, "config.json", c.model))
 		if err != nil || tok.MaxLen != c.want {
 			t.Errorf("%s %s: MaxLen %d, want %d; %v", c.settings, c.model, tok.MaxLen, c.want, err)
 		}

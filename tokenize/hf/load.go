@@ -5,27 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/gradhop/gradhop/tokenize"
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
-	"github.com/gradhop/gradhop/tokenize/internal/decode"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
+	"github.com/gradhop/gradhop/tokenize/internal/component"
 	"github.com/gradhop/gradhop/tokenize/internal/model"
-	"github.com/gradhop/gradhop/tokenize/internal/normalize"
-	"github.com/gradhop/gradhop/tokenize/internal/split"
 )
 
 // pipeline is the content of tokenizer.json.
 type pipeline struct {
-	Added         []files.AddedToken `json:"added_tokens"`
-	Normalizer    json.RawMessage    `json:"normalizer"`
-	PreTokenizer  json.RawMessage    `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage    `json:"post_processor"`
-	Decoder       json.RawMessage    `json:"decoder"`
-	Model         model.Spec         `json:"model"`
+	Added         []addedToken    `json:"added_tokens"`
+	Normalizer    json.RawMessage `json:"normalizer"`
+	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
+	PostProcessor postProcessor   `json:"post_processor"`
+	Decoder       json.RawMessage `json:"decoder"`
+	Model         model.Spec      `json:"model"`
 
-	file string // the file of the vocabulary
+	file       string  // the file of the vocabulary
+	begin, end []int32 // tokens around a text, beside those of PostProcessor
 }
 
 // Load reads the tokenizer of a model folder: tokenizer.json or, if absent, vocab.txt (BERT and ESM-2),
@@ -42,194 +41,46 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &pipeline{file: files.TokenizerJSON}
-	ok, err := files.ReadJSON(fsys, files.TokenizerJSON, c)
+	c := &pipeline{file: tokenizerJSON}
+	ok, err := readJSON(fsys, tokenizerJSON, c)
 	if err == nil && !ok {
 		c, err = readVocabulary(fsys, s)
 	}
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.build(s)
-	if err != nil {
-		return nil, inFile(c.file, err)
+	t := &Tokenizer{MaxLen: s.maxLen, Begin: c.begin, End: c.end, special: map[int32]bool{}, suffix: c.Model.Suffix}
+	if err := t.build(c, s); err != nil {
+		return nil, tokenize.InFile(c.file, err)
 	}
-	t.MaxLen = s.maxLen
 	return t, nil
 }
 
-func inFile(file string, err error) error {
-	var named *tokenize.Error
-	if errors.As(err, &named) {
-		return named
-	}
-	return &tokenize.Error{File: file, Err: err}
-}
-
-// build assembles the components into a Tokenizer.
-func (c *pipeline) build(s *settings) (*Tokenizer, error) {
+// build assembles the components.
+func (t *Tokenizer) build(c *pipeline, s *settings) (err error) {
 	if err := c.overrideBERT(s); err != nil {
-		return nil, err
+		return err
 	}
-	t := &Tokenizer{special: map[int32]bool{}, suffix: c.Model.Suffix}
-	m, v, err := model.Read(c.Model)
-	if err != nil {
-		return nil, err
+	if t.model, err = c.Model.Read(); err != nil {
+		return err
 	}
-	v.File, v.Added, t.model = c.file, c.Added, m
-	if t.normalize, err = normalize.Read(c.Normalizer); err != nil {
-		return nil, fmt.Errorf("normalizer: %w", err)
+	if t.normalize, err = component.ReadNormalizer(c.Normalizer); err != nil {
+		return err
 	}
-	if t.split, err = split.Read(c.PreTokenizer); err != nil {
-		return nil, fmt.Errorf("pre_tokenizer: %w", err)
+	if t.split, err = component.ReadSplitter(c.PreTokenizer); err != nil {
+		return err
 	}
-	if t.decode, err = decode.Read(c.Decoder); err != nil {
-		return nil, fmt.Errorf("decoder: %w", err)
+	if t.decode, err = component.ReadDecoder(c.Decoder); err != nil {
+		return err
 	}
-	if err := t.nameSpecials(s, &v); err != nil {
-		return nil, err
+	if err := t.number(c); err != nil {
+		return err
 	}
-	if err := v.Check(); err != nil {
-		return nil, err
+	if err := t.nameSpecials(c, s); err != nil {
+		return err
 	}
-	t.list, t.ids = v.List(), v.All()
-	if err := t.readPost(c.PostProcessor); err != nil {
-		return nil, err
-	}
-	var raw, normalized []files.AddedToken
-	for _, a := range v.Added {
-		t.special[a.ID] = t.special[a.ID] || a.Special
-		if a.Normalized {
-			normalized = append(normalized, a)
-		} else {
-			raw = append(raw, a)
-		}
-	}
-	t.rawAdded = newAdded(raw, func(s string) string { return s })
-	t.normalizedAdded = newAdded(normalized, func(s string) string { return aligned.String(t.normalize(aligned.Of(s, 0))) })
-	t.marked = t.decode.Text([]string{"a", "b"}) == "ab"
-	if words := t.split(t.normalize(aligned.Of("a", 0))); len(words) > 0 {
-		t.prefix = len(words[0]) > 1
-	}
-	return t, c.checkBytes(v)
-}
-
-// nameSpecials sets Mask, Pad and Unk, and adds named special tokens to the added tokens of v as
-// transformers does.
-func (t *Tokenizer) nameSpecials(s *settings, v *files.Vocabulary) error {
-	all := v.All()
-	find := func(name string, usual ...string) (int32, error) {
-		if name != "" {
-			if id, ok := all[name]; ok {
-				if !slices.ContainsFunc(v.Added, func(a files.AddedToken) bool { return a.Content == name }) {
-					v.Added = append(v.Added, files.AddedToken{ID: id, Content: name, Special: true})
-				}
-				t.special[id] = true
-				return id, nil
-			}
-			return -1, v.Lacks(name)
-		}
-		for _, u := range usual {
-			if id, ok := all[u]; ok {
-				return id, nil
-			}
-		}
-		return -1, nil
-	}
-	var errs [3]error
-	t.Mask, errs[0] = find(s.tokens["mask_token"], "[MASK]", "<mask>")
-	t.Pad, errs[1] = find(s.tokens["pad_token"], "[PAD]", "<pad>")
-	t.Unk, errs[2] = find(s.tokens["unk_token"], v.Unk)
-	for _, name := range []string{"cls_token", "sep_token", "bos_token", "eos_token"} {
-		if _, err := find(s.tokens[name]); err != nil {
-			return err
-		}
-	}
-	return errors.Join(errs[:]...)
-}
-
-// checkBytes requires a piece for every byte from a BPE model without an unknown token: the reference
-// silently drops bytes that have none.
-func (c *pipeline) checkBytes(v files.Vocabulary) error {
-	if c.Model.Merges == nil && c.Model.Rules == nil || c.Model.Unk != "" || c.Model.ByteFallback {
-		return nil
-	}
-	for b, r := range aligned.ByteToRune {
-		for _, piece := range []string{string(r), string(r) + c.Model.Suffix} {
-			if _, ok := v.IDs[piece]; !ok {
-				return files.Unsupported("no unk_token, and byte 0x%02X has no piece %q", b, piece)
-			}
-		}
-	}
-	return nil
-}
-
-type post struct {
-	files.Typed
-	Processors  []json.RawMessage `json:"processors"`
-	CLS         taggedID          `json:"cls"`
-	SEP         taggedID          `json:"sep"`
-	Trim        *bool             `json:"trim_offsets"`
-	PrefixSpace *bool             `json:"add_prefix_space"`
-	Single      []struct {
-		SpecialToken *struct {
-			ID string `json:"id"`
-		}
-		Sequence *struct{}
-	} `json:"single"`
-	Tokens map[string]struct {
-		IDs []int32 `json:"ids"`
-	} `json:"special_tokens"`
-}
-
-// readPost sets Begin, End and offset trimming from the post-processor.
-func (t *Tokenizer) readPost(data json.RawMessage) error {
-	if len(data) == 0 || string(data) == "null" {
-		return nil
-	}
-	var p post
-	if err := json.Unmarshal(data, &p); err != nil {
-		return fmt.Errorf("post_processor: %w", err)
-	}
-	isTrue := func(b *bool) bool { return b == nil || *b }
-	switch p.Type {
-	case "Sequence":
-		for _, d := range p.Processors {
-			if err := t.readPost(d); err != nil {
-				return err
-			}
-		}
-		return nil
-	case "ByteLevel", "RobertaProcessing":
-		if isTrue(p.Trim) {
-			t.trims = append(t.trims, trim{isTrue(p.PrefixSpace)})
-		}
-	case "BertProcessing", "TemplateProcessing":
-	default:
-		return files.Unsupported("post_processor %s", p.Type)
-	}
-	switch p.Type {
-	case "RobertaProcessing", "BertProcessing":
-		for _, end := range []taggedID{p.CLS, p.SEP} {
-			if id, ok := t.ids[end.name]; !ok {
-				return fmt.Errorf("vocabulary has no %s", end.name)
-			} else if id != end.id {
-				return fmt.Errorf("%q is listed twice, as %d and %d", end.name, id, end.id)
-			}
-		}
-		t.Begin, t.End = []int32{p.CLS.id}, []int32{p.SEP.id}
-	case "TemplateProcessing":
-		ends := []*[]int32{&t.Begin, &t.End}
-		for _, part := range p.Single {
-			if part.SpecialToken == nil {
-				ends = ends[1:]
-				if len(ends) == 0 {
-					return files.Unsupported("post_processor with two texts")
-				}
-				continue
-			}
-			*ends[0] = append(*ends[0], p.Tokens[part.SpecialToken.ID].IDs...)
-		}
+	if err := t.surround(&c.PostProcessor); err != nil {
+		return err
 	}
 	for _, id := range slices.Concat(t.Begin, t.End) {
 		if t.Piece(id) == "" {
@@ -237,22 +88,175 @@ func (t *Tokenizer) readPost(data json.RawMessage) error {
 		}
 		t.special[id] = true
 	}
+	var raw, normalized []addedToken
+	for _, a := range c.Added {
+		t.special[a.ID] = t.special[a.ID] || a.Special
+		if a.Normalized {
+			normalized = append(normalized, a)
+		} else {
+			raw = append(raw, a)
+		}
+	}
+	t.rawAdded = newFinder(raw, func(s string) string { return s })
+	t.normalizedAdded = newFinder(normalized, func(s string) string { return aligned.String(t.normalize(aligned.Of(s, 0))) })
+	t.marked = t.decode([]string{"a", "b"}) == "ab"
+	if words := t.split(t.normalize(aligned.Of("a", 0))); len(words) > 0 {
+		t.prefix = len(words[0]) > 1
+	}
+	return c.checkBytes()
+}
+
+// number sets the ids and the list of pieces. It returns an error if a piece has two ids, an id has two
+// pieces, or an id has no piece.
+func (t *Tokenizer) number(c *pipeline) error {
+	t.ids = maps.Clone(c.Model.Vocab.IDs)
+	for _, a := range c.Added {
+		if a.Content == "" {
+			return errors.New("added token without content")
+		}
+		if id, ok := t.ids[a.Content]; ok && id != a.ID {
+			return fmt.Errorf("%q is listed twice, as %d and %d", a.Content, id, a.ID)
+		}
+		t.ids[a.Content] = a.ID
+	}
+	t.list = make([]string, len(t.ids))
+	seen := make([]bool, len(t.ids))
+	for p, id := range t.ids {
+		if id < 0 || int(id) >= len(t.list) {
+			return fmt.Errorf("%q has id %d in a vocabulary of %d", p, id, len(t.list))
+		}
+		if seen[id] {
+			return fmt.Errorf("%q has the id %d of another piece", p, id)
+		}
+		t.list[id], seen[id] = p, true
+	}
 	return nil
 }
 
-// taggedID is the JSON array ["name", id].
-type taggedID struct {
-	name string
-	id   int32
+// nameSpecials sets Mask, Pad and Unk, and adds the special tokens of the settings to the added tokens as
+// transformers does.
+func (t *Tokenizer) nameSpecials(c *pipeline, s *settings) error {
+	t.Mask, t.Pad, t.Unk = -1, -1, -1
+	for _, token := range []struct {
+		key   string
+		id    *int32
+		usual []string // names that it has where the settings give none
+	}{
+		{"mask_token", &t.Mask, []string{"[MASK]", "<mask>"}},
+		{"pad_token", &t.Pad, []string{"[PAD]", "<pad>"}},
+		{"unk_token", &t.Unk, []string{c.Model.Unk}},
+		{"cls_token", new(int32), nil}, {"sep_token", new(int32), nil}, {"bos_token", new(int32), nil}, {"eos_token", new(int32), nil},
+	} {
+		name := s.tokens[token.key]
+		id, ok := t.ids[name]
+		switch {
+		case name == "":
+			for _, usual := range token.usual {
+				if id, ok := t.ids[usual]; ok {
+					*token.id = id
+					break
+				}
+			}
+		case !ok:
+			return fmt.Errorf("vocabulary has no %s", name)
+		default:
+			*token.id, t.special[id] = id, true
+			if !slices.ContainsFunc(c.Added, func(a addedToken) bool { return a.Content == name }) {
+				c.Added = append(c.Added, addedToken{ID: id, Content: name, Special: true})
+			}
+		}
+	}
+	return nil
 }
 
-func (t *taggedID) UnmarshalJSON(data []byte) error {
-	var pair []json.RawMessage
-	if err := json.Unmarshal(data, &pair); err != nil {
+// checkBytes requires a piece for every byte from a BPE model without an unknown token: the reference
+// silently drops bytes that have none.
+func (c *pipeline) checkBytes() error {
+	if c.Model.Type != "BPE" || c.Model.Unk != "" || c.Model.ByteFallback {
+		return nil
+	}
+	for b, r := range aligned.ByteToRune {
+		for _, suffix := range []string{"", c.Model.Suffix} {
+			if piece := string(r) + suffix; !c.Model.Vocab.Has(piece) {
+				return tokenize.Unsupported("no unk_token, and byte 0x%02X has no piece %q", b, piece)
+			}
+		}
+	}
+	return nil
+}
+
+// postProcessor is the value of "post_processor".
+type postProcessor struct {
+	Type        string          `json:"type"`
+	Processors  []postProcessor `json:"processors"`
+	Trim        *bool           `json:"trim_offsets"`
+	PrefixSpace *bool           `json:"add_prefix_space"`
+	CLS         []any           `json:"cls"` // a name and an id, like SEP
+	SEP         []any           `json:"sep"`
+	Single      []struct {
+		SpecialToken *struct {
+			ID string `json:"id"`
+		} `json:"SpecialToken"`
+	} `json:"single"`
+	Tokens map[string]struct {
+		IDs []int32 `json:"ids"`
+	} `json:"special_tokens"`
+}
+
+// surround sets Begin, End and trims.
+func (t *Tokenizer) surround(p *postProcessor) (err error) {
+	switch p.Type {
+	case "":
+	case "Sequence":
+		for _, part := range p.Processors {
+			if err := t.surround(&part); err != nil {
+				return err
+			}
+		}
+	case "ByteLevel":
+		t.addTrim(p)
+	case "RobertaProcessing", "BertProcessing":
+		if p.Type == "RobertaProcessing" {
+			t.addTrim(p)
+		}
+		if t.Begin, err = t.pair(p.CLS); err == nil {
+			t.End, err = t.pair(p.SEP)
+		}
 		return err
+	case "TemplateProcessing":
+		ends := []*[]int32{&t.Begin, &t.End}
+		for _, part := range p.Single {
+			if part.SpecialToken != nil {
+				*ends[0] = append(*ends[0], p.Tokens[part.SpecialToken.ID].IDs...)
+			} else if ends = ends[1:]; len(ends) == 0 {
+				return tokenize.Unsupported("post_processor with two texts")
+			}
+		}
+	default:
+		return tokenize.Unsupported("post_processor %s", p.Type)
 	}
-	if len(pair) != 2 {
-		return errors.New("special token is not a [name, id] pair")
+	return nil
+}
+
+func (t *Tokenizer) addTrim(p *postProcessor) {
+	isTrue := func(b *bool) bool { return b == nil || *b }
+	if isTrue(p.Trim) {
+		t.trims = append(t.trims, trim{isTrue(p.PrefixSpace)})
 	}
-	return errors.Join(json.Unmarshal(pair[0], &t.name), json.Unmarshal(pair[1], &t.id))
+}
+
+// pair returns the id of a special token given by its name and id.
+func (t *Tokenizer) pair(token []any) ([]int32, error) {
+	if len(token) != 2 {
+		return nil, fmt.Errorf("special token %v is not a [name, id] pair", token)
+	}
+	name, given := fmt.Sprint(token[0]), fmt.Sprint(token[1])
+	id, ok := t.ids[name]
+	if !ok {
+		return nil, fmt.Errorf("vocabulary has no %s", name)
+	}
+	if given != fmt.Sprint(id) {
+		return nil, fmt.Errorf("%q is listed twice, as %d and %s", name, id, given)
+	}
+	return []int32{id}, nil
 }

@@ -1,166 +1,125 @@
 package hf
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/gradhop/gradhop/tokenize"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
-	"github.com/gradhop/gradhop/tokenize/internal/model"
 )
 
-// sentencePiece holds the fields of a SentencePiece model that a tokenizer needs. Field numbers follow
-// sentencepiece_model.proto.
-type sentencePiece struct {
-	pieces   []scored
-	unk      int32
-	charsmap []byte
-	kind     uint64 // 1 is Unigram
-}
+// debertaJSON lacks normalizers and pre-tokenizers.
+const debertaJSON = `{
+	"normalizer": {"type": "Sequence", "normalizers": [%s]},
+	"pre_tokenizer": {"type": "Sequence", "pretokenizers": [%s]},
+	"decoder": {"type": "Metaspace", "replacement": "▁"},
+	"model": {"type": "Unigram", "unk_id": %d}
+}`
 
-// scored is a piece, its score and its type: 3 is a control piece, 4 a user-defined one.
-type scored struct {
-	piece string
-	score float64
-	kind  uint64
-}
-
-// deberta returns the tokenizer of DeBERTa-v3, whose repositories contain a SentencePiece model only.
+// deberta returns the tokenizer of DeBERTa-v3, whose repositories contain a SentencePiece model only. The
+// fields of the model and their numbers are those of sentencepiece_model.proto.
 func deberta(file string, data []byte, s *settings) (*pipeline, error) {
-	m, err := parseSentencePiece(data)
-	if err != nil {
-		return nil, &tokenize.Error{File: file, Err: err}
+	var d decoder
+	trainer, normalizer := d.last(data, 2, 0).bytes, d.last(data, 3, 0).bytes
+	const unigram = 1
+	if kind := d.last(trainer, 3, unigram).n; kind != unigram {
+		return nil, tokenize.InFile(file, tokenize.Unsupported("a SentencePiece model other than Unigram"))
 	}
-	if m.kind != 1 {
-		return nil, tokenize.Unsupported(file, "a SentencePiece model other than Unigram")
-	}
-	c := &pipeline{file: file}
-	v := files.Vocabulary{File: file, IDs: files.PieceIDs{}}
-	vocab := make([][2]any, len(m.pieces))
-	for id, p := range m.pieces {
-		vocab[id] = [2]any{p.piece, p.score}
-		if err := v.IDs.Add(p.piece, int32(id)); err != nil {
-			return nil, &tokenize.Error{File: file, Err: err}
-		}
-		if p.kind == 3 || p.kind == 4 {
-			c.Added = append(c.Added, files.AddedToken{ID: int32(id), Content: p.piece, Special: p.kind == 3})
-		}
-	}
-	mask := s.or("mask_token", "[MASK]")
-	if !v.IDs.Has(mask) { // transformers appends it to the vocabulary
-		id := int32(len(m.pieces))
-		v.IDs[mask] = id
-		c.Added = append(c.Added, files.AddedToken{ID: id, Content: mask, Special: true})
-	}
-	err = s.specials(v, map[string]string{"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": mask})
-	if err != nil {
-		return nil, err
-	}
-	unk := s.tokens["unk_token"]
-	c.Added = append(c.Added, files.AddedToken{ID: v.IDs[unk], Content: unk, Special: true, Normalized: true})
-	var normalizers, splits []any
+	normalizers := []string{`{"type": "Strip", "strip_left": true, "strip_right": true}`}
 	if string(s.given["do_lower_case"]) == "true" {
-		normalizers = append(normalizers, object{"type": "Lowercase"})
+		normalizers = append([]string{`{"type": "Lowercase"}`}, normalizers...)
 	}
-	normalizers = append(normalizers, object{"type": "Strip", "strip_left": true, "strip_right": true})
-	if len(m.charsmap) > 0 {
-		normalizers = append(normalizers, object{"type": "Precompiled", "precompiled_charsmap": m.charsmap})
+	if charsmap := d.last(normalizer, 2, 0).bytes; len(charsmap) > 0 {
+		normalizers = append(normalizers, fmt.Sprintf(`{"type": "Precompiled", "precompiled_charsmap": %q}`, base64.StdEncoding.EncodeToString(charsmap)))
 	}
-	normalizers = append(normalizers, object{"type": "Replace", "pattern": object{"Regex": " {2,}"}, "content": " "})
+	normalizers = append(normalizers, `{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}`)
+	splitters := []string{`{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}`}
 	if string(s.given["split_by_punct"]) == "true" {
-		splits = append(splits, object{"type": "Punctuation"})
+		splitters = append([]string{`{"type": "Punctuation"}`}, splitters...)
 	}
-	metaspace := object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}
-	c.Normalizer = raw(object{"type": "Sequence", "normalizers": normalizers})
-	c.PreTokenizer = raw(object{"type": "Sequence", "pretokenizers": append(splits, metaspace)})
-	c.PostProcessor = raw(around(v.IDs, s.tokens["cls_token"], s.tokens["sep_token"]))
-	c.Decoder = raw(metaspace)
-	c.Model = model.Spec{Typed: files.Typed{Type: "Unigram"}, UnkID: &m.unk, Vocab: raw(vocab)}
-	return c, nil
+	c := parse(file, fmt.Sprintf(debertaJSON, strings.Join(normalizers, ", "), strings.Join(splitters, ", "), int32(d.last(trainer, 40, 0).n)))
+	for id, row := range d.values(data, 1) {
+		piece, score := string(d.last(row.bytes, 1, 0).bytes), float64(math.Float32frombits(uint32(d.last(row.bytes, 2, 0).n)))
+		if d.err == nil && (math.IsNaN(score) || math.IsInf(score, 0) || !utf8.ValidString(piece)) {
+			d.err = fmt.Errorf("piece %d, %q, has the score %v or is not UTF-8", id, piece, score)
+		}
+		if err := c.Model.Vocab.AddScored(piece, score); err != nil && d.err == nil {
+			d.err = err
+		}
+		const normal, control, userDefined = 1, 3, 4
+		if kind := d.last(row.bytes, 3, normal).n; kind == control || kind == userDefined {
+			c.Added = append(c.Added, addedToken{ID: int32(id), Content: piece, Special: kind == control})
+		}
+	}
+	if d.err == nil && len(c.Model.Vocab.IDs) == 0 {
+		d.err = errors.New("no pieces")
+	}
+	if d.err != nil {
+		return nil, tokenize.InFile(file, d.err)
+	}
+	mask, ok := s.tokens["mask_token"]
+	if !ok {
+		mask = "[MASK]"
+	}
+	if !c.Model.Vocab.Has(mask) { // transformers appends it to the vocabulary
+		c.Added = append(c.Added, addedToken{ID: int32(len(c.Model.Vocab.IDs)), Content: mask, Special: true})
+	}
+	err := c.specials(s, "cls_token", "sep_token", map[string]string{"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"})
+	s.tokens["mask_token"] = mask
+	unk := s.tokens["unk_token"]
+	c.Added = append(c.Added, addedToken{ID: c.Model.Vocab.IDs[unk], Content: unk, Special: true, Normalized: true})
+	return c, err
 }
 
-// parseSentencePiece decodes a ModelProto message.
-func parseSentencePiece(data []byte) (m sentencePiece, err error) {
-	m.kind = 1
-	err = fields(data, func(number protowire.Number, value []byte, n uint64) error {
-		switch number {
-		case 1:
-			p := scored{kind: 1}
-			err := fields(value, func(number protowire.Number, value []byte, n uint64) error {
-				switch number {
-				case 1:
-					p.piece = string(value)
-				case 2:
-					p.score = float64(math.Float32frombits(uint32(n)))
-				case 3:
-					p.kind = n
-				}
-				return nil
-			})
-			if math.IsNaN(p.score) || math.IsInf(p.score, 0) || !utf8.ValidString(p.piece) {
-				err = fmt.Errorf("piece %d, %q, has the score %v or is not UTF-8", len(m.pieces), p.piece, p.score)
+// decoder decodes messages of protocol buffers. It keeps the first error.
+type decoder struct{ err error }
+
+// value is a value of a field: its bytes, or a number.
+type value struct {
+	bytes []byte
+	n     uint64
+}
+
+// last returns the last value of a field, the default number where the message has none.
+func (d *decoder) last(message []byte, field protowire.Number, n uint64) value {
+	if list := d.values(message, field); len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return value{n: n}
+}
+
+// values returns the values of a field in the order of the message.
+func (d *decoder) values(message []byte, field protowire.Number) (list []value) {
+	for len(message) > 0 && d.err == nil {
+		number, kind, size := protowire.ConsumeTag(message)
+		var v value
+		if size >= 0 {
+			message = message[size:]
+			switch kind {
+			case protowire.BytesType:
+				v.bytes, size = protowire.ConsumeBytes(message)
+			case protowire.VarintType:
+				v.n, size = protowire.ConsumeVarint(message)
+			case protowire.Fixed32Type:
+				var bits uint32
+				bits, size = protowire.ConsumeFixed32(message)
+				v.n = uint64(bits)
+			default:
+				size = protowire.ConsumeFieldValue(number, kind, message)
 			}
-			m.pieces = append(m.pieces, p)
-			return err
-		case 2: // trainer settings
-			return fields(value, func(number protowire.Number, _ []byte, n uint64) error {
-				switch number {
-				case 3:
-					m.kind = n
-				case 40:
-					m.unk = int32(n)
-				}
-				return nil
-			})
-		case 3: // normalizer settings
-			return fields(value, func(number protowire.Number, value []byte, _ uint64) error {
-				if number == 2 {
-					m.charsmap = value
-				}
-				return nil
-			})
-		}
-		return nil
-	})
-	if err == nil && len(m.pieces) == 0 {
-		err = errors.New("no pieces")
-	}
-	return m, err
-}
-
-// fields calls field for every field of a message, with its bytes or its integer value.
-func fields(data []byte, field func(number protowire.Number, value []byte, n uint64) error) error {
-	for len(data) > 0 {
-		number, kind, size := protowire.ConsumeTag(data)
-		if size < 0 {
-			return fmt.Errorf("not a SentencePiece model: %w", protowire.ParseError(size))
-		}
-		data = data[size:]
-		var value []byte
-		var n uint64
-		switch kind {
-		case protowire.BytesType:
-			value, size = protowire.ConsumeBytes(data)
-		case protowire.VarintType:
-			n, size = protowire.ConsumeVarint(data)
-		case protowire.Fixed32Type:
-			var bits uint32
-			bits, size = protowire.ConsumeFixed32(data)
-			n = uint64(bits)
-		default:
-			size = protowire.ConsumeFieldValue(number, kind, data)
 		}
 		if size < 0 {
-			return fmt.Errorf("not a SentencePiece model: %w", protowire.ParseError(size))
+			d.err = fmt.Errorf("not a SentencePiece model: %w", protowire.ParseError(size))
+			return nil
 		}
-		if err := field(number, value, n); err != nil {
-			return err
+		if message = message[size:]; number == field {
+			list = append(list, v)
 		}
-		data = data[size:]
 	}
-	return nil
+	return list
 }

@@ -2,11 +2,52 @@ package hf
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
+	"math"
+	"unicode/utf8"
 
 	"github.com/gradhop/gradhop/tokenize"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
+
+// Names of the files in a model folder.
+const (
+	tokenizerJSON    = "tokenizer.json"
+	tokenizerConfig  = "tokenizer_config.json"
+	specialTokensMap = "special_tokens_map.json"
+	modelConfig      = "config.json"
+	vocabTxt         = "vocab.txt"
+	vocabJSON        = "vocab.json"
+	mergesTxt        = "merges.txt"
+)
+
+// readFile returns the contents of a file, nil if there is none.
+func readFile(fsys fs.FS, file string) ([]byte, error) {
+	data, err := fs.ReadFile(fsys, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tokenize: %w", err)
+	}
+	return data, nil
+}
+
+// readJSON decodes an optional file into into. It reports whether the file exists.
+func readJSON(fsys fs.FS, file string, into any) (bool, error) {
+	data, err := readFile(fsys, file)
+	if data == nil || err != nil {
+		return false, err
+	}
+	if err = json.Unmarshal(data, into); !utf8.Valid(data) { // encoding/json silently replaces invalid bytes
+		err = errors.New("not UTF-8")
+	}
+	if err != nil {
+		return false, tokenize.InFile(file, err)
+	}
+	return true, nil
+}
 
 // settings holds the contents of the JSON files beside the vocabulary.
 type settings struct {
@@ -23,32 +64,35 @@ var offsetPositions = map[string]bool{"roberta": true, "xlm-roberta": true, "xlm
 	"roberta-prelayernorm": true, "data2vec-text": true, "longformer": true, "mpnet": true, "ibert": true, "xmod": true}
 
 func readSettings(fsys fs.FS) (*settings, error) {
-	s := &settings{tokens: map[string]string{}, given: map[string]json.RawMessage{}}
+	s := &settings{tokens: map[string]string{}}
 	// tokenizer_config.json overrides special_tokens_map.json.
-	for _, file := range []string{files.SpecialTokensMap, files.TokenizerConfig} {
+	for _, file := range []string{specialTokensMap, tokenizerConfig} {
+		var err error
 		s.given = map[string]json.RawMessage{}
-		ok, err := files.ReadJSON(fsys, file, &s.given)
-		if err != nil {
+		if s.configured, err = readJSON(fsys, file, &s.given); err != nil {
 			return nil, err
 		}
-		s.configured = ok
-		for _, name := range []string{"mask_token", "pad_token", "unk_token", "cls_token", "sep_token", "bos_token", "eos_token"} {
-			data, ok := s.given[name]
+		for _, key := range []string{"mask_token", "pad_token", "unk_token", "cls_token", "sep_token", "bos_token", "eos_token"} {
+			data, ok := s.given[key]
 			if !ok {
 				continue
 			}
-			var token files.TokenName
-			if err := json.Unmarshal(data, &token); err != nil {
-				return nil, &tokenize.Error{File: file, Err: err}
+			var name string
+			if err := json.Unmarshal(data, &name); err != nil {
+				var object struct{ Content string }
+				if json.Unmarshal(data, &object) != nil {
+					return nil, tokenize.InFile(file, fmt.Errorf("%s: %w", key, err))
+				}
+				name = object.Content
 			}
-			s.tokens[name] = string(token)
+			s.tokens[key] = name
 		}
 	}
 	var limit float64
 	for name, into := range map[string]any{"tokenizer_class": &s.class, "model_max_length": &limit} {
 		if data, ok := s.given[name]; ok {
 			if err := json.Unmarshal(data, into); err != nil {
-				return nil, &tokenize.Error{File: files.TokenizerConfig, Err: err}
+				return nil, tokenize.InFile(tokenizerConfig, fmt.Errorf("%s: %w", name, err))
 			}
 		}
 	}
@@ -60,24 +104,19 @@ func readSettings(fsys fs.FS) (*settings, error) {
 			MaxPositions float64 `json:"max_position_embeddings"`
 		} `json:"text_config"`
 	}
-	if _, err := files.ReadJSON(fsys, files.Config, &m); err != nil {
+	if _, err := readJSON(fsys, modelConfig, &m); err != nil {
 		return nil, err
 	}
 	if offsetPositions[m.Type] {
 		m.MaxPositions -= m.Pad + 1
 	}
 	s.model = m.Type
-	s.maxLen = files.SmallestLength(m.MaxPositions, m.Text.MaxPositions, limit)
-	return s, nil
-}
-
-// or returns the special token named key: its content in the files, the default name if no file
-// mentions it, or "" if a file says null.
-func (s *settings) or(key, name string) string {
-	if given, ok := s.tokens[key]; ok {
-		return given
+	for _, n := range []float64{m.MaxPositions, m.Text.MaxPositions, limit} {
+		if n >= 1 && n <= math.MaxInt32 && (s.maxLen == 0 || int(n) < s.maxLen) { // some files write 1e30 for no limit
+			s.maxLen = int(n)
+		}
 	}
-	return name
+	return s, nil
 }
 
 // overrideBERT applies do_lower_case, strip_accents and tokenize_chinese_chars of tokenizer_config.json
@@ -94,7 +133,7 @@ func (c *pipeline) overrideBERT(s *settings) error {
 		}
 		var b *bool
 		if err := json.Unmarshal(data, &b); err != nil {
-			return &tokenize.Error{File: files.TokenizerConfig, Err: err}
+			return tokenize.InFile(tokenizerConfig, fmt.Errorf("%s: %w", from, err))
 		}
 		n[to] = data
 	}

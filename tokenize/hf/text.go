@@ -13,7 +13,7 @@ import (
 
 // surface returns id as printed after other text, with its leading space if it has one.
 func (t *Tokenizer) surface(id int32) string {
-	return strings.TrimPrefix(t.decode.Text([]string{"a", t.Piece(id)}), "a")
+	return strings.TrimPrefix(t.decode([]string{"a", t.Piece(id)}), "a")
 }
 
 // Text returns id as printed, without a leading space. Invalid UTF-8 becomes U+FFFD.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gradhop/gradhop/tokenize/internal/files"
 	"github.com/gradhop/gradhop/tokenize/internal/reference"
 )
 
@@ -29,9 +28,9 @@ func TestUnknown(t *testing.T) {
 		{words, "", "\u2603 [MASK]", 1, 1, true, "has no \"\u2603\""},
 		{words, "", "[UNK] cat", 0, 1, false, ""}, // spelled out
 	} {
-		list := []string{files.VocabTxt, c.vocabulary}
+		list := []string{"vocab.txt", c.vocabulary}
 		if c.config != "" {
-			list = append(list, files.TokenizerConfig, c.config)
+			list = append(list, "tokenizer_config.json", c.config)
 		}
 		tok := mustLoadFS(t, reference.Folder(list...))
 		tokens, err := tok.Encode(c.text)

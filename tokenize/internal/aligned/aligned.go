@@ -1,14 +1,14 @@
 // Package aligned represents text as characters with their byte offsets in the source. It provides the
 // Unicode normal forms and character classes of Hugging Face's tokenizers.
-//
-// The tables are generated from that library, because Go uses another version of Unicode.
 package aligned
 
 import (
+	"errors"
 	"slices"
-	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/gradhop/gradhop/tokenize"
 )
 
 // Char is a character of normalized text and the source bytes [Start, End) that it comes from.
@@ -26,14 +26,17 @@ func Of(text string, base int) []Char {
 	return out
 }
 
-// String returns the text of chars.
-func String(chars []Char) string {
-	var out strings.Builder
-	for _, c := range chars {
-		out.WriteRune(c.R)
+// Runes returns the characters of chars.
+func Runes(chars []Char) []rune {
+	out := make([]rune, len(chars))
+	for i, c := range chars {
+		out[i] = c.R
 	}
-	return out.String()
+	return out
 }
+
+// String returns the text of chars.
+func String(chars []Char) string { return string(Runes(chars)) }
 
 // Offsets returns the byte offset in String(chars) of each character, followed by the total length.
 func Offsets(chars []Char) []int {
@@ -112,4 +115,14 @@ func Prepend(chars []Char, text string) []Char {
 		out = append(out, Char{r, chars[0].Start, chars[0].End})
 	}
 	return append(out, chars...)
+}
+
+// CheckUTF8 returns a *tokenize.Error at the first byte of text that is not valid UTF-8, else nil.
+func CheckUTF8(text string) error {
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			return &tokenize.Error{Offset: i, Err: errors.New("text is not UTF-8")}
+		}
+	}
+	return nil
 }

@@ -1,8 +1,9 @@
 package aligned
 
 import (
-	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/unicode"
 )
 
 // ByteToRune and RuneToByte are the alphabet of byte-level BPE, which maps every byte to a printable
@@ -40,31 +41,11 @@ func AppendBytes(out []byte, piece string) []byte {
 // Lossy replaces invalid UTF-8 as the reference does: one U+FFFD for each maximal truncated sequence,
 // and one for each byte that starts no character.
 func Lossy(data []byte) string {
-	if utf8.Valid(data) {
-		return string(data)
+	text, err := unicode.UTF8.NewDecoder().Bytes(data)
+	if err != nil {
+		panic(err) // it replaces what it cannot decode
 	}
-	var out strings.Builder
-	for len(data) > 0 {
-		r, n := utf8.DecodeRune(data)
-		if r == utf8.RuneError && n == 1 {
-			n = brokenPrefix(data)
-		}
-		out.WriteRune(r)
-		data = data[n:]
-	}
-	return out.String()
-}
-
-// brokenPrefix returns the length of the longest prefix of data that starts some character, at least 1.
-// Data must not start with a complete character.
-func brokenPrefix(data []byte) int {
-	for n := min(3, len(data)); n > 1; n-- {
-		whole := append(append(make([]byte, 0, 4), data[:n]...), "\x80\x80"[:4-n]...) // only the second byte has a restricted range
-		if _, size := utf8.DecodeRune(whole); size > n {
-			return n
-		}
-	}
-	return 1
+	return string(text)
 }
 
 // ToBytes replaces every character by the characters of its bytes, with the same offsets.

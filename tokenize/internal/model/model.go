@@ -3,12 +3,14 @@
 package model
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
+
+	"github.com/sugarme/tokenizer/model"
+	"github.com/sugarme/tokenizer/model/wordpiece"
 
 	"github.com/gradhop/gradhop/tokenize"
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
-	"github.com/gradhop/gradhop/tokenize/internal/files"
 )
 
 // Piece is a vocabulary id and the characters [Start, End) of the word that it covers.
@@ -17,99 +19,100 @@ type Piece struct {
 	Start, End int
 }
 
-// Model splits words. Implementations are safe for concurrent use.
-type Model interface {
-	// Split appends the pieces of word to out and returns the result. Word must not be empty.
-	Split(out []Piece, word []aligned.Char) ([]Piece, error)
-}
+// Model appends the pieces of a word, which must not be empty, to out and returns the result. It is safe
+// for concurrent use.
+type Model func(out []Piece, word []aligned.Char) []Piece
 
 // Spec is the value of "model" in tokenizer.json.
 type Spec struct {
-	files.Typed
-	Unk          string          `json:"unk_token"`
-	UnkID        *int32          `json:"unk_id"`
-	Prefix       *string         `json:"continuing_subword_prefix"`
-	Suffix       string          `json:"end_of_word_suffix"`
-	MaxChars     *int            `json:"max_input_chars_per_word"`
-	Dropout      *float64        `json:"dropout"`
-	FuseUnk      bool            `json:"fuse_unk"`
-	ByteFallback bool            `json:"byte_fallback"`
-	IgnoreMerges bool            `json:"ignore_merges"`
-	Vocab        json.RawMessage `json:"vocab"`
-	Merges       json.RawMessage `json:"merges"`
-
-	IDs   files.PieceIDs `json:"-"` // used instead of Vocab if set
-	Rules []MergeRule    `json:"-"` // used instead of Merges if set
+	Type         string     `json:"type"`
+	Unk          string     `json:"unk_token"`
+	UnkID        *int32     `json:"unk_id"`
+	Prefix       *string    `json:"continuing_subword_prefix"`
+	Suffix       string     `json:"end_of_word_suffix"`
+	MaxChars     *int       `json:"max_input_chars_per_word"`
+	Dropout      float64    `json:"dropout"`
+	FuseUnk      bool       `json:"fuse_unk"`
+	ByteFallback bool       `json:"byte_fallback"`
+	IgnoreMerges bool       `json:"ignore_merges"`
+	Vocab        Vocabulary `json:"vocab"`
+	Merges       []Merge    `json:"merges"`
 }
 
-// kind returns the model's type. Older files omit it; then it is inferred from the fields.
-func (s *Spec) kind() string {
-	switch {
-	case s.Type != "":
-		return s.Type
-	case s.Merges != nil:
-		return "BPE"
-	case s.MaxChars != nil:
-		return "WordPiece"
-	case len(s.Vocab) > 0 && s.Vocab[0] == '[':
-		return "Unigram"
+// Read returns the model that s describes, and sets Type and Unk where s leaves them out.
+func (s *Spec) Read() (Model, error) {
+	if len(s.Vocab.IDs) == 0 {
+		return nil, errors.New("no model.vocab")
 	}
-	return "WordLevel"
-}
-
-// Read returns the model described by s, and its vocabulary. Errors do not name the file.
-func Read(s Spec) (Model, files.Vocabulary, error) {
-	v := files.Vocabulary{File: files.TokenizerJSON, Unk: s.Unk, Prefix: "##", MaxChars: 100}
-	switch {
-	case s.IDs != nil:
-		v.IDs = s.IDs
-	case s.Vocab == nil:
-		return nil, v, errors.New("no model.vocab")
-	case s.kind() == "Unigram":
-		m, err := newUnigram(s, &v)
-		return m, v, err
-	default:
-		if err := json.Unmarshal(s.Vocab, &v.IDs); err != nil {
-			return nil, v, err
+	if s.Type == "" { // older files omit it
+		switch {
+		case s.Merges != nil:
+			s.Type = "BPE"
+		case s.MaxChars != nil:
+			s.Type = "WordPiece"
+		case s.Vocab.Scores != nil:
+			s.Type = "Unigram"
+		default:
+			s.Type = "WordLevel"
 		}
 	}
-	switch s.kind() {
-	case "WordPiece":
-		if s.Prefix != nil {
-			v.Prefix = *s.Prefix
-		}
-		if s.MaxChars != nil {
-			v.MaxChars = *s.MaxChars
-		}
-		m, err := NewWordPiece(&v)
-		return m, v, err
+	if (s.Type == "Unigram") != (s.Vocab.Scores != nil) {
+		return nil, fmt.Errorf("vocab of %s: pieces with scores belong to a Unigram model, and to no other", s.Type)
+	}
+	switch s.Type {
 	case "BPE":
-		if s.Rules == nil {
-			if err := json.Unmarshal(s.Merges, &s.Rules); err != nil {
-				return nil, v, err
-			}
-		}
-		m, err := NewBPE(s, &v, s.Rules)
-		return m, v, err
+		return newBPE(s)
+	case "Unigram":
+		return newUnigram(s)
 	case "WordLevel":
-		if _, ok := v.IDs[v.Unk]; !ok {
-			return nil, v, v.Lacks(v.Unk)
+		return newWordLevel(s)
+	case "WordPiece":
+		return newWordPiece(s)
+	}
+	return nil, tokenize.Unsupported("model %s", s.Type)
+}
+
+// newWordLevel returns the model that knows whole words only.
+func newWordLevel(s *Spec) (Model, error) {
+	unk, err := s.Vocab.Lookup(s.Unk)
+	return func(out []Piece, word []aligned.Char) []Piece {
+		id, ok := s.Vocab.IDs[aligned.String(word)]
+		if !ok {
+			id = unk
 		}
-		return wordLevel{v.IDs, v.IDs[v.Unk]}, v, nil
-	}
-	return nil, v, tokenize.Unsupported(files.TokenizerJSON, "model "+s.kind())
+		return append(out, Piece{id, 0, len(word)})
+	}, err
 }
 
-// wordLevel has whole words only.
-type wordLevel struct {
-	ids files.PieceIDs
-	unk int32
-}
-
-func (m wordLevel) Split(out []Piece, word []aligned.Char) ([]Piece, error) {
-	id, ok := m.ids[aligned.String(word)]
-	if !ok {
-		id = m.unk
+// newWordPiece returns the model that repeatedly takes the longest matching piece from the left; a word
+// that cannot be split is one unknown piece. It is that of github.com/sugarme/tokenizer.
+func newWordPiece(s *Spec) (Model, error) {
+	prefix, maxChars := "##", 100
+	if s.Prefix != nil {
+		prefix = *s.Prefix
 	}
-	return append(out, Piece{id, 0, len(word)}), nil
+	if s.MaxChars != nil {
+		maxChars = *s.MaxChars
+	}
+	if prefix == "" {
+		return nil, tokenize.Unsupported("empty continuing_subword_prefix")
+	}
+	if _, err := s.Vocab.Lookup(s.Unk); err != nil {
+		return nil, err
+	}
+	ids := make(model.Vocab, len(s.Vocab.IDs))
+	for p, id := range s.Vocab.IDs {
+		ids[p] = int(id)
+	}
+	m := wordpiece.NewWordPieceBuilder().Vocab(&ids).UnkToken(s.Unk).ContinuingSubwordPrefix(prefix).MaxInputCharsPerWord(maxChars).Build()
+	return func(out []Piece, word []aligned.Char) []Piece {
+		tokens, err := m.Tokenize(aligned.String(word))
+		if err != nil {
+			panic(err) // its only error is a vocabulary without the unknown token
+		}
+		for _, t := range tokens {
+			out = append(out, Piece{int32(t.Id), t.Offsets[0], t.Offsets[1]})
+		}
+		return out
+	}, nil
 }

@@ -8,10 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sugarme/tokenizer/model/wordpiece"
-
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
 )
+
+func read(data []byte) (Model, error) {
+	var s Spec
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, err
+	}
+	return s.Read()
+}
 
 // TestMergeOrder compares the queue with the textbook loop: look for the first rule that applies.
 func TestMergeOrder(t *testing.T) {
@@ -19,19 +25,18 @@ func TestMergeOrder(t *testing.T) {
 	for range 40 {
 		vocab := map[string]int{"a": 0, "b": 1, "c": 2}
 		pieces := []string{"a", "b", "c"}
-		var rules []MergeRule
+		var rules []Merge
 		for len(rules) < 12 {
 			l, r := pieces[rng.IntN(len(pieces))], pieces[rng.IntN(len(pieces))]
 			if _, ok := vocab[l+r]; !ok {
 				vocab[l+r] = len(vocab)
 				pieces = append(pieces, l+r)
-				rules = append(rules, MergeRule{l, r})
+				rules = append(rules, Merge{l, r})
 			}
 		}
 		rng.Shuffle(len(rules), func(i, j int) { rules[i], rules[j] = rules[j], rules[i] })
-		data, _ := json.Marshal(vocab)
-		merges, _ := json.Marshal(rules)
-		m, _, err := Read(Spec{Vocab: data, Merges: merges})
+		data, _ := json.Marshal(map[string]any{"vocab": vocab, "merges": rules})
+		m, err := read(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,19 +45,19 @@ func TestMergeOrder(t *testing.T) {
 			for i := range word {
 				word[i] = "abc"[rng.IntN(3)]
 			}
-			got, err := m.Split(nil, aligned.Of(string(word), 0))
+			got := m(nil, aligned.Of(string(word), 0))
 			var text []string
 			for _, p := range got {
 				text = append(text, string(word[p.Start:p.End]))
 			}
-			if want := slowMerge(rules, string(word)); err != nil || !reflect.DeepEqual(text, want) {
-				t.Fatalf("%s with %v: got %v, want %v; %v", word, rules, text, want, err)
+			if want := slowMerge(rules, string(word)); !reflect.DeepEqual(text, want) {
+				t.Fatalf("%s with %v: got %v, want %v", word, rules, text, want)
 			}
 		}
 	}
 }
 
-func slowMerge(rules []MergeRule, word string) []string {
+func slowMerge(rules []Merge, word string) []string {
 	parts := strings.Split(word, "")
 	for {
 		best, at := len(rules), -1
@@ -82,9 +87,9 @@ func TestUnigramBest(t *testing.T) {
 				rows = append(rows, []any{p, scores[p]})
 			}
 		}
-		data, _ := json.Marshal(rows)
-		unk := int32(0)
-		m, _, err := Read(Spec{Vocab: data, UnkID: &unk})
+		const unk = 0
+		data, _ := json.Marshal(map[string]any{"vocab": rows, "unk_id": unk})
+		m, err := read(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,10 +102,7 @@ func TestUnigramBest(t *testing.T) {
 			for i := range word {
 				word[i] = "ab"[rng.IntN(2)]
 			}
-			pieces, err := m.Split(nil, aligned.Of(string(word), 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pieces := m(nil, aligned.Of(string(word), 0))
 			got, at := 0.0, 0
 			for _, p := range pieces {
 				if p.Start != at {
@@ -134,12 +136,4 @@ func bestSplit(scores map[string]float64, unk float64, word string) float64 {
 		}
 	}
 	return best
-}
-
-// TestPanicBecomesError gives WordPiece a model without any tables, which panics.
-func TestPanicBecomesError(t *testing.T) {
-	m := wordPiece{wordpiece.WordPiece{}}
-	if out, err := m.Split(nil, aligned.Of("word", 0)); err == nil || !strings.Contains(err.Error(), `splitting "word": panic`) || out != nil {
-		t.Errorf("got %v, %v", out, err)
-	}
 }

@@ -1,4 +1,4 @@
-package normalize
+package component
 
 import (
 	"encoding/binary"

@@ -1,0 +1,41 @@
+package component
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gradhop/gradhop/tokenize/internal/aligned"
+)
+
+// TestPattern: matches of pre_tokenizers.Split(Regex(...), "removed", invert=True) of tokenizers 0.22.1.
+func TestPattern(t *testing.T) {
+	for _, c := range []struct {
+		regex, text string
+		want        []string
+	}{
+		{gpt2, "it's  a 12b,\n\n", []string{"it", "'s", " ", " a", " 12", "b", ",", "\n\n"}},
+		{`(?i:'s|'t)`, "it'S it'\u017f'", []string{"'S", "'\u017f"}},
+		{`^a`, "ab\nab\raxa", []string{"a", "a"}},
+		{`a$`, "a\nba", []string{"a", "a"}},
+		{`a(?!b)`, "abaac", []string{"a", "a"}},
+		{`(?<=a)b`, "abb", []string{"b"}},
+		{`\bcat\b`, "cat concat cat\u0301 \u00e9x", []string{"cat"}},
+		{`\w+`, "a\u0301b_c-d\u0903\u200d1\u00b2", []string{"a\u0301b_c", "d\u0903", "1\u00b2"}},
+		{`\d`, "1\u0661\u00b2", []string{"1", "\u0661"}},
+		{`\S+`, "a \u00a0b\u200bc", []string{"a", "b\u200bc"}},
+		{`x*`, "axxb", []string{"xx"}},
+	} {
+		find, err := pattern{Regex: c.regex}.compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		chars := aligned.Of(c.text, 0)
+		for _, m := range find(chars) {
+			got = append(got, aligned.String(chars[m[0]:m[1]]))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q in %q: %q, want %q", c.regex, c.text, got, c.want)
+		}
+	}
+}
