@@ -46,7 +46,7 @@ func (barker) Draw(w *Worker, s *State, c int, next []int32) float64 {
 		next[i] = energies.RealCode(x + float64(sign)*move)
 		back[i] = (x - r.space.Value(next[i])) * slope
 	}
-	return -logistic.Sigmoids(back, back, 0)
+	return -logistic.SumSoftplus(back)
 }
 
 func (barker) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
@@ -55,5 +55,5 @@ func (barker) LogReverse(w *Worker, s *State, c int, next *Point) float64 {
 		x, slope, _ := r.at(i)
 		back[i] = (x - r.space.Value(code)) * slope
 	}
-	return -logistic.Sigmoids(back, back, 0)
+	return -logistic.SumSoftplus(back)
 }

@@ -50,16 +50,16 @@ type sgld struct{ form string }
 
 func (k sgld) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	r := realsAt(s, &s.Point, c)
+	left, corrected := 1.0, k.form == correctedForm // of the standard deviation
+	if k.form == extremeForm {
+		left = 0
+	}
 	for i := range next {
 		x, slope, sd := r.at(i)
-		left := 1.0
-		switch k.form {
-		case correctedForm:
-			left = max(0, 1-r.variance(i)*sd*sd/4)
-		case extremeForm:
-			left = 0
+		if corrected {
+			left = math.Sqrt(max(0, 1-r.variance(i)*sd*sd/4))
 		}
-		next[i] = energies.RealCode(x + sd*(sd/2*slope+math.Sqrt(left)*w.Normal()))
+		next[i] = energies.RealCode(x + sd*(sd/2*slope+left*w.Normal()))
 	}
 	return 0
 }

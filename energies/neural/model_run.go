@@ -108,9 +108,6 @@ type placement struct {
 	rows int   // total number of rows
 }
 
-// element returns the index in [row, site] of element k of [chain, site].
-func (p placement) element(k, sites int) int { return p.at[k/sites]*sites + k%sites }
-
 // place assigns rows to the first chains, as many as fit into one run.
 func (e *Model) place(x energies.Batch) placement {
 	block, capacity := rowBlock, e.layout.batch
@@ -178,7 +175,7 @@ func (e *Model) run(ctx context.Context, s *session.Session, p placement, u []fl
 	if g == nil {
 		return nil
 	}
-	return e.spread(g, x, p, out[1], sign)
+	return e.spread(g, p, out[1], sign)
 }
 
 // slope returns a buffer for a gradient of the given shape, reusing old ones: allocation by the runtime
@@ -301,7 +298,7 @@ func (e *Model) repeated(name string, t *ort.Tensor, rows int) *ort.Tensor {
 
 // spread converts the model's gradient to that of the one-hot encoding: for x = Σ_v number(v)·onehot_v
 // it is number(v)·∂U/∂x, and in a real space ∂U/∂x itself.
-func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor, sign float64) error {
+func (e *Model) spread(g []float32, p placement, t *ort.Tensor, sign float64) error {
 	s := &e.opts.Space
 	each := s.Sites
 	switch {
@@ -322,10 +319,12 @@ func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor
 		if s.Kind == energies.Real {
 			weight[0] = sign
 		}
-		for k := range x.Codes {
-			at := d(p.element(k, s.Sites))
-			for v, w := range weight {
-				g[k*s.Values+v] = float32(at * w)
+		for c, row := range p.at {
+			for i := range s.Sites {
+				slope, to := d(row*s.Sites+i), g[(c*s.Sites+i)*s.Values:]
+				for v, w := range weight {
+					to[v] = float32(slope * w)
+				}
 			}
 		}
 		return nil
@@ -334,9 +333,12 @@ func (e *Model) spread(g []float32, x energies.Batch, p placement, t *ort.Tensor
 	if e.layout.integer {
 		stride, from = e.hot, e.layout.low
 	}
-	for k := range x.Codes {
-		for v := range s.Values {
-			g[k*s.Values+v] = float32(sign * d(p.element(k, s.Sites)*stride+from+v))
+	for c, row := range p.at {
+		for i := range s.Sites {
+			at, to := (row*s.Sites+i)*stride+from, g[(c*s.Sites+i)*s.Values:]
+			for v := range s.Values {
+				to[v] = float32(sign * d(at+v))
+			}
 		}
 	}
 	return nil

@@ -9,9 +9,9 @@ import (
 // same demands. What a change costs at a closed facility is linear in the demand, and follows from the mean demands:
 // only open facilities keep a number for each customer. It is not safe for concurrent use.
 type Mean struct {
-	p *Problem
-	// The cost of a unit at a facility while it is closed, [customer, facility], and the least of it, [customer].
-	unit, cheapest []float64
+	p        *Problem
+	unit     []float64  // cost of a unit at a facility while it is closed, [customer, facility]
+	cheapest []cheapest // [customer]
 
 	state []int32
 	// Sums over the scenarios, whose number is count.
@@ -29,6 +29,12 @@ type Mean struct {
 	load, excess, row []float64 // scratch, [facility]
 }
 
+// cheapest is the facility at which a unit costs a customer least while it is closed, that cost, and the next.
+type cheapest struct {
+	at           int32
+	unit, second float64
+}
+
 // NewMeans returns n means for p, without a state.
 func NewMeans(p *Problem, n int) []Mean {
 	facilities, customers := p.facilities(), p.Customers()
@@ -36,12 +42,14 @@ func NewMeans(p *Problem, n int) []Mean {
 	for k, ship := range p.Ship {
 		unit[k] = ship + p.Outsource[k%facilities]
 	}
-	cheapest, means := make([]float64, customers), make([]Mean, n)
-	for j := range cheapest {
-		cheapest[j] = slices.Min(unit[j*facilities : (j+1)*facilities])
+	best, means := make([]cheapest, customers), make([]Mean, n)
+	for j := range best {
+		row := unit[j*facilities : (j+1)*facilities]
+		order := slices.Sorted(slices.Values(row))
+		best[j] = cheapest{int32(slices.Index(row, order[0])), order[0], order[1]}
 	}
 	for k := range means {
-		means[k] = Mean{p: p, unit: unit, cheapest: cheapest, flip: make([]float64, facilities), demand: make([]float64, customers), relief: make([]float64, customers),
+		means[k] = Mean{p: p, unit: unit, cheapest: best, flip: make([]float64, facilities), demand: make([]float64, customers), relief: make([]float64, customers),
 			rank: make([]int32, facilities), load: make([]float64, facilities), excess: make([]float64, facilities), row: make([]float64, facilities)}
 	}
 	return means
@@ -144,30 +152,27 @@ func (m *Mean) stay(j int) float64 {
 	return m.p.Ship[j*n+int(m.state[n+j])]*m.demand[j] + m.relief[j]
 }
 
-// costs returns what a customer costs at each of places, summed over the scenarios, +Inf at its own, and the least of it.
-// Closed facilities are left out where all of them cost more than that by reach. Nothing branches on costs, which could
-// not be predicted: as costs are not negative, their bits are in their order.
-func (m *Mean) costs(j int, reach float64) (row []float64, least float64) {
-	n, demand, own := len(m.places), m.demand[j], int(m.rank[m.state[len(m.places)+j]])
-	ship, unit, added := m.p.Ship[j*n:(j+1)*n], m.unit[j*n:(j+1)*n], m.added
-	places, row, lowest := m.places, m.row[:n], math.Float64bits(math.Inf(1))
-	for k, i := range places[:m.open] {
-		cost := ship[i]*demand + float64(added[k*len(m.demand)+j])
-		row[k] = cost
-		lowest = min(lowest, math.Float64bits(cost))
-	}
-	if m.cheapest[j]*demand >= math.Float64frombits(lowest)+reach {
-		return row[:m.open], math.Float64frombits(lowest)
-	}
-	for k := m.open; k < n; k++ {
-		cost := unit[places[k]] * demand
-		if k == own {
-			cost = math.Inf(1)
-		}
+// costs returns what a customer costs at each open facility, summed over the scenarios, +Inf at its own, and the least of
+// it. Nothing branches on costs, which could not be predicted: as costs are not negative, their bits are in their order.
+func (m *Mean) costs(j int) (row []float64, least float64) {
+	n, demand, at, lowest := len(m.places), m.demand[j], uint(j), math.Float64bits(math.Inf(1))
+	ship, row := m.p.Ship[j*n:(j+1)*n], m.row[:m.open]
+	for k, i := range m.places[:m.open] {
+		cost := ship[i]*demand + float64(m.added[at])
+		at += uint(len(m.demand))
 		row[k] = cost
 		lowest = min(lowest, math.Float64bits(cost))
 	}
 	return row, math.Float64frombits(lowest)
+}
+
+// leastClosed returns what a customer costs at least at a closed facility other than its own.
+func (m *Mean) leastClosed(j int) float64 {
+	best := m.cheapest[j]
+	if best.at == m.state[len(m.places)+j] {
+		return best.second * m.demand[j]
+	}
+	return best.unit * m.demand[j]
 }
 
 // Weights sums the weights e^(-scale·Change(site, v)) of the values other than a site's own: to sum·e^top, both [site],
@@ -177,15 +182,26 @@ func (m *Mean) Weights(sum, top []float64, scale float64) {
 	for i, change := range m.flip {
 		sum[i], top[i] = 1, -scale*change
 	}
-	for j := range m.demand {
-		row, least := m.costs(j, expReach/scale)
-		bins, limit, total := scale*expBins, least+expReach/scale, 0.0
+	n, bins := len(m.places), scale*expBins
+	for j, demand := range m.demand {
+		row, least := m.costs(j)
+		closed := m.leastClosed(j)
+		least = min(least, closed) // one has it: at an open facility no customer costs more than where it is closed
+		limit, total := least+expReach/scale, 0.0
 		for _, cost := range row {
 			if cost < limit {
 				total += exp((cost - least) * bins)
 			}
 		}
-		sum[len(m.flip)+j], top[len(m.flip)+j] = total, scale*(m.stay(j)-least)
+		if closed < limit {
+			unit, own := m.unit[j*n:(j+1)*n], m.state[n+j]
+			for _, i := range m.places[m.open:] {
+				if cost := unit[i] * demand; cost < limit && i != own {
+					total += exp((cost - least) * bins)
+				}
+			}
+		}
+		sum[n+j], top[n+j] = total, scale*(m.stay(j)-least)
 	}
 }
 
@@ -243,9 +259,18 @@ func (m *Mean) Steepest() (site int, value int32, change float64) {
 		}
 	}
 	for j := range m.demand {
-		row, least := m.costs(j, 0)
-		if c := least - m.stay(j); c < change {
+		row, least := m.costs(j)
+		stay := m.stay(j)
+		if c := least - stay; c < change {
 			site, value, change = n+j, m.places[slices.Index(row, least)], c
+		}
+		if m.leastClosed(j)-stay >= change {
+			continue
+		}
+		for _, i := range m.places[m.open:] {
+			if c := m.unit[j*n+int(i)]*m.demand[j] - stay; c < change && i != m.state[n+j] {
+				site, value, change = n+j, i, c
+			}
 		}
 	}
 	return site, value, change / m.count

@@ -44,6 +44,24 @@ func sigmoids[T float](p, t []T, shift float64) float64 {
 	return twice/2 + math.Log(product)
 }
 
+// SumSoftplus returns Σ log(1+e^t[k]), as Sigmoids does.
+func SumSoftplus(t []float64) float64 {
+	twice, logs, product := 0.0, 0.0, 1.0
+	for k, y := range t {
+		a := math.Abs(y)
+		if !(a < expReach) { // e^-a is 0 beside 1
+			twice += 2 * max(y, 0)
+			continue
+		}
+		twice += y + a
+		product *= 1 + expNear(a)
+		if k%block == 0 {
+			logs, product = logs+math.Log(product), 1
+		}
+	}
+	return twice/2 + logs + math.Log(product)
+}
+
 // expNear returns e^-y for 0 ≤ y < expReach, with a relative error of about 1e-16: e^-y = e^-(n/bins)·e^-r for the nearest n.
 func expNear(y float64) float64 {
 	n := int(y*expBins + 0.5)

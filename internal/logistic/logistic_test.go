@@ -23,6 +23,17 @@ func TestSigmoids(t *testing.T) {
 			t.Fatalf("logistic function of %g: %g, want %g", t1-shift, p[k], want)
 		}
 	}
+	for k := range x {
+		x[k] -= shift
+	}
+	if got := SumSoftplus(x); math.Abs(got-want) > 1e-12*want {
+		t.Errorf("sum without the functions %.17g, want %.17g", got, want)
+	}
+	for x, want := range map[float64]float64{math.Inf(-1): 0, math.Inf(1): math.Inf(1), math.NaN(): math.NaN()} {
+		if got := SumSoftplus([]float64{x, -1000}); got != want && (got == got || want == want) {
+			t.Errorf("of %v: %v", x, got)
+		}
+	}
 	narrow := []float32{0, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
 	if got := Sigmoids(narrow, narrow, 0); got == got || narrow[0] != 0.5 || narrow[1] != 1 || narrow[2] != 0 || narrow[3] == narrow[3] {
 		t.Errorf("sum %g, %v", got, narrow)

@@ -50,10 +50,7 @@ func regression(coefficients, rows int, weights string) (energies.Energy, error)
 	d, n := int64(coefficients), int64(rows)
 	x := b.Input("x", onnx.Float, shape.Sym("chain"), shape.D(d))
 	logits := b.MatMul(x, b.Const(onnx.NewFloat("", []int64{d, n}, transposed)))
-	one := func(op string, v build.Value) build.Value { return b.Op(op, []build.Value{v}) }
-	// log(1 + e^t) = max(t, 0) + log(1 + e^-|t|), whose operators the runtime has in vectors, as it does not have Softplus.
-	rest := one("Log", b.Add(one("Exp", one("Neg", one("Abs", logits))), b.Const(onnx.NewFloat("", nil, []float32{1}))))
-	fit := b.Sub(b.Sub(b.Mul(logits, b.Const(onnx.NewFloat("", []int64{n}, labels))), one("Relu", logits)), rest)
+	fit := b.Sub(b.Mul(logits, b.Const(onnx.NewFloat("", []int64{n}, labels))), b.Op("Softplus", []build.Value{logits}))
 	prior := b.Mul(b.Mul(x, x), b.Const(onnx.NewFloat("", nil, []float32{-0.5})))
 	b.Output("score", b.Add(b.ReduceSum(fit, []int64{1}, false), b.ReduceSum(prior, []int64{1}, false)))
 	if b.Err() != nil {

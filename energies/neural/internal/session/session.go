@@ -106,8 +106,13 @@ func (s *Session) Update(ctx context.Context) error {
 
 // open is Open without the comparison.
 func open(ctx context.Context, g *onnx.Model, o ort.Options) (*Session, error) {
-	if o.Int8() {
+	if o.OnCPU() {
 		g = g.Clone()
+		if err := rewrite.Softplus(g); err != nil {
+			return nil, err
+		}
+	}
+	if o.Int8() {
 		if _, err := rewrite.Int8(g); err != nil {
 			return nil, err
 		}
