@@ -3,7 +3,7 @@ package neural
 import (
 	"fmt"
 
-	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/energies"
 )
 
 // MismatchError reports an input or output whose shape does not match the space or the number of
@@ -54,7 +54,7 @@ func (e *ModelError) Error() string {
 // Unwrap returns the cause.
 func (e *ModelError) Unwrap() error { return e.Err }
 
-// BadOption returns the error for an option or argument that is out of range.
+// BadOption returns the *energies.DefinitionError for an option or argument that is out of range.
 func BadOption(option, value, want string) error {
-	return &onnx.ArgumentError{Package: "neural", Argument: option, Value: value, Reason: "want " + want}
+	return &energies.DefinitionError{What: fmt.Sprintf("neural: %s %q", option, value), Reason: "want " + want}
 }

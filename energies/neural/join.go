@@ -14,7 +14,7 @@ import (
 func joinInputs(m *onnx.Model, name string, s *energies.Space, o *ModelOptions) (string, error) {
 	if s.Discrete == nil {
 		if strings.Contains(name, ",") && m.Graph.Input(name) == nil {
-			return "", BadOption("input", name, "one input; two take the parts of a mixed space, as binary:8+real:8, and not of "+s.String())
+			return "", &onnx.ArgumentError{Package: "neural", Argument: "input", Value: name, Reason: "want one input; two take the parts of a mixed space, as binary:8+real:8, and not of " + s.String()}
 		}
 		return name, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/gradhop/gradhop/energies"
@@ -85,8 +86,7 @@ type Model struct {
 	double     bool             // the gradient is float64
 	parts      [2]session.Parts // how batches are divided for U, and for U and gradient
 
-	mu       sync.Mutex
-	sessions map[product]*session.Session
+	sessions session.Pool[product]
 	slopes   sync.Pool // *ort.Tensor, buffers for gradients
 }
 
@@ -94,7 +94,7 @@ var _ energies.Differentiable = (*Model)(nil)
 
 // NewModel prepares a model for use as an energy. m is not changed. float16 weights are widened.
 //
-// Errors are *onnx.ArgumentError for options, unknown names and missing inputs, *energies.SpaceError,
+// Errors are *energies.DefinitionError for options, *onnx.ArgumentError for unknown names and missing inputs, *energies.SpaceError,
 // *MismatchError if the input does not match the space or the output is not one number per chain,
 // *ort.UnavailableError for the provider cpu,int8 where the model has no large product, and those of
 // package onnx. A model that cannot be differentiated (see [grad.Append]) computes U only;
@@ -131,7 +131,7 @@ func NewModel(m *onnx.Model, o ModelOptions) (*Model, error) {
 	if err := addElement(m, o.Output); err != nil {
 		return nil, err
 	}
-	e := &Model{opts: o, model: m, alone: o.OneByOne || session.MixesRows(m.Graph, o.Runtime), sessions: map[product]*session.Session{}}
+	e := &Model{opts: o, model: m, alone: o.OneByOne || session.MixesRows(m.Graph, o.Runtime)}
 	e.opts.Space = space
 	if err := e.names(); err != nil {
 		return nil, err
@@ -194,21 +194,11 @@ func (e *Model) names() error {
 		if *c.name == "" && len(c.have) == 1 {
 			*c.name = c.have[0]
 		}
-		found := false
-		for _, h := range c.have {
-			found = found || h == *c.name
-		}
-		if !found {
+		if !slices.Contains(c.have, *c.name) {
 			return onnx.NoSuchName("neural", c.what, *c.name, c.have)
 		}
 	}
-	var missing []string
-	for _, v := range free {
-		if v != e.opts.Input {
-			missing = append(missing, v)
-		}
-	}
-	if missing != nil {
+	if missing := slices.DeleteFunc(free, func(v string) bool { return v == e.opts.Input }); len(missing) > 0 {
 		return &onnx.ArgumentError{Package: "neural", Argument: "fixed", Reason: "missing values for the model's other inputs: " + onnx.List(missing)}
 	}
 	return nil
@@ -238,31 +228,11 @@ func (e *Model) Input() string { return e.opts.Input }
 func (e *Model) Output() string { return e.opts.Output }
 
 // Close releases the sessions. Later use opens new ones.
-func (e *Model) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var first error
-	for k, s := range e.sessions {
-		if err := s.Close(); err != nil && first == nil {
-			first = err
-		}
-		delete(e.sessions, k)
-	}
-	return first
-}
+func (e *Model) Close() error { return e.sessions.Close(func(product) bool { return true }) }
 
 // Update reads the values of the weights anew (see ModelOptions.Weights). No evaluation may be under way.
 // Errors are those of ort.Open.
-func (e *Model) Update(ctx context.Context) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, s := range e.sessions {
-		if err := s.Update(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (e *Model) Update(ctx context.Context) error { return e.sessions.Update(ctx) }
 
 // StraightThrough returns the names of the rounding nodes that the gradient treats as the identity, as
 // in quantised models. If there are any, the gradient is not exact.

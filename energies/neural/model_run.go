@@ -28,13 +28,12 @@ type product struct {
 	single   bool // on one thread, several runs at once
 }
 
-// session returns the session of a product, opened on first use.
+// session returns the session of a product.
 func (e *Model) session(ctx context.Context, p product) (*session.Session, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s := e.sessions[p]; s != nil {
-		return s, nil
-	}
+	return e.sessions.Get(p, func() (*session.Session, error) { return e.open(ctx, p) })
+}
+
+func (e *Model) open(ctx context.Context, p product) (*session.Session, error) {
 	g, outputs := e.model.Clone(), []string{e.opts.Output}
 	if p.gradient {
 		if e.gradient == nil {
@@ -58,12 +57,7 @@ func (e *Model) session(ctx context.Context, p product) (*session.Session, error
 	if p.single {
 		o.Threads = 1
 	}
-	s, err := session.OpenWeights(ctx, g, weights, o)
-	if err != nil {
-		return nil, err
-	}
-	e.sessions[p] = s
-	return s, nil
+	return session.OpenWeights(ctx, g, weights, o)
 }
 
 func (e *Model) evaluate(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
@@ -275,25 +269,7 @@ func (e *Model) repeated(name string, t *ort.Tensor, rows int) *ort.Tensor {
 	case len(shape) != len(dims) || shape[0] != 1:
 		return t // the runtime reports what is wrong
 	}
-	shape[0] = int64(rows)
-	r := &ort.Tensor{Shape: shape}
-	switch d := t.Data.(type) {
-	case []float32:
-		r.Data = slices.Repeat(d, rows)
-	case []float64:
-		r.Data = slices.Repeat(d, rows)
-	case []int64:
-		r.Data = slices.Repeat(d, rows)
-	case []int32:
-		r.Data = slices.Repeat(d, rows)
-	case []bool:
-		r.Data = slices.Repeat(d, rows)
-	case []uint8:
-		r.Data = slices.Repeat(d, rows)
-	case []int8:
-		r.Data = slices.Repeat(d, rows)
-	}
-	return r
+	return picked(&ort.Tensor{Shape: shape, Data: t.Data}, make([]int32, rows))
 }
 
 // spread converts the model's gradient to that of the one-hot encoding: for x = Σ_v number(v)·onehot_v

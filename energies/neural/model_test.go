@@ -298,7 +298,7 @@ func TestModelBad(t *testing.T) {
 		"output name":   {flat, neural.ModelOptions{Space: binary, Output: "scroe"}, new(*onnx.ArgumentError), `"score"`},
 		"space":         {flat, neural.ModelOptions{}, new(*energies.SpaceError), "sites"},
 		"empty allowed": {flat, neural.ModelOptions{Space: energies.Space{Sites: 6, Values: 2, Kind: energies.Binary, Allowed: [][]int32{{0}, {}, {0}, {0}, {0}, {0}}}}, new(*energies.SpaceError), "site 1"},
-		"temperature":   {flat, neural.ModelOptions{Space: binary, Temperature: -1}, new(*onnx.ArgumentError), "temperature"},
+		"temperature":   {flat, neural.ModelOptions{Space: binary, Temperature: -1}, new(*energies.DefinitionError), "temperature"},
 		"bind":          {flat, neural.ModelOptions{Space: binary, Bind: map[string]int64{"m": 2}}, new(*onnx.ArgumentError), `"n"`},
 		"fixed":         {flat, neural.ModelOptions{Space: binary, Fixed: map[string]*ort.Tensor{"z": {}}}, new(*onnx.ArgumentError), `"z"`},
 	} {

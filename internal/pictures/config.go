@@ -98,29 +98,30 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 	}
 	s.Fast = strings.HasSuffix(class, "Fast")
 	s.Torchvision = s.Fast
-	f.flag("do_resize", &s.Resize)
-	f.flag("do_center_crop", &s.Crop)
-	f.flag("do_rescale", &s.Rescale)
-	f.flag("do_normalize", &s.Normalise)
+	f.read("do_resize", "true or false", &s.Resize)
+	f.read("do_center_crop", "true or false", &s.Crop)
+	f.read("do_rescale", "true or false", &s.Rescale)
+	f.read("do_normalize", "true or false", &s.Normalise)
 	if v, ok := f.get("size"); ok {
 		s.Edge, s.Height, s.Width = f.size("size", v, false)
 	}
 	if v, ok := f.get("crop_size"); ok {
 		_, s.CropHeight, s.CropWidth = f.size("crop_size", v, true)
 	}
-	f.number("resample", "2 (bilinear) or 3 (bicubic)", func(v float64) bool {
-		s.Resample = int(v)
-		if _, known := kernels[s.Resample]; !known && v == math.Trunc(v) && v >= 0 && v <= 5 {
-			f.fail(unsupportedSetting("resample", fmt.Sprint(v), "2 (bilinear) or 3 (bicubic)"))
-		} else if !known || v != math.Trunc(v) {
-			return false
+	const filters = "2 (bilinear) or 3 (bicubic)"
+	if filter := float64(s.Resample); f.read("resample", filters, &filter) {
+		s.Resample = int(filter)
+		_, known := kernels[s.Resample]
+		switch whole := filter == math.Trunc(filter); {
+		case whole && !known && filter >= 0 && filter <= 5:
+			f.fail(unsupportedSetting("resample", fmt.Sprint(filter), filters))
+		case !whole || !known:
+			f.bad("resample", filters)
 		}
-		return true
-	})
-	f.number("rescale_factor", "a positive number", func(v float64) bool {
-		s.Factor = v
-		return v > 0
-	})
+	}
+	if f.read("rescale_factor", "a positive number", &s.Factor) && s.Factor <= 0 {
+		f.bad("rescale_factor", "a positive number")
+	}
 	f.triple("image_mean", &s.Mean, func(float64) bool { return true })
 	f.triple("image_std", &s.Deviation, func(v float64) bool { return v > 0 })
 	return f.finish(s)
@@ -131,22 +132,25 @@ func ReadPreprocessor(r io.Reader) (*Preprocessor, error) {
 func (f *fields) openCLIP(side json.RawMessage) (*Preprocessor, error) {
 	s := defaults()
 	s.Torchvision = true
-	if v, ok := f.get("size"); ok {
-		side = v
+	if _, ok := f.get("size"); !ok && side != nil {
+		f.raw["size"] = side
 	}
-	if side != nil {
-		_, s.CropHeight, s.CropWidth = f.size("size", side, true)
+	if v, ok := f.get("size"); ok {
+		_, s.CropHeight, s.CropWidth = f.size("size", v, true)
 	}
 	f.triple("mean", &s.Mean, func(float64) bool { return true })
 	f.triple("std", &s.Deviation, func(v float64) bool { return v > 0 })
-	switch name := f.text("interpolation"); name {
+	name, mode := "", ""
+	f.read("interpolation", "a text", &name)
+	f.read("resize_mode", "a text", &mode)
+	switch name {
 	case "", "bicubic", "random":
 	case "bilinear":
 		s.Resample = 2
 	default:
 		f.fail(unsupportedSetting("interpolation", name, "bicubic or bilinear"))
 	}
-	switch mode := f.text("resize_mode"); {
+	switch {
 	case mode == "squash":
 		s.Crop, s.Edge, s.Height, s.Width = false, 0, s.CropHeight, s.CropWidth
 	case (mode == "shortest" || mode == "") && s.CropHeight == s.CropWidth:
@@ -155,14 +159,6 @@ func (f *fields) openCLIP(side json.RawMessage) (*Preprocessor, error) {
 		f.fail(unsupportedSetting("resize_mode", mode, "squash, or shortest with a square size"))
 	}
 	return f.finish(s)
-}
-
-// text is a field of the file, "" where it is absent.
-func (f *fields) text(name string) (text string) {
-	if v, ok := f.get(name); ok && json.Unmarshal(v, &text) != nil {
-		f.bad(name, v, "a text")
-	}
-	return text
 }
 
 func (f *fields) finish(s settings) (*Preprocessor, error) {
@@ -195,8 +191,8 @@ func (f *fields) fail(err error) {
 	}
 }
 
-func (f *fields) bad(name string, value json.RawMessage, want string) {
-	text := string(value)
+func (f *fields) bad(name, want string) {
+	text := string(f.raw[name])
 	if len(text) > 60 {
 		text = text[:60] + "..."
 	}
@@ -209,36 +205,22 @@ func (f *fields) get(name string) (json.RawMessage, bool) {
 	return v, ok && string(v) != "null"
 }
 
-// class reads the name of a class, "" where there is none.
-func (f *fields) class(name string) string {
+// read reads a field of the file, and reports whether it exists and is what is wanted.
+func (f *fields) read(name, want string, to any) bool {
 	v, ok := f.get(name)
-	if !ok {
-		return ""
+	if ok && json.Unmarshal(v, to) != nil {
+		f.bad(name, want)
+		return false
 	}
-	var class string
-	if json.Unmarshal(v, &class) != nil {
-		f.bad(name, v, "the name of a class")
-	} else if !slices.Contains(classes, class) {
+	return ok
+}
+
+// class reads the name of a class, "" where there is none.
+func (f *fields) class(name string) (class string) {
+	if f.read(name, "the name of a class", &class) && !slices.Contains(classes, class) {
 		f.fail(unsupportedSetting(name, class, strings.Join(classes, " or ")))
 	}
 	return class
-}
-
-func (f *fields) flag(name string, to *bool) {
-	if v, ok := f.get(name); ok && json.Unmarshal(v, to) != nil {
-		f.bad(name, v, "true or false")
-	}
-}
-
-func (f *fields) number(name, want string, use func(float64) bool) {
-	v, ok := f.get(name)
-	if !ok {
-		return
-	}
-	var x float64
-	if json.Unmarshal(v, &x) != nil || !use(x) {
-		f.bad(name, v, want)
-	}
 }
 
 // triple reads one value per colour, or one for all.
@@ -252,16 +234,13 @@ func (f *fields) triple(name string, to *[3]float64, valid func(float64) bool) {
 	if json.Unmarshal(v, &one) == nil {
 		list = []float64{one, one, one}
 	} else if json.Unmarshal(v, &list) != nil || len(list) != 3 {
-		f.bad(name, v, "three numbers")
+		f.bad(name, "three numbers")
 		return
 	}
-	for i, x := range list {
-		if !valid(x) {
-			f.bad(name, v, "positive numbers")
-			return
-		}
-		to[i] = x
+	if slices.ContainsFunc(list, func(x float64) bool { return !valid(x) }) {
+		f.bad(name, "positive numbers")
 	}
+	copy(to[:], list)
 }
 
 // size reads a size: a number, a list of height and width, or an object. A number means the shorter
@@ -295,7 +274,7 @@ func (f *fields) size(name string, v json.RawMessage, square bool) (edge, height
 		if !square {
 			want = fmt.Sprintf("shortest_edge, or height and width, from 1 to %d", maxSide)
 		}
-		f.bad(name, v, want)
+		f.bad(name, want)
 	}
 	return edge, height, width
 }

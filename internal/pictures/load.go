@@ -5,6 +5,9 @@ import (
 	"iter"
 	"runtime"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 )
 
 // Loaded is a preprocessed file.
@@ -36,53 +39,40 @@ func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) i
 		if workers <= 0 {
 			workers = runtime.GOMAXPROCS(0)
 		}
-		workers = max(1, min(workers, len(paths)))
 		ctx, cancel := context.WithCancel(ctx)
-		// Each file has a channel for its result. A slot is a file being processed or waiting to be
-		// consumed. Slots are assigned in order, so that the loop below never waits for a file that
-		// waits for a slot.
-		results := make([]chan Loaded, len(paths))
-		for i := range results {
-			results[i] = make(chan Loaded, 1)
-		}
-		next := make(chan int)
-		slots := make(chan struct{}, 2*workers)
-		space := newRoom(o.Limits.fill().Pixels)
+		from := NewDecoder(o.Limits)
+		queue := make(chan chan Loaded, workers) // of files that are read or wait to be consumed, in order
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer cancel()
 		wg.Go(func() {
-			defer close(next)
-			for i := range paths {
+			var g errgroup.Group
+			g.SetLimit(workers)
+			defer g.Wait()
+			defer close(queue)
+			for _, path := range paths {
+				result := make(chan Loaded, 1)
 				select {
-				case slots <- struct{}{}:
+				case queue <- result:
 				case <-ctx.Done():
 					return
 				}
-				select {
-				case next <- i:
-				case <-ctx.Done():
-					return
-				}
+				g.Go(func() error {
+					result <- from.load(ctx, path, pre)
+					return nil
+				})
 			}
 		})
-		for range workers {
-			wg.Go(func() {
-				for i := range next {
-					results[i] <- load(ctx, paths[i], pre, o, space)
-				}
-			})
-		}
-		for i := range paths {
+		done := 0
+		for result := range queue {
 			var l Loaded
 			select {
-			case l = <-results[i]:
+			case l = <-result:
 			case <-ctx.Done():
 				return
 			}
-			<-slots
-			if o.Progress != nil {
-				o.Progress(i+1, len(paths))
+			if done++; o.Progress != nil {
+				o.Progress(done, len(paths))
 			}
 			if !yield(l) {
 				return
@@ -91,17 +81,56 @@ func Stream(ctx context.Context, paths []string, pre *Preprocessor, o Options) i
 	}
 }
 
-// load reads and preprocesses one file; space limits the pixels in memory. Err is that of ctx if it
-// ends while waiting.
-func load(ctx context.Context, path string, pre *Preprocessor, o Options, space *room) Loaded {
+// Decoder reads pictures on any number of goroutines. Together they hold at most as many pixels as two
+// pictures of Limits.Pixels.
+type Decoder struct {
+	limits Limits
+	free   *semaphore.Weighted // pixels
+}
+
+// NewDecoder returns a decoder with the given limits.
+func NewDecoder(limits Limits) *Decoder {
+	limits = limits.fill()
+	return &Decoder{limits, semaphore.NewWeighted(2 * limits.Pixels)}
+}
+
+// Decode calls use with the picture of a file. use must not retain it. Errors are those of [Decode], or
+// that of ctx if it ends while waiting; then use is not called.
+func (d *Decoder) Decode(ctx context.Context, path string, use func(*Picture)) error {
+	data, _, err := readLimited(path, d.limits)
+	if err != nil {
+		return err
+	}
+	return d.decode(ctx, path, data, use)
+}
+
+// decode is Decode for the contents of a file.
+func (d *Decoder) decode(ctx context.Context, name string, data []byte, use func(*Picture)) error {
+	held := int64(0)
+	defer func() { d.free.Release(held) }()
+	m, err := decodeBytes(name, data, d.limits, func(pixels int64) error {
+		err := d.free.Acquire(ctx, pixels)
+		if err == nil {
+			held = pixels
+		}
+		return err
+	})
+	if err == nil {
+		use(m)
+	}
+	return err
+}
+
+// load reads and preprocesses one file. Err is that of ctx if it ends while waiting.
+func (d *Decoder) load(ctx context.Context, path string, pre *Preprocessor) Loaded {
 	l := Loaded{File: path}
-	data, sum, err := readLimited(path, o.Limits)
+	data, sum, err := readLimited(path, d.limits)
 	if err != nil {
 		l.Err = err
 		return l
 	}
 	l.Sum = sum
-	l.Err = space.decode(ctx, path, data, o.Limits, func(m *Picture) {
+	l.Err = d.decode(ctx, path, data, func(m *Picture) {
 		l.Pixels = make([]float32, pre.Values())
 		pre.Apply(l.Pixels, m)
 	})

@@ -48,7 +48,7 @@ func writeChecked(path string, v any) error {
 }
 
 // readChecked reads into v what writeChecked wrote. Errors are those of reading the file,
-// or *onnx.ArgumentError.
+// or *energies.DefinitionError.
 func readChecked(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func readChecked(path string, v any) error {
 }
 
 // Restore continues from a checkpoint of a run with the same identity. Errors are those
-// of reading the file, or *onnx.ArgumentError.
+// of reading the file, or *energies.DefinitionError.
 func (t *Trainer) Restore(path, identity string) error {
 	c, err := readCheckpoint(path)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *Trainer) Restore(path, identity string) error {
 }
 
 // Buffer returns the persistent chains of the training run in folder dir, [chain, site]. The
-// error is an *onnx.ArgumentError.
+// error is an *energies.DefinitionError.
 func Buffer(dir string, space *energies.Space) ([]int32, error) {
 	c, err := readCheckpoint(filepath.Join(dir, checkpointFile))
 	if err != nil {

@@ -19,7 +19,7 @@ type Clamped struct {
 }
 
 // Clamp fixes every site that free does not mark, [site], at its value in rows, [row,
-// site]. The error is an *onnx.ArgumentError.
+// site]. The error is an *energies.DefinitionError.
 func Clamp(e energies.Energy, free []bool, rows []int32) (*Clamped, error) {
 	s := e.Space()
 	if len(free) != s.Sites || len(rows) == 0 || len(rows)%s.Sites != 0 {
@@ -49,7 +49,7 @@ func Clamp(e energies.Energy, free []bool, rows []int32) (*Clamped, error) {
 }
 
 // Half marks the sites of an image, [site], that are free where one half of it is kept: the
-// top, bottom, left or right. The error is an *onnx.ArgumentError.
+// top, bottom, left or right. The error is an *energies.DefinitionError.
 func Half(keep string, height, width int) (free []bool, err error) {
 	for i := range height * width {
 		y, x := i/width, i%width

@@ -36,7 +36,7 @@ const mostPoints = 100
 
 // writeCurves draws the log of a training ([LogFile]) as a PNG of 700 by 900 pixels, one unit
 // a panel: U of data and of samples, their difference, the number of sites that a sampler
-// step changes, and the acceptance. The error is an *onnx.ArgumentError: the log has no such columns or no updates.
+// step changes, and the acceptance. The error is an *energies.DefinitionError: the log has no such columns or no updates.
 func writeCurves(w io.Writer, log io.Reader) error {
 	rows, err := csv.NewReader(log).ReadAll()
 	if err != nil || len(rows) == 0 {

@@ -1,6 +1,7 @@
 package ebm
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/gradhop/gradhop/energies"
@@ -22,15 +23,12 @@ type DrawSettings struct {
 	Seed  uint64
 }
 
-// Draw runs chains on e and returns their last states. Errors are *onnx.ArgumentError or those of samplers.
+// Draw runs chains on e and returns their last states. Errors are *energies.DefinitionError or those of samplers.
 func Draw(ctx context.Context, e energies.Energy, s DrawSettings) (last energies.Batch, err error) {
 	if s.Chains < 1 || s.Steps < 1 {
 		return last, inputError("%d chains and %d steps: both must be at least 1", s.Chains, s.Steps)
 	}
-	if s.Sampler == "" {
-		s.Sampler = "dmala"
-	}
-	kernel, err := samplers.New(s.Sampler, e, s.Options)
+	kernel, err := samplers.New(cmp.Or(s.Sampler, "dmala"), e, s.Options)
 	if err != nil {
 		return last, err
 	}

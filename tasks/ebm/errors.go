@@ -3,12 +3,12 @@ package ebm
 import (
 	"fmt"
 
-	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/energies"
 )
 
 // inputError is the error for settings, data or a model that cannot be used.
 func inputError(format string, args ...any) error {
-	return &onnx.ArgumentError{Package: "ebm", Reason: fmt.Sprintf(format, args...)}
+	return &energies.DefinitionError{What: "ebm", Reason: fmt.Sprintf(format, args...)}
 }
 
 // runError is the error for a run that failed, as one whose weights diverged.

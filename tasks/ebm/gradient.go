@@ -142,8 +142,3 @@ func (j *objective) part(ctx context.Context, x energies.Batch, c, u []float32, 
 	}
 	return j.session.Run(ctx, in, out)
 }
-
-func joined(a, b energies.Batch) energies.Batch {
-	codes := append(append(make([]int32, 0, len(a.Codes)+len(b.Codes)), a.Codes...), b.Codes...)
-	return energies.Batch{Space: a.Space, Codes: codes}
-}

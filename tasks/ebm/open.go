@@ -54,7 +54,7 @@ func Try(ctx context.Context, m models.EBM, o ort.Options) error {
 }
 
 // BaseOf returns the probabilities of the base distribution in a model that has one
-// ([network.Base]), [site, value], else nil. The error is an *onnx.ArgumentError.
+// ([network.Base]), [site, value], else nil. The error is an *energies.DefinitionError.
 func BaseOf(m *onnx.Model, space *energies.Space) ([]float64, error) {
 	w := m.Graph.Initializer(network.Base)
 	if w == nil {

@@ -1,6 +1,9 @@
 package ebm
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Optimizer says how weights follow gradients. Zero fields mean the papers' defaults.
 type Optimizer struct {
@@ -53,7 +56,7 @@ func newMoments(w *Weights, ema bool) *moments {
 	o := &moments{M: w.zeros(), V: w.zeros()}
 	if ema {
 		for k := range w.Names {
-			o.Average = append(o.Average, append([]float32(nil), w.Data(k)...))
+			o.Average = append(o.Average, slices.Clone(w.Data(k)))
 		}
 	}
 	return o

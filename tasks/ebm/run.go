@@ -88,7 +88,7 @@ func Recall(dir string, options any) (moved func(path string) string, err error)
 }
 
 // Start prepares the folder: a new one, or, to resume, one whose run has the same model,
-// data and settings. version is the program's. Errors are *onnx.ArgumentError.
+// data and settings. version is the program's. Errors are *energies.DefinitionError.
 func (r *Run) Start(resume bool, version string) error {
 	if r.Every == 0 {
 		r.Every = 500
@@ -270,8 +270,8 @@ func (r *Run) drawSamples() error {
 	if r.Height == 0 || t.Samples() == nil {
 		return nil
 	}
-	n := min(len(t.Samples())/t.space().Sites, 64)
-	grid := Grid(t.space(), t.Samples()[:n*t.space().Sites], r.Height, r.Width)
+	n := min(len(t.Samples())/t.data.Space.Sites, 64)
+	grid := Grid(t.data.Space, t.Samples()[:n*t.data.Space.Sites], r.Height, r.Width)
 	return atomicfile.Write(r.path(samplesFile), func(w io.Writer) error { return png.Encode(w, Enlarge(grid, VisibleScale(grid))) })
 }
 

@@ -1,6 +1,7 @@
 package ebm
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -88,21 +89,9 @@ const (
 )
 
 func (s *ScoreSettings) fill() error {
-	def := func(v *int, to int) {
-		if *v == 0 {
-			*v = to
-		}
-	}
-	def(&s.Chains, 64)
-	def(&s.Levels, 2000)
-	def(&s.Steps, 5)
-	if s.Sampler == "" {
-		s.Sampler = "dmala"
-	}
+	s.Chains, s.Levels, s.Steps = cmp.Or(s.Chains, 64), cmp.Or(s.Levels, 2000), cmp.Or(s.Steps, 5)
+	s.Sampler, s.Schedule = cmp.Or(s.Sampler, "dmala"), cmp.Or(s.Schedule, Linear)
 	s.Options = scanAtRandom(s.Sampler, s.Options)
-	if s.Schedule == "" {
-		s.Schedule = Linear
-	}
 	switch {
 	case s.Chains < 2 || s.Chains > 1<<24:
 		return inputError("%d chains; annealed importance sampling takes 2 to 2^24", s.Chains)
@@ -115,8 +104,7 @@ func (s *ScoreSettings) fill() error {
 	if err != nil {
 		return err
 	}
-	switch s.Sampler {
-	case "tempering", "dream":
+	if s.Sampler == "tempering" || s.Sampler == "dream" {
 		return inputError("sampler %q starts its replicas anew at every level, where they are not draws of their temperatures, so the weights would be wrong; use one without replicas, such as dmala", s.Sampler)
 	}
 	if !r.Exact {
@@ -138,7 +126,7 @@ func (s *ScoreSettings) fill() error {
 //
 // With from not nil, [chain, site] states that are exact draws of exp(U), it runs in
 // reverse (Burda, Grosse and Salakhutdinov 2015): then E[1/w] = 1/Z and the mean
-// log weight is an upper bound in expectation; chains are not resampled. Errors are *onnx.ArgumentError or those of samplers.
+// log weight is an upper bound in expectation; chains are not resampled. Errors are *energies.DefinitionError or those of samplers.
 func AIS(ctx context.Context, e energies.Energy, from []int32, s ScoreSettings) (*Score, error) {
 	start := time.Now()
 	space := e.Space()

@@ -38,7 +38,7 @@ func (a *annealing) save(identity string) error {
 	return nil
 }
 
-// restore continues from the checkpoint, if there is one. Errors are *onnx.ArgumentError.
+// restore continues from the checkpoint, if there is one. Errors are *energies.DefinitionError.
 func (a *annealing) restore(identity string) (found bool, err error) {
 	if a.s.Checkpoint == "" {
 		return false, nil

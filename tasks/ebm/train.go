@@ -1,10 +1,10 @@
 package ebm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -62,20 +62,8 @@ const (
 )
 
 func (s *Settings) fill() error {
-	def := func(v *int, to int) {
-		if *v == 0 {
-			*v = to
-		}
-	}
-	def(&s.Steps, 40)
-	def(&s.Batch, 100)
-	def(&s.Buffer, 10000)
-	if s.Sampler == "" {
-		s.Sampler = "dmala"
-	}
-	if s.Optimizer.LearningRate == 0 {
-		s.Optimizer.LearningRate = 1e-4
-	}
+	s.Steps, s.Batch, s.Buffer = cmp.Or(s.Steps, 40), cmp.Or(s.Batch, 100), cmp.Or(s.Buffer, 10000)
+	s.Sampler, s.Optimizer.LearningRate = cmp.Or(s.Sampler, "dmala"), cmp.Or(s.Optimizer.LearningRate, 1e-4)
 	s.Options = scanAtRandom(s.Sampler, s.Options)
 	switch o := s.Optimizer; {
 	case s.Steps < 1 || s.Batch < 1:
@@ -102,12 +90,13 @@ func scanAtRandom(sampler string, o samplers.Settings) samplers.Settings {
 	if err != nil || o["scan"] != "" || !slices.ContainsFunc(r.Flags, func(f samplers.Flag) bool { return f.Name == "scan" }) {
 		return o
 	}
-	o = maps.Clone(o)
-	if o == nil {
-		o = samplers.Settings{}
+	random := samplers.Settings{"scan": "random"}
+	for name, value := range o {
+		if name != "scan" {
+			random[name] = value
+		}
 	}
-	o["scan"] = "random"
-	return o
+	return random
 }
 
 // Trainer trains a model by persistent contrastive divergence: an update raises U at
@@ -150,7 +139,7 @@ type Progress struct {
 }
 
 // New prepares the training of m, which is not changed. A base distribution (see
-// [network.Base]) that is all zero takes the data's marginals. Errors are *onnx.ArgumentError, those of
+// [network.Base]) that is all zero takes the data's marginals. Errors are *energies.DefinitionError, those of
 // neural.NewModel and of grad.Append.
 func New(ctx context.Context, m *onnx.Model, data *dataset.Data, s Settings) (*Trainer, error) {
 	if err := s.fill(); err != nil {
@@ -248,9 +237,6 @@ func (t *Trainer) fresh(x []int32, chain, update int64) {
 	}
 }
 
-// space returns the states.
-func (t *Trainer) space() *energies.Space { return t.data.Space }
-
 // Weights returns the weights being trained, sharing memory.
 func (t *Trainer) Weights() *Weights { return t.weights }
 
@@ -313,14 +299,9 @@ func (t *Trainer) Step(ctx context.Context) (Progress, error) {
 	if t.still >= mostStill {
 		return p, runError("training diverged: up to update %d no chain moved in %d steps, the mean acceptance is %.2g; lower the learning rate or the sampler's step size", p.Update, t.still, p.Accept)
 	}
-	c := make([]float32, 2*n)
-	for i := range c {
-		c[i] = 1 / float32(n)
-		if i >= n {
-			c[i] = -c[i]
-		}
-	}
-	u, g, err := t.objective.run(ctx, joined(positive, negative), c)
+	both := energies.Batch{Space: t.data.Space, Codes: slices.Concat(positive.Codes, negative.Codes)}
+	c := slices.Concat(slices.Repeat([]float32{1 / float32(n)}, n), slices.Repeat([]float32{-1 / float32(n)}, n))
+	u, g, err := t.objective.run(ctx, both, c)
 	if err != nil {
 		return p, err
 	}

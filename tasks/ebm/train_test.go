@@ -196,6 +196,7 @@ func TestRefused(t *testing.T) {
 
 // badInput reports whether an error is about what the user gave.
 func badInput(err error) bool {
+	var definition *energies.DefinitionError
 	var argument *onnx.ArgumentError
 	var unsupported *onnx.UnsupportedError
 	var format *onnx.FormatError
@@ -203,7 +204,7 @@ func badInput(err error) bool {
 	var space *energies.SpaceError
 	var none *grad.NotDifferentiableError
 	var shape *neural.MismatchError
-	return errors.As(err, &argument) || errors.As(err, &unsupported) || errors.As(err, &format) || errors.As(err, &option) || errors.As(err, &space) ||
+	return errors.As(err, &definition) || errors.As(err, &argument) || errors.As(err, &unsupported) || errors.As(err, &format) || errors.As(err, &option) || errors.As(err, &space) ||
 		errors.As(err, &none) || errors.As(err, &shape)
 }
 

@@ -79,25 +79,27 @@ func extract(m *onnx.Model, output string, freeze []string) (*onnx.Model, *Weigh
 			return nil, nil, inputError("%s depends on batch statistics, so one state's energy would depend on the others; replace it by another normalisation, or fold it into the weights", n.Label())
 		}
 	}
-	for _, p := range freeze {
-		if !slices.ContainsFunc(m.Graph.Initializers, func(t *onnx.Tensor) bool { ok, err := path.Match(p, t.Name); return ok || err != nil }) {
+	for k, p := range freeze {
+		if _, err := path.Match(p, ""); err != nil {
+			return nil, nil, inputError("freeze pattern %q: %v", p, err)
+		}
+		if !slices.ContainsFunc(m.Graph.Initializers, func(t *onnx.Tensor) bool { return frozen(t.Name, freeze[k:k+1]) }) {
 			return nil, nil, inputError("freeze pattern %q: no weight has such a name; the weights are %s", p, onnx.List(initializers(m)))
 		}
 	}
 	var names []string
 	for _, t := range m.Graph.Initializers {
-		frozen, err := matches(t.Name, freeze)
-		if err != nil {
-			return nil, nil, err
-		}
-		if t.Type == onnx.Float && len(t.Dims) > 0 && !frozen && t.Name != network.Base {
+		if t.Type == onnx.Float && len(t.Dims) > 0 && !frozen(t.Name, freeze) && t.Name != network.Base {
 			names = append(names, t.Name)
 		}
 	}
 	w := &Weights{}
-	paths, err := differentiable(m, output, names)
-	if err != nil {
-		return nil, nil, err
+	var paths []grad.Path
+	if len(names) > 0 { // nil would stand for every input
+		var err error
+		if paths, err = grad.Paths(m, []string{output}, names); err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, p := range paths {
 		var none *grad.NotDifferentiableError
@@ -130,14 +132,6 @@ func extract(m *onnx.Model, output string, freeze []string) (*onnx.Model, *Weigh
 	return m, w, nil
 }
 
-// differentiable looks for ways from each weight to the output; none for no weights.
-func differentiable(m *onnx.Model, output string, names []string) ([]grad.Path, error) {
-	if len(names) == 0 {
-		return nil, nil // nil would stand for every input
-	}
-	return grad.Paths(m, []string{output}, names)
-}
-
 func initializers(m *onnx.Model) (names []string) {
 	for _, t := range m.Graph.Initializers {
 		names = append(names, t.Name)
@@ -145,15 +139,10 @@ func initializers(m *onnx.Model) (names []string) {
 	return names
 }
 
-func matches(name string, patterns []string) (bool, error) {
-	for _, p := range patterns {
-		ok, err := path.Match(p, name)
-		if err != nil {
-			return false, inputError("freeze pattern %q: %v", p, err)
-		}
-		if ok {
-			return true, nil
-		}
-	}
-	return false, nil
+// frozen reports whether a name matches a pattern.
+func frozen(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, name) // extract has checked it
+		return ok
+	})
 }

@@ -119,7 +119,7 @@ func (m *Model) openAll(ctx context.Context, searches []*search) error {
 		if s == nil {
 			continue
 		}
-		ids := s.p.ids()
+		ids := s.p.ids
 		for _, q := range s.p.open() {
 			positions = append(positions, mlm.Position{IDs: ids, At: s.p.Blanks[q.site].Token})
 			of, queries = append(of, s), append(queries, q)

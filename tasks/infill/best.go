@@ -35,6 +35,15 @@ type kept struct {
 
 func newBest(p *Problem, keep int) *bestSentences { return &bestSentences{p: p, keep: keep} }
 
+// chainIDs numbers n chains.
+func chainIDs(n int) []int64 {
+	ids := make([]int64, n)
+	for k := range ids {
+		ids[k] = int64(k)
+	}
+	return ids
+}
+
 // Add shows the states of one step: x with log-densities u ([chain]), in chains with
 // the given numbers. It copies what it keeps. Steps must be shown in order.
 func (b *bestSentences) Add(step int64, chains []int64, u []float64, x energies.Batch) {

@@ -4,22 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/models"
-	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/internal/draft"
 )
-
-// sampler returns the sampler to run and its options: with a draft, those of the two-stage sampler
-// around the one that is asked for.
-func (o *DrawOptions) sampler() (samplers.Registration, samplers.Settings, error) {
-	name, set, err := draft.Sampler(o.Draft, o.Sampler, o.Options)
-	if err != nil {
-		return samplers.Registration{}, nil, badOption("sampler", "%s: %v", o.Sampler, err)
-	}
-	r, err := samplers.Lookup(name)
-	return r, set, err
-}
 
 // parseDraft reads the option.
 func (m *Model) parseDraft(text string) (draft.Draft, error) {
@@ -66,35 +53,13 @@ func sameVocabulary(m, d *Model) error {
 	if a != b {
 		return badOption("draft", "%s has a vocabulary of %d tokens, %s has %d: give a draft with the tokenizer of the model", d.Source.Name, b, m.Source.Name, a)
 	}
-	for id := range int32(a) {
-		if m.tok.Piece(id) != d.tok.Piece(id) {
-			return badOption("draft", "token %d is %q to %s and %q to %s: give a draft with the tokenizer of the model", id, d.tok.Piece(id), d.Source.Name, m.tok.Piece(id), m.Source.Name)
-		}
+	if id := firstDifference(m.tok, d.tok); id >= 0 {
+		return badOption("draft", "token %d is %q to %s and %q to %s: give a draft with the tokenizer of the model", id, d.tok.Piece(id), d.Source.Name, m.tok.Piece(id), m.Source.Name)
 	}
 	if a, b := m.mlm.Vocabulary(), d.mlm.Vocabulary(); a != b {
 		return badOption("draft", "%s scores %d words, %s scores %d: give a draft with the vocabulary of the model", d.Source.Name, b, m.Source.Name, a)
 	}
 	return nil
-}
-
-// energy is what the sampler r draws from, with the draft of the options.
-func (p *Problem) energy(ctx context.Context, o *DrawOptions, r samplers.Registration, set samplers.Settings) (energies.Energy, error) {
-	if o.Draft == "" {
-		return p.target(r.Needs), nil
-	}
-	d, err := p.m.draft(ctx, o.Draft)
-	if err != nil {
-		return nil, err
-	}
-	q, err := d.Text(p.Text, p.words)
-	if err != nil {
-		return nil, err
-	}
-	inner, err := samplers.Lookup(r.Settings(set)["inner"])
-	if err != nil {
-		return nil, err
-	}
-	return energies.WithDraft(p.target(0), q.target(inner.Needs))
 }
 
 // draftName names the draft in full: its provider, or the model with its checksum.

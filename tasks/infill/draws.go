@@ -2,17 +2,13 @@ package infill
 
 import (
 	"context"
-	"fmt"
-	"math"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/rng"
+	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -49,7 +45,8 @@ type DrawOptions struct {
 	// Seed is that of all random numbers.
 	Seed uint64
 
-	folder *folder // nil where draws are not kept
+	// begin begins the run of chains, with the states that they start from, or resumes it; nil where draws are not kept.
+	begin func(context.Context, samplers.Config, func() ([]int32, error)) (*run.Run, error)
 }
 
 // DefaultDraws returns the settings by which n sentences are drawn: Metropolis within Gibbs
@@ -106,12 +103,15 @@ func (o *DrawOptions) Check() error {
 	return r.Check(answers, set)
 }
 
-func chainIDs(n int) []int64 {
-	ids := make([]int64, n)
-	for k := range ids {
-		ids[k] = int64(k)
+// sampler returns the sampler to run and its options: with a draft, those of the two-stage sampler
+// around the one that is asked for.
+func (o *DrawOptions) sampler() (samplers.Registration, samplers.Settings, error) {
+	name, set, err := draft.Sampler(o.Draft, o.Sampler, o.Options)
+	if err != nil {
+		return samplers.Registration{}, nil, badOption("sampler", "%s: %v", o.Sampler, err)
 	}
-	return ids
+	r, err := samplers.Lookup(name)
+	return r, set, err
 }
 
 // sweep is the number of steps of the sampler in which it makes as many moves as there are blanks.
@@ -159,6 +159,26 @@ func (o DrawOptions) Starts(ctx context.Context, p *Problem, ids []int64) ([]int
 		s.Reset(o.Seed, chain, 0, useStart)
 		return s.Float64
 	})
+}
+
+// energy is what the sampler r draws from, with the draft of the options.
+func (p *Problem) energy(ctx context.Context, o *DrawOptions, r samplers.Registration, set samplers.Settings) (energies.Energy, error) {
+	if o.Draft == "" {
+		return p.target(r.Needs), nil
+	}
+	d, err := p.m.draft(ctx, o.Draft)
+	if err != nil {
+		return nil, err
+	}
+	q, err := d.Text(p.Text, p.words)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := samplers.Lookup(r.Settings(set)["inner"])
+	if err != nil {
+		return nil, err
+	}
+	return energies.WithDraft(p.target(0), q.target(inner.Needs))
 }
 
 // Draw runs chains on the fillings of the text and keeps the best top distinct sentences
@@ -223,7 +243,13 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 		})},
 	}
 	before := time.Since(began)
-	r, err := o.folder.begin(ctx, config, func() ([]int32, error) { return o.Starts(ctx, p, ids) })
+	start := func() ([]int32, error) { return o.Starts(ctx, p, ids) }
+	if o.begin == nil {
+		o.begin = func(ctx context.Context, c samplers.Config, start func() ([]int32, error)) (*run.Run, error) {
+			return run.Begin(ctx, run.Plan{Config: c, Start: start})
+		}
+	}
+	r, err := o.begin(ctx, config, start)
 	if err != nil {
 		return nil, err
 	}
@@ -249,139 +275,4 @@ func (d *Draws) add(p *Problem, s *samplers.State) {
 	for c, id := range s.ChainIDs {
 		d.Sentences = append(d.Sentences, Draw{p.Sentence(s.X.Chain(c), s.U[c]*p.m.temperature()), id, s.Step})
 	}
-}
-
-// target is the energy with the constraint of NoRepeat, in the form that is the fastest for
-// what a sampler needs.
-func (p *Problem) target(needs energies.Capability) mlm.Filling {
-	e := mlm.Filling(p.Energy)
-	if needs.Has(energies.Predictions) {
-		e = p.Energy.Predicted()
-	}
-	if len(p.terms) > 0 {
-		e = guided{e, p}
-	}
-	if p.noRepeat {
-		e = distinct{e, p}
-	}
-	return e
-}
-
-// distinct gives states that NoRepeat forbids the probability zero.
-type distinct struct {
-	mlm.Filling
-	p *Problem
-}
-
-// Lacks implements what energies.As asks for.
-func (d distinct) Lacks(c energies.Capability) error { return energies.Lacks(d.Filling, c) }
-
-func (d distinct) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	return d.forbid(u, x, d.Filling.LogDensity(ctx, u, x))
-}
-
-func (d distinct) LogDensityGrad(ctx context.Context, u []float64, g []float32, x energies.Batch) error {
-	return d.forbid(u, x, d.Filling.LogDensityGrad(ctx, u, g, x))
-}
-
-func (d distinct) LogDensityTilt(ctx context.Context, u []float64, p []float32, x energies.Batch) error {
-	return d.forbid(u, x, d.Filling.LogDensityTilt(ctx, u, p, x))
-}
-
-// forbid sets U of the forbidden states, unless there is an error.
-func (d distinct) forbid(u []float64, x energies.Batch, err error) error {
-	for c := range u {
-		codes := x.Chain(c)
-		for i, w := range codes {
-			if err == nil && !d.p.admits(codes, i, w) {
-				u[c] = math.Inf(-1)
-			}
-		}
-	}
-	return err
-}
-
-// Diagnostics sum a run up, over the steps after warm-up where not said otherwise.
-type Diagnostics struct {
-	// Steps is the number of steps of each chain after warm-up.
-	Steps int64 `json:"steps"`
-	// Acceptance is the mean acceptance probability, Hops the mean number of blanks
-	// that a step changes.
-	Acceptance diag.Number `json:"acceptance"`
-	Hops       diag.Number `json:"hops"`
-	// StepSize is the median over the chains; NA for samplers without one.
-	StepSize diag.Number `json:"step_size"`
-	// RHat and ESSBulk are of the log-density.
-	RHat    diag.Number `json:"rhat"`
-	ESSBulk diag.Number `json:"ess_bulk"`
-	// RHatBlanks and ESSBlanks are those of the blank that mixes worst, judged by its
-	// most frequent word.
-	RHatBlanks diag.Number `json:"rhat_blanks"`
-	ESSBlanks  diag.Number `json:"ess_bulk_blanks"`
-	// Verdict is "mixed", or says what is wrong and what to try.
-	Verdict string `json:"verdict"`
-	// DraftRejected and ModelRejected are the shares of steps that the draft rejects, and of the
-	// remaining moves that the model rejects; nil without a draft.
-	DraftRejected *diag.Number `json:"draft_rejected,omitempty"`
-	ModelRejected *diag.Number `json:"model_rejected,omitempty"`
-	// Evaluations is the number of states evaluated, warm-up and the states that chains
-	// start from included.
-	Evaluations int64 `json:"evaluations"`
-	// Seconds is the time of the search for starts and of all steps, without loading the model.
-	Seconds float64 `json:"seconds"`
-}
-
-// Mixed reports whether the chains agree: both R-hat are below 1.05.
-func (d *Diagnostics) Mixed() bool { return d.Verdict == verdictMixed }
-
-const verdictMixed = "mixed"
-
-// newDiagnostics are those of chains that have made no step.
-func newDiagnostics(chains int, seconds float64) Diagnostics {
-	d := Diagnostics{Acceptance: diag.NA, Hops: diag.NA, StepSize: diag.NA, RHat: diag.NA, ESSBulk: diag.NA, RHatBlanks: diag.NA, ESSBlanks: diag.NA, Seconds: seconds}
-	d.Verdict = d.verdict(chains)
-	return d
-}
-
-// diagnose sums up a run, which took some seconds before its first step.
-func diagnose(r *run.Run, t *trace, before time.Duration) Diagnostics {
-	s, tally := r.Loop.State(), r.Tally()
-	d := newDiagnostics(s.Chains(), before.Seconds()+tally.Seconds)
-	d.Steps, d.Evaluations = tally.Kept, s.Evaluations.Total()
-	d.Acceptance, d.Hops = tally.Means()
-	if sizes := slices.Clone(s.Var(samplers.StepSizeVar)); len(sizes) > 0 {
-		slices.Sort(sizes)
-		d.StepSize = diag.Number((sizes[len(sizes)/2] + sizes[(len(sizes)-1)/2]) / 2)
-	}
-	if rates := s.Var(samplers.DraftAcceptanceVar); rates != nil {
-		first, second := t.stages.Rejected()
-		d.DraftRejected, d.ModelRejected = new(diag.Number(first)), new(diag.Number(second))
-	}
-	d.RHat, d.ESSBulk = t.density()
-	d.RHatBlanks, d.ESSBlanks = t.blanks()
-	d.Verdict = d.verdict(s.Chains())
-	return d
-}
-
-// maxRHat is the R-hat up to which chains count as mixed.
-const maxRHat = 1.05
-
-// leastSteps is the number of steps from which halves of chains have a variance.
-const leastSteps = 4
-
-func (d *Diagnostics) verdict(chains int) string {
-	worst := max(d.RHat, d.RHatBlanks)
-	switch {
-	case d.Steps == 0:
-		return "not known: there are no draws"
-	case chains == 1:
-		return "not known: R-hat compares chains, and there is one; try more chains"
-	case d.Steps < leastSteps:
-		return fmt.Sprintf("not known: %d steps are too few to judge; try more draws", d.Steps)
-	case !worst.Finite(): // NaN where one of the two is
-		return fmt.Sprintf("not known: a blank never changes in the %d chains, but differs between them; try more draws or a higher temperature", chains)
-	case worst < maxRHat:
-		return verdictMixed
-	}
-	return fmt.Sprintf("not mixed: R-hat %s; try more draws or a higher temperature", worst.Text(2))
 }

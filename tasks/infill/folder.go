@@ -91,11 +91,8 @@ func newFolder(d *Document, p *Problem, o *Options) (*folder, error) {
 }
 
 // begin begins the run of chains, or takes up the one that is there and shows its draws to the
-// observers. starts returns the states that chains start from. f may be nil.
+// observers. starts returns the states that chains start from.
 func (f *folder) begin(ctx context.Context, c samplers.Config, starts func() ([]int32, error)) (*run.Run, error) {
-	if f == nil {
-		return run.Begin(ctx, run.Plan{Config: c, Start: starts})
-	}
 	f.plan.Config, f.plan.Start, f.plan.Header, f.plan.Sweep = c, starts, f.header(c), c.Thin
 	f.plan.Replay = func(r *store.Reader) error {
 		for _, o := range c.Observers {

@@ -3,7 +3,6 @@ package infill
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
@@ -11,7 +10,6 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/text"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
@@ -35,7 +33,7 @@ type GuideID = language.GuideID
 // OpenGuide opens the guide that a reference MODEL[#LABEL]:WEIGHT names: a folder or a repository of the hub as for [Open],
 // a label of its config.json, and a number.
 //
-// Errors: *onnx.ArgumentError for a reference that cannot be read, a weight that is not finite, or a label that the model
+// Errors: *energies.DefinitionError for a reference that cannot be read, a weight that is not finite, or a label that the model
 // does not have; *InputError for a masked language model; and those of [Open].
 func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (*Guide, error) {
 	library := o.Runtime
@@ -56,46 +54,28 @@ func (g *Guide) Close() error { return g.m.Close() }
 // term is a guide on the fillings of one text.
 type term struct {
 	*Guide
-	fill  *text.Fill         // nil with another vocabulary
-	known map[string]float64 // U_k by filling
+	fill   *text.Fill                 // nil with another vocabulary
+	render func(codes []int32) string // the filled text
+	known  map[string]float64         // U_k by filling
 }
 
 // mostKnown is the number of fillings whose terms are kept.
 const mostKnown = 1 << 17
 
-func (p *Problem) guideBy(g *Guide) error {
-	t := &term{Guide: g, known: map[string]float64{}}
-	if sameTokens(p.m.tok, g.tok) {
-		ids, err := g.wrap(p.m.inner(p.ids()))
-		if err != nil {
-			return err
-		}
-		blanks := make([]int, len(p.Blanks))
-		for i, b := range p.Blanks {
-			blanks[i] = b.Token - len(p.m.tok.Begin) + len(g.tok.Begin)
-		}
-		if t.fill, err = g.m.Fill(ids, blanks, p.Energy.Space()); err != nil {
-			return err
-		}
-	}
-	p.terms = append(p.terms, t)
-	return nil
-}
-
-func sameTokens(a, b *hf.Tokenizer) bool {
-	if a.Size() != b.Size() {
-		return false
-	}
+// firstDifference returns the first id that two vocabularies of one size spell differently, -1 where there is none.
+func firstDifference(a, b *hf.Tokenizer) int32 {
 	for id := range int32(a.Size()) {
 		if a.Piece(id) != b.Piece(id) {
-			return false
+			return id
 		}
 	}
-	return true
+	return -1
 }
 
+func sameTokens(a, b *hf.Tokenizer) bool { return a.Size() == b.Size() && firstDifference(a, b) < 0 }
+
 // values sets u, [chain], to U_k of the fillings x.
-func (t *term) values(ctx context.Context, p *Problem, u []float64, x energies.Batch) error {
+func (t *term) values(ctx context.Context, u []float64, x energies.Batch) error {
 	var missing []int
 	for c := range u {
 		v, ok := t.known[stateKey(x.Chain(c))]
@@ -117,8 +97,7 @@ func (t *term) values(ctx context.Context, p *Problem, u []float64, x energies.B
 	} else {
 		texts := make([][]int32, len(missing))
 		for k, c := range missing {
-			filled, _ := p.Render(x.Chain(c))
-			if texts[k], err = t.encode(filled); err != nil {
+			if texts[k], err = t.encode(t.render(x.Chain(c))); err != nil {
 				return err
 			}
 		}
@@ -142,11 +121,7 @@ func (g *Guide) encode(text string) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ids []int32
-	for _, k := range tokens {
-		ids = append(ids, k.ID)
-	}
-	return g.wrap(ids)
+	return g.wrap(language.IDs(tokens))
 }
 
 // wrap returns the tokens of a text with those that the guide has around it.
@@ -158,14 +133,14 @@ func (g *Guide) wrap(inner []int32) ([]int32, error) {
 	return ids, nil
 }
 
-// inner cuts off what stands around the tokens of a text.
-func (m *Model) inner(ids []int32) []int32 { return ids[len(m.tok.Begin) : len(ids)-len(m.tok.End)] }
+// terms are the guides on the fillings of one text.
+type terms []*term
 
-// addTerms adds scale·Σ_k w_k·U_k to u, [chain].
-func (p *Problem) addTerms(ctx context.Context, u []float64, scale float64, x energies.Batch) error {
+// add adds scale·Σ_k w_k·U_k to u, [chain].
+func (l terms) add(ctx context.Context, u []float64, scale float64, x energies.Batch) error {
 	part := make([]float64, len(u))
-	for _, t := range p.terms {
-		if err := t.values(ctx, p, part, x); err != nil {
+	for _, t := range l {
+		if err := t.values(ctx, part, x); err != nil {
 			return err
 		}
 		for c := range u {
@@ -176,9 +151,9 @@ func (p *Problem) addTerms(ctx context.Context, u []float64, scale float64, x en
 }
 
 // addSlopes adds the gradient of scale·Σ_k w_k·U_k to d, [chain, site, value]. All guides must have one.
-func (p *Problem) addSlopes(ctx context.Context, d []float32, scale float64, x energies.Batch) error {
+func (l terms) addSlopes(ctx context.Context, d []float32, scale float64, x energies.Batch) error {
 	part, partD := make([]float64, x.Chains()), make([]float32, len(d))
-	for _, t := range p.terms {
+	for _, t := range l {
 		if err := t.fill.LogDensityGrad(ctx, part, partD, x); err != nil {
 			return err
 		}
@@ -193,29 +168,32 @@ func (p *Problem) addSlopes(ctx context.Context, d []float32, scale float64, x e
 // masked model's, whose predictions it keeps.
 type guided struct {
 	mlm.Filling
-	p *Problem
+	terms       terms
+	alone       bool // without the masked model's
+	temperature float64
+	model       string // the name of the masked model
 }
 
 func (g guided) LogDensity(ctx context.Context, u []float64, x energies.Batch) error {
-	if g.p.words.GuidesOnly {
+	if g.alone {
 		clear(u)
 	} else if err := g.Filling.LogDensity(ctx, u, x); err != nil {
 		return err
 	}
-	return g.p.addTerms(ctx, u, 1/g.p.m.temperature(), x)
+	return g.terms.add(ctx, u, 1/g.temperature, x)
 }
 
 func (g guided) LogDensityGrad(ctx context.Context, u []float64, d []float32, x energies.Batch) error {
-	if g.p.words.GuidesOnly {
+	if g.alone {
 		clear(u)
 		clear(d)
 	} else if err := g.Filling.LogDensityGrad(ctx, u, d, x); err != nil {
 		return err
 	}
-	if err := g.p.addSlopes(ctx, d, 1/g.p.m.temperature(), x); err != nil {
+	if err := g.terms.addSlopes(ctx, d, 1/g.temperature, x); err != nil {
 		return err
 	}
-	return g.p.addTerms(ctx, u, 1/g.p.m.temperature(), x)
+	return g.terms.add(ctx, u, 1/g.temperature, x)
 }
 
 // Lacks implements what energies.As asks for.
@@ -223,64 +201,10 @@ func (g guided) Lacks(c energies.Capability) error {
 	if c.Has(energies.Tilt) {
 		return &energies.UnsupportedError{Want: c}
 	}
-	for _, t := range g.p.terms {
+	for _, t := range g.terms {
 		if t.fill == nil && c.Has(energies.Gradient) {
-			return &energies.UnsupportedError{Want: c, Err: fmt.Errorf("the guide %s has another vocabulary than %s", t.Name, g.p.m.Source.Name)}
+			return &energies.UnsupportedError{Want: c, Err: fmt.Errorf("the guide %s has another vocabulary than %s", t.Name, g.model)}
 		}
 	}
 	return energies.Lacks(g.Filling, c)
-}
-
-// addTo adds the guide's term to the scores of texts, whose tokens of m are ids, nil for those without a score. A text that
-// the guide cannot read gets an error.
-func (g *Guide) addTo(ctx context.Context, m *Model, scores []Score, errs []error, ids [][]int32) error {
-	same := sameTokens(m.tok, g.tok)
-	var texts [][]int32
-	var of []int
-	for k, list := range ids {
-		if list == nil {
-			continue
-		}
-		read, err := g.wrap(m.inner(list))
-		if !same {
-			read, err = g.encode(scores[k].Text)
-		}
-		if err != nil {
-			errs[k] = err
-			continue
-		}
-		texts, of = append(texts, read), append(of, k)
-	}
-	u := make([]float64, len(texts))
-	if err := g.m.LogDensities(ctx, u, texts); err != nil {
-		return err
-	}
-	for i, k := range of {
-		s := &scores[k]
-		if s.Terms == nil {
-			s.Terms = map[string]diag.Number{string(m.Form()): s.LogP}
-		}
-		s.Terms[g.Term()] = diag.Number(u[i])
-		s.LogP += diag.Number(g.Weight * u[i])
-	}
-	return nil
-}
-
-// parts returns the terms of a filling with log-density u, not divided by the temperature, or nil without guides.
-func (p *Problem) parts(codes []int32, u float64) map[string]diag.Number {
-	if len(p.terms) == 0 {
-		return nil
-	}
-	out, x, part := map[string]diag.Number{}, energies.Batch{Space: p.Energy.Space(), Codes: codes}, make([]float64, 1)
-	for _, t := range p.terms {
-		if err := t.values(context.Background(), p, part, x); err != nil {
-			part[0] = math.NaN()
-		}
-		out[t.Term()] = diag.Number(part[0])
-		u -= t.Weight * part[0]
-	}
-	if !p.words.GuidesOnly {
-		out[string(p.m.Form())] = diag.Number(u)
-	}
-	return out
 }

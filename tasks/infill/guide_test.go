@@ -105,7 +105,7 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	for c := range n {
-		tokens := p.ids()
+		tokens := p.ids
 		for i, at := range p.Blanks {
 			tokens[at.Token] = x.Chain(c)[i]
 		}
@@ -382,7 +382,7 @@ func TestGuideErrors(t *testing.T) {
 	} {
 		_, err := OpenGuide(t.Context(), ref, hub.Options{}, text.Options{})
 		var input *InputError
-		var argument *onnx.ArgumentError
+		var argument *energies.DefinitionError
 		if !errors.As(err, &input) && !errors.As(err, &argument) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", ref, err, want)
 		}

@@ -49,7 +49,7 @@ func (s *search) weigh(ctx context.Context) error {
 			u[k] = 0
 		}
 	}
-	if err := s.p.addTerms(ctx, u, 1, x); err != nil {
+	if err := s.p.terms.add(ctx, u, 1, x); err != nil {
 		return err
 	}
 	clear(s.seen) // what the masked model gave up the guides may find good
@@ -88,8 +88,8 @@ func (s *search) improve(ctx context.Context, f filling) error {
 func (s *search) candidates(ctx context.Context, codes []int32, site int) ([]int32, error) {
 	space := s.p.Energy.Space()
 	x, slopes := energies.Batch{Space: space, Codes: codes}, make([]float32, len(codes)*space.Values)
-	if energies.Lacks(guided{s.p.Energy, s.p}, energies.Gradient) == nil {
-		if err := s.p.addSlopes(ctx, slopes, 1, x); err != nil {
+	if energies.Lacks(s.p.guided(s.p.Energy), energies.Gradient) == nil {
+		if err := s.p.terms.addSlopes(ctx, slopes, 1, x); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +113,7 @@ func (s *search) tryWords(ctx context.Context, codes []int32, site int, words []
 		}
 	}
 	u := make([]float64, len(trials))
-	if err := s.p.addTerms(ctx, u, 1, x); err != nil {
+	if err := s.p.terms.add(ctx, u, 1, x); err != nil {
 		return err
 	}
 	for k := range trials {

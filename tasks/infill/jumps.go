@@ -89,7 +89,7 @@ func (f *finder) list(ctx context.Context, n int) (x energies.Batch, u []float64
 	if f.s.p.words.GuidesOnly {
 		clear(u)
 	}
-	if err := f.s.p.addTerms(ctx, u, 1/f.s.p.m.temperature(), x); err != nil {
+	if err := f.s.p.terms.add(ctx, u, 1/f.s.p.m.temperature(), x); err != nil {
 		return x, nil, err
 	}
 	order, sorted := indices(len(u)), energies.Batch{Space: x.Space}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/gradhop/gradhop/energies/neural"
@@ -12,10 +14,14 @@ import (
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/tasks/internal/firstrun"
 	"github.com/gradhop/gradhop/tasks/internal/language"
+	"github.com/gradhop/gradhop/tokenize"
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
+
+// Causal is what [Model.Form] returns for a causal language model: U is log p of the text, by the chain rule, which is
+// normalised, as pll is not.
+const Causal mlm.Form = "causal"
 
 // Model is a language model with its tokenizer: a masked one, or a causal one, which [Model.Score] takes and nothing else.
 // Any number of texts share it. It is safe for concurrent use.
@@ -70,10 +76,10 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 // Load reads a model and makes it an energy. o.MaskID and the folder of external data
 // are taken from the model. No session of the runtime is opened yet.
 //
-// Errors: *onnx.ArgumentError for an option, or a *neural.ModelError around those of packages
+// Errors: *energies.DefinitionError for an option, or a *neural.ModelError around those of packages
 // tokenize, onnx and mlm.
 func Load(src models.Model, o mlm.Options) (*Model, error) {
-	m := &Model{Source: src, drafts: map[string]*Model{}}
+	m := &Model{Source: src, options: o, drafts: map[string]*Model{}}
 	var err error
 	if m.tok, m.mlm, m.options, err = language.Load(src, o); errors.Is(err, language.ErrCausal) {
 		return m.loadCausal(o)
@@ -94,6 +100,17 @@ func lowerCases(t *hf.Tokenizer) bool {
 	upper, err := t.Encode("A")
 	lower, err2 := t.Encode("a")
 	return err == nil && err2 == nil && len(upper) == 1 && len(lower) == 1 && upper[0].ID == lower[0].ID && upper[0].ID != t.Unk
+}
+
+// loadCausal makes m a causal language model. Of the options it has the size of batches and the runtime.
+func (m *Model) loadCausal(o mlm.Options) (*Model, error) {
+	if o.Form != "" && o.Form != mlm.PLL || o.MaskEmbedding != "" && o.MaskEmbedding != mlm.MaskToken {
+		return nil, badOption("energy", "%s is a causal language model, whose energy is log p of the text", m.Source.Name)
+	}
+	var err error
+	m.tok, m.causal, err = language.LoadCausal(m.Source, text.Options{MaxBatch: o.MaxBatch, Runtime: o.Runtime})
+	m.options, m.lowers = o, err == nil && lowerCases(m.tok)
+	return m, err
 }
 
 // Mask is how the model spells a blank, "[MASK]" as a rule.
@@ -128,24 +145,6 @@ func (m *Model) Sequences() int64 {
 	return m.mlm.Sequences()
 }
 
-// Try evaluates a few states of a short text, with gradients, and searches among them, so that errors of
-// the model, the runtime or its provider show.
-func (m *Model) Try(ctx context.Context) error {
-	if m.causal != nil {
-		_, errs, err := m.Score(ctx, []Text{{Text: "a b"}})
-		return errors.Join(err, errs[0])
-	}
-	p, err := m.Text(m.Mask(), TextOptions{})
-	if err != nil {
-		return err
-	}
-	if err := firstrun.Evaluate(ctx, p.Energy); err != nil {
-		return err
-	}
-	_, err = p.Search(ctx, SearchOptions{Top: 1, Beam: 1, Pool: 1, Moves: 1})
-	return err
-}
-
 // Close frees the runtime's sessions. Problems of m must not be used after it.
 func (m *Model) Close() error {
 	m.mu.Lock()
@@ -158,4 +157,63 @@ func (m *Model) Close() error {
 		err = errors.Join(err, d.Close())
 	}
 	return err
+}
+
+// terms sets terms[k] to the log-probability of the token at positions[k]: given those before it for a causal model, given
+// all others for a masked one.
+func (m *Model) terms(ctx context.Context, terms []float64, positions []mlm.Position) error {
+	if m.causal == nil {
+		return m.mlm.Terms(ctx, terms, positions)
+	}
+	var texts [][]int32
+	var at [][]int // the positions in each text
+	for k, p := range positions {
+		if n := len(texts); n == 0 || &texts[n-1][0] != &p.IDs[0] {
+			texts, at = append(texts, p.IDs), append(at, nil)
+		}
+		at[len(at)-1] = append(at[len(at)-1], k)
+	}
+	return m.causal.Terms(ctx, texts, func(i int, lp []float32) {
+		for _, k := range at[i] {
+			terms[k] = float64(lp[positions[k].At-1])
+		}
+	})
+}
+
+// encode returns the tokens of a text, and their ids with those that stand around it.
+func (m *Model) encode(text string) ([]tokenize.Token, []int32, error) {
+	list, err := m.tok.Encode(text)
+	var encoding *tokenize.Error
+	switch {
+	case errors.As(err, &encoding):
+		return nil, nil, &InputError{Reason: fmt.Sprintf("the text is not UTF-8 at byte %d", encoding.Offset), Err: err}
+	case err != nil:
+		return nil, nil, &InputError{Reason: err.Error(), Err: err}
+	case strings.TrimSpace(text) == "":
+		return nil, nil, badText("the text is empty")
+	}
+	if u := m.tok.Unknown(text, list); u != nil {
+		if u.Most() {
+			return nil, nil, &InputError{Reason: u.Error(), Err: u}
+		}
+		if m.Warn != nil {
+			m.Warn(u.Error())
+		}
+	}
+	ids := slices.Concat(m.tok.Begin, language.IDs(list), m.tok.End)
+	if m.tok.MaxLen > 0 && len(ids) > m.tok.MaxLen {
+		return nil, nil, badText("the text has %d tokens, the model takes %d", len(ids), m.tok.MaxLen)
+	}
+	return list, ids, nil
+}
+
+// inner cuts off what stands around the tokens of a text.
+func (m *Model) inner(ids []int32) []int32 { return ids[len(m.tok.Begin) : len(ids)-len(m.tok.End)] }
+
+// spelled returns a word as the vocabulary prints it.
+func (m *Model) spelled(word string) string {
+	if m.lowers {
+		word = strings.ToLower(word)
+	}
+	return strings.TrimSpace(word)
 }

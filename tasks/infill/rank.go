@@ -59,7 +59,7 @@ func (s *search) chainRule(ctx context.Context) error {
 		return err
 	}
 	guides := make([]float64, len(best))
-	if err := s.p.addTerms(ctx, guides, 1, x); err != nil {
+	if err := s.p.terms.add(ctx, guides, 1, x); err != nil {
 		return err
 	}
 	each := len(asked) / len(best)

@@ -1,10 +1,13 @@
 package infill
 
 import (
+	"context"
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers/diag"
 )
 
@@ -124,4 +127,23 @@ func startsSentence(before string) bool {
 	})
 	r, _ := utf8.DecodeLastRuneInString(before)
 	return before == "" || strings.ContainsRune(".!?", r)
+}
+
+// parts returns the terms of a filling with log-density u, not divided by the temperature, or nil without guides.
+func (p *Problem) parts(codes []int32, u float64) map[string]diag.Number {
+	if len(p.terms) == 0 {
+		return nil
+	}
+	out, x, part := map[string]diag.Number{}, energies.Batch{Space: p.Energy.Space(), Codes: codes}, make([]float64, 1)
+	for _, t := range p.terms {
+		if err := t.values(context.Background(), part, x); err != nil {
+			part[0] = math.NaN()
+		}
+		out[t.Term()] = diag.Number(part[0])
+		u -= t.Weight * part[0]
+	}
+	if !p.words.GuidesOnly {
+		out[string(p.m.Form())] = diag.Number(u)
+	}
+	return out
 }

@@ -144,7 +144,7 @@ func (m *Model) marked(text string, fills []string) (s Score, list []mlm.Positio
 	if err != nil {
 		return s, nil, err
 	}
-	codes, ids := make([]int32, len(fills)), p.ids()
+	codes, ids := make([]int32, len(fills)), slices.Clone(p.ids)
 	for i, word := range fills {
 		if codes[i], err = p.code(i, word); err != nil {
 			return s, nil, err
@@ -214,4 +214,39 @@ func words(text string) (spans [][2]int) {
 		}
 	}
 	return spans
+}
+
+// addTo adds the guide's term to the scores of texts, whose tokens of m are ids, nil for those without a score. A text that
+// the guide cannot read gets an error.
+func (g *Guide) addTo(ctx context.Context, m *Model, scores []Score, errs []error, ids [][]int32) error {
+	same := sameTokens(m.tok, g.tok)
+	var texts [][]int32
+	var of []int
+	for k, list := range ids {
+		if list == nil {
+			continue
+		}
+		read, err := g.wrap(m.inner(list))
+		if !same {
+			read, err = g.encode(scores[k].Text)
+		}
+		if err != nil {
+			errs[k] = err
+			continue
+		}
+		texts, of = append(texts, read), append(of, k)
+	}
+	u := make([]float64, len(texts))
+	if err := g.m.LogDensities(ctx, u, texts); err != nil {
+		return err
+	}
+	for i, k := range of {
+		s := &scores[k]
+		if s.Terms == nil {
+			s.Terms = map[string]diag.Number{string(m.Form()): s.LogP}
+		}
+		s.Terms[g.Term()] = diag.Number(u[i])
+		s.LogP += diag.Number(g.Weight * u[i])
+	}
+	return nil
 }

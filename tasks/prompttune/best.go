@@ -7,34 +7,7 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/samplers/diag"
 )
-
-// Prompt is a prompt that a run has found.
-type Prompt struct {
-	// Text is the prompt as it is printed, IDs its tokens when it is encoded again,
-	// without those around it.
-	Text string  `json:"text"`
-	IDs  []int32 `json:"ids"`
-	// U is Σ_j ω_j cos(t, v_j) with t the vector of Text: of what is printed, also where the
-	// chain's tokens are others. The |ω_j| add up to 1. Goal.Guides add
-	// their weighted terms.
-	U float64 `json:"u"`
-	// Terms are the terms of U by name, those of guides in nats and without their weights; nil without guides. It is set in
-	// the results of a run.
-	Terms map[string]diag.Number `json:"terms,omitempty"`
-	// Cosine is the mean cosine with the targets of positive weight, by their weights: U
-	// where there are no others. It is set in the results of a run.
-	Cosine float64 `json:"cosine"`
-	// LogP is β·U of the chain's state at the step where it was met: the log-density, not
-	// normalised, of the law that the chain followed then.
-	LogP float64 `json:"logp"`
-	// Chain and Step say where it was met first.
-	Chain int64 `json:"chain"`
-	Step  int64 `json:"step"` // warm-up included, counted from 1
-	// RoundTrip says that IDs are the chain's tokens.
-	RoundTrip bool `json:"round_trip"`
-}
 
 // BestOptions are the options of Best.
 type BestOptions struct {
@@ -84,7 +57,7 @@ func (b *Best) Add(ctx context.Context, step int64, chains []int64, beta float64
 		switch {
 		case err != nil:
 			return false, err
-		case !same && (b.o.RoundTrip || len(b.p.judges) > 0), b.p.blocks(p), (!same || b.o.Estimates) && b.known(p.Text):
+		case !same && (b.o.RoundTrip || len(b.p.guides) > 0), b.p.blocks(p), (!same || b.o.Estimates) && b.known(p.Text):
 			continue
 		}
 		p.Chain, p.Step, p.LogP, p.U, p.RoundTrip = id, step, beta*u[c], u[c], same
@@ -179,6 +152,3 @@ func (b *Best) bestCosine() float64 {
 
 // Prompts returns the prompts kept, the best first. The caller must not change them.
 func (b *Best) Prompts() []Prompt { return b.list }
-
-// numScored is the number of texts that were evaluated.
-func (b *Best) numScored() int64 { return b.scored }

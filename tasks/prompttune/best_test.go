@@ -172,14 +172,14 @@ func TestCosineIsOfTheText(t *testing.T) {
 					other++
 				}
 			}
-			if b.numScored() > int64(len(b.Prompts())) {
-				t.Errorf("%d texts were scored for %d prompts: some twice", b.numScored(), len(b.Prompts()))
+			if b.scored > int64(len(b.Prompts())) {
+				t.Errorf("%d texts were scored for %d prompts: some twice", b.scored, len(b.Prompts()))
 			}
 			if len(b.Prompts()) < 20 {
 				t.Fatalf("only %d prompts", len(b.Prompts()))
 			}
-			if pieces := c.words.From == fromTokens && !c.round; pieces != (other > 0) || (b.numScored() > 0) != (pieces || c.noise > 0) {
-				t.Errorf("%d prompts have other tokens than their chain, %d were scored", other, b.numScored())
+			if pieces := c.words.From == fromTokens && !c.round; pieces != (other > 0) || (b.scored > 0) != (pieces || c.noise > 0) {
+				t.Errorf("%d prompts have other tokens than their chain, %d were scored", other, b.scored)
 			}
 		})
 	}
@@ -258,7 +258,7 @@ func TestCancelled(t *testing.T) {
 	if _, err := b.Add(ctx, 1, []int64{0}, 1, []float64{0}, x); !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v", err)
 	}
-	if better, err := b.Add(t.Context(), 1, []int64{0}, 1, []float64{0}, x); err != nil || !better || b.numScored() != 1 {
-		t.Errorf("%v, %v, %d", better, err, b.numScored())
+	if better, err := b.Add(t.Context(), 1, []int64{0}, 1, []float64{0}, x); err != nil || !better || b.scored != 1 {
+		t.Errorf("%v, %v, %d", better, err, b.scored)
 	}
 }

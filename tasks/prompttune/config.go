@@ -2,9 +2,7 @@ package prompttune
 
 import (
 	"cmp"
-	"context"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,53 +13,6 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
-
-// Config is what [Run] does. Zero fields mean the defaults.
-type Config struct {
-	Goal   Goal
-	Form   Form
-	Search Search
-	// Out is a folder to create for the draws; Resume is the folder of a run to go on with.
-	// At most one of them is set.
-	Out, Resume string
-	// Every is the time between checkpoints; 0 adapts it to what one costs.
-	Every time.Duration
-	// Page is a file for a page about the run, "" for none. Run only remembers it, for [Saved].
-	Page string
-	// Events are told what happens.
-	Events Events
-	// Program is the version that results record.
-	Program string
-}
-
-// Events are called during a run; each may be nil.
-type Events struct {
-	// Log takes a line for people.
-	Log func(format string, args ...any)
-	// Progress takes the state of long work.
-	Progress func(stage string, done, total int64, note string)
-	// Begun is called once the folder of the run is there, before the first step.
-	Begun func(ctx context.Context, t *Task) error
-	// Improved is called after each step whose best prompt beats all before. past says
-	// that the step was made by an earlier process.
-	Improved func(p Prompt, past bool) error
-	// Stepped is called after every step.
-	Stepped func(s *samplers.State, found []Prompt, past bool)
-	// Finished is called with the results, of an interrupted or failed run too.
-	Finished func(ctx context.Context, t *Task, d *Document) error
-}
-
-func (e *Events) log(format string, args ...any) {
-	if e.Log != nil {
-		e.Log(format, args...)
-	}
-}
-
-func (e *Events) progress(stage string, done, total int64, note string) {
-	if e.Progress != nil {
-		e.Progress(stage, done, total, note)
-	}
-}
 
 // Goal says what prompts are to be near to, by which models, and where these run.
 type Goal struct {
@@ -83,29 +34,29 @@ type Goal struct {
 	Hub      hub.Options `json:"-"`
 }
 
-func (g *Goal) parse() (sets []imageSet, texts []textTarget, err error) {
+func (g *Goal) parse() (sets []Set, texts []Text, err error) {
+	sets, texts = []Set{}, []Text{}
+	positive := false
 	for _, arg := range g.Images {
-		s, err := parseImageSet(arg)
+		s, err := parseSet(arg)
 		if err != nil {
 			return nil, nil, err
 		}
-		sets = append(sets, s)
+		sets, positive = append(sets, s), positive || s.Weight > 0
 	}
 	for _, arg := range g.Texts {
-		x, err := parseTextTarget(arg)
+		x, err := parseText(arg)
 		if err != nil {
 			return nil, nil, err
 		}
-		texts = append(texts, x)
+		texts, positive = append(texts, x), positive || x.Weight > 0
 	}
-	if g.MaxPixels < 0 {
+	switch {
+	case g.MaxPixels < 0:
 		return nil, nil, badInput("max pixels", "%d; want 1 or more", g.MaxPixels)
-	}
-	if len(sets)+len(texts) == 0 {
+	case len(sets)+len(texts) == 0:
 		return nil, nil, badInput("targets", "none; name images or a text")
-	}
-	positive := func(w float64) bool { return w > 0 }
-	if !slices.ContainsFunc(sets, func(s imageSet) bool { return positive(s.Weight) }) && !slices.ContainsFunc(texts, func(x textTarget) bool { return positive(x.Weight) }) {
+	case !positive:
 		return nil, nil, badInput("targets", "every weight is negative; at least one must be positive")
 	}
 	return sets, texts, nil
@@ -133,11 +84,6 @@ func (g *Goal) models() (names []string, weights []float64, err error) {
 		weights[i] /= sum
 	}
 	return names, weights, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // Form says what prompts look like.
@@ -170,11 +116,10 @@ func (p *Form) template() (*promptPattern, error) {
 
 // proposals reads the word lists.
 func (p *Form) proposals() (proposals, error) {
-	from, ok := parseChoice(cmp.Or(p.Tokens, choices[0]))
-	if !ok {
+	out := proposals{From: wordChoice(p.Tokens)}
+	if p.Tokens != "" && !slices.Contains(Choices(), p.Tokens) {
 		return proposals{}, badInput("tokens", "%q; want listed, words or all", p.Tokens)
 	}
-	out := proposals{From: from}
 	for _, l := range []struct {
 		lists []string
 		words *[]string
@@ -276,7 +221,7 @@ func (s *Search) Fill() {
 	s.Warmup = max(s.Warmup, s.Start)
 }
 
-// Check returns an *onnx.ArgumentError for settings that no model can make right.
+// Check returns an *energies.DefinitionError for settings that no model can make right.
 func (s *Search) Check() error {
 	switch {
 	case s.Chains < 1:

@@ -1,7 +1,6 @@
 package prompttune
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/settings"
-	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
@@ -74,37 +72,8 @@ type Settings struct {
 	Provider       string            `json:"provider"`
 }
 
-// ModelID names a model and its share in U.
-type ModelID struct {
-	Name         string  `json:"name"`
-	TextSHA256   string  `json:"text_sha256"`
-	VisionSHA256 string  `json:"vision_sha256,omitempty"`
-	Weight       float64 `json:"weight"`
-}
-
 // GuideID names a guide and its weight.
 type GuideID = language.GuideID
-
-// Set is a set of pictures.
-type Set struct {
-	Path   string  `json:"path"`
-	Weight float64 `json:"weight"`
-	// Used is the number of pictures, Skipped are the files that are none.
-	Used    int       `json:"used"`
-	Skipped []Skipped `json:"skipped"`
-}
-
-// Skipped is a file that could not be used.
-type Skipped struct {
-	File  string `json:"file"`
-	Error string `json:"error"`
-}
-
-// Text is a text as a target.
-type Text struct {
-	Text   string  `json:"text"`
-	Weight float64 `json:"weight"`
-}
 
 // Diagnostics sum a run up.
 type Diagnostics struct {
@@ -133,29 +102,6 @@ func (s *Search) shownBeta() string {
 		return base
 	}
 	return s.beta()
-}
-
-// record returns the document of a run that is to begin.
-func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Document {
-	s := &o.Search
-	d := &Document{
-		Gradhop: o.Program, Versions: draft.Versions(o.Goal.Runtime, o.Goal.Runtime.Provider, r.draftName), Seed: s.Seed,
-		Settings: Settings{
-			Template: r.Problem.Template.String(), Tokens: r.from(r.Problem), Proposed: len(r.Problem.Tokens),
-			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
-			Draft: r.draftName, Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
-			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Start: max(0, s.Start), Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
-			Provider: cmp.Or(o.Goal.Runtime.Provider, "cpu"),
-		},
-		Estimates: search.Estimates, Models: r.models, Images: r.sets, Texts: r.texts, Results: []Prompt{},
-	}
-	if search.Config.InverseTemperature == nil {
-		d.Settings.Beta = ""
-	}
-	for _, g := range r.guides {
-		d.Settings.Guides = append(d.Settings.Guides, g.GuideID)
-	}
-	return d
 }
 
 // Score names the number of Prompt.U: "cosine", or "U" where a weight is negative or a guide

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/energies"
 )
 
 // badInput returns the error for a template, a word list, a target or a setting that cannot
 // be used; what names it, as "template \"a _b\"" or "the word \"x\"".
 func badInput(what, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &onnx.ArgumentError{Package: "prompttune", Argument: what, Reason: err.Error(), Err: errors.Unwrap(err)}
+	return &energies.DefinitionError{What: "prompttune: " + what, Reason: fmt.Sprintf(format, args...)}
 }
 
 // withoutPath is err without the path that the error around it names already.

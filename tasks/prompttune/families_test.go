@@ -132,7 +132,7 @@ func (want *family) compareImages(t *testing.T, m *Model, dir string) [][]float3
 		pixels = append(pixels, l.Pixels...)
 	}
 	near(t, "pixels", pixels, want.Pixels)
-	got, err := m.encodeImages(t.Context(), paths, imageOptions{})
+	got, err := m.encodeImages(t.Context(), paths, pictures.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"path/filepath"
 
+	"github.com/gradhop/gradhop/internal/checksums"
+	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
+
+const command = "prompt-tune"
 
 // Files that Run adds to the folder of a run.
 const (
@@ -73,4 +79,96 @@ func Encode(v any, indent string) ([]byte, error) {
 	e.SetIndent("", indent)
 	err := e.Encode(v)
 	return b.Bytes(), err
+}
+
+// recorded is the part of a Config that is kept in the folder of a run.
+type recorded struct {
+	Goal     Goal   `json:"goal"`
+	Form     Form   `json:"form"`
+	Search   Search `json:"search"`
+	Provider string `json:"provider"`
+	// Page is the file of Config.Page; Inside says that it is in the folder of the run, and
+	// Page its name there.
+	Page   string `json:"page,omitempty"`
+	Inside bool   `json:"page_inside,omitempty"`
+}
+
+// recorded returns the options to record. The schedule has the step at which a range ends: steps that
+// are made keep their temperature when the run is made longer. search may be nil, for Merge.
+func (o *Config) recorded(search *Finder) (r recorded, err error) {
+	r = recorded{Goal: o.Goal, Form: o.Form, Search: o.Search, Provider: o.Goal.Runtime.Provider, Page: o.Page}
+	if search != nil && search.Config.InverseTemperature != nil {
+		r.Search.Beta = settings.PinSchedule(o.Search.beta(), o.Search.steps())
+	}
+	switch r.Inside = o.PageInside(); {
+	case r.Inside:
+		r.Page = filepath.Base(o.Page)
+	case r.Page != "":
+		r.Page, err = filepath.Abs(o.Page)
+	}
+	return r, err
+}
+
+// PageInside reports whether the page is in the folder of the run.
+func (o *Config) PageInside() bool {
+	dir := o.folder()
+	return o.Page != "" && dir != "" && filepath.Clean(filepath.Dir(o.Page)) == filepath.Clean(dir)
+}
+
+// Saved reads what the run in a folder was begun with, to continue it: Goal, Form, Search,
+// Page and Resume are set. Paths of files lead from the present folder. Errors: *store.Error.
+func Saved(dir string) (Config, error) {
+	var r recorded
+	moved, err := run.Recall(dir, command, &r)
+	if err != nil {
+		return Config{}, err
+	}
+	c := Config{Goal: r.Goal, Form: r.Form, Search: r.Search, Page: r.Page, Resume: dir}
+	c.Goal.Runtime.Provider = r.Provider
+	for _, list := range [][]string{c.Goal.Images, c.Goal.Models, c.Goal.Guides, c.Form.Allow, c.Form.Block} {
+		for k, arg := range list {
+			list[k] = moved(arg)
+		}
+	}
+	c.Search.Draft = moved(c.Search.Draft)
+	if r.Inside {
+		c.Page = filepath.Join(dir, r.Page)
+	}
+	return c, nil
+}
+
+// Merge joins runs of different chains of one search into the folder out, as store.Merge
+// does, with a summary and the options, so that Run finds the best prompts of all chains
+// when it resumes the whole. Errors: *energies.DefinitionError, *store.Error, *store.MismatchError,
+// *store.Error.
+func Merge(out string, parts []string, partial bool) error {
+	c, err := Saved(parts[0])
+	if err != nil {
+		return err
+	}
+	if err := store.Merge(out, parts, partial); err != nil {
+		return err
+	}
+	r, err := store.Open(out)
+	if err != nil {
+		return err
+	}
+	if _, err := store.WriteSummary(out, store.TableOptions{}); err != nil {
+		return err
+	}
+	ids := r.Header().ChainIDs
+	c.Search.Chains, c.Search.ChainIDs = len(ids), nil
+	if ids[len(ids)-1] != int64(len(ids)-1) {
+		c.Search.ChainIDs = ids
+	}
+	tokens, err := checksums.Read(parts[0], tokensFile)
+	if err != nil {
+		return &store.Error{Path: filepath.Join(parts[0], tokensFile), Reason: "cannot be used", Err: err}
+	}
+	c.Resume, c.Page = out, "" // the page of the parts is not that of the whole
+	options, err := c.recorded(nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.WriteFiles(out, map[string]any{tokensFile: tokens}), run.Record(out, command, options))
 }

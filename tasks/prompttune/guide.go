@@ -23,7 +23,7 @@ const cosineTerm = "cosine"
 // The text is encoded again by each guide's tokenizer. Only words that are one token of every guide are proposed from now
 // on, so that a blank is one token of all models and gradients go through all; a prompt whose text encodes to other tokens
 // is no result. warn takes warnings of words of the template that a vocabulary lacks, or is nil. Errors:
-// *onnx.ArgumentError where too few words are left or the template does not suit.
+// *energies.DefinitionError where too few words are left or the template does not suit.
 func (p *Problem) addGuides(guides []*language.Guide, warn func(format string, args ...any)) error {
 	if len(guides) == 0 {
 		return nil
@@ -52,19 +52,18 @@ func (p *Problem) addGuides(guides []*language.Guide, warn func(format string, a
 	if err := p.build(); err != nil {
 		return err
 	}
-	p.judges = list
-	var terms []energies.Term
+	p.guides = nil
 	for _, j := range list {
 		if err := j.open(p, warn); err != nil {
 			return err
 		}
-		terms = append(terms, energies.Term{Weight: j.Weight, Energy: j, Name: j.Term()})
+		p.guides = append(p.guides, energies.Term{Weight: j.Weight, Energy: j, Name: j.Term()})
 	}
-	rest, err := energies.NewSum(terms...)
+	rest, err := energies.NewSum(p.guides...)
 	if err != nil {
 		return err
 	}
-	sum, err := energies.NewSum(append([]energies.Term{{Weight: 1, Energy: p.Energy, Name: cosineTerm}}, terms...)...)
+	sum, err := energies.NewSum(append([]energies.Term{{Weight: 1, Energy: p.Energy, Name: cosineTerm}}, p.guides...)...)
 	if err != nil {
 		return err
 	}
@@ -105,11 +104,7 @@ func (j *judge) reads(word string) bool {
 // encode returns the ids of a text, without those around it.
 func (j *judge) encode(text string) ([]int32, error) {
 	tokens, err := j.Tok.Encode(text)
-	ids := make([]int32, len(tokens))
-	for i, t := range tokens {
-		ids[i] = t.ID
-	}
-	return ids, err
+	return language.IDs(tokens), err
 }
 
 // encodeInside returns the ids of a text behind another word: many tokenizers make the space a part of the word after it.
@@ -140,18 +135,18 @@ func (j *judge) open(p *Problem, warn func(format string, args ...any)) error {
 		}
 		ids, err := encode(strings.TrimSpace(between))
 		if err != nil {
-			return badInput(template, "%w", err)
+			return badInput(template, "%v", err)
 		}
 		text.IDs = append(text.IDs, ids...)
 	}
 	fixed := strings.Join(p.Template.between, " ")
 	tokens, err := j.Tok.Encode(fixed)
 	if err != nil {
-		return badInput(template, "%s: %w", j.Name, err)
+		return badInput(template, "%s: %v", j.Name, err)
 	}
 	switch u := j.Tok.Unknown(fixed, tokens); {
 	case u != nil && u.Most():
-		return badInput(template, "%s: %w", j.Name, u)
+		return badInput(template, "%s: %v", j.Name, u)
 	case u != nil && warn != nil:
 		warn("template: %s: %v", j.Name, u)
 	}
@@ -230,7 +225,7 @@ func (j *judge) LogDensityGrad(ctx context.Context, u []float64, g []float32, x 
 
 // terms fills in Prompt.Terms of prompts whose tokens are those of a state.
 func (p *Problem) terms(ctx context.Context, list []Prompt) error {
-	if len(p.judges) == 0 || len(list) == 0 {
+	if len(p.guides) == 0 || len(list) == 0 {
 		return nil
 	}
 	x := energies.Batch{Space: p.Energy.Space()}
@@ -243,13 +238,13 @@ func (p *Problem) terms(ctx context.Context, list []Prompt) error {
 		}
 	}
 	u, rest := make([]float64, len(list)), make([]float64, len(list))
-	for _, j := range p.judges {
-		if err := j.LogDensity(ctx, u, x); err != nil {
+	for _, t := range p.guides {
+		if err := t.Energy.LogDensity(ctx, u, x); err != nil {
 			return err
 		}
 		for i := range list {
-			list[i].Terms[j.Term()] = diag.Number(u[i])
-			rest[i] += j.Weight * u[i]
+			list[i].Terms[t.Name] = diag.Number(u[i])
+			rest[i] += t.Weight * u[i]
 		}
 	}
 	for i := range list {

@@ -179,14 +179,14 @@ func TestGuideErrors(t *testing.T) {
 		}
 		defer task.Close()
 		switch err := task.Problem.addGuides([]*language.Guide{l}, warn); {
-		case want == "" && !is[*onnx.ArgumentError](err):
+		case want == "" && !is[*energies.DefinitionError](err):
 			t.Errorf("%s: %v", text, err)
 		case want != "" && (err != nil || len(warned) != 1 || !strings.Contains(warned[0], want)):
 			t.Errorf("%s: %v, warned %q", text, err, warned)
 		}
 	}
 	for _, ref := range []string{"bert-books", "bert-books:0", "bert-books:inf", "bert-books:nan", "bert-books#good:1"} {
-		if _, err := Open(t.Context(), &Goal{Texts: []string{"a dog"}, Guides: []string{ref}}, &Form{Length: 2}, &Events{}); !is[*onnx.ArgumentError](err) {
+		if _, err := Open(t.Context(), &Goal{Texts: []string{"a dog"}, Guides: []string{ref}}, &Form{Length: 2}, &Events{}); !is[*energies.DefinitionError](err) {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/internal/pictures"
@@ -38,7 +39,7 @@ func TestImages(t *testing.T) {
 		files = append(files, files...)
 	}
 	calls := 0
-	all, err := m.encodeImages(t.Context(), files, imageOptions{Progress: func(done, total int) {
+	all, err := m.encodeImages(t.Context(), files, pictures.Options{Progress: func(done, total int) {
 		if calls++; done != calls || total != len(files) {
 			t.Errorf("progress %d of %d in call %d", done, total, calls)
 		}
@@ -52,7 +53,7 @@ func TestImages(t *testing.T) {
 	if slices.Contains(all.Files, "doc.go") || len(all.Files)+len(all.Skipped) != len(files) || len(all.Vectors) != len(all.Files) || len(all.Sums) != len(all.Files) {
 		t.Fatalf("%d files, %d vectors, %d skipped", len(all.Files), len(all.Vectors), len(all.Skipped))
 	}
-	small, err := m.encodeImages(t.Context(), files, imageOptions{Limits: pictures.Limits{Pixels: 1}})
+	small, err := m.encodeImages(t.Context(), files, pictures.Options{Limits: pictures.Limits{Pixels: 1}})
 	if err != nil || len(small.Files) > 0 || len(small.Skipped) != len(files) {
 		t.Errorf("%d pictures of more than one pixel were used (%v)", len(small.Files), err)
 	}
@@ -101,7 +102,7 @@ func TestVectorsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if _, err := m.encodeImages(t.Context(), samples(t), imageOptions{}); !is[*neural.ModelError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
+	if _, err := m.encodeImages(t.Context(), samples(t), pictures.Options{}); !is[*neural.ModelError](err) || !strings.Contains(err.Error(), samples(t)[0]) || !strings.Contains(err.Error(), "NaN") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -128,7 +129,7 @@ func TestImagesErrors(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if _, err := m.encodeImages(t.Context(), samples(t), imageOptions{}); !c.is(err) || !is[*neural.ModelError](err) {
+		if _, err := m.encodeImages(t.Context(), samples(t), pictures.Options{}); !c.is(err) || !is[*neural.ModelError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := m.Close(); err != nil {
@@ -155,7 +156,7 @@ func TestLoadErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var option *onnx.ArgumentError
+	var option *energies.DefinitionError
 	if _, err := Load(folder(t, "split-dynamo-18"), clip.Options{MaxLength: -1}); !errors.As(err, &option) {
 		t.Errorf("a bad option: %v", err)
 	}

@@ -10,22 +10,19 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/gradhop/gradhop/energies/neural"
-	"github.com/gradhop/gradhop/onnx"
 )
 
 // readWords reads a word list: a file with a word a line, or words with commas between
 // them. What has a comma is words; what else has a path separator or a dot, or is the
 // name of a file that is there, is a file. Empty lines of a file are left out, and those
-// that begin with #. Errors: *onnx.ArgumentError.
+// that begin with #. Errors: *energies.DefinitionError.
 func readWords(list string) ([]string, error) {
 	if strings.Contains(list, ",") || !isFile(list) {
 		return trimmed(strings.Split(list, ","), list)
 	}
 	text, err := os.ReadFile(list)
 	if err != nil {
-		return nil, &onnx.ArgumentError{Package: "prompttune", Argument: "word list " + list, Reason: withoutPath(err).Error(), Err: err}
+		return nil, badInput("word list "+list, "%v", withoutPath(err))
 	}
 	lines, ok := lines(text)
 	if !ok {
@@ -90,28 +87,6 @@ func listedWords(fsys fs.FS, v vocabulary) ([]int32, error) {
 // badWords reports the word list of a model that cannot be used.
 func badWords(format string, args ...any) error {
 	return fmt.Errorf(wordsFile+": "+format+"; correct it or delete it: without it every token that is a word is proposed", args...)
-}
-
-// inCommon returns the ids that the lists of all models have that have one; nil where none
-// has. Errors: *neural.ModelError.
-func inCommon(models []*Model) ([]int32, error) {
-	var all []int32
-	for _, m := range models {
-		list, err := m.listed()
-		switch {
-		case err != nil:
-			return nil, &neural.ModelError{Model: m.Source.Name, Err: err}
-		case list == nil:
-		case all == nil:
-			all = slices.Clone(list)
-		default:
-			all = slices.DeleteFunc(all, func(id int32) bool {
-				_, found := slices.BinarySearch(list, id)
-				return !found
-			})
-		}
-	}
-	return all, nil
 }
 
 func isFile(list string) bool {

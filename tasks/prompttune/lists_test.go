@@ -8,11 +8,11 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/models/hub"
-	"github.com/gradhop/gradhop/onnx"
 )
 
 // listed is the tiny model with a word list; without one where text is "-".
@@ -44,11 +44,11 @@ func load(t *testing.T, src models.Towers) *Model {
 func proposed(models []*Model, words proposals) (string, wordChoice, error) {
 	template, err := newBlanks("", 1, "")
 	if err != nil {
-		return "", 0, err
+		return "", "", err
 	}
 	p, err := layOut(models, template, words)
 	if err != nil {
-		return "", 0, err
+		return "", "", err
 	}
 	var texts []string
 	for _, id := range p.Tokens {
@@ -106,7 +106,7 @@ func TestListedWordsErrors(t *testing.T) {
 		m := listed(t, c.text)
 		_, _, err := proposed([]*Model{m}, proposals{})
 		var load *neural.ModelError
-		if !errors.As(err, &load) || load.Model != "tiny" || is[*onnx.ArgumentError](err) ||
+		if !errors.As(err, &load) || load.Model != "tiny" || is[*energies.DefinitionError](err) ||
 			!strings.HasPrefix(err.Error(), "model tiny: words.txt: "+c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -122,27 +122,22 @@ func TestListedWordsErrors(t *testing.T) {
 		strings.Count(err.Error(), wordsFile) != 1 {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, _, err := proposed([]*Model{listed(t, "cat")}, proposals{}); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "leave 1 tokens") {
+	if _, _, err := proposed([]*Model{listed(t, "cat")}, proposals{}); !is[*energies.DefinitionError](err) || !strings.Contains(err.Error(), "leave 1 tokens") {
 		t.Errorf("one word: %v", err)
 	}
-	if _, _, err := proposed([]*Model{listed(t, "cat\nsea"), listed(t, "dog\nstone")}, proposals{}); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "leave 0 tokens") {
+	if _, _, err := proposed([]*Model{listed(t, "cat\nsea"), listed(t, "dog\nstone")}, proposals{}); !is[*energies.DefinitionError](err) || !strings.Contains(err.Error(), "leave 0 tokens") {
 		t.Errorf("nothing in common: %v", err)
 	}
 }
 
-// TestParseChoice reads every name back.
-func TestParseChoice(t *testing.T) {
+// TestChoices reads every name of a choice.
+func TestChoices(t *testing.T) {
 	if names := Choices(); !slices.Equal(names, []string{"listed", "words", "all"}) {
 		t.Errorf("choices %q", names)
 	}
-	for _, c := range []wordChoice{fromList, fromWords, fromTokens} {
-		if got, ok := parseChoice(c.String()); !ok || got != c {
-			t.Errorf("%s: %v, %v", c, got, ok)
-		}
-	}
-	for _, name := range []string{"", "Listed", "some"} {
-		if _, ok := parseChoice(name); ok {
-			t.Errorf("%q is taken", name)
+	for name, known := range map[string]bool{"listed": true, "words": true, "all": true, "": true, "Listed": false, "some": false} {
+		if _, err := (&Form{Tokens: name}).proposals(); (err == nil) != known {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 }

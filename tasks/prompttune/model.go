@@ -9,12 +9,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/clip"
 	"github.com/gradhop/gradhop/internal/pictures"
 	"github.com/gradhop/gradhop/models"
-	"github.com/gradhop/gradhop/onnx"
-	"github.com/gradhop/gradhop/tasks/internal/firstrun"
 	cliptok "github.com/gradhop/gradhop/tokenize/clip"
 )
 
@@ -39,6 +38,14 @@ func has(fsys fs.FS, name string) bool {
 	return err == nil && st.Mode().IsRegular()
 }
 
+// ModelID names a model and its share in U.
+type ModelID struct {
+	Name         string  `json:"name"`
+	TextSHA256   string  `json:"text_sha256"`
+	VisionSHA256 string  `json:"vision_sha256,omitempty"`
+	Weight       float64 `json:"weight"`
+}
+
 // Model is a CLIP with its tokenizer. Any number of problems share it. It is safe for
 // concurrent use.
 type Model struct {
@@ -53,7 +60,7 @@ type Model struct {
 
 // Load reads a model. No session of the runtime is opened yet.
 //
-// Errors: *onnx.ArgumentError for an option, or a *neural.ModelError around
+// Errors: *energies.DefinitionError for an option, or a *neural.ModelError around
 // those of packages tokenize, onnx and neural.
 func Load(src models.Towers, o clip.Options) (*Model, error) {
 	m := &Model{Source: src}
@@ -78,7 +85,7 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 	}
 	o.PadID = tok.Pad
 	m.clip, err = clip.Open(files, o)
-	var option *onnx.ArgumentError
+	var option *energies.DefinitionError
 	if errors.As(err, &option) {
 		return nil, err
 	}
@@ -96,46 +103,14 @@ func Load(src models.Towers, o clip.Options) (*Model, error) {
 	return m, nil
 }
 
-// Try evaluates a few prompts with gradients, and one picture where there is a vision tower, so that
-// errors of the model, the runtime or its provider show.
-func (m *Model) Try(ctx context.Context) error {
-	var t targetSet
-	if m.clip.HasVision() {
-		pre, err := m.preprocessor()
-		if err != nil {
-			return err
-		}
-		h, w := pre.Size()
-		vectors, err := m.clip.EncodeImages(ctx, make([]float32, pre.Values()), h, w)
-		if err != nil {
-			return err
-		}
-		t.Images(vectors, 1)
-	}
-	vector, err := m.encodeText(ctx, "")
-	if err != nil {
-		return err
-	}
-	t.Text(vector, 1)
-	template, err := newBlanks("", 1, "")
-	if err != nil {
-		return err
-	}
-	p, err := newProblem([]member{{Model: m, Weight: 1, Targets: t}}, template, proposals{})
-	if err != nil {
-		return err
-	}
-	return firstrun.Evaluate(ctx, p.Energy)
-}
-
 // Close frees the runtime's sessions. Problems of m must not be used after it.
 func (m *Model) Close() error { return m.clip.Close() }
 
-// encodeText returns the unit vector of a text. Errors: *onnx.ArgumentError for the text, those of the runtime.
+// encodeText returns the unit vector of a text. Errors: *energies.DefinitionError for the text, those of the runtime.
 func (m *Model) encodeText(ctx context.Context, text string) ([]float32, error) {
 	ids, err := m.vocabulary.plain(text)
 	if err != nil {
-		return nil, badInput(fmt.Sprintf("target %q", text), "%w", err)
+		return nil, badInput(fmt.Sprintf("target %q", text), "%v", err)
 	}
 	for _, id := range ids {
 		if m.vocabulary.IsSpecial(id) {

@@ -11,6 +11,7 @@ import (
 	"github.com/gradhop/gradhop/internal/pictures"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/tasks/internal/language"
 )
 
@@ -32,9 +33,38 @@ type Task struct {
 	sums   [][]pictures.Sum // and their checksums
 }
 
+// Events are called during a run; each may be nil.
+type Events struct {
+	// Log takes a line for people.
+	Log func(format string, args ...any)
+	// Progress takes the state of long work.
+	Progress func(stage string, done, total int64, note string)
+	// Begun is called once the folder of the run is there, before the first step.
+	Begun func(ctx context.Context, t *Task) error
+	// Improved is called after each step whose best prompt beats all before. past says
+	// that the step was made by an earlier process.
+	Improved func(p Prompt, past bool) error
+	// Stepped is called after every step.
+	Stepped func(s *samplers.State, found []Prompt, past bool)
+	// Finished is called with the results, of an interrupted or failed run too.
+	Finished func(ctx context.Context, t *Task, d *Document) error
+}
+
+func (e *Events) log(format string, args ...any) {
+	if e.Log != nil {
+		e.Log(format, args...)
+	}
+}
+
+func (e *Events) progress(stage string, done, total int64, note string) {
+	if e.Progress != nil {
+		e.Progress(stage, done, total, note)
+	}
+}
+
 // Open reads the models, finds the runtime's library (fetching it if g.Runtime allows),
 // encodes the targets and builds the energy. What can be found wrong before that costs no
-// fetch. Images that cannot be used are logged and left out. Errors: *onnx.ArgumentError,
+// fetch. Images that cannot be used are logged and left out. Errors: *energies.DefinitionError,
 // *neural.ModelError, those of packages models, ort and ctx.
 func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error) {
 	sets, texts, err := g.parse()
@@ -77,7 +107,7 @@ func Open(ctx context.Context, g *Goal, p *Form, ev *Events) (_ *Task, err error
 }
 
 // encode gives every model the vectors of all targets.
-func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []imageSet, files [][]string, texts []textTarget) error {
+func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []Set, files [][]string, texts []Text) error {
 	if err := r.encodeImages(ctx, g, ev, sets, files); err != nil {
 		return err
 	}
@@ -89,8 +119,8 @@ func (r *Task) encode(ctx context.Context, g *Goal, ev *Events, sets []imageSet,
 			}
 			r.members[i].Targets.Text(vector, x.Weight)
 		}
-		r.texts = append(r.texts, Text(x))
 	}
+	r.texts = texts
 	for i := range r.members {
 		r.members[i].Targets.Normalize()
 	}
@@ -107,7 +137,7 @@ func (r *Task) problem(t *promptPattern) (*Problem, error) {
 }
 
 // list finds the files of the sets.
-func list(sets []imageSet) ([][]string, error) {
+func list(sets []Set) ([][]string, error) {
 	files := make([][]string, len(sets))
 	for i, s := range sets {
 		var err error
@@ -162,14 +192,13 @@ func (r *Task) loaded() []*Model {
 }
 
 // encodeImages gives every model the vectors of all sets.
-func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []imageSet, files [][]string) error {
-	o := imageOptions{Workers: g.Runtime.Threads, Limits: pictures.Limits{Pixels: g.MaxPixels}}
-	for k, s := range sets {
-		set := Set{Path: s.Path, Weight: s.Weight, Skipped: []Skipped{}}
+func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []Set, files [][]string) error {
+	o := pictures.Options{Workers: g.Runtime.Threads, Limits: pictures.Limits{Pixels: g.MaxPixels}}
+	for k, set := range sets {
 		for i := range r.members {
 			m := &r.members[i]
 			o.Progress = func(done, total int) {
-				ev.progress("encoding "+s.Path, int64(done), int64(total), fmt.Sprintf("%d of %d files", done, total))
+				ev.progress("encoding "+set.Path, int64(done), int64(total), fmt.Sprintf("%d of %d files", done, total))
 			}
 			got, err := m.Model.encodeImages(ctx, files[k], o)
 			if err != nil {
@@ -183,10 +212,10 @@ func (r *Task) encodeImages(ctx context.Context, g *Goal, ev *Events, sets []ima
 				set.Used = len(got.Files)
 				r.files, r.sums = append(r.files, got.Files), append(r.sums, got.Sums)
 			}
-			m.Targets.Images(got.Vectors, s.Weight)
+			m.Targets.Images(got.Vectors, set.Weight)
 		}
 		if set.Used == 0 {
-			return noImages(s.Path, set.Skipped)
+			return noImages(set.Path, set.Skipped)
 		}
 		r.sets = append(r.sets, set)
 	}
@@ -207,7 +236,11 @@ func noImages(path string, skipped []Skipped) error {
 
 // Close frees the runtime's sessions.
 func (r *Task) Close() error {
-	err := r.closeDraft()
+	var err error
+	if r.draft != nil {
+		r.draft.guides = nil // r closes them
+		err = r.draft.Close()
+	}
 	for _, m := range r.members {
 		err = errors.Join(err, m.Model.Close())
 	}
@@ -236,5 +269,5 @@ func (r *Task) from(p *Problem) string {
 	if r.words.Allow != nil {
 		return "allow"
 	}
-	return p.From.String()
+	return string(p.From)
 }

@@ -1,13 +1,43 @@
 package prompttune
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"github.com/gradhop/gradhop/energies"
+	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/clip"
+	"github.com/gradhop/gradhop/samplers/diag"
+	"github.com/gradhop/gradhop/tasks/internal/firstrun"
 )
+
+// Prompt is a prompt that a run has found.
+type Prompt struct {
+	// Text is the prompt as it is printed, IDs its tokens when it is encoded again,
+	// without those around it.
+	Text string  `json:"text"`
+	IDs  []int32 `json:"ids"`
+	// U is Σ_j ω_j cos(t, v_j) with t the vector of Text: of what is printed, also where the
+	// chain's tokens are others. The |ω_j| add up to 1. Goal.Guides add
+	// their weighted terms.
+	U float64 `json:"u"`
+	// Terms are the terms of U by name, those of guides in nats and without their weights; nil without guides. It is set in
+	// the results of a run.
+	Terms map[string]diag.Number `json:"terms,omitempty"`
+	// Cosine is the mean cosine with the targets of positive weight, by their weights: U
+	// where there are no others. It is set in the results of a run.
+	Cosine float64 `json:"cosine"`
+	// LogP is β·U of the chain's state at the step where it was met: the log-density, not
+	// normalised, of the law that the chain followed then.
+	LogP float64 `json:"logp"`
+	// Chain and Step say where it was met first.
+	Chain int64 `json:"chain"`
+	Step  int64 `json:"step"` // warm-up included, counted from 1
+	// RoundTrip says that IDs are the chain's tokens.
+	RoundTrip bool `json:"round_trip"`
+}
 
 // member is a model of a problem with its targets, which are vectors of this model.
 type member struct {
@@ -31,8 +61,8 @@ type Problem struct {
 	// guides add to it.
 	Energy energies.Differentiable
 
-	judges  []*judge // the terms that guides add
-	draft   *Problem // of a two-stage sampler, or nil
+	guides  []energies.Term // that are added to U
+	draft   *Problem        // of a two-stage sampler, or nil
 	members []member
 	v       vocabulary
 	blocked blockList
@@ -41,16 +71,13 @@ type Problem struct {
 	limit   int     // tokens of the longest text, 0 where not known
 }
 
-// newProblem builds the energy. There must be a member, and the vocabularies of several
-// must be the same. Errors: *onnx.ArgumentError, *neural.ModelError for a model's word list, those of
+// newProblem builds the energy. There must be a member with a target, and the vocabularies of several
+// must be the same. Errors: *energies.DefinitionError, *neural.ModelError for a model's word list, those of
 // clip.Model.Prompt.
 func newProblem(members []member, t *promptPattern, words proposals) (*Problem, error) {
 	models := make([]*Model, len(members))
 	for i, m := range members {
 		models[i] = m.Model
-		if err := m.Targets.check(); err != nil {
-			return nil, err
-		}
 	}
 	p, err := layOut(models, t, words)
 	if err != nil {
@@ -61,7 +88,7 @@ func newProblem(members []member, t *promptPattern, words proposals) (*Problem, 
 }
 
 // checkModels finds what newProblem would find wrong with a template and with word lists, before
-// there are targets. Errors: *onnx.ArgumentError, *neural.ModelError for a model's word list.
+// there are targets. Errors: *energies.DefinitionError, *neural.ModelError for a model's word list.
 func checkModels(models []*Model, t *promptPattern, words proposals) error {
 	_, err := layOut(models, t, words)
 	return err
@@ -86,7 +113,7 @@ func layOut(models []*Model, t *promptPattern, words proposals) (*Problem, error
 		return nil, tooLong("the prompt", len(p.ids), p.limit, len(p.blanks))
 	}
 	var listed []int32
-	if p.From = words.From; words.Allow == nil && words.From == fromList {
+	if p.From = cmp.Or(words.From, fromList); words.Allow == nil && p.From == fromList {
 		if listed, err = inCommon(models); err != nil {
 			return nil, err
 		}
@@ -103,6 +130,28 @@ func layOut(models []*Model, t *promptPattern, words proposals) (*Problem, error
 		}
 	}
 	return p, nil
+}
+
+// inCommon returns the ids that the lists of all models have that have one; nil where none
+// has. Errors: *neural.ModelError.
+func inCommon(models []*Model) ([]int32, error) {
+	var all []int32
+	for _, m := range models {
+		list, err := m.listed()
+		switch {
+		case err != nil:
+			return nil, &neural.ModelError{Model: m.Source.Name, Err: err}
+		case list == nil:
+		case all == nil:
+			all = slices.Clone(list)
+		default:
+			all = slices.DeleteFunc(all, func(id int32) bool {
+				_, found := slices.BinarySearch(list, id)
+				return !found
+			})
+		}
+	}
+	return all, nil
 }
 
 // build makes the energy of one model, or the sum of several.
@@ -127,7 +176,7 @@ func (p *Problem) build() error {
 	return err
 }
 
-// sameVocabulary returns an *onnx.ArgumentError where the ids of two models do not mean the
+// sameVocabulary returns an *energies.DefinitionError where the ids of two models do not mean the
 // same.
 func sameVocabulary(a, b *Model) error {
 	v, w := a.vocabulary, b.vocabulary
@@ -202,3 +251,35 @@ func (p *Problem) scoreIDs(ctx context.Context, ids [][]int32) ([]float64, error
 
 // piece returns how the vocabulary spells what a code stands for.
 func (p *Problem) piece(code int32) string { return p.v.Piece(p.Tokens[code]) }
+
+// Try evaluates a few prompts with gradients, and one picture where there is a vision tower, so that
+// errors of the model, the runtime or its provider show.
+func (m *Model) Try(ctx context.Context) error {
+	var t targetSet
+	if m.clip.HasVision() {
+		pre, err := m.preprocessor()
+		if err != nil {
+			return err
+		}
+		h, w := pre.Size()
+		vectors, err := m.clip.EncodeImages(ctx, make([]float32, pre.Values()), h, w)
+		if err != nil {
+			return err
+		}
+		t.Images(vectors, 1)
+	}
+	vector, err := m.encodeText(ctx, "")
+	if err != nil {
+		return err
+	}
+	t.Text(vector, 1)
+	template, err := newBlanks("", 1, "")
+	if err != nil {
+		return err
+	}
+	p, err := newProblem([]member{{Model: m, Weight: 1, Targets: t}}, template, proposals{})
+	if err != nil {
+		return err
+	}
+	return firstrun.Evaluate(ctx, p.Energy)
+}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/onnx"
 )
 
 // TestEnsemble compares the energy of two models with that of each.
@@ -49,7 +48,6 @@ func TestEnsemble(t *testing.T) {
 func TestProblemErrors(t *testing.T) {
 	m := open(t)
 	good := targets(t, m)
-	far := targetSet{Vectors: good.Vectors, Weights: []float64{-1, -2}}
 	for _, c := range []struct {
 		pattern string
 		words   proposals
@@ -57,27 +55,26 @@ func TestProblemErrors(t *testing.T) {
 		is      func(error) bool
 		says    string
 	}{
-		{"the _ _ _ _ _ _ _ _ _ _ _ _", proposals{}, good, is[*onnx.ArgumentError], "15 tokens including begin and end, the model takes 14: at most 11 blanks"},
-		{"a a a a a a a a a a a a a a _", proposals{}, good, is[*onnx.ArgumentError], "the model takes 14"},
-		{"_", proposals{Allow: []string{"hats"}}, good, is[*onnx.ArgumentError], `"hats": it is 4 tokens`},
-		{"_", proposals{Allow: []string{"cat"}}, good, is[*onnx.ArgumentError], "leave 1 tokens"},
-		{"the cat _", proposals{Block: []string{"Cat"}}, good, is[*onnx.ArgumentError], `the blocked word "Cat"`},
-		{"_", proposals{}, targetSet{}, is[*onnx.ArgumentError], "none"},
-		{"_", proposals{}, far, is[*onnx.ArgumentError], "every weight is negative"},
+		{"the _ _ _ _ _ _ _ _ _ _ _ _", proposals{}, good, is[*energies.DefinitionError], "15 tokens including begin and end, the model takes 14: at most 11 blanks"},
+		{"a a a a a a a a a a a a a a _", proposals{}, good, is[*energies.DefinitionError], "the model takes 14"},
+		{"_", proposals{Allow: []string{"hats"}}, good, is[*energies.DefinitionError], `"hats": it is 4 tokens`},
+		{"_", proposals{Allow: []string{"cat"}}, good, is[*energies.DefinitionError], "leave 1 tokens"},
+		{"the cat _", proposals{Block: []string{"Cat"}}, good, is[*energies.DefinitionError], `the blocked word "Cat"`},
+		{"_", proposals{}, targetSet{}, is[*energies.DefinitionError], "none"},
 	} {
 		template, err := parsePattern(c.pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newProblem([]member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), c.says) {
+		if _, err := newProblem([]member{{m, 1, c.goal}}, template, c.words); !c.is(err) || !is[*energies.DefinitionError](err) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", c.pattern, err)
 		}
 	}
-	if _, err := m.encodeText(t.Context(), strings.Repeat("a ", 13)); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), "the target text: it has 15 tokens") {
+	if _, err := m.encodeText(t.Context(), strings.Repeat("a ", 13)); !is[*energies.DefinitionError](err) || !strings.Contains(err.Error(), "the target text: it has 15 tokens") {
 		t.Errorf("a long text: %v", err)
 	}
 	for _, text := range []string{"the <|endoftext|>", "\xff"} {
-		if _, err := m.encodeText(t.Context(), text); !is[*onnx.ArgumentError](err) {
+		if _, err := m.encodeText(t.Context(), text); !is[*energies.DefinitionError](err) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

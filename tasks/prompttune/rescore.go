@@ -61,7 +61,7 @@ func (r *rescored) correct(ctx context.Context, u []float64, x energies.Batch) e
 		if err != nil {
 			return err
 		}
-		if r.p.blocks(text) || !same && len(r.p.judges) > 0 {
+		if r.p.blocks(text) || !same && len(r.p.guides) > 0 {
 			u[c] -= blockedPenalty
 		} else if !same {
 			ids, at = append(ids, text.IDs), append(at, c)

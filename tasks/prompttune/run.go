@@ -1,16 +1,37 @@
 package prompttune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gradhop/gradhop/samplers"
+	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
+// Config is what [Run] does. Zero fields mean the defaults.
+type Config struct {
+	Goal   Goal
+	Form   Form
+	Search Search
+	// Out is a folder to create for the draws; Resume is the folder of a run to go on with.
+	// At most one of them is set.
+	Out, Resume string
+	// Every is the time between checkpoints; 0 adapts it to what one costs.
+	Every time.Duration
+	// Page is a file for a page about the run, "" for none. Run only remembers it, for [Saved].
+	Page string
+	// Events are told what happens.
+	Events Events
+	// Program is the version that results record.
+	Program string
+}
+
 // Run finds prompts, or goes on with the run in c.Resume. An interruption or a failure comes
-// with what was found until then, as soon as a step was made. Errors: *onnx.ArgumentError,
+// with what was found until then, as soon as a step was made. Errors: *energies.DefinitionError,
 // *neural.ModelError, those of packages models, ort, samplers and store, and of ctx.
 func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	o := &c
@@ -38,7 +59,7 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, task.Close()) }()
-	if err := task.openDraft(ctx, o); err != nil {
+	if err := task.openDraft(ctx, &o.Goal, &o.Search, &o.Events); err != nil {
 		return nil, err
 	}
 	search, err := NewFinder(task.Problem, &o.Search, o.Form.RoundTrip)
@@ -123,4 +144,27 @@ func note(s *samplers.State, found []Prompt) string {
 		text += fmt.Sprintf(", best %.4f", found[0].U)
 	}
 	return text
+}
+
+// record returns the document of a run that is to begin.
+func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Document {
+	s := &o.Search
+	d := &Document{
+		Gradhop: o.Program, Versions: draft.Versions(o.Goal.Runtime, o.Goal.Runtime.Provider, r.draftName), Seed: s.Seed,
+		Settings: Settings{
+			Template: r.Problem.Template.String(), Tokens: r.from(r.Problem), Proposed: len(r.Problem.Tokens),
+			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
+			Draft: r.draftName, Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
+			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Start: max(0, s.Start), Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
+			Provider: cmp.Or(o.Goal.Runtime.Provider, "cpu"),
+		},
+		Estimates: search.Estimates, Models: r.models, Images: r.sets, Texts: r.texts, Results: []Prompt{},
+	}
+	if search.Config.InverseTemperature == nil {
+		d.Settings.Beta = ""
+	}
+	for _, g := range r.guides {
+		d.Settings.Guides = append(d.Settings.Guides, g.GuideID)
+	}
+	return d
 }

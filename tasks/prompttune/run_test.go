@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
 )
@@ -69,7 +69,7 @@ func TestModels(t *testing.T) {
 		t.Errorf("%q, %v, %v", names, weights, err)
 	}
 	for _, bad := range []string{"a:0", "a:-1", "a:Inf", "a:NaN"} {
-		var usage *onnx.ArgumentError
+		var usage *energies.DefinitionError
 		if _, _, err := (&Goal{Models: []string{bad}}).models(); !errors.As(err, &usage) {
 			t.Errorf("%s: %v", bad, err)
 		}

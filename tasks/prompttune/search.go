@@ -25,7 +25,7 @@ func (s *Search) registration() (samplers.Registration, samplers.Settings, error
 	}
 	name, options, err := draft.Sampler(s.Draft, s.Sampler, promptOptions[s.moving()])
 	if err != nil {
-		return samplers.Registration{}, nil, badInput("sampler "+s.Sampler, "%w", err)
+		return samplers.Registration{}, nil, badInput("sampler "+s.Sampler, "%v", err)
 	}
 	reg, err := search.Lookup(name)
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *Finder) steps(ctx context.Context, loop *samplers.Loop) (stopped string
 		if limit := r.search.TimeLimit; limit > 0 && time.Since(began) >= limit {
 			return StoppedTime, time.Since(began), nil
 		}
-		if limit := r.search.Evaluations; limit > 0 && passes(loop.State().Evaluations)+r.Best.numScored() >= limit {
+		if limit := r.search.Evaluations; limit > 0 && passes(loop.State().Evaluations)+r.Best.scored >= limit {
 			return StoppedEvaluations, time.Since(began), nil
 		}
 		if err := loop.Step(ctx); err != nil {
@@ -230,7 +230,7 @@ func passes(c samplers.Counts) int64 { return c.Total() + c.Gradient }
 
 // diagnose sums up what was done, by earlier processes too.
 func (r *Finder) diagnose(s *samplers.State, t store.Tally) Diagnostics {
-	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.numScored(), Seconds: t.Seconds}
+	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.scored, Seconds: t.Seconds}
 	d.Acceptance, d.Hops = t.Means()
 	if s.Var(samplers.DraftAcceptanceVar) != nil {
 		first, second := r.stages.Rejected()

@@ -7,34 +7,47 @@ import (
 	"strings"
 )
 
-// imageSet is a folder of pictures, or a single picture, that prompts are to be near to,
-// or far from where its weight is negative. The weight is spread evenly over the
-// pictures.
-type imageSet struct {
-	Path   string
-	Weight float64
+// Set is a folder of pictures, or a single picture, that prompts are to be near to, or far from where its weight is
+// negative. The weight is spread evenly over the pictures.
+type Set struct {
+	Path   string  `json:"path"`
+	Weight float64 `json:"weight"`
+	// Used is the number of pictures, Skipped are the files that are none.
+	Used    int       `json:"used"`
+	Skipped []Skipped `json:"skipped"`
 }
 
-// textTarget is a text that prompts are to be near to, or far from.
-type textTarget struct {
-	Text   string
-	Weight float64
+// Skipped is a file that could not be used.
+type Skipped struct {
+	File  string `json:"file"`
+	Error string `json:"error"`
 }
 
-// parseImageSet reads PATH or PATH:WEIGHT. A path that is there as it stands is never cut.
-func parseImageSet(arg string) (imageSet, error) {
-	if _, err := os.Stat(arg); err == nil {
-		return imageSet{arg, 1}, nil
+// Text is a text that prompts are to be near to, or far from.
+type Text struct {
+	Text   string  `json:"text"`
+	Weight float64 `json:"weight"`
+}
+
+// parseSet reads PATH or PATH:WEIGHT. A path that is there as it stands is never cut.
+func parseSet(arg string) (Set, error) {
+	path, weight, err := arg, 1.0, error(nil)
+	if !exists(arg) {
+		path, weight, err = weighted(arg)
 	}
-	path, weight, err := weighted(arg)
-	return imageSet{path, weight}, err
+	return Set{Path: path, Weight: weight, Skipped: []Skipped{}}, err
 }
 
-// parseTextTarget reads TEXT or TEXT:WEIGHT. A text that ends in a colon and a number
+// parseText reads TEXT or TEXT:WEIGHT. A text that ends in a colon and a number
 // needs a weight behind it.
-func parseTextTarget(arg string) (textTarget, error) {
+func parseText(arg string) (Text, error) {
 	text, weight, err := weighted(arg)
-	return textTarget{strings.TrimSpace(text), weight}, err
+	return Text{strings.TrimSpace(text), weight}, err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // weighted cuts ":number" off the end. A weight is finite and not zero; it is 1 where none
@@ -84,19 +97,6 @@ func (t *targetSet) Normalize() {
 	for j := range t.Weights {
 		t.Weights[j] /= sum
 	}
-}
-
-// check returns an *onnx.ArgumentError if there is nothing to come near to.
-func (t *targetSet) check() error {
-	if len(t.Vectors) == 0 {
-		return badInput("targets", "none; images or a text are needed")
-	}
-	for _, w := range t.Weights {
-		if w > 0 {
-			return nil
-		}
-	}
-	return badInput("targets", "every weight is negative; at least one must be positive")
 }
 
 // score returns Σ_j ω_j cos(v, v_j) for a vector v of any length but zero.

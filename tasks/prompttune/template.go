@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gradhop/gradhop/tasks/internal/language"
 	"github.com/gradhop/gradhop/tokenize/clip"
 )
 
@@ -19,7 +20,7 @@ type promptPattern struct {
 }
 
 // newBlanks returns the template of n blanks between two fixed texts, either of which may
-// be empty. It is an *onnx.ArgumentError if n is not positive.
+// be empty. It is an *energies.DefinitionError if n is not positive.
 func newBlanks(prefix string, n int, suffix string) (*promptPattern, error) {
 	if n < 1 {
 		return nil, badInput("template", "%d blanks; at least one is needed", n)
@@ -39,7 +40,7 @@ func newBlanks(prefix string, n int, suffix string) (*promptPattern, error) {
 }
 
 // parsePattern reads a pattern such as "a photo of _ _ in the snow": every _ that
-// touches neither a letter, a digit nor another _ is a blank. It is an *onnx.ArgumentError if
+// touches neither a letter, a digit nor another _ is a blank. It is an *energies.DefinitionError if
 // there is none.
 func parsePattern(pattern string) (*promptPattern, error) {
 	t := &promptPattern{}
@@ -71,9 +72,6 @@ func ofWord(r rune) bool {
 	return r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// Blanks is the number of blanks.
-func (t *promptPattern) Blanks() int { return len(t.between) - 1 }
-
 // String writes the template as ParseTemplate reads it.
 func (t *promptPattern) String() string { return strings.Join(t.between, "_") }
 
@@ -89,7 +87,7 @@ func (t *promptPattern) encode(v vocabulary) (ids []int32, blanks []int, err err
 		}
 		tokens, err := v.Encode(strings.TrimRightFunc(text, unicode.IsSpace)) // SentencePiece makes tokens of spaces
 		if err != nil {
-			return nil, nil, badInput(fmt.Sprintf("template %q", t), "%w", err)
+			return nil, nil, badInput(fmt.Sprintf("template %q", t), "%v", err)
 		}
 		for _, token := range tokens {
 			if v.IsSpecial(token.ID) {
@@ -125,11 +123,7 @@ type vocabulary struct{ *clip.Tokenizer }
 // plain returns the ids of a text without special tokens around it.
 func (v vocabulary) plain(text string) ([]int32, error) {
 	tokens, err := v.Encode(text)
-	ids := make([]int32, len(tokens))
-	for i, t := range tokens {
-		ids[i] = t.ID
-	}
-	return ids, err
+	return language.IDs(tokens), err
 }
 
 // whole puts the special tokens around a text's ids.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/tokenize/clip"
 )
 
@@ -57,7 +57,7 @@ func TestTemplate(t *testing.T) {
 		}
 		ids, blanks, err := m.encode(v)
 		if c.pieces == "" {
-			var bad *onnx.ArgumentError
+			var bad *energies.DefinitionError
 			if !errors.As(err, &bad) || !strings.Contains(err.Error(), "<|endoftext|>") {
 				t.Errorf("%q: error %v, want one about a special token", c.pattern, err)
 			}
@@ -75,7 +75,7 @@ func TestTemplate(t *testing.T) {
 				got = append(got, v.Piece(id))
 			}
 		}
-		if ids[0] != v.SOT || ids[len(ids)-1] != v.EOT || strings.Join(got, " ") != c.pieces || m.Blanks() != len(blanks) {
+		if ids[0] != v.SOT || ids[len(ids)-1] != v.EOT || strings.Join(got, " ") != c.pieces || len(m.between)-1 != len(blanks) {
 			t.Errorf("%q: encoded as %q with blanks %v", c.pattern, got, blanks)
 		}
 		fill := make([]int32, len(blanks))
@@ -120,11 +120,11 @@ func TestBlanks(t *testing.T) {
 		want           string
 	}{{"", "", 1, "_"}, {"the ", "on sand", 2, "the _ _ on sand"}, {"", "on", 3, "_ _ _ on"}, {"a _ b", "", 1, "a _ b _"}} {
 		m, err := newBlanks(c.prefix, c.n, c.suffix)
-		if err != nil || m.String() != c.want || m.Blanks() != c.n {
+		if err != nil || m.String() != c.want || len(m.between)-1 != c.n {
 			t.Errorf("%+v: %v, %v", c, m, err)
 		}
 	}
-	var bad *onnx.ArgumentError
+	var bad *energies.DefinitionError
 	if _, err := newBlanks("a", 0, "b"); !errors.As(err, &bad) {
 		t.Errorf("no blanks: %v", err)
 	}

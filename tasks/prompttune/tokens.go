@@ -9,39 +9,27 @@ import (
 )
 
 // wordChoice says what is proposed where no words are given.
-type wordChoice int
+type wordChoice string
 
 const (
 	// fromList proposes the words that the model's list has, or all that the lists of
 	// several models have in common; fromWords where there is no list.
-	fromList wordChoice = iota
+	fromList wordChoice = "listed"
 	// fromWords proposes every token that is a word of its own: it ends a word, and its
 	// text alone encodes to it again.
-	fromWords
+	fromWords wordChoice = "words"
 	// fromTokens also proposes tokens that do not end a word, and those that are written
 	// with other tokens when they stand alone.
-	fromTokens
+	fromTokens wordChoice = "all"
 )
 
-// choices are the names of a Choice.
-var choices = [...]string{"listed", "words", "all"}
-
-// String returns the name that ParseChoice reads.
-func (c wordChoice) String() string { return choices[c] }
-
-// Choices returns the names that ParseChoice reads, the default first.
-func Choices() []string { return slices.Clone(choices[:]) }
-
-// parseChoice reads "listed", "words" or "all"; ok is false for anything else.
-func parseChoice(name string) (c wordChoice, ok bool) {
-	i := slices.Index(choices[:], name)
-	return wordChoice(max(i, 0)), i >= 0
-}
+// Choices returns the values of Form.Tokens, the default first.
+func Choices() []string { return []string{string(fromList), string(fromWords), string(fromTokens)} }
 
 // proposals says which tokens may be proposed at blanks. The zero value proposes the
 // words that the models list, or every token that is a word of its own.
 type proposals struct {
-	// From is where the tokens are taken from unless Allow says so.
+	// From is where the tokens are taken from unless Allow says so; "" is fromList.
 	From wordChoice
 	// Allow proposes these words and nothing else, whether a model lists them or not; each
 	// must be one token. Nil leaves it to From.
@@ -54,13 +42,13 @@ type proposals struct {
 
 // tokens returns the ids that may be proposed, sorted. Special tokens never are, nor what
 // does not print. listed are the ids of the models' words, nil where there is no list, and
-// count where p asks for them. Errors: *onnx.ArgumentError.
+// count where p asks for them. Errors: *energies.DefinitionError.
 func (p proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 	blocked := map[int32]bool{}
 	for _, w := range p.Block {
 		ids, err := v.plain(w)
 		if err != nil {
-			return nil, badInput(fmt.Sprintf("the word %q", w), "%w", err)
+			return nil, badInput(fmt.Sprintf("the word %q", w), "%v", err)
 		}
 		if len(ids) == 1 {
 			blocked[ids[0]] = true
@@ -76,7 +64,7 @@ func (p proposals) tokens(v vocabulary, listed []int32) ([]int32, error) {
 			}
 			list = append(list, id)
 		}
-	case p.From == fromList && listed != nil:
+	case listed != nil:
 		list = slices.Clone(listed)
 	default:
 		for id := range int32(v.Size()) {
@@ -126,7 +114,7 @@ func (v vocabulary) single(word string) (int32, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, badInput(what, "%w", err)
+		return 0, badInput(what, "%v", err)
 	case len(ids) == 0:
 		return 0, badInput(what, "it has no token")
 	case len(ids) > 1:

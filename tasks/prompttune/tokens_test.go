@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/energies"
 )
 
 func (v vocabulary) texts(ids []int32) string {
@@ -58,11 +58,11 @@ func TestProposals(t *testing.T) {
 func TestProposalsErrors(t *testing.T) {
 	v := tiny(t)
 	_, err := proposals{Allow: []string{"cat", "hats"}}.tokens(v, nil)
-	if !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), `"hats": it is 4 tokens ("h", "a", "t", "s")`) {
+	if !is[*energies.DefinitionError](err) || !strings.Contains(err.Error(), `"hats": it is 4 tokens ("h", "a", "t", "s")`) {
 		t.Errorf("a word of several tokens: %v", err)
 	}
 	for _, w := range []string{"<|endoftext|>", "\xff", " "} {
-		if _, err := (proposals{Allow: []string{w}}).tokens(v, nil); !is[*onnx.ArgumentError](err) {
+		if _, err := (proposals{Allow: []string{w}}).tokens(v, nil); !is[*energies.DefinitionError](err) {
 			t.Errorf("%q: %v", w, err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestProposalsErrors(t *testing.T) {
 		{[]string{"cat", "dog"}, []string{"dog"}, 1},
 		{[]string{"cat", "dog"}, []string{"dog", "cat"}, 0},
 	} {
-		if _, err := (proposals{Allow: c.allow, Block: c.block}).tokens(v, nil); !is[*onnx.ArgumentError](err) || !strings.Contains(err.Error(), fmt.Sprintf("leave %d tokens to propose (%d blocked)", c.left, len(c.block))) {
+		if _, err := (proposals{Allow: c.allow, Block: c.block}).tokens(v, nil); !is[*energies.DefinitionError](err) || !strings.Contains(err.Error(), fmt.Sprintf("leave %d tokens to propose (%d blocked)", c.left, len(c.block))) {
 			t.Errorf("%v without %v: %v", c.allow, c.block, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestReadWords(t *testing.T) {
 			t.Errorf("%q: %q, %v", list, got, err)
 		}
 	}
-	var wrong *onnx.ArgumentError
+	var wrong *energies.DefinitionError
 	for _, list := range []string{bad, empty, "", ",", "nowhere.txt", "no/where"} {
 		if _, err := readWords(list); !errors.As(err, &wrong) || len(list) > 1 && strings.Count(err.Error(), list) != 1 {
 			t.Errorf("%q: %v", list, err)
@@ -130,20 +130,20 @@ func TestParseTargets(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Skip(err) // such a name is not possible everywhere
 	}
-	for arg, want := range map[string]imageSet{
+	for arg, want := range map[string]Text{
 		"cats": {"cats", 1}, "cats/:1.5": {"cats/", 1.5}, "dogs:-0.5": {"dogs", -0.5}, dir: {dir, 1}, dir + ":3": {dir, 3}, `c:\x`: {`c:\x`, 1},
 	} {
-		if got, err := parseImageSet(arg); err != nil || got != want {
+		if got, err := parseSet(arg); err != nil || (Text{got.Path, got.Weight}) != want {
 			t.Errorf("%q: %+v, %v", arg, got, err)
 		}
 	}
-	var bad *onnx.ArgumentError
+	var bad *energies.DefinitionError
 	for _, arg := range []string{"", ":2", "cats:0", "cats:NaN", "cats:-Inf"} {
-		if _, err := parseImageSet(arg); !errors.As(err, &bad) {
+		if _, err := parseSet(arg); !errors.As(err, &bad) {
 			t.Errorf("%q: %v", arg, err)
 		}
 	}
-	if got, err := parseTextTarget("at five: a cat:-2"); err != nil || got != (textTarget{"at five: a cat", -2}) {
+	if got, err := parseText("at five: a cat:-2"); err != nil || got != (Text{"at five: a cat", -2}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -163,13 +163,13 @@ func TestTokensOutsideVocabulary(t *testing.T) {
 	p, goal := r.Prompts[0], vectors(r.Images, r.Width)
 	for _, id := range []int32{-1, int32(r.Vocabulary)} {
 		_, err := c.EncodeText(t.Context(), [][]int32{{58, id, 59}})
-		wantError[*onnx.ArgumentError](t, err, "vocabulary of 60", "tokenizer")
+		wantError[*energies.DefinitionError](t, err, "vocabulary of 60", "tokenizer")
 		ids := slices.Clone(p.IDs)
 		ids[2] = id // not a blank
 		_, err = c.Prompt(clip.Text{IDs: ids, Blanks: p.Blanks, Tokens: p.Tokens}, clip.Targets{Vectors: goal})
-		wantError[*onnx.ArgumentError](t, err)
+		wantError[*energies.DefinitionError](t, err)
 		_, err = c.Prompt(clip.Text{IDs: p.IDs, Blanks: p.Blanks, Tokens: []int32{3, id}}, clip.Targets{Vectors: goal})
-		wantError[*onnx.ArgumentError](t, err)
+		wantError[*energies.DefinitionError](t, err)
 		ids[2], ids[p.Blanks[0]] = p.IDs[2], id // what stands at a blank does not matter
 		if _, err = c.Prompt(clip.Text{IDs: ids, Blanks: p.Blanks, Tokens: p.Tokens}, clip.Targets{Vectors: goal}); err != nil {
 			t.Error(err)
@@ -198,9 +198,9 @@ func TestTooLong(t *testing.T) {
 			long := slices.Repeat([]int32{3}, c.max+1)
 			long[0], long[c.max] = int32(r.Vocabulary-2), int32(r.Vocabulary-1)
 			_, err := model.EncodeText(t.Context(), [][]int32{long})
-			wantError[*onnx.ArgumentError](t, err, fmt.Sprintf("%d tokens", c.max+1), fmt.Sprintf("at most %d tokens", c.max))
+			wantError[*energies.DefinitionError](t, err, fmt.Sprintf("%d tokens", c.max+1), fmt.Sprintf("at most %d tokens", c.max))
 			_, err = model.Prompt(clip.Text{IDs: long, Blanks: []int{1}, Tokens: []int32{1, 2}}, clip.Targets{Vectors: vectors(r.Images, r.Width)})
-			wantError[*onnx.ArgumentError](t, err)
+			wantError[*energies.DefinitionError](t, err)
 			if _, err := model.EncodeText(t.Context(), [][]int32{long[1:]}); err != nil {
 				t.Errorf("a text of %d tokens: %v", c.max, err)
 			}
@@ -239,11 +239,11 @@ func TestConfigLength(t *testing.T) {
 func TestPicturesOfAnotherSize(t *testing.T) {
 	r, c := clipCase(t, "hugging", "split-dynamo-18", clip.Options{})
 	_, err := c.EncodeImages(t.Context(), make([]float32, 3*24*24), 24, 24)
-	wantError[*onnx.ArgumentError](t, err, "24x24", "16x16", "vision_model.onnx")
+	wantError[*energies.DefinitionError](t, err, "24x24", "16x16", "vision_model.onnx")
 	_, err = c.EncodeImages(t.Context(), r.Pixels[1:], r.Side, r.Side)
-	wantError[*onnx.ArgumentError](t, err, "numbers")
+	wantError[*energies.DefinitionError](t, err, "numbers")
 	_, err = c.EncodeImages(t.Context(), nil, 0, 0)
-	wantError[*onnx.ArgumentError](t, err)
+	wantError[*energies.DefinitionError](t, err)
 }
 
 func TestWrongPrompt(t *testing.T) {
@@ -267,7 +267,7 @@ func TestWrongPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.Prompt(p.text, p.targets)
-			wantError[*onnx.ArgumentError](t, err)
+			wantError[*energies.DefinitionError](t, err)
 		})
 	}
 	for _, text := range []clip.Text{
@@ -283,7 +283,7 @@ func TestWrongPrompt(t *testing.T) {
 	}
 	x := energies.NewBatch(e.Space(), 1)
 	for _, batch := range [][][]int32{{}, {{}}, {{3}}, {{-1}}} {
-		wantError[*onnx.ArgumentError](t, e.EstimateGrad(t.Context(), make([]float64, 1), make([]float32, 2), x, batch))
+		wantError[*energies.DefinitionError](t, e.EstimateGrad(t.Context(), make([]float64, 1), make([]float32, 2), x, batch))
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ type Model struct {
 // The text tower must look up its token embeddings in one table, [vocabulary, width], by a
 // Gather: the gradient of a prompt is taken there.
 //
-// Errors: *neural.ModelError for a model that is not a CLIP, *onnx.ArgumentError, *onnx
+// Errors: *neural.ModelError for a model that is not a CLIP, *energies.DefinitionError, *onnx
 // errors.
 func New(text, vision *onnx.Model, o Options) (*Model, error) {
 	if o.MaxLength < 0 {
@@ -127,7 +127,13 @@ type graphKey struct {
 
 // session opens a graph on first use.
 func (c *Model) session(ctx context.Context, key graphKey, build func() (*onnx.Model, error)) (*session.Session, error) {
-	return c.sessions.Get(ctx, key, build, c.opts.Runtime)
+	return c.sessions.Get(key, func() (*session.Session, error) {
+		g, err := build()
+		if err != nil {
+			return nil, err
+		}
+		return session.Open(ctx, g, c.opts.Runtime)
+	})
 }
 
 // texts returns how many of n texts of t tokens go into one run.

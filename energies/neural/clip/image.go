@@ -6,6 +6,7 @@ import (
 
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/ort"
 )
 
@@ -57,12 +58,17 @@ func (m *visionModel) inputs(w *tower) error {
 	return nil
 }
 
+// unit returns the graph with its output, divided by its length, as gradhop/unit.
+func (m *visionModel) unit() (*onnx.Model, error) {
+	return m.tower.unit(func(b *build.Builder) build.Value { return m.result(b, m.out) })
+}
+
 // NoVision returns the *Error of a model without a vision tower.
 func (c *Model) NoVision() error { return missingTower(visionTower, c.text.file) }
 
 // EncodeImages returns the vectors of pictures, each of length one, [picture, width]. The
 // pixels are prepared as the model wants them, [picture, 3, height, width]. Errors:
-// *Error for a model without a vision tower, *onnx.ArgumentError for the size, those of the
+// *Error for a model without a vision tower, *energies.DefinitionError for the size, those of the
 // runtime.
 func (c *Model) EncodeImages(ctx context.Context, pixels []float32, height, width int) ([][]float32, error) {
 	m := c.vision

@@ -61,7 +61,7 @@ var (
 	_ energies.Minibatch = (*Prompt)(nil)
 )
 
-// Prompt returns the energy of a text and its targets. Errors: *onnx.ArgumentError for
+// Prompt returns the energy of a text and its targets. Errors: *energies.DefinitionError for
 // positions, vectors or weights outside their range, *energies.SpaceError for fewer than two
 // tokens or an empty list of allowed values.
 func (c *Model) Prompt(text Text, targets Targets) (*Prompt, error) {

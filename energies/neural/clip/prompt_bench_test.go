@@ -55,7 +55,7 @@ func BenchmarkPromptTilt(b *testing.B) {
 	if err := e.LogDensityTilt(ctx, u, p, x); err != nil { // which opens the sessions
 		b.Fatal(err)
 	}
-	tower, err := e.tower(ctx)
+	tower, err := e.c.session(ctx, graphKey{name: "slopes"}, e.c.text.slopes)
 	if err != nil {
 		b.Fatal(err)
 	}

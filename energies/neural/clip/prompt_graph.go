@@ -84,18 +84,23 @@ func openDim(name string, fixed int) onnx.ShapeDim {
 	return onnx.ShapeDim{Value: -1, Param: name}
 }
 
-// headGraph starts a small graph of its own.
-func headGraph() (*build.Builder, error) {
+// headGraph returns a small graph of its own, with one output.
+func headGraph(output string, write func(b *build.Builder) build.Value) (*onnx.Model, error) {
 	m := &onnx.Model{IRVersion: 8, Opsets: map[string]int64{"": 18}, Graph: &onnx.Graph{Name: "prompt"}}
-	return build.New(m, "gradhop/", nil)
+	b, err := build.New(m, "gradhop/", nil)
+	if err != nil {
+		return nil, err
+	}
+	b.Output(output, write(b))
+	return m, b.Err()
 }
 
-// products returns rows·Wᵀ of an input [rows, embed], times k: [rows, value].
+// products returns rows·Wᵀ of an input [rows, embed], times k: [chains, blanks, value].
 func (e *Prompt) products(b *build.Builder, table []float32, k float32) build.Value {
 	width := int64(e.c.text.embed)
 	rows := b.Input(inHead, onnx.Float, shape.Sym("rows"), shape.D(width))
 	w := b.Weights(onnx.NewFloat("", []int64{int64(e.space.Values), width}, table))
-	return b.Op("Gemm", []build.Value{rows, w}, onnx.IntAttr("transB", 1), onnx.FloatAttr("alpha", k))
+	return e.bySite(b, b.Op("Gemm", []build.Value{rows, w}, onnx.IntAttr("transB", 1), onnx.FloatAttr("alpha", k)))
 }
 
 // bySite gives rows of values the shape [chains, blanks, values].
@@ -113,46 +118,32 @@ func (e *Prompt) allowed(b *build.Builder, x build.Value) build.Value {
 	return b.Add(x, b.Weights(onnx.NewFloat("", t.Shape, t.Data.([]float32))))
 }
 
+// softmax is that of the allowed values.
+func (e *Prompt) softmax(b *build.Builder, x build.Value) build.Value {
+	return b.Op("Softmax", []build.Value{e.allowed(b, x)}, onnx.IntAttr("axis", 2))
+}
+
 // gradientGraph computes ∂U/∂onehot.
 func (e *Prompt) gradientGraph() (*onnx.Model, error) {
-	b, err := headGraph()
-	if err != nil {
-		return nil, err
-	}
-	b.Output(outGrad, e.bySite(b, e.products(b, e.table, 1)))
-	return b.Model(), b.Err()
+	return headGraph(outGrad, func(b *build.Builder) build.Value { return e.products(b, e.table, 1) })
 }
 
 // tiltGraph computes the softmax of half of it.
 func (e *Prompt) tiltGraph() (*onnx.Model, error) {
-	b, err := headGraph()
-	if err != nil {
-		return nil, err
-	}
-	half := e.allowed(b, e.bySite(b, e.products(b, e.table, 0.5)))
-	b.Output(outGrad, b.Op("Softmax", []build.Value{half}, onnx.IntAttr("axis", 2)))
-	return b.Model(), b.Err()
+	return headGraph(outGrad, func(b *build.Builder) build.Value { return e.softmax(b, e.products(b, e.table, 0.5)) })
 }
 
 // temperGraph computes the softmax of a multiple of a gradient, by row.
 func (e *Prompt) temperGraph() (*onnx.Model, error) {
-	b, err := headGraph()
-	if err != nil {
-		return nil, err
-	}
-	g := b.Input(inHead, onnx.Float, shape.Sym("rows"), shape.D(int64(e.space.Values)))
-	scaled := e.allowed(b, e.bySite(b, b.Mul(g, b.Input(inScale, onnx.Float, shape.Sym("rows"), shape.D(1)))))
-	b.Output(outGrad, b.Op("Softmax", []build.Value{scaled}, onnx.IntAttr("axis", 2)))
-	return b.Model(), b.Err()
+	return headGraph(outGrad, func(b *build.Builder) build.Value {
+		g := b.Input(inHead, onnx.Float, shape.Sym("rows"), shape.D(int64(e.space.Values)))
+		return e.softmax(b, e.bySite(b, b.Mul(g, b.Input(inScale, onnx.Float, shape.Sym("rows"), shape.D(1)))))
+	})
 }
 
 // nearestGraph finds the rows of the largest cosine; the length of what is looked for
 // does not matter.
 func (e *Prompt) nearestGraph() (*onnx.Model, error) {
-	b, err := headGraph()
-	if err != nil {
-		return nil, err
-	}
 	width := e.c.text.embed
 	unit := make([]float32, len(e.table))
 	for lo := 0; lo < len(unit); lo += width {
@@ -167,7 +158,8 @@ func (e *Prompt) nearestGraph() (*onnx.Model, error) {
 			unit[lo+k] = float32(float64(x) / math.Sqrt(square))
 		}
 	}
-	cosines := e.allowed(b, e.bySite(b, e.products(b, unit, 1)))
-	b.Output(outNearest, b.Op("ArgMax", []build.Value{cosines}, onnx.IntAttr("axis", 2), onnx.IntAttr("keepdims", 0)))
-	return b.Model(), b.Err()
+	return headGraph(outNearest, func(b *build.Builder) build.Value {
+		cosines := e.allowed(b, e.products(b, unit, 1))
+		return b.Op("ArgMax", []build.Value{cosines}, onnx.IntAttr("axis", 2), onnx.IntAttr("keepdims", 0))
+	})
 }

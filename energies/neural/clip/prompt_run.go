@@ -127,15 +127,10 @@ func (e *Prompt) gradient(ctx context.Context, u []float64, g []float32, x energ
 	return e.runHead(ctx, s, nil, d, e.c.text.embed, g)
 }
 
-// tower opens the graph of the gradient.
-func (e *Prompt) tower(ctx context.Context) (*session.Session, error) {
-	return e.c.session(ctx, graphKey{name: "slopes"}, e.c.text.slopes)
-}
-
 // slopes writes U and ∂U/∂embedding, [chain, site, embed].
 func (e *Prompt) slopes(ctx context.Context, u []float64, d []float32, x energies.Batch, goal func(c int) []float64) error {
 	t := e.c.text
-	s, err := e.tower(ctx)
+	s, err := e.c.session(ctx, graphKey{name: "slopes"}, t.slopes)
 	if err != nil {
 		return err
 	}

@@ -82,14 +82,7 @@ func (t *textModel) tokens(n int) int { return max(n, t.length, 2) }
 
 // unit returns the graph with its output, divided by its length, as gradhop/unit.
 func (t *textModel) unit() (*onnx.Model, error) {
-	m := t.model.Clone()
-	b, err := build.New(m, "gradhop/", nil)
-	if err != nil {
-		return nil, err
-	}
-	m.Graph.Outputs = nil
-	b.Output(outUnit, unitRows(b, t.pooled(b, findPool(b))))
-	return finish(b, symbol(symBatch, t.batch))
+	return t.tower.unit(func(b *build.Builder) build.Value { return t.pooled(b, findPool(b)) })
 }
 
 // checkText looks at the length and at the ids of a text.
@@ -143,22 +136,14 @@ func (t *textModel) feed(n, tokens int, text func(row int) []int32) map[string]*
 				}
 			}
 		}
-		x := &ort.Tensor{Shape: []int64{int64(rows), int64(tokens)}, Data: fill}
-		if v.Type.Elem == onnx.Int32 {
-			narrow := make([]int32, len(fill))
-			for i, k := range fill {
-				narrow[i] = int32(k)
-			}
-			x.Data = narrow
-		}
-		in[v.Name] = x
+		in[v.Name] = session.Integers(v, fill, int64(rows), int64(tokens))
 	}
 	return in
 }
 
 // EncodeText returns the vectors of texts, each of length one, [text, width]. ids hold
 // whole texts, begin and end of text included; what follows the first end of text has no
-// influence. Errors: *onnx.ArgumentError, those of the runtime.
+// influence. Errors: *energies.DefinitionError, those of the runtime.
 func (c *Model) EncodeText(ctx context.Context, ids [][]int32) ([][]float32, error) {
 	for _, text := range ids {
 		if err := c.text.checkText(text); err != nil {

@@ -222,15 +222,15 @@ func (w *tower) rows(n int) int {
 	return n
 }
 
-// unit returns the graph with its output, divided by its length, as gradhop/unit.
-func (w *tower) unit() (*onnx.Model, error) {
+// unit returns the graph with what output computes, divided by its length, as gradhop/unit.
+func (w *tower) unit(output func(b *build.Builder) build.Value) (*onnx.Model, error) {
 	m := w.model.Clone()
 	b, err := build.New(m, "gradhop/", nil)
 	if err != nil {
 		return nil, err
 	}
 	m.Graph.Outputs = nil
-	b.Output(outUnit, unitRows(b, w.result(b, w.out)))
+	b.Output(outUnit, unitRows(b, output(b)))
 	return finish(b, symbol(symBatch, w.batch))
 }
 

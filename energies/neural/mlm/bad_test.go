@@ -130,8 +130,8 @@ func TestWrongOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = mlm.New(m, o)
-		var e *onnx.ArgumentError
-		if !errors.As(err, &e) || e.Argument != option {
+		var e *energies.DefinitionError
+		if !errors.As(err, &e) || !strings.Contains(e.What, option) {
 			t.Errorf("%s: got %T %v", option, err, err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestWrongText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var option *onnx.ArgumentError
+	var option *energies.DefinitionError
 	var space *energies.SpaceError
 	for name, c := range map[string]struct {
 		text mlm.Text

@@ -48,7 +48,7 @@ type evaluator interface {
 
 var _ Filling = (*Infill)(nil)
 
-// Infill returns the energy of a text. The error is an *onnx.ArgumentError if a position or id is out
+// Infill returns the energy of a text. The error is an *energies.DefinitionError if a position or id is out
 // of range, and an *energies.SpaceError if a list of allowed words is empty.
 func (m *Model) Infill(t Text) (*Infill, error) {
 	if len(t.Blanks) == 0 {

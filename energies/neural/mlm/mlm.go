@@ -149,7 +149,7 @@ const (
 // and optionally token_type_ids, [batch, sequence], and output logits, [batch, sequence, vocabulary].
 // float16 weights are widened. m is not changed.
 //
-// Errors are *onnx.ArgumentError, *neural.ModelError for other inputs or outputs,
+// Errors are *energies.DefinitionError, *neural.ModelError for other inputs or outputs,
 // *ort.UnavailableError for the provider cpu,int8 where the model has no large product, and those of
 // package onnx.
 func New(m *onnx.Model, o Options) (*Model, error) {
@@ -308,14 +308,6 @@ func (m *Model) own(in map[string]*ort.Tensor, prefix string, ids []int64, shape
 				fill[i] = 1
 			}
 		}
-		x := &ort.Tensor{Shape: shape, Data: fill}
-		if v.Type.Elem == onnx.Int32 {
-			narrow := make([]int32, len(fill))
-			for i, x := range fill {
-				narrow[i] = int32(x)
-			}
-			x.Data = narrow
-		}
-		in[prefix+v.Name] = x
+		in[prefix+v.Name] = session.Integers(v, fill, shape...)
 	}
 }

@@ -24,7 +24,7 @@ type Position struct {
 // its logit, and for mrf the logit with nothing masked. Texts of equal length run in one batch, without
 // padding.
 //
-// Errors are *onnx.ArgumentError for an index or id out of range, or those of the runtime.
+// Errors are *energies.DefinitionError for an index or id out of range, or those of the runtime.
 func (m *Model) Terms(ctx context.Context, terms []float64, positions []Position) error {
 	masked := m.opts.Form != MRF
 	return m.positions(ctx, scoreOnly, positions, masked, 1, func(k int, out []float32) { terms[k] = float64(out[0]) })

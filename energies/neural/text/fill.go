@@ -31,7 +31,7 @@ var _ energies.Differentiable = (*Fill)(nil)
 // Fill returns the energy of a text: ids are its tokens, special ones included, those at blanks ignored; blanks are positions
 // in increasing order. s is the space, with a site for each blank and the words of the model's tokenizer as values.
 //
-// Errors are *onnx.ArgumentError for positions or ids out of range.
+// Errors are *energies.DefinitionError for positions or ids out of range.
 func (m *Model) Fill(ids []int32, blanks []int, s *energies.Space) (*Fill, error) {
 	e := &Fill{m: m, space: s}
 	for _, id := range ids {
@@ -95,7 +95,13 @@ func (e *Fill) batches(ctx context.Context, u []float64, g []float32, x energies
 // run returns the terms of U, [text, term], of n texts of equal length and sets, unless it is nil, the gradient g, [text,
 // blank, word].
 func (m *Model) run(ctx context.Context, n int, g []float32, ids []int64, blanks []int64) ([]float32, error) {
-	s, err := m.sessions.Get(ctx, g != nil, func() (*onnx.Model, error) { return m.rewrite(g != nil) }, m.o.Runtime)
+	s, err := m.sessions.Get(g != nil, func() (*session.Session, error) {
+		graph, err := m.rewrite(g != nil)
+		if err != nil {
+			return nil, err
+		}
+		return session.Open(ctx, graph, m.o.Runtime)
+	})
 	if err != nil {
 		return nil, err
 	}

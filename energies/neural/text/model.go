@@ -65,7 +65,7 @@ func NewCausal(m *onnx.Model, o Options) (*Model, error) { return newModel(m, ca
 // over labels, or with multi set, by the logistic function of its logit, for labels that do not exclude each other. m is
 // not changed.
 //
-// Errors are *onnx.ArgumentError for a label that the model does not have, *neural.ModelError for other inputs or outputs,
+// Errors are *energies.DefinitionError for a label that the model does not have, *neural.ModelError for other inputs or outputs,
 // and those of package onnx.
 func NewClassifier(m *onnx.Model, label int, multi bool, o Options) (*Model, error) {
 	return newModel(m, classifier{int64(label), multi}, o)
@@ -161,15 +161,7 @@ func (m *Model) feed(ids []int64, n, t int) map[string]*ort.Tensor {
 				fill[i] = int64(i % t)
 			}
 		}
-		x := &ort.Tensor{Shape: []int64{int64(n), int64(t)}, Data: fill}
-		if v.Type.Elem == onnx.Int32 {
-			narrow := make([]int32, len(fill))
-			for i, id := range fill {
-				narrow[i] = int32(id)
-			}
-			x.Data = narrow
-		}
-		in[v.Name] = x
+		in[v.Name] = session.Integers(v, fill, int64(n), int64(t))
 	}
 	for _, p := range m.empty {
 		in[p.name] = &ort.Tensor{Shape: append([]int64{int64(n)}, p.shape...), Data: []float32{}}
@@ -181,7 +173,7 @@ func (m *Model) feed(ids []int64, n, t int) map[string]*ort.Tensor {
 // causal model the sum of the log-probabilities of all tokens but the first given those before them. Texts have whole
 // tokens, special ones included. On a GPU those of equal length run in one batch; nothing is padded.
 //
-// Errors are *onnx.ArgumentError for a text without tokens, of one token for a causal model, and those of the runtime.
+// Errors are *energies.DefinitionError for a text without tokens, of one token for a causal model, and those of the runtime.
 func (m *Model) LogDensities(ctx context.Context, u []float64, texts [][]int32) error {
 	return m.Terms(ctx, texts, func(k int, terms []float32) {
 		u[k] = 0

@@ -10,12 +10,11 @@ import (
 	"math"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/samplers/rng"
 )
 
 func bad(file, format string, args ...any) error {
-	return &onnx.ArgumentError{Package: "dataset", Argument: file, Reason: fmt.Sprintf(format, args...)}
+	return &energies.DefinitionError{What: "dataset: " + file, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Binarization says how grey levels become binary values.
@@ -52,7 +51,7 @@ const (
 )
 
 // New makes data of numbers, [row, site], highest being the largest possible number (1
-// for data in 0..1, 255 for bytes). Errors are *onnx.ArgumentError.
+// for data in 0..1, 255 for bytes). Errors are *energies.DefinitionError.
 func New(file string, space *energies.Space, numbers []float64, highest float64, b Binarization, seed uint64) (*Data, error) {
 	d := &Data{Space: space, seed: seed}
 	sites := space.Sites

@@ -18,7 +18,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/gradhop/gradhop/energies"
-	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/tasks/ebm/dataset"
 )
 
@@ -159,7 +158,7 @@ func TestRefused(t *testing.T) {
 		"binarization?": {put(t, "a.txt", []byte("0 1")), binary, "round", `unknown binarization "round"`},
 	} {
 		_, err := dataset.Load(c.path, &c.space, c.b, 0)
-		var bad *onnx.ArgumentError
+		var bad *energies.DefinitionError
 		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &bad) {
 			t.Errorf("%s: error %v (%T); want an ArgumentError with %q", name, err, err, c.want)
 		}

@@ -32,7 +32,7 @@ const maxNumbers = 1 << 30
 //	FOLDER              images of one size, as grey levels
 //	other files         a text matrix: a row a line, numbers separated by blanks or commas
 //
-// Errors are *onnx.ArgumentError, or those of package pictures.
+// Errors are *energies.DefinitionError, or those of package pictures.
 func Load(path string, space *energies.Space, b Binarization, seed uint64) (*Data, error) {
 	numbers, highest, err := read(path, space.Sites)
 	if err != nil {

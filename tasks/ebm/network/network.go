@@ -11,6 +11,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -43,7 +44,7 @@ type Options struct {
 }
 
 func bad(kind, format string, args ...any) error {
-	return &onnx.ArgumentError{Package: "network", Argument: kind, Reason: fmt.Sprintf(format, args...)}
+	return &energies.DefinitionError{What: "network: " + kind, Reason: fmt.Sprintf(format, args...)}
 }
 
 type kind struct {
@@ -69,7 +70,7 @@ func Kinds() (names, docs []string) {
 	return names, docs
 }
 
-// New builds a network of the given kind with random weights. The error is an *onnx.ArgumentError,
+// New builds a network of the given kind with random weights. The error is an *energies.DefinitionError,
 // or an *energies.SpaceError.
 func New(name string, o Options) (*onnx.Model, error) {
 	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
@@ -84,12 +85,7 @@ func New(name string, o Options) (*onnx.Model, error) {
 	if o.Space.Kind == energies.Ordinal {
 		return nil, bad(name, "ordinal spaces are not supported; use binary, spin or categorical")
 	}
-	if o.Width == 0 {
-		o.Width = k.defaults.Width
-	}
-	if o.Depth == 0 {
-		o.Depth = k.defaults.Depth
-	}
+	o.Width, o.Depth = cmp.Or(o.Width, k.defaults.Width), cmp.Or(o.Depth, k.defaults.Depth)
 	if o.Width < 0 || o.Depth < 0 || o.Width > 1<<16 || o.Depth > 1<<10 {
 		return nil, bad(name, "width %d and depth %d: width is at most 65536, depth at most 1024", o.Width, o.Depth)
 	}
@@ -98,8 +94,9 @@ func New(name string, o Options) (*onnx.Model, error) {
 	if n.Builder, err = build.New(n.m, name+"/", nil); err != nil {
 		return nil, err
 	}
-	x, u := n.input(), build.Value("")
-	if u = k.build(n, x); n.fault != nil {
+	x := n.input()
+	u := k.build(n, x)
+	if n.fault != nil {
 		return nil, n.fault
 	}
 	n.Output("U", n.Add(n.Reshape(u, n.Ints(-1)), n.base(x)))

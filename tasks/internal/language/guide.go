@@ -1,6 +1,7 @@
 package language
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/energies/neural/text"
 	"github.com/gradhop/gradhop/models"
@@ -60,11 +62,11 @@ func openModel(ctx context.Context, name string, h hub.Options) (src models.Mode
 // OpenGuide opens the guide that a reference MODEL[#VARIANT][#LABEL]:WEIGHT names: a name for models.Open, a label of its
 // config.json, and a number. No session is opened yet.
 //
-// Errors: *onnx.ArgumentError for a reference that cannot be read, a weight that is not finite, or a label that the model
+// Errors: *energies.DefinitionError for a reference that cannot be read, a weight that is not finite, or a label that the model
 // does not have; and those of [Load].
 func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (*Guide, error) {
 	bad := func(format string, args ...any) error {
-		return &onnx.ArgumentError{Package: "guide", Argument: strconv.Quote(ref), Reason: fmt.Sprintf(format, args...)}
+		return &energies.DefinitionError{What: "guide: " + strconv.Quote(ref), Reason: fmt.Sprintf(format, args...)}
 	}
 	colon := max(strings.LastIndexByte(ref, ':'), 0)
 	weight, err := strconv.ParseFloat(strings.TrimPrefix(ref[colon:], ":"), 64)
@@ -85,7 +87,10 @@ func OpenGuide(ctx context.Context, ref string, h hub.Options, o text.Options) (
 		err = bad("%s has no label %q; it has %s", src.Name, label, strings.Join(labels, ", "))
 	case classifies:
 		g.Label = labels[k]
-		g.Tok, g.Text, err = loadClassifier(src, k, multi, o)
+		o.Runtime.Name = cmp.Or(o.Runtime.Name, src.Name)
+		g.Tok, g.Text, err = load(src, func(_ *hf.Tokenizer, file *onnx.Model) (*text.Model, error) {
+			return text.NewClassifier(file, k, multi, o)
+		})
 	case label != "":
 		err = bad("%s is no classifier with labels, and has no variant %q", src.Name, label)
 	case causal(src):

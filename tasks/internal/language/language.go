@@ -12,44 +12,34 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/energies/neural/text"
 	"github.com/gradhop/gradhop/models"
 	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/tokenize"
 	"github.com/gradhop/gradhop/tokenize/hf"
 )
 
 // Load reads the tokenizer and the model of src. It sets o.MaskID, and the runtime's name for the
 // model unless it is given, and returns the options with them. No session is opened yet.
 //
-// Errors: *onnx.ArgumentError for an option, or a *neural.ModelError around those of packages hf,
+// Errors: *energies.DefinitionError for an option, or a *neural.ModelError around those of packages hf,
 // onnx and mlm.
 func Load(src models.Model, o mlm.Options) (*hf.Tokenizer, *mlm.Model, mlm.Options, error) {
-	fail := func(err error) (*hf.Tokenizer, *mlm.Model, mlm.Options, error) {
-		return nil, nil, o, &neural.ModelError{Model: src.Name, Err: err}
-	}
-	tok, err := hf.Load(src.FS)
-	if err != nil {
-		return fail(err)
-	}
 	if causal(src) {
-		return fail(ErrCausal)
+		return nil, nil, o, &neural.ModelError{Model: src.Name, Err: ErrCausal}
 	}
-	if tok.Mask < 0 {
-		return fail(errors.New("the tokenizer has no mask token"))
-	}
-	file, err := openFile(src)
-	if err != nil {
-		return fail(err)
-	}
-	if o.MaskID = tok.Mask; o.Runtime.Name == "" {
-		o.Runtime.Name = src.Name
-	}
-	m, err := mlm.New(file, o)
-	var option *onnx.ArgumentError
-	if err != nil && !errors.As(err, &option) {
-		return fail(err)
+	o.Runtime.Name = cmp.Or(o.Runtime.Name, src.Name)
+	tok, m, err := load(src, func(tok *hf.Tokenizer, file *onnx.Model) (*mlm.Model, error) {
+		if o.MaskID = tok.Mask; tok.Mask < 0 {
+			return nil, errors.New("the tokenizer has no mask token")
+		}
+		return mlm.New(file, o)
+	})
+	if option := (*energies.DefinitionError)(nil); errors.As(err, &option) {
+		err = option
 	}
 	return tok, m, o, err
 }
@@ -95,36 +85,33 @@ func labelsOf(src models.Model) (labels []string, multi, found bool) {
 	return labels, c.Problem == "multi_label_classification", c.is("ForSequenceClassification") && len(labels) > 0
 }
 
-// loadClassifier is [Load] for a classifier, whose energy is the log-probability of a label.
-func loadClassifier(src models.Model, label int, multi bool, o text.Options) (*hf.Tokenizer, *text.Model, error) {
-	return load(src, o, func(m *onnx.Model, o text.Options) (*text.Model, error) {
-		return text.NewClassifier(m, label, multi, o)
-	})
-}
-
 // LoadCausal is [Load] for a causal language model.
 func LoadCausal(src models.Model, o text.Options) (*hf.Tokenizer, *text.Model, error) {
-	return load(src, o, text.NewCausal)
+	o.Runtime.Name = cmp.Or(o.Runtime.Name, src.Name)
+	return load(src, func(_ *hf.Tokenizer, file *onnx.Model) (*text.Model, error) { return text.NewCausal(file, o) })
 }
 
-func load(src models.Model, o text.Options, open func(*onnx.Model, text.Options) (*text.Model, error)) (*hf.Tokenizer, *text.Model, error) {
-	fail := func(err error) (*hf.Tokenizer, *text.Model, error) {
-		return nil, nil, &neural.ModelError{Model: src.Name, Err: err}
+// load reads the tokenizer and the file of a model, and opens it. Errors are *neural.ModelError.
+func load[M any](src models.Model, open func(*hf.Tokenizer, *onnx.Model) (M, error)) (tok *hf.Tokenizer, m M, err error) {
+	if tok, err = hf.Load(src.FS); err == nil {
+		var file *onnx.Model
+		if file, err = openFile(src); err == nil {
+			m, err = open(tok, file)
+		}
 	}
-	tok, err := hf.Load(src.FS)
 	if err != nil {
-		return fail(err)
+		err = &neural.ModelError{Model: src.Name, Err: err}
 	}
-	file, err := openFile(src)
-	if err != nil {
-		return fail(err)
+	return tok, m, err
+}
+
+// IDs returns the ids of tokens.
+func IDs(tokens []tokenize.Token) []int32 {
+	ids := make([]int32, len(tokens))
+	for k, t := range tokens {
+		ids[k] = t.ID
 	}
-	o.Runtime.Name = cmp.Or(o.Runtime.Name, src.Name)
-	m, err := open(file, o)
-	if err != nil {
-		return fail(err)
-	}
-	return tok, m, nil
+	return ids
 }
 
 // openFile reads the ONNX file. External weights that are missing, too short or outside the model's

@@ -172,53 +172,32 @@ func (k *gcgKernel) refresh(ctx context.Context, s *samplers.State, info *sample
 		}
 		for i, v := range x.Chain(j) {
 			r := j*d + i
-			k.top[c*d+i] = largest(k.top[c*d+i][:0], grad[r*values:(r+1)*values], s.X.Space.AllowedAt(i), v, k.o.TopK)
+			k.top[c*d+i] = largest(grad[r*values:(r+1)*values], allowedAt(s.X.Space, i), v, k.o.TopK)
 		}
 		copy(k.codes[c*d:], x.Chain(j))
 	}
 	return nil
 }
 
-// largest returns the at most n values other than cur with the largest entries of row, of
-// those allowed (nil: all), in increasing order of the values. list is memory.
-func largest(list []int32, row []float32, allowed []int32, cur int32, n int) []int32 {
-	less := func(a, b int32) bool { return row[a] < row[b] || row[a] == row[b] && a > b }
-	sink := func(i int) { // list is a heap whose root is the least
-		for {
-			child := 2*i + 1
-			if child+1 < len(list) && less(list[child+1], list[child]) {
-				child++
-			}
-			if child >= len(list) || !less(list[child], list[i]) {
-				return
-			}
-			list[i], list[child] = list[child], list[i]
-			i = child
-		}
-	}
-	add := func(v int32) {
-		switch {
-		case v == cur:
-		case len(list) < n:
-			if list = append(list, v); len(list) == n {
-				for i := n/2 - 1; i >= 0; i-- {
-					sink(i)
-				}
-			}
-		case less(list[0], v):
-			list[0] = v
-			sink(0)
-		}
-	}
-	if allowed == nil {
-		for v := range int32(len(row)) {
-			add(v)
-		}
-	}
-	for _, v := range allowed {
-		add(v)
-	}
+// largest returns the at most n values of a list other than cur with the largest entries of row, in increasing order of
+// the values.
+func largest(row []float32, list []int32, cur int32, n int) []int32 {
+	list = slices.DeleteFunc(slices.Clone(list), func(v int32) bool { return v == cur })
+	slices.SortFunc(list, func(a, b int32) int { return cmp.Or(cmp.Compare(row[b], row[a]), cmp.Compare(a, b)) })
+	list = slices.Clone(list[:min(n, len(list))])
 	slices.Sort(list)
+	return list
+}
+
+// allowedAt returns the values of a site.
+func allowedAt(space *energies.Space, site int) []int32 {
+	if list := space.AllowedAt(site); list != nil {
+		return list
+	}
+	list := make([]int32, space.Values)
+	for v := range list {
+		list[v] = int32(v)
+	}
 	return list
 }
 

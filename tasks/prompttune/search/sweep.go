@@ -246,18 +246,6 @@ func integers(v []float64) []int32 {
 	return codes
 }
 
-// allowedAt returns the values of a site.
-func allowedAt(space *energies.Space, site int) []int32 {
-	if list := space.AllowedAt(site); list != nil {
-		return list
-	}
-	list := make([]int32, space.Values)
-	for v := range list {
-		list[v] = int32(v)
-	}
-	return list
-}
-
 // short returns the short list of a site.
 func (k *sweeps) short(s *samplers.State, c, site int) []int32 {
 	values := s.X.Space.Values

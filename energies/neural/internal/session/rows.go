@@ -39,3 +39,15 @@ func AllowedBias(s *energies.Space) *ort.Tensor {
 	}
 	return &ort.Tensor{Shape: []int64{int64(rows), int64(s.Values)}, Data: v}
 }
+
+// Integers returns the tensor of an input of integers, int32 or int64.
+func Integers(v *onnx.ValueInfo, data []int64, shape ...int64) *ort.Tensor {
+	if v.Type.Elem != onnx.Int32 {
+		return &ort.Tensor{Shape: shape, Data: data}
+	}
+	narrow := make([]int32, len(data))
+	for i, x := range data {
+		narrow[i] = int32(x)
+	}
+	return &ort.Tensor{Shape: shape, Data: narrow}
+}

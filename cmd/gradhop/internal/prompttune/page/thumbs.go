@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"html/template"
 	"image"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gradhop/gradhop/internal/pages"
 	"github.com/gradhop/gradhop/internal/pictures"
+	"golang.org/x/sync/errgroup"
 )
 
 // Limits of the small pictures: edges in pixels, pictures of a set, and bytes past which a
@@ -43,40 +45,27 @@ func (p *Page) read(ctx context.Context, files []string) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	type made struct {
-		file string
-		url  template.URL
-	}
 	from := pictures.NewDecoder(pictures.Limits{Pixels: p.MaxPixels})
-	next, done := make(chan string), make(chan made)
-	var wg sync.WaitGroup
-	for range min(workers, len(wait)) {
-		wg.Go(func() {
-			for f := range next {
-				done <- made{f, thumb(ctx, from, f)}
+	var g errgroup.Group
+	g.SetLimit(workers)
+	var mu sync.Mutex // of t and n
+	n := 0
+	for _, f := range wait {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
+			url := thumb(ctx, from, f)
+			mu.Lock()
+			defer mu.Unlock()
+			t[f], n = url, n+1
+			if p.Progress != nil {
+				p.Progress(n, len(wait))
+			}
+			return nil
 		})
 	}
-	go func() {
-		defer close(done)
-		defer wg.Wait()
-		defer close(next)
-		for _, f := range wait {
-			select {
-			case next <- f:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	n := 0
-	for m := range done {
-		t[m.file], n = m.url, n+1
-		if p.Progress != nil {
-			p.Progress(n, len(wait))
-		}
-	}
-	return ctx.Err()
+	return cmp.Or(g.Wait(), ctx.Err())
 }
 
 func thumb(ctx context.Context, from *pictures.Decoder, file string) template.URL {

@@ -1,0 +1,57 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// Pool opens sessions on first use, one at a time. The zero value is empty. It is safe for concurrent use.
+type Pool[K comparable] struct {
+	mu       sync.Mutex
+	sessions map[K]*Session
+}
+
+// Get returns the session of key. The first caller opens it. Errors are not kept: the next call opens again.
+func (p *Pool[K]) Get(key K, open func() (*Session, error)) (*Session, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.sessions[key]; s != nil {
+		return s, nil
+	}
+	s, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if p.sessions == nil {
+		p.sessions = map[K]*Session{}
+	}
+	p.sessions[key] = s
+	return s, nil
+}
+
+// Update reads the weights of all sessions anew; see [Session.Update].
+func (p *Pool[K]) Update(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.sessions {
+		if err := s.Update(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the sessions whose keys match.
+func (p *Pool[K]) Close(match func(K) bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all error
+	for k, s := range p.sessions {
+		if match(k) {
+			all = errors.Join(all, s.Close())
+			delete(p.sessions, k)
+		}
+	}
+	return all
+}

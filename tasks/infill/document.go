@@ -1,0 +1,142 @@
+package infill
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/gradhop/gradhop/energies/neural/mlm"
+	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/samplers"
+)
+
+// Options say how [Model.Fill] fills texts.
+type Options struct {
+	// Words says which words may fill the blanks.
+	Words TextOptions
+	// Search says how to look for the best fillings. It is used where Draws is 0.
+	Search SearchOptions
+	// Draws is the number of sentences to draw instead. Sampling says how; its Steps and
+	// Thin are set to what Draws needs.
+	Draws    int
+	Sampling DrawOptions
+	// Folder, if it is not empty, is the folder of the run to make of the draws, in the format of
+	// package store. Resume continues the run that is there; see [LoadSaved].
+	Folder string
+	Resume bool
+	// Version is that of the program, for the record.
+	Version string
+	// Progress, which may be nil, is told how far the work on a text is.
+	Progress func(stage string, done, total int, note string)
+	// Log, which may be nil, takes lines about the run in Folder.
+	Log func(line string)
+}
+
+// Check returns an error for settings that no text can make right: an *InputError, or that
+// of the sampler. It also sets Sampling.Steps and Sampling.Thin.
+func (o *Options) Check() error {
+	if o.Draws == 0 {
+		return nil
+	}
+	if o.Draws < 0 || o.Sampling.Chains < 1 {
+		return badOption("draws and chains", "%d and %d: want 1 or more each", o.Draws, o.Sampling.Chains)
+	}
+	o.Sampling.spread(o.Draws)
+	return o.Sampling.Check()
+}
+
+// Document is a filled text with all that is needed to make it again. It is the same for
+// equal settings and seed but for seconds, whatever the number of threads and the size of
+// batches.
+type Document struct {
+	Gradhop  string   `json:"gradhop"` // version
+	Settings Settings `json:"settings"`
+	Model    ModelID  `json:"model"`
+	// Line is the number of the line that the text was read from, 0 for an argument.
+	Line  int    `json:"line,omitempty"`
+	Input string `json:"input"`
+	// Error says why there is no result.
+	Error  string  `json:"error,omitempty"`
+	Blanks []Blank `json:"blanks,omitempty"`
+	// Results are the best distinct sentences, best first, and Search says what they cost. A run that ends before
+	// its first draw has those that the search for starts found.
+	Results []Sentence `json:"results,omitempty"`
+	Search  *Cost      `json:"search,omitempty"`
+	// Draws are the sentences drawn, and Diagnostics say whether the chains have mixed.
+	Draws       []Draw       `json:"draws,omitempty"`
+	Diagnostics *Diagnostics `json:"diagnostics,omitempty"`
+	Interrupted bool         `json:"interrupted,omitempty"`
+}
+
+// ModelID names a model.
+type ModelID struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// String returns the name and the beginning of the checksum.
+func (m ModelID) String() string { return fmt.Sprintf("%s (sha256 %.12s)", m.Name, m.SHA256) }
+
+// Cost is that of a search.
+type Cost struct {
+	Sequences int64   `json:"sequences"` // that went through the model
+	Seconds   float64 `json:"seconds"`
+	Stopped   string  `json:"stopped,omitempty"` // as in Answer
+}
+
+// Settings are those that a result depends on.
+type Settings struct {
+	Energy        mlm.Form          `json:"energy"`
+	MaskEmbedding mlm.MaskEmbedding `json:"mask_embedding"`
+	Temperature   float64           `json:"temperature"`
+	Top           int               `json:"top,omitempty"`
+	Rank          Rank              `json:"rank"`
+	Beam          int               `json:"beam,omitempty"`
+	NoPunctuation bool              `json:"no_punctuation"`
+	NoRepeat      bool              `json:"no_repeat"`
+	Pieces        bool              `json:"pieces"`
+	Allow         []string          `json:"allow,omitempty"`
+	Block         []string          `json:"block,omitempty"`
+	Provider      string            `json:"provider"`
+	Guides        []GuideID         `json:"guides,omitempty"`
+	GuidesOnly    bool              `json:"guides_only,omitempty"` // Energy only proposes words
+	Sampling      *Sampling         `json:"sampling,omitempty"`
+}
+
+// Sampling are the settings of draws.
+type Sampling struct {
+	Draws   int    `json:"draws"`
+	Sampler string `json:"sampler"`
+	// Draft names the draft in full; "" is none.
+	Draft    string            `json:"draft,omitempty"`
+	Exact    bool              `json:"sampler_exact"`
+	Options  samplers.Settings `json:"sampler_options"` // defaults included
+	Gradient mlm.Gradient      `json:"gradient"`
+	Chains   int               `json:"chains"`
+	Sweeps   int               `json:"sweeps"` // of each chain
+	Warmup   int               `json:"warmup"` // sweeps before them
+	Thin     int               `json:"thin"`   // sweeps for each draw
+	Init     Start             `json:"init"`
+	Jumps    int               `json:"jumps"` // fillings of a search among which chains jump
+	Seed     uint64            `json:"seed"`
+}
+
+// ID names the model.
+func (m *Model) ID() ModelID { return ModelID{m.Source.Name, m.Source.SHA256} }
+
+func (m *Model) record(o *Options) Settings {
+	e, w := m.options, o.Words
+	s := Settings{
+		Energy: m.Form(), MaskEmbedding: cmp.Or(e.MaskEmbedding, mlm.MaskToken), Temperature: m.temperature(),
+		Top: o.Search.Top, Rank: m.rank(o.Search.Rank, w), Beam: o.Search.Beam,
+		NoPunctuation: w.NoPunctuation, NoRepeat: w.NoRepeat, Pieces: w.Pieces, Allow: w.Allow, Block: w.Block, GuidesOnly: w.GuidesOnly,
+		Provider: ort.ProviderName(e.Runtime.Provider),
+	}
+	for _, g := range w.Guides {
+		s.Guides = append(s.Guides, g.GuideID)
+	}
+	if reg, set, err := o.Sampling.sampler(); o.Draws > 0 && err == nil {
+		d := o.Sampling
+		s.Sampling = &Sampling{o.Draws, reg.Name, d.Draft, reg.Exact, reg.Settings(set), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Steps, d.Warmup, d.Thin, d.Init, d.jumps(), d.Seed}
+	}
+	return s
+}
