@@ -96,7 +96,7 @@ def main():
     p.add_argument("--model", type=pathlib.Path, default=pathlib.Path("models/data/bert-books"))
     p.add_argument("--gradhop", default="bin/gradhop")
     p.add_argument("--sentences", type=int, default=50)
-    p.add_argument("--weights", type=float, nargs="+", default=[0, 1, 3, 10])
+    p.add_argument("--weights", type=float, nargs="+", default=[0, 1, 3, 10, 20])
     p.add_argument("--print", type=int, default=12)
     p.add_argument("--seed", type=int, default=1)
     a = p.parse_args()
