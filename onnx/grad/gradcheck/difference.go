@@ -1,6 +1,8 @@
 package gradcheck
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -62,7 +64,12 @@ func (d *differ) values(v []float64, t float64) ([]float64, error) {
 		f[k] = u
 	}
 	f[d.input.name] = reference.Tensor(d.f.elem, d.input.shape, x)
-	out, err := d.f.Run(d.c.ctx, f)
+	ctx, cancel := context.WithTimeout(d.c.ctx, d.c.patience)
+	defer cancel()
+	out, err := d.f.Run(ctx, f)
+	if ctx.Err() != nil && d.c.ctx.Err() == nil {
+		return nil, errEndless
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -187,12 +194,15 @@ func (d *differ) derivative(v []float64, size float64) (estimate, error) {
 		}
 	}
 	longer, bend := 0.0, 0.0
+steps:
 	for _, h := range d.p.steps {
 		h *= d.scale
 		var y [4][]float64
 		for k, at := range []float64{1, -1, 2, -2} {
 			var err error
-			if y[k], err = d.values(v, at*h); err != nil {
+			if y[k], err = d.values(v, at*h); errors.Is(err, errEndless) {
+				continue steps
+			} else if err != nil {
 				return best, err
 			}
 		}

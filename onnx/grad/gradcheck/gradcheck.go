@@ -25,6 +25,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
@@ -168,6 +169,10 @@ func unsupported(format string, args ...any) error {
 	return &onnx.UnsupportedError{Package: "gradcheck", Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
+// errEndless says that a run did not end: a Loop that converges at some inputs goes on for ever at
+// others, and takes memory in each iteration.
+var errEndless = unsupported("a loop of the model does not end at inputs near those given, or at random ones; give others")
+
 // doesNotRun is the error for a model for which no inputs were found on which it runs and
 // gives finite numbers; err is what the last attempt met.
 func doesNotRun(err error) error {
@@ -184,6 +189,8 @@ type checker struct {
 	rng  *rand.Rand
 	feed reference.Feeds
 	rep  *Report
+	// patience is how long a run beside the point may take. See errEndless.
+	patience time.Duration
 	// original is the model and asked what was differentiated of it.
 	original *onnx.Model
 	asked    grad.Options
@@ -269,10 +276,12 @@ func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result,
 // same runs the original and the model with gradients as they are, notes how far
 // their outputs are apart, and returns what the second one gave.
 func (c *checker) same(m, after *onnx.Model) (reference.Feeds, error) {
+	start := time.Now()
 	want, err := reference.Run(c.ctx, m, []string{c.of}, c.feed, c.o.Runtime)
 	if err != nil {
 		return nil, err
 	}
+	c.patience = time.Second + 20*time.Since(start)
 	got, err := reference.Run(c.ctx, after, append([]string{c.of}, c.res.Grads...), c.feed, c.o.Runtime)
 	if err != nil {
 		return nil, err

@@ -362,6 +362,37 @@ func TestQuantized(t *testing.T) {
 }
 
 // TestErrors: what cannot be checked says why.
+// A loop that squares until the state is small ends below 1 and never from 1 on.
+func TestEndless(t *testing.T) {
+	n := newNet(t, 18)
+	x := n.Input("x", onnx.Float)
+	small := n.Const(onnx.NewFloat("", nil, []float32{0.01}))
+	scalar := func(name string, e onnx.DataType) *onnx.ValueInfo {
+		return &onnx.ValueInfo{Name: name, Type: onnx.Type{Elem: e, HasShape: true}}
+	}
+	body := &onnx.Graph{
+		Name:    "body",
+		Inputs:  []*onnx.ValueInfo{scalar("i", onnx.Int64), scalar("on", onnx.Bool), scalar("p", onnx.Float)},
+		Outputs: []*onnx.ValueInfo{scalar("more", onnx.Bool), scalar("p2", onnx.Float)},
+		Nodes: []*onnx.Node{
+			{Op: "Mul", Inputs: []string{"p", "p"}, Outputs: []string{"p2"}},
+			{Op: "Greater", Inputs: []string{"p2", string(small)}, Outputs: []string{"more"}},
+		},
+	}
+	yes := n.Const(onnx.NewBool("", nil, []bool{true}))
+	m := n.done(n.Op("Loop", []build.Value{"", yes, x}, &onnx.Attribute{Name: "body", Type: onnx.AttrGraph, G: body}))
+	o := grad.Options{Wrt: []string{"x"}}
+	r, err := grad.Append(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]*ort.Tensor{"x": {Data: []float32{0.995}}}
+	rep, err := gradcheck.Check(t.Context(), m, o, r, gradcheck.Options{Seed: 1, Runtime: single, Feed: at, Directions: 1, Entries: 1})
+	if err != nil || !rep.Passed {
+		t.Fatalf("%v\n%s", err, describe(rep))
+	}
+}
+
 func TestErrors(t *testing.T) {
 	n := newNet(t, 18)
 	x := n.Input("x", onnx.Float, shape.D(2))

@@ -1,12 +1,14 @@
 package gradcheck
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/grad"
@@ -38,7 +40,12 @@ func (c *checker) fill(m, after *onnx.Model) error {
 			if err != nil {
 				return err
 			}
-			out, err := reference.Run(c.ctx, m, []string{c.of}, f, c.o.Runtime)
+			ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)
+			out, err := reference.Run(ctx, m, []string{c.of}, f, c.o.Runtime)
+			if ctx.Err() != nil {
+				err = errEndless
+			}
+			cancel()
 			if c.ctx.Err() != nil {
 				return c.ctx.Err()
 			}
