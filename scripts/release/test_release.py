@@ -14,7 +14,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).parents[2]
 GORELEASER = "github.com/goreleaser/goreleaser/v2@v2.12.7"
-MODULE, VERSION = "github.com/gradhop/gradhop", "v0.0.1"
+MODULE = "github.com/gradhop/gradhop"
 
 
 def output(*command, **options):
@@ -47,26 +47,28 @@ def test_other_systems(system, processor, target):
 
 def test_go_install(tmp_path, request):
     """go install from a proxy that has the files of the last commit builds a program that fills a blank."""
+    # The go command remembers the files of a version by its name.
+    version = "v0.0.1-g" + output("git", "rev-parse", "--short", "HEAD").strip()
     versions = tmp_path / "proxy" / MODULE / "@v"
     versions.mkdir(parents=True)
-    (versions / "list").write_text(VERSION + "\n")
-    (versions / f"{VERSION}.info").write_text(json.dumps({"Version": VERSION}))
-    (versions / f"{VERSION}.mod").write_text(output("git", "show", "HEAD:go.mod"))
-    prefix = f"{MODULE}@{VERSION}/"
-    subprocess.run(["git", "archive", "--format=zip", f"--prefix={prefix}", "-o", versions / f"{VERSION}.zip", "HEAD"], cwd=ROOT, check=True)
-    with zipfile.ZipFile(versions / f"{VERSION}.zip") as z:
+    (versions / "list").write_text(version + "\n")
+    (versions / f"{version}.info").write_text(json.dumps({"Version": version}))
+    (versions / f"{version}.mod").write_text(output("git", "show", "HEAD:go.mod"))
+    prefix = f"{MODULE}@{version}/"
+    subprocess.run(["git", "archive", "--format=zip", f"--prefix={prefix}", "-o", versions / f"{version}.zip", "HEAD"], cwd=ROOT, check=True)
+    with zipfile.ZipFile(versions / f"{version}.zip") as z:
         assert prefix + "go.mod" in z.namelist()
     others, cache = (output("go", "env", name).strip() for name in ("GOPROXY", "GOMODCACHE"))
-    copies = [pathlib.Path(cache, f"{MODULE}@{VERSION}"), pathlib.Path(cache, "cache/download", MODULE)]
-    for copy in copies:  # of another commit, and that of this one
+    copies = [pathlib.Path(cache, f"{MODULE}@{version}"), pathlib.Path(cache, "cache/download", MODULE)]
+    for copy in copies:
         shutil.rmtree(copy, ignore_errors=True)
         request.addfinalizer(lambda copy=copy: shutil.rmtree(copy, ignore_errors=True))
     env = os.environ | {
         "GOBIN": str(tmp_path / "bin"), "GOPROXY": f"{(tmp_path / 'proxy').as_uri()},{others}", "GONOSUMDB": MODULE, "GONOSUMCHECK": "1",
         "GOFLAGS": "-mod=mod -modcacherw",
     }  # fmt: skip
-    subprocess.run(["go", "install", f"{MODULE}/cmd/gradhop@{VERSION}"], cwd=tmp_path, env=env, check=True, capture_output=True, text=True)
+    subprocess.run(["go", "install", f"{MODULE}/cmd/gradhop@{version}"], cwd=tmp_path, env=env, check=True, capture_output=True, text=True)
     program = tmp_path / "bin" / "gradhop"
-    assert VERSION in subprocess.run([program, "version"], check=True, capture_output=True, text=True).stdout
+    assert version in subprocess.run([program, "version"], check=True, capture_output=True, text=True).stdout
     filled = subprocess.run([program, "infill", "--top", "1", "a [MASK] day ."], check=True, capture_output=True, text=True, cwd=tmp_path).stdout
     assert filled.strip().endswith("day .")
