@@ -64,12 +64,7 @@ func (d *differ) values(v []float64, t float64) ([]float64, error) {
 		f[k] = u
 	}
 	f[d.input.name] = reference.Tensor(d.f.elem, d.input.shape, x)
-	ctx, cancel := context.WithTimeout(d.c.ctx, d.c.patience)
-	defer cancel()
-	out, err := d.f.Run(ctx, f)
-	if ctx.Err() != nil && d.c.ctx.Err() == nil {
-		return nil, errEndless
-	}
+	out, err := d.c.run(d.c.patience, func(ctx context.Context) (reference.Feeds, error) { return d.f.Run(ctx, f) })
 	if err != nil {
 		return nil, err
 	}

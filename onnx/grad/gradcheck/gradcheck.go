@@ -169,9 +169,23 @@ func unsupported(format string, args ...any) error {
 	return &onnx.UnsupportedError{Package: "gradcheck", Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
-// errEndless says that a run did not end: a Loop that converges at some inputs goes on for ever at
-// others, and takes memory in each iteration.
-var errEndless = unsupported("a loop of the model does not end at inputs near those given, or at random ones; give others")
+// errEndless says that a run of a model with loops did not end: a Loop that converges at some inputs goes on
+// for ever at others, and takes memory in each iteration.
+var errEndless = unsupported("a loop of the model did not end in time; give inputs at which it does")
+
+// run runs a model or a program by f. If the model has loops, it gives up after a time.
+func (c *checker) run(limit time.Duration, f func(context.Context) (reference.Feeds, error)) (reference.Feeds, error) {
+	if !c.loops {
+		return f(c.ctx)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, limit)
+	defer cancel()
+	out, err := f(ctx)
+	if ctx.Err() != nil && c.ctx.Err() == nil {
+		return nil, errEndless
+	}
+	return out, err
+}
 
 // doesNotRun is the error for a model for which no inputs were found on which it runs and
 // gives finite numbers; err is what the last attempt met.
@@ -189,7 +203,8 @@ type checker struct {
 	rng  *rand.Rand
 	feed reference.Feeds
 	rep  *Report
-	// patience is how long a run beside the point may take. See errEndless.
+	// loops says that the model has a Loop, and patience how long a run of it beside the point may take.
+	loops    bool
 	patience time.Duration
 	// original is the model and asked what was differentiated of it.
 	original *onnx.Model
@@ -255,6 +270,11 @@ func Check(ctx context.Context, m *onnx.Model, o grad.Options, res *grad.Result,
 	})
 	rewrite.Prune(after.Graph)
 	c.original = m
+	isLoop := func(n *onnx.Node) { c.loops = c.loops || n.Op == "Loop" }
+	onnx.EachNode(m.Graph.Nodes, isLoop)
+	for _, f := range m.Functions {
+		onnx.EachNode(f.Nodes, isLoop)
+	}
 	c.asked = grad.Options{Of: c.of, Wrt: o.Wrt, Reduce: o.Reduce} // the rest is done
 	if err := c.fill(m, after); err != nil {
 		return nil, err

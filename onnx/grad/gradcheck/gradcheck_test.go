@@ -361,8 +361,8 @@ func TestQuantized(t *testing.T) {
 	}
 }
 
-// TestErrors: what cannot be checked says why.
-// A loop that squares until the state is small ends below 1 and never from 1 on.
+// TestEndless: steps at which a loop does not end are set aside. It squares until the state is small, below 1 in the
+// end and never from 1 on.
 func TestEndless(t *testing.T) {
 	n := newNet(t, 18)
 	x := n.Input("x", onnx.Float)
@@ -393,6 +393,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
+// TestErrors: what cannot be checked says why.
 func TestErrors(t *testing.T) {
 	n := newNet(t, 18)
 	x := n.Input("x", onnx.Float, shape.D(2))

@@ -40,14 +40,14 @@ func (c *checker) fill(m, after *onnx.Model) error {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)
-			out, err := reference.Run(ctx, m, []string{c.of}, f, c.o.Runtime)
-			if ctx.Err() != nil {
-				err = errEndless
-			}
-			cancel()
+			out, err := c.run(10*time.Second, func(ctx context.Context) (reference.Feeds, error) {
+				return reference.Run(ctx, m, []string{c.of}, f, c.o.Runtime)
+			})
 			if c.ctx.Err() != nil {
 				return c.ctx.Err()
+			}
+			if errors.Is(err, errEndless) && positive {
+				return err
 			}
 			if err == nil && !finite(out[c.of].Float64s()) {
 				err = errors.New("the output is not finite")
