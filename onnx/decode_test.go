@@ -109,6 +109,24 @@ func TestDecodeKinds(t *testing.T) {
 	}
 }
 
+// TestStandardDomain: "ai.onnx" and "" name the same operators.
+func TestStandardDomain(t *testing.T) {
+	call := &Node{Op: "Relu", Domain: "ai.onnx", Inputs: []string{"x"}, Outputs: []string{"y"}}
+	m := &Model{IRVersion: 8, Opsets: map[string]int64{"ai.onnx": 18}, Graph: &Graph{Nodes: []*Node{call}},
+		Functions: []*Function{{Name: "f", Domain: "ai.onnx", Nodes: []*Node{call}, Opsets: map[string]int64{"ai.onnx": 18}}}}
+	b, err := Encode(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err = Decode(b); err != nil {
+		t.Fatal(err)
+	}
+	f := m.Functions[0]
+	if m.Opset() != 18 || m.Graph.Nodes[0].Domain != "" || f.Domain != "" || f.Nodes[0].Domain != "" || f.Opsets[""] != 18 {
+		t.Errorf("opsets %v and %v, domains %q, %q, %q", m.Opsets, f.Opsets, m.Graph.Nodes[0].Domain, f.Domain, f.Nodes[0].Domain)
+	}
+}
+
 func TestDecodeTypedData(t *testing.T) {
 	raw, typed := load(t, "raw.onnx").Graph, load(t, "typed.onnx").Graph
 	if len(raw.Initializers) != len(typed.Initializers) || len(raw.Initializers) < 22 {
