@@ -1,5 +1,30 @@
 package onnx
 
+import (
+	"fmt"
+	"strings"
+)
+
+// Types whose values stay encoded in Attribute.Other.
+const (
+	AttrSparse     AttrType = 11
+	AttrSparses    AttrType = 12
+	AttrTypeProto  AttrType = 13
+	AttrTypeProtos AttrType = 14
+)
+
+// attrNames are the types as spelled in operators.tsv.
+var attrNames = [...]string{"undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings", "tensors",
+	"graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos"}
+
+// String returns the type in words, or "kind N" if N is unknown.
+func (t AttrType) String() string {
+	if t < 0 || int(t) >= len(attrNames) {
+		return fmt.Sprintf("kind %d", int32(t))
+	}
+	return strings.ReplaceAll(attrNames[t], "_", " ")
+}
+
 // IntAttr returns an integer attribute.
 func IntAttr(name string, v int64) *Attribute {
 	return &Attribute{Name: name, Type: AttrInt, I: v}
