@@ -1,8 +1,6 @@
 package onnx
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // Decode decodes the contents of an .onnx file.
 //

@@ -2,16 +2,16 @@ package ort
 
 import (
 	"context"
-	"github.com/gradhop/gradhop/onnx"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/gradhop/gradhop/onnx"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // A proto builds protobuf bytes: the tests make their models by hand, so that
-// they depend on no other package.
+// they do not depend on what package onnx writes.
 type proto []byte
 
 func (p proto) num(field protowire.Number, v int) proto {

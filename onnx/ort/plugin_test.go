@@ -3,7 +3,6 @@ package ort
 import (
 	"context"
 	"errors"
-	"github.com/gradhop/gradhop/onnx"
 	"math"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/gradhop/gradhop/internal/librarytest"
 	"github.com/gradhop/gradhop/internal/orttest"
+	"github.com/gradhop/gradhop/onnx"
 )
 
 // TestOpenVINO: a session on the plug-in, in both precisions, and as a plug-in of any kind.

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/gradhop/gradhop/onnx"
 	"math"
 	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gradhop/gradhop/onnx"
 )
 
 var bg = context.Background()

@@ -12,7 +12,7 @@ import (
 //
 //	max(x, 0) + log(w) + (e - (w - 1)),
 //
-// where the last term is what rounding took from w, so that small results keep their precision. onnxruntime 1.31 computes
+// where the last term is what rounding took from w, so that small results keep their precision. onnxruntime computes
 // its own operator number by number, which takes four times as long on one thread. Bodies of control flow stay.
 func Softplus(m *onnx.Model) error {
 	nodes := slices.Clone(m.Graph.Nodes)

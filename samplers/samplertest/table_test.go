@@ -46,7 +46,7 @@ func newTable(sp *energies.Space, logp []float64) (*tabled, error) {
 	return e, nil
 }
 
-// index returns the number of a state of sp, allowed or not: its codes read as digits, the first site
+// digits returns the number of a state of sp, allowed or not: its codes read as digits, the first site
 // being the most significant.
 func digits(sp *energies.Space, x []int32) int {
 	k := 0

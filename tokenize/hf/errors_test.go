@@ -107,6 +107,7 @@ func TestLoadErrors(t *testing.T) {
 		"moved added token": {changed(t, "bert-cased", func(f, _ obj) { f["added_tokens"].([]any)[4].(obj)["id"] = 3 }), format, `"[MASK]" is listed twice, as 4 and 3`},
 		"empty added token": {changed(t, "bert-cased", func(f, _ obj) { f["added_tokens"].([]any)[4].(obj)["content"] = "" }), format, "added token without content"},
 		"duplicate key":     {folder("tokenizer.json", strings.Replace(whole, `"vocab":{`, `"vocab":{"<s>":0,`, 1)), format, `"<s>" is listed twice`},
+		"null id":           {folder("tokenizer.json", strings.Replace(whole, `"vocab":{`, `"vocab":{"zz":null,`, 1)), format, `the id of "zz" is not a number`},
 		"merges line":       {folder("vocab.json", `{"a":0}`, "merges.txt", "#version\nt h\nthe\n"), format, `merges.txt:3: merge "the" is not two pieces`},
 		"merges bytes":      {folder("vocab.json", `{"a":0}`, "merges.txt", "#version\nt \xff\n"), format, "merges.txt:2: not UTF-8"},
 	} {

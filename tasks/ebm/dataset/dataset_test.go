@@ -160,7 +160,7 @@ func TestRefused(t *testing.T) {
 		_, err := dataset.Load(c.path, &c.space, c.b, 0)
 		var bad *energies.DefinitionError
 		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &bad) {
-			t.Errorf("%s: error %v (%T); want an ArgumentError with %q", name, err, err, c.want)
+			t.Errorf("%s: error %v (%T); want a DefinitionError with %q", name, err, err, c.want)
 		}
 	}
 }

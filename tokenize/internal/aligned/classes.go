@@ -26,7 +26,6 @@ var (
 	Mark        = of("Mark")        // removed by the normalizer StripAccents
 	Punctuation = of("Punctuation") // words are split at these
 	Word        = of("Word")        // \w of a regular expression
-	Space       = of(`\s`)          // \s of a regular expression
 	Letter      = of(`\p{L}`)       // \p{L} of a regular expression
 	Number      = of(`\p{N}`)       // \p{N} of a regular expression
 

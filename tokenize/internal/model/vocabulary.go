@@ -74,11 +74,11 @@ func (v *Vocabulary) UnmarshalJSON(data []byte) error {
 	for d.More() {
 		key, _ := d.Token() // data is valid JSON
 		piece := key.(string)
-		var id int32
-		if err := d.Decode(&id); err != nil {
+		var id *int32
+		if err := d.Decode(&id); err != nil || id == nil {
 			return fmt.Errorf("the id of %q is not a number in range", piece)
 		}
-		if err := v.Add(piece, id); err != nil {
+		if err := v.Add(piece, *id); err != nil {
 			return err
 		}
 	}
