@@ -391,6 +391,7 @@ func TestRefused(t *testing.T) {
 		{func(o *Options) { o.Path = write(t, "e.txt", nil) }, "e.txt: no line", &bad},
 		{func(o *Options) { o.Path = write(t, "x.gz", damaged) }, "x.gz: cannot be read: flate: corrupt input", &bad},
 		{func(o *Options) { o.Path = write(t, "x.parquet", []byte("PAR1 and no more")) }, "x.parquet: no whole Parquet file", &bad},
+		{func(o *Options) { o.Path = write(t, "x.parquet", []byte("nothing")) }, "x.parquet: no whole Parquet file", &bad},
 		{func(o *Options) { o.Field = "sentence" }, `line 1: no field "sentence"; the record has id, length, text`, &bad},
 		{func(o *Options) { o.Dir, o.Resume = dir, true; o.Settings = map[string]int{"a": 3} }, "settings.a is 1 there, 3 here", &mismatch},
 		{func(o *Options) { o.Dir, o.Resume = dir, true; o.Path = write(t, "x.jsonl", []byte(objects+"\n")) }, "the corpus has changed", &mismatch},

@@ -67,8 +67,8 @@ type reader struct {
 // peeked is the number of bytes by which the format of a file is judged.
 const peeked = 1 << 16
 
-// open opens a file. Where format is "" it is Parquet or compressed if its first bytes say so, and JSON lines if its name
-// or its first line does.
+// open opens a file, which is compressed if its first bytes say so. Where format is "" it is Parquet if its first bytes
+// or its name says so, and JSON lines if its name or its first line does.
 func open(path, field string, format Format) (_ *reader, err error) {
 	fail := func(reason string, err error) (*reader, error) {
 		return nil, &Error{Path: path, Reason: reason, Err: err}
@@ -88,7 +88,7 @@ func open(path, field string, format Format) (_ *reader, err error) {
 	name := strings.ToLower(filepath.Base(path))
 	var plain io.Reader = raw
 	switch {
-	case string(magic) == "PAR1":
+	case string(magic) == "PAR1", format == Parquet, format == "" && strings.HasSuffix(name, ".parquet"):
 		r.format = Parquet
 		return r.openParquet(path)
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
