@@ -9,6 +9,7 @@ import (
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/build"
 	"github.com/gradhop/gradhop/onnx/ort"
+	"github.com/gradhop/gradhop/onnx/rewrite"
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
@@ -39,12 +40,21 @@ func TestRecurrentKinks(t *testing.T) {
 }
 
 // recurrent makes a recurrent node of any form: directions, activations, initial
-// states, lengths, peepholes, any of the outputs and, with kinks, clipping.
+// states, lengths, peepholes, any of the outputs and, with kinks, clipping. The number of
+// steps is open in some.
 func recurrent(g *gradtest.Gen, op string, kinks bool) {
 	gates, activations := recurrentSizes[op].gates, recurrentSizes[op].activations
-	g.Prepare = unroll // the runtime has no kernel for double
+	g.Prepare = func(m *onnx.Model) error { // the runtime has no kernel for double
+		if err := rewrite.Bind(m, g.Sizes); err != nil {
+			return err
+		}
+		return unroll(m)
+	}
 	steps, hidden, input := int64(g.Between(1, 3)), int64(g.Between(1, 2)), shape.D(int64(g.Between(1, 3)))
-	batch := g.Dim()
+	batch, length := g.Dim(), shape.D(steps)
+	if g.Symbolic && g.Coin() {
+		g.Sizes["steps"], length = steps, shape.Sym("steps")
+	}
 	direction := []string{"forward", "reverse", "bidirectional"}[g.R.IntN(3)]
 	dirs := int64(1)
 	if direction == "bidirectional" {
@@ -53,10 +63,10 @@ func recurrent(g *gradtest.Gen, op string, kinks bool) {
 	small := func() float64 { return 0.6 * g.Signed() }
 	D, H := shape.D(dirs), shape.D(hidden)
 	x := make([]build.Value, 8)
-	sequence, state := []shape.Dim{shape.D(steps), batch, input}, []shape.Dim{D, batch, H}
+	sequence, state := []shape.Dim{length, batch, input}, []shape.Dim{D, batch, H}
 	attrs := []*onnx.Attribute{onnx.IntAttr("hidden_size", hidden), onnx.StringAttr("direction", direction)}
 	if g.Opset() >= 14 && g.R.IntN(3) == 0 { // the batch in front
-		sequence, state = []shape.Dim{batch, shape.D(steps), input}, []shape.Dim{batch, D, H}
+		sequence, state = []shape.Dim{batch, length, input}, []shape.Dim{batch, D, H}
 		attrs = append(attrs, onnx.IntAttr("layout", 1))
 	}
 	x[0] = g.Float(sequence, g.Signed)

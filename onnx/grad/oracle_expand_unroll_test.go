@@ -66,7 +66,7 @@ func TestUnrolled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := unroll(m); err != nil {
+				if err := g.Prepare(m); err != nil {
 					t.Fatal(err)
 				}
 				got, err := gradtest.Run(m, g.Feeds)

@@ -284,11 +284,11 @@ func init() {
 	driver.RegisterExpansion(driver.Contrib, "ExpandDims", 1, expand.ExpandDims)
 
 	// expansion: rnn gru
-	driver.Register("", "GRU", 7, expand.RecurrentRule([]string{"sigmoid", "tanh"}, expand.GruCell), driver.AllOutputs)
+	driver.Register("", "GRU", 7, expand.RecurrentRule(expand.Gru), driver.AllOutputs)
 
 	// expansion: rnn lstm
-	driver.Register("", "LSTM", 7, expand.RecurrentRule([]string{"sigmoid", "tanh", "tanh"}, expand.LstmCell), driver.AllOutputs)
-	driver.Register("", "RNN", 7, expand.RecurrentRule([]string{"tanh"}, expand.RnnCell), driver.AllOutputs)
+	driver.Register("", "LSTM", 7, expand.RecurrentRule(expand.Lstm), driver.AllOutputs)
+	driver.Register("", "RNN", 7, expand.RecurrentRule(expand.Rnn), driver.AllOutputs)
 
 	// expansion: rotary
 	driver.RegisterExpansion("", "RotaryEmbedding", 23, expand.Rotary)

@@ -16,17 +16,18 @@ import (
 // of inputs and weights, are one product each for all steps.
 //
 // Activations may be any that the standard lists, with clipping; sequences of
-// different lengths are masked; every output may have a gradient. The number of steps
-// must be known.
+// different lengths are masked; every output may have a gradient. Where the number of
+// steps is not known, or is large, a Scan over the cell takes the place of the node.
 
-// mostSteps bounds the steps that are written out: each takes about twenty nodes.
-const mostSteps = 1 << 16
+// mostSteps bounds the steps that are written out: each takes about twenty nodes, and beyond it a Scan is as fast.
+const mostSteps = 512
 
 // recurrent is what LSTM, GRU and RNN have in common.
 type recurrent struct {
 	b      *build.Builder
 	n      driver.Node
-	steps  int64
+	steps  int64 // 0 where they are not written out
+	length shape.Dim
 	batch  shape.Dim
 	hidden int64
 	dirs   int
@@ -63,21 +64,27 @@ type recurrentGrads struct {
 	dp       driver.Value
 }
 
-// RecurrentRule returns a rule: cell does one direction.
-func RecurrentRule(activations []string, cell func(d *direction) recurrentGrads) driver.Rule {
+// Cell is a kind of recurrent node.
+type Cell struct {
+	activations []string
+	// inputs returns what the gates get from x, [steps, batch, gates·hidden].
+	inputs func(d *direction) driver.Value
+	// weights returns what a step multiplies states by.
+	weights func(d *direction) []driver.Value
+	// step returns the next states from the inputs of a step; c is "" but for LSTM.
+	step func(d *direction, x driver.Value, weights []driver.Value, h, c driver.Value) (nextH, nextC driver.Value)
+	// gradients writes out the steps of one direction and their gradients.
+	gradients func(d *direction) recurrentGrads
+}
+
+// RecurrentRule returns the rule of a recurrent node.
+func RecurrentRule(cell Cell) driver.Rule {
 	return func(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 		if driver.BatchFirst(n.Node) {
-			all := driver.ExpandBatchFirst(b, n.Node)
-			var outs, seeds []driver.Value
-			for i, d := range dy {
-				if d != "" && all != nil {
-					outs, seeds = append(outs, all[i]), append(seeds, d)
-				}
-			}
-			return driver.Nested(b, n, outs, seeds)
+			return nested(b, n, driver.ExpandBatchFirst(b, n.Node), dy)
 		}
 		since := len(b.Model().Graph.Nodes)
-		r := readRecurrent(b, n, dy, activations)
+		r := readRecurrent(b, n, dy, cell.activations)
 		if r == nil || b.Err() != nil {
 			return nil
 		}
@@ -88,15 +95,40 @@ func RecurrentRule(activations []string, cell func(d *direction) recurrentGrads)
 			if b.Err() != nil {
 				return nil
 			}
-			parts[i] = cell(ds[i])
+			if r.steps == 0 {
+				ds[i].scan(cell)
+			} else {
+				parts[i] = cell.gradients(ds[i])
+			}
 		}
 		if b.Err() != nil {
 			return nil
 		}
-		dx := r.collect(ds, parts)
-		b.Replace(n.Node, since, r.outputs(ds))
+		outs := r.outputs(ds)
+		if len(n.Outputs) > len(outs) {
+			driver.Refuse(b, n.Node, "it has %d outputs, of at most %d", len(n.Outputs), len(outs))
+			return nil
+		}
+		var dx []driver.Value
+		if r.steps == 0 {
+			dx = nested(b, n, outs, dy)
+		} else {
+			dx = r.collect(ds, parts)
+		}
+		b.Replace(n.Node, since, outs)
 		return dx
 	}
+}
+
+// nested returns the gradients of the inputs of n through nodes that compute all its outputs.
+func nested(b *build.Builder, n driver.Node, all, dy []driver.Value) []driver.Value {
+	var outs, seeds []driver.Value
+	for i, d := range dy {
+		if d != "" && i < len(all) {
+			outs, seeds = append(outs, all[i]), append(seeds, d)
+		}
+	}
+	return driver.Nested(b, n, outs, seeds)
 }
 
 // readRecurrent reads shapes and attributes; nil after an error.
@@ -108,14 +140,9 @@ func readRecurrent(b *build.Builder, n driver.Node, dy []driver.Value, defaults 
 		b.Fail(driver.BadShape(n.Label(), r.x, rankString(s, ok), "[steps, batch, input]"))
 		return nil
 	}
-	r.batch = s[1]
-	if r.steps, ok = s[0].Const(); !ok || r.steps < 1 {
-		b.Fail(driver.BadShape(n.Label(), n.In(0), shape.String(s), "a number of steps"))
-		return nil
-	}
-	if r.steps > mostSteps {
-		driver.Refuse(b, n.Node, "%d steps are too many to be written out one by one", r.steps)
-		return nil
+	r.length, r.batch = s[0], s[1]
+	if r.steps, _ = s[0].Const(); r.steps > mostSteps {
+		r.steps = 0
 	}
 	if r.hidden, ok = sr[2].Const(); !ok {
 		r.hidden = n.Int("hidden_size", 0)
@@ -128,15 +155,12 @@ func readRecurrent(b *build.Builder, n driver.Node, dy []driver.Value, defaults 
 		return nil
 	}
 	if lens := n.In(4); lens != "" {
-		at := make([]int32, r.steps)
-		for i := range at {
-			at[i] = int32(i)
-		}
-		keep := b.Op("Less", []driver.Value{b.Const(onnx.NewInt32("", []int64{r.steps, 1}, at)), b.Unsqueeze(lens, 0)})
+		at := b.Unsqueeze(b.Cast(driver.CountUp(b, r.length, r.x), onnx.Int32), 1)
+		keep := b.Op("Less", []driver.Value{at, b.Unsqueeze(lens, 0)})
 		r.mask = b.Unsqueeze(b.Cast(keep, r.elem), 2)
 	}
 	get := func(i int) driver.Value {
-		if i < len(dy) {
+		if i < len(dy) && r.steps > 0 {
 			return dy[i]
 		}
 		return ""

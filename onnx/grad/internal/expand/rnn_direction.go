@@ -16,6 +16,9 @@ func (r *recurrent) direction(i int) *direction {
 		d.wb, d.rb = halves(b, bias, 0)
 	}
 	d.h0 = r.state(r.n.In(5), i)
+	if r.n.Op == "LSTM" {
+		d.c0 = r.state(r.n.In(6), i)
+	}
 	if dy := r.pick(r.dy, 1, i); dy != "" {
 		if r.mask != "" {
 			dy = b.Mul(dy, r.mask)

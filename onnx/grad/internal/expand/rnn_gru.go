@@ -6,17 +6,52 @@ import (
 	"github.com/gradhop/gradhop/onnx/shape"
 )
 
-// GruCell: gates in the order z, r, h, and
+// Gru: gates in the order z, r, h, and
 //
 //	h = (1 - z)·g(a) + z·h₋₁,
 //	a = x·W_hᵀ + b_w + r·(h₋₁·R_hᵀ + b_r)   with linear_before_reset,
 //	a = x·W_hᵀ + (r·h₋₁)·R_hᵀ + b_w + b_r   without.
-func GruCell(d *direction) recurrentGrads {
-	x := d.parts(d.fromInput(d.wb), 3)
-	if d.n.Int("linear_before_reset", 0) != 0 {
-		return d.resetAfter(x)
+var Gru = Cell{activations: []string{"sigmoid", "tanh"}, inputs: gruInputs, weights: gruWeights, step: gruStep,
+	gradients: func(d *direction) recurrentGrads {
+		x := d.parts(gruInputs(d), 3)
+		if d.resetsAfter() {
+			return d.resetAfter(x)
+		}
+		return d.resetBefore(x)
+	}}
+
+func (d *direction) resetsAfter() bool { return d.n.Int("linear_before_reset", 0) != 0 }
+
+func gruInputs(d *direction) driver.Value {
+	if d.resetsAfter() {
+		return d.fromInput(d.wb)
 	}
-	return d.resetBefore(x)
+	return d.fromInput(d.wb, d.rb)
+}
+
+func gruWeights(d *direction) []driver.Value {
+	if !d.resetsAfter() {
+		rzr, rh := d.split()
+		return []driver.Value{d.b.SwapLast(rzr), d.b.SwapLast(rh)}
+	}
+	weights := transposed(d)
+	if d.rb != "" {
+		weights = append(weights, d.rb)
+	}
+	return weights
+}
+
+func gruStep(d *direction, x driver.Value, weights []driver.Value, h, _ driver.Value) (nextH, nextC driver.Value) {
+	z := d.parts(x, 3)
+	q := d.b.MatMul(h, weights[0])
+	if d.resetsAfter() {
+		nextH, _, _ = d.after(z, d.parts(d.sum(append([]driver.Value{q}, weights[1:]...)...), 3), h)
+		return nextH, ""
+	}
+	gates := d.parts(q, 2)
+	u := d.b.Mul(d.act[0].apply(d.b, d.b.Add(z[1], gates[1])), h)
+	a := d.b.Add(z[2], d.b.MatMul(u, weights[1]))
+	return d.mix(d.b.Add(z[0], gates[0]), a, h), ""
 }
 
 // eachStep returns the gates of each step.
@@ -37,25 +72,28 @@ func (d *direction) mix(z, a, before driver.Value) driver.Value {
 	return b.Add(b.Mul(b.Sub(b.Scalar(1, update), update), d.act[1].apply(b, a)), b.Mul(update, before))
 }
 
+// after returns the next state, and the update and reset gates, where q = h₋₁·Rᵀ + b_r.
+func (d *direction) after(x, q []driver.Value, before driver.Value) (h, az, ar driver.Value) {
+	b := d.b
+	az, ar = b.Add(x[0], q[0]), b.Add(x[1], q[1])
+	return d.mix(az, b.Add(x[2], b.Mul(d.act[0].apply(b, ar), q[2])), before), az, ar
+}
+
 // resetAfter: everything is element-wise in the two products. dh₋₁ = [dz, dr, dq]·R +
 // dh·∂h/∂h₋₁, where q = h₋₁·R_hᵀ + b_r.
 func (d *direction) resetAfter(x []driver.Value) recurrentGrads {
 	b := d.b
-	cell := func(x, q []driver.Value, before driver.Value) (h, az, ar driver.Value) {
-		az, ar = b.Add(x[0], q[0]), b.Add(x[1], q[1])
-		return d.mix(az, b.Add(x[2], b.Mul(d.act[0].apply(b, ar), q[2])), before), az, ar
-	}
 	xs, fromH := d.eachStep(x), make([]driver.Value, d.steps)
 	d.forward(func(t int, h driver.Value) driver.Value {
 		fromH[t] = d.fromState(h, d.r)
 		if d.rb != "" {
 			fromH[t] = b.Add(fromH[t], d.rb)
 		}
-		next, _, _ := cell(xs[t], d.parts(fromH[t], 3), h)
+		next, _, _ := d.after(xs[t], d.parts(fromH[t], 3), h)
 		return next
 	})
 	q := d.parts(d.join(fromH), 3)
-	h, az, ar := cell(x, q, d.before)
+	h, az, ar := d.after(x, q, d.before)
 	k := d.diagonal(h, az, ar, x[2], q[2], d.before)
 	direct := k[4]
 	if d.mask != "" {
@@ -75,18 +113,16 @@ func (d *direction) resetAfter(x []driver.Value) recurrentGrads {
 	return recurrentGrads{dzx: b.Mul(d.beside(dh, dh, dh), inputs), dzh: d.join(dz), dh0: carry}
 }
 
+// split returns the rows of R of the update and reset gates, and those of the candidate.
+func (d *direction) split() (rzr, rh driver.Value) {
+	return driver.Slice(d.b, d.r, 0, shape.D(0), shape.D(2*d.hidden), nil), driver.Slice(d.b, d.r, 0, shape.D(2*d.hidden), shape.D(3*d.hidden), nil)
+}
+
 // resetBefore: with u = r·h₋₁, da = dh·∂h/∂a, du = da·R_h, and dh₋₁ = dh·∂h/∂h₋₁ +
 // du·r + [dz, dr]·R_zr.
 func (d *direction) resetBefore(x []driver.Value) recurrentGrads {
 	b := d.b
-	rzr := driver.Slice(b, d.r, 0, shape.D(0), shape.D(2*d.hidden), nil)
-	rh := driver.Slice(b, d.r, 0, shape.D(2*d.hidden), shape.D(3*d.hidden), nil)
-	if d.rb != "" {
-		bias := d.parts(d.rb, 3)
-		for i := range x {
-			x[i] = b.Add(x[i], bias[i])
-		}
-	}
+	rzr, rh := d.split()
 	xs, fromH, us, as := d.eachStep(x), make([]driver.Value, d.steps), make([]driver.Value, d.steps), make([]driver.Value, d.steps)
 	d.forward(func(t int, h driver.Value) driver.Value {
 		fromH[t] = d.fromState(h, rzr)

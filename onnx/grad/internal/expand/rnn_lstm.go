@@ -5,10 +5,20 @@ import (
 	"github.com/gradhop/gradhop/onnx/grad/internal/driver"
 )
 
-// RnnCell: h = f(z). dz = dh·f'(z), dh₋₁ = dz·R.
-func RnnCell(d *direction) recurrentGrads {
+// Rnn: h = f(z), z = x·Wᵀ + h₋₁·Rᵀ + b.
+var Rnn = Cell{activations: []string{"tanh"}, inputs: bothBiases, weights: transposed, gradients: rnnGradients,
+	step: func(d *direction, x driver.Value, weights []driver.Value, h, _ driver.Value) (nextH, nextC driver.Value) {
+		return d.act[0].apply(d.b, d.b.Add(x, d.b.MatMul(h, weights[0]))), ""
+	}}
+
+func bothBiases(d *direction) driver.Value { return d.fromInput(d.wb, d.rb) }
+
+func transposed(d *direction) []driver.Value { return []driver.Value{d.b.SwapLast(d.r)} }
+
+// rnnGradients: dz = dh·f'(z), dh₋₁ = dz·R.
+func rnnGradients(d *direction) recurrentGrads {
 	b := d.b
-	x, each := d.pieces(d.fromInput(d.wb, d.rb)), make([]driver.Value, d.steps)
+	x, each := d.pieces(bothBiases(d)), make([]driver.Value, d.steps)
 	d.forward(func(t int, h driver.Value) driver.Value {
 		each[t] = b.Add(x[t], d.fromState(h, d.r))
 		return d.act[0].apply(b, each[t])
@@ -44,17 +54,24 @@ func (d *direction) step(t int, carry driver.Value) driver.Value {
 	return d.zero()
 }
 
-// LstmCell: gates in the order i, o, f, c,
+// Lstm: gates in the order i, o, f, c,
 //
 //	i = f(z_i + p_i·C₋₁), f = f(z_f + p_f·C₋₁), C = f·C₋₁ + i·g(z_c)
 //	o = f(z_o + p_o·C),   h = o·h(C)
 //
-// with f = 1 - i where input_forget couples them. dC = dh·∂h/∂C + dC₊₁·∂C₊₁/∂C.
-func LstmCell(d *direction) recurrentGrads {
+// with f = 1 - i where input_forget couples them.
+var Lstm = Cell{activations: []string{"sigmoid", "tanh", "tanh"}, inputs: bothBiases, weights: transposed, gradients: lstmGradients,
+	step: func(d *direction, x driver.Value, weights []driver.Value, h, c driver.Value) (nextH, nextC driver.Value) {
+		z := d.parts(d.b.Add(x, d.b.MatMul(h, weights[0])), 4)
+		nextC = d.cell(z, c)
+		return d.output(z, nextC), nextC
+	}}
+
+// lstmGradients: dC = dh·∂h/∂C + dC₊₁·∂C₊₁/∂C.
+func lstmGradients(d *direction) recurrentGrads {
 	b := d.b
-	d.c0 = d.state(d.n.In(6), d.index())
 	gates, cells, earlier := make([]driver.Value, d.steps), make([]driver.Value, d.steps), make([]driver.Value, d.steps)
-	x, masks := d.pieces(d.fromInput(d.wb, d.rb)), d.pieces(d.mask)
+	x, masks := d.pieces(bothBiases(d)), d.pieces(d.mask)
 	d.c = d.c0
 	d.forward(func(t int, h driver.Value) driver.Value {
 		gates[t], earlier[t] = b.Add(x[t], d.fromState(h, d.r)), d.c
@@ -94,14 +111,6 @@ func LstmCell(d *direction) recurrentGrads {
 			b.ReduceSum(b.Mul(g[1], c), over, false), b.ReduceSum(b.Mul(g[2], before), over, false)}, onnx.IntAttr("axis", 0))
 	}
 	return out
-}
-
-// index is 1 for the second of two directions.
-func (d *direction) index() int {
-	if d.dirs == 2 && d.reverse {
-		return 1
-	}
-	return 0
 }
 
 // cell returns C from the gates and C₋₁.
