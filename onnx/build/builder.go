@@ -60,7 +60,7 @@ func New(m *onnx.Model, prefix string, bind map[string]shape.Dim) (*Builder, err
 	if m.Graph == nil {
 		return nil, errors.New("onnx: the model has no graph")
 	}
-	size := len(m.Graph.Nodes)
+	size := 3 * len(m.Graph.Nodes) // with those of a gradient
 	b := &Builder{m: m, prefix: prefix, inf: shape.NewInference(m, bind),
 		shared: make(map[string][]Value, size), consts: map[string]Value{}, writer: make(map[Value]written, size),
 		unique: map[Value]bool{}, marks: map[Value]Mark{}}
