@@ -77,9 +77,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// report runs an experiment, writes its table and figures to the folder out, or prints the table where
-// there is none, and prints the claims.
+// report runs an experiment, writes its table, also while it grows, and figures to the folder out, or prints the
+// table where there is none, and prints the claims.
 func report(ctx context.Context, name string, s experiment.Settings, out string, stdout io.Writer) error {
+	if out != "" {
+		s.Save = func(r *experiment.Result) error { return write(out, name, r) }
+	}
 	r, err := experiment.Run(ctx, name, s)
 	if err != nil {
 		return err

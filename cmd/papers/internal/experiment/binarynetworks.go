@@ -86,7 +86,7 @@ func runBinaryNetworks(ctx context.Context, s Settings) (*Result, error) {
 	if s.Steps > 0 {
 		steps = s.Steps
 	}
-	tables := []*regressionTable{friedmanTable(s.Seed, 5000), teacherTable(s.Seed, 5000)}
+	var tables []*regressionTable
 	for _, path := range s.Files {
 		t, err := readRegression(path)
 		if err != nil {
@@ -94,6 +94,7 @@ func runBinaryNetworks(ctx context.Context, s Settings) (*Result, error) {
 		}
 		tables = append(tables, t)
 	}
+	tables = append(tables, friedmanTable(s.Seed, 5000), teacherTable(s.Seed, 5000))
 	out := &Result{Header: []string{"table", "rows", "sites", "sampler", "train_log_likelihood", "se", "test_rmse", "rows_read", "seconds", "paper_train_log_likelihood", "paper_test_rmse"}}
 	figure := Figure{Name: "batches", Title: "DULA by minibatches of rows", X: "rows in a step", Y: "training log-likelihood", LogX: true}
 	for k, t := range tables {
@@ -114,6 +115,9 @@ func runBinaryNetworks(ctx context.Context, s Settings) (*Result, error) {
 				row[len(row)-2], row[len(row)-1] = short(paper[j][0]), short(paper[j][1])
 			}
 			out.Rows = append(out.Rows, row)
+			if err := s.save(out); err != nil {
+				return nil, err
+			}
 		}
 		line := Line{Name: t.name}
 		for _, j := range []int{4, 5, 6, 2} { // DULA

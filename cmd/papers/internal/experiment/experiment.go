@@ -30,6 +30,8 @@ type Settings struct {
 	Runtime ort.Options
 	// Progress, if not nil, is called with the number of finished parts and their total.
 	Progress func(part string, done, total int)
+	// Save, if not nil, is called with the rows found so far by experiments that may take hours; its error ends them.
+	Save func(*Result) error
 }
 
 // Experiment is an experiment of a paper.
@@ -83,6 +85,14 @@ func (s Settings) progress(part string, done, total int) {
 	if s.Progress != nil {
 		s.Progress(part, done, total)
 	}
+}
+
+// save gives the rows found so far to Save.
+func (s Settings) save(r *Result) error {
+	if s.Save == nil {
+		return nil
+	}
+	return s.Save(r)
 }
 
 // Result is what an experiment found.
