@@ -115,10 +115,3 @@ func (s *search) pairs(ctx context.Context, codes []int32) ([]trial, error) {
 	}
 	return trials, nil
 }
-
-// with returns codes with another word in one blank.
-func with(codes []int32, site int, word int32) []int32 {
-	y := slices.Clone(codes)
-	y[site] = word
-	return y
-}

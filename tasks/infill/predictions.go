@@ -1,6 +1,7 @@
 package infill
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"math"
@@ -155,20 +156,20 @@ func (t *predictions) run(ctx context.Context, keys []string, sites []int, x ene
 func (t *predictions) best(site int, lp []float32) []candidate {
 	var top []candidate
 	least := math.Inf(-1)
+	cut := func() {
+		slices.SortStableFunc(top, func(a, b candidate) int { return cmp.Compare(b.lp, a.lp) })
+		top = top[:min(len(top), t.width)]
+	}
 	for _, w := range t.energy.Space().AllowedAt(site) {
 		l := float64(lp[w])
-		if len(top) == t.width && l <= least {
+		if l <= least {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(top, l, func(c candidate, l float64) int {
-			if c.lp >= l {
-				return -1
-			}
-			return 1
-		})
-		top = slices.Insert(top, at, candidate{w, l})
-		top = top[:min(len(top), t.width)]
-		least = top[len(top)-1].lp
+		if top = append(top, candidate{w, l}); len(top) == 2*t.width {
+			cut()
+			least = top[len(top)-1].lp
+		}
 	}
+	cut()
 	return slices.Clone(top)
 }

@@ -89,8 +89,8 @@ func TestPool(t *testing.T) {
 			t.Errorf("number %d of %d was not visited", k, len(s.rough.pool))
 		}
 	}
-	if len(s.pool) != 8 || !s.pool[0].expanded {
-		t.Errorf("a pool of %d, want 8", len(s.pool))
+	if len(s.rough.pool) != 8 || !s.pool[0].expanded {
+		t.Errorf("a pool of %d, want 8", len(s.rough.pool))
 	}
 }
 

@@ -1,0 +1,78 @@
+package infill
+
+import "time"
+
+// SearchOptions are the options of [Problem.Search]. Zero fields mean defaults, which
+// were chosen by measurement; see README.md.
+type SearchOptions struct {
+	// Top is the number of sentences to return, 5 by default.
+	Top int
+	// Beam is the width of the beams: by default 1000 divided by the square of the number of blanks, at least 230
+	// divided by their number and 9, and at most 100; two thirds of that where there are no rough predictions. Beams of an eighth of it come first where that is 2 or more.
+	Beam int
+	// Pool is the number of best fillings whose neighbours are visited, 20 by default and
+	// at least Top.
+	Pool int
+	// Moves is the number of neighbours of a filling that are tried, 20 by default.
+	Moves int
+	// NoPairs changes one word at a time only, not also two words together.
+	NoPairs bool
+	// Rank is the number that sentences are ordered by, U by default. A search that is cut short does not get to ByChain.
+	Rank Rank
+	// TimeLimit ends the search with the best sentences so far, the most probable word of every
+	// blank at least; 0 means no limit. A search that is not cut short gives the same
+	// sentences every time.
+	TimeLimit time.Duration
+	// Progress, which may be nil, is called between runs of the model.
+	Progress func(Progress)
+
+	keep       int  // size of the pool, at least Pool
+	bothOrders bool // see pairsOf
+}
+
+// Progress says how far a search is.
+type Progress struct {
+	// Stage is "first fill", "neighbours", "pairs of blanks", or as "beam of 40 from the left".
+	Stage string
+	// Done and Total count the blanks of a beam, or the fillings of the pool.
+	Done, Total int
+	// Best is the best filling so far.
+	Best string
+	// U is its log-density in nats, not divided by the temperature.
+	U float64
+}
+
+// StoppedTime is [Answer.Stopped] of a search that reached its time limit.
+const StoppedTime = "time limit"
+
+// Answer is what a search found.
+type Answer struct {
+	// Sentences are the best distinct sentences, best first.
+	Sentences []Sentence
+	// Sequences is the number of sequences that went through the model.
+	Sequences int64
+	// Seconds is the time of the search, without loading the model.
+	Seconds float64
+	// Stopped is "" for a complete search, else [StoppedTime] or "interrupted".
+	Stopped string
+}
+
+func (o *SearchOptions) defaults(blanks int, rough bool) {
+	if o.Top == 0 {
+		o.Top = 5
+	}
+	if o.Beam == 0 {
+		if o.Beam = min(100, max(9, 230/blanks, 1000/(blanks*blanks))); !rough {
+			o.Beam = o.Beam * 2 / 3
+		}
+	}
+	if o.Pool == 0 {
+		o.Pool = 20
+	}
+	if o.Moves == 0 {
+		o.Moves = 20
+	}
+	o.Pool = max(o.Pool, o.Top)
+	o.Beam = max(o.Beam, o.Top)
+	o.keep = max(o.keep, o.Pool)
+}
