@@ -84,7 +84,13 @@ func runFacility(ctx context.Context, s Settings) (*Result, error) {
 		name string
 		run  locator
 	}{{"sls", searchLocally}, {"sgdld-noP", jumpFacilities(samplers.Settings{"fixed-step": ""})}, {"sgdld-noC", jumpFacilities(samplers.Settings{"no-cache": "true"})}, {"sgdld", jumpFacilities(nil)}}
-	out, all := &Result{Files: map[string][]byte{}}, []found(nil)
+	out := &Result{Files: map[string][]byte{}, Header: []string{"size", "instance", "method", "cost", "standard_error", "open", "seconds"}}
+	var all []found
+	add := func(f found) error {
+		all = append(all, f)
+		out.Rows = append(out.Rows, []string{f.size.String(), fmt.Sprint(f.instance), f.method, fmt.Sprintf("%.0f", f.plan.Cost), fmt.Sprintf("%.0f", f.plan.Error), fmt.Sprint(len(f.plan.Open)), fmt.Sprintf("%.0f", f.seconds)})
+		return s.save(out)
+	}
 	for z, size := range sizes {
 		for instance := range instances {
 			p, err := facility.Simulate(size.facilities, size.customers, s.Seed+uint64(instance))
@@ -104,7 +110,9 @@ func runFacility(ctx context.Context, s Settings) (*Result, error) {
 				}
 				seconds, plans := clock(), p.Plans(states, demands, s.Seed, 0)
 				best := slices.MinFunc(plans, func(a, b facility.Plan) int { return cmp.Compare(a.Cost, b.Cost) })
-				all = append(all, found{size, instance, m.name, p.Plans([][]int32{p.State(best)}, demands, s.Seed, 1)[0], seconds})
+				if err := add(found{size, instance, m.name, p.Plans([][]int32{p.State(best)}, demands, s.Seed, 1)[0], seconds}); err != nil {
+					return nil, err
+				}
 			}
 			others, err := readPlans(s.Files, name, p, demands, s.Seed)
 			if err != nil {
@@ -112,13 +120,11 @@ func runFacility(ctx context.Context, s Settings) (*Result, error) {
 			}
 			for _, f := range others {
 				f.size, f.instance = size, instance
-				all = append(all, f)
+				if err := add(f); err != nil {
+					return nil, err
+				}
 			}
 		}
-	}
-	out.Header = []string{"size", "instance", "method", "cost", "standard_error", "open", "seconds"}
-	for _, f := range all {
-		out.Rows = append(out.Rows, []string{f.size.String(), fmt.Sprint(f.instance), f.method, fmt.Sprintf("%.0f", f.plan.Cost), fmt.Sprintf("%.0f", f.plan.Error), fmt.Sprint(len(f.plan.Open)), fmt.Sprintf("%.0f", f.seconds)})
 	}
 	for _, size := range sizes {
 		out.Claims = append(out.Claims, facilityClaims(size, all)...)
