@@ -292,8 +292,16 @@ func (Parts) Range(rows, k, parts int) (lo, hi int) {
 // Parallel calls run for parts 0 to n-1, at most workers at once, and returns the first error. After an error no
 // other part is begun.
 func Parallel(n, workers int, run func(part int) error) error {
+	if n == 1 || workers <= 1 { // to start a goroutine costs more than a small run
+		for k := range n {
+			if err := run(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	g, ctx := errgroup.WithContext(context.Background())
-	g.SetLimit(max(1, workers)) // 0 for a batch that is one run
+	g.SetLimit(workers)
 	for k := range n {
 		g.Go(func() error {
 			if ctx.Err() != nil {
