@@ -223,18 +223,33 @@ func sameDraws(t *testing.T, what, a, b string) {
 }
 
 // TestSampleKill kills runs by SIGKILL, some in warm-up and some after it, and
-// resumes it, twice where it is killed again: the draws are those of a run that was never
+// resumes them, twice where one is killed again: the draws are those of a run that was never
 // killed. A run is killed when its folder has got to a step, a random moment later, so
-// that a slow machine kills at the same places as a fast one.
+// that a slow machine kills at the same places as a fast one. A machine that looks too late,
+// being busy or fast, is given runs of twice the length.
 func TestSampleKill(t *testing.T) {
-	const warmup, steps = 600, 600
-	dir := t.TempDir()
-	model := filepath.Join(dir, "pair.onnx")
+	model := filepath.Join(t.TempDir(), "pair.onnx")
 	if err := writeEnergy("pair", 24, model); err != nil {
 		t.Fatal(err)
 	}
+	for steps := int64(600); ; steps *= 2 {
+		early, late := killedRuns(t, model, steps)
+		t.Logf("of %d steps: killed in warm-up %d times, after it %d times", steps, early, late)
+		switch {
+		case early > 0 && late > 0:
+			return
+		case steps > 20_000:
+			t.Fatal("both are wanted")
+		}
+	}
+}
+
+// killedRuns kills and resumes four runs of so many steps of warm-up and as many after it, and
+// returns how many kills came in each.
+func killedRuns(t *testing.T, model string, steps int64) (early, late int) {
+	dir := t.TempDir()
 	begin := func(out string) *exec.Cmd {
-		return process(t, "sample", model, "--space", "binary:24", "--seed", "5", "--chains", "6", "--warmup", strconv.Itoa(warmup), "--steps", strconv.Itoa(steps),
+		return process(t, "sample", model, "--space", "binary:24", "--seed", "5", "--chains", "6", "--warmup", fmt.Sprint(steps), "--steps", fmt.Sprint(steps),
 			"--thin", "2", "--save-warmup", "--write", "none", "--checkpoint-every", "1ms", "--out", out)
 	}
 	whole := filepath.Join(dir, "whole")
@@ -242,23 +257,22 @@ func TestSampleKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(11, 13))
-	early, late := 0, 0
 	for k := range 4 {
 		run := filepath.Join(dir, "run"+strconv.Itoa(k))
 		c := begin(run)
 		var targets []int64
 		if k%2 == 0 {
-			targets = []int64{r.Int64N(warmup / 2)}
+			targets = []int64{r.Int64N(steps / 2)}
 		}
 		if k%4 != 0 {
-			targets = append(targets, warmup+r.Int64N(steps/2))
+			targets = append(targets, steps+r.Int64N(steps/2))
 		}
 		for _, target := range targets {
 			killAt(t, c, run, target, time.Duration(r.IntN(3000))*time.Microsecond)
 			switch at, err := store.Open(run); {
 			case err != nil:
 				t.Fatalf("run %d, killed at step %d or later: %v", k, target, err)
-			case at.Step() < warmup:
+			case at.Step() < steps:
 				early++
 			case !at.Finished():
 				late++
@@ -270,10 +284,7 @@ func TestSampleKill(t *testing.T) {
 		}
 		sameDraws(t, run, whole, run)
 	}
-	t.Logf("killed in warm-up %d times, after it %d times", early, late)
-	if early == 0 || late == 0 {
-		t.Errorf("killed in warm-up %d times, after it %d times: both are wanted", early, late)
-	}
+	return early, late
 }
 
 // killAt starts a command that writes the run in a folder, and kills it by SIGKILL some
