@@ -41,8 +41,9 @@ func (barker) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	r, back := realsAt(s, &s.Point, c), w.Row(len(next))
 	for i := range next {
 		x, slope, sd := r.at(i)
-		move := sd * w.Normal()
-		sign := 2*logistic.Draw(w.Float64(), move*slope) - 1
+		z, u := w.NormalUniform()
+		move := sd * z
+		sign := 2*logistic.Draw(u, move*slope) - 1
 		next[i] = energies.RealCode(x + float64(sign)*move)
 		back[i] = (x - r.space.Value(next[i])) * slope
 	}

@@ -38,26 +38,25 @@ func newMALA(e energies.Energy, o malaOptions) (*scaled, error) {
 type mala struct{}
 
 func (mala) Draw(w *Worker, s *State, c int, next []int32) float64 {
-	r := realsAt(s, &s.Point, c)
+	r, sum := realsAt(s, &s.Point, c), 0.0
+	normal := w.Normals(len(next))
 	for i := range next {
 		x, slope, sd := r.at(i)
-		next[i] = energies.RealCode(x + sd*(sd/2*slope+w.Normal()))
+		mean := x + sd*sd/2*slope
+		next[i] = energies.RealCode(mean + sd*normal[i])
+		z := (r.space.Value(next[i]) - mean) / sd // as rounded
+		sum -= z * z
 	}
-	return r.logNormal(next)
+	return sum / 2
 }
 
+// LogReverse returns the logarithm of the density of the move back, up to a constant that all points share.
 func (mala) LogReverse(_ *Worker, s *State, c int, next *Point) float64 {
-	r := realsAt(s, next, c)
-	return r.logNormal(s.X.Chain(c))
-}
-
-// logNormal is the logarithm of the density of a Langevin proposal to y, up to a constant that all points share.
-func (r *reals) logNormal(y []int32) float64 {
-	sum := 0.0
-	for i, code := range y {
+	r, sum := realsAt(s, next, c), 0.0
+	for i, code := range s.X.Chain(c) {
 		x, slope, sd := r.at(i)
 		z := (r.space.Value(code)-x)/sd - sd/2*slope
-		sum -= z * z / 2
+		sum -= z * z
 	}
-	return sum
+	return sum / 2
 }

@@ -54,12 +54,13 @@ func (k sgld) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	if k.form == extremeForm {
 		left = 0
 	}
+	normal := w.Normals(len(next))
 	for i := range next {
 		x, slope, sd := r.at(i)
 		if corrected {
 			left = math.Sqrt(max(0, 1-r.variance(i)*sd*sd/4))
 		}
-		next[i] = energies.RealCode(x + sd*(sd/2*slope+left*w.Normal()))
+		next[i] = energies.RealCode(x + sd*(sd/2*slope+left*normal[i]))
 	}
 	return 0
 }

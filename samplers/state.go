@@ -332,6 +332,13 @@ func (w *Worker) Row(n int) []float64 {
 	return w.row
 }
 
+// Normals returns n standard normal numbers, in memory as that of Row.
+func (w *Worker) Normals(n int) []float64 {
+	row := w.Row(n)
+	w.Stream.Normals(row)
+	return row
+}
+
 // below is true with probability p, for i = 0, 1, 2, ... in turn. 16 random bits decide nearly always.
 func (w *Worker) below(i int, p float64) bool {
 	if i%4 == 0 {

@@ -237,12 +237,15 @@ func (e *Model) Encode(x energies.Batch) *ort.Tensor {
 }
 
 func fill[T any](rows, sites int, row func(int) []int32, f func(int32) T) []T {
-	out := make([]T, 0, rows*sites)
-	for c := range rows {
-		for _, v := range row(c) {
-			out = append(out, f(v))
+	out := make([]T, rows*sites)
+	energies.Parallel(rows, len(out), func(_, lo, hi int) {
+		for c := lo; c < hi; c++ {
+			to := out[c*sites : (c+1)*sites]
+			for i, v := range row(c) {
+				to[i] = f(v)
+			}
 		}
-	}
+	})
 	return out
 }
 
@@ -283,41 +286,55 @@ func (e *Model) spread(g []float32, p placement, t *ort.Tensor, sign float64) er
 	case e.layout.oneHot:
 		each *= s.Values
 	}
-	d, err := floats(t, p.rows*each, "gradient of "+e.opts.Output)
-	if err != nil {
-		return err
+	switch d := t.Data.(type) {
+	case []float32:
+		if len(d) == p.rows*each {
+			spread(e, g, p, d, sign)
+			return nil
+		}
+	case []float64:
+		if len(d) == p.rows*each {
+			spread(e, g, p, d, sign)
+			return nil
+		}
 	}
-	if !e.layout.integer && !e.layout.oneHot {
-		weight := make([]float64, s.Values)
-		for v := range weight {
-			weight[v] = sign * float64(s.Number(int32(v)))
-		}
-		if s.Kind == energies.Real {
-			weight[0] = sign
-		}
-		for c, row := range p.at {
-			for i := range s.Sites {
-				slope, to := d(row*s.Sites+i), g[(c*s.Sites+i)*s.Values:]
-				for v, w := range weight {
-					to[v] = float32(slope * w)
-				}
-			}
-		}
-		return nil
+	return notOnePerChain("gradient of "+e.opts.Output, fmt.Sprintf("%v for %d chains", t.Shape, p.rows*each))
+}
+
+// spread is [Model.spread] of the gradient d of all rows.
+func spread[T float32 | float64](e *Model, g []float32, p placement, d []T, sign float64) {
+	s := &e.opts.Space
+	weight := make([]float64, s.Values) // of a value in what the model reads
+	for v := range weight {
+		weight[v] = sign * float64(s.Number(int32(v)))
+	}
+	if s.Kind == energies.Real {
+		weight[0] = sign
 	}
 	stride, from := s.Values, 0
 	if e.layout.integer {
 		stride, from = e.hot, e.layout.low
 	}
-	for c, row := range p.at {
-		for i := range s.Sites {
-			at, to := (row*s.Sites+i)*stride+from, g[(c*s.Sites+i)*s.Values:]
-			for v := range s.Values {
-				to[v] = float32(sign * d(at+v))
+	width := s.Sites * s.Values
+	energies.Parallel(len(p.at), len(g), func(_, lo, hi int) {
+		for c := lo; c < hi; c++ {
+			to := g[c*width : (c+1)*width]
+			if !e.layout.integer && !e.layout.oneHot {
+				for i, slope := range d[p.at[c]*s.Sites:][:s.Sites] {
+					for v, w := range weight {
+						to[i*len(weight)+v] = float32(float64(slope) * w)
+					}
+				}
+				continue
+			}
+			for i := range s.Sites {
+				row := to[i*s.Values:][:s.Values]
+				for v, slope := range d[(p.at[c]*s.Sites+i)*stride+from:][:s.Values] {
+					row[v] = float32(sign * float64(slope))
+				}
 			}
 		}
-	}
-	return nil
+	})
 }
 
 // floats returns a getter for the n elements of a tensor computed by the model.

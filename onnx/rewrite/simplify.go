@@ -36,6 +36,11 @@ func Simplify(m *onnx.Model) error {
 	return sinkExpands(m, names)
 }
 
+// SinkExpands is the step of [Simplify] that moves broadcasts.
+func SinkExpands(m *onnx.Model) error {
+	return sinkExpands(m, sync.OnceValue(func() *nameSet { return namesOf(m) }))
+}
+
 func constantsToInitializers(g *onnx.Graph) {
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
 		if n.Op != "Constant" || n.Domain != "" || n.Out(0) == "" {

@@ -39,9 +39,6 @@ func (s *Stream) Float64() float64 {
 	return (float64(s.c.Uint64()>>12) + 0.5) * 0x1p-52
 }
 
-// Normal returns a standard normal number (by the ziggurat of math/rand/v2).
-func (s *Stream) Normal() float64 { return rand.New(&s.c).NormFloat64() }
-
 // IntN returns a uniform integer in [0, n), without bias. It panics if n < 1.
 func (s *Stream) IntN(n int) int {
 	if n < 1 {
