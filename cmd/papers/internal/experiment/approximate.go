@@ -215,7 +215,7 @@ type placement struct {
 func runApproximate(ctx context.Context, s Settings) (*Result, error) {
 	circuits, draws, steps := 100, 1024, 200
 	if s.Quick {
-		circuits, draws = 4, 200
+		circuits, draws = 2, 200
 	}
 	circuits, steps = cmp.Or(s.Instances, circuits), cmp.Or(s.Steps, steps)
 	out := &Result{Header: []string{"circuit", "multiplications", "units", "draws", "sgdld_noC", "sgdld", "optimum", "mean_of_all"}}

@@ -71,7 +71,7 @@ type found struct {
 func runFacility(ctx context.Context, s Settings) (*Result, error) {
 	sizes, instances, chains, steps, demands := facilitySizes, 5, 100, paperSteps, evaluation
 	if s.Quick {
-		sizes, instances, chains, steps, demands = []facilitySize{{5, 10, 200, nil}, {8, 20, 200, nil}}, 2, 8, 300, 1000
+		sizes, instances, chains, steps, demands = []facilitySize{{5, 10, 200, nil}, {8, 20, 200, nil}}, 2, 8, 150, 1000
 	}
 	instances, chains, steps = cmp.Or(s.Instances, instances), cmp.Or(s.Chains, chains), cmp.Or(s.Steps, steps)
 	if s.Size != "" {

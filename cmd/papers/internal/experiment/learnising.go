@@ -44,7 +44,7 @@ func runLearnIsing(ctx context.Context, s Settings) (*Result, error) {
 	if s.Quick {
 		// On a smaller lattice DULA, which flips a share of the sites, moves no more
 		// than GWG, which flips one.
-		side, rows, updates = 16, 500, 60
+		side, rows, updates = 16, 500, 20
 		couplings, steps, middle = []float64{0.2}, nil, 0
 	}
 	names := []string{"gibbs", "gwg", "dula", "dmala"}
