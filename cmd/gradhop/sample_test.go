@@ -225,23 +225,17 @@ func sameDraws(t *testing.T, what, a, b string) {
 // TestSampleKill kills runs by SIGKILL, some in warm-up and some after it, and
 // resumes them, twice where one is killed again: the draws are those of a run that was never
 // killed. A run is killed when its folder has got to a step, a random moment later, so
-// that a slow machine kills at the same places as a fast one. A machine that looks too late,
-// being busy or fast, is given runs of twice the length.
+// that a slow machine kills at the same places as a fast one.
 func TestSampleKill(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "pair.onnx")
 	if err := writeEnergy("pair", 24, model); err != nil {
 		t.Fatal(err)
 	}
-	for steps := int64(600); ; steps *= 2 {
-		early, late := killedRuns(t, model, steps)
+	lengthen(t, 600, func(steps int) bool {
+		early, late := killedRuns(t, model, int64(steps))
 		t.Logf("of %d steps: killed in warm-up %d times, after it %d times", steps, early, late)
-		switch {
-		case early > 0 && late > 0:
-			return
-		case steps > 20_000:
-			t.Fatal("both are wanted")
-		}
-	}
+		return early > 0 && late > 0
+	})
 }
 
 // killedRuns kills and resumes four runs of so many steps of warm-up and as many after it, and
