@@ -123,7 +123,7 @@ def main() -> None:
             report("the build before", len(theirs), before)
             pairs = list(zip(ours, theirs))
             same = sum(x["fills"] == y["fills"] for x, y in pairs)
-            differ = [x["logp_blanks"] - y["logp_blanks"] for x, y in pairs if x["fills"] != y["fills"]]
+            differ = [x["logp_blanks"] - y.get("logp_blanks", y["logp"]) for x, y in pairs if x["fills"] != y["fills"]]
             print(f"{before.cpu / len(theirs) / timer.cpu * len(texts):.1f} times as many lines a second of CPU; {same} of {len(pairs)} answers are equal; U of the others higher by",
                   " ".join(f"{d:+.3f}" for d in differ) or "-")  # fmt: skip
         single = [text for text in texts if text.count("[MASK]") == 1]

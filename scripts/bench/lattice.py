@@ -10,7 +10,8 @@ The programs of a job stay alive and take turns in blocks of about the same time
     ratios   gradhop's steps/s, ESS/s and steps per cpu second over those of the rival, and the target for steps/s
 
 The mean of U in the recorded iterations must agree with gradhop's. Of a logistic regression the first coefficient stands for U, and
-gradhop is also compared with its own gradient alone, of all chains. This interpreter needs torch; the one given by --jax needs the
+gradhop is also compared with its own gradient alone, of all chains; with ",10", the scales of features range from 1 to 10, and gradhop
+scales its moves in warm-up, which blackjax's samplers do not. This interpreter needs torch; the one given by --jax needs the
 packages of requirements-jax.txt.
 """
 
@@ -30,6 +31,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 CHAINS = 100
+LANGEVIN = [("mala", 0.35), ("barker", 0.25), ("sgld", 0.1)]
 
 
 @dataclass
@@ -41,6 +43,7 @@ class Job:
     step_size: float  # 0: the sampler has none
     rivals: dict[str, float]
     sweeps: int = 1  # of a step of gibbs
+    least: float = 1  # deviation of the narrowest coefficient: gradhop scales moves in warm-up, the step size of others is multiplied by it
 
     def __str__(self) -> str:
         return f"{self.sampler}{f' x {self.sweeps}' if self.sweeps > 1 else ''}, {self.energy}"
@@ -53,7 +56,8 @@ def jobs(lattice: str, machine: str, regression: str) -> list[Job]:
         Job("gibbs", f"ising:{lattice},0.3", 0, {"thrml": 5}, sweeps=10),
         Job("dmala", f"rbm:{machine},1", 0.2, {"torch": 3, "discs": 3}),
         Job("gibbs", f"rbm-joint:{machine},1", 0, {"torch": 3}),
-        *(Job(name, f"logistic:{regression}", step, {"blackjax": 1, "gradient": 1 / 1.2}) for name, step in [("mala", 0.35), ("barker", 0.25), ("sgld", 0.1)]),
+        *(Job(name, f"logistic:{regression}", step, {"blackjax": 1, "gradient": 1 / 1.2}) for name, step in LANGEVIN),
+        *(Job(name, f"logistic:{regression},10", step, {"blackjax": 1}, least=0.21) for name, step in LANGEVIN),
     ]
 
 
@@ -98,17 +102,17 @@ def effective(u: np.ndarray) -> float:
     return u.shape[1] / max(total, 1e-9)
 
 
-def measure(commands: dict[str, list[str]], a: argparse.Namespace, folder: str) -> dict[str, list[float]]:
+def measure(commands: dict[str, list[str]], record: int, a: argparse.Namespace, folder: str) -> dict[str, list[float]]:
     """Seconds and processor seconds of a step, and effective draws in a step, of each program."""
     programs = {name: Program(command, a.threads) for name, command in commands.items()}
     steps, ess, mean, blocks = {}, {}, {}, {name: [] for name in programs}
     for name, program in programs.items():
-        program.run(a.record)  # burn-in
-        program.run(a.record, f"{folder}/u")
-        u = np.fromfile(f"{folder}/u", np.float32).reshape(a.record, CHAINS).astype(float)
+        program.run(record)  # burn-in
+        program.run(record, f"{folder}/u")
+        u = np.fromfile(f"{folder}/u", np.float32).reshape(record, CHAINS).astype(float)
         ess[name] = effective(u) if name != "gradient" else 0
-        mean[name] = u.mean(), u.var() / (max(ess[name], 1e-9) * a.record)
-        step = program.run(a.record)[0] / a.record  # compiled by now
+        mean[name] = u.mean(), u.var() / (max(ess[name], 1e-9) * record)
+        step = program.run(record)[0] / record  # compiled by now
         steps[name] = max(10, round(a.seconds / step))
         program.run(steps[name])  # JAX compiles for the number of steps
     for _ in range(a.blocks):
@@ -161,15 +165,15 @@ def main() -> None:
             if not energy.startswith("ising"):  # the rivals take its weights
                 energy = energy.split(":")[0].split("-")[0] + ":" + energy.split(":")[1].split(",")[0] + "," + weights
             if job.step_size:
-                commands["gradhop"] += ["-step-size", str(job.step_size)]
+                commands["gradhop"] += ["-step-size", str(job.step_size), "-warmup", str(0 if job.least == 1 else 10 * a.record)]
             for library in job.rivals:
                 if library == "gradient":
                     commands[library] = [ours, "-sampler", library, "-energy", job.energy, "-chains", str(CHAINS)]
                     continue
                 python = sys.executable if library == "torch" else a.jax
                 if python:
-                    commands[library] = [python, str(HERE / "rivals.py"), library, job.sampler, energy, str(job.step_size), str(CHAINS), str(job.sweeps)]
-            report(job, measure(commands, a, folder))
+                    commands[library] = [python, str(HERE / "rivals.py"), library, job.sampler, energy, str(job.step_size * job.least), str(CHAINS), str(job.sweeps)]
+            report(job, measure(commands, a.record if job.least == 1 else 10 * a.record, a, folder))
 
 
 if __name__ == "__main__":

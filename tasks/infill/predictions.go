@@ -154,22 +154,27 @@ func (t *predictions) run(ctx context.Context, keys []string, sites []int, x ene
 // best returns the t.width most probable allowed words, best first; the lowest id first
 // among equals.
 func (t *predictions) best(site int, lp []float32) []candidate {
+	words := t.energy.Space().AllowedAt(site)
+	// Of twice as many parts as words are kept, so many have a word that is at least as probable as floor.
+	floor := float32(math.Inf(-1))
+	if size := len(words) / (2 * t.width); size > 1 {
+		var most []float32
+		for part := range slices.Chunk(words, size) {
+			m := lp[part[0]]
+			for _, w := range part {
+				m = max(m, lp[w])
+			}
+			most = append(most, m)
+		}
+		slices.Sort(most)
+		floor = most[len(most)-t.width]
+	}
 	var top []candidate
-	least := math.Inf(-1)
-	cut := func() {
-		slices.SortStableFunc(top, func(a, b candidate) int { return cmp.Compare(b.lp, a.lp) })
-		top = top[:min(len(top), t.width)]
-	}
-	for _, w := range t.energy.Space().AllowedAt(site) {
-		l := float64(lp[w])
-		if l <= least {
-			continue
-		}
-		if top = append(top, candidate{w, l}); len(top) == 2*t.width {
-			cut()
-			least = top[len(top)-1].lp
+	for _, w := range words {
+		if lp[w] >= floor {
+			top = append(top, candidate{w, float64(lp[w])})
 		}
 	}
-	cut()
-	return slices.Clone(top)
+	slices.SortFunc(top, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.lp, a.lp), cmp.Compare(a.word, b.word)) })
+	return slices.Clone(top[:min(len(top), t.width)])
 }

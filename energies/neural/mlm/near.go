@@ -27,7 +27,7 @@ type nearGraphs struct {
 
 // nearGraphs returns them, or nil where tokens depend on each other otherwise than in attention.
 func (m *Model) nearGraphs() *nearGraphs {
-	g := &nearGraphs{predict: m.model.Clone(), keep: m.model.Clone()}
+	g := &nearGraphs{predict: m.model.Clone()}
 	if m.opts.MaskEmbedding == MaskZero {
 		return nil
 	}
@@ -36,6 +36,9 @@ func (m *Model) nearGraphs() *nearGraphs {
 	if err != nil {
 		return nil
 	}
+	h := &graph{Builder: b, m: m, part: m.part}
+	h.distinct(batch)
+	g.keep = g.predict.Clone()
 	rows := rewrite.Rows{Index: b.Input(inNear, onnx.Int64, shape.Sym("near")), Count: shape.Sym("near")}
 	from := b.Input(inFrom, onnx.Int64, batch, shape.Sym(symSeq))
 	g.keep.Graph.Outputs = nil
@@ -60,7 +63,6 @@ func (m *Model) nearGraphs() *nearGraphs {
 		g.keep.Graph.Outputs = append(g.keep.Graph.Outputs, &onnx.ValueInfo{Name: v, Type: onnx.Type{Elem: onnx.Float}})
 	}
 	g.predict.Graph.Outputs = nil
-	h := &graph{Builder: b, m: m, part: m.part}
 	h.head(rewrite.SelectRows(b, outName, 1, rows), true, conditional)
 	b.Output(outGrad, h.terms)
 	if b.Err() != nil || len(g.kept) == 0 {
@@ -79,7 +81,7 @@ func (m *Model) nearGraphs() *nearGraphs {
 // attended returns the keys and values of attention, [batch, sequence, width], in the order of the graph: second factors of products of two
 // values that both depend on the tokens, before their heads are split.
 func attended(b *build.Builder) (list []build.Value) {
-	depends := map[build.Value]bool{inIDs: true}
+	depends := map[build.Value]bool{inIDs: true, inDistinct + inIDs: true, inPairs: true}
 	ids, _ := b.Shape(inIDs)
 	for _, n := range b.Model().Graph.Nodes {
 		if n.Op != "Shape" && slices.ContainsFunc(n.Inputs, func(v build.Value) bool { return depends[v] }) {
@@ -150,7 +152,7 @@ func (e *Infill) nearOf(ctx context.Context) (*near, error) {
 		ids[p] = int64(e.m.opts.MaskID)
 	}
 	out := make([]*ort.Tensor, len(g.kept))
-	if err := s.Run(ctx, e.m.ownInputs(ids, 1, t), out); err != nil {
+	if err := s.Run(ctx, e.m.textInputs(ids, 1, t), out); err != nil {
 		return nil, err
 	}
 	for k, name := range g.kept {
@@ -170,7 +172,7 @@ func (e *Infill) nearOf(ctx context.Context) (*near, error) {
 // read. It replaces rows by their indices among these tokens.
 func (m *Model) nearInputs(n *near, ids, rows []int64) map[string]*ort.Tensor {
 	t := len(n.from)
-	in, index := m.ownInputs(ids, len(rows), t), make([]int64, len(ids))
+	in, index := m.textInputs(ids, len(rows), t), make([]int64, len(ids))
 	for i := range index {
 		c, from := i/t, n.from[i%t]
 		if from < 0 {

@@ -13,8 +13,9 @@ import (
 )
 
 // regression is the posterior of the coefficients of a logistic regression with standard normal priors, as a model, given
-// rows of normal numbers of variance 1/coefficients and labels that a draw from the prior makes. It writes rows and labels.
-func regression(coefficients, rows int, weights string) (energies.Energy, error) {
+// rows of normal numbers and labels that a draw from the prior makes. The variance of a column is 1/coefficients times the
+// square of a scale, which rises from 1 in the first to most in the last. It writes rows and labels.
+func regression(coefficients, rows int, most float64, weights string) (energies.Energy, error) {
 	var r rng.Stream
 	r.Reset(1, 0, 0, 0)
 	data, labels, truth := make([]float32, rows*coefficients), make([]float32, rows), make([]float64, coefficients)
@@ -24,7 +25,7 @@ func regression(coefficients, rows int, weights string) (energies.Energy, error)
 	for j := range rows {
 		logit := 0.0
 		for i, v := range truth {
-			x := r.Normal() / math.Sqrt(float64(coefficients))
+			x := r.Normal() / math.Sqrt(float64(coefficients)) * math.Pow(most, float64(i)/float64(coefficients-1))
 			data[j*coefficients+i] = float32(x)
 			logit += x * v
 		}

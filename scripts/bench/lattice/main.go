@@ -36,6 +36,7 @@ func run() error {
 	step := flag.String("step-size", "", "its step size")
 	sweeps := flag.Int("sweeps", 1, "sweeps in a step of gibbs")
 	chains := flag.Int("chains", 100, "number of chains")
+	warmup := flag.Int("warmup", 0, "steps of warm-up")
 	weights := flag.String("weights", "", "file for the weights and biases of an RBM, float32")
 	flag.Parse()
 	ctx := context.Background()
@@ -57,7 +58,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	loop, err := samplers.NewLoop(ctx, samplers.Config{Kernel: k, Chains: *chains, Steps: 1 << 40})
+	loop, err := samplers.NewLoop(ctx, samplers.Config{Kernel: k, Chains: *chains, Warmup: *warmup, Steps: 1 << 40})
 	if err != nil {
 		return err
 	}
@@ -77,9 +78,9 @@ func run() error {
 
 // open returns the energy of that name, and writes its weights to a file.
 func open(ctx context.Context, name, weights string) (energies.Energy, error) {
-	var rows, coefficients int
-	if n, _ := fmt.Sscanf(name, "logistic:%dx%d", &coefficients, &rows); n == 2 {
-		return regression(coefficients, rows, weights)
+	rows, coefficients, most := 0, 0, 1.0
+	if n, _ := fmt.Sscanf(name, "logistic:%dx%d,%g", &coefficients, &rows, &most); n >= 2 {
+		return regression(coefficients, rows, most, weights)
 	}
 	e, err := known.Parse(name)
 	if err != nil {
