@@ -43,7 +43,7 @@ class Job:
     step_size: float  # 0: the sampler has none
     rivals: dict[str, float]
     sweeps: int = 1  # of a step of gibbs
-    least: float = 1  # deviation of the narrowest coefficient: gradhop scales moves in warm-up, the step size of others is multiplied by it
+    least: float = 1  # deviation of the narrowest coefficient: gradhop tunes itself in warm-up, the step size of others is multiplied by it
 
     def __str__(self) -> str:
         return f"{self.sampler}{f' x {self.sweeps}' if self.sweeps > 1 else ''}, {self.energy}"
@@ -164,8 +164,10 @@ def main() -> None:
             commands = {"gradhop": [ours, "-sampler", job.sampler, "-energy", energy, "-chains", str(CHAINS), "-sweeps", str(job.sweeps), "-weights", weights]}
             if not energy.startswith("ising"):  # the rivals take its weights
                 energy = energy.split(":")[0].split("-")[0] + ":" + energy.split(":")[1].split(",")[0] + "," + weights
-            if job.step_size:
-                commands["gradhop"] += ["-step-size", str(job.step_size), "-warmup", str(0 if job.least == 1 else 10 * a.record)]
+            if job.least != 1:
+                commands["gradhop"] += ["-warmup", str(10 * a.record)]
+            if job.step_size and (job.least == 1 or job.sampler == "sgld"):
+                commands["gradhop"] += ["-step-size", str(job.step_size)]
             for library in job.rivals:
                 if library == "gradient":
                     commands[library] = [ours, "-sampler", library, "-energy", job.energy, "-chains", str(CHAINS)]

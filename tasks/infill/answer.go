@@ -7,8 +7,8 @@ import "time"
 type SearchOptions struct {
 	// Top is the number of sentences to return, 5 by default.
 	Top int
-	// Beam is the width of the beams: by default 230 divided by the number of blanks, from 9 to 100; two thirds of that
-	// where there are no rough predictions. Beams of an eighth of it come first where that is 2 or more.
+	// Beam is the width of the beams: by default 1000 divided by the square of the number of blanks, at least 230
+	// divided by their number and 9, and at most 90; two thirds of that where there are no rough predictions. Beams of an eighth of it come first where that is 2 or more.
 	Beam int
 	// Pool is the number of best fillings whose neighbours are visited, 20 by default and
 	// at least Top.
@@ -62,7 +62,7 @@ func (o *SearchOptions) defaults(blanks int, rough bool) {
 		o.Top = 5
 	}
 	if o.Beam == 0 {
-		if o.Beam = min(100, max(9, 230/blanks)); !rough {
+		if o.Beam = min(90, max(9, 230/blanks, 1000/(blanks*blanks))); !rough {
 			o.Beam = o.Beam * 2 / 3
 		}
 	}

@@ -97,7 +97,7 @@ func (o *options) command() *cobra.Command {
 	f.StringSliceVar(&o.Words.Allow, "allow", nil, "`words` to fill in, separated by commas; each must be one token (default: all)")
 	f.StringSliceVar(&o.Words.Block, "block", nil, "`words` not to fill in; each must be one token")
 	app.Duration(f, &o.Search.TimeLimit, "time-limit", 20*time.Second, "stop the search of a text after this `time` and print the best so far; 0 for no limit, the default with --file and --out NAME/")
-	app.Int(f, &o.Search.Beam, "beam", 0, 0, "`width` of the beams of the search (default: 100 for up to 3 blanks, less for more)")
+	app.Int(f, &o.Search.Beam, "beam", 0, 0, "`width` of the beams of the search (default: 90 for up to 3 blanks, less for more)")
 	o.energy.AddGuideFlag(f)
 	f.BoolVar(&o.Words.GuidesOnly, "guides-only", false, "the log-density is that of the guides alone; the model only proposes words")
 	o.energy.AddFlags(cmd)
