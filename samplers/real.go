@@ -8,11 +8,14 @@ import (
 	"github.com/gradhop/gradhop/energies"
 )
 
-// Variables of samplers of real spaces: the standard deviation of each site, by which they scale its moves, and the
-// mean, both as warm-up has estimated them.
+// Variables of samplers of real spaces: the scale of each site, by which they multiply its moves, and mean and variance of
+// the site and of the derivative of β·U there, as warm-up has estimated them.
 const (
-	scaleVar     = "scale"
-	scaleMeanVar = "scale_mean"
+	scaleVar         = "scale"
+	scaleMeanVar     = "scale_mean"
+	scaleVarianceVar = "scale_variance"
+	slopeMeanVar     = "slope_mean"
+	slopeVarianceVar = "slope_variance"
 )
 
 // Bounds of a scale.
@@ -22,35 +25,56 @@ const (
 )
 
 // scaleSpecs declares the variables of scales.
-func scaleSpecs(sp *energies.Space) []VarSpec {
-	return []VarSpec{{Name: scaleVar, Shape: []int{sp.Sites}, Start: 1}, {Name: scaleMeanVar, Shape: []int{sp.Sites}}}
+func scaleSpecs(sp *energies.Space) (specs []VarSpec) {
+	for _, name := range []string{scaleVar, scaleMeanVar, scaleVarianceVar, slopeMeanVar, slopeVarianceVar} {
+		start := 0.0
+		if name == scaleVar || name == scaleVarianceVar || name == slopeVarianceVar {
+			start = 1
+		}
+		specs = append(specs, VarSpec{Name: name, Shape: []int{sp.Sites}, Start: start})
+	}
+	return specs
 }
 
 // tuneScales adapts the scales of every chain after step t of warm-up, by the recursions of Andrieu and Thoms (2008,
-// eq. 6) for mean and variance of each site,
+// eq. 6) for mean and variance of each site, and of the derivative g of β·U at it,
 //
-//	m ← m + γ(x - m),   s² ← s² + γ((x - m)² - s²),   γ = (t+1)^-0.6,
+//	m ← m + γ(x - m),   v ← v + γ((x - m)² - v),   γ = (t+2)^-0.6,
 //
-// with the old m in both. Only the chain's own states enter, and after warm-up scales stay as they are.
-func tuneScales(s *State) {
-	gain := math.Pow(float64(s.Step)+1, -0.6)
-	scales, means := s.Var(scaleVar), s.Var(scaleMeanVar)
+// with the old m in both, and s⁴ = v(x)/v(g), as in nutpie: s is the standard deviation of a normal law, also where the
+// chain has seen a small part of it. With a noisy gradient s² = v(x). Only the chain's own states enter, and after warm-up
+// scales stay as they are.
+func tuneScales(s *State, noisy bool) {
+	gain := math.Pow(float64(s.Step)+2, -0.6)
+	scales, variances, slopes := s.Var(scaleVar), s.Var(scaleVarianceVar), s.Var(slopeVarianceVar)
+	means, slopeMeans := s.Var(scaleMeanVar), s.Var(slopeMeanVar)
+	adapt := func(mean, variance *float64, x float64) {
+		rest := x - *mean
+		*variance += gain * (rest*rest - *variance)
+		*mean += gain * rest
+	}
 	for k, code := range s.X.Codes {
-		rest := s.X.Space.Value(code) - means[k]
-		variance := scales[k]*scales[k] + gain*(rest*rest-scales[k]*scales[k])
-		scales[k] = min(max(math.Sqrt(variance), leastScale), mostScale)
-		means[k] += gain * rest
+		adapt(&means[k], &variances[k], s.X.Space.Value(code))
+		square := variances[k]
+		if !noisy {
+			adapt(&slopeMeans[k], &slopes[k], s.InverseTemperature(k/s.X.Space.Sites)*float64(s.Grad[k]))
+			square = math.Sqrt(square / max(slopes[k], math.SmallestNonzeroFloat64))
+		}
+		scales[k] = min(max(math.Sqrt(square), leastScale), mostScale)
 	}
 }
 
 // scaled is a kernel of a real space whose proposal multiplies moves by scales.
-type scaled struct{ Kernel }
+type scaled struct {
+	Kernel
+	noisy bool // its gradient is of minibatches
+}
 
 // newScaled builds the Metropolis kernel of a proposal that needs the gradient. Its step size starts at start, or is step
 // and not adapted where that is not 0; target is the acceptance probability to which it is adapted.
 func newScaled(name string, e energies.Energy, p Proposal, step, start, target float64) (*scaled, error) {
 	k, err := newMover(name, e, p, cmp.Or(step, start), target, step == 0)
-	return &scaled{k}, err
+	return &scaled{k, false}, err
 }
 
 // newMover builds a Metropolis kernel with scales.
@@ -81,19 +105,19 @@ func newNoisy(name string, e energies.Energy, p Proposal, o sgldOptions) (*scale
 	}
 	k.Unadjusted = true
 	if o.Batch == 0 {
-		return &scaled{k}, nil
+		return &scaled{k, false}, nil
 	}
 	noisy := &SGDLD{Evaluator: k.Evaluator, moves: p}
 	if o.Form == correctedForm {
 		noisy.noiseRate = o.NoiseRate
 		noisy.Specs = append(noisy.Specs, VarSpec{Name: noiseVar, Shape: []int{e.Space().Sites}})
 	}
-	return &scaled{noisy}, noisy.draws(name, e, o.Batch)
+	return &scaled{noisy, true}, noisy.draws(name, e, o.Batch)
 }
 
 func (k *scaled) Tune(s *State, info *Info, last bool) {
 	k.Kernel.Tune(s, info, last)
-	tuneScales(s)
+	tuneScales(s, k.noisy)
 }
 
 // noiseVar is the estimated variance of the gradient from a minibatch.

@@ -307,6 +307,29 @@ func TestRealLaws(t *testing.T) {
 	}
 }
 
+// TestScales: the scale of a normal law is its standard deviation, also where steps are so small that chains see a small part
+// of the law.
+func TestScales(t *testing.T) {
+	const chains = 50
+	e := newIndependent(curves[0])
+	for _, name := range []string{"mala", "barker", "sgld", "sgbd"} {
+		l, err := NewLoop(t.Context(), Config{Kernel: kernel(t, name, e, Settings{"step-size": "0.02"}), Chains: chains, Warmup: 300, Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !l.Done() {
+			if err := l.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for c, scale := range l.state.Var(scaleVar) {
+			if math.Abs(scale-50) > 1 { // gradients are rounded to float32
+				t.Errorf("%s, chain %d: scale %.2f, want 50", name, c, scale)
+			}
+		}
+	}
+}
+
 // TestGradientNoise: the running estimate of the variance of the gradient has the variance over all minibatches as its
 // mean; a chain that stays where it is sees no other noise.
 func TestGradientNoise(t *testing.T) {

@@ -7,11 +7,12 @@ The programs of a job stay alive and take turns in blocks of about the same time
     steps/s  steps of all 100 chains in a second, the median of the blocks
     cpu ms   processor time of a step over all threads, which other work on the machine disturbs less
     ESS/s    effective draws of U in a second: the bulk ESS of one recorded iteration times the speed
-    ratios   gradhop's steps/s, ESS/s and steps per cpu second over those of the rival, and the target for steps/s
+    ratios   gradhop's steps/s, ESS/s and steps per cpu second over those of the rival, and the target for steps/s, or for ESS/s
+             where gradhop tunes itself in warm-up
 
 The mean of U in the recorded iterations must agree with gradhop's. Of a logistic regression the first coefficient stands for U, and
 gradhop is also compared with its own gradient alone, of all chains; with ",10", the scales of features range from 1 to 10, and gradhop
-scales its moves in warm-up, which blackjax's samplers do not. This interpreter needs torch; the one given by --jax needs the
+tunes step size and scales in warm-up, which blackjax's samplers do not. This interpreter needs torch; the one given by --jax needs the
 packages of requirements-jax.txt.
 """
 
@@ -132,9 +133,11 @@ def report(job: Job, found: dict[str, list[float]]) -> None:
     for name, (seconds, cpu, ess) in found.items():
         line = f"{job!s:28}{name:9}{1 / seconds:10.1f}{cpu * 1e3:9.3f}{ess / seconds:10.0f}"
         if name != "gradhop":
-            ratio, target = seconds / own_seconds, job.rivals[name]
-            ess_ratio, cpu_ratio = f"{own_ess / own_seconds / (ess / seconds):8.1f}x" if ess else 9 * " ", cpu / max(own_cpu, 1e-9)
-            line += f"{ratio:8.2f}x{ess_ratio}{cpu_ratio:8.2f}x{target:7.2g}x {'met' if ratio >= target else 'missed'}"
+            ratio, cpu_ratio, target = seconds / own_seconds, cpu / max(own_cpu, 1e-9), job.rivals[name]
+            ess_ratio = own_ess / own_seconds / (ess / seconds) if ess else 0
+            shown = f"{ess_ratio:8.1f}x" if ess else 9 * " "
+            met = (ratio if job.least == 1 else ess_ratio) >= target
+            line += f"{ratio:8.2f}x{shown}{cpu_ratio:8.2f}x{target:7.2g}x {'met' if met else 'missed'}"
         print(line, flush=True)
 
 
