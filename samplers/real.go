@@ -41,9 +41,9 @@ func scaleSpecs(sp *energies.Space) (specs []VarSpec) {
 //
 //	m ← m + γ(x - m),   v ← v + γ((x - m)² - v),   γ = (t+2)^-0.6,
 //
-// with the old m in both, and s⁴ = v(x)/v(g), as in nutpie: s is the standard deviation of a normal law, also where the
-// chain has seen a small part of it. With a noisy gradient s² = v(x). Only the chain's own states enter, and after warm-up
-// scales stay as they are.
+// with the old m in both, and s² = max(v(x), √(v(x)/v(g))). The root, which nutpie scales by, is the variance of a normal law
+// also where the chain has seen a small part of it; over the whole of a law it is at most v(x). With a noisy gradient s² =
+// v(x). Only the chain's own states enter, and after warm-up scales stay as they are.
 func tuneScales(s *State, noisy bool) {
 	gain := math.Pow(float64(s.Step)+2, -0.6)
 	scales, variances, slopes := s.Var(scaleVar), s.Var(scaleVarianceVar), s.Var(slopeVarianceVar)
@@ -58,7 +58,7 @@ func tuneScales(s *State, noisy bool) {
 		square := variances[k]
 		if !noisy {
 			adapt(&slopeMeans[k], &slopes[k], s.InverseTemperature(k/s.X.Space.Sites)*float64(s.Grad[k]))
-			square = math.Sqrt(square / max(slopes[k], math.SmallestNonzeroFloat64))
+			square = max(square, math.Sqrt(square/max(slopes[k], math.SmallestNonzeroFloat64)))
 		}
 		scales[k] = min(max(math.Sqrt(square), leastScale), mostScale)
 	}
