@@ -89,7 +89,8 @@ class Cached:
 
     def __init__(self, best, model, spec: dict, compiled: bool) -> None:
         self.alpha, self.compiled = spec["step_size"], compiled
-        self.programs = {a: best(model, spec, a).eval() for a in ("flash", "plain")}
+        kinds = ("flash", "plain") if spec["device"] == "cpu" else ("plain",)  # best.py has the CPU's kernel
+        self.programs = {a: best(model, spec, a).eval() for a in kinds}
 
     def use(self, init) -> str:
         """Starts the chains with the kind of attention that is faster for so many."""
@@ -207,8 +208,12 @@ def main() -> None:
     a = p.parse_args()
     spec = json.loads(a.spec.read_text())
     torch.set_num_threads(spec["threads"])
+    torch.set_default_device(spec["device"])
+    torch.set_float32_matmul_precision("high" if spec["device"] == "cuda" else "highest")  # as onnxruntime
     torch.manual_seed(spec["seed"])
-    model = (load_tower if spec["form"] == "clip" else load_model)(spec["model"], "sdpa")
+    with torch.device("cpu"):
+        model = (load_tower if spec["form"] == "clip" else load_model)(spec["model"], "sdpa")
+    model.to(spec["device"])
     with torch.no_grad():
         programs = {name: open_program(name, model, spec) for name in a.programs.split(",")}
     del model
@@ -216,7 +221,7 @@ def main() -> None:
     for line in sys.stdin:
         command, argument, name = line.split()
         mode = torch.enable_grad if name == "authors" else torch.no_grad if name.endswith("compiled") else torch.inference_mode
-        with mode(), torch.autocast("cpu", torch.bfloat16, enabled=name.startswith("autocast")):
+        with mode(), torch.autocast(spec["device"], torch.bfloat16, enabled=name.startswith("autocast")):
             try:
                 result = answer(programs[name], command, argument, a.spec)
             except RuntimeError as e:  # the compiler's; the other programs go on

@@ -80,6 +80,8 @@ class Times:
         self.cpu, self.start = cpu, (cpu(), time.perf_counter())
 
     def since(self):
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
         return np.array([self.cpu() - self.start[0], time.perf_counter() - self.start[1]])
 
 
@@ -92,11 +94,11 @@ class Torch:
     def measure(self, o):
         """Times of an update and of a step of sampling."""
         torch.manual_seed(0)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.half):
+        with torch.autocast(o.device, torch.bfloat16, enabled=self.half):
             return self.run(o)
 
     def run(self, o):
-        net = ResNet(SIDE, o.width, o.depth).read(o.model).to(memory_format=self.layout)
+        net = ResNet(SIDE, o.width, o.depth).read(o.model).to(o.device, memory_format=self.layout)
         run = torch.compile(net) if self.compiled else net
         optimizer = torch.optim.Adam(net.parameters(), RATE, maximize=True)
         x = torch.randint(0, 2, (o.batch, SIDE**2)).float()
@@ -152,7 +154,7 @@ class Gradhop:
 def programs(o):
     last = torch.channels_last
     list_ = {
-        "gradhop": Gradhop("cpu"),
+        "gradhop": Gradhop(o.device),
         "authors' algorithm, torch": Torch(authors),
         "cached, torch": Torch(cached),
         "cached, channels last, torch": Torch(cached, last),
@@ -161,7 +163,7 @@ def programs(o):
         "cached, channels last, torch, bfloat16": Torch(cached, last, half=True),
         "cached, channels last, compiled torch, bfloat16": Torch(cached, last, compiled=True, half=True),
     }
-    return {name: p for name, p in list_.items() if not (o.no_compile and "compiled" in name or o.no_bfloat16 and "bfloat16" in name)}
+    return {name: p for name, p in list_.items() if not (o.no_compile and "compiled" in name or (o.no_bfloat16 or o.device != "cpu") and "bfloat16" in name)}
 
 
 def main() -> None:
@@ -170,8 +172,11 @@ def main() -> None:
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--no-bfloat16", action="store_true", help="leave bfloat16 out, for processors without its products")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda, which multiplies in TF32 and needs a GPU build of onnxruntime, see gradhop doctor")
     o = parser.parse_args()
     torch.set_num_threads(o.threads)
+    torch.set_default_device(o.device)
+    torch.set_float32_matmul_precision("high" if o.device == "cuda" else "highest")
     os.environ["OMP_NUM_THREADS"] = str(o.threads)
     with tempfile.TemporaryDirectory() as folder:
         o.folder = Path(folder)

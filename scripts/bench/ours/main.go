@@ -54,6 +54,8 @@ type spec struct {
 	StepSize float64 `json:"step_size"`
 	Threads  int
 	Seed     uint64
+	// Device is that of the model without a draft, cpu or cuda.
+	Device string
 	// Sampler is "", for dmala, gwg or, for prompts, pez.
 	Sampler string
 
@@ -122,7 +124,7 @@ func run(in io.Reader, out io.Writer) error {
 		return err
 	}
 	s.draft = providers[*draft]
-	energy, err := s.energy("")
+	energy, err := s.energy(s.Device)
 	if err != nil {
 		return err
 	}
