@@ -15,8 +15,8 @@ type Options struct {
 	// Library is the path of the onnxruntime library, or of a folder that has it; ""
 	// searches for it. See [library.Options].
 	Library string
-	// Provider is "cpu", "cpu,int8" (see [Options.Int8]), "cuda" (the same as "cuda:0"), "cuda:N" for device N,
-	// "auto": cuda:0 if the library and the machine have it, else cpu;
+	// Provider is "cpu", "cpu,int8" (see [Options.Int8]), "cuda" (the same as "cuda:0,f32"), "cuda:N" for
+	// device N, either with ",tf32" for products in TF32, "auto": cuda:0 if the library and the machine have it, else cpu;
 	// "openvino:DEVICE,PRECISION" for a device cpu (the default), gpu or npu and a precision
 	// f32 (the default), bf16 or f16.
 	// "" means "cpu".

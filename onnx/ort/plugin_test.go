@@ -114,14 +114,14 @@ func TestPluginOtherInterface(t *testing.T) {
 // TestProviderNames: what runs record does not depend on how a provider is written.
 func TestProviderNames(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "cpu", "cpu": "cpu", "cuda": "cuda:0", "auto": "auto", "openvino": "openvino:cpu,f32", "openvino,bf16": "openvino:cpu,bf16",
+		"": "cpu", "cpu": "cpu", "cuda": "cuda:0,f32", "cuda:1,tf32": "cuda:1,tf32", "cpu,": "cpu,", "auto": "auto", "openvino": "openvino:cpu,f32", "openvino,bf16": "openvino:cpu,bf16",
 		"openvino:gpu,f16": "openvino:gpu,f16", "tpu": "tpu",
 	} {
 		if got := ProviderName(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
-	for name, want := range map[string]float64{"cpu": 0, "cuda:1": 0.01, "openvino:cpu,f32": 0.001, "openvino:gpu,f16": 0.02, "openvino:cpu,bf16": 0.1} {
+	for name, want := range map[string]float64{"cpu": 0, "cuda:1,f32": 0.001, "cuda:0,tf32": 0.02, "openvino:cpu,f32": 0.001, "openvino:gpu,f16": 0.02, "openvino:cpu,bf16": 0.1} {
 		if got := Tolerance(name); got != want {
 			t.Errorf("%q has tolerance %g, want %g", name, got, want)
 		}

@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,11 +11,11 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// A provider is an execution provider: "cpu" (precision "" or "int8"), "cuda" (device a number) or
-// "openvino" (device cpu, gpu or npu).
+// A provider is an execution provider: "cpu" (precision "" or "int8"), "cuda" (device a number, precision
+// "f32" or "tf32") or "openvino" (device cpu, gpu or npu, one of its precisions).
 type provider struct{ kind, device, precision string }
 
-// name is what the user calls it, for instance "cuda:0".
+// name is what the user calls it, in full, for instance "cuda:0,f32".
 func (p provider) name() string {
 	name := p.kind
 	if p.device != "" {
@@ -38,50 +39,47 @@ func (p provider) configure(ctx context.Context, o Options, opts *ort.SessionOpt
 	return nil // the runtime adds its own by itself
 }
 
-// openVINOPrecisions are the precisions of OpenVINO, by the names that it has for them too.
-var openVINOPrecisions = []string{"bf16", "f16", "f32"}
+// precisionsOf are those of a provider, the default last; OpenVINO has these names for its own too.
+var precisionsOf = map[string][]string{"cuda": {"tf32", "f32"}, "openvino": {"bf16", "f16", "f32"}}
 
 // parseProvider turns [Options.Provider] into the providers to try, in order.
 // Only the error of the last one is reported.
 func parseProvider(o Options) ([]provider, error) {
 	place, precision, hasPrecision := strings.Cut(o.Provider, ",")
-	kind, device, hasDevice := strings.Cut(place, ":")
+	kind, device, _ := strings.Cut(place, ":")
 	bad := func(want string) ([]provider, error) {
 		return nil, badArgument("Provider", o.Provider, want)
 	}
-	switch {
-	case o.ProviderLibrary != "" && kind != "openvino":
+	if o.ProviderLibrary != "" && kind != "openvino" {
 		return bad("openvino, for the library " + o.ProviderLibrary)
-	case kind == "openvino":
-		if !hasDevice {
-			device = "cpu"
-		}
+	}
+	if list := precisionsOf[kind]; list != nil {
 		if !hasPrecision {
-			precision = "f32"
+			precision = list[len(list)-1]
 		}
-		switch {
-		case !slices.Contains([]string{"cpu", "gpu", "npu"}, device):
+		if !slices.Contains(list, precision) {
+			return bad("a precision: " + strings.Join(list, ", "))
+		}
+	} else if hasPrecision && o.Provider != "cpu,int8" {
+		return bad(kind + " without a precision; cpu,int8 multiplies integers, cuda and openvino have others")
+	}
+	switch {
+	case place == "" || place == "cpu":
+		return []provider{{kind: "cpu", precision: precision}}, nil
+	case place == "auto":
+		return []provider{{"cuda", "0", "f32"}, {kind: "cpu"}}, nil
+	case kind == "cuda":
+		if n, err := strconv.ParseUint(cmp.Or(device, "0"), 10, 8); err == nil {
+			return []provider{{kind, strconv.FormatUint(n, 10), precision}}, nil
+		}
+	case kind == "openvino":
+		device = cmp.Or(device, "cpu")
+		if !slices.Contains([]string{"cpu", "gpu", "npu"}, device) {
 			return bad("a device: cpu, gpu or npu")
-		case !slices.Contains(openVINOPrecisions, precision):
-			return bad("a precision: " + strings.Join(openVINOPrecisions, ", "))
 		}
 		return []provider{{kind, device, precision}}, nil
-	case o.Provider == "cpu,int8":
-		return []provider{{"cpu", "", "int8"}}, nil
-	case hasPrecision && slices.Contains([]string{"cpu", "cuda", "auto"}, kind):
-		return bad(kind + " without a precision: it computes in f32; openvino computes in others, and cpu,int8 multiplies integers")
-	case place == "" || place == "cpu":
-		return []provider{{kind: "cpu"}}, nil
-	case place == "auto":
-		return []provider{{kind: "cuda", device: "0"}, {kind: "cpu"}}, nil
-	case kind == "cuda" && !hasDevice:
-		return []provider{{kind: kind, device: "0"}}, nil
-	case kind == "cuda":
-		if n, err := strconv.ParseUint(device, 10, 8); err == nil {
-			return []provider{{kind: kind, device: strconv.FormatUint(n, 10)}}, nil
-		}
 	}
-	return bad("cpu[,int8], cuda, cuda:N, auto or openvino[:DEVICE][,PRECISION]")
+	return bad("cpu[,int8], cuda[:N][,tf32], auto or openvino[:DEVICE][,PRECISION]")
 }
 
 // names reports whether the provider that o tries first is of a kind.
@@ -128,17 +126,15 @@ func ProviderName(text string) string {
 // those of the CPU provider, and from its own for the same chains in another order. It is 0 for the CPU
 // provider, with which the others are compared, and that of bf16 where the precision is not known.
 func Tolerance(provider string) float64 {
-	place, precision, _ := strings.Cut(provider, ",")
+	_, precision, _ := strings.Cut(provider, ",")
 	switch {
 	case provider == "cpu":
 		return 0
 	case precision == "int8":
 		return 0.3
-	case strings.HasPrefix(place, "cuda"):
-		return 0.01 // it multiplies float32 in TF32
 	case precision == "f32":
 		return 0.001
-	case precision == "f16":
+	case precision == "f16" || precision == "tf32": // 10 bits of mantissa
 		return 0.02
 	}
 	return 0.1
@@ -154,7 +150,7 @@ func (p provider) configureCUDA(o *ort.SessionOptions) error {
 		return err
 	}
 	defer opts.Destroy()
-	if err := opts.Update(map[string]string{"device_id": p.device}); err != nil {
+	if err := opts.Update(map[string]string{"device_id": p.device, "use_tf32": map[string]string{"f32": "0", "tf32": "1"}[p.precision]}); err != nil {
 		return err
 	}
 	return o.AppendExecutionProviderCUDA(opts)

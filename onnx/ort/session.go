@@ -213,7 +213,7 @@ func pick(title, kind string, names []string, have []*onnx.ValueInfo) ([]*onnx.V
 	return list, nil
 }
 
-// Provider is the provider that the session runs on, as "cpu", "cuda:0" or
+// Provider is the provider that the session runs on, as "cpu", "cuda:0,f32" or
 // "openvino:cpu,bf16"; for "auto", the one that was chosen.
 func (s *Session) Provider() string { return s.provider }
 

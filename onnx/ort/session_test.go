@@ -29,7 +29,7 @@ func TestOpenErrors(t *testing.T) {
 		"no inputs":     {good, nil, []string{"c"}, Options{}, `ort: inputs: want at least one name`},
 		"no outputs":    {good, []string{"a"}, nil, Options{}, `ort: outputs: want at least one name`},
 		"threads":       {good, []string{"a", "b"}, []string{"c"}, Options{Threads: -1}, `ort: Threads "-1": want 0 or more`},
-		"provider":      {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "tpu"}, `ort: Provider "tpu": want cpu[,int8], cuda, cuda:N, auto or openvino`},
+		"provider":      {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "tpu"}, `ort: Provider "tpu": want cpu[,int8], cuda[:N][,tf32], auto or openvino`},
 		"precision":     {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino:cpu,f8"}, `ort: Provider "openvino:cpu,f8": want a precision: bf16, f16, f32`},
 		"no precision":  {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino,"}, `ort: Provider "openvino,": want a precision: bf16, f16, f32`},
 		"plug-in":       {good, []string{"a", "b"}, []string{"c"}, Options{Provider: "openvino:tpu"}, `ort: Provider "openvino:tpu": want a device: cpu, gpu or npu`},
@@ -74,7 +74,7 @@ func TestProviders(t *testing.T) {
 	// Device 255 exists nowhere, so this fails with and without CUDA.
 	_, err := Open(context.Background(), m, []string{"x"}, []string{"y"}, Options{Provider: "cuda:255"})
 	var pe *UnavailableError
-	if !errors.As(err, &pe) || !strings.HasPrefix(err.Error(), "ort: provider cuda:255 can't be used with "+libraryPath()+": ") {
+	if !errors.As(err, &pe) || !strings.HasPrefix(err.Error(), "ort: provider cuda:255,f32 can't be used with "+libraryPath()+": ") {
 		t.Fatalf("got %v", err)
 	}
 	if !strings.Contains(err.Error(), "the provider cpu") {

@@ -176,7 +176,7 @@ def open_program(name: str, model, spec: dict):
     compiled, autocast = name.endswith("compiled"), name.startswith("autocast")
     plain, best = Pll, Best
     if spec["form"] == "clip":
-        plain, best = Clip, functools.partial(BestClip, packed=not compiled and not autocast)
+        plain, best = Clip, functools.partial(BestClip, packed=spec["device"] == "cpu" and not compiled and not autocast)
     if name == "authors":
         return Authors(plain(model, spec), spec)
     program = Cached(best, model, spec, compiled)

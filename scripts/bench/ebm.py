@@ -154,7 +154,7 @@ class Gradhop:
 def programs(o):
     last = torch.channels_last
     list_ = {
-        "gradhop": Gradhop(o.device),
+        "gradhop": Gradhop({"cuda": "cuda,tf32"}.get(o.device, o.device)),
         "authors' algorithm, torch": Torch(authors),
         "cached, torch": Torch(cached),
         "cached, channels last, torch": Torch(cached, last),

@@ -54,7 +54,7 @@ type spec struct {
 	StepSize float64 `json:"step_size"`
 	Threads  int
 	Seed     uint64
-	// Device is that of the model without a draft, cpu or cuda.
+	// Device is that of the model without a draft: cpu or cuda, in TF32.
 	Device string
 	// Sampler is "", for dmala, gwg or, for prompts, pez.
 	Sampler string
@@ -124,7 +124,7 @@ func run(in io.Reader, out io.Writer) error {
 		return err
 	}
 	s.draft = providers[*draft]
-	energy, err := s.energy(s.Device)
+	energy, err := s.energy(map[string]string{"cuda": "cuda,tf32"}[s.Device])
 	if err != nil {
 		return err
 	}
