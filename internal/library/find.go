@@ -149,12 +149,7 @@ func Resolve(path string) string {
 	if st, err := os.Stat(path); err != nil || !st.IsDir() {
 		return path
 	}
-	for _, n := range libraryNames() {
-		if f := filepath.Join(path, n); isFile(f) {
-			return f
-		}
-	}
-	return path
+	return append(librariesIn(path), path)[0]
 }
 
 // openLibrary checks and loads one file.
@@ -202,11 +197,7 @@ func (p place) search() (*Library, []Attempt) {
 		return p.searchLoader()
 	}
 	var tried []Attempt
-	for _, n := range libraryNames() {
-		path := filepath.Join(p.dir, n)
-		if !isFile(path) {
-			continue
-		}
+	for _, path := range librariesIn(p.dir) {
 		lib, err := openLibrary(path, p.how)
 		if err == nil {
 			return lib, tried

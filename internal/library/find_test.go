@@ -68,7 +68,7 @@ func TestSearchOrder(t *testing.T) {
 	expect(find(Options{}), "beside the executable", "1.29.4", 0)
 	t.Setenv(envLibOther, librarytest.Fake(t, filepath.Join(t.TempDir(), "a.so"), "1.29.5"))
 	expect(find(Options{}), envLibOther, "1.29.5", 0)
-	folder := filepath.Dir(librarytest.Fake(t, filepath.Join(t.TempDir(), name), "1.30.0"))
+	folder := filepath.Dir(librarytest.Fake(t, filepath.Join(t.TempDir(), strings.Replace(name, ".so", ".so.1.30.0", 1)), "1.30.0")) // as in a wheel
 	t.Setenv(envLib, folder)
 	expect(find(Options{}), envLib, "1.30.0", 0)
 	flag := librarytest.Fake(t, filepath.Join(t.TempDir(), "c.so"), "2.0.0")
