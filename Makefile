@@ -53,11 +53,11 @@ demo-images: build
 	bin/gradhop ebm sample --seed 1 --scale 3 --chains 8 --data models/pictures/digits --binarize threshold --keep top -o bin/halves.png
 
 # Tests create and delete thousands of small files, which is slow on some disks. Where /dev/shm has
-# room for them and runs programs, they go there. Test binaries stay on disk.
+# room for them and runs programs, they go there. GOTMPDIR would send the folders of t.TempDir elsewhere.
 MEMORY := $(shell grep -q '^[^ ]* /dev/shm [^ ]* [^ ]*noexec' /proc/mounts 2>/dev/null || df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "/dev/shm"}')
 ifneq ($(MEMORY),)
-test: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test: export TMPDIR := $(MEMORY)
+test: export GOTMPDIR :=
 endif
 
 # lint vets all packages with more checks than go test does. Without debug information tests link in half the time.
