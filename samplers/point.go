@@ -108,7 +108,10 @@ func openLeaves(ball *energies.Ball, x []int32, row, leaves []float64) []float64
 // LogWeight returns log w[i,v] of chain c; v must be allowed.
 func (p *Point) LogWeight(c, i int, v int32) float64 {
 	r := c*p.X.Space.Sites + i
-	return p.logWeight(r, p.X.Codes[r], v)
+	if cur := p.X.Codes[r]; p.X.Space.Values != 2 || v == cur {
+		return p.logWeight(r, cur, v)
+	}
+	return p.leave[r] // of two values, the other one has all the weight
 }
 
 func (p *Point) logWeight(r int, cur, v int32) float64 {

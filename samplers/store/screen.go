@@ -13,7 +13,7 @@ type site struct {
 	indicator bool  // in a categorical space: use the indicator of the mode
 	mode      int32 // the most frequent value
 	constant  bool  // equal in all draws
-	number    func(v int32) float64
+	real      bool
 	rhat      float64
 	ess       float64
 }
@@ -26,11 +26,13 @@ func (s site) name() string {
 }
 
 // value returns the value used for diagnostics.
-func (s site) value(x []int32) float64 {
-	if !s.indicator {
-		return s.number(x[s.index])
-	}
-	if x[s.index] == s.mode {
+func (s *site) value(x []int32) float64 {
+	switch v := x[s.index]; {
+	case s.real:
+		return float64(math.Float32frombits(uint32(v)))
+	case !s.indicator:
+		return float64(v)
+	case v == s.mode:
 		return 1
 	}
 	return 0
@@ -59,7 +61,7 @@ func screen(r *Reader, weights [][]float64, bytes int) ([]site, error) {
 	sites := make([]site, r.header.Space.Sites)
 	indicator := r.header.Space.Kind == "categorical"
 	for i := range sites {
-		sites[i] = site{index: i, indicator: indicator, number: r.header.Space.Number}
+		sites[i] = site{index: i, indicator: indicator, real: r.header.Space.real()}
 	}
 	if indicator {
 		values, size, find := hi-lo+1, 4, findModes[int32]

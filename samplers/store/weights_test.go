@@ -108,8 +108,7 @@ func TestWeightedSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	number := func(v int32) float64 { return float64(v) }
-	columns, err := r.columns([]site{{index: 0, number: number}, {index: 1, number: number}})
+	columns, err := r.columns([]site{{index: 0}, {index: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
