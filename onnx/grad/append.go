@@ -196,9 +196,6 @@ func Append(m *onnx.Model, o Options) (*Result, error) {
 	}
 	b.StateShapes()
 	rewrite.Prune(m.Graph)
-	if err := rewrite.SinkExpands(m); err != nil {
-		return nil, err
-	}
 	return r, onnx.Check(m)
 }
 

@@ -4,7 +4,6 @@ package rewrite
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/shape"
@@ -16,8 +15,6 @@ import (
 //   - an If with a known condition is replaced by the branch taken ([FoldIf])
 //   - Constant nodes become initialisers
 //   - results of shape arithmetic become constants
-//   - reshapes get constant shapes (with 0 and -1 for symbolic dimensions)
-//   - broadcasts of masks move after the operators that follow
 //   - nodes that no output needs are removed
 //
 // Names of inputs and outputs are kept. Contradictory shapes are an *onnx.FormatError.
@@ -30,15 +27,8 @@ func Simplify(m *onnx.Model) error {
 	}
 	dropIdentities(m.Graph, vals)
 	foldKnown(m.Graph, vals)
-	names := sync.OnceValue(func() *nameSet { return namesOf(m) })
-	fixReshapes(m.Graph, vals, names)
 	Prune(m.Graph)
-	return sinkExpands(m, names)
-}
-
-// SinkExpands is the step of [Simplify] that moves broadcasts.
-func SinkExpands(m *onnx.Model) error {
-	return sinkExpands(m, sync.OnceValue(func() *nameSet { return namesOf(m) }))
+	return nil
 }
 
 func constantsToInitializers(g *onnx.Graph) {
@@ -177,56 +167,6 @@ func knownTensor(name string, info *shape.Info) *onnx.Tensor {
 	return nil
 }
 
-// fixReshapes gives Reshape nodes a constant shape if all but one dimension are constants or equal to
-// the input dimension at the same position.
-func fixReshapes(g *onnx.Graph, vals shape.Values, names func() *nameSet) {
-	constant := make(map[string]bool, len(g.Initializers))
-	for _, t := range g.Initializers {
-		constant[t.Name] = true
-	}
-	for _, n := range g.Nodes {
-		if n.Op != "Reshape" || n.Domain != "" || n.In(1) == "" || constant[n.Inputs[1]] {
-			continue
-		}
-		x, y := vals[n.Inputs[0]], vals[n.Outputs[0]]
-		if x == nil || y == nil || !x.Known || !y.Known {
-			continue
-		}
-		shape, ok := staticShape(y.Shape, x.Shape)
-		if !ok || (slices.Contains(shape, 0) && n.Int("allowzero", 0) != 0) {
-			if !ok {
-				continue
-			}
-			n.Attrs = slices.DeleteFunc(n.Attrs, func(a *onnx.Attribute) bool { return a.Name == "allowzero" })
-		}
-		t := onnx.NewInt64(names().fresh(n.Outputs[0]+"/shape"), []int64{int64(len(shape))}, shape)
-		g.Initializers = append(g.Initializers, t)
-		n.Inputs[1] = t.Name
-	}
-}
-
-// staticShape returns dims as a constant argument of Reshape for an input of shape have: 0 copies a
-// dimension, and one -1 is inferred.
-func staticShape(dims, have []shape.Dim) ([]int64, bool) {
-	out := make([]int64, len(dims))
-	open := false
-	for i, d := range dims {
-		n, ok := d.Const()
-		switch {
-		case ok:
-			out[i] = n
-		case i < len(have) && have[i].Equal(d):
-			out[i] = 0
-		case !open:
-			open = true
-			out[i] = -1
-		default:
-			return nil, false
-		}
-	}
-	return out, true
-}
-
 // Prune removes the nodes and initialisers that no graph output depends on. It also removes an input
 // whose default is such an initialiser, since callers would otherwise have to feed it.
 func Prune(g *onnx.Graph) {
@@ -263,96 +203,4 @@ func Prune(g *onnx.Graph) {
 	})
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return gone[v.Name] })
 	g.ValueInfos = slices.DeleteFunc(g.ValueInfos, func(v *onnx.ValueInfo) bool { return !used[v.Name] })
-}
-
-// elementwise lists the operators that an Expand can move across.
-var elementwise = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Div": true, "Where": true, "Cast": true,
-	"Neg": true, "Not": true, "And": true, "Or": true, "Equal": true, "Less": true, "Greater": true, "IsNaN": true}
-
-// sinkExpands moves Expand after the elementwise operators that read it, and drops it if the other
-// operand broadcasts anyway. Exporters expand attention masks to [batch, 1, sequence, sequence], which
-// wastes memory and hides that rows are independent.
-func sinkExpands(m *onnx.Model, names func() *nameSet) error {
-	if !slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.Op == "Expand" }) {
-		return nil
-	}
-	vals, err := shape.Infer(m)
-	if err != nil {
-		return err
-	}
-	source := map[string]*onnx.Node{} // output of an Expand -> the Expand node
-	g := m.Graph
-	isOutput := outputNames(g)
-	var out []*onnx.Node
-	for _, n := range g.Nodes {
-		if n.Op == "Expand" && n.Domain == "" && !isOutput[n.Outputs[0]] {
-			source[n.Outputs[0]] = n
-			out = append(out, n)
-			continue
-		}
-		y := vals[n.Out(0)]
-		if n.Domain != "" || !elementwise[n.Op] || y == nil || !y.Known {
-			out = append(out, n)
-			continue
-		}
-		dims, from, ok := unexpanded(n, vals, source)
-		if !ok {
-			out = append(out, n)
-			continue
-		}
-		full := n.Outputs[0]
-		if !shape.SameShape(dims, y.Shape) {
-			if isOutput[full] || from == nil {
-				out = append(out, n)
-				continue
-			}
-			small := names().fresh(full + "/unexpanded")
-			e := &onnx.Node{Op: "Expand", Name: full + "/expand", Inputs: []string{small, from.Inputs[1]}, Outputs: []string{full}}
-			n.Outputs[0] = small
-			vals[small] = &shape.Info{Type: y.Type, Known: true, Shape: dims}
-			source[full] = e
-			n.Inputs = sources(n.Inputs, source)
-			out = append(out, n, e)
-			continue
-		}
-		n.Inputs = sources(n.Inputs, source)
-		out = append(out, n)
-	}
-	g.Nodes = out
-	Prune(g)
-	return nil
-}
-
-// unexpanded returns the shape of n when the inputs of its Expands are read directly, and an Expand
-// whose target is the output shape, if any.
-func unexpanded(n *onnx.Node, vals shape.Values, source map[string]*onnx.Node) (dims []shape.Dim, from *onnx.Node, ok bool) {
-	for _, v := range n.Inputs {
-		e := source[v]
-		if e != nil {
-			ok = true
-			if shape.SameShape(vals[v].Shape, vals[n.Outputs[0]].Shape) {
-				from = e
-			}
-			v = e.Inputs[0]
-		}
-		x := vals[v]
-		if x == nil || !x.Known {
-			return nil, nil, false
-		}
-		var err error
-		if dims, err = shape.Broadcast(dims, x.Shape); err != nil {
-			return nil, nil, false
-		}
-	}
-	return dims, from, ok
-}
-
-func sources(in []string, source map[string]*onnx.Node) []string {
-	out := slices.Clone(in)
-	for i, v := range out {
-		if e := source[v]; e != nil {
-			out[i] = e.Inputs[0]
-		}
-	}
-	return out
 }
