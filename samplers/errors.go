@@ -3,7 +3,10 @@ package samplers
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+
+	"github.com/gradhop/gradhop/samplers/settings"
 )
 
 // ErrStop is returned by an Observer to end a run early and without an error.
@@ -42,6 +45,13 @@ func codes(x []int32) string {
 	return fmt.Sprintf("%s ... %s (%d sites)", strings.TrimSuffix(head, "]"), strings.TrimPrefix(tail, "["), len(x))
 }
 
+// OptionError reports a setting that cannot be used.
+type OptionError = settings.OptionError
+
 func badOption(sampler, option string, value any, reason string) *OptionError {
 	return &OptionError{Sampler: sampler, Option: option, Value: fmt.Sprint(value), Reason: reason}
 }
+
+func isZero(u float64) bool { return math.IsInf(u, -1) }
+
+func nonFinite(u float64) bool { return math.IsNaN(u) || math.IsInf(u, 1) }

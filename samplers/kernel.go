@@ -30,38 +30,6 @@ type Kernel interface {
 	Tune(s *State, info *Info, last bool)
 }
 
-// VarSpec declares a variable that a kernel keeps for each chain.
-type VarSpec struct {
-	// Name is in lower case, as "step_size".
-	Name string `json:"name"`
-	// Shape is that of one chain; nil is a single number.
-	Shape []int `json:"shape,omitempty"`
-	// Start is the initial value of every element.
-	Start float64 `json:"-"`
-	// Record keeps the number with every draw, and shows it. It needs a nil Shape.
-	Record bool `json:"-"`
-	// Derived numbers are recomputed by Kernel.Init and not saved.
-	Derived bool `json:"-"`
-}
-
-// Size returns the number of elements of one chain.
-func (v VarSpec) Size() int {
-	n := 1
-	for _, d := range v.Shape {
-		n *= d
-	}
-	return n
-}
-
-// Names of variables that have a meaning outside their kernels.
-const (
-	// StepSizeVar is the step size α.
-	StepSizeVar = "step_size"
-	// WeightVar is the weight of a chain's state in estimates of expectations, positive
-	// and finite; see [Recorder.Mean]. Kernels without it weigh all draws equally.
-	WeightVar = "weight"
-)
-
 // Base has the methods of a Kernel other than Step.
 type Base struct {
 	Target energies.Energy

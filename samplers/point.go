@@ -384,20 +384,6 @@ func (e *Evaluator) Init(ctx context.Context, s *State) error {
 	return s.CheckInit()
 }
 
-// CheckInit returns a *NonFiniteError where U or the gradient of a chain of a state just
-// evaluated is not finite.
-func (s *State) CheckInit() error {
-	for c := range s.Chains() {
-		if err := s.check(c, s.ChainIDs[c], s.Step); err != nil {
-			return err
-		}
-		if isZero(s.U[c]) {
-			return &NonFiniteError{s.ChainIDs[c], s.Step, "log-density", s.U[c], slices.Clone(s.X.Chain(c))}
-		}
-	}
-	return nil
-}
-
 func (e *Evaluator) count(to *Counts, n int) {
 	if e.slopes != nil {
 		to.Gradient += int64(n)

@@ -18,8 +18,6 @@ type (
 	Settings = settings.Settings
 	// Flag describes an option.
 	Flag = settings.Flag
-	// OptionError reports a setting that cannot be used.
-	OptionError = settings.OptionError
 )
 
 // Registration describes a sampler that can be chosen by name.

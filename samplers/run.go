@@ -160,11 +160,3 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	return l.Result(), nil
 }
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
-}

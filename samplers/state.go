@@ -156,6 +156,52 @@ type Var struct {
 	Data []float64 `json:"data"` // [chain, Shape...]; finite
 }
 
+// VarSpec declares a variable that a kernel keeps for each chain.
+type VarSpec struct {
+	// Name is in lower case, as "step_size".
+	Name string `json:"name"`
+	// Shape is that of one chain; nil is a single number.
+	Shape []int `json:"shape,omitempty"`
+	// Start is the initial value of every element.
+	Start float64 `json:"-"`
+	// Record keeps the number with every draw, and shows it. It needs a nil Shape.
+	Record bool `json:"-"`
+	// Derived numbers are recomputed by Kernel.Init and not saved.
+	Derived bool `json:"-"`
+}
+
+// Size returns the number of elements of one chain.
+func (v VarSpec) Size() int {
+	n := 1
+	for _, d := range v.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Names of variables that have a meaning outside their kernels.
+const (
+	// StepSizeVar is the step size α.
+	StepSizeVar = "step_size"
+	// WeightVar is the weight of a chain's state in estimates of expectations, positive
+	// and finite; see [Recorder.Mean]. Kernels without it weigh all draws equally.
+	WeightVar = "weight"
+)
+
+// CheckInit returns a *NonFiniteError where U or the gradient of a chain of a state just
+// evaluated is not finite.
+func (s *State) CheckInit() error {
+	for c := range s.Chains() {
+		if err := s.check(c, s.ChainIDs[c], s.Step); err != nil {
+			return err
+		}
+		if isZero(s.U[c]) {
+			return &NonFiniteError{s.ChainIDs[c], s.Step, "log-density", s.U[c], slices.Clone(s.X.Chain(c))}
+		}
+	}
+	return nil
+}
+
 // Chains returns the number of chains.
 func (s *State) Chains() int { return s.X.Chains() }
 
@@ -390,7 +436,3 @@ func resize[T any](s []T, n int) []T {
 	}
 	return s[:n]
 }
-
-func isZero(u float64) bool { return math.IsInf(u, -1) }
-
-func nonFinite(u float64) bool { return math.IsNaN(u) || math.IsInf(u, 1) }

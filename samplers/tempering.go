@@ -351,3 +351,11 @@ func (k *tempering) Tune(s *State, _ *Info, last bool) {
 		}
 	}
 }
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
