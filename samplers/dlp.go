@@ -149,10 +149,15 @@ func (l *Langevin) weigh(row []float64, p *Point, c, i int, precision float64) f
 func (l *Langevin) Draw(w *Worker, s *State, c int, next []int32) float64 {
 	sp, x, whole := s.X.Space, s.X.Chain(c), 1/(2*l.StepSize(s, c))
 	leaves, norm := l.leave(w, s, &s.Point, c)
-	logq := -norm
+	logq, bits := -norm, uint64(0)
 	copy(next, x)
 	for i, p := range leaves {
-		if !w.below(i, p) {
+		if i%4 == 0 {
+			bits = w.Uint64()
+		}
+		part, scaled := int32(bits&0xffff), p*(1<<16)
+		bits >>= 16
+		if high := int32(scaled); part > high || part == high && w.Float64() >= scaled-float64(high) { // 16 bits decide nearly always
 			continue
 		}
 		if u := w.Float64(); ordinal(sp) {

@@ -225,12 +225,13 @@ func (p *Point) sum() {
 
 // pairs is sum for two values: there is one other value, and nothing to sum.
 func (p *Point) pairs(lo, hi int) {
-	d := p.X.Space.Sites
-	for r := lo; r < hi; r++ {
-		pair, sign := p.Grad[2*r:2*r+2:2*r+2], float64(1-2*p.X.Codes[r])
-		gain := p.beta[r/d] * sign * (float64(pair[1]) - float64(pair[0]))
-		if p.leave[r] = gain / 2; p.balance != Sqrt {
-			p.leave[r] = p.balance.Log(gain) + 0*gain
+	for r, d := lo, p.X.Space.Sites; r < hi; {
+		for beta, end := p.beta[r/d], min(hi, r-r%d+d); r < end; r++ {
+			pair, sign := p.Grad[2*r:2*r+2:2*r+2], float64(1-2*p.X.Codes[r])
+			gain := beta * sign * (float64(pair[1]) - float64(pair[0]))
+			if p.leave[r] = gain / 2; p.balance != Sqrt {
+				p.leave[r] = p.balance.Log(gain) + 0*gain
+			}
 		}
 	}
 }

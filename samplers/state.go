@@ -369,7 +369,6 @@ type Worker struct {
 	rng.Stream
 	row   []float64
 	words []uint64
-	bits  uint64
 }
 
 // Row returns scratch of length n, with unspecified contents.
@@ -383,20 +382,6 @@ func (w *Worker) Normals(n int) []float64 {
 	row := w.Row(n)
 	w.Stream.Normals(row)
 	return row
-}
-
-// below is true with probability p, for i = 0, 1, 2, ... in turn. 16 random bits decide nearly always.
-func (w *Worker) below(i int, p float64) bool {
-	if i%4 == 0 {
-		w.bits = w.Uint64()
-	}
-	r, scaled := int32(w.bits&0xffff), p*(1<<16)
-	w.bits >>= 16
-	high := int32(scaled)
-	if r == high {
-		return w.Float64() < scaled-float64(high)
-	}
-	return r < high
 }
 
 // Words returns scratch of length n, with unspecified contents.
