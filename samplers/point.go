@@ -310,12 +310,17 @@ func (p *Point) sumTilt(r int, cur int32) float64 {
 // afterwards, keeps the sum right when it is nearly one.
 func others(row []float32, cur int32) float64 { return sum(row[:cur]) + sum(row[cur+1:]) }
 
+// sum adds in two chains, which do not wait for each other.
 func sum(p []float32) float64 {
-	t := 0.0
-	for _, x := range p {
-		t += float64(x)
+	a, b := 0.0, 0.0
+	for ; len(p) >= 4; p = p[4:] {
+		a += float64(p[0]) + float64(p[1])
+		b += float64(p[2]) + float64(p[3])
 	}
-	return t
+	for _, x := range p {
+		a += float64(x)
+	}
+	return a + b
 }
 
 // pickTilt is Pick on row r of Tilt.
