@@ -138,16 +138,3 @@ func (f *folder) mkdir(path string) error {
 	}
 	return nil
 }
-
-// cause returns the cause of an error of package os, whose own text repeats the path.
-func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
-		return l.Err
-	}
-	return err
-}

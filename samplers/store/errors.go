@@ -1,7 +1,10 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 )
 
 // Error reports a folder, file or Header that is not usable, or a file that cannot be written.
@@ -48,4 +51,17 @@ func (e *MismatchError) Error() string {
 // it matches syscall.ENOSPC. Previous contents are unchanged.
 func CannotWrite(path string, err error) error {
 	return &Error{Path: path, Err: err}
+}
+
+// cause returns the cause of an error of package os, whose own text repeats the path.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return l.Err
+	}
+	return err
 }

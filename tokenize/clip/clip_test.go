@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gradhop/gradhop/tokenize"
-	"github.com/gradhop/gradhop/tokenize/internal/reference"
+	"github.com/gradhop/gradhop/tokenize/internal/tokenizetest"
 )
 
 func fixtureTokenizer(t testing.TB) *Tokenizer { return mustLoad(t, fixtureFolder(t, "own")) }
@@ -139,7 +139,7 @@ func TestConcurrent(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for _, k := range ref.Cases["own"] {
-				if diff := reference.Compare(c, k); diff != "" {
+				if diff := tokenizetest.Compare(c, k); diff != "" {
 					t.Error(diff)
 				}
 			}

@@ -7,13 +7,13 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/tokenize"
-	"github.com/gradhop/gradhop/tokenize/internal/reference"
+	"github.com/gradhop/gradhop/tokenize/internal/tokenizetest"
 )
 
 // changed is the fixture "own" after change.
 func changed(t *testing.T, change func(file, model map[string]any)) fstest.MapFS {
 	t.Helper()
-	return reference.Changed(t, read(t, "own.json"), change)
+	return tokenizetest.Changed(t, read(t, "own.json"), change)
 }
 
 // withFile is the fixture "files" with one file replaced, or removed where text is "-".
@@ -41,9 +41,9 @@ func TestLoadErrors(t *testing.T) {
 		want error // nil for fs.ErrNotExist
 		text string
 	}{
-		"empty folder": {reference.Folder(), nil, "found neither tokenizer.json nor vocab.txt"},
+		"empty folder": {tokenizetest.Folder(), nil, "found neither tokenizer.json nor vocab.txt"},
 		"no merges":    {withFile(t, "merges.txt", "-"), nil, "neither tokenizer.json nor merges.txt"},
-		"BERT":         {reference.Folder("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"), unsupported, "not a CLIP tokenizer"},
+		"BERT":         {tokenizetest.Folder("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"), unsupported, "not a CLIP tokenizer"},
 		"byte missing": {changed(t, func(_, m map[string]any) {
 			m["unk_token"] = nil
 			v := m["vocab"].(map[string]any)
@@ -63,7 +63,7 @@ func TestLoadErrors(t *testing.T) {
 		if b != nil {
 			t.Errorf("%s: a tokenizer beside the error", name)
 		}
-		reference.CheckError(t, name, err, c.want, c.text)
+		tokenizetest.CheckError(t, name, err, c.want, c.text)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestOtherForms(t *testing.T) {
 	} {
 		tok := mustLoad(t, c.fsys)
 		for _, k := range ref.Cases[c.cases] {
-			if diff := reference.Compare(tok, k); diff != "" {
+			if diff := tokenizetest.Compare(tok, k); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
 		}

@@ -12,13 +12,13 @@ import (
 
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
 	"github.com/gradhop/gradhop/tokenize/internal/component"
-	"github.com/gradhop/gradhop/tokenize/internal/reference"
+	"github.com/gradhop/gradhop/tokenize/internal/tokenizetest"
 )
 
 // fixture is testdata/clip/lines.json, made by scripts/reference/tokenize_clip.py.
 type fixture struct {
-	Cases      map[string][]reference.Case `json:"cases"`
-	RuneBlocks map[string]string           `json:"rune_blocks"`
+	Cases      map[string][]tokenizetest.Case `json:"cases"`
+	RuneBlocks map[string]string              `json:"rune_blocks"`
 }
 
 func mustLoad(t testing.TB, fsys fs.FS) *Tokenizer {
@@ -80,7 +80,7 @@ func TestEqualsReference(t *testing.T) {
 				t.Fatalf("only %d cases", len(ref.Cases[name]))
 			}
 			for _, k := range ref.Cases[name] {
-				if diff := reference.Compare(c, k); diff != "" {
+				if diff := tokenizetest.Compare(c, k); diff != "" {
 					t.Error(diff)
 				}
 			}
@@ -104,7 +104,7 @@ func TestEveryRune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference.CompareBlocks(t, loadFixture(t).RuneBlocks, func(r rune) string {
+	tokenizetest.CompareBlocks(t, loadFixture(t).RuneBlocks, func(r rune) string {
 		row := aligned.String(normal(aligned.Of("e"+string(r)+"\u0323\u0301"+string(r)+"1", 0)))
 		for _, w := range words(aligned.Of("a"+string(r)+"1!", 0)) {
 			row += "|" + aligned.String(w)
@@ -116,10 +116,10 @@ func TestEveryRune(t *testing.T) {
 // TestFullReference needs what scripts/reference/tokenize_clip.py --full wrote, whose folder is in
 // GRADHOP_CLIP_REFERENCE; scripts/reference/test_tokenize_clip.py makes it and runs this.
 func TestFullReference(t *testing.T) {
-	for _, folder := range reference.Folders(t, "GRADHOP_CLIP_REFERENCE") {
+	for _, folder := range tokenizetest.Folders(t, "GRADHOP_CLIP_REFERENCE") {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			c := mustLoad(t, os.DirFS(folder))
-			reference.CompareLines(t, c, filepath.Join(folder, "lines.jsonl"), 20000)
+			tokenizetest.CompareLines(t, c, filepath.Join(folder, "lines.jsonl"), 20000)
 			if c.Size() != 49408 {
 				return
 			}

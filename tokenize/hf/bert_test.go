@@ -13,13 +13,13 @@ import (
 
 	"github.com/gradhop/gradhop/tokenize/internal/aligned"
 	"github.com/gradhop/gradhop/tokenize/internal/component"
-	"github.com/gradhop/gradhop/tokenize/internal/reference"
+	"github.com/gradhop/gradhop/tokenize/internal/tokenizetest"
 )
 
 // bertFixture is testdata/bert/lines.json, made by scripts/reference/tokenize_lines.py.
 type bertFixture struct {
-	Settings map[string]obj              `json:"settings"`
-	Cases    map[string][]reference.Case `json:"cases"`
+	Settings map[string]obj                 `json:"settings"`
+	Cases    map[string][]tokenizetest.Case `json:"cases"`
 	Decode   []struct {
 		IDs  []int32 `json:"ids"`
 		Text string  `json:"text"`
@@ -53,7 +53,7 @@ func loadBERT(t testing.TB) (f bertFixture) {
 // withNormalizer is the fixture's tokenizer.json with fields of its normalizer changed.
 func withNormalizer(t testing.TB, changes obj) fstest.MapFS {
 	t.Helper()
-	return reference.Changed(t, []byte(readBERT(t, "tokenizer.json")), func(file, _ obj) {
+	return tokenizetest.Changed(t, []byte(readBERT(t, "tokenizer.json")), func(file, _ obj) {
 		for k, v := range changes {
 			file["normalizer"].(obj)[k] = v
 		}
@@ -69,13 +69,13 @@ func mustLoadFS(t testing.TB, fsys fs.FS) *Tokenizer {
 	return tok
 }
 
-func compareAll(t *testing.T, tok *Tokenizer, cases []reference.Case) {
+func compareAll(t *testing.T, tok *Tokenizer, cases []tokenizetest.Case) {
 	t.Helper()
 	if len(cases) < 100 {
 		t.Fatalf("only %d cases", len(cases))
 	}
 	for _, c := range cases {
-		if diff := reference.Compare(tok, c); diff != "" {
+		if diff := tokenizetest.Compare(tok, c); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -101,7 +101,7 @@ func TestBERTConfig(t *testing.T) {
 	} {
 		opposite := withNormalizer(t, obj{"strip_accents": nil})
 		opposite["tokenizer_config.json"] = &fstest.MapFile{Data: []byte(c.config)}
-		vocab := reference.Folder("vocab.txt", readBERT(t, "vocab.txt"), "tokenizer_config.json", c.config)
+		vocab := tokenizetest.Folder("vocab.txt", readBERT(t, "vocab.txt"), "tokenizer_config.json", c.config)
 		for _, fsys := range []fs.FS{vocab, opposite} {
 			compareAll(t, mustLoadFS(t, fsys), f.Cases[c.setting])
 		}
@@ -142,7 +142,7 @@ func TestEveryRune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference.CompareBlocks(t, f.RuneBlocks, func(r rune) string {
+	tokenizetest.CompareBlocks(t, f.RuneBlocks, func(r rune) string {
 		var row strings.Builder
 		for _, n := range norms {
 			row.WriteString(aligned.String(n(aligned.Of("a"+string(r)+"\u0334a", 0))) + "|")
@@ -154,7 +154,7 @@ func TestEveryRune(t *testing.T) {
 // TestOtherNames loads a vocabulary whose special tokens have other spellings, with an added token
 // beyond the model's own vocabulary.
 func TestOtherNames(t *testing.T) {
-	fsys := reference.Changed(t, []byte(readBERT(t, "tokenizer.json")), func(file, model obj) {
+	fsys := tokenizetest.Changed(t, []byte(readBERT(t, "tokenizer.json")), func(file, model obj) {
 		vocab := model["vocab"].(obj)
 		for _, name := range []string{"PAD", "UNK", "CLS", "SEP", "MASK"} {
 			vocab["<"+strings.ToLower(name)+">"] = vocab["["+name+"]"]
@@ -186,9 +186,9 @@ func TestOtherNames(t *testing.T) {
 // TestBERTFullReference needs what scripts/reference/tokenize_lines.py --full wrote, whose folder is in
 // GRADHOP_BERT_REFERENCE; scripts/reference/test_tokenize_lines.py makes it and runs this.
 func TestBERTFullReference(t *testing.T) {
-	for _, folder := range reference.Folders(t, "GRADHOP_BERT_REFERENCE") {
+	for _, folder := range tokenizetest.Folders(t, "GRADHOP_BERT_REFERENCE") {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
-			reference.CompareLines(t, mustLoad(t, folder), filepath.Join(folder, "lines.jsonl"), 20000)
+			tokenizetest.CompareLines(t, mustLoad(t, folder), filepath.Join(folder, "lines.jsonl"), 20000)
 		})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gradhop/gradhop/tokenize"
-	"github.com/gradhop/gradhop/tokenize/internal/reference"
+	"github.com/gradhop/gradhop/tokenize/internal/tokenizetest"
 )
 
 func read(t testing.TB, name string) string {
@@ -26,7 +26,7 @@ type obj = map[string]any
 // changed is the tokenizer.json of a fixture after change.
 func changed(t testing.TB, folder string, change func(file, model obj)) fstest.MapFS {
 	t.Helper()
-	return reference.Changed(t, []byte(read(t, folder+"/tokenizer.json")), change)
+	return tokenizetest.Changed(t, []byte(read(t, folder+"/tokenizer.json")), change)
 }
 
 // withComponent is the fixture "roberta" with one component replaced.
@@ -51,7 +51,7 @@ const fiveSpecials = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
 func TestLoadErrors(t *testing.T) {
 	whole := read(t, "roberta/tokenizer.json")
-	folder := reference.Folder
+	folder := tokenizetest.Folder
 	format, unsupported := &tokenize.Error{}, &tokenize.Error{Unsupported: true}
 	for name, c := range map[string]struct {
 		fsys fs.FS
@@ -115,7 +115,7 @@ func TestLoadErrors(t *testing.T) {
 		if tok != nil {
 			t.Errorf("%s: a tokenizer beside the error", name)
 		}
-		reference.CheckError(t, name, err, c.want, c.text)
+		tokenizetest.CheckError(t, name, err, c.want, c.text)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestMaxLen(t *testing.T) {
 		{`{}`, `{"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}`, 512},
 		{`{}`, `{"model_type": "bert", "max_position_embeddings": 512, "pad_token_id": 0}`, 512},
 	} {
-		tok, err := Load(reference.Folder("vocab.txt", fiveSpecials, "tokenizer_config.json", c.settings, "config.json", c.model))
+		tok, err := Load(tokenizetest.Folder("vocab.txt", fiveSpecials, "tokenizer_config.json", c.settings, "config.json", c.model))
 		if err != nil || tok.MaxLen != c.want {
 			t.Errorf("%s %s: MaxLen %d, want %d; %v", c.settings, c.model, tok.MaxLen, c.want, err)
 		}

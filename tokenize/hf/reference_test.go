@@ -7,15 +7,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gradhop/gradhop/tokenize/internal/reference"
+	"github.com/gradhop/gradhop/tokenize/internal/tokenizetest"
 )
 
 // fixture is testdata/families/NAME/lines.json, made by scripts/reference/tokenize_families.py.
 type fixture struct {
-	Mask  *string          `json:"mask"`
-	Begin []int32          `json:"begin"`
-	End   []int32          `json:"end"`
-	Cases []reference.Case `json:"cases"`
+	Mask  *string             `json:"mask"`
+	Begin []int32             `json:"begin"`
+	End   []int32             `json:"end"`
+	Cases []tokenizetest.Case `json:"cases"`
 }
 
 func mustLoad(t testing.TB, folder string) *Tokenizer {
@@ -50,7 +50,7 @@ func TestEqualsReference(t *testing.T) {
 				t.Errorf("mask is %q", tok.Piece(tok.Mask))
 			}
 			for _, c := range f.Cases {
-				if diff := reference.Compare(tok, c); diff != "" {
+				if diff := tokenizetest.Compare(tok, c); diff != "" {
 					t.Error(diff)
 				}
 			}
@@ -61,9 +61,9 @@ func TestEqualsReference(t *testing.T) {
 // TestFullReference needs what scripts/reference/tokenize_families.py --full wrote, whose folder is
 // in GRADHOP_TOKENIZER_REFERENCE; scripts/reference/test_tokenize_families.py makes it and runs this.
 func TestFullReference(t *testing.T) {
-	for _, folder := range reference.Folders(t, "GRADHOP_TOKENIZER_REFERENCE") {
+	for _, folder := range tokenizetest.Folders(t, "GRADHOP_TOKENIZER_REFERENCE") {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
-			reference.CompareLines(t, mustLoad(t, folder), filepath.Join(folder, "lines.jsonl"), 500)
+			tokenizetest.CompareLines(t, mustLoad(t, folder), filepath.Join(folder, "lines.jsonl"), 500)
 		})
 	}
 }

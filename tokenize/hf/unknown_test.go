@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gradhop/gradhop/tokenize/internal/reference"
+	"github.com/gradhop/gradhop/tokenize/internal/tokenizetest"
 )
 
 // TestUnknown wants the number of unknown tokens and the right advice.
@@ -32,7 +32,7 @@ func TestUnknown(t *testing.T) {
 		if c.config != "" {
 			list = append(list, "tokenizer_config.json", c.config)
 		}
-		tok := mustLoadFS(t, reference.Folder(list...))
+		tok := mustLoadFS(t, tokenizetest.Folder(list...))
 		tokens, err := tok.Encode(c.text)
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package reference helps tests compare tokenizers with recorded outputs of Hugging Face's library.
-package reference
+// Package tokenizetest helps tests compare tokenizers with recorded outputs of Hugging Face's library.
+package tokenizetest
 
 import (
 	"bufio"
