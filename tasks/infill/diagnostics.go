@@ -30,10 +30,6 @@ type Diagnostics struct {
 	ESSBlanks  diag.Number `json:"ess_bulk_blanks"`
 	// Verdict is "mixed", or says what is wrong and what to try.
 	Verdict string `json:"verdict"`
-	// DraftRejected and ModelRejected are the shares of steps that the draft rejects, and of the
-	// remaining moves that the model rejects; nil without a draft.
-	DraftRejected *diag.Number `json:"draft_rejected,omitempty"`
-	ModelRejected *diag.Number `json:"model_rejected,omitempty"`
 	// Evaluations is the number of states evaluated, warm-up and the states that chains
 	// start from included.
 	Evaluations int64 `json:"evaluations"`
@@ -62,10 +58,6 @@ func diagnose(r *run.Run, t *trace, before time.Duration) Diagnostics {
 	if sizes := slices.Clone(s.Var(samplers.StepSizeVar)); len(sizes) > 0 {
 		slices.Sort(sizes)
 		d.StepSize = diag.Number((sizes[len(sizes)/2] + sizes[(len(sizes)-1)/2]) / 2)
-	}
-	if rates := s.Var(samplers.DraftAcceptanceVar); rates != nil {
-		first, second := t.stages.Rejected()
-		d.DraftRejected, d.ModelRejected = new(diag.Number(first)), new(diag.Number(second))
 	}
 	d.RHat, d.ESSBulk = t.density()
 	d.RHatBlanks, d.ESSBlanks = t.blanks()
@@ -103,8 +95,6 @@ type trace struct {
 	w     [][]float64 // weights, [chain][draw]; nil where draws count the same
 	codes [][]int32   // [chain][draw, site]
 	sites int
-	// stages counts what the stages of a sampler with a draft reject.
-	stages samplers.Stages
 }
 
 func (t *trace) Observe(s *samplers.State, info *samplers.Info) error {
@@ -125,7 +115,7 @@ func (t *trace) Observe(s *samplers.State, info *samplers.Info) error {
 	for c, w := range weights {
 		t.w[c] = append(t.w[c], w)
 	}
-	return t.stages.Observe(s, info)
+	return nil
 }
 
 // density returns R-hat and the bulk effective sample size of the log-density.

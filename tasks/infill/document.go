@@ -104,10 +104,8 @@ type Settings struct {
 
 // Sampling are the settings of draws.
 type Sampling struct {
-	Draws   int    `json:"draws"`
-	Sampler string `json:"sampler"`
-	// Draft names the draft in full; "" is none.
-	Draft    string            `json:"draft,omitempty"`
+	Draws    int               `json:"draws"`
+	Sampler  string            `json:"sampler"`
 	Exact    bool              `json:"sampler_exact"`
 	Options  samplers.Settings `json:"sampler_options"` // defaults included
 	Gradient mlm.Gradient      `json:"gradient"`
@@ -134,9 +132,9 @@ func (m *Model) record(o *Options) Settings {
 	for _, g := range w.Guides {
 		s.Guides = append(s.Guides, g.GuideID)
 	}
-	if reg, set, err := o.Sampling.sampler(); o.Draws > 0 && err == nil {
+	if reg, err := o.Sampling.sampler(); o.Draws > 0 && err == nil {
 		d := o.Sampling
-		s.Sampling = &Sampling{o.Draws, reg.Name, d.Draft, reg.Exact, reg.Settings(set), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Steps, d.Warmup, d.Thin, d.Init, d.jumps(), d.Seed}
+		s.Sampling = &Sampling{o.Draws, reg.Name, reg.Exact, reg.Settings(d.Options), cmp.Or(e.Gradient, mlm.ExactGradient), d.Chains, d.Steps, d.Warmup, d.Thin, d.Init, d.jumps(), d.Seed}
 	}
 	return s
 }

@@ -2,13 +2,11 @@ package infill
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/rng"
-	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -22,24 +20,17 @@ type DrawOptions struct {
 	// Sampler is a registered name, Options its options by name.
 	Sampler string
 	Options samplers.Settings
-	// Draft is a cheap stand-in for the model, by which Sampler proposes and the model accepts, so
-	// that draws remain those of the model: the same model on another provider, as
-	// "openvino:cpu,bf16" or "bf16" for short, or the name of another model of the same vocabulary,
-	// as for [Open]; "int8" is the model with products of integers, "" is none. See
-	// the sampler two-stage, whose options are then among Options.
-	Draft string
 	// Chains is the number of chains, which run as one batch.
 	Chains int
 	// Steps is the number of sweeps of each chain, after Warmup sweeps that are dropped and
 	// in which the sampler is tuned. A sweep is as many steps of the sampler as there are
-	// blanks, so that samplers of one blank a step have visited each; a step on a draft counts as
-	// many as its draft steps. Diagnostics are of all
+	// blanks, so that samplers of one blank a step have visited each. Diagnostics are of all
 	// sweeps; sentences are the states after every Thin-th, 0 meaning every one. Comparisons of
 	// package eval count single steps of the sampler instead, and do not thin.
 	Steps, Warmup, Thin int
 	// Init is where chains start.
 	Init Start
-	// Jumps is the number of the best fillings of a search among which chains of mwg without a draft
+	// Jumps is the number of the best fillings of a search among which chains of mwg
 	// jump (see samplers.Darting), at most 500; 0 means that they do not. Other samplers ignore it.
 	Jumps int
 	// Seed is that of all random numbers.
@@ -61,7 +52,7 @@ func DefaultDraws(n int) DrawOptions {
 
 // DefaultWarmup is 10 sweeps for mwg, which has nothing to tune, and an eighth of Steps, at least 10, for other samplers.
 func (o *DrawOptions) DefaultWarmup() int {
-	if o.Sampler == "mwg" && o.Draft == "" {
+	if o.Sampler == "mwg" {
 		return 10
 	}
 	return max(10, o.Steps/8)
@@ -96,39 +87,24 @@ func (o *DrawOptions) Check() error {
 	case o.Steps < 0 || o.Warmup < 0 || o.Steps+o.Warmup == 0 || o.Thin < 0:
 		return badOption("sweeps, warmup and thin", "%d, %d and %d: want 0 or more each, and not both sweeps and warmup 0", o.Steps, o.Warmup, o.Thin)
 	}
-	r, set, err := o.sampler()
+	r, err := o.sampler()
 	if err != nil {
 		return err
 	}
-	return r.Check(answers, set)
+	return r.Check(answers, o.Options)
 }
 
-// sampler returns the sampler to run and its options: with a draft, those of the two-stage sampler
-// around the one that is asked for.
-func (o *DrawOptions) sampler() (samplers.Registration, samplers.Settings, error) {
-	name, set, err := draft.Sampler(o.Draft, o.Sampler, o.Options)
-	if err != nil {
-		return samplers.Registration{}, nil, badOption("sampler", "%s: %v", o.Sampler, err)
+// sampler returns the sampler to run.
+func (o *DrawOptions) sampler() (samplers.Registration, error) {
+	r, err := samplers.Lookup(o.Sampler)
+	if err == nil && r.Needs&energies.Draft != 0 {
+		err = badOption("sampler", "%s: it needs a draft, which texts have none of", o.Sampler)
 	}
-	r, err := samplers.Lookup(name)
-	return r, set, err
-}
-
-// sweep is the number of steps of the sampler in which it makes as many moves as there are blanks.
-func (o *DrawOptions) sweep(blanks int) int {
-	r, set, err := o.sampler()
-	if err != nil || o.Draft == "" {
-		return blanks
-	}
-	k, err := strconv.Atoi(r.Settings(set)["draft-steps"])
-	if err != nil {
-		return blanks
-	}
-	return (blanks + k - 1) / k
+	return r, err
 }
 
 func (o *DrawOptions) jumps() int {
-	if o.Sampler != "mwg" || o.Draft != "" {
+	if o.Sampler != "mwg" {
 		return 0
 	}
 	return o.Jumps
@@ -161,26 +137,6 @@ func (o DrawOptions) Starts(ctx context.Context, p *Problem, ids []int64) ([]int
 	})
 }
 
-// energy is what the sampler r draws from, with the draft of the options.
-func (p *Problem) energy(ctx context.Context, o *DrawOptions, r samplers.Registration, set samplers.Settings) (energies.Energy, error) {
-	if o.Draft == "" {
-		return p.target(r.Needs), nil
-	}
-	d, err := p.m.draft(ctx, o.Draft)
-	if err != nil {
-		return nil, err
-	}
-	q, err := d.Text(p.Text, p.words)
-	if err != nil {
-		return nil, err
-	}
-	inner, err := samplers.Lookup(r.Settings(set)["inner"])
-	if err != nil {
-		return nil, err
-	}
-	return energies.WithDraft(p.target(0), q.target(inner.Needs))
-}
-
 // Draw runs chains on the fillings of the text and keeps the best top distinct sentences
 // that they visit. progress, which may be nil, is called with each phase and how far it is: the search
 // for starts in sequences, then warm-up and draws in steps of the sampler.
@@ -195,15 +151,11 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	reg, set, err := o.sampler()
+	reg, err := o.sampler()
 	if err != nil {
 		return nil, err
 	}
-	energy, err := p.energy(ctx, &o, reg, set)
-	if err != nil {
-		return nil, err
-	}
-	kernel, err := reg.New(energy, set)
+	kernel, err := reg.New(p.target(reg.Needs), o.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +178,7 @@ func (p *Problem) Draw(ctx context.Context, o DrawOptions, top int, progress fun
 		}
 	}
 	ids := chainIDs(o.Chains)
-	each := o.sweep(len(p.Blanks))
+	each := len(p.Blanks)
 	best, t, out := newBest(p, top), &trace{}, &Draws{}
 	sweeps := 0
 	config := samplers.Config{

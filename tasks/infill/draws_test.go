@@ -101,8 +101,7 @@ func TestDrawInterrupted(t *testing.T) {
 	}
 }
 
-// TestDrawLaw compares draws with the enumerated target at a temperature, with a draft that is
-// wrong too.
+// TestDrawLaw compares draws with the enumerated target at a temperature.
 func TestDrawLaw(t *testing.T) {
 	m, err := tinyWith(t, mlm.Options{Temperature: 4}, nil)
 	if err != nil {
@@ -119,10 +118,9 @@ func TestDrawLaw(t *testing.T) {
 			sum += math.Exp(x.u / 4)
 		}
 	}
-	draft := wrongDraft(t, 0.8, nil)
-	for _, c := range [][2]string{{"dmala"}, {"mwg"}, {"dmala", draft}, {"mwg", draft}} {
-		o, sampler := short(), c[0]
-		o.Sampler, o.Draft, o.Chains, o.Steps, o.Warmup, o.Init = sampler, c[1], 50, 300, 50, StartSearch
+	for _, sampler := range []string{"dmala", "mwg"} {
+		o := short()
+		o.Sampler, o.Chains, o.Steps, o.Warmup, o.Init = sampler, 50, 300, 50, StartSearch
 		d, err := p.Draw(context.Background(), o, 0, nil)
 		if err != nil {
 			t.Fatal(err)

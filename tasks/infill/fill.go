@@ -22,9 +22,6 @@ func (m *Model) Fill(ctx context.Context, text string, o Options) (*Document, er
 	if err == nil {
 		p, err = m.Text(text, o.Words)
 	}
-	if s := d.Settings.Sampling; err == nil && s != nil && s.Draft != "" {
-		s.Draft, err = m.draftName(ctx, s.Draft)
-	}
 	if err == nil {
 		d.Input = p.Text
 		err = d.fill(ctx, p, o)

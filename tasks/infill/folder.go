@@ -9,7 +9,6 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -48,7 +47,7 @@ func LoadSaved(dir string) (Saved, error) {
 	var s Saved
 	moved, err := run.Recall(dir, command, &s)
 	if err == nil {
-		s.Model, s.Sampling.Draft = moved(s.Model), moved(s.Sampling.Draft)
+		s.Model = moved(s.Model)
 		for k, ref := range s.Guides {
 			s.Guides[k] = moved(ref)
 		}
@@ -112,7 +111,7 @@ func (f *folder) header(c samplers.Config) store.Header {
 	d := f.d
 	s := d.Settings.Sampling
 	h := store.HeaderOf(c)
-	h.Gradhop, h.Versions = d.Gradhop, draft.Versions(f.p.m.options.Runtime, d.Settings.Provider, s.Draft)
+	h.Gradhop, h.Versions = d.Gradhop, run.Versions(f.p.m.options.Runtime, d.Settings.Provider)
 	h.Model, h.ModelSHA256, h.Sampler = d.Model.Name, d.Model.SHA256, s.Sampler
 	h.Settings = map[string]string{
 		"text": d.Input, "energy": string(d.Settings.Energy), "mask-embedding": string(d.Settings.MaskEmbedding),
@@ -121,9 +120,6 @@ func (f *folder) header(c samplers.Config) store.Header {
 	}
 	if n := s.Jumps; n > 0 {
 		h.Settings["jumps"] = strconv.Itoa(n)
-	}
-	if s.Draft != "" {
-		h.Settings["draft"] = s.Draft
 	}
 	for k, g := range d.Settings.Guides {
 		h.Settings[fmt.Sprintf("guide-%d", k)] = fmt.Sprintf("%s:%v sha256:%s", g.Term(), g.Weight, g.SHA256)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gradhop/gradhop/energies/neural"
 	"github.com/gradhop/gradhop/energies/neural/mlm"
@@ -44,10 +43,6 @@ type Model struct {
 	pieces  []int32 // with pieces that continue a word
 	// lowers says that the tokenizer lower-cases what it reads.
 	lowers bool
-
-	hub    hub.Options
-	mu     sync.Mutex
-	drafts map[string]*Model // those that were used, by the text of the option
 }
 
 // Open finds a model by name, as [models.Open] does, and the runtime's library, fetching
@@ -69,7 +64,7 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 	if err := ort.Init(ctx, library); err != nil {
 		return nil, err
 	}
-	m.ref, m.hub = name, h
+	m.ref = name
 	return m, nil
 }
 
@@ -79,7 +74,7 @@ func Open(ctx context.Context, name string, h hub.Options, o mlm.Options) (*Mode
 // Errors: *energies.DefinitionError for an option, or a *neural.ModelError around those of packages
 // tokenize, onnx and mlm.
 func Load(src models.Model, o mlm.Options) (*Model, error) {
-	m := &Model{Source: src, options: o, drafts: map[string]*Model{}}
+	m := &Model{Source: src, options: o}
 	var err error
 	if m.tok, m.mlm, m.options, err = language.Load(src, o); errors.Is(err, language.ErrCausal) {
 		return m.loadCausal(o)
@@ -147,16 +142,10 @@ func (m *Model) Sequences() int64 {
 
 // Close frees the runtime's sessions. Problems of m must not be used after it.
 func (m *Model) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.causal != nil {
 		return m.causal.Close()
 	}
-	err := m.mlm.Close()
-	for _, d := range m.drafts {
-		err = errors.Join(err, d.Close())
-	}
-	return err
+	return m.mlm.Close()
 }
 
 // terms sets terms[k] to the log-probability of the token at positions[k]: given those before it for a causal model, given

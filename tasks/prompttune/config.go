@@ -141,11 +141,6 @@ type Search struct {
 	// Sampler is a registered name, Options its settings.
 	Sampler string            `json:"sampler"`
 	Options samplers.Settings `json:"settings,omitempty"`
-	// Draft is a cheap stand-in for the models, by which Sampler proposes and the models accept:
-	// the same models on another provider, as "openvino:cpu,bf16" or "bf16" for short, or another
-	// model of the same vocabulary; "" is none. See the sampler two-stage, whose options are then
-	// among Options.
-	Draft string `json:"draft,omitempty"`
 	// Chains is the number of chains, ChainIDs are their numbers in a larger run; nil is
 	// 0 to Chains-1.
 	Chains   int     `json:"chains"`

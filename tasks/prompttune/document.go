@@ -54,7 +54,6 @@ type Settings struct {
 	Block          []string          `json:"block,omitempty"`
 	RoundTrip      bool              `json:"round_trip"`
 	Guides         []GuideID         `json:"guides,omitempty"`
-	Draft          string            `json:"draft,omitempty"` // its name in full
 	Sampler        string            `json:"sampler"`
 	Exact          bool              `json:"sampler_exact"`
 	SamplerOptions map[string]string `json:"sampler_options"`
@@ -83,10 +82,6 @@ type Diagnostics struct {
 	// step changes, after warm-up.
 	Acceptance diag.Number `json:"acceptance"`
 	Hops       diag.Number `json:"hops"`
-	// DraftRejected and ModelRejected are the shares of steps that the draft rejects, and of the
-	// remaining moves that the models reject; nil without a draft.
-	DraftRejected *diag.Number `json:"draft_rejected,omitempty"`
-	ModelRejected *diag.Number `json:"model_rejected,omitempty"`
 	// Evaluations counts states that went through the models for the chains, by kind, and
 	// Rescored texts that went through them because they encode to other tokens than the
 	// chain's. Each counts once, however many models there are.

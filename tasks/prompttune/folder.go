@@ -130,7 +130,6 @@ func Saved(dir string) (Config, error) {
 			list[k] = moved(arg)
 		}
 	}
-	c.Search.Draft = moved(c.Search.Draft)
 	if r.Inside {
 		c.Page = filepath.Join(dir, r.Page)
 	}

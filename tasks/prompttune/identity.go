@@ -39,9 +39,6 @@ func (o *Config) header(r *Task, search *Finder, d *Document) (store.Header, err
 	for k, g := range s.Guides {
 		h.Settings[fmt.Sprintf("guide-%d", k)] = fmt.Sprintf("%s:%v sha256:%s", g.Term(), g.Weight, g.SHA256)
 	}
-	if r.draftName != "" {
-		h.Settings["draft"] = r.draftName
-	}
 	var names []string
 	text, vision, files := sha256.New(), sha256.New(), sha256.New()
 	for i, m := range r.members {

@@ -22,9 +22,6 @@ type Task struct {
 	words   proposals
 	guides  []*language.Guide
 	warn    func(format string, args ...any) // of a guide's vocabulary
-	// The draft of a two-stage sampler and its name in full; nil without one.
-	draft     *Task
-	draftName string
 
 	models []ModelID
 	sets   []Set
@@ -237,10 +234,6 @@ func noImages(path string, skipped []Skipped) error {
 // Close frees the runtime's sessions.
 func (r *Task) Close() error {
 	var err error
-	if r.draft != nil {
-		r.draft.guides = nil // r closes them
-		err = r.draft.Close()
-	}
 	for _, m := range r.members {
 		err = errors.Join(err, m.Model.Close())
 	}

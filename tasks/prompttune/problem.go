@@ -62,7 +62,6 @@ type Problem struct {
 	Energy energies.Differentiable
 
 	guides  []energies.Term // that are added to U
-	draft   *Problem        // of a two-stage sampler, or nil
 	members []member
 	v       vocabulary
 	blocked blockList

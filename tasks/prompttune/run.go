@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
@@ -43,9 +42,6 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.Search.parseDraft(o.Goal.Runtime); err != nil {
-		return nil, err
-	}
 	if err := o.Search.Try(max(1, len(o.Goal.Models))); err != nil {
 		return nil, err
 	}
@@ -59,9 +55,6 @@ func Run(ctx context.Context, c Config) (doc *Document, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, task.Close()) }()
-	if err := task.openDraft(ctx, &o.Goal, &o.Search, &o.Events); err != nil {
-		return nil, err
-	}
 	search, err := NewFinder(task.Problem, &o.Search, o.Form.RoundTrip)
 	if err != nil {
 		return nil, err
@@ -150,11 +143,11 @@ func note(s *samplers.State, found []Prompt) string {
 func (o *Config) record(r *Task, reg samplers.Registration, search *Finder) *Document {
 	s := &o.Search
 	d := &Document{
-		Gradhop: o.Program, Versions: draft.Versions(o.Goal.Runtime, o.Goal.Runtime.Provider, r.draftName), Seed: s.Seed,
+		Gradhop: o.Program, Versions: run.Versions(o.Goal.Runtime, o.Goal.Runtime.Provider), Seed: s.Seed,
 		Settings: Settings{
 			Template: r.Problem.Template.String(), Tokens: r.from(r.Problem), Proposed: len(r.Problem.Tokens),
 			Allow: r.words.Allow, Block: r.words.Block, RoundTrip: o.Form.RoundTrip,
-			Draft: r.draftName, Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
+			Sampler: reg.Name, Exact: reg.Exact, SamplerOptions: reg.Settings(search.Options), Beta: s.shownBeta(), ImageBatch: s.ImageBatch,
 			Chains: s.Chains, ChainIDs: s.ChainIDs, Steps: s.Steps, Warmup: s.Warmup, Start: max(0, s.Start), Top: s.Top, Patience: s.Patience, Evaluations: s.Evaluations, TimeLimit: s.TimeLimit.String(),
 			Provider: cmp.Or(o.Goal.Runtime.Provider, "cpu"),
 		},

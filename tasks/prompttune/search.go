@@ -9,10 +9,8 @@ import (
 
 	"github.com/gradhop/gradhop/energies"
 	"github.com/gradhop/gradhop/samplers"
-	"github.com/gradhop/gradhop/samplers/diag"
 	"github.com/gradhop/gradhop/samplers/settings"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/tasks/internal/draft"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
 
@@ -20,21 +18,15 @@ import (
 const batchFlag = "batch"
 
 func (s *Search) registration() (samplers.Registration, samplers.Settings, error) {
-	if s.Draft != "" && search.Optimises(s.moving()) {
-		return samplers.Registration{}, nil, badInput("draft", "%s is an optimiser, which accepts nothing; name a sampler such as mtm", s.moving())
+	reg, err := search.Lookup(s.Sampler)
+	if err == nil && reg.Needs&energies.Draft != 0 {
+		err = badInput("sampler "+s.Sampler, "it needs a draft, which prompts have none of")
 	}
-	name, options, err := draft.Sampler(s.Draft, s.Sampler, promptOptions[s.moving()])
-	if err != nil {
-		return samplers.Registration{}, nil, badInput("sampler "+s.Sampler, "%v", err)
-	}
-	reg, err := search.Lookup(name)
 	if err != nil {
 		return reg, nil, err
 	}
-	options = maps.Clone(options)
-	if options == nil {
-		options = samplers.Settings{}
-	}
+	options := samplers.Settings{}
+	maps.Copy(options, promptOptions[s.moving()])
 	maps.Copy(options, s.Options)
 	if s.ImageBatch == 0 {
 		return reg, options, nil
@@ -86,7 +78,6 @@ type Finder struct {
 	stopped string
 	ctx     context.Context
 	past    bool // the steps shown were made before
-	stages  samplers.Stages
 }
 
 // NewFinder builds the sampler. Errors are those of package samplers.
@@ -96,11 +87,6 @@ func NewFinder(p *Problem, s *Search, roundTrip bool) (*Finder, error) {
 		return nil, err
 	}
 	energy := energies.Energy(p.Energy)
-	if p.draft != nil {
-		if energy, err = energies.WithDraft(energy, p.draft.Energy); err != nil {
-			return nil, err
-		}
-	}
 	if search.IgnoresBeta(reg.Name) {
 		energy = p.rescored()
 	}
@@ -142,9 +128,6 @@ func (r *Finder) observe(s *samplers.State, info *samplers.Info) error {
 
 // take collects the states of a step.
 func (r *Finder) take(s *samplers.State, info *samplers.Info) error {
-	if !s.Warmup {
-		_ = r.stages.Observe(s, info) // it has no error
-	}
 	better, err := r.Best.Add(r.ctx, s.Step, s.ChainIDs, s.InverseTemperature(0), s.U, s.X)
 	if err != nil {
 		return err
@@ -232,9 +215,5 @@ func passes(c samplers.Counts) int64 { return c.Total() + c.Gradient }
 func (r *Finder) diagnose(s *samplers.State, t store.Tally) Diagnostics {
 	d := Diagnostics{Steps: s.Step, Evaluations: s.Evaluations, Rescored: r.Best.scored, Seconds: t.Seconds}
 	d.Acceptance, d.Hops = t.Means()
-	if s.Var(samplers.DraftAcceptanceVar) != nil {
-		first, second := r.stages.Rejected()
-		d.DraftRejected, d.ModelRejected = new(diag.Number(first)), new(diag.Number(second))
-	}
 	return d
 }

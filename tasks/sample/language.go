@@ -16,7 +16,7 @@ import (
 	"github.com/gradhop/gradhop/energies/neural/mlm"
 	"github.com/gradhop/gradhop/onnx"
 	"github.com/gradhop/gradhop/onnx/ort"
-	"github.com/gradhop/gradhop/tasks/internal/draft"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // What a term makes of a masked language model.
@@ -108,7 +108,7 @@ func (p *plan) openLanguage(ctx context.Context, t term) (bool, error) {
 			return true, err
 		}
 	}
-	p.header.Model, p.header.Versions = filepath.Base(t.source)+"#"+t.part, draft.Versions(runtime, p.o.Provider)
+	p.header.Model, p.header.Versions = filepath.Base(t.source)+"#"+t.part, run.Versions(runtime, p.o.Provider)
 	p.header.ModelSHA256, err = onnx.Digest(m)
 	return true, err
 }

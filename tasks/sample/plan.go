@@ -17,7 +17,7 @@ import (
 	"github.com/gradhop/gradhop/onnx/ort"
 	"github.com/gradhop/gradhop/samplers"
 	"github.com/gradhop/gradhop/samplers/store"
-	"github.com/gradhop/gradhop/tasks/internal/draft"
+	"github.com/gradhop/gradhop/tasks/internal/run"
 )
 
 // plan is a run that is ready to start.
@@ -185,7 +185,7 @@ func (p *plan) known(ctx context.Context, ids []int64) error {
 		}
 	}
 	if products != nil {
-		p.header.Versions = draft.Versions(runtime, "cpu", "")
+		p.header.Versions = run.Versions(runtime, "cpu", "")
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (p *plan) open(ctx context.Context, ids []int64) (*onnx.Model, error) {
 	if err := ort.Init(ctx, runtime); err != nil {
 		return nil, err
 	}
-	p.header.Versions = draft.Versions(runtime, o.Provider, p.header.Settings["draft"])
+	p.header.Versions = run.Versions(runtime, o.Provider, p.header.Settings["draft"])
 	return m, nil
 }
 

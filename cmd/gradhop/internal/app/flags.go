@@ -48,11 +48,6 @@ func HasOption(sampler, option string) bool {
 	return err != nil || slices.ContainsFunc(r.Flags, func(f samplers.Flag) bool { return f.Name == option })
 }
 
-// DraftFlag defines --draft; model says what it takes besides a provider.
-func DraftFlag(fs *pflag.FlagSet, draft *string, model string) {
-	fs.StringVar(draft, "draft", *draft, "propose by a cheap `DRAFT` of the model and accept by the model, so that draws stay exact: int8, bf16 or another provider, as openvino:gpu,f16, or "+model)
-}
-
 // Args requires one argument; what describes it in the error, such as "one model".
 func Args(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

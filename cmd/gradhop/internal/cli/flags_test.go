@@ -82,7 +82,7 @@ var idle = map[string][][2]string{
 		{`--draws 5 --gradient direct x`, "--gradient has no effect with a sampler that uses no gradient"},
 		{`--file x --out y --shard-lines 5`, "--shard-lines has no effect without --file and --out NAME/"},
 		{`--file x --out y/ --format json`, "--format has no effect with --file and --out NAME/"},
-		{`--draws 5 --sampler gibbs --jumps 5 x`, "--jumps has no effect with another sampler than mwg, or with --draft"},
+		{`--draws 5 --sampler gibbs --jumps 5 x`, "--jumps has no effect with another sampler than mwg"},
 	},
 	"score": {
 		{`--energy mrf --mask-embedding zero x`, "--mask-embedding has no effect with --energy mrf"},

@@ -104,11 +104,10 @@ func (o *options) command() *cobra.Command {
 	app.Int(f, &o.Draws, "draws", 0, 0, "`number` of sentences to draw at random, instead of searching for the best")
 	o.Sampling = task.DefaultDraws(0)
 	app.SamplerFlag(cmd, &o.Sampling.Sampler, "sampler for --draws")
-	app.DraftFlag(f, &o.Sampling.Draft, "a model of the same vocabulary as for --model")
 	app.Int(f, &o.Sampling.Chains, "chains", o.Sampling.Chains, 1, "`number` of chains for --draws, all in one batch")
 	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: 10 for mwg, else an eighth of its sweeps, at least 10)")
 	app.Choice(cmd, &o.Sampling.Init, "init", "where chains start: at the fillings that a search finds, at draws from the prediction with all blanks masked, at its most probable words, or at random", "search", "mask", "argmax", "random")
-	app.Int(f, &o.Sampling.Jumps, "jumps", o.Sampling.Jumps, 0, "`number` of the best fillings of a search among which chains jump; 0 for none (mwg without a draft; other samplers do not jump)")
+	app.Int(f, &o.Sampling.Jumps, "jumps", o.Sampling.Jumps, 0, "`number` of the best fillings of a search among which chains jump; 0 for none (mwg; other samplers do not jump)")
 	app.SeedFlag(f, &o.Sampling.Seed)
 	app.Format(cmd, &o.format, "text", "json", "jsonl")
 	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); NAME/ is the folder of a run to make, of --draws or over the lines of --file")
@@ -122,9 +121,9 @@ func (o *options) command() *cobra.Command {
 		app.Idle("without --guide", func() bool { return len(o.energy.Guides) == 0 }, "guides-only"),
 		app.Idle("with --draws", func() bool { return o.Draws > 0 }, "top", "rank", "time-limit", "beam"),
 		app.Idle("with --resume", resumed, "top", "rank", "time-limit", "beam"),
-		app.Idle("without --draws", search, "temperature", "gradient", "sampler", "draft", "chains", "warmup", "init", "jumps", "seed", app.SamplerOptions),
+		app.Idle("without --draws", search, "temperature", "gradient", "sampler", "chains", "warmup", "init", "jumps", "seed", app.SamplerOptions),
 		app.Idle("with a sampler that uses no gradient", func() bool { return !app.UsesGradient(o.Sampling.Sampler) && o.corpus.Resume == "" }, "gradient"),
-		app.Idle("with another sampler than mwg, or with --draft", func() bool { return o.Sampling.Sampler != "mwg" || o.Sampling.Draft != "" }, "jumps"))...)
+		app.Idle("with another sampler than mwg", func() bool { return o.Sampling.Sampler != "mwg" }, "jumps"))...)
 	return cmd
 }
 

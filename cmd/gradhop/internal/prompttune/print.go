@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/gradhop/gradhop/cmd/gradhop/internal/app"
-	"github.com/gradhop/gradhop/samplers"
 	task "github.com/gradhop/gradhop/tasks/prompttune"
 	"github.com/gradhop/gradhop/tasks/prompttune/search"
 )
@@ -95,9 +94,6 @@ func text(d *task.Document, n *app.Notes) string {
 		scored = fmt.Sprintf(" (%d of them of texts scored apart)", g.Rescored)
 	}
 	n.Add("%d steps:%s %d%s evaluations in %.1f s", g.Steps, moves, g.Evaluations.Total()+g.Rescored, scored, g.Seconds)
-	if g.DraftRejected != nil {
-		n.Add("%s", samplers.DescribeStages(s.Draft, float64(*g.DraftRejected), float64(*g.ModelRejected)))
-	}
 	if reg, err := search.Lookup(s.Sampler); err == nil && !reg.Exact {
 		n.Add("%s", task.NotExact(reg))
 	}

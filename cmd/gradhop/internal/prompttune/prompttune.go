@@ -79,7 +79,6 @@ the folders into one, whose best prompts --resume finds. --patience needs all ch
 	AddFormFlags(cmd, &o.Form)
 	o.Search.Sampler, o.Search.Top = task.DefaultSampler, 5
 	AddSearchFlags(cmd, &o.Search)
-	app.DraftFlag(f, &o.Search.Draft, "a CLIP of the same vocabulary as for --model")
 	app.SeedFlag(f, &o.Search.Seed)
 	app.Format(cmd, &o.format, "text", "json", "jsonl")
 	f.StringVarP(&o.Out, "out", "o", "", "new `folder` for the draws, which gradhop diagnose and report read")
@@ -106,7 +105,7 @@ func (o *options) declare(cmd *cobra.Command) {
 		app.Always("allow"),
 		app.Idle("with --chain-ids", func() bool { return f.Changed("chain-ids") }, "chains", "shard"),
 		app.Idle("with --resume", resumed, "shard"),
-		app.Idle("with this sampler, which is an optimiser", func() bool { return !resumed() && search.Optimises(o.Search.Sampler) }, "start", "draft"),
+		app.Idle("with this sampler, which is an optimiser", func() bool { return !resumed() && search.Optimises(o.Search.Sampler) }, "start"),
 		app.Idle("with this sampler, which is an optimiser", func() bool { return !resumed() && search.IgnoresBeta(o.Search.Sampler) }, "beta"),
 		app.Idle("with this sampler, which uses all images in each step", func() bool { return !resumed() && !app.HasOption(o.Search.Sampler, "batch") }, "image-batch"),
 		app.Idle("without --out", func() bool { return o.Out == "" && !resumed() }, "checkpoint-every"))

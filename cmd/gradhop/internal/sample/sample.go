@@ -124,7 +124,7 @@ func (o *options) addFlags(a *app.App, cmd *cobra.Command) {
 	app.Int(f, &o.MaxBatch, "max-batch", 0, 0, "maximum `number` of chains in one run of the model, to save memory (default: all)")
 	f.BoolVar(&o.OneByOne, "one-by-one", false, "run the model on one chain at a time, for models whose batch rows interact")
 	app.SamplerFlag(cmd, &o.Sampler, "sampler")
-	app.DraftFlag(f, &o.Draft, "another .onnx file over the same space")
+	f.StringVar(&o.Draft, "draft", "", "propose by a cheap `DRAFT` of the model and accept by the model, so that draws stay exact: int8, bf16 or another provider, as openvino:gpu,f16, or another .onnx file over the same space")
 	app.Int(f, &o.Chains, "chains", o.Chains, 1, "`number` of chains, all in one batch")
 	f.StringVar(&o.ChainIDs, "chain-ids", "", "run only these chains of a larger run, numbered from 0: `LIST` such as 0-31,40")
 	app.ShardFlag(f, &o.shard)
