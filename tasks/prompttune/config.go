@@ -90,10 +90,7 @@ func (g *Goal) models() (names []string, weights []float64, err error) {
 type Form struct {
 	// Length is the number of blanks, one token each; 0 means 8.
 	Length int `json:"length,omitempty"`
-	// Prefix and Suffix are fixed texts before and after the blanks.
-	Prefix string `json:"prefix,omitempty"`
-	Suffix string `json:"suffix,omitempty"`
-	// Template is fixed words with _ for each blank, in place of the three fields above.
+	// Template is fixed words with _ for each blank, in place of Length.
 	Template string `json:"template,omitempty"`
 	// Tokens names a Choice; "" means the first of Choices.
 	Tokens string `json:"tokens,omitempty"`
@@ -106,10 +103,10 @@ type Form struct {
 
 func (p *Form) template() (*promptPattern, error) {
 	if p.Template == "" {
-		return newBlanks(p.Prefix, cmp.Or(p.Length, 8), p.Suffix)
+		return parsePattern(strings.Repeat(" _", max(0, cmp.Or(p.Length, 8))))
 	}
-	if p.Prefix != "" || p.Suffix != "" || p.Length != 0 {
-		return nil, badInput("template", "it replaces length, prefix and suffix: leave them out")
+	if p.Length != 0 {
+		return nil, badInput("template", "it replaces length: leave that out")
 	}
 	return parsePattern(p.Template)
 }

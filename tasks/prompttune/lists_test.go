@@ -42,7 +42,7 @@ func load(t *testing.T, src models.Towers) *Model {
 
 // proposed returns the words of a problem without targets.
 func proposed(models []*Model, words proposals) (string, wordChoice, error) {
-	template, err := newBlanks("", 1, "")
+	template, err := parsePattern("_")
 	if err != nil {
 		return "", "", err
 	}

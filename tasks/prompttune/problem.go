@@ -272,7 +272,7 @@ func (m *Model) Try(ctx context.Context) error {
 		return err
 	}
 	t.Text(vector, 1)
-	template, err := newBlanks("", 1, "")
+	template, err := parsePattern("_")
 	if err != nil {
 		return err
 	}

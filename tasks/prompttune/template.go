@@ -19,26 +19,6 @@ type promptPattern struct {
 	between []string
 }
 
-// newBlanks returns the template of n blanks between two fixed texts, either of which may
-// be empty. It is an *energies.DefinitionError if n is not positive.
-func newBlanks(prefix string, n int, suffix string) (*promptPattern, error) {
-	if n < 1 {
-		return nil, badInput("template", "%d blanks; at least one is needed", n)
-	}
-	t := &promptPattern{between: []string{""}}
-	if prefix = strings.TrimSpace(prefix); prefix != "" {
-		t.between[0] = prefix + " "
-	}
-	for range n - 1 {
-		t.between = append(t.between, " ")
-	}
-	if suffix = strings.TrimSpace(suffix); suffix != "" {
-		suffix = " " + suffix
-	}
-	t.between = append(t.between, suffix)
-	return t, nil
-}
-
 // parsePattern reads a pattern such as "a photo of _ _ in the snow": every _ that
 // touches neither a letter, a digit nor another _ is a blank. It is an *energies.DefinitionError if
 // there is none.

@@ -115,17 +115,15 @@ func TestTemplatePieces(t *testing.T) {
 
 func TestBlanks(t *testing.T) {
 	for _, c := range []struct {
-		prefix, suffix string
-		n              int
-		want           string
-	}{{"", "", 1, "_"}, {"the ", "on sand", 2, "the _ _ on sand"}, {"", "on", 3, "_ _ _ on"}, {"a _ b", "", 1, "a _ b _"}} {
-		m, err := newBlanks(c.prefix, c.n, c.suffix)
-		if err != nil || m.String() != c.want || len(m.between)-1 != c.n {
+		form Form
+		want string
+	}{{Form{Length: 1}, "_"}, {Form{Length: 3}, "_ _ _"}, {Form{}, "_ _ _ _ _ _ _ _"}, {Form{Template: " the _ _ on sand"}, "the _ _ on sand"}} {
+		if m, err := c.form.template(); err != nil || m.String() != c.want {
 			t.Errorf("%+v: %v, %v", c, m, err)
 		}
 	}
 	var bad *energies.DefinitionError
-	if _, err := newBlanks("a", 0, "b"); !errors.As(err, &bad) {
+	if _, err := (&Form{Length: -1}).template(); !errors.As(err, &bad) {
 		t.Errorf("no blanks: %v", err)
 	}
 	for _, pattern := range []string{"", "a cat", "snake_case", "__", "é_"} {

@@ -1,11 +1,6 @@
 package prompttune
 
 import (
-	"errors"
-	"slices"
-	"strconv"
-	"strings"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -22,42 +17,16 @@ func AddGoalFlags(cmd *cobra.Command, g *task.Goal) {
 	f.StringArrayVar(&g.Texts, "target-text", nil, "target `TEXT[:WEIGHT]`; may be repeated")
 	f.StringArrayVar(&g.Models, "model", nil, "built-in CLIP, folder, or owner/name[@revision][#variant] on the Hugging Face Hub, `NAME[:WEIGHT]`; may be repeated (default: clip-pictures)")
 	f.StringArrayVar(&g.Guides, "guide", nil, "add WEIGHT times a term of a model of text, in nats, to U: the log-density of the words under a masked language model, as bert-books:0.01, that of the text under a causal one, or log p(LABEL | text) of a classifier, `MODEL[#LABEL]:WEIGHT`; may be repeated, and a negative weight repels")
-	f.Var(&fluency{guides: &g.Guides}, "fluency", "another way to write --guide bert-books:`WEIGHT`")
 	app.Int(f, &g.MaxPixels, "max-pixels", 0, 0, "largest `number` of pixels of an image (default: 67,108,864)")
 	app.Int(f, &g.MaxBatch, "max-batch", 0, 0, "largest `number` of chains in one run of a model, to save memory (default: all)")
 	app.CompleteModels(cmd, models.CLIPs())
-}
-
-// fluency is the value of --fluency, a guide by the built-in masked language model.
-type fluency struct {
-	guides *[]string
-	text   string
-}
-
-func (f *fluency) String() string { return f.text }
-
-// Type implements pflag.Value.
-func (f *fluency) Type() string { return "float" }
-
-// Set replaces the guide by the built-in model.
-func (f *fluency) Set(text string) error {
-	w, err := strconv.ParseFloat(text, 64)
-	if err != nil || w < 0 || w-w != 0 {
-		return errors.New("want a number, at least 0")
-	}
-	f.text = text
-	*f.guides = slices.DeleteFunc(*f.guides, func(ref string) bool { return strings.HasPrefix(ref, models.Default+":") })
-	if w > 0 {
-		*f.guides = append(*f.guides, models.Default+":"+text)
-	}
-	return nil
 }
 
 // DeclareGoal declares the flags of AddGoalFlags and rules of others. resumed reports whether a run is
 // continued, whose targets are remembered.
 func DeclareGoal(a *app.App, cmd *cobra.Command, g *task.Goal, resumed func() bool, rules ...app.Rule) {
 	a.Declare(cmd, append(rules,
-		app.Always("images", "target-text", "model", "guide", "fluency", "max-batch", app.RuntimeFlags),
+		app.Always("images", "target-text", "model", "guide", "max-batch", app.RuntimeFlags),
 		app.Idle("without --images", func() bool { return len(g.Images) == 0 && !resumed() }, "max-pixels"))...)
 }
 
@@ -66,9 +35,7 @@ func AddFormFlags(cmd *cobra.Command, p *task.Form) {
 	f := cmd.Flags()
 	app.Int(f, &p.Length, "length", 8, 1, "`number` of blanks of the prompt, one token each")
 	f.Lookup("length").Shorthand = "l"
-	f.StringVar(&p.Prefix, "prefix", "", "fixed `text` before the blanks")
-	f.StringVar(&p.Suffix, "suffix", "", "fixed `text` after the blanks")
-	f.StringVar(&p.Template, "template", "", "fixed words with _ for each blank, as `TEXT`, instead of --length, --prefix and --suffix")
+	f.StringVar(&p.Template, "template", "", "fixed words with _ for each blank, as `TEXT`, instead of --length")
 	p.Tokens = task.Choices()[0]
 	app.Choice(cmd, &p.Tokens, "tokens", "tokens to propose: the words of the model's words.txt, if it has one; all whole words; or pieces of words too", task.Choices()...)
 	f.StringArrayVar(&p.Allow, "allow", nil, "propose only these words, instead of --tokens: `WORDS` separated by commas, or a file with one word a line")

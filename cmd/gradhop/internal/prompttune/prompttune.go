@@ -99,7 +99,7 @@ func (o *options) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	resumed := func() bool { return o.Resume != "" } // whose other flags are remembered
 	DeclareGoal(o.app, cmd, &o.Goal, resumed,
-		app.Always("length", "prefix", "suffix", "template", "block", "round-trip", "sampler", "steps", "warmup", "top", "interrogate", "patience", "evaluations",
+		app.Always("length", "template", "block", "round-trip", "sampler", "steps", "warmup", "top", "interrogate", "patience", "evaluations",
 			"time-limit", "seed", "format", "out", "report", "resume", "continue", "chain-ids", app.SamplerOptions),
 		app.Idle("with --allow", func() bool { return len(o.Form.Allow) > 0 }, "tokens"),
 		app.Always("allow"),
