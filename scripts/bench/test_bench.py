@@ -42,7 +42,7 @@ def pll() -> Case:
     torch.manual_seed(0)
     model = random_model(VOCAB, 32, 3, 4, 16, attention="sdpa").requires_grad_(False)
     ids, init = torch.randint(20, 290, (10,)).tolist(), torch.randint(20, 290, (5, 3)).tolist()
-    return Case(Pll, Best, model, {"ids": ids, "blanks": [1, 4, 8], "allowed": ALLOWED, "mask_id": 6, "init": init, "step_size": 0.5})
+    return Case(Pll, Best, model, {"ids": ids, "blanks": [1, 4, 8], "allowed": ALLOWED, "mask_id": 6, "init": init, "step_size": 0.5, "device": "cpu"})
 
 
 def clip(blanks: list[int]) -> Case:
@@ -51,7 +51,7 @@ def clip(blanks: list[int]) -> Case:
     ids, target = torch.randint(0, 298, (10,)).tolist(), torch.randn(32)
     ids[0], ids[-1] = VOCAB - 2, VOCAB - 1
     init = torch.randint(0, len(ALLOWED), (5, len(blanks))).tolist()
-    return Case(Clip, BestClip, model, {"ids": ids, "blanks": blanks, "allowed": ALLOWED, "init": init, "step_size": 0.5, "weight": 30.0,
+    return Case(Clip, BestClip, model, {"ids": ids, "blanks": blanks, "allowed": ALLOWED, "init": init, "step_size": 0.5, "device": "cpu", "weight": 30.0,
                                         "target": (target / target.norm()).tolist()})  # fmt: skip
 
 
