@@ -31,7 +31,6 @@ type Builder struct {
 	shared map[string][]Value // outputs of existing nodes, by nodeKey
 	consts map[string]Value   // constants by type, shape and contents
 	writer map[Value]written  // origin of every name in use
-	unique map[Value]bool
 	marks  map[Value]Mark
 }
 
@@ -63,7 +62,7 @@ func New(m *onnx.Model, prefix string, bind map[string]shape.Dim) (*Builder, err
 	size := 3 * len(m.Graph.Nodes) // with those of a gradient
 	b := &Builder{m: m, prefix: prefix, inf: shape.NewInference(m, bind),
 		shared: make(map[string][]Value, size), consts: map[string]Value{}, writer: make(map[Value]written, size),
-		unique: map[Value]bool{}, marks: map[Value]Mark{}}
+		marks: map[Value]Mark{}}
 	for i, n := range m.Graph.Nodes {
 		if err := b.inf.Node(n); err != nil {
 			return nil, err
@@ -153,13 +152,6 @@ func (b *Builder) Between(from map[Value]bool, outs []Value) []*onnx.Node {
 	}
 	return nodes
 }
-
-// MarkUnique records that the indices in v are distinct, so that the adjoint of a Gather by v is a
-// Scatter without addition.
-func (b *Builder) MarkUnique(v Value) { b.unique[v] = true }
-
-// Unique reports whether the indices in v are known to be distinct.
-func (b *Builder) Unique(v Value) bool { return b.unique[v] }
 
 // Mark attaches m to v.
 func (b *Builder) Mark(v Value, m Mark) { b.marks[v] = m }

@@ -22,7 +22,7 @@ func (b *Builder) Inside(g *onnx.Graph, in []*shape.Info, prefix string) (*Inner
 	m.Graph = g
 	inf, captured := b.inf.Inside(g, in)
 	k := &Inner{outer: b, captured: map[Value]bool{}, Builder: &Builder{m: &m, prefix: prefix, inf: inf, shared: map[string][]Value{},
-		consts: map[string]Value{}, writer: map[Value]written{}, unique: map[Value]bool{}, marks: map[Value]Mark{}}}
+		consts: map[string]Value{}, writer: map[Value]written{}, marks: map[Value]Mark{}}}
 	for _, t := range g.Initializers {
 		k.writer[t.Name] = written{at: -1, constant: t}
 	}

@@ -71,9 +71,6 @@ func (b *Builder) Rename(since int, v Value, to string) {
 		w.Name = to
 	}
 	b.inf.Vals[to], b.writer[to] = b.inf.Vals[v], b.writer[v]
-	if b.unique[v] {
-		b.unique[to] = true
-	}
 	if m, ok := b.marks[v]; ok {
 		b.marks[to] = m
 	}
@@ -125,7 +122,6 @@ func (b *Builder) Try(f func()) error {
 	for v := range gone {
 		delete(b.inf.Vals, v)
 		delete(b.writer, v)
-		delete(b.unique, v)
 		delete(b.marks, v)
 	}
 	g.Nodes, g.Initializers = g.Nodes[:nodes], g.Initializers[:initializers]

@@ -107,9 +107,6 @@ func (g checked) upgrade() error {
 	if err != nil {
 		return fmt.Errorf("upgraded: %w", err)
 	}
-	for _, v := range g.Distinct {
-		b.MarkUnique(v)
-	}
 	g.Builder = b
 	return nil
 }

@@ -182,9 +182,6 @@ func flatIndex(b *build.Builder, r Rows, rows shape.Dim, source build.Value) bui
 	zero, one := b.Const(onnx.NewInt64("", nil, []int64{0})), b.Const(onnx.NewInt64("", nil, []int64{1}))
 	start := b.Mul(b.Op("Range", []build.Value{zero, n, one}), b.DynamicShape([]shape.Dim{rows}, source))
 	flat := b.Reshape(b.Add(r.Index, b.Unsqueeze(start, 1)), b.Ints(-1))
-	if b.Unique(r.Index) {
-		b.MarkUnique(flat)
-	}
 	return flat
 }
 

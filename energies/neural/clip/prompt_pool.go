@@ -74,7 +74,6 @@ func (p *pool) row(b *build.Builder) build.Value {
 	beside := b.Add(b.Sub(at, one), b.Add(first, first)) // the row before, or behind the first
 	both := b.Op("Concat", []build.Value{b.Unsqueeze(beside, 1), b.Unsqueeze(at, 1)}, onnx.IntAttr("axis", 1))
 	both = b.Refine(both, []shape.Dim{dims[0], shape.D(2)})
-	b.MarkUnique(both)
 	rows := rewrite.SelectRows(b, p.rows, 1, rewrite.Rows{Index: both, PerBatch: true, Count: shape.D(2)})
 	second := one // keeps the axis
 	to, _ := b.Shape(p.out)

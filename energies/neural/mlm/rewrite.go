@@ -131,11 +131,9 @@ func (g *graph) head(all build.Value, perSite bool, p product) {
 	var rows rewrite.Rows
 	if perSite {
 		v := g.Input(inRows, onnx.Int64, shape.Sym("chains").Mul(shape.Sym("blanks")), shape.D(1))
-		g.MarkUnique(v)
 		rows = rewrite.Rows{Index: v, PerBatch: true, Count: shape.D(1)}
 	} else {
 		g.blanks = g.Input(inBlanks, onnx.Int64, shape.Sym("blanks"))
-		g.MarkUnique(g.blanks)
 		rows = rewrite.Rows{Index: g.blanks, Count: shape.Sym("blanks")}
 	}
 	logits := rewrite.SelectRows(g.Builder, all, 1, rows)
@@ -184,7 +182,6 @@ func (g *graph) embeddingGradient(perSite bool) build.Value {
 	}
 	if g.blanks == "" {
 		g.blanks = g.Input(inBlanks, onnx.Int64, shape.Sym("blanks"))
-		g.MarkUnique(g.blanks)
 	}
 	at := rewrite.SelectRows(g.Builder, d[0], 1, rewrite.Rows{Index: g.blanks, Count: shape.Sym("blanks")}, g.site, g.terms, g.scores)
 	dims, _ := g.Shape(at)

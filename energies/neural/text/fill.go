@@ -161,7 +161,6 @@ func (m *Model) rewrite(gradient bool) (*onnx.Model, error) {
 			return nil, err
 		}
 		blanks := b.Input(inBlanks, onnx.Int64, shape.Sym("blanks"))
-		b.MarkUnique(blanks)
 		g := rewrite.SelectRows(b, d[0], 1, rewrite.Rows{Index: blanks, Count: shape.Sym("blanks")}, u)
 		if direct != nil {
 			g = b.Add(g, direct())

@@ -93,7 +93,6 @@ func (causal) least() int { return 2 }
 func (causal) write(b *build.Builder) (terms, direct func() build.Value) {
 	chains, read, blanks := shape.Sym("chains"), shape.Sym("read"), shape.Sym("blanks")
 	index := b.Input(inRead, onnx.Int64, read)
-	b.MarkUnique(index)
 	logits := rewrite.SelectRows(b, outName, 1, rewrite.Rows{Index: index, Count: read})
 	lp := b.Op("LogSoftmax", []build.Value{logits}, onnx.IntAttr("axis", 2))
 	terms = func() build.Value {

@@ -32,14 +32,6 @@ type Gen struct {
 	// are taken of: a quantised model into the same without its roundings. It is then
 	// run in double, and must give what the model itself gives at the point of the test.
 	Twin func(m *onnx.Model) error
-	// Distinct are the values of MarkUnique.
-	Distinct []build.Value
-}
-
-// MarkUnique records that the indices in v are distinct.
-func (g *Gen) MarkUnique(v build.Value) {
-	g.Distinct = append(g.Distinct, v)
-	g.Builder.MarkUnique(v)
 }
 
 // NewModel returns an empty model of an operator set. The contrib operators of

@@ -120,7 +120,6 @@ func (e *einsum) diagonal(o operand, i, j int) operand {
 		at = b.Ints(places...)
 	} else {
 		at = b.Mul(driver.CountUp(b, size, o.v), b.DynamicShape([]shape.Dim{size.Add(shape.D(1))}, o.v))
-		b.MarkUnique(at)
 	}
 	return operand{b.Gather(flat, at, int64(len(rest))), append(rest, l)}
 }

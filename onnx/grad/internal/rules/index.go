@@ -39,14 +39,10 @@ func Gather(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 		}
 	}
 	flat := idx
-	different := driver.Distinct(b, idx, dims[axis])
 	if len(at) != 1 {
 		flat = b.Reshape(idx, b.Ints(-1))
 	}
-	if different {
-		return []driver.Value{scatterAxis(b, d, flat, axis, dims[axis], x)}
-	}
-	// Rows that repeat: see combineND.
+	// Rows may repeat: see combineND.
 	if after := len(dims) - 1 - int(axis); after > 0 {
 		var axes []int64
 		for k := range after {
@@ -121,10 +117,10 @@ func GatherElements(b *build.Builder, n driver.Node, dy []driver.Value) []driver
 	return []driver.Value{scatterElements(b, b.Zeros(shape, b.Info(x).Type, x), idx, dy[0], axis)}
 }
 
-// scatterElements adds dy to zeros at idx along axis.
+// scatterElements adds dy to zeros at idx along axis. The runtime adds no float16, which a single entry does not need.
 func scatterElements(b *build.Builder, zeros, idx, dy driver.Value, axis int64) driver.Value {
 	attrs := []*onnx.Attribute{onnx.IntAttr("axis", axis)}
-	if !driver.DistinctAlong(b, idx, axis) {
+	if !driver.OneAlong(b, idx, axis) {
 		attrs = append(attrs, onnx.StringAttr("reduction", "add"))
 	}
 	return b.Op("ScatterElements", []driver.Value{zeros, idx, dy}, attrs...)
@@ -143,12 +139,10 @@ func GatherND(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value
 	if batch < 0 || batch >= len(at) || batch > len(dims) {
 		return []driver.Value{driver.FailShape(b, n.Label(), idx)}
 	}
-	different := driver.DistinctTuples(b, idx, dims)
 	if batch > 0 {
-		different = different || shape.Product(at[batch:len(at)-1]).Is(1)
 		idx = withBatch(b, idx, dims[:batch], x)
 	}
-	return []driver.Value{scatterND(b, n.Label(), dims, idx, dy[0], different, x)}
+	return []driver.Value{combineND(b, n.Label(), b.Zeros(dims, b.Info(dy[0]).Type, x, dy[0]), idx, dy[0], "add")}
 }
 
 // withBatch puts the numbers of the leading axes in front of index tuples.

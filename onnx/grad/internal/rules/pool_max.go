@@ -29,22 +29,12 @@ func MaxPool(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value 
 	if pooled == nil {
 		return nil
 	}
-	apart := true
-	for _, w := range p.windows {
-		apart = apart && w.Extent() <= w.Stride
-	}
-	if apart {
-		b.MarkUnique(pooled[1])
-	}
 	return []driver.Value{unpool(b, dy[0], pooled[1], p.x, p.in)}
 }
 
 // unpool adds dy to zeros like x, at places that count through all of it.
 func unpool(b *build.Builder, dy, places, x driver.Value, shape []shape.Dim) driver.Value {
 	flat := b.Reshape(places, b.Ints(-1))
-	if b.Unique(places) {
-		b.MarkUnique(flat)
-	}
 	zero := onnx.TensorAttr("value", onnx.NewFloat("", []int64{1}, []float32{0}))
 	zeros := b.Op("ConstantOfShape", []driver.Value{b.Reshape(b.Op("Size", []driver.Value{x}), b.Ints(1))}, zero)
 	d := scatterElements(b, b.Cast(zeros, b.Info(dy).Type), flat, b.Reshape(dy, b.Ints(-1)), 0)

@@ -172,14 +172,3 @@ func rowNumbers(b *build.Builder, idx driver.Value, lead []shape.Dim, sources ..
 	}
 	return b.ReduceSum(b.Mul(idx, b.DynamicShape(strides, sources...)), []int64{-1}, true)
 }
-
-// scatterND is the adjoint of GatherND: zeros of a shape, to which updates are
-// added at the index tuples in idx. Where no two tuples are the same the plain form
-// does, which runs in parallel.
-func scatterND(b *build.Builder, label string, shape []shape.Dim, idx, updates driver.Value, distinct bool, sources ...driver.Value) driver.Value {
-	zeros := b.Zeros(shape, b.Info(updates).Type, append(sources, updates)...)
-	if distinct {
-		return b.Op("ScatterND", []driver.Value{zeros, idx, updates})
-	}
-	return combineND(b, label, zeros, idx, updates, "add")
-}

@@ -1,0 +1,53 @@
+package driver
+
+import (
+	"github.com/gradhop/gradhop/onnx"
+	"github.com/gradhop/gradhop/onnx/build"
+	"github.com/gradhop/gradhop/onnx/shape"
+)
+
+// maxConstant bounds the constant indices that rules look at.
+const maxConstant = 1 << 18
+
+// Constants returns the elements of a constant integer tensor, and whether v is one
+// of moderate size.
+func Constants(b *build.Builder, v Value) ([]int64, bool) {
+	if info := b.Info(v); info.Ints != nil && info.Constant() {
+		out := make([]int64, len(info.Ints))
+		for i, d := range info.Ints {
+			out[i], _ = d.Const()
+		}
+		return out, true
+	}
+	t := b.Constant(v)
+	if w := b.Writer(v); w != nil && w.Op == "Constant" && w.Domain == "" {
+		t = shape.ConstantTensor(w)
+	}
+	if t == nil || t.External != nil || t.Type != onnx.Int64 && t.Type != onnx.Int32 {
+		return nil, false
+	}
+	if n, err := t.Elements(); err != nil || n > maxConstant {
+		return nil, false
+	}
+	list, err := t.Int64s()
+	return list, err == nil
+}
+
+// AllDifferent reports whether list indexes an axis of the given size without
+// repeats.
+func AllDifferent(list []int64, size shape.Dim) bool {
+	n, known := size.Const()
+	seen := make(map[int64]bool, len(list))
+	negative, positive := false, false
+	for _, i := range list {
+		negative, positive = negative || i < 0, positive || i >= 0
+		if known && i < 0 {
+			i += n
+		}
+		if seen[i] {
+			return false
+		}
+		seen[i] = true
+	}
+	return known || !(negative && positive)
+}
