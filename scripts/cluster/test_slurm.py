@@ -89,7 +89,8 @@ def array(cluster, tmp_path, command, begun, sent):
     else:
         os.kill(stopped[0], sent)
     cluster.wait(lambda: restarts(cluster, job) == [0, 0, 1], 120, "task 1 in the queue again")
-    cluster.run("scontrol", "update", f"JobId={job}_1", "StartTime=now")  # Slurm starts it two minutes later by itself
+    # Slurm starts it two minutes later by itself. A node refuses a job that it has ended in the same second.
+    cluster.run("scontrol", "update", f"JobId={job}_1", "StartTime=now+4")
     states = cluster.finish(job, 300)
     logs = {path.name: path.read_text() for path in tmp_path.glob("log-*.txt")}
     assert states == ["COMPLETED"] * 3, logs
