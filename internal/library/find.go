@@ -149,7 +149,17 @@ func Resolve(path string) string {
 	if st, err := os.Stat(path); err != nil || !st.IsDir() {
 		return path
 	}
-	return append(librariesIn(path), path)[0]
+	for _, n := range libraryNames() {
+		if f := filepath.Join(path, n); isFile(f) {
+			return f
+		}
+	}
+	for _, n := range []string{"libonnxruntime.so.*.*", "libonnxruntime.*.*.dylib"} { // as wheels of Python have them
+		if found, _ := filepath.Glob(filepath.Join(path, n)); len(found) > 0 { // the pattern is right
+			return found[0]
+		}
+	}
+	return path
 }
 
 // openLibrary checks and loads one file.
@@ -197,7 +207,11 @@ func (p place) search() (*Library, []Attempt) {
 		return p.searchLoader()
 	}
 	var tried []Attempt
-	for _, path := range librariesIn(p.dir) {
+	for _, n := range libraryNames() {
+		path := filepath.Join(p.dir, n)
+		if !isFile(path) {
+			continue
+		}
 		lib, err := openLibrary(path, p.how)
 		if err == nil {
 			return lib, tried

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 )
 
 // libraryNames are the file names of the library, the plainest first.
@@ -17,22 +16,6 @@ func libraryNames() []string {
 		return []string{"libonnxruntime.dylib", "libonnxruntime.1.dylib", "libonnxruntime." + Pinned + ".dylib"}
 	}
 	return []string{"libonnxruntime.so", "libonnxruntime.so.1", "libonnxruntime.so." + Pinned}
-}
-
-// librariesIn are the libraries in a folder: those with names of [libraryNames], then those of other versions,
-// as Python's wheels have them.
-func librariesIn(dir string) []string {
-	entries, _ := os.ReadDir(dir) // what can't be read has none
-	var list []string
-	for _, pattern := range append(libraryNames(), "libonnxruntime.so.*.*", "libonnxruntime.*.*.dylib") {
-		for _, e := range entries {
-			path := filepath.Join(dir, e.Name())
-			if ok, _ := filepath.Match(pattern, e.Name()); ok && isFile(path) && !slices.Contains(list, path) {
-				list = append(list, path)
-			}
-		}
-	}
-	return list
 }
 
 // loaderNames are the names that the dynamic loader is asked for. Tests replace

@@ -39,7 +39,7 @@ func (p provider) configure(ctx context.Context, o Options, opts *ort.SessionOpt
 	return nil // the runtime adds its own by itself
 }
 
-// precisionsOf are those of a provider, the default last; OpenVINO has these names for its own too.
+// precisionsOf lists the precisions of a provider, its default last, by the names that OpenVINO has too.
 var precisionsOf = map[string][]string{"cuda": {"tf32", "f32"}, "openvino": {"bf16", "f16", "f32"}}
 
 // parseProvider turns [Options.Provider] into the providers to try, in order.
@@ -60,14 +60,14 @@ func parseProvider(o Options) ([]provider, error) {
 		if !slices.Contains(list, precision) {
 			return bad("a precision: " + strings.Join(list, ", "))
 		}
-	} else if hasPrecision && o.Provider != "cpu,int8" {
-		return bad(kind + " without a precision; cpu,int8 multiplies integers, cuda and openvino have others")
 	}
 	switch {
-	case place == "" || place == "cpu":
+	case o.Provider == "" || o.Provider == "cpu" || o.Provider == "cpu,int8":
 		return []provider{{kind: "cpu", precision: precision}}, nil
-	case place == "auto":
+	case o.Provider == "auto":
 		return []provider{{"cuda", "0", "f32"}, {kind: "cpu"}}, nil
+	case place == "cpu" || place == "auto":
+		return bad(place + " without a precision; cpu,int8, cuda and openvino have precisions")
 	case kind == "cuda":
 		if n, err := strconv.ParseUint(cmp.Or(device, "0"), 10, 8); err == nil {
 			return []provider{{kind, strconv.FormatUint(n, 10), precision}}, nil
@@ -150,7 +150,11 @@ func (p provider) configureCUDA(o *ort.SessionOptions) error {
 		return err
 	}
 	defer opts.Destroy()
-	if err := opts.Update(map[string]string{"device_id": p.device, "use_tf32": map[string]string{"f32": "0", "tf32": "1"}[p.precision]}); err != nil {
+	tf32 := "0"
+	if p.precision == "tf32" {
+		tf32 = "1"
+	}
+	if err := opts.Update(map[string]string{"device_id": p.device, "use_tf32": tf32}); err != nil {
 		return err
 	}
 	return o.AppendExecutionProviderCUDA(opts)

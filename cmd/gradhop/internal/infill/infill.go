@@ -107,7 +107,7 @@ func (o *options) command() *cobra.Command {
 	app.Int(f, &o.Sampling.Chains, "chains", o.Sampling.Chains, 1, "`number` of chains for --draws, all in one batch")
 	app.Int(f, &o.Sampling.Warmup, "warmup", 0, 0, "`number` of sweeps that each chain drops while the sampler is tuned (default: 10 for mwg, else an eighth of its sweeps, at least 10)")
 	app.Choice(cmd, &o.Sampling.Init, "init", "where chains start: at the fillings that a search finds, at draws from the prediction with all blanks masked, at its most probable words, or at random", "search", "mask", "argmax", "random")
-	app.Int(f, &o.Sampling.Jumps, "jumps", o.Sampling.Jumps, 0, "`number` of the best fillings of a search among which chains jump; 0 for none (mwg; other samplers do not jump)")
+	app.Int(f, &o.Sampling.Jumps, "jumps", o.Sampling.Jumps, 0, "`number` of the best fillings of a search among which chains jump; 0 for none (only mwg jumps)")
 	app.SeedFlag(f, &o.Sampling.Seed)
 	app.Format(cmd, &o.format, "text", "json", "jsonl")
 	f.StringVarP(&o.out, "out", "o", "", "`file` to write to, which appears when it is complete (default: standard output); NAME/ is the folder of a run to make, of --draws or over the lines of --file")
