@@ -115,6 +115,10 @@ func TestHalf(t *testing.T) {
 		"Mod": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("Mod", in(x, g.Scalar(0.35, x)), onnx.IntAttr("fmod", 1))
 		},
+		"Gather": func(g *gradtest.Gen, x build.Value) build.Value { return g.Gather(x, g.Ints(1, 0, 1), 1) },
+		"GatherND": func(g *gradtest.Gen, x build.Value) build.Value {
+			return g.Op("GatherND", in(x, g.Const(onnx.NewInt64("", []int64{3, 1}, []int64{1, 0, 1}))))
+		},
 		"SoftmaxCrossEntropyLoss": func(g *gradtest.Gen, x build.Value) build.Value {
 			return g.Op("SoftmaxCrossEntropyLoss", in(x, g.Ints(1, 0)), onnx.IntAttr("ignore_index", 7))
 		},

@@ -93,15 +93,15 @@ func (p *pass) picks(n *onnx.Node, i int) bool {
 		return p.isFloat(n.Out(0)) && p.tuple(n) != nil
 	case n.Op == "ScatterElements":
 		how := n.Str("reduction", "none")
-		return p.isFloat(n.Out(0)) && (how == "add" || how == "none" && OneAlong(p.b, n.In(1), n.Int("axis", 0)))
+		return p.isFloat(n.Out(0)) && (how == "add" || how == "none" && oneAlong(p.b, n.In(1), n.Int("axis", 0)))
 	case n.Op == "Gather" && p.looked(n):
 		return true
 	}
 	return p.isFloat(n.Out(0)) || p.relaxed[n.Out(0)]
 }
 
-// OneAlong reports whether v has one entry along an axis.
-func OneAlong(b *build.Builder, v Value, axis int64) bool {
+// oneAlong reports whether v has one entry along an axis.
+func oneAlong(b *build.Builder, v Value, axis int64) bool {
 	dims, ok := b.Shape(v)
 	return ok && (len(dims) == 0 || dims[(axis+int64(len(dims)))%int64(len(dims))].Is(1))
 }

@@ -32,22 +32,3 @@ func Constants(b *build.Builder, v Value) ([]int64, bool) {
 	list, err := t.Int64s()
 	return list, err == nil
 }
-
-// AllDifferent reports whether list indexes an axis of the given size without
-// repeats.
-func AllDifferent(list []int64, size shape.Dim) bool {
-	n, known := size.Const()
-	seen := make(map[int64]bool, len(list))
-	negative, positive := false, false
-	for _, i := range list {
-		negative, positive = negative || i < 0, positive || i >= 0
-		if known && i < 0 {
-			i += n
-		}
-		if seen[i] {
-			return false
-		}
-		seen[i] = true
-	}
-	return known || !(negative && positive)
-}

@@ -54,7 +54,7 @@ func Gather(b *build.Builder, n driver.Node, dy []driver.Value) []driver.Value {
 		flat = b.Expand(flat, b.DynamicShape(mid, d, x, idx))
 	}
 	zeros := b.Zeros(dims, b.Info(dy[0]).Type, x)
-	return []driver.Value{b.Op("ScatterElements", []driver.Value{zeros, flat, d}, onnx.IntAttr("axis", axis), onnx.StringAttr("reduction", "add"))}
+	return []driver.Value{scatterElements(b, zeros, flat, d, axis)}
 }
 
 // gatherBack returns the adjoint of a gather by constant indices along one axis of
@@ -74,12 +74,16 @@ func gatherBack(b *build.Builder, d driver.Value, list []int64, axis int64, size
 		}
 		return padAxes(b, d, []padding{{axis, b.DynamicShape([]shape.Dim{before}, x), b.DynamicShape([]shape.Dim{after}, x)}}), true
 	}
-	if !size.Is(int64(len(list))) || !driver.AllDifferent(list, size) {
+	n := int64(len(list))
+	if !size.Is(n) {
 		return "", false
 	}
-	inverse := make([]int64, len(list))
+	inverse := slices.Repeat([]int64{-1}, len(list))
 	for k, i := range list {
-		inverse[(i+int64(len(list)))%int64(len(list))] = int64(k)
+		if i < -n || i >= n || inverse[(i+n)%n] >= 0 { // no permutation
+			return "", false
+		}
+		inverse[(i+n)%n] = int64(k)
 	}
 	return b.Gather(d, b.Ints(inverse...), axis), true
 }
@@ -117,13 +121,15 @@ func GatherElements(b *build.Builder, n driver.Node, dy []driver.Value) []driver
 	return []driver.Value{scatterElements(b, b.Zeros(shape, b.Info(x).Type, x), idx, dy[0], axis)}
 }
 
-// scatterElements adds dy to zeros at idx along axis. The runtime adds no float16, which a single entry does not need.
-func scatterElements(b *build.Builder, zeros, idx, dy driver.Value, axis int64) driver.Value {
-	attrs := []*onnx.Attribute{onnx.IntAttr("axis", axis)}
-	if !driver.OneAlong(b, idx, axis) {
-		attrs = append(attrs, onnx.StringAttr("reduction", "add"))
+// scatterElements adds updates to data at idx along axis: float16 in float32, as the runtime does not add it.
+func scatterElements(b *build.Builder, data, idx, updates driver.Value, axis int64) driver.Value {
+	elem := b.Info(data).Type
+	wide := elem
+	if elem == onnx.Float16 {
+		wide = onnx.Float
 	}
-	return b.Op("ScatterElements", []driver.Value{zeros, idx, dy}, attrs...)
+	in := []driver.Value{b.Cast(data, wide), idx, b.Cast(updates, wide)}
+	return b.Cast(b.Op("ScatterElements", in, onnx.IntAttr("axis", axis), onnx.StringAttr("reduction", "add")), elem)
 }
 
 // GatherND: dy added to zeros at the index tuples. Batch axes become numbers in the

@@ -154,6 +154,9 @@ func combineND(b *build.Builder, label string, data, idx, updates driver.Value, 
 	}
 	flat := b.ReshapeTo(data, []shape.Dim{shape.Product(lead), width})
 	updates = b.ReshapeTo(updates, matrix, idx, data)
+	if how == "add" {
+		return b.ReshapeTo(scatterElements(b, flat, rows, updates, 0), dims, data)
+	}
 	y := b.Op("ScatterElements", []driver.Value{flat, rows, updates}, onnx.IntAttr("axis", 0), onnx.StringAttr("reduction", how))
 	return b.ReshapeTo(y, dims, data)
 }
